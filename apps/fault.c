@@ -23,9 +23,9 @@ static void print_help(void)
 	       "  WEIR_SOFTNIC=seed=7,rnr=30,delay_us=200 weir run -- ib_send_bw\n");
 }
 
-static int explain(const char *cmd, const char *pid, int err)
+static int explain_failure(const char *cmd, const char *pid, int rc)
 {
-	switch (err) {
+	switch (rc) {
 	case -ESRCH:
 		return failure(cmd,
 			       "%s: no such process of yours has softnic open; weir stat lists "
@@ -36,7 +36,7 @@ static int explain(const char *cmd, const char *pid, int err)
 	case -ETIMEDOUT:
 		return failure(cmd, "%s: it does not answer; is it stopped?", pid);
 	default:
-		return failure(cmd, "%s: %s", pid, strerror(-err));
+		return failure(cmd, "%s: %s", pid, strerror(-rc));
 	}
 }
 
@@ -49,7 +49,7 @@ int cmd_fault(int argc, char **argv)
 	struct softnic_options options;
 	char why[512];
 	pid_t pid;
-	int opt, err;
+	int opt, rc;
 
 	while ((opt = getopt_long(argc, argv, "+h", long_options, NULL)) != -1) {
 		if (opt != 'h')
@@ -69,6 +69,6 @@ int cmd_fault(int argc, char **argv)
 		return usage_error(argv[0], "%s", why);
 	if (!options.given)
 		return usage_error(argv[0], "which faults?");
-	err = softnic_fault(pid, &options);
-	return err ? explain(argv[0], argv[optind], err) : EXIT_OK;
+	rc = softnic_fault(pid, &options);
+	return rc ? explain_failure(argv[0], argv[optind], rc) : EXIT_OK;
 }

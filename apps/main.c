@@ -46,7 +46,7 @@ static int print_help(void)
 }
 
 /* On a full disk what was found out is lost: that is no success. */
-static int end(const char *cmd, int status)
+static int flush_and_end(const char *cmd, int status)
 {
 	if ((!fflush(stdout) && !ferror(stdout)) || status)
 		return status;
@@ -62,7 +62,7 @@ static int run_cmd(const struct cmd *cmd, int argc, char **argv)
 	prctl(PR_SET_NAME, name);
 	name[strlen("weir")] = ' ';
 	argv[0] = name;
-	return end(name, cmd->run(argc, argv));
+	return flush_and_end(name, cmd->run(argc, argv));
 }
 
 int main(int argc, char **argv)
@@ -71,10 +71,10 @@ int main(int argc, char **argv)
 
 	device_init(argc, argv);
 	if (!strcmp(name, "-h") || !strcmp(name, "--help") || (!strcmp(name, "help") && argc == 2))
-		return end("weir", print_help());
+		return flush_and_end("weir", print_help());
 	if (!strcmp(name, "-V") || !strcmp(name, "--version")) {
 		puts(WEIR_VERSION_TEXT);
-		return end("weir", EXIT_OK);
+		return flush_and_end("weir", EXIT_OK);
 	}
 	for (size_t i = 0; i < NR_CMDS; i++)
 		if (!strcmp(name, cmds[i].name))

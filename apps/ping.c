@@ -36,7 +36,7 @@ static const char help[] =
 	DEVICE_HELP
 	"  -h, --help\n";
 
-enum kind { KIND_MESSAGE, KIND_READ, KIND_WRITE, KINDS };
+enum ping_kind { KIND_MESSAGE, KIND_READ, KIND_WRITE, KINDS };
 
 static const char *const kind_names[KINDS] = { "message", "read", "write" };
 
@@ -47,7 +47,7 @@ struct ping {
 	uint64_t size;
 	bool quiet, json;
 
-	struct client client;
+	struct cmd_client client;
 	struct weir_region *region;
 	void *buffer;
 	unsigned int done; /* round trips of each kind so far */
@@ -62,7 +62,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static int round_trip(struct ping *ping, enum kind kind)
+static int round_trip(struct ping *ping, enum ping_kind kind)
 {
 	struct weir_donor_state state;
 
@@ -80,11 +80,11 @@ static int measure(struct ping *ping)
 {
 	for (unsigned int kind = 0; kind < KINDS; kind++) {
 		uint64_t start_ns = now_ns();
-		int err = round_trip(ping, kind);
+		int rc = round_trip(ping, kind);
 
-		if (err)
+		if (rc)
 			return failure(ping->cmd, "%s: %s: %s", ping->donor, kind_names[kind],
-				       weir_strerror(err));
+				       weir_strerror(rc));
 		ping->samples_ns[kind][ping->done] = now_ns() - start_ns;
 	}
 	if (!ping->quiet && !ping->json)

@@ -35,7 +35,7 @@ static const char help[] =
 	"  weir run -- ib_write_bw & sleep 1; weir run -- ib_write_bw localhost\n";
 
 /* @unload, @hot_pages, @cpu, @key: as given, or NULL. */
-struct choice {
+struct run_choice {
 	const char *device;
 	const char *unload;
 	const char *hot_pages;
@@ -69,7 +69,7 @@ static int hand_down_key(const char *cmd, const char *path)
 	return done ? 0 : failure(cmd, "key file %s: %s", path, strerror(errno));
 }
 
-static int prepare(const char *cmd, const struct choice *choice)
+static int prepare(const char *cmd, const struct run_choice *choice)
 {
 	bool on_softnic = !strcmp(choice->device, "softnic");
 	unsigned int libraries = on_softnic ? DEVICE_SOFTNIC : 0;
@@ -88,16 +88,16 @@ static int prepare(const char *cmd, const struct choice *choice)
 	return device_preload(cmd, libraries);
 }
 
-static int execute(const char *cmd, char **argv, const struct choice *choice)
+static int execute(const char *cmd, char **argv, const struct run_choice *choice)
 {
-	int err = prepare(cmd, choice);
+	int rc = prepare(cmd, choice);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	execvp(argv[0], argv);
-	err = errno;
-	failure(cmd, "%s: %s", argv[0], strerror(err));
-	return err == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
+	rc = errno;
+	failure(cmd, "%s: %s", argv[0], strerror(rc));
+	return rc == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 }
 
 static bool is_policy(const char *name)
@@ -113,7 +113,7 @@ static bool is_number(const char *text, unsigned long max)
 	return *text >= '1' && *text <= '9' && !*end && n <= max;
 }
 
-static int check_numbers(const char *cmd, const struct choice *choice)
+static int check_numbers(const char *cmd, const struct run_choice *choice)
 {
 	if (choice->hot_pages && !is_number(choice->hot_pages, UINT32_MAX))
 		return usage_error(cmd, "--hot-pages %s: a number of pages", choice->hot_pages);
@@ -137,7 +137,7 @@ static int check_environment(const char *cmd)
 	return 0;
 }
 
-static int check(const char *cmd, const struct choice *choice)
+static int check(const char *cmd, const struct run_choice *choice)
 {
 	bool on_softnic = !strcmp(choice->device, "softnic");
 
@@ -168,8 +168,8 @@ int cmd_run(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL },
 	};
-	struct choice choice = { .device = "softnic" };
-	int opt, err;
+	struct run_choice choice = { .device = "softnic" };
+	int opt, rc;
 
 	while ((opt = getopt_long(argc, argv, "+d:k:qh", options, NULL)) != -1) {
 		switch (opt) {
@@ -198,9 +198,9 @@ int cmd_run(int argc, char **argv)
 			return usage_error(argv[0], NULL);
 		}
 	}
-	err = check(argv[0], &choice);
-	if (err)
-		return err;
+	rc = check(argv[0], &choice);
+	if (rc)
+		return rc;
 	if (optind == argc)
 		return usage_error(argv[0], "which program?");
 	return execute(argv[0], argv + optind, &choice);

@@ -26,11 +26,11 @@
 
 static const struct {
 	const char *name;
-	enum weir_route_policy policy;
+	enum weir_path_policy policy;
 } policies[] = {
-	{ "offload", WEIR_ROUTE_OFFLOAD },	   { "always", WEIR_ROUTE_UNLOAD },
-	{ "hints", WEIR_ROUTE_HINTS },		   { "frequency", WEIR_ROUTE_FREQUENCY },
-	{ "measured", WEIR_ROUTE_MEASURED },
+	{ "offload", WEIR_PATH_POLICY_OFFLOAD },	   { "always", WEIR_PATH_POLICY_UNLOAD },
+	{ "hints", WEIR_PATH_POLICY_HINTS },		   { "frequency", WEIR_PATH_POLICY_FREQUENCY },
+	{ "measured", WEIR_PATH_POLICY_MEASURED },
 };
 
 /* Of @pages, each @stride from the next, @hot_pages may be hot. */
@@ -51,7 +51,7 @@ static const struct spread {
 #define SPREADS (sizeof(spreads) / sizeof(spreads[0]))
 
 static uint64_t addresses[DRAWN];
-static struct weir_route routes[POLICIES];
+static struct weir_path_selector routes[POLICIES];
 static uint8_t *counters[POLICIES];
 
 static void draw(const struct spread *spread)
@@ -61,26 +61,26 @@ static void draw(const struct spread *spread)
 
 	for (i = 0; i < DRAWN; i++) {
 		state = state * 6364136223846793005ull + 1442695040888963407ull;
-		addresses[i] = (state >> 33) % spread->pages * spread->stride << WEIR_ROUTE_PAGE_SHIFT;
+		addresses[i] = (state >> 33) % spread->pages * spread->stride << WEIR_PATH_PAGE_SHIFT;
 	}
 	/* From the first to the last. */
 	addresses[0] = 0;
-	addresses[1] = (spread->pages - 1) * spread->stride << WEIR_ROUTE_PAGE_SHIFT;
+	addresses[1] = (spread->pages - 1) * spread->stride << WEIR_PATH_PAGE_SHIFT;
 }
 
-static void decide(struct weir_route *r, uint32_t from, uint32_t count)
+static void decide(struct weir_path_selector *r, uint32_t from, uint32_t count)
 {
 	unsigned int path;
 	uint32_t i;
 
 	for (i = from; i < from + count; i++) {
-		path = weir_route_decide(r, addresses[i % DRAWN], WEIR_ROUTE_HINT_NONE, true, 0);
+		path = weir_path_decide(r, addresses[i % DRAWN], WEIR_PATH_HINT_NONE, true, 0);
 		if (path & WEIR_PATH_PROBE)
-			weir_route_completed(r, path, 1000);
+			weir_path_completed(r, path, 1000);
 	}
 }
 
-static double time_of(struct weir_route *r)
+static double time_of(struct weir_path_selector *r)
 {
 	struct timespec a, b;
 
@@ -90,7 +90,7 @@ static double time_of(struct weir_route *r)
 	return ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / DRAWN;
 }
 
-static unsigned long steps_of(struct weir_route *r, uint32_t count)
+static unsigned long steps_of(struct weir_path_selector *r, uint32_t count)
 {
 	unsigned long steps = 0;
 	pid_t child = fork();
@@ -122,15 +122,15 @@ static int by_size(const void *a, const void *b)
 
 static void open_routes(const struct spread *spread)
 {
-	struct weir_route_config config = { .bytes_max = 248, .hot_pages = spread->hot_pages,
+	struct weir_path_config config = { .bytes_max = 248, .hot_pages = spread->hot_pages,
 					    .nr_counters = COUNTERS };
 	size_t i;
 
 	for (i = 0; i < POLICIES; i++) {
 		free(counters[i]);
 		config.policy = policies[i].policy;
-		counters[i] = calloc(WEIR_ROUTE_BYTES(COUNTERS), 1);
-		if (!counters[i] || weir_route_init(&routes[i], &config, counters[i]))
+		counters[i] = calloc(WEIR_PATH_BYTES(COUNTERS), 1);
+		if (!counters[i] || weir_path_init(&routes[i], &config, counters[i]))
 			abort();
 		decide(&routes[i], 0, WARM);
 	}

@@ -3,7 +3,7 @@
 
 #include "loopback_qp.h"
 
-void connect_to_itself(struct ibv_qp *qp)
+void loopback_qp_connect(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,

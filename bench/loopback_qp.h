@@ -6,6 +6,6 @@
 #include <infiniband/verbs.h>
 
 /* Brings a reliable one, of port 1, up to RTS, or ends the program. It may be written to by itself. */
-void connect_to_itself(struct ibv_qp *qp);
+void loopback_qp_connect(struct ibv_qp *qp);
 
 #endif

@@ -22,7 +22,7 @@
 static const struct onefile_ops *io;
 static size_t file_bytes;
 static struct fuse_session *session;
-static struct caller caller;
+static struct affinity caller;
 static void *all_buffers;
 static atomic_uint receiving; /* threads that may */
 
@@ -117,10 +117,10 @@ static void onefile_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offs
 	(void)ino;
 	(void)fi;
 	size = clip(size, offset);
-	caller_serves(&caller);
+	affinity_io_begin(&caller);
 	if (size)
 		data = io->read(mine.thread, mine.data, size, (uint64_t)offset);
-	caller_served(&caller);
+	affinity_io_end(&caller);
 	fuse_reply_buf(req, data, size);
 }
 
@@ -130,10 +130,10 @@ static void onefile_write(fuse_req_t req, fuse_ino_t ino, const char *data, size
 	(void)ino;
 	(void)fi;
 	size = clip(size, offset);
-	caller_serves(&caller);
+	affinity_io_begin(&caller);
 	if (size)
 		io->write(mine.thread, data, size, (uint64_t)offset);
-	caller_served(&caller);
+	affinity_io_end(&caller);
 	fuse_reply_write(req, size);
 }
 
@@ -168,7 +168,7 @@ static void *serve_calls(void *arg)
 		call = (struct fuse_buf){ .mem = mine.data - HEADS };
 		length = fuse_session_receive_buf(session, &call);
 		if (length > 0) {
-			caller_came(&caller, call.mem);
+			affinity_follow(&caller, call.mem);
 			fuse_session_process_buf(session, &call);
 		}
 	} while (!fuse_session_exited(session) && (length > 0 || length == -EINTR));
@@ -224,7 +224,7 @@ static int serve(const char *mountpoint, unsigned int threads)
 
 	if (fuse_session_mount(session, mountpoint))
 		return 1;
-	caller_init(&caller, fuse_session_fd(session));
+	affinity_init(&caller, fuse_session_fd(session));
 	sigaction(SIGUSR2, &interruption, NULL); /* without SA_RESTART */
 	atomic_store(&receiving, threads);
 	while (started < threads &&
@@ -238,7 +238,7 @@ static int serve(const char *mountpoint, unsigned int threads)
 	}
 	stop(thread, started);
 	fuse_session_unmount(session);
-	caller_fini(&caller);
+	affinity_fini(&caller);
 	return status;
 }
 

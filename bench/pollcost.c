@@ -51,7 +51,7 @@ static struct ibv_qp *create_qp(void)
 
 	if (!qp)
 		err(1, "ibv_create_qp");
-	connect_to_itself(qp);
+	loopback_qp_connect(qp);
 	return qp;
 }
 

@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 	if (rounds < 1 || bytes < 1 || bytes > INLINE_MAX)
 		errx(2, "posts [ROUNDS [BYTES, 1 to %d]]", INLINE_MAX);
 	open_device();
-	connect_to_itself(qp);
+	loopback_qp_connect(qp);
 	while (now_ns() - begin_ns < 1000000000ull)
 		complete(bytes);
 	print_row("without a completion", bytes, rounds, false, 0);

@@ -57,7 +57,7 @@ static void die(const char *what, int status)
 }
 
 /* What is to be measured. Everything is there; only the posting is left. */
-struct stage {
+struct tax_stage {
 	struct weir_session *session;
 	struct weir_region *region;
 	struct weir_memory *memory;
@@ -68,12 +68,12 @@ struct stage {
 	struct weir_iov iov;
 	struct weir_completion called, queued;
 	struct weir_transfer transfer;
-	const struct kind *kind;
+	const struct tax_kind *kind;
 	int status;
 };
 
 /* What is asked for. */
-struct kind {
+struct tax_kind {
 	const char *name;
 	enum weir_direction direction;
 	size_t bytes;
@@ -84,14 +84,14 @@ struct kind {
 		       unsigned int iovcnt);
 };
 
-static const struct kind kinds[] = {
+static const struct tax_kind kinds[] = {
 	{ "write 4096", WEIR_WRITE, BYTES, weir_write_async, weir_writev },
 	{ "write 64", WEIR_WRITE, 64, weir_write_async, weir_writev },
 	{ "read 4096", WEIR_READ, BYTES, weir_read_async, weir_readv },
 };
 
 /* What the calls are given. */
-static void stage_fill(struct stage *s)
+static void stage_fill(struct tax_stage *s)
 {
 	s->iov = (struct weir_iov){ s->bytes, s->kind->bytes, s->memory };
 	s->called = (struct weir_completion){ .done = done, .arg = &s->status };
@@ -105,7 +105,7 @@ static void stage_fill(struct stage *s)
 	};
 }
 
-static void stage_open(struct stage *s, const char *donor, const char *key_file)
+static void stage_open(struct tax_stage *s, const char *donor, const char *key_file)
 {
 	struct weir_session_options options = { .no_thread = true };
 	struct weir_error error = { "" };
@@ -136,15 +136,15 @@ static void stage_open(struct stage *s, const char *donor, const char *key_file)
 	stage_fill(s);
 }
 
-static void await_call(struct stage *s)
+static void await_call(struct tax_stage *s)
 {
 	while (s->status == -EINPROGRESS)
 		weir_session_process(s->session);
 }
 
-static void callback(struct stage *s)
+static void callback(struct tax_stage *s)
 {
-	const struct kind *kind = s->kind;
+	const struct tax_kind *kind = s->kind;
 
 	s->status = -EINPROGRESS;
 	mark();
@@ -152,9 +152,9 @@ static void callback(struct stage *s)
 	await_call(s);
 }
 
-static void queue(struct stage *s)
+static void queue(struct tax_stage *s)
 {
-	const struct kind *kind = s->kind;
+	const struct tax_kind *kind = s->kind;
 	struct weir_event event;
 
 	mark();
@@ -164,15 +164,15 @@ static void queue(struct stage *s)
 	s->status = event.status;
 }
 
-static void blocking(struct stage *s)
+static void blocking(struct tax_stage *s)
 {
-	const struct kind *kind = s->kind;
+	const struct tax_kind *kind = s->kind;
 
 	mark();
 	s->status = kind->perform(s->region, 0, &s->iov, 1);
 }
 
-static void one_of_several(struct stage *s)
+static void one_of_several(struct tax_stage *s)
 {
 	s->status = -EINPROGRESS;
 	mark();
@@ -181,7 +181,7 @@ static void one_of_several(struct stage *s)
 }
 
 /* Refused, so that the session does not find a completion that is not its own. */
-static void by_hand(struct stage *s)
+static void by_hand(struct tax_stage *s)
 {
 	struct ibv_send_wr *bad, wr;
 	struct ibv_sge sge;
@@ -202,10 +202,10 @@ static void by_hand(struct stage *s)
 	s->status = 0;
 }
 
-static void child_run(const char *donor, const char *key_file, const struct kind *kind,
-		      void (*request)(struct stage *s))
+static void child_run(const char *donor, const char *key_file, const struct tax_kind *kind,
+		      void (*request)(struct tax_stage *s))
 {
-	struct stage s = { .kind = kind };
+	struct tax_stage s = { .kind = kind };
 	int i;
 
 	stage_open(&s, donor, key_file);
@@ -258,8 +258,8 @@ static bool is_at_system_call(pid_t child)
 	return (ptrace(PTRACE_PEEKTEXT, child, (void *)regs.rip, NULL) & 0xffff) == SYSCALL;
 }
 
-static struct count count(const char *donor, const char *key_file, const struct kind *kind,
-			  void (*request)(struct stage *s))
+static struct count count(const char *donor, const char *key_file, const struct tax_kind *kind,
+			  void (*request)(struct tax_stage *s))
 {
 	struct count c = { 0 };
 	int status;
@@ -281,9 +281,9 @@ static struct count count(const char *donor, const char *key_file, const struct 
 	return c;
 }
 
-static const struct way {
+static const struct tax_way {
 	const char *name;
-	void (*request)(struct stage *s);
+	void (*request)(struct tax_stage *s);
 } ways[] = {
 	{ "a callback", callback },
 	{ "a queue", queue },
@@ -316,8 +316,8 @@ int main(int argc, char **argv)
 	hand = count(argv[1], key_file, &kinds[0], by_hand);
 	tell(kinds[0].name, "by hand", &hand, 0);
 	for (i = 0; i < NR(kinds) * NR(ways); i++) {
-		const struct kind *kind = &kinds[i / NR(ways)];
-		const struct way *way = &ways[i % NR(ways)];
+		const struct tax_kind *kind = &kinds[i / NR(ways)];
+		const struct tax_way *way = &ways[i % NR(ways)];
 		struct count c = count(argv[1], key_file, kind, way->request);
 
 		tell(kind->name, way->name, &c, (long)(c.instructions - hand.instructions));

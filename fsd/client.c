@@ -20,9 +20,9 @@ static bool is_alone(const struct fsd_client *client)
 	return true;
 }
 
-struct fs_reply fsd_client_reply(struct fsd_client *client, int status)
+struct wire_fs_reply fsd_client_reply(struct fsd_client *client, int status)
 {
-	struct fs_reply reply = { .status = status };
+	struct wire_fs_reply reply = { .status = status };
 
 	/* One that has been asked to share must have answered before it may cache again. */
 	reply.shared = client->asked_to_share || !is_alone(client);
@@ -34,16 +34,16 @@ struct fs_reply fsd_client_reply(struct fsd_client *client, int status)
 void fsd_client_answer(struct fsd_client *client, void *call, int status)
 {
 	struct fsd *fsd = client->fsd;
-	struct fs_reply reply = fsd_client_reply(client, status);
+	struct wire_fs_reply reply = fsd_client_reply(client, status);
 
 	if (call)
 		fsd->host.answer(fsd->host.arg, call, &reply, sizeof(reply));
 }
 
-static void mounted(struct fsd_client *client)
+static void answer_mount(struct fsd_client *client)
 {
 	struct fsd *fsd = client->fsd;
-	struct fs_mounted reply = {
+	struct wire_fs_mounted reply = {
 		.chunk_bytes = fsd->options.chunk_bytes,
 		.client = client->id,
 	};
@@ -79,7 +79,7 @@ static bool someone_caches(const struct fsd_client *client)
 static void ask_to_share(struct fsd_client *client)
 {
 	struct fsd *fsd = client->fsd;
-	struct fs_head message = { .op = FS_SHARE };
+	struct wire_fs_head message = { .op = FS_SHARE };
 
 	if (!client->caches || client->asked_to_share)
 		return;
@@ -88,13 +88,13 @@ static void ask_to_share(struct fsd_client *client)
 }
 
 /* Somebody has stopped caching, or has gone: who waited for that? */
-static void go_on(struct fsd *fsd)
+static void answer_waiting_mounts(struct fsd *fsd)
 {
 	struct fsd_client *client;
 
 	TAILQ_FOREACH(client, &fsd->clients, entry) {
 		if (client->state == FSD_MOUNTING && !someone_caches(client))
-			mounted(client);
+			answer_mount(client);
 	}
 }
 
@@ -112,17 +112,17 @@ int fsd_client_mount(struct fsd_client *client, void *call)
 		if (other != client)
 			ask_to_share(other);
 	}
-	go_on(fsd);
+	answer_waiting_mounts(fsd);
 	return 0;
 }
 
-void fsd_client_shared(struct fsd_client *client)
+void fsd_client_stopped_caching(struct fsd_client *client)
 {
 	if (!client->asked_to_share)
 		return;
 	client->asked_to_share = false;
 	client->caches = false;
-	go_on(client->fsd);
+	answer_waiting_mounts(client->fsd);
 }
 
 int fsd_join(struct fsd *fsd, void *peer, struct fsd_client **client)
@@ -134,7 +134,7 @@ int fsd_join(struct fsd *fsd, void *peer, struct fsd_client **client)
 	new->fsd = fsd;
 	new->peer = peer;
 	new->id = fsd->next_client++;
-	TAILQ_INIT(&new->holders);
+	TAILQ_INIT(&new->handles);
 	TAILQ_INIT(&new->waits);
 	TAILQ_INSERT_TAIL(&fsd->clients, new, entry);
 	*client = new;
@@ -147,11 +147,11 @@ void fsd_leave(struct fsd_client *client)
 
 	if (client->state == FSD_MOUNTING)
 		mount_failed(client, -ECONNRESET);
-	fsd_postponed_drop(client);
-	fsd_holder_leave(client);
+	fsd_deferred_drop(client);
+	fsd_handle_drop_client(client);
 	TAILQ_REMOVE(&fsd->clients, client, entry);
 	free(client);
-	go_on(fsd);
+	answer_waiting_mounts(fsd);
 }
 
 uint64_t fsd_deadline_ns(const struct fsd *fsd)

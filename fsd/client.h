@@ -11,7 +11,7 @@
 #include "fsd/internal.h"
 
 /* The head of an answer to a client. */
-struct fs_reply fsd_client_reply(struct fsd_client *client, int status);
+struct wire_fs_reply fsd_client_reply(struct fsd_client *client, int status);
 
 /* Answers with nothing but a status. @call may be NULL. */
 void fsd_client_answer(struct fsd_client *client, void *call, int status);
@@ -20,6 +20,6 @@ void fsd_client_answer(struct fsd_client *client, void *call, int status);
 int fsd_client_mount(struct fsd_client *client, void *call);
 
 /* It caches no more. */
-void fsd_client_shared(struct fsd_client *client);
+void fsd_client_stopped_caching(struct fsd_client *client);
 
 #endif

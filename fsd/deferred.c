@@ -10,8 +10,8 @@
 #define POSTPONED_MAX 1024
 #define LIMBO_TIMEOUT_NS 1000000000u
 
-struct fsd_postponed {
-	TAILQ_ENTRY(fsd_postponed) entry;
+struct fsd_deferred {
+	TAILQ_ENTRY(fsd_deferred) entry;
 	struct fsd_client *client;
 	void *call;
 	uint64_t deadline_ns;
@@ -19,12 +19,12 @@ struct fsd_postponed {
 	uint8_t message[];
 };
 
-void fsd_postpone(struct fsd_client *client, void *call, const void *message, size_t length)
+void fsd_deferred_add(struct fsd_client *client, void *call, const void *message, size_t length)
 {
 	struct fsd *fsd = client->fsd;
-	struct fsd_postponed *p = NULL;
+	struct fsd_deferred *p = NULL;
 
-	if (fsd->nr_postponed < POSTPONED_MAX)
+	if (fsd->nr_deferred < POSTPONED_MAX)
 		p = malloc(sizeof(*p) + length);
 	if (!p) {
 		fsd_client_answer(client, call, -ENOSPC);
@@ -35,49 +35,49 @@ void fsd_postpone(struct fsd_client *client, void *call, const void *message, si
 	p->deadline_ns = fsd->host.clock_ns(fsd->host.arg) + LIMBO_TIMEOUT_NS;
 	p->length = length;
 	memcpy(p->message, message, length);
-	fsd->nr_postponed++;
-	TAILQ_INSERT_TAIL(&fsd->postponed, p, entry);
+	fsd->nr_deferred++;
+	TAILQ_INSERT_TAIL(&fsd->deferred, p, entry);
 }
 
-static void postponed_end(struct fsd_postponed *p)
+static void deferred_end(struct fsd_deferred *p)
 {
 	struct fsd *fsd = p->client->fsd;
 
-	TAILQ_REMOVE(&fsd->postponed, p, entry);
-	fsd->nr_postponed--;
+	TAILQ_REMOVE(&fsd->deferred, p, entry);
+	fsd->nr_deferred--;
 	free(p);
 }
 
 /* While there is something to zero there is hope; for limbo alone it waits no longer than this. */
-static bool is_hopeless(const struct fsd *fsd, const struct fsd_postponed *p)
+static bool is_hopeless(const struct fsd *fsd, const struct fsd_deferred *p)
 {
 	return !fsd->space.dirty && fsd->host.clock_ns(fsd->host.arg) >= p->deadline_ns;
 }
 
-void fsd_postponed_retry(struct fsd *fsd)
+void fsd_deferred_retry(struct fsd *fsd)
 {
-	struct fsd_postponed *p, *next;
+	struct fsd_deferred *p, *next;
 
-	for (p = TAILQ_FIRST(&fsd->postponed); p; p = next) {
+	for (p = TAILQ_FIRST(&fsd->deferred); p; p = next) {
 		next = TAILQ_NEXT(p, entry);
 		if (fsd_request_try(p->client, p->call, p->message, p->length) != -EINPROGRESS) {
-			postponed_end(p);
+			deferred_end(p);
 		} else if (is_hopeless(fsd, p)) {
 			fsd_client_answer(p->client, p->call, -ENOSPC);
-			postponed_end(p);
+			deferred_end(p);
 		}
 	}
 }
 
-void fsd_postponed_drop(struct fsd_client *client)
+void fsd_deferred_drop(struct fsd_client *client)
 {
-	struct fsd_postponed *p, *next;
+	struct fsd_deferred *p, *next;
 
-	for (p = TAILQ_FIRST(&client->fsd->postponed); p; p = next) {
+	for (p = TAILQ_FIRST(&client->fsd->deferred); p; p = next) {
 		next = TAILQ_NEXT(p, entry);
 		if (p->client != client)
 			continue;
 		fsd_client_answer(client, p->call, -ECONNRESET);
-		postponed_end(p);
+		deferred_end(p);
 	}
 }

@@ -9,9 +9,9 @@
 #include "fsd/internal.h"
 
 /* Keeps a copy of @message; where too many wait, @call is answered with ENOSPC instead. */
-void fsd_postpone(struct fsd_client *client, void *call, const void *message, size_t length);
-void fsd_postponed_retry(struct fsd *fsd);
+void fsd_deferred_add(struct fsd_client *client, void *call, const void *message, size_t length);
+void fsd_deferred_retry(struct fsd *fsd);
 /* The client goes: its calls are answered. */
-void fsd_postponed_drop(struct fsd_client *client);
+void fsd_deferred_drop(struct fsd_client *client);
 
 #endif

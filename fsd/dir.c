@@ -39,12 +39,12 @@ static uint64_t hash(const struct fsd *fsd, const struct fsd_inode *dir, struct 
 	return hash;
 }
 
-static struct fsd_name *find(const struct fsd *fsd, const struct fsd_inode *dir,
+static struct fsd_name *find_name(const struct fsd *fsd, const struct fsd_inode *dir,
 			     struct fsd_text text)
 {
-	struct fsd_link *link = fsd_table_first(&fsd->names, hash(fsd, dir, text));
+	struct fsd_hash_node *link = fsd_hashtable_first(&fsd->names, hash(fsd, dir, text));
 
-	for (; link; link = fsd_table_next(link)) {
+	for (; link; link = fsd_hashtable_next(link)) {
 		struct fsd_name *name = (struct fsd_name *)link;
 
 		if (name->dir == dir && name->length == text.length &&
@@ -57,7 +57,7 @@ static struct fsd_name *find(const struct fsd *fsd, const struct fsd_inode *dir,
 struct fsd_inode *fsd_dir_find(const struct fsd *fsd, const struct fsd_inode *dir,
 			       struct fsd_text text)
 {
-	struct fsd_name *name = find(fsd, dir, text);
+	struct fsd_name *name = find_name(fsd, dir, text);
 
 	return name ? name->inode : NULL;
 }
@@ -79,7 +79,7 @@ static uint32_t slot_of(const struct fsd_dir *dir, uint64_t cookie)
 }
 
 /* Squeezes out the slots of names that are gone. */
-static void compact(struct fsd_dir *dir)
+static void compact_slots(struct fsd_dir *dir)
 {
 	uint32_t nr = 0;
 
@@ -105,7 +105,7 @@ static int slot_reserve(struct fsd_dir *dir)
 	return 0;
 }
 
-static uint64_t cost(struct fsd_text text)
+static uint64_t name_cost(struct fsd_text text)
 {
 	return sizeof(struct fsd_name) + text.length + 2 * sizeof(struct fsd_slot);
 }
@@ -114,17 +114,17 @@ static int name_add(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text
 		    struct fsd_inode *inode)
 {
 	struct fsd_name *name;
-	int err;
+	int rc;
 
 	if (!dir->nlink)
 		return -ENOENT;
-	err = fsd_charge(fsd, cost(text));
-	if (err)
-		return err;
+	rc = fsd_charge(fsd, name_cost(text));
+	if (rc)
+		return rc;
 	name = malloc(sizeof(*name) + text.length);
 	if (!name || slot_reserve(&dir->dir)) {
 		free(name);
-		fsd_uncharge(fsd, cost(text));
+		fsd_uncharge(fsd, name_cost(text));
 		return -ENOMEM;
 	}
 	name->dir = dir;
@@ -134,7 +134,7 @@ static int name_add(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text
 	memcpy(name->text, text.at, text.length);
 	dir->dir.slot[dir->dir.nr++] = (struct fsd_slot){ name->cookie, name };
 	dir->dir.names++;
-	fsd_table_add(&fsd->names, &name->link, hash(fsd, dir, text));
+	fsd_hashtable_add(&fsd->names, &name->link, hash(fsd, dir, text));
 	return 0;
 }
 
@@ -145,23 +145,23 @@ static void name_remove(struct fsd *fsd, struct fsd_name *name)
 	dir->slot[slot_of(dir, name->cookie)].name = NULL;
 	dir->names--;
 	if (dir->nr > 16 && dir->names < dir->nr / 2)
-		compact(dir);
-	fsd_table_remove(&fsd->names, &name->link);
-	fsd_uncharge(fsd, cost((struct fsd_text){ name->text, name->length }));
+		compact_slots(dir);
+	fsd_hashtable_remove(&fsd->names, &name->link);
+	fsd_uncharge(fsd, name_cost((struct fsd_text){ name->text, name->length }));
 	free(name);
 }
 
 int fsd_dir_link(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text,
 		 struct fsd_inode *inode)
 {
-	int err;
+	int rc;
 
 	if (inode->nlink >= LINKS_MAX || dir->nlink >= LINKS_MAX)
 		return -EMLINK;
-	err = name_add(fsd, dir, text, inode);
-	if (err)
-		return err;
-	if (fsd_is_dir(inode)) {
+	rc = name_add(fsd, dir, text, inode);
+	if (rc)
+		return rc;
+	if (fsd_inode_is_dir(inode)) {
 		fsd_dir_init(inode, dir);
 		inode->nlink = 2;
 		dir->nlink++;
@@ -174,10 +174,10 @@ int fsd_dir_link(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text,
 }
 
 /* The inode of a name that has gone or been replaced has one name less. */
-static void unlinked(struct fsd *fsd, struct fsd_inode *dir, struct fsd_inode *inode)
+static void inode_unlinked(struct fsd *fsd, struct fsd_inode *dir, struct fsd_inode *inode)
 {
 	fsd_inode_stamp(fsd, inode);
-	if (fsd_is_dir(inode)) {
+	if (fsd_inode_is_dir(inode)) {
 		inode->nlink = 0;
 		inode->dir.parent = inode; /* the other may go before this one, if it is open */
 		dir->nlink--;
@@ -193,16 +193,16 @@ static void remove_name(struct fsd *fsd, struct fsd_name *name)
 
 	name_remove(fsd, name);
 	fsd_inode_changed(fsd, dir);
-	unlinked(fsd, dir, inode);
+	inode_unlinked(fsd, dir, inode);
 }
 
 int fsd_dir_unlink(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text)
 {
-	struct fsd_name *name = find(fsd, dir, text);
+	struct fsd_name *name = find_name(fsd, dir, text);
 
 	if (!name)
 		return -ENOENT;
-	if (fsd_is_dir(name->inode))
+	if (fsd_inode_is_dir(name->inode))
 		return -EISDIR;
 	remove_name(fsd, name);
 	return 0;
@@ -210,11 +210,11 @@ int fsd_dir_unlink(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text)
 
 int fsd_dir_rmdir(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text)
 {
-	struct fsd_name *name = find(fsd, dir, text);
+	struct fsd_name *name = find_name(fsd, dir, text);
 
 	if (!name)
 		return -ENOENT;
-	if (!fsd_is_dir(name->inode))
+	if (!fsd_inode_is_dir(name->inode))
 		return -ENOTDIR;
 	if (name->inode->dir.names)
 		return -ENOTEMPTY;
@@ -223,9 +223,9 @@ int fsd_dir_rmdir(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text)
 }
 
 /* Is @inode @dir itself, or does it lie above it? */
-static bool contains(const struct fsd_inode *inode, const struct fsd_inode *dir)
+static bool is_ancestor(const struct fsd_inode *inode, const struct fsd_inode *dir)
 {
-	if (!fsd_is_dir(inode))
+	if (!fsd_inode_is_dir(inode))
 		return false;
 	while (dir != inode && dir != dir->dir.parent)
 		dir = dir->dir.parent;
@@ -235,14 +235,14 @@ static bool contains(const struct fsd_inode *inode, const struct fsd_inode *dir)
 /* A directory has moved: ".." counts for another one. */
 static void reparent(struct fsd_inode *inode, struct fsd_inode *from, struct fsd_inode *to)
 {
-	if (!fsd_is_dir(inode))
+	if (!fsd_inode_is_dir(inode))
 		return;
 	inode->dir.parent = to;
 	from->nlink--;
 	to->nlink++;
 }
 
-static void renamed(struct fsd *fsd, struct fsd_name *a, struct fsd_inode *from,
+static void stamp_renamed(struct fsd *fsd, struct fsd_name *a, struct fsd_inode *from,
 		    struct fsd_inode *to)
 {
 	fsd_inode_changed(fsd, from);
@@ -250,67 +250,67 @@ static void renamed(struct fsd *fsd, struct fsd_name *a, struct fsd_inode *from,
 	fsd_inode_stamp(fsd, a->inode);
 }
 
-static int exchange(struct fsd *fsd, struct fsd_name *a, struct fsd_name *b)
+static int exchange_names(struct fsd *fsd, struct fsd_name *a, struct fsd_name *b)
 {
 	struct fsd_inode *a_inode = a->inode;
 
-	if (contains(a->inode, b->dir) || contains(b->inode, a->dir))
+	if (is_ancestor(a->inode, b->dir) || is_ancestor(b->inode, a->dir))
 		return -EINVAL;
 	reparent(a->inode, a->dir, b->dir);
 	reparent(b->inode, b->dir, a->dir);
 	a->inode = b->inode;
 	b->inode = a_inode;
-	renamed(fsd, a, b->dir, a->dir);
+	stamp_renamed(fsd, a, b->dir, a->dir);
 	fsd_inode_stamp(fsd, b->inode);
 	return 0;
 }
 
 static int may_replace(const struct fsd_inode *inode, const struct fsd_inode *replaced)
 {
-	if (fsd_is_dir(inode) && !fsd_is_dir(replaced))
+	if (fsd_inode_is_dir(inode) && !fsd_inode_is_dir(replaced))
 		return -ENOTDIR;
-	if (!fsd_is_dir(inode) && fsd_is_dir(replaced))
+	if (!fsd_inode_is_dir(inode) && fsd_inode_is_dir(replaced))
 		return -EISDIR;
-	if (fsd_is_dir(replaced) && replaced->dir.names)
+	if (fsd_inode_is_dir(replaced) && replaced->dir.names)
 		return -ENOTEMPTY;
 	return 0;
 }
 
-static int replace(struct fsd *fsd, struct fsd_name *a, struct fsd_name *b)
+static int replace_name(struct fsd *fsd, struct fsd_name *a, struct fsd_name *b)
 {
 	struct fsd_inode *from = a->dir, *replaced = b->inode;
-	int err = may_replace(a->inode, replaced);
+	int rc = may_replace(a->inode, replaced);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	reparent(a->inode, from, b->dir);
 	b->inode = a->inode;
 	name_remove(fsd, a);
-	renamed(fsd, b, from, b->dir);
-	unlinked(fsd, b->dir, replaced);
+	stamp_renamed(fsd, b, from, b->dir);
+	inode_unlinked(fsd, b->dir, replaced);
 	return 0;
 }
 
-static int move(struct fsd *fsd, struct fsd_name *a, struct fsd_inode *to, struct fsd_text text)
+static int move_name(struct fsd *fsd, struct fsd_name *a, struct fsd_inode *to, struct fsd_text text)
 {
 	struct fsd_inode *from = a->dir, *inode = a->inode;
-	int err;
+	int rc;
 
 	if (to->nlink >= LINKS_MAX)
 		return -EMLINK;
-	err = name_add(fsd, to, text, inode);
-	if (err)
-		return err;
+	rc = name_add(fsd, to, text, inode);
+	if (rc)
+		return rc;
 	name_remove(fsd, a);
 	reparent(inode, from, to);
-	renamed(fsd, find(fsd, to, text), from, to);
+	stamp_renamed(fsd, find_name(fsd, to, text), from, to);
 	return 0;
 }
 
 int fsd_dir_rename(struct fsd *fsd, struct fsd_inode *from, struct fsd_text old,
 		   struct fsd_inode *to, struct fsd_text new, uint32_t flags)
 {
-	struct fsd_name *a = find(fsd, from, old), *b = find(fsd, to, new);
+	struct fsd_name *a = find_name(fsd, from, old), *b = find_name(fsd, to, new);
 
 	if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE) ||
 	    flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
@@ -320,23 +320,23 @@ int fsd_dir_rename(struct fsd *fsd, struct fsd_inode *from, struct fsd_text old,
 	if (b && flags & RENAME_NOREPLACE)
 		return -EEXIST;
 	if (flags & RENAME_EXCHANGE)
-		return exchange(fsd, a, b);
-	if (contains(a->inode, to))
+		return exchange_names(fsd, a, b);
+	if (is_ancestor(a->inode, to))
 		return -EINVAL;
 	if (b && b->inode == a->inode) /* two names of one file: POSIX wants nothing done */
 		return 0;
-	return b ? replace(fsd, a, b) : move(fsd, a, to, new);
+	return b ? replace_name(fsd, a, b) : move_name(fsd, a, to, new);
 }
 
 static size_t dirent_size(uint32_t name_length)
 {
-	return sizeof(struct fs_dirent) + (name_length + 7) / 8 * 8;
+	return sizeof(struct wire_fs_dirent) + (name_length + 7) / 8 * 8;
 }
 
-static size_t put(void *out, size_t room, uint64_t cookie, struct fsd_text text,
+static size_t put_dirent(void *out, size_t room, uint64_t cookie, struct fsd_text text,
 		  const struct fsd_inode *inode)
 {
-	struct fs_dirent entry = { .cookie = cookie, .name_length = text.length };
+	struct wire_fs_dirent entry = { .cookie = cookie, .name_length = text.length };
 	size_t size = dirent_size(text.length);
 
 	if (size > room)
@@ -356,9 +356,9 @@ size_t fsd_dir_read(const struct fsd_inode *dir, uint64_t cookie, void *out, siz
 	if (!dir->nlink)
 		return 0;
 	if (cookie < COOKIE_DOT)
-		used += put(out, room, COOKIE_DOT, (struct fsd_text){ ".", 1 }, dir);
+		used += put_dirent(out, room, COOKIE_DOT, (struct fsd_text){ ".", 1 }, dir);
 	if (cookie < COOKIE_DOTDOT)
-		used += put((char *)out + used, room - used, COOKIE_DOTDOT,
+		used += put_dirent((char *)out + used, room - used, COOKIE_DOTDOT,
 			    (struct fsd_text){ "..", 2 }, d->parent);
 	if (cookie == UINT64_MAX)
 		return used;
@@ -367,7 +367,7 @@ size_t fsd_dir_read(const struct fsd_inode *dir, uint64_t cookie, void *out, siz
 
 		if (!name)
 			continue;
-		size = put((char *)out + used, room - used, name->cookie,
+		size = put_dirent((char *)out + used, room - used, name->cookie,
 			   (struct fsd_text){ name->text, name->length }, name->inode);
 		if (!size)
 			break;

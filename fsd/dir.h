@@ -50,7 +50,7 @@ int fsd_dir_rename(struct fsd *fsd, struct fsd_inode *from, struct fsd_text old,
 /**
  * fsd_dir_read() - list names
  * @cookie: 0, or that of the last name seen
- * @out, @room: receives struct fs_dirent and names
+ * @out, @room: receives struct wire_fs_dirent and names
  *
  * Return: bytes written; 0: the end.
  */

@@ -12,10 +12,10 @@
 
 static int make_root(struct fsd *fsd)
 {
-	int err = fsd_inode_new(fsd, S_IFDIR | 0755, 0, NULL, 0, &fsd->root);
+	int rc = fsd_inode_new(fsd, S_IFDIR | 0755, 0, NULL, 0, &fsd->root);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	fsd_dir_init(fsd->root, fsd->root);
 	fsd->root->nlink = 2;
 	fsd->root->uid = fsd->options.uid;
@@ -37,11 +37,11 @@ int fsd_open(const struct fsd_host *host, const struct fsd_options *options, str
 	if (new->meta_bytes_max < META_BYTES_MIN)
 		new->meta_bytes_max = META_BYTES_MIN;
 	TAILQ_INIT(&new->clients);
-	TAILQ_INIT(&new->postponed);
+	TAILQ_INIT(&new->deferred);
 	fsd_space_init(&new->space, &new->host, options->bytes_max, options->chunk_bytes);
-	if (fsd_table_init(&new->inodes) || fsd_table_init(&new->names) || make_root(new)) {
-		fsd_table_fini(&new->inodes);
-		fsd_table_fini(&new->names);
+	if (fsd_hashtable_init(&new->inodes) || fsd_hashtable_init(&new->names) || make_root(new)) {
+		fsd_hashtable_fini(&new->inodes);
+		fsd_hashtable_fini(&new->names);
 		free(new);
 		return -ENOMEM;
 	}
@@ -49,7 +49,7 @@ int fsd_open(const struct fsd_host *host, const struct fsd_options *options, str
 	return 0;
 }
 
-static void free_all(struct fsd_table *table, void (*free_one)(struct fsd *fsd, void *one),
+static void free_all(struct fsd_hashtable *table, void (*free_one)(struct fsd *fsd, void *one),
 		     struct fsd *fsd)
 {
 	for (uint64_t i = 0; i <= table->mask; i++) {
@@ -60,7 +60,7 @@ static void free_all(struct fsd_table *table, void (*free_one)(struct fsd *fsd, 
 
 static void free_name(struct fsd *fsd, void *name)
 {
-	fsd_table_remove(&fsd->names, name);
+	fsd_hashtable_remove(&fsd->names, name);
 	free(name);
 }
 
@@ -73,8 +73,8 @@ void fsd_close(struct fsd *fsd)
 {
 	free_all(&fsd->names, free_name, fsd);
 	free_all(&fsd->inodes, free_inode, fsd);
-	fsd_table_fini(&fsd->names);
-	fsd_table_fini(&fsd->inodes);
+	fsd_hashtable_fini(&fsd->names);
+	fsd_hashtable_fini(&fsd->inodes);
 	fsd_space_fini(&fsd->space);
 	free(fsd);
 }
@@ -93,7 +93,7 @@ static bool is_short(const struct fsd *fsd)
 
 bool fsd_has_work(const struct fsd *fsd)
 {
-	return fsd->space.dirty || !TAILQ_EMPTY(&fsd->postponed) || is_short(fsd);
+	return fsd->space.dirty || !TAILQ_EMPTY(&fsd->deferred) || is_short(fsd);
 }
 
 void fsd_work(struct fsd *fsd)
@@ -101,7 +101,7 @@ void fsd_work(struct fsd *fsd)
 	fsd_space_clean(&fsd->space, CLEAN_BYTES);
 	if (is_short(fsd))
 		fsd_space_grow(&fsd->space);
-	fsd_postponed_retry(fsd);
+	fsd_deferred_retry(fsd);
 }
 
 void fsd_info(const struct fsd *fsd, struct fsd_info *info)

@@ -34,11 +34,11 @@ struct fsd_client;
  * @clock_ns: monotonic
  */
 struct fsd_host {
-	int (*take_chunk)(void *arg, uint64_t length, struct fs_chunk *chunk, void **memory);
+	int (*take_chunk)(void *arg, uint64_t length, struct wire_fs_chunk *chunk, void **memory);
 	uint64_t (*room)(void *arg);
 	void (*tell)(void *arg, void *peer, const void *message, size_t length);
 	void (*answer)(void *arg, void *call, const void *reply, size_t length);
-	void (*wall)(void *arg, struct fs_time *now);
+	void (*wall)(void *arg, struct wire_fs_time *now);
 	uint64_t (*clock_ns)(void *arg);
 	void *arg;
 };

@@ -8,83 +8,83 @@
 #include "fsd/lock.h"
 
 /* Few clients have one file: a walk is enough. */
-static struct fsd_holder *find(const struct fsd_client *client, const struct fsd_inode *inode)
+static struct fsd_handle *find_handle(const struct fsd_client *client, const struct fsd_inode *inode)
 {
-	struct fsd_holder *holder;
+	struct fsd_handle *handle;
 
-	TAILQ_FOREACH(holder, &inode->holders, of_inode) {
-		if (holder->client == client)
+	TAILQ_FOREACH(handle, &inode->handles, of_inode) {
+		if (handle->client == client)
 			break;
 	}
-	return holder;
+	return handle;
 }
 
-static void drop(struct fsd *fsd, struct fsd_holder *holder)
+static void free_handle(struct fsd *fsd, struct fsd_handle *handle)
 {
-	TAILQ_REMOVE(&holder->inode->holders, holder, of_inode);
-	TAILQ_REMOVE(&holder->client->holders, holder, of_client);
-	fsd_uncharge(fsd, sizeof(*holder));
-	free(holder);
+	TAILQ_REMOVE(&handle->inode->handles, handle, of_inode);
+	TAILQ_REMOVE(&handle->client->handles, handle, of_client);
+	fsd_uncharge(fsd, sizeof(*handle));
+	free(handle);
 }
 
-int fsd_holder_open(struct fsd_client *client, struct fsd_inode *inode)
+int fsd_handle_open(struct fsd_client *client, struct fsd_inode *inode)
 {
-	struct fsd_holder *holder = find(client, inode);
+	struct fsd_handle *handle = find_handle(client, inode);
 
 	if (inode->opens == UINT32_MAX)
 		return -ENFILE;
-	if (!holder) {
-		if (fsd_charge(client->fsd, sizeof(*holder)))
+	if (!handle) {
+		if (fsd_charge(client->fsd, sizeof(*handle)))
 			return -ENFILE;
-		holder = calloc(1, sizeof(*holder));
-		if (!holder) {
-			fsd_uncharge(client->fsd, sizeof(*holder));
+		handle = calloc(1, sizeof(*handle));
+		if (!handle) {
+			fsd_uncharge(client->fsd, sizeof(*handle));
 			return -ENOMEM;
 		}
-		holder->inode = inode;
-		holder->client = client;
-		TAILQ_INSERT_TAIL(&inode->holders, holder, of_inode);
-		TAILQ_INSERT_TAIL(&client->holders, holder, of_client);
+		handle->inode = inode;
+		handle->client = client;
+		TAILQ_INSERT_TAIL(&inode->handles, handle, of_inode);
+		TAILQ_INSERT_TAIL(&client->handles, handle, of_client);
 	}
-	holder->opens++;
+	handle->opens++;
 	inode->opens++;
 	return 0;
 }
 
-bool fsd_holder_has_open(const struct fsd_client *client, const struct fsd_inode *inode)
+bool fsd_handle_is_open(const struct fsd_client *client, const struct fsd_inode *inode)
 {
-	return find(client, inode);
+	return find_handle(client, inode);
 }
 
-void fsd_holder_give_map(struct fsd_client *client, struct fsd_inode *inode)
+void fsd_handle_grant_map(struct fsd_client *client, struct fsd_inode *inode)
 {
-	struct fsd_holder *holder = find(client, inode);
+	struct fsd_handle *handle = find_handle(client, inode);
 
-	if (!holder->newest)
-		holder->oldest = inode->epoch;
-	holder->newest = inode->epoch;
+	if (!handle->newest)
+		handle->oldest = inode->epoch;
+	handle->newest = inode->epoch;
 }
 
 /* May a client still write to these? */
-static bool is_held(const struct fsd_inode *inode, const struct fsd_freed *freed)
+static bool map_is_held(const struct fsd_inode *inode, const struct fsd_freed *freed)
 {
-	const struct fsd_holder *holder;
+	const struct fsd_handle *handle;
 
-	TAILQ_FOREACH(holder, &inode->holders, of_inode) {
-		if (holder->newest && holder->oldest <= freed->epoch)
+	TAILQ_FOREACH(handle, &inode->handles, of_inode) {
+		if (handle->newest && handle->oldest <= freed->epoch)
 			return true;
 	}
 	return false;
 }
 
 /* Lets go what nobody holds any more. */
-static void settle(struct fsd *fsd, struct fsd_inode *inode)
+static void free_limbo(struct fsd *fsd, struct fsd_inode *inode)
 {
 	struct fsd_freed *freed, *next;
 
 	for (freed = TAILQ_FIRST(&inode->limbo); freed; freed = next) {
 		next = TAILQ_NEXT(freed, entry);
-		if (is_held(inode, freed))
+		if (map_is_held(inode, freed))
 			continue;
 		TAILQ_REMOVE(&inode->limbo, freed, entry);
 		fsd->space.limbo -= freed->map.bytes;
@@ -92,79 +92,79 @@ static void settle(struct fsd *fsd, struct fsd_inode *inode)
 	}
 }
 
-void fsd_holder_returned(struct fsd_client *client, struct fsd_inode *inode, uint64_t epoch)
+void fsd_handle_map_returned(struct fsd_client *client, struct fsd_inode *inode, uint64_t epoch)
 {
-	struct fsd_holder *holder = find(client, inode);
+	struct fsd_handle *handle = find_handle(client, inode);
 
-	if (!holder || !holder->newest)
+	if (!handle || !handle->newest)
 		return;
-	if (holder->newest <= epoch)
-		holder->newest = 0;
-	else if (holder->oldest <= epoch)
-		holder->oldest = epoch + 1;
-	settle(client->fsd, inode);
+	if (handle->newest <= epoch)
+		handle->newest = 0;
+	else if (handle->oldest <= epoch)
+		handle->oldest = epoch + 1;
+	free_limbo(client->fsd, inode);
 }
 
-void fsd_holder_forgot(struct fsd_client *client, struct fsd_inode *inode)
+void fsd_handle_map_forgotten(struct fsd_client *client, struct fsd_inode *inode)
 {
-	fsd_holder_returned(client, inode, UINT64_MAX);
+	fsd_handle_map_returned(client, inode, UINT64_MAX);
 }
 
-static void recall(struct fsd *fsd, const struct fsd_holder *holder, uint64_t epoch)
+static void send_recall(struct fsd *fsd, const struct fsd_handle *handle, uint64_t epoch)
 {
-	struct fs_recall message = {
-		.head = { .op = FS_RECALL, .ino = holder->inode->ino },
+	struct wire_fs_recall message = {
+		.head = { .op = FS_RECALL, .ino = handle->inode->ino },
 		.epoch = epoch,
 	};
 
-	fsd->host.tell(fsd->host.arg, holder->client->peer, &message, sizeof(message));
+	fsd->host.tell(fsd->host.arg, handle->client->peer, &message, sizeof(message));
 }
 
-void fsd_holder_freed(struct fsd *fsd, struct fsd_inode *inode, struct fsd_freed *freed)
+void fsd_handle_recall(struct fsd *fsd, struct fsd_inode *inode, struct fsd_freed *freed)
 {
-	const struct fsd_holder *holder;
+	const struct fsd_handle *handle;
 
 	freed->epoch = inode->epoch++;
-	TAILQ_FOREACH(holder, &inode->holders, of_inode) {
-		if (holder->newest)
-			recall(fsd, holder, freed->epoch);
+	TAILQ_FOREACH(handle, &inode->handles, of_inode) {
+		if (handle->newest)
+			send_recall(fsd, handle, freed->epoch);
 	}
 	fsd->space.limbo += freed->map.bytes;
 	TAILQ_INSERT_TAIL(&inode->limbo, freed, entry);
-	settle(fsd, inode);
+	free_limbo(fsd, inode);
 }
 
 /* A client's last open of a file ends: with it end its locks and its map. */
-static void end(struct fsd *fsd, struct fsd_holder *holder)
+static void end(struct fsd *fsd, struct fsd_handle *handle)
 {
-	struct fsd_inode *inode = holder->inode;
+	struct fsd_inode *inode = handle->inode;
 
-	fsd_lock_drop(holder->client, inode);
-	drop(fsd, holder);
-	settle(fsd, inode);
-	if (!inode->opens && fsd_is_file(inode))
+	fsd_lock_drop(handle->client, inode);
+	free_handle(fsd, handle);
+	free_limbo(fsd, inode);
+	if (!inode->opens && fsd_inode_is_file(inode))
 		fsd_file_trim(fsd, inode);
 	fsd_inode_put(fsd, inode);
 }
 
-int fsd_holder_close(struct fsd_client *client, struct fsd_inode *inode)
+int fsd_handle_close(struct fsd_client *client, struct fsd_inode *inode)
 {
-	struct fsd_holder *holder = find(client, inode);
+	struct fsd_handle *handle = find_handle(client, inode);
 
-	if (!holder)
+	if (!handle)
 		return -EBADF;
 	inode->opens--;
-	if (!--holder->opens)
-		end(client->fsd, holder);
+	if (!--handle->opens)
+		end(client->fsd, handle);
 	return 0;
 }
 
-void fsd_holder_leave(struct fsd_client *client)
+void fsd_handle_drop_client(struct fsd_client *client)
 {
-	struct fsd_holder *holder;
+	struct fsd_handle *handle;
 
-	while ((holder = TAILQ_FIRST(&client->holders))) {
-		holder->inode->opens -= holder->opens;
-		end(client->fsd, holder);
+	while ((handle = TAILQ_FIRST(&client->handles))) {
+		handle->inode->opens -= handle->opens;
+		end(client->fsd, handle);
 	}
 }

@@ -12,25 +12,25 @@
 #include "fsd/internal.h"
 
 /* Return: 0; -ENFILE; -ENOMEM. */
-int fsd_holder_open(struct fsd_client *client, struct fsd_inode *inode);
+int fsd_handle_open(struct fsd_client *client, struct fsd_inode *inode);
 /* The file may be gone afterwards. Return: 0; -EBADF it isn't open. */
-int fsd_holder_close(struct fsd_client *client, struct fsd_inode *inode);
-bool fsd_holder_has_open(const struct fsd_client *client, const struct fsd_inode *inode);
+int fsd_handle_close(struct fsd_client *client, struct fsd_inode *inode);
+bool fsd_handle_is_open(const struct fsd_client *client, const struct fsd_inode *inode);
 
 /* A client that has the file open gets its map as it is now. */
-void fsd_holder_give_map(struct fsd_client *client, struct fsd_inode *inode);
+void fsd_handle_grant_map(struct fsd_client *client, struct fsd_inode *inode);
 /* It holds no map up to @epoch any more. */
-void fsd_holder_returned(struct fsd_client *client, struct fsd_inode *inode, uint64_t epoch);
+void fsd_handle_map_returned(struct fsd_client *client, struct fsd_inode *inode, uint64_t epoch);
 /* It holds none at all. */
-void fsd_holder_forgot(struct fsd_client *client, struct fsd_inode *inode);
+void fsd_handle_map_forgotten(struct fsd_client *client, struct fsd_inode *inode);
 
 /**
- * fsd_holder_freed() - extents were carved out of a file's map
+ * fsd_handle_recall() - extents were carved out of a file's map
  * @freed: given; recalled from those who hold the map, or free at once
  */
-void fsd_holder_freed(struct fsd *fsd, struct fsd_inode *inode, struct fsd_freed *freed);
+void fsd_handle_recall(struct fsd *fsd, struct fsd_inode *inode, struct fsd_freed *freed);
 
 /* The client goes: its opens, its locks and its maps. */
-void fsd_holder_leave(struct fsd_client *client);
+void fsd_handle_drop_client(struct fsd_client *client);
 
 #endif

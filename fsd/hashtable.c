@@ -6,7 +6,7 @@
 
 #define BUCKETS_MIN 64
 
-int fsd_table_init(struct fsd_table *table)
+int fsd_hashtable_init(struct fsd_hashtable *table)
 {
 	table->bucket = calloc(BUCKETS_MIN, sizeof(*table->bucket));
 	if (!table->bucket)
@@ -16,23 +16,23 @@ int fsd_table_init(struct fsd_table *table)
 	return 0;
 }
 
-void fsd_table_fini(struct fsd_table *table)
+void fsd_hashtable_fini(struct fsd_hashtable *table)
 {
 	free(table->bucket);
 }
 
-static void push(struct fsd_table *table, struct fsd_link *link)
+static void push_node(struct fsd_hashtable *table, struct fsd_hash_node *link)
 {
-	struct fsd_link **bucket = &table->bucket[link->hash & table->mask];
+	struct fsd_hash_node **bucket = &table->bucket[link->hash & table->mask];
 
 	link->next = *bucket;
 	*bucket = link;
 }
 
-static void grow(struct fsd_table *table)
+static void grow_table(struct fsd_hashtable *table)
 {
-	struct fsd_table bigger = { .mask = table->mask * 2 + 1 };
-	struct fsd_link *link, *next;
+	struct fsd_hashtable bigger = { .mask = table->mask * 2 + 1 };
+	struct fsd_hash_node *link, *next;
 
 	bigger.bucket = calloc(bigger.mask + 1, sizeof(*bigger.bucket));
 	if (!bigger.bucket)
@@ -40,7 +40,7 @@ static void grow(struct fsd_table *table)
 	for (uint64_t i = 0; i <= table->mask; i++) {
 		for (link = table->bucket[i]; link; link = next) {
 			next = link->next;
-			push(&bigger, link);
+			push_node(&bigger, link);
 		}
 	}
 	free(table->bucket);
@@ -48,18 +48,18 @@ static void grow(struct fsd_table *table)
 	table->mask = bigger.mask;
 }
 
-void fsd_table_add(struct fsd_table *table, struct fsd_link *link, uint64_t hash)
+void fsd_hashtable_add(struct fsd_hashtable *table, struct fsd_hash_node *link, uint64_t hash)
 {
 	if (table->nr > table->mask)
-		grow(table);
+		grow_table(table);
 	link->hash = hash;
-	push(table, link);
+	push_node(table, link);
 	table->nr++;
 }
 
-void fsd_table_remove(struct fsd_table *table, struct fsd_link *link)
+void fsd_hashtable_remove(struct fsd_hashtable *table, struct fsd_hash_node *link)
 {
-	struct fsd_link **at = &table->bucket[link->hash & table->mask];
+	struct fsd_hash_node **at = &table->bucket[link->hash & table->mask];
 
 	while (*at != link)
 		at = &(*at)->next;
@@ -67,19 +67,19 @@ void fsd_table_remove(struct fsd_table *table, struct fsd_link *link)
 	table->nr--;
 }
 
-static struct fsd_link *of_hash(struct fsd_link *link, uint64_t hash)
+static struct fsd_hash_node *first_of_hash(struct fsd_hash_node *link, uint64_t hash)
 {
 	while (link && link->hash != hash)
 		link = link->next;
 	return link;
 }
 
-struct fsd_link *fsd_table_first(const struct fsd_table *table, uint64_t hash)
+struct fsd_hash_node *fsd_hashtable_first(const struct fsd_hashtable *table, uint64_t hash)
 {
-	return of_hash(table->bucket[hash & table->mask], hash);
+	return first_of_hash(table->bucket[hash & table->mask], hash);
 }
 
-struct fsd_link *fsd_table_next(const struct fsd_link *link)
+struct fsd_hash_node *fsd_hashtable_next(const struct fsd_hash_node *link)
 {
-	return of_hash(link->next, link->hash);
+	return first_of_hash(link->next, link->hash);
 }

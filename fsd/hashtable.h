@@ -8,24 +8,24 @@
 
 #include <stdint.h>
 
-struct fsd_link {
-	struct fsd_link *next;
+struct fsd_hash_node {
+	struct fsd_hash_node *next;
 	uint64_t hash;
 };
 
-struct fsd_table {
-	struct fsd_link **bucket;
+struct fsd_hashtable {
+	struct fsd_hash_node **bucket;
 	uint64_t mask; /* buckets less one */
 	uint64_t nr;
 };
 
-int fsd_table_init(struct fsd_table *table); /* 0; -ENOMEM */
-void fsd_table_fini(struct fsd_table *table); /* leaves the objects alone */
-void fsd_table_add(struct fsd_table *table, struct fsd_link *link, uint64_t hash);
-void fsd_table_remove(struct fsd_table *table, struct fsd_link *link);
+int fsd_hashtable_init(struct fsd_hashtable *table); /* 0; -ENOMEM */
+void fsd_hashtable_fini(struct fsd_hashtable *table); /* leaves the objects alone */
+void fsd_hashtable_add(struct fsd_hashtable *table, struct fsd_hash_node *link, uint64_t hash);
+void fsd_hashtable_remove(struct fsd_hashtable *table, struct fsd_hash_node *link);
 
 /* The objects of one hash, one after the other; NULL at the end. */
-struct fsd_link *fsd_table_first(const struct fsd_table *table, uint64_t hash);
-struct fsd_link *fsd_table_next(const struct fsd_link *link);
+struct fsd_hash_node *fsd_hashtable_first(const struct fsd_hashtable *table, uint64_t hash);
+struct fsd_hash_node *fsd_hashtable_next(const struct fsd_hash_node *link);
 
 #endif

@@ -33,10 +33,10 @@ static uint64_t hash(uint64_t ino)
 
 struct fsd_inode *fsd_inode_find(const struct fsd *fsd, uint64_t ino)
 {
-	struct fsd_link *link = fsd_table_first(&fsd->inodes, hash(ino));
+	struct fsd_hash_node *link = fsd_hashtable_first(&fsd->inodes, hash(ino));
 
 	while (link && ((struct fsd_inode *)link)->ino != ino)
-		link = fsd_table_next(link);
+		link = fsd_hashtable_next(link);
 	return (struct fsd_inode *)link;
 }
 
@@ -56,7 +56,7 @@ static int set_target(struct fsd_inode *inode, const void *target, uint32_t leng
 	return 0;
 }
 
-static uint64_t cost(const struct fsd_inode *inode)
+static uint64_t inode_cost(const struct fsd_inode *inode)
 {
 	return sizeof(*inode) + (S_ISLNK(inode->mode) ? inode->size : 0);
 }
@@ -65,13 +65,13 @@ int fsd_inode_new(struct fsd *fsd, uint32_t mode, uint32_t rdev, const void *tar
 		  uint32_t target_length, struct fsd_inode **inode)
 {
 	struct fsd_inode *new;
-	int err;
+	int rc;
 
 	if (!is_type(mode) || mode & ~(S_IFMT | MODE_BITS))
 		return -EINVAL;
-	err = fsd_charge(fsd, sizeof(*new) + target_length);
-	if (err)
-		return err;
+	rc = fsd_charge(fsd, sizeof(*new) + target_length);
+	if (rc)
+		return rc;
 	new = calloc(1, sizeof(*new));
 	if (!new || (S_ISLNK(mode) && set_target(new, target, target_length))) {
 		free(new);
@@ -84,27 +84,27 @@ int fsd_inode_new(struct fsd *fsd, uint32_t mode, uint32_t rdev, const void *tar
 	new->epoch = 1;
 	new->change = 1;
 	new->atime = new->mtime = new->ctime = fsd_now(fsd);
-	TAILQ_INIT(&new->holders);
+	TAILQ_INIT(&new->handles);
 	TAILQ_INIT(&new->limbo);
 	TAILQ_INIT(&new->locks);
 	TAILQ_INIT(&new->waits);
 	TAILQ_INIT(&new->xattrs);
-	fsd_table_add(&fsd->inodes, &new->link, hash(new->ino));
+	fsd_hashtable_add(&fsd->inodes, &new->link, hash(new->ino));
 	*inode = new;
 	return 0;
 }
 
 void fsd_inode_free(struct fsd *fsd, struct fsd_inode *inode)
 {
-	fsd_table_remove(&fsd->inodes, &inode->link);
-	if (fsd_is_file(inode))
+	fsd_hashtable_remove(&fsd->inodes, &inode->link);
+	if (fsd_inode_is_file(inode))
 		fsd_file_free(fsd, inode);
-	else if (fsd_is_dir(inode))
+	else if (fsd_inode_is_dir(inode))
 		fsd_dir_fini(inode);
 	else if (S_ISLNK(inode->mode))
 		free(inode->target);
 	fsd_xattr_drop_all(fsd, inode);
-	fsd_uncharge(fsd, cost(inode));
+	fsd_uncharge(fsd, inode_cost(inode));
 	free(inode);
 }
 
@@ -114,12 +114,12 @@ void fsd_inode_put(struct fsd *fsd, struct fsd_inode *inode)
 		fsd_inode_free(fsd, inode);
 }
 
-void fsd_inode_attr(const struct fsd_inode *inode, struct fs_attr *attr)
+void fsd_inode_attr(const struct fsd_inode *inode, struct wire_fs_attr *attr)
 {
-	*attr = (struct fs_attr){
+	*attr = (struct wire_fs_attr){
 		.ino = inode->ino,
-		.size = fsd_is_dir(inode) ? inode->dir.names : inode->size,
-		.blocks = fsd_is_file(inode) ? inode->map.bytes / 512 : 0,
+		.size = fsd_inode_is_dir(inode) ? inode->dir.names : inode->size,
+		.blocks = fsd_inode_is_file(inode) ? inode->map.bytes / 512 : 0,
 		.change = inode->change,
 		.atime = inode->atime,
 		.mtime = inode->mtime,
@@ -133,12 +133,12 @@ void fsd_inode_attr(const struct fsd_inode *inode, struct fs_attr *attr)
 	};
 }
 
-static bool is_after(const struct fs_time *a, const struct fs_time *b)
+static bool is_after(const struct wire_fs_time *a, const struct wire_fs_time *b)
 {
 	return a->sec != b->sec ? a->sec > b->sec : a->nsec > b->nsec;
 }
 
-static void stamp(struct fsd_inode *inode, const struct fs_time *now)
+static void advance_ctime(struct fsd_inode *inode, const struct wire_fs_time *now)
 {
 	if (is_after(now, &inode->ctime)) {
 		inode->ctime = *now;
@@ -150,29 +150,29 @@ static void stamp(struct fsd_inode *inode, const struct fs_time *now)
 
 void fsd_inode_stamp(const struct fsd *fsd, struct fsd_inode *inode)
 {
-	struct fs_time now = fsd_now(fsd);
+	struct wire_fs_time now = fsd_now(fsd);
 
-	stamp(inode, &now);
+	advance_ctime(inode, &now);
 }
 
 void fsd_inode_changed(const struct fsd *fsd, struct fsd_inode *inode)
 {
 	inode->change++;
 	inode->mtime = fsd_now(fsd);
-	stamp(inode, &inode->mtime);
+	advance_ctime(inode, &inode->mtime);
 }
 
-static bool is_time(const struct fs_time *time)
+static bool is_time(const struct wire_fs_time *time)
 {
 	return time->nsec < 1000000000;
 }
 
-static int check(const struct fsd_inode *inode, const struct fs_setattr *set)
+static int check_setattr(const struct fsd_inode *inode, const struct wire_fs_setattr *set)
 {
 	if (set->mask & ~SET_BITS)
 		return -EINVAL;
-	if (set->mask & FS_SET_SIZE && !fsd_is_file(inode))
-		return fsd_is_dir(inode) ? -EISDIR : -EINVAL;
+	if (set->mask & FS_SET_SIZE && !fsd_inode_is_file(inode))
+		return fsd_inode_is_dir(inode) ? -EISDIR : -EINVAL;
 	if (set->mask & FS_SET_ATIME && !is_time(&set->atime))
 		return -EINVAL;
 	if (set->mask & FS_SET_MTIME && !is_time(&set->mtime))
@@ -182,15 +182,15 @@ static int check(const struct fsd_inode *inode, const struct fs_setattr *set)
 	return 0;
 }
 
-int fsd_inode_set(struct fsd *fsd, struct fsd_inode *inode, const struct fs_setattr *set)
+int fsd_inode_set(struct fsd *fsd, struct fsd_inode *inode, const struct wire_fs_setattr *set)
 {
-	struct fs_time now = fsd_now(fsd);
-	int err = check(inode, set);
+	struct wire_fs_time now = fsd_now(fsd);
+	int rc = check_setattr(inode, set);
 
-	if (!err && set->mask & FS_SET_SIZE)
-		err = fsd_file_resize(fsd, inode, set->size);
-	if (err)
-		return err;
+	if (!rc && set->mask & FS_SET_SIZE)
+		rc = fsd_file_resize(fsd, inode, set->size);
+	if (rc)
+		return rc;
 	if (set->mask & FS_SET_MODE)
 		inode->mode = (inode->mode & S_IFMT) | (set->mode & MODE_BITS);
 	if (set->mask & FS_SET_UID)
@@ -208,6 +208,6 @@ int fsd_inode_set(struct fsd *fsd, struct fsd_inode *inode, const struct fs_seta
 	if (set->mask & FS_SET_CTIME && is_after(&set->ctime, &inode->ctime))
 		inode->ctime = set->ctime;
 	else if (set->mask)
-		stamp(inode, &now);
+		advance_ctime(inode, &now);
 	return 0;
 }

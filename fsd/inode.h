@@ -7,12 +7,12 @@
 
 #include "fsd/internal.h"
 
-static inline bool fsd_is_dir(const struct fsd_inode *inode)
+static inline bool fsd_inode_is_dir(const struct fsd_inode *inode)
 {
 	return S_ISDIR(inode->mode);
 }
 
-static inline bool fsd_is_file(const struct fsd_inode *inode)
+static inline bool fsd_inode_is_file(const struct fsd_inode *inode)
 {
 	return S_ISREG(inode->mode);
 }
@@ -37,7 +37,7 @@ void fsd_inode_put(struct fsd *fsd, struct fsd_inode *inode);
 /* Nobody has it open, so nobody holds its map. */
 void fsd_inode_free(struct fsd *fsd, struct fsd_inode *inode);
 
-void fsd_inode_attr(const struct fsd_inode *inode, struct fs_attr *attr);
+void fsd_inode_attr(const struct fsd_inode *inode, struct wire_fs_attr *attr);
 
 /*
  * Its attributes have changed, now. ctime always grows, also when the clock has stepped back:
@@ -48,6 +48,6 @@ void fsd_inode_stamp(const struct fsd *fsd, struct fsd_inode *inode);
 void fsd_inode_changed(const struct fsd *fsd, struct fsd_inode *inode);
 
 /* Return: 0; errors of fsd_file_resize(); -EINVAL a bad time; -EISDIR, -EINVAL no size to set. */
-int fsd_inode_set(struct fsd *fsd, struct fsd_inode *inode, const struct fs_setattr *set);
+int fsd_inode_set(struct fsd *fsd, struct fsd_inode *inode, const struct wire_fs_setattr *set);
 
 #endif

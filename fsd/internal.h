@@ -15,7 +15,7 @@
 
 /* A name in a directory. */
 struct fsd_name {
-	struct fsd_link link; /* fsd.names */
+	struct fsd_hash_node link; /* fsd.names */
 	struct fsd_inode *dir, *inode;
 	uint64_t cookie;
 	uint8_t length;
@@ -36,17 +36,17 @@ struct fsd_dir {
 	uint64_t next_cookie;
 };
 
-TAILQ_HEAD(fsd_holder_list, fsd_holder);
+TAILQ_HEAD(fsd_handle_list, fsd_handle);
 TAILQ_HEAD(fsd_lock_list, fsd_lock);
 TAILQ_HEAD(fsd_wait_list, fsd_wait);
 TAILQ_HEAD(fsd_xattr_list, fsd_xattr);
 TAILQ_HEAD(fsd_client_list, fsd_client);
-TAILQ_HEAD(fsd_postponed_list, fsd_postponed);
+TAILQ_HEAD(fsd_deferred_list, fsd_deferred);
 
 struct fsd_inode {
-	struct fsd_link link; /* fsd.inodes */
+	struct fsd_hash_node link; /* fsd.inodes */
 	uint64_t ino, size, change;
-	struct fs_time atime, mtime, ctime;
+	struct wire_fs_time atime, mtime, ctime;
 	uint32_t mode, nlink, uid, gid, rdev;
 	uint32_t opens; /* of all clients; without them and without names it goes */
 	uint64_t epoch; /* of its map: grows when extents are freed */
@@ -56,7 +56,7 @@ struct fsd_inode {
 		struct fsd_dir dir;
 		char *target; /* symbolic link, @size bytes */
 	};
-	struct fsd_holder_list holders;
+	struct fsd_handle_list handles;
 	struct fsd_freed_list limbo; /* oldest first */
 	struct fsd_lock_list locks;
 	struct fsd_wait_list waits;
@@ -64,8 +64,8 @@ struct fsd_inode {
 };
 
 /* What one client has to do with one file. */
-struct fsd_holder {
-	TAILQ_ENTRY(fsd_holder) of_inode, of_client;
+struct fsd_handle {
+	TAILQ_ENTRY(fsd_handle) of_inode, of_client;
 	struct fsd_inode *inode;
 	struct fsd_client *client;
 	uint32_t opens;
@@ -88,7 +88,7 @@ struct fsd_client {
 	bool asked_to_share; /* FS_SHARE was sent, FS_SHARED has not come */
 	void *mount_call; /* while mounting */
 	uint64_t mount_deadline_ns;
-	struct fsd_holder_list holders;
+	struct fsd_handle_list handles;
 	struct fsd_wait_list waits;
 	uint32_t nr_waits;
 };
@@ -97,13 +97,13 @@ struct fsd {
 	struct fsd_host host;
 	struct fsd_options options;
 	struct fsd_space space;
-	struct fsd_table inodes, names;
+	struct fsd_hashtable inodes, names;
 	struct fsd_inode *root;
 	uint64_t next_ino, next_client;
 	uint64_t meta_bytes, meta_bytes_max; /* of the donor's own memory, for all but file data */
 	struct fsd_client_list clients;
-	struct fsd_postponed_list postponed; /* oldest first */
-	uint32_t nr_postponed;
+	struct fsd_deferred_list deferred; /* oldest first */
+	uint32_t nr_deferred;
 	uint8_t reply[FSD_MESSAGE_MAX];
 };
 
@@ -114,9 +114,9 @@ struct fsd {
 int fsd_charge(struct fsd *fsd, uint64_t bytes); /* 0; -ENOSPC */
 void fsd_uncharge(struct fsd *fsd, uint64_t bytes);
 
-static inline struct fs_time fsd_now(const struct fsd *fsd)
+static inline struct wire_fs_time fsd_now(const struct fsd *fsd)
 {
-	struct fs_time now = { 0 };
+	struct wire_fs_time now = { 0 };
 
 	fsd->host.wall(fsd->host.arg, &now);
 	return now;

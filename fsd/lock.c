@@ -35,7 +35,7 @@ static bool overlap(const struct fsd_lock *a, const struct fsd_lock *b)
 	return a->start <= b->end && b->start <= a->end;
 }
 
-static bool touch(const struct fsd_lock *a, const struct fsd_lock *b)
+static bool adjoin(const struct fsd_lock *a, const struct fsd_lock *b)
 {
 	return overlap(a, b) || (b->start && a->end == b->start - 1) ||
 	       (a->start && b->end == a->start - 1);
@@ -54,7 +54,7 @@ static struct fsd_lock *conflict(const struct fsd_inode *inode, const struct fsd
 	return NULL;
 }
 
-static int parse(struct fsd_client *client, const struct fs_lock *lock, struct fsd_lock *out)
+static int parse_lock(struct fsd_client *client, const struct wire_fs_lock *lock, struct fsd_lock *out)
 {
 	if (lock->start > lock->end || lock->flags & ~(FS_LOCK_FLOCK | FS_LOCK_WAIT))
 		return -EINVAL;
@@ -76,13 +76,13 @@ static int parse(struct fsd_client *client, const struct fs_lock *lock, struct f
 	return 0;
 }
 
-int fsd_lock_get(struct fsd_client *client, struct fsd_inode *inode, struct fs_lock *lock)
+int fsd_lock_get(struct fsd_client *client, struct fsd_inode *inode, struct wire_fs_lock *lock)
 {
 	struct fsd_lock wanted, *found;
-	int err = parse(client, lock, &wanted);
+	int rc = parse_lock(client, lock, &wanted);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	found = wanted.type == F_UNLCK ? NULL : conflict(inode, &wanted);
 	if (!found) {
 		lock->type = F_UNLCK;
@@ -125,7 +125,7 @@ static void make_way(struct fsd *fsd, struct fsd_inode *inode, struct fsd_lock *
 
 	for (lock = TAILQ_FIRST(&inode->locks); lock; lock = next) {
 		next = TAILQ_NEXT(lock, entry);
-		if (!same_owner(lock, new) || !touch(lock, new))
+		if (!same_owner(lock, new) || !adjoin(lock, new))
 			continue;
 		if (lock->type == new->type) {
 			if (lock->start < new->start)
@@ -153,10 +153,10 @@ static void make_way(struct fsd *fsd, struct fsd_inode *inode, struct fsd_lock *
 }
 
 /* Nothing is in the way. */
-static int apply(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *wanted)
+static int apply_lock(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *wanted)
 {
 	struct fsd_lock *lock = lock_new(fsd), *spare = lock_new(fsd);
-	int err = -ENOLCK;
+	int rc = -ENOLCK;
 
 	if (lock && spare) {
 		*lock = *wanted;
@@ -165,13 +165,13 @@ static int apply(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock
 			TAILQ_INSERT_TAIL(&inode->locks, lock, entry);
 			lock = NULL;
 		}
-		err = 0;
+		rc = 0;
 	}
 	if (lock)
 		lock_free(fsd, lock);
 	if (spare)
 		lock_free(fsd, spare);
-	return err;
+	return rc;
 }
 
 static void wait_end(struct fsd_wait *wait, int status)
@@ -186,7 +186,7 @@ static void wait_end(struct fsd_wait *wait, int status)
 }
 
 /* A lock has gone or become weaker: who waits for it? First come, first served. */
-static void wake(struct fsd *fsd, struct fsd_inode *inode)
+static void wake_waiters(struct fsd *fsd, struct fsd_inode *inode)
 {
 	struct fsd_wait *wait = TAILQ_FIRST(&inode->waits);
 
@@ -195,7 +195,7 @@ static void wake(struct fsd *fsd, struct fsd_inode *inode)
 			wait = TAILQ_NEXT(wait, of_inode);
 			continue;
 		}
-		wait_end(wait, apply(fsd, inode, &wait->wanted));
+		wait_end(wait, apply_lock(fsd, inode, &wait->wanted));
 		/* It may have been a weaker lock in exchange for a stronger: start again. */
 		wait = TAILQ_FIRST(&inode->waits);
 	}
@@ -248,30 +248,30 @@ static void give_up_flock(struct fsd *fsd, struct fsd_inode *inode, const struct
 	struct fsd_lock nothing = *wanted;
 
 	nothing.type = F_UNLCK;
-	if (!apply(fsd, inode, &nothing))
-		wake(fsd, inode);
+	if (!apply_lock(fsd, inode, &nothing))
+		wake_waiters(fsd, inode);
 }
 
-int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode, const struct fs_lock *lock,
+int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode, const struct wire_fs_lock *lock,
 		 void *call, bool *later)
 {
 	struct fsd *fsd = client->fsd;
 	struct fsd_lock wanted;
-	int err = parse(client, lock, &wanted);
+	int rc = parse_lock(client, lock, &wanted);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	if (wanted.type == F_UNLCK || !conflict(inode, &wanted)) {
-		err = apply(fsd, inode, &wanted);
-		if (!err)
-			wake(fsd, inode);
-		return err;
+		rc = apply_lock(fsd, inode, &wanted);
+		if (!rc)
+			wake_waiters(fsd, inode);
+		return rc;
 	}
 	if (!(lock->flags & FS_LOCK_WAIT) || !call)
 		return -EAGAIN;
-	err = wait_begin(inode, &wanted, lock->cancel, call);
-	if (err)
-		return err;
+	rc = wait_begin(inode, &wanted, lock->cancel, call);
+	if (rc)
+		return rc;
 	*later = true;
 	if (wanted.flock)
 		give_up_flock(fsd, inode, &wanted);
@@ -307,5 +307,5 @@ void fsd_lock_drop(struct fsd_client *client, struct fsd_inode *inode)
 		TAILQ_REMOVE(&inode->locks, lock, entry);
 		lock_free(client->fsd, lock);
 	}
-	wake(client->fsd, inode);
+	wake_waiters(client->fsd, inode);
 }

@@ -9,7 +9,7 @@
 #include "fsd/internal.h"
 
 /* fcntl(F_GETLK): @lock becomes what is in the way, or of type F_UNLCK. Return: 0; -EINVAL. */
-int fsd_lock_get(struct fsd_client *client, struct fsd_inode *inode, struct fs_lock *lock);
+int fsd_lock_get(struct fsd_client *client, struct fsd_inode *inode, struct wire_fs_lock *lock);
 
 /**
  * fsd_lock_set() - set, change or remove a lock
@@ -18,7 +18,7 @@ int fsd_lock_get(struct fsd_client *client, struct fsd_inode *inode, struct fs_l
  *
  * Return: 0; -EINVAL; -EAGAIN; -EDEADLK; -ENOLCK too many; -ENOMEM.
  */
-int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode, const struct fs_lock *lock,
+int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode, const struct wire_fs_lock *lock,
 		 void *call, bool *later);
 
 /* A request that waits ends with -EINTR. It may be granted already: that's not an error. */

@@ -25,7 +25,7 @@ bool fsd_is_name(struct fsd_text name)
 	return !memchr(name.at, '/', name.length) && !memchr(name.at, 0, name.length);
 }
 
-static void *reserve(struct fsd_request *r, size_t length)
+static void *reserve_reply(struct fsd_request *r, size_t length)
 {
 	void *at = r->fsd->reply + r->length;
 
@@ -33,31 +33,31 @@ static void *reserve(struct fsd_request *r, size_t length)
 	return memset(at, 0, length);
 }
 
-static void put(struct fsd_request *r, const void *bytes, size_t length)
+static void put_bytes(struct fsd_request *r, const void *bytes, size_t length)
 {
-	memcpy(reserve(r, length), bytes, length);
+	memcpy(reserve_reply(r, length), bytes, length);
 }
 
 static int put_attr(struct fsd_request *r, const struct fsd_inode *inode)
 {
-	struct fs_attr attr;
+	struct wire_fs_attr attr;
 
 	fsd_inode_attr(inode, &attr);
-	put(r, &attr, sizeof(attr));
+	put_bytes(r, &attr, sizeof(attr));
 	return 0;
 }
 
 static int do_mount(struct fsd_request *r)
 {
-	int err;
+	int rc;
 
 	if (r->mount.magic != FS_MAGIC || !r->call)
 		return -EPROTO;
 	if (r->mount.version != FS_VERSION)
 		return -EPROTONOSUPPORT;
-	err = fsd_client_mount(r->client, r->call);
-	r->later = !err;
-	return err;
+	rc = fsd_client_mount(r->client, r->call);
+	r->later = !rc;
+	return rc;
 }
 
 static int do_volume(struct fsd_request *r)
@@ -66,7 +66,7 @@ static int do_volume(struct fsd_request *r)
 	uint32_t first = r->volume.first;
 
 	for (uint32_t i = 0; i < FS_CHUNKS_MAX && first < space->nr_chunks; i++, first++)
-		put(r, &space->chunk[first].wire, sizeof(struct fs_chunk));
+		put_bytes(r, &space->chunk[first].wire, sizeof(struct wire_fs_chunk));
 	return 0;
 }
 
@@ -84,12 +84,12 @@ static int do_getattr(struct fsd_request *r)
 
 static int do_setattr(struct fsd_request *r)
 {
-	int err;
+	int rc;
 
 	if (r->setattr.mask & FS_SET_SIZE)
-		fsd_holder_forgot(r->client, r->inode);
-	err = fsd_inode_set(r->fsd, r->inode, &r->setattr);
-	return err ? err : put_attr(r, r->inode);
+		fsd_handle_map_forgotten(r->client, r->inode);
+	rc = fsd_inode_set(r->fsd, r->inode, &r->setattr);
+	return rc ? rc : put_attr(r, r->inode);
 }
 
 static int check_make(const struct fsd_request *r)
@@ -118,61 +118,61 @@ static int check_make(const struct fsd_request *r)
 static int do_make(struct fsd_request *r)
 {
 	struct fsd_inode *new;
-	int err = check_make(r);
+	int rc = check_make(r);
 
-	if (err)
-		return err;
-	err = fsd_inode_new(r->fsd, r->make.mode, r->make.rdev, r->second.at, r->second.length,
+	if (rc)
+		return rc;
+	rc = fsd_inode_new(r->fsd, r->make.mode, r->make.rdev, r->second.at, r->second.length,
 			    &new);
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	new->uid = r->head.uid;
 	new->gid = r->head.gid;
 	if (r->inode->mode & S_ISGID) {
 		new->gid = r->inode->gid;
-		if (fsd_is_dir(new))
+		if (fsd_inode_is_dir(new))
 			new->mode |= S_ISGID;
 	}
 	if (r->make.make & FS_MAKE_OPEN)
-		err = fsd_holder_open(r->client, new);
-	if (!err)
-		err = fsd_dir_link(r->fsd, r->inode, r->name, new);
-	if (!err)
+		rc = fsd_handle_open(r->client, new);
+	if (!rc)
+		rc = fsd_dir_link(r->fsd, r->inode, r->name, new);
+	if (!rc)
 		return put_attr(r, new);
-	if (fsd_holder_has_open(r->client, new))
-		fsd_holder_close(r->client, new);
+	if (fsd_handle_is_open(r->client, new))
+		fsd_handle_close(r->client, new);
 	else
 		fsd_inode_put(r->fsd, new);
-	return err;
+	return rc;
 }
 
-static struct fsd_inode *find_dir(const struct fsd *fsd, uint64_t ino, int *err)
+static struct fsd_inode *find_dir(const struct fsd *fsd, uint64_t ino, int *rc)
 {
 	struct fsd_inode *dir = fsd_inode_find(fsd, ino);
 
-	*err = 0;
+	*rc = 0;
 	if (!dir)
-		*err = -ESTALE;
-	else if (!fsd_is_dir(dir))
-		*err = -ENOTDIR;
+		*rc = -ESTALE;
+	else if (!fsd_inode_is_dir(dir))
+		*rc = -ENOTDIR;
 	return dir;
 }
 
 static int do_link(struct fsd_request *r)
 {
-	int err;
-	struct fsd_inode *dir = find_dir(r->fsd, r->link.parent, &err);
+	int rc;
+	struct fsd_inode *dir = find_dir(r->fsd, r->link.parent, &rc);
 
-	if (err)
-		return err;
-	if (fsd_is_dir(r->inode))
+	if (rc)
+		return rc;
+	if (fsd_inode_is_dir(r->inode))
 		return -EPERM;
 	if (!r->inode->nlink)
 		return -ENOENT;
 	if (fsd_dir_find(r->fsd, dir, r->name))
 		return -EEXIST;
-	err = fsd_dir_link(r->fsd, dir, r->name, r->inode);
-	return err ? err : put_attr(r, r->inode);
+	rc = fsd_dir_link(r->fsd, dir, r->name, r->inode);
+	return rc ? rc : put_attr(r, r->inode);
 }
 
 static int do_unlink(struct fsd_request *r)
@@ -187,11 +187,11 @@ static int do_rmdir(struct fsd_request *r)
 
 static int do_rename(struct fsd_request *r)
 {
-	int err;
-	struct fsd_inode *to = find_dir(r->fsd, r->rename.parent, &err);
+	int rc;
+	struct fsd_inode *to = find_dir(r->fsd, r->rename.parent, &rc);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	if (!fsd_is_name(r->second))
 		return -EINVAL;
 	return fsd_dir_rename(r->fsd, r->inode, r->name, to, r->second, r->rename.flags);
@@ -201,27 +201,27 @@ static int do_readlink(struct fsd_request *r)
 {
 	if (!S_ISLNK(r->inode->mode))
 		return -EINVAL;
-	put(r, r->inode->target, r->inode->size);
+	put_bytes(r, r->inode->target, r->inode->size);
 	return 0;
 }
 
 static int do_open(struct fsd_request *r)
 {
-	bool truncate = r->open.flags & O_TRUNC && fsd_is_file(r->inode);
-	int err = fsd_holder_open(r->client, r->inode);
+	bool truncate = r->open.flags & O_TRUNC && fsd_inode_is_file(r->inode);
+	int rc = fsd_handle_open(r->client, r->inode);
 
-	if (!err && truncate) {
-		fsd_holder_forgot(r->client, r->inode);
-		err = fsd_file_resize(r->fsd, r->inode, 0);
-		if (err)
-			fsd_holder_close(r->client, r->inode);
+	if (!rc && truncate) {
+		fsd_handle_map_forgotten(r->client, r->inode);
+		rc = fsd_file_resize(r->fsd, r->inode, 0);
+		if (rc)
+			fsd_handle_close(r->client, r->inode);
 	}
-	return err ? err : put_attr(r, r->inode);
+	return rc ? rc : put_attr(r, r->inode);
 }
 
 static int do_release(struct fsd_request *r)
 {
-	return fsd_holder_close(r->client, r->inode);
+	return fsd_handle_close(r->client, r->inode);
 }
 
 static int do_readdir(struct fsd_request *r)
@@ -234,27 +234,27 @@ static int do_readdir(struct fsd_request *r)
 /* The extents from @offset to @end, or as many as fit. */
 static int put_map(struct fsd_request *r, uint64_t offset, uint64_t end)
 {
-	struct fs_map map = { .epoch = r->inode->epoch, .size = r->inode->size, .end = end };
-	struct fsd_place place = fsd_map_seek(&r->inode->map, offset);
+	struct wire_fs_map map = { .epoch = r->inode->epoch, .size = r->inode->size, .end = end };
+	struct fsd_map_cursor place = fsd_map_seek(&r->inode->map, offset);
 	uint8_t *head = r->fsd->reply;
-	const struct fs_extent *e;
+	const struct wire_fs_extent *e;
 
-	reserve(r, sizeof(map) - sizeof(map.reply));
+	reserve_reply(r, sizeof(map) - sizeof(map.reply));
 	for (; (e = fsd_map_at(&place)) && e->offset < end; fsd_map_step(&place)) {
 		if (map.extents == FS_EXTENTS_MAX) {
 			map.end = e->offset;
 			break;
 		}
-		put(r, e, sizeof(*e));
+		put_bytes(r, e, sizeof(*e));
 		map.extents++;
 	}
 	memcpy(head + sizeof(map.reply), (uint8_t *)&map + sizeof(map.reply),
 	       sizeof(map) - sizeof(map.reply));
-	fsd_holder_give_map(r->client, r->inode);
+	fsd_handle_grant_map(r->client, r->inode);
 	return 0;
 }
 
-static uint64_t range_end(const struct fs_range *range)
+static uint64_t range_end(const struct wire_fs_range *range)
 {
 	return range->length < UINT64_MAX - range->offset ? range->offset + range->length
 							  : UINT64_MAX;
@@ -262,37 +262,37 @@ static uint64_t range_end(const struct fs_range *range)
 
 static int do_map(struct fsd_request *r)
 {
-	if (!fsd_holder_has_open(r->client, r->inode))
+	if (!fsd_handle_is_open(r->client, r->inode))
 		return -EBADF;
 	return put_map(r, r->range.offset, range_end(&r->range));
 }
 
 static int do_alloc(struct fsd_request *r)
 {
-	int err;
+	int rc;
 
-	if (!fsd_holder_has_open(r->client, r->inode))
+	if (!fsd_handle_is_open(r->client, r->inode))
 		return -EBADF;
-	err = fsd_file_fill(r->fsd, r->inode, r->range.offset, r->range.length);
-	return err ? err : put_map(r, r->range.offset, range_end(&r->range));
+	rc = fsd_file_fill(r->fsd, r->inode, r->range.offset, r->range.length);
+	return rc ? rc : put_map(r, r->range.offset, range_end(&r->range));
 }
 
 static int do_commit(struct fsd_request *r)
 {
-	int err = fsd_file_commit(r->fsd, r->inode, &r->setattr);
+	int rc = fsd_file_commit(r->fsd, r->inode, &r->setattr);
 
-	return err ? err : put_attr(r, r->inode);
+	return rc ? rc : put_attr(r, r->inode);
 }
 
 static int do_fallocate(struct fsd_request *r)
 {
-	int err;
+	int rc;
 
 	/* Only what cuts: the rest may be postponed, and the client have a new map by then. */
 	if (r->fallocate.mode & FALLOC_FL_PUNCH_HOLE)
-		fsd_holder_forgot(r->client, r->inode);
-	err = fsd_file_fallocate(r->fsd, r->inode, &r->fallocate);
-	return err ? err : put_attr(r, r->inode);
+		fsd_handle_map_forgotten(r->client, r->inode);
+	rc = fsd_file_fallocate(r->fsd, r->inode, &r->fallocate);
+	return rc ? rc : put_attr(r, r->inode);
 }
 
 static int do_statfs(struct fsd_request *r)
@@ -300,13 +300,13 @@ static int do_statfs(struct fsd_request *r)
 	const struct fsd *fsd = r->fsd;
 	uint64_t room = fsd_space_room(&fsd->space);
 	uint64_t used = fsd->space.total - fsd->space.free - fsd->space.dirty;
-	struct fs_statfs out = {
+	struct wire_fs_statfs out = {
 		.blocks = (used + room) / FS_BLOCK,
 		.free = room / FS_BLOCK,
 		.files = fsd->inodes.nr,
 	};
 
-	put(r, (uint8_t *)&out + sizeof(out.reply), sizeof(out) - sizeof(out.reply));
+	put_bytes(r, (uint8_t *)&out + sizeof(out.reply), sizeof(out) - sizeof(out.reply));
 	return 0;
 }
 
@@ -318,11 +318,11 @@ static int do_setxattr(struct fsd_request *r)
 static int do_getxattr(struct fsd_request *r)
 {
 	struct fsd_text value;
-	int err = fsd_xattr_get(r->inode, r->name, &value);
+	int rc = fsd_xattr_get(r->inode, r->name, &value);
 
-	if (!err)
-		put(r, value.at, value.length);
-	return err;
+	if (!rc)
+		put_bytes(r, value.at, value.length);
+	return rc;
 }
 
 static int do_listxattr(struct fsd_request *r)
@@ -338,19 +338,19 @@ static int do_removexattr(struct fsd_request *r)
 
 static int do_getlk(struct fsd_request *r)
 {
-	struct fs_lock lock = r->lock;
-	int err = fsd_lock_get(r->client, r->inode, &lock);
+	struct wire_fs_lock lock = r->lock;
+	int rc = fsd_lock_get(r->client, r->inode, &lock);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	memset(&lock.head, 0, sizeof(lock.head));
-	put(r, &lock, sizeof(lock));
+	put_bytes(r, &lock, sizeof(lock));
 	return 0;
 }
 
 static int do_setlk(struct fsd_request *r)
 {
-	if (!fsd_holder_has_open(r->client, r->inode))
+	if (!fsd_handle_is_open(r->client, r->inode))
 		return -EBADF;
 	return fsd_lock_set(r->client, r->inode, &r->lock, r->call, &r->later);
 }
@@ -363,45 +363,45 @@ static int do_cancellk(struct fsd_request *r)
 
 static int do_return(struct fsd_request *r)
 {
-	fsd_holder_returned(r->client, r->inode, r->recall.epoch);
+	fsd_handle_map_returned(r->client, r->inode, r->recall.epoch);
 	return 0;
 }
 
 static int do_shared(struct fsd_request *r)
 {
-	fsd_client_shared(r->client);
+	fsd_client_stopped_caching(r->client);
 	return 0;
 }
 
 static const struct fsd_op ops[] = {
-	[FS_MOUNT] = { do_mount, sizeof(struct fs_mount), FSD_OP_FIRST },
-	[FS_VOLUME] = { do_volume, sizeof(struct fs_volume), 0 },
-	[FS_LOOKUP] = { do_lookup, sizeof(struct fs_head), FSD_OP_DIR | FSD_OP_NAME },
-	[FS_GETATTR] = { do_getattr, sizeof(struct fs_head), FSD_OP_INODE },
-	[FS_SETATTR] = { do_setattr, sizeof(struct fs_setattr), FSD_OP_INODE },
-	[FS_MAKE] = { do_make, sizeof(struct fs_make), FSD_OP_DIR | FSD_OP_NAME },
-	[FS_LINK] = { do_link, sizeof(struct fs_link), FSD_OP_INODE | FSD_OP_NAME },
-	[FS_UNLINK] = { do_unlink, sizeof(struct fs_head), FSD_OP_DIR | FSD_OP_NAME },
-	[FS_RMDIR] = { do_rmdir, sizeof(struct fs_head), FSD_OP_DIR | FSD_OP_NAME },
-	[FS_RENAME] = { do_rename, sizeof(struct fs_rename), FSD_OP_DIR | FSD_OP_NAME },
-	[FS_READLINK] = { do_readlink, sizeof(struct fs_head), FSD_OP_INODE },
-	[FS_OPEN] = { do_open, sizeof(struct fs_open), FSD_OP_INODE },
-	[FS_RELEASE] = { do_release, sizeof(struct fs_head), FSD_OP_INODE },
-	[FS_READDIR] = { do_readdir, sizeof(struct fs_readdir), FSD_OP_DIR },
-	[FS_MAP] = { do_map, sizeof(struct fs_range), FSD_OP_FILE },
-	[FS_ALLOC] = { do_alloc, sizeof(struct fs_range), FSD_OP_FILE },
-	[FS_COMMIT] = { do_commit, sizeof(struct fs_setattr), FSD_OP_FILE },
-	[FS_FALLOCATE] = { do_fallocate, sizeof(struct fs_fallocate), FSD_OP_FILE },
-	[FS_STATFS] = { do_statfs, sizeof(struct fs_head), 0 },
-	[FS_SETXATTR] = { do_setxattr, sizeof(struct fs_xattr), FSD_OP_INODE | FSD_OP_XATTR },
-	[FS_GETXATTR] = { do_getxattr, sizeof(struct fs_head), FSD_OP_INODE | FSD_OP_XATTR },
-	[FS_LISTXATTR] = { do_listxattr, sizeof(struct fs_head), FSD_OP_INODE },
-	[FS_REMOVEXATTR] = { do_removexattr, sizeof(struct fs_head), FSD_OP_INODE | FSD_OP_XATTR },
-	[FS_GETLK] = { do_getlk, sizeof(struct fs_lock), FSD_OP_INODE },
-	[FS_SETLK] = { do_setlk, sizeof(struct fs_lock), FSD_OP_INODE },
-	[FS_CANCELLK] = { do_cancellk, sizeof(struct fs_lock), FSD_OP_INODE },
-	[FS_RETURN] = { do_return, sizeof(struct fs_recall), FSD_OP_INODE },
-	[FS_SHARED] = { do_shared, sizeof(struct fs_head), 0 },
+	[FS_MOUNT] = { do_mount, sizeof(struct wire_fs_mount), FSD_OP_FIRST },
+	[FS_VOLUME] = { do_volume, sizeof(struct wire_fs_volume), 0 },
+	[FS_LOOKUP] = { do_lookup, sizeof(struct wire_fs_head), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_GETATTR] = { do_getattr, sizeof(struct wire_fs_head), FSD_OP_INODE },
+	[FS_SETATTR] = { do_setattr, sizeof(struct wire_fs_setattr), FSD_OP_INODE },
+	[FS_MAKE] = { do_make, sizeof(struct wire_fs_make), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_LINK] = { do_link, sizeof(struct wire_fs_link), FSD_OP_INODE | FSD_OP_NAME },
+	[FS_UNLINK] = { do_unlink, sizeof(struct wire_fs_head), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_RMDIR] = { do_rmdir, sizeof(struct wire_fs_head), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_RENAME] = { do_rename, sizeof(struct wire_fs_rename), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_READLINK] = { do_readlink, sizeof(struct wire_fs_head), FSD_OP_INODE },
+	[FS_OPEN] = { do_open, sizeof(struct wire_fs_open), FSD_OP_INODE },
+	[FS_RELEASE] = { do_release, sizeof(struct wire_fs_head), FSD_OP_INODE },
+	[FS_READDIR] = { do_readdir, sizeof(struct wire_fs_readdir), FSD_OP_DIR },
+	[FS_MAP] = { do_map, sizeof(struct wire_fs_range), FSD_OP_FILE },
+	[FS_ALLOC] = { do_alloc, sizeof(struct wire_fs_range), FSD_OP_FILE },
+	[FS_COMMIT] = { do_commit, sizeof(struct wire_fs_setattr), FSD_OP_FILE },
+	[FS_FALLOCATE] = { do_fallocate, sizeof(struct wire_fs_fallocate), FSD_OP_FILE },
+	[FS_STATFS] = { do_statfs, sizeof(struct wire_fs_head), 0 },
+	[FS_SETXATTR] = { do_setxattr, sizeof(struct wire_fs_xattr), FSD_OP_INODE | FSD_OP_XATTR },
+	[FS_GETXATTR] = { do_getxattr, sizeof(struct wire_fs_head), FSD_OP_INODE | FSD_OP_XATTR },
+	[FS_LISTXATTR] = { do_listxattr, sizeof(struct wire_fs_head), FSD_OP_INODE },
+	[FS_REMOVEXATTR] = { do_removexattr, sizeof(struct wire_fs_head), FSD_OP_INODE | FSD_OP_XATTR },
+	[FS_GETLK] = { do_getlk, sizeof(struct wire_fs_lock), FSD_OP_INODE },
+	[FS_SETLK] = { do_setlk, sizeof(struct wire_fs_lock), FSD_OP_INODE },
+	[FS_CANCELLK] = { do_cancellk, sizeof(struct wire_fs_lock), FSD_OP_INODE },
+	[FS_RETURN] = { do_return, sizeof(struct wire_fs_recall), FSD_OP_INODE },
+	[FS_SHARED] = { do_shared, sizeof(struct wire_fs_head), 0 },
 };
 
 const struct fsd_op *fsd_op(uint32_t op)

@@ -13,20 +13,20 @@ struct fsd_request {
 	struct fsd_client *client;
 	void *call;
 	union { /* the fixed part */
-		struct fs_head head;
-		struct fs_mount mount;
-		struct fs_volume volume;
-		struct fs_setattr setattr;
-		struct fs_make make;
-		struct fs_link link;
-		struct fs_rename rename;
-		struct fs_open open;
-		struct fs_readdir readdir;
-		struct fs_range range;
-		struct fs_fallocate fallocate;
-		struct fs_xattr xattr;
-		struct fs_lock lock;
-		struct fs_recall recall;
+		struct wire_fs_head head;
+		struct wire_fs_mount mount;
+		struct wire_fs_volume volume;
+		struct wire_fs_setattr setattr;
+		struct wire_fs_make make;
+		struct wire_fs_link link;
+		struct wire_fs_rename rename;
+		struct wire_fs_open open;
+		struct wire_fs_readdir readdir;
+		struct wire_fs_range range;
+		struct wire_fs_fallocate fallocate;
+		struct wire_fs_xattr xattr;
+		struct wire_fs_lock lock;
+		struct wire_fs_recall recall;
 	};
 	struct fsd_text name, second; /* the strings that follow it */
 	struct fsd_inode *inode; /* head.ino, if the operation has one */

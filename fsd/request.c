@@ -27,7 +27,7 @@ static uint32_t second_length(const struct fsd_request *r)
 }
 
 /* A message is its fixed part and its strings, to the byte. */
-static int decode(struct fsd_request *r, const struct fsd_op *op, const char *message,
+static int decode_request(struct fsd_request *r, const struct fsd_op *op, const char *message,
 		  size_t length)
 {
 	size_t strings;
@@ -60,17 +60,17 @@ static int find_inode(struct fsd_request *r, const struct fsd_op *op)
 	r->inode = fsd_inode_find(r->fsd, r->head.ino);
 	if (!r->inode)
 		return -ESTALE;
-	if ((op->flags & FSD_OP_DIR) == FSD_OP_DIR && !fsd_is_dir(r->inode))
+	if ((op->flags & FSD_OP_DIR) == FSD_OP_DIR && !fsd_inode_is_dir(r->inode))
 		return -ENOTDIR;
-	if ((op->flags & FSD_OP_FILE) == FSD_OP_FILE && !fsd_is_file(r->inode))
-		return fsd_is_dir(r->inode) ? -EISDIR : -EINVAL;
+	if ((op->flags & FSD_OP_FILE) == FSD_OP_FILE && !fsd_inode_is_file(r->inode))
+		return fsd_inode_is_dir(r->inode) ? -EISDIR : -EINVAL;
 	return 0;
 }
 
 static int handle(struct fsd_request *r, const void *message, size_t length)
 {
 	const struct fsd_op *op;
-	int err;
+	int rc;
 
 	if (length < sizeof(r->head))
 		return -EPROTO;
@@ -80,10 +80,10 @@ static int handle(struct fsd_request *r, const void *message, size_t length)
 		return -EOPNOTSUPP;
 	if (!(op->flags & FSD_OP_FIRST) && r->client->state != FSD_MOUNTED)
 		return -EPROTO;
-	err = decode(r, op, message, length);
-	if (!err)
-		err = find_inode(r, op);
-	return err ? err : op->handle(r);
+	rc = decode_request(r, op, message, length);
+	if (!rc)
+		rc = find_inode(r, op);
+	return rc ? rc : op->handle(r);
 }
 
 int fsd_request_try(struct fsd_client *client, void *call, const void *message, size_t length)
@@ -93,9 +93,9 @@ int fsd_request_try(struct fsd_client *client, void *call, const void *message, 
 		.fsd = fsd,
 		.client = client,
 		.call = call,
-		.length = sizeof(struct fs_reply),
+		.length = sizeof(struct wire_fs_reply),
 	};
-	struct fs_reply reply;
+	struct wire_fs_reply reply;
 	int status = handle(&r, message, length);
 
 	if (r.later || !call || status == -EINPROGRESS)
@@ -113,5 +113,5 @@ int fsd_request_try(struct fsd_client *client, void *call, const void *message, 
 void fsd_request(struct fsd_client *client, void *call, const void *message, size_t length)
 {
 	if (fsd_request_try(client, call, message, length) == -EINPROGRESS && call)
-		fsd_postpone(client, call, message, length);
+		fsd_deferred_add(client, call, message, length);
 }

@@ -13,7 +13,7 @@ struct fsd_xattr {
 	char text[]; /* name, then value */
 };
 
-static struct fsd_xattr *find(const struct fsd_inode *inode, struct fsd_text name)
+static struct fsd_xattr *find_xattr(const struct fsd_inode *inode, struct fsd_text name)
 {
 	struct fsd_xattr *x;
 
@@ -24,15 +24,15 @@ static struct fsd_xattr *find(const struct fsd_inode *inode, struct fsd_text nam
 	return x;
 }
 
-static uint64_t cost(const struct fsd_xattr *x)
+static uint64_t xattr_cost(const struct fsd_xattr *x)
 {
 	return sizeof(*x) + x->name_length + x->value_length;
 }
 
-static void drop(struct fsd *fsd, struct fsd_inode *inode, struct fsd_xattr *x)
+static void free_xattr(struct fsd *fsd, struct fsd_inode *inode, struct fsd_xattr *x)
 {
 	TAILQ_REMOVE(&inode->xattrs, x, entry);
-	fsd_uncharge(fsd, cost(x));
+	fsd_uncharge(fsd, xattr_cost(x));
 	free(x);
 }
 
@@ -46,7 +46,7 @@ static size_t list_bytes(const struct fsd_inode *inode)
 	return bytes;
 }
 
-static int check(const struct fsd_inode *inode, const struct fsd_xattr *old, struct fsd_text name,
+static int check_xattr(const struct fsd_inode *inode, const struct fsd_xattr *old, struct fsd_text name,
 		 struct fsd_text value, uint32_t flags)
 {
 	if (name.length >= 7 && !memcmp(name.at, "system.", 7))
@@ -67,14 +67,14 @@ static int check(const struct fsd_inode *inode, const struct fsd_xattr *old, str
 int fsd_xattr_set(struct fsd *fsd, struct fsd_inode *inode, struct fsd_text name,
 		  struct fsd_text value, uint32_t flags)
 {
-	struct fsd_xattr *old = find(inode, name), *new;
+	struct fsd_xattr *old = find_xattr(inode, name), *new;
 	uint64_t bytes = sizeof(*new) + name.length + value.length;
-	int err = check(inode, old, name, value, flags);
+	int rc = check_xattr(inode, old, name, value, flags);
 
-	if (!err)
-		err = fsd_charge(fsd, bytes);
-	if (err)
-		return err;
+	if (!rc)
+		rc = fsd_charge(fsd, bytes);
+	if (rc)
+		return rc;
 	new = malloc(bytes);
 	if (!new) {
 		fsd_uncharge(fsd, bytes);
@@ -86,14 +86,14 @@ int fsd_xattr_set(struct fsd *fsd, struct fsd_inode *inode, struct fsd_text name
 	memcpy(new->text + name.length, value.at, value.length);
 	TAILQ_INSERT_TAIL(&inode->xattrs, new, entry);
 	if (old)
-		drop(fsd, inode, old);
+		free_xattr(fsd, inode, old);
 	fsd_inode_stamp(fsd, inode);
 	return 0;
 }
 
 int fsd_xattr_get(const struct fsd_inode *inode, struct fsd_text name, struct fsd_text *value)
 {
-	const struct fsd_xattr *x = find(inode, name);
+	const struct fsd_xattr *x = find_xattr(inode, name);
 
 	if (!x)
 		return -ENODATA;
@@ -116,11 +116,11 @@ size_t fsd_xattr_list(const struct fsd_inode *inode, char *out)
 
 int fsd_xattr_remove(struct fsd *fsd, struct fsd_inode *inode, struct fsd_text name)
 {
-	struct fsd_xattr *x = find(inode, name);
+	struct fsd_xattr *x = find_xattr(inode, name);
 
 	if (!x)
 		return -ENODATA;
-	drop(fsd, inode, x);
+	free_xattr(fsd, inode, x);
 	fsd_inode_stamp(fsd, inode);
 	return 0;
 }
@@ -130,5 +130,5 @@ void fsd_xattr_drop_all(struct fsd *fsd, struct fsd_inode *inode)
 	struct fsd_xattr *x;
 
 	while ((x = TAILQ_FIRST(&inode->xattrs)))
-		drop(fsd, inode, x);
+		free_xattr(fsd, inode, x);
 }

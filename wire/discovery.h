@@ -25,24 +25,24 @@
 #include "wire/platform.h"
 #include "wire/unload.h"
 
-#define WIRE_OFFER_MAGIC 0x756c6e75u /* "unlu" */
-#define WIRE_OFFER_VERSION 2
-#define WIRE_OFFER_PORT 18680 /* the first of */
-#define WIRE_OFFER_PORTS 32
-#define WIRE_OFFER_NAMES 256 /* of Unix sockets */
-#define WIRE_OFFER_GID 16
+#define WIRE_DISCOVERY_MAGIC 0x756c6e75u /* "unlu" */
+#define WIRE_DISCOVERY_VERSION 2
+#define WIRE_DISCOVERY_PORT 18680 /* the first of */
+#define WIRE_DISCOVERY_PORTS 32
+#define WIRE_DISCOVERY_NAMES 256 /* of Unix sockets */
+#define WIRE_DISCOVERY_GID 16
 
-enum wire_offer_type {
-	WIRE_OFFER = 1,
-	WIRE_OFFER_TAKEN, /* @qpn to @rkey are the answerer's */
-	WIRE_OFFER_REFUSED, /* it is the owner, but unloads nothing here */
+enum wire_discovery_type {
+	WIRE_DISCOVERY_OFFER = 1,
+	WIRE_DISCOVERY_ACCEPTED, /* @qpn to @rkey are the answerer's */
+	WIRE_DISCOVERY_REFUSED, /* it is the owner, but unloads nothing here */
 };
 
 /* The name of a Unix socket, abstract: of the user's number, and which of them it is. */
-#define WIRE_OFFER_NAME "weir-unload-%u-%u"
+#define WIRE_DISCOVERY_NAME "weir-unload-%u-%u"
 
 /**
- * struct wire_offer - one datagram, either way
+ * struct wire_discovery_offer - one datagram, either way
  * @nonce: the asker's; an answer repeats it
  * @addr: an offer's: of the 8 bytes, aligned, that returns are written to; an answer's: of the
  * buffer
@@ -50,9 +50,9 @@ enum wire_offer_type {
  * @qpn, @psn: of the QP that is to be connected, and its first PSN
  * @rkey: for @addr
  * @from_gid: the asker's; an answer repeats it
- * @mac: HMAC-SHA-256 over all before it, and struct wire_offer_secret
+ * @mac: HMAC-SHA-256 over all before it, and struct wire_discovery_secret
  */
-struct wire_offer {
+struct wire_discovery_offer {
 	uint32_t magic;
 	uint16_t version; /* at this place in all versions */
 	uint16_t type;
@@ -64,17 +64,17 @@ struct wire_offer {
 	uint32_t psn;
 	uint32_t rkey;
 	uint32_t reserved; /* 0 */
-	uint8_t from_gid[WIRE_OFFER_GID];
+	uint8_t from_gid[WIRE_DISCOVERY_GID];
 	uint8_t mac[WIRE_MAC];
 };
-static_assert(sizeof(struct wire_offer) == 96, "wire_offer");
+static_assert(sizeof(struct wire_discovery_offer) == 96, "wire_discovery_offer");
 
 /**
- * struct wire_offer_secret - what the MAC is over besides, and is not sent
+ * struct wire_discovery_secret - what the MAC is over besides, and is not sent
  * @psn: that the asker's QP sends with first; the other one knows no more before it is in RTS,
  *	where some never go
  */
-struct wire_offer_secret {
+struct wire_discovery_secret {
 	uint32_t psn;
 };
 
@@ -82,32 +82,32 @@ struct wire_offer_secret {
  * Copies @size bytes that came to @out. Return: 0; -EPROTO it is none; -EPROTONOSUPPORT a later
  * one's.
  */
-static inline int wire_offer_decode(const void *from, size_t size, struct wire_offer *out)
+static inline int wire_discovery_offer_decode(const void *from, size_t size, struct wire_discovery_offer *out)
 {
 	if (size != sizeof(*out))
 		return -EPROTO;
 	memcpy(out, from, sizeof(*out));
-	if (out->magic != WIRE_OFFER_MAGIC)
+	if (out->magic != WIRE_DISCOVERY_MAGIC)
 		return -EPROTO;
-	if (out->version != WIRE_OFFER_VERSION)
+	if (out->version != WIRE_DISCOVERY_VERSION)
 		return -EPROTONOSUPPORT;
-	return out->type >= WIRE_OFFER && out->type <= WIRE_OFFER_REFUSED ? 0 : -EPROTO;
+	return out->type >= WIRE_DISCOVERY_OFFER && out->type <= WIRE_DISCOVERY_REFUSED ? 0 : -EPROTO;
 }
 
 /* A return as it is written. */
-static inline uint64_t wire_return_word(const struct wire_return *r)
+static inline uint64_t wire_discovery_return_word(const struct wire_unload_return *r)
 {
-	uint32_t word = wire_return_encode(r);
+	uint32_t word = wire_unload_return_encode(r);
 
 	return word | (uint64_t)~word << 32;
 }
 
 /* Whether all of a return has been written to @word; then it is copied to @out. */
-static inline bool wire_return_whole(uint64_t word, struct wire_return *out)
+static inline bool wire_discovery_return_is_whole(uint64_t word, struct wire_unload_return *out)
 {
 	if ((uint32_t)word != ~(uint32_t)(word >> 32))
 		return false;
-	*out = wire_return_decode((uint32_t)word);
+	*out = wire_unload_return_decode((uint32_t)word);
 	return true;
 }
 

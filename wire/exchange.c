@@ -18,20 +18,20 @@ int wire_exchange_connect_decode(const void *data, size_t length, struct wire_ex
 	return 0;
 }
 
-void wire_offer_encode(struct wire_offer *offer)
+void wire_exchange_offer_encode(struct wire_exchange_offer *offer)
 {
 	offer->head = (struct wire_handshake_head){
 		.magic = WIRE_EXCHANGE_MAGIC,
 		.version = WIRE_EXCHANGE_VERSION,
-		.type = WIRE_OFFER,
+		.type = WIRE_EXCHANGE_OFFER,
 		.length = sizeof(*offer),
 	};
 }
 
-int wire_offer_decode(const void *data, size_t length, struct wire_offer *out)
+int wire_exchange_offer_decode(const void *data, size_t length, struct wire_exchange_offer *out)
 {
 	static const uint8_t zero[sizeof(out->zero)];
-	struct wire_offer offer;
+	struct wire_exchange_offer offer;
 
 	if (length < sizeof(offer.head))
 		return -EPROTO;
@@ -40,11 +40,11 @@ int wire_offer_decode(const void *data, size_t length, struct wire_offer *out)
 		return -EPROTO;
 	if (offer.head.version != WIRE_EXCHANGE_VERSION)
 		return -EPROTONOSUPPORT;
-	if (length != sizeof(offer) || offer.head.type != WIRE_OFFER ||
+	if (length != sizeof(offer) || offer.head.type != WIRE_EXCHANGE_OFFER ||
 	    offer.head.length != sizeof(offer))
 		return -EPROTO;
-	if (!offer.slots || offer.slots > WIRE_SLOTS_MAX || !offer.slot_bytes ||
-	    offer.slot_bytes > WIRE_SLOT_BYTES_MAX || offer.is_imm > 1 ||
+	if (!offer.slots || offer.slots > WIRE_EXCHANGE_SLOTS_MAX || !offer.slot_bytes ||
+	    offer.slot_bytes > WIRE_EXCHANGE_SLOT_BYTES_MAX || offer.is_imm > 1 ||
 	    offer.is_unordered > 1 ||
 	    memcmp(offer.zero, zero, sizeof(zero)))
 		return -EPROTO;
@@ -52,15 +52,15 @@ int wire_offer_decode(const void *data, size_t length, struct wire_offer *out)
 	return 0;
 }
 
-int wire_gives_decode(const void *data, size_t length, struct wire_gives *out)
+int wire_exchange_freed_decode(const void *data, size_t length, struct wire_exchange_freed *out)
 {
-	const size_t head = offsetof(struct wire_gives, slots);
-	struct wire_gives gives;
+	const size_t head = offsetof(struct wire_exchange_freed, slots);
+	struct wire_exchange_freed gives;
 
 	if (length < head || length > sizeof(gives))
 		return -EPROTO;
 	memcpy(&gives, data, length);
-	if (!gives.count || gives.count > WIRE_GIVES_MAX ||
+	if (!gives.count || gives.count > WIRE_EXCHANGE_FREED_MAX ||
 	    length != head + gives.count * sizeof(gives.slots[0]))
 		return -EPROTO;
 	*out = gives;

@@ -6,13 +6,13 @@
  *	connects                                listens
  *	REQ   wire_exchange_connect ---------->         version, key id
  *	      <------------- the proof ------------>    HELLO to WELCOME
- *	SEND  wire_offer: my pool ------------>
- *	      <-------- SEND wire_offer: my pool, and where yours is mirrored here
- *	                                            or  SEND wire_refusal
- *	SEND  wire_offer: where yours is mirrored here ->
+ *	SEND  wire_exchange_offer: my pool ------------>
+ *	      <-------- SEND wire_exchange_offer: my pool, and where yours is mirrored here
+ *	                                            or  SEND wire_handshake_refusal
+ *	SEND  wire_exchange_offer: where yours is mirrored here ->
  *
- * What follows on the same connection are slots, each with a wire_slot, and, where immediates
- * confirm, wire_gives.
+ * What follows on the same connection are slots, each with a wire_exchange_slot_head, and, where immediates
+ * confirm, wire_exchange_freed.
  */
 #ifndef WEIR_WIRE_EXCHANGE_H
 #define WEIR_WIRE_EXCHANGE_H
@@ -21,11 +21,11 @@
 
 #define WIRE_EXCHANGE_MAGIC 0x78696577u /* "weix" */
 #define WIRE_EXCHANGE_VERSION 4 /* of the request and the offers; the proof between has its own */
-#define WIRE_OFFER 16 /* type of a wire_offer, beyond those of the proof */
-#define WIRE_SLOTS_MAX 65536
-#define WIRE_SLOT_BYTES_MAX (1u << 30)
-#define WIRE_GIVES_MAX 60
-#define WIRE_OFFERS_IN 2 /* offers that the end that listens receives; the other receives one */
+#define WIRE_EXCHANGE_OFFER 16 /* type of a wire_exchange_offer, beyond those of the proof */
+#define WIRE_EXCHANGE_SLOTS_MAX 65536
+#define WIRE_EXCHANGE_SLOT_BYTES_MAX (1u << 30)
+#define WIRE_EXCHANGE_FREED_MAX 60
+#define WIRE_EXCHANGE_OFFERS_IN 2 /* offers that the end that listens receives; the other receives one */
 
 /* Private data of the REQ. */
 struct wire_exchange_connect {
@@ -37,43 +37,43 @@ struct wire_exchange_connect {
 static_assert(sizeof(struct wire_exchange_connect) == 16, "wire_exchange_connect");
 
 /* Memory that the receiver of this may reach. */
-struct wire_place {
+struct wire_exchange_remote_mr {
 	uint64_t address;
 	uint32_t rkey;
 	uint32_t zero;
 };
-static_assert(sizeof(struct wire_place) == 16, "wire_place");
+static_assert(sizeof(struct wire_exchange_remote_mr) == 16, "wire_exchange_remote_mr");
 
-struct wire_offer {
+struct wire_exchange_offer {
 	struct wire_handshake_head head;
-	uint32_t slots; /* to send from, 1 to WIRE_SLOTS_MAX */
-	uint32_t slot_bytes; /* that one carries, 1 to WIRE_SLOT_BYTES_MAX */
+	uint32_t slots; /* to send from, 1 to WIRE_EXCHANGE_SLOTS_MAX */
+	uint32_t slot_bytes; /* that one carries, 1 to WIRE_EXCHANGE_SLOT_BYTES_MAX */
 	uint8_t is_imm; /* immediates confirm, not bitmaps; 0 or 1 */
 	uint8_t is_unordered; /* takes slots as it finds them: a message has one; 0 or 1 */
 	uint8_t zero[2];
 	uint32_t head_stride; /* from one header to the next */
-	struct wire_place heads; /* the mirror's: a wire_slot of each slot; to write to */
-	struct wire_place mirror; /* of the receiver's pool, in strides of wire_stride(); to write to */
-	struct wire_place bell; /* 8 bytes that the receiver writes to be woken */
-	struct wire_place bits; /* of the sender's pool, then of the mirror; to read */
+	struct wire_exchange_remote_mr heads; /* the mirror's: a wire_exchange_slot_head of each slot; to write to */
+	struct wire_exchange_remote_mr mirror; /* of the receiver's pool, in strides of wire_exchange_slot_stride(); to write to */
+	struct wire_exchange_remote_mr bell; /* 8 bytes that the receiver writes to be woken */
+	struct wire_exchange_remote_mr bits; /* of the sender's pool, then of the mirror; to read */
 };
-static_assert(sizeof(struct wire_offer) == 88, "wire_offer");
+static_assert(sizeof(struct wire_exchange_offer) == 88, "wire_exchange_offer");
 
 /*
  * Of each slot, written with its data or after. In host memory it lies right before the data, so
  * that one write has both; of data in a GPU's memory it is apart, in host memory, where the CPU
  * reads it.
  */
-struct wire_slot {
+struct wire_exchange_slot_head {
 	uint64_t sequence; /* of all slots sent, from 0 */
 	uint32_t length; /* bytes of data */
 	uint16_t flags;
 	uint16_t before; /* the slot that was sent before this one: its number; of the first slot 0 */
 };
-static_assert(sizeof(struct wire_slot) == 16, "wire_slot");
+static_assert(sizeof(struct wire_exchange_slot_head) == 16, "wire_exchange_slot_head");
 
-#define WIRE_SLOT_LAST 1u /* the message ends here */
-#define WIRE_SLOT_END 2u /* no message: nothing more will come */
+#define WIRE_EXCHANGE_SLOT_LAST 1u /* the message ends here */
+#define WIRE_EXCHANGE_SLOT_END 2u /* no message: nothing more will come */
 
 /*
  * Where immediates confirm, each slot's write has one, which is its number. Where bitmaps do, so
@@ -82,79 +82,79 @@ static_assert(sizeof(struct wire_slot) == 16, "wire_slot");
  * from one to the other; and may come with a WRITE of nothing behind that slot's. A WRITE of
  * nothing has one of these, too:
  */
-static inline uint32_t wire_tell(uint32_t slot, uint32_t others)
+static inline uint32_t wire_exchange_imm_encode(uint32_t slot, uint32_t others)
 {
 	return others << 16 | slot;
 }
 
-static inline uint32_t wire_tell_slot(uint32_t imm)
+static inline uint32_t wire_exchange_imm_slot(uint32_t imm)
 {
 	return imm & 0xffff;
 }
 
-static inline uint32_t wire_tell_others(uint32_t imm)
+static inline uint32_t wire_exchange_imm_others(uint32_t imm)
 {
 	return imm >> 16;
 }
 
-#define WIRE_OTHERS_MAX 0x7fffu
-#define WIRE_WAKE 0x80000000u /* what you have rung for has come: look; ends the ring */
-#define WIRE_HEARD 0x80000001u /* all was taken, also the slot with WIRE_SLOT_END */
+#define WIRE_EXCHANGE_IMM_OTHERS_MAX 0x7fffu
+#define WIRE_EXCHANGE_IMM_WAKE 0x80000000u /* what you have rung for has come: look; ends the ring */
+#define WIRE_EXCHANGE_IMM_DRAINED 0x80000001u /* all was taken, also the slot with WIRE_EXCHANGE_SLOT_END */
 
 /*
  * What is written to the bell: who rings waits for that. From the lowest bit: what for, how often
  * it may be told in all, how long it may wait for what comes to be told of together, which ring it
  * is.
  */
-#define WIRE_NEWS 1u
-#define WIRE_ROOM 2u
-#define WIRE_TELLS_MAX 64u /* more than have been heard */
-#define WIRE_PATIENCE_NS 32000u /* up to 255 of them */
+#define WIRE_EXCHANGE_WANT_NEWS 1u
+#define WIRE_EXCHANGE_WANT_ROOM 2u
+#define WIRE_EXCHANGE_TELLS_MAX 64u /* more than have been heard */
+#define WIRE_EXCHANGE_PATIENCE_NS 32000u /* up to 255 of them */
 
-static inline uint64_t wire_ring(uint64_t number, uint64_t patience_ns, uint32_t tells, unsigned int want)
+static inline uint64_t wire_exchange_doorbell_encode(uint64_t number, uint64_t patience_ns, uint32_t tells, unsigned int want)
 {
-	uint64_t patience = patience_ns / WIRE_PATIENCE_NS;
+	uint64_t patience = patience_ns / WIRE_EXCHANGE_PATIENCE_NS;
 
 	return number << 42 | (patience < 255 ? patience : 255) << 34 | (uint64_t)tells << 2 | want;
 }
 
-static inline uint64_t wire_ring_patience_ns(uint64_t ring)
+static inline uint64_t wire_exchange_doorbell_patience_ns(uint64_t ring)
 {
-	return (ring >> 34 & 255) * WIRE_PATIENCE_NS;
+	return (ring >> 34 & 255) * WIRE_EXCHANGE_PATIENCE_NS;
 }
 
 /* How many may be told of now, if @told were so far. A ring that allows more than is right allows none. */
-static inline uint32_t wire_ring_tells(uint64_t ring, uint32_t told)
+static inline uint32_t wire_exchange_doorbell_tells(uint64_t ring, uint32_t told)
 {
 	uint32_t tells = (uint32_t)(ring >> 2) - told;
 
-	return ring & WIRE_NEWS && tells <= WIRE_TELLS_MAX ? tells : 0;
+	return ring & WIRE_EXCHANGE_WANT_NEWS && tells <= WIRE_EXCHANGE_TELLS_MAX ? tells : 0;
 }
 
 /* Slots that their sender may use again. */
-struct wire_gives {
+struct wire_exchange_freed {
 	uint32_t count;
 	uint32_t zero;
-	uint32_t slots[WIRE_GIVES_MAX];
+	uint32_t slots[WIRE_EXCHANGE_FREED_MAX];
 };
-static_assert(sizeof(struct wire_gives) == 248, "wire_gives");
+static_assert(sizeof(struct wire_exchange_freed) == 248, "wire_exchange_freed");
 
 /* From one slot to the next. */
-static inline uint64_t wire_stride(uint32_t slot_bytes)
+static inline uint64_t wire_exchange_slot_stride(uint32_t slot_bytes)
 {
-	return (sizeof(struct wire_slot) + slot_bytes + 63ull) / 64 * 64;
+	return (sizeof(struct wire_exchange_slot_head) + slot_bytes + 63ull) / 64 * 64;
 }
 
-/* As wire_connect_decode(). */
+/* As wire_handshake_connect_decode(). */
 int wire_exchange_connect_decode(const void *data, size_t length, struct wire_exchange_connect *out);
 
 /* Fills in the head. */
-void wire_offer_encode(struct wire_offer *offer);
+void wire_exchange_offer_encode(struct wire_exchange_offer *offer);
 
 /* Return: 0; -EPROTO malformed or out of range; -EPROTONOSUPPORT another version. */
-int wire_offer_decode(const void *data, size_t length, struct wire_offer *out);
+int wire_exchange_offer_decode(const void *data, size_t length, struct wire_exchange_offer *out);
 
 /* Return: 0; -EPROTO. The slots' numbers are for the receiver to check. */
-int wire_gives_decode(const void *data, size_t length, struct wire_gives *out);
+int wire_exchange_freed_decode(const void *data, size_t length, struct wire_exchange_freed *out);
 
 #endif

@@ -44,107 +44,107 @@
 #define FS_CHUNKS_MAX 128 /* in one reply */
 #define FS_ALONE_MS 1000
 
-enum fs_op {
-	FS_MOUNT = 1, /* fs_mount -> fs_mounted */
-	FS_VOLUME, /* fs_volume -> fs_chunk[] */
-	FS_LOOKUP, /* name -> fs_attr */
-	FS_GETATTR, /* -> fs_attr */
-	FS_SETATTR, /* fs_setattr -> fs_attr */
-	FS_MAKE, /* fs_make, name, target -> fs_attr; any type; with FS_MAKE_OPEN also opens */
-	FS_LINK, /* fs_link, name -> fs_attr */
+enum wire_fs_op {
+	FS_MOUNT = 1, /* wire_fs_mount -> wire_fs_mounted */
+	FS_VOLUME, /* wire_fs_volume -> wire_fs_chunk[] */
+	FS_LOOKUP, /* name -> wire_fs_attr */
+	FS_GETATTR, /* -> wire_fs_attr */
+	FS_SETATTR, /* wire_fs_setattr -> wire_fs_attr */
+	FS_MAKE, /* wire_fs_make, name, target -> wire_fs_attr; any type; with FS_MAKE_OPEN also opens */
+	FS_LINK, /* wire_fs_link, name -> wire_fs_attr */
 	FS_UNLINK, /* name -> nothing */
 	FS_RMDIR, /* name -> nothing */
-	FS_RENAME, /* fs_rename, name, new name -> nothing */
+	FS_RENAME, /* wire_fs_rename, name, new name -> nothing */
 	FS_READLINK, /* -> target */
-	FS_OPEN, /* fs_open -> fs_attr; keeps an unlinked file alive until FS_RELEASE */
+	FS_OPEN, /* wire_fs_open -> wire_fs_attr; keeps an unlinked file alive until FS_RELEASE */
 	FS_RELEASE, /* -> nothing; once per open */
-	FS_READDIR, /* fs_readdir -> fs_dirent[] */
-	FS_MAP, /* fs_range -> fs_map, fs_extent[] */
-	FS_ALLOC, /* fs_range -> fs_map, fs_extent[]; fills the holes with zeroed extents, all or
+	FS_READDIR, /* wire_fs_readdir -> wire_fs_dirent[] */
+	FS_MAP, /* wire_fs_range -> wire_fs_map, wire_fs_extent[] */
+	FS_ALLOC, /* wire_fs_range -> wire_fs_map, wire_fs_extent[]; fills the holes with zeroed extents, all or
 		   * nothing (ENOSPC) */
-	FS_COMMIT, /* fs_setattr without FS_SET_SIZE -> fs_attr; data was written */
-	FS_FALLOCATE, /* fs_fallocate -> fs_attr */
-	FS_STATFS, /* -> fs_statfs */
-	FS_SETXATTR, /* fs_xattr, name, value -> nothing */
+	FS_COMMIT, /* wire_fs_setattr without FS_SET_SIZE -> wire_fs_attr; data was written */
+	FS_FALLOCATE, /* wire_fs_fallocate -> wire_fs_attr */
+	FS_STATFS, /* -> wire_fs_statfs */
+	FS_SETXATTR, /* wire_fs_xattr, name, value -> nothing */
 	FS_GETXATTR, /* name -> value */
 	FS_LISTXATTR, /* -> names, each followed by a NUL */
 	FS_REMOVEXATTR, /* name -> nothing */
-	FS_GETLK, /* fs_lock -> fs_lock */
-	FS_SETLK, /* fs_lock -> nothing; with FS_LOCK_WAIT answered when granted */
-	FS_CANCELLK, /* fs_lock: a waiting FS_SETLK with this @cancel ends with -EINTR -> nothing */
-	FS_RETURN, /* fs_recall: the client holds no map of this file with an epoch up to
+	FS_GETLK, /* wire_fs_lock -> wire_fs_lock */
+	FS_SETLK, /* wire_fs_lock -> nothing; with FS_LOCK_WAIT answered when granted */
+	FS_CANCELLK, /* wire_fs_lock: a waiting FS_SETLK with this @cancel ends with -EINTR -> nothing */
+	FS_RETURN, /* wire_fs_recall: the client holds no map of this file with an epoch up to
 		    * that -> nothing */
 	FS_SHARED, /* the client caches names and attributes no more -> nothing */
 
 	/* From the donor, unasked, one-way. */
-	FS_RECALL = 64, /* fs_recall: give the map of this file back */
-	FS_SHARE, /* fs_head alone: another client mounts */
+	FS_RECALL = 64, /* wire_fs_recall: give the map of this file back */
+	FS_SHARE, /* wire_fs_head alone: another client mounts */
 };
 
 /* Begins each message that a client sends, and each that the donor sends unasked. */
-struct fs_head {
+struct wire_fs_head {
 	uint16_t op;
 	uint16_t flags; /* 0 */
 	uint32_t uid, gid; /* who asks: owner of what is made */
 	uint32_t name_length; /* of the first string, which follows the fixed part */
 	uint64_t ino;
 };
-static_assert(sizeof(struct fs_head) == 24, "fs_head");
+static_assert(sizeof(struct wire_fs_head) == 24, "wire_fs_head");
 
 /* Begins each reply; the rest only if @status is 0. */
-struct fs_reply {
+struct wire_fs_reply {
 	int32_t status; /* 0 or a negative errno of Linux */
 	uint32_t shared; /* 1: others have mounted too, cache nothing */
 };
-static_assert(sizeof(struct fs_reply) == 8, "fs_reply");
+static_assert(sizeof(struct wire_fs_reply) == 8, "wire_fs_reply");
 
-struct fs_time {
+struct wire_fs_time {
 	int64_t sec;
 	uint32_t nsec;
 	uint32_t zero;
 };
 
-struct fs_attr {
+struct wire_fs_attr {
 	uint64_t ino; /* never used again */
 	uint64_t size;
 	uint64_t blocks; /* of 512 bytes, really allocated */
 	uint64_t change; /* grows with each change of data or size, by 1 for a FS_COMMIT */
-	struct fs_time atime, mtime, ctime;
+	struct wire_fs_time atime, mtime, ctime;
 	uint32_t mode;
 	uint32_t nlink;
 	uint32_t uid, gid;
 	uint32_t rdev;
 	uint32_t flags; /* FS_ATTR_* */
 };
-static_assert(sizeof(struct fs_attr) == 104, "fs_attr");
+static_assert(sizeof(struct wire_fs_attr) == 104, "wire_fs_attr");
 
 #define FS_ATTR_PLAIN 1u /* it has no extended attributes: no need to ask */
 
-struct fs_mount {
-	struct fs_head head;
+struct wire_fs_mount {
+	struct wire_fs_head head;
 	uint32_t magic, version;
 };
 
-struct fs_mounted {
-	struct fs_reply reply;
-	struct fs_attr root;
+struct wire_fs_mounted {
+	struct wire_fs_reply reply;
+	struct wire_fs_attr root;
 	uint64_t chunk_bytes; /* of each chunk but perhaps the last */
 	uint64_t client; /* a number for this client */
 };
 
-struct fs_volume {
-	struct fs_head head;
+struct wire_fs_volume {
+	struct wire_fs_head head;
 	uint32_t first; /* chunk wanted first */
 	uint32_t zero;
 };
 
-struct fs_chunk { /* its volume offset: sum of the lengths before */
+struct wire_fs_chunk { /* its volume offset: sum of the lengths before */
 	uint64_t addr;
 	uint64_t length;
 	uint32_t rkey;
 	uint32_t zero;
 };
-static_assert(sizeof(struct fs_chunk) == 24, "fs_chunk");
+static_assert(sizeof(struct wire_fs_chunk) == 24, "wire_fs_chunk");
 
 #define FS_SET_MODE 1u
 #define FS_SET_UID 2u
@@ -156,65 +156,65 @@ static_assert(sizeof(struct fs_chunk) == 24, "fs_chunk");
 #define FS_SET_MTIME_NOW 128u
 #define FS_SET_CTIME 256u /* taken if it is later than the one before, else the donor's time */
 
-struct fs_setattr {
-	struct fs_head head;
+struct wire_fs_setattr {
+	struct wire_fs_head head;
 	uint32_t mask;
 	uint32_t mode, uid, gid;
 	uint64_t size; /* of FS_COMMIT: at least that */
-	struct fs_time atime, mtime, ctime;
+	struct wire_fs_time atime, mtime, ctime;
 };
 
 #define FS_MAKE_OPEN 1u
 #define FS_MAKE_EXCLUSIVE 2u /* an existing name is -EEXIST; else, with MAKE_OPEN, -ESTALE: the
 			      * kernel looks it up, checks who may open it, and opens it */
 
-struct fs_make { /* head.ino: the directory */
-	struct fs_head head;
+struct wire_fs_make { /* head.ino: the directory */
+	struct wire_fs_head head;
 	uint32_t mode; /* type and permissions, umask applied */
 	uint32_t rdev;
 	uint32_t make; /* FS_MAKE_* */
 	uint32_t target_length; /* symbolic link: follows the name */
 };
 
-struct fs_link { /* head.ino: the file */
-	struct fs_head head;
+struct wire_fs_link { /* head.ino: the file */
+	struct wire_fs_head head;
 	uint64_t parent;
 };
 
-struct fs_rename { /* head.ino: the old directory */
-	struct fs_head head;
+struct wire_fs_rename { /* head.ino: the old directory */
+	struct wire_fs_head head;
 	uint64_t parent;
 	uint32_t flags; /* RENAME_NOREPLACE, RENAME_EXCHANGE */
 	uint32_t new_length; /* of the new name, which follows the old one */
 };
 
-struct fs_open {
-	struct fs_head head;
+struct wire_fs_open {
+	struct wire_fs_head head;
 	uint32_t flags; /* O_TRUNC counts */
 	uint32_t zero;
 };
 
-struct fs_readdir {
-	struct fs_head head;
+struct wire_fs_readdir {
+	struct wire_fs_head head;
 	uint64_t cookie; /* 0: from the start; else that of the last entry seen */
 };
 
 /* Followed by the name, padded to 8 bytes. "." and ".." are among them. */
-struct fs_dirent {
+struct wire_fs_dirent {
 	uint64_t cookie; /* stays valid while other names come and go */
 	uint32_t name_length;
 	uint32_t zero;
-	struct fs_attr attr;
+	struct wire_fs_attr attr;
 };
 
-struct fs_range {
-	struct fs_head head;
+struct wire_fs_range {
+	struct wire_fs_head head;
 	uint64_t offset, length;
 };
 
 /* Followed by the extents that touch the range, in order of offset; what lies between is a hole. */
-struct fs_map {
-	struct fs_reply reply;
+struct wire_fs_map {
+	struct wire_fs_reply reply;
 	uint64_t epoch; /* of the map; a recall names one */
 	uint64_t size; /* of the file */
 	uint64_t end; /* the answer is complete up to here (it may be shorter than asked) */
@@ -222,28 +222,28 @@ struct fs_map {
 	uint32_t zero;
 };
 
-struct fs_extent {
+struct wire_fs_extent {
 	uint64_t offset; /* in the file */
 	uint64_t volume; /* in the volume */
 	uint64_t length;
 };
-static_assert(sizeof(struct fs_extent) == 24, "fs_extent");
+static_assert(sizeof(struct wire_fs_extent) == 24, "wire_fs_extent");
 
-struct fs_fallocate {
-	struct fs_head head;
+struct wire_fs_fallocate {
+	struct wire_fs_head head;
 	uint64_t offset, length;
 	uint32_t mode; /* FALLOC_FL_KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE */
 	uint32_t zero;
 };
 
-struct fs_statfs {
-	struct fs_reply reply;
+struct wire_fs_statfs {
+	struct wire_fs_reply reply;
 	uint64_t blocks, free; /* of FS_BLOCK */
 	uint64_t files;
 };
 
-struct fs_xattr {
-	struct fs_head head;
+struct wire_fs_xattr {
+	struct wire_fs_head head;
 	uint32_t flags; /* XATTR_CREATE, XATTR_REPLACE */
 	uint32_t value_length; /* follows the name */
 };
@@ -251,8 +251,8 @@ struct fs_xattr {
 #define FS_LOCK_FLOCK 1u /* flock(2); else a POSIX record lock */
 #define FS_LOCK_WAIT 2u
 
-struct fs_lock { /* as a request head.op is set; in the reply of FS_GETLK head is zero */
-	struct fs_head head;
+struct wire_fs_lock { /* as a request head.op is set; in the reply of FS_GETLK head is zero */
+	struct wire_fs_head head;
 	uint64_t owner; /* within the client */
 	uint64_t start, end; /* inclusive; UINT64_MAX: to the end of the file */
 	uint64_t cancel; /* names a waiting request of this client */
@@ -262,8 +262,8 @@ struct fs_lock { /* as a request head.op is set; in the reply of FS_GETLK head i
 	int32_t status; /* FS_GETLK's reply: 0 */
 };
 
-struct fs_recall {
-	struct fs_head head;
+struct wire_fs_recall {
+	struct wire_fs_head head;
 	uint64_t epoch;
 };
 

@@ -2,11 +2,11 @@
 #include "wire/handshake.h"
 
 static const uint8_t type_length[] = {
-	[WIRE_HELLO] = sizeof(struct wire_hello),
-	[WIRE_CHALLENGE] = sizeof(struct wire_challenge),
-	[WIRE_PROOF] = sizeof(struct wire_proof),
-	[WIRE_WELCOME] = sizeof(struct wire_welcome),
-	[WIRE_REFUSAL] = sizeof(struct wire_refusal),
+	[WIRE_HELLO] = sizeof(struct wire_handshake_hello),
+	[WIRE_CHALLENGE] = sizeof(struct wire_handshake_challenge),
+	[WIRE_PROOF] = sizeof(struct wire_handshake_proof),
+	[WIRE_WELCOME] = sizeof(struct wire_handshake_welcome),
+	[WIRE_REFUSAL] = sizeof(struct wire_handshake_refusal),
 };
 
 /* What a peer wrote goes to logs and terminals: nothing but printable ASCII gets through. */
@@ -20,11 +20,11 @@ static void text_mask(char *text, size_t size)
 			text[i] = '?';
 }
 
-int wire_connect_decode(const void *data, size_t length, struct wire_connect *out)
+int wire_handshake_connect_decode(const void *data, size_t length, struct wire_handshake_connect *out)
 {
-	struct wire_connect connect;
+	struct wire_handshake_connect connect;
 
-	if (!data || length < offsetof(struct wire_connect, channel))
+	if (!data || length < offsetof(struct wire_handshake_connect, channel))
 		return -EPROTO;
 	memcpy(&connect, data, length < sizeof(connect) ? length : sizeof(connect));
 	if (connect.magic != WIRE_MAGIC)
@@ -38,9 +38,9 @@ int wire_connect_decode(const void *data, size_t length, struct wire_connect *ou
 	return 0;
 }
 
-int wire_refusal_decode(const void *data, size_t length, struct wire_refusal *out)
+int wire_handshake_refusal_decode(const void *data, size_t length, struct wire_handshake_refusal *out)
 {
-	struct wire_refusal refusal;
+	struct wire_handshake_refusal refusal;
 
 	if (!data || length < sizeof(refusal))
 		return -EPROTO;
@@ -52,7 +52,7 @@ int wire_refusal_decode(const void *data, size_t length, struct wire_refusal *ou
 	return 0;
 }
 
-size_t wire_handshake_encode(union wire_handshake *message, enum wire_handshake_type type)
+size_t wire_handshake_encode(union wire_handshake_message *message, enum wire_handshake_type type)
 {
 	message->head = (struct wire_handshake_head){
 		.magic = WIRE_MAGIC,
@@ -63,7 +63,7 @@ size_t wire_handshake_encode(union wire_handshake *message, enum wire_handshake_
 	return message->head.length;
 }
 
-int wire_handshake_decode(const void *data, size_t length, union wire_handshake *out)
+int wire_handshake_decode(const void *data, size_t length, union wire_handshake_message *out)
 {
 	struct wire_handshake_head head;
 

@@ -3,17 +3,17 @@
 
 static bool window_is_valid(uint32_t bytes)
 {
-	return bytes >= WIRE_WINDOW_MIN && bytes <= WIRE_WINDOW_MAX;
+	return bytes >= WIRE_MUX_WINDOW_MIN && bytes <= WIRE_MUX_WINDOW_MAX;
 }
 
-static bool grant_is_valid(const struct wire_mux *m)
+static bool grant_is_valid(const struct wire_mux_control *m)
 {
-	return m->to && m->from && m->rights && m->rights <= (WIRE_MAY_READ | WIRE_MAY_WRITE) &&
+	return m->to && m->from && m->rights && m->rights <= (WIRE_MUX_MAY_READ | WIRE_MUX_MAY_WRITE) &&
 	       m->length && m->position + m->length > m->position;
 }
 
 /* The ring that pieces are written to; positions are taken modulo its length. */
-static bool ring_is_valid(const struct wire_mux *m)
+static bool ring_is_valid(const struct wire_mux_control *m)
 {
 	if (!window_is_valid(m->value) || m->rights || m->length > UINT32_MAX)
 		return false;
@@ -22,7 +22,7 @@ static bool ring_is_valid(const struct wire_mux *m)
 	return !(m->value & (m->value - 1)) && m->position + m->value > m->position;
 }
 
-static bool is_valid(const struct wire_mux *m)
+static bool is_valid(const struct wire_mux_control *m)
 {
 	if (m->type == WIRE_MUX_GRANT)
 		return grant_is_valid(m);
@@ -51,9 +51,9 @@ static bool is_valid(const struct wire_mux *m)
 	}
 }
 
-int wire_mux_decode(const void *data, size_t length, struct wire_mux *out)
+int wire_mux_control_decode(const void *data, size_t length, struct wire_mux_control *out)
 {
-	struct wire_mux m;
+	struct wire_mux_control m;
 
 	if (length != sizeof(m))
 		return -EPROTO;

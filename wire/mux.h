@@ -14,10 +14,10 @@
  * rkey @length; @position 0: nowhere. A piece is sent, or written there, with an immediate too: at
  * its place in the stream, modulo the window, and not across the ring's end.
  *
- * Nobody has more than WIRE_OPENS_MAX of his OPENs unanswered: who does not keep to that may find
+ * Nobody has more than WIRE_MUX_OPENS_MAX of his OPENs unanswered: who does not keep to that may find
  * that there is no room for a refusal, and is cut off.
  *
- * In the stream each of the application's messages follows a struct wire_record. Nobody sends
+ * In the stream each of the application's messages follows a struct wire_mux_record. Nobody sends
  * beyond what has been granted: the window of OPEN or ACCEPT, and then each CREDIT's position.
  * After its FIN an end sends nothing more; who gets one owes one.
  *
@@ -34,11 +34,11 @@
 
 #include "wire/platform.h"
 
-#define WIRE_PIECE_MAX 65536u /* bytes: receive buffers are that long */
-#define WIRE_WINDOW_MIN 4096u /* less is refused */
-#define WIRE_WINDOW_MAX (1u << 30)
-#define WIRE_RECORD_MAX (1u << 30) /* bytes of one message */
-#define WIRE_OPENS_MAX 256u /* of a mux at another, that are not answered yet */
+#define WIRE_MUX_SEGMENT_MAX 65536u /* bytes: receive buffers are that long */
+#define WIRE_MUX_WINDOW_MIN 4096u /* less is refused */
+#define WIRE_MUX_WINDOW_MAX (1u << 30)
+#define WIRE_MUX_RECORD_MAX (1u << 30) /* bytes of one message */
+#define WIRE_MUX_OPENS_MAX 256u /* of a mux at another, that are not answered yet */
 
 enum wire_mux_type {
 	WIRE_MUX_OPEN = 1, /* @to a service, @from the opener's id, @value its window; its ring */
@@ -54,33 +54,33 @@ enum wire_mux_type {
 	WIRE_MUX_STAY, /* it may not */
 };
 
-#define WIRE_MAY_READ 1u
-#define WIRE_MAY_WRITE 2u
+#define WIRE_MUX_MAY_READ 1u
+#define WIRE_MUX_MAY_WRITE 2u
 
-struct wire_mux {
+struct wire_mux_control {
 	uint16_t type;
 	uint16_t rights; /* of a GRANT: bits; all else has 0 */
 	uint32_t to, from, value;
 	uint64_t position; /* bytes from the stream's beginning; or an address, of a ring or memory */
 	uint64_t length;
 };
-static_assert(sizeof(struct wire_mux) == 32, "wire_mux");
+static_assert(sizeof(struct wire_mux_control) == 32, "wire_mux_control");
 
 /* Begins each message in a stream. */
-struct wire_record {
-	uint32_t length; /* at most WIRE_RECORD_MAX */
+struct wire_mux_record {
+	uint32_t length; /* at most WIRE_MUX_RECORD_MAX */
 	uint32_t zero;
 };
-static_assert(sizeof(struct wire_record) == 8, "wire_record");
+static_assert(sizeof(struct wire_mux_record) == 8, "wire_mux_record");
 
 /**
- * wire_mux_decode() - read a control message
+ * wire_mux_control_decode() - read a control message
  * @data, @length: as received; at any alignment
  * @out: what is said
  *
  * Return: 0; -EPROTO it is none, or a number is out of its range.
  */
-int wire_mux_decode(const void *data, size_t length, struct wire_mux *out);
+int wire_mux_control_decode(const void *data, size_t length, struct wire_mux_control *out);
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian");
 

@@ -17,22 +17,22 @@
 
 #include "wire/platform.h"
 
-#define WIRE_SLOTS 64
-#define WIRE_SLOT_BYTES 256
+#define WIRE_UNLOAD_SLOTS 64
+#define WIRE_UNLOAD_SLOT_BYTES 256
 
-struct wire_slot {
+struct wire_unload_slot {
 	uint64_t addr; /* where the data belong */
-	uint8_t data[WIRE_SLOT_BYTES - 8];
+	uint8_t data[WIRE_UNLOAD_SLOT_BYTES - 8];
 };
-static_assert(sizeof(struct wire_slot) == WIRE_SLOT_BYTES, "wire_slot");
+static_assert(sizeof(struct wire_unload_slot) == WIRE_UNLOAD_SLOT_BYTES, "wire_unload_slot");
 
 /**
- * struct wire_return - what a return says
+ * struct wire_unload_return - what a return says
  * @done: writes copied since the channel came up, modulo 2^16
  * @is_refused: the one after those is refused, and nothing more is copied
  * @pause_ms: the donor's CPU has no time for more for so long
  */
-struct wire_return {
+struct wire_unload_return {
 	uint16_t done;
 	bool is_refused;
 	uint8_t pause_ms;
@@ -43,21 +43,21 @@ struct wire_return {
  * once, for whoever filled the slot may do so again. Return: how many bytes they are; 0: there are
  * none, or more than there is room for.
  */
-static inline uint32_t wire_slot_decode(const struct wire_slot *slot, uint32_t length, uint64_t *addr)
+static inline uint32_t wire_unload_slot_decode(const struct wire_unload_slot *slot, uint32_t length, uint64_t *addr)
 {
 	*addr = __atomic_load_n(&slot->addr, __ATOMIC_RELAXED);
 	return length <= sizeof(*slot) && length > sizeof(slot->addr) ? length - sizeof(slot->addr) : 0;
 }
 
 /* To the immediate, in host order, and back; bits that mean nothing are ignored. */
-static inline uint32_t wire_return_encode(const struct wire_return *r)
+static inline uint32_t wire_unload_return_encode(const struct wire_unload_return *r)
 {
 	return r->done | (uint32_t)r->is_refused << 16 | (uint32_t)r->pause_ms << 24;
 }
 
-static inline struct wire_return wire_return_decode(uint32_t immediate)
+static inline struct wire_unload_return wire_unload_return_decode(uint32_t immediate)
 {
-	return (struct wire_return){
+	return (struct wire_unload_return){
 		.done = (uint16_t)immediate,
 		.is_refused = immediate >> 16 & 1,
 		.pause_ms = (uint8_t)(immediate >> 24),

@@ -47,12 +47,12 @@ static const char help[] =
 
 #define NOT_SAID UINT32_MAX
 
-struct choice {
+struct attach_choice {
 	const char *name;
 	uint32_t value;
 };
 
-static const struct choice pollings[] = {
+static const struct attach_choice pollings[] = {
 	{ "adaptive", WEIR_POLL_ADAPTIVE },
 	{ "event", WEIR_POLL_EVENT },
 	{ "event-batch", WEIR_POLL_EVENT_BATCH },
@@ -60,7 +60,7 @@ static const struct choice pollings[] = {
 	{ NULL },
 };
 
-static const struct choice batchings[] = {
+static const struct attach_choice batchings[] = {
 	{ "hybrid", WEIR_BLK_HYBRID },
 	{ "single", WEIR_BLK_SINGLE },
 	{ "doorbell", WEIR_BLK_DOORBELL },
@@ -68,14 +68,14 @@ static const struct choice batchings[] = {
 	{ NULL },
 };
 
-static const struct choice mrs[] = {
+static const struct attach_choice mrs[] = {
 	{ "dyn", WEIR_BLK_MR_DYN },
 	{ "pre", WEIR_BLK_MR_PRE },
 	{ NULL },
 };
 
 /* As those of libweir: RDMAbox, section VI-B. */
-static const struct preset {
+static const struct attach_preset {
 	uint32_t batching, mr, polling;
 } presets[] = {
 	{ WEIR_BLK_HYBRID, WEIR_BLK_MR_DYN, WEIR_POLL_ADAPTIVE },
@@ -83,7 +83,7 @@ static const struct preset {
 	{ WEIR_BLK_DOORBELL, WEIR_BLK_MR_DYN, WEIR_POLL_EVENT_BATCH },
 };
 
-static const struct choice preset_names[] = {
+static const struct attach_choice preset_names[] = {
 	{ "rdmabox", 0 },
 	{ "single", 1 },
 	{ "accelio", 2 },
@@ -98,12 +98,12 @@ struct attach {
 	size_t nr_donors;
 };
 
-static int parse_choice(struct attach *a, const char *option, const struct choice *choices,
+static int parse_choice(struct attach *a, const char *option, const struct attach_choice *choices,
 			uint32_t *value)
 {
 	char names[64] = "";
 
-	for (const struct choice *choice = choices; choice->name; choice++) {
+	for (const struct attach_choice *choice = choices; choice->name; choice++) {
 		if (!strcmp(optarg, choice->name)) {
 			*value = choice->value;
 			return 0;
@@ -116,7 +116,7 @@ static int parse_choice(struct attach *a, const char *option, const struct choic
 /* What the preset chooses where nothing was said. */
 static void fill_in(struct attach *a)
 {
-	const struct preset *preset = &presets[a->preset];
+	const struct attach_preset *preset = &presets[a->preset];
 
 	a->batching = a->batching == NOT_SAID ? preset->batching : a->batching;
 	a->mr = a->mr == NOT_SAID ? preset->mr : a->mr;
@@ -239,22 +239,22 @@ static void write_attach(struct nlmsghdr *message, const struct attach *a)
 
 static int attach(const struct attach *a)
 {
-	struct talk talk = { 0 };
+	struct blk_netlink talk = { 0 };
 	struct nlmsghdr *message;
 	uint32_t number;
 	int status;
 
-	status = talk_begin(&talk, a->cmd);
+	status = blk_netlink_open(&talk, a->cmd);
 	if (!status && a->key)
 		status = give_key(a);
 	if (!status) {
-		message = talk_write(&talk, WEIR_BLK_ATTACH, 0);
+		message = blk_netlink_message(&talk, WEIR_BLK_ATTACH, 0);
 		write_attach(message, a);
-		status = talk_do(&talk, a->cmd, message, &number);
+		status = blk_netlink_change(&talk, a->cmd, message, &number);
 	}
 	if (!status)
 		printf("/dev/weir%u\n", number);
-	talk_end(&talk);
+	blk_netlink_close(&talk);
 	return status;
 }
 

@@ -49,16 +49,16 @@ int blk_parse_device(const char *cmd, const char *text, uint32_t *number)
 
 static int detach(const char *cmd, uint32_t number)
 {
-	struct talk talk = { 0 };
-	int status = talk_begin(&talk, cmd);
+	struct blk_netlink talk = { 0 };
+	int status = blk_netlink_open(&talk, cmd);
 
 	if (!status) {
-		struct nlmsghdr *message = talk_write(&talk, WEIR_BLK_DETACH, 0);
+		struct nlmsghdr *message = blk_netlink_message(&talk, WEIR_BLK_DETACH, 0);
 
 		mnl_attr_put_u32(message, WEIR_BLK_NUMBER, number);
-		status = talk_do(&talk, cmd, message, NULL);
+		status = blk_netlink_change(&talk, cmd, message, NULL);
 	}
-	talk_end(&talk);
+	blk_netlink_close(&talk);
 	return status;
 }
 
@@ -82,17 +82,17 @@ static int blk_detach(const char *cmd, int argc, char **argv)
 
 static int resize(const char *cmd, uint32_t number, uint64_t bytes)
 {
-	struct talk talk = { 0 };
-	int status = talk_begin(&talk, cmd);
+	struct blk_netlink talk = { 0 };
+	int status = blk_netlink_open(&talk, cmd);
 
 	if (!status) {
-		struct nlmsghdr *message = talk_write(&talk, WEIR_BLK_RESIZE, 0);
+		struct nlmsghdr *message = blk_netlink_message(&talk, WEIR_BLK_RESIZE, 0);
 
 		mnl_attr_put_u32(message, WEIR_BLK_NUMBER, number);
 		mnl_attr_put_u64(message, WEIR_BLK_BYTES, bytes);
-		status = talk_do(&talk, cmd, message, NULL);
+		status = blk_netlink_change(&talk, cmd, message, NULL);
 	}
-	talk_end(&talk);
+	blk_netlink_close(&talk);
 	return status;
 }
 

@@ -17,10 +17,10 @@ int blk_stat(const char *cmd, int argc, char **argv);
 int blk_parse_device(const char *cmd, const char *text, uint32_t *number);
 
 /**
- * struct talk - a conversation with the module; zeroed, talk_end() does nothing
+ * struct blk_netlink - a conversation with the module; zeroed, blk_netlink_close() does nothing
  * @family: of its messages
  */
-struct talk {
+struct blk_netlink {
 	struct mnl_socket *socket;
 	uint16_t family;
 	uint32_t sequence;
@@ -28,22 +28,22 @@ struct talk {
 };
 
 /* Says on standard error why it cannot. Return: 0 or EXIT_FAILED. */
-int talk_begin(struct talk *talk, const char *cmd);
-void talk_end(struct talk *talk);
+int blk_netlink_open(struct blk_netlink *talk, const char *cmd);
+void blk_netlink_close(struct blk_netlink *talk);
 
 /* A message to be filled with attributes; of the answers only a dump has several. */
-struct nlmsghdr *talk_write(struct talk *talk, enum weir_blk_command command, uint16_t flags);
+struct nlmsghdr *blk_netlink_message(struct blk_netlink *talk, enum weir_blk_command command, uint16_t flags);
 
 /**
- * talk_ask() - send what was written, and hear each answer
+ * blk_netlink_request() - send what was written, and hear each answer
  * @heard: called with the attributes of each, by their number; NULL: it is not there
  *
  * Says on standard error what went wrong. Return: 0 or EXIT_FAILED.
  */
-int talk_ask(struct talk *talk, const char *cmd, struct nlmsghdr *message,
+int blk_netlink_request(struct blk_netlink *talk, const char *cmd, struct nlmsghdr *message,
 	     void (*heard)(const struct nlattr *const *attrs, void *arg), void *arg);
 
 /* The same for an ATTACH or DETACH. @number: receives that of the device; may be NULL. */
-int talk_do(struct talk *talk, const char *cmd, struct nlmsghdr *message, uint32_t *number);
+int blk_netlink_change(struct blk_netlink *talk, const char *cmd, struct nlmsghdr *message, uint32_t *number);
 
 #endif

@@ -37,7 +37,7 @@ struct hearing {
 	void *arg;
 };
 
-static int hear(const struct nlmsghdr *message, void *data)
+static int on_message(const struct nlmsghdr *message, void *data)
 {
 	const struct nlattr *attrs[WEIR_BLK_ATTRIBUTE_MAX + 1] = { NULL };
 	const struct hearing *hearing = data;
@@ -48,7 +48,7 @@ static int hear(const struct nlmsghdr *message, void *data)
 	return MNL_CB_OK;
 }
 
-static struct nlmsghdr *write_head(struct talk *talk, uint16_t type, uint8_t command,
+static struct nlmsghdr *write_head(struct blk_netlink *talk, uint16_t type, uint8_t command,
 				   uint8_t version, uint16_t flags)
 {
 	struct nlmsghdr *message = mnl_nlmsg_put_header(talk->message);
@@ -63,13 +63,13 @@ static struct nlmsghdr *write_head(struct talk *talk, uint16_t type, uint8_t com
 	return message;
 }
 
-struct nlmsghdr *talk_write(struct talk *talk, enum weir_blk_command command, uint16_t flags)
+struct nlmsghdr *blk_netlink_message(struct blk_netlink *talk, enum weir_blk_command command, uint16_t flags)
 {
 	return write_head(talk, talk->family, (uint8_t)command, WEIR_BLK_VERSION, flags);
 }
 
 /* Until the kernel acknowledges, or ends its dump. Return: 0 or a negative errno. */
-static int send_and_hear(struct talk *talk, const struct nlmsghdr *message, mnl_cb_t callback,
+static int send_and_receive(struct blk_netlink *talk, const struct nlmsghdr *message, mnl_cb_t callback,
 			 void *arg)
 {
 	unsigned int port = mnl_socket_get_portid(talk->socket), sequence = message->nlmsg_seq;
@@ -98,12 +98,12 @@ static int find_family(const struct nlattr *attr, void *data)
 	return MNL_CB_OK;
 }
 
-static int hear_family(const struct nlmsghdr *message, void *data)
+static int on_family(const struct nlmsghdr *message, void *data)
 {
 	return mnl_attr_parse(message, sizeof(struct genlmsghdr), find_family, data);
 }
 
-int talk_begin(struct talk *talk, const char *cmd)
+int blk_netlink_open(struct blk_netlink *talk, const char *cmd)
 {
 	struct nlmsghdr *message;
 	int rc;
@@ -114,24 +114,24 @@ int talk_begin(struct talk *talk, const char *cmd)
 	talk->sequence = (uint32_t)time(NULL);
 	message = write_head(talk, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, 0);
 	mnl_attr_put_strz(message, CTRL_ATTR_FAMILY_NAME, WEIR_BLK_FAMILY);
-	rc = send_and_hear(talk, message, hear_family, &talk->family);
+	rc = send_and_receive(talk, message, on_family, &talk->family);
 	if (rc == -ENOENT || (!rc && !talk->family))
 		return failure(cmd,
 			       "this kernel has no weir_blk: load the module, 'modprobe weir_blk'");
 	return rc ? failure(cmd, "the kernel does not answer: %s", strerror(-rc)) : 0;
 }
 
-void talk_end(struct talk *talk)
+void blk_netlink_close(struct blk_netlink *talk)
 {
 	if (talk->socket)
 		mnl_socket_close(talk->socket);
 }
 
-int talk_ask(struct talk *talk, const char *cmd, struct nlmsghdr *message,
+int blk_netlink_request(struct blk_netlink *talk, const char *cmd, struct nlmsghdr *message,
 	     void (*heard)(const struct nlattr *const *attrs, void *arg), void *arg)
 {
 	struct hearing hearing = { heard, arg };
-	int rc = send_and_hear(talk, message, hear, &hearing);
+	int rc = send_and_receive(talk, message, on_message, &hearing);
 
 	if (rc == -EPERM)
 		return failure(cmd, "only root may: use sudo");
@@ -139,15 +139,15 @@ int talk_ask(struct talk *talk, const char *cmd, struct nlmsghdr *message,
 }
 
 /* What an ATTACH or DETACH is answered with. */
-struct answer {
+struct blk_answer {
 	const char *cmd;
 	uint32_t number;
 	int status;
 };
 
-static void hear_answer(const struct nlattr *const *attrs, void *arg)
+static void on_answer(const struct nlattr *const *attrs, void *arg)
 {
-	struct answer *answer = arg;
+	struct blk_answer *answer = arg;
 	const char *text = attrs[WEIR_BLK_TEXT] ? mnl_attr_get_str(attrs[WEIR_BLK_TEXT]) : "";
 	int rc = attrs[WEIR_BLK_STATUS] ? (int)mnl_attr_get_u32(attrs[WEIR_BLK_STATUS]) : -EPROTO;
 
@@ -156,10 +156,10 @@ static void hear_answer(const struct nlattr *const *attrs, void *arg)
 	answer->status = rc ? failure(answer->cmd, "%s", *text ? text : strerror(-rc)) : 0;
 }
 
-int talk_do(struct talk *talk, const char *cmd, struct nlmsghdr *message, uint32_t *number)
+int blk_netlink_change(struct blk_netlink *talk, const char *cmd, struct nlmsghdr *message, uint32_t *number)
 {
-	struct answer answer = { .cmd = cmd };
-	int status = talk_ask(talk, cmd, message, hear_answer, &answer);
+	struct blk_answer answer = { .cmd = cmd };
+	int status = blk_netlink_request(talk, cmd, message, on_answer, &answer);
 
 	if (number)
 		*number = answer.number;

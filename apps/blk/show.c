@@ -39,7 +39,7 @@ static const struct {
 };
 
 /* A device, as the module tells of it. */
-struct device {
+struct blk_device {
 	uint32_t number, openers, replicas;
 	uint64_t bytes;
 	const char *name, *state;
@@ -68,14 +68,14 @@ static const char *address_of(const struct weir_blk_donor *donor, char text[WEIR
 	struct sockaddr_storage address = { 0 };
 
 	memcpy(&address, donor->address, sizeof(donor->address));
-	weir_address_print((const struct sockaddr *)&address, text);
+	weir_address_format((const struct sockaddr *)&address, text);
 	return text;
 }
 
-static struct device device_of(const struct nlattr *const *attrs)
+static struct blk_device device_of(const struct nlattr *const *attrs)
 {
 	const struct nlattr *donors = attrs[WEIR_BLK_DONORS], *counted = attrs[WEIR_BLK_COUNTERS];
-	struct device device = {
+	struct blk_device device = {
 		.number = u32_of(attrs[WEIR_BLK_NUMBER]),
 		.openers = u32_of(attrs[WEIR_BLK_OPENERS]),
 		.bytes = attrs[WEIR_BLK_BYTES] ? mnl_attr_get_u64(attrs[WEIR_BLK_BYTES]) : 0,
@@ -96,7 +96,7 @@ static struct device device_of(const struct nlattr *const *attrs)
 	return device;
 }
 
-static void print_json(struct json *json, const struct device *device)
+static void print_json(struct json *json, const struct blk_device *device)
 {
 	char text[WEIR_ADDRESS_MAX];
 
@@ -121,15 +121,15 @@ static void print_json(struct json *json, const struct device *device)
 }
 
 /* As large as the longest of the counters' names. */
-union name {
+union blk_name {
 #define COUNTER(name, help) char name[sizeof(#name)];
 	WEIR_BLK_COUNTER_LIST(COUNTER)
 #undef COUNTER
 };
 
-#define NAME_WIDTH ((int)sizeof(union name) - 1)
+#define NAME_WIDTH ((int)sizeof(union blk_name) - 1)
 
-static void print_text(const struct device *device)
+static void print_text(const struct blk_device *device)
 {
 	char text[WEIR_ADDRESS_MAX];
 
@@ -146,17 +146,17 @@ static void print_text(const struct device *device)
 }
 
 /* What list and stat do with each device they hear of. */
-struct view {
+struct blk_view {
 	const char *cmd;
 	bool json;
 	struct json out;
-	struct table table;
+	struct text_table table;
 	uint32_t wanted;
 	bool found;
 };
 
 /* The first, and how many more. */
-static void print_donors(struct table *table, const struct device *device)
+static void print_donors(struct text_table *table, const struct blk_device *device)
 {
 	char text[WEIR_ADDRESS_MAX] = "-";
 
@@ -168,10 +168,10 @@ static void print_donors(struct table *table, const struct device *device)
 		table_add(table, "%s", text);
 }
 
-static void hear_list(const struct nlattr *const *attrs, void *arg)
+static void on_list(const struct nlattr *const *attrs, void *arg)
 {
-	struct device device = device_of(attrs);
-	struct view *view = arg;
+	struct blk_device device = device_of(attrs);
+	struct blk_view *view = arg;
 
 	if (view->json) {
 		json_open_object(&view->out, NULL);
@@ -188,10 +188,10 @@ static void hear_list(const struct nlattr *const *attrs, void *arg)
 	table_add(&view->table, "%u", device.openers);
 }
 
-static void hear_stat(const struct nlattr *const *attrs, void *arg)
+static void on_stat(const struct nlattr *const *attrs, void *arg)
 {
-	struct device device = device_of(attrs);
-	struct view *view = arg;
+	struct blk_device device = device_of(attrs);
+	struct blk_view *view = arg;
 
 	if (device.number != view->wanted)
 		return;
@@ -205,20 +205,20 @@ static void hear_stat(const struct nlattr *const *attrs, void *arg)
 	json_end(&view->out);
 }
 
-static int ask(struct view *view, void (*heard)(const struct nlattr *const *attrs, void *arg))
+static int ask(struct blk_view *view, void (*heard)(const struct nlattr *const *attrs, void *arg))
 {
-	struct talk talk = { 0 };
-	int status = talk_begin(&talk, view->cmd);
+	struct blk_netlink talk = { 0 };
+	int status = blk_netlink_open(&talk, view->cmd);
 
 	if (!status)
-		status = talk_ask(&talk, view->cmd, talk_write(&talk, WEIR_BLK_LIST, NLM_F_DUMP),
+		status = blk_netlink_request(&talk, view->cmd, blk_netlink_message(&talk, WEIR_BLK_LIST, NLM_F_DUMP),
 				  heard, view);
-	talk_end(&talk);
+	blk_netlink_close(&talk);
 	return status;
 }
 
 /* Return: -1 to go on, or an exit status. */
-static int parse(struct view *view, const char *help, int argc, char **argv)
+static int parse_options(struct blk_view *view, const char *help, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
@@ -239,7 +239,7 @@ static int parse(struct view *view, const char *help, int argc, char **argv)
 	return -1;
 }
 
-static void begin_table(struct table *table)
+static void begin_table(struct text_table *table)
 {
 	static const char *const heads[] = {
 		"device", "size", "donor", "replicas", "region", "state", "open",
@@ -252,8 +252,8 @@ static void begin_table(struct table *table)
 
 int blk_list(const char *cmd, int argc, char **argv)
 {
-	struct view view = { .cmd = cmd };
-	int status = parse(&view, list_help, argc, argv);
+	struct blk_view view = { .cmd = cmd };
+	int status = parse_options(&view, list_help, argc, argv);
 
 	if (status >= 0)
 		return status;
@@ -264,7 +264,7 @@ int blk_list(const char *cmd, int argc, char **argv)
 		json_begin(&view.out, stdout);
 		json_open_array(&view.out, "devices");
 	}
-	status = ask(&view, hear_list);
+	status = ask(&view, on_list);
 	if (view.json) {
 		json_close_array(&view.out);
 		json_end(&view.out);
@@ -277,8 +277,8 @@ int blk_list(const char *cmd, int argc, char **argv)
 
 int blk_stat(const char *cmd, int argc, char **argv)
 {
-	struct view view = { .cmd = cmd };
-	int status = parse(&view, stat_help, argc, argv);
+	struct blk_view view = { .cmd = cmd };
+	int status = parse_options(&view, stat_help, argc, argv);
 
 	if (status >= 0)
 		return status;
@@ -286,7 +286,7 @@ int blk_stat(const char *cmd, int argc, char **argv)
 		return usage_error(cmd, "expected: DEVICE");
 	status = blk_parse_device(cmd, argv[optind], &view.wanted);
 	if (!status)
-		status = ask(&view, hear_stat);
+		status = ask(&view, on_stat);
 	if (!status && !view.found)
 		return failure(cmd, "there is no weir%u: 'weir blk list' shows what there is",
 			       view.wanted);

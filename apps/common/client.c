@@ -2,7 +2,7 @@
 #include "apps/common/client.h"
 #include "apps/common/cmd.h"
 
-int client_open(struct client *client, const char *cmd, const char *donor, const char *device,
+int client_open(struct cmd_client *client, const char *cmd, const char *donor, const char *device,
 		const char *key_path)
 {
 	const struct weir_session_options options = { .device = device };
@@ -10,13 +10,13 @@ int client_open(struct client *client, const char *cmd, const char *donor, const
 	return client_open_with(client, cmd, donor, &options, key_path);
 }
 
-int client_open_with(struct client *client, const char *cmd, const char *donor,
+int client_open_with(struct cmd_client *client, const char *cmd, const char *donor,
 		     const struct weir_session_options *given, const char *key_path)
 {
 	struct weir_session_options options = *given;
 	struct weir_error error;
 
-	*client = (struct client){ 0 };
+	*client = (struct cmd_client){ 0 };
 	if (key_path && weir_key_load(key_path, &client->key, &error))
 		return failure(cmd, "%s", error.text);
 	options.key = client->key;
@@ -27,7 +27,7 @@ int client_open_with(struct client *client, const char *cmd, const char *donor,
 	return 0;
 }
 
-void client_close(struct client *client)
+void client_close(struct cmd_client *client)
 {
 	weir_session_close(client->session);
 	weir_key_free(client->key);

@@ -8,7 +8,7 @@
 
 #define CLIENT_HELP "  -k, --key FILE         the key that the other end was given\n"
 
-struct client {
+struct cmd_client {
 	struct weir_key *key;
 	struct weir_session *session;
 };
@@ -21,11 +21,11 @@ struct client {
  *
  * Return: 0, then the caller owes a client_close(); otherwise an exit status.
  */
-int client_open(struct client *client, const char *cmd, const char *donor, const char *device,
+int client_open(struct cmd_client *client, const char *cmd, const char *donor, const char *device,
 		const char *key_path);
 /* The same with all of the session's @given options but its key, which @key_path gives. */
-int client_open_with(struct client *client, const char *cmd, const char *donor,
+int client_open_with(struct cmd_client *client, const char *cmd, const char *donor,
 		     const struct weir_session_options *given, const char *key_path);
-void client_close(struct client *client);
+void client_close(struct cmd_client *client);
 
 #endif

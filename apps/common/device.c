@@ -83,13 +83,13 @@ static int preload_first(const char *cmd, const char *path)
 {
 	const char *others = getenv("LD_PRELOAD");
 	char *all;
-	int err;
+	int rc;
 
 	if (asprintf(&all, "%s%s%s", path, others && *others ? ":" : "", others ? others : "") < 0)
 		return failure(cmd, "out of memory");
-	err = setenv("LD_PRELOAD", all, 1);
+	rc = setenv("LD_PRELOAD", all, 1);
 	free(all);
-	return err ? failure(cmd, "out of memory") : 0;
+	return rc ? failure(cmd, "out of memory") : 0;
 }
 
 static int preload_library(const char *cmd, const char *folder, const char *name)

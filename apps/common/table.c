@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-void table_init(struct table *table, unsigned int columns)
+void table_init(struct text_table *table, unsigned int columns)
 {
-	*table = (struct table){ .columns = columns };
+	*table = (struct text_table){ .columns = columns };
 }
 
-void table_add(struct table *table, const char *format, ...)
+void table_add(struct text_table *table, const char *format, ...)
 {
 	va_list args;
 
@@ -27,7 +27,7 @@ void table_add(struct table *table, const char *format, ...)
 	table->cells++;
 }
 
-void table_print(const struct table *table, FILE *out)
+void table_print(const struct text_table *table, FILE *out)
 {
 	int width[TABLE_COLUMNS_MAX] = { 0 };
 
@@ -46,7 +46,7 @@ void table_print(const struct table *table, FILE *out)
 	}
 }
 
-void table_fini(struct table *table)
+void table_fini(struct text_table *table)
 {
 	for (size_t i = 0; i < table->cells; i++)
 		free(table->cell[i]);

@@ -8,17 +8,17 @@
 
 #define TABLE_COLUMNS_MAX 16
 
-struct table {
+struct text_table {
 	unsigned int columns;
 	size_t cells, room;
 	char **cell;
 };
 
 /* @columns: 1 to TABLE_COLUMNS_MAX. */
-void table_init(struct table *table, unsigned int columns);
+void table_init(struct text_table *table, unsigned int columns);
 /* The next cell, from left to right and down. */
-void table_add(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void table_print(const struct table *table, FILE *out);
-void table_fini(struct table *table);
+void table_add(struct text_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void table_print(const struct text_table *table, FILE *out);
+void table_fini(struct text_table *table);
 
 #endif

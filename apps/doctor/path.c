@@ -26,7 +26,7 @@
 #define PROOF_ROUNDS 4
 #define SMALL_ROUNDS 1000
 
-struct path {
+struct path_check {
 	const char *device;
 	char address[64]; /* where the donor listens */
 	struct weir_key *key;
@@ -60,27 +60,27 @@ static bool device_address(const char *device, char *address, size_t size)
 	return false;
 }
 
-static int make_key(struct path *path, struct weir_error *error)
+static int make_key(struct path_check *path, struct weir_error *error)
 {
 	char dir[] = "/tmp/weir-doctor-XXXXXX";
 	char file[sizeof(dir) + 8];
-	int err;
+	int rc;
 
 	if (!mkdtemp(dir)) {
 		snprintf(error->text, sizeof(error->text), "%s: %s", dir, strerror(errno));
 		return -errno;
 	}
 	snprintf(file, sizeof(file), "%s/key", dir);
-	err = weir_key_create(file, error);
-	if (!err)
-		err = weir_key_load(file, &path->key, error);
+	rc = weir_key_create(file, error);
+	if (!rc)
+		rc = weir_key_load(file, &path->key, error);
 	unlink(file);
 	rmdir(dir);
-	return err;
+	return rc;
 }
 
 /* Where to listen: what the chosen device can reach. */
-static int choose_address(struct path *path, struct weir_error *error)
+static int choose_address(struct path_check *path, struct weir_error *error)
 {
 	static char first[64];
 
@@ -93,7 +93,7 @@ static int choose_address(struct path *path, struct weir_error *error)
 }
 
 /* The child: lends until the parent closes its end of the pipe. Says where, or why not. */
-static void lend(const struct path *path, int to_parent, int from_parent)
+static void lend(const struct path_check *path, int to_parent, int from_parent)
 {
 	const struct weir_key *keys[] = { path->key };
 	struct weir_donor_options options = {
@@ -122,7 +122,7 @@ static void lend(const struct path *path, int to_parent, int from_parent)
 	_exit(0);
 }
 
-static int start_donor(struct path *path, struct weir_error *error)
+static int start_donor(struct path_check *path, struct weir_error *error)
 {
 	int up[2], down[2];
 	char said[sizeof(error->text) - 16];
@@ -153,7 +153,7 @@ static int start_donor(struct path *path, struct weir_error *error)
 	return 0;
 }
 
-static void stop_donor(struct path *path)
+static void stop_donor(struct path_check *path)
 {
 	if (path->donor <= 0)
 		return;
@@ -161,34 +161,34 @@ static void stop_donor(struct path *path)
 	waitpid(path->donor, NULL, 0);
 }
 
-static void fill(uint64_t *words, size_t count, uint64_t seed)
+static void fill_words(uint64_t *words, size_t count, uint64_t seed)
 {
 	for (size_t i = 0; i < count; i++)
 		words[i] = seed = seed * 6364136223846793005u + 1442695040888963407u;
 }
 
-struct rates {
+struct path_rates {
 	double write_mbps, read_mbps, write_us, read_us;
 };
 
 /*
  * Writes and reads back until the rates mean something. Return: 0; -EBADMSG other bytes came back.
  */
-static int transfer(struct weir_region *region, uint64_t *out, uint64_t *in, struct rates *rates)
+static int transfer_rounds(struct weir_region *region, uint64_t *out, uint64_t *in, struct path_rates *rates)
 {
 	double start, writing = 0, reading = 0;
-	int err = 0;
+	int rc = 0;
 
-	for (int round = 0; round < PROOF_ROUNDS && !err; round++) {
-		fill(out, PROOF_BYTES / sizeof(*out), (uint64_t)round);
+	for (int round = 0; round < PROOF_ROUNDS && !rc; round++) {
+		fill_words(out, PROOF_BYTES / sizeof(*out), (uint64_t)round);
 		start = now_s();
-		err = weir_write(region, 0, out, PROOF_BYTES);
+		rc = weir_write(region, 0, out, PROOF_BYTES);
 		writing += now_s() - start;
 		start = now_s();
-		err = err ? err : weir_read(region, 0, in, PROOF_BYTES);
+		rc = rc ? rc : weir_read(region, 0, in, PROOF_BYTES);
 		reading += now_s() - start;
-		if (!err && memcmp(out, in, PROOF_BYTES))
-			err = -EBADMSG;
+		if (!rc && memcmp(out, in, PROOF_BYTES))
+			rc = -EBADMSG;
 		if (!round) /* the first one finds memory that nobody has touched */
 			writing = reading = 0;
 	}
@@ -196,37 +196,37 @@ static int transfer(struct weir_region *region, uint64_t *out, uint64_t *in, str
 	rates->read_mbps = (PROOF_ROUNDS - 1) * (double)PROOF_BYTES / reading / 1e6;
 
 	start = now_s();
-	for (int round = 0; round < SMALL_ROUNDS && !err; round++)
-		err = weir_write(region, 0, out, 4096);
+	for (int round = 0; round < SMALL_ROUNDS && !rc; round++)
+		rc = weir_write(region, 0, out, 4096);
 	rates->write_us = (now_s() - start) * 1e6 / SMALL_ROUNDS;
 	start = now_s();
-	for (int round = 0; round < SMALL_ROUNDS && !err; round++)
-		err = weir_read(region, 0, in, 4096);
+	for (int round = 0; round < SMALL_ROUNDS && !rc; round++)
+		rc = weir_read(region, 0, in, 4096);
 	rates->read_us = (now_s() - start) * 1e6 / SMALL_ROUNDS;
-	return err;
+	return rc;
 }
 
-static int prove(struct path *path, struct rates *rates, struct weir_session_info *info,
+static int prove_path(struct path_check *path, struct path_rates *rates, struct weir_session_info *info,
 		 struct weir_error *error)
 {
 	struct weir_session_options options = { .key = path->key, .device = path->device };
 	struct weir_session *session;
 	struct weir_region *region;
 	uint64_t *out = malloc(PROOF_BYTES), *in = malloc(PROOF_BYTES);
-	int err;
+	int rc;
 
 	snprintf(error->text, sizeof(error->text), "out of memory");
-	err = out && in ? weir_session_open(path->address, &options, &session, error) : -ENOMEM;
-	if (err)
+	rc = out && in ? weir_session_open(path->address, &options, &session, error) : -ENOMEM;
+	if (rc)
 		goto free_buffers;
-	err = weir_region_create(session, NULL, PROOF_BYTES, 0, &region, error);
-	if (err)
+	rc = weir_region_create(session, NULL, PROOF_BYTES, 0, &region, error);
+	if (rc)
 		goto close_session;
-	err = transfer(region, out, in, rates);
-	if (err)
+	rc = transfer_rounds(region, out, in, rates);
+	if (rc)
 		snprintf(error->text, sizeof(error->text), "%s",
-			 err == -EBADMSG ? "other bytes came back than were written" :
-					   weir_strerror(err));
+			 rc == -EBADMSG ? "other bytes came back than were written" :
+					   weir_strerror(rc));
 	weir_session_info(session, info);
 	weir_region_close(region);
 close_session:
@@ -234,24 +234,24 @@ close_session:
 free_buffers:
 	free(out);
 	free(in);
-	return err;
+	return rc;
 }
 
 void check_path(struct report *report, const char *device)
 {
-	struct path path = { .device = device };
+	struct path_check path = { .device = device };
 	struct weir_session_info info;
 	struct weir_error error = { "" };
-	struct rates rates = { 0 };
-	int err = choose_address(&path, &error);
+	struct path_rates rates = { 0 };
+	int rc = choose_address(&path, &error);
 
-	if (!err)
-		err = start_donor(&path, &error);
-	if (!err)
-		err = prove(&path, &rates, &info, &error);
+	if (!rc)
+		rc = start_donor(&path, &error);
+	if (!rc)
+		rc = prove_path(&path, &rates, &info, &error);
 	stop_donor(&path);
 	weir_key_free(path.key);
-	if (err) {
+	if (rc) {
 		report_add(report, "path", VERDICT_FAIL, "%s", error.text);
 		report_remedy(report,
 			      "mend what is broken above first; then weir ping DONOR says more");

@@ -18,7 +18,7 @@ static uint64_t pages_in(const uint64_t *histogram)
 {
 	uint64_t count = 0;
 
-	for (int i = 1; i < WEIR_PAGES_COUNTS; i++)
+	for (int i = 1; i < WEIR_PAGE_HEAT_COUNTS; i++)
 		count += histogram[i];
 	return count;
 }
@@ -27,7 +27,7 @@ static double hits_of(const uint64_t *histogram, uint64_t entries)
 {
 	double all = 0, found = 0;
 
-	for (int i = WEIR_PAGES_COUNTS - 1; i > 0; i--) {
+	for (int i = WEIR_PAGE_HEAT_COUNTS - 1; i > 0; i--) {
 		uint64_t kept = histogram[i] < entries ? histogram[i] : entries;
 
 		all += (double)histogram[i] * i;
@@ -37,9 +37,9 @@ static double hits_of(const uint64_t *histogram, uint64_t entries)
 	return all > 0 ? found / all : 0;
 }
 
-struct pressure pressure_of(const struct weir_ledger_pressure *counted, uint64_t entries)
+struct cache_pressure cache_pressure_of(const struct weir_stats_shm_page_heat *counted, uint64_t entries)
 {
-	struct pressure p = { .entries = counted->entries };
+	struct cache_pressure p = { .entries = counted->entries };
 
 	if (!p.entries)
 		return p;
@@ -66,15 +66,15 @@ static int entries_of_profile(const char *folder, const char *name, uint64_t *en
 {
 	char path[2 * PATH_MAX];
 	FILE *profile;
-	int err;
+	int rc;
 
 	snprintf(path, sizeof(path), "%s/" PROFILE_FOLDER "/%s", folder, name);
 	profile = fopen(path, "r");
 	if (!profile)
 		return -EINVAL;
-	err = entries_in(profile, entries);
+	rc = entries_in(profile, entries);
 	fclose(profile);
-	return err;
+	return rc;
 }
 
 /* They are beside this program if it was not installed. */
@@ -92,7 +92,7 @@ static int entries_named(const char *name, uint64_t *entries)
 	return entries_of_profile(WEIR_LIBEXECDIR, name, entries);
 }
 
-int pressure_entries(const char *text, uint64_t *entries)
+int cache_pressure_entries(const char *text, uint64_t *entries)
 {
 	char *end;
 
@@ -107,7 +107,7 @@ static double part(uint64_t some, uint64_t all)
 	return all ? (double)some / (double)all : 0;
 }
 
-void pressure_print(const struct pressure *p, const struct weir_counters *c)
+void cache_pressure_print(const struct cache_pressure *p, const struct weir_counters *c)
 {
 	if (!p->entries) {
 		puts("translation: not counted; it is with unload frequency or measured");
@@ -124,7 +124,7 @@ void pressure_print(const struct pressure *p, const struct weir_counters *c)
 	       100 * part(c->unloaded, c->small));
 }
 
-void pressure_json(const struct pressure *p, const struct weir_counters *c, struct json *json)
+void cache_pressure_json(const struct cache_pressure *p, const struct weir_counters *c, struct json *json)
 {
 	if (!p->entries)
 		return;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* As the kernel shows a memfd. */
-static const char target[] = "/memfd:" WEIR_LEDGER_NAME " (deleted)";
+static const char target[] = "/memfd:" WEIR_STATS_SHM_NAME " (deleted)";
 
 static void read_comm(int process, char *comm, size_t size)
 {
@@ -30,7 +30,7 @@ static void read_comm(int process, char *comm, size_t size)
 			*c = '?';
 }
 
-static bool is_known(const struct find *find, const struct stat *stat)
+static bool is_known(const struct session_list *find, const struct stat *stat)
 {
 	for (size_t i = 0; i < find->count; i++)
 		if (find->found[i].inode == stat->st_ino && find->found[i].device == stat->st_dev)
@@ -39,20 +39,20 @@ static bool is_known(const struct find *find, const struct stat *stat)
 }
 
 /* What is no ledger, or is one already known, is passed over. */
-static int add(struct find *find, int fd, int process, pid_t pid)
+static int add_session(struct session_list *find, int fd, int process, pid_t pid)
 {
-	struct found *found;
+	struct found_session *found;
 	struct stat stat;
 	int rc;
 
-	if (fstat(fd, &stat) || is_known(find, &stat) || find->count == FIND_MAX)
+	if (fstat(fd, &stat) || is_known(find, &stat) || find->count == SESSION_LIST_MAX)
 		return 0;
 	found = reallocarray(find->found, find->count + 1, sizeof(*found));
 	if (!found)
 		return -ENOMEM;
 	find->found = found;
 	found += find->count;
-	rc = view_open(&found->view, fd);
+	rc = stats_view_open(&found->view, fd);
 	find->others += rc == -EPROTONOSUPPORT;
 	if (rc)
 		return rc == -ENOMEM ? rc : 0;
@@ -72,7 +72,7 @@ static bool is_called_ledger(int fds, const char *name)
 	       !memcmp(text, target, sizeof(target) - 1);
 }
 
-static int look_at(struct find *find, DIR *fds, int process, pid_t pid)
+static int add_open_files(struct session_list *find, DIR *fds, int process, pid_t pid)
 {
 	const struct dirent *entry;
 	int fd, rc = 0;
@@ -85,13 +85,13 @@ static int look_at(struct find *find, DIR *fds, int process, pid_t pid)
 			    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 		if (fd < 0)
 			continue;
-		rc = add(find, fd, process, pid);
+		rc = add_session(find, fd, process, pid);
 		close(fd);
 	}
 	return rc;
 }
 
-int find_in(struct find *find, pid_t pid)
+int session_list_add_process(struct session_list *find, pid_t pid)
 {
 	char path[32];
 	int process, fd, rc;
@@ -103,7 +103,7 @@ int find_in(struct find *find, pid_t pid)
 		return errno == ENOENT ? -ESRCH : -errno;
 	fd = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	fds = fd < 0 ? NULL : fdopendir(fd);
-	rc = fds ? look_at(find, fds, process, pid) : errno == ENOENT ? -ESRCH : -errno;
+	rc = fds ? add_open_files(find, fds, process, pid) : errno == ENOENT ? -ESRCH : -errno;
 	if (fds)
 		closedir(fds);
 	else if (fd >= 0)
@@ -112,14 +112,14 @@ int find_in(struct find *find, pid_t pid)
 	return rc;
 }
 
-static bool is_mine(int proc, const char *name)
+static bool process_is_mine(int proc, const char *name)
 {
 	struct stat stat;
 
 	return !fstatat(proc, name, &stat, 0) && stat.st_uid == geteuid();
 }
 
-int find_all(struct find *find)
+int session_list_add_all(struct session_list *find)
 {
 	DIR *proc = opendir("/proc");
 	const struct dirent *entry;
@@ -129,21 +129,21 @@ int find_all(struct find *find)
 	if (!proc)
 		return -errno;
 	while (rc != -ENOMEM && (entry = readdir(proc)))
-		if (pid_parse(entry->d_name, &pid) && is_mine(dirfd(proc), entry->d_name))
-			rc = find_in(find, pid);
+		if (pid_parse(entry->d_name, &pid) && process_is_mine(dirfd(proc), entry->d_name))
+			rc = session_list_add_process(find, pid);
 	closedir(proc);
 	return rc == -ENOMEM ? rc : 0;
 }
 
-void find_free(struct find *find)
+void session_list_free(struct session_list *find)
 {
 	for (size_t i = 0; i < find->count; i++)
-		view_close(&find->found[i].view);
+		stats_view_close(&find->found[i].view);
 	free(find->found);
-	*find = (struct find){ 0 };
+	*find = (struct session_list){ 0 };
 }
 
-int find_failure(const char *cmd, pid_t pid, int err)
+int session_list_failure(const char *cmd, pid_t pid, int err)
 {
 	switch (err) {
 	case -ESRCH:
@@ -157,7 +157,7 @@ int find_failure(const char *cmd, pid_t pid, int err)
 	}
 }
 
-int find_nothing(const struct find *find, const char *cmd, pid_t pid)
+int session_list_empty_failure(const struct session_list *find, const char *cmd, pid_t pid)
 {
 	if (find->others)
 		return failure(cmd, "%d: it runs another version of weir, which this one cannot "

@@ -8,15 +8,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define FIND_MAX 1024
+#define SESSION_LIST_MAX 1024
 
 /**
- * struct found - a session
+ * struct found_session - a session
  * @pid, @comm: of its process; the name is printable
  * @device, @inode: of the ledger's file, by which it is known again
  */
-struct found {
-	struct view view;
+struct found_session {
+	struct stats_view view;
 	pid_t pid;
 	char comm[16];
 	dev_t device;
@@ -24,30 +24,30 @@ struct found {
 };
 
 /**
- * struct find - @found[@count], FIND_MAX at most; zeroed, it is empty, and find_free() ends it
+ * struct session_list - @found[@count], SESSION_LIST_MAX at most; zeroed, it is empty, and session_list_free() ends it
  * @others: ledgers seen that only another version of weir can read
  */
-struct find {
-	struct found *found;
+struct session_list {
+	struct found_session *found;
 	size_t count;
 	size_t others;
 };
 
 /**
- * find_in() - add the sessions of a process that are not there yet
+ * session_list_add_process() - add the sessions of a process that are not there yet
  *
  * Return: 0; -ESRCH no such process; -EACCES it may not be looked into: another user's; -ENOMEM;
  * what /proc says otherwise.
  */
-int find_in(struct find *find, pid_t pid);
+int session_list_add_process(struct session_list *find, pid_t pid);
 
 /* The same for all processes of this user; those that may not be looked into are left out. */
-int find_all(struct find *find);
+int session_list_add_all(struct session_list *find);
 
-void find_free(struct find *find);
+void session_list_free(struct session_list *find);
 
-/* Say why find_in() failed, or why it found nothing. Return: EXIT_FAILED. */
-int find_failure(const char *cmd, pid_t pid, int err);
-int find_nothing(const struct find *find, const char *cmd, pid_t pid);
+/* Say why session_list_add_process() failed, or why it found nothing. Return: EXIT_FAILED. */
+int session_list_failure(const char *cmd, pid_t pid, int rc);
+int session_list_empty_failure(const struct session_list *find, const char *cmd, pid_t pid);
 
 #endif

@@ -9,12 +9,12 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-static void add_row(struct table *table, const struct found *found)
+static void add_row(struct text_table *table, const struct found_session *found)
 {
-	struct weir_ledger_window w;
+	struct weir_stats_shm_window w;
 	struct weir_counters c;
 
-	view_counters(&found->view, &c, &w);
+	stats_view_counters(&found->view, &c, &w);
 	table_add(table, "%s", found->comm);
 	table_add(table, "%d", found->pid);
 	table_add(table, "%s", found->view.peer);
@@ -26,12 +26,12 @@ static void add_row(struct table *table, const struct found *found)
 	table_add(table, "%s", size_format(c.bytes_read).text);
 }
 
-void show_table(const struct find *find)
+void session_print_table(const struct session_list *find)
 {
 	static const char *const heads[] = { "session of", "pid", "donor", "requests", "merged",
 					     "send WRs", "doorbells", "completions", "events",
 					     "sleeps", "retries", "errors", "written", "read" };
-	struct table table;
+	struct text_table table;
 
 	if (!find->count)
 		return;
@@ -49,21 +49,21 @@ static void print_number(const char *name, uint64_t number, const char *help)
 	printf("%-15s %15" PRIu64 "  %s\n", name, number, help);
 }
 
-static struct pressure pressure_in(const struct found *found, uint64_t entries)
+static struct cache_pressure pressure_in(const struct found_session *found, uint64_t entries)
 {
-	struct weir_ledger_pressure counted;
+	struct weir_stats_shm_page_heat counted;
 
-	view_pressure(&found->view, &counted);
-	return pressure_of(&counted, entries);
+	stats_view_pressure(&found->view, &counted);
+	return cache_pressure_of(&counted, entries);
 }
 
-static void show_one(const struct found *found, uint64_t entries)
+static void show_one(const struct found_session *found, uint64_t entries)
 {
-	struct pressure pressure = pressure_in(found, entries);
-	struct weir_ledger_window window;
+	struct cache_pressure pressure = pressure_in(found, entries);
+	struct weir_stats_shm_window window;
 	struct weir_counters counters;
 
-	view_counters(&found->view, &counters, &window);
+	stats_view_counters(&found->view, &counters, &window);
 	printf("session of %s, process %d, with %s over %s\n", found->comm, found->pid,
 	       found->view.peer, found->view.device);
 #define PRINT_COUNTER(name, help) print_number(#name, counters.name, help);
@@ -76,10 +76,10 @@ static void show_one(const struct found *found, uint64_t entries)
 	print_number("window_top", window.bytes_top, "the highest that the limit can be");
 	print_number("mr_dyn_bytes", found->view.mr_dyn_bytes,
 		     "from this length on memory that nobody registered is registered, not copied");
-	pressure_print(&pressure, &counters);
+	cache_pressure_print(&pressure, &counters);
 }
 
-void show_detail(const struct find *find, uint64_t entries)
+void session_print_detail(const struct session_list *find, uint64_t entries)
 {
 	for (size_t i = 0; i < find->count; i++) {
 		if (i)
@@ -88,17 +88,17 @@ void show_detail(const struct find *find, uint64_t entries)
 	}
 }
 
-void show_json(const struct find *find, uint64_t entries, struct json *json)
+void session_print_json(const struct session_list *find, uint64_t entries, struct json *json)
 {
-	struct weir_ledger_window window;
+	struct weir_stats_shm_window window;
 	struct weir_counters counters;
 
 	json_open_array(json, "sessions");
 	for (size_t i = 0; i < find->count; i++) {
-		const struct found *found = &find->found[i];
-		struct pressure pressure = pressure_in(found, entries);
+		const struct found_session *found = &find->found[i];
+		struct cache_pressure pressure = pressure_in(found, entries);
 
-		view_counters(&found->view, &counters, &window);
+		stats_view_counters(&found->view, &counters, &window);
 		json_open_object(json, NULL);
 		json_uint(json, "pid", (uint64_t)found->pid);
 		json_string(json, "process", found->comm);
@@ -112,7 +112,7 @@ void show_json(const struct find *find, uint64_t entries, struct json *json)
 		json_uint(json, "window_limit", window.bytes_max);
 		json_uint(json, "window_top", window.bytes_top);
 		json_uint(json, "mr_dyn_bytes", found->view.mr_dyn_bytes);
-		pressure_json(&pressure, &counters, json);
+		cache_pressure_json(&pressure, &counters, json);
 		json_close_object(json);
 	}
 	json_close_array(json);

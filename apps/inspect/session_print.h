@@ -7,12 +7,12 @@
 #include "apps/common/json.h"
 
 /* One session a line; nothing if there is none. */
-void show_table(const struct find *find);
+void session_print_table(const struct session_list *find);
 
-/* All that there is, and what each number means. @entries: as for pressure_of(). */
-void show_detail(const struct find *find, uint64_t entries);
+/* All that there is, and what each number means. @entries: as for cache_pressure_of(). */
+void session_print_detail(const struct session_list *find, uint64_t entries);
 
-/* The member "sessions" of an open object. @entries: as for pressure_of(). */
-void show_json(const struct find *find, uint64_t entries, struct json *json);
+/* The member "sessions" of an open object. @entries: as for cache_pressure_of(). */
+void session_print_json(const struct session_list *find, uint64_t entries, struct json *json);
 
 #endif

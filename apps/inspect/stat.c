@@ -53,7 +53,7 @@ static void print_processes(const struct softnic_process *processes, size_t coun
 	static const char *const heads[] = { "process", "pid", "QPs", "MRs", "send WRs", "recv WRs",
 					     "doorbells", "completions", "events", "written",
 					     "read", "sent" };
-	struct table table;
+	struct text_table table;
 
 	if (!count)
 		return;
@@ -78,18 +78,18 @@ static void print_processes(const struct softnic_process *processes, size_t coun
 }
 
 static void print_all(const struct softnic_process *processes, size_t count,
-		      const struct find *find)
+		      const struct session_list *find)
 {
 	if (!count && !find->count)
 		puts("no process of yours has softnic or a session open");
 	print_processes(processes, count);
 	if (count && find->count)
 		putchar('\n');
-	show_table(find);
+	session_print_table(find);
 }
 
 static void print_all_json(const struct softnic_process *processes, size_t count,
-			   const struct find *find, uint64_t entries)
+			   const struct session_list *find, uint64_t entries)
 {
 	struct json json;
 
@@ -106,56 +106,56 @@ static void print_all_json(const struct softnic_process *processes, size_t count
 		json_close_object(&json);
 	}
 	json_close_array(&json);
-	show_json(find, entries, &json);
+	session_print_json(find, entries, &json);
 	json_end(&json);
 }
 
 static int stat_host(const struct stat_options *options)
 {
 	struct softnic_process *processes = calloc(PROCESSES_MAX, sizeof(*processes));
-	struct find find = { 0 };
+	struct session_list find = { 0 };
 	size_t count;
-	int err;
+	int rc;
 
 	if (!processes)
 		return failure(options->cmd, "out of memory");
-	err = softnic_stat(processes, PROCESSES_MAX, &count);
-	if (!err)
-		err = find_all(&find);
-	if (!err && options->json)
+	rc = softnic_stat(processes, PROCESSES_MAX, &count);
+	if (!rc)
+		rc = session_list_add_all(&find);
+	if (!rc && options->json)
 		print_all_json(processes, count, &find, options->entries);
-	else if (!err)
+	else if (!rc)
 		print_all(processes, count, &find);
 	free(processes);
-	find_free(&find);
-	return err ? failure(options->cmd, "can't ask the processes here: %s", strerror(-err)) :
+	session_list_free(&find);
+	return rc ? failure(options->cmd, "can't ask the processes here: %s", strerror(-rc)) :
 		     EXIT_OK;
 }
 
-static int print_sessions(const struct stat_options *options, const struct find *find)
+static int print_sessions(const struct stat_options *options, const struct session_list *find)
 {
 	struct json json;
 
 	if (!find->count)
-		return find_nothing(find, options->cmd, options->pid);
+		return session_list_empty_failure(find, options->cmd, options->pid);
 	if (!options->json) {
-		show_detail(find, options->entries);
+		session_print_detail(find, options->entries);
 		return EXIT_OK;
 	}
 	json_begin(&json, stdout);
-	show_json(find, options->entries, &json);
+	session_print_json(find, options->entries, &json);
 	json_end(&json);
 	return EXIT_OK;
 }
 
 static int stat_process(const struct stat_options *options)
 {
-	struct find find = { 0 };
-	int status, err = find_in(&find, options->pid);
+	struct session_list find = { 0 };
+	int status, rc = session_list_add_process(&find, options->pid);
 
-	status = err ? find_failure(options->cmd, options->pid, err) :
+	status = rc ? session_list_failure(options->cmd, options->pid, rc) :
 		       print_sessions(options, &find);
-	find_free(&find);
+	session_list_free(&find);
 	return status;
 }
 
@@ -193,10 +193,10 @@ static int stat_donor(const struct stat_options *options, struct weir_session *s
 {
 	struct weir_session_info info;
 	struct weir_donor_state state;
-	int err = weir_session_donor_state(session, &state);
+	int rc = weir_session_donor_state(session, &state);
 
-	if (err)
-		return failure(options->cmd, "%s: %s", options->donor, weir_strerror(err));
+	if (rc)
+		return failure(options->cmd, "%s: %s", options->donor, weir_strerror(rc));
 	weir_session_info(session, &info);
 	if (options->json)
 		print_donor_json(&info, &state);
@@ -206,7 +206,7 @@ static int stat_donor(const struct stat_options *options, struct weir_session *s
 }
 
 /* Prints once, or until it fails, is asked to stop, or cannot be heard. */
-static int repeat(const struct stat_options *options, struct client *client)
+static int repeat(const struct stat_options *options, struct cmd_client *client)
 {
 	bool clear = options->watch_s > 0 && !options->json && isatty(STDOUT_FILENO);
 	int status;
@@ -228,7 +228,7 @@ static int repeat(const struct stat_options *options, struct client *client)
 static int visit_donor(struct stat_options *options)
 {
 	const char *device;
-	struct client client;
+	struct cmd_client client;
 	int status = device_choose(options->cmd, options->device, &device);
 
 	if (!status)
@@ -275,7 +275,7 @@ int cmd_stat(int argc, char **argv)
 						   optarg);
 			break;
 		case 'n':
-			if (pressure_entries(optarg, &options.entries))
+			if (cache_pressure_entries(optarg, &options.entries))
 				return usage_error(argv[0],
 						   "--nic %s: it is a profile of weir lab, such "
 						   "as connectx-5, or a number of pages",

@@ -12,7 +12,7 @@ static void copy_text(char *to, const char *from)
 {
 	int i;
 
-	for (i = 0; i < WEIR_LEDGER_TEXT - 1; i++) {
+	for (i = 0; i < WEIR_STATS_SHM_TEXT - 1; i++) {
 		char c = *(const volatile char *)&from[i];
 
 		if (!c)
@@ -22,14 +22,14 @@ static void copy_text(char *to, const char *from)
 	to[i] = '\0';
 }
 
-int view_check(struct view *view, const void *map)
+int stats_view_check(struct stats_view *view, const void *map)
 {
-	const struct weir_ledger *ledger = map;
+	const struct weir_stats_shm *ledger = map;
 
-	if (weir_load_acquire(&ledger->magic) != WEIR_LEDGER_MAGIC)
+	if (weir_load_acquire(&ledger->magic) != WEIR_STATS_SHM_MAGIC)
 		return -EPROTO;
-	if (weir_load_acquire(&ledger->version) != WEIR_LEDGER_VERSION ||
-	    weir_load_acquire(&ledger->slots) != WEIR_LEDGER_SLOTS)
+	if (weir_load_acquire(&ledger->version) != WEIR_STATS_SHM_VERSION ||
+	    weir_load_acquire(&ledger->slots) != WEIR_STATS_SHM_SLOTS)
 		return -EPROTONOSUPPORT;
 	view->ledger = ledger;
 	view->opened_ns = weir_load_acquire(&ledger->opened_ns);
@@ -47,12 +47,12 @@ static int check_version(int fd)
 		uint32_t version, slots;
 	} head;
 
-	if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || head.magic != WEIR_LEDGER_MAGIC)
+	if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || head.magic != WEIR_STATS_SHM_MAGIC)
 		return -EPROTO;
-	return head.version == WEIR_LEDGER_VERSION ? 0 : -EPROTONOSUPPORT;
+	return head.version == WEIR_STATS_SHM_VERSION ? 0 : -EPROTONOSUPPORT;
 }
 
-int view_open(struct view *view, int fd)
+int stats_view_open(struct stats_view *view, int fd)
 {
 	int rc = check_version(fd), seals = fcntl(fd, F_GET_SEALS);
 	struct stat stat;
@@ -61,18 +61,18 @@ int view_open(struct view *view, int fd)
 	if (rc)
 		return rc;
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &stat) ||
-	    stat.st_size != sizeof(struct weir_ledger))
+	    stat.st_size != sizeof(struct weir_stats_shm))
 		return -EPROTO;
-	map = mmap(NULL, sizeof(struct weir_ledger), PROT_READ, MAP_SHARED, fd, 0);
+	map = mmap(NULL, sizeof(struct weir_stats_shm), PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	rc = view_check(view, map);
+	rc = stats_view_check(view, map);
 	if (rc)
-		munmap(map, sizeof(struct weir_ledger));
+		munmap(map, sizeof(struct weir_stats_shm));
 	return rc;
 }
 
-void view_close(struct view *view)
+void stats_view_close(struct stats_view *view)
 {
 	munmap((void *)view->ledger, sizeof(*view->ledger));
 }
@@ -85,35 +85,35 @@ static void copy_numbers(uint64_t *to, const uint64_t *from, size_t bytes)
 		to[i] = weir_atomic_load(&from[i]);
 }
 
-void view_counters(const struct view *view, struct weir_counters *counters,
-		   struct weir_ledger_window *window)
+void stats_view_counters(const struct stats_view *view, struct weir_counters *counters,
+		   struct weir_stats_shm_window *window)
 {
 	copy_numbers((uint64_t *)counters, (const uint64_t *)&view->ledger->counters,
 		     sizeof(*counters));
 	copy_numbers((uint64_t *)window, (const uint64_t *)&view->ledger->window, sizeof(*window));
 }
 
-void view_pressure(const struct view *view, struct weir_ledger_pressure *pressure)
+void stats_view_pressure(const struct stats_view *view, struct weir_stats_shm_page_heat *pressure)
 {
 	copy_numbers((uint64_t *)pressure, (const uint64_t *)&view->ledger->pressure,
 		     sizeof(*pressure));
 }
 
 /* The highest number in a slot where that number belongs. */
-static uint64_t newest(const struct weir_ledger *ledger)
+static uint64_t newest(const struct weir_stats_shm *ledger)
 {
 	uint64_t number, best = 0;
 	uint32_t i;
 
-	for (i = 0; i < WEIR_LEDGER_SLOTS; i++) {
+	for (i = 0; i < WEIR_STATS_SHM_SLOTS; i++) {
 		number = weir_load_acquire(&ledger->trace[i].number);
-		if (number > best && (number & (WEIR_LEDGER_SLOTS - 1)) == i)
+		if (number > best && (number & (WEIR_STATS_SHM_SLOTS - 1)) == i)
 			best = number;
 	}
 	return best;
 }
 
-void view_trace(const struct view *view, uint64_t after, struct view_trace *trace)
+void stats_view_trace(const struct stats_view *view, uint64_t after, struct stats_view_trace *trace)
 {
 	uint64_t last = newest(view->ledger), number = after + 1;
 
@@ -122,10 +122,10 @@ void view_trace(const struct view *view, uint64_t after, struct view_trace *trac
 	trace->newest = last > after ? last : after;
 	if (last <= after)
 		return;
-	if (last - after > WEIR_LEDGER_SLOTS)
-		number = last - WEIR_LEDGER_SLOTS + 1;
+	if (last - after > WEIR_STATS_SHM_SLOTS)
+		number = last - WEIR_STATS_SHM_SLOTS + 1;
 	for (; number - 1 != last; number++) {
-		if (!weir_trace_read(view->ledger->trace, WEIR_LEDGER_SLOTS, number,
+		if (!weir_trace_read(view->ledger->trace, WEIR_STATS_SHM_SLOTS, number,
 				     &trace->record[trace->count]))
 			trace->count++;
 	}

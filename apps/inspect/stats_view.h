@@ -13,58 +13,58 @@
 #include <stdint.h>
 
 /**
- * struct view - one ledger
+ * struct stats_view - one ledger
  * @ledger: mapped, of its full size
  * @device, @peer: printable
  * @opened_ns, @mr_dyn_bytes: as the session says
  */
-struct view {
-	const struct weir_ledger *ledger;
-	char device[WEIR_LEDGER_TEXT];
-	char peer[WEIR_LEDGER_TEXT];
+struct stats_view {
+	const struct weir_stats_shm *ledger;
+	char device[WEIR_STATS_SHM_TEXT];
+	char peer[WEIR_STATS_SHM_TEXT];
 	uint64_t opened_ns;
 	uint64_t mr_dyn_bytes;
 };
 
 /* The decisions that one look at a trace found: @record[@count], the oldest first. */
-struct view_trace {
-	struct weir_trace_record record[WEIR_LEDGER_SLOTS];
+struct stats_view_trace {
+	struct weir_trace_record record[WEIR_STATS_SHM_SLOTS];
 	uint32_t count;
 	uint64_t newest; /* the number of the last record that there is */
 	uint64_t lost; /* records that were overwritten before they were seen */
 };
 
 /**
- * view_check() - is this a ledger?
+ * stats_view_check() - is this a ledger?
  * @view: receives it
- * @map: of sizeof(struct weir_ledger) bytes, which stay
+ * @map: of sizeof(struct weir_stats_shm) bytes, which stay
  *
  * Return: 0; -EPROTO it is none; -EPROTONOSUPPORT of another version.
  */
-int view_check(struct view *view, const void *map);
+int stats_view_check(struct stats_view *view, const void *map);
 
 /**
- * view_open() - map a descriptor and check what is there
- * @view: receives it; view_close() it
+ * stats_view_open() - map a descriptor and check what is there
+ * @view: receives it; stats_view_close() it
  * @fd: may be closed afterwards
  *
- * Return: as view_check(); -EPROTO also when it could shrink under the reader, which would be
+ * Return: as stats_view_check(); -EPROTO also when it could shrink under the reader, which would be
  * killed by that; what mmap(2) says.
  */
-int view_open(struct view *view, int fd);
-void view_close(struct view *view);
+int stats_view_open(struct stats_view *view, int fd);
+void stats_view_close(struct stats_view *view);
 
 /* The counters and the window, each number as it was at some moment. */
-void view_counters(const struct view *view, struct weir_counters *counters,
-		   struct weir_ledger_window *window);
+void stats_view_counters(const struct stats_view *view, struct weir_counters *counters,
+		   struct weir_stats_shm_window *window);
 
-void view_pressure(const struct view *view, struct weir_ledger_pressure *pressure);
+void stats_view_pressure(const struct stats_view *view, struct weir_stats_shm_page_heat *pressure);
 
 /**
- * view_trace() - what was decided after record number @after; 0: all that is there
+ * stats_view_trace() - what was decided after record number @after; 0: all that is there
  *
  * Nothing is lost before the first look.
  */
-void view_trace(const struct view *view, uint64_t after, struct view_trace *trace);
+void stats_view_trace(const struct stats_view *view, uint64_t after, struct stats_view_trace *trace);
 
 #endif

@@ -39,20 +39,20 @@ static const char help[] =
 	"  -h, --help\n";
 
 /**
- * struct trace - what is being looked at
+ * struct trace_run - what is being looked at
  * @cmd: argv[0]
  * @find: the sessions; @seen: of each, the number of the last record that was told
  * @begin_ns: what CLOCK_MONOTONIC's zero is by the wall clock
  */
-struct trace {
+struct trace_run {
 	const char *cmd;
 	pid_t pid;
 	bool follow, json;
-	struct find find;
-	uint64_t seen[FIND_MAX];
+	struct session_list find;
+	uint64_t seen[SESSION_LIST_MAX];
 	size_t introduced;
 	uint64_t begin_ns;
-	struct view_trace look;
+	struct stats_view_trace look;
 };
 
 static uint64_t wall_begin_ns(void)
@@ -68,7 +68,7 @@ struct when {
 };
 
 /* Any number may be asked for. */
-static struct when when(const struct trace *t, uint64_t at_ns, bool utc)
+static struct when when(const struct trace_run *t, uint64_t at_ns, bool utc)
 {
 	uint64_t ns = t->begin_ns + at_ns;
 	time_t seconds = (time_t)(ns / WEIR_NS_PER_S);
@@ -84,22 +84,22 @@ static struct when when(const struct trace *t, uint64_t at_ns, bool utc)
 	return w;
 }
 
-static void introduce(const struct trace *t, size_t i)
+static void print_session(const struct trace_run *t, size_t i)
 {
-	const struct view *view = &t->find.found[i].view;
+	const struct stats_view *view = &t->find.found[i].view;
 
 	printf("session %zu: with %s over %s, since %s\n", i + 1, view->peer, view->device,
 	       when(t, view->opened_ns, false).text);
 }
 
-static void tell(const struct trace *t, size_t i, const struct weir_trace_record *record)
+static void tell(const struct trace_run *t, size_t i, const struct weir_trace_record *record)
 {
-	printf("%zu %s %-8s  ", i + 1, when(t, record->at_ns, false).text, tell_kind(record));
-	tell_record(stdout, record);
+	printf("%zu %s %-8s  ", i + 1, when(t, record->at_ns, false).text, trace_text_kind(record));
+	trace_text_print(stdout, record);
 	putchar('\n');
 }
 
-static void tell_json(const struct trace *t, size_t i, const struct weir_trace_record *record)
+static void print_record_json(const struct trace_run *t, size_t i, const struct weir_trace_record *record)
 {
 	struct json json;
 	char *text = NULL;
@@ -108,27 +108,27 @@ static void tell_json(const struct trace *t, size_t i, const struct weir_trace_r
 
 	if (!words)
 		return;
-	tell_record(words, record);
+	trace_text_print(words, record);
 	fclose(words);
 	json_begin_line(&json, stdout);
 	json_uint(&json, "session", i + 1);
 	json_string(&json, "donor", t->find.found[i].view.peer);
 	json_string(&json, "time", when(t, record->at_ns, true).text);
 	json_uint(&json, "at_ns", record->at_ns);
-	json_string(&json, "what", tell_kind(record));
+	json_string(&json, "what", trace_text_kind(record));
 	json_uint(&json, "channel", record->channel);
 	json_uint(&json, "work_requests", record->wrs);
 	json_uint(&json, "requests", record->reqs);
 	json_uint(&json, "bytes", record->bytes);
 	json_int(&json, "status", record->why);
 	if (record->verbs)
-		json_string(&json, "verbs_status", tell_verbs(record));
+		json_string(&json, "verbs_status", trace_text_verbs(record));
 	json_string(&json, "text", text);
 	json_end(&json);
 	free(text);
 }
 
-static void tell_lost(const struct trace *t, size_t i)
+static void print_lost(const struct trace_run *t, size_t i)
 {
 	if (t->json)
 		printf("{\"session\": %zu, \"what\": \"lost\", \"records\": %" PRIu64 "}\n", i + 1,
@@ -139,24 +139,24 @@ static void tell_lost(const struct trace *t, size_t i)
 }
 
 /* Tells what is new. */
-static void look(struct trace *t)
+static void look(struct trace_run *t)
 {
 	for (; t->introduced < t->find.count; t->introduced++)
 		if (!t->json)
-			introduce(t, t->introduced);
+			print_session(t, t->introduced);
 	for (size_t i = 0; i < t->find.count; i++) {
-		view_trace(&t->find.found[i].view, t->seen[i], &t->look);
+		stats_view_trace(&t->find.found[i].view, t->seen[i], &t->look);
 		t->seen[i] = t->look.newest;
 		if (t->look.lost)
-			tell_lost(t, i);
+			print_lost(t, i);
 		for (uint32_t k = 0; k < t->look.count; k++)
-			(t->json ? tell_json : tell)(t, i, &t->look.record[k]);
+			(t->json ? print_record_json : tell)(t, i, &t->look.record[k]);
 	}
 }
 
 /* Goes on until the process ends, the user has enough, or nobody reads. What was decided last
  * is told, too: the traces outlive the process. */
-static int follow(struct trace *t, int process)
+static int follow(struct trace_run *t, int process)
 {
 	struct pollfd end = { .fd = process, .events = POLLIN };
 	unsigned int looks = 0;
@@ -165,7 +165,7 @@ static int follow(struct trace *t, int process)
 	while (!ended && !stop_requested() && !ferror(stdout)) {
 		ended = poll(&end, 1, LOOK_MS) > 0;
 		if (!ended && ++looks % FIND_EVERY == 0)
-			find_in(&t->find, t->pid);
+			session_list_add_process(&t->find, t->pid);
 		look(t);
 		fflush(stdout);
 	}
@@ -174,27 +174,27 @@ static int follow(struct trace *t, int process)
 	return EXIT_OK;
 }
 
-static int begin(struct trace *t)
+static int begin(struct trace_run *t)
 {
-	int err = find_in(&t->find, t->pid);
+	int rc = session_list_add_process(&t->find, t->pid);
 
-	if (err)
-		return find_failure(t->cmd, t->pid, err);
+	if (rc)
+		return session_list_failure(t->cmd, t->pid, rc);
 	if (t->find.count)
 		return EXIT_OK;
 	if (t->find.others || !t->follow)
-		return find_nothing(&t->find, t->cmd, t->pid);
+		return session_list_empty_failure(&t->find, t->cmd, t->pid);
 	fprintf(stderr, "%s: %d has no session yet: waiting for one\n", t->cmd, t->pid);
 	return EXIT_OK;
 }
 
-static int trace(struct trace *t)
+static int trace(struct trace_run *t)
 {
 	int process = (int)syscall(SYS_pidfd_open, t->pid, 0);
 	int status;
 
 	if (process < 0)
-		return find_failure(t->cmd, t->pid, -errno);
+		return session_list_failure(t->cmd, t->pid, -errno);
 	status = begin(t);
 	if (!status) {
 		look(t);
@@ -202,7 +202,7 @@ static int trace(struct trace *t)
 	}
 	if (!status && t->follow)
 		status = follow(t, process);
-	find_free(&t->find);
+	session_list_free(&t->find);
 	close(process);
 	return status;
 }
@@ -215,7 +215,7 @@ int cmd_trace(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL },
 	};
-	static struct trace t;
+	static struct trace_run t;
 	int opt;
 
 	t.cmd = argv[0];

@@ -19,12 +19,12 @@ static struct several several(uint32_t count, const char *noun)
 	return s;
 }
 
-static const char *reason(const struct weir_trace_record *record)
+static const char *error_text(const struct weir_trace_record *record)
 {
 	return record->why == INT_MIN ? "unknown error" : weir_strerror(record->why);
 }
 
-static void tell_post(FILE *out, const struct weir_trace_record *record)
+static void print_post(FILE *out, const struct weir_trace_record *record)
 {
 	if (record->reqs > record->wrs)
 		fprintf(out, "%s merged into ", several(record->reqs, "request").text);
@@ -33,45 +33,45 @@ static void tell_post(FILE *out, const struct weir_trace_record *record)
 		size_format(record->bytes).text);
 }
 
-static void tell_wait(FILE *out, const struct weir_trace_record *record)
+static void print_wait(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "%s must wait, %s: the window is full", several(record->reqs, "request").text,
 		size_format(record->bytes).text);
 }
 
-static void tell_limit(FILE *out, const struct weir_trace_record *record)
+static void print_limit(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "the window's limit is %s now, by what completions took",
 		size_format(record->bytes).text);
 }
 
-const char *tell_verbs(const struct weir_trace_record *record)
+const char *trace_text_verbs(const struct weir_trace_record *record)
 {
 	return ibv_wc_status_str((enum ibv_wc_status)record->verbs);
 }
 
-static void tell_fail(FILE *out, const struct weir_trace_record *record)
+static void print_fail(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "a work request failed on channel %u, %s, %s: %s", record->channel,
 		several(record->reqs, "request").text, size_format(record->bytes).text,
-		reason(record));
+		error_text(record));
 	if (record->verbs)
-		fprintf(out, "; the device says: %s", tell_verbs(record));
+		fprintf(out, "; the device says: %s", trace_text_verbs(record));
 }
 
-static void tell_repeat(FILE *out, const struct weir_trace_record *record)
+static void print_repeat(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "a request will be posted again, %s: %s", size_format(record->bytes).text,
-		reason(record));
+		error_text(record));
 }
 
-static void tell_late(FILE *out, const struct weir_trace_record *record)
+static void print_late(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "a request passed its deadline, %s, with %s in flight",
 		size_format(record->bytes).text, several(record->wrs, "work request").text);
 }
 
-static void tell_arm(FILE *out, const struct weir_trace_record *record)
+static void print_arm(FILE *out, const struct weir_trace_record *record)
 {
 	if (record->wrs)
 		fprintf(out, "channel %u's completions raise an event: nobody polls for %s",
@@ -80,14 +80,14 @@ static void tell_arm(FILE *out, const struct weir_trace_record *record)
 		fprintf(out, "messages raise an event: nobody polls for them");
 }
 
-static void tell_sleep(FILE *out, const struct weir_trace_record *record)
+static void print_sleep(FILE *out, const struct weir_trace_record *record)
 {
 	fputs(record->reqs ? "a caller sleeps until it is done" :
 			     "the session's thread sleeps: polling no longer pays",
 	      out);
 }
 
-static void tell_wake(FILE *out, const struct weir_trace_record *record)
+static void print_wake(FILE *out, const struct weir_trace_record *record)
 {
 	if (record->reqs)
 		fputs("a caller is awake", out);
@@ -99,19 +99,19 @@ static void tell_wake(FILE *out, const struct weir_trace_record *record)
 		      out);
 }
 
-static void tell_copy(FILE *out, const struct weir_trace_record *record)
+static void print_copy(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "%s on memory that nobody registered, %s: copied",
 		several(record->reqs, "request").text, size_format(record->bytes).text);
 }
 
-static void tell_register(FILE *out, const struct weir_trace_record *record)
+static void print_register(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "%s on memory that nobody registered, %s: registered meanwhile",
 		several(record->reqs, "request").text, size_format(record->bytes).text);
 }
 
-static void tell_stray(FILE *out, const struct weir_trace_record *record)
+static void print_stray(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out,
 		"a request that failed on channel %u may still arrive, %s: what overlaps it waits "
@@ -119,66 +119,66 @@ static void tell_stray(FILE *out, const struct weir_trace_record *record)
 		record->channel, size_format(record->bytes).text);
 }
 
-static void tell_up(FILE *out, const struct weir_trace_record *record)
+static void print_up(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "channel %u is up", record->channel);
 }
 
-static void tell_break(FILE *out, const struct weir_trace_record *record)
+static void print_break(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "channel %u is broken: what it had in flight is over", record->channel);
 }
 
-static void tell_down(FILE *out, const struct weir_trace_record *record)
+static void print_down(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "channel %u is down for good", record->channel);
 }
 
-static void tell_vain(FILE *out, const struct weir_trace_record *record)
+static void print_vain(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "channel %u is given up, with %s: others wait for the window, and no answer came",
 		record->channel, several(record->wrs, "work request").text);
 }
 
-static void tell_unknown(FILE *out, const struct weir_trace_record *record)
+static void print_unknown(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "something of a newer version, kind %u", record->what);
 }
 
-static const struct kind {
+static const struct trace_kind {
 	const char *word;
 	void (*tell)(FILE *out, const struct weir_trace_record *record);
 } kinds[] = {
-	[0] = { "unknown", tell_unknown },
-	[WEIR_TRACE_POST] = { "post", tell_post },
-	[WEIR_TRACE_WAIT] = { "wait", tell_wait },
-	[WEIR_TRACE_LIMIT] = { "limit", tell_limit },
-	[WEIR_TRACE_FAIL] = { "fail", tell_fail },
-	[WEIR_TRACE_REPEAT] = { "repeat", tell_repeat },
-	[WEIR_TRACE_LATE] = { "late", tell_late },
-	[WEIR_TRACE_ARM] = { "arm", tell_arm },
-	[WEIR_TRACE_SLEEP] = { "sleep", tell_sleep },
-	[WEIR_TRACE_WAKE] = { "wake", tell_wake },
-	[WEIR_TRACE_COPY] = { "copy", tell_copy },
-	[WEIR_TRACE_REGISTER] = { "register", tell_register },
-	[WEIR_TRACE_STRAY] = { "stray", tell_stray },
-	[WEIR_TRACE_UP] = { "up", tell_up },
-	[WEIR_TRACE_BREAK] = { "break", tell_break },
-	[WEIR_TRACE_DOWN] = { "down", tell_down },
-	[WEIR_TRACE_VAIN] = { "vain", tell_vain },
+	[0] = { "unknown", print_unknown },
+	[WEIR_TRACE_POST] = { "post", print_post },
+	[WEIR_TRACE_WAIT] = { "wait", print_wait },
+	[WEIR_TRACE_LIMIT] = { "limit", print_limit },
+	[WEIR_TRACE_FAIL] = { "fail", print_fail },
+	[WEIR_TRACE_REPEAT] = { "repeat", print_repeat },
+	[WEIR_TRACE_LATE] = { "late", print_late },
+	[WEIR_TRACE_ARM] = { "arm", print_arm },
+	[WEIR_TRACE_SLEEP] = { "sleep", print_sleep },
+	[WEIR_TRACE_WAKE] = { "wake", print_wake },
+	[WEIR_TRACE_COPY] = { "copy", print_copy },
+	[WEIR_TRACE_REGISTER] = { "register", print_register },
+	[WEIR_TRACE_IN_DOUBT] = { "stray", print_stray },
+	[WEIR_TRACE_UP] = { "up", print_up },
+	[WEIR_TRACE_BREAK] = { "break", print_break },
+	[WEIR_TRACE_DOWN] = { "down", print_down },
+	[WEIR_TRACE_STALL] = { "vain", print_vain },
 };
 
-static const struct kind *kind_of(const struct weir_trace_record *record)
+static const struct trace_kind *kind_of(const struct weir_trace_record *record)
 {
 	return &kinds[record->what < sizeof(kinds) / sizeof(kinds[0]) ? record->what : 0];
 }
 
-const char *tell_kind(const struct weir_trace_record *record)
+const char *trace_text_kind(const struct weir_trace_record *record)
 {
 	return kind_of(record)->word;
 }
 
-void tell_record(FILE *out, const struct weir_trace_record *record)
+void trace_text_print(FILE *out, const struct weir_trace_record *record)
 {
 	kind_of(record)->tell(out, record);
 }

@@ -8,12 +8,12 @@
 #include <stdio.h>
 
 /* What kind it is, in a word: "post". Lives for ever. */
-const char *tell_kind(const struct weir_trace_record *record);
+const char *trace_text_kind(const struct weir_trace_record *record);
 
 /* What the device said of what failed, in libibverbs' words; for one with @verbs. */
-const char *tell_verbs(const struct weir_trace_record *record);
+const char *trace_text_verbs(const struct weir_trace_record *record);
 
 /* What was decided, and why: part of a line. */
-void tell_record(FILE *out, const struct weir_trace_record *record);
+void trace_text_print(FILE *out, const struct weir_trace_record *record);
 
 #endif

@@ -9,79 +9,79 @@
 
 #include "apps/mount/mount.h"
 
-int chores_init(struct chores *chores)
+int deferred_queue_init(struct deferred_queue *deferred)
 {
-	pthread_mutex_init(&chores->lock, NULL);
-	chores->first = NULL;
-	chores->last = &chores->first;
-	chores->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return chores->fd < 0 ? -errno : 0;
+	pthread_mutex_init(&deferred->lock, NULL);
+	deferred->first = NULL;
+	deferred->last = &deferred->first;
+	deferred->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return deferred->fd < 0 ? -errno : 0;
 }
 
-void chores_fini(struct chores *chores)
+void deferred_queue_fini(struct deferred_queue *deferred)
 {
-	while (chores->first) {
-		struct chore *chore = chores->first;
+	while (deferred->first) {
+		struct deferred_work *work = deferred->first;
 
-		chores->first = chore->next;
-		chore_free(chore);
+		deferred->first = work->next;
+		deferred_work_free(work);
 	}
-	close(chores->fd);
+	close(deferred->fd);
 }
 
-int chore_add(struct mount *m, chore_fn *fn, const void *arg, size_t length)
+int deferred_work_add(struct mount *m, deferred_fn *fn, const void *arg, size_t length)
 {
-	struct chores *chores = &m->chores;
-	struct chore *chore = malloc(sizeof(*chore) + length);
+	struct deferred_queue *deferred = &m->deferred;
+	struct deferred_work *work = malloc(sizeof(*work) + length);
 
-	if (!chore)
+	if (!work)
 		return -ENOMEM;
-	chore->next = NULL;
-	chore->mount = m;
-	chore->fn = fn;
+	work->next = NULL;
+	work->mount = m;
+	work->fn = fn;
 	if (length)
-		memcpy(chore->arg, arg, length);
+		memcpy(work->arg, arg, length);
 
-	pthread_mutex_lock(&chores->lock);
-	*chores->last = chore;
-	chores->last = &chore->next;
-	pthread_mutex_unlock(&chores->lock);
-	chores_wake(chores);
+	pthread_mutex_lock(&deferred->lock);
+	*deferred->last = work;
+	deferred->last = &work->next;
+	pthread_mutex_unlock(&deferred->lock);
+	deferred_queue_wake(deferred);
 	return 0;
 }
 
-void chore_free(struct chore *chore)
+void deferred_work_free(struct deferred_work *work)
 {
-	free(chore);
+	free(work);
 }
 
-void chores_wake(struct chores *chores)
+void deferred_queue_wake(struct deferred_queue *deferred)
 {
 	/* Fails only when it is about to overflow: it is readable then. */
-	(void)!eventfd_write(chores->fd, 1);
+	(void)!eventfd_write(deferred->fd, 1);
 }
 
-static struct chore *take(struct chores *chores)
+static struct deferred_work *take_work(struct deferred_queue *deferred)
 {
-	struct chore *chore;
+	struct deferred_work *work;
 
-	pthread_mutex_lock(&chores->lock);
-	chore = chores->first;
-	if (chore) {
-		chores->first = chore->next;
-		if (!chores->first)
-			chores->last = &chores->first;
+	pthread_mutex_lock(&deferred->lock);
+	work = deferred->first;
+	if (work) {
+		deferred->first = work->next;
+		if (!deferred->first)
+			deferred->last = &deferred->first;
 	}
-	pthread_mutex_unlock(&chores->lock);
-	return chore;
+	pthread_mutex_unlock(&deferred->lock);
+	return work;
 }
 
-void chores_do(struct chores *chores)
+void deferred_queue_run(struct deferred_queue *deferred)
 {
-	struct chore *chore;
+	struct deferred_work *work;
 	eventfd_t count;
 
-	(void)!eventfd_read(chores->fd, &count);
-	while ((chore = take(chores)))
-		chore->fn(chore);
+	(void)!eventfd_read(deferred->fd, &count);
+	while ((work = take_work(deferred)))
+		work->fn(work);
 }

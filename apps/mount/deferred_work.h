@@ -11,32 +11,32 @@
 #include <stdint.h>
 
 struct mount;
-struct chore;
+struct deferred_work;
 
-/* Does a chore and frees it, with chore_free(). */
-typedef void chore_fn(struct chore *chore);
+/* Does a work and frees it, with deferred_work_free(). */
+typedef void deferred_fn(struct deferred_work *work);
 
-struct chore {
-	struct chore *next;
+struct deferred_work {
+	struct deferred_work *next;
 	struct mount *mount;
-	chore_fn *fn;
+	deferred_fn *fn;
 	_Alignas(16) char arg[]; /* a copy */
 };
 
-struct chores {
+struct deferred_queue {
 	pthread_mutex_t lock; /* guards the list */
-	struct chore *first, **last;
-	int fd; /* an eventfd: readable when there is a chore, or for chores_wake() */
+	struct deferred_work *first, **last;
+	int fd; /* an eventfd: readable when there is a work, or for deferred_queue_wake() */
 };
 
-int chores_init(struct chores *chores);
-void chores_fini(struct chores *chores); /* drops what is left */
+int deferred_queue_init(struct deferred_queue *deferred);
+void deferred_queue_fini(struct deferred_queue *deferred); /* drops what is left */
 
 /* Context: any. @length bytes at @arg are copied. Return: 0 or -ENOMEM. */
-int chore_add(struct mount *m, chore_fn *fn, const void *arg, size_t length);
-void chore_free(struct chore *chore);
+int deferred_work_add(struct mount *m, deferred_fn *fn, const void *arg, size_t length);
+void deferred_work_free(struct deferred_work *work);
 
-void chores_wake(struct chores *chores);
-void chores_do(struct chores *chores);
+void deferred_queue_wake(struct deferred_queue *deferred);
+void deferred_queue_run(struct deferred_queue *deferred);
 
 #endif

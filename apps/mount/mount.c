@@ -65,26 +65,26 @@ static bool is_fuse(int fd)
 static int check_fuse(const char *cmd)
 {
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	int err = fd < 0 ? errno : is_fuse(fd) ? 0 : ENODEV;
+	int rc = fd < 0 ? errno : is_fuse(fd) ? 0 : ENODEV;
 
 	if (fd >= 0)
 		close(fd);
-	if (!err)
+	if (!rc)
 		return EXIT_OK;
-	if (err == EACCES || err == EPERM)
+	if (rc == EACCES || rc == EPERM)
 		return failure(cmd,
 			       "/dev/fuse can't be opened: %s; run as root, or give this user "
 			       "access to it",
-			       strerror(err));
+			       strerror(rc));
 	return failure(cmd,
 		       "/dev/fuse can't be used: %s; load the module with 'modprobe fuse', "
 		       "or, in a container, start it with --device /dev/fuse --cap-add "
 		       "SYS_ADMIN",
-		       strerror(err));
+		       strerror(rc));
 }
 
 /* 0: the options are complete; EXIT_USAGE; -1: help was asked for and given. */
-static int parse(int argc, char **argv, struct mount_options *o, bool *foreground)
+static int parse_options(int argc, char **argv, struct mount_options *o, bool *foreground)
 {
 	static const struct option options[] = {
 		{ "foreground", no_argument, NULL, 'f' },
@@ -168,17 +168,17 @@ static void serve_mount(struct mount *m, int ready)
 static int serve(const struct mount_options *options, int ready)
 {
 	static struct mount mount;
-	struct guard guard;
+	struct unmount_watchdog watchdog;
 	int status;
 
 	mount_block_signals();
-	status = guard_start(&guard, options->mountpoint);
+	status = unmount_watchdog_start(&watchdog, options->mountpoint);
 	if (status)
 		return failure(options->cmd, "can't start a process: %s", strerror(-status));
 	status = mount_open(&mount, options);
 	if (!status)
 		serve_mount(&mount, ready);
-	guard_dismiss(&guard);
+	unmount_watchdog_stop(&watchdog);
 	return status;
 }
 
@@ -224,13 +224,13 @@ int cmd_mount(int argc, char **argv)
 	};
 	char mountpoint[PATH_MAX];
 	bool foreground = false;
-	int status = parse(argc, argv, &options, &foreground);
+	int status = parse_options(argc, argv, &options, &foreground);
 
 	if (status)
 		return status < 0 ? EXIT_OK : status;
 	status = check_fuse(argv[0]);
 	if (!status)
-		status = point_check(argv[0], options.mountpoint, mountpoint);
+		status = mountpoint_check(argv[0], options.mountpoint, mountpoint);
 	if (!status)
 		status = device_choose(argv[0], options.device, &options.device);
 	if (status)

@@ -2,7 +2,7 @@
 /*
  * One mounted donor.
  *
- * Threads. The main thread sleeps until there is a signal, a chore (chore.h), another client
+ * Threads. The main thread sleeps until there is a signal, a work (work.h), another client
  * (share.h), or the end. Some threads receive requests from the kernel (loop.h); they may block in
  * calls to the donor. The callbacks of the session (done, answered, message) run in its own thread
  * or in any that submits: they never block. File data is therefore moved, and replied to, entirely
@@ -50,10 +50,10 @@ struct mount {
 	struct fuse_session *fuse;
 	struct inodes inodes;
 	struct volume volume;
-	struct share share;
-	struct chores chores;
+	struct sharing share;
+	struct deferred_queue deferred;
 	struct loop loop;
-	struct caller caller;
+	struct affinity caller;
 	atomic_ulong changes; /* names or attributes changed here so often */
 	atomic_uint in_flight; /* transfers, and calls that nobody waits for */
 	bool background; /* log to syslog */

@@ -41,14 +41,14 @@ void mount_begin(struct mount *m)
 void mount_end(struct mount *m)
 {
 	if (atomic_fetch_sub(&m->in_flight, 1) == 1 && !atomic_load(&m->loop.running))
-		chores_wake(&m->chores);
+		deferred_queue_wake(&m->deferred);
 }
 
 static void on_message(void *arg, struct weir_peer *peer, struct weir_call *answer,
 		       const void *data, size_t length)
 {
 	struct mount *m = arg;
-	struct fs_recall message = { 0 };
+	struct wire_fs_recall message = { 0 };
 
 	(void)peer;
 	(void)answer;
@@ -56,7 +56,7 @@ static void on_message(void *arg, struct weir_peer *peer, struct weir_call *answ
 	if (message.head.op == FS_RECALL && length == sizeof(message))
 		inode_recall(m, message.head.ino, message.epoch);
 	else if (message.head.op == FS_SHARE && length >= sizeof(message.head))
-		share_warned(m);
+		sharing_warned(m);
 }
 
 static void on_down(void *arg, int status)
@@ -92,30 +92,30 @@ static int open_session(struct mount *m)
 	return EXIT_OK;
 }
 
-static int join(struct mount *m)
+static int join_donor(struct mount *m)
 {
 	const char *cmd = m->options->cmd;
-	struct message q;
-	struct reply reply;
-	struct fs_mounted mounted;
-	struct fs_mount *mount = message_begin(&q, FS_MOUNT, FS_ROOT, sizeof(*mount), NULL);
-	int err;
+	struct donor_message q;
+	struct donor_reply reply;
+	struct wire_fs_mounted mounted;
+	struct wire_fs_mount *mount = call_begin(&q, FS_MOUNT, FS_ROOT, sizeof(*mount), NULL);
+	int rc;
 
 	mount->magic = FS_MAGIC;
 	mount->version = FS_VERSION;
-	err = call(m, &q, &reply, sizeof(mounted) - sizeof(struct fs_reply));
-	if (err == -EPROTONOSUPPORT)
+	rc = call(m, &q, &reply, sizeof(mounted) - sizeof(struct wire_fs_reply));
+	if (rc == -EPROTONOSUPPORT)
 		return failure(cmd,
 			       "the donor %s speaks another version of the file system than "
 			       "%d: use the same weir at both ends",
 			       m->options->donor, FS_VERSION);
 	memcpy(&mounted, reply.bytes, sizeof(mounted));
-	if (!err &&
+	if (!rc &&
 	    (mounted.root.ino != FS_ROOT || !mounted.chunk_bytes || mounted.chunk_bytes % FS_BLOCK))
-		err = -EPROTO;
-	if (err)
+		rc = -EPROTO;
+	if (rc)
 		return failure(cmd, "the donor %s offers no file system: %s", m->options->donor,
-			       strerror(-err));
+			       strerror(-rc));
 	volume_init(&m->volume, mounted.chunk_bytes);
 	if (!inode_add(m, &mounted.root))
 		return failure(cmd, "out of memory");
@@ -143,7 +143,7 @@ static int mount_fuse(struct mount *m)
 		m->fuse = NULL;
 		return failure(o->cmd, "can't mount on %s (libfuse has said why)", o->mountpoint);
 	}
-	caller_init(&m->caller, fuse_session_fd(m->fuse));
+	affinity_init(&m->caller, fuse_session_fd(m->fuse));
 	if (privilege_hook(m) || loop_first(m) || loop_start(m, o->threads))
 		return failure(o->cmd, "the kernel ended the mount on %s at once", o->mountpoint);
 	return EXIT_OK;
@@ -156,7 +156,7 @@ static void widen_read_ahead(const struct mount *m)
 	char path[64];
 	int fd;
 
-	if (!point_device(m->options->mountpoint, &major, &minor))
+	if (!mountpoint_device(m->options->mountpoint, &major, &minor))
 		return;
 	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", major, minor);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -171,11 +171,11 @@ int mount_open(struct mount *m, const struct mount_options *options)
 	int status;
 
 	m->options = options;
-	if (inodes_init(&m->inodes) || chores_init(&m->chores) || share_init(&m->share))
+	if (inodes_init(&m->inodes) || deferred_queue_init(&m->deferred) || sharing_init(&m->share))
 		return failure(options->cmd, "out of memory or descriptors");
 	status = open_session(m);
 	if (!status)
-		status = join(m);
+		status = join_donor(m);
 	if (!status)
 		status = mount_fuse(m);
 	if (status)
@@ -206,7 +206,7 @@ void mount_wait(struct mount *m)
 {
 	sigset_t set;
 	struct pollfd fds[3] = {
-		{ .fd = m->chores.fd, .events = POLLIN },
+		{ .fd = m->deferred.fd, .events = POLLIN },
 		{ .fd = m->share.fd, .events = POLLIN },
 	};
 
@@ -215,21 +215,21 @@ void mount_wait(struct mount *m)
 	while (!fds[2].revents && atomic_load(&m->loop.running) == m->loop.threads) {
 		if (poll(fds, 3, -1) < 0)
 			continue;
-		chores_do(&m->chores);
-		share_answer(m);
+		deferred_queue_run(&m->deferred);
+		sharing_answer(m);
 	}
 	close(fds[2].fd);
 }
 
 /* Every call and transfer ends in time, also when the donor is dead. */
-static void drain(struct mount *m)
+static void drain_in_flight(struct mount *m)
 {
-	struct pollfd fd = { .fd = m->chores.fd, .events = POLLIN };
+	struct pollfd fd = { .fd = m->deferred.fd, .events = POLLIN };
 
-	chores_do(&m->chores);
+	deferred_queue_run(&m->deferred);
 	while (atomic_load(&m->in_flight)) {
 		poll(&fd, 1, 100);
-		chores_do(&m->chores);
+		deferred_queue_run(&m->deferred);
 	}
 }
 
@@ -238,7 +238,7 @@ void mount_close(struct mount *m)
 	if (m->fuse)
 		loop_stop(m);
 	if (m->session) {
-		drain(m);
+		drain_in_flight(m);
 		inodes_commit(m);
 		volume_fini(&m->volume);
 		loop_close(m);
@@ -247,10 +247,10 @@ void mount_close(struct mount *m)
 	if (m->fuse) {
 		fuse_session_unmount(m->fuse);
 		fuse_session_destroy(m->fuse);
-		caller_fini(&m->caller);
+		affinity_fini(&m->caller);
 	}
 	weir_key_free(m->key);
-	share_fini(&m->share);
-	chores_fini(&m->chores);
+	sharing_fini(&m->share);
+	deferred_queue_fini(&m->deferred);
 	inodes_fini(&m->inodes);
 }

@@ -10,7 +10,7 @@
 
 #include "apps/common/cmd.h"
 
-bool point_is_mounted(const char *absolute)
+bool mountpoint_is_mounted(const char *absolute)
 {
 	FILE *table = setmntent("/proc/self/mounts", "r");
 	const struct mntent *entry;
@@ -40,7 +40,7 @@ static void unescape(char *path)
 	*to = '\0';
 }
 
-bool point_device(const char *absolute, unsigned int *major, unsigned int *minor)
+bool mountpoint_device(const char *absolute, unsigned int *major, unsigned int *minor)
 {
 	FILE *table = fopen("/proc/self/mountinfo", "r");
 	unsigned int ma, mi;
@@ -65,13 +65,13 @@ bool point_device(const char *absolute, unsigned int *major, unsigned int *minor
 	return found;
 }
 
-static int unusable(const char *cmd, const char *path, int err)
+static int unusable(const char *cmd, const char *path, int rc)
 {
-	if (err == ENOTCONN)
+	if (rc == ENOTCONN)
 		return failure(cmd, "%s: a mount whose process is gone; free it with: umount %s",
 			       path, path);
-	return failure(cmd, "%s: %s%s", path, strerror(err),
-		       err == ENOENT ? "; create it with mkdir" : "");
+	return failure(cmd, "%s: %s%s", path, strerror(rc),
+		       rc == ENOENT ? "; create it with mkdir" : "");
 }
 
 static bool is_entry(const struct dirent *entry)
@@ -79,14 +79,14 @@ static bool is_entry(const struct dirent *entry)
 	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
 }
 
-int point_check(const char *cmd, const char *path, char *absolute)
+int mountpoint_check(const char *cmd, const char *path, char *absolute)
 {
 	const struct dirent *entry;
 	DIR *dir;
 
 	if (!realpath(path, absolute))
 		return unusable(cmd, path, errno);
-	if (point_is_mounted(absolute))
+	if (mountpoint_is_mounted(absolute))
 		return failure(cmd, "weir is mounted on %s already; end that with: umount %s", path,
 			       path);
 	dir = opendir(absolute);

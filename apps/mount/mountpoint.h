@@ -6,25 +6,25 @@
 #include <stdbool.h>
 
 /**
- * point_check() - find out whether a directory can be mounted on
+ * mountpoint_check() - find out whether a directory can be mounted on
  * @cmd: for messages
  * @path: as the user wrote it
  * @absolute: set to the same without links; at least PATH_MAX bytes
  *
  * Return: EXIT_OK, or EXIT_FAILED, having said why.
  */
-int point_check(const char *cmd, const char *path, char *absolute);
+int mountpoint_check(const char *cmd, const char *path, char *absolute);
 
 /* Is weir mounted there, alive or dead? Nothing is asked of the file system itself. */
-bool point_is_mounted(const char *absolute);
+bool mountpoint_is_mounted(const char *absolute);
 
 /**
- * point_device() - the device number of what is mounted on a path
+ * mountpoint_device() - the device number of what is mounted on a path
  *
  * Unlike stat(2) it does not touch the mount: a process that looks at its own would keep it busy,
  * and somebody who unmounts it just then would fail.
  * Return: false if nothing is mounted there.
  */
-bool point_device(const char *absolute, unsigned int *major, unsigned int *minor);
+bool mountpoint_device(const char *absolute, unsigned int *major, unsigned int *minor);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "apps/mount/mountpoint.h"
 
-static void guard_run(const char *mountpoint)
+static void watchdog_run(const char *mountpoint)
 {
 	char dismissed;
 	ssize_t n;
@@ -19,14 +19,14 @@ static void guard_run(const char *mountpoint)
 	do {
 		n = read(STDIN_FILENO, &dismissed, 1);
 	} while (n < 0 && errno == EINTR);
-	if (n == 1 || !point_is_mounted(mountpoint) || !umount2(mountpoint, MNT_DETACH))
+	if (n == 1 || !mountpoint_is_mounted(mountpoint) || !umount2(mountpoint, MNT_DETACH))
 		_exit(0);
 	/* Who may not unmount was helped to mount by fusermount3. */
 	execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mountpoint, (char *)NULL);
 	_exit(1);
 }
 
-int guard_start(struct guard *guard, const char *mountpoint)
+int unmount_watchdog_start(struct unmount_watchdog *guard, const char *mountpoint)
 {
 	int ends[2];
 
@@ -34,11 +34,11 @@ int guard_start(struct guard *guard, const char *mountpoint)
 		return -errno;
 	guard->pid = fork();
 	if (guard->pid < 0) {
-		int err = -errno;
+		int rc = -errno;
 
 		close(ends[0]);
 		close(ends[1]);
-		return err;
+		return rc;
 	}
 	if (!guard->pid) {
 		/* Not in the terminal's process group: Ctrl-C is not for the guard. */
@@ -47,14 +47,14 @@ int guard_start(struct guard *guard, const char *mountpoint)
 		dup2(ends[0], STDIN_FILENO);
 		close_range(STDIN_FILENO + 1, ~0u, 0);
 		(void)!chdir("/");
-		guard_run(mountpoint);
+		watchdog_run(mountpoint);
 	}
 	close(ends[0]);
 	guard->fd = ends[1];
 	return 0;
 }
 
-void guard_dismiss(struct guard *guard)
+void unmount_watchdog_stop(struct unmount_watchdog *guard)
 {
 	char dismissed = 0;
 

@@ -11,14 +11,14 @@
 
 #include <sys/types.h>
 
-struct guard {
+struct unmount_watchdog {
 	pid_t pid;
 	int fd; /* the guard waits for its end */
 };
 
 /* Before any thread is started. Return: 0 or a negative errno. */
-int guard_start(struct guard *guard, const char *mountpoint);
+int unmount_watchdog_start(struct unmount_watchdog *guard, const char *mountpoint);
 /* All is unmounted. */
-void guard_dismiss(struct guard *guard);
+void unmount_watchdog_stop(struct unmount_watchdog *guard);
 
 #endif

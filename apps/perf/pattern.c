@@ -13,13 +13,13 @@ static uint64_t mixed(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-uint64_t walk_random(struct walk *walk)
+uint64_t walk_random(struct perf_walk *walk)
 {
 	return mixed(walk->random += 0x9e3779b97f4a7c15u);
 }
 
 /* The high half of a product: what a division would make of it, without one. */
-static uint64_t below(struct walk *walk, uint64_t bound)
+static uint64_t below(struct perf_walk *walk, uint64_t bound)
 {
 	return (uint64_t)(((unsigned __int128)walk_random(walk) * bound) >> 64);
 }
@@ -49,11 +49,11 @@ void walk_plan_init(struct walk_plan *plan, enum pattern pattern, uint64_t block
 		zipf_init(plan);
 }
 
-void walk_init(struct walk *walk, struct walk_plan *plan, unsigned int worker)
+void walk_init(struct perf_walk *walk, struct walk_plan *plan, unsigned int worker)
 {
 	uint64_t share = plan->blocks / plan->workers;
 
-	*walk = (struct walk){
+	*walk = (struct perf_walk){
 		.plan = plan,
 		.first = worker * share,
 		.share = share,
@@ -62,7 +62,7 @@ void walk_init(struct walk *walk, struct walk_plan *plan, unsigned int worker)
 }
 
 /* 0 is the most frequent. */
-static uint64_t zipf_rank(struct walk *walk)
+static uint64_t zipf_rank(struct perf_walk *walk)
 {
 	const struct walk_plan *p = walk->plan;
 	double u = (double)(walk_random(walk) >> 11) * 0x1p-53, scaled = u * p->zeta;
@@ -76,7 +76,7 @@ static uint64_t zipf_rank(struct walk *walk)
 	return rank < p->blocks ? rank : p->blocks - 1;
 }
 
-static uint64_t take_turn(struct walk *walk)
+static uint64_t take_turn(struct perf_walk *walk)
 {
 	return __atomic_fetch_add(&walk->plan->cursor, 1, __ATOMIC_RELAXED);
 }
@@ -89,7 +89,7 @@ static uint64_t strided(const struct walk_plan *plan, uint64_t turn)
 	return at % reach * plan->stride + at / reach;
 }
 
-uint64_t walk_next(struct walk *walk)
+uint64_t walk_next(struct perf_walk *walk)
 {
 	switch (walk->plan->pattern) {
 	case PATTERN_SEQUENTIAL:

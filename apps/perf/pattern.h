@@ -40,23 +40,23 @@ void walk_plan_init(struct walk_plan *plan, enum pattern pattern, uint64_t block
 		    unsigned int workers, uint64_t seed);
 
 /**
- * struct walk - one worker's way
+ * struct perf_walk - one worker's way
  * @first, @share, @step: clusters: its own blocks, and how far it is
  * @random: its state
  */
-struct walk {
+struct perf_walk {
 	struct walk_plan *plan;
 	uint64_t first, share, step;
 	uint64_t random;
 };
 
 /* @plan: *kept* */
-void walk_init(struct walk *walk, struct walk_plan *plan, unsigned int worker);
+void walk_init(struct perf_walk *walk, struct walk_plan *plan, unsigned int worker);
 
 /* Return: the next block, less than @blocks. */
-uint64_t walk_next(struct walk *walk);
+uint64_t walk_next(struct perf_walk *walk);
 
 /* 64 random bits, of the walk's own. */
-uint64_t walk_random(struct walk *walk);
+uint64_t walk_random(struct perf_walk *walk);
 
 #endif

@@ -18,7 +18,7 @@
 
 #define TRACE_DEPTH_MAX 4096u
 
-static int report(const struct perf_options *o, const struct result *result)
+static int report(const struct perf_options *o, const struct perf_result *result)
 {
 	if (o->json)
 		report_json(o, result);
@@ -27,10 +27,10 @@ static int report(const struct perf_options *o, const struct result *result)
 	return o->plot_path ? plot_write(o, result) : 0;
 }
 
-static int measure(const struct perf_options *o, const struct trace *trace,
-		   struct target *targets, struct run **run)
+static int measure(const struct perf_options *o, const struct page_trace *trace,
+		   struct perf_target *targets, struct perf_run **run)
 {
-	struct result *result = malloc(sizeof(*result));
+	struct perf_result *result = malloc(sizeof(*result));
 	int status;
 
 	if (!result)
@@ -46,10 +46,10 @@ static int measure(const struct perf_options *o, const struct trace *trace,
 	return status;
 }
 
-static int visit(struct perf_options *o, const struct trace *trace)
+static int visit(struct perf_options *o, const struct page_trace *trace)
 {
-	struct target *targets;
-	struct run *run = NULL;
+	struct perf_target *targets;
+	struct perf_run *run = NULL;
 	int status = targets_open(o, &targets);
 
 	if (!status)
@@ -61,7 +61,7 @@ static int visit(struct perf_options *o, const struct trace *trace)
 }
 
 /* A trace says of itself how many threads there were, how deep, and over what. */
-static int follow_trace(struct perf_options *o, struct trace *trace)
+static int follow_trace(struct perf_options *o, struct page_trace *trace)
 {
 	int status = trace_read(o->cmd, o->trace_path, trace);
 
@@ -76,7 +76,7 @@ static int follow_trace(struct perf_options *o, struct trace *trace)
 
 static int perf_donors(int argc, char **argv)
 {
-	struct trace trace = { 0 };
+	struct page_trace trace = { 0 };
 	struct perf_options o;
 	bool go_on;
 	int status = perf_options_parse(argc, argv, &o, &go_on);

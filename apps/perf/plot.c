@@ -98,7 +98,7 @@ static void draw_percentile(FILE *out, const struct histogram *h, const struct a
 		x, TOP, TOP + HEIGHT, x, TOP - 6, name);
 }
 
-static void draw(FILE *out, const struct perf_options *o, const struct result *r)
+static void draw(FILE *out, const struct perf_options *o, const struct perf_result *r)
 {
 	struct axis axis = axis_of(&r->latency);
 	char title[256];
@@ -124,16 +124,16 @@ static void draw(FILE *out, const struct perf_options *o, const struct result *r
 	fputs("</g>\n</svg>\n", out);
 }
 
-int plot_write(const struct perf_options *o, const struct result *r)
+int plot_write(const struct perf_options *o, const struct perf_result *r)
 {
 	FILE *out = fopen(o->plot_path, "we");
-	int err;
+	int rc;
 
 	if (!out)
 		return failure(o->cmd, "--plot %s: %s", o->plot_path, strerror(errno));
 	draw(out, o, r);
-	err = ferror(out);
-	if (fclose(out) || err)
+	rc = ferror(out);
+	if (fclose(out) || rc)
 		return failure(o->cmd, "--plot %s: can't be written: %s", o->plot_path,
 			       strerror(errno));
 	return 0;

@@ -22,12 +22,12 @@ static double ratio(uint64_t a, uint64_t b)
 	return b ? (double)a / (double)b : 0;
 }
 
-static const char *mr_name(const struct perf_options *o, const struct result *result)
+static const char *mr_name(const struct perf_options *o, const struct perf_result *result)
 {
 	return o->user_mr ? "user" : perf_mr_names[result->after.mr];
 }
 
-static const char *polling_name(const struct result *result)
+static const char *polling_name(const struct perf_result *result)
 {
 	return perf_polling_names[result->after.polling];
 }
@@ -71,7 +71,7 @@ static void print_histogram(const struct histogram *h)
 }
 
 /* How they reached memory that was not registered beforehand, if any was. */
-static void print_memory(const struct result *r)
+static void print_memory(const struct perf_result *r)
 {
 	uint64_t copied = COUNTED(r, pre), registered = COUNTED(r, dyn);
 
@@ -84,7 +84,7 @@ static void print_memory(const struct result *r)
 		       r->after.mr_dyn_bytes);
 }
 
-static void print_costs(const struct result *r)
+static void print_costs(const struct perf_result *r)
 {
 	uint64_t wrs = COUNTED(r, work_requests), doorbells = COUNTED(r, doorbells);
 
@@ -104,7 +104,7 @@ static void print_costs(const struct result *r)
 	printf("CPU            %12.2f  s, of %.2f s\n", r->cpu_seconds, r->seconds);
 }
 
-void report_text(const struct perf_options *o, const struct result *r)
+void report_text(const struct perf_options *o, const struct perf_result *r)
 {
 	const struct histogram *h = &r->latency;
 	char title[256];
@@ -125,7 +125,7 @@ void report_text(const struct perf_options *o, const struct result *r)
 	print_histogram(h);
 }
 
-static void json_settings(struct json *json, const struct perf_options *o, const struct result *r)
+static void json_settings(struct json *json, const struct perf_options *o, const struct perf_result *r)
 {
 	json_open_object(json, "settings");
 	json_string(json, "donor", r->after.peer);
@@ -172,7 +172,7 @@ static void json_latency(struct json *json, const struct histogram *h)
 	json_close_object(json);
 }
 
-void report_json(const struct perf_options *o, const struct result *r)
+void report_json(const struct perf_options *o, const struct perf_result *r)
 {
 	struct json json;
 

@@ -6,11 +6,11 @@
 #include "apps/perf/options.h"
 #include "apps/perf/run.h"
 
-void report_text(const struct perf_options *options, const struct result *result);
-void report_json(const struct perf_options *options, const struct result *result);
+void report_text(const struct perf_options *options, const struct perf_result *result);
+void report_json(const struct perf_options *options, const struct perf_result *result);
 
 /* Writes options->plot_path. Return: 0, or an exit status; it has explained itself then. */
-int plot_write(const struct perf_options *options, const struct result *result);
+int plot_write(const struct perf_options *options, const struct perf_result *result);
 
 /* "write, 4.0 KiB, sequential, 8 threads of depth 32" */
 void report_title(const struct perf_options *options, char *text, size_t room);

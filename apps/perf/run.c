@@ -20,7 +20,7 @@
 /* Progress is shown this often; a stop that came just before a sleep is noticed after it. */
 #define TICK_S 0.5
 
-struct run {
+struct perf_run {
 	struct load load;
 	unsigned char *buffers;
 	size_t buffers_bytes;
@@ -28,7 +28,7 @@ struct run {
 };
 
 /* What the process has used so far. */
-struct usage {
+struct perf_usage {
 	double cpu_seconds;
 	uint64_t context_switches;
 };
@@ -38,12 +38,12 @@ static double seconds_of(const struct timeval *tv)
 	return (double)tv->tv_sec + (double)tv->tv_usec * 1e-6;
 }
 
-static struct usage usage_now(void)
+static struct perf_usage usage_now(void)
 {
 	struct rusage r;
 
 	getrusage(RUSAGE_SELF, &r);
-	return (struct usage){
+	return (struct perf_usage){
 		seconds_of(&r.ru_utime) + seconds_of(&r.ru_stime),
 		(uint64_t)r.ru_nvcsw + (uint64_t)r.ru_nivcsw,
 	};
@@ -69,7 +69,7 @@ static struct timespec realtime_in(double seconds)
 	return at;
 }
 
-static uint64_t ops_so_far(const struct run *run)
+static uint64_t ops_so_far(const struct perf_run *run)
 {
 	uint64_t ops = 0;
 
@@ -78,7 +78,7 @@ static uint64_t ops_so_far(const struct run *run)
 	return ops;
 }
 
-static void show_progress(const struct run *run, double elapsed)
+static void show_progress(const struct perf_run *run, double elapsed)
 {
 	const struct perf_options *o = run->load.options;
 	uint64_t ops = ops_so_far(run);
@@ -91,7 +91,7 @@ static void show_progress(const struct run *run, double elapsed)
 }
 
 /* Until the time is over, all workers have ended, or somebody asks to stop. */
-static void watch(struct run *run)
+static void watch_progress(struct perf_run *run)
 {
 	const struct perf_options *o = run->load.options;
 	double begin = now(), end = o->seconds > 0 ? begin + o->seconds : begin + 1e9;
@@ -110,7 +110,7 @@ static void watch(struct run *run)
 }
 
 /* Signals are for the main thread. Returns how many threads run. */
-static unsigned int start_workers(struct run *run)
+static unsigned int start_workers(struct perf_run *run)
 {
 	unsigned int wanted = run->load.options->threads, started = 0;
 	sigset_t all, before;
@@ -124,16 +124,16 @@ static unsigned int start_workers(struct run *run)
 	return started;
 }
 
-static void join_workers(struct run *run, unsigned int count)
+static void join_workers(struct perf_run *run, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
 		pthread_join(run->load.workers[i].thread, NULL);
 }
 
-static int run_workers(struct run *run, struct result *result)
+static int run_workers(struct perf_run *run, struct perf_result *result)
 {
 	const struct perf_options *o = run->load.options;
-	struct usage before, after;
+	struct perf_usage before, after;
 	unsigned int started;
 
 	run->load.running = o->threads;
@@ -150,7 +150,7 @@ static int run_workers(struct run *run, struct result *result)
 	targets_info(o, run->load.targets, &result->before);
 	before = usage_now();
 	load_start(&run->load);
-	watch(run);
+	watch_progress(run);
 	load_stop(&run->load);
 	join_workers(run, started);
 	after = usage_now();
@@ -160,12 +160,12 @@ static int run_workers(struct run *run, struct result *result)
 	return 0;
 }
 
-static void sum_up(const struct run *run, struct result *result)
+static void sum_up(const struct perf_run *run, struct perf_result *result)
 {
 	uint64_t begin_ns = UINT64_MAX, end_ns = 0;
 
 	for (unsigned int i = 0; i < run->load.options->threads; i++) {
-		const struct worker *w = &run->load.workers[i];
+		const struct perf_worker *w = &run->load.workers[i];
 
 		result->ops += w->ops;
 		result->bytes += w->bytes;
@@ -179,12 +179,12 @@ static void sum_up(const struct run *run, struct result *result)
 }
 
 /* What went wrong in the first worker to which anything did. */
-static int judge(const struct run *run)
+static int first_failure(const struct perf_run *run)
 {
 	const struct perf_options *o = run->load.options;
 
 	for (unsigned int i = 0; i < o->threads; i++) {
-		const struct worker *w = &run->load.workers[i];
+		const struct perf_worker *w = &run->load.workers[i];
 
 		if (w->error == -EILSEQ)
 			return failure(o->cmd,
@@ -203,33 +203,33 @@ static int judge(const struct run *run)
 	return 0;
 }
 
-static int compare_what_was_written(const struct run *run)
+static int compare_what_was_written(const struct perf_run *run)
 {
 	const struct perf_options *o = run->load.options;
 	uint64_t wrong;
-	struct target *target = run->load.targets; /* the only one */
-	int err = verify_read_back(&run->verify, target->region, &wrong);
+	struct perf_target *target = run->load.targets; /* the only one */
+	int rc = verify_read_back(&run->verify, target->region, &wrong);
 
-	if (err)
+	if (rc)
 		return failure(o->cmd, "%s: reading back: %s", target_name(target).text,
-			       weir_strerror(err));
+			       weir_strerror(rc));
 	if (wrong != UINT64_MAX)
 		return failure(o->cmd, "%s: what was written at %" PRIu64 " is not there",
 			       target_name(target).text, wrong);
 	return 0;
 }
 
-int run_measure(struct run *run, struct result *result)
+int run_measure(struct perf_run *run, struct perf_result *result)
 {
 	const struct perf_options *o = run->load.options;
 	int status;
 
-	*result = (struct result){ 0 };
+	*result = (struct perf_result){ 0 };
 	status = run_workers(run, result);
 	if (status)
 		return status;
 	sum_up(run, result);
-	status = judge(run);
+	status = first_failure(run);
 	if (!status && run->load.verify)
 		status = compare_what_was_written(run);
 	if (!status && !result->ops)
@@ -237,28 +237,28 @@ int run_measure(struct run *run, struct result *result)
 	return status;
 }
 
-static int make_verify(struct run *run)
+static int make_verify(struct perf_run *run)
 {
 	const struct perf_options *o = run->load.options;
-	int err;
+	int rc;
 
 	if (!o->verify)
 		return 0;
-	err = verify_init(&run->verify, o->seed, o->region_bytes, o->size);
-	if (err)
+	rc = verify_init(&run->verify, o->seed, o->region_bytes, o->size);
+	if (rc)
 		return failure(o->cmd, "out of memory to verify");
 	run->load.verify = &run->verify;
 	if (o->op == PERF_WRITE && !run->load.trace)
 		return 0; /* what is not written holds 0, and does not match */
-	err = verify_write_all(&run->verify, run->load.targets->region);
-	if (err)
+	rc = verify_write_all(&run->verify, run->load.targets->region);
+	if (rc)
 		return failure(o->cmd, "%s: writing what is to be read: %s",
-			       target_name(run->load.targets).text, weir_strerror(err));
+			       target_name(run->load.targets).text, weir_strerror(rc));
 	return 0;
 }
 
 /* Touched, so that no page fault is measured. */
-static int make_buffers(struct run *run, size_t slot_bytes)
+static int make_buffers(struct perf_run *run, size_t slot_bytes)
 {
 	const struct perf_options *o = run->load.options;
 	struct weir_error error;
@@ -273,7 +273,7 @@ static int make_buffers(struct run *run, size_t slot_bytes)
 			       size_format(run->buffers_bytes).text);
 	run->buffers = at;
 	for (unsigned int i = 0; o->user_mr && i < o->nr_donors; i++) {
-		struct target *target = &run->load.targets[i];
+		struct perf_target *target = &run->load.targets[i];
 
 		if (weir_memory_register(target->client.session, at, run->buffers_bytes,
 					 &target->memory, &error))
@@ -282,7 +282,7 @@ static int make_buffers(struct run *run, size_t slot_bytes)
 	return 0;
 }
 
-static int make_workers(struct run *run, size_t slot_bytes)
+static int make_workers(struct perf_run *run, size_t slot_bytes)
 {
 	const struct perf_options *o = run->load.options;
 
@@ -303,11 +303,11 @@ static unsigned int workers_of(const struct perf_options *o, unsigned int donor)
 	return o->threads / o->nr_donors + (donor < o->threads % o->nr_donors);
 }
 
-int run_create(const struct perf_options *o, const struct trace *trace,
-	       struct target *targets, struct run **run)
+int run_create(const struct perf_options *o, const struct page_trace *trace,
+	       struct perf_target *targets, struct perf_run **run)
 {
 	size_t slot_bytes = trace ? trace->count_max * (size_t)TRACE_PAGE : o->size;
-	struct run *r = calloc(1, sizeof(*r));
+	struct perf_run *r = calloc(1, sizeof(*r));
 	int status;
 
 	*run = r;
@@ -330,7 +330,7 @@ int run_create(const struct perf_options *o, const struct trace *trace,
 	return status;
 }
 
-void run_destroy(struct run *run)
+void run_destroy(struct perf_run *run)
 {
 	if (!run)
 		return;

@@ -10,13 +10,13 @@
 #include "apps/perf/trace.h"
 
 /**
- * struct result - what was measured
+ * struct perf_result - what was measured
  * @ops, @bytes: requests that were done, and what they moved
  * @seconds: from the first submission to the last completion
  * @cpu_seconds, @context_switches: of the whole process meanwhile
  * @before, @after: the counters of all sessions
  */
-struct result {
+struct perf_result {
 	uint64_t ops, bytes;
 	double seconds, cpu_seconds;
 	uint64_t context_switches;
@@ -24,7 +24,7 @@ struct result {
 	struct histogram latency;
 };
 
-struct run;
+struct perf_run;
 
 /**
  * run_create() - make ready
@@ -33,8 +33,8 @@ struct run;
  *
  * Return: 0, or an exit status; it has explained itself then.
  */
-int run_create(const struct perf_options *options, const struct trace *trace,
-	       struct target *targets, struct run **run);
+int run_create(const struct perf_options *options, const struct page_trace *trace,
+	       struct perf_target *targets, struct perf_run **run);
 
 /**
  * run_measure() - measure, once
@@ -43,9 +43,9 @@ int run_create(const struct perf_options *options, const struct trace *trace,
  * Ends early when asked to stop. Everything submitted has been waited for when it returns.
  * Return: 0, or an exit status; it has explained itself then.
  */
-int run_measure(struct run *run, struct result *result);
+int run_measure(struct perf_run *run, struct perf_result *result);
 
 /* The sessions are closed: no completion is still on its way out. NULL is fine. */
-void run_destroy(struct run *run);
+void run_destroy(struct perf_run *run);
 
 #endif

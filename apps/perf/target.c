@@ -12,7 +12,7 @@
 
 #define TOUCH_BYTES (1u << 20)
 
-static int target_open(const struct perf_options *o, struct target *target)
+static int target_open(const struct perf_options *o, struct perf_target *target)
 {
 	struct weir_error error;
 	int status = client_open_with(&target->client, o->cmd, target->donor, &o->session, o->key);
@@ -28,9 +28,9 @@ static int target_open(const struct perf_options *o, struct target *target)
 		       size_format(o->region_bytes).text, error.text);
 }
 
-int targets_open(const struct perf_options *o, struct target **targets)
+int targets_open(const struct perf_options *o, struct perf_target **targets)
 {
-	struct target *all = calloc(o->nr_donors, sizeof(*all));
+	struct perf_target *all = calloc(o->nr_donors, sizeof(*all));
 	int status = 0;
 
 	*targets = all;
@@ -43,7 +43,7 @@ int targets_open(const struct perf_options *o, struct target **targets)
 	return status;
 }
 
-struct target_name target_name(const struct target *target)
+struct target_name target_name(const struct perf_target *target)
 {
 	struct weir_session_info info;
 	struct target_name name;
@@ -53,7 +53,7 @@ struct target_name target_name(const struct target *target)
 	return name;
 }
 
-void targets_close(const struct perf_options *o, struct target *targets)
+void targets_close(const struct perf_options *o, struct perf_target *targets)
 {
 	for (unsigned int i = 0; targets && i < o->nr_donors; i++) {
 		if (targets[i].region && !stop_requested())
@@ -63,35 +63,35 @@ void targets_close(const struct perf_options *o, struct target *targets)
 	}
 }
 
-static int touch(struct target *target, uint64_t bytes, const void *zeroes)
+static int touch_region(struct perf_target *target, uint64_t bytes, const void *zeroes)
 {
-	int err = 0;
+	int rc = 0;
 
-	for (uint64_t at = 0; !err && at < bytes; at += TOUCH_BYTES) {
+	for (uint64_t at = 0; !rc && at < bytes; at += TOUCH_BYTES) {
 		uint64_t left = bytes - at;
 
-		err = weir_write(target->region, at, zeroes,
+		rc = weir_write(target->region, at, zeroes,
 				 left < TOUCH_BYTES ? left : TOUCH_BYTES);
 	}
-	return err;
+	return rc;
 }
 
-int targets_touch(const struct perf_options *o, struct target *targets)
+int targets_touch(const struct perf_options *o, struct perf_target *targets)
 {
 	void *zeroes = calloc(1, TOUCH_BYTES);
-	int status = 0, err;
+	int status = 0, rc;
 
 	for (unsigned int i = 0; !status && i < o->nr_donors; i++) {
-		err = zeroes ? touch(&targets[i], o->region_bytes, zeroes) : -ENOMEM;
-		if (err)
+		rc = zeroes ? touch_region(&targets[i], o->region_bytes, zeroes) : -ENOMEM;
+		if (rc)
 			status = failure(o->cmd, "%s: writing the region: %s",
-					 target_name(&targets[i]).text, weir_strerror(err));
+					 target_name(&targets[i]).text, weir_strerror(rc));
 	}
 	free(zeroes);
 	return status;
 }
 
-void targets_info(const struct perf_options *o, const struct target *targets,
+void targets_info(const struct perf_options *o, const struct perf_target *targets,
 		  struct weir_session_info *info)
 {
 	struct weir_session_info one;

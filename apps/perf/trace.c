@@ -11,22 +11,22 @@
 #define LINE_BYTES 128
 #define PAGES_MAX (1ull << 40) /* 4 PiB */
 
-struct reader {
+struct trace_reader {
 	const char *cmd, *path;
 	FILE *file;
 	unsigned long line; /* number of the one read last */
 	size_t room; /* records */
-	struct trace *trace;
+	struct page_trace *trace;
 };
 
-static int is_wrong(const struct reader *r, const char *what)
+static int is_wrong(const struct trace_reader *r, const char *what)
 {
 	return failure(r->cmd, "%s:%lu: %s; see weir-perf(1) for the form of a trace", r->path,
 		       r->line, what);
 }
 
 /* Returns whether there is one more, comments left out. */
-static bool read_line(struct reader *r, char *line)
+static bool read_line(struct trace_reader *r, char *line)
 {
 	do {
 		if (!fgets(line, LINE_BYTES, r->file))
@@ -36,9 +36,9 @@ static bool read_line(struct reader *r, char *line)
 	return true;
 }
 
-static int read_head(struct reader *r)
+static int read_head(struct trace_reader *r)
 {
-	struct trace *t = r->trace;
+	struct page_trace *t = r->trace;
 	char line[LINE_BYTES], end;
 
 	if (!read_line(r, line))
@@ -52,7 +52,7 @@ static int read_head(struct reader *r)
 	return 0;
 }
 
-static int grow(struct reader *r)
+static int grow(struct trace_reader *r)
 {
 	size_t room = r->room ? 2 * r->room : 1024;
 	struct trace_record *records;
@@ -69,9 +69,9 @@ static int grow(struct reader *r)
 	return 0;
 }
 
-static int read_record(struct reader *r, const char *line)
+static int read_record(struct trace_reader *r, const char *line)
 {
-	struct trace *t = r->trace;
+	struct page_trace *t = r->trace;
 	unsigned int count, thread, done;
 	uint64_t page, us;
 	char op, end;
@@ -101,7 +101,7 @@ static int read_record(struct reader *r, const char *line)
 	return 0;
 }
 
-static int read_all(struct reader *r)
+static int read_all(struct trace_reader *r)
 {
 	char line[LINE_BYTES];
 	int status = read_head(r);
@@ -115,13 +115,13 @@ static int read_all(struct reader *r)
 	return status;
 }
 
-int trace_read(const char *cmd, const char *path, struct trace *trace)
+int trace_read(const char *cmd, const char *path, struct page_trace *trace)
 {
 	bool is_stdin = !strcmp(path, "-");
-	struct reader r = { .cmd = cmd, .path = path, .trace = trace };
+	struct trace_reader r = { .cmd = cmd, .path = path, .trace = trace };
 	int status;
 
-	*trace = (struct trace){ 0 };
+	*trace = (struct page_trace){ 0 };
 	r.file = is_stdin ? stdin : fopen(path, "re");
 	if (!r.file)
 		return failure(cmd, "--trace %s: %s", path, strerror(errno));
@@ -133,8 +133,8 @@ int trace_read(const char *cmd, const char *path, struct trace *trace)
 	return status;
 }
 
-void trace_free(struct trace *trace)
+void trace_free(struct page_trace *trace)
 {
 	free(trace->records);
-	*trace = (struct trace){ 0 };
+	*trace = (struct page_trace){ 0 };
 }

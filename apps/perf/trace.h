@@ -34,7 +34,7 @@ struct trace_record {
 	bool is_write;
 };
 
-struct trace {
+struct page_trace {
 	uint64_t pages;
 	unsigned int threads;
 	unsigned int count_max; /* pages of the longest request */
@@ -51,7 +51,7 @@ struct trace {
  *
  * Return: 0, or an exit status; it has explained itself then, with the line.
  */
-int trace_read(const char *cmd, const char *path, struct trace *trace);
-void trace_free(struct trace *trace);
+int trace_read(const char *cmd, const char *path, struct page_trace *trace);
+void trace_free(struct page_trace *trace);
 
 #endif

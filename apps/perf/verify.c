@@ -88,16 +88,16 @@ static uint64_t blocks_at(const struct verify *v, uint64_t block)
 int verify_write_all(const struct verify *v, struct weir_region *region)
 {
 	void *chunk = malloc(blocks_at(v, 0) * v->block_bytes);
-	int err = chunk ? 0 : -ENOMEM;
+	int rc = chunk ? 0 : -ENOMEM;
 	uint64_t count;
 
-	for (uint64_t i = 0; !err && i < v->blocks; i += count) {
+	for (uint64_t i = 0; !rc && i < v->blocks; i += count) {
 		count = blocks_at(v, i);
 		verify_fill(v, chunk, i * v->block_bytes, count * v->block_bytes);
-		err = weir_write(region, i * v->block_bytes, chunk, count * v->block_bytes);
+		rc = weir_write(region, i * v->block_bytes, chunk, count * v->block_bytes);
 	}
 	free(chunk);
-	return err;
+	return rc;
 }
 
 static bool is_written(const struct verify *v, uint64_t block)
@@ -122,16 +122,16 @@ static uint64_t find_wrong(const struct verify *v, const uint8_t *chunk, uint64_
 int verify_read_back(const struct verify *v, struct weir_region *region, uint64_t *wrong)
 {
 	void *chunk = malloc(blocks_at(v, 0) * v->block_bytes);
-	int err = chunk ? 0 : -ENOMEM;
+	int rc = chunk ? 0 : -ENOMEM;
 	uint64_t count;
 
 	*wrong = UINT64_MAX;
-	for (uint64_t i = 0; !err && i < v->blocks && *wrong == UINT64_MAX; i += count) {
+	for (uint64_t i = 0; !rc && i < v->blocks && *wrong == UINT64_MAX; i += count) {
 		count = blocks_at(v, i);
-		err = weir_read(region, i * v->block_bytes, chunk, count * v->block_bytes);
-		if (!err)
+		rc = weir_read(region, i * v->block_bytes, chunk, count * v->block_bytes);
+		if (!rc)
 			*wrong = find_wrong(v, chunk, i, count);
 	}
 	free(chunk);
-	return err;
+	return rc;
 }

@@ -40,7 +40,7 @@ static bool is_stopped(const struct load *load)
 }
 
 /* The first of a worker's errors ends the measurement. */
-static void fail(struct worker *w, int error, const struct want *want)
+static void fail(struct perf_worker *w, int error, const struct want *want)
 {
 	if (!w->error) {
 		w->error = error;
@@ -49,7 +49,7 @@ static void fail(struct worker *w, int error, const struct want *want)
 	load_stop(w->load);
 }
 
-static void check_contents(struct worker *w, const struct slot *slot)
+static void check_contents(struct perf_worker *w, const struct perf_slot *slot)
 {
 	struct verify *verify = w->load->verify;
 	const struct want *want = &slot->want;
@@ -60,7 +60,7 @@ static void check_contents(struct worker *w, const struct slot *slot)
 		fail(w, -EILSEQ, want);
 }
 
-static void account(struct worker *w, const struct slot *slot, int status, uint64_t end_ns)
+static void account_slot(struct perf_worker *w, const struct perf_slot *slot, int status, uint64_t end_ns)
 {
 	histogram_add(&w->latency, end_ns - slot->begin_ns);
 	w->end_ns = end_ns;
@@ -74,13 +74,13 @@ static void account(struct worker *w, const struct slot *slot, int status, uint6
 		check_contents(w, slot);
 }
 
-static void come_back(struct worker *w, struct slot *slot, int status, uint64_t end_ns)
+static void slot_done(struct perf_worker *w, struct perf_slot *slot, int status, uint64_t end_ns)
 {
 	if (!slot->in_flight) {
 		w->twice++;
 		return;
 	}
-	account(w, slot, status, end_ns);
+	account_slot(w, slot, status, end_ns);
 	slot->in_flight = false;
 	slot->next = w->free;
 	w->free = slot;
@@ -97,7 +97,7 @@ static void tell_done(struct load *load, unsigned int count)
 	uint64_t done = __atomic_add_fetch(&load->done, count, __ATOMIC_SEQ_CST);
 
 	for (unsigned int i = 0; i < load->options->threads; i++) {
-		struct worker *other = &load->workers[i];
+		struct perf_worker *other = &load->workers[i];
 
 		if (__atomic_load_n(&other->turn, __ATOMIC_SEQ_CST) <= done)
 			weir_queue_wake(other->queue);
@@ -107,42 +107,42 @@ static void tell_done(struct load *load, unsigned int count)
 /*
  * Takes all that has come back; waits until some has, or until woken, if @timeout_ms is -1, not 0.
  */
-static void collect(struct worker *w, int timeout_ms)
+static void collect_done(struct perf_worker *w, int timeout_ms)
 {
 	int count = weir_queue_wait(w->queue, w->events, (int)w->load->options->depth, timeout_ms);
 	uint64_t end_ns = count ? now_ns() : 0;
 
 	for (int i = 0; i < count; i++)
-		come_back(w, w->events[i].arg, w->events[i].status, end_ns);
+		slot_done(w, w->events[i].arg, w->events[i].status, end_ns);
 	if (count && w->load->trace)
 		tell_done(w->load, (unsigned int)count);
 }
 
-static void wait_for_some(struct worker *w)
+static void wait_for_some(struct perf_worker *w)
 {
 	while (!w->free)
-		collect(w, -1);
+		collect_done(w, -1);
 }
 
-static void wait_for_all(struct worker *w)
+static void wait_for_all(struct perf_worker *w)
 {
 	while (w->in_flight)
-		collect(w, -1);
+		collect_done(w, -1);
 }
 
-static void wait_for_turn(struct worker *w, uint64_t done)
+static void wait_for_turn(struct perf_worker *w, uint64_t done)
 {
-	collect(w, 0);
+	collect_done(w, 0);
 	__atomic_store_n(&w->turn, done, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&w->load->done, __ATOMIC_SEQ_CST) < done && !is_stopped(w->load))
-		collect(w, -1);
+		collect_done(w, -1);
 	__atomic_store_n(&w->turn, UINT64_MAX, __ATOMIC_SEQ_CST);
 }
 
 /* Goes when as many are done as were when it was recorded. Returns false at the end. */
-static bool want_recorded(struct worker *w, struct want *want)
+static bool want_recorded(struct perf_worker *w, struct want *want)
 {
-	const struct trace *trace = w->load->trace;
+	const struct page_trace *trace = w->load->trace;
 	const struct trace_record *record;
 
 	while (w->at < trace->nr_records && trace->records[w->at].thread != w->index)
@@ -158,7 +158,7 @@ static bool want_recorded(struct worker *w, struct want *want)
 }
 
 /* Returns false when there is no more to do. However short the time, each has its first turn. */
-static bool want_next(struct worker *w, struct want *want)
+static bool want_next(struct perf_worker *w, struct want *want)
 {
 	const struct perf_options *o = w->load->options;
 
@@ -173,10 +173,10 @@ static bool want_next(struct worker *w, struct want *want)
 	return true;
 }
 
-static void fill(struct worker *w, const struct want *want)
+static void fill_slot(struct perf_worker *w, const struct want *want)
 {
 	struct load *load = w->load;
-	struct slot *slot = w->free;
+	struct perf_slot *slot = w->free;
 
 	w->free = slot->next;
 	slot->want = *want;
@@ -194,28 +194,28 @@ static void fill(struct worker *w, const struct want *want)
 }
 
 /* Those that were refused come back at once. */
-static void submit(struct worker *w)
+static void submit_batch(struct perf_worker *w)
 {
 	unsigned int i, submitted;
 	uint64_t begin_ns = now_ns();
-	int err;
+	int rc;
 
 	for (i = 0; i < w->nr_batch; i++) {
-		struct slot *slot = w->batch[i].completion.arg;
+		struct perf_slot *slot = w->batch[i].completion.arg;
 
 		slot->in_flight = true;
 		slot->begin_ns = begin_ns;
 	}
 	w->in_flight += w->nr_batch;
 	w->has_begun = true;
-	err = weir_transfer_async(w->batch, w->nr_batch, &submitted);
+	rc = weir_transfer_async(w->batch, w->nr_batch, &submitted);
 	for (i = submitted; i < w->nr_batch; i++)
-		come_back(w, w->batch[i].completion.arg, err, begin_ns);
+		slot_done(w, w->batch[i].completion.arg, rc, begin_ns);
 	w->nr_batch = 0;
 }
 
 /* How many go together now: what was recorded went one by one; a burst ends before a gap. */
-static unsigned int batch_max(const struct worker *w, uint64_t submitted)
+static unsigned int batch_max(const struct perf_worker *w, uint64_t submitted)
 {
 	const struct perf_options *o = w->load->options;
 	unsigned int left;
@@ -229,18 +229,18 @@ static unsigned int batch_max(const struct worker *w, uint64_t submitted)
 }
 
 /* Return: how many there are to be submitted; 0 at the end. */
-static unsigned int gather(struct worker *w, uint64_t submitted)
+static unsigned int gather_batch(struct perf_worker *w, uint64_t submitted)
 {
 	unsigned int max = batch_max(w, submitted);
 	struct want want;
 
 	while (w->free && w->nr_batch < max && want_next(w, &want))
-		fill(w, &want);
+		fill_slot(w, &want);
 	return w->nr_batch;
 }
 
 /* A burst is done before there is a gap, and the gap before the next burst. */
-static void pause_between_bursts(struct worker *w, uint64_t submitted)
+static void pause_between_bursts(struct perf_worker *w, uint64_t submitted)
 {
 	const struct perf_options *o = w->load->options;
 	unsigned int left_us, part_us;
@@ -254,14 +254,14 @@ static void pause_between_bursts(struct worker *w, uint64_t submitted)
 	}
 }
 
-static void work(struct worker *w)
+static void work(struct perf_worker *w)
 {
 	unsigned int batch;
 	uint64_t submitted = 0;
 
 	w->begin_ns = w->end_ns = now_ns();
-	while ((batch = gather(w, submitted))) {
-		submit(w);
+	while ((batch = gather_batch(w, submitted))) {
+		submit_batch(w);
 		submitted += batch;
 		pause_between_bursts(w, submitted);
 		wait_for_some(w);
@@ -271,24 +271,24 @@ static void work(struct worker *w)
 
 void *worker_run(void *arg)
 {
-	struct worker *w = arg;
+	struct perf_worker *w = arg;
 
 	prctl(PR_SET_NAME, "weir-worker");
 	prctl(PR_SET_TIMERSLACK, 1); /* gaps are as long as they should be */
 	while (!__atomic_load_n(&w->load->started, __ATOMIC_SEQ_CST))
-		collect(w, -1);
+		collect_done(w, -1);
 	work(w);
 	if (!__atomic_sub_fetch(&w->load->running, 1, __ATOMIC_SEQ_CST))
 		sem_post(&w->load->ended);
 	return NULL;
 }
 
-int worker_init(struct worker *w, struct load *load, unsigned int index, unsigned char *buffers,
+int worker_init(struct perf_worker *w, struct load *load, unsigned int index, unsigned char *buffers,
 		uint64_t slot_bytes)
 {
 	const struct perf_options *o = load->options;
 
-	*w = (struct worker){
+	*w = (struct perf_worker){
 		.load = load, .target = &load->targets[index % o->nr_donors], .index = index,
 		.turn = UINT64_MAX, .quota = UINT64_MAX,
 	};
@@ -298,7 +298,7 @@ int worker_init(struct worker *w, struct load *load, unsigned int index, unsigne
 	if (!w->slots || !w->batch || !w->events || weir_queue_create(&w->queue))
 		return -ENOMEM;
 	for (unsigned int i = o->depth; i-- > 0;) {
-		w->slots[i] = (struct slot){ .next = w->free, .buffer = buffers + i * slot_bytes };
+		w->slots[i] = (struct perf_slot){ .next = w->free, .buffer = buffers + i * slot_bytes };
 		w->free = &w->slots[i];
 	}
 	if (!load->trace)
@@ -308,7 +308,7 @@ int worker_init(struct worker *w, struct load *load, unsigned int index, unsigne
 	return 0;
 }
 
-void worker_fini(struct worker *w)
+void worker_fini(struct perf_worker *w)
 {
 	weir_queue_destroy(w->queue);
 	free(w->events);

@@ -25,13 +25,13 @@ struct want {
 };
 
 /**
- * struct slot - a request
+ * struct perf_slot - a request
  * @next: of those that are free
  * @in_flight: until its completion was taken
  * @begin_ns: when it was submitted
  */
-struct slot {
-	struct slot *next;
+struct perf_slot {
+	struct perf_slot *next;
 	bool in_flight;
 	struct want want;
 	uint64_t begin_ns;
@@ -51,9 +51,9 @@ struct slot {
  */
 struct load {
 	const struct perf_options *options;
-	const struct trace *trace;
-	struct target *targets;
-	struct worker *workers;
+	const struct page_trace *trace;
+	struct perf_target *targets;
+	struct perf_worker *workers;
 	struct verify *verify;
 	bool started, stop;
 	uint64_t done;
@@ -62,7 +62,7 @@ struct load {
 };
 
 /**
- * struct worker - one thread; the thread's own unless noted
+ * struct perf_worker - one thread; the thread's own unless noted
  * @target: the one that it uses: workers take turns
  * @free: slots to be used; @in_flight: those that are not here
  * @batch: those filled and not submitted yet, @nr_batch of them
@@ -77,18 +77,18 @@ struct load {
  * @begin_ns, @end_ns: of its first submission and its last completion
  * @error: the first, and what it was about
  */
-struct worker {
+struct perf_worker {
 	struct load *load;
-	struct target *target;
+	struct perf_target *target;
 	unsigned int index;
 	pthread_t thread;
-	struct slot *slots, *free;
+	struct perf_slot *slots, *free;
 	unsigned int in_flight;
 	struct weir_transfer *batch;
 	unsigned int nr_batch;
 	struct weir_queue *queue;
 	struct weir_event *events;
-	struct walk walk;
+	struct perf_walk walk;
 	size_t at;
 	uint64_t turn;
 	uint64_t quota;
@@ -105,10 +105,10 @@ void load_start(struct load *load);
 void load_stop(struct load *load);
 
 /* @buffers: one a slot, @slot_bytes each. Return: 0; -ENOMEM. Owes a worker_fini() in any case. */
-int worker_init(struct worker *worker, struct load *load, unsigned int index,
+int worker_init(struct perf_worker *worker, struct load *load, unsigned int index,
 		unsigned char *buffers, uint64_t slot_bytes);
 /* Its completions have returned: the session is closed. */
-void worker_fini(struct worker *worker);
+void worker_fini(struct perf_worker *worker);
 
 void *worker_run(void *worker);
 

@@ -12,9 +12,9 @@
 
 #define STEP (2ull << 20) /* no client is bothered for less */
 
-void amount_init(struct amount *amount, struct weir_donor *donor, uint64_t memory, uint64_t spare)
+void memory_target_init(struct memory_target *target, struct weir_donor *donor, uint64_t memory, uint64_t spare)
 {
-	*amount = (struct amount){
+	*target = (struct memory_target){
 		.donor = donor,
 		.memory = memory,
 		.told = memory,
@@ -29,14 +29,14 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static void set(struct amount *amount, uint64_t limit)
+static void apply_limit(struct memory_target *target, uint64_t limit)
 {
-	if (limit == amount->limit)
+	if (limit == target->limit)
 		return;
-	if (weir_donor_limit(amount->donor, limit))
+	if (weir_donor_limit(target->donor, limit))
 		log_event(WEIR_LOG_ERROR, "out of memory");
 	else
-		amount->limit = limit;
+		target->limit = limit;
 }
 
 static uint64_t greater(uint64_t a, uint64_t b)
@@ -45,31 +45,31 @@ static uint64_t greater(uint64_t a, uint64_t b)
 }
 
 /* In whole steps, so that what comes and goes is not worth a word. */
-static uint64_t can_spare(const struct amount *amount, uint64_t left)
+static uint64_t can_spare(const struct memory_target *target, uint64_t left)
 {
-	uint64_t missing, surplus = left > amount->spare ? left - amount->spare : 0;
+	uint64_t missing, surplus = left > target->spare ? left - target->spare : 0;
 	struct weir_donor_info info;
 
-	weir_donor_info(amount->donor, &info);
-	if (surplus > amount->spare / 8) {
-		surplus = lesser(surplus, amount->memory) / STEP * STEP;
-		return greater(amount->spared, lesser(info.lent_bytes + surplus, amount->memory));
+	weir_donor_info(target->donor, &info);
+	if (surplus > target->spare / 8) {
+		surplus = lesser(surplus, target->memory) / STEP * STEP;
+		return greater(target->spared, lesser(info.lent_bytes + surplus, target->memory));
 	}
-	if (left >= amount->spare)
-		return amount->spared;
-	missing = (amount->spare - left + STEP - 1) / STEP * STEP;
-	return lesser(amount->spared, info.lent_bytes > missing ? info.lent_bytes - missing : 0);
+	if (left >= target->spare)
+		return target->spared;
+	missing = (target->spare - left + STEP - 1) / STEP * STEP;
+	return lesser(target->spared, info.lent_bytes > missing ? info.lent_bytes - missing : 0);
 }
 
-void amount_look(struct amount *amount)
+void memory_target_update(struct memory_target *target)
 {
-	if (amount->spare)
-		amount->spared = can_spare(amount, available_memory(""));
-	set(amount, lesser(amount->spared, amount->told));
+	if (target->spare)
+		target->spared = can_spare(target, available_memory(""));
+	apply_limit(target, lesser(target->spared, target->told));
 }
 
-void amount_tell(struct amount *amount, uint64_t bytes)
+void memory_target_set(struct memory_target *target, uint64_t bytes)
 {
-	amount->told = lesser(bytes, amount->memory);
-	amount_look(amount);
+	target->told = lesser(bytes, target->memory);
+	memory_target_update(target);
 }

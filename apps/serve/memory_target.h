@@ -8,24 +8,24 @@
 struct weir_donor;
 
 /**
- * struct amount - all in bytes
+ * struct memory_target - all in bytes
  * @memory: what it was started with, of which it never lends more
  * @told: what it was told to lend at most
  * @spare: what is to stay available to the machine; 0: it does not look
  * @spared: what the machine can spare, as far as is known
  * @limit: what it lends at most: the least of them
  */
-struct amount {
+struct memory_target {
 	struct weir_donor *donor;
 	uint64_t memory, told, spare, spared, limit;
 };
 
-void amount_init(struct amount *amount, struct weir_donor *donor, uint64_t memory, uint64_t spare);
+void memory_target_init(struct memory_target *target, struct weir_donor *donor, uint64_t memory, uint64_t spare);
 
 /* By 'weir lend'; more than there is: all. */
-void amount_tell(struct amount *amount, uint64_t bytes);
+void memory_target_set(struct memory_target *target, uint64_t bytes);
 
 /* To be called once a second where @spare is not 0. */
-void amount_look(struct amount *amount);
+void memory_target_update(struct memory_target *target);
 
 #endif

@@ -22,7 +22,7 @@ struct range {
 	size_t length;
 };
 
-struct touch {
+struct prefault {
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards the rest */
 	pthread_cond_t changed;
@@ -32,7 +32,7 @@ struct touch {
 };
 
 /* The next slice, when there is one. False: it is time to end. */
-static bool next_slice(struct touch *touch, struct range *slice)
+static bool next_slice(struct prefault *touch, struct range *slice)
 {
 	struct range *first = &touch->waiting[0];
 	bool go_on;
@@ -57,7 +57,7 @@ static bool next_slice(struct touch *touch, struct range *slice)
 	return go_on;
 }
 
-static void *run(void *arg)
+static void *touch_pages(void *arg)
 {
 	struct range slice;
 
@@ -68,15 +68,15 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int touch_start(struct touch **touch)
+int prefault_start(struct prefault **touch)
 {
-	struct touch *new = calloc(1, sizeof(*new));
+	struct prefault *new = calloc(1, sizeof(*new));
 
 	if (!new)
 		return -ENOMEM;
 	pthread_mutex_init(&new->lock, NULL);
 	pthread_cond_init(&new->changed, NULL);
-	if (pthread_create(&new->thread, NULL, run, new)) {
+	if (pthread_create(&new->thread, NULL, touch_pages, new)) {
 		free(new);
 		return -EAGAIN;
 	}
@@ -85,7 +85,7 @@ int touch_start(struct touch **touch)
 	return 0;
 }
 
-void touch_ahead(struct touch *touch, void *memory, size_t length)
+void prefault_queue(struct prefault *touch, void *memory, size_t length)
 {
 	pthread_mutex_lock(&touch->lock);
 	if (touch->nr < WAITING_MAX)
@@ -94,7 +94,7 @@ void touch_ahead(struct touch *touch, void *memory, size_t length)
 	pthread_mutex_unlock(&touch->lock);
 }
 
-void touch_stop(struct touch *touch)
+void prefault_stop(struct prefault *touch)
 {
 	pthread_mutex_lock(&touch->lock);
 	touch->stop = true;
@@ -103,7 +103,7 @@ void touch_stop(struct touch *touch)
 	pthread_join(touch->thread, NULL);
 }
 
-void touch_free(struct touch *touch)
+void prefault_free(struct prefault *touch)
 {
 	pthread_mutex_destroy(&touch->lock);
 	pthread_cond_destroy(&touch->changed);

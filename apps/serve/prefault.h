@@ -9,16 +9,16 @@
 
 #include <stddef.h>
 
-struct touch;
+struct prefault;
 
 /* Return: 0; -ENOMEM; -EAGAIN no more threads. */
-int touch_start(struct touch **touch);
+int prefault_start(struct prefault **touch);
 
-/* @memory stays mapped until touch_stop(). Forgotten if much else waits already. */
-void touch_ahead(struct touch *touch, void *memory, size_t length);
+/* @memory stays mapped until prefault_stop(). Forgotten if much else waits already. */
+void prefault_queue(struct prefault *touch, void *memory, size_t length);
 
 /* Returns soon, with what is left untouched; more may still be handed over, in vain. */
-void touch_stop(struct touch *touch);
-void touch_free(struct touch *touch); /* stopped, and nobody has it any more */
+void prefault_stop(struct prefault *touch);
+void prefault_free(struct prefault *touch); /* stopped, and nobody has it any more */
 
 #endif

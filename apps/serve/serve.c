@@ -55,7 +55,7 @@ struct serve {
 	struct weir_key *key[KEYS_MAX];
 	unsigned int nr_keys, cpu_percent, keepalive;
 	bool no_huge_pages, json;
-	struct tenants tenants;
+	struct fs_tenants tenants;
 	struct weir_donor *donor;
 };
 
@@ -217,23 +217,23 @@ static void hold_signals(sigset_t *ends, sigset_t *all)
 static int wait_end(const struct serve *serve, const sigset_t *set)
 {
 	static const struct timespec second = { .tv_sec = 1 };
-	struct amount amount;
+	struct memory_target target;
 	siginfo_t said;
 	int sig;
 
-	amount_init(&amount, serve->donor, serve->memory, serve->spare);
+	memory_target_init(&target, serve->donor, serve->memory, serve->spare);
 	for (;;) {
 		sig = sigtimedwait(set, &said, serve->spare ? &second : NULL);
 		if (sig == SIGINT || sig == SIGTERM)
 			return sig;
 		if (sig == LEND_SIGNAL && said.si_code == SI_QUEUE)
-			amount_tell(&amount, (uintptr_t)said.si_value.sival_ptr);
+			memory_target_set(&target, (uintptr_t)said.si_value.sival_ptr);
 		else if (serve->spare)
-			amount_look(&amount);
+			memory_target_update(&target);
 	}
 }
 
-static int run(struct serve *serve)
+static int run_until_signal(struct serve *serve)
 {
 	sigset_t ends, all;
 	int sig, status;
@@ -288,7 +288,7 @@ int cmd_serve(int argc, char **argv)
 	if (!status)
 		status = load_keys(&serve);
 	if (!status)
-		status = run(&serve);
+		status = run_until_signal(&serve);
 	for (unsigned int i = 0; i < serve.nr_keys; i++)
 		weir_key_free(serve.key[i]);
 	return status;

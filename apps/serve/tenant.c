@@ -12,50 +12,50 @@
 
 #define NS_PER_MS 1000000u
 
-struct guest {
-	TAILQ_ENTRY(guest) entry;
+struct fs_client {
+	TAILQ_ENTRY(fs_client) entry;
 	struct weir_peer *peer;
-	struct tenant *tenant;
+	struct fs_tenant *tenant;
 	struct fsd_client *client;
 };
 
-static int take_chunk(void *arg, uint64_t length, struct fs_chunk *chunk, void **memory)
+static int take_chunk(void *arg, uint64_t length, struct wire_fs_chunk *chunk, void **memory)
 {
-	struct tenant *tenant = arg;
+	struct fs_tenant *tenant = arg;
 	struct weir_region_token token;
-	int err =
+	int rc =
 		weir_donor_region_create(tenant->all->donor, tenant->index, length, &token, memory);
 
-	if (err) {
+	if (rc) {
 		log_event(WEIR_LOG_WARNING, "no memory tenant=%u bytes=%llu: %s", tenant->index,
-			  (unsigned long long)length, weir_strerror(err));
+			  (unsigned long long)length, weir_strerror(rc));
 		return -ENOSPC;
 	}
 	log_event(WEIR_LOG_DEBUG, "grown tenant=%u bytes=%llu", tenant->index,
 		  (unsigned long long)length);
-	touch_ahead(tenant->all->touch, *memory, length);
-	*chunk = (struct fs_chunk){ token.addr, token.length, token.rkey, 0 };
+	prefault_queue(tenant->all->prefault, *memory, length);
+	*chunk = (struct wire_fs_chunk){ token.addr, token.length, token.rkey, 0 };
 	return 0;
 }
 
-static uint64_t room(void *arg)
+static uint64_t donor_room(void *arg)
 {
-	struct tenant *tenant = arg;
+	struct fs_tenant *tenant = arg;
 	struct weir_donor_info info;
 
 	weir_donor_info(tenant->all->donor, &info);
 	return info.memory_bytes - info.lent_bytes;
 }
 
-static void tell(void *arg, void *peer, const void *message, size_t length)
+static void send_message(void *arg, void *peer, const void *message, size_t length)
 {
-	int err = weir_peer_send(peer, message, length);
+	int rc = weir_peer_send(peer, message, length);
 
 	(void)arg;
 	/* One that reads too slowly keeps its extents in limbo until it is gone. */
-	if (err)
+	if (rc)
 		log_event(WEIR_LOG_WARNING, "not told client=%s: %s", weir_peer_name(peer),
-			  weir_strerror(err));
+			  weir_strerror(rc));
 }
 
 static void answer(void *arg, void *call, const void *reply, size_t length)
@@ -64,13 +64,13 @@ static void answer(void *arg, void *call, const void *reply, size_t length)
 	(void)weir_reply(call, reply, length); /* a client that is gone needs no answer */
 }
 
-static void wall(void *arg, struct fs_time *now)
+static void wall_clock(void *arg, struct wire_fs_time *now)
 {
 	struct timespec ts;
 
 	(void)arg;
 	clock_gettime(CLOCK_REALTIME, &ts);
-	*now = (struct fs_time){ .sec = ts.tv_sec, .nsec = (uint32_t)ts.tv_nsec };
+	*now = (struct wire_fs_time){ .sec = ts.tv_sec, .nsec = (uint32_t)ts.tv_nsec };
 }
 
 static uint64_t clock_ns(void *arg)
@@ -82,44 +82,44 @@ static uint64_t clock_ns(void *arg)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void schedule(struct tenant *tenant);
+static void set_timers(struct fs_tenant *tenant);
 
-static void work(void *arg)
+static void run_work(void *arg)
 {
-	struct tenant *tenant = arg;
+	struct fs_tenant *tenant = arg;
 
-	tenant->works = false;
+	tenant->work_timer_set = false;
 	fsd_work(tenant->fsd);
-	schedule(tenant);
+	set_timers(tenant);
 }
 
-static void expire(void *arg)
+static void run_deadline(void *arg)
 {
-	struct tenant *tenant = arg;
+	struct fs_tenant *tenant = arg;
 
-	tenant->waits = false;
+	tenant->deadline_timer_set = false;
 	fsd_expired(tenant->fsd);
-	schedule(tenant);
+	set_timers(tenant);
 }
 
 /* Sets timers for what the file system wants done later. If there is no memory for one, the
  * next request tries again. */
-static void schedule(struct tenant *tenant)
+static void set_timers(struct fs_tenant *tenant)
 {
 	struct weir_donor *donor = tenant->all->donor;
 	uint64_t now = clock_ns(NULL), deadline = fsd_deadline_ns(tenant->fsd);
 	uint64_t left = deadline > now ? deadline - now : 0;
 
-	if (!tenant->works && fsd_has_work(tenant->fsd))
-		tenant->works = !weir_donor_after(donor, 1, work, tenant);
-	if (!tenant->waits && deadline != FSD_NEVER)
-		tenant->waits = !weir_donor_after(donor, (unsigned int)(left / NS_PER_MS) + 1,
-						  expire, tenant);
+	if (!tenant->work_timer_set && fsd_has_work(tenant->fsd))
+		tenant->work_timer_set = !weir_donor_after(donor, 1, run_work, tenant);
+	if (!tenant->deadline_timer_set && deadline != FSD_NEVER)
+		tenant->deadline_timer_set = !weir_donor_after(donor, (unsigned int)(left / NS_PER_MS) + 1,
+						  run_deadline, tenant);
 }
 
-static int open_fsd(struct tenant *tenant)
+static int open_fsd(struct fs_tenant *tenant)
 {
-	struct fsd_host host = { take_chunk, room, tell, answer, wall, clock_ns, tenant };
+	struct fsd_host host = { take_chunk, donor_room, send_message, answer, wall_clock, clock_ns, tenant };
 	struct fsd_options options = {
 		.bytes_max = tenant->all->bytes_max,
 		.chunk_bytes = tenant->all->chunk_bytes,
@@ -131,62 +131,62 @@ static int open_fsd(struct tenant *tenant)
 	return fsd_open(&host, &options, &tenant->fsd);
 }
 
-static struct guest *find(const struct tenants *tenants, const struct weir_peer *peer)
+static struct fs_client *find_client(const struct fs_tenants *tenants, const struct weir_peer *peer)
 {
-	struct guest *guest;
+	struct fs_client *fs_client;
 
-	TAILQ_FOREACH(guest, &tenants->guests, entry) {
-		if (guest->peer == peer)
+	TAILQ_FOREACH(fs_client, &tenants->fs_clients, entry) {
+		if (fs_client->peer == peer)
 			break;
 	}
-	return guest;
+	return fs_client;
 }
 
 static void on_join(void *arg, struct weir_peer *peer)
 {
-	struct tenants *tenants = arg;
-	struct tenant *tenant = &tenants->tenant[weir_peer_tenant(peer)];
-	struct guest *guest = calloc(1, sizeof(*guest));
+	struct fs_tenants *tenants = arg;
+	struct fs_tenant *tenant = &tenants->tenant[weir_peer_tenant(peer)];
+	struct fs_client *fs_client = calloc(1, sizeof(*fs_client));
 
 	pthread_mutex_lock(&tenants->opening);
 	pthread_mutex_unlock(&tenants->opening);
-	if (!guest || (!tenant->fsd && open_fsd(tenant)) ||
-	    fsd_join(tenant->fsd, peer, &guest->client)) {
+	if (!fs_client || (!tenant->fsd && open_fsd(tenant)) ||
+	    fsd_join(tenant->fsd, peer, &fs_client->client)) {
 		log_event(WEIR_LOG_ERROR, "no file system client=%s: out of memory",
 			  weir_peer_name(peer));
-		free(guest);
+		free(fs_client);
 		return;
 	}
-	guest->peer = peer;
-	guest->tenant = tenant;
-	TAILQ_INSERT_TAIL(&tenants->guests, guest, entry);
+	fs_client->peer = peer;
+	fs_client->tenant = tenant;
+	TAILQ_INSERT_TAIL(&tenants->fs_clients, fs_client, entry);
 }
 
 static void on_leave(void *arg, struct weir_peer *peer)
 {
-	struct tenants *tenants = arg;
-	struct guest *guest = find(tenants, peer);
+	struct fs_tenants *tenants = arg;
+	struct fs_client *fs_client = find_client(tenants, peer);
 
-	if (!guest)
+	if (!fs_client)
 		return;
-	fsd_leave(guest->client);
-	schedule(guest->tenant);
-	TAILQ_REMOVE(&tenants->guests, guest, entry);
-	free(guest);
+	fsd_leave(fs_client->client);
+	set_timers(fs_client->tenant);
+	TAILQ_REMOVE(&tenants->fs_clients, fs_client, entry);
+	free(fs_client);
 }
 
 static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call, const void *data,
 		       size_t length)
 {
-	struct guest *guest = find(arg, peer);
+	struct fs_client *fs_client = find_client(arg, peer);
 
-	if (!guest) {
+	if (!fs_client) {
 		if (call)
 			(void)weir_reply(call, NULL, 0);
 		return;
 	}
-	fsd_request(guest->client, call, data, length);
-	schedule(guest->tenant);
+	fsd_request(fs_client->client, call, data, length);
+	set_timers(fs_client->tenant);
 }
 
 static void on_log(void *arg, enum weir_log_level level, const char *line)
@@ -195,15 +195,15 @@ static void on_log(void *arg, enum weir_log_level level, const char *line)
 	log_line(level, line);
 }
 
-int tenants_init(struct tenants *tenants, unsigned int nr, uint64_t bytes_max, uint64_t chunk_bytes)
+int tenants_init(struct fs_tenants *tenants, unsigned int nr, uint64_t bytes_max, uint64_t chunk_bytes)
 {
-	*tenants = (struct tenants){
+	*tenants = (struct fs_tenants){
 		.bytes_max = bytes_max,
 		.chunk_bytes = chunk_bytes,
 		.nr = nr,
 		.tenant = calloc(nr, sizeof(*tenants->tenant)),
 	};
-	if (!tenants->tenant || touch_start(&tenants->touch)) {
+	if (!tenants->tenant || prefault_start(&tenants->prefault)) {
 		free(tenants->tenant);
 		return -ENOMEM;
 	}
@@ -211,12 +211,12 @@ int tenants_init(struct tenants *tenants, unsigned int nr, uint64_t bytes_max, u
 		tenants->tenant[i].all = tenants;
 		tenants->tenant[i].index = i;
 	}
-	TAILQ_INIT(&tenants->guests);
+	TAILQ_INIT(&tenants->fs_clients);
 	pthread_mutex_init(&tenants->opening, NULL);
 	return 0;
 }
 
-void tenants_bind(struct tenants *tenants, struct weir_donor_options *options)
+void tenants_bind(struct fs_tenants *tenants, struct weir_donor_options *options)
 {
 	options->on_join = on_join;
 	options->on_leave = on_leave;
@@ -226,24 +226,24 @@ void tenants_bind(struct tenants *tenants, struct weir_donor_options *options)
 	pthread_mutex_lock(&tenants->opening);
 }
 
-void tenants_start(struct tenants *tenants, struct weir_donor *donor)
+void tenants_start(struct fs_tenants *tenants, struct weir_donor *donor)
 {
 	tenants->donor = donor;
 	pthread_mutex_unlock(&tenants->opening);
 }
 
-void tenants_stop(struct tenants *tenants)
+void tenants_stop(struct fs_tenants *tenants)
 {
-	touch_stop(tenants->touch);
+	prefault_stop(tenants->prefault);
 }
 
-void tenants_fini(struct tenants *tenants)
+void tenants_fini(struct fs_tenants *tenants)
 {
 	for (unsigned int i = 0; i < tenants->nr; i++) {
 		if (tenants->tenant[i].fsd)
 			fsd_close(tenants->tenant[i].fsd);
 	}
-	touch_free(tenants->touch);
+	prefault_free(tenants->prefault);
 	pthread_mutex_destroy(&tenants->opening);
 	free(tenants->tenant);
 }

@@ -15,7 +15,7 @@ static const char help[] =
 	"Usage: weir share [OPTION...]\n"
 	"Shares few queue pairs among the connections of many processes, fairly. They are\n"
 	"programs of libweir that open a mux where $WEIR_SHARE names this daemon's socket.\n\n"
-	"  -s, --socket PATH         where tenants connect; default " WEIR_SHARE_SOCKET "\n"
+	"  -s, --socket PATH         where tenants connect; default " WEIR_MUX_IPC_SOCKET "\n"
 	"  -l, --listen ADDR[:PORT]  where other hosts' daemons and muxes connect; default\n"
 	"                            127.0.0.1:7475; port 0: any that is free\n"
 	"  -k, --key FILE            who has the same key is let in from other hosts, and lets us\n"
@@ -33,13 +33,13 @@ static const char help[] =
 	"  class 0                          tos 104\n"
 	"  class 1                          segment 16K pass 4M\n";
 
-struct command {
+struct share_command {
 	const char *cmd, *socket, *listen, *key_path, *config, *wanted, *device;
 	struct weir_key *key;
 	bool json;
 };
 
-static int parse_option(struct command *c, int opt)
+static int parse_option(struct share_command *c, int opt)
 {
 	switch (opt) {
 	case 's':
@@ -76,12 +76,12 @@ static void raise_limits(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-static void say_ready(const struct command *c, struct share *share)
+static void say_ready(const struct share_command *c, struct share_daemon *share)
 {
 	struct weir_mux_info info;
 	struct json json;
 
-	weir_hub_info(share->hub, &info);
+	weir_mux_local_info(share->mux, &info);
 	if (c->json) {
 		json_begin_line(&json, stdout);
 		json_bool(&json, "ready", true);
@@ -96,20 +96,20 @@ static void say_ready(const struct command *c, struct share *share)
 }
 
 /* What is wrong with a new configuration is said, and the old one holds. */
-static void reload(const struct command *c, struct share *share)
+static void reload(const struct share_command *c, struct share_daemon *share)
 {
 	struct weir_error error;
-	struct config config;
+	struct share_config config;
 
-	if (config_load(c->config, &config, &error)) {
+	if (share_config_load(c->config, &config, &error)) {
 		fprintf(stderr, "%s: the configuration stays as it was: %s\n", c->cmd, error.text);
 		return;
 	}
-	share_reload(share, &config);
+	share_daemon_reload(share, &config);
 	fprintf(stderr, "%s: read the configuration again\n", c->cmd);
 }
 
-static int open_all(const struct command *c, struct share *share)
+static int open_all(const struct share_command *c, struct share_daemon *share)
 {
 	struct weir_mux_options options = {
 		.listen = c->listen, .device = c->device, .key = c->key,
@@ -117,21 +117,21 @@ static int open_all(const struct command *c, struct share *share)
 	};
 	struct weir_error error;
 
-	if (config_load(c->config, &share->config, &error))
+	if (share_config_load(c->config, &share->config, &error))
 		return failure(c->cmd, "%s", error.text);
 	options.classes = share->config.classes;
 	options.nr_classes = share->config.nr_classes;
 	options.idle_ns = share->config.idle_ns;
-	if (weir_hub_open(&options, &share->hub, &error)) {
-		config_fini(&share->config);
+	if (weir_mux_local_open(&options, &share->mux, &error)) {
+		share_config_fini(&share->config);
 		return failure(c->cmd, "%s", error.text);
 	}
-	return share_open(share, c->socket, &error) ? failure(c->cmd, "%s", error.text) : EXIT_OK;
+	return share_daemon_open(share, c->socket, &error) ? failure(c->cmd, "%s", error.text) : EXIT_OK;
 }
 
-static int run(const struct command *c)
+static int run(const struct share_command *c)
 {
-	struct share share = { 0 };
+	struct share_daemon share = { 0 };
 	sigset_t set;
 	int sig, status;
 
@@ -149,7 +149,7 @@ static int run(const struct command *c)
 	while (sigwait(&set, &sig) || sig == SIGHUP)
 		reload(c, &share);
 	sigprocmask(SIG_UNBLOCK, &set, NULL); /* a second one ends it at once */
-	share_close(&share);
+	share_daemon_close(&share);
 	return EXIT_OK;
 }
 
@@ -165,7 +165,7 @@ int cmd_share(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL },
 	};
-	struct command c = { .cmd = argv[0], .socket = WEIR_SHARE_SOCKET,
+	struct share_command c = { .cmd = argv[0], .socket = WEIR_MUX_IPC_SOCKET,
 			     .listen = "127.0.0.1:7475" };
 	struct weir_error error;
 	int opt, status;

@@ -75,7 +75,7 @@ static int parse_size(const struct parser *p, const char *term, const char *word
 	return 0;
 }
 
-static int parse_term(struct parser *p, const char *term, struct terms *terms)
+static int parse_term(struct parser *p, const char *term, struct share_policy *terms)
 {
 	char *word;
 
@@ -104,7 +104,7 @@ static int parse_term(struct parser *p, const char *term, struct terms *terms)
 			 "peers, memory, rate and deny", p->line, term);
 }
 
-static int parse_terms(struct parser *p, struct terms *terms)
+static int parse_terms(struct parser *p, struct share_policy *terms)
 {
 	const char *word;
 	int rc = 0;
@@ -132,13 +132,13 @@ static int parse_user(const struct parser *p, const char *name, uid_t *uid)
 	return 0;
 }
 
-static int rule_new(struct config *config, struct parser *p, struct rule **out)
+static int rule_new(struct share_config *config, struct parser *p, struct share_rule **out)
 {
-	struct rule *rules;
+	struct share_rule *rules;
 
-	if (config->nr_rules == CONFIG_RULES_MAX)
+	if (config->nr_rules == SHARE_CONFIG_RULES_MAX)
 		return weir_fail(p->error, -EINVAL, "line %u: at most %d lines say something",
-				 p->line, CONFIG_RULES_MAX);
+				 p->line, SHARE_CONFIG_RULES_MAX);
 	rules = realloc(config->rules, (config->nr_rules + 1) * sizeof(*rules));
 	if (!rules)
 		return weir_fail(p->error, -ENOMEM, "out of memory");
@@ -148,10 +148,10 @@ static int rule_new(struct config *config, struct parser *p, struct rule **out)
 	return 0;
 }
 
-static int parse_rule(struct config *config, struct parser *p, bool is_user)
+static int parse_rule(struct share_config *config, struct parser *p, bool is_user)
 {
 	const char *name = next_word(p);
-	struct rule *rule = NULL;
+	struct share_rule *rule = NULL;
 	int rc;
 
 	if (!name)
@@ -218,13 +218,13 @@ static int parse_class_term(struct parser *p, const char *term, struct weir_mux_
 }
 
 /* Those between the last one and this are as the last one is. */
-static void class_have(struct config *config, unsigned int nr)
+static void class_have(struct share_config *config, unsigned int nr)
 {
 	for (; config->nr_classes <= nr; config->nr_classes++)
 		config->classes[config->nr_classes] = config->classes[config->nr_classes - 1];
 }
 
-static int parse_class(struct config *config, struct parser *p)
+static int parse_class(struct share_config *config, struct parser *p)
 {
 	const char *name = next_word(p), *term = next_word(p);
 	unsigned int nr;
@@ -241,7 +241,7 @@ static int parse_class(struct config *config, struct parser *p)
 	return rc;
 }
 
-static int parse_idle(struct config *config, struct parser *p)
+static int parse_idle(struct share_config *config, struct parser *p)
 {
 	const char *word = next_word(p);
 	char *end = NULL;
@@ -259,7 +259,7 @@ static int parse_idle(struct config *config, struct parser *p)
 	return 0;
 }
 
-static int parse_line(struct config *config, struct parser *p)
+static int parse_line(struct share_config *config, struct parser *p)
 {
 	const char *word = next_word(p);
 
@@ -279,14 +279,14 @@ static int parse_line(struct config *config, struct parser *p)
 			 "cgroup, class or idle", p->line, word);
 }
 
-static void config_init(struct config *config)
+static void config_init(struct share_config *config)
 {
-	*config = (struct config){ 0 };
-	memcpy(config->classes, weir_default_classes, sizeof(weir_default_classes));
-	config->nr_classes = WEIR_DEFAULT_CLASSES;
+	*config = (struct share_config){ 0 };
+	memcpy(config->classes, weir_mux_default_classes, sizeof(weir_mux_default_classes));
+	config->nr_classes = WEIR_MUX_DEFAULT_CLASSES;
 }
 
-int config_parse(const char *text, size_t length, struct config *config, struct weir_error *error)
+int share_config_parse(const char *text, size_t length, struct share_config *config, struct weir_error *error)
 {
 	struct parser p = { .error = error };
 	char *copy = strndup(text, length), *rest = copy, *line;
@@ -302,11 +302,11 @@ int config_parse(const char *text, size_t length, struct config *config, struct 
 	}
 	free(copy);
 	if (rc)
-		config_fini(config);
+		share_config_fini(config);
 	return rc;
 }
 
-static int load(FILE *file, const char *path, struct config *config, struct weir_error *error)
+static int load(FILE *file, const char *path, struct share_config *config, struct weir_error *error)
 {
 	struct weir_error why = { "" };
 	char *text = malloc(FILE_MAX);
@@ -321,14 +321,14 @@ static int load(FILE *file, const char *path, struct config *config, struct weir
 	else if (length == FILE_MAX)
 		rc = weir_fail(error, -EINVAL, "%s: longer than 1 MiB", path);
 	else
-		rc = config_parse(text, length, config, &why);
+		rc = share_config_parse(text, length, config, &why);
 	if (rc && why.text[0])
 		weir_fail(error, rc, "%s: %.256s", path, why.text);
 	free(text);
 	return rc;
 }
 
-int config_load(const char *path, struct config *config, struct weir_error *error)
+int share_config_load(const char *path, struct share_config *config, struct weir_error *error)
 {
 	FILE *file;
 	int rc;
@@ -346,8 +346,8 @@ int config_load(const char *path, struct config *config, struct weir_error *erro
 	return rc;
 }
 
-void config_fini(struct config *config)
+void share_config_fini(struct share_config *config)
 {
 	free(config->rules);
-	*config = (struct config){ 0 };
+	*config = (struct share_config){ 0 };
 }

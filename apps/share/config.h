@@ -23,11 +23,11 @@
 #include <weir/error.h>
 #include <weir/mux.h>
 
-#define CONFIG_RULES_MAX 1024
-#define CONFIG_NAME_MAX 256
+#define SHARE_CONFIG_RULES_MAX 1024
+#define SHARE_CONFIG_NAME_MAX 256
 
 /* Each is 0 where nothing is said; classes and permission are told apart from that by a bit. */
-struct terms {
+struct share_policy {
 	bool is_denied, has_class;
 	bool is_cgroup; /* the party is those of a cgroup's line */
 	uint64_t party; /* who has the weight: all of a cgroup's line, or else of a user */
@@ -39,13 +39,13 @@ struct terms {
 	uint64_t rate_bytes_s; /* that he sends; default: any amount */
 };
 
-enum rule_kind { RULE_CGROUP, RULE_USER };
+enum share_rule_kind { RULE_CGROUP, RULE_USER };
 
-struct rule {
-	enum rule_kind kind;
-	char cgroup[CONFIG_NAME_MAX]; /* of RULE_CGROUP */
+struct share_rule {
+	enum share_rule_kind kind;
+	char cgroup[SHARE_CONFIG_NAME_MAX]; /* of RULE_CGROUP */
 	uid_t uid; /* of RULE_USER */
-	struct terms terms;
+	struct share_policy terms;
 };
 
 /*
@@ -53,30 +53,30 @@ struct rule {
  *	when the daemon begins
  * @idle_ns: that queue pairs to a mux are kept with which nobody has a connection; 0: as a mux does
  */
-struct config {
+struct share_config {
 	struct weir_mux_class classes[WEIR_MUX_CLASSES_MAX];
 	unsigned int nr_classes;
 	uint64_t idle_ns;
-	struct terms terms; /* of all for whom there is no rule */
-	struct rule *rules;
+	struct share_policy terms; /* of all for whom there is no rule */
+	struct share_rule *rules;
 	size_t nr_rules;
 };
 
 /**
- * config_parse() - read it
+ * share_config_parse() - read it
  * @text: @length bytes
- * @config: receives it; config_fini() it
+ * @config: receives it; share_config_fini() it
  * @error: says which line, and what is wrong with it
  *
  * Return: 0; -EINVAL; -ENOMEM.
  */
-int config_parse(const char *text, size_t length, struct config *config, struct weir_error *error);
+int share_config_parse(const char *text, size_t length, struct share_config *config, struct weir_error *error);
 
 /* The same, of a file. @path: NULL: nothing is said of anybody. Return: also what open(2) says. */
-int config_load(const char *path, struct config *config, struct weir_error *error);
-void config_fini(struct config *config);
+int share_config_load(const char *path, struct share_config *config, struct weir_error *error);
+void share_config_fini(struct share_config *config);
 
 /* How somebody is treated, defaults filled in. @cgroup: "/" where it is not known. */
-struct terms config_terms(const struct config *config, uid_t uid, const char *cgroup);
+struct share_policy share_config_policy(const struct share_config *config, uid_t uid, const char *cgroup);
 
 #endif

@@ -9,23 +9,23 @@
 
 #include <stdint.h>
 
-#define PACE_CONNECT_NS 2000000ull
-#define PACE_KEPT 1024 /* connects */
+#define SHARE_CONNECT_RATE_NS 2000000ull
+#define SHARE_CONNECT_RATE_KEPT 1024 /* connects */
 
 /*
  * @paid_ns: up to when those that have been made are paid for; 0 at first.
  * Return: 0: it is taken; or when it may be.
  */
-static inline uint64_t pace_take(uint64_t *paid_ns, uint64_t now_ns)
+static inline uint64_t share_connect_rate_take(uint64_t *paid_ns, uint64_t now_ns)
 {
-	const uint64_t kept_ns = PACE_KEPT * PACE_CONNECT_NS;
+	const uint64_t kept_ns = SHARE_CONNECT_RATE_KEPT * SHARE_CONNECT_RATE_NS;
 	uint64_t from_ns = now_ns > kept_ns ? now_ns - kept_ns : 0;
 
 	if (*paid_ns > from_ns)
 		from_ns = *paid_ns;
 	if (from_ns > now_ns)
 		return from_ns;
-	*paid_ns = from_ns + PACE_CONNECT_NS;
+	*paid_ns = from_ns + SHARE_CONNECT_RATE_NS;
 	return 0;
 }
 

@@ -18,10 +18,10 @@
 #define BACKLOG 128
 
 /* Whether somebody listens there; if not, and it is a socket, it goes. */
-static bool is_taken(const char *path)
+static bool socket_is_taken(const char *path)
 {
 	struct stat what;
-	int fd = weir_share_dial(path, NULL);
+	int fd = weir_mux_ipc_connect(path, NULL);
 
 	if (fd >= 0) {
 		close(fd);
@@ -32,14 +32,14 @@ static bool is_taken(const char *path)
 	return false;
 }
 
-static int socket_open(struct share *share, const char *path, struct weir_error *error)
+static int socket_open(struct share_daemon *share, const char *path, struct weir_error *error)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int rc;
 
 	if (strlen(path) >= sizeof(address.sun_path))
 		return weir_fail(error, -EINVAL, "%s: too long for a socket's name", path);
-	if (is_taken(path))
+	if (socket_is_taken(path))
 		return weir_fail(error, -EADDRINUSE, "%s: another weir share listens there", path);
 	strcpy(address.sun_path, path);
 	share->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -56,13 +56,13 @@ static int socket_open(struct share *share, const char *path, struct weir_error 
 }
 
 /* Those that have a place. With share->lock held. */
-static unsigned int tenants_of(const struct share *share, uid_t uid)
+static unsigned int count_tenants_of(const struct share_daemon *share, uid_t uid)
 {
 	const struct weir_list *at;
 	unsigned int count = 0;
 
 	for (at = share->tenants.next; at != &share->tenants; at = at->next) {
-		const struct tenant *tenant = weir_list_entry(at, struct tenant, link);
+		const struct share_tenant *tenant = weir_list_entry(at, struct share_tenant, link);
 
 		count += tenant->uid == uid && !tenant->refused;
 	}
@@ -70,7 +70,7 @@ static unsigned int tenants_of(const struct share *share, uid_t uid)
 }
 
 /* In the list, with a clerk; or not. */
-static int tenant_start(struct share *share, struct tenant *tenant)
+static int tenant_start(struct share_daemon *share, struct share_tenant *tenant)
 {
 	struct epoll_event ring = { .events = EPOLLIN | EPOLLET, .data.ptr = tenant };
 	unsigned int *count;
@@ -80,12 +80,12 @@ static int tenant_start(struct share *share, struct tenant *tenant)
 	pthread_mutex_lock(&share->lock);
 	tenant->nr = ++share->last_nr;
 	tenant->board->asleep = 1; /* the usher may be */
-	tenant_terms(tenant);
-	tenant->refused = place_check(!tenant->uid, tenant->terms.is_denied, share->nr_tenants,
-				      tenants_of(share, tenant->uid));
+	share_tenant_apply_policy(tenant);
+	tenant->refused = share_tenant_limits_check(!tenant->uid, tenant->policy.is_denied, share->nr_tenants,
+				      count_tenants_of(share, tenant->uid));
 	count = tenant->refused ? &share->nr_refused : &share->nr_tenants;
 	if ((!tenant->refused || *count < SHARE_REFUSED_MAX) && !share->is_stopping)
-		rc = weir_thread_create(&clerk, "weir-clerk", clerk_run, tenant, NULL);
+		rc = weir_thread_create(&clerk, "weir-clerk", share_rpc_run, tenant, NULL);
 	if (!rc) {
 		pthread_detach(clerk);
 		++*count;
@@ -96,32 +96,32 @@ static int tenant_start(struct share *share, struct tenant *tenant)
 	return rc;
 }
 
-static void let_in(struct share *share, int socket)
+static void admit_tenant(struct share_daemon *share, int socket)
 {
-	struct tenant *tenant;
+	struct share_tenant *tenant;
 
-	if (tenant_new(share, socket, &tenant))
+	if (share_tenant_new(share, socket, &tenant))
 		return;
 	if (tenant_start(share, tenant))
-		tenant_free(tenant);
+		share_tenant_free(tenant);
 }
 
-static void *doorman_run(void *arg)
+static void *acceptor_run(void *arg)
 {
-	struct share *share = arg;
+	struct share_daemon *share = arg;
 	int fd;
 
-	/* share_close() shuts the socket down. */
+	/* share_daemon_close() shuts the socket down. */
 	while ((fd = accept4(share->socket, NULL, NULL, SOCK_CLOEXEC)) >= 0 ||
 	       errno == EINTR || errno == ECONNABORTED || errno == EMFILE || errno == ENFILE)
 		if (fd >= 0)
-			let_in(share, fd);
+			admit_tenant(share, fd);
 		else
 			usleep(10000); /* until somebody has gone */
 	return NULL;
 }
 
-static int threads_start(struct share *share, struct weir_error *error)
+static int threads_start(struct share_daemon *share, struct weir_error *error)
 {
 	struct epoll_event in = { .events = EPOLLIN, .data.ptr = share };
 	int rc;
@@ -131,60 +131,60 @@ static int threads_start(struct share *share, struct weir_error *error)
 	if (share->epoll < 0 || share->wake < 0 ||
 	    epoll_ctl(share->epoll, EPOLL_CTL_ADD, share->wake, &in))
 		return weir_fail(error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
-	rc = weir_thread_create(&share->usher, "weir-usher", usher_run, share, error);
-	share->has_usher = !rc;
+	rc = weir_thread_create(&share->usher, "weir-usher", share_doorbell_poller_run, share, error);
+	share->has_doorbell_poller = !rc;
 	if (!rc)
-		rc = weir_thread_create(&share->doorman, "weir-doorman", doorman_run, share,
+		rc = weir_thread_create(&share->doorman, "weir-doorman", acceptor_run, share,
 					error);
-	share->has_doorman = !rc;
+	share->has_acceptor = !rc;
 	return rc;
 }
 
-int share_open(struct share *share, const char *path, struct weir_error *error)
+int share_daemon_open(struct share_daemon *share, const char *path, struct weir_error *error)
 {
 	int rc;
 
 	pthread_mutex_init(&share->lock, NULL);
 	pthread_cond_init(&share->changed, NULL);
 	weir_list_init(&share->tenants);
-	weir_list_init(&share->desks);
+	weir_list_init(&share->connect_queues);
 	share->socket = share->epoll = share->wake = -1;
 	rc = socket_open(share, path, error);
 	if (!rc)
 		rc = threads_start(share, error);
 	if (rc)
-		share_close(share);
+		share_daemon_close(share);
 	return rc;
 }
 
 /* Each tenant's clerk finds the socket shut, and ends what is its. */
-static void send_off(struct share *share)
+static void disconnect_all(struct share_daemon *share)
 {
 	struct weir_list *at;
 
 	pthread_mutex_lock(&share->lock);
 	share->is_stopping = true;
 	for (at = share->tenants.next; at != &share->tenants; at = at->next)
-		shutdown(weir_list_entry(at, struct tenant, link)->socket, SHUT_RDWR);
+		shutdown(weir_list_entry(at, struct share_tenant, link)->socket, SHUT_RDWR);
 	pthread_mutex_unlock(&share->lock);
-	weir_fd_ring(share->wake);
-	weir_hub_stop(share->hub);
+	weir_fd_signal(share->wake);
+	weir_mux_local_stop(share->mux);
 	pthread_mutex_lock(&share->lock);
-	while (share->nr_tenants || share->nr_refused || share->nr_dialers)
+	while (share->nr_tenants || share->nr_refused || share->nr_workers)
 		pthread_cond_wait(&share->changed, &share->lock);
 	pthread_mutex_unlock(&share->lock);
 }
 
-void share_close(struct share *share)
+void share_daemon_close(struct share_daemon *share)
 {
 	if (share->path)
 		unlink(share->path);
-	if (share->has_doorman) {
+	if (share->has_acceptor) {
 		shutdown(share->socket, SHUT_RDWR);
 		pthread_join(share->doorman, NULL);
 	}
-	send_off(share);
-	if (share->has_usher)
+	disconnect_all(share);
+	if (share->has_doorbell_poller)
 		pthread_join(share->usher, NULL);
 	if (share->socket >= 0)
 		close(share->socket);
@@ -192,22 +192,22 @@ void share_close(struct share *share)
 		close(share->epoll);
 	if (share->wake >= 0)
 		close(share->wake);
-	weir_hub_close(share->hub);
-	config_fini(&share->config);
-	desks_free(share);
+	weir_mux_local_close(share->mux);
+	share_config_fini(&share->config);
+	share_connect_queues_free(share);
 	pthread_cond_destroy(&share->changed);
 	pthread_mutex_destroy(&share->lock);
 }
 
-void share_reload(struct share *share, struct config *config)
+void share_daemon_reload(struct share_daemon *share, struct share_config *config)
 {
 	struct weir_list *at;
 
 	pthread_mutex_lock(&share->lock);
-	config_fini(&share->config);
+	share_config_fini(&share->config);
 	share->config = *config;
-	weir_hub_idle(share->hub, config->idle_ns);
+	weir_mux_local_set_idle(share->mux, config->idle_ns);
 	for (at = share->tenants.next; at != &share->tenants; at = at->next)
-		tenant_terms(weir_list_entry(at, struct tenant, link));
+		share_tenant_apply_policy(weir_list_entry(at, struct share_tenant, link));
 	pthread_mutex_unlock(&share->lock);
 }

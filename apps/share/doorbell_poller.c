@@ -18,7 +18,7 @@
 
 #define EVENTS_MAX 64
 
-static bool look_at_group(struct tenant *tenant, unsigned int group)
+static bool poll_word(struct share_tenant *tenant, unsigned int group)
 {
 	uint64_t news = __atomic_exchange_n(&tenant->board->news[group], 0, __ATOMIC_SEQ_CST);
 	bool any = news;
@@ -27,12 +27,12 @@ static bool look_at_group(struct tenant *tenant, unsigned int group)
 		unsigned int nr = group * 64 + (unsigned int)__builtin_ctzll(news);
 
 		if (tenant->conns[nr])
-			weir_circuit_leave(tenant->conns[nr]);
+			weir_mux_vconn_queue(tenant->conns[nr]);
 	}
 	return any;
 }
 
-static bool look_at(struct tenant *tenant)
+static bool poll_doorbells(struct share_tenant *tenant)
 {
 	uint64_t groups;
 	bool any = false;
@@ -41,31 +41,31 @@ static bool look_at(struct tenant *tenant)
 		return false;
 	groups = __atomic_exchange_n(&tenant->board->groups, 0, __ATOMIC_SEQ_CST);
 	for (; groups; groups &= groups - 1)
-		any |= look_at_group(tenant, (unsigned int)__builtin_ctzll(groups));
+		any |= poll_word(tenant, (unsigned int)__builtin_ctzll(groups));
 	return any;
 }
 
-static bool look_at_all(struct share *share)
+static bool poll_all_doorbells(struct share_daemon *share)
 {
 	struct weir_list *at;
 	bool any = false;
 
 	pthread_mutex_lock(&share->lock);
 	for (at = share->tenants.next; at != &share->tenants; at = at->next)
-		any |= look_at(weir_list_entry(at, struct tenant, link));
+		any |= poll_doorbells(weir_list_entry(at, struct share_tenant, link));
 	pthread_mutex_unlock(&share->lock);
 	if (any || share->has_more)
-		share->has_more = weir_hub_serve(share->hub);
+		share->has_more = weir_mux_local_combine(share->mux);
 	return any || share->has_more;
 }
 
-static void say_asleep(struct share *share, uint32_t asleep)
+static void publish_asleep(struct share_daemon *share, uint32_t asleep)
 {
 	struct weir_list *at;
 
 	pthread_mutex_lock(&share->lock);
 	for (at = share->tenants.next; at != &share->tenants; at = at->next)
-		__atomic_store_n(&weir_list_entry(at, struct tenant, link)->board->asleep, asleep,
+		__atomic_store_n(&weir_list_entry(at, struct share_tenant, link)->board->asleep, asleep,
 				 __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&share->lock);
 }
@@ -75,7 +75,7 @@ static void say_asleep(struct share *share, uint32_t asleep)
  * rings as said never leaves more in it than this takes. Who floods it leaves some, and does not
  * hold up the others: every further byte raises an event anew (EPOLLET).
  */
-static void silence(struct share *share, const struct epoll_event *events, int n)
+static void drain_wakeups(struct share_daemon *share, const struct epoll_event *events, int n)
 {
 	struct weir_list *at;
 	char bytes[4096];
@@ -84,9 +84,9 @@ static void silence(struct share *share, const struct epoll_event *events, int n
 	pthread_mutex_lock(&share->lock);
 	for (i = 0; i < n; i++) {
 		if (events[i].data.ptr == share)
-			weir_fd_take(share->wake);
+			weir_fd_drain(share->wake);
 		for (at = share->tenants.next; at != &share->tenants; at = at->next) {
-			struct tenant *tenant = weir_list_entry(at, struct tenant, link);
+			struct share_tenant *tenant = weir_list_entry(at, struct share_tenant, link);
 
 			if (tenant == events[i].data.ptr)
 				recv(tenant->bell, bytes, sizeof(bytes), MSG_DONTWAIT);
@@ -95,19 +95,19 @@ static void silence(struct share *share, const struct epoll_event *events, int n
 	pthread_mutex_unlock(&share->lock);
 }
 
-static void nap(struct share *share)
+static void sleep_until_rung(struct share_daemon *share)
 {
 	struct epoll_event events[EVENTS_MAX];
 	int n = 0;
 
-	say_asleep(share, 1);
-	if (!look_at_all(share))
+	publish_asleep(share, 1);
+	if (!poll_all_doorbells(share))
 		n = epoll_wait(share->epoll, events, EVENTS_MAX, -1);
-	say_asleep(share, 0);
-	silence(share, events, n);
+	publish_asleep(share, 0);
+	drain_wakeups(share, events, n);
 }
 
-static bool is_stopping(struct share *share)
+static bool is_stopping(struct share_daemon *share)
 {
 	bool stopping;
 
@@ -117,19 +117,19 @@ static bool is_stopping(struct share *share)
 	return stopping;
 }
 
-void *usher_run(void *arg)
+void *share_doorbell_poller_run(void *arg)
 {
-	struct share *share = arg;
+	struct share_daemon *share = arg;
 	uint64_t worked_ns = weir_now_ns(), now_ns;
 
 	while (!is_stopping(share)) {
-		bool any = look_at_all(share);
+		bool any = poll_all_doorbells(share);
 
 		weir_yield(&now_ns);
 		if (any)
 			worked_ns = now_ns;
-		else if (now_ns - worked_ns > share->hub->options.quiet_ns)
-			nap(share);
+		else if (now_ns - worked_ns > share->mux->options.quiet_ns)
+			sleep_until_rung(share);
 	}
 	return NULL;
 }

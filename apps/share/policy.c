@@ -18,13 +18,13 @@ static bool is_within(const char *cgroup, const char *whole)
 	return !strncmp(cgroup, whole, length) && (!cgroup[length] || cgroup[length] == '/');
 }
 
-static const struct rule *rule_for(const struct config *config, uid_t uid, const char *cgroup)
+static const struct share_rule *rule_for(const struct share_config *config, uid_t uid, const char *cgroup)
 {
-	const struct rule *user = NULL, *group = NULL;
+	const struct share_rule *user = NULL, *group = NULL;
 	size_t i;
 
 	for (i = 0; i < config->nr_rules; i++) {
-		const struct rule *rule = &config->rules[i];
+		const struct share_rule *rule = &config->rules[i];
 
 		if (rule->kind == RULE_USER && rule->uid == uid && !user)
 			user = rule;
@@ -36,7 +36,7 @@ static const struct rule *rule_for(const struct config *config, uid_t uid, const
 }
 
 /* Whoever is under the same cgroup's line, or else the same user, is of one party. */
-static uint64_t party_of(const struct rule *rule, uid_t uid)
+static uint64_t party_of(const struct share_rule *rule, uid_t uid)
 {
 	uint64_t hash = 14695981039346656037u; /* FNV-1a */
 	const char *at;
@@ -48,11 +48,11 @@ static uint64_t party_of(const struct rule *rule, uid_t uid)
 	return hash | 1ull << 63;
 }
 
-struct terms config_terms(const struct config *config, uid_t uid, const char *cgroup)
+struct share_policy share_config_policy(const struct share_config *config, uid_t uid, const char *cgroup)
 {
-	const struct rule *rule = rule_for(config, uid, cgroup);
-	struct terms terms = rule ? rule->terms : config->terms;
-	const struct terms *d = &config->terms;
+	const struct share_rule *rule = rule_for(config, uid, cgroup);
+	struct share_policy terms = rule ? rule->terms : config->terms;
+	const struct share_policy *d = &config->terms;
 
 	terms.party = party_of(rule, uid);
 	terms.is_cgroup = rule && rule->kind == RULE_CGROUP;

@@ -11,22 +11,22 @@
 #include <unistd.h>
 
 /* A message of a tenant's, and what it is answered. */
-struct turn {
-	struct tenant *tenant;
-	const struct weir_share_ask *ask;
-	struct weir_share_answer *answer;
-	int fds[WEIR_SHARE_FDS_MAX];
+struct share_rpc {
+	struct share_tenant *tenant;
+	const struct weir_mux_ipc_request *ask;
+	struct weir_mux_ipc_reply *answer;
+	int fds[WEIR_MUX_IPC_FDS_MAX];
 	unsigned int nr_fds;
 	bool is_answered;
 };
 
-static int explained(const struct turn *turn, int status, const char *text)
+static int fail_with_text(const struct share_rpc *turn, int status, const char *text)
 {
 	return weir_fail((struct weir_error *)turn->answer->text, status, "%s", text);
 }
 
 /* Descriptors that go along are copies: whoever has answered closes them. */
-static int give_fd(struct turn *turn, int fd)
+static int attach_fd(struct share_rpc *turn, int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
@@ -36,78 +36,78 @@ static int give_fd(struct turn *turn, int fd)
 	return 0;
 }
 
-static bool is_denied(struct tenant *tenant)
+static bool is_denied(struct share_tenant *tenant)
 {
 	bool denied;
 
 	pthread_mutex_lock(&tenant->share->lock);
-	denied = tenant->terms.is_denied;
+	denied = tenant->policy.is_denied;
 	pthread_mutex_unlock(&tenant->share->lock);
 	return denied;
 }
 
-static int denied(const struct turn *turn)
+static int denied(const struct share_rpc *turn)
 {
-	return explained(turn, -EPERM,
+	return fail_with_text(turn, -EPERM,
 			 "weir share's configuration lets this user or cgroup not in");
 }
 
-static int hello(struct turn *turn)
+static int handle_hello(struct share_rpc *turn)
 {
-	struct tenant *tenant = turn->tenant;
+	struct share_tenant *tenant = turn->tenant;
 	int rc;
 
-	if (turn->ask->value != WEIR_SHARE_VERSION)
-		return explained(turn, -EPROTONOSUPPORT,
+	if (turn->ask->value != WEIR_MUX_IPC_VERSION)
+		return fail_with_text(turn, -EPROTONOSUPPORT,
 				 "weir share speaks another version: restart what is older");
 	if (tenant->refused == -EAGAIN)
-		return explained(turn, -EAGAIN,
+		return fail_with_text(turn, -EAGAIN,
 				 "weir share has as many tenants as it takes, of all "
 				 "or of this user: try again when one has gone");
 	if (!tenant->cgroup[0])
-		return explained(turn, -EPERM,
+		return fail_with_text(turn, -EPERM,
 				 "weir share cannot see this process's cgroup: it needs "
 				 "to find it in its own /proc, and who connected "
 				 "still there");
 	if (tenant->refused || is_denied(tenant))
 		return denied(turn);
-	rc = give_fd(turn, tenant->board_fd);
-	return rc ? rc : give_fd(turn, tenant->tenants_bell);
+	rc = attach_fd(turn, tenant->board_fd);
+	return rc ? rc : attach_fd(turn, tenant->tenant_wakeup);
 }
 
 /* Its connection of this number, or NULL. Only the clerk takes them away. */
-static struct weir_circuit *conn_of(const struct turn *turn)
+static struct weir_mux_vconn *conn_of(const struct share_rpc *turn)
 {
-	struct tenant *tenant = turn->tenant;
-	struct weir_circuit *conn = NULL;
+	struct share_tenant *tenant = turn->tenant;
+	struct weir_mux_vconn *conn = NULL;
 
 	pthread_mutex_lock(&tenant->share->lock);
-	if (turn->ask->nr < WEIR_SHARE_CONNS_MAX)
+	if (turn->ask->nr < WEIR_MUX_IPC_CONNS_MAX)
 		conn = tenant->conns[turn->ask->nr];
 	pthread_mutex_unlock(&tenant->share->lock);
 	return conn;
 }
 
-static struct weir_offer **offer_at(const struct turn *turn)
+static struct weir_mux_service **offer_at(const struct share_rpc *turn)
 {
-	struct weir_offer **at = &turn->tenant->offers[turn->ask->nr % WEIR_SHARE_OFFERS_MAX];
+	struct weir_mux_service **at = &turn->tenant->offers[turn->ask->nr % WEIR_MUX_IPC_SERVICES_MAX];
 
-	return turn->ask->nr < WEIR_SHARE_OFFERS_MAX && *at ? at : NULL;
+	return turn->ask->nr < WEIR_MUX_IPC_SERVICES_MAX && *at ? at : NULL;
 }
 
-static int listen_for(struct turn *turn)
+static int handle_listen(struct share_rpc *turn)
 {
-	struct tenant *tenant = turn->tenant;
+	struct share_tenant *tenant = turn->tenant;
 	unsigned int nr = 0;
 	int rc, bell[2];
 
-	while (nr < WEIR_SHARE_OFFERS_MAX && tenant->offers[nr])
+	while (nr < WEIR_MUX_IPC_SERVICES_MAX && tenant->offers[nr])
 		nr++;
-	if (nr == WEIR_SHARE_OFFERS_MAX)
+	if (nr == WEIR_MUX_IPC_SERVICES_MAX)
 		return -EDQUOT;
 	if (pipe2(bell, O_CLOEXEC | O_NONBLOCK))
 		return -ENOMEM;
-	rc = weir_offer_open(&tenant->owner, turn->ask->service, turn->ask->value, bell[1],
+	rc = weir_mux_service_open(&tenant->account, turn->ask->service, turn->ask->value, bell[1],
 			     &tenant->offers[nr]);
 	if (rc) {
 		close(bell[0]);
@@ -118,50 +118,50 @@ static int listen_for(struct turn *turn)
 	return 0;
 }
 
-static int unlisten(struct turn *turn)
+static int handle_unlisten(struct share_rpc *turn)
 {
-	struct weir_offer **at = offer_at(turn);
+	struct weir_mux_service **at = offer_at(turn);
 
 	if (!at)
 		return -EINVAL;
-	weir_offer_close(*at);
+	weir_mux_service_close(*at);
 	*at = NULL;
 	return 0;
 }
 
-static int accept_for(struct turn *turn)
+static int handle_accept(struct share_rpc *turn)
 {
-	struct weir_offer **at = offer_at(turn);
-	struct weir_circuit *conn;
-	int rc = at ? weir_offer_accept(*at, &conn) : -EINVAL;
+	struct weir_mux_service **at = offer_at(turn);
+	struct weir_mux_vconn *conn;
+	int rc = at ? weir_mux_service_accept(*at, &conn) : -EINVAL;
 
 	if (!rc) {
-		tenant_settle(turn->tenant, conn, turn->answer);
+		share_tenant_settle_conn(turn->tenant, conn, turn->answer);
 		rc = turn->answer->status;
 	}
 	return rc;
 }
 
-static int close_for(struct turn *turn)
+static int handle_close(struct share_rpc *turn)
 {
-	struct weir_circuit *conn = conn_of(turn);
-	struct tenant *tenant = turn->tenant;
+	struct weir_mux_vconn *conn = conn_of(turn);
+	struct share_tenant *tenant = turn->tenant;
 
 	if (!conn)
 		return -EINVAL;
 	pthread_mutex_lock(&tenant->share->lock);
 	tenant->conns[turn->ask->nr] = NULL;
 	pthread_mutex_unlock(&tenant->share->lock);
-	pthread_mutex_lock(&conn->hub->lock);
-	weir_circuit_shut(conn);
-	pthread_mutex_unlock(&tenant->share->hub->lock);
+	pthread_mutex_lock(&conn->mux->lock);
+	weir_mux_vconn_close(conn);
+	pthread_mutex_unlock(&tenant->share->mux->lock);
 	return 0;
 }
 
-/* Readable at first, as for whoever has the hub in his own process. */
-static int fd_for(struct turn *turn)
+/* Readable at first, as for whoever has the mux in his own process. */
+static int handle_fd(struct share_rpc *turn)
 {
-	struct weir_circuit *conn = conn_of(turn);
+	struct weir_mux_vconn *conn = conn_of(turn);
 	int *at, bell[2];
 
 	if (!conn)
@@ -171,127 +171,127 @@ static int fd_for(struct turn *turn)
 		return -EALREADY;
 	if (pipe2(bell, O_CLOEXEC | O_NONBLOCK))
 		return -ENOMEM;
-	weir_fd_ring(bell[1]);
+	weir_fd_signal(bell[1]);
 	__atomic_store_n(at, bell[1], __ATOMIC_RELEASE);
 	turn->fds[turn->nr_fds++] = bell[0];
 	return 0;
 }
 
-static int chunk_for(struct turn *turn)
+static int handle_ring_slab(struct share_rpc *turn)
 {
-	struct weir_owner *owner = &turn->tenant->owner;
+	struct weir_mux_account *account = &turn->tenant->account;
 	int fd = -1;
 	struct weir_list *at;
 
-	pthread_mutex_lock(&owner->hub->lock);
-	for (at = owner->chunks.next; at != &owner->chunks; at = at->next) {
-		const struct weir_chunk *chunk = weir_list_entry(at, struct weir_chunk, link);
+	pthread_mutex_lock(&account->mux->lock);
+	for (at = account->slabs.next; at != &account->slabs; at = at->next) {
+		const struct weir_mux_ring_slab *slab = weir_list_entry(at, struct weir_mux_ring_slab, link);
 
-		if (chunk->number == turn->ask->nr)
-			fd = chunk->fd;
+		if (slab->number == turn->ask->nr)
+			fd = slab->fd;
 	}
-	pthread_mutex_unlock(&owner->hub->lock);
-	turn->answer->ring_bytes = owner->hub->options.ring_bytes;
-	return fd < 0 ? -EINVAL : give_fd(turn, fd);
+	pthread_mutex_unlock(&account->mux->lock);
+	turn->answer->ring_bytes = account->mux->options.ring_bytes;
+	return fd < 0 ? -EINVAL : attach_fd(turn, fd);
 }
 
-static int region_for(struct turn *turn)
+static int handle_region(struct share_rpc *turn)
 {
-	struct weir_owner *owner = &turn->tenant->owner;
-	struct weir_plot *plot;
-	int rc = weir_plot_new(owner, turn->ask->length, &plot);
+	struct weir_mux_account *account = &turn->tenant->account;
+	struct weir_mux_mr *mr;
+	int rc = weir_mux_mr_new(account, turn->ask->length, &mr);
 
 	if (rc)
 		return rc;
-	turn->answer->nr = plot->number;
-	turn->fds[turn->nr_fds++] = plot->fd;
-	plot->fd = -1;
+	turn->answer->nr = mr->number;
+	turn->fds[turn->nr_fds++] = mr->fd;
+	mr->fd = -1;
 	return 0;
 }
 
-static int grant_for(struct turn *turn)
+static int handle_grant(struct share_rpc *turn)
 {
-	const struct weir_share_ask *ask = turn->ask;
-	struct weir_circuit *conn = conn_of(turn);
+	const struct weir_mux_ipc_request *ask = turn->ask;
+	struct weir_mux_vconn *conn = conn_of(turn);
 
-	return conn ? weir_circuit_grant(conn, ask->value, ask->at, ask->length, ask->weight,
+	return conn ? weir_mux_vconn_grant(conn, ask->value, ask->at, ask->length, ask->weight,
 					 &turn->answer->nr) :
 		      -EINVAL;
 }
 
-static int withdraw_for(struct turn *turn)
+static int handle_withdraw(struct share_rpc *turn)
 {
-	struct weir_circuit *conn = conn_of(turn);
+	struct weir_mux_vconn *conn = conn_of(turn);
 
-	return conn ? weir_circuit_withdraw(conn, turn->ask->value) : -EINVAL;
+	return conn ? weir_mux_vconn_withdraw(conn, turn->ask->value) : -EINVAL;
 }
 
-static int weigh_for(struct turn *turn)
+static int handle_weigh(struct share_rpc *turn)
 {
-	struct weir_circuit *conn = conn_of(turn);
+	struct weir_mux_vconn *conn = conn_of(turn);
 
-	return conn ? weir_circuit_weigh(conn, turn->ask->weight) : -EINVAL;
+	return conn ? weir_mux_vconn_weigh(conn, turn->ask->weight) : -EINVAL;
 }
 
-static bool makes_something(uint32_t what)
+static bool op_allocates(uint32_t what)
 {
-	return what == WEIR_SHARE_CONNECT || what == WEIR_SHARE_LISTEN ||
-	       what == WEIR_SHARE_ACCEPT || what == WEIR_SHARE_REGION;
+	return what == WEIR_MUX_IPC_CONNECT || what == WEIR_MUX_IPC_LISTEN ||
+	       what == WEIR_MUX_IPC_ACCEPT || what == WEIR_MUX_IPC_REGION;
 }
 
-static int serve(struct turn *turn)
+static int dispatch_request(struct share_rpc *turn)
 {
-	struct weir_hub *hub = turn->tenant->share->hub;
+	struct weir_mux_local *mux = turn->tenant->share->mux;
 	int rc;
 
 	/* It may have been let in before. */
-	if (makes_something(turn->ask->what) && is_denied(turn->tenant))
+	if (op_allocates(turn->ask->what) && is_denied(turn->tenant))
 		return denied(turn);
 	switch (turn->ask->what) {
-	case WEIR_SHARE_HELLO:
-		return hello(turn);
-	case WEIR_SHARE_CONNECT:
-		rc = desk_ask(turn->tenant, turn->ask);
+	case WEIR_MUX_IPC_HELLO:
+		return handle_hello(turn);
+	case WEIR_MUX_IPC_CONNECT:
+		rc = share_connect_queue_add(turn->tenant, turn->ask);
 		turn->is_answered = !rc;
 		return rc;
-	case WEIR_SHARE_DRAIN:
-		weir_hub_linger(hub, &turn->tenant->owner);
+	case WEIR_MUX_IPC_DRAIN:
+		weir_mux_local_drain(mux, &turn->tenant->account);
 		return 0;
-	case WEIR_SHARE_LISTEN:
-		return listen_for(turn);
-	case WEIR_SHARE_ACCEPT:
-		return accept_for(turn);
-	case WEIR_SHARE_UNLISTEN:
-		return unlisten(turn);
-	case WEIR_SHARE_CLOSE:
-		return close_for(turn);
-	case WEIR_SHARE_FD:
-		return fd_for(turn);
-	case WEIR_SHARE_CHUNK:
-		return chunk_for(turn);
-	case WEIR_SHARE_INFO:
-		weir_hub_info(hub, &turn->answer->info);
+	case WEIR_MUX_IPC_LISTEN:
+		return handle_listen(turn);
+	case WEIR_MUX_IPC_ACCEPT:
+		return handle_accept(turn);
+	case WEIR_MUX_IPC_UNLISTEN:
+		return handle_unlisten(turn);
+	case WEIR_MUX_IPC_CLOSE:
+		return handle_close(turn);
+	case WEIR_MUX_IPC_FD:
+		return handle_fd(turn);
+	case WEIR_MUX_IPC_RING_SLAB:
+		return handle_ring_slab(turn);
+	case WEIR_MUX_IPC_INFO:
+		weir_mux_local_info(mux, &turn->answer->info);
 		return 0;
-	case WEIR_SHARE_REGION:
-		return region_for(turn);
-	case WEIR_SHARE_UNREGION:
-		return weir_plot_close(&turn->tenant->owner, turn->ask->nr);
-	case WEIR_SHARE_GRANT:
-		return grant_for(turn);
-	case WEIR_SHARE_WITHDRAW:
-		return withdraw_for(turn);
-	case WEIR_SHARE_WEIGH:
-		return weigh_for(turn);
-	case WEIR_SHARE_TENANT:
-		return show_tenant(turn->tenant, turn->ask, &turn->answer->tenant);
-	case WEIR_SHARE_FLOW:
-		return show_flow(turn->tenant, turn->ask, &turn->answer->flow);
+	case WEIR_MUX_IPC_REGION:
+		return handle_region(turn);
+	case WEIR_MUX_IPC_UNREGION:
+		return weir_mux_mr_close(&turn->tenant->account, turn->ask->nr);
+	case WEIR_MUX_IPC_GRANT:
+		return handle_grant(turn);
+	case WEIR_MUX_IPC_WITHDRAW:
+		return handle_withdraw(turn);
+	case WEIR_MUX_IPC_WEIGH:
+		return handle_weigh(turn);
+	case WEIR_MUX_IPC_TENANT:
+		return share_query_tenant(turn->tenant, turn->ask, &turn->answer->tenant);
+	case WEIR_MUX_IPC_FLOW:
+		return share_query_flow(turn->tenant, turn->ask, &turn->answer->flow);
 	default:
 		return -EPROTO;
 	}
 }
 
-static void let_in(struct tenant *tenant)
+static void mark_admitted(struct share_tenant *tenant)
 {
 	pthread_mutex_lock(&tenant->share->lock);
 	tenant->is_in = true;
@@ -299,39 +299,39 @@ static void let_in(struct tenant *tenant)
 }
 
 /* Return: whether it may go on: who has not been let in may not. */
-static bool turn_take(struct tenant *tenant, const struct weir_share_ask *ask, bool *is_known)
+static bool handle_request(struct share_tenant *tenant, const struct weir_mux_ipc_request *ask, bool *is_known)
 {
-	struct weir_share_answer answer = { .number = ask->number };
-	struct turn turn = { .tenant = tenant, .ask = ask, .answer = &answer };
-	bool is_hello = ask->what == WEIR_SHARE_HELLO, is_look = weir_share_is_look(ask->what);
+	struct weir_mux_ipc_reply answer = { .number = ask->number };
+	struct share_rpc turn = { .tenant = tenant, .ask = ask, .answer = &answer };
+	bool is_hello = ask->what == WEIR_MUX_IPC_HELLO, is_look = weir_mux_ipc_is_query(ask->what);
 
 	/* First HELLO, and it once; but to look takes none. */
-	answer.status = is_hello == *is_known && !is_look ? -EPROTO : serve(&turn);
+	answer.status = is_hello == *is_known && !is_look ? -EPROTO : dispatch_request(&turn);
 	if (is_hello && !answer.status) {
-		let_in(tenant);
+		mark_admitted(tenant);
 		*is_known = true;
-		weir_share_patience(tenant->socket, 0);
+		weir_mux_ipc_set_timeout(tenant->socket, 0);
 	}
 	if (answer.status && !answer.text[0])
-		explained(&turn, answer.status, weir_strerror(answer.status));
+		fail_with_text(&turn, answer.status, weir_strerror(answer.status));
 	if (!turn.is_answered)
-		tenant_answer(tenant, &answer, turn.fds, turn.nr_fds);
+		share_tenant_reply(tenant, &answer, turn.fds, turn.nr_fds);
 	return *is_known || is_look;
 }
 
-void *clerk_run(void *arg)
+void *share_rpc_run(void *arg)
 {
-	struct tenant *tenant = arg;
-	struct share *share = tenant->share;
+	struct share_tenant *tenant = arg;
+	struct share_daemon *share = tenant->share;
 	unsigned int *count = tenant->refused ? &share->nr_refused : &share->nr_tenants;
-	struct weir_share_ask ask;
+	struct weir_mux_ipc_request ask;
 	bool is_known = false;
 
-	weir_share_patience(tenant->socket, WEIR_SHARE_HELLO_S);
-	while (!weir_share_recv(tenant->socket, &ask, sizeof(ask), NULL) &&
-	       turn_take(tenant, &ask, &is_known))
+	weir_mux_ipc_set_timeout(tenant->socket, WEIR_MUX_IPC_HELLO_S);
+	while (!weir_mux_ipc_recv(tenant->socket, &ask, sizeof(ask), NULL) &&
+	       handle_request(tenant, &ask, &is_known))
 		;
-	tenant_end(tenant);
+	share_tenant_end(tenant);
 	pthread_mutex_lock(&share->lock);
 	--*count;
 	pthread_cond_broadcast(&share->changed);

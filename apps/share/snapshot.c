@@ -10,14 +10,14 @@
 
 #define PATIENCE_S 10
 
-static int ask(int socket, enum weir_share_what what, uint32_t nr, uint32_t value,
-	       struct weir_share_answer *answer)
+static int ask(int socket, enum weir_mux_ipc_op what, uint32_t nr, uint32_t value,
+	       struct weir_mux_ipc_reply *answer)
 {
-	const struct weir_share_ask ask = { .what = what, .nr = nr, .value = value };
-	int rc = weir_share_send(socket, &ask, sizeof(ask), NULL, 0);
+	const struct weir_mux_ipc_request ask = { .what = what, .nr = nr, .value = value };
+	int rc = weir_mux_ipc_send(socket, &ask, sizeof(ask), NULL, 0);
 
 	if (!rc)
-		rc = weir_share_recv(socket, answer, sizeof(*answer), NULL);
+		rc = weir_mux_ipc_recv(socket, answer, sizeof(*answer), NULL);
 	return rc ? rc : answer->status;
 }
 
@@ -28,14 +28,14 @@ static void *grow(void *array, size_t count, size_t size)
 }
 
 /* -ENOENT is the end of it. */
-static int take_flows(int socket, struct look_tenant *tenant)
+static int fetch_flows(int socket, struct share_snapshot_tenant *tenant)
 {
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_reply answer;
 	uint32_t next = 0;
 	int rc;
 
-	while (!(rc = ask(socket, WEIR_SHARE_FLOW, tenant->is.nr, next, &answer))) {
-		struct weir_share_flow *flows = grow(tenant->flows, tenant->nr_flows,
+	while (!(rc = ask(socket, WEIR_MUX_IPC_FLOW, tenant->is.nr, next, &answer))) {
+		struct weir_mux_ipc_flow *flows = grow(tenant->flows, tenant->nr_flows,
 						     sizeof(*flows));
 
 		if (!flows)
@@ -47,21 +47,21 @@ static int take_flows(int socket, struct look_tenant *tenant)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-static int take_tenants(int socket, struct look *look, bool flows)
+static int fetch_tenants(int socket, struct share_snapshot *look, bool flows)
 {
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_reply answer;
 	uint32_t last = 0;
 	int rc;
 
-	while (!(rc = ask(socket, WEIR_SHARE_TENANT, last, 0, &answer))) {
-		struct look_tenant *tenants = grow(look->tenants, look->count, sizeof(*tenants));
+	while (!(rc = ask(socket, WEIR_MUX_IPC_TENANT, last, 0, &answer))) {
+		struct share_snapshot_tenant *tenants = grow(look->tenants, look->count, sizeof(*tenants));
 
 		if (!tenants)
 			return -ENOMEM;
 		look->tenants = tenants;
 		last = answer.tenant.nr;
-		tenants[look->count] = (struct look_tenant){ .is = answer.tenant };
-		rc = flows ? take_flows(socket, &tenants[look->count]) : 0;
+		tenants[look->count] = (struct share_snapshot_tenant){ .is = answer.tenant };
+		rc = flows ? fetch_flows(socket, &tenants[look->count]) : 0;
 		look->count++;
 		if (rc)
 			return rc;
@@ -69,33 +69,33 @@ static int take_tenants(int socket, struct look *look, bool flows)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-int look_take(struct look *look, const char *path, bool flows, struct weir_error *error)
+int share_snapshot_take(struct share_snapshot *look, const char *path, bool flows, struct weir_error *error)
 {
-	int rc, socket = weir_share_dial(path, error);
+	int rc, socket = weir_mux_ipc_connect(path, error);
 
-	*look = (struct look){ .at_ns = weir_now_ns() };
+	*look = (struct share_snapshot){ .at_ns = weir_now_ns() };
 	if (socket < 0)
 		return socket;
-	weir_share_patience(socket, PATIENCE_S);
-	rc = take_tenants(socket, look, flows);
+	weir_mux_ipc_set_timeout(socket, PATIENCE_S);
+	rc = fetch_tenants(socket, look, flows);
 	close(socket);
 	if (!rc)
 		return 0;
-	look_fini(look);
+	share_snapshot_fini(look);
 	return weir_fail(error, rc, "%s: weir share does not say: %s", path, weir_strerror(rc));
 }
 
-void look_fini(struct look *look)
+void share_snapshot_fini(struct share_snapshot *look)
 {
 	size_t i;
 
 	for (i = 0; i < look->count; i++)
 		free(look->tenants[i].flows);
 	free(look->tenants);
-	*look = (struct look){ 0 };
+	*look = (struct share_snapshot){ 0 };
 }
 
-const struct look_tenant *look_tenant(const struct look *look, uint32_t nr)
+const struct share_snapshot_tenant *share_snapshot_tenant(const struct share_snapshot *look, uint32_t nr)
 {
 	size_t i;
 
@@ -105,7 +105,7 @@ const struct look_tenant *look_tenant(const struct look *look, uint32_t nr)
 	return NULL;
 }
 
-const struct weir_share_flow *look_flow(const struct look_tenant *tenant, uint32_t nr)
+const struct weir_mux_ipc_flow *share_snapshot_flow(const struct share_snapshot_tenant *tenant, uint32_t nr)
 {
 	size_t i;
 

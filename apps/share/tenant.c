@@ -37,7 +37,7 @@ static bool read_line(const char *path, const char *start, char *line, size_t si
 }
 
 /* Whether the process that connected has: Linux before 6.5 cannot say. */
-static bool has_ended(const struct tenant *tenant)
+static bool has_ended(const struct share_tenant *tenant)
 {
 	struct pollfd process = { .events = POLLIN };
 	socklen_t length = sizeof(process.fd);
@@ -54,7 +54,7 @@ static bool has_ended(const struct tenant *tenant)
  * Its name for people, and its cgroup in the unified hierarchy: "/" if the kernel has none. If it
  * has ended its number may be another's: nothing of that one is its.
  */
-static void look_up(struct tenant *tenant)
+static void identify_process(struct share_tenant *tenant)
 {
 	char path[64], ours[sizeof(tenant->cgroup)];
 	size_t i;
@@ -73,44 +73,44 @@ static void look_up(struct tenant *tenant)
 		tenant->cgroup[0] = '\0';
 }
 
-unsigned int tenant_class(const struct tenant *tenant)
+unsigned int share_tenant_class(const struct share_tenant *tenant)
 {
-	const unsigned int last = tenant->share->hub->options.nr_classes - 1;
+	const unsigned int last = tenant->share->mux->options.nr_classes - 1;
 
-	return tenant->terms.class_nr < last ? tenant->terms.class_nr : last;
+	return tenant->policy.class_nr < last ? tenant->policy.class_nr : last;
 }
 
-void tenant_terms(struct tenant *tenant)
+void share_tenant_apply_policy(struct share_tenant *tenant)
 {
-	struct weir_hub *hub = tenant->share->hub;
-	struct terms *terms = &tenant->terms;
-	struct weir_party *party;
+	struct weir_mux_local *mux = tenant->share->mux;
+	struct share_policy *policy = &tenant->policy;
+	struct weir_mux_account_group *party;
 
-	*terms = config_terms(&tenant->share->config, tenant->uid, tenant->cgroup);
-	pthread_mutex_lock(&hub->lock);
-	party = weir_party_get(hub, terms->party);
+	*policy = share_config_policy(&tenant->share->config, tenant->uid, tenant->cgroup);
+	pthread_mutex_lock(&mux->lock);
+	party = weir_mux_account_group_get(mux, policy->party);
 	if (party) {
-		party->nr_conns_max = terms->connections;
-		party->nr_nodes_max = terms->peers;
-		party->bytes_max = terms->memory_bytes;
-		party->first_class = (uint8_t)tenant_class(tenant);
-		weir_party_limit(hub, party, terms->weight, terms->rate_bytes_s);
-		weir_owner_join(&tenant->owner, party);
+		party->nr_conns_max = policy->connections;
+		party->nr_remotes_max = policy->peers;
+		party->bytes_max = policy->memory_bytes;
+		party->first_class = (uint8_t)share_tenant_class(tenant);
+		weir_mux_account_group_limit(mux, party, policy->weight, policy->rate_bytes_s);
+		weir_mux_account_set_group(&tenant->account, party);
 	} else {
-		terms->is_denied = true; /* no memory */
+		policy->is_denied = true; /* no memory */
 	}
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_unlock(&mux->lock);
 }
 
 /* What it writes to say that there is news: both ends of the bell, and the board. */
-static int board_open(struct tenant *tenant)
+static int board_open(struct share_tenant *tenant)
 {
 	int bell[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, bell))
 		return -errno;
 	tenant->bell = bell[0];
-	tenant->tenants_bell = bell[1];
+	tenant->tenant_wakeup = bell[1];
 	tenant->board_fd = weir_memfd("weir-board", sizeof(*tenant->board));
 	if (tenant->board_fd < 0)
 		return -ENOMEM;
@@ -122,11 +122,11 @@ static int board_open(struct tenant *tenant)
 	return -ENOMEM;
 }
 
-int tenant_new(struct share *share, int socket, struct tenant **out)
+int share_tenant_new(struct share_daemon *share, int socket, struct share_tenant **out)
 {
 	/* Dialers are its party's, and do not wait for ever for one who does not read. */
 	const struct timeval patience = { .tv_sec = SHARE_ANSWER_S };
-	struct tenant *tenant = calloc(1, sizeof(*tenant));
+	struct share_tenant *tenant = calloc(1, sizeof(*tenant));
 	struct ucred who;
 	socklen_t length = sizeof(who);
 	int rc;
@@ -135,22 +135,22 @@ int tenant_new(struct share *share, int socket, struct tenant **out)
 		return -ENOMEM;
 	tenant->share = share;
 	tenant->socket = socket;
-	tenant->bell = tenant->tenants_bell = tenant->board_fd = -1;
+	tenant->bell = tenant->tenant_wakeup = tenant->board_fd = -1;
 	weir_list_init(&tenant->link);
-	weir_owner_init(&tenant->owner, share->hub);
-	tenant->owner.is_shared = true;
-	tenant->owner.socket = socket;
+	weir_mux_account_init(&tenant->account, share->mux);
+	tenant->account.is_shared = true;
+	tenant->account.socket = socket;
 	if (setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
 	    getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
 		rc = -errno;
 	} else {
 		tenant->pid = who.pid;
 		tenant->uid = who.uid;
-		look_up(tenant);
+		identify_process(tenant);
 		rc = board_open(tenant);
 	}
 	if (rc)
-		tenant_free(tenant);
+		share_tenant_free(tenant);
 	else
 		*out = tenant;
 	return rc;
@@ -162,24 +162,24 @@ static void fd_close(int fd)
 		close(fd);
 }
 
-void tenant_free(struct tenant *tenant)
+void share_tenant_free(struct share_tenant *tenant)
 {
-	weir_owner_fini(&tenant->owner);
+	weir_mux_account_fini(&tenant->account);
 	if (tenant->board)
 		munmap(tenant->board, sizeof(*tenant->board));
 	fd_close(tenant->bell);
-	fd_close(tenant->tenants_bell);
+	fd_close(tenant->tenant_wakeup);
 	fd_close(tenant->board_fd);
 	close(tenant->socket);
 	free(tenant);
 }
 
-int tenant_put(struct tenant *tenant, struct weir_circuit *conn)
+int share_tenant_add_conn(struct share_tenant *tenant, struct weir_mux_vconn *conn)
 {
 	unsigned int i, nr;
 
-	for (i = 0; i < WEIR_SHARE_CONNS_MAX; i++) {
-		nr = (tenant->next_conn + i) % WEIR_SHARE_CONNS_MAX;
+	for (i = 0; i < WEIR_MUX_IPC_CONNS_MAX; i++) {
+		nr = (tenant->next_conn + i) % WEIR_MUX_IPC_CONNS_MAX;
 		if (tenant->conns[nr])
 			continue;
 		tenant->conns[nr] = conn;
@@ -190,13 +190,13 @@ int tenant_put(struct tenant *tenant, struct weir_circuit *conn)
 	return -EDQUOT;
 }
 
-void tenant_answer(struct tenant *tenant, struct weir_share_answer *answer, const int *fds,
+void share_tenant_reply(struct share_tenant *tenant, struct weir_mux_ipc_reply *answer, const int *fds,
 		   unsigned int nr)
 {
 	unsigned int i;
 
 	/* Who is owed an answer that cannot be sent would wait for ever. */
-	if (weir_share_send(tenant->socket, answer, sizeof(*answer), fds, nr))
+	if (weir_mux_ipc_send(tenant->socket, answer, sizeof(*answer), fds, nr))
 		shutdown(tenant->socket, SHUT_RDWR);
 	for (i = 0; i < nr; i++)
 		close(fds[i]);

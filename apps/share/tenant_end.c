@@ -7,67 +7,67 @@
 #include "apps/share/daemon.h"
 
 /* Nobody finds it any more, neither usher nor dialers. */
-static void leave(struct tenant *tenant)
+static void unlist_tenant(struct share_tenant *tenant)
 {
-	struct share *share = tenant->share;
+	struct share_daemon *share = tenant->share;
 
 	pthread_mutex_lock(&share->lock);
 	tenant->is_gone = true;
-	desks_leave(tenant);
+	share_connect_queues_drop(tenant);
 	weir_list_del(&tenant->link);
 	pthread_mutex_unlock(&share->lock);
 }
 
-static void abort_conn(struct weir_hub *hub, struct weir_circuit *conn)
+static void abort_conn(struct weir_mux_local *mux, struct weir_mux_vconn *conn)
 {
-	pthread_mutex_lock(&hub->lock);
-	weir_circuit_abort(conn);
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_lock(&mux->lock);
+	weir_mux_vconn_abort(conn);
+	pthread_mutex_unlock(&mux->lock);
 }
 
 /* Who waits to be accepted is cut off as well. */
-static void end_all(struct tenant *tenant)
+static void abort_all(struct share_tenant *tenant)
 {
-	struct weir_hub *hub = tenant->share->hub;
-	struct weir_circuit *conn;
+	struct weir_mux_local *mux = tenant->share->mux;
+	struct weir_mux_vconn *conn;
 	unsigned int i;
 
-	for (i = 0; i < WEIR_SHARE_OFFERS_MAX; i++) {
+	for (i = 0; i < WEIR_MUX_IPC_SERVICES_MAX; i++) {
 		if (!tenant->offers[i])
 			continue;
-		while (!weir_offer_accept(tenant->offers[i], &conn))
-			abort_conn(hub, conn);
-		weir_offer_close(tenant->offers[i]);
+		while (!weir_mux_service_accept(tenant->offers[i], &conn))
+			abort_conn(mux, conn);
+		weir_mux_service_close(tenant->offers[i]);
 	}
-	for (i = 0; i < WEIR_SHARE_CONNS_MAX; i++)
+	for (i = 0; i < WEIR_MUX_IPC_CONNS_MAX; i++)
 		if (tenant->conns[i])
-			abort_conn(hub, tenant->conns[i]);
+			abort_conn(mux, tenant->conns[i]);
 	/* Of what it had closed itself something may wait for a peer that does not read. */
-	pthread_mutex_lock(&hub->lock);
-	weir_owner_cut(&tenant->owner);
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_lock(&mux->lock);
+	weir_mux_account_abort_closed(&tenant->account);
+	pthread_mutex_unlock(&mux->lock);
 }
 
 /* The other ends have heard, and what was posted is done. A dialer ends what it has just made. */
-static void wait_for_all(struct tenant *tenant)
+static void wait_for_all(struct share_tenant *tenant)
 {
-	struct weir_hub *hub = tenant->share->hub;
-	struct share *share = tenant->share;
+	struct weir_mux_local *mux = tenant->share->mux;
+	struct share_daemon *share = tenant->share;
 
 	pthread_mutex_lock(&share->lock);
 	while (tenant->connecting)
 		pthread_cond_wait(&share->changed, &share->lock);
 	pthread_mutex_unlock(&share->lock);
-	pthread_mutex_lock(&hub->lock);
-	while (tenant->owner.nr_conns)
-		pthread_cond_wait(&tenant->owner.changed, &hub->lock);
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_lock(&mux->lock);
+	while (tenant->account.nr_conns)
+		pthread_cond_wait(&tenant->account.changed, &mux->lock);
+	pthread_mutex_unlock(&mux->lock);
 }
 
-void tenant_end(struct tenant *tenant)
+void share_tenant_end(struct share_tenant *tenant)
 {
-	leave(tenant);
-	end_all(tenant);
+	unlist_tenant(tenant);
+	abort_all(tenant);
 	wait_for_all(tenant);
-	tenant_free(tenant);
+	share_tenant_free(tenant);
 }

@@ -14,7 +14,7 @@
  * Whether there is a place for one more: there are @nr_tenants, of whom @nr_of_user are his user's.
  * Return: 0; -EPERM; -EAGAIN.
  */
-static inline int place_check(bool is_root, bool is_denied, unsigned int nr_tenants,
+static inline int share_tenant_limits_check(bool is_root, bool is_denied, unsigned int nr_tenants,
 			      unsigned int nr_of_user)
 {
 	if (is_denied && !is_root)

@@ -22,7 +22,7 @@ static const char help[] =
 	"waits for its turn, and their share of all that is sent beside what is due to them by\n"
 	"weight, if all goes to one host. Root sees all, others see tenants of their own user.\n\n"
 	"  -s, --socket PATH         of weir share; default $WEIR_SHARE, or else\n"
-	"                            " WEIR_SHARE_SOCKET "\n"
+	"                            " WEIR_MUX_IPC_SOCKET "\n"
 	"  -f, --flows               each tenant's connections, too\n"
 	"  -i, --interval SECONDS    between looks; default 1\n"
 	"  -1, --once                two looks, what is between them, and no more\n"
@@ -33,11 +33,11 @@ struct top {
 	const char *cmd, *socket;
 	bool flows, once, json;
 	double interval_s;
-	struct look old, new;
+	struct share_snapshot old, new;
 };
 
 /* What somebody got between two looks. */
-struct rates {
+struct share_rates {
 	double sent_s, received_s; /* bytes a second */
 	double delay_us; /* of a turn, mean */
 	double share, due; /* of all that was sent; of that, by weight: parts of 1 */
@@ -51,9 +51,9 @@ static double per_second(const struct top *top, uint64_t old, uint64_t new)
 }
 
 /* Since the last look, or since it came. */
-static uint64_t sent_by(const struct top *top, const struct look_tenant *tenant)
+static uint64_t bytes_sent_by(const struct top *top, const struct share_snapshot_tenant *tenant)
 {
-	const struct look_tenant *old = look_tenant(&top->old, tenant->is.nr);
+	const struct share_snapshot_tenant *old = share_snapshot_tenant(&top->old, tenant->is.nr);
 
 	return tenant->is.bytes_sent - (old ? old->is.bytes_sent : 0);
 }
@@ -65,7 +65,7 @@ static uint64_t sent_by_party(const struct top *top, uint64_t party)
 
 	for (i = 0; i < top->new.count; i++)
 		if (top->new.tenants[i].is.party == party)
-			bytes += sent_by(top, &top->new.tenants[i]);
+			bytes += bytes_sent_by(top, &top->new.tenants[i]);
 	return bytes;
 }
 
@@ -81,14 +81,14 @@ static bool is_first(const struct top *top, size_t nr)
 }
 
 /* Of all that was sent, and of the weights of those who sent. */
-static void party_shares(const struct top *top, const struct weir_share_tenant *of,
-			 struct rates *rates)
+static void party_shares(const struct top *top, const struct weir_mux_ipc_tenant *of,
+			 struct share_rates *rates)
 {
 	uint64_t own = sent_by_party(top, of->party), bytes = 0, weights = 0, sent;
 	size_t i;
 
 	for (i = 0; i < top->new.count; i++) {
-		const struct weir_share_tenant *is = &top->new.tenants[i].is;
+		const struct weir_mux_ipc_tenant *is = &top->new.tenants[i].is;
 
 		if (!is_first(top, i))
 			continue;
@@ -100,13 +100,13 @@ static void party_shares(const struct top *top, const struct weir_share_tenant *
 	rates->due = own ? (double)of->weight / (double)weights : 0;
 }
 
-static struct rates rates_of(const struct top *top, const struct look_tenant *tenant)
+static struct share_rates rates_of(const struct top *top, const struct share_snapshot_tenant *tenant)
 {
-	static const struct look_tenant nobody;
-	const struct weir_share_tenant *is = &tenant->is;
-	const struct look_tenant *found = look_tenant(&top->old, is->nr);
-	const struct weir_share_tenant *old = found ? &found->is : &nobody.is;
-	struct rates rates = {
+	static const struct share_snapshot_tenant nobody;
+	const struct weir_mux_ipc_tenant *is = &tenant->is;
+	const struct share_snapshot_tenant *found = share_snapshot_tenant(&top->old, is->nr);
+	const struct weir_mux_ipc_tenant *old = found ? &found->is : &nobody.is;
+	struct share_rates rates = {
 		.sent_s = per_second(top, old->bytes_sent, is->bytes_sent),
 		.received_s = per_second(top, old->bytes_received, is->bytes_received),
 	};
@@ -119,7 +119,7 @@ static struct rates rates_of(const struct top *top, const struct look_tenant *te
 }
 
 /* The cgroup, or the user's name. */
-static const char *party_name(const struct weir_share_tenant *is, char *buffer, size_t size)
+static const char *party_name(const struct weir_mux_ipc_tenant *is, char *buffer, size_t size)
 {
 	const struct passwd *user;
 
@@ -130,10 +130,10 @@ static const char *party_name(const struct weir_share_tenant *is, char *buffer, 
 	return user ? user->pw_name : buffer;
 }
 
-static void tenant_row(const struct top *top, struct table *table,
-		       const struct look_tenant *tenant)
+static void tenant_row(const struct top *top, struct text_table *table,
+		       const struct share_snapshot_tenant *tenant)
 {
-	struct rates rates = rates_of(top, tenant);
+	struct share_rates rates = rates_of(top, tenant);
 	char name[16];
 
 	table_add(table, "%s", party_name(&tenant->is, name, sizeof(name)));
@@ -154,7 +154,7 @@ static void tenants_print(const struct top *top)
 	static const char *const heads[] = { "party", "process", "pid", "connections", "sends",
 					     "receives", "waits", "weight", "share", "due",
 					     "memory" };
-	struct table table;
+	struct text_table table;
 	size_t i;
 
 	table_init(&table, LENGTH(heads));
@@ -166,12 +166,12 @@ static void tenants_print(const struct top *top)
 	table_fini(&table);
 }
 
-static void flow_row(const struct top *top, struct table *table, const struct look_tenant *tenant,
-		     const struct weir_share_flow *flow)
+static void flow_row(const struct top *top, struct text_table *table, const struct share_snapshot_tenant *tenant,
+		     const struct weir_mux_ipc_flow *flow)
 {
-	static const struct weir_share_flow nothing;
-	const struct look_tenant *before = look_tenant(&top->old, tenant->is.nr);
-	const struct weir_share_flow *old = look_flow(before, flow->nr);
+	static const struct weir_mux_ipc_flow nothing;
+	const struct share_snapshot_tenant *before = share_snapshot_tenant(&top->old, tenant->is.nr);
+	const struct weir_mux_ipc_flow *old = share_snapshot_flow(before, flow->nr);
 
 	old = old ? old : &nothing;
 	table_add(table, "%u", tenant->is.pid);
@@ -190,7 +190,7 @@ static void flows_print(const struct top *top)
 {
 	static const char *const heads[] = { "pid", "connection", "to", "class", "weight",
 					     "sends", "receives", "queued" };
-	struct table table;
+	struct text_table table;
 	size_t i, k;
 
 	table_init(&table, LENGTH(heads));
@@ -205,13 +205,13 @@ static void flows_print(const struct top *top)
 	table_fini(&table);
 }
 
-static void flows_json(struct json *json, const struct look_tenant *tenant)
+static void flows_json(struct json *json, const struct share_snapshot_tenant *tenant)
 {
 	size_t i;
 
 	json_open_array(json, "flows");
 	for (i = 0; i < tenant->nr_flows; i++) {
-		const struct weir_share_flow *flow = &tenant->flows[i];
+		const struct weir_mux_ipc_flow *flow = &tenant->flows[i];
 
 		json_open_object(json, NULL);
 		json_uint(json, "connection", flow->nr);
@@ -226,10 +226,10 @@ static void flows_json(struct json *json, const struct look_tenant *tenant)
 	json_close_array(json);
 }
 
-static void tenant_json(const struct top *top, struct json *json, const struct look_tenant *tenant)
+static void tenant_json(const struct top *top, struct json *json, const struct share_snapshot_tenant *tenant)
 {
-	const struct weir_share_tenant *is = &tenant->is;
-	struct rates rates = rates_of(top, tenant);
+	const struct weir_mux_ipc_tenant *is = &tenant->is;
+	struct share_rates rates = rates_of(top, tenant);
 	char name[16];
 
 	json_open_object(json, NULL);
@@ -269,7 +269,7 @@ static void print_json(const struct top *top)
 	json_end(&json);
 }
 
-static void print(const struct top *top)
+static void print_table(const struct top *top)
 {
 	if (top->json) {
 		print_json(top);
@@ -286,26 +286,26 @@ static void print(const struct top *top)
 	fflush(stdout);
 }
 
-static int watch(struct top *top)
+static int refresh_until_stopped(struct top *top)
 {
 	struct weir_error error;
-	int rc = look_take(&top->old, top->socket, top->flows, &error);
+	int rc = share_snapshot_take(&top->old, top->socket, top->flows, &error);
 
 	stop_on_signals();
 	while (!rc) {
 		stop_or_sleep(top->interval_s);
 		if (stop_requested() || ferror(stdout))
 			break;
-		rc = look_take(&top->new, top->socket, top->flows, &error);
+		rc = share_snapshot_take(&top->new, top->socket, top->flows, &error);
 		if (rc)
 			break;
-		print(top);
-		look_fini(&top->old);
+		print_table(top);
+		share_snapshot_fini(&top->old);
 		top->old = top->new;
 		if (top->once)
 			break;
 	}
-	look_fini(&top->old);
+	share_snapshot_fini(&top->old);
 	return rc ? failure(top->cmd, "%s", error.text) : EXIT_OK;
 }
 
@@ -355,7 +355,7 @@ int cmd_top(int argc, char **argv)
 	};
 	const char *socket = getenv("WEIR_SHARE");
 	struct top top = { .cmd = argv[0], .interval_s = 1,
-			   .socket = socket && *socket ? socket : WEIR_SHARE_SOCKET };
+			   .socket = socket && *socket ? socket : WEIR_MUX_IPC_SOCKET };
 	int opt, status;
 
 	while ((opt = getopt_long(argc, argv, "s:fi:1jh", options, NULL)) != -1) {
@@ -369,5 +369,5 @@ int cmd_top(int argc, char **argv)
 	}
 	if (optind < argc)
 		return usage_error(argv[0], "'%s': there are only options", argv[optind]);
-	return watch(&top);
+	return refresh_until_stopped(&top);
 }

@@ -18,11 +18,11 @@
 #define WAIT_MS 10000
 
 /* What the lender tells, once the lanes are there. */
-struct lent {
+struct libfabric_lent {
 	uint64_t address, key;
 };
 
-struct lane {
+struct libfabric_lane {
 	struct fid_ep *ep;
 	struct fid_cq *cq;
 };
@@ -31,9 +31,9 @@ static struct fid_fabric *fabric;
 static struct fid_domain *domain;
 static struct fid_eq *eq;
 static struct fid_mr *mr;
-static struct lane lanes[LANES_MAX];
-static struct lent lent;
-static struct job job;
+static struct libfabric_lane lanes[LANES_MAX];
+static struct libfabric_lent lent;
+static struct rival_job job;
 
 static void ok(long rc, const char *what)
 {
@@ -108,7 +108,7 @@ static void open_domain(struct fi_info *info, void *memory, size_t bytes)
 	ok(fi_mr_reg(domain, memory, bytes, access, 0, 0, 0, &mr, NULL), "memory");
 }
 
-static void open_lane(struct lane *lane, struct fi_info *info)
+static void open_lane(struct libfabric_lane *lane, struct fi_info *info)
 {
 	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_CONTEXT, .size = 2 * DEPTH_MAX };
 
@@ -129,7 +129,7 @@ static struct fi_info *wait_for(uint32_t wanted)
 	return entry.info;
 }
 
-static void libfabric_lend(int socket, void *memory, const struct job *given)
+static void libfabric_lend(int socket, void *memory, const struct rival_job *given)
 {
 	struct sockaddr_in address = own_address();
 	struct fi_info *request, *info = get_info(&address, true);
@@ -152,12 +152,12 @@ static void libfabric_lend(int socket, void *memory, const struct job *given)
 		wait_for(FI_CONNECTED);
 		fi_freeinfo(request);
 	}
-	lent = (struct lent){ (uintptr_t)memory, fi_mr_key(mr) };
+	lent = (struct libfabric_lent){ (uintptr_t)memory, fi_mr_key(mr) };
 	tell(socket, &lent, sizeof(lent));
 	until_over(socket, NULL);
 }
 
-static void libfabric_borrow(int socket, void *buffers, const struct job *given)
+static void libfabric_borrow(int socket, void *buffers, const struct rival_job *given)
 {
 	struct sockaddr_in address;
 	struct fi_info *info;

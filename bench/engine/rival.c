@@ -50,12 +50,12 @@ static const struct rival *const rivals[] = {
 #define NR_RIVALS (sizeof(rivals) / sizeof(rivals[0]))
 
 static const struct rival *rival;
-static struct job job;
+static struct rival_job job;
 static char *buffers;
 static pthread_barrier_t warm, start;
 
 /* A lane's thread. */
-struct lane {
+struct rival_lane {
 	pthread_t thread;
 	int number;
 	uint64_t ops;
@@ -100,23 +100,23 @@ static double now(void)
 }
 
 /* What this process has used so far. */
-struct usage {
+struct rival_usage {
 	double cpu_seconds, switches;
 };
 
-static struct usage usage_now(void)
+static struct rival_usage usage_now(void)
 {
 	struct rusage used;
 
 	getrusage(RUSAGE_SELF, &used);
-	return (struct usage){
+	return (struct rival_usage){
 		(double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
 			(double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6,
 		(double)(used.ru_nvcsw + used.ru_nivcsw),
 	};
 }
 
-static uint64_t next_offset(struct lane *lane, uint64_t step)
+static uint64_t next_offset(struct rival_lane *lane, uint64_t step)
 {
 	uint64_t blocks = job.lent_bytes / job.size;
 
@@ -127,7 +127,7 @@ static uint64_t next_offset(struct lane *lane, uint64_t step)
 }
 
 /* All places once, before the clock runs: the first touch of each costs more than a request. */
-static void warm_up(struct lane *lane)
+static void warm_up(struct rival_lane *lane)
 {
 	char *mine = buffers + (size_t)lane->number * (size_t)job.depth * job.size;
 	uint64_t at, stride = (uint64_t)job.lanes * job.size, step = 0;
@@ -146,7 +146,7 @@ static void warm_up(struct lane *lane)
 
 static void *lane_run(void *arg)
 {
-	struct lane *lane = arg;
+	struct rival_lane *lane = arg;
 	char *mine = buffers + (size_t)lane->number * (size_t)job.depth * job.size;
 	uint64_t step = 0;
 	int in_flight = 0;
@@ -201,11 +201,11 @@ static struct verbs_counters counted(void)
 	return now;
 }
 
-static void show(uint64_t ops, double seconds, const struct usage *used,
+static void show(uint64_t ops, double seconds, const struct rival_usage *used,
 		 const struct verbs_counters *before)
 {
 	const struct verbs_counters now = counted();
-	const struct usage after = usage_now();
+	const struct rival_usage after = usage_now();
 	double each = (double)ops;
 
 	printf("%.1f %.4f %.4f", each / seconds,
@@ -221,8 +221,8 @@ static void show(uint64_t ops, double seconds, const struct usage *used,
 static void borrow_and_run(int socket)
 {
 	struct verbs_counters before;
-	struct lane lanes[LANES_MAX] = { 0 };
-	struct usage used;
+	struct rival_lane lanes[LANES_MAX] = { 0 };
+	struct rival_usage used;
 	double seconds = 0;
 	uint64_t ops = 0;
 	int i;
@@ -269,7 +269,7 @@ static void parse(char **argv)
 	must(rival, argv[1], "is not built in, or there is no such way");
 	is_ops = argv[7][strcspn(argv[7], "x")];
 	lent_bytes = (size_t)(argv[8] ? number(argv[8], LENT_MIB_MAX) : LENT_MIB) << 20;
-	job = (struct job){
+	job = (struct rival_job){
 		.is_read = !strcmp(argv[2], "read"),
 		.is_random = !strcmp(argv[3], "random"),
 		.lanes = number(argv[4], LANES_MAX),

@@ -18,7 +18,7 @@
 #define DEPTH_MAX 64
 
 /* What is asked for. */
-struct job {
+struct rival_job {
 	int lanes, depth;
 	bool is_read, is_random;
 	size_t size; /* of a request */
@@ -37,8 +37,8 @@ struct job {
  */
 struct rival {
 	const char *name;
-	void (*lend)(int socket, void *memory, const struct job *job);
-	void (*borrow)(int socket, void *buffers, const struct job *job);
+	void (*lend)(int socket, void *memory, const struct rival_job *job);
+	void (*borrow)(int socket, void *buffers, const struct rival_job *job);
 	void (*post)(int lane, void *buffer, uint64_t offset);
 	int (*reap)(int lane);
 	void (*settle)(int lane);

@@ -12,14 +12,14 @@
 #define BLOB_MAX 4096
 
 /* What the lender tells: where its worker and its memory are. */
-struct lender {
+struct ucx_lender {
 	uint64_t memory;
 	uint32_t address_size, key_size;
 	char address[BLOB_MAX], key[BLOB_MAX];
 };
 
 /* A lane, and what of it is under way. */
-struct lane {
+struct ucx_lane {
 	ucp_worker_h worker;
 	ucp_ep_h ep;
 	ucp_rkey_h key;
@@ -27,8 +27,8 @@ struct lane {
 };
 
 static ucp_context_h context;
-static struct lane lanes[LANES_MAX];
-static struct lender lender;
+static struct ucx_lane lanes[LANES_MAX];
+static struct ucx_lender lender;
 static size_t size;
 static bool is_read;
 
@@ -78,7 +78,7 @@ static void progress_lender(void)
 		;
 }
 
-static void ucx_lend(int socket, void *memory, const struct job *job)
+static void ucx_lend(int socket, void *memory, const struct rival_job *job)
 {
 	ucp_mem_h mapped = make(memory, job->lent_bytes);
 	ucp_address_t *address;
@@ -97,7 +97,7 @@ static void ucx_lend(int socket, void *memory, const struct job *job)
 
 static void request_done(void *request, ucs_status_t status, void *arg)
 {
-	struct lane *lane = arg;
+	struct ucx_lane *lane = arg;
 
 	ok(status, "request");
 	lane->done++;
@@ -106,7 +106,7 @@ static void request_done(void *request, ucs_status_t status, void *arg)
 
 static void ucx_post(int number, void *buffer, uint64_t offset)
 {
-	struct lane *lane = &lanes[number];
+	struct ucx_lane *lane = &lanes[number];
 	const ucp_request_param_t param = {
 		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
 		.cb.send = request_done,
@@ -125,7 +125,7 @@ static void ucx_post(int number, void *buffer, uint64_t offset)
 
 static int ucx_reap(int number)
 {
-	struct lane *lane = &lanes[number];
+	struct ucx_lane *lane = &lanes[number];
 	int done;
 
 	ucp_worker_progress(lane->worker);
@@ -148,7 +148,7 @@ static void ucx_settle(int number)
 }
 
 /* The first transfer of each lane brings it up. */
-static void ucx_borrow(int socket, void *buffers, const struct job *job)
+static void ucx_borrow(int socket, void *buffers, const struct rival_job *job)
 {
 	ucp_ep_params_t params = { .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
 				   .address = (ucp_address_t *)lender.address };

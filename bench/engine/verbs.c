@@ -12,7 +12,7 @@
 #define READS 16 /* outstanding on a queue pair */
 
 /* What one side tells the other. */
-struct side {
+struct verbs_side {
 	uint32_t qp[LANES_MAX];
 	union ibv_gid gid;
 	uint64_t address;
@@ -24,7 +24,7 @@ static struct ibv_qp *qp[LANES_MAX];
 static struct ibv_cq *cq[LANES_MAX];
 static struct ibv_comp_channel *channel[LANES_MAX]; /* NULL: polled */
 static struct ibv_mr *mr;
-static struct side mine, theirs;
+static struct verbs_side mine, theirs;
 static uint8_t gid_index;
 static enum ibv_wr_opcode opcode;
 static uint32_t size;
@@ -48,7 +48,7 @@ static void open_device(void)
 	must(is_mapped(&mine.gid), "device", "it has no IPv4 address");
 }
 
-static void make(void *memory, size_t bytes, const struct job *job, bool sleeps)
+static void make(void *memory, size_t bytes, const struct rival_job *job, bool sleeps)
 {
 	struct ibv_pd *pd;
 	int i;
@@ -105,7 +105,7 @@ static void connect_lane(int lane)
 }
 
 /* Both sides do the same; the byte at the end says that both are ready. */
-static void meet(int socket, void *memory, size_t bytes, const struct job *job, bool sleeps)
+static void meet(int socket, void *memory, size_t bytes, const struct rival_job *job, bool sleeps)
 {
 	char ready = 1;
 	int i;
@@ -119,25 +119,25 @@ static void meet(int socket, void *memory, size_t bytes, const struct job *job, 
 	hear(socket, &ready, 1);
 }
 
-static void verbs_lend(int socket, void *memory, const struct job *job)
+static void verbs_lend(int socket, void *memory, const struct rival_job *job)
 {
 	meet(socket, memory, job->lent_bytes, job, false);
 	until_over(socket, NULL);
 }
 
-static void borrow(int socket, void *buffers, const struct job *job, bool sleeps)
+static void borrow(int socket, void *buffers, const struct rival_job *job, bool sleeps)
 {
 	opcode = job->is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
 	size = (uint32_t)job->size;
 	meet(socket, buffers, (size_t)job->lanes * (size_t)job->depth * job->size, job, sleeps);
 }
 
-static void verbs_borrow(int socket, void *buffers, const struct job *job)
+static void verbs_borrow(int socket, void *buffers, const struct rival_job *job)
 {
 	borrow(socket, buffers, job, false);
 }
 
-static void events_borrow(int socket, void *buffers, const struct job *job)
+static void events_borrow(int socket, void *buffers, const struct rival_job *job)
 {
 	borrow(socket, buffers, job, true);
 }

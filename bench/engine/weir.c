@@ -15,14 +15,14 @@ static enum weir_direction direction;
 static size_t size;
 
 /* What a lane has yet to submit. */
-static struct lane {
+static struct session_lane {
 	struct weir_queue *queue;
 	struct weir_transfer transfers[DEPTH_MAX];
 	struct weir_iov iovs[DEPTH_MAX];
 	unsigned int count;
 } lanes[LANES_MAX];
 
-static void weir_lend(int socket, void *unused, const struct job *job)
+static void weir_lend(int socket, void *unused, const struct rival_job *job)
 {
 	(void)unused, (void)job;
 	until_over(socket, NULL);
@@ -38,7 +38,7 @@ static void touch(uint64_t bytes)
 		must(!weir_write(region, at, zeroes, sizeof(zeroes)), "write", "failed");
 }
 
-static void borrow(void *buffers, const struct job *job, enum weir_batching batching,
+static void borrow(void *buffers, const struct rival_job *job, enum weir_batching batching,
 		   enum weir_polling polling)
 {
 	const char *donor = getenv("RIVAL_DONOR"), *file = getenv("RIVAL_KEY");
@@ -62,25 +62,25 @@ static void borrow(void *buffers, const struct job *job, enum weir_batching batc
 	size = job->size;
 }
 
-static void borrow_hybrid(int socket, void *buffers, const struct job *job)
+static void borrow_hybrid(int socket, void *buffers, const struct rival_job *job)
 {
 	(void)socket;
 	borrow(buffers, job, WEIR_BATCHING_HYBRID, WEIR_POLLING_ADAPTIVE);
 }
 
-static void borrow_single(int socket, void *buffers, const struct job *job)
+static void borrow_single(int socket, void *buffers, const struct rival_job *job)
 {
 	(void)socket;
 	borrow(buffers, job, WEIR_BATCHING_SINGLE, WEIR_POLLING_ADAPTIVE);
 }
 
-static void borrow_doorbell(int socket, void *buffers, const struct job *job)
+static void borrow_doorbell(int socket, void *buffers, const struct rival_job *job)
 {
 	(void)socket;
 	borrow(buffers, job, WEIR_BATCHING_DOORBELL, WEIR_POLLING_ADAPTIVE);
 }
 
-static void borrow_asleep(int socket, void *buffers, const struct job *job)
+static void borrow_asleep(int socket, void *buffers, const struct rival_job *job)
 {
 	(void)socket;
 	borrow(buffers, job, WEIR_BATCHING_HYBRID, WEIR_POLLING_EVENT);
@@ -88,7 +88,7 @@ static void borrow_asleep(int socket, void *buffers, const struct job *job)
 
 static void weir_post(int number, void *buffer, uint64_t offset)
 {
-	struct lane *lane = &lanes[number];
+	struct session_lane *lane = &lanes[number];
 	struct weir_iov *iov = &lane->iovs[lane->count];
 
 	*iov = (struct weir_iov){ buffer, size, memory };
@@ -104,7 +104,7 @@ static void weir_post(int number, void *buffer, uint64_t offset)
 
 static int weir_reap(int number)
 {
-	struct lane *lane = &lanes[number];
+	struct session_lane *lane = &lanes[number];
 	struct weir_event events[DEPTH_MAX];
 	int i, got;
 

@@ -18,7 +18,7 @@
 #define WAIT_MS 10000
 
 /* What the lender tells once the lanes are there. */
-struct lent {
+struct fs_lent {
 	uint64_t address, key;
 };
 
@@ -28,7 +28,7 @@ static struct fid_eq *eq;
 static struct fid_mr *mr;
 static struct fid_ep *ep[LANES];
 static struct fid_cq *cq[LANES];
-static struct lent lent;
+static struct fs_lent lent;
 static void *all_buffers;
 
 static void ok(long rc, const char *what)
@@ -139,7 +139,7 @@ static void libfabric_lend(int socket, void *memory, size_t bytes)
 		wait_for(FI_CONNECTED);
 		fi_freeinfo(request);
 	}
-	lent = (struct lent){ (uintptr_t)memory, fi_mr_key(mr) };
+	lent = (struct fs_lent){ (uintptr_t)memory, fi_mr_key(mr) };
 	tell(socket, &lent, sizeof(lent));
 	until_over(socket, NULL);
 }
@@ -196,7 +196,7 @@ static void libfabric_write(int lane, size_t size, uint64_t offset)
 	finish(lane);
 }
 
-const struct transport transport = {
+const struct fs_transport transport = {
 	.name = "libfabric",
 	.lend = libfabric_lend,
 	.borrow = libfabric_borrow,

@@ -21,13 +21,13 @@
 #define LANES_BYTES ((size_t)LANES * ONEFILE_BUFFER) /* what is registered */
 
 /**
- * struct transport - one way
+ * struct fs_transport - one way
  * @name: of it
  * @lend: in a process of its own: lend @bytes at @memory; returns once the socket has ended
  * @borrow: connect; @buffers is LANES_BYTES, which lanes read into and write from
  * @read, @write: between @lane's buffer and @offset of what is lent; returns when it is done
  */
-struct transport {
+struct fs_transport {
 	const char *name;
 	void (*lend)(int socket, void *memory, size_t bytes);
 	void (*borrow)(int socket, void *buffers, size_t bytes);
@@ -36,7 +36,7 @@ struct transport {
 };
 
 /* The one that this program has. */
-extern const struct transport transport;
+extern const struct fs_transport transport;
 
 /* Ends the process with @what and why unless @good. */
 void must(bool good, const char *what, const char *why);

@@ -12,7 +12,7 @@
 #define BLOB_MAX 4096
 
 /* What the lender tells: where its worker and its memory are. */
-struct lender {
+struct fs_ucx_lender {
 	uint64_t memory;
 	size_t address_size, key_size;
 	char address[BLOB_MAX], key[BLOB_MAX];
@@ -22,7 +22,7 @@ static ucp_context_h context;
 static ucp_worker_h worker[LANES];
 static ucp_ep_h ep[LANES];
 static ucp_rkey_h key[LANES];
-static struct lender lender;
+static struct fs_ucx_lender lender;
 static void *all_buffers;
 
 static void ok(ucs_status_t status, const char *what)
@@ -149,7 +149,7 @@ static void ucx_borrow(int socket, void *buffers, size_t bytes)
 	}
 }
 
-const struct transport transport = {
+const struct fs_transport transport = {
 	.name = "ucx",
 	.lend = ucx_lend,
 	.borrow = ucx_borrow,

@@ -8,7 +8,7 @@
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 /* What one side tells the other. */
-struct side {
+struct fs_side {
 	uint32_t qp[LANES];
 	union ibv_gid gid;
 	uint64_t address;
@@ -21,7 +21,7 @@ static struct {
 	struct ibv_mr *mr;
 	uint8_t gid_index;
 	enum ibv_mtu mtu;
-	struct side mine, theirs;
+	struct fs_side mine, theirs;
 } v;
 static void *all_buffers;
 
@@ -158,7 +158,7 @@ static void verbs_write(int lane, size_t size, uint64_t offset)
 	move(lane, IBV_WR_RDMA_WRITE, size, offset);
 }
 
-const struct transport transport = {
+const struct fs_transport transport = {
 	.name = "verbs",
 	.lend = verbs_lend,
 	.borrow = verbs_borrow,

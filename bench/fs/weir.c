@@ -81,7 +81,7 @@ static void weir_transport_write(int lane, size_t size, uint64_t offset)
 	must(!rc, "write", weir_strerror(rc));
 }
 
-const struct transport transport = {
+const struct fs_transport transport = {
 	.name = "weir",
 	.lend = weir_lend,
 	.borrow = weir_borrow,

@@ -95,9 +95,9 @@ static void thread_switches(void *arg, pid_t pid, const char *thread)
 	*(uint64_t *)arg += switches(pid, thread);
 }
 
-static struct reading look(const struct meter *m)
+static struct meter_reading look(const struct meter *m)
 {
-	struct reading now = { 0 };
+	struct meter_reading now = { 0 };
 	uint64_t count;
 	int i;
 
@@ -118,9 +118,9 @@ void meter_begin(struct meter *m)
 	m->begin = look(m);
 }
 
-struct reading meter_read(const struct meter *m)
+struct meter_reading meter_read(const struct meter *m)
 {
-	struct reading now = look(m);
+	struct meter_reading now = look(m);
 
 	now.cpu_ns -= m->begin.cpu_ns;
 	now.switches -= m->begin.switches;

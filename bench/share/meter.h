@@ -11,7 +11,7 @@
 #define METER_THREADS_MAX 4096
 
 /* @syscalls: 0 where the kernel does not let us count them: @has_syscalls tells. */
-struct reading {
+struct meter_reading {
 	uint64_t cpu_ns, switches, syscalls;
 };
 
@@ -23,12 +23,12 @@ struct meter {
 	pid_t pids[METER_PIDS_MAX];
 	int nr_pids, fds[METER_THREADS_MAX], nr_fds;
 	bool has_syscalls;
-	struct reading begin;
+	struct meter_reading begin;
 };
 
 /* From now on. @pids: @nr_pids of them, filled in by the caller. */
 void meter_begin(struct meter *m);
 /* Since then; counts on. */
-struct reading meter_read(const struct meter *m);
+struct meter_reading meter_read(const struct meter *m);
 
 #endif

@@ -58,7 +58,7 @@ static void receive_post(struct pipe *p, uint64_t number)
 }
 
 /* Memory, and receives for all that can be under way. Before it is connected. */
-static void pipe_open(struct pipe *p, const struct job *job, int first, int last)
+static void pipe_open(struct pipe *p, const struct share_job *job, int first, int last)
 {
 	uint64_t receives = 0, i;
 	int conn;
@@ -79,7 +79,7 @@ static void pipe_open(struct pipe *p, const struct job *job, int first, int last
 		receive_post(p, i);
 }
 
-static struct ibv_qp_init_attr queues(const struct job *job)
+static struct ibv_qp_init_attr queues(const struct share_job *job)
 {
 	uint32_t most = 0, all = 0;
 	int i;
@@ -96,7 +96,7 @@ static struct ibv_qp_init_attr queues(const struct job *job)
 	};
 }
 
-static struct rdma_cm_id *endpoint(const struct job *job, const char *host, const char *port,
+static struct rdma_cm_id *endpoint(const struct share_job *job, const char *host, const char *port,
 				   int flags)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP, .ai_flags = flags }, *found;
@@ -109,20 +109,20 @@ static struct rdma_cm_id *endpoint(const struct job *job, const char *host, cons
 	return id;
 }
 
-static void connections_of(int pipe, const struct job *job, int *first, int *last)
+static void connections_of(int pipe, const struct share_job *job, int *first, int *last)
 {
 	*first = nr_pipes == 1 ? 0 : pipe;
 	*last = nr_pipes == 1 ? job->conns : pipe + 1;
 }
 
-static void native_serve(const struct job *job, char *address)
+static void native_serve(const struct share_job *job, char *address)
 {
 	listener = endpoint(job, job->host, "0", RAI_PASSIVE);
 	must(!rdma_listen(listener, CONNS_MAX), "listen", strerror(errno));
 	snprintf(address, ADDRESS_MAX, "%s:%u", job->host, ntohs(rdma_get_src_port(listener)));
 }
 
-static void native_accept(const struct job *job)
+static void native_accept(const struct share_job *job)
 {
 	int i, first, last;
 
@@ -134,7 +134,7 @@ static void native_accept(const struct job *job)
 	}
 }
 
-static void native_call(const struct job *job, const char *address)
+static void native_call(const struct share_job *job, const char *address)
 {
 	struct rdma_conn_param param = { .rnr_retry_count = 7, .retry_count = 7 };
 	char *host = strdup(address), *port = strrchr(host, ':');
@@ -152,37 +152,37 @@ static void native_call(const struct job *job, const char *address)
 	free(host);
 }
 
-static void own_serve(const struct job *job, char *address)
+static void own_serve(const struct share_job *job, char *address)
 {
 	nr_pipes = job->conns;
 	native_serve(job, address);
 }
 
-static void own_call(const struct job *job, const char *address)
+static void own_call(const struct share_job *job, const char *address)
 {
 	nr_pipes = job->conns;
 	native_call(job, address);
 }
 
-static void event_serve(const struct job *job, char *address)
+static void event_serve(const struct share_job *job, char *address)
 {
 	has_events = true;
 	own_serve(job, address);
 }
 
-static void event_call(const struct job *job, const char *address)
+static void event_call(const struct share_job *job, const char *address)
 {
 	has_events = true;
 	own_call(job, address);
 }
 
-static void locked_serve(const struct job *job, char *address)
+static void locked_serve(const struct share_job *job, char *address)
 {
 	nr_pipes = 1;
 	native_serve(job, address);
 }
 
-static void locked_call(const struct job *job, const char *address)
+static void locked_call(const struct share_job *job, const char *address)
 {
 	nr_pipes = 1;
 	native_call(job, address);
@@ -291,14 +291,14 @@ static void native_send(int conn, size_t size)
 	doorbells++;
 }
 
-static void native_count(struct tally *tally)
+static void native_count(struct share_tally *tally)
 {
-	*tally = (struct tally){ work_requests, doorbells, sleeps, ahead_bytes_max };
+	*tally = (struct share_tally){ work_requests, doorbells, sleeps, ahead_bytes_max };
 }
 
-const struct way way_busy = { "busy", own_serve, native_accept, own_call, native_send,
+const struct share_way way_busy = { "busy", own_serve, native_accept, own_call, native_send,
 			      native_receive, native_count };
-const struct way way_event = { "event", event_serve, native_accept, event_call, native_send,
+const struct share_way way_event = { "event", event_serve, native_accept, event_call, native_send,
 			       native_receive, native_count };
-const struct way way_locked = { "locked", locked_serve, native_accept, locked_call, native_send,
+const struct share_way way_locked = { "locked", locked_serve, native_accept, locked_call, native_send,
 				native_receive, native_count };

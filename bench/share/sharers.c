@@ -29,11 +29,11 @@
 #define LOOK_S 0.1 /* at what the server has received */
 #define LOOKS_MAX 1024
 
-static const struct way *const ways[] = { &way_busy, &way_event, &way_locked, &way_weir,
+static const struct share_way *const ways[] = { &way_busy, &way_event, &way_locked, &way_weir,
 					 &way_lent, &way_taken, &way_put };
 
-static const struct way *way;
-static struct job job;
+static const struct share_way *way;
+static struct share_job job;
 static pthread_barrier_t start;
 static _Atomic bool is_measured, is_over;
 
@@ -49,7 +49,7 @@ static struct conn *conns;
 
 /* Bytes that the server has received of each connection, which the caller reads; and when it did. */
 static _Atomic uint64_t *received;
-static struct look {
+static struct share_look {
 	uint64_t at_ns, bytes[CONNS_MAX];
 } looks[LOOKS_MAX];
 static int nr_looks;
@@ -170,7 +170,7 @@ static void say(const char *name, int first, int last)
 
 static void look(void)
 {
-	struct look *at = &looks[nr_looks++];
+	struct share_look *at = &looks[nr_looks++];
 	int i;
 
 	at->at_ns = now_ns();
@@ -211,8 +211,8 @@ static void say_received(void)
 
 static void measure(struct meter *m)
 {
-	struct tally before, after;
-	struct reading used;
+	struct share_tally before, after;
+	struct meter_reading used;
 	uint64_t began_ns, took_ns;
 	int i;
 
@@ -265,7 +265,7 @@ static void job_fill(char **argv)
 	bool good = true;
 	int i;
 
-	job = (struct job){ .conns = bulk + atoi(argv[6]), .urgent = -1, .seconds = atof(argv[7]),
+	job = (struct share_job){ .conns = bulk + atoi(argv[6]), .urgent = -1, .seconds = atof(argv[7]),
 			    .host = argv[8] };
 	must(job.conns >= 1 && job.conns <= CONNS_MAX && job.seconds > 0, "arguments",
 	     "1 to 256 connections");

@@ -20,14 +20,14 @@
 #define ADDRESS_MAX 64
 
 /**
- * struct job - what is asked for
+ * struct share_job - what is asked for
  * @conns: all of them; @urgent: the number of the urgent one, or -1
  * @sizes, @depths, @weights: of each connection: bytes of a message, how many wait for their answers,
  *	and its weight, for those who know such
  * @host: where the server listens
  * @near, @far: sockets of the daemons of caller and server, or NULL
  */
-struct job {
+struct share_job {
 	int conns, urgent;
 	size_t sizes[CONNS_MAX];
 	int depths[CONNS_MAX];
@@ -37,12 +37,12 @@ struct job {
 };
 
 /* So far. @ahead_bytes_max: of bulk, posted and not done, when something urgent was. */
-struct tally {
+struct share_tally {
 	uint64_t work_requests, doorbells, sleeps, ahead_bytes_max;
 };
 
 /**
- * struct way - one
+ * struct share_way - one
  * @serve: be ready for the caller; @address receives where
  * @accept: returns when all connections are there
  * @call: connect all
@@ -50,17 +50,17 @@ struct tally {
  * @receive: returns when a message of @conn has come. One thread a connection
  * @count: of the calling process, or of what it shares
  */
-struct way {
+struct share_way {
 	const char *name;
-	void (*serve)(const struct job *job, char *address);
-	void (*accept)(const struct job *job);
-	void (*call)(const struct job *job, const char *address);
+	void (*serve)(const struct share_job *job, char *address);
+	void (*accept)(const struct share_job *job);
+	void (*call)(const struct share_job *job, const char *address);
 	void (*send)(int conn, size_t size);
 	void (*receive)(int conn);
-	void (*count)(struct tally *tally);
+	void (*count)(struct share_tally *tally);
 };
 
-extern const struct way way_busy, way_event, way_locked, way_weir, way_lent, way_taken,
+extern const struct share_way way_busy, way_event, way_locked, way_weir, way_lent, way_taken,
 	way_put;
 
 /* Ends the process with @what and why unless @good. */

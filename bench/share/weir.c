@@ -15,8 +15,8 @@
 #define LARGE 65536 /* bytes: messages above that have rings that hold one */
 
 static struct weir_mux *mux;
-static struct weir_listener *listener;
-static struct weir_conn *conns[CONNS_MAX];
+static struct weir_mux_listener *listener;
+static struct weir_mux_conn *conns[CONNS_MAX];
 static char *buffers[CONNS_MAX];
 static size_t sizes[CONNS_MAX];
 static struct weir_mux_region *regions[CONNS_MAX];
@@ -42,14 +42,14 @@ static void mux_open(const char *listen, const char *share)
 	must(!weir_mux_open(&options, &mux, &error), "mux", error.text);
 }
 
-static void buffer_open(const struct job *job, int conn)
+static void buffer_open(const struct share_job *job, int conn)
 {
 	sizes[conn] = job->sizes[conn];
 	buffers[conn] = calloc(1, sizes[conn]);
 	must(buffers[conn], "memory", "none is left");
 }
 
-static void mux_serve(const struct job *job, char *address)
+static void mux_serve(const struct share_job *job, char *address)
 {
 	struct weir_mux_info info;
 
@@ -61,28 +61,28 @@ static void mux_serve(const struct job *job, char *address)
 }
 
 /* A place for each message that may be under way. */
-static void region_open(const struct job *job, int conn)
+static void region_open(const struct share_job *job, int conn)
 {
 	places[conn] = (size_t)job->depths[conn];
 	check(weir_mux_region_open(mux, sizes[conn] * places[conn], &regions[conn]), "region");
 }
 
-static void grant(const struct job *job, int conn)
+static void grant(const struct share_job *job, int conn)
 {
 	region_open(job, conn);
-	check(weir_conn_grant(conns[conn], regions[conn], 0, sizes[conn] * places[conn],
-			      WEIR_MAY_WRITE, &handles[conn]), "grant");
-	check(weir_conn_send(conns[conn], &handles[conn], sizeof(*handles), 0), "send");
+	check(weir_mux_conn_grant(conns[conn], regions[conn], 0, sizes[conn] * places[conn],
+			      WEIR_MUX_MAY_WRITE, &handles[conn]), "grant");
+	check(weir_mux_conn_send(conns[conn], &handles[conn], sizeof(*handles), 0), "send");
 }
 
 /* In the order in which they were connected: the caller does it one after another. */
-static void mux_accept(const struct job *job)
+static void mux_accept(const struct share_job *job)
 {
-	struct pollfd in = { .fd = weir_listener_fd(listener), .events = POLLIN };
+	struct pollfd in = { .fd = weir_mux_listener_fd(listener), .events = POLLIN };
 	int i;
 
 	for (i = 0; i < job->conns; i++) {
-		while (weir_listener_accept(listener, &conns[i]))
+		while (weir_mux_listener_accept(listener, &conns[i]))
 			poll(&in, 1, -1);
 		buffer_open(job, i);
 		if (is_put)
@@ -90,17 +90,17 @@ static void mux_accept(const struct job *job)
 	}
 }
 
-static void mux_call(const struct job *job, const char *address)
+static void mux_call(const struct share_job *job, const char *address)
 {
-	struct weir_conn_options options;
+	struct weir_mux_conn_options options;
 	struct weir_error error = { "" };
 	size_t length;
 	int i;
 
 	mux_open(NULL, job->near);
 	for (i = 0; i < job->conns; i++) {
-		options = (struct weir_conn_options){
-			.class_nr = i == job->urgent ? WEIR_CLASS_URGENT : WEIR_CLASS_NORMAL,
+		options = (struct weir_mux_conn_options){
+			.class_nr = i == job->urgent ? WEIR_MUX_CLASS_URGENT : WEIR_MUX_CLASS_NORMAL,
 			.weight = job->weights[i],
 			/* Those of a mux without options take 256 KiB. */
 			.ring_bytes = job->sizes[i] > LARGE ? (uint32_t)job->sizes[i] : 0,
@@ -111,17 +111,17 @@ static void mux_call(const struct job *job, const char *address)
 		if (is_put || is_lent)
 			region_open(job, i);
 		if (is_put)
-			check(weir_conn_recv(conns[i], &handles[i], sizeof(*handles), &length, 0),
+			check(weir_mux_conn_recv(conns[i], &handles[i], sizeof(*handles), &length, 0),
 			      "receive");
 	}
 }
 
 static void mux_send(int conn, size_t size)
 {
-	check(weir_conn_send(conns[conn], buffers[conn], size, 0), "send");
+	check(weir_mux_conn_send(conns[conn], buffers[conn], size, 0), "send");
 }
 
-static void lent_call(const struct job *job, const char *address)
+static void lent_call(const struct share_job *job, const char *address)
 {
 	is_lent = true;
 	mux_call(job, address);
@@ -130,24 +130,24 @@ static void lent_call(const struct job *job, const char *address)
 static void lent_send(int conn, size_t size)
 {
 	if (regions[conn])
-		check(weir_conn_send_region(conns[conn], regions[conn], 0, size, 0), "send");
+		check(weir_mux_conn_send_region(conns[conn], regions[conn], 0, size, 0), "send");
 	else
 		mux_send(conn, size);
 }
 
-static void taken_serve(const struct job *job, char *address)
+static void taken_serve(const struct share_job *job, char *address)
 {
 	is_taken = true;
 	mux_serve(job, address);
 }
 
-static void put_serve(const struct job *job, char *address)
+static void put_serve(const struct share_job *job, char *address)
 {
 	is_put = true;
 	mux_serve(job, address);
 }
 
-static void put_call(const struct job *job, const char *address)
+static void put_call(const struct share_job *job, const char *address)
 {
 	is_put = true;
 	mux_call(job, address);
@@ -159,18 +159,18 @@ static void put_send(int conn, size_t size)
 	const uint64_t at = rounds[conn]++ % places[conn] * sizes[conn];
 
 	if (size > ANSWER_BYTES)
-		check(weir_conn_write(conns[conn], handles[conn], at, regions[conn], at, size),
+		check(weir_mux_conn_write(conns[conn], handles[conn], at, regions[conn], at, size),
 		      "write");
 	mux_send(conn, ANSWER_BYTES);
 }
 
 static void take(int conn)
 {
-	struct weir_conn_part part;
+	struct weir_mux_conn_part part;
 
 	do {
-		check(weir_conn_take(conns[conn], &part, 0), "receive");
-		weir_conn_give(conns[conn]);
+		check(weir_mux_conn_take(conns[conn], &part, 0), "receive");
+		weir_mux_conn_give(conns[conn]);
 	} while (part.at + part.length < part.total);
 }
 
@@ -182,23 +182,23 @@ static void mux_receive(int conn)
 		take(conn);
 		return;
 	}
-	check(weir_conn_recv(conns[conn], buffers[conn], sizes[conn], &length, 0), "receive");
+	check(weir_mux_conn_recv(conns[conn], buffers[conn], sizes[conn], &length, 0), "receive");
 }
 
-static void mux_count(struct tally *tally)
+static void mux_count(struct share_tally *tally)
 {
 	struct weir_mux_info info;
 
 	weir_mux_info(mux, &info);
-	*tally = (struct tally){ info.work_requests, info.doorbells, info.sleeps,
+	*tally = (struct share_tally){ info.work_requests, info.doorbells, info.sleeps,
 				 info.ahead_bytes_max };
 }
 
-const struct way way_weir = { "weir", mux_serve, mux_accept, mux_call, mux_send, mux_receive,
+const struct share_way way_weir = { "weir", mux_serve, mux_accept, mux_call, mux_send, mux_receive,
 			      mux_count };
-const struct way way_lent = { "lent", mux_serve, mux_accept, lent_call, lent_send, mux_receive,
+const struct share_way way_lent = { "lent", mux_serve, mux_accept, lent_call, lent_send, mux_receive,
 			      mux_count };
-const struct way way_taken = { "taken", taken_serve, mux_accept, lent_call, lent_send, mux_receive,
+const struct share_way way_taken = { "taken", taken_serve, mux_accept, lent_call, lent_send, mux_receive,
 			       mux_count };
-const struct way way_put = { "put", put_serve, mux_accept, put_call, put_send, mux_receive,
+const struct share_way way_put = { "put", put_serve, mux_accept, put_call, put_send, mux_receive,
 			     mux_count };

@@ -34,11 +34,11 @@ static uint64_t *took_ns; /* each of the operations */
 static struct walk_plan plan;
 
 /* One connection. */
-struct client {
+struct ycsb_client {
 	pthread_t thread;
 	unsigned int number;
 	FILE *in, *out;
-	struct walk walk;
+	struct perf_walk walk;
 };
 
 static void must(bool good, const char *what)
@@ -49,7 +49,7 @@ static void must(bool good, const char *what)
 	exit(1);
 }
 
-static void client_open(struct client *c, unsigned int number)
+static void client_open(struct ycsb_client *c, unsigned int number)
 {
 	struct sockaddr_in to = {
 		.sin_family = AF_INET,
@@ -68,19 +68,19 @@ static void client_open(struct client *c, unsigned int number)
 	walk_init(&c->walk, &plan, number);
 }
 
-static void client_close(struct client *c)
+static void client_close(struct ycsb_client *c)
 {
 	fclose(c->in);
 	fclose(c->out);
 }
 
-static void get(struct client *c, uint64_t record)
+static void get(struct ycsb_client *c, uint64_t record)
 {
 	fprintf(c->out, "*2\r\n$3\r\nGET\r\n$24\r\n" KEY "\r\n", record);
 }
 
 /* Contents that do not compress, as a real value would not. */
-static void set(struct client *c, uint64_t record)
+static void set(struct ycsb_client *c, uint64_t record)
 {
 	uint64_t value[VALUE_BYTES / 8];
 
@@ -91,7 +91,7 @@ static void set(struct client *c, uint64_t record)
 	fputs("\r\n", c->out);
 }
 
-static void answer(struct client *c)
+static void answer(struct ycsb_client *c)
 {
 	char line[64], value[VALUE_BYTES + 2];
 
@@ -104,7 +104,7 @@ static void answer(struct client *c)
 
 static void *load(void *arg)
 {
-	struct client *c = arg;
+	struct ycsb_client *c = arg;
 
 	for (uint64_t first = 0, i; first < records; first += BATCH) {
 		for (i = first; i < first + BATCH && i < records; i++)
@@ -126,7 +126,7 @@ static uint64_t now_ns(void)
 
 static void *run(void *arg)
 {
-	struct client *c = arg;
+	struct ycsb_client *c = arg;
 
 	for (uint64_t i = c->number; i < ops; i += servers * clients) {
 		uint64_t record = walk_next(&c->walk), begin_ns = now_ns();
@@ -174,7 +174,7 @@ static void report(uint64_t all_ns)
 
 int main(int argc, char **argv)
 {
-	static struct client all[CLIENTS_MAX];
+	static struct ycsb_client all[CLIENTS_MAX];
 	bool loads = argc > 1 && !strcmp(argv[1], "load");
 	uint64_t begin_ns = now_ns();
 	unsigned int count;

@@ -27,13 +27,13 @@ void weir_inbox_push_all(struct weir_inbox *inbox, struct weir_inbox_node *newes
 	 */
 	do {
 		oldest->next = before;
-	} while (!weir_atomic_replace(&inbox->newest, &before, newest));
+	} while (!weir_atomic_compare_exchange(&inbox->newest, &before, newest));
 }
 
 struct weir_inbox_node *weir_inbox_take(struct weir_inbox *inbox)
 {
 	/* Acquires from each weir_inbox_push() of the list what its pusher wrote. */
-	struct weir_inbox_node *node = weir_atomic_swap(&inbox->newest, NULL);
+	struct weir_inbox_node *node = weir_atomic_exchange(&inbox->newest, NULL);
 	struct weir_inbox_node *oldest = NULL, *next;
 
 	for (; node; node = next) {
@@ -54,5 +54,5 @@ bool weir_inbox_is_empty(struct weir_inbox *inbox)
 	 * changes of one word have one order, so either the push came first and is seen, or
 	 * it comes later, acquires from this replacement, and finds the lock given back.
 	 */
-	return weir_atomic_replace(&inbox->newest, &none, NULL);
+	return weir_atomic_compare_exchange(&inbox->newest, &none, NULL);
 }

@@ -79,7 +79,7 @@ void weir_inbox_push_all(struct weir_inbox *inbox, struct weir_inbox_node *newes
 			 struct weir_inbox_node *oldest);
 
 /**
- * weir_inbox_may_hold() - whether there is something to take for who holds the lock
+ * weir_inbox_may_have() - whether there is something to take for who holds the lock
  * @inbox: the inbox
  *
  * What is being pushed meanwhile may be missed: whoever holds the lock looks again, with
@@ -88,7 +88,7 @@ void weir_inbox_push_all(struct weir_inbox *inbox, struct weir_inbox_node *newes
  * Context: with the lock held; never sleeps.
  * Return: true, at least when a push had returned before this was called.
  */
-static inline bool weir_inbox_may_hold(const struct weir_inbox *inbox)
+static inline bool weir_inbox_may_have(const struct weir_inbox *inbox)
 {
 	return weir_atomic_load(&inbox->newest);
 }

@@ -26,14 +26,14 @@ static void store_word(uint8_t *to, const uint8_t *from, uint32_t bytes)
 	}
 }
 
-void weir_store(void *to, const void *from, uint32_t length)
+void weir_ordered_store(void *to, const void *from, uint32_t length)
 {
 	const uint8_t *source = from;
 	uint8_t *at = to;
 	uint32_t bytes;
 
 	for (; length; length -= bytes, at += bytes, source += bytes) {
-		bytes = weir_store_bytes((uintptr_t)at, length);
+		bytes = weir_ordered_store_bytes((uintptr_t)at, length);
 		store_word(at, source, bytes);
 	}
 }

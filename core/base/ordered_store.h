@@ -13,7 +13,7 @@
  * The bytes of the word that is stored next: the largest that is aligned at @addr and within @left,
  * which is at least 1. Return: 8, 4, 2 or 1.
  */
-static inline uint32_t weir_store_bytes(uintptr_t addr, uint32_t left)
+static inline uint32_t weir_ordered_store_bytes(uintptr_t addr, uint32_t left)
 {
 	uint32_t bytes = 8;
 
@@ -23,7 +23,7 @@ static inline uint32_t weir_store_bytes(uintptr_t addr, uint32_t left)
 }
 
 /**
- * weir_store() - copy to where others look
+ * weir_ordered_store() - copy to where others look
  * @to: any alignment; each aligned word of 8, 4 or 2 bytes that it covers is stored whole
  * @from: nothing of @to; who writes there meanwhile decides what is stored, and no more
  * @length: bytes
@@ -32,6 +32,6 @@ static inline uint32_t weir_store_bytes(uintptr_t addr, uint32_t left)
  *
  * Context: Any; never sleeps.
  */
-void weir_store(void *to, const void *from, uint32_t length);
+void weir_ordered_store(void *to, const void *from, uint32_t length);
 
 #endif

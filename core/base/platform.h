@@ -41,8 +41,8 @@
  * before it before everything after it, and so does a replacement that succeeds.
  *
  * weir_atomic_load(from): unordered.
- * weir_atomic_swap(at, to): what was there.
- * weir_atomic_replace(at, expected, to): true when *@expected was there, and @to is now;
+ * weir_atomic_exchange(at, to): what was there.
+ * weir_atomic_compare_exchange(at, expected, to): true when *@expected was there, and @to is now;
  *	otherwise *@expected becomes what is there.
  * weir_load_acquire(from): everything after it comes after it.
  * weir_store_release(at, to): everything before it comes before it.
@@ -51,14 +51,14 @@
 #define weir_load_acquire(from) smp_load_acquire(from)
 #define weir_store_release(at, to) smp_store_release(at, to)
 #define weir_atomic_load(from) READ_ONCE(*(from))
-#define weir_atomic_swap(at, to) xchg(at, to)
-#define weir_atomic_replace(at, expected, to) try_cmpxchg(at, expected, to)
+#define weir_atomic_exchange(at, to) xchg(at, to)
+#define weir_atomic_compare_exchange(at, expected, to) try_cmpxchg(at, expected, to)
 #else
 #define weir_load_acquire(from) __atomic_load_n(from, __ATOMIC_ACQUIRE)
 #define weir_store_release(at, to) __atomic_store_n(at, to, __ATOMIC_RELEASE)
 #define weir_atomic_load(from) __atomic_load_n(from, __ATOMIC_RELAXED)
-#define weir_atomic_swap(at, to) __atomic_exchange_n(at, to, __ATOMIC_SEQ_CST)
-#define weir_atomic_replace(at, expected, to) \
+#define weir_atomic_exchange(at, to) __atomic_exchange_n(at, to, __ATOMIC_SEQ_CST)
+#define weir_atomic_compare_exchange(at, expected, to) \
 	__atomic_compare_exchange_n(at, expected, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)
 #endif
 

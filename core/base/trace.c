@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Each slot has a lock that never makes the writer wait: its number. That is taken away
- * before the record changes and put back afterwards; a reader has what belongs together when
+ * before the record changes and put_record back afterwards; a reader has what belongs together when
  * the number is the one that it asked for before and after it copied the words.
  *
  * Nothing here is a fence, which no sanitizer follows: each word is stored with a release,
@@ -23,7 +23,7 @@ int weir_trace_init(struct weir_trace *t, struct weir_trace_slot *ring, uint32_t
 	return 0;
 }
 
-static void put(struct weir_trace_slot *slot, int i, const struct weir_trace_record *record)
+static void put_record(struct weir_trace_slot *slot, int i, const struct weir_trace_record *record)
 {
 	uint64_t word;
 
@@ -41,9 +41,9 @@ void weir_trace_note(struct weir_trace *t, uint64_t at_ns, const struct weir_tra
 	slot = &t->ring[++t->number & t->mask];
 	weir_store_release(&slot->number, 0);
 	weir_store_release(&slot->word[0], at_ns);
-	put(slot, 1, record);
-	put(slot, 2, record);
-	put(slot, 3, record);
+	put_record(slot, 1, record);
+	put_record(slot, 2, record);
+	put_record(slot, 3, record);
 	weir_store_release(&slot->number, t->number);
 }
 

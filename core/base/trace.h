@@ -12,7 +12,7 @@
 #include "core/base/platform.h"
 
 /* The numbers are part of the layout that other processes read: new ones come last. */
-enum weir_trace_what {
+enum weir_trace_event {
 	WEIR_TRACE_POST = 1, /* a chain of @wrs with @reqs requests was posted on @channel. Of a
 			      * request, no message, that goes out whole, alone, nothing is
 			      * noted: nothing was decided */
@@ -28,11 +28,11 @@ enum weir_trace_what {
 	WEIR_TRACE_COPY, /* the host copies @reqs requests through memory of its own: all since it
 			  * last said so */
 	WEIR_TRACE_REGISTER, /* the host registered memory for @reqs requests, as well */
-	WEIR_TRACE_STRAY, /* what failed on @channel may still arrive: what overlaps it waits */
+	WEIR_TRACE_IN_DOUBT, /* what failed on @channel may still arrive: what overlaps it waits */
 	WEIR_TRACE_UP, /* @channel came up */
 	WEIR_TRACE_BREAK, /* @channel broke, and may come up again */
 	WEIR_TRACE_DOWN, /* @channel will not come up again */
-	WEIR_TRACE_VAIN, /* @channel, with @wrs in flight, is given up: its session had no answer for
+	WEIR_TRACE_STALL, /* @channel, with @wrs in flight, is given up: its session had no answer for
 			  * long, and others wait for room in the window */
 };
 
@@ -43,7 +43,7 @@ enum weir_trace_what {
  * @why: 0 or a negative errno
  * @wrs: work requests
  * @reqs: requests
- * @what: an enum weir_trace_what
+ * @what: an enum weir_trace_event
  * @channel: where, if anywhere
  * @verbs: the verbs' status of a work completion
  *

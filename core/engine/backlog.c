@@ -14,7 +14,7 @@ void weir_backlog_init(struct weir_backlog *b, uint64_t seed)
 	weir_list_init(&b->behind);
 	weir_list_init(&b->ready);
 	weir_list_init(&b->messages);
-	weir_list_init(&b->astray);
+	weir_list_init(&b->in_doubt);
 	weir_list_init(&b->done);
 	weir_list_init(&b->deadlines);
 	b->epoch = 0;
@@ -42,12 +42,12 @@ static inline void admit(struct weir_backlog *b, struct weir_req *req)
 	make_ready(b, req);
 }
 
-static void begin(struct weir_backlog *b, struct weir_req *req)
+static void init_req(struct weir_backlog *b, struct weir_req *req)
 {
 	req->status = 0;
 	req->posted = 0;
 	req->wrs = 0;
-	req->astray = 0;
+	req->in_doubt = 0;
 	req->sent = req->again = req->lost = req->alone = false;
 	req->path = WEIR_PATH_UNDECIDED;
 	weir_list_init(&req->link);
@@ -56,27 +56,27 @@ static void begin(struct weir_backlog *b, struct weir_req *req)
 
 void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
 {
-	begin(b, req);
+	init_req(b, req);
 	req->epoch = req->op == WEIR_OP_BARRIER ? b->epochs++ : b->epochs;
 
 	if (req->op != WEIR_OP_BARRIER && req->epoch == b->epoch) {
 		admit(b, req);
 		return;
 	}
-	req->state = WEIR_REQ_BEHIND;
+	req->state = WEIR_REQ_BEHIND_BARRIER;
 	weir_list_add_tail(&b->behind, &req->link);
 }
 
 void weir_backlog_add_posted(struct weir_backlog *b, struct weir_req *req)
 {
-	begin(b, req);
+	init_req(b, req);
 	req->epoch = b->epoch = b->epochs; /* there is nothing that barriers could still hold back */
 	admit(b, req);
 	weir_list_del(&req->link);
-	req->state = WEIR_REQ_FLIGHT;
+	req->state = WEIR_REQ_IN_FLIGHT;
 	req->posted = req->length;
 	req->wrs = 1;
-	req->beside = NULL;
+	req->merge_next = NULL;
 }
 
 static void hand_back(struct weir_backlog *b, struct weir_req *req)
@@ -85,7 +85,7 @@ static void hand_back(struct weir_backlog *b, struct weir_req *req)
 	weir_list_add_tail(&b->done, &req->link);
 }
 
-void weir_backlog_skip(struct weir_backlog *b, struct weir_req *req)
+void weir_backlog_add_done(struct weir_backlog *b, struct weir_req *req)
 {
 	req->status = 0;
 	hand_back(b, req);
@@ -100,13 +100,13 @@ static void leave_order(struct weir_backlog *b, struct weir_req *req)
 		make_ready(b, weir_list_entry(node, struct weir_req, order));
 }
 
-static void finish(struct weir_backlog *b, struct weir_req *req)
+static void finish_req(struct weir_backlog *b, struct weir_req *req)
 {
 	if (weir_bug(req->state == WEIR_REQ_DONE))
 		return;
-	weir_deadline_drop(req);
+	weir_deadline_remove(req);
 	weir_list_del(&req->link);
-	if (req->state != WEIR_REQ_BEHIND) {
+	if (req->state != WEIR_REQ_BEHIND_BARRIER) {
 		b->live--;
 		if (req->op != WEIR_OP_SEND)
 			leave_order(b, req);
@@ -114,21 +114,21 @@ static void finish(struct weir_backlog *b, struct weir_req *req)
 	hand_back(b, req);
 }
 
-/* In flight it is in no list, or among those astray. */
+/* In flight it is in no list, or among those in_doubt. */
 static void stop_posting(struct weir_req *req)
 {
-	if (req->state == WEIR_REQ_FLIGHT)
+	if (req->state == WEIR_REQ_IN_FLIGHT)
 		return;
 	weir_list_del(&req->link);
-	req->state = WEIR_REQ_FLIGHT;
+	req->state = WEIR_REQ_IN_FLIGHT;
 }
 
 void weir_backlog_end(struct weir_backlog *b, struct weir_req *req, int status)
 {
 	if (!req->status)
 		req->status = status;
-	if (!req->wrs && !req->astray) {
-		finish(b, req);
+	if (!req->wrs && !req->in_doubt) {
+		finish_req(b, req);
 		return;
 	}
 	stop_posting(req);
@@ -140,24 +140,24 @@ void weir_backlog_repeat(struct weir_req *req)
 	stop_posting(req);
 }
 
-void weir_backlog_take_back(struct weir_backlog *b, struct weir_req *req, uint64_t offset)
+void weir_backlog_unpost(struct weir_backlog *b, struct weir_req *req, uint64_t offset)
 {
 	req->posted = offset;
-	if (req->state != WEIR_REQ_FLIGHT || req->again || req->status)
+	if (req->state != WEIR_REQ_IN_FLIGHT || req->again || req->status)
 		return;
 	req->state = WEIR_REQ_READY;
 	weir_list_add(&b->ready, &req->link);
 }
 
-void weir_backlog_stray(struct weir_backlog *b, struct weir_req *req, uint16_t channel)
+void weir_backlog_mark_in_doubt(struct weir_backlog *b, struct weir_req *req, uint16_t channel)
 {
-	req->astray |= 1u << channel;
+	req->in_doubt |= 1u << channel;
 	stop_posting(req);
 	if (weir_list_is_empty(&req->link))
-		weir_list_add_tail(&b->astray, &req->link);
+		weir_list_add_tail(&b->in_doubt, &req->link);
 }
 
-static void rewind_req(struct weir_backlog *b, struct weir_req *req)
+static void restart_req(struct weir_backlog *b, struct weir_req *req)
 {
 	req->retries -= req->lost;
 	req->again = req->lost = false;
@@ -168,26 +168,26 @@ static void rewind_req(struct weir_backlog *b, struct weir_req *req)
 
 void weir_backlog_settle(struct weir_backlog *b, struct weir_req *req)
 {
-	if (req->wrs || req->astray || req->state != WEIR_REQ_FLIGHT)
+	if (req->wrs || req->in_doubt || req->state != WEIR_REQ_IN_FLIGHT)
 		return;
 	if (req->again && !req->status)
-		rewind_req(b, req);
+		restart_req(b, req);
 	else
-		finish(b, req);
+		finish_req(b, req);
 }
 
-void weir_backlog_found(struct weir_backlog *b, uint16_t channel, bool may_repeat)
+void weir_backlog_resolve_doubt(struct weir_backlog *b, uint16_t channel, bool may_repeat)
 {
 	struct weir_list *at, *next;
 
-	for (at = b->astray.next; at != &b->astray; at = next) {
+	for (at = b->in_doubt.next; at != &b->in_doubt; at = next) {
 		struct weir_req *req = weir_list_entry(at, struct weir_req, link);
 
 		next = at->next;
-		req->astray &= ~(1u << channel);
+		req->in_doubt &= ~(1u << channel);
 		if (!may_repeat && !req->status)
 			req->status = -ECONNRESET;
-		if (req->astray)
+		if (req->in_doubt)
 			continue;
 		weir_list_del(&req->link);
 		weir_backlog_settle(b, req);
@@ -202,7 +202,7 @@ void weir_backlog_pass_barriers(struct weir_backlog *b)
 		if (b->live && (req->op == WEIR_OP_BARRIER || req->epoch != b->epoch))
 			return;
 		if (req->op == WEIR_OP_BARRIER) {
-			finish(b, req);
+			finish_req(b, req);
 			continue;
 		}
 		b->epoch = req->epoch;
@@ -211,7 +211,7 @@ void weir_backlog_pass_barriers(struct weir_backlog *b)
 	}
 }
 
-bool weir_backlog_strand(struct weir_backlog *b, struct weir_list *ready)
+bool weir_backlog_end_stranded(struct weir_backlog *b, struct weir_list *ready)
 {
 	bool any = !weir_list_is_empty(ready);
 

@@ -16,7 +16,7 @@
  * @behind: barriers that have not passed, and what was submitted after them, in order
  * @ready: with parts to be posted, in order
  * @messages: the same for messages
- * @astray: with something that was lost and may still arrive
+ * @in_doubt: with something that was lost and may still arrive
  * @done: to be handed back, in order
  * @deadlines: all that have one, by it
  * @epoch: of the requests that are past the barriers
@@ -28,7 +28,7 @@ struct weir_backlog {
 	struct weir_list behind;
 	struct weir_list ready;
 	struct weir_list messages;
-	struct weir_list astray;
+	struct weir_list in_doubt;
 	struct weir_list done;
 	struct weir_list deadlines;
 	uint64_t epoch;
@@ -58,11 +58,11 @@ void weir_backlog_add(struct weir_backlog *b, struct weir_req *req);
 void weir_backlog_add_posted(struct weir_backlog *b, struct weir_req *req);
 
 /**
- * weir_backlog_skip() - a request is done that never was in the backlog
+ * weir_backlog_add_done() - a request is done that never was in the backlog
  * @b: the backlog
  * @req: successful; *kept until* weir_backlog_pop_done() returns it
  */
-void weir_backlog_skip(struct weir_backlog *b, struct weir_req *req);
+void weir_backlog_add_done(struct weir_backlog *b, struct weir_req *req);
 
 /**
  * weir_backlog_end() - a request is to end, early or not
@@ -70,7 +70,7 @@ void weir_backlog_skip(struct weir_backlog *b, struct weir_req *req);
  * @req: any that is not done
  * @status: why; an earlier reason stays
  *
- * Nothing more of it is posted, and it is done as soon as none of its WRs is in flight, or astray.
+ * Nothing more of it is posted, and it is done as soon as none of its WRs is in flight, or in_doubt.
  */
 void weir_backlog_end(struct weir_backlog *b, struct weir_req *req, int status);
 
@@ -78,20 +78,20 @@ void weir_backlog_end(struct weir_backlog *b, struct weir_req *req, int status);
  * weir_backlog_repeat() - what was posted of a request is to be posted again
  * @req: one that is safe to repeat
  *
- * Nothing more of it is posted until none of its WRs is in flight, or astray; then it is ready,
+ * Nothing more of it is posted until none of its WRs is in flight, or in_doubt; then it is ready,
  * before all others, from its beginning.
  */
 void weir_backlog_repeat(struct weir_req *req);
 
 /**
- * weir_backlog_take_back() - the newest part of a request was not posted after all
+ * weir_backlog_unpost() - the newest part of a request was not posted after all
  * @b: the backlog
  * @req: the request
  * @offset: where that part begins; what was posted before it stays so
  *
  * It is ready again, before all others, unless it ends, or is to begin anew, anyway.
  */
-void weir_backlog_take_back(struct weir_backlog *b, struct weir_req *req, uint64_t offset);
+void weir_backlog_unpost(struct weir_backlog *b, struct weir_req *req, uint64_t offset);
 
 /**
  * weir_backlog_settle() - one of a request's WRs is in flight no longer
@@ -101,21 +101,21 @@ void weir_backlog_take_back(struct weir_backlog *b, struct weir_req *req, uint64
 void weir_backlog_settle(struct weir_backlog *b, struct weir_req *req);
 
 /**
- * weir_backlog_stray() - something of a request was lost on a channel, and may still arrive
+ * weir_backlog_mark_in_doubt() - something of a request was lost on a channel, and may still arrive
  * @b: the backlog
  * @req: one with a WR that failed. Nothing more of it is posted; weir_backlog_end() or
  *	weir_backlog_repeat() says what becomes of it
  * @channel: which
  */
-void weir_backlog_stray(struct weir_backlog *b, struct weir_req *req, uint16_t channel);
+void weir_backlog_mark_in_doubt(struct weir_backlog *b, struct weir_req *req, uint16_t channel);
 
 /**
- * weir_backlog_found() - nothing that was sent on a channel can arrive any more
+ * weir_backlog_resolve_doubt() - nothing that was sent on a channel can arrive any more
  * @b: the backlog
  * @channel: which
- * @may_repeat: whether what went astray there may be posted again; else it ends
+ * @may_repeat: whether what went in_doubt there may be posted again; else it ends
  */
-void weir_backlog_found(struct weir_backlog *b, uint16_t channel, bool may_repeat);
+void weir_backlog_resolve_doubt(struct weir_backlog *b, uint16_t channel, bool may_repeat);
 
 /**
  * weir_backlog_pass_barriers() - end the barriers with nothing before them
@@ -126,7 +126,7 @@ void weir_backlog_found(struct weir_backlog *b, uint16_t channel, bool may_repea
 void weir_backlog_pass_barriers(struct weir_backlog *b);
 
 /**
- * weir_backlog_strand() - no channel is left to post some requests on
+ * weir_backlog_end_stranded() - no channel is left to post some requests on
  * @b: the backlog
  * @ready: @b->ready or @b->messages
  *
@@ -134,7 +134,7 @@ void weir_backlog_pass_barriers(struct weir_backlog *b);
  *
  * Return: true when there were any.
  */
-bool weir_backlog_strand(struct weir_backlog *b, struct weir_list *ready);
+bool weir_backlog_end_stranded(struct weir_backlog *b, struct weir_list *ready);
 
 /* The first of a non-empty list of requests linked by @link. */
 static inline struct weir_req *weir_backlog_first(const struct weir_list *list)

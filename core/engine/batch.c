@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A batch takes whatever is ready at this moment: alone, a request is a batch of one. Only what
- * comes beside a stream that keeps the NIC busy stays, until it can go along with what follows it
+ * comes merge_next a stream that keeps the NIC busy stays, until it can go along with what follows it
  * (Nagle's rule, RFC 896, with as many in flight as a NIC works on at a time in place of one), and
  * what is ready behind that stays with it: there is one line. The first that is ready brings its
  * neighbours along, merged, and the next one begins the next WR of the chain. What is too long to
@@ -42,7 +42,7 @@ static void batch_append(struct batch *b, struct weir_wr *wr)
 	b->bytes += wr->length;
 }
 
-static struct weir_merge_limits limits_of(const struct weir_engine *e)
+static struct weir_merge_limits merge_limits(const struct weir_engine *e)
 {
 	uint64_t share = e->window->bytes_max / WINDOW_SHARE;
 
@@ -52,37 +52,37 @@ static struct weir_merge_limits limits_of(const struct weir_engine *e)
 	};
 }
 
-/* What the next WR will carry: a part of @req, or all of it and what lies beside it. */
-static void plan(const struct weir_engine *e, struct weir_merge *m, struct weir_req *req,
+/* What the next WR will carry: a part of @req, or all of it and what lies merge_next it. */
+static void plan_wr(const struct weir_engine *e, struct weir_merge *m, struct weir_req *req,
 		 const struct weir_merge_limits *limits)
 {
-	weir_merge_begin(m, req, weir_cut_length(req, e->fragment_bytes));
+	weir_merge_begin(m, req, weir_fragment_length(req, e->fragment_bytes));
 	if (e->merge && !weir_list_has_one(&e->backlog.ready) &&
-	    !weir_order_is_apart(&e->backlog.order, &req->order))
+	    !weir_order_is_isolated(&e->backlog.order, &req->order))
 		weir_merge_grow(m, &e->backlog.order, limits);
 }
 
 /* A small write was to be unloaded, and goes by @path. */
-static void count_full(struct weir_engine *e, const struct weir_req *req, uint8_t path)
+static void count_unload_full(struct weir_engine *e, const struct weir_req *req, uint8_t path)
 {
 	e->unload_full += path == WEIR_PATH_OFFLOAD && req->path == WEIR_PATH_UNLOAD;
 }
 
-/* Whether it is better off with what comes beside it next: see engine.h. */
-static bool gathers(const struct weir_engine *e, const struct weir_req *req)
+/* Whether it is better off with what comes merge_next it next: see engine.h. */
+static bool should_gather(const struct weir_engine *e, const struct weir_req *req)
 {
 	return e->streaming >= WEIR_STREAM_WRS && req->op <= WEIR_OP_WRITE &&
-	       req->order.streams && !req->posted && !req->alone &&
-	       req->length < e->fragment_bytes && weir_merge_pays(req) && e->merge;
+	       req->order.in_stream && !req->posted && !req->alone &&
+	       req->length < e->fragment_bytes && weir_merge_is_worthwhile(req) && e->merge;
 }
 
-static void take_part(struct weir_wr *wr, struct weir_req *req, uint32_t length)
+static void add_part(struct weir_wr *wr, struct weir_req *req, uint32_t length)
 {
-	weir_cut_add(wr, req, length);
+	weir_fragment_add(wr, req, length);
 	if (req->posted < req->length)
 		return;
 	weir_list_del(&req->link);
-	req->state = WEIR_REQ_FLIGHT;
+	req->state = WEIR_REQ_IN_FLIGHT;
 }
 
 /* Most WRs are one request, of one piece of memory. */
@@ -91,17 +91,17 @@ static bool is_whole(const struct weir_merge *m)
 	return m->nr_reqs == 1 && m->first->nr_sge == 1 && m->bytes == m->first->length;
 }
 
-static void take_whole(struct weir_wr *wr, struct weir_req *req)
+static void add_whole(struct weir_wr *wr, struct weir_req *req)
 {
-	weir_cut_whole(wr, req);
+	weir_fragment_whole(wr, req);
 	req->posted = req->length;
 	req->wrs++;
 	weir_list_del(&req->link);
-	req->state = WEIR_REQ_FLIGHT;
+	req->state = WEIR_REQ_IN_FLIGHT;
 }
 
-/* Carries out a plan: makes it a WR, which must be free, on @channel. */
-static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m, uint16_t channel,
+/* Carries out a plan_wr: makes it a WR, which must be free, on @channel. */
+static struct weir_wr *make_wr(struct weir_engine *e, const struct weir_merge *m, uint16_t channel,
 			       uint8_t path)
 {
 	struct weir_wr *wr = e->free_wrs;
@@ -111,53 +111,53 @@ static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m
 	wr->channel = channel;
 	wr->path = path;
 	wr->posted_ns = e->window->now_ns;
-	wr->streams = m->nr_reqs > 1 || (m->first->op <= WEIR_OP_WRITE && m->first->order.streams);
-	e->streaming += wr->streams;
+	wr->in_stream = m->nr_reqs > 1 || (m->first->op <= WEIR_OP_WRITE && m->first->order.in_stream);
+	e->streaming += wr->in_stream;
 	if (!e->channels.channel[channel].in_flight++)
-		weir_patience_begin(e, channel, e->window->now_ns);
-	count_full(e, m->first, path);
+		weir_stall_start_timer(e, channel, e->window->now_ns);
+	count_unload_full(e, m->first, path);
 	if (is_whole(m)) {
-		take_whole(wr, m->first);
+		add_whole(wr, m->first);
 		return wr;
 	}
-	weir_cut_begin(wr, m->first);
-	for (req = m->first; req; req = req->beside)
-		take_part(wr, req, weir_cut_length(req, e->fragment_bytes));
+	weir_fragment_begin(wr, m->first);
+	for (req = m->first; req; req = req->merge_next)
+		add_part(wr, req, weir_fragment_length(req, e->fragment_bytes));
 	return wr;
 }
 
 /* Whole and small writes only; a WR of several requests has each of them whole. */
 static bool may_unload(const struct weir_engine *e, const struct weir_merge *m)
 {
-	return e->route && m->first->op == WEIR_OP_WRITE &&
-	       m->bytes <= e->route->config.bytes_max && m->nr_sge <= WEIR_UNLOAD_SGE_MAX &&
+	return e->selector && m->first->op == WEIR_OP_WRITE &&
+	       m->bytes <= e->selector->config.bytes_max && m->nr_sge <= WEIR_UNLOAD_SGE_MAX &&
 	       (m->nr_reqs > 1 || m->first->length == m->bytes);
 }
 
 /* A WR that was to tell how long it takes, and does not go as it was to, tells nothing. */
-static void path_forgo(struct weir_engine *e, uint8_t path)
+static void abandon_probe(struct weir_engine *e, uint8_t path)
 {
 	if (path & WEIR_PATH_PROBE)
-		weir_route_forgo(e->route);
+		weir_path_abandon_probe(e->selector);
 }
 
 /* How a small write goes: as decided when it was first planned. With the buffer full it is offloaded. */
-static uint8_t path_of_small(struct weir_engine *e, struct weir_req *req)
+static uint8_t choose_path(struct weir_engine *e, struct weir_req *req)
 {
 	uint8_t path = req->path;
 
 	if (path == WEIR_PATH_UNDECIDED)
-		path = (uint8_t)weir_route_decide(e->route, req->remote,
-						  (enum weir_route_hint)req->hint, true,
+		path = (uint8_t)weir_path_decide(e->selector, req->remote,
+						  (enum weir_path_hint)req->hint, true,
 						  e->window->now_ns);
 	req->path = path & (WEIR_PATH_OFFLOAD | WEIR_PATH_UNLOAD);
 	if (!(path & WEIR_PATH_UNLOAD) || weir_channels_room(&e->channels, e->unload))
 		return path;
-	path_forgo(e, path);
+	abandon_probe(e, path);
 	return WEIR_PATH_OFFLOAD;
 }
 
-static uint16_t channel_of(const struct weir_engine *e, uint8_t path)
+static uint16_t channel_for(const struct weir_engine *e, uint8_t path)
 {
 	return path & WEIR_PATH_UNLOAD ? e->unload : weir_channels_pick(&e->channels);
 }
@@ -173,7 +173,7 @@ static int batch_claim(struct weir_engine *e, const struct weir_merge *m)
 {
 	int rc;
 
-	if (weir_window_try(e->window, m->bytes))
+	if (weir_window_try_take(e->window, m->bytes))
 		return 0;
 	rc = weir_window_take(e->window, &e->waiter, m->bytes);
 	if (!rc)
@@ -201,41 +201,41 @@ static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *
 
 	if (weir_window_must_wait(e->window, &e->waiter))
 		return -EAGAIN;
-	b->limits = limits_of(e);
+	b->limits = merge_limits(e);
 	while (!weir_list_is_empty(ready) && e->free_wrs && b->count < e->chain_max &&
 	       b->bytes < e->fragment_bytes) {
 		req = weir_backlog_first(ready);
-		if (gathers(e, req))
+		if (should_gather(e, req))
 			break;
-		plan(e, &m, req, &b->limits);
-		path = may_unload(e, &m) ? path_of_small(e, m.first) : WEIR_PATH_UNDECIDED;
+		plan_wr(e, &m, req, &b->limits);
+		path = may_unload(e, &m) ? choose_path(e, m.first) : WEIR_PATH_UNDECIDED;
 		if (!b->count && b->channel == WEIR_CHANNEL_NONE)
-			b->channel = channel_of(e, path);
+			b->channel = channel_for(e, path);
 		if (!batch_takes(e, b, path)) {
-			path_forgo(e, path);
+			abandon_probe(e, path);
 			break;
 		}
 		rc = batch_claim(e, &m);
 		if (rc) {
-			path_forgo(e, path);
+			abandon_probe(e, path);
 			break;
 		}
-		batch_append(b, wr_make(e, &m, b->channel, path));
+		batch_append(b, make_wr(e, &m, b->channel, path));
 	}
 	return b->count ? 0 : rc;
 }
 
 /* When a request goes out whole, alone, nothing was decided. Messages are few. */
-static bool is_noted(const struct batch *b)
+static bool is_traced(const struct batch *b)
 {
 	const struct weir_req *req = b->first->req;
 
 	return b->reqs > 1 || b->bytes < req->length || req->op == WEIR_OP_SEND;
 }
 
-static void note(struct weir_engine *e, const struct batch *b)
+static void trace_batch(struct weir_engine *e, const struct batch *b)
 {
-	if (!is_noted(b))
+	if (!is_traced(b))
 		return;
 	weir_trace_note(e->trace, e->window->now_ns,
 			&(struct weir_trace_record){ .what = WEIR_TRACE_POST, .wrs = b->count,
@@ -258,7 +258,7 @@ bool weir_batch_next(struct weir_engine *e, struct weir_action *out)
 		weir_window_leave(&e->waiter);
 	if (!b.count)
 		return false;
-	note(e, &b);
+	trace_batch(e, &b);
 	out->type = WEIR_ACTION_POST;
 	out->wr = b.first;
 	out->channel = b.channel;

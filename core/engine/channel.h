@@ -16,14 +16,14 @@
  * struct weir_channel - what the engine knows of one QP
  * @depth: WRs that fit its send queue
  * @in_flight: WRs posted and not completed, at most @depth
- * @since_ns: when one last succeeded, or when it began to have any in flight
- * @doubted_ns: when it was first seen to be silent since then, or 0
+ * @progress_ns: when one last succeeded, or when it began to have any in flight
+ * @suspect_ns: when it was first seen to be silent since then, or 0
  */
 struct weir_channel {
 	uint32_t depth;
 	uint32_t in_flight;
-	uint64_t since_ns;
-	uint64_t doubted_ns;
+	uint64_t progress_ns;
+	uint64_t suspect_ns;
 };
 
 /**
@@ -32,14 +32,14 @@ struct weir_channel {
  * @up: bit n: channel n may be posted to
  * @broken: bit n: channel n may come up again
  * @failed: bit n: the host has yet to hear that channel n is used no longer
- * @apart: bit n: channel n is for what cannot go elsewhere too, and is never picked
+ * @reserved: bit n: channel n is for what cannot go elsewhere too, and is never picked
  */
 struct weir_channels {
 	struct weir_channel channel[WEIR_CHANNEL_MAX];
 	uint32_t up;
 	uint32_t broken;
 	uint32_t failed;
-	uint32_t apart;
+	uint32_t reserved;
 };
 
 /**
@@ -109,7 +109,7 @@ static inline bool weir_channels_is_broken(const struct weir_channels *c, uint16
 /* Whether there is, or may be again, anywhere to post. */
 static inline bool weir_channels_any_left(const struct weir_channels *c)
 {
-	return (c->up | c->broken) & ~c->apart;
+	return (c->up | c->broken) & ~c->reserved;
 }
 
 /**
@@ -127,9 +127,9 @@ static inline uint32_t weir_channels_room(const struct weir_channels *c, uint16_
 }
 
 /* Those that may be picked. */
-static inline uint32_t weir_channels_common(const struct weir_channels *c)
+static inline uint32_t weir_channels_pickable(const struct weir_channels *c)
 {
-	return c->up & ~c->apart;
+	return c->up & ~c->reserved;
 }
 
 /**
@@ -143,7 +143,7 @@ static inline uint16_t weir_channels_pick(const struct weir_channels *c)
 	uint16_t number, best = WEIR_CHANNEL_NONE;
 	uint32_t fewest = UINT32_MAX, left;
 
-	for (number = 0, left = weir_channels_common(c); left && fewest; number++, left >>= 1) {
+	for (number = 0, left = weir_channels_pickable(c); left && fewest; number++, left >>= 1) {
 		const struct weir_channel *channel = &c->channel[number];
 
 		if (!(left & 1) || channel->in_flight >= channel->depth ||

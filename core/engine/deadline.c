@@ -7,7 +7,7 @@ static struct weir_req *req_of(struct weir_list *link)
 	return weir_list_entry(link, struct weir_req, deadline_link);
 }
 
-void weir_deadline_sort_in(struct weir_list *deadlines, struct weir_req *req)
+void weir_deadline_insert(struct weir_list *deadlines, struct weir_req *req)
 {
 	struct weir_list *before = deadlines->prev;
 
@@ -30,6 +30,6 @@ struct weir_req *weir_deadline_pop(struct weir_list *deadlines, uint64_t now_ns)
 	if (weir_deadline_next_ns(deadlines) > now_ns || weir_list_is_empty(deadlines))
 		return NULL;
 	req = req_of(deadlines->next);
-	weir_deadline_drop(req);
+	weir_deadline_remove(req);
 	return req;
 }

@@ -12,12 +12,12 @@
 #include "core/engine/request.h"
 
 /* Puts one that has a deadline before those that are later. */
-void weir_deadline_sort_in(struct weir_list *deadlines, struct weir_req *req);
+void weir_deadline_insert(struct weir_list *deadlines, struct weir_req *req);
 
 /**
  * weir_deadline_add() - remember a request's deadline
  * @deadlines: the list
- * @req: *kept until* weir_deadline_drop(); one without a deadline is not remembered
+ * @req: *kept until* weir_deadline_remove(); one without a deadline is not remembered
  */
 static inline void weir_deadline_add(struct weir_list *deadlines, struct weir_req *req)
 {
@@ -29,14 +29,14 @@ static inline void weir_deadline_add(struct weir_list *deadlines, struct weir_re
 		    req->deadline_ns)
 		weir_list_add_tail(deadlines, &req->deadline_link);
 	else
-		weir_deadline_sort_in(deadlines, req);
+		weir_deadline_insert(deadlines, req);
 }
 
 /**
- * weir_deadline_drop() - forget it, if it is remembered
+ * weir_deadline_remove() - forget it, if it is remembered
  * @req: the request
  */
-static inline void weir_deadline_drop(struct weir_req *req)
+static inline void weir_deadline_remove(struct weir_req *req)
 {
 	weir_list_del(&req->deadline_link);
 }

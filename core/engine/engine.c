@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Routes events to the modules beside it. Events only change state; what follows from
+ * Routes events to the modules merge_next it. Events only change state; what follows from
  * it (barriers that can pass, requests with no channel left, a turn at the window that
  * is free) is worked out when the host pulls, so no event can set off another.
  */
@@ -30,9 +30,9 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
 	e->chain_max = config->chain_max;
 	e->sge_max = config->sge_max;
 	e->merge = config->merge;
-	e->patience_ns = config->patience_ns;
-	e->judge_ns = WEIR_NEVER;
-	e->heard_ns = 0;
+	e->stall_timeout_ns = config->stall_timeout_ns;
+	e->stall_check_ns = WEIR_NEVER;
+	e->progress_ns = 0;
 	e->wrs = wrs;
 	e->nr_wrs = nr_wrs;
 	e->free_wrs = NULL;
@@ -42,9 +42,9 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
 		e->free_wrs = &wrs[i];
 	}
 	weir_channels_init(&e->channels);
-	e->lone = NULL;
+	e->fastpath = NULL;
 	weir_backlog_init(&e->backlog, config->seed);
-	e->route = NULL;
+	e->selector = NULL;
 	e->unload = WEIR_CHANNEL_NONE;
 	e->unload_full = 0;
 	e->streaming = 0;
@@ -58,14 +58,14 @@ void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace)
 	e->trace = trace;
 }
 
-void weir_engine_unload(struct weir_engine *e, struct weir_route *route, uint16_t channel)
+void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *selector, uint16_t channel)
 {
-	e->route = route;
+	e->selector = selector;
 	e->unload = channel;
-	e->channels.apart = 1u << channel;
+	e->channels.reserved = 1u << channel;
 }
 
-static void note_channel(struct weir_engine *e, enum weir_trace_what what, uint16_t channel)
+static void trace_channel(struct weir_engine *e, enum weir_trace_event what, uint16_t channel)
 {
 	weir_trace_note(e->trace, e->window->now_ns,
 			&(struct weir_trace_record){ .what = what, .channel = (uint8_t)channel });
@@ -77,22 +77,22 @@ int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t dep
 
 	if (rc)
 		return rc;
-	note_channel(e, WEIR_TRACE_UP, channel);
-	weir_backlog_found(&e->backlog, channel, true);
+	trace_channel(e, WEIR_TRACE_UP, channel);
+	weir_backlog_resolve_doubt(&e->backlog, channel, true);
 	return 0;
 }
 
 void weir_engine_channel_broken(struct weir_engine *e, uint16_t channel)
 {
-	note_channel(e, WEIR_TRACE_BREAK, channel);
+	trace_channel(e, WEIR_TRACE_BREAK, channel);
 	weir_channels_broken(&e->channels, channel);
 }
 
 void weir_engine_channel_down(struct weir_engine *e, uint16_t channel)
 {
-	note_channel(e, WEIR_TRACE_DOWN, channel);
+	trace_channel(e, WEIR_TRACE_DOWN, channel);
 	weir_channels_down(&e->channels, channel);
-	weir_backlog_found(&e->backlog, channel, false);
+	weir_backlog_resolve_doubt(&e->backlog, channel, false);
 }
 
 static bool req_has_channel(const struct weir_engine *e, const struct weir_req *req)
@@ -108,7 +108,7 @@ int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now
 {
 	int rc = weir_req_is_plain(req) ? 0 : weir_req_check(req, e->fragment_bytes);
 
-	weir_lone_enter(e);
+	weir_fastpath_demote(e);
 	weir_window_tick(e->window, now_ns);
 	if (rc)
 		return rc;
@@ -130,18 +130,18 @@ static bool is_idempotent(const struct weir_req *req)
  * Whether @req may be innocent of the error that its WR, shared with others, met. When the WR was
  * refused, or its local memory was not as registered, one of them was the reason.
  */
-static bool is_suspect(int status)
+static bool is_refusal(int status)
 {
 	return status == -EACCES || status == -EFAULT;
 }
 
 /* What was refused comes to nothing later; of all else something may be under way still. */
-static bool may_be_astray(const struct weir_req *req, int status)
+static bool may_be_in_doubt(const struct weir_req *req, int status)
 {
 	return weir_req_modifies(req) && status != -ENOTCONN && status != -EACCES;
 }
 
-static void note_req(struct weir_engine *e, const struct weir_req *req, enum weir_trace_what what,
+static void trace_req(struct weir_engine *e, const struct weir_req *req, enum weir_trace_event what,
 		     int status, uint16_t channel)
 {
 	weir_trace_note(e->trace, e->window->now_ns,
@@ -161,10 +161,10 @@ static void req_unsent(struct weir_engine *e, struct weir_req *req, const struct
 	if (req->op == WEIR_OP_SEND) {
 		weir_backlog_end(&e->backlog, req, -ENOTCONN);
 	} else if (wr->offset + length == req->posted) {
-		note_req(e, req, WEIR_TRACE_REPEAT, -ENOTCONN, 0);
-		weir_backlog_take_back(&e->backlog, req, wr->offset);
+		trace_req(e, req, WEIR_TRACE_REPEAT, -ENOTCONN, 0);
+		weir_backlog_unpost(&e->backlog, req, wr->offset);
 	} else if (is_idempotent(req)) {
-		note_req(e, req, WEIR_TRACE_REPEAT, -ENOTCONN, 0);
+		trace_req(e, req, WEIR_TRACE_REPEAT, -ENOTCONN, 0);
 		weir_backlog_repeat(req);
 	} else {
 		weir_backlog_end(&e->backlog, req, -ECONNRESET);
@@ -179,14 +179,14 @@ static void req_fail(struct weir_engine *e, struct weir_req *req, const struct w
 		     int status)
 {
 	bool lost = status == -ECONNRESET && req->retries && is_idempotent(req);
-	bool suspect = wr->nr_reqs > 1 && is_suspect(status);
+	bool suspect = wr->nr_reqs > 1 && is_refusal(status);
 
-	if (weir_channels_is_broken(&e->channels, wr->channel) && may_be_astray(req, status)) {
-		note_req(e, req, WEIR_TRACE_STRAY, status, wr->channel);
-		weir_backlog_stray(&e->backlog, req, wr->channel);
+	if (weir_channels_is_broken(&e->channels, wr->channel) && may_be_in_doubt(req, status)) {
+		trace_req(e, req, WEIR_TRACE_IN_DOUBT, status, wr->channel);
+		weir_backlog_mark_in_doubt(&e->backlog, req, wr->channel);
 	}
 	if (lost || suspect) {
-		note_req(e, req, WEIR_TRACE_REPEAT, status, 0);
+		trace_req(e, req, WEIR_TRACE_REPEAT, status, 0);
 		req->lost |= lost;
 		req->alone |= suspect;
 		weir_backlog_repeat(req);
@@ -211,7 +211,7 @@ static void wr_failed(struct weir_engine *e, const struct weir_wc *wc)
 {
 	const struct weir_wr *wr = wc->wr;
 
-	weir_lone_enter(e);
+	weir_fastpath_demote(e);
 	weir_trace_note(e->trace, e->window->now_ns,
 			&(struct weir_trace_record){ .what = WEIR_TRACE_FAIL, .why = wc->status,
 						     .wrs = 1, .reqs = wr->nr_reqs,
@@ -226,7 +226,7 @@ static void reqs_completed(struct weir_engine *e, const struct weir_wr *wr, int 
 	struct weir_req *req, *next;
 
 	for (req = wr->req; req; req = next) {
-		next = req->beside;
+		next = req->merge_next;
 		req_completed(e, req, wr, status);
 	}
 }
@@ -235,7 +235,7 @@ static void wr_succeeded(struct weir_engine *e, const struct weir_wr *wr)
 {
 	uint64_t limit = e->window->bytes_max;
 
-	weir_patience_answered(e, wr->channel, e->window->now_ns);
+	weir_stall_progressed(e, wr->channel, e->window->now_ns);
 	weir_window_completed(e->window, wr->length, wr->posted_ns);
 	if (e->window->bytes_max != limit)
 		weir_trace_note(e->trace, e->window->now_ns,
@@ -243,13 +243,13 @@ static void wr_succeeded(struct weir_engine *e, const struct weir_wr *wr)
 							     .bytes = e->window->bytes_max });
 }
 
-/* The route learns from what went as it was decided, and succeeded. */
-static void wr_probed(struct weir_engine *e, const struct weir_wr *wr, int status)
+/* The selector learns from what went as it was decided, and succeeded. */
+static void wr_probe_done(struct weir_engine *e, const struct weir_wr *wr, int status)
 {
 	if (status)
-		weir_route_forgo(e->route);
+		weir_path_abandon_probe(e->selector);
 	else
-		weir_route_completed(e->route, wr->path, e->window->now_ns - wr->posted_ns);
+		weir_path_completed(e->selector, wr->path, e->window->now_ns - wr->posted_ns);
 }
 
 void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint64_t now_ns)
@@ -264,12 +264,12 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 	else
 		wr_succeeded(e, wr);
 	if (wr->path & WEIR_PATH_PROBE)
-		wr_probed(e, wr, wc->status);
+		wr_probe_done(e, wr, wc->status);
 	e->channels.channel[wr->channel].in_flight--;
-	e->streaming -= wr->streams;
+	e->streaming -= wr->in_stream;
 	weir_window_give(e->window, wr->length);
-	if (e->lone && !wc->status)
-		weir_lone_succeeded(e);
+	if (e->fastpath && !wc->status)
+		weir_fastpath_succeeded(e);
 	else
 		reqs_completed(e, wr, wc->status);
 	wr->req = NULL;
@@ -282,7 +282,7 @@ static bool wr_carries(const struct weir_wr *wr, const struct weir_req *req)
 	const struct weir_req *carried = wr->req;
 
 	while (carried && carried != req)
-		carried = carried->beside;
+		carried = carried->merge_next;
 	return carried;
 }
 
@@ -302,7 +302,7 @@ bool weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
 	struct weir_req *req;
 	bool any = false;
 
-	weir_lone_enter(e);
+	weir_fastpath_demote(e);
 	weir_window_tick(e->window, now_ns);
 	while ((req = weir_deadline_pop(&e->backlog.deadlines, now_ns))) {
 		weir_trace_note(e->trace, e->window->now_ns,
@@ -315,11 +315,11 @@ bool weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
 		weir_backlog_end(&e->backlog, req, -ETIMEDOUT);
 		any = true;
 	}
-	return weir_patience_judge(e, now_ns) || any;
+	return weir_stall_check(e, now_ns) || any;
 }
 
 /* Ends what waits for a channel that is not there, and passes the barriers behind it. */
-static void strand(struct weir_engine *e)
+static void end_stranded(struct weir_engine *e)
 {
 	bool any;
 
@@ -327,13 +327,13 @@ static void strand(struct weir_engine *e)
 		weir_backlog_pass_barriers(&e->backlog);
 		any = false;
 		if (!weir_channels_is_up(&e->channels, 0))
-			any |= weir_backlog_strand(&e->backlog, &e->backlog.messages);
+			any |= weir_backlog_end_stranded(&e->backlog, &e->backlog.messages);
 		if (!weir_channels_any_left(&e->channels))
-			any |= weir_backlog_strand(&e->backlog, &e->backlog.ready);
+			any |= weir_backlog_end_stranded(&e->backlog, &e->backlog.ready);
 	} while (any);
 }
 
-static bool next_failed(struct weir_engine *e, struct weir_action *out)
+static bool next_failed_channel(struct weir_engine *e, struct weir_action *out)
 {
 	if (!weir_channels_any_failed(&e->channels))
 		return false;
@@ -342,7 +342,7 @@ static bool next_failed(struct weir_engine *e, struct weir_action *out)
 	return true;
 }
 
-static bool next_done(struct weir_engine *e, struct weir_action *out)
+static bool next_done_req(struct weir_engine *e, struct weir_action *out)
 {
 	struct weir_req *req = weir_backlog_pop_done(&e->backlog);
 
@@ -353,9 +353,9 @@ static bool next_done(struct weir_engine *e, struct weir_action *out)
 	return true;
 }
 
-static bool next_wake(struct weir_engine *e, struct weir_action *out)
+static bool next_waiting_engine(struct weir_engine *e, struct weir_action *out)
 {
-	struct weir_window_waiter *waiter = weir_window_call(e->window);
+	struct weir_window_waiter *waiter = weir_window_next_waiter(e->window);
 
 	if (!waiter)
 		return false;
@@ -365,7 +365,7 @@ static bool next_wake(struct weir_engine *e, struct weir_action *out)
 }
 
 /* Mostly nothing waits for a barrier, and all channels are there. */
-static bool may_strand(const struct weir_engine *e)
+static bool may_be_stranded(const struct weir_engine *e)
 {
 	return !weir_list_is_empty(&e->backlog.behind) || !weir_channels_is_up(&e->channels, 0) ||
 	       !weir_channels_any_left(&e->channels);
@@ -375,23 +375,23 @@ bool weir_engine_next(struct weir_engine *e, struct weir_action *out)
 {
 	if (weir_engine_is_quiet(e))
 		return false;
-	if (may_strand(e))
-		strand(e);
-	return next_failed(e, out) || weir_batch_next(e, out) || next_done(e, out) ||
-	       next_wake(e, out);
+	if (may_be_stranded(e))
+		end_stranded(e);
+	return next_failed_channel(e, out) || weir_batch_next(e, out) || next_done_req(e, out) ||
+	       next_waiting_engine(e, out);
 }
 
 uint64_t weir_engine_deadline_ns(const struct weir_engine *e)
 {
-	uint64_t first_ns = e->lone ? e->lone->deadline_ns :
+	uint64_t first_ns = e->fastpath ? e->fastpath->deadline_ns :
 				      weir_deadline_next_ns(&e->backlog.deadlines);
 
-	return first_ns < e->judge_ns ? first_ns : e->judge_ns;
+	return first_ns < e->stall_check_ns ? first_ns : e->stall_check_ns;
 }
 
 int weir_engine_cancel(struct weir_engine *e, struct weir_req *req)
 {
-	weir_lone_enter(e);
+	weir_fastpath_demote(e);
 	if (req->wrs || req->sent || req->state == WEIR_REQ_DONE)
 		return -EINPROGRESS;
 	weir_backlog_end(&e->backlog, req, -ECANCELED);

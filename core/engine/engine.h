@@ -18,7 +18,7 @@
  * of those completes, and what is ready behind it waits with it. That is soon, and until then the
  * NIC has enough to do.
  *
- * Unloading (see route.h): small writes, merged or not, may take a channel of their own, on which
+ * Unloading (see selector.h): small writes, merged or not, may take a channel of their own, on which
  * the target's CPU copies them, and which completes them when it has. To all that is said here that
  * is a channel like the others, but that only what is to be unloaded is posted there, as long as it
  * has room: what finds none is offloaded.
@@ -86,7 +86,7 @@ struct weir_action {
  * @chain_max: WRs posted with one doorbell, 1 to WEIR_BATCH_MAX
  * @sge_max: entries of local memory that a WR can have, WEIR_SGE_MAX to WEIR_WR_SGE_MAX
  * @merge: neighbours become one WR
- * @patience_ns: without an answer until it gives up what others wait for, 0: for ever; see
+ * @stall_timeout_ns: without an answer until it gives up what others wait for, 0: for ever; see
  *	patience.h
  * @seed: any number; all that is random follows from it
  *
@@ -98,7 +98,7 @@ struct weir_engine_config {
 	uint16_t chain_max;
 	uint8_t sge_max;
 	bool merge;
-	uint64_t patience_ns;
+	uint64_t stall_timeout_ns;
 	uint64_t seed;
 };
 
@@ -110,15 +110,15 @@ struct weir_engine_config {
  * @chain_max: WRs in a batch at most
  * @sge_max: entries of local memory in a WR at most
  * @merge: neighbours become one WR
- * @patience_ns: as configured; @judge_ns: when to look for silent channels; @heard_ns: when any had
+ * @stall_timeout_ns: as configured; @stall_check_ns: when to look for silent channels; @progress_ns: when any had
  *	an answer
  * @wrs: the WRs that it was given
  * @nr_wrs: how many
  * @free_wrs: those not in flight, chained
  * @channels: where it posts
- * @lone: its request, when it has one only and has yet to see anything else happen; see lone.h
- * @backlog: its requests, but for @lone
- * @route: by which path small writes go, or NULL; @unload: the channel where they are unloaded
+ * @fastpath: its request, when it has one only and has yet to see anything else happen; see fastpath.h
+ * @backlog: its requests, but for @fastpath
+ * @selector: by which path small writes go, or NULL; @unload: the channel where they are unloaded
  * @unload_full: writes that were to be unloaded, and found no room there
  * @streaming: WRs in flight that carry neighbours, or came beside one
  * @waits: times that the window was full
@@ -131,16 +131,16 @@ struct weir_engine {
 	uint16_t chain_max;
 	uint8_t sge_max;
 	bool merge;
-	uint64_t patience_ns;
-	uint64_t judge_ns;
-	uint64_t heard_ns;
+	uint64_t stall_timeout_ns;
+	uint64_t stall_check_ns;
+	uint64_t progress_ns;
 	struct weir_wr *wrs;
 	uint32_t nr_wrs;
 	struct weir_wr *free_wrs;
 	struct weir_channels channels;
-	struct weir_req *lone;
+	struct weir_req *fastpath;
 	struct weir_backlog backlog;
-	struct weir_route *route;
+	struct weir_path_selector *selector;
 	uint16_t unload;
 	uint64_t unload_full;
 	uint32_t streaming;
@@ -175,11 +175,11 @@ void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace);
 /**
  * weir_engine_unload() - choose between two paths from now on
  * @e: the engine; nothing was submitted yet
- * @route: *kept*; initialised; serialised with the engine
+ * @selector: *kept*; initialised; serialised with the engine
  * @channel: the number of the one that unloads, below WEIR_CHANNEL_MAX, not up yet. Its depth is how many WRs
  *	the target's buffer holds
  */
-void weir_engine_unload(struct weir_engine *e, struct weir_route *route, uint16_t channel);
+void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *selector, uint16_t channel);
 
 /**
  * weir_engine_channel_up() - a channel can be posted to
@@ -291,7 +291,7 @@ static inline bool weir_engine_is_quiet(const struct weir_engine *e)
 /* Whether it has no requests, but for those that weir_engine_next() is about to hand back. */
 static inline bool weir_engine_is_idle(const struct weir_engine *e)
 {
-	return !e->lone && weir_backlog_is_empty(&e->backlog);
+	return !e->fastpath && weir_backlog_is_empty(&e->backlog);
 }
 
 /**

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* See lone.h. */
+/* See fastpath.h. */
 #include "core/engine/fastpath.h"
 
-void weir_lone_succeeded(struct weir_engine *e)
+void weir_fastpath_succeeded(struct weir_engine *e)
 {
-	weir_backlog_skip(&e->backlog, e->lone);
-	e->lone = NULL;
+	weir_backlog_add_done(&e->backlog, e->fastpath);
+	e->fastpath = NULL;
 }
 
-void weir_lone_enter(struct weir_engine *e)
+void weir_fastpath_demote(struct weir_engine *e)
 {
-	if (!e->lone)
+	if (!e->fastpath)
 		return;
-	weir_backlog_add_posted(&e->backlog, e->lone);
-	e->lone = NULL;
+	weir_backlog_add_posted(&e->backlog, e->fastpath);
+	e->fastpath = NULL;
 }

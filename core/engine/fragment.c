@@ -6,7 +6,7 @@
  */
 #include "core/engine/fragment.h"
 
-void weir_cut_begin(struct weir_wr *wr, struct weir_req *req)
+void weir_fragment_begin(struct weir_wr *wr, struct weir_req *req)
 {
 	wr->next = NULL;
 	wr->req = req;
@@ -20,11 +20,11 @@ void weir_cut_begin(struct weir_wr *wr, struct weir_req *req)
  * Adds a piece. Where it goes on where the one before it ended it needs no entry, and there may be
  * none.
  */
-static void append(struct weir_wr *wr, const struct weir_sge *piece)
+static void append_sge(struct weir_wr *wr, const struct weir_sge *piece)
 {
 	struct weir_sge *end = wr->sge + wr->nr_sge;
 
-	if (wr->nr_sge && weir_cut_joins(end - 1, piece)) {
+	if (wr->nr_sge && weir_fragment_is_contiguous(end - 1, piece)) {
 		end[-1].length += piece->length;
 		return;
 	}
@@ -33,7 +33,7 @@ static void append(struct weir_wr *wr, const struct weir_sge *piece)
 }
 
 /* Adds what [@offset, @offset + @length) of the request's local memory consists of. */
-static void slice(struct weir_wr *wr, const struct weir_req *req, uint64_t offset, uint32_t length)
+static void append_slice(struct weir_wr *wr, const struct weir_req *req, uint64_t offset, uint32_t length)
 {
 	const struct weir_sge *from = req->sge;
 
@@ -48,18 +48,18 @@ static void slice(struct weir_wr *wr, const struct weir_req *req, uint64_t offse
 		piece.length -= (uint32_t)offset;
 		if (piece.length > length)
 			piece.length = length;
-		append(wr, &piece);
+		append_sge(wr, &piece);
 		length -= piece.length;
 		offset = 0;
 	}
 }
 
-void weir_cut_add(struct weir_wr *wr, struct weir_req *req, uint32_t length)
+void weir_fragment_add(struct weir_wr *wr, struct weir_req *req, uint32_t length)
 {
 	if (req->nr_sge == 1 && req->length == length)
-		append(wr, &req->sge[0]);
+		append_sge(wr, &req->sge[0]);
 	else
-		slice(wr, req, req->posted, length);
+		append_slice(wr, req, req->posted, length);
 	wr->length += length;
 	wr->nr_reqs++;
 	req->posted += length;

@@ -6,14 +6,14 @@
 #include "core/engine/request.h"
 
 /**
- * weir_cut_length() - how long the next part of a request is
+ * weir_fragment_length() - how long the next part of a request is
  * @req: the request
  * @fragment_bytes: a WR is at most this long, at least 1
  *
  * Context: Any.
  * Return: bytes; 0 only for an empty message.
  */
-static inline uint32_t weir_cut_length(const struct weir_req *req, uint32_t fragment_bytes)
+static inline uint32_t weir_fragment_length(const struct weir_req *req, uint32_t fragment_bytes)
 {
 	uint64_t left = req->length - req->posted;
 
@@ -21,35 +21,35 @@ static inline uint32_t weir_cut_length(const struct weir_req *req, uint32_t frag
 }
 
 /**
- * weir_cut_begin() - begin a WR
+ * weir_fragment_begin() - begin a WR
  * @wr: to be filled in, all but its channel; empty
  * @req: the first that will be added to it
  *
  * Context: Any.
  */
-void weir_cut_begin(struct weir_wr *wr, struct weir_req *req);
+void weir_fragment_begin(struct weir_wr *wr, struct weir_req *req);
 
 /**
- * weir_cut_add() - add the next part of a request to a WR
+ * weir_fragment_add() - add the next part of a request to a WR
  * @wr: begun
  * @req: the request; its count of posted bytes and of WRs goes up
- * @length: from weir_cut_length()
+ * @length: from weir_fragment_length()
  *
  * Where the local memory goes on where that of the request before it ended, the two share
  * an entry.
  *
  * Context: Any. Externally serialised.
  */
-void weir_cut_add(struct weir_wr *wr, struct weir_req *req, uint32_t length);
+void weir_fragment_add(struct weir_wr *wr, struct weir_req *req, uint32_t length);
 
 /**
- * weir_cut_whole() - fill in a WR that is all of a request of one piece, and of no other
+ * weir_fragment_whole() - fill in a WR that is all of a request of one piece, and of no other
  * @wr: to be filled in, all but its channel
  * @req: nothing of it is posted; it is told nothing
  *
  * Context: Any.
  */
-static inline void weir_cut_whole(struct weir_wr *wr, struct weir_req *req)
+static inline void weir_fragment_whole(struct weir_wr *wr, struct weir_req *req)
 {
 	wr->next = NULL;
 	wr->req = req;
@@ -61,14 +61,14 @@ static inline void weir_cut_whole(struct weir_wr *wr, struct weir_req *req)
 }
 
 /**
- * weir_cut_joins() - whether two pieces of local memory can be one entry
+ * weir_fragment_is_contiguous() - whether two pieces of local memory can be one entry
  * @a: a piece
  * @b: what comes after it
  *
  * Context: Any.
  * Return: true when @b begins where @a ends, and they are of one registration.
  */
-static inline bool weir_cut_joins(const struct weir_sge *a, const struct weir_sge *b)
+static inline bool weir_fragment_is_contiguous(const struct weir_sge *a, const struct weir_sge *b)
 {
 	return a->addr + a->length == b->addr && a->lkey == b->lkey;
 }

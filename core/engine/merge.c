@@ -15,10 +15,10 @@ static struct weir_req *req_of(struct weir_order_node *node)
 static bool may_merge(const struct weir_req *req)
 {
 	return req->state == WEIR_REQ_READY && !req->posted && !req->alone &&
-	       weir_merge_pays(req) && (req->op == WEIR_OP_READ || req->op == WEIR_OP_WRITE);
+	       weir_merge_is_worthwhile(req) && (req->op == WEIR_OP_READ || req->op == WEIR_OP_WRITE);
 }
 
-static bool has_room(const struct weir_merge *m, const struct weir_req *req,
+static bool wr_has_room(const struct weir_merge *m, const struct weir_req *req,
 		     const struct weir_merge_limits *limits, bool joins)
 {
 	return m->nr_reqs < WEIR_MERGE_REQS_MAX && m->bytes < limits->bytes_max &&
@@ -27,21 +27,21 @@ static bool has_room(const struct weir_merge *m, const struct weir_req *req,
 }
 
 /* Takes @req in, which lies right after @m, or right before it. */
-static bool take_in(struct weir_merge *m, struct weir_req *req, bool after,
+static bool try_merge(struct weir_merge *m, struct weir_req *req, bool after,
 		    const struct weir_merge_limits *limits)
 {
 	const struct weir_req *a = after ? m->last : req, *b = after ? req : m->first;
-	bool joins = weir_cut_joins(&a->sge[a->nr_sge - 1], &b->sge[0]);
+	bool joins = weir_fragment_is_contiguous(&a->sge[a->nr_sge - 1], &b->sge[0]);
 
 	if (!may_merge(req) || req->op != m->first->op || req->rkey != m->first->rkey ||
-	    !has_room(m, req, limits, joins))
+	    !wr_has_room(m, req, limits, joins))
 		return false;
 	if (after) {
-		m->last->beside = req;
-		req->beside = NULL;
+		m->last->merge_next = req;
+		req->merge_next = NULL;
 		m->last = req;
 	} else {
-		req->beside = m->first;
+		req->merge_next = m->first;
 		m->first = req;
 	}
 	m->bytes += (uint32_t)req->length;
@@ -51,23 +51,23 @@ static bool take_in(struct weir_merge *m, struct weir_req *req, bool after,
 }
 
 /* Whether a neighbour was found after @m, or before it. There is a byte on that side. */
-static bool grow(struct weir_merge *m, const struct weir_order *order,
+static bool add_neighbour_on(struct weir_merge *m, const struct weir_order *order,
 		 const struct weir_merge_limits *limits, bool after)
 {
 	uint64_t byte = after ? m->last->order.last + 1 : m->first->order.first - 1;
 	struct weir_order_node *node;
 	int looks;
 
-	if (!order->nr_met) {
-		node = weir_order_beside(after ? &m->last->order : &m->first->order, after);
-		return node && take_in(m, req_of(node), after, limits);
+	if (!order->nr_overlapped) {
+		node = weir_order_neighbour(after ? &m->last->order : &m->first->order, after);
+		return node && try_merge(m, req_of(node), after, limits);
 	}
-	node = weir_order_at(order, byte, NULL);
+	node = weir_order_covering(order, byte, NULL);
 	for (looks = 0; node && looks < WEIR_MERGE_LOOKS_MAX; looks++) {
 		if ((after ? node->first : node->last) == byte &&
-		    take_in(m, req_of(node), after, limits))
+		    try_merge(m, req_of(node), after, limits))
 			return true;
-		node = weir_order_at(order, byte, node);
+		node = weir_order_covering(order, byte, node);
 	}
 	return false;
 }
@@ -75,10 +75,10 @@ static bool grow(struct weir_merge *m, const struct weir_order *order,
 void weir_merge_grow(struct weir_merge *m, const struct weir_order *order,
 		     const struct weir_merge_limits *limits)
 {
-	if (weir_order_is_apart(order, &m->first->order) || !may_merge(m->first))
+	if (weir_order_is_isolated(order, &m->first->order) || !may_merge(m->first))
 		return;
-	while (m->last->order.last != UINT64_MAX && grow(m, order, limits, true))
+	while (m->last->order.last != UINT64_MAX && add_neighbour_on(m, order, limits, true))
 		;
-	while (m->first->order.first && grow(m, order, limits, false))
+	while (m->first->order.first && add_neighbour_on(m, order, limits, false))
 		;
 }

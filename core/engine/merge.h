@@ -18,7 +18,7 @@
  * its user meanwhile cannot ask for more. On softnic reads of 128 KiB, eight at a time, made 0.7 of
  * what they make apart.
  */
-#define WEIR_MERGE_PIECE_BYTES (64u << 10)
+#define WEIR_MERGE_REQ_BYTES_MAX (64u << 10)
 
 /**
  * struct weir_merge_limits - how large a WR can be
@@ -33,13 +33,13 @@ struct weir_merge_limits {
 
 /**
  * struct weir_merge - the requests that the next WR will carry
- * @first: the first by remote address; @beside leads to the others
+ * @first: the first by remote address; @merge_next leads to the others
  * @last: the last
  * @bytes: in all
  * @nr_reqs: how many
  * @nr_sge: entries of local memory that they need at most
  *
- * A plan, until somebody carries it out: nothing of the requests changes but @beside, which
+ * A plan, until somebody carries it out: nothing of the requests changes but @merge_next, which
  * means nothing while they are ready.
  */
 struct weir_merge {
@@ -51,9 +51,9 @@ struct weir_merge {
 };
 
 /* Whether it is short enough to be worth merging. */
-static inline bool weir_merge_pays(const struct weir_req *req)
+static inline bool weir_merge_is_worthwhile(const struct weir_req *req)
 {
-	return req->length < WEIR_MERGE_PIECE_BYTES;
+	return req->length < WEIR_MERGE_REQ_BYTES_MAX;
 }
 
 /**
@@ -66,7 +66,7 @@ static inline bool weir_merge_pays(const struct weir_req *req)
  */
 static inline void weir_merge_begin(struct weir_merge *m, struct weir_req *req, uint32_t bytes)
 {
-	req->beside = NULL;
+	req->merge_next = NULL;
 	m->first = m->last = req;
 	m->bytes = bytes;
 	m->nr_reqs = 1;
@@ -74,13 +74,13 @@ static inline void weir_merge_begin(struct weir_merge *m, struct weir_req *req, 
 }
 
 /**
- * weir_merge_grow() - add what lies beside it, on both sides, as far as it goes
+ * weir_merge_grow() - add what lies merge_next it, on both sides, as far as it goes
  * @m: a plan that has begun
  * @order: where the neighbours are found
  * @limits: what the WR may grow to
  *
  * Only reads with reads and writes with writes, of one region, each shorter than
- * WEIR_MERGE_PIECE_BYTES, all ready and with nothing posted yet: two that are ready never wait for
+ * WEIR_MERGE_REQ_BYTES_MAX, all ready and with nothing posted yet: two that are ready never wait for
  * each other, so no order is broken. Takes logarithmic time for each request added.
  *
  * Context: Any; never sleeps. Externally serialised.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * An interval tree over a treap: sorted by where a range begins, heap by a random weight,
+ * An interval tree over a treap: sorted by where a range begins, heap by a random priority,
  * and each node knows how far its subtree reaches, so that a search for overlaps skips
  * what ends too early. A treap because its expected depth needs no bookkeeping, and
  * parents because nothing here may recurse: the kernel's stack is small.
@@ -24,23 +24,23 @@ void weir_order_init(struct weir_order *o, uint64_t seed)
 }
 
 /* Knuth's linear congruential generator (MMIX): the upper bits of what it runs through. */
-static uint32_t next_weight(struct weir_order *o)
+static uint32_t next_priority(struct weir_order *o)
 {
 	o->seed = o->seed * 6364136223846793005ull + 1442695040888963407ull;
 	return (uint32_t)(o->seed >> 32);
 }
 
-static void update_reach(struct weir_order_node *n)
+static void update_subtree_last(struct weir_order_node *n)
 {
-	n->reach = n->last;
-	if (n->left && n->left->reach > n->reach)
-		n->reach = n->left->reach;
-	if (n->right && n->right->reach > n->reach)
-		n->reach = n->right->reach;
+	n->subtree_last = n->last;
+	if (n->left && n->left->subtree_last > n->subtree_last)
+		n->subtree_last = n->left->subtree_last;
+	if (n->right && n->right->subtree_last > n->subtree_last)
+		n->subtree_last = n->right->subtree_last;
 }
 
 /* The pointer that holds @n: its parent's or the root. */
-static struct weir_order_node **place_of(struct weir_order *o, struct weir_order_node *n)
+static struct weir_order_node **link_to(struct weir_order *o, struct weir_order_node *n)
 {
 	if (!n->parent)
 		return &o->root;
@@ -52,7 +52,7 @@ static void rotate_up(struct weir_order *o, struct weir_order_node *n)
 {
 	struct weir_order_node *p = n->parent, *middle;
 
-	*place_of(o, p) = n;
+	*link_to(o, p) = n;
 	n->parent = p->parent;
 	p->parent = n;
 	if (p->left == n) {
@@ -66,12 +66,12 @@ static void rotate_up(struct weir_order *o, struct weir_order_node *n)
 	}
 	if (middle)
 		middle->parent = p;
-	update_reach(p);
-	update_reach(n);
+	update_subtree_last(p);
+	update_subtree_last(n);
 }
 
 /* The neighbours by where they begin. */
-static struct weir_order_node *next_of(struct weir_order_node *n)
+static struct weir_order_node *tree_next(struct weir_order_node *n)
 {
 	struct weir_order_node *below;
 
@@ -87,7 +87,7 @@ static struct weir_order_node *next_of(struct weir_order_node *n)
 	return n;
 }
 
-static struct weir_order_node *one_before(struct weir_order_node *n)
+static struct weir_order_node *tree_prev(struct weir_order_node *n)
 {
 	struct weir_order_node *below;
 
@@ -103,23 +103,23 @@ static struct weir_order_node *one_before(struct weir_order_node *n)
 	return n;
 }
 
-static void extract(struct weir_order *o, struct weir_order_node *n)
+static void tree_remove(struct weir_order *o, struct weir_order_node *n)
 {
 	struct weir_order_node *child, *above;
-	uint64_t reach;
+	uint64_t subtree_last;
 
 	if (o->greatest == n)
-		o->greatest = one_before(n);
+		o->greatest = tree_prev(n);
 	while (n->left && n->right)
-		rotate_up(o, n->left->weight > n->right->weight ? n->left : n->right);
+		rotate_up(o, n->left->priority > n->right->priority ? n->left : n->right);
 	child = n->left ? n->left : n->right;
-	*place_of(o, n) = child;
+	*link_to(o, n) = child;
 	if (child)
 		child->parent = n->parent;
 	for (above = n->parent; above; above = above->parent) {
-		reach = above->reach;
-		update_reach(above);
-		if (above->reach == reach)
+		subtree_last = above->subtree_last;
+		update_subtree_last(above);
+		if (above->subtree_last == subtree_last)
 			break;
 	}
 }
@@ -128,11 +128,11 @@ static void extract(struct weir_order *o, struct weir_order_node *n)
  * The first in the subtree @n that overlaps [@first, @last]. Going left is final: what
  * reaches @first there and begins after @last proves that all the rest begins later still.
  */
-static struct weir_order_node *overlap_within(struct weir_order_node *n, uint64_t first,
+static struct weir_order_node *first_overlap(struct weir_order_node *n, uint64_t first,
 					      uint64_t last)
 {
-	while (n && n->reach >= first) {
-		if (n->left && n->left->reach >= first) {
+	while (n && n->subtree_last >= first) {
+		if (n->left && n->left->subtree_last >= first) {
 			n = n->left;
 			continue;
 		}
@@ -146,14 +146,14 @@ static struct weir_order_node *overlap_within(struct weir_order_node *n, uint64_
 }
 
 /* The next after @n that overlaps [@first, @last]. */
-static struct weir_order_node *overlap_after(struct weir_order_node *n, uint64_t first,
+static struct weir_order_node *next_overlap(struct weir_order_node *n, uint64_t first,
 					     uint64_t last)
 {
 	struct weir_order_node *below;
 
 	for (;;) {
-		if (n->right && n->right->reach >= first)
-			return overlap_within(n->right, first, last);
+		if (n->right && n->right->subtree_last >= first)
+			return first_overlap(n->right, first, last);
 		do {
 			below = n;
 			n = n->parent;
@@ -167,33 +167,33 @@ static struct weir_order_node *overlap_after(struct weir_order_node *n, uint64_t
 
 static void note_neighbour(struct weir_order_node *n, struct weir_order_node *other)
 {
-	if (weir_apart_beside(n, other))
-		n->streams = n->touched = other->touched = true;
+	if (weir_order_is_adjacent(n, other))
+		n->in_stream = n->has_neighbour = other->has_neighbour = true;
 }
 
 /* Where @n belongs, below its parent now, in a tree that is not empty. Notes who lies beside it, and whether it meets one. */
-static struct weir_order_node **go_down(struct weir_order *o, struct weir_order_node *n)
+static struct weir_order_node **find_link_below_root(struct weir_order *o, struct weir_order_node *n)
 {
 	struct weir_order_node *p = o->greatest, **place = &o->root;
 
 	n->parent = p;
-	if (!o->nr_met && n->first > p->last) {
+	if (!o->nr_overlapped && n->first > p->last) {
 		note_neighbour(n, p);
 		return &p->right;
 	}
 	while ((p = *place)) {
 		n->parent = p;
-		n->met |= weir_apart_overlap(p, n);
+		n->overlapped |= weir_order_overlaps(p, n);
 		note_neighbour(n, p);
 		place = n->first < p->first ? &p->left : &p->right;
 	}
 	return place;
 }
 
-static inline struct weir_order_node **descend(struct weir_order *o, struct weir_order_node *n)
+static inline struct weir_order_node **find_link(struct weir_order *o, struct weir_order_node *n)
 {
 	if (o->root)
-		return go_down(o, n);
+		return find_link_below_root(o, n);
 	n->parent = NULL;
 	return &o->root;
 }
@@ -202,65 +202,65 @@ static void count_blockers(const struct weir_order *o, struct weir_order_node *n
 {
 	struct weir_order_node *other;
 
-	for (other = overlap_within(o->root, n->first, n->last); other;
-	     other = overlap_after(other, n->first, n->last)) {
+	for (other = first_overlap(o->root, n->first, n->last); other;
+	     other = next_overlap(other, n->first, n->last)) {
 		n->blockers += n->modifies || other->modifies;
-		n->met = true;
+		n->overlapped = true;
 	}
 }
 
-/* Counts its blockers, and puts it among the others, at the place that descend() found. */
-static void insert(struct weir_order *o, struct weir_order_node *n, struct weir_order_node **place)
+/* Counts its blockers, and puts it among the others, at the place that find_link() found. */
+static void tree_insert(struct weir_order *o, struct weir_order_node *n, struct weir_order_node **place)
 {
 	struct weir_order_node *above;
 
 	n->left = n->right = NULL;
-	n->reach = n->last;
-	n->weight = next_weight(o);
-	if (n->met || o->nr_met) {
+	n->subtree_last = n->last;
+	n->priority = next_priority(o);
+	if (n->overlapped || o->nr_overlapped) {
 		count_blockers(o, n);
-		o->sure = o->turns; /* those beside it may not have been on its way */
+		o->exact_from = o->next_seq; /* those beside it may not have been on its way */
 	}
-	o->nr_met += n->met;
-	for (above = n->parent; above && above->reach < n->last; above = above->parent)
-		above->reach = n->last;
+	o->nr_overlapped += n->overlapped;
+	for (above = n->parent; above && above->subtree_last < n->last; above = above->parent)
+		above->subtree_last = n->last;
 	if (!n->parent || place == &o->greatest->right)
 		o->greatest = n;
 	*place = n;
-	while (n->parent && n->parent->weight < n->weight)
+	while (n->parent && n->parent->priority < n->priority)
 		rotate_up(o, n);
 }
 
-/* Those that stood apart, and that @n meets, enter the tree. Returns how many it was compared with. */
-static uint32_t join(struct weir_order *o, const struct weir_order_node *n)
+/* Those that stood hashed, and that @n meets, enter the tree. Returns how many it was compared with. */
+static uint32_t move_overlapping_to_tree(struct weir_order *o, const struct weir_order_node *n)
 {
 	struct weir_order_node *other, *next;
 	uint64_t place, last;
 	uint32_t looks = 0;
 
-	for (place = weir_apart_places(n, &last); place <= last; place++)
-		for (other = o->apart[weir_apart_index(place)]; other; other = next) {
+	for (place = weir_order_hash_first_granule(n, &last); place <= last; place++)
+		for (other = o->hashed[weir_order_hash_bucket(place)]; other; other = next) {
 			next = other->left;
 			looks++;
-			if (!weir_apart_overlap(n, other) && !weir_apart_beside(n, other))
+			if (!weir_order_overlaps(n, other) && !weir_order_is_adjacent(n, other))
 				continue;
-			weir_apart_remove(o, other);
-			insert(o, other, descend(o, other));
+			weir_order_hash_remove(o, other);
+			tree_insert(o, other, find_link(o, other));
 		}
 	return looks;
 }
 
 /* Whether one in the tree touches a byte of @n, or one right beside it. */
-static bool reaches_one(const struct weir_order *o, const struct weir_order_node *n)
+static bool touches_tree(const struct weir_order *o, const struct weir_order_node *n)
 {
-	return overlap_within(o->root, n->first - (n->first > 0),
+	return first_overlap(o->root, n->first - (n->first > 0),
 			      n->last + (n->last < UINT64_MAX));
 }
 
-/* What descend() has found is all there is to find, unless some in the tree overlap. */
-static bool meets_one(const struct weir_order *o, const struct weir_order_node *n)
+/* What find_link() has found is all there is to find, unless some in the tree overlap. */
+static bool must_be_in_tree(const struct weir_order *o, const struct weir_order_node *n)
 {
-	return n->met || n->touched || (o->nr_met && reaches_one(o, n));
+	return n->overlapped || n->has_neighbour || (o->nr_overlapped && touches_tree(o, n));
 }
 
 void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t first,
@@ -271,34 +271,34 @@ void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t
 
 	node->first = first;
 	node->last = first + length - 1;
-	node->turn = o->turns++;
+	node->seq = o->next_seq++;
 	node->modifies = modifies;
 	node->blockers = 0;
-	node->streams = node->met = node->touched = node->apart = false;
-	if (o->nr_apart)
-		looks = join(o, node);
-	place = descend(o, node);
-	if (weir_apart_may_hold(node, looks) && !meets_one(o, node))
-		weir_apart_add(o, node);
+	node->in_stream = node->overlapped = node->has_neighbour = node->hashed = false;
+	if (o->nr_hashed)
+		looks = move_overlapping_to_tree(o, node);
+	place = find_link(o, node);
+	if (weir_order_hash_accepts(node, looks) && !must_be_in_tree(o, node))
+		weir_order_hash_add(o, node);
 	else
-		insert(o, node, place);
+		tree_insert(o, node, place);
 }
 
 struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node)
 {
 	struct weir_order_node *other, *freed = NULL, **tail = &freed;
 
-	if (node->apart) {
-		weir_apart_remove(o, node);
+	if (node->hashed) {
+		weir_order_hash_remove(o, node);
 		return NULL;
 	}
-	extract(o, node);
-	if (!o->nr_met)
+	tree_remove(o, node);
+	if (!o->nr_overlapped)
 		return NULL;
-	o->nr_met -= node->met;
-	for (other = overlap_within(o->root, node->first, node->last); other;
-	     other = overlap_after(other, node->first, node->last)) {
-		if (other->turn < node->turn || !(node->modifies || other->modifies))
+	o->nr_overlapped -= node->overlapped;
+	for (other = first_overlap(o->root, node->first, node->last); other;
+	     other = next_overlap(other, node->first, node->last)) {
+		if (other->seq < node->seq || !(node->modifies || other->modifies))
 			continue;
 		if (--other->blockers)
 			continue;
@@ -309,17 +309,17 @@ struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_orde
 	return freed;
 }
 
-struct weir_order_node *weir_order_beside(struct weir_order_node *node, bool after)
+struct weir_order_node *weir_order_neighbour(struct weir_order_node *node, bool after)
 {
-	struct weir_order_node *other = after ? next_of(node) : one_before(node);
+	struct weir_order_node *other = after ? tree_next(node) : tree_prev(node);
 
 	if (!other || (after ? node->last + 1 != other->first : other->last + 1 != node->first))
 		return NULL;
 	return other;
 }
 
-struct weir_order_node *weir_order_at(const struct weir_order *o, uint64_t byte,
+struct weir_order_node *weir_order_covering(const struct weir_order *o, uint64_t byte,
 				      struct weir_order_node *after)
 {
-	return after ? overlap_after(after, byte, byte) : overlap_within(o->root, byte, byte);
+	return after ? next_overlap(after, byte, byte) : first_overlap(o->root, byte, byte);
 }

@@ -6,33 +6,33 @@
  * side, are in one tree, by the remote range they touch. One that comes counts those before it that
  * overlap it and conflict with it, its blockers; it may be posted when that count is zero. One that
  * leaves takes one off the count of each later one that it blocked. Two that only read never
- * conflict. One that meets none stands apart, in no tree, until one comes that meets it: apart.h.
+ * conflict. One that meets none stands hashed, in no tree, until one comes that meets it: hashed.h.
  */
 #ifndef WEIR_CORE_ENGINE_ORDER_H
 #define WEIR_CORE_ENGINE_ORDER_H
 
 #include "core/base/platform.h"
 
-#define WEIR_ORDER_PLACES 256
+#define WEIR_ORDER_HASH_BUCKETS 256
 
 /**
  * struct weir_order_node - one request's place in the order
- * @parent: above it in the tree; or the one before it among those apart
- * @left: begins at or before it; or the one after it among those apart
+ * @parent: above it in the tree; or the one before it among those hashed
+ * @left: begins at or before it; or the one after it among those hashed
  * @right: begins at or after it
  * @freed: the next in what weir_order_remove() returned
  * @first: first byte that it touches
  * @last: last byte that it touches, so that a range may end at the end of the address space
- * @reach: the greatest @last in its subtree
- * @turn: when it came, counted in requests
- * @weight: random; no node weighs more than its parent, which keeps the tree flat
+ * @subtree_last: the greatest @last in its subtree
+ * @seq: when it came, counted in requests
+ * @priority: random; no node weighs more than its parent, which keeps the tree flat
  * @blockers: earlier ones still there that it must wait for
  * @modifies: it changes the remote memory
- * @streams: when it came, one that does the same lay right beside it; may be missed where others
+ * @in_stream: when it came, one that does the same lay right beside it; may be missed where others
  *	overlap that one
- * @met: when it came, it overlapped another
- * @touched: one that does the same lay right beside it, or came there; see weir_order_is_apart()
- * @apart: it is not in the tree: it overlaps none, and none that does the same lies beside it
+ * @overlapped: when it came, it overlapped another
+ * @has_neighbour: one that does the same lay right beside it, or came there; see weir_order_is_isolated()
+ * @hashed: it is not in the tree: it overlaps none, and none that does the same lies beside it
  */
 struct weir_order_node {
 	struct weir_order_node *parent;
@@ -41,40 +41,40 @@ struct weir_order_node {
 	struct weir_order_node *freed;
 	uint64_t first;
 	uint64_t last;
-	uint64_t reach;
-	uint64_t turn;
-	uint32_t weight;
+	uint64_t subtree_last;
+	uint64_t seq;
+	uint32_t priority;
 	uint32_t blockers;
 	bool modifies;
-	bool streams;
-	bool met;
-	bool touched;
-	bool apart;
+	bool in_stream;
+	bool overlapped;
+	bool has_neighbour;
+	bool hashed;
 };
 
 /**
  * struct weir_order - the requests of one session that are not done
  * @root: of the tree, or NULL
  * @greatest: the last in the tree by where they begin, or NULL
- * @turns: requests that have come so far
- * @nr_met: of those in the tree, how many overlapped another when they came. While it is 0 no two
+ * @next_seq: requests that have come so far
+ * @nr_overlapped: of those in the tree, how many overlapped another when they came. While it is 0 no two
  *	do, and nobody needs to be searched for
- * @sure: from this turn on @touched has missed none
- * @seed: of the next weight
- * @nr_apart: requests that stand apart
- * @apart: these, by where they begin
+ * @exact_from: from this seq on @has_neighbour has missed none
+ * @seed: of the next priority
+ * @nr_hashed: requests that stand hashed
+ * @hashed: these, by where they begin
  *
  * Serialised by the engine's host.
  */
 struct weir_order {
 	struct weir_order_node *root;
 	struct weir_order_node *greatest;
-	uint64_t turns;
-	uint64_t nr_met;
-	uint64_t sure;
+	uint64_t next_seq;
+	uint64_t nr_overlapped;
+	uint64_t exact_from;
 	uint64_t seed;
-	uint32_t nr_apart;
-	struct weir_order_node *apart[WEIR_ORDER_PLACES];
+	uint32_t nr_hashed;
+	struct weir_order_node *hashed[WEIR_ORDER_HASH_BUCKETS];
 };
 
 /**
@@ -114,31 +114,31 @@ void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t
 struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node);
 
 /**
- * weir_order_is_apart() - whether a request is known to have no neighbour that does the same
+ * weir_order_is_isolated() - whether a request is known to have no neighbour that does the same
  * @o: the order
  * @node: one that is in it
  *
  * Context: Any. Externally serialised.
  * Return: true when none is there; false says nothing.
  */
-static inline bool weir_order_is_apart(const struct weir_order *o,
+static inline bool weir_order_is_isolated(const struct weir_order *o,
 				       const struct weir_order_node *node)
 {
-	return node->apart || (!node->touched && node->turn >= o->sure);
+	return node->hashed || (!node->has_neighbour && node->seq >= o->exact_from);
 }
 
 /**
- * weir_order_beside() - who lies right beside a request, where none overlap
- * @node: one that does not stand apart; @o->nr_met is 0
+ * weir_order_neighbour() - who lies right beside a request, where none overlap
+ * @node: one that does not stand hashed; @o->nr_overlapped is 0
  * @after: behind it; otherwise before it
  *
  * Context: Any; never sleeps. Externally serialised.
  * Return: the next one on that side if it begins, or ends, where @node ends, or begins; or NULL.
  */
-struct weir_order_node *weir_order_beside(struct weir_order_node *node, bool after);
+struct weir_order_node *weir_order_neighbour(struct weir_order_node *node, bool after);
 
 /**
- * weir_order_at() - who touches a byte, of those that do not stand apart
+ * weir_order_covering() - who touches a byte, of those that do not stand hashed
  * @o: the order
  * @byte: a remote address
  * @after: NULL for the first, or what was returned before, for the next
@@ -146,7 +146,7 @@ struct weir_order_node *weir_order_beside(struct weir_order_node *node, bool aft
  * Context: Any; never sleeps. Externally serialised.
  * Return: one whose range holds @byte, by where they begin, or NULL.
  */
-struct weir_order_node *weir_order_at(const struct weir_order *o, uint64_t byte,
+struct weir_order_node *weir_order_covering(const struct weir_order *o, uint64_t byte,
 				      struct weir_order_node *after);
 
 #endif

@@ -32,10 +32,10 @@ enum weir_op {
 
 /* Where a request stands; it only ever goes down this list, but for a retry. */
 enum weir_req_state {
-	WEIR_REQ_BEHIND, /* waits for a barrier before it, or is one */
+	WEIR_REQ_BEHIND_BARRIER, /* waits for a barrier before it, or is one */
 	WEIR_REQ_HELD, /* waits for requests that it conflicts with */
 	WEIR_REQ_READY, /* has parts to be posted */
-	WEIR_REQ_FLIGHT, /* waits for completions, or for what went astray, only */
+	WEIR_REQ_IN_FLIGHT, /* waits for completions, or for what went in_doubt, only */
 	WEIR_REQ_DONE, /* waits to be handed back, or has been */
 };
 
@@ -52,7 +52,7 @@ struct weir_sge {
  * @retries: how often a request that is safe to repeat may be posted again after a channel
  *	failed: a read, or an @exclusive write
  * @exclusive: nobody else changes the range, so that writing the same once more does no harm
- * @hint: what its user knows of how often it writes there, an enum weir_route_hint
+ * @hint: what its user knows of how often it writes there, an enum weir_path_hint
  * @nr_sge: entries used in @sge, at most WEIR_SGE_MAX
  * @rkey: remote key of the region
  * @remote: remote virtual address; the order promise goes by it
@@ -60,7 +60,7 @@ struct weir_sge {
  * @compare: CAS: expected value
  * @operand: CAS: new value; FADD: what to add
  * @deadline_ns: when it ends with -ETIMEDOUT, or WEIR_NEVER. Later it ends while WRs of it are in
- *	flight, for the NIC may still touch its memory; and while it is astray, for what has ended
+ *	flight, for the NIC may still touch its memory; and while it is in_doubt, for what has ended
  *	must not change the range any more: its user may have given that to somebody else
  * @status: result: 0 or a negative errno from docs/errors.md, valid once done
  * @sge: local memory, in order
@@ -68,12 +68,12 @@ struct weir_sge {
  * The members below @sge are the engine's:
  *
  * @order: its remote range among those not done
- * @link: in at most one queue: behind a barrier, ready, astray, done
+ * @link: in at most one queue: behind a barrier, ready, in_doubt, done
  * @deadline_link: among those with a deadline
  * @epoch: how many barriers were submitted before it
  * @posted: bytes given to WRs
  * @wrs: WRs in flight
- * @astray: bit n: what it sent on channel n is lost, and may still arrive
+ * @in_doubt: bit n: what it sent on channel n is lost, and may still arrive
  * @state: an enum weir_req_state
  * @sent: something of it reached a channel, so that it may have taken effect
  * @again: to be posted again from its beginning when @wrs is 0
@@ -81,7 +81,7 @@ struct weir_sge {
  * @alone: a WR that it shared was refused: it is merged no more, so that whose fault it was
  *	shows
  * @path: how it is to go, when that is decided already: an enum weir_path
- * @beside: the next of the WR that it shares, which begins where this one ends, or NULL
+ * @merge_next: the next of the WR that it shares, which begins where this one ends, or NULL
  */
 struct weir_req {
 	enum weir_op op;
@@ -104,21 +104,21 @@ struct weir_req {
 	uint64_t epoch;
 	uint64_t posted;
 	uint32_t wrs;
-	uint32_t astray;
+	uint32_t in_doubt;
 	uint8_t state;
 	bool sent;
 	bool again;
 	bool lost;
 	bool alone;
 	uint8_t path;
-	struct weir_req *beside;
+	struct weir_req *merge_next;
 };
 
 /**
  * struct weir_wr - one work request in flight
  * @next: the next of its batch, in posting order
  * @req: the request that it is a part of; or the first of several that it carries whole,
- *	linked by @beside, in the order of their remote addresses
+ *	linked by @merge_next, in the order of their remote addresses
  * @offset: where in @req it begins, bytes; its remote address is that of @req and this
  * @length: bytes
  * @channel: where it is posted
@@ -126,7 +126,7 @@ struct weir_req {
  * @nr_reqs: requests that it carries, at least 1
  * @nr_sge: entries used in @sge
  * @path: how it was to go: an enum weir_path
- * @streams: it carries neighbours, or came beside one that was not done
+ * @in_stream: it carries neighbours, or came merge_next one that was not done
  * @sge: the local memory of what it carries
  *
  * Its address is the wr_id that the host posts and finds in the completion.
@@ -141,7 +141,7 @@ struct weir_wr {
 	uint16_t nr_reqs;
 	uint8_t nr_sge;
 	uint8_t path;
-	bool streams;
+	bool in_stream;
 	struct weir_sge sge[WEIR_WR_SGE_MAX];
 };
 

@@ -16,31 +16,31 @@
 
 #include "core/engine/engine.h"
 
-static inline void weir_patience_renew(struct weir_engine *e, uint16_t channel, uint64_t now_ns)
+static inline void weir_stall_reset(struct weir_engine *e, uint16_t channel, uint64_t now_ns)
 {
-	e->channels.channel[channel].since_ns = now_ns;
-	e->channels.channel[channel].doubted_ns = 0;
+	e->channels.channel[channel].progress_ns = now_ns;
+	e->channels.channel[channel].suspect_ns = 0;
 }
 
 /* Something is in flight on @channel, where nothing was. */
-static inline void weir_patience_begin(struct weir_engine *e, uint16_t channel, uint64_t now_ns)
+static inline void weir_stall_start_timer(struct weir_engine *e, uint16_t channel, uint64_t now_ns)
 {
-	weir_patience_renew(e, channel, now_ns);
-	if (e->patience_ns && e->judge_ns > now_ns + e->patience_ns)
-		e->judge_ns = now_ns + e->patience_ns;
+	weir_stall_reset(e, channel, now_ns);
+	if (e->stall_timeout_ns && e->stall_check_ns > now_ns + e->stall_timeout_ns)
+		e->stall_check_ns = now_ns + e->stall_timeout_ns;
 }
 
 /* Something has succeeded there. */
-static inline void weir_patience_answered(struct weir_engine *e, uint16_t channel, uint64_t now_ns)
+static inline void weir_stall_progressed(struct weir_engine *e, uint16_t channel, uint64_t now_ns)
 {
-	weir_patience_renew(e, channel, now_ns);
-	e->heard_ns = now_ns;
+	weir_stall_reset(e, channel, now_ns);
+	e->progress_ns = now_ns;
 }
 
 /**
- * weir_patience_judge() - fail the channels that others wait for in vain
+ * weir_stall_check() - fail the channels that others wait for in vain
  * @e: the engine
- * @now_ns: the time; before @e->judge_ns nothing happens
+ * @now_ns: the time; before @e->stall_check_ns nothing happens
  *
  * Only when they were found silent an eighth of the patience ago, too: a host that stood still
  * itself finds its answers a moment later. All of them, where none has had an answer for so long: what is
@@ -49,6 +49,6 @@ static inline void weir_patience_answered(struct weir_engine *e, uint16_t channe
  *
  * Return: whether any was failed.
  */
-bool weir_patience_judge(struct weir_engine *e, uint64_t now_ns);
+bool weir_stall_check(struct weir_engine *e, uint64_t now_ns);
 
 #endif

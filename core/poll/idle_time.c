@@ -11,7 +11,7 @@
 #define EXPLORE_EVERY 32 /* idles: wasted, it costs each of them a thirtieth of the price */
 #define REST_FACTOR 64 /* so that all stalls together take a sixty-fourth of the time at most */
 
-void weir_gaps_init(struct weir_gaps *g, uint32_t price_ns, uint32_t wake_ns)
+void weir_idle_time_init(struct weir_idle_time *g, uint32_t price_ns, uint32_t wake_ns)
 {
 	memset(g, 0, sizeof(*g));
 	g->price_ns = price_ns;
@@ -29,22 +29,22 @@ static unsigned int bucket_of(uint64_t ns)
 {
 	unsigned int bucket = 0;
 
-	while (bucket < WEIR_GAPS_BUCKETS - 1 && ns >= bucket_end_ns(bucket))
+	while (bucket < WEIR_IDLE_TIME_BUCKETS - 1 && ns >= bucket_end_ns(bucket))
 		bucket++;
 	return bucket;
 }
 
-static void fade(struct weir_gaps *g)
+static void fade_counts(struct weir_idle_time *g)
 {
 	unsigned int i;
 
 	g->total = 0;
-	for (i = 0; i < WEIR_GAPS_BUCKETS; i++) {
+	for (i = 0; i < WEIR_IDLE_TIME_BUCKETS; i++) {
 		uint32_t before = g->count[i];
 
 		g->count[i] /= 2;
 		g->total += g->count[i];
-		if (before && i < WEIR_GAPS_BUCKETS - 1)
+		if (before && i < WEIR_IDLE_TIME_BUCKETS - 1)
 			g->sum_ns[i] = g->sum_ns[i] / before * g->count[i];
 	}
 }
@@ -53,13 +53,13 @@ static void fade(struct weir_gaps *g)
  * The last bucket has no end, so nobody polls for what is in it. What polling for the others costs is
  * how long they were, not how long their bucket is: the price may lie within it.
  */
-static uint64_t cheapest_ns(const struct weir_gaps *g)
+static uint64_t cheapest_budget_ns(const struct weir_idle_time *g)
 {
 	uint64_t best = (uint64_t)g->total * g->price_ns, budget_ns = 0, polled = 0;
 	uint64_t longer = g->total;
 	unsigned int i;
 
-	for (i = 0; i < WEIR_GAPS_BUCKETS - 1; i++) {
+	for (i = 0; i < WEIR_IDLE_TIME_BUCKETS - 1; i++) {
 		uint64_t end_ns = bucket_end_ns(i), cost;
 
 		longer -= g->count[i];
@@ -77,7 +77,7 @@ static uint64_t cheapest_ns(const struct weir_gaps *g)
  * What was found because it was looked for beyond the budget stands for all the idles in
  * which it was not, where it was slept through and looked as long as the sleep.
  */
-void weir_gaps_add(struct weir_gaps *g, uint64_t ns)
+void weir_idle_time_add(struct weir_idle_time *g, uint64_t ns)
 {
 	uint32_t weight = g->exploring && ns < g->price_ns ? EXPLORE_EVERY : 1;
 
@@ -85,20 +85,20 @@ void weir_gaps_add(struct weir_gaps *g, uint64_t ns)
 
 	g->exploring = false;
 	g->count[bucket] += weight;
-	if (bucket < WEIR_GAPS_BUCKETS - 1)
+	if (bucket < WEIR_IDLE_TIME_BUCKETS - 1)
 		g->sum_ns[bucket] += weight * ns;
 	g->total += weight;
 	if (g->total >= FADE_AT)
-		fade(g);
-	g->budget_ns = cheapest_ns(g);
+		fade_counts(g);
+	g->budget_ns = cheapest_budget_ns(g);
 }
 
-void weir_gaps_stalled(struct weir_gaps *g, uint64_t ns, uint64_t now_ns)
+void weir_idle_time_stalled(struct weir_idle_time *g, uint64_t ns, uint64_t now_ns)
 {
 	g->rest_until_ns = now_ns + ns * REST_FACTOR;
 }
 
-uint64_t weir_gaps_budget_ns(struct weir_gaps *g)
+uint64_t weir_idle_time_budget_ns(struct weir_idle_time *g)
 {
 	g->exploring = ++g->idles % EXPLORE_EVERY == 0 && g->budget_ns < g->price_ns;
 	return g->exploring ? g->price_ns : g->budget_ns;

@@ -9,11 +9,11 @@
 
 #include "core/base/platform.h"
 
-#define WEIR_GAPS_STALL_NS 200000 /* a peer on the same CPU takes less, others' work more */
-#define WEIR_GAPS_BUCKETS 16 /* the first up to 256 ns, each twice as far, the last all above 4 ms */
+#define WEIR_IDLE_TIME_STALL_NS 200000 /* a peer on the same CPU takes less, others' work more */
+#define WEIR_IDLE_TIME_BUCKETS 16 /* the first up to 256 ns, each twice as far, the last all above 4 ms */
 
 /**
- * struct weir_gaps - the gaps seen lately
+ * struct weir_idle_time - the gaps seen lately
  * @price_ns: what being found awake is worth, in time spent polling; at least 1
  * @wake_ns: by how much a wake-up is late, at least
  * @count: gaps by their length; old ones fade
@@ -22,13 +22,13 @@
  * @idles: times that a budget was asked for
  * @exploring: the last answer was longer than @budget_ns, to see what there is
  * @budget_ns: what is cheapest for the gaps in @count
- * @rest_until_ns: see weir_gaps_rest()
+ * @rest_until_ns: see weir_idle_time_is_resting()
  */
-struct weir_gaps {
+struct weir_idle_time {
 	uint32_t price_ns;
 	uint32_t wake_ns;
-	uint32_t count[WEIR_GAPS_BUCKETS];
-	uint64_t sum_ns[WEIR_GAPS_BUCKETS - 1];
+	uint32_t count[WEIR_IDLE_TIME_BUCKETS];
+	uint64_t sum_ns[WEIR_IDLE_TIME_BUCKETS - 1];
 	uint32_t total;
 	uint32_t idles;
 	bool exploring;
@@ -37,7 +37,7 @@ struct weir_gaps {
 };
 
 /**
- * weir_gaps_init() - nothing seen yet
+ * weir_idle_time_init() - nothing seen yet
  * @g: to be initialised
  * @price_ns: at least 1: no wait is polled for longer. Where only the CPU's time counts, what going
  *	to sleep and being woken costs; more, where it counts more that nothing comes late
@@ -46,40 +46,40 @@ struct weir_gaps {
  *
  * Until it has seen gaps it says @price_ns, which never costs more than twice the best.
  */
-void weir_gaps_init(struct weir_gaps *g, uint32_t price_ns, uint32_t wake_ns);
+void weir_idle_time_init(struct weir_idle_time *g, uint32_t price_ns, uint32_t wake_ns);
 
 /**
- * weir_gaps_add() - something came
+ * weir_idle_time_add() - something came
  * @g: the gaps
  * @ns: after so long without anything
  */
-void weir_gaps_add(struct weir_gaps *g, uint64_t ns);
+void weir_idle_time_add(struct weir_idle_time *g, uint64_t ns);
 
 /**
- * weir_gaps_stalled() - who polls gave others a turn on its CPU, and they took long
+ * weir_idle_time_stalled() - who polls gave others a turn on its CPU, and they took long
  * @g: the gaps
- * @ns: how long, above WEIR_GAPS_STALL_NS, at most an hour
+ * @ns: how long, above WEIR_IDLE_TIME_STALL_NS, at most an hour
  * @now_ns: the time
  *
  * Polling is no use for a while: on a crowded machine who sleeps is back on a CPU the moment
  * that it is woken, but who polls has used up its turn when something comes.
  */
-void weir_gaps_stalled(struct weir_gaps *g, uint64_t ns, uint64_t now_ns);
+void weir_idle_time_stalled(struct weir_idle_time *g, uint64_t ns, uint64_t now_ns);
 
 /**
- * weir_gaps_rest() - whether polling is no use now
+ * weir_idle_time_is_resting() - whether polling is no use now
  * @g: the gaps
  * @now_ns: the time
  *
  * Return: true for a while after a stall.
  */
-static inline bool weir_gaps_rest(const struct weir_gaps *g, uint64_t now_ns)
+static inline bool weir_idle_time_is_resting(const struct weir_idle_time *g, uint64_t now_ns)
 {
 	return now_ns < g->rest_until_ns;
 }
 
 /**
- * weir_gaps_budget_ns() - nothing comes right now: how long to poll on?
+ * weir_idle_time_budget_ns() - nothing comes right now: how long to poll on?
  * @g: the gaps
  *
  * Now and then it answers with the price, whatever it has seen: who always
@@ -87,6 +87,6 @@ static inline bool weir_gaps_rest(const struct weir_gaps *g, uint64_t now_ns)
  *
  * Return: nanoseconds; 0: sleep at once.
  */
-uint64_t weir_gaps_budget_ns(struct weir_gaps *g);
+uint64_t weir_idle_time_budget_ns(struct weir_idle_time *g);
 
 #endif

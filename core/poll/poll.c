@@ -14,7 +14,7 @@
 #define EARN_NS_MAX 1000000000ull /* longer sleeps earn no more, and cannot overflow */
 
 void weir_poll_init(struct weir_poll *p, const struct weir_poll_config *config,
-		    struct weir_gaps *gaps, uint64_t now_ns)
+		    struct weir_idle_time *gaps, uint64_t now_ns)
 {
 	memset(p, 0, sizeof(*p));
 	p->config = *config;
@@ -23,8 +23,8 @@ void weir_poll_init(struct weir_poll *p, const struct weir_poll_config *config,
 	p->credit = CREDIT_NS_MAX * 100;
 }
 
-/* Time has passed, in an empty poll or not. */
-static void account(struct weir_poll *p, bool was_empty, uint64_t now_ns)
+/* Time has passed, in an found_nothing poll or not. */
+static void update_credit(struct weir_poll *p, bool was_empty, uint64_t now_ns)
 {
 	uint64_t passed_ns = now_ns - p->at_ns < EARN_NS_MAX ? now_ns - p->at_ns : EARN_NS_MAX;
 
@@ -38,7 +38,7 @@ static void account(struct weir_poll *p, bool was_empty, uint64_t now_ns)
 		p->credit = 0;
 }
 
-static enum weir_poll_verdict arm(struct weir_poll *p)
+static enum weir_poll_verdict arm_cq(struct weir_poll *p)
 {
 	p->state = WEIR_POLL_ARMED;
 	p->arms++;
@@ -57,10 +57,10 @@ static enum weir_poll_verdict sleep_now(struct weir_poll *p)
 
 enum weir_poll_verdict weir_poll_woken(struct weir_poll *p, uint64_t now_ns)
 {
-	account(p, false, now_ns);
+	update_credit(p, false, now_ns);
 	p->state = WEIR_POLL_POLLING;
 	p->taken = 0;
-	return p->config.mode == WEIR_POLL_EVENT ? arm(p) : WEIR_POLL_AGAIN;
+	return p->config.mode == WEIR_POLL_EVENT ? arm_cq(p) : WEIR_POLL_AGAIN;
 }
 
 /* How long nothing came: at least for as long as it was polled for. */
@@ -74,10 +74,10 @@ static uint64_t gap_ns(const struct weir_poll *p)
 	return ns > least_ns ? ns : least_ns;
 }
 
-static enum weir_poll_verdict found(struct weir_poll *p, uint32_t wcs)
+static enum weir_poll_verdict found_completions(struct weir_poll *p, uint32_t wcs)
 {
 	if (p->retries || p->slept)
-		weir_gaps_add(p->gaps, gap_ns(p));
+		weir_idle_time_add(p->gaps, gap_ns(p));
 	p->retries = 0;
 	p->slept = false;
 	p->idle_ns = p->at_ns;
@@ -86,7 +86,7 @@ static enum weir_poll_verdict found(struct weir_poll *p, uint32_t wcs)
 	case WEIR_POLL_EVENT:
 		return WEIR_POLL_AGAIN;
 	case WEIR_POLL_EVENT_BATCH:
-		return p->state != WEIR_POLL_ARMED && p->taken >= p->config.wcs_max ? arm(p)
+		return p->state != WEIR_POLL_ARMED && p->taken >= p->config.wcs_max ? arm_cq(p)
 									   : WEIR_POLL_AGAIN;
 	default:
 		p->state = WEIR_POLL_POLLING;
@@ -98,25 +98,25 @@ static bool budget_is_spent(const struct weir_poll *p)
 {
 	if (p->config.retries_max)
 		return p->retries >= p->config.retries_max;
-	return p->at_ns - p->idle_ns >= p->budget_ns || weir_gaps_rest(p->gaps, p->at_ns);
+	return p->at_ns - p->idle_ns >= p->budget_ns || weir_idle_time_is_resting(p->gaps, p->at_ns);
 }
 
-static enum weir_poll_verdict empty(struct weir_poll *p)
+static enum weir_poll_verdict found_nothing(struct weir_poll *p)
 {
 	p->empty_polls++;
 	if (p->retries++ == 0)
-		p->budget_ns = weir_gaps_budget_ns(p->gaps);
+		p->budget_ns = weir_idle_time_budget_ns(p->gaps);
 	if (p->state == WEIR_POLL_ARMED)
 		return sleep_now(p);
 	if (p->config.mode == WEIR_POLL_BUSY)
 		return WEIR_POLL_AGAIN;
 	if (p->config.mode == WEIR_POLL_ADAPTIVE && p->credit > 0 && !budget_is_spent(p))
 		return WEIR_POLL_AGAIN;
-	return arm(p);
+	return arm_cq(p);
 }
 
 enum weir_poll_verdict weir_poll_polled(struct weir_poll *p, uint32_t wcs, uint64_t now_ns)
 {
-	account(p, !wcs, now_ns);
-	return wcs ? found(p, wcs) : empty(p);
+	update_credit(p, !wcs, now_ns);
+	return wcs ? found_completions(p, wcs) : found_nothing(p);
 }

@@ -61,7 +61,7 @@ enum weir_poll_state { WEIR_POLL_POLLING, WEIR_POLL_ARMED, WEIR_POLL_ASLEEP };
  */
 struct weir_poll {
 	struct weir_poll_config config;
-	struct weir_gaps *gaps;
+	struct weir_idle_time *gaps;
 	uint8_t state;
 	bool slept;
 	uint32_t retries;
@@ -86,7 +86,7 @@ struct weir_poll {
  * The first call is weir_poll_woken().
  */
 void weir_poll_init(struct weir_poll *p, const struct weir_poll_config *config,
-		    struct weir_gaps *gaps, uint64_t now_ns);
+		    struct weir_idle_time *gaps, uint64_t now_ns);
 
 /**
  * weir_poll_woken() - it is to look: an event came, or something else ended the sleep

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "core/sched/drr.h"
 
-void weir_turns_init(struct weir_turns *t)
+void weir_drr_init(struct weir_drr *t)
 {
 	memset(t, 0, sizeof(*t));
 	t->round = 1;
@@ -9,63 +9,63 @@ void weir_turns_init(struct weir_turns *t)
 	weir_list_init(&t->next);
 }
 
-void weir_turn_init(struct weir_turn *m, uint16_t weight)
+void weir_drr_member_init(struct weir_drr_member *m, uint16_t weight)
 {
 	memset(m, 0, sizeof(*m));
 	weir_list_init(&m->link);
 	m->weight = weight;
 }
 
-static struct weir_turn *first_of(const struct weir_list *list)
+static struct weir_drr_member *first_member(const struct weir_list *list)
 {
-	return weir_list_entry(list->next, struct weir_turn, link);
+	return weir_list_entry(list->next, struct weir_drr_member, link);
 }
 
-static int64_t quantum_of(const struct weir_turn *m, uint32_t unit)
+static int64_t quantum_of_member(const struct weir_drr_member *m, uint32_t unit)
 {
 	return (int64_t)m->weight * unit;
 }
 
-static uint32_t *count_of(struct weir_turns *t, const struct weir_turn *m)
+static uint32_t *counter_of(struct weir_drr *t, const struct weir_drr_member *m)
 {
 	return m->round == t->round ? &t->open : &t->waiting;
 }
 
-void weir_turns_join(struct weir_turns *t, struct weir_turn *m, uint32_t unit)
+void weir_drr_join(struct weir_drr *t, struct weir_drr_member *m, uint32_t unit)
 {
 	if (m->round < t->round) {
 		m->round = t->round;
-		m->left = quantum_of(m, unit);
+		m->left = quantum_of_member(m, unit);
 	}
 	m->is_ready = true;
-	++*count_of(t, m);
+	++*counter_of(t, m);
 }
 
-void weir_turns_carry(const struct weir_turns *from, const struct weir_turns *to,
-		      struct weir_turn *m)
+void weir_drr_transfer(const struct weir_drr *from, const struct weir_drr *to,
+		      struct weir_drr_member *m)
 {
 	m->round = m->round < from->round ? 0 : to->round + (m->round - from->round);
 }
 
-void weir_turns_leave(struct weir_turns *t, struct weir_turn *m)
+void weir_drr_leave(struct weir_drr *t, struct weir_drr_member *m)
 {
-	weir_turns_unlist(m);
-	--*count_of(t, m);
+	weir_drr_dequeue(m);
+	--*counter_of(t, m);
 	m->is_ready = false;
 }
 
-void weir_turns_list(struct weir_turns *t, struct weir_turn *m)
+void weir_drr_enqueue(struct weir_drr *t, struct weir_drr_member *m)
 {
 	if (weir_list_is_empty(&m->link))
 		weir_list_add_tail(m->round == t->round ? &t->current : &t->next, &m->link);
 }
 
-void weir_turns_unlist(struct weir_turn *m)
+void weir_drr_dequeue(struct weir_drr_member *m)
 {
 	weir_list_del(&m->link);
 }
 
-void weir_turns_spend(struct weir_turns *t, struct weir_turn *m, uint32_t cost, uint32_t unit)
+void weir_drr_charge(struct weir_drr *t, struct weir_drr_member *m, uint32_t cost, uint32_t unit)
 {
 	m->left -= cost;
 	if (m->left > 0)
@@ -73,11 +73,11 @@ void weir_turns_spend(struct weir_turns *t, struct weir_turn *m, uint32_t cost, 
 	t->open--;
 	t->waiting++;
 	m->round++;
-	m->left += quantum_of(m, unit);
+	m->left += quantum_of_member(m, unit);
 }
 
 /* All have spent their quantum: whoever waits has another. */
-static void round_begin(struct weir_turns *t)
+static void begin_round(struct weir_drr *t)
 {
 	t->round++;
 	t->open = t->waiting;
@@ -90,9 +90,9 @@ static void round_begin(struct weir_turns *t)
 	weir_list_init(&t->next);
 }
 
-struct weir_turn *weir_turns_first(struct weir_turns *t)
+struct weir_drr_member *weir_drr_first(struct weir_drr *t)
 {
 	if (!t->open && t->waiting)
-		round_begin(t);
-	return weir_list_is_empty(&t->current) ? NULL : first_of(&t->current);
+		begin_round(t);
+	return weir_list_is_empty(&t->current) ? NULL : first_member(&t->current);
 }

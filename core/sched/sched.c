@@ -19,7 +19,7 @@ static bool config_is_valid(const struct weir_sched_config *c)
 	       c->segment_bytes <= WEIR_SCHED_SEGMENT_MAX && c->wrs_max;
 }
 
-static bool is_low(const struct weir_sched *s, const struct weir_sched_class *c)
+static bool is_low_level(const struct weir_sched *s, const struct weir_sched_class *c)
 {
 	return c->config.level > s->classes[0].config.level;
 }
@@ -28,7 +28,7 @@ static void class_init(struct weir_sched_class *c, const struct weir_sched_confi
 {
 	memset(c, 0, sizeof(*c));
 	c->config = *config;
-	weir_turns_init(&c->bundles);
+	weir_drr_init(&c->bundles);
 }
 
 int weir_sched_init(struct weir_sched *s, const struct weir_sched_config *configs,
@@ -48,28 +48,28 @@ int weir_sched_init(struct weir_sched *s, const struct weir_sched_config *config
 	s->low_bytes_max = low_bytes_max;
 	s->low_bytes = s->low_floor = s->low_segment = 0;
 	for (i = 0; i < nr_classes; i++)
-		if (is_low(s, &s->classes[i]) && configs[i].segment_bytes > s->low_segment)
+		if (is_low_level(s, &s->classes[i]) && configs[i].segment_bytes > s->low_segment)
 			s->low_segment = configs[i].segment_bytes;
 	return 0;
 }
 
-void weir_bundle_init(struct weir_bundle *bundle, uint8_t class, uint16_t weight)
+void weir_sched_bundle_init(struct weir_bundle *bundle, uint8_t class, uint16_t weight)
 {
-	weir_turn_init(&bundle->turn, weight);
+	weir_drr_member_init(&bundle->turn, weight);
 	bundle->class = class;
 	bundle->is_paused = false;
 	bundle->competing = 0;
-	weir_turns_init(&bundle->flows);
+	weir_drr_init(&bundle->flows);
 }
 
-void weir_bundle_weigh(struct weir_bundle *bundle, uint16_t weight)
+void weir_sched_bundle_set_weight(struct weir_bundle *bundle, uint16_t weight)
 {
 	bundle->turn.weight = weight;
 }
 
-void weir_flow_init(struct weir_flow *flow, struct weir_bundle *bundle, uint16_t weight)
+void weir_sched_flow_init(struct weir_flow *flow, struct weir_bundle *bundle, uint16_t weight)
 {
-	weir_turn_init(&flow->turn, weight);
+	weir_drr_member_init(&flow->turn, weight);
 	flow->bundle = bundle;
 	flow->wrs = 0;
 }
@@ -79,12 +79,12 @@ static struct weir_sched_class *class_of(struct weir_sched *s, const struct weir
 	return &s->classes[flow->bundle->class];
 }
 
-static struct weir_flow *flow_of(struct weir_turn *turn)
+static struct weir_flow *flow_of(struct weir_drr_member *turn)
 {
 	return container_of(turn, struct weir_flow, turn);
 }
 
-static struct weir_bundle *bundle_of(struct weir_turn *turn)
+static struct weir_bundle *bundle_of(struct weir_drr_member *turn)
 {
 	return container_of(turn, struct weir_bundle, turn);
 }
@@ -103,48 +103,48 @@ static uint32_t unit_of(const struct weir_sched_class *c)
 }
 
 /* Something of the bundle may be sent, perhaps. */
-static void bundle_list(struct weir_sched_class *c, struct weir_bundle *bundle)
+static void bundle_enqueue(struct weir_sched_class *c, struct weir_bundle *bundle)
 {
 	if (!bundle->is_paused)
-		weir_turns_list(&c->bundles, &bundle->turn);
+		weir_drr_enqueue(&c->bundles, &bundle->turn);
 }
 
-static void flow_list(struct weir_sched_class *c, struct weir_flow *flow)
+static void flow_enqueue(struct weir_sched_class *c, struct weir_flow *flow)
 {
-	weir_turns_list(&flow->bundle->flows, &flow->turn);
-	bundle_list(c, flow->bundle);
+	weir_drr_enqueue(&flow->bundle->flows, &flow->turn);
+	bundle_enqueue(c, flow->bundle);
 }
 
 /* What its flows that compete have for room; nothing while it may not send. */
-static uint64_t floor_of(const struct weir_sched *s, const struct weir_bundle *bundle)
+static uint64_t bundle_floor(const struct weir_sched *s, const struct weir_bundle *bundle)
 {
 	const struct weir_sched_class *c = &s->classes[bundle->class];
 
-	if (bundle->is_paused || !is_low(s, c))
+	if (bundle->is_paused || !is_low_level(s, c))
 		return 0;
 	return (uint64_t)bundle->competing * c->config.segment_bytes;
 }
 
 /* A flow competes from now on, or does no more. */
-static void flow_comes(struct weir_sched *s, struct weir_bundle *bundle)
+static void flow_starts_competing(struct weir_sched *s, struct weir_bundle *bundle)
 {
-	s->low_floor -= floor_of(s, bundle);
+	s->low_floor -= bundle_floor(s, bundle);
 	bundle->competing++;
-	s->low_floor += floor_of(s, bundle);
+	s->low_floor += bundle_floor(s, bundle);
 }
 
-static void flow_goes(struct weir_sched *s, struct weir_bundle *bundle)
+static void flow_stops_competing(struct weir_sched *s, struct weir_bundle *bundle)
 {
-	s->low_floor -= floor_of(s, bundle);
+	s->low_floor -= bundle_floor(s, bundle);
 	bundle->competing--;
-	s->low_floor += floor_of(s, bundle);
+	s->low_floor += bundle_floor(s, bundle);
 }
 
 static void bundle_set_paused(struct weir_sched *s, struct weir_bundle *bundle, bool is_paused)
 {
-	s->low_floor -= floor_of(s, bundle);
+	s->low_floor -= bundle_floor(s, bundle);
 	bundle->is_paused = is_paused;
-	s->low_floor += floor_of(s, bundle);
+	s->low_floor += bundle_floor(s, bundle);
 }
 
 /* What @level has come to: of those who want to send the least, of nobody the most. */
@@ -158,7 +158,7 @@ static uint64_t level_share(const struct weir_sched *s, uint8_t level)
 
 		if (c->config.level != level)
 			continue;
-		if (weir_turns_are_wanted(&c->bundles) && c->share < least)
+		if (weir_drr_is_wanted(&c->bundles) && c->share < least)
 			least = c->share;
 		if (c->share > most)
 			most = c->share;
@@ -167,7 +167,7 @@ static uint64_t level_share(const struct weir_sched *s, uint8_t level)
 }
 
 /* A class that begins to send has no claim to what it did not send before. */
-static void class_begin(const struct weir_sched *s, struct weir_sched_class *c)
+static void class_start(const struct weir_sched *s, struct weir_sched_class *c)
 {
 	uint64_t share = level_share(s, c->config.level);
 
@@ -179,16 +179,16 @@ static void class_begin(const struct weir_sched *s, struct weir_sched_class *c)
 static void bundle_join(const struct weir_sched *s, struct weir_sched_class *c,
 			struct weir_bundle *bundle)
 {
-	if (!weir_turns_are_wanted(&c->bundles))
-		class_begin(s, c);
+	if (!weir_drr_is_wanted(&c->bundles))
+		class_start(s, c);
 	if (!bundle->turn.is_ready)
-		weir_turns_join(&c->bundles, &bundle->turn, unit_of(c));
+		weir_drr_join(&c->bundles, &bundle->turn, unit_of(c));
 }
 
 static void bundle_leave(struct weir_sched *s, struct weir_bundle *bundle)
 {
 	if (bundle->turn.is_ready)
-		weir_turns_leave(&s->classes[bundle->class].bundles, &bundle->turn);
+		weir_drr_leave(&s->classes[bundle->class].bundles, &bundle->turn);
 	bundle_set_paused(s, bundle, false);
 }
 
@@ -200,12 +200,12 @@ void weir_sched_ready(struct weir_sched *s, struct weir_flow *flow)
 	if (flow->turn.is_ready)
 		return;
 	if (!flow->wrs)
-		flow_comes(s, bundle);
+		flow_starts_competing(s, bundle);
 	if (!bundle->is_paused)
 		bundle_join(s, c, bundle);
-	weir_turns_join(&bundle->flows, &flow->turn, unit_of(c));
+	weir_drr_join(&bundle->flows, &flow->turn, unit_of(c));
 	if (flow->wrs < c->config.wrs_max)
-		flow_list(c, flow);
+		flow_enqueue(c, flow);
 }
 
 void weir_sched_idle(struct weir_sched *s, struct weir_flow *flow)
@@ -216,15 +216,15 @@ void weir_sched_idle(struct weir_sched *s, struct weir_flow *flow)
 	if (!flow->turn.is_ready)
 		return;
 	if (!flow->wrs)
-		flow_goes(s, bundle);
-	weir_turns_leave(&bundle->flows, &flow->turn);
-	if (!weir_bundle_is_wanted(bundle))
+		flow_stops_competing(s, bundle);
+	weir_drr_leave(&bundle->flows, &flow->turn);
+	if (!weir_sched_bundle_is_wanted(bundle))
 		bundle_leave(s, bundle);
 	else
-		bundle_list(c, bundle); /* others may have waited for it */
+		bundle_enqueue(c, bundle); /* others may have waited for it */
 }
 
-void weir_flow_move(struct weir_sched *s, struct weir_flow *flow, struct weir_bundle *bundle)
+void weir_sched_flow_move(struct weir_sched *s, struct weir_flow *flow, struct weir_bundle *bundle)
 {
 	struct weir_sched_class *c = class_of(s, flow), before = *c;
 	struct weir_bundle *from = flow->bundle;
@@ -234,14 +234,14 @@ void weir_flow_move(struct weir_sched *s, struct weir_flow *flow, struct weir_bu
 		return;
 	weir_sched_idle(s, flow);
 	if (flow->wrs) {
-		flow_goes(s, from);
-		flow_comes(s, bundle);
+		flow_stops_competing(s, from);
+		flow_starts_competing(s, bundle);
 	}
-	weir_turns_carry(&from->flows, &bundle->flows, &flow->turn);
+	weir_drr_transfer(&from->flows, &bundle->flows, &flow->turn);
 	flow->bundle = bundle;
 	if (is_ready)
 		weir_sched_ready(s, flow);
-	if (!weir_turns_are_wanted(&before.bundles))
+	if (!weir_drr_is_wanted(&before.bundles))
 		return;
 	/* The class has not begun anew, if it is the only flow of it. */
 	c->share = before.share;
@@ -250,7 +250,7 @@ void weir_flow_move(struct weir_sched *s, struct weir_flow *flow, struct weir_bu
 
 void weir_sched_pause(struct weir_sched *s, struct weir_bundle *bundle)
 {
-	if (!weir_bundle_is_wanted(bundle))
+	if (!weir_sched_bundle_is_wanted(bundle))
 		return;
 	bundle_leave(s, bundle);
 	bundle_set_paused(s, bundle, true);
@@ -264,11 +264,11 @@ void weir_sched_resume(struct weir_sched *s, struct weir_bundle *bundle)
 		return;
 	bundle_set_paused(s, bundle, false);
 	bundle_join(s, c, bundle);
-	bundle_list(c, bundle);
+	bundle_enqueue(c, bundle);
 }
 
 /* Whether the low levels may have more in flight: if they have nothing, whatever it is. */
-static bool has_room(const struct weir_sched *s)
+static bool low_levels_have_room(const struct weir_sched *s)
 {
 	uint64_t most = s->low_floor > s->low_bytes_max ? s->low_floor : s->low_bytes_max;
 
@@ -276,22 +276,22 @@ static bool has_room(const struct weir_sched *s)
 }
 
 /* Whose turn it would be in a class. A bundle waits if all its flows wait for completions. */
-static struct weir_flow *class_next(const struct weir_sched *s, struct weir_sched_class *c)
+static struct weir_flow *class_next_flow(const struct weir_sched *s, struct weir_sched_class *c)
 {
-	struct weir_turn *turn, *of_bundle;
+	struct weir_drr_member *turn, *of_bundle;
 
-	if (is_low(s, c) && !has_room(s))
+	if (is_low_level(s, c) && !low_levels_have_room(s))
 		return NULL;
-	while ((turn = weir_turns_first(&c->bundles)) != NULL) {
-		of_bundle = weir_turns_first(&bundle_of(turn)->flows);
+	while ((turn = weir_drr_first(&c->bundles)) != NULL) {
+		of_bundle = weir_drr_first(&bundle_of(turn)->flows);
 		if (of_bundle)
 			return flow_of(of_bundle);
-		weir_turns_unlist(turn);
+		weir_drr_dequeue(turn);
 	}
 	return NULL;
 }
 
-static bool class_starves(const struct weir_sched_class *c)
+static bool class_is_starved(const struct weir_sched_class *c)
 {
 	return c->config.pass_bytes_max && c->passed_bytes >= c->config.pass_bytes_max;
 }
@@ -299,8 +299,8 @@ static bool class_starves(const struct weir_sched_class *c)
 /* Whether @a goes before @b, which is of no higher level. */
 static bool class_precedes(const struct weir_sched_class *a, const struct weir_sched_class *b)
 {
-	if (class_starves(a) != class_starves(b))
-		return class_starves(a);
+	if (class_is_starved(a) != class_is_starved(b))
+		return class_is_starved(a);
 	return a->config.level == b->config.level && a->share < b->share;
 }
 
@@ -316,7 +316,7 @@ struct weir_flow *weir_sched_next(struct weir_sched *s, uint32_t classes)
 
 		if (!(classes & 1u << i) || (best && !class_precedes(c, best)))
 			continue;
-		flow = class_next(s, c);
+		flow = class_next_flow(s, c);
 		if (!flow)
 			continue;
 		best = c;
@@ -336,7 +336,7 @@ static void class_posted(struct weir_sched *s, struct weir_sched_class *c, uint3
 		struct weir_sched_class *other = &s->classes[i];
 
 		if (other->config.level > c->config.level &&
-		    weir_turns_are_wanted(&other->bundles))
+		    weir_drr_is_wanted(&other->bundles))
 			other->passed_bytes += cost;
 	}
 }
@@ -348,16 +348,16 @@ void weir_sched_posted(struct weir_sched *s, struct weir_flow *flow, uint32_t by
 
 	if (weir_bug(!flow->turn.is_ready || bytes > c->config.segment_bytes))
 		return;
-	weir_turns_unlist(&flow->turn);
-	weir_turns_unlist(&bundle->turn);
-	weir_turns_spend(&bundle->flows, &flow->turn, cost_of(c, bytes), unit_of(c));
-	weir_turns_spend(&c->bundles, &bundle->turn, cost_of(c, bytes), unit_of(c));
+	weir_drr_dequeue(&flow->turn);
+	weir_drr_dequeue(&bundle->turn);
+	weir_drr_charge(&bundle->flows, &flow->turn, cost_of(c, bytes), unit_of(c));
+	weir_drr_charge(&c->bundles, &bundle->turn, cost_of(c, bytes), unit_of(c));
 	flow->wrs++;
-	if (is_low(s, c))
+	if (is_low_level(s, c))
 		s->low_bytes += bytes;
 	if (flow->wrs < c->config.wrs_max)
-		weir_turns_list(&bundle->flows, &flow->turn);
-	weir_turns_list(&c->bundles, &bundle->turn);
+		weir_drr_enqueue(&bundle->flows, &flow->turn);
+	weir_drr_enqueue(&c->bundles, &bundle->turn);
 	class_posted(s, c, bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : bytes);
 }
 
@@ -367,11 +367,11 @@ void weir_sched_completed(struct weir_sched *s, struct weir_flow *flow, uint32_t
 
 	if (weir_bug(!flow->wrs))
 		return;
-	if (is_low(s, c))
+	if (is_low_level(s, c))
 		s->low_bytes -= bytes;
 	flow->wrs--;
 	if (flow->turn.is_ready)
-		flow_list(c, flow);
+		flow_enqueue(c, flow);
 	else if (!flow->wrs)
-		flow_goes(s, flow->bundle);
+		flow_stops_competing(s, flow->bundle);
 }

@@ -78,7 +78,7 @@ struct weir_sched_config {
  */
 struct weir_sched_class {
 	struct weir_sched_config config;
-	struct weir_turns bundles;
+	struct weir_drr bundles;
 	uint64_t share;
 	uint64_t passed_bytes;
 };
@@ -111,11 +111,11 @@ struct weir_sched {
  * @competing: flows that want to send or have something in flight
  */
 struct weir_bundle {
-	struct weir_turn turn;
+	struct weir_drr_member turn;
 	uint8_t class;
 	bool is_paused;
 	uint32_t competing;
-	struct weir_turns flows;
+	struct weir_drr flows;
 };
 
 /**
@@ -125,7 +125,7 @@ struct weir_bundle {
  * @wrs: in flight
  */
 struct weir_flow {
-	struct weir_turn turn;
+	struct weir_drr_member turn;
 	struct weir_bundle *bundle;
 	uint32_t wrs;
 };
@@ -144,32 +144,32 @@ int weir_sched_init(struct weir_sched *s, const struct weir_sched_config *config
 		    uint8_t nr_classes, uint64_t low_bytes_max);
 
 /**
- * weir_bundle_init() - a bundle without flows
+ * weir_sched_bundle_init() - a bundle without flows
  * @bundle: to be initialised. It may go when its flows may
  * @class: one of the scheduler's
  * @weight: among those of its class, 1 to WEIR_SCHED_WEIGHT_MAX
  */
-void weir_bundle_init(struct weir_bundle *bundle, uint8_t class, uint16_t weight);
+void weir_sched_bundle_init(struct weir_bundle *bundle, uint8_t class, uint16_t weight);
 
 /* Another weight, from the bundle's next round on. */
-void weir_bundle_weigh(struct weir_bundle *bundle, uint16_t weight);
+void weir_sched_bundle_set_weight(struct weir_bundle *bundle, uint16_t weight);
 
 /* Whether any of its flows has something to send. */
-static inline bool weir_bundle_is_wanted(const struct weir_bundle *bundle)
+static inline bool weir_sched_bundle_is_wanted(const struct weir_bundle *bundle)
 {
-	return weir_turns_are_wanted(&bundle->flows);
+	return weir_drr_is_wanted(&bundle->flows);
 }
 
 /**
- * weir_flow_init() - a flow with nothing to send
+ * weir_sched_flow_init() - a flow with nothing to send
  * @flow: to be initialised. It may go when it is idle and nothing of it is in flight
  * @bundle: kept until then
  * @weight: among those of its bundle, 1 to WEIR_SCHED_WEIGHT_MAX
  */
-void weir_flow_init(struct weir_flow *flow, struct weir_bundle *bundle, uint16_t weight);
+void weir_sched_flow_init(struct weir_flow *flow, struct weir_bundle *bundle, uint16_t weight);
 
 /**
- * weir_flow_move() - the flow is of another bundle from now on
+ * weir_sched_flow_move() - the flow is of another bundle from now on
  * @s: the scheduler
  * @flow: in whatever state; no turn that it had is to be spent any more
  * @bundle: of the same class; kept until the flow is of another one again, or may go
@@ -177,7 +177,7 @@ void weir_flow_init(struct weir_flow *flow, struct weir_bundle *bundle, uint16_t
  * What it has spent of its bundle's round is spent in the other's, and what is in flight is counted
  * there. That of which it was may go, if it is no other flow's.
  */
-void weir_flow_move(struct weir_sched *s, struct weir_flow *flow, struct weir_bundle *bundle);
+void weir_sched_flow_move(struct weir_sched *s, struct weir_flow *flow, struct weir_bundle *bundle);
 
 /* The flow has something to send, and may send it. Nothing changes if it was ready before. */
 void weir_sched_ready(struct weir_sched *s, struct weir_flow *flow);

@@ -19,7 +19,7 @@ int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max
 	return 0;
 }
 
-int weir_window_learn(struct weir_window *w, struct weir_window_policy *policy, uint64_t bytes_min)
+int weir_window_set_policy(struct weir_window *w, struct weir_window_policy *policy, uint64_t bytes_min)
 {
 	if (!bytes_min || bytes_min > w->bytes_top)
 		return -EINVAL;
@@ -28,7 +28,7 @@ int weir_window_learn(struct weir_window *w, struct weir_window_policy *policy, 
 	return 0;
 }
 
-void weir_window_tell(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
+void weir_window_run_policy(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
 {
 	const struct weir_window_sample sample = { posted_ns, w->now_ns, bytes, w->bytes };
 	uint64_t limit;
@@ -52,7 +52,7 @@ void weir_window_waiter_init(struct weir_window_waiter *waiter)
 	waiter->called = false;
 }
 
-static bool turn_is_of(const struct weir_window *w, const struct weir_window_waiter *waiter)
+static bool is_turn_of(const struct weir_window *w, const struct weir_window_waiter *waiter)
 {
 	return weir_list_is_empty(&w->line) || w->line.next == &waiter->link;
 }
@@ -61,7 +61,7 @@ int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, u
 {
 	if (bytes > w->bytes_min)
 		return -EMSGSIZE;
-	if (turn_is_of(w, waiter) && weir_window_fits(w, bytes)) {
+	if (is_turn_of(w, waiter) && weir_window_fits(w, bytes)) {
 		weir_window_claim(w, bytes);
 		return 0;
 	}
@@ -76,10 +76,10 @@ bool weir_window_must_wait(const struct weir_window *w, const struct weir_window
 {
 	if (weir_list_is_empty(&waiter->link))
 		return false;
-	return !turn_is_of(w, waiter) || !weir_window_fits(w, waiter->bytes);
+	return !is_turn_of(w, waiter) || !weir_window_fits(w, waiter->bytes);
 }
 
-struct weir_window_waiter *weir_window_call(struct weir_window *w)
+struct weir_window_waiter *weir_window_next_waiter(struct weir_window *w)
 {
 	struct weir_window_waiter *first;
 

@@ -94,7 +94,7 @@ struct weir_window_waiter {
 int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max);
 
 /**
- * weir_window_learn() - let a policy move the limit, which begins at its lowest
+ * weir_window_set_policy() - let a policy move the limit, which begins at its lowest
  * @w: a window that no engine uses yet
  * @policy: *kept*; initialised
  * @bytes_min: the limit will never be lower; at least the largest fragment of the engines
@@ -102,7 +102,7 @@ int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max
  * Context: Any.
  * Return: 0, or -EINVAL when @bytes_min is 0 or above what @w was initialised with.
  */
-int weir_window_learn(struct weir_window *w, struct weir_window_policy *policy,
+int weir_window_set_policy(struct weir_window *w, struct weir_window_policy *policy,
 		      uint64_t bytes_min);
 
 /**
@@ -119,7 +119,7 @@ static inline void weir_window_tick(struct weir_window *w, uint64_t now_ns)
 }
 
 /* The same, where there is a policy. */
-void weir_window_tell(struct weir_window *w, uint32_t bytes, uint64_t posted_ns);
+void weir_window_run_policy(struct weir_window *w, uint32_t bytes, uint64_t posted_ns);
 
 /**
  * weir_window_completed() - one work request has succeeded
@@ -132,7 +132,7 @@ void weir_window_tell(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
 static inline void weir_window_completed(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
 {
 	if (w->policy)
-		weir_window_tell(w, bytes, posted_ns);
+		weir_window_run_policy(w, bytes, posted_ns);
 }
 
 /**
@@ -169,7 +169,7 @@ void weir_window_waiter_init(struct weir_window_waiter *waiter);
  * Context: Any; never sleeps. Externally serialised.
  * Return: 0, or
  *	-EAGAIN   the window is full or it is another's turn: nothing claimed; @waiter now
- *	          stands in line and weir_window_call() names it when there is room;
+ *	          stands in line and weir_window_next_waiter() names it when there is room;
  *	-EMSGSIZE @bytes can never fit: trying again is useless.
  */
 int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, uint32_t bytes);
@@ -187,7 +187,7 @@ static inline void weir_window_claim(struct weir_window *w, uint32_t bytes)
 }
 
 /**
- * weir_window_try() - claim room, or let it be
+ * weir_window_try_take() - claim room, or let it be
  * @w: an initialised window
  * @bytes: at most its @bytes_min
  *
@@ -196,7 +196,7 @@ static inline void weir_window_claim(struct weir_window *w, uint32_t bytes)
  * Context: Any; never sleeps. Externally serialised.
  * Return: whether room was claimed.
  */
-static inline bool weir_window_try(struct weir_window *w, uint32_t bytes)
+static inline bool weir_window_try_take(struct weir_window *w, uint32_t bytes)
 {
 	if (!weir_list_is_empty(&w->line) || !weir_window_fits(w, bytes))
 		return false;
@@ -223,7 +223,7 @@ static inline void weir_window_give(struct weir_window *w, uint32_t bytes)
  * weir_window_leave() - want nothing any more
  * @waiter: who leaves the line, if it stands in one
  *
- * Whoever is next may be able to go now: weir_window_call() says.
+ * Whoever is next may be able to go now: weir_window_next_waiter() says.
  *
  * Context: Any; never sleeps. Externally serialised.
  */
@@ -262,7 +262,7 @@ static inline bool weir_window_is_awaited(const struct weir_window *w,
 }
 
 /**
- * weir_window_call() - whose turn has come
+ * weir_window_next_waiter() - whose turn has come
  * @w: the window
  *
  * Each time that the first of the line finds room it is named once.
@@ -271,6 +271,6 @@ static inline bool weir_window_is_awaited(const struct weir_window *w,
  * Return: the first in line if what it was refused fits now, otherwise NULL. It should
  *	take, or leave; until then nobody else can take.
  */
-struct weir_window_waiter *weir_window_call(struct weir_window *w);
+struct weir_window_waiter *weir_window_next_waiter(struct weir_window *w);
 
 #endif

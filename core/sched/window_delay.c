@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * TIMELY sets a rate and this a window, so a step is made once for each window's worth of
+ * TIMELY sets a rate and this a window, so a step_bytes is made once for each window's worth of
  * completions, about a round trip. Its thresholds of 50 and 500 us belong to one network:
  * here they are multiples of the delay without a queue. Paths change, so that is measured
  * again from time to time: the window is closed to its smallest, and the first that is
  * posted after what was in flight has drained tells.
  *
  * TIMELY's own rule between the thresholds has no one point of rest, so how flows share is
- * left to chance; steer() follows the patch by Zhu et al. (CoNEXT 2016), which has.
+ * left to chance; steer_by_trend() follows the patch by Zhu et al. (CoNEXT 2016), which has.
  */
 #include "core/sched/window_delay.h"
 
@@ -27,22 +27,22 @@ static uint64_t high_ns(const struct weir_window_delay *d)
 	return 4 * d->base_ns;
 }
 
-static uint64_t step(const struct weir_window *w)
+static uint64_t step_bytes(const struct weir_window *w)
 {
 	return w->bytes_min / STEPS + 1;
 }
 
 /* No queue to speak of. */
-static uint64_t grow(struct weir_window_delay *d, const struct weir_window *w)
+static uint64_t grow_window(struct weir_window_delay *d, const struct weir_window *w)
 {
 	d->calm++;
 	if (!weir_window_is_filled_by(w, d->in_flight_max))
 		return w->bytes_max;
-	return w->bytes_max + (d->calm >= CALM_ROUNDS ? CALM_STEPS * step(w) : step(w));
+	return w->bytes_max + (d->calm >= CALM_ROUNDS ? CALM_STEPS * step_bytes(w) : step_bytes(w));
 }
 
 /* Far too long a queue: down by 4/5 of what is too much (beta of TIMELY), at most to a half. */
-static uint64_t shrink(struct weir_window_delay *d, const struct weir_window *w)
+static uint64_t shrink_window(struct weir_window_delay *d, const struct weir_window *w)
 {
 	uint64_t percent = 80 * (d->mean_ns - high_ns(d)) / d->mean_ns;
 
@@ -55,7 +55,7 @@ static uint64_t shrink(struct weir_window_delay *d, const struct weir_window *w)
  * the queue when it rises, and both by halves when it stays. So a window rests where its size
  * times its queue is so many steps, which is the same for all who share the queue.
  */
-static uint64_t steer(struct weir_window_delay *d, const struct weir_window *w)
+static uint64_t steer_by_trend(struct weir_window_delay *d, const struct weir_window *w)
 {
 	int64_t percent = 50 + 200 * d->trend_ns / (int64_t)d->base_ns;
 	uint64_t down = percent < 0 ? 0 : percent > 100 ? 100 : (uint64_t)percent;
@@ -65,11 +65,11 @@ static uint64_t steer(struct weir_window_delay *d, const struct weir_window *w)
 	d->calm = 0;
 	limit -= limit / GENTLY * down / 100 * queue_percent / 100;
 	if (weir_window_is_filled_by(w, d->in_flight_max))
-		limit += step(w) * (100 - down) / 100;
+		limit += step_bytes(w) * (100 - down) / 100;
 	return limit;
 }
 
-static uint64_t measure_begin(struct weir_window_delay *d, const struct weir_window *w)
+static uint64_t begin_measuring_base(struct weir_window_delay *d, const struct weir_window *w)
 {
 	d->rounds = 0;
 	d->home = w->bytes_max;
@@ -77,7 +77,7 @@ static uint64_t measure_begin(struct weir_window_delay *d, const struct weir_win
 	return w->bytes_min;
 }
 
-static uint64_t measure(struct weir_window_delay *d, const struct weir_window *w,
+static uint64_t measure_base(struct weir_window_delay *d, const struct weir_window *w,
 			const struct weir_window_sample *sample)
 {
 	if (sample->posted_ns <= d->measure_ns || sample->in_flight > w->bytes_min)
@@ -88,7 +88,7 @@ static uint64_t measure(struct weir_window_delay *d, const struct weir_window *w
 }
 
 /* At the end of a round. */
-static uint64_t decide(struct weir_window_delay *d, const struct weir_window *w, uint64_t mean_ns)
+static uint64_t end_round(struct weir_window_delay *d, const struct weir_window *w, uint64_t mean_ns)
 {
 	int64_t growth_ns = d->mean_ns ? (int64_t)(mean_ns - d->mean_ns) : 0;
 
@@ -97,10 +97,10 @@ static uint64_t decide(struct weir_window_delay *d, const struct weir_window *w,
 	d->mean_ns = mean_ns;
 	d->trend_ns = (d->trend_ns + 7 * growth_ns) / 8;
 	if (mean_ns < low_ns(d))
-		return grow(d, w);
+		return grow_window(d, w);
 	if (mean_ns > high_ns(d))
-		return shrink(d, w);
-	return steer(d, w);
+		return shrink_window(d, w);
+	return steer_by_trend(d, w);
 }
 
 static uint64_t completed(struct weir_window_policy *policy, const struct weir_window *w,
@@ -110,7 +110,7 @@ static uint64_t completed(struct weir_window_policy *policy, const struct weir_w
 	uint64_t mean_ns, limit;
 
 	if (d->measure_ns)
-		return measure(d, w, sample);
+		return measure_base(d, w, sample);
 	d->count++;
 	d->sum_ns += sample->now_ns - sample->posted_ns;
 	d->bytes += sample->bytes;
@@ -119,10 +119,10 @@ static uint64_t completed(struct weir_window_policy *policy, const struct weir_w
 	if (d->bytes < w->bytes_max)
 		return w->bytes_max;
 	mean_ns = d->sum_ns / d->count + 1;
-	limit = decide(d, w, mean_ns);
+	limit = end_round(d, w, mean_ns);
 	d->count = 0;
 	d->sum_ns = d->bytes = d->in_flight_max = 0;
-	return ++d->rounds < MEASURE_ROUNDS ? limit : measure_begin(d, w);
+	return ++d->rounds < MEASURE_ROUNDS ? limit : begin_measuring_base(d, w);
 }
 
 void weir_window_delay_init(struct weir_window_delay *d)

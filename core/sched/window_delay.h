@@ -12,7 +12,7 @@
 
 /**
  * struct weir_window_delay - what it remembers
- * @policy: for weir_window_learn()
+ * @policy: for weir_window_set_policy()
  * @base_ns: how long a completion takes with no queue before it, as far as known, or 0
  * @mean_ns: how long they took in the last round, or 0
  * @trend_ns: by how much that grows from round to round, smoothed
@@ -41,7 +41,7 @@ struct weir_window_delay {
 
 /**
  * weir_window_delay_init() - one that knows nothing yet
- * @d: to be initialised; hand &d->policy to weir_window_learn()
+ * @d: to be initialised; hand &d->policy to weir_window_set_policy()
  *
  * Context: Any.
  */

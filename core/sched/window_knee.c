@@ -13,7 +13,7 @@
 #define ROUND 8 /* windows' worth of completions in a round */
 #define REST_MAX 32 /* rounds */
 
-static uint64_t start(struct weir_window_knee *k, enum weir_knee_state state, uint64_t limit)
+static uint64_t start_round(struct weir_window_knee *k, enum weir_window_knee_state state, uint64_t limit)
 {
 	k->state = state;
 	k->settled = false;
@@ -22,36 +22,36 @@ static uint64_t start(struct weir_window_knee *k, enum weir_knee_state state, ui
 	return limit;
 }
 
-static uint64_t hold(struct weir_window_knee *k)
+static uint64_t hold_home(struct weir_window_knee *k)
 {
-	return start(k, WEIR_KNEE_HOLD, k->home);
+	return start_round(k, WEIR_KNEE_HOLD, k->home);
 }
 
 static uint64_t try_more(struct weir_window_knee *k)
 {
-	return start(k, WEIR_KNEE_MORE, k->home + k->home / 4);
+	return start_round(k, WEIR_KNEE_MORE, k->home + k->home / 4);
 }
 
 static uint64_t try_less(struct weir_window_knee *k)
 {
-	return start(k, WEIR_KNEE_LESS, k->home - k->home / 5);
+	return start_round(k, WEIR_KNEE_LESS, k->home - k->home / 5);
 }
 
-static void move(struct weir_window_knee *k, uint64_t home)
+static void move_home(struct weir_window_knee *k, uint64_t home)
 {
 	k->home = home;
 	k->rest = 1;
 }
 
-static uint64_t climb(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
+static uint64_t end_climb(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
 {
 	if (rate < k->rate + k->rate / 4 || k->home == limit) {
 		k->held = 0;
-		return hold(k);
+		return hold_home(k);
 	}
 	k->rate = rate;
-	move(k, limit);
-	return start(k, WEIR_KNEE_CLIMB, 2 * limit);
+	move_home(k, limit);
+	return start_round(k, WEIR_KNEE_CLIMB, 2 * limit);
 }
 
 /* Goes on holding, unless it is time to try, or the rate is not what it was. */
@@ -64,40 +64,40 @@ static uint64_t held(struct weir_window_knee *k, uint64_t rate)
 	if (changed || !k->held)
 		k->rate = rate;
 	if (++k->held < k->rest)
-		return hold(k);
+		return hold_home(k);
 	k->held = 0;
 	return try_more(k);
 }
 
-static uint64_t tried_more(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
+static uint64_t end_try_more(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
 {
 	if (rate <= k->rate + k->rate / 20 || limit == k->home)
 		return try_less(k);
 	k->rate = rate;
-	move(k, limit);
+	move_home(k, limit);
 	return try_more(k);
 }
 
-static uint64_t tried_less(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
+static uint64_t end_try_less(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
 {
 	if (rate >= k->rate - k->rate / 40 && limit < k->home) {
-		move(k, limit);
+		move_home(k, limit);
 		return try_less(k);
 	}
 	if (k->rest < REST_MAX)
 		k->rest *= 2;
-	return hold(k);
+	return hold_home(k);
 }
 
-static uint64_t decide(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
+static uint64_t end_round(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
 {
 	switch (k->state) {
 	case WEIR_KNEE_CLIMB:
-		return climb(k, limit, rate);
+		return end_climb(k, limit, rate);
 	case WEIR_KNEE_MORE:
-		return tried_more(k, limit, rate);
+		return end_try_more(k, limit, rate);
 	case WEIR_KNEE_LESS:
-		return tried_less(k, limit, rate);
+		return end_try_less(k, limit, rate);
 	case WEIR_KNEE_HOLD:
 		break;
 	}
@@ -122,9 +122,9 @@ static uint64_t completed(struct weir_window_policy *policy, const struct weir_w
 	if (!k->settled || k->bytes < ROUND * limit || sample->now_ns == k->since_ns)
 		return limit;
 	if (!weir_window_is_filled_by(w, k->in_flight_max))
-		return start(k, k->state, limit);
+		return start_round(k, k->state, limit);
 	elapsed_ns = sample->now_ns - k->since_ns;
-	return decide(k, limit, (k->bytes << 10) / elapsed_ns);
+	return end_round(k, limit, (k->bytes << 10) / elapsed_ns);
 }
 
 void weir_window_knee_init(struct weir_window_knee *k)

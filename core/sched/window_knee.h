@@ -10,7 +10,7 @@
 
 #include "core/sched/window.h"
 
-enum weir_knee_state {
+enum weir_window_knee_state {
 	WEIR_KNEE_CLIMB, /* doubles while that pays */
 	WEIR_KNEE_HOLD, /* stays at home, and looks whether it is as fast as it was */
 	WEIR_KNEE_MORE, /* tries a quarter more */
@@ -19,8 +19,8 @@ enum weir_knee_state {
 
 /**
  * struct weir_window_knee - what it remembers
- * @policy: for weir_window_learn()
- * @state: an enum weir_knee_state
+ * @policy: for weir_window_set_policy()
+ * @state: an enum weir_window_knee_state
  * @home: the best window so far, bytes
  * @rate: what it yields, bytes in 1024 ns
  * @held: rounds at @home since it last tried
@@ -30,7 +30,7 @@ enum weir_knee_state {
  */
 struct weir_window_knee {
 	struct weir_window_policy policy;
-	enum weir_knee_state state;
+	enum weir_window_knee_state state;
 	uint64_t home;
 	uint64_t rate;
 	uint32_t held;
@@ -43,7 +43,7 @@ struct weir_window_knee {
 
 /**
  * weir_window_knee_init() - one that knows nothing yet
- * @k: to be initialised; hand &k->policy to weir_window_learn()
+ * @k: to be initialised; hand &k->policy to weir_window_set_policy()
  *
  * Context: Any.
  */

@@ -2,9 +2,9 @@
 #include "core/slots/moderation.h"
 
 #define PATIENCE_NS_MIN 1000
-#define PATIENCE_NS_MAX (8 * WEIR_PACE_NS)
+#define PATIENCE_NS_MAX (8 * WEIR_MODERATION_NS)
 
-void weir_pace_init(struct weir_pace *p, uint32_t batch, uint64_t gap_ns_max, bool is_patient)
+void weir_moderation_init(struct weir_moderation *p, uint32_t batch, uint64_t gap_ns_max, bool is_patient)
 {
 	memset(p, 0, sizeof(*p));
 	p->batch = batch;
@@ -13,7 +13,7 @@ void weir_pace_init(struct weir_pace *p, uint32_t batch, uint64_t gap_ns_max, bo
 	p->interval_ns = gap_ns_max;
 }
 
-static uint64_t patience(const struct weir_pace *p)
+static uint64_t idle_gap_ns(const struct weir_moderation *p)
 {
 	if (!p->is_patient)
 		return 0;
@@ -23,22 +23,22 @@ static uint64_t patience(const struct weir_pace *p)
 }
 
 /* For a full batch, or as much of one as comes in time. */
-static uint64_t gap(const struct weir_pace *p)
+static uint64_t next_gap_ns(const struct weir_moderation *p)
 {
 	if (p->interval_ns * p->batch <= p->gap_ns_max)
 		return p->interval_ns * p->batch;
-	if (p->is_patient || p->interval_ns * WEIR_PACE_COMPANY <= p->gap_ns_max)
+	if (p->is_patient || p->interval_ns * WEIR_MODERATION_COUNT_MIN <= p->gap_ns_max)
 		return p->gap_ns_max;
 	return 0;
 }
 
-void weir_pace_looked(struct weir_pace *p, uint32_t news, uint64_t now_ns)
+void weir_moderation_polled(struct weir_moderation *p, uint32_t news, uint64_t now_ns)
 {
 	uint64_t each;
 
 	p->looked_ns = now_ns;
 	if (!news) {
-		p->gap_ns = patience(p);
+		p->gap_ns = idle_gap_ns(p);
 		return;
 	}
 	each = (now_ns - p->found_ns) / news;
@@ -46,5 +46,5 @@ void weir_pace_looked(struct weir_pace *p, uint32_t news, uint64_t now_ns)
 		each = p->gap_ns_max;
 	p->interval_ns = (p->interval_ns + each) / 2;
 	p->found_ns = now_ns;
-	p->gap_ns = gap(p);
+	p->gap_ns = next_gap_ns(p);
 }

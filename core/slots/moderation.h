@@ -10,11 +10,11 @@
 
 #include "core/base/platform.h"
 
-#define WEIR_PACE_NS 32000 /* how long a look may be put off for company, if somebody waits */
-#define WEIR_PACE_COMPANY 4 /* and for how many at least: fewer are not worth waiting for */
+#define WEIR_MODERATION_NS 32000 /* how long a look may be put off for company, if somebody waits */
+#define WEIR_MODERATION_COUNT_MIN 4 /* and for how many at least: fewer are not worth waiting for */
 
 /**
- * struct weir_pace - of looks for one kind of news
+ * struct weir_moderation - of looks for one kind of news
  * @batch: news that a look is to find, if they come fast enough
  * @gap_ns_max: between looks, at most, if they do not
  * @is_patient: nobody needs them one by one: looks that find nothing become rarer
@@ -22,7 +22,7 @@
  * @interval_ns: between news
  * @gap_ns: between looks
  */
-struct weir_pace {
+struct weir_moderation {
 	uint32_t batch;
 	bool is_patient;
 	uint64_t gap_ns_max;
@@ -33,13 +33,13 @@ struct weir_pace {
 };
 
 /* Nothing is known yet: look at once. */
-void weir_pace_init(struct weir_pace *p, uint32_t batch, uint64_t gap_ns_max, bool is_patient);
+void weir_moderation_init(struct weir_moderation *p, uint32_t batch, uint64_t gap_ns_max, bool is_patient);
 
 /* A look is back, and found @news. */
-void weir_pace_looked(struct weir_pace *p, uint32_t news, uint64_t now_ns);
+void weir_moderation_polled(struct weir_moderation *p, uint32_t news, uint64_t now_ns);
 
 /* Whether a look is worth its while now. */
-static inline bool weir_pace_is_due(const struct weir_pace *p, uint64_t now_ns)
+static inline bool weir_moderation_is_due(const struct weir_moderation *p, uint64_t now_ns)
 {
 	return now_ns - p->looked_ns >= p->gap_ns;
 }

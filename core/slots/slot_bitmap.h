@@ -47,35 +47,35 @@
 
 #include "core/base/platform.h"
 
-#define WEIR_CONFIRM_SLOTS_MAX 65536u
+#define WEIR_SLOT_BITMAP_SLOTS_MAX 65536u
 
 /* Words of 64 bits that the bits of @slots slots take. */
-static inline uint32_t weir_confirm_words(uint32_t slots)
+static inline uint32_t weir_slot_bitmap_words(uint32_t slots)
 {
 	return (slots + 63) / 64;
 }
 
 /**
- * struct weir_confirm_out - the end that sends
+ * struct weir_slot_bitmap_tx - the end that sends
  * @bits: its bits; the peer reads them
  * @seen: the peer's, as of the last look
  * @told: what its bits would differ by if they were flipped for what is told, too
  * @held: slots acquired, and neither committed nor abandoned
- * @going: slots committed, and not flipped yet
+ * @in_flight: slots committed, and not flipped yet
  * @sent: slots committed and not flipped yet, by number modulo @slots
- * @slots: 1 to WEIR_CONFIRM_SLOTS_MAX
+ * @slots: 1 to WEIR_SLOT_BITMAP_SLOTS_MAX
  * @free: how many can be acquired
  * @word: where the search for a free one begins
  * @committed, @covered, @arrived: slots committed so far; of them, those before the last look;
  *	and those known to be in the mirror
  * @freed: slots that the peer has given back so far
  */
-struct weir_confirm_out {
+struct weir_slot_bitmap_tx {
 	uint64_t *bits;
 	uint64_t *seen;
 	uint64_t *told;
 	uint64_t *held;
-	uint64_t *going;
+	uint64_t *in_flight;
 	uint32_t *sent;
 	uint32_t slots;
 	uint32_t free;
@@ -84,77 +84,77 @@ struct weir_confirm_out {
 	uint64_t freed;
 };
 
-/* Bytes of memory that weir_confirm_out_init() wants besides the bits. */
-size_t weir_confirm_out_bytes(uint32_t slots);
+/* Bytes of memory that weir_slot_bitmap_tx_init() wants besides the bits. */
+size_t weir_slot_bitmap_tx_bytes(uint32_t slots);
 
 /**
- * weir_confirm_out_init() - all slots are free
+ * weir_slot_bitmap_tx_init() - all slots are free
  * @o: to be initialised
- * @slots: 1 to WEIR_CONFIRM_SLOTS_MAX
- * @bits: *kept*: weir_confirm_words() of zeros, which the peer reads
+ * @slots: 1 to WEIR_SLOT_BITMAP_SLOTS_MAX
+ * @bits: *kept*: weir_slot_bitmap_words() of zeros, which the peer reads
  * @memory: *kept*: zeros, aligned to 8
  */
-void weir_confirm_out_init(struct weir_confirm_out *o, uint32_t slots, uint64_t *bits, void *memory);
+void weir_slot_bitmap_tx_init(struct weir_slot_bitmap_tx *o, uint32_t slots, uint64_t *bits, void *memory);
 
 /**
- * weir_confirm_out_acquire() - a free slot
+ * weir_slot_bitmap_tx_acquire() - a free slot
  *
  * The caller owes a commit or an abandon. Return: its number; -EAGAIN there is none.
  */
-int weir_confirm_out_acquire(struct weir_confirm_out *o);
+int weir_slot_bitmap_tx_acquire(struct weir_slot_bitmap_tx *o);
 
 /* Whether @slot was acquired, and neither committed nor abandoned. */
-bool weir_confirm_out_is_held(const struct weir_confirm_out *o, uint32_t slot);
+bool weir_slot_bitmap_tx_is_held(const struct weir_slot_bitmap_tx *o, uint32_t slot);
 
 /* Whether @slot is at the peer, or under way to it. */
-bool weir_confirm_out_is_full(const struct weir_confirm_out *o, uint32_t slot);
+bool weir_slot_bitmap_tx_is_full(const struct weir_slot_bitmap_tx *o, uint32_t slot);
 
 /* It is free again, unused. */
-void weir_confirm_out_abandon(struct weir_confirm_out *o, uint32_t slot);
+void weir_slot_bitmap_tx_abandon(struct weir_slot_bitmap_tx *o, uint32_t slot);
 
 /* Its write is posted, before any look that follows. It is the @o->committed'th, counted from 0. */
-void weir_confirm_out_commit(struct weir_confirm_out *o, uint32_t slot);
+void weir_slot_bitmap_tx_commit(struct weir_slot_bitmap_tx *o, uint32_t slot);
 
 /* The slot that was committed last; there is one. */
-static inline uint32_t weir_confirm_out_last(const struct weir_confirm_out *o)
+static inline uint32_t weir_slot_bitmap_tx_last(const struct weir_slot_bitmap_tx *o)
 {
 	return o->sent[(o->committed - 1) % o->slots];
 }
 
 /* A look is posted. */
-void weir_confirm_out_look(struct weir_confirm_out *o);
+void weir_slot_bitmap_tx_read_posted(struct weir_slot_bitmap_tx *o);
 
 /**
- * weir_confirm_out_looked() - the look is back: flip what it followed, free what the peer gave back
+ * weir_slot_bitmap_tx_read_done() - the look is back: flip what it followed, free what the peer gave back
  * @fresh: the peer's bits, as seen
  *
  * Return: slots that the peer has given back since the last look; -EPROTO it flipped one that
  * it did not have.
  */
-int weir_confirm_out_looked(struct weir_confirm_out *o, const uint64_t *fresh);
+int weir_slot_bitmap_tx_read_done(struct weir_slot_bitmap_tx *o, const uint64_t *fresh);
 
 /**
- * weir_confirm_out_sent() - all that is committed and not flipped yet is told of
+ * weir_slot_bitmap_tx_notified() - all that is committed and not flipped yet is told of
  *
  * An immediate comes behind the last one's write, or with it. All count as full, and as arrived, at
  * once; a look under way that follows some of them flips nothing for those.
  */
-void weir_confirm_out_sent(struct weir_confirm_out *o);
+void weir_slot_bitmap_tx_notified(struct weir_slot_bitmap_tx *o);
 
 /* The peer says that it has given @slot back. Return: 0; -EPROTO it did not have it. */
-int weir_confirm_out_told(struct weir_confirm_out *o, uint32_t slot);
+int weir_slot_bitmap_tx_slot_returned(struct weir_slot_bitmap_tx *o, uint32_t slot);
 
 /**
- * struct weir_confirm_in - the end that receives
+ * struct weir_slot_bitmap_rx - the end that receives
  * @bits: its bits; the peer reads them
  * @seen: the peer's, as of the last look
  * @told: what they would differ by if they were flipped for what was told, too
  * @held: full slots that were found and not released
- * @slots: 1 to WEIR_CONFIRM_SLOTS_MAX
+ * @slots: 1 to WEIR_SLOT_BITMAP_SLOTS_MAX
  * @full: full, and not found yet
  * @word: where the search for them begins
  */
-struct weir_confirm_in {
+struct weir_slot_bitmap_rx {
 	uint64_t *bits;
 	uint64_t *seen;
 	uint64_t *told;
@@ -164,29 +164,29 @@ struct weir_confirm_in {
 	uint32_t word;
 };
 
-size_t weir_confirm_in_bytes(uint32_t slots);
+size_t weir_slot_bitmap_rx_bytes(uint32_t slots);
 
-/* As weir_confirm_out_init(): all slots are empty. */
-void weir_confirm_in_init(struct weir_confirm_in *in, uint32_t slots, uint64_t *bits, void *memory);
+/* As weir_slot_bitmap_tx_init(): all slots are empty. */
+void weir_slot_bitmap_rx_init(struct weir_slot_bitmap_rx *in, uint32_t slots, uint64_t *bits, void *memory);
 
 /**
- * weir_confirm_in_looked() - a look is back
+ * weir_slot_bitmap_rx_read_done() - a look is back
  * @fresh: the peer's bits, as seen
  *
  * Return: slots that have become full since the last look; -EPROTO one was that was not empty.
  */
-int weir_confirm_in_looked(struct weir_confirm_in *in, const uint64_t *fresh);
+int weir_slot_bitmap_rx_read_done(struct weir_slot_bitmap_rx *in, const uint64_t *fresh);
 
 /* One of the full slots that were not found yet; it is owed a release. Return: its number; -EAGAIN. */
-int weir_confirm_in_find(struct weir_confirm_in *in);
+int weir_slot_bitmap_rx_next_full(struct weir_slot_bitmap_rx *in);
 
 /* The peer says that @slot is full; as if found. Return: 0; -EPROTO it was not empty. */
-int weir_confirm_in_told(struct weir_confirm_in *in, uint32_t slot);
+int weir_slot_bitmap_rx_slot_filled(struct weir_slot_bitmap_rx *in, uint32_t slot);
 
 /* Whether @slot was found and not released. */
-bool weir_confirm_in_is_held(const struct weir_confirm_in *in, uint32_t slot);
+bool weir_slot_bitmap_rx_is_held(const struct weir_slot_bitmap_rx *in, uint32_t slot);
 
 /* @slot is free again: the peer may write to it as soon as it sees that. */
-void weir_confirm_in_release(struct weir_confirm_in *in, uint32_t slot);
+void weir_slot_bitmap_rx_release(struct weir_slot_bitmap_rx *in, uint32_t slot);
 
 #endif

@@ -14,19 +14,19 @@
 #define LOOKS_WORTH 16u /* what was put may wait as long as so many looks take */
 #define AT_ONCE_NS 4000u /* of a device that is done with a look when it is posted, and some more */
 
-static uint32_t part_of(uint32_t slots, uint32_t parts)
+static uint32_t batch_part(uint32_t slots, uint32_t parts)
 {
 	return slots / parts < 2 * BATCH ? slots / parts + 1 : 2 * BATCH;
 }
 
-void weir_look_init(struct weir_look *l, uint32_t slots, uint32_t percent_min)
+void weir_slot_poll_init(struct weir_slot_poll *l, uint32_t slots, uint32_t percent_min)
 {
 	memset(l, 0, sizeof(*l));
 	l->percent_min = percent_min;
 	l->free_seen = 2 * slots;
-	weir_pace_init(&l->confirm, part_of(slots, 2), WEIR_LOOK_CONFIRM_NS, true);
-	weir_pace_init(&l->news, BATCH, WEIR_PACE_NS, false);
-	weir_pace_init(&l->room, part_of(slots, 4), WEIR_PACE_NS, true);
+	weir_moderation_init(&l->confirm, batch_part(slots, 2), WEIR_SLOT_POLL_CONFIRM_NS, true);
+	weir_moderation_init(&l->news, BATCH, WEIR_MODERATION_NS, false);
+	weir_moderation_init(&l->room, batch_part(slots, 4), WEIR_MODERATION_NS, true);
 }
 
 static uint64_t bounded(uint64_t value, uint64_t least, uint64_t most)
@@ -34,13 +34,13 @@ static uint64_t bounded(uint64_t value, uint64_t least, uint64_t most)
 	return value < least ? least : value > most ? most : value;
 }
 
-void weir_look_put(struct weir_look *l, uint64_t bytes)
+void weir_slot_poll_put(struct weir_slot_poll *l, uint64_t bytes)
 {
 	l->each_bytes = l->put_bytes ? (7 * l->each_bytes + bytes) / 8 : bytes;
 	l->put_bytes += bytes;
 }
 
-void weir_look_posted(struct weir_look *l, uint64_t now_ns)
+void weir_slot_poll_posted(struct weir_slot_poll *l, uint64_t now_ns)
 {
 	l->covered_bytes = l->put_bytes;
 	l->is_looking = true;
@@ -48,43 +48,43 @@ void weir_look_posted(struct weir_look *l, uint64_t now_ns)
 	l->asked_ns = l->polled_ns = now_ns;
 }
 
-void weir_look_polled(struct weir_look *l, uint64_t now_ns)
+void weir_slot_poll_polled(struct weir_slot_poll *l, uint64_t now_ns)
 {
 	l->polled_ns = now_ns;
 }
 
-uint64_t weir_look_patience_ns(const struct weir_look *l)
+uint64_t weir_slot_poll_patience_ns(const struct weir_slot_poll *l)
 {
-	return bounded(l->took_ns * LOOKS_WORTH, WEIR_LOOK_CONFIRM_NS, WEIR_LOOK_CONFIRM_NS_MAX);
+	return bounded(l->took_ns * LOOKS_WORTH, WEIR_SLOT_POLL_CONFIRM_NS, WEIR_SLOT_POLL_CONFIRM_NS_MAX);
 }
 
 /* One that nobody waited for says how long nobody asked for it, unless it was there as good as at once. */
-static void took(struct weir_look *l, uint64_t now_ns)
+static void update_read_time(struct weir_slot_poll *l, uint64_t now_ns)
 {
 	uint64_t took_ns = now_ns - l->asked_ns;
 
 	if (now_ns - l->polled_ns > took_ns / 2 && took_ns > AT_ONCE_NS)
 		return;
 	l->took_ns = l->took_ns ? (7 * l->took_ns + took_ns) / 8 : took_ns;
-	l->confirm.gap_ns_max = weir_look_patience_ns(l);
+	l->confirm.gap_ns_max = weir_slot_poll_patience_ns(l);
 }
 
-void weir_look_back(struct weir_look *l, const struct weir_confirm_out *o, uint32_t found,
+void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o, uint32_t found,
 		    uint32_t freed, uint32_t shown, uint64_t now_ns)
 {
 	l->is_looking = false;
 	if (l->shown_bytes < l->covered_bytes)
 		l->shown_bytes = l->covered_bytes; /* or it was told of since */
-	took(l, now_ns);
+	update_read_time(l, now_ns);
 	l->free_seen = freed ? 2 * o->slots : o->free;
-	weir_pace_looked(&l->news, found, now_ns);
-	weir_pace_looked(&l->room, freed, now_ns);
+	weir_moderation_polled(&l->news, found, now_ns);
+	weir_moderation_polled(&l->room, freed, now_ns);
 	if (shown)
-		weir_pace_looked(&l->confirm, shown, now_ns);
+		weir_moderation_polled(&l->confirm, shown, now_ns);
 }
 
 /* So few are free, or so much was written, that slots asked for now would be in the cache still. */
-static bool is_low(const struct weir_look *l, const struct weir_confirm_out *o)
+static bool is_short_of_slots(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o)
 {
 	uint64_t used = o->slots - o->free;
 
@@ -97,15 +97,15 @@ static bool is_low(const struct weir_look *l, const struct weir_confirm_out *o)
  * is through and finds no more it rings, and the next put hears of that. Who polls without end and
  * never rings finds more a little later, then.
  */
-static bool is_to_confirm(const struct weir_look *l, const struct weir_confirm_out *o,
-			  struct weir_look_ring ring, uint64_t now_ns)
+static bool must_confirm(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
+			  struct weir_slot_poll_request ring, uint64_t now_ns)
 {
-	uint64_t unshown = weir_look_unshown(o), had = o->arrived - o->freed;
+	uint64_t unshown = weir_slot_poll_unshown(o), had = o->arrived - o->freed;
 	uint64_t gap_ns = l->confirm.gap_ns_max;
 
 	if (unshown < had)
-		gap_ns = bounded(gap_ns * BUSY_GAPS, gap_ns, WEIR_LOOK_CONFIRM_NS_MAX);
-	if (!unshown || !weir_pace_is_due(&l->confirm, now_ns))
+		gap_ns = bounded(gap_ns * BUSY_GAPS, gap_ns, WEIR_SLOT_POLL_CONFIRM_NS_MAX);
+	if (!unshown || !weir_moderation_is_due(&l->confirm, now_ns))
 		return false;
 	return !had || ring.number || unshown >= CONFIRM_MANY ||
 	       now_ns - l->confirm.looked_ns >= gap_ns;
@@ -115,29 +115,29 @@ static bool is_to_confirm(const struct weir_look *l, const struct weir_confirm_o
  * Who sleeps gives nothing back until it is told: the look that wakes it tells of what came before.
  * One in vain is done again with half as many free.
  */
-static bool is_to_make_room(const struct weir_look *l, const struct weir_confirm_out *o,
-			    struct weir_look_ring ring, uint64_t now_ns)
+static bool must_find_room(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
+			    struct weir_slot_poll_request ring, uint64_t now_ns)
 {
-	return is_low(l, o) && o->free <= l->free_seen / 2 && weir_pace_is_due(&l->room, now_ns) &&
-	       (!ring.number || ring.tells < WEIR_LOOK_TELLS_MAX);
+	return is_short_of_slots(l, o) && o->free <= l->free_seen / 2 && weir_moderation_is_due(&l->room, now_ns) &&
+	       (!ring.number || ring.tells < WEIR_SLOT_POLL_NOTIFIES_MAX);
 }
 
-bool weir_look_is_due(const struct weir_look *l, const struct weir_confirm_out *o,
-		      struct weir_look_ring ring, uint64_t now_ns)
+bool weir_slot_poll_is_due(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
+		      struct weir_slot_poll_request ring, uint64_t now_ns)
 {
 	return !l->is_looking &&
-	       (is_to_confirm(l, o, ring, now_ns) || is_to_make_room(l, o, ring, now_ns));
+	       (must_confirm(l, o, ring, now_ns) || must_find_room(l, o, ring, now_ns));
 }
 
 /* While as many came as are to be told of together they might have been. */
-static bool have_company(const struct weir_look *l, uint64_t slots, uint64_t now_ns)
+static bool comes_together(const struct weir_slot_poll *l, uint64_t slots, uint64_t now_ns)
 {
 	uint64_t gaps_ns = slots * l->confirm.gap_ns_max;
 
-	return (now_ns - l->company.since_ns) * COMPANY_MIN <= gaps_ns;
+	return (now_ns - l->coalescing.since_ns) * COMPANY_MIN <= gaps_ns;
 }
 
-static void watch(struct weir_look_company *c, const struct weir_confirm_out *o, uint64_t now_ns)
+static void restart_watch(struct weir_slot_poll_coalescing *c, const struct weir_slot_bitmap_tx *o, uint64_t now_ns)
 {
 	c->since = o->committed;
 	c->since_ns = now_ns;
@@ -145,88 +145,88 @@ static void watch(struct weir_look_company *c, const struct weir_confirm_out *o,
 
 /*
  * Where each is told of at once it is seen only how fast they come. If not slowly, it is tried how many
- * there are when they wait for company. The more often that was in vain, the longer it is until the
+ * there are when they wait for coalescing. The more often that was in vain, the longer it is until the
  * next trial.
  */
-static void doubt(struct weir_look *l, const struct weir_confirm_out *o, uint64_t now_ns)
+static void retry_coalescing(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o, uint64_t now_ns)
 {
-	struct weir_look_company *c = &l->company;
+	struct weir_slot_poll_coalescing *c = &l->coalescing;
 	uint64_t slots = o->committed - c->since;
 
-	if (!c->is_lone || slots < LONE_MIN << c->trials)
+	if (!c->is_sparse || slots < LONE_MIN << c->trials)
 		return;
-	if (have_company(l, slots, now_ns)) {
-		c->is_lone = false;
+	if (comes_together(l, slots, now_ns)) {
+		c->is_sparse = false;
 		c->expected = COMPANY_MIN;
 	}
-	watch(c, o, now_ns);
+	restart_watch(c, o, now_ns);
 }
 
 /* Who only tells does not look: the peer knows how long that takes. */
-bool weir_look_is_to_tell(struct weir_look *l, const struct weir_confirm_out *o,
-			  struct weir_look_ring ring, uint64_t now_ns)
+bool weir_slot_poll_must_notify(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
+			  struct weir_slot_poll_request ring, uint64_t now_ns)
 {
-	if (!weir_look_can_tell(o, ring))
+	if (!weir_slot_poll_can_notify(o, ring))
 		return false;
-	l->confirm.gap_ns_max = bounded(ring.patience_ns, weir_look_patience_ns(l),
-					WEIR_LOOK_CONFIRM_NS_MAX);
-	doubt(l, o, now_ns);
-	return l->company.is_lone || l->put_bytes - l->shown_bytes >= TOLD_BYTES ||
-	       is_to_confirm(l, o, ring, now_ns) || weir_look_is_due(l, o, ring, now_ns);
+	l->confirm.gap_ns_max = bounded(ring.patience_ns, weir_slot_poll_patience_ns(l),
+					WEIR_SLOT_POLL_CONFIRM_NS_MAX);
+	retry_coalescing(l, o, now_ns);
+	return l->coalescing.is_sparse || l->put_bytes - l->shown_bytes >= TOLD_BYTES ||
+	       must_confirm(l, o, ring, now_ns) || weir_slot_poll_is_due(l, o, ring, now_ns);
 }
 
-void weir_look_tells(struct weir_look *l, const struct weir_confirm_out *o, uint64_t together,
+void weir_slot_poll_notified(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o, uint64_t together,
 		     uint64_t now_ns)
 {
-	struct weir_look_company *c = &l->company;
+	struct weir_slot_poll_coalescing *c = &l->coalescing;
 
 	l->shown_bytes = l->put_bytes;
-	weir_pace_looked(&l->confirm, (uint32_t)together, now_ns);
-	if (c->is_lone)
+	weir_moderation_polled(&l->confirm, (uint32_t)together, now_ns);
+	if (c->is_sparse)
 		return;
 	c->expected = (c->expected + (uint32_t)bounded(together, 0, COMPANY_MAX)) / 2;
-	c->is_lone = c->expected < COMPANY_MIN;
-	if (!c->is_lone) {
+	c->is_sparse = c->expected < COMPANY_MIN;
+	if (!c->is_sparse) {
 		c->trials = 0;
 		return;
 	}
 	c->trials += c->trials < TRIALS;
-	watch(c, o, now_ns);
+	restart_watch(c, o, now_ns);
 }
 
 /* Patience is for who has slots left: without one nothing is put meanwhile, and the link idles. */
-static bool room_is_due(const struct weir_look *l, uint64_t now_ns)
+static bool room_is_due(const struct weir_slot_poll *l, uint64_t now_ns)
 {
-	return weir_pace_is_due(&l->room, now_ns) ||
+	return weir_moderation_is_due(&l->room, now_ns) ||
 	       (l->took_ns && now_ns - l->room.looked_ns >= ROOM_LOOKS * l->took_ns);
 }
 
-bool weir_look_is_wanted(const struct weir_look *l, unsigned int want, bool owes, uint64_t now_ns)
+bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want, bool owes, uint64_t now_ns)
 {
 	if (l->is_looking)
 		return false;
 	if (owes)
 		return true;
 	/* Of room there may be some that is not worth waking a sleeper for. */
-	if (want == WEIR_LOOK_NEWS && weir_look_has_asked(l, want, owes))
+	if (want == WEIR_SLOT_POLL_NEWS && weir_slot_poll_has_requested(l, want, owes))
 		return false;
-	return want == WEIR_LOOK_NEWS ? weir_pace_is_due(&l->news, now_ns) : room_is_due(l, now_ns);
+	return want == WEIR_SLOT_POLL_NEWS ? weir_moderation_is_due(&l->news, now_ns) : room_is_due(l, now_ns);
 }
 
-void weir_look_rung(struct weir_look *l, unsigned int want)
+void weir_slot_poll_requested(struct weir_slot_poll *l, unsigned int want)
 {
 	l->rung = want;
 	l->heard_before = l->heard;
 }
 
-void weir_look_woken(struct weir_look *l)
+void weir_slot_poll_woken(struct weir_slot_poll *l)
 {
 	l->is_woken = true;
 	l->rung = 0;
 }
 
-void weir_look_told(struct weir_look *l)
+void weir_slot_poll_was_notified(struct weir_slot_poll *l)
 {
-	if (++l->heard - l->heard_before == WEIR_LOOK_TELLS_MAX)
+	if (++l->heard - l->heard_before == WEIR_SLOT_POLL_NOTIFIES_MAX)
 		l->rung = 0;
 }

@@ -12,37 +12,37 @@
 
 #include "core/base/platform.h"
 
-#define WEIR_CEILING_PERIOD_NS 10000000ull
+#define WEIR_CPU_BUDGET_PERIOD_NS 10000000ull
 
 /**
- * struct weir_ceiling - one thread's
+ * struct weir_cpu_budget - one thread's
  * @percent: of its time, 1 to 100: with 100 there is no ceiling
  * @now_ns, @cpu_ns: both clocks when it last asked
  * @kept_ns: of CPU time it may take before it owes; negative: it owes
  */
-struct weir_ceiling {
+struct weir_cpu_budget {
 	uint32_t percent;
 	uint64_t now_ns;
 	uint64_t cpu_ns;
 	int64_t kept_ns;
 };
 
-static inline void weir_ceiling_init(struct weir_ceiling *c, uint32_t percent)
+static inline void weir_cpu_budget_init(struct weir_cpu_budget *c, uint32_t percent)
 {
-	*c = (struct weir_ceiling){ .percent = percent };
+	*c = (struct weir_cpu_budget){ .percent = percent };
 }
 
 /**
- * weir_ceiling_pause() - for how long unloaded writes are not wanted
+ * weir_cpu_budget_pause() - for how long unloaded writes are not wanted
  * @c: the ceiling
  * @cpu_ns: the CPU time that the thread has taken so far
  * @now_ns: the time; both from clocks that do not go back
  *
  * Return: nanoseconds; 0: they are wanted.
  */
-static inline uint64_t weir_ceiling_pause(struct weir_ceiling *c, uint64_t cpu_ns, uint64_t now_ns)
+static inline uint64_t weir_cpu_budget_pause(struct weir_cpu_budget *c, uint64_t cpu_ns, uint64_t now_ns)
 {
-	const uint64_t share_ns = c->percent * WEIR_CEILING_PERIOD_NS / 100;
+	const uint64_t share_ns = c->percent * WEIR_CPU_BUDGET_PERIOD_NS / 100;
 	uint64_t passed_ns = now_ns - c->now_ns;
 
 	c->kept_ns -= (int64_t)(cpu_ns - c->cpu_ns);
@@ -55,9 +55,9 @@ static inline uint64_t weir_ceiling_pause(struct weir_ceiling *c, uint64_t cpu_n
 }
 
 /* The same in milliseconds, as a return says it: 255 at most, and at least 1 if at all. */
-static inline uint8_t weir_ceiling_pause_ms(struct weir_ceiling *c, uint64_t cpu_ns, uint64_t now_ns)
+static inline uint8_t weir_cpu_budget_pause_ms(struct weir_cpu_budget *c, uint64_t cpu_ns, uint64_t now_ns)
 {
-	uint64_t ns = weir_ceiling_pause(c, cpu_ns, now_ns);
+	uint64_t ns = weir_cpu_budget_pause(c, cpu_ns, now_ns);
 
 	return ns > 254000000 ? 255 : (uint8_t)((ns + 999999) / 1000000);
 }

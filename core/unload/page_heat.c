@@ -15,24 +15,24 @@
 #define FADE_TICKS 8
 #define THRESHOLD_HIGH 192
 #define FADES_MAX 64 /* steps that one write pays for, each of a counter or of what is empty */
-#define LINE WEIR_PAGES_LINE
-#define LINES WEIR_PAGES_LINES
+#define LINE WEIR_PAGE_HEAT_LINE
+#define LINES WEIR_PAGE_HEAT_LINES
 #define GOLDEN 0x9e3779b97f4a7c15ull
 #define OTHER 0xd6e8feb86659fd93ull
 
-int weir_pages_init(struct weir_pages *p, uint8_t *counters, uint32_t nr_counters, uint32_t room)
+int weir_page_heat_init(struct weir_page_heat *p, uint8_t *counters, uint32_t nr_counters, uint32_t room)
 {
 	if (!counters || (uintptr_t)counters % sizeof(uint64_t) || !room ||
-	    nr_counters < WEIR_PAGES_COUNTERS_MIN || nr_counters > WEIR_PAGES_COUNTERS_MAX ||
+	    nr_counters < WEIR_PAGE_HEAT_COUNTERS_MIN || nr_counters > WEIR_PAGE_HEAT_COUNTERS_MAX ||
 	    nr_counters & (nr_counters - 1))
 		return -EINVAL;
-	*p = (struct weir_pages){ .counters = counters, .lines = (uint64_t *)(counters + nr_counters),
+	*p = (struct weir_page_heat){ .counters = counters, .lines = (uint64_t *)(counters + nr_counters),
 				  .nr_counters = nr_counters, .room = room, .threshold = 1 };
 	return 0;
 }
 
 /* A counter of those that the histogram knows goes from @from to @to. */
-static void moved(struct weir_pages *p, uint8_t from, uint8_t to)
+static void update_histogram(struct weir_page_heat *p, uint8_t from, uint8_t to)
 {
 	if (from)
 		p->histogram[from]--;
@@ -43,7 +43,7 @@ static void moved(struct weir_pages *p, uint8_t from, uint8_t to)
 }
 
 /* The lowest threshold that leaves as many hot as there is room for, or fewer. */
-static void settle_threshold(struct weir_pages *p)
+static void settle_threshold(struct weir_page_heat *p)
 {
 	while (p->hot > p->room)
 		p->hot -= p->histogram[p->threshold++];
@@ -51,32 +51,32 @@ static void settle_threshold(struct weir_pages *p)
 		p->hot += p->histogram[--p->threshold];
 }
 
-static bool is_known(const struct weir_pages *p, uint64_t counter)
+static bool is_in_histogram(const struct weir_page_heat *p, uint64_t counter)
 {
 	return !p->is_sketch || counter < p->nr_counters / 2;
 }
 
-static void set(struct weir_pages *p, uint64_t counter, uint8_t value)
+static void set_counter(struct weir_page_heat *p, uint64_t counter, uint8_t value)
 {
 	if (!p->counters[counter])
 		p->lines[counter / LINE / LINES] |= 1ull << counter / LINE % LINES;
-	if (is_known(p, counter))
-		moved(p, p->counters[counter], value);
+	if (is_in_histogram(p, counter))
+		update_histogram(p, p->counters[counter], value);
 	p->counters[counter] = value;
 }
 
 /* Where the cursor goes round: all pages that were ever counted, or the whole sketch. */
-static uint64_t round_begin(const struct weir_pages *p)
+static uint64_t first_counter(const struct weir_page_heat *p)
 {
 	return p->is_sketch ? 0 : p->first;
 }
 
-static uint64_t round_end(const struct weir_pages *p)
+static uint64_t end_counter(const struct weir_page_heat *p)
 {
 	return p->is_sketch ? p->nr_counters : p->last + 1;
 }
 
-static bool is_empty(const struct weir_pages *p, uint64_t counter, uint32_t count)
+static bool counters_are_empty(const struct weir_page_heat *p, uint64_t counter, uint32_t count)
 {
 	uint64_t word;
 	uint32_t i;
@@ -90,14 +90,14 @@ static bool is_empty(const struct weir_pages *p, uint64_t counter, uint32_t coun
 }
 
 /* Counters from the beginning of a line on that are empty, as far as one word of lines says. */
-static uint64_t empty_lines(struct weir_pages *p, uint64_t counter)
+static uint64_t count_empty_lines(struct weir_page_heat *p, uint64_t counter)
 {
 	uint64_t line = counter / LINE, end = p->nr_counters / LINE;
 	uint64_t *word = &p->lines[line / LINES];
 	uint64_t left = *word >> line % LINES;
 	uint64_t count = left ? (uint64_t)__builtin_ctzll(left) : LINES - line % LINES;
 
-	if (!count && is_empty(p, counter, LINE)) {
+	if (!count && counters_are_empty(p, counter, LINE)) {
 		*word &= ~(1ull << line % LINES);
 		count = 1;
 	}
@@ -105,49 +105,49 @@ static uint64_t empty_lines(struct weir_pages *p, uint64_t counter)
 }
 
 /* As many counters from here on as are empty and are passed in one step, or 0. */
-static uint64_t empty_here(struct weir_pages *p, uint64_t counter)
+static uint64_t count_empty_here(struct weir_page_heat *p, uint64_t counter)
 {
-	uint64_t count = counter % LINE ? 0 : empty_lines(p, counter);
+	uint64_t count = counter % LINE ? 0 : count_empty_lines(p, counter);
 
-	if (count || counter % sizeof(uint64_t) || !is_empty(p, counter, sizeof(uint64_t)))
+	if (count || counter % sizeof(uint64_t) || !counters_are_empty(p, counter, sizeof(uint64_t)))
 		return count;
 	return sizeof(uint64_t);
 }
 
 /* One counter fades, or some that are empty are passed. */
-static void fade_next(struct weir_pages *p)
+static void fade_next_counter(struct weir_page_heat *p)
 {
 	uint64_t counter, empty;
 	uint8_t value;
 
-	if (p->cursor < round_begin(p) || p->cursor >= round_end(p))
-		p->cursor = round_begin(p);
+	if (p->cursor < first_counter(p) || p->cursor >= end_counter(p))
+		p->cursor = first_counter(p);
 	counter = p->cursor & (p->nr_counters - 1);
-	empty = empty_here(p, counter);
+	empty = count_empty_here(p, counter);
 	if (empty) {
 		p->cursor += empty;
 		return;
 	}
 	p->cursor++;
 	value = p->counters[counter];
-	set(p, counter, (uint8_t)(value - (value + 3) / 4));
+	set_counter(p, counter, (uint8_t)(value - (value + 3) / 4));
 }
 
-static void fade(struct weir_pages *p)
+static void fade_some(struct weir_page_heat *p)
 {
 	unsigned int i;
 
 	if (p->threshold > THRESHOLD_HIGH) {
 		for (i = 0; i < FADES_MAX; i++)
-			fade_next(p);
+			fade_next_counter(p);
 	} else if (++p->ticks >= FADE_TICKS) {
 		p->ticks = 0;
-		fade_next(p);
+		fade_next_counter(p);
 	}
 }
 
 /* From here on pages share counters. Once in the life of a route: all is counted anew. */
-static void become_sketch(struct weir_pages *p)
+static void become_sketch(struct weir_page_heat *p)
 {
 	uint32_t i;
 
@@ -164,7 +164,7 @@ static void become_sketch(struct weir_pages *p)
 	p->cursor = 0;
 }
 
-static void reach(struct weir_pages *p, uint64_t page)
+static void extend_range(struct weir_page_heat *p, uint64_t page)
 {
 	if (!p->any)
 		p->first = p->last = page;
@@ -178,7 +178,7 @@ static void reach(struct weir_pages *p, uint64_t page)
 }
 
 /* Only the lower of the two is raised: the other one counts others, too. */
-static uint8_t count_in_sketch(struct weir_pages *p, uint64_t page)
+static uint8_t count_in_sketch(struct weir_page_heat *p, uint64_t page)
 {
 	uint32_t half = p->nr_counters / 2;
 	uint64_t a = (page * GOLDEN >> 32) & (half - 1);
@@ -188,29 +188,29 @@ static uint8_t count_in_sketch(struct weir_pages *p, uint64_t page)
 	if (low == COUNT_MAX)
 		return low;
 	if (p->counters[a] == low)
-		set(p, a, low + 1);
+		set_counter(p, a, low + 1);
 	if (p->counters[b] == low)
-		set(p, b, low + 1);
+		set_counter(p, b, low + 1);
 	return low + 1;
 }
 
-static uint8_t count(struct weir_pages *p, uint64_t page)
+static uint8_t count(struct weir_page_heat *p, uint64_t page)
 {
 	uint64_t counter = page & (p->nr_counters - 1);
 
 	if (p->is_sketch)
 		return count_in_sketch(p, page);
 	if (p->counters[counter] < COUNT_MAX)
-		set(p, counter, p->counters[counter] + 1);
+		set_counter(p, counter, p->counters[counter] + 1);
 	return p->counters[counter];
 }
 
-bool weir_pages_written(struct weir_pages *p, uint64_t page)
+bool weir_page_heat_record_write(struct weir_page_heat *p, uint64_t page)
 {
 	uint8_t value;
 
-	reach(p, page);
-	fade(p);
+	extend_range(p, page);
+	fade_some(p);
 	value = count(p, page);
 	settle_threshold(p);
 	return value >= p->threshold;

@@ -17,17 +17,17 @@
 
 #include "core/base/platform.h"
 
-#define WEIR_PAGES_COUNTERS_MIN 64
-#define WEIR_PAGES_COUNTERS_MAX (1u << 24)
-#define WEIR_PAGES_COUNTS 256 /* that a counter can have */
-#define WEIR_PAGES_LINE 64 /* counters */
-#define WEIR_PAGES_LINES 64 /* of which one word says which are empty */
+#define WEIR_PAGE_HEAT_COUNTERS_MIN 64
+#define WEIR_PAGE_HEAT_COUNTERS_MAX (1u << 24)
+#define WEIR_PAGE_HEAT_COUNTS 256 /* that a counter can have */
+#define WEIR_PAGE_HEAT_LINE 64 /* counters */
+#define WEIR_PAGE_HEAT_LINES 64 /* of which one word says which are empty */
 /* Memory for @nr counters, and their lines. */
-#define WEIR_PAGES_BYTES(nr) \
-	((nr) + 8 * (((nr) - 1) / (WEIR_PAGES_LINE * WEIR_PAGES_LINES) + 1))
+#define WEIR_PAGE_HEAT_BYTES(nr) \
+	((nr) + 8 * (((nr) - 1) / (WEIR_PAGE_HEAT_LINE * WEIR_PAGE_HEAT_LINES) + 1))
 
 /**
- * struct weir_pages - of one size
+ * struct weir_page_heat - of one size
  * @counters: the host's, @nr_counters of them
  * @lines: a bit for each line of them that may not be empty
  * @room: pages that may be hot
@@ -36,10 +36,10 @@
  * @cursor: what fades next; @ticks: writes since the last did
  * @histogram: counters by their value, those that are 0 not included; of a sketch, of the first row
  * @count: pages that were written lately: what is in @histogram; of a sketch, at least so many were
- * @threshold: from this count on a page is hot, 1 to WEIR_PAGES_COUNTS
+ * @threshold: from this count on a page is hot, 1 to WEIR_PAGE_HEAT_COUNTS
  * @hot: counters that have reached it
  */
-struct weir_pages {
+struct weir_page_heat {
 	uint8_t *counters;
 	uint64_t *lines;
 	uint32_t nr_counters;
@@ -49,25 +49,25 @@ struct weir_pages {
 	uint64_t first, last;
 	uint64_t cursor;
 	uint32_t ticks;
-	uint32_t histogram[WEIR_PAGES_COUNTS];
+	uint32_t histogram[WEIR_PAGE_HEAT_COUNTS];
 	uint32_t count;
 	uint32_t threshold;
 	uint32_t hot;
 };
 
 /**
- * weir_pages_init() - nothing has been written yet
+ * weir_page_heat_init() - nothing has been written yet
  * @p: to be initialised
- * @counters: *kept*; WEIR_PAGES_BYTES(@nr_counters), zeroed, at a multiple of 8
- * @nr_counters: a power of two, WEIR_PAGES_COUNTERS_MIN to MAX. With as many as there are pages
+ * @counters: *kept*; WEIR_PAGE_HEAT_BYTES(@nr_counters), zeroed, at a multiple of 8
+ * @nr_counters: a power of two, WEIR_PAGE_HEAT_COUNTERS_MIN to MAX. With as many as there are pages
  *	between the first and the last nothing is shared
  * @room: pages that may be hot, at least 1
  *
  * Return: 0, or -EINVAL: something out of its range.
  */
-int weir_pages_init(struct weir_pages *p, uint8_t *counters, uint32_t nr_counters, uint32_t room);
+int weir_page_heat_init(struct weir_page_heat *p, uint8_t *counters, uint32_t nr_counters, uint32_t room);
 
 /* Page number @page is written once. Return: whether it is hot. */
-bool weir_pages_written(struct weir_pages *p, uint64_t page);
+bool weir_page_heat_record_write(struct weir_page_heat *p, uint64_t page);
 
 #endif

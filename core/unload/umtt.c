@@ -12,15 +12,15 @@ int weir_umtt_init(struct weir_umtt *m, struct weir_umtt_entry *table, uint32_t 
 }
 
 /* rkeys differ in their low bits, or in their high ones: as the device likes. */
-static uint32_t home_of(const struct weir_umtt *m, uint32_t tag)
+static uint32_t home_slot(const struct weir_umtt *m, uint32_t tag)
 {
 	return (uint32_t)(tag * GOLDEN >> 32) & (m->size - 1);
 }
 
 /* Where a tag is, or would be: there is always a free place. */
-static uint32_t find(const struct weir_umtt *m, uint32_t tag)
+static uint32_t find_slot(const struct weir_umtt *m, uint32_t tag)
 {
-	uint32_t at = home_of(m, tag);
+	uint32_t at = home_slot(m, tag);
 
 	while (m->table[at].length && m->table[at].tag != tag)
 		at = (at + 1) & (m->size - 1);
@@ -33,7 +33,7 @@ int weir_umtt_add(struct weir_umtt *m, const struct weir_umtt_entry *entry)
 
 	if (!entry->length || entry->addr + (entry->length - 1) < entry->addr)
 		return -EINVAL;
-	at = find(m, entry->tag);
+	at = find_slot(m, entry->tag);
 	if (m->table[at].length)
 		return -EEXIST;
 	if (m->count >= m->size - m->size / 4)
@@ -44,16 +44,16 @@ int weir_umtt_add(struct weir_umtt *m, const struct weir_umtt_entry *entry)
 }
 
 /* Whether what is at @from may move to the gap at @to: its home is not between them. */
-static bool may_move(const struct weir_umtt *m, uint32_t from, uint32_t to)
+static bool may_move_back(const struct weir_umtt *m, uint32_t from, uint32_t to)
 {
-	uint32_t mask = m->size - 1, home = home_of(m, m->table[from].tag);
+	uint32_t mask = m->size - 1, home = home_slot(m, m->table[from].tag);
 
 	return ((from - home) & mask) >= ((from - to) & mask);
 }
 
 void weir_umtt_remove(struct weir_umtt *m, uint32_t tag)
 {
-	uint32_t gap = find(m, tag), at = gap;
+	uint32_t gap = find_slot(m, tag), at = gap;
 
 	if (!m->table[gap].length)
 		return;
@@ -62,7 +62,7 @@ void weir_umtt_remove(struct weir_umtt *m, uint32_t tag)
 		at = (at + 1) & (m->size - 1);
 		if (!m->table[at].length)
 			break;
-		if (!may_move(m, at, gap))
+		if (!may_move_back(m, at, gap))
 			continue;
 		m->table[gap] = m->table[at];
 		gap = at;
@@ -73,7 +73,7 @@ void weir_umtt_remove(struct weir_umtt *m, uint32_t tag)
 int weir_umtt_check(const struct weir_umtt *m, uint32_t owner, uint32_t tag, uint64_t addr,
 		    uint64_t length)
 {
-	const struct weir_umtt_entry *entry = &m->table[find(m, tag)];
+	const struct weir_umtt_entry *entry = &m->table[find_slot(m, tag)];
 	uint64_t offset = addr - entry->addr;
 
 	if (!entry->length || entry->owner != owner || !entry->is_writable || !length ||

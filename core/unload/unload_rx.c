@@ -2,37 +2,37 @@
 #include "core/unload/unload_rx.h"
 #include "core/base/ordered_store.h"
 
-int weir_copier_refuse(struct weir_copier *c)
+int weir_unload_rx_refuse(struct weir_unload_rx *c)
 {
 	c->is_refused = true;
 	return -EACCES;
 }
 
-int weir_copier_check(struct weir_copier *c, const struct weir_umtt *map, uint32_t owner,
+int weir_unload_rx_check(struct weir_unload_rx *c, const struct weir_umtt *map, uint32_t owner,
 		      uint32_t tag, uint64_t addr, uint32_t length)
 {
 	if (c->is_refused)
 		return -ECANCELED;
-	return weir_umtt_check(map, owner, tag, addr, length) ? weir_copier_refuse(c) : 0;
+	return weir_umtt_check(map, owner, tag, addr, length) ? weir_unload_rx_refuse(c) : 0;
 }
 
-void weir_copier_store(struct weir_copier *c, uint64_t addr, const void *data, uint32_t length)
+void weir_unload_rx_store(struct weir_unload_rx *c, uint64_t addr, const void *data, uint32_t length)
 {
-	weir_store((void *)(uintptr_t)addr, data, length);
+	weir_ordered_store((void *)(uintptr_t)addr, data, length);
 	c->seen++;
 }
 
-int weir_copier_copy(struct weir_copier *c, const struct weir_umtt *map, uint32_t owner,
+int weir_unload_rx_copy(struct weir_unload_rx *c, const struct weir_umtt *map, uint32_t owner,
 		     uint32_t tag, uint64_t addr, const void *data, uint32_t length)
 {
-	int err = weir_copier_check(c, map, owner, tag, addr, length);
+	int rc = weir_unload_rx_check(c, map, owner, tag, addr, length);
 
-	if (!err)
-		weir_copier_store(c, addr, data, length);
-	return err;
+	if (!rc)
+		weir_unload_rx_store(c, addr, data, length);
+	return rc;
 }
 
-bool weir_copier_tells(const struct weir_copier *c, bool more)
+bool weir_unload_rx_must_report(const struct weir_unload_rx *c, bool more)
 {
 	uint16_t done = (uint16_t)(c->seen - c->returned);
 
@@ -41,7 +41,7 @@ bool weir_copier_tells(const struct weir_copier *c, bool more)
 	return !more || done >= c->tell_max || c->is_refused;
 }
 
-void weir_copier_told(struct weir_copier *c)
+void weir_unload_rx_reported(struct weir_unload_rx *c)
 {
 	c->returned = c->seen;
 	c->is_told = c->is_refused;

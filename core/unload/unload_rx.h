@@ -13,13 +13,13 @@
 #include "core/unload/umtt.h"
 
 /**
- * struct weir_copier - one buffer's
+ * struct weir_unload_rx - one buffer's
  * @tell_max: writes done that the initiator is not told of, while more come
  * @seen: writes copied, modulo 2^16; @returned: as far as the initiator was told
  * @owes: a return, whatever it says
  * @is_refused: nothing more is copied; @is_told: the initiator knows
  */
-struct weir_copier {
+struct weir_unload_rx {
 	uint16_t tell_max;
 	uint16_t seen;
 	uint16_t returned;
@@ -29,28 +29,28 @@ struct weir_copier {
 };
 
 /* @tell_max: at least 1. */
-static inline void weir_copier_init(struct weir_copier *c, uint16_t tell_max)
+static inline void weir_unload_rx_init(struct weir_unload_rx *c, uint16_t tell_max)
 {
-	*c = (struct weir_copier){ .tell_max = tell_max };
+	*c = (struct weir_unload_rx){ .tell_max = tell_max };
 }
 
 /**
- * weir_copier_check() - the next write has come
+ * weir_unload_rx_check() - the next write has come
  *
- * For who looks for more himself before the copy, which is weir_copier_store()'s then, or who refuses
- * it by weir_copier_refuse(). The rest is as of weir_copier_copy(), which is both.
+ * For who looks for more himself before the copy, which is weir_unload_rx_store()'s then, or who refuses
+ * it by weir_unload_rx_refuse(). The rest is as of weir_unload_rx_copy(), which is both.
  */
-int weir_copier_check(struct weir_copier *c, const struct weir_umtt *map, uint32_t owner,
+int weir_unload_rx_check(struct weir_unload_rx *c, const struct weir_umtt *map, uint32_t owner,
 		      uint32_t tag, uint64_t addr, uint32_t length);
 
 /* One that has been checked is copied. */
-void weir_copier_store(struct weir_copier *c, uint64_t addr, const void *data, uint32_t length);
+void weir_unload_rx_store(struct weir_unload_rx *c, uint64_t addr, const void *data, uint32_t length);
 
 /* One that has been checked is not copied, nor is any behind it. Return: -EACCES. */
-int weir_copier_refuse(struct weir_copier *c);
+int weir_unload_rx_refuse(struct weir_unload_rx *c);
 
 /**
- * weir_copier_copy() - the next write has come
+ * weir_unload_rx_copy() - the next write has come
  * @map: what may be written; @owner: whose the initiator is
  * @tag, @addr: where it goes, as the initiator says
  * @data: may change meanwhile: that decides what is written, and no more
@@ -60,16 +60,16 @@ int weir_copier_refuse(struct weir_copier *c);
  *
  * Return: 0; -EACCES it is refused; -ECANCELED one before it was.
  */
-int weir_copier_copy(struct weir_copier *c, const struct weir_umtt *map, uint32_t owner,
+int weir_unload_rx_copy(struct weir_unload_rx *c, const struct weir_umtt *map, uint32_t owner,
 		     uint32_t tag, uint64_t addr, const void *data, uint32_t length);
 
 /**
- * weir_copier_tells() - whether the initiator is to be told now
+ * weir_unload_rx_must_report() - whether the initiator is to be told now
  * @more: further writes are there already: it can wait until there is enough to tell
  */
-bool weir_copier_tells(const struct weir_copier *c, bool more);
+bool weir_unload_rx_must_report(const struct weir_unload_rx *c, bool more);
 
 /* It is told of @seen and @is_refused. */
-void weir_copier_told(struct weir_copier *c);
+void weir_unload_rx_reported(struct weir_unload_rx *c);
 
 #endif

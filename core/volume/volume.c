@@ -5,7 +5,7 @@
  */
 #include "core/volume/volume.h"
 
-int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents,
+int weir_volume_init(struct weir_volume *v, struct weir_volume_extent *extents, uint32_t nr_extents,
 		     uint32_t pages, uint8_t nr_donors, uint8_t replicas)
 {
 	if (!nr_extents || !pages || !replicas || replicas > WEIR_VOLUME_REPLICAS_MAX ||
@@ -23,7 +23,7 @@ int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_
 	return 0;
 }
 
-void weir_volume_grow(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents)
+void weir_volume_grow(struct weir_volume *v, struct weir_volume_extent *extents, uint32_t nr_extents)
 {
 	v->extent = extents;
 	v->nr_extents = nr_extents;
@@ -44,18 +44,18 @@ void weir_volume_donor_slow(struct weir_volume *v, uint8_t donor)
 	v->donor[donor].state = WEIR_VOLUME_DONOR_SLOW;
 }
 
-static bool is_live(const struct weir_replica *replica)
+static bool is_live(const struct weir_volume_replica *replica)
 {
 	return replica->state == WEIR_REPLICA_VALID || replica->state == WEIR_REPLICA_FILLING;
 }
 
 void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor)
 {
-	v->donor[donor].state = WEIR_VOLUME_DONOR_AWAY;
+	v->donor[donor].state = WEIR_VOLUME_DONOR_DOWN;
 	v->donor[donor].keep = WEIR_VOLUME_KEEPS_ALL;
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		for (uint8_t slot = 0; slot < v->slots; slot++) {
-			struct weir_replica *replica = &v->extent[i].replica[slot];
+			struct weir_volume_replica *replica = &v->extent[i].replica[slot];
 
 			if (is_live(replica) && replica->donor == donor)
 				replica->state = WEIR_REPLICA_STALE;
@@ -63,7 +63,7 @@ void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor)
 	}
 }
 
-uint8_t weir_volume_valid(const struct weir_volume *v, uint32_t extent)
+uint8_t weir_volume_count_valid(const struct weir_volume *v, uint32_t extent)
 {
 	uint8_t valid = 0;
 
@@ -74,12 +74,12 @@ uint8_t weir_volume_valid(const struct weir_volume *v, uint32_t extent)
 
 bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent)
 {
-	return v->extent[extent].live && !weir_volume_valid(v, extent) && !weir_volume_is_local(v, extent);
+	return v->extent[extent].live && !weir_volume_count_valid(v, extent) && !weir_volume_is_local(v, extent);
 }
 
 int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *out)
 {
-	struct weir_extent *e = &v->extent[extent];
+	struct weir_volume_extent *e = &v->extent[extent];
 	uint8_t best = v->slots;
 
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
@@ -111,11 +111,11 @@ void weir_volume_expect(const struct weir_volume *v, uint32_t extent, uint32_t p
 	}
 }
 
-bool weir_volume_mistrust(struct weir_volume *v, uint32_t extent, uint8_t slot)
+bool weir_volume_distrust(struct weir_volume *v, uint32_t extent, uint8_t slot)
 {
-	struct weir_replica *replica = &v->extent[extent].replica[slot];
+	struct weir_volume_replica *replica = &v->extent[extent].replica[slot];
 
-	if (replica->state == WEIR_REPLICA_VALID && weir_volume_valid(v, extent) > 1)
+	if (replica->state == WEIR_REPLICA_VALID && weir_volume_count_valid(v, extent) > 1)
 		replica->state = WEIR_REPLICA_STALE;
 	return replica->state == WEIR_REPLICA_STALE;
 }
@@ -123,7 +123,7 @@ bool weir_volume_mistrust(struct weir_volume *v, uint32_t extent, uint8_t slot)
 bool weir_volume_is_blank(const struct weir_volume *v, uint32_t extent, uint32_t page,
 			  uint32_t pages)
 {
-	const struct weir_extent *e = &v->extent[extent];
+	const struct weir_volume_extent *e = &v->extent[extent];
 
 	for (uint32_t i = 0; e->live && i < pages; i++) {
 		if (e->sum[page + i] != WEIR_SUM_NOTHING)
@@ -135,7 +135,7 @@ bool weir_volume_is_blank(const struct weir_volume *v, uint32_t extent, uint32_t
 void weir_volume_discard(struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
 			 bool keep)
 {
-	struct weir_extent *e = &v->extent[extent];
+	struct weir_volume_extent *e = &v->extent[extent];
 
 	for (uint32_t i = page; i < page + pages; i++) {
 		e->live -= e->sum[i] != WEIR_SUM_NOTHING;
@@ -146,7 +146,7 @@ void weir_volume_discard(struct weir_volume *v, uint32_t extent, uint32_t page, 
 }
 
 /* The bits of the chunk that [page, page + pages) covers. */
-static uint64_t chunk_bits(const struct weir_copy *copy, uint32_t page, uint32_t pages)
+static uint64_t chunk_bits(const struct weir_volume_resync *copy, uint32_t page, uint32_t pages)
 {
 	uint32_t first = page > copy->page ? page - copy->page : 0, end;
 
@@ -160,17 +160,17 @@ static uint64_t chunk_bits(const struct weir_copy *copy, uint32_t page, uint32_t
 
 uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent)
 {
-	const struct weir_extent *e = &v->extent[extent];
+	const struct weir_volume_extent *e = &v->extent[extent];
 	uint8_t slots = 0;
 
 	for (uint8_t slot = 0; slot < v->slots; slot++)
 		slots |= (uint8_t)(is_live(&e->replica[slot]) << slot);
-	return weir_volume_valid(v, extent) ? slots : 0;
+	return weir_volume_count_valid(v, extent) ? slots : 0;
 }
 
-static void remember(struct weir_volume *v, const struct weir_volume_write *w)
+static void record_sums(struct weir_volume *v, const struct weir_volume_write *w)
 {
-	struct weir_extent *e = &v->extent[w->extent];
+	struct weir_volume_extent *e = &v->extent[w->extent];
 
 	for (uint32_t i = 0; i < w->pages; i++) {
 		uint32_t *sum = &e->sum[w->page + i];
@@ -186,8 +186,8 @@ static void remember(struct weir_volume *v, const struct weir_volume_write *w)
 int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32_t extent,
 		      uint32_t page, uint32_t pages, const uint32_t *sums)
 {
-	struct weir_extent *e = &v->extent[extent];
-	struct weir_copy *copy = &v->copy;
+	struct weir_volume_extent *e = &v->extent[extent];
+	struct weir_volume_resync *copy = &v->copy;
 	uint8_t slots = weir_volume_writable(v, extent);
 
 	if (!slots)
@@ -196,15 +196,15 @@ int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32
 					 .phase = e->phase, .slots = slots };
 	for (uint8_t slot = 0; slot < v->slots; slot++)
 		e->replica[slot].users += slots >> slot & 1;
-	remember(v, w);
+	record_sums(v, w);
 	e->writes[e->phase]++;
-	if (copy->state != WEIR_COPY_IDLE && copy->extent == extent)
+	if (copy->state != WEIR_RESYNC_IDLE && copy->extent == extent)
 		copy->overtaken |= chunk_bits(copy, page, pages);
 	return 0;
 }
 
 /* Of the replicas @slots the one that stays when none of them is certain to have a write. */
-static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_extent *e,
+static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_volume_extent *e,
 			       uint8_t slots)
 {
 	uint8_t best = v->slots;
@@ -223,9 +223,9 @@ static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_ex
  * A write has failed. Where none has come after it, nobody knows what is there; but where nothing was
  * before, nothing is.
  */
-static void doubt(struct weir_volume *v, const struct weir_volume_write *w)
+static void mark_unknown(struct weir_volume *v, const struct weir_volume_write *w)
 {
-	struct weir_extent *e = &v->extent[w->extent];
+	struct weir_volume_extent *e = &v->extent[w->extent];
 
 	for (uint32_t i = 0; i < w->pages; i++) {
 		uint32_t *sum = &e->sum[w->page + i];
@@ -241,7 +241,7 @@ static void doubt(struct weir_volume *v, const struct weir_volume_write *w)
 
 int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write *w, uint8_t failed)
 {
-	struct weir_extent *e = &v->extent[w->extent];
+	struct weir_volume_extent *e = &v->extent[w->extent];
 	uint8_t keep = w->slots & ~failed;
 	bool has_it = false;
 
@@ -254,7 +254,7 @@ int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write 
 	}
 	if (!has_it) {
 		keep = (uint8_t)(1u << choose_survivor(v, e, w->slots));
-		doubt(v, w);
+		mark_unknown(v, w);
 	}
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if ((w->slots & ~keep & 1u << slot) && is_live(&e->replica[slot]))
@@ -265,7 +265,7 @@ int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write 
 
 static bool is_leaving(const struct weir_volume *v, uint32_t extent)
 {
-	const struct weir_replica *replica = v->extent[extent].replica;
+	const struct weir_volume_replica *replica = v->extent[extent].replica;
 	bool found = false;
 
 	for (uint8_t slot = 0; slot < v->slots; slot++)
@@ -278,7 +278,7 @@ struct weir_volume_census weir_volume_census(const struct weir_volume *v)
 	struct weir_volume_census census = { 0 };
 
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		uint8_t valid = weir_volume_valid(v, i);
+		uint8_t valid = weir_volume_count_valid(v, i);
 
 		census.whole += valid >= v->replicas;
 		census.lean += valid && valid < v->replicas;

@@ -41,7 +41,7 @@
  * it has all is not lost: when a donor gives memory it is filled from there. Until then nothing is
  * written to it, so that nothing overtakes that copy.
  *
- * The host owns memory, requests and time, and asks donors for what weir_volume_place() wants.
+ * The host owns memory, requests and time, and asks donors for what weir_volume_next_placement() wants.
  *
  * Context of all: any; never sleeps; externally serialised.
  */
@@ -61,7 +61,7 @@
 #define WEIR_SUM_UNKNOWN 1u /* its last write failed, or was not seen */
 #define WEIR_SUM_FRESH 1u /* with a checksum: NOTHING before, should this write fail */
 
-enum weir_replica_state {
+enum weir_volume_replica_state {
 	WEIR_REPLICA_NONE, /* no memory */
 	WEIR_REPLICA_FILLING, /* has what was written since it is there, and not all from before */
 	WEIR_REPLICA_VALID, /* has all */
@@ -69,19 +69,19 @@ enum weir_replica_state {
 };
 
 enum weir_volume_donor_state {
-	WEIR_VOLUME_DONOR_AWAY, /* gives no memory, and has none of ours */
+	WEIR_VOLUME_DONOR_DOWN, /* gives no memory, and has none of ours */
 	WEIR_VOLUME_DONOR_SLOW, /* may come back with what it has; others are asked first */
 	WEIR_VOLUME_DONOR_UP,
 };
 
 /**
- * struct weir_replica - one copy of an extent
+ * struct weir_volume_replica - one copy of an extent
  * @donor: where, unless it is NONE
- * @state: an enum weir_replica_state
+ * @state: an enum weir_volume_replica_state
  * @leaves: its donor wants the memory back
  * @users: reads, writes and copies under way there
  */
-struct weir_replica {
+struct weir_volume_replica {
 	uint8_t donor;
 	uint8_t state;
 	bool leaves;
@@ -89,7 +89,7 @@ struct weir_replica {
 };
 
 /**
- * struct weir_extent - a piece of the volume
+ * struct weir_volume_extent - a piece of the volume
  * @replica: the first volume->slots
  * @sum: *kept*; of each of its pages, what it should be; NOTHING at first
  * @local: *kept*; a bit for each page, which the local disk has; zeroed at first. NULL: there is no disk
@@ -99,8 +99,8 @@ struct weir_replica {
  * @phase: 0 or 1; flips when a window of a copy opens
  * @writes: under way, by the phase in which they began
  */
-struct weir_extent {
-	struct weir_replica replica[WEIR_VOLUME_SLOTS_MAX];
+struct weir_volume_extent {
+	struct weir_volume_replica replica[WEIR_VOLUME_SLOTS_MAX];
 	uint32_t *sum;
 	uint64_t *local;
 	uint32_t nr_local;
@@ -122,23 +122,23 @@ struct weir_volume_donor {
 	uint64_t keep;
 };
 
-enum weir_copy_state {
-	WEIR_COPY_IDLE,
-	WEIR_COPY_SETTLING, /* the window is open; waits for writes of the other phase */
-	WEIR_COPY_READING,
-	WEIR_COPY_WRITING,
+enum weir_volume_resync_state {
+	WEIR_RESYNC_IDLE,
+	WEIR_RESYNC_DRAINING, /* the window is open; waits for writes of the other phase */
+	WEIR_RESYNC_READING,
+	WEIR_RESYNC_WRITING,
 };
 
 /**
- * struct weir_copy - the one copy that is under way
- * @state: an enum weir_copy_state
+ * struct weir_volume_resync - the one copy that is under way
+ * @state: an enum weir_volume_resync_state
  * @source, @target: replicas of @extent; @source is volume->slots: the local disk
  * @page: of the extent, where the chunk begins
  * @pages: in the chunk
  * @taken: pages of the chunk that have been written, or left out
  * @overtaken: a bit for each page of the chunk
  */
-struct weir_copy {
+struct weir_volume_resync {
 	uint8_t state;
 	uint8_t source, target;
 	uint32_t extent;
@@ -147,14 +147,14 @@ struct weir_copy {
 };
 
 /**
- * struct weir_local_copy - what is copied to the local disk
+ * struct weir_volume_local_copy - what is copied to the local disk
  * @is_busy: pages are on their way
  * @extent, @page: the first of them, or where to look for the next
  * @pages: how many
  * @overtaken: a bit for each, that has changed since it was read
  * @passed: extents looked through since something was found
  */
-struct weir_local_copy {
+struct weir_volume_local_copy {
 	bool is_busy;
 	uint32_t extent;
 	uint32_t page, pages;
@@ -172,16 +172,16 @@ struct weir_local_copy {
  */
 struct weir_volume {
 	struct weir_volume_donor donor[WEIR_VOLUME_DONORS_MAX];
-	struct weir_extent *extent;
+	struct weir_volume_extent *extent;
 	uint32_t nr_extents;
 	uint32_t pages;
 	uint8_t nr_donors;
 	uint8_t replicas;
 	uint8_t slots;
 	uint32_t reserve;
-	struct weir_copy copy;
+	struct weir_volume_resync copy;
 	uint64_t copied;
-	struct weir_local_copy local;
+	struct weir_volume_local_copy local;
 };
 
 /**
@@ -196,7 +196,7 @@ struct weir_volume {
  *
  * Return: 0; -EINVAL one of them is out of its range.
  */
-int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents,
+int weir_volume_init(struct weir_volume *v, struct weir_volume_extent *extents, uint32_t nr_extents,
 		     uint32_t pages, uint8_t nr_donors, uint8_t replicas);
 
 /**
@@ -204,7 +204,7 @@ int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_
  * @extents: *kept*, in place of those that there were, and beginning with them as they are now
  * @nr_extents: at least as many as there were
  */
-void weir_volume_grow(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents);
+void weir_volume_grow(struct weir_volume *v, struct weir_volume_extent *extents, uint32_t nr_extents);
 
 /* A donor is there. */
 void weir_volume_donor_up(struct weir_volume *v, uint8_t donor);
@@ -228,14 +228,14 @@ void weir_volume_donor_keeps(struct weir_volume *v, uint8_t donor, uint64_t exte
 uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor);
 
 /* One replica of one extent, at a donor. */
-struct weir_volume_place {
+struct weir_volume_placement {
 	uint32_t extent;
 	uint8_t slot;
 	uint8_t donor;
 };
 
 /**
- * weir_volume_place() - which memory is missing, and who should give it
+ * weir_volume_next_placement() - which memory is missing, and who should give it
  *
  * Of the donors that are up and have none of the extent, the one with the most room. Whoever gives it
  * owes a weir_volume_granted(), or says that it has no room.
@@ -243,7 +243,7 @@ struct weir_volume_place {
  * Return: 0; -ENOENT nothing is missing but what is lost, or for what is to leave; -ENOSPC no donor
  *	can give it.
  */
-int weir_volume_place(const struct weir_volume *v, struct weir_volume_place *place);
+int weir_volume_next_placement(const struct weir_volume *v, struct weir_volume_placement *place);
 
 /**
  * weir_volume_granted() - @place->donor has given memory, full of zeroes
@@ -251,13 +251,13 @@ int weir_volume_place(const struct weir_volume *v, struct weir_volume_place *pla
  *
  * Return: 0; -ENOENT nowhere, any more: give it back.
  */
-int weir_volume_granted(struct weir_volume *v, struct weir_volume_place *place);
+int weir_volume_granted(struct weir_volume *v, struct weir_volume_placement *place);
 
 /**
- * weir_volume_found() - memory that is there, with what it holds: the one replica of the one extent
+ * weir_volume_adopt() - memory that is there, with what it holds: the one replica of the one extent
  * @sum: *kept*; for @pages pages, all of which are UNKNOWN
  */
-void weir_volume_found(struct weir_volume *v, uint32_t *sum, uint32_t pages);
+void weir_volume_adopt(struct weir_volume *v, uint32_t *sum, uint32_t pages);
 
 /*
  * Thin extents beyond the reserve need their memory no more, if nobody uses it and no donor of it is slow;
@@ -266,19 +266,19 @@ void weir_volume_found(struct weir_volume *v, uint32_t *sum, uint32_t pages);
 void weir_volume_trim(struct weir_volume *v);
 
 /**
- * weir_volume_give_back() - whose memory nobody needs any more
+ * weir_volume_next_return() - whose memory nobody needs any more
  * @donors: a bit for each donor that can be told, or needs not be
- * @place: receives where; owes a weir_volume_gave_back()
+ * @place: receives where; owes a weir_volume_returned()
  *
  * Return: whether there is any.
  */
-bool weir_volume_give_back(struct weir_volume *v, uint8_t donors, struct weir_volume_place *place);
+bool weir_volume_next_return(struct weir_volume *v, uint8_t donors, struct weir_volume_placement *place);
 
 /* @is_told: the donor has it back. Else it is the donor's memory and nobody's, and to be told again. */
-void weir_volume_gave_back(struct weir_volume *v, const struct weir_volume_place *place, bool is_told);
+void weir_volume_returned(struct weir_volume *v, const struct weir_volume_placement *place, bool is_told);
 
 /* Both, of any donor. Return: true: the memory at @place is the volume's no more: give it back. */
-bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_place *place);
+bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_placement *place);
 
 /**
  * weir_volume_provide() - memory for what will be written
@@ -321,7 +321,7 @@ void weir_volume_expect(const struct weir_volume *v, uint32_t extent, uint32_t p
 			uint32_t *sums);
 
 /* A replica has what was never written: it is STALE, unless it is the last one. Return: whether it is. */
-bool weir_volume_mistrust(struct weir_volume *v, uint32_t extent, uint8_t slot);
+bool weir_volume_distrust(struct weir_volume *v, uint32_t extent, uint8_t slot);
 
 /* A bit for each replica that a write would go to; 0: the extent has none that is VALID. */
 uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent);
@@ -364,31 +364,31 @@ int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32
  */
 int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write *w, uint8_t failed);
 
-enum weir_copy_do {
-	WEIR_COPY_NOTHING, /* no replica is to be filled */
-	WEIR_COPY_WAIT, /* until a write of this volume has ended: then ask again */
-	WEIR_COPY_READ, /* from @slot */
-	WEIR_COPY_WRITE, /* to @slot, pushed before the host gives its lock back */
-	WEIR_COPY_READ_LOCAL, /* from the local disk */
+enum weir_volume_copy_op {
+	WEIR_VOLUME_COPY_NOTHING, /* no replica is to be filled */
+	WEIR_VOLUME_COPY_WAIT, /* until a write of this volume has ended: then ask again */
+	WEIR_VOLUME_COPY_READ, /* from @slot */
+	WEIR_VOLUME_COPY_WRITE, /* to @slot, pushed before the host gives its lock back */
+	WEIR_VOLUME_COPY_READ_LOCAL, /* from the local disk */
 };
 
 /**
- * struct weir_copy_step - what to do next
- * @what: an enum weir_copy_do
+ * struct weir_volume_copy_step - what to do next
+ * @what: an enum weir_volume_copy_op
  * @extent, @slot: where
  * @page, @pages: of the extent
  * @offset: of these pages in what was read, pages
  */
-struct weir_copy_step {
+struct weir_volume_copy_step {
 	uint8_t what;
 	uint8_t slot;
 	uint32_t extent;
 	uint32_t page, pages, offset;
 };
 
-/* Reads and writes owe a weir_volume_copy_did(), before the next is asked for. */
-void weir_volume_copy_next(struct weir_volume *v, struct weir_copy_step *step);
-void weir_volume_copy_did(struct weir_volume *v, bool succeeded);
+/* Reads and writes owe a weir_volume_resync_done(), before the next is asked for. */
+void weir_volume_resync_next(struct weir_volume *v, struct weir_volume_copy_step *step);
+void weir_volume_resync_done(struct weir_volume *v, bool succeeded);
 
 /* Whether the local disk has all these pages, or they are NOTHING. */
 bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages);
@@ -399,19 +399,19 @@ bool weir_volume_is_local(const struct weir_volume *v, uint32_t extent);
 /**
  * weir_volume_local_next() - which pages the local disk should have next
  * @step: receives READ: of these pages, at this replica, pushed before the host gives its lock back; owes a
- *	weir_volume_read_end() and then, when the disk has them, a weir_volume_local_did(). WAIT: ask
+ *	weir_volume_read_end() and then, when the disk has them, a weir_volume_local_done(). WAIT: ask
  *	again, it has looked for long enough. NOTHING: it has all that it can, until something is written
  */
-void weir_volume_local_next(struct weir_volume *v, struct weir_copy_step *step);
+void weir_volume_local_next(struct weir_volume *v, struct weir_volume_copy_step *step);
 
 /* @succeeded: the disk has what was read, and that was what it should be. */
-void weir_volume_local_did(struct weir_volume *v, bool succeeded);
+void weir_volume_local_done(struct weir_volume *v, bool succeeded);
 
 /* A page has changed. Of the core's own. */
 void weir_volume_local_forget(struct weir_volume *v, uint32_t extent, uint32_t page);
 
 /* How many of its replicas are VALID. */
-uint8_t weir_volume_valid(const struct weir_volume *v, uint32_t extent);
+uint8_t weir_volume_count_valid(const struct weir_volume *v, uint32_t extent);
 
 /* Whether an extent has lost what it held: no replica is VALID, nor has the local disk all of it. */
 bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent);

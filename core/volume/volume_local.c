@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the local disk has, and what it should have next: volume.h tells when it is read. */
+/* What the local disk page_is_local, and what it should have next: volume.h tells when it is read. */
 #include "core/volume/volume.h"
 
 #define LOOK_PAGES_MAX 4096u /* in one call, with the host's lock held */
 
-static bool has(const struct weir_extent *e, uint32_t page)
+static bool page_is_local(const struct weir_volume_extent *e, uint32_t page)
 {
 	return e->local[page / 64] >> page % 64 & 1;
 }
 
 bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages)
 {
-	const struct weir_extent *e = &v->extent[extent];
+	const struct weir_volume_extent *e = &v->extent[extent];
 
 	for (uint32_t i = page; e->local && i < page + pages; i++) {
-		if (e->sum[i] != WEIR_SUM_NOTHING && !has(e, i))
+		if (e->sum[i] != WEIR_SUM_NOTHING && !page_is_local(e, i))
 			return false;
 	}
 	return e->local;
@@ -27,31 +27,31 @@ bool weir_volume_is_local(const struct weir_volume *v, uint32_t extent)
 
 void weir_volume_local_forget(struct weir_volume *v, uint32_t extent, uint32_t page)
 {
-	struct weir_extent *e = &v->extent[extent];
-	struct weir_local_copy *local = &v->local;
+	struct weir_volume_extent *e = &v->extent[extent];
+	struct weir_volume_local_copy *local = &v->local;
 
 	if (!e->local)
 		return;
-	e->nr_local -= has(e, page);
+	e->nr_local -= page_is_local(e, page);
 	e->local[page / 64] &= ~(1ull << page % 64);
 	if (local->is_busy && local->extent == extent && page >= local->page &&
 	    page < local->page + local->pages)
 		local->overtaken |= 1ull << (page - local->page);
 }
 
-/* Whether the disk should have a page, and has it not. Of one that may be anything it has nothing. */
-static bool is_behind(const struct weir_extent *e, uint32_t page)
+/* Whether the disk should have a page, and page_is_local it not. Of one that may be anything it page_is_local nothing. */
+static bool is_behind(const struct weir_volume_extent *e, uint32_t page)
 {
-	return e->sum[page] != WEIR_SUM_NOTHING && e->sum[page] != WEIR_SUM_UNKNOWN && !has(e, page);
+	return e->sum[page] != WEIR_SUM_NOTHING && e->sum[page] != WEIR_SUM_UNKNOWN && !page_is_local(e, page);
 }
 
 /* Whether it is worth looking through the extent where @local stands. */
 static bool may_be_behind(const struct weir_volume *v)
 {
-	const struct weir_extent *e = &v->extent[v->local.extent];
+	const struct weir_volume_extent *e = &v->extent[v->local.extent];
 
 	return v->local.page < v->pages && e->local && e->live > e->nr_local &&
-	       weir_volume_valid(v, v->local.extent);
+	       weir_volume_count_valid(v, v->local.extent);
 }
 
 static void go_to_next_extent(struct weir_volume *v)
@@ -62,9 +62,9 @@ static void go_to_next_extent(struct weir_volume *v)
 }
 
 /* Goes on to the next page that the disk should have. Return: whether there is one, as far as it looked. */
-static bool look(struct weir_volume *v)
+static bool find_next_page(struct weir_volume *v)
 {
-	struct weir_local_copy *local = &v->local;
+	struct weir_volume_local_copy *local = &v->local;
 
 	for (uint32_t i = 0; i < LOOK_PAGES_MAX && local->passed <= v->nr_extents; i++) {
 		if (!may_be_behind(v))
@@ -77,17 +77,17 @@ static bool look(struct weir_volume *v)
 	return false;
 }
 
-void weir_volume_local_next(struct weir_volume *v, struct weir_copy_step *step)
+void weir_volume_local_next(struct weir_volume *v, struct weir_volume_copy_step *step)
 {
-	struct weir_local_copy *local = &v->local;
+	struct weir_volume_local_copy *local = &v->local;
 
 	local->page += local->pages;
 	local->pages = 0;
-	if (!look(v)) {
+	if (!find_next_page(v)) {
 		bool is_over = local->passed > v->nr_extents;
 
 		local->passed = is_over ? 0 : local->passed;
-		*step = (struct weir_copy_step){ .what = is_over ? WEIR_COPY_NOTHING : WEIR_COPY_WAIT };
+		*step = (struct weir_volume_copy_step){ .what = is_over ? WEIR_VOLUME_COPY_NOTHING : WEIR_VOLUME_COPY_WAIT };
 		return;
 	}
 	while (local->pages < WEIR_VOLUME_CHUNK_PAGES && local->page + local->pages < v->pages &&
@@ -95,8 +95,8 @@ void weir_volume_local_next(struct weir_volume *v, struct weir_copy_step *step)
 		local->pages++;
 	local->is_busy = true;
 	local->overtaken = 0;
-	*step = (struct weir_copy_step){
-		.what = WEIR_COPY_READ,
+	*step = (struct weir_volume_copy_step){
+		.what = WEIR_VOLUME_COPY_READ,
 		.extent = local->extent,
 		.page = local->page,
 		.pages = local->pages,
@@ -104,11 +104,11 @@ void weir_volume_local_next(struct weir_volume *v, struct weir_copy_step *step)
 	weir_volume_read(v, local->extent, 0, &step->slot);
 }
 
-/* A page that has changed, or of which the last write failed since, is not what was read. */
-void weir_volume_local_did(struct weir_volume *v, bool succeeded)
+/* A page that page_is_local changed, or of which the last write failed since, is not what was read. */
+void weir_volume_local_done(struct weir_volume *v, bool succeeded)
 {
-	struct weir_local_copy *local = &v->local;
-	struct weir_extent *e = &v->extent[local->extent];
+	struct weir_volume_local_copy *local = &v->local;
+	struct weir_volume_extent *e = &v->extent[local->extent];
 
 	local->is_busy = false;
 	for (uint32_t i = 0; succeeded && i < local->pages; i++) {

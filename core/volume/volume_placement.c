@@ -7,7 +7,7 @@
  */
 #include "core/volume/volume.h"
 
-static bool has_donor(const struct weir_volume *v, const struct weir_extent *extent, uint8_t donor)
+static bool has_donor(const struct weir_volume *v, const struct weir_volume_extent *extent, uint8_t donor)
 {
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (extent->replica[slot].state != WEIR_REPLICA_NONE &&
@@ -35,7 +35,7 @@ static bool has_enough(const struct weir_volume *v, uint8_t donor)
 }
 
 /* Return: the donor for one more replica of @extent, or nr_donors. */
-static uint8_t choose_donor(const struct weir_volume *v, const struct weir_extent *extent)
+static uint8_t choose_donor(const struct weir_volume *v, const struct weir_volume_extent *extent)
 {
 	uint8_t best = v->nr_donors;
 
@@ -50,7 +50,7 @@ static uint8_t choose_donor(const struct weir_volume *v, const struct weir_exten
 }
 
 /* A slot of @extent that has no memory; slots: all have. */
-static uint8_t free_slot(const struct weir_volume *v, const struct weir_extent *extent)
+static uint8_t find_free_slot(const struct weir_volume *v, const struct weir_volume_extent *extent)
 {
 	uint8_t slot = 0;
 
@@ -59,13 +59,13 @@ static uint8_t free_slot(const struct weir_volume *v, const struct weir_extent *
 	return slot;
 }
 
-static bool is_live(const struct weir_replica *replica)
+static bool is_live(const struct weir_volume_replica *replica)
 {
 	return replica->state == WEIR_REPLICA_VALID || replica->state == WEIR_REPLICA_FILLING;
 }
 
 /* How many replicas it has, or will have, wherever they are. */
-static uint8_t count_live(const struct weir_volume *v, const struct weir_extent *extent)
+static uint8_t count_live(const struct weir_volume *v, const struct weir_volume_extent *extent)
 {
 	uint8_t live = 0;
 
@@ -75,7 +75,7 @@ static uint8_t count_live(const struct weir_volume *v, const struct weir_extent 
 }
 
 /* How many of them stay. */
-static uint8_t count_staying(const struct weir_volume *v, const struct weir_extent *extent)
+static uint8_t count_staying(const struct weir_volume *v, const struct weir_volume_extent *extent)
 {
 	uint8_t staying = 0;
 
@@ -87,10 +87,10 @@ static uint8_t count_staying(const struct weir_volume *v, const struct weir_exte
 /* Whether it should have all its replicas; @reserve: thin extents that may do without no longer. */
 static bool wants_memory(const struct weir_volume *v, uint32_t extent, uint32_t reserve)
 {
-	if (weir_volume_is_lost(v, extent) || free_slot(v, &v->extent[extent]) == v->slots ||
+	if (weir_volume_is_lost(v, extent) || find_free_slot(v, &v->extent[extent]) == v->slots ||
 	    count_staying(v, &v->extent[extent]) >= v->replicas)
 		return false;
-	return !v->extent[extent].thin || weir_volume_valid(v, extent) || reserve;
+	return !v->extent[extent].thin || weir_volume_count_valid(v, extent) || reserve;
 }
 
 /* How many thin extents are to be given memory, so that there is a reserve. */
@@ -99,11 +99,11 @@ static uint32_t missing_reserve(const struct weir_volume *v)
 	uint32_t reserve = v->reserve;
 
 	for (uint32_t i = 0; reserve && i < v->nr_extents; i++)
-		reserve -= v->extent[i].thin && weir_volume_valid(v, i);
+		reserve -= v->extent[i].thin && weir_volume_count_valid(v, i);
 	return reserve;
 }
 
-int weir_volume_place(const struct weir_volume *v, struct weir_volume_place *place)
+int weir_volume_next_placement(const struct weir_volume *v, struct weir_volume_placement *place)
 {
 	uint32_t reserve = missing_reserve(v);
 	int rc = -ENOENT;
@@ -115,7 +115,7 @@ int weir_volume_place(const struct weir_volume *v, struct weir_volume_place *pla
 			continue;
 		donor = choose_donor(v, &v->extent[i]);
 		if (donor < v->nr_donors) {
-			*place = (struct weir_volume_place){ i, free_slot(v, &v->extent[i]), donor };
+			*place = (struct weir_volume_placement){ i, find_free_slot(v, &v->extent[i]), donor };
 			return 0;
 		}
 		if (count_live(v, &v->extent[i]) < v->replicas)
@@ -124,10 +124,10 @@ int weir_volume_place(const struct weir_volume *v, struct weir_volume_place *pla
 	return rc;
 }
 
-static void put_memory(struct weir_volume *v, const struct weir_volume_place *place)
+static void attach_memory(struct weir_volume *v, const struct weir_volume_placement *place)
 {
-	struct weir_extent *extent = &v->extent[place->extent];
-	struct weir_replica *replica = &extent->replica[place->slot];
+	struct weir_volume_extent *extent = &v->extent[place->extent];
+	struct weir_volume_replica *replica = &extent->replica[place->slot];
 
 	replica->donor = place->donor;
 	replica->leaves = false;
@@ -136,7 +136,7 @@ static void put_memory(struct weir_volume *v, const struct weir_volume_place *pl
 		v->donor[place->donor].free--;
 }
 
-int weir_volume_granted(struct weir_volume *v, struct weir_volume_place *place)
+int weir_volume_granted(struct weir_volume *v, struct weir_volume_placement *place)
 {
 	uint32_t reserve = missing_reserve(v);
 
@@ -147,14 +147,14 @@ int weir_volume_granted(struct weir_volume *v, struct weir_volume_place *place)
 		    has_donor(v, &v->extent[extent], place->donor))
 			continue;
 		place->extent = extent;
-		place->slot = free_slot(v, &v->extent[extent]);
-		put_memory(v, place);
+		place->slot = find_free_slot(v, &v->extent[extent]);
+		attach_memory(v, place);
 		return 0;
 	}
 	return -ENOENT;
 }
 
-void weir_volume_found(struct weir_volume *v, uint32_t *sum, uint32_t pages)
+void weir_volume_adopt(struct weir_volume *v, uint32_t *sum, uint32_t pages)
 {
 	v->pages = pages;
 	v->extent[0].sum = sum;
@@ -165,9 +165,9 @@ void weir_volume_found(struct weir_volume *v, uint32_t *sum, uint32_t pages)
 }
 
 /* Whether nothing of it is under way: then its memory can be another's. */
-static bool is_quiet(const struct weir_volume *v, uint32_t extent)
+static bool extent_is_unused(const struct weir_volume *v, uint32_t extent)
 {
-	if (v->copy.state != WEIR_COPY_IDLE && v->copy.extent == extent)
+	if (v->copy.state != WEIR_RESYNC_IDLE && v->copy.extent == extent)
 		return false;
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (v->extent[extent].replica[slot].users)
@@ -177,13 +177,13 @@ static bool is_quiet(const struct weir_volume *v, uint32_t extent)
 }
 
 /* Of the replicas of one kind there, @stay stay, if they are so many. Return: how many more could. */
-static uint64_t let_stay(struct weir_volume *v, uint8_t donor, bool holds, uint64_t stay)
+static uint64_t keep_replicas(struct weir_volume *v, uint8_t donor, bool holds, uint64_t stay)
 {
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		struct weir_extent *extent = &v->extent[i];
+		struct weir_volume_extent *extent = &v->extent[i];
 
 		for (uint8_t slot = 0; slot < v->slots; slot++) {
-			struct weir_replica *replica = &extent->replica[slot];
+			struct weir_volume_replica *replica = &extent->replica[slot];
 
 			if (!is_live(replica) || replica->donor != donor || !extent->live == holds)
 				continue;
@@ -197,16 +197,16 @@ static uint64_t let_stay(struct weir_volume *v, uint8_t donor, bool holds, uint6
 void weir_volume_donor_keeps(struct weir_volume *v, uint8_t donor, uint64_t extents)
 {
 	v->donor[donor].keep = extents;
-	let_stay(v, donor, false, let_stay(v, donor, true, extents));
+	keep_replicas(v, donor, false, keep_replicas(v, donor, true, extents));
 }
 
 /* The replica of @extent that it can best do without: one that leaves, or else the last. */
-static struct weir_replica *spare_one(struct weir_volume *v, struct weir_extent *extent)
+static struct weir_volume_replica *choose_spare(struct weir_volume *v, struct weir_volume_extent *extent)
 {
-	struct weir_replica *spare = NULL;
+	struct weir_volume_replica *spare = NULL;
 
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
-		struct weir_replica *replica = &extent->replica[slot];
+		struct weir_volume_replica *replica = &extent->replica[slot];
 
 		if (replica->state == WEIR_REPLICA_VALID && (!spare || !spare->leaves))
 			spare = replica;
@@ -215,25 +215,25 @@ static struct weir_replica *spare_one(struct weir_volume *v, struct weir_extent 
 }
 
 /* What cannot be filled is of no use, nor where it is not to stay; nor is one VALID replica too many. */
-static void let_leave(struct weir_volume *v, uint32_t number)
+static void retire_replicas(struct weir_volume *v, uint32_t number)
 {
-	struct weir_extent *extent = &v->extent[number];
-	uint8_t valid = weir_volume_valid(v, number);
+	struct weir_volume_extent *extent = &v->extent[number];
+	uint8_t valid = weir_volume_count_valid(v, number);
 
 	if (!valid && weir_volume_is_local(v, number))
 		return; /* it is filled from there */
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
-		struct weir_replica *replica = &extent->replica[slot];
+		struct weir_volume_replica *replica = &extent->replica[slot];
 
 		if (replica->state == WEIR_REPLICA_FILLING && (replica->leaves || !valid))
 			replica->state = WEIR_REPLICA_STALE;
 	}
 	if (valid > v->replicas)
-		spare_one(v, extent)->state = WEIR_REPLICA_STALE;
+		choose_spare(v, extent)->state = WEIR_REPLICA_STALE;
 }
 
 /* What such a donor has can be written, but not be given back now. */
-static bool has_slow(const struct weir_volume *v, const struct weir_extent *extent)
+static bool has_slow_donor(const struct weir_volume *v, const struct weir_volume_extent *extent)
 {
 	bool found = false;
 
@@ -248,12 +248,12 @@ void weir_volume_trim(struct weir_volume *v)
 	uint32_t reserve = 0;
 
 	for (uint32_t i = 0; i < v->nr_extents; i++)
-		let_leave(v, i);
+		retire_replicas(v, i);
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		struct weir_extent *extent = &v->extent[i];
+		struct weir_volume_extent *extent = &v->extent[i];
 
-		if (!extent->thin || !weir_volume_valid(v, i) || reserve++ < v->reserve ||
-		    !is_quiet(v, i) || has_slow(v, extent))
+		if (!extent->thin || !weir_volume_count_valid(v, i) || reserve++ < v->reserve ||
+		    !extent_is_unused(v, i) || has_slow_donor(v, extent))
 			continue;
 		for (uint8_t slot = 0; slot < v->slots; slot++) {
 			if (extent->replica[slot].state != WEIR_REPLICA_NONE)
@@ -262,25 +262,25 @@ void weir_volume_trim(struct weir_volume *v)
 	}
 }
 
-static void take_memory(struct weir_volume *v, const struct weir_volume_place *place)
+static void detach_memory(struct weir_volume *v, const struct weir_volume_placement *place)
 {
 	if (v->copy.extent == place->extent && v->copy.target == place->slot)
-		v->copy.state = WEIR_COPY_IDLE; /* what comes there next has none of it */
+		v->copy.state = WEIR_RESYNC_IDLE; /* what comes there next has none of it */
 	v->extent[place->extent].replica[place->slot].state = WEIR_REPLICA_NONE;
 	if (v->donor[place->donor].state == WEIR_VOLUME_DONOR_UP)
 		v->donor[place->donor].free++;
 }
 
-bool weir_volume_give_back(struct weir_volume *v, uint8_t donors, struct weir_volume_place *place)
+bool weir_volume_next_return(struct weir_volume *v, uint8_t donors, struct weir_volume_placement *place)
 {
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		for (uint8_t slot = 0; slot < v->slots; slot++) {
-			struct weir_replica *replica = &v->extent[i].replica[slot];
+			struct weir_volume_replica *replica = &v->extent[i].replica[slot];
 
 			if (replica->state != WEIR_REPLICA_STALE || replica->users ||
 			    !(donors >> replica->donor & 1))
 				continue;
-			*place = (struct weir_volume_place){ i, slot, replica->donor };
+			*place = (struct weir_volume_placement){ i, slot, replica->donor };
 			replica->users++; /* it stays in its place meanwhile */
 			return true;
 		}
@@ -288,32 +288,32 @@ bool weir_volume_give_back(struct weir_volume *v, uint8_t donors, struct weir_vo
 	return false;
 }
 
-void weir_volume_gave_back(struct weir_volume *v, const struct weir_volume_place *place, bool is_told)
+void weir_volume_returned(struct weir_volume *v, const struct weir_volume_placement *place, bool is_told)
 {
 	v->extent[place->extent].replica[place->slot].users--;
 	if (is_told)
-		take_memory(v, place);
+		detach_memory(v, place);
 }
 
-bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_place *place)
+bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_placement *place)
 {
-	bool any = weir_volume_give_back(v, (uint8_t)~0u, place);
+	bool any = weir_volume_next_return(v, (uint8_t)~0u, place);
 
 	if (any)
-		weir_volume_gave_back(v, place, true);
+		weir_volume_returned(v, place, true);
 	return any;
 }
 
 /* The idle extent with the most replicas, or nr_extents: none has any. */
-static uint32_t find_idle(const struct weir_volume *v)
+static uint32_t find_idle_extent(const struct weir_volume *v)
 {
 	uint32_t best = v->nr_extents;
 	uint8_t most = 0;
 
 	for (uint32_t i = 0; most < v->replicas && i < v->nr_extents; i++) {
-		uint8_t valid = v->extent[i].live ? 0 : weir_volume_valid(v, i);
+		uint8_t valid = v->extent[i].live ? 0 : weir_volume_count_valid(v, i);
 
-		if (valid <= most || !is_quiet(v, i))
+		if (valid <= most || !extent_is_unused(v, i))
 			continue;
 		best = i;
 		most = valid;
@@ -322,7 +322,7 @@ static uint32_t find_idle(const struct weir_volume *v)
 }
 
 /* Whether one that does not answer now may have memory when it does. */
-static bool is_any_slow(const struct weir_volume *v)
+static bool any_donor_is_slow(const struct weir_volume *v)
 {
 	bool found = false;
 
@@ -333,21 +333,21 @@ static bool is_any_slow(const struct weir_volume *v)
 
 int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from)
 {
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 	uint32_t idle;
 
 	*from = extent;
-	if (weir_volume_valid(v, extent))
+	if (weir_volume_count_valid(v, extent))
 		return 0;
 	if (v->extent[extent].live)
 		return weir_volume_is_local(v, extent) ? -EAGAIN : -EIO;
-	idle = find_idle(v);
+	idle = find_idle_extent(v);
 	if (idle == v->nr_extents)
-		return weir_volume_place(v, &place) == -ENOSPC && !is_any_slow(v) ? -ENOSPC : -EAGAIN;
-	if (!is_quiet(v, extent))
+		return weir_volume_next_placement(v, &place) == -ENOSPC && !any_donor_is_slow(v) ? -ENOSPC : -EAGAIN;
+	if (!extent_is_unused(v, extent))
 		return -EAGAIN;
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
-		struct weir_replica replica = v->extent[extent].replica[slot];
+		struct weir_volume_replica replica = v->extent[extent].replica[slot];
 
 		v->extent[extent].replica[slot] = v->extent[idle].replica[slot];
 		v->extent[idle].replica[slot] = replica;

@@ -2,13 +2,13 @@
 /* How a replica is filled while reads and writes go on: volume.h tells why this is right. */
 #include "core/volume/volume.h"
 
-static struct weir_replica *replica_of(struct weir_volume *v, uint8_t slot)
+static struct weir_volume_replica *replica_of(struct weir_volume *v, uint8_t slot)
 {
 	return &v->extent[v->copy.extent].replica[slot];
 }
 
 /* Return: a replica of @extent in @state, or slots: none is. */
-static uint8_t find(const struct weir_volume *v, uint32_t extent, enum weir_replica_state state)
+static uint8_t find_replica(const struct weir_volume *v, uint32_t extent, enum weir_volume_replica_state state)
 {
 	uint8_t slot = 0;
 
@@ -19,19 +19,19 @@ static uint8_t find(const struct weir_volume *v, uint32_t extent, enum weir_repl
 
 static bool has_source(const struct weir_volume *v, uint32_t extent)
 {
-	return weir_volume_valid(v, extent) || weir_volume_is_local(v, extent);
+	return weir_volume_count_valid(v, extent) || weir_volume_is_local(v, extent);
 }
 
 /*
  * Opens the window over the next chunk, and begins a phase: the writes from before it must end before
  * the chunk is read, or, when all is copied, before the copy is believed.
  */
-static void settle(struct weir_volume *v)
+static void open_window(struct weir_volume *v)
 {
-	struct weir_copy *copy = &v->copy;
+	struct weir_volume_resync *copy = &v->copy;
 	uint32_t left = v->pages - copy->page;
 
-	copy->state = WEIR_COPY_SETTLING;
+	copy->state = WEIR_RESYNC_DRAINING;
 	copy->pages = left < WEIR_VOLUME_CHUNK_PAGES ? left : WEIR_VOLUME_CHUNK_PAGES;
 	copy->taken = 0;
 	copy->overtaken = 0;
@@ -39,36 +39,36 @@ static void settle(struct weir_volume *v)
 }
 
 /* Chooses an extent. Return: COPY_READ: one to begin with; COPY_WAIT: there will be; COPY_NOTHING. */
-static enum weir_copy_do pick(struct weir_volume *v)
+static enum weir_volume_copy_op choose_extent(struct weir_volume *v)
 {
-	enum weir_copy_do what = WEIR_COPY_NOTHING;
+	enum weir_volume_copy_op what = WEIR_VOLUME_COPY_NOTHING;
 
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		uint8_t target = find(v, i, WEIR_REPLICA_FILLING);
+		uint8_t target = find_replica(v, i, WEIR_REPLICA_FILLING);
 
 		if (target == v->slots || !has_source(v, i))
 			continue;
-		what = WEIR_COPY_WAIT;
+		what = WEIR_VOLUME_COPY_WAIT;
 		if (v->extent[i].writes[!v->extent[i].phase])
 			continue; /* of a copy that was broken off */
-		v->copy = (struct weir_copy){ .extent = i, .target = target };
-		settle(v);
-		return WEIR_COPY_READ;
+		v->copy = (struct weir_volume_resync){ .extent = i, .target = target };
+		open_window(v);
+		return WEIR_VOLUME_COPY_READ;
 	}
 	return what;
 }
 
-static void read_chunk(struct weir_volume *v, uint8_t source, struct weir_copy_step *step)
+static void read_chunk(struct weir_volume *v, uint8_t source, struct weir_volume_copy_step *step)
 {
-	struct weir_copy *copy = &v->copy;
+	struct weir_volume_resync *copy = &v->copy;
 
-	copy->state = WEIR_COPY_READING;
+	copy->state = WEIR_RESYNC_READING;
 	copy->source = source;
 	if (source < v->slots)
 		replica_of(v, source)->users++;
 	replica_of(v, copy->target)->users++;
-	*step = (struct weir_copy_step){
-		.what = source < v->slots ? WEIR_COPY_READ : WEIR_COPY_READ_LOCAL,
+	*step = (struct weir_volume_copy_step){
+		.what = source < v->slots ? WEIR_VOLUME_COPY_READ : WEIR_VOLUME_COPY_READ_LOCAL,
 		.slot = source,
 		.extent = copy->extent,
 		.page = copy->page,
@@ -77,9 +77,9 @@ static void read_chunk(struct weir_volume *v, uint8_t source, struct weir_copy_s
 }
 
 /* Pages that were not overtaken and follow each other; true: @step says which. */
-static bool take_run(struct weir_volume *v, struct weir_copy_step *step)
+static bool next_run(struct weir_volume *v, struct weir_volume_copy_step *step)
 {
-	struct weir_copy *copy = &v->copy;
+	struct weir_volume_resync *copy = &v->copy;
 	uint32_t first = copy->taken;
 
 	while (first < copy->pages && (copy->overtaken >> first & 1))
@@ -87,8 +87,8 @@ static bool take_run(struct weir_volume *v, struct weir_copy_step *step)
 	copy->taken = first;
 	while (copy->taken < copy->pages && !(copy->overtaken >> copy->taken & 1))
 		copy->taken++;
-	*step = (struct weir_copy_step){
-		.what = WEIR_COPY_WRITE,
+	*step = (struct weir_volume_copy_step){
+		.what = WEIR_VOLUME_COPY_WRITE,
 		.slot = copy->target,
 		.extent = copy->extent,
 		.page = copy->page + first,
@@ -98,33 +98,33 @@ static bool take_run(struct weir_volume *v, struct weir_copy_step *step)
 	return step->pages;
 }
 
-static void close_window(struct weir_volume *v)
+static void close_chunk(struct weir_volume *v)
 {
 	replica_of(v, v->copy.target)->users--;
 	v->copied += v->copy.pages;
 	v->copy.page += v->copy.pages;
-	settle(v);
+	open_window(v);
 }
 
 /* Return: whether @step says what to do; false: look again. */
-static bool go_on(struct weir_volume *v, struct weir_copy_step *step)
+static bool advance(struct weir_volume *v, struct weir_volume_copy_step *step)
 {
-	struct weir_copy *copy = &v->copy;
-	struct weir_extent *e = &v->extent[copy->extent];
-	uint8_t source = find(v, copy->extent, WEIR_REPLICA_VALID);
+	struct weir_volume_resync *copy = &v->copy;
+	struct weir_volume_extent *e = &v->extent[copy->extent];
+	uint8_t source = find_replica(v, copy->extent, WEIR_REPLICA_VALID);
 
-	if (copy->state == WEIR_COPY_WRITING) {
-		if (take_run(v, step))
+	if (copy->state == WEIR_RESYNC_WRITING) {
+		if (next_run(v, step))
 			return true;
-		close_window(v);
+		close_chunk(v);
 		return false;
 	}
 	if (replica_of(v, copy->target)->state != WEIR_REPLICA_FILLING || !has_source(v, copy->extent)) {
-		copy->state = WEIR_COPY_IDLE;
+		copy->state = WEIR_RESYNC_IDLE;
 		return false;
 	}
 	if (e->writes[!e->phase]) {
-		*step = (struct weir_copy_step){ .what = WEIR_COPY_WAIT };
+		*step = (struct weir_volume_copy_step){ .what = WEIR_VOLUME_COPY_WAIT };
 		return true;
 	}
 	if (copy->page < v->pages) {
@@ -132,20 +132,20 @@ static bool go_on(struct weir_volume *v, struct weir_copy_step *step)
 		return true;
 	}
 	replica_of(v, copy->target)->state = WEIR_REPLICA_VALID;
-	copy->state = WEIR_COPY_IDLE;
+	copy->state = WEIR_RESYNC_IDLE;
 	return false;
 }
 
-void weir_volume_copy_next(struct weir_volume *v, struct weir_copy_step *step)
+void weir_volume_resync_next(struct weir_volume *v, struct weir_volume_copy_step *step)
 {
 	do {
-		enum weir_copy_do what = v->copy.state == WEIR_COPY_IDLE ? pick(v) : WEIR_COPY_READ;
+		enum weir_volume_copy_op what = v->copy.state == WEIR_RESYNC_IDLE ? choose_extent(v) : WEIR_VOLUME_COPY_READ;
 
-		if (what != WEIR_COPY_READ) {
-			*step = (struct weir_copy_step){ .what = (uint8_t)what };
+		if (what != WEIR_VOLUME_COPY_READ) {
+			*step = (struct weir_volume_copy_step){ .what = (uint8_t)what };
 			return;
 		}
-	} while (!go_on(v, step));
+	} while (!advance(v, step));
 }
 
 /* The local disk has it not, after all. */
@@ -155,26 +155,26 @@ static void forget_chunk(struct weir_volume *v)
 		weir_volume_local_forget(v, v->copy.extent, v->copy.page + i);
 }
 
-void weir_volume_copy_did(struct weir_volume *v, bool succeeded)
+void weir_volume_resync_done(struct weir_volume *v, bool succeeded)
 {
-	struct weir_copy *copy = &v->copy;
-	struct weir_replica *target = replica_of(v, copy->target);
+	struct weir_volume_resync *copy = &v->copy;
+	struct weir_volume_replica *target = replica_of(v, copy->target);
 
-	if (copy->state == WEIR_COPY_READING) {
+	if (copy->state == WEIR_RESYNC_READING) {
 		if (copy->source < v->slots)
 			replica_of(v, copy->source)->users--;
 		if (succeeded) {
-			copy->state = WEIR_COPY_WRITING;
+			copy->state = WEIR_RESYNC_WRITING;
 			return;
 		}
 		target->users--;
 		if (copy->source == v->slots)
 			forget_chunk(v);
-		settle(v); /* and read it again, from whoever is VALID then */
+		open_window(v); /* and read it again, from whoever is VALID then */
 	} else if (!succeeded) {
 		target->users--;
 		if (target->state == WEIR_REPLICA_FILLING)
 			target->state = WEIR_REPLICA_STALE;
-		copy->state = WEIR_COPY_IDLE;
+		copy->state = WEIR_RESYNC_IDLE;
 	}
 }

@@ -9,7 +9,7 @@
 #define SIZE 3
 #define PART 1000
 
-struct member {
+struct group_member {
 	pthread_t thread;
 	struct weir_exchange_listener *listener; /* of member 0 */
 	const char *address; /* where that is, for the others */
@@ -28,7 +28,7 @@ static void add(void *into, const void *from, size_t length, void *arg)
 		sum[i] += more[i];
 }
 
-static struct weir_group *meet(const struct member *m)
+static struct weir_group *meet(const struct group_member *m)
 {
 	const uint64_t patience_ns = 30000000000;
 	struct weir_group *group;
@@ -48,7 +48,7 @@ static struct weir_group *meet(const struct member *m)
 
 static void *work(void *arg)
 {
-	struct member *m = arg;
+	struct group_member *m = arg;
 	struct weir_group *group = meet(m);
 	float mine[SIZE * PART], part[PART];
 	int i;
@@ -67,7 +67,7 @@ static void *work(void *arg)
 
 int main(void)
 {
-	static struct member members[SIZE];
+	static struct group_member members[SIZE];
 	struct weir_exchange_listener *listener;
 	struct weir_error error;
 	int i, wrong = 0;

@@ -19,31 +19,31 @@ static void check(int status, const char *what)
 	exit(1);
 }
 
-static struct weir_conn *accept_one(struct weir_listener *listener)
+static struct weir_mux_conn *accept_one(struct weir_mux_listener *listener)
 {
-	struct pollfd in = { .fd = weir_listener_fd(listener), .events = POLLIN };
-	struct weir_conn *conn;
+	struct pollfd in = { .fd = weir_mux_listener_fd(listener), .events = POLLIN };
+	struct weir_mux_conn *conn;
 
-	while (weir_listener_accept(listener, &conn))
+	while (weir_mux_listener_accept(listener, &conn))
 		poll(&in, 1, -1);
 	return conn;
 }
 
-static void answer(struct weir_conn *conn)
+static void answer(struct weir_mux_conn *conn)
 {
 	size_t length;
 	int number;
 
-	check(weir_conn_recv(conn, &number, sizeof(number), &length, 0), "receive");
+	check(weir_mux_conn_recv(conn, &number, sizeof(number), &length, 0), "receive");
 	number *= number;
-	check(weir_conn_send(conn, &number, sizeof(number), 0), "send");
+	check(weir_mux_conn_send(conn, &number, sizeof(number), 0), "send");
 }
 
 int main(void)
 {
 	const struct weir_mux_options listening = { .listen = "127.0.0.1:0" };
-	struct weir_conn *clients[CLIENTS], *served[CLIENTS];
-	struct weir_listener *listener;
+	struct weir_mux_conn *clients[CLIENTS], *served[CLIENTS];
+	struct weir_mux_listener *listener;
 	struct weir_mux *server, *client;
 	struct weir_mux_info info;
 	int i, square, sum = 0;
@@ -56,22 +56,22 @@ int main(void)
 	for (i = 0; i < CLIENTS; i++) {
 		check(weir_mux_connect(client, info.address, SERVICE, NULL, &clients[i], NULL),
 		      "connect");
-		check(weir_conn_send(clients[i], &i, sizeof(i), 0), "send");
+		check(weir_mux_conn_send(clients[i], &i, sizeof(i), 0), "send");
 		served[i] = accept_one(listener);
 	}
 	for (i = 0; i < CLIENTS; i++) {
 		answer(served[i]);
-		check(weir_conn_recv(clients[i], &square, sizeof(square), &length, 0), "receive");
+		check(weir_mux_conn_recv(clients[i], &square, sizeof(square), &length, 0), "receive");
 		sum += square;
 	}
 	weir_mux_info(client, &info);
 	printf("%u connections, %u queue pairs\nthe squares' sum is %d\n", info.connections,
 	       info.queue_pairs, sum);
 	for (i = 0; i < CLIENTS; i++) {
-		weir_conn_close(clients[i]);
-		weir_conn_close(served[i]);
+		weir_mux_conn_close(clients[i]);
+		weir_mux_conn_close(served[i]);
 	}
-	weir_listener_close(listener);
+	weir_mux_listener_close(listener);
 	weir_mux_close(client);
 	weir_mux_close(server);
 	return sum != 328350;

@@ -30,8 +30,8 @@ static int check_range(uint64_t offset, uint64_t length)
 /* Zeroes what is there of a range. */
 static void zero(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
 {
-	struct fsd_place place = fsd_map_seek(&inode->map, start);
-	const struct fs_extent *e;
+	struct fsd_map_cursor place = fsd_map_seek(&inode->map, start);
+	const struct wire_fs_extent *e;
 
 	for (; (e = fsd_map_at(&place)) && e->offset < end; fsd_map_step(&place)) {
 		uint64_t from = start > e->offset ? start - e->offset : 0;
@@ -44,36 +44,36 @@ static void zero(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint6
 }
 
 /* Frees the extents of whole blocks. */
-static int release(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
+static int free_range(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
 {
 	struct fsd_freed *freed;
-	int err;
+	int rc;
 
 	if (start >= end || !inode->map.nr)
 		return 0;
 	freed = calloc(1, sizeof(*freed));
 	if (!freed)
 		return -ENOMEM;
-	err = fsd_map_carve(&inode->map, start, end, &freed->map);
-	if (err || !freed->map.nr) {
+	rc = fsd_map_carve(&inode->map, start, end, &freed->map);
+	if (rc || !freed->map.nr) {
 		fsd_map_fini(&freed->map);
 		free(freed);
-		return err;
+		return rc;
 	}
-	fsd_holder_freed(fsd, inode, freed);
+	fsd_handle_recall(fsd, inode, freed);
 	return 0;
 }
 
 int fsd_file_resize(struct fsd *fsd, struct fsd_inode *inode, uint64_t size)
 {
-	int err;
+	int rc;
 
 	if (size > FSD_FILE_MAX)
 		return -EFBIG;
 	if (size <= inode->size) {
-		err = release(fsd, inode, block_end(size), UINT64_MAX);
-		if (err)
-			return err;
+		rc = free_range(fsd, inode, block_end(size), UINT64_MAX);
+		if (rc)
+			return rc;
 		zero(fsd, inode, size, block_end(size));
 		inode->kept_end = 0;
 	}
@@ -86,8 +86,8 @@ int fsd_file_resize(struct fsd *fsd, struct fsd_inode *inode, uint64_t size)
 static bool next_hole(const struct fsd_map *map, uint64_t at, uint64_t end, uint64_t *hole,
 		      uint64_t *length)
 {
-	struct fsd_place place = fsd_map_seek(map, at);
-	const struct fs_extent *e;
+	struct fsd_map_cursor place = fsd_map_seek(map, at);
+	const struct wire_fs_extent *e;
 
 	while ((e = fsd_map_at(&place)) && e->offset <= at) {
 		at = e->offset + e->length;
@@ -110,10 +110,10 @@ static uint64_t hole_bytes(const struct fsd_map *map, uint64_t start, uint64_t e
 }
 
 /* The extent that ends at @offset, or NULL. */
-static const struct fs_extent *before(const struct fsd_map *map, uint64_t offset)
+static const struct wire_fs_extent *before(const struct fsd_map *map, uint64_t offset)
 {
-	struct fsd_place place;
-	const struct fs_extent *e;
+	struct fsd_map_cursor place;
+	const struct wire_fs_extent *e;
 
 	if (!offset)
 		return NULL;
@@ -124,7 +124,7 @@ static const struct fs_extent *before(const struct fsd_map *map, uint64_t offset
 
 static int fill_hole(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t bytes)
 {
-	struct fs_extent e = { .offset = offset };
+	struct wire_fs_extent e = { .offset = offset };
 
 	while (bytes) {
 		e.length = fsd_space_take(&fsd->space, before(&inode->map, e.offset), bytes,
@@ -142,65 +142,65 @@ static int fill_hole(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, 
 int fsd_file_fill(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t length)
 {
 	uint64_t at, end, hole, bytes;
-	int err = check_range(offset, length);
+	int rc = check_range(offset, length);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	at = block_start(offset);
 	end = block_end(offset + length);
-	err = fsd_space_reserve(&fsd->space, hole_bytes(&inode->map, at, end));
-	for (; !err && next_hole(&inode->map, at, end, &hole, &bytes); at = hole + bytes)
-		err = fill_hole(fsd, inode, hole, bytes);
-	return err;
+	rc = fsd_space_reserve(&fsd->space, hole_bytes(&inode->map, at, end));
+	for (; !rc && next_hole(&inode->map, at, end, &hole, &bytes); at = hole + bytes)
+		rc = fill_hole(fsd, inode, hole, bytes);
+	return rc;
 }
 
 static int punch(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
 {
-	int err = release(fsd, inode, block_end(start), block_start(end));
+	int rc = free_range(fsd, inode, block_end(start), block_start(end));
 
-	if (!err)
+	if (!rc)
 		zero(fsd, inode, start, end); /* what is left are the two ends */
-	return err;
+	return rc;
 }
 
-int fsd_file_fallocate(struct fsd *fsd, struct fsd_inode *inode, const struct fs_fallocate *request)
+int fsd_file_fallocate(struct fsd *fsd, struct fsd_inode *inode, const struct wire_fs_fallocate *request)
 {
 	uint32_t mode = request->mode & ~FALLOC_FL_KEEP_SIZE;
 	bool keep_size = request->mode & FALLOC_FL_KEEP_SIZE;
 	uint64_t start = request->offset, end = start + request->length;
-	int err = check_range(start, request->length);
+	int rc = check_range(start, request->length);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	if (mode == FALLOC_FL_PUNCH_HOLE && keep_size) {
-		err = punch(fsd, inode, start, end);
+		rc = punch(fsd, inode, start, end);
 	} else if (!mode || mode == FALLOC_FL_ZERO_RANGE) {
-		err = fsd_file_fill(fsd, inode, start, request->length);
-		if (!err && mode)
+		rc = fsd_file_fill(fsd, inode, start, request->length);
+		if (!rc && mode)
 			zero(fsd, inode, start, end);
-		if (!err && end > inode->kept_end)
+		if (!rc && end > inode->kept_end)
 			inode->kept_end = end;
-		if (!err && !keep_size && end > inode->size)
+		if (!rc && !keep_size && end > inode->size)
 			inode->size = end;
 	} else {
 		return -EOPNOTSUPP;
 	}
-	if (!err)
+	if (!rc)
 		fsd_inode_changed(fsd, inode);
-	return err;
+	return rc;
 }
 
-int fsd_file_commit(struct fsd *fsd, struct fsd_inode *inode, const struct fs_setattr *set)
+int fsd_file_commit(struct fsd *fsd, struct fsd_inode *inode, const struct wire_fs_setattr *set)
 {
-	int err;
+	int rc;
 
 	if (set->size > FSD_FILE_MAX)
 		return -EFBIG;
 	if (set->mask & FS_SET_SIZE)
 		return -EINVAL;
-	err = fsd_inode_set(fsd, inode, set);
-	if (err)
-		return err;
+	rc = fsd_inode_set(fsd, inode, set);
+	if (rc)
+		return rc;
 	if (set->size > inode->size)
 		inode->size = set->size;
 	inode->change++;
@@ -212,13 +212,13 @@ void fsd_file_trim(struct fsd *fsd, struct fsd_inode *inode)
 	uint64_t end = inode->size > inode->kept_end ? inode->size : inode->kept_end;
 
 	/* If there is no memory to do it, it stays allocated: no harm. */
-	(void)release(fsd, inode, block_end(end), UINT64_MAX);
+	(void)free_range(fsd, inode, block_end(end), UINT64_MAX);
 }
 
 void fsd_file_free(struct fsd *fsd, struct fsd_inode *inode)
 {
 	struct fsd_freed *freed;
-	struct fs_extent e;
+	struct wire_fs_extent e;
 
 	if (inode->map.nr && (freed = calloc(1, sizeof(*freed)))) {
 		freed->map = inode->map;

@@ -19,10 +19,10 @@ int fsd_file_fill(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uin
 
 /* fallocate(2). Return: 0; -EOPNOTSUPP the mode; and as fsd_file_fill(). */
 int fsd_file_fallocate(struct fsd *fsd, struct fsd_inode *inode,
-		       const struct fs_fallocate *request);
+		       const struct wire_fs_fallocate *request);
 
 /* A client has written, and what it set besides. Return: 0; -EFBIG; -EINVAL a bad time. */
-int fsd_file_commit(struct fsd *fsd, struct fsd_inode *inode, const struct fs_setattr *set);
+int fsd_file_commit(struct fsd *fsd, struct fsd_inode *inode, const struct wire_fs_setattr *set);
 
 /* Nobody has it open: frees what was allocated ahead of a writer and not used. */
 void fsd_file_trim(struct fsd *fsd, struct fsd_inode *inode);

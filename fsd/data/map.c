@@ -14,10 +14,10 @@
 
 struct fsd_leaf {
 	uint32_t nr, room;
-	struct fs_extent extent[];
+	struct wire_fs_extent extent[];
 };
 
-static uint64_t extent_end(const struct fs_extent *e)
+static uint64_t extent_end(const struct wire_fs_extent *e)
 {
 	return e->offset + e->length;
 }
@@ -27,9 +27,9 @@ static uint64_t leaf_end(const struct fsd_leaf *leaf)
 	return extent_end(&leaf->extent[leaf->nr - 1]);
 }
 
-struct fsd_place fsd_map_seek(const struct fsd_map *map, uint64_t offset)
+struct fsd_map_cursor fsd_map_seek(const struct fsd_map *map, uint64_t offset)
 {
-	struct fsd_place place = { .map = map };
+	struct fsd_map_cursor place = { .map = map };
 	uint32_t low = 0, high = map->nr;
 	const struct fsd_leaf *leaf;
 
@@ -57,14 +57,14 @@ struct fsd_place fsd_map_seek(const struct fsd_map *map, uint64_t offset)
 	return place;
 }
 
-const struct fs_extent *fsd_map_at(const struct fsd_place *place)
+const struct wire_fs_extent *fsd_map_at(const struct fsd_map_cursor *place)
 {
 	if (place->leaf >= place->map->nr)
 		return NULL;
 	return &place->map->leaf[place->leaf]->extent[place->slot];
 }
 
-void fsd_map_step(struct fsd_place *place)
+void fsd_map_step(struct fsd_map_cursor *place)
 {
 	if (++place->slot < place->map->leaf[place->leaf]->nr)
 		return;
@@ -146,7 +146,7 @@ static int leaf_grow(struct fsd_map *map, uint32_t index)
 }
 
 /* A first leaf, or a place for one more extent in the leaf at @place, which may move. */
-static int make_room(struct fsd_map *map, struct fsd_place *place)
+static int make_room(struct fsd_map *map, struct fsd_map_cursor *place)
 {
 	struct fsd_leaf *leaf;
 
@@ -178,7 +178,7 @@ static int make_room(struct fsd_map *map, struct fsd_place *place)
 	return 0;
 }
 
-static int put(struct fsd_map *map, struct fsd_place place, const struct fs_extent *extent)
+static int insert_at(struct fsd_map *map, struct fsd_map_cursor place, const struct wire_fs_extent *extent)
 {
 	struct fsd_leaf *leaf;
 
@@ -192,7 +192,7 @@ static int put(struct fsd_map *map, struct fsd_place place, const struct fs_exte
 	return 0;
 }
 
-static struct fs_extent *before(const struct fsd_place *place)
+static struct wire_fs_extent *before(const struct fsd_map_cursor *place)
 {
 	const struct fsd_map *map = place->map;
 
@@ -203,13 +203,13 @@ static struct fs_extent *before(const struct fsd_place *place)
 	return NULL;
 }
 
-static bool joins(const struct fs_extent *a, const struct fs_extent *b, uint64_t chunk_bytes)
+static bool joins(const struct wire_fs_extent *a, const struct wire_fs_extent *b, uint64_t chunk_bytes)
 {
 	return a && b && extent_end(a) == b->offset && a->volume + a->length == b->volume &&
 	       b->volume % chunk_bytes;
 }
 
-static void remove_at(struct fsd_map *map, const struct fsd_place *place)
+static void remove_at(struct fsd_map *map, const struct fsd_map_cursor *place)
 {
 	struct fsd_leaf *leaf = map->leaf[place->leaf];
 
@@ -220,11 +220,11 @@ static void remove_at(struct fsd_map *map, const struct fsd_place *place)
 		map_drop(map, place->leaf);
 }
 
-int fsd_map_insert(struct fsd_map *map, const struct fs_extent *extent, uint64_t chunk_bytes)
+int fsd_map_insert(struct fsd_map *map, const struct wire_fs_extent *extent, uint64_t chunk_bytes)
 {
-	struct fsd_place place = fsd_map_seek(map, extent->offset);
-	struct fs_extent *left = before(&place);
-	struct fs_extent *right = (struct fs_extent *)fsd_map_at(&place);
+	struct fsd_map_cursor place = fsd_map_seek(map, extent->offset);
+	struct wire_fs_extent *left = before(&place);
+	struct wire_fs_extent *right = (struct wire_fs_extent *)fsd_map_at(&place);
 	bool right_joins = joins(extent, right, chunk_bytes);
 
 	if (joins(left, extent, chunk_bytes)) {
@@ -237,7 +237,7 @@ int fsd_map_insert(struct fsd_map *map, const struct fs_extent *extent, uint64_t
 		right->offset = extent->offset;
 		right->volume = extent->volume;
 		right->length += extent->length;
-	} else if (put(map, place, extent)) {
+	} else if (insert_at(map, place, extent)) {
 		return -ENOMEM;
 	}
 	map->bytes += extent->length;
@@ -247,17 +247,17 @@ int fsd_map_insert(struct fsd_map *map, const struct fs_extent *extent, uint64_t
 /* Sees to it that no extent lies across @offset. */
 static int cut_at(struct fsd_map *map, uint64_t offset)
 {
-	struct fsd_place place = fsd_map_seek(map, offset);
-	const struct fs_extent *at = fsd_map_at(&place);
-	struct fs_extent right;
+	struct fsd_map_cursor place = fsd_map_seek(map, offset);
+	const struct wire_fs_extent *at = fsd_map_at(&place);
+	struct wire_fs_extent right;
 	uint64_t left_length;
 
 	if (!at || at->offset >= offset)
 		return 0;
 	left_length = offset - at->offset;
-	right = (struct fs_extent){ offset, at->volume + left_length, at->length - left_length };
+	right = (struct wire_fs_extent){ offset, at->volume + left_length, at->length - left_length };
 	place.slot++;
-	if (put(map, place, &right))
+	if (insert_at(map, place, &right))
 		return -ENOMEM;
 	place = fsd_map_seek(map, offset - 1);
 	map->leaf[place.leaf]->extent[place.slot].length = left_length;
@@ -267,7 +267,7 @@ static int cut_at(struct fsd_map *map, uint64_t offset)
 /* Sees to it that the extents from @offset on begin a leaf; says which. */
 static int cut_leaf_at(struct fsd_map *map, uint64_t offset, uint32_t *leaf)
 {
-	struct fsd_place place;
+	struct fsd_map_cursor place;
 
 	if (cut_at(map, offset))
 		return -ENOMEM;
@@ -332,10 +332,10 @@ int fsd_map_carve(struct fsd_map *map, uint64_t start, uint64_t end, struct fsd_
 	return 0;
 }
 
-bool fsd_map_pop(struct fsd_map *map, uint64_t bytes_max, struct fs_extent *extent)
+bool fsd_map_pop(struct fsd_map *map, uint64_t bytes_max, struct wire_fs_extent *extent)
 {
-	struct fsd_place place = { .map = map };
-	struct fs_extent *last;
+	struct fsd_map_cursor place = { .map = map };
+	struct wire_fs_extent *last;
 
 	if (!map->nr)
 		return false;

@@ -22,16 +22,16 @@ struct fsd_map { /* all zero: an empty one */
 };
 
 /* A place in a map; any change of the map makes it void. */
-struct fsd_place {
+struct fsd_map_cursor {
 	const struct fsd_map *map;
 	uint32_t leaf, slot;
 };
 
 /* The first extent that ends after @offset. */
-struct fsd_place fsd_map_seek(const struct fsd_map *map, uint64_t offset);
+struct fsd_map_cursor fsd_map_seek(const struct fsd_map *map, uint64_t offset);
 /* The extent at a place, or NULL at the end. */
-const struct fs_extent *fsd_map_at(const struct fsd_place *place);
-void fsd_map_step(struct fsd_place *place);
+const struct wire_fs_extent *fsd_map_at(const struct fsd_map_cursor *place);
+void fsd_map_step(struct fsd_map_cursor *place);
 
 /**
  * fsd_map_insert() - add an extent where there is a hole
@@ -39,7 +39,7 @@ void fsd_map_step(struct fsd_place *place);
  *
  * Return: 0; -ENOMEM (nothing has changed).
  */
-int fsd_map_insert(struct fsd_map *map, const struct fs_extent *extent, uint64_t chunk_bytes);
+int fsd_map_insert(struct fsd_map *map, const struct wire_fs_extent *extent, uint64_t chunk_bytes);
 
 /**
  * fsd_map_carve() - move the extents of a range to another map
@@ -52,7 +52,7 @@ int fsd_map_insert(struct fsd_map *map, const struct fs_extent *extent, uint64_t
 int fsd_map_carve(struct fsd_map *map, uint64_t start, uint64_t end, struct fsd_map *out);
 
 /* Takes at most @bytes_max off the end. False: the map is empty. */
-bool fsd_map_pop(struct fsd_map *map, uint64_t bytes_max, struct fs_extent *extent);
+bool fsd_map_pop(struct fsd_map *map, uint64_t bytes_max, struct wire_fs_extent *extent);
 
 void fsd_map_fini(struct fsd_map *map);
 

@@ -130,7 +130,7 @@ static bool begins_chunk(const struct fsd_space *space, uint32_t block)
 }
 
 /* Takes @count blocks from @at on, out of the run that begins at @run. */
-static void claim(struct fsd_space *space, uint32_t run, uint32_t at, uint32_t count)
+static void claim_blocks(struct fsd_space *space, uint32_t run, uint32_t at, uint32_t count)
 {
 	uint32_t end = run + tag(space, run)->length;
 
@@ -148,12 +148,12 @@ static bool is_free_run(const struct fsd_space *space, uint64_t goal)
 	return goal < space->total && tag(space, goal / FS_BLOCK)->length;
 }
 
-static bool fills_gaps(const struct fs_extent *before, uint32_t want)
+static bool fills_gaps(const struct wire_fs_extent *before, uint32_t want)
 {
 	return want < SMALL_BLOCKS && !(before && before->length >= GROWING_BLOCKS * FS_BLOCK);
 }
 
-uint64_t fsd_space_take(struct fsd_space *space, const struct fs_extent *before, uint64_t bytes,
+uint64_t fsd_space_take(struct fsd_space *space, const struct wire_fs_extent *before, uint64_t bytes,
 			uint64_t *volume)
 {
 	uint64_t goal = before ? before->volume + before->length : UINT64_MAX;
@@ -176,7 +176,7 @@ uint64_t fsd_space_take(struct fsd_space *space, const struct fs_extent *before,
 	length = run + tag(space, run)->length - at;
 	if (length > want)
 		length = want;
-	claim(space, run, at, length);
+	claim_blocks(space, run, at, length);
 	*volume = (uint64_t)at * FS_BLOCK;
 	return (uint64_t)length * FS_BLOCK;
 }
@@ -209,7 +209,7 @@ void fsd_space_give_dirty(struct fsd_space *space, struct fsd_freed *freed)
 void fsd_space_clean(struct fsd_space *space, uint64_t bytes_max)
 {
 	struct fsd_freed *freed;
-	struct fs_extent extent;
+	struct wire_fs_extent extent;
 
 	while (bytes_max && (freed = TAILQ_FIRST(&space->dirty_list))) {
 		if (!fsd_map_pop(&freed->map, bytes_max, &extent)) {
@@ -225,7 +225,7 @@ void fsd_space_clean(struct fsd_space *space, uint64_t bytes_max)
 	}
 }
 
-static uint64_t to_be_taken(const struct fsd_space *space)
+static uint64_t best_fit(const struct fsd_space *space)
 {
 	uint64_t room, left = space->bytes_max - space->total;
 
@@ -237,12 +237,12 @@ static uint64_t to_be_taken(const struct fsd_space *space)
 
 uint64_t fsd_space_room(const struct fsd_space *space)
 {
-	return space->free + space->dirty + to_be_taken(space);
+	return space->free + space->dirty + best_fit(space);
 }
 
 static int take_chunk(struct fsd_space *space)
 {
-	uint64_t length = to_be_taken(space);
+	uint64_t length = best_fit(space);
 	struct fsd_chunk *chunk;
 	void *memory;
 
@@ -275,7 +275,7 @@ static int take_chunk(struct fsd_space *space)
 bool fsd_space_is_short(const struct fsd_space *space)
 {
 	return space->free + space->dirty < space->chunk_bytes / 2 && !space->stuck &&
-	       to_be_taken(space);
+	       best_fit(space);
 }
 
 void fsd_space_grow(struct fsd_space *space)

@@ -14,7 +14,7 @@
 #include "fsd/data/map.h"
 
 struct fsd_chunk {
-	struct fs_chunk wire;
+	struct wire_fs_chunk wire;
 	uint8_t *memory;
 	struct fsd_tag *tag;
 };
@@ -66,7 +66,7 @@ int fsd_space_reserve(struct fsd_space *space, uint64_t bytes);
  *
  * Return: its length, at most @bytes, often less; 0: nothing is free.
  */
-uint64_t fsd_space_take(struct fsd_space *space, const struct fs_extent *before, uint64_t bytes,
+uint64_t fsd_space_take(struct fsd_space *space, const struct wire_fs_extent *before, uint64_t bytes,
 			uint64_t *volume);
 
 /* An extent that nobody wrote to goes back. */

@@ -10,9 +10,9 @@
  *
  *	weir_mux_open(&options, &mux, &error);
  *	weir_mux_connect(mux, "host:7475", 5, NULL, &conn, &error);
- *	weir_conn_send(conn, data, length, 0);
- *	weir_conn_recv(conn, buffer, sizeof(buffer), &length, 0);
- *	weir_conn_close(conn);
+ *	weir_mux_conn_send(conn, data, length, 0);
+ *	weir_mux_conn_recv(conn, buffer, sizeof(buffer), &length, 0);
+ *	weir_mux_conn_close(conn);
  *	weir_mux_close(mux);
  *
  * Or the mux is a daemon's that many processes share ('weir share'): option share, or the
@@ -38,26 +38,26 @@ extern "C" {
 #define WEIR_MUX_CLASSES_MAX 8
 
 struct weir_mux;
-struct weir_listener;
-struct weir_conn;
+struct weir_mux_listener;
+struct weir_mux_conn;
 
 /* The classes there are if nobody says otherwise. */
-enum weir_class {
-	WEIR_CLASS_URGENT, /* goes first */
-	WEIR_CLASS_NORMAL, /* what nobody urgent needs, and at least a 17th */
+enum weir_mux_class_nr {
+	WEIR_MUX_CLASS_URGENT, /* goes first */
+	WEIR_MUX_CLASS_NORMAL, /* what nobody urgent needs, and at least a 17th */
 };
 
 /* How the connections of a class share what is theirs. */
-enum weir_share {
-	WEIR_SHARE_FAIR, /* by bytes and weight */
-	WEIR_SHARE_ROUND_ROBIN, /* segment by segment, whatever their length */
+enum weir_mux_policy {
+	WEIR_MUX_POLICY_FAIR, /* by bytes and weight */
+	WEIR_MUX_POLICY_ROUND_ROBIN, /* segment by segment, whatever their length */
 };
 
 /* One class; both ends give the same number of them. Zero means the default. */
 struct weir_mux_class {
 	unsigned int level; /* lower goes first; not falling from class to class */
 	unsigned int weight; /* among the classes of its level, 1 to 1024; default 1 */
-	enum weir_share share;
+	enum weir_mux_policy share;
 	uint32_t segment_bytes; /* sent at a turn, 1024 to 65536; default 65536 */
 	unsigned int depth; /* segments of one connection in flight, 1 to 64; default 4 */
 	uint64_t pass_bytes_max; /* higher levels send so much while it waits; 0: any amount */
@@ -70,7 +70,7 @@ struct weir_mux_options {
 			     * defaults to WEIR_PORT_DEFAULT; port 0: any that is free */
 	const char *device; /* only this verbs device; NULL: @listen's, or the first by name */
 	const struct weir_key *key; /* NULL: none is wanted (loopback only); kept until close */
-	const struct weir_mux_class *classes; /* NULL: those of enum weir_class; copied */
+	const struct weir_mux_class *classes; /* NULL: those of enum weir_mux_class_nr; copied */
 	unsigned int nr_classes; /* 1 to WEIR_MUX_CLASSES_MAX, with @classes */
 	uint64_t low_bytes_max; /* all below the first level have in flight, to all other muxes
 				 * together, or one segment for each connection that competes, if
@@ -138,29 +138,29 @@ void weir_mux_info(struct weir_mux *mux, struct weir_mux_info *info);
 /**
  * weir_mux_listen() - offer a service
  * @service: what weir_mux_connect() names, any number
- * @backlog: connections that may wait for weir_listener_accept(), at least 1; more are refused
- * @listener: receives it; close it with weir_listener_close()
+ * @backlog: connections that may wait for weir_mux_listener_accept(), at least 1; more are refused
+ * @listener: receives it; close it with weir_mux_listener_close()
  *
  * Context: any thread.
  * Return: 0; -EINVAL; -EADDRINUSE somebody offers it already; -ENOMEM.
  */
 int weir_mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
-		    struct weir_listener **listener);
+		    struct weir_mux_listener **listener);
 
-/* Return: 0 and @conn; -EAGAIN nobody has connected, see weir_listener_fd(). */
-int weir_listener_accept(struct weir_listener *listener, struct weir_conn **conn);
+/* Return: 0 and @conn; -EAGAIN nobody has connected, see weir_mux_listener_fd(). */
+int weir_mux_listener_accept(struct weir_mux_listener *listener, struct weir_mux_conn **conn);
 
-/* Readable when weir_listener_accept() has something. The listener's. */
-int weir_listener_fd(const struct weir_listener *listener);
+/* Readable when weir_mux_listener_accept() has something. The listener's. */
+int weir_mux_listener_fd(const struct weir_mux_listener *listener);
 
 /* Who has not been accepted is closed. */
-void weir_listener_close(struct weir_listener *listener);
+void weir_mux_listener_close(struct weir_mux_listener *listener);
 
-struct weir_conn_options {
-	unsigned int class_nr; /* its class: WEIR_CLASS_URGENT, or another number of the mux's */
+struct weir_mux_conn_options {
+	unsigned int class_nr; /* its class: WEIR_MUX_CLASS_URGENT, or another number of the mux's */
 	/*
 	 * Among the connections of its class, 1 to 1024; default 1. Of what this end sends: who
-	 * accepts says his own, by weir_conn_weigh().
+	 * accepts says his own, by weir_mux_conn_weigh().
 	 */
 	unsigned int weight;
 	/*
@@ -175,7 +175,7 @@ struct weir_conn_options {
  * weir_mux_connect() - connect to a service of another mux
  * @peer: "host", "host:port", "[v6]:port"
  * @options: NULL: the last class, weight 1
- * @conn: receives the connection; close it with weir_conn_close()
+ * @conn: receives the connection; close it with weir_mux_conn_close()
  * @error: may be NULL
  *
  * The first to a mux, and the first of a class, make the queue pair and prove the key; the others
@@ -187,11 +187,11 @@ struct weir_conn_options {
  * connections as it may, or this one as many other muxes; -ECONNRESET; -ETIMEDOUT; -ENOMEM.
  */
 int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
-		     const struct weir_conn_options *options, struct weir_conn **conn,
+		     const struct weir_mux_conn_options *options, struct weir_mux_conn **conn,
 		     struct weir_error *error);
 
 /**
- * weir_conn_weigh() - another weight for a connection
+ * weir_mux_conn_weigh() - another weight for a connection
  * @weight: among the connections of its class, 1 to 1024: of what this end sends, from its next
  *	round on. Who has accepted one begins with 1
  *
@@ -201,20 +201,20 @@ int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
  * Context: any thread, one at a time for a connection.
  * Return: 0; -EINVAL; -ECONNRESET the daemon is gone.
  */
-int weir_conn_weigh(struct weir_conn *conn, unsigned int weight);
+int weir_mux_conn_weigh(struct weir_mux_conn *conn, unsigned int weight);
 
 /* For @flags of sending and receiving. */
-#define WEIR_CONN_DONTWAIT 1
+#define WEIR_MUX_CONN_DONTWAIT 1
 
 /**
- * weir_conn_send() - send a message
+ * weir_mux_conn_send() - send a message
  * @data, @length: the message, at most WEIR_MUX_MESSAGE_MAX; the caller's again when this returns
  *	0. It is copied into the connection's ring, which the device reads. What is large need
- *	not be: weir_conn_send_region()
- * @flags: 0, or WEIR_CONN_DONTWAIT
+ *	not be: weir_mux_conn_send_region()
+ * @flags: 0, or WEIR_MUX_CONN_DONTWAIT
  *
  * Blocks while the ring is full, unless told not to. After -EAGAIN the ring may have taken a part:
- * the caller owes the rest by the same call with the same message, once weir_conn_room_fd()
+ * the caller owes the rest by the same call with the same message, once weir_mux_conn_room_fd()
  * is readable.
  *
  * Context: any thread; one at a time for a connection.
@@ -222,51 +222,51 @@ int weir_conn_weigh(struct weir_conn *conn, unsigned int weight);
  * taken more of the last message than this one has; -ENOTCONN the other end has closed; -ECONNRESET
  * the connection is lost.
  */
-int weir_conn_send(struct weir_conn *conn, const void *data, size_t length, int flags);
+int weir_mux_conn_send(struct weir_mux_conn *conn, const void *data, size_t length, int flags);
 
 /**
- * weir_conn_recv() - receive a message
+ * weir_mux_conn_recv() - receive a message
  * @buffer, @size: where it goes
  * @length: receives its length; with -EMSGSIZE, too
- * @flags: 0, or WEIR_CONN_DONTWAIT
+ * @flags: 0, or WEIR_MUX_CONN_DONTWAIT
  *
  * Blocks until a message is there, unless told not to. After -EAGAIN a part of it may be in
  * @buffer: the next call is made with the same buffer. What is large need not be copied:
- * weir_conn_take().
+ * weir_mux_conn_take().
  *
  * Context: any thread; one at a time for a connection; another may send.
  * Return: 0; -EAGAIN; -EMSGSIZE it is longer than @size, and stays; -EINVAL a part of it has been
  * taken; -ENOTCONN the other end has closed, and all that it had sent is read; -ECONNRESET the
  * connection is lost, and all that had arrived is read.
  */
-int weir_conn_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *length, int flags);
+int weir_mux_conn_recv(struct weir_mux_conn *conn, void *buffer, size_t size, size_t *length, int flags);
 
 /* A part of a message, where it lies: @length bytes that begin with byte @at of it, of @total. */
-struct weir_conn_part {
+struct weir_mux_conn_part {
 	const void *data;
 	size_t length, at, total;
 };
 
 /**
- * weir_conn_take() - receive a part of a message without copying it
+ * weir_mux_conn_take() - receive a part of a message without copying it
  * @part: receives it: as much as there is, in a row. The last one ends at @total; of an empty
  *	message there is one, which is empty, too
- * @flags: 0, or WEIR_CONN_DONTWAIT
+ * @flags: 0, or WEIR_MUX_CONN_DONTWAIT
  *
- * The memory is the connection's ring: it may be read until weir_conn_give() gives it back, which
+ * The memory is the connection's ring: it may be read until weir_mux_conn_give() gives it back, which
  * is due before the next call. What is held holds back the other end of this connection, and nobody
- * else. Only a message of which weir_conn_recv() has received nothing can be taken, and who has
+ * else. Only a message of which weir_mux_conn_recv() has received nothing can be taken, and who has
  * begun to take one takes all of it. The other end's mux, which has proven the key, could still
  * write there if it broke the rules: who does not trust it copies first what he checks.
  *
- * Context: as weir_conn_recv(), with which it alternates.
+ * Context: as weir_mux_conn_recv(), with which it alternates.
  * Return: 0; -EAGAIN; -EINVAL a part has not been given back, or the message has begun otherwise;
- * -ENOTCONN and -ECONNRESET as for weir_conn_recv().
+ * -ENOTCONN and -ECONNRESET as for weir_mux_conn_recv().
  */
-int weir_conn_take(struct weir_conn *conn, struct weir_conn_part *part, int flags);
+int weir_mux_conn_take(struct weir_mux_conn *conn, struct weir_mux_conn_part *part, int flags);
 
 /* The part that has been taken may be written to again. Nothing happens if there is none. */
-void weir_conn_give(struct weir_conn *conn);
+void weir_mux_conn_give(struct weir_mux_conn *conn);
 
 /*
  * A region: memory that the mux has registered, which in a tenant's case the daemon maps, too. The
@@ -293,34 +293,34 @@ void *weir_mux_region_data(const struct weir_mux_region *region);
  *
  * Waits for the other ends of connections that have been closed, and for what is being sent from
  * it.
- * Context: any thread; none sends from it, nor reads or writes with it by weir_conn_read() or
- * weir_conn_write().
+ * Context: any thread; none sends from it, nor reads or writes with it by weir_mux_conn_read() or
+ * weir_mux_conn_write().
  * Return: 0 and it is gone; -EBUSY it is granted on a connection that is open: withdraw it;
  * -ETIMEDOUT; -ECONNRESET the daemon is gone, and so is the region.
  */
 int weir_mux_region_close(struct weir_mux_region *region);
 
 /**
- * weir_conn_send_region() - send a message that lies in a region, without copying it
+ * weir_mux_conn_send_region() - send a message that lies in a region, without copying it
  * @region, @at, @length: the message: a part of a region of the same mux, at least a byte and at
  *	most WEIR_MUX_MESSAGE_MAX
- * @flags: 0, or WEIR_CONN_DONTWAIT
+ * @flags: 0, or WEIR_MUX_CONN_DONTWAIT
  *
  * The device reads it where it lies, segment by segment, in the connection's turns and behind what
  * was sent before. The memory is the mux's, and must not change, until the call returns anything
  * but -EAGAIN; 0 says that all has been sent. The other end receives it as any other message:
- * there it is copied out of the ring, unless weir_conn_take() takes it where it lies.
+ * there it is copied out of the ring, unless weir_mux_conn_take() takes it where it lies.
  *
  * Waits until all has been sent, unless told not to. After -EAGAIN the caller owes the same call,
- * once weir_conn_room_fd() is readable; nothing else is sent on the connection before that.
+ * once weir_mux_conn_room_fd() is readable; nothing else is sent on the connection before that.
  *
- * Context: any thread; one at a time for a connection, of this and weir_conn_send().
+ * Context: any thread; one at a time for a connection, of this and weir_mux_conn_send().
  * Return: 0; -EAGAIN; -EMSGSIZE; -EINVAL beyond the region's end, or another message is owed a
  * call; -ENOTCONN the other end has closed; -ECONNRESET the connection is lost: the device may
  * still read the memory until the region is closed; -EPROTO the region is another mux's, and the
  * connection is lost.
  */
-int weir_conn_send_region(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
+int weir_mux_conn_send_region(struct weir_mux_conn *conn, const struct weir_mux_region *region, uint64_t at,
 			  uint64_t length, int flags);
 
 /*
@@ -328,13 +328,13 @@ int weir_conn_send_region(struct weir_conn *conn, const struct weir_mux_region *
  * the other's CPU. Who has a region grants the other end of a connection a part of it, and tells it
  * the handle by a message; nobody else can do anything with that.
  */
-#define WEIR_MAY_READ 1u
-#define WEIR_MAY_WRITE 2u
+#define WEIR_MUX_MAY_READ 1u
+#define WEIR_MUX_MAY_WRITE 2u
 
 /**
- * weir_conn_grant() - let the other end of a connection read or write a part of a region
+ * weir_mux_conn_grant() - let the other end of a connection read or write a part of a region
  * @at, @length: the part
- * @rights: WEIR_MAY_READ, WEIR_MAY_WRITE, or both
+ * @rights: WEIR_MUX_MAY_READ, WEIR_MUX_MAY_WRITE, or both
  * @handle: receives what the other end calls it; of this connection only. A message sent
  *	after this call arrives when it is known there
  *
@@ -342,57 +342,57 @@ int weir_conn_send_region(struct weir_conn *conn, const struct weir_mux_region *
  * Return: 0; -EINVAL beyond the region's end, or no rights; -EDQUOT 16 are granted already;
  * -ENOTCONN; -ETIMEDOUT; -ECONNRESET.
  */
-int weir_conn_grant(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
+int weir_mux_conn_grant(struct weir_mux_conn *conn, const struct weir_mux_region *region, uint64_t at,
 		    uint64_t length, unsigned int rights, uint32_t *handle);
 
 /**
- * weir_conn_withdraw() - end that
+ * weir_mux_conn_withdraw() - end that
  *
  * When it returns 0 nothing is read or written any more by this handle.
  * Context: any thread.
  * Return: 0; -EINVAL there is no such handle; -ETIMEDOUT; -ECONNRESET.
  */
-int weir_conn_withdraw(struct weir_conn *conn, uint32_t handle);
+int weir_mux_conn_withdraw(struct weir_mux_conn *conn, uint32_t handle);
 
 /**
- * weir_conn_write() - write into the other end's memory
+ * weir_mux_conn_write() - write into the other end's memory
  * @handle, @there: as granted, and where in it
  * @region, @at, @length: what is written, at least a byte
  *
  * Waits until all is there. Turns are the scheduler's as for messages, a segment each.
- * Context: any thread; one weir_conn_write() or weir_conn_read() at a time for a connection.
+ * Context: any thread; one weir_mux_conn_write() or weir_mux_conn_read() at a time for a connection.
  * Return: 0; -EACCES no such handle, beyond its end, or not with its rights; -EINVAL beyond the
  * region's end; -ENOTCONN the other end has closed; -ECONNRESET the connection is lost: what was
  * under way may still come about until the region is closed.
  */
-int weir_conn_write(struct weir_conn *conn, uint32_t handle, uint64_t there,
+int weir_mux_conn_write(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,
 		    const struct weir_mux_region *region, uint64_t at, uint64_t length);
 
 /* The same, from the other end's memory into the region. */
-int weir_conn_read(struct weir_conn *conn, uint32_t handle, uint64_t there,
+int weir_mux_conn_read(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,
 		   const struct weir_mux_region *region, uint64_t at, uint64_t length);
 
 /**
- * weir_conn_fd() - a descriptor for poll(2) and epoll(7)
+ * weir_mux_conn_fd() - a descriptor for poll(2) and epoll(7)
  *
- * Readable when weir_conn_recv() is worth a call; until it has returned -EAGAIN, also for nothing.
+ * Readable when weir_mux_conn_recv() is worth a call; until it has returned -EAGAIN, also for nothing.
  * The connection's, from the first call on; weir only makes one if asked.
  * Context: any thread.
  * Return: the descriptor; -ENOMEM. Of a mux that is shared also -EMFILE and -ECONNRESET.
  */
-int weir_conn_fd(struct weir_conn *conn);
+int weir_mux_conn_fd(struct weir_mux_conn *conn);
 
-/* The same for weir_conn_send(). */
-int weir_conn_room_fd(struct weir_conn *conn);
+/* The same for weir_mux_conn_send(). */
+int weir_mux_conn_room_fd(struct weir_mux_conn *conn);
 
 /**
- * weir_conn_close() - end a connection, in both directions
+ * weir_mux_conn_close() - end a connection, in both directions
  *
  * Returns at once. What has been sent arrives all the same, as long as the other end reads and
  * the mux stays open; what has not been received is dropped.
  * Context: any thread, with no other call on the connection under way.
  */
-void weir_conn_close(struct weir_conn *conn);
+void weir_mux_conn_close(struct weir_mux_conn *conn);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@ struct cursor {
 };
 
 /* The next piece, of *@bytes at most; receives how many. */
-static void *take(struct cursor *cursor, unsigned int *bytes)
+static void *next_piece(struct cursor *cursor, unsigned int *bytes)
 {
 	void *piece = sg_virt(cursor->sg) + cursor->offset;
 
@@ -30,7 +30,7 @@ static u32 sum_page(struct cursor *cursor)
 
 	while (left) {
 		unsigned int bytes = left;
-		const void *piece = take(cursor, &bytes);
+		const void *piece = next_piece(cursor, &bytes);
 
 		crc = crc32c(crc, piece, bytes);
 		left -= bytes;
@@ -44,14 +44,14 @@ static void clear_page_at(struct cursor *cursor)
 
 	while (left) {
 		unsigned int bytes = left;
-		void *piece = take(cursor, &bytes);
+		void *piece = next_piece(cursor, &bytes);
 
 		memset(piece, 0, bytes);
 		left -= bytes;
 	}
 }
 
-void weir_sums_make(struct scatterlist *sgl, u32 pages, u32 *sums)
+void weir_blk_checksum_make(struct scatterlist *sgl, u32 pages, u32 *sums)
 {
 	struct cursor cursor = { .sg = sgl };
 	u32 i;
@@ -60,7 +60,7 @@ void weir_sums_make(struct scatterlist *sgl, u32 pages, u32 *sums)
 		sums[i] = sum_page(&cursor);
 }
 
-bool weir_sums_check(struct scatterlist *sgl, u32 pages, const u32 *expected)
+bool weir_blk_checksum_check(struct scatterlist *sgl, u32 pages, const u32 *expected)
 {
 	struct cursor cursor = { .sg = sgl };
 	bool is_right = true;

@@ -6,13 +6,13 @@
 #include <linux/scatterlist.h>
 
 /* Of each of the @pages pages that @sgl holds. Context: any; allocates nothing. */
-void weir_sums_make(struct scatterlist *sgl, u32 pages, u32 *sums);
+void weir_blk_checksum_make(struct scatterlist *sgl, u32 pages, u32 *sums);
 
 /*
  * Makes those pages of @sgl zeroes that should be NOTHING, and looks at the others.
  *
  * Context: any; allocates nothing. Return: whether they are what they should be.
  */
-bool weir_sums_check(struct scatterlist *sgl, u32 pages, const u32 *expected);
+bool weir_blk_checksum_check(struct scatterlist *sgl, u32 pages, const u32 *expected);
 
 #endif

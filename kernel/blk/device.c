@@ -37,7 +37,7 @@ static struct list_head *find_number(u32 *number)
 	return &devices;
 }
 
-static struct weir_blk *find(u32 number)
+static struct weir_blk *find_device(u32 number)
 {
 	struct weir_blk *blk;
 
@@ -63,14 +63,14 @@ static int add_disk_of(struct weir_blk *blk)
 	return device_add_disk(NULL, disk, weir_blk_groups);
 }
 
-static int show(struct weir_blk *blk, struct weir_error *error)
+static int create_disk(struct weir_blk *blk, struct kweir_error *error)
 {
 	struct queue_limits limits;
-	int rc = weir_queue_tags(&blk->tags, blk);
+	int rc = weir_blk_queue_tags(&blk->tags, blk);
 
 	if (rc)
-		return weir_fail(error, rc, "no memory for the queues (%d)", rc);
-	weir_queue_limits(&limits, blk);
+		return kweir_fail(error, rc, "no memory for the queues (%d)", rc);
+	weir_blk_queue_limits(&limits, blk);
 	blk->disk = weir_disk_alloc(&blk->tags, &limits, blk);
 	rc = PTR_ERR_OR_ZERO(blk->disk);
 	if (!rc) {
@@ -80,30 +80,30 @@ static int show(struct weir_blk *blk, struct weir_error *error)
 		put_disk(blk->disk);
 	}
 	blk_mq_free_tag_set(&blk->tags);
-	return weir_fail(error, rc, "no block device (%d)", rc);
+	return kweir_fail(error, rc, "no block device (%d)", rc);
 }
 
-static int blk_open(struct weir_blk *blk, const struct weir_volume_setup *setup,
-		    struct weir_error *error)
+static int blk_open(struct weir_blk *blk, const struct weir_blk_setup *setup,
+		    struct kweir_error *error)
 {
 	int rc = weir_blk_volume_open(&blk->volume, setup, error);
 
 	if (rc)
 		return rc;
-	rc = show(blk, error);
+	rc = create_disk(blk, error);
 	if (rc)
 		weir_blk_volume_close(&blk->volume);
 	return rc;
 }
 
 /* One that is not there yet, and has a number. */
-static struct weir_blk *enlist(struct weir_error *error)
+static struct weir_blk *new_device(struct kweir_error *error)
 {
 	struct weir_blk *blk = kzalloc(sizeof(*blk), GFP_KERNEL);
 	struct list_head *before;
 
 	if (!blk) {
-		weir_fail(error, -ENOMEM, "out of memory");
+		kweir_fail(error, -ENOMEM, "out of memory");
 		return ERR_PTR(-ENOMEM);
 	}
 	mutex_lock(&devices_mutex);
@@ -113,15 +113,15 @@ static struct weir_blk *enlist(struct weir_error *error)
 	mutex_unlock(&devices_mutex);
 	if (blk->number <= WEIR_BLK_NUMBER_MAX)
 		return blk;
-	weir_fail(error, -ENOSPC, "there are %u devices already", blk->number);
+	kweir_fail(error, -ENOSPC, "there are %u devices already", blk->number);
 	kfree(blk);
 	return ERR_PTR(-ENOSPC);
 }
 
 /* Connecting may take long: meanwhile others can attach, detach, and look. */
-static int attach(const struct weir_volume_setup *setup, u32 *number, struct weir_error *error)
+static int attach(const struct weir_blk_setup *setup, u32 *number, struct kweir_error *error)
 {
-	struct weir_blk *blk = enlist(error);
+	struct weir_blk *blk = new_device(error);
 	int rc = PTR_ERR_OR_ZERO(blk);
 
 	if (rc)
@@ -140,12 +140,12 @@ static int attach(const struct weir_volume_setup *setup, u32 *number, struct wei
 }
 
 /* The module stays as long as there is a device. */
-int weir_blk_attach(const struct weir_volume_setup *setup, u32 *number, struct weir_error *error)
+int weir_blk_attach(const struct weir_blk_setup *setup, u32 *number, struct kweir_error *error)
 {
 	int rc;
 
 	if (!try_module_get(THIS_MODULE))
-		return weir_fail(error, -ENODEV, "the module is being unloaded");
+		return kweir_fail(error, -ENODEV, "the module is being unloaded");
 	rc = attach(setup, number, error);
 	if (rc)
 		module_put(THIS_MODULE);
@@ -175,38 +175,38 @@ static void detach(struct weir_blk *blk)
 }
 
 /* With devices_mutex held. */
-static int check_idle(const struct weir_blk *blk, u32 number, struct weir_error *error)
+static int check_idle(const struct weir_blk *blk, u32 number, struct kweir_error *error)
 {
 	if (!blk)
-		return weir_fail(error, -ENODEV,
+		return kweir_fail(error, -ENODEV,
 				 "there is no weir%u: 'weir blk list' shows what there is", number);
 	if (!blk->is_there || blk->resizing)
-		return weir_fail(error, -EBUSY, "weir%u is being attached, detached or resized",
+		return kweir_fail(error, -EBUSY, "weir%u is being attached, detached or resized",
 				 number);
 	return 0;
 }
 
 /* With devices_mutex held. */
-static int begin_detaching(struct weir_blk *blk, u32 number, struct weir_error *error)
+static int begin_detaching(struct weir_blk *blk, u32 number, struct kweir_error *error)
 {
 	int rc = check_idle(blk, number, error);
 
 	if (rc)
 		return rc;
 	if (!make_unopenable(blk))
-		return weir_fail(error, -EBUSY,
+		return kweir_fail(error, -EBUSY,
 				 "weir%u is in use: unmount it, or swapoff, and try again", number);
 	blk->is_there = false;
 	return 0;
 }
 
-int weir_blk_detach(u32 number, struct weir_error *error)
+int weir_blk_detach(u32 number, struct kweir_error *error)
 {
 	struct weir_blk *blk;
 	int rc;
 
 	mutex_lock(&devices_mutex);
-	blk = find(number);
+	blk = find_device(number);
 	rc = begin_detaching(blk, number, error);
 	mutex_unlock(&devices_mutex);
 	if (!rc)
@@ -215,7 +215,7 @@ int weir_blk_detach(u32 number, struct weir_error *error)
 }
 
 /* What is beyond the new end is nobody's before it goes. */
-static int shrink(struct weir_blk *blk, u64 bytes, struct weir_error *error)
+static int shrink_device(struct weir_blk *blk, u64 bytes, struct kweir_error *error)
 {
 	bool is_open;
 
@@ -225,23 +225,23 @@ static int shrink(struct weir_blk *blk, u64 bytes, struct weir_error *error)
 		set_capacity(blk->disk, bytes >> SECTOR_SHIFT);
 	mutex_unlock(&blk->disk->open_mutex);
 	if (is_open)
-		return weir_fail(error, -EBUSY,
+		return kweir_fail(error, -EBUSY,
 				 "weir%u is in use: only what nobody uses can be made smaller",
 				 blk->number);
 	return weir_blk_volume_resize(&blk->volume, bytes, error);
 }
 
-static int resize(struct weir_blk *blk, u64 bytes, struct weir_error *error)
+static int resize_device(struct weir_blk *blk, u64 bytes, struct kweir_error *error)
 {
 	int rc;
 
 	if (blk->volume.name[0])
-		return weir_fail(error, -EINVAL, "a region with a name keeps its size");
-	if (!bytes || !IS_ALIGNED(bytes, PAGE_SIZE) || bytes > WEIR_VOLUME_BYTES_MAX)
-		return weir_fail(error, -EINVAL, "%llu bytes: a multiple of %lu, at most %llu",
-				 bytes, PAGE_SIZE, WEIR_VOLUME_BYTES_MAX);
+		return kweir_fail(error, -EINVAL, "a region with a name keeps its size");
+	if (!bytes || !IS_ALIGNED(bytes, PAGE_SIZE) || bytes > WEIR_BLK_VOLUME_BYTES_MAX)
+		return kweir_fail(error, -EINVAL, "%llu bytes: a multiple of %lu, at most %llu",
+				 bytes, PAGE_SIZE, WEIR_BLK_VOLUME_BYTES_MAX);
 	if (bytes < blk->volume.bytes)
-		return shrink(blk, bytes, error);
+		return shrink_device(blk, bytes, error);
 	rc = weir_blk_volume_resize(&blk->volume, bytes, error);
 	if (!rc)
 		set_capacity_and_notify(blk->disk, bytes >> SECTOR_SHIFT);
@@ -249,20 +249,20 @@ static int resize(struct weir_blk *blk, u64 bytes, struct weir_error *error)
 }
 
 /* Donors may be long about it: meanwhile others can attach, detach, and look. */
-int weir_blk_resize(u32 number, u64 bytes, struct weir_error *error)
+int weir_blk_resize(u32 number, u64 bytes, struct kweir_error *error)
 {
 	struct weir_blk *blk;
 	int rc;
 
 	mutex_lock(&devices_mutex);
-	blk = find(number);
+	blk = find_device(number);
 	rc = check_idle(blk, number, error);
 	if (!rc)
 		blk->resizing = true;
 	mutex_unlock(&devices_mutex);
 	if (rc)
 		return rc;
-	rc = resize(blk, bytes, error);
+	rc = resize_device(blk, bytes, error);
 	mutex_lock(&devices_mutex);
 	blk->resizing = false;
 	mutex_unlock(&devices_mutex);

@@ -32,10 +32,10 @@ struct weir_blk {
 };
 
 /* Return: 0, with the @number of /dev/weirN; or a negative errno, with the reason in @error. */
-int weir_blk_attach(const struct weir_volume_setup *setup, u32 *number, struct weir_error *error);
+int weir_blk_attach(const struct weir_blk_setup *setup, u32 *number, struct kweir_error *error);
 
 /* Return: 0; -ENODEV no such device; -EBUSY it is open, or being attached. */
-int weir_blk_detach(u32 number, struct weir_error *error);
+int weir_blk_detach(u32 number, struct kweir_error *error);
 
 /*
  * Another size: larger while it is used, smaller only if nobody has it open.
@@ -43,7 +43,7 @@ int weir_blk_detach(u32 number, struct weir_error *error);
  * Return: 0; -ENODEV, -EBUSY as above; -EINVAL no such size; -ENOSPC the donors have no room;
  * -ENOMEM.
  */
-int weir_blk_resize(u32 number, u64 bytes, struct weir_error *error);
+int weir_blk_resize(u32 number, u64 bytes, struct kweir_error *error);
 
 /**
  * weir_blk_for_each() - call @visit for each device with a number of @first or more

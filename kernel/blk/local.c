@@ -17,19 +17,19 @@
 #define COPY_MS 100 /* so much may come together first */
 
 /**
- * struct weir_local - the disk of a volume
+ * struct weir_blk_local - the disk of a volume
  * @disk_mutex: guards @bio and @vecs; held while the disk reads or writes
  * @fill: the chunk that is copied
  * @lock: guards @waiting
  * @waiting: commands to be read
  */
-struct weir_local {
+struct weir_blk_local {
 	struct weir_blk_volume *volume;
 	struct weir_bdev disk;
 	struct mutex disk_mutex;
 	struct bio bio;
-	struct bio_vec vecs[WEIR_IO_SEGMENTS];
-	struct weir_fill *fill;
+	struct bio_vec vecs[KWEIR_IO_SEGMENTS];
+	struct weir_blk_resync *fill;
 	struct workqueue_struct *wq;
 	struct delayed_work work;
 	spinlock_t lock;
@@ -37,7 +37,7 @@ struct weir_local {
 	atomic64_t bytes_written, bytes_read;
 };
 
-static int disk_io(struct weir_local *local, blk_opf_t op, u64 offset, struct scatterlist *sgl,
+static int disk_io(struct weir_blk_local *local, blk_opf_t op, u64 offset, struct scatterlist *sgl,
 		   unsigned int nents)
 {
 	struct scatterlist *sg;
@@ -60,7 +60,7 @@ static int disk_io(struct weir_local *local, blk_opf_t op, u64 offset, struct sc
 	return rc;
 }
 
-int weir_local_read(struct weir_local *local, u64 offset, struct scatterlist *sgl,
+int weir_blk_local_read(struct weir_blk_local *local, u64 offset, struct scatterlist *sgl,
 		    unsigned int nents)
 {
 	return disk_io(local, REQ_OP_READ, offset, sgl, nents);
@@ -69,7 +69,7 @@ int weir_local_read(struct weir_local *local, u64 offset, struct scatterlist *sg
 /*
  * It is decided anew whether the disk has it: what changes it from now on goes to the donors first.
  */
-static int read_command(struct weir_local *local, struct weir_command *command)
+static int read_command(struct weir_blk_local *local, struct weir_blk_request *command)
 {
 	struct weir_blk_volume *volume = local->volume;
 	bool has_it;
@@ -83,9 +83,9 @@ static int read_command(struct weir_local *local, struct weir_command *command)
 	spin_unlock_bh(&volume->lock);
 	if (!has_it)
 		return -EIO;
-	rc = weir_local_read(local, weir_blk_volume_offset(volume, command->extent, command->page),
-			     command->leg[0].sgl, command->nents);
-	if (!rc && !weir_sums_check(command->leg[0].sgl, command->pages, command->sums)) {
+	rc = weir_blk_local_read(local, weir_blk_volume_offset(volume, command->extent, command->page),
+			     command->subio[0].sgl, command->nents);
+	if (!rc && !weir_blk_checksum_check(command->subio[0].sgl, command->pages, command->sums)) {
 		atomic64_inc(&volume->mismatches);
 		pr_warn_ratelimited("weir: the local disk has not what was written to it\n");
 		rc = -EIO;
@@ -93,21 +93,21 @@ static int read_command(struct weir_local *local, struct weir_command *command)
 	return rc;
 }
 
-static struct weir_command *take_waiting(struct weir_local *local)
+static struct weir_blk_request *take_waiting(struct weir_blk_local *local)
 {
-	struct weir_command *command;
+	struct weir_blk_request *command;
 
 	spin_lock_bh(&local->lock);
-	command = list_first_entry_or_null(&local->waiting, struct weir_command, waiting);
+	command = list_first_entry_or_null(&local->waiting, struct weir_blk_request, waiting);
 	if (command)
 		list_del(&command->waiting);
 	spin_unlock_bh(&local->lock);
 	return command;
 }
 
-static void read_all(struct weir_local *local)
+static void read_all(struct weir_blk_local *local)
 {
-	struct weir_command *command;
+	struct weir_blk_request *command;
 
 	while ((command = take_waiting(local))) {
 		struct request *rq = blk_mq_rq_from_pdu(command);
@@ -119,23 +119,23 @@ static void read_all(struct weir_local *local)
 }
 
 /* Return: whether there may be more to copy, that can be copied now. */
-static bool copy_chunk(struct weir_local *local)
+static bool copy_chunk(struct weir_blk_local *local)
 {
 	struct weir_blk_volume *volume = local->volume;
-	struct weir_fill *fill = local->fill;
-	struct weir_copy_step step;
+	struct weir_blk_resync *fill = local->fill;
+	struct weir_volume_copy_step step;
 	int rc = 0;
 
 	spin_lock_bh(&volume->lock);
 	weir_volume_local_next(&volume->core, &step);
-	if (step.what == WEIR_COPY_READ)
-		rc = weir_fill_push(volume, fill, &step);
+	if (step.what == WEIR_VOLUME_COPY_READ)
+		rc = weir_blk_resync_start_step(volume, fill, &step);
 	spin_unlock_bh(&volume->lock);
-	if (step.what != WEIR_COPY_READ)
-		return step.what == WEIR_COPY_WAIT;
+	if (step.what != WEIR_VOLUME_COPY_READ)
+		return step.what == WEIR_VOLUME_COPY_WAIT;
 	if (!rc)
-		rc = weir_fill_wait(fill);
-	if (!rc && !weir_sums_check(fill->sgl, step.pages, fill->sums))
+		rc = weir_blk_resync_wait_step(fill);
+	if (!rc && !weir_blk_checksum_check(fill->sgl, step.pages, fill->sums))
 		rc = -EIO; /* who reads it will see to that */
 	spin_lock_bh(&volume->lock);
 	weir_volume_read_end(&volume->core, step.extent, step.slot);
@@ -145,14 +145,14 @@ static bool copy_chunk(struct weir_local *local)
 			     weir_blk_volume_offset(volume, step.extent, step.page), fill->sgl,
 			     step.pages);
 	spin_lock_bh(&volume->lock);
-	weir_volume_local_did(&volume->core, !rc);
+	weir_volume_local_done(&volume->core, !rc);
 	spin_unlock_bh(&volume->lock);
 	return true;
 }
 
 static void work(struct work_struct *work)
 {
-	struct weir_local *local = container_of(to_delayed_work(work), struct weir_local, work);
+	struct weir_blk_local *local = container_of(to_delayed_work(work), struct weir_blk_local, work);
 	unsigned int flags = memalloc_noio_save();
 
 	do {
@@ -162,49 +162,49 @@ static void work(struct work_struct *work)
 	memalloc_noio_restore(flags);
 }
 
-static int open_disk(struct weir_local *local, const char *path, u64 bytes,
-		     struct weir_error *error)
+static int open_disk(struct weir_blk_local *local, const char *path, u64 bytes,
+		     struct kweir_error *error)
 {
 	int rc = weir_bdev_open(&local->disk, path, local);
 
 	if (rc) {
 		local->disk.bdev = NULL;
-		return weir_fail(error, rc, "%s is no block device that can be used (%d)", path,
+		return kweir_fail(error, rc, "%s is no block device that can be used (%d)", path,
 				 rc);
 	}
 	if (bdev_logical_block_size(local->disk.bdev) > PAGE_SIZE)
-		return weir_fail(error, -EINVAL, "%s has blocks larger than %lu", path, PAGE_SIZE);
-	if (weir_local_is_too_small(local, bytes))
-		return weir_fail(error, -ENOSPC, "%s is smaller than %llu bytes", path, bytes);
+		return kweir_fail(error, -EINVAL, "%s has blocks larger than %lu", path, PAGE_SIZE);
+	if (weir_blk_local_is_too_small(local, bytes))
+		return kweir_fail(error, -ENOSPC, "%s is smaller than %llu bytes", path, bytes);
 	return 0;
 }
 
-int weir_local_open(struct weir_blk_volume *volume, const char *path, struct weir_error *error)
+int weir_blk_local_open(struct weir_blk_volume *volume, const char *path, struct kweir_error *error)
 {
-	struct weir_local *local = kzalloc(sizeof(*local), GFP_KERNEL);
+	struct weir_blk_local *local = kzalloc(sizeof(*local), GFP_KERNEL);
 	int rc = -ENOMEM;
 
 	volume->local = local;
 	if (!local)
-		return weir_fail(error, rc, "out of memory");
+		return kweir_fail(error, rc, "out of memory");
 	local->volume = volume;
 	mutex_init(&local->disk_mutex);
 	spin_lock_init(&local->lock);
 	INIT_LIST_HEAD(&local->waiting);
 	INIT_DELAYED_WORK(&local->work, work);
-	local->wq = alloc_workqueue("weir_local", WQ_MEM_RECLAIM | WQ_UNBOUND, 1);
-	if (!local->wq || weir_fill_alloc(&local->fill))
-		return weir_fail(error, rc, "out of memory");
+	local->wq = alloc_workqueue("weir_blk_local", WQ_MEM_RECLAIM | WQ_UNBOUND, 1);
+	if (!local->wq || weir_blk_resync_alloc(&local->fill))
+		return kweir_fail(error, rc, "out of memory");
 	return open_disk(local, path, volume->bytes, error);
 }
 
-void weir_local_stop(struct weir_local *local)
+void weir_blk_local_stop(struct weir_blk_local *local)
 {
 	if (local)
 		cancel_delayed_work_sync(&local->work);
 }
 
-void weir_local_close(struct weir_local *local)
+void weir_blk_local_close(struct weir_blk_local *local)
 {
 	if (!local)
 		return;
@@ -212,19 +212,19 @@ void weir_local_close(struct weir_local *local)
 		destroy_workqueue(local->wq);
 	if (local->disk.bdev)
 		weir_bdev_close(&local->disk);
-	weir_fill_free(local->fill);
+	weir_blk_resync_free(local->fill);
 	kfree(local);
 }
 
-void weir_local_kick(struct weir_local *local)
+void weir_blk_local_kick(struct weir_blk_local *local)
 {
 	if (local)
 		queue_delayed_work(local->wq, &local->work, msecs_to_jiffies(COPY_MS));
 }
 
-void weir_local_queue(struct weir_local *local, struct request *rq, unsigned int nents)
+void weir_blk_local_queue(struct weir_blk_local *local, struct request *rq, unsigned int nents)
 {
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 
 	command->nents = nents;
 	trace_weir_blk_submit(rq, 0);
@@ -234,12 +234,12 @@ void weir_local_queue(struct weir_local *local, struct request *rq, unsigned int
 	mod_delayed_work(local->wq, &local->work, 0);
 }
 
-bool weir_local_is_too_small(const struct weir_local *local, u64 bytes)
+bool weir_blk_local_is_too_small(const struct weir_blk_local *local, u64 bytes)
 {
 	return local && bdev_nr_bytes(local->disk.bdev) < bytes;
 }
 
-void weir_local_facts(const struct weir_local *local, struct weir_blk_facts *facts)
+void weir_blk_local_facts(const struct weir_blk_local *local, struct weir_blk_facts *facts)
 {
 	if (!local)
 		return;

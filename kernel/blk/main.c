@@ -14,7 +14,7 @@ static int __init weir_blk_module_init(void)
 
 	if (rc)
 		return rc;
-	rc = weir_netlink_init();
+	rc = weir_blk_netlink_init();
 	if (rc)
 		weir_blk_exit();
 	return rc;
@@ -22,7 +22,7 @@ static int __init weir_blk_module_init(void)
 
 static void __exit weir_blk_module_exit(void)
 {
-	weir_netlink_exit();
+	weir_blk_netlink_exit();
 	weir_blk_exit();
 }
 

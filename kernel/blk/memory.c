@@ -16,7 +16,7 @@ static u32 extents_of(const struct weir_blk_volume *volume, u64 bytes)
 	return (bytes + (1ull << volume->shift) - 1) >> volume->shift;
 }
 
-int weir_memory_init(struct weir_blk_volume *volume, const struct weir_volume_setup *setup)
+int weir_blk_memory_init(struct weir_blk_volume *volume, const struct weir_blk_setup *setup)
 {
 	u32 nr_extents = 1, pages = 1;
 	int rc;
@@ -42,7 +42,7 @@ int weir_memory_init(struct weir_blk_volume *volume, const struct weir_volume_se
 	return volume->regions ? 0 : -ENOMEM;
 }
 
-static void free_sums(struct weir_extent *extents, u32 first, u32 end)
+static void free_sums(struct weir_volume_extent *extents, u32 first, u32 end)
 {
 	for (; extents && first < end; first++) {
 		kvfree(extents[first].sum);
@@ -50,7 +50,7 @@ static void free_sums(struct weir_extent *extents, u32 first, u32 end)
 	}
 }
 
-void weir_memory_fini(struct weir_blk_volume *volume)
+void weir_blk_memory_fini(struct weir_blk_volume *volume)
 {
 	free_sums(volume->extents, 0, volume->core.nr_extents);
 	kvfree(volume->extents);
@@ -60,7 +60,7 @@ void weir_memory_fini(struct weir_blk_volume *volume)
 /*
  * The checksums of extents that have none yet, of @pages each, and what is known of a local disk.
  */
-static int make_sums(struct weir_extent *extents, u32 first, u32 end, u64 pages, bool local)
+static int make_sums(struct weir_volume_extent *extents, u32 first, u32 end, u64 pages, bool local)
 {
 	for (; first < end; first++) {
 		extents[first].sum = kvcalloc(pages, sizeof(u32), GFP_KERNEL);
@@ -75,9 +75,9 @@ static int make_sums(struct weir_extent *extents, u32 first, u32 end, u64 pages,
 	return 0;
 }
 
-static int no_memory_for_sums(struct weir_error *error)
+static int no_memory_for_sums(struct kweir_error *error)
 {
-	return weir_fail(error, -ENOMEM, "no memory for the checksums: 1 MiB for each GiB");
+	return kweir_fail(error, -ENOMEM, "no memory for the checksums: 1 MiB for each GiB");
 }
 
 /*
@@ -85,29 +85,29 @@ static int no_memory_for_sums(struct weir_error *error)
  * is read and written without it; but who asked it for each piece would do nothing else for
  * minutes. So others are asked first, and it is asked once in a while.
  */
-static void heard(struct weir_blk_volume *volume, u8 donor, int rc)
+static void note_answer(struct weir_blk_volume *volume, u8 donor, int rc)
 {
-	struct weir_blk_member *member = &volume->member[donor];
+	struct weir_blk_target *target = &volume->target[donor];
 
-	member->is_silent = weir_is_no_answer(rc);
-	if (!member->is_silent)
+	target->is_silent = kweir_is_no_answer(rc);
+	if (!target->is_silent)
 		return;
-	member->ask_again = jiffies;
+	target->ask_again = jiffies;
 	if (rc != -EINTR) /* which is about who asks */
-		member->ask_again += msecs_to_jiffies(weir_blk_volume_patience_ms(volume));
+		target->ask_again += msecs_to_jiffies(weir_blk_volume_patience_ms(volume));
 	spin_lock_bh(&volume->lock);
 	if (volume->core.donor[donor].state == WEIR_VOLUME_DONOR_UP)
 		weir_volume_donor_slow(&volume->core, donor);
 	spin_unlock_bh(&volume->lock);
 }
 
-int weir_memory_look_for_room(struct weir_blk_volume *volume, u8 donor, struct weir_error *error)
+int weir_blk_memory_query_room(struct weir_blk_volume *volume, u8 donor, struct kweir_error *error)
 {
 	u64 bytes;
 	int rc;
 
-	rc = weir_session_room(volume->member[donor].session, &bytes, error);
-	heard(volume, donor, rc);
+	rc = kweir_session_room(volume->target[donor].session, &bytes, error);
+	note_answer(volume, donor, rc);
 	if (rc)
 		return rc;
 	/* It may turn out that the last of them is too large. */
@@ -118,45 +118,45 @@ int weir_memory_look_for_room(struct weir_blk_volume *volume, u8 donor, struct w
 	return 0;
 }
 
-void weir_memory_ask_silent(struct weir_blk_volume *volume)
+void weir_blk_memory_retry_silent(struct weir_blk_volume *volume)
 {
 	u8 i, first = volume->core.nr_donors;
 
 	for (i = 0; i < volume->core.nr_donors; i++) {
-		const struct weir_blk_member *member = &volume->member[i];
+		const struct weir_blk_target *target = &volume->target[i];
 
-		if (!member->is_silent || !member->session ||
-		    time_before(jiffies, member->ask_again))
+		if (!target->is_silent || !target->session ||
+		    time_before(jiffies, target->ask_again))
 			continue;
 		if (first == volume->core.nr_donors ||
-		    time_before(member->ask_again, volume->member[first].ask_again))
+		    time_before(target->ask_again, volume->target[first].ask_again))
 			first = i;
 	}
-	if (first < volume->core.nr_donors && !weir_memory_look_for_room(volume, first, NULL))
+	if (first < volume->core.nr_donors && !weir_blk_memory_query_room(volume, first, NULL))
 		weir_blk_volume_kick(volume);
 }
 
 /* A hold that the donor knows no more was closed by a call that it answered too late. */
-static bool tell_donor(struct weir_blk_volume *volume, u8 donor, struct weir_region *region)
+static bool return_to_donor(struct weir_blk_volume *volume, u8 donor, struct kweir_region *region)
 {
-	int rc = weir_region_close(region, NULL);
+	int rc = kweir_region_close(region, NULL);
 
-	heard(volume, donor, rc);
-	return !weir_is_no_answer(rc);
+	note_answer(volume, donor, rc);
+	return !kweir_is_no_answer(rc);
 }
 
 /* Asks a donor for memory, and lays it where it is wanted. */
-static int ask(struct weir_blk_volume *volume, struct weir_volume_place *place,
-	       struct weir_error *error)
+static int request_memory(struct weir_blk_volume *volume, struct weir_volume_placement *place,
+	       struct kweir_error *error)
 {
-	struct weir_region region;
+	struct kweir_region region;
 	int rc, wanted = 0;
 
-	rc = weir_region_create(volume->member[place->donor].session, NULL,
+	rc = kweir_region_create(volume->target[place->donor].session, NULL,
 				1ull << volume->shift, &region, error);
-	heard(volume, place->donor, rc);
+	note_answer(volume, place->donor, rc);
 	spin_lock_bh(&volume->lock);
-	if (rc && !weir_is_no_answer(rc))
+	if (rc && !kweir_is_no_answer(rc))
 		weir_volume_donor_room(&volume->core, place->donor, 0);
 	else if (!rc)
 		wanted = weir_volume_granted(&volume->core, place);
@@ -164,24 +164,24 @@ static int ask(struct weir_blk_volume *volume, struct weir_volume_place *place,
 		*weir_blk_volume_region(volume, place->extent, place->slot) = region;
 	spin_unlock_bh(&volume->lock);
 	if (wanted)
-		tell_donor(volume, place->donor, &region);
+		return_to_donor(volume, place->donor, &region);
 	else if (!rc)
-		weir_blk_volume_unpark(volume);
+		weir_blk_volume_memory_came(volume);
 	return rc;
 }
 
-int weir_memory_fetch(struct weir_blk_volume *volume, struct weir_error *error)
+int weir_blk_memory_fetch(struct weir_blk_volume *volume, struct kweir_error *error)
 {
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 	int rc;
 
 	for (;;) {
 		spin_lock_bh(&volume->lock);
-		rc = weir_volume_place(&volume->core, &place);
+		rc = weir_volume_next_placement(&volume->core, &place);
 		spin_unlock_bh(&volume->lock);
 		if (rc)
 			return rc == -ENOENT ? 0 : rc;
-		ask(volume, &place, error);
+		request_memory(volume, &place, error);
 	}
 }
 
@@ -193,16 +193,16 @@ static u8 choose_donors(const struct weir_blk_volume *volume, bool tell)
 	for (i = 0; i < volume->core.nr_donors; i++) {
 		u8 state = volume->core.donor[i].state;
 
-		if (state == WEIR_VOLUME_DONOR_AWAY || (tell && state == WEIR_VOLUME_DONOR_UP))
+		if (state == WEIR_VOLUME_DONOR_DOWN || (tell && state == WEIR_VOLUME_DONOR_UP))
 			donors |= 1 << i;
 	}
 	return donors;
 }
 
-bool weir_memory_return(struct weir_blk_volume *volume, bool tell)
+bool weir_blk_memory_return(struct weir_blk_volume *volume, bool tell)
 {
-	struct weir_volume_place place;
-	struct weir_region region;
+	struct weir_volume_placement place;
+	struct kweir_region region;
 	bool is_any_told = false;
 
 	for (;;) {
@@ -210,64 +210,64 @@ bool weir_memory_return(struct weir_blk_volume *volume, bool tell)
 
 		spin_lock_bh(&volume->lock);
 		weir_volume_trim(&volume->core);
-		any = weir_volume_give_back(&volume->core, choose_donors(volume, tell), &place);
+		any = weir_volume_next_return(&volume->core, choose_donors(volume, tell), &place);
 		if (any) {
 			region = *weir_blk_volume_region(volume, place.extent, place.slot);
-			is_there = volume->core.donor[place.donor].state != WEIR_VOLUME_DONOR_AWAY;
+			is_there = volume->core.donor[place.donor].state != WEIR_VOLUME_DONOR_DOWN;
 		}
 		spin_unlock_bh(&volume->lock);
 		if (!any)
 			return is_any_told;
-		is_told = !is_there || tell_donor(volume, place.donor, &region);
+		is_told = !is_there || return_to_donor(volume, place.donor, &region);
 		is_any_told |= is_told;
 		spin_lock_bh(&volume->lock);
-		weir_volume_gave_back(&volume->core, &place, is_told);
+		weir_volume_returned(&volume->core, &place, is_told);
 		spin_unlock_bh(&volume->lock);
 	}
 }
 
 /* The region of that name, made if it is not there: the volume's one extent. */
-static int borrow_named(struct weir_blk_volume *volume, struct weir_error *error)
+static int borrow_named(struct weir_blk_volume *volume, struct kweir_error *error)
 {
-	struct weir_session *session = volume->member[0].session;
-	struct weir_region *region = volume->regions;
-	int rc = weir_region_open(session, volume->name, region, error);
+	struct kweir_session *session = volume->target[0].session;
+	struct kweir_region *region = volume->regions;
+	int rc = kweir_region_open(session, volume->name, region, error);
 
 	if (rc == -ENOENT && volume->bytes)
-		rc = weir_region_create(session, volume->name, volume->bytes, region, error);
+		rc = kweir_region_create(session, volume->name, volume->bytes, region, error);
 	if (rc)
 		return rc;
 	if (volume->bytes && volume->bytes != region->length)
-		return weir_fail(error, -EINVAL,
+		return kweir_fail(error, -EINVAL,
 				 "region %s has %llu bytes, not %llu: leave the size away, or choose another name",
 				 volume->name, region->length, volume->bytes);
-	if (!IS_ALIGNED(region->length, PAGE_SIZE) || region->length > WEIR_VOLUME_BYTES_MAX)
-		return weir_fail(error, -EINVAL,
+	if (!IS_ALIGNED(region->length, PAGE_SIZE) || region->length > WEIR_BLK_VOLUME_BYTES_MAX)
+		return kweir_fail(error, -EINVAL,
 				 "region %s has %llu bytes, which is no multiple of %lu, or more than %llu",
-				 volume->name, region->length, PAGE_SIZE, WEIR_VOLUME_BYTES_MAX);
+				 volume->name, region->length, PAGE_SIZE, WEIR_BLK_VOLUME_BYTES_MAX);
 	volume->bytes = region->length;
 	if (make_sums(volume->extents, 0, 1, volume->bytes >> PAGE_SHIFT, false))
 		return no_memory_for_sums(error);
-	weir_volume_found(&volume->core, volume->extents[0].sum, volume->bytes >> PAGE_SHIFT);
+	weir_volume_adopt(&volume->core, volume->extents[0].sum, volume->bytes >> PAGE_SHIFT);
 	return 0;
 }
 
-static int no_room(const struct weir_blk_volume *volume, u64 bytes, struct weir_error *error)
+static int no_room(const struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error)
 {
 	struct weir_volume_census census = weir_volume_census(&volume->core);
 
 	if (error->text[0])
 		return -ENOSPC;
-	return weir_fail(error, -ENOSPC,
+	return kweir_fail(error, -ENOSPC,
 			 "the donors have no room: %u of %u pieces of %llu KiB found all their replicas",
 			 census.whole, extents_of(volume, bytes), 1ull << volume->shift >> 10);
 }
 
-int weir_memory_borrow(struct weir_blk_volume *volume, struct weir_error *error)
+int weir_blk_memory_borrow(struct weir_blk_volume *volume, struct kweir_error *error)
 {
 	if (volume->name[0])
 		return borrow_named(volume, error);
-	if (weir_memory_fetch(volume, error))
+	if (weir_blk_memory_fetch(volume, error))
 		return no_room(volume, volume->bytes, error);
 	if (make_sums(volume->extents, 0, volume->core.nr_extents, volume->core.pages,
 		      volume->local))
@@ -275,7 +275,7 @@ int weir_memory_borrow(struct weir_blk_volume *volume, struct weir_error *error)
 	return 0;
 }
 
-int weir_memory_provide(struct weir_blk_volume *volume, u32 extent)
+int weir_blk_memory_provide(struct weir_blk_volume *volume, u32 extent)
 {
 	u32 from;
 	u8 slot;
@@ -289,7 +289,7 @@ int weir_memory_provide(struct weir_blk_volume *volume, u32 extent)
 	return rc;
 }
 
-void weir_memory_zero(struct weir_blk_volume *volume, u64 offset, u64 bytes, bool keep)
+void weir_blk_memory_zero(struct weir_blk_volume *volume, u64 offset, u64 bytes, bool keep)
 {
 	u64 first = offset >> PAGE_SHIFT, end = (offset + bytes) >> PAGE_SHIFT;
 
@@ -310,8 +310,8 @@ void weir_memory_zero(struct weir_blk_volume *volume, u64 offset, u64 bytes, boo
 static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 {
 	u32 old = volume->core.nr_extents;
-	struct weir_extent *extents = kvcalloc(nr_extents, sizeof(*extents), GFP_KERNEL);
-	struct weir_region *regions = kvcalloc(nr_extents * volume->core.slots,
+	struct weir_volume_extent *extents = kvcalloc(nr_extents, sizeof(*extents), GFP_KERNEL);
+	struct kweir_region *regions = kvcalloc(nr_extents * volume->core.slots,
 					       sizeof(*regions), GFP_KERNEL);
 
 	if (!extents || !regions ||
@@ -346,7 +346,7 @@ static bool is_too_much(struct weir_blk_volume *volume, u32 nr_more)
 	for (i = 0; i < volume->core.nr_donors; i++) {
 		if (volume->core.donor[i].state != WEIR_VOLUME_DONOR_UP)
 			continue;
-		weir_memory_look_for_room(volume, i, NULL);
+		weir_blk_memory_query_room(volume, i, NULL);
 		spin_lock_bh(&volume->lock);
 		there += volume->core.donor[i].free;
 		spin_unlock_bh(&volume->lock);
@@ -355,38 +355,38 @@ static bool is_too_much(struct weir_blk_volume *volume, u32 nr_more)
 }
 
 /* What was beyond the end is to have memory, as what is attached has. */
-static int grow(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error)
+static int grow_volume(struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error)
 {
 	u32 nr_extents = extents_of(volume, bytes);
 	u64 old = (u64)extents_of(volume, volume->bytes) << volume->shift;
 	u64 end = (u64)nr_extents << volume->shift;
 
-	if (weir_local_is_too_small(volume->local, bytes))
-		return weir_fail(error, -ENOSPC, "the local disk is smaller than that");
+	if (weir_blk_local_is_too_small(volume->local, bytes))
+		return kweir_fail(error, -ENOSPC, "the local disk is smaller than that");
 	if (is_too_much(volume, nr_extents - extents_of(volume, volume->bytes)))
 		return no_room(volume, bytes, error);
 	if (nr_extents > volume->core.nr_extents && grow_arrays(volume, nr_extents))
 		return no_memory_for_sums(error);
 	if (end > old)
-		weir_memory_zero(volume, old, end - old, true);
-	if (!weir_memory_fetch(volume, error))
+		weir_blk_memory_zero(volume, old, end - old, true);
+	if (!weir_blk_memory_fetch(volume, error))
 		return 0;
 	no_room(volume, bytes, error);
 	if (end > old)
-		weir_memory_zero(volume, old, end - old, false);
-	weir_memory_return(volume, true);
+		weir_blk_memory_zero(volume, old, end - old, false);
+	weir_blk_memory_return(volume, true);
 	return -ENOSPC;
 }
 
-int weir_memory_resize(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error)
+int weir_blk_memory_resize(struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error)
 {
 	u64 end = (u64)extents_of(volume, volume->bytes) << volume->shift;
 	int rc = 0;
 
 	if (bytes > volume->bytes)
-		rc = grow(volume, bytes, error);
+		rc = grow_volume(volume, bytes, error);
 	else
-		weir_memory_zero(volume, bytes, end - bytes, false);
+		weir_blk_memory_zero(volume, bytes, end - bytes, false);
 	if (!rc)
 		volume->bytes = bytes;
 	return rc;

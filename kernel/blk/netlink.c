@@ -13,10 +13,10 @@
 static struct genl_family family;
 
 /* The wire's numbers are the module's own. */
-static_assert((int)WEIR_BLK_MERGE == (int)WEIR_BATCHING_MERGE &&
-	      (int)WEIR_BLK_DOORBELL == (int)WEIR_BATCHING_DOORBELL &&
-	      (int)WEIR_BLK_SINGLE == (int)WEIR_BATCHING_SINGLE &&
-	      (int)WEIR_BLK_MR_PRE == (int)WEIR_MR_PRE);
+static_assert((int)WEIR_BLK_MERGE == (int)KWEIR_BATCHING_MERGE &&
+	      (int)WEIR_BLK_DOORBELL == (int)KWEIR_BATCHING_DOORBELL &&
+	      (int)WEIR_BLK_SINGLE == (int)KWEIR_BATCHING_SINGLE &&
+	      (int)WEIR_BLK_MR_PRE == (int)KWEIR_MR_PRE);
 
 static const struct nla_policy policy[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
 	[WEIR_BLK_NUMBER] = { .type = NLA_U32 },
@@ -24,7 +24,7 @@ static const struct nla_policy policy[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
 		.type = NLA_BINARY,
 		.len = WEIR_BLK_DONORS_MAX * sizeof(struct weir_blk_donor),
 	},
-	[WEIR_BLK_NAME] = { .type = NLA_NUL_STRING, .len = WIRE_NAME_MAX },
+	[WEIR_BLK_NAME] = { .type = NLA_NUL_STRING, .len = WIRE_CONTROL_NAME_MAX },
 	[WEIR_BLK_BYTES] = { .type = NLA_U64 },
 	[WEIR_BLK_HAS_KEY] = { .type = NLA_FLAG },
 	[WEIR_BLK_CHANNELS] = { .type = NLA_U32 },
@@ -50,17 +50,17 @@ static u64 u64_of(const struct genl_info *info, enum weir_blk_attribute attribut
 }
 
 static int read_donor(const struct weir_blk_donor *from, struct sockaddr_storage *donor,
-		      struct weir_error *error)
+		      struct kweir_error *error)
 {
 	memset(donor, 0, sizeof(*donor));
 	memcpy(donor, from->address, sizeof(from->address));
 	if (donor->ss_family == AF_INET || donor->ss_family == AF_INET6)
 		return 0;
-	return weir_fail(error, -EINVAL, "the donor's address is neither IPv4 nor IPv6");
+	return kweir_fail(error, -EINVAL, "the donor's address is neither IPv4 nor IPv6");
 }
 
-static int read_donors(const struct nlattr *attr, struct weir_volume_setup *setup,
-		       struct weir_error *error)
+static int read_donors(const struct nlattr *attr, struct weir_blk_setup *setup,
+		       struct kweir_error *error)
 {
 	const struct weir_blk_donor *donors = attr ? nla_data(attr) : NULL;
 	unsigned int i;
@@ -73,7 +73,7 @@ static int read_donors(const struct nlattr *attr, struct weir_volume_setup *setu
 }
 
 /* Owes a key_put(). */
-static int read_key(const struct genl_info *info, struct key **key, struct weir_error *error)
+static int read_key(const struct genl_info *info, struct key **key, struct kweir_error *error)
 {
 	*key = NULL;
 	if (!info->attrs[WEIR_BLK_HAS_KEY])
@@ -81,12 +81,12 @@ static int read_key(const struct genl_info *info, struct key **key, struct weir_
 	*key = request_key(&key_type_logon, WEIR_BLK_KEY, NULL);
 	if (!IS_ERR(*key))
 		return 0;
-	return weir_fail(error, PTR_ERR(*key), "no keyring of yours has a logon key '%s' (%ld)",
+	return kweir_fail(error, PTR_ERR(*key), "no keyring of yours has a logon key '%s' (%ld)",
 			 WEIR_BLK_KEY, PTR_ERR(*key));
 }
 
-static int read_setup(const struct genl_info *info, struct weir_volume_setup *setup,
-		      struct weir_error *error)
+static int read_setup(const struct genl_info *info, struct weir_blk_setup *setup,
+		      struct kweir_error *error)
 {
 	int rc = read_donors(info->attrs[WEIR_BLK_DONORS], setup, error);
 
@@ -99,7 +99,7 @@ static int read_setup(const struct genl_info *info, struct weir_volume_setup *se
 	setup->bytes = u64_of(info, WEIR_BLK_BYTES);
 	setup->reserve_bytes = u64_of(info, WEIR_BLK_RESERVE);
 	setup->replicas = u32_of(info, WEIR_BLK_REPLICAS) ?: 1;
-	setup->options = (struct weir_options){
+	setup->options = (struct kweir_options){
 		.channels = u32_of(info, WEIR_BLK_CHANNELS),
 		.depth = u32_of(info, WEIR_BLK_DEPTH),
 		.timeout_ms = u32_of(info, WEIR_BLK_TIMEOUT_MS),
@@ -117,8 +117,8 @@ static struct sk_buff *new_answer(void)
 	return genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
 }
 
-static int answer(struct sk_buff *message, struct genl_info *info, int status, u32 number,
-		  const struct weir_error *error)
+static int send_answer(struct sk_buff *message, struct genl_info *info, int status, u32 number,
+		  const struct kweir_error *error)
 {
 	void *head = genlmsg_put_reply(message, info, &family, 0, info->genlhdr->cmd);
 
@@ -143,8 +143,8 @@ static bool may_change(const struct sk_buff *skb)
 
 static int do_attach(struct sk_buff *skb, struct genl_info *info)
 {
-	struct weir_volume_setup setup = { };
-	struct weir_error error = { };
+	struct weir_blk_setup setup = { };
+	struct kweir_error error = { };
 	struct sk_buff *message;
 	u32 number = 0;
 	int rc;
@@ -159,13 +159,13 @@ static int do_attach(struct sk_buff *skb, struct genl_info *info)
 		rc = weir_blk_attach(&setup, &number, &error);
 		key_put(setup.key);
 	}
-	return answer(message, info, rc, number, &error);
+	return send_answer(message, info, rc, number, &error);
 }
 
 static int do_detach(struct sk_buff *skb, struct genl_info *info)
 {
 	u32 number = u32_of(info, WEIR_BLK_NUMBER);
-	struct weir_error error = { };
+	struct kweir_error error = { };
 	struct sk_buff *message;
 
 	if (!may_change(skb))
@@ -175,13 +175,13 @@ static int do_detach(struct sk_buff *skb, struct genl_info *info)
 	message = new_answer();
 	if (!message)
 		return -ENOMEM;
-	return answer(message, info, weir_blk_detach(number, &error), number, &error);
+	return send_answer(message, info, weir_blk_detach(number, &error), number, &error);
 }
 
 static int do_resize(struct sk_buff *skb, struct genl_info *info)
 {
 	u32 number = u32_of(info, WEIR_BLK_NUMBER);
-	struct weir_error error = { };
+	struct kweir_error error = { };
 	struct sk_buff *message;
 	int rc;
 
@@ -193,16 +193,16 @@ static int do_resize(struct sk_buff *skb, struct genl_info *info)
 	if (!message)
 		return -ENOMEM;
 	rc = weir_blk_resize(number, u64_of(info, WEIR_BLK_BYTES), &error);
-	return answer(message, info, rc, number, &error);
+	return send_answer(message, info, rc, number, &error);
 }
 
 /* As include/uapi/weir_blk.h has it, which knows nothing of weir.h's. */
-static enum weir_blk_state state_of(enum weir_session_state state)
+static enum weir_blk_state state_of(enum kweir_session_state state)
 {
 	switch (state) {
-	case WEIR_SESSION_UP:
+	case KWEIR_SESSION_UP:
 		return WEIR_BLK_UP;
-	case WEIR_SESSION_MENDING:
+	case KWEIR_SESSION_RECONNECTING:
 		return WEIR_BLK_MENDING;
 	default:
 		return WEIR_BLK_LOST;
@@ -218,7 +218,7 @@ static enum weir_blk_state state_of_all(const struct weir_blk_facts *facts)
 	if (facts->census.lean || facts->census.local)
 		return WEIR_BLK_DEGRADED;
 	for (i = 0; i < facts->nr_donors; i++) {
-		if (facts->donor[i].state == WEIR_SESSION_MENDING)
+		if (facts->donor[i].state == KWEIR_SESSION_RECONNECTING)
 			return WEIR_BLK_MENDING;
 	}
 	return WEIR_BLK_UP;
@@ -318,12 +318,12 @@ static struct genl_family family = {
 	.module = THIS_MODULE,
 };
 
-int weir_netlink_init(void)
+int weir_blk_netlink_init(void)
 {
 	return genl_register_family(&family);
 }
 
-void weir_netlink_exit(void)
+void weir_blk_netlink_exit(void)
 {
 	genl_unregister_family(&family);
 }

@@ -7,7 +7,7 @@
 #ifndef WEIR_KERNEL_BLK_NETLINK_H
 #define WEIR_KERNEL_BLK_NETLINK_H
 
-int weir_netlink_init(void);
-void weir_netlink_exit(void);
+int weir_blk_netlink_init(void);
+void weir_blk_netlink_exit(void);
 
 #endif

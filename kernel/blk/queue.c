@@ -12,41 +12,41 @@
 #define POLL_QUEUES 1 /* whoever polls takes what has come for all */
 #define ZEROED_BYTES_MAX SZ_256M
 
-static void done(struct weir_io *io)
+static void done(struct kweir_io *io)
 {
-	struct weir_leg *leg = container_of(io, struct weir_leg, io);
-	struct weir_command *command = blk_mq_rq_to_pdu(leg->rq);
+	struct weir_blk_subio *subio = container_of(io, struct weir_blk_subio, io);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(subio->rq);
 
 	if (io->status)
-		atomic_or(1 << leg->slot, &command->failed);
-	if (atomic_dec_and_test(&command->legs))
-		blk_mq_complete_request(leg->rq);
+		atomic_or(1 << subio->slot, &command->failed);
+	if (atomic_dec_and_test(&command->subios))
+		blk_mq_complete_request(subio->rq);
 }
 
-int weir_leg_prepare(struct weir_leg *leg, struct request *rq, u8 slot, enum weir_op op,
+int weir_blk_subio_prepare(struct weir_blk_subio *subio, struct request *rq, u8 slot, enum weir_op op,
 		     unsigned int nents)
 {
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
-	struct weir_blk_volume *volume = weir_volume_of(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
 
-	leg->rq = rq;
-	leg->slot = slot;
-	leg->donor = volume->core.extent[command->extent].replica[slot].donor;
-	leg->io.done = done;
-	return weir_io_prepare(&leg->io, weir_blk_volume_region(volume, command->extent, slot),
-			       (u64)command->page << PAGE_SHIFT, op, leg->sgl, nents);
+	subio->rq = rq;
+	subio->slot = slot;
+	subio->donor = volume->core.extent[command->extent].replica[slot].donor;
+	subio->io.done = done;
+	return kweir_io_prepare(&subio->io, weir_blk_volume_region(volume, command->extent, slot),
+			       (u64)command->page << PAGE_SHIFT, op, subio->sgl, nents);
 }
 
-blk_status_t weir_command_status(int rc)
+blk_status_t weir_blk_request_status(int rc)
 {
 	return rc == -ENOMEM ? BLK_STS_RESOURCE : errno_to_blk_status(rc);
 }
 
 static void complete_request(struct request *rq)
 {
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	u8 failed = atomic_read(&command->failed);
-	int rc = req_op(rq) == REQ_OP_READ ? weir_read_end(rq) : weir_write_end(rq);
+	int rc = req_op(rq) == REQ_OP_READ ? weir_blk_read_end(rq) : weir_blk_write_end(rq);
 
 	trace_weir_blk_complete(rq, failed, rc);
 	if (rc == -EAGAIN)
@@ -59,10 +59,10 @@ static void complete_request(struct request *rq)
  * A request may come again: a read, to be tried elsewhere; one that could not be mapped for the
  * device.
  */
-static void begin(struct request *rq)
+static void begin_request(struct request *rq)
 {
-	struct weir_blk_volume *volume = weir_volume_of(rq);
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	u64 offset = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
 
 	if (rq->rq_flags & RQF_DONTPREP)
@@ -75,29 +75,29 @@ static void begin(struct request *rq)
 	command->pages = blk_rq_bytes(rq) >> PAGE_SHIFT;
 }
 
-/* Fills in the first leg's list. Returns its length. */
+/* Fills in the first subio's list. Returns its length. */
 static unsigned int map(struct request *rq)
 {
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 
-	sg_init_table(command->leg[0].sgl, blk_rq_nr_phys_segments(rq));
-	return blk_rq_map_sg(rq->q, rq, command->leg[0].sgl);
+	sg_init_table(command->subio[0].sgl, blk_rq_nr_phys_segments(rq));
+	return blk_rq_map_sg(rq->q, rq, command->subio[0].sgl);
 }
 
 static blk_status_t queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *data)
 {
 	struct request *rq = data->rq;
 
-	begin(rq);
+	begin_request(rq);
 	blk_mq_start_request(rq);
 	switch (req_op(rq)) {
 	case REQ_OP_READ:
-		return weir_read_queue(rq, map(rq));
+		return weir_blk_read_queue(rq, map(rq));
 	case REQ_OP_WRITE:
-		return weir_write_queue(rq, map(rq));
+		return weir_blk_write_queue(rq, map(rq));
 	case REQ_OP_DISCARD:
 	case REQ_OP_WRITE_ZEROES:
-		return weir_zero(rq);
+		return weir_blk_write_zeroes(rq);
 	default:
 		return BLK_STS_NOTSUPP;
 	}
@@ -113,7 +113,7 @@ static int poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *batch)
 {
 	struct weir_blk *blk = hctx->queue->queuedata;
 
-	return weir_members_poll(&blk->volume);
+	return weir_blk_targets_poll(&blk->volume);
 }
 
 static void map_queues(struct blk_mq_tag_set *tags)
@@ -136,30 +136,30 @@ static const struct blk_mq_ops ops = {
 	.timeout = timed_out,
 };
 
-int weir_queue_tags(struct blk_mq_tag_set *tags, const struct weir_blk *blk)
+int weir_blk_queue_tags(struct blk_mq_tag_set *tags, const struct weir_blk *blk)
 {
 	tags->ops = &ops;
 	tags->nr_hw_queues = min_t(unsigned int, num_online_cpus(), QUEUES_MAX) + POLL_QUEUES;
 	tags->nr_maps = HCTX_MAX_TYPES;
 	tags->queue_depth = DEPTH;
 	tags->numa_node = NUMA_NO_NODE;
-	tags->cmd_size = sizeof(struct weir_command) +
-			 blk->volume.core.slots * sizeof(struct weir_leg);
+	tags->cmd_size = sizeof(struct weir_blk_request) +
+			 blk->volume.core.slots * sizeof(struct weir_blk_subio);
 	tags->flags = BLK_MQ_F_SHOULD_MERGE | BLK_MQ_F_NO_SCHED_BY_DEFAULT;
 	/* Ours end by their deadline; the block layer's clock only looks after them. */
 	tags->timeout = msecs_to_jiffies(2 * blk->volume.options.timeout_ms);
 	return blk_mq_alloc_tag_set(tags);
 }
 
-void weir_queue_limits(struct queue_limits *limits, const struct weir_blk *blk)
+void weir_blk_queue_limits(struct queue_limits *limits, const struct weir_blk *blk)
 {
 	memset(limits, 0, sizeof(*limits));
 	limits->logical_block_size = PAGE_SIZE;
 	limits->physical_block_size = PAGE_SIZE;
-	limits->io_opt = WEIR_REQUEST_BYTES_MAX;
-	limits->max_hw_sectors = WEIR_REQUEST_BYTES_MAX >> SECTOR_SHIFT;
-	limits->max_segments = WEIR_IO_SEGMENTS;
-	limits->max_segment_size = WEIR_REQUEST_BYTES_MAX;
+	limits->io_opt = WEIR_BLK_REQUEST_BYTES_MAX;
+	limits->max_hw_sectors = WEIR_BLK_REQUEST_BYTES_MAX >> SECTOR_SHIFT;
+	limits->max_segments = KWEIR_IO_SEGMENTS;
+	limits->max_segment_size = WEIR_BLK_REQUEST_BYTES_MAX;
 	weir_limits_stable(limits);
 	if (blk->volume.name[0])
 		return; /* it is one piece, and what else is there beyond us knows of no zeroes */

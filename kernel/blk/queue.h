@@ -8,9 +8,9 @@
 struct weir_blk;
 
 /* Fills in @tags. Return: 0 or a negative errno; then owes a blk_mq_free_tag_set(). */
-int weir_queue_tags(struct blk_mq_tag_set *tags, const struct weir_blk *blk);
+int weir_blk_queue_tags(struct blk_mq_tag_set *tags, const struct weir_blk *blk);
 
 /* What a request may be like. */
-void weir_queue_limits(struct queue_limits *limits, const struct weir_blk *blk);
+void weir_blk_queue_limits(struct queue_limits *limits, const struct weir_blk *blk);
 
 #endif

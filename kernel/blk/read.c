@@ -15,9 +15,9 @@
  * With the lock held. Return: 0: it is pushed; BLANK: nobody needs to be asked; LOCAL: the local
  * disk does; or an errno.
  */
-static int push(struct weir_blk_volume *volume, struct request *rq, unsigned int nents)
+static int push_read(struct weir_blk_volume *volume, struct request *rq, unsigned int nents)
 {
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	u32 extent = command->extent;
 	int rc;
 	u8 slot;
@@ -31,7 +31,7 @@ static int push(struct weir_blk_volume *volume, struct request *rq, unsigned int
 			return LOCAL;
 		if (rc)
 			return rc;
-		rc = weir_leg_prepare(&command->leg[0], rq, slot, WEIR_OP_READ, nents);
+		rc = weir_blk_subio_prepare(&command->subio[0], rq, slot, WEIR_OP_READ, nents);
 		if (!rc)
 			break;
 		weir_volume_read_end(&volume->core, extent, slot);
@@ -40,72 +40,72 @@ static int push(struct weir_blk_volume *volume, struct request *rq, unsigned int
 		command->tried |= 1 << slot;
 	}
 	weir_volume_expect(&volume->core, extent, command->page, command->pages, command->sums);
-	atomic_set(&command->legs, 1);
+	atomic_set(&command->subios, 1);
 	atomic_set(&command->failed, 0);
 	trace_weir_blk_submit(rq, 1 << slot);
-	weir_io_push(&command->leg[0].io);
+	kweir_io_push(&command->subio[0].io);
 	return 0;
 }
 
 static blk_status_t answer_blank(struct request *rq, unsigned int nents)
 {
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	struct scatterlist *sg;
 	unsigned int i;
 
-	for_each_sg(command->leg[0].sgl, sg, nents, i)
+	for_each_sg(command->subio[0].sgl, sg, nents, i)
 		memset(sg_virt(sg), 0, sg->length);
 	trace_weir_blk_submit(rq, 0);
 	blk_mq_end_request(rq, BLK_STS_OK);
 	return BLK_STS_OK;
 }
 
-blk_status_t weir_read_queue(struct request *rq, unsigned int nents)
+blk_status_t weir_blk_read_queue(struct request *rq, unsigned int nents)
 {
-	struct weir_blk_volume *volume = weir_volume_of(rq);
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
-	struct weir_session *session;
+	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
+	struct kweir_session *session;
 	int rc;
 
 	spin_lock_bh(&volume->lock);
-	rc = push(volume, rq, nents);
+	rc = push_read(volume, rq, nents);
 	/* Once it is pushed and the lock given back it may end, and the command be another's. */
-	session = command->leg[0].io.session;
+	session = command->subio[0].io.session;
 	spin_unlock_bh(&volume->lock);
 	if (rc == BLANK)
 		return answer_blank(rq, nents);
 	if (rc == LOCAL) {
-		weir_local_queue(volume->local, rq, nents);
+		weir_blk_local_queue(volume->local, rq, nents);
 		return BLK_STS_OK;
 	}
 	if (rc)
-		return weir_command_status(rc);
-	weir_session_serve(session);
+		return weir_blk_request_status(rc);
+	kweir_session_serve(session);
 	return BLK_STS_OK;
 }
 
-int weir_read_end(struct request *rq)
+int weir_blk_read_end(struct request *rq)
 {
-	struct weir_blk_volume *volume = weir_volume_of(rq);
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
-	struct weir_leg *leg = &command->leg[0];
-	int rc = leg->io.status;
-	bool is_wrong = !rc && !weir_sums_check(leg->sgl, command->pages, command->sums);
+	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_subio *subio = &command->subio[0];
+	int rc = subio->io.status;
+	bool is_wrong = !rc && !weir_blk_checksum_check(subio->sgl, command->pages, command->sums);
 
 	spin_lock_bh(&volume->lock);
-	weir_volume_read_end(&volume->core, command->extent, leg->slot);
+	weir_volume_read_end(&volume->core, command->extent, subio->slot);
 	if (is_wrong)
-		weir_volume_mistrust(&volume->core, command->extent, leg->slot);
+		weir_volume_distrust(&volume->core, command->extent, subio->slot);
 	spin_unlock_bh(&volume->lock);
 	if (is_wrong) {
 		atomic64_inc(&volume->mismatches);
 		pr_warn_ratelimited("weir: %pISpc has not what was written to it\n",
-				    &volume->member[leg->donor].address);
+				    &volume->target[subio->donor].address);
 		rc = -EIO;
 	}
 	if (!rc)
 		return 0;
-	command->tried |= 1 << leg->slot;
+	command->tried |= 1 << subio->slot;
 	weir_blk_volume_kick(volume);
 	if (volume->core.slots == 1 && !volume->local)
 		return rc;

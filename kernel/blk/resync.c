@@ -7,14 +7,14 @@
 #include "kernel/blk/checksum.h"
 #include "kernel/blk/trace.h"
 
-static void done(struct weir_io *io)
+static void done(struct kweir_io *io)
 {
-	complete(&container_of(io, struct weir_fill, io)->ended);
+	complete(&container_of(io, struct weir_blk_resync, io)->ended);
 }
 
-int weir_fill_alloc(struct weir_fill **out)
+int weir_blk_resync_alloc(struct weir_blk_resync **out)
 {
-	struct weir_fill *fill = kzalloc(sizeof(*fill), GFP_KERNEL);
+	struct weir_blk_resync *fill = kzalloc(sizeof(*fill), GFP_KERNEL);
 	unsigned int i;
 
 	*out = fill;
@@ -30,7 +30,7 @@ int weir_fill_alloc(struct weir_fill **out)
 	return 0;
 }
 
-void weir_fill_free(struct weir_fill *fill)
+void weir_blk_resync_free(struct weir_blk_resync *fill)
 {
 	unsigned int i;
 
@@ -42,7 +42,7 @@ void weir_fill_free(struct weir_fill *fill)
 }
 
 /* The pages that @step is about. */
-static void choose_pages(struct weir_fill *fill, const struct weir_copy_step *step)
+static void choose_pages(struct weir_blk_resync *fill, const struct weir_volume_copy_step *step)
 {
 	u32 i;
 
@@ -51,28 +51,28 @@ static void choose_pages(struct weir_fill *fill, const struct weir_copy_step *st
 		sg_set_page(&fill->sgl[i], fill->page[step->offset + i], PAGE_SIZE, 0);
 }
 
-int weir_fill_push(struct weir_blk_volume *volume, struct weir_fill *fill,
-		   const struct weir_copy_step *step)
+int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *fill,
+		   const struct weir_volume_copy_step *step)
 {
-	bool is_write = step->what == WEIR_COPY_WRITE;
+	bool is_write = step->what == WEIR_VOLUME_COPY_WRITE;
 	int rc;
 
 	choose_pages(fill, step);
 	reinit_completion(&fill->ended);
-	rc = weir_io_prepare(&fill->io, weir_blk_volume_region(volume, step->extent, step->slot),
+	rc = kweir_io_prepare(&fill->io, weir_blk_volume_region(volume, step->extent, step->slot),
 			     (u64)step->page << PAGE_SHIFT, is_write ? WEIR_OP_WRITE : WEIR_OP_READ,
 			     fill->sgl, step->pages);
 	if (!is_write)
 		weir_volume_expect(&volume->core, step->extent, step->page, step->pages,
 				   fill->sums);
 	if (!rc)
-		weir_io_push(&fill->io);
+		kweir_io_push(&fill->io);
 	return rc;
 }
 
-int weir_fill_wait(struct weir_fill *fill)
+int weir_blk_resync_wait_step(struct weir_blk_resync *fill)
 {
-	weir_session_serve(fill->io.session);
+	kweir_session_serve(fill->io.session);
 	wait_for_completion(&fill->ended);
 	return fill->io.status;
 }
@@ -82,60 +82,60 @@ int weir_fill_wait(struct weir_fill *fill)
  * the one that the core has decided by. Return: whether there is something to do now, or nothing
  * any more.
  */
-static bool begin(struct weir_blk_volume *volume, struct weir_copy_step *step, int *rc)
+static bool start_step(struct weir_blk_volume *volume, struct weir_volume_copy_step *step, int *rc)
 {
-	struct weir_fill *fill = volume->fill;
+	struct weir_blk_resync *fill = volume->fill;
 
-	step->what = WEIR_COPY_NOTHING;
+	step->what = WEIR_VOLUME_COPY_NOTHING;
 	if (READ_ONCE(volume->closing))
 		return true;
 	spin_lock_bh(&volume->lock);
-	weir_volume_copy_next(&volume->core, step);
-	if (step->what == WEIR_COPY_READ || step->what == WEIR_COPY_WRITE) {
-		*rc = weir_fill_push(volume, fill, step);
-	} else if (step->what == WEIR_COPY_READ_LOCAL) {
+	weir_volume_resync_next(&volume->core, step);
+	if (step->what == WEIR_VOLUME_COPY_READ || step->what == WEIR_VOLUME_COPY_WRITE) {
+		*rc = weir_blk_resync_start_step(volume, fill, step);
+	} else if (step->what == WEIR_VOLUME_COPY_READ_LOCAL) {
 		choose_pages(fill, step);
 		weir_volume_expect(&volume->core, step->extent, step->page, step->pages,
 				   fill->sums);
 	}
 	spin_unlock_bh(&volume->lock);
-	return step->what != WEIR_COPY_WAIT;
+	return step->what != WEIR_VOLUME_COPY_WAIT;
 }
 
 /*
  * A chunk with a page that is not what was written is read elsewhere; but the last replica's is
  * taken as it is, for the other pages: who reads this one will see that it is wrong.
  */
-static bool is_credible(struct weir_blk_volume *volume, const struct weir_copy_step *step)
+static bool is_credible(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step)
 {
 	bool is_dropped;
 
-	if (step->what == WEIR_COPY_WRITE ||
-	    weir_sums_check(volume->fill->sgl, step->pages, volume->fill->sums))
+	if (step->what == WEIR_VOLUME_COPY_WRITE ||
+	    weir_blk_checksum_check(volume->fill->sgl, step->pages, volume->fill->sums))
 		return true;
 	atomic64_inc(&volume->mismatches);
-	if (step->what == WEIR_COPY_READ_LOCAL)
+	if (step->what == WEIR_VOLUME_COPY_READ_LOCAL)
 		return false;
 	spin_lock_bh(&volume->lock);
-	is_dropped = weir_volume_mistrust(&volume->core, step->extent, step->slot);
+	is_dropped = weir_volume_distrust(&volume->core, step->extent, step->slot);
 	spin_unlock_bh(&volume->lock);
 	return !is_dropped;
 }
 
-static int end(struct weir_blk_volume *volume, const struct weir_copy_step *step, int rc)
+static int end_step(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step, int rc)
 {
 	bool succeeded;
 
-	if (step->what == WEIR_COPY_READ_LOCAL)
-		rc = weir_local_read(volume->local,
+	if (step->what == WEIR_VOLUME_COPY_READ_LOCAL)
+		rc = weir_blk_local_read(volume->local,
 				     weir_blk_volume_offset(volume, step->extent, step->page),
 				     volume->fill->sgl, step->pages);
 	else if (!rc)
-		rc = weir_fill_wait(volume->fill);
+		rc = weir_blk_resync_wait_step(volume->fill);
 	succeeded = !rc && is_credible(volume, step);
 	trace_weir_blk_copy(volume, step, rc);
 	spin_lock_bh(&volume->lock);
-	weir_volume_copy_did(&volume->core, succeeded);
+	weir_volume_resync_done(&volume->core, succeeded);
 	spin_unlock_bh(&volume->lock);
 	return rc;
 }
@@ -146,23 +146,23 @@ static int end(struct weir_blk_volume *volume, const struct weir_copy_step *step
  */
 static bool fill_all(struct weir_blk_volume *volume)
 {
-	struct weir_copy_step step;
+	struct weir_volume_copy_step step;
 	bool any = false;
 	int rc = 0;
 
 	while (!rc) {
-		if (!wait_event_timeout(volume->settled, begin(volume, &step, &rc), HZ) ||
-		    step.what == WEIR_COPY_NOTHING)
+		if (!wait_event_timeout(volume->settled, start_step(volume, &step, &rc), HZ) ||
+		    step.what == WEIR_VOLUME_COPY_NOTHING)
 			return any;
-		rc = end(volume, &step, rc);
+		rc = end_step(volume, &step, rc);
 		any = true;
 	}
 	return false;
 }
 
-void weir_fill(struct work_struct *work)
+void weir_blk_resync(struct work_struct *work)
 {
-	struct weir_blk_volume *volume = container_of(work, struct weir_blk_volume, filling);
+	struct weir_blk_volume *volume = container_of(work, struct weir_blk_volume, resync_work);
 	unsigned int flags = memalloc_noio_save();
 
 	if (fill_all(volume))

@@ -10,16 +10,16 @@
 
 #include "kernel/blk/volume.h"
 
-static_assert(WEIR_VOLUME_CHUNK_PAGES <= WEIR_IO_SEGMENTS, "a chunk is one io");
+static_assert(WEIR_VOLUME_CHUNK_PAGES <= KWEIR_IO_SEGMENTS, "a chunk is one io");
 
 /**
- * struct weir_fill - a chunk on its way
+ * struct weir_blk_resync - a chunk on its way
  * @ended: @io has
  * @sgl: of the pages that the step under way is about
  * @sums: what they should be, of those that are read
  */
-struct weir_fill {
-	struct weir_io io;
+struct weir_blk_resync {
+	struct kweir_io io;
 	struct completion ended;
 	struct scatterlist sgl[WEIR_VOLUME_CHUNK_PAGES];
 	u32 sums[WEIR_VOLUME_CHUNK_PAGES];
@@ -27,20 +27,20 @@ struct weir_fill {
 };
 
 /* The memory of a chunk. Return: 0; -ENOMEM. */
-int weir_fill_alloc(struct weir_fill **fill);
-void weir_fill_free(struct weir_fill *fill);
+int weir_blk_resync_alloc(struct weir_blk_resync **fill);
+void weir_blk_resync_free(struct weir_blk_resync *fill);
 
 /*
  * Begins a step, READ or WRITE, and notes what pages that are read should be. With the volume's
- * lock held. Return: 0, and owes a weir_fill_wait() without it; or it cannot even be tried.
+ * lock held. Return: 0, and owes a weir_blk_resync_wait_step() without it; or it cannot even be tried.
  */
-int weir_fill_push(struct weir_blk_volume *volume, struct weir_fill *fill,
-		   const struct weir_copy_step *step);
+int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *fill,
+		   const struct weir_volume_copy_step *step);
 
 /* Until that has ended. Return: its errno. */
-int weir_fill_wait(struct weir_fill *fill);
+int weir_blk_resync_wait_step(struct weir_blk_resync *fill);
 
-/* The work of @volume->filling: all that is to be filled. */
-void weir_fill(struct work_struct *work);
+/* The work of @volume->resync_work: all that is to be filled. */
+void weir_blk_resync(struct work_struct *work);
 
 #endif

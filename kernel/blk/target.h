@@ -9,10 +9,10 @@
 #include "kernel/blk/volume.h"
 
 /*
- * Without a session. Of one that is no donor nothing else is used but weir_member_close() and
- * weir_member_abandon().
+ * Without a session. Of one that is no donor nothing else is used but weir_blk_target_close() and
+ * weir_blk_target_abandon().
  */
-void weir_member_init(struct weir_blk_member *member, struct weir_blk_volume *volume,
+void weir_blk_target_init(struct weir_blk_target *target, struct weir_blk_volume *volume,
 		      const struct sockaddr_storage *address);
 
 /*
@@ -20,31 +20,31 @@ void weir_member_init(struct weir_blk_member *member, struct weir_blk_volume *vo
  *
  * Context: process; sleeps. Return: 0, or a negative errno with the reason in @error.
  */
-int weir_member_open(struct weir_blk_member *member, struct weir_error *error);
+int weir_blk_target_open(struct weir_blk_target *target, struct kweir_error *error);
 
-/* It has no session: its work tries to connect to it, in a second. With @volume->tending held. */
-void weir_member_join(struct weir_blk_member *member);
+/* It has no session: its work tries to connect to it, in a second. With @volume->maintenance held. */
+void weir_blk_target_schedule_connect(struct weir_blk_target *target);
 
-/* Nobody waits for it any longer: see weir_session_abandon(). With @volume->sessions held. */
-void weir_member_abandon(struct weir_blk_member *member);
+/* Nobody waits for it any longer: see kweir_session_abandon(). With @volume->sessions held. */
+void weir_blk_target_abandon(struct weir_blk_target *target);
 
 /*
  * Ends its session, if it has one, that nothing is used of.
  *
- * Context: process; sleeps; with @volume->tending held, unless no work is left.
+ * Context: process; sleeps; with @volume->maintenance held, unless no work is left.
  */
-void weir_member_close(struct weir_blk_member *member);
+void weir_blk_target_close(struct weir_blk_target *target);
 
-void weir_member_add_stat(struct weir_stat *sum, const struct weir_stat *stat);
+void weir_blk_target_add_stat(struct kweir_stat *sum, const struct kweir_stat *stat);
 
 /*
  * Takes what has completed by now, of all its donors.
  *
  * Context: process; never sleeps. Return: how many completions there were.
  */
-int weir_members_poll(struct weir_blk_volume *volume);
+int weir_blk_targets_poll(struct weir_blk_volume *volume);
 
-int weir_members_init(void);
-void weir_members_exit(void);
+int weir_blk_targets_init(void);
+void weir_blk_targets_exit(void);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "kernel/blk/device.h"
 
-#define weir_trace_op(op)                                            \
+#define weir_blk_trace_op(op)                                            \
 	__print_symbolic(op,                                         \
 		{ (__force u32)REQ_OP_READ, "read" },                \
 		{ (__force u32)REQ_OP_WRITE, "write" },              \
@@ -37,7 +37,7 @@ TRACE_EVENT(weir_blk_submit,
 		__entry->slots = slots;
 	),
 	TP_printk("weir%u %s sector %llu bytes %u replicas %#x", __entry->device,
-		  weir_trace_op(__entry->op), __entry->sector, __entry->bytes, __entry->slots)
+		  weir_blk_trace_op(__entry->op), __entry->sector, __entry->bytes, __entry->slots)
 );
 
 /* All whom it went to have ended; @failed: a bit for each that may not have done it. */
@@ -61,13 +61,13 @@ TRACE_EVENT(weir_blk_complete,
 		__entry->status = status;
 	),
 	TP_printk("weir%u %s sector %llu bytes %u failed %#x status %d", __entry->device,
-		  weir_trace_op(__entry->op), __entry->sector, __entry->bytes, __entry->failed,
+		  weir_blk_trace_op(__entry->op), __entry->sector, __entry->bytes, __entry->failed,
 		  __entry->status)
 );
 
 /* A step of building a replica anew has ended. */
 TRACE_EVENT(weir_blk_copy,
-	TP_PROTO(struct weir_blk_volume *volume, const struct weir_copy_step *step, int status),
+	TP_PROTO(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step, int status),
 	TP_ARGS(volume, step, status),
 	TP_STRUCT__entry(
 		__field(u32, device)
@@ -80,7 +80,7 @@ TRACE_EVENT(weir_blk_copy,
 	),
 	TP_fast_assign(
 		__entry->device = container_of(volume, struct weir_blk, volume)->number;
-		__entry->is_read = step->what != WEIR_COPY_WRITE;
+		__entry->is_read = step->what != WEIR_VOLUME_COPY_WRITE;
 		__entry->extent = step->extent;
 		__entry->slot = step->slot;
 		__entry->page = step->page;

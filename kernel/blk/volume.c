@@ -18,32 +18,32 @@ static struct workqueue_struct *tend_wq, *park_wq, *fill_wq;
 
 void weir_blk_volume_kick(struct weir_blk_volume *volume)
 {
-	mod_delayed_work(tend_wq, &volume->tend, 0);
+	mod_delayed_work(tend_wq, &volume->maintain, 0);
 }
 
-void weir_blk_volume_unpark(struct weir_blk_volume *volume)
+void weir_blk_volume_memory_came(struct weir_blk_volume *volume)
 {
-	mod_delayed_work(park_wq, &volume->unpark, 0);
+	mod_delayed_work(park_wq, &volume->resume, 0);
 }
 
 void weir_blk_volume_wait_for_memory(struct weir_blk_volume *volume)
 {
-	queue_delayed_work(park_wq, &volume->unpark, msecs_to_jiffies(PARKED_MS));
+	queue_delayed_work(park_wq, &volume->resume, msecs_to_jiffies(PARKED_MS));
 	weir_blk_volume_kick(volume);
 }
 
-static void unpark(struct work_struct *work)
+static void resume(struct work_struct *work)
 {
 	struct weir_blk_volume *volume =
-		container_of(to_delayed_work(work), struct weir_blk_volume, unpark);
+		container_of(to_delayed_work(work), struct weir_blk_volume, resume);
 	bool any;
 
-	weir_write_parked(volume);
+	weir_blk_write_resume(volume);
 	spin_lock_bh(&volume->lock);
-	any = !list_empty(&volume->parked);
+	any = !list_empty(&volume->memory_waiters);
 	spin_unlock_bh(&volume->lock);
 	if (any)
-		queue_delayed_work(park_wq, &volume->unpark, msecs_to_jiffies(PARKED_MS));
+		queue_delayed_work(park_wq, &volume->resume, msecs_to_jiffies(PARKED_MS));
 }
 
 static u64 bytes_at(const struct weir_blk_volume *volume, u8 donor)
@@ -55,26 +55,26 @@ static u64 bytes_at(const struct weir_blk_volume *volume, u8 donor)
 
 void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts *facts)
 {
-	struct weir_stat stat;
+	struct kweir_stat stat;
 	u8 i;
 
 	memset(facts, 0, sizeof(*facts));
 	facts->nr_donors = volume->core.nr_donors;
 	facts->failovers = atomic64_read(&volume->failovers);
 	facts->mismatches = atomic64_read(&volume->mismatches);
-	weir_local_facts(volume->local, facts);
+	weir_blk_local_facts(volume->local, facts);
 	mutex_lock(&volume->sessions);
 	for (i = 0; i < facts->nr_donors; i++) {
-		const struct weir_blk_member *member = &volume->member[i];
+		const struct weir_blk_target *target = &volume->target[i];
 
-		facts->donor[i].address = member->address;
-		facts->donor[i].state = WEIR_SESSION_LOST;
-		weir_member_add_stat(&facts->stat, &member->past);
-		if (!member->session)
+		facts->donor[i].address = target->address;
+		facts->donor[i].state = KWEIR_SESSION_LOST;
+		weir_blk_target_add_stat(&facts->stat, &target->past);
+		if (!target->session)
 			continue;
-		weir_session_stat(member->session, &stat);
+		kweir_session_stat(target->session, &stat);
 		facts->donor[i].state = stat.state;
-		weir_member_add_stat(&facts->stat, &stat);
+		weir_blk_target_add_stat(&facts->stat, &stat);
 	}
 	mutex_unlock(&volume->sessions);
 	spin_lock_bh(&volume->lock);
@@ -85,27 +85,27 @@ void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts
 	spin_unlock_bh(&volume->lock);
 }
 
-static u64 extents_kept(const struct weir_blk_volume *volume, const struct weir_stat *stat)
+static u64 extents_kept(const struct weir_blk_volume *volume, const struct kweir_stat *stat)
 {
 	return stat->keep_bytes == U64_MAX ? WEIR_VOLUME_KEEPS_ALL :
 					     stat->keep_bytes >> volume->shift;
 }
 
-/* What the member's session says of it, for the core. */
-static void look_at(struct weir_blk_volume *volume, u8 number)
+/* What the target's session says of it, for the core. */
+static void check_session(struct weir_blk_volume *volume, u8 number)
 {
-	struct weir_blk_member *member = &volume->member[number];
-	struct weir_stat stat;
+	struct weir_blk_target *target = &volume->target[number];
+	struct kweir_stat stat;
 
-	if (!member->session)
+	if (!target->session)
 		return;
-	weir_session_patience(member->session, weir_blk_volume_patience_ms(volume));
-	weir_session_stat(member->session, &stat);
+	kweir_session_set_answer_timeout(target->session, weir_blk_volume_patience_ms(volume));
+	kweir_session_stat(target->session, &stat);
 	spin_lock_bh(&volume->lock);
 	weir_volume_donor_keeps(&volume->core, number, extents_kept(volume, &stat));
-	if (stat.state == WEIR_SESSION_UP && !member->is_silent)
+	if (stat.state == KWEIR_SESSION_UP && !target->is_silent)
 		weir_volume_donor_up(&volume->core, number);
-	else if (stat.state != WEIR_SESSION_LOST)
+	else if (stat.state != KWEIR_SESSION_LOST)
 		weir_volume_donor_slow(&volume->core, number);
 	else
 		weir_volume_donor_lost(&volume->core, number);
@@ -113,18 +113,18 @@ static void look_at(struct weir_blk_volume *volume, u8 number)
 }
 
 /* A donor that is gone, and of whom nothing is used any more: somebody may be there again. */
-static void look_for(struct weir_blk_volume *volume, u8 number)
+static void look_for_donor(struct weir_blk_volume *volume, u8 number)
 {
 	bool is_gone;
 
 	spin_lock_bh(&volume->lock);
-	is_gone = volume->core.donor[number].state == WEIR_VOLUME_DONOR_AWAY &&
+	is_gone = volume->core.donor[number].state == WEIR_VOLUME_DONOR_DOWN &&
 		  !weir_volume_donor_extents(&volume->core, number);
 	spin_unlock_bh(&volume->lock);
 	if (!is_gone)
 		return;
-	weir_member_close(&volume->member[number]);
-	weir_member_join(&volume->member[number]);
+	weir_blk_target_close(&volume->target[number]);
+	weir_blk_target_schedule_connect(&volume->target[number]);
 }
 
 static void look_for_rooms(struct weir_blk_volume *volume)
@@ -133,7 +133,7 @@ static void look_for_rooms(struct weir_blk_volume *volume)
 
 	for (i = 0; i < volume->core.nr_donors; i++) {
 		if (volume->core.donor[i].state == WEIR_VOLUME_DONOR_UP)
-			weir_memory_look_for_room(volume, i, NULL);
+			weir_blk_memory_query_room(volume, i, NULL);
 	}
 }
 
@@ -148,46 +148,46 @@ static bool is_leaving(struct weir_blk_volume *volume)
 	return leaving;
 }
 
-static void tend(struct work_struct *work)
+static void maintain(struct work_struct *work)
 {
 	struct weir_blk_volume *volume =
-		container_of(to_delayed_work(work), struct weir_blk_volume, tend);
+		container_of(to_delayed_work(work), struct weir_blk_volume, maintain);
 	unsigned int flags;
 	u8 i;
 
 	if (READ_ONCE(volume->closing))
 		return;
 	flags = memalloc_noio_save();
-	mutex_lock(&volume->tending);
+	mutex_lock(&volume->maintenance);
 	for (i = 0; i < volume->core.nr_donors; i++)
-		look_at(volume, i);
-	weir_memory_return(volume, false);
-	if (weir_memory_fetch(volume, NULL) || is_leaving(volume))
+		check_session(volume, i);
+	weir_blk_memory_return(volume, false);
+	if (weir_blk_memory_fetch(volume, NULL) || is_leaving(volume))
 		look_for_rooms(volume); /* for the next time */
-	if (weir_memory_return(volume, true))
+	if (weir_blk_memory_return(volume, true))
 		weir_blk_volume_kick(volume); /* what was in the way of other memory is gone */
-	queue_work(fill_wq, &volume->filling);
-	weir_local_kick(volume->local);
+	queue_work(fill_wq, &volume->resync_work);
+	weir_blk_local_kick(volume->local);
 	for (i = 0; i < volume->core.nr_donors; i++)
-		look_for(volume, i);
-	weir_memory_ask_silent(volume);
-	mutex_unlock(&volume->tending);
+		look_for_donor(volume, i);
+	weir_blk_memory_retry_silent(volume);
+	mutex_unlock(&volume->maintenance);
 	memalloc_noio_restore(flags);
-	queue_delayed_work(tend_wq, &volume->tend, msecs_to_jiffies(TEND_MS));
+	queue_delayed_work(tend_wq, &volume->maintain, msecs_to_jiffies(TEND_MS));
 }
 
 /* Who is named twice would keep two replicas, and lose both. */
-static int check_donors(const struct weir_volume_setup *setup, struct weir_error *error)
+static int check_donors(const struct weir_blk_setup *setup, struct kweir_error *error)
 {
 	u32 i, j;
 
 	if (setup->nr_donors < 1 || setup->nr_donors > WEIR_VOLUME_DONORS_MAX)
-		return weir_fail(error, -EINVAL, "%u donors: 1 to %u", setup->nr_donors,
+		return kweir_fail(error, -EINVAL, "%u donors: 1 to %u", setup->nr_donors,
 				 WEIR_VOLUME_DONORS_MAX);
 	for (i = 0; i < setup->nr_donors; i++) {
 		for (j = 0; j < i; j++) {
 			if (!memcmp(&setup->donor[i], &setup->donor[j], sizeof(setup->donor[i])))
-				return weir_fail(error, -EINVAL,
+				return kweir_fail(error, -EINVAL,
 						 "%pISpc is named twice: name each donor once",
 						 &setup->donor[i]);
 		}
@@ -195,44 +195,44 @@ static int check_donors(const struct weir_volume_setup *setup, struct weir_error
 	return 0;
 }
 
-static int check(const struct weir_volume_setup *setup, struct weir_error *error)
+static int check_setup(const struct weir_blk_setup *setup, struct kweir_error *error)
 {
 	int rc = check_donors(setup, error);
 
 	if (rc)
 		return rc;
 	if (!setup->bytes && !setup->name[0])
-		return weir_fail(error, -EINVAL, "how large? Give a size, or a region's name");
+		return kweir_fail(error, -EINVAL, "how large? Give a size, or a region's name");
 	if (!IS_ALIGNED(setup->bytes, PAGE_SIZE))
-		return weir_fail(error, -EINVAL, "%llu bytes are no multiple of %lu", setup->bytes,
+		return kweir_fail(error, -EINVAL, "%llu bytes are no multiple of %lu", setup->bytes,
 				 PAGE_SIZE);
-	if (setup->bytes > WEIR_VOLUME_BYTES_MAX)
-		return weir_fail(error, -EINVAL, "%llu bytes: at most %llu", setup->bytes,
-				 WEIR_VOLUME_BYTES_MAX);
+	if (setup->bytes > WEIR_BLK_VOLUME_BYTES_MAX)
+		return kweir_fail(error, -EINVAL, "%llu bytes: at most %llu", setup->bytes,
+				 WEIR_BLK_VOLUME_BYTES_MAX);
 	if (setup->replicas < 1 || setup->replicas > WEIR_VOLUME_REPLICAS_MAX)
-		return weir_fail(error, -EINVAL, "%u replicas: 1 to %u", setup->replicas,
+		return kweir_fail(error, -EINVAL, "%u replicas: 1 to %u", setup->replicas,
 				 WEIR_VOLUME_REPLICAS_MAX);
 	if (setup->replicas > setup->nr_donors)
-		return weir_fail(error, -EINVAL,
+		return kweir_fail(error, -EINVAL,
 				 "%u replicas want as many donors, and there are %u",
 				 setup->replicas, setup->nr_donors);
 	if (setup->name[0] && setup->nr_donors > 1)
-		return weir_fail(error, -EINVAL, "a region with a name is at one donor");
+		return kweir_fail(error, -EINVAL, "a region with a name is at one donor");
 	if (setup->name[0] && setup->local)
-		return weir_fail(error, -EINVAL, "a region with a name has no local disk");
+		return kweir_fail(error, -EINVAL, "a region with a name has no local disk");
 	return 0;
 }
 
-static void release(struct weir_blk_volume *volume)
+static void free_volume(struct weir_blk_volume *volume)
 {
 	unsigned int i;
 
-	weir_local_stop(volume->local);
+	weir_blk_local_stop(volume->local);
 	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
-		weir_member_close(&volume->member[i]);
-	weir_fill_free(volume->fill);
-	weir_local_close(volume->local);
-	weir_memory_fini(volume);
+		weir_blk_target_close(&volume->target[i]);
+	weir_blk_resync_free(volume->fill);
+	weir_blk_local_close(volume->local);
+	weir_blk_memory_fini(volume);
 	key_put(volume->key);
 }
 
@@ -246,74 +246,74 @@ static void set_reserve(struct weir_blk_volume *volume)
 	spin_unlock_bh(&volume->lock);
 }
 
-int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volume_setup *setup,
-			 struct weir_error *error)
+int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_blk_setup *setup,
+			 struct kweir_error *error)
 {
-	int rc = check(setup, error);
+	int rc = check_setup(setup, error);
 	u8 i;
 
 	if (rc)
 		return rc;
 	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
-		weir_member_init(&volume->member[i], volume, &setup->donor[i]);
+		weir_blk_target_init(&volume->target[i], volume, &setup->donor[i]);
 	spin_lock_init(&volume->lock);
 	mutex_init(&volume->sessions);
-	mutex_init(&volume->tending);
+	mutex_init(&volume->maintenance);
 	init_waitqueue_head(&volume->settled);
-	INIT_DELAYED_WORK(&volume->tend, tend);
-	INIT_WORK(&volume->filling, weir_fill);
-	INIT_LIST_HEAD(&volume->parked);
-	INIT_DELAYED_WORK(&volume->unpark, unpark);
+	INIT_DELAYED_WORK(&volume->maintain, maintain);
+	INIT_WORK(&volume->resync_work, weir_blk_resync);
+	INIT_LIST_HEAD(&volume->memory_waiters);
+	INIT_DELAYED_WORK(&volume->resume, resume);
 	strscpy(volume->name, setup->name, sizeof(volume->name));
 	volume->bytes = setup->bytes;
 	volume->reserve_bytes = setup->reserve_bytes;
 	volume->options = setup->options;
-	volume->options.timeout_ms = setup->options.timeout_ms ?: WEIR_TIMEOUT_MS;
+	volume->options.timeout_ms = setup->options.timeout_ms ?: KWEIR_TIMEOUT_MS;
 	volume->options.movable = setup->nr_donors > setup->replicas;
 	volume->key = setup->key ? key_get(setup->key) : NULL;
-	rc = weir_memory_init(volume, setup);
+	rc = weir_blk_memory_init(volume, setup);
 	if (!rc)
-		rc = weir_fill_alloc(&volume->fill);
+		rc = weir_blk_resync_alloc(&volume->fill);
 	if (rc)
-		weir_fail(error, rc, "no memory for the volume (%d)", rc);
+		kweir_fail(error, rc, "no memory for the volume (%d)", rc);
 	if (!rc && setup->local)
-		rc = weir_local_open(volume, setup->local, error);
+		rc = weir_blk_local_open(volume, setup->local, error);
 	for (i = 0; !rc && i < setup->nr_donors; i++)
-		rc = weir_member_open(&volume->member[i], error);
+		rc = weir_blk_target_open(&volume->target[i], error);
 	if (!rc)
-		rc = weir_memory_borrow(volume, error);
+		rc = weir_blk_memory_borrow(volume, error);
 	if (rc) {
 		weir_blk_volume_close(volume);
 		return rc;
 	}
 	set_reserve(volume);
-	queue_delayed_work(tend_wq, &volume->tend, msecs_to_jiffies(TEND_MS));
+	queue_delayed_work(tend_wq, &volume->maintain, msecs_to_jiffies(TEND_MS));
 	return 0;
 }
 
-int weir_blk_volume_resize(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error)
+int weir_blk_volume_resize(struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error)
 {
 	unsigned int flags = memalloc_noio_save();
 	int rc;
 
-	mutex_lock(&volume->tending);
-	rc = weir_memory_resize(volume, bytes, error);
+	mutex_lock(&volume->maintenance);
+	rc = weir_blk_memory_resize(volume, bytes, error);
 	if (!rc)
 		set_reserve(volume);
-	mutex_unlock(&volume->tending);
+	mutex_unlock(&volume->maintenance);
 	memalloc_noio_restore(flags);
 	return rc;
 }
 
 /* Whoever waits for a donor waits no longer, so that the works end. */
-static void abandon(struct weir_blk_volume *volume)
+static void abandon_targets(struct weir_blk_volume *volume)
 {
 	u8 i;
 
 	mutex_lock(&volume->sessions);
 	WRITE_ONCE(volume->closing, true);
 	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
-		weir_member_abandon(&volume->member[i]);
+		weir_blk_target_abandon(&volume->target[i]);
 	mutex_unlock(&volume->sessions);
 	wake_up(&volume->settled);
 }
@@ -322,22 +322,22 @@ void weir_blk_volume_close(struct weir_blk_volume *volume)
 {
 	u8 i;
 
-	abandon(volume);
-	cancel_delayed_work_sync(&volume->tend);
-	cancel_work_sync(&volume->filling);
+	abandon_targets(volume);
+	cancel_delayed_work_sync(&volume->maintain);
+	cancel_work_sync(&volume->resync_work);
 	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
-		cancel_delayed_work_sync(&volume->member[i].join);
-	cancel_delayed_work_sync(&volume->tend); /* which they may have kicked */
-	cancel_delayed_work_sync(&volume->unpark);
-	release(volume);
+		cancel_delayed_work_sync(&volume->target[i].join);
+	cancel_delayed_work_sync(&volume->maintain); /* which they may have kicked */
+	cancel_delayed_work_sync(&volume->resume);
+	free_volume(volume);
 }
 
 int weir_blk_volumes_init(void)
 {
 	tend_wq = alloc_workqueue("weir_tend", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	park_wq = alloc_workqueue("weir_park", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	fill_wq = alloc_workqueue("weir_fill", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!weir_members_init() && tend_wq && park_wq && fill_wq)
+	fill_wq = alloc_workqueue("weir_blk_resync", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!weir_blk_targets_init() && tend_wq && park_wq && fill_wq)
 		return 0;
 	weir_blk_volumes_exit();
 	return -ENOMEM;
@@ -345,7 +345,7 @@ int weir_blk_volumes_init(void)
 
 void weir_blk_volumes_exit(void)
 {
-	weir_members_exit();
+	weir_blk_targets_exit();
 	if (fill_wq)
 		destroy_workqueue(fill_wq);
 	if (park_wq)

@@ -6,21 +6,21 @@
 #include "kernel/blk/checksum.h"
 #include "kernel/blk/trace.h"
 
-/* Each leg has a list of its own, since each may be mapped for a device of its own. */
-static void copy_lists(struct weir_command *command, u8 legs, unsigned int nents)
+/* Each subio has a list of its own, since each may be mapped for a device of its own. */
+static void copy_lists(struct weir_blk_request *command, u8 subios, unsigned int nents)
 {
-	const struct scatterlist *sgl = command->leg[0].sgl;
+	const struct scatterlist *sgl = command->subio[0].sgl;
 	u8 i;
 
-	for (i = 1; i < legs; i++)
-		memcpy(command->leg[i].sgl, sgl, nents * sizeof(*sgl));
+	for (i = 1; i < subios; i++)
+		memcpy(command->subio[i].sgl, sgl, nents * sizeof(*sgl));
 }
 
 /* Prepares those of @slots that there is a device for. Return: they, or -ENOMEM: none. */
 static int prepare_legs(struct weir_blk_volume *volume, struct request *rq, u8 slots,
 			unsigned int nents)
 {
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	u8 slot, ready = 0;
 
 	for (slot = 0; slot < volume->core.slots; slot++) {
@@ -28,7 +28,7 @@ static int prepare_legs(struct weir_blk_volume *volume, struct request *rq, u8 s
 
 		if (!(slots & 1 << slot))
 			continue;
-		rc = weir_leg_prepare(&command->leg[slot], rq, slot, WEIR_OP_WRITE, nents);
+		rc = weir_blk_subio_prepare(&command->subio[slot], rq, slot, WEIR_OP_WRITE, nents);
 		if (rc == -ENOMEM)
 			break;
 		if (!rc)
@@ -38,15 +38,15 @@ static int prepare_legs(struct weir_blk_volume *volume, struct request *rq, u8 s
 		return ready;
 	for (slot = 0; slot < volume->core.slots; slot++) {
 		if (ready & 1 << slot)
-			weir_io_forget(&command->leg[slot].io);
+			kweir_io_forget(&command->subio[slot].io);
 	}
 	return -ENOMEM;
 }
 
-/* With the lock held. Return: the legs that are pushed, or an errno. */
-static int push(struct weir_blk_volume *volume, struct request *rq, unsigned int nents)
+/* With the lock held. Return: the subios that are pushed, or an errno. */
+static int push_subios(struct weir_blk_volume *volume, struct request *rq, unsigned int nents)
 {
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	u8 slots = weir_volume_writable(&volume->core, command->extent), slot;
 	int ready;
 
@@ -60,33 +60,33 @@ static int push(struct weir_blk_volume *volume, struct request *rq, unsigned int
 	atomic_set(&command->failed, slots & ~ready);
 	trace_weir_blk_submit(rq, ready);
 	/* One more, so that it does not end before all are pushed. */
-	atomic_set(&command->legs, 1 + hweight8(ready));
+	atomic_set(&command->subios, 1 + hweight8(ready));
 	for (slot = 0; slot < volume->core.slots; slot++) {
 		if (ready & 1 << slot)
-			weir_io_push(&command->leg[slot].io);
+			kweir_io_push(&command->subio[slot].io);
 	}
 	return ready;
 }
 
 /* Return: 0: it is under way; -EAGAIN: there is no memory where it is to go; or another errno. */
-static int start(struct weir_blk_volume *volume, struct request *rq)
+static int start_write(struct weir_blk_volume *volume, struct request *rq)
 {
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	int ready;
 	u8 slot;
 
 	spin_lock_bh(&volume->lock);
-	ready = weir_memory_provide(volume, command->extent);
+	ready = weir_blk_memory_provide(volume, command->extent);
 	if (!ready)
-		ready = push(volume, rq, command->nents);
+		ready = push_subios(volume, rq, command->nents);
 	spin_unlock_bh(&volume->lock);
 	if (ready < 0)
 		return ready;
 	for (slot = 0; slot < volume->core.slots; slot++) {
 		if (ready & 1 << slot)
-			weir_session_serve(command->leg[slot].io.session);
+			kweir_session_serve(command->subio[slot].io.session);
 	}
-	if (atomic_dec_and_test(&command->legs))
+	if (atomic_dec_and_test(&command->subios))
 		blk_mq_complete_request(rq);
 	return 0;
 }
@@ -95,36 +95,36 @@ static int start(struct weir_blk_volume *volume, struct request *rq)
  * It waits here: the block layer would keep those behind it waiting as well, and the time of each
  * would begin when that of the one before it is over.
  */
-static void park(struct weir_blk_volume *volume, struct weir_command *command)
+static void wait_for_memory(struct weir_blk_volume *volume, struct weir_blk_request *command)
 {
 	spin_lock_bh(&volume->lock);
-	list_add_tail(&command->waiting, &volume->parked);
+	list_add_tail(&command->waiting, &volume->memory_waiters);
 	spin_unlock_bh(&volume->lock);
 }
 
-blk_status_t weir_write_queue(struct request *rq, unsigned int nents)
+blk_status_t weir_blk_write_queue(struct request *rq, unsigned int nents)
 {
-	struct weir_blk_volume *volume = weir_volume_of(rq);
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	int rc;
 
 	command->nents = nents;
 	copy_lists(command, volume->core.slots, nents);
-	weir_sums_make(command->leg[0].sgl, command->pages, command->sums);
-	rc = start(volume, rq);
+	weir_blk_checksum_make(command->subio[0].sgl, command->pages, command->sums);
+	rc = start_write(volume, rq);
 	if (rc != -EAGAIN)
-		return rc ? weir_command_status(rc) : BLK_STS_OK;
-	park(volume, command);
+		return rc ? weir_blk_request_status(rc) : BLK_STS_OK;
+	wait_for_memory(volume, command);
 	weir_blk_volume_wait_for_memory(volume);
 	return BLK_STS_OK;
 }
 
-static struct weir_command *take_parked(struct weir_blk_volume *volume, struct list_head *parked)
+static struct weir_blk_request *take_memory_waiter(struct weir_blk_volume *volume, struct list_head *memory_waiters)
 {
-	struct weir_command *command;
+	struct weir_blk_request *command;
 
 	spin_lock_bh(&volume->lock);
-	command = list_first_entry_or_null(parked, struct weir_command, waiting);
+	command = list_first_entry_or_null(memory_waiters, struct weir_blk_request, waiting);
 	if (command)
 		list_del(&command->waiting);
 	spin_unlock_bh(&volume->lock);
@@ -132,12 +132,12 @@ static struct weir_command *take_parked(struct weir_blk_volume *volume, struct l
 }
 
 /* Under RCU, as queue_rq() is: whoever ends a session waits for who has pushed to it. */
-static int start_parked(struct weir_blk_volume *volume, struct weir_command *command)
+static int start_memory_waiter(struct weir_blk_volume *volume, struct weir_blk_request *command)
 {
 	int rc;
 
 	rcu_read_lock();
-	rc = start(volume, blk_mq_rq_from_pdu(command));
+	rc = start_write(volume, blk_mq_rq_from_pdu(command));
 	rcu_read_unlock();
 	if ((rc == -EAGAIN || rc == -ENOMEM) && time_after(jiffies, command->give_up))
 		return -ENOSPC;
@@ -145,25 +145,25 @@ static int start_parked(struct weir_blk_volume *volume, struct weir_command *com
 }
 
 /* Many wait for the same extent: where one found nothing, those behind it need not look. */
-void weir_write_parked(struct weir_blk_volume *volume)
+void weir_blk_write_resume(struct weir_blk_volume *volume)
 {
-	struct weir_command *command;
+	struct weir_blk_request *command;
 	u32 failed = U32_MAX;
-	LIST_HEAD(parked);
+	LIST_HEAD(memory_waiters);
 
 	spin_lock_bh(&volume->lock);
-	list_splice_init(&volume->parked, &parked);
+	list_splice_init(&volume->memory_waiters, &memory_waiters);
 	spin_unlock_bh(&volume->lock);
-	while ((command = take_parked(volume, &parked))) {
+	while ((command = take_memory_waiter(volume, &memory_waiters))) {
 		struct request *rq = blk_mq_rq_from_pdu(command);
 		bool is_late = time_after(jiffies, command->give_up);
 		int rc = -EAGAIN;
 
 		if (command->extent != failed || is_late)
-			rc = start_parked(volume, command);
+			rc = start_memory_waiter(volume, command);
 		if (rc == -EAGAIN) {
 			failed = command->extent;
-			park(volume, command);
+			wait_for_memory(volume, command);
 		} else if (rc) {
 			trace_weir_blk_complete(rq, 0, rc);
 			blk_mq_end_request(rq, errno_to_blk_status(rc));
@@ -172,10 +172,10 @@ void weir_write_parked(struct weir_blk_volume *volume)
 	}
 }
 
-int weir_write_end(struct request *rq)
+int weir_blk_write_end(struct request *rq)
 {
-	struct weir_blk_volume *volume = weir_volume_of(rq);
-	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
+	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	u8 failed = atomic_read(&command->failed);
 	int rc;
 
@@ -184,19 +184,19 @@ int weir_write_end(struct request *rq)
 	spin_unlock_bh(&volume->lock);
 	if (failed)
 		weir_blk_volume_kick(volume);
-	weir_local_kick(volume->local);
+	weir_blk_local_kick(volume->local);
 	if (wq_has_sleeper(&volume->settled))
 		wake_up(&volume->settled);
 	return rc;
 }
 
-blk_status_t weir_zero(struct request *rq)
+blk_status_t weir_blk_write_zeroes(struct request *rq)
 {
-	struct weir_blk_volume *volume = weir_volume_of(rq);
+	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
 	bool keep = req_op(rq) == REQ_OP_WRITE_ZEROES && (rq->cmd_flags & REQ_NOUNMAP);
 
 	trace_weir_blk_submit(rq, 0);
-	weir_memory_zero(volume, (u64)blk_rq_pos(rq) << SECTOR_SHIFT, blk_rq_bytes(rq), keep);
+	weir_blk_memory_zero(volume, (u64)blk_rq_pos(rq) << SECTOR_SHIFT, blk_rq_bytes(rq), keep);
 	blk_mq_end_request(rq, BLK_STS_OK);
 	return BLK_STS_OK;
 }

@@ -11,40 +11,40 @@
 
 #include "kernel/weir/weir.h"
 
-struct weir_nic;
+struct kweir_nic;
 
 /**
- * struct weir_copies - pieces of memory of WEIR_COPY_BYTES each
+ * struct kweir_bounce_pool - pieces of memory of KWEIR_BOUNCE_BYTES each
  * @piece: @nr of them, at @dma for the device
  * @free: the numbers of those that nobody has, @nr_free of them; guarded by @lock
  */
-struct weir_copies {
+struct kweir_bounce_pool {
 	spinlock_t lock;
-	struct weir_nic *nic;
+	struct kweir_nic *nic;
 	struct page **piece;
 	u64 *dma;
 	u16 *free;
 	u32 nr, nr_free;
 };
 
-/* As much as may be in flight. Sleeps. Return: 0 or -ENOMEM; then owes a weir_copies_fini(). */
-int weir_copies_init(struct weir_copies *copies, struct weir_nic *nic, u64 bytes);
-void weir_copies_fini(struct weir_copies *copies);
+/* As much as may be in flight. Sleeps. Return: 0 or -ENOMEM; then owes a kweir_bounce_fini(). */
+int kweir_bounce_init(struct kweir_bounce_pool *bounce, struct kweir_nic *nic, u64 bytes);
+void kweir_bounce_fini(struct kweir_bounce_pool *bounce);
 
 /*
  * Takes pieces for an io of @bytes, into io->copy, and fills them if it writes.
  *
  * Context: any but hard interrupts; never sleeps. Return: 0; -ENOMEM none are free, now.
  */
-int weir_copies_take(struct weir_copies *copies, struct weir_io *io, u64 bytes);
+int kweir_bounce_take(struct kweir_bounce_pool *bounce, struct kweir_io *io, u64 bytes);
 
 /* Gives them back; what was read is where it belongs, then. */
-void weir_copies_give(struct weir_copies *copies, struct weir_io *io);
+void kweir_bounce_give(struct kweir_bounce_pool *bounce, struct kweir_io *io);
 
 /* How much of an io of @bytes is in its piece @index. */
-static inline u32 weir_copies_length(u64 bytes, u32 index)
+static inline u32 kweir_bounce_length(u64 bytes, u32 index)
 {
-	return min_t(u64, bytes - (u64)index * WEIR_COPY_BYTES, WEIR_COPY_BYTES);
+	return min_t(u64, bytes - (u64)index * KWEIR_BOUNCE_BYTES, KWEIR_BOUNCE_BYTES);
 }
 
 #endif

@@ -13,7 +13,7 @@
 #define TURN_NS (2 * NSEC_PER_MSEC) /* then other work of this CPU has its turn */
 
 /* A message of the handshake has come; they come in the order of their buffers. */
-static void handshake_received(struct weir_conn *conn, const struct ib_wc *wc)
+static void handshake_received(struct kweir_conn *conn, const struct ib_wc *wc)
 {
 	unsigned int number = conn->nr_received;
 
@@ -26,26 +26,26 @@ static void handshake_received(struct weir_conn *conn, const struct ib_wc *wc)
 	wake_up(&conn->link->wait);
 }
 
-static void completed(struct weir_conn *conn, const struct ib_wc *wc, u64 now_ns)
+static void completed(struct kweir_conn *conn, const struct ib_wc *wc, u64 now_ns)
 {
-	struct weir_link *link = conn->link;
+	struct kweir_link *link = conn->link;
 
-	if (wc->wr_id == WEIR_CONN_ASKED) {
-		weir_keepalive_completed(link, wc->status == IB_WC_SUCCESS, now_ns);
+	if (wc->wr_id == KWEIR_CONN_KEEPALIVE) {
+		kweir_keepalive_completed(link, wc->status == IB_WC_SUCCESS, now_ns);
 		return;
 	}
 	link->session->stat.completions++;
-	if (wc->wr_id > WEIR_WR_ID_MAX)
-		weir_link_completed(link, wc, now_ns);
-	else if (wc->wr_id >= WEIR_MAIL_RECEIVED)
-		weir_mail_received(&link->session->mail, conn, wc);
-	else if (wc->wr_id == WEIR_MAIL_GRANTED)
-		weir_mail_granted(&link->session->mail, conn, wc);
-	else if (wc->wr_id >= WEIR_CONN_RECEIVED)
+	if (wc->wr_id > KWEIR_WR_ID_MAX)
+		kweir_link_completed(link, wc, now_ns);
+	else if (wc->wr_id >= KWEIR_CONTROL_RECEIVED)
+		kweir_control_received(&link->session->control, conn, wc);
+	else if (wc->wr_id == KWEIR_CONTROL_GRANTED)
+		kweir_control_granted(&link->session->control, conn, wc);
+	else if (wc->wr_id >= KWEIR_CONN_RECEIVED)
 		handshake_received(conn, wc);
 }
 
-u32 weir_conn_poll(struct weir_conn *conn, u64 now_ns)
+u32 kweir_conn_poll(struct kweir_conn *conn, u64 now_ns)
 {
 	struct ib_wc wcs[4];
 	int got, i;
@@ -58,36 +58,36 @@ u32 weir_conn_poll(struct weir_conn *conn, u64 now_ns)
 		total += max(got, 0);
 	} while (got == ARRAY_SIZE(wcs) && total < WCS_MAX);
 	if (total)
-		weir_session_feed(conn->link->session);
+		kweir_session_schedule(conn->link->session);
 	return total;
 }
 
 /* One look, armed before if @verdict says so. */
-static enum weir_poll_verdict look(struct weir_conn *conn, enum weir_poll_verdict verdict)
+static enum weir_poll_verdict look(struct kweir_conn *conn, enum weir_poll_verdict verdict)
 {
-	struct weir_session *session = conn->link->session;
+	struct kweir_session *session = conn->link->session;
 	u64 now_ns = ktime_get_ns(), empty = conn->poll.empty_polls;
 	u32 total = 0;
 
-	weir_nic_lock(session->nic);
+	kweir_nic_lock(session->nic);
 	if (conn->dead) {
 		verdict = WEIR_POLL_SLEEP;
 	} else {
 		if (verdict == WEIR_POLL_ARM)
 			ib_req_notify_cq(conn->cq, IB_CQ_NEXT_COMP);
-		total = weir_conn_poll(conn, now_ns);
+		total = kweir_conn_poll(conn, now_ns);
 		verdict = weir_poll_polled(&conn->poll, total, now_ns);
 		session->stat.events += conn->events;
 		conn->events = 0;
 		session->stat.empty_polls += conn->poll.empty_polls - empty;
 	}
-	weir_nic_unlock_and_tell(session->nic);
+	kweir_nic_unlock_and_complete(session->nic);
 	return verdict;
 }
 
 static void poll_work(struct work_struct *work)
 {
-	struct weir_conn *conn = container_of(work, struct weir_conn, work);
+	struct kweir_conn *conn = container_of(work, struct kweir_conn, work);
 	u64 begin_ns = ktime_get_ns();
 	enum weir_poll_verdict verdict = weir_poll_woken(&conn->poll, begin_ns);
 
@@ -96,7 +96,7 @@ static void poll_work(struct work_struct *work)
 		verdict = look(conn, verdict);
 		if (verdict == WEIR_POLL_AGAIN && ktime_get_ns() - begin_ns > TURN_NS) {
 			conn->events--; /* goes on, without one */
-			queue_work(weir_wq, work);
+			queue_work(kweir_wq, work);
 			return;
 		}
 		cond_resched();
@@ -104,36 +104,36 @@ static void poll_work(struct work_struct *work)
 }
 
 /* A link that is up has its connection, which stays as long as the lock is held. */
-u32 weir_conns_poll(struct weir_session *session, u64 now_ns)
+u32 kweir_conns_poll(struct kweir_session *session, u64 now_ns)
 {
 	unsigned int i;
 	u32 total = 0;
 
 	for (i = 0; i < session->options.channels; i++) {
-		if (session->links[i].state == WEIR_LINK_UP)
-			total += weir_conn_poll(session->links[i].conn, now_ns);
+		if (session->links[i].state == KWEIR_LINK_UP)
+			total += kweir_conn_poll(session->links[i].conn, now_ns);
 	}
 	return total;
 }
 
-int weir_session_poll(struct weir_session *session)
+int kweir_session_poll(struct kweir_session *session)
 {
 	u32 total;
 
-	weir_nic_lock(session->nic);
-	total = weir_conns_poll(session, ktime_get_ns());
+	kweir_nic_lock(session->nic);
+	total = kweir_conns_poll(session, ktime_get_ns());
 	session->stat.polled += total;
-	weir_nic_unlock_and_tell(session->nic);
+	kweir_nic_unlock_and_complete(session->nic);
 	return total;
 }
-EXPORT_SYMBOL_GPL(weir_session_poll);
+EXPORT_SYMBOL_GPL(kweir_session_poll);
 
 /* Called by the device in any context. */
 static void cq_event(struct ib_cq *cq, void *context)
 {
-	struct weir_conn *conn = context;
+	struct kweir_conn *conn = context;
 
-	queue_work(weir_wq, &conn->work);
+	queue_work(kweir_wq, &conn->work);
 }
 
 static void cq_failed(struct ib_event *event, void *context)
@@ -141,9 +141,9 @@ static void cq_failed(struct ib_event *event, void *context)
 	pr_err("weir: %s: a completion queue has failed\n", event->device->name);
 }
 
-static int make_cq(struct weir_conn *conn)
+static int make_cq(struct kweir_conn *conn)
 {
-	struct weir_session *session = conn->link->session;
+	struct kweir_session *session = conn->link->session;
 	struct ib_device *device = conn->id->device;
 	const struct weir_poll_config config = {
 		.mode = session->options.polling,
@@ -151,33 +151,33 @@ static int make_cq(struct weir_conn *conn)
 		.busy_percent_max = 50,
 	};
 	struct ib_cq_init_attr attr = {
-		.cqe = session->options.depth + WEIR_KEEPALIVE_SENDS + WEIR_MAIL_SENDS +
-		       WEIR_CONN_BUFFERS + WEIR_MAIL_RECVS,
+		.cqe = session->options.depth + KWEIR_KEEPALIVE_SENDS + KWEIR_CONTROL_SENDS +
+		       KWEIR_CONN_BUFFERS + KWEIR_CONTROL_RECVS,
 		.comp_vector = conn->link->number % device->num_comp_vectors,
 	};
 	struct ib_cq *cq;
 
-	weir_gaps_init(&conn->gaps, WAKE_NS, WAKE_NS);
+	weir_idle_time_init(&conn->gaps, WAKE_NS, WAKE_NS);
 	weir_poll_init(&conn->poll, &config, &conn->gaps, ktime_get_ns());
 	INIT_WORK(&conn->work, poll_work);
 	cq = ib_create_cq(device, cq_event, cq_failed, conn, &attr);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	conn->cq = cq;
-	queue_work(weir_wq, &conn->work); /* arms */
+	queue_work(kweir_wq, &conn->work); /* arms */
 	return 0;
 }
 
-int weir_conn_make_qp(struct weir_conn *conn)
+int kweir_conn_make_qp(struct kweir_conn *conn)
 {
-	struct weir_session *session = conn->link->session;
+	struct kweir_session *session = conn->link->session;
 	struct ib_qp_init_attr attr = {
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.cap = {
-			.max_send_wr = session->options.depth + WEIR_KEEPALIVE_SENDS +
-				       WEIR_MAIL_SENDS + WEIR_HANDSHAKE_SENDS,
-			.max_recv_wr = WIRE_HANDSHAKE_RECVS + WEIR_MAIL_RECVS,
+			.max_send_wr = session->options.depth + KWEIR_KEEPALIVE_SENDS +
+				       KWEIR_CONTROL_SENDS + KWEIR_HANDSHAKE_SENDS,
+			.max_recv_wr = WIRE_HANDSHAKE_RECVS + KWEIR_CONTROL_RECVS,
 			.max_send_sge = session->nic->sge_max,
 			.max_recv_sge = 1,
 		},
@@ -190,10 +190,10 @@ int weir_conn_make_qp(struct weir_conn *conn)
 	return rdma_create_qp(conn->id, session->nic->pd, &attr);
 }
 
-int weir_conn_make_buffers(struct weir_conn *conn)
+int kweir_conn_make_buffers(struct kweir_conn *conn)
 {
 	struct ib_device *device = conn->id->device;
-	size_t bytes = WEIR_CONN_BUFFERS * sizeof(*conn->buffers);
+	size_t bytes = KWEIR_CONN_BUFFERS * sizeof(*conn->buffers);
 
 	conn->buffers = kzalloc(bytes, GFP_KERNEL);
 	if (!conn->buffers)
@@ -206,35 +206,35 @@ int weir_conn_make_buffers(struct weir_conn *conn)
 	return -ENOMEM;
 }
 
-static void free_buffers(struct weir_conn *conn)
+static void free_buffers(struct kweir_conn *conn)
 {
 	if (!conn->buffers)
 		return;
 	ib_dma_unmap_single(conn->id->device, conn->dma,
-			    WEIR_CONN_BUFFERS * sizeof(*conn->buffers), DMA_BIDIRECTIONAL);
+			    KWEIR_CONN_BUFFERS * sizeof(*conn->buffers), DMA_BIDIRECTIONAL);
 	kfree(conn->buffers);
 	conn->buffers = NULL;
 }
 
 /* What the QP completed before its end is taken; after it @cq is nobody's. */
-static void take_last(struct weir_conn *conn)
+static void drain_cq(struct kweir_conn *conn)
 {
-	struct weir_nic *nic = conn->link->session->nic;
+	struct kweir_nic *nic = conn->link->session->nic;
 	u64 now_ns = ktime_get_ns();
 
-	weir_nic_lock(nic);
-	while (weir_conn_poll(conn, now_ns))
+	kweir_nic_lock(nic);
+	while (kweir_conn_poll(conn, now_ns))
 		;
 	conn->dead = true;
-	weir_nic_unlock_and_tell(nic);
+	kweir_nic_unlock_and_complete(nic);
 }
 
-void weir_conn_bury(struct weir_conn *conn)
+void kweir_conn_destroy_qp(struct kweir_conn *conn)
 {
 	if (conn->id && conn->id->qp)
 		rdma_destroy_qp(conn->id);
 	if (conn->cq) {
-		take_last(conn);
+		drain_cq(conn);
 		ib_destroy_cq(conn->cq);
 		cancel_work_sync(&conn->work);
 		conn->cq = NULL;
@@ -242,13 +242,13 @@ void weir_conn_bury(struct weir_conn *conn)
 	free_buffers(conn);
 }
 
-void weir_conn_free(struct weir_conn *conn)
+void kweir_conn_free(struct kweir_conn *conn)
 {
 	if (!conn)
 		return;
 	if (conn->id && conn->id->qp)
 		rdma_disconnect(conn->id);
-	weir_conn_bury(conn);
+	kweir_conn_destroy_qp(conn);
 	if (conn->id)
 		rdma_destroy_id(conn->id);
 	kfree(conn);

@@ -19,14 +19,14 @@
 #define ATTEMPTS 4 /* to mend a link fit into its time: one may be stuck where packets were lost */
 
 /* What a step needs. */
-struct attempt {
-	struct weir_session *session;
-	struct weir_conn *conn;
+struct connect_attempt {
+	struct kweir_session *session;
+	struct kweir_conn *conn;
 	u64 deadline_ns;
-	struct weir_error *error;
+	struct kweir_error *error;
 };
 
-static unsigned int left_ms(const struct attempt *a)
+static unsigned int left_ms(const struct connect_attempt *a)
 {
 	u64 now_ns = ktime_get_ns();
 
@@ -34,29 +34,29 @@ static unsigned int left_ms(const struct attempt *a)
 }
 
 /* It has ended, and if everybody uses it everybody is to know. */
-static void lost(struct weir_conn *conn, bool device_goes)
+static void lost(struct kweir_conn *conn, bool device_goes)
 {
-	struct weir_session *session = conn->link->session;
+	struct kweir_session *session = conn->link->session;
 
 	WRITE_ONCE(conn->gone, true);
 	if (!session->nic)
 		return;
-	weir_nic_lock(session->nic);
+	kweir_nic_lock(session->nic);
 	if (device_goes)
-		weir_session_lose(session, -ENODEV);
+		kweir_session_lose(session, -ENODEV);
 	if (conn->link->conn == conn)
-		weir_link_fail(conn->link);
-	weir_nic_unlock(session->nic);
+		kweir_link_fail(conn->link);
+	kweir_nic_unlock(session->nic);
 }
 
 /* Context: the connection manager's own work, which ends before the id does. */
 static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
-	struct weir_conn *conn = id->context;
+	struct kweir_conn *conn = id->context;
 	const struct rdma_conn_param *said = &event->param.conn;
 
 	if (event->event == RDMA_CM_EVENT_REJECTED)
-		wire_refusal_decode(said->private_data, said->private_data_len, &conn->refusal);
+		wire_handshake_refusal_decode(said->private_data, said->private_data_len, &conn->refusal);
 	conn->heard_status = event->status;
 	smp_store_release(&conn->heard, event->event); /* has_heard() acquires */
 	if (event->event == RDMA_CM_EVENT_DISCONNECTED ||
@@ -66,18 +66,18 @@ static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-static int explain_reject(const struct attempt *a)
+static int explain_reject(const struct connect_attempt *a)
 {
-	const struct weir_conn *conn = a->conn;
+	const struct kweir_conn *conn = a->conn;
 	const char *reason = rdma_reject_msg(conn->id, conn->heard_status);
 
 	if (conn->refusal.head.magic)
-		return weir_refusal_explain(&conn->refusal, a->session->peer, a->error);
+		return kweir_proof_explain_refusal(&conn->refusal, a->session->peer, a->error);
 	if (conn->heard_status == IB_CM_REJ_INVALID_SERVICE_ID)
-		return weir_fail(a->error, -ECONNREFUSED,
+		return kweir_fail(a->error, -ECONNREFUSED,
 				 "nobody listens at %s: does 'weir serve' run there?",
 				 a->session->peer);
-	return weir_fail(a->error, -EAGAIN, "%s refused the connection for now: %s",
+	return kweir_fail(a->error, -EAGAIN, "%s refused the connection for now: %s",
 			 a->session->peer, reason);
 }
 
@@ -85,15 +85,15 @@ static int explain_reject(const struct attempt *a)
  * The route leads to no RDMA device. A session that had one waits for its route to come back, which
  * a link that is down has taken along; that its device is gone it is told otherwise.
  */
-static int explain_route(const struct attempt *a, int status)
+static int explain_route(const struct connect_attempt *a, int status)
 {
 	bool is_final = status == -ENODEV && !a->session->nic;
 
-	return weir_fail(a->error, is_final ? -ENODEV : -EHOSTUNREACH,
+	return kweir_fail(a->error, is_final ? -ENODEV : -EHOSTUNREACH,
 			 "no RDMA device reaches %s (%d)", a->session->peer, status);
 }
 
-static int explain_event(const struct attempt *a)
+static int explain_event(const struct connect_attempt *a)
 {
 	const char *peer = a->session->peer;
 	int heard = a->conn->heard, status = a->conn->heard_status;
@@ -104,40 +104,40 @@ static int explain_event(const struct attempt *a)
 	case RDMA_CM_EVENT_ADDR_ERROR:
 		return explain_route(a, status);
 	case RDMA_CM_EVENT_DISCONNECTED:
-		return weir_fail(a->error, -EPROTO,
+		return kweir_fail(a->error, -EPROTO,
 				 "%s ended the connection during the proof of the key", peer);
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		return weir_fail(a->error, -ENODEV, "the device has been removed");
+		return kweir_fail(a->error, -ENODEV, "the device has been removed");
 	default:
-		return weir_fail(a->error, -EHOSTUNREACH, "%s cannot be reached: %s (%d)", peer,
+		return kweir_fail(a->error, -EHOSTUNREACH, "%s cannot be reached: %s (%d)", peer,
 				 rdma_event_msg(heard), status);
 	}
 }
 
-static int explain_wait(const struct attempt *a, long left)
+static int explain_wait(const struct connect_attempt *a, long left)
 {
-	if (!weir_session_is_mendable(a->session))
-		return weir_fail(a->error, -ECANCELED, "the session has ended");
+	if (!kweir_session_may_reconnect(a->session))
+		return kweir_fail(a->error, -ECANCELED, "the session has ended");
 	if (left < 0)
-		return weir_fail(a->error, -EINTR, "interrupted");
-	return weir_fail(a->error, -ETIMEDOUT, "%s did not answer in time", a->session->peer);
+		return kweir_fail(a->error, -EINTR, "interrupted");
+	return kweir_fail(a->error, -ETIMEDOUT, "%s did not answer in time", a->session->peer);
 }
 
-static bool is_over(const struct attempt *a)
+static bool is_over(const struct connect_attempt *a)
 {
-	return !weir_session_is_mendable(a->session);
+	return !kweir_session_may_reconnect(a->session);
 }
 
-static bool has_heard(const struct weir_conn *conn)
+static bool has_heard(const struct kweir_conn *conn)
 {
 	/* And then all that came with it: cm_event() releases. */
 	return smp_load_acquire(&conn->heard) != NOTHING_NEW;
 }
 
 /* Until the connection manager says @wanted, or anything else. */
-static int wait_event_of(const struct attempt *a, enum rdma_cm_event_type wanted)
+static int wait_event_of(const struct connect_attempt *a, enum rdma_cm_event_type wanted)
 {
-	struct weir_conn *conn = a->conn;
+	struct kweir_conn *conn = a->conn;
 	long left;
 
 	left = wait_event_interruptible_timeout(conn->link->wait, has_heard(conn) || is_over(a),
@@ -147,14 +147,14 @@ static int wait_event_of(const struct attempt *a, enum rdma_cm_event_type wanted
 	return conn->heard == wanted ? 0 : explain_event(a);
 }
 
-static int resolve(struct attempt *a)
+static int resolve(struct connect_attempt *a)
 {
-	struct weir_conn *conn = a->conn;
+	struct kweir_conn *conn = a->conn;
 	struct rdma_cm_id *id = rdma_create_id(&init_net, cm_event, conn, RDMA_PS_TCP, IB_QPT_RC);
 	int rc;
 
 	if (IS_ERR(id))
-		return weir_fail(a->error, PTR_ERR(id), "the connection manager gives no id (%ld)",
+		return kweir_fail(a->error, PTR_ERR(id), "the connection manager gives no id (%ld)",
 				 PTR_ERR(id));
 	conn->id = id;
 	conn->heard = NOTHING_NEW;
@@ -167,14 +167,14 @@ static int resolve(struct attempt *a)
 	conn->heard = NOTHING_NEW;
 	rc = rdma_resolve_route(id, left_ms(a));
 	if (rc)
-		return weir_fail(a->error, -EHOSTUNREACH, "no route to %s (%d)", a->session->peer,
+		return kweir_fail(a->error, -EHOSTUNREACH, "no route to %s (%d)", a->session->peer,
 				 rc);
 	return wait_event_of(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-static int post_recvs(const struct attempt *a)
+static int post_recvs(const struct connect_attempt *a)
 {
-	struct weir_conn *conn = a->conn;
+	struct kweir_conn *conn = a->conn;
 	int i, rc = 0;
 
 	for (i = 0; !rc && i < WIRE_HANDSHAKE_RECVS; i++) {
@@ -184,7 +184,7 @@ static int post_recvs(const struct attempt *a)
 			.lkey = a->session->nic->pd->local_dma_lkey,
 		};
 		const struct ib_recv_wr wr = {
-			.wr_id = WEIR_CONN_RECEIVED + i,
+			.wr_id = KWEIR_CONN_RECEIVED + i,
 			.sg_list = &sge,
 			.num_sge = 1,
 		};
@@ -192,29 +192,29 @@ static int post_recvs(const struct attempt *a)
 		rc = ib_post_recv(conn->id->qp, &wr, NULL);
 	}
 	if (!rc && !conn->link->number)
-		rc = weir_mail_post(&a->session->mail, conn);
+		rc = kweir_control_post(&a->session->control, conn);
 	return rc;
 }
 
-static int prepare(const struct attempt *a)
+static int prepare_qp(const struct connect_attempt *a)
 {
-	int rc = weir_session_attach(a->session, a->conn->id->device, a->error);
+	int rc = kweir_session_attach(a->session, a->conn->id->device, a->error);
 
 	if (rc)
 		return rc;
-	rc = weir_conn_make_buffers(a->conn);
+	rc = kweir_conn_make_buffers(a->conn);
 	if (!rc)
-		rc = weir_conn_make_qp(a->conn);
+		rc = kweir_conn_make_qp(a->conn);
 	if (!rc)
 		rc = post_recvs(a);
-	return rc ? weir_fail(a->error, rc, "no queue pair of depth %u (%d)",
+	return rc ? kweir_fail(a->error, rc, "no queue pair of depth %u (%d)",
 			      a->session->options.depth, rc) : 0;
 }
 
-static int connect_qp(const struct attempt *a)
+static int connect_qp(const struct connect_attempt *a)
 {
-	struct weir_session *session = a->session;
-	const struct wire_connect hello = {
+	struct kweir_session *session = a->session;
+	const struct wire_handshake_connect hello = {
 		.magic = WIRE_MAGIC,
 		.version = WIRE_VERSION,
 		.channel = a->conn->link->number,
@@ -234,12 +234,12 @@ static int connect_qp(const struct attempt *a)
 	a->conn->heard = NOTHING_NEW;
 	rc = rdma_connect(a->conn->id, &param);
 	if (rc)
-		return weir_fail(a->error, rc, "cannot connect to %s (%d)", session->peer, rc);
+		return kweir_fail(a->error, rc, "cannot connect to %s (%d)", session->peer, rc);
 	return wait_event_of(a, RDMA_CM_EVENT_ESTABLISHED);
 }
 
 /* What the verbs say that the QP connects. */
-static int query_ends(const struct weir_conn *conn, struct weir_end *local, struct weir_end *remote)
+static int query_ends(const struct kweir_conn *conn, struct kweir_qp_addr *local, struct kweir_qp_addr *remote)
 {
 	struct ib_qp *qp = conn->id->qp;
 	struct ib_qp_init_attr init;
@@ -270,16 +270,16 @@ static int query_ends(const struct weir_conn *conn, struct weir_end *local, stru
 }
 
 /* @buffer: which of those to send holds it. */
-static int send_message(const struct attempt *a, unsigned int buffer, size_t length)
+static int send_message(const struct connect_attempt *a, unsigned int buffer, size_t length)
 {
-	struct weir_conn *conn = a->conn;
+	struct kweir_conn *conn = a->conn;
 	struct ib_sge sge = {
 		.addr = conn->dma + buffer * sizeof(*conn->buffers),
 		.length = length,
 		.lkey = a->session->nic->pd->local_dma_lkey,
 	};
 	const struct ib_send_wr wr = {
-		.wr_id = WEIR_CONN_SENT,
+		.wr_id = KWEIR_CONN_SENT,
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IB_WR_SEND,
@@ -289,19 +289,19 @@ static int send_message(const struct attempt *a, unsigned int buffer, size_t len
 
 	ib_dma_sync_single_for_device(conn->id->device, sge.addr, length, DMA_TO_DEVICE);
 	rc = ib_post_send(conn->id->qp, &wr, NULL);
-	return rc ? weir_fail(a->error, rc, "cannot send to %s (%d)", a->session->peer, rc) : 0;
+	return rc ? kweir_fail(a->error, rc, "cannot send to %s (%d)", a->session->peer, rc) : 0;
 }
 
-static bool has_received(const struct weir_conn *conn, unsigned int number)
+static bool has_received(const struct kweir_conn *conn, unsigned int number)
 {
 	/* And then its length: handshake_received() releases. */
 	return smp_load_acquire(&conn->nr_received) > number;
 }
 
 /* Until message @number of the handshake has come. */
-static int wait_message(const struct attempt *a, unsigned int number)
+static int wait_message(const struct connect_attempt *a, unsigned int number)
 {
-	struct weir_conn *conn = a->conn;
+	struct kweir_conn *conn = a->conn;
 	long left;
 
 	left = wait_event_interruptible_timeout(conn->link->wait,
@@ -315,26 +315,26 @@ static int wait_message(const struct attempt *a, unsigned int number)
 		return 0;
 	}
 	if (conn->failed || conn->gone)
-		return weir_fail(a->error, -EPROTO,
+		return kweir_fail(a->error, -EPROTO,
 				 "%s ended the connection during the proof of the key",
 				 a->session->peer);
 	return explain_wait(a, left);
 }
 
-static int prove(const struct attempt *a, struct weir_proof *proof)
+static int prove(const struct connect_attempt *a, struct kweir_proof *proof)
 {
-	struct weir_session *session = a->session;
-	struct weir_conn *conn = a->conn;
-	struct weir_end local, remote;
+	struct kweir_session *session = a->session;
+	struct kweir_conn *conn = a->conn;
+	struct kweir_qp_addr local, remote;
 	unsigned int i;
 	size_t length;
 	int rc;
 
 	rc = query_ends(conn, &local, &remote);
 	if (rc)
-		return weir_fail(a->error, rc, "cannot query the queue pair (%d)", rc);
-	length = weir_proof_begin(proof, &session->secret, &local, &remote, session->id,
-				  conn->link->number, WEIR_MAIL_RECVS,
+		return kweir_fail(a->error, rc, "cannot query the queue pair (%d)", rc);
+	length = kweir_proof_begin(proof, &session->secret, &local, &remote, session->id,
+				  conn->link->number, KWEIR_CONTROL_RECVS,
 				  conn->buffers[WIRE_HANDSHAKE_RECVS].data);
 	proof->peer = session->peer;
 	for (i = 0; i < WIRE_HANDSHAKE_RECVS && length; i++) {
@@ -342,46 +342,46 @@ static int prove(const struct attempt *a, struct weir_proof *proof)
 		if (!rc)
 			rc = wait_message(a, i);
 		if (!rc)
-			rc = weir_proof_input(proof, conn->buffers[i].data, conn->received[i],
+			rc = kweir_proof_input(proof, conn->buffers[i].data, conn->received[i],
 					      conn->buffers[WIRE_HANDSHAKE_RECVS + 1].data,
 					      &length, a->error);
 		if (rc)
 			return rc;
 	}
-	return proof->done ? 0 : weir_fail(a->error, -EPROTO, "the handshake did not end");
+	return proof->done ? 0 : kweir_fail(a->error, -EPROTO, "the handshake did not end");
 }
 
-static int run(struct attempt *a, struct weir_proof *proof)
+static int run(struct connect_attempt *a, struct kweir_proof *proof)
 {
 	int rc = resolve(a);
 
 	if (!rc)
-		rc = prepare(a);
+		rc = prepare_qp(a);
 	if (!rc)
 		rc = connect_qp(a);
 	return rc ? rc : prove(a, proof);
 }
 
-int weir_conn_open(struct weir_link *link, struct weir_conn **conn, struct wire_welcome *welcome,
-		   struct weir_error *error)
+int kweir_conn_open(struct kweir_link *link, struct kweir_conn **conn, struct wire_handshake_welcome *welcome,
+		   struct kweir_error *error)
 {
-	bool is_first = link->state == WEIR_LINK_CLOSED;
-	struct attempt a = {
+	bool is_first = link->state == KWEIR_LINK_CLOSED;
+	struct connect_attempt a = {
 		.session = link->session,
 		.deadline_ns = ktime_get_ns() +
 			       div_u64(link->session->timeout_ns, is_first ? 1 : ATTEMPTS),
 		.error = error,
 	};
-	struct weir_proof proof;
+	struct kweir_proof proof;
 	int rc;
 
 	a.conn = kzalloc(sizeof(*a.conn), GFP_KERNEL);
 	if (!a.conn)
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return kweir_fail(error, -ENOMEM, "out of memory");
 	a.conn->link = link;
 	rc = run(&a, &proof);
 	if (rc) {
-		weir_conn_free(a.conn);
+		kweir_conn_free(a.conn);
 		return rc;
 	}
 	*conn = a.conn;

@@ -6,7 +6,7 @@
 #include "kernel/weir/conn.h"
 
 /* @conn's id has a device, and the session is attached to it. Return: 0 or a negative errno. */
-int weir_conn_make_qp(struct weir_conn *conn);
-int weir_conn_make_buffers(struct weir_conn *conn);
+int kweir_conn_make_qp(struct kweir_conn *conn);
+int kweir_conn_make_buffers(struct kweir_conn *conn);
 
 #endif

@@ -5,55 +5,55 @@
 #include "kernel/weir/control.h"
 #include "kernel/weir/session.h"
 
-static void sent(struct weir_io *io)
+static void sent(struct kweir_io *io)
 {
-	complete(&container_of(io, struct weir_mail, io)->sent);
+	complete(&container_of(io, struct kweir_control, io)->sent);
 }
 
-int weir_mail_init(struct weir_mail *mail, struct weir_session *session)
+int kweir_control_init(struct kweir_control *control, struct kweir_session *session)
 {
 	struct ib_device *device = session->nic->device;
 
-	mail->session = session;
-	mail->patience_ms = session->options.timeout_ms;
-	mutex_init(&mail->mutex);
-	init_completion(&mail->sent);
-	init_completion(&mail->answered);
-	mail->io.done = sent;
-	mail->buffers = kmalloc(sizeof(*mail->buffers), GFP_KERNEL);
-	if (!mail->buffers)
+	control->session = session;
+	control->patience_ms = session->options.timeout_ms;
+	mutex_init(&control->mutex);
+	init_completion(&control->sent);
+	init_completion(&control->answered);
+	control->io.done = sent;
+	control->buffers = kmalloc(sizeof(*control->buffers), GFP_KERNEL);
+	if (!control->buffers)
 		return -ENOMEM;
-	mail->dma = ib_dma_map_single(device, mail->buffers, sizeof(*mail->buffers),
+	control->dma = ib_dma_map_single(device, control->buffers, sizeof(*control->buffers),
 				      DMA_BIDIRECTIONAL);
-	if (!ib_dma_mapping_error(device, mail->dma))
+	if (!ib_dma_mapping_error(device, control->dma))
 		return 0;
-	kfree(mail->buffers);
-	mail->buffers = NULL;
+	kfree(control->buffers);
+	control->buffers = NULL;
 	return -ENOMEM;
 }
 
-void weir_mail_fini(struct weir_mail *mail)
+void kweir_control_fini(struct kweir_control *control)
 {
-	if (!mail->buffers)
+	if (!control->buffers)
 		return;
 	/* Who called may have given up; and a session is quiet before the io is told. */
-	if (mail->sending)
-		wait_for_completion(&mail->sent);
-	ib_dma_unmap_single(mail->session->nic->device, mail->dma, sizeof(*mail->buffers),
+	if (control->sending)
+		wait_for_completion(&control->sent);
+	ib_dma_unmap_single(control->session->nic->device, control->dma, sizeof(*control->buffers),
 			    DMA_BIDIRECTIONAL);
-	kfree(mail->buffers);
-	mail->buffers = NULL;
+	kfree(control->buffers);
+	control->buffers = NULL;
 }
 
-static int post(struct weir_mail *mail, struct weir_conn *conn, unsigned int number)
+static int post(struct kweir_control *control, struct kweir_conn *conn, unsigned int number)
 {
 	struct ib_sge sge = {
-		.addr = mail->dma + number * WIRE_MESSAGE_BYTES,
-		.length = WIRE_MESSAGE_BYTES,
-		.lkey = mail->session->nic->pd->local_dma_lkey,
+		.addr = control->dma + number * WIRE_CONTROL_MESSAGE_BYTES,
+		.length = WIRE_CONTROL_MESSAGE_BYTES,
+		.lkey = control->session->nic->pd->local_dma_lkey,
 	};
 	const struct ib_recv_wr wr = {
-		.wr_id = WEIR_MAIL_RECEIVED + number,
+		.wr_id = KWEIR_CONTROL_RECEIVED + number,
 		.sg_list = &sge,
 		.num_sge = 1,
 	};
@@ -61,41 +61,41 @@ static int post(struct weir_mail *mail, struct weir_conn *conn, unsigned int num
 	return ib_post_recv(conn->id->qp, &wr, NULL);
 }
 
-int weir_mail_post(struct weir_mail *mail, struct weir_conn *conn)
+int kweir_control_post(struct kweir_control *control, struct kweir_conn *conn)
 {
 	unsigned int i;
 	int rc = 0;
 
-	for (i = 0; !rc && i < WEIR_MAIL_RECVS; i++)
-		rc = post(mail, conn, i);
+	for (i = 0; !rc && i < KWEIR_CONTROL_RECVS; i++)
+		rc = post(control, conn, i);
 	return rc;
 }
 
 /* A donor says anew to each connection what it wants back; not that it wants nothing any more. */
-int weir_mail_up(struct weir_mail *mail, const struct wire_welcome *welcome)
+int kweir_control_link_up(struct kweir_control *control, const struct wire_handshake_welcome *welcome)
 {
-	if (welcome->message_max < WEIR_MAIL_CALL_MAX)
+	if (welcome->message_max < KWEIR_CONTROL_CALL_MAX)
 		return -EPROTO;
-	mail->granting = false;
-	mail->session->stat.keep_bytes = WIRE_KEEP_ALL;
-	return wire_credit_init(&mail->credit, WEIR_MAIL_RECVS, welcome->credits);
+	control->granting = false;
+	control->session->stat.keep_bytes = WIRE_CONTROL_KEEP_ALL;
+	return wire_credit_init(&control->credit, KWEIR_CONTROL_RECVS, welcome->credits);
 }
 
-static void answered(struct weir_mail *mail, int status)
+static void answered(struct kweir_control *control, int status)
 {
-	mail->waiting = false;
-	mail->status = status;
-	complete(&mail->answered);
+	control->waiting = false;
+	control->status = status;
+	complete(&control->answered);
 }
 
 /* Whoever looks at the session's stat will see it. */
-static int read_recall(struct weir_mail *mail, const void *body, u32 length)
+static int read_recall(struct kweir_control *control, const void *body, u32 length)
 {
-	struct wire_recall recall;
+	struct wire_control_reclaim recall;
 
-	if (wire_recall_decode(body, length, &recall))
+	if (wire_control_reclaim_decode(body, length, &recall))
 		return -EPROTO;
-	mail->session->stat.keep_bytes = recall.keep_bytes;
+	control->session->stat.keep_bytes = recall.keep_bytes;
 	return 0;
 }
 
@@ -103,150 +103,150 @@ static int read_recall(struct weir_mail *mail, const void *body, u32 length)
  * An answer for somebody who gave up. Of those that say that it was done one, of its length, lends
  * memory.
  */
-static void read_late(struct weir_mail *mail, const struct wire_head *head, const void *body)
+static void read_late(struct kweir_control *control, const struct wire_control_head *head, const void *body)
 {
-	struct wire_region region;
+	struct wire_control_region region;
 
-	if (head->status || wire_region_decode(body, head->length, &region) ||
-	    mail->nr_late == WEIR_MAIL_LATE_MAX)
+	if (head->status || wire_control_region_decode(body, head->length, &region) ||
+	    control->nr_late == KWEIR_CONTROL_LATE_MAX)
 		return;
-	mail->late[mail->nr_late++] = region.hold;
+	control->late[control->nr_late++] = region.hold;
 }
 
-static int read_message(struct weir_mail *mail, const void *data, u32 bytes)
+static int read_message(struct kweir_control *control, const void *data, u32 bytes)
 {
-	struct wire_head head;
+	struct wire_control_head head;
 	const void *body;
 
 	if (wire_control_decode(data, bytes, &head, &body) ||
-	    wire_credit_received(&mail->credit, head.credits))
+	    wire_credit_received(&control->credit, head.credits))
 		return -EPROTO;
-	if (head.kind == WIRE_RECALL)
-		return read_recall(mail, body, head.length);
+	if (head.kind == WIRE_CONTROL_RECLAIM)
+		return read_recall(control, body, head.length);
 	if (head.kind != WIRE_CONTROL_REPLY)
 		return 0;
-	if (!mail->waiting || head.tag != mail->tag) {
-		read_late(mail, &head, body);
+	if (!control->waiting || head.tag != control->tag) {
+		read_late(control, &head, body);
 		return 0;
 	}
-	mail->length = min_t(u32, head.length, sizeof(mail->answer));
-	memcpy(mail->answer, body, mail->length);
-	answered(mail, head.status);
+	control->length = min_t(u32, head.length, sizeof(control->answer));
+	memcpy(control->answer, body, control->length);
+	answered(control, head.status);
 	return 0;
 }
 
-static struct weir_link *link_of(struct weir_mail *mail)
+static struct kweir_link *link_of(struct kweir_control *control)
 {
-	return &mail->session->links[0];
+	return &control->session->links[0];
 }
 
 /* Reads what is in a buffer, and posts that again. Return: 0 or a negative errno. */
-static int take(struct weir_mail *mail, struct weir_conn *conn, unsigned int number, u32 bytes)
+static int read_buffer(struct kweir_control *control, struct kweir_conn *conn, unsigned int number, u32 bytes)
 {
 	int rc;
 
-	ib_dma_sync_single_for_cpu(mail->session->nic->device,
-				   mail->dma + number * WIRE_MESSAGE_BYTES, bytes, DMA_FROM_DEVICE);
-	rc = read_message(mail, mail->buffers->received[number], bytes);
-	return rc || conn->link->state != WEIR_LINK_UP ? rc : post(mail, conn, number);
+	ib_dma_sync_single_for_cpu(control->session->nic->device,
+				   control->dma + number * WIRE_CONTROL_MESSAGE_BYTES, bytes, DMA_FROM_DEVICE);
+	rc = read_message(control, control->buffers->received[number], bytes);
+	return rc || conn->link->state != KWEIR_LINK_UP ? rc : post(control, conn, number);
 }
 
 /* What a message has in front of its body; one credit is spent for it. */
-static void write_head(struct weir_mail *mail, void *to, struct wire_head head)
+static void write_head(struct kweir_control *control, void *to, struct wire_control_head head)
 {
-	head.credits = wire_credit_spend(&mail->credit);
+	head.credits = wire_credit_spend(&control->credit);
 	memcpy(to, &head, sizeof(head));
 }
 
 /* Gives credits back, if it is time. The link fails where it cannot. */
-static void grant(struct weir_mail *mail)
+static void grant(struct kweir_control *control)
 {
-	struct weir_link *link = link_of(mail);
+	struct kweir_link *link = link_of(control);
 	struct ib_sge sge = {
-		.addr = mail->dma + offsetof(struct weir_mail_buffers, grant),
-		.length = sizeof(mail->buffers->grant),
-		.lkey = mail->session->nic->pd->local_dma_lkey,
+		.addr = control->dma + offsetof(struct kweir_control_buffers, grant),
+		.length = sizeof(control->buffers->grant),
+		.lkey = control->session->nic->pd->local_dma_lkey,
 	};
 	const struct ib_send_wr wr = {
-		.wr_id = WEIR_MAIL_GRANTED,
+		.wr_id = KWEIR_CONTROL_GRANTED,
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IB_WR_SEND,
 		.send_flags = IB_SEND_SIGNALED,
 	};
 
-	if (link->state != WEIR_LINK_UP || mail->granting || !wire_credit_is_due(&mail->credit))
+	if (link->state != KWEIR_LINK_UP || control->granting || !wire_credit_is_due(&control->credit))
 		return;
-	write_head(mail, mail->buffers->grant, (struct wire_head){ .kind = WIRE_CREDIT });
-	ib_dma_sync_single_for_device(mail->session->nic->device, sge.addr, sge.length,
+	write_head(control, control->buffers->grant, (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT });
+	ib_dma_sync_single_for_device(control->session->nic->device, sge.addr, sge.length,
 				      DMA_TO_DEVICE);
-	mail->granting = true;
+	control->granting = true;
 	if (ib_post_send(link->conn->id->qp, &wr, NULL))
-		weir_link_fail(link);
+		kweir_link_fail(link);
 }
 
-void weir_mail_granted(struct weir_mail *mail, struct weir_conn *conn, const struct ib_wc *wc)
+void kweir_control_granted(struct kweir_control *control, struct kweir_conn *conn, const struct ib_wc *wc)
 {
 	if (conn->link->conn != conn)
 		return;
-	mail->granting = false;
+	control->granting = false;
 	if (wc->status == IB_WC_SUCCESS)
-		grant(mail);
+		grant(control);
 	else
-		weir_link_fail(conn->link);
+		kweir_link_fail(conn->link);
 }
 
-void weir_mail_received(struct weir_mail *mail, struct weir_conn *conn, const struct ib_wc *wc)
+void kweir_control_received(struct kweir_control *control, struct kweir_conn *conn, const struct ib_wc *wc)
 {
-	unsigned int number = wc->wr_id - WEIR_MAIL_RECEIVED;
+	unsigned int number = wc->wr_id - KWEIR_CONTROL_RECEIVED;
 	bool is_well = wc->status == IB_WC_SUCCESS;
 
 	if (conn->link->conn != conn) {
-		if (is_well && conn->nr_mail < WEIR_MAIL_RECVS)
-			conn->mail[conn->nr_mail++] = wc->byte_len;
-	} else if (!is_well || take(mail, conn, number, wc->byte_len)) {
-		weir_link_fail(conn->link);
+		if (is_well && conn->nr_control < KWEIR_CONTROL_RECVS)
+			conn->control[conn->nr_control++] = wc->byte_len;
+	} else if (!is_well || read_buffer(control, conn, number, wc->byte_len)) {
+		kweir_link_fail(conn->link);
 	} else {
-		grant(mail);
+		grant(control);
 	}
 }
 
-void weir_mail_go_on(struct weir_mail *mail)
+void kweir_control_read_early(struct kweir_control *control)
 {
-	struct weir_link *link = link_of(mail);
-	struct weir_conn *conn = link->conn;
+	struct kweir_link *link = link_of(control);
+	struct kweir_conn *conn = link->conn;
 	unsigned int i;
 
-	for (i = 0; i < conn->nr_mail; i++) {
-		if (take(mail, conn, i, conn->mail[i])) {
-			weir_link_fail(link);
+	for (i = 0; i < conn->nr_control; i++) {
+		if (read_buffer(control, conn, i, conn->control[i])) {
+			kweir_link_fail(link);
 			return;
 		}
 	}
-	grant(mail);
+	grant(control);
 }
 
 /* A call that has not been posted never is: its head is about credits of this connection. */
-void weir_mail_broken(struct weir_mail *mail)
+void kweir_control_link_down(struct kweir_control *control)
 {
-	if (mail->waiting)
-		answered(mail, -ECONNRESET);
-	if (mail->calling)
-		weir_engine_cancel(&mail->session->engine, &mail->io.part[0].req);
+	if (control->waiting)
+		answered(control, -ECONNRESET);
+	if (control->calling)
+		weir_engine_cancel(&control->session->engine, &control->io.part[0].req);
 }
 
 /* A call of @length bytes: as any request of the session's; it is done when it is sent. */
-static void fill_io(struct weir_mail *mail, u32 length)
+static void fill_io(struct kweir_control *control, u32 length)
 {
-	struct weir_session *session = mail->session;
-	u64 dma = mail->dma + offsetof(struct weir_mail_buffers, call);
-	struct weir_part *part = &mail->io.part[0];
+	struct kweir_session *session = control->session;
+	u64 dma = control->dma + offsetof(struct kweir_control_buffers, call);
+	struct kweir_part *part = &control->io.part[0];
 
-	mail->io.session = session;
-	mail->io.status = 0;
-	mail->io.nents = 0;
-	mail->io.nr_parts = 1;
-	part->io = &mail->io;
+	control->io.session = session;
+	control->io.status = 0;
+	control->io.nents = 0;
+	control->io.nr_parts = 1;
+	part->io = &control->io;
 	part->req.op = WEIR_OP_SEND;
 	part->req.state = WEIR_REQ_DONE; /* until the engine has it there is nothing to cancel */
 	part->req.retries = 0;
@@ -260,26 +260,26 @@ static void fill_io(struct weir_mail *mail, u32 length)
  * Its head is written, and it is pushed, with the lock held: what breaks the link later finds it in
  * the engine. Return: 0; -ENOTCONN, -EAGAIN: nobody is asked.
  */
-static int push(struct weir_mail *mail, u32 length)
+static int push_call(struct kweir_control *control, u32 length)
 {
-	struct weir_session *session = mail->session;
-	struct wire_head head = {
+	struct kweir_session *session = control->session;
+	struct wire_control_head head = {
 		.kind = WIRE_CONTROL_CALL,
-		.tag = mail->tag + 1,
+		.tag = control->tag + 1,
 		.length = length - sizeof(head),
 	};
 
-	if (link_of(mail)->state != WEIR_LINK_UP)
+	if (link_of(control)->state != KWEIR_LINK_UP)
 		return -ENOTCONN;
-	if (!wire_credit_has_room(&mail->credit))
+	if (!wire_credit_has_room(&control->credit))
 		return -EAGAIN;
-	mail->tag++;
-	mail->waiting = mail->calling = true;
-	write_head(mail, mail->buffers->call, head);
-	ib_dma_sync_single_for_device(session->nic->device, mail->io.part[0].req.sge[0].addr,
+	control->tag++;
+	control->waiting = control->calling = true;
+	write_head(control, control->buffers->call, head);
+	ib_dma_sync_single_for_device(session->nic->device, control->io.part[0].req.sge[0].addr,
 				      length, DMA_TO_DEVICE);
 	percpu_ref_get(&session->ios); /* the io's, as any other has one */
-	weir_io_push(&mail->io);
+	kweir_io_push(&control->io);
 	return 0;
 }
 
@@ -288,131 +288,131 @@ static int push(struct weir_mail *mail, u32 length)
  * sent for somebody who gave up is waited for, too, since it has the buffer. Return: what is left
  * of @left; 0: it is on its way still.
  */
-static long wait_sent(struct weir_mail *mail, long left)
+static long wait_sent(struct kweir_control *control, long left)
 {
-	if (mail->sending)
-		left = wait_for_completion_timeout(&mail->sent, left);
-	mail->sending = !left;
+	if (control->sending)
+		left = wait_for_completion_timeout(&control->sent, left);
+	control->sending = !left;
 	return left;
 }
 
 /* Return: 0: it is sent, and there will be an answer, or none; or the answer is here already. */
-static int send_message(struct weir_mail *mail, u32 length, long *left)
+static int send_message(struct kweir_control *control, u32 length, long *left)
 {
-	struct weir_nic *nic = mail->session->nic;
+	struct kweir_nic *nic = control->session->nic;
 	int rc;
 
-	fill_io(mail, length);
-	reinit_completion(&mail->sent);
-	reinit_completion(&mail->answered);
-	weir_nic_lock(nic);
-	rc = push(mail, length);
-	weir_nic_unlock(nic);
+	fill_io(control, length);
+	reinit_completion(&control->sent);
+	reinit_completion(&control->answered);
+	kweir_nic_lock(nic);
+	rc = push_call(control, length);
+	kweir_nic_unlock(nic);
 	if (rc)
 		return rc;
-	mail->sending = true;
-	*left = wait_sent(mail, *left);
-	weir_nic_lock(nic);
-	mail->calling = mail->sending;
-	if (mail->waiting)
-		rc = mail->sending ? -ETIMEDOUT : mail->io.status;
-	mail->waiting &= !rc;
-	weir_nic_unlock(nic);
+	control->sending = true;
+	*left = wait_sent(control, *left);
+	kweir_nic_lock(nic);
+	control->calling = control->sending;
+	if (control->waiting)
+		rc = control->sending ? -ETIMEDOUT : control->io.status;
+	control->waiting &= !rc;
+	kweir_nic_unlock(nic);
 	return rc == -ECANCELED ? -ECONNRESET : rc;
 }
 
-static int wait_answer(struct weir_mail *mail, long left)
+static int wait_answer(struct kweir_control *control, long left)
 {
-	struct weir_session *session = mail->session;
+	struct kweir_session *session = control->session;
 
-	left = wait_for_completion_interruptible_timeout(&mail->answered, left);
-	weir_nic_lock(session->nic);
-	if (mail->waiting)
-		answered(mail, left < 0 ? -EINTR : -ETIMEDOUT);
-	weir_nic_unlock(session->nic);
-	return mail->status;
+	left = wait_for_completion_interruptible_timeout(&control->answered, left);
+	kweir_nic_lock(session->nic);
+	if (control->waiting)
+		answered(control, left < 0 ? -EINTR : -ETIMEDOUT);
+	kweir_nic_unlock(session->nic);
+	return control->status;
 }
 
-static int call(struct weir_mail *mail, struct wire_request *request, const char *name)
+static int call(struct kweir_control *control, struct wire_control_request *request, const char *name)
 {
-	long left = wait_sent(mail, msecs_to_jiffies(READ_ONCE(mail->patience_ms)));
+	long left = wait_sent(control, msecs_to_jiffies(READ_ONCE(control->patience_ms)));
 	int length, rc;
 
 	if (!left)
 		return -ETIMEDOUT;
-	length = wire_request_encode(request, name, mail->buffers->call + sizeof(struct wire_head));
+	length = wire_control_request_encode(request, name, control->buffers->call + sizeof(struct wire_control_head));
 	if (length < 0)
 		return length;
-	rc = send_message(mail, sizeof(struct wire_head) + length, &left);
-	return rc ? rc : wait_answer(mail, left);
+	rc = send_message(control, sizeof(struct wire_control_head) + length, &left);
+	return rc ? rc : wait_answer(control, left);
 }
 
-static bool take_late(struct weir_mail *mail, u64 *hold)
+static bool take_late(struct kweir_control *control, u64 *hold)
 {
 	bool any;
 
-	weir_nic_lock(mail->session->nic);
-	any = mail->nr_late;
+	kweir_nic_lock(control->session->nic);
+	any = control->nr_late;
 	if (any)
-		*hold = mail->late[--mail->nr_late];
-	weir_nic_unlock(mail->session->nic);
+		*hold = control->late[--control->nr_late];
+	kweir_nic_unlock(control->session->nic);
 	return any;
 }
 
-static void put_late(struct weir_mail *mail, u64 hold)
+static void put_late(struct kweir_control *control, u64 hold)
 {
-	weir_nic_lock(mail->session->nic);
-	if (mail->nr_late < WEIR_MAIL_LATE_MAX)
-		mail->late[mail->nr_late++] = hold;
-	weir_nic_unlock(mail->session->nic);
+	kweir_nic_lock(control->session->nic);
+	if (control->nr_late < KWEIR_CONTROL_LATE_MAX)
+		control->late[control->nr_late++] = hold;
+	kweir_nic_unlock(control->session->nic);
 }
 
 /*
  * The donor answers: what it lent to nobody it gets back. To be told twice does it no harm; what it
  * says it does not know, it has.
  */
-static void close_late(struct weir_mail *mail)
+static void close_late(struct kweir_control *control)
 {
-	struct wire_request request = { .op = WIRE_REGION_CLOSE };
+	struct wire_control_request request = { .op = WIRE_REGION_CLOSE };
 
-	while (take_late(mail, &request.value)) {
-		if (weir_is_no_answer(call(mail, &request, NULL))) {
-			put_late(mail, request.value);
+	while (take_late(control, &request.value)) {
+		if (kweir_is_no_answer(call(control, &request, NULL))) {
+			put_late(control, request.value);
 			return;
 		}
 	}
 }
 
 /* No answer, or none that makes sense, has no sentence of the donor's. */
-static int explain(struct weir_mail *mail, int status, struct weir_error *error)
+static int explain_answer(struct kweir_control *control, int status, struct kweir_error *error)
 {
-	char text[WEIR_ERROR_TEXT / 2];
+	char text[KWEIR_ERROR_TEXT / 2];
 
-	wire_text_decode(mail->answer, mail->length, text, sizeof(text));
+	wire_control_text_decode(control->answer, control->length, text, sizeof(text));
 	if (text[0])
-		return weir_fail(error, status, "%s: %s", mail->session->peer, text);
-	return weir_fail(error, status, "%s gave no answer (%d)", mail->session->peer, status);
+		return kweir_fail(error, status, "%s: %s", control->session->peer, text);
+	return kweir_fail(error, status, "%s gave no answer (%d)", control->session->peer, status);
 }
 
-int weir_mail_call(struct weir_mail *mail, struct wire_request *request, const char *name,
-		   void *answer, size_t size, struct weir_error *error)
+int kweir_control_call(struct kweir_control *control, struct wire_control_request *request, const char *name,
+		   void *answer, size_t size, struct kweir_error *error)
 {
 	int rc;
 
-	if (!weir_session_enter(mail->session))
-		return weir_fail(error, -ENOTCONN, "the session has ended");
-	mutex_lock(&mail->mutex);
-	mail->length = 0;
-	rc = call(mail, request, name);
+	if (!kweir_session_enter(control->session))
+		return kweir_fail(error, -ENOTCONN, "the session has ended");
+	mutex_lock(&control->mutex);
+	control->length = 0;
+	rc = call(control, request, name);
 	if (rc)
-		rc = explain(mail, rc, error);
-	else if (mail->length != size)
-		rc = weir_fail(error, -EPROTO, "%s answers nonsense", mail->session->peer);
+		rc = explain_answer(control, rc, error);
+	else if (control->length != size)
+		rc = kweir_fail(error, -EPROTO, "%s answers nonsense", control->session->peer);
 	else
-		memcpy(answer, mail->answer, size);
+		memcpy(answer, control->answer, size);
 	if (!rc)
-		close_late(mail);
-	mutex_unlock(&mail->mutex);
-	weir_session_leave(mail->session);
+		close_late(control);
+	mutex_unlock(&control->mutex);
+	kweir_session_leave(control->session);
 	return rc;
 }

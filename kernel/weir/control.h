@@ -19,24 +19,24 @@
 #include "wire/credit.h"
 #include "wire/handshake.h"
 
-#define WEIR_MAIL_RECVS WIRE_CREDITS_MIN
-#define WEIR_MAIL_CALL_MAX (sizeof(struct wire_head) + sizeof(struct wire_request) + WIRE_NAME_MAX)
-#define WEIR_MAIL_ANSWER_MAX 256
-#define WEIR_MAIL_LATE_MAX 4
+#define KWEIR_CONTROL_RECVS WIRE_CREDITS_MIN
+#define KWEIR_CONTROL_CALL_MAX (sizeof(struct wire_control_head) + sizeof(struct wire_control_request) + WIRE_CONTROL_NAME_MAX)
+#define KWEIR_CONTROL_ANSWER_MAX 256
+#define KWEIR_CONTROL_LATE_MAX 4
 /* Of credits, in channel 0's send queue and its CQ; calls go by the engine. */
-#define WEIR_MAIL_SENDS 1
+#define KWEIR_CONTROL_SENDS 1
 
-struct weir_conn;
+struct kweir_conn;
 
 /* Where messages lie; on pages of its own, for the device. */
-struct weir_mail_buffers {
-	u8 received[WEIR_MAIL_RECVS][WIRE_MESSAGE_BYTES];
-	u8 call[WEIR_MAIL_CALL_MAX];
-	u8 grant[sizeof(struct wire_head)];
+struct kweir_control_buffers {
+	u8 received[KWEIR_CONTROL_RECVS][WIRE_CONTROL_MESSAGE_BYTES];
+	u8 call[KWEIR_CONTROL_CALL_MAX];
+	u8 grant[sizeof(struct wire_control_head)];
 };
 
 /**
- * struct weir_mail - of one session
+ * struct kweir_control - of one session
  * @mutex: held by who calls
  * @buffers, @dma: see above
  * @io: sends a call; @sent: it is done; @sending: nobody has seen that yet, guarded by @mutex
@@ -55,17 +55,17 @@ struct weir_mail_buffers {
  *	them. Who does not answer is not asked for more and more, so they are few; what does not fit
  *	the session's end gives back
  */
-struct weir_mail {
-	struct weir_session *session;
+struct kweir_control {
+	struct kweir_session *session;
 	struct mutex mutex;
-	struct weir_mail_buffers *buffers;
+	struct kweir_control_buffers *buffers;
 	u64 dma;
-	struct weir_io io;
+	struct kweir_io io;
 	struct completion sent;
 	bool sending;
 	unsigned int patience_ms;
 
-	struct wire_credit credit;
+	struct wire_credit_balance credit;
 	bool granting;
 	bool calling;
 	u64 tag;
@@ -73,35 +73,35 @@ struct weir_mail {
 	struct completion answered;
 	int status;
 	u32 length;
-	u8 answer[WEIR_MAIL_ANSWER_MAX];
-	u64 late[WEIR_MAIL_LATE_MAX];
+	u8 answer[KWEIR_CONTROL_ANSWER_MAX];
+	u64 late[KWEIR_CONTROL_LATE_MAX];
 	unsigned int nr_late;
 };
 
 /* Context: process. The session has its device. Return: 0; -ENOMEM. */
-int weir_mail_init(struct weir_mail *mail, struct weir_session *session);
-void weir_mail_fini(struct weir_mail *mail);
+int kweir_control_init(struct kweir_control *control, struct kweir_session *session);
+void kweir_control_fini(struct kweir_control *control);
 
 /* Posts the buffers of a new channel 0. Return: 0 or a negative errno. */
-int weir_mail_post(struct weir_mail *mail, struct weir_conn *conn);
+int kweir_control_post(struct kweir_control *control, struct kweir_conn *conn);
 
 /* Credits begin anew with it. With nic->lock held. Return: 0; -EPROTO. */
-int weir_mail_up(struct weir_mail *mail, const struct wire_welcome *welcome);
+int kweir_control_link_up(struct kweir_control *control, const struct wire_handshake_welcome *welcome);
 
 /* The channel is up: reads what has come by it before. With nic->lock held. */
-void weir_mail_go_on(struct weir_mail *mail);
+void kweir_control_read_early(struct kweir_control *control);
 
 /* A receive has completed. With nic->lock held. */
-void weir_mail_received(struct weir_mail *mail, struct weir_conn *conn, const struct ib_wc *wc);
+void kweir_control_received(struct kweir_control *control, struct kweir_conn *conn, const struct ib_wc *wc);
 
 /* Credits were sent. With nic->lock held. */
-void weir_mail_granted(struct weir_mail *mail, struct weir_conn *conn, const struct ib_wc *wc);
+void kweir_control_granted(struct kweir_control *control, struct kweir_conn *conn, const struct ib_wc *wc);
 
 /* Channel 0 is no more: who waits for an answer waits in vain. With nic->lock held. */
-void weir_mail_broken(struct weir_mail *mail);
+void kweir_control_link_down(struct kweir_control *control);
 
 /**
- * weir_mail_call() - ask the donor
+ * kweir_control_call() - ask the donor
  * @request: about what; @name: NULL or of a region
  * @answer: receives the body, @size bytes, which must be exactly so long
  *
@@ -109,7 +109,7 @@ void weir_mail_broken(struct weir_mail *mail);
  * Return: 0; what the donor said, with its sentence in @error; -EINVAL the name; -EPROTO;
  * -ECONNRESET, -ETIMEDOUT, -EINTR no answer; -ENOTCONN, -EAGAIN: it was not even asked.
  */
-int weir_mail_call(struct weir_mail *mail, struct wire_request *request, const char *name,
-		   void *answer, size_t size, struct weir_error *error);
+int kweir_control_call(struct kweir_control *control, struct wire_control_request *request, const char *name,
+		   void *answer, size_t size, struct kweir_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The paper's dynMR in a kernel of today, but for sessions that copy (copies.h): nothing is
+ * The paper's dynMR in a kernel of today, but for sessions that copy (bounce.h): nothing is
  * registered, for the PD has one key for all of local memory; an io's pages are mapped for the
  * device when it comes and unmapped when it is done. What the engine calls a request has
  * WEIR_SGE_MAX pieces at most, so an io of more is several; being neighbours they share WRs again
@@ -14,10 +14,10 @@
 #define RETRIES 3
 
 /* The next part of @io begins at @remote. */
-static struct weir_req *part_begin(struct weir_io *io, const struct weir_region *region, u64 remote,
+static struct weir_req *part_begin(struct kweir_io *io, const struct kweir_region *region, u64 remote,
 				   enum weir_op op)
 {
-	struct weir_part *part = &io->part[io->nr_parts++];
+	struct kweir_part *part = &io->part[io->nr_parts++];
 
 	part->io = io;
 	part->req.op = op;
@@ -31,7 +31,7 @@ static struct weir_req *part_begin(struct weir_io *io, const struct weir_region 
 }
 
 /* Adds a piece of local memory, that belongs behind those before. */
-static void add(struct weir_io *io, const struct weir_region *region, u64 *remote, enum weir_op op,
+static void add_sge(struct kweir_io *io, const struct kweir_region *region, u64 *remote, enum weir_op op,
 		const struct weir_sge *sge)
 {
 	struct weir_req *req = io->nr_parts ? &io->part[io->nr_parts - 1].req : NULL;
@@ -43,7 +43,7 @@ static void add(struct weir_io *io, const struct weir_region *region, u64 *remot
 	*remote += sge->length;
 }
 
-static void cut_pages(struct weir_io *io, const struct weir_region *region, u64 remote,
+static void cut_pages(struct kweir_io *io, const struct kweir_region *region, u64 remote,
 		      enum weir_op op, unsigned int mapped)
 {
 	struct scatterlist *sg;
@@ -56,23 +56,23 @@ static void cut_pages(struct weir_io *io, const struct weir_region *region, u64 
 			.lkey = io->session->nic->pd->local_dma_lkey,
 		};
 
-		add(io, region, &remote, op, &sge);
+		add_sge(io, region, &remote, op, &sge);
 	}
 }
 
-static void cut_copies(struct weir_io *io, const struct weir_region *region, u64 remote,
+static void cut_copies(struct kweir_io *io, const struct kweir_region *region, u64 remote,
 		       enum weir_op op)
 {
 	unsigned int i;
 
 	for (i = 0; i < io->nr_copies; i++) {
 		const struct weir_sge sge = {
-			.addr = io->session->copies.dma[io->copy[i]],
-			.length = weir_copies_length(io->bytes, i),
+			.addr = io->session->bounce.dma[io->copy[i]],
+			.length = kweir_bounce_length(io->bytes, i),
 			.lkey = io->session->nic->pd->local_dma_lkey,
 		};
 
-		add(io, region, &remote, op, &sge);
+		add_sge(io, region, &remote, op, &sge);
 	}
 }
 
@@ -88,15 +88,15 @@ static u64 sg_bytes(struct scatterlist *sgl, unsigned int nents)
 }
 
 /* Makes its memory the device's. Return: 0; -ENOMEM. */
-static int lend(struct weir_io *io, const struct weir_region *region, u64 remote, enum weir_op op,
+static int map_for_device(struct kweir_io *io, const struct kweir_region *region, u64 remote, enum weir_op op,
 		u64 bytes)
 {
-	struct weir_session *session = io->session;
+	struct kweir_session *session = io->session;
 	int mapped, rc;
 
 	io->nr_parts = 0;
-	if (session->options.mr == WEIR_MR_PRE) {
-		rc = weir_copies_take(&session->copies, io, bytes);
+	if (session->options.mr == KWEIR_MR_PRE) {
+		rc = kweir_bounce_take(&session->bounce, io, bytes);
 		if (!rc)
 			cut_copies(io, region, remote, op);
 		return rc;
@@ -109,13 +109,13 @@ static int lend(struct weir_io *io, const struct weir_region *region, u64 remote
 }
 
 /* Whether it fits what an io has room for. */
-static bool is_too_long(const struct weir_session *session, u64 bytes, unsigned int nents)
+static bool is_too_long(const struct kweir_session *session, u64 bytes, unsigned int nents)
 {
-	return nents > WEIR_IO_SEGMENTS || (session->options.mr == WEIR_MR_PRE &&
-					    bytes > WEIR_IO_SEGMENTS * WEIR_COPY_BYTES);
+	return nents > KWEIR_IO_SEGMENTS || (session->options.mr == KWEIR_MR_PRE &&
+					    bytes > KWEIR_IO_SEGMENTS * KWEIR_BOUNCE_BYTES);
 }
 
-int weir_io_prepare(struct weir_io *io, struct weir_region *region, u64 offset, enum weir_op op,
+int kweir_io_prepare(struct kweir_io *io, struct kweir_region *region, u64 offset, enum weir_op op,
 		    struct scatterlist *sgl, unsigned int nents)
 {
 	u64 bytes = sg_bytes(sgl, nents);
@@ -129,26 +129,26 @@ int weir_io_prepare(struct weir_io *io, struct weir_region *region, u64 offset, 
 	io->sgl = sgl;
 	io->nents = nents;
 	io->direction = op == WEIR_OP_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
-	if (!weir_session_enter(io->session))
+	if (!kweir_session_enter(io->session))
 		return -ENODEV;
-	rc = lend(io, region, region->remote + offset, op, bytes);
+	rc = map_for_device(io, region, region->remote + offset, op, bytes);
 	if (rc)
-		weir_session_leave(io->session);
+		kweir_session_leave(io->session);
 	return rc;
 }
-EXPORT_SYMBOL_GPL(weir_io_prepare);
+EXPORT_SYMBOL_GPL(kweir_io_prepare);
 
-void weir_io_forget(struct weir_io *io)
+void kweir_io_forget(struct kweir_io *io)
 {
-	if (io->nents && io->session->options.mr == WEIR_MR_PRE)
-		weir_copies_give(&io->session->copies, io);
+	if (io->nents && io->session->options.mr == KWEIR_MR_PRE)
+		kweir_bounce_give(&io->session->bounce, io);
 	else if (io->nents)
 		ib_dma_unmap_sg(io->session->nic->device, io->sgl, io->nents, io->direction);
-	weir_session_leave(io->session);
+	kweir_session_leave(io->session);
 }
-EXPORT_SYMBOL_GPL(weir_io_forget);
+EXPORT_SYMBOL_GPL(kweir_io_forget);
 
-void weir_io_push(struct weir_io *io)
+void kweir_io_push(struct kweir_io *io)
 {
 	u64 deadline_ns = ktime_get_ns() + io->session->timeout_ns;
 	unsigned int i;
@@ -156,22 +156,22 @@ void weir_io_push(struct weir_io *io)
 	for (i = 0; i < io->nr_parts; i++)
 		io->part[i].req.deadline_ns = deadline_ns;
 	io->parts_left = io->nr_parts;
-	weir_nic_push(io->session->nic, io);
+	kweir_nic_push(io->session->nic, io);
 }
-EXPORT_SYMBOL_GPL(weir_io_push);
+EXPORT_SYMBOL_GPL(kweir_io_push);
 
-void weir_io_submit(struct weir_io *io)
+void kweir_io_submit(struct kweir_io *io)
 {
-	struct weir_nic *nic = io->session->nic;
+	struct kweir_nic *nic = io->session->nic;
 
-	weir_io_push(io);
-	weir_nic_serve(nic);
+	kweir_io_push(io);
+	kweir_nic_serve(nic);
 }
-EXPORT_SYMBOL_GPL(weir_io_submit);
+EXPORT_SYMBOL_GPL(kweir_io_submit);
 
-void weir_io_part_done(struct weir_part *part)
+void kweir_io_part_done(struct kweir_part *part)
 {
-	struct weir_io *io = part->io;
+	struct kweir_io *io = part->io;
 
 	if (part->req.status && !io->status)
 		io->status = part->req.status;
@@ -183,9 +183,9 @@ void weir_io_part_done(struct weir_part *part)
 	weir_list_add_tail(&io->session->nic->done, &io->link);
 }
 
-void weir_io_admit(struct weir_io *io)
+void kweir_io_admit(struct kweir_io *io)
 {
-	struct weir_session *session = io->session;
+	struct kweir_session *session = io->session;
 	unsigned int i, nr_parts = io->nr_parts;
 	u64 now_ns = ktime_get_ns();
 	int rc;
@@ -193,19 +193,19 @@ void weir_io_admit(struct weir_io *io)
 	session->stat.ios++;
 	session->stat.requests += nr_parts;
 	for (i = 0; i < nr_parts; i++) {
-		struct weir_part *part = &io->part[i];
+		struct kweir_part *part = &io->part[i];
 
 		rc = weir_engine_submit(&session->engine, &part->req, now_ns);
 		if (rc) {
 			part->req.status = rc;
-			weir_io_part_done(part);
+			kweir_io_part_done(part);
 		}
 	}
-	weir_session_feed(session);
+	kweir_session_schedule(session);
 }
 
-void weir_io_tell(struct weir_io *io)
+void kweir_io_complete(struct kweir_io *io)
 {
-	weir_io_forget(io);
+	kweir_io_forget(io);
 	io->done(io);
 }

@@ -6,12 +6,12 @@
 #include "kernel/weir/session.h"
 
 /* Its parts go to the engine; what that refuses ends. With nic->lock held. */
-void weir_io_admit(struct weir_io *io);
+void kweir_io_admit(struct kweir_io *io);
 
 /* One of its parts is done. With nic->lock held. */
-void weir_io_part_done(struct weir_part *part);
+void kweir_io_part_done(struct kweir_part *part);
 
 /* All of them are: to whoever waits for it. Without the lock. Context: process. */
-void weir_io_tell(struct weir_io *io);
+void kweir_io_complete(struct kweir_io *io);
 
 #endif

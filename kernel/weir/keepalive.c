@@ -5,7 +5,7 @@
 
 #define QUIET_NS (10ull * NSEC_PER_SEC)
 
-void weir_keepalive_begin(struct weir_session *session, u64 now_ns)
+void kweir_keepalive_begin(struct kweir_session *session, u64 now_ns)
 {
 	if (session->keepalive.due_ns == WEIR_NEVER)
 		session->keepalive.due_ns = now_ns + QUIET_NS;
@@ -14,70 +14,70 @@ void weir_keepalive_begin(struct weir_session *session, u64 now_ns)
 /*
  * Of an empty write the rkey is not looked at: IB specification, C9-88. Counted is what ios took.
  */
-static void ask(struct weir_link *link)
+static void post_probe(struct kweir_link *link)
 {
-	struct weir_session *session = link->session;
+	struct kweir_session *session = link->session;
 	const struct ib_rdma_wr wr = {
 		.wr = {
-			.wr_id = WEIR_CONN_ASKED,
+			.wr_id = KWEIR_CONN_KEEPALIVE,
 			.opcode = IB_WR_RDMA_WRITE,
 			.send_flags = IB_SEND_SIGNALED,
 		},
 	};
 
 	if (ib_post_send(link->conn->id->qp, &wr.wr, NULL)) {
-		weir_link_fail(link);
+		kweir_link_fail(link);
 		return;
 	}
 	session->keepalive.asked++;
 	link->asked = true;
 }
 
-static void look_at(struct weir_link *link, bool is_quiet)
+static void check_link(struct kweir_link *link, bool is_quiet)
 {
-	if (link->state != WEIR_LINK_UP)
+	if (link->state != KWEIR_LINK_UP)
 		return;
 	if (link->asked)
-		weir_link_fail(link);
+		kweir_link_fail(link);
 	else if (is_quiet && !link->in_flight)
-		ask(link);
+		post_probe(link);
 }
 
-void weir_keepalive_look(struct weir_session *session, u64 now_ns)
+void kweir_keepalive_check(struct kweir_session *session, u64 now_ns)
 {
-	struct weir_keepalive *k = &session->keepalive;
+	struct kweir_keepalive *k = &session->keepalive;
 	bool is_quiet = session->stat.work_requests == k->posted;
 	unsigned int i;
 
 	if (now_ns < k->due_ns)
 		return;
 	for (i = 0; i < session->options.channels; i++)
-		look_at(&session->links[i], is_quiet);
+		check_link(&session->links[i], is_quiet);
 	k->posted = session->stat.work_requests;
 	k->due_ns = now_ns + (k->asked ? session->timeout_ns : QUIET_NS);
 }
 
-static void answered(struct weir_link *link)
+static void probe_answered(struct kweir_link *link)
 {
 	link->asked = false;
 	link->session->keepalive.asked--;
 }
 
-void weir_keepalive_completed(struct weir_link *link, bool is_well, u64 now_ns)
+void kweir_keepalive_completed(struct kweir_link *link, bool is_well, u64 now_ns)
 {
-	struct weir_keepalive *k = &link->session->keepalive;
+	struct kweir_keepalive *k = &link->session->keepalive;
 
 	if (!link->asked)
 		return;
-	answered(link);
+	probe_answered(link);
 	if (!k->asked && k->due_ns != WEIR_NEVER)
 		k->due_ns = now_ns + QUIET_NS;
 	if (!is_well)
-		weir_link_fail(link);
+		kweir_link_fail(link);
 }
 
-void weir_keepalive_forget(struct weir_link *link)
+void kweir_keepalive_forget(struct kweir_link *link)
 {
 	if (link->asked)
-		answered(link);
+		probe_answered(link);
 }

@@ -16,33 +16,33 @@
 
 #include <linux/types.h>
 
-struct weir_link;
-struct weir_session;
+struct kweir_link;
+struct kweir_session;
 
-#define WEIR_KEEPALIVE_SENDS 1 /* a channel's, in its send queue and its CQ */
+#define KWEIR_KEEPALIVE_SENDS 1 /* a channel's, in its send queue and its CQ */
 
 /**
- * struct weir_keepalive - one session's
+ * struct kweir_keepalive - one session's
  * @due_ns: when to look next; WEIR_NEVER: no channel of it has been up yet, or it is lost
  * @posted: work requests of the session when it was last looked at
  * @asked: channels that have not answered
  */
-struct weir_keepalive {
+struct kweir_keepalive {
 	u64 due_ns;
 	u64 posted;
 	unsigned int asked;
 };
 
 /* A channel of the session is up; the first begins. */
-void weir_keepalive_begin(struct weir_session *session, u64 now_ns);
+void kweir_keepalive_begin(struct kweir_session *session, u64 now_ns);
 
 /* If it is due: asks, or fails who has not answered. What has come was taken before. */
-void weir_keepalive_look(struct weir_session *session, u64 now_ns);
+void kweir_keepalive_check(struct kweir_session *session, u64 now_ns);
 
 /* What @link asked has completed. */
-void weir_keepalive_completed(struct weir_link *link, bool is_well, u64 now_ns);
+void kweir_keepalive_completed(struct kweir_link *link, bool is_well, u64 now_ns);
 
 /* Without a QP nothing tells of what @link may have asked. */
-void weir_keepalive_forget(struct weir_link *link);
+void kweir_keepalive_forget(struct kweir_link *link);
 
 #endif

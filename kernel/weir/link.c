@@ -11,16 +11,16 @@ static_assert(sizeof(struct weir_sge) == sizeof(struct ib_sge) &&
 	      offsetof(struct weir_sge, length) == offsetof(struct ib_sge, length) &&
 	      offsetof(struct weir_sge, lkey) == offsetof(struct ib_sge, lkey));
 
-void weir_link_init(struct weir_link *link, struct weir_session *session, u16 number)
+void kweir_link_init(struct kweir_link *link, struct kweir_session *session, u16 number)
 {
 	link->session = session;
 	link->number = number;
-	link->state = WEIR_LINK_CLOSED;
-	INIT_DELAYED_WORK(&link->mend, weir_mend);
+	link->state = KWEIR_LINK_CLOSED;
+	INIT_DELAYED_WORK(&link->reconnect, kweir_reconnect_work);
 	init_waitqueue_head(&link->wait);
 }
 
-static void fill(struct ib_rdma_wr *out, struct weir_wr *wr)
+static void fill_wr(struct ib_rdma_wr *out, struct weir_wr *wr)
 {
 	const struct weir_req *req = wr->req;
 
@@ -38,7 +38,7 @@ static void fill(struct ib_rdma_wr *out, struct weir_wr *wr)
 	out->rkey = req->rkey;
 }
 
-static void flag(struct weir_link *link, struct ib_rdma_wr *out, const struct weir_wr *wr)
+static void choose_signal(struct kweir_link *link, struct ib_rdma_wr *out, const struct weir_wr *wr)
 {
 	if (wr->next && ++link->unsignalled < link->session->options.depth / 2)
 		return;
@@ -47,7 +47,7 @@ static void flag(struct weir_link *link, struct ib_rdma_wr *out, const struct we
 }
 
 /* The first @count of a chain have been posted. Returns the others. */
-static struct weir_wr *remember(struct weir_link *link, struct weir_wr *first, u32 count)
+static struct weir_wr *append_in_flight(struct kweir_link *link, struct weir_wr *first, u32 count)
 {
 	struct weir_wr *last = first, *rest;
 	u32 i;
@@ -71,34 +71,34 @@ static u32 index_of(const struct ib_rdma_wr *chain, const struct ib_send_wr *wr)
 }
 
 /* Returns how many of the chain, @count of them, the QP took. */
-static u32 post(struct weir_link *link, struct ib_rdma_wr *chain, u32 count)
+static u32 post_chain(struct kweir_link *link, struct ib_rdma_wr *chain, u32 count)
 {
 	const struct ib_send_wr *bad = &chain[0].wr;
 
-	if (link->state != WEIR_LINK_UP)
+	if (link->state != KWEIR_LINK_UP)
 		return 0;
 	if (!ib_post_send(link->conn->id->qp, &chain[0].wr, &bad))
 		return count;
 	return index_of(chain, bad);
 }
 
-void weir_link_post(struct weir_link *link, struct weir_wr *first)
+void kweir_link_post(struct kweir_link *link, struct weir_wr *first)
 {
-	struct weir_session *session = link->session;
+	struct kweir_session *session = link->session;
 	struct ib_rdma_wr *chain = session->nic->chain;
 	u32 count = 0, posted;
 	struct weir_wr *wr;
 
 	for (wr = first; wr; wr = wr->next) {
-		fill(&chain[count], wr);
-		flag(link, &chain[count++], wr);
+		fill_wr(&chain[count], wr);
+		choose_signal(link, &chain[count++], wr);
 		session->stat.merged += wr->nr_reqs > 1 ? wr->nr_reqs : 0;
 	}
-	posted = post(link, chain, count);
+	posted = post_chain(link, chain, count);
 	session->stat.doorbells++;
 	session->stat.work_requests += posted;
 	if (posted)
-		first = remember(link, first, posted);
+		first = append_in_flight(link, first, posted);
 	for (; posted < count; posted++) {
 		const struct weir_wc wc = { first, -ENOTCONN };
 
@@ -107,7 +107,7 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 	}
 }
 
-static void count_bytes(struct weir_session *session, const struct weir_wr *wr)
+static void count_bytes(struct kweir_session *session, const struct weir_wr *wr)
 {
 	if (wr->req->op == WEIR_OP_READ)
 		session->stat.bytes_read += wr->length;
@@ -116,9 +116,9 @@ static void count_bytes(struct weir_session *session, const struct weir_wr *wr)
 }
 
 /* The oldest is in flight no longer. */
-static void retire(struct weir_link *link, int status, u8 verbs, u64 now_ns)
+static void complete_oldest(struct kweir_link *link, int status, u8 verbs, u64 now_ns)
 {
-	struct weir_session *session = link->session;
+	struct kweir_session *session = link->session;
 	const struct weir_wc wc = { link->oldest, status, verbs };
 
 	link->oldest = wc.wr->next;
@@ -156,39 +156,39 @@ static int errno_of(enum ib_wc_status status)
 	}
 }
 
-void weir_link_completed(struct weir_link *link, const struct ib_wc *wc, u64 now_ns)
+void kweir_link_completed(struct kweir_link *link, const struct ib_wc *wc, u64 now_ns)
 {
 	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
 
 	while (link->in_flight && link->oldest != wr)
-		retire(link, 0, 0, now_ns);
+		complete_oldest(link, 0, 0, now_ns);
 	if (!link->in_flight)
 		return;
-	retire(link, errno_of(wc->status), (u8)wc->status, now_ns);
+	complete_oldest(link, errno_of(wc->status), (u8)wc->status, now_ns);
 	if (wc->status != IB_WC_SUCCESS)
-		weir_link_fail(link);
+		kweir_link_fail(link);
 }
 
-void weir_link_fail(struct weir_link *link)
+void kweir_link_fail(struct kweir_link *link)
 {
-	struct weir_session *session = link->session;
+	struct kweir_session *session = link->session;
 
-	if (link->state != WEIR_LINK_UP)
+	if (link->state != KWEIR_LINK_UP)
 		return;
-	link->state = WEIR_LINK_FAILING;
+	link->state = KWEIR_LINK_FAILING;
 	weir_engine_channel_broken(&session->engine, link->number);
-	weir_session_feed(session);
+	kweir_session_schedule(session);
 	if (!link->number)
-		weir_mail_broken(&session->mail);
+		kweir_control_link_down(&session->control);
 	link->give_up_ns = ktime_get_ns() + session->timeout_ns;
 	link->pause_ms = 0;
-	mod_delayed_work(weir_connect_wq, &link->mend, 0);
+	mod_delayed_work(kweir_connect_wq, &link->reconnect, 0);
 }
 
-void weir_link_forget(struct weir_link *link, u64 now_ns)
+void kweir_link_forget(struct kweir_link *link, u64 now_ns)
 {
 	while (link->in_flight)
-		retire(link, -ECONNRESET, 0, now_ns);
-	weir_keepalive_forget(link);
-	weir_session_feed(link->session);
+		complete_oldest(link, -ECONNRESET, 0, now_ns);
+	kweir_keepalive_forget(link);
+	kweir_session_schedule(link->session);
 }

@@ -6,20 +6,20 @@
 
 static int __init weir_init(void)
 {
-	int rc = weir_mend_init();
+	int rc = kweir_reconnect_init();
 
 	if (rc)
 		return rc;
-	rc = weir_nics_init();
+	rc = kweir_nics_init();
 	if (rc)
-		weir_mend_exit();
+		kweir_reconnect_exit();
 	return rc;
 }
 
 static void __exit weir_exit(void)
 {
-	weir_nics_exit();
-	weir_mend_exit();
+	kweir_nics_exit();
+	kweir_reconnect_exit();
 }
 
 module_init(weir_init);

@@ -8,53 +8,53 @@
 #define RD_ATOMIC_MAX 16
 #define WINDOW_WRS 4096
 
-struct workqueue_struct *weir_wq;
+struct workqueue_struct *kweir_wq;
 
 static DEFINE_MUTEX(nics_mutex);
 static LIST_HEAD(nics);
 
 /* All that has come goes to its engines, in order. With the lock held. */
-static void take(struct weir_nic *nic)
+static void take(struct kweir_nic *nic)
 {
 	struct weir_inbox_node *node = weir_inbox_take(&nic->inbox), *next;
 
 	for (; node; node = next) {
 		next = node->next;
-		weir_io_admit(container_of(node, struct weir_io, node));
+		kweir_io_admit(container_of(node, struct kweir_io, node));
 	}
 }
 
 /* One chain of one session, so that another thread may take what is left. */
-static void serve_first(struct weir_nic *nic)
+static void serve_first(struct kweir_nic *nic)
 {
-	struct weir_session *session;
+	struct kweir_session *session;
 
 	if (weir_list_is_empty(&nic->fed))
 		return;
-	session = weir_list_entry(nic->fed.next, struct weir_session, fed);
+	session = weir_list_entry(nic->fed.next, struct kweir_session, fed);
 	weir_list_del(&session->fed);
-	if (weir_session_pull(session))
-		weir_session_feed(session);
+	if (kweir_session_pull(session))
+		kweir_session_schedule(session);
 }
 
 /* The look comes after the unlock: see weir_inbox_is_empty(). */
-static bool unlock_and_look(struct weir_nic *nic) __releases(&nic->lock)
+static bool unlock_and_look(struct kweir_nic *nic) __releases(&nic->lock)
 {
 	bool more = !weir_list_is_empty(&nic->fed);
 
 	if (!weir_list_is_empty(&nic->done))
-		queue_work(weir_wq, &nic->deliver);
+		queue_work(kweir_wq, &nic->deliver);
 	spin_unlock_bh(&nic->lock);
 	return more || !weir_inbox_is_empty(&nic->inbox);
 }
 
-void weir_nic_lock(struct weir_nic *nic) __acquires(&nic->lock)
+void kweir_nic_lock(struct kweir_nic *nic) __acquires(&nic->lock)
 {
 	spin_lock_bh(&nic->lock);
 	take(nic);
 }
 
-void weir_nic_serve(struct weir_nic *nic)
+void kweir_nic_serve(struct kweir_nic *nic)
 {
 	while (spin_trylock_bh(&nic->lock)) {
 		take(nic);
@@ -64,14 +64,14 @@ void weir_nic_serve(struct weir_nic *nic)
 	}
 }
 
-void weir_nic_unlock(struct weir_nic *nic) __releases(&nic->lock)
+void kweir_nic_unlock(struct kweir_nic *nic) __releases(&nic->lock)
 {
 	if (unlock_and_look(nic))
-		weir_nic_serve(nic);
+		kweir_nic_serve(nic);
 }
 
 /* With the lock held. */
-static void take_done(struct weir_nic *nic, struct weir_list *done)
+static void take_done(struct kweir_nic *nic, struct weir_list *done)
 {
 	weir_list_init(done);
 	while (!weir_list_is_empty(&nic->done)) {
@@ -82,34 +82,34 @@ static void take_done(struct weir_nic *nic, struct weir_list *done)
 	}
 }
 
-static void tell(struct weir_list *done)
+static void complete_ios(struct weir_list *done)
 {
 	while (!weir_list_is_empty(done)) {
 		struct weir_list *link = done->next;
 
 		weir_list_del(link);
-		weir_io_tell(container_of(link, struct weir_io, link));
+		kweir_io_complete(container_of(link, struct kweir_io, link));
 	}
 }
 
-void weir_nic_unlock_and_tell(struct weir_nic *nic) __releases(&nic->lock)
+void kweir_nic_unlock_and_complete(struct kweir_nic *nic) __releases(&nic->lock)
 {
 	struct weir_list done;
 
 	take_done(nic, &done);
-	weir_nic_unlock(nic);
-	tell(&done);
+	kweir_nic_unlock(nic);
+	complete_ios(&done);
 }
 
 static void deliver(struct work_struct *work)
 {
-	struct weir_nic *nic = container_of(work, struct weir_nic, deliver);
+	struct kweir_nic *nic = container_of(work, struct kweir_nic, deliver);
 
-	weir_nic_lock(nic);
-	weir_nic_unlock_and_tell(nic);
+	kweir_nic_lock(nic);
+	kweir_nic_unlock_and_complete(nic);
 }
 
-void weir_nic_push(struct weir_nic *nic, struct weir_io *io)
+void kweir_nic_push(struct kweir_nic *nic, struct kweir_io *io)
 {
 	weir_inbox_push(&nic->inbox, &io->node);
 }
@@ -130,14 +130,14 @@ static u8 sge_max_of(const struct ib_device_attr *attrs)
  */
 static struct ib_client client;
 
-static bool is_there(struct ib_device *device)
+static bool device_is_present(struct ib_device *device)
 {
 	return ib_get_client_data(device, &client);
 }
 
-static struct weir_nic *nic_make(struct ib_device *device, u64 window_bytes)
+static struct kweir_nic *nic_make(struct ib_device *device, u64 window_bytes)
 {
-	struct weir_nic *nic = kzalloc(sizeof(*nic), GFP_KERNEL);
+	struct kweir_nic *nic = kzalloc(sizeof(*nic), GFP_KERNEL);
 
 	if (!nic)
 		return ERR_PTR(-ENOMEM);
@@ -162,9 +162,9 @@ static struct weir_nic *nic_make(struct ib_device *device, u64 window_bytes)
 	return nic;
 }
 
-static struct weir_nic *nic_find(const struct ib_device *device)
+static struct kweir_nic *nic_find(const struct ib_device *device)
 {
-	struct weir_nic *nic;
+	struct kweir_nic *nic;
 
 	list_for_each_entry(nic, &nics, entry) {
 		if (nic->device == device && nic->pd)
@@ -173,19 +173,19 @@ static struct weir_nic *nic_find(const struct ib_device *device)
 	return NULL;
 }
 
-int weir_nic_get(struct ib_device *device, struct weir_session *session, u64 window_bytes,
-		 struct weir_nic **out)
+int kweir_nic_get(struct ib_device *device, struct kweir_session *session, u64 window_bytes,
+		 struct kweir_nic **out)
 {
-	struct weir_nic *nic;
+	struct kweir_nic *nic;
 
 	mutex_lock(&nics_mutex);
 	nic = nic_find(device);
 	if (!nic)
-		nic = is_there(device) ? nic_make(device, window_bytes) : ERR_PTR(-ENODEV);
+		nic = device_is_present(device) ? nic_make(device, window_bytes) : ERR_PTR(-ENODEV);
 	if (!IS_ERR(nic)) {
 		nic->users++;
 		list_add_tail(&session->entry, &nic->sessions);
-		smp_store_release(out, nic); /* weir_session_abandon() acquires */
+		smp_store_release(out, nic); /* kweir_session_abandon() acquires */
 	}
 	mutex_unlock(&nics_mutex);
 	return PTR_ERR_OR_ZERO(nic);
@@ -195,7 +195,7 @@ int weir_nic_get(struct ib_device *device, struct weir_session *session, u64 win
  * Nobody finds it any more; and the device stays until the mutex is given back: see
  * device_removed().
  */
-static void nic_end(struct weir_nic *nic)
+static void nic_end(struct kweir_nic *nic)
 {
 	list_del(&nic->entry);
 	cancel_work_sync(&nic->deliver);
@@ -204,7 +204,7 @@ static void nic_end(struct weir_nic *nic)
 	kfree(nic);
 }
 
-void weir_nic_put(struct weir_nic *nic, struct weir_session *session)
+void kweir_nic_put(struct kweir_nic *nic, struct kweir_session *session)
 {
 	mutex_lock(&nics_mutex);
 	list_del(&session->entry);
@@ -225,15 +225,15 @@ static int device_added(struct ib_device *device)
  */
 static void device_removed(struct ib_device *device, void *data)
 {
-	struct weir_session *session;
-	struct weir_nic *nic;
+	struct kweir_session *session;
+	struct kweir_nic *nic;
 
 	mutex_lock(&nics_mutex);
 	ib_set_client_data(device, &client, NULL);
 	nic = nic_find(device);
 	if (nic) {
 		list_for_each_entry(session, &nic->sessions, entry)
-			weir_session_uproot(session);
+			kweir_session_force_close(session);
 		ib_dealloc_pd(nic->pd);
 		nic->pd = NULL;
 	}
@@ -246,21 +246,21 @@ static struct ib_client client = {
 	.remove = device_removed,
 };
 
-int weir_nics_init(void)
+int kweir_nics_init(void)
 {
 	int rc;
 
-	weir_wq = alloc_workqueue("weir", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
-	if (!weir_wq)
+	kweir_wq = alloc_workqueue("weir", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	if (!kweir_wq)
 		return -ENOMEM;
 	rc = ib_register_client(&client);
 	if (rc)
-		destroy_workqueue(weir_wq);
+		destroy_workqueue(kweir_wq);
 	return rc;
 }
 
-void weir_nics_exit(void)
+void kweir_nics_exit(void)
 {
 	ib_unregister_client(&client);
-	destroy_workqueue(weir_wq);
+	destroy_workqueue(kweir_wq);
 }

@@ -20,10 +20,10 @@
 #include "kernel/weir/weir.h"
 
 /* For all that ios wait for; none of it allocates or waits for memory. */
-extern struct workqueue_struct *weir_wq;
+extern struct workqueue_struct *kweir_wq;
 
 /**
- * struct weir_nic - one device
+ * struct kweir_nic - one device
  * @entry: in the list of all; @users: sessions that have it. Guarded by a mutex of nic.c's
  * @pd: of what we make on it; NULL when the device is gone, and its sessions are lost
  * @sge_max: entries of local memory in a WR
@@ -32,9 +32,9 @@ extern struct workqueue_struct *weir_wq;
  * @lock: guards all below, and of each session what its header says
  * @fed: sessions that may have something to post
  * @done: ios to be told of; @deliver tells
- * @chain: scratch of weir_link_post()
+ * @chain: scratch of kweir_link_post()
  */
-struct weir_nic {
+struct kweir_nic {
 	struct list_head entry;
 	unsigned int users;
 	struct ib_device *device;
@@ -53,24 +53,24 @@ struct weir_nic {
 };
 
 /* Finds or makes that of @device, for @session. Context: process; sleeps. */
-int weir_nic_get(struct ib_device *device, struct weir_session *session, u64 window_bytes,
-		 struct weir_nic **nic);
-void weir_nic_put(struct weir_nic *nic, struct weir_session *session);
+int kweir_nic_get(struct ib_device *device, struct kweir_session *session, u64 window_bytes,
+		 struct kweir_nic **nic);
+void kweir_nic_put(struct kweir_nic *nic, struct kweir_session *session);
 
 /* Takes the lock, and what has come in. Context: any but hard interrupts. */
-void weir_nic_lock(struct weir_nic *nic) __acquires(&nic->lock);
+void kweir_nic_lock(struct kweir_nic *nic) __acquires(&nic->lock);
 
 /* Gives the lock back, and serves while there is work and nobody else does. */
-void weir_nic_unlock(struct weir_nic *nic) __releases(&nic->lock);
+void kweir_nic_unlock(struct kweir_nic *nic) __releases(&nic->lock);
 
 /* The same, and tells what is done. Context: process. */
-void weir_nic_unlock_and_tell(struct weir_nic *nic) __releases(&nic->lock);
+void kweir_nic_unlock_and_complete(struct kweir_nic *nic) __releases(&nic->lock);
 
 /* One comes; and is served, if nobody else does. Context: any but hard interrupts. */
-void weir_nic_push(struct weir_nic *nic, struct weir_io *io);
-void weir_nic_serve(struct weir_nic *nic);
+void kweir_nic_push(struct kweir_nic *nic, struct kweir_io *io);
+void kweir_nic_serve(struct kweir_nic *nic);
 
-int weir_nics_init(void);
-void weir_nics_exit(void);
+int kweir_nics_init(void);
+void kweir_nics_exit(void);
 
 #endif

@@ -19,12 +19,12 @@ static const char id_label[] = "weir-1 key id";
 static const char client_label[] = "weir-1 client";
 static const char donor_label[] = "weir-1 donor";
 
-struct piece {
+struct hash_piece {
 	const void *data;
 	unsigned int length;
 };
 
-static int hash(struct crypto_shash *tfm, const struct piece *pieces, int count, u8 *out)
+static int hash(struct crypto_shash *tfm, const struct hash_piece *pieces, int count, u8 *out)
 {
 	SHASH_DESC_ON_STACK(desc, tfm);
 	int i, rc;
@@ -39,9 +39,9 @@ static int hash(struct crypto_shash *tfm, const struct piece *pieces, int count,
 	return rc;
 }
 
-static int set_key_id(struct weir_secret *secret, const u8 *bytes, unsigned int length)
+static int set_key_id(struct kweir_secret *secret, const u8 *bytes, unsigned int length)
 {
-	const struct piece pieces[] = { { id_label, sizeof(id_label) }, { bytes, length } };
+	const struct hash_piece pieces[] = { { id_label, sizeof(id_label) }, { bytes, length } };
 	struct crypto_shash *sha = crypto_alloc_shash("sha256", 0, 0);
 	u8 digest[WIRE_MAC];
 	int rc;
@@ -54,18 +54,18 @@ static int set_key_id(struct weir_secret *secret, const u8 *bytes, unsigned int 
 	return rc;
 }
 
-static int set_key(struct weir_secret *secret, const u8 *bytes, unsigned int length,
-		   struct weir_error *error)
+static int set_key(struct kweir_secret *secret, const u8 *bytes, unsigned int length,
+		   struct kweir_error *error)
 {
 	int rc = crypto_shash_setkey(secret->hmac, bytes, length);
 
 	if (!rc)
 		rc = set_key_id(secret, bytes, length);
-	return rc ? weir_fail(error, rc, "the kernel cannot use the key (%d)", rc) : 0;
+	return rc ? kweir_fail(error, rc, "the kernel cannot use the key (%d)", rc) : 0;
 }
 
 /* As 'weir key' writes them, and lib/conn/key.c reads them: without the newline. */
-static int set_key_of(struct weir_secret *secret, struct key *key, struct weir_error *error)
+static int set_key_of(struct kweir_secret *secret, struct key *key, struct kweir_error *error)
 {
 	const struct user_key_payload *payload;
 	int rc;
@@ -73,9 +73,9 @@ static int set_key_of(struct weir_secret *secret, struct key *key, struct weir_e
 	down_read(&key->sem);
 	payload = user_key_payload_locked(key);
 	if (!payload)
-		rc = weir_fail(error, -EKEYREVOKED, "the key has been revoked");
+		rc = kweir_fail(error, -EKEYREVOKED, "the key has been revoked");
 	else if (payload->datalen < KEY_MIN || payload->datalen > KEY_MAX)
-		rc = weir_fail(error, -EINVAL, "the key has %u bytes: %d to %d make one",
+		rc = kweir_fail(error, -EINVAL, "the key has %u bytes: %d to %d make one",
 			       payload->datalen, KEY_MIN, KEY_MAX);
 	else
 		rc = set_key(secret, payload->data, payload->datalen, error);
@@ -83,13 +83,13 @@ static int set_key_of(struct weir_secret *secret, struct key *key, struct weir_e
 	return rc;
 }
 
-int weir_secret_init(struct weir_secret *secret, struct key *key, struct weir_error *error)
+int kweir_secret_init(struct kweir_secret *secret, struct key *key, struct kweir_error *error)
 {
 	int rc;
 
 	secret->hmac = crypto_alloc_shash("hmac(sha256)", 0, 0);
 	if (IS_ERR(secret->hmac))
-		return weir_fail(error, PTR_ERR(secret->hmac),
+		return kweir_fail(error, PTR_ERR(secret->hmac),
 				 "this kernel has no hmac(sha256) (%ld)", PTR_ERR(secret->hmac));
 	rc = key ? set_key_of(secret, key, error) : set_key(secret, "", 0, error);
 	if (rc)
@@ -97,14 +97,14 @@ int weir_secret_init(struct weir_secret *secret, struct key *key, struct weir_er
 	return rc;
 }
 
-void weir_secret_fini(struct weir_secret *secret)
+void kweir_secret_fini(struct kweir_secret *secret)
 {
 	crypto_free_shash(secret->hmac);
 }
 
-static int client_mac(const struct weir_proof *p, u8 *mac)
+static int client_mac(const struct kweir_proof *p, u8 *mac)
 {
-	const struct piece pieces[] = {
+	const struct hash_piece pieces[] = {
 		{ client_label, sizeof(client_label) },
 		{ &p->hello, sizeof(p->hello) },
 		{ &p->challenge, sizeof(p->challenge) },
@@ -113,23 +113,23 @@ static int client_mac(const struct weir_proof *p, u8 *mac)
 	return hash(p->secret->hmac, pieces, ARRAY_SIZE(pieces), mac);
 }
 
-static int donor_mac(const struct weir_proof *p, u8 *mac)
+static int donor_mac(const struct kweir_proof *p, u8 *mac)
 {
-	const struct piece pieces[] = {
+	const struct hash_piece pieces[] = {
 		{ donor_label, sizeof(donor_label) },
 		{ &p->hello, sizeof(p->hello) },
 		{ &p->challenge, sizeof(p->challenge) },
-		{ &p->welcome, offsetof(struct wire_welcome, mac) },
+		{ &p->welcome, offsetof(struct wire_handshake_welcome, mac) },
 	};
 
 	return hash(p->secret->hmac, pieces, ARRAY_SIZE(pieces), mac);
 }
 
-size_t weir_proof_begin(struct weir_proof *p, const struct weir_secret *secret,
-			const struct weir_end *local, const struct weir_end *remote, u64 session_id,
+size_t kweir_proof_begin(struct kweir_proof *p, const struct kweir_secret *secret,
+			const struct kweir_qp_addr *local, const struct kweir_qp_addr *remote, u64 session_id,
 			u16 channel, u16 credits, void *out)
 {
-	union wire_handshake m = { .hello = {
+	union wire_handshake_message m = { .hello = {
 		.qpn = local->qpn,
 		.channel = channel,
 		.credits = credits,
@@ -148,54 +148,54 @@ size_t weir_proof_begin(struct weir_proof *p, const struct weir_secret *secret,
 	return length;
 }
 
-static int challenge_received(struct weir_proof *p, const struct wire_challenge *challenge,
-			      void *out, size_t *out_length, struct weir_error *error)
+static int challenge_received(struct kweir_proof *p, const struct wire_handshake_challenge *challenge,
+			      void *out, size_t *out_length, struct kweir_error *error)
 {
-	union wire_handshake m = { };
+	union wire_handshake_message m = { };
 	int rc;
 
 	if (p->challenge.head.type || challenge->qpn != p->remote.qpn ||
 	    memcmp(challenge->gid, p->remote.gid, WIRE_GID))
-		return weir_fail(error, -EKEYREJECTED,
+		return kweir_fail(error, -EKEYREJECTED,
 				 "the donor speaks for another QP than the one connected: somebody stands in between");
 	p->challenge = *challenge;
 	rc = client_mac(p, m.proof.mac);
 	if (rc)
-		return weir_fail(error, rc, "the kernel computed no MAC");
+		return kweir_fail(error, rc, "the kernel computed no MAC");
 	*out_length = wire_handshake_encode(&m, WIRE_PROOF);
 	memcpy(out, &m, *out_length);
 	return 0;
 }
 
-static int welcome_received(struct weir_proof *p, const struct wire_welcome *welcome,
-			    struct weir_error *error)
+static int welcome_received(struct kweir_proof *p, const struct wire_handshake_welcome *welcome,
+			    struct kweir_error *error)
 {
 	u8 mac[WIRE_MAC];
 	int rc;
 
 	if (!p->challenge.head.type)
-		return weir_fail(error, -EPROTO, "the donor welcomes whom it has not challenged");
+		return kweir_fail(error, -EPROTO, "the donor welcomes whom it has not challenged");
 	p->welcome = *welcome;
 	rc = donor_mac(p, mac);
 	if (rc)
-		return weir_fail(error, rc, "the kernel computed no MAC");
+		return kweir_fail(error, rc, "the kernel computed no MAC");
 	if (crypto_memneq(mac, welcome->mac, WIRE_MAC))
-		return weir_fail(error, -EKEYREJECTED,
+		return kweir_fail(error, -EKEYREJECTED,
 				 "the donor could not prove that it knows the key");
 	p->done = true;
 	return 0;
 }
 
-int weir_proof_input(struct weir_proof *p, const void *in, size_t in_length, void *out,
-		     size_t *out_length, struct weir_error *error)
+int kweir_proof_input(struct kweir_proof *p, const void *in, size_t in_length, void *out,
+		     size_t *out_length, struct kweir_error *error)
 {
-	union wire_handshake m;
+	union wire_handshake_message m;
 	int rc;
 
 	*out_length = 0;
 	rc = wire_handshake_decode(in, in_length, &m);
 	if (rc)
-		return weir_fail(error, rc,
+		return kweir_fail(error, rc,
 				 "the donor's answer is not of version %d of the protocol",
 				 WIRE_VERSION);
 	switch (m.head.type) {
@@ -204,19 +204,19 @@ int weir_proof_input(struct weir_proof *p, const void *in, size_t in_length, voi
 	case WIRE_WELCOME:
 		return welcome_received(p, &m.welcome, error);
 	case WIRE_REFUSAL:
-		return weir_refusal_explain(&m.refusal, p->peer, error);
+		return kweir_proof_explain_refusal(&m.refusal, p->peer, error);
 	default:
-		return weir_fail(error, -EPROTO, "handshake: message %u out of turn", m.head.type);
+		return kweir_fail(error, -EPROTO, "handshake: message %u out of turn", m.head.type);
 	}
 }
 
-int weir_refusal_explain(const struct wire_refusal *refusal, const char *peer,
-			 struct weir_error *error)
+int kweir_proof_explain_refusal(const struct wire_handshake_refusal *refusal, const char *peer,
+			 struct kweir_error *error)
 {
 	int status = -(int)refusal->status;
 
 	if (refusal->head.version != WIRE_VERSION)
-		return weir_fail(error, -EPROTONOSUPPORT,
+		return kweir_fail(error, -EPROTONOSUPPORT,
 				 "%s speaks version %u of the protocol, this module version %d",
 				 peer, refusal->head.version, WIRE_VERSION);
 	switch (status) {
@@ -231,5 +231,5 @@ int weir_refusal_explain(const struct wire_refusal *refusal, const char *peer,
 	default:
 		status = -EPROTO;
 	}
-	return weir_fail(error, status, "%s refused: %s", peer, refusal->text);
+	return kweir_fail(error, status, "%s refused: %s", peer, refusal->text);
 }

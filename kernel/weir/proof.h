@@ -14,58 +14,58 @@
 struct key;
 
 /**
- * struct weir_secret - what a session keeps of its key
+ * struct kweir_secret - what a session keeps of its key
  * @hmac: knows it
  * @key_id: names it to the donor
  */
-struct weir_secret {
+struct kweir_secret {
 	struct crypto_shash *hmac;
 	u64 key_id;
 };
 
 /* One end of a QP, as the verbs know it. */
-struct weir_end {
+struct kweir_qp_addr {
 	u8 gid[WIRE_GID];
 	u32 qpn;
 };
 
 /**
- * struct weir_proof - one channel's handshake
+ * struct kweir_proof - one channel's handshake
  * @peer: the donor, for people; of who began it
  * @remote: what the QP is connected to
  * @welcome: the donor's, once it is done
  */
-struct weir_proof {
-	const struct weir_secret *secret;
+struct kweir_proof {
+	const struct kweir_secret *secret;
 	const char *peer;
-	struct weir_end remote;
+	struct kweir_qp_addr remote;
 	bool done;
-	struct wire_hello hello;
-	struct wire_challenge challenge;
-	struct wire_welcome welcome;
+	struct wire_handshake_hello hello;
+	struct wire_handshake_challenge challenge;
+	struct wire_handshake_welcome welcome;
 };
 
 /* @key: NULL is the empty one. Return: 0; -EINVAL its length is no key's; -ENOMEM, -ENOENT. */
-int weir_secret_init(struct weir_secret *secret, struct key *key, struct weir_error *error);
-void weir_secret_fini(struct weir_secret *secret);
+int kweir_secret_init(struct kweir_secret *secret, struct key *key, struct kweir_error *error);
+void kweir_secret_fini(struct kweir_secret *secret);
 
 /* Begins one and writes the HELLO to @out. Return: its length. */
-size_t weir_proof_begin(struct weir_proof *proof, const struct weir_secret *secret,
-			const struct weir_end *local, const struct weir_end *remote, u64 session_id,
+size_t kweir_proof_begin(struct kweir_proof *proof, const struct kweir_secret *secret,
+			const struct kweir_qp_addr *local, const struct kweir_qp_addr *remote, u64 session_id,
 			u16 channel, u16 credits, void *out);
 
 /**
- * weir_proof_input() - a message came
+ * kweir_proof_input() - a message came
  * @out: room for WIRE_HANDSHAKE_MAX bytes
  * @out_length: receives how many of them to send; 0: @proof->done says that it is over
  *
  * Return: 0; -EKEYREJECTED; -EPROTO; -EPROTONOSUPPORT; what the donor refused with.
  */
-int weir_proof_input(struct weir_proof *proof, const void *in, size_t in_length, void *out,
-		     size_t *out_length, struct weir_error *error);
+int kweir_proof_input(struct kweir_proof *proof, const void *in, size_t in_length, void *out,
+		     size_t *out_length, struct kweir_error *error);
 
 /* What @peer refused with, in words. Return: the negative errno. */
-int weir_refusal_explain(const struct wire_refusal *refusal, const char *peer,
-			 struct weir_error *error);
+int kweir_proof_explain_refusal(const struct wire_handshake_refusal *refusal, const char *peer,
+			 struct kweir_error *error);
 
 #endif

@@ -11,11 +11,11 @@
 #define PAUSE_MS_MIN 10
 #define PAUSE_MS_MAX 1000
 
-struct workqueue_struct *weir_connect_wq;
+struct workqueue_struct *kweir_connect_wq;
 
 /* What the donor says when it lets channel 0 in for the first time counts for the session. */
-static int agree(struct weir_session *session, const struct wire_welcome *welcome,
-		 struct weir_error *error)
+static int accept_welcome(struct kweir_session *session, const struct wire_handshake_welcome *welcome,
+		 struct kweir_error *error)
 {
 	if (!session->id) {
 		session->id = welcome->session_id;
@@ -23,21 +23,21 @@ static int agree(struct weir_session *session, const struct wire_welcome *welcom
 	}
 	if (welcome->session_id == session->id && welcome->incarnation == session->incarnation)
 		return 0;
-	return weir_fail(error, -ESTALE, "%s is not the donor it was", session->peer);
+	return kweir_fail(error, -ESTALE, "%s is not the donor it was", session->peer);
 }
 
 /* The moment in which a connection becomes everybody's. With nic->lock held. */
-static int link_up(struct weir_link *link, struct weir_conn *conn,
-		   const struct wire_welcome *welcome, struct weir_error *error)
+static int link_up(struct kweir_link *link, struct kweir_conn *conn,
+		   const struct wire_handshake_welcome *welcome, struct kweir_error *error)
 {
-	struct weir_session *session = link->session;
+	struct kweir_session *session = link->session;
 	int rc;
 
-	if (!weir_session_is_mendable(session) || conn->gone)
-		return weir_fail(error, -EAGAIN, "%s ended the connection", session->peer);
-	rc = agree(session, welcome, error);
+	if (!kweir_session_may_reconnect(session) || conn->gone)
+		return kweir_fail(error, -EAGAIN, "%s ended the connection", session->peer);
+	rc = accept_welcome(session, welcome, error);
 	if (!rc && !link->number)
-		rc = weir_mail_up(&session->mail, welcome);
+		rc = kweir_control_link_up(&session->control, welcome);
 	if (!rc)
 		rc = weir_engine_channel_up(&session->engine, link->number, session->options.depth);
 	if (rc)
@@ -45,71 +45,71 @@ static int link_up(struct weir_link *link, struct weir_conn *conn,
 	weir_window_tick(&session->nic->window, ktime_get_ns());
 	link->conn = conn;
 	link->unsignalled = 0;
-	session->stat.reconnects += link->state == WEIR_LINK_BROKEN;
-	link->state = WEIR_LINK_UP;
-	weir_keepalive_begin(session, ktime_get_ns());
+	session->stat.reconnects += link->state == KWEIR_LINK_BROKEN;
+	link->state = KWEIR_LINK_UP;
+	kweir_keepalive_begin(session, ktime_get_ns());
 	if (!link->number)
-		weir_mail_go_on(&session->mail);
-	weir_session_feed(session);
+		kweir_control_read_early(&session->control);
+	kweir_session_schedule(session);
 	return 0;
 }
 
-static int connect(struct weir_link *link, struct weir_error *error)
+static int connect(struct kweir_link *link, struct kweir_error *error)
 {
-	struct weir_nic *nic = link->session->nic;
-	struct weir_conn *old = link->conn, *conn;
-	struct wire_welcome welcome;
+	struct kweir_nic *nic = link->session->nic;
+	struct kweir_conn *old = link->conn, *conn;
+	struct wire_handshake_welcome welcome;
 	int rc;
 
-	rc = weir_conn_open(link, &conn, &welcome, error);
+	rc = kweir_conn_open(link, &conn, &welcome, error);
 	if (rc)
 		return rc;
 	nic = link->session->nic; /* found with the first */
-	weir_nic_lock(nic);
+	kweir_nic_lock(nic);
 	rc = link_up(link, conn, &welcome, error);
-	weir_nic_unlock_and_tell(nic);
+	kweir_nic_unlock_and_complete(nic);
 	/* The old one only now: its end would tell the donor that we have left. */
-	weir_conn_free(rc ? conn : old);
+	kweir_conn_free(rc ? conn : old);
 	return rc;
 }
 
-int weir_link_connect(struct weir_link *link, struct weir_error *error)
+int kweir_link_connect(struct kweir_link *link, struct kweir_error *error)
 {
 	unsigned int flags;
 	int rc;
 
-	if (!weir_session_enter(link->session))
-		return weir_fail(error, -ECANCELED, "the session has ended");
+	if (!kweir_session_enter(link->session))
+		return kweir_fail(error, -ECANCELED, "the session has ended");
 	flags = memalloc_noio_save();
 	rc = connect(link, error);
 	memalloc_noio_restore(flags);
-	weir_session_leave(link->session);
+	kweir_session_leave(link->session);
 	return rc;
 }
 
 /* After it the device has let go of all that was posted. */
-static void bury(struct weir_link *link)
+static void destroy_qp(struct kweir_link *link)
 {
-	struct weir_nic *nic = link->session->nic;
+	struct kweir_nic *nic = link->session->nic;
 
-	weir_conn_bury(link->conn);
-	weir_nic_lock(nic);
-	weir_link_forget(link, ktime_get_ns());
-	link->state = WEIR_LINK_BROKEN;
-	weir_nic_unlock_and_tell(nic);
+	kweir_conn_destroy_qp(link->conn);
+	kweir_nic_lock(nic);
+	kweir_link_forget(link, ktime_get_ns());
+	link->state = KWEIR_LINK_BROKEN;
+	kweir_nic_unlock_and_complete(nic);
 }
 
 /* For good; what waits for it ends. */
-static void end(struct weir_link *link)
+static void end(struct kweir_link *link)
 {
-	struct weir_nic *nic = link->session->nic;
+	struct kweir_nic *nic = link->session->nic;
 
-	weir_nic_lock(nic);
-	link->state = WEIR_LINK_DOWN;
+	kweir_nic_lock(nic);
+	link->state = KWEIR_LINK_DOWN;
 	weir_engine_channel_down(&link->session->engine, link->number);
-	weir_session_feed(link->session);
-	weir_nic_unlock_and_tell(nic);
-	weir_conn_free(link->conn);
+	kweir_session_schedule(link->session);
+	kweir_nic_unlock_and_complete(nic);
+	kweir_conn_free(link->conn);
 	link->conn = NULL;
 }
 
@@ -120,46 +120,46 @@ static bool is_final(int status)
 	       status == -EPROTONOSUPPORT || status == -ECANCELED || status == -ENODEV;
 }
 
-static void try_later(struct weir_link *link)
+static void try_later(struct kweir_link *link)
 {
 	link->pause_ms = clamp(2 * link->pause_ms, PAUSE_MS_MIN, PAUSE_MS_MAX);
-	mod_delayed_work(weir_connect_wq, &link->mend,
+	mod_delayed_work(kweir_connect_wq, &link->reconnect,
 			 msecs_to_jiffies(link->pause_ms / 2 +
 					  get_random_u32() % (link->pause_ms / 2)));
 }
 
 /* Its first link to find out says so. */
-static void give_up(struct weir_session *session, int why)
+static void give_up(struct kweir_session *session, int why)
 {
 	bool is_news;
 
-	weir_nic_lock(session->nic);
+	kweir_nic_lock(session->nic);
 	is_news = !session->lost;
-	weir_session_lose(session, why);
-	weir_nic_unlock(session->nic);
+	kweir_session_lose(session, why);
+	kweir_nic_unlock(session->nic);
 	if (is_news)
 		pr_err("weir: %s is lost (%d), and what it held with it\n", session->peer, why);
 }
 
-static void mend(struct weir_link *link)
+static void reconnect(struct kweir_link *link)
 {
-	struct weir_session *session = link->session;
-	struct weir_error error;
+	struct kweir_session *session = link->session;
+	struct kweir_error error;
 	int rc;
 
 	/* Others wait for what is in flight there: to connect comes after all that is to be buried. */
-	if (READ_ONCE(link->state) == WEIR_LINK_FAILING) {
-		bury(link);
-		mod_delayed_work(weir_connect_wq, &link->mend, 0);
+	if (READ_ONCE(link->state) == KWEIR_LINK_FAILING) {
+		destroy_qp(link);
+		mod_delayed_work(kweir_connect_wq, &link->reconnect, 0);
 		return;
 	}
-	if (link->state != WEIR_LINK_BROKEN)
+	if (link->state != KWEIR_LINK_BROKEN)
 		return;
-	if (!weir_session_is_mendable(session)) {
+	if (!kweir_session_may_reconnect(session)) {
 		end(link);
 		return;
 	}
-	rc = weir_link_connect(link, &error);
+	rc = kweir_link_connect(link, &error);
 	if (!rc)
 		pr_info("weir: %s: channel %u is connected anew\n", session->peer, link->number);
 	else if (is_final(rc) || ktime_get_ns() >= link->give_up_ns)
@@ -169,21 +169,21 @@ static void mend(struct weir_link *link)
 }
 
 /* A device that is told to destroy a QP may allocate for that, too. */
-void weir_mend(struct work_struct *work)
+void kweir_reconnect_work(struct work_struct *work)
 {
 	unsigned int flags = memalloc_noio_save();
 
-	mend(container_of(to_delayed_work(work), struct weir_link, mend));
+	reconnect(container_of(to_delayed_work(work), struct kweir_link, reconnect));
 	memalloc_noio_restore(flags);
 }
 
-int weir_mend_init(void)
+int kweir_reconnect_init(void)
 {
-	weir_connect_wq = alloc_workqueue("weir_connect", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	return weir_connect_wq ? 0 : -ENOMEM;
+	kweir_connect_wq = alloc_workqueue("weir_connect", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	return kweir_connect_wq ? 0 : -ENOMEM;
 }
 
-void weir_mend_exit(void)
+void kweir_reconnect_exit(void)
 {
-	destroy_workqueue(weir_connect_wq);
+	destroy_workqueue(kweir_connect_wq);
 }

@@ -22,22 +22,22 @@
  * that failed end when it is buried, and where no worker can be made that waits for other links'
  * attempts.
  */
-extern struct workqueue_struct *weir_connect_wq;
+extern struct workqueue_struct *kweir_connect_wq;
 
-struct weir_link;
+struct kweir_link;
 
 /**
- * weir_link_connect() - bring a link up
+ * kweir_link_connect() - bring a link up
  * @link: CLOSED or BROKEN
  *
- * Context: process; sleeps. Return: as weir_session_connect(); -ESTALE it is not the donor it was.
+ * Context: process; sleeps. Return: as kweir_session_connect(); -ESTALE it is not the donor it was.
  */
-int weir_link_connect(struct weir_link *link, struct weir_error *error);
+int kweir_link_connect(struct kweir_link *link, struct kweir_error *error);
 
-/* The work of struct weir_link's @mend. */
-void weir_mend(struct work_struct *work);
+/* The work of struct kweir_link's @reconnect. */
+void kweir_reconnect_work(struct work_struct *work);
 
-int weir_mend_init(void);
-void weir_mend_exit(void);
+int kweir_reconnect_init(void);
+void kweir_reconnect_exit(void);
 
 #endif

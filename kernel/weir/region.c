@@ -3,16 +3,16 @@
 
 #include "kernel/weir/session.h"
 
-static int ask(struct weir_session *session, struct wire_request *request, const char *name,
-	       struct weir_region *region, struct weir_error *error)
+static int call_for_region(struct kweir_session *session, struct wire_control_request *request, const char *name,
+	       struct kweir_region *region, struct kweir_error *error)
 {
-	struct wire_region answer;
+	struct wire_control_region answer;
 	int rc;
 
-	rc = weir_mail_call(&session->mail, request, name, &answer, sizeof(answer), error);
+	rc = kweir_control_call(&session->control, request, name, &answer, sizeof(answer), error);
 	if (rc)
 		return rc;
-	*region = (struct weir_region){
+	*region = (struct kweir_region){
 		.session = session,
 		.remote = answer.addr,
 		.length = answer.length,
@@ -22,57 +22,57 @@ static int ask(struct weir_session *session, struct wire_request *request, const
 	return 0;
 }
 
-int weir_region_create(struct weir_session *session, const char *name, u64 length,
-		       struct weir_region *region, struct weir_error *error)
+int kweir_region_create(struct kweir_session *session, const char *name, u64 length,
+		       struct kweir_region *region, struct kweir_error *error)
 {
-	struct wire_request request = {
+	struct wire_control_request request = {
 		.op = WIRE_REGION_CREATE,
-		.flags = WIRE_EXCLUSIVE,
+		.flags = WIRE_REGION_EXCLUSIVE,
 		.value = length,
 	};
 
 	if (!name && session->options.movable)
-		request.flags |= WIRE_MOVABLE;
+		request.flags |= WIRE_REGION_MOVABLE;
 
-	return ask(session, &request, name, region, error);
+	return call_for_region(session, &request, name, region, error);
 }
-EXPORT_SYMBOL_GPL(weir_region_create);
+EXPORT_SYMBOL_GPL(kweir_region_create);
 
-int weir_region_open(struct weir_session *session, const char *name, struct weir_region *region,
-		     struct weir_error *error)
+int kweir_region_open(struct kweir_session *session, const char *name, struct kweir_region *region,
+		     struct kweir_error *error)
 {
-	struct wire_request request = { .op = WIRE_REGION_OPEN, .flags = WIRE_EXCLUSIVE };
+	struct wire_control_request request = { .op = WIRE_REGION_OPEN, .flags = WIRE_REGION_EXCLUSIVE };
 
-	return ask(session, &request, name, region, error);
+	return call_for_region(session, &request, name, region, error);
 }
-EXPORT_SYMBOL_GPL(weir_region_open);
+EXPORT_SYMBOL_GPL(kweir_region_open);
 
-int weir_region_close(struct weir_region *region, struct weir_error *error)
+int kweir_region_close(struct kweir_region *region, struct kweir_error *error)
 {
-	struct wire_request request = { .op = WIRE_REGION_CLOSE, .value = region->hold };
+	struct wire_control_request request = { .op = WIRE_REGION_CLOSE, .value = region->hold };
 
-	return weir_mail_call(&region->session->mail, &request, NULL, NULL, 0, error);
+	return kweir_control_call(&region->session->control, &request, NULL, NULL, 0, error);
 }
-EXPORT_SYMBOL_GPL(weir_region_close);
+EXPORT_SYMBOL_GPL(kweir_region_close);
 
-void weir_session_patience(struct weir_session *session, u32 ms)
+void kweir_session_set_answer_timeout(struct kweir_session *session, u32 ms)
 {
-	WRITE_ONCE(session->mail.patience_ms, ms);
+	WRITE_ONCE(session->control.patience_ms, ms);
 }
-EXPORT_SYMBOL_GPL(weir_session_patience);
+EXPORT_SYMBOL_GPL(kweir_session_set_answer_timeout);
 
-int weir_session_room(struct weir_session *session, u64 *bytes, struct weir_error *error)
+int kweir_session_room(struct kweir_session *session, u64 *bytes, struct kweir_error *error)
 {
-	struct wire_request request = { .op = WIRE_DONOR_INFO };
-	struct wire_info info;
+	struct wire_control_request request = { .op = WIRE_DONOR_INFO };
+	struct wire_control_info info;
 	int rc;
 
-	rc = weir_mail_call(&session->mail, &request, NULL, &info, sizeof(info), error);
+	rc = kweir_control_call(&session->control, &request, NULL, &info, sizeof(info), error);
 	if (rc)
 		return rc;
 	if (info.lent_bytes > info.memory_bytes || info.charged_bytes > info.quota_bytes)
-		return weir_fail(error, -EPROTO, "%s answers nonsense", session->peer);
+		return kweir_fail(error, -EPROTO, "%s answers nonsense", session->peer);
 	*bytes = min(info.memory_bytes - info.lent_bytes, info.quota_bytes - info.charged_bytes);
 	return 0;
 }
-EXPORT_SYMBOL_GPL(weir_session_room);
+EXPORT_SYMBOL_GPL(kweir_session_room);

@@ -22,7 +22,7 @@
 #include "kernel/weir/proof.h"
 
 /**
- * struct weir_session - connections to one donor, and the pipeline over them
+ * struct kweir_session - connections to one donor, and the pipeline over them
  * @entry: in nic->sessions
  * @options: with the defaults filled in; @timeout_ns: of them, in nanoseconds
  * @nic: where it runs; NULL until its first connection has found it
@@ -30,7 +30,7 @@
  * @secret: of the key
  * @id, @incarnation: what the donor said in its WELCOME
  * @engine, @wrs: the pipeline, and its WRs
- * @copies: where what is read and written is copied to, if options.mr is PRE
+ * @bounce: where what is read and written is copied to, if options.mr is PRE
  * @links: the channels, options.channels of them
  * @fed: in nic->fed, or in no list
  * @stopping, @lost: no broken channel comes up again; also read without the lock, by who waits
@@ -40,71 +40,71 @@
  * @tick: tells the engine and keep-alive that time has passed; @tick_ns is when, or WEIR_NEVER
  * @ios: those that have memory mapped; @quiet: when there are none, and none will be
  * @end_mutex: held by who ends it
- * @mail: what is said about regions
+ * @control: what is said about regions
  * @stat: what it has done
  */
-struct weir_session {
+struct kweir_session {
 	struct list_head entry;
-	struct weir_options options;
+	struct kweir_options options;
 	u64 timeout_ns;
-	struct weir_nic *nic;
+	struct kweir_nic *nic;
 	struct sockaddr_storage donor;
 	char peer[64];
-	struct weir_secret secret;
+	struct kweir_secret secret;
 	u64 id;
 	u64 incarnation;
 
 	struct weir_engine engine;
 	struct weir_wr *wrs;
-	struct weir_copies copies;
-	struct weir_link links[WEIR_CHANNEL_MAX];
+	struct kweir_bounce_pool bounce;
+	struct kweir_link links[WEIR_CHANNEL_MAX];
 	struct weir_list fed;
 	bool stopping;
 	bool lost;
 	int why;
-	struct weir_keepalive keepalive;
+	struct kweir_keepalive keepalive;
 	struct delayed_work tick;
 	u64 tick_ns;
 	struct percpu_ref ios;
 	struct completion quiet;
 	struct mutex end_mutex;
-	struct weir_mail mail;
-	struct weir_stat stat;
+	struct kweir_control control;
+	struct kweir_stat stat;
 };
 
 /* What it has once and only a device can give; the first connection finds it. Sleeps. */
-int weir_session_attach(struct weir_session *session, struct ib_device *device,
-			struct weir_error *error);
+int kweir_session_attach(struct kweir_session *session, struct ib_device *device,
+			struct kweir_error *error);
 
 /* Does what the engine says, up to one chain. Return: true when there is more to post. */
-bool weir_session_pull(struct weir_session *session);
+bool kweir_session_pull(struct kweir_session *session);
 
 /* There may be something to pull: whoever gives the lock back will. */
-static inline void weir_session_feed(struct weir_session *session)
+static inline void kweir_session_schedule(struct kweir_session *session)
 {
 	if (weir_list_is_empty(&session->fed))
 		weir_list_add_tail(&session->nic->fed, &session->fed);
 }
 
 /* Nothing is mended any more: all links end. */
-void weir_session_lose(struct weir_session *session, int why);
+void kweir_session_lose(struct kweir_session *session, int why);
 
 /* The same, at once, and to the end: nothing of it is left on the device. Sleeps; not the lock. */
-void weir_session_uproot(struct weir_session *session);
+void kweir_session_force_close(struct kweir_session *session);
 
 /* May a broken channel come up again? Any context. */
-static inline bool weir_session_is_mendable(const struct weir_session *session)
+static inline bool kweir_session_may_reconnect(const struct kweir_session *session)
 {
 	return !READ_ONCE(session->stopping) && !READ_ONCE(session->lost);
 }
 
 /* An io begins to use the device. Return: false: it is gone. */
-static inline bool weir_session_enter(struct weir_session *session)
+static inline bool kweir_session_enter(struct kweir_session *session)
 {
 	return percpu_ref_tryget_live(&session->ios);
 }
 
-static inline void weir_session_leave(struct weir_session *session)
+static inline void kweir_session_leave(struct kweir_session *session)
 {
 	percpu_ref_put(&session->ios);
 }

@@ -2,31 +2,31 @@
 #include "lib/base/futex.h"
 #include "lib/base/mutex.h"
 
-#define LOOKS_MAX 100 /* about as long as a section takes */
+#define SPINS_MAX 100 /* about as long as a section takes */
 
-static bool look(struct weir_lock *lock)
+static bool spin_for_lock(struct weir_mutex *lock)
 {
-	int looks;
+	int spins;
 
-	for (looks = 0; looks < LOOKS_MAX; looks++) {
-		if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == WEIR_LOCK_FREE &&
-		    weir_lock_try(lock))
+	for (spins = 0; spins < SPINS_MAX; spins++) {
+		if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == WEIR_MUTEX_FREE &&
+		    weir_mutex_trylock(lock))
 			return true;
 	}
 	return false;
 }
 
 /* Who has slept cannot know whether others still do, and so takes it as one that is wanted. */
-void weir_lock_wait(struct weir_lock *lock)
+void weir_mutex_lock_slow(struct weir_mutex *lock)
 {
-	if (look(lock))
+	if (spin_for_lock(lock))
 		return;
-	while (__atomic_exchange_n(&lock->word, WEIR_LOCK_WANTED, __ATOMIC_ACQUIRE) !=
-	       WEIR_LOCK_FREE)
-		weir_futex_wait(&lock->word, WEIR_LOCK_WANTED, UINT64_MAX);
+	while (__atomic_exchange_n(&lock->word, WEIR_MUTEX_CONTENDED, __ATOMIC_ACQUIRE) !=
+	       WEIR_MUTEX_FREE)
+		weir_futex_wait(&lock->word, WEIR_MUTEX_CONTENDED, UINT64_MAX);
 }
 
-void weir_lock_wake(struct weir_lock *lock)
+void weir_mutex_wake(struct weir_mutex *lock)
 {
 	weir_futex_wake(&lock->word, 1);
 }

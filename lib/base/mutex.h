@@ -14,41 +14,41 @@
 #include <stdint.h>
 
 /**
- * struct weir_lock - zero to begin with
- * @word: an enum weir_lock_state; atomic
+ * struct weir_mutex - zero to begin with
+ * @word: an enum weir_mutex_state; atomic
  */
-struct weir_lock {
+struct weir_mutex {
 	uint32_t word;
 };
 
-enum weir_lock_state {
-	WEIR_LOCK_FREE,
-	WEIR_LOCK_TAKEN,
-	WEIR_LOCK_WANTED, /* taken, and somebody may sleep for it */
+enum weir_mutex_state {
+	WEIR_MUTEX_FREE,
+	WEIR_MUTEX_LOCKED,
+	WEIR_MUTEX_CONTENDED, /* taken, and somebody may sleep for it */
 };
 
 /* Return: whether it is the caller's now. */
-static inline bool weir_lock_try(struct weir_lock *lock)
+static inline bool weir_mutex_trylock(struct weir_mutex *lock)
 {
-	uint32_t found = WEIR_LOCK_FREE;
+	uint32_t found = WEIR_MUTEX_FREE;
 
-	return __atomic_compare_exchange_n(&lock->word, &found, WEIR_LOCK_TAKEN, false,
+	return __atomic_compare_exchange_n(&lock->word, &found, WEIR_MUTEX_LOCKED, false,
 					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-void weir_lock_wait(struct weir_lock *lock);
-void weir_lock_wake(struct weir_lock *lock);
+void weir_mutex_lock_slow(struct weir_mutex *lock);
+void weir_mutex_wake(struct weir_mutex *lock);
 
-static inline void weir_lock_take(struct weir_lock *lock)
+static inline void weir_mutex_lock(struct weir_mutex *lock)
 {
-	if (!weir_lock_try(lock))
-		weir_lock_wait(lock);
+	if (!weir_mutex_trylock(lock))
+		weir_mutex_lock_slow(lock);
 }
 
-static inline void weir_lock_give(struct weir_lock *lock)
+static inline void weir_mutex_unlock(struct weir_mutex *lock)
 {
-	if (__atomic_exchange_n(&lock->word, WEIR_LOCK_FREE, __ATOMIC_SEQ_CST) == WEIR_LOCK_WANTED)
-		weir_lock_wake(lock);
+	if (__atomic_exchange_n(&lock->word, WEIR_MUTEX_FREE, __ATOMIC_SEQ_CST) == WEIR_MUTEX_CONTENDED)
+		weir_mutex_wake(lock);
 }
 
 #endif

@@ -4,26 +4,26 @@
 
 #include "lib/base/spinlock.h"
 
-#define LOOKS_MAX 100 /* about as long as a section takes */
+#define SPINS_MAX 100 /* about as long as a section takes */
 #define YIELDS_MAX 16
 #define NAP_NS 20000 /* where who has it can only run when this thread does not, by its priority */
 
-static bool look(struct weir_latch *latch)
+static bool spin_for_lock(struct weir_spinlock *lock)
 {
-	int looks;
+	int spins;
 
-	for (looks = 0; looks < LOOKS_MAX; looks++) {
-		if (!__atomic_load_n(&latch->is_taken, __ATOMIC_RELAXED) && weir_latch_try(latch))
+	for (spins = 0; spins < SPINS_MAX; spins++) {
+		if (!__atomic_load_n(&lock->is_taken, __ATOMIC_RELAXED) && weir_spinlock_trylock(lock))
 			return true;
 	}
 	return false;
 }
 
-void weir_latch_wait(struct weir_latch *latch)
+void weir_spinlock_lock_slow(struct weir_spinlock *lock)
 {
 	int yields = 0;
 
-	while (!look(latch)) {
+	while (!spin_for_lock(lock)) {
 		if (yields++ < YIELDS_MAX)
 			sched_yield();
 		else

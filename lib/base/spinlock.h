@@ -9,28 +9,28 @@
 
 #include <stdbool.h>
 
-/* struct weir_latch - zero to begin with. @is_taken: atomic */
-struct weir_latch {
+/* struct weir_spinlock - zero to begin with. @is_taken: atomic */
+struct weir_spinlock {
 	bool is_taken;
 };
 
-static inline bool weir_latch_try(struct weir_latch *latch)
+static inline bool weir_spinlock_trylock(struct weir_spinlock *lock)
 {
-	return !__atomic_exchange_n(&latch->is_taken, true, __ATOMIC_ACQUIRE);
+	return !__atomic_exchange_n(&lock->is_taken, true, __ATOMIC_ACQUIRE);
 }
 
 /* Not inline: it is seldom called, and where it is called from is to be short. */
-void weir_latch_wait(struct weir_latch *latch);
+void weir_spinlock_lock_slow(struct weir_spinlock *lock);
 
-static inline void weir_latch_take(struct weir_latch *latch)
+static inline void weir_spinlock_lock(struct weir_spinlock *lock)
 {
-	if (!weir_latch_try(latch))
-		weir_latch_wait(latch);
+	if (!weir_spinlock_trylock(lock))
+		weir_spinlock_lock_slow(lock);
 }
 
-static inline void weir_latch_give(struct weir_latch *latch)
+static inline void weir_spinlock_unlock(struct weir_spinlock *lock)
 {
-	__atomic_store_n(&latch->is_taken, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&lock->is_taken, false, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -19,14 +19,14 @@
 #define WEIR_AWAKE_NS 250000
 #define WEIR_LATE_NS 10000
 
-/* Return: how long others took, if that was a stall: see weir_gaps_stalled(); otherwise 0. */
+/* Return: how long others took, if that was a stall: see weir_idle_time_stalled(); otherwise 0. */
 static inline uint64_t weir_yield(uint64_t *now_ns)
 {
 	uint64_t before_ns = weir_now_ns();
 
 	sched_yield();
 	*now_ns = weir_now_ns();
-	return *now_ns - before_ns > WEIR_GAPS_STALL_NS ? *now_ns - before_ns : 0;
+	return *now_ns - before_ns > WEIR_IDLE_TIME_STALL_NS ? *now_ns - before_ns : 0;
 }
 
 #endif

@@ -18,7 +18,7 @@
 #include "lib/client/session.h"
 
 /**
- * struct weir_attempt - what every step needs
+ * struct weir_connect_attempt - what every step needs
  * @session, @link: the channel, and whose it is
  * @cm: where the connection manager speaks of @id
  * @id, @recv_cq, @inline_max: become the link's
@@ -26,7 +26,7 @@
  * @deadline_ns: when to give up
  * @error: says why it failed
  */
-struct weir_attempt {
+struct weir_connect_attempt {
 	struct weir_session *session;
 	struct weir_link *link;
 	struct rdma_event_channel *cm;
@@ -38,23 +38,23 @@ struct weir_attempt {
 };
 
 /* Return: 0, or why there is no point in going on: -ETIMEDOUT; -ECANCELED the session is closed. */
-int weir_attempt_check_time(const struct weir_attempt *a);
+int weir_connect_attempt_check_time(const struct weir_connect_attempt *a);
 
 /* Takes one event of @id's. Return: 1 what was waited for; 0 there is none; or an error. */
-int weir_attempt_take_event(const struct weir_attempt *a, enum rdma_cm_event_type wanted);
+int weir_connect_attempt_get_event(const struct weir_connect_attempt *a, enum rdma_cm_event_type wanted);
 
 /* Makes @cm and @id, and finds a device and a route. Return: as weir_session_open(). */
-int weir_attempt_route(struct weir_attempt *a, const struct sockaddr *address);
+int weir_connect_attempt_resolve(struct weir_connect_attempt *a, const struct sockaddr *address);
 
 /* Connects @id's QP, which can receive. Return: as weir_session_open(). */
-int weir_attempt_connect(const struct weir_attempt *a);
+int weir_connect_attempt_connect(const struct weir_connect_attempt *a);
 
 /*
  * Both ends prove the key. @h: its welcome is what the donor said. Return: as weir_session_open().
  */
-int weir_attempt_prove(const struct weir_attempt *a, struct weir_handshake *h);
+int weir_connect_attempt_prove(const struct weir_connect_attempt *a, struct weir_handshake *h);
 
 /* Frees all that there is of it. */
-void weir_attempt_undo(struct weir_attempt *a);
+void weir_connect_attempt_fini(struct weir_connect_attempt *a);
 
 #endif

@@ -14,7 +14,7 @@
 #define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
 #define CANCEL_MS 20 /* how soon a session that closes is noticed */
 
-int weir_attempt_check_time(const struct weir_attempt *a)
+int weir_connect_attempt_check_time(const struct weir_connect_attempt *a)
 {
 	if (__atomic_load_n(&a->session->stopping, __ATOMIC_RELAXED))
 		return weir_fail(a->error, -ECANCELED, "the session is closed");
@@ -24,14 +24,14 @@ int weir_attempt_check_time(const struct weir_attempt *a)
 }
 
 /* The connection manager reports either a negative errno, or, on a reject, a reason. */
-static int explain_reject(const struct weir_attempt *a, const struct rdma_cm_event *event)
+static int explain_reject(const struct weir_connect_attempt *a, const struct rdma_cm_event *event)
 {
 	const struct rdma_conn_param *conn = &event->param.conn;
-	struct wire_refusal refusal;
+	struct wire_handshake_refusal refusal;
 
 	if (conn->private_data &&
-	    !wire_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
-		return weir_refusal_explain(&refusal, a->error);
+	    !wire_handshake_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
+		return weir_handshake_refusal_explain(&refusal, a->error);
 	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
 		return weir_fail(a->error, -ECONNREFUSED, "nobody listens at %s",
 				 a->session->peer);
@@ -40,14 +40,14 @@ static int explain_reject(const struct weir_attempt *a, const struct rdma_cm_eve
 			 a->session->peer, event->status);
 }
 
-static int explain_end(const struct weir_attempt *a)
+static int explain_disconnect(const struct weir_connect_attempt *a)
 {
 	return weir_fail(a->error, -EPROTO, "%s ended the connection during the proof of the key",
 			 a->session->peer);
 }
 
 /* A donor may reject also what it had accepted, as long as it has not heard that it is up. */
-static int explain_event(const struct weir_attempt *a, const struct rdma_cm_event *event,
+static int explain_event(const struct weir_connect_attempt *a, const struct rdma_cm_event *event,
 			 enum rdma_cm_event_type wanted)
 {
 	const char *peer = a->session->peer;
@@ -55,7 +55,7 @@ static int explain_event(const struct weir_attempt *a, const struct rdma_cm_even
 	switch (event->event) {
 	case RDMA_CM_EVENT_REJECTED:
 		return wanted == RDMA_CM_EVENT_ESTABLISHED ? explain_reject(a, event) :
-							     explain_end(a);
+							     explain_disconnect(a);
 	case RDMA_CM_EVENT_ADDR_ERROR:
 		return weir_fail(a->error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
 				 "no verbs device reaches %s: %s", peer,
@@ -64,7 +64,7 @@ static int explain_event(const struct weir_attempt *a, const struct rdma_cm_even
 		return weir_fail(a->error, -EHOSTUNREACH, "no route to %s: %s", peer,
 				 weir_strerror(event->status));
 	case RDMA_CM_EVENT_DISCONNECTED:
-		return explain_end(a);
+		return explain_disconnect(a);
 	case RDMA_CM_EVENT_UNREACHABLE:
 		return weir_fail(a->error, -EHOSTUNREACH, "%s cannot be reached: %s", peer,
 				 weir_strerror(event->status));
@@ -74,7 +74,7 @@ static int explain_event(const struct weir_attempt *a, const struct rdma_cm_even
 	}
 }
 
-int weir_attempt_take_event(const struct weir_attempt *a, enum rdma_cm_event_type wanted)
+int weir_connect_attempt_get_event(const struct weir_connect_attempt *a, enum rdma_cm_event_type wanted)
 {
 	struct rdma_cm_event *event;
 	int rc;
@@ -86,13 +86,13 @@ int weir_attempt_take_event(const struct weir_attempt *a, enum rdma_cm_event_typ
 	return rc;
 }
 
-static int wait_event(const struct weir_attempt *a, enum rdma_cm_event_type wanted)
+static int wait_event(const struct weir_connect_attempt *a, enum rdma_cm_event_type wanted)
 {
 	struct pollfd fd = { .fd = a->cm->fd, .events = POLLIN };
 	int rc;
 
-	while (!(rc = weir_attempt_take_event(a, wanted))) {
-		rc = weir_attempt_check_time(a);
+	while (!(rc = weir_connect_attempt_get_event(a, wanted))) {
+		rc = weir_connect_attempt_check_time(a);
 		if (rc)
 			return rc;
 		poll(&fd, 1, CANCEL_MS);
@@ -100,7 +100,7 @@ static int wait_event(const struct weir_attempt *a, enum rdma_cm_event_type want
 	return rc < 0 ? rc : 0;
 }
 
-static int left_ms(const struct weir_attempt *a)
+static int left_ms(const struct weir_connect_attempt *a)
 {
 	int ms = weir_poll_ms(a->deadline_ns);
 
@@ -109,7 +109,7 @@ static int left_ms(const struct weir_attempt *a)
 	return ms > 0 ? ms : 1;
 }
 
-static int begin(struct weir_attempt *a)
+static int create_cm_id(struct weir_connect_attempt *a)
 {
 	a->cm = rdma_create_event_channel();
 	if (!a->cm && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
@@ -123,9 +123,9 @@ static int begin(struct weir_attempt *a)
 		       0;
 }
 
-int weir_attempt_route(struct weir_attempt *a, const struct sockaddr *address)
+int weir_connect_attempt_resolve(struct weir_connect_attempt *a, const struct sockaddr *address)
 {
-	int rc = begin(a);
+	int rc = create_cm_id(a);
 
 	if (rc)
 		return rc;
@@ -147,13 +147,13 @@ int weir_attempt_route(struct weir_attempt *a, const struct sockaddr *address)
 	return wait_event(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-int weir_attempt_connect(const struct weir_attempt *a)
+int weir_connect_attempt_connect(const struct weir_connect_attempt *a)
 {
 	struct weir_session *session = a->session;
-	struct wire_connect hello = {
+	struct wire_handshake_connect hello = {
 		.magic = WIRE_MAGIC,
 		.version = WIRE_VERSION,
-		.channel = weir_unload_channel(a->link),
+		.channel = weir_unload_tx_channel(a->link),
 		.session_id = session->id,
 		.key_id = weir_key_id(session->options.key),
 	};
@@ -172,7 +172,7 @@ int weir_attempt_connect(const struct weir_attempt *a)
 	return wait_event(a, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-void weir_attempt_undo(struct weir_attempt *a)
+void weir_connect_attempt_fini(struct weir_connect_attempt *a)
 {
 	if (a->id && a->id->qp) {
 		rdma_disconnect(a->id);

@@ -9,7 +9,7 @@
 
 #define NAP_US 50
 
-static int send_handshake(const struct weir_attempt *a, const void *message, size_t length)
+static int send_handshake(const struct weir_connect_attempt *a, const void *message, size_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)message, (uint32_t)length,
 			       a->session->messages.mr->lkey };
@@ -29,7 +29,7 @@ static int send_handshake(const struct weir_attempt *a, const void *message, siz
  * fails to be sent shows here, too: receives are flushed.
  * Return: 1 a message, in @wc; 0 none yet; or an error.
  */
-static int poll_handshake(const struct weir_attempt *a, struct ibv_wc *wc)
+static int poll_handshake(const struct weir_connect_attempt *a, struct ibv_wc *wc)
 {
 	while (ibv_poll_cq(a->recv_cq, 1, wc) > 0) {
 		if (wc->qp_num != a->id->qp->qp_num || (!wc->status && !(wc->opcode & IBV_WC_RECV)))
@@ -44,15 +44,15 @@ static int poll_handshake(const struct weir_attempt *a, struct ibv_wc *wc)
 }
 
 /* A donor that cuts the connection may have said why: its last message counts more. */
-static int wait_handshake(const struct weir_attempt *a, struct ibv_wc *wc)
+static int wait_handshake(const struct weir_connect_attempt *a, struct ibv_wc *wc)
 {
 	int rc;
 
 	while (!(rc = poll_handshake(a, wc))) {
-		rc = weir_attempt_take_event(a, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+		rc = weir_connect_attempt_get_event(a, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 		if (rc < 0)
 			return poll_handshake(a, wc) > 0 ? 0 : rc;
-		rc = weir_attempt_check_time(a);
+		rc = weir_connect_attempt_check_time(a);
 		if (rc)
 			return rc;
 		usleep(NAP_US);
@@ -60,13 +60,13 @@ static int wait_handshake(const struct weir_attempt *a, struct ibv_wc *wc)
 	return rc < 0 ? rc : 0;
 }
 
-static int begin_handshake(const struct weir_attempt *a, struct weir_handshake *h, void *out,
+static int begin_handshake(const struct weir_connect_attempt *a, struct weir_handshake *h, void *out,
 			   size_t *out_length)
 {
 	struct weir_handshake_setup setup = {
 		.key = a->session->options.key,
 		.session_id = a->session->id,
-		.channel = weir_unload_channel(a->link),
+		.channel = weir_unload_tx_channel(a->link),
 		.credits = WEIR_MESSAGE_RECVS,
 	};
 	int rc = weir_endpoint_query(a->id, &setup.local, &setup.remote);
@@ -74,12 +74,12 @@ static int begin_handshake(const struct weir_attempt *a, struct weir_handshake *
 	if (rc)
 		return weir_fail(a->error, rc, "cannot query the queue pair: %s",
 				 weir_strerror(rc));
-	weir_nonce(setup.nonce);
+	weir_handshake_nonce(setup.nonce);
 	weir_handshake_client(h, &setup, out, out_length);
 	return 0;
 }
 
-int weir_attempt_prove(const struct weir_attempt *a, struct weir_handshake *h)
+int weir_connect_attempt_prove(const struct weir_connect_attempt *a, struct weir_handshake *h)
 {
 	struct weir_handshake_buffers *buffers =
 		weir_messages_handshake(a->session, a->link->number);

@@ -3,14 +3,14 @@
 #include "lib/client/keepalive.h"
 #include "lib/client/session.h"
 
-void weir_keepalive_begin(struct weir_session *session, uint64_t now_ns)
+void weir_keepalive_start(struct weir_session *session, uint64_t now_ns)
 {
 	session->keepalive.posted = session->counters->work_requests;
 	session->keepalive.due_ns = weir_after_ns(now_ns, session->options.keepalive_ns);
 }
 
 /* Of an empty write the rkey is not looked at: IB specification, C9-88. */
-static void ask(struct weir_link *link)
+static void post_probe(struct weir_link *link)
 {
 	struct weir_session *session = link->session;
 	struct ibv_send_wr *bad, wr = {
@@ -25,20 +25,20 @@ static void ask(struct weir_link *link)
 	}
 	session->counters->work_requests++;
 	session->counters->doorbells++;
-	session->keepalive.asked++;
-	link->asked = true;
+	session->keepalive.unanswered++;
+	link->unanswered = true;
 	link->cq->in_flight++;
 }
 
-static void look_at(struct weir_link *link, bool is_quiet)
+static void check_link(struct weir_link *link, bool is_quiet)
 {
-	if (link->asked)
+	if (link->unanswered)
 		weir_link_fail(link);
 	else if (is_quiet && link->state == WEIR_LINK_UP && !link->in_flight)
-		ask(link);
+		post_probe(link);
 }
 
-void weir_keepalive_look(struct weir_session *session, uint64_t now_ns)
+void weir_keepalive_check(struct weir_session *session, uint64_t now_ns)
 {
 	struct weir_keepalive *k = &session->keepalive;
 	bool is_quiet = session->counters->work_requests == k->posted;
@@ -49,25 +49,25 @@ void weir_keepalive_look(struct weir_session *session, uint64_t now_ns)
 		return;
 	}
 	for (i = 0; i < session->nr_links && i < session->options.channels; i++)
-		look_at(&session->links[i], is_quiet);
+		check_link(&session->links[i], is_quiet);
 	k->posted = session->counters->work_requests;
-	k->due_ns = weir_after_ns(now_ns, k->asked ? session->options.timeout_ns :
+	k->due_ns = weir_after_ns(now_ns, k->unanswered ? session->options.timeout_ns :
 						     session->options.keepalive_ns);
 }
 
-static void answered(struct weir_link *link)
+static void probe_completed(struct weir_link *link)
 {
-	link->asked = false;
+	link->unanswered = false;
 	link->cq->in_flight--;
-	link->session->keepalive.asked--;
+	link->session->keepalive.unanswered--;
 }
 
 void weir_keepalive_completed(struct weir_link *link, enum ibv_wc_status status, uint64_t now_ns)
 {
 	struct weir_session *session = link->session;
 
-	answered(link);
-	if (!session->keepalive.asked)
+	probe_completed(link);
+	if (!session->keepalive.unanswered)
 		session->keepalive.due_ns = weir_after_ns(now_ns, session->options.keepalive_ns);
 	if (status == IBV_WC_SUCCESS)
 		return;
@@ -77,6 +77,6 @@ void weir_keepalive_completed(struct weir_link *link, enum ibv_wc_status status,
 
 void weir_keepalive_forget(struct weir_link *link)
 {
-	if (link->asked)
-		answered(link);
+	if (link->unanswered)
+		probe_completed(link);
 }

@@ -9,7 +9,7 @@
  * on which the transport has given up before, breaks, and is mended or not as any other (mend.h). A
  * session that posts learns as much from what it posts.
  *
- * The channel that unloads is not asked: it leads to the same host.
+ * The channel that unloads is not unanswered: it leads to the same host.
  *
  * All functions: with nic->lock held.
  */
@@ -28,24 +28,24 @@ struct weir_session;
  * struct weir_keepalive - one session's
  * @due_ns: when to look next; UINT64_MAX: never
  * @posted: work requests of the session when it was last looked at
- * @asked: channels that have not answered
+ * @unanswered: channels that have not answered
  */
 struct weir_keepalive {
 	uint64_t due_ns;
 	uint64_t posted;
-	unsigned int asked;
+	unsigned int unanswered;
 };
 
 /* The session is open. */
-void weir_keepalive_begin(struct weir_session *session, uint64_t now_ns);
+void weir_keepalive_start(struct weir_session *session, uint64_t now_ns);
 
 /* It is due: asks, or fails who has not answered. */
-void weir_keepalive_look(struct weir_session *session, uint64_t now_ns);
+void weir_keepalive_check(struct weir_session *session, uint64_t now_ns);
 
-/* What @link asked has completed. */
+/* What @link unanswered has completed. */
 void weir_keepalive_completed(struct weir_link *link, enum ibv_wc_status status, uint64_t now_ns);
 
-/* Without a QP nothing tells of what @link may have asked. */
+/* Without a QP nothing tells of what @link may have unanswered. */
 void weir_keepalive_forget(struct weir_link *link);
 
 #endif

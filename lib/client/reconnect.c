@@ -14,12 +14,12 @@
 #define PAUSE_NS_MIN (10 * WEIR_NS_PER_MS)
 #define PAUSE_NS_MAX (1 * WEIR_NS_PER_S)
 
-bool weir_mend_is_allowed(const struct weir_session *session)
+bool weir_reconnect_is_allowed(const struct weir_session *session)
 {
 	return !session->stopping && !session->lost;
 }
 
-void weir_mend_give_up(struct weir_session *session, int status)
+void weir_reconnect_give_up(struct weir_session *session, int status)
 {
 	unsigned int i;
 
@@ -33,7 +33,7 @@ void weir_mend_give_up(struct weir_session *session, int status)
 	weir_pump_kick(session);
 }
 
-static struct weir_link *broken_link(struct weir_session *session)
+static struct weir_link *find_broken_link(struct weir_session *session)
 {
 	unsigned int i;
 
@@ -55,24 +55,24 @@ static bool is_final(int status)
 }
 
 /* Waits, unless the session closes. With nic->lock held, which it gives up. */
-static void pause_for(struct weir_session *session, uint64_t pause_ns)
+static void sleep_unless_stopping(struct weir_session *session, uint64_t pause_ns)
 {
 	uint64_t until_ns = weir_now_ns() + pause_ns / 2 +
 			    randombytes_uniform((uint32_t)(pause_ns / 2));
 
 	while (!session->stopping && weir_now_ns() < until_ns)
-		weir_bell_wait(&session->mend, session->nic, until_ns);
+		weir_waitqueue_wait(&session->reconnect_wait, session->nic, until_ns);
 }
 
 /* What was seen of the other channels on the way is posted, and told by who drives the session. */
-static void go_on(struct weir_session *session)
+static void poll_and_rearm(struct weir_session *session)
 {
 	weir_pump_poll(session, weir_now_ns());
 	weir_pump_leave(session, false);
-	weir_deliver_later(session);
+	weir_dispatch_later(session);
 }
 
-static int attempt(struct weir_session *session, uint16_t number, uint64_t deadline_ns)
+static int connect_broken_link(struct weir_session *session, uint16_t number, uint64_t deadline_ns)
 {
 	int rc;
 
@@ -84,26 +84,26 @@ static int attempt(struct weir_session *session, uint16_t number, uint64_t deadl
 		return 0;
 	/* Its QP is gone; what it has left in the CQ must not pile up. */
 	weir_links_poll(session, session->links[number].cq, weir_now_ns());
-	go_on(session);
+	poll_and_rearm(session);
 	return rc;
 }
 
 /* With nic->lock held, which it gives up in between. */
-static void mend(struct weir_session *session, struct weir_link *link)
+static void reconnect_wait(struct weir_session *session, struct weir_link *link)
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
 	uint64_t pause_ns = PAUSE_NS_MIN;
 	int rc;
 
-	weir_session_retire(session, link->number);
-	go_on(session);
-	while ((rc = attempt(session, link->number, deadline_ns)) && !is_final(rc) &&
+	weir_session_destroy_qp(session, link->number);
+	poll_and_rearm(session);
+	while ((rc = connect_broken_link(session, link->number, deadline_ns)) && !is_final(rc) &&
 	       weir_now_ns() < deadline_ns && link->state == WEIR_LINK_BROKEN) {
-		pause_for(session, pause_ns);
+		sleep_unless_stopping(session, pause_ns);
 		pause_ns = pause_ns * 2 < PAUSE_NS_MAX ? pause_ns * 2 : PAUSE_NS_MAX;
 	}
 	if (rc) {
-		weir_mend_give_up(session, rc);
+		weir_reconnect_give_up(session, rc);
 		return;
 	}
 	session->counters->reconnects++;
@@ -113,43 +113,43 @@ static void mend(struct weir_session *session, struct weir_link *link)
 	weir_pump_kick(session); /* whoever drives the session arms what this has posted */
 }
 
-static void *mend_run(void *arg)
+static void *run_reconnect_thread(void *arg)
 {
 	struct weir_session *session = arg;
 	struct weir_link *link;
 
 	weir_session_lock(session);
 	while (!session->stopping) {
-		link = broken_link(session);
-		if (link && weir_mend_is_allowed(session))
-			mend(session, link);
+		link = find_broken_link(session);
+		if (link && weir_reconnect_is_allowed(session))
+			reconnect_wait(session, link);
 		else
-			weir_bell_wait(&session->mend, session->nic, UINT64_MAX);
+			weir_waitqueue_wait(&session->reconnect_wait, session->nic, UINT64_MAX);
 	}
 	weir_session_unlock(session);
 	return NULL;
 }
 
-void weir_mend_wake(struct weir_session *session)
+void weir_reconnect_wake(struct weir_session *session)
 {
 	int rc;
 
-	if (!session->has_mender) {
-		rc = weir_thread_create(&session->mender, "weir-mend", mend_run, session, NULL);
+	if (!session->has_reconnect_thread) {
+		rc = weir_thread_create(&session->reconnect_thread, "weir-mend", run_reconnect_thread, session, NULL);
 		if (rc)
-			weir_mend_give_up(session, rc);
-		session->has_mender = !rc;
+			weir_reconnect_give_up(session, rc);
+		session->has_reconnect_thread = !rc;
 	}
-	weir_bell_ring(&session->mend);
+	weir_waitqueue_wake_all(&session->reconnect_wait);
 }
 
-void weir_mend_stop(struct weir_session *session)
+void weir_reconnect_stop(struct weir_session *session)
 {
-	if (!session->has_mender)
+	if (!session->has_reconnect_thread)
 		return;
 	weir_session_lock(session);
-	weir_bell_ring(&session->mend);
+	weir_waitqueue_wake_all(&session->reconnect_wait);
 	weir_session_unlock(session);
-	pthread_join(session->mender, NULL);
-	session->has_mender = false;
+	pthread_join(session->reconnect_thread, NULL);
+	session->has_reconnect_thread = false;
 }

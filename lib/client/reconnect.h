@@ -21,15 +21,15 @@
 struct weir_session;
 
 /* May a broken channel of this session come up again? */
-bool weir_mend_is_allowed(const struct weir_session *session);
+bool weir_reconnect_is_allowed(const struct weir_session *session);
 
 /* A channel is BROKEN. If there can be no thread to mend it, the session is lost. */
-void weir_mend_wake(struct weir_session *session);
+void weir_reconnect_wake(struct weir_session *session);
 
 /* Nothing is mended any more: the session ends with @status, once nothing is in flight. */
-void weir_mend_give_up(struct weir_session *session, int status);
+void weir_reconnect_give_up(struct weir_session *session, int status);
 
 /* session->stopping is set: ends the thread. Without the lock. */
-void weir_mend_stop(struct weir_session *session);
+void weir_reconnect_stop(struct weir_session *session);
 
 #endif

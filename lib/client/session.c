@@ -21,7 +21,7 @@
 #include "lib/base/yield.h"
 
 /* Descriptors inside the session's own, so that a program needs to watch one only. */
-static int watch(struct weir_session *session, int fd)
+static int epoll_add_fd(struct weir_session *session, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
 
@@ -45,7 +45,7 @@ static int open_fds(struct weir_session *session)
 	    session->timer_fd < 0)
 		return -errno;
 	session->timer_ns = UINT64_MAX;
-	return watch(session, session->kick_fd) || watch(session, session->timer_fd) ? -errno : 0;
+	return epoll_add_fd(session, session->kick_fd) || epoll_add_fd(session, session->timer_fd) ? -errno : 0;
 }
 
 static void close_fd(int fd)
@@ -59,7 +59,7 @@ static void init_lists(struct weir_session *session)
 	struct weir_messages *m = &session->messages;
 
 	weir_list_init(&session->done);
-	session->told_tail = &session->told;
+	session->to_notify_tail = &session->to_notify;
 	weir_list_init(&session->fed);
 	weir_list_init(&session->scq);
 	weir_list_init(&session->scq_due);
@@ -85,17 +85,17 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 		return NULL;
 	session->options = *options;
 	session->epoll_fd = session->kick_fd = session->lead_fd = session->timer_fd = -1;
-	session->ledger_fd = -1;
+	session->stats_shm_fd = -1;
 	session->keepalive.due_ns = UINT64_MAX;
 	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
 		session->links[i].session = session;
 		session->links[i].number = i;
 	}
 	init_lists(session);
-	weir_gaps_init(&session->gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
-	weir_gaps_init(&session->op_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
-	weir_gaps_init(&session->call_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
-	weir_buffers_init(&session->buffers);
+	weir_idle_time_init(&session->gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
+	weir_idle_time_init(&session->op_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
+	weir_idle_time_init(&session->call_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
+	weir_bounce_pool_init(&session->buffers);
 	pthread_mutex_init(&session->hold_lock, NULL);
 	return session;
 }
@@ -111,12 +111,12 @@ void weir_session_free(struct weir_session *session)
 	weir_pools_fini(session);
 	weir_memories_fini(session);
 	weir_messages_fini(session);
-	weir_calls_fini(&session->calls);
+	weir_call_table_fini(&session->calls);
 	weir_requests_fini(session);
-	weir_buffers_fini(&session->buffers);
+	weir_bounce_pool_fini(&session->buffers);
 	if (session->recv_cq)
 		ibv_destroy_cq(session->recv_cq);
-	weir_cqs_free(session);
+	weir_cqs_destroy(session);
 	if (session->comp)
 		ibv_destroy_comp_channel(session->comp);
 	if (session->nic)
@@ -131,9 +131,9 @@ void weir_session_free(struct weir_session *session)
 	close_fd(session->kick_fd);
 	close_fd(session->lead_fd);
 	close_fd(session->timer_fd);
-	weir_ledger_close(session->ledger, session->ledger_fd);
+	weir_stats_shm_close(session->stats_shm, session->stats_shm_fd);
 	pthread_mutex_destroy(&session->hold_lock);
-	weir_unload_fini(session);
+	weir_unload_tx_fini(session);
 	free(session->wrs);
 	free(session);
 }
@@ -141,7 +141,7 @@ void weir_session_free(struct weir_session *session)
 /* The engine takes from the NIC's window, but the NIC is known only once there is a route. */
 static int engine_init(struct weir_session *session)
 {
-	unsigned int nr_wrs = session->options.channels * session->options.depth + WIRE_SLOTS;
+	unsigned int nr_wrs = session->options.channels * session->options.depth + WIRE_UNLOAD_SLOTS;
 	enum weir_batching batching = session->options.batching;
 	bool merge = batching == WEIR_BATCHING_MERGE || batching == WEIR_BATCHING_HYBRID;
 	bool chain = batching == WEIR_BATCHING_DOORBELL || batching == WEIR_BATCHING_HYBRID;
@@ -151,7 +151,7 @@ static int engine_init(struct weir_session *session)
 		.chain_max = chain ? (uint16_t)session->options.chain_max : 1,
 		.sge_max = session->nic->sge_max,
 		.merge = merge,
-		.patience_ns = session->options.timeout_ns / 2,
+		.stall_timeout_ns = session->options.timeout_ns / 2,
 		.seed = weir_now_ns(),
 	};
 
@@ -165,29 +165,29 @@ static int engine_init(struct weir_session *session)
 	if (rc)
 		return rc;
 	weir_engine_trace(&session->engine, &session->trace);
-	return weir_unload_init(session);
+	return weir_unload_tx_init(session);
 }
 
-static int ledger_open(struct weir_session *session)
+static int open_stats_shm(struct weir_session *session)
 {
-	int rc = weir_ledger_open(&session->ledger, &session->ledger_fd);
+	int rc = weir_stats_shm_open(&session->stats_shm, &session->stats_shm_fd);
 
 	if (rc)
 		return rc;
-	session->counters = &session->ledger->counters;
-	return weir_trace_init(&session->trace, session->ledger->trace, WEIR_LEDGER_SLOTS);
+	session->counters = &session->stats_shm->counters;
+	return weir_trace_init(&session->trace, session->stats_shm->trace, WEIR_STATS_SHM_SLOTS);
 }
 
-static int session_prepare(struct weir_session *session, struct weir_error *error)
+static int session_init(struct weir_session *session, struct weir_error *error)
 {
-	int rc = weir_calls_init(&session->calls);
+	int rc = weir_call_table_init(&session->calls);
 
 	if (rc)
 		return weir_fail(error, rc, "out of memory");
 	rc = open_fds(session);
 	if (rc)
 		return weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc));
-	rc = ledger_open(session);
+	rc = open_stats_shm(session);
 	if (rc)
 		return weir_fail(error, rc, "no memory to be shown to 'weir stat': %s",
 				 weir_strerror(rc));
@@ -198,21 +198,21 @@ static int session_prepare(struct weir_session *session, struct weir_error *erro
 				 "says what to do");
 	rc = set_nonblocking(session->cm->fd);
 	if (!rc)
-		rc = watch(session, session->cm->fd);
+		rc = epoll_add_fd(session, session->cm->fd);
 	return rc ? weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc)) : 0;
 }
 
 /* What does not fit a request's buffers is registered, whatever the options say. */
-static size_t dyn_from_bytes(const struct weir_session_options *o)
+static size_t dyn_threshold_bytes(const struct weir_session_options *o)
 {
 	if (o->mr == WEIR_MR_DYN)
 		return 0;
-	if (o->mr == WEIR_MR_PRE || o->mr_dyn_bytes > WEIR_STAGE_PRE_BYTES_MAX)
-		return WEIR_STAGE_PRE_BYTES_MAX + 1;
+	if (o->mr == WEIR_MR_PRE || o->mr_dyn_bytes > WEIR_BOUNCE_PRE_BYTES_MAX)
+		return WEIR_BOUNCE_PRE_BYTES_MAX + 1;
 	return o->mr_dyn_bytes;
 }
 
-int weir_session_attach(struct weir_session *session, struct ibv_context *context,
+int weir_session_attach_device(struct weir_session *session, struct ibv_context *context,
 			struct weir_error *error)
 {
 	int rc;
@@ -235,12 +235,12 @@ int weir_session_attach(struct weir_session *session, struct ibv_context *contex
 							      session->options.comp_vectors));
 	if (!session->recv_cq)
 		return weir_fail(error, -errno, "no completion queue: %s", weir_strerror(-errno));
-	rc = weir_cqs_make(session, error);
+	rc = weir_cqs_create(session, error);
 	if (rc)
 		return rc;
 	rc = set_nonblocking(session->comp->fd);
 	if (!rc)
-		rc = watch(session, session->comp->fd);
+		rc = epoll_add_fd(session, session->comp->fd);
 	if (!rc)
 		rc = engine_init(session);
 	if (rc)
@@ -248,7 +248,7 @@ int weir_session_attach(struct weir_session *session, struct ibv_context *contex
 	return weir_messages_init(session, error);
 }
 
-static int session_connect(struct weir_session *session, const struct sockaddr *address,
+static int connect_channels(struct weir_session *session, const struct sockaddr *address,
 			   struct weir_error *error)
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
@@ -258,7 +258,7 @@ static int session_connect(struct weir_session *session, const struct sockaddr *
 	memcpy(&session->address, address,
 	       address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
 						sizeof(struct sockaddr_in));
-	weir_address_print(address, session->peer);
+	weir_address_format(address, session->peer);
 	for (i = 0; i < session->options.channels + (session->options.unload > WEIR_UNLOAD_OFF);
 	     i++) {
 		rc = weir_session_connect(session, i, address, deadline_ns, error);
@@ -271,9 +271,9 @@ static int session_connect(struct weir_session *session, const struct sockaddr *
 static int session_start(struct weir_session *session, struct weir_error *error)
 {
 	weir_session_lock(session);
-	weir_keepalive_begin(session, weir_now_ns());
+	weir_keepalive_start(session, weir_now_ns());
 	weir_session_unlock(session);
-	return weir_thread_start(session, error);
+	return weir_session_thread_start(session, error);
 }
 
 static int session_open(const struct weir_session_options *options,
@@ -285,17 +285,17 @@ static int session_open(const struct weir_session_options *options,
 
 	if (!session)
 		return weir_fail(error, -ENOMEM, "out of memory");
-	rc = session_prepare(session, error);
+	rc = session_init(session, error);
 	if (!rc)
-		rc = session_connect(session, address, error);
+		rc = connect_channels(session, address, error);
 	if (!rc)
 		rc = session_start(session, error);
 	if (rc) {
 		weir_session_free(session);
 		return rc;
 	}
-	session->ledger->mr_dyn_bytes = dyn_from_bytes(&session->options);
-	weir_ledger_show(session->ledger, ibv_get_device_name(session->nic->context->device),
+	session->stats_shm->mr_dyn_bytes = dyn_threshold_bytes(&session->options);
+	weir_stats_shm_publish(session->stats_shm, ibv_get_device_name(session->nic->context->device),
 			 session->peer, weir_now_ns());
 	*out = session;
 	return 0;
@@ -308,7 +308,7 @@ int weir_session_open(const char *donor, const struct weir_session_options *opti
 	struct addrinfo *list, *at;
 	int rc;
 
-	rc = weir_options_fill(&filled, options, error);
+	rc = weir_session_options_fill(&filled, options, error);
 	if (rc)
 		return rc;
 	rc = weir_address_resolve(donor, NULL, &list, error);
@@ -316,7 +316,7 @@ int weir_session_open(const char *donor, const struct weir_session_options *opti
 		return rc;
 	for (at = list; at; at = at->ai_next) {
 		rc = session_open(&filled, at->ai_addr, session, error);
-		if (!weir_address_is_worth_another(rc))
+		if (!weir_address_should_try_next(rc))
 			break;
 	}
 	freeaddrinfo(list);
@@ -333,7 +333,7 @@ int weir_session_process(struct weir_session *session)
 	int handled = weir_pump_step(session, 0, true);
 
 	if (session->options.no_thread)
-		weir_thread_tell_down(session);
+		weir_session_thread_notify_down(session);
 	return handled;
 }
 
@@ -362,7 +362,7 @@ void weir_session_info(const struct weir_session *session, struct weir_session_i
 	weir_session_lock(s);
 	for (i = 0; i < s->nr_links && i < s->options.channels; i++)
 		info->channels += s->links[i].state == WEIR_LINK_UP;
-	info->mr_dyn_bytes = dyn_from_bytes(&s->options);
+	info->mr_dyn_bytes = dyn_threshold_bytes(&s->options);
 	copy_counters(info, s->counters);
 	info->window_waits = s->engine.waits;
 	weir_session_unlock(s);

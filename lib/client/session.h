@@ -68,7 +68,7 @@
  * @timer_fd: @timer_ns is when it fires, UINT64_MAX if never
  * @thread: the session's own, unless options.no_thread or the NIC's drives it; @has_thread: either
  *	does
- * @mender, @mend: the thread that mends, once there is one, and what it waits for
+ * @reconnect_thread, @reconnect_wait: the thread that mends, once there is one, and what it waits for
  * @keepalive: whether the donor's host is there
  * @stopping: no more submits; the threads end; written with the lock, atomic to read
  * @lost: broken channels do not come back
@@ -84,18 +84,18 @@
  *	were armed by one that will not
  * @looked_wrs: how many work requests had been posted when the CQs were looked at last
  * @leading: one of them sleeps on @epoll_fd; without a thread only. @lead: when it stops
- * @delivering: threads that run callbacks; @idle: when there are none
- * @done: requests whose callbacks wait to be run; @told: those whose queues are about to be told,
- *	chained; @told_tail: where the next goes
+ * @dispatching: threads that run callbacks; @idle: when there are none
+ * @done: requests whose callbacks wait to be run; @to_notify: those whose queues are about to be told,
+ *	chained; @to_notify_tail: where the next goes
  * @fed: in the NIC's list, when it may have something to post
  * @spares, @live_requests: requests not in use, and those that went the long way
  * @messages: what travels on channel 0
  * @calls: which of those wait for an answer
  * @unload: small writes by the donor's CPU, on one more link
  * @buffers: for memory that nobody registered, made when first wanted
- * @staged: requests on such memory that the trace is to be told of
+ * @bounce_totals: requests on such memory that the trace is to be told of
  * @regions, @memories, @pools: what the user has not released; guarded by @hold_lock
- * @ledger, @ledger_fd: what others see of it: @counters and what @trace wrote
+ * @stats_shm, @stats_shm_fd: what others see of it: @counters and what @trace wrote
  */
 struct weir_session {
 	struct weir_session_options options;
@@ -128,9 +128,9 @@ struct weir_session {
 
 	pthread_t thread;
 	bool has_thread;
-	pthread_t mender;
-	bool has_mender;
-	struct weir_bell mend;
+	pthread_t reconnect_thread;
+	bool has_reconnect_thread;
+	struct weir_waitqueue reconnect_wait;
 	struct weir_keepalive keepalive;
 	bool stopping;
 	bool lost;
@@ -139,7 +139,7 @@ struct weir_session {
 	int down_status;
 
 	bool watched;
-	struct weir_gaps gaps, op_gaps, call_gaps;
+	struct weir_idle_time gaps, op_gaps, call_gaps;
 	unsigned int spinners;
 	bool spun;
 	unsigned int sleepers;
@@ -147,30 +147,30 @@ struct weir_session {
 	bool owed;
 	uint64_t looked_wrs;
 	bool leading;
-	struct weir_bell lead;
+	struct weir_waitqueue lead;
 
-	unsigned int delivering;
-	struct weir_bell idle;
+	unsigned int dispatching;
+	struct weir_waitqueue idle;
 	struct weir_list done;
-	struct weir_inbox_node *told, **told_tail;
+	struct weir_inbox_node *to_notify, **to_notify_tail;
 	struct weir_list fed;
-	struct weir_spares spares;
+	struct weir_freelist spares;
 	struct weir_list live_requests;
 
 	struct weir_messages messages;
-	struct weir_calls calls;
-	struct weir_unload unload;
+	struct weir_call_table calls;
+	struct weir_unload_tx unload;
 
-	struct weir_buffers buffers;
-	struct weir_stage_sums staged;
+	struct weir_bounce_pool buffers;
+	struct weir_bounce_totals bounce_totals;
 
 	pthread_mutex_t hold_lock;
 	struct weir_list regions;
 	struct weir_list memories;
 	struct weir_list pools;
 
-	struct weir_ledger *ledger;
-	int ledger_fd;
+	struct weir_stats_shm *stats_shm;
+	int stats_shm_fd;
 	struct weir_counters *counters;
 	struct weir_trace trace;
 };
@@ -190,7 +190,7 @@ int weir_session_connect(struct weir_session *session, uint16_t number,
 			 struct weir_error *error);
 
 /* What a session has once, and only a device can give; the first channel to come up finds it. */
-int weir_session_attach(struct weir_session *session, struct ibv_context *context,
+int weir_session_attach_device(struct weir_session *session, struct ibv_context *context,
 			struct weir_error *error);
 
 /* Frees whatever there is. No thread knows the session any more, and nothing is in flight. */
@@ -201,13 +201,13 @@ void weir_session_free(struct weir_session *session);
  * held, which it gives up in between: destroying may have to wait for a peer. Owes a
  * weir_pump_pull().
  */
-void weir_session_retire(struct weir_session *session, uint16_t number);
+void weir_session_destroy_qp(struct weir_session *session, uint16_t number);
 
 /* Lets go of its connection, too. Nothing may be in flight there. */
 void weir_session_disconnect(struct weir_session *session, uint16_t number);
 
 /* Takes what the connection manager has to say; a lost connection fails its link. */
-void weir_session_hear(struct weir_session *session);
+void weir_session_poll_cm(struct weir_session *session);
 
 /* Whether all links are up: one that is not may have to break, or to go down. With nic->lock held. */
 static inline bool weir_session_is_whole(const struct weir_session *session)
@@ -222,14 +222,14 @@ static inline bool weir_session_is_whole(const struct weir_session *session)
 }
 
 /* Whether there are callbacks to be run. With nic->lock. */
-static inline bool weir_session_has_news(const struct weir_session *session)
+static inline bool weir_session_has_callbacks(const struct weir_session *session)
 {
 	return !weir_list_is_empty(&session->done) || !weir_list_is_empty(&session->calls.done) ||
 	       (!session->messages.handling && !weir_list_is_empty(&session->messages.inbox));
 }
 
 /* Puts @link in one of the lists of what the user holds, or takes it out. */
-static inline void weir_session_hold(struct weir_session *session, struct weir_list *list,
+static inline void weir_session_track(struct weir_session *session, struct weir_list *list,
 				     struct weir_list *link)
 {
 	pthread_mutex_lock(&session->hold_lock);
@@ -237,7 +237,7 @@ static inline void weir_session_hold(struct weir_session *session, struct weir_l
 	pthread_mutex_unlock(&session->hold_lock);
 }
 
-static inline void weir_session_release(struct weir_session *session, struct weir_list *link)
+static inline void weir_session_untrack(struct weir_session *session, struct weir_list *link)
 {
 	pthread_mutex_lock(&session->hold_lock);
 	weir_list_del(link);
@@ -245,7 +245,7 @@ static inline void weir_session_release(struct weir_session *session, struct wei
 }
 
 /* Notes a decision of the host's, at the time that the engine was told last. With nic->lock held. */
-static inline void weir_session_note(struct weir_session *session,
+static inline void weir_session_trace(struct weir_session *session,
 				     const struct weir_trace_record *record)
 {
 	weir_trace_note(&session->trace, session->nic->window.now_ns, record);

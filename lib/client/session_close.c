@@ -65,7 +65,7 @@ static void forget_wrs(struct weir_session *session)
 	unsigned int i;
 
 	for (i = 0; i < session->nr_links; i++) {
-		weir_session_retire(session, (uint16_t)i);
+		weir_session_destroy_qp(session, (uint16_t)i);
 		weir_link_forget(&session->links[i]);
 	}
 	weir_pump_poll(session, weir_now_ns());
@@ -77,22 +77,22 @@ void weir_session_close(struct weir_session *session)
 
 	if (!session)
 		return;
-	weir_thread_stop(session);
-	weir_mend_stop(session);
+	weir_session_thread_stop(session);
+	weir_reconnect_stop(session);
 	deadline_ns = weir_now_ns() + CLOSE_GRACE_NS;
 	weir_session_lock(session);
-	weir_calls_down(session, -ECANCELED);
+	weir_call_table_down(session, -ECANCELED);
 	cancel_unposted(session);
 	poll_until(session, has_nothing_under_way, deadline_ns);
 	fail_links(session);
 	poll_until(session, has_no_links, deadline_ns + CLOSE_GRACE_NS);
 	if (!session->down)
 		forget_wrs(session);
-	weir_deliver(session);
+	weir_dispatch(session);
 
 	weir_session_lock(session);
-	while (session->delivering)
-		weir_bell_wait(&session->idle, session->nic, UINT64_MAX);
+	while (session->dispatching)
+		weir_waitqueue_wait(&session->idle, session->nic, UINT64_MAX);
 	weir_pump_pull(session);
 	weir_session_unlock(session);
 	weir_session_free(session);

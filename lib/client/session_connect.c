@@ -12,7 +12,7 @@
 
 #define ANSWER_NS_MIN (100 * WEIR_NS_PER_MS) /* or the last attempts would be in vain */
 
-static int check_device(const struct weir_attempt *a)
+static int check_device(const struct weir_connect_attempt *a)
 {
 	const char *wanted = a->session->options.device;
 	const char *device = ibv_get_device_name(a->id->verbs->device);
@@ -24,13 +24,13 @@ static int check_device(const struct weir_attempt *a)
 }
 
 /* Descriptors, memory, places on the device: what is short now may be there later. */
-static int no_resources(int err)
+static int explain_no_resources(int err)
 {
 	return err == EINVAL ? -EINVAL : -ENOMEM;
 }
 
 /* With as much inline data as the device gives: what is too much for it, it refuses. */
-static int create_qp_inline(struct weir_attempt *a, struct ibv_qp_init_attr *attr)
+static int create_qp_inline(struct weir_connect_attempt *a, struct ibv_qp_init_attr *attr)
 {
 	static const uint32_t sizes[] = { 256, 128, 64, 0 };
 	unsigned int i;
@@ -48,24 +48,24 @@ static int create_qp_inline(struct weir_attempt *a, struct ibv_qp_init_attr *att
 }
 
 /* Where the handshake is received: channel 0's come with its messages, and as the returns come. */
-static int create_recv_cq(struct weir_attempt *a)
+static int create_recv_cq(struct weir_connect_attempt *a)
 {
 	struct weir_session *session = a->session;
 
-	if (!a->link->number || weir_unload_is(a->link)) {
+	if (!a->link->number || weir_unload_tx_is(a->link)) {
 		a->recv_cq = a->link->number ? a->link->cq->ibv : session->recv_cq;
 		return 0;
 	}
 	a->own_cq = ibv_create_cq(session->nic->context, WIRE_HANDSHAKE_RECVS, NULL, NULL, 0);
 	if (!a->own_cq)
-		return weir_fail(a->error, no_resources(errno), "no completion queue of %u: %s",
+		return weir_fail(a->error, explain_no_resources(errno), "no completion queue of %u: %s",
 				 WIRE_HANDSHAKE_RECVS, strerror(errno));
 	a->recv_cq = a->own_cq;
 	return 0;
 }
 
 /* Channel 0 has its messages' buffers besides. */
-static int create_qp(struct weir_attempt *a)
+static int create_qp(struct weir_connect_attempt *a)
 {
 	struct weir_session *session = a->session;
 	struct weir_link *link = a->link;
@@ -81,19 +81,19 @@ static int create_qp(struct weir_attempt *a)
 
 	if (rc)
 		return rc;
-	if (weir_unload_is(link)) {
-		attr.cap.max_send_wr = WEIR_UNLOAD_SENDS + WEIR_HANDSHAKE_SENDS;
-		attr.cap.max_recv_wr = WIRE_SLOTS + WIRE_HANDSHAKE_RECVS;
+	if (weir_unload_tx_is(link)) {
+		attr.cap.max_send_wr = WEIR_UNLOAD_TX_SENDS + WEIR_HANDSHAKE_SENDS;
+		attr.cap.max_recv_wr = WIRE_UNLOAD_SLOTS + WIRE_HANDSHAKE_RECVS;
 	}
 	attr.send_cq = link->cq->ibv;
 	attr.recv_cq = a->recv_cq;
 	if (create_qp_inline(a, &attr))
-		return weir_fail(a->error, no_resources(errno), "no queue pair of depth %u: %s",
+		return weir_fail(a->error, explain_no_resources(errno), "no queue pair of depth %u: %s",
 				 session->options.depth, strerror(errno));
 	return 0;
 }
 
-static int post_recvs(const struct weir_attempt *a)
+static int post_recvs(const struct weir_connect_attempt *a)
 {
 	struct weir_handshake_buffers *buffers =
 		weir_messages_handshake(a->session, a->link->number);
@@ -108,14 +108,14 @@ static int post_recvs(const struct weir_attempt *a)
 	}
 	if (!rc && !a->link->number)
 		rc = weir_messages_post(a->session, a->id->qp);
-	if (!rc && weir_unload_is(a->link))
-		rc = weir_unload_post_recvs(a->id->qp);
+	if (!rc && weir_unload_tx_is(a->link))
+		rc = weir_unload_tx_post_recvs(a->id->qp);
 	return rc ? weir_fail(a->error, rc, "cannot post receive buffers: %s", weir_strerror(rc)) :
 		    0;
 }
 
 /* What the donor says when it lets channel 0 in for the first time counts for the session. */
-static void meet(struct weir_session *session, const struct wire_welcome *welcome)
+static void record_welcome(struct weir_session *session, const struct wire_handshake_welcome *welcome)
 {
 	session->id = welcome->session_id;
 	session->incarnation = welcome->incarnation;
@@ -123,30 +123,30 @@ static void meet(struct weir_session *session, const struct wire_welcome *welcom
 }
 
 /* Credits begin anew with each channel 0. */
-static int agree(const struct weir_attempt *a, const struct wire_welcome *welcome)
+static int check_welcome(const struct weir_connect_attempt *a, const struct wire_handshake_welcome *welcome)
 {
 	struct weir_session *session = a->session;
 	struct weir_messages *m = &session->messages;
 
 	if (!session->id)
-		meet(session, welcome);
+		record_welcome(session, welcome);
 	if (welcome->session_id != session->id || welcome->incarnation != session->incarnation)
 		return weir_fail(a->error, -ESTALE, "%s is not the donor it was", session->peer);
-	if (weir_unload_is(a->link) && weir_unload_up(session, welcome, a->inline_max))
+	if (weir_unload_tx_is(a->link) && weir_unload_tx_up(session, welcome, a->inline_max))
 		return weir_fail(a->error, -EPROTO, "%s gives no room to unload to", session->peer);
 	if (a->link->number)
 		return 0;
-	if (welcome->message_max <= sizeof(struct wire_head) ||
+	if (welcome->message_max <= sizeof(struct wire_control_head) ||
 	    wire_credit_init(&m->credit, WEIR_MESSAGE_RECVS, welcome->credits))
 		return weir_fail(a->error, -EPROTO, "%s takes no messages", session->peer);
-	m->body_max = welcome->message_max - (uint32_t)sizeof(struct wire_head);
-	if (m->body_max > WIRE_BODY_MAX)
-		m->body_max = WIRE_BODY_MAX;
+	m->body_max = welcome->message_max - (uint32_t)sizeof(struct wire_control_head);
+	if (m->body_max > WIRE_CONTROL_BODY_MAX)
+		m->body_max = WIRE_CONTROL_BODY_MAX;
 	return 0;
 }
 
 /* With nic->lock held, so that nobody hears of the id before it is the link's. */
-static int link_up(struct weir_attempt *a, const struct wire_welcome *welcome)
+static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_welcome *welcome)
 {
 	struct weir_session *session = a->session;
 	struct weir_link *link = a->link;
@@ -154,7 +154,7 @@ static int link_up(struct weir_attempt *a, const struct wire_welcome *welcome)
 
 	if (link->state != WEIR_LINK_CLOSED && link->state != WEIR_LINK_BROKEN)
 		return weir_fail(a->error, -ECANCELED, "the session has ended");
-	rc = agree(a, welcome);
+	rc = check_welcome(a, welcome);
 	if (rc)
 		return rc;
 	if (rdma_migrate_id(a->id, session->cm))
@@ -167,7 +167,7 @@ static int link_up(struct weir_attempt *a, const struct wire_welcome *welcome)
 	if (link->cq->scq)
 		weir_links_poll(session, link->cq, weir_now_ns());
 	rc = weir_engine_channel_up(&session->engine, link->number,
-				    weir_unload_is(link) ? WIRE_SLOTS : session->options.depth);
+				    weir_unload_tx_is(link) ? WIRE_UNLOAD_SLOTS : session->options.depth);
 	if (rc)
 		return weir_fail(a->error, rc, "channel %u cannot come up: %s", link->number,
 				 weir_strerror(rc));
@@ -183,20 +183,20 @@ static int link_up(struct weir_attempt *a, const struct wire_welcome *welcome)
 }
 
 /* Up to the proof. What is there already of the session is for use, and not changed. */
-static int reach(struct weir_attempt *a, const struct sockaddr *address)
+static int resolve_and_connect(struct weir_connect_attempt *a, const struct sockaddr *address)
 {
-	int rc = weir_attempt_route(a, address);
+	int rc = weir_connect_attempt_resolve(a, address);
 
 	if (!rc)
 		rc = check_device(a);
 	if (!rc)
-		rc = weir_session_attach(a->session, a->id->verbs, a->error);
+		rc = weir_session_attach_device(a->session, a->id->verbs, a->error);
 	if (!rc)
 		rc = create_qp(a);
 	if (!rc)
 		rc = post_recvs(a);
 	if (!rc)
-		rc = weir_attempt_connect(a);
+		rc = weir_connect_attempt_connect(a);
 	return rc;
 }
 
@@ -204,7 +204,7 @@ static int reach(struct weir_attempt *a, const struct sockaddr *address)
  * An attempt to mend that is stuck where packets were lost must leave time for others: it is given
  * half of what there is. Not so the proof: who breaks that off tells the donor that it leaves.
  */
-static uint64_t answer_by(const struct weir_attempt *a)
+static uint64_t answer_deadline_ns(const struct weir_connect_attempt *a)
 {
 	uint64_t now_ns = weir_now_ns(), by_ns;
 
@@ -214,22 +214,22 @@ static uint64_t answer_by(const struct weir_attempt *a)
 	return by_ns < a->deadline_ns ? by_ns : a->deadline_ns;
 }
 
-static int attempt(struct weir_attempt *a, const struct sockaddr *address, struct weir_handshake *h)
+static int attempt(struct weir_connect_attempt *a, const struct sockaddr *address, struct weir_handshake *h)
 {
 	uint64_t deadline_ns = a->deadline_ns;
 	int rc;
 
-	a->deadline_ns = answer_by(a);
-	rc = reach(a, address);
+	a->deadline_ns = answer_deadline_ns(a);
+	rc = resolve_and_connect(a, address);
 	a->deadline_ns = deadline_ns;
-	return rc ? rc : weir_attempt_prove(a, h);
+	return rc ? rc : weir_connect_attempt_prove(a, h);
 }
 
 int weir_session_connect(struct weir_session *session, uint16_t number,
 			 const struct sockaddr *address, uint64_t deadline_ns,
 			 struct weir_error *error)
 {
-	struct weir_attempt a = {
+	struct weir_connect_attempt a = {
 		.session = session,
 		.link = &session->links[number],
 		.deadline_ns = deadline_ns,
@@ -246,7 +246,7 @@ int weir_session_connect(struct weir_session *session, uint16_t number,
 		weir_session_unlock(session);
 	}
 	if (rc) {
-		weir_attempt_undo(&a);
+		weir_connect_attempt_fini(&a);
 		return rc;
 	}
 	rdma_destroy_event_channel(a.cm);

@@ -6,7 +6,7 @@
 #include "lib/client/reconnect.h"
 #include "lib/client/session.h"
 
-void weir_session_retire(struct weir_session *session, uint16_t number)
+void weir_session_destroy_qp(struct weir_session *session, uint16_t number)
 {
 	struct weir_link *link = &session->links[number];
 	struct ibv_cq *recv_cq = number ? link->recv_cq : NULL;
@@ -35,27 +35,27 @@ void weir_session_disconnect(struct weir_session *session, uint16_t number)
 	if (!session->nic)
 		return; /* and no QP */
 	weir_session_lock(session);
-	weir_session_retire(session, number);
+	weir_session_destroy_qp(session, number);
 	link->state = WEIR_LINK_CLOSED;
 	weir_session_unlock(session);
 }
 
-static void end(struct weir_link *link, enum rdma_cm_event_type type)
+static void handle_disconnect(struct weir_link *link, enum rdma_cm_event_type type)
 {
 	if (type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		weir_mend_give_up(link->session, -ENODEV);
+		weir_reconnect_give_up(link->session, -ENODEV);
 	else
 		weir_link_fail(link);
 }
 
 /* A donor that ends before it has heard that the connection is up rejects it after all. */
-static bool is_end(enum rdma_cm_event_type type)
+static bool is_disconnect(enum rdma_cm_event_type type)
 {
 	return type == RDMA_CM_EVENT_DISCONNECTED || type == RDMA_CM_EVENT_REJECTED ||
 	       type == RDMA_CM_EVENT_DEVICE_REMOVAL;
 }
 
-void weir_session_hear(struct weir_session *session)
+void weir_session_poll_cm(struct weir_session *session)
 {
 	struct rdma_cm_event *event;
 
@@ -65,7 +65,7 @@ void weir_session_hear(struct weir_session *session)
 		bool is_current = event->id == link->id;
 
 		rdma_ack_cm_event(event);
-		if (is_current && is_end(type))
-			end(link, type);
+		if (is_current && is_disconnect(type))
+			handle_disconnect(link, type);
 	}
 }

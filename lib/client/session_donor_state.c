@@ -9,16 +9,16 @@
 
 int weir_session_donor_state(struct weir_session *session, struct weir_donor_state *state)
 {
-	struct wire_request request = { .op = WIRE_DONOR_INFO };
-	struct wire_info info;
+	struct wire_control_request request = { .op = WIRE_DONOR_INFO };
+	struct wire_control_info info;
 	char reply[REPLY_MAX];
 	size_t length;
 	int rc;
 
-	rc = weir_control_call(session, &request, NULL, reply, sizeof(reply), &length, NULL);
+	rc = weir_call_control(session, &request, NULL, reply, sizeof(reply), &length, NULL);
 	if (rc)
 		return rc;
-	if (wire_info_decode(reply, length, &info))
+	if (wire_control_info_decode(reply, length, &info))
 		return -EPROTO;
 	*state = (struct weir_donor_state){
 		.incarnation = info.incarnation,

@@ -8,7 +8,7 @@
 #include "lib/client/session.h"
 
 /* What each preset chooses where the user does not: see RDMAbox, section VI-B. */
-static const struct preset {
+static const struct option_preset {
 	enum weir_batching batching;
 	enum weir_mr mr;
 	enum weir_polling polling;
@@ -18,7 +18,7 @@ static const struct preset {
 	[WEIR_PRESET_ACCELIO] = { WEIR_BATCHING_DOORBELL, WEIR_MR_DYN, WEIR_POLLING_EVENT_BATCH },
 };
 
-static void apply(struct weir_session_options *o, const struct preset *preset)
+static void apply_preset(struct weir_session_options *o, const struct option_preset *preset)
 {
 	if (!o->batching)
 		o->batching = preset->batching;
@@ -28,7 +28,7 @@ static void apply(struct weir_session_options *o, const struct preset *preset)
 		o->polling = preset->polling;
 }
 
-static void fill(struct weir_session_options *o)
+static void fill_defaults(struct weir_session_options *o)
 {
 	if (!o->admission)
 		o->admission = WEIR_ADMISSION_STATIC;
@@ -71,7 +71,7 @@ static int check_numbers(const struct weir_session_options *o, struct weir_error
 		{ o->fragment_bytes, WEIR_FRAGMENT_BYTES_MIN, WEIR_FRAGMENT_BYTES_MAX,
 		  "bytes of fragment" },
 		{ o->chain_max, 1, WEIR_BATCH_MAX, "work requests in a chain" },
-		{ o->pool_bytes_max, WEIR_BUFFERS_BYTES, SIZE_MAX, "bytes of buffers" },
+		{ o->pool_bytes_max, WEIR_BOUNCE_POOL_BYTES, SIZE_MAX, "bytes of buffers" },
 		{ o->retries, 0, UINT8_MAX, "retries" },
 		{ o->keepalive_ns, WEIR_NS_PER_MS, UINT64_MAX, "nanoseconds between keep-alives" },
 		{ o->poll_wcs_max, 1, WEIR_POLL_WCS_MAX, "completions at a time" },
@@ -115,7 +115,7 @@ static int check_choices(const struct weir_session_options *o, struct weir_error
 	return 0;
 }
 
-int weir_options_fill(struct weir_session_options *filled,
+int weir_session_options_fill(struct weir_session_options *filled,
 		      const struct weir_session_options *given, struct weir_error *error)
 {
 	int rc;
@@ -128,8 +128,8 @@ int weir_options_fill(struct weir_session_options *filled,
 		return rc;
 	if (!filled->preset)
 		filled->preset = WEIR_PRESET_RDMABOX;
-	apply(filled, &presets[filled->preset]);
-	fill(filled);
+	apply_preset(filled, &presets[filled->preset]);
+	fill_defaults(filled);
 	if (filled->no_thread && filled->polling == WEIR_POLLING_SCQ)
 		return weir_fail(error, -EINVAL, "completion queues that sessions share have a "
 				 "thread: they do not go with no_thread");

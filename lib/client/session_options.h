@@ -6,13 +6,13 @@
 #include <weir/session.h>
 
 /**
- * weir_options_fill() - check them, and fill in what the user left open
+ * weir_session_options_fill() - check them, and fill in what the user left open
  * @filled: receives them; no member is zero, or says DEFAULT, that has a default
  * @given: the user's; may be NULL
  *
  * Return: 0; -EINVAL.
  */
-int weir_options_fill(struct weir_session_options *filled,
+int weir_session_options_fill(struct weir_session_options *filled,
 		      const struct weir_session_options *given, struct weir_error *error);
 
 #endif

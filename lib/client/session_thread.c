@@ -19,7 +19,7 @@
 
 #define EVENT_NS 20000 /* awake, it asks for events this often */
 
-void weir_thread_tell_down(struct weir_session *session)
+void weir_session_thread_notify_down(struct weir_session *session)
 {
 	int status;
 	bool due;
@@ -42,15 +42,15 @@ static bool may_nap(struct weir_session *session)
 	       !session->sleepers;
 }
 
-enum look { LOOK_AGAIN, LOOK_SLEEP, LOOK_NAP };
+enum look { STEP_AGAIN, STEP_SLEEP, STEP_NAP };
 
 /*
  * One round awake. From where @poll is armed the session stays so: what others post after that
  * they arm themselves, and what this thread posts weir_pump_leave() arms.
  */
-static enum look look(struct weir_session *session, struct weir_poll *poll, uint64_t now_ns)
+static enum look poll_once(struct weir_session *session, struct weir_poll *poll, uint64_t now_ns)
 {
-	enum look next = LOOK_NAP;
+	enum look next = STEP_NAP;
 	int handled;
 
 	weir_session_lock(session);
@@ -64,26 +64,26 @@ static enum look look(struct weir_session *session, struct weir_poll *poll, uint
 			handled += weir_pump_leave(session, true);
 		next = weir_poll_polled(poll, (uint32_t)handled, now_ns) == WEIR_POLL_SLEEP ||
 				       session->stopping
-			       ? LOOK_SLEEP
-			       : LOOK_AGAIN;
-		session->watched = next == LOOK_AGAIN && !weir_poll_is_armed(poll);
-		if (next == LOOK_SLEEP)
-			weir_session_note(session,
+			       ? STEP_SLEEP
+			       : STEP_AGAIN;
+		session->watched = next == STEP_AGAIN && !weir_poll_is_armed(poll);
+		if (next == STEP_SLEEP)
+			weir_session_trace(session,
 					  &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP });
 	}
 	weir_polling_count(session, poll);
-	weir_deliver(session);
+	weir_dispatch(session);
 	return next;
 }
 
 /* Return: the time then. */
-static uint64_t yield(struct weir_session *session)
+static uint64_t yield_cpu(struct weir_session *session)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
 
 	if (stall_ns) {
 		weir_session_lock(session);
-		weir_gaps_stalled(&session->gaps, stall_ns, now_ns);
+		weir_idle_time_stalled(&session->gaps, stall_ns, now_ns);
 		weir_session_unlock(session);
 	}
 	return now_ns;
@@ -95,18 +95,18 @@ static uint64_t yield(struct weir_session *session)
  * no turn away: nobody else arms while this thread is awake, and where many want a CPU it would be
  * back only when all of them have had theirs, whatever completes meanwhile.
  */
-static uint64_t breathe(struct weir_session *session, const struct weir_poll *poll,
+static uint64_t yield_and_take_events(struct weir_session *session, const struct weir_poll *poll,
 			uint64_t *event_ns)
 {
 	uint64_t now_ns;
 
 	if (poll->retries && !weir_poll_is_armed(poll))
-		now_ns = yield(session);
+		now_ns = yield_cpu(session);
 	else
 		now_ns = weir_now_ns();
 	if (now_ns >= *event_ns) {
 		weir_pump_sleep(session, 0);
-		weir_thread_tell_down(session);
+		weir_session_thread_notify_down(session);
 		*event_ns = now_ns + EVENT_NS;
 	}
 	return now_ns;
@@ -119,23 +119,23 @@ static bool stay_awake(struct weir_session *session, struct weir_poll *poll)
 	enum look next;
 
 	weir_poll_woken(poll, now_ns);
-	while ((next = look(session, poll, now_ns)) == LOOK_AGAIN)
-		now_ns = breathe(session, poll, &event_ns);
-	return next == LOOK_NAP;
+	while ((next = poll_once(session, poll, now_ns)) == STEP_AGAIN)
+		now_ns = yield_and_take_events(session, poll, &event_ns);
+	return next == STEP_NAP;
 }
 
-static void *thread_run(void *arg)
+static void *run_session_thread(void *arg)
 {
 	struct weir_session *session = arg;
-	bool nap = false, stopping = false;
+	bool is_nap_due = false, stopping = false;
 	struct weir_poll poll;
 
 	weir_polling_begin(session, &poll, &session->gaps, session->options.poll_percent_max,
 			   weir_now_ns());
 	while (!stopping) {
-		weir_pump_sleep(session, nap ? NAP_MS : -1);
-		nap = stay_awake(session, &poll);
-		weir_thread_tell_down(session);
+		weir_pump_sleep(session, is_nap_due ? NAP_MS : -1);
+		is_nap_due = stay_awake(session, &poll);
+		weir_session_thread_notify_down(session);
 		weir_session_lock(session);
 		stopping = session->stopping;
 		weir_session_unlock(session);
@@ -144,7 +144,7 @@ static void *thread_run(void *arg)
 }
 
 /* The first step arms the CQs: what came in the meantime has raised no event. */
-int weir_thread_start(struct weir_session *session, struct weir_error *error)
+int weir_session_thread_start(struct weir_session *session, struct weir_error *error)
 {
 	int rc;
 
@@ -153,16 +153,16 @@ int weir_thread_start(struct weir_session *session, struct weir_error *error)
 		return 0;
 	session->has_thread = true;
 	if (session->options.polling == WEIR_POLLING_SCQ) {
-		weir_scq_join(session);
+		weir_scq_start_driving(session);
 		return 0;
 	}
-	rc = weir_thread_create(&session->thread, "weir-session", thread_run, session, error);
+	rc = weir_thread_create(&session->thread, "weir-session", run_session_thread, session, error);
 	if (rc)
 		session->has_thread = false;
 	return rc;
 }
 
-void weir_thread_stop(struct weir_session *session)
+void weir_session_thread_stop(struct weir_session *session)
 {
 	weir_session_lock(session);
 	__atomic_store_n(&session->stopping, true, __ATOMIC_RELAXED);
@@ -171,7 +171,7 @@ void weir_thread_stop(struct weir_session *session)
 	if (!session->has_thread)
 		return;
 	if (session->options.polling == WEIR_POLLING_SCQ) {
-		weir_scq_leave(session);
+		weir_scq_stop_driving(session);
 	} else {
 		weir_pump_kick(session);
 		pthread_join(session->thread, NULL);

@@ -8,12 +8,12 @@
 struct weir_session;
 
 /* Begins it, unless the user wants none. All channels are up. Return: 0; -ENOMEM. */
-int weir_thread_start(struct weir_session *session, struct weir_error *error);
+int weir_session_thread_start(struct weir_session *session, struct weir_error *error);
 
 /* Ends it. From here on nothing can be submitted, and options.on_down is not told. */
-void weir_thread_stop(struct weir_session *session);
+void weir_session_thread_stop(struct weir_session *session);
 
 /* Tells options.on_down, if that is due. Without nic->lock. */
-void weir_thread_tell_down(struct weir_session *session);
+void weir_session_thread_notify_down(struct weir_session *session);
 
 #endif

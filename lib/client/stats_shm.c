@@ -7,41 +7,41 @@
 
 #include "lib/client/stats_shm.h"
 
-_Static_assert(!(WEIR_LEDGER_SLOTS & (WEIR_LEDGER_SLOTS - 1)), "what weir_trace_init() wants");
+_Static_assert(!(WEIR_STATS_SHM_SLOTS & (WEIR_STATS_SHM_SLOTS - 1)), "what weir_trace_init() wants");
 
 /* Where executable memfds are forbidden, that has to be said; older kernels do not know it. */
-static int create(void)
+static int create_memfd(void)
 {
 #ifdef MFD_NOEXEC_SEAL
-	int fd = memfd_create(WEIR_LEDGER_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	int fd = memfd_create(WEIR_STATS_SHM_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
 	if (fd >= 0 || errno != EINVAL)
 		return fd;
 #endif
-	return memfd_create(WEIR_LEDGER_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return memfd_create(WEIR_STATS_SHM_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/* A child that is forked has no session, and must not write into its parent's ledger. */
-int weir_ledger_open(struct weir_ledger **ledger, int *fd)
+/* A child that is forked has no session, and must not write into its parent's shm. */
+int weir_stats_shm_open(struct weir_stats_shm **shm, int *fd)
 {
 	int rc, seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 	void *map;
 
-	*fd = create();
+	*fd = create_memfd();
 	if (*fd < 0)
 		return -errno;
-	if (ftruncate(*fd, sizeof(**ledger)))
+	if (ftruncate(*fd, sizeof(**shm)))
 		goto close;
-	map = mmap(NULL, sizeof(**ledger), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	map = mmap(NULL, sizeof(**shm), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
 	if (map == MAP_FAILED)
 		goto close;
-	if (madvise(map, sizeof(**ledger), MADV_DONTFORK) || fcntl(*fd, F_ADD_SEALS, seals))
+	if (madvise(map, sizeof(**shm), MADV_DONTFORK) || fcntl(*fd, F_ADD_SEALS, seals))
 		goto unmap;
-	*ledger = map;
+	*shm = map;
 	return 0;
 unmap:
 	rc = -errno;
-	munmap(map, sizeof(**ledger));
+	munmap(map, sizeof(**shm));
 	errno = -rc;
 close:
 	rc = -errno;
@@ -50,21 +50,21 @@ close:
 	return rc;
 }
 
-void weir_ledger_show(struct weir_ledger *ledger, const char *device, const char *peer,
+void weir_stats_shm_publish(struct weir_stats_shm *shm, const char *device, const char *peer,
 		      uint64_t now_ns)
 {
-	snprintf(ledger->device, sizeof(ledger->device), "%s", device);
-	snprintf(ledger->peer, sizeof(ledger->peer), "%s", peer);
-	ledger->version = WEIR_LEDGER_VERSION;
-	ledger->slots = WEIR_LEDGER_SLOTS;
-	ledger->opened_ns = now_ns;
-	weir_store_release(&ledger->magic, WEIR_LEDGER_MAGIC); /* pairs with who reads it first */
+	snprintf(shm->device, sizeof(shm->device), "%s", device);
+	snprintf(shm->peer, sizeof(shm->peer), "%s", peer);
+	shm->version = WEIR_STATS_SHM_VERSION;
+	shm->slots = WEIR_STATS_SHM_SLOTS;
+	shm->opened_ns = now_ns;
+	weir_store_release(&shm->magic, WEIR_STATS_SHM_MAGIC); /* pairs with who reads it first */
 }
 
-void weir_ledger_close(struct weir_ledger *ledger, int fd)
+void weir_stats_shm_close(struct weir_stats_shm *shm, int fd)
 {
-	if (!ledger)
+	if (!shm)
 		return;
-	munmap(ledger, sizeof(*ledger));
+	munmap(shm, sizeof(*shm));
 	close(fd);
 }

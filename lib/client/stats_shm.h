@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The ledger: what a session shows of itself to other processes of its user. Counters, the
+ * The shm: what a session shows of itself to other processes of its user. Counters, the
  * window, and the trace of what it decided last.
  *
- * A memfd called WEIR_LEDGER_NAME, which others find in /proc/PID/fd and map. It goes with the
+ * A memfd called WEIR_STATS_SHM_NAME, which others find in /proc/PID/fd and map. It goes with the
  * session or the process, however that ends, and costs no thread. Its size is sealed, and nobody
  * but the session can write to it; but then a program may call any file so, and put in it what it
  * likes: a reader trusts nothing in there.
@@ -16,11 +16,11 @@
 #include "core/unload/page_heat.h"
 #include "core/base/trace.h"
 
-#define WEIR_LEDGER_NAME "weir-trace"
-#define WEIR_LEDGER_MAGIC 0x6764656c72696577ull /* "weirledg" */
-#define WEIR_LEDGER_VERSION 5
-#define WEIR_LEDGER_TEXT 64
-#define WEIR_LEDGER_SLOTS 2048 /* a power of two */
+#define WEIR_STATS_SHM_NAME "weir-trace"
+#define WEIR_STATS_SHM_MAGIC 0x6764656c72696577ull /* "weirledg" */
+#define WEIR_STATS_SHM_VERSION 5
+#define WEIR_STATS_SHM_TEXT 64
+#define WEIR_STATS_SHM_SLOTS 2048 /* a power of two */
 
 /* X(name, what it counts). New ones come last, and with a new version. */
 #define WEIR_COUNTERS(X)                                                                       \
@@ -58,11 +58,11 @@ struct weir_counters {
 };
 
 /**
- * struct weir_ledger_window - the NIC's window, when the session last posted or completed
+ * struct weir_stats_shm_window - the NIC's window, when the session last posted or completed
  * @bytes_max: its limit; @bytes_top: the highest it can be
  * @bytes, @wrs: in flight, of all sessions on the NIC
  */
-struct weir_ledger_window {
+struct weir_stats_shm_window {
 	uint64_t bytes_max;
 	uint64_t bytes_top;
 	uint64_t bytes;
@@ -70,60 +70,60 @@ struct weir_ledger_window {
 };
 
 /**
- * struct weir_ledger_pressure - how often the donor's pages were written lately, by small writes
+ * struct weir_stats_shm_page_heat - how often the donor's pages were written lately, by small writes
  * @entries: that the donor's NIC is said to have room for; 0: nothing is counted
- * @pages, @huge: how many of 4 KiB, and of 2 MiB, have which count: see struct weir_pages
+ * @pages, @huge: how many of 4 KiB, and of 2 MiB, have which count: see struct weir_page_heat
  */
-struct weir_ledger_pressure {
+struct weir_stats_shm_page_heat {
 	uint64_t entries;
-	uint64_t pages[WEIR_PAGES_COUNTS];
-	uint64_t huge[WEIR_PAGES_COUNTS];
+	uint64_t pages[WEIR_PAGE_HEAT_COUNTS];
+	uint64_t huge[WEIR_PAGE_HEAT_COUNTS];
 };
 
 /**
- * struct weir_ledger - the whole file
- * @magic: WEIR_LEDGER_MAGIC, written when all else is there
- * @version: WEIR_LEDGER_VERSION; another one is another layout
+ * struct weir_stats_shm - the whole file
+ * @magic: WEIR_STATS_SHM_MAGIC, written when all else is there
+ * @version: WEIR_STATS_SHM_VERSION; another one is another layout
  * @slots: of @trace
  * @opened_ns: when the session was, by CLOCK_MONOTONIC
  * @device, @peer: as in struct weir_session_info
  * @mr_dyn_bytes: as there
  * @trace: the ring; see weir_trace_read()
  */
-struct weir_ledger {
+struct weir_stats_shm {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t slots;
 	uint64_t opened_ns;
-	char device[WEIR_LEDGER_TEXT];
-	char peer[WEIR_LEDGER_TEXT];
+	char device[WEIR_STATS_SHM_TEXT];
+	char peer[WEIR_STATS_SHM_TEXT];
 	uint64_t mr_dyn_bytes;
 	struct weir_counters counters;
-	struct weir_ledger_window window;
-	struct weir_ledger_pressure pressure;
-	struct weir_trace_slot trace[WEIR_LEDGER_SLOTS];
+	struct weir_stats_shm_window window;
+	struct weir_stats_shm_page_heat pressure;
+	struct weir_trace_slot trace[WEIR_STATS_SHM_SLOTS];
 };
 
 _Static_assert(sizeof(struct weir_counters) == 25 * 8, "others read it");
-_Static_assert(offsetof(struct weir_ledger, counters) == 160, "others read it");
-_Static_assert(offsetof(struct weir_ledger, window) == 360, "others read it");
-_Static_assert(offsetof(struct weir_ledger, pressure) == 392, "others read it");
-_Static_assert(offsetof(struct weir_ledger, trace) == 4496, "others read it");
-_Static_assert(sizeof(struct weir_ledger) == 4496 + 40 * WEIR_LEDGER_SLOTS, "others read it");
+_Static_assert(offsetof(struct weir_stats_shm, counters) == 160, "others read it");
+_Static_assert(offsetof(struct weir_stats_shm, window) == 360, "others read it");
+_Static_assert(offsetof(struct weir_stats_shm, pressure) == 392, "others read it");
+_Static_assert(offsetof(struct weir_stats_shm, trace) == 4496, "others read it");
+_Static_assert(sizeof(struct weir_stats_shm) == 4496 + 40 * WEIR_STATS_SHM_SLOTS, "others read it");
 
 /**
- * weir_ledger_open() - an empty one, which nobody takes for one yet
- * @ledger: receives it; weir_ledger_close() it
+ * weir_stats_shm_open() - an empty one, which nobody takes for one yet
+ * @shm: receives it; weir_stats_shm_close() it
  * @fd: receives the descriptor that others find
  *
  * Return: 0; -EMFILE, -ENFILE, -ENOMEM; what else memfd_create(2) and mmap(2) say.
  */
-int weir_ledger_open(struct weir_ledger **ledger, int *fd);
+int weir_stats_shm_open(struct weir_stats_shm **shm, int *fd);
 
 /* From now on others take it for one. */
-void weir_ledger_show(struct weir_ledger *ledger, const char *device, const char *peer,
+void weir_stats_shm_publish(struct weir_stats_shm *shm, const char *device, const char *peer,
 		      uint64_t now_ns);
 
-void weir_ledger_close(struct weir_ledger *ledger, int fd);
+void weir_stats_shm_close(struct weir_stats_shm *shm, int fd);
 
 #endif

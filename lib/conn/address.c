@@ -11,7 +11,7 @@
 #include "lib/conn/address.h"
 #include "lib/base/error.h"
 
-struct parts {
+struct host_and_port {
 	char host[256];
 	char port[6];
 };
@@ -25,7 +25,7 @@ static bool is_port(const char *text)
 }
 
 /* Finds where the host ends and the port begins; NULL: there is no port. */
-static int split(const char *name, const char **host, size_t *host_length, const char **port)
+static int split_host_and_port(const char *name, const char **host, size_t *host_length, const char **port)
 {
 	const char *colon = strchr(name, ':');
 
@@ -51,27 +51,27 @@ static int split(const char *name, const char **host, size_t *host_length, const
 	return 0;
 }
 
-static int parse(const char *name, const char *default_host, struct parts *parts)
+static int parse_host_and_port(const char *name, const char *default_host, struct host_and_port *host_and_port)
 {
 	const char *host, *port;
 	size_t length;
 
-	if (split(name, &host, &length, &port) || length >= sizeof(parts->host))
+	if (split_host_and_port(name, &host, &length, &port) || length >= sizeof(host_and_port->host))
 		return -EINVAL;
 	if (port && !is_port(port))
 		return -EINVAL;
 	if (!length && !default_host)
 		return -EINVAL;
 	if (length)
-		snprintf(parts->host, sizeof(parts->host), "%.*s", (int)length, host);
+		snprintf(host_and_port->host, sizeof(host_and_port->host), "%.*s", (int)length, host);
 	else
-		snprintf(parts->host, sizeof(parts->host), "%s", default_host);
-	snprintf(parts->port, sizeof(parts->port), "%d", port ? atoi(port) : WEIR_PORT_DEFAULT);
+		snprintf(host_and_port->host, sizeof(host_and_port->host), "%s", default_host);
+	snprintf(host_and_port->port, sizeof(host_and_port->port), "%d", port ? atoi(port) : WEIR_PORT_DEFAULT);
 	return 0;
 }
 
 /* One host is one address, however it was written. */
-static void unmap(struct addrinfo *info)
+static void unmap_ipv4(struct addrinfo *info)
 {
 	const struct sockaddr_in6 v6 = *(const struct sockaddr_in6 *)(const void *)info->ai_addr;
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = v6.sin6_port };
@@ -84,47 +84,47 @@ static void unmap(struct addrinfo *info)
 	info->ai_family = AF_INET;
 }
 
-static int resolve(const char *name, const char *default_host, int flags, struct addrinfo **list,
+static int look_up(const char *name, const char *default_host, int flags, struct addrinfo **list,
 		   struct weir_error *error)
 {
 	const struct addrinfo hints = {
 		.ai_socktype = SOCK_STREAM,
 		.ai_flags = AI_NUMERICSERV | flags,
 	};
-	struct parts parts;
+	struct host_and_port host_and_port;
 	struct addrinfo *at;
 	int rc;
 
-	if (parse(name, default_host, &parts))
+	if (parse_host_and_port(name, default_host, &host_and_port))
 		return weir_fail(error, -EINVAL,
 				 "'%s' is no address: write host, host:port or [v6]:port", name);
-	rc = getaddrinfo(parts.host, parts.port, &hints, list);
+	rc = getaddrinfo(host_and_port.host, host_and_port.port, &hints, list);
 	if (rc == EAI_MEMORY)
-		return weir_fail(error, -ENOMEM, "cannot look up '%s': out of memory", parts.host);
+		return weir_fail(error, -ENOMEM, "cannot look up '%s': out of memory", host_and_port.host);
 	if (rc && flags & AI_NUMERICHOST)
 		return weir_fail(error, -EINVAL, "'%s' is a name: an address in numbers is needed",
-				 parts.host);
+				 host_and_port.host);
 	if (rc)
-		return weir_fail(error, -EHOSTUNREACH, "cannot look up '%s': %s", parts.host,
+		return weir_fail(error, -EHOSTUNREACH, "cannot look up '%s': %s", host_and_port.host,
 				 gai_strerror(rc));
 	for (at = *list; at; at = at->ai_next)
 		if (at->ai_family == AF_INET6)
-			unmap(at);
+			unmap_ipv4(at);
 	return 0;
 }
 
 int weir_address_resolve(const char *name, const char *default_host, struct addrinfo **list,
 			 struct weir_error *error)
 {
-	return resolve(name, default_host, 0, list, error);
+	return look_up(name, default_host, 0, list, error);
 }
 
-int weir_address_read(const char *name, struct addrinfo **list, struct weir_error *error)
+int weir_address_parse_numeric(const char *name, struct addrinfo **list, struct weir_error *error)
 {
-	return resolve(name, NULL, AI_NUMERICHOST, list, error);
+	return look_up(name, NULL, AI_NUMERICHOST, list, error);
 }
 
-void weir_address_print(const struct sockaddr *address, char text[static WEIR_ADDRESS_MAX])
+void weir_address_format(const struct sockaddr *address, char text[static WEIR_ADDRESS_MAX])
 {
 	const struct sockaddr_in6 *v6 = (const void *)address;
 	const struct sockaddr_in *v4 = (const void *)address;
@@ -151,12 +151,12 @@ bool weir_address_is_loopback(const struct sockaddr *address)
 	return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-bool weir_address_is_worth_another(int status)
+bool weir_address_should_try_next(int status)
 {
 	return status == -ECONNREFUSED || status == -EHOSTUNREACH || status == -ENODEV;
 }
 
-int weir_address_bind_failed(const char *listen, int status, struct weir_error *error)
+int weir_address_explain_bind(const char *listen, int status, struct weir_error *error)
 {
 	switch (status) {
 	case -EADDRINUSE:

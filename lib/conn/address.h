@@ -28,10 +28,10 @@ int weir_address_resolve(const char *name, const char *default_host, struct addr
 /*
  * The same of an address in numbers: nobody is asked, and it does not block. -EINVAL: it is a name.
  */
-int weir_address_read(const char *name, struct addrinfo **list, struct weir_error *error);
+int weir_address_parse_numeric(const char *name, struct addrinfo **list, struct weir_error *error);
 
 /* Writes "address:port", or "[v6]:port". */
-void weir_address_print(const struct sockaddr *address, char text[static WEIR_ADDRESS_MAX]);
+void weir_address_format(const struct sockaddr *address, char text[static WEIR_ADDRESS_MAX]);
 
 bool weir_address_is_loopback(const struct sockaddr *address);
 
@@ -39,15 +39,15 @@ bool weir_address_is_loopback(const struct sockaddr *address);
  * One failed with @status: another of the same name may do better, unless the peer itself has
  * spoken.
  */
-bool weir_address_is_worth_another(int status);
+bool weir_address_should_try_next(int status);
 
 /**
- * weir_address_bind_failed() - explain why nobody can listen at an address
+ * weir_address_explain_bind() - explain why nobody can listen at an address
  * @listen: as the user wrote it
  * @status: of the connection manager, a negative errno
  *
  * Return: the error: -EADDRINUSE, -EPERM or -ENODEV.
  */
-int weir_address_bind_failed(const char *listen, int status, struct weir_error *error);
+int weir_address_explain_bind(const char *listen, int status, struct weir_error *error);
 
 #endif

@@ -11,17 +11,17 @@ int weir_endpoint_query(struct rdma_cm_id *id, struct weir_endpoint *local,
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	union ibv_gid sgid, dgid;
-	int ret;
+	int rc;
 
-	ret = ibv_query_qp(id->qp, &attr, IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_PORT, &init);
-	if (ret)
-		return -ret;
+	rc = ibv_query_qp(id->qp, &attr, IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_PORT, &init);
+	if (rc)
+		return -rc;
 	if (attr.ah_attr.is_global) {
 		dgid = attr.ah_attr.grh.dgid;
-		ret = ibv_query_gid(id->verbs, attr.ah_attr.port_num, attr.ah_attr.grh.sgid_index,
+		rc = ibv_query_gid(id->verbs, attr.ah_attr.port_num, attr.ah_attr.grh.sgid_index,
 				    &sgid);
-		if (ret)
-			return ret < 0 && errno ? -errno : -EIO;
+		if (rc)
+			return rc < 0 && errno ? -errno : -EIO;
 	} else {
 		/* Within one InfiniBand subnet the QP knows LIDs only; the path has the GIDs. */
 		sgid = id->route.addr.addr.ibaddr.sgid;

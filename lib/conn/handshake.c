@@ -38,13 +38,13 @@ static void donor_mac(const struct weir_handshake *h, uint8_t mac[static WIRE_MA
 		{ (void *)donor_label, sizeof(donor_label) },
 		{ (void *)&h->hello, sizeof(h->hello) },
 		{ (void *)&h->challenge, sizeof(h->challenge) },
-		{ (void *)&h->welcome, offsetof(struct wire_welcome, mac) },
+		{ (void *)&h->welcome, offsetof(struct wire_handshake_welcome, mac) },
 	};
 
 	weir_key_mac(h->setup.key, pieces, 4, mac);
 }
 
-static size_t encode(union wire_handshake *message, enum wire_handshake_type type, void *out)
+static size_t encode_message(union wire_handshake_message *message, enum wire_handshake_type type, void *out)
 {
 	size_t length = wire_handshake_encode(message, type);
 
@@ -61,7 +61,7 @@ static bool endpoint_is(const struct weir_endpoint *endpoint, const uint8_t gid[
 void weir_handshake_client(struct weir_handshake *h, const struct weir_handshake_setup *setup,
 			   void *out, size_t *out_length)
 {
-	union wire_handshake m = { .hello = {
+	union wire_handshake_message m = { .hello = {
 					   .qpn = setup->local.qpn,
 					   .channel = setup->channel,
 					   .credits = setup->credits,
@@ -75,7 +75,7 @@ void weir_handshake_client(struct weir_handshake *h, const struct weir_handshake
 	memcpy(m.hello.nonce, setup->nonce, WIRE_NONCE);
 	memcpy(m.hello.gid, setup->local.gid, WIRE_GID);
 	memcpy(m.hello.mux, setup->mux, WIRE_MUX_ID);
-	*out_length = encode(&m, WIRE_HELLO, out);
+	*out_length = encode_message(&m, WIRE_HELLO, out);
 	h->hello = m.hello;
 }
 
@@ -87,10 +87,10 @@ void weir_handshake_donor(struct weir_handshake *h, const struct weir_handshake_
 }
 
 /* Client: the donor's CHALLENGE is answered with the proof. */
-static int challenge_received(struct weir_handshake *h, const struct wire_challenge *challenge,
+static int challenge_received(struct weir_handshake *h, const struct wire_handshake_challenge *challenge,
 			      void *out, size_t *out_length)
 {
-	union wire_handshake m = { 0 };
+	union wire_handshake_message m = { 0 };
 
 	if (!endpoint_is(&h->setup.remote, challenge->gid, challenge->qpn))
 		return weir_fail(&h->error, -EKEYREJECTED,
@@ -98,13 +98,13 @@ static int challenge_received(struct weir_handshake *h, const struct wire_challe
 				 "somebody stands in between");
 	h->challenge = *challenge;
 	client_mac(h, m.proof.mac);
-	*out_length = encode(&m, WIRE_PROOF, out);
+	*out_length = encode_message(&m, WIRE_PROOF, out);
 	h->state = WEIR_HANDSHAKE_WELCOME;
 	return 0;
 }
 
 /* Client: the donor proves itself, too. */
-static int welcome_received(struct weir_handshake *h, const struct wire_welcome *welcome)
+static int welcome_received(struct weir_handshake *h, const struct wire_handshake_welcome *welcome)
 {
 	uint8_t mac[WIRE_MAC];
 
@@ -118,10 +118,10 @@ static int welcome_received(struct weir_handshake *h, const struct wire_welcome 
 }
 
 /* Donor: a HELLO that speaks for this very QP is answered with a challenge. */
-static int hello_received(struct weir_handshake *h, const struct wire_hello *hello, void *out,
+static int hello_received(struct weir_handshake *h, const struct wire_handshake_hello *hello, void *out,
 			  size_t *out_length)
 {
-	union wire_handshake m = { .challenge = { .qpn = h->setup.local.qpn } };
+	union wire_handshake_message m = { .challenge = { .qpn = h->setup.local.qpn } };
 
 	if (hello->session_id != h->setup.session_id || hello->channel != h->setup.channel)
 		return weir_fail(&h->error, -EPROTO,
@@ -133,14 +133,14 @@ static int hello_received(struct weir_handshake *h, const struct wire_hello *hel
 	h->hello = *hello;
 	memcpy(m.challenge.nonce, h->setup.nonce, WIRE_NONCE);
 	memcpy(m.challenge.gid, h->setup.local.gid, WIRE_GID);
-	*out_length = encode(&m, WIRE_CHALLENGE, out);
+	*out_length = encode_message(&m, WIRE_CHALLENGE, out);
 	h->challenge = m.challenge;
 	h->state = WEIR_HANDSHAKE_PROOF;
 	return 0;
 }
 
 /* Donor: does the client know the key? */
-static int proof_received(struct weir_handshake *h, const struct wire_proof *proof)
+static int proof_received(struct weir_handshake *h, const struct wire_handshake_proof *proof)
 {
 	uint8_t mac[WIRE_MAC];
 
@@ -157,7 +157,7 @@ static bool is_client(const struct weir_handshake *h)
 	return h->state == WEIR_HANDSHAKE_CHALLENGE || h->state == WEIR_HANDSHAKE_WELCOME;
 }
 
-static int message_received(struct weir_handshake *h, const union wire_handshake *m, void *out,
+static int message_received(struct weir_handshake *h, const union wire_handshake_message *m, void *out,
 			    size_t *out_length)
 {
 	if (m->head.type == WIRE_HELLO && h->state == WEIR_HANDSHAKE_HELLO)
@@ -169,7 +169,7 @@ static int message_received(struct weir_handshake *h, const union wire_handshake
 	if (m->head.type == WIRE_WELCOME && h->state == WEIR_HANDSHAKE_WELCOME)
 		return welcome_received(h, &m->welcome);
 	if (m->head.type == WIRE_REFUSAL && is_client(h))
-		return weir_refusal_explain(&m->refusal, &h->error);
+		return weir_handshake_refusal_explain(&m->refusal, &h->error);
 	return weir_fail(&h->error, -EPROTO, "handshake: message %u out of turn", m->head.type);
 }
 
@@ -177,61 +177,61 @@ int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_len
 			 size_t *out_length)
 {
 	bool client = is_client(h);
-	union wire_handshake m;
-	int ret;
+	union wire_handshake_message m;
+	int rc;
 
 	*out_length = 0;
-	ret = wire_handshake_decode(in, in_length, &m);
-	if (ret == -EPROTONOSUPPORT)
-		weir_fail(&h->error, ret, "the peer does not speak version %d of the protocol",
+	rc = wire_handshake_decode(in, in_length, &m);
+	if (rc == -EPROTONOSUPPORT)
+		weir_fail(&h->error, rc, "the peer does not speak version %d of the protocol",
 			  WIRE_VERSION);
-	else if (ret)
-		weir_fail(&h->error, ret, "handshake: %zu bytes that are no message of it",
+	else if (rc)
+		weir_fail(&h->error, rc, "handshake: %zu bytes that are no message of it",
 			  in_length);
 	else
-		ret = message_received(h, &m, out, out_length);
-	if (!ret)
+		rc = message_received(h, &m, out, out_length);
+	if (!rc)
 		return 0;
 	if (client)
 		h->state = WEIR_HANDSHAKE_FAILED;
 	else
-		weir_handshake_refuse(h, ret, h->error.text, out, out_length);
-	return ret;
+		weir_handshake_refuse(h, rc, h->error.text, out, out_length);
+	return rc;
 }
 
-void weir_handshake_welcome(struct weir_handshake *h, const struct wire_welcome *welcome, void *out,
+void weir_handshake_welcome(struct weir_handshake *h, const struct wire_handshake_welcome *welcome, void *out,
 			    size_t *out_length)
 {
-	union wire_handshake m = { .welcome = *welcome };
+	union wire_handshake_message m = { .welcome = *welcome };
 
 	m.welcome.zero = 0;
 	wire_handshake_encode(&m, WIRE_WELCOME);
 	h->welcome = m.welcome;
 	donor_mac(h, m.welcome.mac);
-	*out_length = encode(&m, WIRE_WELCOME, out);
+	*out_length = encode_message(&m, WIRE_WELCOME, out);
 	h->state = WEIR_HANDSHAKE_DONE;
 }
 
 void weir_handshake_refuse(struct weir_handshake *h, int status, const char *text, void *out,
 			   size_t *out_length)
 {
-	union wire_handshake m;
+	union wire_handshake_message m;
 
-	weir_refusal_fill(&m.refusal, status, text);
-	*out_length = encode(&m, WIRE_REFUSAL, out);
+	weir_handshake_refusal_fill(&m.refusal, status, text);
+	*out_length = encode_message(&m, WIRE_REFUSAL, out);
 	h->state = WEIR_HANDSHAKE_FAILED;
 }
 
-void weir_refusal_fill(struct wire_refusal *refusal, int status, const char *text)
+void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int status, const char *text)
 {
-	union wire_handshake m = { .refusal = { .status = -status } };
+	union wire_handshake_message m = { .refusal = { .status = -status } };
 
 	snprintf(m.refusal.text, sizeof(m.refusal.text), "%.*s", WIRE_TEXT - 1, text);
 	wire_handshake_encode(&m, WIRE_REFUSAL);
 	*refusal = m.refusal;
 }
 
-int weir_refusal_explain(const struct wire_refusal *refusal, struct weir_error *error)
+int weir_handshake_refusal_explain(const struct wire_handshake_refusal *refusal, struct weir_error *error)
 {
 	if (refusal->head.version != WIRE_VERSION)
 		return weir_fail(error, -EPROTONOSUPPORT,
@@ -254,7 +254,7 @@ int weir_refusal_explain(const struct wire_refusal *refusal, struct weir_error *
 	}
 }
 
-void weir_nonce(uint8_t nonce[static WIRE_NONCE])
+void weir_handshake_nonce(uint8_t nonce[static WIRE_NONCE])
 {
 	if (sodium_init() < 0)
 		abort(); /* no randomness, no proof */

@@ -60,7 +60,7 @@ struct weir_endpoint {
  * @session_id, @channel: as in the REQ
  * @credits: control messages that this end has posted buffers for
  * @mux, @ended: of a client that is a mux
- * @nonce: fresh random bytes: weir_nonce(). Never twice.
+ * @nonce: fresh random bytes: weir_handshake_nonce(). Never twice.
  */
 struct weir_handshake_setup {
 	const struct weir_key *key;
@@ -86,9 +86,9 @@ struct weir_handshake_setup {
 struct weir_handshake {
 	enum weir_handshake_state state;
 	struct weir_error error;
-	struct wire_hello hello;
-	struct wire_challenge challenge;
-	struct wire_welcome welcome;
+	struct wire_handshake_hello hello;
+	struct wire_handshake_challenge challenge;
+	struct wire_handshake_welcome welcome;
 
 	struct weir_handshake_setup setup;
 };
@@ -118,7 +118,7 @@ int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_len
  *
  * State PROVEN only. Then it is DONE.
  */
-void weir_handshake_welcome(struct weir_handshake *h, const struct wire_welcome *welcome, void *out,
+void weir_handshake_welcome(struct weir_handshake *h, const struct wire_handshake_welcome *welcome, void *out,
 			    size_t *out_length);
 
 /* Donor, in any state: writes a refusal. @status: a negative errno. Then it is FAILED. */
@@ -126,18 +126,18 @@ void weir_handshake_refuse(struct weir_handshake *h, int status, const char *tex
 			   size_t *out_length);
 
 /* Fills a refusal; for the private data of a REJ too. @text is cut to fit. */
-void weir_refusal_fill(struct wire_refusal *refusal, int status, const char *text);
+void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int status, const char *text);
 
 /**
- * weir_refusal_explain() - a refusal as the client's error
+ * weir_handshake_refusal_explain() - a refusal as the client's error
  * @refusal: decoded
  * @error: may be NULL
  *
  * Return: the negative errno: one that weir_session_open() names, -EPROTO for all others.
  */
-int weir_refusal_explain(const struct wire_refusal *refusal, struct weir_error *error);
+int weir_handshake_refusal_explain(const struct wire_handshake_refusal *refusal, struct weir_error *error);
 
 /* Fresh random bytes. */
-void weir_nonce(uint8_t nonce[static WIRE_NONCE]);
+void weir_handshake_nonce(uint8_t nonce[static WIRE_NONCE]);
 
 #endif

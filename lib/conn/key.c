@@ -33,7 +33,7 @@ static ssize_t read_all(int fd, void *buf, size_t size)
 	return done;
 }
 
-static int file_check(int fd, const char *path, struct weir_error *error)
+static int check_key_file(int fd, const char *path, struct weir_error *error)
 {
 	struct stat st;
 
@@ -53,31 +53,31 @@ int weir_key_load(const char *path, struct weir_key **key, struct weir_error *er
 	uint8_t bytes[WEIR_KEY_MAX + 2]; /* one for the newline, one to see that it is too long */
 	struct weir_key *k;
 	ssize_t length;
-	int fd, ret;
+	int fd, rc;
 
 	/* O_NONBLOCK: a FIFO must be refused, not waited for. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return weir_fail(error, -errno, "key file %s: %s", path, strerror(errno));
-	ret = file_check(fd, path, error);
-	if (ret)
+	rc = check_key_file(fd, path, error);
+	if (rc)
 		goto out_close;
 	length = read_all(fd, bytes, sizeof(bytes));
 	if (length < 0) {
-		ret = weir_fail(error, length, "key file %s: %s", path, strerror(-length));
+		rc = weir_fail(error, length, "key file %s: %s", path, strerror(-length));
 		goto out_close;
 	}
 	if (length && bytes[length - 1] == '\n')
 		length--;
 	if (length < WEIR_KEY_MIN || length > WEIR_KEY_MAX) {
-		ret = weir_fail(error, -EINVAL, "key file %s holds %s%zd bytes; a key has %d to %d",
+		rc = weir_fail(error, -EINVAL, "key file %s holds %s%zd bytes; a key has %d to %d",
 				path, length > WEIR_KEY_MAX ? "at least " : "", length,
 				WEIR_KEY_MIN, WEIR_KEY_MAX);
 		goto out_wipe;
 	}
 	k = malloc(sizeof(*k));
 	if (!k) {
-		ret = weir_fail(error, -ENOMEM, "key file %s: out of memory", path);
+		rc = weir_fail(error, -ENOMEM, "key file %s: out of memory", path);
 		goto out_wipe;
 	}
 	k->length = length;
@@ -87,7 +87,7 @@ out_wipe:
 	sodium_memzero(bytes, sizeof(bytes));
 out_close:
 	close(fd);
-	return ret;
+	return rc;
 }
 
 int weir_key_create(const char *path, struct weir_error *error)
@@ -95,7 +95,7 @@ int weir_key_create(const char *path, struct weir_error *error)
 	char digits[2 * KEY_NEW + 1];
 	uint8_t bytes[KEY_NEW];
 	ssize_t n;
-	int fd, ret = 0;
+	int fd, rc = 0;
 
 	if (sodium_init() < 0)
 		return weir_fail(error, -EIO, "no source of random numbers");
@@ -108,14 +108,14 @@ int weir_key_create(const char *path, struct weir_error *error)
 	n = write(fd, digits, sizeof(digits));
 	if (n == sizeof(digits) && !fsync(fd))
 		goto out;
-	ret = weir_fail(error, n < 0 || n == sizeof(digits) ? -errno : -ENOSPC,
+	rc = weir_fail(error, n < 0 || n == sizeof(digits) ? -errno : -ENOSPC,
 			"key file %s: could not be written", path);
 	unlink(path);
 out:
 	sodium_memzero(bytes, sizeof(bytes));
 	sodium_memzero(digits, sizeof(digits));
 	close(fd);
-	return ret;
+	return rc;
 }
 
 void weir_key_free(struct weir_key *key)

@@ -9,7 +9,7 @@
  * A listener on all addresses is bound to no device: take the one asked for, or the first by name.
  * librdmacm lists them by GUID, which a software device draws anew at each boot.
  */
-static struct ibv_context *pick(const char *name)
+static struct ibv_context *choose_device(const char *name)
 {
 	struct ibv_context **devices, *first = NULL;
 	int i, n;
@@ -27,13 +27,13 @@ static struct ibv_context *pick(const char *name)
 	return first;
 }
 
-int weir_device_find(const struct rdma_cm_id *listener, const char *listen, const char *name,
+int weir_listen_device_find(const struct rdma_cm_id *listener, const char *listen, const char *name,
 		     struct ibv_context **device, struct weir_error *error)
 {
 	struct ibv_context *found = listener ? listener->verbs : NULL;
 
 	if (!found)
-		found = pick(name);
+		found = choose_device(name);
 	if (!found)
 		return weir_fail(error, -ENODEV,
 				 "no verbs device%s%s: is it up? 'weir run' needs none",

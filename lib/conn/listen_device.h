@@ -8,7 +8,7 @@
 #include <weir/error.h>
 
 /**
- * weir_device_find() - where a listener's queue pairs are to be
+ * weir_listen_device_find() - where a listener's queue pairs are to be
  * @listener: bound; or NULL, and then any device will do
  * @listen: what it listens on, for the error
  * @name: the device asked for, or NULL
@@ -17,7 +17,7 @@
  *
  * Context: any thread. Return: 0; -ENODEV there is none, or the listener belongs to another.
  */
-int weir_device_find(const struct rdma_cm_id *listener, const char *listen, const char *name,
+int weir_listen_device_find(const struct rdma_cm_id *listener, const char *listen, const char *name,
 		     struct ibv_context **device, struct weir_error *error);
 
 #endif

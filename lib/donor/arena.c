@@ -25,9 +25,9 @@ static uint64_t round_up(uint64_t value, uint64_t to)
 	return (value + to - 1) / to * to;
 }
 
-static struct weir_extent *extent_new(char *addr, uint64_t length)
+static struct weir_arena_extent *extent_new(char *addr, uint64_t length)
 {
-	struct weir_extent *extent = calloc(1, sizeof(*extent));
+	struct weir_arena_extent *extent = calloc(1, sizeof(*extent));
 
 	if (!extent)
 		return NULL;
@@ -38,7 +38,7 @@ static struct weir_extent *extent_new(char *addr, uint64_t length)
 }
 
 /* Where executable memfds are forbidden, that has to be said; older kernels do not know it. */
-static int make_file(void)
+static int create_memfd(void)
 {
 #ifdef MFD_NOEXEC_SEAL
 	int fd = memfd_create("weir-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -50,7 +50,7 @@ static int make_file(void)
 }
 
 /* Addresses for @length bytes from where a huge page begins. */
-static char *reserve(uint64_t length)
+static char *reserve_addresses(uint64_t length)
 {
 	uint64_t slack = WEIR_ARENA_HUGE;
 	uintptr_t at, aligned;
@@ -72,7 +72,7 @@ static char *reserve(uint64_t length)
 static char *map_aligned(uint64_t length, int fd)
 {
 	int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
-	char *at = reserve(length), *base;
+	char *at = reserve_addresses(length), *base;
 
 	if (at == MAP_FAILED)
 		return at;
@@ -90,7 +90,7 @@ static char *map_file(uint64_t length, int *fd)
 {
 	char *base = MAP_FAILED;
 
-	*fd = make_file();
+	*fd = create_memfd();
 	if (*fd < 0)
 		return base;
 	if (!ftruncate(*fd, (off_t)length) && !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
@@ -120,7 +120,7 @@ static char *map_huge(uint64_t length, bool *huge)
 	return base;
 }
 
-static char *map(struct weir_arena *arena, uint64_t length, bool want_huge)
+static char *map_memory(struct weir_arena *arena, uint64_t length, bool want_huge)
 {
 	char *base;
 
@@ -135,7 +135,7 @@ static char *map(struct weir_arena *arena, uint64_t length, bool want_huge)
 int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
 		    struct weir_error *error)
 {
-	struct weir_extent *all;
+	struct weir_arena_extent *all;
 	struct sysinfo system;
 
 	if (!sysinfo(&system) && length > (uint64_t)system.totalram * system.mem_unit)
@@ -147,7 +147,7 @@ int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
 	all = extent_new(NULL, length);
 	if (!all)
 		return weir_fail(error, -ENOMEM, "out of memory");
-	all->addr = map(arena, length, want_huge);
+	all->addr = map_memory(arena, length, want_huge);
 	if (all->addr == MAP_FAILED) {
 		free(all);
 		return weir_fail(error, -ENOMEM, "cannot map %llu bytes to lend: %s",
@@ -169,7 +169,7 @@ void weir_arena_fini(struct weir_arena *arena)
 	while (!weir_list_is_empty(&arena->extents)) {
 		link = arena->extents.next;
 		weir_list_del(link);
-		free(weir_list_entry(link, struct weir_extent, link));
+		free(weir_list_entry(link, struct weir_arena_extent, link));
 	}
 	munmap(arena->base, arena->length);
 	if (arena->fd >= 0)
@@ -177,9 +177,9 @@ void weir_arena_fini(struct weir_arena *arena)
 }
 
 /* Cuts @extent, free, in two, the first of them @length bytes long. Return: the second. */
-static struct weir_extent *cut(struct weir_extent *extent, uint64_t length)
+static struct weir_arena_extent *split_extent(struct weir_arena_extent *extent, uint64_t length)
 {
-	struct weir_extent *rest = extent_new(extent->addr + length, extent->length - length);
+	struct weir_arena_extent *rest = extent_new(extent->addr + length, extent->length - length);
 
 	if (!rest)
 		return NULL;
@@ -188,18 +188,18 @@ static struct weir_extent *cut(struct weir_extent *extent, uint64_t length)
 	return rest;
 }
 
-static uint64_t bytes_before(const struct weir_extent *extent, uint64_t alignment)
+static uint64_t bytes_before(const struct weir_arena_extent *extent, uint64_t alignment)
 {
 	return round_up((uintptr_t)extent->addr, alignment) - (uintptr_t)extent->addr;
 }
 
-static struct weir_extent *find(struct weir_arena *arena, uint64_t length, uint64_t alignment)
+static struct weir_arena_extent *find_free_extent(struct weir_arena *arena, uint64_t length, uint64_t alignment)
 {
-	struct weir_extent *extent;
+	struct weir_arena_extent *extent;
 	struct weir_list *link;
 
 	for (link = arena->extents.next; link != &arena->extents; link = link->next) {
-		extent = weir_list_entry(link, struct weir_extent, link);
+		extent = weir_list_entry(link, struct weir_arena_extent, link);
 		if (!extent->is_taken && extent->length >= length &&
 		    extent->length - length >= bytes_before(extent, alignment))
 			return extent;
@@ -208,13 +208,13 @@ static struct weir_extent *find(struct weir_arena *arena, uint64_t length, uint6
 }
 
 /* Appends what follows @extent, if both are free. */
-static void merge_next(struct weir_arena *arena, struct weir_extent *extent)
+static void merge_next(struct weir_arena *arena, struct weir_arena_extent *extent)
 {
-	struct weir_extent *next;
+	struct weir_arena_extent *next;
 
 	if (extent->link.next == &arena->extents)
 		return;
-	next = weir_list_entry(extent->link.next, struct weir_extent, link);
+	next = weir_list_entry(extent->link.next, struct weir_arena_extent, link);
 	if (extent->is_taken || next->is_taken)
 		return;
 	extent->length += next->length;
@@ -222,20 +222,20 @@ static void merge_next(struct weir_arena *arena, struct weir_extent *extent)
 	free(next);
 }
 
-static void merge(struct weir_arena *arena, struct weir_extent *extent)
+static void merge_with_neighbours(struct weir_arena *arena, struct weir_arena_extent *extent)
 {
 	struct weir_list *prev = extent->link.prev;
 
 	merge_next(arena, extent);
 	if (prev != &arena->extents)
-		merge_next(arena, weir_list_entry(prev, struct weir_extent, link));
+		merge_next(arena, weir_list_entry(prev, struct weir_arena_extent, link));
 }
 
 /*
  * Whoever touches a page of a file first is charged for it by the kernel. That is to be the donor,
  * not a client that maps it and may have little memory of its own. Before Linux 5.14 it cannot be.
  */
-static int touch(const struct weir_arena *arena, const struct weir_extent *extent)
+static int prefault_extent(const struct weir_arena *arena, const struct weir_arena_extent *extent)
 {
 	if (arena->fd < 0 || !madvise(extent->addr, extent->length, MADV_POPULATE_WRITE) ||
 	    errno == EINVAL)
@@ -243,10 +243,10 @@ static int touch(const struct weir_arena *arena, const struct weir_extent *exten
 	return -ENOMEM;
 }
 
-int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_extent **out)
+int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_arena_extent **out)
 {
 	uint64_t alignment = length >= WEIR_ARENA_HUGE ? WEIR_ARENA_HUGE : WEIR_ARENA_PAGE;
-	struct weir_extent *extent;
+	struct weir_arena_extent *extent;
 	uint64_t before;
 
 	if (length > arena->length)
@@ -254,21 +254,21 @@ int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_exten
 	length = round_up(length, WEIR_ARENA_PAGE);
 	if (arena->taken + length > arena->limit)
 		return -ENOSPC;
-	extent = find(arena, length, alignment);
+	extent = find_free_extent(arena, length, alignment);
 	if (!extent) {
 		alignment = WEIR_ARENA_PAGE;
-		extent = find(arena, length, alignment);
+		extent = find_free_extent(arena, length, alignment);
 	}
 	if (!extent)
 		return -ENOSPC;
 	before = bytes_before(extent, alignment);
 	if (before) {
-		extent = cut(extent, before);
+		extent = split_extent(extent, before);
 		if (!extent)
 			return -ENOMEM;
 	}
-	if ((extent->length > length && !cut(extent, length)) || touch(arena, extent)) {
-		merge(arena, extent);
+	if ((extent->length > length && !split_extent(extent, length)) || prefault_extent(arena, extent)) {
+		merge_with_neighbours(arena, extent);
 		return -ENOMEM;
 	}
 	extent->is_taken = true;
@@ -277,7 +277,7 @@ int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_exten
 	return 0;
 }
 
-static void zero(const struct weir_arena *arena, char *addr, uint64_t length)
+static void zero_range(const struct weir_arena *arena, char *addr, uint64_t length)
 {
 	uint64_t unit = arena->huge ? WEIR_ARENA_HUGE : WEIR_ARENA_PAGE;
 	uint64_t head = round_up((uintptr_t)addr, unit) - (uintptr_t)addr;
@@ -294,10 +294,10 @@ static void zero(const struct weir_arena *arena, char *addr, uint64_t length)
 	memset(addr, 0, length);
 }
 
-void weir_arena_give(struct weir_arena *arena, struct weir_extent *extent)
+void weir_arena_give(struct weir_arena *arena, struct weir_arena_extent *extent)
 {
-	zero(arena, extent->addr, extent->length);
+	zero_range(arena, extent->addr, extent->length);
 	arena->taken -= extent->length;
 	extent->is_taken = false;
-	merge(arena, extent);
+	merge_with_neighbours(arena, extent);
 }

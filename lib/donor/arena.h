@@ -18,11 +18,11 @@
 #define WEIR_ARENA_HUGE (2u << 20)
 
 /**
- * struct weir_extent - a piece of the arena
+ * struct weir_arena_extent - a piece of the arena
  * @link: all pieces, free or not, in order of address: no two free ones in a row
  * @length: bytes, a multiple of WEIR_ARENA_PAGE
  */
-struct weir_extent {
+struct weir_arena_extent {
 	struct weir_list link;
 	char *addr;
 	uint64_t length;
@@ -66,9 +66,9 @@ void weir_arena_fini(struct weir_arena *arena);
  *
  * Return: 0; -ENOSPC no gap is that long, or the limit is reached; -ENOMEM.
  */
-int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_extent **extent);
+int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_arena_extent **extent);
 
 /* Zeroes and gives back. Nobody may still write to it. Cannot fail. */
-void weir_arena_give(struct weir_arena *arena, struct weir_extent *extent);
+void weir_arena_give(struct weir_arena *arena, struct weir_arena_extent *extent);
 
 #endif

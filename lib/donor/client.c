@@ -10,167 +10,167 @@
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 
-void weir_peer_put(struct weir_peer *peer)
+void weir_donor_client_put(struct weir_peer *client)
 {
-	bool last = !--peer->refs;
+	bool last = !--client->refs;
 
-	pthread_mutex_unlock(&peer->lock);
+	pthread_mutex_unlock(&client->lock);
 	if (!last)
 		return;
-	pthread_mutex_destroy(&peer->lock);
-	free(peer);
+	pthread_mutex_destroy(&client->lock);
+	free(client);
 }
 
-int weir_peer_new(struct weir_donor *donor, struct weir_gate *gate, struct weir_peer **out,
+int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn, struct weir_peer **out,
 		  struct weir_error *error)
 {
-	struct weir_peer *peer;
-	int ret;
+	struct weir_peer *client;
+	int rc;
 
-	if (donor->nr_peers >= donor->options.clients_max)
+	if (donor->nr_clients >= donor->options.clients_max)
 		return weir_fail(error, -EDQUOT, "the donor has %u clients already: its limit",
 				 donor->options.clients_max);
-	peer = calloc(1, sizeof(*peer));
-	if (!peer)
+	client = calloc(1, sizeof(*client));
+	if (!client)
 		return weir_fail(error, -ENOMEM, "the donor is out of memory");
-	peer->donor = donor;
-	peer->tenant = gate->tenant;
-	peer->qp = gate->id->qp;
-	peer->refs = 1;
-	snprintf(peer->name, sizeof(peer->name), "%s", gate->name);
-	weir_account_init(&peer->account, peer->tenant, donor->options.quota_bytes);
-	ret = weir_mail_init(peer, donor->tenants[peer->tenant].pd, gate->handshake.hello.credits,
+	client->donor = donor;
+	client->tenant = conn->tenant;
+	client->qp = conn->id->qp;
+	client->refs = 1;
+	snprintf(client->name, sizeof(client->name), "%s", conn->name);
+	weir_region_account_init(&client->account, client->tenant, donor->options.quota_bytes);
+	rc = weir_donor_messages_init(client, donor->tenants[client->tenant].pd, conn->handshake.hello.credits,
 			     error);
-	if (ret) {
-		free(peer);
-		return ret;
+	if (rc) {
+		free(client);
+		return rc;
 	}
-	pthread_mutex_init(&peer->lock, NULL);
-	peer->id = ++donor->peer_ids;
+	pthread_mutex_init(&client->lock, NULL);
+	client->id = ++donor->client_ids;
 	do {
-		randombytes_buf(&peer->session_id, sizeof(peer->session_id));
-	} while (!peer->session_id);
-	peer->gates[0] = gate;
-	weir_list_add_tail(&donor->peers, &peer->link);
-	donor->nr_peers++;
-	*out = peer;
+		randombytes_buf(&client->session_id, sizeof(client->session_id));
+	} while (!client->session_id);
+	client->conns[0] = conn;
+	weir_list_add_tail(&donor->clients, &client->link);
+	donor->nr_clients++;
+	*out = client;
 	return 0;
 }
 
-static bool is_there(const struct weir_peer *peer)
+static bool is_connected(const struct weir_peer *client)
 {
-	return peer->gates[0] && !peer->gates[0]->is_dead;
+	return client->conns[0] && !client->conns[0]->is_dead;
 }
 
-struct weir_peer *weir_peer_find(struct weir_donor *donor, uint64_t session_id, unsigned int tenant)
+struct weir_peer *weir_donor_client_find(struct weir_donor *donor, uint64_t session_id, unsigned int tenant)
 {
 	struct weir_list *link;
-	struct weir_peer *peer;
+	struct weir_peer *client;
 
-	for (link = donor->peers.next; link != &donor->peers; link = link->next) {
-		peer = weir_list_entry(link, struct weir_peer, link);
-		if (peer->session_id == session_id && peer->tenant == tenant && is_there(peer))
-			return peer;
+	for (link = donor->clients.next; link != &donor->clients; link = link->next) {
+		client = weir_list_entry(link, struct weir_peer, link);
+		if (client->session_id == session_id && client->tenant == tenant && is_connected(client))
+			return client;
 	}
 	return NULL;
 }
 
-int weir_peer_attach(struct weir_peer *peer, struct weir_gate *gate, struct weir_error *error)
+int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *conn, struct weir_error *error)
 {
-	const struct wire_hello *hello = &gate->handshake.hello;
+	const struct wire_handshake_hello *hello = &conn->handshake.hello;
 	struct ibv_qp_attr error_state = { .qp_state = IBV_QPS_ERR };
-	struct weir_gate *old = peer->gates[hello->channel];
-	int ret = 0;
+	struct weir_donor_conn *old = client->conns[hello->channel];
+	int rc = 0;
 
 	if (old) {
-		weir_peer_gate_broken(peer, old); /* what is sent from here on waits for the new
+		weir_donor_client_conn_broken(client, old); /* what is sent from here on waits for the new
 						   * one */
 		ibv_modify_qp(old->id->qp, &error_state, IBV_QP_STATE); /* or it might never end */
-		weir_gate_drain(old);
-		weir_gate_break(old, "replaced");
+		weir_donor_conn_drain(old);
+		weir_donor_conn_break(old, "replaced");
 	}
 	if (old && old->is_dead)
 		return weir_fail(error, -ESTALE, "the session has ended");
 	if (!hello->channel)
-		ret = weir_mail_resume(peer, gate->id->qp, hello->credits, error);
-	if (ret == -ESTALE)
-		weir_gate_kill(old, error->text);
-	if (ret)
-		return ret;
-	peer->gates[hello->channel] = gate;
+		rc = weir_donor_messages_resume(client, conn->id->qp, hello->credits, error);
+	if (rc == -ESTALE)
+		weir_donor_conn_kill(old, error->text);
+	if (rc)
+		return rc;
+	client->conns[hello->channel] = conn;
 	if (old)
-		weir_gate_retire(old);
+		weir_donor_conn_retire(old);
 	return 0;
 }
 
-void weir_peer_gate_broken(struct weir_peer *peer, const struct weir_gate *gate)
+void weir_donor_client_conn_broken(struct weir_peer *client, const struct weir_donor_conn *conn)
 {
-	if (peer->gates[0] != gate)
+	if (client->conns[0] != conn)
 		return;
-	pthread_mutex_lock(&peer->lock);
-	peer->qp = NULL;
-	pthread_mutex_unlock(&peer->lock);
+	pthread_mutex_lock(&client->lock);
+	client->qp = NULL;
+	pthread_mutex_unlock(&client->lock);
 }
 
-void weir_peer_mute(struct weir_peer *peer, const struct weir_gate *gate)
+void weir_donor_client_mute(struct weir_peer *client, const struct weir_donor_conn *conn)
 {
 	unsigned int i;
 
 	for (i = 0; i <= WIRE_CHANNEL_UNLOAD; i++)
-		if (peer->gates[i] == gate)
-			peer->gates[i] = NULL;
-	if (peer->gates[0])
+		if (client->conns[i] == conn)
+			client->conns[i] = NULL;
+	if (client->conns[0])
 		return;
-	pthread_mutex_lock(&peer->lock);
-	peer->qp = NULL;
-	peer->is_gone = true;
-	pthread_mutex_unlock(&peer->lock);
+	pthread_mutex_lock(&client->lock);
+	client->qp = NULL;
+	client->is_gone = true;
+	pthread_mutex_unlock(&client->lock);
 	for (i = 1; i <= WIRE_CHANNEL_UNLOAD; i++)
-		if (peer->gates[i])
-			weir_gate_kill(peer->gates[i], "its session has ended");
+		if (client->conns[i])
+			weir_donor_conn_kill(client->conns[i], "its session has ended");
 }
 
-static bool has_gates(const struct weir_peer *peer)
+static bool has_conns(const struct weir_peer *client)
 {
 	unsigned int i;
 
 	for (i = 0; i <= WIRE_CHANNEL_UNLOAD; i++)
-		if (peer->gates[i])
+		if (client->conns[i])
 			return true;
 	return false;
 }
 
-void weir_peer_gate_gone(struct weir_peer *peer)
+void weir_donor_client_conn_gone(struct weir_peer *client)
 {
-	struct weir_donor *donor = peer->donor;
+	struct weir_donor *donor = client->donor;
 
-	if (has_gates(peer))
+	if (has_conns(client))
 		return;
 	pthread_mutex_lock(&donor->lock);
-	weir_lender_leave(&donor->lender, &peer->account);
+	weir_region_table_leave(&donor->region_table, &client->account);
 	pthread_mutex_unlock(&donor->lock);
 	weir_donor_log(donor, WEIR_LOG_INFO, "left peer=%llu client=%s",
-		       (unsigned long long)peer->id, peer->name);
+		       (unsigned long long)client->id, client->name);
 	if (donor->options.on_leave)
-		donor->options.on_leave(donor->options.arg, peer);
-	weir_list_del(&peer->link);
-	donor->nr_peers--;
-	weir_mail_fini(peer);
-	pthread_mutex_lock(&peer->lock);
-	weir_peer_put(peer);
+		donor->options.on_leave(donor->options.arg, client);
+	weir_list_del(&client->link);
+	donor->nr_clients--;
+	weir_donor_messages_fini(client);
+	pthread_mutex_lock(&client->lock);
+	weir_donor_client_put(client);
 }
 
-unsigned int weir_peer_tenant(const struct weir_peer *peer)
+unsigned int weir_peer_tenant(const struct weir_peer *client)
 {
-	return peer->tenant;
+	return client->tenant;
 }
 
-uint64_t weir_peer_id(const struct weir_peer *peer)
+uint64_t weir_peer_id(const struct weir_peer *client)
 {
-	return peer->id;
+	return client->id;
 }
 
-const char *weir_peer_name(const struct weir_peer *peer)
+const char *weir_peer_name(const struct weir_peer *client)
 {
-	return peer->name;
+	return client->name;
 }

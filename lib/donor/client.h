@@ -18,12 +18,12 @@
 #include "wire/credit.h"
 #include "wire/handshake.h"
 
-struct weir_gate;
+struct weir_donor_conn;
 
 /**
  * struct weir_peer - one client
  * @donor: the donor's thread's
- * @gates: its channels; [0] carries messages
+ * @conns: its channels; [0] carries messages
  *
  * Guarded by @lock:
  * @qp: channel 0's; NULL while that is broken, and once the client is gone
@@ -41,8 +41,8 @@ struct weir_peer {
 	uint64_t session_id;
 	unsigned int tenant;
 	char name[64];
-	struct weir_account account;
-	struct weir_gate *gates[WIRE_CHANNEL_UNLOAD + 1];
+	struct weir_region_account account;
+	struct weir_donor_conn *conns[WIRE_CHANNEL_UNLOAD + 1];
 
 	struct ibv_mr *mr;
 	char *buffers;
@@ -52,7 +52,7 @@ struct weir_peer {
 	bool is_gone;
 	unsigned int epoch;
 	unsigned int refs;
-	struct wire_credit credit;
+	struct wire_credit_balance credit;
 	struct weir_list queue;
 	unsigned int nr_queued;
 	unsigned int nr_calls;
@@ -60,49 +60,49 @@ struct weir_peer {
 };
 
 /**
- * weir_peer_new() - a client has proven its key on a channel 0
- * @gate: becomes its first channel
+ * weir_donor_client_new() - a client has proven its key on a channel 0
+ * @conn: becomes its first channel
  *
  * Its receive buffers are posted when this returns.
  * Return: 0; -ENOMEM; -EPROTO too few credits.
  */
-int weir_peer_new(struct weir_donor *donor, struct weir_gate *gate, struct weir_peer **peer,
+int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn, struct weir_peer **client,
 		  struct weir_error *error);
 
 /* The peer that a further channel belongs to. Return: NULL if there is none. */
-struct weir_peer *weir_peer_find(struct weir_donor *donor, uint64_t session_id,
+struct weir_peer *weir_donor_client_find(struct weir_donor *donor, uint64_t session_id,
 				 unsigned int tenant);
 
 /**
- * weir_peer_attach() - a further channel of a client, or one that comes back
- * @gate: proven; names the channel
+ * weir_donor_client_attach() - a further channel of a client, or one that comes back
+ * @conn: proven; names the channel
  *
- * When this returns, the QP that @gate takes the place of is destroyed: no write that was
+ * When this returns, the QP that @conn takes the place of is destroyed: no write that was
  * sent to it can still arrive.
  *
  * Return: 0; -ENOMEM; -EPROTO too few credits; -ESTALE messages to the client were lost with the
  *	old channel 0, so that it cannot go on: its session ends.
  */
-int weir_peer_attach(struct weir_peer *peer, struct weir_gate *gate, struct weir_error *error);
+int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *conn, struct weir_error *error);
 
 /* A channel's QP has failed. If it is channel 0, what is sent to the client waits. */
-void weir_peer_gate_broken(struct weir_peer *peer, const struct weir_gate *gate);
+void weir_donor_client_conn_broken(struct weir_peer *client, const struct weir_donor_conn *conn);
 
 /**
- * weir_peer_mute() - a channel's QP is about to be destroyed
+ * weir_donor_client_mute() - a channel's QP is about to be destroyed
  *
  * If it is channel 0, nobody sends to the client any more, and its other channels are killed.
  */
-void weir_peer_mute(struct weir_peer *peer, const struct weir_gate *gate);
+void weir_donor_client_mute(struct weir_peer *client, const struct weir_donor_conn *conn);
 
 /**
- * weir_peer_gate_gone() - the QP that was muted is destroyed
+ * weir_donor_client_conn_gone() - the QP that was muted is destroyed
  *
- * If it was the last, what the client holds is given back, and on_leave runs; @peer may be gone.
+ * If it was the last, what the client holds is given back, and on_leave runs; @client may be gone.
  */
-void weir_peer_gate_gone(struct weir_peer *peer);
+void weir_donor_client_conn_gone(struct weir_peer *client);
 
-/* Drops one reference. @peer->lock is held, and released. */
-void weir_peer_put(struct weir_peer *peer);
+/* Drops one reference. @client->lock is held, and released. */
+void weir_donor_client_put(struct weir_peer *client);
 
 #endif

@@ -14,46 +14,46 @@
 #include "lib/donor/unload_rx.h"
 
 #define POLL_MAX 16
-#define COMPLETIONS_MAX 64 /* in one turn of one gate, so that others get theirs */
+#define COMPLETIONS_MAX 64 /* in one turn of one conn, so that others get theirs */
 
 #define ACCESS_PROVEN (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-void weir_gate_kill(struct weir_gate *gate, const char *why)
+void weir_donor_conn_kill(struct weir_donor_conn *conn, const char *why)
 {
-	if (gate->is_dead)
+	if (conn->is_dead)
 		return;
-	gate->is_dead = true;
-	gate->donor->reap_due = true;
-	weir_donor_log(gate->donor, gate->peer ? WEIR_LOG_DEBUG : WEIR_LOG_WARNING,
-		       "gate %s channel=%u closed: %s", gate->name, gate->handshake.setup.channel,
+	conn->is_dead = true;
+	conn->donor->reap_due = true;
+	weir_donor_log(conn->donor, conn->client ? WEIR_LOG_DEBUG : WEIR_LOG_WARNING,
+		       "conn %s channel=%u closed: %s", conn->name, conn->handshake.setup.channel,
 		       why);
 }
 
-void weir_gate_break(struct weir_gate *gate, const char *why)
+void weir_donor_conn_break(struct weir_donor_conn *conn, const char *why)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	if (gate->is_dead || gate->is_broken)
+	if (conn->is_dead || conn->is_broken)
 		return;
-	gate->is_broken = true;
-	gate->deadline_ns = weir_now_ns() + weir_ask_absence_ns(gate);
-	ibv_modify_qp(gate->id->qp, &attr, IBV_QP_STATE);
-	weir_peer_gate_broken(gate->peer, gate);
-	weir_donor_log(gate->donor, WEIR_LOG_WARNING, "broke peer=%llu client=%s channel=%u: %s",
-		       (unsigned long long)weir_peer_id(gate->peer), gate->name,
-		       gate->handshake.setup.channel, why);
+	conn->is_broken = true;
+	conn->deadline_ns = weir_now_ns() + weir_donor_keepalive_absence_ns(conn);
+	ibv_modify_qp(conn->id->qp, &attr, IBV_QP_STATE);
+	weir_donor_client_conn_broken(conn->client, conn);
+	weir_donor_log(conn->donor, WEIR_LOG_WARNING, "broke peer=%llu client=%s channel=%u: %s",
+		       (unsigned long long)weir_peer_id(conn->client), conn->name,
+		       conn->handshake.setup.channel, why);
 }
 
 /* Sends what is in the buffer; an honest client makes us send as often as it sends. */
-static void handshake_send(struct weir_gate *gate, unsigned int buffer, size_t length)
+static void send_handshake(struct weir_donor_conn *conn, unsigned int buffer, size_t length)
 {
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)gate->buffers[buffer],
+		.addr = (uintptr_t)conn->buffers[buffer],
 		.length = length,
-		.lkey = gate->mr->lkey,
+		.lkey = conn->mr->lkey,
 	};
 	struct ibv_send_wr wr = {
-		.wr_id = WEIR_GATE_HANDSHAKE_SEND | buffer,
+		.wr_id = WEIR_DONOR_WR_HANDSHAKE_SEND | buffer,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 		.sg_list = &sge,
@@ -61,110 +61,110 @@ static void handshake_send(struct weir_gate *gate, unsigned int buffer, size_t l
 	};
 	struct ibv_send_wr *bad;
 
-	if (ibv_post_send(gate->id->qp, &wr, &bad))
-		weir_gate_kill(gate, "cannot send");
+	if (ibv_post_send(conn->id->qp, &wr, &bad))
+		weir_donor_conn_kill(conn, "cannot send");
 }
 
-static void refuse(struct weir_gate *gate, unsigned int buffer, size_t length)
+static void send_refusal(struct weir_donor_conn *conn, unsigned int buffer, size_t length)
 {
-	gate->is_refused = true;
-	gate->donor->rejects++;
-	weir_donor_log(gate->donor, WEIR_LOG_WARNING, "refused client=%s: %s", gate->name,
-		       gate->handshake.error.text);
-	handshake_send(gate, buffer, length);
+	conn->is_refused = true;
+	conn->donor->rejects++;
+	weir_donor_log(conn->donor, WEIR_LOG_WARNING, "refused client=%s: %s", conn->name,
+		       conn->handshake.error.text);
+	send_handshake(conn, buffer, length);
 }
 
 /* A proven client gets its peer, new or the one of its session. */
-static int peer_get(struct weir_gate *gate, struct weir_peer **peer, struct weir_error *error)
+static int get_client(struct weir_donor_conn *conn, struct weir_peer **client, struct weir_error *error)
 {
-	const struct wire_hello *hello = &gate->handshake.hello;
+	const struct wire_handshake_hello *hello = &conn->handshake.hello;
 
 	if (!hello->session_id)
-		return weir_peer_new(gate->donor, gate, peer, error);
-	*peer = weir_peer_find(gate->donor, hello->session_id, gate->tenant);
-	if (!*peer)
+		return weir_donor_client_new(conn->donor, conn, client, error);
+	*client = weir_donor_client_find(conn->donor, hello->session_id, conn->tenant);
+	if (!*client)
 		return weir_fail(error, -ESTALE, "the donor knows no such session (any more)");
-	return weir_peer_attach(*peer, gate, error);
+	return weir_donor_client_attach(*client, conn, error);
 }
 
 /* The client knows the key: only now may its QP reach memory. */
-static int admit(struct weir_gate *gate, struct weir_peer **peer, struct weir_error *error)
+static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **client, struct weir_error *error)
 {
-	bool unloads = gate->handshake.setup.channel == WIRE_CHANNEL_UNLOAD;
+	bool unloads = conn->handshake.setup.channel == WIRE_CHANNEL_UNLOAD;
 	struct ibv_qp_attr attr = {
 		.qp_access_flags = unloads ? IBV_ACCESS_REMOTE_WRITE : ACCESS_PROVEN,
 	};
-	int ret = unloads ? weir_ring_open(gate, error) : 0;
+	int rc = unloads ? weir_donor_unload_rx_open(conn, error) : 0;
 
-	if (ret)
-		return ret;
-	ret = ibv_modify_qp(gate->id->qp, &attr, IBV_QP_ACCESS_FLAGS);
-	if (ret)
-		return weir_fail(error, -ENOMEM, "cannot open the QP: %s", strerror(ret));
-	ret = peer_get(gate, peer, error);
-	if (ret)
-		return ret;
-	gate->peer = *peer;
-	gate->donor->nr_unproven--;
+	if (rc)
+		return rc;
+	rc = ibv_modify_qp(conn->id->qp, &attr, IBV_QP_ACCESS_FLAGS);
+	if (rc)
+		return weir_fail(error, -ENOMEM, "cannot open the QP: %s", strerror(rc));
+	rc = get_client(conn, client, error);
+	if (rc)
+		return rc;
+	conn->client = *client;
+	conn->donor->nr_unproven--;
 	return 0;
 }
 
-static void proven(struct weir_gate *gate, unsigned int buffer)
+static void handle_proof(struct weir_donor_conn *conn, unsigned int buffer)
 {
-	struct weir_donor *donor = gate->donor;
-	struct weir_peer *peer;
-	struct wire_welcome welcome;
+	struct weir_donor *donor = conn->donor;
+	struct weir_peer *client;
+	struct wire_handshake_welcome welcome;
 	size_t length;
-	int ret;
+	int rc;
 
-	ret = admit(gate, &peer, &gate->handshake.error);
-	if (ret) {
-		weir_handshake_refuse(&gate->handshake, ret, gate->handshake.error.text,
-				      gate->buffers[buffer], &length);
-		refuse(gate, buffer, length);
+	rc = attach_to_client(conn, &client, &conn->handshake.error);
+	if (rc) {
+		weir_handshake_refuse(&conn->handshake, rc, conn->handshake.error.text,
+				      conn->buffers[buffer], &length);
+		send_refusal(conn, buffer, length);
 		return;
 	}
-	welcome = (struct wire_welcome){
-		.session_id = peer->session_id,
+	welcome = (struct wire_handshake_welcome){
+		.session_id = client->session_id,
 		.incarnation = donor->incarnation,
 		.quota_bytes = donor->options.quota_bytes,
-		.message_max = sizeof(struct wire_head) + WIRE_BODY_MAX,
-		.credits = gate->handshake.setup.credits,
+		.message_max = sizeof(struct wire_control_head) + WIRE_CONTROL_BODY_MAX,
+		.credits = conn->handshake.setup.credits,
 	};
-	if (gate->ring)
-		weir_ring_describe(gate->ring, &welcome);
-	weir_handshake_welcome(&gate->handshake, &welcome, gate->buffers[buffer], &length);
-	handshake_send(gate, buffer, length);
-	if (gate->handshake.hello.session_id) {
-		if (!gate->handshake.hello.channel) {
-			weir_mail_go_on(peer, gate->id->qp);
-			weir_recall_again(peer);
+	if (conn->unload_rx)
+		weir_donor_unload_rx_describe(conn->unload_rx, &welcome);
+	weir_handshake_welcome(&conn->handshake, &welcome, conn->buffers[buffer], &length);
+	send_handshake(conn, buffer, length);
+	if (conn->handshake.hello.session_id) {
+		if (!conn->handshake.hello.channel) {
+			weir_donor_messages_flush(client, conn->id->qp);
+			weir_donor_reclaim_repeat(client);
 		}
 		return;
 	}
 	donor->joins++;
 	weir_donor_log(donor, WEIR_LOG_INFO, "joined peer=%llu client=%s tenant=%u",
-		       (unsigned long long)peer->id, peer->name, peer->tenant);
+		       (unsigned long long)client->id, client->name, client->tenant);
 	if (donor->options.on_join)
-		donor->options.on_join(donor->options.arg, peer);
+		donor->options.on_join(donor->options.arg, client);
 }
 
-static void handshake_received(struct weir_gate *gate, unsigned int buffer, uint32_t length)
+static void handshake_received(struct weir_donor_conn *conn, unsigned int buffer, uint32_t length)
 {
 	unsigned int answer = WIRE_HANDSHAKE_RECVS + buffer;
 	size_t out_length;
-	int ret;
+	int rc;
 
-	if (gate->is_refused)
+	if (conn->is_refused)
 		return;
-	ret = weir_handshake_input(&gate->handshake, gate->buffers[buffer], length,
-				   gate->buffers[answer], &out_length);
-	if (ret)
-		refuse(gate, answer, out_length);
+	rc = weir_handshake_input(&conn->handshake, conn->buffers[buffer], length,
+				   conn->buffers[answer], &out_length);
+	if (rc)
+		send_refusal(conn, answer, out_length);
 	else if (out_length)
-		handshake_send(gate, answer, out_length);
-	else if (gate->handshake.state == WEIR_HANDSHAKE_PROVEN)
-		proven(gate, answer);
+		send_handshake(conn, answer, out_length);
+	else if (conn->handshake.state == WEIR_HANDSHAKE_PROVEN)
+		handle_proof(conn, answer);
 }
 
 /*
@@ -173,201 +173,201 @@ static void handshake_received(struct weir_gate *gate, unsigned int buffer, uint
  */
 static bool is_immediate(const struct ibv_wc *wc, unsigned int work)
 {
-	return (work == WEIR_GATE_HANDSHAKE_RECV || work == WEIR_GATE_MESSAGE_RECV) &&
+	return (work == WEIR_DONOR_WR_HANDSHAKE_RECV || work == WEIR_DONOR_WR_MESSAGE_RECV) &&
 	       wc->opcode != IBV_WC_RECV;
 }
 
 static bool is_receive(unsigned int work)
 {
-	return work == WEIR_GATE_HANDSHAKE_RECV || work == WEIR_GATE_MESSAGE_RECV ||
-	       work == WEIR_GATE_SLOT;
+	return work == WEIR_DONOR_WR_HANDSHAKE_RECV || work == WEIR_DONOR_WR_MESSAGE_RECV ||
+	       work == WEIR_DONOR_WR_UNLOAD_RECV;
 }
 
 /*
  * Networks fail; a message longer than its buffer, say, is the client's doing. Soft-RoCE calls
  * that LOC_QP_OP_ERR, which may be mended where it is of a send.
  */
-static void failed(struct weir_gate *gate, unsigned int work, enum ibv_wc_status status)
+static void handle_failed_wc(struct weir_donor_conn *conn, unsigned int work, enum ibv_wc_status status)
 {
 	bool is_of_client = is_receive(work) && status == IBV_WC_LOC_QP_OP_ERR;
 
-	if (gate->peer && !is_of_client && weir_wc_errno(status) == -ECONNRESET)
-		weir_gate_break(gate, ibv_wc_status_str(status));
+	if (conn->client && !is_of_client && weir_wc_errno(status) == -ECONNRESET)
+		weir_donor_conn_break(conn, ibv_wc_status_str(status));
 	else
-		weir_gate_kill(gate, ibv_wc_status_str(status));
+		weir_donor_conn_kill(conn, ibv_wc_status_str(status));
 }
 
-static void completed(struct weir_gate *gate, const struct ibv_wc *wc)
+static void handle_wc(struct weir_donor_conn *conn, const struct ibv_wc *wc)
 {
-	unsigned int buffer = wc->wr_id & ~WEIR_GATE_WORK_MASK;
-	unsigned int work = wc->wr_id & WEIR_GATE_WORK_MASK;
+	unsigned int buffer = wc->wr_id & ~WEIR_DONOR_WR_MASK;
+	unsigned int work = wc->wr_id & WEIR_DONOR_WR_MASK;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		failed(gate, work, wc->status);
+		handle_failed_wc(conn, work, wc->status);
 		return;
 	}
 	if (is_immediate(wc, work)) {
-		weir_gate_kill(gate, "it broke the protocol");
+		weir_donor_conn_kill(conn, "it broke the protocol");
 		return;
 	}
 	switch (work) {
-	case WEIR_GATE_HANDSHAKE_RECV:
-		handshake_received(gate, buffer, wc->byte_len);
+	case WEIR_DONOR_WR_HANDSHAKE_RECV:
+		handshake_received(conn, buffer, wc->byte_len);
 		break;
-	case WEIR_GATE_HANDSHAKE_SEND:
-		if (gate->is_refused)
-			weir_gate_kill(gate, "refused");
+	case WEIR_DONOR_WR_HANDSHAKE_SEND:
+		if (conn->is_refused)
+			weir_donor_conn_kill(conn, "refused");
 		break;
-	case WEIR_GATE_MESSAGE_RECV:
-		if (weir_mail_received(gate->peer, buffer, wc->byte_len))
-			weir_gate_kill(gate, "it broke the protocol");
+	case WEIR_DONOR_WR_MESSAGE_RECV:
+		if (weir_donor_messages_received(conn->client, buffer, wc->byte_len))
+			weir_donor_conn_kill(conn, "it broke the protocol");
 		break;
-	case WEIR_GATE_MESSAGE_SEND:
-		weir_mail_sent(gate->peer, buffer);
+	case WEIR_DONOR_WR_MESSAGE_SEND:
+		weir_donor_messages_sent(conn->client, buffer);
 		break;
-	case WEIR_GATE_SLOT:
-		if (weir_ring_received(gate, wc))
-			weir_gate_kill(gate, "it broke the protocol");
+	case WEIR_DONOR_WR_UNLOAD_RECV:
+		if (weir_donor_unload_rx_received(conn, wc))
+			weir_donor_conn_kill(conn, "it broke the protocol");
 		break;
-	case WEIR_GATE_RETURN:
-		weir_ring_returned(gate->ring);
+	case WEIR_DONOR_WR_UNLOAD_RETURN:
+		weir_donor_unload_rx_return_arrived(conn->unload_rx);
 		break;
-	case WEIR_GATE_ASK:
-		gate->is_asked = false;
+	case WEIR_DONOR_WR_KEEPALIVE:
+		conn->is_probe_in_flight = false;
 		break;
 	}
 }
 
-static bool is_over(const struct weir_gate *gate)
+static bool is_finished(const struct weir_donor_conn *conn)
 {
-	return gate->is_dead || gate->is_broken;
+	return conn->is_dead || conn->is_broken;
 }
 
 /* Takes completions, up to a bound. Return: how many. */
-static unsigned int drain(struct weir_gate *gate)
+static unsigned int poll_cq(struct weir_donor_conn *conn)
 {
 	struct ibv_wc wcs[POLL_MAX];
 	unsigned int total = 0;
 	int i, got;
 
 	do {
-		got = ibv_poll_cq(gate->cq, POLL_MAX, wcs);
-		for (i = 0; i < got && !is_over(gate); i++)
-			completed(gate, &wcs[i]);
-		if (gate->ring && gate->peer && !is_over(gate))
-			weir_ring_answer(gate, got == POLL_MAX);
+		got = ibv_poll_cq(conn->cq, POLL_MAX, wcs);
+		for (i = 0; i < got && !is_finished(conn); i++)
+			handle_wc(conn, &wcs[i]);
+		if (conn->unload_rx && conn->client && !is_finished(conn))
+			weir_donor_unload_rx_send_returns(conn, got == POLL_MAX);
 		if (got < 0)
-			weir_gate_kill(gate, "its CQ failed");
+			weir_donor_conn_kill(conn, "its CQ failed");
 		else
 			total += (unsigned int)got;
-	} while (got == POLL_MAX && total < COMPLETIONS_MAX && !is_over(gate));
+	} while (got == POLL_MAX && total < COMPLETIONS_MAX && !is_finished(conn));
 	return total;
 }
 
-static void fall_asleep(struct weir_gate *gate)
+static void arm_and_sleep(struct weir_donor_conn *conn)
 {
-	weir_list_del(&gate->awake_link);
+	weir_list_del(&conn->awake_link);
 }
 
-static enum weir_poll_verdict look(struct weir_gate *gate, enum weir_poll_verdict verdict,
+static enum weir_poll_verdict poll_or_sleep(struct weir_donor_conn *conn, enum weir_poll_verdict verdict,
 				   uint64_t now_ns)
 {
 	unsigned int got;
 
-	if (verdict == WEIR_POLL_ARM && ibv_req_notify_cq(gate->cq, 0))
-		weir_gate_kill(gate, "its CQ cannot be armed");
-	got = drain(gate);
+	if (verdict == WEIR_POLL_ARM && ibv_req_notify_cq(conn->cq, 0))
+		weir_donor_conn_kill(conn, "its CQ cannot be armed");
+	got = poll_cq(conn);
 	if (got)
-		weir_ask_later(gate, now_ns);
-	return weir_poll_polled(&gate->poll, got, now_ns);
+		weir_donor_keepalive_reset(conn, now_ns);
+	return weir_poll_polled(&conn->poll, got, now_ns);
 }
 
 /*
  * What is sent in answer completes at once on some devices: it is armed only when it is empty, or
  * that would raise an event of its own.
  */
-void weir_gate_turn(struct weir_gate *gate, uint64_t now_ns)
+void weir_donor_conn_poll(struct weir_donor_conn *conn, uint64_t now_ns)
 {
-	enum weir_poll_verdict verdict = look(gate, WEIR_POLL_AGAIN, now_ns);
+	enum weir_poll_verdict verdict = poll_or_sleep(conn, WEIR_POLL_AGAIN, now_ns);
 
-	if (verdict == WEIR_POLL_ARM && !is_over(gate))
-		verdict = look(gate, verdict, now_ns);
-	if (verdict == WEIR_POLL_SLEEP || is_over(gate))
-		fall_asleep(gate);
+	if (verdict == WEIR_POLL_ARM && !is_finished(conn))
+		verdict = poll_or_sleep(conn, verdict, now_ns);
+	if (verdict == WEIR_POLL_SLEEP || is_finished(conn))
+		arm_and_sleep(conn);
 }
 
-void weir_gate_event(struct weir_gate *gate, uint64_t now_ns)
+void weir_donor_conn_handle_event(struct weir_donor_conn *conn, uint64_t now_ns)
 {
-	ibv_ack_cq_events(gate->cq, 1);
-	if (is_over(gate) || !weir_list_is_empty(&gate->awake_link))
+	ibv_ack_cq_events(conn->cq, 1);
+	if (is_finished(conn) || !weir_list_is_empty(&conn->awake_link))
 		return;
-	weir_poll_woken(&gate->poll, now_ns);
-	weir_list_add_tail(&gate->donor->awake, &gate->awake_link);
+	weir_poll_woken(&conn->poll, now_ns);
+	weir_list_add_tail(&conn->donor->awake, &conn->awake_link);
 }
 
-void weir_gate_retire(struct weir_gate *gate)
+void weir_donor_conn_retire(struct weir_donor_conn *conn)
 {
-	ibv_destroy_qp(gate->id->qp);
-	gate->id->qp = NULL;
-	weir_gate_kill(gate, "replaced");
+	ibv_destroy_qp(conn->id->qp);
+	conn->id->qp = NULL;
+	weir_donor_conn_kill(conn, "replaced");
 }
 
-void weir_gate_drain(struct weir_gate *gate)
+void weir_donor_conn_drain(struct weir_donor_conn *conn)
 {
-	while (!is_over(gate) && drain(gate))
+	while (!is_finished(conn) && poll_cq(conn))
 		;
 }
 
-void weir_gate_disconnected(struct weir_gate *gate)
+void weir_donor_conn_disconnected(struct weir_donor_conn *conn)
 {
-	weir_gate_drain(gate);
-	weir_gate_kill(gate, "disconnected");
+	weir_donor_conn_drain(conn);
+	weir_donor_conn_kill(conn, "disconnected");
 }
 
-void weir_gate_expire(struct weir_gate *gate)
+void weir_donor_conn_expire(struct weir_donor_conn *conn)
 {
-	if (gate->is_dead || weir_now_ns() < gate->deadline_ns)
+	if (conn->is_dead || weir_now_ns() < conn->deadline_ns)
 		return;
-	if (gate->is_broken) {
-		weir_gate_kill(gate, "its client did not come back");
-	} else if (!gate->peer) {
-		gate->donor->rejects++;
-		weir_gate_kill(gate, "no proof in time");
+	if (conn->is_broken) {
+		weir_donor_conn_kill(conn, "its client did not come back");
+	} else if (!conn->client) {
+		conn->donor->rejects++;
+		weir_donor_conn_kill(conn, "no proof in time");
 	}
 }
 
-void weir_gate_destroy(struct weir_gate *gate)
+void weir_donor_conn_destroy(struct weir_donor_conn *conn)
 {
-	if (gate->id->qp)
-		ibv_destroy_qp(gate->id->qp);
-	gate->id->qp = NULL;
-	if (gate->cq)
-		ibv_destroy_cq(gate->cq);
-	if (gate->mr)
-		ibv_dereg_mr(gate->mr);
-	weir_ring_close(gate);
-	free(gate);
+	if (conn->id->qp)
+		ibv_destroy_qp(conn->id->qp);
+	conn->id->qp = NULL;
+	if (conn->cq)
+		ibv_destroy_cq(conn->cq);
+	if (conn->mr)
+		ibv_dereg_mr(conn->mr);
+	weir_donor_unload_rx_close(conn);
+	free(conn);
 }
 
-void weir_gate_reap(struct weir_gate *gate)
+void weir_donor_conn_reap(struct weir_donor_conn *conn)
 {
-	struct rdma_cm_id *id = gate->id;
-	struct weir_peer *peer = gate->peer;
+	struct rdma_cm_id *id = conn->id;
+	struct weir_peer *client = conn->client;
 
-	weir_list_del(&gate->link);
-	fall_asleep(gate);
-	if (peer)
-		weir_peer_mute(peer, gate);
+	weir_list_del(&conn->link);
+	arm_and_sleep(conn);
+	if (client)
+		weir_donor_client_mute(client, conn);
 	else
-		gate->donor->nr_unproven--;
+		conn->donor->nr_unproven--;
 	/*
 	 * A client whose RTU is still under way is told by the destruction: it gets a REJ. To be
 	 * ahead of the RTU with rdma_notify() would leave the REP to be sent again and again after
 	 * the DREQ, and the destruction waiting for more than a minute until that ends.
 	 */
 	rdma_disconnect(id);
-	weir_gate_destroy(gate);
+	weir_donor_conn_destroy(conn);
 	rdma_destroy_id(id);
-	if (peer)
-		weir_peer_gate_gone(peer);
+	if (client)
+		weir_donor_client_conn_gone(client);
 }

@@ -22,24 +22,24 @@
 #include "lib/donor/client.h"
 #include "lib/donor/unload_rx.h"
 
-static int recv_post(struct weir_gate *gate, unsigned int buffer)
+static int post_handshake_recv(struct weir_donor_conn *conn, unsigned int buffer)
 {
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)gate->buffers[buffer],
+		.addr = (uintptr_t)conn->buffers[buffer],
 		.length = WIRE_HANDSHAKE_MAX,
-		.lkey = gate->mr->lkey,
+		.lkey = conn->mr->lkey,
 	};
 	struct ibv_recv_wr wr = {
-		.wr_id = WEIR_GATE_HANDSHAKE_RECV | buffer,
+		.wr_id = WEIR_DONOR_WR_HANDSHAKE_RECV | buffer,
 		.sg_list = &sge,
 		.num_sge = 1,
 	};
 	struct ibv_recv_wr *bad;
 
-	return -ibv_post_recv(gate->id->qp, &wr, &bad);
+	return -ibv_post_recv(conn->id->qp, &wr, &bad);
 }
 
-static int tenant_find(const struct weir_donor *donor, uint64_t key_id, unsigned int *tenant)
+static int find_tenant(const struct weir_donor *donor, uint64_t key_id, unsigned int *tenant)
 {
 	unsigned int i;
 
@@ -51,7 +51,7 @@ static int tenant_find(const struct weir_donor *donor, uint64_t key_id, unsigned
 	return -EKEYREJECTED;
 }
 
-static const char *key_complaint(const struct weir_donor *donor, uint64_t key_id)
+static const char *explain_unknown_key(const struct weir_donor *donor, uint64_t key_id)
 {
 	if (!donor->options.nr_keys)
 		return "the donor has no key, and the client gave one";
@@ -61,18 +61,18 @@ static const char *key_complaint(const struct weir_donor *donor, uint64_t key_id
 }
 
 /* Whether a REQ is worth a QP. */
-static int request_check(const struct weir_donor *donor, const struct rdma_cm_id *id,
-			 const struct rdma_conn_param *param, struct wire_connect *connect,
+static int check_request(const struct weir_donor *donor, const struct rdma_cm_id *id,
+			 const struct rdma_conn_param *param, struct wire_handshake_connect *connect,
 			 unsigned int *tenant, struct weir_error *error)
 {
-	int ret;
+	int rc;
 
-	ret = wire_connect_decode(param->private_data, param->private_data_len, connect);
-	if (ret == -EPROTONOSUPPORT)
-		return weir_fail(error, ret, "this donor speaks version %d of the protocol",
+	rc = wire_handshake_connect_decode(param->private_data, param->private_data_len, connect);
+	if (rc == -EPROTONOSUPPORT)
+		return weir_fail(error, rc, "this donor speaks version %d of the protocol",
 				 WIRE_VERSION);
-	if (ret)
-		return weir_fail(error, ret, "that is not weir's protocol");
+	if (rc)
+		return weir_fail(error, rc, "that is not weir's protocol");
 	if (id->verbs != donor->device)
 		return weir_fail(error, -EHOSTUNREACH, "this donor lends through device %s only",
 				 ibv_get_device_name(donor->device->device));
@@ -80,29 +80,29 @@ static int request_check(const struct weir_donor *donor, const struct rdma_cm_id
 		return weir_fail(error, -EAGAIN,
 				 "%u others have not proven their keys yet: try again",
 				 donor->nr_unproven);
-	if (tenant_find(donor, connect->key_id, tenant))
-		return weir_fail(error, -EKEYREJECTED, "%s", key_complaint(donor, connect->key_id));
-	if (!connect->session_id && donor->nr_peers >= donor->options.clients_max)
+	if (find_tenant(donor, connect->key_id, tenant))
+		return weir_fail(error, -EKEYREJECTED, "%s", explain_unknown_key(donor, connect->key_id));
+	if (!connect->session_id && donor->nr_clients >= donor->options.clients_max)
 		return weir_fail(error, -EDQUOT, "the donor has %u clients already: its limit",
 				 donor->options.clients_max);
 	return 0;
 }
 
-static void reject(struct weir_donor *donor, struct rdma_cm_id *id, const char *name, int status,
+static void reject_request(struct weir_donor *donor, struct rdma_cm_id *id, const char *name, int status,
 		   const char *text)
 {
-	struct wire_refusal refusal;
+	struct wire_handshake_refusal refusal;
 
 	donor->rejects++;
 	weir_donor_log(donor, WEIR_LOG_WARNING, "rejected client=%s: %s", name, text);
-	weir_refusal_fill(&refusal, status, text);
+	weir_handshake_refusal_fill(&refusal, status, text);
 	rdma_reject(id, &refusal, sizeof(refusal));
 	rdma_destroy_id(id);
 }
 
-static int verbs_create(struct weir_gate *gate, uint16_t channel)
+static int create_cq_and_qp(struct weir_donor_conn *conn, uint16_t channel)
 {
-	struct ibv_pd *pd = gate->donor->tenants[gate->tenant].pd;
+	struct ibv_pd *pd = conn->donor->tenants[conn->tenant].pd;
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = WIRE_HANDSHAKE_RECVS,
@@ -112,90 +112,90 @@ static int verbs_create(struct weir_gate *gate, uint16_t channel)
 	};
 
 	if (!channel) {
-		init.cap.max_send_wr += WEIR_PEER_SENDS + WEIR_ASK_SENDS;
-		init.cap.max_recv_wr += WEIR_PEER_RECVS;
+		init.cap.max_send_wr += WEIR_DONOR_CLIENT_SENDS + WEIR_DONOR_KEEPALIVE_SENDS;
+		init.cap.max_recv_wr += WEIR_DONOR_CLIENT_RECVS;
 	}
 	if (channel == WIRE_CHANNEL_UNLOAD) {
-		init.cap.max_send_wr += WEIR_RETURNS_MAX;
-		init.cap.max_recv_wr += WIRE_SLOTS;
+		init.cap.max_send_wr += WEIR_UNLOAD_RX_RETURNS_MAX;
+		init.cap.max_recv_wr += WIRE_UNLOAD_SLOTS;
 	}
-	gate->mr = ibv_reg_mr(pd, gate->buffers, sizeof(gate->buffers), IBV_ACCESS_LOCAL_WRITE);
-	if (!gate->mr)
+	conn->mr = ibv_reg_mr(pd, conn->buffers, sizeof(conn->buffers), IBV_ACCESS_LOCAL_WRITE);
+	if (!conn->mr)
 		return -errno;
-	gate->cq = ibv_create_cq(gate->donor->device, init.cap.max_send_wr + init.cap.max_recv_wr,
-				 gate, gate->donor->completions, 0);
-	if (!gate->cq)
+	conn->cq = ibv_create_cq(conn->donor->device, init.cap.max_send_wr + init.cap.max_recv_wr,
+				 conn, conn->donor->completions, 0);
+	if (!conn->cq)
 		return -errno;
-	init.send_cq = gate->cq;
-	init.recv_cq = gate->cq;
-	gate->id->qp = ibv_create_qp(pd, &init);
-	return gate->id->qp ? 0 : -errno;
+	init.send_cq = conn->cq;
+	init.recv_cq = conn->cq;
+	conn->id->qp = ibv_create_qp(pd, &init);
+	return conn->id->qp ? 0 : -errno;
 }
 
-static int qp_move(struct weir_gate *gate, enum ibv_qp_state state,
+static int modify_qp(struct weir_donor_conn *conn, enum ibv_qp_state state,
 		   const struct rdma_conn_param *param)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 	int mask;
 
-	if (rdma_init_qp_attr(gate->id, &attr, &mask))
+	if (rdma_init_qp_attr(conn->id, &attr, &mask))
 		return -errno;
 	attr.qp_access_flags = 0;
 	if (state == IBV_QPS_RTR)
 		attr.max_dest_rd_atomic = param->responder_resources;
 	if (state == IBV_QPS_RTS)
 		attr.max_rd_atomic = param->initiator_depth;
-	return -ibv_modify_qp(gate->id->qp, &attr, mask);
+	return -ibv_modify_qp(conn->id->qp, &attr, mask);
 }
 
 /* Makes the QP ready to receive the HELLO, and says so to the client. */
-static int accept_request(struct weir_gate *gate, const struct rdma_conn_param *asked)
+static int accept_request(struct weir_donor_conn *conn, const struct rdma_conn_param *asked)
 {
-	uint8_t reads_max = gate->donor->reads_max;
+	uint8_t reads_max = conn->donor->reads_max;
 	struct rdma_conn_param param = {
 		.responder_resources = asked->responder_resources < reads_max
 					       ? asked->responder_resources
 					       : reads_max,
 		.rnr_retry_count = 7,
-		.qp_num = gate->id->qp->qp_num,
+		.qp_num = conn->id->qp->qp_num,
 	};
-	struct ibv_qp *qp = gate->id->qp;
+	struct ibv_qp *qp = conn->id->qp;
 	unsigned int i;
-	int ret;
+	int rc;
 
-	ret = qp_move(gate, IBV_QPS_INIT, &param);
-	for (i = 0; !ret && i < WIRE_HANDSHAKE_RECVS; i++)
-		ret = recv_post(gate, i);
-	if (!ret)
-		ret = qp_move(gate, IBV_QPS_RTR, &param);
-	if (!ret)
-		ret = qp_move(gate, IBV_QPS_RTS, &param);
-	if (!ret)
-		ret = -ibv_req_notify_cq(gate->cq, 0);
-	if (ret)
-		return ret;
+	rc = modify_qp(conn, IBV_QPS_INIT, &param);
+	for (i = 0; !rc && i < WIRE_HANDSHAKE_RECVS; i++)
+		rc = post_handshake_recv(conn, i);
+	if (!rc)
+		rc = modify_qp(conn, IBV_QPS_RTR, &param);
+	if (!rc)
+		rc = modify_qp(conn, IBV_QPS_RTS, &param);
+	if (!rc)
+		rc = -ibv_req_notify_cq(conn->cq, 0);
+	if (rc)
+		return rc;
 	/* Not the connection manager's while it accepts, or it would move it again. */
-	gate->id->qp = NULL;
-	ret = rdma_accept(gate->id, &param) ? -errno : 0;
-	gate->id->qp = qp;
-	return ret;
+	conn->id->qp = NULL;
+	rc = rdma_accept(conn->id, &param) ? -errno : 0;
+	conn->id->qp = qp;
+	return rc;
 }
 
-static int handshake_begin(struct weir_gate *gate, const struct wire_connect *connect)
+static int begin_handshake(struct weir_donor_conn *conn, const struct wire_handshake_connect *connect)
 {
 	struct weir_handshake_setup setup = {
-		.key = gate->donor->tenants[gate->tenant].key,
+		.key = conn->donor->tenants[conn->tenant].key,
 		.session_id = connect->session_id,
 		.channel = connect->channel,
-		.credits = WEIR_PEER_RECVS,
+		.credits = WEIR_DONOR_CLIENT_RECVS,
 	};
-	int ret;
+	int rc;
 
-	ret = weir_endpoint_query(gate->id, &setup.local, &setup.remote);
-	if (ret)
-		return ret;
-	weir_nonce(setup.nonce);
-	weir_handshake_donor(&gate->handshake, &setup);
+	rc = weir_endpoint_query(conn->id, &setup.local, &setup.remote);
+	if (rc)
+		return rc;
+	weir_handshake_nonce(setup.nonce);
+	weir_handshake_donor(&conn->handshake, &setup);
 	return 0;
 }
 
@@ -206,54 +206,54 @@ static const struct weir_poll_config poll_config = {
 	.busy_percent_max = 50,
 };
 
-static int gate_new(struct weir_donor *donor, struct rdma_cm_id *id, const char *name,
-		    unsigned int tenant, const struct wire_connect *connect,
+static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char *name,
+		    unsigned int tenant, const struct wire_handshake_connect *connect,
 		    const struct rdma_conn_param *param)
 {
-	struct weir_gate *gate = calloc(1, sizeof(*gate));
-	int ret;
+	struct weir_donor_conn *conn = calloc(1, sizeof(*conn));
+	int rc;
 
-	if (!gate)
+	if (!conn)
 		return -ENOMEM;
-	gate->donor = donor;
-	gate->id = id;
-	gate->tenant = tenant;
-	gate->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
-	snprintf(gate->name, sizeof(gate->name), "%s", name);
-	ret = verbs_create(gate, connect->channel);
-	if (!ret)
-		ret = accept_request(gate, param);
-	if (!ret)
-		ret = handshake_begin(gate, connect);
-	if (ret) {
-		weir_gate_destroy(gate);
-		return ret;
+	conn->donor = donor;
+	conn->id = id;
+	conn->tenant = tenant;
+	conn->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
+	snprintf(conn->name, sizeof(conn->name), "%s", name);
+	rc = create_cq_and_qp(conn, connect->channel);
+	if (!rc)
+		rc = accept_request(conn, param);
+	if (!rc)
+		rc = begin_handshake(conn, connect);
+	if (rc) {
+		weir_donor_conn_destroy(conn);
+		return rc;
 	}
-	id->context = gate;
-	weir_list_init(&gate->awake_link);
-	weir_poll_init(&gate->poll, &poll_config, &donor->gaps, weir_now_ns());
-	weir_list_add_tail(&donor->gates, &gate->link);
+	id->context = conn;
+	weir_list_init(&conn->awake_link);
+	weir_poll_init(&conn->poll, &poll_config, &donor->gaps, weir_now_ns());
+	weir_list_add_tail(&donor->conns, &conn->link);
 	donor->nr_unproven++;
 	return 0;
 }
 
-void weir_gate_request(struct weir_donor *donor, struct rdma_cm_id *id,
+void weir_donor_conn_request(struct weir_donor *donor, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param)
 {
 	char name[WEIR_ADDRESS_MAX];
-	struct wire_connect connect;
+	struct wire_handshake_connect connect;
 	struct weir_error error;
 	unsigned int tenant = 0;
-	int ret;
+	int rc;
 
-	weir_address_print(rdma_get_peer_addr(id), name);
-	ret = request_check(donor, id, param, &connect, &tenant, &error);
-	if (!ret) {
-		ret = gate_new(donor, id, name, tenant, &connect, param);
-		if (ret)
+	weir_address_format(rdma_get_peer_addr(id), name);
+	rc = check_request(donor, id, param, &connect, &tenant, &error);
+	if (!rc) {
+		rc = new_conn(donor, id, name, tenant, &connect, param);
+		if (rc)
 			weir_fail(&error, -ENOMEM, "the donor cannot make a QP: %s",
-				  strerror(-ret));
+				  strerror(-rc));
 	}
-	if (ret)
-		reject(donor, id, name, ret, error.text);
+	if (rc)
+		reject_request(donor, id, name, rc, error.text);
 }

@@ -32,7 +32,7 @@ void weir_donor_log(struct weir_donor *donor, enum weir_log_level level, const c
 }
 
 /* Real devices pin what they register: use all that this process may lock. */
-static void memlock_raise(void)
+static void raise_memlock(void)
 {
 	struct rlimit limit;
 
@@ -42,7 +42,7 @@ static void memlock_raise(void)
 	setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
-static int options_take(struct weir_donor *donor, const struct weir_donor_options *options,
+static int copy_options(struct weir_donor *donor, const struct weir_donor_options *options,
 			struct weir_error *error)
 {
 	struct weir_donor_options *o = &donor->options;
@@ -87,49 +87,49 @@ static void donor_free(struct weir_donor *donor)
 	free(donor);
 }
 
-static int lend_and_start(struct weir_donor *donor, struct weir_error *error)
+static int map_and_start(struct weir_donor *donor, struct weir_error *error)
 {
-	int ret;
+	int rc;
 
-	if (weir_lender_init(&donor->lender, &donor->arena, donor->pds))
+	if (weir_region_table_init(&donor->region_table, &donor->arena, donor->pds))
 		return weir_fail(error, -ENOMEM, "out of memory");
-	weir_ceiling_init(&donor->ceiling, donor->options.unload_percent_max);
-	ret = weir_donor_start(donor, error);
-	if (ret)
-		weir_lender_fini(&donor->lender);
-	return ret;
+	weir_cpu_budget_init(&donor->ceiling, donor->options.unload_percent_max);
+	rc = weir_donor_start(donor, error);
+	if (rc)
+		weir_region_table_fini(&donor->region_table);
+	return rc;
 }
 
 int weir_donor_open(const struct weir_donor_options *options, struct weir_donor **out,
 		    struct weir_error *error)
 {
 	struct weir_donor *donor = calloc(1, sizeof(*donor));
-	int ret;
+	int rc;
 
 	if (!donor)
 		return weir_fail(error, -ENOMEM, "out of memory");
 	donor->wake_fd = -1;
 	pthread_mutex_init(&donor->lock, NULL);
 	weir_list_init(&donor->timers);
-	weir_list_init(&donor->gates);
+	weir_list_init(&donor->conns);
 	weir_list_init(&donor->awake);
-	weir_gaps_init(&donor->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
-	weir_list_init(&donor->peers);
-	memlock_raise();
-	ret = options_take(donor, options, error);
-	if (!ret && sodium_init() < 0)
-		ret = weir_fail(error, -EIO, "no source of random numbers");
-	if (ret)
+	weir_idle_time_init(&donor->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
+	weir_list_init(&donor->clients);
+	raise_memlock();
+	rc = copy_options(donor, options, error);
+	if (!rc && sodium_init() < 0)
+		rc = weir_fail(error, -EIO, "no source of random numbers");
+	if (rc)
 		goto out_free;
 	randombytes_buf(&donor->incarnation, sizeof(donor->incarnation));
-	ret = weir_arena_init(&donor->arena, donor->options.memory_bytes,
+	rc = weir_arena_init(&donor->arena, donor->options.memory_bytes,
 			      !donor->options.no_huge_pages, error);
-	if (ret)
+	if (rc)
 		goto out_free;
-	ret = weir_donor_listen(donor, error);
-	if (!ret)
-		ret = lend_and_start(donor, error);
-	if (ret)
+	rc = weir_donor_listen(donor, error);
+	if (!rc)
+		rc = map_and_start(donor, error);
+	if (rc)
 		goto out_unlisten;
 	*out = donor;
 	return 0;
@@ -138,13 +138,13 @@ out_unlisten:
 	weir_arena_fini(&donor->arena);
 out_free:
 	donor_free(donor);
-	return ret;
+	return rc;
 }
 
 void weir_donor_close(struct weir_donor *donor)
 {
 	weir_donor_stop(donor);
-	weir_lender_fini(&donor->lender);
+	weir_region_table_fini(&donor->region_table);
 	weir_donor_unlisten(donor);
 	weir_arena_fini(&donor->arena);
 	donor_free(donor);
@@ -154,7 +154,7 @@ void weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info)
 {
 	*info = (struct weir_donor_info){
 		.incarnation = donor->incarnation,
-		.clients = donor->nr_peers,
+		.clients = donor->nr_clients,
 		.joins = donor->joins,
 		.rejects = donor->rejects,
 		.messages = donor->messages,
@@ -169,26 +169,26 @@ void weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info)
 	pthread_mutex_lock(&donor->lock);
 	info->memory_bytes = donor->arena.length;
 	info->lent_bytes = donor->arena.taken;
-	info->regions = donor->lender.nr_lent;
+	info->regions = donor->region_table.nr_lent;
 	pthread_mutex_unlock(&donor->lock);
 }
 
 int weir_donor_region_create(struct weir_donor *donor, unsigned int tenant, uint64_t length,
 			     struct weir_region_token *token, void **addr)
 {
-	int ret;
+	int rc;
 
 	if (!length || tenant >= donor->nr_tenants)
 		return -EINVAL;
 	pthread_mutex_lock(&donor->lock);
-	ret = weir_lender_own(&donor->lender, tenant, length, token, addr, NULL);
+	rc = weir_region_table_own(&donor->region_table, tenant, length, token, addr, NULL);
 	pthread_mutex_unlock(&donor->lock);
-	return ret;
+	return rc;
 }
 
 void weir_donor_region_destroy(struct weir_donor *donor, const struct weir_region_token *token)
 {
 	pthread_mutex_lock(&donor->lock);
-	weir_lender_disown(&donor->lender, token);
+	weir_region_table_disown(&donor->region_table, token);
 	pthread_mutex_unlock(&donor->lock);
 }

@@ -5,8 +5,8 @@
  *	donor.c   the public functions
  *	donor_thread.c  the thread: events, timers
  *	listen.c  opening: address, device, PDs
- *	admit.c   a REQ becomes a gate, or a REJ
- *	gate.c    one connection, to its end; unproven until it belongs to a peer
+ *	admit.c   a REQ becomes a conn, or a REJ
+ *	conn.c    one connection, to its end; unproven until it belongs to a peer
  *	ask.c     asks a client that says nothing whether it is there
  *	peer.c    one proven client: its channels, its account
  *	mail.c    its messages
@@ -37,7 +37,7 @@
 #define WEIR_UNPROVEN_MAX 32 /* connections that have not proven a key yet */
 
 /* One key, its PD, and the name clients give it. */
-struct weir_tenant {
+struct weir_donor_tenant {
 	const struct weir_key *key;
 	uint64_t key_id;
 	struct ibv_pd *pd;
@@ -48,13 +48,13 @@ struct weir_tenant {
  * @device: the only one it serves through; @reads_max: reads and atomics of one client it takes at
  *	a time
  * @tenants, @pds: @nr_tenants of each, at least one
- * @lock: guards @lender, @timers and @arena
- * @gates: all connections; @nr_unproven of them belong to no peer
+ * @lock: guards @region_table, @timers and @arena
+ * @conns: all connections; @nr_unproven of them belong to no peer
  * @awake: those of them that are polled now; all others are armed
  * @gaps: how long clients take between messages
  * @ceiling: of the time for unloaded writes
- * @reap_due: some gate is dead
- * @peers: proven and alive
+ * @reap_due: some conn is dead
+ * @clients: proven and alive
  * @timers: weir_donor_after()'s, the earliest first
  */
 struct weir_donor {
@@ -68,27 +68,27 @@ struct weir_donor {
 	char address[WEIR_ADDRESS_MAX];
 	uint64_t incarnation;
 
-	struct weir_tenant *tenants;
+	struct weir_donor_tenant *tenants;
 	struct ibv_pd **pds;
 	unsigned int nr_tenants;
 
 	pthread_mutex_t lock;
 	struct weir_arena arena;
-	struct weir_lender lender;
+	struct weir_region_table region_table;
 	struct weir_list timers;
 
 	pthread_t thread;
 	atomic_bool stop;
-	struct weir_list gates;
+	struct weir_list conns;
 	struct weir_list awake;
-	struct weir_gaps gaps;
-	struct weir_ceiling ceiling;
+	struct weir_idle_time gaps;
+	struct weir_cpu_budget ceiling;
 	bool reap_due;
 	unsigned int nr_unproven;
-	struct weir_list peers;
-	uint64_t peer_ids;
+	struct weir_list clients;
+	uint64_t client_ids;
 
-	atomic_uint nr_peers;
+	atomic_uint nr_clients;
 	atomic_uint_fast64_t joins, rejects, messages;
 	atomic_uint_fast64_t unloaded, unload_refused, unload_pauses;
 };
@@ -102,7 +102,7 @@ int weir_donor_start(struct weir_donor *donor, struct weir_error *error);
 void weir_donor_stop(struct weir_donor *donor);
 
 /* A client has come back: what it was asked for it may not have heard. The donor's thread. */
-void weir_recall_again(struct weir_peer *peer);
+void weir_donor_reclaim_repeat(struct weir_peer *client);
 
 /* One line to the application's on_log. */
 void weir_donor_log(struct weir_donor *donor, enum weir_log_level level, const char *format, ...)

@@ -12,10 +12,10 @@
 
 #define BACKLOG (2 * WEIR_UNPROVEN_MAX)
 
-static int device_find(struct weir_donor *donor, struct weir_error *error)
+static int find_device(struct weir_donor *donor, struct weir_error *error)
 {
 	struct ibv_device_attr attr;
-	int rc = weir_device_find(donor->listener, donor->options.listen, donor->options.device,
+	int rc = weir_listen_device_find(donor->listener, donor->options.listen, donor->options.device,
 				  &donor->device, error);
 
 	if (rc)
@@ -27,17 +27,17 @@ static int device_find(struct weir_donor *donor, struct weir_error *error)
 	return 0;
 }
 
-static int listener_open(struct weir_donor *donor, struct weir_error *error)
+static int open_listener(struct weir_donor *donor, struct weir_error *error)
 {
 	const char *listen = donor->options.listen;
 	struct addrinfo *list;
-	int ret;
+	int rc;
 
-	ret = weir_address_resolve(listen, "0.0.0.0", &list, error);
-	if (ret)
-		return ret;
+	rc = weir_address_resolve(listen, "0.0.0.0", &list, error);
+	if (rc)
+		return rc;
 	if (!donor->options.nr_keys && !weir_address_is_loopback(list->ai_addr)) {
-		ret = weir_fail(error, -EPERM,
+		rc = weir_fail(error, -EPERM,
 				"a donor without a key listens on loopback only, not on %s: "
 				"give it a key",
 				listen);
@@ -45,7 +45,7 @@ static int listener_open(struct weir_donor *donor, struct weir_error *error)
 	}
 	donor->events = rdma_create_event_channel();
 	if (!donor->events) {
-		ret = weir_fail(error, -ENODEV,
+		rc = weir_fail(error, -ENODEV,
 				"no RDMA connection manager (%s): load rdma_ucm, or use "
 				"softnic with 'weir run'",
 				strerror(errno));
@@ -53,15 +53,15 @@ static int listener_open(struct weir_donor *donor, struct weir_error *error)
 	}
 	if (rdma_create_id(donor->events, &donor->listener, NULL, RDMA_PS_TCP) ||
 	    rdma_bind_addr(donor->listener, list->ai_addr))
-		ret = weir_address_bind_failed(listen, -errno, error);
+		rc = weir_address_explain_bind(listen, -errno, error);
 out:
 	freeaddrinfo(list);
-	return ret;
+	return rc;
 }
 
-static int tenants_open(struct weir_donor *donor, struct weir_error *error)
+static int open_tenants(struct weir_donor *donor, struct weir_error *error)
 {
-	struct weir_tenant *tenant;
+	struct weir_donor_tenant *tenant;
 	unsigned int i;
 
 	for (i = 0; i < donor->nr_tenants; i++) {
@@ -84,15 +84,15 @@ static void set_nonblocking(int fd)
 
 int weir_donor_listen(struct weir_donor *donor, struct weir_error *error)
 {
-	int ret;
+	int rc;
 
-	ret = listener_open(donor, error);
-	if (!ret)
-		ret = device_find(donor, error);
-	if (!ret)
-		ret = tenants_open(donor, error);
-	if (ret)
-		return ret;
+	rc = open_listener(donor, error);
+	if (!rc)
+		rc = find_device(donor, error);
+	if (!rc)
+		rc = open_tenants(donor, error);
+	if (rc)
+		return rc;
 	donor->completions = ibv_create_comp_channel(donor->device);
 	if (!donor->completions)
 		return weir_fail(error, -ENOMEM, "cannot create a completion channel: %s",
@@ -100,8 +100,8 @@ int weir_donor_listen(struct weir_donor *donor, struct weir_error *error)
 	set_nonblocking(donor->events->fd);
 	set_nonblocking(donor->completions->fd);
 	if (rdma_listen(donor->listener, BACKLOG))
-		return weir_address_bind_failed(donor->options.listen, -errno, error);
-	weir_address_print(rdma_get_local_addr(donor->listener), donor->address);
+		return weir_address_explain_bind(donor->options.listen, -errno, error);
+	weir_address_format(rdma_get_local_addr(donor->listener), donor->address);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * One thread, one poll(2): the connection manager, the completions of all connections, timers,
- * and whoever wakes it. While gates are awake it polls their CQs instead, and asks poll(2) only
+ * and whoever wakes it. While conns are awake it polls their CQs instead, and asks poll(2) only
  * now and then: a client that sends one message after another finds it awake. Nothing is destroyed
  * while its own event is handled: what is dead is reaped when the turn is over.
  */
@@ -25,14 +25,14 @@
 #define EVENTS_MAX 64 /* of completions, in one turn: busy clients must not keep out all else */
 #define LOOK_NS 20000 /* awake, it asks poll(2) this often */
 
-struct timer {
+struct donor_timer {
 	struct weir_list link;
 	uint64_t deadline_ns;
 	void (*fn)(void *arg);
 	void *arg;
 };
 
-static void wake(struct weir_donor *donor)
+static void wake_thread(struct weir_donor *donor)
 {
 	const uint64_t one = 1;
 	ssize_t n;
@@ -42,12 +42,12 @@ static void wake(struct weir_donor *donor)
 	} while (n < 0 && errno == EINTR);
 }
 
-static struct weir_gate *gate_at(struct weir_list *link)
+static struct weir_donor_conn *conn_of_link(struct weir_list *link)
 {
-	return weir_list_entry(link, struct weir_gate, link);
+	return weir_list_entry(link, struct weir_donor_conn, link);
 }
 
-static void events_handle(struct weir_donor *donor)
+static void handle_cm_events(struct weir_donor *donor)
 {
 	struct rdma_cm_event *event;
 	struct rdma_conn_param param;
@@ -66,99 +66,99 @@ static void events_handle(struct weir_donor *donor)
 		/* An id cannot be destroyed before its events are acknowledged. */
 		rdma_ack_cm_event(event);
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
-			weir_gate_request(donor, id, &param);
+			weir_donor_conn_request(donor, id, &param);
 		else if (type != RDMA_CM_EVENT_ESTABLISHED && id != donor->listener && id->context)
-			weir_gate_disconnected(id->context);
+			weir_donor_conn_disconnected(id->context);
 	}
 }
 
-static void completions_handle(struct weir_donor *donor)
+static void handle_cq_events(struct weir_donor *donor)
 {
 	const uint64_t now_ns = weir_now_ns();
 	struct ibv_cq *cq;
-	void *gate;
+	void *conn;
 	int i;
 
-	for (i = 0; i < EVENTS_MAX && !ibv_get_cq_event(donor->completions, &cq, &gate); i++)
-		weir_gate_event(gate, now_ns);
+	for (i = 0; i < EVENTS_MAX && !ibv_get_cq_event(donor->completions, &cq, &conn); i++)
+		weir_donor_conn_handle_event(conn, now_ns);
 }
 
 /* Runs what is due, without the lock: @fn may set timers, which have to wait for the next turn. */
-static void timers_run(struct weir_donor *donor)
+static void run_timers(struct weir_donor *donor)
 {
 	const uint64_t now_ns = weir_now_ns();
-	struct timer *timer;
+	struct donor_timer *donor_timer;
 
 	for (;;) {
 		pthread_mutex_lock(&donor->lock);
-		timer = weir_list_is_empty(&donor->timers)
+		donor_timer = weir_list_is_empty(&donor->timers)
 				? NULL
-				: weir_list_entry(donor->timers.next, struct timer, link);
-		if (timer && timer->deadline_ns < now_ns)
-			weir_list_del(&timer->link);
+				: weir_list_entry(donor->timers.next, struct donor_timer, link);
+		if (donor_timer && donor_timer->deadline_ns < now_ns)
+			weir_list_del(&donor_timer->link);
 		else
-			timer = NULL;
+			donor_timer = NULL;
 		pthread_mutex_unlock(&donor->lock);
-		if (!timer)
+		if (!donor_timer)
 			return;
-		timer->fn(timer->arg);
-		free(timer);
+		donor_timer->fn(donor_timer->arg);
+		free(donor_timer);
 	}
 }
 
 /* Each that is awake gets its turn; some fall asleep, and a message may kill others. */
-static void gates_turn(struct weir_donor *donor, uint64_t now_ns)
+static void poll_awake_conns(struct weir_donor *donor, uint64_t now_ns)
 {
 	struct weir_list *link = donor->awake.next;
 
 	while (link != &donor->awake) {
-		struct weir_gate *gate = weir_list_entry(link, struct weir_gate, awake_link);
+		struct weir_donor_conn *conn = weir_list_entry(link, struct weir_donor_conn, awake_link);
 
 		link = link->next;
-		weir_gate_turn(gate, now_ns);
+		weir_donor_conn_poll(conn, now_ns);
 	}
 }
 
-static void gates_expire(struct weir_donor *donor)
+static void expire_conns(struct weir_donor *donor)
 {
 	const uint64_t now_ns = weir_now_ns();
 	struct weir_list *link;
 
-	for (link = donor->gates.next; link != &donor->gates; link = link->next) {
-		weir_gate_expire(gate_at(link));
-		weir_ask_look(gate_at(link), now_ns);
+	for (link = donor->conns.next; link != &donor->conns; link = link->next) {
+		weir_donor_conn_expire(conn_of_link(link));
+		weir_donor_keepalive_check(conn_of_link(link), now_ns);
 	}
 }
 
-/* Reaping a gate may kill others of its peer, before or behind it. */
-static void gates_reap(struct weir_donor *donor)
+/* Reaping a conn may kill others of its peer, before or behind it. */
+static void reap_conns(struct weir_donor *donor)
 {
-	struct weir_list *link = donor->gates.next;
+	struct weir_list *link = donor->conns.next;
 
 	donor->reap_due = false;
-	while (link != &donor->gates) {
-		if (!gate_at(link)->is_dead) {
+	while (link != &donor->conns) {
+		if (!conn_of_link(link)->is_dead) {
 			link = link->next;
 			continue;
 		}
-		weir_gate_reap(gate_at(link));
-		link = donor->gates.next;
+		weir_donor_conn_reap(conn_of_link(link));
+		link = donor->conns.next;
 	}
 }
 
-/* When the first of the gates has to be looked at. */
-static uint64_t gates_due_ns(const struct weir_donor *donor)
+/* When the first of the conns has to be looked at. */
+static uint64_t conns_due_ns(const struct weir_donor *donor)
 {
 	uint64_t due_ns = UINT64_MAX, ns;
 	struct weir_list *link;
 
-	for (link = donor->gates.next; link != &donor->gates; link = link->next) {
-		const struct weir_gate *gate = gate_at(link);
+	for (link = donor->conns.next; link != &donor->conns; link = link->next) {
+		const struct weir_donor_conn *conn = conn_of_link(link);
 
-		if (!gate->peer || gate->is_broken)
-			ns = gate->deadline_ns;
+		if (!conn->client || conn->is_broken)
+			ns = conn->deadline_ns;
 		else
-			ns = weir_ask_due_ns(gate);
+			ns = weir_donor_keepalive_due_ns(conn);
 		due_ns = ns < due_ns ? ns : due_ns;
 	}
 	return due_ns;
@@ -167,20 +167,20 @@ static uint64_t gates_due_ns(const struct weir_donor *donor)
 /* How long the thread may sleep. */
 static int timeout_ms(struct weir_donor *donor)
 {
-	uint64_t deadline_ns = gates_due_ns(donor);
+	uint64_t deadline_ns = conns_due_ns(donor);
 	struct weir_list *link;
 
 	pthread_mutex_lock(&donor->lock);
 	link = donor->timers.next;
 	if (link != &donor->timers &&
-	    weir_list_entry(link, struct timer, link)->deadline_ns < deadline_ns)
-		deadline_ns = weir_list_entry(link, struct timer, link)->deadline_ns;
+	    weir_list_entry(link, struct donor_timer, link)->deadline_ns < deadline_ns)
+		deadline_ns = weir_list_entry(link, struct donor_timer, link)->deadline_ns;
 	pthread_mutex_unlock(&donor->lock);
 	return weir_poll_ms(deadline_ns);
 }
 
 /* All but the CQs of those awake. Sleeps only when nobody is. */
-static void look(struct weir_donor *donor)
+static void take_events(struct weir_donor *donor)
 {
 	struct pollfd fds[] = {
 		{ .fd = donor->events->fd, .events = POLLIN },
@@ -194,24 +194,24 @@ static void look(struct weir_donor *donor)
 		if (fds[2].revents && read(donor->wake_fd, &count, sizeof(count)) < 0)
 			return; /* nothing to read: a spurious wake-up */
 		if (fds[1].revents)
-			completions_handle(donor);
+			handle_cq_events(donor);
 		if (fds[0].revents)
-			events_handle(donor);
+			handle_cm_events(donor);
 	}
-	timers_run(donor);
-	gates_expire(donor);
+	run_timers(donor);
+	expire_conns(donor);
 }
 
-static uint64_t yield(struct weir_donor *donor)
+static uint64_t yield_cpu(struct weir_donor *donor)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
 
 	if (stall_ns)
-		weir_gaps_stalled(&donor->gaps, stall_ns, now_ns);
+		weir_idle_time_stalled(&donor->gaps, stall_ns, now_ns);
 	return now_ns;
 }
 
-static void *run(void *arg)
+static void *run_donor_thread(void *arg)
 {
 	struct weir_donor *donor = arg;
 	uint64_t now_ns = 0, look_ns = 0;
@@ -222,31 +222,31 @@ static void *run(void *arg)
 		       (unsigned long long)donor->arena.length);
 	while (!atomic_load(&donor->stop)) {
 		if (weir_list_is_empty(&donor->awake) || now_ns >= look_ns) {
-			look(donor);
+			take_events(donor);
 			now_ns = weir_now_ns();
 			look_ns = now_ns + LOOK_NS;
 		}
-		gates_turn(donor, now_ns);
+		poll_awake_conns(donor, now_ns);
 		if (donor->reap_due)
-			gates_reap(donor);
+			reap_conns(donor);
 		if (!weir_list_is_empty(&donor->awake))
-			now_ns = yield(donor);
+			now_ns = yield_cpu(donor);
 	}
-	for (link = donor->gates.next; link != &donor->gates; link = link->next)
-		weir_gate_kill(gate_at(link), "the donor ends");
-	gates_reap(donor);
+	for (link = donor->conns.next; link != &donor->conns; link = link->next)
+		weir_donor_conn_kill(conn_of_link(link), "the donor ends");
+	reap_conns(donor);
 	return NULL;
 }
 
 int weir_donor_after(struct weir_donor *donor, unsigned int delay_ms, void (*fn)(void *arg),
 		     void *arg)
 {
-	struct timer *timer = malloc(sizeof(*timer));
+	struct donor_timer *donor_timer = malloc(sizeof(*donor_timer));
 	struct weir_list *link;
 
-	if (!timer)
+	if (!donor_timer)
 		return -ENOMEM;
-	*timer = (struct timer){
+	*donor_timer = (struct donor_timer){
 		.deadline_ns = weir_now_ns() + delay_ms * WEIR_NS_PER_MS,
 		.fn = fn,
 		.arg = arg,
@@ -254,11 +254,11 @@ int weir_donor_after(struct weir_donor *donor, unsigned int delay_ms, void (*fn)
 	pthread_mutex_lock(&donor->lock);
 	link = donor->timers.prev;
 	while (link != &donor->timers &&
-	       weir_list_entry(link, struct timer, link)->deadline_ns > timer->deadline_ns)
+	       weir_list_entry(link, struct donor_timer, link)->deadline_ns > donor_timer->deadline_ns)
 		link = link->prev;
-	weir_list_add(link, &timer->link);
+	weir_list_add(link, &donor_timer->link);
 	pthread_mutex_unlock(&donor->lock);
-	wake(donor);
+	wake_thread(donor);
 	return 0;
 }
 
@@ -267,7 +267,7 @@ int weir_donor_start(struct weir_donor *donor, struct weir_error *error)
 	donor->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (donor->wake_fd < 0)
 		return weir_fail(error, -ENOMEM, "cannot create an eventfd: %s", strerror(errno));
-	return weir_thread_create(&donor->thread, "weir-donor", run, donor, error);
+	return weir_thread_create(&donor->thread, "weir-donor", run_donor_thread, donor, error);
 }
 
 void weir_donor_stop(struct weir_donor *donor)
@@ -275,11 +275,11 @@ void weir_donor_stop(struct weir_donor *donor)
 	struct weir_list *link;
 
 	atomic_store(&donor->stop, true);
-	wake(donor);
+	wake_thread(donor);
 	pthread_join(donor->thread, NULL);
 	while (!weir_list_is_empty(&donor->timers)) {
 		link = donor->timers.next;
 		weir_list_del(link);
-		free(weir_list_entry(link, struct timer, link));
+		free(weir_list_entry(link, struct donor_timer, link));
 	}
 }

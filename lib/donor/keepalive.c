@@ -5,46 +5,46 @@
 #include "lib/donor/conn.h"
 #include "lib/donor/client.h"
 
-static bool may_ask(const struct weir_gate *gate)
+static bool may_probe(const struct weir_donor_conn *conn)
 {
-	return gate->peer && gate->peer->gates[0] == gate && !gate->is_asked &&
-	       !gate->is_broken && !gate->is_dead;
+	return conn->client && conn->client->conns[0] == conn && !conn->is_probe_in_flight &&
+	       !conn->is_broken && !conn->is_dead;
 }
 
-void weir_ask_later(struct weir_gate *gate, uint64_t now_ns)
+void weir_donor_keepalive_reset(struct weir_donor_conn *conn, uint64_t now_ns)
 {
-	gate->ask_ns = now_ns + gate->donor->options.keepalive_ms * WEIR_NS_PER_MS;
+	conn->probe_ns = now_ns + conn->donor->options.keepalive_ms * WEIR_NS_PER_MS;
 }
 
-uint64_t weir_ask_due_ns(const struct weir_gate *gate)
+uint64_t weir_donor_keepalive_due_ns(const struct weir_donor_conn *conn)
 {
-	return may_ask(gate) ? gate->ask_ns : UINT64_MAX;
+	return may_probe(conn) ? conn->probe_ns : UINT64_MAX;
 }
 
 /* Of an empty write the rkey is not looked at: IB specification, C9-88. */
-void weir_ask_look(struct weir_gate *gate, uint64_t now_ns)
+void weir_donor_keepalive_check(struct weir_donor_conn *conn, uint64_t now_ns)
 {
 	struct ibv_send_wr *bad, wr = {
-		.wr_id = WEIR_GATE_ASK,
+		.wr_id = WEIR_DONOR_WR_KEEPALIVE,
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 
-	if (now_ns < weir_ask_due_ns(gate))
+	if (now_ns < weir_donor_keepalive_due_ns(conn))
 		return;
-	gate->is_asked = true;
-	weir_donor_log(gate->donor, WEIR_LOG_DEBUG, "asks peer=%llu client=%s",
-		       (unsigned long long)weir_peer_id(gate->peer), gate->name);
-	if (ibv_post_send(gate->id->qp, &wr, &bad))
-		weir_gate_break(gate, "it cannot be asked");
+	conn->is_probe_in_flight = true;
+	weir_donor_log(conn->donor, WEIR_LOG_DEBUG, "asks peer=%llu client=%s",
+		       (unsigned long long)weir_peer_id(conn->client), conn->name);
+	if (ibv_post_send(conn->id->qp, &wr, &bad))
+		weir_donor_conn_break(conn, "it cannot be asked");
 }
 
-uint64_t weir_ask_absence_ns(const struct weir_gate *gate)
+uint64_t weir_donor_keepalive_absence_ns(const struct weir_donor_conn *conn)
 {
-	const struct weir_donor_options *options = &gate->donor->options;
+	const struct weir_donor_options *options = &conn->donor->options;
 	unsigned int ms = options->absence_ms;
 
-	if (gate->is_asked && options->keepalive_ms > ms)
+	if (conn->is_probe_in_flight && options->keepalive_ms > ms)
 		ms = options->keepalive_ms;
 	return ms * WEIR_NS_PER_MS;
 }

@@ -15,23 +15,23 @@
 
 #include <stdint.h>
 
-struct weir_gate;
+struct weir_donor_conn;
 
-#define WEIR_ASK_SENDS 1 /* in channel 0's send queue, and its CQ */
+#define WEIR_DONOR_KEEPALIVE_SENDS 1 /* in channel 0's send queue, and its CQ */
 
-/* Something has come on @gate, or it has just become its client's: the time begins anew. */
-void weir_ask_later(struct weir_gate *gate, uint64_t now_ns);
+/* Something has come on @conn, or it has just become its client's: the time begins anew. */
+void weir_donor_keepalive_reset(struct weir_donor_conn *conn, uint64_t now_ns);
 
 /* Asks, if it is time. What cannot be asked breaks. */
-void weir_ask_look(struct weir_gate *gate, uint64_t now_ns);
+void weir_donor_keepalive_check(struct weir_donor_conn *conn, uint64_t now_ns);
 
 /* When to look next; UINT64_MAX: not before something comes. */
-uint64_t weir_ask_due_ns(const struct weir_gate *gate);
+uint64_t weir_donor_keepalive_due_ns(const struct weir_donor_conn *conn);
 
 /*
- * How long @gate's client, if it breaks now, may take to come back. Who does not answer may have to
+ * How long @conn's client, if it breaks now, may take to come back. Who does not answer may have to
  * do with a network that is down: such a client, too, notices only when it sends something.
  */
-uint64_t weir_ask_absence_ns(const struct weir_gate *gate);
+uint64_t weir_donor_keepalive_absence_ns(const struct weir_donor_conn *conn);
 
 #endif

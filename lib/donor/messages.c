@@ -15,44 +15,44 @@
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 
-#define BUFFERS (WEIR_PEER_RECVS + WEIR_PEER_SENDS) /* those to receive come first */
-#define BUFFERS_BYTES ((size_t)BUFFERS * WIRE_MESSAGE_BYTES)
+#define BUFFERS (WEIR_DONOR_CLIENT_RECVS + WEIR_DONOR_CLIENT_SENDS) /* those to receive come first */
+#define BUFFERS_BYTES ((size_t)BUFFERS * WIRE_CONTROL_MESSAGE_BYTES)
 
 /* A message that waits for room. */
-struct parcel {
+struct queued_message {
 	struct weir_list link;
-	struct wire_head head;
+	struct wire_control_head head;
 	char body[];
 };
 
 struct weir_call {
-	struct weir_peer *peer;
+	struct weir_peer *client;
 	uint64_t tag;
 	unsigned int epoch;
 };
 
-static char *buffer_at(const struct weir_peer *peer, unsigned int buffer)
+static char *buffer_at(const struct weir_peer *client, unsigned int buffer)
 {
-	return peer->buffers + (size_t)buffer * WIRE_MESSAGE_BYTES;
+	return client->buffers + (size_t)buffer * WIRE_CONTROL_MESSAGE_BYTES;
 }
 
-static void buffers_free(struct weir_peer *peer)
+static void buffers_free(struct weir_peer *client)
 {
-	if (peer->mr)
-		ibv_dereg_mr(peer->mr);
-	peer->mr = NULL;
-	munmap(peer->buffers, BUFFERS_BYTES);
+	if (client->mr)
+		ibv_dereg_mr(client->mr);
+	client->mr = NULL;
+	munmap(client->buffers, BUFFERS_BYTES);
 }
 
-static int recv_post(struct weir_peer *peer, struct ibv_qp *qp, unsigned int buffer)
+static int post_recv(struct weir_peer *client, struct ibv_qp *qp, unsigned int buffer)
 {
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)buffer_at(peer, buffer),
-		.length = WIRE_MESSAGE_BYTES,
-		.lkey = peer->mr->lkey,
+		.addr = (uintptr_t)buffer_at(client, buffer),
+		.length = WIRE_CONTROL_MESSAGE_BYTES,
+		.lkey = client->mr->lkey,
 	};
 	struct ibv_recv_wr wr = {
-		.wr_id = WEIR_GATE_MESSAGE_RECV | buffer,
+		.wr_id = WEIR_DONOR_WR_MESSAGE_RECV | buffer,
 		.sg_list = &sge,
 		.num_sge = 1,
 	};
@@ -61,363 +61,363 @@ static int recv_post(struct weir_peer *peer, struct ibv_qp *qp, unsigned int buf
 	return -ibv_post_recv(qp, &wr, &bad);
 }
 
-static int recvs_post(struct weir_peer *peer, struct ibv_qp *qp, struct weir_error *error)
+static int post_recvs(struct weir_peer *client, struct ibv_qp *qp, struct weir_error *error)
 {
 	unsigned int i;
-	int ret = 0;
+	int rc = 0;
 
-	for (i = 0; !ret && i < WEIR_PEER_RECVS; i++)
-		ret = recv_post(peer, qp, i);
-	return ret ? weir_fail(error, -ENOMEM, "cannot post receive buffers: %s", strerror(-ret)) :
+	for (i = 0; !rc && i < WEIR_DONOR_CLIENT_RECVS; i++)
+		rc = post_recv(client, qp, i);
+	return rc ? weir_fail(error, -ENOMEM, "cannot post receive buffers: %s", strerror(-rc)) :
 		     0;
 }
 
-int weir_mail_init(struct weir_peer *peer, struct ibv_pd *pd, uint16_t credits,
+int weir_donor_messages_init(struct weir_peer *client, struct ibv_pd *pd, uint16_t credits,
 		   struct weir_error *error)
 {
-	int ret;
+	int rc;
 
-	weir_list_init(&peer->queue);
-	peer->sends = (1u << WEIR_PEER_SENDS) - 1;
-	ret = wire_credit_init(&peer->credit, WEIR_PEER_RECVS, credits);
-	if (ret)
-		return weir_fail(error, ret, "%u credits are too few", credits);
+	weir_list_init(&client->queue);
+	client->sends = (1u << WEIR_DONOR_CLIENT_SENDS) - 1;
+	rc = wire_credit_init(&client->credit, WEIR_DONOR_CLIENT_RECVS, credits);
+	if (rc)
+		return weir_fail(error, rc, "%u credits are too few", credits);
 
-	peer->buffers = mmap(NULL, BUFFERS_BYTES, PROT_READ | PROT_WRITE,
+	client->buffers = mmap(NULL, BUFFERS_BYTES, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (peer->buffers == MAP_FAILED)
+	if (client->buffers == MAP_FAILED)
 		return weir_fail(error, -ENOMEM, "the donor is out of memory");
-	peer->mr = ibv_reg_mr(pd, peer->buffers, BUFFERS_BYTES, IBV_ACCESS_LOCAL_WRITE);
-	if (!peer->mr)
-		ret = weir_fail_memlock(error, "buffers for messages", BUFFERS_BYTES, -errno);
-	if (!ret)
-		ret = recvs_post(peer, peer->qp, error);
-	if (ret)
-		buffers_free(peer);
-	return ret;
+	client->mr = ibv_reg_mr(pd, client->buffers, BUFFERS_BYTES, IBV_ACCESS_LOCAL_WRITE);
+	if (!client->mr)
+		rc = weir_fail_memlock(error, "buffers for messages", BUFFERS_BYTES, -errno);
+	if (!rc)
+		rc = post_recvs(client, client->qp, error);
+	if (rc)
+		buffers_free(client);
+	return rc;
 }
 
-static bool is_reply(const struct wire_head *head)
+static bool is_reply(const struct wire_control_head *head)
 {
-	return head->kind == WIRE_REPLY || head->kind == WIRE_CONTROL_REPLY;
+	return head->kind == WIRE_APP_REPLY || head->kind == WIRE_CONTROL_REPLY;
 }
 
-void weir_mail_fini(struct weir_peer *peer)
+void weir_donor_messages_fini(struct weir_peer *client)
 {
 	struct weir_list *link;
 
-	while (!weir_list_is_empty(&peer->queue)) {
-		link = peer->queue.next;
+	while (!weir_list_is_empty(&client->queue)) {
+		link = client->queue.next;
 		weir_list_del(link);
-		free(weir_list_entry(link, struct parcel, link));
+		free(weir_list_entry(link, struct queued_message, link));
 	}
-	buffers_free(peer);
+	buffers_free(client);
 }
 
 /* A promise cannot be kept: better no client than a silent one. Its flushed receives end it. */
-static void peer_break(struct weir_peer *peer)
+static void break_channel_0(struct weir_peer *client)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	ibv_modify_qp(peer->qp, &attr, IBV_QP_STATE);
+	ibv_modify_qp(client->qp, &attr, IBV_QP_STATE);
 }
 
-/* Takes a credit and a buffer, both of which are there, and posts. @peer->lock is held. */
-static void message_post(struct weir_peer *peer, const struct wire_head *head, const void *body)
+/* Takes a credit and a buffer, both of which are there, and posts. @client->lock is held. */
+static void post_message(struct weir_peer *client, const struct wire_control_head *head, const void *body)
 {
-	unsigned int send = __builtin_ctz(peer->sends);
-	char *buffer = buffer_at(peer, WEIR_PEER_RECVS + send);
+	unsigned int send = __builtin_ctz(client->sends);
+	char *buffer = buffer_at(client, WEIR_DONOR_CLIENT_RECVS + send);
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)buffer,
 		.length = sizeof(*head) + head->length,
-		.lkey = peer->mr->lkey,
+		.lkey = client->mr->lkey,
 	};
 	struct ibv_send_wr wr = {
-		.wr_id = WEIR_GATE_MESSAGE_SEND | send,
+		.wr_id = WEIR_DONOR_WR_MESSAGE_SEND | send,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 		.sg_list = &sge,
 		.num_sge = 1,
 	};
-	struct wire_head h = *head;
+	struct wire_control_head h = *head;
 	struct ibv_send_wr *bad;
 
-	h.credits = wire_credit_spend(&peer->credit);
+	h.credits = wire_credit_spend(&client->credit);
 	memcpy(buffer, &h, sizeof(h));
 	if (h.length)
 		memcpy(buffer + sizeof(h), body, h.length);
-	peer->sends &= ~(1u << send);
+	client->sends &= ~(1u << send);
 	if (is_reply(&h))
-		peer->nr_calls--;
-	if (ibv_post_send(peer->qp, &wr, &bad))
-		peer_break(peer);
+		client->nr_calls--;
+	if (ibv_post_send(client->qp, &wr, &bad))
+		break_channel_0(client);
 }
 
-static bool has_room(const struct weir_peer *peer)
+static bool has_room(const struct weir_peer *client)
 {
-	return peer->sends && wire_credit_has_room(&peer->credit);
+	return client->sends && wire_credit_has_room(&client->credit);
 }
 
-/* Sends what waits, while there is room, and a bare credit if one is due. @peer->lock is held. */
-static void queue_pump(struct weir_peer *peer)
+/* Sends what waits, while there is room, and a bare credit if one is due. @client->lock is held. */
+static void send_queued(struct weir_peer *client)
 {
-	static const struct wire_head credit = { .kind = WIRE_CREDIT };
-	struct parcel *parcel;
+	static const struct wire_control_head credit = { .kind = WIRE_CONTROL_CREDIT };
+	struct queued_message *queued_message;
 
-	while (peer->qp && has_room(peer) && !weir_list_is_empty(&peer->queue)) {
-		parcel = weir_list_entry(peer->queue.next, struct parcel, link);
-		weir_list_del(&parcel->link);
-		if (!is_reply(&parcel->head))
-			peer->nr_queued--;
-		message_post(peer, &parcel->head, parcel->body);
-		free(parcel);
+	while (client->qp && has_room(client) && !weir_list_is_empty(&client->queue)) {
+		queued_message = weir_list_entry(client->queue.next, struct queued_message, link);
+		weir_list_del(&queued_message->link);
+		if (!is_reply(&queued_message->head))
+			client->nr_queued--;
+		post_message(client, &queued_message->head, queued_message->body);
+		free(queued_message);
 	}
-	if (peer->qp && peer->sends && wire_credit_is_due(&peer->credit))
-		message_post(peer, &credit, NULL);
+	if (client->qp && client->sends && wire_credit_is_due(&client->credit))
+		post_message(client, &credit, NULL);
 }
 
-/* @peer->lock is held. A message of the application has no answer that would be missed. */
-static bool has_lost_messages(const struct weir_peer *peer)
+/* @client->lock is held. A message of the application has no answer that would be missed. */
+static bool has_lost_messages(const struct weir_peer *client)
 {
-	struct wire_head head;
+	struct wire_control_head head;
 	unsigned int send;
 
-	for (send = 0; send < WEIR_PEER_SENDS; send++) {
-		memcpy(&head, buffer_at(peer, WEIR_PEER_RECVS + send), sizeof(head));
-		if (!(peer->sends & 1u << send) && head.kind == WIRE_ONEWAY)
+	for (send = 0; send < WEIR_DONOR_CLIENT_SENDS; send++) {
+		memcpy(&head, buffer_at(client, WEIR_DONOR_CLIENT_RECVS + send), sizeof(head));
+		if (!(client->sends & 1u << send) && head.kind == WIRE_APP_ONEWAY)
 			return true;
 	}
 	return false;
 }
 
-static void drop_answers(struct weir_peer *peer)
+static void drop_answers(struct weir_peer *client)
 {
 	struct weir_list *link, *next;
-	struct parcel *parcel;
+	struct queued_message *queued_message;
 
-	for (link = peer->queue.next; link != &peer->queue; link = next) {
+	for (link = client->queue.next; link != &client->queue; link = next) {
 		next = link->next;
-		parcel = weir_list_entry(link, struct parcel, link);
-		if (!is_reply(&parcel->head))
+		queued_message = weir_list_entry(link, struct queued_message, link);
+		if (!is_reply(&queued_message->head))
 			continue;
 		weir_list_del(link);
-		free(parcel);
+		free(queued_message);
 	}
-	peer->nr_calls = 0;
-	peer->epoch++;
+	client->nr_calls = 0;
+	client->epoch++;
 }
 
-int weir_mail_resume(struct weir_peer *peer, struct ibv_qp *qp, uint16_t credits,
+int weir_donor_messages_resume(struct weir_peer *client, struct ibv_qp *qp, uint16_t credits,
 		     struct weir_error *error)
 {
-	struct wire_credit credit;
-	int ret;
+	struct wire_credit_balance credit;
+	int rc;
 
-	ret = wire_credit_init(&credit, WEIR_PEER_RECVS, credits);
-	if (ret)
-		return weir_fail(error, ret, "%u credits are too few", credits);
-	pthread_mutex_lock(&peer->lock);
-	if (has_lost_messages(peer))
-		ret = weir_fail(error, -ESTALE,
+	rc = wire_credit_init(&credit, WEIR_DONOR_CLIENT_RECVS, credits);
+	if (rc)
+		return weir_fail(error, rc, "%u credits are too few", credits);
+	pthread_mutex_lock(&client->lock);
+	if (has_lost_messages(client))
+		rc = weir_fail(error, -ESTALE,
 				"messages to this client were under way when its connection broke");
-	if (!ret)
-		ret = recvs_post(peer, qp, error);
-	if (!ret) {
-		drop_answers(peer);
-		peer->credit = credit;
-		peer->sends = (1u << WEIR_PEER_SENDS) - 1;
+	if (!rc)
+		rc = post_recvs(client, qp, error);
+	if (!rc) {
+		drop_answers(client);
+		client->credit = credit;
+		client->sends = (1u << WEIR_DONOR_CLIENT_SENDS) - 1;
 	}
-	pthread_mutex_unlock(&peer->lock);
-	return ret;
+	pthread_mutex_unlock(&client->lock);
+	return rc;
 }
 
-void weir_mail_go_on(struct weir_peer *peer, struct ibv_qp *qp)
+void weir_donor_messages_flush(struct weir_peer *client, struct ibv_qp *qp)
 {
-	pthread_mutex_lock(&peer->lock);
-	peer->qp = qp;
-	queue_pump(peer);
-	pthread_mutex_unlock(&peer->lock);
+	pthread_mutex_lock(&client->lock);
+	client->qp = qp;
+	send_queued(client);
+	pthread_mutex_unlock(&client->lock);
 }
 
-static int queue_add(struct weir_peer *peer, const struct wire_head *head, const void *body)
+static int queue_message(struct weir_peer *client, const struct wire_control_head *head, const void *body)
 {
-	struct parcel *parcel;
+	struct queued_message *queued_message;
 
-	if (!is_reply(head) && peer->nr_queued >= WEIR_PEER_QUEUE_MAX)
+	if (!is_reply(head) && client->nr_queued >= WEIR_DONOR_CLIENT_QUEUE_MAX)
 		return -EAGAIN;
-	parcel = malloc(sizeof(*parcel) + head->length);
-	if (!parcel) {
+	queued_message = malloc(sizeof(*queued_message) + head->length);
+	if (!queued_message) {
 		if (is_reply(head))
-			peer_break(peer);
+			break_channel_0(client);
 		return -ENOMEM;
 	}
-	parcel->head = *head;
+	queued_message->head = *head;
 	if (head->length)
-		memcpy(parcel->body, body, head->length);
-	weir_list_add_tail(&peer->queue, &parcel->link);
+		memcpy(queued_message->body, body, head->length);
+	weir_list_add_tail(&client->queue, &queued_message->link);
 	if (!is_reply(head))
-		peer->nr_queued++;
+		client->nr_queued++;
 	return 0;
 }
 
-/* @peer->lock is held. */
-static int message_send(struct weir_peer *peer, const struct wire_head *head, const void *body)
+/* @client->lock is held. */
+static int send_message(struct weir_peer *client, const struct wire_control_head *head, const void *body)
 {
-	if (peer->is_gone || (!peer->qp && is_reply(head)))
+	if (client->is_gone || (!client->qp && is_reply(head)))
 		return -ENOTCONN;
-	if (!peer->qp || !weir_list_is_empty(&peer->queue) || !has_room(peer))
-		return queue_add(peer, head, body);
-	message_post(peer, head, body);
+	if (!client->qp || !weir_list_is_empty(&client->queue) || !has_room(client))
+		return queue_message(client, head, body);
+	post_message(client, head, body);
 	return 0;
 }
 
-void weir_mail_answer(struct weir_peer *peer, uint64_t tag, int status, const void *body,
+void weir_donor_messages_reply(struct weir_peer *client, uint64_t tag, int status, const void *body,
 		      size_t length)
 {
-	const struct wire_head head = {
+	const struct wire_control_head head = {
 		.kind = WIRE_CONTROL_REPLY,
 		.status = status,
 		.tag = tag,
 		.length = length,
 	};
 
-	pthread_mutex_lock(&peer->lock);
-	message_send(peer, &head, body);
-	pthread_mutex_unlock(&peer->lock);
+	pthread_mutex_lock(&client->lock);
+	send_message(client, &head, body);
+	pthread_mutex_unlock(&client->lock);
 }
 
-void weir_mail_recall(struct weir_peer *peer, const struct wire_recall *recall)
+void weir_donor_messages_reclaim(struct weir_peer *client, const struct wire_control_reclaim *recall)
 {
-	const struct wire_head head = { .kind = WIRE_RECALL, .length = sizeof(*recall) };
+	const struct wire_control_head head = { .kind = WIRE_CONTROL_RECLAIM, .length = sizeof(*recall) };
 
-	pthread_mutex_lock(&peer->lock);
-	message_send(peer, &head, recall);
-	pthread_mutex_unlock(&peer->lock);
+	pthread_mutex_lock(&client->lock);
+	send_message(client, &head, recall);
+	pthread_mutex_unlock(&client->lock);
 }
 
 int weir_reply(struct weir_call *call, const void *data, size_t length)
 {
 	bool fits = length <= WEIR_MESSAGE_MAX;
-	struct weir_peer *peer = call->peer;
-	struct wire_head head = {
-		.kind = WIRE_REPLY,
+	struct weir_peer *client = call->client;
+	struct wire_control_head head = {
+		.kind = WIRE_APP_REPLY,
 		.status = fits ? 0 : -EMSGSIZE,
 		.tag = call->tag,
 		.length = fits ? length : 0,
 	};
 	unsigned int epoch = call->epoch;
-	int ret;
+	int rc;
 
 	free(call);
-	pthread_mutex_lock(&peer->lock);
-	ret = epoch == peer->epoch ? message_send(peer, &head, data) : -ENOTCONN;
-	weir_peer_put(peer);
-	return !ret && !fits ? -EMSGSIZE : ret;
+	pthread_mutex_lock(&client->lock);
+	rc = epoch == client->epoch ? send_message(client, &head, data) : -ENOTCONN;
+	weir_donor_client_put(client);
+	return !rc && !fits ? -EMSGSIZE : rc;
 }
 
-int weir_peer_send(struct weir_peer *peer, const void *data, size_t length)
+int weir_peer_send(struct weir_peer *client, const void *data, size_t length)
 {
-	const struct wire_head head = { .kind = WIRE_ONEWAY, .length = length };
-	int ret;
+	const struct wire_control_head head = { .kind = WIRE_APP_ONEWAY, .length = length };
+	int rc;
 
 	if (length > WEIR_MESSAGE_MAX)
 		return -EMSGSIZE;
-	pthread_mutex_lock(&peer->lock);
-	ret = message_send(peer, &head, data);
-	pthread_mutex_unlock(&peer->lock);
-	return ret;
+	pthread_mutex_lock(&client->lock);
+	rc = send_message(client, &head, data);
+	pthread_mutex_unlock(&client->lock);
+	return rc;
 }
 
 /* Counts a call in. Return: 0; -EPROTO the client has more of them open than it may. */
-static int call_begin(struct weir_peer *peer, const struct wire_head *head, struct weir_call **out)
+static int begin_call(struct weir_peer *client, const struct wire_control_head *head, struct weir_call **out)
 {
 	struct weir_call *call = NULL;
 
-	if (head->kind == WIRE_CALL) {
+	if (head->kind == WIRE_APP_CALL) {
 		call = malloc(sizeof(*call));
 		if (!call)
 			return -ENOMEM;
-		*call = (struct weir_call){ .peer = peer, .tag = head->tag, .epoch = peer->epoch };
+		*call = (struct weir_call){ .client = client, .tag = head->tag, .epoch = client->epoch };
 	}
-	pthread_mutex_lock(&peer->lock);
-	if (peer->nr_calls >= WIRE_CALLS_MAX) {
-		pthread_mutex_unlock(&peer->lock);
+	pthread_mutex_lock(&client->lock);
+	if (client->nr_calls >= WIRE_CONTROL_CALLS_MAX) {
+		pthread_mutex_unlock(&client->lock);
 		free(call);
 		return -EPROTO;
 	}
-	peer->nr_calls++;
-	peer->refs += call != NULL;
-	pthread_mutex_unlock(&peer->lock);
+	client->nr_calls++;
+	client->refs += call != NULL;
+	pthread_mutex_unlock(&client->lock);
 	*out = call;
 	return 0;
 }
 
-static int message_deliver(struct weir_peer *peer, struct weir_call *call, const void *body,
+static int call_on_message(struct weir_peer *client, struct weir_call *call, const void *body,
 			   size_t length)
 {
-	const struct weir_donor_options *options = &peer->donor->options;
+	const struct weir_donor_options *options = &client->donor->options;
 
-	peer->donor->messages++;
+	client->donor->messages++;
 	if (options->on_message)
-		options->on_message(options->arg, peer, call, body, length);
+		options->on_message(options->arg, client, call, body, length);
 	else if (call)
 		weir_reply(call, NULL, 0);
 	return 0;
 }
 
 /* A message, checked and copied out of its buffer. */
-static int message_serve(struct weir_peer *peer, const struct wire_head *head, const void *body)
+static int handle_message(struct weir_peer *client, const struct wire_control_head *head, const void *body)
 {
 	struct weir_call *call = NULL;
-	int ret;
+	int rc;
 
 	switch (head->kind) {
-	case WIRE_CALL:
+	case WIRE_APP_CALL:
 	case WIRE_CONTROL_CALL:
-		ret = call_begin(peer, head, &call);
-		if (ret)
-			return ret;
+		rc = begin_call(client, head, &call);
+		if (rc)
+			return rc;
 		if (!call)
-			return weir_clerk_serve(peer, head->tag, body, head->length);
-		return message_deliver(peer, call, body, head->length);
-	case WIRE_ONEWAY:
-		return message_deliver(peer, NULL, body, head->length);
-	case WIRE_CREDIT:
+			return weir_donor_control_serve(client, head->tag, body, head->length);
+		return call_on_message(client, call, body, head->length);
+	case WIRE_APP_ONEWAY:
+		return call_on_message(client, NULL, body, head->length);
+	case WIRE_CONTROL_CREDIT:
 		return 0;
 	default: /* replies: nobody here calls a client; and who is asked for memory does not ask */
 		return -EPROTO;
 	}
 }
 
-int weir_mail_received(struct weir_peer *peer, unsigned int buffer, uint32_t length)
+int weir_donor_messages_received(struct weir_peer *client, unsigned int buffer, uint32_t length)
 {
-	_Alignas(16) char copy[WIRE_MESSAGE_BYTES];
-	struct wire_head head;
+	_Alignas(16) char copy[WIRE_CONTROL_MESSAGE_BYTES];
+	struct wire_control_head head;
 	const void *body;
-	int ret;
+	int rc;
 
-	memcpy(copy, buffer_at(peer, buffer), length);
-	ret = wire_control_decode(copy, length, &head, &body);
-	if (ret)
-		return ret;
-	ret = peer->qp ? recv_post(peer, peer->qp, buffer) : 0; /* the next channel has its own */
-	if (ret)
-		return ret;
-	pthread_mutex_lock(&peer->lock);
-	ret = wire_credit_received(&peer->credit, head.credits);
-	pthread_mutex_unlock(&peer->lock);
-	if (!ret)
-		ret = message_serve(peer, &head, body);
-	pthread_mutex_lock(&peer->lock);
-	queue_pump(peer);
-	pthread_mutex_unlock(&peer->lock);
-	return ret;
+	memcpy(copy, buffer_at(client, buffer), length);
+	rc = wire_control_decode(copy, length, &head, &body);
+	if (rc)
+		return rc;
+	rc = client->qp ? post_recv(client, client->qp, buffer) : 0; /* the next channel has its own */
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&client->lock);
+	rc = wire_credit_received(&client->credit, head.credits);
+	pthread_mutex_unlock(&client->lock);
+	if (!rc)
+		rc = handle_message(client, &head, body);
+	pthread_mutex_lock(&client->lock);
+	send_queued(client);
+	pthread_mutex_unlock(&client->lock);
+	return rc;
 }
 
-void weir_mail_sent(struct weir_peer *peer, unsigned int buffer)
+void weir_donor_messages_sent(struct weir_peer *client, unsigned int buffer)
 {
-	pthread_mutex_lock(&peer->lock);
-	peer->sends |= 1u << buffer;
-	queue_pump(peer);
-	pthread_mutex_unlock(&peer->lock);
+	pthread_mutex_lock(&client->lock);
+	client->sends |= 1u << buffer;
+	send_queued(client);
+	pthread_mutex_unlock(&client->lock);
 }

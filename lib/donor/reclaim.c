@@ -9,30 +9,30 @@
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 
-static struct weir_peer *peer_at(struct weir_list *link)
+static struct weir_peer *client_of_link(struct weir_list *link)
 {
 	return weir_list_entry(link, struct weir_peer, link);
 }
 
-void weir_recall_again(struct weir_peer *peer)
+void weir_donor_reclaim_repeat(struct weir_peer *client)
 {
-	const struct wire_recall recall = { .keep_bytes = peer->account.keep };
+	const struct wire_control_reclaim reclaim_excess = { .keep_bytes = client->account.keep };
 
-	if (recall.keep_bytes != WIRE_KEEP_ALL)
-		weir_mail_recall(peer, &recall);
+	if (reclaim_excess.keep_bytes != WIRE_CONTROL_KEEP_ALL)
+		weir_donor_messages_reclaim(client, &reclaim_excess);
 }
 
 /*
  * What a session may keep of what it has that is movable, of @movable bytes of all: each gives
  * alike.
  */
-static uint64_t keeps(const struct weir_account *account, const struct weir_arena *arena,
+static uint64_t keep_bytes_of(const struct weir_region_account *account, const struct weir_arena *arena,
 		      uint64_t movable)
 {
 	uint64_t excess, share;
 
 	if (arena->taken <= arena->limit || !account->movable)
-		return WIRE_KEEP_ALL;
+		return WIRE_CONTROL_KEEP_ALL;
 	/* In pages, so that the product of two sizes fits; rounded up, so that it is enough. */
 	excess = (arena->taken - arena->limit + WEIR_ARENA_PAGE - 1) / WEIR_ARENA_PAGE;
 	movable /= WEIR_ARENA_PAGE;
@@ -46,13 +46,13 @@ static uint64_t movable_bytes(struct weir_donor *donor)
 	struct weir_list *link;
 	uint64_t bytes = 0;
 
-	for (link = donor->peers.next; link != &donor->peers; link = link->next)
-		bytes += peer_at(link)->account.movable;
+	for (link = donor->clients.next; link != &donor->clients; link = link->next)
+		bytes += client_of_link(link)->account.movable;
 	return bytes;
 }
 
 /* In the donor's thread. */
-static void recall(void *arg)
+static void reclaim_excess(void *arg)
 {
 	struct weir_donor *donor = arg;
 	uint64_t movable, taken, limit;
@@ -62,15 +62,15 @@ static void recall(void *arg)
 	movable = movable_bytes(donor);
 	taken = donor->arena.taken;
 	limit = donor->arena.limit;
-	for (link = donor->peers.next; link != &donor->peers; link = link->next) {
-		struct weir_account *account = &peer_at(link)->account;
-		struct wire_recall told = { .keep_bytes = account->keep };
+	for (link = donor->clients.next; link != &donor->clients; link = link->next) {
+		struct weir_region_account *account = &client_of_link(link)->account;
+		struct wire_control_reclaim told = { .keep_bytes = account->keep };
 
-		account->keep = keeps(account, &donor->arena, movable);
+		account->keep = keep_bytes_of(account, &donor->arena, movable);
 		if (account->keep == told.keep_bytes)
 			continue;
 		told.keep_bytes = account->keep;
-		weir_mail_recall(peer_at(link), &told);
+		weir_donor_messages_reclaim(client_of_link(link), &told);
 	}
 	pthread_mutex_unlock(&donor->lock);
 	weir_donor_log(donor, WEIR_LOG_INFO, "limit bytes=%llu lent=%llu movable=%llu",
@@ -85,5 +85,5 @@ int weir_donor_limit(struct weir_donor *donor, uint64_t bytes)
 	pthread_mutex_lock(&donor->lock);
 	donor->arena.limit = bytes;
 	pthread_mutex_unlock(&donor->lock);
-	return weir_donor_after(donor, 0, recall, donor);
+	return weir_donor_after(donor, 0, reclaim_excess, donor);
 }

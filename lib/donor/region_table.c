@@ -9,25 +9,25 @@
 #include "lib/donor/region_table.h"
 
 #define ACCESS_READ (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
-#define UMTT_SIZE (4 * WEIR_LENT_MAX) /* each has two registrations at most; it touches what it
+#define UMTT_SIZE (4 * WEIR_REGION_TABLE_MAX) /* each has two registrations at most; it touches what it
 				       * uses */
 #define ACCESS_ALL (ACCESS_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /**
- * struct weir_lent - one region
+ * struct weir_lent_region - one region
  * @payer: who is charged; NULL: nobody any more
  * @mr: while held, or owned; @mr_read: once somebody holds it for reading only
  * @is_exclusive: it has one holder and admits no other
  * @is_owned: the donor's application's
  * @is_movable: who pays gives it back when asked to
  */
-struct weir_lent {
+struct weir_lent_region {
 	struct weir_list link;
 	uint64_t id;
 	unsigned int tenant;
-	char name[WIRE_NAME_MAX + 1];
-	struct weir_extent *extent;
-	struct weir_account *payer;
+	char name[WIRE_CONTROL_NAME_MAX + 1];
+	struct weir_arena_extent *extent;
+	struct weir_region_account *payer;
 	struct ibv_mr *mr, *mr_read;
 	unsigned int holders;
 	bool is_exclusive;
@@ -35,40 +35,40 @@ struct weir_lent {
 	bool is_movable;
 };
 
-struct weir_hold {
+struct weir_region_hold {
 	struct weir_list link;
 	uint64_t id;
-	struct weir_lent *lent;
+	struct weir_lent_region *lent;
 	uint32_t flags;
 };
 
-int weir_lender_init(struct weir_lender *lender, struct weir_arena *arena, struct ibv_pd **pds)
+int weir_region_table_init(struct weir_region_table *region_table, struct weir_arena *arena, struct ibv_pd **pds)
 {
 	struct weir_umtt_entry *table = calloc(UMTT_SIZE, sizeof(*table));
 
 	if (!table)
 		return -ENOMEM;
-	*lender = (struct weir_lender){ .arena = arena, .pds = pds };
-	weir_list_init(&lender->lent);
-	return weir_umtt_init(&lender->umtt, table, UMTT_SIZE);
+	*region_table = (struct weir_region_table){ .arena = arena, .pds = pds };
+	weir_list_init(&region_table->lent);
+	return weir_umtt_init(&region_table->umtt, table, UMTT_SIZE);
 }
 
-void weir_account_init(struct weir_account *account, unsigned int tenant, uint64_t quota)
+void weir_region_account_init(struct weir_region_account *account, unsigned int tenant, uint64_t quota)
 {
-	*account = (struct weir_account){ .tenant = tenant, .quota = quota, .keep = WIRE_KEEP_ALL };
+	*account = (struct weir_region_account){ .tenant = tenant, .quota = quota, .keep = WIRE_CONTROL_KEEP_ALL };
 	weir_list_init(&account->holds);
 }
 
-static struct weir_lent *lent_find(const struct weir_lender *lender, unsigned int tenant,
+static struct weir_lent_region *find_lent(const struct weir_region_table *region_table, unsigned int tenant,
 				   const char *name)
 {
 	struct weir_list *link;
-	struct weir_lent *lent;
+	struct weir_lent_region *lent;
 
 	if (!name[0])
 		return NULL;
-	for (link = lender->lent.next; link != &lender->lent; link = link->next) {
-		lent = weir_list_entry(link, struct weir_lent, link);
+	for (link = region_table->lent.next; link != &region_table->lent; link = link->next) {
+		lent = weir_list_entry(link, struct weir_lent_region, link);
 		if (lent->tenant == tenant && !strcmp(lent->name, name))
 			return lent;
 	}
@@ -76,16 +76,16 @@ static struct weir_lent *lent_find(const struct weir_lender *lender, unsigned in
 }
 
 /* Returns when no peer can reach it any more, and nobody copies for one. */
-static void mr_deregister(struct weir_lender *lender, struct ibv_mr **mr)
+static void deregister_mr(struct weir_region_table *region_table, struct ibv_mr **mr)
 {
 	if (!*mr)
 		return;
-	weir_umtt_remove(&lender->umtt, (*mr)->rkey);
+	weir_umtt_remove(&region_table->umtt, (*mr)->rkey);
 	ibv_dereg_mr(*mr);
 	*mr = NULL;
 }
 
-static int mr_register(struct weir_lender *lender, struct weir_lent *lent, int access,
+static int register_mr(struct weir_region_table *region_table, struct weir_lent_region *lent, int access,
 		       struct ibv_mr **mr, struct weir_error *error)
 {
 	struct weir_umtt_entry entry = {
@@ -97,47 +97,47 @@ static int mr_register(struct weir_lender *lender, struct weir_lent *lent, int a
 
 	if (*mr)
 		return 0;
-	*mr = ibv_reg_mr(lender->pds[lent->tenant], lent->extent->addr, lent->extent->length,
+	*mr = ibv_reg_mr(region_table->pds[lent->tenant], lent->extent->addr, lent->extent->length,
 			 access);
 	if (!*mr)
 		return weir_fail_memlock(error, "a region", lent->extent->length, -errno);
 	entry.tag = (*mr)->rkey;
-	if (!weir_umtt_add(&lender->umtt, &entry))
+	if (!weir_umtt_add(&region_table->umtt, &entry))
 		return 0;
 	ibv_dereg_mr(*mr);
 	*mr = NULL;
 	return weir_fail(error, -ENOSPC, "the donor has no room for one more registration");
 }
 
-static int lent_new(struct weir_lender *lender, unsigned int tenant, const char *name,
-		    uint64_t length, struct weir_lent **out, struct weir_error *error)
+static int lent_new(struct weir_region_table *region_table, unsigned int tenant, const char *name,
+		    uint64_t length, struct weir_lent_region **out, struct weir_error *error)
 {
-	struct weir_lent *lent;
-	int ret;
+	struct weir_lent_region *lent;
+	int rc;
 
-	if (lender->nr_lent >= WEIR_LENT_MAX)
-		return weir_fail(error, -ENOSPC, "the donor has %u regions already", WEIR_LENT_MAX);
+	if (region_table->nr_lent >= WEIR_REGION_TABLE_MAX)
+		return weir_fail(error, -ENOSPC, "the donor has %u regions already", WEIR_REGION_TABLE_MAX);
 	lent = calloc(1, sizeof(*lent));
 	if (!lent)
 		return weir_fail(error, -ENOMEM, "the donor is out of memory");
-	ret = weir_arena_take(lender->arena, length, &lent->extent);
-	if (ret) {
+	rc = weir_arena_take(region_table->arena, length, &lent->extent);
+	if (rc) {
 		free(lent);
 		return weir_fail(
-			error, ret, "the donor has no %llu bytes in a row: %llu of %llu are lent",
-			(unsigned long long)length, (unsigned long long)lender->arena->taken,
-			(unsigned long long)lender->arena->limit);
+			error, rc, "the donor has no %llu bytes in a row: %llu of %llu are lent",
+			(unsigned long long)length, (unsigned long long)region_table->arena->taken,
+			(unsigned long long)region_table->arena->limit);
 	}
-	lent->id = ++lender->ids;
+	lent->id = ++region_table->ids;
 	lent->tenant = tenant;
 	snprintf(lent->name, sizeof(lent->name), "%s", name);
-	weir_list_add_tail(&lender->lent, &lent->link);
-	lender->nr_lent++;
+	weir_list_add_tail(&region_table->lent, &lent->link);
+	region_table->nr_lent++;
 	*out = lent;
 	return 0;
 }
 
-static void lent_pay(struct weir_lent *lent, struct weir_account *payer)
+static void charge_account(struct weir_lent_region *lent, struct weir_region_account *payer)
 {
 	lent->payer = payer;
 	payer->charged += lent->extent->length;
@@ -145,7 +145,7 @@ static void lent_pay(struct weir_lent *lent, struct weir_account *payer)
 	payer->nr_charged++;
 }
 
-static void lent_unpay(struct weir_lent *lent)
+static void uncharge_account(struct weir_lent_region *lent)
 {
 	if (!lent->payer)
 		return;
@@ -155,50 +155,50 @@ static void lent_unpay(struct weir_lent *lent)
 	lent->payer = NULL;
 }
 
-static void lent_free(struct weir_lender *lender, struct weir_lent *lent)
+static void lent_free(struct weir_region_table *region_table, struct weir_lent_region *lent)
 {
-	mr_deregister(lender, &lent->mr);
-	mr_deregister(lender, &lent->mr_read);
-	lent_unpay(lent);
-	weir_arena_give(lender->arena, lent->extent);
+	deregister_mr(region_table, &lent->mr);
+	deregister_mr(region_table, &lent->mr_read);
+	uncharge_account(lent);
+	weir_arena_give(region_table->arena, lent->extent);
 	weir_list_del(&lent->link);
-	lender->nr_lent--;
+	region_table->nr_lent--;
 	free(lent);
 }
 
-void weir_lender_fini(struct weir_lender *lender)
+void weir_region_table_fini(struct weir_region_table *region_table)
 {
-	while (!weir_list_is_empty(&lender->lent))
-		lent_free(lender, weir_list_entry(lender->lent.next, struct weir_lent, link));
-	free(lender->umtt.table);
+	while (!weir_list_is_empty(&region_table->lent))
+		lent_free(region_table, weir_list_entry(region_table->lent.next, struct weir_lent_region, link));
+	free(region_table->umtt.table);
 }
 
-static int hold_new(struct weir_lender *lender, struct weir_account *account,
-		    struct weir_lent *lent, uint32_t flags, struct wire_region *out,
+static int hold_new(struct weir_region_table *region_table, struct weir_region_account *account,
+		    struct weir_lent_region *lent, uint32_t flags, struct wire_control_region *out,
 		    struct weir_error *error)
 {
-	bool read_only = flags & WIRE_READ_ONLY;
+	bool read_only = flags & WIRE_REGION_READ_ONLY;
 	struct ibv_mr **mr = read_only ? &lent->mr_read : &lent->mr;
-	struct weir_hold *hold;
-	int ret;
+	struct weir_region_hold *hold;
+	int rc;
 
-	if (account->nr_holds >= WEIR_HOLDS_MAX)
+	if (account->nr_holds >= WEIR_REGION_HOLDS_MAX)
 		return weir_fail(error, -EDQUOT, "this session holds %u regions already",
-				 WEIR_HOLDS_MAX);
-	ret = mr_register(lender, lent, read_only ? ACCESS_READ : ACCESS_ALL, mr, error);
-	if (ret)
-		return ret;
+				 WEIR_REGION_HOLDS_MAX);
+	rc = register_mr(region_table, lent, read_only ? ACCESS_READ : ACCESS_ALL, mr, error);
+	if (rc)
+		return rc;
 	hold = calloc(1, sizeof(*hold));
 	if (!hold)
 		return weir_fail(error, -ENOMEM, "the donor is out of memory");
-	hold->id = ++lender->ids;
+	hold->id = ++region_table->ids;
 	hold->lent = lent;
 	hold->flags = flags;
 	weir_list_add_tail(&account->holds, &hold->link);
 	account->nr_holds++;
 	lent->holders++;
-	lent->is_exclusive = flags & WIRE_EXCLUSIVE;
-	*out = (struct wire_region){
+	lent->is_exclusive = flags & WIRE_REGION_EXCLUSIVE;
+	*out = (struct wire_control_region){
 		.hold = hold->id,
 		.addr = (uintptr_t)lent->extent->addr,
 		.length = lent->extent->length,
@@ -209,50 +209,50 @@ static int hold_new(struct weir_lender *lender, struct weir_account *account,
 }
 
 /* The last holder has gone: its rkeys go too, and the region, unless it has a name. */
-static void lent_unheld(struct weir_lender *lender, struct weir_lent *lent)
+static void drop_holder(struct weir_region_table *region_table, struct weir_lent_region *lent)
 {
 	if (!lent->name[0]) {
-		lent_free(lender, lent);
+		lent_free(region_table, lent);
 		return;
 	}
-	mr_deregister(lender, &lent->mr);
-	mr_deregister(lender, &lent->mr_read);
+	deregister_mr(region_table, &lent->mr);
+	deregister_mr(region_table, &lent->mr_read);
 }
 
-static void hold_free(struct weir_lender *lender, struct weir_account *account,
-		      struct weir_hold *hold)
+static void hold_free(struct weir_region_table *region_table, struct weir_region_account *account,
+		      struct weir_region_hold *hold)
 {
-	struct weir_lent *lent = hold->lent;
+	struct weir_lent_region *lent = hold->lent;
 
 	weir_list_del(&hold->link);
 	account->nr_holds--;
 	free(hold);
 	lent->is_exclusive = false;
 	if (!--lent->holders)
-		lent_unheld(lender, lent);
+		drop_holder(region_table, lent);
 }
 
-void weir_lender_leave(struct weir_lender *lender, struct weir_account *account)
+void weir_region_table_leave(struct weir_region_table *region_table, struct weir_region_account *account)
 {
 	struct weir_list *link;
-	struct weir_lent *lent;
+	struct weir_lent_region *lent;
 
 	while (!weir_list_is_empty(&account->holds))
-		hold_free(lender, account,
-			  weir_list_entry(account->holds.next, struct weir_hold, link));
-	for (link = lender->lent.next; link != &lender->lent; link = link->next) {
-		lent = weir_list_entry(link, struct weir_lent, link);
+		hold_free(region_table, account,
+			  weir_list_entry(account->holds.next, struct weir_region_hold, link));
+	for (link = region_table->lent.next; link != &region_table->lent; link = link->next) {
+		lent = weir_list_entry(link, struct weir_lent_region, link);
 		if (lent->payer == account)
-			lent_unpay(lent);
+			uncharge_account(lent);
 	}
 }
 
-static int quota_check(const struct weir_account *account, uint64_t length,
+static int check_quota(const struct weir_region_account *account, uint64_t length,
 		       struct weir_error *error)
 {
-	if (account->nr_charged >= WEIR_HOLDS_MAX)
+	if (account->nr_charged >= WEIR_REGION_HOLDS_MAX)
 		return weir_fail(error, -EDQUOT, "this client has created %u regions already",
-				 WEIR_HOLDS_MAX);
+				 WEIR_REGION_HOLDS_MAX);
 	if (length <= account->quota && account->charged <= account->quota - length)
 		return 0;
 	return weir_fail(error, -EDQUOT,
@@ -261,132 +261,132 @@ static int quota_check(const struct weir_account *account, uint64_t length,
 			 (unsigned long long)account->quota);
 }
 
-int weir_lender_create(struct weir_lender *lender, struct weir_account *account, const char *name,
-		       uint64_t length, uint32_t flags, struct wire_region *out,
+int weir_region_table_create(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
+		       uint64_t length, uint32_t flags, struct wire_control_region *out,
 		       struct weir_error *error)
 {
-	struct weir_lent *lent = NULL;
-	int ret;
+	struct weir_lent_region *lent = NULL;
+	int rc;
 
 	if (!length || length > UINT64_MAX - WEIR_ARENA_PAGE)
 		return weir_fail(error, -EINVAL, "a region cannot have %llu bytes",
 				 (unsigned long long)length);
-	if (flags & ~(WIRE_EXCLUSIVE | WIRE_MOVABLE) || (flags & WIRE_MOVABLE && name[0]))
+	if (flags & ~(WIRE_REGION_EXCLUSIVE | WIRE_REGION_MOVABLE) || (flags & WIRE_REGION_MOVABLE && name[0]))
 		return weir_fail(error, -EINVAL, "flags %#x cannot be given to a new region",
 				 flags);
-	if (lent_find(lender, account->tenant, name))
+	if (find_lent(region_table, account->tenant, name))
 		return weir_fail(error, -EEXIST, "there is a region '%s' already", name);
 	length = (length + WEIR_ARENA_PAGE - 1) / WEIR_ARENA_PAGE * WEIR_ARENA_PAGE;
-	ret = quota_check(account, length, error);
-	if (ret)
-		return ret;
-	ret = lent_new(lender, account->tenant, name, length, &lent, error);
-	if (ret)
-		return ret;
-	ret = hold_new(lender, account, lent, flags, out, error);
-	if (ret) {
-		lent_free(lender, lent);
-		return ret;
+	rc = check_quota(account, length, error);
+	if (rc)
+		return rc;
+	rc = lent_new(region_table, account->tenant, name, length, &lent, error);
+	if (rc)
+		return rc;
+	rc = hold_new(region_table, account, lent, flags, out, error);
+	if (rc) {
+		lent_free(region_table, lent);
+		return rc;
 	}
-	lent->is_movable = flags & WIRE_MOVABLE;
-	lent_pay(lent, account);
+	lent->is_movable = flags & WIRE_REGION_MOVABLE;
+	charge_account(lent, account);
 	return 0;
 }
 
-int weir_lender_open(struct weir_lender *lender, struct weir_account *account, const char *name,
-		     uint32_t flags, struct wire_region *out, struct weir_error *error)
+int weir_region_table_open(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
+		     uint32_t flags, struct wire_control_region *out, struct weir_error *error)
 {
-	struct weir_lent *lent = lent_find(lender, account->tenant, name);
+	struct weir_lent_region *lent = find_lent(region_table, account->tenant, name);
 
-	if (flags & ~(WIRE_EXCLUSIVE | WIRE_READ_ONLY))
+	if (flags & ~(WIRE_REGION_EXCLUSIVE | WIRE_REGION_READ_ONLY))
 		return weir_fail(error, -EINVAL, "flags %#x are unknown", flags);
 	if (!lent)
 		return weir_fail(error, -ENOENT, "there is no region '%s'", name);
 	if (lent->is_exclusive)
 		return weir_fail(error, -EBUSY, "region '%s' is held exclusively", name);
-	if (flags & WIRE_EXCLUSIVE && lent->holders)
+	if (flags & WIRE_REGION_EXCLUSIVE && lent->holders)
 		return weir_fail(error, -EBUSY, "region '%s' is held by %u others", name,
 				 lent->holders);
-	return hold_new(lender, account, lent, flags, out, error);
+	return hold_new(region_table, account, lent, flags, out, error);
 }
 
-static struct weir_hold *hold_find(const struct weir_account *account, uint64_t id,
-				   const struct weir_lent *lent)
+static struct weir_region_hold *find_hold(const struct weir_region_account *account, uint64_t id,
+				   const struct weir_lent_region *lent)
 {
 	struct weir_list *link;
-	struct weir_hold *hold;
+	struct weir_region_hold *hold;
 
 	for (link = account->holds.next; link != &account->holds; link = link->next) {
-		hold = weir_list_entry(link, struct weir_hold, link);
+		hold = weir_list_entry(link, struct weir_region_hold, link);
 		if (hold->id == id || hold->lent == lent)
 			return hold;
 	}
 	return NULL;
 }
 
-int weir_lender_close(struct weir_lender *lender, struct weir_account *account, uint64_t id)
+int weir_region_table_close(struct weir_region_table *region_table, struct weir_region_account *account, uint64_t id)
 {
-	struct weir_hold *hold = hold_find(account, id, NULL);
+	struct weir_region_hold *hold = find_hold(account, id, NULL);
 
 	if (!hold)
 		return -ENOENT;
-	hold_free(lender, account, hold);
+	hold_free(region_table, account, hold);
 	return 0;
 }
 
-int weir_lender_delete(struct weir_lender *lender, struct weir_account *account, const char *name,
+int weir_region_table_delete(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
 		       struct weir_error *error)
 {
-	struct weir_lent *lent = lent_find(lender, account->tenant, name);
+	struct weir_lent_region *lent = find_lent(region_table, account->tenant, name);
 
 	if (!lent)
 		return weir_fail(error, -ENOENT, "there is no region '%s'", name);
-	if (lent->is_exclusive && !hold_find(account, 0, lent))
+	if (lent->is_exclusive && !find_hold(account, 0, lent))
 		return weir_fail(error, -EBUSY, "region '%s' is held exclusively", name);
 	lent->name[0] = '\0';
 	if (!lent->holders)
-		lent_free(lender, lent);
+		lent_free(region_table, lent);
 	return 0;
 }
 
-void weir_lender_list(const struct weir_lender *lender, unsigned int tenant, uint64_t from,
-		      struct wire_list *list, struct wire_entry *entries)
+void weir_region_table_list(const struct weir_region_table *region_table, unsigned int tenant, uint64_t from,
+		      struct wire_control_list *list, struct wire_control_entry *entries)
 {
 	struct weir_list *link;
-	struct weir_lent *lent;
+	struct weir_lent_region *lent;
 
-	*list = (struct wire_list){ 0 };
-	for (link = lender->lent.next; link != &lender->lent; link = link->next) {
-		lent = weir_list_entry(link, struct weir_lent, link);
+	*list = (struct wire_control_list){ 0 };
+	for (link = region_table->lent.next; link != &region_table->lent; link = link->next) {
+		lent = weir_list_entry(link, struct weir_lent_region, link);
 		if (lent->tenant != tenant || !lent->name[0] || lent->id < from)
 			continue;
-		if (list->count == WIRE_ENTRIES_MAX) {
+		if (list->count == WIRE_CONTROL_ENTRIES_MAX) {
 			list->next = lent->id;
 			return;
 		}
-		entries[list->count] = (struct wire_entry){
+		entries[list->count] = (struct wire_control_entry){
 			.length = lent->extent->length,
 			.holders = lent->holders,
-			.flags = lent->is_exclusive ? WIRE_EXCLUSIVE : 0,
+			.flags = lent->is_exclusive ? WIRE_REGION_EXCLUSIVE : 0,
 		};
 		memcpy(entries[list->count].name, lent->name, sizeof(lent->name));
 		list->count++;
 	}
 }
 
-int weir_lender_own(struct weir_lender *lender, unsigned int tenant, uint64_t length,
+int weir_region_table_own(struct weir_region_table *region_table, unsigned int tenant, uint64_t length,
 		    struct weir_region_token *token, void **addr, struct weir_error *error)
 {
-	struct weir_lent *lent = NULL;
-	int ret;
+	struct weir_lent_region *lent = NULL;
+	int rc;
 
-	ret = lent_new(lender, tenant, "", length, &lent, error);
-	if (ret)
-		return ret;
-	ret = mr_register(lender, lent, ACCESS_ALL, &lent->mr, error);
-	if (ret) {
-		lent_free(lender, lent);
-		return ret;
+	rc = lent_new(region_table, tenant, "", length, &lent, error);
+	if (rc)
+		return rc;
+	rc = register_mr(region_table, lent, ACCESS_ALL, &lent->mr, error);
+	if (rc) {
+		lent_free(region_table, lent);
+		return rc;
 	}
 	lent->is_owned = true;
 	*token = (struct weir_region_token){
@@ -398,16 +398,16 @@ int weir_lender_own(struct weir_lender *lender, unsigned int tenant, uint64_t le
 	return 0;
 }
 
-int weir_lender_disown(struct weir_lender *lender, const struct weir_region_token *token)
+int weir_region_table_disown(struct weir_region_table *region_table, const struct weir_region_token *token)
 {
 	struct weir_list *link;
-	struct weir_lent *lent;
+	struct weir_lent_region *lent;
 
-	for (link = lender->lent.next; link != &lender->lent; link = link->next) {
-		lent = weir_list_entry(link, struct weir_lent, link);
+	for (link = region_table->lent.next; link != &region_table->lent; link = link->next) {
+		lent = weir_list_entry(link, struct weir_lent_region, link);
 		if (!lent->is_owned || (uintptr_t)lent->extent->addr != token->addr)
 			continue;
-		lent_free(lender, lent);
+		lent_free(region_table, lent);
 		return 0;
 	}
 	return -ENOENT;

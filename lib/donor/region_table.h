@@ -22,16 +22,16 @@
 #include "lib/donor/arena.h"
 #include "wire/control.h"
 
-#define WEIR_LENT_MAX 16384 /* regions of a donor */
-#define WEIR_HOLDS_MAX 1024 /* regions that one session holds or is charged for */
+#define WEIR_REGION_TABLE_MAX 16384 /* regions of a donor */
+#define WEIR_REGION_HOLDS_MAX 1024 /* regions that one session holds or is charged for */
 
 /**
- * struct weir_lender - all that a donor lends
+ * struct weir_region_table - all that a donor lends
  * @pds: one for each tenant
  * @lent: regions, in order of their id; @nr_lent of them
  * @umtt: by whose rkeys clients may write, for what is unloaded
  */
-struct weir_lender {
+struct weir_region_table {
 	struct weir_arena *arena;
 	struct ibv_pd **pds;
 	struct weir_list lent;
@@ -41,13 +41,13 @@ struct weir_lender {
 };
 
 /**
- * struct weir_account - one session's part
+ * struct weir_region_account - one session's part
  * @quota: bytes that it may be charged for; @charged: what it created and what still exists;
  *	@movable: of that, what it gives back when asked to
- * @keep: bytes of what is movable that it was told to have at most, or WIRE_KEEP_ALL
+ * @keep: bytes of what is movable that it was told to have at most, or WIRE_CONTROL_KEEP_ALL
  * @holds: what it holds, @nr_holds of them
  */
-struct weir_account {
+struct weir_region_account {
 	unsigned int tenant;
 	uint64_t quota;
 	uint64_t charged;
@@ -59,54 +59,54 @@ struct weir_account {
 };
 
 /* Return: 0; -ENOMEM. */
-int weir_lender_init(struct weir_lender *lender, struct weir_arena *arena, struct ibv_pd **pds);
+int weir_region_table_init(struct weir_region_table *region_table, struct weir_arena *arena, struct ibv_pd **pds);
 
 /* All accounts have left. Frees what is left: named regions and the application's. */
-void weir_lender_fini(struct weir_lender *lender);
+void weir_region_table_fini(struct weir_region_table *region_table);
 
-void weir_account_init(struct weir_account *account, unsigned int tenant, uint64_t quota);
+void weir_region_account_init(struct weir_region_account *account, unsigned int tenant, uint64_t quota);
 
 /**
- * weir_lender_leave() - the session has ended: its QPs are gone
+ * weir_region_table_leave() - the session has ended: its QPs are gone
  *
  * Gives back what it holds and frees what only it could name. Named regions stay, charged to
  * nobody.
  */
-void weir_lender_leave(struct weir_lender *lender, struct weir_account *account);
+void weir_region_table_leave(struct weir_region_table *region_table, struct weir_region_account *account);
 
 /**
- * weir_lender_create() - a new region, held by its creator
+ * weir_region_table_create() - a new region, held by its creator
  * @name: "" for a nameless one
  *
  * Return: 0; -EINVAL; -EEXIST; -EDQUOT; -ENOSPC; -ENOMEM.
  */
-int weir_lender_create(struct weir_lender *lender, struct weir_account *account, const char *name,
-		       uint64_t length, uint32_t flags, struct wire_region *out,
+int weir_region_table_create(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
+		       uint64_t length, uint32_t flags, struct wire_control_region *out,
 		       struct weir_error *error);
 
 /* Return: 0; -EINVAL; -ENOENT; -EBUSY; -EDQUOT too many held; -ENOMEM. */
-int weir_lender_open(struct weir_lender *lender, struct weir_account *account, const char *name,
-		     uint32_t flags, struct wire_region *out, struct weir_error *error);
+int weir_region_table_open(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
+		     uint32_t flags, struct wire_control_region *out, struct weir_error *error);
 
 /* Gives a hold back. Return: 0; -ENOENT the session has no such hold. */
-int weir_lender_close(struct weir_lender *lender, struct weir_account *account, uint64_t hold);
+int weir_region_table_close(struct weir_region_table *region_table, struct weir_region_account *account, uint64_t hold);
 
 /* Takes the name away. Return: 0; -ENOENT; -EBUSY somebody else holds it exclusively. */
-int weir_lender_delete(struct weir_lender *lender, struct weir_account *account, const char *name,
+int weir_region_table_delete(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
 		       struct weir_error *error);
 
 /**
- * weir_lender_list() - the tenant's named regions
+ * weir_region_table_list() - the tenant's named regions
  * @from: 0, or what @list->next said before
- * @entries: room for WIRE_ENTRIES_MAX
+ * @entries: room for WIRE_CONTROL_ENTRIES_MAX
  */
-void weir_lender_list(const struct weir_lender *lender, unsigned int tenant, uint64_t from,
-		      struct wire_list *list, struct wire_entry *entries);
+void weir_region_table_list(const struct weir_region_table *region_table, unsigned int tenant, uint64_t from,
+		      struct wire_control_list *list, struct wire_control_entry *entries);
 
 /* The donor's application: a region that no session is charged for, reachable by token. */
-int weir_lender_own(struct weir_lender *lender, unsigned int tenant, uint64_t length,
+int weir_region_table_own(struct weir_region_table *region_table, unsigned int tenant, uint64_t length,
 		    struct weir_region_token *token, void **addr, struct weir_error *error);
 /* Return: 0; -ENOENT there is no such region of the application's. */
-int weir_lender_disown(struct weir_lender *lender, const struct weir_region_token *token);
+int weir_region_table_disown(struct weir_region_table *region_table, const struct weir_region_token *token);
 
 #endif

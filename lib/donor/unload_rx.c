@@ -15,162 +15,162 @@
 #include "lib/donor/conn.h"
 #include "lib/donor/unload_rx.h"
 
-#define TELL_MAX (WIRE_SLOTS / 4) /* writes done that the client is not told of, while more come */
-#define SIGNAL_EVERY (WEIR_RETURNS_MAX / 2)
+#define TELL_MAX (WIRE_UNLOAD_SLOTS / 4) /* writes done that the client is not told of, while more come */
+#define SIGNAL_EVERY (WEIR_UNLOAD_RX_RETURNS_MAX / 2)
 
-static struct wire_slot *slots_of(const struct weir_ring *ring)
+static struct wire_unload_slot *slots_of(const struct weir_donor_unload_rx *unload_rx)
 {
-	return (struct wire_slot *)ring->extent->addr;
+	return (struct wire_unload_slot *)unload_rx->extent->addr;
 }
 
 /* A write with immediate takes a receive, and brings nothing along there. */
 static int recv_post(struct ibv_qp *qp)
 {
-	struct ibv_recv_wr *bad, wr = { .wr_id = WEIR_GATE_SLOT };
+	struct ibv_recv_wr *bad, wr = { .wr_id = WEIR_DONOR_WR_UNLOAD_RECV };
 
 	return -ibv_post_recv(qp, &wr, &bad);
 }
 
-static int buffer_make(struct weir_donor *donor, struct weir_ring *ring, struct ibv_pd *pd,
+static int buffer_make(struct weir_donor *donor, struct weir_donor_unload_rx *unload_rx, struct ibv_pd *pd,
 		       struct weir_error *error)
 {
-	const size_t length = WIRE_SLOTS * sizeof(struct wire_slot);
-	int ret;
+	const size_t length = WIRE_UNLOAD_SLOTS * sizeof(struct wire_unload_slot);
+	int rc;
 
 	pthread_mutex_lock(&donor->lock);
-	ret = weir_arena_take(&donor->arena, length, &ring->extent);
+	rc = weir_arena_take(&donor->arena, length, &unload_rx->extent);
 	pthread_mutex_unlock(&donor->lock);
-	if (ret)
-		return weir_fail(error, ret,
+	if (rc)
+		return weir_fail(error, rc,
 				 "the donor has no %zu bytes for what is to be unloaded", length);
-	ring->mr = ibv_reg_mr(pd, ring->extent->addr, length,
+	unload_rx->mr = ibv_reg_mr(pd, unload_rx->extent->addr, length,
 			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	return ring->mr ? 0 : weir_fail_memlock(error, "a buffer", length, -errno);
+	return unload_rx->mr ? 0 : weir_fail_memlock(error, "a buffer", length, -errno);
 }
 
-int weir_ring_open(struct weir_gate *gate, struct weir_error *error)
+int weir_donor_unload_rx_open(struct weir_donor_conn *conn, struct weir_error *error)
 {
-	struct weir_ring *ring = calloc(1, sizeof(*ring));
-	int i, ret;
+	struct weir_donor_unload_rx *unload_rx = calloc(1, sizeof(*unload_rx));
+	int i, rc;
 
-	if (!ring)
+	if (!unload_rx)
 		return weir_fail(error, -ENOMEM, "the donor is out of memory");
-	weir_copier_init(&ring->copier, TELL_MAX);
-	gate->ring = ring;
-	ret = buffer_make(gate->donor, ring, gate->donor->tenants[gate->tenant].pd, error);
-	for (i = 0; !ret && i < WIRE_SLOTS; i++) {
-		ret = recv_post(gate->id->qp);
-		if (ret)
-			weir_fail(error, ret, "the donor cannot post receives: %s", strerror(-ret));
+	weir_unload_rx_init(&unload_rx->copier, TELL_MAX);
+	conn->unload_rx = unload_rx;
+	rc = buffer_make(conn->donor, unload_rx, conn->donor->tenants[conn->tenant].pd, error);
+	for (i = 0; !rc && i < WIRE_UNLOAD_SLOTS; i++) {
+		rc = recv_post(conn->id->qp);
+		if (rc)
+			weir_fail(error, rc, "the donor cannot post receives: %s", strerror(-rc));
 	}
-	return ret;
+	return rc;
 }
 
-void weir_ring_close(struct weir_gate *gate)
+void weir_donor_unload_rx_close(struct weir_donor_conn *conn)
 {
-	struct weir_ring *ring = gate->ring;
+	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
 
-	if (!ring)
+	if (!unload_rx)
 		return;
-	if (ring->mr)
-		ibv_dereg_mr(ring->mr);
-	pthread_mutex_lock(&gate->donor->lock);
-	if (ring->extent)
-		weir_arena_give(&gate->donor->arena, ring->extent);
-	pthread_mutex_unlock(&gate->donor->lock);
-	free(ring);
-	gate->ring = NULL;
+	if (unload_rx->mr)
+		ibv_dereg_mr(unload_rx->mr);
+	pthread_mutex_lock(&conn->donor->lock);
+	if (unload_rx->extent)
+		weir_arena_give(&conn->donor->arena, unload_rx->extent);
+	pthread_mutex_unlock(&conn->donor->lock);
+	free(unload_rx);
+	conn->unload_rx = NULL;
 }
 
-void weir_ring_describe(const struct weir_ring *ring, struct wire_welcome *welcome)
+void weir_donor_unload_rx_describe(const struct weir_donor_unload_rx *unload_rx, struct wire_handshake_welcome *welcome)
 {
-	welcome->credits = WIRE_SLOTS;
-	welcome->buffer = (uintptr_t)ring->extent->addr;
-	welcome->rkey = ring->mr->rkey;
+	welcome->credits = WIRE_UNLOAD_SLOTS;
+	welcome->buffer = (uintptr_t)unload_rx->extent->addr;
+	welcome->rkey = unload_rx->mr->rkey;
 }
 
 /* Copies what @slot says to where it says, if that is allowed. */
-static int copy(struct weir_gate *gate, const struct wire_slot *slot, uint32_t length, uint32_t tag)
+static int copy_slot(struct weir_donor_conn *conn, const struct wire_unload_slot *slot, uint32_t length, uint32_t tag)
 {
-	struct weir_donor *donor = gate->donor;
+	struct weir_donor *donor = conn->donor;
 	uint64_t addr;
-	int ret;
+	int rc;
 
-	length = wire_slot_decode(slot, length, &addr);
+	length = wire_unload_slot_decode(slot, length, &addr);
 	pthread_mutex_lock(&donor->lock);
-	ret = weir_copier_copy(&gate->ring->copier, &donor->lender.umtt, gate->tenant, tag, addr,
+	rc = weir_unload_rx_copy(&conn->unload_rx->copier, &donor->region_table.umtt, conn->tenant, tag, addr,
 			       slot->data, length);
 	pthread_mutex_unlock(&donor->lock);
-	return ret;
+	return rc;
 }
 
-static void refuse(struct weir_gate *gate, uint32_t length, uint32_t tag)
+static void refuse_slot(struct weir_donor_conn *conn, uint32_t length, uint32_t tag)
 {
-	gate->donor->unload_refused++;
-	weir_donor_log(gate->donor, WEIR_LOG_WARNING,
+	conn->donor->unload_refused++;
+	weir_donor_log(conn->donor, WEIR_LOG_WARNING,
 		       "refused an unloaded write peer=%llu client=%s rkey=%#x length=%u",
-		       (unsigned long long)weir_peer_id(gate->peer), gate->name, tag, length);
+		       (unsigned long long)weir_peer_id(conn->client), conn->name, tag, length);
 }
 
-int weir_ring_received(struct weir_gate *gate, const struct ibv_wc *wc)
+int weir_donor_unload_rx_received(struct weir_donor_conn *conn, const struct ibv_wc *wc)
 {
-	struct weir_ring *ring = gate->ring;
+	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
 	uint32_t tag = ntohl(wc->imm_data);
-	int ret;
+	int rc;
 
-	if (!ring || !gate->peer || wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM)
+	if (!unload_rx || !conn->client || wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM)
 		return -EPROTO;
-	if (recv_post(gate->id->qp))
-		weir_gate_break(gate, "a receive cannot be posted");
-	ret = copy(gate, &slots_of(ring)[ring->copier.seen % WIRE_SLOTS], wc->byte_len, tag);
-	gate->donor->unloaded += !ret;
-	if (ret == -EACCES)
-		refuse(gate, wc->byte_len, tag);
+	if (recv_post(conn->id->qp))
+		weir_donor_conn_break(conn, "a receive cannot be posted");
+	rc = copy_slot(conn, &slots_of(unload_rx)[unload_rx->copier.seen % WIRE_UNLOAD_SLOTS], wc->byte_len, tag);
+	conn->donor->unloaded += !rc;
+	if (rc == -EACCES)
+		refuse_slot(conn, wc->byte_len, tag);
 	return 0;
 }
 
-void weir_ring_returned(struct weir_ring *ring)
+void weir_donor_unload_rx_return_arrived(struct weir_donor_unload_rx *unload_rx)
 {
-	ring->returns -= SIGNAL_EVERY;
+	unload_rx->returns -= SIGNAL_EVERY;
 }
 
 /* One that cannot be posted ends with the QP. */
-static void send_return(struct weir_gate *gate, uint8_t pause_ms)
+static void send_return(struct weir_donor_conn *conn, uint8_t pause_ms)
 {
-	struct weir_ring *ring = gate->ring;
-	const struct wire_return told = { .done = ring->copier.seen,
-					  .is_refused = ring->copier.is_refused,
+	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
+	const struct wire_unload_return told = { .done = unload_rx->copier.seen,
+					  .is_refused = unload_rx->copier.is_refused,
 					  .pause_ms = pause_ms };
 	struct ibv_send_wr *bad, wr = {
-		.wr_id = WEIR_GATE_RETURN,
+		.wr_id = WEIR_DONOR_WR_UNLOAD_RETURN,
 		.opcode = IBV_WR_SEND_WITH_IMM,
-		.imm_data = htonl(wire_return_encode(&told)),
+		.imm_data = htonl(wire_unload_return_encode(&told)),
 	};
 
-	if (++ring->unsignalled == SIGNAL_EVERY) {
-		ring->unsignalled = 0;
+	if (++unload_rx->unsignalled == SIGNAL_EVERY) {
+		unload_rx->unsignalled = 0;
 		wr.send_flags = IBV_SEND_SIGNALED;
 	}
-	ring->returns++;
-	weir_copier_told(&ring->copier);
-	if (ibv_post_send(gate->id->qp, &wr, &bad))
-		weir_gate_break(gate, "a return cannot be sent");
+	unload_rx->returns++;
+	weir_unload_rx_reported(&unload_rx->copier);
+	if (ibv_post_send(conn->id->qp, &wr, &bad))
+		weir_donor_conn_break(conn, "a return cannot be sent");
 }
 
 /* For how long the client is to unload nothing. */
-static uint8_t pause_ms(struct weir_gate *gate)
+static uint8_t pause_ms(struct weir_donor_conn *conn)
 {
-	struct weir_donor *donor = gate->donor;
-	uint8_t ms = weir_ceiling_pause_ms(&donor->ceiling, weir_cpu_ns(), weir_now_ns());
+	struct weir_donor *donor = conn->donor;
+	uint8_t ms = weir_cpu_budget_pause_ms(&donor->ceiling, weir_cpu_ns(), weir_now_ns());
 
 	donor->unload_pauses += ms > 0;
 	return ms;
 }
 
-void weir_ring_answer(struct weir_gate *gate, bool more)
+void weir_donor_unload_rx_send_returns(struct weir_donor_conn *conn, bool more)
 {
-	struct weir_ring *ring = gate->ring;
+	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
 
-	if (ring->returns < WEIR_RETURNS_MAX && weir_copier_tells(&ring->copier, more))
-		send_return(gate, pause_ms(gate));
+	if (unload_rx->returns < WEIR_UNLOAD_RX_RETURNS_MAX && weir_unload_rx_must_report(&unload_rx->copier, more))
+		send_return(conn, pause_ms(conn));
 }

@@ -12,7 +12,7 @@
 
 #define READS_MAX 4 /* looks of a peer that are answered at once: it has one under way */
 
-static int move(struct weir_exchange *x, enum ibv_qp_state state, uint8_t reads)
+static int move_qp(struct weir_exchange *x, enum ibv_qp_state state, uint8_t reads)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 	int mask;
@@ -27,8 +27,8 @@ static int move(struct weir_exchange *x, enum ibv_qp_state state, uint8_t reads)
 	return -ibv_modify_qp(x->id->qp, &attr, mask);
 }
 
-/* The QP is not the connection manager's while it accepts, or it would move it again. */
-static int let_in(struct weir_exchange *x, uint8_t reads)
+/* The QP is not the connection manager's while it accepts, or it would move_qp it again. */
+static int accept_closed(struct weir_exchange *x, uint8_t reads)
 {
 	struct rdma_conn_param param = {
 		.responder_resources = reads,
@@ -37,14 +37,14 @@ static int let_in(struct weir_exchange *x, uint8_t reads)
 		.qp_num = x->id->qp->qp_num,
 	};
 	struct ibv_qp *qp = x->id->qp;
-	int rc = move(x, IBV_QPS_INIT, reads);
+	int rc = move_qp(x, IBV_QPS_INIT, reads);
 
 	if (!rc)
-		rc = weir_exchange_expect(x, WIRE_HANDSHAKE_RECVS + WIRE_OFFERS_IN, NULL);
+		rc = weir_exchange_post_setup_recvs(x, WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN, NULL);
 	if (!rc)
-		rc = move(x, IBV_QPS_RTR, reads);
+		rc = move_qp(x, IBV_QPS_RTR, reads);
 	if (!rc)
-		rc = move(x, IBV_QPS_RTS, reads);
+		rc = move_qp(x, IBV_QPS_RTS, reads);
 	if (rc)
 		return rc;
 	x->id->qp = NULL;
@@ -53,7 +53,7 @@ static int let_in(struct weir_exchange *x, uint8_t reads)
 	return rc;
 }
 
-static int open_queue(struct weir_exchange *x)
+static int open_qp(struct weir_exchange *x)
 {
 	struct ibv_qp_attr attr = {
 		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
@@ -62,70 +62,70 @@ static int open_queue(struct weir_exchange *x)
 	return -ibv_modify_qp(x->id->qp, &attr, IBV_QP_ACCESS_FLAGS);
 }
 
-/* What is wrong is said to the peer, and heard by it before the connection ends. Return: 0. */
-static int refuse(struct weir_exchange *x, int status, const struct weir_error *why)
+/* What is wrong is said to the peer, and handle_message by it before the connection ends. Return: 0. */
+static int send_refusal(struct weir_exchange *x, int status, const struct weir_error *why)
 {
-	struct weir_exchange_greeting *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->greeting;
 	size_t length;
 
 	weir_handshake_refuse(&g->handshake, status, why->text, g->out, &length);
-	if (weir_exchange_say(x, length, NULL))
+	if (weir_exchange_send_message(x, length, NULL))
 		return status;
-	g->stage = WEIR_EXCHANGE_LEAVES;
+	g->stage = WEIR_EXCHANGE_AWAITS_REFUSAL_SENT;
 	g->status = status;
 	return 0;
 }
 
 /* HELLO and PROOF. */
-static int prove(struct weir_exchange *x, const void *message, size_t length,
+static int handle_proof(struct weir_exchange *x, const void *message, size_t length,
 		 struct weir_error *error)
 {
-	const struct wire_welcome welcome = { .session_id = 1, .message_max = WIRE_HANDSHAKE_MAX };
-	struct weir_exchange_greeting *g = x->greeting;
+	const struct wire_handshake_welcome welcome = { .session_id = 1, .message_max = WIRE_HANDSHAKE_MAX };
+	struct weir_exchange_setup_state *g = x->greeting;
 	size_t out_length;
 	int rc = weir_handshake_input(&g->handshake, message, length, g->out, &out_length);
 
-	if (out_length && weir_exchange_say(x, out_length, NULL))
+	if (out_length && weir_exchange_send_message(x, out_length, NULL))
 		return weir_fail(error, -EPROTO, "%s cannot be answered", x->info.peer);
 	if (rc) {
 		weir_fail(error, rc, "%s: %s", x->info.peer, g->handshake.error.text);
 		if (!out_length)
 			return rc;
-		g->stage = WEIR_EXCHANGE_LEAVES; /* what was just said is the refusal */
+		g->stage = WEIR_EXCHANGE_AWAITS_REFUSAL_SENT; /* what was just said is the refusal */
 		g->status = rc;
 		return 0;
 	}
 	if (g->handshake.state != WEIR_HANDSHAKE_PROVEN)
 		return 0;
-	rc = open_queue(x);
+	rc = open_qp(x);
 	if (rc)
 		return weir_fail(error, rc, "cannot open the queue pair: %s", weir_strerror(rc));
 	weir_handshake_welcome(&g->handshake, &welcome, g->out, &out_length);
-	g->stage = WEIR_EXCHANGE_OFFERS;
-	return weir_exchange_say(x, out_length, error);
+	g->stage = WEIR_EXCHANGE_AWAITS_OFFER;
+	return weir_exchange_send_message(x, out_length, error);
 }
 
-static int agree(struct weir_exchange *x, const void *message, size_t length,
+static int handle_offer(struct weir_exchange *x, const void *message, size_t length,
 		 struct weir_error *error)
 {
-	int rc = weir_exchange_weigh(x, message, length, error);
+	int rc = weir_exchange_take_offer(x, message, length, error);
 
 	if (!rc)
-		rc = weir_exchange_begin(x, error);
+		rc = weir_exchange_start(x, error);
 	if (rc)
-		return refuse(x, rc, error);
-	x->greeting->stage = WEIR_EXCHANGE_PLACES;
-	return weir_exchange_offer(x, error);
+		return send_refusal(x, rc, error);
+	x->greeting->stage = WEIR_EXCHANGE_AWAITS_PLACES;
+	return weir_exchange_send_offer(x, error);
 }
 
-int weir_exchange_greet(struct weir_exchange *x, const struct rdma_conn_param *param,
+int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_param *param,
 			struct weir_error *error)
 {
 	uint8_t reads = param->responder_resources < READS_MAX ? param->responder_resources :
 								  READS_MAX;
 	struct weir_handshake_setup setup;
 	struct ibv_qp_init_attr attr;
-	int rc = weir_exchange_prepare(x, &attr, error);
+	int rc = weir_exchange_create_queues(x, &attr, error);
 
 	if (rc)
 		return rc;
@@ -134,10 +134,10 @@ int weir_exchange_greet(struct weir_exchange *x, const struct rdma_conn_param *p
 		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s",
 				 x->options.slots, weir_strerror(-errno));
 	x->greeting->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
-	rc = let_in(x, reads ? reads : 1);
+	rc = accept_closed(x, reads ? reads : 1);
 	if (rc)
 		return weir_fail(error, rc, "cannot accept: %s", weir_strerror(rc));
-	rc = weir_exchange_setup(x, &setup, error);
+	rc = weir_exchange_begin_handshake(x, &setup, error);
 	if (!rc)
 		weir_handshake_donor(&x->greeting->handshake, &setup);
 	return rc;
@@ -148,51 +148,51 @@ int weir_exchange_greet(struct weir_exchange *x, const struct rdma_conn_param *p
  * anew with all that it says, of which there is little; and who has proven the key has as much as
  * who connects.
  */
-static void renew(struct weir_exchange *x)
+static void renew_deadline(struct weir_exchange *x)
 {
-	bool is_stranger = x->greeting->stage == WEIR_EXCHANGE_PROVES;
+	bool is_stranger = x->greeting->stage == WEIR_EXCHANGE_AWAITS_PROOF;
 
 	x->greeting->deadline_ns = weir_after_ns(
 		weir_now_ns(), is_stranger ? WEIR_HANDSHAKE_NS : x->options.timeout_ns);
 }
 
-static int heard(struct weir_exchange *x, const void *message, size_t length,
+static int handle_message(struct weir_exchange *x, const void *message, size_t length,
 		 struct weir_error *error)
 {
 	int rc;
 
 	switch (x->greeting->stage) {
-	case WEIR_EXCHANGE_PROVES:
-		return prove(x, message, length, error);
-	case WEIR_EXCHANGE_OFFERS:
-		return agree(x, message, length, error);
-	case WEIR_EXCHANGE_PLACES:
-		rc = weir_exchange_weigh(x, message, length, error);
+	case WEIR_EXCHANGE_AWAITS_PROOF:
+		return handle_proof(x, message, length, error);
+	case WEIR_EXCHANGE_AWAITS_OFFER:
+		return handle_offer(x, message, length, error);
+	case WEIR_EXCHANGE_AWAITS_PLACES:
+		rc = weir_exchange_take_offer(x, message, length, error);
 		if (!rc)
-			x->greeting->stage = WEIR_EXCHANGE_MET;
+			x->greeting->stage = WEIR_EXCHANGE_ESTABLISHED;
 		return rc;
 	default:
 		return 0; /* who is refused may say what he likes */
 	}
 }
 
-int weir_exchange_greet_on(struct weir_exchange *x, struct weir_error *error)
+int weir_exchange_accept_step(struct weir_exchange *x, struct weir_error *error)
 {
-	struct weir_exchange_greeting *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->greeting;
 	const void *message;
 	size_t length;
 	int rc;
 
-	while (g->stage != WEIR_EXCHANGE_MET) {
-		rc = weir_exchange_listen_for(x, &message, &length, error);
-		if (g->stage == WEIR_EXCHANGE_LEAVES &&
+	while (g->stage != WEIR_EXCHANGE_ESTABLISHED) {
+		rc = weir_exchange_poll_message(x, &message, &length, error);
+		if (g->stage == WEIR_EXCHANGE_AWAITS_REFUSAL_SENT &&
 		    (g->sent == g->said || (rc && rc != -EAGAIN)))
 			return g->status;
 		if (!rc)
-			rc = heard(x, message, length, error);
+			rc = handle_message(x, message, length, error);
 		if (rc)
 			return rc;
-		renew(x);
+		renew_deadline(x);
 	}
 	return 0;
 }

@@ -8,39 +8,39 @@
 #include "lib/exchange/bitmap_poll.h"
 #include "lib/exchange/post.h"
 
-static_assert(WIRE_NEWS == WEIR_LOOK_NEWS && WIRE_ROOM == WEIR_LOOK_ROOM, "what is waited for");
-static_assert(WIRE_TELLS_MAX == WEIR_LOOK_TELLS_MAX, "what a ring allows");
-static_assert(WIRE_OTHERS_MAX + 1 == WEIR_LOOK_TOGETHER_MAX, "what an immediate tells of");
+static_assert(WIRE_EXCHANGE_WANT_NEWS == WEIR_SLOT_POLL_NEWS && WIRE_EXCHANGE_WANT_ROOM == WEIR_SLOT_POLL_ROOM, "what is waited for");
+static_assert(WIRE_EXCHANGE_TELLS_MAX == WEIR_SLOT_POLL_NOTIFIES_MAX, "what a ring allows");
+static_assert(WIRE_EXCHANGE_IMM_OTHERS_MAX + 1 == WEIR_SLOT_POLL_COALESCED_MAX, "what an immediate tells of");
 
 /* What the bell says, if it asks for @what and was not answered; or 0. */
-static uint64_t rung_for(const struct weir_exchange *x, unsigned int what)
+static uint64_t pending_ring(const struct weir_exchange *x, unsigned int what)
 {
 	uint64_t rung = weir_load_acquire(x->bell);
 
 	return rung != x->answered && rung & what ? rung : 0;
 }
 
-static struct weir_look_ring ring_of(const struct weir_exchange *x)
+static struct weir_slot_poll_request ring_of(const struct weir_exchange *x)
 {
-	uint64_t rung = rung_for(x, WEIR_EXCHANGE_NEWS);
+	uint64_t rung = pending_ring(x, WEIR_EXCHANGE_NEWS);
 
-	return (struct weir_look_ring){ rung, wire_ring_tells(rung, x->told),
-					wire_ring_patience_ns(rung) };
+	return (struct weir_slot_poll_request){ rung, wire_exchange_doorbell_tells(rung, x->told),
+					wire_exchange_doorbell_patience_ns(rung) };
 }
 
-bool weir_exchange_is_to_tell(struct weir_exchange *x, uint64_t now_ns)
+bool weir_exchange_must_notify(struct weir_exchange *x, uint64_t now_ns)
 {
-	return weir_look_is_to_tell(&x->look, &x->out, ring_of(x), now_ns);
+	return weir_slot_poll_must_notify(&x->look, &x->out, ring_of(x), now_ns);
 }
 
-void weir_exchange_tells(struct weir_exchange *x, uint64_t now_ns)
+void weir_exchange_notified(struct weir_exchange *x, uint64_t now_ns)
 {
 	uint64_t rung = weir_load_acquire(x->bell); /* maybe another one by now, that allows no
 						     * fewer */
 
-	weir_look_tells(&x->look, &x->out, weir_look_unshown(&x->out), now_ns);
+	weir_slot_poll_notified(&x->look, &x->out, weir_slot_poll_unshown(&x->out), now_ns);
 	x->told++;
-	if (rung & WEIR_EXCHANGE_NEWS && !wire_ring_tells(rung, x->told))
+	if (rung & WEIR_EXCHANGE_NEWS && !wire_exchange_doorbell_tells(rung, x->told))
 		x->answered = rung;
 }
 
@@ -48,55 +48,55 @@ void weir_exchange_tells(struct weir_exchange *x, uint64_t now_ns)
  * Of nothing, one is under way at a time, or whoever asks after every slot would fill the queue
  * with them.
  */
-bool weir_exchange_tell(struct weir_exchange *x, uint64_t now_ns)
+bool weir_exchange_notify(struct weir_exchange *x, uint64_t now_ns)
 {
-	if (!weir_look_can_tell(&x->out, ring_of(x)) || x->acked < x->marked)
+	if (!weir_slot_poll_can_notify(&x->out, ring_of(x)) || x->acked < x->marked)
 		return false;
-	weir_exchange_queue_tell(x, now_ns);
+	weir_exchange_post_notice(x, now_ns);
 	return true;
 }
 
-bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns)
+bool weir_exchange_bitmap_read_is_due(const struct weir_exchange *x, uint64_t now_ns)
 {
-	return !weir_exchange_is_imm(x) && weir_look_is_due(&x->look, &x->out, ring_of(x), now_ns);
+	return !weir_exchange_is_imm(x) && weir_slot_poll_is_due(&x->look, &x->out, ring_of(x), now_ns);
 }
 
 /*
  * Who waits for room may wait for all that it put to be known to have arrived, and nothing may say
  * so.
  */
-bool weir_exchange_owes_look(const struct weir_exchange *x, unsigned int want)
+bool weir_exchange_needs_bitmap_read(const struct weir_exchange *x, unsigned int want)
 {
 	return want & WEIR_EXCHANGE_ROOM ? x->signalled != x->out.committed :
-					   weir_look_unshown(&x->out);
+					   weir_slot_poll_unshown(&x->out);
 }
 
-bool weir_exchange_has_asked(const struct weir_exchange *x, unsigned int want)
+bool weir_exchange_has_requested_wake(const struct weir_exchange *x, unsigned int want)
 {
-	return weir_look_has_asked(&x->look, want, weir_exchange_owes_look(x, want));
+	return weir_slot_poll_has_requested(&x->look, want, weir_exchange_needs_bitmap_read(x, want));
 }
 
-int weir_exchange_ring(struct weir_exchange *x, unsigned int want)
+int weir_exchange_request_wake(struct weir_exchange *x, unsigned int want)
 {
 	x->is_to_ring = false;
 	if (x->look.rung == want)
-		return weir_exchange_queue_look(x, 0);
-	weir_look_rung(&x->look, want);
-	return weir_exchange_queue_look(x, wire_ring(++x->rings, weir_look_patience_ns(&x->look),
-						    x->look.heard + WIRE_TELLS_MAX, want));
+		return weir_exchange_post_bitmap_read(x, 0);
+	weir_slot_poll_requested(&x->look, want);
+	return weir_exchange_post_bitmap_read(x, wire_exchange_doorbell_encode(++x->rings, weir_slot_poll_patience_ns(&x->look),
+						    x->look.heard + WIRE_EXCHANGE_TELLS_MAX, want));
 }
 
-int weir_exchange_look(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
+int weir_exchange_bitmap_poll(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
 {
-	if (!weir_look_is_wanted(&x->look, want, weir_exchange_owes_look(x, want), now_ns))
+	if (!weir_slot_poll_is_wanted(&x->look, want, weir_exchange_needs_bitmap_read(x, want), now_ns))
 		return x->status;
-	if (weir_exchange_owes_look(x, want) && weir_exchange_tell(x, now_ns))
+	if (weir_exchange_needs_bitmap_read(x, want) && weir_exchange_notify(x, now_ns))
 		return x->status;
 	if (x->is_to_ring)
-		return weir_exchange_ring(x, WEIR_EXCHANGE_ALL);
-	if (want == WEIR_EXCHANGE_NEWS && weir_look_is_better_told(&x->look))
-		return weir_exchange_ring(x, WEIR_EXCHANGE_NEWS);
-	return weir_exchange_queue_look(x, 0);
+		return weir_exchange_request_wake(x, WEIR_EXCHANGE_ALL);
+	if (want == WEIR_EXCHANGE_NEWS && weir_slot_poll_prefers_notify(&x->look))
+		return weir_exchange_request_wake(x, WEIR_EXCHANGE_NEWS);
+	return weir_exchange_post_bitmap_read(x, 0);
 }
 
 /*
@@ -109,25 +109,25 @@ static bool is_worth_waking(const struct weir_exchange *x, unsigned int what)
 	       (!x->nr_taken && !x->order[x->next % x->in.slots]);
 }
 
-static int wake(struct weir_exchange *x, unsigned int what)
+static int wake_if_rung(struct weir_exchange *x, unsigned int what)
 {
 	uint64_t rung;
 
 	__sync_synchronize(); /* the flips, then the bell: the peer rings, and then looks */
-	rung = rung_for(x, what);
+	rung = pending_ring(x, what);
 	if (!rung)
 		return x->status;
 	x->answered = rung;
 	x->nr_released = 0;
-	return weir_exchange_queue_wake(x);
+	return weir_exchange_post_wake(x);
 }
 
-int weir_exchange_answer(struct weir_exchange *x, unsigned int what)
+int weir_exchange_wake_peer(struct weir_exchange *x, unsigned int what)
 {
-	return weir_exchange_is_imm(x) || !is_worth_waking(x, what) ? x->status : wake(x, what);
+	return weir_exchange_is_imm(x) || !is_worth_waking(x, what) ? x->status : wake_if_rung(x, what);
 }
 
-int weir_exchange_concede(struct weir_exchange *x)
+int weir_exchange_wake_peer_for_room(struct weir_exchange *x)
 {
-	return weir_exchange_is_imm(x) || !x->nr_released ? x->status : wake(x, WEIR_EXCHANGE_ROOM);
+	return weir_exchange_is_imm(x) || !x->nr_released ? x->status : wake_if_rung(x, WEIR_EXCHANGE_ROOM);
 }

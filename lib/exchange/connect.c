@@ -17,26 +17,26 @@
 #define SLICE_MS 100 /* of a wait: in between it is asked whether it goes on */
 #define HEARS 3 /* CHALLENGE, WELCOME, and the peer's offer */
 
-static int explain(const struct weir_exchange *x, const struct rdma_cm_event *event,
+static int explain_cm_event(const struct weir_exchange *x, const struct rdma_cm_event *event,
 		   struct weir_error *error)
 {
 	const struct rdma_conn_param *conn = &event->param.conn;
-	struct wire_refusal refusal;
+	struct wire_handshake_refusal refusal;
 
 	if (event->event != RDMA_CM_EVENT_REJECTED)
 		return weir_fail(error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
 				 "%s cannot be reached: %s, %s", x->info.peer,
 				 rdma_event_str(event->event), weir_strerror(event->status));
 	if (conn->private_data &&
-	    !wire_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
-		return weir_refusal_explain(&refusal, error);
+	    !wire_handshake_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
+		return weir_handshake_refusal_explain(&refusal, error);
 	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
 		return weir_fail(error, -ECONNREFUSED, "nobody listens at %s", x->info.peer);
 	return weir_fail(error, -EAGAIN, "%s refused the connection for now, reason %d",
 			 x->info.peer, event->status);
 }
 
-static int await_any(struct weir_exchange *x, struct weir_error *error)
+static int wait_any_cm_event(struct weir_exchange *x, struct weir_error *error)
 {
 	struct pollfd fd = { .fd = x->cm->fd, .events = POLLIN };
 	int left_ms, rc;
@@ -48,22 +48,22 @@ static int await_any(struct weir_exchange *x, struct weir_error *error)
 		if (!left_ms)
 			return weir_fail(error, -ETIMEDOUT, "%s did not answer in time",
 					 x->info.peer);
-		rc = weir_exchange_ask_whether(&x->options, error);
+		rc = weir_exchange_check_goes_on(&x->options, error);
 		if (rc)
 			return rc;
 	}
 }
 
-static int await(struct weir_exchange *x, enum rdma_cm_event_type wanted, struct weir_error *error)
+static int wait_cm_event(struct weir_exchange *x, enum rdma_cm_event_type wanted, struct weir_error *error)
 {
 	struct rdma_cm_event *event;
-	int rc = await_any(x, error);
+	int rc = wait_any_cm_event(x, error);
 
 	if (rc)
 		return rc;
 	if (rdma_get_cm_event(x->cm, &event))
 		return weir_fail(error, -errno, "no connection manager");
-	rc = event->event == wanted ? 0 : explain(x, event, error);
+	rc = event->event == wanted ? 0 : explain_cm_event(x, event, error);
 	rdma_ack_cm_event(event);
 	return rc;
 }
@@ -81,7 +81,7 @@ static int route(struct weir_exchange *x, const struct sockaddr *address, struct
 		return weir_fail(error, errno == ENODEV ? -ENODEV : -EHOSTUNREACH,
 				 "no verbs device reaches %s: %s", x->info.peer,
 				 weir_strerror(-errno));
-	rc = await(x, RDMA_CM_EVENT_ADDR_RESOLVED, error);
+	rc = wait_cm_event(x, RDMA_CM_EVENT_ADDR_RESOLVED, error);
 	if (rc)
 		return rc;
 	if (!x->id->verbs)
@@ -94,10 +94,10 @@ static int route(struct weir_exchange *x, const struct sockaddr *address, struct
 	if (rdma_resolve_route(x->id, left_ms))
 		return weir_fail(error, -EHOSTUNREACH, "no route to %s: %s", x->info.peer,
 				 weir_strerror(-errno));
-	return await(x, RDMA_CM_EVENT_ROUTE_RESOLVED, error);
+	return wait_cm_event(x, RDMA_CM_EVENT_ROUTE_RESOLVED, error);
 }
 
-static int reach(struct weir_exchange *x, struct weir_error *error)
+static int connect_qp(struct weir_exchange *x, struct weir_error *error)
 {
 	struct wire_exchange_connect connect = {
 		.magic = WIRE_EXCHANGE_MAGIC,
@@ -113,37 +113,37 @@ static int reach(struct weir_exchange *x, struct weir_error *error)
 		.rnr_retry_count = RNR_RETRY_COUNT,
 	};
 	struct ibv_qp_init_attr attr;
-	int rc = weir_exchange_prepare(x, &attr, error);
+	int rc = weir_exchange_create_queues(x, &attr, error);
 
 	if (rc)
 		return rc;
 	if (rdma_create_qp(x->id, x->pd, &attr))
 		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s",
 				 x->options.slots, weir_strerror(-errno));
-	rc = weir_exchange_expect(x, HEARS, error);
+	rc = weir_exchange_post_setup_recvs(x, HEARS, error);
 	if (rc)
 		return rc;
 	if (rdma_connect(x->id, &param))
 		return weir_fail(error, -errno, "cannot connect to %s: %s", x->info.peer,
 				 weir_strerror(-errno));
-	return await(x, RDMA_CM_EVENT_ESTABLISHED, error);
+	return wait_cm_event(x, RDMA_CM_EVENT_ESTABLISHED, error);
 }
 
-static int prove(struct weir_exchange *x, struct weir_error *error)
+static int prove_key(struct weir_exchange *x, struct weir_error *error)
 {
-	struct weir_exchange_greeting *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->greeting;
 	struct weir_handshake_setup setup;
 	const void *message;
 	size_t length, out_length;
-	int rc = weir_exchange_setup(x, &setup, error);
+	int rc = weir_exchange_begin_handshake(x, &setup, error);
 
 	if (rc)
 		return rc;
 	weir_handshake_client(&g->handshake, &setup, g->out, &out_length);
 	while (g->handshake.state != WEIR_HANDSHAKE_DONE) {
-		rc = out_length ? weir_exchange_say(x, out_length, error) : 0;
+		rc = out_length ? weir_exchange_send_message(x, out_length, error) : 0;
 		if (!rc)
-			rc = weir_exchange_hear(x, &message, &length, error);
+			rc = weir_exchange_wait_message(x, &message, &length, error);
 		if (rc)
 			return rc;
 		rc = weir_handshake_input(&g->handshake, message, length, g->out, &out_length);
@@ -160,16 +160,16 @@ static int try_address(struct weir_exchange *x, const struct sockaddr *address,
 	int rc = route(x, address, error);
 
 	if (!rc)
-		rc = reach(x, error);
+		rc = connect_qp(x, error);
 	if (!rc)
-		rc = prove(x, error);
+		rc = prove_key(x, error);
 	if (!rc)
-		rc = weir_exchange_offer(x, error);
+		rc = weir_exchange_send_offer(x, error);
 	if (!rc)
-		rc = weir_exchange_consider(x, error);
+		rc = weir_exchange_wait_offer(x, error);
 	if (!rc)
-		rc = weir_exchange_begin(x, error);
-	return rc ? rc : weir_exchange_offer(x, error);
+		rc = weir_exchange_start(x, error);
+	return rc ? rc : weir_exchange_send_offer(x, error);
 }
 
 static int connect_at(const struct sockaddr *address, const struct weir_exchange_options *options,
@@ -180,7 +180,7 @@ static int connect_at(const struct sockaddr *address, const struct weir_exchange
 
 	if (rc)
 		return rc;
-	weir_address_print(address, x->info.peer);
+	weir_address_format(address, x->info.peer);
 	x->greeting->deadline_ns = deadline_ns;
 	rc = try_address(x, address, error);
 	if (rc)
@@ -205,7 +205,7 @@ int weir_exchange_connect(const char *peer, const struct weir_exchange_options *
 	deadline_ns = weir_after_ns(weir_now_ns(), filled.timeout_ns);
 	for (at = list; at; at = at->ai_next) {
 		rc = connect_at(at->ai_addr, &filled, deadline_ns, out, error);
-		if (!weir_address_is_worth_another(rc))
+		if (!weir_address_should_try_next(rc))
 			break;
 	}
 	freeaddrinfo(list);

@@ -26,31 +26,31 @@ void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info
 	info->peer_slot_bytes = x->peer.slot_bytes;
 	info->put = x->out.committed - end;
 	info->arrived = x->out.committed - weir_exchange_unconfirmed(x);
-	if (info->arrived > info->put || x->is_heard)
+	if (info->arrived > info->put || x->is_end_acked)
 		info->arrived = info->put;
 	info->released = x->out.freed;
-	if (end && !weir_confirm_out_is_full(&x->out, x->end_slot))
+	if (end && !weir_slot_bitmap_tx_is_full(&x->out, x->end_slot))
 		info->released--;
 }
 
-static bool is_telling(const struct weir_exchange *x)
+static bool is_end_ack_posted(const struct weir_exchange *x)
 {
 	const uint32_t all = (1u << WEIR_EXCHANGE_GIVES) - 1;
 
-	return x->is_telling || (x->is_finished && (x->nr_back || x->gives_free != all));
+	return x->is_end_ack_posted || (x->is_finished && (x->nr_returns || x->gives_free != all));
 }
 
 /*
  * A peer that has finished waits to hear that all was taken: that shall not die with the QP. Who
  * has left does not.
  */
-static void settle(struct weir_exchange *x)
+static void drain_end_ack(struct weir_exchange *x)
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), SETTLE_NS), now_ns;
 
-	while (is_telling(x) && !weir_exchange_queue_poll(x)) {
-		weir_exchange_queue_gives(x);
-		weir_exchange_attend(x);
+	while (is_end_ack_posted(x) && !weir_exchange_completion_poll(x)) {
+		weir_exchange_post_gives(x);
+		weir_exchange_take_events(x);
 		weir_yield(&now_ns);
 		if (now_ns >= deadline_ns)
 			break;
@@ -63,7 +63,7 @@ void weir_exchange_close(struct weir_exchange *x)
 	if (!x)
 		return;
 	if (x->id && x->id->qp) {
-		settle(x);
+		drain_end_ack(x);
 		rdma_disconnect(x->id);
 		ibv_destroy_qp(x->id->qp);
 		x->id->qp = NULL;

@@ -30,13 +30,13 @@
 #define WEIR_EXCHANGE_IMM_SLOTS_MAX 4096u
 #define WEIR_EXCHANGE_GIVES 4u /* messages under way that give slots back */
 #define WEIR_EXCHANGE_RECV_BYTES 256u
-#define WEIR_EXCHANGE_RECVS (WIRE_TELLS_MAX + 2 * WEIR_EXCHANGE_CHAIN) /* bitmap */
+#define WEIR_EXCHANGE_RECVS (WIRE_EXCHANGE_TELLS_MAX + 2 * WEIR_EXCHANGE_CHAIN) /* bitmap */
 #define WEIR_EXCHANGE_REST_MS_MAX 1000 /* asleep, the peer is asked so often whether it is there */
 #define WEIR_EXCHANGE_LOOKS 4u /* at most, of who waits, before it asks to be woken */
 
 /* What somebody asleep waits for, in the low bits of what he writes to the peer's bell. */
-#define WEIR_EXCHANGE_NEWS WIRE_NEWS
-#define WEIR_EXCHANGE_ROOM WIRE_ROOM
+#define WEIR_EXCHANGE_NEWS WIRE_EXCHANGE_WANT_NEWS
+#define WEIR_EXCHANGE_ROOM WIRE_EXCHANGE_WANT_ROOM
 #define WEIR_EXCHANGE_ALL (WEIR_EXCHANGE_NEWS | WEIR_EXCHANGE_ROOM)
 
 /* A slot of the mirror that is full: what its header said when it came, read once. */
@@ -49,7 +49,7 @@ struct weir_exchange_arrival {
 
 /**
  * struct weir_exchange_pool - memory of slots
- * @heads, @head_stride: a wire_slot of each, in host memory
+ * @heads, @head_stride: a wire_exchange_slot_head of each, in host memory
  * @data, @stride: what they carry, where the device reads and writes it
  * @user: where the user has it: elsewhere only if that is a GPU's memory that the device cannot
  *	reach
@@ -98,16 +98,16 @@ struct weir_exchange_pool {
  * @looks: that a wait begins with before it rings, as far as they have been of use lately
  * @acked, @signalled: slots whose writes are known to be done; of them all, those before the last
  *	that will say so; @marked: those before the last write of nothing that will
- * @was_refused: a call has found less than it wanted, and weir_exchange_process() has not said
+ * @is_starved: a call has found less than it wanted, and weir_exchange_process() has not said
  *	since that it is to be tried again; @progress when the first one did
- * @nr_spare: receives that are to be posted again: their buffers are in @spare
- * @nr_back: immediate mode: slots to be given back, in @back
+ * @nr_recvs_spare: receives that are to be posted again: their buffers are in @spare
+ * @nr_returns: immediate mode: slots to be given back, in @back
  *
  * @status: 0, or why it has ended
  * @is_open_message: the last slot committed did not end its message
  * @end: sequence of the slot that says there is no more, @end_slot which it is; valid if @is_ending
- * @is_heard: the peer has taken that slot, too
- * @is_finished: the peer has said so; @is_telling: that this was heard is under way to it
+ * @is_end_acked: the peer has taken that slot, too
+ * @is_finished: the peer has said so; @is_end_ack_posted: that this was heard is under way to it
  * @get_length: bytes of the message that weir_exchange_get() has so far
  */
 struct weir_exchange {
@@ -124,7 +124,7 @@ struct weir_exchange {
 	uint32_t send_max; /* slots whose writes may be under way, or that may be acquired, in
 			    * all */
 	int fd;
-	struct weir_exchange_greeting *greeting;
+	struct weir_exchange_setup_state *greeting;
 
 	struct weir_cuda *cuda;
 	char *memory;
@@ -134,13 +134,13 @@ struct weir_exchange {
 	uint64_t *bits, *fresh, *ring;
 	char *recvs;
 	uint32_t nr_recvs;
-	struct wire_gives *gives;
+	struct wire_exchange_freed *gives;
 	uint32_t gives_free;
-	struct wire_offer peer;
+	struct wire_exchange_offer peer;
 
 	void *books;
-	struct weir_confirm_out out;
-	struct weir_confirm_in in;
+	struct weir_slot_bitmap_tx out;
+	struct weir_slot_bitmap_rx in;
 	struct weir_exchange_arrival *arrivals;
 	uint32_t *order;
 	uint64_t next, found;
@@ -149,7 +149,7 @@ struct weir_exchange {
 	uint32_t nr_acquired, nr_taken, nr_released;
 	uint64_t abandoned;
 
-	struct weir_look look;
+	struct weir_slot_poll look;
 	bool is_armed, is_to_ring, is_probing;
 	uint64_t rings;
 	uint32_t told;
@@ -158,14 +158,14 @@ struct weir_exchange {
 	unsigned int looks;
 	uint64_t checked_ns; /* when it was last seen what the connection manager says */
 	uint64_t acked, signalled, marked;
-	bool was_refused;
+	bool is_starved;
 	uint64_t progress;
-	struct weir_gaps gaps, room_gaps;
-	uint32_t nr_spare, *spare;
-	uint32_t nr_back, *back;
+	struct weir_idle_time gaps, room_gaps;
+	uint32_t nr_recvs_spare, *spare;
+	uint32_t nr_returns, *back;
 
 	int status;
-	bool is_open_message, is_ending, is_heard, is_finished, is_telling;
+	bool is_open_message, is_ending, is_end_acked, is_finished, is_end_ack_posted;
 	uint32_t end_slot;
 	size_t get_length;
 };
@@ -184,7 +184,7 @@ static inline uint64_t weir_exchange_unconfirmed(const struct weir_exchange *x)
 /* The peer has put its last slot, and has been told that it was taken. */
 static inline bool weir_exchange_is_over(const struct weir_exchange *x)
 {
-	return x->is_finished && !x->nr_back;
+	return x->is_finished && !x->nr_returns;
 }
 
 /* Grows with all that may let a call do more than it could, but for what there is to take. */
@@ -195,15 +195,15 @@ static inline uint64_t weir_exchange_progress(const struct weir_exchange *x)
 }
 
 /* A call has found less than it wanted. */
-static inline void weir_exchange_refused(struct weir_exchange *x)
+static inline void weir_exchange_set_starved(struct weir_exchange *x)
 {
-	if (x->was_refused)
+	if (x->is_starved)
 		return;
-	x->was_refused = true;
+	x->is_starved = true;
 	x->progress = weir_exchange_progress(x);
 }
 
-static inline struct wire_slot *weir_exchange_head(const struct weir_exchange_pool *pool,
+static inline struct wire_exchange_slot_head *weir_exchange_slot_header(const struct weir_exchange_pool *pool,
 						   uint32_t slot)
 {
 	return (void *)(pool->heads + slot * pool->head_stride);
@@ -216,10 +216,10 @@ static inline bool weir_exchange_is_unordered(const struct weir_exchange *x)
 }
 
 /* One write has a slot's header and its data: they lie together at the peer. */
-static inline bool weir_exchange_is_joined(const struct weir_exchange *x)
+static inline bool weir_exchange_is_contiguous(const struct weir_exchange *x)
 {
 	return x->peer.heads.rkey == x->peer.mirror.rkey && x->peer.head_stride == x->pool.stride &&
-	       x->peer.heads.address + sizeof(struct wire_slot) == x->peer.mirror.address;
+	       x->peer.heads.address + sizeof(struct wire_exchange_slot_head) == x->peer.mirror.address;
 }
 
 /* The user's slots are a GPU's memory that the device cannot reach: each is copied, to and fro. */
@@ -232,12 +232,12 @@ static inline bool weir_exchange_is_staged(const struct weir_exchange *x)
 int weir_exchange_fail(struct weir_exchange *x, int status);
 
 /* A slot of the mirror is full. Return: 0; -EPROTO. */
-int weir_exchange_arrive(struct weir_exchange *x, uint32_t slot);
+int weir_exchange_slot_arrived(struct weir_exchange *x, uint32_t slot);
 
 /* The peer's last word is next, behind all that it has put, and was not heard. */
-bool weir_exchange_has_end(const struct weir_exchange *x);
+bool weir_exchange_end_is_next(const struct weir_exchange *x);
 
 /* It is heard: the peer is told, and whoever takes finds that there is no more. */
-void weir_exchange_hear_end(struct weir_exchange *x);
+void weir_exchange_take_end(struct weir_exchange *x);
 
 #endif

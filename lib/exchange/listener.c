@@ -3,7 +3,7 @@
  * Who comes is a newcomer until he has proved the key and both know where their memory is. All
  * newcomers are served at once, by whoever calls accept: one that is mute holds nobody up.
  *
- * Any number of threads may call it: they serve by turns, and sleep out of turn. A bell wakes those
+ * Any number of threads may call it: they serve_newcomers by turns, and sleep out of turn. A bell wakes those
  * who sleep: for good when the listener is closed, and when who leaves leaves newcomers behind, of
  * whom no descriptor tells.
  */
@@ -47,13 +47,13 @@ struct weir_exchange_listener {
 	bool is_ending;
 };
 
-static void ring(const struct weir_exchange_listener *listener)
+static void wake_sleepers(const struct weir_exchange_listener *listener)
 {
 	if (listener->bell >= 0)
 		eventfd_write(listener->bell, 1);
 }
 
-static int bind_to(struct weir_exchange_listener *listener, const char *name,
+static int bind_listener(struct weir_exchange_listener *listener, const char *name,
 		   struct weir_error *error)
 {
 	struct addrinfo *list;
@@ -67,7 +67,7 @@ static int bind_to(struct weir_exchange_listener *listener, const char *name,
 	else if (rdma_create_id(listener->cm, &listener->id, NULL, RDMA_PS_TCP) ||
 		 rdma_bind_addr(listener->id, list->ai_addr) ||
 		 rdma_listen(listener->id, BACKLOG))
-		rc = weir_address_bind_failed(name, -errno, error);
+		rc = weir_address_explain_bind(name, -errno, error);
 	freeaddrinfo(list);
 	return rc;
 }
@@ -84,7 +84,7 @@ static int try_gpu(const struct weir_exchange_options *options, struct weir_erro
 	return rc;
 }
 
-int weir_exchange_listener_enter(struct weir_exchange_listener *listener, struct weir_error *error)
+int weir_exchange_listener_get(struct weir_exchange_listener *listener, struct weir_error *error)
 {
 	bool is_ending;
 
@@ -95,16 +95,16 @@ int weir_exchange_listener_enter(struct weir_exchange_listener *listener, struct
 	return is_ending ? weir_fail(error, -ECANCELED, CLOSED) : 0;
 }
 
-void weir_exchange_listener_leave(struct weir_exchange_listener *listener)
+void weir_exchange_listener_put(struct weir_exchange_listener *listener)
 {
 	pthread_mutex_lock(&listener->lock);
 	if (--listener->users && listener->nr_newcomers)
-		ring(listener);
+		wake_sleepers(listener);
 	pthread_cond_broadcast(&listener->left);
 	pthread_mutex_unlock(&listener->lock);
 }
 
-int weir_exchange_listener_ask_whether(struct weir_exchange_listener *listener,
+int weir_exchange_listener_check_open(struct weir_exchange_listener *listener,
 				       struct weir_error *error)
 {
 	bool is_ending;
@@ -116,7 +116,7 @@ int weir_exchange_listener_ask_whether(struct weir_exchange_listener *listener,
 }
 
 /* What was given has been checked. */
-void weir_exchange_listener_share(struct weir_exchange_listener *listener, unsigned int exchanges,
+void weir_exchange_listener_divide_pool(struct weir_exchange_listener *listener, unsigned int exchanges,
 				  struct weir_exchange_options *shared)
 {
 	struct weir_exchange_options options = listener->given;
@@ -168,13 +168,13 @@ int weir_exchange_listen(const char *address, const struct weir_exchange_options
 				       "here: 'weir doctor' says what to do");
 	}
 	if (!rc)
-		rc = bind_to(listener, address ? address : "127.0.0.1", error);
+		rc = bind_listener(listener, address ? address : "127.0.0.1", error);
 	if (rc) {
 		weir_exchange_unlisten(listener);
 		return rc;
 	}
 	fcntl(listener->cm->fd, F_SETFL, fcntl(listener->cm->fd, F_GETFL) | O_NONBLOCK);
-	weir_address_print(rdma_get_local_addr(listener->id), listener->address);
+	weir_address_format(rdma_get_local_addr(listener->id), listener->address);
 	*out = listener;
 	return 0;
 }
@@ -190,7 +190,7 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener)
 		return;
 	pthread_mutex_lock(&listener->lock);
 	listener->is_ending = true;
-	ring(listener);
+	wake_sleepers(listener);
 	while (listener->users)
 		pthread_cond_wait(&listener->left, &listener->lock);
 	pthread_mutex_unlock(&listener->lock);
@@ -207,7 +207,7 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener)
 	free(listener);
 }
 
-static int check(const struct weir_exchange_listener *listener, const struct rdma_cm_id *id,
+static int check_request(const struct weir_exchange_listener *listener, const struct rdma_cm_id *id,
 		 const struct rdma_conn_param *param, struct weir_error *error)
 {
 	const char *device = listener->options.device;
@@ -232,14 +232,14 @@ static int check(const struct weir_exchange_listener *listener, const struct rdm
 static int take_request(struct weir_exchange_listener *listener, struct rdma_cm_id *id,
 			const struct rdma_conn_param *param, struct weir_error *error)
 {
-	struct wire_refusal refusal;
+	struct wire_handshake_refusal refusal;
 	struct weir_exchange *x;
-	int rc = check(listener, id, param, error);
+	int rc = check_request(listener, id, param, error);
 
 	if (!rc)
 		rc = weir_exchange_new(&listener->options, &x, error);
 	if (rc) {
-		weir_refusal_fill(&refusal, rc, error->text);
+		weir_handshake_refusal_fill(&refusal, rc, error->text);
 		rdma_reject(id, &refusal, sizeof(refusal));
 		rdma_destroy_id(id);
 		return rc;
@@ -249,7 +249,7 @@ static int take_request(struct weir_exchange_listener *listener, struct rdma_cm_
 	if (!x->cm || rdma_migrate_id(id, x->cm))
 		rc = weir_fail(error, -ENOMEM, "no connection manager: %s", weir_strerror(-errno));
 	if (!rc)
-		rc = weir_exchange_greet(x, param, error);
+		rc = weir_exchange_accept_start(x, param, error);
 	if (rc)
 		weir_exchange_close(x);
 	else
@@ -277,7 +277,7 @@ static void take_requests(struct weir_exchange_listener *listener, struct weir_e
 }
 
 /* Return: the first who is through; NULL. Who fails is gone. */
-static struct weir_exchange *serve(struct weir_exchange_listener *listener, struct weir_error *why)
+static struct weir_exchange *serve_newcomers(struct weir_exchange_listener *listener, struct weir_error *why)
 {
 	struct weir_exchange *x;
 	unsigned int i = 0;
@@ -285,7 +285,7 @@ static struct weir_exchange *serve(struct weir_exchange_listener *listener, stru
 
 	while (i < listener->nr_newcomers) {
 		x = listener->newcomers[i];
-		rc = weir_exchange_greet_on(x, why);
+		rc = weir_exchange_accept_step(x, why);
 		if (rc == -EAGAIN) {
 			i++;
 			continue;
@@ -312,7 +312,7 @@ static int take_turn(struct weir_exchange_listener *listener, struct weir_exchan
 	if (rc == -EAGAIN) {
 		eventfd_read(listener->bell, &rung);
 		take_requests(listener, why);
-		*x = serve(listener, why);
+		*x = serve_newcomers(listener, why);
 		rc = *x ? 0 : -EAGAIN;
 	}
 	*naps = listener->nr_newcomers;
@@ -321,7 +321,7 @@ static int take_turn(struct weir_exchange_listener *listener, struct weir_exchan
 }
 
 /* What newcomers say comes to a queue of each: with some there it naps, and looks. */
-static void rest(const struct weir_exchange_listener *listener, bool naps, uint64_t deadline_ns)
+static void sleep_out_of_turn(const struct weir_exchange_listener *listener, bool naps, uint64_t deadline_ns)
 {
 	struct pollfd fds[] = {
 		{ .fd = listener->cm->fd, .events = POLLIN },
@@ -351,18 +351,18 @@ static int accept_one(struct weir_exchange_listener *listener, uint64_t timeout_
 		if (weir_now_ns() >= deadline_ns)
 			return weir_fail(error, timeout_ns ? -ETIMEDOUT : -EAGAIN,
 					 "nobody came%s%s", why.text[0] ? ", and " : "", why.text);
-		rest(listener, naps, deadline_ns);
+		sleep_out_of_turn(listener, naps, deadline_ns);
 	}
 }
 
 int weir_exchange_accept(struct weir_exchange_listener *listener, uint64_t timeout_ns,
 			 struct weir_exchange **x, struct weir_error *error)
 {
-	int rc = weir_exchange_listener_enter(listener, error);
+	int rc = weir_exchange_listener_get(listener, error);
 
 	if (rc)
 		return rc;
 	rc = accept_one(listener, timeout_ns, x, error);
-	weir_exchange_listener_leave(listener);
+	weir_exchange_listener_put(listener);
 	return rc;
 }

@@ -2,7 +2,7 @@
 /*
  * All that an exchange registers is one mapping, of which the peer may write to the mirror and the
  * bell behind it, may read the bits, and may not touch the rest. It is a file's, not the process's
- * own: a fork() then cannot come between the pages and the device.
+ * own: a fork() then cannot come between the round_to_pages and the device.
  *
  * In a GPU's memory lies what the slots carry, and nothing else: the CPU reads all that is said
  * beside. A device that can reach it is given it as a dma-buf, or by the module that lends it to
@@ -21,17 +21,17 @@
 #define PAGE 4096ull
 #define BELL_BYTES 64u
 
-static uint64_t pages(uint64_t bytes)
+static uint64_t round_to_pages(uint64_t bytes)
 {
 	return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
 static uint64_t bits_bytes(const struct weir_exchange *x)
 {
-	return 8ull * (weir_confirm_words(x->options.slots) + weir_confirm_words(x->peer.slots));
+	return 8ull * (weir_slot_bitmap_words(x->options.slots) + weir_slot_bitmap_words(x->peer.slots));
 }
 
-static bool is_apart(const struct weir_exchange *x)
+static bool heads_are_apart(const struct weir_exchange *x)
 {
 	return x->pool.gpu_mr;
 }
@@ -41,7 +41,7 @@ static uint64_t pool_bytes(const struct weir_exchange *x)
 {
 	return x->options.slots * x->pool.head_stride + bits_bytes(x) + sizeof(*x->ring) +
 	       x->nr_recvs * WEIR_EXCHANGE_RECV_BYTES +
-	       WEIR_EXCHANGE_GIVES * sizeof(struct wire_gives);
+	       WEIR_EXCHANGE_GIVES * sizeof(struct wire_exchange_freed);
 }
 
 static uint64_t mirror_bytes(const struct weir_exchange *x)
@@ -49,7 +49,7 @@ static uint64_t mirror_bytes(const struct weir_exchange *x)
 	return x->peer.slots * x->mirror.head_stride + BELL_BYTES;
 }
 
-static int map(struct weir_exchange *x, uint64_t bytes)
+static int map_memory(struct weir_exchange *x, uint64_t bytes)
 {
 	int fd = memfd_create("weir-exchange", MFD_CLOEXEC);
 
@@ -63,23 +63,23 @@ static int map(struct weir_exchange *x, uint64_t bytes)
 	return fd;
 }
 
-static int enroll(struct weir_exchange *x, struct ibv_mr **mr, void *at, uint64_t bytes, int access,
+static int register_mr(struct weir_exchange *x, struct ibv_mr **mr, void *at, uint64_t bytes, int access,
 		  struct weir_error *error)
 {
 	*mr = ibv_reg_mr(x->pd, at, bytes, access);
 	return *mr ? 0 : weir_fail_memlock(error, "an exchange's pool", bytes, -errno);
 }
 
-static int enroll_all(struct weir_exchange *x, struct weir_error *error)
+static int register_all(struct weir_exchange *x, struct weir_error *error)
 {
 	int rc =
-		enroll(x, &x->pool_mr, x->pool.heads, pool_bytes(x), IBV_ACCESS_LOCAL_WRITE, error);
+		register_mr(x, &x->pool_mr, x->pool.heads, pool_bytes(x), IBV_ACCESS_LOCAL_WRITE, error);
 
 	if (!rc)
-		rc = enroll(x, &x->mirror_mr, x->mirror.heads, mirror_bytes(x),
+		rc = register_mr(x, &x->mirror_mr, x->mirror.heads, mirror_bytes(x),
 			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, error);
 	if (!rc)
-		rc = enroll(x, &x->bits_mr, x->bits, bits_bytes(x), IBV_ACCESS_REMOTE_READ, error);
+		rc = register_mr(x, &x->bits_mr, x->bits, bits_bytes(x), IBV_ACCESS_REMOTE_READ, error);
 	return rc;
 }
 
@@ -87,41 +87,41 @@ static int enroll_all(struct weir_exchange *x, struct weir_error *error)
 static int books_make(struct weir_exchange *x)
 {
 	uint32_t slots = x->options.slots, peers = x->peer.slots;
-	size_t out = weir_confirm_out_bytes(slots);
+	size_t out = weir_slot_bitmap_tx_bytes(slots);
 
-	x->books = calloc(1, (out + 7) / 8 * 8 + weir_confirm_in_bytes(peers));
+	x->books = calloc(1, (out + 7) / 8 * 8 + weir_slot_bitmap_rx_bytes(peers));
 	x->arrivals = calloc(peers, sizeof(*x->arrivals));
 	x->order = calloc(peers, sizeof(*x->order));
 	x->spare = calloc(x->nr_recvs, sizeof(*x->spare));
 	x->back = calloc(peers, sizeof(*x->back));
 	if (!x->books || !x->arrivals || !x->order || !x->spare || !x->back)
 		return -ENOMEM;
-	weir_confirm_out_init(&x->out, slots, x->bits, x->books);
-	weir_confirm_in_init(&x->in, peers, x->bits + weir_confirm_words(slots),
+	weir_slot_bitmap_tx_init(&x->out, slots, x->bits, x->books);
+	weir_slot_bitmap_rx_init(&x->in, peers, x->bits + weir_slot_bitmap_words(slots),
 			     (char *)x->books + (out + 7) / 8 * 8);
 	return 0;
 }
 
 /* Behind its header, or in the GPU; and the user has it there, or is shown it there. */
-static void place_data(struct weir_exchange_pool *pool)
+static void lay_out_data(struct weir_exchange_pool *pool)
 {
-	pool->data = pool->gpu_mr ? pool->gpu.at : pool->heads + sizeof(struct wire_slot);
+	pool->data = pool->gpu_mr ? pool->gpu.at : pool->heads + sizeof(struct wire_exchange_slot_head);
 	pool->user = pool->gpu.at ? pool->gpu.at : pool->data;
 }
 
-static void place(struct weir_exchange *x)
+static void lay_out(struct weir_exchange *x)
 {
 	x->pool.heads = x->memory;
 	x->fresh = (uint64_t *)(x->pool.heads + x->options.slots * x->pool.head_stride);
 	x->ring = (uint64_t *)((char *)x->fresh + bits_bytes(x));
 	x->recvs = (char *)(x->ring + 1);
-	x->gives = (struct wire_gives *)(x->recvs + x->nr_recvs * WEIR_EXCHANGE_RECV_BYTES);
+	x->gives = (struct wire_exchange_freed *)(x->recvs + x->nr_recvs * WEIR_EXCHANGE_RECV_BYTES);
 	x->gives_free = (1u << WEIR_EXCHANGE_GIVES) - 1;
-	x->mirror.heads = x->memory + pages(pool_bytes(x));
+	x->mirror.heads = x->memory + round_to_pages(pool_bytes(x));
 	x->bell = (uint64_t *)(x->mirror.heads + x->peer.slots * x->mirror.head_stride);
-	x->bits = (uint64_t *)(x->mirror.heads + pages(mirror_bytes(x)));
-	place_data(&x->pool);
-	place_data(&x->mirror);
+	x->bits = (uint64_t *)(x->mirror.heads + round_to_pages(mirror_bytes(x)));
+	lay_out_data(&x->pool);
+	lay_out_data(&x->mirror);
 }
 
 static uint64_t gpu_bytes(const struct weir_exchange_pool *pool, uint32_t slots)
@@ -130,14 +130,14 @@ static uint64_t gpu_bytes(const struct weir_exchange_pool *pool, uint32_t slots)
 }
 
 /* By the module through which the GPU lends its memory to real devices. */
-static bool lends_to(const struct ibv_device *device)
+static bool has_peermem(const struct ibv_device *device)
 {
 	return !access("/sys/module/nvidia_peermem", F_OK) && device->ibdev_path[0] &&
 	       !access(device->ibdev_path, F_OK);
 }
 
 /* NULL: the device cannot reach it. */
-static struct ibv_mr *enroll_gpu(struct weir_exchange *x, const struct weir_exchange_pool *pool,
+static struct ibv_mr *register_gpu(struct weir_exchange *x, const struct weir_exchange_pool *pool,
 				 uint64_t bytes, int access)
 {
 	int fd = weir_cuda_dmabuf(x->cuda, &pool->gpu, bytes);
@@ -147,7 +147,7 @@ static struct ibv_mr *enroll_gpu(struct weir_exchange *x, const struct weir_exch
 		mr = ibv_reg_dmabuf_mr(x->pd, 0, bytes, (uintptr_t)pool->gpu.at, fd, access);
 		close(fd);
 	}
-	if (!mr && lends_to(x->id->verbs->device))
+	if (!mr && has_peermem(x->id->verbs->device))
 		mr = ibv_reg_mr(x->pd, pool->gpu.at, bytes, access);
 	return mr;
 }
@@ -166,9 +166,9 @@ static int make_gpu(struct weir_exchange *x, struct weir_error *error)
 		rc = weir_cuda_alloc(x->cuda, in, &x->mirror.gpu, error);
 	if (rc)
 		return rc;
-	x->pool.gpu_mr = enroll_gpu(x, &x->pool, out, 0);
+	x->pool.gpu_mr = register_gpu(x, &x->pool, out, 0);
 	if (x->pool.gpu_mr)
-		x->mirror.gpu_mr = enroll_gpu(x, &x->mirror, in,
+		x->mirror.gpu_mr = register_gpu(x, &x->mirror, in,
 					      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (x->pool.gpu_mr && !x->mirror.gpu_mr) {
 		ibv_dereg_mr(x->pool.gpu_mr);
@@ -180,15 +180,15 @@ static int make_gpu(struct weir_exchange *x, struct weir_error *error)
 /* All but what is in the GPU. */
 static int make_host(struct weir_exchange *x, struct weir_error *error)
 {
-	uint64_t bytes = pages(pool_bytes(x)) + pages(mirror_bytes(x)) + pages(bits_bytes(x));
-	int fd = map(x, bytes), rc;
+	uint64_t bytes = round_to_pages(pool_bytes(x)) + round_to_pages(mirror_bytes(x)) + round_to_pages(bits_bytes(x));
+	int fd = map_memory(x, bytes), rc;
 
 	if (fd < 0 || !x->memory) {
 		rc = weir_fail(error, -ENOMEM, "no memory for pools of %llu bytes",
 			       (unsigned long long)bytes);
 	} else {
-		place(x);
-		rc = enroll_all(x, error);
+		lay_out(x);
+		rc = register_all(x, error);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -201,16 +201,16 @@ int weir_exchange_memory_make(struct weir_exchange *x, struct weir_error *error)
 {
 	int rc;
 
-	x->pool.stride = wire_stride((uint32_t)x->options.slot_bytes);
-	x->mirror.stride = wire_stride(x->peer.slot_bytes);
+	x->pool.stride = wire_exchange_slot_stride((uint32_t)x->options.slot_bytes);
+	x->mirror.stride = wire_exchange_slot_stride(x->peer.slot_bytes);
 	x->nr_recvs = weir_exchange_is_imm(x) ? x->options.slots + x->peer.slots +
 							2 * WEIR_EXCHANGE_CHAIN :
 						WEIR_EXCHANGE_RECVS;
 	rc = x->cuda ? make_gpu(x, error) : 0;
 	if (rc)
 		return rc;
-	x->pool.head_stride = is_apart(x) ? sizeof(struct wire_slot) : x->pool.stride;
-	x->mirror.head_stride = is_apart(x) ? sizeof(struct wire_slot) : x->mirror.stride;
+	x->pool.head_stride = heads_are_apart(x) ? sizeof(struct wire_exchange_slot_head) : x->pool.stride;
+	x->mirror.head_stride = heads_are_apart(x) ? sizeof(struct wire_exchange_slot_head) : x->mirror.stride;
 	return make_host(x, error);
 }
 

@@ -19,7 +19,7 @@ int weir_exchange_fail(struct weir_exchange *x, int status)
 	return x->status;
 }
 
-static int post(struct weir_exchange *x, struct ibv_send_wr *first)
+static int post_sends(struct weir_exchange *x, struct ibv_send_wr *first)
 {
 	struct ibv_send_wr *bad;
 
@@ -32,52 +32,52 @@ static int post(struct weir_exchange *x, struct ibv_send_wr *first)
 /* With a look in it. A device that works while it is posted to has been waited for so far. */
 static int post_look(struct weir_exchange *x, struct ibv_send_wr *first)
 {
-	int rc = post(x, first);
+	int rc = post_sends(x, first);
 
-	weir_look_polled(&x->look, weir_now_ns());
+	weir_slot_poll_polled(&x->look, weir_now_ns());
 	return rc;
 }
 
-static void look_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct ibv_sge *sge)
+static void fill_bitmap_read(struct weir_exchange *x, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
-	uint32_t words = weir_confirm_words(x->out.slots) + weir_confirm_words(x->in.slots);
+	uint32_t words = weir_slot_bitmap_words(x->out.slots) + weir_slot_bitmap_words(x->in.slots);
 
 	*sge = (struct ibv_sge){ (uintptr_t)x->fresh, words * 8, x->pool_mr->lkey };
 	*wr = (struct ibv_send_wr){
-		.wr_id = weir_exchange_id(WEIR_EXCHANGE_OF_LOOK, 0),
+		.wr_id = weir_exchange_wr_id(WEIR_EXCHANGE_WR_BITMAP_READ, 0),
 		.sg_list = sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_READ,
 		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { x->peer.bits.address, x->peer.bits.rkey },
 	};
-	weir_confirm_out_look(&x->out);
+	weir_slot_bitmap_tx_read_posted(&x->out);
 	x->look_end = x->signalled = x->out.committed;
-	weir_look_posted(&x->look, weir_now_ns());
+	weir_slot_poll_posted(&x->look, weir_now_ns());
 	x->info.looks++;
 }
 
 /* Its header, for the number it gets now. */
-static struct wire_slot *head_fill(struct weir_exchange *x, const struct weir_exchange_slot *slot)
+static struct wire_exchange_slot_head *fill_header(struct weir_exchange *x, const struct weir_exchange_slot *slot)
 {
-	struct wire_slot *head = weir_exchange_head(&x->pool, slot->number);
+	struct wire_exchange_slot_head *head = weir_exchange_slot_header(&x->pool, slot->number);
 
 	head->sequence = x->out.committed;
 	head->length = (uint32_t)slot->length;
-	head->before = x->out.committed ? (uint16_t)weir_confirm_out_last(&x->out) : 0;
-	weir_confirm_out_commit(&x->out, slot->number);
-	weir_look_put(&x->look, slot->length);
+	head->before = x->out.committed ? (uint16_t)weir_slot_bitmap_tx_last(&x->out) : 0;
+	weir_slot_bitmap_tx_commit(&x->out, slot->number);
+	weir_slot_poll_put(&x->look, slot->length);
 	x->nr_acquired--;
 	x->info.bytes_put += slot->length;
 	return head;
 }
 
 /* @count pieces to @at, in one write. */
-static void write_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct ibv_sge *sges,
+static void fill_write(struct weir_exchange *x, struct ibv_send_wr *wr, struct ibv_sge *sges,
 		       int count, uint64_t at, uint32_t rkey)
 {
 	*wr = (struct ibv_send_wr){
-		.wr_id = weir_exchange_id(WEIR_EXCHANGE_OF_WRITE, x->out.committed),
+		.wr_id = weir_exchange_wr_id(WEIR_EXCHANGE_WR_WRITE, x->out.committed),
 		.sg_list = sges,
 		.num_sge = count,
 		.opcode = IBV_WR_RDMA_WRITE,
@@ -90,11 +90,11 @@ static void write_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct i
  * A slot as one write of two pieces, or of one where they lie together here, too; or as a write of
  * its data and then one of its header, where the peer has them apart. Return: how many writes.
  */
-static unsigned int slot_fill(struct weir_exchange *x, const struct weir_exchange_slot *slot,
+static unsigned int fill_slot(struct weir_exchange *x, const struct weir_exchange_slot *slot,
 			      struct ibv_send_wr *wrs, struct ibv_sge *sges)
 {
 	const struct ibv_mr *mr = x->pool.gpu_mr ? x->pool.gpu_mr : x->pool_mr;
-	struct wire_slot *head = head_fill(x, slot);
+	struct wire_exchange_slot_head *head = fill_header(x, slot);
 	char *data = x->pool.data + slot->number * x->pool.stride;
 	uint64_t far_head = x->peer.heads.address + (uint64_t)slot->number * x->peer.head_stride;
 	uint64_t far_data = x->peer.mirror.address + slot->number * x->pool.stride;
@@ -102,16 +102,16 @@ static unsigned int slot_fill(struct weir_exchange *x, const struct weir_exchang
 
 	sges[0] = (struct ibv_sge){ (uintptr_t)head, sizeof(*head), x->pool_mr->lkey };
 	sges[1] = (struct ibv_sge){ (uintptr_t)data, (uint32_t)slot->length, mr->lkey };
-	if (!weir_exchange_is_joined(x)) {
+	if (!weir_exchange_is_contiguous(x)) {
 		if (slot->length)
-			write_fill(x, &wrs[n++], &sges[1], 1, far_data, x->peer.mirror.rkey);
-		write_fill(x, &wrs[n++], &sges[0], 1, far_head, x->peer.heads.rkey);
+			fill_write(x, &wrs[n++], &sges[1], 1, far_data, x->peer.mirror.rkey);
+		fill_write(x, &wrs[n++], &sges[0], 1, far_head, x->peer.heads.rkey);
 		wrs[n - 1].send_flags = IBV_SEND_INLINE;
 		return n;
 	}
 	if (data == (char *)(head + 1))
 		sges[0].length += sges[1].length;
-	write_fill(x, wrs, sges, data == (char *)(head + 1) || !slot->length ? 1 : 2, far_head,
+	fill_write(x, wrs, sges, data == (char *)(head + 1) || !slot->length ? 1 : 2, far_head,
 		   x->peer.heads.rkey);
 	if (wrs->num_sge == 1 && sges[0].length <= x->inline_max)
 		wrs->send_flags = IBV_SEND_INLINE;
@@ -119,30 +119,30 @@ static unsigned int slot_fill(struct weir_exchange *x, const struct weir_exchang
 }
 
 /* Told of are all slots that are not shown. */
-static uint32_t tell_fill(struct weir_exchange *x, uint64_t now_ns)
+static uint32_t fill_notice(struct weir_exchange *x, uint64_t now_ns)
 {
-	uint32_t others = (uint32_t)weir_look_unshown(&x->out) - 1;
+	uint32_t others = (uint32_t)weir_slot_poll_unshown(&x->out) - 1;
 
 	if (!weir_exchange_is_imm(x))
-		weir_exchange_tells(x, now_ns);
-	weir_confirm_out_sent(&x->out);
-	return wire_tell(weir_confirm_out_last(&x->out), others);
+		weir_exchange_notified(x, now_ns);
+	weir_slot_bitmap_tx_notified(&x->out);
+	return wire_exchange_imm_encode(weir_slot_bitmap_tx_last(&x->out), others);
 }
 
 /* The peer learns of the last slot by the write itself; who wrote it, now and then. */
-static void slot_announce(struct weir_exchange *x, struct ibv_send_wr *wr)
+static void announce_slot(struct weir_exchange *x, struct ibv_send_wr *wr)
 {
 	uint32_t every = x->send_max / 2 < SIGNAL_EVERY ? x->send_max / 2 : SIGNAL_EVERY;
 
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	wr->imm_data = htobe32(tell_fill(x, x->put_ns));
+	wr->imm_data = htobe32(fill_notice(x, x->put_ns));
 	if (x->out.committed - x->signalled < every)
 		return;
 	wr->send_flags |= IBV_SEND_SIGNALED;
 	x->signalled = x->out.committed;
 }
 
-static int queue_chain(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+static int post_chain(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 		       unsigned int count, bool is_last)
 {
 	struct ibv_send_wr wrs[2 * WEIR_EXCHANGE_CHAIN + 1];
@@ -151,23 +151,23 @@ static int queue_chain(struct weir_exchange *x, const struct weir_exchange_slot 
 	bool looks;
 
 	for (i = 0; i < count; i++) {
-		n += slot_fill(x, &slots[i], &wrs[n], &sges[2 * i]);
+		n += fill_slot(x, &slots[i], &wrs[n], &sges[2 * i]);
 		if (weir_exchange_is_imm(x))
-			slot_announce(x, &wrs[n - 1]);
+			announce_slot(x, &wrs[n - 1]);
 	}
-	if (!weir_exchange_is_imm(x) && is_last && weir_exchange_is_to_tell(x, x->put_ns)) {
-		slot_announce(x, &wrs[n - 1]);
+	if (!weir_exchange_is_imm(x) && is_last && weir_exchange_must_notify(x, x->put_ns)) {
+		announce_slot(x, &wrs[n - 1]);
 		x->info.tells++;
 	}
-	looks = is_last && weir_exchange_look_is_due(x, x->put_ns);
+	looks = is_last && weir_exchange_bitmap_read_is_due(x, x->put_ns);
 	if (looks)
-		look_fill(x, &wrs[n++], &sges[2 * count]);
+		fill_bitmap_read(x, &wrs[n++], &sges[2 * count]);
 	for (i = 0; i + 1 < n; i++)
 		wrs[i].next = &wrs[i + 1];
-	return looks ? post_look(x, wrs) : post(x, wrs);
+	return looks ? post_look(x, wrs) : post_sends(x, wrs);
 }
 
-int weir_exchange_queue_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+int weir_exchange_post_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			      unsigned int count)
 {
 	unsigned int part;
@@ -176,24 +176,24 @@ int weir_exchange_queue_slots(struct weir_exchange *x, const struct weir_exchang
 	x->put_ns = weir_now_ns();
 	for (; !rc && count; slots += part, count -= part) {
 		part = count < WEIR_EXCHANGE_CHAIN ? count : WEIR_EXCHANGE_CHAIN;
-		rc = queue_chain(x, slots, part, part == count);
+		rc = post_chain(x, slots, part, part == count);
 	}
 	return rc;
 }
 
-int weir_exchange_queue_look(struct weir_exchange *x, uint64_t ring)
+int weir_exchange_post_bitmap_read(struct weir_exchange *x, uint64_t ring)
 {
 	struct ibv_sge sges[2];
 	struct ibv_send_wr wrs[2];
 
-	look_fill(x, &wrs[1], &sges[1]);
+	fill_bitmap_read(x, &wrs[1], &sges[1]);
 	if (!ring)
 		return post_look(x, &wrs[1]);
 	*x->ring = ring;
 	sges[0] = (struct ibv_sge){ (uintptr_t)x->ring, sizeof(*x->ring), x->pool_mr->lkey };
 	wrs[0] = (struct ibv_send_wr){
 		.next = &wrs[1],
-		.wr_id = weir_exchange_id(WEIR_EXCHANGE_OF_WAKE, 0),
+		.wr_id = weir_exchange_wr_id(WEIR_EXCHANGE_WR_WAKE, 0),
 		.sg_list = sges,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
@@ -204,7 +204,7 @@ int weir_exchange_queue_look(struct weir_exchange *x, uint64_t ring)
 }
 
 /* A write of nothing: what is there to be found is found by looking. */
-static int queue_nothing(struct weir_exchange *x, enum ibv_wr_opcode opcode, uint32_t imm,
+static int post_empty_write(struct weir_exchange *x, enum ibv_wr_opcode opcode, uint32_t imm,
 			 uint64_t id)
 {
 	struct ibv_send_wr wr = {
@@ -215,103 +215,103 @@ static int queue_nothing(struct weir_exchange *x, enum ibv_wr_opcode opcode, uin
 		.wr.rdma = { x->peer.bell.address, x->peer.bell.rkey },
 	};
 
-	return post(x, &wr);
+	return post_sends(x, &wr);
 }
 
-int weir_exchange_queue_wake(struct weir_exchange *x)
+int weir_exchange_post_wake(struct weir_exchange *x)
 {
 	x->info.wakes++;
-	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_WAKE,
-			     weir_exchange_id(WEIR_EXCHANGE_OF_WAKE, 0));
+	return post_empty_write(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_EXCHANGE_IMM_WAKE,
+			     weir_exchange_wr_id(WEIR_EXCHANGE_WR_WAKE, 0));
 }
 
-int weir_exchange_queue_tell(struct weir_exchange *x, uint64_t now_ns)
+int weir_exchange_post_notice(struct weir_exchange *x, uint64_t now_ns)
 {
 	x->info.wakes++;
 	x->signalled = x->marked = x->out.committed;
-	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, tell_fill(x, now_ns),
-			     weir_exchange_id(WEIR_EXCHANGE_OF_WRITE, x->out.committed));
+	return post_empty_write(x, IBV_WR_RDMA_WRITE_WITH_IMM, fill_notice(x, now_ns),
+			     weir_exchange_wr_id(WEIR_EXCHANGE_WR_WRITE, x->out.committed));
 }
 
-int weir_exchange_queue_heard(struct weir_exchange *x)
+int weir_exchange_post_end_ack(struct weir_exchange *x)
 {
-	x->is_telling = true;
-	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_HEARD,
-			     weir_exchange_id(WEIR_EXCHANGE_OF_HEARD, 0));
+	x->is_end_ack_posted = true;
+	return post_empty_write(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_EXCHANGE_IMM_DRAINED,
+			     weir_exchange_wr_id(WEIR_EXCHANGE_WR_END_ACK, 0));
 }
 
 /* One is under way at a time, or many short waits on a slow wire would fill the queue with them. */
-int weir_exchange_queue_probe(struct weir_exchange *x)
+int weir_exchange_post_probe(struct weir_exchange *x)
 {
 	if (x->is_probing)
 		return x->status;
 	x->is_probing = true;
-	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0, weir_exchange_id(WEIR_EXCHANGE_OF_PROBE, 0));
+	return post_empty_write(x, IBV_WR_RDMA_WRITE, 0, weir_exchange_wr_id(WEIR_EXCHANGE_WR_PROBE, 0));
 }
 
 /* One is under way at a time, or whoever asks after every slot would fill the queue with them. */
-int weir_exchange_queue_mark(struct weir_exchange *x)
+int weir_exchange_post_marker(struct weir_exchange *x)
 {
 	if (x->signalled == x->out.committed || x->acked < x->marked)
 		return x->status;
 	x->signalled = x->marked = x->out.committed;
-	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0,
-			     weir_exchange_id(WEIR_EXCHANGE_OF_WRITE, x->out.committed));
+	return post_empty_write(x, IBV_WR_RDMA_WRITE, 0,
+			     weir_exchange_wr_id(WEIR_EXCHANGE_WR_WRITE, x->out.committed));
 }
 
-int weir_exchange_queue_gives(struct weir_exchange *x)
+int weir_exchange_post_gives(struct weir_exchange *x)
 {
 	uint32_t buffer, count;
-	struct wire_gives *gives;
+	struct wire_exchange_freed *gives;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 	int rc = 0;
 
-	while (!rc && x->nr_back && x->gives_free) {
+	while (!rc && x->nr_returns && x->gives_free) {
 		buffer = (uint32_t)__builtin_ctz(x->gives_free);
 		gives = &x->gives[buffer];
-		count = x->nr_back < WIRE_GIVES_MAX ? x->nr_back : WIRE_GIVES_MAX;
-		x->nr_back -= count;
+		count = x->nr_returns < WIRE_EXCHANGE_FREED_MAX ? x->nr_returns : WIRE_EXCHANGE_FREED_MAX;
+		x->nr_returns -= count;
 		gives->count = count;
 		memcpy(gives->slots, x->back, count * sizeof(gives->slots[0]));
-		memmove(x->back, x->back + count, x->nr_back * sizeof(x->back[0]));
+		memmove(x->back, x->back + count, x->nr_returns * sizeof(x->back[0]));
 		x->gives_free &= ~(1u << buffer);
 		sge = (struct ibv_sge){ (uintptr_t)gives,
-					(uint32_t)(offsetof(struct wire_gives, slots) +
+					(uint32_t)(offsetof(struct wire_exchange_freed, slots) +
 						   count * sizeof(gives->slots[0])),
 					x->pool_mr->lkey };
 		wr = (struct ibv_send_wr){
-			.wr_id = weir_exchange_id(WEIR_EXCHANGE_OF_GIVES, buffer),
+			.wr_id = weir_exchange_wr_id(WEIR_EXCHANGE_WR_GIVES, buffer),
 			.sg_list = &sge,
 			.num_sge = 1,
 			.opcode = IBV_WR_SEND,
 			.send_flags = IBV_SEND_SIGNALED,
 		};
 		x->info.gives++;
-		rc = weir_exchange_queue_recvs(x);
+		rc = weir_exchange_post_recvs(x);
 		if (!rc)
-			rc = post(x, &wr);
+			rc = post_sends(x, &wr);
 	}
 	return rc;
 }
 
-int weir_exchange_queue_recvs(struct weir_exchange *x)
+int weir_exchange_post_recvs(struct weir_exchange *x)
 {
 	struct ibv_recv_wr wrs[WEIR_EXCHANGE_CHAIN], *bad;
 	struct ibv_sge sges[WEIR_EXCHANGE_CHAIN];
 	uint32_t i, n;
 
-	while (x->nr_spare && !x->status) {
-		n = x->nr_spare < WEIR_EXCHANGE_CHAIN ? x->nr_spare : WEIR_EXCHANGE_CHAIN;
+	while (x->nr_recvs_spare && !x->status) {
+		n = x->nr_recvs_spare < WEIR_EXCHANGE_CHAIN ? x->nr_recvs_spare : WEIR_EXCHANGE_CHAIN;
 		for (i = 0; i < n; i++) {
-			uint32_t buffer = x->spare[--x->nr_spare];
+			uint32_t buffer = x->spare[--x->nr_recvs_spare];
 			char *at = x->recvs + buffer * WEIR_EXCHANGE_RECV_BYTES;
 
 			sges[i] = (struct ibv_sge){ (uintptr_t)at, WEIR_EXCHANGE_RECV_BYTES,
 						    x->pool_mr->lkey };
 			wrs[i] = (struct ibv_recv_wr){
 				.next = i + 1 < n ? &wrs[i + 1] : NULL,
-				.wr_id = weir_exchange_id(WEIR_EXCHANGE_OF_RECV, buffer),
+				.wr_id = weir_exchange_wr_id(WEIR_EXCHANGE_WR_RECV, buffer),
 				.sg_list = &sges[i],
 				.num_sge = 1,
 			};

@@ -10,7 +10,7 @@
 			 * sent */
 
 /* Slots that can be acquired now: those that are held can all be posted at once. */
-static uint32_t room(const struct weir_exchange *x)
+static uint32_t free_slots(const struct weir_exchange *x)
 {
 	uint32_t under_way = (uint32_t)weir_exchange_unconfirmed(x) + x->nr_acquired;
 	uint32_t left = under_way < x->send_max ? x->send_max - under_way : 0;
@@ -20,7 +20,7 @@ static uint32_t room(const struct weir_exchange *x)
 
 static bool is_ready(const struct weir_exchange *x)
 {
-	return room(x);
+	return free_slots(x);
 }
 
 static bool is_flushed(const struct weir_exchange *x)
@@ -32,18 +32,18 @@ static bool is_flushed(const struct weir_exchange *x)
 static bool is_ended(const struct weir_exchange *x)
 {
 	if (weir_exchange_is_imm(x))
-		return x->is_heard;
-	return is_flushed(x) && !weir_confirm_out_is_full(&x->out, x->end_slot);
+		return x->is_end_acked;
+	return is_flushed(x) && !weir_slot_bitmap_tx_is_full(&x->out, x->end_slot);
 }
 
 /*
- * Who finishes takes no more, and so hears of the peer's end, which else would wait for it. Where
- * bitmaps confirm it does so once its own end can be found: a look that finds that the peer's was
+ * Who finishes takes no more, and so hears of the peer's put_end, which else would wait for it. Where
+ * bitmaps confirm it does so once its own put_end can be found: a look that finds that the peer's was
  * taken finds that, too.
  */
 static bool is_to_hear_end(const struct weir_exchange *x)
 {
-	return weir_exchange_has_end(x) && (weir_exchange_is_imm(x) || is_flushed(x));
+	return weir_exchange_end_is_next(x) && (weir_exchange_is_imm(x) || is_flushed(x));
 }
 
 static bool is_ended_or_to_hear(const struct weir_exchange *x)
@@ -53,11 +53,11 @@ static bool is_ended_or_to_hear(const struct weir_exchange *x)
 
 static struct weir_exchange_slot acquire(struct weir_exchange *x)
 {
-	uint32_t number = (uint32_t)weir_confirm_out_acquire(&x->out);
+	uint32_t number = (uint32_t)weir_slot_bitmap_tx_acquire(&x->out);
 
 	x->nr_acquired++;
-	if (!room(x))
-		weir_exchange_refused(x); /* whoever comes next */
+	if (!free_slots(x))
+		weir_exchange_set_starved(x); /* whoever comes next */
 	return (struct weir_exchange_slot){
 		.data = x->pool.user + number * x->pool.stride,
 		.length = x->options.slot_bytes,
@@ -68,7 +68,7 @@ static struct weir_exchange_slot acquire(struct weir_exchange *x)
 
 static int wait_room(struct weir_exchange *x, uint64_t timeout_ns)
 {
-	if (room(x))
+	if (free_slots(x))
 		return x->status;
 	return weir_exchange_wait(x, is_ready, WEIR_EXCHANGE_ROOM, timeout_ns);
 }
@@ -84,16 +84,16 @@ int weir_exchange_acquire(struct weir_exchange *x, struct weir_exchange_slot *sl
 	rc = wait_room(x, timeout_ns);
 	if (rc)
 		return rc;
-	most = room(x) < max ? room(x) : max;
+	most = free_slots(x) < max ? free_slots(x) : max;
 	for (n = 0; n < most; n++)
 		slots[n] = acquire(x);
 	return (int)n;
 }
 
-static int check(const struct weir_exchange *x, const struct weir_exchange_slot *slot)
+static int check_slot(const struct weir_exchange *x, const struct weir_exchange_slot *slot)
 {
-	if (!weir_confirm_out_is_held(&x->out, slot->number) ||
-	    weir_exchange_head(&x->pool, slot->number)->flags == SEEN)
+	if (!weir_slot_bitmap_tx_is_held(&x->out, slot->number) ||
+	    weir_exchange_slot_header(&x->pool, slot->number)->flags == SEEN)
 		return -EINVAL;
 	if (slot->length > x->options.slot_bytes || (x->peer.is_unordered && !slot->last))
 		return -EMSGSIZE;
@@ -101,20 +101,20 @@ static int check(const struct weir_exchange *x, const struct weir_exchange_slot 
 }
 
 /* All of them, before any is sent. */
-static int check_all(const struct weir_exchange *x, const struct weir_exchange_slot *slots,
+static int check_slots(const struct weir_exchange *x, const struct weir_exchange_slot *slots,
 		     unsigned int count)
 {
 	unsigned int n;
 	int rc = 0;
 
 	for (n = 0; n < count; n++) {
-		rc = check(x, &slots[n]);
+		rc = check_slot(x, &slots[n]);
 		if (rc)
 			break;
-		weir_exchange_head(&x->pool, slots[n].number)->flags = SEEN;
+		weir_exchange_slot_header(&x->pool, slots[n].number)->flags = SEEN;
 	}
 	while (n--)
-		weir_exchange_head(&x->pool, slots[n].number)->flags = 0;
+		weir_exchange_slot_header(&x->pool, slots[n].number)->flags = 0;
 	return rc ? rc : x->status;
 }
 
@@ -128,20 +128,20 @@ static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *
 	if (rc)
 		return rc;
 	for (i = 0; i < count; i++)
-		weir_exchange_head(&x->pool, slots[i].number)->flags =
-			(uint16_t)(flags | (slots[i].last ? WIRE_SLOT_LAST : 0));
+		weir_exchange_slot_header(&x->pool, slots[i].number)->flags =
+			(uint16_t)(flags | (slots[i].last ? WIRE_EXCHANGE_SLOT_LAST : 0));
 	x->is_open_message = !slots[count - 1].last;
 	x->look.news.gap_ns = 0; /* what comes now may be the answer */
-	rc = weir_exchange_queue_slots(x, slots, count);
+	rc = weir_exchange_post_slots(x, slots, count);
 	if (!rc && (x->look.is_looking || x->out.free < x->out.slots / 2))
-		rc = weir_exchange_queue_poll(x);
+		rc = weir_exchange_completion_poll(x);
 	return rc;
 }
 
 int weir_exchange_commit(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			 unsigned int count)
 {
-	int rc = check_all(x, slots, count);
+	int rc = check_slots(x, slots, count);
 
 	return rc || !count ? rc : post_slots(x, slots, count, 0);
 }
@@ -152,9 +152,9 @@ int weir_exchange_abandon(struct weir_exchange *x, const struct weir_exchange_sl
 	unsigned int i;
 
 	for (i = 0; i < count; i++) {
-		if (!weir_confirm_out_is_held(&x->out, slots[i].number))
+		if (!weir_slot_bitmap_tx_is_held(&x->out, slots[i].number))
 			return -EINVAL;
-		weir_confirm_out_abandon(&x->out, slots[i].number);
+		weir_slot_bitmap_tx_abandon(&x->out, slots[i].number);
 		x->nr_acquired--;
 		x->abandoned++;
 	}
@@ -165,7 +165,7 @@ int weir_exchange_abandon(struct weir_exchange *x, const struct weir_exchange_sl
 static int put_some(struct weir_exchange *x, const char *data, size_t length, size_t *done)
 {
 	struct weir_exchange_slot slots[WEIR_EXCHANGE_CHAIN];
-	unsigned int n = 0, most = room(x);
+	unsigned int n = 0, most = free_slots(x);
 	int rc = 0;
 
 	if (most > WEIR_EXCHANGE_CHAIN)
@@ -211,7 +211,7 @@ int weir_exchange_flush(struct weir_exchange *x, uint64_t timeout_ns)
 	return weir_exchange_wait(x, is_flushed, WEIR_EXCHANGE_ROOM, timeout_ns);
 }
 
-static int end(struct weir_exchange *x, uint64_t timeout_ns)
+static int put_end(struct weir_exchange *x, uint64_t timeout_ns)
 {
 	struct weir_exchange_slot slot;
 	int rc = x->is_open_message ? -EINVAL : wait_room(x, timeout_ns);
@@ -223,11 +223,11 @@ static int end(struct weir_exchange *x, uint64_t timeout_ns)
 	x->end_slot = slot.number;
 	x->is_ending = true;
 	/*
-	 * Asked for room only, the peer says nothing of its own end. So who asks does so anew when
-	 * his own end can be found, and looks behind that: the later look finds the other's.
+	 * Asked for free_slots only, the peer says nothing of its own put_end. So who asks does so anew when
+	 * his own put_end can be found, and looks behind that: the later look finds the other's.
 	 */
 	x->look.rung = 0;
-	return post_slots(x, &slot, 1, WIRE_SLOT_END);
+	return post_slots(x, &slot, 1, WIRE_EXCHANGE_SLOT_END);
 }
 
 static int wait_ended(struct weir_exchange *x, uint64_t deadline_ns)
@@ -236,8 +236,8 @@ static int wait_ended(struct weir_exchange *x, uint64_t deadline_ns)
 
 	do {
 		if (is_to_hear_end(x)) {
-			weir_exchange_refused(x); /* who found nothing to take is to try again */
-			weir_exchange_hear_end(x);
+			weir_exchange_set_starved(x); /* who found nothing to take is to try again */
+			weir_exchange_take_end(x);
 		}
 		rc = weir_exchange_wait(x, is_ended_or_to_hear, WEIR_EXCHANGE_ROOM,
 					weir_left_ns(deadline_ns));
@@ -251,9 +251,9 @@ int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns)
 	int rc = x->status;
 
 	if (!rc && !x->is_ending)
-		rc = end(x, timeout_ns);
+		rc = put_end(x, timeout_ns);
 	if (!rc)
 		rc = wait_ended(x, deadline_ns);
 	/* Who has taken all may be gone before that could be seen. */
-	return rc == -ECONNRESET && x->is_heard ? 0 : rc;
+	return rc == -ECONNRESET && x->is_end_acked ? 0 : rc;
 }

@@ -30,9 +30,9 @@
  * As many as there is memory for: what one end shares among its exchanges, the own pool and the
  * mirror of one like it in each, but enough that one can be written while another is read.
  */
-static unsigned int slots_for(const struct weir_exchange_options *o)
+static unsigned int default_slots(const struct weir_exchange_options *o)
 {
-	uint64_t slots = o->pool_bytes / o->exchanges / 2 / wire_stride((uint32_t)o->slot_bytes);
+	uint64_t slots = o->pool_bytes / o->exchanges / 2 / wire_exchange_slot_stride((uint32_t)o->slot_bytes);
 
 	if (slots < SLOTS_DEFAULT_MIN)
 		return SLOTS_DEFAULT_MIN;
@@ -68,11 +68,11 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 		return weir_fail(error, -EINVAL, "mode %d: there is no such mode", (int)o->mode);
 	if (o->slots > most)
 		return weir_fail(error, -EINVAL, "%u slots: at most %u", o->slots, most);
-	if (o->slot_bytes > WIRE_SLOT_BYTES_MAX)
+	if (o->slot_bytes > WIRE_EXCHANGE_SLOT_BYTES_MAX)
 		return weir_fail(error, -EINVAL, "slots of %zu bytes: at most %u", o->slot_bytes,
-				 WIRE_SLOT_BYTES_MAX);
+				 WIRE_EXCHANGE_SLOT_BYTES_MAX);
 	if (!o->slots)
-		o->slots = slots_for(o);
+		o->slots = default_slots(o);
 	if (o->percent_min > 99)
 		return weir_fail(error, -EINVAL, "%u percent: 1 to 99", o->percent_min);
 	return 0;
@@ -93,9 +93,9 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 	x->options = *options;
 	x->fd = -1;
 	x->looks = WEIR_EXCHANGE_LOOKS;
-	weir_look_init(&x->look, options->slots, options->percent_min);
-	weir_gaps_init(&x->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
-	weir_gaps_init(&x->room_gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
+	weir_slot_poll_init(&x->look, options->slots, options->percent_min);
+	weir_idle_time_init(&x->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
+	weir_idle_time_init(&x->room_gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
 	if (options->memory == WEIR_EXCHANGE_CUDA &&
 	    (rc = weir_cuda_open(options->gpu, &x->cuda, error))) {
 		weir_exchange_close(x);
@@ -105,7 +105,7 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 	return 0;
 }
 
-static int watch(struct weir_exchange *x, int fd)
+static int add_to_epoll(struct weir_exchange *x, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -115,14 +115,14 @@ static int watch(struct weir_exchange *x, int fd)
 }
 
 /* Also the flushed ones complete when a connection ends. */
-static int make_queue(struct weir_exchange *x, const struct ibv_device_attr *device,
+static int create_cq(struct weir_exchange *x, const struct ibv_device_attr *device,
 		      struct ibv_qp_init_attr *attr)
 {
 	uint32_t most = (uint32_t)device->max_qp_wr, recvs = WEIR_EXCHANGE_RECVS;
 
 	if (weir_exchange_is_imm(x))
 		recvs = 2 * WEIR_EXCHANGE_IMM_SLOTS_MAX + 2 * WEIR_EXCHANGE_CHAIN;
-	recvs += WIRE_HANDSHAKE_RECVS + WIRE_OFFERS_IN;
+	recvs += WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN;
 	x->send_max = x->options.slots < SEND_MAX ? x->options.slots : SEND_MAX;
 	if (x->send_max * WRITES_MAX + SENDS_SPARE > most)
 		x->send_max = (most - SENDS_SPARE) / WRITES_MAX;
@@ -141,10 +141,10 @@ static int make_queue(struct weir_exchange *x, const struct ibv_device_attr *dev
 	return x->cq ? 0 : -errno;
 }
 
-int weir_exchange_prepare(struct weir_exchange *x, struct ibv_qp_init_attr *attr,
+int weir_exchange_create_queues(struct weir_exchange *x, struct ibv_qp_init_attr *attr,
 			  struct weir_error *error)
 {
-	struct weir_exchange_greeting *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->greeting;
 	struct ibv_device_attr device;
 	int rc = -ibv_query_device(x->id->verbs, &device);
 
@@ -157,19 +157,19 @@ int weir_exchange_prepare(struct weir_exchange *x, struct ibv_qp_init_attr *attr
 	g->mr = ibv_reg_mr(x->pd, g, sizeof(*g), IBV_ACCESS_LOCAL_WRITE);
 	if (!g->mr)
 		return weir_fail_memlock(error, "the greeting", sizeof(*g), -errno);
-	rc = watch(x, x->cm->fd);
+	rc = add_to_epoll(x, x->cm->fd);
 	if (!rc)
-		rc = watch(x, x->events->fd);
+		rc = add_to_epoll(x, x->events->fd);
 	if (!rc)
-		rc = make_queue(x, &device, attr);
+		rc = create_cq(x, &device, attr);
 	return rc ? weir_fail(error, -ENOMEM, "no completion queue for %u slots: %s",
 			      x->options.slots, weir_strerror(rc)) :
 		    0;
 }
 
-int weir_exchange_expect(struct weir_exchange *x, unsigned int count, struct weir_error *error)
+int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count, struct weir_error *error)
 {
-	struct weir_exchange_greeting *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->greeting;
 	unsigned int i;
 	int rc = 0;
 
@@ -182,25 +182,25 @@ int weir_exchange_expect(struct weir_exchange *x, unsigned int count, struct wei
 	return rc ? weir_fail(error, rc, "cannot post receives: %s", weir_strerror(rc)) : 0;
 }
 
-int weir_exchange_setup(struct weir_exchange *x, struct weir_handshake_setup *setup,
+int weir_exchange_begin_handshake(struct weir_exchange *x, struct weir_handshake_setup *setup,
 			struct weir_error *error)
 {
 	int rc;
 
 	*setup = (struct weir_handshake_setup){ .key = x->options.key };
-	weir_address_print(rdma_get_peer_addr(x->id), x->info.peer);
+	weir_address_format(rdma_get_peer_addr(x->id), x->info.peer);
 	snprintf(x->info.device, sizeof(x->info.device), "%s",
 		 ibv_get_device_name(x->id->verbs->device));
 	rc = weir_endpoint_query(x->id, &setup->local, &setup->remote);
 	if (rc)
 		return weir_fail(error, rc, "cannot query the queue pair: %s", weir_strerror(rc));
-	weir_nonce(setup->nonce);
+	weir_handshake_nonce(setup->nonce);
 	return 0;
 }
 
-int weir_exchange_say(struct weir_exchange *x, size_t length, struct weir_error *error)
+int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct weir_error *error)
 {
-	struct weir_exchange_greeting *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->greeting;
 	struct ibv_sge sge = { (uintptr_t)g->out, (uint32_t)length, g->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = UINT64_MAX, /* may complete after the greeting */
@@ -216,7 +216,7 @@ int weir_exchange_say(struct weir_exchange *x, size_t length, struct weir_error 
 		    0;
 }
 
-static bool has_left(const struct weir_exchange *x)
+static bool peer_has_left(const struct weir_exchange *x)
 {
 	struct rdma_cm_event *event;
 	bool left;
@@ -228,10 +228,10 @@ static bool has_left(const struct weir_exchange *x)
 	return left;
 }
 
-int weir_exchange_listen_for(struct weir_exchange *x, const void **message, size_t *length,
+int weir_exchange_poll_message(struct weir_exchange *x, const void **message, size_t *length,
 			     struct weir_error *error)
 {
-	struct weir_exchange_greeting *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->greeting;
 	struct ibv_wc wc;
 	int n;
 
@@ -250,36 +250,36 @@ int weir_exchange_listen_for(struct weir_exchange *x, const void **message, size
 		return weir_fail(error, -EPROTO,
 				 "%s ended the connection during the proof of the key",
 				 x->info.peer);
-	g->left = has_left(x);
+	g->left = peer_has_left(x);
 	if (!g->left && weir_now_ns() > g->deadline_ns)
 		return weir_fail(error, -ETIMEDOUT, "%s did not answer in time", x->info.peer);
 	return -EAGAIN;
 }
 
-int weir_exchange_ask_whether(const struct weir_exchange_options *options, struct weir_error *error)
+int weir_exchange_check_goes_on(const struct weir_exchange_options *options, struct weir_error *error)
 {
 	if (!options->goes_on || options->goes_on(options->goes_on_arg))
 		return 0;
 	return weir_fail(error, -ECANCELED, "the wait for the peer was ended");
 }
 
-int weir_exchange_hear(struct weir_exchange *x, const void **message, size_t *length,
+int weir_exchange_wait_message(struct weir_exchange *x, const void **message, size_t *length,
 		       struct weir_error *error)
 {
 	unsigned int naps = 0;
 	int rc, ends = 0;
 
-	while ((rc = weir_exchange_listen_for(x, message, length, error)) == -EAGAIN && !ends) {
+	while ((rc = weir_exchange_poll_message(x, message, length, error)) == -EAGAIN && !ends) {
 		usleep(NAP_US);
 		if (++naps % NAPS_ASKED == 0)
-			ends = weir_exchange_ask_whether(&x->options, error);
+			ends = weir_exchange_check_goes_on(&x->options, error);
 	}
 	return ends ? ends : rc;
 }
 
-int weir_exchange_offer(struct weir_exchange *x, struct weir_error *error)
+int weir_exchange_send_offer(struct weir_exchange *x, struct weir_error *error)
 {
-	struct wire_offer offer = {
+	struct wire_exchange_offer offer = {
 		.slots = x->options.slots,
 		.slot_bytes = (uint32_t)x->options.slot_bytes,
 		.is_imm = weir_exchange_is_imm(x),
@@ -291,24 +291,24 @@ int weir_exchange_offer(struct weir_exchange *x, struct weir_error *error)
 
 		offer.head_stride = (uint32_t)x->mirror.head_stride;
 		offer.heads =
-			(struct wire_place){ (uintptr_t)x->mirror.heads, x->mirror_mr->rkey, 0 };
-		offer.mirror = (struct wire_place){ (uintptr_t)x->mirror.data, data->rkey, 0 };
-		offer.bell = (struct wire_place){ (uintptr_t)x->bell, x->mirror_mr->rkey, 0 };
-		offer.bits = (struct wire_place){ (uintptr_t)x->bits, x->bits_mr->rkey, 0 };
+			(struct wire_exchange_remote_mr){ (uintptr_t)x->mirror.heads, x->mirror_mr->rkey, 0 };
+		offer.mirror = (struct wire_exchange_remote_mr){ (uintptr_t)x->mirror.data, data->rkey, 0 };
+		offer.bell = (struct wire_exchange_remote_mr){ (uintptr_t)x->bell, x->mirror_mr->rkey, 0 };
+		offer.bits = (struct wire_exchange_remote_mr){ (uintptr_t)x->bits, x->bits_mr->rkey, 0 };
 	}
-	wire_offer_encode(&offer);
+	wire_exchange_offer_encode(&offer);
 	memcpy(x->greeting->out, &offer, sizeof(offer));
-	return weir_exchange_say(x, sizeof(offer), error);
+	return weir_exchange_send_message(x, sizeof(offer), error);
 }
 
 /* The first time it says how large its pool is, and that stays so. */
-static int accept_offer(struct weir_exchange *x, const struct wire_offer *offer,
+static int accept_offer(struct weir_exchange *x, const struct wire_exchange_offer *offer,
 			struct weir_error *error)
 {
 	if (offer->is_imm != weir_exchange_is_imm(x))
 		return weir_fail(error, -EPROTO, "one end wants bitmaps, the other immediates: "
 				 "give both the same mode");
-	if (offer->slots * wire_stride(offer->slot_bytes) > x->options.receive_bytes_max)
+	if (offer->slots * wire_exchange_slot_stride(offer->slot_bytes) > x->options.receive_bytes_max)
 		return weir_fail(error, -EDQUOT,
 				 "the peer's %u slots of %u bytes are more than the "
 				 "%llu bytes that this end receives in",
@@ -325,36 +325,36 @@ static int accept_offer(struct weir_exchange *x, const struct wire_offer *offer,
 	return x->memory ? 0 : weir_exchange_memory_make(x, error);
 }
 
-int weir_exchange_weigh(struct weir_exchange *x, const void *message, size_t length,
+int weir_exchange_take_offer(struct weir_exchange *x, const void *message, size_t length,
 			struct weir_error *error)
 {
-	union wire_handshake said;
-	struct wire_offer offer;
+	union wire_handshake_message said;
+	struct wire_exchange_offer offer;
 	int rc;
 
 	if (!wire_handshake_decode(message, length, &said) && said.head.type == WIRE_REFUSAL)
-		return weir_refusal_explain(&said.refusal, error);
-	rc = wire_offer_decode(message, length, &offer);
+		return weir_handshake_refusal_explain(&said.refusal, error);
+	rc = wire_exchange_offer_decode(message, length, &offer);
 	return rc ? weir_fail(error, rc, "%s offers no pool", x->info.peer) :
 		    accept_offer(x, &offer, error);
 }
 
-int weir_exchange_consider(struct weir_exchange *x, struct weir_error *error)
+int weir_exchange_wait_offer(struct weir_exchange *x, struct weir_error *error)
 {
 	const void *message;
 	size_t length;
-	int rc = weir_exchange_hear(x, &message, &length, error);
+	int rc = weir_exchange_wait_message(x, &message, &length, error);
 
-	return rc ? rc : weir_exchange_weigh(x, message, length, error);
+	return rc ? rc : weir_exchange_take_offer(x, message, length, error);
 }
 
-int weir_exchange_begin(struct weir_exchange *x, struct weir_error *error)
+int weir_exchange_start(struct weir_exchange *x, struct weir_error *error)
 {
 	uint32_t i;
 
 	for (i = 0; i < x->nr_recvs; i++)
-		x->spare[x->nr_spare++] = i;
-	return weir_exchange_queue_recvs(x) ?
+		x->spare[x->nr_recvs_spare++] = i;
+	return weir_exchange_post_recvs(x) ?
 		       weir_fail(error, -ENOMEM, "the device takes no %u receives", x->nr_recvs) :
 		       0;
 }

@@ -12,7 +12,7 @@
 #include "lib/exchange/wait.h"
 
 /* At its place in the order sent. */
-static int arrive_in_order(struct weir_exchange *x, uint32_t slot, const struct wire_slot *head)
+static int arrive_in_order(struct weir_exchange *x, uint32_t slot, const struct wire_exchange_slot_head *head)
 {
 	uint32_t *place = &x->order[head->sequence % x->in.slots];
 
@@ -23,11 +23,11 @@ static int arrive_in_order(struct weir_exchange *x, uint32_t slot, const struct 
 }
 
 /* Behind what has come; but that there is no more is last, whatever comes after it. */
-static int arrive_as_found(struct weir_exchange *x, uint32_t slot, const struct wire_slot *head)
+static int arrive_as_found(struct weir_exchange *x, uint32_t slot, const struct wire_exchange_slot_head *head)
 {
-	bool is_end = head->flags & WIRE_SLOT_END;
+	bool is_end = head->flags & WIRE_EXCHANGE_SLOT_END;
 
-	if (!(head->flags & WIRE_SLOT_LAST) ||
+	if (!(head->flags & WIRE_EXCHANGE_SLOT_LAST) ||
 	    (x->closing && (is_end || x->found >= x->closing_sequence)))
 		return -EPROTO;
 	if (is_end) {
@@ -41,11 +41,11 @@ static int arrive_as_found(struct weir_exchange *x, uint32_t slot, const struct 
 	return 0;
 }
 
-int weir_exchange_arrive(struct weir_exchange *x, uint32_t slot)
+int weir_exchange_slot_arrived(struct weir_exchange *x, uint32_t slot)
 {
-	struct wire_slot head = *weir_exchange_head(&x->mirror, slot);
+	struct wire_exchange_slot_head head = *weir_exchange_slot_header(&x->mirror, slot);
 
-	if (head.length > x->peer.slot_bytes || head.flags & ~(WIRE_SLOT_LAST | WIRE_SLOT_END))
+	if (head.length > x->peer.slot_bytes || head.flags & ~(WIRE_EXCHANGE_SLOT_LAST | WIRE_EXCHANGE_SLOT_END))
 		return -EPROTO;
 	x->arrivals[slot] =
 		(struct weir_exchange_arrival){ head.length, head.flags, head.before, false };
@@ -53,63 +53,63 @@ int weir_exchange_arrive(struct weir_exchange *x, uint32_t slot)
 				      arrive_in_order(x, slot, &head);
 }
 
-static bool is_there(const struct weir_exchange *x)
+static bool next_has_arrived(const struct weir_exchange *x)
 {
 	return x->order[x->next % x->in.slots];
 }
 
 static bool is_ready(const struct weir_exchange *x)
 {
-	return is_there(x) || weir_exchange_is_over(x);
+	return next_has_arrived(x) || weir_exchange_is_over(x);
 }
 
-static int give_back(struct weir_exchange *x, uint32_t slot)
+static int release_slot(struct weir_exchange *x, uint32_t slot)
 {
-	uint32_t most = x->in.slots / 4 < WIRE_GIVES_MAX ? x->in.slots / 4 : WIRE_GIVES_MAX;
+	uint32_t most = x->in.slots / 4 < WIRE_EXCHANGE_FREED_MAX ? x->in.slots / 4 : WIRE_EXCHANGE_FREED_MAX;
 
-	weir_confirm_in_release(&x->in, slot);
+	weir_slot_bitmap_rx_release(&x->in, slot);
 	if (!weir_exchange_is_imm(x))
 		return 0;
-	x->back[x->nr_back++] = slot;
-	return x->nr_back >= most ? weir_exchange_queue_gives(x) : 0;
+	x->back[x->nr_returns++] = slot;
+	return x->nr_returns >= most ? weir_exchange_post_gives(x) : 0;
 }
 
 /* The peer is told at once that its last word was heard: it waits for that. */
-static void finish(struct weir_exchange *x, uint32_t slot)
+static void end_stream(struct weir_exchange *x, uint32_t slot)
 {
 	x->is_finished = true;
-	give_back(x, slot);
+	release_slot(x, slot);
 	if (weir_exchange_is_imm(x))
-		weir_exchange_queue_gives(x);
+		weir_exchange_post_gives(x);
 	else
-		weir_exchange_queue_heard(x);
+		weir_exchange_post_end_ack(x);
 	x->nr_released = x->in.slots;
-	weir_exchange_answer(x, WEIR_EXCHANGE_ROOM);
+	weir_exchange_wake_peer(x, WEIR_EXCHANGE_ROOM);
 }
 
-bool weir_exchange_has_end(const struct weir_exchange *x)
+bool weir_exchange_end_is_next(const struct weir_exchange *x)
 {
-	return is_there(x) && !x->is_finished &&
-	       x->arrivals[x->order[x->next % x->in.slots] - 1].flags & WIRE_SLOT_END;
+	return next_has_arrived(x) && !x->is_finished &&
+	       x->arrivals[x->order[x->next % x->in.slots] - 1].flags & WIRE_EXCHANGE_SLOT_END;
 }
 
-void weir_exchange_hear_end(struct weir_exchange *x)
+void weir_exchange_take_end(struct weir_exchange *x)
 {
 	uint32_t *place = &x->order[x->next++ % x->in.slots], slot = *place - 1;
 
 	*place = 0;
-	finish(x, slot);
+	end_stream(x, slot);
 }
 
-static unsigned int pick(struct weir_exchange *x, struct weir_exchange_slot *slots,
+static unsigned int take_arrived(struct weir_exchange *x, struct weir_exchange_slot *slots,
 			 unsigned int max)
 {
 	unsigned int n = 0;
 	uint32_t *place, slot;
 
-	for (; n < max && is_there(x) && !x->is_finished; x->next++) {
-		if (weir_exchange_has_end(x)) {
-			weir_exchange_hear_end(x);
+	for (; n < max && next_has_arrived(x) && !x->is_finished; x->next++) {
+		if (weir_exchange_end_is_next(x)) {
+			weir_exchange_take_end(x);
 			break;
 		}
 		place = &x->order[x->next % x->in.slots];
@@ -120,7 +120,7 @@ static unsigned int pick(struct weir_exchange *x, struct weir_exchange_slot *slo
 			.data = x->mirror.user + slot * x->mirror.stride,
 			.length = x->arrivals[slot].length,
 			.number = slot,
-			.last = x->arrivals[slot].flags & WIRE_SLOT_LAST,
+			.last = x->arrivals[slot].flags & WIRE_EXCHANGE_SLOT_LAST,
 		};
 		x->info.bytes_taken += x->arrivals[slot].length;
 	}
@@ -138,7 +138,7 @@ int weir_exchange_take(struct weir_exchange *x, struct weir_exchange_slot *slots
 	if (!max)
 		return -EINVAL;
 	do {
-		n = pick(x, slots, max);
+		n = take_arrived(x, slots, max);
 		rc = weir_exchange_unstage(x, slots, n);
 		if (rc)
 			return rc;
@@ -163,13 +163,13 @@ int weir_exchange_release(struct weir_exchange *x, const struct weir_exchange_sl
 		x->arrivals[slot].is_taken = false;
 		x->nr_taken--;
 		x->nr_released++;
-		rc = give_back(x, slot);
+		rc = release_slot(x, slot);
 	}
-	return rc ? rc : weir_exchange_answer(x, WEIR_EXCHANGE_ROOM);
+	return rc ? rc : weir_exchange_wake_peer(x, WEIR_EXCHANGE_ROOM);
 }
 
 /* As much of it as there is room for; the length counts all of it. */
-static int gather(struct weir_exchange *x, char *data, size_t max,
+static int append_slot(struct weir_exchange *x, char *data, size_t max,
 		  const struct weir_exchange_slot *slot)
 {
 	size_t room = x->get_length < max ? max - x->get_length : 0;
@@ -193,7 +193,7 @@ int weir_exchange_get(struct weir_exchange *x, void *data, size_t max, size_t *l
 		n = weir_exchange_take(x, &slot, 1, weir_left_ns(deadline_ns));
 		if (n <= 0)
 			return n ? n : -ENOENT;
-		rc = gather(x, data, max, &slot);
+		rc = append_slot(x, data, max, &slot);
 		weir_exchange_release(x, &slot, 1);
 		if (rc)
 			return rc;

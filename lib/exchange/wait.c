@@ -15,7 +15,7 @@
 
 #define CHECK_NS 1000000ull /* awake, the connection manager is asked so often */
 
-static void hear_completions(struct weir_exchange *x)
+static void take_cq_event(struct weir_exchange *x)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -28,7 +28,7 @@ static void hear_completions(struct weir_exchange *x)
 }
 
 /* What came before the end of the connection is taken first. */
-static void hear_connection(struct weir_exchange *x)
+static void take_cm_event(struct weir_exchange *x)
 {
 	struct rdma_cm_event *event;
 	bool is_end;
@@ -40,12 +40,12 @@ static void hear_connection(struct weir_exchange *x)
 	rdma_ack_cm_event(event);
 	if (!is_end)
 		return;
-	weir_exchange_queue_poll(x);
+	weir_exchange_completion_poll(x);
 	weir_exchange_fail(x, -ECONNRESET);
 }
 
 /* Return: whether anything was heard until then. */
-static bool hear(struct weir_exchange *x, uint64_t deadline_ns)
+static bool wait_events(struct weir_exchange *x, uint64_t deadline_ns)
 {
 	struct pollfd fds[] = {
 		{ .fd = x->events->fd, .events = POLLIN },
@@ -58,36 +58,36 @@ static bool hear(struct weir_exchange *x, uint64_t deadline_ns)
 	if (poll(fds, 2, ms) <= 0)
 		return false;
 	if (fds[0].revents)
-		hear_completions(x);
+		take_cq_event(x);
 	if (fds[1].revents)
-		hear_connection(x);
+		take_cm_event(x);
 	return true;
 }
 
-void weir_exchange_attend(struct weir_exchange *x)
+void weir_exchange_take_events(struct weir_exchange *x)
 {
-	hear(x, 0);
+	wait_events(x, 0);
 }
 
-void weir_exchange_inquire(struct weir_exchange *x)
+void weir_exchange_probe_peer(struct weir_exchange *x)
 {
 	if (weir_exchange_is_imm(x))
-		weir_exchange_queue_probe(x);
+		weir_exchange_post_probe(x);
 	else if (!x->look.is_looking)
-		weir_exchange_queue_look(x, 0);
+		weir_exchange_post_bitmap_read(x, 0);
 }
 
 /* If an event was heard since it was armed there is something to look at. */
-static void rest(struct weir_exchange *x, uint64_t deadline_ns)
+static void sleep_armed(struct weir_exchange *x, uint64_t deadline_ns)
 {
 	if (!x->is_armed)
 		return;
 	x->info.sleeps++;
-	if (!hear(x, deadline_ns))
-		weir_exchange_inquire(x);
+	if (!wait_events(x, deadline_ns))
+		weir_exchange_probe_peer(x);
 }
 
-static int arm(struct weir_exchange *x)
+static int arm_cq(struct weir_exchange *x)
 {
 	if (x->is_armed)
 		return 0;
@@ -96,11 +96,11 @@ static int arm(struct weir_exchange *x)
 }
 
 /**
- * struct attempt - one wait
+ * struct exchange_wait - one wait
  * @looks: that it may still make before it rings: what comes soon comes soonest so, and cheapest
  * @looked: that it has made; @has_rung: none of them has found anything
  */
-struct attempt {
+struct exchange_wait {
 	struct weir_exchange *x;
 	unsigned int want;
 	uint64_t deadline_ns;
@@ -110,7 +110,7 @@ struct attempt {
 };
 
 /* It is over: whether a few looks more, or fewer, would have been better. */
-static void learn(const struct attempt *a)
+static void adapt_looks(const struct exchange_wait *a)
 {
 	struct weir_exchange *x = a->x;
 
@@ -124,26 +124,26 @@ static void learn(const struct attempt *a)
 /* Immediate mode: who waits for room may wait for his own writes to be done, too. */
 static void imm_round(struct weir_exchange *x, unsigned int want)
 {
-	weir_exchange_queue_poll(x);
-	weir_exchange_queue_gives(x);
+	weir_exchange_completion_poll(x);
+	weir_exchange_post_gives(x);
 	if (want & WEIR_EXCHANGE_ROOM)
-		weir_exchange_queue_mark(x);
+		weir_exchange_post_marker(x);
 }
 
-static void look_on(struct attempt *a, uint64_t now_ns)
+static void keep_looking(struct exchange_wait *a, uint64_t now_ns)
 {
 	struct weir_exchange *x = a->x;
 
-	if (x->look.is_looking || weir_exchange_has_asked(x, a->want))
+	if (x->look.is_looking || weir_exchange_has_requested_wake(x, a->want))
 		return;
-	if (!a->looks && !x->look.is_woken && !weir_exchange_owes_look(x, a->want)) {
+	if (!a->looks && !x->look.is_woken && !weir_exchange_needs_bitmap_read(x, a->want)) {
 		if (!a->has_rung)
 			x->looks /= 2; /* those were in vain */
 		a->has_rung = true;
-		weir_exchange_ring(x, a->want);
+		weir_exchange_request_wake(x, a->want);
 		return;
 	}
-	weir_exchange_look(x, a->want, now_ns);
+	weir_exchange_bitmap_poll(x, a->want, now_ns);
 	a->looked += x->look.is_looking;
 	a->looks -= x->look.is_looking && a->looks && !x->options.busy;
 }
@@ -158,7 +158,7 @@ static bool look_is_long(const struct weir_exchange *x, uint64_t now_ns)
 }
 
 /* One round awake. Return: whether what is waited for will be heard of, but for the arming. */
-static bool look_round(struct attempt *a, uint64_t now_ns)
+static bool look_round(struct exchange_wait *a, uint64_t now_ns)
 {
 	struct weir_exchange *x = a->x;
 
@@ -166,77 +166,77 @@ static bool look_round(struct attempt *a, uint64_t now_ns)
 		imm_round(x, a->want);
 		return true;
 	}
-	look_on(a, now_ns);
-	weir_exchange_queue_poll(x);
-	return weir_exchange_has_asked(x, a->want) || look_is_long(x, now_ns);
+	keep_looking(a, now_ns);
+	weir_exchange_completion_poll(x);
+	return weir_exchange_has_requested_wake(x, a->want) || look_is_long(x, now_ns);
 }
 
 /* It is armed before the last poll: what came before raises no event. */
-static void obey(struct attempt *a, enum weir_poll_verdict verdict)
+static void follow_verdict(struct exchange_wait *a, enum weir_poll_verdict verdict)
 {
 	struct weir_exchange *x = a->x;
 	uint64_t now_ns;
 
 	if (verdict == WEIR_POLL_SLEEP) {
-		rest(x, a->deadline_ns);
+		sleep_armed(x, a->deadline_ns);
 		now_ns = weir_now_ns();
 		if (x->look.is_looking)
-			weir_look_polled(&x->look, now_ns); /* whoever sleeps for it waits for it */
+			weir_slot_poll_polled(&x->look, now_ns); /* whoever sleeps for it waits for it */
 		verdict = weir_poll_woken(&a->poll, now_ns);
 	}
 	if (verdict == WEIR_POLL_ARM)
-		arm(x);
+		arm_cq(x);
 }
 
 /* Whoever else had the processor meanwhile: a look that is under way was waited for. */
-static uint64_t breathe(struct weir_exchange *x, struct weir_poll *poll)
+static uint64_t yield_cpu(struct weir_exchange *x, struct weir_poll *poll)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
 
 	if (x->look.is_looking)
-		weir_look_polled(&x->look, now_ns);
+		weir_slot_poll_polled(&x->look, now_ns);
 	if (stall_ns)
-		weir_gaps_stalled(poll->gaps, stall_ns, now_ns);
+		weir_idle_time_stalled(poll->gaps, stall_ns, now_ns);
 	if (now_ns - x->checked_ns < CHECK_NS)
 		return now_ns;
 	x->checked_ns = now_ns;
-	hear(x, now_ns);
+	wait_events(x, now_ns);
 	return now_ns;
 }
 
-static int attempt(struct attempt *a, weir_exchange_ready_fn *is_ready)
+static int attempt(struct exchange_wait *a, weir_exchange_ready_fn *is_ready)
 {
 	struct weir_exchange *x = a->x;
 	uint64_t now_ns = weir_now_ns();
 	bool is_empty;
 
-	obey(a, weir_poll_woken(&a->poll, now_ns));
+	follow_verdict(a, weir_poll_woken(&a->poll, now_ns));
 	for (;;) {
 		is_empty = look_round(a, now_ns);
 		if (is_ready(x)) {
-			learn(a);
+			adapt_looks(a);
 			weir_poll_polled(&a->poll, 1, now_ns);
 			return 0;
 		}
 		if (x->status)
 			return x->status;
-		now_ns = breathe(x, &a->poll);
+		now_ns = yield_cpu(x, &a->poll);
 		if (now_ns >= a->deadline_ns)
 			return -ETIMEDOUT;
 		if (is_empty)
-			obey(a, weir_poll_polled(&a->poll, 0, now_ns));
+			follow_verdict(a, weir_poll_polled(&a->poll, 0, now_ns));
 	}
 }
 
 /* For who does not wait. */
-static void ask_round(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
+static void poll_once(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
 {
 	if (weir_exchange_is_imm(x)) {
 		imm_round(x, want);
 		return;
 	}
-	weir_exchange_look(x, want, now_ns);
-	weir_exchange_queue_poll(x);
+	weir_exchange_bitmap_poll(x, want, now_ns);
+	weir_exchange_completion_poll(x);
 }
 
 static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, unsigned int want,
@@ -248,25 +248,25 @@ static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, u
 		.busy_percent_max = 100,
 	};
 	uint64_t now_ns = weir_now_ns();
-	struct attempt a = {
+	struct exchange_wait a = {
 		.x = x, .want = want, .deadline_ns = weir_after_ns(now_ns, timeout_ns),
-		.looks = weir_look_is_slow(&x->look) ? 0 : x->looks,
+		.looks = weir_slot_poll_is_slow(&x->look) ? 0 : x->looks,
 		.looked = x->look.is_looking,
 	};
 
 	if (is_ready(x))
 		return 0;
 	if (!timeout_ns) {
-		ask_round(x, want, now_ns);
+		poll_once(x, want, now_ns);
 		if (!x->status && now_ns - x->checked_ns >= CHECK_NS) {
 			x->checked_ns = now_ns;
-			hear(x, now_ns);
+			wait_events(x, now_ns);
 		}
 		if (is_ready(x))
 			return 0;
 		return x->status ? x->status : -EAGAIN;
 	}
-	weir_exchange_concede(x);
+	weir_exchange_wake_peer_for_room(x);
 	weir_poll_init(&a.poll, &config,
 		       want == WEIR_EXCHANGE_NEWS ? &x->gaps : &x->room_gaps, now_ns);
 	return attempt(&a, is_ready);
@@ -278,7 +278,7 @@ int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready
 	int rc = wait_for(x, is_ready, want, timeout_ns);
 
 	if (rc && (want == WEIR_EXCHANGE_ROOM || x->is_finished))
-		weir_exchange_refused(x);
+		weir_exchange_set_starved(x);
 	return rc;
 }
 
@@ -297,7 +297,7 @@ static int verdict_of(const struct weir_exchange *x)
 		return 1;
 	if (x->status)
 		return x->status;
-	return x->was_refused && weir_exchange_progress(x) != x->progress;
+	return x->is_starved && weir_exchange_progress(x) != x->progress;
 }
 
 static void process_round(struct weir_exchange *x)
@@ -305,36 +305,36 @@ static void process_round(struct weir_exchange *x)
 	if (weir_exchange_is_imm(x))
 		imm_round(x, WEIR_EXCHANGE_ROOM);
 	else
-		weir_exchange_queue_poll(x);
+		weir_exchange_completion_poll(x);
 }
 
 /* While a look is under way the next one is to ring, whoever posts it. */
-static void ask(struct weir_exchange *x)
+static void request_wakes(struct weir_exchange *x)
 {
-	weir_exchange_concede(x);
-	weir_exchange_tell(x, weir_now_ns());
+	weir_exchange_wake_peer_for_room(x);
+	weir_exchange_notify(x, weir_now_ns());
 	x->is_to_ring = x->look.rung != WEIR_EXCHANGE_ALL && !x->look.is_woken;
 	if (x->look.is_looking)
 		return;
 	if (x->look.is_woken)
-		weir_exchange_queue_look(x, 0);
-	else if (x->is_to_ring || weir_look_unshown(&x->out) ||
-		 (x->was_refused && weir_exchange_owes_look(x, WEIR_EXCHANGE_ROOM)))
-		weir_exchange_ring(x, WEIR_EXCHANGE_ALL);
+		weir_exchange_post_bitmap_read(x, 0);
+	else if (x->is_to_ring || weir_slot_poll_unshown(&x->out) ||
+		 (x->is_starved && weir_exchange_needs_bitmap_read(x, WEIR_EXCHANGE_ROOM)))
+		weir_exchange_request_wake(x, WEIR_EXCHANGE_ALL);
 }
 
 /* Return: as weir_exchange_process(). */
-static int process(struct weir_exchange *x)
+static int process_all(struct weir_exchange *x)
 {
-	hear(x, 0);
+	wait_events(x, 0);
 	process_round(x);
 	if (verdict_of(x))
 		return verdict_of(x);
 	do {
 		if (!weir_exchange_is_imm(x))
-			ask(x);
+			request_wakes(x);
 		if (!x->status)
-			arm(x); /* a look that is still under way raises an event, too */
+			arm_cq(x); /* a look that is still under way raises an event, too */
 		process_round(x);
 		/* A wake for an earlier ring has come: no other will. */
 	} while (!verdict_of(x) && !weir_exchange_is_imm(x) && !x->look.is_looking &&
@@ -344,10 +344,10 @@ static int process(struct weir_exchange *x)
 
 int weir_exchange_process(struct weir_exchange *x)
 {
-	int rc = process(x);
+	int rc = process_all(x);
 
 	if (rc && !is_news(x))
-		x->was_refused = false; /* now it has been said */
+		x->is_starved = false; /* now it has been said */
 	return rc;
 }
 

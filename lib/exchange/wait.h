@@ -17,12 +17,12 @@ int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready
 		       uint64_t timeout_ns);
 
 /* Takes what events there are, without waiting: if the peer has left, @x->status says so. */
-void weir_exchange_attend(struct weir_exchange *x);
+void weir_exchange_take_events(struct weir_exchange *x);
 
 /*
  * Of who hears of nothing for long: the peer may have vanished without a word, or be busy with what
  * it gives back little of. If it is gone, what is posted here fails.
  */
-void weir_exchange_inquire(struct weir_exchange *x);
+void weir_exchange_probe_peer(struct weir_exchange *x);
 
 #endif

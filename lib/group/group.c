@@ -74,7 +74,7 @@ const struct weir_exchange *weir_group_exchange(const struct weir_group *group, 
 	return member < group->size ? group->peers[member].x : NULL;
 }
 
-/* Return: 0: an operation may begin, on memory at @data, @length bytes of it. */
+/* Return: 0: an operation may begin_operation, on memory at @data, @length bytes of it. */
 static int may_begin(const struct weir_group *group, const void *data, size_t length)
 {
 	unsigned int i;
@@ -87,7 +87,7 @@ static int may_begin(const struct weir_group *group, const void *data, size_t le
 	return length && !data ? -EINVAL : 0;
 }
 
-static void begin(struct weir_group *group)
+static void begin_operation(struct weir_group *group)
 {
 	group->add = NULL;
 	group->turn = 0;
@@ -118,7 +118,7 @@ static void receive_from(struct weir_group *group, unsigned int member, void *da
 }
 
 /* The place of @member among equal parts. */
-static char *part_of(void *all, unsigned int member, size_t length)
+static char *part_at(void *all, unsigned int member, size_t length)
 {
 	return length ? (char *)all + member * length : all;
 }
@@ -132,7 +132,7 @@ int weir_group_broadcast(struct weir_group *group, unsigned int from, void *data
 		return status;
 	if (from >= group->size)
 		return -EINVAL;
-	begin(group);
+	begin_operation(group);
 	if (from != group->member)
 		receive_from(group, from, data, length);
 	for (i = 0; from == group->member && i < group->size; i++)
@@ -142,11 +142,11 @@ int weir_group_broadcast(struct weir_group *group, unsigned int from, void *data
 
 static int receive_all(struct weir_group *group, const void *data, size_t length, void *all)
 {
-	int status = weir_group_copy(group, part_of(all, group->member, length), data, length);
+	int status = weir_group_copy(group, part_at(all, group->member, length), data, length);
 	unsigned int i;
 
 	for (i = 0; !status && i < group->size; i++)
-		receive_from(group, i, part_of(all, i, length), length);
+		receive_from(group, i, part_at(all, i, length), length);
 	return status;
 }
 
@@ -159,7 +159,7 @@ int weir_group_gather(struct weir_group *group, unsigned int to, const void *dat
 		return status;
 	if (to >= group->size || (to == group->member && length && !all))
 		return -EINVAL;
-	begin(group);
+	begin_operation(group);
 	if (to == group->member)
 		return receive_all(group, data, length, all);
 	send_to(group, to, data, length);
@@ -175,10 +175,10 @@ int weir_group_all_gather(struct weir_group *group, const void *data, size_t len
 		return status;
 	if (length && !all)
 		return -EINVAL;
-	begin(group);
+	begin_operation(group);
 	status = receive_all(group, data, length, all);
 	for (i = 0; !status && i < group->size; i++)
-		send_to(group, i, part_of(all, group->member, length), length);
+		send_to(group, i, part_at(all, group->member, length), length);
 	return status;
 }
 
@@ -192,15 +192,15 @@ int weir_group_reduce_scatter(struct weir_group *group, const void *data, size_t
 		return status;
 	if (!add || (length && !sum))
 		return -EINVAL;
-	begin(group);
+	begin_operation(group);
 	group->add = add;
 	group->add_arg = arg;
-	group->mine = part_of((void *)data, group->member, length);
+	group->mine = part_at((void *)data, group->member, length);
 	group->sum = sum;
 	group->part = length;
 	for (i = 0; i < group->size; i++) {
 		receive_from(group, i, sum, length);
-		send_to(group, i, part_of((void *)data, i, length), length);
+		send_to(group, i, part_at((void *)data, i, length), length);
 	}
 	return 0;
 }
@@ -217,7 +217,7 @@ int weir_group_finish(struct weir_group *group)
 
 	if (status)
 		return status;
-	begin(group);
+	begin_operation(group);
 	for (i = 0; i < group->size; i++)
 		group->peers[i].finish_owed = group->peers[i].x;
 	return 0;
@@ -226,7 +226,7 @@ int weir_group_finish(struct weir_group *group)
 /*
  * A descriptor says nothing of a peer that has vanished without a word: each that is owed is asked.
  */
-static void inquire(struct weir_group *group)
+static void probe_silent_peers(struct weir_group *group)
 {
 	uint64_t now_ns = weir_now_ns();
 	unsigned int i;
@@ -236,11 +236,11 @@ static void inquire(struct weir_group *group)
 	group->inquired_ns = now_ns;
 	for (i = 0; i < group->size; i++)
 		if (group->peers[i].x && weir_group_is_owed(&group->peers[i]))
-			weir_exchange_inquire(group->peers[i].x);
+			weir_exchange_probe_peer(group->peers[i].x);
 }
 
 /* Those who were told that they have nothing to do say in their descriptors when they may. */
-static void await(struct weir_group *group, uint64_t deadline_ns)
+static void wait_for_peers(struct weir_group *group, uint64_t deadline_ns)
 {
 	int ms = weir_poll_ms(deadline_ns);
 	unsigned int i;
@@ -273,12 +273,12 @@ int weir_group_wait(struct weir_group *group, uint64_t timeout_ns)
 		group->status = 0;
 		if (moved)
 			continue;
-		inquire(group);
+		probe_silent_peers(group);
 		if (!timeout_ns)
 			return -EAGAIN;
 		if (weir_now_ns() >= deadline_ns)
 			return -ETIMEDOUT;
-		await(group, deadline_ns);
+		wait_for_peers(group, deadline_ns);
 	}
 	return group->status;
 }

@@ -52,15 +52,15 @@ static bool goes_on(const struct join *j, int *status)
 
 	if (*status != -ETIMEDOUT && *status != -EAGAIN)
 		return false;
-	rc = weir_exchange_ask_whether(&j->options, j->error);
+	rc = weir_exchange_check_goes_on(&j->options, j->error);
 	if (!rc && j->listener)
-		rc = weir_exchange_listener_ask_whether(j->listener, j->error);
+		rc = weir_exchange_listener_check_open(j->listener, j->error);
 	if (rc)
 		*status = rc;
 	return !rc && weir_now_ns() < j->deadline_ns;
 }
 
-static int get(const struct join *j, struct weir_exchange *x, void *data, size_t max,
+static int get_message(const struct join *j, struct weir_exchange *x, void *data, size_t max,
 	       size_t *length)
 {
 	int status;
@@ -71,7 +71,7 @@ static int get(const struct join *j, struct weir_exchange *x, void *data, size_t
 	return status;
 }
 
-static int put(const struct join *j, struct weir_exchange *x, const void *data, size_t length)
+static int put_message(const struct join *j, struct weir_exchange *x, const void *data, size_t length)
 {
 	const char *at = data;
 	size_t done;
@@ -96,7 +96,7 @@ static int fail_with(const struct join *j, unsigned int member, int status)
 			 weir_strerror(status));
 }
 
-static int keep(struct join *j, unsigned int member, struct weir_exchange *x)
+static int add_member(struct join *j, unsigned int member, struct weir_exchange *x)
 {
 	int status = 0;
 
@@ -132,7 +132,7 @@ static int accept_one(struct join *j)
 				 j->group->size);
 	if (status)
 		return status;
-	status = get(j, x, &hello, sizeof(hello), &length);
+	status = get_message(j, x, &hello, sizeof(hello), &length);
 	if (!status || status == -EMSGSIZE)
 		status = wire_group_hello_check(&hello, length, j->group->size, j->group->member);
 	if (status) {
@@ -144,7 +144,7 @@ static int accept_one(struct join *j)
 				 "one has come and did not say who it is (size %u)", j->group->size);
 	}
 	memcpy(j->addresses[hello.member], hello.address, WIRE_GROUP_ADDRESS);
-	return keep(j, hello.member, x);
+	return add_member(j, hello.member, x);
 }
 
 static int accept_those_above(struct join *j)
@@ -157,7 +157,7 @@ static int accept_those_above(struct join *j)
 	return status;
 }
 
-static int say_hello(struct join *j, unsigned int member)
+static int send_hello(struct join *j, unsigned int member)
 {
 	struct wire_group_hello hello = {
 		.magic = WIRE_GROUP_MAGIC,
@@ -170,7 +170,7 @@ static int say_hello(struct join *j, unsigned int member)
 	if (j->listener)
 		snprintf(hello.address, sizeof(hello.address), "%s",
 			 weir_exchange_address(j->listener));
-	status = put(j, x, &hello, sizeof(hello));
+	status = put_message(j, x, &hello, sizeof(hello));
 	return status ? fail_with(j, member, status) : 0;
 }
 
@@ -187,13 +187,13 @@ static int connect_to(struct join *j, unsigned int member)
 		if ((status != -ECONNREFUSED && status != -EAGAIN) ||
 		    weir_now_ns() >= j->deadline_ns)
 			break;
-		if (weir_exchange_ask_whether(&j->options, j->error))
+		if (weir_exchange_check_goes_on(&j->options, j->error))
 			return -ECANCELED;
 		nanosleep(&pause, NULL);
 	}
 	if (!status)
-		status = keep(j, member, x);
-	return status ? status : say_hello(j, member);
+		status = add_member(j, member, x);
+	return status ? status : send_hello(j, member);
 }
 
 static int learn_addresses(struct join *j)
@@ -201,7 +201,7 @@ static int learn_addresses(struct join *j)
 	size_t length = 0, size = (size_t)j->group->size * WIRE_GROUP_ADDRESS;
 	int status;
 
-	status = get(j, j->group->peers[0].x, j->addresses, size, &length);
+	status = get_message(j, j->group->peers[0].x, j->addresses, size, &length);
 	if (!status || status == -EMSGSIZE)
 		status = wire_group_addresses_check(j->addresses, length, j->group->size);
 	return status ? fail_with(j, 0, status) : 0;
@@ -214,14 +214,14 @@ static int tell_addresses(struct join *j)
 	int status = 0;
 
 	for (i = 1; !status && i < j->group->size; i++) {
-		status = put(j, j->group->peers[i].x, j->addresses, size);
+		status = put_message(j, j->group->peers[i].x, j->addresses, size);
 		if (status)
 			fail_with(j, i, status);
 	}
 	return status;
 }
 
-static int follow(struct join *j, const char *here)
+static int join_leader(struct join *j, const char *here)
 {
 	char any[WIRE_GROUP_ADDRESS];
 	unsigned int i;
@@ -241,7 +241,7 @@ static int follow(struct join *j, const char *here)
 	return status ? status : accept_those_above(j);
 }
 
-static int begin(struct join *j, unsigned int member, unsigned int size, uint64_t timeout_ns)
+static int begin_join(struct join *j, unsigned int member, unsigned int size, uint64_t timeout_ns)
 {
 	if (!size || size > WEIR_GROUP_SIZE_MAX || member >= size)
 		return weir_fail(j->error, -EINVAL,
@@ -255,7 +255,7 @@ static int begin(struct join *j, unsigned int member, unsigned int size, uint64_
 	return 0;
 }
 
-static int end(struct join *j, int status, struct weir_group **group)
+static int end_join(struct join *j, int status, struct weir_group **group)
 {
 	free(j->addresses);
 	if (status)
@@ -270,20 +270,20 @@ int weir_group_lead(struct weir_exchange_listener *listener, unsigned int size,
 {
 	struct join j = { .listener = listener, .error = error };
 	struct weir_exchange_options alone;
-	int status = weir_exchange_listener_enter(listener, error);
+	int status = weir_exchange_listener_get(listener, error);
 
 	if (status)
 		return status;
-	status = begin(&j, 0, size, timeout_ns);
+	status = begin_join(&j, 0, size, timeout_ns);
 	if (!status) {
-		weir_exchange_listener_share(listener, size - 1, &j.options);
+		weir_exchange_listener_divide_pool(listener, size - 1, &j.options);
 		status = accept_those_above(&j);
-		weir_exchange_listener_share(listener, 1, &alone);
+		weir_exchange_listener_divide_pool(listener, 1, &alone);
 	}
 	if (!status)
 		status = tell_addresses(&j);
-	status = end(&j, status, group);
-	weir_exchange_listener_leave(listener);
+	status = end_join(&j, status, group);
+	weir_exchange_listener_put(listener);
 	return status;
 }
 
@@ -303,13 +303,13 @@ int weir_group_join(const char *address, const char *here, unsigned int member, 
 	if (strlen(address) >= WIRE_GROUP_ADDRESS)
 		return weir_fail(error, -EINVAL, "%s: an address has at most %d characters",
 				 address, WIRE_GROUP_ADDRESS - 1);
-	status = begin(&j, member, size,
+	status = begin_join(&j, member, size,
 		       j.options.timeout_ns ? j.options.timeout_ns : JOIN_S * WEIR_NS_PER_S);
 	if (!status) {
 		strcpy(j.addresses[0], address);
-		status = follow(&j, here ? here : "127.0.0.1");
+		status = join_leader(&j, here ? here : "127.0.0.1");
 	}
 	if (j.listener)
 		weir_exchange_unlisten(j.listener);
-	return end(&j, status, group);
+	return end_join(&j, status, group);
 }

@@ -10,7 +10,7 @@
 enum { RELEASE_MAX = 16 };
 
 /* Slots of the next operation may be among them: its sender may be ahead. */
-static int take(struct weir_group_peer *peer, bool *moved)
+static int take_arrived(struct weir_group_peer *peer, bool *moved)
 {
 	unsigned int end, room;
 	int n;
@@ -59,7 +59,7 @@ int weir_group_copy(struct weir_group *group, void *to, const void *from, size_t
 }
 
 /* What the first member has is the sum so far. */
-static int put_together(struct weir_group *group, char *into, const void *from, size_t length)
+static int add_or_copy(struct weir_group *group, char *into, const void *from, size_t length)
 {
 	if (!group->add || !group->turn)
 		return weir_group_copy(group, into, from, length);
@@ -71,14 +71,14 @@ static int put_together(struct weir_group *group, char *into, const void *from, 
 /*
  * Return: 1 the message is at its end; 0 not yet; -EPROTO it is not as long as it is to be; -EIO.
  */
-static int read_slot(struct weir_group *group, struct weir_group_peer *peer,
+static int consume_slot(struct weir_group *group, struct weir_group_peer *peer,
 		     const struct weir_exchange_slot *slot)
 {
 	int status;
 
 	if (slot->length > peer->in_left || (slot->last && slot->length < peer->in_left))
 		return -EPROTO;
-	status = put_together(group, peer->in, slot->data, slot->length);
+	status = add_or_copy(group, peer->in, slot->data, slot->length);
 	if (status)
 		return status;
 	peer->in += slot->length;
@@ -86,13 +86,13 @@ static int read_slot(struct weir_group *group, struct weir_group_peer *peer,
 	return slot->last;
 }
 
-static int read_held(struct weir_group *group, struct weir_group_peer *peer, bool *moved)
+static int consume_held(struct weir_group *group, struct weir_group_peer *peer, bool *moved)
 {
 	unsigned int count = 0;
 	int status = 0;
 
 	while (!status && peer->held_count > count) {
-		status = read_slot(group, peer,
+		status = consume_slot(group, peer,
 				   &peer->held[(peer->held_first + count) % peer->held_max]);
 		if (status < 0)
 			return status;
@@ -112,11 +112,11 @@ static int read_held(struct weir_group *group, struct weir_group_peer *peer, boo
  * Sums are made in the order of the members, this one's part at its turn. A copy of that which
  * fails has ended an exchange, which says so when it is used next.
  */
-static bool is_its_turn(struct weir_group *group, unsigned int member)
+static bool is_turn_of(struct weir_group *group, unsigned int member)
 {
 	while (group->add && group->turn < group->size) {
 		if (group->turn == group->member)
-			(void)put_together(group, group->sum, group->mine, group->part);
+			(void)add_or_copy(group, group->sum, group->mine, group->part);
 		else if (group->peers[group->turn].in_owed)
 			break;
 		group->turn++;
@@ -124,22 +124,22 @@ static bool is_its_turn(struct weir_group *group, unsigned int member)
 	return !group->add || group->turn == member;
 }
 
-static int receive(struct weir_group *group, unsigned int member, bool *moved)
+static int receive_from(struct weir_group *group, unsigned int member, bool *moved)
 {
 	struct weir_group_peer *peer = &group->peers[member];
 	int status;
 
 	if (!peer->in_owed)
 		return 0;
-	if (is_its_turn(group, member)) {
-		status = read_held(group, peer, moved);
+	if (is_turn_of(group, member)) {
+		status = consume_held(group, peer, moved);
 		if (status || !peer->in_owed)
 			return status;
 	}
-	return take(peer, moved);
+	return take_arrived(peer, moved);
 }
 
-static int send_part(struct weir_group_peer *peer, bool *moved)
+static int send_to_peer(struct weir_group_peer *peer, bool *moved)
 {
 	size_t done = 0;
 	int status;
@@ -157,7 +157,7 @@ static int send_part(struct weir_group_peer *peer, bool *moved)
 	if (peer->out_owed || !peer->flush_owed)
 		return 0;
 	/* What the peer was told of it finds, though it is not known to have arrived yet. */
-	status = weir_look_unshown(&peer->x->out) ? weir_exchange_flush(peer->x, 0) : 0;
+	status = weir_slot_poll_unshown(&peer->x->out) ? weir_exchange_flush(peer->x, 0) : 0;
 	if (status)
 		return status == -EAGAIN ? 0 : status;
 	peer->flush_owed = false;
@@ -175,15 +175,15 @@ static bool is_all_taken(const struct weir_exchange *x)
  * Who is gone takes no more. What is to be given back to the peer goes now: no later operation
  * takes it along, and the peer waits for it, too.
  */
-static void finish(struct weir_group_peer *peer, bool *moved)
+static void finish_with(struct weir_group_peer *peer, bool *moved)
 {
 	int status;
 
 	if (!peer->finish_owed)
 		return;
-	weir_exchange_queue_gives(peer->x);
+	weir_exchange_post_gives(peer->x);
 	status = weir_exchange_wait(peer->x, is_all_taken, WEIR_EXCHANGE_ROOM, 0);
-	if (status == -EAGAIN || (!status && peer->x->nr_back))
+	if (status == -EAGAIN || (!status && peer->x->nr_returns))
 		return;
 	peer->finish_owed = false;
 	*moved = true;
@@ -200,15 +200,15 @@ int weir_group_step(struct weir_group *group, bool *moved)
 
 		if (!peer->x)
 			continue;
-		status = send_part(peer, moved);
+		status = send_to_peer(peer, moved);
 		if (!status)
-			status = receive(group, i, moved);
-		finish(peer, moved);
+			status = receive_from(group, i, moved);
+		finish_with(peer, moved);
 		if (status) {
 			group->failed = (int)i;
 			return status;
 		}
 		is_over &= !weir_group_is_owed(peer);
 	}
-	return is_over && is_its_turn(group, group->size) ? 0 : -EAGAIN;
+	return is_over && is_turn_of(group, group->size) ? 0 : -EAGAIN;
 }

@@ -5,8 +5,8 @@
 
 #include <weir/mux.h>
 
-#define WEIR_DEFAULT_CLASSES 2
+#define WEIR_MUX_DEFAULT_CLASSES 2
 
-extern const struct weir_mux_class weir_default_classes[WEIR_DEFAULT_CLASSES];
+extern const struct weir_mux_class weir_mux_default_classes[WEIR_MUX_DEFAULT_CLASSES];
 
 #endif

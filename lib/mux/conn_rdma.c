@@ -35,89 +35,89 @@ int weir_mux_region_close(struct weir_mux_region *region)
 	return rc;
 }
 
-int weir_conn_grant(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
+int weir_mux_conn_grant(struct weir_mux_conn *conn, const struct weir_mux_region *region, uint64_t at,
 		    uint64_t length, unsigned int rights, uint32_t *handle)
 {
 	return conn->host->grant(conn, region, at, length, rights, handle);
 }
 
-int weir_conn_withdraw(struct weir_conn *conn, uint32_t handle)
+int weir_mux_conn_withdraw(struct weir_mux_conn *conn, uint32_t handle)
 {
 	return conn->host->withdraw(conn, handle);
 }
 
 /* Who is cut off is told why before that it is over. */
-int weir_conn_ended(const struct weir_conn *conn)
+int weir_mux_conn_ended(const struct weir_mux_conn *conn)
 {
-	bool is_finished = __atomic_load_n(&conn->door->is_finished, __ATOMIC_SEQ_CST);
+	bool is_finished = __atomic_load_n(&conn->shm->is_finished, __ATOMIC_SEQ_CST);
 	int status = __atomic_load_n(&conn->status, __ATOMIC_RELAXED);
 
 	if (!status)
-		status = __atomic_load_n(&conn->door->status, __ATOMIC_SEQ_CST);
+		status = __atomic_load_n(&conn->shm->status, __ATOMIC_SEQ_CST);
 	return !status && is_finished ? -ENOTCONN : status;
 }
 
 /* Either this sees that it is awaited, or who waits sees that it is done: all in one order. */
-void weir_order_done(struct weir_order *order, int status)
+void weir_mux_rdma_op_desc_complete(struct weir_mux_rdma_op_desc *order, int status)
 {
 	order->status = status;
-	__atomic_store_n(&order->state, WEIR_ORDER_DONE, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&order->state, WEIR_MUX_RDMA_OP_DONE, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&order->is_awaited, __ATOMIC_SEQ_CST))
 		weir_futex_wake_shared(&order->state);
 }
 
-void weir_order_answer(struct weir_order *order, uint32_t from, int status)
+void weir_mux_rdma_op_desc_cancel(struct weir_mux_rdma_op_desc *order, uint32_t from, int status)
 {
-	if (!__atomic_compare_exchange_n(&order->state, &from, WEIR_ORDER_TAKEN, false,
+	if (!__atomic_compare_exchange_n(&order->state, &from, WEIR_MUX_RDMA_OP_STARTED, false,
 					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
-	weir_order_done(order, status);
+	weir_mux_rdma_op_desc_complete(order, status);
 }
 
 /* @state: receives the order's, where it is not done. */
-static int look(struct weir_conn *conn, struct weir_order *order, uint32_t *state)
+static int poll_desc(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order, uint32_t *state)
 {
-	uint32_t given = WEIR_ORDER_GIVEN;
+	uint32_t given = WEIR_MUX_RDMA_OP_SUBMITTED;
 	int status;
 
 	*state = __atomic_load_n(&order->state, __ATOMIC_SEQ_CST);
-	if (*state == WEIR_ORDER_DONE) {
+	if (*state == WEIR_MUX_RDMA_OP_DONE) {
 		status = order->status;
-		__atomic_store_n(&order->state, WEIR_ORDER_NONE, __ATOMIC_RELAXED);
+		__atomic_store_n(&order->state, WEIR_MUX_RDMA_OP_NONE, __ATOMIC_RELAXED);
 		return status;
 	}
-	status = weir_conn_ended(conn);
+	status = weir_mux_conn_ended(conn);
 	if (status == -ENOTCONN &&
-	    !__atomic_compare_exchange_n(&order->state, &given, WEIR_ORDER_NONE, false,
+	    !__atomic_compare_exchange_n(&order->state, &given, WEIR_MUX_RDMA_OP_NONE, false,
 					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		status = 0; /* it is being dealt with */
 	return status ? status : -EAGAIN;
 }
 
-int weir_order_look(struct weir_conn *conn, struct weir_order *order)
+int weir_mux_rdma_op_desc_poll(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order)
 {
 	uint32_t state;
 
-	return look(conn, order, &state);
+	return poll_desc(conn, order, &state);
 }
 
-int weir_order_wait(struct weir_conn *conn, struct weir_order *order)
+int weir_mux_rdma_op_desc_wait(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order)
 {
 	uint32_t state;
 	int status;
 
 	__atomic_store_n(&order->is_awaited, 1, __ATOMIC_SEQ_CST);
-	while ((status = look(conn, order, &state)) == -EAGAIN)
+	while ((status = poll_desc(conn, order, &state)) == -EAGAIN)
 		weir_futex_wait_shared(&order->state, state);
 	__atomic_store_n(&order->is_awaited, 0, __ATOMIC_RELAXED);
 	return status;
 }
 
-static int transfer(struct weir_conn *conn, bool is_read, uint32_t handle, uint64_t there,
+static int run_rdma_op(struct weir_mux_conn *conn, bool is_read, uint32_t handle, uint64_t there,
 		    const struct weir_mux_region *region, uint64_t at, uint64_t length)
 {
-	struct weir_order *order = &conn->door->order;
-	int status = weir_conn_ended(conn);
+	struct weir_mux_rdma_op_desc *order = &conn->shm->order;
+	int status = weir_mux_conn_ended(conn);
 
 	if (status)
 		return status;
@@ -127,19 +127,19 @@ static int transfer(struct weir_conn *conn, bool is_read, uint32_t handle, uint6
 	order->there = there;
 	order->at = at;
 	order->length = length;
-	__atomic_store_n(&order->state, WEIR_ORDER_GIVEN, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&order->state, WEIR_MUX_RDMA_OP_SUBMITTED, __ATOMIC_SEQ_CST);
 	conn->host->news(conn);
-	return weir_order_wait(conn, order);
+	return weir_mux_rdma_op_desc_wait(conn, order);
 }
 
-int weir_conn_write(struct weir_conn *conn, uint32_t handle, uint64_t there,
+int weir_mux_conn_write(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,
 		    const struct weir_mux_region *region, uint64_t at, uint64_t length)
 {
-	return transfer(conn, false, handle, there, region, at, length);
+	return run_rdma_op(conn, false, handle, there, region, at, length);
 }
 
-int weir_conn_read(struct weir_conn *conn, uint32_t handle, uint64_t there,
+int weir_mux_conn_read(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,
 		   const struct weir_mux_region *region, uint64_t at, uint64_t length)
 {
-	return transfer(conn, true, handle, there, region, at, length);
+	return run_rdma_op(conn, true, handle, there, region, at, length);
 }

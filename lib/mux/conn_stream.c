@@ -7,44 +7,44 @@
 #include "lib/mux/handle.h"
 #include "wire/mux.h"
 
-static int status_of(const struct weir_conn *conn)
+static int conn_status(const struct weir_mux_conn *conn)
 {
 	int own = __atomic_load_n(&conn->status, __ATOMIC_RELAXED);
 
-	return own ? own : __atomic_load_n(&conn->door->status, __ATOMIC_SEQ_CST);
+	return own ? own : __atomic_load_n(&conn->shm->status, __ATOMIC_SEQ_CST);
 }
 
-static bool is_finished(const struct weir_conn *conn)
+static bool is_finished(const struct weir_mux_conn *conn)
 {
-	return __atomic_load_n(&conn->door->is_finished, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&conn->shm->is_finished, __ATOMIC_ACQUIRE);
 }
 
 /* Puts in as much of the message as there is room for. -EAGAIN: some is left. */
-static int put(struct weir_conn *conn, const char *data, uint32_t length)
+static int write_part(struct weir_mux_conn *conn, const char *data, uint32_t length)
 {
-	const uint64_t head = sizeof(struct wire_record), total = head + length;
+	const uint64_t head = sizeof(struct wire_mux_record), total = head + length;
 	const uint64_t before = conn->send_done;
 	uint32_t room, n;
-	int rc = weir_ring_writable(&conn->out, &room);
+	int rc = weir_mux_ring_writable(&conn->out, &room);
 
 	if (rc)
 		return rc;
-	if (conn->send_done > total || conn->is_lending)
+	if (conn->send_done > total || conn->is_zc_sending)
 		return -EINVAL;
 	if (!conn->send_done && room >= head) {
-		struct wire_record record = { .length = length };
+		struct wire_mux_record record = { .length = length };
 
-		weir_ring_write(&conn->out, &record, sizeof(record));
+		weir_mux_ring_write(&conn->out, &record, sizeof(record));
 		room -= sizeof(record);
 		conn->send_done = sizeof(record);
 	}
 	if (conn->send_done) {
 		n = total - conn->send_done < room ? (uint32_t)(total - conn->send_done) : room;
-		weir_ring_write(&conn->out, data + conn->send_done - head, n);
+		weir_mux_ring_write(&conn->out, data + conn->send_done - head, n);
 		conn->send_done += n;
 	}
 	if (conn->send_done != before) {
-		weir_ring_publish_tail(&conn->out);
+		weir_mux_ring_publish_tail(&conn->out);
 		conn->host->news(conn);
 	}
 	if (conn->send_done < total)
@@ -53,20 +53,20 @@ static int put(struct weir_conn *conn, const char *data, uint32_t length)
 	return 0;
 }
 
-static int try_send(struct weir_conn *conn, const void *data, size_t length)
+static int try_write(struct weir_mux_conn *conn, const void *data, size_t length)
 {
-	int rc = weir_conn_ended(conn);
+	int rc = weir_mux_conn_ended(conn);
 
-	return rc ? rc : put(conn, data, (uint32_t)length);
+	return rc ? rc : write_part(conn, data, (uint32_t)length);
 }
 
 /* Puts in the record alone, and lends what follows it. -EAGAIN: there is no room for that. */
-static int lend(struct weir_conn *conn, const struct weir_order *wanted)
+static int submit_zc_send(struct weir_mux_conn *conn, const struct weir_mux_rdma_op_desc *wanted)
 {
-	const struct wire_record record = { .length = (uint32_t)wanted->length };
-	struct weir_order *loan = &conn->door->loan;
+	const struct wire_mux_record record = { .length = (uint32_t)wanted->length };
+	struct weir_mux_rdma_op_desc *zc_send = &conn->shm->zc_send;
 	uint32_t room;
-	int rc = weir_ring_writable(&conn->out, &room);
+	int rc = weir_mux_ring_writable(&conn->out, &room);
 
 	if (rc)
 		return rc;
@@ -74,34 +74,34 @@ static int lend(struct weir_conn *conn, const struct weir_order *wanted)
 		return -EINVAL;
 	if (room < sizeof(record))
 		return -EAGAIN;
-	weir_ring_write(&conn->out, &record, sizeof(record));
-	weir_ring_publish_tail(&conn->out);
-	loan->region = wanted->region;
-	loan->at = wanted->at;
-	loan->length = wanted->length;
-	/* After the record: who takes the loan sees that. */
-	__atomic_store_n(&loan->state, WEIR_ORDER_GIVEN, __ATOMIC_SEQ_CST);
-	conn->is_lending = true;
+	weir_mux_ring_write(&conn->out, &record, sizeof(record));
+	weir_mux_ring_publish_tail(&conn->out);
+	zc_send->region = wanted->region;
+	zc_send->at = wanted->at;
+	zc_send->length = wanted->length;
+	/* After the record: who takes the zc_send sees that. */
+	__atomic_store_n(&zc_send->state, WEIR_MUX_RDMA_OP_SUBMITTED, __ATOMIC_SEQ_CST);
+	conn->is_zc_sending = true;
 	conn->host->news(conn);
 	return 0;
 }
 
-static int try_lend(struct weir_conn *conn, const struct weir_order *wanted)
+static int try_zc_send(struct weir_mux_conn *conn, const struct weir_mux_rdma_op_desc *wanted)
 {
-	const struct weir_order *loan = &conn->door->loan;
+	const struct weir_mux_rdma_op_desc *zc_send = &conn->shm->zc_send;
 	int rc;
 
-	if (conn->is_lending)
-		return loan->region == wanted->region && loan->at == wanted->at &&
-		       loan->length == wanted->length ? 0 : -EINVAL;
-	rc = weir_conn_ended(conn);
-	return rc ? rc : lend(conn, wanted);
+	if (conn->is_zc_sending)
+		return zc_send->region == wanted->region && zc_send->at == wanted->at &&
+		       zc_send->length == wanted->length ? 0 : -EINVAL;
+	rc = weir_mux_conn_ended(conn);
+	return rc ? rc : submit_zc_send(conn, wanted);
 }
 
 /* Where much has been read since the hub last heard of it, the other end should know. */
-static void grant(struct weir_conn *conn)
+static void publish_read(struct weir_mux_conn *conn)
 {
-	weir_ring_publish_head(&conn->in);
+	weir_mux_ring_publish_head(&conn->in);
 	if (conn->in.position - conn->asked < conn->in.size / 4)
 		return;
 	conn->asked = conn->in.position;
@@ -109,14 +109,14 @@ static void grant(struct weir_conn *conn)
 }
 
 /* Takes the record of the next message. */
-static int begin(struct weir_conn *conn, uint64_t tail, size_t size, size_t *length)
+static int begin_message(struct weir_mux_conn *conn, uint64_t tail, size_t size, size_t *length)
 {
-	struct wire_record record;
+	struct wire_mux_record record;
 
 	if (tail - conn->in.position < sizeof(record))
 		return -EAGAIN;
-	weir_ring_peek(&conn->in, conn->in.position, &record, sizeof(record));
-	if (record.length > WIRE_RECORD_MAX || record.zero)
+	weir_mux_ring_peek(&conn->in, conn->in.position, &record, sizeof(record));
+	if (record.length > WIRE_MUX_RECORD_MAX || record.zero)
 		return -EPROTO;
 	if (record.length > size) {
 		*length = record.length;
@@ -130,24 +130,24 @@ static int begin(struct weir_conn *conn, uint64_t tail, size_t size, size_t *len
 }
 
 /* Takes out as much of the message as is there. -EAGAIN: some is not. */
-static int get(struct weir_conn *conn, char *buffer, size_t size, size_t *length)
+static int read_part(struct weir_mux_conn *conn, char *buffer, size_t size, size_t *length)
 {
 	uint32_t left, n;
 	uint64_t tail;
-	int rc = weir_ring_readable(&conn->in, &tail);
+	int rc = weir_mux_ring_readable(&conn->in, &tail);
 
 	if (!rc && !conn->is_in_message)
-		rc = begin(conn, tail, size, length);
+		rc = begin_message(conn, tail, size, length);
 	if (rc)
 		return rc;
 	if (conn->recv_length > size || conn->is_taking)
 		return -EINVAL;
 	left = conn->recv_length - conn->recv_done;
 	n = tail - conn->in.position < left ? (uint32_t)(tail - conn->in.position) : left;
-	weir_ring_peek(&conn->in, conn->in.position, buffer + conn->recv_done, n);
+	weir_mux_ring_peek(&conn->in, conn->in.position, buffer + conn->recv_done, n);
 	conn->in.position += n;
 	conn->recv_done += n;
-	grant(conn);
+	publish_read(conn);
 	if (n < left)
 		return -EAGAIN;
 	conn->is_in_message = false;
@@ -156,35 +156,35 @@ static int get(struct weir_conn *conn, char *buffer, size_t size, size_t *length
 }
 
 /* Lends what is there of the message, up to the end of the memory. -EAGAIN: nothing is. */
-static int take(struct weir_conn *conn, struct weir_conn_part *part)
+static int borrow_part(struct weir_mux_conn *conn, struct weir_mux_conn_part *part)
 {
 	uint32_t left, n;
 	uint64_t tail;
-	int rc = weir_ring_readable(&conn->in, &tail);
+	int rc = weir_mux_ring_readable(&conn->in, &tail);
 
 	if (!rc && conn->is_in_message && (conn->has_part || !conn->is_taking))
 		return -EINVAL;
 	if (!rc && !conn->is_in_message)
-		rc = begin(conn, tail, SIZE_MAX, NULL);
+		rc = begin_message(conn, tail, SIZE_MAX, NULL);
 	if (rc)
 		return rc;
 	conn->is_taking = true;
 	left = conn->recv_length - conn->recv_done;
 	n = tail - conn->in.position < left ? (uint32_t)(tail - conn->in.position) : left;
 	if (!n && left) {
-		grant(conn);
+		publish_read(conn);
 		return -EAGAIN;
 	}
-	if (n > weir_ring_straight(&conn->in, conn->in.position))
-		n = weir_ring_straight(&conn->in, conn->in.position);
+	if (n > weir_mux_ring_straight(&conn->in, conn->in.position))
+		n = weir_mux_ring_straight(&conn->in, conn->in.position);
 	conn->has_part = true;
 	conn->part = n;
-	*part = (struct weir_conn_part){ weir_ring_at(&conn->in, conn->in.position), n,
+	*part = (struct weir_mux_conn_part){ weir_mux_ring_at(&conn->in, conn->in.position), n,
 					 conn->recv_done, conn->recv_length };
 	return 0;
 }
 
-void weir_conn_give(struct weir_conn *conn)
+void weir_mux_conn_give(struct weir_mux_conn *conn)
 {
 	if (!conn->has_part)
 		return;
@@ -193,30 +193,30 @@ void weir_conn_give(struct weir_conn *conn)
 	conn->recv_done += conn->part;
 	if (conn->recv_done == conn->recv_length)
 		conn->is_in_message = conn->is_taking = false;
-	grant(conn);
+	publish_read(conn);
 }
 
 /* One call's arguments, so that it can be tried again. */
-struct call {
-	struct weir_conn *conn;
-	struct weir_ring *ring;
+struct stream_call {
+	struct weir_mux_conn *conn;
+	struct weir_mux_ring *ring;
 	const int *fd;
-	const struct weir_order *wanted; /* a loan */
-	struct weir_order *given;
+	const struct weir_mux_rdma_op_desc *wanted; /* a zc_send */
+	struct weir_mux_rdma_op_desc *given;
 	const void *data;
-	struct weir_conn_part *part;
+	struct weir_mux_conn_part *part;
 	void *buffer;
 	size_t size, *length;
 };
 
 /* What has arrived is read first, whatever happened after that. */
-static int try_recv(const struct call *call)
+static int try_read(const struct stream_call *call)
 {
-	struct weir_conn *conn = call->conn;
+	struct weir_mux_conn *conn = call->conn;
 	bool finished = is_finished(conn);
-	int status = status_of(conn);
-	int rc = call->part ? take(conn, call->part) :
-			      get(conn, call->buffer, call->size, call->length);
+	int status = conn_status(conn);
+	int rc = call->part ? borrow_part(conn, call->part) :
+			      read_part(conn, call->buffer, call->size, call->length);
 
 	if (rc == -EPROTO)
 		__atomic_store_n(&conn->status, rc, __ATOMIC_RELAXED);
@@ -227,83 +227,83 @@ static int try_recv(const struct call *call)
 	return finished ? -ENOTCONN : rc;
 }
 
-static int attempt(const struct call *call)
+static int try_call(const struct stream_call *call)
 {
 	if (call->buffer || call->part)
-		return try_recv(call);
+		return try_read(call);
 	if (call->wanted)
-		return try_lend(call->conn, call->wanted);
+		return try_zc_send(call->conn, call->wanted);
 	if (call->given)
-		return weir_order_look(call->conn, call->given);
-	return try_send(call->conn, call->data, call->size);
+		return weir_mux_rdma_op_desc_poll(call->conn, call->given);
+	return try_write(call->conn, call->data, call->size);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t smaller(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 /*
- * The position of the other end's that is worth another attempt: all that is missing, or half a
+ * The position of the other end's that is worth another try_call: all that is missing, or half a
  * ring of it. So much comes, whatever this end does not do meanwhile: the other hears of what has
  * been read, and may send as much again, when that is a quarter of a ring, or twice that, but no
  * later.
  */
-static uint64_t wanted(const struct call *call)
+static uint64_t wanted(const struct stream_call *call)
 {
-	const struct weir_conn *conn = call->conn;
-	const uint64_t head = sizeof(struct wire_record);
+	const struct weir_mux_conn *conn = call->conn;
+	const uint64_t head = sizeof(struct wire_mux_record);
 	const uint64_t full = conn->out.position - conn->out.size;
 
 	if (call->buffer || call->part)
 		return conn->in.position +
-		       (conn->is_in_message ? least(conn->recv_length - conn->recv_done,
+		       (conn->is_in_message ? smaller(conn->recv_length - conn->recv_done,
 						    conn->in.size / 2) : head);
 	if (call->wanted)
 		return full + head;
 	if (call->given)
 		return 0;
-	return full + least(head + call->size - conn->send_done, conn->out.size / 2);
+	return full + smaller(head + call->size - conn->send_done, conn->out.size / 2);
 }
 
-/* Tries, arms, and tries once more before it sleeps, or says -EAGAIN: see weir_ring_arm(). */
-static int until_done(const struct call *call, int flags)
+/* Tries, arms, and tries once more before it sleeps, or says -EAGAIN: see weir_mux_ring_arm(). */
+static int retry_until_done(const struct stream_call *call, int flags)
 {
-	const bool may_wait = !(flags & WEIR_CONN_DONTWAIT);
+	const bool may_wait = !(flags & WEIR_MUX_CONN_DONTWAIT);
 	uint32_t armed;
 	int rc;
 
 	for (;;) {
-		rc = attempt(call);
+		rc = try_call(call);
 		if (rc != -EAGAIN)
 			return rc;
 		if (!may_wait)
-			weir_fd_take(__atomic_load_n(call->fd, __ATOMIC_ACQUIRE));
-		armed = weir_ring_arm(call->ring, may_wait ? WEIR_ARMED_CALL : WEIR_ARMED_FD,
+			weir_fd_drain(__atomic_load_n(call->fd, __ATOMIC_ACQUIRE));
+		armed = weir_mux_ring_arm(call->ring, may_wait ? WEIR_MUX_RING_ARMED_CALL : WEIR_MUX_RING_ARMED_FD,
 				      wanted(call));
-		rc = attempt(call);
+		rc = try_call(call);
 		if (rc != -EAGAIN || !may_wait)
 			return rc;
 		weir_futex_wait_shared(&call->ring->armed, armed);
 	}
 }
 
-int weir_conn_send(struct weir_conn *conn, const void *data, size_t length, int flags)
+int weir_mux_conn_send(struct weir_mux_conn *conn, const void *data, size_t length, int flags)
 {
-	struct call call = { .conn = conn, .ring = conn->out.ring, .fd = &conn->room_fd,
+	struct stream_call call = { .conn = conn, .ring = conn->out.ring, .fd = &conn->room_fd,
 			     .data = data, .size = length };
 
 	if (length > WEIR_MUX_MESSAGE_MAX)
 		return -EMSGSIZE;
-	return until_done(&call, flags);
+	return retry_until_done(&call, flags);
 }
 
-int weir_conn_send_region(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
+int weir_mux_conn_send_region(struct weir_mux_conn *conn, const struct weir_mux_region *region, uint64_t at,
 			  uint64_t length, int flags)
 {
-	struct weir_order *loan = &conn->door->loan;
-	const struct weir_order wanted = { .region = region->number, .at = at, .length = length };
-	struct call call = { .conn = conn, .ring = conn->out.ring, .fd = &conn->room_fd,
+	struct weir_mux_rdma_op_desc *zc_send = &conn->shm->zc_send;
+	const struct weir_mux_rdma_op_desc wanted = { .region = region->number, .at = at, .length = length };
+	struct stream_call call = { .conn = conn, .ring = conn->out.ring, .fd = &conn->room_fd,
 			     .wanted = &wanted };
 	int rc;
 
@@ -311,43 +311,43 @@ int weir_conn_send_region(struct weir_conn *conn, const struct weir_mux_region *
 		return -EMSGSIZE;
 	if (!length || at > region->length || length > region->length - at)
 		return -EINVAL;
-	rc = until_done(&call, flags);
+	rc = retry_until_done(&call, flags);
 	if (rc)
 		return rc;
 	call.wanted = NULL;
-	call.given = loan;
-	rc = flags & WEIR_CONN_DONTWAIT ? until_done(&call, flags) : weir_order_wait(conn, loan);
-	conn->is_lending = rc == -EAGAIN;
+	call.given = zc_send;
+	rc = flags & WEIR_MUX_CONN_DONTWAIT ? retry_until_done(&call, flags) : weir_mux_rdma_op_desc_wait(conn, zc_send);
+	conn->is_zc_sending = rc == -EAGAIN;
 	return rc;
 }
 
-int weir_conn_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *length, int flags)
+int weir_mux_conn_recv(struct weir_mux_conn *conn, void *buffer, size_t size, size_t *length, int flags)
 {
 	char nothing;
-	struct call call = { .conn = conn, .ring = conn->in.ring, .fd = &conn->fd,
+	struct stream_call call = { .conn = conn, .ring = conn->in.ring, .fd = &conn->fd,
 			     .buffer = size ? buffer : &nothing, .size = size, .length = length };
 
-	return until_done(&call, flags);
+	return retry_until_done(&call, flags);
 }
 
-int weir_conn_take(struct weir_conn *conn, struct weir_conn_part *part, int flags)
+int weir_mux_conn_take(struct weir_mux_conn *conn, struct weir_mux_conn_part *part, int flags)
 {
-	struct call call = { .conn = conn, .ring = conn->in.ring, .fd = &conn->fd, .part = part };
+	struct stream_call call = { .conn = conn, .ring = conn->in.ring, .fd = &conn->fd, .part = part };
 
-	return until_done(&call, flags);
+	return retry_until_done(&call, flags);
 }
 
-int weir_conn_fd(struct weir_conn *conn)
+int weir_mux_conn_fd(struct weir_mux_conn *conn)
 {
 	return conn->host->fd(conn, false);
 }
 
-int weir_conn_room_fd(struct weir_conn *conn)
+int weir_mux_conn_room_fd(struct weir_mux_conn *conn)
 {
 	return conn->host->fd(conn, true);
 }
 
-void weir_conn_close(struct weir_conn *conn)
+void weir_mux_conn_close(struct weir_mux_conn *conn)
 {
 	conn->host->conn_close(conn);
 }

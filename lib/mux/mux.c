@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The functions of weir/mux.h that are all of the hub's: this process's, or weir share's. */
+/* The functions of weir/mux.h that are all of the local's: this process's, or weir share's. */
 #include <stdlib.h>
 
 #include "lib/mux/local/local.h"
@@ -19,14 +19,14 @@ int weir_mux_open(const struct weir_mux_options *options, struct weir_mux **mux,
 		  struct weir_error *error)
 {
 	const char *path = daemon_of(options);
-	struct weir_hub *hub;
+	struct weir_mux_local *local;
 	int rc;
 
 	if (path)
-		return weir_tenant_open(path, mux, error);
-	rc = weir_hub_open(options, &hub, error);
+		return weir_mux_proxy_open(path, mux, error);
+	rc = weir_mux_local_open(options, &local, error);
 	if (!rc)
-		*mux = &hub->mux;
+		*mux = &local->mux;
 	return rc;
 }
 
@@ -41,40 +41,40 @@ void weir_mux_info(struct weir_mux *mux, struct weir_mux_info *info)
 }
 
 int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
-		     const struct weir_conn_options *options, struct weir_conn **conn,
+		     const struct weir_mux_conn_options *options, struct weir_mux_conn **conn,
 		     struct weir_error *error)
 {
 	return mux->host->connect(mux, peer, service, options, conn, error);
 }
 
-int weir_conn_weigh(struct weir_conn *conn, unsigned int weight)
+int weir_mux_conn_weigh(struct weir_mux_conn *conn, unsigned int weight)
 {
 	return conn->host->weigh(conn, weight);
 }
 
 int weir_mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
-		    struct weir_listener **listener)
+		    struct weir_mux_listener **listener)
 {
 	return mux->host->listen(mux, service, backlog, listener);
 }
 
 /* Who finds nobody silences the descriptor, and then looks once more. */
-int weir_listener_accept(struct weir_listener *listener, struct weir_conn **conn)
+int weir_mux_listener_accept(struct weir_mux_listener *listener, struct weir_mux_conn **conn)
 {
 	int rc = listener->host->accept(listener, conn);
 
 	if (rc != -EAGAIN)
 		return rc;
-	weir_fd_take(listener->host->listener_fd(listener));
+	weir_fd_drain(listener->host->listener_fd(listener));
 	return listener->host->accept(listener, conn);
 }
 
-int weir_listener_fd(const struct weir_listener *listener)
+int weir_mux_listener_fd(const struct weir_mux_listener *listener)
 {
 	return listener->host->listener_fd(listener);
 }
 
-void weir_listener_close(struct weir_listener *listener)
+void weir_mux_listener_close(struct weir_mux_listener *listener)
 {
 	listener->host->listener_close(listener);
 }

@@ -2,18 +2,18 @@
 /* The plain verbs: a table of pointers in the context. */
 #include "wrap.h"
 
-struct kept {
+struct wrapped_context {
 	struct ibv_context_ops ops;
 	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *context,
 					  struct ibv_cq_init_attr_ex *init);
 };
 
-static const struct kept *kept_of(struct ibv_context *context)
+static const struct wrapped_context *kept_of(struct ibv_context *context)
 {
 	return wrapped_find(WRAPPED_CONTEXT, context);
 }
 
-enum kind kind_of(enum ibv_wr_opcode opcode)
+enum wr_kind wr_kind_of(enum ibv_wr_opcode opcode)
 {
 	switch (opcode) {
 	case IBV_WR_RDMA_WRITE:
@@ -35,7 +35,7 @@ enum kind kind_of(enum ibv_wr_opcode opcode)
 	}
 }
 
-void count_posted(const struct posted *p)
+void count_posted(const struct posted_wrs *p)
 {
 	count(doorbells, 1);
 	count(send_wrs, p->wrs[WRITE] + p->wrs[READ] + p->wrs[SEND] + p->wrs[ATOMIC] +
@@ -77,28 +77,28 @@ static uint64_t bytes_of(const struct ibv_send_wr *wr)
  */
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-	int err = kept_of(qp->context)->ops.post_send(qp, wr, bad_wr);
-	struct posted posted = { 0 };
+	int rc = kept_of(qp->context)->ops.post_send(qp, wr, bad_wr);
+	struct posted_wrs posted = { 0 };
 
-	for (; wr && !(err && wr == *bad_wr); wr = wr->next) {
-		enum kind kind = kind_of(wr->opcode);
+	for (; wr && !(rc && wr == *bad_wr); wr = wr->next) {
+		enum wr_kind kind = wr_kind_of(wr->opcode);
 
 		posted.wrs[kind]++;
 		posted.bytes[kind] += bytes_of(wr);
 	}
 	count_posted(&posted);
-	return err;
+	return rc;
 }
 
 /* ibv_bind_mw() posts, too; by ibv_post_send(), counted there, only a window of type 2 is bound. */
 static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	const struct posted posted = { .wrs[LOCAL] = 1 };
-	int err = kept_of(qp->context)->ops.bind_mw(qp, mw, bind);
+	const struct posted_wrs posted = { .wrs[LOCAL] = 1 };
+	int rc = kept_of(qp->context)->ops.bind_mw(qp, mw, bind);
 
-	if (!err)
+	if (!rc)
 		count_posted(&posted);
-	return err;
+	return rc;
 }
 
 static void count_recvs(const struct ibv_recv_wr *wr, const struct ibv_recv_wr *end)
@@ -110,18 +110,18 @@ static void count_recvs(const struct ibv_recv_wr *wr, const struct ibv_recv_wr *
 
 static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	int err = kept_of(qp->context)->ops.post_recv(qp, wr, bad_wr);
+	int rc = kept_of(qp->context)->ops.post_recv(qp, wr, bad_wr);
 
-	count_recvs(wr, err ? *bad_wr : NULL);
-	return err;
+	count_recvs(wr, rc ? *bad_wr : NULL);
+	return rc;
 }
 
 static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	int err = kept_of(srq->context)->ops.post_srq_recv(srq, wr, bad_wr);
+	int rc = kept_of(srq->context)->ops.post_srq_recv(srq, wr, bad_wr);
 
-	count_recvs(wr, err ? *bad_wr : NULL);
-	return err;
+	count_recvs(wr, rc ? *bad_wr : NULL);
+	return rc;
 }
 
 static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
@@ -154,7 +154,7 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 void wrap_context(struct ibv_context *context)
 {
 	struct verbs_context *extended = verbs_get_ctx(context);
-	struct kept *kept;
+	struct wrapped_context *kept;
 
 	if (context->ops.post_send == post_send)
 		return;

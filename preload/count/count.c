@@ -24,7 +24,7 @@ EXPORT void verbs_count_read(struct verbs_counters *out)
 }
 
 /* The next library's function of this name. */
-static void *next(const char *name)
+static void *next_symbol(const char *name)
 {
 	void *function = dlsym(RTLD_NEXT, name);
 
@@ -42,7 +42,7 @@ static void *next(const char *name)
 		__typeof__(&name) found = __atomic_load_n(&function, __ATOMIC_RELAXED);            \
                                                                                                    \
 		if (!found) {                                                                      \
-			found = (__typeof__(&name))next(#name);                                    \
+			found = (__typeof__(&name))next_symbol(#name);                                    \
 			__atomic_store_n(&function, found, __ATOMIC_RELAXED);                      \
 		}                                                                                  \
 		found;                                                                             \
@@ -81,20 +81,20 @@ EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 
 EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context)
 {
-	int err = NEXT(ibv_get_cq_event)(channel, cq, context);
+	int rc = NEXT(ibv_get_cq_event)(channel, cq, context);
 
-	if (!err)
+	if (!rc)
 		count(cq_events, 1);
-	return err;
+	return rc;
 }
 
 EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-	int err = NEXT(ibv_get_async_event)(context, event);
+	int rc = NEXT(ibv_get_async_event)(context, event);
 
-	if (!err)
+	if (!rc)
 		count(async_events, 1);
-	return err;
+	return rc;
 }
 
 /* One line, and one write: many processes may append to the file. */

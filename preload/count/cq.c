@@ -2,48 +2,48 @@
 /* Extended completion queues: each has pointers of its own. */
 #include "wrap.h"
 
-struct kept {
+struct wrapped_cq {
 	int (*start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
 	int (*next_poll)(struct ibv_cq_ex *cq);
 };
 
-static int took(struct ibv_cq_ex *cq, int err)
+static int count_poll(struct ibv_cq_ex *cq, int rc)
 {
 	count(polls, 1);
-	if (err)
+	if (rc)
 		count(empty_polls, 1);
 	else if (cq->status != IBV_WC_SUCCESS)
 		count_completion(cq->status, 0, 0); /* nothing else of it may be read */
 	else
 		count_completion(cq->status, cq->read_opcode(cq),
 				 cq->read_byte_len ? cq->read_byte_len(cq) : 0);
-	return err;
+	return rc;
 }
 
 static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
-	const struct kept *kept = wrapped_find(WRAPPED_CQ, cq);
+	const struct wrapped_cq *kept = wrapped_find(WRAPPED_CQ, cq);
 
-	return took(cq, kept->start_poll(cq, attr));
+	return count_poll(cq, kept->start_poll(cq, attr));
 }
 
 static int next_poll(struct ibv_cq_ex *cq)
 {
-	const struct kept *kept = wrapped_find(WRAPPED_CQ, cq);
+	const struct wrapped_cq *kept = wrapped_find(WRAPPED_CQ, cq);
 
-	return took(cq, kept->next_poll(cq));
+	return count_poll(cq, kept->next_poll(cq));
 }
 
 void wrap_cq(struct ibv_cq_ex *cq)
 {
-	struct kept *kept;
+	struct wrapped_cq *kept;
 
 	if (cq->start_poll == start_poll)
 		return;
 	kept = wrapped_get(WRAPPED_CQ, cq, sizeof(*kept));
 	if (!kept)
 		return;
-	*kept = (struct kept){ cq->start_poll, cq->next_poll };
+	*kept = (struct wrapped_cq){ cq->start_poll, cq->next_poll };
 	cq->start_poll = start_poll;
 	cq->next_poll = next_poll;
 }

@@ -17,15 +17,15 @@ extern struct verbs_counters verbs_counters;
 #define count(field, n)                                                                            \
 	__atomic_fetch_add(&verbs_counters.field, (uint64_t)(n), __ATOMIC_RELAXED)
 
-enum kind { WRITE, READ, SEND, ATOMIC, LOCAL, KINDS };
+enum wr_kind { WRITE, READ, SEND, ATOMIC, LOCAL, KINDS };
 
 /* The work requests of one post. */
-struct posted {
+struct posted_wrs {
 	uint64_t wrs[KINDS], bytes[KINDS];
 };
 
-enum kind kind_of(enum ibv_wr_opcode opcode);
-void count_posted(const struct posted *posted);
+enum wr_kind wr_kind_of(enum ibv_wr_opcode opcode);
+void count_posted(const struct posted_wrs *posted);
 /* One completion; @opcode and @bytes matter if it is a receive that succeeded. */
 void count_completion(enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t bytes);
 

@@ -10,25 +10,25 @@
 
 #define WHYS_MAX 32
 
-struct said said;
+struct diag_counters diag_counters;
 
 static uint64_t count_of(const uint64_t *counter)
 {
 	return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
 }
 
-__attribute__((visibility("default"))) void weir_unload_read(struct said *out)
+__attribute__((visibility("default"))) void weir_unload_read(struct diag_counters *out)
 {
-	out->small = count_of(&said.small);
-	out->unloaded = count_of(&said.unloaded);
-	out->repeated = count_of(&said.repeated);
-	out->copied = count_of(&said.copied);
-	out->refused = count_of(&said.refused);
-	out->pauses = count_of(&said.pauses);
-	out->plain = count_of(&said.plain);
+	out->small = count_of(&diag_counters.small);
+	out->unloaded = count_of(&diag_counters.unloaded);
+	out->repeated = count_of(&diag_counters.repeated);
+	out->copied = count_of(&diag_counters.copied);
+	out->refused = count_of(&diag_counters.refused);
+	out->pauses = count_of(&diag_counters.pauses);
+	out->plain = count_of(&diag_counters.plain);
 }
 
-void say(const char *format, ...)
+void diag_log(const char *format, ...)
 {
 	char line[256];
 	va_list args;
@@ -59,28 +59,28 @@ static bool is_new(const char *why)
 	return false;
 }
 
-void say_plain(uint32_t qpn, const char *why)
+void diag_disabled(uint32_t qpn, const char *why)
 {
-	COUNT(plain);
+	DIAG_COUNT(plain);
 	if (is_new(why))
-		say("QP %#x: nothing is unloaded from now on: %s", qpn, why);
+		diag_log("QP %#x: nothing is unloaded from now on: %s", qpn, why);
 }
 
-void say_all(void)
+void diag_summary(void)
 {
-	const uint64_t plain = count_of(&said.plain);
+	const uint64_t plain = count_of(&diag_counters.plain);
 
-	if (!count_of(&said.small) && !count_of(&said.copied))
+	if (!count_of(&diag_counters.small) && !count_of(&diag_counters.copied))
 		return;
-	say("%" PRIu64 " of %" PRIu64 " small writes unloaded, %" PRIu64
+	diag_log("%" PRIu64 " of %" PRIu64 " small writes unloaded, %" PRIu64
 	    " of them repeated by the device; %" PRIu64 " copied for peers, %" PRIu64 " refused; %" PRIu64 " pauses",
-	    count_of(&said.unloaded), count_of(&said.small), count_of(&said.repeated),
-	    count_of(&said.copied), count_of(&said.refused), count_of(&said.pauses));
+	    count_of(&diag_counters.unloaded), count_of(&diag_counters.small), count_of(&diag_counters.repeated),
+	    count_of(&diag_counters.copied), count_of(&diag_counters.refused), count_of(&diag_counters.pauses));
 	if (plain > 1)
-		say("nothing more was unloaded on %" PRIu64 " queue pairs", plain);
+		diag_log("nothing more was unloaded on %" PRIu64 " queue pairs", plain);
 }
 
-void say_forget(void)
+void diag_forget(void)
 {
-	said = (struct said){ 0 };
+	diag_counters = (struct diag_counters){ 0 };
 }

@@ -6,14 +6,14 @@
 #include <stdint.h>
 
 /**
- * struct said - of this process so far; each counted atomically
+ * struct diag_counters - of this process so far; each counted atomically
  * @small: writes that are short enough
  * @unloaded: of them; @repeated: of these, those that a peer refused, and the NIC was given
  * @copied: for peers; @refused: not copied
  * @pauses: times that a peer was told to leave the CPU alone for a while
  * @plain: queue pairs for which nothing more is unloaded
  */
-struct said {
+struct diag_counters {
 	uint64_t small;
 	uint64_t unloaded;
 	uint64_t repeated;
@@ -23,10 +23,10 @@ struct said {
 	uint64_t plain;
 };
 
-extern struct said said;
+extern struct diag_counters diag_counters;
 
 /* Who reads it sees what was done before. */
-#define COUNT(name) ((void)__atomic_add_fetch(&said.name, 1, __ATOMIC_RELEASE))
+#define DIAG_COUNT(name) ((void)__atomic_add_fetch(&diag_counters.name, 1, __ATOMIC_RELEASE))
 
 /*
  * A return is written by a device, and what was copied before it is seen by who finds it. Where
@@ -36,26 +36,26 @@ extern struct said said;
 void __tsan_acquire(void *addr);
 void __tsan_release(void *addr);
 
-#define RETURN_FOUND() __tsan_acquire(&said)
-#define RETURN_SENT() __tsan_release(&said)
+#define RETURN_FOUND() __tsan_acquire(&diag_counters)
+#define RETURN_SENT() __tsan_release(&diag_counters)
 #else
 #define RETURN_FOUND() ((void)0)
 #define RETURN_SENT() ((void)0)
 #endif
 
 /* For tests: what has been counted so far. */
-void weir_unload_read(struct said *out);
+void weir_unload_read(struct diag_counters *out);
 
 /* One line. Nothing is said where WEIR_UNLOAD_QUIET is set. */
-__attribute__((format(printf, 1, 2))) void say(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void diag_log(const char *format, ...);
 
 /*
  * Nothing more is unloaded on a queue pair. Each reason is said once: a program may have thousands
  * of them. @why: kept.
  */
-void say_plain(uint32_t qpn, const char *why);
+void diag_disabled(uint32_t qpn, const char *why);
 
 /* What it came to, in one line, if it came to anything. */
-void say_all(void);
+void diag_summary(void);
 
 #endif

@@ -8,11 +8,11 @@
 #include "preload/unload/diag.h"
 
 /**
- * struct found - of pages of one size
+ * struct page_sums - of pages of one size
  * @pages: that were written lately
  * @writes: to those; @hits: of them, what a cache would find that keeps the pages written most
  */
-struct found {
+struct page_sums {
 	uint64_t pages;
 	uint64_t writes;
 	uint64_t hits;
@@ -22,14 +22,14 @@ static struct {
 	uint64_t decided;
 	uint64_t hot;
 	uint32_t entries;
-	struct found small, huge;
+	struct page_sums small, huge;
 } all;
 
-static void found_add(struct found *found, const struct weir_pages *pages, uint32_t entries)
+static void page_sums_add(struct page_sums *found, const struct weir_page_heat *pages, uint32_t entries)
 {
 	uint32_t i, count, kept;
 
-	for (i = WEIR_PAGES_COUNTS - 1; i > 0; i--) {
+	for (i = WEIR_PAGE_HEAT_COUNTS - 1; i > 0; i--) {
 		count = pages->histogram[i];
 		kept = count < entries ? count : entries;
 		entries -= kept;
@@ -39,15 +39,15 @@ static void found_add(struct found *found, const struct weir_pages *pages, uint3
 	}
 }
 
-void pressure_add(const struct weir_route *route)
+void pressure_add(const struct weir_path_selector *route)
 {
-	if (!weir_route_counts(route->config.policy))
+	if (!weir_path_policy_counts(route->config.policy))
 		return;
 	all.entries = route->config.hot_pages;
 	all.decided += route->decided;
 	all.hot += route->hot;
-	found_add(&all.small, &route->pages, all.entries);
-	found_add(&all.huge, &route->huge, all.entries);
+	page_sums_add(&all.small, &route->pages, all.entries);
+	page_sums_add(&all.huge, &route->huge, all.entries);
 }
 
 static double percent(uint64_t some, uint64_t of)
@@ -55,11 +55,11 @@ static double percent(uint64_t some, uint64_t of)
 	return of ? 100.0 * (double)some / (double)of : 0;
 }
 
-void pressure_say(void)
+void pressure_report(void)
 {
 	if (!all.decided)
 		return;
-	say("of %" PRIu64 " small writes that could go either way, %.1f %% to hot pages; lately %" PRIu64
+	diag_log("of %" PRIu64 " small writes that could go either way, %.1f %% to hot pages; lately %" PRIu64
 	    " pages of 4 KiB, or %" PRIu64 " of 2 MiB: a cache of %" PRIu32
 	    " entries would hit %.1f %%, in huge pages %.1f %%",
 	    all.decided, percent(all.hot, all.decided), all.small.pages, all.huge.pages, all.entries,

@@ -43,10 +43,10 @@ enum { SOCKETS = 2, BELL = SOCKETS, DEVICES };
  */
 static struct service {
 	pid_t pid;
-	struct meet_sockets sockets;
+	struct discovery_sockets sockets;
 	int bell;
-	struct weir_ceiling ceiling;
-	struct weir_gaps gaps;
+	struct weir_cpu_budget ceiling;
+	struct weir_idle_time gaps;
 	struct weir_poll poll;
 	uint64_t seek_ns;
 	uint64_t looked_ns;
@@ -58,40 +58,40 @@ static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool was_started; /* or not to be had; with start_lock */
 static bool tends; /* something is to be looked after; atomic */
 
-static uint32_t serve_rings(void)
+static uint32_t serve_receivers(void)
 {
-	struct ring *ring, *next;
-	struct device *device;
+	struct unload_rx *rx, *next;
+	struct unload_device *device;
 	uint32_t n = 0;
 
 	for (device = device_first(); device; device = device->next) {
 		pthread_mutex_lock(&device->lock);
-		for (ring = device->rings; ring; ring = next) {
-			next = ring->next;
-			n += ring_serve(ring, &service.ceiling);
-			if (ring_is_over(ring))
-				ring_close(ring, 0);
+		for (rx = device->receivers; rx; rx = next) {
+			next = rx->next;
+			n += unload_rx_serve(rx, &service.ceiling);
+			if (unload_rx_is_over(rx))
+				unload_rx_close(rx, 0);
 		}
 		pthread_mutex_unlock(&device->lock);
 	}
 	return n;
 }
 
-static void arm_rings(void)
+static void arm_receivers(void)
 {
-	struct device *device;
-	struct ring *ring;
+	struct unload_device *device;
+	struct unload_rx *rx;
 
 	for (device = device_first(); device; device = device->next) {
 		pthread_mutex_lock(&device->lock);
-		for (ring = device->rings; ring; ring = ring->next)
-			ring_arm(ring);
+		for (rx = device->receivers; rx; rx = rx->next)
+			unload_rx_arm(rx);
 		pthread_mutex_unlock(&device->lock);
 	}
 }
 
 /* Events only wake us: whatever there is is found by polling. */
-static void take_events(struct device *device)
+static void take_events(struct unload_device *device)
 {
 	struct pollfd fd = { .events = POLLIN };
 	struct ibv_cq *cq;
@@ -119,62 +119,62 @@ static int timeout_ms(uint64_t now_ns)
 	return until_ns <= now_ns ? 0 : (int)((until_ns - now_ns) / NS_PER_MS) + 1;
 }
 
-static void tend_one(struct watched *w, void *again)
+static void poll_sender(struct tracked_qp *w, void *again)
 {
-	if (post_tend(w, clock_ns()))
+	if (post_poll(w, clock_ns()))
 		*(bool *)again = true;
 }
 
 /* Who posts while it is looked at rings the bell, or finds that it will be looked at again. */
-static void tend(void)
+static void poll_senders(void)
 {
 	uint64_t now_ns = clock_ns();
 	bool again = false;
 
-	if (!__atomic_load_n(&tends, __ATOMIC_RELAXED) || pthread_mutex_trylock(&watch_life))
+	if (!__atomic_load_n(&tends, __ATOMIC_RELAXED) || pthread_mutex_trylock(&tracked_qp_life))
 		return;
 	__atomic_store_n(&tends, false, __ATOMIC_RELAXED);
-	watch_each(tend_one, &again);
+	tracked_qp_for_each(poll_sender, &again);
 	if (again || !service.is_tending)
 		service.tended_ns = now_ns;
 	service.is_tending = now_ns - service.tended_ns < TEND_ON_NS;
 	if (service.is_tending)
 		__atomic_store_n(&tends, true, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&watch_life);
+	pthread_mutex_unlock(&tracked_qp_life);
 }
 
 /*
  * Who destroys a QP waits until its peer has copied, and that may be waiting for us to copy: what
  * there is to meet stays where it is until then, and is found again.
  */
-static void meet(const struct pollfd *fds)
+static void receive_offers(const struct pollfd *fds)
 {
 	uint64_t rung;
 	int i;
 
-	if (pthread_mutex_trylock(&watch_life)) {
+	if (pthread_mutex_trylock(&tracked_qp_life)) {
 		sched_yield();
 		return;
 	}
 	for (i = 0; i < SOCKETS; i++)
-		if (fds[i].revents && meet_receive(fds[i].fd))
+		if (fds[i].revents && discovery_receive(fds[i].fd))
 			service.seek_ns = 0;
 	if (fds[BELL].revents && read(service.bell, &rung, sizeof(rung)) > 0)
 		service.seek_ns = 0;
 	if (service.seek_ns <= clock_ns())
-		service.seek_ns = meet_seek(&service.sockets, clock_ns());
-	pthread_mutex_unlock(&watch_life);
+		service.seek_ns = discovery_run(&service.sockets, clock_ns());
+	pthread_mutex_unlock(&tracked_qp_life);
 }
 
 /* Looks at everything that has a descriptor, and sleeps until there is something if @may_sleep. */
-static void look(bool may_sleep)
+static void serve_once(bool may_sleep)
 {
 	struct pollfd fds[DEVICES + DEVICE_CHANNELS_MAX] = {
 		{ .fd = service.sockets.here, .events = POLLIN },
 		{ .fd = service.sockets.hosts, .events = POLLIN },
 		{ .fd = service.bell, .events = POLLIN },
 	};
-	struct device *device, *at[DEVICE_CHANNELS_MAX];
+	struct unload_device *device, *at[DEVICE_CHANNELS_MAX];
 	uint64_t now_ns = clock_ns();
 	int i, n = 0;
 
@@ -193,43 +193,43 @@ static void look(bool may_sleep)
 			if (fds[DEVICES + i].revents)
 				take_events(at[i]);
 	if (fds[0].revents || fds[1].revents || fds[BELL].revents || service.seek_ns <= clock_ns())
-		meet(fds);
-	tend();
+		receive_offers(fds);
+	poll_senders();
 }
 
-static void *run(void *arg)
+static void *service_main(void *arg)
 {
 	const struct weir_poll_config config = {
 		.mode = WEIR_POLL_ADAPTIVE, .wcs_max = 16, .busy_percent_max = BUSY_PERCENT_MAX,
 	};
 	enum weir_poll_verdict verdict;
 
-	weir_ceiling_init(&service.ceiling, settings_cpu_percent());
-	weir_gaps_init(&service.gaps, WAKE_NS, WAKE_NS);
+	weir_cpu_budget_init(&service.ceiling, settings_cpu_percent());
+	weir_idle_time_init(&service.gaps, WAKE_NS, WAKE_NS);
 	weir_poll_init(&service.poll, &config, &service.gaps, clock_ns());
 	verdict = weir_poll_woken(&service.poll, clock_ns());
 	for (;;) {
 		if (verdict == WEIR_POLL_SLEEP) {
-			look(true);
+			serve_once(true);
 			verdict = weir_poll_woken(&service.poll, clock_ns());
 		} else if (clock_ns() - service.looked_ns > LOOK_NS) {
-			look(false);
+			serve_once(false);
 		}
 		if (verdict == WEIR_POLL_ARM)
-			arm_rings();
-		verdict = weir_poll_polled(&service.poll, serve_rings(), clock_ns());
+			arm_receivers();
+		verdict = weir_poll_polled(&service.poll, serve_receivers(), clock_ns());
 	}
 	return arg;
 }
 
-static void retire_ring(struct watched *w, void *arg)
+static void retire_receiver(struct tracked_qp *w, void *arg)
 {
 	(void)arg;
-	watch_retire_ring(w);
+	tracked_qp_retire_rx(w);
 }
 
 /* It may still be posted to. */
-static void add_pressure(struct watched *w, void *arg)
+static void add_pressure(struct tracked_qp *w, void *arg)
 {
 	(void)arg;
 	pthread_mutex_lock(&w->lock);
@@ -243,7 +243,7 @@ static void add_pressure(struct watched *w, void *arg)
  */
 static void at_exit(void)
 {
-	struct device *device;
+	struct unload_device *device;
 	struct timespec until;
 	uint64_t until_ns;
 
@@ -251,55 +251,55 @@ static void at_exit(void)
 		return;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
-	if (!pthread_mutex_timedlock(&watch_life, &until)) {
-		watch_each(retire_ring, NULL);
-		until_ns = clock_ns() + RING_LAST_NS;
+	if (!pthread_mutex_timedlock(&tracked_qp_life, &until)) {
+		tracked_qp_for_each(retire_receiver, NULL);
+		until_ns = clock_ns() + UNLOAD_RX_LAST_NS;
 		for (device = device_first(); device; device = device->next)
-			device_close_rings(device, until_ns);
-		watch_each(add_pressure, NULL);
-		pressure_say();
-		pthread_mutex_unlock(&watch_life);
+			device_close_receivers(device, until_ns);
+		tracked_qp_for_each(add_pressure, NULL);
+		pressure_report();
+		pthread_mutex_unlock(&tracked_qp_life);
 	}
-	say_all();
+	diag_summary();
 }
 
 static int thread_start(void)
 {
 	pthread_t thread;
 	sigset_t all, old;
-	int err;
+	int rc;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, NULL, run, NULL);
+	rc = pthread_create(&thread, NULL, service_main, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!err)
+	if (!rc)
 		pthread_detach(thread);
-	return err;
+	return rc;
 }
 
 /* Once: a child's are its parent's. */
-static int watch_process(void)
+static int watch_parent(void)
 {
 	static bool is_watched;
 
-	if (!is_watched && !atexit(at_exit) && !fork_watch())
+	if (!is_watched && !atexit(at_exit) && !fork_register())
 		is_watched = true;
 	return is_watched ? 0 : -ENOMEM;
 }
 
-static void start(void)
+static void start_once(void)
 {
-	int err;
+	int rc;
 
 	if (!memory_can_be_asked()) {
-		say("this kernel does not say what memory may be touched, as Linux 5.14 does: nothing is unloaded");
+		diag_log("this kernel does not say what memory may be touched, as Linux 5.14 does: nothing is unloaded");
 		return;
 	}
-	err = meet_open(&service.sockets);
+	rc = discovery_open(&service.sockets);
 	service.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (err || service.bell < 0 || watch_process() || thread_start()) {
-		say("no socket or no thread is left for it: nothing is unloaded");
+	if (rc || service.bell < 0 || watch_parent() || thread_start()) {
+		diag_log("no socket or no thread is left for it: nothing is unloaded");
 		return;
 	}
 	service.pid = getpid();
@@ -309,7 +309,7 @@ bool service_start(void)
 {
 	pthread_mutex_lock(&start_lock);
 	if (!was_started)
-		start();
+		start_once();
 	was_started = true;
 	pthread_mutex_unlock(&start_lock);
 	return service_is_here();
@@ -342,7 +342,7 @@ void service_wake(void)
 		return; /* it is rung already */
 }
 
-void service_tend(void)
+void service_poll_tx(void)
 {
 	if (!__atomic_load_n(&tends, __ATOMIC_RELAXED) &&
 	    !__atomic_exchange_n(&tends, true, __ATOMIC_RELAXED))

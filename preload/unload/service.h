@@ -14,8 +14,8 @@ bool service_start(void);
 /* There is something to look for. Context: any. */
 void service_wake(void);
 
-/* Something was unloaded that asks for no completion: see post_tend(). Context: any. */
-void service_tend(void);
+/* Something was unloaded that asks for no completion: see post_poll(). Context: any. */
+void service_poll_tx(void);
 
 /* Whether this is the process that it runs in: a child of fork() is on its own. Context: any. */
 bool service_is_here(void);

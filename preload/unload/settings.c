@@ -9,15 +9,15 @@
 #define CPU_PERCENT 50
 #define PATIENCE_MS 30000
 
-enum weir_route_policy settings_policy(void)
+enum weir_path_policy settings_policy(void)
 {
 	const char *name = getenv("WEIR_UNLOAD");
 
 	if (name && !strcmp(name, "always"))
-		return WEIR_ROUTE_UNLOAD;
+		return WEIR_PATH_POLICY_UNLOAD;
 	if (name && !strcmp(name, "frequency"))
-		return WEIR_ROUTE_FREQUENCY;
-	return WEIR_ROUTE_MEASURED;
+		return WEIR_PATH_POLICY_FREQUENCY;
+	return WEIR_PATH_POLICY_MEASURED;
 }
 
 const char *settings_key(void)

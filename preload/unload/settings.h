@@ -8,7 +8,7 @@
 #include "core/unload/path.h"
 
 /* WEIR_UNLOAD: "measured", "frequency" or "always". */
-enum weir_route_policy settings_policy(void);
+enum weir_path_policy settings_policy(void);
 
 /* WEIR_UNLOAD_HOT_PAGES: pages of 4 KiB that a peer's NIC has room for. */
 uint32_t settings_hot_pages(void);

@@ -13,19 +13,19 @@
 
 #define HUGE_SHIFT 21
 #define HUGE (1ul << HUGE_SHIFT)
-#define PIECES (HUGE / SLOTS_BYTES)
+#define PIECES (HUGE / SLOT_POOL_BYTES)
 
 /* @free: a stack of the pieces that are, by their numbers; @count of them. */
-struct chunk {
-	struct chunk *next;
+struct slot_chunk {
+	struct slot_chunk *next;
 	uint32_t count;
 	uint8_t free[PIECES - 1];
 };
 
-_Static_assert(sizeof(struct chunk) <= SLOTS_BYTES && PIECES <= UINT8_MAX + 1, "a head fits");
+_Static_assert(sizeof(struct slot_chunk) <= SLOT_POOL_BYTES && PIECES <= UINT8_MAX + 1, "a head fits");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct chunk *chunks;
+static struct slot_chunk *chunks;
 
 static void *map(size_t length, int flags)
 {
@@ -51,13 +51,13 @@ static char *map_aligned(void)
 }
 
 /* Context: with lock. */
-static struct chunk *chunk_make(void)
+static struct slot_chunk *chunk_make(void)
 {
-	struct chunk *chunk = map(HUGE, MAP_HUGETLB | HUGE_SHIFT << MAP_HUGE_SHIFT);
+	struct slot_chunk *chunk = map(HUGE, MAP_HUGETLB | HUGE_SHIFT << MAP_HUGE_SHIFT);
 	uint32_t i;
 
 	if (!chunk)
-		chunk = (struct chunk *)map_aligned();
+		chunk = (struct slot_chunk *)map_aligned();
 	if (!chunk)
 		return NULL;
 	for (i = 1; i < PIECES; i++)
@@ -67,9 +67,9 @@ static struct chunk *chunk_make(void)
 	return chunk;
 }
 
-struct wire_slot *slots_take(void)
+struct wire_unload_slot *slot_pool_take(void)
 {
-	struct chunk *chunk;
+	struct slot_chunk *chunk;
 	char *slots = NULL;
 
 	pthread_mutex_lock(&lock);
@@ -78,25 +78,25 @@ struct wire_slot *slots_take(void)
 	if (!chunk)
 		chunk = chunk_make();
 	if (chunk)
-		slots = (char *)chunk + chunk->free[--chunk->count] * SLOTS_BYTES;
+		slots = (char *)chunk + chunk->free[--chunk->count] * SLOT_POOL_BYTES;
 	pthread_mutex_unlock(&lock);
 	if (slots)
-		memset(slots, 0, SLOTS_BYTES);
-	return (struct wire_slot *)slots;
+		memset(slots, 0, SLOT_POOL_BYTES);
+	return (struct wire_unload_slot *)slots;
 }
 
-void slots_give(struct wire_slot *slots)
+void slot_pool_give(struct wire_unload_slot *slots)
 {
-	struct chunk *chunk = (struct chunk *)((uintptr_t)slots & ~(HUGE - 1));
+	struct slot_chunk *chunk = (struct slot_chunk *)((uintptr_t)slots & ~(HUGE - 1));
 
 	if (!slots)
 		return;
 	pthread_mutex_lock(&lock);
-	chunk->free[chunk->count++] = (uint8_t)(((uintptr_t)slots - (uintptr_t)chunk) / SLOTS_BYTES);
+	chunk->free[chunk->count++] = (uint8_t)(((uintptr_t)slots - (uintptr_t)chunk) / SLOT_POOL_BYTES);
 	pthread_mutex_unlock(&lock);
 }
 
-void slots_forget(void)
+void slot_pool_forget(void)
 {
 	chunks = NULL;
 	pthread_mutex_init(&lock, NULL);

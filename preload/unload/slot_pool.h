@@ -10,12 +10,12 @@
 
 #include "wire/unload.h"
 
-#define SLOTS_BYTES (WIRE_SLOTS * sizeof(struct wire_slot))
+#define SLOT_POOL_BYTES (WIRE_UNLOAD_SLOTS * sizeof(struct wire_unload_slot))
 
-/* Return: zeroed, WIRE_SLOTS of them, at a multiple of their size; NULL: out of memory. */
-struct wire_slot *slots_take(void);
+/* Return: zeroed, WIRE_UNLOAD_SLOTS of them, at a multiple of their size; NULL: out of memory. */
+struct wire_unload_slot *slot_pool_take(void);
 
 /* NULL does nothing. */
-void slots_give(struct wire_slot *slots);
+void slot_pool_give(struct wire_unload_slot *slots);
 
 #endif

@@ -18,148 +18,148 @@
 #include "preload/unload/slot_pool.h"
 #include "preload/unload/hooks/tracked_qp.h"
 
-#define TELL_MAX (WIRE_SLOTS / 4) /* writes done that the peer is not told of, while more come */
-#define RETURNS_MAX WIRE_SLOTS
+#define TELL_MAX (WIRE_UNLOAD_SLOTS / 4) /* writes done that the peer is not told of, while more come */
+#define RETURNS_MAX WIRE_UNLOAD_SLOTS
 #define SIGNAL_EVERY (RETURNS_MAX / 4)
 #define WCS 16
 
 enum { WR_SLOT = 1, WR_RETURN, WR_LAST };
 
-static int recv_post(struct ring *ring)
+static int recv_post(struct unload_rx *rx)
 {
 	struct ibv_recv_wr *bad, wr = { .wr_id = WR_SLOT };
 
-	return ibv_post_recv(ring->qp, &wr, &bad);
+	return ibv_post_recv(rx->qp, &wr, &bad);
 }
 
-static int parts_make(struct ring *ring)
+static int parts_make(struct unload_rx *rx)
 {
-	struct ibv_pd *pd = device_pd(ring->device);
+	struct ibv_pd *pd = device_pd(rx->device);
 	struct ibv_qp_cap cap = {
-		.max_send_wr = RETURNS_MAX + 1, .max_recv_wr = WIRE_SLOTS, .max_send_sge = 1,
+		.max_send_wr = RETURNS_MAX + 1, .max_recv_wr = WIRE_UNLOAD_SLOTS, .max_send_sge = 1,
 		.max_recv_sge = 1, .max_inline_data = sizeof(uint64_t),
 	};
 
-	ring->slots = slots_take();
-	if (!ring->slots || !pd)
+	rx->slots = slot_pool_take();
+	if (!rx->slots || !pd)
 		return -ENOMEM;
-	ring->mr = next_reg_mr(pd, ring->slots, SLOTS_BYTES,
+	rx->mr = next_reg_mr(pd, rx->slots, SLOT_POOL_BYTES,
 			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	ring->cq = NEXT(ibv_create_cq)(pd->context, WIRE_SLOTS + RETURNS_MAX + 1, NULL,
-				       ring->device->channel, 0);
-	if (!ring->mr || !ring->cq)
+	rx->cq = NEXT(ibv_create_cq)(pd->context, WIRE_UNLOAD_SLOTS + RETURNS_MAX + 1, NULL,
+				       rx->device->channel, 0);
+	if (!rx->mr || !rx->cq)
 		return -ENOMEM;
-	ring->qp = connect_make(pd, ring->cq, ring->cq, &cap);
+	rx->qp = own_qp_create(pd, rx->cq, rx->cq, &cap);
 	/* A return is taken from nowhere but the work request. */
-	return ring->qp && cap.max_inline_data >= sizeof(uint64_t) ? 0 : -ENOMEM;
+	return rx->qp && cap.max_inline_data >= sizeof(uint64_t) ? 0 : -ENOMEM;
 }
 
 /* The peer sends nothing before it has the answer. */
-static int parts_connect(struct ring *ring, const struct path *path, uint32_t psn)
+static int parts_connect(struct unload_rx *rx, const struct qp_path *path, uint32_t psn)
 {
-	int i, err = connect_to(ring->qp, path, ring->offer.qpn, psn, ring->offer.psn);
+	int i, rc = own_qp_connect(rx->qp, path, rx->offer.qpn, psn, rx->offer.psn);
 
-	for (i = 0; !err && i < WIRE_SLOTS; i++)
-		err = recv_post(ring);
-	return err ? err : ring->device->ops.req_notify_cq(ring->cq, 0);
+	for (i = 0; !rc && i < WIRE_UNLOAD_SLOTS; i++)
+		rc = recv_post(rx);
+	return rc ? rc : rx->device->ops.req_notify_cq(rx->cq, 0);
 }
 
-static void parts_free(struct ring *ring)
+static void parts_free(struct unload_rx *rx)
 {
-	if (ring->qp)
-		NEXT(ibv_destroy_qp)(ring->qp);
-	if (ring->cq)
-		NEXT(ibv_destroy_cq)(ring->cq);
-	if (ring->mr)
-		NEXT(ibv_dereg_mr)(ring->mr);
-	slots_give(ring->slots);
-	free(ring);
+	if (rx->qp)
+		NEXT(ibv_destroy_qp)(rx->qp);
+	if (rx->cq)
+		NEXT(ibv_destroy_cq)(rx->cq);
+	if (rx->mr)
+		NEXT(ibv_dereg_mr)(rx->mr);
+	slot_pool_give(rx->slots);
+	free(rx);
 }
 
-static void answer(struct ring *ring, uint32_t psn)
+static void answer(struct unload_rx *rx, uint32_t psn)
 {
-	ring->answer = ring->offer;
-	ring->answer.type = WIRE_OFFER_TAKEN;
-	ring->answer.addr = (uintptr_t)ring->slots;
-	ring->answer.rkey = ring->mr->rkey;
-	ring->answer.qpn = ring->qp->qp_num;
-	ring->answer.psn = psn;
+	rx->answer = rx->offer;
+	rx->answer.type = WIRE_DISCOVERY_ACCEPTED;
+	rx->answer.addr = (uintptr_t)rx->slots;
+	rx->answer.rkey = rx->mr->rkey;
+	rx->answer.qpn = rx->qp->qp_num;
+	rx->answer.psn = psn;
 }
 
-struct ring *ring_open(const struct watched *w, const struct path *path,
-		       const struct wire_offer *offer)
+struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_path *path,
+		       const struct wire_discovery_offer *offer)
 {
-	struct ring *ring;
+	struct unload_rx *rx;
 	uint32_t psn;
-	int err;
+	int rc;
 
-	if (connect_random(&psn, sizeof(psn)))
+	if (own_qp_random(&psn, sizeof(psn)))
 		return NULL;
 	psn &= PSN_BITS;
-	ring = calloc(1, sizeof(*ring));
-	if (!ring)
+	rx = calloc(1, sizeof(*rx));
+	if (!rx)
 		return NULL;
-	ring->device = w->device;
-	ring->offer = *offer;
-	ring->program = w->qp;
-	ring->pd = w->qp->pd->handle;
-	weir_copier_init(&ring->copier, TELL_MAX);
-	err = parts_make(ring);
-	if (!err)
-		err = parts_connect(ring, path, psn);
-	if (err) {
-		parts_free(ring);
+	rx->device = w->device;
+	rx->offer = *offer;
+	rx->program = w->qp;
+	rx->pd = w->qp->pd->handle;
+	weir_unload_rx_init(&rx->copier, TELL_MAX);
+	rc = parts_make(rx);
+	if (!rc)
+		rc = parts_connect(rx, path, psn);
+	if (rc) {
+		parts_free(rx);
 		return NULL;
 	}
-	answer(ring, psn);
-	ring->next = w->device->rings;
-	w->device->rings = ring;
-	return ring;
+	answer(rx, psn);
+	rx->next = w->device->receivers;
+	w->device->receivers = rx;
+	return rx;
 }
 
 /* What the map allows, and the program's mappings do, too: else it is refused. */
-static int copy(struct ring *ring, uint32_t tag, const struct wire_slot *slot, uint32_t length,
+static int copy_slot(struct unload_rx *rx, uint32_t tag, const struct wire_unload_slot *slot, uint32_t length,
 		uint64_t addr)
 {
-	struct weir_copier *copier = &ring->copier;
-	int err = weir_copier_check(copier, &ring->device->remote, ring->pd, tag, addr, length);
+	struct weir_unload_rx *copier = &rx->copier;
+	int rc = weir_unload_rx_check(copier, &rx->device->remote, rx->pd, tag, addr, length);
 
-	if (!err && !memory_is_writable(addr, length))
-		return weir_copier_refuse(copier);
-	if (!err)
-		weir_copier_store(copier, addr, slot->data, length);
-	return err;
+	if (!rc && !memory_is_writable(addr, length))
+		return weir_unload_rx_refuse(copier);
+	if (!rc)
+		weir_unload_rx_store(copier, addr, slot->data, length);
+	return rc;
 }
 
-static void received(struct ring *ring, const struct ibv_wc *wc)
+static void slot_received(struct unload_rx *rx, const struct ibv_wc *wc)
 {
-	const struct wire_slot *slot = &ring->slots[ring->copier.seen % WIRE_SLOTS];
+	const struct wire_unload_slot *slot = &rx->slots[rx->copier.seen % WIRE_UNLOAD_SLOTS];
 	uint32_t length;
 	uint64_t addr;
-	int err;
+	int rc;
 
-	ring->has_failed |= wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM || recv_post(ring);
-	if (ring->has_failed)
+	rx->has_failed |= wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM || recv_post(rx);
+	if (rx->has_failed)
 		return;
 	/* The first one is empty, and only asks. */
-	if (!ring->copier.seen && !wc->byte_len) {
-		ring->copier.owes = true;
+	if (!rx->copier.seen && !wc->byte_len) {
+		rx->copier.owes = true;
 		return;
 	}
-	length = wire_slot_decode(slot, wc->byte_len, &addr);
-	err = copy(ring, ntohl(wc->imm_data), slot, length, addr);
-	if (!err)
-		COUNT(copied);
-	else if (err == -EACCES)
-		COUNT(refused);
+	length = wire_unload_slot_decode(slot, wc->byte_len, &addr);
+	rc = copy_slot(rx, ntohl(wc->imm_data), slot, length, addr);
+	if (!rc)
+		DIAG_COUNT(copied);
+	else if (rc == -EACCES)
+		DIAG_COUNT(refused);
 }
 
-static void tell(struct ring *ring, uint8_t pause_ms, bool is_last)
+static void send_return(struct unload_rx *rx, uint8_t pause_ms, bool is_last)
 {
-	const struct wire_return told = { .done = ring->copier.seen,
-					  .is_refused = ring->copier.is_refused,
+	const struct wire_unload_return told = { .done = rx->copier.seen,
+					  .is_refused = rx->copier.is_refused,
 					  .pause_ms = pause_ms };
-	uint64_t word = wire_return_word(&told);
+	uint64_t word = wire_discovery_return_word(&told);
 	struct ibv_sge sge = { .addr = (uintptr_t)&word, .length = sizeof(word) };
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = is_last ? WR_LAST : WR_RETURN,
@@ -167,108 +167,108 @@ static void tell(struct ring *ring, uint8_t pause_ms, bool is_last)
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_INLINE | (is_last ? IBV_SEND_SIGNALED : 0),
-		.wr.rdma = { ring->offer.addr, ring->offer.rkey },
+		.wr.rdma = { rx->offer.addr, rx->offer.rkey },
 	};
 
-	if (++ring->unsignalled == SIGNAL_EVERY) {
-		ring->unsignalled = 0;
+	if (++rx->unsignalled == SIGNAL_EVERY) {
+		rx->unsignalled = 0;
 		wr.send_flags |= IBV_SEND_SIGNALED;
 	}
-	ring->returns++;
-	weir_copier_told(&ring->copier);
+	rx->returns++;
+	weir_unload_rx_reported(&rx->copier);
 	RETURN_SENT();
-	ring->has_failed |= ring->device->ops.post_send(ring->qp, &wr, &bad) != 0;
+	rx->has_failed |= rx->device->ops.post_send(rx->qp, &wr, &bad) != 0;
 }
 
 /* For how long the peer is to unload nothing. */
-static uint8_t pause_ms(struct weir_ceiling *ceiling)
+static uint8_t pause_ms(struct weir_cpu_budget *ceiling)
 {
-	uint8_t ms = weir_ceiling_pause_ms(ceiling, clock_cpu_ns(), clock_ns());
+	uint8_t ms = weir_cpu_budget_pause_ms(ceiling, clock_cpu_ns(), clock_ns());
 
 	if (ms)
-		COUNT(pauses);
+		DIAG_COUNT(pauses);
 	return ms;
 }
 
 /* @more: further slots are there already. */
-static void tell_news(struct ring *ring, struct weir_ceiling *ceiling, bool more)
+static void send_due_return(struct unload_rx *rx, struct weir_cpu_budget *ceiling, bool more)
 {
-	if (!ring->has_failed && ring->returns < RETURNS_MAX && weir_copier_tells(&ring->copier, more))
-		tell(ring, pause_ms(ceiling), false);
+	if (!rx->has_failed && rx->returns < RETURNS_MAX && weir_unload_rx_must_report(&rx->copier, more))
+		send_return(rx, pause_ms(ceiling), false);
 }
 
-static void completed(struct ring *ring, const struct ibv_wc *wc)
+static void wr_completed(struct unload_rx *rx, const struct ibv_wc *wc)
 {
 	if (wc->status != IBV_WC_SUCCESS)
-		ring->has_failed = true;
+		rx->has_failed = true;
 	else if (wc->wr_id == WR_SLOT)
-		received(ring, wc);
+		slot_received(rx, wc);
 	else if (wc->wr_id == WR_RETURN)
-		ring->returns -= SIGNAL_EVERY;
+		rx->returns -= SIGNAL_EVERY;
 	else if (wc->wr_id == WR_LAST)
-		ring->has_ended = true;
+		rx->has_ended = true;
 }
 
 /* A QP that has fallen into an error by itself takes nothing any more. */
-static void refuse_if_ended(struct ring *ring)
+static void refuse_if_ended(struct unload_rx *rx)
 {
 	uint64_t now_ns = clock_ns();
 
-	if (ring->copier.is_refused || now_ns - ring->asked_ns < CONNECT_ASK_NS)
+	if (rx->copier.is_refused || now_ns - rx->asked_ns < OWN_QP_ASK_NS)
 		return;
-	ring->asked_ns = now_ns;
-	ring->copier.is_refused = connect_has_ended(ring->program);
+	rx->asked_ns = now_ns;
+	rx->copier.is_refused = own_qp_is_in_error(rx->program);
 }
 
-uint32_t ring_serve(struct ring *ring, struct weir_ceiling *ceiling)
+uint32_t unload_rx_serve(struct unload_rx *rx, struct weir_cpu_budget *ceiling)
 {
 	struct ibv_wc wcs[WCS];
 	int i, n;
 
-	n = ring->has_failed ? 0 : ring->device->ops.poll_cq(ring->cq, WCS, wcs);
+	n = rx->has_failed ? 0 : rx->device->ops.poll_cq(rx->cq, WCS, wcs);
 	if (n > 0)
-		refuse_if_ended(ring);
+		refuse_if_ended(rx);
 	for (i = 0; i < n; i++)
-		completed(ring, &wcs[i]);
+		wr_completed(rx, &wcs[i]);
 	/* Of as many as were asked for some may have been returns: the last news may be old by now. */
-	tell_news(ring, ceiling, n == WCS);
+	send_due_return(rx, ceiling, n == WCS);
 	return n > 0 ? (uint32_t)n : 0;
 }
 
-void ring_arm(struct ring *ring)
+void unload_rx_arm(struct unload_rx *rx)
 {
-	if (!ring->has_failed)
-		ring->device->ops.req_notify_cq(ring->cq, 0);
+	if (!rx->has_failed)
+		rx->device->ops.req_notify_cq(rx->cq, 0);
 }
 
-void ring_retire(struct ring *ring)
+void unload_rx_retire(struct unload_rx *rx)
 {
-	if (!ring || ring->is_ending)
+	if (!rx || rx->is_ending)
 		return;
-	ring->is_ending = true;
-	ring->copier.is_refused = true;
-	if (!ring->has_failed)
-		tell(ring, 0, true);
+	rx->is_ending = true;
+	rx->copier.is_refused = true;
+	if (!rx->has_failed)
+		send_return(rx, 0, true);
 }
 
-bool ring_is_over(const struct ring *ring)
+bool unload_rx_is_over(const struct unload_rx *rx)
 {
-	return ring->is_ending && (ring->has_ended || ring->has_failed);
+	return rx->is_ending && (rx->has_ended || rx->has_failed);
 }
 
 /* Who ends must not take along what a peer waits for. */
-void ring_close(struct ring *ring, uint64_t until_ns)
+void unload_rx_close(struct unload_rx *rx, uint64_t until_ns)
 {
-	struct ring **at;
+	struct unload_rx **at;
 	struct ibv_wc wc;
 
-	ring_retire(ring);
-	while (!ring_is_over(ring) && clock_ns() < until_ns)
-		if (ring->device->ops.poll_cq(ring->cq, 1, &wc) > 0)
-			completed(ring, &wc);
-	at = &ring->device->rings;
-	while (*at != ring)
+	unload_rx_retire(rx);
+	while (!unload_rx_is_over(rx) && clock_ns() < until_ns)
+		if (rx->device->ops.poll_cq(rx->cq, 1, &wc) > 0)
+			wr_completed(rx, &wc);
+	at = &rx->device->receivers;
+	while (*at != rx)
 		at = &(*at)->next;
-	*at = ring->next;
-	parts_free(ring);
+	*at = rx->next;
+	parts_free(rx);
 }

@@ -18,14 +18,14 @@
 #include "wire/discovery.h"
 #include "wire/unload.h"
 
-#define RING_LAST_NS (100 * NS_PER_MS) /* for the last return: a peer that lives takes no part */
+#define UNLOAD_RX_LAST_NS (100 * NS_PER_MS) /* for the last return: a peer that lives takes no part */
 
-struct device;
-struct path;
-struct watched;
+struct unload_device;
+struct qp_path;
+struct tracked_qp;
 
 /**
- * struct ring - one
+ * struct unload_rx - one
  * @next: of the device's
  * @device: where it is
  * @offer: what it was made for
@@ -37,19 +37,19 @@ struct watched;
  * @is_ending: the last return is out; @has_ended: it has arrived
  * @returns: under way, or not known to have arrived; @unsignalled: of them, the last
  */
-struct ring {
-	struct ring *next;
-	struct device *device;
-	struct wire_offer offer;
-	struct wire_offer answer;
+struct unload_rx {
+	struct unload_rx *next;
+	struct unload_device *device;
+	struct wire_discovery_offer offer;
+	struct wire_discovery_offer answer;
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	struct wire_slot *slots;
+	struct wire_unload_slot *slots;
 	struct ibv_qp *program;
 	uint32_t pd;
 	uint64_t asked_ns;
-	struct weir_copier copier;
+	struct weir_unload_rx copier;
 	bool has_failed;
 	bool is_ending;
 	bool has_ended;
@@ -58,32 +58,32 @@ struct ring {
 };
 
 /**
- * ring_open() - be ready for what a peer unloads
+ * unload_rx_open() - be ready for what a peer unloads
  * @w: the program's QP
  * @path: where that leads to
  * @offer: kept as a copy
  *
  * Return: it, its answer filled in; NULL: not possible now.
  */
-struct ring *ring_open(const struct watched *w, const struct path *path,
-		       const struct wire_offer *offer);
+struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_path *path,
+		       const struct wire_discovery_offer *offer);
 
 /*
  * Nothing more is copied, and the peer is told so: once it knows, or cannot, the service thread
  * frees it. Who calls rings that thread's bell. NULL does nothing.
  */
-void ring_retire(struct ring *ring);
+void unload_rx_retire(struct unload_rx *rx);
 
 /* It is retired, and nobody waits for it any more. */
-bool ring_is_over(const struct ring *ring);
+bool unload_rx_is_over(const struct unload_rx *rx);
 
 /* Retires it, waits until @until_ns at most for the peer to know, and frees it. */
-void ring_close(struct ring *ring, uint64_t until_ns);
+void unload_rx_close(struct unload_rx *rx, uint64_t until_ns);
 
 /* Copies what has come, and tells the peer. Return: how many. */
-uint32_t ring_serve(struct ring *ring, struct weir_ceiling *ceiling);
+uint32_t unload_rx_serve(struct unload_rx *rx, struct weir_cpu_budget *ceiling);
 
 /* What comes from now on raises an event. */
-void ring_arm(struct ring *ring);
+void unload_rx_arm(struct unload_rx *rx);
 
 #endif

@@ -19,13 +19,13 @@
 #include "wire/discovery.h"
 #include "wire/unload.h"
 
-#define SIDE_DATA_MAX (WIRE_SLOT_BYTES - offsetof(struct wire_slot, data))
+#define UNLOAD_TX_DATA_MAX (WIRE_UNLOAD_SLOT_BYTES - offsetof(struct wire_unload_slot, data))
 
-struct device;
-struct watched;
+struct unload_device;
+struct tracked_qp;
 
 /* What the device must know if it is given a write after all. */
-struct staged {
+struct staged_write {
 	uint64_t wr_id;
 	uint32_t rkey;
 	uint32_t length;
@@ -33,17 +33,17 @@ struct staged {
 };
 
 /**
- * struct side_memory - what the device reads and writes
+ * struct unload_tx_memory - what the device reads and writes
  * @slots: ours, each until the target's is done
  * @told: the last return; the target's device writes it
  */
-struct side_memory {
-	struct wire_slot slots[WIRE_SLOTS];
+struct unload_tx_memory {
+	struct wire_unload_slot slots[WIRE_UNLOAD_SLOTS];
 	uint64_t told;
 };
 
 /**
- * struct side - one
+ * struct unload_tx - one
  * @device: where it is
  * @qp, @cq, @mr, @memory: its own
  * @repeat_mr: over @memory's slots, for the program's QP, which may read there and no more
@@ -59,14 +59,14 @@ struct side_memory {
  * @moved_ns, @probed_ns: when something moved last, and an empty write went
  * @queued: in the send queue, or not known to have left it; @unsignalled: of them, the last
  */
-struct side {
-	struct device *device;
+struct unload_tx {
+	struct unload_device *device;
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_mr *repeat_mr;
-	struct side_memory *memory;
-	struct staged staged[WIRE_SLOTS];
+	struct unload_tx_memory *memory;
+	struct staged_write staged[WIRE_UNLOAD_SLOTS];
 	uint32_t inline_max;
 	uint64_t nonce;
 	uint32_t psn;
@@ -86,51 +86,51 @@ struct side {
 };
 
 /* Makes what an offer describes. Context: the service thread. Return: it, or NULL. */
-struct side *side_make(const struct watched *w);
+struct unload_tx *unload_tx_create(const struct tracked_qp *w);
 
 /*
  * Connects it as its answer says, and asks for a first return. Context: the service thread. Return:
  * 0 or an errno.
  */
-int side_connect(struct side *side, const struct watched *w, const struct wire_offer *answer);
+int unload_tx_connect(struct unload_tx *tx, const struct tracked_qp *w, const struct wire_discovery_offer *answer);
 
 /*
  * Whether the first return has come. Nothing is put before. Context: the service thread. Return: 0;
  * -EAGAIN not yet; -EIO it will not.
  */
-int side_heard(struct side *side);
+int unload_tx_check_ready(struct unload_tx *tx);
 
 /* The QP and all else goes. NULL does nothing. */
-void side_free(struct side *side);
+void unload_tx_free(struct unload_tx *tx);
 
 /* How many are not done. */
-static inline uint16_t side_open(const struct side *side)
+static inline uint16_t unload_tx_outstanding(const struct unload_tx *tx)
 {
-	return (uint16_t)(side->next - side->done);
+	return (uint16_t)(tx->next - tx->done);
 }
 
 /*
- * side_put() - a write goes into the next slot, for which there is room
- * @data: its bytes, staged->length of them, at most SIDE_DATA_MAX
+ * unload_tx_put() - a write goes into the next slot, for which there is room
+ * @data: its bytes, staged->length of them, at most UNLOAD_TX_DATA_MAX
  *
- * Return: 0; or it is as if it had not been called: the side has failed.
+ * Return: 0; or it is as if it had not been called: the tx has failed.
  */
-int side_put(struct side *side, uint64_t remote, const struct ibv_sge *data, int nr_data,
-	     const struct staged *staged);
+int unload_tx_put(struct unload_tx *tx, uint64_t remote, const struct ibv_sge *data, int nr_data,
+	     const struct staged_write *staged);
 
 /*
- * side_wait() - wait until at most @open_max are not done
+ * unload_tx_wait() - wait until at most @open_max are not done
  * @pause_ms: for so long the target wants no more; written if it says so
  *
- * Return: 0; -EREMOTE the target refuses; -EIO the side has failed, or the target has not answered
+ * Return: 0; -EREMOTE the target refuses; -EIO the tx has failed, or the target has not answered
  * for a long time.
  */
-int side_wait(struct side *side, uint16_t open_max, uint8_t *pause_ms);
+int unload_tx_wait(struct unload_tx *tx, uint16_t open_max, uint8_t *pause_ms);
 
 /*
- * The same for who comes again rather than wait. Return: whether to come again; if not, side_wait()
+ * The same for who comes again rather than wait. Return: whether to come again; if not, unload_tx_wait()
  * for all is over at once.
  */
-bool side_tend(struct side *side, uint64_t now_ns, uint8_t *pause_ms);
+bool unload_tx_poll(struct unload_tx *tx, uint64_t now_ns, uint8_t *pause_ms);
 
 #endif

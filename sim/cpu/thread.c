@@ -39,7 +39,7 @@ static void arm_tick(struct sim_core *core)
 		     core->slice_ps > clock->now_ps ? core->slice_ps : clock->now_ps);
 }
 
-static void start(struct sim_core *core, struct sim_thread *t)
+static void start_thread(struct sim_core *core, struct sim_thread *t)
 {
 	struct sim_clock *clock = core->host->clock;
 	uint64_t begin_ps = clock->now_ps;
@@ -63,7 +63,7 @@ static void start(struct sim_core *core, struct sim_thread *t)
 		arm_tick(core);
 }
 
-static void release(struct sim_core *core)
+static void release_core(struct sim_core *core)
 {
 	struct sim_thread *next;
 
@@ -71,7 +71,7 @@ static void release(struct sim_core *core)
 	core->running = NULL;
 	next = next_for(core);
 	if (next)
-		start(core, next);
+		start_thread(core, next);
 }
 
 static struct sim_core *idle_core_for(const struct sim_thread *t)
@@ -99,7 +99,7 @@ static void become_ready(struct sim_thread *t)
 	t->left_ps = 0;
 	weir_list_add_tail(&t->host->ready, &t->link);
 	if (core) {
-		start(core, t);
+		start_thread(core, t);
 		return;
 	}
 	for (i = 0; i < t->host->nr_cores; i++) {
@@ -126,7 +126,7 @@ static void tick_happens(struct sim_event *event)
 	t->left_ps = due_ps == SIM_NEVER ? SIM_NEVER : due_ps - clock->now_ps;
 	t->state = SIM_THREAD_READY;
 	weir_list_add_tail(&t->host->ready, &t->link);
-	release(core);
+	release_core(core);
 }
 
 static void thread_happens(struct sim_event *event)
@@ -140,7 +140,7 @@ static void thread_happens(struct sim_event *event)
 	sim_fiber_enter(&t->fiber);
 	if (t->fiber.is_over) {
 		t->state = SIM_THREAD_OVER;
-		release(t->core);
+		release_core(t->core);
 	}
 }
 
@@ -256,7 +256,7 @@ void sim_thread_sleep(struct sim_thread *self, uint64_t until_ps)
 		if (until_ps != SIM_NEVER)
 			sim_clock_at(clock, &self->event,
 				     until_ps > clock->now_ps ? until_ps : clock->now_ps);
-		release(self->core);
+		release_core(self->core);
 		sim_fiber_leave(&self->fiber);
 	}
 	self->woken = false;

@@ -37,7 +37,7 @@ void sim_clock_fini(struct sim_clock *clock)
 	free(clock->heap);
 }
 
-static void put(struct sim_clock *clock, uint32_t place, const struct sim_due *due)
+static void put_event(struct sim_clock *clock, uint32_t place, const struct sim_due *due)
 {
 	clock->heap[place] = *due;
 	due->event->place = place + 1;
@@ -50,10 +50,10 @@ static void sift_up(struct sim_clock *clock, uint32_t place, struct sim_due due)
 
 		if (due.key >= clock->heap[parent].key)
 			break;
-		put(clock, place, &clock->heap[parent]);
+		put_event(clock, place, &clock->heap[parent]);
 		place = parent;
 	}
-	put(clock, place, &due);
+	put_event(clock, place, &due);
 }
 
 /* Of two that lie side by side, which; in numbers, since no branch could be foretold. */
@@ -89,7 +89,7 @@ static void sift(struct sim_clock *clock, uint32_t place, struct sim_due due)
 	while (place * CHILDREN + 1 < clock->count) {
 		uint32_t child = first_child(clock, place);
 
-		put(clock, place, &clock->heap[child]);
+		put_event(clock, place, &clock->heap[child]);
 		place = child;
 	}
 	sift_up(clock, place, due);
@@ -105,13 +105,13 @@ static void sift_down(struct sim_clock *clock, struct sim_due due)
 
 		if (due.key < clock->heap[child].key)
 			break;
-		put(clock, place, &clock->heap[child]);
+		put_event(clock, place, &clock->heap[child]);
 		place = child;
 	}
-	put(clock, place, &due);
+	put_event(clock, place, &due);
 }
 
-static void grow(struct sim_clock *clock)
+static void grow_heap(struct sim_clock *clock)
 {
 	clock->room = clock->room ? 2 * clock->room : ROOM_MIN;
 	clock->heap = realloc(clock->heap, clock->room * sizeof(*clock->heap));
@@ -134,12 +134,12 @@ void sim_clock_at(struct sim_clock *clock, struct sim_event *event, uint64_t whe
 		return;
 	}
 	if (clock->count == clock->room)
-		grow(clock);
+		grow_heap(clock);
 	sift_up(clock, clock->count++, due);
 }
 
 /* What comes from the end of the heap takes a free place. */
-static void fill(struct sim_clock *clock, uint32_t place)
+static void fill_top(struct sim_clock *clock, uint32_t place)
 {
 	if (place < --clock->count)
 		sift(clock, place, clock->heap[clock->count]);
@@ -149,7 +149,7 @@ void sim_clock_cancel(struct sim_clock *clock, struct sim_event *event)
 {
 	if (!event->place)
 		return;
-	fill(clock, event->place - 1);
+	fill_top(clock, event->place - 1);
 	event->place = 0;
 }
 
@@ -183,7 +183,7 @@ void sim_clock_run(struct sim_clock *clock, uint64_t until_ps)
 		clock->top_is_empty = true;
 		event->happen(event);
 		if (clock->top_is_empty)
-			fill(clock, 0);
+			fill_top(clock, 0);
 		clock->top_is_empty = false;
 	}
 	clock->now_ps = until_ps;

@@ -14,7 +14,7 @@ static_assert(sizeof(struct weir_sge) == sizeof(struct sim_sge) &&
 	      offsetof(struct weir_sge, lkey) == offsetof(struct sim_sge, key),
 	      "weir_sge is sim_sge");
 
-static uint64_t now_ns(const struct sim_weir *weir)
+static uint64_t now_ns(const struct sim_engine_host *weir)
 {
 	return weir->node->host.clock->now_ps / SIM_PS_PER_NS;
 }
@@ -35,7 +35,7 @@ static enum sim_op op_of(const struct weir_req *req)
 	}
 }
 
-static void fill(struct sim_session *session, struct sim_weir_channel *channel,
+static void fill_wr(struct sim_session *session, struct sim_engine_channel *channel,
 		 const struct weir_wr *wr, struct sim_wr *out)
 {
 	const struct weir_req *req = wr->req;
@@ -59,17 +59,17 @@ static void fill(struct sim_session *session, struct sim_weir_channel *channel,
 		channel->unsignalled = 0;
 }
 
-static void post(struct sim_thread *self, struct sim_session *session,
+static void post_batch(struct sim_thread *self, struct sim_session *session,
 		 const struct weir_action *action)
 {
-	struct sim_weir_channel *channel = &session->channels[action->channel];
+	struct sim_engine_channel *channel = &session->channels[action->channel];
 	struct sim_wr chain[WEIR_BATCH_MAX];
 	struct weir_wr *wr;
 	uint32_t count = 0;
 
 	for (wr = action->wr; wr; wr = wr->next) {
 		session->reqs_posted += wr->nr_reqs;
-		fill(session, channel, wr, &chain[count++]);
+		fill_wr(session, channel, wr, &chain[count++]);
 		if (channel->oldest)
 			channel->newest->next = wr;
 		else
@@ -84,7 +84,7 @@ static void post(struct sim_thread *self, struct sim_session *session,
 		abort(); /* the core posts no more than the channel holds */
 }
 
-static void feed(struct sim_session *session)
+static void mark_ready(struct sim_session *session)
 {
 	if (weir_list_is_empty(&session->fed))
 		weir_list_add_tail(&session->weir->fed, &session->fed);
@@ -95,7 +95,7 @@ static void pay_for_waking(struct sim_thread *self)
 	sim_thread_call(self, self->host->profile->wake_call_ps);
 }
 
-static void tell(struct sim_thread *self, struct sim_request *request)
+static void complete_request(struct sim_thread *self, struct sim_request *request)
 {
 	if (request->done(request))
 		pay_for_waking(self);
@@ -109,13 +109,13 @@ static bool pull_chain(struct sim_thread *self, struct sim_session *session)
 	while (weir_engine_next(&session->engine, &action)) {
 		switch (action.type) {
 		case WEIR_ACTION_POST:
-			post(self, session, &action);
+			post_batch(self, session, &action);
 			return true;
 		case WEIR_ACTION_DONE:
-			tell(self, container_of(action.req, struct sim_request, req));
+			complete_request(self, container_of(action.req, struct sim_request, req));
 			break;
 		case WEIR_ACTION_WAKE:
-			feed(container_of(action.engine, struct sim_session, engine));
+			mark_ready(container_of(action.engine, struct sim_session, engine));
 			break;
 		case WEIR_ACTION_FAIL:
 			abort(); /* no channel fails here */
@@ -125,10 +125,10 @@ static bool pull_chain(struct sim_thread *self, struct sim_session *session)
 }
 
 /* All up to the one that a completion tells of are done. */
-static void retire(struct sim_thread *self, struct weir_wr *last)
+static void retire_wrs(struct sim_thread *self, struct weir_wr *last)
 {
 	struct sim_session *session = container_of(last->req, struct sim_request, req)->session;
-	struct sim_weir_channel *channel = &session->channels[last->channel];
+	struct sim_engine_channel *channel = &session->channels[last->channel];
 	struct weir_wc wc = { .wr = NULL };
 
 	while (wc.wr != last) {
@@ -137,18 +137,18 @@ static void retire(struct sim_thread *self, struct weir_wr *last)
 		sim_thread_run(self, wc.wr->nr_reqs * session->weir->settings->core_ps);
 		weir_engine_completed(&session->engine, &wc, now_ns(session->weir));
 	}
-	feed(session);
+	mark_ready(session);
 }
 
 /* With the lock. Return: completions seen. */
-static uint32_t poll(struct sim_thread *self, struct sim_weir *weir, struct sim_poller *poller)
+static uint32_t poll(struct sim_thread *self, struct sim_engine_host *weir, struct sim_poller *poller)
 {
 	struct sim_wc wcs[POLL_WCS_MAX];
 	uint32_t i, taken = sim_poll_cq(self, &poller->cq, wcs,
 					(uint32_t)weir->settings->poll_wcs);
 
 	for (i = 0; i < taken; i++)
-		retire(self, (struct weir_wr *)(uintptr_t)wcs[i].id);
+		retire_wrs(self, (struct weir_wr *)(uintptr_t)wcs[i].id);
 	while (!weir_list_is_empty(&weir->fed)) {
 		struct sim_session *session =
 			weir_list_entry(weir->fed.next, struct sim_session, fed);
@@ -161,7 +161,7 @@ static uint32_t poll(struct sim_thread *self, struct sim_weir *weir, struct sim_
 }
 
 /* With the lock. */
-static void take(struct sim_thread *self, struct sim_weir *weir)
+static void take_inbox(struct sim_thread *self, struct sim_engine_host *weir)
 {
 	struct weir_inbox_node *node = weir_inbox_take(&weir->inbox), *next;
 
@@ -172,12 +172,12 @@ static void take(struct sim_thread *self, struct sim_weir *weir)
 		sim_thread_run(self, weir->settings->core_ps);
 		if (weir_engine_submit(&r->session->engine, &r->req, now_ns(weir)))
 			abort(); /* it must make sense */
-		feed(r->session);
+		mark_ready(r->session);
 	}
 }
 
 /* Gives the lock back. Return: whether there is work for who has it. */
-static bool unlock_and_look(struct sim_thread *self, struct sim_weir *weir)
+static bool unlock_and_look(struct sim_thread *self, struct sim_engine_host *weir)
 {
 	bool more = !weir_list_is_empty(&weir->fed);
 
@@ -185,53 +185,53 @@ static bool unlock_and_look(struct sim_thread *self, struct sim_weir *weir)
 	return more || !weir_inbox_is_empty(&weir->inbox);
 }
 
-static void serve_first(struct sim_thread *self, struct sim_weir *weir,
+static void serve_first(struct sim_thread *self, struct sim_engine_host *weir,
 			const struct sim_session *mine)
 {
 	struct sim_session *session = weir_list_entry(weir->fed.next, struct sim_session, fed);
 
 	weir_list_del(&session->fed);
 	if (pull_chain(self, session))
-		feed(session);
+		mark_ready(session);
 	else if (session == mine)
 		poll(self, weir, session->poller);
 }
 
-static void serve(struct sim_thread *self, struct sim_weir *weir, const struct sim_session *mine)
+static void serve_sessions(struct sim_thread *self, struct sim_engine_host *weir, const struct sim_session *mine)
 {
 	do {
 		if (!sim_lock_try(&weir->lock, self))
 			return; /* who has it looks when it is given back */
-		take(self, weir);
+		take_inbox(self, weir);
 		if (!weir_list_is_empty(&weir->fed))
 			serve_first(self, weir, mine);
 	} while (unlock_and_look(self, weir));
 }
 
-void sim_weir_submit(struct sim_thread *self, struct sim_request *request)
+void sim_engine_host_submit(struct sim_thread *self, struct sim_request *request)
 {
-	struct sim_weir *weir = request->session->weir;
+	struct sim_engine_host *weir = request->session->weir;
 
 	weir_inbox_push(&weir->inbox, &request->node);
 	sim_thread_run(self, self->host->profile->lock_ps); /* one atomic exchange */
-	serve(self, weir, request->session);
+	serve_sessions(self, weir, request->session);
 }
 
-static uint32_t poll_and_serve(struct sim_thread *self, struct sim_weir *weir,
+static uint32_t poll_and_serve(struct sim_thread *self, struct sim_engine_host *weir,
 			       struct sim_poller *poller)
 {
 	uint32_t taken;
 
 	sim_lock_take(&weir->lock, self);
-	take(self, weir);
+	take_inbox(self, weir);
 	taken = poll(self, weir, poller);
 	if (unlock_and_look(self, weir))
-		serve(self, weir, NULL);
+		serve_sessions(self, weir, NULL);
 	return taken;
 }
 
 /* One look, after what the poller wants done before it. */
-static void lead(struct sim_thread *self, struct sim_weir *weir, struct sim_poller *poller)
+static void lead_once(struct sim_thread *self, struct sim_engine_host *weir, struct sim_poller *poller)
 {
 	uint32_t taken;
 
@@ -262,7 +262,7 @@ static void hand_over(struct sim_thread *self, struct sim_poller *poller)
 	pay_for_waking(self);
 }
 
-void sim_weir_await(struct sim_thread *self, struct sim_weir *weir, struct sim_poller *poller,
+void sim_engine_host_await(struct sim_thread *self, struct sim_engine_host *weir, struct sim_poller *poller,
 		    bool (*happened)(void *arg), void *arg)
 {
 	while (!happened || !happened(arg)) {
@@ -273,13 +273,13 @@ void sim_weir_await(struct sim_thread *self, struct sim_weir *weir, struct sim_p
 			continue;
 		}
 		poller->leader = self;
-		lead(self, weir, poller);
+		lead_once(self, weir, poller);
 	}
 	if (poller->leader == self)
 		hand_over(self, poller);
 }
 
-static int poller_init(struct sim_poller *poller, struct sim_weir *weir, uint32_t number)
+static int poller_init(struct sim_poller *poller, struct sim_engine_host *weir, uint32_t number)
 {
 	const struct sim_load_settings *s = weir->settings;
 	const struct weir_poll_config config = { (enum weir_poll_mode)s->poll,
@@ -289,19 +289,19 @@ static int poller_init(struct sim_poller *poller, struct sim_weir *weir, uint32_
 
 	weir_list_init(&poller->followers);
 	sim_channel_init(&poller->events, &host->cores[number % host->nr_cores]);
-	weir_gaps_init(&poller->gaps, WAKE_NS, WAKE_NS);
+	weir_idle_time_init(&poller->gaps, WAKE_NS, WAKE_NS);
 	weir_poll_init(&poller->poll, &config, &poller->gaps, now_ns(weir));
 	poller->verdict = weir_poll_woken(&poller->poll, now_ns(weir));
 	return sim_cq_init(&poller->cq, &poller->events, (uint32_t)(s->qps * s->sq_depth));
 }
 
-int sim_weir_init(struct sim_weir *weir, struct sim_node *node,
+int sim_engine_host_init(struct sim_engine_host *weir, struct sim_node *node,
 		  const struct sim_load_settings *settings, uint32_t nr_pollers)
 {
 	uint32_t i;
 	int rc;
 
-	*weir = (struct sim_weir){ .node = node, .settings = settings };
+	*weir = (struct sim_engine_host){ .node = node, .settings = settings };
 	sim_lock_init(&weir->lock, settings->lock == SIM_LOCK_MUTEX);
 	weir_inbox_init(&weir->inbox);
 	weir_list_init(&weir->fed);
@@ -315,7 +315,7 @@ int sim_weir_init(struct sim_weir *weir, struct sim_node *node,
 	return rc;
 }
 
-void sim_weir_fini(struct sim_weir *weir)
+void sim_engine_host_fini(struct sim_engine_host *weir)
 {
 	uint32_t i;
 
@@ -361,7 +361,7 @@ static int channels_init(struct sim_session *session, struct sim_world *world)
 	return rc;
 }
 
-int sim_session_init(struct sim_session *session, struct sim_weir *weir, struct sim_world *world)
+int sim_session_init(struct sim_session *session, struct sim_engine_host *weir, struct sim_world *world)
 {
 	int rc;
 

@@ -33,12 +33,12 @@ struct sim_poller {
 	struct sim_thread *leader;
 	struct weir_list followers;
 	struct weir_poll poll;
-	struct weir_gaps gaps;
+	struct weir_idle_time gaps;
 	enum weir_poll_verdict verdict;
 };
 
 /**
- * struct sim_weir - weir on one NIC
+ * struct sim_engine_host - weir on one NIC
  * @node: where
  * @settings: kept
  * @lock: guards all of it and its sessions' engines
@@ -49,7 +49,7 @@ struct sim_poller {
  * @pollers, @nr_pollers: its sessions go round them
  * @nr_sessions: so far
  */
-struct sim_weir {
+struct sim_engine_host {
 	struct sim_node *node;
 	const struct sim_load_settings *settings;
 	struct sim_lock lock;
@@ -63,7 +63,7 @@ struct sim_weir {
 };
 
 /* What was posted on a channel and not seen to be done, oldest first, by next. */
-struct sim_weir_channel {
+struct sim_engine_channel {
 	struct sim_qp *qp;
 	struct weir_wr *oldest, *newest;
 	uint32_t unsignalled;
@@ -79,11 +79,11 @@ struct sim_weir_channel {
  * @chains, @wrs_posted, @reqs_posted: so far
  */
 struct sim_session {
-	struct sim_weir *weir;
+	struct sim_engine_host *weir;
 	struct weir_engine engine;
 	struct weir_wr *wrs;
 	struct sim_poller *poller;
-	struct sim_weir_channel channels[WEIR_CHANNEL_MAX];
+	struct sim_engine_channel channels[WEIR_CHANNEL_MAX];
 	struct weir_list fed;
 	uint64_t chains, wrs_posted, reqs_posted;
 };
@@ -104,17 +104,17 @@ struct sim_request {
 };
 
 /**
- * sim_weir_init() - weir on one NIC
+ * sim_engine_host_init() - weir on one NIC
  * @weir, @node, @settings: *kept*
  * @nr_pollers: at least 1
  *
  * Return: 0; -ENOMEM; -EINVAL: no such window.
  */
-int sim_weir_init(struct sim_weir *weir, struct sim_node *node,
+int sim_engine_host_init(struct sim_engine_host *weir, struct sim_node *node,
 		  const struct sim_load_settings *settings, uint32_t nr_pollers);
 
 /* Frees what it holds; its sessions were finished before. */
-void sim_weir_fini(struct sim_weir *weir);
+void sim_engine_host_fini(struct sim_engine_host *weir);
 
 /**
  * sim_session_init() - a session with a number of channels
@@ -124,22 +124,22 @@ void sim_weir_fini(struct sim_weir *weir);
  *
  * Return: 0, -ENOMEM, or -EINVAL: what the core does not take.
  */
-int sim_session_init(struct sim_session *session, struct sim_weir *weir, struct sim_world *world);
+int sim_session_init(struct sim_session *session, struct sim_engine_host *weir, struct sim_world *world);
 
 /* Frees what it holds. */
 void sim_session_fini(struct sim_session *session);
 
 /* Submits a request, and serves unless somebody does. It must make sense to the core. */
-void sim_weir_submit(struct sim_thread *self, struct sim_request *request);
+void sim_engine_host_submit(struct sim_thread *self, struct sim_request *request);
 
 /**
- * sim_weir_await() - wait until something has happened
+ * sim_engine_host_await() - wait until something has happened
  * @self: who
  * @weir: whose completions are to be polled for meanwhile
  * @poller: and there, which
  * @happened: asked with @arg after each step; NULL: lead for ever
  */
-void sim_weir_await(struct sim_thread *self, struct sim_weir *weir, struct sim_poller *poller,
+void sim_engine_host_await(struct sim_thread *self, struct sim_engine_host *weir, struct sim_poller *poller,
 		    bool (*happened)(void *arg), void *arg);
 
 #endif

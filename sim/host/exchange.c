@@ -11,23 +11,23 @@ static uint64_t now_ns(const struct sim_exchange *x)
 	return x->sender.node->host.clock->now_ps / SIM_PS_PER_NS;
 }
 
-static void post(struct sim_thread *self, struct sim_exchange_end *end, const struct sim_wr *wrs,
+static void post_chain(struct sim_thread *self, struct sim_exchange_end *end, const struct sim_wr *wrs,
 		 uint32_t count)
 {
 	if (sim_post_send(self, &end->node->device, end->qp, wrs, count) != count)
 		abort(); /* the queue is deeper than the pool */
 }
 
-static struct sim_wr look_of(struct sim_exchange *x, struct sim_exchange_end *end)
+static struct sim_wr slot_poll_of(struct sim_exchange *x, struct sim_exchange_end *end)
 {
-	weir_look_posted(&end->look, now_ns(x));
+	weir_slot_poll_posted(&end->look, now_ns(x));
 	if (end == &x->sender) {
-		weir_confirm_out_look(&x->out);
+		weir_slot_bitmap_tx_read_posted(&x->out);
 		x->look_end = x->out.committed;
 	}
 	x->looks++;
 	return (struct sim_wr){ .id = SIM_EXCHANGE_LOOK, .op = SIM_OP_READ, .nr_sge = 1, .sge = &end->sge,
-				.bytes = weir_confirm_words(x->out.slots) * 8, .rkey = SIM_EXCHANGE_BITS };
+				.bytes = weir_slot_bitmap_words(x->out.slots) * 8, .rkey = SIM_EXCHANGE_BITS };
 }
 
 static struct sim_wr write_of(struct sim_exchange *x, uint32_t slot, uint32_t bytes)
@@ -38,9 +38,9 @@ static struct sim_wr write_of(struct sim_exchange *x, uint32_t slot, uint32_t by
 			     .remote = slot * x->settings->slot_bytes };
 
 	wr.is_inline = bytes <= end->node->host.profile->inline_max;
-	x->before[slot] = x->out.committed ? weir_confirm_out_last(&x->out) : 0;
-	weir_confirm_out_commit(&x->out, slot);
-	weir_look_put(&end->look, bytes);
+	x->before[slot] = x->out.committed ? weir_slot_bitmap_tx_last(&x->out) : 0;
+	weir_slot_bitmap_tx_commit(&x->out, slot);
+	weir_slot_poll_put(&end->look, bytes);
 	wr.id = SIM_EXCHANGE_WRITE | x->out.committed << 8;
 	x->bytes[slot] = bytes;
 	x->has_landed[slot] = false;
@@ -48,71 +48,71 @@ static struct sim_wr write_of(struct sim_exchange *x, uint32_t slot, uint32_t by
 }
 
 /* The write of the last slot tells of all that are not shown. */
-static void tell_by(struct sim_exchange *x, struct sim_wr *wr)
+static void notify_with(struct sim_exchange *x, struct sim_wr *wr)
 {
 	struct sim_exchange_end *end = &x->sender;
 
 	wr->op = SIM_OP_WRITE_IMM;
-	x->others[weir_confirm_out_last(&x->out)] = (uint32_t)weir_look_unshown(&x->out) - 1;
-	weir_confirm_out_sent(&x->out);
+	x->others[weir_slot_bitmap_tx_last(&x->out)] = (uint32_t)weir_slot_poll_unshown(&x->out) - 1;
+	weir_slot_bitmap_tx_notified(&x->out);
 	wr->is_silent = ++end->unsignalled < SIGNAL_EVERY;
 	if (!wr->is_silent)
 		end->unsignalled = 0;
 }
 
 /* What the receiver asks for now. */
-static struct weir_look_ring ring_of(const struct sim_exchange *x)
+static struct weir_slot_poll_request request_of(const struct sim_exchange *x)
 {
 	uint32_t tells = x->limit - x->told;
 
 	if (x->bell == x->answered)
-		return (struct weir_look_ring){ 0 };
-	return (struct weir_look_ring){ x->bell, tells <= WEIR_LOOK_TELLS_MAX ? tells : 0,
-					weir_look_patience_ns(&x->receiver.look) };
+		return (struct weir_slot_poll_request){ 0 };
+	return (struct weir_slot_poll_request){ x->bell, tells <= WEIR_SLOT_POLL_NOTIFIES_MAX ? tells : 0,
+					weir_slot_poll_patience_ns(&x->receiver.look) };
 }
 
 static bool is_to_tell(struct sim_exchange *x)
 {
-	return !x->is_imm && weir_look_is_to_tell(&x->sender.look, &x->out, ring_of(x), now_ns(x));
+	return !x->is_imm && weir_slot_poll_must_notify(&x->sender.look, &x->out, request_of(x), now_ns(x));
 }
 
-static void tell(struct sim_exchange *x, struct sim_wr *wr)
+static void send_immediate(struct sim_exchange *x, struct sim_wr *wr)
 {
-	weir_look_tells(&x->sender.look, &x->out, weir_look_unshown(&x->out), now_ns(x));
-	tell_by(x, wr);
+	weir_slot_poll_notified(&x->sender.look, &x->out, weir_slot_poll_unshown(&x->out), now_ns(x));
+	notify_with(x, wr);
 	if (++x->told == x->limit)
 		x->answered = x->bell;
 }
 
 static bool look_is_due(const struct sim_exchange *x)
 {
-	return !x->is_imm && weir_look_is_due(&x->sender.look, &x->out, ring_of(x), now_ns(x));
+	return !x->is_imm && weir_slot_poll_is_due(&x->sender.look, &x->out, request_of(x), now_ns(x));
 }
 
-static void look_from(struct sim_thread *self, struct sim_exchange *x, struct sim_exchange_end *end)
+static void post_read(struct sim_thread *self, struct sim_exchange *x, struct sim_exchange_end *end)
 {
-	struct sim_wr look = look_of(x, end);
+	struct sim_wr look = slot_poll_of(x, end);
 
-	post(self, end, &look, 1);
+	post_chain(self, end, &look, 1);
 }
 
 /* The receiver wants a sign, and looks once more. */
-static void ring(struct sim_thread *self, struct sim_exchange *x)
+static void request_notification(struct sim_thread *self, struct sim_exchange *x)
 {
 	struct sim_exchange_end *end = &x->receiver;
 	struct sim_wr wrs[2] = { { .id = SIM_EXCHANGE_RING, .op = SIM_OP_WRITE, .is_silent = true,
 				   .nr_sge = 1, .sge = &end->sge, .bytes = 8,
 				   .rkey = SIM_EXCHANGE_BELL } };
 
-	weir_look_rung(&end->look, WEIR_LOOK_NEWS);
+	weir_slot_poll_requested(&end->look, WEIR_SLOT_POLL_NEWS);
 	wrs[0].operand = ++x->rings;
-	wrs[0].compare = end->look.heard + WEIR_LOOK_TELLS_MAX;
-	wrs[1] = look_of(x, end);
-	post(self, end, wrs, 2);
+	wrs[0].compare = end->look.heard + WEIR_SLOT_POLL_NOTIFIES_MAX;
+	wrs[1] = slot_poll_of(x, end);
+	post_chain(self, end, wrs, 2);
 }
 
 /* The sender has flipped bits: whoever has rung for that is woken. */
-static void answer(struct sim_thread *self, struct sim_exchange *x)
+static void answer_request(struct sim_thread *self, struct sim_exchange *x)
 {
 	struct sim_exchange_end *end = &x->sender;
 	struct sim_wr wr = { .id = SIM_EXCHANGE_SIGN, .op = SIM_OP_WRITE_IMM, .rkey = SIM_EXCHANGE_BELL };
@@ -120,7 +120,7 @@ static void answer(struct sim_thread *self, struct sim_exchange *x)
 	if (x->bell == x->answered)
 		return;
 	x->answered = x->bell;
-	post(self, end, &wr, 1);
+	post_chain(self, end, &wr, 1);
 }
 
 uint32_t sim_exchange_put(struct sim_thread *self, struct sim_exchange *x, const uint32_t *bytes,
@@ -133,43 +133,43 @@ uint32_t sim_exchange_put(struct sim_thread *self, struct sim_exchange *x, const
 	if (count > x->out.free)
 		count = x->out.free;
 	for (n = 0; n < count; n++) {
-		uint32_t slot = (uint32_t)weir_confirm_out_acquire(&x->out);
+		uint32_t slot = (uint32_t)weir_slot_bitmap_tx_acquire(&x->out);
 
 		x->begin_ps[slot] = begin_ps;
 		sim_thread_run(self, x->settings->core_ps);
 		wrs[n] = write_of(x, slot, bytes[n]);
 		if (x->is_imm)
-			tell_by(x, &wrs[n]);
+			notify_with(x, &wrs[n]);
 	}
 	if (n && is_to_tell(x))
-		tell(x, &wrs[n - 1]);
+		send_immediate(x, &wrs[n - 1]);
 	posted = n;
 	if (n && look_is_due(x))
-		wrs[posted++] = look_of(x, &x->sender);
+		wrs[posted++] = slot_poll_of(x, &x->sender);
 	if (posted)
-		post(self, &x->sender, wrs, posted);
+		post_chain(self, &x->sender, wrs, posted);
 	return n;
 }
 
 static void sender_looked(struct sim_thread *self, struct sim_exchange *x)
 {
 	uint64_t arrived = x->out.arrived;
-	int freed = weir_confirm_out_looked(&x->out, x->sender.fresh);
+	int freed = weir_slot_bitmap_tx_read_done(&x->out, x->sender.fresh);
 
 	if (freed < 0)
 		abort(); /* the other end keeps the rules */
 	if (x->acked < x->look_end)
 		x->acked = x->look_end;
-	weir_look_back(&x->sender.look, &x->out, 0, (uint32_t)freed,
+	weir_slot_poll_read_done(&x->sender.look, &x->out, 0, (uint32_t)freed,
 		       (uint32_t)(x->out.arrived - arrived), now_ns(x));
 	if (x->out.arrived != arrived)
-		answer(self, x);
+		answer_request(self, x);
 }
 
-static void take_back(struct sim_exchange *x, uint32_t count)
+static void reclaim_slots(struct sim_exchange *x, uint32_t count)
 {
 	for (; count; count--) {
-		if (weir_confirm_out_told(&x->out, x->given[x->first_given]))
+		if (weir_slot_bitmap_tx_slot_returned(&x->out, x->given[x->first_given]))
 			abort();
 		x->first_given = (x->first_given + 1) % x->out.slots;
 		x->nr_given--;
@@ -188,7 +188,7 @@ static void sender_completed(struct sim_thread *self, struct sim_exchange *x, ui
 static bool wants_room(const struct sim_exchange *x)
 {
 	return !x->is_imm && !x->out.free &&
-	       weir_look_is_wanted(&x->sender.look, WEIR_LOOK_ROOM,
+	       weir_slot_poll_is_wanted(&x->sender.look, WEIR_SLOT_POLL_ROOM,
 				   x->acked != x->out.committed, now_ns(x));
 }
 
@@ -201,7 +201,7 @@ bool sim_exchange_hear(struct sim_thread *self, struct sim_exchange *x)
 	/* Immediate mode: completions of writes say nothing that is not known, and are taken last. */
 	if (x->is_imm && end->recv_cq.count) {
 		n = sim_poll_cq(self, &end->recv_cq, wcs, WCS_MAX);
-		take_back(x, n * (uint32_t)x->settings->gives);
+		reclaim_slots(x, n * (uint32_t)x->settings->gives);
 		sim_post_recv(self, x->receiver.qp->peer, n);
 	}
 	if (end->send_cq.count) {
@@ -211,9 +211,9 @@ bool sim_exchange_hear(struct sim_thread *self, struct sim_exchange *x)
 		n += taken;
 	}
 	if (end->look.is_looking)
-		weir_look_polled(&end->look, now_ns(x));
+		weir_slot_poll_polled(&end->look, now_ns(x));
 	if (wants_room(x)) {
-		look_from(self, x, end);
+		post_read(self, x, end);
 		n++;
 	}
 	return n;
@@ -221,11 +221,11 @@ bool sim_exchange_hear(struct sim_thread *self, struct sim_exchange *x)
 
 static void receiver_looked(struct sim_exchange *x)
 {
-	int found = weir_confirm_in_looked(&x->in, x->receiver.fresh);
+	int found = weir_slot_bitmap_rx_read_done(&x->in, x->receiver.fresh);
 
 	if (found < 0)
 		abort();
-	weir_look_back(&x->receiver.look, &x->out, (uint32_t)found, 0, 0, now_ns(x));
+	weir_slot_poll_read_done(&x->receiver.look, &x->out, (uint32_t)found, 0, 0, now_ns(x));
 }
 
 /* Of a slot and those before it, or of nothing. */
@@ -234,12 +234,12 @@ static void told(struct sim_exchange *x, uint32_t slot)
 	uint32_t others;
 
 	if (slot == SIM_EXCHANGE_NO_SLOT) {
-		weir_look_woken(&x->receiver.look);
+		weir_slot_poll_woken(&x->receiver.look);
 		return;
 	}
-	weir_look_told(&x->receiver.look);
+	weir_slot_poll_was_notified(&x->receiver.look);
 	for (others = x->others[slot];; slot = x->before[slot]) {
-		if (weir_confirm_in_told(&x->in, slot))
+		if (weir_slot_bitmap_rx_slot_filled(&x->in, slot))
 			abort();
 		x->taken[x->nr_taken++] = slot;
 		if (!others--)
@@ -248,7 +248,7 @@ static void told(struct sim_exchange *x, uint32_t slot)
 }
 
 /* As many as receives were taken, in the order landed. Where bitmaps confirm they are few. */
-static void hear_immediates(struct sim_thread *self, struct sim_exchange *x, uint32_t count)
+static void take_immediates(struct sim_thread *self, struct sim_exchange *x, uint32_t count)
 {
 	uint32_t i;
 
@@ -268,14 +268,14 @@ static void hear_immediates(struct sim_thread *self, struct sim_exchange *x, uin
 
 static void look_for_news(struct sim_thread *self, struct sim_exchange *x)
 {
-	struct weir_look *look = &x->receiver.look;
+	struct weir_slot_poll *look = &x->receiver.look;
 
-	if (x->is_imm || x->nr_taken || !weir_look_is_wanted(look, WEIR_LOOK_NEWS, false, now_ns(x)))
+	if (x->is_imm || x->nr_taken || !weir_slot_poll_is_wanted(look, WEIR_SLOT_POLL_NEWS, false, now_ns(x)))
 		return;
-	if (weir_look_is_better_told(look) && look->rung != WEIR_LOOK_NEWS)
-		ring(self, x);
+	if (weir_slot_poll_prefers_notify(look) && look->rung != WEIR_SLOT_POLL_NEWS)
+		request_notification(self, x);
 	else
-		look_from(self, x, &x->receiver);
+		post_read(self, x, &x->receiver);
 }
 
 uint32_t sim_exchange_look(struct sim_thread *self, struct sim_exchange *x)
@@ -286,15 +286,15 @@ uint32_t sim_exchange_look(struct sim_thread *self, struct sim_exchange *x)
 	int slot;
 
 	if (end->recv_cq.count)
-		hear_immediates(self, x, sim_poll_cq(self, &end->recv_cq, wcs, WCS_MAX));
+		take_immediates(self, x, sim_poll_cq(self, &end->recv_cq, wcs, WCS_MAX));
 	n = end->send_cq.count ? sim_poll_cq(self, &end->send_cq, wcs, WCS_MAX) : 0;
 	for (i = 0; i < n; i++) {
 		if (wcs[i].id == SIM_EXCHANGE_LOOK)
 			receiver_looked(x);
 	}
 	if (end->look.is_looking)
-		weir_look_polled(&end->look, now_ns(x));
-	while ((slot = weir_confirm_in_find(&x->in)) >= 0)
+		weir_slot_poll_polled(&end->look, now_ns(x));
+	while ((slot = weir_slot_bitmap_rx_next_full(&x->in)) >= 0)
 		x->taken[x->nr_taken++] = (uint32_t)slot;
 	look_for_news(self, x);
 	return x->nr_taken;
@@ -302,7 +302,7 @@ uint32_t sim_exchange_look(struct sim_thread *self, struct sim_exchange *x)
 
 struct sim_cq *sim_exchange_awaited(struct sim_exchange *x)
 {
-	bool is_told = x->is_imm || weir_look_has_asked(&x->receiver.look, WEIR_LOOK_NEWS, false);
+	bool is_told = x->is_imm || weir_slot_poll_has_requested(&x->receiver.look, WEIR_SLOT_POLL_NEWS, false);
 
 	return is_told ? &x->receiver.recv_cq : &x->receiver.send_cq;
 }
@@ -316,7 +316,7 @@ uint32_t sim_exchange_take(struct sim_exchange *x)
 	return slot;
 }
 
-static void give(struct sim_thread *self, struct sim_exchange *x)
+static void return_slots(struct sim_thread *self, struct sim_exchange *x)
 {
 	struct sim_exchange_end *end = &x->receiver;
 	struct sim_wr wr = { .id = SIM_EXCHANGE_GIVE, .op = SIM_OP_SEND, .nr_sge = 1, .sge = &end->sge,
@@ -327,16 +327,16 @@ static void give(struct sim_thread *self, struct sim_exchange *x)
 	if (!wr.is_silent)
 		end->unsignalled = 0;
 	x->nr_back = 0;
-	post(self, end, &wr, 1);
+	post_chain(self, end, &wr, 1);
 }
 
 void sim_exchange_release(struct sim_thread *self, struct sim_exchange *x, uint32_t slot)
 {
 	sim_thread_run(self, x->settings->core_ps);
-	weir_confirm_in_release(&x->in, slot);
+	weir_slot_bitmap_rx_release(&x->in, slot);
 	if (!x->is_imm)
 		return;
 	x->given[(x->first_given + x->nr_given++) % x->out.slots] = slot;
 	if (++x->nr_back == x->settings->gives)
-		give(self, x);
+		return_slots(self, x);
 }

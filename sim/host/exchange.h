@@ -58,7 +58,7 @@ struct sim_exchange_end {
 	struct sim_cq send_cq, recv_cq;
 	uint64_t *bits, *fresh;
 	void *memory;
-	struct weir_look look;
+	struct weir_slot_poll look;
 	struct sim_sge sge;
 	uint32_t unsignalled;
 };
@@ -87,8 +87,8 @@ struct sim_exchange {
 	const struct sim_load_settings *settings;
 	bool is_imm;
 	struct sim_exchange_end sender, receiver;
-	struct weir_confirm_out out;
-	struct weir_confirm_in in;
+	struct weir_slot_bitmap_tx out;
+	struct weir_slot_bitmap_rx in;
 	uint32_t bell, limit, answered, rings, told;
 	uint64_t look_end, acked;
 	bool *has_landed;

@@ -7,7 +7,7 @@
 
 #define DEPTH 4096 /* of a QP: deeper than what one end has under way */
 #define SLOTS_KEY (1u << 31)
-#define RECVS (WEIR_LOOK_TELLS_MAX + 2 * SIM_EXCHANGE_RECVS) /* bitmaps */
+#define RECVS (WEIR_SLOT_POLL_NOTIFIES_MAX + 2 * SIM_EXCHANGE_RECVS) /* bitmaps */
 
 /* A message takes effect at the receiver. */
 static void effect_at_receiver(void *arg, const struct sim_wr *wr)
@@ -16,7 +16,7 @@ static void effect_at_receiver(void *arg, const struct sim_wr *wr)
 	uint32_t i, slot = (uint32_t)(wr->remote / x->settings->slot_bytes);
 
 	if (wr->op == SIM_OP_READ) {
-		for (i = 0; i < weir_confirm_words(x->in.slots); i++)
+		for (i = 0; i < weir_slot_bitmap_words(x->in.slots); i++)
 			x->sender.fresh[i] = x->in.bits[i];
 		return;
 	}
@@ -39,18 +39,18 @@ static void effect_at_sender(void *arg, const struct sim_wr *wr)
 	}
 	if (wr->op != SIM_OP_READ)
 		return;
-	for (i = 0; i < weir_confirm_words(x->out.slots); i++)
+	for (i = 0; i < weir_slot_bitmap_words(x->out.slots); i++)
 		x->receiver.fresh[i] = x->out.bits[i];
 }
 
 static int end_init(struct sim_exchange_end *end, struct sim_exchange *x, struct sim_node *node,
 		    size_t memory)
 {
-	uint32_t words = weir_confirm_words((uint32_t)x->settings->slots);
+	uint32_t words = weir_slot_bitmap_words((uint32_t)x->settings->slots);
 
 	end->exchange = x;
 	end->node = node;
-	weir_look_init(&end->look, (uint32_t)x->settings->slots,
+	weir_slot_poll_init(&end->look, (uint32_t)x->settings->slots,
 		       (uint32_t)x->settings->percent);
 	end->sge = (struct sim_sge){ 0, (uint32_t)x->settings->slot_bytes, SLOTS_KEY };
 	end->bits = calloc(words, 8);
@@ -63,7 +63,7 @@ static int end_init(struct sim_exchange_end *end, struct sim_exchange *x, struct
 }
 
 /* @from's QP; what it posts takes effect at @to. */
-static int connect(struct sim_exchange *x, struct sim_world *world, struct sim_exchange_end *from,
+static int connect_end(struct sim_exchange *x, struct sim_world *world, struct sim_exchange_end *from,
 		   struct sim_exchange_end *to,
 		   void (*effect)(void *arg, const struct sim_wr *wr))
 {
@@ -90,7 +90,7 @@ int sim_exchange_init(struct sim_exchange *x, struct sim_world *world, struct si
 	x->has_landed = calloc(slots, sizeof(*x->has_landed));
 	x->begin_ps = calloc(slots, sizeof(*x->begin_ps));
 	x->bytes = calloc(slots, sizeof(*x->bytes));
-	x->landed_max = slots + WEIR_LOOK_TELLS_MAX;
+	x->landed_max = slots + WEIR_SLOT_POLL_NOTIFIES_MAX;
 	x->landed = calloc(x->landed_max, sizeof(*x->landed));
 	x->before = calloc(slots, sizeof(*x->before));
 	x->others = calloc(slots, sizeof(*x->others));
@@ -99,15 +99,15 @@ int sim_exchange_init(struct sim_exchange *x, struct sim_world *world, struct si
 	if (!x->has_landed || !x->begin_ps || !x->bytes || !x->landed || !x->before || !x->others ||
 	    !x->given || !x->taken)
 		return -ENOMEM;
-	rc = end_init(&x->sender, x, from, weir_confirm_out_bytes(slots));
+	rc = end_init(&x->sender, x, from, weir_slot_bitmap_tx_bytes(slots));
 	if (!rc)
-		rc = end_init(&x->receiver, x, to, weir_confirm_in_bytes(slots));
+		rc = end_init(&x->receiver, x, to, weir_slot_bitmap_rx_bytes(slots));
 	if (rc)
 		return rc;
-	weir_confirm_out_init(&x->out, slots, x->sender.bits, x->sender.memory);
-	weir_confirm_in_init(&x->in, slots, x->receiver.bits, x->receiver.memory);
-	rc = connect(x, world, &x->sender, &x->receiver, effect_at_receiver);
-	return rc ? rc : connect(x, world, &x->receiver, &x->sender, effect_at_sender);
+	weir_slot_bitmap_tx_init(&x->out, slots, x->sender.bits, x->sender.memory);
+	weir_slot_bitmap_rx_init(&x->in, slots, x->receiver.bits, x->receiver.memory);
+	rc = connect_end(x, world, &x->sender, &x->receiver, effect_at_receiver);
+	return rc ? rc : connect_end(x, world, &x->receiver, &x->sender, effect_at_sender);
 }
 
 static void end_fini(struct sim_exchange_end *end)

@@ -17,9 +17,9 @@ static void pay_for_waking(struct sim_thread *self)
 	sim_thread_call(self, self->host->profile->wake_call_ps);
 }
 
-void sim_mux_send(struct sim_thread *self, struct sim_message *message)
+void sim_mux_send(struct sim_thread *self, struct sim_mux_message *message)
 {
-	struct sim_conn *conn = message->conn;
+	struct sim_mux_conn *conn = message->conn;
 	struct sim_mux *mux = conn->mux;
 
 	message->posted = message->sent = 0;
@@ -37,7 +37,7 @@ void sim_mux_send(struct sim_thread *self, struct sim_message *message)
 	pay_for_waking(self);
 }
 
-static void ring(struct sim_thread *self, struct sim_mux *mux, struct sim_lane *lane)
+static void ring_doorbell(struct sim_thread *self, struct sim_mux *mux, struct sim_mux_qp *lane)
 {
 	if (!lane->nr_chain)
 		return;
@@ -47,25 +47,25 @@ static void ring(struct sim_thread *self, struct sim_mux *mux, struct sim_lane *
 	lane->nr_chain = 0;
 }
 
-static void append(struct sim_thread *self, struct sim_mux *mux, struct sim_lane *lane,
-		   struct sim_message *message, uint32_t bytes)
+static void append_wr(struct sim_thread *self, struct sim_mux *mux, struct sim_mux_qp *lane,
+		   struct sim_mux_message *message, uint32_t bytes)
 {
 	struct sim_wr *wr = &lane->chain[lane->nr_chain++];
 
 	*wr = (struct sim_wr){ .id = (uintptr_t)lane, .op = SIM_OP_SEND, .nr_sge = 1,
 			       .sge = &mux->sge, .bytes = bytes };
 	wr->is_inline = bytes <= mux->node->host.profile->inline_max;
-	lane->posted[(lane->first + lane->count++) % SIM_LANE_DEPTH] =
-		(struct sim_posted){ message, bytes };
-	if (lane->nr_chain == SIM_LANE_CHAIN)
-		ring(self, mux, lane);
+	lane->posted[(lane->first + lane->count++) % SIM_MUX_QP_DEPTH] =
+		(struct sim_mux_wr){ message, bytes };
+	if (lane->nr_chain == SIM_MUX_QP_CHAIN)
+		ring_doorbell(self, mux, lane);
 }
 
 /* A segment of the oldest message that is not all posted. */
-static void take_turn(struct sim_thread *self, struct sim_mux *mux, struct sim_conn *conn)
+static void take_segment(struct sim_thread *self, struct sim_mux *mux, struct sim_mux_conn *conn)
 {
-	struct sim_message *message =
-		weir_list_entry(conn->messages.next, struct sim_message, link);
+	struct sim_mux_message *message =
+		weir_list_entry(conn->messages.next, struct sim_mux_message, link);
 	uint64_t bytes = message->bytes - message->posted;
 	uint32_t segment = mux->sched.classes[conn->flow.bundle->class].config.segment_bytes;
 
@@ -78,7 +78,7 @@ static void take_turn(struct sim_thread *self, struct sim_mux *mux, struct sim_c
 		weir_list_del(&message->link);
 	if (weir_list_is_empty(&conn->messages))
 		weir_sched_idle(&mux->sched, &conn->flow);
-	append(self, mux, &mux->lanes[conn->flow.bundle->class], message, (uint32_t)bytes);
+	append_wr(self, mux, &mux->lanes[conn->flow.bundle->class], message, (uint32_t)bytes);
 }
 
 static uint32_t classes_with_room(const struct sim_mux *mux)
@@ -86,7 +86,7 @@ static uint32_t classes_with_room(const struct sim_mux *mux)
 	uint32_t classes = 0, i;
 
 	for (i = 0; i < SIM_CLASSES; i++) {
-		if (mux->lanes[i].count < SIM_LANE_DEPTH)
+		if (mux->lanes[i].count < SIM_MUX_QP_DEPTH)
 			classes |= 1u << i;
 	}
 	return classes;
@@ -98,17 +98,17 @@ static void post_turns(struct sim_thread *self, struct sim_mux *mux)
 	uint32_t i;
 
 	while ((flow = weir_sched_next(&mux->sched, classes_with_room(mux))) != NULL)
-		take_turn(self, mux, container_of(flow, struct sim_conn, flow));
+		take_segment(self, mux, container_of(flow, struct sim_mux_conn, flow));
 	for (i = 0; i < SIM_CLASSES; i++)
-		ring(self, mux, &mux->lanes[i]);
+		ring_doorbell(self, mux, &mux->lanes[i]);
 }
 
-static void take_news(struct sim_thread *self, struct sim_mux *mux)
+static void take_inbox(struct sim_thread *self, struct sim_mux *mux)
 {
 	struct weir_inbox_node *news = weir_inbox_take(&mux->inbox);
 
 	while (news) {
-		struct sim_conn *conn = container_of(news, struct sim_conn, news);
+		struct sim_mux_conn *conn = container_of(news, struct sim_mux_conn, news);
 
 		news = news->next;
 		conn->has_news = false;
@@ -118,12 +118,12 @@ static void take_news(struct sim_thread *self, struct sim_mux *mux)
 	}
 }
 
-static void complete(struct sim_thread *self, struct sim_mux *mux, struct sim_lane *lane)
+static void complete_wrs(struct sim_thread *self, struct sim_mux *mux, struct sim_mux_qp *lane)
 {
-	struct sim_posted posted = lane->posted[lane->first];
-	struct sim_message *message = posted.message;
+	struct sim_mux_wr posted = lane->posted[lane->first];
+	struct sim_mux_message *message = posted.message;
 
-	lane->first = (lane->first + 1) % SIM_LANE_DEPTH;
+	lane->first = (lane->first + 1) % SIM_MUX_QP_DEPTH;
 	lane->count--;
 	sim_thread_run(self, mux->settings->core_ps);
 	weir_sched_completed(&mux->sched, &message->conn->flow, posted.bytes);
@@ -138,12 +138,12 @@ static uint32_t take_completions(struct sim_thread *self, struct sim_mux *mux)
 	uint32_t i, taken = sim_poll_cq(self, &mux->cq, wcs, POLL_WCS);
 
 	for (i = 0; i < taken; i++)
-		complete(self, mux, (struct sim_lane *)(uintptr_t)wcs[i].id);
+		complete_wrs(self, mux, (struct sim_mux_qp *)(uintptr_t)wcs[i].id);
 	return taken;
 }
 
 /* Sleeps, when the look after the arming has found nothing, until a completion or news come. */
-static void nap(struct sim_thread *self, struct sim_mux *mux)
+static void sleep_until_event(struct sim_thread *self, struct sim_mux *mux)
 {
 	mux->is_asleep = true;
 	if (weir_inbox_is_empty(&mux->inbox))
@@ -151,7 +151,7 @@ static void nap(struct sim_thread *self, struct sim_mux *mux)
 	mux->is_asleep = false;
 }
 
-static void work(void *arg)
+static void worker_main(void *arg)
 {
 	struct sim_mux *mux = arg;
 	struct sim_thread *self = &mux->worker;
@@ -164,14 +164,14 @@ static void work(void *arg)
 		if (mux->settings->poll == WEIR_POLL_BUSY && weir_inbox_is_empty(&mux->inbox))
 			sim_await_cq(self, &mux->cq, SIM_NEVER);
 		if (verdict == WEIR_POLL_SLEEP) {
-			nap(self, mux);
+			sleep_until_event(self, mux);
 			verdict = weir_poll_woken(&mux->poll, now_ns(mux));
 		}
 		if (verdict == WEIR_POLL_ARM)
 			sim_req_notify_cq(self, &mux->cq);
 		taken = take_completions(self, mux);
 		has_news = !weir_inbox_is_empty(&mux->inbox);
-		take_news(self, mux);
+		take_inbox(self, mux);
 		post_turns(self, mux);
 		verdict = weir_poll_polled(&mux->poll, taken + has_news, now_ns(mux));
 	}
@@ -191,13 +191,13 @@ static int sched_init(struct sim_mux *mux)
 			.segment_bytes = (uint32_t)s->segment,
 			.wrs_max = (uint32_t)s->flow_wrs,
 		};
-		weir_bundle_init(&mux->bundles[i], i, 1);
+		weir_sched_bundle_init(&mux->bundles[i], i, 1);
 	}
 	return weir_sched_init(&mux->sched, configs, SIM_CLASSES, s->low_bytes);
 }
 
 /* Of the class that its number is. */
-static int lane_init(struct sim_mux *mux, struct sim_world *world, struct sim_node *peer,
+static int qp_init(struct sim_mux *mux, struct sim_world *world, struct sim_node *peer,
 		     uint8_t class)
 {
 	struct sim_load_settings settings = *mux->settings;
@@ -205,7 +205,7 @@ static int lane_init(struct sim_mux *mux, struct sim_world *world, struct sim_no
 	settings.op = SIM_OP_SEND;
 	settings.class = class;
 	mux->lanes[class].qp = sim_world_connect(world, mux->node, peer, &mux->cq, &settings,
-						 SIM_LANE_DEPTH);
+						 SIM_MUX_QP_DEPTH);
 	return mux->lanes[class].qp ? 0 : -ENOMEM;
 }
 
@@ -222,14 +222,14 @@ int sim_mux_init(struct sim_mux *mux, struct sim_world *world, struct sim_node *
 	mux->sge = (struct sim_sge){ 0, (uint32_t)settings->segment, 1u << 31 };
 	weir_inbox_init(&mux->inbox);
 	sim_channel_init(&mux->events, &node->host.cores[0]);
-	weir_gaps_init(&mux->gaps, WAKE_NS, WAKE_NS);
+	weir_idle_time_init(&mux->gaps, WAKE_NS, WAKE_NS);
 	weir_poll_init(&mux->poll, &config, &mux->gaps, now_ns(mux));
 	rc = sched_init(mux);
 	if (!rc)
-		rc = sim_cq_init(&mux->cq, &mux->events, SIM_CLASSES * SIM_LANE_DEPTH);
+		rc = sim_cq_init(&mux->cq, &mux->events, SIM_CLASSES * SIM_MUX_QP_DEPTH);
 	for (i = 0; i < SIM_CLASSES && !rc; i++)
-		rc = lane_init(mux, world, peer, i);
-	return rc ? rc : sim_thread_init(&mux->worker, &node->host, -1, work, mux);
+		rc = qp_init(mux, world, peer, i);
+	return rc ? rc : sim_thread_init(&mux->worker, &node->host, -1, worker_main, mux);
 }
 
 void sim_mux_fini(struct sim_mux *mux)
@@ -239,9 +239,9 @@ void sim_mux_fini(struct sim_mux *mux)
 	sim_cq_fini(&mux->cq);
 }
 
-void sim_conn_init(struct sim_conn *conn, struct sim_mux *mux, uint8_t class)
+void sim_mux_conn_init(struct sim_mux_conn *conn, struct sim_mux *mux, uint8_t class)
 {
-	*conn = (struct sim_conn){ .mux = mux };
-	weir_flow_init(&conn->flow, &mux->bundles[class], 1);
+	*conn = (struct sim_mux_conn){ .mux = mux };
+	weir_sched_flow_init(&conn->flow, &mux->bundles[class], 1);
 	weir_list_init(&conn->messages);
 }

@@ -19,26 +19,26 @@
 #include "core/sched/sched.h"
 #include "sim/host/world.h"
 
-#define SIM_LANE_DEPTH 256 /* WRs on a QP */
-#define SIM_LANE_CHAIN 16 /* WRs with one doorbell */
+#define SIM_MUX_QP_DEPTH 256 /* WRs on a QP */
+#define SIM_MUX_QP_CHAIN 16 /* WRs with one doorbell */
 
 /* A WR until its completion is seen; in the order posted. */
-struct sim_posted {
-	struct sim_message *message;
+struct sim_mux_wr {
+	struct sim_mux_message *message;
 	uint32_t bytes;
 };
 
 /**
- * struct sim_lane - one QP
+ * struct sim_mux_qp - one QP
  * @qp: its near end
  * @posted, @first, @count: WRs on it, a ring
  * @chain, @nr_chain: WRs that wait for the doorbell
  */
-struct sim_lane {
+struct sim_mux_qp {
 	struct sim_qp *qp;
-	struct sim_posted posted[SIM_LANE_DEPTH];
+	struct sim_mux_wr posted[SIM_MUX_QP_DEPTH];
 	uint32_t first, count;
-	struct sim_wr chain[SIM_LANE_CHAIN];
+	struct sim_wr chain[SIM_MUX_QP_CHAIN];
 	uint32_t nr_chain;
 };
 
@@ -60,25 +60,25 @@ struct sim_mux {
 	const struct sim_load_settings *settings;
 	struct weir_sched sched;
 	struct weir_bundle bundles[SIM_CLASSES];
-	struct sim_lane lanes[SIM_CLASSES];
+	struct sim_mux_qp lanes[SIM_CLASSES];
 	struct sim_cq cq;
 	struct sim_channel events;
 	struct weir_inbox inbox;
 	struct sim_thread worker;
 	bool is_asleep;
 	struct weir_poll poll;
-	struct weir_gaps gaps;
+	struct weir_idle_time gaps;
 	struct sim_sge sge;
 };
 
 /**
- * struct sim_conn - a connection
+ * struct sim_mux_conn - a connection
  * @mux: where
  * @flow: the scheduler's
  * @news: in the inbox, when @has_news
  * @messages: not all posted yet, by link
  */
-struct sim_conn {
+struct sim_mux_conn {
 	struct sim_mux *mux;
 	struct weir_flow flow;
 	struct weir_inbox_node news;
@@ -87,7 +87,7 @@ struct sim_conn {
 };
 
 /**
- * struct sim_message - a message; the caller's but while it is under way
+ * struct sim_mux_message - a message; the caller's but while it is under way
  * @conn: on which
  * @link: among those of @conn
  * @bytes: of it, at least 1
@@ -95,12 +95,12 @@ struct sim_conn {
  * @done: called when all is sent, by the worker; takes no time. Returns whether it woke a thread,
  *	which costs the worker
  */
-struct sim_message {
-	struct sim_conn *conn;
+struct sim_mux_message {
+	struct sim_mux_conn *conn;
 	struct weir_list link;
 	uint64_t bytes;
 	uint64_t posted, sent;
-	bool (*done)(struct sim_message *message);
+	bool (*done)(struct sim_mux_message *message);
 };
 
 /**
@@ -117,9 +117,9 @@ int sim_mux_init(struct sim_mux *mux, struct sim_world *world, struct sim_node *
 void sim_mux_fini(struct sim_mux *mux);
 
 /* A connection of @class; both *kept*. */
-void sim_conn_init(struct sim_conn *conn, struct sim_mux *mux, uint8_t class);
+void sim_mux_conn_init(struct sim_mux_conn *conn, struct sim_mux *mux, uint8_t class);
 
 /* Sends a message, whose conn, bytes and done are set; *kept until* done. */
-void sim_mux_send(struct sim_thread *self, struct sim_message *message);
+void sim_mux_send(struct sim_thread *self, struct sim_mux_message *message);
 
 #endif

@@ -68,8 +68,8 @@ void sim_world_fini(struct sim_world *world)
 	sim_clock_fini(&world->clock);
 }
 
-/* Takes messages, and gives each QP its receive back. */
-static void receive(void *arg)
+/* Takes messages, and gives each QP its post_receives back. */
+static void post_receives(void *arg)
 {
 	struct sim_node *node = arg;
 	struct sim_wc wcs[RECV_BATCH];
@@ -90,7 +90,7 @@ static int want_receiver(struct sim_node *node, const struct sim_load_settings *
 	if (node->has_receiver)
 		return 0;
 	node->handle_ps = load->handle_ps;
-	node->has_receiver = !sim_thread_init(&node->receiver, &node->host, -1, receive, node);
+	node->has_receiver = !sim_thread_init(&node->receiver, &node->host, -1, post_receives, node);
 	return node->has_receiver ? 0 : -ENOMEM;
 }
 

@@ -8,21 +8,21 @@
 #include "sim/hunt/hunt.h"
 
 #define COMPLETIONS 200
-#define POLL_NS 100 /* a poll takes */
+#define POLL_NS 100 /* a poll_cq takes */
 #define POLLS_MAX 1000000
 
-struct naps {
+struct fuzz_poll {
 	struct hunt *hunt;
 	struct sim_rng rng;
-	struct weir_poll poll;
-	struct weir_gaps gaps;
+	struct weir_poll poll_cq;
+	struct weir_idle_time gaps;
 	uint64_t now_ns, next_ns; /* when the next completion comes */
 	uint32_t to_come, in_cq, polls;
 	bool is_armed, has_event;
 };
 
 /* One draw a statement: in what order an initializer makes them the compiler may choose. */
-static void begin(struct naps *n)
+static void init_run(struct fuzz_poll *n)
 {
 	uint32_t price_ns = 1 + (uint32_t)sim_rng_below(&n->rng, 20000);
 	struct weir_poll_config config;
@@ -31,12 +31,12 @@ static void begin(struct naps *n)
 	config.wcs_max = 1 + (uint32_t)sim_rng_below(&n->rng, 16);
 	config.retries_max = hunt_dice(&n->rng, 500) ? (uint32_t)sim_rng_below(&n->rng, 50) : 0;
 	config.busy_percent_max = 1 + (uint32_t)sim_rng_below(&n->rng, 100);
-	weir_gaps_init(&n->gaps, price_ns, (uint32_t)sim_rng_below(&n->rng, price_ns));
-	weir_poll_init(&n->poll, &config, &n->gaps, 0);
+	weir_idle_time_init(&n->gaps, price_ns, (uint32_t)sim_rng_below(&n->rng, price_ns));
+	weir_poll_init(&n->poll_cq, &config, &n->gaps, 0);
 	n->to_come = COMPLETIONS;
 }
 
-static void arrive(struct naps *n)
+static void completion_arrives(struct fuzz_poll *n)
 {
 	uint64_t most_ns = hunt_dice(&n->rng, 100) ? 100000 : 3 * POLL_NS;
 
@@ -47,32 +47,32 @@ static void arrive(struct naps *n)
 	n->next_ns += hunt_dice(&n->rng, 300) ? 0 : sim_rng_below(&n->rng, most_ns);
 }
 
-static void pass(struct naps *n, uint64_t until_ns)
+static void advance_time(struct fuzz_poll *n, uint64_t until_ns)
 {
 	n->now_ns = until_ns;
 	while (n->to_come && n->next_ns <= n->now_ns)
-		arrive(n);
+		completion_arrives(n);
 }
 
-static enum weir_poll_verdict poll(struct naps *n)
+static enum weir_poll_verdict poll_cq(struct fuzz_poll *n)
 {
-	uint32_t most = n->poll.config.wcs_max, taken;
+	uint32_t most = n->poll_cq.config.wcs_max, taken;
 
-	pass(n, n->now_ns + sim_rng_below(&n->rng, 2 * POLL_NS));
+	advance_time(n, n->now_ns + sim_rng_below(&n->rng, 2 * POLL_NS));
 	taken = n->in_cq < most ? n->in_cq : most;
 	n->in_cq -= taken;
 	n->polls++;
-	pass(n, n->now_ns + sim_rng_below(&n->rng, POLL_NS));
-	return weir_poll_polled(&n->poll, taken, n->now_ns);
+	advance_time(n, n->now_ns + sim_rng_below(&n->rng, POLL_NS));
+	return weir_poll_polled(&n->poll_cq, taken, n->now_ns);
 }
 
 /* Returns whether something will wake it. */
-static bool is_woken(struct naps *n)
+static bool is_woken(struct fuzz_poll *n)
 {
-	hunt_expect(n->hunt, n->poll.config.mode != WEIR_POLL_BUSY,
+	hunt_expect(n->hunt, n->poll_cq.config.mode != WEIR_POLL_BUSY,
 		    "a poller sleeps that is to be busy");
 	if (n->is_armed && n->to_come)
-		pass(n, n->now_ns < n->next_ns ? n->next_ns : n->now_ns);
+		advance_time(n, n->now_ns < n->next_ns ? n->next_ns : n->now_ns);
 	hunt_expect(n->hunt, n->has_event || (!n->in_cq && !n->to_come),
 		    "a poller sleeps on %u completions, and %u are to come", n->in_cq, n->to_come);
 	if (!n->has_event)
@@ -81,29 +81,29 @@ static bool is_woken(struct naps *n)
 	return true;
 }
 
-static bool is_over(const struct naps *n)
+static bool is_over(const struct fuzz_poll *n)
 {
-	return n->poll.config.mode == WEIR_POLL_BUSY && !n->to_come && !n->in_cq;
+	return n->poll_cq.config.mode == WEIR_POLL_BUSY && !n->to_come && !n->in_cq;
 }
 
-void hunt_naps(struct hunt *h, uint64_t seed)
+void hunt_poll(struct hunt *h, uint64_t seed)
 {
-	struct naps n = { .hunt = h };
+	struct fuzz_poll n = { .hunt = h };
 	enum weir_poll_verdict verdict;
 
 	sim_rng_init(&n.rng, seed, "naps", 0);
-	begin(&n);
-	verdict = weir_poll_woken(&n.poll, n.now_ns);
+	init_run(&n);
+	verdict = weir_poll_woken(&n.poll_cq, n.now_ns);
 	while (!*h->why && !is_over(&n) && n.polls < POLLS_MAX) {
 		if (verdict == WEIR_POLL_SLEEP) {
 			if (!is_woken(&n))
 				break;
-			verdict = weir_poll_woken(&n.poll, n.now_ns);
+			verdict = weir_poll_woken(&n.poll_cq, n.now_ns);
 		} else {
 			n.is_armed |= verdict == WEIR_POLL_ARM;
-			verdict = poll(&n);
+			verdict = poll_cq(&n);
 		}
 	}
 	hunt_expect(h, n.polls < POLLS_MAX, "a poller never sleeps");
-	hunt_note(h, "naps", n.polls, (int64_t)n.poll.sleeps, (int64_t)n.poll.arms);
+	hunt_note(h, "naps", n.polls, (int64_t)n.poll_cq.sleeps, (int64_t)n.poll_cq.arms);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The scheduler under random flows, on queue pairs with random room. What it may do is judged from
+ * The scheduler under random flows, on queue pairs with random room_of_qp. What it may do is judged from
  * outside, by the hunt's own books: a turn goes to who has something to send and may, no level is
  * overtaken by a lower one, nor passes one for longer than it may, low levels keep to what they
  * may have in flight, who shares has had what his weight gives him, somebody always gets on, and
@@ -22,100 +22,100 @@
  */
 #define LEAD_MAX 4
 
-struct turn_flow {
+struct fuzz_flow {
 	struct weir_flow flow;
 	uint64_t to_send;
 	uint32_t wrs;
 };
 
-struct turn_wr {
-	struct turn_flow *flow;
+struct fuzz_wr {
+	struct fuzz_flow *flow;
 	uint32_t bytes;
 };
 
 /* Of members that share, what one has had more than another since both want turns, by weight. */
-struct turn_books {
+struct fuzz_accounts {
 	int64_t lead[FLOWS][FLOWS];
 };
 
-struct turns {
+struct fuzz_sched {
 	struct hunt *hunt;
 	struct sim_rng rng;
 	struct weir_sched sched;
 	struct weir_bundle bundles[CLASSES][BUNDLES];
-	struct turn_flow flows[FLOWS];
+	struct fuzz_flow flows[FLOWS];
 	uint32_t nr_flows, to_come;
-	struct turn_wr wrs[WRS];
+	struct fuzz_wr wrs[WRS];
 	uint32_t nr_wrs;
 	uint32_t depth[CLASSES], posted[CLASSES];
 	uint64_t low_bytes;
 	bool may_pass; /* a lower level may go before a higher one */
-	struct turn_books flow_books, bundle_books[CLASSES];
+	struct fuzz_accounts flow_books, bundle_books[CLASSES];
 	uint64_t passed[CLASSES]; /* what higher levels have sent while it waits for a turn */
 };
 
-static uint64_t upto(struct turns *t, uint64_t most)
+static uint64_t draw_upto(struct fuzz_sched *t, uint64_t most)
 {
 	return 1 + sim_rng_below(&t->rng, most);
 }
 
 /* One draw a statement: in what order an initializer makes them the compiler may choose. */
-static void config_draw(struct turns *t, struct weir_sched_config *config, uint8_t level)
+static void config_draw(struct fuzz_sched *t, struct weir_sched_config *config, uint8_t level)
 {
 	config->level = level;
-	config->weight = (uint16_t)upto(t, 5);
+	config->weight = (uint16_t)draw_upto(t, 5);
 	config->policy = hunt_dice(&t->rng, 500) ? WEIR_SCHED_FAIR : WEIR_SCHED_ROUND_ROBIN;
-	config->segment_bytes = (uint32_t)upto(t, 5000);
-	config->wrs_max = (uint32_t)upto(t, 4);
-	config->pass_bytes_max = hunt_dice(&t->rng, 300) ? upto(t, 20000) : 0;
+	config->segment_bytes = (uint32_t)draw_upto(t, 5000);
+	config->wrs_max = (uint32_t)draw_upto(t, 4);
+	config->pass_bytes_max = hunt_dice(&t->rng, 300) ? draw_upto(t, 20000) : 0;
 	t->may_pass |= config->pass_bytes_max;
 }
 
-static void bundles_draw(struct turns *t, uint8_t nr)
+static void bundles_draw(struct fuzz_sched *t, uint8_t nr)
 {
 	uint8_t i, k;
 
 	for (i = 0; i < nr; i++)
 		for (k = 0; k < BUNDLES; k++)
-			weir_bundle_init(&t->bundles[i][k], i, (uint16_t)upto(t, WEIGHTS));
+			weir_sched_bundle_init(&t->bundles[i][k], i, (uint16_t)draw_upto(t, WEIGHTS));
 }
 
-static void begin(struct turns *t)
+static void init_run(struct fuzz_sched *t)
 {
 	struct weir_sched_config configs[CLASSES];
-	uint8_t i, level = 0, nr = (uint8_t)upto(t, CLASSES);
+	uint8_t i, level = 0, nr = (uint8_t)draw_upto(t, CLASSES);
 
 	for (i = 0; i < nr; i++) {
 		level = (uint8_t)(level + sim_rng_below(&t->rng, 2));
 		config_draw(t, &configs[i], level);
-		t->depth[i] = (uint32_t)upto(t, 12);
+		t->depth[i] = (uint32_t)draw_upto(t, 12);
 	}
 	hunt_expect(t->hunt, !weir_sched_init(&t->sched, configs, nr, sim_rng_below(&t->rng, 30000)),
 		    "the scheduler does not take what makes sense");
 	bundles_draw(t, nr);
-	t->nr_flows = (uint32_t)upto(t, FLOWS);
+	t->nr_flows = (uint32_t)draw_upto(t, FLOWS);
 	for (i = 0; i < t->nr_flows; i++) {
 		uint64_t class = sim_rng_below(&t->rng, nr);
 		uint64_t bundle = sim_rng_below(&t->rng, BUNDLES);
 
-		weir_flow_init(&t->flows[i].flow, &t->bundles[class][bundle],
-			       (uint16_t)upto(t, WEIGHTS));
+		weir_sched_flow_init(&t->flows[i].flow, &t->bundles[class][bundle],
+			       (uint16_t)draw_upto(t, WEIGHTS));
 	}
 	t->to_come = MESSAGES;
 }
 
-static const struct weir_sched_config *config_of(const struct turns *t,
-						 const struct turn_flow *flow)
+static const struct weir_sched_config *config_of(const struct fuzz_sched *t,
+						 const struct fuzz_flow *flow)
 {
 	return &t->sched.classes[flow->flow.bundle->class].config;
 }
 
-static bool is_low(const struct turns *t, const struct turn_flow *flow)
+static bool is_low(const struct fuzz_sched *t, const struct fuzz_flow *flow)
 {
 	return config_of(t, flow)->level > t->sched.classes[0].config.level;
 }
 
-static uint32_t room(const struct turns *t)
+static uint32_t room_of_qp(const struct fuzz_sched *t)
 {
 	uint32_t classes = 0, i;
 
@@ -127,13 +127,13 @@ static uint32_t room(const struct turns *t)
 }
 
 /* What the low levels may have in flight: a segment of each flow that competes, if that is more. */
-static uint64_t low_most(const struct turns *t)
+static uint64_t low_most(const struct fuzz_sched *t)
 {
 	uint64_t floor = 0;
 	uint32_t i;
 
 	for (i = 0; i < t->nr_flows; i++) {
-		const struct turn_flow *flow = &t->flows[i];
+		const struct fuzz_flow *flow = &t->flows[i];
 
 		if (is_low(t, flow) && (flow->to_send || flow->wrs))
 			floor += config_of(t, flow)->segment_bytes;
@@ -142,7 +142,7 @@ static uint64_t low_most(const struct turns *t)
 }
 
 /* Whether the longest segment of theirs fits; if nothing is in flight it does. */
-static bool low_has_room(const struct turns *t)
+static bool low_has_room(const struct fuzz_sched *t)
 {
 	uint32_t longest = 0;
 	uint8_t i;
@@ -157,14 +157,14 @@ static bool low_has_room(const struct turns *t)
 	return !t->low_bytes || t->low_bytes + longest <= low_most(t);
 }
 
-static bool may_post(const struct turns *t, const struct turn_flow *flow, uint32_t classes)
+static bool may_post(const struct fuzz_sched *t, const struct fuzz_flow *flow, uint32_t classes)
 {
 	return flow->to_send && flow->wrs < config_of(t, flow)->wrs_max &&
 	       (!is_low(t, flow) || low_has_room(t)) && classes >> flow->flow.bundle->class & 1;
 }
 
 /* The only one of its class that wants to send waits for nobody's round. */
-static bool is_alone(const struct turns *t, const struct turn_flow *flow)
+static bool is_alone(const struct fuzz_sched *t, const struct fuzz_flow *flow)
 {
 	uint32_t i;
 
@@ -176,13 +176,13 @@ static bool is_alone(const struct turns *t, const struct turn_flow *flow)
 	return true;
 }
 
-static void watch_turn(const struct turns *t, const struct turn_flow *flow, uint32_t classes)
+static void watch_turn(const struct fuzz_sched *t, const struct fuzz_flow *flow, uint32_t classes)
 {
 	uint32_t i;
 
 	hunt_expect(t->hunt, may_post(t, flow, classes), "a flow has a turn that it may not have");
 	for (i = 0; i < t->nr_flows && !t->may_pass; i++) {
-		const struct turn_flow *other = &t->flows[i];
+		const struct fuzz_flow *other = &t->flows[i];
 
 		hunt_expect(t->hunt, config_of(t, other)->level >= config_of(t, flow)->level ||
 				     !may_post(t, other, classes) || !is_alone(t, other),
@@ -191,7 +191,7 @@ static void watch_turn(const struct turns *t, const struct turn_flow *flow, uint
 }
 
 /* Nothing is in flight that could be waited for. */
-static void watch_nobody(const struct turns *t, uint32_t classes)
+static void watch_nobody(const struct fuzz_sched *t, uint32_t classes)
 {
 	uint32_t i;
 
@@ -200,7 +200,7 @@ static void watch_nobody(const struct turns *t, uint32_t classes)
 			    "nobody has a turn, and flow %u waits for nothing", i);
 }
 
-static void watch_low(const struct turns *t, const struct turn_flow *flow, uint32_t bytes)
+static void watch_low(const struct fuzz_sched *t, const struct fuzz_flow *flow, uint32_t bytes)
 {
 	hunt_expect(t->hunt, !is_low(t, flow) || t->low_bytes == bytes ||
 			     t->low_bytes <= low_most(t),
@@ -216,7 +216,7 @@ static uint32_t cost_of(const struct weir_sched_config *config, uint64_t bytes)
 	return bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : (uint32_t)bytes;
 }
 
-static void books_reset(struct turn_books *books, uint32_t member)
+static void books_reset(struct fuzz_accounts *books, uint32_t member)
 {
 	uint32_t i;
 
@@ -224,7 +224,7 @@ static void books_reset(struct turn_books *books, uint32_t member)
 		books->lead[member][i] = books->lead[i][member] = 0;
 }
 
-static void books_add(struct turn_books *books, uint32_t member, int64_t share)
+static void books_add(struct fuzz_accounts *books, uint32_t member, int64_t share)
 {
 	uint32_t i;
 
@@ -234,7 +234,7 @@ static void books_add(struct turn_books *books, uint32_t member, int64_t share)
 	}
 }
 
-static bool bundle_wants(const struct turns *t, const struct weir_bundle *bundle)
+static bool bundle_wants(const struct fuzz_sched *t, const struct weir_bundle *bundle)
 {
 	uint32_t i;
 
@@ -244,7 +244,7 @@ static bool bundle_wants(const struct turns *t, const struct weir_bundle *bundle
 	return false;
 }
 
-static bool class_wants(const struct turns *t, uint8_t class)
+static bool class_wants(const struct fuzz_sched *t, uint8_t class)
 {
 	uint32_t i;
 
@@ -255,13 +255,13 @@ static bool class_wants(const struct turns *t, uint8_t class)
 }
 
 /* Before @flow, which has had a turn, says whether it wants another. */
-static void watch_shares(struct turns *t, const struct turn_flow *flow, uint64_t bytes)
+static void watch_shares(struct fuzz_sched *t, const struct fuzz_flow *flow, uint64_t bytes)
 {
 	const struct weir_sched_config *config = config_of(t, flow);
 	int64_t most = (int64_t)cost_of(config, config->segment_bytes) * LEAD_MAX * WEIGHT_LCM;
 	int64_t cost = (int64_t)cost_of(config, bytes) * WEIGHT_LCM;
 	struct weir_bundle *bundle = flow->flow.bundle, *bundles = t->bundles[bundle->class];
-	struct turn_books *books = &t->bundle_books[bundle->class];
+	struct fuzz_accounts *books = &t->bundle_books[bundle->class];
 	uint32_t i, own = (uint32_t)(flow - t->flows);
 
 	books_add(&t->flow_books, own, cost / flow->flow.turn.weight);
@@ -277,12 +277,12 @@ static void watch_shares(struct turns *t, const struct turn_flow *flow, uint64_t
 }
 
 /* Whether @class could have had the turn, for one: somebody of it waits for nothing else. */
-static bool is_kept_waiting(const struct turns *t, uint8_t class, uint32_t classes)
+static bool is_kept_waiting(const struct fuzz_sched *t, uint8_t class, uint32_t classes)
 {
 	uint32_t i;
 
 	for (i = 0; i < t->nr_flows; i++) {
-		const struct turn_flow *flow = &t->flows[i];
+		const struct fuzz_flow *flow = &t->flows[i];
 
 		if (flow->flow.bundle->class == class && !flow->wrs && is_alone(t, flow) &&
 		    may_post(t, flow, classes))
@@ -291,12 +291,12 @@ static bool is_kept_waiting(const struct turns *t, uint8_t class, uint32_t class
 	return false;
 }
 
-static bool is_below(const struct turns *t, uint8_t class, uint8_t other)
+static bool is_below(const struct fuzz_sched *t, uint8_t class, uint8_t other)
 {
 	return t->sched.classes[class].config.level > t->sched.classes[other].config.level;
 }
 
-static bool starves(const struct turns *t, uint8_t class)
+static bool starves(const struct fuzz_sched *t, uint8_t class)
 {
 	uint64_t most = t->sched.classes[class].config.pass_bytes_max;
 
@@ -304,7 +304,7 @@ static bool starves(const struct turns *t, uint8_t class)
 }
 
 /* Before the turn of @flow counts. */
-static void watch_passed(struct turns *t, const struct turn_flow *flow, uint32_t classes)
+static void watch_passed(struct fuzz_sched *t, const struct fuzz_flow *flow, uint32_t classes)
 {
 	uint8_t i, class = flow->flow.bundle->class;
 
@@ -314,7 +314,7 @@ static void watch_passed(struct turns *t, const struct turn_flow *flow, uint32_t
 			    "class %u is passed for longer than it may be", i);
 }
 
-static void count_passed(struct turns *t, const struct turn_flow *flow, uint64_t bytes)
+static void count_passed(struct fuzz_sched *t, const struct fuzz_flow *flow, uint64_t bytes)
 {
 	uint8_t i, class = flow->flow.bundle->class;
 
@@ -325,9 +325,9 @@ static void count_passed(struct turns *t, const struct turn_flow *flow, uint64_t
 	}
 }
 
-static void post(struct turns *t, struct turn_flow *flow)
+static void post_turn(struct fuzz_sched *t, struct fuzz_flow *flow)
 {
-	uint64_t bytes = upto(t, config_of(t, flow)->segment_bytes);
+	uint64_t bytes = draw_upto(t, config_of(t, flow)->segment_bytes);
 
 	if (bytes > flow->to_send || hunt_dice(&t->rng, 500))
 		bytes = flow->to_send < config_of(t, flow)->segment_bytes ?
@@ -338,7 +338,7 @@ static void post(struct turns *t, struct turn_flow *flow)
 	flow->wrs++;
 	t->posted[flow->flow.bundle->class]++;
 	t->low_bytes += is_low(t, flow) ? bytes : 0;
-	t->wrs[t->nr_wrs++] = (struct turn_wr){ flow, (uint32_t)bytes };
+	t->wrs[t->nr_wrs++] = (struct fuzz_wr){ flow, (uint32_t)bytes };
 	weir_sched_posted(&t->sched, &flow->flow, (uint32_t)bytes);
 	watch_low(t, flow, (uint32_t)bytes);
 	if (!flow->to_send)
@@ -346,24 +346,24 @@ static void post(struct turns *t, struct turn_flow *flow)
 	hunt_note(t->hunt, "turn", flow - t->flows, (int64_t)bytes, t->nr_wrs);
 }
 
-static void post_all(struct turns *t)
+static void post_all_turns(struct fuzz_sched *t)
 {
 	struct weir_flow *flow;
 	uint32_t classes;
 
-	while (classes = room(t), (flow = weir_sched_next(&t->sched, classes)) != NULL) {
-		watch_turn(t, container_of(flow, struct turn_flow, flow), classes);
-		watch_passed(t, container_of(flow, struct turn_flow, flow), classes);
+	while (classes = room_of_qp(t), (flow = weir_sched_next(&t->sched, classes)) != NULL) {
+		watch_turn(t, container_of(flow, struct fuzz_flow, flow), classes);
+		watch_passed(t, container_of(flow, struct fuzz_flow, flow), classes);
 		if (*t->hunt->why)
 			return;
-		post(t, container_of(flow, struct turn_flow, flow));
+		post_turn(t, container_of(flow, struct fuzz_flow, flow));
 	}
 	watch_nobody(t, classes);
 }
 
-static void complete(struct turns *t, uint32_t i)
+static void complete_oldest(struct fuzz_sched *t, uint32_t i)
 {
-	struct turn_wr wr = t->wrs[i];
+	struct fuzz_wr wr = t->wrs[i];
 
 	t->wrs[i] = t->wrs[--t->nr_wrs];
 	wr.flow->wrs--;
@@ -372,9 +372,9 @@ static void complete(struct turns *t, uint32_t i)
 	weir_sched_completed(&t->sched, &wr.flow->flow, wr.bytes);
 }
 
-static void come(struct turns *t)
+static void flow_gets_work(struct fuzz_sched *t)
 {
-	struct turn_flow *flow = &t->flows[sim_rng_below(&t->rng, t->nr_flows)];
+	struct fuzz_flow *flow = &t->flows[sim_rng_below(&t->rng, t->nr_flows)];
 
 	struct weir_bundle *bundle = flow->flow.bundle;
 
@@ -386,24 +386,24 @@ static void come(struct turns *t)
 	if (!flow->to_send)
 		books_reset(&t->flow_books, (uint32_t)(flow - t->flows));
 	t->to_come--;
-	flow->to_send += upto(t, hunt_dice(&t->rng, 200) ? 100000 : 3000);
+	flow->to_send += draw_upto(t, hunt_dice(&t->rng, 200) ? 100000 : 3000);
 	weir_sched_ready(&t->sched, &flow->flow);
 }
 
-void hunt_turns(struct hunt *h, uint64_t seed)
+void hunt_sched(struct hunt *h, uint64_t seed)
 {
-	struct turns t = { .hunt = h };
+	struct fuzz_sched t = { .hunt = h };
 	uint32_t i;
 
 	sim_rng_init(&t.rng, seed, "turns", 0);
-	begin(&t);
+	init_run(&t);
 	while (!*h->why && (t.to_come || t.nr_wrs)) {
 		if (t.to_come && (!t.nr_wrs || hunt_dice(&t.rng, 300)))
-			come(&t);
+			flow_gets_work(&t);
 		else
-			complete(&t, (uint32_t)sim_rng_below(&t.rng, t.nr_wrs));
+			complete_oldest(&t, (uint32_t)sim_rng_below(&t.rng, t.nr_wrs));
 		if (hunt_dice(&t.rng, 700) || !t.nr_wrs)
-			post_all(&t);
+			post_all_turns(&t);
 	}
 	for (i = 0; i < t.nr_flows; i++)
 		hunt_expect(h, !t.flows[i].to_send, "flow %u is never sent to its end", i);

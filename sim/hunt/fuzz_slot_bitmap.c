@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Confirmation between two ends that look when they please, over queue pairs that take their time.
- * A look reads one word after the other while the peer goes on; what was posted before it has been
+ * Confirmation between two ends that start_read when they please, over post_work pairs that take their time.
+ * A start_read reads one word after the other while the peer goes on; what was posted before it has been
  * executed by then. Slots are told of by bitmaps, or now and then by an immediate, or by nothing
  * else; then messages give them back, too. Judged from outside: each message is found once, after
  * its data is there and as it was sent; no slot is written while the receiver has it; none is lost.
@@ -16,59 +16,59 @@
 #define MESSAGES 300
 #define STEPS_MAX 200000
 
-/* By what the ends tell each other of slots. */
-enum slots_mode {
+/* By what the ends notify_slot each other of slots. */
+enum fuzz_slots_mode {
 	SLOTS_BITS,
 	SLOTS_BITS_AND_TELLS, /* the receiver gives all back by bits */
 	SLOTS_TELLS,
 };
 
-/* Slots that an end was told of, and has yet to hear of; the oldest first. */
-struct slot_news {
+/* Slots that an end was told of, and has yet to next_notice of; the oldest first. */
+struct fuzz_slot_notice {
 	uint32_t slots[SLOTS];
 	uint32_t first, count;
 };
 
-/* What an end has posted, oldest first: a slot's write, or a look. */
-struct slot_end {
+/* What an end has posted, oldest first: a slot's write, or a start_read. */
+struct fuzz_slot_end {
 	uint64_t bits[WORDS], fresh[WORDS];
 	uint64_t memory[4 * WORDS + SLOTS];
-	int32_t queue[QUEUE]; /* a slot, or -1: a look */
-	struct slot_news news;
+	int32_t post_work[QUEUE]; /* a slot, or -1: a start_read */
+	struct fuzz_slot_notice news;
 	uint32_t first, count;
 	bool is_looking, is_answered;
-	uint32_t word; /* of the look that is being executed, the next */
+	uint32_t word; /* of the start_read that is being executed, the next */
 };
 
-struct slots {
+struct fuzz_slots {
 	struct hunt *hunt;
 	struct sim_rng rng;
-	enum slots_mode mode;
+	enum fuzz_slots_mode mode;
 	uint32_t honest; /* steps until somebody breaks the rules */
-	struct weir_confirm_out out;
-	struct weir_confirm_in in;
-	struct slot_end sender, receiver;
+	struct weir_slot_bitmap_tx out;
+	struct weir_slot_bitmap_rx in;
+	struct fuzz_slot_end sender, receiver;
 	uint32_t nr_slots;
 	uint32_t written[SLOTS], landed[SLOTS]; /* the message in a slot, counted from 1 */
 	bool is_told[SLOTS], is_at_receiver[SLOTS], was_found[MESSAGES + 1];
 	uint32_t sent, found;
-	uint32_t unshown, covered; /* sent, and only a look will tell; those before the last look */
+	uint32_t unshown, covered; /* sent, and only a start_read will notify_slot; those before the last start_read */
 	uint32_t held[SLOTS], nr_held;
 };
 
-static void queue(struct slot_end *end, int32_t what)
+static void post_work(struct fuzz_slot_end *end, int32_t what)
 {
-	end->queue[(end->first + end->count++) % QUEUE] = what;
+	end->post_work[(end->first + end->count++) % QUEUE] = what;
 	end->is_looking |= what < 0;
 }
 
-static void tell(struct slot_end *end, uint32_t slot)
+static void notify_slot(struct fuzz_slot_end *end, uint32_t slot)
 {
 	end->news.slots[(end->news.first + end->news.count++) % SLOTS] = slot;
 }
 
 /* Returns the next slot that @end hears of, or -1. */
-static int hear(struct slot_end *end)
+static int next_notice(struct fuzz_slot_end *end)
 {
 	uint32_t slot = end->news.slots[end->news.first];
 
@@ -79,77 +79,77 @@ static int hear(struct slot_end *end)
 	return (int)slot;
 }
 
-static void begin(struct slots *s)
+static void init_run(struct fuzz_slots *s)
 {
-	s->mode = (enum slots_mode)sim_rng_below(&s->rng, SLOTS_TELLS + 1);
+	s->mode = (enum fuzz_slots_mode)sim_rng_below(&s->rng, SLOTS_TELLS + 1);
 	s->honest = hunt_dice(&s->rng, 200) ? (uint32_t)sim_rng_below(&s->rng, 3000) : STEPS_MAX;
 	s->nr_slots = 1 + (uint32_t)sim_rng_below(&s->rng, SLOTS);
-	weir_confirm_out_init(&s->out, s->nr_slots, s->sender.bits, s->sender.memory);
-	weir_confirm_in_init(&s->in, s->nr_slots, s->receiver.bits, s->receiver.memory);
+	weir_slot_bitmap_tx_init(&s->out, s->nr_slots, s->sender.bits, s->sender.memory);
+	weir_slot_bitmap_rx_init(&s->in, s->nr_slots, s->receiver.bits, s->receiver.memory);
 }
 
-/* All of which no look has told yet are told of at once, or none is: so it is told of alone. */
-static bool is_to_tell(struct slots *s)
+/* All of which no start_read has told yet are told of at once, or none is: so it is told of alone. */
+static bool is_to_tell(struct fuzz_slots *s)
 {
 	if (s->mode == SLOTS_TELLS)
 		return true;
 	return s->mode == SLOTS_BITS_AND_TELLS && !s->unshown && hunt_dice(&s->rng, 500);
 }
 
-static void send_in(struct slots *s, uint32_t slot)
+static void put_message(struct fuzz_slots *s, uint32_t slot)
 {
-	weir_confirm_out_commit(&s->out, slot);
+	weir_slot_bitmap_tx_commit(&s->out, slot);
 	s->written[slot] = ++s->sent;
 	s->is_told[slot] = is_to_tell(s);
 	if (s->is_told[slot])
-		weir_confirm_out_sent(&s->out);
+		weir_slot_bitmap_tx_notified(&s->out);
 	else
 		s->unshown++;
-	queue(&s->sender, (int32_t)slot);
+	post_work(&s->sender, (int32_t)slot);
 }
 
-static void look(struct slots *s)
+static void start_read(struct fuzz_slots *s)
 {
-	weir_confirm_out_look(&s->out);
+	weir_slot_bitmap_tx_read_posted(&s->out);
 	s->covered = s->unshown;
-	queue(&s->sender, -1);
+	post_work(&s->sender, -1);
 }
 
-/* One message, or a slot taken and given up; or a look. */
-static void send(struct slots *s)
+/* One message, or a slot taken and given up; or a start_read. */
+static void send_one(struct fuzz_slots *s)
 {
 	int slot;
 
 	if (s->mode != SLOTS_TELLS && !s->sender.is_looking && hunt_dice(&s->rng, 200)) {
-		look(s);
+		start_read(s);
 		return;
 	}
-	slot = s->sent < MESSAGES ? weir_confirm_out_acquire(&s->out) : -1;
+	slot = s->sent < MESSAGES ? weir_slot_bitmap_tx_acquire(&s->out) : -1;
 	if (slot < 0)
 		return;
 	hunt_expect(s->hunt, !s->is_at_receiver[slot], "slot %d is free, and the receiver has it",
 		    slot);
 	if (hunt_dice(&s->rng, 50)) {
-		weir_confirm_out_abandon(&s->out, (uint32_t)slot);
+		weir_slot_bitmap_tx_abandon(&s->out, (uint32_t)slot);
 		return;
 	}
-	send_in(s, (uint32_t)slot);
+	put_message(s, (uint32_t)slot);
 }
 
 /* The next thing that an end has posted, or the next word of it. */
-static void execute(struct slots *s, struct slot_end *end, const uint64_t *others)
+static void execute_posted(struct fuzz_slots *s, struct fuzz_slot_end *end, const uint64_t *others)
 {
-	int32_t what = end->count ? end->queue[end->first] : 0;
+	int32_t what = end->count ? end->post_work[end->first] : 0;
 
 	if (!end->count || end->is_answered)
 		return;
 	if (what >= 0) {
 		s->landed[what] = s->written[what];
 		if (s->is_told[what])
-			tell(&s->receiver, (uint32_t)what);
+			notify_slot(&s->receiver, (uint32_t)what);
 	} else {
 		end->fresh[end->word] = others[end->word];
-		if (++end->word < weir_confirm_words(s->nr_slots))
+		if (++end->word < weir_slot_bitmap_words(s->nr_slots))
 			return;
 		end->word = 0;
 		end->is_answered = true;
@@ -158,21 +158,21 @@ static void execute(struct slots *s, struct slot_end *end, const uint64_t *other
 	end->count--;
 }
 
-static void hear_sender(struct slots *s)
+static void sender_notices(struct fuzz_slots *s)
 {
-	int slot = hear(&s->sender);
+	int slot = next_notice(&s->sender);
 
-	hunt_expect(s->hunt, slot < 0 || !weir_confirm_out_told(&s->out, (uint32_t)slot),
+	hunt_expect(s->hunt, slot < 0 || !weir_slot_bitmap_tx_slot_returned(&s->out, (uint32_t)slot),
 		    "the sender is told that slot %d is given back, and does not take it", slot);
 	if (!s->sender.is_answered)
 		return;
 	s->unshown -= s->covered;
 	s->sender.is_looking = s->sender.is_answered = false;
-	hunt_expect(s->hunt, weir_confirm_out_looked(&s->out, s->sender.fresh) >= 0,
+	hunt_expect(s->hunt, weir_slot_bitmap_tx_read_done(&s->out, s->sender.fresh) >= 0,
 		    "the sender finds that the receiver breaks the rules");
 }
 
-static void find(struct slots *s, uint32_t slot)
+static void take_slot(struct fuzz_slots *s, uint32_t slot)
 {
 	uint32_t message = s->landed[slot];
 
@@ -186,84 +186,84 @@ static void find(struct slots *s, uint32_t slot)
 	hunt_note(s->hunt, "found", slot, message, s->nr_held);
 }
 
-static void hear_receiver(struct slots *s)
+static void receiver_notices(struct fuzz_slots *s)
 {
-	int slot = hear(&s->receiver);
+	int slot = next_notice(&s->receiver);
 
 	if (slot >= 0) {
-		hunt_expect(s->hunt, !weir_confirm_in_told(&s->in, (uint32_t)slot) &&
-				     weir_confirm_in_is_held(&s->in, (uint32_t)slot),
+		hunt_expect(s->hunt, !weir_slot_bitmap_rx_slot_filled(&s->in, (uint32_t)slot) &&
+				     weir_slot_bitmap_rx_is_held(&s->in, (uint32_t)slot),
 			    "the receiver is told of slot %d, and does not take it", slot);
-		find(s, (uint32_t)slot);
+		take_slot(s, (uint32_t)slot);
 	}
 	if (!s->receiver.is_answered)
 		return;
 	s->receiver.is_looking = s->receiver.is_answered = false;
-	hunt_expect(s->hunt, weir_confirm_in_looked(&s->in, s->receiver.fresh) >= 0,
+	hunt_expect(s->hunt, weir_slot_bitmap_rx_read_done(&s->in, s->receiver.fresh) >= 0,
 		    "the receiver finds that the sender breaks the rules");
-	while (!*s->hunt->why && (slot = weir_confirm_in_find(&s->in)) >= 0)
-		find(s, (uint32_t)slot);
+	while (!*s->hunt->why && (slot = weir_slot_bitmap_rx_next_full(&s->in)) >= 0)
+		take_slot(s, (uint32_t)slot);
 }
 
-static void receive(struct slots *s)
+static void receive_one(struct fuzz_slots *s)
 {
 	uint32_t i;
 
 	if (s->mode != SLOTS_TELLS && !s->receiver.is_looking && hunt_dice(&s->rng, 400))
-		queue(&s->receiver, -1);
+		post_work(&s->receiver, -1);
 	if (!s->nr_held || hunt_dice(&s->rng, 300))
 		return;
 	i = (uint32_t)sim_rng_below(&s->rng, s->nr_held);
 	s->is_at_receiver[s->held[i]] = false;
-	weir_confirm_in_release(&s->in, s->held[i]);
+	weir_slot_bitmap_rx_release(&s->in, s->held[i]);
 	if (s->mode == SLOTS_TELLS)
-		tell(&s->sender, s->held[i]);
+		notify_slot(&s->sender, s->held[i]);
 	s->held[i] = s->held[--s->nr_held];
 }
 
-static bool is_over(const struct slots *s)
+static bool is_over(const struct fuzz_slots *s)
 {
 	return s->found == MESSAGES && !s->nr_held && s->out.free == s->nr_slots;
 }
 
-static void step(struct slots *s)
+static void run_step(struct fuzz_slots *s)
 {
 	switch (sim_rng_below(&s->rng, 6)) {
 	case 0:
-		send(s);
+		send_one(s);
 		break;
 	case 1:
-		execute(s, &s->sender, s->receiver.bits);
+		execute_posted(s, &s->sender, s->receiver.bits);
 		break;
 	case 2:
-		execute(s, &s->receiver, s->sender.bits);
+		execute_posted(s, &s->receiver, s->sender.bits);
 		break;
 	case 3:
-		hear_sender(s);
+		sender_notices(s);
 		break;
 	case 4:
-		hear_receiver(s);
+		receiver_notices(s);
 		break;
 	default:
-		receive(s);
+		receive_one(s);
 		break;
 	}
 }
 
 /* One that the sender has, which the receiver cannot give back; or one that is not there. */
-static uint32_t slot_of_sender(struct slots *s)
+static uint32_t slot_of_sender(struct fuzz_slots *s)
 {
-	int slot = hunt_dice(&s->rng, 800) ? weir_confirm_out_acquire(&s->out) : -1;
+	int slot = hunt_dice(&s->rng, 800) ? weir_slot_bitmap_tx_acquire(&s->out) : -1;
 
 	if (slot < 0)
 		return s->nr_slots;
 	if (s->mode == SLOTS_BITS && hunt_dice(&s->rng, 500))
-		weir_confirm_out_commit(&s->out, (uint32_t)slot);
+		weir_slot_bitmap_tx_commit(&s->out, (uint32_t)slot);
 	return (uint32_t)slot;
 }
 
 /* One that the receiver has, which cannot be filled; or one that is not there. */
-static uint32_t slot_of_receiver(struct slots *s)
+static uint32_t slot_of_receiver(struct fuzz_slots *s)
 {
 	if (!s->nr_held || hunt_dice(&s->rng, 200))
 		return s->nr_slots;
@@ -271,17 +271,17 @@ static uint32_t slot_of_receiver(struct slots *s)
 }
 
 /* What the peer shows, and the bit of @slot the wrong way. */
-static bool show(struct slots *s, struct slot_end *end, const struct slot_end *peer, uint32_t slot)
+static bool show_bad_bits(struct fuzz_slots *s, struct fuzz_slot_end *end, const struct fuzz_slot_end *peer, uint32_t slot)
 {
 	memcpy(end->fresh, peer->bits, sizeof(peer->bits));
-	if (slot >= weir_confirm_words(s->nr_slots) * 64)
+	if (slot >= weir_slot_bitmap_words(s->nr_slots) * 64)
 		return false;
 	end->fresh[slot / 64] ^= 1ull << (slot % 64);
 	return true;
 }
 
 /* The last that happens, since nobody goes on after it. */
-static void break_rules(struct slots *s)
+static void break_rules(struct fuzz_slots *s)
 {
 	bool by_bits = s->mode != SLOTS_TELLS &&
 		       (s->mode == SLOTS_BITS || hunt_dice(&s->rng, 500));
@@ -290,27 +290,27 @@ static void break_rules(struct slots *s)
 	int rc = -EPROTO;
 
 	if (!by_bits)
-		rc = by_receiver ? weir_confirm_out_told(&s->out, slot) :
-				   weir_confirm_in_told(&s->in, slot);
-	else if (by_receiver && show(s, &s->sender, &s->receiver, slot))
-		rc = weir_confirm_out_looked(&s->out, s->sender.fresh);
-	else if (!by_receiver && show(s, &s->receiver, &s->sender, slot))
-		rc = weir_confirm_in_looked(&s->in, s->receiver.fresh);
+		rc = by_receiver ? weir_slot_bitmap_tx_slot_returned(&s->out, slot) :
+				   weir_slot_bitmap_rx_slot_filled(&s->in, slot);
+	else if (by_receiver && show_bad_bits(s, &s->sender, &s->receiver, slot))
+		rc = weir_slot_bitmap_tx_read_done(&s->out, s->sender.fresh);
+	else if (!by_receiver && show_bad_bits(s, &s->receiver, &s->sender, slot))
+		rc = weir_slot_bitmap_rx_read_done(&s->in, s->receiver.fresh);
 	hunt_note(s->hunt, "breach", slot, by_bits, by_receiver);
 	hunt_expect(s->hunt, rc == -EPROTO,
 		    "the %s breaks the rules with slot %u, and that returns %d",
 		    by_receiver ? "receiver" : "sender", slot, rc);
 }
 
-void hunt_slots(struct hunt *h, uint64_t seed)
+void hunt_slot_bitmap(struct hunt *h, uint64_t seed)
 {
-	struct slots s = { .hunt = h };
+	struct fuzz_slots s = { .hunt = h };
 	uint32_t steps;
 
 	sim_rng_init(&s.rng, seed, "slots", 0);
-	begin(&s);
+	init_run(&s);
 	for (steps = 0; !*h->why && !is_over(&s) && steps < s.honest; steps++)
-		step(&s);
+		run_step(&s);
 	if (!*h->why && steps == s.honest && steps < STEPS_MAX) {
 		break_rules(&s);
 		return;

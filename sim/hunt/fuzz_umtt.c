@@ -19,10 +19,10 @@
 #define MEMORY ((AREAS + 2) * AREA)
 #define TELL_MAX 4
 
-struct rights {
+struct fuzz_umtt {
 	struct hunt *hunt;
 	struct sim_rng rng;
-	struct weir_copier copier;
+	struct weir_unload_rx copier;
 	uint8_t memory[MEMORY], model[MEMORY];
 	uint16_t copied, told; /* since the buffer is there */
 	struct weir_umtt map;
@@ -31,21 +31,21 @@ struct rights {
 	uint32_t count;
 };
 
-static uint32_t below(struct rights *r, uint32_t count)
+static uint32_t draw_below(struct fuzz_umtt *r, uint32_t count)
 {
 	return (uint32_t)sim_rng_below(&r->rng, count);
 }
 
 /* One draw a statement: in what order an initializer makes them the compiler may choose. */
-static void add(struct rights *r, uint32_t tag)
+static void add_registration(struct fuzz_umtt *r, uint32_t tag)
 {
 	struct weir_umtt_entry entry = { .tag = tag * 0x101 };
 	int rc;
 
-	entry.addr = (uintptr_t)r->memory + AREA * (1 + below(r, AREAS - 1));
-	entry.length = 1 + below(r, LENGTH);
-	entry.owner = below(r, OWNERS);
-	entry.is_writable = below(r, 4);
+	entry.addr = (uintptr_t)r->memory + AREA * (1 + draw_below(r, AREAS - 1));
+	entry.length = 1 + draw_below(r, LENGTH);
+	entry.owner = draw_below(r, OWNERS);
+	entry.is_writable = draw_below(r, 4);
 	rc = weir_umtt_add(&r->map, &entry);
 	hunt_expect(r->hunt, (rc == -EEXIST) == !!r->list[tag].length,
 		    "tag %u is registered, and that returns %d", tag, rc);
@@ -57,7 +57,7 @@ static void add(struct rights *r, uint32_t tag)
 	r->count++;
 }
 
-static void take_out(struct rights *r, uint32_t tag)
+static void remove_registration(struct fuzz_umtt *r, uint32_t tag)
 {
 	weir_umtt_remove(&r->map, tag * 0x101);
 	r->count -= !!r->list[tag].length;
@@ -65,10 +65,10 @@ static void take_out(struct rights *r, uint32_t tag)
 }
 
 /* What was refused ends a buffer; the initiator gets another when it knows. */
-static void tell(struct rights *r, bool more)
+static void report_to_initiator(struct fuzz_umtt *r, bool more)
 {
 	bool is_news = r->copied != r->told || r->copier.is_refused;
-	bool tells = weir_copier_tells(&r->copier, more);
+	bool tells = weir_unload_rx_must_report(&r->copier, more);
 
 	hunt_expect(r->hunt, !tells || is_news, "a return says nothing new");
 	hunt_expect(r->hunt, tells || more || !is_news, "%u writes are done, and nobody is told",
@@ -78,30 +78,30 @@ static void tell(struct rights *r, bool more)
 		return;
 	hunt_expect(r->hunt, r->copier.seen == r->copied, "%u writes are done, and %u are told",
 		    r->copied, r->copier.seen);
-	weir_copier_told(&r->copier);
+	weir_unload_rx_reported(&r->copier);
 	r->told = r->copied;
 	if (r->copier.is_refused) {
-		weir_copier_init(&r->copier, TELL_MAX);
+		weir_unload_rx_init(&r->copier, TELL_MAX);
 		r->copied = r->told = 0;
 	}
 }
 
-static void write_one(struct rights *r, uint32_t tag)
+static void unload_one(struct fuzz_umtt *r, uint32_t tag)
 {
 	const struct weir_umtt_entry *e = &r->list[tag];
-	uint64_t addr = e->addr - 1 + below(r, (uint32_t)e->length + 3);
-	uint64_t length = below(r, (uint32_t)e->length + 2);
-	uint32_t owner = below(r, 4) ? e->owner : below(r, OWNERS);
+	uint64_t addr = e->addr - 1 + draw_below(r, (uint32_t)e->length + 3);
+	uint64_t length = draw_below(r, (uint32_t)e->length + 2);
+	uint32_t owner = draw_below(r, 4) ? e->owner : draw_below(r, OWNERS);
 	bool may = e->length && length && owner == e->owner && e->is_writable && addr >= e->addr &&
 		   addr + length <= e->addr + e->length;
 	bool was_refused = r->copier.is_refused;
-	uint8_t bytes[LENGTH + 1 + 7], *data = bytes + below(r, 8);
+	uint8_t bytes[LENGTH + 1 + 7], *data = bytes + draw_below(r, 8);
 	uint32_t i;
 	int rc;
 
 	for (i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)below(r, 256);
-	rc = weir_copier_copy(&r->copier, &r->map, owner, tag * 0x101, addr, data, (uint32_t)length);
+		bytes[i] = (uint8_t)draw_below(r, 256);
+	rc = weir_unload_rx_copy(&r->copier, &r->map, owner, tag * 0x101, addr, data, (uint32_t)length);
 	hunt_expect(r->hunt, rc == (was_refused ? -ECANCELED : may ? 0 : -EACCES),
 		    "a write by tag %u is checked, which gives %d", tag, rc);
 	if (may && !was_refused) {
@@ -110,10 +110,10 @@ static void write_one(struct rights *r, uint32_t tag)
 	}
 	hunt_expect(r->hunt, !memcmp(r->memory, r->model, MEMORY),
 		    "after a write by tag %u the memory is not the naive one", tag);
-	tell(r, below(r, 2));
+	report_to_initiator(r, draw_below(r, 2));
 }
 
-static uint32_t digest(const struct rights *r)
+static uint32_t digest(const struct fuzz_umtt *r)
 {
 	uint32_t i, of_all = 0;
 
@@ -122,23 +122,23 @@ static uint32_t digest(const struct rights *r)
 	return of_all;
 }
 
-void hunt_rights(struct hunt *h, uint64_t seed)
+void hunt_umtt(struct hunt *h, uint64_t seed)
 {
-	struct rights r = { .hunt = h };
+	struct fuzz_umtt r = { .hunt = h };
 	uint32_t step;
 
 	sim_rng_init(&r.rng, seed, "rights", 0);
-	weir_copier_init(&r.copier, TELL_MAX);
+	weir_unload_rx_init(&r.copier, TELL_MAX);
 	hunt_expect(h, !weir_umtt_init(&r.map, r.table, SIZE), "there is no map");
 	for (step = 0; step < STEPS && !*h->why; step++) {
-		uint32_t tag = below(&r, TAGS), what = below(&r, 5);
+		uint32_t tag = draw_below(&r, TAGS), what = draw_below(&r, 5);
 
 		if (!what)
-			take_out(&r, tag);
+			remove_registration(&r, tag);
 		else if (what == 1)
-			add(&r, tag);
+			add_registration(&r, tag);
 		else
-			write_one(&r, tag);
+			unload_one(&r, tag);
 	}
 	hunt_note(h, "rights", r.count, digest(&r), 0);
 }

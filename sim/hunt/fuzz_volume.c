@@ -11,7 +11,7 @@
 #define STEPS 1500
 #define CALM_STEPS 20000
 
-static void begin(struct volumes *v)
+static void init_run(struct fuzz_volume *v)
 {
 	uint8_t i, replicas = (uint8_t)(1 + hunt_volume_below(v, 3));
 
@@ -25,7 +25,7 @@ static void begin(struct volumes *v)
 	v->peril = hunt_volume_below(v, 80);
 }
 
-static struct volume_task *unused_task(struct volumes *v)
+static struct fuzz_volume_task *unused_task(struct fuzz_volume *v)
 {
 	uint32_t i = 0;
 
@@ -35,9 +35,9 @@ static struct volume_task *unused_task(struct volumes *v)
 }
 
 /* Memory goes, and comes; who wants it may be another one by then. */
-static void lend(struct volumes *v)
+static void grant_memory(struct fuzz_volume *v)
 {
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 
 	weir_volume_trim(&v->volume);
 	while (weir_volume_reclaim(&v->volume, &place)) {
@@ -45,7 +45,7 @@ static void lend(struct volumes *v)
 			    "memory of extent %u is given back while it is used", place.extent);
 		v->is_there[place.extent][place.slot] = false;
 	}
-	if (weir_volume_place(&v->volume, &place))
+	if (weir_volume_next_placement(&v->volume, &place))
 		return;
 	hunt_expect(v->hunt, v->is_up[place.donor], "memory is asked of donor %u, which is away",
 		    place.donor);
@@ -62,9 +62,9 @@ static void lend(struct volumes *v)
 	memset(v->memory[place.extent][place.slot], 0, sizeof(v->memory[0][0]));
 }
 
-static void discard(struct volumes *v)
+static void discard_pages(struct fuzz_volume *v)
 {
-	struct volume_task task;
+	struct fuzz_volume_task task;
 	bool all = hunt_volume_below(v, 3);
 	uint32_t i;
 
@@ -78,11 +78,11 @@ static void discard(struct volumes *v)
 	weir_volume_discard(&v->volume, task.extent, task.page, task.pages,
 			    !hunt_volume_below(v, 8));
 	for (i = 0; i < task.pages; i++)
-		v->pages[task.extent][task.page + i] = (struct volume_page){ .changed = v->clock };
+		v->pages[task.extent][task.page + i] = (struct fuzz_volume_page){ .changed = v->clock };
 }
 
 /* Only so may something be lost: that of an extent whose last replica goes with its donor. */
-static void donor_lost(struct volumes *v, uint8_t donor)
+static void donor_lost(struct fuzz_volume *v, uint8_t donor)
 {
 	uint32_t i;
 
@@ -92,7 +92,7 @@ static void donor_lost(struct volumes *v, uint8_t donor)
 		v->was_lost[i] |= weir_volume_is_lost(&v->volume, i);
 }
 
-static void donor_changes(struct volumes *v, uint8_t donor)
+static void donor_changes(struct fuzz_volume *v, uint8_t donor)
 {
 	if (!v->is_up[donor] && weir_volume_donor_extents(&v->volume, donor))
 		return;
@@ -109,7 +109,7 @@ static void donor_changes(struct volumes *v, uint8_t donor)
 	weir_volume_donor_room(&v->volume, donor, ROOM);
 }
 
-static void wish(struct volumes *v)
+static void donor_reclaims(struct fuzz_volume *v)
 {
 	uint8_t donor = (uint8_t)hunt_volume_below(v, VOLUME_DONORS);
 
@@ -122,12 +122,12 @@ static void wish(struct volumes *v)
 					hunt_volume_below(v, 2) ? hunt_volume_below(v, ROOM) :
 								  WEIR_VOLUME_KEEPS_ALL);
 	else if (!hunt_volume_below(v, 12))
-		discard(v);
+		discard_pages(v);
 }
 
-static void step(struct volumes *v)
+static void run_step(struct fuzz_volume *v)
 {
-	struct volume_task *task = unused_task(v);
+	struct fuzz_volume_task *task = unused_task(v);
 	uint32_t what = hunt_volume_below(v, 16), i;
 
 	v->clock++;
@@ -136,9 +136,9 @@ static void step(struct volumes *v)
 	else if (task && what < 4)
 		hunt_volume_copy(v, task);
 	else if (what == 4)
-		lend(v);
+		grant_memory(v);
 	else if (what == 5)
-		wish(v);
+		donor_reclaims(v);
 	else
 		hunt_volume_work(v);
 	for (i = 0; i < VOLUME_EXTENTS; i++)
@@ -146,7 +146,7 @@ static void step(struct volumes *v)
 			    "extent %u is lost, and no donor is", i);
 }
 
-static bool is_quiet(const struct volumes *v)
+static bool is_quiet(const struct fuzz_volume *v)
 {
 	struct weir_volume_census census = weir_volume_census(&v->volume);
 	uint32_t i;
@@ -158,7 +158,7 @@ static bool is_quiet(const struct volumes *v)
 }
 
 /* What was never written may be anything. */
-static void watch_same(struct volumes *v, uint32_t extent)
+static void watch_same(struct fuzz_volume *v, uint32_t extent)
 {
 	int first = -1;
 	uint8_t slot;
@@ -176,18 +176,18 @@ static void watch_same(struct volumes *v, uint32_t extent)
 	}
 }
 
-void hunt_volumes(struct hunt *h, uint64_t seed)
+void hunt_volume(struct hunt *h, uint64_t seed)
 {
-	struct volumes v = { .hunt = h };
+	struct fuzz_volume v = { .hunt = h };
 	uint32_t i;
 
 	sim_rng_init(&v.rng, seed, "volumes", 0);
-	begin(&v);
+	init_run(&v);
 	for (i = 0; i < STEPS && !*h->why; i++)
-		step(&v);
+		run_step(&v);
 	v.is_calm = true;
 	for (i = 0; i < CALM_STEPS && !*h->why && !is_quiet(&v); i++)
-		step(&v);
+		run_step(&v);
 	hunt_expect(h, is_quiet(&v), "donors are there, and a volume is not whole");
 	for (i = 0; i < VOLUME_EXTENTS; i++)
 		watch_same(&v, i);

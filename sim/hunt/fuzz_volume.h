@@ -13,7 +13,7 @@
 #define VOLUME_TASKS 8
 #define VOLUME_MAYBE_MAX 8
 
-enum volume_task_kind {
+enum fuzz_volume_task_kind {
 	VOLUME_NO_TASK,
 	VOLUME_WRITE,
 	VOLUME_READ,
@@ -22,60 +22,60 @@ enum volume_task_kind {
 };
 
 /* What a replica is asked for. */
-struct volume_op {
+struct fuzz_volume_op {
 	bool is_asked, is_done, succeeded;
 	uint8_t donor;
 	uint32_t turn;
 };
 
-struct volume_task {
-	enum volume_task_kind kind;
+struct fuzz_volume_task {
+	enum fuzz_volume_task_kind kind;
 	struct weir_volume_write write;
 	uint32_t extent, page, pages;
 	uint32_t values[WEIR_VOLUME_CHUNK_PAGES], sums[VOLUME_RUN_MAX];
-	struct volume_op ops[WEIR_VOLUME_SLOTS_MAX];
+	struct fuzz_volume_op ops[WEIR_VOLUME_SLOTS_MAX];
 	uint8_t tried, failed;
 	uint32_t begun;
 };
 
 /* What may be read of a page: @sure, or what was written since and did not succeed. */
-struct volume_page {
+struct fuzz_volume_page {
 	uint32_t sure, maybe[VOLUME_MAYBE_MAX], nr_maybe;
 	bool is_being_written;
 	uint32_t changed; /* when a write of it began or ended */
 };
 
-struct volumes {
+struct fuzz_volume {
 	struct hunt *hunt;
 	struct sim_rng rng;
 	struct weir_volume volume;
-	struct weir_extent extents[VOLUME_EXTENTS];
+	struct weir_volume_extent extents[VOLUME_EXTENTS];
 	uint32_t sums[VOLUME_EXTENTS][VOLUME_PAGES];
 	uint32_t memory[VOLUME_EXTENTS][WEIR_VOLUME_SLOTS_MAX][VOLUME_PAGES];
 	bool is_there[VOLUME_EXTENTS][WEIR_VOLUME_SLOTS_MAX], was_lost[VOLUME_EXTENTS];
-	struct volume_page pages[VOLUME_EXTENTS][VOLUME_PAGES];
-	struct volume_task tasks[VOLUME_TASKS];
+	struct fuzz_volume_page pages[VOLUME_EXTENTS][VOLUME_PAGES];
+	struct fuzz_volume_task tasks[VOLUME_TASKS];
 	uint32_t chunk[WEIR_VOLUME_CHUNK_PAGES];
 	bool is_up[VOLUME_DONORS], is_calm;
 	uint32_t clock, turns, written, peril;
 };
 
-static inline uint32_t hunt_volume_below(struct volumes *v, uint32_t count)
+static inline uint32_t hunt_volume_below(struct fuzz_volume *v, uint32_t count)
 {
 	return (uint32_t)sim_rng_below(&v->rng, count);
 }
 
 /* volume_tasks.c: a task, which begins with a place for a few pages. */
-void hunt_volume_task(struct volumes *v, struct volume_task *task, enum volume_task_kind kind,
+void hunt_volume_task(struct fuzz_volume *v, struct fuzz_volume_task *task, enum fuzz_volume_task_kind kind,
 		      uint32_t extent);
-bool hunt_volume_may_write(const struct volumes *v, const struct volume_task *task);
+bool hunt_volume_may_write(const struct fuzz_volume *v, const struct fuzz_volume_task *task);
 /* Whether a replica is asked for something. */
-bool hunt_volume_is_busy(const struct volumes *v, uint32_t extent, uint8_t slot);
+bool hunt_volume_is_busy(const struct fuzz_volume *v, uint32_t extent, uint8_t slot);
 /* Begin @task, which is unused; nothing happens when there is nothing to begin. */
-void hunt_volume_write(struct volumes *v, struct volume_task *task);
-void hunt_volume_read(struct volumes *v, struct volume_task *task);
-void hunt_volume_copy(struct volumes *v, struct volume_task *task);
+void hunt_volume_write(struct fuzz_volume *v, struct fuzz_volume_task *task);
+void hunt_volume_read(struct fuzz_volume *v, struct fuzz_volume_task *task);
+void hunt_volume_copy(struct fuzz_volume *v, struct fuzz_volume_task *task);
 /* Some donor does something, or tells of something. */
-void hunt_volume_work(struct volumes *v);
+void hunt_volume_work(struct fuzz_volume *v);
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include "sim/hunt/fuzz_volume.h"
 
-bool hunt_volume_is_busy(const struct volumes *v, uint32_t extent, uint8_t slot)
+bool hunt_volume_is_busy(const struct fuzz_volume *v, uint32_t extent, uint8_t slot)
 {
 	uint32_t i;
 
@@ -15,7 +15,7 @@ bool hunt_volume_is_busy(const struct volumes *v, uint32_t extent, uint8_t slot)
 	return false;
 }
 
-void hunt_volume_task(struct volumes *v, struct volume_task *task, enum volume_task_kind kind,
+void hunt_volume_task(struct fuzz_volume *v, struct fuzz_volume_task *task, enum fuzz_volume_task_kind kind,
 		      uint32_t extent)
 {
 	memset(task, 0, sizeof(*task));
@@ -26,9 +26,9 @@ void hunt_volume_task(struct volumes *v, struct volume_task *task, enum volume_t
 	task->begun = v->clock;
 }
 
-static void ask(struct volumes *v, struct volume_task *task, uint8_t slot)
+static void send_to_donor(struct fuzz_volume *v, struct fuzz_volume_task *task, uint8_t slot)
 {
-	task->ops[slot] = (struct volume_op){
+	task->ops[slot] = (struct fuzz_volume_op){
 		.is_asked = true,
 		.donor = v->extents[task->extent].replica[slot].donor,
 		.turn = v->turns++,
@@ -36,12 +36,12 @@ static void ask(struct volumes *v, struct volume_task *task, uint8_t slot)
 }
 
 /* As a file system, which does not write a page that it is writing. */
-bool hunt_volume_may_write(const struct volumes *v, const struct volume_task *task)
+bool hunt_volume_may_write(const struct fuzz_volume *v, const struct fuzz_volume_task *task)
 {
 	uint32_t i;
 
 	for (i = 0; i < task->pages; i++) {
-		const struct volume_page *page = &v->pages[task->extent][task->page + i];
+		const struct fuzz_volume_page *page = &v->pages[task->extent][task->page + i];
 
 		if (page->is_being_written || page->nr_maybe == VOLUME_MAYBE_MAX)
 			return false;
@@ -50,7 +50,7 @@ bool hunt_volume_may_write(const struct volumes *v, const struct volume_task *ta
 }
 
 /* Memory for a write, perhaps that of another extent. Returns whether there is some. */
-static bool provide(struct volumes *v, uint32_t extent)
+static bool provide_memory(struct fuzz_volume *v, uint32_t extent)
 {
 	uint32_t memory[VOLUME_PAGES], from;
 	uint8_t slot;
@@ -72,7 +72,7 @@ static bool provide(struct volumes *v, uint32_t extent)
 	return true;
 }
 
-void hunt_volume_write(struct volumes *v, struct volume_task *task)
+void hunt_volume_write(struct fuzz_volume *v, struct fuzz_volume_task *task)
 {
 	uint32_t i;
 	uint8_t slot;
@@ -80,13 +80,13 @@ void hunt_volume_write(struct volumes *v, struct volume_task *task)
 	hunt_volume_task(v, task, VOLUME_NO_TASK, hunt_volume_below(v, VOLUME_EXTENTS));
 	for (i = 0; i < task->pages; i++)
 		task->values[i] = task->sums[i] = 2 * ++v->written;
-	if (!hunt_volume_may_write(v, task) || !provide(v, task->extent) ||
+	if (!hunt_volume_may_write(v, task) || !provide_memory(v, task->extent) ||
 	    weir_volume_write(&v->volume, &task->write, task->extent, task->page, task->pages,
 			      task->sums))
 		return;
 	task->kind = VOLUME_WRITE;
 	for (i = 0; i < task->pages; i++) {
-		struct volume_page *page = &v->pages[task->extent][task->page + i];
+		struct fuzz_volume_page *page = &v->pages[task->extent][task->page + i];
 
 		page->maybe[page->nr_maybe++] = task->values[i];
 		page->is_being_written = true;
@@ -94,16 +94,16 @@ void hunt_volume_write(struct volumes *v, struct volume_task *task)
 	}
 	for (slot = 0; slot < WEIR_VOLUME_SLOTS_MAX; slot++)
 		if (task->write.slots >> slot & 1)
-			ask(v, task, slot);
+			send_to_donor(v, task, slot);
 }
 
-static void written(struct volumes *v, struct volume_task *task)
+static void written(struct fuzz_volume *v, struct fuzz_volume_task *task)
 {
 	int rc = weir_volume_write_end(&v->volume, &task->write, task->failed);
 	uint32_t i;
 
 	for (i = 0; i < task->pages; i++) {
-		struct volume_page *page = &v->pages[task->extent][task->page + i];
+		struct fuzz_volume_page *page = &v->pages[task->extent][task->page + i];
 
 		page->is_being_written = false;
 		page->changed = v->clock;
@@ -116,9 +116,9 @@ static void written(struct volumes *v, struct volume_task *task)
 }
 
 /* What was read while nothing changed is what all will read from now on. */
-static void watch_page(struct volumes *v, const struct volume_task *task, uint32_t i)
+static void watch_page(struct fuzz_volume *v, const struct fuzz_volume_task *task, uint32_t i)
 {
-	struct volume_page *page = &v->pages[task->extent][task->page + i];
+	struct fuzz_volume_page *page = &v->pages[task->extent][task->page + i];
 	bool fits = page->sure == task->values[i];
 	uint32_t k;
 
@@ -134,7 +134,7 @@ static void watch_page(struct volumes *v, const struct volume_task *task, uint32
 	page->nr_maybe = 0;
 }
 
-static void read_from_one(struct volumes *v, struct volume_task *task)
+static void read_from_one(struct fuzz_volume *v, struct fuzz_volume_task *task)
 {
 	uint32_t i;
 	uint8_t slot;
@@ -149,18 +149,18 @@ static void read_from_one(struct volumes *v, struct volume_task *task)
 	} else {
 		weir_volume_expect(&v->volume, task->extent, task->page, task->pages, task->sums);
 		task->tried |= (uint8_t)(1u << slot);
-		ask(v, task, slot);
+		send_to_donor(v, task, slot);
 	}
 }
 
-void hunt_volume_read(struct volumes *v, struct volume_task *task)
+void hunt_volume_read(struct fuzz_volume *v, struct fuzz_volume_task *task)
 {
 	hunt_volume_task(v, task, VOLUME_READ, hunt_volume_below(v, VOLUME_EXTENTS));
 	read_from_one(v, task);
 }
 
 /* As the host does it. Returns whether all pages are what they should be. */
-static bool is_as_expected(struct volume_task *task)
+static bool is_as_expected(struct fuzz_volume_task *task)
 {
 	uint32_t i;
 
@@ -174,22 +174,22 @@ static bool is_as_expected(struct volume_task *task)
 }
 
 /* Nobody changes memory by himself here: what differs is being written, or was just now. */
-static void watch_difference(struct volumes *v, const struct volume_task *task, uint8_t slot)
+static void watch_difference(struct fuzz_volume *v, const struct fuzz_volume_task *task, uint8_t slot)
 {
 	bool is_changing = false;
 	uint32_t i;
 
 	for (i = 0; i < task->pages; i++) {
-		const struct volume_page *page = &v->pages[task->extent][task->page + i];
+		const struct fuzz_volume_page *page = &v->pages[task->extent][task->page + i];
 
 		is_changing |= page->changed >= task->begun || page->is_being_written;
 	}
 	hunt_expect(v->hunt, is_changing,
 		    "replica %u of extent %u has what was never written", slot, task->extent);
-	weir_volume_mistrust(&v->volume, task->extent, slot);
+	weir_volume_distrust(&v->volume, task->extent, slot);
 }
 
-static void was_read(struct volumes *v, struct volume_task *task, uint8_t slot)
+static void was_read(struct fuzz_volume *v, struct fuzz_volume_task *task, uint8_t slot)
 {
 	uint32_t i;
 
@@ -206,41 +206,41 @@ static void was_read(struct volumes *v, struct volume_task *task, uint8_t slot)
 	read_from_one(v, task);
 }
 
-void hunt_volume_copy(struct volumes *v, struct volume_task *task)
+void hunt_volume_copy(struct fuzz_volume *v, struct fuzz_volume_task *task)
 {
-	struct weir_copy_step step;
+	struct weir_volume_copy_step step;
 	uint32_t i;
 
 	for (i = 0; i < VOLUME_TASKS; i++)
 		if (v->tasks[i].kind >= VOLUME_COPY_READ)
 			return;
-	weir_volume_copy_next(&v->volume, &step);
-	if (step.what != WEIR_COPY_READ && step.what != WEIR_COPY_WRITE)
+	weir_volume_resync_next(&v->volume, &step);
+	if (step.what != WEIR_VOLUME_COPY_READ && step.what != WEIR_VOLUME_COPY_WRITE)
 		return;
 	hunt_volume_task(v, task,
-			 step.what == WEIR_COPY_READ ? VOLUME_COPY_READ : VOLUME_COPY_WRITE,
+			 step.what == WEIR_VOLUME_COPY_READ ? VOLUME_COPY_READ : VOLUME_COPY_WRITE,
 			 step.extent);
 	task->page = step.page;
 	task->pages = step.pages;
 	memcpy(task->values, v->chunk + step.offset, step.pages * sizeof(*v->chunk));
-	ask(v, task, step.slot);
+	send_to_donor(v, task, step.slot);
 }
 
-static void copied(struct volumes *v, struct volume_task *task)
+static void copy_is_done(struct fuzz_volume *v, struct fuzz_volume_task *task)
 {
 	if (task->kind == VOLUME_COPY_READ && !task->failed)
 		memcpy(v->chunk, task->values, task->pages * sizeof(*v->chunk));
 	task->kind = VOLUME_NO_TASK;
-	weir_volume_copy_did(&v->volume, !task->failed);
+	weir_volume_resync_done(&v->volume, !task->failed);
 }
 
-static bool is_first(const struct volumes *v, const struct volume_task *task, uint8_t slot)
+static bool is_first(const struct fuzz_volume *v, const struct fuzz_volume_task *task, uint8_t slot)
 {
 	uint32_t i;
 
 	for (i = 0; i < VOLUME_TASKS; i++) {
-		const struct volume_task *other = &v->tasks[i];
-		const struct volume_op *op = &other->ops[slot];
+		const struct fuzz_volume_task *other = &v->tasks[i];
+		const struct fuzz_volume_op *op = &other->ops[slot];
 
 		if (op->is_asked && !op->is_done && other->extent == task->extent &&
 		    op->turn < task->ops[slot].turn && other->page < task->page + task->pages &&
@@ -251,9 +251,9 @@ static bool is_first(const struct volumes *v, const struct volume_task *task, ui
 }
 
 /* A donor does it, or fails to, and then may have done it nevertheless. */
-static void execute(struct volumes *v, struct volume_task *task, uint8_t slot)
+static void donor_executes(struct fuzz_volume *v, struct fuzz_volume_task *task, uint8_t slot)
 {
-	struct volume_op *op = &task->ops[slot];
+	struct fuzz_volume_op *op = &task->ops[slot];
 	uint32_t *memory = v->memory[task->extent][slot] + task->page;
 	bool fails = !v->is_up[op->donor] || (!v->is_calm && hunt_dice(&v->rng, v->peril));
 	size_t bytes = task->pages * sizeof(*memory);
@@ -270,7 +270,7 @@ static void execute(struct volumes *v, struct volume_task *task, uint8_t slot)
 		memcpy(task->values, memory, bytes);
 }
 
-static void tell(struct volumes *v, struct volume_task *task, uint8_t slot)
+static void donor_answers(struct fuzz_volume *v, struct fuzz_volume_task *task, uint8_t slot)
 {
 	uint8_t i;
 
@@ -284,18 +284,18 @@ static void tell(struct volumes *v, struct volume_task *task, uint8_t slot)
 	else if (task->kind == VOLUME_READ)
 		was_read(v, task, slot);
 	else
-		copied(v, task);
+		copy_is_done(v, task);
 }
 
-void hunt_volume_work(struct volumes *v)
+void hunt_volume_work(struct fuzz_volume *v)
 {
-	struct volume_task *task = &v->tasks[hunt_volume_below(v, VOLUME_TASKS)];
+	struct fuzz_volume_task *task = &v->tasks[hunt_volume_below(v, VOLUME_TASKS)];
 	uint8_t slot = (uint8_t)hunt_volume_below(v, v->volume.slots);
 
 	if (!task->kind || !task->ops[slot].is_asked)
 		return;
 	if (task->ops[slot].is_done)
-		tell(v, task, slot);
+		donor_answers(v, task, slot);
 	else
-		execute(v, task, slot);
+		donor_executes(v, task, slot);
 }

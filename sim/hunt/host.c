@@ -6,7 +6,7 @@
 #include "core/engine/fastpath.h"
 #include "sim/hunt/hunt.h"
 
-static void take_back(struct hunt_request *r, int status)
+static void complete_unposted(struct hunt_request *r, int status)
 {
 	hunt_note(r->session->hunt, "end", r->number, status, 0);
 	r->status = status;
@@ -14,10 +14,10 @@ static void take_back(struct hunt_request *r, int status)
 	r->has_ended = true;
 }
 
-static void post(struct hunt_session *s, const struct weir_action *a)
+static void post_chain(struct hunt_session *s, const struct weir_action *a)
 {
 	hunt_watch_post(s, a);
-	hunt_note(s->hunt, "post", s->number, a->channel, a->count);
+	hunt_note(s->hunt, "post_chain", s->number, a->channel, a->count);
 	hunt_qp_post(&s->qps[a->channel], a->wr);
 }
 
@@ -34,17 +34,17 @@ static bool next(struct hunt_session *s, struct weir_action *a)
 	return true;
 }
 
-static void act(struct hunt_session *s, const struct weir_action *a)
+static void carry_out(struct hunt_session *s, const struct weir_action *a)
 {
 	struct hunt_session *other;
 	struct hunt *h = s->hunt;
 
 	switch (a->type) {
 	case WEIR_ACTION_POST:
-		post(s, a);
+		post_chain(s, a);
 		break;
 	case WEIR_ACTION_DONE:
-		take_back(hunt_request_of(a->req), a->req->status);
+		complete_unposted(hunt_request_of(a->req), a->req->status);
 		break;
 	case WEIR_ACTION_WAKE:
 		other = container_of(a->engine, struct hunt_session, engine);
@@ -72,27 +72,27 @@ void hunt_host_pull(struct hunt_session *s)
 	struct weir_action action;
 
 	while (next(s, &action))
-		act(s, &action);
+		carry_out(s, &action);
 	set_timer(s);
 	hunt_watch_counts(s->hunt);
-	hunt_watch_waits(s);
+	hunt_watch_liveness(s);
 }
 
 /* Whether there is nothing else that a request could have to wait for. */
-static bool is_free(const struct hunt_session *s)
+static bool may_go_alone(const struct hunt_session *s)
 {
 	return !s->hunt->window.wrs && weir_list_is_empty(&s->hunt->window.line) &&
 	       weir_engine_is_idle(&s->engine) && weir_channels_is_up(&s->engine.channels, 0);
 }
 
-static bool is_plain(const struct hunt_session *s, const struct weir_req *req)
+static bool is_fastpath_shaped(const struct hunt_session *s, const struct weir_req *req)
 {
 	return req->op <= WEIR_OP_WRITE && req->nr_sge == 1 &&
 	       req->length <= s->hunt->config.fragment_bytes &&
 	       (req->op == WEIR_OP_READ || s->unload < 0);
 }
 
-static void submit(struct hunt_session *s, struct hunt_request *r)
+static void submit_request(struct hunt_session *s, struct hunt_request *r)
 {
 	int rc = weir_engine_submit(&s->engine, &r->req, hunt_now_ns(s->hunt));
 
@@ -102,11 +102,11 @@ static void submit(struct hunt_session *s, struct hunt_request *r)
 	r->epoch = s->barriers;
 	s->barriers += !rc && r->asked.op == WEIR_OP_BARRIER;
 	if (rc)
-		take_back(r, rc);
+		complete_unposted(r, rc);
 }
 
 /* The short way, which is the host's choice. Returns whether it was taken. */
-static bool go_alone(struct hunt_session *s, struct hunt_request *r, bool is_alone)
+static bool post_by_fastpath(struct hunt_session *s, struct hunt_request *r, bool is_alone)
 {
 	struct weir_action action = { .type = WEIR_ACTION_POST, .count = 1 };
 	struct hunt *h = s->hunt;
@@ -115,37 +115,37 @@ static bool go_alone(struct hunt_session *s, struct hunt_request *r, bool is_alo
 	    r->req.deadline_ns <= hunt_now_ns(h))
 		return false;
 	weir_window_tick(&h->window, hunt_now_ns(h));
-	action.wr = weir_lone_post(&s->engine, &r->req);
-	hunt_expect(h, action.wr || !is_alone || !is_plain(s, &r->req),
+	action.wr = weir_fastpath_post(&s->engine, &r->req);
+	hunt_expect(h, action.wr || !is_alone || !is_fastpath_shaped(s, &r->req),
 		    "request %u comes alone, and cannot go the short way", r->number);
 	if (!action.wr)
 		return false;
 	hunt_expect(h, weir_list_is_empty(&h->window.line),
 		    "request %u goes the short way past those in line", r->number);
 	hunt_expect(h, !r->refusal, "request %u makes no sense, and goes the short way", r->number);
-	weir_lone_date(&s->engine, action.wr, hunt_now_ns(h));
+	weir_fastpath_start_timer(&s->engine, action.wr, hunt_now_ns(h));
 	action.channel = action.wr->channel;
 	r->is_in = true;
 	r->epoch = s->barriers;
-	post(s, &action);
+	post_chain(s, &action);
 	return true;
 }
 
 static void submit_alone(struct hunt_session *s, struct hunt_request *r)
 {
-	bool is_alone = is_free(s);
+	bool is_alone = may_go_alone(s);
 	struct weir_action action;
 
-	if (go_alone(s, r, is_alone))
+	if (post_by_fastpath(s, r, is_alone))
 		return;
-	submit(s, r);
+	submit_request(s, r);
 	if (!is_alone || !r->is_in || r->asked.op == WEIR_OP_BARRIER)
 		return;
 	hunt_expect(s->hunt, weir_engine_next(&s->engine, &action) &&
 			     action.type == WEIR_ACTION_POST && action.wr->req == &r->req,
 		    "request %u comes alone, and is not posted at once", r->number);
 	if (!*s->hunt->why)
-		act(s, &action);
+		carry_out(s, &action);
 }
 
 static void serve(struct sim_event *event)
@@ -159,7 +159,7 @@ static void serve(struct sim_event *event)
 	}
 	for (; node; node = after) {
 		after = node->next;
-		submit(s, container_of(node, struct hunt_request, node));
+		submit_request(s, container_of(node, struct hunt_request, node));
 	}
 	hunt_host_pull(s);
 }
@@ -192,11 +192,11 @@ static void window_begin(struct hunt *h)
 	switch (sim_rng_below(&h->host, 4)) {
 	case 0:
 		weir_window_delay_init(&h->delay);
-		weir_window_learn(&h->window, &h->delay.policy, h->config.fragment_bytes);
+		weir_window_set_policy(&h->window, &h->delay.policy, h->config.fragment_bytes);
 		break;
 	case 1:
 		weir_window_knee_init(&h->knee);
-		weir_window_learn(&h->window, &h->knee.policy, h->config.fragment_bytes);
+		weir_window_set_policy(&h->window, &h->knee.policy, h->config.fragment_bytes);
 		break;
 	}
 }
@@ -204,17 +204,17 @@ static void window_begin(struct hunt *h)
 /* The last of several queue pairs may be one that unloads. */
 static void unload_begin(struct hunt *h, struct hunt_session *s)
 {
-	struct weir_route_config config = { .nr_counters = HUNT_COUNTERS };
+	struct weir_path_config config = { .nr_counters = HUNT_COUNTERS };
 
 	/* One draw a statement: in what order an initializer makes them the compiler may choose. */
-	config.policy = (enum weir_route_policy)sim_rng_below(&h->paths, WEIR_ROUTE_MEASURED + 1);
+	config.policy = (enum weir_path_policy)sim_rng_below(&h->paths, WEIR_PATH_POLICY_MEASURED + 1);
 	config.bytes_max = HUNT_CELL_BYTES * (1 + (uint32_t)sim_rng_below(&h->paths, 8));
 	config.hot_pages = 1 + (uint32_t)sim_rng_below(&h->paths, 6);
 	s->unload = -1;
 	if (s->nr_qps == 1 || !hunt_dice(&h->paths, 300))
 		return;
 	s->unload = s->nr_qps - 1;
-	weir_route_init(&s->route, &config, s->counters);
+	weir_path_init(&s->route, &config, s->counters);
 	weir_engine_unload(&s->engine, &s->route, (uint16_t)s->unload);
 }
 

@@ -23,7 +23,7 @@ void hunt_note(struct hunt *h, const char *what, int64_t a, int64_t b, int64_t c
 		       what, a, b, c);
 }
 
-static void begin(struct hunt *h, uint64_t seed, bool trace)
+static void start_sessions(struct hunt *h, uint64_t seed, bool trace)
 {
 	int i;
 
@@ -43,27 +43,27 @@ static void begin(struct hunt *h, uint64_t seed, bool trace)
 	h->refusal = hunt_dice(&h->net, 300) ? h->peril * 4 : h->peril / 4;
 	hunt_host_begin(h);
 	for (i = 0; i < h->nr_sessions; i++)
-		hunt_load_begin(&h->sessions[i]);
+		hunt_requests_begin(&h->sessions[i]);
 }
 
 bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
 {
-	begin(h, seed, trace);
+	start_sessions(h, seed, trace);
 	while (!*h->why && h->clock.count && h->clock.now_ps < LONG_PS)
 		sim_clock_run(&h->clock, h->clock.now_ps + SIM_PS_PER_S / 1000);
 	hunt_expect(h, !h->clock.count, "it never comes to an end");
 	if (!*h->why)
 		hunt_watch_over(h);
 	if (!*h->why)
-		hunt_turns(h, seed);
+		hunt_sched(h, seed);
 	if (!*h->why)
-		hunt_slots(h, seed);
+		hunt_slot_bitmap(h, seed);
 	if (!*h->why)
-		hunt_naps(h, seed);
+		hunt_poll(h, seed);
 	if (!*h->why)
-		hunt_rights(h, seed);
+		hunt_umtt(h, seed);
 	if (!*h->why)
-		hunt_volumes(h, seed);
+		hunt_volume(h, seed);
 	sim_clock_fini(&h->clock);
 	return !*h->why;
 }

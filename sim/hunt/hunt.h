@@ -36,7 +36,7 @@
 #define HUNT_LOCAL_BYTES (4u << 20) /* of all requests of a hunt */
 #define HUNT_MESSAGE_BYTES 200
 #define HUNT_WHY_BYTES 256
-#define HUNT_COUNTERS WEIR_ROUTE_COUNTERS_MIN
+#define HUNT_COUNTERS WEIR_PATH_COUNTERS_MIN
 
 struct hunt;
 struct hunt_session;
@@ -57,7 +57,7 @@ struct hunt_session;
  * @may_repeat: the engine may post it again after it may have taken effect
  * @is_lost: something of it failed with a queue pair since it was last begun; @repeats: how often
  *	it was begun anew for that
- * @astray: bit n: a change was lost on queue pair n, and may still arrive; @is_doomed: n is gone
+ * @in_doubt: bit n: a change was lost on queue pair n, and may still arrive; @is_doomed: n is gone
  * @posted: WRs of it that each queue pair has, or has refused and not said so yet
  * @is_in: the engine has it
  * @has_ended: it came back, with @status
@@ -78,7 +78,7 @@ struct hunt_request {
 	bool may_repeat;
 	bool is_lost;
 	uint32_t repeats;
-	uint32_t astray;
+	uint32_t in_doubt;
 	bool is_doomed;
 	uint16_t posted[HUNT_CHANNELS];
 	bool is_in;
@@ -147,8 +147,8 @@ struct hunt_session {
 	struct weir_inbox inbox;
 	struct hunt_qp qps[HUNT_CHANNELS];
 	int nr_qps;
-	struct weir_route route;
-	uint8_t counters[WEIR_ROUTE_BYTES(HUNT_COUNTERS)] __attribute__((aligned(8)));
+	struct weir_path_selector route;
+	uint8_t counters[WEIR_PATH_BYTES(HUNT_COUNTERS)] __attribute__((aligned(8)));
 	int unload;
 	uint8_t memory[HUNT_MEMORIES][HUNT_REMOTE_BYTES];
 	bool has_failed, has_lost;
@@ -204,7 +204,7 @@ struct hunt {
 bool hunt_run(struct hunt *h, uint64_t seed, bool trace);
 
 /* load.c: begins to submit. */
-void hunt_load_begin(struct hunt_session *s);
+void hunt_requests_begin(struct hunt_session *s);
 
 /* host.c: engines, window and queue pairs as the seed wants them; what the peers do. */
 void hunt_host_begin(struct hunt *h);
@@ -221,9 +221,9 @@ void hunt_qp_post(struct hunt_qp *qp, struct weir_wr *wr);
 void hunt_qp_fail(struct hunt_qp *qp);
 
 /* memory.c: local memory that goes on for so long. Return: its address. */
-uint64_t hunt_memory_take(struct hunt *h, uint64_t bytes);
+uint64_t hunt_memory_alloc(struct hunt *h, uint64_t bytes);
 /* That of @r begins at @at; its last @apart bytes lie elsewhere. */
-void hunt_memory_give(struct hunt_request *r, uint64_t at, uint64_t apart);
+void hunt_memory_assign(struct hunt_request *r, uint64_t at, uint64_t apart);
 /* The memory that @rkey is for, as a number of @s's; -1: it is for none of them. */
 int hunt_memory_of(const struct hunt_session *s, uint32_t rkey);
 /* An rkey of @s's: mostly the same. */
@@ -251,19 +251,19 @@ void hunt_watch_counts(struct hunt *h);
 void hunt_watch_over(struct hunt *h);
 
 /* Whether both are at one address, and one changes what is there: the engine lets one wait. */
-bool hunt_meet(const struct hunt_request *a, const struct hunt_request *b);
+bool hunt_overlaps(const struct hunt_request *a, const struct hunt_request *b);
 /* Whether one of the two must wait for the other: they meet in one memory. */
-bool hunt_conflict(const struct hunt_request *a, const struct hunt_request *b);
+bool hunt_conflicts(const struct hunt_request *a, const struct hunt_request *b);
 
 /* waits.c: @s has done all that there was to do: who waits has a reason, and not for ever. */
-void hunt_watch_waits(struct hunt_session *s);
+void hunt_watch_liveness(struct hunt_session *s);
 
 /* turns.c, slots.c, naps.c, rights.c, volumes.c: each by itself. */
-void hunt_turns(struct hunt *h, uint64_t seed);
-void hunt_slots(struct hunt *h, uint64_t seed);
-void hunt_naps(struct hunt *h, uint64_t seed);
-void hunt_rights(struct hunt *h, uint64_t seed);
-void hunt_volumes(struct hunt *h, uint64_t seed);
+void hunt_sched(struct hunt *h, uint64_t seed);
+void hunt_slot_bitmap(struct hunt *h, uint64_t seed);
+void hunt_poll(struct hunt *h, uint64_t seed);
+void hunt_umtt(struct hunt *h, uint64_t seed);
+void hunt_volume(struct hunt *h, uint64_t seed);
 
 /* Notes, in the digest and the trace, that something happened. */
 void hunt_note(struct hunt *h, const char *what, int64_t a, int64_t b, int64_t c);

@@ -22,7 +22,7 @@ void hunt_expect(struct hunt *h, bool holds, const char *format, ...)
 	va_end(list);
 }
 
-bool hunt_meet(const struct hunt_request *a, const struct hunt_request *b)
+bool hunt_overlaps(const struct hunt_request *a, const struct hunt_request *b)
 {
 	if (a->asked.op > WEIR_OP_FADD || b->asked.op > WEIR_OP_FADD ||
 	    (a->asked.op == WEIR_OP_READ && b->asked.op == WEIR_OP_READ))
@@ -31,11 +31,11 @@ bool hunt_meet(const struct hunt_request *a, const struct hunt_request *b)
 	       b->asked.remote < a->asked.remote + a->asked.length;
 }
 
-bool hunt_conflict(const struct hunt_request *a, const struct hunt_request *b)
+bool hunt_conflicts(const struct hunt_request *a, const struct hunt_request *b)
 {
 	const struct hunt_session *s = a->session;
 
-	return hunt_meet(a, b) &&
+	return hunt_overlaps(a, b) &&
 	       hunt_memory_of(s, a->asked.rkey) == hunt_memory_of(s, b->asked.rkey);
 }
 
@@ -53,7 +53,7 @@ static void watch_order(const struct hunt_request *r)
 		hunt_expect(h, other->has_ended || other->epoch >= r->epoch,
 			    "request %u passes a barrier that waits for %u", r->number,
 			    other->number);
-		if (!hunt_conflict(other, r))
+		if (!hunt_conflicts(other, r))
 			continue;
 		hunt_expect(h, other->number > r->number || other->has_ended,
 			    "request %u takes effect before %u, which it overlaps, has ended",
@@ -147,7 +147,7 @@ void hunt_watch_complete(struct hunt_qp *qp, const struct hunt_wqe *wqe)
 			continue;
 		r->is_lost |= wqe->status == -ECONNRESET;
 		if (weir_req_modifies(&r->asked) && wqe->status != -EACCES)
-			r->astray |= 1u << qp->number;
+			r->in_doubt |= 1u << qp->number;
 	}
 }
 
@@ -155,7 +155,7 @@ void hunt_watch_unsent(struct hunt_qp *qp, const struct weir_wr *wr)
 {
 	struct weir_req *req;
 
-	for (req = wr->req; req; req = req->beside)
+	for (req = wr->req; req; req = req->merge_next)
 		hunt_request_of(req)->posted[qp->number]--;
 }
 
@@ -167,9 +167,9 @@ void hunt_watch_found(struct hunt_qp *qp)
 	for (i = 0; i < h->nr_requests; i++) {
 		struct hunt_request *r = &h->requests[i];
 
-		if (r->session != qp->session || !(r->astray >> qp->number & 1))
+		if (r->session != qp->session || !(r->in_doubt >> qp->number & 1))
 			continue;
-		r->astray &= ~(1u << qp->number);
+		r->in_doubt &= ~(1u << qp->number);
 		r->is_doomed |= qp->is_gone;
 	}
 }
@@ -179,7 +179,7 @@ static void watch_repeat(struct hunt_request *r)
 {
 	struct hunt *h = r->session->hunt;
 
-	hunt_expect(h, !r->astray, "request %u is posted while some of it may still arrive",
+	hunt_expect(h, !r->in_doubt, "request %u is posted while some of it may still arrive",
 		    r->number);
 	hunt_expect(h, !r->is_doomed, "request %u is posted again; where it was is gone",
 		    r->number);
@@ -201,7 +201,7 @@ static void watch_wr(struct hunt *h, const struct weir_wr *wr)
 		    (unsigned long long)sum, wr->length);
 	hunt_expect(h, wr->nr_sge <= h->config.sge_max, "a WR has %u pieces", wr->nr_sge);
 	hunt_expect(h, wr->length <= h->config.fragment_bytes, "a WR is %u bytes", wr->length);
-	for (; req; at += req->length, req = req->beside, count++) {
+	for (; req; at += req->length, req = req->merge_next, count++) {
 		hunt_expect(h, wr->nr_reqs == 1 || (req->remote == at && req->op == wr->req->op),
 			    "request %u is merged with what it does not go with",
 			    hunt_request_of(req)->number);
@@ -221,11 +221,11 @@ static void watch_unloaded(struct hunt_session *s, const struct weir_wr *wr)
 	hunt_expect(s->hunt, wr->length <= s->route.config.bytes_max &&
 				     wr->nr_sge <= WEIR_UNLOAD_SGE_MAX,
 		    "%u bytes in %u pieces are unloaded", wr->length, wr->nr_sge);
-	for (req = wr->req; req; req = req->beside)
+	for (req = wr->req; req; req = req->merge_next)
 		hunt_expect(s->hunt, req->op == WEIR_OP_WRITE && req->posted == req->length &&
 					     (wr->nr_reqs > 1 || req->length == wr->length),
 			    "request %u is unloaded", hunt_request_of(req)->number);
-	hunt_expect(s->hunt, s->route.config.policy != WEIR_ROUTE_OFFLOAD,
+	hunt_expect(s->hunt, s->route.config.policy != WEIR_PATH_POLICY_OFFLOAD,
 		    "what is to be offloaded is unloaded");
 }
 

@@ -31,7 +31,7 @@ static void watch_late(const struct hunt_session *s, const struct hunt_request *
 		hunt_expect(s->hunt, !r->posted[i] || s->qps[i].is_failed,
 			    "request %u is late, and channel %d, which has it, goes on",
 			    r->number, i);
-	hunt_expect(s->hunt, r->astray || is_posted(r), "request %u is late, and waits for nothing",
+	hunt_expect(s->hunt, r->in_doubt || is_posted(r), "request %u is late, and waits for nothing",
 		    r->number);
 }
 
@@ -45,7 +45,7 @@ static bool has_turn(const struct hunt_request *r)
 		const struct hunt_request *before = &h->requests[i];
 
 		if (is_waiting(r->session, before) &&
-		    (before->epoch != r->epoch || hunt_meet(before, r)))
+		    (before->epoch != r->epoch || hunt_overlaps(before, r)))
 			return false;
 	}
 	return true;
@@ -78,13 +78,13 @@ static void watch_idle(const struct hunt_session *s)
 	for (i = 0; i < h->nr_requests; i++) {
 		const struct hunt_request *r = &h->requests[i];
 
-		hunt_expect(h, !is_waiting(s, r) || r->asked.op > WEIR_OP_FADD || r->astray ||
+		hunt_expect(h, !is_waiting(s, r) || r->asked.op > WEIR_OP_FADD || r->in_doubt ||
 				     is_posted(r) || !has_turn(r),
 			    "request %u could be posted, and is not", i);
 	}
 }
 
-void hunt_watch_waits(struct hunt_session *s)
+void hunt_watch_liveness(struct hunt_session *s)
 {
 	uint64_t least_ns = WEIR_NEVER, at_ns;
 	struct hunt *h = s->hunt;

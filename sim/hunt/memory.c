@@ -39,7 +39,7 @@ int hunt_memory_of(const struct hunt_session *s, uint32_t rkey)
 	return key < HUNT_KEYS ? (int)(key % HUNT_MEMORIES) : -1;
 }
 
-uint64_t hunt_memory_take(struct hunt *h, uint64_t bytes)
+uint64_t hunt_memory_alloc(struct hunt *h, uint64_t bytes)
 {
 	uint64_t at = LOCAL + h->local_bytes;
 
@@ -85,14 +85,14 @@ static void add_pieces(struct weir_req *req, uint64_t at, uint64_t length)
 	}
 }
 
-void hunt_memory_give(struct hunt_request *r, uint64_t at, uint64_t apart)
+void hunt_memory_assign(struct hunt_request *r, uint64_t at, uint64_t apart)
 {
 	struct hunt *h = r->session->hunt;
 	uint8_t bytes[HUNT_REMOTE_BYTES];
 
 	add_pieces(&r->req, at, r->req.length - apart);
 	if (apart)
-		add_pieces(&r->req, hunt_memory_take(h, apart), apart);
+		add_pieces(&r->req, hunt_memory_alloc(h, apart), apart);
 	r->did = h->did + h->did_bytes;
 	h->did_bytes += r->req.length;
 	hunt_expect(h, h->did_bytes <= HUNT_LOCAL_BYTES, "the hunt has too little memory");

@@ -10,7 +10,7 @@ import sys
 
 PLANTS = {
     # Who comes later goes past those that stand in line, when what he wants fits.
-    "window": ("turn_is_of(w, waiter) && weir_window_fits(w, bytes)", "weir_window_fits(w, bytes)"),
+    "window": ("is_turn_of(w, waiter) && weir_window_fits(w, bytes)", "weir_window_fits(w, bytes)"),
     # Levels are no more than classes that share.
     "sched": ("return a->config.level == b->config.level && ", "return "),
     # A look is taken to tell also of what was posted behind it.
@@ -18,11 +18,11 @@ PLANTS = {
     # All parts of a request but the first are of its first bytes.
     "place": ("piece.addr += offset;", ""),
     # Ranges that share one byte, the last of one and the first of the other, do not overlap.
-    "end": ("while (n && n->reach >= first) {", "while (n && n->reach > first) {"),
+    "end": ("while (n && n->subtree_last >= first) {", "while (n && n->subtree_last > first) {"),
     # After a piece that is cut off, the next is cut off, too.
     "twice": ("\t\toffset = 0;\n", ""),
     # A poller sleeps on a CQ that it has not armed.
-    "nap": ("\treturn arm(p);\n}\n\nenum", "\treturn sleep_now(p);\n}\n\nenum"),
+    "nap": ("\treturn arm_cq(p);\n}\n\nenum", "\treturn sleep_now(p);\n}\n\nenum"),
     # What begins within what one may write goes on beyond it.
     "bounds": ("length > entry->length - offset)", "length > entry->length)"),
     # Of retries there is no end.
@@ -44,23 +44,23 @@ PLANTS = {
     # A short deadline behind a long one is not seen until that one passes.
     "sort": ("while (before != deadlines && ", "while (0 && "),
     # Who goes alone has no deadline.
-    "lone": ("e->lone ? e->lone->deadline_ns", "e->lone ? WEIR_NEVER"),
+    "lone": ("e->fastpath ? e->fastpath->deadline_ns", "e->fastpath ? WEIR_NEVER"),
     # Slots that the peer gives back by a message stay its own.
     "told": ("\to->free++;\n\to->freed++;", "\to->freed++;"),
     # Who was told of a slot does not have it.
     "held": ("\tin->held[slot / 64] |= mask_of(slot);\n", ""),
     # A peer may give back what it does not have, and fill what is full; by messages, and by bits.
-    "given": ("slot >= o->slots || !(full_of(o, slot / 64) & mask_of(slot))", "slot >= o->slots"),
-    "freed": ("if (changed & ~full_of(o, word))", "if (false)"),
-    "filled": ("slot >= in->slots || filled_of(in, slot / 64) & mask_of(slot)",
+    "given": ("slot >= o->slots || !(full_slots(o, slot / 64) & mask_of(slot))", "slot >= o->slots"),
+    "freed": ("if (changed & ~full_slots(o, word))", "if (false)"),
+    "filled": ("slot >= in->slots || filled_slots(in, slot / 64) & mask_of(slot)",
                "slot >= in->slots"),
-    "empty": ("if (changed & (filled_of(in, word) | ~valid(in->slots, word)))", "if (false)"),
+    "empty": ("if (changed & (filled_slots(in, word) | ~valid_slots(in->slots, word)))", "if (false)"),
     # Weights do nothing.
     "weight": ("(int64_t)m->weight * unit", "(int64_t)(m->weight > 0) * unit"),
     # A low level is passed for ever.
-    "starve": ("return class_starves(a);", "return false;"),
+    "starve": ("return class_is_starved(a);", "return false;"),
     # A tenant has a share for each of its flows.
-    "tenant": ("weir_turns_spend(&c->bundles, &bundle->turn, cost_of(c, bytes), unit_of(c));", ""),
+    "tenant": ("weir_drr_charge(&c->bundles, &bundle->turn, cost_of(c, bytes), unit_of(c));", ""),
     # Ranges may wrap, what is atomic may lie anywhere, pieces need not sum up.
     "wrap": ("req->remote + (req->length - 1) < req->remote", "!req->length"),
     "align": (" && req->remote % 8 == 0", ""),

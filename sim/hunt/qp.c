@@ -3,8 +3,8 @@
  * A reliable connection, as verbs promise it and no better: the peer executes in the order posted;
  * completions come in that order, later; queue pairs know nothing of each other. One that fails
  * flushes the rest; of that some has arrived, and some may arrive for as long as the peer has the
- * other end. When the peer has refused something it executes nothing more. It may have nowhere to
- * receive a message for a while (RNR), or not answer at all: then the NIC gives up, in the end.
+ * other end_wqe. When the peer has refused something it executes nothing more. It may have nowhere to
+ * receive a message for a while (RNR), or not answer at all: then the NIC gives up, in the end_wqe.
  */
 #include "sim/hunt/hunt.h"
 
@@ -24,7 +24,7 @@ static void take_effect(struct hunt_qp *qp, const struct hunt_wqe *wqe, bool is_
 	hunt_memory_move(qp, wqe, is_answered);
 }
 
-static bool any(const struct hunt_qp *qp, const struct hunt_wqe *wqe, bool bad)
+static bool count_where(const struct hunt_qp *qp, const struct hunt_wqe *wqe, bool bad)
 {
 	const struct hunt *h = qp->session->hunt;
 	int i;
@@ -77,7 +77,7 @@ void hunt_qp_fail(struct hunt_qp *qp)
 		give_up(qp, true);
 }
 
-static void end(struct hunt_qp *qp, struct hunt_wqe *wqe, int status)
+static void end_wqe(struct hunt_qp *qp, struct hunt_wqe *wqe, int status)
 {
 	wqe->is_done = true;
 	wqe->status = status;
@@ -92,7 +92,7 @@ static void break_at(struct hunt_qp *qp, struct hunt_wqe *wqe)
 
 	if (hunt_dice(rng, 500)) {
 		take_effect(qp, wqe, hunt_dice(rng, 500));
-		end(qp, wqe, hunt_dice(rng, 100) ? -EIO : -ECONNRESET);
+		end_wqe(qp, wqe, hunt_dice(rng, 100) ? -EIO : -ECONNRESET);
 	}
 	give_up(qp, true);
 }
@@ -107,7 +107,7 @@ static void wait_for_receive(struct hunt_qp *qp, struct hunt_wqe *wqe)
 		sim_clock_in(&h->clock, &qp->execute, RNR_WAIT_PS);
 		return;
 	}
-	end(qp, wqe, -ECONNRESET);
+	end_wqe(qp, wqe, -ECONNRESET);
 	give_up(qp, false);
 }
 
@@ -140,17 +140,17 @@ static void fault_at(struct hunt_qp *qp, struct hunt_wqe *wqe)
 		take_effect(qp, wqe, false);
 	for (i = 0; i < wqe->nr_reqs && wqe->nr_reqs > 1; i++)
 		h->requests[wqe->reqs[i]].may_repeat = true;
-	end(qp, wqe, -EFAULT);
+	end_wqe(qp, wqe, -EFAULT);
 	give_up(qp, true);
 }
 
-static void succeed(struct hunt_qp *qp, struct hunt_wqe *wqe)
+static void complete_ok(struct hunt_qp *qp, struct hunt_wqe *wqe)
 {
 	struct hunt *h = qp->session->hunt;
 
 	qp->rnr = 0;
 	take_effect(qp, wqe, true);
-	end(qp, wqe, 0);
+	end_wqe(qp, wqe, 0);
 	if (qp->next < qp->count)
 		sim_clock_in(&h->clock, &qp->execute, hunt_while(&h->net));
 }
@@ -163,10 +163,10 @@ static void execute(struct sim_event *event)
 
 	if (qp->is_silent) {
 		break_at(qp, wqe);
-	} else if (any(qp, wqe, false)) {
+	} else if (count_where(qp, wqe, false)) {
 		fault_at(qp, wqe);
-	} else if (any(qp, wqe, true)) {
-		end(qp, wqe, -EACCES);
+	} else if (count_where(qp, wqe, true)) {
+		end_wqe(qp, wqe, -EACCES);
 		give_up(qp, false);
 	} else if (hunt_dice(&h->net, h->peril)) {
 		break_at(qp, wqe);
@@ -175,7 +175,7 @@ static void execute(struct sim_event *event)
 	} else if (wqe->op == WEIR_OP_SEND && !may_receive(qp)) {
 		wait_for_receive(qp, wqe);
 	} else {
-		succeed(qp, wqe);
+		complete_ok(qp, wqe);
 	}
 }
 
@@ -190,7 +190,7 @@ static void arrive(struct sim_event *event)
 		sim_clock_in(&h->clock, event, hunt_while(&h->net));
 }
 
-/* The peer has destroyed its end: nothing more arrives. Mostly there is a new one. */
+/* The peer has destroyed its end_wqe: nothing more arrives. Mostly there is a new one. */
 static void mend(struct sim_event *event)
 {
 	struct hunt_qp *qp = container_of(event, struct hunt_qp, mend);
@@ -262,7 +262,7 @@ static void wqe_fill(struct hunt_wqe *wqe, struct weir_wr *wr)
 	wqe->length = wr->length;
 	wqe->nr_reqs = 0;
 	wqe->is_done = false;
-	for (req = wr->req; req; req = req->beside)
+	for (req = wr->req; req; req = req->merge_next)
 		wqe->reqs[wqe->nr_reqs++] = (uint16_t)hunt_request_of(req)->number;
 }
 
@@ -291,7 +291,7 @@ static void tell(struct sim_event *event)
 }
 
 /* Meanwhile it may post on: other threads do not know yet. */
-static void refuse(struct hunt_qp *qp, struct weir_wr *wr)
+static void refuse_access(struct hunt_qp *qp, struct weir_wr *wr)
 {
 	struct hunt *h = qp->session->hunt;
 
@@ -322,7 +322,7 @@ void hunt_qp_post(struct hunt_qp *qp, struct weir_wr *wr)
 	else if (qp->next < qp->count && !sim_event_is_scheduled(&qp->execute))
 		sim_clock_in(&h->clock, &qp->execute, hunt_while(&h->net));
 	if (wr)
-		refuse(qp, wr);
+		refuse_access(qp, wr);
 }
 
 void hunt_qp_init(struct hunt_qp *qp, struct hunt_session *s, uint16_t number)

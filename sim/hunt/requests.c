@@ -10,7 +10,7 @@ static const enum weir_op ops[] = { WEIR_OP_READ,  WEIR_OP_WRITE, WEIR_OP_READ,
 				    WEIR_OP_FADD,  WEIR_OP_SEND,  WEIR_OP_BARRIER };
 
 /* What of the memory it is about: some cells, or a little less or more. */
-static void place(struct hunt_request *r, uint32_t first, uint32_t cells)
+static void draw_range(struct hunt_request *r, uint32_t first, uint32_t cells)
 {
 	struct sim_rng *rng = &r->session->hunt->places;
 	uint64_t at = (uint64_t)first * HUNT_CELL_BYTES;
@@ -40,7 +40,7 @@ static void place_atomic(struct hunt_request *r, uint32_t first)
 	r->req.operand = 1 + sim_rng_below(rng, 2);
 }
 
-static void shape(struct hunt_request *r, uint32_t first, uint32_t cells)
+static void draw_shape(struct hunt_request *r, uint32_t first, uint32_t cells)
 {
 	struct hunt *h = r->session->hunt;
 	uint64_t apart = 0;
@@ -56,11 +56,11 @@ static void shape(struct hunt_request *r, uint32_t first, uint32_t cells)
 		place_atomic(r, first);
 		break;
 	default:
-		place(r, first, cells);
+		draw_range(r, first, cells);
 		if (hunt_dice(&h->places, 300))
 			apart = sim_rng_below(&h->places, r->req.length);
 	}
-	hunt_memory_give(r, hunt_memory_take(h, r->req.length), apart);
+	hunt_memory_assign(r, hunt_memory_alloc(h, r->req.length), apart);
 }
 
 /* Short ones and long ones are mixed, in some hunts by far. */
@@ -73,7 +73,7 @@ static uint64_t deadline_draw(struct hunt *h)
 	return hunt_now_ns(h) + 1 + sim_rng_below(&h->waits, most_ns);
 }
 
-/* The next request, without a shape; NULL when there have been enough. */
+/* The next request, without a draw_shape; NULL when there have been enough. */
 static struct hunt_request *next_request(struct hunt_session *s, enum weir_op op)
 {
 	struct hunt *h = s->hunt;
@@ -125,7 +125,7 @@ static int spoil_shape(struct hunt *h, struct weir_req *req)
 }
 
 /* Makes it such that it makes no sense. Returns what the engine has to say to that. */
-static int spoil(struct hunt *h, struct weir_req *req)
+static int make_invalid(struct hunt *h, struct weir_req *req)
 {
 	switch (sim_rng_below(&h->errors, 4)) {
 	case 0:
@@ -149,7 +149,7 @@ static void submit(struct hunt_request *r)
 	struct hunt *h = r->session->hunt;
 
 	if (r->req.op != WEIR_OP_BARRIER && hunt_dice(&h->errors, 10))
-		r->refusal = spoil(h, &r->req);
+		r->refusal = make_invalid(h, &r->req);
 	hunt_note(h, "submit", r->number, r->req.op, (int64_t)r->req.remote);
 	weir_inbox_push(&r->session->inbox, &r->node);
 }
@@ -160,7 +160,7 @@ static void submit_one(struct hunt_session *s, enum weir_op op, uint32_t first, 
 
 	if (!r)
 		return;
-	shape(r, first, cells);
+	draw_shape(r, first, cells);
 	submit(r);
 }
 
@@ -179,7 +179,7 @@ static void submit_neighbours(struct hunt_session *s, enum weir_op op, uint32_t 
 	if (base + (uint64_t)count * length > HUNT_REMOTE_BYTES)
 		base = HUNT_REMOTE_BYTES - (uint64_t)count * length;
 	if (is_beside)
-		local = hunt_memory_take(h, (uint64_t)count * length);
+		local = hunt_memory_alloc(h, (uint64_t)count * length);
 	for (i = 0; i < count; i++) {
 		uint32_t at = (i * (count == 3 ? 2 : 3) + turn) % count * length;
 		struct hunt_request *r = next_request(s, op);
@@ -189,7 +189,7 @@ static void submit_neighbours(struct hunt_session *s, enum weir_op op, uint32_t 
 		r->req.remote = base + at;
 		r->req.rkey = hunt_dice(&h->keys, 100) ? r->req.rkey : rkey;
 		r->req.length = length;
-		hunt_memory_give(r, is_beside ? local + at : hunt_memory_take(h, length), 0);
+		hunt_memory_assign(r, is_beside ? local + at : hunt_memory_alloc(h, length), 0);
 		submit(r);
 	}
 }
@@ -232,7 +232,7 @@ static void happen(struct sim_event *event)
 			     hunt_dice(rng, 400) ? 0 : hunt_while(rng));
 }
 
-void hunt_load_begin(struct hunt_session *s)
+void hunt_requests_begin(struct hunt_session *s)
 {
 	s->to_come = 10 + (uint32_t)sim_rng_below(&s->hunt->load, 60);
 	s->submit.happen = happen;

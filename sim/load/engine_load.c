@@ -10,22 +10,22 @@
 #include "sim/load/load.h"
 #include "sim/host/engine_host.h"
 
-struct worker;
+struct engine_load_worker;
 
 /* A request under way, or done and not seen yet. */
-struct job {
+struct engine_load_job {
 	struct sim_request request;
-	struct worker *worker;
+	struct engine_load_worker *worker;
 	uint64_t begin_ps;
-	struct job *next;
+	struct engine_load_job *next;
 };
 
-struct worker {
+struct engine_load_worker {
 	struct sim_loads *loads;
 	struct sim_session *session;
 	struct sim_thread thread;
 	struct sim_pattern pattern;
-	struct job *jobs, *free_jobs, *done_jobs;
+	struct engine_load_job *jobs, *free_jobs, *done_jobs;
 	uint64_t job_bytes; /* of local memory that each has */
 	uint32_t number;
 	uint32_t under_way;
@@ -33,31 +33,31 @@ struct worker {
 };
 
 /* A thread of its own that polls. */
-struct lead {
-	struct sim_weir *weir;
+struct engine_load_leader {
+	struct sim_engine_host *weir;
 	struct sim_poller *poller;
 	struct sim_thread thread;
 };
 
-struct client {
-	struct sim_weir weir;
+struct engine_load_client {
+	struct sim_engine_host weir;
 	struct sim_session *sessions;
-	struct lead *leads;
+	struct engine_load_leader *leads;
 };
 
-struct weir_loads {
+struct engine_loads {
 	struct sim_loads loads;
-	struct client *clients;
+	struct engine_load_client *clients;
 	uint32_t nr_clients, nr_sessions;
-	struct worker *workers;
+	struct engine_load_worker *workers;
 	uint32_t nr_workers, nr_started;
 };
 
 /* With the lock, in somebody's time: only what the waiter's own thread cannot do. */
 static bool done(struct sim_request *request)
 {
-	struct job *job = container_of(request, struct job, request);
-	struct worker *w = job->worker;
+	struct engine_load_job *job = container_of(request, struct engine_load_job, request);
+	struct engine_load_worker *w = job->worker;
 
 	if (request->req.status)
 		abort(); /* nothing fails here */
@@ -70,7 +70,7 @@ static bool done(struct sim_request *request)
 	return w->thread.state == SIM_THREAD_ASLEEP;
 }
 
-static struct weir_req next_of_pattern(struct worker *w)
+static struct weir_req next_of_pattern(struct engine_load_worker *w)
 {
 	static const enum weir_op ops[] = { [SIM_OP_WRITE] = WEIR_OP_WRITE,
 					    [SIM_OP_READ] = WEIR_OP_READ,
@@ -86,16 +86,16 @@ static struct weir_req next_of_pattern(struct worker *w)
 				  .remote = region * s->region_bytes + offset, .length = s->size };
 }
 
-static struct weir_req next_of_trace(struct sim_trace *trace)
+static struct weir_req next_of_trace(struct sim_request_trace *trace)
 {
-	const struct sim_trace_record *record = sim_trace_next(trace);
+	const struct sim_request_record *record = sim_trace_next(trace);
 
 	return (struct weir_req){ .op = record->is_write ? WEIR_OP_WRITE : WEIR_OP_READ, .rkey = 1,
 				  .remote = record->page * SIM_TRACE_PAGE,
 				  .length = record->pages * SIM_TRACE_PAGE };
 }
 
-static struct weir_req next_request(struct worker *w)
+static struct weir_req next_request(struct engine_load_worker *w)
 {
 	return w->loads->settings->pattern == SIM_PATTERN_TRACE ?
 		       next_of_trace(&w->loads->trace) : next_of_pattern(w);
@@ -105,19 +105,19 @@ static struct weir_req next_request(struct worker *w)
  * Where memory is large it takes as many requests as it has pages until the NIC's cache holds what
  * it will hold: these were before the run, and took none of its time.
  */
-static void touch(struct weir_loads *all)
+static void touch_memory(struct engine_loads *all)
 {
 	const struct sim_load_settings *s = all->loads.settings;
 	uint64_t of_a_page = all->loads.world->settings->profile.page_bytes / s->size, i;
 
 	for (i = 0; i < s->touched; i++) {
-		struct worker *w = &all->workers[i % all->nr_workers];
+		struct engine_load_worker *w = &all->workers[i % all->nr_workers];
 		struct weir_req req = next_request(w);
 
 		sim_memory_cached(w->session->channels[0].qp->peer->nic, req.rkey, req.remote,
 				  req.length);
 		if (s->pattern == SIM_PATTERN_SEQ && of_a_page > 1)
-			w->pattern.next += of_a_page - 1; /* the next ones touch nothing new */
+			w->pattern.next += of_a_page - 1; /* the next ones touch_memory nothing new */
 	}
 }
 
@@ -126,10 +126,10 @@ static bool is_read(const struct weir_req *req)
 	return req->op != WEIR_OP_WRITE && req->op != WEIR_OP_SEND;
 }
 
-static void submit(struct worker *w)
+static void submit_requests(struct engine_load_worker *w)
 {
 	const struct sim_load_settings *s = w->loads->settings;
-	struct job *job = w->free_jobs;
+	struct engine_load_job *job = w->free_jobs;
 	struct weir_req *req = &job->request.req;
 
 	w->free_jobs = job->next;
@@ -143,13 +143,13 @@ static void submit(struct worker *w)
 	req->sge[0] = (struct weir_sge){ (uint64_t)(job - w->jobs) * w->job_bytes,
 					 (uint32_t)req->length, (1u << 31) + w->number };
 	sim_memory_in(&w->thread, s, req->length, is_read(req));
-	sim_weir_submit(&w->thread, &job->request);
+	sim_engine_host_submit(&w->thread, &job->request);
 }
 
-static void finish(struct worker *w)
+static void finish_requests(struct engine_load_worker *w)
 {
 	while (w->done_jobs) {
-		struct job *job = w->done_jobs;
+		struct engine_load_job *job = w->done_jobs;
 
 		w->done_jobs = job->next;
 		sim_memory_out(&w->thread, w->loads->settings, job->request.req.length,
@@ -164,29 +164,29 @@ static void finish(struct worker *w)
 
 static bool has_some(void *arg)
 {
-	return ((struct worker *)arg)->done_jobs;
+	return ((struct engine_load_worker *)arg)->done_jobs;
 }
 
-static void work(void *arg)
+static void worker_main(void *arg)
 {
-	struct worker *w = arg;
+	struct engine_load_worker *w = arg;
 	const struct sim_load_settings *s = w->loads->settings;
 	uint32_t i;
 
 	for (;;) {
 		while (w->under_way + s->batch <= s->depth) {
 			for (i = 0; i < s->batch; i++)
-				submit(w);
+				submit_requests(w);
 			sim_thread_run(&w->thread, s->think_ps);
 		}
 		w->waits = true;
-		sim_weir_await(&w->thread, w->session->weir, w->session->poller, has_some, w);
+		sim_engine_host_await(&w->thread, w->session->weir, w->session->poller, has_some, w);
 		w->waits = false;
-		finish(w);
+		finish_requests(w);
 	}
 }
 
-static int worker_init(struct weir_loads *all, struct worker *w, struct client *client,
+static int worker_init(struct engine_loads *all, struct engine_load_worker *w, struct engine_load_client *client,
 		       uint32_t number)
 {
 	const struct sim_load_settings *s = all->loads.settings;
@@ -207,7 +207,7 @@ static int worker_init(struct weir_loads *all, struct worker *w, struct client *
 		w->jobs[i].next = w->free_jobs;
 		w->free_jobs = &w->jobs[i];
 	}
-	if (sim_thread_init(&w->thread, &client->weir.node->host, -1, work, w))
+	if (sim_thread_init(&w->thread, &client->weir.node->host, -1, worker_main, w))
 		return -ENOMEM;
 	all->nr_started++;
 	return 0;
@@ -215,12 +215,12 @@ static int worker_init(struct weir_loads *all, struct worker *w, struct client *
 
 static void lead_for_ever(void *arg)
 {
-	struct lead *lead = arg;
+	struct engine_load_leader *lead = arg;
 
-	sim_weir_await(&lead->thread, lead->weir, lead->poller, NULL, NULL);
+	sim_engine_host_await(&lead->thread, lead->weir, lead->poller, NULL, NULL);
 }
 
-static int lead_init(struct lead *lead, struct sim_weir *weir, struct sim_poller *poller)
+static int lead_init(struct engine_load_leader *lead, struct sim_engine_host *weir, struct sim_poller *poller)
 {
 	lead->weir = weir;
 	lead->poller = poller;
@@ -228,12 +228,12 @@ static int lead_init(struct lead *lead, struct sim_weir *weir, struct sim_poller
 	return sim_thread_init(&lead->thread, &weir->node->host, -1, lead_for_ever, lead);
 }
 
-static int client_init(struct weir_loads *all, uint32_t number)
+static int client_init(struct engine_loads *all, uint32_t number)
 {
 	const struct sim_load_settings *s = all->loads.settings;
-	struct client *client = &all->clients[number];
+	struct engine_load_client *client = &all->clients[number];
 	uint32_t threads = (uint32_t)s->threads, i;
-	int rc = sim_weir_init(&client->weir, &all->loads.world->nodes[number], s,
+	int rc = sim_engine_host_init(&client->weir, &all->loads.world->nodes[number], s,
 			       s->cqs ? (uint32_t)s->cqs : all->nr_sessions);
 
 	client->sessions = calloc(all->nr_sessions, sizeof(*client->sessions));
@@ -250,17 +250,17 @@ static int client_init(struct weir_loads *all, uint32_t number)
 	return rc;
 }
 
-static int start(struct sim_world *world, const struct sim_load_settings *load,
+static int start_load(struct sim_world *world, const struct sim_load_settings *load,
 		 struct sim_loads **out)
 {
-	struct weir_loads *all = calloc(1, sizeof(*all));
+	struct engine_loads *all = calloc(1, sizeof(*all));
 	int rc = 0;
 	uint32_t i;
 
 	*out = all ? &all->loads : NULL;
 	if (!all)
 		return -ENOMEM;
-	all->loads = (struct sim_loads){ .kind = &sim_weir_load, .settings = load,
+	all->loads = (struct sim_loads){ .kind = &sim_engine_load, .settings = load,
 					 .world = world,
 					 .trace = world->settings->trace };
 	all->nr_clients = (uint32_t)world->settings->clients;
@@ -277,11 +277,11 @@ static int start(struct sim_world *world, const struct sim_load_settings *load,
 	for (i = 0; i < all->nr_clients && !rc; i++)
 		rc = client_init(all, i);
 	if (!rc && all->nr_workers)
-		touch(all);
+		touch_memory(all);
 	return rc;
 }
 
-static void stop_client(const struct weir_loads *all, struct client *client)
+static void stop_client(const struct engine_loads *all, struct engine_load_client *client)
 {
 	uint32_t i;
 
@@ -291,14 +291,14 @@ static void stop_client(const struct weir_loads *all, struct client *client)
 	}
 	for (i = 0; client->sessions && i < all->nr_sessions; i++)
 		sim_session_fini(&client->sessions[i]);
-	sim_weir_fini(&client->weir);
+	sim_engine_host_fini(&client->weir);
 	free(client->sessions);
 	free(client->leads);
 }
 
-static void stop(struct sim_loads *loads)
+static void stop_load(struct sim_loads *loads)
 {
-	struct weir_loads *all = container_of(loads, struct weir_loads, loads);
+	struct engine_loads *all = container_of(loads, struct engine_loads, loads);
 	uint32_t i;
 
 	for (i = 0; i < all->nr_started; i++)
@@ -312,14 +312,14 @@ static void stop(struct sim_loads *loads)
 	free(all);
 }
 
-static void collect(struct sim_loads *loads)
+static void collect_tally(struct sim_loads *loads)
 {
-	struct weir_loads *all = container_of(loads, struct weir_loads, loads);
+	struct engine_loads *all = container_of(loads, struct engine_loads, loads);
 	struct sim_tally *tally = &loads->tally;
 	uint32_t i, j;
 
 	for (i = 0; i < all->nr_clients; i++) {
-		struct client *client = &all->clients[i];
+		struct engine_load_client *client = &all->clients[i];
 
 		if (tally->peak_bytes < client->weir.peak_bytes)
 			tally->peak_bytes = client->weir.peak_bytes;
@@ -335,13 +335,13 @@ static void collect(struct sim_loads *loads)
 	}
 }
 
-static void forget(struct sim_loads *loads)
+static void forget_tally(struct sim_loads *loads)
 {
-	struct weir_loads *all = container_of(loads, struct weir_loads, loads);
+	struct engine_loads *all = container_of(loads, struct engine_loads, loads);
 	uint32_t i, j;
 
 	for (i = 0; i < all->nr_clients; i++) {
-		struct client *client = &all->clients[i];
+		struct engine_load_client *client = &all->clients[i];
 
 		client->weir.lock.takes = client->weir.lock.contended = 0;
 		client->weir.peak_bytes = 0;
@@ -355,4 +355,4 @@ static void forget(struct sim_loads *loads)
 	}
 }
 
-const struct sim_load_kind sim_weir_load = { start, stop, collect, forget };
+const struct sim_load_kind sim_engine_load = { start_load, stop_load, collect_tally, forget_tally };

@@ -14,7 +14,7 @@
 struct exchange_loads;
 
 /* One thread of a machine, and its ends: @count exchanges, each @step after the one before it. */
-struct side {
+struct exchange_load_side {
 	struct exchange_loads *all;
 	struct sim_exchange *first;
 	uint32_t count, step;
@@ -28,20 +28,20 @@ struct exchange_loads {
 	struct sim_loads loads;
 	struct sim_exchange *exchanges; /* by client, then by server */
 	uint32_t nr_clients, nr_servers, nr_exchanges;
-	struct side *senders, *receivers;
+	struct exchange_load_side *senders, *receivers;
 };
 
-static struct sim_exchange *exchange_of(const struct side *side, uint32_t i)
+static struct sim_exchange *exchange_of(const struct exchange_load_side *side, uint32_t i)
 {
 	return &side->first[i * side->step];
 }
 
-static uint64_t now_ps(const struct side *side)
+static uint64_t now_ps(const struct exchange_load_side *side)
 {
 	return side->all->loads.world->clock.now_ps;
 }
 
-static uint32_t length_of(const struct side *side, uint32_t turn)
+static uint32_t length_of(const struct exchange_load_side *side, uint32_t turn)
 {
 	const struct sim_sizes *sizes = &side->all->loads.world->settings->sizes;
 
@@ -50,7 +50,7 @@ static uint32_t length_of(const struct side *side, uint32_t turn)
 }
 
 /* As many messages as there is room for, up to a batch. Return: whether any were sent. */
-static bool put(struct side *side, uint32_t i)
+static bool put_messages(struct exchange_load_side *side, uint32_t i)
 {
 	const struct sim_load_settings *s = side->all->loads.settings;
 	struct sim_exchange *x = exchange_of(side, i);
@@ -71,7 +71,7 @@ static bool put(struct side *side, uint32_t i)
  * Until something comes, or a look may be due. With one exchange only it is known where to wait,
  * and thousands of looks in vain are one event.
  */
-static void idle(struct side *side, struct sim_cq *cq)
+static void idle_until_event(struct exchange_load_side *side, struct sim_cq *cq)
 {
 	uint64_t ps = side->thread.host->profile->poll_empty_ps;
 
@@ -81,9 +81,9 @@ static void idle(struct side *side, struct sim_cq *cq)
 		sim_thread_run(&side->thread, ps);
 }
 
-static void send(void *arg)
+static void sender_main(void *arg)
 {
-	struct side *side = arg;
+	struct exchange_load_side *side = arg;
 	uint32_t i;
 
 	for (;;) {
@@ -92,16 +92,16 @@ static void send(void *arg)
 
 		for (i = 0; i < side->count; i++) {
 			any |= sim_exchange_hear(&side->thread, exchange_of(side, i));
-			any |= put(side, i);
+			any |= put_messages(side, i);
 		}
 		side->work_ps += now_ps(side) - begin_ps;
 		if (!any)
-			idle(side, side->first->is_imm ? &side->first->sender.recv_cq :
+			idle_until_event(side, side->first->is_imm ? &side->first->sender.recv_cq :
 							 &side->first->sender.send_cq);
 	}
 }
 
-static void take_all(struct side *side, struct sim_exchange *x)
+static void take_all(struct exchange_load_side *side, struct sim_exchange *x)
 {
 	const struct sim_load_settings *s = side->all->loads.settings;
 
@@ -115,9 +115,9 @@ static void take_all(struct side *side, struct sim_exchange *x)
 	}
 }
 
-static void receive(void *arg)
+static void receiver_main(void *arg)
 {
-	struct side *side = arg;
+	struct exchange_load_side *side = arg;
 	uint32_t i;
 
 	for (;;) {
@@ -133,11 +133,11 @@ static void receive(void *arg)
 		}
 		side->work_ps += now_ps(side) - begin_ps;
 		if (!any)
-			idle(side, sim_exchange_awaited(side->first));
+			idle_until_event(side, sim_exchange_awaited(side->first));
 	}
 }
 
-static int side_start(struct side *side, struct exchange_loads *all, struct sim_node *node,
+static int side_start(struct exchange_load_side *side, struct exchange_loads *all, struct sim_node *node,
 		      void (*run)(void *arg))
 {
 	int rc;
@@ -161,13 +161,13 @@ static int sides_start(struct exchange_loads *all)
 		all->senders[i].first = &all->exchanges[i * all->nr_servers];
 		all->senders[i].count = all->nr_servers;
 		all->senders[i].step = 1;
-		rc = side_start(&all->senders[i], all, &nodes[i], send);
+		rc = side_start(&all->senders[i], all, &nodes[i], sender_main);
 	}
 	for (i = 0; i < all->nr_servers && !rc; i++) {
 		all->receivers[i].first = &all->exchanges[i];
 		all->receivers[i].count = all->nr_clients;
 		all->receivers[i].step = all->nr_servers;
-		rc = side_start(&all->receivers[i], all, &nodes[all->nr_clients + i], receive);
+		rc = side_start(&all->receivers[i], all, &nodes[all->nr_clients + i], receiver_main);
 	}
 	return rc;
 }
@@ -187,7 +187,7 @@ static int exchanges_init(struct exchange_loads *all)
 	return rc;
 }
 
-static int start(struct sim_world *world, const struct sim_load_settings *load,
+static int start_load(struct sim_world *world, const struct sim_load_settings *load,
 		 struct sim_loads **out)
 {
 	struct exchange_loads *all = calloc(1, sizeof(*all));
@@ -209,7 +209,7 @@ static int start(struct sim_world *world, const struct sim_load_settings *load,
 	return rc ? rc : sides_start(all);
 }
 
-static void sides_stop(struct side *sides, uint32_t count)
+static void sides_stop(struct exchange_load_side *sides, uint32_t count)
 {
 	uint32_t i;
 
@@ -221,7 +221,7 @@ static void sides_stop(struct side *sides, uint32_t count)
 	free(sides);
 }
 
-static void stop(struct sim_loads *loads)
+static void stop_load(struct sim_loads *loads)
 {
 	struct exchange_loads *all = container_of(loads, struct exchange_loads, loads);
 	uint32_t i;
@@ -234,7 +234,7 @@ static void stop(struct sim_loads *loads)
 	free(all);
 }
 
-static void collect(struct sim_loads *loads)
+static void collect_tally(struct sim_loads *loads)
 {
 	struct exchange_loads *all = container_of(loads, struct exchange_loads, loads);
 	uint32_t i;
@@ -247,7 +247,7 @@ static void collect(struct sim_loads *loads)
 		loads->tally.looks += all->exchanges[i].looks;
 }
 
-static void forget(struct sim_loads *loads)
+static void forget_tally(struct sim_loads *loads)
 {
 	struct exchange_loads *all = container_of(loads, struct exchange_loads, loads);
 	uint32_t i;
@@ -260,4 +260,4 @@ static void forget(struct sim_loads *loads)
 		all->exchanges[i].looks = 0;
 }
 
-const struct sim_load_kind sim_exchange_load = { start, stop, collect, forget };
+const struct sim_load_kind sim_exchange_load = { start_load, stop_load, collect_tally, forget_tally };

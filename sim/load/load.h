@@ -65,13 +65,13 @@ struct sim_loads {
 	const struct sim_load_settings *settings;
 	struct sim_world *world;
 	struct sim_zipf zipf;
-	struct sim_trace trace;
+	struct sim_request_trace trace;
 	struct sim_tally tally;
 };
 
 extern const struct sim_load_kind sim_verbs_load;
-extern const struct sim_load_kind sim_weir_load;
-extern const struct sim_load_kind sim_trip_load;
+extern const struct sim_load_kind sim_engine_load;
+extern const struct sim_load_kind sim_pingpong_load;
 extern const struct sim_load_kind sim_mux_load;
 extern const struct sim_load_kind sim_exchange_load;
 

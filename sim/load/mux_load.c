@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Threads that send messages over a mux: each has connections of its own, and sends on them in
+ * Threads that send_messages messages over a mux: each has connections of its own, and sends on them in
  * turn. A load in the background uses the mux of the first, as other applications of the machine
  * would.
  */
@@ -10,23 +10,23 @@
 #include "sim/load/load.h"
 #include "sim/host/mux.h"
 
-struct app;
+struct mux_load_app;
 
 /* A message under way, or sent and not seen yet. */
-struct job {
-	struct sim_message message;
-	struct app *app;
+struct mux_load_job {
+	struct sim_mux_message message;
+	struct mux_load_app *app;
 	uint64_t begin_ps;
-	struct job *next;
+	struct mux_load_job *next;
 };
 
 /* A thread, and the connections that it sends on: @nr_conns, from @conns on. */
-struct app {
+struct mux_load_app {
 	struct sim_loads *loads;
 	struct sim_thread thread;
-	struct sim_conn *conns;
+	struct sim_mux_conn *conns;
 	uint32_t nr_conns, turn;
-	struct job *jobs, *free_jobs, *done_jobs;
+	struct mux_load_job *jobs, *free_jobs, *done_jobs;
 	uint32_t under_way;
 	bool waits;
 };
@@ -35,15 +35,15 @@ struct mux_loads {
 	struct sim_loads loads;
 	struct sim_mux *muxes; /* that this load began; one a client */
 	uint32_t nr_muxes;
-	struct sim_conn *conns;
-	struct app *apps;
+	struct sim_mux_conn *conns;
+	struct mux_load_app *apps;
 	uint32_t nr_apps, nr_started;
 };
 
-static bool done(struct sim_message *message)
+static bool done(struct sim_mux_message *message)
 {
-	struct job *job = container_of(message, struct job, message);
-	struct app *app = job->app;
+	struct mux_load_job *job = container_of(message, struct mux_load_job, message);
+	struct mux_load_app *app = job->app;
 
 	job->next = app->done_jobs;
 	app->done_jobs = job;
@@ -56,10 +56,10 @@ static bool done(struct sim_message *message)
 	return true;
 }
 
-static void send(struct app *app)
+static void send_messages(struct mux_load_app *app)
 {
 	const struct sim_load_settings *s = app->loads->settings;
-	struct job *job = app->free_jobs;
+	struct mux_load_job *job = app->free_jobs;
 
 	app->free_jobs = job->next;
 	app->under_way++;
@@ -72,12 +72,12 @@ static void send(struct app *app)
 	sim_mux_send(&app->thread, &job->message);
 }
 
-static void finish(struct app *app)
+static void finish_messages(struct mux_load_app *app)
 {
 	const struct sim_load_settings *s = app->loads->settings;
 
 	while (app->done_jobs) {
-		struct job *job = app->done_jobs;
+		struct mux_load_job *job = app->done_jobs;
 
 		app->done_jobs = job->next;
 		sim_loads_count(app->loads, job->begin_ps, s->size);
@@ -88,7 +88,7 @@ static void finish(struct app *app)
 	}
 }
 
-static void await(struct app *app)
+static void await_message(struct mux_load_app *app)
 {
 	app->waits = true;
 	while (!app->done_jobs) {
@@ -103,31 +103,31 @@ static void await(struct app *app)
 	app->waits = false;
 }
 
-static void work(void *arg)
+static void app_main(void *arg)
 {
-	struct app *app = arg;
+	struct mux_load_app *app = arg;
 	const struct sim_load_settings *s = app->loads->settings;
 	uint32_t i;
 
 	for (;;) {
 		while (app->under_way + s->batch <= s->depth) {
 			for (i = 0; i < s->batch; i++)
-				send(app);
+				send_messages(app);
 			sim_thread_run(&app->thread, s->think_ps);
 		}
-		await(app);
-		finish(app);
+		await_message(app);
+		finish_messages(app);
 	}
 }
 
-static int app_init(struct mux_loads *all, struct app *app, struct sim_node *node)
+static int app_init(struct mux_loads *all, struct mux_load_app *app, struct sim_node *node)
 {
 	const struct sim_load_settings *s = all->loads.settings;
 	uint32_t i;
 
 	app->loads = &all->loads;
 	for (i = 0; i < app->nr_conns; i++)
-		sim_conn_init(&app->conns[i], node->mux, (uint8_t)s->class);
+		sim_mux_conn_init(&app->conns[i], node->mux, (uint8_t)s->class);
 	app->jobs = calloc(s->depth, sizeof(*app->jobs));
 	if (!app->jobs)
 		return -ENOMEM;
@@ -136,7 +136,7 @@ static int app_init(struct mux_loads *all, struct app *app, struct sim_node *nod
 		app->jobs[i].next = app->free_jobs;
 		app->free_jobs = &app->jobs[i];
 	}
-	if (sim_thread_init(&app->thread, &node->host, -1, work, app))
+	if (sim_thread_init(&app->thread, &node->host, -1, app_main, app))
 		return -ENOMEM;
 	all->nr_started++;
 	return 0;
@@ -155,7 +155,7 @@ static int client_init(struct mux_loads *all, uint32_t number)
 		rc = sim_mux_init(node->mux, all->loads.world, node, s);
 	}
 	for (i = 0; i < threads && !rc; i++) {
-		struct app *app = &all->apps[number * threads + i];
+		struct mux_load_app *app = &all->apps[number * threads + i];
 
 		app->conns = &all->conns[number * conns + taken];
 		app->nr_conns = conns / threads + (i < conns % threads);
@@ -165,7 +165,7 @@ static int client_init(struct mux_loads *all, uint32_t number)
 	return rc;
 }
 
-static int start(struct sim_world *world, const struct sim_load_settings *load,
+static int start_load(struct sim_world *world, const struct sim_load_settings *load,
 		 struct sim_loads **out)
 {
 	struct mux_loads *all = calloc(1, sizeof(*all));
@@ -187,7 +187,7 @@ static int start(struct sim_world *world, const struct sim_load_settings *load,
 	return rc;
 }
 
-static void stop(struct sim_loads *loads)
+static void stop_load(struct sim_loads *loads)
 {
 	struct mux_loads *all = container_of(loads, struct mux_loads, loads);
 	uint32_t i;
@@ -204,7 +204,7 @@ static void stop(struct sim_loads *loads)
 	free(all);
 }
 
-static void collect(struct sim_loads *loads)
+static void collect_tally(struct sim_loads *loads)
 {
 	struct mux_loads *all = container_of(loads, struct mux_loads, loads);
 	uint32_t i;
@@ -216,7 +216,7 @@ static void collect(struct sim_loads *loads)
 	}
 }
 
-static void forget(struct sim_loads *loads)
+static void forget_tally(struct sim_loads *loads)
 {
 	struct mux_loads *all = container_of(loads, struct mux_loads, loads);
 	uint32_t i;
@@ -228,4 +228,4 @@ static void forget(struct sim_loads *loads)
 	}
 }
 
-const struct sim_load_kind sim_mux_load = { start, stop, collect, forget };
+const struct sim_load_kind sim_mux_load = { start_load, stop_load, collect_tally, forget_tally };

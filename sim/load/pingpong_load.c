@@ -21,11 +21,11 @@
 #define BUFFER_RKEY (ANSWER_RKEY + 1)
 #define COUNTERS (1u << 20)
 
-struct trips;
+struct pingpong_loads;
 
 /* One end of what a thread does, and who waits there. */
-struct side {
-	struct trip *trip;
+struct pingpong_side {
+	struct pingpong *trip;
 	struct sim_node *node;
 	struct sim_thread thread;
 	bool has_thread;
@@ -37,27 +37,27 @@ struct side {
 	uint8_t op; /* of the last */
 };
 
-struct trip {
+struct pingpong {
 	struct sim_loads *loads;
-	struct side here, there;
+	struct pingpong_side here, there;
 	struct sim_cq slots; /* what is unloaded, there */
 	struct sim_cq returns; /* what is copied, here */
 	struct sim_pattern pattern;
-	struct weir_route *route;
+	struct weir_path_selector *route;
 };
 
 /* A client's choice of path is one, with any number of queue pairs, as a session's is. */
-struct trips {
+struct pingpong_loads {
 	struct sim_loads loads;
-	struct trip *trips;
+	struct pingpong *trips;
 	uint32_t count;
-	struct weir_route routes[SIM_CLIENTS_MAX];
+	struct weir_path_selector routes[SIM_CLIENTS_MAX];
 	uint8_t *counters[SIM_CLIENTS_MAX];
 };
 
-static void lands(void *arg, const struct sim_wr *wr)
+static void unloaded_lands(void *arg, const struct sim_wr *wr)
 {
-	struct side *side = arg;
+	struct pingpong_side *side = arg;
 
 	if (wr->op == SIM_OP_SEND)
 		return;
@@ -67,7 +67,7 @@ static void lands(void *arg, const struct sim_wr *wr)
 }
 
 /* Looks at memory until something has come. */
-static void await(struct side *side)
+static void await_memory(struct pingpong_side *side)
 {
 	while (side->landed == side->seen)
 		sim_thread_spin(&side->thread, SIM_NEVER);
@@ -76,7 +76,7 @@ static void await(struct side *side)
 }
 
 /* One write; the completion of the one before is taken first, so that the queue never fills. */
-static void post(struct side *side, struct sim_wr *wr)
+static void post_write(struct pingpong_side *side, struct sim_wr *wr)
 {
 	struct sim_wc wc;
 
@@ -90,7 +90,7 @@ static void post(struct side *side, struct sim_wr *wr)
 		abort(); /* the queue is deeper than what one round trip leaves */
 }
 
-static void await_one(struct side *side, struct sim_cq *cq)
+static void await_one(struct pingpong_side *side, struct sim_cq *cq)
 {
 	struct sim_wc wc;
 
@@ -99,15 +99,15 @@ static void await_one(struct side *side, struct sim_cq *cq)
 	sim_poll_cq(&side->thread, cq, &wc, 1);
 }
 
-static bool is_returned(const struct trip *trip, unsigned int path)
+static bool is_returned(const struct pingpong *trip, unsigned int path)
 {
 	return trip->loads->settings->parity && path & WEIR_PATH_UNLOAD;
 }
 
 /* Until the write that went by @path is complete. */
-static void await_completion(struct trip *trip, unsigned int path)
+static void await_completion(struct pingpong *trip, unsigned int path)
 {
-	struct side *here = &trip->here;
+	struct pingpong_side *here = &trip->here;
 
 	if (!is_returned(trip, path)) {
 		await_one(here, &here->send_cq);
@@ -117,15 +117,15 @@ static void await_completion(struct trip *trip, unsigned int path)
 	sim_post_recv(&here->thread, trip->there.qp->peer, 1);
 }
 
-static enum weir_route_hint hint_of(const struct trip *trip, uint64_t region)
+static enum weir_path_hint hint_of(const struct pingpong *trip, uint64_t region)
 {
-	if (trip->route->config.policy != WEIR_ROUTE_HINTS)
-		return WEIR_ROUTE_HINT_NONE;
-	return region < trip->route->config.hot_pages ? WEIR_ROUTE_HINT_HOT : WEIR_ROUTE_HINT_COLD;
+	if (trip->route->config.policy != WEIR_PATH_POLICY_HINTS)
+		return WEIR_PATH_HINT_NONE;
+	return region < trip->route->config.hot_pages ? WEIR_PATH_HINT_HOT : WEIR_PATH_HINT_COLD;
 }
 
 /* The regions that are written most come first, as Zipf's law has it here. */
-static unsigned int next_write(struct trip *trip, struct sim_wr *wr)
+static unsigned int next_write(struct pingpong *trip, struct sim_wr *wr)
 {
 	uint64_t region, offset, now_ns = trip->loads->world->clock.now_ps / SIM_PS_PER_NS;
 	unsigned int path;
@@ -133,7 +133,7 @@ static unsigned int next_write(struct trip *trip, struct sim_wr *wr)
 	sim_pattern_next(&trip->pattern, &region, &offset);
 	*wr = (struct sim_wr){ .op = SIM_OP_WRITE, .rkey = 1 + (uint32_t)region, .remote = offset,
 			       .bytes = (uint32_t)trip->loads->settings->size };
-	path = weir_route_decide(trip->route,
+	path = weir_path_decide(trip->route,
 				 region * trip->loads->settings->region_bytes + offset,
 				 hint_of(trip, region), true, now_ns);
 	if (path & WEIR_PATH_UNLOAD) {
@@ -145,10 +145,10 @@ static unsigned int next_write(struct trip *trip, struct sim_wr *wr)
 	return path;
 }
 
-static void ask(void *arg)
+static void client_main(void *arg)
 {
-	struct trip *trip = arg;
-	struct side *here = &trip->here;
+	struct pingpong *trip = arg;
+	struct pingpong_side *here = &trip->here;
 	struct sim_clock *clock = &trip->loads->world->clock;
 	bool is_until_answer = trip->loads->settings->until == SIM_UNTIL_ANSWER;
 
@@ -157,31 +157,31 @@ static void ask(void *arg)
 		struct sim_wr wr;
 		unsigned int path;
 
-		if (weir_route_counts(trip->route->config.policy))
+		if (weir_path_policy_counts(trip->route->config.policy))
 			sim_thread_run(&here->thread, trip->loads->settings->core_ps);
 		path = next_write(trip, &wr);
-		post(here, &wr);
+		post_write(here, &wr);
 		if (is_until_answer)
-			await(here);
+			await_memory(here);
 		else
 			await_completion(trip, path);
 		done_ps = clock->now_ps;
 		sim_loads_count(trip->loads, begin_ps, trip->loads->settings->size);
 		if (path & WEIR_PATH_PROBE)
-			weir_route_completed(trip->route, path,
+			weir_path_completed(trip->route, path,
 					     (done_ps - begin_ps) / SIM_PS_PER_NS);
 		if (!is_until_answer)
-			await(here);
+			await_memory(here);
 		else if (is_returned(trip, path))
 			await_completion(trip, path);
 	}
 }
 
 /* What was unloaded is checked and copied, and its sender is told if he wants to know. */
-static void copy(struct trip *trip)
+static void copy_unloaded(struct pingpong *trip)
 {
 	const struct sim_load_settings *s = trip->loads->settings;
-	struct side *there = &trip->there;
+	struct pingpong_side *there = &trip->there;
 	struct sim_wr wr = { .op = SIM_OP_SEND };
 	struct sim_wc wc;
 
@@ -190,27 +190,27 @@ static void copy(struct trip *trip)
 	sim_thread_run(&there->thread, s->handle_ps);
 	sim_copy(&there->thread, s->size);
 	if (s->parity)
-		post(there, &wr);
+		post_write(there, &wr);
 }
 
-static void answer(void *arg)
+static void server_main(void *arg)
 {
-	struct trip *trip = arg;
-	struct side *there = &trip->there;
+	struct pingpong *trip = arg;
+	struct pingpong_side *there = &trip->there;
 
 	for (;;) {
 		struct sim_wr wr = { .op = SIM_OP_WRITE, .rkey = ANSWER_RKEY,
 				     .bytes = ANSWER_BYTES };
 
-		await(there);
+		await_memory(there);
 		if (there->op == SIM_OP_WRITE_IMM)
-			copy(trip);
-		post(there, &wr);
+			copy_unloaded(trip);
+		post_write(there, &wr);
 	}
 }
 
-/* @from's queue pair; what it writes lands at @to. */
-static int connect(struct trip *trip, struct side *from, struct side *to)
+/* @from's queue pair; what it writes unloaded_lands at @to. */
+static int connect_sides(struct pingpong *trip, struct pingpong_side *from, struct pingpong_side *to)
 {
 	struct sim_load_settings settings = *trip->loads->settings;
 
@@ -222,17 +222,17 @@ static int connect(struct trip *trip, struct side *from, struct side *to)
 				     &settings, 8);
 	if (!from->qp)
 		return -ENOMEM;
-	from->qp->peer->execute = lands;
+	from->qp->peer->execute = unloaded_lands;
 	from->qp->peer->arg = to;
 	return 0;
 }
 
 /* Of the client whose first round trips these are. */
-static int route_init(struct trip *trip, uint8_t **counters)
+static int route_init(struct pingpong *trip, uint8_t **counters)
 {
 	const struct sim_load_settings *s = trip->loads->settings;
-	const struct weir_route_config config = {
-		.policy = (enum weir_route_policy)s->unload,
+	const struct weir_path_config config = {
+		.policy = (enum weir_path_policy)s->unload,
 		.bytes_max = (uint32_t)s->size,
 		.hot_pages = (uint32_t)s->hot,
 		.nr_counters = COUNTERS,
@@ -241,19 +241,19 @@ static int route_init(struct trip *trip, uint8_t **counters)
 	uint64_t i;
 	int rc;
 
-	*counters = calloc(WEIR_ROUTE_BYTES(COUNTERS), 1);
+	*counters = calloc(WEIR_PATH_BYTES(COUNTERS), 1);
 	if (!*counters)
 		return -ENOMEM;
-	rc = weir_route_init(trip->route, &config, *counters);
+	rc = weir_path_init(trip->route, &config, *counters);
 	/* What was written before the run: of trials nothing is known. */
 	for (i = 0; !rc && i < s->learn; i++) {
 		if (next_write(trip, &wr) & WEIR_PATH_PROBE)
-			weir_route_forgo(trip->route);
+			weir_path_abandon_probe(trip->route);
 	}
 	return rc;
 }
 
-static int side_start(struct side *side, void (*run)(void *arg))
+static int side_start(struct pingpong_side *side, void (*run)(void *arg))
 {
 	int rc = sim_thread_init(&side->thread, &side->node->host, -1, run, side->trip);
 
@@ -261,7 +261,7 @@ static int side_start(struct side *side, void (*run)(void *arg))
 	return rc;
 }
 
-static int trip_init(struct trips *all, struct trip *trip, uint32_t number)
+static int trip_init(struct pingpong_loads *all, struct pingpong *trip, uint32_t number)
 {
 	struct sim_world *world = all->loads.world;
 	uint32_t client = number % (uint32_t)world->settings->clients;
@@ -273,9 +273,9 @@ static int trip_init(struct trips *all, struct trip *trip, uint32_t number)
 	trip->there.node = sim_world_next_peer(world, trip->here.node);
 	sim_pattern_init(&trip->pattern, all->loads.settings, &all->loads.zipf,
 			 world->settings->seed, number);
-	rc = connect(trip, &trip->here, &trip->there);
+	rc = connect_sides(trip, &trip->here, &trip->there);
 	if (!rc)
-		rc = connect(trip, &trip->there, &trip->here);
+		rc = connect_sides(trip, &trip->there, &trip->here);
 	if (!rc)
 		rc = sim_cq_init(&trip->slots, NULL, 8) || sim_cq_init(&trip->returns, NULL, 8) ?
 			     -ENOMEM : 0;
@@ -287,21 +287,21 @@ static int trip_init(struct trips *all, struct trip *trip, uint32_t number)
 	trip->here.qp->peer->recvs = SIM_RECVS;
 	trip->there.qp->peer->recv_cq = &trip->returns;
 	trip->there.qp->peer->recvs = SIM_RECVS;
-	rc = side_start(&trip->there, answer);
-	return rc ? rc : side_start(&trip->here, ask);
+	rc = side_start(&trip->there, server_main);
+	return rc ? rc : side_start(&trip->here, client_main);
 }
 
-static int start(struct sim_world *world, const struct sim_load_settings *load,
+static int start_load(struct sim_world *world, const struct sim_load_settings *load,
 		 struct sim_loads **out)
 {
-	struct trips *all = calloc(1, sizeof(*all));
+	struct pingpong_loads *all = calloc(1, sizeof(*all));
 	uint32_t i;
 	int rc = 0;
 
 	*out = all ? &all->loads : NULL;
 	if (!all)
 		return -ENOMEM;
-	all->loads = (struct sim_loads){ .kind = &sim_trip_load, .settings = load, .world = world };
+	all->loads = (struct sim_loads){ .kind = &sim_pingpong_load, .settings = load, .world = world };
 	all->count = (uint32_t)(load->threads * world->settings->clients);
 	all->trips = calloc(all->count, sizeof(*all->trips));
 	if (!all->trips)
@@ -314,16 +314,16 @@ static int start(struct sim_world *world, const struct sim_load_settings *load,
 	return rc;
 }
 
-static void side_fini(struct side *side)
+static void side_fini(struct pingpong_side *side)
 {
 	if (side->has_thread)
 		sim_thread_fini(&side->thread);
 	sim_cq_fini(&side->send_cq);
 }
 
-static void stop(struct sim_loads *loads)
+static void stop_load(struct sim_loads *loads)
 {
-	struct trips *all = container_of(loads, struct trips, loads);
+	struct pingpong_loads *all = container_of(loads, struct pingpong_loads, loads);
 	uint32_t i;
 
 	for (i = 0; all->trips && i < all->count; i++) {
@@ -338,22 +338,22 @@ static void stop(struct sim_loads *loads)
 	free(all);
 }
 
-static void collect(struct sim_loads *loads)
+static void collect_tally(struct sim_loads *loads)
 {
-	struct trips *all = container_of(loads, struct trips, loads);
+	struct pingpong_loads *all = container_of(loads, struct pingpong_loads, loads);
 	uint32_t i;
 
 	for (i = 0; i < SIM_CLIENTS_MAX; i++)
 		loads->tally.unloaded += all->routes[i].unloaded;
 }
 
-static void forget(struct sim_loads *loads)
+static void forget_tally(struct sim_loads *loads)
 {
-	struct trips *all = container_of(loads, struct trips, loads);
+	struct pingpong_loads *all = container_of(loads, struct pingpong_loads, loads);
 	uint32_t i;
 
 	for (i = 0; i < SIM_CLIENTS_MAX; i++)
 		all->routes[i].unloaded = 0;
 }
 
-const struct sim_load_kind sim_trip_load = { start, stop, collect, forget };
+const struct sim_load_kind sim_pingpong_load = { start_load, stop_load, collect_tally, forget_tally };

@@ -10,7 +10,7 @@
 #define LINE_BYTES 128
 #define RECORDS_MAX 16777216u
 
-struct reader {
+struct request_trace_reader {
 	FILE *file;
 	const char *path;
 	unsigned long line;
@@ -20,13 +20,13 @@ struct reader {
 	uint32_t why_bytes;
 };
 
-static int is_wrong(const struct reader *r, const char *what)
+static int is_wrong(const struct request_trace_reader *r, const char *what)
 {
 	snprintf(r->why, r->why_bytes, "%s:%lu: %s", r->path, r->line, what);
 	return -EINVAL;
 }
 
-static bool next_line(struct reader *r, char line[LINE_BYTES])
+static bool next_line(struct request_trace_reader *r, char line[LINE_BYTES])
 {
 	do {
 		if (!fgets(line, LINE_BYTES, r->file))
@@ -36,9 +36,9 @@ static bool next_line(struct reader *r, char line[LINE_BYTES])
 	return true;
 }
 
-static int grow(struct sim_trace *trace, struct reader *r)
+static int grow_records(struct sim_request_trace *trace, struct request_trace_reader *r)
 {
-	struct sim_trace_record *records;
+	struct sim_request_record *records;
 
 	if (trace->count < r->room)
 		return 0;
@@ -51,9 +51,9 @@ static int grow(struct sim_trace *trace, struct reader *r)
 	return 0;
 }
 
-static int take(struct sim_trace *trace, struct reader *r, const char *line)
+static int parse_request(struct sim_request_trace *trace, struct request_trace_reader *r, const char *line)
 {
-	struct sim_trace_record record;
+	struct sim_request_record record;
 	char op;
 	int rc;
 
@@ -64,7 +64,7 @@ static int take(struct sim_trace *trace, struct reader *r, const char *line)
 	    record.pages > r->pages - record.page)
 		return is_wrong(r, "PAGE and COUNT lie outside of the device, or COUNT is above 256");
 	record.is_write = op == 'W';
-	rc = grow(trace, r);
+	rc = grow_records(trace, r);
 	if (trace->most < record.pages)
 		trace->most = record.pages;
 	if (!rc)
@@ -72,7 +72,7 @@ static int take(struct sim_trace *trace, struct reader *r, const char *line)
 	return rc;
 }
 
-static int read_all(struct sim_trace *trace, struct reader *r)
+static int read_all(struct sim_request_trace *trace, struct request_trace_reader *r)
 {
 	char line[LINE_BYTES];
 	int rc = 0;
@@ -81,17 +81,17 @@ static int read_all(struct sim_trace *trace, struct reader *r)
 	    !r->pages || r->pages > 1ull << 40)
 		return is_wrong(r, "expected \"weir-trace 1 PAGES THREADS\"");
 	while (!rc && next_line(r, line))
-		rc = take(trace, r, line);
+		rc = parse_request(trace, r, line);
 	return rc || trace->count ? rc : is_wrong(r, "there is no request in it");
 }
 
-int sim_trace_load(struct sim_trace *trace, const char *path, char *why, uint32_t why_bytes)
+int sim_trace_load(struct sim_request_trace *trace, const char *path, char *why, uint32_t why_bytes)
 {
-	struct reader r = { .file = fopen(path, "r"), .path = path, .why = why,
+	struct request_trace_reader r = { .file = fopen(path, "r"), .path = path, .why = why,
 			    .why_bytes = why_bytes };
 	int rc;
 
-	*trace = (struct sim_trace){ .count = 0 };
+	*trace = (struct sim_request_trace){ .count = 0 };
 	if (!r.file) {
 		snprintf(why, why_bytes, "%s: %s", path, strerror(errno));
 		return -EINVAL;
@@ -103,15 +103,15 @@ int sim_trace_load(struct sim_trace *trace, const char *path, char *why, uint32_
 	return rc;
 }
 
-void sim_trace_fini(struct sim_trace *trace)
+void sim_trace_fini(struct sim_request_trace *trace)
 {
 	free(trace->records);
-	*trace = (struct sim_trace){ .count = 0 };
+	*trace = (struct sim_request_trace){ .count = 0 };
 }
 
-const struct sim_trace_record *sim_trace_next(struct sim_trace *trace)
+const struct sim_request_record *sim_trace_next(struct sim_request_trace *trace)
 {
-	const struct sim_trace_record *record = &trace->records[trace->next];
+	const struct sim_request_record *record = &trace->records[trace->next];
 
 	trace->next = (trace->next + 1) % trace->count;
 	return record;

@@ -17,20 +17,20 @@
 #define SIM_TRACE_PAGES_MAX 256u /* of one request */
 
 /* A request of so many pages. */
-struct sim_trace_record {
+struct sim_request_record {
 	uint64_t page;
 	uint32_t pages;
 	bool is_write;
 };
 
 /**
- * struct sim_trace - a trace, and how far it has been repeated
+ * struct sim_request_trace - a trace, and how far it has been repeated
  * @records, @count: its requests
  * @most: pages of the longest
  * @next: the next one to be asked for
  */
-struct sim_trace {
-	struct sim_trace_record *records;
+struct sim_request_trace {
+	struct sim_request_record *records;
 	uint32_t count;
 	uint32_t most;
 	uint32_t next;
@@ -44,11 +44,11 @@ struct sim_trace {
  *
  * Return: 0, -EINVAL, or -ENOMEM.
  */
-int sim_trace_load(struct sim_trace *trace, const char *path, char *why, uint32_t why_bytes);
+int sim_trace_load(struct sim_request_trace *trace, const char *path, char *why, uint32_t why_bytes);
 
-void sim_trace_fini(struct sim_trace *trace);
+void sim_trace_fini(struct sim_request_trace *trace);
 
 /* The next request. */
-const struct sim_trace_record *sim_trace_next(struct sim_trace *trace);
+const struct sim_request_record *sim_trace_next(struct sim_request_trace *trace);
 
 #endif

@@ -12,16 +12,16 @@
 #define WAKE_NS 5000 /* what a wake-up costs, until gaps were seen */
 
 struct verbs_loads;
-struct sim_worker;
+struct verbs_load_worker;
 
 /* A request under way. */
-struct job {
-	struct sim_worker *worker;
+struct verbs_load_job {
+	struct verbs_load_worker *worker;
 	uint64_t begin_ps;
-	struct job *next;
+	struct verbs_load_job *next;
 };
 
-struct port {
+struct verbs_load_port {
 	struct sim_qp **qps;
 	uint32_t nr_qps;
 	struct sim_cq cq;
@@ -30,46 +30,46 @@ struct port {
 	bool is_shared;
 };
 
-struct sim_worker {
+struct verbs_load_worker {
 	struct sim_loads *loads;
 	struct sim_node *node;
 	struct sim_thread thread;
-	struct port *port;
+	struct verbs_load_port *port;
 	struct sim_pattern pattern;
 	struct sim_rng choice;
 	struct sim_sge sge;
-	struct job *jobs, *free_jobs;
+	struct verbs_load_job *jobs, *free_jobs;
 	struct sim_wr *wrs;
 	uint32_t under_way;
 	uint32_t turn;
 	struct weir_poll poll;
-	struct weir_gaps gaps;
+	struct weir_idle_time gaps;
 	enum weir_poll_verdict verdict;
 };
 
 struct verbs_loads {
 	struct sim_loads loads;
-	struct port *ports;
+	struct verbs_load_port *ports;
 	uint32_t nr_ports;
-	struct sim_worker *workers;
+	struct verbs_load_worker *workers;
 	uint32_t nr_workers, nr_started;
 };
 
-static uint64_t now_ps(const struct sim_worker *w)
+static uint64_t now_ps(const struct verbs_load_worker *w)
 {
 	return w->loads->world->clock.now_ps;
 }
 
-static uint64_t now_ns(const struct sim_worker *w)
+static uint64_t now_ns(const struct verbs_load_worker *w)
 {
 	return now_ps(w) / SIM_PS_PER_NS;
 }
 
-static void fill(struct sim_worker *w, struct sim_wr *wr)
+static void fill_wr(struct verbs_load_worker *w, struct sim_wr *wr)
 {
 	const struct sim_load_settings *s = w->loads->settings;
 	const struct sim_profile *p = w->node->host.profile;
-	struct job *job = w->free_jobs;
+	struct verbs_load_job *job = w->free_jobs;
 	uint64_t region;
 
 	w->free_jobs = job->next;
@@ -83,9 +83,9 @@ static void fill(struct sim_worker *w, struct sim_wr *wr)
 }
 
 /* As requests go to places: in turn, or at random. */
-static struct sim_qp *next_qp(struct sim_worker *w)
+static struct sim_qp *next_qp(struct verbs_load_worker *w)
 {
-	struct port *port = w->port;
+	struct verbs_load_port *port = w->port;
 
 	if (w->loads->settings->pattern == SIM_PATTERN_SEQ)
 		return port->qps[w->turn++ % port->nr_qps];
@@ -93,14 +93,14 @@ static struct sim_qp *next_qp(struct sim_worker *w)
 }
 
 /* With one doorbell. */
-static void post(struct sim_worker *w, uint32_t count)
+static void post_wrs(struct verbs_load_worker *w, uint32_t count)
 {
 	const struct sim_load_settings *s = w->loads->settings;
-	struct port *port = w->port;
+	struct verbs_load_port *port = w->port;
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
-		fill(w, &w->wrs[i]);
+		fill_wr(w, &w->wrs[i]);
 		sim_memory_in(&w->thread, s, s->size, sim_load_is_read(s));
 	}
 	w->under_way += count;
@@ -112,21 +112,21 @@ static void post(struct sim_worker *w, uint32_t count)
 		sim_lock_give(&port->post_lock, &w->thread);
 }
 
-static void submit(struct sim_worker *w)
+static void submit_requests(struct verbs_load_worker *w)
 {
 	const struct sim_load_settings *s = w->loads->settings;
 	uint32_t left = (uint32_t)s->batch, chain = (uint32_t)s->chain;
 
 	for (; left > chain; left -= chain)
-		post(w, chain);
-	post(w, left);
+		post_wrs(w, chain);
+	post_wrs(w, left);
 	sim_thread_run(&w->thread, s->think_ps);
 }
 
-static void finish(struct sim_worker *w, const struct sim_wc *wc)
+static void finish_request(struct verbs_load_worker *w, const struct sim_wc *wc)
 {
 	const struct sim_load_settings *s = w->loads->settings;
-	struct job *job = (struct job *)(uintptr_t)wc->id;
+	struct verbs_load_job *job = (struct verbs_load_job *)(uintptr_t)wc->id;
 
 	sim_memory_out(&w->thread, s, s->size, sim_load_is_read(s));
 	sim_loads_count(w->loads, job->begin_ps, s->size);
@@ -138,10 +138,10 @@ static void finish(struct sim_worker *w, const struct sim_wc *wc)
 	sim_thread_run(&w->thread, s->handle_ps);
 }
 
-static uint32_t poll(struct sim_worker *w)
+static uint32_t poll(struct verbs_load_worker *w)
 {
 	struct sim_wc wcs[WCS_MAX];
-	struct port *port = w->port;
+	struct verbs_load_port *port = w->port;
 	uint32_t i, taken;
 
 	if (port->is_shared)
@@ -150,12 +150,12 @@ static uint32_t poll(struct sim_worker *w)
 	if (port->is_shared)
 		sim_lock_give(&port->poll_lock, &w->thread);
 	for (i = 0; i < taken; i++)
-		finish(w, &wcs[i]);
+		finish_request(w, &wcs[i]);
 	return taken;
 }
 
 /* Until some completion has been seen, or somebody else saw one of this thread's. */
-static void await(struct sim_worker *w)
+static void await_completion(struct verbs_load_worker *w)
 {
 	uint32_t taken = 0;
 
@@ -178,23 +178,23 @@ static void await(struct sim_worker *w)
 	}
 }
 
-static void work(void *arg)
+static void worker_main(void *arg)
 {
-	struct sim_worker *w = arg;
+	struct verbs_load_worker *w = arg;
 	const struct sim_load_settings *s = w->loads->settings;
 
 	for (;;) {
 		if (s->hold == SIM_HOLD_OP)
 			sim_lock_take(&w->port->post_lock, &w->thread);
 		while (w->under_way + s->batch <= s->depth)
-			submit(w);
-		await(w);
+			submit_requests(w);
+		await_completion(w);
 		if (s->hold == SIM_HOLD_OP)
 			sim_lock_give(&w->port->post_lock, &w->thread);
 	}
 }
 
-static int port_init(struct verbs_loads *all, struct port *port, struct sim_node *node,
+static int port_init(struct verbs_loads *all, struct verbs_load_port *port, struct sim_node *node,
 		     uint32_t number, uint32_t users)
 {
 	const struct sim_load_settings *s = all->loads.settings;
@@ -218,8 +218,8 @@ static int port_init(struct verbs_loads *all, struct port *port, struct sim_node
 	return 0;
 }
 
-static int worker_init(struct verbs_loads *all, struct sim_worker *w, struct sim_node *node,
-		       struct port *port, uint32_t number)
+static int worker_init(struct verbs_loads *all, struct verbs_load_worker *w, struct sim_node *node,
+		       struct verbs_load_port *port, uint32_t number)
 {
 	const struct sim_load_settings *s = all->loads.settings;
 	const struct weir_poll_config config = { (enum weir_poll_mode)s->poll,
@@ -240,13 +240,13 @@ static int worker_init(struct verbs_loads *all, struct sim_worker *w, struct sim
 	if (!w->wrs || !w->jobs)
 		return -ENOMEM;
 	for (i = 0; i < s->depth; i++) {
-		w->jobs[i] = (struct job){ w, 0, w->free_jobs };
+		w->jobs[i] = (struct verbs_load_job){ w, 0, w->free_jobs };
 		w->free_jobs = &w->jobs[i];
 	}
-	weir_gaps_init(&w->gaps, WAKE_NS, WAKE_NS);
+	weir_idle_time_init(&w->gaps, WAKE_NS, WAKE_NS);
 	weir_poll_init(&w->poll, &config, &w->gaps, now_ns(w));
 	w->verdict = weir_poll_woken(&w->poll, now_ns(w));
-	if (sim_thread_init(&w->thread, &node->host, -1, work, w))
+	if (sim_thread_init(&w->thread, &node->host, -1, worker_main, w))
 		return -ENOMEM;
 	all->nr_started++;
 	return 0;
@@ -257,7 +257,7 @@ static int client_init(struct verbs_loads *all, uint32_t number)
 {
 	uint32_t threads = (uint32_t)all->loads.settings->threads, ports = all->nr_ports, i;
 	struct sim_node *node = &all->loads.world->nodes[number];
-	struct port *port = &all->ports[number * ports];
+	struct verbs_load_port *port = &all->ports[number * ports];
 
 	for (i = 0; i < ports; i++) {
 		if (port_init(all, &port[i], node, i, (threads + ports - 1) / ports))
@@ -272,7 +272,7 @@ static int client_init(struct verbs_loads *all, uint32_t number)
 	return 0;
 }
 
-static int start(struct sim_world *world, const struct sim_load_settings *load,
+static int start_load(struct sim_world *world, const struct sim_load_settings *load,
 		 struct sim_loads **out)
 {
 	struct verbs_loads *all = calloc(1, sizeof(*all));
@@ -304,7 +304,7 @@ static uint32_t count_ports(const struct verbs_loads *all)
 	return all->nr_ports * (uint32_t)all->loads.world->settings->clients;
 }
 
-static void stop(struct sim_loads *loads)
+static void stop_load(struct sim_loads *loads)
 {
 	struct verbs_loads *all = container_of(loads, struct verbs_loads, loads);
 	uint32_t i;
@@ -324,7 +324,7 @@ static void stop(struct sim_loads *loads)
 	free(all);
 }
 
-static void collect(struct sim_loads *loads)
+static void collect_tally(struct sim_loads *loads)
 {
 	struct verbs_loads *all = container_of(loads, struct verbs_loads, loads);
 	struct sim_tally *tally = &loads->tally;
@@ -341,7 +341,7 @@ static void collect(struct sim_loads *loads)
 	}
 }
 
-static void forget(struct sim_loads *loads)
+static void forget_tally(struct sim_loads *loads)
 {
 	struct verbs_loads *all = container_of(loads, struct verbs_loads, loads);
 	uint32_t i;
@@ -355,4 +355,4 @@ static void forget(struct sim_loads *loads)
 		all->ports[i].post_lock.takes = all->ports[i].post_lock.contended = 0;
 }
 
-const struct sim_load_kind sim_verbs_load = { start, stop, collect, forget };
+const struct sim_load_kind sim_verbs_load = { start_load, stop_load, collect_tally, forget_tally };

@@ -32,7 +32,7 @@ static void to_front(uint64_t *set, uint32_t way, uint64_t key)
 	set[0] = key;
 }
 
-static bool touch(struct sim_cache *cache, uint64_t key)
+static bool find_or_insert(struct sim_cache *cache, uint64_t key)
 {
 	uint64_t *set = set_of(cache, ++key);
 	uint32_t way;
@@ -49,7 +49,7 @@ static bool touch(struct sim_cache *cache, uint64_t key)
 
 bool sim_cache_look(struct sim_cache *cache, uint64_t key)
 {
-	bool hit = touch(cache, key);
+	bool hit = find_or_insert(cache, key);
 
 	cache->hits += hit;
 	cache->misses += !hit;
@@ -58,7 +58,7 @@ bool sim_cache_look(struct sim_cache *cache, uint64_t key)
 
 void sim_cache_put(struct sim_cache *cache, uint64_t key)
 {
-	touch(cache, key);
+	find_or_insert(cache, key);
 }
 
 void sim_cache_drop(struct sim_cache *cache, uint64_t key)

@@ -44,13 +44,13 @@ void sim_cq_fini(struct sim_cq *cq)
 }
 
 /* Who polls in a loop sees it when the poll under way is over. */
-static void poke(struct sim_thread *spinner, const struct sim_profile *p)
+static void wake_spinner(struct sim_thread *spinner, const struct sim_profile *p)
 {
 	sim_thread_poke(spinner, p->poll_empty_ps / 2);
 }
 
 /* Twice as large, and unrolled. */
-static void grow(struct sim_cq *cq)
+static void grow_ring(struct sim_cq *cq)
 {
 	struct sim_wc *ring = calloc(2 * (size_t)cq->room, sizeof(*ring));
 	uint32_t i;
@@ -70,13 +70,13 @@ void sim_cq_push(struct sim_cq *cq, const struct sim_wc *wc)
 	struct weir_list *link;
 
 	if (cq->count == cq->room)
-		grow(cq);
+		grow_ring(cq);
 	cq->ring[(cq->first + cq->count++) % cq->room] = *wc;
 	cq->pushed++;
 	for (link = cq->spinners.next; link != &cq->spinners; link = link->next) {
 		struct sim_thread *t = weir_list_entry(link, struct sim_thread, wait_link);
 
-		poke(t, t->host->profile);
+		wake_spinner(t, t->host->profile);
 	}
 	if (cq->is_armed && !sim_event_is_scheduled(&cq->msi)) {
 		struct sim_host *host = cq->channel->core->host;

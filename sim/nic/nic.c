@@ -12,8 +12,8 @@ struct sim_slab {
 	struct sim_packet packets[SLAB_PACKETS];
 };
 
-static void look(struct sim_cache *cache, uint64_t key, uint64_t stall_ps, uint64_t miss_ps,
-		 struct sim_looks *looks)
+static void lookup_cached(struct sim_cache *cache, uint64_t key, uint64_t stall_ps, uint64_t miss_ps,
+		 struct sim_cache_misses *looks)
 {
 	if (sim_cache_look(cache, key))
 		return;
@@ -21,9 +21,9 @@ static void look(struct sim_cache *cache, uint64_t key, uint64_t stall_ps, uint6
 	looks->later_ps += miss_ps;
 }
 
-void sim_look_qp(struct sim_nic *nic, const struct sim_qp *qp, struct sim_looks *looks)
+void sim_lookup_qp(struct sim_nic *nic, const struct sim_qp *qp, struct sim_cache_misses *looks)
 {
-	look(&nic->qpcs, qp->number, nic->profile->qpc_stall_ps, nic->profile->qpc_miss_ps, looks);
+	lookup_cached(&nic->qpcs, qp->number, nic->profile->qpc_stall_ps, nic->profile->qpc_miss_ps, looks);
 }
 
 static uint64_t mtt_key(uint32_t key, uint64_t page)
@@ -32,17 +32,17 @@ static uint64_t mtt_key(uint32_t key, uint64_t page)
 }
 
 /* The pages of one message are looked up at a time: who missed waits for one of them. */
-void sim_look_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_t bytes,
-		     struct sim_looks *looks)
+void sim_lookup_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_t bytes,
+		     struct sim_cache_misses *looks)
 {
 	const struct sim_profile *p = nic->profile;
 	uint64_t page = addr / p->page_bytes;
 	uint64_t last = (addr + (bytes ? bytes - 1 : 0)) / p->page_bytes;
-	struct sim_looks pages = { 0 };
+	struct sim_cache_misses pages = { 0 };
 
-	look(&nic->mpts, key, p->mpt_stall_ps, p->mpt_miss_ps, looks);
+	lookup_cached(&nic->mpts, key, p->mpt_stall_ps, p->mpt_miss_ps, looks);
 	for (; page <= last; page++)
-		look(&nic->mtts, mtt_key(key, page), p->mtt_stall_ps, p->mtt_miss_ps, &pages);
+		lookup_cached(&nic->mtts, mtt_key(key, page), p->mtt_stall_ps, p->mtt_miss_ps, &pages);
 	looks->stall_ps += pages.stall_ps;
 	if (pages.later_ps)
 		looks->later_ps += p->mtt_miss_ps;
@@ -69,14 +69,14 @@ static uint64_t slot_key(const struct sim_wqe *wqe, uint32_t slot)
 	return (uint64_t)wqe->qp->number << 32 | (uint64_t)(wqe - wqe->qp->sq) << 8 | slot;
 }
 
-void sim_look_wqe(struct sim_nic *nic, const struct sim_wqe *wqe, struct sim_looks *looks)
+void sim_lookup_wqe(struct sim_nic *nic, const struct sim_wqe *wqe, struct sim_cache_misses *looks)
 {
 	const struct sim_profile *p = nic->profile;
 	uint64_t stall_ps = sim_op_is_read(wqe->wr.op) ? p->wqe_stall_read_ps : p->wqe_stall_ps;
 	uint32_t i;
 
 	for (i = 0; i < slots(nic, wqe); i++)
-		look(&nic->wqes, slot_key(wqe, i), stall_ps, p->wqe_miss_ps, looks);
+		lookup_cached(&nic->wqes, slot_key(wqe, i), stall_ps, p->wqe_miss_ps, looks);
 }
 
 void sim_wqe_cached(struct sim_nic *nic, const struct sim_wqe *wqe)
@@ -173,7 +173,7 @@ int sim_nic_init(struct sim_nic *nic, struct sim_host *host)
 	uint32_t i, class;
 
 	*nic = (struct sim_nic){ .host = host, .clock = host->clock, .profile = host->profile,
-				 .turn.happen = sim_turn_over };
+				 .turn.happen = sim_stream_quantum_over };
 	nic->pus = calloc(nic->profile->pus, sizeof(*nic->pus));
 	if (!nic->pus || init_caches(nic)) {
 		sim_nic_fini(nic);

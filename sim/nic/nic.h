@@ -162,7 +162,7 @@ struct sim_pu {
 	bool is_busy;
 };
 
-enum sim_packet_kind { SIM_REQUEST, SIM_ANSWER };
+enum sim_packet_kind { SIM_REQUEST, SIM_RESPONSE };
 
 /**
  * struct sim_packet - up to a burst of one message, on its way

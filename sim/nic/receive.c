@@ -18,7 +18,7 @@ static uint64_t service_ps(const struct sim_profile *p, uint8_t op)
 
 /* Through the pipeline of the NIC at @end, and then to @next. */
 static void enter_pipeline(struct sim_packet *packet, struct sim_qp *end, uint64_t ps,
-			   uint64_t latency_ps, const struct sim_looks *looks,
+			   uint64_t latency_ps, const struct sim_cache_misses *looks,
 			   void (*next)(struct sim_event *event))
 {
 	struct sim_nic *nic = end->nic;
@@ -40,15 +40,15 @@ static void request_arrives(struct sim_packet *packet)
 	struct sim_wqe *wqe = packet->wqe;
 	struct sim_qp *end = wqe->qp->peer;
 	const struct sim_profile *p = end->nic->profile;
-	struct sim_looks looks = { 0 };
+	struct sim_cache_misses looks = { 0 };
 	uint64_t ps = 0;
 
 	if (packet->is_first) {
-		sim_look_qp(end->nic, end, &looks);
+		sim_lookup_qp(end->nic, end, &looks);
 		ps = service_ps(p, wqe->wr.op);
 	}
 	if (wqe->wr.op != SIM_OP_SEND)
-		sim_look_memory(end->nic, wqe->wr.rkey, wqe->wr.remote + packet->offset,
+		sim_lookup_memory(end->nic, wqe->wr.rkey, wqe->wr.remote + packet->offset,
 				sim_op_is_read(wqe->wr.op) ? wqe->wr.bytes : packet->bytes, &looks);
 	enter_pipeline(packet, end, ps, p->rx_latency_ps, &looks, take_request);
 }
@@ -57,11 +57,11 @@ static void answer_arrives(struct sim_packet *packet)
 {
 	struct sim_wqe *wqe = packet->wqe;
 	struct sim_qp *end = wqe->qp;
-	struct sim_looks looks = { 0 };
+	struct sim_cache_misses looks = { 0 };
 
 	if (packet->is_last) {
-		sim_look_qp(end->nic, end, &looks);
-		sim_look_wqe(end->nic, wqe, &looks);
+		sim_lookup_qp(end->nic, end, &looks);
+		sim_lookup_wqe(end->nic, wqe, &looks);
 		sim_wqe_forgotten(end->nic, wqe);
 	}
 	enter_pipeline(packet, end, 0, end->nic->profile->ack_latency_ps, &looks, take_answer);
@@ -102,7 +102,7 @@ static void acknowledge(struct sim_wqe *wqe)
 {
 	struct sim_nic *nic = wqe->qp->peer->nic;
 
-	sim_port_send(nic, sim_packet_get(nic, wqe, 0, SIM_ANSWER), nic->clock->now_ps);
+	sim_port_send(nic, sim_packet_get(nic, wqe, 0, SIM_RESPONSE), nic->clock->now_ps);
 }
 
 /* The acknowledgement goes first: the sender may be done with the WQE before this lands. */

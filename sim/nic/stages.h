@@ -7,20 +7,20 @@
 #include "sim/profiles/profile.h"
 
 /**
- * struct sim_looks - what looking up contexts came to
+ * struct sim_cache_misses - what looking up contexts came to
  * @stall_ps: how long the pipeline waits
  * @later_ps: how much later the message is
  */
-struct sim_looks {
+struct sim_cache_misses {
 	uint64_t stall_ps;
 	uint64_t later_ps;
 };
 
 /* nic.c: look up a QP's context; @bytes of memory at @addr under @key; a WQE. */
-void sim_look_qp(struct sim_nic *nic, const struct sim_qp *qp, struct sim_looks *looks);
-void sim_look_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_t bytes,
-		     struct sim_looks *looks);
-void sim_look_wqe(struct sim_nic *nic, const struct sim_wqe *wqe, struct sim_looks *looks);
+void sim_lookup_qp(struct sim_nic *nic, const struct sim_qp *qp, struct sim_cache_misses *looks);
+void sim_lookup_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_t bytes,
+		     struct sim_cache_misses *looks);
+void sim_lookup_wqe(struct sim_nic *nic, const struct sim_wqe *wqe, struct sim_cache_misses *looks);
 
 /* nic.c: the entries that a WQE takes in the cache of WQEs come, and go. */
 void sim_wqe_cached(struct sim_nic *nic, const struct sim_wqe *wqe);
@@ -43,7 +43,7 @@ void sim_fetch_over(struct sim_event *event);
 /* stream.c: a message is to be sent, after those of its stream. */
 void sim_stream_init(struct sim_stream *stream, struct sim_qp *qp);
 void sim_stream_put(struct sim_stream *stream, struct sim_wqe *wqe, uint32_t bytes);
-void sim_turn_over(struct sim_event *event);
+void sim_stream_quantum_over(struct sim_event *event);
 
 /* stream.c: @nic sends a packet to its peer's NIC from @at_ps on. */
 void sim_port_send(struct sim_nic *nic, struct sim_packet *packet, uint64_t at_ps);

@@ -23,7 +23,7 @@ static uint64_t wire_bytes(const struct sim_profile *p, const struct sim_packet 
 {
 	uint64_t packets = packet->bytes ? (packet->bytes + p->mtu - 1) / p->mtu : 1;
 
-	if (packet->kind == SIM_ANSWER && !packet->bytes)
+	if (packet->kind == SIM_RESPONSE && !packet->bytes)
 		return p->ack_bytes;
 	return packet->bytes + packets * p->header_bytes;
 }
@@ -52,12 +52,12 @@ void sim_port_send(struct sim_nic *nic, struct sim_packet *packet, uint64_t at_p
 }
 
 /* One packet of the first message of @stream, which can go at @at_ps. */
-static void emit(struct sim_stream *stream, uint32_t bytes, uint64_t at_ps)
+static void send_packet(struct sim_stream *stream, uint32_t bytes, uint64_t at_ps)
 {
 	struct sim_wqe *wqe = weir_list_entry(stream->messages.next, struct sim_wqe, link);
 	struct sim_nic *nic = stream->qp->nic;
 	struct sim_packet *packet =
-		sim_packet_get(nic, wqe, bytes, is_answer(stream) ? SIM_ANSWER : SIM_REQUEST);
+		sim_packet_get(nic, wqe, bytes, is_answer(stream) ? SIM_RESPONSE : SIM_REQUEST);
 
 	if (at_ps < stream->ready_ps)
 		at_ps = stream->ready_ps;
@@ -79,14 +79,14 @@ static bool reads_nothing(const struct sim_stream *stream, const struct sim_wqe 
 }
 
 /* Sends what needs no turn. Return: whether something is left that does. */
-static bool pass(struct sim_stream *stream)
+static bool pass_quantum(struct sim_stream *stream)
 {
 	while (!weir_list_is_empty(&stream->messages)) {
 		struct sim_wqe *wqe = weir_list_entry(stream->messages.next, struct sim_wqe, link);
 
 		if (!reads_nothing(stream, wqe))
 			return true;
-		emit(stream, wqe->left, stream->qp->nic->clock->now_ps);
+		send_packet(stream, wqe->left, stream->qp->nic->clock->now_ps);
 	}
 	return false;
 }
@@ -105,7 +105,7 @@ static void read_quantum(struct sim_stream *stream)
 						    : nic->profile->burst_bytes);
 
 		quantum -= burst;
-		emit(stream, burst, sim_pcie_read(nic, now_ps, burst));
+		send_packet(stream, burst, sim_pcie_read(nic, now_ps, burst));
 	}
 }
 
@@ -123,7 +123,7 @@ static struct sim_stream *next_turn(struct sim_nic *nic)
 /* Behind all others of its class, if it wants one. */
 static void wants_turn(struct sim_stream *stream)
 {
-	if (pass(stream))
+	if (pass_quantum(stream))
 		weir_list_add_tail(&stream->qp->nic->streams[stream->qp->class], &stream->link);
 }
 
@@ -139,7 +139,7 @@ static void take_turn(struct sim_nic *nic)
 	sim_clock_at(nic->clock, &nic->turn, nic->pcie_read.free_ps);
 }
 
-void sim_turn_over(struct sim_event *event)
+void sim_stream_quantum_over(struct sim_event *event)
 {
 	struct sim_nic *nic = container_of(event, struct sim_nic, turn);
 

@@ -115,14 +115,14 @@ static uint64_t service_ps(const struct sim_profile *p, uint8_t op)
 	return op == SIM_OP_SEND ? p->tx_send_ps : p->tx_write_ps;
 }
 
-static void look_up(struct sim_qp *qp, const struct sim_wqe *wqe, struct sim_looks *looks)
+static void lookup_contexts(struct sim_qp *qp, const struct sim_wqe *wqe, struct sim_cache_misses *looks)
 {
 	uint32_t i;
 
-	sim_look_qp(qp->nic, qp, looks);
-	sim_look_wqe(qp->nic, wqe, looks);
+	sim_lookup_qp(qp->nic, qp, looks);
+	sim_lookup_wqe(qp->nic, wqe, looks);
 	for (i = 0; i < wqe->wr.nr_sge && !wqe->wr.is_inline; i++)
-		sim_look_memory(qp->nic, wqe->wr.sge[i].key, wqe->wr.sge[i].addr,
+		sim_lookup_memory(qp->nic, wqe->wr.sge[i].key, wqe->wr.sge[i].addr,
 				wqe->wr.sge[i].length, looks);
 }
 
@@ -133,15 +133,15 @@ static void leaves_pipeline(struct sim_event *event)
 	sim_stream_put(&wqe->qp->requests, wqe, sim_op_is_read(wqe->wr.op) ? 0 : wqe->wr.bytes);
 }
 
-static void serve(struct sim_pu *pu, struct sim_qp *qp)
+static void serve_wqe(struct sim_pu *pu, struct sim_qp *qp)
 {
 	struct sim_nic *nic = qp->nic;
 	struct sim_wqe *wqe = wqe_at(qp, qp->sent++);
 	uint64_t now_ps = nic->clock->now_ps, ps = service_ps(nic->profile, wqe->wr.op), done_ps;
-	struct sim_looks looks = { 0 };
+	struct sim_cache_misses looks = { 0 };
 
 	qp->reads += sim_op_is_read(wqe->wr.op);
-	look_up(qp, wqe, &looks);
+	lookup_contexts(qp, wqe, &looks);
 	done_ps = sim_server_take(&nic->pipe, now_ps, ps + looks.stall_ps);
 
 	ps = now_ps + ps * nic->profile->pus;
@@ -167,14 +167,14 @@ static struct sim_qp *next_of(struct sim_pu *pu)
 	return NULL;
 }
 
-static void run(struct sim_pu *pu)
+static void run_pu(struct sim_pu *pu)
 {
 	struct sim_qp *qp = next_of(pu);
 
 	if (pu->is_busy || !qp)
 		return;
 	weir_list_del(&qp->link);
-	serve(pu, qp);
+	serve_wqe(pu, qp);
 	sim_qp_wants_pu(qp);
 }
 
@@ -183,7 +183,7 @@ void sim_pu_free(struct sim_event *event)
 	struct sim_pu *pu = container_of(event, struct sim_pu, event);
 
 	pu->is_busy = false;
-	run(pu);
+	run_pu(pu);
 }
 
 void sim_qp_wants_pu(struct sim_qp *qp)
@@ -193,5 +193,5 @@ void sim_qp_wants_pu(struct sim_qp *qp)
 	if (!weir_list_is_empty(&qp->link) || !has_work(qp))
 		return;
 	weir_list_add_tail(&pu->ready[qp->class], &qp->link);
-	run(pu);
+	run_pu(pu);
 }

@@ -80,7 +80,7 @@ void sim_post_recv(struct sim_thread *self, struct sim_qp *qp, uint32_t count)
 	qp->recvs += count;
 }
 
-static uint32_t take(struct sim_cq *cq, struct sim_wc *wcs, uint32_t max)
+static uint32_t take_wcs(struct sim_cq *cq, struct sim_wc *wcs, uint32_t max)
 {
 	uint32_t i;
 
@@ -94,7 +94,7 @@ static uint32_t take(struct sim_cq *cq, struct sim_wc *wcs, uint32_t max)
 uint32_t sim_poll_cq(struct sim_thread *self, struct sim_cq *cq, struct sim_wc *wcs, uint32_t max)
 {
 	const struct sim_profile *p = profile_of(self);
-	uint32_t taken = take(cq, wcs, max);
+	uint32_t taken = take_wcs(cq, wcs, max);
 
 	sim_thread_run(self, taken ? p->poll_ps + taken * p->poll_wc_ps : p->poll_empty_ps);
 	return taken;

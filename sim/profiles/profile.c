@@ -9,7 +9,7 @@
 #define VALUE_MAX 1000000000000ull /* larger ones are mistakes, and would overflow times */
 
 /* Where each number is, and how many decimals it may have. */
-struct field {
+struct profile_field {
 	const char *name;
 	size_t offset;
 	int decimals;
@@ -19,7 +19,7 @@ struct field {
 #define FIELD_TIME(name) { #name "_ns", offsetof(struct sim_profile, name##_ps), 3 },
 #define FIELD_RATE(name) { #name "_gbps", offsetof(struct sim_profile, name##_mbps), 3 },
 
-static const struct field fields[] = { SIM_PROFILE(FIELD_COUNT, FIELD_TIME, FIELD_RATE) };
+static const struct profile_field fields[] = { SIM_PROFILE(FIELD_COUNT, FIELD_TIME, FIELD_RATE) };
 
 #define NR_FIELDS (sizeof(fields) / sizeof(fields[0]))
 
@@ -49,7 +49,7 @@ static int parse(const char *text, int decimals, uint64_t *value)
 	return 0;
 }
 
-static const struct field *field_find(const char *name)
+static const struct profile_field *field_find(const char *name)
 {
 	size_t i;
 
@@ -62,7 +62,7 @@ static const struct field *field_find(const char *name)
 
 int sim_profile_set(struct sim_profile *profile, const char *name, const char *value)
 {
-	const struct field *field = field_find(name);
+	const struct profile_field *field = field_find(name);
 
 	if (!field)
 		return -ENOENT;

@@ -15,7 +15,7 @@
 #define NAMES_MAX 6
 
 /* One setting: a number between two bounds, or one of some names. */
-struct setting {
+struct sim_setting {
 	const char *name;
 	size_t offset;
 	uint64_t scale, least, most, usual;
@@ -25,7 +25,7 @@ struct setting {
 #define RUN(field) offsetof(struct sim_settings, field)
 #define LOAD(field) offsetof(struct sim_load_settings, field)
 
-static const struct setting run_settings[] = {
+static const struct sim_setting run_settings[] = {
 	{ "seed", RUN(seed), 1, 0, UINT64_MAX, 1 },
 	{ "clients", RUN(clients), 1, 1, SIM_CLIENTS_MAX, 1 },
 	{ "servers", RUN(servers), 1, 1, 64, 1 },
@@ -34,7 +34,7 @@ static const struct setting run_settings[] = {
 	{ "run_us", RUN(run_ps), SIM_PS_PER_US, 1, 10000000, 1000 },
 };
 
-static const struct setting load_settings[] = {
+static const struct sim_setting load_settings[] = {
 	{ "driver", LOAD(driver), 1, 0, 0, SIM_DRIVER_VERBS,
 	  { "verbs", "weir", "trip", "mux", "exchange" } },
 	{ "threads", LOAD(threads), 1, 0, 1024, 1 },
@@ -69,7 +69,7 @@ static const struct setting load_settings[] = {
 	{ "fragment", LOAD(fragment), 1, WEIR_FRAGMENT_BYTES_MIN, 1 << 24, 128 << 10 },
 	{ "window", LOAD(window), 1, 4096, 1ull << 40, 8 << 20 },
 	{ "window_wrs", LOAD(window_wrs), 1, 1, 65536, 65536 },
-	{ "unload", LOAD(unload), 1, 0, 0, WEIR_ROUTE_OFFLOAD,
+	{ "unload", LOAD(unload), 1, 0, 0, WEIR_PATH_POLICY_OFFLOAD,
 	  { "off", "always", "hints", "frequency", "measured" } },
 	{ "hot", LOAD(hot), 1, 1, UINT32_MAX, 4096 },
 	{ "learn", LOAD(learn), 1, 0, 1ull << 32, 0 },
@@ -90,7 +90,7 @@ static const struct setting load_settings[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static void set_usual(void *base, const struct setting *settings, size_t count)
+static void set_usual(void *base, const struct sim_setting *settings, size_t count)
 {
 	size_t i;
 
@@ -99,7 +99,7 @@ static void set_usual(void *base, const struct setting *settings, size_t count)
 			settings[i].usual * settings[i].scale;
 }
 
-static int refuse(const struct setting *s, const char *value, char why[SIM_SETTINGS_WHY_BYTES])
+static int refuse(const struct sim_setting *s, const char *value, char why[SIM_SETTINGS_WHY_BYTES])
 {
 	int at, i;
 
@@ -115,7 +115,7 @@ static int refuse(const struct setting *s, const char *value, char why[SIM_SETTI
 	return -EINVAL;
 }
 
-static int set(void *base, const struct setting *s, const char *value,
+static int set_value(void *base, const struct sim_setting *s, const char *value,
 	       char why[SIM_SETTINGS_WHY_BYTES])
 {
 	uint64_t number = 0;
@@ -137,7 +137,7 @@ static int set(void *base, const struct setting *s, const char *value,
 	return 0;
 }
 
-static const struct setting *find(const struct setting *settings, size_t count, const char *name)
+static const struct sim_setting *find_setting(const struct sim_setting *settings, size_t count, const char *name)
 {
 	size_t i;
 
@@ -165,7 +165,7 @@ static int parse_one(struct sim_settings *settings, const char *arg,
 		     char why[SIM_SETTINGS_WHY_BYTES])
 {
 	const char *value = strchr(arg, '=');
-	const struct setting *s;
+	const struct sim_setting *s;
 	char name[64];
 
 	if (!value || value - arg >= (int)sizeof(name)) {
@@ -179,15 +179,15 @@ static int parse_one(struct sim_settings *settings, const char *arg,
 		sim_trace_fini(&settings->trace);
 		return sim_trace_load(&settings->trace, value, why, SIM_SETTINGS_WHY_BYTES);
 	}
-	s = find(run_settings, COUNT(run_settings), name);
+	s = find_setting(run_settings, COUNT(run_settings), name);
 	if (s)
-		return set(settings, s, value, why);
-	s = find(load_settings, COUNT(load_settings), name);
+		return set_value(settings, s, value, why);
+	s = find_setting(load_settings, COUNT(load_settings), name);
 	if (s)
-		return set(&settings->load, s, value, why);
-	s = strncmp(name, "bg_", 3) ? NULL : find(load_settings, COUNT(load_settings), name + 3);
+		return set_value(&settings->load, s, value, why);
+	s = strncmp(name, "bg_", 3) ? NULL : find_setting(load_settings, COUNT(load_settings), name + 3);
 	if (s)
-		return set(&settings->background, s, value, why);
+		return set_value(&settings->background, s, value, why);
 	if (!strcmp(name, "sizes")) {
 		sim_sizes_fini(&settings->sizes);
 		return sim_sizes_load(&settings->sizes, value, why, SIM_SETTINGS_WHY_BYTES);
@@ -232,7 +232,7 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 		wrong = "weir's core has no write_imm";
 	else if (load->driver != SIM_DRIVER_WEIR && load->pattern == SIM_PATTERN_TRACE)
 		wrong = "only weir's engine repeats traces: say driver=weir";
-	else if (load->driver == SIM_DRIVER_TRIP &&
+	else if (load->driver == SIM_DRIVER_PINGPONG &&
 		 (load->op != SIM_OP_WRITE || load->depth > 1 || load->qps > 1 || load->share))
 		wrong = "a round trip is one write: op=write depth=1 qps=1 share=0";
 	else if (load->driver == SIM_DRIVER_EXCHANGE && load->size > load->slot_bytes)
@@ -255,8 +255,8 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 	return -EINVAL;
 }
 
-/* Requests that the queues of one load have room for, which is what takes memory. */
-static uint64_t room(const struct sim_settings *s, const struct sim_load_settings *load)
+/* Requests that the queues of one load have count_room for, which is what takes memory. */
+static uint64_t count_room(const struct sim_settings *s, const struct sim_load_settings *load)
 {
 	uint64_t under_way = s->clients * load->threads * load->depth;
 
@@ -267,10 +267,10 @@ static uint64_t room(const struct sim_settings *s, const struct sim_load_setting
 
 static int check_room(const struct sim_settings *s, char why[SIM_SETTINGS_WHY_BYTES])
 {
-	if (room(s, &s->load) + room(s, &s->background) <= SIM_ROOM_MAX)
+	if (count_room(s, &s->load) + count_room(s, &s->background) <= SIM_ROOM_MAX)
 		return 0;
 	snprintf(why, SIM_SETTINGS_WHY_BYTES,
-		 "the queues would have room for more than %d requests: say fewer threads, qps, or less depth",
+		 "the queues would have count_room for more than %d requests: say fewer threads, qps, or less depth",
 		 SIM_ROOM_MAX);
 	return -EINVAL;
 }

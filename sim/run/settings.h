@@ -11,7 +11,7 @@
 #include "sim/load/sizes.h"
 #include "sim/load/request_trace.h"
 
-enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR, SIM_DRIVER_TRIP, SIM_DRIVER_MUX,
+enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR, SIM_DRIVER_PINGPONG, SIM_DRIVER_MUX,
 		  SIM_DRIVER_EXCHANGE };
 enum sim_hold { SIM_HOLD_POST, SIM_HOLD_OP };
 enum sim_mr { SIM_MR_USER, SIM_MR_PRE, SIM_MR_DYN };
@@ -46,7 +46,7 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, S
  * @core_ps: weir: CPU that the core takes for a request when it is submitted, and when it is done
  * @merge, @sge_max, @fragment: weir: as struct weir_engine_config
  * @touched: weir: requests of which the servers' NICs have the translations when the run begins
- * @unload, @hot: trip: an enum weir_route_policy; pages that the target's NIC has room for
+ * @unload, @hot: trip: an enum weir_path_policy; pages that the target's NIC has room for
  * @learn: trip: writes that the policy has seen before the run
  * @parity: trip: what was unloaded is complete when the target says that it has copied
  * @until: trip: an enum sim_until: what is timed
@@ -83,7 +83,7 @@ struct sim_load_settings {
 struct sim_settings {
 	struct sim_profile profile;
 	char profile_path[256];
-	struct sim_trace trace;
+	struct sim_request_trace trace;
 	struct sim_sizes sizes;
 	uint64_t seed, clients, servers, both;
 	uint64_t warmup_ps, run_ps;

@@ -9,14 +9,14 @@
 
 #include "sim/run/report.h"
 
-struct run {
+struct sim_run {
 	struct sim_settings settings;
 	struct sim_world world;
 	struct sim_loads *load, *background;
 	struct sim_report report;
 };
 
-static void take_usage(const struct run *run, struct sim_usage usage[2])
+static void take_usage(const struct sim_run *run, struct sim_usage usage[2])
 {
 	uint32_t clients = (uint32_t)run->settings.clients;
 
@@ -24,7 +24,7 @@ static void take_usage(const struct run *run, struct sim_usage usage[2])
 	sim_usage_take(&usage[1], &run->world, clients, run->world.nr_nodes - clients);
 }
 
-static int begin(struct run *run)
+static int begin(struct sim_run *run)
 {
 	int rc = sim_world_init(&run->world, &run->settings);
 
@@ -35,7 +35,7 @@ static int begin(struct run *run)
 	return rc;
 }
 
-static void measure(struct run *run)
+static void measure(struct sim_run *run)
 {
 	struct sim_report *report = &run->report;
 
@@ -55,7 +55,7 @@ static void measure(struct run *run)
 	sim_report_print(stdout, report);
 }
 
-static void end(struct run *run)
+static void end(struct sim_run *run)
 {
 	sim_loads_stop(run->load);
 	sim_loads_stop(run->background);
@@ -65,7 +65,7 @@ static void end(struct run *run)
 
 int main(int argc, char **argv)
 {
-	static struct run run;
+	static struct sim_run run;
 	char why[SIM_SETTINGS_WHY_BYTES];
 	const char *profiles = getenv("WEIR_SIM_PROFILES");
 	int rc;

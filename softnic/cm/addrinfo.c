@@ -49,11 +49,11 @@ static void set_type(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hint
 }
 
 /* @gai: what getaddrinfo() says. Return: 0 or -ENOMEM. */
-static int look_up(struct rdma_addrinfo *rai, const char *node, const char *service,
+static int look_up_addrinfo(struct rdma_addrinfo *rai, const char *node, const char *service,
 		   const struct rdma_addrinfo *hints, int *gai)
 {
 	struct addrinfo ai_hints, *ai;
-	int err;
+	int rc;
 
 	to_ai(&ai_hints, hints);
 	*gai = getaddrinfo(node, service, &ai_hints, &ai);
@@ -63,11 +63,11 @@ static int look_up(struct rdma_addrinfo *rai, const char *node, const char *serv
 	rai->ai_family = ai->ai_family;
 	set_type(rai, hints, ai);
 	if (hints->ai_flags & RAI_PASSIVE)
-		err = copy_addr(&rai->ai_src_addr, &rai->ai_src_len, ai->ai_addr, ai->ai_addrlen);
+		rc = copy_addr(&rai->ai_src_addr, &rai->ai_src_len, ai->ai_addr, ai->ai_addrlen);
 	else
-		err = copy_addr(&rai->ai_dst_addr, &rai->ai_dst_len, ai->ai_addr, ai->ai_addrlen);
+		rc = copy_addr(&rai->ai_dst_addr, &rai->ai_dst_len, ai->ai_addr, ai->ai_addrlen);
 	freeaddrinfo(ai);
-	return err;
+	return rc;
 }
 
 static int take_hints(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hints)
@@ -87,7 +87,7 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 {
 	static const struct rdma_addrinfo no_hints;
 	struct rdma_addrinfo *rai;
-	int err, gai = 0;
+	int rc, gai = 0;
 
 	if (!node && !service && !hints)
 		return cm_return(-EINVAL);
@@ -100,15 +100,15 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 		return cm_return(-ENOMEM);
 
 	if (node || service)
-		err = look_up(rai, node, service, hints, &gai);
+		rc = look_up_addrinfo(rai, node, service, hints, &gai);
 	else
-		err = take_hints(rai, hints);
-	if (!err && !gai && !rai->ai_src_len && hints->ai_src_len)
-		err = copy_addr(&rai->ai_src_addr, &rai->ai_src_len, hints->ai_src_addr,
+		rc = take_hints(rai, hints);
+	if (!rc && !gai && !rai->ai_src_len && hints->ai_src_len)
+		rc = copy_addr(&rai->ai_src_addr, &rai->ai_src_len, hints->ai_src_addr,
 				hints->ai_src_len);
-	if (err || gai) {
+	if (rc || gai) {
 		rdma_freeaddrinfo(rai);
-		return gai ? gai : cm_return(err);
+		return gai ? gai : cm_return(rc);
 	}
 	*res = rai;
 	return 0;

@@ -77,19 +77,19 @@ int cm_claims_check(const char *space, const struct cm_claim *claim, uint32_t ow
 	struct cm_claim other;
 	unsigned int state;
 	size_t size = 0;
-	int err = 0;
+	int rc = 0;
 
 	if (!sockets)
 		return 0;
-	while (!err && getline(&line, &size, sockets) > 0) {
+	while (!rc && getline(&line, &size, sockets) > 0) {
 		/* Num RefCount Protocol Flags Type St Inode Path; 1 is SS_UNCONNECTED. */
 		if (sscanf(line, "%*s %*s %*s %*s %*s %x %*s @%127s", &state, name) != 2 ||
 		    state != 1 || cm_claim_parse(&other, space, name))
 			continue;
 		if (!is_own(&other, claim, own_token))
-			err = cm_claim_conflict(claim, &other);
+			rc = cm_claim_conflict(claim, &other);
 	}
 	free(line);
 	fclose(sockets);
-	return err;
+	return rc;
 }

@@ -187,17 +187,17 @@ static inline bool cm_id_is_datagram(const struct cm_id *id)
 	return id->id.qp_type == IBV_QPT_UD;
 }
 
-static inline uint8_t cm_lesser(uint8_t a, uint8_t b)
+static inline uint8_t cm_min(uint8_t a, uint8_t b)
 {
 	return a < b ? a : b;
 }
 
 /* The public API's convention: -1 and errno. */
-static inline int cm_return(int err)
+static inline int cm_return(int rc)
 {
-	if (!err)
+	if (!rc)
 		return 0;
-	errno = -err;
+	errno = -rc;
 	return -1;
 }
 
@@ -226,12 +226,12 @@ int cm_port_make_unique(struct cm_id *id);
 uint32_t cm_port_token(void);
 
 /**
- * cm_port_call() - connect a claimed socket to whoever listens at an address
+ * cm_port_connect() - connect a claimed socket to whoever listens at an address
  *
  * Context: Does not wait.
  * Return: 0; -ECONNREFUSED nobody of this user listens; -EAGAIN the listener's queue is full.
  */
-int cm_port_call(const struct cm_id *id, const union cm_addr *addr);
+int cm_port_connect(const struct cm_id *id, const union cm_addr *addr);
 
 /* Does the process at the other end belong to our user? */
 bool cm_port_peer_is_ours(int fd);
@@ -331,7 +331,7 @@ int cm_conn_send(struct cm_id *id, const struct cm_msg *msg);
 
 /* Turn the other side away, or just leave: it sees the end at once. */
 void cm_conn_reject(struct cm_id *id, enum cm_reason reason, const void *data, uint8_t len);
-void cm_conn_hang_up(struct cm_id *id);
+void cm_conn_shutdown(struct cm_id *id);
 
 /* The passive side's last step. */
 void cm_conn_established(struct cm_id *id);
@@ -342,13 +342,13 @@ void cm_conn_disconnected(struct cm_id *id);
 /* cm_call.c */
 
 /**
- * cm_call_open() - the active side's QP is ready: send RTU
+ * cm_connect_finish() - the active side's QP is ready: send RTU
  *
  * Context: without cm_lock.
  * Return: 0, or -EINVAL if no REP was received. A peer that is gone is no error here: the event
  * that says so is under way.
  */
-int cm_call_open(struct cm_id *id);
+int cm_connect_finish(struct cm_id *id);
 
 /* cm_qp.c */
 

@@ -26,7 +26,7 @@ int cm_conn_send(struct cm_id *id, const struct cm_msg *msg)
 	return send(id->fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -ECONNRESET : 0;
 }
 
-void cm_conn_hang_up(struct cm_id *id)
+void cm_conn_shutdown(struct cm_id *id)
 {
 	id->state = CM_CLOSED;
 	shutdown(id->fd, SHUT_RDWR);
@@ -44,7 +44,7 @@ void cm_conn_reject(struct cm_id *id, enum cm_reason reason, const void *data, u
 	if (len)
 		memcpy(msg.private_data, data, len);
 	cm_conn_send(id, &msg);
-	cm_conn_hang_up(id);
+	cm_conn_shutdown(id);
 }
 
 void cm_conn_established(struct cm_id *id)
@@ -72,11 +72,11 @@ void cm_conn_disconnected(struct cm_id *id)
 }
 
 /* The socket has ended, or must: tell the user what that means where we are. */
-static void lost(struct cm_id *id, int status)
+static void conn_lost(struct cm_id *id, int status)
 {
 	enum cm_state state = id->state;
 
-	cm_conn_hang_up(id);
+	cm_conn_shutdown(id);
 	switch (state) {
 	case CM_REQ_SENT:
 	case CM_REP_SENT:
@@ -91,7 +91,7 @@ static void lost(struct cm_id *id, int status)
 	}
 }
 
-static void request_received(struct cm_id *id, const struct cm_msg *msg)
+static void req_received(struct cm_id *id, const struct cm_msg *msg)
 {
 	const struct cm_device *device;
 
@@ -119,27 +119,27 @@ static void request_received(struct cm_id *id, const struct cm_msg *msg)
 	cm_event_push(id->listener, id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, msg);
 }
 
-static void reply_received(struct cm_id *id, const struct cm_msg *msg)
+static void rep_received(struct cm_id *id, const struct cm_msg *msg)
 {
 	id->remote_qpn = msg->qp_num;
-	id->responder_resources = cm_lesser(id->responder_resources, msg->initiator_depth);
-	id->initiator_depth = cm_lesser(id->initiator_depth, msg->responder_resources);
+	id->responder_resources = cm_min(id->responder_resources, msg->initiator_depth);
+	id->initiator_depth = cm_min(id->initiator_depth, msg->responder_resources);
 	id->rnr_retry_count = msg->rnr_retry_count;
 	id->remote_ece = (struct ibv_ece){ msg->ece_vendor, msg->ece_options, 0 };
 	id->state = CM_REP_RCVD;
 	cm_event_push(id, id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, msg);
 }
 
-static void rejected(struct cm_id *id, const struct cm_msg *msg)
+static void rej_received(struct cm_id *id, const struct cm_msg *msg)
 {
-	cm_conn_hang_up(id);
+	cm_conn_shutdown(id);
 	cm_event_push(id, id, RDMA_CM_EVENT_REJECTED, msg->reason, msg);
 }
 
 /* The answer was all there is to come. */
-static void resolved(struct cm_id *id, const struct cm_msg *msg)
+static void sidr_rep_received(struct cm_id *id, const struct cm_msg *msg)
 {
-	cm_conn_hang_up(id);
+	cm_conn_shutdown(id);
 	if (msg->reason == CM_SIDR_SUCCESS)
 		cm_event_push(id, id, RDMA_CM_EVENT_ESTABLISHED, 0, msg);
 	else
@@ -149,31 +149,31 @@ static void resolved(struct cm_id *id, const struct cm_msg *msg)
 static void datagram_received(struct cm_id *id, const struct cm_msg *msg)
 {
 	if (msg->type == CM_MSG_SIDR_REQ && id->state == CM_REQ_WAIT)
-		request_received(id, msg);
+		req_received(id, msg);
 	else if (msg->type == CM_MSG_SIDR_REP && id->state == CM_REQ_SENT)
-		resolved(id, msg);
+		sidr_rep_received(id, msg);
 	else
-		lost(id, -EPROTO);
+		conn_lost(id, -EPROTO);
 }
 
-static void received(struct cm_id *id, const struct cm_msg *msg)
+static void msg_received(struct cm_id *id, const struct cm_msg *msg)
 {
 	if (msg->type == CM_MSG_REQ && id->state == CM_REQ_WAIT)
-		request_received(id, msg);
+		req_received(id, msg);
 	else if (msg->type == CM_MSG_REP && id->state == CM_REQ_SENT)
-		reply_received(id, msg);
+		rep_received(id, msg);
 	else if (msg->type == CM_MSG_RTU && id->state == CM_REP_SENT)
 		cm_conn_established(id);
 	else if (msg->type == CM_MSG_RTU && id->state == CM_ESTABLISHED)
 		return; /* rdma_notify() knew already */
 	else if (msg->type == CM_MSG_REJ && (id->state == CM_REQ_SENT || id->state == CM_REP_SENT))
-		rejected(id, msg);
+		rej_received(id, msg);
 	else
-		lost(id, -EPROTO);
+		conn_lost(id, -EPROTO);
 }
 
 /* Return: false if there is nothing more to read now. */
-static bool read_one(struct cm_id *id)
+static bool read_msg(struct cm_id *id)
 {
 	uint8_t buf[CM_MSG_BYTES_MAX];
 	ssize_t len = recv(id->fd, buf, sizeof(buf), MSG_DONTWAIT);
@@ -182,13 +182,13 @@ static bool read_one(struct cm_id *id)
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (len <= 0)
-		lost(id, id->timed_out ? -ETIMEDOUT : -ECONNRESET);
+		conn_lost(id, id->timed_out ? -ETIMEDOUT : -ECONNRESET);
 	else if (cm_msg_decode(&msg, buf, len))
-		lost(id, -EPROTO);
+		conn_lost(id, -EPROTO);
 	else if (cm_id_is_datagram(id))
 		datagram_received(id, &msg);
 	else
-		received(id, &msg);
+		msg_received(id, &msg);
 	return true;
 }
 
@@ -206,7 +206,7 @@ static void conn_ready(void *arg, uint32_t events)
 
 	(void)events;
 	pthread_mutex_lock(&cm_lock);
-	for (i = 0; i < MESSAGES_A_TURN && id->state != CM_CLOSED && read_one(id); i++)
+	for (i = 0; i < MESSAGES_A_TURN && id->state != CM_CLOSED && read_msg(id); i++)
 		;
 	/*
 	 * Whoever destroys the id waits for this handler only while it is registered: after
@@ -223,7 +223,7 @@ static void conn_ready(void *arg, uint32_t events)
 }
 
 /* The end of the socket is what tells the engine. */
-static void answer_overdue(struct softnic_timer *timer)
+static void answer_timed_out(struct softnic_timer *timer)
 {
 	struct cm_id *id = (void *)((char *)timer - offsetof(struct cm_id, timer));
 
@@ -237,7 +237,7 @@ static void answer_overdue(struct softnic_timer *timer)
 
 void cm_conn_await(struct cm_id *id)
 {
-	softnic_timer_arm(&id->timer, CM_ANSWER_MS * 1000000ull, answer_overdue);
+	softnic_timer_arm(&id->timer, CM_ANSWER_MS * 1000000ull, answer_timed_out);
 }
 
 int cm_conn_watch(struct cm_id *id)

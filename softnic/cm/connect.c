@@ -40,8 +40,8 @@ static int read_param(struct cm_id *id, const struct rdma_conn_param *param, str
 	msg->private_len += len;
 	msg->responder_resources = param->responder_resources;
 	msg->initiator_depth = param->initiator_depth;
-	msg->retry_count = cm_lesser(param->retry_count, RETRY_COUNT_MAX);
-	msg->rnr_retry_count = cm_lesser(param->rnr_retry_count, RETRY_COUNT_MAX);
+	msg->retry_count = cm_min(param->retry_count, RETRY_COUNT_MAX);
+	msg->rnr_retry_count = cm_min(param->rnr_retry_count, RETRY_COUNT_MAX);
 	msg->flow_control = param->flow_control;
 	msg->traffic_class = id->path.traffic_class;
 	msg->qp_num = (qp ? qp->qp_num : param->qp_num) & 0xffffff;
@@ -52,87 +52,87 @@ static int read_param(struct cm_id *id, const struct rdma_conn_param *param, str
 }
 
 /* RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH, which are one, mean as many as may be. */
-static int agree(uint8_t *resources, uint8_t asked, uint8_t most, uint8_t device_max)
+static int negotiate(uint8_t *resources, uint8_t asked, uint8_t most, uint8_t device_max)
 {
 	if (asked != RDMA_MAX_RESP_RES && asked > device_max)
 		return -EINVAL;
-	*resources = asked == RDMA_MAX_RESP_RES ? cm_lesser(most, device_max) : asked;
+	*resources = asked == RDMA_MAX_RESP_RES ? cm_min(most, device_max) : asked;
 	return 0;
 }
 
 /* Settle on what the QP serves and issues at once, within @served and @issued and the device. */
-static int agree_depths(struct cm_id *id, struct cm_msg *msg, uint8_t served, uint8_t issued)
+static int negotiate_depths(struct cm_id *id, struct cm_msg *msg, uint8_t served, uint8_t issued)
 {
 	const struct cm_device *device;
-	int err = cm_device_get(&device);
+	int rc = cm_device_get(&device);
 
-	if (!err)
-		err = agree(&id->responder_resources, msg->responder_resources, served,
+	if (!rc)
+		rc = negotiate(&id->responder_resources, msg->responder_resources, served,
 			    device->responder_resources_max);
-	if (!err)
-		err = agree(&id->initiator_depth, msg->initiator_depth, issued,
+	if (!rc)
+		rc = negotiate(&id->initiator_depth, msg->initiator_depth, issued,
 			    device->initiator_depth_max);
 	msg->responder_resources = id->responder_resources;
 	msg->initiator_depth = id->initiator_depth;
-	return err;
+	return rc;
 }
 
 /* Nobody answers: what a real host's CM would say, without a socket to say it on. */
-static void give_up(struct cm_id *id, int err)
+static void fail_connect(struct cm_id *id, int rc)
 {
 	const struct cm_msg refusal = { .type = CM_MSG_REJ };
 
 	id->state = CM_CLOSED;
-	if (err == -ECONNREFUSED && cm_id_is_datagram(id))
+	if (rc == -ECONNREFUSED && cm_id_is_datagram(id))
 		cm_event_push(id, id, RDMA_CM_EVENT_UNREACHABLE, CM_SIDR_UNSUPPORTED, NULL);
-	else if (err == -ECONNREFUSED)
+	else if (rc == -ECONNREFUSED)
 		cm_event_push(id, id, RDMA_CM_EVENT_REJECTED, CM_REASON_INVALID_SERVICE_ID,
 			      &refusal);
 	else
-		cm_event_push(id, id, RDMA_CM_EVENT_UNREACHABLE, err, NULL);
+		cm_event_push(id, id, RDMA_CM_EVENT_UNREACHABLE, rc, NULL);
 }
 
-static bool may_try_again(const struct cm_id *id, int err)
+static bool may_retry_connect(const struct cm_id *id, int rc)
 {
 	uint64_t tried_ms = (softnic_now_ns() - id->called_ns) / 1000000;
 
-	if (err == -EAGAIN)
+	if (rc == -EAGAIN)
 		return tried_ms < CM_ANSWER_MS;
-	return err == -ECONNREFUSED && tried_ms < REFUSED_MS;
+	return rc == -ECONNREFUSED && tried_ms < REFUSED_MS;
 }
 
-static void try_again(struct softnic_timer *timer);
+static void retry_connect(struct softnic_timer *timer);
 
 /* Context: cm_lock held. */
-static void try(struct cm_id *id)
+static void try_connect(struct cm_id *id)
 {
-	int err = cm_port_call(id, &id->request.dst);
+	int rc = cm_port_connect(id, &id->request.dst);
 
-	if (err && may_try_again(id, err)) {
-		softnic_timer_arm(&id->timer, TRY_AGAIN_MS * 1000000ull, try_again);
+	if (rc && may_retry_connect(id, rc)) {
+		softnic_timer_arm(&id->timer, TRY_AGAIN_MS * 1000000ull, retry_connect);
 		return;
 	}
-	if (!err) {
+	if (!rc) {
 		cm_conn_send(id, &id->request);
-		err = cm_conn_watch(id);
+		rc = cm_conn_watch(id);
 	}
-	if (err)
-		give_up(id, err == -EAGAIN ? -ETIMEDOUT : err);
+	if (rc)
+		fail_connect(id, rc == -EAGAIN ? -ETIMEDOUT : rc);
 }
 
-static void try_again(struct softnic_timer *timer)
+static void retry_connect(struct softnic_timer *timer)
 {
 	struct cm_id *id = (void *)((char *)timer - offsetof(struct cm_id, timer));
 
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_REQ_SENT)
-		try(id);
+		try_connect(id);
 	pthread_mutex_unlock(&cm_lock);
 }
 
-static int call(struct cm_id *id, const struct cm_msg *msg)
+static int send_request(struct cm_id *id, const struct cm_msg *msg)
 {
-	int err = -EINVAL;
+	int rc = -EINVAL;
 
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_ROUTE_RESOLVED) {
@@ -142,27 +142,27 @@ static int call(struct cm_id *id, const struct cm_msg *msg)
 		id->retry_count = msg->retry_count;
 		id->called_ns = softnic_now_ns();
 		id->state = CM_REQ_SENT;
-		try(id);
-		err = 0;
+		try_connect(id);
+		rc = 0;
 	}
 	pthread_mutex_unlock(&cm_lock);
-	return err;
+	return rc;
 }
 
 int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *param)
 {
 	struct cm_id *id = cm_id(rid);
 	struct cm_msg msg = { .type = cm_id_is_datagram(id) ? CM_MSG_SIDR_REQ : CM_MSG_REQ };
-	int err;
+	int rc;
 
 	msg.private_len = id->connect_len;
 	memcpy(msg.private_data, id->connect_data, id->connect_len);
-	err = read_param(id, param, &msg);
-	if (!err)
-		err = agree_depths(id, &msg, UINT8_MAX, UINT8_MAX);
-	if (!err)
-		err = call(id, &msg);
-	return cm_return(err ? err : cm_event_complete(id));
+	rc = read_param(id, param, &msg);
+	if (!rc)
+		rc = negotiate_depths(id, &msg, UINT8_MAX, UINT8_MAX);
+	if (!rc)
+		rc = send_request(id, &msg);
+	return cm_return(rc ? rc : cm_event_complete(id));
 }
 
 /* A request can have lost its other side before the user turned to it. */
@@ -173,74 +173,74 @@ static int check_requested(struct cm_id *id)
 	return id->state == CM_CLOSED ? -ECONNRESET : -EINVAL;
 }
 
-static int reply(struct cm_id *id, const struct cm_msg *msg)
+static int send_reply(struct cm_id *id, const struct cm_msg *msg)
 {
-	int err;
+	int rc;
 
 	pthread_mutex_lock(&cm_lock);
-	err = check_requested(id);
-	if (!err)
-		err = cm_conn_send(id, msg);
-	if (!err) {
+	rc = check_requested(id);
+	if (!rc)
+		rc = cm_conn_send(id, msg);
+	if (!rc) {
 		id->state = CM_REP_SENT;
 		cm_conn_await(id);
 	}
 	pthread_mutex_unlock(&cm_lock);
-	return err;
+	return rc;
 }
 
 /* The answer says it all; nothing comes back. */
-static int answer(struct cm_id *id, struct rdma_conn_param *param)
+static int accept_request(struct cm_id *id, struct rdma_conn_param *param)
 {
 	struct cm_msg msg = { .type = CM_MSG_SIDR_REP, .reason = CM_SIDR_SUCCESS };
-	int err = read_param(id, param, &msg);
+	int rc = read_param(id, param, &msg);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&cm_lock);
-	err = check_requested(id);
-	if (!err) {
+	rc = check_requested(id);
+	if (!rc) {
 		cm_conn_send(id, &msg);
-		cm_conn_hang_up(id);
+		cm_conn_shutdown(id);
 	}
 	pthread_mutex_unlock(&cm_lock);
-	if (!err)
+	if (!rc)
 		cm_event_ack_last(id);
-	return err;
+	return rc;
 }
 
 int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *param)
 {
 	struct cm_msg msg = { .type = CM_MSG_REP };
 	struct cm_id *id = cm_id(rid);
-	int err;
+	int rc;
 
 	if (cm_id_is_datagram(id))
-		return cm_return(answer(id, param));
+		return cm_return(accept_request(id, param));
 
 	pthread_mutex_lock(&cm_lock);
-	err = check_requested(id);
+	rc = check_requested(id);
 	pthread_mutex_unlock(&cm_lock);
-	if (!err)
-		err = read_param(id, param, &msg);
-	if (!err)
-		err = agree_depths(id, &msg, id->responder_resources, id->initiator_depth);
-	if (err)
-		return cm_return(err);
+	if (!rc)
+		rc = read_param(id, param, &msg);
+	if (!rc)
+		rc = negotiate_depths(id, &msg, id->responder_resources, id->initiator_depth);
+	if (rc)
+		return cm_return(rc);
 
-	err = cm_qp_connect(id);
-	if (!err)
-		err = reply(id, &msg);
-	if (err) {
+	rc = cm_qp_connect(id);
+	if (!rc)
+		rc = send_reply(id, &msg);
+	if (rc) {
 		cm_qp_fail(id);
-		return cm_return(err);
+		return cm_return(rc);
 	}
 	return cm_return(cm_event_complete(id));
 }
 
-static int refuse(struct cm_id *id, enum cm_reason reason, const void *data, uint8_t len)
+static int reject_request(struct cm_id *id, enum cm_reason reason, const void *data, uint8_t len)
 {
-	int err = 0;
+	int rc = 0;
 
 	if (!data)
 		len = 0;
@@ -250,41 +250,41 @@ static int refuse(struct cm_id *id, enum cm_reason reason, const void *data, uin
 	if (id->state == CM_REQ_RCVD || id->state == CM_REP_RCVD)
 		cm_conn_reject(id, reason, data, len);
 	else if (id->state != CM_CLOSED)
-		err = -EINVAL;
+		rc = -EINVAL;
 	pthread_mutex_unlock(&cm_lock);
-	return err;
+	return rc;
 }
 
 int rdma_reject(struct rdma_cm_id *rid, const void *data, uint8_t len)
 {
-	return cm_return(refuse(cm_id(rid), CM_REASON_CONSUMER_DEFINED, data, len));
+	return cm_return(reject_request(cm_id(rid), CM_REASON_CONSUMER_DEFINED, data, len));
 }
 
 int rdma_reject_ece(struct rdma_cm_id *rid, const void *data, uint8_t len)
 {
-	return cm_return(refuse(cm_id(rid), CM_REASON_VENDOR_OPTION, data, len));
+	return cm_return(reject_request(cm_id(rid), CM_REASON_VENDOR_OPTION, data, len));
 }
 
-int cm_call_open(struct cm_id *id)
+int cm_connect_finish(struct cm_id *id)
 {
 	const struct cm_msg msg = { .type = CM_MSG_RTU };
-	int err = 0;
+	int rc = 0;
 
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_REP_RCVD) {
 		id->state = CM_ESTABLISHED;
 		cm_conn_send(id, &msg);
 	} else if (id->state != CM_CLOSED) {
-		err = -EINVAL;
+		rc = -EINVAL;
 	}
 	pthread_mutex_unlock(&cm_lock);
-	return err;
+	return rc;
 }
 
 /* For those who bring their QP to RTS themselves. */
 int rdma_establish(struct rdma_cm_id *rid)
 {
-	return cm_return(rid->qp ? -EINVAL : cm_call_open(cm_id(rid)));
+	return cm_return(rid->qp ? -EINVAL : cm_connect_finish(cm_id(rid)));
 }
 
 /* The first data may overtake RTU: whoever sees them come need not wait for it. */
@@ -309,24 +309,24 @@ int rdma_disconnect(struct rdma_cm_id *rid)
 {
 	struct cm_id *id = cm_id(rid);
 	bool event_waits;
-	int err;
+	int rc;
 
 	if (!rid->verbs)
 		return cm_return(-EINVAL);
-	err = cm_qp_fail(id);
-	if (err)
-		return cm_return(err);
+	rc = cm_qp_fail(id);
+	if (rc)
+		return cm_return(rc);
 
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_ESTABLISHED || id->state == CM_REP_RCVD || id->state == CM_REP_SENT) {
-		cm_conn_hang_up(id);
+		cm_conn_shutdown(id);
 		cm_conn_disconnected(id);
 	} else if (id->state != CM_CLOSED) {
-		err = -EINVAL;
+		rc = -EINVAL;
 	}
 	event_waits = !TAILQ_EMPTY(&cm_channel(rid->channel)->events);
 	pthread_mutex_unlock(&cm_lock);
-	if (!err && event_waits)
-		err = cm_event_complete(id);
-	return cm_return(err);
+	if (!rc && event_waits)
+		rc = cm_event_complete(id);
+	return cm_return(rc);
 }

@@ -17,26 +17,26 @@ static bool removed; /* for good; device_lock */
 static struct cm_id_list ids = TAILQ_HEAD_INITIALIZER(ids); /* bound to it; cm_lock */
 
 /* As it was before the first id. */
-static void forget(void)
+static void reset_cm_device(void)
 {
 	device.verbs = NULL;
 	removed = false;
 	TAILQ_INIT(&ids);
 }
 
-const struct fork_part cm_device_fork = { &device_lock, forget };
+const struct fork_part cm_device_fork = { &device_lock, reset_cm_device };
 
-static int query(struct cm_device *d)
+static int query_limits(struct cm_device *d)
 {
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
-	int err;
+	int rc;
 
-	err = ibv_query_device(d->verbs, &attr);
-	if (!err)
-		err = ibv_query_port(d->verbs, SOFTNIC_PORT, &port);
-	if (err)
-		return -err;
+	rc = ibv_query_device(d->verbs, &attr);
+	if (!rc)
+		rc = ibv_query_port(d->verbs, SOFTNIC_PORT, &port);
+	if (rc)
+		return -rc;
 	d->responder_resources_max = (uint8_t)attr.max_qp_rd_atom;
 	d->initiator_depth_max = (uint8_t)attr.max_qp_init_rd_atom;
 	d->mtu = port.active_mtu;
@@ -47,7 +47,7 @@ static void device_event(enum ibv_event_type type);
 
 static int open_device(struct cm_device *d)
 {
-	int err;
+	int rc;
 
 	async_on_device(device_event);
 	errno = ENODEV;
@@ -55,29 +55,29 @@ static int open_device(struct cm_device *d)
 	if (!d->verbs)
 		return -errno;
 	d->pd = ibv_alloc_pd(d->verbs);
-	err = d->pd ? query(d) : -errno;
-	if (err) {
+	rc = d->pd ? query_limits(d) : -errno;
+	if (rc) {
 		if (d->pd)
 			ibv_dealloc_pd(d->pd);
 		ibv_close_device(d->verbs);
 		d->verbs = NULL;
 	}
-	return err;
+	return rc;
 }
 
 int cm_device_get(const struct cm_device **d)
 {
-	int err = 0;
+	int rc = 0;
 
 	pthread_mutex_lock(&device_lock);
 	if (removed)
-		err = -ENODEV;
+		rc = -ENODEV;
 	else if (!device.verbs)
-		err = open_device(&device);
+		rc = open_device(&device);
 	pthread_mutex_unlock(&device_lock);
-	if (!err)
+	if (!rc)
 		*d = &device;
-	return err;
+	return rc;
 }
 
 int cm_device_check(const struct cm_id *id)
@@ -126,7 +126,7 @@ static void device_event(enum ibv_event_type type)
 	pthread_mutex_lock(&cm_lock);
 	TAILQ_FOREACH(id, &ids, device_link) {
 		if (has_connection(id))
-			cm_conn_hang_up(id);
+			cm_conn_shutdown(id);
 		id->state = CM_CLOSED;
 		/* A request that nobody has fetched has no user to tell yet. */
 		if (!id->listener)
@@ -164,14 +164,14 @@ struct ibv_context **rdma_get_devices(int *num_devices)
 {
 	struct ibv_context **list = calloc(2, sizeof(*list));
 	const struct cm_device *d;
-	int err;
+	int rc;
 
 	if (!list)
 		return NULL;
-	err = cm_device_get(&d);
-	if (err) {
+	rc = cm_device_get(&d);
+	if (rc) {
 		free(list);
-		errno = -err;
+		errno = -rc;
 		return NULL;
 	}
 	list[0] = d->verbs;

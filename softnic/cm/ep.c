@@ -51,25 +51,25 @@ int rdma_create_ep(struct rdma_cm_id **rid, struct rdma_addrinfo *res, struct ib
 	enum ibv_qp_type type = res->ai_qp_type ? (enum ibv_qp_type)res->ai_qp_type :
 						  cm_id_default_type(res->ai_port_space);
 	struct cm_id *id;
-	int err;
+	int rc;
 
-	err = cm_id_check_type(res->ai_port_space, type);
-	if (err)
-		return cm_return(err);
+	rc = cm_id_check_type(res->ai_port_space, type);
+	if (rc)
+		return cm_return(rc);
 	pthread_mutex_lock(&cm_lock);
-	err = cm_id_new(NULL, NULL, res->ai_port_space, type, &id);
+	rc = cm_id_new(NULL, NULL, res->ai_port_space, type, &id);
 	pthread_mutex_unlock(&cm_lock);
-	if (err)
-		return cm_return(err);
+	if (rc)
+		return cm_return(rc);
 	if (res->ai_flags & RAI_PASSIVE)
-		err = prepare_passive(id, res, pd, attr);
+		rc = prepare_passive(id, res, pd, attr);
 	else
-		err = prepare_active(id, res, pd, attr);
-	if (err)
+		rc = prepare_active(id, res, pd, attr);
+	if (rc)
 		rdma_destroy_ep(&id->id);
 	else
 		*rid = &id->id;
-	return cm_return(err);
+	return cm_return(rc);
 }
 
 void rdma_destroy_ep(struct rdma_cm_id *id)

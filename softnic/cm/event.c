@@ -23,16 +23,16 @@ static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;
 int cm_channel_create(struct cm_channel **channel)
 {
 	struct cm_channel *c = calloc(1, sizeof(*c));
-	int err;
+	int rc;
 
 	if (!c)
 		return -ENOMEM;
 	TAILQ_INIT(&c->events);
 	c->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	if (c->channel.fd < 0) {
-		err = -errno;
+		rc = -errno;
 		free(c);
-		return err;
+		return rc;
 	}
 	*channel = c;
 	return 0;
@@ -189,15 +189,15 @@ void cm_event_ack_last(struct cm_id *id)
  * A request leaves its listener and becomes an id of the user's. That of a synchronous listener
  * gets a channel of its own.
  */
-static int adopt(struct cm_id *listener, struct cm_id *child)
+static int adopt_child(struct cm_id *listener, struct cm_id *child)
 {
 	struct cm_channel *channel = cm_channel(listener->id.channel);
-	int err;
+	int rc;
 
 	if (listener->sync) {
-		err = cm_channel_create(&channel);
-		if (err)
-			return err;
+		rc = cm_channel_create(&channel);
+		if (rc)
+			return rc;
 	}
 	TAILQ_REMOVE(&listener->children, child, child_link);
 	listener->nr_children--;
@@ -210,18 +210,18 @@ static int adopt(struct cm_id *listener, struct cm_id *child)
 }
 
 /* Return: the next event, counted as fetched; NULL if there is none. */
-static struct cm_event *fetch(struct cm_channel *c, int *err)
+static struct cm_event *fetch_event(struct cm_channel *c, int *rc)
 {
 	struct cm_event *e;
 
 	pthread_mutex_lock(&cm_lock);
-	*err = 0;
+	*rc = 0;
 	e = c->withdrawn ? NULL : TAILQ_FIRST(&c->events);
 	if (c->withdrawn)
 		c->withdrawn--;
 	if (e && e->event.event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		*err = adopt(e->owner, cm_id(e->event.id));
-	if (e && *err) {
+		*rc = adopt_child(e->owner, cm_id(e->event.id));
+	if (e && *rc) {
 		/* Out of descriptors: the request stays for a better time. */
 		eventfd_write(c->channel.fd, 1);
 		e = NULL;
@@ -236,18 +236,18 @@ static struct cm_event *fetch(struct cm_channel *c, int *err)
 	return e;
 }
 
-static void settle_response(struct cm_id *id, struct rdma_cm_event *event)
+static void apply_response(struct cm_id *id, struct rdma_cm_event *event)
 {
-	int err;
+	int rc;
 
 	if (!id->id.qp)
 		return;
-	err = cm_qp_connect(id);
-	if (!err)
-		err = cm_call_open(id);
-	event->event = err ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED;
-	event->status = err;
-	if (!err)
+	rc = cm_qp_connect(id);
+	if (!rc)
+		rc = cm_connect_finish(id);
+	event->event = rc ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED;
+	event->status = rc;
+	if (!rc)
 		return;
 	cm_qp_fail(id);
 	pthread_mutex_lock(&cm_lock);
@@ -257,7 +257,7 @@ static void settle_response(struct cm_id *id, struct rdma_cm_event *event)
 }
 
 /* What the QP must go through before the user hears of it. */
-static void settle(struct cm_event *e)
+static void apply_event(struct cm_event *e)
 {
 	struct rdma_cm_event *event = &e->event;
 	struct cm_id *id = cm_id(event->id);
@@ -267,7 +267,7 @@ static void settle(struct cm_event *e)
 		cm_qp_fail(id);
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		settle_response(id, event);
+		apply_response(id, event);
 		break;
 	case RDMA_CM_EVENT_MULTICAST_JOIN:
 		event->status = cm_mcast_attach(id, e->group);
@@ -283,18 +283,18 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 {
 	struct cm_event *e = NULL;
 	eventfd_t count;
-	int err = 0;
+	int rc = 0;
 
 	if (!channel || !event)
 		return cm_return(-EINVAL);
-	while (!e && !err) {
+	while (!e && !rc) {
 		if (eventfd_read(channel->fd, &count) < 0)
 			return -1;
-		e = fetch(cm_channel(channel), &err);
+		e = fetch_event(cm_channel(channel), &rc);
 	}
-	if (err)
-		return cm_return(err);
-	settle(e);
+	if (rc)
+		return cm_return(rc);
+	apply_event(e);
 	*event = &e->event;
 	return 0;
 }
@@ -335,10 +335,10 @@ int cm_event_complete(struct cm_id *id)
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
 	struct cm_channel *channel = NULL;
-	int err = cm_channel_create(&channel);
+	int rc = cm_channel_create(&channel);
 
-	if (err) {
-		errno = -err;
+	if (rc) {
+		errno = -rc;
 		return NULL;
 	}
 	return &channel->channel;
@@ -354,16 +354,16 @@ int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
 {
 	struct cm_id *id = cm_id(rid);
 	struct cm_channel *to, *own = id->sync ? cm_channel(rid->channel) : NULL;
-	int err;
+	int rc;
 
 	if (id->sync && !channel)
 		return cm_return(-EINVAL);
 	if (channel) {
 		to = cm_channel(channel);
 	} else {
-		err = cm_channel_create(&to);
-		if (err)
-			return cm_return(err);
+		rc = cm_channel_create(&to);
+		if (rc)
+			return cm_return(rc);
 	}
 	cm_event_ack_last(id);
 

@@ -38,15 +38,15 @@ int cm_id_new(struct cm_channel *channel, void *context, enum rdma_port_space ps
 	      enum ibv_qp_type type, struct cm_id **out)
 {
 	struct cm_id *id = calloc(1, sizeof(*id));
-	int err;
+	int rc;
 
 	if (!id)
 		return -ENOMEM;
 	if (!channel) {
-		err = cm_channel_create(&channel);
-		if (err) {
+		rc = cm_channel_create(&channel);
+		if (rc) {
 			free(id);
-			return err;
+			return rc;
 		}
 		id->sync = true;
 	}
@@ -64,7 +64,7 @@ int cm_id_new(struct cm_channel *channel, void *context, enum rdma_port_space ps
 }
 
 /* A socket that stays open would hold its port, and hide from its peer that we have ended. */
-static void forget(void)
+static void reset_cm(void)
 {
 	struct cm_id *id;
 
@@ -77,7 +77,7 @@ static void forget(void)
 	TAILQ_INIT(&all);
 }
 
-const struct fork_part cm_fork = { &cm_lock, forget };
+const struct fork_part cm_fork = { &cm_lock, reset_cm };
 
 static void close_socket(int fd)
 {
@@ -130,18 +130,18 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **rid, 
 		   enum rdma_port_space ps)
 {
 	struct cm_id *id;
-	int err;
+	int rc;
 
-	err = cm_id_check_type(ps, cm_id_default_type(ps));
-	if (err)
-		return cm_return(err);
+	rc = cm_id_check_type(ps, cm_id_default_type(ps));
+	if (rc)
+		return cm_return(rc);
 	pthread_mutex_lock(&cm_lock);
-	err = cm_id_new(channel ? cm_channel(channel) : NULL, context, ps, cm_id_default_type(ps),
+	rc = cm_id_new(channel ? cm_channel(channel) : NULL, context, ps, cm_id_default_type(ps),
 			&id);
 	pthread_mutex_unlock(&cm_lock);
-	if (!err)
+	if (!rc)
 		*rid = &id->id;
-	return cm_return(err);
+	return cm_return(rc);
 }
 
 int rdma_destroy_id(struct rdma_cm_id *rid)
@@ -171,13 +171,13 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 int cm_id_bind(struct cm_id *id, union cm_addr *addr,
 	       int (*take)(struct cm_id *id, union cm_addr *addr))
 {
-	int err;
+	int rc;
 
 	if (id->state != CM_IDLE)
 		return -EINVAL;
-	err = take(id, addr);
-	if (err)
-		return err;
+	rc = take(id, addr);
+	if (rc)
+		return rc;
 	cm_id_set_src(id, addr);
 	id->state = CM_BOUND;
 	return 0;
@@ -188,31 +188,31 @@ int rdma_bind_addr(struct rdma_cm_id *rid, struct sockaddr *sa)
 	const struct cm_device *device = NULL;
 	struct cm_id *id = cm_id(rid);
 	union cm_addr addr;
-	int err;
+	int rc;
 
-	err = cm_addr_read(&addr, sa);
-	if (err)
-		return cm_return(err);
+	rc = cm_addr_read(&addr, sa);
+	if (rc)
+		return cm_return(rc);
 	if (cm_addr_lacks_scope(&addr))
 		return cm_return(-EINVAL);
 	if (!cm_addr_is_any(&addr)) {
 		if (!cm_addr_is_local(&addr))
 			return cm_return(-EADDRNOTAVAIL);
-		err = cm_device_check(id);
-		if (!err)
-			err = cm_device_get(&device);
-		if (err)
-			return cm_return(err);
+		rc = cm_device_check(id);
+		if (!rc)
+			rc = cm_device_get(&device);
+		if (rc)
+			return cm_return(rc);
 	}
 
 	pthread_mutex_lock(&cm_lock);
-	err = cm_id_bind(id, &addr, cm_port_take);
-	if (!err && device) {
+	rc = cm_id_bind(id, &addr, cm_port_take);
+	if (!rc && device) {
 		cm_device_bind(id, device);
 		cm_addr_gid(&addr, &rid->route.addr.addr.ibaddr.sgid);
 	}
 	pthread_mutex_unlock(&cm_lock);
-	return cm_return(err);
+	return cm_return(rc);
 }
 
 __be16 rdma_get_src_port(struct rdma_cm_id *rid)

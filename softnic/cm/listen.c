@@ -60,7 +60,7 @@ static struct cm_id *most_silent(const struct cm_id *listener)
 	return silent > SILENT_MAX ? oldest : NULL;
 }
 
-static void welcome(struct cm_id *listener, int fd)
+static void accept_child(struct cm_id *listener, int fd)
 {
 	struct cm_id *child = NULL, *leaving = NULL;
 
@@ -87,9 +87,9 @@ static void welcome(struct cm_id *listener, int fd)
 	cm_id_free(child);
 }
 
-static void rest(struct cm_id *listener);
+static void pause_accepting(struct cm_id *listener);
 
-static void on_ready(struct cm_id *listener, int fd)
+static void listener_socket_ready(struct cm_id *listener, int fd)
 {
 	int i, conn;
 
@@ -97,10 +97,10 @@ static void on_ready(struct cm_id *listener, int fd)
 		conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (conn < 0)
 			break;
-		welcome(listener, conn);
+		accept_child(listener, conn);
 	}
 	if (i < ACCEPTS_A_TURN && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-		rest(listener);
+		pause_accepting(listener);
 }
 
 static void listener_ready(void *arg, uint32_t events)
@@ -108,7 +108,7 @@ static void listener_ready(void *arg, uint32_t events)
 	struct cm_id *listener = arg;
 
 	(void)events;
-	on_ready(listener, listener->fd);
+	listener_socket_ready(listener, listener->fd);
 }
 
 static void listener_ipv4_ready(void *arg, uint32_t events)
@@ -116,44 +116,44 @@ static void listener_ipv4_ready(void *arg, uint32_t events)
 	struct cm_id *listener = arg;
 
 	(void)events;
-	on_ready(listener, listener->fd_ipv4);
+	listener_socket_ready(listener, listener->fd_ipv4);
 }
 
-static int watch(struct cm_id *listener)
+static int watch_sockets(struct cm_id *listener)
 {
-	int err = softnic_loop_add(listener->fd, EPOLLIN, listener_ready, listener);
+	int rc = softnic_loop_add(listener->fd, EPOLLIN, listener_ready, listener);
 
-	if (!err && listener->fd_ipv4 >= 0)
-		err = softnic_loop_add(listener->fd_ipv4, EPOLLIN, listener_ipv4_ready, listener);
-	if (err)
+	if (!rc && listener->fd_ipv4 >= 0)
+		rc = softnic_loop_add(listener->fd_ipv4, EPOLLIN, listener_ipv4_ready, listener);
+	if (rc)
 		softnic_loop_del(listener->fd);
-	return err;
+	return rc;
 }
 
-static void unwatch(struct cm_id *listener)
+static void unwatch_sockets(struct cm_id *listener)
 {
 	softnic_loop_del(listener->fd);
 	softnic_loop_del(listener->fd_ipv4);
 }
 
-static void rested(struct softnic_timer *timer)
+static void resume_accepting(struct softnic_timer *timer)
 {
 	struct cm_id *listener = (void *)((char *)timer - offsetof(struct cm_id, timer));
 
-	if (watch(listener))
-		softnic_timer_arm(timer, REST_MS * 1000000ull, rested);
+	if (watch_sockets(listener))
+		softnic_timer_arm(timer, REST_MS * 1000000ull, resume_accepting);
 }
 
 /*
  * Without a free descriptor accept() fails and the socket stays ready: look away for a while, or
  * the engine would spin.
  */
-static void rest(struct cm_id *listener)
+static void pause_accepting(struct cm_id *listener)
 {
 	pthread_mutex_lock(&cm_lock);
 	if (listener->state == CM_LISTENING) {
-		unwatch(listener);
-		softnic_timer_arm(&listener->timer, REST_MS * 1000000ull, rested);
+		unwatch_sockets(listener);
+		softnic_timer_arm(&listener->timer, REST_MS * 1000000ull, resume_accepting);
 	}
 	pthread_mutex_unlock(&cm_lock);
 }
@@ -165,7 +165,7 @@ void cm_listen_stop(struct cm_id *id)
 	if (id->fd < 0)
 		return;
 	softnic_timer_disarm(&id->timer);
-	unwatch(id);
+	unwatch_sockets(id);
 	for (;;) {
 		pthread_mutex_lock(&cm_lock);
 		child = TAILQ_FIRST(&id->children);
@@ -187,60 +187,60 @@ static int bind_wildcard(struct rdma_cm_id *id)
 	return rdma_bind_addr(id, (struct sockaddr *)&any);
 }
 
-static int start(struct cm_id *id, int backlog)
+static int start_listening(struct cm_id *id, int backlog)
 {
-	int err = 0;
+	int rc = 0;
 
 	pthread_mutex_lock(&cm_lock);
 	if (id->state != CM_BOUND)
-		err = -EINVAL;
+		rc = -EINVAL;
 	else
-		err = cm_port_make_unique(id);
-	if (err)
+		rc = cm_port_make_unique(id);
+	if (rc)
 		goto unlock;
 	if (listen(id->fd, SOMAXCONN) < 0 ||
 		 (id->fd_ipv4 >= 0 && listen(id->fd_ipv4, SOMAXCONN) < 0))
-		err = -errno;
+		rc = -errno;
 	else
 		id->state = CM_LISTENING;
 	id->backlog = backlog > 0 && backlog < CM_BACKLOG_MAX ? backlog : CM_BACKLOG_MAX;
 unlock:
 	pthread_mutex_unlock(&cm_lock);
-	return err ? err : watch(id);
+	return rc ? rc : watch_sockets(id);
 }
 
 int rdma_listen(struct rdma_cm_id *rid, int backlog)
 {
 	const struct cm_device *device;
 	struct cm_id *id = cm_id(rid);
-	int err;
+	int rc;
 
-	err = cm_device_get(&device); /* requests will be bound to it, on the engine thread */
-	if (err)
-		return cm_return(err);
+	rc = cm_device_get(&device); /* requests will be bound to it, on the engine thread */
+	if (rc)
+		return cm_return(rc);
 	if (id->state == CM_IDLE && bind_wildcard(rid) < 0)
 		return -1;
-	return cm_return(start(id, backlog));
+	return cm_return(start_listening(id, backlog));
 }
 
 int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **rid)
 {
 	struct cm_id *id = cm_id(listener);
 	struct ibv_qp_init_attr attr;
-	int err;
+	int rc;
 
 	if (!id->sync)
 		return cm_return(-EINVAL);
-	err = cm_event_complete(id);
-	if (!err && listener->event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		err = -EINVAL;
-	if (!err && id->qp_init_attr) {
+	rc = cm_event_complete(id);
+	if (!rc && listener->event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		rc = -EINVAL;
+	if (!rc && id->qp_init_attr) {
 		attr = *id->qp_init_attr;
 		if (rdma_create_qp(listener->event->id, listener->pd, &attr) < 0)
-			err = -errno;
+			rc = -errno;
 	}
-	if (err)
-		return cm_return(err);
+	if (rc)
+		return cm_return(rc);
 	*rid = listener->event->id;
 	(*rid)->event = listener->event;
 	listener->event = NULL;

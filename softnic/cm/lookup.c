@@ -23,26 +23,26 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, in
 #pragma GCC visibility pop
 
 /* Return: 0, or -EBUSY: the last result was not asked for yet. */
-static int begin(struct cm_id *id)
+static int begin_lookup(struct cm_id *id)
 {
-	int err;
+	int rc;
 
 	pthread_mutex_lock(&cm_lock);
-	err = id->looking_up ? -EBUSY : 0;
+	rc = id->looking_up ? -EBUSY : 0;
 	id->looking_up = true;
 	pthread_mutex_unlock(&cm_lock);
-	return err;
+	return rc;
 }
 
-static int look_up(const char *node, const char *service, const struct rdma_addrinfo *hints,
+static int run_lookup(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		   struct rdma_addrinfo **info)
 {
-	int ret;
+	int rc;
 
-	ret = rdma_getaddrinfo(node, service, hints, info);
-	if (!ret)
+	rc = rdma_getaddrinfo(node, service, hints, info);
+	if (!rc)
 		return 0;
-	return ret == -1 ? -errno : -ENOENT; /* EAI_ numbers are no errno */
+	return rc == -1 ? -errno : -ENOENT; /* EAI_ numbers are no errno */
 }
 
 int rdma_resolve_addrinfo(struct rdma_cm_id *rid, const char *node, const char *service,
@@ -50,29 +50,29 @@ int rdma_resolve_addrinfo(struct rdma_cm_id *rid, const char *node, const char *
 {
 	struct rdma_addrinfo *info = NULL;
 	struct cm_id *id;
-	int err;
+	int rc;
 
 	if (!rid)
 		return cm_return(-EINVAL);
 	id = cm_id(rid);
-	err = begin(id);
-	if (err)
-		return cm_return(err);
-	err = look_up(node, service, hints, &info);
+	rc = begin_lookup(id);
+	if (rc)
+		return cm_return(rc);
+	rc = run_lookup(node, service, hints, &info);
 
 	pthread_mutex_lock(&cm_lock);
-	id->looking_up = !err;
+	id->looking_up = !rc;
 	id->found = info;
-	if (!err)
+	if (!rc)
 		cm_event_push(id, id, (enum rdma_cm_event_type)EVENT_ADDRINFO_RESOLVED, 0, NULL);
 	pthread_mutex_unlock(&cm_lock);
-	return cm_return(err ? err : cm_event_complete(id));
+	return cm_return(rc ? rc : cm_event_complete(id));
 }
 
 int rdma_query_addrinfo(struct rdma_cm_id *rid, struct rdma_addrinfo **info)
 {
 	struct cm_id *id;
-	int err = -ENOENT;
+	int rc = -ENOENT;
 
 	if (!rid || !info)
 		return cm_return(-EINVAL);
@@ -82,10 +82,10 @@ int rdma_query_addrinfo(struct rdma_cm_id *rid, struct rdma_addrinfo **info)
 		*info = id->found;
 		id->found = NULL;
 		id->looking_up = false;
-		err = 0;
+		rc = 0;
 	}
 	pthread_mutex_unlock(&cm_lock);
-	return cm_return(err);
+	return cm_return(rc);
 }
 
 int rdma_write_cm_event(struct rdma_cm_id *rid, enum rdma_cm_event_type event, int status,

@@ -20,7 +20,7 @@ static bool may_join(const struct cm_id *id)
 }
 
 /* Context: cm_lock held. */
-static int joined(struct cm_id *id, struct cm_group *group)
+static int push_joined(struct cm_id *id, struct cm_group *group)
 {
 	struct cm_event *e;
 	struct rdma_ud_param *ud;
@@ -42,36 +42,36 @@ static int joined(struct cm_id *id, struct cm_group *group)
 	return 0;
 }
 
-static int join(struct cm_id *id, const struct sockaddr *sa, uint16_t flags, void *context)
+static int join_group(struct cm_id *id, const struct sockaddr *sa, uint16_t flags, void *context)
 {
 	struct cm_group *group = calloc(1, sizeof(*group));
-	int err;
+	int rc;
 
 	if (!group)
 		return -ENOMEM;
 	group->context = context;
 	group->send_only = flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
-	err = cm_addr_read(&group->addr, sa) ? -EINVAL : 0;
+	rc = cm_addr_read(&group->addr, sa) ? -EINVAL : 0;
 	cm_addr_unmap(&group->addr);
-	if (!err && !cm_addr_is_multicast(&group->addr))
-		err = -EINVAL;
-	if (err)
+	if (!rc && !cm_addr_is_multicast(&group->addr))
+		rc = -EINVAL;
+	if (rc)
 		goto free_group;
 
 	pthread_mutex_lock(&cm_lock);
-	err = joined(id, group);
+	rc = push_joined(id, group);
 	pthread_mutex_unlock(&cm_lock);
-	if (err)
+	if (rc)
 		goto free_group;
 	return cm_event_complete(id);
 free_group:
 	free(group);
-	return err;
+	return rc;
 }
 
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
-	return cm_return(join(cm_id(id), addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, context));
+	return cm_return(join_group(cm_id(id), addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, context));
 }
 
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr,
@@ -83,22 +83,22 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 		return cm_return(-ENOTSUP);
 	if (attr->comp_mask != needed || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return cm_return(-EINVAL);
-	return cm_return(join(cm_id(id), attr->addr, attr->join_flags, context));
+	return cm_return(join_group(cm_id(id), attr->addr, attr->join_flags, context));
 }
 
 int cm_mcast_attach(struct cm_id *id, struct cm_group *group)
 {
-	int err;
+	int rc;
 
 	if (!id->id.qp || group->send_only)
 		return 0;
-	err = ibv_attach_mcast(id->id.qp, &group->ah.grh.dgid, group->ah.dlid);
-	group->attached = !err;
-	return -err;
+	rc = ibv_attach_mcast(id->id.qp, &group->ah.grh.dgid, group->ah.dlid);
+	group->attached = !rc;
+	return -rc;
 }
 
 /* Context: cm_lock held. Return: the group, now nobody's, or NULL. */
-static struct cm_group *take_out(struct cm_id *id, const union cm_addr *addr)
+static struct cm_group *remove_group(struct cm_id *id, const union cm_addr *addr)
 {
 	struct cm_group *group;
 
@@ -122,7 +122,7 @@ int rdma_leave_multicast(struct rdma_cm_id *rid, struct sockaddr *sa)
 		return cm_return(-EINVAL);
 	cm_addr_unmap(&addr);
 	pthread_mutex_lock(&cm_lock);
-	group = take_out(id, &addr);
+	group = remove_group(id, &addr);
 	pthread_mutex_unlock(&cm_lock);
 	if (!group)
 		return cm_return(-EADDRNOTAVAIL);

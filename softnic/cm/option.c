@@ -86,7 +86,7 @@ static int set_path(struct cm_id *id, const void *value, size_t len)
 int rdma_set_option(struct rdma_cm_id *rid, int level, int optname, void *optval, size_t optlen)
 {
 	struct cm_id *id = cm_id(rid);
-	int err;
+	int rc;
 
 	if (level != RDMA_OPTION_ID && level != RDMA_OPTION_IB)
 		return cm_return(-ENOSYS);
@@ -96,7 +96,7 @@ int rdma_set_option(struct rdma_cm_id *rid, int level, int optname, void *optval
 		return cm_return(optname == RDMA_OPTION_IB_PATH ? set_path(id, optval, optlen) :
 								  -ENOSYS);
 	pthread_mutex_lock(&cm_lock);
-	err = set_id_option(id, optname, optval, optlen);
+	rc = set_id_option(id, optname, optval, optlen);
 	pthread_mutex_unlock(&cm_lock);
-	return cm_return(err);
+	return cm_return(rc);
 }

@@ -30,7 +30,7 @@ enum {
 	PORT_EPHEMERAL_MAX = 60999,
 };
 
-static const char *space(const struct cm_id *id)
+static const char *space_name(const struct cm_id *id)
 {
 	switch (id->id.ps) {
 	case RDMA_PS_UDP:
@@ -65,14 +65,14 @@ static void claim_init(struct cm_claim *claim, const struct cm_id *id, const uni
 }
 
 /* Return: the length of the name. */
-static socklen_t name(struct sockaddr_un *un, const struct cm_id *id, const struct cm_claim *claim)
+static socklen_t socket_name(struct sockaddr_un *un, const struct cm_id *id, const struct cm_claim *claim)
 {
 	size_t room = sizeof(un->sun_path) - 1;
 	int len;
 
 	memset(un, 0, sizeof(*un));
 	un->sun_family = AF_UNIX;
-	len = cm_claim_name(un->sun_path + 1, room, space(id), claim);
+	len = cm_claim_name(un->sun_path + 1, room, space_name(id), claim);
 	return offsetof(struct sockaddr_un, sun_path) + 1 + len;
 }
 
@@ -81,17 +81,17 @@ static int open_claimed(const struct cm_id *id, const union cm_addr *addr)
 	struct cm_claim claim;
 	struct sockaddr_un un;
 	socklen_t len;
-	int s, err;
+	int s, rc;
 
 	claim_init(&claim, id, addr);
-	len = name(&un, id, &claim);
+	len = socket_name(&un, id, &claim);
 	s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s < 0)
 		return -errno;
 	if (bind(s, (struct sockaddr *)&un, len) < 0) {
-		err = errno == EADDRINUSE ? cm_claim_conflict(&claim, &claim) : -errno;
+		rc = errno == EADDRINUSE ? cm_claim_conflict(&claim, &claim) : -errno;
 		close(s);
-		return err;
+		return rc;
 	}
 	return s;
 }
@@ -122,14 +122,14 @@ static int check_others(const struct cm_id *id, const union cm_addr *addr, uint3
 {
 	union cm_addr ipv4 = { .in = { .sin_family = AF_INET, .sin_port = cm_addr_port(addr) } };
 	struct cm_claim claim;
-	int err;
+	int rc;
 
 	claim_init(&claim, id, addr);
-	err = cm_claims_check(space(id), &claim, own_token);
-	if (err || !covers_ipv4(id, addr))
-		return err;
+	rc = cm_claims_check(space_name(id), &claim, own_token);
+	if (rc || !covers_ipv4(id, addr))
+		return rc;
 	claim_init(&claim, id, &ipv4);
-	return cm_claims_check(space(id), &claim, own_token);
+	return cm_claims_check(space_name(id), &claim, own_token);
 }
 
 static void close_both(const int fd[2])
@@ -139,18 +139,18 @@ static void close_both(const int fd[2])
 		close(fd[1]);
 }
 
-static int take(struct cm_id *id, const union cm_addr *addr)
+static int take_port(struct cm_id *id, const union cm_addr *addr)
 {
 	int fd[2];
-	int err;
+	int rc;
 
-	err = open_both(id, addr, fd);
-	if (err)
-		return err;
-	err = check_others(id, addr, id->reuse);
-	if (err) {
+	rc = open_both(id, addr, fd);
+	if (rc)
+		return rc;
+	rc = check_others(id, addr, id->reuse);
+	if (rc) {
 		close_both(fd);
-		return err;
+		return rc;
 	}
 	id->fd = fd[0];
 	id->fd_ipv4 = fd[1];
@@ -158,7 +158,7 @@ static int take(struct cm_id *id, const union cm_addr *addr)
 }
 
 /* The wildcard's name keeps everybody else off the port, so nobody need be looked for. */
-static int take_whole(struct cm_id *id, const union cm_addr *addr)
+static int take_wildcard(struct cm_id *id, const union cm_addr *addr)
 {
 	union cm_addr any = { .sa.sa_family = addr->sa.sa_family };
 	int fd;
@@ -176,25 +176,25 @@ static int take_free(struct cm_id *id, union cm_addr *addr,
 {
 	const unsigned int nr = PORT_EPHEMERAL_MAX - PORT_EPHEMERAL_MIN + 1;
 	unsigned int start = 0, i;
-	int err = -EADDRNOTAVAIL;
+	int rc = -EADDRNOTAVAIL;
 
 	if (getrandom(&start, sizeof(start), 0) < 0)
 		start = (unsigned int)softnic_now_ns();
-	for (i = 0; i < nr && (err == -EADDRINUSE || err == -EADDRNOTAVAIL); i++) {
+	for (i = 0; i < nr && (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL); i++) {
 		cm_addr_set_port(addr, htons(PORT_EPHEMERAL_MIN + (start % nr + i) % nr));
-		err = take_one(id, addr);
+		rc = take_one(id, addr);
 	}
-	return err;
+	return rc;
 }
 
 int cm_port_take(struct cm_id *id, union cm_addr *addr)
 {
-	return cm_addr_port(addr) ? take(id, addr) : take_free(id, addr, take);
+	return cm_addr_port(addr) ? take_port(id, addr) : take_free(id, addr, take_port);
 }
 
 int cm_port_take_source(struct cm_id *id, union cm_addr *addr)
 {
-	return take_free(id, addr, take_whole);
+	return take_free(id, addr, take_wildcard);
 }
 
 int cm_port_make_unique(struct cm_id *id)
@@ -202,17 +202,17 @@ int cm_port_make_unique(struct cm_id *id)
 	const uint32_t token = id->reuse;
 	union cm_addr addr;
 	int fd[2];
-	int err;
+	int rc;
 
 	if (!token)
 		return 0;
 	cm_id_src(id, &addr);
 	id->reuse = 0;
-	err = open_both(id, &addr, fd);
-	if (err)
+	rc = open_both(id, &addr, fd);
+	if (rc)
 		goto shared;
-	err = check_others(id, &addr, token);
-	if (err) {
+	rc = check_others(id, &addr, token);
+	if (rc) {
 		close_both(fd);
 		goto shared;
 	}
@@ -224,7 +224,7 @@ int cm_port_make_unique(struct cm_id *id)
 	return 0;
 shared:
 	id->reuse = token;
-	return err;
+	return rc;
 }
 
 uint32_t cm_port_token(void)
@@ -245,7 +245,7 @@ bool cm_port_peer_is_ours(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.uid == geteuid();
 }
 
-static int call(const struct cm_id *id, const union cm_addr *addr)
+static int connect_claimed(const struct cm_id *id, const union cm_addr *addr)
 {
 	struct cm_claim claim;
 	struct sockaddr_un un;
@@ -253,22 +253,22 @@ static int call(const struct cm_id *id, const union cm_addr *addr)
 
 	claim_init(&claim, id, addr);
 	claim.token = 0;
-	len = name(&un, id, &claim);
+	len = socket_name(&un, id, &claim);
 	if (connect(id->fd, (struct sockaddr *)&un, len) < 0)
 		return errno == EAGAIN ? -EAGAIN : -ECONNREFUSED;
 	return cm_port_peer_is_ours(id->fd) ? 0 : -ECONNREFUSED;
 }
 
-int cm_port_call(const struct cm_id *id, const union cm_addr *addr)
+int cm_port_connect(const struct cm_id *id, const union cm_addr *addr)
 {
 	union cm_addr plain = *addr, any = { 0 };
-	int err;
+	int rc;
 
 	cm_addr_unmap(&plain);
-	err = call(id, &plain);
-	if (err != -ECONNREFUSED)
-		return err;
+	rc = connect_claimed(id, &plain);
+	if (rc != -ECONNREFUSED)
+		return rc;
 	any.sa.sa_family = plain.sa.sa_family;
 	cm_addr_set_port(&any, cm_addr_port(&plain));
-	return call(id, &any);
+	return connect_claimed(id, &any);
 }

@@ -83,7 +83,7 @@ int rdma_init_qp_attr(struct rdma_cm_id *rid, struct ibv_qp_attr *attr, int *mas
 {
 	enum ibv_qp_state state = attr->qp_state;
 	const struct cm_id *id = cm_id(rid);
-	int err = 0;
+	int rc = 0;
 
 	memset(attr, 0, sizeof(*attr));
 	attr->qp_state = state;
@@ -93,16 +93,16 @@ int rdma_init_qp_attr(struct rdma_cm_id *rid, struct ibv_qp_attr *attr, int *mas
 	else if (state == IBV_QPS_INIT)
 		attr_init(id, attr, mask);
 	else if (state == IBV_QPS_RTR)
-		err = attr_rtr(id, attr, mask);
+		rc = attr_rtr(id, attr, mask);
 	else if (state == IBV_QPS_RTS)
-		err = attr_rts(id, attr, mask);
+		rc = attr_rts(id, attr, mask);
 	else
-		err = -EINVAL;
+		rc = -EINVAL;
 	pthread_mutex_unlock(&cm_lock);
-	return cm_return(err);
+	return cm_return(rc);
 }
 
-static int move_to(struct cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
+static int modify_to(struct cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 	int mask;
@@ -113,16 +113,16 @@ static int move_to(struct cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 }
 
 /* One that needs no connection is ready at once. */
-static int prepare(struct cm_id *id, struct ibv_qp *qp)
+static int prepare_qp(struct cm_id *id, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
-	int err = move_to(id, qp, IBV_QPS_INIT);
+	int rc = modify_to(id, qp, IBV_QPS_INIT);
 
-	if (err || !cm_id_is_datagram(id))
-		return err;
-	err = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
-	if (err)
-		return -err;
+	if (rc || !cm_id_is_datagram(id))
+		return rc;
+	rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+	if (rc)
+		return -rc;
 	attr.qp_state = IBV_QPS_RTS;
 	return -ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
@@ -131,16 +131,16 @@ static int prepare(struct cm_id *id, struct ibv_qp *qp)
 int cm_qp_connect(struct cm_id *id)
 {
 	struct ibv_qp *qp = id->id.qp;
-	int err;
+	int rc;
 
 	if (!qp || cm_id_is_datagram(id))
 		return 0;
-	err = move_to(id, qp, IBV_QPS_INIT);
-	if (!err)
-		err = move_to(id, qp, IBV_QPS_RTR);
-	if (!err)
-		err = move_to(id, qp, IBV_QPS_RTS);
-	return err;
+	rc = modify_to(id, qp, IBV_QPS_INIT);
+	if (!rc)
+		rc = modify_to(id, qp, IBV_QPS_RTR);
+	if (!rc)
+		rc = modify_to(id, qp, IBV_QPS_RTS);
+	return rc;
 }
 
 int cm_qp_fail(struct cm_id *id)
@@ -179,17 +179,17 @@ static int create_cq(struct rdma_cm_id *id, uint32_t cqe, struct ibv_cq **cq,
 /* The CQs that neither the user nor an earlier call has brought. */
 static int complete_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	int err = 0;
+	int rc = 0;
 
 	if (!attr->recv_cq && !id->recv_cq && attr->cap.max_recv_wr)
-		err = create_cq(id, attr->cap.max_recv_wr, &id->recv_cq, &id->recv_cq_channel);
-	if (!err && !attr->send_cq && !id->send_cq && attr->cap.max_send_wr)
-		err = create_cq(id, attr->cap.max_send_wr, &id->send_cq, &id->send_cq_channel);
+		rc = create_cq(id, attr->cap.max_recv_wr, &id->recv_cq, &id->recv_cq_channel);
+	if (!rc && !attr->send_cq && !id->send_cq && attr->cap.max_send_wr)
+		rc = create_cq(id, attr->cap.max_send_wr, &id->send_cq, &id->send_cq_channel);
 	if (!attr->recv_cq)
 		attr->recv_cq = id->recv_cq;
 	if (!attr->send_cq)
 		attr->send_cq = id->send_cq;
-	return err;
+	return rc;
 }
 
 /* A QP with one direction only still names a CQ for the other. */
@@ -204,21 +204,21 @@ static void share_cq(struct ibv_qp_init_attr_ex *attr)
 static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *qp;
-	int err;
+	int rc;
 
-	err = complete_cqs(id, attr);
-	if (err)
-		return err;
+	rc = complete_cqs(id, attr);
+	if (rc)
+		return rc;
 	share_cq(attr);
 	if (id->srq && !attr->srq)
 		attr->srq = id->srq;
 	qp = ibv_create_qp_ex(id->verbs, attr);
 	if (!qp)
 		return -errno;
-	err = prepare(cm_id(id), qp);
-	if (err) {
+	rc = prepare_qp(cm_id(id), qp);
+	if (rc) {
 		ibv_destroy_qp(qp);
-		return err;
+		return rc;
 	}
 	id->qp = qp;
 	id->pd = qp->pd;
@@ -227,7 +227,7 @@ static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	int err;
+	int rc;
 
 	if (id->qp || !id->verbs)
 		return cm_return(-EINVAL);
@@ -243,10 +243,10 @@ int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	    (id->send_cq && attr->send_cq && id->send_cq != attr->send_cq))
 		return cm_return(-EINVAL);
 
-	err = create_qp(id, attr);
-	if (err)
+	rc = create_qp(id, attr);
+	if (rc)
 		destroy_cqs(id);
-	return cm_return(err);
+	return cm_return(rc);
 }
 
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -262,13 +262,13 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	int ret = rdma_create_qp_ex(id, &ex);
+	int rc = rdma_create_qp_ex(id, &ex);
 
 	attr->send_cq = ex.send_cq;
 	attr->recv_cq = ex.recv_cq;
 	attr->srq = ex.srq;
 	attr->cap = ex.cap;
-	return ret;
+	return rc;
 }
 
 void rdma_destroy_qp(struct rdma_cm_id *id)
@@ -307,10 +307,10 @@ int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_ini
 		.srq_type = IBV_SRQT_BASIC,
 		.pd = pd,
 	};
-	int ret = rdma_create_srq_ex(id, &ex);
+	int rc = rdma_create_srq_ex(id, &ex);
 
 	attr->attr = ex.attr;
-	return ret;
+	return rc;
 }
 
 void rdma_destroy_srq(struct rdma_cm_id *id)

@@ -12,15 +12,15 @@
 static int read_src(const struct cm_id *id, const struct sockaddr *sa, const union cm_addr *dst,
 		    union cm_addr *src)
 {
-	int err = 0;
+	int rc = 0;
 
 	memset(src, 0, sizeof(*src));
 	if (id->state == CM_BOUND)
 		cm_id_src(id, src);
 	else if (sa)
-		err = cm_addr_read(src, sa);
-	if (err)
-		return err;
+		rc = cm_addr_read(src, sa);
+	if (rc)
+		return rc;
 	if (!src->sa.sa_family)
 		src->sa.sa_family = dst->sa.sa_family;
 	if (src->sa.sa_family != dst->sa.sa_family || cm_addr_lacks_scope(src))
@@ -43,35 +43,35 @@ static void complete_src(union cm_addr *src, const union cm_addr *dst)
 }
 
 /* Context: cm_lock held. */
-static int resolve(struct cm_id *id, const struct sockaddr *sa, union cm_addr *dst)
+static int resolve_addr(struct cm_id *id, const struct sockaddr *sa, union cm_addr *dst)
 {
 	union cm_addr src;
-	int err;
+	int rc;
 
 	if (id->state != CM_IDLE && id->state != CM_BOUND)
 		return -EINVAL;
-	err = read_src(id, sa, dst, &src);
-	if (err)
-		return err;
+	rc = read_src(id, sa, dst, &src);
+	if (rc)
+		return rc;
 	if (cm_addr_is_any(dst))
 		cm_addr_set_loopback(dst);
 	complete_src(&src, dst);
 	if (id->state == CM_IDLE)
-		err = cm_id_bind(id, &src, cm_addr_port(&src) ? cm_port_take : cm_port_take_source);
-	if (err)
-		return err;
+		rc = cm_id_bind(id, &src, cm_addr_port(&src) ? cm_port_take : cm_port_take_source);
+	if (rc)
+		return rc;
 	cm_id_set_src(id, &src);
 	cm_id_set_dst(id, dst);
 	id->state = CM_ADDR_RESOLVED;
 	return 0;
 }
 
-static int find(struct cm_id *id, const union cm_addr *dst, const struct cm_device **device)
+static int find_route(struct cm_id *id, const union cm_addr *dst, const struct cm_device **device)
 {
-	int err = cm_device_check(id);
+	int rc = cm_device_check(id);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	if (!cm_addr_is_any(dst) && !cm_addr_is_multicast(dst) && !cm_addr_is_local(dst))
 		return -EHOSTUNREACH;
 	return cm_device_get(device);
@@ -83,20 +83,20 @@ int rdma_resolve_addr(struct rdma_cm_id *rid, struct sockaddr *src, struct socka
 	const struct cm_device *device;
 	struct cm_id *id = cm_id(rid);
 	union cm_addr dst;
-	int err, unreachable;
+	int rc, unreachable;
 
 	(void)timeout_ms;
-	err = cm_addr_read(&dst, dst_sa);
-	if (!err && cm_addr_lacks_scope(&dst))
-		err = -EINVAL;
-	if (err)
-		return cm_return(err);
-	unreachable = find(id, &dst, &device);
+	rc = cm_addr_read(&dst, dst_sa);
+	if (!rc && cm_addr_lacks_scope(&dst))
+		rc = -EINVAL;
+	if (rc)
+		return cm_return(rc);
+	unreachable = find_route(id, &dst, &device);
 
 	pthread_mutex_lock(&cm_lock);
 	if (!unreachable)
-		err = resolve(id, src, &dst);
-	if (!unreachable && !err) {
+		rc = resolve_addr(id, src, &dst);
+	if (!unreachable && !rc) {
 		cm_device_bind(id, device);
 		cm_device_route(id, device);
 		cm_event_push(id, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL);
@@ -104,12 +104,12 @@ int rdma_resolve_addr(struct rdma_cm_id *rid, struct sockaddr *src, struct socka
 	if (unreachable)
 		cm_event_push(id, id, RDMA_CM_EVENT_ADDR_ERROR, unreachable, NULL);
 	pthread_mutex_unlock(&cm_lock);
-	return cm_return(err ? err : cm_event_complete(id));
+	return cm_return(rc ? rc : cm_event_complete(id));
 }
 
 int cm_resolve_route(struct cm_id *id)
 {
-	int err = 0;
+	int rc = 0;
 
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_ADDR_RESOLVED) {
@@ -117,18 +117,18 @@ int cm_resolve_route(struct cm_id *id)
 		id->state = CM_ROUTE_RESOLVED;
 		cm_event_push(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
 	} else {
-		err = -EINVAL;
+		rc = -EINVAL;
 	}
 	pthread_mutex_unlock(&cm_lock);
-	return err;
+	return rc;
 }
 
 int rdma_resolve_route(struct rdma_cm_id *rid, int timeout_ms)
 {
 	struct cm_id *id = cm_id(rid);
-	int err;
+	int rc;
 
 	(void)timeout_ms;
-	err = cm_resolve_route(id);
-	return cm_return(err ? err : cm_event_complete(id));
+	rc = cm_resolve_route(id);
+	return cm_return(rc ? rc : cm_event_complete(id));
 }

@@ -35,18 +35,18 @@ static int connect_to(pid_t wanted, int *fd)
 
 static int set_one(int fd, enum softnic_option option, uint64_t value)
 {
-	struct message m = { .type = MSG_SET_FAULT, .qpn = option, .value = value };
+	struct shm_msg m = { .type = MSG_SET_FAULT, .qpn = option, .value = value };
 	struct pollfd answer = { .fd = fd, .events = POLLIN };
-	int err;
+	int rc;
 
-	err = message_send(fd, &m, NULL, 0);
-	if (err)
-		return err;
+	rc = shm_msg_send(fd, &m, NULL, 0);
+	if (rc)
+		return rc;
 	if (poll(&answer, 1, ANSWER_MS_MAX) != 1)
 		return -ETIMEDOUT;
-	err = message_receive(fd, &m, NULL);
-	if (err)
-		return err;
+	rc = shm_msg_receive(fd, &m, NULL);
+	if (rc)
+		return rc;
 	return m.type == MSG_FAULT_SET ? -(int)m.value : -EPROTO;
 }
 
@@ -58,15 +58,15 @@ static bool is_trigger(int option)
 
 int softnic_fault(pid_t pid, const struct softnic_options *options)
 {
-	int err, fd, i, triggers;
+	int rc, fd, i, triggers;
 
-	err = connect_to(pid, &fd);
-	if (err)
-		return err;
+	rc = connect_to(pid, &fd);
+	if (rc)
+		return rc;
 	for (triggers = 0; triggers <= 1; triggers++)
-		for (i = OPTION_FIRST_FAULT; i < OPTIONS && !err; i++)
+		for (i = OPTION_FIRST_FAULT; i < OPTIONS && !rc; i++)
 			if (is_trigger(i) == triggers && (options->given & 1u << i))
-				err = set_one(fd, i, options->value[i]);
+				rc = set_one(fd, i, options->value[i]);
 	close(fd);
-	return err;
+	return rc;
 }

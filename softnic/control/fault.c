@@ -24,14 +24,14 @@ static struct {
 	uint64_t mr_bytes;
 	bool gone;
 	struct softnic_timer port_up;
-	struct softnic_work vanish;
+	struct softnic_work remove_devices;
 } faults = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* What a draw is for. */
-enum draw { DRAW_ERROR, DRAW_RNR, DRAW_DELAY };
+enum fault_draw { DRAW_ERROR, DRAW_RNR, DRAW_DELAY };
 
 /* splitmix64's finalizer (Steele, Lea and Flood, OOPSLA 2014) */
-static uint64_t mix(uint64_t x)
+static uint64_t mix64(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -44,16 +44,16 @@ static uint64_t value(enum softnic_option option)
 	return load_relaxed(&faults.value[option]);
 }
 
-static uint64_t draw(const struct qp_faults *f, enum draw what, uint32_t nth)
+static uint64_t draw(const struct qp_faults *f, enum fault_draw what, uint32_t nth)
 {
-	uint64_t x = mix(value(OPTION_SEED));
+	uint64_t x = mix64(value(OPTION_SEED));
 
-	x = mix(x ^ f->number);
-	x = mix(x ^ f->ops);
-	return mix(x ^ ((uint64_t)what << 32 | nth));
+	x = mix64(x ^ f->number);
+	x = mix64(x ^ f->ops);
+	return mix64(x ^ ((uint64_t)what << 32 | nth));
 }
 
-static bool happens(const struct qp_faults *f, enum draw what, uint32_t nth, uint64_t ppm)
+static bool draw_happens(const struct qp_faults *f, enum fault_draw what, uint32_t nth, uint64_t ppm)
 {
 	return draw(f, what, nth) % OPTION_PPM < ppm;
 }
@@ -73,7 +73,7 @@ static void port_goes_down(void)
 }
 
 /* Queue pairs cannot all be locked by who holds one of them: this is the engine's work. */
-static bool vanish(struct softnic_work *w)
+static bool remove_devices(struct softnic_work *w)
 {
 	struct qp *qp = NULL;
 
@@ -90,11 +90,11 @@ static bool vanish(struct softnic_work *w)
 static void device_goes(void)
 {
 	if (!__atomic_exchange_n(&faults.gone, true, __ATOMIC_SEQ_CST))
-		softnic_work_kick(&faults.vanish);
+		softnic_work_kick(&faults.remove_devices);
 }
 
 /* Under faults.lock, or before anybody else looks. */
-static void set(enum softnic_option option, uint64_t to)
+static void set_fault(enum softnic_option option, uint64_t to)
 {
 	uint64_t at = to == OPTION_NEVER ? OPTION_NEVER : load_relaxed(&faults.ops) + to;
 
@@ -112,22 +112,22 @@ void fault_open(void)
 	const struct softnic_options *options = config_get();
 	uint32_t i;
 
-	faults.vanish.fn = vanish;
+	faults.remove_devices.fn = remove_devices;
 	for (i = OPTION_FIRST_FAULT; i < OPTIONS; i++)
-		set(i, options->value[i]);
+		set_fault(i, options->value[i]);
 	if (options->given >> OPTION_FIRST_FAULT)
 		store_release(&fault_any, true);
 }
 
 /* What counts operations counts the child's. */
-static void forget(void)
+static void reset_faults(void)
 {
 	faults.ops = faults.mr_bytes = 0;
 	faults.queue_pairs = 0;
 	faults.gone = false;
 }
 
-const struct fork_part fault_fork = { &faults.lock, forget };
+const struct fork_part fault_fork = { &faults.lock, reset_faults };
 
 int fault_set(uint32_t option, uint64_t to)
 {
@@ -138,7 +138,7 @@ int fault_set(uint32_t option, uint64_t to)
 		return -EINVAL;
 	pthread_mutex_lock(&faults.lock);
 	/* What comes now does not come again with the next operation. */
-	set(option, goes_down || goes ? OPTION_NEVER : to);
+	set_fault(option, goes_down || goes ? OPTION_NEVER : to);
 	store_release(&fault_any, true);
 	pthread_mutex_unlock(&faults.lock);
 	if (goes_down)
@@ -158,7 +158,7 @@ bool fault_port_is_down(void)
 	return load_acquire(&nic.pub->life.down);
 }
 
-void fault_adopt(struct qp *qp)
+void fault_init_qp(struct qp *qp)
 {
 	qp->faults.number = add_ordered(&faults.queue_pairs, 1);
 }
@@ -206,7 +206,7 @@ static uint32_t rnr_tries(const struct qp_faults *f)
 
 	if (ppm == OPTION_PPM)
 		return UINT32_MAX;
-	while (n < RNR_IN_A_ROW_MAX && happens(f, DRAW_RNR, n, ppm))
+	while (n < RNR_IN_A_ROW_MAX && draw_happens(f, DRAW_RNR, n, ppm))
 		n++;
 	return n;
 }
@@ -222,7 +222,7 @@ static void count_for_process(void)
 }
 
 /* Once an operation: all that will go wrong with it. */
-static void foresee(struct qp *qp, const struct send_wqe *wqe)
+static void draw_faults(struct qp *qp, const struct send_wqe *wqe)
 {
 	struct qp_faults *f = &qp->faults;
 	uint64_t epoch = load_relaxed(&faults.epoch), delay_us = value(OPTION_DELAY_US);
@@ -232,7 +232,7 @@ static void foresee(struct qp *qp, const struct send_wqe *wqe)
 		f->ops_at_epoch = f->ops;
 	}
 	f->fails = f->ops - f->ops_at_epoch == value(OPTION_ERROR_AFTER) ||
-		   happens(f, DRAW_ERROR, 0, value(OPTION_ERROR));
+		   draw_happens(f, DRAW_ERROR, 0, value(OPTION_ERROR));
 	f->rnr = needs_receive(qp, wqe) ? rnr_tries(f) : 0;
 	f->begin_ns = delay_us ? softnic_now_ns() +
 				 draw(f, DRAW_DELAY, 0) % (delay_us + 1) * 1000 : 0;
@@ -240,13 +240,13 @@ static void foresee(struct qp *qp, const struct send_wqe *wqe)
 	count_for_process();
 }
 
-int fault_meet(struct qp *qp, const struct send_wqe *wqe)
+int fault_inject(struct qp *qp, const struct send_wqe *wqe)
 {
 	struct qp_faults *f = &qp->faults;
 
-	if (!qp->sq.foreseen) {
-		qp->sq.foreseen = true;
-		foresee(qp, wqe);
+	if (!qp->sq.faults_drawn) {
+		qp->sq.faults_drawn = true;
+		draw_faults(qp, wqe);
 	}
 	if (fault_is_gone())
 		return IBV_WC_WR_FLUSH_ERR;

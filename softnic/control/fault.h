@@ -15,8 +15,8 @@
 /** fault_open() - the process opens the device: what WEIR_SOFTNIC wants holds from now on */
 void fault_open(void);
 
-/** fault_adopt() - a queue pair was made: the next in order */
-void fault_adopt(struct qp *qp);
+/** fault_init_qp() - a queue pair was made: the next in order */
+void fault_init_qp(struct qp *qp);
 
 /**
  * fault_set() - change an option while the program runs
@@ -43,7 +43,7 @@ bool fault_mr_change(uint64_t from, uint64_t to);
 
 extern bool fault_any;	/* has there been any to look for? Never goes back to false. */
 
-int fault_meet(struct qp *qp, const struct send_wqe *wqe);
+int fault_inject(struct qp *qp, const struct send_wqe *wqe);
 
 /**
  * fault_step() - what goes wrong with the work request at the head of a send queue, if anything
@@ -57,7 +57,7 @@ static inline int fault_step(struct qp *qp, const struct send_wqe *wqe)
 {
 	if (load_relaxed(&qp->to->peer->pub->life.down))
 		return RESP_SILENT;
-	return load_relaxed(&fault_any) ? fault_meet(qp, wqe) : 0;
+	return load_relaxed(&fault_any) ? fault_inject(qp, wqe) : 0;
 }
 
 #endif

@@ -9,11 +9,11 @@
 
 #include "option.h"
 
-enum kind { COUNT, PERCENT };
+enum option_kind { COUNT, PERCENT };
 
 static const struct {
 	const char *name, *help;
-	enum kind kind;
+	enum option_kind kind;
 	uint64_t min, max, otherwise;
 } table[OPTIONS] = {
 #define OPTION_ROW(NAME, name, kind, min, max, otherwise, help)                                    \
@@ -92,7 +92,7 @@ static bool parse_percent(const char *text, uint64_t *value)
 	return !*text;
 }
 
-static int find(const char *name, size_t length)
+static int find_option(const char *name, size_t length)
 {
 	int i;
 
@@ -128,7 +128,7 @@ static int parse_one(const char *text, enum softnic_option first, struct softnic
 		     char *why, size_t size)
 {
 	const char *equals = strchr(text, '=');
-	int i = find(text, equals ? (size_t)(equals - text) : strlen(text));
+	int i = find_option(text, equals ? (size_t)(equals - text) : strlen(text));
 	uint64_t value;
 	bool ok;
 
@@ -149,14 +149,14 @@ int option_parse(const char *text, enum softnic_option first, struct softnic_opt
 		 size_t why_size)
 {
 	char *copy = strdup(text), *next = copy, *one;
-	int err = 0;
+	int rc = 0;
 
 	if (!copy) {
 		snprintf(why, why_size, "out of memory");
 		return -EINVAL;
 	}
-	while (!err && *text && (one = strsep(&next, ",")))
-		err = parse_one(one, first, o, why, why_size);
+	while (!rc && *text && (one = strsep(&next, ",")))
+		rc = parse_one(one, first, o, why, why_size);
 	free(copy);
-	return err;
+	return rc;
 }

@@ -18,11 +18,11 @@ static int read_pub(int fd, struct softnic_process *p)
 	const struct shared_pub *pub;
 	size_t size;
 	void *map;
-	int err;
+	int rc;
 
-	err = shared_map(fd, sizeof(*pub), PROT_READ, &map, &size);
-	if (err)
-		return err;
+	rc = shared_map(fd, sizeof(*pub), PROT_READ, &map, &size);
+	if (rc)
+		return rc;
 	pub = map;
 	memcpy(p->comm, pub->comm, sizeof(p->comm));
 	p->comm[sizeof(p->comm) - 1] = '\0';
@@ -31,25 +31,25 @@ static int read_pub(int fd, struct softnic_process *p)
 	return 0;
 }
 
-static int ask(int fd, struct softnic_process *p)
+static int ask_process(int fd, struct softnic_process *p)
 {
-	struct message hello = { .type = MSG_HELLO }, m;
+	struct shm_msg hello = { .type = MSG_HELLO }, m;
 	struct pollfd answer = { .fd = fd, .events = POLLIN };
-	int fds[MESSAGE_FDS_MAX], err;
+	int fds[SHM_MSG_FDS_MAX], rc;
 
 	if (!shared_is_ours(fd, &p->pid))
 		return -EPERM;
-	err = message_send(fd, &hello, NULL, 0);
-	if (err)
-		return err;
+	rc = shm_msg_send(fd, &hello, NULL, 0);
+	if (rc)
+		return rc;
 	if (poll(&answer, 1, ANSWER_MS_MAX) != 1)
 		return -ETIMEDOUT;
-	err = message_receive(fd, &m, fds);
-	if (err)
-		return err;
-	err = m.type == MSG_WELCOME ? read_pub(fds[0], p) : -EPROTO;
-	message_close_fds(fds);
-	return err;
+	rc = shm_msg_receive(fd, &m, fds);
+	if (rc)
+		return rc;
+	rc = m.type == MSG_WELCOME ? read_pub(fds[0], p) : -EPROTO;
+	shm_msg_close_fds(fds);
+	return rc;
 }
 
 int softnic_stat(struct softnic_process *out, size_t room, size_t *count)
@@ -68,7 +68,7 @@ int softnic_stat(struct softnic_process *out, size_t room, size_t *count)
 		len = shared_address(slot, &addr);
 		if (connect(fd, (struct sockaddr *)&addr, len) < 0)
 			continue;	/* nobody there: the socket may try the next */
-		if (!ask(fd, &out[n]))
+		if (!ask_process(fd, &out[n]))
 			n++;
 		close(fd);
 		fd = -1;

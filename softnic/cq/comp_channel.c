@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * When no queue is armed nobody listens to cords, lest one that is pulled late, or for no
+ * When no queue is armed nobody listens to wakeups, lest one that is pulled late, or for no
  * reason, wake a program for nothing. So that this takes one call, an epoll of their own
- * stands for all cords where there is more than one.
+ * stands for all wakeups where there is more than one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,44 +18,44 @@ static int watch(int epoll, int op, int fd, uint32_t source, bool on)
 {
 	struct epoll_event e = {
 		/* The first who is told of a pull hears it, and then sees whether to go on. */
-		.events = on ? EPOLLIN | (source == CHANNEL_CORDS ? EPOLLONESHOT : 0) : 0,
+		.events = on ? EPOLLIN | (source == CHANNEL_WAKEUPS ? EPOLLONESHOT : 0) : 0,
 		.data.u32 = source,
 	};
 
 	return epoll_ctl(epoll, op, fd, &e);
 }
 
-int channel_init(struct channel *c)
+int comp_channel_init(struct comp_channel *c)
 {
 	c->ibv.fd = epoll_create1(EPOLL_CLOEXEC);
 	if (c->ibv.fd < 0)
 		return -errno;
 	c->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (c->ready_fd < 0 || watch(c->ibv.fd, EPOLL_CTL_ADD, c->ready_fd, CHANNEL_READY, true)) {
-		int err = -errno;
+		int rc = -errno;
 
 		if (c->ready_fd >= 0)
 			close(c->ready_fd);
 		close(c->ibv.fd);
-		return err;
+		return rc;
 	}
-	c->cords_fd = -1;
+	c->wakeups_fd = -1;
 	c->last_fired = &c->first_fired;
 	pthread_mutex_init(&c->lock, NULL);
 	return 0;
 }
 
-void channel_fini(struct channel *c)
+void comp_channel_fini(struct comp_channel *c)
 {
-	if (c->cords_fd >= 0)
-		close(c->cords_fd);
+	if (c->wakeups_fd >= 0)
+		close(c->wakeups_fd);
 	close(c->ready_fd);
 	close(c->ibv.fd);
 	pthread_mutex_destroy(&c->lock);
 }
 
 /* Under the channel's lock, as all that follows. */
-static void show_ready(struct channel *c)
+static void show_ready(struct comp_channel *c)
 {
 	eventfd_t n;
 
@@ -66,21 +66,21 @@ static void show_ready(struct channel *c)
 	c->is_ready = c->first_fired;
 }
 
-static bool has_cords(const struct channel *c)
+static bool has_cords(const struct comp_channel *c)
 {
-	return c->only || c->cords_fd >= 0;
+	return c->only || c->wakeups_fd >= 0;
 }
 
-static int fd_of_cords(const struct channel *c)
+static int fd_of_cords(const struct comp_channel *c)
 {
-	return c->only ? c->only->fd : c->cords_fd;
+	return c->only ? c->only->fd : c->wakeups_fd;
 }
 
-static void listen_to_cords(struct channel *c, bool on)
+static void listen_to_cords(struct comp_channel *c, bool on)
 {
 	if (!has_cords(c) || on == c->listens)
 		return;
-	watch(c->ibv.fd, EPOLL_CTL_MOD, fd_of_cords(c), CHANNEL_CORDS, on);
+	watch(c->ibv.fd, EPOLL_CTL_MOD, fd_of_cords(c), CHANNEL_WAKEUPS, on);
 	c->listens = on;
 	c->began += on;
 }
@@ -90,7 +90,7 @@ static bool is_armed(const struct cq *cq)
 	return load_ordered(&cq->armed) != ARMED_NOT;
 }
 
-static bool has_armed(const struct channel *c)
+static bool has_armed(const struct comp_channel *c)
 {
 	const struct cq *cq;
 
@@ -100,14 +100,14 @@ static bool has_armed(const struct channel *c)
 	return false;
 }
 
-static void put_last(struct channel *c, struct cq *cq)
+static void put_last(struct comp_channel *c, struct cq *cq)
 {
 	cq->next_fired = NULL;
 	*c->last_fired = cq;
 	c->last_fired = &cq->next_fired;
 }
 
-static void unlink_fired(struct channel *c, struct cq *cq)
+static void unlink_fired(struct comp_channel *c, struct cq *cq)
 {
 	struct cq **at = &c->first_fired;
 
@@ -118,47 +118,47 @@ static void unlink_fired(struct channel *c, struct cq *cq)
 		c->last_fired = at;
 }
 
-static void append(struct channel *c, struct cq *cq)
+static void append(struct comp_channel *c, struct cq *cq)
 {
 	if (!cq->fired++)
 		put_last(c, cq);
 }
 
-static void hear_pulled(int cords_fd)
+static void hear_pulled(int wakeups_fd)
 {
 	struct epoll_event pulled[16];
-	int i, n = epoll_wait(cords_fd, pulled, sizeof(pulled) / sizeof(pulled[0]), 0);
+	int i, n = epoll_wait(wakeups_fd, pulled, sizeof(pulled) / sizeof(pulled[0]), 0);
 
 	for (i = 0; i < n; i++)
-		cord_hear(pulled[i].data.ptr);
+		wakeup_drain(pulled[i].data.ptr);
 }
 
 /* Who was it for? The arms say so. */
-static void hear_cords(struct channel *c)
+static void hear_cords(struct comp_channel *c)
 {
 	struct cq *cq;
 
 	if (c->only)
-		cord_hear(c->only);
-	else if (c->cords_fd >= 0)
-		hear_pulled(c->cords_fd);
+		wakeup_drain(c->only);
+	else if (c->wakeups_fd >= 0)
+		hear_pulled(c->wakeups_fd);
 	for (cq = c->cqs; cq; cq = cq->next_in_channel)
-		if (is_armed(cq) && line_was_rung(cq))
+		if (is_armed(cq) && doorbell_was_rung(cq))
 			append(c, cq);
 }
 
 /* A pull that came late, for an arm that has ended, or that a peer made up: an event all the same. */
-static void make_event(struct channel *c)
+static void make_event(struct comp_channel *c)
 {
 	struct cq *cq;
 
 	for (cq = c->cqs; cq && !c->first_fired; cq = cq->next_in_channel)
-		if (line_fire(cq))
+		if (doorbell_disarm(cq))
 			append(c, cq);
 }
 
 /* The queues take turns, lest a busy one hide the others. */
-static struct cq *take_first(struct channel *c)
+static struct cq *take_first(struct comp_channel *c)
 {
 	struct cq *cq = c->first_fired;
 
@@ -171,13 +171,13 @@ static struct cq *take_first(struct channel *c)
 }
 
 /* As somebody left it who waits for no event: from now on it says how things are. */
-static void show_all(struct channel *c)
+static void show_all(struct comp_channel *c)
 {
 	show_ready(c);
 	listen_to_cords(c, has_cords(c) && has_armed(c));
 }
 
-void channel_add(struct channel *c, struct cq *cq)
+void comp_channel_add(struct comp_channel *c, struct cq *cq)
 {
 	pthread_mutex_lock(&c->lock);
 	cq->next_in_channel = c->cqs;
@@ -186,7 +186,7 @@ void channel_add(struct channel *c, struct cq *cq)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void channel_del(struct channel *c, struct cq *cq)
+void comp_channel_del(struct comp_channel *c, struct cq *cq)
 {
 	struct cq **at;
 
@@ -201,19 +201,19 @@ void channel_del(struct channel *c, struct cq *cq)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void channel_arm(struct channel *c, struct cq *cq, uint32_t how)
+void comp_channel_arm(struct comp_channel *c, struct cq *cq, uint32_t how)
 {
 	pthread_mutex_lock(&c->lock);
 	if (has_cords(c) && is_armed(cq))
 		hear_cords(c);		/* of the arm before, whose event it still is */
 	listen_to_cords(c, true);
-	if (line_arm(cq, how))
+	if (doorbell_arm(cq, how))
 		append(c, cq);
 	show_ready(c);
 	pthread_mutex_unlock(&c->lock);
 }
 
-void channel_fire(struct channel *c, struct cq *cq)
+void comp_channel_fire(struct comp_channel *c, struct cq *cq)
 {
 	pthread_mutex_lock(&c->lock);
 	append(c, cq);
@@ -222,65 +222,65 @@ void channel_fire(struct channel *c, struct cq *cq)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static int add_to_cords(int cords_fd, struct cord *cord)
+static int add_to_cords(int wakeups_fd, struct wakeup *wakeup)
 {
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = cord };
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = wakeup };
 
-	return epoll_ctl(cords_fd, EPOLL_CTL_ADD, cord->fd, &e);
+	return epoll_ctl(wakeups_fd, EPOLL_CTL_ADD, wakeup->fd, &e);
 }
 
 /* From now on an epoll stands for the only one, and others. */
-static int expect_others(struct channel *c)
+static int expect_others(struct comp_channel *c)
 {
 	int fd = epoll_create1(EPOLL_CLOEXEC);
 
 	if (fd < 0)
 		return -1;
-	if (add_to_cords(fd, c->only) || watch(c->ibv.fd, EPOLL_CTL_ADD, fd, CHANNEL_CORDS, c->listens)) {
+	if (add_to_cords(fd, c->only) || watch(c->ibv.fd, EPOLL_CTL_ADD, fd, CHANNEL_WAKEUPS, c->listens)) {
 		close(fd);
 		return -1;
 	}
 	epoll_ctl(c->ibv.fd, EPOLL_CTL_DEL, c->only->fd, NULL);
 	c->only = NULL;
-	c->cords_fd = fd;
+	c->wakeups_fd = fd;
 	c->began++;
 	return 0;
 }
 
-static int watch_cord(struct channel *c, struct cord *cord)
+static int watch_cord(struct comp_channel *c, struct wakeup *wakeup)
 {
 	if (!has_cords(c)) {
-		if (watch(c->ibv.fd, EPOLL_CTL_ADD, cord->fd, CHANNEL_CORDS, false))
+		if (watch(c->ibv.fd, EPOLL_CTL_ADD, wakeup->fd, CHANNEL_WAKEUPS, false))
 			return -1;
-		c->only = cord;
+		c->only = wakeup;
 		c->listens = false;
 		listen_to_cords(c, has_armed(c));
 		return 0;
 	}
 	if (c->only && expect_others(c))
 		return -1;
-	return add_to_cords(c->cords_fd, cord);
+	return add_to_cords(c->wakeups_fd, wakeup);
 }
 
-int channel_watch(struct channel *c, struct cord *cord)
+int comp_channel_watch(struct comp_channel *c, struct wakeup *wakeup)
 {
-	int err;
+	int rc;
 
 	pthread_mutex_lock(&c->lock);
-	err = watch_cord(c, cord) ? -errno : 0;
+	rc = watch_cord(c, wakeup) ? -errno : 0;
 	pthread_mutex_unlock(&c->lock);
-	return err;
+	return rc;
 }
 
-void channel_unwatch(struct channel *c, struct cord *cord)
+void comp_channel_unwatch(struct comp_channel *c, struct wakeup *wakeup)
 {
 	pthread_mutex_lock(&c->lock);
-	epoll_ctl(c->only ? c->ibv.fd : c->cords_fd, EPOLL_CTL_DEL, cord->fd, NULL);
+	epoll_ctl(c->only ? c->ibv.fd : c->wakeups_fd, EPOLL_CTL_DEL, wakeup->fd, NULL);
 	c->only = NULL;
 	pthread_mutex_unlock(&c->lock);
 }
 
-struct cq *channel_take(struct channel *c, struct channel_news *news)
+struct cq *comp_channel_take(struct comp_channel *c, struct comp_channel_news *news)
 {
 	struct cq *cq;
 
@@ -288,7 +288,7 @@ struct cq *channel_take(struct channel *c, struct channel_news *news)
 	if (news->pulled) {
 		/* That was told once only, unless somebody has begun to listen since. */
 		if (c->began != news->began)
-			watch(c->ibv.fd, EPOLL_CTL_MOD, fd_of_cords(c), CHANNEL_CORDS, false);
+			watch(c->ibv.fd, EPOLL_CTL_MOD, fd_of_cords(c), CHANNEL_WAKEUPS, false);
 		c->listens = false;
 		hear_cords(c);
 		make_event(c);
@@ -300,7 +300,7 @@ struct cq *channel_take(struct channel *c, struct channel_news *news)
 		pthread_mutex_unlock(&cq->ibv.mutex);
 	}
 	show_all(c);
-	*news = (struct channel_news){ .began = c->began };
+	*news = (struct comp_channel_news){ .began = c->began };
 	pthread_mutex_unlock(&c->lock);
 	return cq;
 }

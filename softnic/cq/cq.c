@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Completion queues: making and polling. Their bells are in bell.c, channels in comp.c.
+ * Completion queues: making and polling. Their doorbells are in doorbell_page.c, channels in comp.c.
  */
 #include <errno.h>
 #include <sched.h>
@@ -24,19 +24,19 @@ static struct {
 static int take_index(struct cq *cq)
 {
 	uint32_t i, index;
-	int err = -ENOMEM;
+	int rc = -ENOMEM;
 
 	pthread_mutex_lock(&table.lock);
-	for (i = 0; i < SHARED_CQS && err; i++) {
+	for (i = 0; i < SHARED_CQS && rc; i++) {
 		index = table.next++ % SHARED_CQS;
 		if (table.cqs[index])
 			continue;
 		table.cqs[index] = cq;
 		cq->ibv.handle = index;
-		err = 0;
+		rc = 0;
 	}
 	pthread_mutex_unlock(&table.lock);
-	return err;
+	return rc;
 }
 
 static void give_index(uint32_t index)
@@ -46,12 +46,12 @@ static void give_index(uint32_t index)
 	pthread_mutex_unlock(&table.lock);
 }
 
-static void forget(void)
+static void reset_cqs(void)
 {
 	memset(table.cqs, 0, sizeof(table.cqs));
 }
 
-const struct fork_part cq_fork = { &table.lock, forget };
+const struct fork_part cq_fork = { &table.lock, reset_cqs };
 
 struct cq *cq_at(uint32_t index)
 {
@@ -98,7 +98,7 @@ static void init_fields(struct cq *cq, struct ibv_context *context,
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	pthread_mutex_init(&cq->lock, NULL);
-	sources_init(&cq->sources);
+	ready_list_init(&cq->ready_list);
 }
 
 static void init_bell(struct cq *cq, const struct ibv_cq_init_attr_ex *init)
@@ -107,11 +107,11 @@ static void init_bell(struct cq *cq, const struct ibv_cq_init_attr_ex *init)
 		      (init->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
 
 	cq->capacity = ignore ? INT32_MAX : cq->ibv.cqe;
-	line_begin(cq);
-	store_relaxed(&cq->line.at->is_stamped, init->wc_flags & CQ_STAMPS);
+	doorbell_init(cq);
+	store_relaxed(&cq->doorbell.at->is_stamped, init->wc_flags & CQ_STAMPS);
 }
 
-static int check(const struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
+static int check_init_attr(const struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
 {
 	const uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
 			       IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
@@ -135,11 +135,11 @@ static int check(const struct ibv_context *context, const struct ibv_cq_init_att
 
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
 {
-	int err = check(context, init);
+	int rc = check_init_attr(context, init);
 	struct cq *cq;
 
-	if (err) {
-		errno = err;
+	if (rc) {
+		errno = rc;
 		return NULL;
 	}
 	cq = calloc(1, sizeof(*cq));
@@ -152,7 +152,7 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
 	init_bell(cq, init);
 	cq_ex_init(cq, init->wc_flags);
 	if (init->channel)
-		channel_add(to_channel(init->channel), cq);
+		comp_channel_add(to_comp_channel(init->channel), cq);
 	return &cq->ex;
 }
 
@@ -173,23 +173,23 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
 	struct cq *cq = to_cq(ibv);
-	int err = 0;
+	int rc = 0;
 
 	if (fault_is_gone())
 		return EIO;
 	if (cqe < 1 || cqe > SOFTNIC_CQES_MAX)
 		return EINVAL;
 	pthread_mutex_lock(&cq->lock);
-	if (sources_waiting(&cq->sources) > capacity_for(cqe)) {
-		err = EINVAL;
+	if (ready_list_waiting(&cq->ready_list) > capacity_for(cqe)) {
+		rc = EINVAL;
 	} else {
 		ibv->cqe = capacity_for(cqe);
 		if (cq->capacity != INT32_MAX)
 			cq->capacity = ibv->cqe;
-		line_resize(cq);
+		doorbell_resize(cq);
 	}
 	pthread_mutex_unlock(&cq->lock);
-	return err;
+	return rc;
 }
 
 int ibv_destroy_cq(struct ibv_cq *ibv)
@@ -198,19 +198,19 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	bool busy;
 
 	pthread_mutex_lock(&cq->lock);
-	busy = cq->sources.num;
+	busy = cq->ready_list.num;
 	pthread_mutex_unlock(&cq->lock);
 	if (busy)
 		return EBUSY;
 	softnic_timer_disarm(&cq->overrun);
 	if (ibv->channel)
-		channel_del(to_channel(ibv->channel), cq);
+		comp_channel_del(to_comp_channel(ibv->channel), cq);
 	async_forget(ibv->context, &cq->events);
 	pthread_mutex_lock(&ibv->mutex);
 	while (ibv->comp_events_completed != cq->events_delivered)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
-	line_leave(cq);
+	doorbell_fini(cq);
 	give_index(ibv->handle);
 	if (cq->domain)
 		add_ordered(&cq->domain->users, -1);
@@ -224,14 +224,14 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 void cq_add(struct cq *cq, struct cq_source *source, uint32_t qpn)
 {
 	pthread_mutex_lock(&cq->lock);
-	sources_add(&cq->sources, source, qpn);
+	ready_list_add(&cq->ready_list, source, qpn);
 	pthread_mutex_unlock(&cq->lock);
 }
 
 void cq_del(struct cq *cq, struct cq_source *source)
 {
 	pthread_mutex_lock(&cq->lock);
-	sources_del(&cq->sources, source);
+	ready_list_del(&cq->ready_list, source);
 	pthread_mutex_unlock(&cq->lock);
 }
 
@@ -250,7 +250,7 @@ void cq_promise(struct cq *cq)
 	add_ordered(&cq->promised, 1);
 }
 
-void cq_keep(struct cq *cq)
+void cq_fulfil(struct cq *cq)
 {
 	add_ordered(&cq->promised, -1);
 }
@@ -264,21 +264,21 @@ void cq_wait_for_promised(const struct cq *cq)
 /* Has anybody rung since there was nothing left? */
 static bool has_news(const struct cq *cq)
 {
-	const struct line *l;
+	const struct cq_doorbell *l;
 
-	for (l = &cq->line; l; l = line_next(l))
+	for (l = &cq->doorbell; l; l = doorbell_next(l))
 		if (load_acquire(&l->at->arrivals) != l->seen)
 			return true;
 	return false;
 }
 
-/* After line_hear(): of what was heard the marks are there. */
+/* After doorbell_collect(): of what was heard the marks are there. */
 static void hear_sources(struct cq *cq)
 {
-	const struct line *l;
+	const struct cq_doorbell *l;
 
-	for (l = &cq->line; l; l = line_next(l))
-		sources_hear(&cq->sources, l->at);
+	for (l = &cq->doorbell; l; l = doorbell_next(l))
+		ready_list_collect(&cq->ready_list, l->at);
 }
 
 static void end_user(struct qp *qp)
@@ -291,11 +291,11 @@ static void end_user(struct qp *qp)
 /* Under cq->lock. */
 static void look_for_overrun(struct cq *cq)
 {
-	if (cq->has_overrun || sources_waiting(&cq->sources) <= cq->capacity)
+	if (cq->has_overrun || ready_list_waiting(&cq->ready_list) <= cq->capacity)
 		return;
 	cq->has_overrun = true;
 	async_raise(cq->ibv.context, &cq->events, IBV_EVENT_CQ_ERR);
-	sources_visit(&cq->sources, end_user);
+	ready_list_for_each(&cq->ready_list, end_user);
 }
 
 int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
@@ -305,16 +305,16 @@ int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 	cq_wait_for_promised(cq);
 	if (!has_news(cq))
 		return 0;
-	line_hear(cq);
+	doorbell_collect(cq);
 	hear_sources(cq);
 	if ((int32_t)(cq->arrived - cq->consumed) > (int32_t)cq->capacity)
 		look_for_overrun(cq);	/* of many together, each of whom sees only its own */
-	n = sources_poll(&cq->sources, wc, room);
+	n = ready_list_poll(&cq->ready_list, wc, room);
 	cq->consumed += n;
 	if (n < room && (int32_t)(cq->arrived - cq->consumed) > 0)
 		cq->consumed = cq->arrived;	/* not all arrivals were completions */
 	store_relaxed(&cq->has_left_some, n == room && (int32_t)(cq->arrived - cq->consumed) > 0);
-	line_answer(cq, cq->arrived - cq->consumed, n < room);
+	doorbell_ack(cq, cq->arrived - cq->consumed, n < room);
 	if (n)
 		count_taken(wc, n);
 	return n;

@@ -17,8 +17,8 @@
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
 	static uint64_t created;
-	struct channel *c;
-	int err;
+	struct comp_channel *c;
+	int rc;
 
 	if (fault_is_gone()) {
 		errno = EIO;
@@ -27,10 +27,10 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
-	err = channel_init(c);
-	if (err) {
+	rc = comp_channel_init(c);
+	if (rc) {
 		free(c);
-		errno = -err;
+		errno = -rc;
 		return NULL;
 	}
 	c->ibv.context = context;
@@ -40,15 +40,15 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
-	struct channel *c = to_channel(ibv);
+	struct comp_channel *c = to_comp_channel(ibv);
 
 	if (c->cqs)
 		return EBUSY;
 	pthread_mutex_lock(&nic.lock);
-	while (c->cords)
-		cord_cut(c->cords);
+	while (c->wakeups)
+		wakeup_destroy(c->wakeups);
 	pthread_mutex_unlock(&nic.lock);
-	channel_fini(c);
+	comp_channel_fini(c);
 	free(c);
 	return 0;
 }
@@ -77,7 +77,7 @@ static bool goes_on_after_signals(void)
 	return true;
 }
 
-static int wait_for_event(int fd, struct channel_news *news)
+static int wait_for_event(int fd, struct comp_channel_news *news)
 {
 	struct epoll_event found[CHANNEL_SOURCES];
 	int forever = fcntl(fd, F_GETFL) & O_NONBLOCK ? 0 : -1, i, n;
@@ -90,16 +90,16 @@ static int wait_for_event(int fd, struct channel_news *news)
 		return -1;
 	}
 	for (i = 0; i < n; i++)
-		news->pulled |= found[i].data.u32 == CHANNEL_CORDS;
+		news->pulled |= found[i].data.u32 == CHANNEL_WAKEUPS;
 	return 0;
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **out, void **cq_context)
 {
-	struct channel_news news = { 0 };
+	struct comp_channel_news news = { 0 };
 	struct cq *cq;
 
-	while (!(cq = channel_take(to_channel(channel), &news)))
+	while (!(cq = comp_channel_take(to_comp_channel(channel), &news)))
 		if (wait_for_event(channel->fd, &news))
 			return -1;
 	*out = &cq->ibv;

@@ -27,15 +27,15 @@ static int next(struct ibv_cq_ex *ex)
 
 static int start(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	int err;
+	int rc;
 
 	if (attr->comp_mask)
 		return EINVAL;
 	pthread_mutex_lock(&from_ex(ex)->lock);
-	err = next(ex);
-	if (err)
+	rc = next(ex);
+	if (rc)
 		pthread_mutex_unlock(&from_ex(ex)->lock);
-	return err;
+	return rc;
 }
 
 static void end(struct ibv_cq_ex *ex)

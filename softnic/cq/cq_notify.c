@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The bells of completion queues: arming them, and ringing them, which makes an event in the
+ * The doorbells of completion queues: arming them, and ringing them, which makes an event in the
  * channel of one that is armed. Peers ring ours as we ring theirs.
  */
 #include "comp_channel.h"
@@ -19,65 +19,65 @@
 int cq_arm(struct ibv_cq *ibv, int solicited_only)
 {
 	if (ibv->channel)
-		channel_arm(to_channel(ibv->channel), to_cq(ibv),
+		comp_channel_arm(to_comp_channel(ibv->channel), to_cq(ibv),
 			    solicited_only ? ARMED_SOLICITED : ARMED_ANY);
 	return 0;
 }
 
 /* Is there an arm, and was it we who took it? */
-static bool arrive(struct shared_cq *bell, uint32_t qpn, uint32_t n, bool solicited)
+static bool count_arrival(struct shared_cq *doorbell, uint32_t qpn, uint32_t n, bool solicited)
 {
 	uint32_t armed;
 
-	source_mark(bell, qpn);
-	add_ordered(&bell->arrivals, n);
+	ready_list_mark(doorbell, qpn);
+	add_ordered(&doorbell->arrivals, n);
 	if (solicited)
-		add_ordered(&bell->solicited, 1);
-	armed = load_ordered(&bell->armed);
+		add_ordered(&doorbell->solicited, 1);
+	armed = load_ordered(&doorbell->armed);
 	return armed != ARMED_NOT && (armed == ARMED_ANY || solicited) &&
-	       swap_ordered(&bell->armed, ARMED_NOT) != ARMED_NOT;
+	       swap_ordered(&doorbell->armed, ARMED_NOT) != ARMED_NOT;
 }
 
-static bool is_within(const struct shared_cq *bell)
+static bool cq_has_room(const struct shared_cq *doorbell)
 {
-	int32_t waiting = load_relaxed(&bell->arrivals) - load_relaxed(&bell->consumed);
+	int32_t waiting = load_relaxed(&doorbell->arrivals) - load_relaxed(&doorbell->consumed);
 
-	return waiting <= (int32_t)load_relaxed(&bell->capacity);
+	return waiting <= (int32_t)load_relaxed(&doorbell->capacity);
 }
 
-bool cq_ring(struct shared_cq *bell, uint32_t qpn, const struct pull *pull, bool solicited)
+bool cq_ring(struct shared_cq *doorbell, uint32_t qpn, const struct waker *waker, bool solicited)
 {
-	if (arrive(bell, qpn, 1, solicited)) {
-		store_relaxed(&bell->told, load_ordered(&bell->arrivals));
-		store_relaxed(&bell->solicited_told, load_ordered(&bell->solicited));
-		if (pull)
-			pull_once(pull);
+	if (count_arrival(doorbell, qpn, 1, solicited)) {
+		store_relaxed(&doorbell->told, load_ordered(&doorbell->arrivals));
+		store_relaxed(&doorbell->solicited_told, load_ordered(&doorbell->solicited));
+		if (waker)
+			waker_wake(waker);
 	}
-	return is_within(bell);
+	return cq_has_room(doorbell);
 }
 
-static void fire(struct cq *cq)
+static void fire_own_channel(struct cq *cq)
 {
-	if (cq->ibv.channel && line_fire(cq))
-		channel_fire(to_channel(cq->ibv.channel), cq);
+	if (cq->ibv.channel && doorbell_disarm(cq))
+		comp_channel_fire(to_comp_channel(cq->ibv.channel), cq);
 }
 
-void cq_notice(struct cq *cq, uint32_t qpn, uint32_t n, bool solicited)
+void cq_ring_own(struct cq *cq, uint32_t qpn, uint32_t n, bool solicited)
 {
-	if (arrive(cq->line.at, qpn, n, solicited))
-		fire(cq);
-	if (!is_within(cq->line.at))
+	if (count_arrival(cq->doorbell.at, qpn, n, solicited))
+		fire_own_channel(cq);
+	if (!cq_has_room(cq->doorbell.at))
 		cq_may_have_overrun(cq);
 }
 
-void cq_nudge(struct shared_cq *bell, uint32_t qpn)
+void cq_mark(struct shared_cq *doorbell, uint32_t qpn)
 {
-	source_mark(bell, qpn);
-	add_ordered(&bell->arrivals, 1);
+	ready_list_mark(doorbell, qpn);
+	add_ordered(&doorbell->arrivals, 1);
 }
 
-void cq_ring_anyway(struct cq *cq, uint32_t qpn)
+void cq_ring_for_dead_peer(struct cq *cq, uint32_t qpn)
 {
-	cq_nudge(cq->line.at, qpn);
-	fire(cq);
+	cq_mark(cq->doorbell.at, qpn);
+	fire_own_channel(cq);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where a process rings our completion queues. Each that talks to us has a bell of its own,
+ * Where a process rings our completion queues. Each that talks to us has a doorbell_page of its own,
  * which no other maps; so it can hold back, or make up, only what it has to say itself. Our
- * own completions ring nic.bell.
+ * own completions ring nic.doorbell_page.
  */
 #ifndef WEIR_SOFTNIC_CQ_DOORBELL_H
 #define WEIR_SOFTNIC_CQ_DOORBELL_H
@@ -13,97 +13,97 @@
 
 struct cq;
 
-/* Of a guest. */
-struct bell {
-	struct shared_bell *shared;
-	uint32_t users;			/* the guest, and lines */
-	struct line *lines;	/* nic.lock */
-	struct cord *cords;	/* nic.lock */
+/* Of a client. */
+struct shm_doorbell_page {
+	struct shared_doorbells *shared;
+	uint32_t users;			/* the client, and doorbells */
+	struct cq_doorbell *doorbells;	/* nic.lock */
+	struct wakeup *wakeups;	/* nic.lock */
 };
 
-/* One bell at one completion queue. */
-struct line {
+/* One doorbell_page at one completion queue. */
+struct cq_doorbell {
 	struct shared_cq *at;
-	struct bell *bell;		/* NULL: it is nic.bell */
+	struct shm_doorbell_page *doorbell_page;		/* NULL: it is nic.doorbell_page */
 	struct cq *cq;
 	/* Written under cq->lock. */
 	uint32_t heard, solicited_heard;	/* arrivals when they were last looked at */
 	uint32_t seen, solicited_seen;		/* arrivals when there was nothing left */
 	uint32_t answered;			/* what we told the ringer was consumed */
-	bool has_ended;			/* cq->lines_lock */
-	struct line *next;		/* of the queue's: the first is for ever its own */
-	struct line *next_of_bell;	/* nic.lock */
+	bool has_ended;			/* cq->doorbells_lock */
+	struct cq_doorbell *next;		/* of the queue's: the first is for ever its own */
+	struct cq_doorbell *next_of_page;	/* nic.lock */
 };
 
 /**
- * line_create_bell() - a guest has come
+ * doorbell_page_create() - a client has come
  * @fd: to hand to it, and then to close
  *
  * Return: NULL if memory or descriptors are short.
  */
-struct bell *line_create_bell(int *fd);
+struct shm_doorbell_page *doorbell_page_create(int *fd);
 
 /**
- * line_join() - the guest may ring that queue from now on
+ * doorbell_attach() - the client may ring that queue from now on
  *
- * Context: nic.lock held; any lock but the queue's lines_lock may be.
+ * Context: nic.lock held; any lock but the queue's doorbells_lock may be.
  * Return: 0 or -ENOMEM.
  */
-int line_join(struct bell *bell, struct cq *cq);
+int doorbell_attach(struct shm_doorbell_page *doorbell_page, struct cq *cq);
 
 /**
- * line_end_all() - the guest has left: what it rang counts, but it rings no more
+ * doorbell_detach_all() - the client has left: what it rang counts, but it rings no more
  *
  * It may have been killed about to wake us, or we have not heard it yet: that is an event.
  *
  * Context: nic.lock held, on the engine's thread.
  */
-void line_end_all(struct bell *bell);
+void doorbell_detach_all(struct shm_doorbell_page *doorbell_page);
 
-/* A queue's side; the first line is part of it. */
+/* A queue's side; the first doorbell is part of it. */
 
-/** line_begin() - with no line but its own, as large as it is */
-void line_begin(struct cq *cq);
+/** doorbell_init() - with no doorbell but its own, as large as it is */
+void doorbell_init(struct cq *cq);
 
-/** line_leave() - the queue is to be destroyed. No locks held, nobody uses it. */
-void line_leave(struct cq *cq);
+/** doorbell_fini() - the queue is to be destroyed. No locks held, nobody uses it. */
+void doorbell_fini(struct cq *cq);
 
-/** line_next() - a poller's walk from line to line. cq->lock held. */
-static inline struct line *line_next(const struct line *l)
+/** doorbell_next() - a poller's walk from doorbell to doorbell. cq->lock held. */
+static inline struct cq_doorbell *doorbell_next(const struct cq_doorbell *l)
 {
 	return load_acquire(&l->next);
 }
 
-/** line_hear() - count what was rung so far. cq->lock held. */
-void line_hear(struct cq *cq);
+/** doorbell_collect() - count what was rung so far. cq->lock held. */
+void doorbell_collect(struct cq *cq);
 
 /**
- * line_answer() - tell the ringers how much is left
+ * doorbell_ack() - tell the ringers how much is left
  * @waiting: completions that were rung and are not taken
  * @all: nothing was left
  *
- * Context: cq->lock held, after line_hear().
+ * Context: cq->lock held, after doorbell_collect().
  */
-void line_answer(struct cq *cq, uint32_t waiting, bool all);
+void doorbell_ack(struct cq *cq, uint32_t waiting, bool all);
 
 /**
- * line_arm() - have the next ringer wake us
+ * doorbell_arm() - have the next ringer wake us
  * @how: ARMED_ANY or ARMED_SOLICITED
  *
- * Each line has an arm, which its ringer takes. But what makes an event is the arm in struct cq,
+ * Each doorbell has an arm, which its ringer takes. But what makes an event is the arm in struct cq,
  * which no peer can reach: so there is one event for one arm, however many ring.
  *
  * Return: true if it has rung already, untold, so that this is an event, and the arm has ended.
  */
-bool line_arm(struct cq *cq, uint32_t how);
+bool doorbell_arm(struct cq *cq, uint32_t how);
 
-/** line_fire() - end the arm; false: there is none, so this is no event */
-bool line_fire(struct cq *cq);
+/** doorbell_disarm() - end the arm; false: there is none, so this is no event */
+bool doorbell_disarm(struct cq *cq);
 
-/** line_was_rung() - has a ringer taken its arm? Then end them all. */
-bool line_was_rung(struct cq *cq);
+/** doorbell_was_rung() - has a ringer taken its arm? Then end them all. */
+bool doorbell_was_rung(struct cq *cq);
 
-/** line_resize() - the queue holds as many from now on */
-void line_resize(struct cq *cq);
+/** doorbell_resize() - the queue holds as many from now on */
+void doorbell_resize(struct cq *cq);
 
 #endif

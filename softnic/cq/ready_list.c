@@ -13,23 +13,23 @@ static uint32_t seat_of(uint32_t qpn)
 	return qpn * 0x9e3779b1u >> (32 - SEAT_BITS);
 }
 
-void source_mark(struct shared_cq *bell, uint32_t qpn)
+void ready_list_mark(struct shared_cq *doorbell, uint32_t qpn)
 {
 	uint32_t seat = seat_of(qpn);
 
-	__atomic_fetch_or(&bell->ready[seat / WORD_BITS], 1ull << seat % WORD_BITS,
+	__atomic_fetch_or(&doorbell->ready[seat / WORD_BITS], 1ull << seat % WORD_BITS,
 			  __ATOMIC_SEQ_CST);
 }
 
-void source_mark_all(struct shared_cq *bell)
+void ready_list_mark_all(struct shared_cq *doorbell)
 {
 	int i;
 
 	for (i = 0; i < WORDS; i++)
-		store_ordered(&bell->ready[i], UINT64_MAX);
+		store_ordered(&doorbell->ready[i], UINT64_MAX);
 }
 
-void sources_init(struct sources *s)
+void ready_list_init(struct ready_list *s)
 {
 	int i;
 
@@ -38,50 +38,50 @@ void sources_init(struct sources *s)
 	TAILQ_INIT(&s->ready);
 }
 
-void sources_add(struct sources *s, struct cq_source *source, uint32_t qpn)
+void ready_list_add(struct ready_list *s, struct cq_source *source, uint32_t qpn)
 {
 	LIST_INSERT_HEAD(&s->seats[seat_of(qpn)], source, at_seat);
 	s->num++;
 }
 
-static void set_ready(struct sources *s, struct cq_source *source)
+static void set_ready(struct ready_list *s, struct cq_source *source)
 {
 	if (!source->is_ready)
 		TAILQ_INSERT_TAIL(&s->ready, source, among_ready);
 	source->is_ready = true;
 }
 
-static void set_done(struct sources *s, struct cq_source *source)
+static void set_done(struct ready_list *s, struct cq_source *source)
 {
 	if (source->is_ready)
 		TAILQ_REMOVE(&s->ready, source, among_ready);
 	source->is_ready = false;
 }
 
-void sources_del(struct sources *s, struct cq_source *source)
+void ready_list_del(struct ready_list *s, struct cq_source *source)
 {
 	set_done(s, source);
 	LIST_REMOVE(source, at_seat);
 	s->num--;
 }
 
-void sources_hear(struct sources *s, struct shared_cq *bell)
+void ready_list_collect(struct ready_list *s, struct shared_cq *doorbell)
 {
 	struct cq_source *source;
 	uint64_t bits;
 	int i;
 
 	for (i = 0; i < WORDS; i++) {
-		if (!load_relaxed(&bell->ready[i]))
+		if (!load_relaxed(&doorbell->ready[i]))
 			continue;
-		for (bits = swap_ordered(&bell->ready[i], 0); bits; bits &= bits - 1)
+		for (bits = swap_ordered(&doorbell->ready[i], 0); bits; bits &= bits - 1)
 			LIST_FOREACH(source, &s->seats[i * WORD_BITS + __builtin_ctzll(bits)],
 				     at_seat)
 				set_ready(s, source);
 	}
 }
 
-int sources_poll(struct sources *s, struct ibv_wc *wc, int room)
+int ready_list_poll(struct ready_list *s, struct ibv_wc *wc, int room)
 {
 	struct cq_source *source;
 	int n = 0;
@@ -95,7 +95,7 @@ int sources_poll(struct sources *s, struct ibv_wc *wc, int room)
 	return n;
 }
 
-uint32_t sources_waiting(const struct sources *s)
+uint32_t ready_list_waiting(const struct ready_list *s)
 {
 	const struct cq_source *source;
 	uint32_t n = 0;
@@ -107,7 +107,7 @@ uint32_t sources_waiting(const struct sources *s)
 	return n;
 }
 
-void sources_visit(const struct sources *s, void (*fn)(struct qp *qp))
+void ready_list_for_each(const struct ready_list *s, void (*fn)(struct qp *qp))
 {
 	const struct cq_source *source;
 	int i;

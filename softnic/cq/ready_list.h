@@ -3,7 +3,7 @@
  * Where a completion queue looks for completions: the send and receive queues that complete there,
  * and which of them may have some.
  *
- * Each sits at one of its queue's seats, as the number of its queue pair says, and each bell has a
+ * Each sits at one of its queue's seats, as the number of its queue pair says, and each doorbell has a
  * bit for each seat. Who completes stores the completion, sets the bit, then adds to the arrivals.
  * Who polls reads the arrivals, takes the bits, then looks: so what it heard of it finds, and what
  * it does not find it hears of later. A poll costs what there is, not how many queues there are: up
@@ -35,34 +35,34 @@ struct cq_source {
 	bool is_ready;
 };
 
-struct sources {
+struct ready_list {
 	LIST_HEAD(, cq_source) seats[SHARED_SEATS];
 	TAILQ_HEAD(, cq_source) ready;	/* may have completions; each polled in turn */
 	uint32_t num;
 };
 
-/** source_mark() - there may be completions of a queue pair. Any thread of any process. */
-void source_mark(struct shared_cq *bell, uint32_t qpn);
+/** ready_list_mark() - there may be completions of a queue pair. Any thread of any process. */
+void ready_list_mark(struct shared_cq *doorbell, uint32_t qpn);
 
-/** source_mark_all() - there may be some of any: whoever rings that bell may have died */
-void source_mark_all(struct shared_cq *bell);
+/** ready_list_mark_all() - there may be some of any: whoever rings that doorbell may have died */
+void ready_list_mark_all(struct shared_cq *doorbell);
 
-void sources_init(struct sources *s);
+void ready_list_init(struct ready_list *s);
 
-void sources_add(struct sources *s, struct cq_source *source, uint32_t qpn);
-/** sources_del() - what was not polled from there is forgotten */
-void sources_del(struct sources *s, struct cq_source *source);
+void ready_list_add(struct ready_list *s, struct cq_source *source, uint32_t qpn);
+/** ready_list_del() - what was not polled from there is forgotten */
+void ready_list_del(struct ready_list *s, struct cq_source *source);
 
-/** sources_hear() - take the marks of a bell whose arrivals were read */
-void sources_hear(struct sources *s, struct shared_cq *bell);
+/** ready_list_collect() - take the marks of a doorbell whose arrivals were read */
+void ready_list_collect(struct ready_list *s, struct shared_cq *doorbell);
 
-/** sources_poll() - up to @room completions of those that were heard of; less if there are no more */
-int sources_poll(struct sources *s, struct ibv_wc *wc, int room);
+/** ready_list_poll() - up to @room completions of those that were heard of; less if there are no more */
+int ready_list_poll(struct ready_list *s, struct ibv_wc *wc, int room);
 
-/** sources_waiting() - how many completions there are, heard of or not */
-uint32_t sources_waiting(const struct sources *s);
+/** ready_list_waiting() - how many completions there are, heard of or not */
+uint32_t ready_list_waiting(const struct ready_list *s);
 
-/** sources_visit() - call @fn for the queue pair of each */
-void sources_visit(const struct sources *s, void (*fn)(struct qp *qp));
+/** ready_list_for_each() - call @fn for the queue pair of each */
+void ready_list_for_each(const struct ready_list *s, void (*fn)(struct qp *qp));
 
 #endif

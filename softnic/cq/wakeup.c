@@ -15,78 +15,78 @@
 #include "cq.h"
 #include "softnic/shm/passed_fd.h"
 
-static struct cord *find(const struct bell *bell, const struct channel *channel)
+static struct wakeup *find_wakeup(const struct shm_doorbell_page *doorbell_page, const struct comp_channel *channel)
 {
-	struct cord *cord = bell->cords;
+	struct wakeup *wakeup = doorbell_page->wakeups;
 
-	while (cord && cord->channel != channel)
-		cord = cord->next_of_bell;
-	return cord;
+	while (wakeup && wakeup->channel != channel)
+		wakeup = wakeup->next_of_page;
+	return wakeup;
 }
 
-static int create(struct bell *bell, struct channel *channel, struct cord **out)
+static int create_wakeup(struct shm_doorbell_page *doorbell_page, struct comp_channel *channel, struct wakeup **out)
 {
-	struct cord *cord = malloc(sizeof(*cord));
+	struct wakeup *wakeup = malloc(sizeof(*wakeup));
 	int fds[2], err;
 
-	if (!cord)
+	if (!wakeup)
 		return -ENOMEM;
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds) < 0) {
 		err = -errno;
 		goto memory;
 	}
-	*cord = (struct cord){ fds[0], fds[1], bell, channel, bell->cords, channel->cords };
-	err = channel_watch(channel, cord);
+	*wakeup = (struct wakeup){ fds[0], fds[1], doorbell_page, channel, doorbell_page->wakeups, channel->wakeups };
+	err = comp_channel_watch(channel, wakeup);
 	if (err)
 		goto sockets;
-	*out = bell->cords = channel->cords = cord;
+	*out = doorbell_page->wakeups = channel->wakeups = wakeup;
 	return 0;
 
 sockets:
 	close(fds[0]);
 	close(fds[1]);
 memory:
-	free(cord);
+	free(wakeup);
 	return err;
 }
 
-int cord_get(struct bell *bell, struct channel *channel, struct cord **cord)
+int wakeup_get(struct shm_doorbell_page *doorbell_page, struct comp_channel *channel, struct wakeup **wakeup)
 {
-	*cord = find(bell, channel);
-	return *cord ? 0 : create(bell, channel, cord);
+	*wakeup = find_wakeup(doorbell_page, channel);
+	return *wakeup ? 0 : create_wakeup(doorbell_page, channel, wakeup);
 }
 
-void cord_cut(struct cord *cord)
+void wakeup_destroy(struct wakeup *wakeup)
 {
-	struct cord **at;
+	struct wakeup **at;
 
-	for (at = &cord->bell->cords; *at != cord; at = &(*at)->next_of_bell)
+	for (at = &wakeup->doorbell_page->wakeups; *at != wakeup; at = &(*at)->next_of_page)
 		;
-	*at = cord->next_of_bell;
-	for (at = &cord->channel->cords; *at != cord; at = &(*at)->next_of_channel)
+	*at = wakeup->next_of_page;
+	for (at = &wakeup->channel->wakeups; *at != wakeup; at = &(*at)->next_of_channel)
 		;
-	*at = cord->next_of_channel;
-	channel_unwatch(cord->channel, cord);
-	close(cord->fd);
-	close(cord->far_fd);
-	free(cord);
+	*at = wakeup->next_of_channel;
+	comp_channel_unwatch(wakeup->channel, wakeup);
+	close(wakeup->fd);
+	close(wakeup->far_fd);
+	free(wakeup);
 }
 
 /* A peer that pulls for ever must not hold us. */
-void cord_hear(const struct cord *cord)
+void wakeup_drain(const struct wakeup *wakeup)
 {
 	enum { ONCE = 4, TIMES = 256 };
 	struct mmsghdr pulls[ONCE] = { 0 };
 	int i;
 
 	for (i = 0; i < TIMES; i++)
-		if (recvmmsg(cord->fd, pulls, ONCE, MSG_DONTWAIT, NULL) < ONCE)
+		if (recvmmsg(wakeup->fd, pulls, ONCE, MSG_DONTWAIT, NULL) < ONCE)
 			break;
 }
 
-int pull_get(struct pull **pulls, uint64_t channel, int *fd, struct pull **out)
+int waker_get(struct waker **pulls, uint64_t channel, int *fd, struct waker **out)
 {
-	struct pull *p;
+	struct waker *p;
 
 	for (p = *pulls; p; p = p->next) {
 		if (p->channel == channel) {
@@ -95,20 +95,20 @@ int pull_get(struct pull **pulls, uint64_t channel, int *fd, struct pull **out)
 			return 0;
 		}
 	}
-	if (!passed_is_socket(*fd, SOCK_DGRAM))
+	if (!passed_fd_is_socket(*fd, SOCK_DGRAM))
 		return -EPROTO;
 	p = malloc(sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	*p = (struct pull){ channel, *fd, 1, *pulls };
+	*p = (struct waker){ channel, *fd, 1, *pulls };
 	*fd = -1;
 	*out = *pulls = p;
 	return 0;
 }
 
-void pull_put(struct pull **pulls, struct pull *pull)
+void waker_put(struct waker **pulls, struct waker *pull)
 {
-	struct pull **at = pulls;
+	struct waker **at = pulls;
 
 	if (--pull->users)
 		return;
@@ -119,7 +119,7 @@ void pull_put(struct pull **pulls, struct pull *pull)
 	free(pull);
 }
 
-void pull_once(const struct pull *pull)
+void waker_wake(const struct waker *pull)
 {
 	(void)!send(pull->fd, NULL, 0, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

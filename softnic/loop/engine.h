@@ -37,22 +37,22 @@ bool engine_runs(const void *item);
 /** engine_wait_for() - until it does not; at once for the one called */
 void engine_wait_for(const void *item);
 
-/** watch_add() - softnic_loop_add() under the lock, with the engine's epoll made */
-int watch_add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), void *arg);
+/** fd_watch_add() - softnic_loop_add() under the lock, with the engine's epoll made */
+int fd_watch_add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), void *arg);
 
-/** watch_handle() - call whom an event is for, if it still is for anybody */
-void watch_handle(const struct epoll_event *ev);
+/** fd_watch_handle() - call whom an event is for, if it still is for anybody */
+void fd_watch_handle(const struct epoll_event *ev);
 
-/** watch_forget() - all of them; the epoll may be gone */
-void watch_forget(void);
+/** fd_watch_reset() - all of them; the epoll may be gone */
+void fd_watch_reset(void);
 
-/** agenda_run() - the timers that are due, and some steps of work */
-void agenda_run(void);
+/** timer_run() - the timers that are due, and some steps of work */
+void timer_run(void);
 
-/** agenda_idle_ns() - how long there is nothing to do: 0 if there is something, -1 without an end */
-int64_t agenda_idle_ns(void);
+/** timer_idle_ns() - how long there is nothing to do: 0 if there is something, -1 without an end */
+int64_t timer_idle_ns(void);
 
-/** agenda_forget() - all of it: what outlives this must not believe that it is still in a list */
-void agenda_forget(void);
+/** timer_reset() - all of it: what outlives this must not believe that it is still in a list */
+void timer_reset(void);
 
 #endif

@@ -8,33 +8,33 @@
 
 #include "engine.h"
 
-struct handler {
+struct fd_handler {
 	int fd;
 	uint32_t generation;
 	void (*fn)(void *arg, uint32_t events);
 	void *arg;
-	struct handler *next;
+	struct fd_handler *next;
 };
 
 static struct {
 	uint32_t generation;
-	struct handler *handlers;
+	struct fd_handler *handlers;
 } watch;
 
-static struct handler **find(int fd)
+static struct fd_handler **find_handler(int fd)
 {
-	struct handler **h;
+	struct fd_handler **h;
 
 	for (h = &watch.handlers; *h && (*h)->fd != fd; h = &(*h)->next)
 		;
 	return h;
 }
 
-void watch_handle(const struct epoll_event *ev)
+void fd_watch_handle(const struct epoll_event *ev)
 {
 	int fd = (int)(uint32_t)ev->data.u64;
 	uint32_t generation = ev->data.u64 >> 32;
-	struct handler *h = *find(fd);
+	struct fd_handler *h = *find_handler(fd);
 	void (*fn)(void *arg, uint32_t events);
 	void *arg;
 
@@ -47,31 +47,31 @@ void watch_handle(const struct epoll_event *ev)
 	engine_run_end();
 }
 
-int watch_add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), void *arg)
+int fd_watch_add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), void *arg)
 {
 	struct epoll_event ev = { .events = events };
-	struct handler *h;
-	int err;
+	struct fd_handler *h;
+	int rc;
 
-	if (*find(fd))
+	if (*find_handler(fd))
 		return -EEXIST;
 	h = malloc(sizeof(*h));
 	if (!h)
 		return -ENOMEM;
-	*h = (struct handler){ fd, ++watch.generation, fn, arg, watch.handlers };
+	*h = (struct fd_handler){ fd, ++watch.generation, fn, arg, watch.handlers };
 	ev.data.u64 = (uint64_t)h->generation << 32 | (uint32_t)fd;
 	if (epoll_ctl(engine.epoll, EPOLL_CTL_ADD, fd, &ev) < 0) {
-		err = -errno;
+		rc = -errno;
 		free(h);
-		return err;
+		return rc;
 	}
 	watch.handlers = h;
 	return 0;
 }
 
-void watch_forget(void)
+void fd_watch_reset(void)
 {
-	struct handler *h;
+	struct fd_handler *h;
 
 	while ((h = watch.handlers)) {
 		watch.handlers = h->next;
@@ -81,23 +81,23 @@ void watch_forget(void)
 
 int softnic_loop_add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), void *arg)
 {
-	int err = softnic_loop_start();
+	int rc = softnic_loop_start();
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&engine.lock);
-	err = watch_add(fd, events, fn, arg);
+	rc = fd_watch_add(fd, events, fn, arg);
 	pthread_mutex_unlock(&engine.lock);
-	return err;
+	return rc;
 }
 
 void softnic_loop_change(int fd, uint32_t events)
 {
 	struct epoll_event ev = { .events = events };
-	struct handler *h;
+	struct fd_handler *h;
 
 	pthread_mutex_lock(&engine.lock);
-	h = *find(fd);
+	h = *find_handler(fd);
 	if (h) {
 		ev.data.u64 = (uint64_t)h->generation << 32 | (uint32_t)fd;
 		epoll_ctl(engine.epoll, EPOLL_CTL_MOD, fd, &ev);
@@ -107,10 +107,10 @@ void softnic_loop_change(int fd, uint32_t events)
 
 void softnic_loop_del(int fd)
 {
-	struct handler **at, *h;
+	struct fd_handler **at, *h;
 
 	pthread_mutex_lock(&engine.lock);
-	at = find(fd);
+	at = find_handler(fd);
 	h = *at;
 	if (h) {
 		*at = h->next;

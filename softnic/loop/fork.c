@@ -6,13 +6,13 @@
 #include "fork.h"
 
 static const struct fork_part *const parts[] = {
-	&cm_fork, &cm_device_fork, &nic_fork, &gid_fork, &cq_fork, &mr_fork, &mw_fork, &share_fork,
+	&cm_fork, &cm_device_fork, &nic_fork, &gid_fork, &cq_fork, &mr_fork, &mw_fork, &export_fork,
 	&async_fork, &fault_fork, &loop_fork,
 };
 
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
-static void before(void)
+static void lock_all(void)
 {
 	size_t i;
 
@@ -20,7 +20,7 @@ static void before(void)
 		pthread_mutex_lock(parts[i]->lock);
 }
 
-static void unlock(void)
+static void unlock_all(void)
 {
 	size_t i;
 
@@ -28,20 +28,20 @@ static void unlock(void)
 		pthread_mutex_unlock(parts[i - 1]->lock);
 }
 
-static void in_child(void)
+static void reset_in_child(void)
 {
 	size_t i;
 
 	for (i = 0; i < PARTS; i++)
-		parts[i]->forget();
-	unlock();
+		parts[i]->reset();
+	unlock_all();
 }
 
-int fork_watch(void)
+int fork_register(void)
 {
 	static bool watches;
 
 	if (!watches)
-		watches = !pthread_atfork(before, unlock, in_child);
+		watches = !pthread_atfork(lock_all, unlock_all, reset_in_child);
 	return watches ? 0 : -ENOMEM;
 }

@@ -13,19 +13,19 @@
 struct fork_part {
 	pthread_mutex_t *lock;
 	/* In the child, all locks held: be as before the first use; close what peers look at. */
-	void (*forget)(void);
+	void (*reset)(void);
 };
 
 /* Outermost lock first. */
 extern const struct fork_part cm_fork, cm_device_fork, nic_fork, gid_fork, cq_fork, mr_fork, mw_fork,
-	share_fork, async_fork, fault_fork, loop_fork;
+	export_fork, async_fork, fault_fork, loop_fork;
 
 /**
- * fork_watch() - from now on
+ * fork_register() - from now on
  *
  * Context: one thread at a time; again is harmless.
  * Return: 0 or -ENOMEM.
  */
-int fork_watch(void);
+int fork_register(void);
 
 #endif

@@ -80,7 +80,7 @@ static int wait_for_event(struct epoll_event *ev, int64_t ns)
 	return n;
 }
 
-static void *run(void *arg)
+static void *engine_main(void *arg)
 {
 	struct epoll_event ev;
 	int64_t ns;
@@ -89,15 +89,15 @@ static void *run(void *arg)
 	is_engine = true;
 	pthread_mutex_lock(&engine.lock);
 	for (;;) {
-		agenda_run();
-		ns = agenda_idle_ns();
+		timer_run();
+		ns = timer_idle_ns();
 		engine.asleep = ns != 0;
 		pthread_mutex_unlock(&engine.lock);
 		n = wait_for_event(&ev, ns);
 		pthread_mutex_lock(&engine.lock);
 		engine.asleep = false;
 		if (n == 1)
-			watch_handle(&ev);
+			fd_watch_handle(&ev);
 	}
 	return arg;
 }
@@ -115,23 +115,23 @@ static void drain_wake(void *arg, uint32_t events)
 static int start_thread(void)
 {
 	sigset_t all, old;
-	int err;
+	int rc;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&engine.thread, NULL, run, NULL);
+	rc = pthread_create(&engine.thread, NULL, engine_main, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
-		return -err;
+	if (rc)
+		return -rc;
 	pthread_setname_np(engine.thread, "softnic");
 	pthread_detach(engine.thread);
 	return 0;
 }
 
-static void forget(void)
+static void reset_engine(void)
 {
-	watch_forget();
-	agenda_forget();
+	fd_watch_reset();
+	timer_reset();
 	if (engine.started) {
 		close(engine.epoll);
 		close(engine.wake);
@@ -142,48 +142,48 @@ static void forget(void)
 	pthread_cond_init(&engine.idle, NULL);
 }
 
-const struct fork_part loop_fork = { &engine.lock, forget };
+const struct fork_part loop_fork = { &engine.lock, reset_engine };
 
 /* Under engine.lock. */
-static int start(void)
+static int start_engine(void)
 {
-	int err;
+	int rc;
 
 	engine.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (engine.epoll < 0)
 		return -errno;
 	engine.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (engine.wake < 0) {
-		err = -errno;
+		rc = -errno;
 		goto close_epoll;
 	}
-	err = watch_add(engine.wake, EPOLLIN, drain_wake, NULL);
-	if (err)
+	rc = fd_watch_add(engine.wake, EPOLLIN, drain_wake, NULL);
+	if (rc)
 		goto close_wake;
-	err = fork_watch();
-	if (!err)
-		err = start_thread();
-	if (err)
+	rc = fork_register();
+	if (!rc)
+		rc = start_thread();
+	if (rc)
 		goto forget_wake;
 	engine.started = true;
 	return 0;
 
 forget_wake:
-	watch_forget();
+	fd_watch_reset();
 close_wake:
 	close(engine.wake);
 close_epoll:
 	close(engine.epoll);
 	engine.epoll = engine.wake = -1;
-	return err;
+	return rc;
 }
 
 int softnic_loop_start(void)
 {
-	int err;
+	int rc;
 
 	pthread_mutex_lock(&engine.lock);
-	err = engine.started ? 0 : start();
+	rc = engine.started ? 0 : start_engine();
 	pthread_mutex_unlock(&engine.lock);
-	return err;
+	return rc;
 }

@@ -7,7 +7,7 @@
 static struct {
 	struct softnic_timer *timers;		/* by deadline */
 	struct softnic_work *first, **last;
-} agenda = { .last = &agenda.first };
+} scheduled = { .last = &scheduled.first };
 
 /* Descriptors wait while there is work, but no longer than this many steps. */
 enum { STEPS_BETWEEN_POLLS = 16 };
@@ -16,11 +16,11 @@ static void run_timers(void)
 {
 	uint64_t now_ns = softnic_now_ns();
 
-	while (agenda.timers && agenda.timers->deadline_ns <= now_ns) {
-		struct softnic_timer *t = agenda.timers;
+	while (scheduled.timers && scheduled.timers->deadline_ns <= now_ns) {
+		struct softnic_timer *t = scheduled.timers;
 		void (*fn)(struct softnic_timer *t) = t->fn;
 
-		agenda.timers = t->next;
+		scheduled.timers = t->next;
 		t->armed = false;
 		engine_run_begin(t);
 		fn(t);
@@ -32,18 +32,18 @@ static void work_append(struct softnic_work *w)
 {
 	w->queued = true;
 	w->next = NULL;
-	*agenda.last = w;
-	agenda.last = &w->next;
+	*scheduled.last = w;
+	scheduled.last = &w->next;
 }
 
 static void run_one_work(void)
 {
-	struct softnic_work *w = agenda.first;
+	struct softnic_work *w = scheduled.first;
 	bool more;
 
-	agenda.first = w->next;
-	if (!agenda.first)
-		agenda.last = &agenda.first;
+	scheduled.first = w->next;
+	if (!scheduled.first)
+		scheduled.last = &scheduled.first;
 	w->queued = false;
 	engine_run_begin(w);
 	more = w->fn(w);
@@ -53,45 +53,45 @@ static void run_one_work(void)
 	w->again = false;
 }
 
-void agenda_run(void)
+void timer_run(void)
 {
 	int i;
 
 	run_timers();
-	for (i = 0; i < STEPS_BETWEEN_POLLS && agenda.first; i++)
+	for (i = 0; i < STEPS_BETWEEN_POLLS && scheduled.first; i++)
 		run_one_work();
 }
 
-int64_t agenda_idle_ns(void)
+int64_t timer_idle_ns(void)
 {
 	uint64_t now_ns;
 
-	if (agenda.first)
+	if (scheduled.first)
 		return 0;
-	if (!agenda.timers)
+	if (!scheduled.timers)
 		return -1;
 	now_ns = softnic_now_ns();
-	return agenda.timers->deadline_ns > now_ns ? agenda.timers->deadline_ns - now_ns : 0;
+	return scheduled.timers->deadline_ns > now_ns ? scheduled.timers->deadline_ns - now_ns : 0;
 }
 
-void agenda_forget(void)
+void timer_reset(void)
 {
 	struct softnic_timer *t;
 	struct softnic_work *w;
 
-	for (t = agenda.timers; t; t = t->next)
+	for (t = scheduled.timers; t; t = t->next)
 		t->armed = false;
-	for (w = agenda.first; w; w = w->next)
+	for (w = scheduled.first; w; w = w->next)
 		w->queued = false;
-	agenda.timers = NULL;
-	agenda.first = NULL;
-	agenda.last = &agenda.first;
+	scheduled.timers = NULL;
+	scheduled.first = NULL;
+	scheduled.last = &scheduled.first;
 }
 
 /* Under engine.lock. */
 static void timer_remove(struct softnic_timer *t)
 {
-	struct softnic_timer **at = &agenda.timers;
+	struct softnic_timer **at = &scheduled.timers;
 
 	if (!t->armed)
 		return;
@@ -109,14 +109,14 @@ void softnic_timer_arm(struct softnic_timer *t, uint64_t delay_ns,
 
 	pthread_mutex_lock(&engine.lock);
 	timer_remove(t);
-	for (at = &agenda.timers; *at && (*at)->deadline_ns <= deadline_ns; at = &(*at)->next)
+	for (at = &scheduled.timers; *at && (*at)->deadline_ns <= deadline_ns; at = &(*at)->next)
 		;
 	t->fn = fn;
 	t->deadline_ns = deadline_ns;
 	t->next = *at;
 	t->armed = true;
 	*at = t;
-	if (agenda.timers == t)
+	if (scheduled.timers == t)
 		engine_wake();
 	pthread_mutex_unlock(&engine.lock);
 }
@@ -146,7 +146,7 @@ void softnic_work_kick(struct softnic_work *w)
 
 static void work_remove(struct softnic_work *w)
 {
-	struct softnic_work **at = &agenda.first;
+	struct softnic_work **at = &scheduled.first;
 
 	if (!w->queued)
 		return;
@@ -154,7 +154,7 @@ static void work_remove(struct softnic_work *w)
 		at = &(*at)->next;
 	*at = w->next;
 	if (!*at)
-		agenda.last = at;
+		scheduled.last = at;
 	w->queued = false;
 }
 

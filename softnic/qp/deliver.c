@@ -15,7 +15,7 @@
 #include "resp.h"
 
 /* At the other end qp->to. */
-static int attempt(struct qp *qp, const struct send_wqe *wqe)
+static int try_deliver(struct qp *qp, const struct send_wqe *wqe)
 {
 	const struct send_queue *sq = &qp->sq;
 	size_t at = wqe - sq->wqes;
@@ -24,41 +24,41 @@ static int attempt(struct qp *qp, const struct send_wqe *wqe)
 	if (!status)
 		status = resp_step(qp, wqe, sq->sges + at * sq->max_sge,
 				   sq->inlined + at * sq->max_inline);
-	return qp_is_reliable(qp) ? status : lossy_status(qp, status);
+	return qp_is_reliable(qp) ? status : unreliable_status(qp, status);
 }
 
 /* Does it have to be looked up after a work request was posted, or is that done? */
 static bool is_known(const struct qp *qp, const union ibv_gid *group)
 {
-	const struct fanout *f = qp->sq.fanout;
+	const struct mcast_fanout *f = qp->sq.fanout;
 
 	return f->is_known && (int32_t)(f->known_to - qp->sq.done) > 0 &&
 	       !memcmp(&f->group, group, sizeof(*group));
 }
 
-static void look_up(struct qp *qp, const union ibv_gid *group)
+static void look_up_members(struct qp *qp, const union ibv_gid *group)
 {
-	struct fanout *f = qp->sq.fanout;
+	struct mcast_fanout *f = qp->sq.fanout;
 
 	f->known_to = load_ordered(&qp->sq.tail);
-	f->num_members = group_members(group, f->members);
+	f->num_members = mcast_members(group, f->members);
 	f->group = *group;
 	f->is_known = true;
 }
 
-static void begin(struct qp *qp, const union ibv_gid *group)
+static void begin_fanout(struct qp *qp, const union ibv_gid *group)
 {
-	struct fanout *f = qp->sq.fanout;
-	struct remote *r;
+	struct mcast_fanout *f = qp->sq.fanout;
+	struct remote_qp *r;
 	uint32_t i;
 
 	if (!is_known(qp, group))
-		look_up(qp, group);
+		look_up_members(qp, group);
 	f->num_left = 0;
 	for (i = 0; i < f->num_members; i++) {
 		if (f->members[i] == qp->ibv.qp_num && qp->blocks_own)
 			continue;
-		r = qp_remote(qp, f->members[i]);
+		r = remote_qp_get(qp, f->members[i]);
 		if (r)
 			f->left[f->num_left++] = r;
 	}
@@ -67,15 +67,15 @@ static void begin(struct qp *qp, const union ibv_gid *group)
 
 static int send_to_group(struct qp *qp, const struct send_wqe *wqe, const union ibv_gid *group)
 {
-	struct fanout *f = qp->sq.fanout;
+	struct mcast_fanout *f = qp->sq.fanout;
 	uint32_t i = 0;
 	int status;
 
 	if (!f->has_begun)
-		begin(qp, group);
+		begin_fanout(qp, group);
 	while (i < f->num_left) {
 		qp->to = f->left[i];
-		status = attempt(qp, wqe);
+		status = try_deliver(qp, wqe);
 		if (status == RESP_SILENT) {
 			i++;
 			continue;
@@ -94,10 +94,10 @@ static int send_datagram(struct qp *qp, const struct send_wqe *wqe)
 
 	if (wqe->length > SOFTNIC_DATAGRAM_MAX)
 		return IBV_WC_LOC_LEN_ERR;
-	if (wqe->ud.qpn == GROUP_QPN && ah_is_multicast(&av->dgid))
+	if (wqe->ud.qpn == MCAST_QPN && ah_is_multicast(&av->dgid))
 		return send_to_group(qp, wqe, &av->dgid);
-	qp->to = qp_remote(qp, wqe->ud.qpn);
-	return qp->to ? attempt(qp, wqe) : IBV_WC_LOC_QP_OP_ERR;
+	qp->to = remote_qp_get(qp, wqe->ud.qpn);
+	return qp->to ? try_deliver(qp, wqe) : IBV_WC_LOC_QP_OP_ERR;
 }
 
 int deliver_step(struct qp *qp)
@@ -108,12 +108,12 @@ int deliver_step(struct qp *qp)
 	if (qp_is_datagram(qp))
 		return send_datagram(qp, wqe);
 	qp->to = &qp->remote;
-	return wr_is_local(wqe->opcode) ? mw_step(qp, wqe) : attempt(qp, wqe);
+	return wr_is_local(wqe->opcode) ? mw_step(qp, wqe) : try_deliver(qp, wqe);
 }
 
-uint32_t deliver_awaits(struct qp *qp, struct remote ***ends)
+uint32_t deliver_waits_for(struct qp *qp, struct remote_qp ***ends)
 {
-	struct fanout *f = qp->sq.fanout;
+	struct mcast_fanout *f = qp->sq.fanout;
 
 	if (f && f->has_begun) {
 		*ends = f->left;
@@ -125,8 +125,8 @@ uint32_t deliver_awaits(struct qp *qp, struct remote ***ends)
 
 void deliver_give_up(struct qp *qp)
 {
-	struct remote **ends;
-	uint32_t n = deliver_awaits(qp, &ends);
+	struct remote_qp **ends;
+	uint32_t n = deliver_waits_for(qp, &ends);
 
 	while (n)
 		ends[--n]->is_mute = true;

@@ -9,15 +9,15 @@
 #include "qp.h"
 
 /* Whom a datagram to a group still goes to. */
-struct fanout {
-	struct remote *left[GROUP_QPS_MAX];
+struct mcast_fanout {
+	struct remote_qp *left[MCAST_QPS_MAX];
 	uint32_t num_left;
 	bool has_begun;
 	/* What was found when the group was looked up; so it was for all posted before. */
 	bool is_known;
 	union ibv_gid group;
 	uint32_t known_to;		/* sq.tail then */
-	uint32_t members[GROUP_QPS_MAX], num_members;
+	uint32_t members[MCAST_QPS_MAX], num_members;
 };
 
 /**
@@ -32,8 +32,8 @@ struct fanout {
  */
 int deliver_step(struct qp *qp);
 
-/** deliver_awaits() - whom it waits for if it cannot go on; how many. qp->lock held. */
-uint32_t deliver_awaits(struct qp *qp, struct remote ***ends);
+/** deliver_waits_for() - whom it waits for if it cannot go on; how many. qp->lock held. */
+uint32_t deliver_waits_for(struct qp *qp, struct remote_qp ***ends);
 
 /** deliver_give_up() - whoever is waited for has not answered in time. UC or UD, lock held. */
 void deliver_give_up(struct qp *qp);

@@ -46,7 +46,7 @@ static bool may_post(enum ibv_qp_type type, enum ibv_wr_opcode op)
 	}
 }
 
-static int check(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
+static int check_wr(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
 {
 	const struct send_queue *sq = &qp->sq;
 	int i;
@@ -85,7 +85,7 @@ static void copy_inline(uint8_t *to, const struct ibv_send_wr *wr)
 	}
 }
 
-static void fill(const struct qp *qp, struct send_wqe *wqe, const struct ibv_send_wr *wr,
+static void fill_wqe(const struct qp *qp, struct send_wqe *wqe, const struct ibv_send_wr *wr,
 		 uint32_t length)
 {
 	*wqe = (struct send_wqe){
@@ -116,19 +116,19 @@ static void fill(const struct qp *qp, struct send_wqe *wqe, const struct ibv_sen
 	}
 }
 
-int post_append(struct qp *qp, struct posting *p, const struct ibv_send_wr *wr)
+int post_append(struct qp *qp, struct post_batch *p, const struct ibv_send_wr *wr)
 {
 	struct send_queue *sq = &qp->sq;
 	uint32_t at = p->tail & (sq->size - 1);
 	uint64_t length;
-	int err, i;
+	int rc, i;
 
 	if (p->tail - load_acquire(&sq->polled) >= qp->init.cap.max_send_wr)
 		return ENOMEM;
-	err = check(qp, wr, &length);
-	if (err)
-		return err;
-	fill(qp, &sq->wqes[at], wr, length);
+	rc = check_wr(qp, wr, &length);
+	if (rc)
+		return rc;
+	fill_wqe(qp, &sq->wqes[at], wr, length);
 	if (sq->avs)
 		sq->avs[at] = to_ah(wr->wr.ud.ah)->av;
 	if ((wr->send_flags & IBV_SEND_INLINE) && length)
@@ -147,7 +147,7 @@ static bool can_post(const struct qp *qp)
 	return s == IBV_QPS_RTS || s == IBV_QPS_SQD || s == IBV_QPS_SQE || s == IBV_QPS_ERR;
 }
 
-int post_begin(struct qp *qp, struct posting *p)
+int post_begin(struct qp *qp, struct post_batch *p)
 {
 	pthread_mutex_lock(&qp->post_lock);
 	p->tail = load_relaxed(&qp->sq.tail);
@@ -155,7 +155,7 @@ int post_begin(struct qp *qp, struct posting *p)
 	return can_post(qp) ? 0 : EINVAL;
 }
 
-void post_end(struct qp *qp, const struct posting *p)
+void post_end(struct qp *qp, const struct post_batch *p)
 {
 	uint32_t n = p->tail - load_relaxed(&qp->sq.tail);
 
@@ -170,16 +170,16 @@ void post_end(struct qp *qp, const struct posting *p)
 int req_post(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct qp *qp = to_qp(ibv);
-	struct posting p;
-	int err = post_begin(qp, &p);
+	struct post_batch p;
+	int rc = post_begin(qp, &p);
 
-	for (; !err && wr; wr = wr->next) {
-		err = post_append(qp, &p, wr);
-		if (err)
+	for (; !rc && wr; wr = wr->next) {
+		rc = post_append(qp, &p, wr);
+		if (rc)
 			break;
 	}
-	if (err)
+	if (rc)
 		*bad_wr = wr;
 	post_end(qp, &p);
-	return err;
+	return rc;
 }

@@ -9,7 +9,7 @@
 #include "qp.h"
 
 /* Work requests that are being posted together: one doorbell. */
-struct posting {
+struct post_batch {
 	uint32_t tail;		/* where the next one goes */
 	uint64_t bytes;
 };
@@ -23,7 +23,7 @@ struct posting {
  *
  * Return: 0, or EINVAL if the state of the queue pair forbids it.
  */
-int post_begin(struct qp *qp, struct posting *p);
+int post_begin(struct qp *qp, struct post_batch *p);
 
 /**
  * post_append() - check and copy one more
@@ -31,9 +31,9 @@ int post_begin(struct qp *qp, struct posting *p);
  *
  * Return: 0, or an errno value as ibv_post_send() gives it; then @p is as it was.
  */
-int post_append(struct qp *qp, struct posting *p, const struct ibv_send_wr *wr);
+int post_append(struct qp *qp, struct post_batch *p, const struct ibv_send_wr *wr);
 
 /** post_end() - what was appended is posted, and executed at once if it is small */
-void post_end(struct qp *qp, const struct posting *p);
+void post_end(struct qp *qp, const struct post_batch *p);
 
 #endif

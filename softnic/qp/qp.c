@@ -19,7 +19,7 @@
 #include "sq.h"
 #include "softnic/rq/srq.h"
 
-static int check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+static int check_init_attr(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 
@@ -49,7 +49,7 @@ static void grant_inline(struct ibv_qp_cap *cap)
 
 enum { CONNECTED_GUARDS = 8 };	/* a cache line of them, though one would do */
 
-int qp_segment_create(const struct qp *qp, struct segment *segment)
+int qp_segment_create(const struct qp *qp, struct qp_segment *segment)
 {
 	const struct recv_queue *own = &qp->own_rq;
 	uint32_t arrivals = arrivals_size_for(qp->rq->ring.size);
@@ -59,11 +59,11 @@ int qp_segment_create(const struct qp *qp, struct segment *segment)
 		      (qp->ibv.srq ? 0 : rq_bytes(own->ring.size, own->ring.sges));
 	struct shared_qp *s;
 	void *map;
-	int err;
+	int rc;
 
-	err = shared_create("softnic-qp", size, false, &segment->fd, &map);
-	if (err)
-		return err;
+	rc = shared_create("softnic-qp", size, false, &segment->fd, &map);
+	if (rc)
+		return rc;
 	s = map;
 	s->magic = SHARED_MAGIC;
 	s->version = SHARED_VERSION;
@@ -73,12 +73,12 @@ int qp_segment_create(const struct qp *qp, struct segment *segment)
 	s->guards = guards;
 	s->type = qp->ibv.qp_type;
 	segment->qp = s;
-	segment->guards = (struct guards){ (void *)s->rest, guards };
+	segment->guards = (struct copy_guards){ (void *)s->rest, guards };
 	segment->size = size;
 	return 0;
 }
 
-void qp_segment_use(struct qp *qp, const struct segment *segment)
+void qp_segment_use(struct qp *qp, const struct qp_segment *segment)
 {
 	struct recv_arrivals *a = &qp->arrivals;
 	struct shared_qp *s = segment->qp;
@@ -92,7 +92,7 @@ void qp_segment_use(struct qp *qp, const struct segment *segment)
 	store_release(&a->flushing, false);
 }
 
-void qp_segment_destroy(struct segment *segment)
+void qp_segment_destroy(struct qp_segment *segment)
 {
 	munmap(segment->qp, segment->size);
 	close(segment->fd);
@@ -141,48 +141,48 @@ static void free_qp(struct qp *qp)
 	free(qp);
 }
 
-static int number(struct qp *qp)
+static int assign_qpn(struct qp *qp)
 {
-	int err;
+	int rc;
 
 	pthread_mutex_lock(&nic.lock);
-	err = nic_add_qp(qp, &qp->ibv.qp_num);
+	rc = nic_add_qp(qp, &qp->ibv.qp_num);
 	pthread_mutex_unlock(&nic.lock);
 	qp->ibv.handle = qp->ibv.qp_num;
-	return err;
+	return rc;
 }
 
-static int allocate(struct qp *qp)
+static int alloc_queues(struct qp *qp)
 {
 	const struct ibv_qp_cap *cap = &qp->init.cap;
-	struct segment segment;
-	int err;
+	struct qp_segment segment;
+	int rc;
 
-	err = recv_queue_init(&qp->own_rq, qp->ibv.srq ? 0 : cap->max_recv_wr, cap->max_recv_sge);
-	if (!err)
-		err = sq_init(qp);
-	if (!err && qp_is_datagram(qp)) {
+	rc = recv_queue_init(&qp->own_rq, qp->ibv.srq ? 0 : cap->max_recv_wr, cap->max_recv_sge);
+	if (!rc)
+		rc = sq_init(qp);
+	if (!rc && qp_is_datagram(qp)) {
 		qp->remotes = calloc(REMOTE_HASHES, sizeof(*qp->remotes));
-		err = qp->remotes ? 0 : -ENOMEM;
+		rc = qp->remotes ? 0 : -ENOMEM;
 	}
-	if (!err)
-		err = qp_segment_create(qp, &segment);
-	if (err)
-		return err;
+	if (!rc)
+		rc = qp_segment_create(qp, &segment);
+	if (rc)
+		return rc;
 	qp_segment_use(qp, &segment);
-	err = number(qp);
-	if (err)
+	rc = assign_qpn(qp);
+	if (rc)
 		qp_segment_destroy(&qp->segment);
-	return err;
+	return rc;
 }
 
 struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-	int err = check(pd, init);
+	int rc = check_init_attr(pd, init);
 	struct qp *qp;
 
-	if (err) {
-		errno = err;
+	if (rc) {
+		errno = rc;
 		return NULL;
 	}
 	grant_inline(&init->cap);
@@ -190,10 +190,10 @@ struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	if (!qp)
 		return NULL;
 	init_fields(qp, pd, init);
-	err = allocate(qp);
-	if (err) {
+	rc = alloc_queues(qp);
+	if (rc) {
 		free_qp(qp);
-		errno = -err;
+		errno = -rc;
 		return NULL;
 	}
 	add_ordered(&to_pd(pd)->users, 1);
@@ -201,7 +201,7 @@ struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 		add_ordered(&to_srq(init->srq)->users, 1);
 	cq_add(to_cq(init->send_cq), &qp->sends, qp->ibv.qp_num);
 	cq_add(to_cq(init->recv_cq), &qp->recvs, qp->ibv.qp_num);
-	fault_adopt(qp);
+	fault_init_qp(qp);
 	count(qps, 1);
 	return &qp->ibv;
 }
@@ -217,7 +217,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
  * A NIC has sent what was posted long before a program gets here, so one that sends datagrams and
  * asks for no completion, as mckey does, does not wait for them.
  */
-static void linger(struct qp *qp)
+static void wait_until_drained(struct qp *qp)
 {
 	uint64_t deadline_ns = softnic_now_ns() + LINGER_NS;
 
@@ -242,19 +242,19 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 
 	if (is_attached(qp))
 		return EBUSY;
-	linger(qp);
+	wait_until_drained(qp);
 	pthread_mutex_lock(&qp->lock);
 	store_release(&qp->state, IBV_QPS_RESET);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
 	pthread_mutex_unlock(&qp->lock);
 	qp_wait_for_copies(qp);
-	softnic_timer_disarm(&qp->quiet);	/* it looks at the guest, while that knows of us */
+	softnic_timer_disarm(&qp->quiet);	/* it looks at the client, while that knows of us */
 	nic_del_qp(qp, ibv->qp_num);
 	softnic_timer_disarm(&qp->timer);
 	softnic_work_cancel(&qp->work);
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&qp->lock);
-	qp_unlink(qp);
+	remote_qp_drop_all(qp);
 	pthread_mutex_unlock(&qp->lock);
 	pthread_mutex_unlock(&nic.lock);
 	cq_del(to_cq(ibv->send_cq), &qp->sends);

@@ -23,13 +23,13 @@
 #include "softnic/rq/recv.h"
 #include "softnic/shm/shared.h"
 
-struct attachment;
-struct composer;
-struct fanout;
-struct guest;
+struct mcast_attachment;
+struct wr_builder;
+struct mcast_fanout;
+struct shm_client;
 
 /* What IBV_WR_BIND_MW asks for; the new key is the work request's rkey. */
-struct bind {
+struct mw_bind_args {
 	uint32_t type;		/* enum ibv_mw_type */
 	uint32_t region;	/* key of the region, or 0 */
 	uint32_t access;
@@ -57,7 +57,7 @@ struct send_wqe {
 				struct {
 					uint64_t compare_add, swap;
 				};
-				struct bind bind;
+				struct mw_bind_args bind;
 			};
 			uint32_t rkey;
 		};
@@ -80,7 +80,7 @@ struct send_queue {
 	struct ibv_sge *sges;		/* max_sge each */
 	uint8_t *inlined;		/* max_inline each */
 	struct av *avs;			/* of datagrams */
-	struct fanout *fanout;		/* the same */
+	struct mcast_fanout *fanout;		/* the same */
 	uint32_t size;			/* a power of two */
 	uint32_t max_sge, max_inline;
 	uint32_t tail;			/* posted */
@@ -98,20 +98,20 @@ struct send_queue {
 	bool promised;			/* to whoever polls the send CQ */
 	bool waiting;			/* for the timer: leave it alone */
 	bool asks;			/* for the other end, as soon as qp->lock is free */
-	bool foreseen;			/* its faults were drawn */
+	bool faults_drawn;			/* its faults were drawn */
 	bool invalidates;		/* until the peer has left */
-	struct guard_walk leaving;
+	struct copy_guard_walk leaving;
 };
 
 /* Where another end is, once its process told us. */
-struct remote {
+struct remote_qp {
 	uint32_t qpn;
-	struct remote *next;		/* of a datagram queue pair's, with the same hash */
+	struct remote_qp *next;		/* of a datagram queue pair's, with the same hash */
 	bool is_refused;		/* nobody there; for the work request that waits */
 	bool is_mute;			/* no answer in time: drop until there is one */
-	bool was_asked_anew;		/* as the process that was asked first has ended */
-	struct guard guard;		/* ours, in shared */
-	struct peer *peer;
+	bool was_requested_again;		/* as the process that was asked first has ended */
+	struct copy_guard guard;		/* ours, in shared */
+	struct shm_peer *peer;
 	struct shared_qp *shared;	/* NULL until then */
 	size_t size;
 	struct rq rq;			/* its receive queue; in shared, or an SRQ's: */
@@ -119,14 +119,14 @@ struct remote {
 	size_t srq_size;
 	struct arrivals arrivals;
 	struct shared_cq *cq;		/* its receive CQ */
-	struct pull *pull;		/* to the channel that has, or NULL */
+	struct waker *waker;		/* to the channel that has, or NULL */
 	struct cq *own;			/* if it is in this process, the same CQ */
 };
 
 /* What of ours the peer maps. */
-struct segment {
+struct qp_segment {
 	struct shared_qp *qp;
-	struct guards guards;
+	struct copy_guards guards;
 	size_t size;
 	int fd;
 };
@@ -146,9 +146,9 @@ enum { REMOTE_HASHES = 64 };
 struct qp {
 	union {
 		struct ibv_qp ibv;
-		struct ibv_qp_ex ex;	/* if there is a composer */
+		struct ibv_qp_ex ex;	/* if there is a wr_builder */
 	};
-	struct composer *composer;
+	struct wr_builder *wr_builder;
 	pthread_mutex_t post_lock, lock;
 	struct ibv_qp_attr attr;	/* as set by ibv_modify_qp() */
 	struct ibv_qp_init_attr init;
@@ -157,21 +157,21 @@ struct qp {
 	struct recv_queue *rq;		/* its own or an SRQ's */
 	struct recv_queue own_rq;
 	struct recv_arrivals arrivals;
-	struct remote remote;		/* of RC and UC */
-	struct remote **remotes;	/* of UD: REMOTE_HASHES lists */
-	struct remote *to;		/* where the work request being executed goes */
-	struct attachment *groups;	/* of UD; nic.lock */
+	struct remote_qp remote;		/* of RC and UC */
+	struct remote_qp **remotes;	/* of UD: REMOTE_HASHES lists */
+	struct remote_qp *to;		/* where the work request being executed goes */
+	struct mcast_attachment *groups;	/* of UD; nic.lock */
 	bool blocks_own;		/* what it sends to a group that it is in */
 	struct qp_faults faults;
 	uint64_t links;			/* ended so far: late answers belong to them */
 	struct softnic_work work;	/* executes the send queue */
 	struct softnic_timer timer;	/* ends a wait of the send queue */
 	struct softnic_timer quiet;	/* looks whether the peer has left our buffers */
-	struct guard_walk leaving;	/* since the error */
+	struct copy_guard_walk leaving;	/* since the error */
 	struct cq_source sends, recvs;	/* where our completion queues find us */
 
-	struct segment segment;
-	struct guest *guest;		/* who has it; nic.lock */
+	struct qp_segment segment;
+	struct shm_client *client;		/* who has it; nic.lock */
 	uint32_t users;			/* nic.lock */
 	struct async_subject events;
 };
@@ -192,7 +192,7 @@ static inline bool qp_is_datagram(const struct qp *qp)
 }
 
 /* Then there may be another by its number. */
-static inline bool remote_is_gone(const struct remote *r)
+static inline bool remote_qp_is_gone(const struct remote_qp *r)
 {
 	return r->shared && load_acquire(&r->shared->state) == SHARED_QP_GONE;
 }
@@ -209,10 +209,10 @@ static inline bool qp_is_connected(const struct qp *qp)
 struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init);
 
 /** qp_segment_create() - one that suits a queue pair, in the reset state. 0 or -errno. */
-int qp_segment_create(const struct qp *qp, struct segment *segment);
+int qp_segment_create(const struct qp *qp, struct qp_segment *segment);
 /** qp_segment_use() - from now on this one. Nobody polls or posts meanwhile. */
-void qp_segment_use(struct qp *qp, const struct segment *segment);
-void qp_segment_destroy(struct segment *segment);
+void qp_segment_use(struct qp *qp, const struct qp_segment *segment);
+void qp_segment_destroy(struct qp_segment *segment);
 
 /**
  * qp_wait_for_copies() - nobody copies any more by what was true before the call
@@ -240,31 +240,31 @@ void qp_error_event(struct qp *qp, enum ibv_event_type event);
 /** qp_drained() - in SQD, nothing is under way any more. qp->lock held. */
 void qp_drained(struct qp *qp);
 
-/* Events. All on the engine thread; with nic.lock held, but for qp_linked(). */
+/* Events. All on the engine thread; with nic.lock held, but for remote_qp_resolved(). */
 
 /**
- * qp_linked() - the answer to a question of ours; takes the descriptors it wants
+ * remote_qp_resolved() - the answer to a question of ours; takes the descriptors it wants
  *
  * Return: 0, or -EPROTO if it is no answer that a softnic would give.
  */
-int qp_linked(struct peer *peer, const struct message *m, int *fds);
-/** qp_gone() - what datagrams of ours were sent to is no more: let go of it */
-void qp_gone(struct peer *peer, const struct message *m);
+int remote_qp_resolved(struct shm_peer *peer, const struct shm_msg *m, int *fds);
+/** remote_qp_gone() - what datagrams of ours were sent to is no more: let go of it */
+void remote_qp_gone(struct shm_peer *peer, const struct shm_msg *m);
 /** qp_peer_ended() - a process that ours talk to has ended */
-void qp_peer_ended(struct peer *peer);
-/** qp_guest_ended() - a process that talks to ours, from that slot, has ended */
-void qp_guest_ended(struct guest *guest, uint32_t slot);
-/** qp_peer_complains() - a request of the peer was refused: value of MSG_QP_ERROR */
-void qp_peer_complains(struct qp *qp, uint64_t value);
+void qp_peer_ended(struct shm_peer *peer);
+/** qp_client_ended() - a process that talks to ours, from that slot, has ended */
+void qp_client_ended(struct shm_client *client, uint32_t slot);
+/** qp_peer_reported_error() - a request of the peer was refused: value of MSG_QP_ERROR */
+void qp_peer_reported_error(struct qp *qp, uint64_t value);
 
 /* link.c: finding the other end. */
 
-/** qp_remote() - the other end of that number, NULL if out of memory. qp->lock held. */
-struct remote *qp_remote(struct qp *qp, uint32_t qpn);
-/** qp_link() - ask for the other ends that are awaited. nic.lock, qp->lock held. */
-void qp_link(struct qp *qp);
+/** remote_qp_get() - the other end of that number, NULL if out of memory. qp->lock held. */
+struct remote_qp *remote_qp_get(struct qp *qp, uint32_t qpn);
+/** remote_qp_request() - ask for the other ends that are awaited. nic.lock, qp->lock held. */
+void remote_qp_request(struct qp *qp);
 /**
- * qp_ask_anew() - the process that a connected queue pair's other end was asked of has ended
+ * remote_qp_request_again() - the process that a connected queue pair's other end was asked of has ended
  *
  * It may have ended long before, and we were told only now: then the number is of a queue pair of
  * whoever has the slot since. That one is asked, once.
@@ -272,15 +272,15 @@ void qp_link(struct qp *qp);
  * Context: nic.lock and qp->lock held.
  * Return: false if there is nobody to ask, or there was an answer already.
  */
-bool qp_ask_anew(struct qp *qp);
+bool remote_qp_request_again(struct qp *qp);
 /**
- * qp_unlink_peer() - forget those of a process that has ended
+ * remote_qp_drop_peer() - forget those of a process that has ended
  *
  * Context: nic.lock and qp->lock held.
  * Return: true if any of them was still waited for; it is refused now.
  */
-bool qp_unlink_peer(struct qp *qp, struct peer *peer);
-/** qp_unlink() - forget all, and tell whom it talked to, and who to it by datagrams. nic.lock and qp->lock held. */
-void qp_unlink(struct qp *qp);
+bool remote_qp_drop_peer(struct qp *qp, struct shm_peer *peer);
+/** remote_qp_drop_all() - forget all, and tell whom it talked to, and who to it by datagrams. nic.lock and qp->lock held. */
+void remote_qp_drop_all(struct qp *qp);
 
 #endif

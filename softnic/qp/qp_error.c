@@ -22,9 +22,9 @@
 #define LOOK_AGAIN_NS 1000000ull
 
 /* Have all left since the walk began? Cuts off one that does not for too long. */
-static bool have_left(struct qp *qp, struct guard_walk *walk)
+static bool users_have_left(struct qp *qp, struct copy_guard_walk *walk)
 {
-	struct guest *guest;
+	struct shm_client *client;
 	uint32_t user = 0;
 	bool left;
 
@@ -36,36 +36,36 @@ static bool have_left(struct qp *qp, struct guard_walk *walk)
 	if (left)
 		return true;
 	pthread_mutex_lock(&nic.lock);
-	guest = serve_guest(qp, user);
-	if (!guest)
+	client = server_find_client(qp, user);
+	if (!client)
 		guard_walk_past(walk);
 	else if (softnic_now_ns() - walk->since_ns > PATIENCE_NS)
-		serve_cut_off(guest);
+		server_disconnect(client);
 	pthread_mutex_unlock(&nic.lock);
 	return false;
 }
 
 void qp_wait_for_copies(struct qp *qp)
 {
-	struct guard_walk walk = { .since_ns = softnic_now_ns() };
+	struct copy_guard_walk walk = { .since_ns = softnic_now_ns() };
 
 	/* It takes the lock under which our own copies are done. */
-	while (!have_left(qp, &walk))
+	while (!users_have_left(qp, &walk))
 		usleep(50);
 }
 
 /* On the engine's thread: until the peers are out, their last copy may fill a receive. */
-static void look_again(struct softnic_timer *t)
+static void recheck_guards(struct softnic_timer *t)
 {
 	struct qp *qp = (struct qp *)((char *)t - offsetof(struct qp, quiet));
-	bool left = have_left(qp, &qp->leaving);
+	bool left = users_have_left(qp, &qp->leaving);
 
 	pthread_mutex_lock(&qp->lock);
 	if (qp->state == IBV_QPS_ERR && !load_relaxed(&qp->arrivals.flushing)) {
 		if (left)
 			recv_flush(qp);
 		else
-			softnic_timer_arm(t, LOOK_AGAIN_NS, look_again);
+			softnic_timer_arm(t, LOOK_AGAIN_NS, recheck_guards);
 	}
 	pthread_mutex_unlock(&qp->lock);
 }
@@ -77,11 +77,11 @@ void qp_error(struct qp *qp)
 	store_release(&qp->state, IBV_QPS_ERR);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_ERROR);
 	req_flush(qp);
-	qp->leaving = (struct guard_walk){ .since_ns = softnic_now_ns() };
+	qp->leaving = (struct copy_guard_walk){ .since_ns = softnic_now_ns() };
 	if (guard_walk_on(&qp->leaving, &qp->segment.guards))
 		recv_flush(qp);
 	else
-		softnic_timer_arm(&qp->quiet, LOOK_AGAIN_NS, look_again);
+		softnic_timer_arm(&qp->quiet, LOOK_AGAIN_NS, recheck_guards);
 }
 
 void qp_error_event(struct qp *qp, enum ibv_event_type event)
@@ -99,7 +99,7 @@ static bool is_complaint(uint64_t event)
 	       event == IBV_EVENT_QP_FATAL;
 }
 
-void qp_peer_complains(struct qp *qp, uint64_t value)
+void qp_peer_reported_error(struct qp *qp, uint64_t value)
 {
 	pthread_mutex_lock(&qp->lock);
 	if (!value)
@@ -110,7 +110,7 @@ void qp_peer_complains(struct qp *qp, uint64_t value)
 }
 
 /* The first work request tells why, if there is one. */
-static void peer_died(struct qp *qp)
+static void fail_for_dead_peer(struct qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
 	if (qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET) {
@@ -121,7 +121,7 @@ static void peer_died(struct qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-void qp_guest_ended(struct guest *guest, uint32_t slot)
+void qp_client_ended(struct shm_client *client, uint32_t slot)
 {
 	uint32_t i;
 
@@ -132,30 +132,30 @@ void qp_guest_ended(struct guest *guest, uint32_t slot)
 			continue;
 		srq_check_limit(qp);	/* it may have died about to tell */
 		if (!qp_is_reliable(qp)) {
-			lossy_guest_ended(qp, guest, slot);
+			unreliable_client_ended(qp, client, slot);
 			continue;
 		}
-		if (qp->guest != guest)
+		if (qp->client != client)
 			continue;
-		qp->guest = NULL;
-		peer_died(qp);
+		qp->client = NULL;
+		fail_for_dead_peer(qp);
 		/* Whatever state that found: our own flush may have come when the arm was taken. */
-		cq_ring_anyway(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num);
+		cq_ring_for_dead_peer(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num);
 	}
 }
 
-static bool was_asked_anew(struct qp *qp)
+static bool was_requested_again(struct qp *qp)
 {
 	bool asked;
 
 	pthread_mutex_lock(&qp->lock);
-	asked = qp_ask_anew(qp);
+	asked = remote_qp_request_again(qp);
 	pthread_mutex_unlock(&qp->lock);
 	return asked;
 }
 
 /* A queue pair that was destroyed in good order before its process ended is no accident. */
-void qp_peer_ended(struct peer *peer)
+void qp_peer_ended(struct shm_peer *peer)
 {
 	uint32_t i;
 
@@ -163,13 +163,13 @@ void qp_peer_ended(struct peer *peer)
 		struct qp *qp = nic.qps[i];
 
 		if (qp && !qp_is_reliable(qp))
-			lossy_peer_ended(qp, peer);
+			unreliable_peer_ended(qp, peer);
 		if (!qp || qp->remote.peer != peer)
 			continue;
 		if (qp->remote.shared &&
 		    load_acquire(&qp->remote.shared->state) == SHARED_QP_GONE)
 			continue;
-		if (!was_asked_anew(qp))
-			peer_died(qp);
+		if (!was_requested_again(qp))
+			fail_for_dead_peer(qp);
 	}
 }

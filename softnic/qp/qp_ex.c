@@ -15,61 +15,61 @@
 #include "qp_ex.h"
 
 /* What lies between ibv_wr_start() and its end; under post_lock. */
-struct composer {
-	struct posting posting;
+struct wr_builder {
+	struct post_batch posting;
 	struct ibv_send_wr wr;
 	bool has_wr;			/* begun, not yet appended */
-	int err;
+	int rc;
 	struct ibv_sge sges[SHARED_SGES_MAX];
 	uint8_t inlined[SOFTNIC_INLINE_MAX];
 };
 
-static struct composer *composer_of(struct ibv_qp_ex *ex)
+static struct wr_builder *builder_of(struct ibv_qp_ex *ex)
 {
-	return to_qp(&ex->qp_base)->composer;
+	return to_qp(&ex->qp_base)->wr_builder;
 }
 
-static void start(struct ibv_qp_ex *ex)
+static void wr_start(struct ibv_qp_ex *ex)
 {
-	struct composer *c = composer_of(ex);
+	struct wr_builder *c = builder_of(ex);
 
-	c->err = post_begin(to_qp(&ex->qp_base), &c->posting);
+	c->rc = post_begin(to_qp(&ex->qp_base), &c->posting);
 	c->has_wr = false;
 }
 
-static void append(struct ibv_qp_ex *ex)
+static void append_wr(struct ibv_qp_ex *ex)
 {
-	struct composer *c = composer_of(ex);
+	struct wr_builder *c = builder_of(ex);
 
-	if (c->has_wr && !c->err)
-		c->err = post_append(to_qp(&ex->qp_base), &c->posting, &c->wr);
+	if (c->has_wr && !c->rc)
+		c->rc = post_append(to_qp(&ex->qp_base), &c->posting, &c->wr);
 	c->has_wr = false;
 }
 
-static void abandon(struct ibv_qp_ex *ex)
+static void wr_abort(struct ibv_qp_ex *ex)
 {
 	pthread_mutex_unlock(&to_qp(&ex->qp_base)->post_lock);
 }
 
-static int complete(struct ibv_qp_ex *ex)
+static int wr_complete(struct ibv_qp_ex *ex)
 {
-	struct composer *c = composer_of(ex);
-	int err;
+	struct wr_builder *c = builder_of(ex);
+	int rc;
 
-	append(ex);
-	err = c->err;
-	if (err)
-		abandon(ex);
+	append_wr(ex);
+	rc = c->rc;
+	if (rc)
+		wr_abort(ex);
 	else
 		post_end(to_qp(&ex->qp_base), &c->posting);
-	return err;
+	return rc;
 }
 
-static struct ibv_send_wr *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+static struct ibv_send_wr *begin_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
-	struct composer *c = composer_of(ex);
+	struct wr_builder *c = builder_of(ex);
 
-	append(ex);
+	append_wr(ex);
 	c->has_wr = true;
 	c->wr = (struct ibv_send_wr){
 		.wr_id = ex->wr_id,
@@ -80,10 +80,10 @@ static struct ibv_send_wr *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode
 	return &c->wr;
 }
 
-static struct ibv_send_wr *begin_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode,
+static struct ibv_send_wr *begin_rdma_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode,
 				      uint32_t rkey, uint64_t remote_addr)
 {
-	struct ibv_send_wr *wr = begin(ex, opcode);
+	struct ibv_send_wr *wr = begin_wr(ex, opcode);
 
 	wr->wr.rdma.rkey = rkey;
 	wr->wr.rdma.remote_addr = remote_addr;
@@ -92,23 +92,23 @@ static struct ibv_send_wr *begin_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode o
 
 static void rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
 {
-	begin_rdma(ex, IBV_WR_RDMA_READ, rkey, remote_addr);
+	begin_rdma_wr(ex, IBV_WR_RDMA_READ, rkey, remote_addr);
 }
 
 static void rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
 {
-	begin_rdma(ex, IBV_WR_RDMA_WRITE, rkey, remote_addr);
+	begin_rdma_wr(ex, IBV_WR_RDMA_WRITE, rkey, remote_addr);
 }
 
 static void rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm)
 {
-	begin_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr)->imm_data = imm;
+	begin_rdma_wr(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr)->imm_data = imm;
 }
 
 static void atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
 		   uint64_t remote_addr, uint64_t compare_add, uint64_t swap)
 {
-	struct ibv_send_wr *wr = begin(ex, opcode);
+	struct ibv_send_wr *wr = begin_wr(ex, opcode);
 
 	wr->wr.atomic.rkey = rkey;
 	wr->wr.atomic.remote_addr = remote_addr;
@@ -129,28 +129,28 @@ static void fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 
 static void send_plain(struct ibv_qp_ex *ex)
 {
-	begin(ex, IBV_WR_SEND);
+	begin_wr(ex, IBV_WR_SEND);
 }
 
 static void send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
-	begin(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
+	begin_wr(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
 }
 
 static void send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	begin(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
+	begin_wr(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
 }
 
 static void local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	begin(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
+	begin_wr(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
 }
 
 static void bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		    const struct ibv_mw_bind_info *info)
 {
-	struct ibv_send_wr *wr = begin(ex, IBV_WR_BIND_MW);
+	struct ibv_send_wr *wr = begin_wr(ex, IBV_WR_BIND_MW);
 
 	wr->bind_mw.mw = mw;
 	wr->bind_mw.rkey = rkey;
@@ -160,7 +160,7 @@ static void bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
 			uint32_t remote_qkey)
 {
-	struct ibv_send_wr *wr = &composer_of(ex)->wr;
+	struct ibv_send_wr *wr = &builder_of(ex)->wr;
 
 	wr->wr.ud.ah = ah;
 	wr->wr.ud.remote_qpn = remote_qpn;
@@ -169,10 +169,10 @@ static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote
 
 static void set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sges)
 {
-	struct composer *c = composer_of(ex);
+	struct wr_builder *c = builder_of(ex);
 
 	if (num_sge > SHARED_SGES_MAX) {
-		c->err = EINVAL;
+		c->rc = EINVAL;
 		return;
 	}
 	memcpy(c->sges, sges, num_sge * sizeof(*sges));
@@ -190,12 +190,12 @@ static void set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t
 static void set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 				 const struct ibv_data_buf *bufs)
 {
-	struct composer *c = composer_of(ex);
+	struct wr_builder *c = builder_of(ex);
 	size_t i, length = 0;
 
 	for (i = 0; i < num_buf; i++) {
 		if (bufs[i].length > sizeof(c->inlined) - length) {
-			c->err = EINVAL;
+			c->rc = EINVAL;
 			return;
 		}
 		memcpy(c->inlined + length, bufs[i].addr, bufs[i].length);
@@ -213,7 +213,7 @@ static void set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	set_inline_data_list(ex, 1, &buf);
 }
 
-static uint64_t supported(enum ibv_qp_type type)
+static uint64_t supported_ops(enum ibv_qp_type type)
 {
 	const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 	const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
@@ -239,9 +239,9 @@ static uint64_t supported(enum ibv_qp_type type)
 
 static void init_operations(struct ibv_qp_ex *ex, uint64_t ops)
 {
-	ex->wr_start = start;
-	ex->wr_complete = complete;
-	ex->wr_abort = abandon;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
 	ex->wr_rdma_read = IF(RDMA_READ, rdma_read);
 	ex->wr_rdma_write = IF(RDMA_WRITE, rdma_write);
 	ex->wr_rdma_write_imm = IF(RDMA_WRITE_WITH_IMM, rdma_write_imm);
@@ -271,7 +271,7 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	const bool composes = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	uint64_t ops = composes ? init->send_ops_flags : 0;
-	struct composer *c = NULL;
+	struct wr_builder *c = NULL;
 	uint32_t flags = 0;
 	struct ibv_qp *ibv;
 
@@ -279,7 +279,7 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 	if (init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
 		flags = init->create_flags;
 	if ((flags & ~create_flags(init->qp_type)) || (init->comp_mask & ~known) ||
-	    (ops & ~supported(init->qp_type))) {
+	    (ops & ~supported_ops(init->qp_type))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -298,7 +298,7 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 		free(c);
 		return NULL;
 	}
-	to_qp(ibv)->composer = c;
+	to_qp(ibv)->wr_builder = c;
 	to_qp(ibv)->blocks_own = flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	init_operations(&to_qp(ibv)->ex, ops);
 	return ibv;
@@ -306,10 +306,10 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 
 void qp_ex_fini(struct qp *qp)
 {
-	free(qp->composer);
+	free(qp->wr_builder);
 }
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
-	return to_qp(qp)->composer ? &to_qp(qp)->ex : NULL;
+	return to_qp(qp)->wr_builder ? &to_qp(qp)->ex : NULL;
 }

@@ -31,13 +31,13 @@ enum {
 enum { NUMBER_MAX = 0xffffff };
 
 /* What a change needs and what else it may have, by kind of queue pair. */
-struct masks {
+struct attr_masks {
 	int needed, allowed;
 };
 
-static const struct transition {
+static const struct qp_transition {
 	enum ibv_qp_state from, to;
-	struct masks rc, uc, ud;
+	struct attr_masks rc, uc, ud;
 } transitions[] = {
 	{ IBV_QPS_RESET, IBV_QPS_INIT, { TO_INIT | IBV_QP_ACCESS_FLAGS, 0 },
 	  { TO_INIT | IBV_QP_ACCESS_FLAGS, 0 }, { TO_INIT | IBV_QP_QKEY, 0 } },
@@ -58,7 +58,7 @@ static const struct transition {
 	  { 0, IBV_QP_QKEY } },
 };
 
-static const struct masks *masks_for(const struct transition *t, enum ibv_qp_type type)
+static const struct attr_masks *masks_for(const struct qp_transition *t, enum ibv_qp_type type)
 {
 	return type == IBV_QPT_RC ? &t->rc : type == IBV_QPT_UC ? &t->uc : &t->ud;
 }
@@ -72,8 +72,8 @@ static bool may_change(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_q
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return !mask;
 	for (i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
-		const struct transition *t = &transitions[i];
-		const struct masks *m = masks_for(t, type);
+		const struct qp_transition *t = &transitions[i];
+		const struct attr_masks *m = masks_for(t, type);
 
 		if (t->from == from && t->to == to)
 			return (mask & m->needed) == m->needed &&
@@ -125,12 +125,12 @@ static bool values_are_valid(const struct ibv_qp_attr *a, int mask)
 static int check_path(const struct ibv_qp *qp, const struct ibv_ah_attr *to)
 {
 	struct av av;
-	int err = ah_resolve(qp->context, to, &av);
+	int rc = ah_resolve(qp->context, to, &av);
 
-	return err ? err : ah_is_multicast(&av.dgid) ? EINVAL : 0;
+	return rc ? rc : ah_is_multicast(&av.dgid) ? EINVAL : 0;
 }
 
-static int check(const struct ibv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
+static int check_attr(const struct ibv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
 		 const struct ibv_qp_attr *attr, int mask)
 {
 	if (fault_is_gone())
@@ -153,7 +153,7 @@ static bool path_is_of_its_port(const struct qp *qp, const struct ibv_qp_attr *a
 }
 
 /* Of a packet's number a NIC takes the 24 bits that there are: some programs give more. */
-static void set_values(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int mask)
+static void copy_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int mask)
 {
 	if (mask & IBV_QP_PKEY_INDEX)
 		to->pkey_index = a->pkey_index;
@@ -199,7 +199,7 @@ void qp_drained(struct qp *qp)
 }
 
 /* What the peer goes by. The state comes last. */
-static void publish(struct qp *qp)
+static void publish_attr(struct qp *qp)
 {
 	struct shared_qp *s = qp->segment.qp;
 
@@ -216,14 +216,14 @@ static void publish(struct qp *qp)
  * The old peer keeps the old segment, marked as gone; the next one gets a new one. The
  * completion queues must not look while it is exchanged.
  */
-static int reset(struct qp *qp)
+static int reset_qp(struct qp *qp)
 {
-	struct segment fresh;
-	int err;
+	struct qp_segment fresh;
+	int rc;
 
-	err = qp_segment_create(qp, &fresh);
-	if (err)
-		return -err;
+	rc = qp_segment_create(qp, &fresh);
+	if (rc)
+		return -rc;
 	pthread_mutex_lock(&qp->lock);
 	store_release(&qp->state, IBV_QPS_RESET);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
@@ -236,11 +236,11 @@ static int reset(struct qp *qp)
 	cq_del(to_cq(qp->ibv.recv_cq), &qp->recvs);
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&qp->lock);
-	qp_unlink(qp);
+	remote_qp_drop_all(qp);
 	recv_forget(qp);
 	qp_segment_destroy(&qp->segment);
 	qp_segment_use(qp, &fresh);
-	qp->guest = NULL;
+	qp->client = NULL;
 	qp->attr = (struct ibv_qp_attr){ 0 };
 	sq_reset(qp);
 	pthread_mutex_unlock(&qp->lock);
@@ -250,7 +250,7 @@ static int reset(struct qp *qp)
 	return 0;
 }
 
-static void to_error(struct qp *qp)
+static void move_to_error(struct qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
 	if (qp->state == IBV_QPS_RESET)
@@ -260,21 +260,21 @@ static void to_error(struct qp *qp)
 }
 
 /* nic.lock and qp->lock held */
-static void change(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
+static void apply_attr(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		   enum ibv_qp_state to)
 {
 	bool connects = to == IBV_QPS_RTR, drains = to == IBV_QPS_SQD && qp->state != to;
 	bool goes_on = to == IBV_QPS_RTS && qp->state == IBV_QPS_SQD;
 
-	set_values(&qp->attr, attr, mask);
+	copy_attr(&qp->attr, attr, mask);
 	store_release(&qp->state, to);
 	qp->ibv.state = to;
-	publish(qp);
+	publish_attr(qp);
 	if (connects && !qp_is_datagram(qp)) {
 		qp->remote.qpn = qp->attr.dest_qp_num;
 		qp->to = &qp->remote;
-		serve_ready(qp);
-		qp_link(qp);
+		server_qp_ready(qp);
+		remote_qp_request(qp);
 	}
 	if (drains && !sq_has_begun(qp))
 		qp_drained(qp);
@@ -286,28 +286,28 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct qp *qp = to_qp(ibv);
 	enum ibv_qp_state from = load_acquire(&qp->state), to = from;
-	int err;
+	int rc;
 
 	if (attr_mask & IBV_QP_STATE)
 		to = attr->qp_state;
-	err = check(ibv, from, to, attr, attr_mask);
-	if (err)
-		return err;
+	rc = check_attr(ibv, from, to, attr, attr_mask);
+	if (rc)
+		return rc;
 	if (to == IBV_QPS_RESET) {
-		err = from == IBV_QPS_RESET ? 0 : reset(qp);
+		rc = from == IBV_QPS_RESET ? 0 : reset_qp(qp);
 	} else if (to == IBV_QPS_ERR) {
-		to_error(qp);
+		move_to_error(qp);
 	} else {
 		pthread_mutex_lock(&nic.lock);
 		pthread_mutex_lock(&qp->lock);
 		if (qp->state == from && path_is_of_its_port(qp, attr, attr_mask))
-			change(qp, attr, attr_mask, to);
+			apply_attr(qp, attr, attr_mask, to);
 		else
-			err = EINVAL;	/* or an error came in between */
+			rc = EINVAL;	/* or an error came in between */
 		pthread_mutex_unlock(&qp->lock);
 		pthread_mutex_unlock(&nic.lock);
 	}
-	if (!err)
+	if (!rc)
 		ibv->state = to;
-	return err;
+	return rc;
 }

@@ -16,18 +16,18 @@
 #include "req.h"
 #include "softnic/shm/server.h"
 
-static struct remote **find(struct qp *qp, uint32_t qpn)
+static struct remote_qp **find_remote(struct qp *qp, uint32_t qpn)
 {
-	struct remote **at = &qp->remotes[qpn % REMOTE_HASHES];
+	struct remote_qp **at = &qp->remotes[qpn % REMOTE_HASHES];
 
 	while (*at && (*at)->qpn != qpn)
 		at = &(*at)->next;
 	return at;
 }
 
-struct remote *qp_remote(struct qp *qp, uint32_t qpn)
+struct remote_qp *remote_qp_get(struct qp *qp, uint32_t qpn)
 {
-	struct remote **at = find(qp, qpn);
+	struct remote_qp **at = find_remote(qp, qpn);
 
 	if (!*at) {
 		*at = calloc(1, sizeof(**at));
@@ -37,35 +37,35 @@ struct remote *qp_remote(struct qp *qp, uint32_t qpn)
 	return *at;
 }
 
-static void forget_pull(struct remote *r)
+static void release_waker(struct remote_qp *r)
 {
-	if (r->pull)
-		pull_put(&r->peer->pulls, r->pull);
-	r->pull = NULL;
+	if (r->waker)
+		waker_put(&r->peer->wakers, r->waker);
+	r->waker = NULL;
 }
 
-static void drop(struct remote *r)
+static void unmap_remote(struct remote_qp *r)
 {
 	guard_release(&r->guard);
-	forget_pull(r);
+	release_waker(r);
 	if (r->peer)
 		peer_put(r->peer);
 	if (r->shared)
 		munmap(r->shared, r->size);
 	if (r->srq)
 		munmap(r->srq, r->srq_size);
-	*r = (struct remote){ .qpn = r->qpn, .next = r->next };
+	*r = (struct remote_qp){ .qpn = r->qpn, .next = r->next };
 }
 
 static void unlink_remotes(struct qp *qp)
 {
-	struct remote *r;
+	struct remote_qp *r;
 	uint32_t i;
 
 	for (i = 0; i < REMOTE_HASHES; i++) {
 		while ((r = qp->remotes[i])) {
 			qp->remotes[i] = r->next;
-			drop(r);
+			unmap_remote(r);
 			free(r);
 		}
 	}
@@ -75,21 +75,21 @@ static void unlink_remotes(struct qp *qp)
  * One that is waited for is asked for anew, once: it may be of the process that has the slot since,
  * and of whose coming we knew before we were told of the end of the last.
  */
-static bool forsake(struct remote *r)
+static bool refuse_remote(struct remote_qp *r)
 {
-	bool was_awaited = !r->shared && !r->is_mute, was_asked_anew = r->was_asked_anew;
+	bool was_awaited = !r->shared && !r->is_mute, was_requested_again = r->was_requested_again;
 
-	drop(r);
-	r->is_refused = was_awaited && was_asked_anew;
-	r->was_asked_anew = was_awaited && !was_asked_anew;
+	unmap_remote(r);
+	r->is_refused = was_awaited && was_requested_again;
+	r->was_requested_again = was_awaited && !was_requested_again;
 	return was_awaited;
 }
 
 /* By the work request at the head of the send queue, or by the last one. */
-static bool is_in_use(struct qp *qp, const struct remote *r)
+static bool is_in_use(struct qp *qp, const struct remote_qp *r)
 {
-	struct remote **ends;
-	uint32_t n = deliver_awaits(qp, &ends);
+	struct remote_qp **ends;
+	uint32_t n = deliver_waits_for(qp, &ends);
 
 	while (n)
 		if (ends[--n] == r)
@@ -98,14 +98,14 @@ static bool is_in_use(struct qp *qp, const struct remote *r)
 }
 
 /* Of those in one list. What is not in use is forgotten, for its number may never come again. */
-static bool forsake_all(struct qp *qp, struct remote **at, const struct peer *peer)
+static bool refuse_peer_remotes(struct qp *qp, struct remote_qp **at, const struct shm_peer *peer)
 {
 	bool was_awaited = false;
-	struct remote *r;
+	struct remote_qp *r;
 
 	while ((r = *at)) {
 		if (r->peer == peer)
-			was_awaited |= forsake(r);
+			was_awaited |= refuse_remote(r);
 		if (r->peer || is_in_use(qp, r)) {
 			at = &r->next;
 			continue;
@@ -116,38 +116,38 @@ static bool forsake_all(struct qp *qp, struct remote **at, const struct peer *pe
 	return was_awaited;
 }
 
-bool qp_unlink_peer(struct qp *qp, struct peer *peer)
+bool remote_qp_drop_peer(struct qp *qp, struct shm_peer *peer)
 {
 	bool was_awaited = false;
 	uint32_t i;
 
 	if (qp->remote.peer == peer)
-		was_awaited = forsake(&qp->remote);
+		was_awaited = refuse_remote(&qp->remote);
 	for (i = 0; qp->remotes && i < REMOTE_HASHES; i++)
-		was_awaited |= forsake_all(qp, &qp->remotes[i], peer);
+		was_awaited |= refuse_peer_remotes(qp, &qp->remotes[i], peer);
 	return was_awaited;
 }
 
-void qp_unlink(struct qp *qp)
+void remote_qp_drop_all(struct qp *qp)
 {
-	struct message bye = {
+	struct shm_msg bye = {
 		.type = MSG_BYE_QP,
 		.qpn = qp->attr.dest_qp_num,
 		.from = qp->ibv.qp_num,
 	};
 
-	serve_gone(qp);
+	server_announce_gone(qp);
 	if (qp->remotes)
 		unlink_remotes(qp);
 	if (qp->remote.peer)
-		peer_tell(qp->remote.peer, &bye);
-	drop(&qp->remote);
+		peer_send(qp->remote.peer, &bye);
+	unmap_remote(&qp->remote);
 	qp->to = NULL;
 	qp->links++;
 }
 
 /* Sizes are read once: the peer's program may change them any time. */
-static int check(const struct qp *qp, struct remote *r, const struct shared_qp *s)
+static int check_segment(const struct qp *qp, struct remote_qp *r, const struct shared_qp *s)
 {
 	uint32_t cq = load_relaxed(&s->recv_cq);
 
@@ -159,90 +159,90 @@ static int check(const struct qp *qp, struct remote *r, const struct shared_qp *
 		return -EAGAIN;		/* it was reset meanwhile: the next answer is a new one */
 	if (cq >= SHARED_CQS)
 		return -EPROTO;
-	r->cq = &r->peer->bell->cqs[cq];
+	r->cq = &r->peer->doorbell_page->cqs[cq];
 	r->own = r->peer->slot == nic.slot ? cq_at(cq) : NULL;
 	return 0;
 }
 
 /* Guards, arrivals, then the receive queue, unless that is an SRQ. */
-static int map_parts(const struct qp *qp, struct remote *r, struct shared_qp *s, size_t size,
+static int map_parts(const struct qp *qp, struct remote_qp *r, struct shared_qp *s, size_t size,
 		     int srq_fd)
 {
-	struct guards guards = { (void *)s->rest, load_relaxed(&s->guards) };
+	struct copy_guards guards = { (void *)s->rest, load_relaxed(&s->guards) };
 	size_t room = size - sizeof(*s), first = guards.num * sizeof(*guards.at);
-	int err;
+	int rc;
 
 	if (guards.num > SHARED_GUARDS_MAX || first > room)
 		return -EPROTO;
 	if (!guard_claim(&r->guard, &guards, qp->ibv.qp_num))
 		return -EUSERS;
-	err = arrivals_map(&r->arrivals, s->rest + first, room - first,
+	rc = arrivals_map(&r->arrivals, s->rest + first, room - first,
 			   load_relaxed(&s->arrivals));
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	first += arrivals_bytes(r->arrivals.size);
 	if (srq_fd < 0)
 		return rq_map(&r->rq, s->rest + first, room - first);
-	err = shared_map(srq_fd, sizeof(struct shared_rq), PROT_READ | PROT_WRITE, &r->srq,
+	rc = shared_map(srq_fd, sizeof(struct shared_rq), PROT_READ | PROT_WRITE, &r->srq,
 			 &r->srq_size);
-	if (err)
-		return err;
-	err = rq_map(&r->rq, r->srq, r->srq_size);
-	if (err) {
+	if (rc)
+		return rc;
+	rc = rq_map(&r->rq, r->srq, r->srq_size);
+	if (rc) {
 		munmap(r->srq, r->srq_size);
 		r->srq = NULL;
 	}
-	return err;
+	return rc;
 }
 
-static int adopt(struct qp *qp, struct remote *r, const struct message *m, int *fds)
+static int adopt_remote(struct qp *qp, struct remote_qp *r, const struct shm_msg *m, int *fds)
 {
-	int *srq_fd = message_fd(m, fds, HAS_SRQ), *cord_fd = message_fd(m, fds, HAS_CORD);
+	int *srq_fd = shm_msg_fd(m, fds, HAS_SRQ), *cord_fd = shm_msg_fd(m, fds, HAS_WAKEUP);
 	size_t size;
 	void *map;
-	int err;
+	int rc;
 
-	err = shared_map(fds[0], sizeof(struct shared_qp), PROT_READ | PROT_WRITE, &map, &size);
-	if (err)
-		return err;
-	err = check(qp, r, map);
-	if (!err && cord_fd)
-		err = pull_get(&r->peer->pulls, m->channel, cord_fd, &r->pull);
-	if (!err)
-		err = map_parts(qp, r, map, size, srq_fd ? *srq_fd : -1);
-	if (err) {
+	rc = shared_map(fds[0], sizeof(struct shared_qp), PROT_READ | PROT_WRITE, &map, &size);
+	if (rc)
+		return rc;
+	rc = check_segment(qp, r, map);
+	if (!rc && cord_fd)
+		rc = waker_get(&r->peer->wakers, m->channel, cord_fd, &r->waker);
+	if (!rc)
+		rc = map_parts(qp, r, map, size, srq_fd ? *srq_fd : -1);
+	if (rc) {
 		guard_release(&r->guard);
-		forget_pull(r);
+		release_waker(r);
 		munmap(map, size);
-		return err;
+		return rc;
 	}
 	r->shared = map;
-	r->is_mute = r->is_refused = r->was_asked_anew = false;
+	r->is_mute = r->is_refused = r->was_requested_again = false;
 	r->size = size;
 	return 0;
 }
 
 /* Nobody needs asking for one of this process: what a program sends itself is sent at once. */
-static int link_here(struct qp *qp, struct remote *r)
+static int link_own_qp(struct qp *qp, struct remote_qp *r)
 {
-	struct message answer = { .type = MSG_QP };
+	struct shm_msg answer = { .type = MSG_QP };
 	struct qp *there = nic_qp(r->qpn);
-	int fds[MESSAGE_FDS_MAX];
+	int fds[SHM_MSG_FDS_MAX];
 
 	if (!there || !qp_is_datagram(there) || !qp_is_connected(there))
 		return -ENOTCONN;
-	guest_descriptors(there, fds, &answer.has);
-	return adopt(qp, r, &answer, fds);
+	client_qp_fds(there, fds, &answer.has);
+	return adopt_remote(qp, r, &answer, fds);
 }
 
-static bool is_here(const struct remote *r)
+static bool is_own_process(const struct remote_qp *r)
 {
 	return r->peer->slot == nic.slot && load_acquire(&r->peer->state) == PEER_READY;
 }
 
-static void find_out(struct qp *qp, struct remote *r)
+static void request_remote(struct qp *qp, struct remote_qp *r)
 {
-	const struct message ask = {
+	const struct shm_msg ask = {
 		.type = MSG_ASK_QP,
 		.qpn = r->qpn,
 		.from = qp->ibv.qp_num,
@@ -256,73 +256,73 @@ static void find_out(struct qp *qp, struct remote *r)
 	if (!r->peer && peer_get(r->qpn >> SOFTNIC_QP_INDEX_BITS, &r->peer)) {
 		r->peer = NULL;
 		r->is_refused = true;
-	} else if (qp_is_datagram(qp) && is_here(r)) {
-		r->is_refused = link_here(qp, r);
+	} else if (qp_is_datagram(qp) && is_own_process(r)) {
+		r->is_refused = link_own_qp(qp, r);
 	} else {
-		peer_tell(r->peer, &ask);
+		peer_send(r->peer, &ask);
 	}
 }
 
 /* What waits for one that is not there is dropped, with the next step. */
-static bool is_awaited(const struct qp *qp, const struct remote *r)
+static bool is_awaited(const struct qp *qp, const struct remote_qp *r)
 {
 	return !r->shared && (qp_is_reliable(qp) || !r->is_refused);
 }
 
-void qp_link(struct qp *qp)
+void remote_qp_request(struct qp *qp)
 {
-	struct remote **ends;
-	uint32_t i, n = deliver_awaits(qp, &ends);
+	struct remote_qp **ends;
+	uint32_t i, n = deliver_waits_for(qp, &ends);
 
 	for (i = 0; qp_is_connected(qp) && i < n; i++) {
-		if (!qp_is_reliable(qp) && remote_is_gone(ends[i]))
-			drop(ends[i]);
+		if (!qp_is_reliable(qp) && remote_qp_is_gone(ends[i]))
+			unmap_remote(ends[i]);
 		if (is_awaited(qp, ends[i]))
-			find_out(qp, ends[i]);
+			request_remote(qp, ends[i]);
 	}
 }
 
-bool qp_ask_anew(struct qp *qp)
+bool remote_qp_request_again(struct qp *qp)
 {
-	struct remote *r = &qp->remote;
+	struct remote_qp *r = &qp->remote;
 
-	if (r->shared || r->was_asked_anew || !qp_is_connected(qp))
+	if (r->shared || r->was_requested_again || !qp_is_connected(qp))
 		return false;
-	drop(r);
-	r->was_asked_anew = true;
-	qp_link(qp);
+	unmap_remote(r);
+	r->was_requested_again = true;
+	remote_qp_request(qp);
 	return r->peer;
 }
 
-int qp_linked(struct peer *peer, const struct message *m, int *fds)
+int remote_qp_resolved(struct shm_peer *peer, const struct shm_msg *m, int *fds)
 {
-	struct remote *r;
+	struct remote_qp *r;
 	struct qp *qp;
-	int err = 0;
+	int rc = 0;
 
 	pthread_mutex_lock(&nic.lock);
 	qp = nic_qp(m->from);
 	if (!qp)
 		goto unlock;
 	pthread_mutex_lock(&qp->lock);
-	r = qp->remotes ? *find(qp, m->qpn) : &qp->remote;
+	r = qp->remotes ? *find_remote(qp, m->qpn) : &qp->remote;
 	if (r && r->peer == peer && !r->shared && qp_is_connected(qp) && r->qpn == m->qpn &&
 	    qp->links == m->addr) {
-		err = m->value ? -EINVAL : adopt(qp, r, m, fds);
-		r->is_refused = err;
+		rc = m->value ? -EINVAL : adopt_remote(qp, r, m, fds);
+		r->is_refused = rc;
 		if (r->shared || !qp_is_reliable(qp))
 			req_resume(qp);
 	}
 	pthread_mutex_unlock(&qp->lock);
 unlock:
 	pthread_mutex_unlock(&nic.lock);
-	return err == -EPROTO ? err : 0;
+	return rc == -EPROTO ? rc : 0;
 }
 
 /* One whose receive we have is let go of when we learn that by ourselves. */
-void qp_gone(struct peer *peer, const struct message *m)
+void remote_qp_gone(struct shm_peer *peer, const struct shm_msg *m)
 {
-	struct remote **at, *r;
+	struct remote_qp **at, *r;
 	struct qp *qp;
 
 	pthread_mutex_lock(&nic.lock);
@@ -330,10 +330,10 @@ void qp_gone(struct peer *peer, const struct message *m)
 	if (!qp || !qp->remotes)
 		goto unlock;
 	pthread_mutex_lock(&qp->lock);
-	at = find(qp, m->from);
+	at = find_remote(qp, m->from);
 	r = *at;
-	if (r && r->peer == peer && remote_is_gone(r) && !qp->sq.has_receive) {
-		drop(r);
+	if (r && r->peer == peer && remote_qp_is_gone(r) && !qp->sq.has_receive) {
+		unmap_remote(r);
 		if (!is_in_use(qp, r)) {
 			*at = r->next;
 			free(r);

@@ -57,13 +57,13 @@ void req_complete(struct qp *qp, enum ibv_wc_status status)
 	wqe->status = status;
 	noticed = sq_is_noticed(wqe);
 	if (noticed)
-		wqe->done_ns = cq_stamp(cq->line.at);
+		wqe->done_ns = cq_stamp(cq->doorbell.at);
 	if (status == IBV_WC_SUCCESS)
 		count_done(wqe);
 	sq_forget_attempt(sq);
 	store_release(&sq->done, sq->done + 1);
 	if (noticed)
-		cq_notice(cq, qp->ibv.qp_num, 1, status != IBV_WC_SUCCESS);
+		cq_ring_own(cq, qp->ibv.qp_num, 1, status != IBV_WC_SUCCESS);
 	if (qp->state == IBV_QPS_SQD)
 		qp_drained(qp);
 }
@@ -85,9 +85,9 @@ void req_flush(struct qp *qp)
 }
 
 /* The responder's program learns of a request it did not make. */
-static void complain(struct qp *qp, enum ibv_wr_opcode op, enum ibv_wc_status status)
+static void report_qp_error(struct qp *qp, enum ibv_wr_opcode op, enum ibv_wc_status status)
 {
-	struct message m = {
+	struct shm_msg m = {
 		.type = MSG_QP_ERROR,
 		.qpn = qp->attr.dest_qp_num,
 		.from = qp->ibv.qp_num,
@@ -101,7 +101,7 @@ static void complain(struct qp *qp, enum ibv_wr_opcode op, enum ibv_wc_status st
 		m.value = 1 + IBV_EVENT_QP_FATAL;
 	else if (status != IBV_WC_REM_INV_REQ_ERR && status != IBV_WC_REM_OP_ERR)
 		return;
-	peer_tell(qp->remote.peer, &m);
+	peer_send(qp->remote.peer, &m);
 }
 
 void req_fail(struct qp *qp, enum ibv_wc_status status)
@@ -110,16 +110,16 @@ void req_fail(struct qp *qp, enum ibv_wc_status status)
 		return;
 	if (!qp_is_reliable(qp)) {
 		req_complete(qp, status);
-		lossy_error(qp);
+		unreliable_error(qp);
 		return;
 	}
 	if (qp->remote.shared)
-		complain(qp, sq_current(&qp->sq)->opcode, status);
+		report_qp_error(qp, sq_current(&qp->sq)->opcode, status);
 	req_complete(qp, status);
 	qp_error(qp);
 }
 
-static void step(struct qp *qp)
+static void step_wqe(struct qp *qp)
 {
 	struct send_queue *sq = &qp->sq;
 	int status = deliver_step(qp);
@@ -146,12 +146,12 @@ static void step(struct qp *qp)
 		req_fail(qp, status);
 	}
 	if (sq->promised)
-		cq_keep(to_cq(qp->ibv.send_cq));
+		cq_fulfil(to_cq(qp->ibv.send_cq));
 	sq->promised = false;
 }
 
 /* Is there something to do, and may it be done now? */
-static bool is_ready(struct qp *qp)
+static bool can_step(struct qp *qp)
 {
 	if (sq_is_empty(&qp->sq) || qp->sq.waiting)
 		return false;
@@ -163,26 +163,26 @@ static bool is_ready(struct qp *qp)
 }
 
 /* For the other end: it may be known now, or known not to be there. */
-static void ask(struct qp *qp)
+static void request_remotes(struct qp *qp)
 {
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&qp->lock);
 	qp->sq.waiting = false;
 	if (!sq_is_empty(&qp->sq))
-		qp_link(qp);
+		remote_qp_request(qp);
 	pthread_mutex_unlock(&qp->lock);
 	pthread_mutex_unlock(&nic.lock);
 }
 
 /* Lets go of qp->lock. Returns true if the other end was asked for. */
-static bool unlock_and_ask(struct qp *qp)
+static bool unlock_and_request(struct qp *qp)
 {
 	bool asks = qp->sq.asks;
 
 	qp->sq.asks = false;
 	pthread_mutex_unlock(&qp->lock);
 	if (asks)
-		ask(qp);
+		request_remotes(qp);
 	return asks;
 }
 
@@ -192,11 +192,11 @@ bool req_run(struct softnic_work *work)
 	bool more = false;
 
 	pthread_mutex_lock(&qp->lock);
-	if (is_ready(qp)) {
-		step(qp);
-		more = is_ready(qp);
+	if (can_step(qp)) {
+		step_wqe(qp);
+		more = can_step(qp);
 	}
-	return unlock_and_ask(qp) || more;
+	return unlock_and_request(qp) || more;
 }
 
 /*
@@ -211,13 +211,13 @@ void req_execute_small(struct qp *qp, uint64_t bytes)
 		uint32_t begin = qp->sq.done;
 		uint64_t room = SMALL_BYTES_MAX;
 
-		while (is_ready(qp) && qp->sq.done - begin < qp->sq.size &&
+		while (can_step(qp) && qp->sq.done - begin < qp->sq.size &&
 		       sq_current(&qp->sq)->length <= room) {
 			room -= sq_current(&qp->sq)->length;
-			step(qp);
+			step_wqe(qp);
 		}
 		left = !sq_is_empty(&qp->sq) && !qp->sq.waiting;
-		asked = unlock_and_ask(qp);
+		asked = unlock_and_request(qp);
 		left |= asked;
 	}
 	if (left)
@@ -237,6 +237,6 @@ void req_timer_expired(struct softnic_timer *t)
 {
 	struct qp *qp = (struct qp *)((char *)t - offsetof(struct qp, timer));
 
-	ask(qp);
+	request_remotes(qp);
 	softnic_work_kick(&qp->work);
 }

@@ -21,49 +21,49 @@ static struct mr_view own_view(const struct qp *qp)
 /* What the target's queue pair may be reached by from outside. */
 static struct mr_view target_view(const struct qp *qp)
 {
-	const struct remote *r = qp->to;
+	const struct remote_qp *r = qp->to;
 
 	return (struct mr_view){
-		r->peer->pub, r->peer->bell, load_relaxed(&r->shared->pd), qp->attr.dest_qp_num,
+		r->peer->pub, r->peer->doorbell_page, load_relaxed(&r->shared->pd), qp->attr.dest_qp_num,
 	};
 }
 
-static bool gather_local(struct pieces *p, struct qp *qp, const struct send_wqe *wqe,
+static bool gather_local(struct iov_list *p, struct qp *qp, const struct send_wqe *wqe,
 			 const struct ibv_sge *sges, void *inlined, uint32_t length)
 {
 	uint32_t access = wqe->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
 	const struct mr_view own = own_view(qp);
 
 	if (wqe->flags & IBV_SEND_INLINE) {
-		pieces_init(p);
-		pieces_add(p, (char *)inlined + qp->sq.offset, length);
+		iov_list_init(p);
+		iov_list_add(p, (char *)inlined + qp->sq.offset, length);
 		return true;
 	}
-	return pieces_gather(p, NULL, &own, access, sges, wqe->num_sge, qp->sq.offset, length);
+	return iov_list_gather(p, NULL, &own, access, sges, wqe->num_sge, qp->sq.offset, length);
 }
 
 /* The kernel does not say whose memory it was that could not be reached. */
-static int copy(struct qp *qp, bool to, struct pieces *here, struct pieces *there)
+static int copy_pieces(struct qp *qp, bool to, struct iov_list *here, struct iov_list *there)
 {
-	int err = pieces_copy(qp->to->peer, to, here, there);
+	int rc = iov_list_copy(qp->to->peer, to, here, there);
 
-	if (!err)
+	if (!rc)
 		return IBV_WC_SUCCESS;
-	if (err == -ESRCH)
+	if (rc == -ESRCH)
 		return IBV_WC_RETRY_EXC_ERR;
-	return pieces_are_ours(here, !to) ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR;
+	return iov_list_is_accessible(here, !to) ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR;
 }
 
 /* The owner wants to know that few receives are left. */
-static void tell_low(struct qp *qp)
+static void report_srq_low(struct qp *qp)
 {
-	const struct message m = {
+	const struct shm_msg m = {
 		.type = MSG_SRQ_LIMIT,
 		.qpn = qp->to->qpn,
 		.from = qp->ibv.qp_num,
 	};
 
-	peer_tell(qp->to->peer, &m);
+	peer_send(qp->to->peer, &m);
 }
 
 /*
@@ -73,16 +73,16 @@ static void tell_low(struct qp *qp)
 static int take_receive(struct qp *qp, uint32_t bytes)
 {
 	struct send_queue *sq = &qp->sq;
-	int err = 0;
+	int rc = 0;
 
-	while (!sq->has_receive && !err) {
-		err = rq_peek(&qp->to->rq, &sq->receive);
-		if (!err && bytes > sq->receive.room && !qp_is_reliable(qp))
+	while (!sq->has_receive && !rc) {
+		rc = rq_peek(&qp->to->rq, &sq->receive);
+		if (!rc && bytes > sq->receive.room && !qp_is_reliable(qp))
 			return RESP_DROPPED;
-		if (!err)
+		if (!rc)
 			sq->has_receive = rq_take(&qp->to->rq, &sq->receive, qp->ibv.qp_num);
 	}
-	switch (err) {
+	switch (rc) {
 	case 0:
 		break;
 	case -EAGAIN:
@@ -91,7 +91,7 @@ static int take_receive(struct qp *qp, uint32_t bytes)
 		return IBV_WC_REM_OP_ERR;
 	}
 	if (rq_should_tell(&qp->to->rq))
-		tell_low(qp);
+		report_srq_low(qp);
 	return IBV_WC_SUCCESS;
 }
 
@@ -122,21 +122,21 @@ static uint32_t header_flags(const struct qp *qp, const struct send_wqe *wqe)
 
 void resp_give_back(struct qp *qp)
 {
-	struct remote *r = qp->to;
+	struct remote_qp *r = qp->to;
 	const struct rq_result nothing = { .status = RECV_VOID, .dest_qp = r->qpn };
 
 	if (!qp->sq.has_receive)
 		return;
 	qp->sq.has_receive = false;
 	if (rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &nothing, &r->arrivals))
-		cq_nudge(r->cq, r->qpn);
+		cq_mark(r->cq, r->qpn);
 }
 
 static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status)
 {
 	bool write = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	bool solicited = (wqe->flags & IBV_SEND_SOLICITED) || status != IBV_WC_SUCCESS;
-	struct remote *r = qp->to;
+	struct remote_qp *r = qp->to;
 	const struct rq_result result = {
 		.status = status,
 		.opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
@@ -147,7 +147,7 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 		.dest_qp = r->qpn,
 		.done_ns = cq_stamp(r->cq),
 	};
-	const struct message overrun = {
+	const struct shm_msg overrun = {
 		.type = MSG_CQ_OVERRUN,
 		.qpn = qp->to->qpn,
 		.from = qp->ibv.qp_num,
@@ -160,9 +160,9 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 	if (!rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &result, &r->arrivals))
 		return IBV_WC_RETRY_EXC_ERR;	/* it gave up on us */
 	if (r->own)
-		cq_notice(r->own, r->qpn, 1, solicited);
-	else if (!cq_ring(r->cq, r->qpn, r->pull, solicited))
-		peer_tell(r->peer, &overrun);
+		cq_ring_own(r->own, r->qpn, 1, solicited);
+	else if (!cq_ring(r->cq, r->qpn, r->waker, solicited))
+		peer_send(r->peer, &overrun);
 	return status;
 }
 
@@ -188,16 +188,16 @@ static bool may_invalidate(const struct qp *qp, uint32_t key, uint32_t *binds)
 	return true;
 }
 
-static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *here,
+static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct iov_list *here,
 		     uint32_t length)
 {
 	const struct rq_receive *recv = &qp->sq.receive;
 	uint32_t header = header_length(qp);
-	struct remote *r = qp->to;
+	struct remote_qp *r = qp->to;
 	const struct mr_view view = {
-		r->peer->pub, r->peer->bell, load_relaxed(&r->rq.shared->pd), 0,
+		r->peer->pub, r->peer->doorbell_page, load_relaxed(&r->rq.shared->pd), 0,
 	};
-	struct pieces there;
+	struct iov_list there;
 	struct ibv_grh grh;
 	uint32_t binds = 0;
 	int status;
@@ -211,16 +211,16 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 		finish_receive(qp, wqe, IBV_WC_LOC_LEN_ERR);
 		return IBV_WC_REM_INV_REQ_ERR;
 	}
-	if (!pieces_gather(&there, r->peer, &view, IBV_ACCESS_LOCAL_WRITE, recv->sges,
+	if (!iov_list_gather(&there, r->peer, &view, IBV_ACCESS_LOCAL_WRITE, recv->sges,
 			   recv->num_sge, qp->sq.offset, length + header)) {
 		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
 		return IBV_WC_REM_OP_ERR;
 	}
 	if (header) {
 		ah_fill_grh(&qp->sq.avs[wqe - qp->sq.wqes], wqe->length, &grh);
-		pieces_add_first(here, &grh, header);
+		iov_list_add_first(here, &grh, header);
 	}
-	status = copy(qp, true, here, &there);
+	status = copy_pieces(qp, true, here, &there);
 	if (status == IBV_WC_REM_OP_ERR)
 		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
 	if (status)
@@ -229,7 +229,7 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	if (qp->sq.offset < wqe->length)
 		return RESP_MORE;
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV)
-		store_release(&r->peer->bell->invalidated[wqe->imm >> 16], binds);
+		store_release(&r->peer->doorbell_page->invalidated[wqe->imm >> 16], binds);
 	return finish_receive(qp, wqe, IBV_WC_SUCCESS);
 }
 
@@ -244,14 +244,14 @@ static int check_depth(const struct qp *qp)
 	return load_relaxed(&qp->to->shared->reads) ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
 }
 
-static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *here,
+static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct iov_list *here,
 		     uint32_t length)
 {
 	bool write = wqe->opcode != IBV_WR_RDMA_READ;
 	uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
 	const struct mr_view view = target_view(qp);
-	struct remote *r = qp->to;
-	struct pieces there;
+	struct remote_qp *r = qp->to;
+	struct iov_list there;
 	struct mr_place place;
 	int status = write ? IBV_WC_SUCCESS : check_depth(qp);
 
@@ -266,9 +266,9 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 		if (status)
 			return status;
 	}
-	pieces_init(&there);
-	pieces_add_place(&there, r->peer, &place, qp->sq.offset, length);
-	status = copy(qp, write, here, &there);
+	iov_list_init(&there);
+	iov_list_add_remote(&there, r->peer, &place, qp->sq.offset, length);
+	status = copy_pieces(qp, write, here, &there);
 	if (status)
 		return status;
 	qp->sq.offset += length;
@@ -288,17 +288,17 @@ static uint64_t atomic_result(const struct send_wqe *wqe, uint64_t old)
 
 static int copy_u64(struct qp *qp, bool to, uint64_t *value, const struct mr_place *place)
 {
-	struct pieces here, there;
+	struct iov_list here, there;
 
-	pieces_init(&here);
-	pieces_init(&there);
-	pieces_add(&here, value, sizeof(*value));
-	pieces_add_place(&there, qp->to->peer, place, 0, sizeof(*value));
-	return copy(qp, to, &here, &there);
+	iov_list_init(&here);
+	iov_list_init(&there);
+	iov_list_add(&here, value, sizeof(*value));
+	iov_list_add_remote(&there, qp->to->peer, place, 0, sizeof(*value));
+	return copy_pieces(qp, to, &here, &there);
 }
 
 /* The program may have unmapped where it wants it. A store would not say so; the kernel does. */
-static int deliver(uint64_t *value, const struct mr_place *result)
+static int store_result(uint64_t *value, const struct mr_place *result)
 {
 	struct iovec here = { (void *)(uintptr_t)result->addr, sizeof(*value) };
 	struct iovec there = { value, sizeof(*value) };
@@ -317,7 +317,7 @@ static int deliver(uint64_t *value, const struct mr_place *result)
  * Atomic among all initiators, as the lock is one for the whole target process. What was there is
  * delivered first, so that what cannot be delivered changes nothing.
  */
-static int update(struct qp *qp, const struct send_wqe *wqe, const struct mr_place *place,
+static int update_u64(struct qp *qp, const struct send_wqe *wqe, const struct mr_place *place,
 		  const struct mr_place *result)
 {
 	uint64_t old, new;
@@ -328,7 +328,7 @@ static int update(struct qp *qp, const struct send_wqe *wqe, const struct mr_pla
 		return status == -EAGAIN ? RESP_BUSY : IBV_WC_LOC_QP_OP_ERR;
 	status = copy_u64(qp, false, &old, place);
 	if (!status)
-		status = deliver(&old, result);
+		status = store_result(&old, result);
 	if (!status) {
 		new = atomic_result(wqe, old);
 		if (new != old)
@@ -342,7 +342,7 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
 {
 	const struct mr_view own = own_view(qp), view = target_view(qp);
 	const uint32_t access = IBV_ACCESS_REMOTE_ATOMIC, length = sizeof(uint64_t);
-	struct remote *r = qp->to;
+	struct remote_qp *r = qp->to;
 	struct mr_place result, place;
 	int status = check_depth(qp);
 
@@ -355,7 +355,7 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
 		return IBV_WC_REM_INV_REQ_ERR;
 	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, length, &place))
 		return IBV_WC_REM_ACCESS_ERR;
-	return update(qp, wqe, &place, &result);
+	return update_u64(qp, wqe, &place, &result);
 }
 
 /*
@@ -379,11 +379,11 @@ static int check_in(const struct qp *qp, const struct send_wqe *wqe)
 	return 0;
 }
 
-static int respond(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges,
+static int execute_wqe(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges,
 		   void *inlined)
 {
 	uint32_t length = step_length(qp, wqe);
-	struct pieces here;
+	struct iov_list here;
 	int status;
 
 	status = check_in(qp, wqe);
@@ -403,7 +403,7 @@ int resp_step(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *s
 	int status;
 
 	guard_enter(&qp->to->guard);
-	status = respond(qp, wqe, sges, inlined);
+	status = execute_wqe(qp, wqe, sges, inlined);
 	guard_leave(&qp->to->guard);
 	return status;
 }

@@ -79,7 +79,7 @@ static uint64_t give_up_after_ns(const struct qp *qp, uint64_t ns_min)
  * Whoever is first to send a datagram there asks at once. Then it waits longer each time: many who
  * ask again and again would keep each other from answers.
  */
-static void again(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
+static void schedule_retry(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
 {
 	struct send_queue *sq = &qp->sq;
 	uint64_t now_ns = softnic_now_ns();
@@ -107,10 +107,10 @@ static void again(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
 
 void retry_nobody_answers(struct qp *qp)
 {
-	again(qp, GIVE_UP_NS_MIN, ASK_AGAIN_NS);
+	schedule_retry(qp, GIVE_UP_NS_MIN, ASK_AGAIN_NS);
 }
 
 void retry_atomic_busy(struct qp *qp)
 {
-	again(qp, BUSY_NS_MIN, ATOMIC_AGAIN_NS);
+	schedule_retry(qp, BUSY_NS_MIN, ATOMIC_AGAIN_NS);
 }

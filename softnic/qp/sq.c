@@ -41,7 +41,7 @@ void sq_forget_attempt(struct send_queue *sq)
 	sq->give_up_ns = 0;
 	sq->rnr_begun = false;
 	sq->waiting = false;
-	sq->foreseen = false;
+	sq->faults_drawn = false;
 	sq->invalidates = false;
 	sq->asks = false;
 	if (sq->fanout)

@@ -9,10 +9,10 @@
 #include "req.h"
 #include "resp.h"
 
-int lossy_status(struct qp *qp, int status)
+int unreliable_status(struct qp *qp, int status)
 {
-	struct remote *r = qp->to;
-	const struct message complaint = {
+	struct remote_qp *r = qp->to;
+	const struct shm_msg complaint = {
 		.type = MSG_QP_ERROR,
 		.qpn = r->qpn,
 		.from = qp->ibv.qp_num,
@@ -26,21 +26,21 @@ int lossy_status(struct qp *qp, int status)
 	case IBV_WC_LOC_QP_OP_ERR:
 		return status;
 	case RESP_SILENT:
-		if (r->shared ? remote_is_gone(r) : !r->is_refused && !r->is_mute)
+		if (r->shared ? remote_qp_is_gone(r) : !r->is_refused && !r->is_mute)
 			return RESP_SILENT;
-		r->is_refused = r->was_asked_anew = false;
+		r->is_refused = r->was_requested_again = false;
 		break;
 	case IBV_WC_REM_OP_ERR:
 		/* Its receive is at fault, and is done with; or else it is given back. */
 		if (!qp->sq.has_receive)
-			peer_tell(r->peer, &complaint);
+			peer_send(r->peer, &complaint);
 		break;
 	}
 	resp_give_back(qp);
 	return status == IBV_WC_WR_FLUSH_ERR ? status : IBV_WC_SUCCESS;
 }
 
-void lossy_error(struct qp *qp)
+void unreliable_error(struct qp *qp)
 {
 	if (qp->state != IBV_QPS_RTS)
 		return;
@@ -49,9 +49,9 @@ void lossy_error(struct qp *qp)
 }
 
 /* It is dead, or cut off: in that case it finds that what it had was taken back. */
-static bool take_back_all(struct qp *qp, uint32_t slot)
+static bool take_back_receives(struct qp *qp, uint32_t slot)
 {
-	const struct guards *guards = &qp->segment.guards;
+	const struct copy_guards *guards = &qp->segment.guards;
 	bool found = false;
 	uint32_t i, user;
 
@@ -67,19 +67,19 @@ static bool take_back_all(struct qp *qp, uint32_t slot)
 	return found;
 }
 
-void lossy_guest_ended(struct qp *qp, const struct guest *guest, uint32_t slot)
+void unreliable_client_ended(struct qp *qp, const struct shm_client *client, uint32_t slot)
 {
-	if (qp->guest == guest)
-		qp->guest = NULL;
+	if (qp->client == client)
+		qp->client = NULL;
 	/* It may have died between passing something on and ringing. */
-	if (take_back_all(qp, slot))
-		cq_ring_anyway(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num);
+	if (take_back_receives(qp, slot))
+		cq_ring_for_dead_peer(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num);
 }
 
-void lossy_peer_ended(struct qp *qp, struct peer *peer)
+void unreliable_peer_ended(struct qp *qp, struct shm_peer *peer)
 {
 	pthread_mutex_lock(&qp->lock);
-	if (qp_unlink_peer(qp, peer))
+	if (remote_qp_drop_peer(qp, peer))
 		req_resume(qp);
 	pthread_mutex_unlock(&qp->lock);
 }

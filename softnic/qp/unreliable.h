@@ -9,22 +9,22 @@
 #include "qp.h"
 
 /**
- * lossy_status() - what becomes of a step's result
+ * unreliable_status() - what becomes of a step's result
  * @qp: UC or UD, lock held
  * @status: as resp_step() returned it
  *
  * Return: the same for what is still going on, for local errors, and for what is flushed as the
  * device has gone; else IBV_WC_SUCCESS.
  */
-int lossy_status(struct qp *qp, int status);
+int unreliable_status(struct qp *qp, int status);
 
-/** lossy_error() - a local error: the send queue stops (SQE), the receive queue goes on */
-void lossy_error(struct qp *qp);
+/** unreliable_error() - a local error: the send queue stops (SQE), the receive queue goes on */
+void unreliable_error(struct qp *qp);
 
-/** lossy_guest_ended() - a process that may have sent to a queue pair has ended */
-void lossy_guest_ended(struct qp *qp, const struct guest *guest, uint32_t slot);
+/** unreliable_client_ended() - a process that may have sent to a queue pair has ended */
+void unreliable_client_ended(struct qp *qp, const struct shm_client *client, uint32_t slot);
 
-/** lossy_peer_ended() - a process that a queue pair may send to has ended. nic.lock held. */
-void lossy_peer_ended(struct qp *qp, struct peer *peer);
+/** unreliable_peer_ended() - a process that a queue pair may send to has ended. nic.lock held. */
+void unreliable_peer_ended(struct qp *qp, struct shm_peer *peer);
 
 #endif

@@ -18,16 +18,16 @@ int recv_post(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 {
 	struct qp *qp = to_qp(ibv);
 	uint32_t posted;
-	int err;
+	int rc;
 
 	if (load_acquire(&qp->state) == IBV_QPS_RESET || ibv->srq) {
 		*bad_wr = wr;
 		return EINVAL;
 	}
-	err = recv_queue_post(qp->rq, wr, bad_wr, &posted);
+	rc = recv_queue_post(qp->rq, wr, bad_wr, &posted);
 	if (posted && load_ordered(&qp->arrivals.flushing))
-		cq_notice(to_cq(ibv->recv_cq), ibv->qp_num, posted, true);
-	return err;
+		cq_ring_own(to_cq(ibv->recv_cq), ibv->qp_num, posted, true);
+	return rc;
 }
 
 /* Is there one at a position, of those that were not polled? As many as fit, whatever peers do. */
@@ -110,7 +110,7 @@ void recv_flush(struct qp *qp)
 	pthread_mutex_lock(&qp->rq->lock);
 	for (a->end = a->polled; is_arrival(a, a->end, &index); a->end++)
 		;
-	a->flushed_ns = cq_stamp(to_cq(qp->ibv.recv_cq)->line.at);
+	a->flushed_ns = cq_stamp(to_cq(qp->ibv.recv_cq)->doorbell.at);
 	store_ordered(&a->flushing, true);
 	if (qp->ibv.srq)
 		left = a->num_lost = gather_lost(qp, qp->attr.dest_qp_num, 0, &a->lost);
@@ -118,7 +118,7 @@ void recv_flush(struct qp *qp)
 		left = qp->rq->ring.size - qp->rq->num_free - (a->end - a->polled);
 	pthread_mutex_unlock(&qp->rq->lock);
 	if (left > 0)
-		cq_notice(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num, left, true);
+		cq_ring_own(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num, left, true);
 	if (qp->ibv.srq)
 		async_raise(qp->ibv.context, &qp->events, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
@@ -189,7 +189,7 @@ static uint8_t packet_type(const struct rq_result *r)
 	return HAS_UDP | (r->flags & RECV_IPV4 ? IPV4 : IPV6);
 }
 
-static void fill(struct qp *qp, const struct posted_recv *posted, const struct rq_result *r,
+static void fill_wc(struct qp *qp, const struct posted_recv *posted, const struct rq_result *r,
 		 struct ibv_wc *wc)
 {
 	memset(wc, 0, sizeof(*wc));
@@ -232,7 +232,7 @@ static int take_arrival(struct qp *qp, uint32_t index, struct ibv_wc *wc)
 		recv_hand_out_again(rq, index);
 		return 0;
 	}
-	fill(qp, &rq->posted[index], &result, wc);
+	fill_wc(qp, &rq->posted[index], &result, wc);
 	recv_release(rq, index);
 	return 1;
 }
@@ -256,7 +256,7 @@ static int flush_one(struct qp *qp, struct ibv_wc *wc)
 }
 
 /* More came in than was posted: somebody writes where it should not. */
-static void disbelieve(struct qp *qp)
+static void fail_on_forged_arrival(struct qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
 	qp_error_event(qp, IBV_EVENT_QP_FATAL);
@@ -320,7 +320,7 @@ int recv_poll(struct qp *qp, struct ibv_wc *wc, int room)
 
 	if (!flushing && !arrivals_next(&a->ring, a->polled, &index)) {
 		if (arrivals_are_overrun(&a->ring, a->polled))
-			disbelieve(qp);
+			fail_on_forged_arrival(qp);
 		return 0;
 	}
 	if (a->polled != a->batch_end)

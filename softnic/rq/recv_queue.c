@@ -117,12 +117,12 @@ int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_re
 		    uint32_t *posted)
 {
 	uint32_t n = 0;
-	int err = 0;
+	int rc = 0;
 
 	pthread_mutex_lock(&rq->lock);
 	for (; wr; wr = wr->next) {
-		err = post_one(rq, wr);
-		if (err) {
+		rc = post_one(rq, wr);
+		if (rc) {
 			*bad_wr = wr;
 			break;
 		}
@@ -132,5 +132,5 @@ int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_re
 	count(doorbells, 1);
 	count(recv_wrs, n);
 	*posted = n;
-	return err;
+	return rc;
 }

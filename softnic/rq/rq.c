@@ -16,14 +16,14 @@
 /* No honest crowd goes round more often without one of them succeeding. */
 enum { ROUNDS_MAX = 2 * SHARED_WRS_MAX };
 
-static uint64_t entry(uint32_t position, uint32_t low)
+static uint64_t make_entry(uint32_t position, uint32_t low)
 {
 	return (uint64_t)position << 32 | low;
 }
 
-static uint32_t position_of(uint64_t entry)
+static uint32_t position_of(uint64_t make_entry)
 {
-	return entry >> 32;
+	return make_entry >> 32;
 }
 
 static bool swap_u64(uint64_t *at, uint64_t from, uint64_t to)
@@ -33,7 +33,7 @@ static bool swap_u64(uint64_t *at, uint64_t from, uint64_t to)
 }
 
 /* Whoever sees that an entry is used up moves the hint: its user may be dead. */
-static void pass(uint32_t *hint, uint32_t position)
+static void advance_hint(uint32_t *hint, uint32_t position)
 {
 	__atomic_compare_exchange_n(hint, &position, position + 1, false, __ATOMIC_ACQ_REL,
 				    __ATOMIC_RELAXED);
@@ -132,7 +132,7 @@ void rq_post(const struct rq *rq, uint32_t position, uint32_t index, const struc
 	struct shared_recv *recv = recv_at(rq, index);
 	uint32_t i;
 
-	store_ordered(&recv->turn, entry(position, RECV_DONE));
+	store_ordered(&recv->turn, make_entry(position, RECV_DONE));
 	if (sges) {
 		store_relaxed(&recv->num_sge, num_sge);
 		for (i = 0; i < num_sge; i++) {
@@ -141,8 +141,8 @@ void rq_post(const struct rq *rq, uint32_t position, uint32_t index, const struc
 			store_relaxed(&recv->sges[i].lkey, sges[i].lkey);
 		}
 	}
-	store_release(&recv->turn, entry(position, 0));
-	store_release(&rq->shared->posted[position & (rq->size - 1)], entry(position, index));
+	store_release(&recv->turn, make_entry(position, 0));
+	store_release(&rq->shared->posted[position & (rq->size - 1)], make_entry(position, index));
 	store_ordered(&rq->shared->tail, position + 1);
 }
 
@@ -217,7 +217,7 @@ bool arrivals_are_overrun(const struct arrivals *a, uint32_t position)
 }
 
 /* Returns false if it is nonsense. */
-static bool copy(const struct rq *rq, const struct shared_recv *recv, struct rq_receive *r)
+static bool copy_receive(const struct rq *rq, const struct shared_recv *recv, struct rq_receive *r)
 {
 	uint32_t i;
 
@@ -252,11 +252,11 @@ int rq_peek(const struct rq *rq, struct rq_receive *r)
 		if (r->index >= rq->size)
 			return -EPROTO;
 		recv = recv_at(rq, r->index);
-		if (load_acquire(&recv->turn) != entry(r->position, 0))
-			pass(&s->head, r->position);
-		else if (copy(rq, recv, r))
+		if (load_acquire(&recv->turn) != make_entry(r->position, 0))
+			advance_hint(&s->head, r->position);
+		else if (copy_receive(rq, recv, r))
 			return 0;
-		else if (load_acquire(&recv->turn) == entry(r->position, 0))
+		else if (load_acquire(&recv->turn) == make_entry(r->position, 0))
 			return -EPROTO;
 	}
 	return -EAGAIN;
@@ -266,9 +266,9 @@ bool rq_take(const struct rq *rq, const struct rq_receive *r, uint32_t taker)
 {
 	struct shared_recv *recv = recv_at(rq, r->index);
 
-	if (!swap_u64(&recv->turn, entry(r->position, 0), entry(r->position, taker)))
+	if (!swap_u64(&recv->turn, make_entry(r->position, 0), make_entry(r->position, taker)))
 		return false;
-	pass(&rq->shared->head, r->position);
+	advance_hint(&rq->shared->head, r->position);
 	return true;
 }
 
@@ -284,8 +284,8 @@ void arrivals_add(const struct arrivals *a, uint32_t index)
 		at = &s->at[tail & (a->size - 1)];
 		e = load_acquire(at);
 		if ((int32_t)(position_of(e) - tail) < 0)
-			added = swap_u64(at, e, entry(tail, index));
-		pass(&s->tail, tail);
+			added = swap_u64(at, e, make_entry(tail, index));
+		advance_hint(&s->tail, tail);
 	}
 }
 
@@ -294,7 +294,7 @@ bool rq_finish(const struct rq *rq, const struct rq_receive *r, uint32_t taker,
 {
 	struct shared_recv *recv = recv_at(rq, r->index);
 
-	if (load_acquire(&recv->turn) != entry(r->position, taker))
+	if (load_acquire(&recv->turn) != make_entry(r->position, taker))
 		return false;
 	store_relaxed(&recv->status, result->status);
 	store_relaxed(&recv->opcode, result->opcode);
@@ -304,8 +304,8 @@ bool rq_finish(const struct rq *rq, const struct rq_receive *r, uint32_t taker,
 	store_relaxed(&recv->src_qp, result->src_qp);
 	store_relaxed(&recv->dest_qp, result->dest_qp);
 	store_relaxed(&recv->done_ns, result->done_ns);
-	if (!swap_u64(&recv->turn, entry(r->position, taker),
-		      entry(r->position, taker | RECV_DONE)))
+	if (!swap_u64(&recv->turn, make_entry(r->position, taker),
+		      make_entry(r->position, taker | RECV_DONE)))
 		return false;
 	arrivals_add(a, r->index);
 	return true;

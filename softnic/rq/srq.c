@@ -14,17 +14,17 @@
 #include "softnic/qp/qp.h"
 #include "srq.h"
 
-static int create(struct srq *srq, struct ibv_pd *pd, const struct ibv_srq_attr *attr)
+static int create_srq(struct srq *srq, struct ibv_pd *pd, const struct ibv_srq_attr *attr)
 {
-	int err;
+	int rc;
 
-	err = recv_queue_init(&srq->rq, attr->max_wr, attr->max_sge);
-	if (err)
-		return err;
+	rc = recv_queue_init(&srq->rq, attr->max_wr, attr->max_sge);
+	if (rc)
+		return rc;
 	srq->size = rq_bytes(srq->rq.ring.size, srq->rq.ring.sges);
-	err = shared_create("softnic-srq", srq->size, false, &srq->fd, &srq->map);
-	if (err)
-		return err;
+	rc = shared_create("softnic-srq", srq->size, false, &srq->fd, &srq->map);
+	if (rc)
+		return rc;
 	recv_queue_format(&srq->rq, srq->map, pd->handle);
 	rq_set_limit(&srq->rq.ring, 0);
 	return 0;
@@ -34,19 +34,19 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 {
 	const struct ibv_srq_attr *attr = &init->attr;
 	struct srq *srq;
-	int err = EIO;
+	int rc = EIO;
 
 	if (fault_is_gone())
 		goto fail;
-	err = EINVAL;
+	rc = EINVAL;
 	if (!attr->max_wr || attr->max_wr > SHARED_WRS_MAX || attr->max_sge > SHARED_SGES_MAX)
 		goto fail;
-	err = ENOMEM;
+	rc = ENOMEM;
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		goto fail;
-	err = -create(srq, pd, attr);
-	if (err) {
+	rc = -create_srq(srq, pd, attr);
+	if (rc) {
 		recv_queue_fini(&srq->rq);
 		free(srq);
 		goto fail;
@@ -66,7 +66,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 	return &srq->ibv;
 
 fail:
-	errno = err;
+	errno = rc;
 	return NULL;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A guest may ask for a queue pair before ours knows whom it is connected to; the
+ * A client may ask for a queue pair before ours knows whom it is connected to; the
  * question then waits here until it does.
  */
 #include <errno.h>
@@ -15,15 +15,15 @@
 #include "softnic/qp/qp.h"
 #include "softnic/rq/srq.h"
 
-enum { ASKS_MAX = NIC_QPS };
+enum { LOOKUPS_MAX = NIC_QPS };
 
-struct ask {
+struct pending_lookup {
 	uint32_t qpn, from;
 	uint64_t question;
-	struct ask *next;
+	struct pending_lookup *next;
 };
 
-int guest_descriptors(const struct qp *qp, int *fds, uint32_t *has)
+int client_qp_fds(const struct qp *qp, int *fds, uint32_t *has)
 {
 	int n = 0;
 
@@ -37,20 +37,20 @@ int guest_descriptors(const struct qp *qp, int *fds, uint32_t *has)
 }
 
 /* Who uses it from outside is to wake who sleeps. */
-static int add_cord(struct guest *g, const struct qp *qp, struct message *m, int *fd)
+static int add_wakeup(struct shm_client *g, const struct qp *qp, struct shm_msg *m, int *fd)
 {
 	struct ibv_comp_channel *channel = qp->ibv.recv_cq->channel;
-	struct cord *cord;
-	int err;
+	struct wakeup *wakeup;
+	int rc;
 
 	if (!channel || g->slot == nic.slot)
 		return 0;
-	err = cord_get(g->bell, to_channel(channel), &cord);
-	if (err)
-		return err;
-	m->has |= HAS_CORD;
-	m->channel = cord->channel->number;
-	*fd = cord->far_fd;
+	rc = wakeup_get(g->doorbell_page, to_comp_channel(channel), &wakeup);
+	if (rc)
+		return rc;
+	m->has |= HAS_WAKEUP;
+	m->channel = wakeup->channel->number;
+	*fd = wakeup->far_fd;
 	return 0;
 }
 
@@ -58,50 +58,50 @@ static int add_cord(struct guest *g, const struct qp *qp, struct message *m, int
  * The way to our memory is for those alone to whom the program has connected. Where the kernel lets
  * processes of one user attach to each other it opens nothing; elsewhere it is all they have.
  */
-static int add_memory(const struct guest *g, struct message *m, int *fd)
+static int add_memory(const struct shm_client *g, struct shm_msg *m, int *fd)
 {
-	nic_let_in();
-	if (g->is_let_in || g->slot == nic.slot || nic.mem_fd < 0)
+	nic_allow_attach();
+	if (g->is_admitted || g->slot == nic.slot || nic.mem_fd < 0)
 		return 0;
 	m->has |= HAS_MEMORY;
 	*fd = nic.mem_fd;
 	return 1;
 }
 
-static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int err)
+static void answer_lookup(struct shm_client *g, const struct pending_lookup *ask, struct qp *qp, int rc)
 {
-	struct message m = {
+	struct shm_msg m = {
 		.type = MSG_QP,
 		.qpn = ask->qpn,
 		.from = ask->from,
 		.addr = ask->question,
 	};
-	int fds[MESSAGE_FDS_MAX] = { -1, -1, -1, -1 }, num_fds = 0;
+	int fds[SHM_MSG_FDS_MAX] = { -1, -1, -1, -1 }, num_fds = 0;
 
-	if (!err && !g->bell)
-		err = EPERM;
-	if (!err)
-		err = -line_join(g->bell, to_cq(qp->ibv.recv_cq));
-	if (!err) {
-		num_fds = guest_descriptors(qp, fds, &m.has);
-		err = -add_cord(g, qp, &m, &fds[num_fds]);
-		num_fds += !!(m.has & HAS_CORD);
+	if (!rc && !g->doorbell_page)
+		rc = EPERM;
+	if (!rc)
+		rc = -doorbell_attach(g->doorbell_page, to_cq(qp->ibv.recv_cq));
+	if (!rc) {
+		num_fds = client_qp_fds(qp, fds, &m.has);
+		rc = -add_wakeup(g, qp, &m, &fds[num_fds]);
+		num_fds += !!(m.has & HAS_WAKEUP);
 	}
-	if (!err)
+	if (!rc)
 		num_fds += add_memory(g, &m, &fds[num_fds]);
-	m.value = err;
-	if (err)
+	m.value = rc;
+	if (rc)
 		num_fds = 0;
-	if (message_send(g->fd, &m, fds, num_fds) || err)
+	if (shm_msg_send(g->fd, &m, fds, num_fds) || rc)
 		return;
-	g->is_let_in = true;
+	g->is_admitted = true;
 	if (!qp_is_datagram(qp))
-		qp->guest = g;
+		qp->client = g;
 }
 
-static void remember(struct guest *g, const struct ask *ask)
+static void remember_lookup(struct shm_client *g, const struct pending_lookup *ask)
 {
-	struct ask *a;
+	struct pending_lookup *a;
 
 	for (a = g->asks; a; a = a->next) {
 		if (a->qpn == ask->qpn && a->from == ask->from) {
@@ -110,55 +110,55 @@ static void remember(struct guest *g, const struct ask *ask)
 		}
 	}
 	a = malloc(sizeof(*a));
-	if (!a || g->num_asks == ASKS_MAX) {
+	if (!a || g->num_lookups == LOOKUPS_MAX) {
 		free(a);
-		answer(g, ask, NULL, ENOMEM);
+		answer_lookup(g, ask, NULL, ENOMEM);
 		return;
 	}
 	*a = *ask;
 	a->next = g->asks;
 	g->asks = a;
-	g->num_asks++;
+	g->num_lookups++;
 }
 
-void guest_ask(struct guest *g, const struct message *m)
+void client_lookup(struct shm_client *g, const struct shm_msg *m)
 {
-	struct ask ask = { m->qpn, m->from, m->addr, NULL };
+	struct pending_lookup ask = { m->qpn, m->from, m->addr, NULL };
 	struct qp *qp = nic_qp(m->qpn);
 
 	if (!qp)
-		answer(g, &ask, NULL, ENOENT);
+		answer_lookup(g, &ask, NULL, ENOENT);
 	else if (qp_is_datagram(qp))
-		answer(g, &ask, qp, qp_is_connected(qp) ? 0 : ENOTCONN);
+		answer_lookup(g, &ask, qp, qp_is_connected(qp) ? 0 : ENOTCONN);
 	else if (m->from >> SOFTNIC_QP_INDEX_BITS != g->slot)
-		answer(g, &ask, NULL, EPERM);
+		answer_lookup(g, &ask, NULL, EPERM);
 	else if (!qp_is_connected(qp))
-		remember(g, &ask);
+		remember_lookup(g, &ask);
 	else if (qp->attr.dest_qp_num != m->from)
-		answer(g, &ask, NULL, EPERM);
+		answer_lookup(g, &ask, NULL, EPERM);
 	else
-		answer(g, &ask, qp, 0);
+		answer_lookup(g, &ask, qp, 0);
 }
 
-void guest_ready(struct guest *g, struct qp *qp)
+void client_qp_ready(struct shm_client *g, struct qp *qp)
 {
-	struct ask **at = &g->asks, *a;
+	struct pending_lookup **at = &g->asks, *a;
 
 	while ((a = *at)) {
 		if (a->qpn != qp->ibv.qp_num || a->from != qp->attr.dest_qp_num) {
 			at = &a->next;
 			continue;
 		}
-		answer(g, a, qp, 0);
+		answer_lookup(g, a, qp, 0);
 		*at = a->next;
-		g->num_asks--;
+		g->num_lookups--;
 		free(a);
 	}
 }
 
-void guest_forget_asks(struct guest *g)
+void client_drop_lookups(struct shm_client *g)
 {
-	struct ask *a;
+	struct pending_lookup *a;
 
 	while ((a = g->asks)) {
 		g->asks = a->next;

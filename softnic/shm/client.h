@@ -9,45 +9,45 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct ask;
-struct bell;
-struct message;
+struct pending_lookup;
+struct shm_doorbell_page;
+struct shm_msg;
 struct qp;
 
-struct guest {
+struct shm_client {
 	int fd;
 	pid_t pid;
 	uint32_t slot;		/* 0: it has said no other, or a wrong one */
-	bool is_let_in;		/* it has a queue pair of ours, or had, and our memory */
-	struct bell *bell;	/* NULL: it has no slot */
-	struct ask *asks;
-	uint32_t num_asks;
-	struct guest *next;
+	bool is_admitted;		/* it has a queue pair of ours, or had, and our memory */
+	struct shm_doorbell_page *doorbell_page;	/* NULL: it has no slot */
+	struct pending_lookup *asks;
+	uint32_t num_lookups;
+	struct shm_client *next;
 };
 
 /**
- * guest_ask() - it asks for a queue pair of ours: answer, or remember the question
+ * client_lookup() - it asks for a queue pair of ours: answer, or remember the question
  *
  * Only the queue pair that ours is connected to gets in; to a datagram one, anybody.
  *
  * Context: nic.lock held.
  */
-void guest_ask(struct guest *g, const struct message *m);
+void client_lookup(struct shm_client *g, const struct shm_msg *m);
 
-/** guest_ready() - @qp may be had now: answer @g if it asked too early. nic.lock held. */
-void guest_ready(struct guest *g, struct qp *qp);
+/** client_qp_ready() - @qp may be had now: answer @g if it asked too early. nic.lock held. */
+void client_qp_ready(struct shm_client *g, struct qp *qp);
 
-/** guest_forget_asks() - it has ended, and is in no list any more */
-void guest_forget_asks(struct guest *g);
+/** client_drop_lookups() - it has ended, and is in no list any more */
+void client_drop_lookups(struct shm_client *g);
 
 /**
- * guest_descriptors() - what whoever uses a queue pair must map
- * @fds: room for MESSAGE_FDS_MAX; they stay the queue pair's
+ * client_qp_fds() - what whoever uses a queue pair must map
+ * @fds: room for SHM_MSG_FDS_MAX; they stay the queue pair's
  * @has: set to HAS_SRQ if that is one of them
  *
  * Context: nic.lock held.
  * Return: how many.
  */
-int guest_descriptors(const struct qp *qp, int *fds, uint32_t *has);
+int client_qp_fds(const struct qp *qp, int *fds, uint32_t *has);
 
 #endif

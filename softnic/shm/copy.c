@@ -137,12 +137,12 @@ static int try_way(const struct copy_target *t, uint64_t addr, uint64_t nonce)
 	uint64_t found = 0;
 	struct iovec here = { &found, sizeof(found) };
 	struct iovec there = { (void *)(uintptr_t)addr, sizeof(found) };
-	int err = copy_bytes(t, false, &here, 1, &there, 1);
+	int rc = copy_bytes(t, false, &here, 1, &there, 1);
 
-	return err || found == nonce ? err : -EPERM;
+	return rc || found == nonce ? rc : -EPERM;
 }
 
-int copy_find_ways(struct copy_target *t, uint64_t addr, uint64_t nonce)
+int copy_probe(struct copy_target *t, uint64_t addr, uint64_t nonce)
 {
 	const char *only = getenv("WEIR_SOFTNIC_COPY");	/* for tests: "cma" or "mem" */
 	int cma, mem;

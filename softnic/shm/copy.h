@@ -17,14 +17,14 @@
 struct copy_target {
 	bool by_cma;	/* process_vm_readv and process_vm_writev */
 	bool by_mem;	/* its /proc/self/mem, which it passed to us */
-	bool by_mapping;/* files of its memory may be mapped; near.h */
+	bool by_mapping;/* files of its memory may be mapped; peer_map.h */
 	pid_t pid;
 	int mem_fd;
 	const struct shared_life *life;	/* of the process that @pid means */
 };
 
 /**
- * copy_find_ways() - prove that a process can be reached, and how
+ * copy_probe() - prove that a process can be reached, and how
  * @t: pid, mem_fd and life set; pid and mem_fd may be missing (0, -1); the ways are written
  * @addr: an address in it
  * @nonce: what must be found there
@@ -34,7 +34,7 @@ struct copy_target {
  *
  * Return: 0, -ESRCH if it has ended meanwhile, or -EPERM if neither way leads to it.
  */
-int copy_find_ways(struct copy_target *t, uint64_t addr, uint64_t nonce);
+int copy_probe(struct copy_target *t, uint64_t addr, uint64_t nonce);
 
 /**
  * copy_bytes() - copy between lists of pieces of equal total length

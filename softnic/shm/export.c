@@ -25,7 +25,7 @@
 #include "server.h"
 #include "export.h"
 
-struct share {
+struct exported_file {
 	uint32_t number;	/* of the latest in this place */
 	uint32_t users;		/* regions; 0: nobody has it */
 	int fd;
@@ -34,25 +34,25 @@ struct share {
 
 static struct {
 	pthread_mutex_t lock;
-	struct share at[SHARED_FILES];
+	struct exported_file at[SHARED_FILES];
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static bool is_of(const struct stat *file, const struct mapping *m)
+static bool is_mapped_file(const struct stat *file, const struct vma *m)
 {
 	return file->st_ino == m->inode && major(file->st_dev) == m->dev_major &&
 	       minor(file->st_dev) == m->dev_minor;
 }
 
-static bool find_shared(int maps, uint64_t addr, struct mapping *m)
+static bool find_shared(int maps, uint64_t addr, struct vma *m)
 {
-	return !mapping_find(maps, addr, m) && m->inode && m->is_shared && m->is_writable;
+	return !vma_find(maps, addr, m) && m->inode && m->is_shared && m->is_writable;
 }
 
 /* Where @addr is in the file, if the range is one run of it, in however many mappings. */
-static bool find_file(uint64_t addr, uint64_t length, struct mapping *first, uint64_t *offset)
+static bool find_file(uint64_t addr, uint64_t length, struct vma *first, uint64_t *offset)
 {
 	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	struct mapping m;
+	struct vma m;
 	bool found = maps >= 0 && find_shared(maps, addr, first);
 	uint64_t end = first->end;
 
@@ -73,24 +73,24 @@ static bool find_file(uint64_t addr, uint64_t length, struct mapping *first, uin
  * By its path, and opened anew: the descriptor is the program's, which may close it any time. Of
  * its other files none is asked for more than its seals: a file system may never answer.
  */
-static int try_fd(int fd, const struct mapping *m, struct stat *file)
+static int reopen_if_mapped(int fd, const struct vma *m, struct stat *file)
 {
 	char path[32];
 	int own;
 
-	if (!passed_is_sealed(fd))
+	if (!passed_fd_is_sealed(fd))
 		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (stat(path, file) < 0 || !is_of(file, m))
+	if (stat(path, file) < 0 || !is_mapped_file(file, m))
 		return -1;
 	own = open(path, O_RDWR | O_CLOEXEC);
-	if (own < 0 || (shared_is_safe(own, file) && is_of(file, m)))
+	if (own < 0 || (shared_is_safe(own, file) && is_mapped_file(file, m)))
 		return own;
 	close(own);
 	return -1;
 }
 
-static int find_fd(const struct mapping *m, struct stat *file)
+static int find_fd(const struct vma *m, struct stat *file)
 {
 	DIR *all = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -98,30 +98,30 @@ static int find_fd(const struct mapping *m, struct stat *file)
 
 	while (all && own < 0 && (entry = readdir(all)))
 		if (entry->d_name[0] != '.')
-			own = try_fd(atoi(entry->d_name), m, file);
+			own = reopen_if_mapped(atoi(entry->d_name), m, file);
 	if (all)
 		closedir(all);
 	return own;
 }
 
 /* Under table.lock. One that has grown since is another one, as peers map it once. */
-static struct share *find_share(const struct mapping *m, uint64_t end)
+static struct exported_file *find_export(const struct vma *m, uint64_t end)
 {
 	uint32_t i;
 
 	for (i = 0; i < SHARED_FILES; i++) {
-		struct share *s = &table.at[i];
+		struct exported_file *s = &table.at[i];
 
-		if (s->users && is_of(&s->file, m) && end <= (uint64_t)s->file.st_size)
+		if (s->users && is_mapped_file(&s->file, m) && end <= (uint64_t)s->file.st_size)
 			return s;
 	}
 	return NULL;
 }
 
 /* Under table.lock. A number never comes again, so that one that is late is of no file. */
-static struct share *new_share(const struct mapping *m, uint64_t end)
+static struct exported_file *new_export(const struct vma *m, uint64_t end)
 {
-	struct share *s = table.at;
+	struct exported_file *s = table.at;
 
 	while (s < table.at + SHARED_FILES && s->users)
 		s++;
@@ -139,18 +139,18 @@ static struct share *new_share(const struct mapping *m, uint64_t end)
 	return s;
 }
 
-uint32_t share_take(const void *addr, size_t length, uint64_t *offset)
+uint32_t export_get(const void *addr, size_t length, uint64_t *offset)
 {
-	struct mapping m;
+	struct vma m;
 	uint32_t number = 0;
-	struct share *s;
+	struct exported_file *s;
 
 	if (!find_file((uintptr_t)addr, length, &m, offset))
 		return 0;
 	pthread_mutex_lock(&table.lock);
-	s = find_share(&m, *offset + length);
+	s = find_export(&m, *offset + length);
 	if (!s)
-		s = new_share(&m, *offset + length);
+		s = new_export(&m, *offset + length);
 	if (s) {
 		s->users++;
 		number = s->number;
@@ -159,9 +159,9 @@ uint32_t share_take(const void *addr, size_t length, uint64_t *offset)
 	return number;
 }
 
-void share_give(uint32_t number)
+void export_put(uint32_t number)
 {
-	struct share *s = &table.at[number % SHARED_FILES];
+	struct exported_file *s = &table.at[number % SHARED_FILES];
 	bool last;
 
 	if (!number)
@@ -174,29 +174,29 @@ void share_give(uint32_t number)
 	}
 	pthread_mutex_unlock(&table.lock);
 	if (last)
-		serve_tell_files();
+		server_announce_files();
 }
 
-void share_send(int socket, uint32_t number)
+void export_send(int socket, uint32_t number)
 {
-	struct share *s = &table.at[number % SHARED_FILES];
-	struct message m = { .type = MSG_FILE, .value = number };
+	struct exported_file *s = &table.at[number % SHARED_FILES];
+	struct shm_msg m = { .type = MSG_FILE, .value = number };
 
 	pthread_mutex_lock(&table.lock);
 	if (s->users && s->number == number)
-		message_send(socket, &m, &s->fd, 1);
+		shm_msg_send(socket, &m, &s->fd, 1);
 	pthread_mutex_unlock(&table.lock);
 }
 
-static void forget(void)
+static void reset_exports(void)
 {
 	uint32_t i;
 
 	for (i = 0; i < SHARED_FILES; i++) {
 		if (table.at[i].users)
 			close(table.at[i].fd);
-		table.at[i] = (struct share){ 0 };
+		table.at[i] = (struct exported_file){ 0 };
 	}
 }
 
-const struct fork_part share_fork = { &table.lock, forget };
+const struct fork_part export_fork = { &table.lock, reset_exports };

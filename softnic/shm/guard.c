@@ -9,7 +9,7 @@
 char guard_passage;
 #endif
 
-bool guard_claim(struct guard *guard, const struct guards *guards, uint32_t qpn)
+bool guard_claim(struct copy_guard *guard, const struct copy_guards *guards, uint32_t qpn)
 {
 	uint32_t i;
 
@@ -21,26 +21,26 @@ bool guard_claim(struct guard *guard, const struct guards *guards, uint32_t qpn)
 		    !__atomic_compare_exchange_n(&g->user, &nobody, qpn, false, __ATOMIC_SEQ_CST,
 						 __ATOMIC_RELAXED))
 			continue;
-		*guard = (struct guard){ g, load_acquire(&g->count) & ~(uint32_t)1 };
+		*guard = (struct copy_guard){ g, load_acquire(&g->count) & ~(uint32_t)1 };
 		return true;
 	}
 	return false;
 }
 
-void guard_release(struct guard *guard)
+void guard_release(struct copy_guard *guard)
 {
 	if (guard->shared)
 		store_release(&guard->shared->user, 0);
-	*guard = (struct guard){ 0 };
+	*guard = (struct copy_guard){ 0 };
 }
 
-void guard_walk_past(struct guard_walk *walk)
+void guard_walk_past(struct copy_guard_walk *walk)
 {
 	walk->at++;
 	walk->waits = false;
 }
 
-bool guard_walk_on(struct guard_walk *walk, const struct guards *guards)
+bool guard_walk_on(struct copy_guard_walk *walk, const struct copy_guards *guards)
 {
 	uint32_t count;
 

@@ -8,13 +8,13 @@
 
 #include "shared.h"
 
-struct guards {
+struct copy_guards {
 	struct shared_guard *at;
 	uint32_t num;
 };
 
 /* One's own guard in another's segment. Whose queue pair it is holds its lock. */
-struct guard {
+struct copy_guard {
 	struct shared_guard *shared;
 	uint32_t count;		/* odd while within; what is found there is not trusted */
 };
@@ -33,24 +33,24 @@ extern char guard_passage;
 #endif
 
 /** guard_claim() - a guard for a queue pair; false if all are taken */
-bool guard_claim(struct guard *guard, const struct guards *guards, uint32_t qpn);
+bool guard_claim(struct copy_guard *guard, const struct copy_guards *guards, uint32_t qpn);
 /** guard_release() - it is no longer used */
-void guard_release(struct guard *guard);
+void guard_release(struct copy_guard *guard);
 
 /** guard_enter() - what is looked up from now on holds until guard_leave() */
-static inline void guard_enter(struct guard *guard)
+static inline void guard_enter(struct copy_guard *guard)
 {
 	store_ordered(&guard->shared->count, ++guard->count);
 }
 
-static inline void guard_leave(struct guard *guard)
+static inline void guard_leave(struct copy_guard *guard)
 {
 	guard_tsan(release);
 	store_release(&guard->shared->count, ++guard->count);
 }
 
 /* Where somebody has got to who waits until all that were within have left. Begins zeroed. */
-struct guard_walk {
+struct copy_guard_walk {
 	uint32_t at;
 	uint32_t count;		/* of the guard at that place, if it is waited for */
 	bool waits;
@@ -62,9 +62,9 @@ struct guard_walk {
  *
  * Return: true if all that were within when the walk began have left.
  */
-bool guard_walk_on(struct guard_walk *walk, const struct guards *guards);
+bool guard_walk_on(struct copy_guard_walk *walk, const struct copy_guards *guards);
 
 /** guard_walk_past() - the one that is waited for will not come back */
-void guard_walk_past(struct guard_walk *walk);
+void guard_walk_past(struct copy_guard_walk *walk);
 
 #endif

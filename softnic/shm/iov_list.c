@@ -8,36 +8,36 @@
 #include "vma.h"
 #include "iov_list.h"
 
-void pieces_add(struct pieces *p, void *addr, size_t length)
+void iov_list_add(struct iov_list *p, void *addr, size_t length)
 {
 	p->v[p->num++] = (struct iovec){ addr, length };
 }
 
-void pieces_add_first(struct pieces *p, void *addr, size_t length)
+void iov_list_add_first(struct iov_list *p, void *addr, size_t length)
 {
 	memmove(p->v + 1, p->v, p->num * sizeof(p->v[0]));
 	p->v[0] = (struct iovec){ addr, length };
 	p->num++;
 }
 
-void pieces_add_place(struct pieces *p, struct peer *peer, const struct mr_place *place,
+void iov_list_add_remote(struct iov_list *p, struct shm_peer *peer, const struct mr_place *place,
 		      uint64_t offset, uint64_t length)
 {
 	const struct mr_place from = { place->addr + offset, place->offset + offset, place->file };
 
-	p->near[p->num] = near_find(peer, &from, length);
-	p->is_near = p->is_near && p->near[p->num];
-	pieces_add(p, (void *)(uintptr_t)from.addr, length);
+	p->mapped[p->num] = peer_map_find(peer, &from, length);
+	p->is_mapped = p->is_mapped && p->mapped[p->num];
+	iov_list_add(p, (void *)(uintptr_t)from.addr, length);
 }
 
-bool pieces_gather(struct pieces *p, struct peer *peer, const struct mr_view *view, uint32_t access,
+bool iov_list_gather(struct iov_list *p, struct shm_peer *peer, const struct mr_view *view, uint32_t access,
 		   const struct ibv_sge *sges, uint32_t num_sge, uint64_t offset, uint64_t length)
 {
 	struct mr_place place;
 	uint64_t n;
 	uint32_t i;
 
-	pieces_init(p);
+	iov_list_init(p);
 	for (i = 0; i < num_sge && length; i++) {
 		struct ibv_sge sge = sges[i];
 
@@ -49,33 +49,33 @@ bool pieces_gather(struct pieces *p, struct peer *peer, const struct mr_view *vi
 		}
 		n = sge.length - offset < length ? sge.length - offset : length;
 		if (peer)
-			pieces_add_place(p, peer, &place, offset, n);
+			iov_list_add_remote(p, peer, &place, offset, n);
 		else
-			pieces_add(p, (void *)(uintptr_t)(place.addr + offset), n);
+			iov_list_add(p, (void *)(uintptr_t)(place.addr + offset), n);
 		length -= n;
 		offset = 0;
 	}
 	return !length;
 }
 
-int pieces_copy(const struct peer *peer, bool to, struct pieces *here, struct pieces *there)
+int iov_list_copy(const struct shm_peer *peer, bool to, struct iov_list *here, struct iov_list *there)
 {
 	int i;
 
-	if (!there->is_near)
+	if (!there->is_mapped)
 		return copy_bytes(&peer->target, to, here->v, here->num, there->v, there->num);
 	for (i = 0; i < there->num; i++)
-		there->v[i].iov_base = there->near[i];
+		there->v[i].iov_base = there->mapped[i];
 	return copy_here(&peer->target, to, here->v, here->num, there->v, there->num);
 }
 
 /* What was copied already is as good as it was, or shorter. */
-bool pieces_are_ours(const struct pieces *here, bool write)
+bool iov_list_is_accessible(const struct iov_list *here, bool write)
 {
 	const struct iovec *v;
 
 	for (v = here->v; v < here->v + here->num; v++)
-		if (v->iov_len && mapping_touch(v->iov_base, v->iov_len, write) == EFAULT)
+		if (v->iov_len && vma_touch_range(v->iov_base, v->iov_len, write) == EFAULT)
 			return false;
 	return true;
 }

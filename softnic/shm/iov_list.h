@@ -10,35 +10,35 @@
 #include "softnic/verbs/mr.h"
 #include "peer.h"
 
-enum { PIECES_MAX = 1 + SHARED_SGES_MAX };	/* one for a datagram's addresses */
+enum { IOV_LIST_MAX = 1 + SHARED_SGES_MAX };	/* one for a datagram's addresses */
 
 /* In the order in which they are filled; what was copied is used up. */
-struct pieces {
-	struct iovec v[PIECES_MAX];	/* as their owner sees them */
-	void *near[PIECES_MAX];		/* as we do, if is_near: all of them are mapped here */
+struct iov_list {
+	struct iovec v[IOV_LIST_MAX];	/* as their owner sees them */
+	void *mapped[IOV_LIST_MAX];		/* as we do, if is_mapped: all of them are mapped here */
 	int num;
-	bool is_near;
+	bool is_mapped;
 };
 
-/** pieces_init() - none yet */
-static inline void pieces_init(struct pieces *p)
+/** iov_list_init() - none yet */
+static inline void iov_list_init(struct iov_list *p)
 {
 	p->num = 0;
-	p->is_near = true;
+	p->is_mapped = true;
 }
 
-/** pieces_add() - one of our own; there is room for it */
-void pieces_add(struct pieces *p, void *addr, size_t length);
+/** iov_list_add() - one of our own; there is room for it */
+void iov_list_add(struct iov_list *p, void *addr, size_t length);
 
-/** pieces_add_first() - the same, ahead of the others */
-void pieces_add_first(struct pieces *p, void *addr, size_t length);
+/** iov_list_add_first() - the same, ahead of the others */
+void iov_list_add_first(struct iov_list *p, void *addr, size_t length);
 
-/** pieces_add_place() - @length bytes, @offset on from a place in a peer's memory */
-void pieces_add_place(struct pieces *p, struct peer *peer, const struct mr_place *place,
+/** iov_list_add_remote() - @length bytes, @offset on from a place in a peer's memory */
+void iov_list_add_remote(struct iov_list *p, struct shm_peer *peer, const struct mr_place *place,
 		      uint64_t offset, uint64_t length);
 
 /**
- * pieces_gather() - bytes [@offset, @offset + @length) of a list of buffers
+ * iov_list_gather() - bytes [@offset, @offset + @length) of a list of buffers
  * @p: written
  * @peer: whose they are; NULL: ours
  * @view: through what they are reached
@@ -48,18 +48,18 @@ void pieces_add_place(struct pieces *p, struct peer *peer, const struct mr_place
  * Context: as mr_translate(), and qp->lock held.
  * Return: false if a key, a bound or a right is not as it must be.
  */
-bool pieces_gather(struct pieces *p, struct peer *peer, const struct mr_view *view, uint32_t access,
+bool iov_list_gather(struct iov_list *p, struct shm_peer *peer, const struct mr_view *view, uint32_t access,
 		   const struct ibv_sge *sges, uint32_t num_sge, uint64_t offset, uint64_t length);
 
 /**
- * pieces_copy() - between ours and a peer's, of equal total length
+ * iov_list_copy() - between ours and a peer's, of equal total length
  * @to: into the peer's, else out of it
  *
  * Return: as copy_bytes().
  */
-int pieces_copy(const struct peer *peer, bool to, struct pieces *here, struct pieces *there);
+int iov_list_copy(const struct shm_peer *peer, bool to, struct iov_list *here, struct iov_list *there);
 
-/** pieces_are_ours() - can we still read, or write, all of what we called our own? */
-bool pieces_are_ours(const struct pieces *here, bool write);
+/** iov_list_is_accessible() - can we still read, or write, all of what we called our own? */
+bool iov_list_is_accessible(const struct iov_list *here, bool write);
 
 #endif

@@ -20,7 +20,7 @@
 
 enum { PROC_BLOCK_SIZE = 1024 };
 
-static bool is_of(int fd, unsigned long magic)
+static bool is_on_filesystem(int fd, unsigned long magic)
 {
 	struct statfs fs;
 
@@ -33,22 +33,22 @@ static bool is_memory(int fd)
 }
 
 /* Of huge pages, where one was cut out there may be none left to put in its place. */
-bool passed_is_sealed(int fd)
+bool passed_fd_is_sealed(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 
-	return seals >= 0 && (seals & F_SEAL_SHRINK) && is_of(fd, TMPFS_MAGIC);
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && is_on_filesystem(fd, TMPFS_MAGIC);
 }
 
-bool passed_is_proc(int fd)
+bool passed_fd_is_procfs(int fd)
 {
 	int block = 0;
 
 	return ioctl(fd, FIGETBSZ, &block) == 0 && block == PROC_BLOCK_SIZE &&
-	       is_of(fd, PROC_SUPER_MAGIC);
+	       is_on_filesystem(fd, PROC_SUPER_MAGIC);
 }
 
-static bool is_option(int fd, int option, int value)
+static bool has_sockopt(int fd, int option, int value)
 {
 	int found;
 	socklen_t len = sizeof(found);
@@ -56,9 +56,9 @@ static bool is_option(int fd, int option, int value)
 	return getsockopt(fd, SOL_SOCKET, option, &found, &len) == 0 && found == value;
 }
 
-bool passed_is_socket(int fd, int type)
+bool passed_fd_is_socket(int fd, int type)
 {
-	return is_option(fd, SO_DOMAIN, AF_UNIX) && is_option(fd, SO_TYPE, type);
+	return has_sockopt(fd, SO_DOMAIN, AF_UNIX) && has_sockopt(fd, SO_TYPE, type);
 }
 
 static void *close_slowly(void *fd)
@@ -80,11 +80,11 @@ static void close_apart(int fd)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-void passed_close(int fd)
+void passed_fd_close(int fd)
 {
 	if (fd < 0)
 		return;
-	if (is_memory(fd) || is_option(fd, SO_DOMAIN, AF_UNIX) || passed_is_proc(fd))
+	if (is_memory(fd) || has_sockopt(fd, SO_DOMAIN, AF_UNIX) || passed_fd_is_procfs(fd))
 		close(fd);
 	else
 		close_apart(fd);

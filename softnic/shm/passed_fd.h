@@ -9,21 +9,21 @@
 
 #include <stdbool.h>
 
-/** passed_is_sealed() - a memfd of ordinary pages that cannot shrink: may be mapped */
-bool passed_is_sealed(int fd);
+/** passed_fd_is_sealed() - a memfd of ordinary pages that cannot shrink: may be mapped */
+bool passed_fd_is_sealed(int fd);
 
-/** passed_is_proc() - a file of procfs, as /proc/self/mem is */
-bool passed_is_proc(int fd);
+/** passed_fd_is_procfs() - a file of procfs, as /proc/self/mem is */
+bool passed_fd_is_procfs(int fd);
 
-/** passed_is_socket() - a local socket of that type: sending there never waits if it must not */
-bool passed_is_socket(int fd, int type);
+/** passed_fd_is_socket() - a local socket of that type: sending there never waits if it must not */
+bool passed_fd_is_socket(int fd, int type);
 
 /**
- * passed_close() - done with it
+ * passed_fd_close() - done with it
  *
  * Closing may ask a file system, too. Where that could be a peer's, a thread of its own
  * does it, which may wait for as long as it likes.
  */
-void passed_close(int fd);
+void passed_fd_close(int fd);
 
 #endif

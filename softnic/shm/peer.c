@@ -18,11 +18,11 @@
 #include "peer.h"
 #include "softnic/qp/qp.h"
 
-static struct peer *peers;	/* the living; nic.lock */
+static struct shm_peer *peers;	/* the living; nic.lock */
 
-static void unlist(struct peer *p)
+static void remove_from_list(struct shm_peer *p)
 {
-	struct peer **at = &peers;
+	struct shm_peer **at = &peers;
 
 	while (*at != p)
 		at = &(*at)->next;
@@ -30,17 +30,17 @@ static void unlist(struct peer *p)
 }
 
 /* A message that waits for room in the socket. */
-struct unsent {
-	struct message m;
-	struct unsent *next;
+struct unsent_msg {
+	struct shm_msg m;
+	struct unsent_msg *next;
 };
 
 enum { UNSENT_MAX = 4096 };
 
-/* Under tell_lock, or when nobody else has it. */
-static void forget_first(struct peer *p)
+/* Under send_lock, or when nobody else has it. */
+static void drop_first_unsent(struct shm_peer *p)
 {
-	struct unsent *u = p->first;
+	struct unsent_msg *u = p->first;
 
 	p->first = u->next;
 	if (!p->first)
@@ -49,33 +49,33 @@ static void forget_first(struct peer *p)
 	free(u);
 }
 
-void peer_put(struct peer *p)
+void peer_put(struct shm_peer *p)
 {
 	if (--p->users)
 		return;
 	if (p->pub)
 		munmap((void *)p->pub, sizeof(*p->pub));
-	if (p->bell)
-		munmap(p->bell, sizeof(*p->bell));
-	near_fini(&p->near);
+	if (p->doorbell_page)
+		munmap(p->doorbell_page, sizeof(*p->doorbell_page));
+	peer_map_fini(&p->peer_map);
 	if (p->target.mem_fd >= 0)
 		close(p->target.mem_fd);
 	if (p->atomic_fd >= 0)
 		close(p->atomic_fd);
 	while (p->first)
-		forget_first(p);
+		drop_first_unsent(p);
 	if (p->fd >= 0)
 		close(p->fd);
 	free(p);
 }
 
 /* The process has ended, cut us off, or does not speak our language. */
-static void end(struct peer *p)
+static void end_peer(struct shm_peer *p)
 {
 	softnic_loop_del(p->fd);
 	pthread_mutex_lock(&nic.lock);
 	store_release(&p->state, PEER_DEAD);
-	unlist(p);
+	remove_from_list(p);
 	qp_peer_ended(p);
 	peer_put(p);
 	pthread_mutex_unlock(&nic.lock);
@@ -94,36 +94,36 @@ static int reopen(int fd)
  * A process that passes our own memory as its own would have us write where it likes: so
  * what we know to be in ours must not be found there.
  */
-static bool may_use_memory(const struct peer *p, int fd)
+static bool may_use_memory(const struct shm_peer *p, int fd)
 {
 	uint64_t found;
 
-	if (!passed_is_proc(fd))
+	if (!passed_fd_is_procfs(fd))
 		return false;
 	return p->slot == nic.slot ||
 	       pread(fd, &found, sizeof(found), (uintptr_t)&nic.nonce) != sizeof(found) ||
 	       found != nic.nonce;
 }
 
-static int welcome(struct peer *p, int *fds)
+static int handle_welcome(struct shm_peer *p, int *fds)
 {
 	void *map;
 	size_t size;
-	int err;
+	int rc;
 
 	if (p->state != PEER_ASKED)
 		return p->slot == nic.slot ? 0 : -EPROTO;
 	if (fds[0] < 0)
 		return -ENFILE;
-	err = shared_map(fds[0], sizeof(*p->pub), PROT_READ, &map, &size);
-	if (err)
-		return err;
+	rc = shared_map(fds[0], sizeof(*p->pub), PROT_READ, &map, &size);
+	if (rc)
+		return rc;
 	p->pub = map;
 	p->target.life = &p->pub->life;
-	err = shared_map(fds[1], sizeof(*p->bell), PROT_READ | PROT_WRITE, &map, &size);
-	if (err)
-		return err;
-	p->bell = map;
+	rc = shared_map(fds[1], sizeof(*p->doorbell_page), PROT_READ | PROT_WRITE, &map, &size);
+	if (rc)
+		return rc;
+	p->doorbell_page = map;
 	p->atomic_fd = reopen(fds[0]);
 	if (p->atomic_fd < 0 && errno == EMFILE)
 		return -EMFILE;
@@ -132,9 +132,9 @@ static int welcome(struct peer *p, int *fds)
 }
 
 /* With the first queue pair, as nobody is let in before. @mem_fd may be NULL; it is taken. */
-static int find_ways(struct peer *p, int *mem_fd)
+static int find_ways(struct shm_peer *p, int *mem_fd)
 {
-	int err;
+	int rc;
 
 	if (p->is_reachable)
 		return 0;
@@ -142,23 +142,23 @@ static int find_ways(struct peer *p, int *mem_fd)
 		p->target.mem_fd = *mem_fd;
 		*mem_fd = -1;
 	}
-	err = copy_find_ways(&p->target, p->pub->proof_addr, p->pub->proof);
-	p->is_reachable = !err;
-	return err;
+	rc = copy_probe(&p->target, p->pub->proof_addr, p->pub->proof);
+	p->is_reachable = !rc;
+	return rc;
 }
 
-static int linked(struct peer *p, const struct message *m, int *fds)
+static int handle_qp(struct shm_peer *p, const struct shm_msg *m, int *fds)
 {
-	int err = m->value ? 0 : find_ways(p, message_fd(m, fds, HAS_MEMORY));
+	int rc = m->value ? 0 : find_ways(p, shm_msg_fd(m, fds, HAS_MEMORY));
 
-	return err ? err : qp_linked(p, m, fds);
+	return rc ? rc : remote_qp_resolved(p, m, fds);
 }
 
-static void explain(const struct peer *p, int err)
+static void log_unreachable(const struct shm_peer *p, int rc)
 {
 	const char *why;
 
-	switch (err) {
+	switch (rc) {
 	case -EPIPE:
 	case -ESRCH:
 		return;		/* it has ended */
@@ -176,94 +176,94 @@ static void explain(const struct peer *p, int err)
 		why = "it runs another version of softnic: use the same one for both";
 		break;
 	default:
-		why = strerror(-err);
+		why = strerror(-rc);
 	}
 	fprintf(stderr, "softnic: no connection to process %d: %s\n", (int)p->target.pid, why);
 }
 
 /* We need not wait to be told what is ours. */
-static int welcome_self(struct peer *p)
+static int welcome_self(struct shm_peer *p)
 {
 	int mem_fd = fcntl(nic.mem_fd, F_DUPFD_CLOEXEC, 0);
-	int fds[] = { nic.pub_fd, nic.bell_fd };
-	int err = welcome(p, fds);
+	int fds[] = { nic.pub_fd, nic.doorbell_fd };
+	int rc = handle_welcome(p, fds);
 
-	if (!err)
-		err = find_ways(p, &mem_fd);
+	if (!rc)
+		rc = find_ways(p, &mem_fd);
 	if (mem_fd >= 0)
 		close(mem_fd);
-	if (err)
-		explain(p, err);
-	return err;
+	if (rc)
+		log_unreachable(p, rc);
+	return rc;
 }
 
-static void send_unsent(struct peer *p)
+static void send_unsent(struct shm_peer *p)
 {
-	pthread_mutex_lock(&p->tell_lock);
-	while (p->first && message_send(p->fd, &p->first->m, NULL, 0) != -EAGAIN)
-		forget_first(p);
+	pthread_mutex_lock(&p->send_lock);
+	while (p->first && shm_msg_send(p->fd, &p->first->m, NULL, 0) != -EAGAIN)
+		drop_first_unsent(p);
 	if (!p->first)
 		softnic_loop_change(p->fd, EPOLLIN);
-	pthread_mutex_unlock(&p->tell_lock);
+	pthread_mutex_unlock(&p->send_lock);
 }
 
-static void handle(void *arg, uint32_t events)
+static void peer_socket_ready(void *arg, uint32_t events)
 {
-	int fds[MESSAGE_FDS_MAX], err;
-	struct peer *p = arg;
-	struct message m;
+	int fds[SHM_MSG_FDS_MAX], rc;
+	struct shm_peer *p = arg;
+	struct shm_msg m;
 
 	if (events & EPOLLOUT)
 		send_unsent(p);
-	err = message_receive(p->fd, &m, fds);
-	if (err == -EAGAIN)
+	rc = shm_msg_receive(p->fd, &m, fds);
+	if (rc == -EAGAIN)
 		return;
-	if (!err && m.type == MSG_WELCOME)
-		err = welcome(p, fds);
-	else if (!err && m.type == MSG_QP && p->state == PEER_READY)
-		err = linked(p, &m, fds);
-	else if (!err && m.type == MSG_GONE_QP && p->state == PEER_READY)
-		qp_gone(p, &m);
-	else if (!err && m.type == MSG_FILE && p->state == PEER_READY)
-		near_add(p, m.value, fds[0]);
-	else if (!err && m.type == MSG_FILES && p->state == PEER_READY)
+	if (!rc && m.type == MSG_WELCOME)
+		rc = handle_welcome(p, fds);
+	else if (!rc && m.type == MSG_QP && p->state == PEER_READY)
+		rc = handle_qp(p, &m, fds);
+	else if (!rc && m.type == MSG_GONE_QP && p->state == PEER_READY)
+		remote_qp_gone(p, &m);
+	else if (!rc && m.type == MSG_FILE && p->state == PEER_READY)
+		peer_map_add(p, m.value, fds[0]);
+	else if (!rc && m.type == MSG_FILES && p->state == PEER_READY)
 		;	/* as after each */
-	else if (!err)
-		err = -EPROTO;
-	message_close_fds(fds);
+	else if (!rc)
+		rc = -EPROTO;
+	shm_msg_close_fds(fds);
 	if (p->state == PEER_READY)
-		near_sweep(p);
-	if (err) {
-		explain(p, err);
-		end(p);
+		peer_map_sweep(p);
+	if (rc) {
+		log_unreachable(p, rc);
+		end_peer(p);
 	}
 }
 
-static int connect_to(struct peer *p)
+static int connect_socket(struct shm_peer *p)
 {
-	struct message hello = { .type = MSG_HELLO, .value = nic.slot };
+	struct shm_msg hello = { .type = MSG_HELLO, .value = nic.slot };
 	struct sockaddr_un addr;
 	socklen_t len = shared_address(p->slot, &addr);
-	int err;
+	int rc;
 
 	p->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->fd < 0)
 		return -errno;
 	if (connect(p->fd, (struct sockaddr *)&addr, len) < 0)
-		err = -errno;
+		rc = -errno;
 	else if (!shared_is_ours(p->fd, &p->target.pid))
-		err = -EPERM;
+		rc = -EPERM;
 	else
-		err = message_send(p->fd, &hello, NULL, 0);
-	if (!err && p->slot == nic.slot)
-		err = welcome_self(p);
-	return err ? err : softnic_loop_add(p->fd, EPOLLIN, handle, p);
+		rc = shm_msg_send(p->fd, &hello, NULL, 0);
+	if (!rc && p->slot == nic.slot)
+		rc = welcome_self(p);
+	return rc ? rc : softnic_loop_add(p->fd, EPOLLIN, peer_socket_ready, p);
 }
 
-int peer_get(uint32_t slot, struct peer **out)
+int peer_get(uint32_t slot, struct shm_peer **out)
 {
-	struct peer *p;
-	int err;
+	struct shm_peer *p;
+	int rc;
 
 	for (p = peers; p; p = p->next) {
 		if (p->slot == slot) {
@@ -278,13 +278,13 @@ int peer_get(uint32_t slot, struct peer **out)
 	p->slot = slot;
 	p->target.mem_fd = p->atomic_fd = -1;
 	p->last = &p->first;
-	pthread_mutex_init(&p->tell_lock, NULL);
+	pthread_mutex_init(&p->send_lock, NULL);
 	pthread_mutex_init(&p->atomic_lock, NULL);
-	err = connect_to(p);
-	if (err) {
+	rc = connect_socket(p);
+	if (rc) {
 		p->users = 1;
 		peer_put(p);
-		return err;
+		return rc;
 	}
 	p->users = 2;
 	p->next = peers;
@@ -293,7 +293,7 @@ int peer_get(uint32_t slot, struct peer **out)
 	return 0;
 }
 
-static void close_all(const struct peer *p)
+static void close_all(const struct shm_peer *p)
 {
 	close(p->fd);
 	if (p->target.mem_fd >= 0)
@@ -302,16 +302,16 @@ static void close_all(const struct peer *p)
 		close(p->atomic_fd);
 }
 
-void peer_forget_all(void)
+void peer_reset(void)
 {
 	for (; peers; peers = peers->next)
 		close_all(peers);
 }
 
-/* Under tell_lock. */
-static int send_later(struct peer *p, const struct message *m)
+/* Under send_lock. */
+static int send_later(struct shm_peer *p, const struct shm_msg *m)
 {
-	struct unsent *u;
+	struct unsent_msg *u;
 
 	if (p->num_unsent == UNSENT_MAX) {
 		shutdown(p->fd, SHUT_RDWR);	/* the engine sees the end, and ends it */
@@ -320,7 +320,7 @@ static int send_later(struct peer *p, const struct message *m)
 	u = malloc(sizeof(*u));
 	if (!u)
 		return -ENOMEM;
-	*u = (struct unsent){ *m, NULL };
+	*u = (struct unsent_msg){ *m, NULL };
 	*p->last = u;
 	p->last = &u->next;
 	if (!p->num_unsent++)
@@ -328,19 +328,19 @@ static int send_later(struct peer *p, const struct message *m)
 	return 0;
 }
 
-int peer_tell(struct peer *p, const struct message *m)
+int peer_send(struct shm_peer *p, const struct shm_msg *m)
 {
-	int err = -EAGAIN;
+	int rc = -EAGAIN;
 
 	if (load_acquire(&p->state) == PEER_DEAD)
 		return -EPIPE;
-	pthread_mutex_lock(&p->tell_lock);
+	pthread_mutex_lock(&p->send_lock);
 	if (!p->first)
-		err = message_send(p->fd, m, NULL, 0);
-	if (err == -EAGAIN && m->type != MSG_ASK_QP)	/* that is asked again anyway */
-		err = send_later(p, m);
-	pthread_mutex_unlock(&p->tell_lock);
-	return err;
+		rc = shm_msg_send(p->fd, m, NULL, 0);
+	if (rc == -EAGAIN && m->type != MSG_ASK_QP)	/* that is asked again anyway */
+		rc = send_later(p, m);
+	pthread_mutex_unlock(&p->send_lock);
+	return rc;
 }
 
 enum { ATOMIC_TRIES = 20 };
@@ -352,25 +352,25 @@ static int ofd_lock(int fd, short type)
 	return fcntl(fd, F_OFD_SETLK, &l) ? -errno : 0;
 }
 
-int peer_atomic_lock(struct peer *p)
+int peer_atomic_lock(struct shm_peer *p)
 {
-	int i, err = -EAGAIN;
+	int i, rc = -EAGAIN;
 
 	pthread_mutex_lock(&p->atomic_lock);
 	for (i = 0; i < ATOMIC_TRIES; i++) {
-		err = ofd_lock(p->atomic_fd, F_WRLCK);
-		if (!err)
+		rc = ofd_lock(p->atomic_fd, F_WRLCK);
+		if (!rc)
 			return 0;
-		if (err != -EAGAIN && err != -EACCES)
+		if (rc != -EAGAIN && rc != -EACCES)
 			break;
-		err = -EAGAIN;
+		rc = -EAGAIN;
 		sched_yield();
 	}
 	pthread_mutex_unlock(&p->atomic_lock);
-	return err;
+	return rc;
 }
 
-void peer_atomic_unlock(struct peer *p)
+void peer_atomic_unlock(struct shm_peer *p)
 {
 	ofd_lock(p->atomic_fd, F_UNLCK);
 	pthread_mutex_unlock(&p->atomic_lock);

@@ -17,23 +17,23 @@
 
 enum peer_state { PEER_ASKED, PEER_READY, PEER_DEAD };
 
-struct peer {
+struct shm_peer {
 	uint32_t slot;
 	int fd;				/* the connection */
-	pthread_mutex_t tell_lock;	/* sending, and what could not be sent yet */
-	struct unsent *first, **last;
+	pthread_mutex_t send_lock;	/* sending, and what could not be sent yet */
+	struct unsent_msg *first, **last;
 	uint32_t num_unsent;
 	uint32_t users;			/* queue pairs, and nic while it is listed */
 	enum peer_state state;
 	bool is_reachable;		/* a way to its memory was found; the engine's */
 	struct copy_target target;
 	const struct shared_pub *pub;
-	struct shared_bell *bell;
-	struct pull *pulls;		/* to its channels; nic.lock */
-	struct near near;
+	struct shared_doorbells *doorbell_page;
+	struct waker *wakers;		/* to its channels; nic.lock */
+	struct peer_map peer_map;
 	pthread_mutex_t atomic_lock;	/* among our threads */
 	int atomic_fd;			/* among processes: an own description of its pub */
-	struct peer *next;
+	struct shm_peer *next;
 };
 
 /**
@@ -46,16 +46,16 @@ struct peer {
  * Context: nic.lock held; does not block.
  * Return: 0, -ECONNREFUSED if there is none, or another negative errno.
  */
-int peer_get(uint32_t slot, struct peer **peer);
+int peer_get(uint32_t slot, struct shm_peer **peer);
 
 /** peer_put() - forget about it. Context: nic.lock held. */
-void peer_put(struct peer *peer);
+void peer_put(struct shm_peer *peer);
 
-/** peer_forget_all() - after a fork, in the child: they are the parent's peers */
-void peer_forget_all(void);
+/** peer_reset() - after a fork, in the child: they are the parent's peers */
+void peer_reset(void);
 
 /**
- * peer_tell() - send it a message
+ * peer_send() - send it a message
  *
  * Never blocks. What the socket has no room for is sent by the engine later, in order,
  * but for a MSG_ASK_QP; a peer that reads nothing of very many messages is cut off.
@@ -63,7 +63,7 @@ void peer_forget_all(void);
  * Context: Any thread.
  * Return: 0, or a negative errno: it will not get the message.
  */
-int peer_tell(struct peer *peer, const struct message *m);
+int peer_send(struct shm_peer *peer, const struct shm_msg *m);
 
 /**
  * peer_atomic_lock() - be the only initiator that does an atomic operation there
@@ -74,7 +74,7 @@ int peer_tell(struct peer *peer, const struct message *m);
  * Return: 0, -EAGAIN if someone else has it: try again later, or another negative errno: it cannot
  * be had at all.
  */
-int peer_atomic_lock(struct peer *peer);
-void peer_atomic_unlock(struct peer *peer);
+int peer_atomic_lock(struct shm_peer *peer);
+void peer_atomic_unlock(struct shm_peer *peer);
 
 #endif

@@ -10,28 +10,28 @@
 #include "peer.h"
 #include "softnic/qp/qp.h"
 
-static struct near_file *place_of(struct peer *peer, uint32_t number)
+static struct peer_map_file *file_slot(struct shm_peer *peer, uint32_t number)
 {
-	return &peer->near.files[number % SHARED_FILES];
+	return &peer->peer_map.files[number % SHARED_FILES];
 }
 
-static void ask(struct peer *peer, struct near_file *file, uint32_t number)
+static void ask_for_file(struct shm_peer *peer, struct peer_map_file *file, uint32_t number)
 {
-	const struct message m = { .type = MSG_ASK_FILE, .value = number };
+	const struct shm_msg m = { .type = MSG_ASK_FILE, .value = number };
 
 	if (load_relaxed(&file->asked) != number &&
 	    __atomic_exchange_n(&file->asked, number, __ATOMIC_RELAXED) != number)
-		peer_tell(peer, &m);
+		peer_send(peer, &m);
 }
 
-void *near_find(struct peer *peer, const struct mr_place *place, uint64_t length)
+void *peer_map_find(struct shm_peer *peer, const struct mr_place *place, uint64_t length)
 {
-	struct near_file *file = place_of(peer, place->file);
+	struct peer_map_file *file = file_slot(peer, place->file);
 
 	if (!place->file || !peer->target.by_mapping)
 		return NULL;
 	if (load_acquire(&file->number) != place->file) {
-		ask(peer, file, place->file);
+		ask_for_file(peer, file, place->file);
 		return NULL;
 	}
 	if (place->offset > file->size || length > file->size - place->offset)
@@ -40,9 +40,9 @@ void *near_find(struct peer *peer, const struct mr_place *place, uint64_t length
 }
 
 /* One that another has taken the place of meanwhile is not wanted. */
-void near_add(struct peer *peer, uint64_t number, int fd)
+void peer_map_add(struct shm_peer *peer, uint64_t number, int fd)
 {
-	struct near_file *file = place_of(peer, number);
+	struct peer_map_file *file = file_slot(peer, number);
 	void *map;
 
 	if (!number || number != load_relaxed(&file->asked) || load_relaxed(&file->number) ||
@@ -53,13 +53,13 @@ void near_add(struct peer *peer, uint64_t number, int fd)
 	store_release(&file->number, number);
 }
 
-static bool is_shared(const struct peer *peer, const struct near_file *file)
+static bool is_shared(const struct shm_peer *peer, const struct peer_map_file *file)
 {
-	return load_acquire(&peer->pub->files[file - peer->near.files]) == file->number;
+	return load_acquire(&peer->pub->files[file - peer->peer_map.files]) == file->number;
 }
 
 /* Nobody uses an address any more that was found before: they are used under qp->lock. */
-static void wait_for_users(void)
+static void wait_for_copies(void)
 {
 	struct qp *qp = NULL;
 
@@ -69,24 +69,24 @@ static void wait_for_users(void)
 	}
 }
 
-void near_sweep(struct peer *peer)
+void peer_map_sweep(struct shm_peer *peer)
 {
-	struct near_file *file = peer->near.files, *end = file + SHARED_FILES;
+	struct peer_map_file *file = peer->peer_map.files, *end = file + SHARED_FILES;
 
 	for (; file < end; file++) {
 		if (!file->number || is_shared(peer, file))
 			continue;
 		store_ordered(&file->number, 0);
-		wait_for_users();
+		wait_for_copies();
 		munmap(file->at, file->size);
 	}
 }
 
-void near_fini(struct near *near)
+void peer_map_fini(struct peer_map *peer_map)
 {
 	uint32_t i;
 
 	for (i = 0; i < SHARED_FILES; i++)
-		if (near->files[i].number)
-			munmap(near->files[i].at, near->files[i].size);
+		if (peer_map->files[i].number)
+			munmap(peer_map->files[i].at, peer_map->files[i].size);
 }

@@ -9,9 +9,9 @@
 #include "softnic/verbs/mr.h"
 #include "shared.h"
 
-struct peer;
+struct shm_peer;
 
-struct near_file {
+struct peer_map_file {
 	uint32_t number;	/* 0: none is mapped; stored last, taken back first */
 	uint32_t asked;		/* the number that was asked for last */
 	size_t size;
@@ -19,12 +19,12 @@ struct near_file {
 };
 
 /* Each in the place that its number says. */
-struct near {
-	struct near_file files[SHARED_FILES];
+struct peer_map {
+	struct peer_map_file files[SHARED_FILES];
 };
 
 /**
- * near_find() - a place in a peer's memory as an address of ours
+ * peer_map_find() - a place in a peer's memory as an address of ours
  * @peer: whose
  * @place: as mr_translate() says it; not trusted
  * @length: how far one may go from there
@@ -34,15 +34,15 @@ struct near {
  * Context: some qp->lock held, without which the answer is out of date.
  * Return: where it is, or NULL: reach it another way.
  */
-void *near_find(struct peer *peer, const struct mr_place *place, uint64_t length);
+void *peer_map_find(struct shm_peer *peer, const struct mr_place *place, uint64_t length);
 
-/** near_add() - the peer handed out a file. Which may be any. The engine's thread. */
-void near_add(struct peer *peer, uint64_t number, int fd);
+/** peer_map_add() - the peer handed out a file. Which may be any. The engine's thread. */
+void peer_map_add(struct shm_peer *peer, uint64_t number, int fd);
 
-/** near_sweep() - let go of what the peer does not share any more. The engine's thread. */
-void near_sweep(struct peer *peer);
+/** peer_map_sweep() - let go of what the peer does not share any more. The engine's thread. */
+void peer_map_sweep(struct shm_peer *peer);
 
-/** near_fini() - let go of all; nobody has to do with that peer any more */
-void near_fini(struct near *near);
+/** peer_map_fini() - let go of all; nobody has to do with that peer any more */
+void peer_map_fini(struct peer_map *peer_map);
 
 #endif

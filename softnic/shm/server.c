@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * That a guest's connection ended is how we learn that its process did.
+ * That a client's connection ended is how we learn that its process did.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,21 +23,21 @@
 
 enum { SILENT_MAX = 256 };
 
-static struct guest *guests;	/* nic.lock */
+static struct shm_client *clients;	/* nic.lock */
 
-void serve_ready(struct qp *qp)
+void server_qp_ready(struct qp *qp)
 {
-	struct guest *g;
+	struct shm_client *g;
 
-	for (g = guests; g; g = g->next)
-		guest_ready(g, qp);
+	for (g = clients; g; g = g->next)
+		client_qp_ready(g, qp);
 }
 
 /*
  * A slot is whose socket is bound to it; so by the kernel's word on both sockets a process
  * cannot pass for another. Between PID namespaces it does not know them apart.
  */
-static bool has_slot(const struct guest *g, uint32_t slot)
+static bool has_slot(const struct shm_client *g, uint32_t slot)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un addr;
@@ -54,76 +54,76 @@ static bool has_slot(const struct guest *g, uint32_t slot)
 }
 
 /* Who only wants to look has none. Whoever had the slot before has ended, see take_over(). */
-static void handle_hello(struct guest *g, uint32_t slot, bool is_guest)
+static void handle_hello(struct shm_client *g, uint32_t slot, bool is_client)
 {
-	const struct message m = { .type = MSG_WELCOME };
+	const struct shm_msg m = { .type = MSG_WELCOME };
 	int fds[] = { nic.pub_fd, -1 };
 
-	if (is_guest)
-		g->bell = line_create_bell(&fds[1]);
+	if (is_client)
+		g->doorbell_page = doorbell_page_create(&fds[1]);
 	if (fds[1] < 0) {
-		message_send(g->fd, &m, fds, !is_guest);
+		shm_msg_send(g->fd, &m, fds, !is_client);
 		return;
 	}
 	g->slot = slot;
-	message_send(g->fd, &m, fds, 2);
+	shm_msg_send(g->fd, &m, fds, 2);
 	close(fds[1]);
 }
 
-struct guest *serve_guest(const struct qp *qp, uint32_t user)
+struct shm_client *server_find_client(const struct qp *qp, uint32_t user)
 {
-	struct guest *g;
+	struct shm_client *g;
 
 	if (!qp_is_datagram(qp))
-		return qp->guest;
-	for (g = guests; g; g = g->next)
+		return qp->client;
+	for (g = clients; g; g = g->next)
 		if (g->slot == user >> SOFTNIC_QP_INDEX_BITS)
 			return g;
 	return NULL;
 }
 
 /* Who does not hear it learns when it sends there again. */
-void serve_gone(const struct qp *qp)
+void server_announce_gone(const struct qp *qp)
 {
-	const struct guards *guards = &qp->segment.guards;
-	struct message m = { .type = MSG_GONE_QP, .from = qp->ibv.qp_num };
-	struct guest *g;
+	const struct copy_guards *guards = &qp->segment.guards;
+	struct shm_msg m = { .type = MSG_GONE_QP, .from = qp->ibv.qp_num };
+	struct shm_client *g;
 	uint32_t i;
 
 	for (i = 0; qp_is_datagram(qp) && i < guards->num; i++) {
 		m.qpn = load_acquire(&guards->at[i].user);
-		g = m.qpn ? serve_guest(qp, m.qpn) : NULL;
+		g = m.qpn ? server_find_client(qp, m.qpn) : NULL;
 		if (g)
-			message_send(g->fd, &m, NULL, 0);
+			shm_msg_send(g->fd, &m, NULL, 0);
 	}
 }
 
 /* What we do to ourselves rings our own. */
-const struct shared_bell *serve_bell(const struct qp *qp)
+const struct shared_doorbells *server_doorbells(const struct qp *qp)
 {
-	return qp->guest && qp->guest->slot != nic.slot ? qp->guest->bell->shared : nic.bell;
+	return qp->client && qp->client->slot != nic.slot ? qp->client->doorbell_page->shared : nic.doorbell_page;
 }
 
-static void handle_from_user(struct guest *g, const struct message *m)
+static void handle_from_user(struct shm_client *g, const struct shm_msg *m)
 {
 	struct qp *qp = nic_qp(m->qpn);
 
-	if (!qp || serve_guest(qp, m->from) != g)
+	if (!qp || server_find_client(qp, m->from) != g)
 		return;
 	if (!qp_is_datagram(qp) && qp->attr.dest_qp_num != m->from)
 		return;
 	if (m->type == MSG_BYE_QP)
-		qp->guest = NULL;
+		qp->client = NULL;
 	else if (m->type == MSG_CQ_OVERRUN)
 		cq_may_have_overrun(to_cq(qp->ibv.recv_cq));
 	else if (m->type == MSG_SRQ_LIMIT)
 		srq_check_limit(qp);
 	else
-		qp_peer_complains(qp, m->value);
+		qp_peer_reported_error(qp, m->value);
 }
 
 /* Of the same PID namespace: who could end us by a signal as well. */
-static bool may_end_us(const struct guest *g)
+static bool may_end_us(const struct shm_client *g)
 {
 	char path[32];
 	struct stat theirs, ours;
@@ -133,44 +133,44 @@ static bool may_end_us(const struct guest *g)
 	       theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev;
 }
 
-static void handle_fault(struct guest *g, const struct message *m)
+static void handle_fault(struct shm_client *g, const struct shm_msg *m)
 {
-	struct message done = {
+	struct shm_msg done = {
 		.type = MSG_FAULT_SET,
 		.value = may_end_us(g) ? -fault_set(m->qpn, m->value) : EPERM,
 	};
 
-	message_send(g->fd, &done, NULL, 0);
+	shm_msg_send(g->fd, &done, NULL, 0);
 }
 
-static void end(struct guest *g)
+static void end_client(struct shm_client *g)
 {
-	struct guest **at = &guests;
+	struct shm_client **at = &clients;
 
 	softnic_loop_del(g->fd);
 	pthread_mutex_lock(&nic.lock);
 	while (*at != g)
 		at = &(*at)->next;
 	*at = g->next;
-	qp_guest_ended(g, g->slot);
-	if (g->bell)
-		line_end_all(g->bell);
+	qp_client_ended(g, g->slot);
+	if (g->doorbell_page)
+		doorbell_detach_all(g->doorbell_page);
 	pthread_mutex_unlock(&nic.lock);
 	close(g->fd);
-	guest_forget_asks(g);
+	client_drop_lookups(g);
 	free(g);
 }
 
-static void do_as_told(struct guest *g, const struct message *m)
+static void handle_message(struct shm_client *g, const struct shm_msg *m)
 {
 	pthread_mutex_lock(&nic.lock);
 	switch (m->type) {
 	case MSG_ASK_QP:
-		guest_ask(g, m);
+		client_lookup(g, m);
 		break;
 	case MSG_ASK_FILE:
-		if (g->is_let_in)
-			share_send(g->fd, m->value);
+		if (g->is_admitted)
+			export_send(g->fd, m->value);
 		break;
 	case MSG_BYE_QP:
 	case MSG_CQ_OVERRUN:
@@ -187,64 +187,64 @@ enum { LAST_WORDS_MAX = 4096 };
 /*
  * One that ends leaves its slot a little before we are told that it did, and another may come from
  * there first. What is done by slot, as taking back what the dead had taken, must not meet the
- * living: so the old guest's last words are heard, and then it has ended.
+ * living: so the old client's last words are heard, and then it has ended.
  */
 static void take_over(uint32_t slot)
 {
-	struct guest *old;
-	struct message m;
+	struct shm_client *old;
+	struct shm_msg m;
 	uint32_t i;
 
 	/* Only the engine's thread, which this is, changes the list. */
-	for (old = guests; old && old->slot != slot; old = old->next)
+	for (old = clients; old && old->slot != slot; old = old->next)
 		;
 	if (!old)
 		return;
-	for (i = 0; i < LAST_WORDS_MAX && !message_receive(old->fd, &m, NULL); i++)
-		do_as_told(old, &m);
-	end(old);
+	for (i = 0; i < LAST_WORDS_MAX && !shm_msg_receive(old->fd, &m, NULL); i++)
+		handle_message(old, &m);
+	end_client(old);
 }
 
-static void greet(struct guest *g, uint32_t slot)
+static void greet(struct shm_client *g, uint32_t slot)
 {
-	bool is_guest = slot && slot < SOFTNIC_SLOTS && !g->bell && has_slot(g, slot);
+	bool is_client = slot && slot < SOFTNIC_SLOTS && !g->doorbell_page && has_slot(g, slot);
 
-	if (is_guest)
+	if (is_client)
 		take_over(slot);
 	pthread_mutex_lock(&nic.lock);
-	handle_hello(g, slot, is_guest);
+	handle_hello(g, slot, is_client);
 	pthread_mutex_unlock(&nic.lock);
 }
 
-static void handle(void *arg, uint32_t events)
+static void client_socket_ready(void *arg, uint32_t events)
 {
-	struct guest *g = arg;
-	struct message m;
-	int err;
+	struct shm_client *g = arg;
+	struct shm_msg m;
+	int rc;
 
 	(void)events;
-	err = message_receive(g->fd, &m, NULL);
-	if (err == -EAGAIN)
+	rc = shm_msg_receive(g->fd, &m, NULL);
+	if (rc == -EAGAIN)
 		return;
-	if (err)
-		end(g);
+	if (rc)
+		end_client(g);
 	else if (m.type == MSG_SET_FAULT)
 		handle_fault(g, &m);
 	else if (m.type == MSG_HELLO)
 		greet(g, m.value);
 	else
-		do_as_told(g, &m);
+		handle_message(g, &m);
 }
 
 enum { ACCEPT_AGAIN_NS = 100000000 };
 
 static void accept_again(struct softnic_timer *t)
 {
-	if (softnic_loop_add(nic.listen_fd, EPOLLIN, serve_accept, NULL))
+	if (softnic_loop_add(nic.listen_fd, EPOLLIN, server_accept, NULL))
 		softnic_timer_arm(t, ACCEPT_AGAIN_NS, accept_again);
 }
 
-/* Without a free descriptor the guest stays waiting; we must not look at it all the time. */
+/* Without a free descriptor the client stays waiting; we must not look at it all the time. */
 static void accept_later(void)
 {
 	static struct softnic_timer later;
@@ -254,36 +254,36 @@ static void accept_later(void)
 }
 
 /* Before anybody is shown our memory, and on the engine's thread, which ends last. */
-static int begin_life(void)
+static int start_life(void)
 {
-	int err = nic.lives ? 0 : shared_life_begin(&nic.pub->life);
+	int rc = nic.lives ? 0 : shared_life_begin(&nic.pub->life);
 
-	nic.lives = !err;
-	return err;
+	nic.lives = !rc;
+	return rc;
 }
 
 /*
  * Who says a slot does so at once. Others cost us descriptors and are few: a program that sets
  * faults. Beyond a limit the one who has been silent for longest goes.
  */
-static void end_silent(void)
+static void drop_silent_client(void)
 {
-	struct guest *g, *oldest = NULL;
+	struct shm_client *g, *oldest = NULL;
 	unsigned int silent = 0;
 
-	for (g = guests; g; g = g->next) {
+	for (g = clients; g; g = g->next) {
 		if (g->slot)
 			continue;
 		silent++;
 		oldest = g;
 	}
 	if (silent > SILENT_MAX)
-		end(oldest);
+		end_client(oldest);
 }
 
-void serve_accept(void *arg, uint32_t events)
+void server_accept(void *arg, uint32_t events)
 {
-	struct guest *g;
+	struct shm_client *g;
 	pid_t pid;
 	int fd;
 
@@ -295,7 +295,7 @@ void serve_accept(void *arg, uint32_t events)
 			accept_later();
 		return;
 	}
-	g = shared_is_ours(fd, &pid) && !begin_life() ? calloc(1, sizeof(*g)) : NULL;
+	g = shared_is_ours(fd, &pid) && !start_life() ? calloc(1, sizeof(*g)) : NULL;
 	if (!g) {
 		close(fd);
 		return;
@@ -303,33 +303,33 @@ void serve_accept(void *arg, uint32_t events)
 	g->fd = fd;
 	g->pid = pid;
 	pthread_mutex_lock(&nic.lock);
-	g->next = guests;
-	guests = g;
+	g->next = clients;
+	clients = g;
 	pthread_mutex_unlock(&nic.lock);
-	if (softnic_loop_add(fd, EPOLLIN, handle, g))
-		end(g);
-	end_silent();
+	if (softnic_loop_add(fd, EPOLLIN, client_socket_ready, g))
+		end_client(g);
+	drop_silent_client();
 }
 
-void serve_tell_files(void)
+void server_announce_files(void)
 {
-	const struct message m = { .type = MSG_FILES };
-	struct guest *g;
+	const struct shm_msg m = { .type = MSG_FILES };
+	struct shm_client *g;
 
 	pthread_mutex_lock(&nic.lock);
-	for (g = guests; g; g = g->next)
+	for (g = clients; g; g = g->next)
 		if (g->slot)
-			message_send(g->fd, &m, NULL, 0);
+			shm_msg_send(g->fd, &m, NULL, 0);
 	pthread_mutex_unlock(&nic.lock);
 }
 
-void serve_forget_all(void)
+void server_reset(void)
 {
-	for (; guests; guests = guests->next)
-		close(guests->fd);
+	for (; clients; clients = clients->next)
+		close(clients->fd);
 }
 
-void serve_cut_off(struct guest *g)
+void server_disconnect(struct shm_client *g)
 {
 	shutdown(g->fd, SHUT_RDWR);
 }

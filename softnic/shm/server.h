@@ -8,48 +8,48 @@
 #include <stdint.h>
 
 struct qp;
-struct guest;
+struct shm_client;
 
-/** serve_accept() - the handler of the listening socket */
-void serve_accept(void *arg, uint32_t events);
+/** server_accept() - the handler of the listening socket */
+void server_accept(void *arg, uint32_t events);
 
-/** serve_ready() - a queue pair may be had now: answer whoever asked too early. nic.lock held. */
-void serve_ready(struct qp *qp);
+/** server_qp_ready() - a queue pair may be had now: answer whoever asked too early. nic.lock held. */
+void server_qp_ready(struct qp *qp);
 
 /**
- * serve_guest() - through whom a queue pair of another process uses ours, or NULL
+ * server_find_client() - through whom a queue pair of another process uses ours, or NULL
  * @qp: ours
  * @user: the other's number
  *
  * Context: nic.lock held.
  */
-struct guest *serve_guest(const struct qp *qp, uint32_t user);
+struct shm_client *server_find_client(const struct qp *qp, uint32_t user);
 
 /**
- * serve_gone() - tell who sent datagrams to a queue pair that it is no more
+ * server_announce_gone() - tell who sent datagrams to a queue pair that it is no more
  *
  * Context: nic.lock held.
  */
-void serve_gone(const struct qp *qp);
+void server_announce_gone(const struct qp *qp);
 
 /**
- * serve_bell() - where the peer of a queue pair says what it invalidated
+ * server_doorbells() - where the peer of a queue pair says what it invalidated
  *
  * Context: nic.lock held, and kept for as long as it is used.
  */
-const struct shared_bell *serve_bell(const struct qp *qp);
+const struct shared_doorbells *server_doorbells(const struct qp *qp);
 
-/** serve_forget_all() - after a fork, in the child: they are the parent's guests */
-void serve_forget_all(void);
+/** server_reset() - after a fork, in the child: they are the parent's clients */
+void server_reset(void);
 
 /**
- * serve_cut_off() - a guest holds up this process: end the connection
+ * server_disconnect() - a client holds up this process: end the connection
  *
- * Context: nic.lock held; @guest from serve_guest(), so it is alive.
+ * Context: nic.lock held; @client from server_find_client(), so it is alive.
  */
-void serve_cut_off(struct guest *guest);
+void server_disconnect(struct shm_client *client);
 
-/** serve_tell_files() - to all guests: look which files are still shared. No locks held. */
-void serve_tell_files(void);
+/** server_announce_files() - to all clients: look which files are still shared. No locks held. */
+void server_announce_files(void);
 
 #endif

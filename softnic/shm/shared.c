@@ -22,7 +22,7 @@
 int shared_create(const char *name, size_t size, bool owner_only, int *fd, void **map)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | (owner_only ? F_SEAL_FUTURE_WRITE : 0);
-	int err;
+	int rc;
 
 	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
@@ -38,18 +38,18 @@ int shared_create(const char *name, size_t size, bool owner_only, int *fd, void 
 	return 0;
 
 unmap:
-	err = errno;
+	rc = errno;
 	munmap(*map, size);
-	errno = err;
+	errno = rc;
 close:
-	err = errno;
+	rc = errno;
 	close(*fd);
-	return -err;
+	return -rc;
 }
 
 bool shared_is_safe(int fd, struct stat *st)
 {
-	return passed_is_sealed(fd) && !fstat(fd, st);
+	return passed_fd_is_sealed(fd) && !fstat(fd, st);
 }
 
 int shared_map(int fd, size_t size_min, int prot, void **map, size_t *size)
@@ -71,17 +71,17 @@ int shared_map(int fd, size_t size_min, int prot, void **map, size_t *size)
 int shared_life_begin(struct shared_life *life)
 {
 	pthread_mutexattr_t attr;
-	int err = pthread_mutexattr_init(&attr);
+	int rc = pthread_mutexattr_init(&attr);
 
-	if (err)
-		return -err;
+	if (rc)
+		return -rc;
 	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	err = pthread_mutex_init(&life->held, &attr);
+	rc = pthread_mutex_init(&life->held, &attr);
 	pthread_mutexattr_destroy(&attr);
-	if (!err)
-		err = pthread_mutex_lock(&life->held);
-	return -err;
+	if (!rc)
+		rc = pthread_mutex_lock(&life->held);
+	return -rc;
 }
 
 socklen_t shared_address(uint32_t slot, struct sockaddr_un *addr)
@@ -107,13 +107,13 @@ bool shared_is_ours(int fd, pid_t *pid)
 }
 
 union fd_control {
-	char buf[CMSG_SPACE(MESSAGE_FDS_MAX * sizeof(int))];
+	char buf[CMSG_SPACE(SHM_MSG_FDS_MAX * sizeof(int))];
 	struct cmsghdr align;
 };
 
-int message_send(int fd, const struct message *m, const int *fds, int num_fds)
+int shm_msg_send(int fd, const struct shm_msg *m, const int *fds, int num_fds)
 {
-	struct message copy = *m;
+	struct shm_msg copy = *m;
 	struct iovec iov = { &copy, sizeof(copy) };
 	union fd_control control = { 0 };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -142,12 +142,12 @@ static void take_fds(struct msghdr *msg, int *fds)
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < n && i < MESSAGE_FDS_MAX; i++)
+		for (i = 0; i < n && i < SHM_MSG_FDS_MAX; i++)
 			memcpy(&fds[i], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
 	}
 }
 
-int message_receive(int fd, struct message *m, int *fds)
+int shm_msg_receive(int fd, struct shm_msg *m, int *fds)
 {
 	struct iovec iov = { m, sizeof(*m) };
 	union fd_control control;
@@ -157,12 +157,12 @@ int message_receive(int fd, struct message *m, int *fds)
 		/* Where none is wanted, the kernel itself gets rid of them. */
 		.msg_control = fds ? &control : NULL,
 		/* To the byte: in the padding there would be room for one more. */
-		.msg_controllen = fds ? CMSG_LEN(MESSAGE_FDS_MAX * sizeof(int)) : 0,
+		.msg_controllen = fds ? CMSG_LEN(SHM_MSG_FDS_MAX * sizeof(int)) : 0,
 	};
 	ssize_t n;
 
 	if (fds)
-		memset(fds, -1, MESSAGE_FDS_MAX * sizeof(*fds));
+		memset(fds, -1, SHM_MSG_FDS_MAX * sizeof(*fds));
 	n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
@@ -171,22 +171,22 @@ int message_receive(int fd, struct message *m, int *fds)
 	    m->version == SHARED_VERSION)
 		return 0;
 	if (fds)
-		message_close_fds(fds);
+		shm_msg_close_fds(fds);
 	if (n == 0)
 		return -EPIPE;
 	return fds && (msg.msg_flags & MSG_CTRUNC) ? -EMFILE : -EPROTO;
 }
 
-int *message_fd(const struct message *m, int *fds, uint32_t which)
+int *shm_msg_fd(const struct shm_msg *m, int *fds, uint32_t which)
 {
 	return m->has & which ? &fds[1 + __builtin_popcount(m->has & (which - 1))] : NULL;
 }
 
-void message_close_fds(int *fds)
+void shm_msg_close_fds(int *fds)
 {
 	int i;
 
-	for (i = 0; i < MESSAGE_FDS_MAX; i++)
-		passed_close(fds[i]);
-	memset(fds, -1, MESSAGE_FDS_MAX * sizeof(*fds));
+	for (i = 0; i < SHM_MSG_FDS_MAX; i++)
+		passed_fd_close(fds[i]);
+	memset(fds, -1, SHM_MSG_FDS_MAX * sizeof(*fds));
 }

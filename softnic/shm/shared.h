@@ -3,7 +3,7 @@
  * What processes share: four kinds of sealed memfd, and the messages that hand them out.
  *
  * pub	one a process; the owner writes, peers can only read: memory regions, counters.
- * bell	one for each peer of a process, which may write it: where completion queues are armed
+ * doorbell_page	one for each peer of a process, which may write it: where completion queues are armed
  *	and rung.
  * qp	one a queue pair; its peers may write: the receive queue, and their guards.
  * srq	one a shared receive queue; the peers of its queue pairs may write.
@@ -33,7 +33,7 @@ enum {
 	SHARED_WRS_MAX = 1 << 15,
 	SHARED_GUARDS_MAX = 1 << 10,
 	SHARED_FILES = 64,
-	SHARED_SEATS = 256,	/* of a completion queue: see sources.h */
+	SHARED_SEATS = 256,	/* of a completion queue: see ready_list.h */
 };
 
 #define SHARED_MAGIC 0x52494557u	/* "WEIR" */
@@ -115,7 +115,7 @@ struct shared_cq {
 };
 _Static_assert(sizeof(struct shared_cq) == 64, "one cache line");
 
-struct shared_bell {
+struct shared_doorbells {
 	struct shared_cq cqs[SHARED_CQS];
 	/* Of each window of type 2, by its place: the bind that was invalidated last. */
 	uint32_t invalidated[SHARED_MRS];
@@ -187,7 +187,7 @@ struct shared_qp {
 	uint32_t pd;
 	uint32_t access;
 	uint32_t min_rnr_timer;
-	uint32_t recv_cq;	/* index into the owner's bell */
+	uint32_t recv_cq;	/* index into the owner's doorbell_page */
 	uint32_t arrivals;	/* size of that ring, a power of two, or 0 */
 	uint32_t guards;	/* how many, a multiple of 8 */
 	uint32_t type;		/* enum ibv_qp_type */
@@ -200,15 +200,15 @@ struct shared_qp {
 _Static_assert(sizeof(struct shared_qp) == 64, "one cache line");
 
 /* The messages, over SOCK_SEQPACKET; whoever connects asks, whoever listens answers. */
-enum message_type {
+enum shm_msg_type {
 	MSG_HELLO = 1,	/* asks for WELCOME: value is the asker's slot */
-	MSG_WELCOME,	/* descriptors: pub and bell; pub alone for who has no slot, none if the
+	MSG_WELCOME,	/* descriptors: pub and doorbell_page; pub alone for who has no slot, none if the
 			 * answerer is short of them */
 	MSG_ASK_QP,	/* asks for QP: qpn is the answerer's, from the asker's; addr is any
 			 * number that tells this question from earlier ones */
-	MSG_QP,		/* descriptors: qp, the SRQ if it has one, a cord to the receive CQ's
+	MSG_QP,		/* descriptors: qp, the SRQ if it has one, a wakeup to the receive CQ's
 			 * channel if that has one, and /proc/self/mem the first time, if it could
-			 * be opened; channel is that one's number, so that two cords to the same
+			 * be opened; channel is that one's number, so that two wakeups to the same
 			 * are known; value is 0, or an errno and no descriptors; addr as asked */
 	MSG_BYE_QP,	/* the asker's QP from uses the answerer's qpn no longer */
 	MSG_CQ_OVERRUN,	/* qpn's receive CQ seems to have more completions than it holds */
@@ -222,9 +222,9 @@ enum message_type {
 	MSG_GONE_QP,	/* the answerer's QP from, which the asker's qpn sent datagrams to, is no more */
 };
 
-enum { HAS_SRQ = 1, HAS_CORD = 2, HAS_MEMORY = 4 };
+enum { HAS_SRQ = 1, HAS_WAKEUP = 2, HAS_MEMORY = 4 };
 
-struct message {
+struct shm_msg {
 	uint32_t magic, version;
 	uint32_t type;
 	uint32_t qpn, from;
@@ -233,9 +233,9 @@ struct message {
 	uint64_t addr;
 	uint64_t channel;
 };
-_Static_assert(sizeof(struct message) == 48, "shared between programs");
+_Static_assert(sizeof(struct shm_msg) == 48, "shared between programs");
 
-enum { MESSAGE_FDS_MAX = 4 };
+enum { SHM_MSG_FDS_MAX = 4 };
 
 /**
  * shared_create() - a new sealed memfd, mapped for writing
@@ -284,30 +284,30 @@ socklen_t shared_address(uint32_t slot, struct sockaddr_un *addr);
  */
 bool shared_is_ours(int fd, pid_t *pid);
 
-/** message_send() - 0 or a negative errno; -EAGAIN if the socket is full. Never blocks. */
-int message_send(int fd, const struct message *m, const int *fds, int num_fds);
+/** shm_msg_send() - 0 or a negative errno; -EAGAIN if the socket is full. Never blocks. */
+int shm_msg_send(int fd, const struct shm_msg *m, const int *fds, int num_fds);
 
 /**
- * message_receive() - take one message without blocking
+ * shm_msg_receive() - take one message without blocking
  * @fd: the socket
  * @m: the message
- * @fds: room for MESSAGE_FDS_MAX descriptors, now the caller's; -1 beyond the last; NULL if
+ * @fds: room for SHM_MSG_FDS_MAX descriptors, now the caller's; -1 beyond the last; NULL if
  *	there must be none
  *
  * Return: 0, -EAGAIN, -EPIPE at the end, -EPROTO if it is not one of this version's,
  * -EMFILE if there was no room for its descriptors.
  */
-int message_receive(int fd, struct message *m, int *fds);
+int shm_msg_receive(int fd, struct shm_msg *m, int *fds);
 
 /**
- * message_fd() - one of the descriptors that may come after the first
+ * shm_msg_fd() - one of the descriptors that may come after the first
  * @which: one of HAS_*
  *
  * Return: its place in @fds, or NULL if the message has none.
  */
-int *message_fd(const struct message *m, int *fds, uint32_t which);
+int *shm_msg_fd(const struct shm_msg *m, int *fds, uint32_t which);
 
-/** message_close_fds() - close what came with a message, whatever it is */
-void message_close_fds(int *fds);
+/** shm_msg_close_fds() - close what came with a message, whatever it is */
+void shm_msg_close_fds(int *fds);
 
 #endif

@@ -17,7 +17,7 @@
 #include "vma.h"
 
 /* As in <linux/fs.h>, which is older than this on many machines. */
-struct mapping_query {
+struct vma_query {
 	__u64 size;
 	__u64 query_flags;
 	__u64 query_addr;
@@ -30,16 +30,16 @@ struct mapping_query {
 	__u32 name_size, build_id_size;
 	__u64 name_addr, build_id_addr;
 };
-#define MAPPING_QUERY _IOWR('f', 17, struct mapping_query)
+#define MAPPING_QUERY _IOWR('f', 17, struct vma_query)
 enum { IS_READABLE = 0x01, IS_WRITABLE = 0x02, IS_SHARED = 0x08 };
 
-int mapping_find(int maps, uint64_t addr, struct mapping *m)
+int vma_find(int maps, uint64_t addr, struct vma *m)
 {
-	struct mapping_query q = { .size = sizeof(q), .query_addr = addr };
+	struct vma_query q = { .size = sizeof(q), .query_addr = addr };
 
 	if (ioctl(maps, MAPPING_QUERY, &q))
 		return errno;
-	*m = (struct mapping){
+	*m = (struct vma){
 		.start = q.start,
 		.end = q.end,
 		.offset = q.offset,
@@ -55,13 +55,13 @@ int mapping_find(int maps, uint64_t addr, struct mapping *m)
 
 static int check_by_query(int maps, uint64_t at, uint64_t end, bool write)
 {
-	struct mapping m = { 0 };
-	int err;
+	struct vma m = { 0 };
+	int rc;
 
 	for (; at < end; at = m.end) {
-		err = mapping_find(maps, at, &m);
-		if (err)
-			return err == ENOENT ? EFAULT : err;
+		rc = vma_find(maps, at, &m);
+		if (rc)
+			return rc == ENOENT ? EFAULT : rc;
 		if (write ? !m.is_writable : !m.is_readable)
 			return EFAULT;
 	}
@@ -69,7 +69,7 @@ static int check_by_query(int maps, uint64_t at, uint64_t end, bool write)
 }
 
 /* Lines come in the order of addresses, and begin "START-END rwxp". */
-int mapping_check_text(const void *addr, size_t length, bool write)
+int vma_check_range_by_text(const void *addr, size_t length, bool write)
 {
 	uint64_t at = (uintptr_t)addr, end = at + length, first, last;
 	FILE *lines = fopen("/proc/self/maps", "re");
@@ -92,26 +92,26 @@ int mapping_check_text(const void *addr, size_t length, bool write)
 	return at < end ? EFAULT : 0;
 }
 
-int mapping_check(const void *addr, size_t length, bool write)
+int vma_check_range(const void *addr, size_t length, bool write)
 {
-	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), err;
+	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), rc;
 
 	if (maps < 0)
 		return errno == EMFILE || errno == ENFILE ? errno : 0;
-	err = check_by_query(maps, (uintptr_t)addr, (uintptr_t)addr + length, write);
-	if (err == ENOTTY)
-		err = mapping_check_text(addr, length, write);
+	rc = check_by_query(maps, (uintptr_t)addr, (uintptr_t)addr + length, write);
+	if (rc == ENOTTY)
+		rc = vma_check_range_by_text(addr, length, write);
 	close(maps);
-	return err;
+	return rc;
 }
 
 /* Linux 5.14. Before that, and where what is mapped has no pages, EINVAL. */
-int mapping_touch(const void *addr, size_t length, bool write)
+int vma_touch_range(const void *addr, size_t length, bool write)
 {
 	uintptr_t page = sysconf(_SC_PAGESIZE), at = (uintptr_t)addr & -page;
 
 	if (!madvise((void *)at, (uintptr_t)addr + length - at,
 		     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
-	return errno == EINVAL ? mapping_check(addr, length, write) : EFAULT;
+	return errno == EINVAL ? vma_check_range(addr, length, write) : EFAULT;
 }

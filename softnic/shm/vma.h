@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct mapping {
+struct vma {
 	uint64_t start, end;
 	uint64_t offset;		/* of start, in the file */
 	uint64_t inode;			/* 0: it is of no file */
@@ -18,17 +18,17 @@ struct mapping {
 };
 
 /**
- * mapping_find() - the mapping that an address lies in
+ * vma_find() - the mapping that an address lies in
  * @maps: a descriptor of /proc/self/maps
  * @addr: any address
  * @m: written on success
  *
  * Return: 0, ENOENT if it lies in none, or ENOTTY before Linux 6.11.
  */
-int mapping_find(int maps, uint64_t addr, struct mapping *m);
+int vma_find(int maps, uint64_t addr, struct vma *m);
 
 /**
- * mapping_check() - may this process itself read, or write, all of a range?
+ * vma_check_range() - may this process itself read, or write, all of a range?
  * @addr: where it starts
  * @length: at least 1, and not beyond the end of all addresses
  * @write: else to read
@@ -38,16 +38,16 @@ int mapping_find(int maps, uint64_t addr, struct mapping *m);
  * Context: Any; takes as long as there are mappings in the range, before Linux 6.11 in the process.
  * Return: 0, EFAULT if it may not, or what opening a descriptor fails with.
  */
-int mapping_check(const void *addr, size_t length, bool write);
+int vma_check_range(const void *addr, size_t length, bool write);
 
 /**
- * mapping_touch() - the same, and are its pages to be had?
+ * vma_touch_range() - the same, and are its pages to be had?
  *
  * Those of a file beyond its end are mapped, and are not.
  */
-int mapping_touch(const void *addr, size_t length, bool write);
+int vma_touch_range(const void *addr, size_t length, bool write);
 
-/** mapping_check_text() - the same as any kernel tells it */
-int mapping_check_text(const void *addr, size_t length, bool write);
+/** vma_check_range_by_text() - the same as any kernel tells it */
+int vma_check_range_by_text(const void *addr, size_t length, bool write);
 
 #endif

@@ -34,7 +34,7 @@ bool ah_is_between_ipv4(const struct av *av)
 }
 
 /* Of a header whose checksum field is 0. */
-static uint16_t checksum(const void *header, size_t length)
+static uint16_t ipv4_checksum(const void *header, size_t length)
 {
 	const uint8_t *p = header;
 	uint32_t sum = 0;
@@ -59,7 +59,7 @@ static void fill_ipv4(const struct av *av, uint32_t length, struct ibv_grh *grh)
 
 	memcpy(&ip.saddr, av->sgid.raw + 12, sizeof(ip.saddr));
 	memcpy(&ip.daddr, av->dgid.raw + 12, sizeof(ip.daddr));
-	ip.check = checksum(&ip, sizeof(ip));
+	ip.check = ipv4_checksum(&ip, sizeof(ip));
 	memset(grh, 0, sizeof(*grh));
 	memcpy((uint8_t *)grh + sizeof(*grh) - sizeof(ip), &ip, sizeof(ip));
 }
@@ -103,11 +103,11 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct ah *ah;
 	struct av av;
-	int err;
+	int rc;
 
-	err = ah_resolve(pd->context, attr, &av);
-	if (err) {
-		errno = err;
+	rc = ah_resolve(pd->context, attr, &av);
+	if (rc) {
+		errno = rc;
 		return NULL;
 	}
 	ah = calloc(1, sizeof(*ah));
@@ -141,7 +141,7 @@ static void read_grh(const struct ibv_grh *grh, union ibv_gid *from, union ibv_g
 	memcpy(to->raw + 12, ip + offsetof(struct iphdr, daddr), 4);
 }
 
-static int own_index(const struct ibv_context *context, uint8_t port, const union ibv_gid *to,
+static int find_own_gid_index(const struct ibv_context *context, uint8_t port, const union ibv_gid *to,
 		     const union ibv_gid *from)
 {
 	uint32_t device = device_index(context->device);
@@ -166,7 +166,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
 	read_grh(grh, &from, &to);
-	index = own_index(context, port, &to, &from);
+	index = find_own_gid_index(context, port, &to, &from);
 	attr->is_global = 1;
 	attr->grh.dgid = from;
 	attr->grh.hop_limit = 64;

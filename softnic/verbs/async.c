@@ -17,12 +17,12 @@ static struct context *open_contexts;
 static void (*on_device)(enum ibv_event_type type); /* open_lock */
 
 /* Their descriptors are the parent's, who would count events that it has not. */
-static void forget(void)
+static void reset_contexts(void)
 {
 	open_contexts = NULL;
 }
 
-const struct fork_part async_fork = { &open_lock, forget };
+const struct fork_part async_fork = { &open_lock, reset_contexts };
 
 int async_init(struct context *c)
 {
@@ -58,7 +58,7 @@ void async_fini(struct context *c)
 	pthread_mutex_destroy(&c->lock);
 }
 
-static void append(struct context *c, struct async_subject *subject,
+static void append_event(struct context *c, struct async_subject *subject,
 		   const struct ibv_async_event *event)
 {
 	struct async_event *e = calloc(1, sizeof(*e));
@@ -79,7 +79,7 @@ void async_raise(struct ibv_context *context, struct async_subject *subject,
 {
 	struct ibv_async_event event = { .element.qp = subject->element, .event_type = type };
 
-	append(to_context(context), subject, &event);
+	append_event(to_context(context), subject, &event);
 }
 
 void async_raise_ports(enum ibv_event_type type)
@@ -91,7 +91,7 @@ void async_raise_ports(enum ibv_event_type type)
 	for (c = open_contexts; c; c = c->next) {
 		for (event.element.port_num = SOFTNIC_PORT;
 		     device_has_port(event.element.port_num); event.element.port_num++)
-			append(c, NULL, &event);
+			append_event(c, NULL, &event);
 	}
 	pthread_mutex_unlock(&open_lock);
 }
@@ -104,7 +104,7 @@ void async_raise_device(enum ibv_event_type type)
 
 	pthread_mutex_lock(&open_lock);
 	for (c = open_contexts; c; c = c->next)
-		append(c, NULL, &event);
+		append_event(c, NULL, &event);
 	fn = on_device;
 	pthread_mutex_unlock(&open_lock);
 	if (fn)
@@ -118,7 +118,7 @@ void async_on_device(void (*fn)(enum ibv_event_type type))
 	pthread_mutex_unlock(&open_lock);
 }
 
-static struct async_event *take(struct context *c, const struct async_subject *only)
+static struct async_event *take_event(struct context *c, const struct async_subject *only)
 {
 	struct async_event **at = &c->first, *e;
 
@@ -142,7 +142,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		if (read(context->async_fd, &one, sizeof(one)) != sizeof(one))
 			return -1;
 		pthread_mutex_lock(&c->lock);
-		e = take(c, NULL);
+		e = take_event(c, NULL);
 		if (e && e->subject)
 			e->subject->delivered++;
 		pthread_mutex_unlock(&c->lock);
@@ -196,7 +196,7 @@ void async_forget(struct ibv_context *context, struct async_subject *subject)
 	struct iovec iov = { &one, sizeof(one) };
 
 	pthread_mutex_lock(&c->lock);
-	while ((e = take(c, subject))) {
+	while ((e = take_event(c, subject))) {
 		free(e);
 		/* Another thread may be reading, too: whoever finds nothing reads on. */
 		(void)!preadv2(context->async_fd, &iov, 1, -1, RWF_NOWAIT);

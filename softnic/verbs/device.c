@@ -146,26 +146,26 @@ static void init_context(struct context *c, struct ibv_device *dev)
 struct ibv_context *ibv_open_device(struct ibv_device *dev)
 {
 	struct context *c;
-	int err;
+	int rc;
 
 	if (dev < devices || device_index(dev) >= device_count()) {
 		errno = ENODEV;
 		return NULL;
 	}
-	err = nic_open();
-	if (err)
+	rc = nic_open();
+	if (rc)
 		goto fail;
-	err = -ENOMEM;
+	rc = -ENOMEM;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		goto fail;
 	init_context(c, dev);
-	err = async_init(c);
-	if (!err)
+	rc = async_init(c);
+	if (!rc)
 		return &c->verbs.context;
 	free(c);
 fail:
-	errno = -err;
+	errno = -rc;
 	return NULL;
 }
 

@@ -51,9 +51,9 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_qp_init_rd_atom = SOFTNIC_RD_ATOMIC_MAX,
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_pkeys = 1,
-		.max_mcast_grp = GROUP_ATTACHMENTS_MAX,
-		.max_mcast_qp_attach = GROUP_QPS_MAX,
-		.max_total_mcast_qp_attach = GROUP_ATTACHMENTS_MAX,
+		.max_mcast_grp = MCAST_ATTACHMENTS_MAX,
+		.max_mcast_qp_attach = MCAST_QPS_MAX,
+		.max_total_mcast_qp_attach = MCAST_ATTACHMENTS_MAX,
 		.max_ah = INT32_MAX,
 		.max_srq = NIC_QPS,
 		.max_srq_wr = SHARED_WRS_MAX,
@@ -71,13 +71,13 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 		.completion_timestamp_mask = UINT64_MAX,
 		.hca_core_clock = CLOCK_KHZ,
 	};
-	int err;
+	int rc;
 
 	if ((input && input->comp_mask) || size < sizeof(a.orig_attr))
 		return EINVAL;
-	err = ibv_query_device(context, &a.orig_attr);
-	if (err)
-		return err;
+	rc = ibv_query_device(context, &a.orig_attr);
+	if (rc)
+		return rc;
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
 	memset(attr, 0, size);
@@ -147,7 +147,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
 }
 
 /* 0, or -ENODATA if there is none. */
-static int fill_entry(struct ibv_context *context, struct ibv_gid_entry *entry, uint32_t port,
+static int fill_gid_entry(struct ibv_context *context, struct ibv_gid_entry *entry, uint32_t port,
 		      uint32_t index)
 {
 	*entry = (struct ibv_gid_entry){
@@ -166,7 +166,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 
 	if (!device_has_port(port) || flags || entry_size < sizeof(*entry))
 		return EINVAL;
-	if (fill_entry(context, &found, port, index))
+	if (fill_gid_entry(context, &found, port, index))
 		return ENODATA;
 	*entry = found;
 	return 0;
@@ -183,7 +183,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 		return -EINVAL;
 	for (port = SOFTNIC_PORT; device_has_port(port); port++) {
 		for (i = 0; i < SOFTNIC_GIDS_MAX; i++) {
-			if (fill_entry(context, &found, port, i))
+			if (fill_gid_entry(context, &found, port, i))
 				continue;
 			if (n == max_entries)
 				return -EINVAL;

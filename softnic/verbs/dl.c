@@ -45,7 +45,7 @@ static open_fn *next_dlopen(void)
 	return load_relaxed(&next);
 }
 
-static bool stands_for(const char *path)
+static bool is_verbs_library(const char *path)
 {
 	static const char *const names[] = {
 		"libibverbs.so.1", "libibverbs.so", "librdmacm.so.1", "librdmacm.so",
@@ -60,13 +60,13 @@ static bool stands_for(const char *path)
 }
 
 /* One that is not there must not be found: then the program does without. */
-static __attribute__((noinline)) void *open_this_instead(const char *path, int mode)
+static __attribute__((noinline)) void *open_softnic_instead(const char *path, int mode)
 {
 	static const char here;
 	open_fn *next = next_dlopen();
 	Dl_info info;
 
-	if (!path || !stands_for(path) || !next(path, mode) || !dladdr(&here, &info))
+	if (!path || !is_verbs_library(path) || !next(path, mode) || !dladdr(&here, &info))
 		return NULL;
 	store_relaxed(&this, next(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD));
 	return load_relaxed(&this);
@@ -75,7 +75,7 @@ static __attribute__((noinline)) void *open_this_instead(const char *path, int m
 JUMPS EXPORTED void *dlopen(const char *path, int mode)
 {
 	open_fn *next = next_dlopen();
-	void *handle = open_this_instead(path, mode);
+	void *handle = open_softnic_instead(path, mode);
 
 	if (handle)
 		return handle;
@@ -94,7 +94,7 @@ JUMPS EARLY EXPORTED void *dlvsym(void *handle, const char *name, const char *ve
 	JUMP load_relaxed(&next)(handle, name, version);
 }
 
-static void *of_libibverbs(const char *name)
+static void *libibverbs_symbol(const char *name)
 {
 	void *lib = next_dlopen()("libibverbs.so.1", RTLD_LAZY);
 
@@ -107,7 +107,7 @@ static void *of_libibverbs(const char *name)
 		static type (*next)(parameter);                                                    \
                                                                                                    \
 		if (!load_relaxed(&next))                                                          \
-			store_relaxed(&next, (type (*)(parameter))of_libibverbs(#name));           \
+			store_relaxed(&next, (type (*)(parameter))libibverbs_symbol(#name));           \
 		return load_relaxed(&next)(value);                                                 \
 	}
 

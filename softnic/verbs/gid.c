@@ -37,24 +37,24 @@ static struct {
 	uint32_t ifindex[SOFTNIC_GIDS_MAX];	/* of those that were read: of which interface */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER, .notices = -1 };
 
-static bool is_empty(const union ibv_gid *gid)
+static bool gid_is_empty(const union ibv_gid *gid)
 {
 	return !gid->global.subnet_prefix && !gid->global.interface_id;
 }
 
-static bool is_same(const union ibv_gid *a, const union ibv_gid *b)
+static bool gid_is_same(const union ibv_gid *a, const union ibv_gid *b)
 {
 	return !memcmp(a, b, sizeof(*a));
 }
 
-static void from_ipv4(in_addr_t addr, union ibv_gid *gid)
+static void gid_from_ipv4(in_addr_t addr, union ibv_gid *gid)
 {
 	*gid = (union ibv_gid){ .raw = { [10] = 0xff, [11] = 0xff } };
 	memcpy(gid->raw + 12, &addr, sizeof(addr));
 }
 
 /* False if it is of another kind, or its interface is down. */
-static bool from_address(const struct ifaddrs *i, union ibv_gid *gid)
+static bool gid_from_ifaddr(const struct ifaddrs *i, union ibv_gid *gid)
 {
 	const struct sockaddr_in *in = (const void *)i->ifa_addr;
 	const struct sockaddr_in6 *in6 = (const void *)i->ifa_addr;
@@ -62,7 +62,7 @@ static bool from_address(const struct ifaddrs *i, union ibv_gid *gid)
 	if (!i->ifa_addr || !(i->ifa_flags & IFF_UP))
 		return false;
 	if (i->ifa_addr->sa_family == AF_INET)
-		from_ipv4(in->sin_addr.s_addr, gid);
+		gid_from_ipv4(in->sin_addr.s_addr, gid);
 	else if (i->ifa_addr->sa_family == AF_INET6)
 		memcpy(gid->raw, &in6->sin6_addr, sizeof(gid->raw));
 	else
@@ -76,29 +76,29 @@ uint64_t gid_guid(uint32_t device, uint32_t port)
 	return 0x0277656972000001ull + (device << DEVICE_SHIFT) + (port ? port - SOFTNIC_PORT : 0);
 }
 
-static void link_local(uint32_t device, uint32_t port, union ibv_gid *gid)
+static void make_link_local(uint32_t device, uint32_t port, union ibv_gid *gid)
 {
 	gid->global.subnet_prefix = htobe64(LINK_LOCAL_PREFIX);
 	gid->global.interface_id = htobe64(gid_guid(device, port));
 }
 
 /* Of those that were read; -ENOENT if it is none of them. */
-static int find(const union ibv_gid *gid)
+static int find_gid(const union ibv_gid *gid)
 {
 	int i;
 
 	for (i = LOOPBACK; i < SOFTNIC_GIDS_MAX; i++)
-		if (is_same(&table.gids[i], gid))
+		if (gid_is_same(&table.gids[i], gid))
 			return i;
 	return -ENOENT;
 }
 
-static bool is_among(const struct ifaddrs *all, const union ibv_gid *gid)
+static bool is_host_address(const struct ifaddrs *all, const union ibv_gid *gid)
 {
 	union ibv_gid found;
 
 	for (; all; all = all->ifa_next)
-		if (from_address(all, &found) && is_same(&found, gid))
+		if (gid_from_ifaddr(all, &found) && gid_is_same(&found, gid))
 			return true;
 	return false;
 }
@@ -110,7 +110,7 @@ static bool remove_others(const struct ifaddrs *all)
 	int i;
 
 	for (i = FIRST_READ; i < SOFTNIC_GIDS_MAX; i++) {
-		if (is_empty(&table.gids[i]) || is_among(all, &table.gids[i]))
+		if (gid_is_empty(&table.gids[i]) || is_host_address(all, &table.gids[i]))
 			continue;
 		memset(&table.gids[i], 0, sizeof(table.gids[i]));
 		removed = true;
@@ -127,11 +127,11 @@ static bool add_new(const struct ifaddrs *all)
 	int at;
 
 	for (; all; all = all->ifa_next) {
-		if (!from_address(all, &gid))
+		if (!gid_from_ifaddr(all, &gid))
 			continue;
-		at = find(&gid);
+		at = find_gid(&gid);
 		if (at < 0) {
-			at = find(&none);
+			at = find_gid(&none);
 			if (at < 0)
 				break;
 			table.gids[at] = gid;
@@ -147,7 +147,7 @@ static void read_addresses(void)
 	struct ifaddrs *all;
 	bool changed;
 
-	from_ipv4(htonl(INADDR_LOOPBACK), &table.gids[LOOPBACK]);
+	gid_from_ipv4(htonl(INADDR_LOOPBACK), &table.gids[LOOPBACK]);
 	if (getifaddrs(&all) < 0)
 		return;
 	changed = remove_others(all);
@@ -159,7 +159,7 @@ static void read_addresses(void)
 }
 
 /* What it is does not matter, nor how much of it was lost. */
-static bool has_notice(void)
+static bool has_pending_notice(void)
 {
 	bool found = false;
 	char any[1];
@@ -170,27 +170,27 @@ static bool has_notice(void)
 	return found || errno != EAGAIN;
 }
 
-static void lock_current(void)
+static void lock_refreshed(void)
 {
 	pthread_mutex_lock(&table.lock);
-	if (has_notice() || !table.is_read)
+	if (has_pending_notice() || !table.is_read)
 		read_addresses();
 }
 
-static void unlock(void)
+static void unlock_table(void)
 {
 	pthread_mutex_unlock(&table.lock);
 }
 
-static void notice(void *arg, uint32_t events)
+static void netlink_ready(void *arg, uint32_t events)
 {
 	(void)arg;
 	(void)events;
-	lock_current();
-	unlock();
+	lock_refreshed();
+	unlock_table();
 }
 
-static int subscribe(void)
+static int subscribe_netlink(void)
 {
 	const struct sockaddr_nl addr = {
 		.nl_family = AF_NETLINK,
@@ -207,20 +207,20 @@ static int subscribe(void)
 
 void gid_watch(void)
 {
-	int fd = subscribe();
+	int fd = subscribe_netlink();
 
-	if (fd >= 0 && softnic_loop_add(fd, EPOLLIN, notice, NULL)) {
+	if (fd >= 0 && softnic_loop_add(fd, EPOLLIN, netlink_ready, NULL)) {
 		close(fd);
 		fd = -1;
 	}
 	pthread_mutex_lock(&table.lock);
 	table.notices = fd;
 	pthread_mutex_unlock(&table.lock);
-	notice(NULL, 0);	/* what comes from now on is a change */
+	netlink_ready(NULL, 0);	/* what comes from now on is a change */
 }
 
 /* In the child the socket is its parent's. */
-static void forget(void)
+static void reset_gids(void)
 {
 	if (table.notices >= 0)
 		close(table.notices);
@@ -228,29 +228,29 @@ static void forget(void)
 	table.is_read = false;
 }
 
-const struct fork_part gid_fork = { &table.lock, forget };
+const struct fork_part gid_fork = { &table.lock, reset_gids };
 
 int gid_get(uint32_t device, uint32_t port, uint32_t index, union ibv_gid *gid, uint32_t *ifindex)
 {
-	int err = 0;
+	int rc = 0;
 
 	if (index >= SOFTNIC_GIDS_MAX)
 		return -ENODATA;
 	if (index == OWN) {
-		link_local(device, port, gid);
+		make_link_local(device, port, gid);
 		if (ifindex)
 			*ifindex = LOOPBACK_IFINDEX;
 		return 0;
 	}
-	lock_current();
-	if (is_empty(&table.gids[index]))
-		err = -ENODATA;
+	lock_refreshed();
+	if (gid_is_empty(&table.gids[index]))
+		rc = -ENODATA;
 	else
 		*gid = table.gids[index];
-	if (!err && ifindex)
+	if (!rc && ifindex)
 		*ifindex = index == LOOPBACK ? LOOPBACK_IFINDEX : table.ifindex[index];
-	unlock();
-	return err;
+	unlock_table();
+	return rc;
 }
 
 int gid_index(uint32_t device, uint32_t port, const union ibv_gid *gid)
@@ -258,14 +258,14 @@ int gid_index(uint32_t device, uint32_t port, const union ibv_gid *gid)
 	union ibv_gid own;
 	int i;
 
-	link_local(device, port, &own);
-	if (is_same(&own, gid))
+	make_link_local(device, port, &own);
+	if (gid_is_same(&own, gid))
 		return OWN;
-	if (is_empty(gid))
+	if (gid_is_empty(gid))
 		return -ENOENT;
-	lock_current();
-	i = find(gid);
-	unlock();
+	lock_refreshed();
+	i = find_gid(gid);
+	unlock_table();
 	return i;
 }
 

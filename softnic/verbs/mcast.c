@@ -19,10 +19,10 @@
 #include "nic.h"
 #include "softnic/qp/qp.h"
 
-struct attachment {
+struct mcast_attachment {
 	union ibv_gid gid;
 	int fd;
-	struct attachment *next;
+	struct mcast_attachment *next;
 };
 
 static uint32_t attachments;	/* of this process; nic.lock */
@@ -40,7 +40,7 @@ static int write_prefix(char name[NAME_CHARS_MAX], const union ibv_gid *gid)
 	return n + sprintf(name + n, "-");
 }
 
-static bool is_among(const uint32_t *qpns, uint32_t num, uint32_t qpn)
+static bool contains_qpn(const uint32_t *qpns, uint32_t num, uint32_t qpn)
 {
 	while (num)
 		if (qpns[--num] == qpn)
@@ -62,16 +62,16 @@ static int members(const union ibv_gid *gid, uint32_t *qpns, int room)
 	while (n < room && fgets(line, sizeof(line), names)) {
 		name = strstr(line, prefix);
 		qpn = name ? strtoul(name + length, NULL, 10) : 0;
-		if (qpn && !is_among(qpns, n, qpn))
+		if (qpn && !contains_qpn(qpns, n, qpn))
 			qpns[n++] = qpn;
 	}
 	fclose(names);
 	return n;
 }
 
-uint32_t group_members(const union ibv_gid *gid, uint32_t qpns[GROUP_QPS_MAX])
+uint32_t mcast_members(const union ibv_gid *gid, uint32_t qpns[MCAST_QPS_MAX])
 {
-	int n = members(gid, qpns, GROUP_QPS_MAX);
+	int n = members(gid, qpns, MCAST_QPS_MAX);
 
 	return n > 0 ? n : 0;
 }
@@ -79,17 +79,17 @@ uint32_t group_members(const union ibv_gid *gid, uint32_t qpns[GROUP_QPS_MAX])
 /* With the one that is there already. 0 or -errno. */
 static int check_limit(const union ibv_gid *gid)
 {
-	uint32_t qpns[GROUP_QPS_MAX + 1];
-	int n = members(gid, qpns, GROUP_QPS_MAX + 1);
+	uint32_t qpns[MCAST_QPS_MAX + 1];
+	int n = members(gid, qpns, MCAST_QPS_MAX + 1);
 
-	return n > GROUP_QPS_MAX ? -ENOMEM : n < 0 ? n : 0;
+	return n > MCAST_QPS_MAX ? -ENOMEM : n < 0 ? n : 0;
 }
 
 static int bind_name(const union ibv_gid *gid, uint32_t qpn)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	char *name = addr.sun_path + 1;
-	int fd, err, n = write_prefix(name, gid);
+	int fd, rc, n = write_prefix(name, gid);
 
 	n += sprintf(name + n, "%u", qpn);
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -98,23 +98,23 @@ static int bind_name(const union ibv_gid *gid, uint32_t qpn)
 	n += offsetof(struct sockaddr_un, sun_path) + 1;
 	if (!bind(fd, (struct sockaddr *)&addr, n))
 		return fd;
-	err = -errno;
+	rc = -errno;
 	close(fd);
-	return err;
+	return rc;
 }
 
-static struct attachment **find(struct qp *qp, const union ibv_gid *gid)
+static struct mcast_attachment **find_attachment(struct qp *qp, const union ibv_gid *gid)
 {
-	struct attachment **at = &qp->groups;
+	struct mcast_attachment **at = &qp->groups;
 
 	while (*at && memcmp(&(*at)->gid, gid, sizeof(*gid)))
 		at = &(*at)->next;
 	return at;
 }
 
-static void detach(struct attachment **at)
+static void detach_qp(struct mcast_attachment **at)
 {
-	struct attachment *a = *at;
+	struct mcast_attachment *a = *at;
 
 	*at = a->next;
 	attachments--;
@@ -123,37 +123,37 @@ static void detach(struct attachment **at)
 }
 
 /* 0 or -errno */
-static int attach(struct qp *qp, const union ibv_gid *gid)
+static int attach_qp(struct qp *qp, const union ibv_gid *gid)
 {
-	struct attachment *a;
-	int err;
+	struct mcast_attachment *a;
+	int rc;
 
-	if (*find(qp, gid))
+	if (*find_attachment(qp, gid))
 		return 0;
-	a = attachments < GROUP_ATTACHMENTS_MAX ? calloc(1, sizeof(*a)) : NULL;
+	a = attachments < MCAST_ATTACHMENTS_MAX ? calloc(1, sizeof(*a)) : NULL;
 	if (!a)
 		return -ENOMEM;
 	a->gid = *gid;
 	a->fd = bind_name(gid, qp->ibv.qp_num);
 	if (a->fd < 0) {
-		err = a->fd;
+		rc = a->fd;
 		free(a);
-		return err;
+		return rc;
 	}
 	a->next = qp->groups;
 	qp->groups = a;
 	attachments++;
-	err = check_limit(gid);
-	if (err)
-		detach(&qp->groups);
-	return err;
+	rc = check_limit(gid);
+	if (rc)
+		detach_qp(&qp->groups);
+	return rc;
 }
 
 /* Ethernet has no LIDs, so what is said there is not looked at. */
 int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 {
 	struct qp *qp = to_qp(ibv);
-	int err;
+	int rc;
 
 	(void)lid;
 	if (fault_is_gone())
@@ -161,32 +161,32 @@ int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 	if (!qp_is_datagram(qp) || !ah_is_multicast(gid))
 		return EINVAL;
 	pthread_mutex_lock(&nic.lock);
-	err = attach(qp, gid);
+	rc = attach_qp(qp, gid);
 	pthread_mutex_unlock(&nic.lock);
-	return -err;
+	return -rc;
 }
 
 int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 {
-	struct attachment **at;
-	int err = EINVAL;
+	struct mcast_attachment **at;
+	int rc = EINVAL;
 
 	(void)lid;
 	pthread_mutex_lock(&nic.lock);
-	at = find(to_qp(ibv), gid);
+	at = find_attachment(to_qp(ibv), gid);
 	if (*at) {
-		detach(at);
-		err = 0;
+		detach_qp(at);
+		rc = 0;
 	}
 	pthread_mutex_unlock(&nic.lock);
-	return err;
+	return rc;
 }
 
-void group_forget_all(void)
+void mcast_reset(void)
 {
 	uint32_t i;
 
 	for (i = 0; i < NIC_QPS; i++)
 		while (nic.qps[i] && nic.qps[i]->groups)
-			detach(&nic.qps[i]->groups);
+			detach_qp(&nic.qps[i]->groups);
 }

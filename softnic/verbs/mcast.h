@@ -14,13 +14,13 @@
 struct qp;
 
 enum {
-	GROUP_QPS_MAX = 64,		/* attached to one, of all processes */
-	GROUP_ATTACHMENTS_MAX = 512,	/* of one process */
-	GROUP_QPN = 0xffffff,		/* where to send; no queue pair has that number */
+	MCAST_QPS_MAX = 64,		/* attached to one, of all processes */
+	MCAST_ATTACHMENTS_MAX = 512,	/* of one process */
+	MCAST_QPN = 0xffffff,		/* where to send; no queue pair has that number */
 };
 
 /**
- * group_members() - which queue pairs are attached to a group now
+ * mcast_members() - which queue pairs are attached to a group now
  * @gid: of the group
  * @qpns: their numbers, in no order
  *
@@ -29,9 +29,9 @@ enum {
  * Context: any thread.
  * Return: how many; 0 also if the list cannot be read.
  */
-uint32_t group_members(const union ibv_gid *gid, uint32_t qpns[GROUP_QPS_MAX]);
+uint32_t mcast_members(const union ibv_gid *gid, uint32_t qpns[MCAST_QPS_MAX]);
 
-/** group_forget_all() - after a fork, in the child: they are the parent's. nic.lock held. */
-void group_forget_all(void);
+/** mcast_reset() - after a fork, in the child: they are the parent's. nic.lock held. */
+void mcast_reset(void);
 
 #endif

@@ -35,7 +35,7 @@ static struct {
 int mr_take_key(uint32_t *key)
 {
 	uint32_t i, at;
-	int err = -ENOMEM;
+	int rc = -ENOMEM;
 
 	pthread_mutex_lock(&table.lock);
 	for (i = 0; i < SHARED_MRS; i++) {
@@ -48,11 +48,11 @@ int mr_take_key(uint32_t *key)
 		table.generation[at]++;
 		table.taken[at] = true;
 		*key = at << 16 | table.generation[at];
-		err = 0;
+		rc = 0;
 		break;
 	}
 	pthread_mutex_unlock(&table.lock);
-	return err;
+	return rc;
 }
 
 void mr_give_key(uint32_t key)
@@ -63,12 +63,12 @@ void mr_give_key(uint32_t key)
 	pthread_mutex_unlock(&table.lock);
 }
 
-static void forget(void)
+static void reset_mrs(void)
 {
 	memset(table.taken, false, sizeof(table.taken));
 }
 
-const struct fork_part mr_fork = { &table.lock, forget };
+const struct fork_part mr_fork = { &table.lock, reset_mrs };
 
 int mr_check_rights(unsigned int access)
 {
@@ -99,7 +99,7 @@ static int check_range(const struct shared_mr *mr)
 		return EINVAL;
 	if (!(mr->access & IBV_ACCESS_ZERO_BASED) && ((mr->iova ^ mr->addr) & within))
 		return EINVAL;
-	return mapping_check((void *)(uintptr_t)mr->addr, mr->length, mr->access & writes);
+	return vma_check_range((void *)(uintptr_t)mr->addr, mr->length, mr->access & writes);
 }
 
 void mr_publish(uint32_t key, const struct shared_mr *mr)
@@ -130,15 +130,15 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 		.addr = (uintptr_t)addr,
 		.length = length,
 	};
-	int err = mr_check_rights(access);
+	int rc = mr_check_rights(access);
 	struct ibv_mr *mr;
 	uint32_t key;
 
-	if (!err)
-		err = check_range(&shared);
-	if (err)
+	if (!rc)
+		rc = check_range(&shared);
+	if (rc)
 		goto fail;
-	err = ENOMEM;
+	rc = ENOMEM;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		goto fail;
@@ -147,7 +147,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	if (mr_take_key(&key))
 		goto give;
 	*mr = (struct ibv_mr){ pd->context, pd, addr, length, key >> 16, key, key };
-	shared.file = share_take(addr, length, &shared.offset);
+	shared.file = export_get(addr, length, &shared.offset);
 	mr_publish(key, &shared);
 	add_ordered(&to_pd(pd)->users, 1);
 	count(mrs, 1);
@@ -158,7 +158,7 @@ give:
 free:
 	free(mr);
 fail:
-	errno = err;
+	errno = rc;
 	return NULL;
 }
 
@@ -183,12 +183,12 @@ void mr_wait_for_copies(void)
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	int err = mw_end_region(mr->lkey);
+	int rc = mw_end_region(mr->lkey);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	mr_wait_for_copies();
-	share_give(nic.pub->mrs[mr->handle].file);
+	export_put(nic.pub->mrs[mr->handle].file);
 	mr_give_key(mr->lkey);
 	fault_mr_give(mr->length);
 	add_ordered(&to_pd(mr->pd)->users, -1);
@@ -203,25 +203,25 @@ static int plan_change(const struct ibv_mr *mr, int flags, struct ibv_pd *pd, vo
 {
 	const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
 			  IBV_REREG_MR_CHANGE_ACCESS;
-	int err = 0;
+	int rc = 0;
 
 	if (!flags || (flags & ~known))
 		return EINVAL;
 	*to = nic.pub->mrs[mr->handle];
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
-		err = mr_check_rights(access);
+		rc = mr_check_rights(access);
 		to->access = access;
 	}
-	if (!err && (flags & IBV_REREG_MR_CHANGE_PD)) {
-		err = pd ? 0 : EINVAL;
+	if (!rc && (flags & IBV_REREG_MR_CHANGE_PD)) {
+		rc = pd ? 0 : EINVAL;
 		to->pd = pd ? pd->handle : 0;
 	}
-	if (!err && (flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+	if (!rc && (flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
 		to->addr = (uintptr_t)addr;
 		to->length = length;
 		to->iova = to->access & IBV_ACCESS_ZERO_BASED ? 0 : to->addr;
 	}
-	return err ? err : check_range(to);
+	return rc ? rc : check_range(to);
 }
 
 /* The keys stay. Who comes while it changes finds no region. */
@@ -229,21 +229,21 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 		 int access)
 {
 	struct shared_mr to;
-	int err = plan_change(mr, flags, pd, addr, length, access, &to);
+	int rc = plan_change(mr, flags, pd, addr, length, access, &to);
 	uint32_t old_file;
 
-	if (!err && !fault_mr_change(mr->length, to.length))
-		err = ENOMEM;
-	if (err)
+	if (!rc && !fault_mr_change(mr->length, to.length))
+		rc = ENOMEM;
+	if (rc)
 		goto fail;
-	err = mw_end_region(mr->lkey);
-	if (err)
+	rc = mw_end_region(mr->lkey);
+	if (rc)
 		goto give;
 	mr_wait_for_copies();
 	old_file = nic.pub->mrs[mr->handle].file;
-	to.file = share_take((void *)(uintptr_t)to.addr, to.length, &to.offset);
+	to.file = export_get((void *)(uintptr_t)to.addr, to.length, &to.offset);
 	mr_publish(mr->lkey, &to);
-	share_give(old_file);
+	export_put(old_file);
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		add_ordered(&to_pd(pd)->users, 1);
 		add_ordered(&to_pd(mr->pd)->users, -1);
@@ -258,7 +258,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 give:
 	fault_mr_give(to.length - mr->length);
 fail:
-	errno = err;
+	errno = rc;
 	return IBV_REREG_MR_ERR_INPUT;
 }
 
@@ -271,8 +271,8 @@ static bool is_visible(const struct mr_view *v, const struct shared_mr *mr, uint
 		return v->qpn;
 	case SHARED_WINDOW_2:
 		return v->qpn && mr->qpn == v->qpn &&
-		       (!v->bell ||
-			load_acquire(&v->bell->invalidated[key >> 16]) != mr->binds);
+		       (!v->doorbell_page ||
+			load_acquire(&v->doorbell_page->invalidated[key >> 16]) != mr->binds);
 	default:
 		return false;
 	}

@@ -10,7 +10,7 @@
 /* Whose regions, and by which queue pair of theirs they are reached. */
 struct mr_view {
 	const struct shared_pub *pub;
-	const struct shared_bell *bell;	/* what the viewer invalidated; NULL: the owner's view */
+	const struct shared_doorbells *doorbell_page;	/* what the viewer invalidated; NULL: the owner's view */
 	uint32_t pd;
 	uint32_t qpn;		/* 0 for local keys: no window is reached by one */
 };

@@ -30,16 +30,16 @@ static struct {
 	uint32_t latest[SHARED_MRS];	/* of a window: the key that was posted last */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void forget(void)
+static void reset_mws(void)
 {
 	memset(table.region, 0, sizeof(table.region));
 	memset(table.windows, 0, sizeof(table.windows));
 	memset(table.latest, 0, sizeof(table.latest));
 }
 
-const struct fork_part mw_fork = { &table.lock, forget };
+const struct fork_part mw_fork = { &table.lock, reset_mws };
 
-static uint32_t place(uint32_t key)
+static uint32_t mr_index(uint32_t key)
 {
 	return key >> 16;
 }
@@ -49,18 +49,18 @@ static void unbind(uint32_t at)
 {
 	store_ordered(&nic.pub->mrs[at].key, 0);
 	if (table.region[at])
-		table.windows[place(table.region[at])]--;
+		table.windows[mr_index(table.region[at])]--;
 	table.region[at] = 0;
 }
 
 /* Only what is bound to that very queue pair is its peer's to invalidate. */
 void mw_invalidated(const struct qp *qp, uint32_t key)
 {
-	const struct shared_mr *mr = &nic.pub->mrs[place(key)];
+	const struct shared_mr *mr = &nic.pub->mrs[mr_index(key)];
 
 	pthread_mutex_lock(&table.lock);
 	if (key && mr->key == key && mr->kind == SHARED_WINDOW_2 && mr->qpn == qp->ibv.qp_num)
-		unbind(place(key));
+		unbind(mr_index(key));
 	pthread_mutex_unlock(&table.lock);
 }
 
@@ -71,7 +71,7 @@ static void unbind_if_invalidated(uint32_t at)
 	const struct qp *qp = nic_qp(mr->qpn);
 
 	if (mr->key && mr->kind == SHARED_WINDOW_2 && qp &&
-	    load_acquire(&serve_bell(qp)->invalidated[at]) == mr->binds)
+	    load_acquire(&server_doorbells(qp)->invalidated[at]) == mr->binds)
 		unbind(at);
 }
 
@@ -81,7 +81,7 @@ static void unbind_invalidated(uint32_t region)
 
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&table.lock);
-	for (at = 1; at < SHARED_MRS && table.windows[place(region)]; at++)
+	for (at = 1; at < SHARED_MRS && table.windows[mr_index(region)]; at++)
 		if (table.region[at] == region)
 			unbind_if_invalidated(at);
 	pthread_mutex_unlock(&table.lock);
@@ -103,8 +103,8 @@ struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
 		errno = ENOMEM;
 		return NULL;
 	}
-	*mw = (struct ibv_mw){ pd->context, pd, key, place(key), type };
-	store_relaxed(&table.latest[place(key)], key);
+	*mw = (struct ibv_mw){ pd->context, pd, key, mr_index(key), type };
+	store_relaxed(&table.latest[mr_index(key)], key);
 	add_ordered(&to_pd(pd)->users, 1);
 	return mw;
 }
@@ -127,19 +127,19 @@ int mw_dealloc(struct ibv_mw *mw)
 
 int mw_end_region(uint32_t key)
 {
-	int err = 0;
+	int rc = 0;
 
 	unbind_invalidated(key);
 	pthread_mutex_lock(&table.lock);
-	if (table.windows[place(key)])
-		err = EBUSY;
+	if (table.windows[mr_index(key)])
+		rc = EBUSY;
 	else
-		store_ordered(&nic.pub->mrs[place(key)].key, 0);
+		store_ordered(&nic.pub->mrs[mr_index(key)].key, 0);
 	pthread_mutex_unlock(&table.lock);
-	return err;
+	return rc;
 }
 
-static int check(const struct qp *qp, const struct ibv_send_wr *wr)
+static int check_wr(const struct qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
 	const struct ibv_mw *mw = wr->bind_mw.mw;
@@ -157,12 +157,12 @@ static int check(const struct qp *qp, const struct ibv_send_wr *wr)
 int mw_check_bind(const struct qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct ibv_mw *mw = wr->bind_mw.mw;
-	int err = check(qp, wr);
+	int rc = check_wr(qp, wr);
 
-	if (!err && mw->type == IBV_MW_TYPE_1 &&
+	if (!rc && mw->type == IBV_MW_TYPE_1 &&
 	    load_relaxed(&table.latest[mw->handle]) != wr->bind_mw.rkey)
-		err = EINVAL;
-	return err;
+		rc = EINVAL;
+	return rc;
 }
 
 void mw_fill_bind(struct send_wqe *wqe, const struct ibv_send_wr *wr)
@@ -170,7 +170,7 @@ void mw_fill_bind(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
 
 	wqe->rkey = wr->bind_mw.rkey;
-	wqe->bind = (struct bind){
+	wqe->bind = (struct mw_bind_args){
 		.type = wr->bind_mw.mw->type,
 		.region = info->mr ? info->mr->lkey : 0,
 		.access = info->mw_access_flags,
@@ -179,14 +179,14 @@ void mw_fill_bind(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 	};
 }
 
-static bool is_within(const struct shared_mr *region, const struct bind *b)
+static bool is_within(const struct shared_mr *region, const struct mw_bind_args *b)
 {
 	return b->addr >= region->iova && b->addr - region->iova <= region->length &&
 	       b->length <= region->length - (b->addr - region->iova);
 }
 
 /* InfiniBand 10.6.7 and 11.4.1: what the region must grant. Under table.lock. */
-static bool may_bind(const struct qp *qp, const struct bind *b, const struct shared_mr *region)
+static bool may_bind(const struct qp *qp, const struct mw_bind_args *b, const struct shared_mr *region)
 {
 	const uint32_t rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
@@ -203,12 +203,12 @@ static bool may_bind(const struct qp *qp, const struct bind *b, const struct sha
 }
 
 /* Under table.lock. */
-static enum ibv_wc_status bind_to(struct qp *qp, uint32_t key, const struct bind *b)
+static enum ibv_wc_status bind_to(struct qp *qp, uint32_t key, const struct mw_bind_args *b)
 {
-	const struct shared_mr *region = &nic.pub->mrs[place(b->region)];
+	const struct shared_mr *region = &nic.pub->mrs[mr_index(b->region)];
 	bool one = b->type == IBV_MW_TYPE_1;
 	struct shared_mr window;
-	uint32_t at = place(key);
+	uint32_t at = mr_index(key);
 
 	if (table.region[at])
 		return IBV_WC_MW_BIND_ERR;
@@ -230,7 +230,7 @@ static enum ibv_wc_status bind_to(struct qp *qp, uint32_t key, const struct bind
 	};
 	mr_publish(key, &window);
 	table.region[at] = b->region;
-	table.windows[place(b->region)]++;
+	table.windows[mr_index(b->region)]++;
 	return IBV_WC_SUCCESS;
 }
 
@@ -241,7 +241,7 @@ static enum ibv_wc_status step_bind(struct qp *qp, const struct send_wqe *wqe)
 	uint32_t latest;
 
 	pthread_mutex_lock(&table.lock);
-	latest = table.latest[place(wqe->rkey)];
+	latest = table.latest[mr_index(wqe->rkey)];
 	if (!latest)
 		status = IBV_WC_MW_BIND_ERR;	/* the window is gone */
 	else if (wqe->bind.type == IBV_MW_TYPE_2 || latest == wqe->rkey)
@@ -263,7 +263,7 @@ static bool may_invalidate(const struct qp *qp, uint32_t key)
 
 static int step_invalidate(struct qp *qp, uint32_t key)
 {
-	const struct guards *guards = &qp->segment.guards;
+	const struct copy_guards *guards = &qp->segment.guards;
 	struct send_queue *sq = &qp->sq;
 	bool valid;
 
@@ -272,11 +272,11 @@ static int step_invalidate(struct qp *qp, uint32_t key)
 	pthread_mutex_lock(&table.lock);
 	valid = may_invalidate(qp, key);
 	if (valid)
-		unbind(place(key));
+		unbind(mr_index(key));
 	pthread_mutex_unlock(&table.lock);
 	if (!valid)
 		return IBV_WC_MW_BIND_ERR;
-	sq->leaving = (struct guard_walk){ 0 };
+	sq->leaving = (struct copy_guard_walk){ 0 };
 	sq->invalidates = !guard_walk_on(&sq->leaving, guards);
 	return sq->invalidates ? RESP_BUSY : IBV_WC_SUCCESS;
 }
@@ -301,17 +301,17 @@ int mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *b)
 		.send_flags = b->send_flags,
 		.bind_mw = { mw, next_key(mw->rkey), b->bind_info },
 	};
-	int err = check(to_qp(qp), &wr);
+	int rc = check_wr(to_qp(qp), &wr);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&table.lock);
 	store_relaxed(&table.latest[mw->handle], wr.bind_mw.rkey);
 	unbind(mw->handle);
 	pthread_mutex_unlock(&table.lock);
 	mr_wait_for_copies();
-	err = req_post(qp, &wr, &bad);
-	if (!err)
+	rc = req_post(qp, &wr, &bad);
+	if (!rc)
 		mw->rkey = wr.bind_mw.rkey;
-	return err;
+	return rc;
 }

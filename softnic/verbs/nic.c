@@ -24,7 +24,7 @@
 #include "softnic/qp/qp.h"
 #include "softnic/shm/server.h"
 
-struct nic nic = {
+struct softnic_nic nic = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.released = PTHREAD_COND_INITIALIZER,
 };
@@ -43,7 +43,7 @@ static int claim_slot(uint32_t *slot, int *fd)
 	uint32_t first = random_u32(), i;
 	struct sockaddr_un addr;
 	socklen_t len;
-	int err;
+	int rc;
 
 	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (*fd < 0)
@@ -59,39 +59,39 @@ static int claim_slot(uint32_t *slot, int *fd)
 		if (errno != EADDRINUSE)
 			break;
 	}
-	err = i == SOFTNIC_SLOTS - 1 ? -EUSERS : -errno;
+	rc = i == SOFTNIC_SLOTS - 1 ? -EUSERS : -errno;
 	close(*fd);
-	return err;
+	return rc;
 }
 
 static int create_segments(void)
 {
 	void *map;
-	int err;
+	int rc;
 
-	err = shared_create("softnic-pub", sizeof(*nic.pub), true, &nic.pub_fd, &map);
-	if (err)
-		return err;
+	rc = shared_create("softnic-pub", sizeof(*nic.pub), true, &nic.pub_fd, &map);
+	if (rc)
+		return rc;
 	nic.pub = map;
-	err = shared_create("softnic-bell", sizeof(*nic.bell), false, &nic.bell_fd, &map);
-	if (err) {
+	rc = shared_create("softnic-bell", sizeof(*nic.doorbell_page), false, &nic.doorbell_fd, &map);
+	if (rc) {
 		munmap(nic.pub, sizeof(*nic.pub));
 		close(nic.pub_fd);
-		return err;
+		return rc;
 	}
-	nic.bell = map;
+	nic.doorbell_page = map;
 	return 0;
 }
 
 static void close_segments(void)
 {
-	close(nic.bell_fd);
+	close(nic.doorbell_fd);
 	close(nic.pub_fd);
 }
 
 static void destroy_segments(void)
 {
-	munmap(nic.bell, sizeof(*nic.bell));
+	munmap(nic.doorbell_page, sizeof(*nic.doorbell_page));
 	munmap(nic.pub, sizeof(*nic.pub));
 	close_segments();
 }
@@ -110,11 +110,11 @@ static bool yama_restricts(void)
 	return restricts;
 }
 
-void nic_let_in(void)
+void nic_allow_attach(void)
 {
-	if (!nic.is_let_in && yama_restricts())
+	if (!nic.is_admitted && yama_restricts())
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-	nic.is_let_in = true;
+	nic.is_admitted = true;
 }
 
 static void prepare_proof(void)
@@ -126,23 +126,23 @@ static void prepare_proof(void)
 	nic.self = (struct copy_target){
 		.pid = getpid(), .mem_fd = nic.mem_fd, .life = &nic.pub->life,
 	};
-	copy_find_ways(&nic.self, nic.pub->proof_addr, nic.nonce);
+	copy_probe(&nic.self, nic.pub->proof_addr, nic.nonce);
 }
 
 /* Under nic.lock. */
 static int open_locked(void)
 {
-	int err;
+	int rc;
 
 	memset(nic.qps, 0, sizeof(nic.qps));
-	nic.lives = nic.is_let_in = false;
+	nic.lives = nic.is_admitted = false;
 	nic.next_qp = random_u32() % NIC_QPS;
-	err = create_segments();
-	if (err)
-		return err;
+	rc = create_segments();
+	if (rc)
+		return rc;
 	prepare_proof();
-	err = claim_slot(&nic.slot, &nic.listen_fd);
-	if (err)
+	rc = claim_slot(&nic.slot, &nic.listen_fd);
+	if (rc)
 		goto segments;
 	nic.pub->magic = SHARED_MAGIC;
 	nic.pub->version = SHARED_VERSION;
@@ -150,8 +150,8 @@ static int open_locked(void)
 	nic.pub->slot = nic.slot;
 	prctl(PR_GET_NAME, nic.pub->comm);
 	fault_open();
-	err = softnic_loop_add(nic.listen_fd, EPOLLIN, serve_accept, NULL);
-	if (err)
+	rc = softnic_loop_add(nic.listen_fd, EPOLLIN, server_accept, NULL);
+	if (rc)
 		goto slot;
 	gid_watch();
 	nic.is_open = true;
@@ -164,15 +164,15 @@ segments:
 	if (nic.mem_fd >= 0)
 		close(nic.mem_fd);
 	destroy_segments();
-	return err;
+	return rc;
 }
 
 /* The memory is not mapped there; and with the descriptors it could write its parent's. */
-static void forget(void)
+static void reset_nic(void)
 {
-	group_forget_all();
-	peer_forget_all();
-	serve_forget_all();
+	mcast_reset();
+	peer_reset();
+	server_reset();
 	if (nic.is_open) {
 		close(nic.listen_fd);
 		close_segments();
@@ -184,19 +184,19 @@ static void forget(void)
 	pthread_cond_init(&nic.released, NULL);
 }
 
-const struct fork_part nic_fork = { &nic.lock, forget };
+const struct fork_part nic_fork = { &nic.lock, reset_nic };
 
 int nic_open(void)
 {
-	int err = softnic_loop_start();
+	int rc = softnic_loop_start();
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&nic.lock);
 	if (!nic.is_open)
-		err = open_locked();
+		rc = open_locked();
 	pthread_mutex_unlock(&nic.lock);
-	return err;
+	return rc;
 }
 
 uint32_t softnic_slot(void)
@@ -212,7 +212,7 @@ int nic_add_qp(struct qp *qp, uint32_t *qpn)
 	for (i = 0; i < NIC_QPS; i++) {
 		index = nic.next_qp++ % NIC_QPS;
 		*qpn = nic.slot << SOFTNIC_QP_INDEX_BITS | index;
-		if (nic.qps[index] || *qpn == GROUP_QPN)
+		if (nic.qps[index] || *qpn == MCAST_QPN)
 			continue;
 		nic.qps[index] = qp;
 		return 0;

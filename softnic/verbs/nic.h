@@ -16,23 +16,23 @@ enum { NIC_QPS = 1 << SOFTNIC_QP_INDEX_BITS };
 
 struct qp;
 
-struct nic {
+struct softnic_nic {
 	pthread_mutex_t lock;
 	pthread_cond_t released;	/* a qp lost a user */
 	bool is_open;			/* not in a child of ours, until it opens for itself */
 	bool lives;			/* pub->life has begun; the engine's */
-	bool is_let_in;			/* a peer, since it was opened */
+	bool is_admitted;			/* a peer, since it was opened */
 	uint32_t slot;
-	int pub_fd, bell_fd, mem_fd, listen_fd;
+	int pub_fd, doorbell_fd, mem_fd, listen_fd;
 	struct shared_pub *pub;
-	struct shared_bell *bell;
+	struct shared_doorbells *doorbell_page;
 	uint64_t nonce;			/* peers read it to prove that they can reach us */
 	struct copy_target self;	/* where the kernel says what a store would do */
 	struct qp *qps[NIC_QPS];
 	uint32_t next_qp;
 };
 
-extern struct nic nic;
+extern struct softnic_nic nic;
 
 /**
  * nic_open() - claim a slot and be reachable, once a process
@@ -42,14 +42,14 @@ extern struct nic nic;
 int nic_open(void);
 
 /**
- * nic_let_in() - a peer is about to reach our memory
+ * nic_allow_attach() - a peer is about to reach our memory
  *
  * Where Yama would forbid cross-memory attach, and this process can allow it to everybody or
  * to nobody, it does so now: not before a program has connected to somebody.
  *
  * Context: nic.lock held.
  */
-void nic_let_in(void);
+void nic_allow_attach(void);
 
 /** nic_add_qp() - give a queue pair its number; nic.lock held. 0 or -ENOMEM. */
 int nic_add_qp(struct qp *qp, uint32_t *qpn);

@@ -12,7 +12,7 @@
 
 static uint32_t next_pd, pds;
 
-static struct pd *alloc(struct ibv_context *context)
+static struct pd *alloc_pd(struct ibv_context *context)
 {
 	struct pd *pd;
 
@@ -36,7 +36,7 @@ static struct pd *alloc(struct ibv_context *context)
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	struct pd *pd = alloc(context);
+	struct pd *pd = alloc_pd(context);
 
 	if (!pd)
 		return NULL;
@@ -75,7 +75,7 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	pd = alloc(context);
+	pd = alloc_pd(context);
 	if (!pd)
 		return NULL;
 	pd->parent_of = to_pd(attr->pd);

@@ -10,7 +10,7 @@
 #include "tests/fsd/host.h"
 
 static struct host host;
-static struct peer a, b, c;
+static struct fsd_peer a, b, c;
 
 static int setup(void **state)
 {
@@ -22,7 +22,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct peer *all[] = { &a, &b, &c };
+	struct fsd_peer *all[] = { &a, &b, &c };
 
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++) {
@@ -33,16 +33,16 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int shared(struct peer *p)
+static int shared(struct fsd_peer *p)
 {
-	struct fs_head head = { .op = FS_SHARED };
+	struct wire_fs_head head = { .op = FS_SHARED };
 
 	return ask(p, &head, sizeof(head), NULL, NULL, 0);
 }
 
 static void the_first_is_alone(void **state)
 {
-	struct fs_mounted mounted;
+	struct wire_fs_mounted mounted;
 
 	(void)state;
 	assert_int_equal(a.answer.status, 0);
@@ -134,7 +134,7 @@ static void who_leaves_while_it_waits_is_answered(void **state)
 
 static void a_mount_is_checked(void **state)
 {
-	struct fs_mount mount = { .head.op = FS_MOUNT, .magic = 1, .version = FS_VERSION };
+	struct wire_fs_mount mount = { .head.op = FS_MOUNT, .magic = 1, .version = FS_VERSION };
 
 	(void)state;
 	peer_join_only(&b, &host);
@@ -151,25 +151,25 @@ static void a_mount_is_checked(void **state)
 
 static void the_volume_is_told_as_it_grows(void **state)
 {
-	struct fs_volume volume = { .head.op = FS_VOLUME };
-	struct fs_chunk chunk;
+	struct wire_fs_volume volume = { .head.op = FS_VOLUME };
+	struct wire_fs_chunk chunk;
 
 	(void)state;
 	assert_int_equal(ask(&a, &volume, sizeof(volume), NULL, NULL, 0), 0);
-	assert_int_equal(a.answer.length, sizeof(struct fs_reply));
+	assert_int_equal(a.answer.length, sizeof(struct wire_fs_reply));
 	assert_int_equal(do_make(&a, FS_ROOT, "f", S_IFREG | 0600, FS_MAKE_OPEN, NULL), 0);
 	assert_int_equal(do_alloc(&a, attr(&a).ino, 0, (1 << 19) + 1), 0);
 	assert_int_equal(ask(&a, &volume, sizeof(volume), NULL, NULL, 0), 0);
-	assert_int_equal(a.answer.length, sizeof(struct fs_reply) + 2 * sizeof(chunk));
+	assert_int_equal(a.answer.length, sizeof(struct wire_fs_reply) + 2 * sizeof(chunk));
 	volume.first = 1;
 	assert_int_equal(ask(&a, &volume, sizeof(volume), NULL, NULL, 0), 0);
-	assert_int_equal(a.answer.length, sizeof(struct fs_reply) + sizeof(chunk));
+	assert_int_equal(a.answer.length, sizeof(struct wire_fs_reply) + sizeof(chunk));
 	memcpy(&chunk, body(&a), sizeof(chunk));
 	assert_int_equal(chunk.addr, (uintptr_t)host.chunk[1]);
 	assert_int_equal(chunk.length, 1 << 19);
 	volume.first = UINT32_MAX;
 	assert_int_equal(ask(&a, &volume, sizeof(volume), NULL, NULL, 0), 0);
-	assert_int_equal(a.answer.length, sizeof(struct fs_reply));
+	assert_int_equal(a.answer.length, sizeof(struct wire_fs_reply));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

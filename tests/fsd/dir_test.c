@@ -70,7 +70,7 @@ static void names(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct host host;
-		struct peer p;
+		struct fsd_peer p;
 		int status;
 
 		host_init(&host, 1 << 20, 1 << 20);
@@ -84,7 +84,7 @@ static void names(void **state)
 }
 
 static struct host host;
-static struct peer p;
+static struct fsd_peer p;
 
 static int setup(void **state)
 {
@@ -104,7 +104,7 @@ static int teardown(void **state)
 
 static void a_listing_goes_on_while_names_go(void **state)
 {
-	struct fs_readdir readdir = { .head = { .op = FS_READDIR, .ino = FS_ROOT } };
+	struct wire_fs_readdir readdir = { .head = { .op = FS_READDIR, .ino = FS_ROOT } };
 	unsigned int seen = 0;
 	char name[16];
 
@@ -115,15 +115,15 @@ static void a_listing_goes_on_while_names_go(void **state)
 	}
 	/* As rm -r does: remove all that one listing returns, then ask for more. */
 	for (;;) {
-		size_t at = sizeof(struct fs_reply), length;
-		struct answer listing;
+		size_t at = sizeof(struct wire_fs_reply), length;
+		struct fsd_answer listing;
 
 		assert_int_equal(ask_for(&p, &listing, &readdir, sizeof(readdir), NULL, NULL, 0), 0);
 		length = listing.length;
 		if (length == at)
 			break;
 		while (at < length) {
-			struct fs_dirent entry;
+			struct wire_fs_dirent entry;
 
 			memcpy(&entry, listing.bytes + at, sizeof(entry));
 			readdir.cookie = entry.cookie;
@@ -184,13 +184,13 @@ static void a_setgid_directory_hands_its_group_down(void **state)
 
 static void a_symbolic_link_is_read_back(void **state)
 {
-	struct fs_head head = { .op = FS_READLINK };
+	struct wire_fs_head head = { .op = FS_READLINK };
 
 	(void)state;
 	assert_int_equal(script(&p, "symlink to/somewhere a"), 0);
 	head.ino = walk(&p, "a");
 	assert_int_equal(ask(&p, &head, sizeof(head), NULL, NULL, 0), 0);
-	assert_int_equal(p.answer.length, sizeof(struct fs_reply) + 12);
+	assert_int_equal(p.answer.length, sizeof(struct wire_fs_reply) + 12);
 	assert_memory_equal(body(&p), "to/somewhere", 12);
 	head.ino = FS_ROOT;
 	assert_int_equal(ask(&p, &head, sizeof(head), NULL, NULL, 0), -EINVAL);
@@ -209,14 +209,14 @@ static void an_open_of_an_existing_name_is_left_to_the_kernel(void **state)
 static void names_without_end_are_refused_in_time(void **state)
 {
 	char name[16];
-	int err = 0, made = 0;
+	int rc = 0, made = 0;
 
 	(void)state;
-	for (; !err && made < 1000000; made++) {
+	for (; !rc && made < 1000000; made++) {
 		snprintf(name, sizeof(name), "%d", made);
-		err = do_make(&p, FS_ROOT, name, S_IFREG | 0600, 0, NULL);
+		rc = do_make(&p, FS_ROOT, name, S_IFREG | 0600, 0, NULL);
 	}
-	assert_int_equal(err, -ENOSPC);
+	assert_int_equal(rc, -ENOSPC);
 	assert_in_range(made, 10000, 200000);
 	assert_int_equal(do_unlink(&p, FS_ROOT, "17"), 0);
 	assert_int_equal(do_make(&p, FS_ROOT, "17", S_IFREG | 0600, 0, NULL), 0);
@@ -224,7 +224,7 @@ static void names_without_end_are_refused_in_time(void **state)
 
 static void times_tell_what_changed(void **state)
 {
-	struct fs_attr before, after;
+	struct wire_fs_attr before, after;
 
 	(void)state;
 	script(&p, "mkdir d");
@@ -249,7 +249,7 @@ static void times_tell_what_changed(void **state)
 /* A client takes an answer with a lesser ctime for an older one. */
 static void a_clock_that_steps_back_hides_no_change(void **state)
 {
-	struct fs_attr before, after;
+	struct wire_fs_attr before, after;
 
 	(void)state;
 	host.now_ns = 2000000000;

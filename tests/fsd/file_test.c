@@ -17,7 +17,7 @@
 #define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
 
 static struct host host;
-static struct peer a, b;
+static struct fsd_peer a, b;
 
 static int setup(void **state)
 {
@@ -26,7 +26,7 @@ static int setup(void **state)
 	peer_join(&a, &host);
 	peer_join(&b, &host);
 	if (!b.answer.times) { /* a was alone until now */
-		struct fs_head shared = { .op = FS_SHARED };
+		struct wire_fs_head shared = { .op = FS_SHARED };
 
 		ask(&a, &shared, sizeof(shared), NULL, NULL, 0);
 		a.nr_told = 0;
@@ -52,32 +52,32 @@ static uint64_t new_file(const char *name)
 	return attr(&a).ino;
 }
 
-static struct fs_attr attr_of(uint64_t ino)
+static struct wire_fs_attr attr_of(uint64_t ino)
 {
 	assert_int_equal(do_getattr(&a, ino), 0);
 	return attr(&a);
 }
 
-static struct fs_map map_of(struct peer *p)
+static struct wire_fs_map map_of(struct fsd_peer *p)
 {
-	struct fs_map map;
+	struct wire_fs_map map;
 
 	memcpy(&map, p->answer.bytes, sizeof(map));
 	return map;
 }
 
-static struct fs_extent extent_of(struct peer *p, unsigned int i)
+static struct wire_fs_extent extent_of(struct fsd_peer *p, unsigned int i)
 {
-	struct fs_extent e;
+	struct wire_fs_extent e;
 
-	memcpy(&e, p->answer.bytes + sizeof(struct fs_map) + i * sizeof(e), sizeof(e));
+	memcpy(&e, p->answer.bytes + sizeof(struct wire_fs_map) + i * sizeof(e), sizeof(e));
 	return e;
 }
 
 static uint64_t free_blocks(void)
 {
-	struct fs_head head = { .op = FS_STATFS };
-	struct fs_statfs statfs;
+	struct wire_fs_head head = { .op = FS_STATFS };
+	struct wire_fs_statfs statfs;
 
 	assert_int_equal(ask(&a, &head, sizeof(head), NULL, NULL, 0), 0);
 	memcpy(&statfs, a.answer.bytes, sizeof(statfs));
@@ -85,7 +85,7 @@ static uint64_t free_blocks(void)
 	return statfs.free;
 }
 
-static bool all_zero(struct peer *p, uint64_t ino, uint64_t offset, size_t length)
+static bool all_zero(struct fsd_peer *p, uint64_t ino, uint64_t offset, size_t length)
 {
 	static uint8_t buffer[VOLUME];
 
@@ -215,7 +215,7 @@ static void start_over(uint64_t bytes, uint64_t chunk_bytes)
 static void much_is_zeroed_in_steps(void **state)
 {
 	const uint64_t bytes = 64 << 20;
-	struct fs_range alloc = { { .op = FS_ALLOC }, 0, bytes };
+	struct wire_fs_range alloc = { { .op = FS_ALLOC }, 0, bytes };
 	unsigned int steps = 0;
 	uint64_t f;
 
@@ -241,7 +241,7 @@ static void much_is_zeroed_in_steps(void **state)
 static void who_leaves_while_it_waits_for_memory_is_answered(void **state)
 {
 	const uint64_t bytes = 64 << 20;
-	struct fs_range alloc = { { .op = FS_ALLOC }, 0, bytes };
+	struct wire_fs_range alloc = { { .op = FS_ALLOC }, 0, bytes };
 
 	(void)state;
 	start_over(bytes, bytes);
@@ -494,7 +494,7 @@ static void limbo_is_never_used_again(void **state)
 
 static void who_wants_what_is_in_limbo_waits_a_while(void **state)
 {
-	struct fs_range alloc = { { .op = FS_ALLOC }, 0, VOLUME };
+	struct wire_fs_range alloc = { { .op = FS_ALLOC }, 0, VOLUME };
 
 	(void)state;
 	alloc.head.ino = shared_file(256);

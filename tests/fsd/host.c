@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int take_chunk(void *arg, uint64_t length, struct fs_chunk *chunk, void **memory)
+static int take_chunk(void *arg, uint64_t length, struct wire_fs_chunk *chunk, void **memory)
 {
 	struct host *host = arg;
 
@@ -17,7 +17,7 @@ static int take_chunk(void *arg, uint64_t length, struct fs_chunk *chunk, void *
 	host->room -= length;
 	*memory = calloc(1, length);
 	host->chunk[host->nr_chunks++] = *memory;
-	*chunk = (struct fs_chunk){ (uintptr_t)*memory, length, host->nr_chunks, 0 };
+	*chunk = (struct wire_fs_chunk){ (uintptr_t)*memory, length, host->nr_chunks, 0 };
 	return 0;
 }
 
@@ -28,7 +28,7 @@ static uint64_t room(void *arg)
 
 static void tell(void *arg, void *peer, const void *message, size_t length)
 {
-	struct peer *p = peer;
+	struct fsd_peer *p = peer;
 
 	(void)arg;
 	assert(p->nr_told < TOLD_MAX && length <= sizeof(p->told[0]));
@@ -38,8 +38,8 @@ static void tell(void *arg, void *peer, const void *message, size_t length)
 
 static void answer_call(void *arg, void *call, const void *reply, size_t length)
 {
-	struct answer *answer = call;
-	struct fs_reply head;
+	struct fsd_answer *answer = call;
+	struct wire_fs_reply head;
 
 	(void)arg;
 	assert(length >= sizeof(head) && length <= FSD_MESSAGE_MAX);
@@ -52,7 +52,7 @@ static void answer_call(void *arg, void *call, const void *reply, size_t length)
 	assert(answer->times == 1);
 }
 
-static void wall(void *arg, struct fs_time *now)
+static void wall(void *arg, struct wire_fs_time *now)
 {
 	struct host *host = arg;
 
@@ -90,33 +90,33 @@ void *host_memory(struct host *host, uint64_t volume)
 	return (char *)host->chunk[volume / host->chunk_bytes] + volume % host->chunk_bytes;
 }
 
-void peer_join_only(struct peer *peer, struct host *host)
+void peer_join_only(struct fsd_peer *peer, struct host *host)
 {
 	memset(peer, 0, sizeof(*peer));
 	peer->host = host;
 	assert(!fsd_join(host->fsd, peer, &peer->client));
 }
 
-void peer_join(struct peer *peer, struct host *host)
+void peer_join(struct fsd_peer *peer, struct host *host)
 {
-	struct fs_mount mount = { .head.op = FS_MOUNT, .magic = FS_MAGIC, .version = FS_VERSION };
+	struct wire_fs_mount mount = { .head.op = FS_MOUNT, .magic = FS_MAGIC, .version = FS_VERSION };
 
 	peer_join_only(peer, host);
 	ask(peer, &mount, sizeof(mount), NULL, NULL, 0);
 }
 
-void peer_leave(struct peer *peer)
+void peer_leave(struct fsd_peer *peer)
 {
 	fsd_leave(peer->client);
 	peer->client = NULL;
 }
 
-int ask_for(struct peer *peer, struct answer *answer, void *fixed, size_t size, const char *name,
+int ask_for(struct fsd_peer *peer, struct fsd_answer *answer, void *fixed, size_t size, const char *name,
 	    const void *second, size_t second_length)
 {
 	size_t name_length = name ? strlen(name) : 0;
 	size_t length = size + name_length + second_length;
-	struct fs_head head;
+	struct wire_fs_head head;
 	char *message = malloc(length); /* to the byte, for the sanitizer */
 
 	memcpy(&head, fixed, sizeof(head));
@@ -129,53 +129,53 @@ int ask_for(struct peer *peer, struct answer *answer, void *fixed, size_t size, 
 		memcpy(message + size, name, name_length);
 	if (second_length)
 		memcpy(message + size + name_length, second, second_length);
-	memset(answer, 0, offsetof(struct answer, bytes));
+	memset(answer, 0, offsetof(struct fsd_answer, bytes));
 	fsd_request(peer->client, answer, message, length);
 	free(message);
 	return answer->times ? answer->status : PENDING;
 }
 
-int ask(struct peer *peer, void *fixed, size_t size, const char *name, const void *second,
+int ask(struct fsd_peer *peer, void *fixed, size_t size, const char *name, const void *second,
 	size_t second_length)
 {
 	return ask_for(peer, &peer->answer, fixed, size, name, second, second_length);
 }
 
-const void *body(const struct peer *peer)
+const void *body(const struct fsd_peer *peer)
 {
-	return peer->answer.bytes + sizeof(struct fs_reply);
+	return peer->answer.bytes + sizeof(struct wire_fs_reply);
 }
 
-struct fs_attr attr(const struct peer *peer)
+struct wire_fs_attr attr(const struct fsd_peer *peer)
 {
-	struct fs_attr attr;
+	struct wire_fs_attr attr;
 
-	assert(peer->answer.length == sizeof(struct fs_reply) + sizeof(attr));
+	assert(peer->answer.length == sizeof(struct wire_fs_reply) + sizeof(attr));
 	memcpy(&attr, body(peer), sizeof(attr));
 	return attr;
 }
 
-static int ask_name(struct peer *p, enum fs_op op, uint64_t ino, const char *name)
+static int ask_name(struct fsd_peer *p, enum wire_fs_op op, uint64_t ino, const char *name)
 {
-	struct fs_head head = { .op = op, .ino = ino };
+	struct wire_fs_head head = { .op = op, .ino = ino };
 
 	return ask(p, &head, sizeof(head), name, NULL, 0);
 }
 
-int do_lookup(struct peer *p, uint64_t dir, const char *name)
+int do_lookup(struct fsd_peer *p, uint64_t dir, const char *name)
 {
 	return ask_name(p, FS_LOOKUP, dir, name);
 }
 
-int do_getattr(struct peer *p, uint64_t ino)
+int do_getattr(struct fsd_peer *p, uint64_t ino)
 {
 	return ask_name(p, FS_GETATTR, ino, NULL);
 }
 
-int do_make(struct peer *p, uint64_t dir, const char *name, uint32_t mode, uint32_t make,
+int do_make(struct fsd_peer *p, uint64_t dir, const char *name, uint32_t mode, uint32_t make,
 	    const char *target)
 {
-	struct fs_make m = {
+	struct wire_fs_make m = {
 		.head = { .op = FS_MAKE, .ino = dir },
 		.mode = mode,
 		.make = make,
@@ -185,27 +185,27 @@ int do_make(struct peer *p, uint64_t dir, const char *name, uint32_t mode, uint3
 	return ask(p, &m, sizeof(m), name, target, m.target_length);
 }
 
-int do_link(struct peer *p, uint64_t ino, uint64_t dir, const char *name)
+int do_link(struct fsd_peer *p, uint64_t ino, uint64_t dir, const char *name)
 {
-	struct fs_link link = { .head = { .op = FS_LINK, .ino = ino }, .parent = dir };
+	struct wire_fs_link link = { .head = { .op = FS_LINK, .ino = ino }, .parent = dir };
 
 	return ask(p, &link, sizeof(link), name, NULL, 0);
 }
 
-int do_unlink(struct peer *p, uint64_t dir, const char *name)
+int do_unlink(struct fsd_peer *p, uint64_t dir, const char *name)
 {
 	return ask_name(p, FS_UNLINK, dir, name);
 }
 
-int do_rmdir(struct peer *p, uint64_t dir, const char *name)
+int do_rmdir(struct fsd_peer *p, uint64_t dir, const char *name)
 {
 	return ask_name(p, FS_RMDIR, dir, name);
 }
 
-int do_rename(struct peer *p, uint64_t from, const char *old, uint64_t to, const char *new,
+int do_rename(struct fsd_peer *p, uint64_t from, const char *old, uint64_t to, const char *new,
 	      uint32_t flags)
 {
-	struct fs_rename rename = {
+	struct wire_fs_rename rename = {
 		.head = { .op = FS_RENAME, .ino = from },
 		.parent = to,
 		.flags = flags,
@@ -215,21 +215,21 @@ int do_rename(struct peer *p, uint64_t from, const char *old, uint64_t to, const
 	return ask(p, &rename, sizeof(rename), old, new, strlen(new));
 }
 
-int do_open(struct peer *p, uint64_t ino, uint32_t flags)
+int do_open(struct fsd_peer *p, uint64_t ino, uint32_t flags)
 {
-	struct fs_open open = { .head = { .op = FS_OPEN, .ino = ino }, .flags = flags };
+	struct wire_fs_open open = { .head = { .op = FS_OPEN, .ino = ino }, .flags = flags };
 
 	return ask(p, &open, sizeof(open), NULL, NULL, 0);
 }
 
-int do_release(struct peer *p, uint64_t ino)
+int do_release(struct fsd_peer *p, uint64_t ino)
 {
 	return ask_name(p, FS_RELEASE, ino, NULL);
 }
 
-int do_truncate(struct peer *p, uint64_t ino, uint64_t size)
+int do_truncate(struct fsd_peer *p, uint64_t ino, uint64_t size)
 {
-	struct fs_setattr set = {
+	struct wire_fs_setattr set = {
 		.head = { .op = FS_SETATTR, .ino = ino },
 		.mask = FS_SET_SIZE,
 		.size = size,
@@ -239,7 +239,7 @@ int do_truncate(struct peer *p, uint64_t ino, uint64_t size)
 }
 
 /* An answer that has to wait for memory comes in the end. */
-static int wait_for_memory(struct peer *p, int status)
+static int wait_for_memory(struct fsd_peer *p, int status)
 {
 	while (status == PENDING) {
 		p->host->now_ns += 100000000;
@@ -250,9 +250,9 @@ static int wait_for_memory(struct peer *p, int status)
 	return status;
 }
 
-int do_fallocate(struct peer *p, uint64_t ino, uint32_t mode, uint64_t offset, uint64_t length)
+int do_fallocate(struct fsd_peer *p, uint64_t ino, uint32_t mode, uint64_t offset, uint64_t length)
 {
-	struct fs_fallocate f = {
+	struct wire_fs_fallocate f = {
 		.head = { .op = FS_FALLOCATE, .ino = ino },
 		.offset = offset,
 		.length = length,
@@ -262,47 +262,47 @@ int do_fallocate(struct peer *p, uint64_t ino, uint32_t mode, uint64_t offset, u
 	return wait_for_memory(p, ask(p, &f, sizeof(f), NULL, NULL, 0));
 }
 
-static int ask_range(struct peer *p, enum fs_op op, uint64_t ino, uint64_t offset, uint64_t length)
+static int ask_range(struct fsd_peer *p, enum wire_fs_op op, uint64_t ino, uint64_t offset, uint64_t length)
 {
-	struct fs_range range = { { .op = op, .ino = ino }, offset, length };
+	struct wire_fs_range range = { { .op = op, .ino = ino }, offset, length };
 
 	return ask(p, &range, sizeof(range), NULL, NULL, 0);
 }
 
-int do_map(struct peer *p, uint64_t ino, uint64_t offset, uint64_t length)
+int do_map(struct fsd_peer *p, uint64_t ino, uint64_t offset, uint64_t length)
 {
 	return ask_range(p, FS_MAP, ino, offset, length);
 }
 
-int do_alloc(struct peer *p, uint64_t ino, uint64_t offset, uint64_t length)
+int do_alloc(struct fsd_peer *p, uint64_t ino, uint64_t offset, uint64_t length)
 {
 	return wait_for_memory(p, ask_range(p, FS_ALLOC, ino, offset, length));
 }
 
-int do_commit(struct peer *p, uint64_t ino, uint64_t size)
+int do_commit(struct fsd_peer *p, uint64_t ino, uint64_t size)
 {
-	struct fs_setattr commit = { .head = { .op = FS_COMMIT, .ino = ino }, .size = size };
+	struct wire_fs_setattr commit = { .head = { .op = FS_COMMIT, .ino = ino }, .size = size };
 
 	return ask(p, &commit, sizeof(commit), NULL, NULL, 0);
 }
 
-int do_return(struct peer *p, uint64_t ino, uint64_t epoch)
+int do_return(struct fsd_peer *p, uint64_t ino, uint64_t epoch)
 {
-	struct fs_recall recall = { { .op = FS_RETURN, .ino = ino }, epoch };
+	struct wire_fs_recall recall = { { .op = FS_RETURN, .ino = ino }, epoch };
 
 	return ask(p, &recall, sizeof(recall), NULL, NULL, 0);
 }
 
 /* Calls back for each piece of a range that the latest map has. */
-static void each_piece(struct peer *p, uint64_t offset, size_t length,
+static void each_piece(struct fsd_peer *p, uint64_t offset, size_t length,
 		       void (*fn)(void *memory, size_t at, size_t length, void *data), void *data)
 {
-	struct fs_map map;
+	struct wire_fs_map map;
 
 	memcpy(&map, p->answer.bytes, sizeof(map));
 	assert(map.end >= offset + length);
 	for (uint32_t i = 0; i < map.extents; i++) {
-		struct fs_extent e;
+		struct wire_fs_extent e;
 		uint64_t from, to;
 
 		memcpy(&e, p->answer.bytes + sizeof(map) + i * sizeof(e), sizeof(e));
@@ -324,29 +324,29 @@ static void piece_read(void *memory, size_t at, size_t length, void *data)
 	memcpy((char *)data + at, memory, length);
 }
 
-int do_write(struct peer *p, uint64_t ino, uint64_t offset, const void *data, size_t length)
+int do_write(struct fsd_peer *p, uint64_t ino, uint64_t offset, const void *data, size_t length)
 {
-	int err = do_alloc(p, ino, offset, length);
+	int rc = do_alloc(p, ino, offset, length);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	each_piece(p, offset, length, piece_write, (void *)data);
 	return do_commit(p, ino, offset + length);
 }
 
-int do_read(struct peer *p, uint64_t ino, uint64_t offset, void *data, size_t length)
+int do_read(struct fsd_peer *p, uint64_t ino, uint64_t offset, void *data, size_t length)
 {
-	int err = do_map(p, ino, offset, length);
+	int rc = do_map(p, ino, offset, length);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	memset(data, 0, length);
 	each_piece(p, offset, length, piece_read, data);
 	return 0;
 }
 
 /* The directory a path is in; @name receives its last component. */
-static uint64_t walk_to(struct peer *p, const char *path, const char **name)
+static uint64_t walk_to(struct fsd_peer *p, const char *path, const char **name)
 {
 	const char *slash;
 	uint64_t dir = FS_ROOT;
@@ -362,7 +362,7 @@ static uint64_t walk_to(struct peer *p, const char *path, const char **name)
 	return dir;
 }
 
-uint64_t walk(struct peer *p, const char *path)
+uint64_t walk(struct fsd_peer *p, const char *path)
 {
 	const char *name;
 	uint64_t dir;
@@ -373,9 +373,9 @@ uint64_t walk(struct peer *p, const char *path)
 	return dir && !do_lookup(p, dir, name) ? attr(p).ino : 0;
 }
 
-static int chmod_path(struct peer *p, const char *mode, const char *path)
+static int chmod_path(struct fsd_peer *p, const char *mode, const char *path)
 {
-	struct fs_setattr set = {
+	struct wire_fs_setattr set = {
 		.head = { .op = FS_SETATTR, .ino = walk(p, path) },
 		.mask = FS_SET_MODE,
 		.mode = strtoul(mode, NULL, 8),
@@ -384,14 +384,14 @@ static int chmod_path(struct peer *p, const char *mode, const char *path)
 	return ask(p, &set, sizeof(set), NULL, NULL, 0);
 }
 
-static unsigned int count_names(struct peer *p, uint64_t dir)
+static unsigned int count_names(struct fsd_peer *p, uint64_t dir)
 {
-	struct fs_readdir readdir = { .head = { .op = FS_READDIR, .ino = dir } };
+	struct wire_fs_readdir readdir = { .head = { .op = FS_READDIR, .ino = dir } };
 	unsigned int names = 0;
 
 	for (;;) {
-		size_t at = sizeof(struct fs_reply);
-		struct fs_dirent entry;
+		size_t at = sizeof(struct wire_fs_reply);
+		struct wire_fs_dirent entry;
 
 		assert(!ask(p, &readdir, sizeof(readdir), NULL, NULL, 0));
 		if (p->answer.length == at)
@@ -411,7 +411,7 @@ static int check(bool truth)
 	return truth ? 0 : -EBADMSG;
 }
 
-static int step(struct peer *p, const char *op, const char *a, const char *b)
+static int step(struct fsd_peer *p, const char *op, const char *a, const char *b)
 {
 	const char *name = NULL, *name_b = NULL;
 	uint64_t dir, dir_b;
@@ -461,20 +461,20 @@ static int step(struct peer *p, const char *op, const char *a, const char *b)
 	abort();
 }
 
-int script(struct peer *p, const char *text)
+int script(struct fsd_peer *p, const char *text)
 {
 	char line[128], op[16], a[64], b[64];
 	const char *end;
-	int err = 0;
+	int rc = 0;
 
-	while (*text && !err) {
+	while (*text && !rc) {
 		end = strstr(text, "; ");
 		end = end ? end : text + strlen(text);
 		snprintf(line, sizeof(line), "%.*s", (int)(end - text), text);
 		*a = *b = 0;
 		sscanf(line, "%15s %63s %63s", op, a, b);
-		err = step(p, op, a, b);
+		rc = step(p, op, a, b);
 		text = *end ? end + 2 : end;
 	}
-	return err;
+	return rc;
 }

@@ -14,7 +14,7 @@
 #define TOLD_MAX 256
 
 /* A call and its answer. */
-struct answer {
+struct fsd_answer {
 	unsigned int times; /* answered */
 	int status;
 	bool shared;
@@ -22,14 +22,14 @@ struct answer {
 	uint8_t bytes[FSD_MESSAGE_MAX];
 };
 
-struct peer {
+struct fsd_peer {
 	struct host *host;
 	struct fsd_client *client;
 	uint32_t uid, gid;
-	struct answer answer; /* to the latest ask() */
+	struct fsd_answer answer; /* to the latest ask() */
 	union {
-		struct fs_head head;
-		struct fs_recall recall;
+		struct wire_fs_head head;
+		struct wire_fs_recall recall;
 	} told[TOLD_MAX]; /* oldest first */
 	unsigned int nr_told;
 };
@@ -47,9 +47,9 @@ void host_init(struct host *host, uint64_t bytes, uint64_t chunk_bytes);
 void host_fini(struct host *host);
 void *host_memory(struct host *host, uint64_t volume);
 
-void peer_join(struct peer *peer, struct host *host); /* and mounts */
-void peer_join_only(struct peer *peer, struct host *host);
-void peer_leave(struct peer *peer);
+void peer_join(struct fsd_peer *peer, struct host *host); /* and mounts */
+void peer_join_only(struct fsd_peer *peer, struct host *host);
+void peer_leave(struct fsd_peer *peer);
 
 #define PENDING 1 /* not answered yet */
 
@@ -61,40 +61,40 @@ void peer_leave(struct peer *peer);
  *
  * Return: the status of the answer, kept in peer->answer, or PENDING.
  */
-int ask(struct peer *peer, void *fixed, size_t size, const char *name, const void *second,
+int ask(struct fsd_peer *peer, void *fixed, size_t size, const char *name, const void *second,
 	size_t second_length);
 /* The same, kept in @answer, which must live until the answer has come. */
-int ask_for(struct peer *peer, struct answer *answer, void *fixed, size_t size, const char *name,
+int ask_for(struct fsd_peer *peer, struct fsd_answer *answer, void *fixed, size_t size, const char *name,
 	    const void *second, size_t second_length);
 
-const void *body(const struct peer *peer); /* of the latest answer, after the fs_reply */
-struct fs_attr attr(const struct peer *peer);
+const void *body(const struct fsd_peer *peer); /* of the latest answer, after the wire_fs_reply */
+struct wire_fs_attr attr(const struct fsd_peer *peer);
 
-/* Operations, by inode number. Those that return an fs_attr leave it for attr(). */
-int do_lookup(struct peer *p, uint64_t dir, const char *name);
-int do_getattr(struct peer *p, uint64_t ino);
-int do_make(struct peer *p, uint64_t dir, const char *name, uint32_t mode, uint32_t make,
+/* Operations, by inode number. Those that return an wire_fs_attr leave it for attr(). */
+int do_lookup(struct fsd_peer *p, uint64_t dir, const char *name);
+int do_getattr(struct fsd_peer *p, uint64_t ino);
+int do_make(struct fsd_peer *p, uint64_t dir, const char *name, uint32_t mode, uint32_t make,
 	    const char *target);
-int do_link(struct peer *p, uint64_t ino, uint64_t dir, const char *name);
-int do_unlink(struct peer *p, uint64_t dir, const char *name);
-int do_rmdir(struct peer *p, uint64_t dir, const char *name);
-int do_rename(struct peer *p, uint64_t from, const char *old, uint64_t to, const char *new,
+int do_link(struct fsd_peer *p, uint64_t ino, uint64_t dir, const char *name);
+int do_unlink(struct fsd_peer *p, uint64_t dir, const char *name);
+int do_rmdir(struct fsd_peer *p, uint64_t dir, const char *name);
+int do_rename(struct fsd_peer *p, uint64_t from, const char *old, uint64_t to, const char *new,
 	      uint32_t flags);
-int do_open(struct peer *p, uint64_t ino, uint32_t flags);
-int do_release(struct peer *p, uint64_t ino);
-int do_truncate(struct peer *p, uint64_t ino, uint64_t size);
-int do_fallocate(struct peer *p, uint64_t ino, uint32_t mode, uint64_t offset, uint64_t length);
-int do_map(struct peer *p, uint64_t ino, uint64_t offset, uint64_t length);
-int do_alloc(struct peer *p, uint64_t ino, uint64_t offset, uint64_t length);
-int do_commit(struct peer *p, uint64_t ino, uint64_t size);
-int do_return(struct peer *p, uint64_t ino, uint64_t epoch);
+int do_open(struct fsd_peer *p, uint64_t ino, uint32_t flags);
+int do_release(struct fsd_peer *p, uint64_t ino);
+int do_truncate(struct fsd_peer *p, uint64_t ino, uint64_t size);
+int do_fallocate(struct fsd_peer *p, uint64_t ino, uint32_t mode, uint64_t offset, uint64_t length);
+int do_map(struct fsd_peer *p, uint64_t ino, uint64_t offset, uint64_t length);
+int do_alloc(struct fsd_peer *p, uint64_t ino, uint64_t offset, uint64_t length);
+int do_commit(struct fsd_peer *p, uint64_t ino, uint64_t size);
+int do_return(struct fsd_peer *p, uint64_t ino, uint64_t epoch);
 
 /* What a client does with a map. Return: 0 or what FS_ALLOC, FS_MAP or FS_COMMIT say. */
-int do_write(struct peer *p, uint64_t ino, uint64_t offset, const void *data, size_t length);
-int do_read(struct peer *p, uint64_t ino, uint64_t offset, void *data, size_t length);
+int do_write(struct fsd_peer *p, uint64_t ino, uint64_t offset, const void *data, size_t length);
+int do_read(struct fsd_peer *p, uint64_t ino, uint64_t offset, void *data, size_t length);
 
 /* The inode at a path such as "a/b" ("" is the root), or 0. */
-uint64_t walk(struct peer *p, const char *path);
+uint64_t walk(struct fsd_peer *p, const char *path);
 
 /**
  * script() - run operations, separated by "; "
@@ -105,6 +105,6 @@ uint64_t walk(struct peer *p, const char *path);
  *
  * Return: what the first that failed said.
  */
-int script(struct peer *p, const char *text);
+int script(struct fsd_peer *p, const char *text);
 
 #endif

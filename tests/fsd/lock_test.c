@@ -12,12 +12,12 @@
 #include "tests/fsd/host.h"
 
 static struct host host;
-static struct peer a, b;
+static struct fsd_peer a, b;
 static uint64_t file;
 
 static int setup(void **state)
 {
-	struct fs_head shared = { .op = FS_SHARED };
+	struct wire_fs_head shared = { .op = FS_SHARED };
 
 	(void)state;
 	host_init(&host, 1 << 20, 1 << 20);
@@ -41,10 +41,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct fs_lock lock(enum fs_op op, uint64_t owner, uint32_t type, uint64_t start,
+static struct wire_fs_lock lock(enum wire_fs_op op, uint64_t owner, uint32_t type, uint64_t start,
 			   uint64_t end, uint32_t flags)
 {
-	return (struct fs_lock){
+	return (struct wire_fs_lock){
 		.head = { .op = op, .ino = file },
 		.owner = owner,
 		.start = start,
@@ -56,24 +56,24 @@ static struct fs_lock lock(enum fs_op op, uint64_t owner, uint32_t type, uint64_
 	};
 }
 
-static int set(struct peer *p, uint64_t owner, uint32_t type, uint64_t start, uint64_t end)
+static int set(struct fsd_peer *p, uint64_t owner, uint32_t type, uint64_t start, uint64_t end)
 {
-	struct fs_lock l = lock(FS_SETLK, owner, type, start, end, 0);
+	struct wire_fs_lock l = lock(FS_SETLK, owner, type, start, end, 0);
 
 	return ask(p, &l, sizeof(l), NULL, NULL, 0);
 }
 
-static int wait_for(struct peer *p, struct answer *answer, uint64_t owner, uint32_t type,
+static int wait_for(struct fsd_peer *p, struct fsd_answer *answer, uint64_t owner, uint32_t type,
 		    uint64_t start, uint64_t end, uint32_t flags)
 {
-	struct fs_lock l = lock(FS_SETLK, owner, type, start, end, FS_LOCK_WAIT | flags);
+	struct wire_fs_lock l = lock(FS_SETLK, owner, type, start, end, FS_LOCK_WAIT | flags);
 
 	return ask_for(p, answer, &l, sizeof(l), NULL, NULL, 0);
 }
 
-static int set_flock(struct peer *p, uint64_t owner, uint32_t type)
+static int set_flock(struct fsd_peer *p, uint64_t owner, uint32_t type)
 {
-	struct fs_lock l = lock(FS_SETLK, owner, type, 0, UINT64_MAX, FS_LOCK_FLOCK);
+	struct wire_fs_lock l = lock(FS_SETLK, owner, type, 0, UINT64_MAX, FS_LOCK_FLOCK);
 
 	return ask(p, &l, sizeof(l), NULL, NULL, 0);
 }
@@ -84,7 +84,7 @@ static const char *picture(void)
 	static char text[17];
 
 	for (unsigned int i = 0; i < 16; i++) {
-		struct fs_lock l = lock(FS_GETLK, 99, F_WRLCK, i, i, 0), found;
+		struct wire_fs_lock l = lock(FS_GETLK, 99, F_WRLCK, i, i, 0), found;
 
 		assert_int_equal(ask(&b, &l, sizeof(l), NULL, NULL, 0), 0);
 		memcpy(&found, body(&b), sizeof(found));
@@ -93,14 +93,14 @@ static const char *picture(void)
 	return text;
 }
 
-struct step {
+struct lock_step {
 	uint32_t type;
 	uint64_t start, end;
 };
 
 static const struct {
 	const char *name;
-	struct step steps[4];
+	struct lock_step steps[4];
 	unsigned int nr;
 	const char *picture;
 } cases[] = {
@@ -129,7 +129,7 @@ static void ranges(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		setup(state);
 		for (unsigned int j = 0; j < cases[i].nr; j++) {
-			const struct step *s = &cases[i].steps[j];
+			const struct lock_step *s = &cases[i].steps[j];
 
 			assert_int_equal(set(&a, 1, s->type, s->start, s->end), 0);
 		}
@@ -141,13 +141,13 @@ static void ranges(void **state)
 
 static void a_conflict_is_told(void **state)
 {
-	struct fs_lock l, found;
+	struct wire_fs_lock l, found;
 
 	(void)state;
 	assert_int_equal(set(&a, 1, F_WRLCK, 5, 9), 0);
 	l = lock(FS_GETLK, 2, F_RDLCK, 0, 100, 0);
 	assert_int_equal(ask(&b, &l, sizeof(l), NULL, NULL, 0), 0);
-	assert_int_equal(b.answer.length, sizeof(struct fs_reply) + sizeof(found));
+	assert_int_equal(b.answer.length, sizeof(struct wire_fs_reply) + sizeof(found));
 	memcpy(&found, body(&b), sizeof(found));
 	assert_int_equal(found.type, F_WRLCK);
 	assert_int_equal(found.start, 5);
@@ -168,7 +168,7 @@ static void one_number_at_two_clients_is_two_owners(void **state)
 
 static void who_waits_is_answered_when_it_is_free(void **state)
 {
-	struct answer first, second;
+	struct fsd_answer first, second;
 
 	(void)state;
 	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
@@ -185,8 +185,8 @@ static void who_waits_is_answered_when_it_is_free(void **state)
 
 static void who_waits_can_be_cancelled(void **state)
 {
-	struct fs_lock cancel;
-	struct answer waits;
+	struct wire_fs_lock cancel;
+	struct fsd_answer waits;
 
 	(void)state;
 	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
@@ -204,7 +204,7 @@ static void who_waits_can_be_cancelled(void **state)
 
 static void two_who_would_wait_for_each_other_are_told(void **state)
 {
-	struct answer waits, refused;
+	struct fsd_answer waits, refused;
 
 	(void)state;
 	assert_int_equal(set(&a, 1, F_WRLCK, 0, 0), 0);
@@ -217,7 +217,7 @@ static void two_who_would_wait_for_each_other_are_told(void **state)
 
 static void locks_go_with_the_last_open(void **state)
 {
-	struct answer waits;
+	struct fsd_answer waits;
 
 	(void)state;
 	assert_int_equal(do_open(&a, file, 0), 0);
@@ -232,7 +232,7 @@ static void locks_go_with_the_last_open(void **state)
 
 static void locks_go_with_the_client(void **state)
 {
-	struct answer waits, own;
+	struct fsd_answer waits, own;
 
 	(void)state;
 	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
@@ -258,7 +258,7 @@ static void flock_and_fcntl_do_not_see_each_other(void **state)
 
 static void two_flocks_may_both_wait_to_be_exclusive(void **state)
 {
-	struct answer first, second;
+	struct fsd_answer first, second;
 
 	(void)state;
 	assert_int_equal(set_flock(&a, 1, F_RDLCK), 0);
@@ -281,7 +281,7 @@ static void nonsense_is_refused(void **state)
 
 static void who_waits_too_often_is_refused(void **state)
 {
-	static struct answer waits[1024], refused;
+	static struct fsd_answer waits[1024], refused;
 
 	(void)state;
 	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);

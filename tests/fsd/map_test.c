@@ -27,8 +27,8 @@ static uint64_t roll(uint64_t below)
 
 static void check_range(const struct fsd_map *m, uint64_t first, uint64_t last, const uint64_t *all)
 {
-	struct fsd_place place = fsd_map_seek(m, first * FS_BLOCK);
-	const struct fs_extent *e = fsd_map_at(&place);
+	struct fsd_map_cursor place = fsd_map_seek(m, first * FS_BLOCK);
+	const struct wire_fs_extent *e = fsd_map_at(&place);
 
 	for (uint64_t block = first; block < last; block++) {
 		while (e && e->offset + e->length <= block * FS_BLOCK) {
@@ -56,7 +56,7 @@ static void check(void)
 
 static void insert(uint64_t block, uint64_t want, uint64_t volume)
 {
-	struct fs_extent e = { block * FS_BLOCK, volume * FS_BLOCK, 0 };
+	struct wire_fs_extent e = { block * FS_BLOCK, volume * FS_BLOCK, 0 };
 
 	for (; e.length < want * FS_BLOCK && block < BLOCKS && !lies[block]; block++) {
 		if (e.length && volume % CHUNK_BLOCKS == 0)
@@ -84,7 +84,7 @@ static void carve(uint64_t first, uint64_t last)
 
 static void pop(uint64_t blocks)
 {
-	struct fs_extent e;
+	struct wire_fs_extent e;
 
 	if (!fsd_map_pop(&map, blocks * FS_BLOCK, &e)) {
 		assert_int_equal(map.bytes, 0);
@@ -151,7 +151,7 @@ static void what_touches_becomes_one_but_not_across_chunks(void **state)
 	assert_int_equal(map.nr, 1);
 	check();
 	for (unsigned int i = 0; i < 2; i++) {
-		struct fsd_place place = fsd_map_seek(&map, i * CHUNK_BLOCKS * FS_BLOCK);
+		struct fsd_map_cursor place = fsd_map_seek(&map, i * CHUNK_BLOCKS * FS_BLOCK);
 
 		assert_int_equal(fsd_map_at(&place)->length, CHUNK_BLOCKS * FS_BLOCK);
 	}

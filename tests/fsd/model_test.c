@@ -52,7 +52,7 @@ struct limbo {
 static struct node nodes[NODES], *root = &nodes[0];
 static struct limbo limbo[VOLUME_BLOCKS];
 static struct host host;
-static struct peer peers[CLIENTS];
+static struct fsd_peer peers[CLIENTS];
 static uint64_t seed, random_state, step;
 static const char *doing = "";
 
@@ -127,7 +127,7 @@ static bool is_any(const struct node *node)
 static struct fsd_inode *inode_of(const struct node *node)
 {
 	for (uint64_t i = 0; i <= host.fsd->inodes.mask; i++) {
-		struct fsd_link *link = host.fsd->inodes.bucket[i];
+		struct fsd_hash_node *link = host.fsd->inodes.bucket[i];
 
 		for (; link; link = link->next) {
 			if (((struct fsd_inode *)link)->ino == node->ino)
@@ -193,8 +193,8 @@ static void freeing(struct node *node, unsigned int first, unsigned int last)
 	struct fsd_inode *inode = inode_of(node);
 
 	for (unsigned int i = first; i < last && i < BLOCKS_MAX; i++) {
-		struct fsd_place place = fsd_map_seek(&inode->map, (uint64_t)i * FS_BLOCK);
-		const struct fs_extent *e = fsd_map_at(&place);
+		struct fsd_map_cursor place = fsd_map_seek(&inode->map, (uint64_t)i * FS_BLOCK);
+		const struct wire_fs_extent *e = fsd_map_at(&place);
 		struct limbo *l;
 
 		if (!node->allocated[i])
@@ -437,8 +437,8 @@ static bool filled(struct node *node, unsigned int first, unsigned int last, int
 static void check_new(struct node *node, const bool *before)
 {
 	struct fsd_inode *inode = inode_of(node);
-	struct fsd_place place = fsd_map_seek(&inode->map, 0);
-	const struct fs_extent *e;
+	struct fsd_map_cursor place = fsd_map_seek(&inode->map, 0);
+	const struct wire_fs_extent *e;
 
 	for (; (e = fsd_map_at(&place)); fsd_map_step(&place)) {
 		for (uint64_t at = 0; at < e->length; at += FS_BLOCK) {
@@ -454,7 +454,7 @@ static void check_new(struct node *node, const bool *before)
 
 static void got_map(struct node *node, unsigned int c)
 {
-	struct fs_map map;
+	struct wire_fs_map map;
 
 	memcpy(&map, peers[c].answer.bytes, sizeof(map));
 	node->holds[c] = map.epoch;
@@ -547,7 +547,7 @@ static void try_read(unsigned int c)
 /* Answers the oldest recall, at last. */
 static void try_return(unsigned int c)
 {
-	struct peer *p = &peers[c];
+	struct fsd_peer *p = &peers[c];
 	uint64_t ino = p->told[0].recall.head.ino, epoch = p->told[0].recall.epoch;
 
 	if (!p->nr_told)
@@ -566,7 +566,7 @@ static void try_return(unsigned int c)
 
 static void try_leave(unsigned int c)
 {
-	struct fs_head shared = { .op = FS_SHARED };
+	struct wire_fs_head shared = { .op = FS_SHARED };
 
 	if (roll(20))
 		return;
@@ -588,7 +588,7 @@ static void try_leave(unsigned int c)
 static void check_node(const struct node *node)
 {
 	unsigned int blocks = 0;
-	struct fs_attr got;
+	struct wire_fs_attr got;
 
 	same("getattr", do_getattr(&peers[0], node->ino), 0);
 	got = attr(&peers[0]);
@@ -609,13 +609,13 @@ static void check_node(const struct node *node)
 
 static void check_listing(const struct node *dir)
 {
-	struct fs_readdir readdir = { .head = { .op = FS_READDIR, .ino = dir->ino } };
-	size_t at = sizeof(struct fs_reply);
+	struct wire_fs_readdir readdir = { .head = { .op = FS_READDIR, .ino = dir->ino } };
+	size_t at = sizeof(struct wire_fs_reply);
 	unsigned int names = 0;
 
 	same("readdir", ask(&peers[0], &readdir, sizeof(readdir), NULL, NULL, 0), 0);
 	for (; at < peers[0].answer.length; names++) {
-		struct fs_dirent entry;
+		struct wire_fs_dirent entry;
 
 		memcpy(&entry, peers[0].answer.bytes + at, sizeof(entry));
 		if (entry.cookie == 2)
@@ -627,15 +627,15 @@ static void check_listing(const struct node *dir)
 
 static void check_all(void)
 {
-	struct fs_head head = { .op = FS_STATFS };
-	struct fs_statfs statfs;
+	struct wire_fs_head head = { .op = FS_STATFS };
+	struct wire_fs_statfs statfs;
 	unsigned int used = 0;
 	static uint8_t owned[VOLUME_BLOCKS];
 
 	memset(owned, 0, sizeof(owned));
 	for (unsigned int i = 0; i < NODES; i++) {
-		struct fsd_place place;
-		const struct fs_extent *e;
+		struct fsd_map_cursor place;
+		const struct wire_fs_extent *e;
 
 		if (!nodes[i].used)
 			continue;
@@ -667,7 +667,7 @@ static void run(uint64_t steps)
 		try_open, try_release, try_write, try_write, try_write, try_fallocate, try_read,
 		try_return, try_return, try_leave,
 	};
-	struct fs_head shared = { .op = FS_SHARED };
+	struct wire_fs_head shared = { .op = FS_SHARED };
 
 	host_init(&host, VOLUME, CHUNK);
 	peer_join(&peers[0], &host);

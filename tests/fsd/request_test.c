@@ -12,7 +12,7 @@
 #include "tests/fsd/host.h"
 
 static struct host host;
-static struct peer p;
+static struct fsd_peer p;
 
 static int setup(void **state)
 {
@@ -69,7 +69,7 @@ static int send_bytes(const void *bytes, size_t length)
 	char *message = malloc(length); /* to the byte, for the sanitizer */
 
 	memcpy(message, bytes, length);
-	memset(&p.answer, 0, offsetof(struct answer, bytes));
+	memset(&p.answer, 0, offsetof(struct fsd_answer, bytes));
 	fsd_request(p.client, &p.answer, message, length);
 	free(message);
 	assert_int_equal(p.answer.times, 1);
@@ -79,12 +79,12 @@ static int send_bytes(const void *bytes, size_t length)
 static void lengths_are_checked(void **state)
 {
 	struct {
-		struct fs_rename rename;
+		struct wire_fs_rename rename;
 		char strings[4];
 	} m = { .rename = { .head = { .op = FS_RENAME, .ino = FS_ROOT, .name_length = 1 },
 			    .parent = FS_ROOT, .new_length = 1 },
 		.strings = "fgxx" };
-	struct fs_head getattr = { .op = FS_GETATTR, .ino = FS_ROOT };
+	struct wire_fs_head getattr = { .op = FS_GETATTR, .ino = FS_ROOT };
 
 	(void)state;
 	for (size_t length = 1; length < sizeof(m.rename) + 2; length++)
@@ -103,7 +103,7 @@ static void lengths_are_checked(void **state)
 
 static void numbers_are_checked(void **state)
 {
-	struct fs_head head = { .op = 29 };
+	struct wire_fs_head head = { .op = 29 };
 
 	(void)state;
 	assert_int_equal(do_getattr(&p, 0), -ESTALE);
@@ -134,7 +134,7 @@ static void modes_are_checked(void **state)
 
 static void attributes_are_set(void **state)
 {
-	struct fs_setattr set = {
+	struct wire_fs_setattr set = {
 		.head = { .op = FS_SETATTR, .ino = 2 },
 		.mask = FS_SET_MODE | FS_SET_UID | FS_SET_GID | FS_SET_ATIME | FS_SET_MTIME,
 		.mode = S_IFDIR | 04711, /* the type stays */
@@ -143,7 +143,7 @@ static void attributes_are_set(void **state)
 		.atime = { 123, 456, 0 },
 		.mtime = { -5, 999999999, 0 },
 	};
-	struct fs_attr got;
+	struct wire_fs_attr got;
 
 	(void)state;
 	assert_int_equal(ask(&p, &set, sizeof(set), NULL, NULL, 0), 0);
@@ -166,8 +166,8 @@ static void attributes_are_set(void **state)
 
 static void a_clients_ctime_is_taken_if_it_is_later(void **state)
 {
-	const struct fs_time later = { attr(&p).ctime.sec + 5, 7, 0 };
-	struct fs_setattr set = {
+	const struct wire_fs_time later = { attr(&p).ctime.sec + 5, 7, 0 };
+	struct wire_fs_setattr set = {
 		.head = { .op = FS_SETATTR, .ino = 2 },
 		.mask = FS_SET_MODE | FS_SET_CTIME,
 		.ctime = later,
@@ -187,7 +187,7 @@ static void a_clients_ctime_is_taken_if_it_is_later(void **state)
 
 static void a_commit_takes_attributes_along(void **state)
 {
-	struct fs_setattr set = {
+	struct wire_fs_setattr set = {
 		.head = { .op = FS_COMMIT, .ino = 2 },
 		.mask = FS_SET_MODE | FS_SET_MTIME,
 		.mode = 0604,
@@ -211,15 +211,15 @@ static void a_commit_takes_attributes_along(void **state)
 
 static int set_xattr(const char *name, const void *value, size_t length, uint32_t flags)
 {
-	struct fs_xattr x = {
+	struct wire_fs_xattr x = {
 		.head = { .op = FS_SETXATTR, .ino = 2 }, .flags = flags, .value_length = length };
 
 	return ask(&p, &x, sizeof(x), name, value, length);
 }
 
-static int name_xattr(enum fs_op op, const char *name)
+static int name_xattr(enum wire_fs_op op, const char *name)
 {
-	struct fs_head head = { .op = op, .ino = 2 };
+	struct wire_fs_head head = { .op = op, .ino = 2 };
 
 	return ask(&p, &head, sizeof(head), name, NULL, 0);
 }
@@ -238,10 +238,10 @@ static void extended_attributes_are_kept(void **state)
 	assert_int_equal(set_xattr("user.a", "33", 2, XATTR_REPLACE), 0);
 	assert_int_equal(set_xattr("user.b", NULL, 0, 0), 0);
 	assert_int_equal(name_xattr(FS_GETXATTR, "user.a"), 0);
-	assert_int_equal(p.answer.length, sizeof(struct fs_reply) + 2);
+	assert_int_equal(p.answer.length, sizeof(struct wire_fs_reply) + 2);
 	assert_memory_equal(body(&p), "33", 2);
 	assert_int_equal(name_xattr(FS_LISTXATTR, NULL), 0);
-	assert_int_equal(p.answer.length, sizeof(struct fs_reply) + 14);
+	assert_int_equal(p.answer.length, sizeof(struct wire_fs_reply) + 14);
 	assert_memory_equal(body(&p), "user.a\0user.b", 14);
 	assert_int_equal(do_getattr(&p, 2), 0);
 	assert_int_equal(attr(&p).flags, 0);
@@ -257,23 +257,23 @@ static void extended_attributes_are_kept(void **state)
 static void a_list_of_extended_attributes_stays_within_its_bound(void **state)
 {
 	char name[FS_NAME_MAX + 1];
-	int err = 0;
+	int rc = 0;
 
 	(void)state;
 	memset(name, 'x', sizeof(name));
 	name[FS_NAME_MAX] = 0;
-	for (unsigned int i = 0; !err; i++) {
+	for (unsigned int i = 0; !rc; i++) {
 		name[0] = 'a' + i;
-		err = set_xattr(name, "x", 1, 0);
+		rc = set_xattr(name, "x", 1, 0);
 	}
-	assert_int_equal(err, -ENOSPC);
+	assert_int_equal(rc, -ENOSPC);
 	assert_int_equal(name_xattr(FS_LISTXATTR, NULL), 0);
 	assert_in_range(p.answer.length, FS_XATTR_MAX - FS_NAME_MAX, FS_XATTR_MAX + 8);
 }
 
 static void a_request_without_a_call_is_done_and_not_answered(void **state)
 {
-	struct fs_head head = { .op = FS_UNLINK, .ino = FS_ROOT, .name_length = 1 };
+	struct wire_fs_head head = { .op = FS_UNLINK, .ino = FS_ROOT, .name_length = 1 };
 	char message[sizeof(head) + 1];
 
 	(void)state;

@@ -14,34 +14,34 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void bodies(const void *body, size_t length)
 {
-	char name[WIRE_NAME_MAX + 1], text[32];
-	struct wire_request request;
-	struct wire_region region;
-	struct wire_entry entry;
-	struct wire_list list;
-	struct wire_info info;
-	struct wire_recall recall;
+	char name[WIRE_CONTROL_NAME_MAX + 1], text[32];
+	struct wire_control_request request;
+	struct wire_control_region region;
+	struct wire_control_entry entry;
+	struct wire_control_list list;
+	struct wire_control_info info;
+	struct wire_control_reclaim recall;
 	uint32_t i;
 
-	if (!wire_request_decode(body, length, &request, name)) {
+	if (!wire_control_request_decode(body, length, &request, name)) {
 		assert(strlen(name) == request.name_length);
 		assert(!strchr(name, '/'));
 	}
-	wire_region_decode(body, length, &region);
-	wire_info_decode(body, length, &info);
-	wire_recall_decode(body, length, &recall);
-	wire_text_decode(body, length, text, sizeof(text));
+	wire_control_region_decode(body, length, &region);
+	wire_control_info_decode(body, length, &info);
+	wire_control_reclaim_decode(body, length, &recall);
+	wire_control_text_decode(body, length, text, sizeof(text));
 	assert(strlen(text) < sizeof(text));
-	if (wire_list_decode(body, length, &list))
+	if (wire_control_list_decode(body, length, &list))
 		return;
 	for (i = 0; i < list.count; i++)
-		if (!wire_entry_decode(body, length, i, &entry))
-			assert(strlen(entry.name) <= WIRE_NAME_MAX);
+		if (!wire_control_entry_decode(body, length, i, &entry))
+			assert(strlen(entry.name) <= WIRE_CONTROL_NAME_MAX);
 }
 
 static void credits(const uint8_t *data, size_t size)
 {
-	struct wire_credit credit;
+	struct wire_credit_balance credit;
 
 	wire_credit_init(&credit, 32, 16);
 	for (; size; data++, size--) {
@@ -56,14 +56,14 @@ static void credits(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct wire_head head;
+	struct wire_control_head head;
 	const void *body;
 
 	bodies(data, size);
 	credits(data, size);
 	if (wire_control_decode(data, size, &head, &body))
 		return 0;
-	assert(head.length <= WIRE_BODY_MAX);
+	assert(head.length <= WIRE_CONTROL_BODY_MAX);
 	assert((const uint8_t *)body + head.length == data + size);
 	bodies(body, head.length);
 	return 0;

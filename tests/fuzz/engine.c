@@ -20,13 +20,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const int statuses[] = { 0, 0, 0, 0, -ECONNRESET, -ENOTCONN, -EACCES, -EFAULT, -EIO };
 
-struct run {
-	struct sim *sim;
+struct fuzz_engine_run {
+	struct engine_sim *sim;
 	uint64_t now_ns;
 	int submitted;
 };
 
-static void submit(struct run *run, int engine, const uint8_t *byte)
+static void submit(struct fuzz_engine_run *run, int engine, const uint8_t *byte)
 {
 	int op = byte[1] % 6;
 	bool in_pages = byte[0] & 1; /* where neighbours meet */
@@ -36,45 +36,45 @@ static void submit(struct run *run, int engine, const uint8_t *byte)
 
 	if (op == 2 || op == 3)
 		length = 8;
-	if (sim_submit(run->sim, engine, op, remote, length, byte[1] >> 5 & 3, byte[0] & 2,
+	if (engine_sim_submit(run->sim, engine, op, remote, length, byte[1] >> 5 & 3, byte[0] & 2,
 		       deadline_ns) >= 0)
 		run->submitted++;
 }
 
-static void complete(struct run *run, int index, int status)
+static void complete(struct fuzz_engine_run *run, int index, int status)
 {
-	struct sim_event wr;
-	int count = sim_in_flight(run->sim, 0, &wr);
+	struct engine_sim_event wr;
+	int count = engine_sim_in_flight(run->sim, 0, &wr);
 
 	if (!count)
 		return;
-	sim_in_flight(run->sim, index % count, &wr);
-	sim_complete(run->sim, wr.wr, status);
+	engine_sim_in_flight(run->sim, index % count, &wr);
+	engine_sim_complete(run->sim, wr.wr, status);
 }
 
-static void step(struct run *run, const uint8_t *byte)
+static void step(struct fuzz_engine_run *run, const uint8_t *byte)
 {
 	int engine = byte[0] / 16 % SIM_ENGINES;
 
 	switch (byte[0] % 16) {
 	case 0:
-		sim_channel_up(run->sim, engine, byte[1] % SIM_CHANNELS);
+		engine_sim_channel_up(run->sim, engine, byte[1] % SIM_CHANNELS);
 		break;
 	case 1:
 		if (byte[2] & 1)
-			sim_channel_down(run->sim, engine, byte[1] % SIM_CHANNELS);
+			engine_sim_channel_down(run->sim, engine, byte[1] % SIM_CHANNELS);
 		else
-			sim_channel_broken(run->sim, engine, byte[1] % SIM_CHANNELS);
+			engine_sim_channel_broken(run->sim, engine, byte[1] % SIM_CHANNELS);
 		break;
 	case 2:
-		sim_cancel(run->sim, run->submitted - 1 - byte[1] % 16);
+		engine_sim_cancel(run->sim, run->submitted - 1 - byte[1] % 16);
 		break;
 	case 3:
 		run->now_ns += byte[1] % 16;
-		sim_expire(run->sim, run->now_ns);
+		engine_sim_expire(run->sim, run->now_ns);
 		break;
 	case 4:
-		sim_hold(run->sim, byte[1] % 2);
+		engine_sim_hold(run->sim, byte[1] % 2);
 		break;
 	case 5:
 	case 6:
@@ -90,34 +90,34 @@ static void step(struct run *run, const uint8_t *byte)
 
 static void check(void)
 {
-	if (!sim_broken())
+	if (!engine_sim_broken())
 		return;
-	fprintf(stderr, "broken: %s\n", sim_broken());
+	fprintf(stderr, "broken: %s\n", engine_sim_broken());
 	abort();
 }
 
-static void complete_all(struct run *run)
+static void complete_all(struct fuzz_engine_run *run)
 {
-	struct sim_event wr;
+	struct engine_sim_event wr;
 
-	while (sim_in_flight(run->sim, 0, &wr)) {
+	while (engine_sim_in_flight(run->sim, 0, &wr)) {
 		complete(run, 0, 0);
 		check();
 	}
 }
 
-static void finish(struct run *run)
+static void finish(struct fuzz_engine_run *run)
 {
 	int i;
 
-	sim_hold(run->sim, 0);
+	engine_sim_hold(run->sim, 0);
 	complete_all(run);
 	for (i = 0; i < SIM_ENGINES * SIM_CHANNELS; i++) {
-		sim_channel_down(run->sim, i / SIM_CHANNELS, i % SIM_CHANNELS);
+		engine_sim_channel_down(run->sim, i / SIM_CHANNELS, i % SIM_CHANNELS);
 		check();
 		complete_all(run);
 	}
-	if (sim_undone(run->sim)) {
+	if (engine_sim_undone(run->sim)) {
 		fprintf(stderr, "broken: every request is done in the end\n");
 		abort();
 	}
@@ -125,26 +125,26 @@ static void finish(struct run *run)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct run run = { 0 };
+	struct fuzz_engine_run run = { 0 };
 	size_t i;
 
 	if (size < SETTINGS)
 		return 0;
-	run.sim = sim_new((1 + data[0] % 32) * (uint64_t)SIM_FRAGMENT, 1 + data[1] % 32,
+	run.sim = engine_sim_new((1 + data[0] % 32) * (uint64_t)SIM_FRAGMENT, 1 + data[1] % 32,
 			  1 + data[2] % 8, data[4] % 32, data[5] & 1 ? 8 + data[5] % 25 : 0, data[3]);
 	if (data[5] & 2)
-		sim_move_window(run.sim);
+		engine_sim_move_window(run.sim);
 	for (i = 0; i < SIM_ENGINES * SIM_CHANNELS; i++) {
 		if (data[3] % SIM_CHANNELS >= (int)(i % SIM_CHANNELS))
-			sim_channel_up(run.sim, (int)i / SIM_CHANNELS, (int)i % SIM_CHANNELS);
+			engine_sim_channel_up(run.sim, (int)i / SIM_CHANNELS, (int)i % SIM_CHANNELS);
 	}
 	for (i = SETTINGS; i + 4 <= size && i / 4 <= EVENTS_MAX; i += 4) {
 		step(&run, data + i);
 		check();
-		while (sim_event(run.sim).type != SIM_NOTHING)
+		while (engine_sim_event(run.sim).type != SIM_NOTHING)
 			;
 	}
 	finish(&run);
-	sim_free(run.sim);
+	engine_sim_free(run.sim);
 	return 0;
 }

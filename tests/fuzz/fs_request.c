@@ -26,14 +26,14 @@ static struct {
 	uint64_t now_ns;
 } host;
 
-static int take_chunk(void *arg, uint64_t length, struct fs_chunk *chunk, void **memory)
+static int take_chunk(void *arg, uint64_t length, struct wire_fs_chunk *chunk, void **memory)
 {
 	(void)arg;
 	if (host.nr_chunks == CHUNKS)
 		return -28;
 	*memory = calloc(1, length);
 	host.chunk[host.nr_chunks++] = *memory;
-	*chunk = (struct fs_chunk){ (uintptr_t)*memory, length, 1, 0 };
+	*chunk = (struct wire_fs_chunk){ (uintptr_t)*memory, length, 1, 0 };
 	return 0;
 }
 
@@ -43,9 +43,9 @@ static uint64_t room(void *arg)
 	return (CHUNKS - host.nr_chunks) * (uint64_t)CHUNK;
 }
 
-static void tell(void *arg, void *peer, const void *message, size_t length)
+static void discard_message(void *arg, void *peer, const void *message, size_t length)
 {
-	struct fs_head head;
+	struct wire_fs_head head;
 
 	(void)arg;
 	(void)peer;
@@ -57,7 +57,7 @@ static void tell(void *arg, void *peer, const void *message, size_t length)
 static void answer(void *arg, void *call, const void *reply, size_t length)
 {
 	uint8_t *answered = call;
-	struct fs_reply head;
+	struct wire_fs_reply head;
 
 	(void)arg;
 	assert(!(*answered)++);
@@ -66,7 +66,7 @@ static void answer(void *arg, void *call, const void *reply, size_t length)
 	assert(head.status <= 0 && (!head.status || length == sizeof(head)));
 }
 
-static void wall(void *arg, struct fs_time *now)
+static void wall(void *arg, struct wire_fs_time *now)
 {
 	(void)arg;
 	now->sec = 1;
@@ -79,31 +79,31 @@ static uint64_t clock_ns(void *arg)
 }
 
 static const uint8_t fixed_size[] = {
-	[FS_MOUNT] = sizeof(struct fs_mount),
-	[FS_VOLUME] = sizeof(struct fs_volume),
-	[FS_SETATTR] = sizeof(struct fs_setattr),
-	[FS_MAKE] = sizeof(struct fs_make),
-	[FS_LINK] = sizeof(struct fs_link),
-	[FS_RENAME] = sizeof(struct fs_rename),
-	[FS_OPEN] = sizeof(struct fs_open),
-	[FS_READDIR] = sizeof(struct fs_readdir),
-	[FS_MAP] = sizeof(struct fs_range),
-	[FS_ALLOC] = sizeof(struct fs_range),
-	[FS_COMMIT] = sizeof(struct fs_setattr),
-	[FS_FALLOCATE] = sizeof(struct fs_fallocate),
-	[FS_SETXATTR] = sizeof(struct fs_xattr),
-	[FS_GETLK] = sizeof(struct fs_lock),
-	[FS_SETLK] = sizeof(struct fs_lock),
-	[FS_CANCELLK] = sizeof(struct fs_lock),
-	[FS_RETURN] = sizeof(struct fs_recall),
+	[FS_MOUNT] = sizeof(struct wire_fs_mount),
+	[FS_VOLUME] = sizeof(struct wire_fs_volume),
+	[FS_SETATTR] = sizeof(struct wire_fs_setattr),
+	[FS_MAKE] = sizeof(struct wire_fs_make),
+	[FS_LINK] = sizeof(struct wire_fs_link),
+	[FS_RENAME] = sizeof(struct wire_fs_rename),
+	[FS_OPEN] = sizeof(struct wire_fs_open),
+	[FS_READDIR] = sizeof(struct wire_fs_readdir),
+	[FS_MAP] = sizeof(struct wire_fs_range),
+	[FS_ALLOC] = sizeof(struct wire_fs_range),
+	[FS_COMMIT] = sizeof(struct wire_fs_setattr),
+	[FS_FALLOCATE] = sizeof(struct wire_fs_fallocate),
+	[FS_SETXATTR] = sizeof(struct wire_fs_xattr),
+	[FS_GETLK] = sizeof(struct wire_fs_lock),
+	[FS_SETLK] = sizeof(struct wire_fs_lock),
+	[FS_CANCELLK] = sizeof(struct wire_fs_lock),
+	[FS_RETURN] = sizeof(struct wire_fs_recall),
 	[FS_SHARED] = 0,
 };
 
 /* Makes sense of a message where it has none, so that it gets past the first checks. */
 static void mend(uint8_t *message, size_t fixed, size_t length)
 {
-	struct fs_head head;
-	struct fs_make make;
+	struct wire_fs_head head;
+	struct wire_fs_make make;
 	uint32_t strings = length - fixed, first = strings;
 	uint64_t small;
 
@@ -120,8 +120,8 @@ static void mend(uint8_t *message, size_t fixed, size_t length)
 		memcpy(message, &make, sizeof(make));
 	} else if (head.op == FS_RENAME || head.op == FS_SETXATTR) {
 		uint32_t second = strings / 2;
-		size_t at = head.op == FS_RENAME ? offsetof(struct fs_rename, new_length) :
-						   offsetof(struct fs_xattr, value_length);
+		size_t at = head.op == FS_RENAME ? offsetof(struct wire_fs_rename, new_length) :
+						   offsetof(struct wire_fs_xattr, value_length);
 
 		first -= second;
 		memcpy(message + at, &second, sizeof(second));
@@ -132,7 +132,7 @@ static void mend(uint8_t *message, size_t fixed, size_t length)
 		memcpy(message + sizeof(head), &small, sizeof(small));
 	}
 	if (head.op == FS_MAP || head.op == FS_ALLOC || head.op == FS_FALLOCATE) {
-		for (size_t at = sizeof(head); at < sizeof(struct fs_range); at += 8) {
+		for (size_t at = sizeof(head); at < sizeof(struct wire_fs_range); at += 8) {
 			memcpy(&small, message + at, sizeof(small));
 			small %= 2 * CHUNKS * CHUNK;
 			memcpy(message + at, &small, sizeof(small));
@@ -146,7 +146,7 @@ static void request(struct fsd_client *client, const uint8_t *bytes, size_t leng
 		    bool mended)
 {
 	size_t fixed = op < sizeof(fixed_size) && fixed_size[op] ? fixed_size[op] :
-								   sizeof(struct fs_head);
+								   sizeof(struct wire_fs_head);
 	uint8_t *message;
 
 	if (mended && length < fixed)
@@ -165,8 +165,8 @@ static void request(struct fsd_client *client, const uint8_t *bytes, size_t leng
 
 static void mount(struct fsd_client *client)
 {
-	struct fs_mount m = { .head.op = FS_MOUNT, .magic = FS_MAGIC, .version = FS_VERSION };
-	struct fs_head shared = { .op = FS_SHARED };
+	struct wire_fs_mount m = { .head.op = FS_MOUNT, .magic = FS_MAGIC, .version = FS_VERSION };
+	struct wire_fs_head shared = { .op = FS_SHARED };
 
 	fsd_request(client, &host.answered[host.nr_calls++], &m, sizeof(m));
 	fsd_request(client, NULL, &shared, sizeof(shared));
@@ -174,7 +174,7 @@ static void mount(struct fsd_client *client)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct fsd_host functions = { take_chunk, room, tell, answer, wall, clock_ns, NULL };
+	struct fsd_host functions = { take_chunk, room, discard_message, answer, wall, clock_ns, NULL };
 	struct fsd_options options = { .bytes_max = CHUNKS * CHUNK, .chunk_bytes = CHUNK };
 	struct fsd_client *client[2];
 	struct fsd_info info;

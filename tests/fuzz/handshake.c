@@ -18,30 +18,30 @@ static const struct weir_key key = { .length = 16, .bytes = "0123456789abcdef" }
 
 static void decode(const uint8_t *data, size_t size)
 {
-	struct wire_connect connect;
-	struct wire_refusal refusal;
+	struct wire_handshake_connect connect;
+	struct wire_handshake_refusal refusal;
 
-	if (!wire_connect_decode(data, size, &connect))
+	if (!wire_handshake_connect_decode(data, size, &connect))
 		assert(connect.channel <= WIRE_CHANNEL_UNLOAD);
-	if (!wire_refusal_decode(data, size, &refusal)) {
+	if (!wire_handshake_refusal_decode(data, size, &refusal)) {
 		assert(strlen(refusal.text) < WIRE_TEXT);
-		assert(weir_refusal_explain(&refusal, NULL) < 0);
+		assert(weir_handshake_refusal_explain(&refusal, NULL) < 0);
 	}
 }
 
 static void decode_exchange(const uint8_t *data, size_t size)
 {
 	struct wire_exchange_connect connect;
-	struct wire_offer offer;
-	struct wire_gives gives;
+	struct wire_exchange_offer offer;
+	struct wire_exchange_freed gives;
 
 	if (!wire_exchange_connect_decode(data, size, &connect))
 		assert(connect.magic == WIRE_EXCHANGE_MAGIC);
-	if (!wire_offer_decode(data, size, &offer))
-		assert(offer.slots && offer.slots <= WIRE_SLOTS_MAX && offer.slot_bytes &&
-		       offer.slot_bytes <= WIRE_SLOT_BYTES_MAX);
-	if (!wire_gives_decode(data, size, &gives))
-		assert(gives.count && gives.count <= WIRE_GIVES_MAX);
+	if (!wire_exchange_offer_decode(data, size, &offer))
+		assert(offer.slots && offer.slots <= WIRE_EXCHANGE_SLOTS_MAX && offer.slot_bytes &&
+		       offer.slot_bytes <= WIRE_EXCHANGE_SLOT_BYTES_MAX);
+	if (!wire_exchange_freed_decode(data, size, &gives))
+		assert(gives.count && gives.count <= WIRE_EXCHANGE_FREED_MAX);
 }
 
 static void converse(struct weir_handshake *h, const uint8_t *data, size_t size)

@@ -43,7 +43,7 @@ static void write_trace(FILE *file, const uint8_t *data, size_t size)
 			number - data[i + 3] % (number + 1), i);
 }
 
-static void check(const struct trace *trace)
+static void check(const struct page_trace *trace)
 {
 	unsigned int depth = 0, count = 0;
 	size_t i;
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("trace", MFD_CLOEXEC);
 	FILE *file = fdopen(fd, "w");
-	struct trace trace;
+	struct page_trace trace;
 	char path[32];
 
 	if (size)

@@ -28,19 +28,19 @@ static size_t compose(const uint8_t *data, size_t size, char *text, size_t room)
 static void check(const char *text, size_t length)
 {
 	struct weir_error error = { "" };
-	struct config config;
-	struct terms terms;
+	struct share_config config;
+	struct share_policy terms;
 
-	if (config_parse(text, length, &config, &error)) {
+	if (share_config_parse(text, length, &config, &error)) {
 		assert(error.text[0]);
 		return;
 	}
-	terms = config_terms(&config, 7, "/a/b");
+	terms = share_config_policy(&config, 7, "/a/b");
 	assert(terms.weight >= 1 && terms.weight <= 1024);
 	assert(terms.class_nr <= 7);
 	assert(terms.connections >= 1 && terms.connections <= 65535);
 	assert(terms.memory_bytes);
-	config_fini(&config);
+	share_config_fini(&config);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -33,22 +33,22 @@ struct input {
 };
 
 static struct {
-	struct share share;
+	struct share_daemon share;
 	char path[64], address[64];
 	struct weir_mux *steady;
-	struct weir_listener *listener;
-	struct weir_conn *near, *far;
+	struct weir_mux_listener *listener;
+	struct weir_mux_conn *near, *far;
 } world;
 
 /* A tenant that does as the input says. */
 struct hostile {
-	struct weir_tenant *tenant;
-	struct weir_conn *near, *far; /* the other end is the steady tenant's */
+	struct weir_mux_proxy *tenant;
+	struct weir_mux_conn *near, *far; /* the other end is the steady tenant's */
 	uint32_t region, handle;
 };
 
 /* What the input has no more of is zero. */
-static void take(struct input *in, void *to, size_t n)
+static void take_input(struct input *in, void *to, size_t n)
 {
 	size_t have = n < in->left ? n : in->left;
 
@@ -62,7 +62,7 @@ static uint8_t take_byte(struct input *in)
 {
 	uint8_t byte;
 
-	take(in, &byte, 1);
+	take_input(in, &byte, 1);
 	return byte;
 }
 
@@ -77,27 +77,27 @@ static struct weir_mux *tenant_open(void)
 }
 
 /* A connection of @mux, and its other end, which the steady tenant has. */
-static void connect_to(struct weir_mux *mux, struct weir_conn **near, struct weir_conn **far)
+static void connect_to(struct weir_mux *mux, struct weir_mux_conn **near, struct weir_mux_conn **far)
 {
-	struct pollfd in = { .fd = weir_listener_fd(world.listener), .events = POLLIN };
+	struct pollfd in = { .fd = weir_mux_listener_fd(world.listener), .events = POLLIN };
 	int rc;
 
 	/* What those before had is still being given back: all are of one user. */
 	while ((rc = weir_mux_connect(mux, world.address, SERVICE, NULL, near, NULL)) == -EDQUOT)
 		sched_yield();
 	assert(!rc);
-	while ((rc = weir_listener_accept(world.listener, far)) == -EAGAIN)
+	while ((rc = weir_mux_listener_accept(world.listener, far)) == -EAGAIN)
 		assert(poll(&in, 1, WAIT_MS) == 1);
 	assert(!rc);
 }
 
 static void world_close(void)
 {
-	weir_conn_close(world.near);
-	weir_conn_close(world.far);
-	weir_listener_close(world.listener);
+	weir_mux_conn_close(world.near);
+	weir_mux_conn_close(world.far);
+	weir_mux_listener_close(world.listener);
 	weir_mux_close(world.steady);
-	share_close(&world.share);
+	share_daemon_close(&world.share);
 }
 
 static void world_open(void)
@@ -109,13 +109,13 @@ static void world_open(void)
 	int rc;
 
 	snprintf(world.path, sizeof(world.path), "/tmp/weir-fuzz-%d.sock", getpid());
-	rc = config_parse(terms, sizeof(terms) - 1, &world.share.config, NULL);
+	rc = share_config_parse(terms, sizeof(terms) - 1, &world.share.config, NULL);
 	assert(!rc);
-	rc = weir_hub_open(&options, &world.share.hub, NULL);
+	rc = weir_mux_local_open(&options, &world.share.mux, NULL);
 	assert(!rc);
-	rc = share_open(&world.share, world.path, NULL);
+	rc = share_daemon_open(&world.share, world.path, NULL);
 	assert(!rc);
-	weir_hub_info(world.share.hub, &info);
+	weir_mux_local_info(world.share.mux, &info);
 	memcpy(world.address, info.address, sizeof(world.address));
 	world.steady = tenant_open();
 	rc = weir_mux_listen(world.steady, SERVICE, 64, &world.listener);
@@ -131,9 +131,9 @@ static void steady_passes(void)
 	int rc;
 
 	memset(data, 7, sizeof(data));
-	rc = weir_conn_send(world.near, data, sizeof(data), 0);
+	rc = weir_mux_conn_send(world.near, data, sizeof(data), 0);
 	assert(!rc);
-	rc = weir_conn_recv(world.far, got, sizeof(got), &length, 0);
+	rc = weir_mux_conn_recv(world.far, got, sizeof(got), &length, 0);
 	assert(!rc && length == sizeof(got) && !memcmp(got, data, length));
 }
 
@@ -142,8 +142,8 @@ static void scribble(struct input *in, void *memory, size_t bytes)
 {
 	uint32_t *words = memory, place, value;
 
-	take(in, &place, 2);
-	take(in, &value, 4);
+	take_input(in, &place, 2);
+	take_input(in, &value, 4);
 	words += place % (bytes / sizeof(*words));
 	if (value & 1)
 		value = __atomic_load_n(words, __ATOMIC_RELAXED) + (value >> 1) % 9 - 4;
@@ -153,63 +153,63 @@ static void scribble(struct input *in, void *memory, size_t bytes)
 /* An order that is nearly right. */
 static void order(struct hostile *h, struct input *in)
 {
-	struct weir_order *o = &h->near->door->order;
+	struct weir_mux_rdma_op_desc *o = &h->near->shm->order;
 
 	o->is_read = take_byte(in) & 1;
 	o->handle = h->handle + take_byte(in) % 3;
 	o->region = h->region + take_byte(in) % 3;
-	take(in, &o->there, 2);
-	take(in, &o->at, 2);
-	take(in, &o->length, 3);
-	__atomic_store_n(&o->state, WEIR_ORDER_GIVEN, __ATOMIC_RELEASE);
+	take_input(in, &o->there, 2);
+	take_input(in, &o->at, 2);
+	take_input(in, &o->length, 3);
+	__atomic_store_n(&o->state, WEIR_MUX_RDMA_OP_SUBMITTED, __ATOMIC_RELEASE);
 	h->near->host->news(h->near);
 }
 
-/* The same, of a loan. */
+/* The same, of a zc_send. */
 static void lend(struct hostile *h, struct input *in)
 {
-	struct weir_order *loan = &h->near->door->loan;
+	struct weir_mux_rdma_op_desc *zc_send = &h->near->shm->zc_send;
 
-	loan->region = h->region + take_byte(in) % 3;
-	take(in, &loan->at, 2);
-	take(in, &loan->length, 2);
-	__atomic_store_n(&loan->state, WEIR_ORDER_GIVEN, __ATOMIC_SEQ_CST);
+	zc_send->region = h->region + take_byte(in) % 3;
+	take_input(in, &zc_send->at, 2);
+	take_input(in, &zc_send->length, 2);
+	__atomic_store_n(&zc_send->state, WEIR_MUX_RDMA_OP_SUBMITTED, __ATOMIC_SEQ_CST);
 	h->near->host->news(h->near);
 }
 
 /* A question that is nearly right; what is asked of others' addresses would wait for them. */
-static void ask(struct hostile *h, struct input *in)
+static void send_request(struct hostile *h, struct input *in)
 {
-	struct weir_share_ask a = { .number = UINT32_MAX };
+	struct weir_mux_ipc_request a = { .number = UINT32_MAX };
 	uint8_t length = take_byte(in);
 
 	a.what = take_byte(in) % 20;
 	a.nr = take_byte(in) % 4;
-	take(in, &a.value, 1 + take_byte(in) % 4);
+	take_input(in, &a.value, 1 + take_byte(in) % 4);
 	a.service = SERVICE + 1;
 	a.class_nr = take_byte(in) % 4;
-	take(in, &a.weight, 2);
-	take(in, &a.at, 3);
-	take(in, &a.length, take_byte(in) % 9);
+	take_input(in, &a.weight, 2);
+	take_input(in, &a.at, 3);
+	take_input(in, &a.length, take_byte(in) % 9);
 	snprintf(a.peer, sizeof(a.peer), "%s", world.address);
-	if (a.what == WEIR_SHARE_DRAIN && take_byte(in) % 16)
+	if (a.what == WEIR_MUX_IPC_DRAIN && take_byte(in) % 16)
 		return; /* it takes the timeout */
-	weir_share_send(h->tenant->socket, &a, length ? sizeof(a) : 5, NULL, 0);
+	weir_mux_ipc_send(h->tenant->socket, &a, length ? sizeof(a) : 5, NULL, 0);
 }
 
 static void grant(struct hostile *h)
 {
-	struct weir_share_ask a = { .what = WEIR_SHARE_REGION, .length = 4096 };
-	struct weir_share_answer answer;
-	int fds[WEIR_SHARE_FDS_MAX];
+	struct weir_mux_ipc_request a = { .what = WEIR_MUX_IPC_REGION, .length = 4096 };
+	struct weir_mux_ipc_reply answer;
+	int fds[WEIR_MUX_IPC_FDS_MAX];
 
-	if (weir_tenant_ask(h->tenant, &a, &answer, fds))
+	if (weir_mux_proxy_call(h->tenant, &a, &answer, fds))
 		return;
 	close(fds[0]);
 	h->region = answer.nr;
-	a = (struct weir_share_ask){ .what = WEIR_SHARE_GRANT, .nr = 0, .value = h->region,
+	a = (struct weir_mux_ipc_request){ .what = WEIR_MUX_IPC_GRANT, .nr = 0, .value = h->region,
 				     .length = 4096, .weight = 3 };
-	if (!weir_tenant_ask(h->tenant, &a, &answer, NULL))
+	if (!weir_mux_proxy_call(h->tenant, &a, &answer, NULL))
 		h->handle = answer.nr;
 }
 
@@ -219,10 +219,10 @@ static void messages(struct hostile *h)
 	size_t length;
 
 	/* Always as long: what a ring has taken in part is owed by the same call. */
-	weir_conn_send(h->near, data, 200, WEIR_CONN_DONTWAIT);
-	weir_conn_send(h->far, data, 200, WEIR_CONN_DONTWAIT);
-	weir_conn_recv(h->near, data, sizeof(data), &length, WEIR_CONN_DONTWAIT);
-	weir_conn_recv(h->far, data, sizeof(data), &length, WEIR_CONN_DONTWAIT);
+	weir_mux_conn_send(h->near, data, 200, WEIR_MUX_CONN_DONTWAIT);
+	weir_mux_conn_send(h->far, data, 200, WEIR_MUX_CONN_DONTWAIT);
+	weir_mux_conn_recv(h->near, data, sizeof(data), &length, WEIR_MUX_CONN_DONTWAIT);
+	weir_mux_conn_recv(h->far, data, sizeof(data), &length, WEIR_MUX_CONN_DONTWAIT);
 }
 
 static void step(struct hostile *h, struct input *in)
@@ -230,7 +230,7 @@ static void step(struct hostile *h, struct input *in)
 	switch (take_byte(in) % 9) {
 	case 0:
 	case 1:
-		scribble(in, h->near->door, sizeof(*h->near->door));
+		scribble(in, h->near->shm, sizeof(*h->near->shm));
 		break;
 	case 2:
 		scribble(in, h->tenant->board, sizeof(*h->tenant->board));
@@ -239,7 +239,7 @@ static void step(struct hostile *h, struct input *in)
 		order(h, in);
 		break;
 	case 4:
-		ask(h, in);
+		send_request(h, in);
 		break;
 	case 5:
 		messages(h);
@@ -261,7 +261,7 @@ static void step(struct hostile *h, struct input *in)
 static void hostile_end(struct hostile *h)
 {
 	shutdown(h->tenant->socket, SHUT_RDWR);
-	weir_conn_close(h->far);
+	weir_mux_conn_close(h->far);
 	weir_mux_close(&h->tenant->mux);
 }
 
@@ -276,7 +276,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		world_open();
 	steady_passes();
 	mux = tenant_open();
-	h.tenant = container_of(mux, struct weir_tenant, mux);
+	h.tenant = container_of(mux, struct weir_mux_proxy, mux);
 	connect_to(mux, &h.near, &h.far);
 	while (in.left && steps++ < STEPS_MAX)
 		step(&h, &in);

@@ -34,7 +34,7 @@ enum {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct input {
+struct message_input {
 	const uint8_t *at;
 	size_t left;
 };
@@ -45,14 +45,14 @@ static struct {
 	struct ibv_comp_channel *channel;
 	struct ibv_mr *mr;
 	struct shared_pub *pub;
-	int listen_fd, pub_fd, bell_fd;
+	int listen_fd, pub_fd, doorbell_fd;
 	uint32_t slot;
 	uint64_t secret;
 	uint8_t buf[BYTES];
 } world;
 
 /* What the input has no more of is zero. */
-static void take(struct input *in, void *to, size_t n)
+static void take_input(struct message_input *in, void *to, size_t n)
 {
 	size_t have = n < in->left ? n : in->left;
 
@@ -62,11 +62,11 @@ static void take(struct input *in, void *to, size_t n)
 	in->left -= have;
 }
 
-static uint8_t take_byte(struct input *in)
+static uint8_t take_byte(struct message_input *in)
 {
 	uint8_t byte;
 
-	take(in, &byte, 1);
+	take_input(in, &byte, 1);
 	return byte;
 }
 
@@ -104,11 +104,11 @@ static void make_memory(void)
 	world.pub->proof_addr = (uintptr_t)&world.secret;
 	world.pub->proof = world.secret;
 	world.pub->mrs[1] = region_in_order();
-	assert(!shared_create("fuzz-bell", sizeof(struct shared_bell), false, &world.bell_fd, &map));
-	munmap(map, sizeof(struct shared_bell));
+	assert(!shared_create("fuzz-doorbell_page", sizeof(struct shared_doorbells), false, &world.doorbell_fd, &map));
+	munmap(map, sizeof(struct shared_doorbells));
 }
 
-static void begin(void)
+static void start_engine(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
@@ -181,72 +181,72 @@ static void hang_up_all(void)
 }
 
 /* The next message, if one comes; false at the end. */
-static bool hear(int fd, struct message *m)
+static bool receive_message(int fd, struct shm_msg *m)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
-	int fds[MESSAGE_FDS_MAX], err;
+	int fds[SHM_MSG_FDS_MAX], err;
 
 	assert(poll(&p, 1, WAIT_MS) == 1);
-	err = message_receive(fd, m, fds);
+	err = shm_msg_receive(fd, m, fds);
 	if (!err)
-		message_close_fds(fds);
+		shm_msg_close_fds(fds);
 	return !err;
 }
 
 static int call(uint32_t slot_named)
 {
-	const struct message hello = { .type = MSG_HELLO, .value = slot_named };
+	const struct shm_msg hello = { .type = MSG_HELLO, .value = slot_named };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un addr;
 	socklen_t len = shared_address(nic.slot, &addr);
 
 	assert(fd >= 0 && !connect(fd, (struct sockaddr *)&addr, len));
-	assert(!message_send(fd, &hello, NULL, 0));
+	assert(!shm_msg_send(fd, &hello, NULL, 0));
 	return fd;
 }
 
 static void assert_others_are_served(void)
 {
-	struct message m;
+	struct shm_msg m;
 	int fd = call(0);
 
-	assert(hear(fd, &m) && m.type == MSG_WELCOME);
+	assert(receive_message(fd, &m) && m.type == MSG_WELCOME);
 	close(fd);
 }
 
 /* As it should be but for what the input says; faults are anybody's to cause, so it causes none. */
-static void make_up(struct input *in, const struct ibv_qp *qp, struct message *m)
+static void make_up(struct message_input *in, const struct ibv_qp *qp, struct shm_msg *m)
 {
 	uint8_t wrong = take_byte(in);
 
-	take(in, m, sizeof(*m));
+	take_input(in, m, sizeof(*m));
 	m->type %= 16;
 	if (!(wrong & 1))
 		m->qpn = qp->qp_num;
 	if (!(wrong & 2))
 		m->from = their_qpn();
 	if (!(wrong & 4))
-		m->has &= HAS_SRQ | HAS_CORD | HAS_MEMORY;
+		m->has &= HAS_SRQ | HAS_WAKEUP | HAS_MEMORY;
 	if (m->type == MSG_SET_FAULT)
 		m->qpn = UINT32_MAX;
 }
 
 /* All kinds of questions. The answer to the last says that all were heard. */
-static void ask(struct input *in, const struct ibv_qp *qp)
+static void send_message(struct message_input *in, const struct ibv_qp *qp)
 {
-	const struct message last = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
-	struct message m;
+	const struct shm_msg last = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
+	struct shm_msg m;
 	int fd = call(take_byte(in) & 1 ? world.slot : 0);
 	bool lives = true;
 
 	while (in->left && lives) {
 		make_up(in, qp, &m);
-		lives = !message_send(fd, &m, NULL, 0);
+		lives = !shm_msg_send(fd, &m, NULL, 0);
 		while (lives && recv(fd, &m, 1, MSG_DONTWAIT | MSG_PEEK) >= 0)
-			lives = hear(fd, &m);
+			lives = receive_message(fd, &m);
 	}
-	message_send(fd, &last, NULL, 0);
-	while (lives && hear(fd, &m) && m.type != MSG_FAULT_SET)
+	shm_msg_send(fd, &last, NULL, 0);
+	while (lives && receive_message(fd, &m) && m.type != MSG_FAULT_SET)
 		;
 	close(fd);
 }
@@ -291,7 +291,7 @@ static void put_parts_in_order(struct shared_qp *s)
 }
 
 /* A queue pair of theirs, most often such that ours takes it for its own other end. */
-static int make_segment(struct input *in, const struct ibv_qp *qp)
+static int make_segment(struct message_input *in, const struct ibv_qp *qp)
 {
 	static const size_t sizes[] = { 1, sizeof(struct shared_qp), 4096, 65536 };
 	uint8_t how = take_byte(in) % 2 ? ALL_PROPER_SEGMENT : take_byte(in);
@@ -300,7 +300,7 @@ static int make_segment(struct input *in, const struct ibv_qp *qp)
 	int fd;
 
 	assert(!shared_create("fuzz-qp", size, false, &fd, &map));
-	take(in, map, size < SEGMENT_BYTES ? size : SEGMENT_BYTES);
+	take_input(in, map, size < SEGMENT_BYTES ? size : SEGMENT_BYTES);
 	if (size >= sizeof(struct shared_qp) && !(how & 4))
 		put_in_order(map, qp);
 	if (size > SEGMENT_BYTES && !(how & 8))
@@ -313,13 +313,13 @@ static int make_segment(struct input *in, const struct ibv_qp *qp)
  * What they say of their region and of a file that it is in, while it is read: as it should be but
  * for what the input says.
  */
-static void describe_region(struct input *in)
+static void describe_region(struct message_input *in)
 {
 	const struct shared_mr proper = region_in_order();
 	uint8_t wrong = take_byte(in) & take_byte(in) & take_byte(in);
 	struct shared_mr mr;
 
-	take(in, &mr, sizeof(mr));
+	take_input(in, &mr, sizeof(mr));
 	if (!(wrong & 1))
 		mr.key = proper.key;
 	if (!(wrong & 2))
@@ -340,11 +340,11 @@ static void describe_region(struct input *in)
 	world.pub->files[mr.file % SHARED_FILES] = mr.file;
 }
 
-static void send_answer(int fd, struct input *in, const struct ibv_qp *qp, uint64_t question)
+static void send_answer(int fd, struct message_input *in, const struct ibv_qp *qp, uint64_t question)
 {
 	uint8_t kind = take_byte(in) % 2 ? ALL_PROPER_ANSWER : take_byte(in);
-	struct message m;
-	int fds[MESSAGE_FDS_MAX];
+	struct shm_msg m;
+	int fds[SHM_MSG_FDS_MAX];
 
 	make_up(in, qp, &m);
 	m.qpn = their_qpn();
@@ -363,10 +363,10 @@ static void send_answer(int fd, struct input *in, const struct ibv_qp *qp, uint6
 		m.value = world.pub->mrs[1].file;
 	fds[0] = make_segment(in, qp);
 	fds[1] = make_segment(in, qp);
-	fds[2] = dup(world.bell_fd);
+	fds[2] = dup(world.doorbell_fd);
 	fds[3] = dup(world.pub_fd);
-	message_send(fd, &m, fds, kind & 16 ? 1 : MESSAGE_FDS_MAX);
-	message_close_fds(fds);
+	shm_msg_send(fd, &m, fds, kind & 16 ? 1 : SHM_MSG_FDS_MAX);
+	shm_msg_close_fds(fds);
 }
 
 /*
@@ -374,18 +374,18 @@ static void send_answer(int fd, struct input *in, const struct ibv_qp *qp, uint6
  * the connection, or -1 if there was none; it ends when nobody uses it, as the last that is said is
  * no message.
  */
-static int answer(struct input *in, struct ibv_qp *qp)
+static int answer(struct message_input *in, struct ibv_qp *qp)
 {
-	const struct message welcome = { .type = MSG_WELCOME };
-	int fds[] = { world.pub_fd, world.bell_fd }, turns;
+	const struct shm_msg welcome = { .type = MSG_WELCOME };
+	int fds[] = { world.pub_fd, world.doorbell_fd }, turns;
 	int fd = accept4(world.listen_fd, NULL, NULL, SOCK_CLOEXEC);
-	struct message m;
+	struct shm_msg m;
 
 	if (fd < 0)
 		return -1;
-	while (hear(fd, &m) && m.type != MSG_ASK_QP)
+	while (receive_message(fd, &m) && m.type != MSG_ASK_QP)
 		;
-	message_send(fd, &welcome, fds, 2);
+	shm_msg_send(fd, &welcome, fds, 2);
 	post(qp, true);
 	post(qp, false);
 	while (in->left) {
@@ -402,28 +402,28 @@ static int answer(struct input *in, struct ibv_qp *qp)
 
 static void await_end(int fd)
 {
-	struct message m;
+	struct shm_msg m;
 
-	while (hear(fd, &m))
+	while (receive_message(fd, &m))
 		;
 	close(fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = { data, size };
+	struct message_input in = { data, size };
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	int fd = -1;
 
 	if (!world.ctx)
-		begin();
+		start_engine();
 	hang_up_all();
 	cq = ibv_create_cq(world.ctx, 4 * DEPTH, NULL, world.channel, 0);
 	assert(cq);
 	qp = make_qp(cq);
 	if (take_byte(&in) & 1)
-		ask(&in, qp);
+		send_message(&in, qp);
 	else
 		fd = answer(&in, qp);
 	assert_others_are_served();

@@ -13,8 +13,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct weir_ledger ledger;
-static struct view_trace look;
+static struct weir_stats_shm ledger;
+static struct stats_view_trace look;
 
 static void assert_is_a_line(const char *text)
 {
@@ -29,10 +29,10 @@ static void tell_all(void)
 	uint32_t i;
 	FILE *out;
 
-	assert(look.count <= WEIR_LEDGER_SLOTS);
+	assert(look.count <= WEIR_STATS_SHM_SLOTS);
 	out = open_memstream(&text, &length);
 	for (i = 0; i < look.count; i++)
-		tell_record(out, &look.record[i]);
+		trace_text_print(out, &look.record[i]);
 	fclose(out);
 	assert_is_a_line(text);
 	free(text);
@@ -47,34 +47,34 @@ static void fill(const uint8_t *data, size_t size)
 	memset(&ledger, 0, sizeof(ledger));
 	memcpy(&ledger, data, size < sizeof(ledger) ? size : sizeof(ledger));
 	if (right & 1)
-		ledger.magic = WEIR_LEDGER_MAGIC;
+		ledger.magic = WEIR_STATS_SHM_MAGIC;
 	if (right & 2)
-		ledger.version = WEIR_LEDGER_VERSION;
+		ledger.version = WEIR_STATS_SHM_VERSION;
 	if (right & 4)
-		ledger.slots = WEIR_LEDGER_SLOTS;
-	for (i = 0; right & 8 && i < WEIR_LEDGER_SLOTS; i++)
-		ledger.trace[i].number -= ledger.trace[i].number % WEIR_LEDGER_SLOTS - i;
+		ledger.slots = WEIR_STATS_SHM_SLOTS;
+	for (i = 0; right & 8 && i < WEIR_STATS_SHM_SLOTS; i++)
+		ledger.trace[i].number -= ledger.trace[i].number % WEIR_STATS_SHM_SLOTS - i;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct weir_ledger_window window;
+	struct weir_stats_shm_window window;
 	struct weir_counters counters;
-	struct view view;
+	struct stats_view view;
 	uint64_t after;
 
 	if (size < 9)
 		return 0;
 	fill(data, size);
 	memcpy(&after, data + 1, sizeof(after));
-	if (view_check(&view, &ledger))
+	if (stats_view_check(&view, &ledger))
 		return 0;
 	assert_is_a_line(view.device);
 	assert_is_a_line(view.peer);
-	view_counters(&view, &counters, &window);
-	view_trace(&view, 0, &look);
+	stats_view_counters(&view, &counters, &window);
+	stats_view_trace(&view, 0, &look);
 	tell_all();
-	view_trace(&view, after, &look);
+	stats_view_trace(&view, after, &look);
 	assert(look.newest >= after);
 	tell_all();
 	return 0;

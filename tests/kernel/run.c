@@ -21,7 +21,7 @@ static int (*const programs[])(void) = {
 
 struct completion weir_test_ended;
 
-static struct run {
+static struct kernel_run {
 	const struct CMUnitTest *test;
 	bool passed;
 } run;

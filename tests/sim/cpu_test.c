@@ -2,36 +2,36 @@
 /* Threads, cores, locks, interrupts and verbs' cost, against arithmetic by hand. */
 #include "tests/support/nic_bench.h"
 
-struct worker {
-	struct bench *b;
+struct cpu_worker {
+	struct nic_bench *b;
 	int number;
 	uint64_t ran_ns, done_ns;
 	struct sim_lock *lock;
 };
 
-static struct worker workers[8];
+static struct cpu_worker workers[8];
 
-static struct sim_thread *thread_of(struct worker *w)
+static struct sim_thread *thread_of(struct cpu_worker *w)
 {
 	return &w->b->thread[w->number];
 }
 
-static uint64_t now_ns(const struct worker *w)
+static uint64_t now_ns(const struct cpu_worker *w)
 {
 	return w->b->clock.now_ps / NS;
 }
 
-static void start(struct bench *b, int core, void (*run)(void *), uint64_t ns)
+static void start(struct nic_bench *b, int core, void (*run)(void *), uint64_t ns)
 {
 	int number = b->nr_threads;
 
-	workers[number] = (struct worker){ .b = b, .number = number, .ran_ns = ns };
+	workers[number] = (struct cpu_worker){ .b = b, .number = number, .ran_ns = ns };
 	bench_thread(b, core, run, &workers[number]);
 }
 
 static void compute(void *arg)
 {
-	struct worker *w = arg;
+	struct cpu_worker *w = arg;
 
 	sim_thread_run(thread_of(w), w->ran_ns * NS);
 	w->done_ns = now_ns(w);
@@ -39,7 +39,7 @@ static void compute(void *arg)
 
 static void each_on_a_core_of_its_own_computes_undisturbed(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	int i;
 
 	bench_begin(b);
@@ -53,7 +53,7 @@ static void each_on_a_core_of_its_own_computes_undisturbed(void **state)
 
 static void two_on_one_core_take_turns_of_a_quantum(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.quantum_ps = 300 * NS;
 	b->profile.switch_ps = 10 * NS;
@@ -69,7 +69,7 @@ static void two_on_one_core_take_turns_of_a_quantum(void **state)
 
 static void an_interrupt_takes_its_time_from_who_runs(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	bench_begin(b);
 	start(b, 0, compute, 1000);
@@ -83,7 +83,7 @@ static void an_interrupt_takes_its_time_from_who_runs(void **state)
 
 static void nap(void *arg)
 {
-	struct worker *w = arg;
+	struct cpu_worker *w = arg;
 
 	sim_thread_sleep(thread_of(w), SIM_NEVER);
 	w->ran_ns = now_ns(w);
@@ -93,7 +93,7 @@ static void nap(void *arg)
 
 static void a_sleeper_wakes_when_told_or_when_its_time_is_up(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.wake_ps = 50 * NS;
 	bench_begin(b);
@@ -109,7 +109,7 @@ static void a_sleeper_wakes_when_told_or_when_its_time_is_up(void **state)
 
 static void doze(void *arg)
 {
-	struct worker *w = arg;
+	struct cpu_worker *w = arg;
 
 	sim_thread_run(thread_of(w), 500 * NS);
 	sim_thread_sleep(thread_of(w), SIM_NEVER);
@@ -118,7 +118,7 @@ static void doze(void *arg)
 
 static void who_was_woken_before_he_slept_does_not(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	bench_begin(b);
 	start(b, -1, doze, 0);
@@ -130,7 +130,7 @@ static void who_was_woken_before_he_slept_does_not(void **state)
 
 static void spin(void *arg)
 {
-	struct worker *w = arg;
+	struct cpu_worker *w = arg;
 
 	w->ran_ns = sim_thread_spin(thread_of(w), w->ran_ns ? w->ran_ns * NS : SIM_NEVER);
 	w->done_ns = now_ns(w);
@@ -139,7 +139,7 @@ static void spin(void *arg)
 /* The spinner has the core from 0 to 100, and again from 200 on; it is poked at 150. */
 static void who_spins_keeps_the_core_but_for_the_quantum(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.quantum_ps = 100 * NS;
 	bench_begin(b);
@@ -158,7 +158,7 @@ static void who_spins_keeps_the_core_but_for_the_quantum(void **state)
 
 static void lock_and_compute(void *arg)
 {
-	struct worker *w = arg;
+	struct cpu_worker *w = arg;
 
 	sim_lock_take(w->lock, thread_of(w));
 	sim_thread_run(thread_of(w), 100 * NS);
@@ -168,7 +168,7 @@ static void lock_and_compute(void *arg)
 
 static void a_lock_is_handed_over_in_order_and_the_more_wait_the_dearer(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	struct sim_lock lock;
 	int i;
 
@@ -193,7 +193,7 @@ static void a_lock_is_handed_over_in_order_and_the_more_wait_the_dearer(void **s
 
 static void who_waits_for_a_sleeping_lock_frees_the_core(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	struct sim_lock lock;
 	int i;
 
@@ -214,7 +214,7 @@ static void who_waits_for_a_sleeping_lock_frees_the_core(void **state)
 
 static void wait_for_event(void *arg)
 {
-	struct worker *w = arg;
+	struct cpu_worker *w = arg;
 	struct sim_wc wc;
 
 	sim_req_notify_cq(thread_of(w), &w->b->send_cq);
@@ -225,7 +225,7 @@ static void wait_for_event(void *arg)
 
 static void an_armed_cq_wakes_by_an_interrupt_once(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	struct sim_wc wc = { .id = 1 };
 
 	b->profile.irq_latency_ps = 200 * NS;
@@ -245,7 +245,7 @@ static void an_armed_cq_wakes_by_an_interrupt_once(void **state)
 
 static void take_three_and_more(void *arg)
 {
-	struct worker *w = arg;
+	struct cpu_worker *w = arg;
 	struct sim_wc wcs[16];
 	uint32_t i, seen = 0, taken;
 
@@ -258,7 +258,7 @@ static void take_three_and_more(void *arg)
 
 static void a_cq_that_is_full_grows_and_keeps_the_order(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	struct sim_wc wc;
 	uint32_t i;
 
@@ -276,7 +276,7 @@ static void a_cq_that_is_full_grows_and_keeps_the_order(void **state)
 
 static void post_two(void *arg)
 {
-	struct worker *w = arg;
+	struct cpu_worker *w = arg;
 	struct sim_sge sge[3] = { { 0, 8, 1 }, { 8, 8, 1 }, { 16, 8, 1 } };
 	struct sim_wr wrs[2] = { { .op = SIM_OP_WRITE, .nr_sge = 3, .sge = sge, .bytes = 24 },
 				 { .op = SIM_OP_WRITE, .nr_sge = 1, .sge = sge, .bytes = 8,
@@ -291,7 +291,7 @@ static void post_two(void *arg)
 
 static void a_chain_costs_one_doorbell(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.post_ps = 100 * NS;
 	b->profile.post_sge_ps = 7 * NS;

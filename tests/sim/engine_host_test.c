@@ -20,29 +20,29 @@
 #define MEMORY (32u << 10)
 #define BYTES_MAX 6000
 
-struct run;
+struct engine_host_run;
 
-struct job {
+struct engine_host_job {
 	struct sim_request request;
-	struct run *run;
+	struct engine_host_run *run;
 	unsigned char bytes[BYTES_MAX], expected[BYTES_MAX];
 	int times_done;
 };
 
-struct worker {
-	struct run *run;
+struct engine_host_worker {
+	struct engine_host_run *run;
 	struct sim_thread thread;
 	struct sim_rng rng;
-	struct job *jobs;
+	struct engine_host_job *jobs;
 	int submitted, is_over;
 };
 
-struct run {
+struct engine_host_run {
 	struct sim_settings settings;
 	struct sim_world world;
-	struct sim_weir weir;
+	struct sim_engine_host weir;
 	struct sim_session session;
-	struct worker workers[THREADS];
+	struct engine_host_worker workers[THREADS];
 	unsigned char memory[MEMORY], timeless[MEMORY];
 	int done, wrong;
 };
@@ -53,7 +53,7 @@ struct run {
  */
 static void execute(void *arg, const struct sim_wr *wr)
 {
-	struct run *run = arg;
+	struct engine_host_run *run = arg;
 	unsigned char *at = run->memory + wr->remote;
 	int i;
 
@@ -69,8 +69,8 @@ static void execute(void *arg, const struct sim_wr *wr)
 
 static bool done(struct sim_request *request)
 {
-	struct job *job = container_of(request, struct job, request);
-	struct run *run = job->run;
+	struct engine_host_job *job = container_of(request, struct engine_host_job, request);
+	struct engine_host_run *run = job->run;
 	int i;
 
 	job->times_done++;
@@ -82,9 +82,9 @@ static bool done(struct sim_request *request)
 	return true;
 }
 
-static void submit(struct worker *w, struct job *job)
+static void submit(struct engine_host_worker *w, struct engine_host_job *job)
 {
-	struct run *run = w->run;
+	struct engine_host_run *run = w->run;
 	struct weir_req *req = &job->request.req;
 	uint32_t length = 1 + (uint32_t)sim_rng_below(&w->rng, BYTES_MAX), i;
 
@@ -103,19 +103,19 @@ static void submit(struct worker *w, struct job *job)
 		memcpy(job->expected, job->bytes, length);
 		memcpy(run->timeless + req->remote, job->bytes, length);
 	}
-	sim_weir_submit(&w->thread, &job->request);
+	sim_engine_host_submit(&w->thread, &job->request);
 }
 
 static bool all_are_done(void *arg)
 {
-	const struct run *run = ((struct worker *)arg)->run;
+	const struct engine_host_run *run = ((struct engine_host_worker *)arg)->run;
 
 	return run->done == THREADS * REQUESTS;
 }
 
 static bool few_are_left(void *arg)
 {
-	const struct worker *w = arg;
+	const struct engine_host_worker *w = arg;
 	int i, left = 0;
 
 	for (i = 0; i < w->submitted; i++)
@@ -125,21 +125,21 @@ static bool few_are_left(void *arg)
 
 static void work(void *arg)
 {
-	struct worker *w = arg;
+	struct engine_host_worker *w = arg;
 	int burst;
 
 	while (w->submitted < REQUESTS) {
 		for (burst = 1 + (int)sim_rng_below(&w->rng, 10); burst && w->submitted < REQUESTS;
 		     burst--)
 			submit(w, &w->jobs[w->submitted++]);
-		sim_weir_await(&w->thread, &w->run->weir, w->run->session.poller, few_are_left, w);
+		sim_engine_host_await(&w->thread, &w->run->weir, w->run->session.poller, few_are_left, w);
 		sim_thread_run(&w->thread, sim_rng_below(&w->rng, 3000) * SIM_PS_PER_NS);
 	}
-	sim_weir_await(&w->thread, &w->run->weir, w->run->session.poller, all_are_done, w);
+	sim_engine_host_await(&w->thread, &w->run->weir, w->run->session.poller, all_are_done, w);
 	w->is_over = true;
 }
 
-static void begin(struct run *run, uint64_t seed, int nr_args, const char *const args[])
+static void begin(struct engine_host_run *run, uint64_t seed, int nr_args, const char *const args[])
 {
 	char why[SIM_SETTINGS_WHY_BYTES] = "";
 	char *argv[8];
@@ -151,14 +151,14 @@ static void begin(struct run *run, uint64_t seed, int nr_args, const char *const
 	run->settings.seed = seed;
 	run->settings.profile.pcie_write_mbps = 10000000;
 	assert_int_equal(sim_world_init(&run->world, &run->settings), 0);
-	assert_int_equal(sim_weir_init(&run->weir, &run->world.nodes[0], &run->settings.load, 1), 0);
+	assert_int_equal(sim_engine_host_init(&run->weir, &run->world.nodes[0], &run->settings.load, 1), 0);
 	assert_int_equal(sim_session_init(&run->session, &run->weir, &run->world), 0);
 	for (i = 0; i < (int)run->settings.load.qps; i++) {
 		run->session.channels[i].qp->peer->execute = execute;
 		run->session.channels[i].qp->peer->arg = run;
 	}
 	for (i = 0; i < THREADS; i++) {
-		struct worker *w = &run->workers[i];
+		struct engine_host_worker *w = &run->workers[i];
 
 		w->run = run;
 		w->jobs = calloc(REQUESTS, sizeof(*w->jobs));
@@ -169,7 +169,7 @@ static void begin(struct run *run, uint64_t seed, int nr_args, const char *const
 	}
 }
 
-static void check(const struct run *run)
+static void check(const struct engine_host_run *run)
 {
 	int i, j;
 
@@ -185,7 +185,7 @@ static void check(const struct run *run)
 	assert_int_equal(run->session.reqs_posted >= THREADS * REQUESTS, true);
 }
 
-static void end(struct run *run)
+static void end(struct engine_host_run *run)
 {
 	int i;
 
@@ -194,11 +194,11 @@ static void end(struct run *run)
 		free(run->workers[i].jobs);
 	}
 	sim_session_fini(&run->session);
-	sim_weir_fini(&run->weir);
+	sim_engine_host_fini(&run->weir);
 	sim_world_fini(&run->world);
 }
 
-static const struct sim_session *run_with(struct run *run, uint64_t seed, int nr_args,
+static const struct sim_session *run_with(struct engine_host_run *run, uint64_t seed, int nr_args,
 					  const char *const args[])
 {
 	memset(run, 0, sizeof(*run));
@@ -218,7 +218,7 @@ static void reads_bring_what_a_memory_without_time_would(void **state)
 		{ "qps=3", "window=8192", "fragment=8192", "poll=event", "cores=2" },
 		{ "qps=2", "poll=hybrid", "lock=mutex", "cores=1", "quantum_ns=5000" },
 	};
-	static struct run run;
+	static struct engine_host_run run;
 	uint64_t seed;
 	size_t i;
 
@@ -234,7 +234,7 @@ static void neighbours_are_merged_and_others_chained(void **state)
 	static const char *const merged[] = { "qps=1", "merge=1" };
 	static const char *const single[] = { "qps=1", "merge=0", "chain=1" };
 	const struct sim_session *session;
-	static struct run run;
+	static struct engine_host_run run;
 
 	(void)state;
 	session = run_with(&run, 1, 2, merged);

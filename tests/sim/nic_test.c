@@ -4,7 +4,7 @@
 
 static struct sim_sge piece = { 0, 1 << 20, 7 };
 
-static void post(struct bench *b, int qp, enum sim_op op, uint32_t bytes, bool is_inline,
+static void post(struct nic_bench *b, int qp, enum sim_op op, uint32_t bytes, bool is_inline,
 		 uint32_t count)
 {
 	struct sim_wr wr = { .id = qp, .op = (uint8_t)op, .is_inline = is_inline, .nr_sge = 1,
@@ -19,7 +19,7 @@ static void post(struct bench *b, int qp, enum sim_op op, uint32_t bytes, bool i
 }
 
 /* When the completion number @nth, from 1, is there, ns. */
-static uint64_t done_ns(struct bench *b, uint32_t nth)
+static uint64_t done_ns(struct nic_bench *b, uint32_t nth)
 {
 	sim_clock_run(&b->clock, b->clock.now_ps);
 	while (b->send_cq.pushed < nth)
@@ -30,7 +30,7 @@ static uint64_t done_ns(struct bench *b, uint32_t nth)
 /* What a byte takes on the fast parts is rounded away below. */
 static void an_inlined_write_takes_the_sum_of_its_stages(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	struct sim_profile *p = &b->profile;
 
 	p->pcie_ps = 200 * NS;
@@ -53,7 +53,7 @@ static void an_inlined_write_takes_the_sum_of_its_stages(void **state)
 
 static void other_writes_fetch_the_wqe_and_then_the_data(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.pcie_ps = 100 * NS;
 	b->profile.pcie_read_mbps = NS_PER_BYTE;
@@ -65,7 +65,7 @@ static void other_writes_fetch_the_wqe_and_then_the_data(void **state)
 
 static void a_read_reads_memory_at_the_other_end(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.pcie_ps = 100 * NS;
 	b->profile.wire_ps = 50 * NS;
@@ -80,7 +80,7 @@ static void a_read_reads_memory_at_the_other_end(void **state)
 
 static void all_qps_together_share_the_pipeline(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	uint64_t first;
 	int i;
 
@@ -95,7 +95,7 @@ static void all_qps_together_share_the_pipeline(void **state)
 
 static void one_qp_has_one_unit_of_the_pipeline(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	uint64_t first;
 
 	b->profile.tx_write_ps = 30 * NS;
@@ -108,7 +108,7 @@ static void one_qp_has_one_unit_of_the_pipeline(void **state)
 
 static void a_chain_is_fetched_several_at_a_time(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.pcie_ps = 100 * NS;
 	b->profile.fetch_wqes = 4;
@@ -121,7 +121,7 @@ static void a_chain_is_fetched_several_at_a_time(void **state)
 
 static void a_missing_context_delays_one_and_stalls_all(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.qpc_miss_ps = 500 * NS;
 	b->profile.qpc_stall_ps = 100 * NS;
@@ -141,7 +141,7 @@ static void a_missing_context_delays_one_and_stalls_all(void **state)
 
 static void each_page_has_its_entry(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.tx_quantum_bytes = b->profile.burst_bytes = 65536;
 	bench_begin(b);
@@ -157,7 +157,7 @@ static void each_page_has_its_entry(void **state)
 
 static void so_many_reads_of_a_qp_are_under_way(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.wire_ps = 500 * NS;
 	b->profile.reads_max = 4;
@@ -171,7 +171,7 @@ static void so_many_reads_of_a_qp_are_under_way(void **state)
 /* 8 KB are read in 8192 ns; who comes in between has the next quantum. */
 static void a_small_message_waits_for_a_quantum_only(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.pcie_read_mbps = NS_PER_BYTE;
 	bench_begin(b);
@@ -184,7 +184,7 @@ static void a_small_message_waits_for_a_quantum_only(void **state)
 
 static void the_higher_class_has_the_next_quantum(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	uint32_t i;
 
 	b->profile.pcie_read_mbps = NS_PER_BYTE;
@@ -202,7 +202,7 @@ static void the_higher_class_has_the_next_quantum(void **state)
 
 static void data_passes_memory_and_wire_at_the_same_time(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	uint64_t bytes = 16 * 4096;
 
 	b->profile.pcie_read_mbps = b->profile.link_mbps = b->profile.pcie_write_mbps = NS_PER_BYTE;
@@ -213,7 +213,7 @@ static void data_passes_memory_and_wire_at_the_same_time(void **state)
 
 static void a_message_without_receive_comes_again(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 
 	b->profile.rnr_ps = 10000 * NS;
 	bench_begin(b);
@@ -244,7 +244,7 @@ static void what_one_qp_does_takes_effect_in_order(void **state)
 {
 	static const enum sim_op ops[] = { SIM_OP_WRITE, SIM_OP_READ, SIM_OP_FADD, SIM_OP_WRITE,
 					   SIM_OP_READ, SIM_OP_CAS };
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	struct seen seen = { .count = 0 };
 	int i;
 

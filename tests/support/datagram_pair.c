@@ -3,7 +3,7 @@
 
 #include "datagram_pair.h"
 
-void lossy_open(struct end *e, const struct end *base, enum ibv_qp_type type, uint32_t flags)
+void endpoint_open_unreliable(struct endpoint *e, const struct endpoint *base, enum ibv_qp_type type, uint32_t flags)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = type,
@@ -24,7 +24,7 @@ void lossy_open(struct end *e, const struct end *base, enum ibv_qp_type type, ui
 	e->remote.addr = (uintptr_t)e->buf;
 }
 
-void to_init_at(struct end *e, uint8_t port)
+void to_init_at(struct endpoint *e, uint8_t port)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = port, .qkey = QKEY,
@@ -36,12 +36,12 @@ void to_init_at(struct end *e, uint8_t port)
 				       IBV_QP_PORT | mask), 0);
 }
 
-void to_init(struct end *e)
+void to_init(struct endpoint *e)
 {
 	to_init_at(e, 1);
 }
 
-void to_ready(struct end *e, uint32_t dest_qpn)
+void to_ready(struct endpoint *e, uint32_t dest_qpn)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -57,7 +57,7 @@ void to_ready(struct end *e, uint32_t dest_qpn)
 	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
 }
 
-struct ibv_ah *make_ah(struct end *e, const char *address)
+struct ibv_ah *make_ah(struct endpoint *e, const char *address)
 {
 	struct ibv_ah_attr attr = {
 		.is_global = 1, .port_num = 1, .sl = 3,
@@ -68,11 +68,11 @@ struct ibv_ah *make_ah(struct end *e, const char *address)
 	return ibv_create_ah(e->pd, &attr);
 }
 
-void two_up(struct two *t, enum ibv_qp_type type)
+void two_up(struct datagram_pair *t, enum ibv_qp_type type)
 {
 	end_open(&t->base, ALL_ACCESS);
-	lossy_open(&t->a, &t->base, type, 0);
-	lossy_open(&t->b, &t->base, type, 0);
+	endpoint_open_unreliable(&t->a, &t->base, type, 0);
+	endpoint_open_unreliable(&t->b, &t->base, type, 0);
 	to_init(&t->a);
 	to_init(&t->b);
 	to_ready(&t->a, t->b.qp->qp_num);
@@ -81,7 +81,7 @@ void two_up(struct two *t, enum ibv_qp_type type)
 	assert_non_null(t->ah);
 }
 
-void two_down(struct two *t)
+void two_down(struct datagram_pair *t)
 {
 	ibv_destroy_ah(t->ah);
 	end_close(&t->a);
@@ -89,7 +89,7 @@ void two_down(struct two *t)
 	end_close(&t->base);
 }
 
-struct wr *datagram(struct wr *w, struct two *t, uint32_t length)
+struct test_wr *datagram(struct test_wr *w, struct datagram_pair *t, uint32_t length)
 {
 	wr_make(w, &t->a, IBV_WR_SEND, 0, length, 0);
 	w->wr.wr.ud.ah = t->ah;
@@ -98,7 +98,7 @@ struct wr *datagram(struct wr *w, struct two *t, uint32_t length)
 	return w;
 }
 
-void assert_nothing(struct end *e)
+void assert_nothing(struct endpoint *e)
 {
 	struct ibv_wc wc;
 

@@ -10,26 +10,26 @@
 enum { QKEY = 0x11111111, GRH = 40, MTU = 4096 };
 
 /* Two ends of one type over one context and region; a sends to b. */
-struct two {
-	struct end base, a, b;
+struct datagram_pair {
+	struct endpoint base, a, b;
 	struct ibv_ah *ah;
 };
 
-void two_up(struct two *t, enum ibv_qp_type type);
-void two_down(struct two *t);
+void two_up(struct datagram_pair *t, enum ibv_qp_type type);
+void two_down(struct datagram_pair *t);
 
 /* One more end over the context and region of @base; with create flags. In the reset state. */
-void lossy_open(struct end *e, const struct end *base, enum ibv_qp_type type, uint32_t flags);
-void to_init(struct end *e);
-void to_init_at(struct end *e, uint8_t port);
-void to_ready(struct end *e, uint32_t dest_qpn);
+void endpoint_open_unreliable(struct endpoint *e, const struct endpoint *base, enum ibv_qp_type type, uint32_t flags);
+void to_init(struct endpoint *e);
+void to_init_at(struct endpoint *e, uint8_t port);
+void to_ready(struct endpoint *e, uint32_t dest_qpn);
 
 /* From own_address(). NULL if it cannot be had. */
-struct ibv_ah *make_ah(struct end *e, const char *address);
+struct ibv_ah *make_ah(struct endpoint *e, const char *address);
 
 /* From a to b, to fill in further. */
-struct wr *datagram(struct wr *w, struct two *t, uint32_t length);
+struct test_wr *datagram(struct test_wr *w, struct datagram_pair *t, uint32_t length);
 
-void assert_nothing(struct end *e);
+void assert_nothing(struct endpoint *e);
 
 #endif

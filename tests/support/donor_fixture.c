@@ -38,7 +38,7 @@ static void on_log(void *arg, enum weir_log_level level, const char *line)
 		fprintf(stderr, "# donor %d: %s\n", level, line);
 }
 
-void donor_start(struct fixture *f, const struct weir_donor_options *options)
+void donor_fixture_start(struct donor_fixture *f, const struct weir_donor_options *options)
 {
 	static const struct weir_key *const keys[] = { &key_a, &key_b };
 	struct weir_error error = { "" };
@@ -60,28 +60,28 @@ void donor_start(struct fixture *f, const struct weir_donor_options *options)
 		f->options.on_log = on_log;
 	if (weir_donor_open(&f->options, &f->donor, &error))
 		fail_msg("%s", error.text);
-	donor_look(f);
+	donor_fixture_info(f);
 }
 
-void donor_stop(struct fixture *f)
+void donor_fixture_stop(struct donor_fixture *f)
 {
 	weir_donor_close(f->donor);
 }
 
-const struct weir_donor_info *donor_look(struct fixture *f)
+const struct weir_donor_info *donor_fixture_info(struct donor_fixture *f)
 {
 	weir_donor_info(f->donor, &f->info);
 	return &f->info;
 }
 
-uint64_t donor_recalled(struct raw *raw)
+uint64_t donor_fixture_reclaimed(struct raw_client *raw)
 {
-	char body[WIRE_BODY_MAX];
-	struct wire_recall recall;
-	struct wire_head head;
+	char body[WIRE_CONTROL_BODY_MAX];
+	struct wire_control_reclaim recall;
+	struct wire_control_head head;
 
 	assert_int_equal(raw_answer(raw, &head, body, SOON_MS), 0);
-	assert_int_equal(head.kind, WIRE_RECALL);
-	assert_int_equal(wire_recall_decode(body, head.length, &recall), 0);
+	assert_int_equal(head.kind, WIRE_CONTROL_RECLAIM);
+	assert_int_equal(wire_control_reclaim_decode(body, head.length, &recall), 0);
 	return recall.keep_bytes;
 }

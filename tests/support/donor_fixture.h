@@ -19,7 +19,7 @@
 
 extern struct weir_key key_a, key_b;
 
-struct fixture {
+struct donor_fixture {
 	struct weir_donor *donor;
 	struct weir_donor_info info;
 	struct weir_donor_options options;
@@ -35,14 +35,14 @@ bool donor_is_on_loopback(void);
 unsigned int donor_scaled(unsigned int n);
 
 /* Opens a donor with keys A and B, 16 MiB, 8 of them each client's, and what @options adds. */
-void donor_start(struct fixture *f, const struct weir_donor_options *options);
-void donor_stop(struct fixture *f);
+void donor_fixture_start(struct donor_fixture *f, const struct weir_donor_options *options);
+void donor_fixture_stop(struct donor_fixture *f);
 
 /* Reads the donor's figures into f->info. */
-const struct weir_donor_info *donor_look(struct fixture *f);
+const struct weir_donor_info *donor_fixture_info(struct donor_fixture *f);
 
 /* Waits until the donor asks a client for memory. Return: what it may keep, bytes. */
-uint64_t donor_recalled(struct raw *raw);
+uint64_t donor_fixture_reclaimed(struct raw_client *raw);
 
 /* Tries @condition until it is true, or not within @ms. */
 #define assert_within(ms, condition)                                                               \

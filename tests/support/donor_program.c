@@ -56,7 +56,7 @@ static void put_off(struct weir_call *call)
 	weir_donor_after(donor, LATER_MS, answer_later, NULL);
 }
 
-struct flood {
+struct flood_call {
 	struct weir_peer *peer;
 	struct weir_call *call;
 	int left;
@@ -65,7 +65,7 @@ struct flood {
 /* The client reads no faster than it likes: what it has no room for is sent later. */
 static void flood_on(void *arg)
 {
-	struct flood *flood = arg;
+	struct flood_call *flood = arg;
 
 	while (flood->left && !weir_peer_send(flood->peer, "f", 1))
 		flood->left--;
@@ -79,9 +79,9 @@ static void flood_on(void *arg)
 
 static void flood_begin(struct weir_peer *peer, struct weir_call *call)
 {
-	struct flood *flood = malloc(sizeof(*flood));
+	struct flood_call *flood = malloc(sizeof(*flood));
 
-	*flood = (struct flood){ peer, call, FLOOD };
+	*flood = (struct flood_call){ peer, call, FLOOD };
 	flood_on(flood);
 }
 

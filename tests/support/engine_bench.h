@@ -23,26 +23,26 @@
 		(sentence), (function), NULL, NULL, NULL \
 	}
 
-struct bench_batch {
+struct engine_bench_batch {
 	uint16_t channel;
 	uint16_t count;
 };
 
-struct bench {
+struct engine_bench {
 	struct weir_window window;
 	struct weir_engine engine;
 	struct weir_wr wrs[BENCH_WRS];
 
 	/* What the engine told, in order. */
 	struct weir_wr *posted[BENCH_LOG];
-	struct bench_batch batches[BENCH_LOG];
+	struct engine_bench_batch batches[BENCH_LOG];
 	struct weir_req *done[BENCH_LOG];
 	uint16_t failed[BENCH_LOG];
 	struct weir_engine *woken[BENCH_LOG];
 	unsigned int nr_posted, nr_batches, nr_done, nr_failed, nr_woken;
 };
 
-static inline void bench_log_post(struct bench *b, const struct weir_action *a)
+static inline void bench_log_post(struct engine_bench *b, const struct weir_action *a)
 {
 	struct weir_wr *wr = a->wr;
 	uint16_t count = 0;
@@ -52,11 +52,11 @@ static inline void bench_log_post(struct bench *b, const struct weir_action *a)
 		b->posted[b->nr_posted++] = wr;
 	}
 	assert_int_equal(count, a->count);
-	b->batches[b->nr_batches++] = (struct bench_batch){ a->channel, a->count };
+	b->batches[b->nr_batches++] = (struct engine_bench_batch){ a->channel, a->count };
 }
 
 /* Does what the engine says until it has nothing more to say. */
-static inline void bench_pull(struct bench *b)
+static inline void bench_pull(struct engine_bench *b)
 {
 	struct weir_action a;
 
@@ -79,10 +79,10 @@ static inline void bench_pull(struct bench *b)
 }
 
 /* An engine with a window of @window bytes and @channels channels. */
-static inline struct bench *bench_new_with(const struct weir_engine_config *config,
+static inline struct engine_bench *bench_new_with(const struct weir_engine_config *config,
 					   uint64_t window, uint16_t channels)
 {
-	struct bench *b = calloc(1, sizeof(*b));
+	struct engine_bench *b = calloc(1, sizeof(*b));
 	uint16_t i;
 
 	assert_non_null(b);
@@ -94,7 +94,7 @@ static inline struct bench *bench_new_with(const struct weir_engine_config *conf
 }
 
 /* One with fragments of 4 KiB that chains and does not merge. */
-static inline struct bench *bench_new(uint64_t window, uint16_t channels)
+static inline struct engine_bench *bench_new(uint64_t window, uint16_t channels)
 {
 	static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
 							  .chain_max = WEIR_BATCH_MAX,
@@ -104,7 +104,7 @@ static inline struct bench *bench_new(uint64_t window, uint16_t channels)
 }
 
 /* Ends a test: everything that was in flight must have been given back. */
-static inline void bench_free(struct bench *b)
+static inline void bench_free(struct engine_bench *b)
 {
 	assert_int_equal(b->window.bytes, 0);
 	assert_int_equal(b->window.wrs, 0);
@@ -125,14 +125,14 @@ static inline struct weir_req bench_req(enum weir_op op, uint64_t remote, uint32
 	};
 }
 
-static inline void bench_submit(struct bench *b, struct weir_req *req)
+static inline void bench_submit(struct engine_bench *b, struct weir_req *req)
 {
 	assert_int_equal(weir_engine_submit(&b->engine, req, 0), 0);
 	bench_pull(b);
 }
 
 /* The WR that was posted as number @i completes; what follows waits for a pull. */
-static inline void bench_complete_only(struct bench *b, unsigned int i, int status)
+static inline void bench_complete_only(struct engine_bench *b, unsigned int i, int status)
 {
 	struct weir_wc wc = { .wr = b->posted[i], .status = status };
 
@@ -140,21 +140,21 @@ static inline void bench_complete_only(struct bench *b, unsigned int i, int stat
 	weir_engine_completed(&b->engine, &wc, 0);
 }
 
-static inline void bench_complete(struct bench *b, unsigned int i, int status)
+static inline void bench_complete(struct engine_bench *b, unsigned int i, int status)
 {
 	bench_complete_only(b, i, status);
 	bench_pull(b);
 }
 
 /* The host gives a channel up for good: nothing sent there can arrive any more. */
-static inline void bench_give_up(struct bench *b, uint16_t channel)
+static inline void bench_give_up(struct engine_bench *b, uint16_t channel)
 {
 	weir_engine_channel_down(&b->engine, channel);
 	bench_pull(b);
 }
 
 /* Completes everything from posted WR number @from on, until nothing more is posted. */
-static inline void bench_finish(struct bench *b, unsigned int from)
+static inline void bench_finish(struct engine_bench *b, unsigned int from)
 {
 	for (; from < b->nr_posted; from++)
 		bench_complete(b, from, 0);

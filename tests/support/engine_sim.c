@@ -16,7 +16,7 @@ struct sim_req {
 	int epoch; /* barriers submitted before it */
 };
 
-struct sim {
+struct engine_sim {
 	struct weir_window window;
 	struct weir_window_policy policy;
 	uint64_t dice;
@@ -34,7 +34,7 @@ struct sim {
 	int barriers[SIM_ENGINES];
 	struct sim_req *reqs[SIM_REQS];
 	int nr_reqs;
-	struct sim_event *events;
+	struct engine_sim_event *events;
 	size_t nr_events, nr_read, room;
 };
 
@@ -47,7 +47,7 @@ static void expect(bool holds, const char *promise)
 		broken = promise;
 }
 
-const char *sim_broken(void)
+const char *engine_sim_broken(void)
 {
 	return broken;
 }
@@ -59,7 +59,7 @@ static void *must_allocate(void *memory)
 	return memory;
 }
 
-static void tell(struct sim *s, struct sim_event event)
+static void tell(struct engine_sim *s, struct engine_sim_event event)
 {
 	if (s->nr_events == s->room) {
 		s->room = s->room ? 2 * s->room : 64;
@@ -68,7 +68,7 @@ static void tell(struct sim *s, struct sim_event event)
 	s->events[s->nr_events++] = event;
 }
 
-static int number_of(const struct sim *s, const struct weir_req *req)
+static int number_of(const struct engine_sim *s, const struct weir_req *req)
 {
 	int i;
 
@@ -90,7 +90,7 @@ static bool orders(const struct weir_req *a, const struct weir_req *b)
 	       a->remote < b->remote + b->length && b->remote < a->remote + a->length;
 }
 
-static void check_order_of(const struct sim *s, const struct weir_req *req)
+static void check_order_of(const struct engine_sim *s, const struct weir_req *req)
 {
 	const struct sim_req *mine = container_of(req, struct sim_req, req);
 	int i;
@@ -111,11 +111,11 @@ static void check_order_of(const struct sim *s, const struct weir_req *req)
 	}
 }
 
-static void check_order(const struct sim *s, const struct weir_wr *wr)
+static void check_order(const struct engine_sim *s, const struct weir_wr *wr)
 {
 	const struct weir_req *req;
 
-	for (req = wr->req; req; req = req->beside)
+	for (req = wr->req; req; req = req->merge_next)
 		check_order_of(s, req);
 }
 
@@ -150,7 +150,7 @@ static void check_part(const struct weir_wr *wr, uint64_t at, const struct weir_
 	}
 }
 
-static void check_local_memory(const struct sim *s, const struct weir_wr *wr)
+static void check_local_memory(const struct engine_sim *s, const struct weir_wr *wr)
 {
 	const struct weir_req *req;
 	uint64_t at = 0;
@@ -165,18 +165,18 @@ static void check_local_memory(const struct sim *s, const struct weir_wr *wr)
 		check_part(wr, 0, wr->req, wr->offset, wr->length);
 		return;
 	}
-	for (req = wr->req; req; at += req->length, req = req->beside)
+	for (req = wr->req; req; at += req->length, req = req->merge_next)
 		check_part(wr, at, req, 0, req->length);
 	expect(at == wr->length, "a merged WR is as long as its requests");
 }
 
-static void check_merged(const struct sim *s, const struct weir_wr *wr)
+static void check_merged(const struct engine_sim *s, const struct weir_wr *wr)
 {
 	const struct weir_req *first = wr->req, *req;
 	uint64_t at = first->remote;
 	int count = 0;
 
-	for (req = first; req; at += req->length, req = req->beside, count++) {
+	for (req = first; req; at += req->length, req = req->merge_next, count++) {
 		expect(req->op == first->op && req->rkey == first->rkey,
 		       "a merged WR does one thing to one region");
 		expect(req->remote == at || wr->nr_reqs == 1, "merged requests lie side by side");
@@ -202,7 +202,7 @@ static uint64_t begin_of(const struct weir_wr *wr)
 }
 
 /* How many requests were looked at, at most, for the neighbours of @a. */
-static int crowd_at(const struct sim *s, int engine, uint64_t byte)
+static int crowd_at(const struct engine_sim *s, int engine, uint64_t byte)
 {
 	int i, count = 0;
 
@@ -216,7 +216,7 @@ static int crowd_at(const struct sim *s, int engine, uint64_t byte)
 }
 
 /* No two of a batch could have been one. */
-static void check_pieces(const struct sim *s, int engine, const struct weir_wr *a,
+static void check_pieces(const struct engine_sim *s, int engine, const struct weir_wr *a,
 			 const struct weir_wr *b)
 {
 	uint64_t share = s->window.bytes_max / 4;
@@ -234,7 +234,7 @@ static void check_pieces(const struct sim *s, int engine, const struct weir_wr *
 	expect(!s->config.merge, "what lies side by side is posted as one");
 }
 
-static void check_batch(const struct sim *s, int engine, const struct weir_action *a)
+static void check_batch(const struct engine_sim *s, int engine, const struct weir_action *a)
 {
 	const struct weir_wr *one, *other;
 
@@ -248,7 +248,7 @@ static void check_batch(const struct sim *s, int engine, const struct weir_actio
 	}
 }
 
-static void check_counts(const struct sim *s)
+static void check_counts(const struct engine_sim *s)
 {
 	uint32_t wrs = 0, in_flight[SIM_ENGINES][SIM_CHANNELS] = { { 0 } };
 	uint64_t bytes = 0;
@@ -280,7 +280,7 @@ static bool has_any(const bool *channels)
 }
 
 /* May @engine wait for its host to say what has become of a broken channel? */
-static bool may_wait(const struct sim *s, int engine)
+static bool may_wait(const struct engine_sim *s, int engine)
 {
 	int i;
 
@@ -289,13 +289,13 @@ static bool may_wait(const struct sim *s, int engine)
 	if (!has_any(s->is_up[engine]))
 		return true;
 	for (i = 0; i < s->nr_reqs; i++) {
-		if (s->reqs[i] && s->reqs[i]->engine == engine && s->reqs[i]->req.astray)
+		if (s->reqs[i] && s->reqs[i]->engine == engine && s->reqs[i]->req.in_doubt)
 			return true;
 	}
 	return false;
 }
 
-static void check_progress(const struct sim *s)
+static void check_progress(const struct engine_sim *s)
 {
 	int i, undone = 0;
 
@@ -310,15 +310,15 @@ static void check_progress(const struct sim *s)
 
 /* The host's pump. */
 
-int sim_carried(const struct sim *s, int wr, int index, struct sim_event *part)
+int engine_sim_carried(const struct engine_sim *s, int wr, int index, struct engine_sim_event *part)
 {
 	const struct weir_wr *w = &s->wr[wr];
 	const struct weir_req *req = w->req;
 
 	for (; req && index--;)
-		req = req->beside;
+		req = req->merge_next;
 	if (req)
-		*part = (struct sim_event){ SIM_POSTED, wr / SIM_WRS,
+		*part = (struct engine_sim_event){ SIM_POSTED, wr / SIM_WRS,
 					    wr,		number_of(s, req),
 					    w->channel, 0,
 					    w->offset,	w->nr_reqs > 1 ? (uint32_t)req->length
@@ -326,16 +326,16 @@ int sim_carried(const struct sim *s, int wr, int index, struct sim_event *part)
 	return w->nr_reqs;
 }
 
-static void tell_carried(struct sim *s, int wr)
+static void tell_carried(struct engine_sim *s, int wr)
 {
-	struct sim_event part = { 0 };
+	struct engine_sim_event part = { 0 };
 	int i;
 
-	for (i = 0; i < sim_carried(s, wr, i, &part); i++)
+	for (i = 0; i < engine_sim_carried(s, wr, i, &part); i++)
 		tell(s, part);
 }
 
-static void post(struct sim *s, int engine, const struct weir_action *a)
+static void post(struct engine_sim *s, int engine, const struct weir_action *a)
 {
 	struct weir_wr *wr = a->wr;
 	int count = 0;
@@ -360,11 +360,11 @@ static bool carries(const struct weir_wr *wr, const struct weir_req *req)
 	const struct weir_req *carried = wr->req;
 
 	while (carried && carried != req)
-		carried = carried->beside;
+		carried = carried->merge_next;
 	return carried;
 }
 
-static void hand_back(struct sim *s, int engine, struct weir_req *req)
+static void hand_back(struct engine_sim *s, int engine, struct weir_req *req)
 {
 	int i, number = number_of(s, req);
 
@@ -374,12 +374,12 @@ static void hand_back(struct sim *s, int engine, struct weir_req *req)
 		expect(!s->flying[i] || !carries(&s->wr[i], req),
 		       "a request is handed back with nothing in flight");
 	expect(s->reqs[number]->engine == engine, "a request comes back where it was submitted");
-	tell(s, (struct sim_event){ SIM_DONE, engine, -1, number, -1, req->status, 0, 0 });
+	tell(s, (struct engine_sim_event){ SIM_DONE, engine, -1, number, -1, req->status, 0, 0 });
 	free(s->reqs[number]);
 	s->reqs[number] = NULL;
 }
 
-static void act(struct sim *s, int engine, const struct weir_action *a)
+static void act(struct engine_sim *s, int engine, const struct weir_action *a)
 {
 	switch (a->type) {
 	case WEIR_ACTION_POST:
@@ -394,12 +394,12 @@ static void act(struct sim *s, int engine, const struct weir_action *a)
 	case WEIR_ACTION_FAIL:
 		s->is_up[engine][a->channel] = false;
 		s->is_broken[engine][a->channel] = true;
-		tell(s, (struct sim_event){ SIM_FAILED, engine, -1, -1, a->channel, 0, 0, 0 });
+		tell(s, (struct engine_sim_event){ SIM_FAILED, engine, -1, -1, a->channel, 0, 0, 0 });
 		break;
 	}
 }
 
-static void pump(struct sim *s, int engine)
+static void pump(struct engine_sim *s, int engine)
 {
 	struct weir_action a;
 	int i;
@@ -419,16 +419,16 @@ static void pump(struct sim *s, int engine)
 	check_progress(s);
 }
 
-void sim_hold(struct sim *s, int held)
+void engine_sim_hold(struct engine_sim *s, int held)
 {
 	s->held = held;
 	pump(s, 0);
 }
 
-struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, uint32_t chain_max,
+struct engine_sim *engine_sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, uint32_t chain_max,
 		    uint32_t sge_max, uint64_t seed)
 {
-	struct sim *s = must_allocate(calloc(1, sizeof(*s)));
+	struct engine_sim *s = must_allocate(calloc(1, sizeof(*s)));
 	int i;
 
 	broken = NULL;
@@ -440,7 +440,7 @@ struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, 
 		.chain_max = chain_max ? (uint16_t)chain_max : WEIR_BATCH_MAX,
 		.sge_max = sge_max ? (uint8_t)sge_max : WEIR_SGE_MAX,
 		.merge = sge_max,
-		.patience_ns = seed % 16, /* none at all now and then */
+		.stall_timeout_ns = seed % 16, /* none at all now and then */
 		.seed = seed,
 	};
 	expect(!weir_window_init(&s->window, window_bytes, window_wrs), "the window is possible");
@@ -454,7 +454,7 @@ struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, 
 static uint64_t move_window(struct weir_window_policy *policy, const struct weir_window *w,
 			    const struct weir_window_sample *sample)
 {
-	struct sim *s = container_of(policy, struct sim, policy);
+	struct engine_sim *s = container_of(policy, struct engine_sim, policy);
 
 	expect(sample->in_flight == w->bytes && sample->bytes <= sample->in_flight,
 	       "a policy is told what is in flight");
@@ -463,13 +463,13 @@ static uint64_t move_window(struct weir_window_policy *policy, const struct weir
 	return (s->dice >> 33) % (2 * s->window_bytes);
 }
 
-void sim_move_window(struct sim *s)
+void engine_sim_move_window(struct engine_sim *s)
 {
 	s->policy.completed = move_window;
-	expect(!weir_window_learn(&s->window, &s->policy, SIM_FRAGMENT), "the bounds are possible");
+	expect(!weir_window_set_policy(&s->window, &s->policy, SIM_FRAGMENT), "the bounds are possible");
 }
 
-void sim_free(struct sim *s)
+void engine_sim_free(struct engine_sim *s)
 {
 	int i;
 
@@ -507,7 +507,7 @@ static void lay_out(struct weir_req *req, int number)
 	}
 }
 
-static bool has_requests(const struct sim *s, int engine)
+static bool has_requests(const struct engine_sim *s, int engine)
 {
 	int i;
 
@@ -518,7 +518,7 @@ static bool has_requests(const struct sim *s, int engine)
 	return false;
 }
 
-static bool is_alone(const struct sim *s, int engine)
+static bool is_alone(const struct engine_sim *s, int engine)
 {
 	int i;
 
@@ -531,9 +531,9 @@ static bool is_alone(const struct sim *s, int engine)
 	return !has_requests(s, engine);
 }
 
-static void check_no_batching_tax(const struct sim *s, size_t before)
+static void check_no_batching_tax(const struct engine_sim *s, size_t before)
 {
-	const struct sim_event *e = s->events + before;
+	const struct engine_sim_event *e = s->events + before;
 
 	expect(s->nr_events == before + 1 && e->type == SIM_POSTED,
 	       "a request that comes alone is posted at once, alone");
@@ -546,7 +546,7 @@ static bool is_plain(const struct weir_req *req)
 }
 
 /* Every other request tries the short way. */
-static bool go_alone(struct sim *s, int engine, struct weir_req *req, bool is_alone)
+static bool go_alone(struct engine_sim *s, int engine, struct weir_req *req, bool is_alone)
 {
 	struct weir_action a = { .type = WEIR_ACTION_POST, .count = 1 };
 
@@ -554,20 +554,20 @@ static bool go_alone(struct sim *s, int engine, struct weir_req *req, bool is_al
 	    req->deadline_ns <= s->now_ns)
 		return false;
 	weir_window_tick(&s->window, s->now_ns);
-	a.wr = weir_lone_post(&s->engine[engine], req);
+	a.wr = weir_fastpath_post(&s->engine[engine], req);
 	expect(a.wr || !is_alone || !is_plain(req), "who comes alone can go the short way");
 	if (!a.wr)
 		return false;
 	expect(is_plain(req) && !has_requests(s, engine), "who goes the short way comes alone");
 	expect(weir_list_is_empty(&s->window.line), "who comes alone passes nobody");
-	weir_lone_date(&s->engine[engine], a.wr, s->now_ns);
+	weir_fastpath_start_timer(&s->engine[engine], a.wr, s->now_ns);
 	a.channel = a.wr->channel;
 	s->reqs[s->nr_reqs++] = container_of(req, struct sim_req, req);
 	post(s, engine, &a);
 	return true;
 }
 
-int sim_submit(struct sim *s, int engine, int op, uint64_t remote, uint32_t length, int retries,
+int engine_sim_submit(struct engine_sim *s, int engine, int op, uint64_t remote, uint32_t length, int retries,
 	       int exclusive, uint64_t deadline_ns)
 {
 	struct sim_req *r = must_allocate(calloc(1, sizeof(*r)));
@@ -602,7 +602,7 @@ int sim_submit(struct sim *s, int engine, int op, uint64_t remote, uint32_t leng
 	return s->nr_reqs - 1;
 }
 
-int sim_cancel(struct sim *s, int req)
+int engine_sim_cancel(struct engine_sim *s, int req)
 {
 	int engine, rc;
 
@@ -614,7 +614,7 @@ int sim_cancel(struct sim *s, int req)
 	return rc;
 }
 
-void sim_complete(struct sim *s, int wr, int status)
+void engine_sim_complete(struct engine_sim *s, int wr, int status)
 {
 	struct weir_wc wc = { &s->wr[wr], status };
 	int engine = wr / SIM_WRS;
@@ -625,7 +625,7 @@ void sim_complete(struct sim *s, int wr, int status)
 	pump(s, engine);
 }
 
-void sim_expire(struct sim *s, uint64_t now_ns)
+void engine_sim_expire(struct engine_sim *s, uint64_t now_ns)
 {
 	int i;
 
@@ -638,7 +638,7 @@ void sim_expire(struct sim *s, uint64_t now_ns)
 	}
 }
 
-int sim_channel_up(struct sim *s, int engine, int channel)
+int engine_sim_channel_up(struct engine_sim *s, int engine, int channel)
 {
 	int rc = weir_engine_channel_up(&s->engine[engine], (uint16_t)channel, s->depth);
 
@@ -650,7 +650,7 @@ int sim_channel_up(struct sim *s, int engine, int channel)
 	return rc;
 }
 
-void sim_channel_broken(struct sim *s, int engine, int channel)
+void engine_sim_channel_broken(struct engine_sim *s, int engine, int channel)
 {
 	s->is_up[engine][channel] = false;
 	s->is_broken[engine][channel] = true;
@@ -658,7 +658,7 @@ void sim_channel_broken(struct sim *s, int engine, int channel)
 	pump(s, engine);
 }
 
-void sim_channel_down(struct sim *s, int engine, int channel)
+void engine_sim_channel_down(struct engine_sim *s, int engine, int channel)
 {
 	s->is_up[engine][channel] = false;
 	s->is_broken[engine][channel] = false;
@@ -666,15 +666,15 @@ void sim_channel_down(struct sim *s, int engine, int channel)
 	pump(s, engine);
 }
 
-struct sim_event sim_event(struct sim *s)
+struct engine_sim_event engine_sim_event(struct engine_sim *s)
 {
 	if (s->nr_read < s->nr_events)
 		return s->events[s->nr_read++];
 	s->nr_read = s->nr_events = 0;
-	return (struct sim_event){ .type = SIM_NOTHING };
+	return (struct engine_sim_event){ .type = SIM_NOTHING };
 }
 
-int sim_in_flight(const struct sim *s, int index, struct sim_event *wr)
+int engine_sim_in_flight(const struct engine_sim *s, int index, struct engine_sim_event *wr)
 {
 	int i, count = 0;
 
@@ -682,12 +682,12 @@ int sim_in_flight(const struct sim *s, int index, struct sim_event *wr)
 		if (!s->flying[i])
 			continue;
 		if (count++ == index)
-			sim_carried(s, i, 0, wr);
+			engine_sim_carried(s, i, 0, wr);
 	}
 	return count;
 }
 
-int sim_undone(const struct sim *s)
+int engine_sim_undone(const struct engine_sim *s)
 {
 	int i, count = 0;
 

@@ -27,14 +27,14 @@
 #define SIM_REQS 4096
 #define SIM_FRAGMENT 4096
 
-enum sim_event_type {
+enum engine_sim_event_type {
 	SIM_NOTHING,
 	SIM_POSTED, /* what a WR carries of one request: @wr, @req, @offset, @length, @channel */
 	SIM_DONE, /* @req, @status */
 	SIM_FAILED, /* @channel */
 };
 
-struct sim_event {
+struct engine_sim_event {
 	int32_t type;
 	int32_t engine;
 	int32_t wr;
@@ -45,42 +45,42 @@ struct sim_event {
 	uint32_t length;
 };
 
-struct sim;
+struct engine_sim;
 
-/* The first promise that was broken since sim_new(), or NULL. */
-const char *sim_broken(void);
+/* The first promise that was broken since engine_sim_new(), or NULL. */
+const char *engine_sim_broken(void);
 
 /* @chain_max 0: as the core's maximum; @sge_max 0: no merging. */
-struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, uint32_t chain_max,
+struct engine_sim *engine_sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, uint32_t chain_max,
 		    uint32_t sge_max, uint64_t seed);
 
 /* Before all else: lets a policy of the simulator's own move the window, any way it likes. */
-void sim_move_window(struct sim *s);
-void sim_free(struct sim *s);
+void engine_sim_move_window(struct engine_sim *s);
+void engine_sim_free(struct engine_sim *s);
 
-/* The events. Each pulls until the engines say no more; read what came with sim_event(). */
-int sim_submit(struct sim *s, int engine, int op, uint64_t remote, uint32_t length, int retries,
+/* The events. Each pulls until the engines say no more; read what came with engine_sim_event(). */
+int engine_sim_submit(struct engine_sim *s, int engine, int op, uint64_t remote, uint32_t length, int retries,
 	       int exclusive, uint64_t deadline_ns); /* the request's number, or a negative errno */
-int sim_cancel(struct sim *s, int req);
-void sim_complete(struct sim *s, int wr, int status);
-void sim_expire(struct sim *s, uint64_t now_ns);
-int sim_channel_up(struct sim *s, int engine, int channel);
-void sim_channel_broken(struct sim *s, int engine, int channel);
-void sim_channel_down(struct sim *s, int engine, int channel);
+int engine_sim_cancel(struct engine_sim *s, int req);
+void engine_sim_complete(struct engine_sim *s, int wr, int status);
+void engine_sim_expire(struct engine_sim *s, uint64_t now_ns);
+int engine_sim_channel_up(struct engine_sim *s, int engine, int channel);
+void engine_sim_channel_broken(struct engine_sim *s, int engine, int channel);
+void engine_sim_channel_down(struct engine_sim *s, int engine, int channel);
 
 /* While @held nothing is pulled, as while a host takes what has gathered in its inbox. */
-void sim_hold(struct sim *s, int held);
+void engine_sim_hold(struct engine_sim *s, int held);
 
 /* The next of what happened, SIM_NOTHING at the end. */
-struct sim_event sim_event(struct sim *s);
+struct engine_sim_event engine_sim_event(struct engine_sim *s);
 
 /* The number of WRs in flight; @wr becomes one of them, the @index-th: the first it carries. */
-int sim_in_flight(const struct sim *s, int index, struct sim_event *wr);
+int engine_sim_in_flight(const struct engine_sim *s, int index, struct engine_sim_event *wr);
 
 /* The number of requests that a WR in flight carries; @part becomes one, the @index-th. */
-int sim_carried(const struct sim *s, int wr, int index, struct sim_event *part);
+int engine_sim_carried(const struct engine_sim *s, int wr, int index, struct engine_sim_event *part);
 
 /* Requests that have not been handed back. */
-int sim_undone(const struct sim *s);
+int engine_sim_undone(const struct engine_sim *s);
 
 #endif

@@ -84,7 +84,7 @@ static void read_address(int fd, char *address, size_t size)
 	address[got - 1] = '\0'; /* the newline */
 }
 
-void donor_start(struct donor *donor, const char *memory, ...)
+void donor_process_start(struct donor_process *donor, const char *memory, ...)
 {
 	const char *argv[ARGUMENTS_MAX] = { getenv("WEIR_TEST_DONOR") };
 	posix_spawn_file_actions_t actions;
@@ -120,7 +120,7 @@ void donor_start(struct donor *donor, const char *memory, ...)
 }
 
 /* One that hangs says so long before the test's own limit ends both, and says nothing. */
-static int donor_end(struct donor *donor, int signal)
+static int donor_end(struct donor_process *donor, int signal)
 {
 	uint64_t deadline_ns = now_ns() + END_SECONDS * SECOND_NS;
 	int status = -1;
@@ -140,7 +140,7 @@ static int donor_end(struct donor *donor, int signal)
 }
 
 /* Not by an assertion: cmocka counts none that fails in the teardown of a group. */
-void donor_stop(struct donor *donor)
+void donor_process_stop(struct donor_process *donor)
 {
 	int status = donor_end(donor, SIGTERM);
 
@@ -150,12 +150,12 @@ void donor_stop(struct donor *donor)
 	_exit(1);
 }
 
-void donor_kill(struct donor *donor)
+void donor_process_kill(struct donor_process *donor)
 {
 	assert_true(WIFSIGNALED(donor_end(donor, SIGKILL)));
 }
 
-struct weir_session *session_to(const struct donor *donor,
+struct weir_session *session_to(const struct donor_process *donor,
 				const struct weir_session_options *options)
 {
 	struct weir_session_options with_key = { 0 };
@@ -189,7 +189,7 @@ struct weir_region *region_of(struct weir_session *session, uint64_t length)
 
 void tally_done(void *arg, int status)
 {
-	struct tally *tally = arg;
+	struct completion_tally *tally = arg;
 	int good = 0;
 
 	if (status)
@@ -198,7 +198,7 @@ void tally_done(void *arg, int status)
 	__atomic_fetch_add(&tally->done, 1, __ATOMIC_RELEASE);
 }
 
-void tally_wait(struct tally *tally, int count)
+void tally_wait(struct completion_tally *tally, int count)
 {
 	uint64_t deadline_ns = now_ns() + TALLY_SECONDS * SECOND_NS;
 

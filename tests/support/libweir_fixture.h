@@ -24,7 +24,7 @@
 #define SECOND_NS 1000000000ull
 
 /* A donor that runs tests/support/donor_program.c; what it does with messages is written there. */
-struct donor {
+struct donor_process {
 	pid_t pid;
 	char address[64];
 };
@@ -43,26 +43,26 @@ const char *fixture_address(void);
 const struct weir_key *fixture_key(void);
 
 /* @arguments: further options of tests/support/donor_program.c, ending with NULL. */
-void donor_start(struct donor *donor, const char *memory, ...) __attribute__((sentinel));
+void donor_process_start(struct donor_process *donor, const char *memory, ...) __attribute__((sentinel));
 /* Ends it in order and checks that it says so. */
-void donor_stop(struct donor *donor);
+void donor_process_stop(struct donor_process *donor);
 /* kill -9. */
-void donor_kill(struct donor *donor);
+void donor_process_kill(struct donor_process *donor);
 
 /* A session with @options, which may be NULL; the test fails if there is none. */
-struct weir_session *session_to(const struct donor *donor,
+struct weir_session *session_to(const struct donor_process *donor,
 				const struct weir_session_options *options);
 struct weir_region *region_of(struct weir_session *session, uint64_t length);
 
 /* For weir_done_fn: counts, and keeps the first bad status. */
-struct tally {
+struct completion_tally {
 	int done;
 	int status;
 };
 
 void tally_done(void *arg, int status);
 /* Waits until @count are done, at most ten seconds; the session has a thread. */
-void tally_wait(struct tally *tally, int count);
+void tally_wait(struct completion_tally *tally, int count);
 
 /* For tests of exchanges: all @tests by bitmaps, and then by immediates. Return: how many failed. */
 extern enum weir_exchange_mode fixture_mode;

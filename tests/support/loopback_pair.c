@@ -9,7 +9,7 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-void pair_open(struct pair *pair)
+void pair_open(struct loopback_pair *pair)
 {
 	const char *kind = getenv("WEIR_TEST_DEVICE");
 	struct ibv_device **list = ibv_get_device_list(NULL), **at;
@@ -43,7 +43,7 @@ uint32_t pair_psn(const struct ibv_qp *qp)
 	return qp->qp_num * 2654435761u >> 8;
 }
 
-static void connect_to(struct pair *pair, struct ibv_qp *qp, const struct ibv_qp *to)
+static void connect_to(struct loopback_pair *pair, struct ibv_qp *qp, const struct ibv_qp *to)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1,
 				    .qp_access_flags = ACCESS };
@@ -73,12 +73,12 @@ static void connect_to(struct pair *pair, struct ibv_qp *qp, const struct ibv_qp
 					       IBV_QP_MAX_QP_RD_ATOMIC), 0);
 }
 
-static struct ibv_qp *make_plain(struct pair *pair, struct ibv_qp_init_attr *init)
+static struct ibv_qp *make_plain(struct loopback_pair *pair, struct ibv_qp_init_attr *init)
 {
 	return ibv_create_qp(pair->pd, init);
 }
 
-bool pair_connect(struct pair *pair, pair_make_fn *make)
+bool pair_connect(struct loopback_pair *pair, pair_make_fn *make)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
@@ -105,7 +105,7 @@ bool pair_connect(struct pair *pair, pair_make_fn *make)
 	return true;
 }
 
-void pair_begin_anew(struct pair *pair)
+void pair_begin_anew(struct loopback_pair *pair)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
 	int i;
@@ -116,7 +116,7 @@ void pair_begin_anew(struct pair *pair)
 	connect_to(pair, pair->qp[1], pair->qp[0]);
 }
 
-void pair_lead_to(struct pair *pair, int which, uint32_t qpn)
+void pair_lead_to(struct loopback_pair *pair, int which, uint32_t qpn)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
 	const struct ibv_qp to = { .qp_num = qpn };
@@ -125,7 +125,7 @@ void pair_lead_to(struct pair *pair, int which, uint32_t qpn)
 	connect_to(pair, pair->qp[which], &to);
 }
 
-void pair_close(struct pair *pair)
+void pair_close(struct loopback_pair *pair)
 {
 	int i;
 
@@ -144,12 +144,12 @@ void pair_close(struct pair *pair)
 	free(pair->bytes);
 }
 
-struct ibv_sge pair_sge(const struct pair *pair, uint32_t length)
+struct ibv_sge pair_sge(const struct loopback_pair *pair, uint32_t length)
 {
 	return (struct ibv_sge){ (uintptr_t)pair->bytes, length, pair->mr->lkey };
 }
 
-struct ibv_send_wr pair_wr(const struct pair *pair, enum ibv_wr_opcode opcode, struct ibv_sge *sge)
+struct ibv_send_wr pair_wr(const struct loopback_pair *pair, enum ibv_wr_opcode opcode, struct ibv_sge *sge)
 {
 	struct ibv_send_wr wr = {
 		.opcode = opcode,
@@ -169,7 +169,7 @@ struct ibv_send_wr pair_wr(const struct pair *pair, enum ibv_wr_opcode opcode, s
 	return wr;
 }
 
-void pair_post_recv(struct pair *pair, uint32_t length)
+void pair_post_recv(struct loopback_pair *pair, uint32_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)pair->bytes + PAIR_BYTES, length, pair->mr->lkey };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;

@@ -22,7 +22,7 @@
 /* 8000 Mbps: a byte takes a nanosecond. */
 #define NS_PER_BYTE 8000
 
-struct bench {
+struct nic_bench {
 	struct sim_profile profile;
 	struct sim_clock clock;
 	struct sim_host host[2];
@@ -47,7 +47,7 @@ static const struct sim_profile bench_profile = {
 };
 
 /* After the test has changed the profile. */
-static inline void bench_begin(struct bench *b)
+static inline void bench_begin(struct nic_bench *b)
 {
 	int i;
 
@@ -69,7 +69,7 @@ static inline void bench_begin(struct bench *b)
 	}
 }
 
-static inline void bench_thread(struct bench *b, int core, void (*run)(void *), void *arg)
+static inline void bench_thread(struct nic_bench *b, int core, void (*run)(void *), void *arg)
 {
 	assert_int_equal(sim_thread_init(&b->thread[b->nr_threads], &b->host[0], core, run, arg),
 			 0);
@@ -78,16 +78,16 @@ static inline void bench_thread(struct bench *b, int core, void (*run)(void *), 
 
 static inline int bench_set_up(void **state)
 {
-	static struct bench b;
+	static struct nic_bench b;
 
-	b = (struct bench){ .profile = bench_profile };
+	b = (struct nic_bench){ .profile = bench_profile };
 	*state = &b;
 	return 0;
 }
 
 static inline int bench_tear_down(void **state)
 {
-	struct bench *b = *state;
+	struct nic_bench *b = *state;
 	int i;
 
 	for (i = 0; i < b->nr_threads; i++)

@@ -12,7 +12,7 @@
 #include "tests/support/raw_client.h"
 
 #define TIMEOUT_MS 10000
-#define BYTES ((RAW_RECVS + 2) * WIRE_MESSAGE_BYTES + RAW_DATA)
+#define BYTES ((RAW_RECVS + 2) * WIRE_CONTROL_MESSAGE_BYTES + RAW_DATA)
 
 enum { WORK_RECV = 1 << 16, WORK_SEND = 2 << 16 };
 
@@ -26,7 +26,7 @@ static bool is_readable(int fd, int timeout_ms)
 }
 
 /* The next event of the connection manager; a REJ's refusal is kept. */
-static int event_wait(struct raw *raw, enum rdma_cm_event_type *type, int timeout_ms)
+static int event_wait(struct raw_client *raw, enum rdma_cm_event_type *type, int timeout_ms)
 {
 	struct rdma_cm_event *event;
 
@@ -36,7 +36,7 @@ static int event_wait(struct raw *raw, enum rdma_cm_event_type *type, int timeou
 		return -errno;
 	*type = event->event;
 	if (*type == RDMA_CM_EVENT_REJECTED)
-		wire_refusal_decode(event->param.conn.private_data,
+		wire_handshake_refusal_decode(event->param.conn.private_data,
 				    event->param.conn.private_data_len, &raw->refusal);
 	if (*type == RDMA_CM_EVENT_DISCONNECTED || *type == RDMA_CM_EVENT_REJECTED)
 		raw->is_up = false;
@@ -44,28 +44,28 @@ static int event_wait(struct raw *raw, enum rdma_cm_event_type *type, int timeou
 	return 0;
 }
 
-static int event_expect(struct raw *raw, enum rdma_cm_event_type want)
+static int event_expect(struct raw_client *raw, enum rdma_cm_event_type want)
 {
 	enum rdma_cm_event_type type;
-	int ret = event_wait(raw, &type, TIMEOUT_MS);
+	int rc = event_wait(raw, &type, TIMEOUT_MS);
 
-	if (ret)
-		return ret;
+	if (rc)
+		return rc;
 	if (type == RDMA_CM_EVENT_REJECTED)
 		return -ECONNREFUSED;
 	return type == want ? 0 : -EIO;
 }
 
-static int recv_post(struct raw *raw, unsigned int i)
+static int recv_post(struct raw_client *raw, unsigned int i)
 {
-	struct ibv_sge sge = { (uintptr_t)raw->recvs + (size_t)i * WIRE_MESSAGE_BYTES,
-			       WIRE_MESSAGE_BYTES, raw->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)raw->recvs + (size_t)i * WIRE_CONTROL_MESSAGE_BYTES,
+			       WIRE_CONTROL_MESSAGE_BYTES, raw->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = WORK_RECV | i, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return -ibv_post_recv(raw->id->qp, &wr, &bad);
 }
 
-static int verbs_create(struct raw *raw)
+static int verbs_create(struct raw_client *raw)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
@@ -75,13 +75,13 @@ static int verbs_create(struct raw *raw)
 			 .max_recv_sge = 1 },
 	};
 	unsigned int i;
-	int ret = 0;
+	int rc = 0;
 
 	raw->recvs = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (raw->recvs == MAP_FAILED)
 		return -ENOMEM;
-	raw->send = raw->recvs + (size_t)RAW_RECVS * WIRE_MESSAGE_BYTES;
-	raw->data = raw->send + 2 * WIRE_MESSAGE_BYTES;
+	raw->send = raw->recvs + (size_t)RAW_RECVS * WIRE_CONTROL_MESSAGE_BYTES;
+	raw->data = raw->send + 2 * WIRE_CONTROL_MESSAGE_BYTES;
 	raw->pd = ibv_alloc_pd(raw->id->verbs);
 	raw->cq = ibv_create_cq(raw->id->verbs, 256, NULL, NULL, 0);
 	if (!raw->pd || !raw->cq)
@@ -90,12 +90,12 @@ static int verbs_create(struct raw *raw)
 	init.send_cq = init.recv_cq = raw->cq;
 	if (!raw->mr || rdma_create_qp(raw->id, raw->pd, &init))
 		return -errno;
-	for (i = 0; !ret && i < RAW_RECVS; i++)
-		ret = recv_post(raw, i);
-	return ret;
+	for (i = 0; !rc && i < RAW_RECVS; i++)
+		rc = recv_post(raw, i);
+	return rc;
 }
 
-int raw_connect(struct raw *raw, const char *address, const void *data, size_t length)
+int raw_connect(struct raw_client *raw, const char *address, const void *data, size_t length)
 {
 	struct rdma_conn_param param = {
 		.private_data = data,
@@ -106,36 +106,36 @@ int raw_connect(struct raw *raw, const char *address, const void *data, size_t l
 		.rnr_retry_count = 7,
 	};
 	struct addrinfo *list;
-	int ret;
+	int rc;
 
 	memset(raw, 0, sizeof(*raw));
 	raw->events = rdma_create_event_channel();
 	if (!raw->events || rdma_create_id(raw->events, &raw->id, raw, RDMA_PS_TCP))
 		return -errno;
-	ret = weir_address_resolve(address, NULL, &list, NULL);
-	if (ret)
-		return ret;
-	ret = rdma_resolve_addr(raw->id, NULL, list->ai_addr, TIMEOUT_MS) ? -errno : 0;
+	rc = weir_address_resolve(address, NULL, &list, NULL);
+	if (rc)
+		return rc;
+	rc = rdma_resolve_addr(raw->id, NULL, list->ai_addr, TIMEOUT_MS) ? -errno : 0;
 	freeaddrinfo(list);
-	if (!ret)
-		ret = event_expect(raw, RDMA_CM_EVENT_ADDR_RESOLVED);
-	if (!ret && rdma_resolve_route(raw->id, TIMEOUT_MS))
-		ret = -errno;
-	if (!ret)
-		ret = event_expect(raw, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	if (!ret)
-		ret = verbs_create(raw);
-	if (!ret && rdma_connect(raw->id, &param))
-		ret = -errno;
-	if (!ret)
-		ret = event_expect(raw, RDMA_CM_EVENT_ESTABLISHED);
-	raw->is_up = !ret;
-	return ret;
+	if (!rc)
+		rc = event_expect(raw, RDMA_CM_EVENT_ADDR_RESOLVED);
+	if (!rc && rdma_resolve_route(raw->id, TIMEOUT_MS))
+		rc = -errno;
+	if (!rc)
+		rc = event_expect(raw, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	if (!rc)
+		rc = verbs_create(raw);
+	if (!rc && rdma_connect(raw->id, &param))
+		rc = -errno;
+	if (!rc)
+		rc = event_expect(raw, RDMA_CM_EVENT_ESTABLISHED);
+	raw->is_up = !rc;
+	return rc;
 }
 
-struct wire_connect raw_request(const struct weir_key *key, uint64_t session_id, uint16_t channel)
+struct wire_handshake_connect raw_request(const struct weir_key *key, uint64_t session_id, uint16_t channel)
 {
-	return (struct wire_connect){
+	return (struct wire_handshake_connect){
 		.magic = WIRE_MAGIC,
 		.version = WIRE_VERSION,
 		.channel = channel,
@@ -144,7 +144,7 @@ struct wire_connect raw_request(const struct weir_key *key, uint64_t session_id,
 	};
 }
 
-static void disconnect_notice(struct raw *raw)
+static void disconnect_notice(struct raw_client *raw)
 {
 	enum rdma_cm_event_type type;
 
@@ -153,7 +153,7 @@ static void disconnect_notice(struct raw *raw)
 }
 
 /* Takes one completion. Return: 1 and the send's status if it was a send; 0; negative. */
-static int poll_once(struct raw *raw, int *send_status)
+static int poll_once(struct raw_client *raw, int *send_status)
 {
 	struct ibv_wc wc;
 	int n = ibv_poll_cq(raw->cq, 1, &wc);
@@ -178,26 +178,26 @@ static int poll_once(struct raw *raw, int *send_status)
 	return 0;
 }
 
-static int post_wait(struct raw *raw, struct ibv_send_wr *wr)
+static int post_wait(struct raw_client *raw, struct ibv_send_wr *wr)
 {
 	uint64_t deadline_ns = weir_now_ns() + TIMEOUT_MS * WEIR_NS_PER_MS;
 	struct ibv_send_wr *bad;
-	int ret, status = 0;
+	int rc, status = 0;
 
 	wr->wr_id = WORK_SEND;
 	wr->send_flags = IBV_SEND_SIGNALED;
-	ret = ibv_post_send(raw->id->qp, wr, &bad);
-	if (ret)
-		return -ret;
+	rc = ibv_post_send(raw->id->qp, wr, &bad);
+	if (rc)
+		return -rc;
 	do {
-		ret = poll_once(raw, &status);
-	} while (!ret && weir_now_ns() < deadline_ns);
-	if (!ret)
+		rc = poll_once(raw, &status);
+	} while (!rc && weir_now_ns() < deadline_ns);
+	if (!rc)
 		return -ETIMEDOUT;
-	return ret < 0 ? ret : status;
+	return rc < 0 ? rc : status;
 }
 
-int raw_send(struct raw *raw, const void *data, size_t length)
+int raw_send(struct raw_client *raw, const void *data, size_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)raw->send, length, raw->mr->lkey };
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 };
@@ -206,24 +206,24 @@ int raw_send(struct raw *raw, const void *data, size_t length)
 	return post_wait(raw, &wr);
 }
 
-int raw_receive(struct raw *raw, void *data, size_t *length, int timeout_ms)
+int raw_receive(struct raw_client *raw, void *data, size_t *length, int timeout_ms)
 {
 	uint64_t deadline_ns = weir_now_ns() + timeout_ms * WEIR_NS_PER_MS;
 	unsigned int i;
-	int ret, status;
+	int rc, status;
 
 	while (!raw->nr_arrived) {
 		if (weir_now_ns() >= deadline_ns)
 			return -ETIMEDOUT;
-		ret = poll_once(raw, &status);
-		if (!ret && raw->is_flushed)
-			ret = -ECONNRESET;
-		if (ret < 0 && !raw->nr_arrived)
-			return ret;
+		rc = poll_once(raw, &status);
+		if (!rc && raw->is_flushed)
+			rc = -ECONNRESET;
+		if (rc < 0 && !raw->nr_arrived)
+			return rc;
 	}
 	i = raw->arrived[0];
 	*length = raw->lengths[0];
-	memcpy(data, raw->recvs + (size_t)i * WIRE_MESSAGE_BYTES, *length);
+	memcpy(data, raw->recvs + (size_t)i * WIRE_CONTROL_MESSAGE_BYTES, *length);
 	raw->nr_arrived--;
 	memmove(raw->arrived, raw->arrived + 1, raw->nr_arrived * sizeof(raw->arrived[0]));
 	memmove(raw->lengths, raw->lengths + 1, raw->nr_arrived * sizeof(raw->lengths[0]));
@@ -231,7 +231,7 @@ int raw_receive(struct raw *raw, void *data, size_t *length, int timeout_ms)
 	return 0;
 }
 
-int raw_prove(struct raw *raw, const struct weir_key *key, uint64_t session_id, uint16_t channel)
+int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t session_id, uint16_t channel)
 {
 	struct weir_handshake_setup setup = {
 		.key = key,
@@ -239,48 +239,48 @@ int raw_prove(struct raw *raw, const struct weir_key *key, uint64_t session_id, 
 		.channel = channel,
 		.credits = RAW_CREDITS,
 	};
-	uint8_t in[WIRE_MESSAGE_BYTES], out[WIRE_HANDSHAKE_MAX];
+	uint8_t in[WIRE_CONTROL_MESSAGE_BYTES], out[WIRE_HANDSHAKE_MAX];
 	size_t in_length, out_length;
-	int ret;
+	int rc;
 
-	ret = weir_endpoint_query(raw->id, &setup.local, &setup.remote);
-	if (ret)
-		return ret;
-	weir_nonce(setup.nonce);
+	rc = weir_endpoint_query(raw->id, &setup.local, &setup.remote);
+	if (rc)
+		return rc;
+	weir_handshake_nonce(setup.nonce);
 	weir_handshake_client(&raw->handshake, &setup, out, &out_length);
 	while (raw->handshake.state != WEIR_HANDSHAKE_DONE) {
-		ret = raw_send(raw, out, out_length);
-		if (!ret)
-			ret = raw_receive(raw, in, &in_length, TIMEOUT_MS);
-		if (!ret)
-			ret = weir_handshake_input(&raw->handshake, in, in_length, out,
+		rc = raw_send(raw, out, out_length);
+		if (!rc)
+			rc = raw_receive(raw, in, &in_length, TIMEOUT_MS);
+		if (!rc)
+			rc = weir_handshake_input(&raw->handshake, in, in_length, out,
 						   &out_length);
-		if (ret)
-			return ret;
+		if (rc)
+			return rc;
 	}
 	return wire_credit_init(&raw->credit, RAW_CREDITS, raw->handshake.welcome.credits);
 }
 
-int raw_open_channel(struct raw *raw, const char *address, const struct weir_key *key,
+int raw_open_channel(struct raw_client *raw, const char *address, const struct weir_key *key,
 		     uint64_t session_id, uint16_t channel)
 {
-	struct wire_connect connect = raw_request(key, session_id, channel);
-	int ret = raw_connect(raw, address, &connect, sizeof(connect));
+	struct wire_handshake_connect connect = raw_request(key, session_id, channel);
+	int rc = raw_connect(raw, address, &connect, sizeof(connect));
 
-	return ret ? ret : raw_prove(raw, key, session_id, channel);
+	return rc ? rc : raw_prove(raw, key, session_id, channel);
 }
 
-int raw_open(struct raw *raw, const char *address, const struct weir_key *key)
+int raw_open(struct raw_client *raw, const char *address, const struct weir_key *key)
 {
 	return raw_open_channel(raw, address, key, 0, 0);
 }
 
-int raw_message(struct raw *raw, enum wire_kind kind, uint64_t tag, const void *body, size_t length)
+int raw_message(struct raw_client *raw, enum wire_control_kind kind, uint64_t tag, const void *body, size_t length)
 {
-	struct wire_head head = { .kind = kind, .tag = tag, .length = length };
-	char message[WIRE_MESSAGE_BYTES];
+	struct wire_control_head head = { .kind = kind, .tag = tag, .length = length };
+	char message[WIRE_CONTROL_MESSAGE_BYTES];
 
-	if (kind != WIRE_CREDIT && !wire_credit_has_room(&raw->credit))
+	if (kind != WIRE_CONTROL_CREDIT && !wire_credit_has_room(&raw->credit))
 		return -EAGAIN;
 	head.credits = wire_credit_spend(&raw->credit);
 	memcpy(message, &head, sizeof(head));
@@ -289,64 +289,64 @@ int raw_message(struct raw *raw, enum wire_kind kind, uint64_t tag, const void *
 	return raw_send(raw, message, sizeof(head) + length);
 }
 
-int raw_answer(struct raw *raw, struct wire_head *head, void *body, int timeout_ms)
+int raw_answer(struct raw_client *raw, struct wire_control_head *head, void *body, int timeout_ms)
 {
-	char message[WIRE_MESSAGE_BYTES];
+	char message[WIRE_CONTROL_MESSAGE_BYTES];
 	const void *at;
 	size_t length;
-	int ret;
+	int rc;
 
 	do {
-		ret = raw_receive(raw, message, &length, timeout_ms);
-		if (!ret)
-			ret = wire_control_decode(message, length, head, &at);
-		if (!ret)
-			ret = wire_credit_received(&raw->credit, head->credits);
-		if (!ret && wire_credit_is_due(&raw->credit))
-			ret = raw_message(raw, WIRE_CREDIT, 0, NULL, 0);
-		if (ret)
-			return ret;
-	} while (head->kind == WIRE_CREDIT);
+		rc = raw_receive(raw, message, &length, timeout_ms);
+		if (!rc)
+			rc = wire_control_decode(message, length, head, &at);
+		if (!rc)
+			rc = wire_credit_received(&raw->credit, head->credits);
+		if (!rc && wire_credit_is_due(&raw->credit))
+			rc = raw_message(raw, WIRE_CONTROL_CREDIT, 0, NULL, 0);
+		if (rc)
+			return rc;
+	} while (head->kind == WIRE_CONTROL_CREDIT);
 	memcpy(body, at, head->length);
 	return 0;
 }
 
-int raw_call(struct raw *raw, struct wire_request request, const char *name, void *body,
+int raw_call(struct raw_client *raw, struct wire_control_request request, const char *name, void *body,
 	     size_t *length)
 {
-	char call[sizeof(request) + WIRE_NAME_MAX];
-	int n = wire_request_encode(&request, name, call), ret;
-	struct wire_head head;
+	char call[sizeof(request) + WIRE_CONTROL_NAME_MAX];
+	int n = wire_control_request_encode(&request, name, call), rc;
+	struct wire_control_head head;
 
 	if (n < 0)
 		return n;
-	ret = raw_message(raw, WIRE_CONTROL_CALL, ++raw->tags, call, n);
-	if (!ret)
-		ret = raw_answer(raw, &head, body, TIMEOUT_MS);
-	if (ret)
-		return ret;
+	rc = raw_message(raw, WIRE_CONTROL_CALL, ++raw->tags, call, n);
+	if (!rc)
+		rc = raw_answer(raw, &head, body, TIMEOUT_MS);
+	if (rc)
+		return rc;
 	if (head.kind != WIRE_CONTROL_REPLY || head.tag != (uint64_t)raw->tags)
 		return -EPROTO;
 	*length = head.length;
 	return head.status;
 }
 
-static int region_call(struct raw *raw, struct wire_request request, const char *name,
-		       struct wire_region *region)
+static int region_call(struct raw_client *raw, struct wire_control_request request, const char *name,
+		       struct wire_control_region *region)
 {
-	char body[WIRE_BODY_MAX];
+	char body[WIRE_CONTROL_BODY_MAX];
 	size_t length;
-	int ret = raw_call(raw, request, name, body, &length);
+	int rc = raw_call(raw, request, name, body, &length);
 
-	if (ret || !region)
-		return ret;
-	return wire_region_decode(body, length, region);
+	if (rc || !region)
+		return rc;
+	return wire_control_region_decode(body, length, region);
 }
 
-int raw_create(struct raw *raw, const char *name, uint64_t length, uint32_t flags,
-	       struct wire_region *region)
+int raw_create(struct raw_client *raw, const char *name, uint64_t length, uint32_t flags,
+	       struct wire_control_region *region)
 {
-	const struct wire_request request = {
+	const struct wire_control_request request = {
 		.op = WIRE_REGION_CREATE,
 		.flags = flags,
 		.value = length,
@@ -355,24 +355,24 @@ int raw_create(struct raw *raw, const char *name, uint64_t length, uint32_t flag
 	return region_call(raw, request, name, region);
 }
 
-int raw_region_open(struct raw *raw, const char *name, uint32_t flags, struct wire_region *region)
+int raw_region_open(struct raw_client *raw, const char *name, uint32_t flags, struct wire_control_region *region)
 {
-	return region_call(raw, (struct wire_request){ .op = WIRE_REGION_OPEN, .flags = flags },
+	return region_call(raw, (struct wire_control_request){ .op = WIRE_REGION_OPEN, .flags = flags },
 			   name, region);
 }
 
-int raw_region_close(struct raw *raw, uint64_t hold)
+int raw_region_close(struct raw_client *raw, uint64_t hold)
 {
-	return region_call(raw, (struct wire_request){ .op = WIRE_REGION_CLOSE, .value = hold },
+	return region_call(raw, (struct wire_control_request){ .op = WIRE_REGION_CLOSE, .value = hold },
 			   NULL, NULL);
 }
 
-int raw_region_delete(struct raw *raw, const char *name)
+int raw_region_delete(struct raw_client *raw, const char *name)
 {
-	return region_call(raw, (struct wire_request){ .op = WIRE_REGION_DELETE }, name, NULL);
+	return region_call(raw, (struct wire_control_request){ .op = WIRE_REGION_DELETE }, name, NULL);
 }
 
-static int rdma(struct raw *raw, enum ibv_wr_opcode opcode, uint64_t remote, uint32_t rkey,
+static int rdma(struct raw_client *raw, enum ibv_wr_opcode opcode, uint64_t remote, uint32_t rkey,
 		uint32_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)raw->data, length, raw->mr->lkey };
@@ -386,29 +386,29 @@ static int rdma(struct raw *raw, enum ibv_wr_opcode opcode, uint64_t remote, uin
 	return post_wait(raw, &wr);
 }
 
-int raw_write(struct raw *raw, uint64_t remote, uint32_t rkey, uint32_t length)
+int raw_write(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t length)
 {
 	return rdma(raw, IBV_WR_RDMA_WRITE, remote, rkey, length);
 }
 
-int raw_read(struct raw *raw, uint64_t remote, uint32_t rkey, uint32_t length)
+int raw_read(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t length)
 {
 	return rdma(raw, IBV_WR_RDMA_READ, remote, rkey, length);
 }
 
-int raw_write_imm(struct raw *raw, uint64_t remote, uint32_t rkey, uint32_t length)
+int raw_write_imm(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t length)
 {
 	return rdma(raw, IBV_WR_RDMA_WRITE_WITH_IMM, remote, rkey, length);
 }
 
-void raw_vanish(struct raw *raw)
+void raw_vanish(struct raw_client *raw)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	ibv_modify_qp(raw->id->qp, &attr, IBV_QP_STATE);
 }
 
-bool raw_is_cut_off(struct raw *raw, int timeout_ms)
+bool raw_is_cut_off(struct raw_client *raw, int timeout_ms)
 {
 	enum rdma_cm_event_type type;
 
@@ -418,7 +418,7 @@ bool raw_is_cut_off(struct raw *raw, int timeout_ms)
 	return true;
 }
 
-void raw_close(struct raw *raw)
+void raw_close(struct raw_client *raw)
 {
 	if (!raw->id)
 		return;

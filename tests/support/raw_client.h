@@ -19,7 +19,7 @@
 #define RAW_CREDITS 32
 #define RAW_DATA (1u << 20) /* bytes to read into and write from */
 
-struct raw {
+struct raw_client {
 	struct rdma_event_channel *events;
 	struct rdma_cm_id *id;
 	struct ibv_pd *pd;
@@ -29,9 +29,9 @@ struct raw {
 	bool is_up, is_flushed;
 	unsigned int arrived[RAW_RECVS], lengths[RAW_RECVS];
 	unsigned int nr_arrived;
-	struct wire_refusal refusal; /* of a REJ */
+	struct wire_handshake_refusal refusal; /* of a REJ */
 	struct weir_handshake handshake;
-	struct wire_credit credit;
+	struct wire_credit_balance credit;
 	int tags;
 };
 
@@ -41,52 +41,52 @@ extern unsigned int raw_retries;
 /* All return 0 or a negative errno. -ECONNRESET: the donor has cut us off. */
 
 /* Connects with this in the REQ. -ECONNREFUSED: a REJ; see @refusal. */
-int raw_connect(struct raw *raw, const char *address, const void *data, size_t length);
+int raw_connect(struct raw_client *raw, const char *address, const void *data, size_t length);
 
 /* The REQ of an honest client. */
-struct wire_connect raw_request(const struct weir_key *key, uint64_t session_id, uint16_t channel);
+struct wire_handshake_connect raw_request(const struct weir_key *key, uint64_t session_id, uint16_t channel);
 
 /* Sends these bytes and waits until they are taken. */
-int raw_send(struct raw *raw, const void *data, size_t length);
+int raw_send(struct raw_client *raw, const void *data, size_t length);
 
-/* Waits for a message. @data has room for WIRE_MESSAGE_BYTES. -ETIMEDOUT. */
-int raw_receive(struct raw *raw, void *data, size_t *length, int timeout_ms);
+/* Waits for a message. @data has room for WIRE_CONTROL_MESSAGE_BYTES. -ETIMEDOUT. */
+int raw_receive(struct raw_client *raw, void *data, size_t *length, int timeout_ms);
 
 /* HELLO and so on, on what is connected. */
-int raw_prove(struct raw *raw, const struct weir_key *key, uint64_t session_id, uint16_t channel);
+int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t session_id, uint16_t channel);
 
 /* Connects, proves, is ready. */
-int raw_open(struct raw *raw, const char *address, const struct weir_key *key);
-int raw_open_channel(struct raw *raw, const char *address, const struct weir_key *key,
+int raw_open(struct raw_client *raw, const char *address, const struct weir_key *key);
+int raw_open_channel(struct raw_client *raw, const char *address, const struct weir_key *key,
 		     uint64_t session_id, uint16_t channel);
 
 /* A control message, within the credits. */
-int raw_message(struct raw *raw, enum wire_kind kind, uint64_t tag, const void *body,
+int raw_message(struct raw_client *raw, enum wire_control_kind kind, uint64_t tag, const void *body,
 		size_t length);
-/* The next one that is not a bare credit. @body: room for WIRE_BODY_MAX. */
-int raw_answer(struct raw *raw, struct wire_head *head, void *body, int timeout_ms);
+/* The next one that is not a bare credit. @body: room for WIRE_CONTROL_BODY_MAX. */
+int raw_answer(struct raw_client *raw, struct wire_control_head *head, void *body, int timeout_ms);
 
 /* A CONTROL_CALL, waited for. Return: the status of the answer, or what went wrong. */
-int raw_call(struct raw *raw, struct wire_request request, const char *name, void *body,
+int raw_call(struct raw_client *raw, struct wire_control_request request, const char *name, void *body,
 	     size_t *length);
-int raw_create(struct raw *raw, const char *name, uint64_t length, uint32_t flags,
-	       struct wire_region *region);
-int raw_region_open(struct raw *raw, const char *name, uint32_t flags, struct wire_region *region);
-int raw_region_close(struct raw *raw, uint64_t hold);
-int raw_region_delete(struct raw *raw, const char *name);
+int raw_create(struct raw_client *raw, const char *name, uint64_t length, uint32_t flags,
+	       struct wire_control_region *region);
+int raw_region_open(struct raw_client *raw, const char *name, uint32_t flags, struct wire_control_region *region);
+int raw_region_close(struct raw_client *raw, uint64_t hold);
+int raw_region_delete(struct raw_client *raw, const char *name);
 
 /* One-sided, from or to @raw->data. Return: 0, or -EACCES and so on: the QP is dead then. */
-int raw_write(struct raw *raw, uint64_t remote, uint32_t rkey, uint32_t length);
-int raw_read(struct raw *raw, uint64_t remote, uint32_t rkey, uint32_t length);
+int raw_write(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t length);
+int raw_read(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t length);
 /* The same as raw_write(), but it takes a receive at the donor. */
-int raw_write_imm(struct raw *raw, uint64_t remote, uint32_t rkey, uint32_t length);
+int raw_write_imm(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t length);
 
 /* As if its host had lost its power: it neither answers any more nor says so. */
-void raw_vanish(struct raw *raw);
+void raw_vanish(struct raw_client *raw);
 
 /* Is the connection still there? Waits until it is not, or so long. */
-bool raw_is_cut_off(struct raw *raw, int timeout_ms);
+bool raw_is_cut_off(struct raw_client *raw, int timeout_ms);
 
-void raw_close(struct raw *raw);
+void raw_close(struct raw_client *raw);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The device that a test of verbs runs on: softnic, or the kernel's Soft-RoCE in the guest of
+ * The device that a test of verbs runs on: softnic, or the kernel's Soft-RoCE in the client of
  * tests/vm, which says so by the environment of tests/support/libweir_fixture.h. What Soft-RoCE does otherwise
  * a test says by one of two functions; out of these calls tests/conformance makes a table.
  */

@@ -20,8 +20,8 @@ enum {
 /* Soft-RoCE tries for ever where it may try 7 times. */
 const struct manners plain = { .min_rnr_timer = 1, .rnr_retry = 7, .timeout = 18, .retry_cnt = 6 };
 
-struct command {
-	enum order order;
+struct puppet_command {
+	enum puppet_order order;
 	uint64_t offset, length, value;
 };
 
@@ -33,7 +33,7 @@ uint64_t now_ms(void)
 	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
 }
 
-static void open_queues(struct end *e)
+static void open_queues(struct endpoint *e)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
@@ -49,12 +49,12 @@ static void open_queues(struct end *e)
 	e->cap = init.cap;
 }
 
-void end_open(struct end *e, int access)
+void end_open(struct endpoint *e, int access)
 {
 	end_open_on(e, access, 0);
 }
 
-void end_open_with(struct end *e, struct ibv_cq *(*make)(struct end *e))
+void end_open_with(struct endpoint *e, struct ibv_cq *(*make)(struct endpoint *e))
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
@@ -71,7 +71,7 @@ void end_open_with(struct end *e, struct ibv_cq *(*make)(struct end *e))
 	assert_non_null(e->qp);
 }
 
-struct ibv_cq *make_cq_of_three(struct end *e)
+struct ibv_cq *make_cq_of_three(struct endpoint *e)
 {
 	return ibv_create_cq(e->ctx, 3, e, e->channel, 0);
 }
@@ -87,7 +87,7 @@ int sealed_file(size_t size)
 }
 
 /* TEST_MEMORY=shared: in a file that peers may map, whose descriptor nobody keeps. */
-static void open_region(struct end *e, int access)
+static void open_region(struct endpoint *e, int access)
 {
 	bool shared = getenv("TEST_MEMORY") && !strcmp(getenv("TEST_MEMORY"), "shared");
 	int fd = shared ? sealed_file(BUF_SIZE) : -1;
@@ -102,7 +102,7 @@ static void open_region(struct end *e, int access)
 		close(fd);
 }
 
-void end_open_on(struct end *e, int access, int device)
+void end_open_on(struct endpoint *e, int access, int device)
 {
 	memset(e, 0, sizeof(*e));
 	e->ctx = open_device(device);
@@ -111,19 +111,19 @@ void end_open_on(struct end *e, int access, int device)
 	open_region(e, access);
 }
 
-void end_open_sharing(struct end *e, const struct end *other)
+void end_open_sharing(struct endpoint *e, const struct endpoint *other)
 {
 	*e = *other;
 	e->shares = true;
 	open_queues(e);
 }
 
-struct name end_name(const struct end *e)
+struct endpoint_name end_name(const struct endpoint *e)
 {
-	return (struct name){ e->qp->qp_num, e->mr->rkey, (uintptr_t)e->buf };
+	return (struct endpoint_name){ e->qp->qp_num, e->mr->rkey, (uintptr_t)e->buf };
 }
 
-void end_connect(struct end *e, const struct name *remote, const struct manners *m)
+void end_connect(struct endpoint *e, const struct endpoint_name *remote, const struct manners *m)
 {
 	struct ibv_qp_attr init = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ALL_ACCESS,
@@ -155,7 +155,7 @@ void end_connect(struct end *e, const struct name *remote, const struct manners 
 				       IBV_QP_MAX_QP_RD_ATOMIC), 0);
 }
 
-void end_close(struct end *e)
+void end_close(struct endpoint *e)
 {
 	assert_int_equal(ibv_destroy_qp(e->qp), 0);
 	assert_int_equal(ibv_destroy_cq(e->cq), 0);
@@ -170,10 +170,10 @@ void end_close(struct end *e)
 		munmap(e->buf, BUF_SIZE);
 }
 
-struct wr *wr_make(struct wr *w, struct end *e, enum ibv_wr_opcode op, uint64_t offset,
+struct test_wr *wr_make(struct test_wr *w, struct endpoint *e, enum ibv_wr_opcode op, uint64_t offset,
 		   uint32_t length, uint64_t remote_offset)
 {
-	*w = (struct wr){
+	*w = (struct test_wr){
 		.sge = { (uintptr_t)e->buf + offset, length, e->mr->lkey },
 		.wr = {
 			.wr_id = 1,
@@ -193,14 +193,14 @@ struct wr *wr_make(struct wr *w, struct end *e, enum ibv_wr_opcode op, uint64_t 
 	return w;
 }
 
-int post(struct end *e, struct wr *w)
+int post(struct endpoint *e, struct test_wr *w)
 {
 	struct ibv_send_wr *bad;
 
 	return abs(ibv_post_send(e->qp, &w->wr, &bad));	/* Soft-RoCE: negative if it is full */
 }
 
-void wr_give_inline(struct end *e, const char *text)
+void wr_give_inline(struct endpoint *e, const char *text)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(e->qp);
 	uint8_t *at = e->buf + INLINE_STAGE;
@@ -214,7 +214,7 @@ void wr_give_inline(struct end *e, const char *text)
 	ibv_wr_set_sge(ex, e->mr->lkey, (uintptr_t)at, length);
 }
 
-int post_recv(struct end *e, uint64_t wr_id, uint64_t offset, uint32_t length)
+int post_recv(struct endpoint *e, uint64_t wr_id, uint64_t offset, uint32_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)e->buf + offset, length, e->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -227,7 +227,7 @@ static uint64_t patience_ms(void)
 	return on_softnic() ? PATIENCE_MS : PATIENCE_MS * EMULATED;
 }
 
-struct ibv_wc wait_wc(struct end *e)
+struct ibv_wc wait_wc(struct endpoint *e)
 {
 	uint64_t deadline = now_ms() + patience_ms();
 	struct ibv_wc wc;
@@ -242,7 +242,7 @@ struct ibv_wc wait_wc(struct end *e)
 	return wc;
 }
 
-void do_wr(struct end *e, struct wr *w, enum ibv_wc_status status)
+void do_wr(struct endpoint *e, struct test_wr *w, enum ibv_wc_status status)
 {
 	struct ibv_wc wc;
 
@@ -252,7 +252,7 @@ void do_wr(struct end *e, struct wr *w, enum ibv_wc_status status)
 	assert_int_equal(wc.wr_id, w->wr.wr_id);
 }
 
-struct ibv_wc wait_wc_awake(struct end *e)
+struct ibv_wc wait_wc_awake(struct endpoint *e)
 {
 	uint64_t deadline = now_ms() + patience_ms();
 	struct ibv_wc wc;
@@ -273,7 +273,7 @@ uint64_t cpu_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static int post_wrong_recv(struct end *e, uint64_t offset, uint32_t length)
+static int post_wrong_recv(struct endpoint *e, uint64_t offset, uint32_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)e->buf + offset, length, e->mr->lkey ^ 1 };
 	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -281,7 +281,7 @@ static int post_wrong_recv(struct end *e, uint64_t offset, uint32_t length)
 	return ibv_post_recv(e->qp, &wr, &bad);
 }
 
-static void wait_event(struct end *e)
+static void wait_event(struct endpoint *e)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -292,9 +292,9 @@ static void wait_event(struct end *e)
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void echo(struct end *e, uint64_t offset, uint64_t length, uint64_t times)
+static void echo(struct endpoint *e, uint64_t offset, uint64_t length, uint64_t times)
 {
-	struct wr w;
+	struct test_wr w;
 
 	while (times--) {
 		assert_int_equal(ibv_req_notify_cq(e->cq, 0), 0);
@@ -306,7 +306,7 @@ static void echo(struct end *e, uint64_t offset, uint64_t length, uint64_t times
 	}
 }
 
-static uint64_t async_event(struct end *e)
+static uint64_t async_event(struct endpoint *e)
 {
 	struct ibv_async_event event;
 	struct pollfd p = { .fd = e->ctx->async_fd, .events = POLLIN };
@@ -318,9 +318,9 @@ static uint64_t async_event(struct end *e)
 	return event.event_type;
 }
 
-static void spin_add(struct end *e, uint64_t offset, uint64_t times)
+static void spin_add(struct endpoint *e, uint64_t offset, uint64_t times)
 {
-	struct wr w;
+	struct test_wr w;
 
 	while (times--) {
 		wr_make(&w, e, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, offset);
@@ -329,28 +329,28 @@ static void spin_add(struct end *e, uint64_t offset, uint64_t times)
 	}
 }
 
-static void send_many(struct end *e, uint64_t offset, uint32_t length, uint64_t times)
+static void send_many(struct endpoint *e, uint64_t offset, uint32_t length, uint64_t times)
 {
-	struct wr w;
+	struct test_wr w;
 
 	while (times--)
 		do_wr(e, wr_make(&w, e, IBV_WR_SEND, offset, length, 0), IBV_WC_SUCCESS);
 }
 
-static void write_for_ever(struct end *e)
+static void write_for_ever(struct endpoint *e)
 {
-	struct wr w;
+	struct test_wr w;
 
 	while (!post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, BUF_SIZE, 0)))
 		if (wait_wc(e).status != IBV_WC_SUCCESS)
 			break;
 }
 
-static void obey(struct end *e, int fd, const struct command *c)
+static void obey(struct endpoint *e, int fd, const struct puppet_command *c)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
-	struct answer a = { 0 };
-	struct wr w;
+	struct puppet_answer a = { 0 };
+	struct test_wr w;
 
 	switch (c->order) {
 	case ORDER_POST_RECV:
@@ -437,7 +437,7 @@ static void obey(struct end *e, int fd, const struct command *c)
 }
 
 struct greeting {
-	struct name name;
+	struct endpoint_name name;
 	struct manners manners;
 	int access;
 };
@@ -446,9 +446,9 @@ struct greeting {
 static int play_puppet(int fd)
 {
 	struct greeting g;
-	struct command c = { 0 };
-	struct name name;
-	struct end e;
+	struct puppet_command c = { 0 };
+	struct endpoint_name name;
+	struct endpoint e;
 
 	assert_int_equal(read(fd, &g, sizeof(g)), sizeof(g));
 	end_open(&e, g.access);
@@ -491,7 +491,7 @@ pid_t start_again(const char *option, int *fd)
 	return pid;
 }
 
-void puppet_start(struct puppet *p, struct end *e, int access, const struct manners *m)
+void puppet_start(struct puppet *p, struct endpoint *e, int access, const struct manners *m)
 {
 	struct greeting g = { end_name(e), *m, access };
 
@@ -502,30 +502,30 @@ void puppet_start(struct puppet *p, struct end *e, int access, const struct mann
 	assert_int_equal(read(p->fd, &p->name, sizeof(p->name)), sizeof(p->name));
 }
 
-void give_order(struct puppet *p, enum order order, uint64_t offset, uint64_t length,
+void give_order(struct puppet *p, enum puppet_order order, uint64_t offset, uint64_t length,
 		uint64_t value)
 {
-	struct command c = { order, offset, length, value };
+	struct puppet_command c = { order, offset, length, value };
 
 	assert_int_equal(write(p->fd, &c, sizeof(c)), sizeof(c));
 }
 
-struct answer take_answer(struct puppet *p)
+struct puppet_answer take_answer(struct puppet *p)
 {
-	struct answer a;
+	struct puppet_answer a;
 
 	assert_int_equal(read(p->fd, &a, sizeof(a)), sizeof(a));
 	return a;
 }
 
-struct answer tell(struct puppet *p, enum order order, uint64_t offset, uint64_t length,
+struct puppet_answer tell(struct puppet *p, enum puppet_order order, uint64_t offset, uint64_t length,
 		   uint64_t value)
 {
 	give_order(p, order, offset, length, value);
 	return take_answer(p);
 }
 
-void puppet_stop(struct puppet *p, struct end *e)
+void puppet_stop(struct puppet *p, struct endpoint *e)
 {
 	int status;
 
@@ -545,7 +545,7 @@ void puppet_kill(struct puppet *p)
 
 int pair_up(void **state)
 {
-	struct pair *pair = calloc(1, sizeof(*pair));
+	struct puppet_pair *pair = calloc(1, sizeof(*pair));
 
 	*state = pair;
 	end_open(&pair->e, ALL_ACCESS);
@@ -555,7 +555,7 @@ int pair_up(void **state)
 
 int pair_down(void **state)
 {
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 
 	puppet_stop(&pair->p, &pair->e);
 	free(pair);

@@ -31,12 +31,12 @@ enum {
 };
 
 /* What one end tells the other before they connect. */
-struct name {
+struct endpoint_name {
 	uint32_t qpn, rkey;
 	uint64_t addr;
 };
 
-struct end {
+struct endpoint {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
@@ -46,7 +46,7 @@ struct end {
 	struct ibv_mr *mr;
 	uint8_t *buf;			/* BUF_SIZE bytes, registered with @access */
 	int access;
-	struct name remote;
+	struct endpoint_name remote;
 	bool shares;			/* context, domain and region are another end's */
 };
 
@@ -57,19 +57,19 @@ struct manners {
 };
 extern const struct manners plain;
 
-void end_open(struct end *e, int access);
+void end_open(struct endpoint *e, int access);
 /* On another device than the first. */
-void end_open_on(struct end *e, int access, int device);
+void end_open_on(struct endpoint *e, int access, int device);
 /* One more queue pair over the same region. */
-void end_open_sharing(struct end *e, const struct end *other);
+void end_open_sharing(struct endpoint *e, const struct endpoint *other);
 /* With all rights, and a completion queue that @make makes. */
-void end_open_with(struct end *e, struct ibv_cq *(*make)(struct end *e));
-struct ibv_cq *make_cq_of_three(struct end *e);
-void end_connect(struct end *e, const struct name *remote, const struct manners *m);
-void end_close(struct end *e);
-struct name end_name(const struct end *e);
+void end_open_with(struct endpoint *e, struct ibv_cq *(*make)(struct endpoint *e));
+struct ibv_cq *make_cq_of_three(struct endpoint *e);
+void end_connect(struct endpoint *e, const struct endpoint_name *remote, const struct manners *m);
+void end_close(struct endpoint *e);
+struct endpoint_name end_name(const struct endpoint *e);
 
-enum order {
+enum puppet_order {
 	ORDER_POST_RECV = 1,	/* [offset, length): result is what ibv_post_recv() says */
 	ORDER_POST_WRONG_RECV,	/* the same, with a key that is none */
 	ORDER_SEND,		/* [offset, length), solicited if value */
@@ -96,10 +96,10 @@ enum order {
 struct puppet {
 	pid_t pid;
 	int fd;
-	struct name name;
+	struct endpoint_name name;
 };
 
-struct answer {
+struct puppet_answer {
 	int result;
 	uint64_t value;
 	struct ibv_wc wc;
@@ -109,48 +109,48 @@ struct answer {
 pid_t start_again(const char *option, int *fd);
 
 /* Starts a puppet whose region has these rights and connects @e to it. */
-void puppet_start(struct puppet *p, struct end *e, int access, const struct manners *m);
-struct answer tell(struct puppet *p, enum order order, uint64_t offset, uint64_t length,
+void puppet_start(struct puppet *p, struct endpoint *e, int access, const struct manners *m);
+struct puppet_answer tell(struct puppet *p, enum puppet_order order, uint64_t offset, uint64_t length,
 		   uint64_t value);
 /* The two halves of tell(), to have something happen meanwhile. */
-void give_order(struct puppet *p, enum order order, uint64_t offset, uint64_t length,
+void give_order(struct puppet *p, enum puppet_order order, uint64_t offset, uint64_t length,
 		uint64_t value);
-struct answer take_answer(struct puppet *p);
+struct puppet_answer take_answer(struct puppet *p);
 /* Closes both ends in good order; the puppet must exit with 0. */
-void puppet_stop(struct puppet *p, struct end *e);
+void puppet_stop(struct puppet *p, struct endpoint *e);
 /* kill -9; @e stays. */
 void puppet_kill(struct puppet *p);
 
 /* Both of them in a test's state, set up and taken down. */
-struct pair {
-	struct end e;
+struct puppet_pair {
+	struct endpoint e;
 	struct puppet p;
 };
 int pair_up(void **state);
 int pair_down(void **state);
 
 /* A work request with one piece, to fill in further. */
-struct wr {
+struct test_wr {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 };
-struct wr *wr_make(struct wr *w, struct end *e, enum ibv_wr_opcode op, uint64_t offset,
+struct test_wr *wr_make(struct test_wr *w, struct endpoint *e, enum ibv_wr_opcode op, uint64_t offset,
 		   uint32_t length, uint64_t remote_offset);
-int post(struct end *e, struct wr *w);
+int post(struct endpoint *e, struct test_wr *w);
 /*
  * What the ibv_wr_* request that has begun is to send: inline where that works, else from
  * INLINE_STAGE in the region.
  */
 #define INLINE_STAGE 2048
-void wr_give_inline(struct end *e, const char *text);
+void wr_give_inline(struct endpoint *e, const char *text);
 
 /* Waits for one completion. */
-struct ibv_wc wait_wc(struct end *e);
+struct ibv_wc wait_wc(struct endpoint *e);
 /* The same, without a pause between two looks. */
-struct ibv_wc wait_wc_awake(struct end *e);
+struct ibv_wc wait_wc_awake(struct endpoint *e);
 /* Posts, waits, checks the status. */
-void do_wr(struct end *e, struct wr *w, enum ibv_wc_status status);
-int post_recv(struct end *e, uint64_t wr_id, uint64_t offset, uint32_t length);
+void do_wr(struct endpoint *e, struct test_wr *w, enum ibv_wc_status status);
+int post_recv(struct endpoint *e, uint64_t wr_id, uint64_t offset, uint32_t length);
 
 uint64_t now_ms(void);
 

@@ -9,8 +9,8 @@
 #define STEPS 200000
 #define QUEUE 4096
 
-struct end {
-	struct wire_credit credit;
+struct credit_end {
+	struct wire_credit_balance credit;
 	uint16_t queue[QUEUE]; /* credits of the messages under way to this end */
 	unsigned int head, tail;
 	unsigned int sent;
@@ -22,14 +22,14 @@ static uint32_t random_next(uint32_t *seed)
 	return *seed >> 16;
 }
 
-static void transmit(struct end *from, struct end *to)
+static void transmit(struct credit_end *from, struct credit_end *to)
 {
 	to->queue[to->tail++ % QUEUE] = wire_credit_spend(&from->credit);
 	/* What is under way and not read lies in the other end's buffers. */
 	assert_true(to->tail - to->head <= to->credit.ours);
 }
 
-static void receive(struct end *end, struct end *other)
+static void receive(struct credit_end *end, struct credit_end *other)
 {
 	if (end->head == end->tail)
 		return;
@@ -38,7 +38,7 @@ static void receive(struct end *end, struct end *other)
 		transmit(end, other);
 }
 
-static bool send(struct end *from, struct end *to)
+static bool send(struct credit_end *from, struct credit_end *to)
 {
 	if (!wire_credit_has_room(&from->credit))
 		return false;
@@ -47,12 +47,12 @@ static bool send(struct end *from, struct end *to)
 	return true;
 }
 
-static void run(uint16_t a_posts, uint16_t b_posts, uint32_t seed)
+static void run_ends(uint16_t a_posts, uint16_t b_posts, uint32_t seed)
 {
-	static struct end a, b;
+	static struct credit_end a, b;
 	unsigned int i;
 
-	a = b = (struct end){ 0 };
+	a = b = (struct credit_end){ 0 };
 	assert_int_equal(wire_credit_init(&a.credit, a_posts, b_posts), 0);
 	assert_int_equal(wire_credit_init(&b.credit, b_posts, a_posts), 0);
 	for (i = 0; i < STEPS; i++)
@@ -86,19 +86,19 @@ static void two_ends_never_overrun_nor_starve_each_other(void **state)
 
 	(void)state;
 	for (seed = 1; seed <= 5; seed++) {
-		run(WIRE_CREDITS_MIN, WIRE_CREDITS_MIN, seed);
-		run(WIRE_CREDITS_MIN, 64, seed);
-		run(32, 32, seed);
+		run_ends(WIRE_CREDITS_MIN, WIRE_CREDITS_MIN, seed);
+		run_ends(WIRE_CREDITS_MIN, 64, seed);
+		run_ends(32, 32, seed);
 	}
 }
 
 static void a_stream_one_way_only_does_not_stop(void **state)
 {
-	static struct end a, b;
+	static struct credit_end a, b;
 	unsigned int i;
 
 	(void)state;
-	a = b = (struct end){ 0 };
+	a = b = (struct credit_end){ 0 };
 	wire_credit_init(&a.credit, 4, 32);
 	wire_credit_init(&b.credit, 32, 4);
 	for (i = 0; i < 10000; i++) {
@@ -110,7 +110,7 @@ static void a_stream_one_way_only_does_not_stop(void **state)
 
 static void who_sends_more_than_granted_is_found_out(void **state)
 {
-	struct wire_credit credit;
+	struct wire_credit_balance credit;
 	int i;
 
 	(void)state;
@@ -122,7 +122,7 @@ static void who_sends_more_than_granted_is_found_out(void **state)
 
 static void who_grants_more_than_posted_is_found_out(void **state)
 {
-	struct wire_credit credit;
+	struct wire_credit_balance credit;
 
 	(void)state;
 	wire_credit_init(&credit, 4, 8);
@@ -135,7 +135,7 @@ static void who_grants_more_than_posted_is_found_out(void **state)
 
 static void too_few_buffers_are_refused(void **state)
 {
-	struct wire_credit credit;
+	struct wire_credit_balance credit;
 
 	(void)state;
 	assert_int_equal(wire_credit_init(&credit, 32, WIRE_CREDITS_MIN - 1), -EPROTO);

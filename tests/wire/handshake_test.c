@@ -3,7 +3,7 @@
 #include "tests/support/cmocka_all.h"
 #include "wire/handshake.h"
 
-static const struct wire_connect good = {
+static const struct wire_handshake_connect good = {
 	.magic = WIRE_MAGIC,
 	.version = WIRE_VERSION,
 	.channel = 3,
@@ -14,63 +14,63 @@ static const struct wire_connect good = {
 static void a_request_comes_back_as_it_was(void **state)
 {
 	uint8_t padded[56] = { 0 };
-	struct wire_connect out;
+	struct wire_handshake_connect out;
 
 	(void)state;
 	memcpy(padded, &good, sizeof(good));
-	assert_int_equal(wire_connect_decode(padded, sizeof(padded), &out), 0);
+	assert_int_equal(wire_handshake_connect_decode(padded, sizeof(padded), &out), 0);
 	assert_memory_equal(&out, &good, sizeof(good));
 }
 
 static void a_request_cut_short_is_refused_at_every_length(void **state)
 {
-	struct wire_connect out;
+	struct wire_handshake_connect out;
 	size_t length;
 
 	(void)state;
 	for (length = 0; length < sizeof(good); length++)
-		assert_int_equal(wire_connect_decode(&good, length, &out), -EPROTO);
-	assert_int_equal(wire_connect_decode(NULL, 0, &out), -EPROTO);
+		assert_int_equal(wire_handshake_connect_decode(&good, length, &out), -EPROTO);
+	assert_int_equal(wire_handshake_connect_decode(NULL, 0, &out), -EPROTO);
 }
 
 static void a_request_out_of_range_is_refused(void **state)
 {
-	struct wire_connect bad = good, out;
+	struct wire_handshake_connect bad = good, out;
 
 	(void)state;
 	bad.magic++;
-	assert_int_equal(wire_connect_decode(&bad, sizeof(bad), &out), -EPROTO);
+	assert_int_equal(wire_handshake_connect_decode(&bad, sizeof(bad), &out), -EPROTO);
 	bad = good;
 	bad.channel = WIRE_CHANNEL_UNLOAD + 1;
-	assert_int_equal(wire_connect_decode(&bad, sizeof(bad), &out), -EPROTO);
+	assert_int_equal(wire_handshake_connect_decode(&bad, sizeof(bad), &out), -EPROTO);
 	bad = good;
 	bad.session_id = 0; /* a new session on a further channel */
-	assert_int_equal(wire_connect_decode(&bad, sizeof(bad), &out), -EPROTO);
+	assert_int_equal(wire_handshake_connect_decode(&bad, sizeof(bad), &out), -EPROTO);
 }
 
 static void a_session_may_come_back_on_its_first_channel(void **state)
 {
-	struct wire_connect again = good, out;
+	struct wire_handshake_connect again = good, out;
 
 	(void)state;
 	again.channel = 0;
-	assert_int_equal(wire_connect_decode(&again, sizeof(again), &out), 0);
+	assert_int_equal(wire_handshake_connect_decode(&again, sizeof(again), &out), 0);
 	assert_int_equal(out.session_id, good.session_id);
 }
 
 static void a_future_version_is_named_even_if_it_is_shorter(void **state)
 {
-	struct wire_connect future = good, out;
+	struct wire_handshake_connect future = good, out;
 
 	(void)state;
 	future.version = WIRE_VERSION + 1;
-	assert_int_equal(wire_connect_decode(&future, sizeof(future), &out), -EPROTONOSUPPORT);
-	assert_int_equal(wire_connect_decode(&future, 6, &out), -EPROTONOSUPPORT);
+	assert_int_equal(wire_handshake_connect_decode(&future, sizeof(future), &out), -EPROTONOSUPPORT);
+	assert_int_equal(wire_handshake_connect_decode(&future, 6, &out), -EPROTONOSUPPORT);
 }
 
 static void each_message_is_accepted_at_its_own_length_only(void **state)
 {
-	union wire_handshake in, out;
+	union wire_handshake_message in, out;
 	size_t length, exact;
 	int type;
 
@@ -88,7 +88,7 @@ static void each_message_is_accepted_at_its_own_length_only(void **state)
 
 static void unknown_types_magic_and_versions_are_refused(void **state)
 {
-	union wire_handshake in = { 0 }, out;
+	union wire_handshake_message in = { 0 }, out;
 	size_t length = wire_handshake_encode(&in, WIRE_PROOF);
 
 	(void)state;
@@ -106,29 +106,29 @@ static void unknown_types_magic_and_versions_are_refused(void **state)
 
 static void a_refusal_cannot_write_to_the_terminal(void **state)
 {
-	union wire_handshake in = { .refusal = { .status = EDQUOT } };
-	struct wire_refusal out;
+	union wire_handshake_message in = { .refusal = { .status = EDQUOT } };
+	struct wire_handshake_refusal out;
 
 	(void)state;
 	memset(in.refusal.text, 'x', sizeof(in.refusal.text)); /* no NUL */
 	memcpy(in.refusal.text, "a\033[2J\n", 6);
 	wire_handshake_encode(&in, WIRE_REFUSAL);
-	assert_int_equal(wire_refusal_decode(&in, sizeof(in.refusal), &out), 0);
+	assert_int_equal(wire_handshake_refusal_decode(&in, sizeof(in.refusal), &out), 0);
 	assert_memory_equal(out.text, "a?[2J?", 6);
 	assert_int_equal(strlen(out.text), WIRE_TEXT - 1);
-	assert_int_equal(wire_refusal_decode(&in, sizeof(in.refusal) - 1, &out), -EPROTO);
-	assert_int_equal(wire_refusal_decode(NULL, 0, &out), -EPROTO);
+	assert_int_equal(wire_handshake_refusal_decode(&in, sizeof(in.refusal) - 1, &out), -EPROTO);
+	assert_int_equal(wire_handshake_refusal_decode(NULL, 0, &out), -EPROTO);
 }
 
 static void a_refusal_of_another_version_can_be_read(void **state)
 {
-	union wire_handshake in = { .refusal = { .status = EPROTONOSUPPORT } };
-	struct wire_refusal out;
+	union wire_handshake_message in = { .refusal = { .status = EPROTONOSUPPORT } };
+	struct wire_handshake_refusal out;
 
 	(void)state;
 	wire_handshake_encode(&in, WIRE_REFUSAL);
 	in.head.version = 9;
-	assert_int_equal(wire_refusal_decode(&in, sizeof(in.refusal), &out), 0);
+	assert_int_equal(wire_handshake_refusal_decode(&in, sizeof(in.refusal), &out), 0);
 	assert_int_equal(out.head.version, 9);
 }
 

@@ -13,7 +13,7 @@
 
 struct sample {
 	const char *sentence;
-	struct wire_mux message;
+	struct wire_mux_control message;
 	int expect;
 };
 
@@ -23,7 +23,7 @@ static const struct sample samples[] = {
 	{ "an OPEN without an id", { WIRE_MUX_OPEN, 0, 7, 0, 4096, 0 }, -EPROTO },
 	{ "an OPEN with too small a window", { WIRE_MUX_OPEN, 0, 7, 1, 4095, 0 }, -EPROTO },
 	{ "an OPEN with too large a window",
-	  { WIRE_MUX_OPEN, 0, 7, 1, WIRE_WINDOW_MAX + 1, 0 },
+	  { WIRE_MUX_OPEN, 0, 7, 1, WIRE_MUX_WINDOW_MAX + 1, 0 },
 	  -EPROTO },
 	{ "an OPEN with a ring", { WIRE_MUX_OPEN, 0, 7, 1, 4096, 1, UINT32_MAX }, 0 },
 	{ "an OPEN with a ring that cannot be", { WIRE_MUX_OPEN, 0, 7, 1, 4097, 1, 2 }, -EPROTO },
@@ -37,7 +37,7 @@ static const struct sample samples[] = {
 	{ "an ACCEPT with a ring that cannot be",
 	  { WIRE_MUX_ACCEPT, 0, 1, 2, 65537, 4096, 2 },
 	  -EPROTO },
-	{ "an ACCEPT", { WIRE_MUX_ACCEPT, 0, 1, 2, WIRE_WINDOW_MAX, 0 }, 0 },
+	{ "an ACCEPT", { WIRE_MUX_ACCEPT, 0, 1, 2, WIRE_MUX_WINDOW_MAX, 0 }, 0 },
 	{ "an ACCEPT to nobody", { WIRE_MUX_ACCEPT, 0, 0, 2, 4096, 0 }, -EPROTO },
 	{ "an ACCEPT by nobody", { WIRE_MUX_ACCEPT, 0, 1, 0, 4096, 0 }, -EPROTO },
 	{ "an ACCEPT with too small a window", { WIRE_MUX_ACCEPT, 0, 1, 2, 0, 0 }, -EPROTO },
@@ -52,7 +52,7 @@ static const struct sample samples[] = {
 	{ "a FIN with more in it", { WIRE_MUX_FIN, 0, 1, 0, 0, 1 }, -EPROTO },
 	{ "what is not zero that shall be", { WIRE_MUX_FIN, 1, 1, 0, 0, 0 }, -EPROTO },
 	{ "type 0", { 0, 0, 1, 0, 0, 0 }, -EPROTO },
-	{ "a GRANT", { WIRE_MUX_GRANT, WIRE_MAY_READ, 1, 2, 3, 4096, 1 }, 0 },
+	{ "a GRANT", { WIRE_MUX_GRANT, WIRE_MUX_MAY_READ, 1, 2, 3, 4096, 1 }, 0 },
 	{ "a GRANT of all rights", { WIRE_MUX_GRANT, 3, 1, 2, 3, 4096, 1 }, 0 },
 	{ "a GRANT without rights", { WIRE_MUX_GRANT, 0, 1, 2, 3, 4096, 1 }, -EPROTO },
 	{ "a GRANT of a right that there is not", { WIRE_MUX_GRANT, 4, 1, 2, 3, 4096, 1 }, -EPROTO },
@@ -77,25 +77,25 @@ static const struct sample samples[] = {
 static void decodes(void **state)
 {
 	const struct sample *sample = *state;
-	char shifted[sizeof(struct wire_mux) + 1];
-	struct wire_mux out;
+	char shifted[sizeof(struct wire_mux_control) + 1];
+	struct wire_mux_control out;
 
 	memcpy(shifted + 1, &sample->message, sizeof(sample->message));
 	memset(&out, 0xee, sizeof(out));
-	assert_int_equal(wire_mux_decode(shifted + 1, sizeof(out), &out), sample->expect);
+	assert_int_equal(wire_mux_control_decode(shifted + 1, sizeof(out), &out), sample->expect);
 	if (!sample->expect)
 		assert_memory_equal(&out, &sample->message, sizeof(out));
 }
 
 static void other_lengths_are_refused(void **state)
 {
-	struct wire_mux fin = { WIRE_MUX_FIN, 0, 1, 0, 0, 0 }, out;
+	struct wire_mux_control fin = { WIRE_MUX_FIN, 0, 1, 0, 0, 0 }, out;
 	size_t length;
 
 	(void)state;
 	for (length = 0; length < sizeof(fin); length++)
-		assert_int_equal(wire_mux_decode(&fin, length, &out), -EPROTO);
-	assert_int_equal(wire_mux_decode(&fin, sizeof(fin) + 1, &out), -EPROTO);
+		assert_int_equal(wire_mux_control_decode(&fin, length, &out), -EPROTO);
+	assert_int_equal(wire_mux_control_decode(&fin, sizeof(fin) + 1, &out), -EPROTO);
 }
 
 #define NR_SAMPLES (sizeof(samples) / sizeof(*samples))

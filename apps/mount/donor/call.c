@@ -6,7 +6,7 @@
 
 #define ERRNO_MAX 4095
 
-void *message_begin(struct message *q, enum fs_op op, uint64_t ino, size_t fixed, fuse_req_t req)
+void *call_begin(struct donor_message *q, enum wire_fs_op op, uint64_t ino, size_t fixed, fuse_req_t req)
 {
 	memset(q->bytes, 0, fixed);
 	q->length = fixed;
@@ -19,7 +19,7 @@ void *message_begin(struct message *q, enum fs_op op, uint64_t ino, size_t fixed
 	return q->bytes;
 }
 
-int message_add(struct message *q, const void *bytes, size_t length)
+int call_add_bytes(struct donor_message *q, const void *bytes, size_t length)
 {
 	if (length > sizeof(q->bytes) - q->length)
 		return -EMSGSIZE;
@@ -28,19 +28,19 @@ int message_add(struct message *q, const void *bytes, size_t length)
 	return 0;
 }
 
-int message_name(struct message *q, const char *name)
+int call_add_name(struct donor_message *q, const char *name)
 {
 	size_t length = strlen(name);
 
 	if (length > FS_NAME_MAX)
 		return -ENAMETOOLONG;
 	q->head.name_length = (uint32_t)length;
-	return message_add(q, name, length);
+	return call_add_bytes(q, name, length);
 }
 
 int call_status(int status, const void *reply, size_t length, size_t body_min)
 {
-	struct fs_reply head;
+	struct wire_fs_reply head;
 
 	if (status || length < sizeof(head))
 		return -EIO;
@@ -52,32 +52,32 @@ int call_status(int status, const void *reply, size_t length, size_t body_min)
 	return head.status;
 }
 
-int call(struct mount *m, const struct message *q, struct reply *reply, size_t body_min)
+int call(struct mount *m, const struct donor_message *q, struct donor_reply *reply, size_t body_min)
 {
-	unsigned int phase = share_phase(&m->share);
-	int err = weir_call(m->session, q->bytes, q->length, reply->bytes, sizeof(reply->bytes),
+	unsigned int phase = sharing_phase(&m->share);
+	int rc = weir_call(m->session, q->bytes, q->length, reply->bytes, sizeof(reply->bytes),
 			    &reply->length);
 
-	if (!err && reply->length >= sizeof(reply->head))
-		share_note(&m->share, phase, reply->head.shared);
-	return call_status(err, reply->bytes, reply->length, body_min);
+	if (!rc && reply->length >= sizeof(reply->head))
+		sharing_note_reply(&m->share, phase, reply->head.shared);
+	return call_status(rc, reply->bytes, reply->length, body_min);
 }
 
-int call_plain(struct mount *m, const struct message *q)
+int call_plain(struct mount *m, const struct donor_message *q)
 {
-	struct reply reply;
+	struct donor_reply reply;
 
 	return call(m, q, &reply, 0);
 }
 
-int call_attr(struct mount *m, const struct message *q, struct fs_attr *attr)
+int call_attr(struct mount *m, const struct donor_message *q, struct wire_fs_attr *attr)
 {
-	struct reply reply;
-	int err = call(m, q, &reply, sizeof(*attr));
+	struct donor_reply reply;
+	int rc = call(m, q, &reply, sizeof(*attr));
 
-	if (!err)
-		memcpy(attr, reply_body(&reply), sizeof(*attr));
-	return err;
+	if (!rc)
+		memcpy(attr, call_reply_body(&reply), sizeof(*attr));
+	return rc;
 }
 
 int call_later(struct mount *m, const void *message, size_t length, uint64_t timeout_ns,
@@ -86,7 +86,7 @@ int call_later(struct mount *m, const void *message, size_t length, uint64_t tim
 	return weir_call_async(m->session, message, length, timeout_ns, fn, arg) ? -EIO : 0;
 }
 
-static void forgotten(void *arg, int status, const void *reply, size_t length)
+static void reply_ignored(void *arg, int status, const void *reply, size_t length)
 {
 	(void)status;
 	(void)reply;
@@ -94,13 +94,13 @@ static void forgotten(void *arg, int status, const void *reply, size_t length)
 	mount_end(arg);
 }
 
-int call_and_forget(struct mount *m, const void *message, size_t length)
+int call_without_reply(struct mount *m, const void *message, size_t length)
 {
-	int err;
+	int rc;
 
 	mount_begin(m);
-	err = call_later(m, message, length, 0, forgotten, m);
-	if (err)
+	rc = call_later(m, message, length, 0, reply_ignored, m);
+	if (rc)
 		mount_end(m);
-	return err;
+	return rc;
 }

@@ -15,34 +15,34 @@
 #include "apps/mount/mount.h"
 #include "wire/fs.h"
 
-struct message {
+struct donor_message {
 	size_t length;
 	union {
-		struct fs_head head;
+		struct wire_fs_head head;
 		char bytes[WEIR_MESSAGE_MAX];
 	};
 };
 
-struct reply {
+struct donor_reply {
 	size_t length;
 	union {
-		struct fs_reply head;
+		struct wire_fs_reply head;
 		char bytes[WEIR_MESSAGE_MAX];
 	};
 };
 
 /**
- * message_begin() - the fixed part of a message, zeroed but for its head
+ * call_begin() - the fixed part of a message, zeroed but for its head
  * @fixed: its size
  * @req: on whose behalf; NULL: the client's own
  *
  * Return: the fixed part.
  */
-void *message_begin(struct message *q, enum fs_op op, uint64_t ino, size_t fixed, fuse_req_t req);
+void *call_begin(struct donor_message *q, enum wire_fs_op op, uint64_t ino, size_t fixed, fuse_req_t req);
 /* Both return 0 or -EMSGSIZE. */
-int message_add(struct message *q, const void *bytes, size_t length);
+int call_add_bytes(struct donor_message *q, const void *bytes, size_t length);
 /* The first string. -ENAMETOOLONG. */
-int message_name(struct message *q, const char *name);
+int call_add_name(struct donor_message *q, const char *name);
 
 /**
  * call() - ask and wait
@@ -50,19 +50,19 @@ int message_name(struct message *q, const char *name);
  *
  * Context: any thread but a callback. Return: 0 or what the program is told.
  */
-int call(struct mount *m, const struct message *q, struct reply *reply, size_t body_min);
+int call(struct mount *m, const struct donor_message *q, struct donor_reply *reply, size_t body_min);
 /* The same for the many that answer nothing, or attributes. */
-int call_plain(struct mount *m, const struct message *q);
-int call_attr(struct mount *m, const struct message *q, struct fs_attr *attr);
+int call_plain(struct mount *m, const struct donor_message *q);
+int call_attr(struct mount *m, const struct donor_message *q, struct wire_fs_attr *attr);
 
-static inline const void *reply_body(const struct reply *reply)
+static inline const void *call_reply_body(const struct donor_reply *reply)
 {
-	return reply->bytes + sizeof(struct fs_reply);
+	return reply->bytes + sizeof(struct wire_fs_reply);
 }
 
 /**
  * call_later() - ask and go on
- * @message: begins with a fs_head; copied
+ * @message: begins with a wire_fs_head; copied
  * @fn: gets the session's status; make sense of it with call_status()
  *
  * Return: 0, then @fn is called once; or -EIO, then it is not.
@@ -74,7 +74,7 @@ int call_later(struct mount *m, const void *message, size_t length, uint64_t tim
  * ends the session when its channel breaks (weir_send()).
  * Context: any thread. Return: 0, or -EIO: not sent.
  */
-int call_and_forget(struct mount *m, const void *message, size_t length);
+int call_without_reply(struct mount *m, const void *message, size_t length);
 
 /* What a reply with at least @body_min bytes after its head amounts to. */
 int call_status(int status, const void *reply, size_t length, size_t body_min);

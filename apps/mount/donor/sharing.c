@@ -12,18 +12,18 @@
 #define MARGIN_MS 200
 #define EXPIRY_MS (FS_ALONE_MS + MARGIN_MS)
 
-int share_init(struct share *share)
+int sharing_init(struct sharing *share)
 {
 	share->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	return share->fd < 0 ? -errno : 0;
 }
 
-void share_fini(struct share *share)
+void sharing_fini(struct sharing *share)
 {
 	close(share->fd);
 }
 
-void share_note(struct share *share, unsigned int phase, bool shared)
+void sharing_note_reply(struct sharing *share, unsigned int phase, bool shared)
 {
 	if (shared) {
 		atomic_store(&share->shared, true);
@@ -37,7 +37,7 @@ void share_note(struct share *share, unsigned int phase, bool shared)
 		atomic_store(&share->shared, true);
 }
 
-void share_warned(struct mount *m)
+void sharing_warned(struct mount *m)
 {
 	const struct itimerspec expiry = {
 		.it_value = {
@@ -53,9 +53,9 @@ void share_warned(struct mount *m)
 		timerfd_settime(m->share.fd, 0, &expiry, NULL);
 }
 
-void share_answer(struct mount *m)
+void sharing_answer(struct mount *m)
 {
-	struct fs_head shared = { .op = FS_SHARED };
+	struct wire_fs_head shared = { .op = FS_SHARED };
 	uint64_t count;
 
 	if (read(m->share.fd, &count, sizeof(count)) != sizeof(count))
@@ -66,11 +66,11 @@ void share_answer(struct mount *m)
 	/*
 	 * Another client waits for it. If memory was short: all over again, for this phase is over.
 	 */
-	if (call_and_forget(m, &shared, sizeof(shared)))
-		share_warned(m);
+	if (call_without_reply(m, &shared, sizeof(shared)))
+		sharing_warned(m);
 }
 
-double share_cache_seconds(const struct share *share)
+double sharing_cache_seconds(const struct sharing *share)
 {
 	return atomic_load(&share->shared) ? 0.0 : FS_ALONE_MS / 1000.0;
 }

@@ -12,22 +12,22 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct share {
+struct sharing {
 	atomic_bool shared;
 	atomic_uint phase; /* odd: from a FS_SHARE until it is answered */
 	int fd; /* a timerfd: readable when it is time for that */
 };
 
-int share_init(struct share *share);
-void share_fini(struct share *share);
+int sharing_init(struct sharing *share);
+void sharing_fini(struct sharing *share);
 
-static inline unsigned int share_phase(const struct share *share)
+static inline unsigned int sharing_phase(const struct sharing *share)
 {
 	return atomic_load(&share->phase);
 }
 
 /* A reply to a question asked in @phase has come. */
-void share_note(struct share *share, unsigned int phase, bool shared);
+void sharing_note_reply(struct sharing *share, unsigned int phase, bool shared);
 
 struct mount;
 
@@ -35,11 +35,11 @@ struct mount;
  * FS_SHARE has come: it will be answered once all that the kernel was let cache has expired. Needs
  * no memory, and never blocks.
  */
-void share_warned(struct mount *m);
+void sharing_warned(struct mount *m);
 /* The timer may have expired: answers then. Context: the main thread. */
-void share_answer(struct mount *m);
+void sharing_answer(struct mount *m);
 
 /* How long the kernel may cache what it is told now. */
-double share_cache_seconds(const struct share *share);
+double sharing_cache_seconds(const struct sharing *share);
 
 #endif

@@ -32,7 +32,7 @@ uint32_t volume_chunks(struct volume *volume)
 	return nr;
 }
 
-static int attach(struct mount *m, const struct fs_chunk *chunk)
+static int attach_chunk(struct mount *m, const struct wire_fs_chunk *chunk)
 {
 	struct volume *volume = &m->volume;
 	struct weir_region_token token = {
@@ -41,7 +41,7 @@ static int attach(struct mount *m, const struct fs_chunk *chunk)
 		.rkey = chunk->rkey,
 	};
 	struct weir_region **bigger;
-	int err;
+	int rc;
 
 	if (volume->nr == VOLUME_CHUNKS_MAX || !chunk->length ||
 	    chunk->length > volume->chunk_bytes)
@@ -50,30 +50,30 @@ static int attach(struct mount *m, const struct fs_chunk *chunk)
 	if (!bigger)
 		return -ENOMEM;
 	volume->chunk = bigger;
-	err = weir_region_attach(m->session, &token, &volume->chunk[volume->nr]);
-	if (!err)
+	rc = weir_region_attach(m->session, &token, &volume->chunk[volume->nr]);
+	if (!rc)
 		volume->nr++;
-	return err;
+	return rc;
 }
 
 int volume_learn(struct mount *m, uint32_t first, const void *chunks, size_t length)
 {
 	struct volume *volume = &m->volume;
-	uint32_t nr = (uint32_t)(length / sizeof(struct fs_chunk));
-	int err = 0;
+	uint32_t nr = (uint32_t)(length / sizeof(struct wire_fs_chunk));
+	int rc = 0;
 
 	pthread_mutex_lock(&volume->lock);
 	if (first > volume->nr || first + nr <= first)
-		err = -EIO;
+		rc = -EIO;
 	/* Another thread may have asked the same and been answered first. */
-	for (uint32_t i = volume->nr - first; i < nr && !err; i++) {
-		struct fs_chunk chunk;
+	for (uint32_t i = volume->nr - first; i < nr && !rc; i++) {
+		struct wire_fs_chunk chunk;
 
 		memcpy(&chunk, (const char *)chunks + i * sizeof(chunk), sizeof(chunk));
-		err = attach(m, &chunk);
+		rc = attach_chunk(m, &chunk);
 	}
 	pthread_mutex_unlock(&volume->lock);
-	return err;
+	return rc;
 }
 
 struct weir_region *volume_find(struct volume *volume, uint64_t place, uint64_t *offset,

@@ -28,7 +28,7 @@ uint32_t volume_chunks(struct volume *volume);
 /**
  * volume_learn() - attach chunks
  * @first: the number of the first of them
- * @chunks, @length: fs_chunk[]; those attached already are passed over
+ * @chunks, @length: wire_fs_chunk[]; those attached already are passed over
  *
  * Return: 0; -EIO nonsense, or nothing new; -ENOMEM.
  */

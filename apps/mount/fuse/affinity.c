@@ -10,19 +10,19 @@
 #include <unistd.h>
 
 #define LOOK_EVERY 16u /* calls: is another one waiting? */
-#define FIND_EVERY CALLER_LONE_MIN /* calls: where does he run? A multiple of LOOK_EVERY */
+#define FIND_EVERY AFFINITY_LONE_MIN /* calls: where does he run? A multiple of LOOK_EVERY */
 #define MOVES_MAX 4u
 #define STAT_CPU 37 /* word of /proc/TID/stat after the name: proc(5) counts it 39th */
 
-void caller_init(struct caller *caller, int fuse)
+void affinity_init(struct affinity *caller, int fuse)
 {
-	*caller = (struct caller){ .fuse = fuse, .cpu = CALLER_ANYWHERE };
+	*caller = (struct affinity){ .fuse = fuse, .cpu = AFFINITY_ANY_CPU };
 	pthread_mutex_init(&caller->lock, NULL);
 	if (sched_getaffinity(0, sizeof(caller->all), &caller->all))
 		CPU_ZERO(&caller->all); /* more CPUs than the set holds: nobody is followed */
 }
 
-void caller_fini(struct caller *caller)
+void affinity_fini(struct affinity *caller)
 {
 	pthread_mutex_destroy(&caller->lock);
 }
@@ -38,7 +38,7 @@ static const char *word(const char *text, int number)
 	return text;
 }
 
-/* CALLER_ANYWHERE if that cannot be known: he may have ended, or be hidden. */
+/* AFFINITY_ANY_CPU if that cannot be known: he may have ended, or be hidden. */
 static int cpu_of(uint32_t tid)
 {
 	char path[32], text[1024];
@@ -49,15 +49,15 @@ static int cpu_of(uint32_t tid)
 	snprintf(path, sizeof(path), "/proc/%u/stat", tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return CALLER_ANYWHERE;
+		return AFFINITY_ANY_CPU;
 	got = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[got > 0 ? got : 0] = '\0';
 	at = word(strrchr(text, ')'), STAT_CPU);
-	return at ? atoi(at) : CALLER_ANYWHERE;
+	return at ? atoi(at) : AFFINITY_ANY_CPU;
 }
 
-static bool another_waits(const struct caller *caller)
+static bool another_waits(const struct affinity *caller)
 {
 	struct pollfd fd = { .fd = caller->fuse, .events = POLLIN };
 
@@ -65,14 +65,14 @@ static bool another_waits(const struct caller *caller)
 }
 
 /* Caller's lock held. */
-static void forget(struct caller *caller)
+static void stop_following(struct affinity *caller)
 {
 	caller->lone = 0;
-	atomic_store_explicit(&caller->cpu, CALLER_ANYWHERE, memory_order_relaxed);
+	atomic_store_explicit(&caller->cpu, AFFINITY_ANY_CPU, memory_order_relaxed);
 }
 
 /* Caller's lock held. */
-static void find(struct caller *caller)
+static void locate_caller(struct affinity *caller)
 {
 	int before = atomic_load_explicit(&caller->cpu, memory_order_relaxed);
 	int cpu = cpu_of(caller->tid);
@@ -82,38 +82,38 @@ static void find(struct caller *caller)
 	else if (before >= 0)
 		caller->moves++;
 	if (caller->moves > MOVES_MAX || cpu < 0 || !CPU_ISSET((unsigned int)cpu, &caller->all))
-		forget(caller);
+		stop_following(caller);
 	else
 		atomic_store_explicit(&caller->cpu, cpu, memory_order_relaxed);
 }
 
 /* Caller's lock held. */
-static void judge(struct caller *caller, const struct fuse_in_header *call)
+static void note_request(struct affinity *caller, const struct fuse_in_header *call)
 {
 	bool data = call->opcode == FUSE_READ || call->opcode == FUSE_WRITE;
 
 	if (!data || call->pid != caller->tid) {
 		caller->tid = call->pid;
 		caller->moves = 0;
-		forget(caller);
+		stop_following(caller);
 		return;
 	}
 	if (atomic_load_explicit(&caller->serving, memory_order_relaxed)) {
-		forget(caller);
+		stop_following(caller);
 		return;
 	}
 	if (++caller->lone % LOOK_EVERY)
 		return;
 	if (another_waits(caller))
-		forget(caller);
+		stop_following(caller);
 	else if (caller->lone % FIND_EVERY == 0 && caller->moves <= MOVES_MAX)
-		find(caller);
+		locate_caller(caller);
 }
 
 /* Where this thread was told to run last. */
-static __thread int settled = CALLER_ANYWHERE;
+static __thread int settled = AFFINITY_ANY_CPU;
 
-static void settle(const struct caller *caller)
+static void set_thread_affinity(const struct affinity *caller)
 {
 	int cpu = atomic_load_explicit(&caller->cpu, memory_order_relaxed);
 	cpu_set_t one;
@@ -128,10 +128,10 @@ static void settle(const struct caller *caller)
 	(void)!sched_setaffinity(0, sizeof(one), cpu < 0 ? &caller->all : &one);
 }
 
-void caller_came(struct caller *caller, const struct fuse_in_header *call)
+void affinity_follow(struct affinity *caller, const struct fuse_in_header *call)
 {
 	pthread_mutex_lock(&caller->lock);
-	judge(caller, call);
+	note_request(caller, call);
 	pthread_mutex_unlock(&caller->lock);
-	settle(caller);
+	set_thread_affinity(caller);
 }

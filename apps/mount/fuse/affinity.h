@@ -21,15 +21,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CALLER_ANYWHERE (-1)
-#define CALLER_LONE_MIN 64u /* calls in a row, each alone, before anybody is followed */
+#define AFFINITY_ANY_CPU (-1)
+#define AFFINITY_LONE_MIN 64u /* calls in a row, each alone, before anybody is followed */
 
 struct fuse_in_header;
 
-struct caller {
+struct affinity {
 	int fuse; /* readable: another call waits */
 	cpu_set_t all; /* where the process may run */
-	atomic_int cpu; /* where its threads are to run now, or CALLER_ANYWHERE */
+	atomic_int cpu; /* where its threads are to run now, or AFFINITY_ANY_CPU */
 	atomic_uint serving; /* reads and writes that were received and not answered */
 	pthread_mutex_t lock; /* of what follows */
 	uint32_t tid; /* of who called last */
@@ -39,23 +39,23 @@ struct caller {
 };
 
 /* @fuse: the descriptor that calls are received from. */
-void caller_init(struct caller *caller, int fuse);
-void caller_fini(struct caller *caller);
+void affinity_init(struct affinity *caller, int fuse);
+void affinity_fini(struct affinity *caller);
 
 /*
  * A call has been received, and @call is its head: the thread that received it goes where it should
  * be. Context: that thread, before it serves the call.
  */
-void caller_came(struct caller *caller, const struct fuse_in_header *call);
+void affinity_follow(struct affinity *caller, const struct fuse_in_header *call);
 
-/* A read or write is served from here on; the caller owes a caller_served(). */
-static inline void caller_serves(struct caller *caller)
+/* A read or write is served from here on; the caller owes a affinity_io_end(). */
+static inline void affinity_io_begin(struct affinity *caller)
 {
 	atomic_fetch_add_explicit(&caller->serving, 1, memory_order_relaxed);
 }
 
 /* Just before it is answered: who called may be there again before the thread goes on. */
-static inline void caller_served(struct caller *caller)
+static inline void affinity_io_end(struct affinity *caller)
 {
 	atomic_fetch_sub_explicit(&caller->serving, 1, memory_order_relaxed);
 }

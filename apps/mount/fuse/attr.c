@@ -4,37 +4,37 @@
 #include "apps/mount/donor/call.h"
 #include "apps/mount/fuse/privilege.h"
 
-static void reply_attr(fuse_req_t req, struct inode *inode, int err)
+static void reply_attr(fuse_req_t req, struct inode *inode, int rc)
 {
 	struct stat st;
 
-	if (err) {
-		op_reply(req, err);
+	if (rc) {
+		op_reply(req, rc);
 		return;
 	}
 	inode_stat(inode, &st);
-	fuse_reply_attr(req, &st, share_cache_seconds(&mount_of(req)->share));
+	fuse_reply_attr(req, &st, sharing_cache_seconds(&mount_of(req)->share));
 }
 
 void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct mount *m = mount_of(req);
 	struct inode *inode = op_inode(req, ino);
-	struct message q;
-	struct fs_attr attr;
-	int err = 0;
+	struct donor_message q;
+	struct wire_fs_attr attr;
+	int rc = 0;
 
 	(void)fi;
 	if (!inode)
 		return;
 	if (atomic_load(&m->share.shared) || !inode_knows_best(inode)) {
 		inode_commit_ahead(inode);
-		message_begin(&q, FS_GETATTR, ino, sizeof(struct fs_head), req);
-		err = call_attr(m, &q, &attr);
-		if (!err)
+		call_begin(&q, FS_GETATTR, ino, sizeof(struct wire_fs_head), req);
+		rc = call_attr(m, &q, &attr);
+		if (!rc)
 			inode_learn(inode, &attr);
 	}
-	reply_attr(req, inode, err);
+	reply_attr(req, inode, rc);
 	inode_put(inode, 1);
 }
 
@@ -52,12 +52,12 @@ static const struct {
 	{ FUSE_SET_ATTR_MTIME_NOW, FS_SET_MTIME_NOW },
 };
 
-static struct fs_time wire_time(const struct timespec *time)
+static struct wire_fs_time wire_time(const struct timespec *time)
 {
-	return (struct fs_time){ .sec = time->tv_sec, .nsec = (uint32_t)time->tv_nsec };
+	return (struct wire_fs_time){ .sec = time->tv_sec, .nsec = (uint32_t)time->tv_nsec };
 }
 
-static void fill_setattr(struct fs_setattr *set, const struct stat *st, int to_set)
+static void fill_setattr(struct wire_fs_setattr *set, const struct stat *st, int to_set)
 {
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		if (to_set & sets[i].fuse)
@@ -71,7 +71,7 @@ static void fill_setattr(struct fs_setattr *set, const struct stat *st, int to_s
 }
 
 /* A change of owner, by whomever. */
-static void drop_privilege(struct inode *inode, struct fs_setattr *set)
+static void drop_privilege(struct inode *inode, struct wire_fs_setattr *set)
 {
 	uint32_t mode;
 
@@ -88,10 +88,10 @@ void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		struct fuse_file_info *fi)
 {
 	struct inode *inode = op_inode(req, ino);
-	struct message q;
-	struct fs_setattr *set = message_begin(&q, FS_SETATTR, ino, sizeof(*set), req);
+	struct donor_message q;
+	struct wire_fs_setattr *set = call_begin(&q, FS_SETATTR, ino, sizeof(*set), req);
 	bool cuts = to_set & FUSE_SET_ATTR_SIZE;
-	int err;
+	int rc;
 
 	(void)fi;
 	if (!inode)
@@ -103,9 +103,9 @@ void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		privilege_check(req, inode);
 		inode_enter_alone(inode);
 	}
-	err = inode_set(inode, &q);
+	rc = inode_set(inode, &q);
 	if (cuts)
 		inode_leave(inode);
-	reply_attr(req, inode, err);
+	reply_attr(req, inode, rc);
 	inode_put(inode, 1);
 }

@@ -16,7 +16,7 @@ struct dir {
 	uint64_t cookie; /* of the entry before the next one */
 	unsigned long changes; /* mount.changes before it was asked */
 	size_t at; /* of the next entry in reply */
-	struct reply reply;
+	struct donor_reply reply;
 };
 
 static struct dir *open_dir(const struct fuse_file_info *fi)
@@ -51,24 +51,24 @@ void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fuse_reply_err(req, 0);
 }
 
-static int fetch(struct mount *m, fuse_ino_t ino, struct dir *dir, uint64_t cookie)
+static int fetch_entries(struct mount *m, fuse_ino_t ino, struct dir *dir, uint64_t cookie)
 {
-	struct message q;
-	struct fs_readdir *readdir = message_begin(&q, FS_READDIR, ino, sizeof(*readdir), NULL);
-	int err;
+	struct donor_message q;
+	struct wire_fs_readdir *readdir = call_begin(&q, FS_READDIR, ino, sizeof(*readdir), NULL);
+	int rc;
 
 	readdir->cookie = cookie;
 	dir->changes = atomic_load(&m->changes);
 	dir->cookie = cookie;
-	dir->at = sizeof(struct fs_reply);
-	err = call(m, &q, &dir->reply, 0);
-	if (err)
+	dir->at = sizeof(struct wire_fs_reply);
+	rc = call(m, &q, &dir->reply, 0);
+	if (rc)
 		dir->reply.length = 0;
-	return err;
+	return rc;
 }
 
 /* The next entry and its name, or false at the end of what the donor has sent. */
-static bool peek(const struct dir *dir, struct fs_dirent *entry, char *name, size_t *bytes)
+static bool peek_entry(const struct dir *dir, struct wire_fs_dirent *entry, char *name, size_t *bytes)
 {
 	size_t left = dir->reply.length - dir->at;
 
@@ -89,7 +89,7 @@ static bool is_dots(const char *name)
 }
 
 /* Return: bytes the entry takes; more than @size: it was not added. */
-static size_t add(fuse_req_t req, char *page, size_t size, const struct fs_dirent *entry,
+static size_t add_entry(fuse_req_t req, char *page, size_t size, const struct wire_fs_dirent *entry,
 		  const char *name)
 {
 	struct stat st;
@@ -99,7 +99,7 @@ static size_t add(fuse_req_t req, char *page, size_t size, const struct fs_diren
 }
 
 /* The same with attributes: counts as a lookup, but not of "." and "..". 0: out of memory. */
-static size_t add_plus(fuse_req_t req, char *page, size_t size, const struct fs_dirent *entry,
+static size_t add_entry_plus(fuse_req_t req, char *page, size_t size, const struct wire_fs_dirent *entry,
 		       const char *name)
 {
 	struct fuse_entry_param param = { 0 };
@@ -124,23 +124,23 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 {
 	struct mount *m = mount_of(req);
 	struct dir *dir = open_dir(fi);
-	struct fs_dirent entry;
+	struct wire_fs_dirent entry;
 	char name[FS_NAME_MAX + 1];
 	char *page = malloc(size);
 	size_t used = 0, bytes;
-	int err = page ? 0 : -ENOMEM;
+	int rc = page ? 0 : -ENOMEM;
 
 	pthread_mutex_lock(&dir->lock);
-	if (!err && (dir->cookie != (uint64_t)offset || !peek(dir, &entry, name, &bytes) ||
+	if (!rc && (dir->cookie != (uint64_t)offset || !peek_entry(dir, &entry, name, &bytes) ||
 		     dir->changes != atomic_load(&m->changes)))
-		err = fetch(m, ino, dir, (uint64_t)offset);
-	while (!err && peek(dir, &entry, name, &bytes)) {
-		size_t taken = plus ? add_plus(req, page + used, size - used, &entry, name)
-				    : add(req, page + used, size - used, &entry, name);
+		rc = fetch_entries(m, ino, dir, (uint64_t)offset);
+	while (!rc && peek_entry(dir, &entry, name, &bytes)) {
+		size_t taken = plus ? add_entry_plus(req, page + used, size - used, &entry, name)
+				    : add_entry(req, page + used, size - used, &entry, name);
 
 		/* An empty page would be the end of the directory. */
 		if (!taken && !used)
-			err = -ENOMEM;
+			rc = -ENOMEM;
 		if (!taken || taken > size - used)
 			break;
 		used += taken;
@@ -148,8 +148,8 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		dir->cookie = entry.cookie;
 	}
 	pthread_mutex_unlock(&dir->lock);
-	if (err)
-		op_reply(req, err);
+	if (rc)
+		op_reply(req, rc);
 	else
 		fuse_reply_buf(req, page, used);
 	free(page);

@@ -9,7 +9,7 @@
 
 void entry_fill(struct inode *inode, struct fuse_entry_param *entry)
 {
-	double seconds = share_cache_seconds(&inode->mount->share);
+	double seconds = sharing_cache_seconds(&inode->mount->share);
 
 	*entry = (struct fuse_entry_param){
 		.ino = inode->ino,
@@ -19,7 +19,7 @@ void entry_fill(struct inode *inode, struct fuse_entry_param *entry)
 	inode_stat(inode, &entry->attr);
 }
 
-static void forget(struct mount *m, uint64_t ino, uint64_t lookups)
+static void forget_lookups(struct mount *m, uint64_t ino, uint64_t lookups)
 {
 	struct inode *inode = inode_get(m, ino);
 
@@ -29,24 +29,24 @@ static void forget(struct mount *m, uint64_t ino, uint64_t lookups)
 
 void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 {
-	forget(mount_of(req), ino, lookups);
+	forget_lookups(mount_of(req), ino, lookups);
 	fuse_reply_none(req);
 }
 
 void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
 	for (size_t i = 0; i < count; i++)
-		forget(mount_of(req), forgets[i].ino, forgets[i].nlookup);
+		forget_lookups(mount_of(req), forgets[i].ino, forgets[i].nlookup);
 	fuse_reply_none(req);
 }
 
-static void reply_entry(fuse_req_t req, int err, const struct fs_attr *attr)
+static void reply_entry(fuse_req_t req, int rc, const struct wire_fs_attr *attr)
 {
 	struct fuse_entry_param entry;
-	struct inode *inode = err ? NULL : inode_add(mount_of(req), attr);
+	struct inode *inode = rc ? NULL : inode_add(mount_of(req), attr);
 
 	if (!inode) {
-		op_reply(req, err ? err : -ENOMEM);
+		op_reply(req, rc ? rc : -ENOMEM);
 		return;
 	}
 	entry_fill(inode, &entry);
@@ -57,24 +57,24 @@ static void reply_entry(fuse_req_t req, int err, const struct fs_attr *attr)
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct mount *m = mount_of(req);
-	struct message q;
-	struct fs_attr attr;
-	int err;
+	struct donor_message q;
+	struct wire_fs_attr attr;
+	int rc;
 
-	message_begin(&q, FS_LOOKUP, parent, sizeof(struct fs_head), req);
-	err = message_name(&q, name);
-	if (!err)
-		err = call_attr(m, &q, &attr);
-	if (err == -ENOENT && share_cache_seconds(&m->share) > 0) {
+	call_begin(&q, FS_LOOKUP, parent, sizeof(struct wire_fs_head), req);
+	rc = call_add_name(&q, name);
+	if (!rc)
+		rc = call_attr(m, &q, &attr);
+	if (rc == -ENOENT && sharing_cache_seconds(&m->share) > 0) {
 		/* That there is no such name may be cached as well. */
 		const struct fuse_entry_param none = {
-			.entry_timeout = share_cache_seconds(&m->share),
+			.entry_timeout = sharing_cache_seconds(&m->share),
 		};
 
 		fuse_reply_entry(req, &none);
 		return;
 	}
-	reply_entry(req, err, &attr);
+	reply_entry(req, rc, &attr);
 }
 
 static void make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev,
@@ -82,22 +82,22 @@ static void make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mod
 {
 	struct mount *m = mount_of(req);
 	size_t target_length = strlen(target);
-	struct message q;
-	struct fs_make *make = message_begin(&q, FS_MAKE, parent, sizeof(*make), req);
-	struct fs_attr attr;
-	int err;
+	struct donor_message q;
+	struct wire_fs_make *make = call_begin(&q, FS_MAKE, parent, sizeof(*make), req);
+	struct wire_fs_attr attr;
+	int rc;
 
 	make->mode = mode;
 	make->rdev = (uint32_t)rdev;
 	make->make = FS_MAKE_EXCLUSIVE;
 	make->target_length = (uint32_t)target_length;
-	err = target_length > FS_TARGET_MAX ? -ENAMETOOLONG : message_name(&q, name);
-	if (!err)
-		err = message_add(&q, target, target_length);
-	if (!err)
-		err = call_attr(m, &q, &attr);
+	rc = target_length > FS_TARGET_MAX ? -ENAMETOOLONG : call_add_name(&q, name);
+	if (!rc)
+		rc = call_add_bytes(&q, target, target_length);
+	if (!rc)
+		rc = call_attr(m, &q, &attr);
 	atomic_fetch_add(&m->changes, 1);
-	reply_entry(req, err, &attr);
+	reply_entry(req, rc, &attr);
 }
 
 void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
@@ -129,53 +129,53 @@ static void commit_ahead(struct mount *m, fuse_ino_t ino)
 void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
 	struct mount *m = mount_of(req);
-	struct message q;
-	struct fs_link *link = message_begin(&q, FS_LINK, ino, sizeof(*link), req);
-	struct fs_attr attr;
-	int err = message_name(&q, name);
+	struct donor_message q;
+	struct wire_fs_link *link = call_begin(&q, FS_LINK, ino, sizeof(*link), req);
+	struct wire_fs_attr attr;
+	int rc = call_add_name(&q, name);
 
 	link->parent = parent;
 	commit_ahead(m, ino);
-	if (!err)
-		err = call_attr(m, &q, &attr);
+	if (!rc)
+		rc = call_attr(m, &q, &attr);
 	atomic_fetch_add(&m->changes, 1);
-	reply_entry(req, err, &attr);
+	reply_entry(req, rc, &attr);
 }
 
 void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-	struct message q;
-	struct reply reply;
+	struct donor_message q;
+	struct donor_reply reply;
 	char target[FS_TARGET_MAX + 1];
 	size_t length;
-	int err;
+	int rc;
 
-	message_begin(&q, FS_READLINK, ino, sizeof(struct fs_head), req);
-	err = call(mount_of(req), &q, &reply, 0);
+	call_begin(&q, FS_READLINK, ino, sizeof(struct wire_fs_head), req);
+	rc = call(mount_of(req), &q, &reply, 0);
 	length = reply.length - sizeof(reply.head);
-	if (!err && length > FS_TARGET_MAX)
-		err = -EIO;
-	if (err) {
-		op_reply(req, err);
+	if (!rc && length > FS_TARGET_MAX)
+		rc = -EIO;
+	if (rc) {
+		op_reply(req, rc);
 		return;
 	}
-	memcpy(target, reply_body(&reply), length);
+	memcpy(target, call_reply_body(&reply), length);
 	target[length] = '\0';
 	fuse_reply_readlink(req, target);
 }
 
-static void remove_name(fuse_req_t req, enum fs_op op, fuse_ino_t parent, const char *name)
+static void remove_name(fuse_req_t req, enum wire_fs_op op, fuse_ino_t parent, const char *name)
 {
 	struct mount *m = mount_of(req);
-	struct message q;
-	int err;
+	struct donor_message q;
+	int rc;
 
-	message_begin(&q, op, parent, sizeof(struct fs_head), req);
-	err = message_name(&q, name);
-	if (!err)
-		err = call_plain(m, &q);
+	call_begin(&q, op, parent, sizeof(struct wire_fs_head), req);
+	rc = call_add_name(&q, name);
+	if (!rc)
+		rc = call_plain(m, &q);
 	atomic_fetch_add(&m->changes, 1);
-	op_reply(req, err);
+	op_reply(req, rc);
 }
 
 void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -192,21 +192,21 @@ void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t n
 	       const char *new_name, unsigned int flags)
 {
 	struct mount *m = mount_of(req);
-	struct message q;
-	struct fs_rename *rename = message_begin(&q, FS_RENAME, parent, sizeof(*rename), req);
+	struct donor_message q;
+	struct wire_fs_rename *rename = call_begin(&q, FS_RENAME, parent, sizeof(*rename), req);
 	size_t new_length = strlen(new_name);
-	int err = message_name(&q, name);
+	int rc = call_add_name(&q, name);
 
 	rename->parent = new_parent;
 	rename->flags = flags;
 	rename->new_length = (uint32_t)new_length;
-	if (!err)
-		err = new_length > FS_NAME_MAX ? -ENAMETOOLONG
-					       : message_add(&q, new_name, new_length);
-	if (!err && flags & ~(unsigned int)(RENAME_NOREPLACE | RENAME_EXCHANGE))
-		err = -EINVAL;
-	if (!err)
-		err = call_plain(m, &q);
+	if (!rc)
+		rc = new_length > FS_NAME_MAX ? -ENAMETOOLONG
+					       : call_add_bytes(&q, new_name, new_length);
+	if (!rc && flags & ~(unsigned int)(RENAME_NOREPLACE | RENAME_EXCHANGE))
+		rc = -EINVAL;
+	if (!rc)
+		rc = call_plain(m, &q);
 	atomic_fetch_add(&m->changes, 1);
-	op_reply(req, err);
+	op_reply(req, rc);
 }

@@ -14,11 +14,11 @@
 #include "apps/mount/fuse/privilege.h"
 
 #define PIECES_MAX 16 /* started at a time */
-#define ASKS_MAX 8 /* for one place, before the donor is found to make no sense */
+#define RPCS_MAX 8 /* for one place, before the donor is found to make no sense */
 
-enum step { STEP_GO, STEP_END, STEP_ASK, STEP_ASK_VOLUME };
+enum io_step { STEP_GO, STEP_END, STEP_ASK, STEP_ASK_VOLUME };
 
-struct piece {
+struct io_piece {
 	struct weir_region *region; /* NULL: a hole */
 	uint64_t offset; /* in the region */
 	uint64_t length;
@@ -36,7 +36,7 @@ static bool is_hole(const struct io *io, uint64_t at, uint64_t *length)
 }
 
 /* The next piece from io->done on; inode's lock held. */
-static enum step next_piece(struct io *io, struct piece *piece)
+static enum io_step next_piece(struct io *io, struct io_piece *piece)
 {
 	uint64_t at = io->offset + io->done;
 	uint64_t volume;
@@ -58,7 +58,7 @@ static enum step next_piece(struct io *io, struct piece *piece)
 }
 
 /* Inside the gate: how much is there to do? Inode's lock held. */
-static enum step begin(struct io *io)
+static enum io_step begin_io(struct io *io)
 {
 	struct inode *inode = io->inode;
 	uint64_t end = io->offset + io->length;
@@ -68,7 +68,7 @@ static enum step begin(struct io *io)
 		inode->next_offset = end;
 	} else if (end > inode->size) {
 		/* Others may have made it longer: the answer says so. */
-		if (io->direct && !io->asks && atomic_load(&io->mount->share.shared))
+		if (io->direct && !io->rpcs && atomic_load(&io->mount->share.shared))
 			return STEP_ASK;
 		io->length = io->offset < inode->size ? inode->size - io->offset : 0;
 	}
@@ -77,14 +77,14 @@ static enum step begin(struct io *io)
 }
 
 /* The next pieces, at least one, or what is to be done instead. */
-static enum step plan(struct io *io, struct piece *pieces, unsigned int *nr)
+static enum io_step plan_pieces(struct io *io, struct io_piece *pieces, unsigned int *nr)
 {
-	enum step step = STEP_GO;
+	enum io_step step = STEP_GO;
 
 	*nr = 0;
 	pthread_mutex_lock(&io->inode->lock);
 	if (!io->begun)
-		step = begin(io);
+		step = begin_io(io);
 	while (step == STEP_GO && *nr < PIECES_MAX && io->done < io->length) {
 		step = next_piece(io, &pieces[*nr]);
 		if (step != STEP_GO)
@@ -94,7 +94,7 @@ static enum step plan(struct io *io, struct piece *pieces, unsigned int *nr)
 	}
 	pthread_mutex_unlock(&io->inode->lock);
 	if (*nr)
-		io->asks = 0;
+		io->rpcs = 0;
 	if (*nr || step != STEP_GO)
 		return *nr ? STEP_GO : step;
 	return STEP_END;
@@ -110,7 +110,7 @@ static void piece_done(void *arg, int status)
 		io_run(io);
 }
 
-static int start_piece(struct io *io, const struct piece *piece)
+static int start_piece(struct io *io, const struct io_piece *piece)
 {
 	const struct weir_completion completion = { .done = piece_done, .arg = io };
 	const struct weir_iov iov = {
@@ -125,7 +125,7 @@ static int start_piece(struct io *io, const struct piece *piece)
 }
 
 /* True: all are done already. */
-static bool start(struct io *io, const struct piece *pieces, unsigned int nr)
+static bool start_pieces(struct io *io, const struct io_piece *pieces, unsigned int nr)
 {
 	unsigned int settled = 1;
 
@@ -143,16 +143,16 @@ static bool start(struct io *io, const struct piece *pieces, unsigned int nr)
 }
 
 /* The gate is passed back before the reply: who waits there needs no copy in the kernel. */
-static void finish(struct io *io, int err)
+static void finish_io(struct io *io, int rc)
 {
 	struct mount *m = io->mount;
 
-	if (!err && io->write)
+	if (!rc && io->write)
 		inode_wrote(io->inode, io->offset + io->length, io->length);
 	inode_leave(io->inode);
-	caller_served(&m->caller);
-	if (err)
-		fuse_reply_err(io->req, -err);
+	affinity_io_end(&m->caller);
+	if (rc)
+		fuse_reply_err(io->req, -rc);
 	else if (io->write)
 		fuse_reply_write(io->req, io->length);
 	else
@@ -163,25 +163,25 @@ static void finish(struct io *io, int err)
 
 void io_run(struct io *io)
 {
-	struct piece pieces[PIECES_MAX];
-	enum step step;
+	struct io_piece pieces[PIECES_MAX];
+	enum io_step step;
 	unsigned int nr;
 
 	do {
-		step = atomic_load(&io->status) ? STEP_END : plan(io, pieces, &nr);
+		step = atomic_load(&io->status) ? STEP_END : plan_pieces(io, pieces, &nr);
 		if (step == STEP_ASK || step == STEP_ASK_VOLUME)
-			if (io->asks++ == ASKS_MAX) {
+			if (io->rpcs++ == RPCS_MAX) {
 				atomic_store(&io->status, -EIO);
 				step = STEP_END;
 			}
-	} while (step == STEP_GO && start(io, pieces, nr));
+	} while (step == STEP_GO && start_pieces(io, pieces, nr));
 
 	if (step == STEP_ASK)
-		ask_map(io);
+		map_rpc_fetch(io);
 	else if (step == STEP_ASK_VOLUME)
-		ask_volume(io);
+		map_rpc_fetch_volume(io);
 	else if (step == STEP_END)
-		finish(io, atomic_load(&io->status));
+		finish_io(io, atomic_load(&io->status));
 }
 
 /* The transfer that this very thread begins, and may wait for: it is in no callback. */
@@ -192,7 +192,7 @@ bool io_may_wait(const struct io *io)
 	return io == beginning;
 }
 
-static void granted(struct gate_pass *pass)
+static void granted(struct rw_gate_pass *pass)
 {
 	io_run((struct io *)pass);
 }
@@ -216,9 +216,9 @@ static void transfer(fuse_req_t req, size_t size, off_t offset, struct fuse_file
 		.length = size,
 	};
 	mount_begin(io->mount);
-	caller_serves(&io->mount->caller);
+	affinity_io_begin(&io->mount->caller);
 	pthread_mutex_lock(&io->inode->lock);
-	entered = gate_enter(&io->inode->gate, &io->pass);
+	entered = rw_gate_enter(&io->inode->gate, &io->pass);
 	pthread_mutex_unlock(&io->inode->lock);
 	if (!entered)
 		return;

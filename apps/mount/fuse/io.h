@@ -6,7 +6,7 @@
 #include "apps/mount/donor/call.h"
 
 struct io {
-	struct gate_pass pass; /* first: the gate hands it back */
+	struct rw_gate_pass pass; /* first: the gate hands it back */
 	struct mount *mount;
 	struct inode *inode;
 	fuse_req_t req;
@@ -22,10 +22,10 @@ struct io {
 	atomic_int status;
 
 	/* Asking where the bytes lie. */
-	struct io *next_asker;
-	unsigned int asks;
-	bool leads; /* its question is the inode's */
-	bool exactly; /* there was no room to allocate ahead */
+	struct io *next_waiter;
+	unsigned int rpcs;
+	bool leads_rpc; /* its question is the inode's */
+	bool no_ahead; /* there was no room to allocate ahead */
 	uint64_t ask, ask_end;
 	uint32_t first_chunk;
 	uint64_t hole, hole_end; /* gaps here are holes: the donor has just said so */
@@ -43,7 +43,7 @@ bool io_may_wait(const struct io *io);
  * Ask the donor where the file's bytes lie from io->done on, or for more of the volume. Whoever has
  * the answer goes on with io_run(), perhaps before these return.
  */
-void ask_map(struct io *io);
-void ask_volume(struct io *io);
+void map_rpc_fetch(struct io *io);
+void map_rpc_fetch_volume(struct io *io);
 
 #endif

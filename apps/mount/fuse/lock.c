@@ -20,9 +20,9 @@ struct waiter {
 	bool locks; /* rather than unlocks */
 };
 
-static struct fs_lock make_lock(uint64_t ino, uint64_t owner, const struct flock *lock)
+static struct wire_fs_lock make_lock(uint64_t ino, uint64_t owner, const struct flock *lock)
 {
-	return (struct fs_lock){
+	return (struct wire_fs_lock){
 		.head = { .ino = ino },
 		.owner = owner,
 		.start = (uint64_t)lock->l_start,
@@ -35,21 +35,21 @@ static struct fs_lock make_lock(uint64_t ino, uint64_t owner, const struct flock
 
 void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock)
 {
-	struct message q;
-	struct fs_lock *get = message_begin(&q, FS_GETLK, ino, sizeof(*get), req);
-	struct fs_head head = *(struct fs_head *)get;
-	struct reply reply;
-	struct fs_lock found;
-	int err;
+	struct donor_message q;
+	struct wire_fs_lock *get = call_begin(&q, FS_GETLK, ino, sizeof(*get), req);
+	struct wire_fs_head head = *(struct wire_fs_head *)get;
+	struct donor_reply reply;
+	struct wire_fs_lock found;
+	int rc;
 
 	*get = make_lock(ino, fi->lock_owner, lock);
 	get->head = head;
-	err = call(mount_of(req), &q, &reply, sizeof(found));
-	if (err) {
-		op_reply(req, err);
+	rc = call(mount_of(req), &q, &reply, sizeof(found));
+	if (rc) {
+		op_reply(req, rc);
 		return;
 	}
-	memcpy(&found, reply_body(&reply), sizeof(found));
+	memcpy(&found, call_reply_body(&reply), sizeof(found));
 	lock->l_type = (short)found.type;
 	lock->l_whence = SEEK_SET;
 	lock->l_start = (off_t)found.start;
@@ -64,11 +64,11 @@ void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct 
  */
 static void look_again(struct mount *m, struct inode *inode)
 {
-	struct message q;
-	struct fs_attr attr;
+	struct donor_message q;
+	struct wire_fs_attr attr;
 	bool stale;
 
-	message_begin(&q, FS_GETATTR, inode->ino, sizeof(struct fs_head), NULL);
+	call_begin(&q, FS_GETATTR, inode->ino, sizeof(struct wire_fs_head), NULL);
 	if (call_attr(m, &q, &attr))
 		return;
 	inode_learn(inode, &attr);
@@ -87,20 +87,20 @@ static void reply_granted(struct waiter *w)
 	free(w);
 }
 
-static void look_and_grant(struct chore *chore)
+static void look_and_grant(struct deferred_work *work)
 {
 	struct waiter *w;
 
-	memcpy(&w, chore->arg, sizeof(w));
+	memcpy(&w, work->arg, sizeof(w));
 	look_again(w->mount, w->inode);
 	reply_granted(w);
-	chore_free(chore);
+	deferred_work_free(work);
 }
 
-static void settle(struct waiter *w, int status)
+static void end_wait(struct waiter *w, int status)
 {
 	if (!status && w->locks && atomic_load(&w->mount->share.shared) &&
-	    !chore_add(w->mount, look_and_grant, &w, sizeof(w)))
+	    !deferred_work_add(w->mount, look_and_grant, &w, sizeof(w)))
 		return;
 	if (!status) {
 		reply_granted(w);
@@ -116,56 +116,56 @@ static void answered(void *arg, int status, const void *reply, size_t length)
 	struct waiter *w = arg;
 
 	fuse_req_interrupt_func(w->req, NULL, NULL);
-	settle(w, call_status(status, reply, length, 0));
+	end_wait(w, call_status(status, reply, length, 0));
 }
 
 /* Held while a request is sent, so that no cancel of it can reach the donor before it does. */
 static pthread_mutex_t sending = PTHREAD_MUTEX_INITIALIZER;
 
-static void cancel(struct chore *chore)
+static void cancel(struct deferred_work *work)
 {
-	struct fs_lock lock;
+	struct wire_fs_lock lock;
 
-	memcpy(&lock, chore->arg, sizeof(lock));
+	memcpy(&lock, work->arg, sizeof(lock));
 	pthread_mutex_lock(&sending);
 	pthread_mutex_unlock(&sending);
-	call_and_forget(chore->mount, &lock, sizeof(lock));
-	chore_free(chore);
+	call_without_reply(work->mount, &lock, sizeof(lock));
+	deferred_work_free(work);
 }
 
 /* A signal: libfuse holds the request, whose answer may come while this runs. */
 static void interrupted(fuse_req_t req, void *arg)
 {
 	struct waiter *w = arg;
-	const struct fs_lock lock = {
+	const struct wire_fs_lock lock = {
 		.head = { .op = FS_CANCELLK, .ino = w->inode->ino },
 		.cancel = w->cancel,
 	};
 
 	(void)req;
-	(void)chore_add(w->mount, cancel, &lock, sizeof(lock));
+	(void)deferred_work_add(w->mount, cancel, &lock, sizeof(lock));
 }
 
 /* The answer may be long in coming. */
-static void wait_for_lock(struct waiter *w, const struct fs_lock *lock)
+static void wait_for_lock(struct waiter *w, const struct wire_fs_lock *lock)
 {
-	int err;
+	int rc;
 
 	pthread_mutex_lock(&sending);
 	fuse_req_interrupt_func(w->req, interrupted, w);
-	err = call_later(w->mount, lock, sizeof(*lock), UINT64_MAX, answered, w);
+	rc = call_later(w->mount, lock, sizeof(*lock), UINT64_MAX, answered, w);
 	pthread_mutex_unlock(&sending);
-	if (err)
-		answered(w, err, NULL, 0);
+	if (rc)
+		answered(w, rc, NULL, 0);
 }
 
-static void set_lock(fuse_req_t req, struct inode *inode, const struct fs_lock *lock)
+static void set_lock(fuse_req_t req, struct inode *inode, const struct wire_fs_lock *lock)
 {
 	static atomic_ullong cancels;
 	struct waiter *w = malloc(sizeof(*w));
-	struct message q;
-	struct fs_lock *set = message_begin(&q, FS_SETLK, inode->ino, sizeof(*set), req);
-	struct fs_head head = set->head;
+	struct donor_message q;
+	struct wire_fs_lock *set = call_begin(&q, FS_SETLK, inode->ino, sizeof(*set), req);
+	struct wire_fs_head head = set->head;
 
 	if (!w) {
 		op_reply(req, -ENOMEM);
@@ -188,14 +188,14 @@ static void set_lock(fuse_req_t req, struct inode *inode, const struct fs_lock *
 	if (lock->flags & FS_LOCK_WAIT)
 		wait_for_lock(w, set);
 	else
-		settle(w, call_plain(w->mount, &q));
+		end_wait(w, call_plain(w->mount, &q));
 }
 
 void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
 	      int sleep)
 {
 	struct inode *inode = file_inode(fi);
-	struct fs_lock set = make_lock(ino, fi->lock_owner, lock);
+	struct wire_fs_lock set = make_lock(ino, fi->lock_owner, lock);
 
 	set.flags = sleep ? FS_LOCK_WAIT : 0;
 	pthread_mutex_lock(&inode->lock);
@@ -206,7 +206,7 @@ void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct 
 
 void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op)
 {
-	struct fs_lock set = {
+	struct wire_fs_lock set = {
 		.head = { .ino = ino },
 		.owner = fi->lock_owner,
 		.end = UINT64_MAX,
@@ -233,7 +233,7 @@ void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op)
 
 void lock_drop(struct inode *inode, uint64_t owner, bool flock)
 {
-	struct fs_lock drop = {
+	struct wire_fs_lock drop = {
 		.head = { .op = FS_SETLK, .ino = inode->ino },
 		.owner = owner,
 		.end = UINT64_MAX,
@@ -242,5 +242,5 @@ void lock_drop(struct inode *inode, uint64_t owner, bool flock)
 	};
 
 	/* A one-way message would be given up if the donor stalls, and the lock stay for good. */
-	call_and_forget(inode->mount, &drop, sizeof(drop));
+	call_without_reply(inode->mount, &drop, sizeof(drop));
 }

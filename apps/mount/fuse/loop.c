@@ -15,11 +15,11 @@ static __thread struct buffer *current;
 
 int loop_open(struct mount *m, unsigned int threads, struct weir_error *error)
 {
-	int err = weir_pool_create(m->session, BUFFER_BYTES, threads + 1 + TRANSFERS_MAX,
+	int rc = weir_pool_create(m->session, BUFFER_BYTES, threads + 1 + TRANSFERS_MAX,
 				   &m->loop.pool, error);
 
-	if (err)
-		return err;
+	if (rc)
+		return rc;
 	m->loop.memory = weir_pool_memory(m->loop.pool);
 	return 0;
 }
@@ -57,7 +57,7 @@ static bool receive(struct mount *m, struct fuse_buf *request)
 	} while (length == -EINTR && !fuse_session_exited(m->fuse));
 	if (length <= 0 || fuse_session_exited(m->fuse))
 		return false;
-	caller_came(&m->caller, request->mem);
+	affinity_follow(&m->caller, request->mem);
 	return true;
 }
 
@@ -80,7 +80,7 @@ int loop_first(struct mount *m)
 	return received ? 0 : -EIO;
 }
 
-static void *run(void *arg)
+static void *loop_run(void *arg)
 {
 	struct mount *m = arg;
 	struct fuse_buf request;
@@ -90,24 +90,24 @@ static void *run(void *arg)
 	put_current(m);
 	fuse_session_exit(m->fuse);
 	atomic_fetch_sub(&m->loop.running, 1);
-	chores_wake(&m->chores);
+	deferred_queue_wake(&m->deferred);
 	return NULL;
 }
 
-static void interrupt(int signal)
+static void on_interrupt(int signal)
 {
 	(void)signal;
 }
 
 int loop_start(struct mount *m, unsigned int threads)
 {
-	const struct sigaction action = { .sa_handler = interrupt };
+	const struct sigaction action = { .sa_handler = on_interrupt };
 
 	/* Without SA_RESTART: it ends a read of a thread that waits in the kernel. */
 	sigaction(SIGUSR1, &action, NULL);
 	for (; m->loop.threads < threads; m->loop.threads++) {
 		atomic_fetch_add(&m->loop.running, 1);
-		if (pthread_create(&m->loop.thread[m->loop.threads], NULL, run, m)) {
+		if (pthread_create(&m->loop.thread[m->loop.threads], NULL, loop_run, m)) {
 			atomic_fetch_sub(&m->loop.running, 1);
 			return -EAGAIN;
 		}

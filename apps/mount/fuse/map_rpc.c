@@ -16,7 +16,7 @@ static uint64_t ahead(const struct io *io)
 {
 	struct inode *inode = io->inode;
 
-	if (io->exactly || !io->sequential)
+	if (io->no_ahead || !io->sequential)
 		inode->ahead = 0;
 	else if (inode->ahead < AHEAD_MAX)
 		inode->ahead = inode->ahead ? 2 * inode->ahead : AHEAD_MIN;
@@ -29,7 +29,7 @@ static uint64_t round_up(uint64_t offset)
 }
 
 /* What to ask for; inode's lock held. */
-static enum fs_op choose_question(struct io *io)
+static enum wire_fs_op choose_range(struct io *io)
 {
 	uint64_t at = io->offset + io->done;
 	uint64_t file_end = round_up(io->inode->size);
@@ -49,41 +49,41 @@ static enum fs_op choose_question(struct io *io)
 }
 
 /* Does a question under way answer this one? Then wait for its answer; inode's lock held. */
-static bool join_askers(struct io *io)
+static bool join_pending_rpc(struct io *io)
 {
 	struct inode *inode = io->inode;
 
-	if (!inode->asking) {
-		inode->asking = io->leads = true;
+	if (!inode->map_rpc_pending) {
+		inode->map_rpc_pending = io->leads_rpc = true;
 		inode->ask = io->ask;
 		inode->ask_end = io->ask_end;
 		return false;
 	}
 	if (io->ask < inode->ask || io->ask >= inode->ask_end)
 		return false;
-	io->next_asker = inode->askers;
-	inode->askers = io;
+	io->next_waiter = inode->map_rpc_waiters;
+	inode->map_rpc_waiters = io;
 	return true;
 }
 
-static struct io *dismiss_askers(struct io *io)
+static struct io *end_rpc(struct io *io)
 {
-	struct io *others = io->inode->askers;
+	struct io *others = io->inode->map_rpc_waiters;
 
-	if (!io->leads)
+	if (!io->leads_rpc)
 		return NULL;
-	io->leads = false;
-	io->inode->asking = false;
-	io->inode->askers = NULL;
+	io->leads_rpc = false;
+	io->inode->map_rpc_pending = false;
+	io->inode->map_rpc_waiters = NULL;
 	return others;
 }
 
 /* Inode's lock held. */
 static int learn_map(struct io *io, const void *reply, size_t length)
 {
-	const char *extents = (const char *)reply + sizeof(struct fs_map);
+	const char *extents = (const char *)reply + sizeof(struct wire_fs_map);
 	struct inode *inode = io->inode;
-	struct fs_map map;
+	struct wire_fs_map map;
 
 	if (!map_makes_sense(reply, length, io->ask, &map))
 		return -EIO;
@@ -99,80 +99,80 @@ static int learn_map(struct io *io, const void *reply, size_t length)
 	return 0;
 }
 
-static void answered(void *arg, int status, const void *reply, size_t length)
+static void map_answered(void *arg, int status, const void *reply, size_t length)
 {
 	struct io *io = arg;
 	struct io *others;
 
 	status =
-		call_status(status, reply, length, sizeof(struct fs_map) - sizeof(struct fs_reply));
+		call_status(status, reply, length, sizeof(struct wire_fs_map) - sizeof(struct wire_fs_reply));
 	pthread_mutex_lock(&io->inode->lock);
 	if (!status)
 		status = learn_map(io, reply, length);
-	others = dismiss_askers(io);
+	others = end_rpc(io);
 	pthread_mutex_unlock(&io->inode->lock);
 
 	/* Perhaps what it needs is there, without what would be nice to have. */
-	if (status == -ENOSPC && !io->exactly)
-		io->exactly = true;
+	if (status == -ENOSPC && !io->no_ahead)
+		io->no_ahead = true;
 	else if (status)
 		atomic_store(&io->status, status);
 	io_run(io);
 	while (others) {
 		struct io *other = others;
 
-		others = other->next_asker;
+		others = other->next_waiter;
 		io_run(other);
 	}
 }
 
 /* Waiting includes looking for the answer a while, which spares waking the session's thread. */
-static void ask_and_wait(struct io *io, const struct fs_range *range)
+static void fetch_and_wait(struct io *io, const struct wire_fs_range *range)
 {
-	struct reply reply;
-	int err = weir_call(io->mount->session, range, sizeof(*range), reply.bytes,
+	struct donor_reply reply;
+	int rc = weir_call(io->mount->session, range, sizeof(*range), reply.bytes,
 			    sizeof(reply.bytes), &reply.length);
 
-	answered(io, err, reply.bytes, reply.length);
+	map_answered(io, rc, reply.bytes, reply.length);
 }
 
-void ask_map(struct io *io)
+void map_rpc_fetch(struct io *io)
 {
-	struct fs_range range = { .head = { .ino = io->inode->ino } };
+	struct wire_fs_range range = { .head = { .ino = io->inode->ino } };
 	bool joined;
 
 	pthread_mutex_lock(&io->inode->lock);
-	range.head.op = (uint16_t)choose_question(io);
+	range.head.op = (uint16_t)choose_range(io);
 	range.offset = io->ask;
 	range.length = io->ask_end - io->ask;
-	joined = join_askers(io);
+	joined = join_pending_rpc(io);
 	pthread_mutex_unlock(&io->inode->lock);
 	if (joined)
 		return;
 	if (io_may_wait(io))
-		ask_and_wait(io, &range);
-	else if (call_later(io->mount, &range, sizeof(range), 0, answered, io))
-		answered(io, -EIO, NULL, 0);
+		fetch_and_wait(io, &range);
+	else if (call_later(io->mount, &range, sizeof(range), 0, map_answered, io))
+		map_answered(io, -EIO, NULL, 0);
 }
 
 static void volume_answered(void *arg, int status, const void *reply, size_t length)
 {
 	struct io *io = arg;
 
-	status = call_status(status, reply, length, sizeof(struct fs_chunk));
+	status = call_status(status, reply, length, sizeof(struct wire_fs_chunk));
 	if (!status)
 		status = volume_learn(io->mount, io->first_chunk,
-				      (const char *)reply + sizeof(struct fs_reply),
-				      length - sizeof(struct fs_reply));
+				      (const char *)reply + sizeof(struct wire_fs_reply),
+				      length - sizeof(struct wire_fs_reply));
 	if (status)
 		atomic_store(&io->status, status);
 	io_run(io);
 }
 
 /* The donor has let the volume grow. */
-void ask_volume(struct io *io)
+void map_rpc_fetch_volume(struct io *io)
 {
-	struct fs_volume volume = { .head = { .op = FS_VOLUME } };
+	struct wire_fs_volume volume = { .head = { .op = FS_VOLUME } };
 
 	volume.first = io->first_chunk = volume_chunks(&io->mount->volume);
 	if (call_later(io->mount, &volume, sizeof(volume), 0, volume_answered, io))

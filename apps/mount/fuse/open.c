@@ -20,7 +20,7 @@ static void note_open(struct inode *inode, uint64_t change, struct fuse_file_inf
 /* The kernel has one handle less, or never got it. */
 static void close_file(struct inode *inode)
 {
-	struct fs_head head = { .op = FS_RELEASE, .ino = inode->ino };
+	struct wire_fs_head head = { .op = FS_RELEASE, .ino = inode->ino };
 
 	pthread_mutex_lock(&inode->lock);
 	if (!--inode->opens) {
@@ -28,53 +28,53 @@ static void close_file(struct inode *inode)
 		inode->posix_locks = false;
 	}
 	pthread_mutex_unlock(&inode->lock);
-	call_and_forget(inode->mount, &head, sizeof(head));
+	call_without_reply(inode->mount, &head, sizeof(head));
 }
 
 /* FS_MAKE may have found a file that another client made just now: it is not empty then. */
 static int truncate_found(struct inode *inode)
 {
-	struct message q;
-	struct fs_setattr *set = message_begin(&q, FS_SETATTR, inode->ino, sizeof(*set), NULL);
-	int err;
+	struct donor_message q;
+	struct wire_fs_setattr *set = call_begin(&q, FS_SETATTR, inode->ino, sizeof(*set), NULL);
+	int rc;
 
 	set->mask = FS_SET_SIZE;
 	inode_enter_alone(inode);
-	err = inode_set(inode, &q);
+	rc = inode_set(inode, &q);
 	inode_leave(inode);
-	return err;
+	return rc;
 }
 
 void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	       struct fuse_file_info *fi)
 {
 	struct mount *m = mount_of(req);
-	struct message q;
-	struct fs_make *make = message_begin(&q, FS_MAKE, parent, sizeof(*make), req);
+	struct donor_message q;
+	struct wire_fs_make *make = call_begin(&q, FS_MAKE, parent, sizeof(*make), req);
 	struct fuse_entry_param entry = { 0 };
 	struct inode *inode;
-	struct fs_attr attr;
-	int err = message_name(&q, name);
+	struct wire_fs_attr attr;
+	int rc = call_add_name(&q, name);
 
 	make->mode = (mode & ~(mode_t)S_IFMT) | S_IFREG;
 	make->make = FS_MAKE_OPEN | (fi->flags & O_EXCL ? FS_MAKE_EXCLUSIVE : 0);
-	if (!err)
-		err = call_attr(m, &q, &attr);
+	if (!rc)
+		rc = call_attr(m, &q, &attr);
 	atomic_fetch_add(&m->changes, 1);
-	if (err || !(inode = inode_add(m, &attr))) {
+	if (rc || !(inode = inode_add(m, &attr))) {
 		/* Without memory the donor's count stays one too high until this client leaves. */
-		op_reply(req, err ? err : -ENOMEM);
+		op_reply(req, rc ? rc : -ENOMEM);
 		return;
 	}
 	note_open(inode, attr.change, fi);
 	if (attr.size && fi->flags & O_TRUNC)
-		err = truncate_found(inode);
+		rc = truncate_found(inode);
 	entry_fill(inode, &entry);
-	if (err)
-		op_reply(req, err);
+	if (rc)
+		op_reply(req, rc);
 	else
-		err = fuse_reply_create(req, &entry, fi);
-	if (err) {
+		rc = fuse_reply_create(req, &entry, fi);
+	if (rc) {
 		close_file(inode);
 		inode_put(inode, 1);
 	}
@@ -84,11 +84,11 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct mount *m = mount_of(req);
 	struct inode *inode = op_inode(req, ino);
-	struct message q;
-	struct fs_open *open = message_begin(&q, FS_OPEN, ino, sizeof(*open), req);
+	struct donor_message q;
+	struct wire_fs_open *open = call_begin(&q, FS_OPEN, ino, sizeof(*open), req);
 	bool cuts = fi->flags & O_TRUNC;
-	struct fs_attr attr;
-	int err;
+	struct wire_fs_attr attr;
+	int rc;
 
 	if (!inode)
 		return;
@@ -98,17 +98,17 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		inode_enter_alone(inode);
 	}
 	inode_commit_ahead(inode);
-	err = call_attr(m, &q, &attr);
-	if (!err && cuts)
+	rc = call_attr(m, &q, &attr);
+	if (!rc && cuts)
 		inode_learn_size(inode, &attr);
-	else if (!err)
+	else if (!rc)
 		inode_learn(inode, &attr);
 	if (cuts)
 		inode_leave(inode);
-	if (!err)
+	if (!rc)
 		note_open(inode, attr.change, fi);
-	if (err)
-		op_reply(req, err);
+	if (rc)
+		op_reply(req, rc);
 	else if (fuse_reply_open(req, fi))
 		close_file(inode);
 	inode_put(inode, 1);
@@ -117,7 +117,7 @@ void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct inode *inode = file_inode(fi);
-	int err = inode_flush(inode);
+	int rc = inode_flush(inode);
 	bool locks;
 
 	(void)ino;
@@ -126,7 +126,7 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	pthread_mutex_unlock(&inode->lock);
 	if (locks)
 		lock_drop(inode, fi->lock_owner, false);
-	op_reply(req, err);
+	op_reply(req, rc);
 }
 
 /* A write has replied when the donor had the data: the size and time are all that is left. */

@@ -43,9 +43,9 @@ struct inode *op_inode(fuse_req_t req, fuse_ino_t ino)
 	return inode;
 }
 
-void op_reply(fuse_req_t req, int err)
+void op_reply(fuse_req_t req, int rc)
 {
-	fuse_reply_err(req, -err);
+	fuse_reply_err(req, -rc);
 }
 
 const struct fuse_lowlevel_ops mount_ops = {

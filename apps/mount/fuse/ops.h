@@ -21,7 +21,7 @@ static inline struct inode *file_inode(const struct fuse_file_info *fi)
 /* The inode an operation is about; the caller owes an inode_put(). NULL: replied ESTALE. */
 struct inode *op_inode(fuse_req_t req, fuse_ino_t ino);
 /* Replies 0 or an error. */
-void op_reply(fuse_req_t req, int err);
+void op_reply(fuse_req_t req, int rc);
 
 /* entry.c. What the kernel is told of an inode that a name leads to: counts as a lookup. */
 void entry_fill(struct inode *inode, struct fuse_entry_param *entry);

@@ -48,8 +48,8 @@ uint32_t privilege_drop(uint32_t mode)
 
 void privilege_check(fuse_req_t req, struct inode *inode)
 {
-	struct message q;
-	struct fs_setattr *set;
+	struct donor_message q;
+	struct wire_fs_setattr *set;
 	uint32_t mode;
 
 	if (fuse_req_ctx(req)->uid == 0)
@@ -59,7 +59,7 @@ void privilege_check(fuse_req_t req, struct inode *inode)
 	pthread_mutex_unlock(&inode->lock);
 	if (mode == privilege_drop(mode))
 		return;
-	set = message_begin(&q, FS_SETATTR, inode->ino, sizeof(*set), NULL);
+	set = call_begin(&q, FS_SETATTR, inode->ino, sizeof(*set), NULL);
 	set->mask = FS_SET_MODE;
 	set->mode = privilege_drop(mode);
 	(void)inode_set(inode, &q);

@@ -16,10 +16,10 @@ void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t 
 		  struct fuse_file_info *fi)
 {
 	struct inode *inode = file_inode(fi);
-	struct message q;
-	struct fs_fallocate *f = message_begin(&q, FS_FALLOCATE, ino, sizeof(*f), req);
-	struct fs_attr attr;
-	int err;
+	struct donor_message q;
+	struct wire_fs_fallocate *f = call_begin(&q, FS_FALLOCATE, ino, sizeof(*f), req);
+	struct wire_fs_attr attr;
+	int rc;
 
 	if (mode & ~MODES) {
 		op_reply(req, -EOPNOTSUPP);
@@ -31,26 +31,26 @@ void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t 
 	privilege_check(req, inode);
 	inode_enter_alone(inode);
 	inode_commit_ahead(inode);
-	err = call_attr(mount_of(req), &q, &attr);
-	if (!err)
+	rc = call_attr(mount_of(req), &q, &attr);
+	if (!rc)
 		inode_learn_size(inode, &attr);
 	inode_leave(inode);
-	op_reply(req, err);
+	op_reply(req, rc);
 }
 
 /* The extents from @at on; *extents points into @reply. */
-static int fetch_map(struct mount *m, uint64_t ino, uint64_t at, struct reply *reply,
-		     struct fs_map *map, const char **extents)
+static int fetch_map(struct mount *m, uint64_t ino, uint64_t at, struct donor_reply *reply,
+		     struct wire_fs_map *map, const char **extents)
 {
-	struct message q;
-	struct fs_range *range = message_begin(&q, FS_MAP, ino, sizeof(*range), NULL);
-	int err;
+	struct donor_message q;
+	struct wire_fs_range *range = call_begin(&q, FS_MAP, ino, sizeof(*range), NULL);
+	int rc;
 
 	range->offset = at / FS_BLOCK * FS_BLOCK;
 	range->length = INT64_MAX / FS_BLOCK * FS_BLOCK - range->offset;
-	err = call(m, &q, reply, sizeof(*map) - sizeof(struct fs_reply));
-	if (err)
-		return err;
+	rc = call(m, &q, reply, sizeof(*map) - sizeof(struct wire_fs_reply));
+	if (rc)
+		return rc;
 	*extents = reply->bytes + sizeof(*map);
 	return map_makes_sense(reply->bytes, reply->length, at, map) ? 0 : -EIO;
 }
@@ -59,10 +59,10 @@ static int fetch_map(struct mount *m, uint64_t ino, uint64_t at, struct reply *r
  * SEEK_DATA: the first offset from *@at on that is in an extent; SEEK_HOLE: the first that isn't.
  * True: found; false: *@at is where the answer ended.
  */
-static bool seek(const struct fs_map *map, const char *extents, int whence, uint64_t *at)
+static bool find_in_map(const struct wire_fs_map *map, const char *extents, int whence, uint64_t *at)
 {
 	for (uint32_t i = 0; i < map->extents; i++) {
-		struct fs_extent e;
+		struct wire_fs_extent e;
 
 		memcpy(&e, extents + i * sizeof(e), sizeof(e));
 		if (e.offset + e.length <= *at)
@@ -89,42 +89,42 @@ void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct f
 	uint64_t size = 0;
 	unsigned int maps = 0;
 	bool found = false;
-	int err = 0;
+	int rc = 0;
 
 	inode_commit_ahead(inode);
 	do {
-		struct reply reply;
-		struct fs_map map;
+		struct donor_reply reply;
+		struct wire_fs_map map;
 		const char *extents;
 
-		err = fetch_map(mount_of(req), ino, at, &reply, &map, &extents);
-		if (err)
+		rc = fetch_map(mount_of(req), ino, at, &reply, &map, &extents);
+		if (rc)
 			break;
 		size = map.size;
-		found = seek(&map, extents, whence, &at);
+		found = find_in_map(&map, extents, whence, &at);
 	} while (!found && at < size && ++maps < SEEK_MAPS_MAX);
 	if (!found && whence == SEEK_HOLE)
 		at = size;
 
-	if (!err && ((uint64_t)offset >= size || (whence == SEEK_DATA && at >= size)))
-		err = -ENXIO;
-	if (err)
-		op_reply(req, err);
+	if (!rc && ((uint64_t)offset >= size || (whence == SEEK_DATA && at >= size)))
+		rc = -ENXIO;
+	if (rc)
+		op_reply(req, rc);
 	else
 		fuse_reply_lseek(req, (off_t)(at < size ? at : size));
 }
 
 void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-	struct message q;
-	struct reply reply;
-	struct fs_statfs fs;
-	int err;
+	struct donor_message q;
+	struct donor_reply reply;
+	struct wire_fs_statfs fs;
+	int rc;
 
-	message_begin(&q, FS_STATFS, ino, sizeof(struct fs_head), req);
-	err = call(mount_of(req), &q, &reply, sizeof(fs) - sizeof(struct fs_reply));
-	if (err) {
-		op_reply(req, err);
+	call_begin(&q, FS_STATFS, ino, sizeof(struct wire_fs_head), req);
+	rc = call(mount_of(req), &q, &reply, sizeof(fs) - sizeof(struct wire_fs_reply));
+	if (rc) {
+		op_reply(req, rc);
 		return;
 	}
 	memcpy(&fs, reply.bytes, sizeof(fs));

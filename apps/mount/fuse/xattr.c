@@ -48,30 +48,30 @@ static void note_set(struct mount *m, fuse_ino_t ino)
 void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
 		 int flags)
 {
-	struct message q;
-	struct fs_xattr *set = message_begin(&q, FS_SETXATTR, ino, sizeof(*set), req);
-	int err = message_name(&q, name);
+	struct donor_message q;
+	struct wire_fs_xattr *set = call_begin(&q, FS_SETXATTR, ino, sizeof(*set), req);
+	int rc = call_add_name(&q, name);
 
 	set->flags = (uint32_t)flags;
 	set->value_length = (uint32_t)size;
-	if (!err)
-		err = size > FS_XATTR_MAX ? -E2BIG : message_add(&q, value, size);
+	if (!rc)
+		rc = size > FS_XATTR_MAX ? -E2BIG : call_add_bytes(&q, value, size);
 	note_set(mount_of(req), ino);
-	if (!err)
-		err = call_plain(mount_of(req), &q);
+	if (!rc)
+		rc = call_plain(mount_of(req), &q);
 	atomic_fetch_add(&mount_of(req)->changes, 1);
-	op_reply(req, err);
+	op_reply(req, rc);
 }
 
 /* A value, or the list of names; @size 0 asks how long it is. */
-static void reply_value(fuse_req_t req, const struct message *q, size_t size)
+static void reply_value(fuse_req_t req, const struct donor_message *q, size_t size)
 {
-	struct reply reply;
-	int err = call(mount_of(req), q, &reply, 0);
+	struct donor_reply reply;
+	int rc = call(mount_of(req), q, &reply, 0);
 	size_t length;
 
-	if (err) {
-		op_reply(req, err);
+	if (rc) {
+		op_reply(req, rc);
 		return;
 	}
 	length = reply.length - sizeof(reply.head);
@@ -80,29 +80,29 @@ static void reply_value(fuse_req_t req, const struct message *q, size_t size)
 	else if (length > size)
 		op_reply(req, -ERANGE);
 	else
-		fuse_reply_buf(req, reply_body(&reply), length);
+		fuse_reply_buf(req, call_reply_body(&reply), length);
 }
 
 void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	struct message q;
-	int err;
+	struct donor_message q;
+	int rc;
 
 	if (has_none(mount_of(req), ino, !strcmp(name, CAPABILITY))) {
 		op_reply(req, -ENODATA);
 		return;
 	}
-	message_begin(&q, FS_GETXATTR, ino, sizeof(struct fs_head), req);
-	err = message_name(&q, name);
-	if (err)
-		op_reply(req, err);
+	call_begin(&q, FS_GETXATTR, ino, sizeof(struct wire_fs_head), req);
+	rc = call_add_name(&q, name);
+	if (rc)
+		op_reply(req, rc);
 	else
 		reply_value(req, &q, size);
 }
 
 void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	struct message q;
+	struct donor_message q;
 
 	if (has_none(mount_of(req), ino, false)) {
 		if (size)
@@ -111,19 +111,19 @@ void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 			fuse_reply_xattr(req, 0);
 		return;
 	}
-	message_begin(&q, FS_LISTXATTR, ino, sizeof(struct fs_head), req);
+	call_begin(&q, FS_LISTXATTR, ino, sizeof(struct wire_fs_head), req);
 	reply_value(req, &q, size);
 }
 
 void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-	struct message q;
-	int err;
+	struct donor_message q;
+	int rc;
 
-	message_begin(&q, FS_REMOVEXATTR, ino, sizeof(struct fs_head), req);
-	err = message_name(&q, name);
-	if (!err)
-		err = call_plain(mount_of(req), &q);
+	call_begin(&q, FS_REMOVEXATTR, ino, sizeof(struct wire_fs_head), req);
+	rc = call_add_name(&q, name);
+	if (!rc)
+		rc = call_plain(mount_of(req), &q);
 	atomic_fetch_add(&mount_of(req)->changes, 1);
-	op_reply(req, err);
+	op_reply(req, rc);
 }

@@ -16,7 +16,7 @@ int inodes_init(struct inodes *inodes)
 	return inodes->bucket ? 0 : -ENOMEM;
 }
 
-static void destroy(struct inode *inode)
+static void free_inode(struct inode *inode)
 {
 	map_forget(&inode->map);
 	pthread_mutex_destroy(&inode->lock);
@@ -30,7 +30,7 @@ void inodes_fini(struct inodes *inodes)
 			struct inode *inode = inodes->bucket[i];
 
 			inodes->bucket[i] = inode->next;
-			destroy(inode);
+			free_inode(inode);
 		}
 	}
 	free(inodes->bucket);
@@ -43,7 +43,7 @@ static struct inode **bucket_of(struct inodes *inodes, uint64_t ino)
 	return &inodes->bucket[ino & (inodes->buckets - 1)];
 }
 
-static struct inode **find(struct inodes *inodes, uint64_t ino)
+static struct inode **find_slot(struct inodes *inodes, uint64_t ino)
 {
 	struct inode **at = bucket_of(inodes, ino);
 
@@ -75,7 +75,7 @@ static void grow(struct inodes *inodes)
 	inodes->buckets = bigger.buckets;
 }
 
-static struct inode *create(struct mount *m, const struct fs_attr *attr)
+static struct inode *create_inode(struct mount *m, const struct wire_fs_attr *attr)
 {
 	struct inode *inode = calloc(1, sizeof(*inode));
 
@@ -87,21 +87,21 @@ static struct inode *create(struct mount *m, const struct fs_attr *attr)
 	inode->size = attr->size;
 	inode->pages = attr->change;
 	pthread_mutex_init(&inode->lock, NULL);
-	gate_init(&inode->gate);
+	rw_gate_init(&inode->gate);
 	return inode;
 }
 
-struct inode *inode_add(struct mount *m, const struct fs_attr *attr)
+struct inode *inode_add(struct mount *m, const struct wire_fs_attr *attr)
 {
 	struct inodes *inodes = &m->inodes;
 	struct inode **at;
 	struct inode *inode;
 
 	pthread_mutex_lock(&inodes->lock);
-	at = find(inodes, attr->ino);
+	at = find_slot(inodes, attr->ino);
 	inode = *at;
 	if (!inode) {
-		inode = *at = create(m, attr);
+		inode = *at = create_inode(m, attr);
 		if (inode && ++inodes->nr > inodes->buckets)
 			grow(inodes);
 	}
@@ -118,7 +118,7 @@ struct inode *inode_get(struct mount *m, uint64_t ino)
 	struct inode *inode;
 
 	pthread_mutex_lock(&m->inodes.lock);
-	inode = *find(&m->inodes, ino);
+	inode = *find_slot(&m->inodes, ino);
 	if (inode)
 		inode->refs++;
 	pthread_mutex_unlock(&m->inodes.lock);
@@ -141,12 +141,12 @@ void inode_put(struct inode *inode, uint64_t refs)
 	inode->refs -= refs < inode->refs ? refs : inode->refs;
 	unused = !inode->refs;
 	if (unused) {
-		*find(inodes, inode->ino) = inode->next;
+		*find_slot(inodes, inode->ino) = inode->next;
 		inodes->nr--;
 	}
 	pthread_mutex_unlock(&inodes->lock);
 	if (unused)
-		destroy(inode);
+		free_inode(inode);
 }
 
 void inodes_commit(struct mount *m)

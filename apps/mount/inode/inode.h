@@ -22,7 +22,7 @@
 #include "wire/fs.h"
 
 struct mount;
-struct message;
+struct donor_message;
 struct io;
 
 struct inode {
@@ -33,7 +33,7 @@ struct inode {
 	uint64_t refs; /* lookups of the kernel, and uses; the inodes' lock */
 
 	pthread_mutex_t lock; /* guards the rest */
-	struct fs_attr attr; /* the donor's, as of attr.change, but for what is set or sent */
+	struct wire_fs_attr attr; /* the donor's, as of attr.change, but for what is set or sent */
 	unsigned long changes; /* mount.changes when attr was learned */
 	uint64_t size;
 	uint64_t written; /* bytes since the last commit: an estimate for blocks */
@@ -47,17 +47,17 @@ struct inode {
 	int error; /* of a commit that nobody waited for: for the next fsync or close */
 	uint64_t pages; /* the attr.change that the kernel's pages go by */
 
-	struct gate gate;
+	struct rw_gate gate;
 	struct map map;
 	uint64_t recalled; /* maps with an epoch up to this must not be used */
 	bool recalling;
-	struct gate_pass recall;
+	struct rw_gate_pass recall;
 
 	uint64_t next_offset; /* where a sequential writer goes on */
 	uint64_t ahead; /* bytes to allocate beyond what it needs */
-	bool asking; /* one FS_MAP or FS_ALLOC for the range below is under way, ... */
+	bool map_rpc_pending; /* one FS_MAP or FS_ALLOC for the range below is under way, ... */
 	uint64_t ask, ask_end;
-	struct io *askers; /* ... and these wait for it too */
+	struct io *map_rpc_waiters; /* ... and these wait for it too */
 };
 
 struct inodes {
@@ -75,24 +75,24 @@ void inodes_fini(struct inodes *inodes);
  *
  * Learns @attr. Return: the inode, or NULL if there is no memory.
  */
-struct inode *inode_add(struct mount *m, const struct fs_attr *attr);
+struct inode *inode_add(struct mount *m, const struct wire_fs_attr *attr);
 /* One reference more to an inode that is known; NULL if it isn't. */
 struct inode *inode_get(struct mount *m, uint64_t ino);
 void inode_ref(struct inode *inode);
 void inode_put(struct inode *inode, uint64_t refs);
 
 /* The donor has said what @attr is: believed unless newer things are known. */
-void inode_learn(struct inode *inode, const struct fs_attr *attr);
+void inode_learn(struct inode *inode, const struct wire_fs_attr *attr);
 /* The same after an operation that set the size; the gate is held alone. */
-void inode_learn_size(struct inode *inode, const struct fs_attr *attr);
+void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr);
 /* What the kernel is to be told. */
 void inode_stat(struct inode *inode, struct stat *st);
-void attr_stat(const struct fs_attr *attr, struct stat *st);
+void attr_stat(const struct wire_fs_attr *attr, struct stat *st);
 
 /* Is there nothing that the donor could add? Only while this client is alone. */
 bool inode_knows_best(struct inode *inode);
 /* Something changes now, by this client's clock: attr.ctime grows. Inode's lock held. */
-struct fs_time inode_changed_now(struct inode *inode);
+struct wire_fs_time inode_changed_now(struct inode *inode);
 /* Data was written up to @end. */
 void inode_wrote(struct inode *inode, uint64_t end, uint64_t length);
 
@@ -118,7 +118,7 @@ void inodes_commit(struct mount *m);
  *
  * Learns what comes of it. Return: 0 or what the program is told.
  */
-int inode_set(struct inode *inode, const struct message *q);
+int inode_set(struct inode *inode, const struct donor_message *q);
 
 /* Pass the gate alone, sleeping if need be; what the donor's map says is forgotten. */
 void inode_enter_alone(struct inode *inode);

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t extent_end(const struct fs_extent *extent)
+static uint64_t extent_end(const struct wire_fs_extent *extent)
 {
 	return extent->offset + extent->length;
 }
 
 /* Index of the first extent that ends after @offset. */
-static uint32_t seek(const struct map *map, uint64_t offset)
+static uint32_t first_after(const struct map *map, uint64_t offset)
 {
 	uint32_t low = 0, high = map->nr;
 
@@ -31,7 +31,7 @@ static bool extents_make_sense(const char *extents, uint32_t nr)
 	uint64_t last = 0;
 
 	for (uint32_t i = 0; i < nr; i++) {
-		struct fs_extent e;
+		struct wire_fs_extent e;
 
 		memcpy(&e, extents + i * sizeof(e), sizeof(e));
 		if (!e.length || (e.offset | e.volume | e.length) % FS_BLOCK || e.offset < last ||
@@ -42,12 +42,12 @@ static bool extents_make_sense(const char *extents, uint32_t nr)
 	return true;
 }
 
-bool map_makes_sense(const void *reply, size_t length, uint64_t at, struct fs_map *map)
+bool map_makes_sense(const void *reply, size_t length, uint64_t at, struct wire_fs_map *map)
 {
 	if (length < sizeof(*map))
 		return false;
 	memcpy(map, reply, sizeof(*map));
-	return map->extents <= (length - sizeof(*map)) / sizeof(struct fs_extent) &&
+	return map->extents <= (length - sizeof(*map)) / sizeof(struct wire_fs_extent) &&
 	       map->end > at && map->size <= INT64_MAX &&
 	       extents_make_sense((const char *)reply + sizeof(*map), map->extents);
 }
@@ -61,7 +61,7 @@ void map_forget(struct map *map)
 static int make_room(struct map *map)
 {
 	uint32_t room = map->room ? 2 * map->room : 4;
-	struct fs_extent *bigger;
+	struct wire_fs_extent *bigger;
 
 	if (map->nr < map->room)
 		return 0;
@@ -73,15 +73,15 @@ static int make_room(struct map *map)
 	return 0;
 }
 
-static bool continues(const struct fs_extent *left, const struct fs_extent *right)
+static bool continues(const struct wire_fs_extent *left, const struct wire_fs_extent *right)
 {
 	return extent_end(left) == right->offset && left->volume + left->length == right->volume;
 }
 
 /* Where extents overlap they agree, for a map that changed was recalled: so they are joined. */
-static int insert(struct map *map, struct fs_extent extent)
+static int insert(struct map *map, struct wire_fs_extent extent)
 {
-	uint32_t at = seek(map, extent.offset);
+	uint32_t at = first_after(map, extent.offset);
 	uint32_t past = at;
 
 	if (at > 0 && continues(&map->extent[at - 1], &extent))
@@ -129,7 +129,7 @@ int map_learn(struct map *map, uint64_t offset, uint64_t end, const void *extent
 	if (nr > MAP_EXTENTS_MAX - map->nr)
 		map_forget(map);
 	for (uint32_t i = 0; i < nr; i++) {
-		struct fs_extent one;
+		struct wire_fs_extent one;
 
 		memcpy(&one, (const char *)extent + i * sizeof(one), sizeof(one));
 		if (insert(map, one)) {
@@ -143,7 +143,7 @@ int map_learn(struct map *map, uint64_t offset, uint64_t end, const void *extent
 
 bool map_find(const struct map *map, uint64_t offset, uint64_t *volume, uint64_t *length)
 {
-	uint32_t at = seek(map, offset);
+	uint32_t at = first_after(map, offset);
 
 	if (at == map->nr) {
 		*length = UINT64_MAX - offset;

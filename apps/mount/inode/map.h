@@ -18,7 +18,7 @@
 #include "wire/fs.h"
 
 struct map { /* all zero: nothing is known */
-	struct fs_extent *extent; /* in order of offset; no two overlap */
+	struct wire_fs_extent *extent; /* in order of offset; no two overlap */
 	uint32_t nr, room;
 	uint64_t known, known_end;
 };
@@ -28,13 +28,13 @@ struct map { /* all zero: nothing is known */
 
 /**
  * map_makes_sense() - check an answer of the donor's: it is not trusted
- * @reply, @length: a fs_map, and what follows it
+ * @reply, @length: a wire_fs_map, and what follows it
  * @at: what was asked for begins there
- * @map: receives the fs_map
+ * @map: receives the wire_fs_map
  *
  * Return: true if the answer goes beyond @at, and its extents lie on blocks and in order.
  */
-bool map_makes_sense(const void *reply, size_t length, uint64_t at, struct fs_map *map);
+bool map_makes_sense(const void *reply, size_t length, uint64_t at, struct wire_fs_map *map);
 
 /**
  * map_learn() - put an answer of the donor's in

@@ -6,24 +6,24 @@
 #include "apps/mount/donor/call.h"
 #include "apps/mount/inode/inode.h"
 
-struct sleeper {
-	struct gate_pass pass;
+struct gate_sleeper {
+	struct rw_gate_pass pass;
 	sem_t granted;
 };
 
-static void wake(struct gate_pass *pass)
+static void wake_sleeper(struct rw_gate_pass *pass)
 {
-	sem_post(&((struct sleeper *)pass)->granted);
+	sem_post(&((struct gate_sleeper *)pass)->granted);
 }
 
 void inode_enter_alone(struct inode *inode)
 {
-	struct sleeper sleeper = { .pass = { .alone = true, .granted = wake } };
+	struct gate_sleeper sleeper = { .pass = { .alone = true, .granted = wake_sleeper } };
 	bool entered;
 
 	sem_init(&sleeper.granted, 0, 0);
 	pthread_mutex_lock(&inode->lock);
-	entered = gate_enter(&inode->gate, &sleeper.pass);
+	entered = rw_gate_enter(&inode->gate, &sleeper.pass);
 	pthread_mutex_unlock(&inode->lock);
 	while (!entered)
 		entered = !sem_wait(&sleeper.granted);
@@ -36,22 +36,22 @@ void inode_enter_alone(struct inode *inode)
 
 void inode_leave(struct inode *inode)
 {
-	struct gate_pass *granted;
+	struct rw_gate_pass *granted;
 
 	pthread_mutex_lock(&inode->lock);
-	granted = gate_leave(&inode->gate);
+	granted = rw_gate_leave(&inode->gate);
 	pthread_mutex_unlock(&inode->lock);
-	gate_call(granted);
+	rw_gate_call_granted(granted);
 }
 
-static void give_back(struct mount *m, uint64_t ino, uint64_t epoch)
+static void return_map(struct mount *m, uint64_t ino, uint64_t epoch)
 {
-	struct fs_recall message = { .head = { .op = FS_RETURN, .ino = ino }, .epoch = epoch };
+	struct wire_fs_recall message = { .head = { .op = FS_RETURN, .ino = ino }, .epoch = epoch };
 
-	call_and_forget(m, &message, sizeof(message));
+	call_without_reply(m, &message, sizeof(message));
 }
 
-static void recall_granted(struct gate_pass *pass)
+static void recall_granted(struct rw_gate_pass *pass)
 {
 	struct inode *inode = (struct inode *)((char *)pass - offsetof(struct inode, recall));
 	uint64_t epoch;
@@ -62,7 +62,7 @@ static void recall_granted(struct gate_pass *pass)
 	epoch = inode->recalled;
 	pthread_mutex_unlock(&inode->lock);
 
-	give_back(inode->mount, inode->ino, epoch);
+	return_map(inode->mount, inode->ino, epoch);
 	inode_leave(inode);
 	inode_put(inode, 1);
 }
@@ -74,7 +74,7 @@ void inode_recall(struct mount *m, uint64_t ino, uint64_t epoch)
 	bool first;
 
 	if (!inode) {
-		give_back(m, ino, epoch);
+		return_map(m, ino, epoch);
 		return;
 	}
 	pthread_mutex_lock(&inode->lock);
@@ -83,8 +83,8 @@ void inode_recall(struct mount *m, uint64_t ino, uint64_t epoch)
 	first = !inode->recalling;
 	if (first) {
 		inode->recalling = true;
-		inode->recall = (struct gate_pass){ .alone = true, .granted = recall_granted };
-		entered = gate_enter(&inode->gate, &inode->recall);
+		inode->recall = (struct rw_gate_pass){ .alone = true, .granted = recall_granted };
+		entered = rw_gate_enter(&inode->gate, &inode->recall);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	if (entered)

@@ -3,27 +3,27 @@
 
 #include <stddef.h>
 
-void gate_init(struct gate *gate)
+void rw_gate_init(struct rw_gate *gate)
 {
-	*gate = (struct gate){ .last = &gate->first };
+	*gate = (struct rw_gate){ .last = &gate->first };
 }
 
-static bool has_room(const struct gate *gate, const struct gate_pass *pass)
+static bool has_room(const struct rw_gate *gate, const struct rw_gate_pass *pass)
 {
 	return !gate->inside || (!gate->alone && !pass->alone);
 }
 
-static void let_in(struct gate *gate, const struct gate_pass *pass)
+static void grant_waiting(struct rw_gate *gate, const struct rw_gate_pass *pass)
 {
 	gate->inside++;
 	gate->alone = pass->alone;
 }
 
-bool gate_enter(struct gate *gate, struct gate_pass *pass)
+bool rw_gate_enter(struct rw_gate *gate, struct rw_gate_pass *pass)
 {
 	/* Whoever waits goes first, or a stream of transfers would keep a truncation out. */
 	if (!gate->first && has_room(gate, pass)) {
-		let_in(gate, pass);
+		grant_waiting(gate, pass);
 		return true;
 	}
 	pass->next = NULL;
@@ -32,17 +32,17 @@ bool gate_enter(struct gate *gate, struct gate_pass *pass)
 	return false;
 }
 
-struct gate_pass *gate_leave(struct gate *gate)
+struct rw_gate_pass *rw_gate_leave(struct rw_gate *gate)
 {
-	struct gate_pass *granted = NULL;
-	struct gate_pass **last = &granted;
+	struct rw_gate_pass *granted = NULL;
+	struct rw_gate_pass **last = &granted;
 
 	gate->inside--;
 	while (gate->first && has_room(gate, gate->first)) {
-		struct gate_pass *pass = gate->first;
+		struct rw_gate_pass *pass = gate->first;
 
 		gate->first = pass->next;
-		let_in(gate, pass);
+		grant_waiting(gate, pass);
 		*last = pass;
 		last = &pass->next;
 	}
@@ -52,10 +52,10 @@ struct gate_pass *gate_leave(struct gate *gate)
 	return granted;
 }
 
-void gate_call(struct gate_pass *granted)
+void rw_gate_call_granted(struct rw_gate_pass *granted)
 {
 	while (granted) {
-		struct gate_pass *pass = granted;
+		struct rw_gate_pass *pass = granted;
 
 		granted = pass->next;
 		pass->granted(pass);

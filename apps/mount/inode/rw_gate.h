@@ -12,25 +12,25 @@
 
 #include <stdbool.h>
 
-struct gate_pass {
-	struct gate_pass *next;
+struct rw_gate_pass {
+	struct rw_gate_pass *next;
 	bool alone;
-	void (*granted)(struct gate_pass *pass); /* called without the lock */
+	void (*granted)(struct rw_gate_pass *pass); /* called without the lock */
 };
 
-struct gate {
+struct rw_gate {
 	unsigned int inside; /* passes granted and not given back */
 	bool alone; /* the one inside wants no company */
-	struct gate_pass *first, **last; /* who waits */
+	struct rw_gate_pass *first, **last; /* who waits */
 };
 
-void gate_init(struct gate *gate);
+void rw_gate_init(struct rw_gate *gate);
 
 /* True: come in. False: @pass waits, and pass->granted() will be called. */
-bool gate_enter(struct gate *gate, struct gate_pass *pass);
+bool rw_gate_enter(struct rw_gate *gate, struct rw_gate_pass *pass);
 
-/* Gives a pass back. Return: who may enter now, to be handed to gate_call() without the lock. */
-struct gate_pass *gate_leave(struct gate *gate);
-void gate_call(struct gate_pass *granted);
+/* Gives a pass back. Return: who may enter now, to be handed to rw_gate_call_granted() without the lock. */
+struct rw_gate_pass *rw_gate_leave(struct rw_gate *gate);
+void rw_gate_call_granted(struct rw_gate_pass *granted);
 
 #endif

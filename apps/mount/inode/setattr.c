@@ -11,9 +11,9 @@
 #define MODE_BITS 07777u
 
 /* Inode's lock held. The kernel says NOW only besides the time itself. */
-static void apply(struct inode *inode, const struct fs_setattr *set)
+static void apply_attr(struct inode *inode, const struct wire_fs_setattr *set)
 {
-	struct fs_attr *attr = &inode->attr;
+	struct wire_fs_attr *attr = &inode->attr;
 
 	inode_changed_now(inode);
 	if (set->mask & FS_SET_MODE)
@@ -30,7 +30,7 @@ static void apply(struct inode *inode, const struct fs_setattr *set)
 }
 
 /* True: done, unless it is to be sent at once. Not if the donor's answer had other news. */
-static bool set_here(struct inode *inode, const struct fs_setattr *set, bool *send)
+static bool set_here(struct inode *inode, const struct wire_fs_setattr *set, bool *send)
 {
 	struct mount *m = inode->mount;
 	bool here;
@@ -39,7 +39,7 @@ static bool set_here(struct inode *inode, const struct fs_setattr *set, bool *se
 	here = !atomic_load(&m->share.shared) && !(set->mask & FS_SET_SIZE) &&
 	       inode->changes == atomic_load(&m->changes);
 	if (here) {
-		apply(inode, set);
+		apply_attr(inode, set);
 		if (atomic_fetch_add(&m->changes, 1) == inode->changes)
 			inode->changes++;
 		*send = !inode->dirty;
@@ -48,27 +48,27 @@ static bool set_here(struct inode *inode, const struct fs_setattr *set, bool *se
 	return here;
 }
 
-static int set_there(struct inode *inode, const struct message *q, uint32_t mask)
+static int set_there(struct inode *inode, const struct donor_message *q, uint32_t mask)
 {
-	struct fs_attr attr;
-	int err;
+	struct wire_fs_attr attr;
+	int rc;
 
 	inode_commit_ahead(inode);
 	pthread_mutex_lock(&inode->lock);
 	inode->sent &= ~mask;
 	pthread_mutex_unlock(&inode->lock);
-	err = call_attr(inode->mount, q, &attr);
-	if (!err && mask & FS_SET_SIZE)
+	rc = call_attr(inode->mount, q, &attr);
+	if (!rc && mask & FS_SET_SIZE)
 		inode_learn_size(inode, &attr);
-	else if (!err)
+	else if (!rc)
 		inode_learn(inode, &attr);
 	atomic_fetch_add(&inode->mount->changes, 1);
-	return err;
+	return rc;
 }
 
-int inode_set(struct inode *inode, const struct message *q)
+int inode_set(struct inode *inode, const struct donor_message *q)
 {
-	const struct fs_setattr *set = (const struct fs_setattr *)q->bytes;
+	const struct wire_fs_setattr *set = (const struct wire_fs_setattr *)q->bytes;
 	bool send = false;
 
 	if (!set_here(inode, set, &send))

@@ -27,13 +27,13 @@ bool inode_knows_best(struct inode *inode)
 	return knows;
 }
 
-static bool is_before(const struct fs_time *a, const struct fs_time *b)
+static bool is_before(const struct wire_fs_time *a, const struct wire_fs_time *b)
 {
 	return a->sec < b->sec || (a->sec == b->sec && a->nsec < b->nsec);
 }
 
 /* Answers may overtake each other on their way through the threads here. */
-static bool is_older(const struct fs_attr *attr, const struct fs_attr *known)
+static bool is_older(const struct wire_fs_attr *attr, const struct wire_fs_attr *known)
 {
 	if (attr->change != known->change)
 		return attr->change < known->change;
@@ -41,9 +41,9 @@ static bool is_older(const struct fs_attr *attr, const struct fs_attr *known)
 }
 
 /* All that the donor says, but for what it may not have been told when it said so. */
-static void take(struct inode *inode, const struct fs_attr *attr)
+static void take_attr(struct inode *inode, const struct wire_fs_attr *attr)
 {
-	const struct fs_attr known = inode->attr;
+	const struct wire_fs_attr known = inode->attr;
 	uint32_t kept = inode->set | inode->sent;
 
 	inode->attr = *attr;
@@ -61,13 +61,13 @@ static void take(struct inode *inode, const struct fs_attr *attr)
 		inode->attr.ctime = known.ctime;
 }
 
-void inode_learn(struct inode *inode, const struct fs_attr *attr)
+void inode_learn(struct inode *inode, const struct wire_fs_attr *attr)
 {
 	pthread_mutex_lock(&inode->lock);
 	if (!is_older(attr, &inode->attr)) {
 		if (!is_ahead(inode) || !S_ISREG(attr->mode) || attr->size > inode->size)
 			inode->size = attr->size;
-		take(inode, attr);
+		take_attr(inode, attr);
 		inode->changes = atomic_load(&inode->mount->changes);
 	}
 	pthread_mutex_unlock(&inode->lock);
@@ -77,23 +77,23 @@ void inode_learn(struct inode *inode, const struct fs_attr *attr)
  * The kernel's pages hold what was changed here. They stay good if nobody else changed the file
  * in between, which shows as a step of one.
  */
-static void step_pages(struct inode *inode, const struct fs_attr *attr)
+static void advance_pages_change(struct inode *inode, const struct wire_fs_attr *attr)
 {
 	if (attr->change == inode->pages + 1)
 		inode->pages = attr->change;
 }
 
-void inode_learn_size(struct inode *inode, const struct fs_attr *attr)
+void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr)
 {
 	pthread_mutex_lock(&inode->lock);
-	step_pages(inode, attr);
+	advance_pages_change(inode, attr);
 	inode->size = attr->size;
 	inode->sent &= ~FS_SET_MTIME; /* to cut it is to change it, later than that */
-	take(inode, attr);
+	take_attr(inode, attr);
 	pthread_mutex_unlock(&inode->lock);
 }
 
-void attr_stat(const struct fs_attr *attr, struct stat *st)
+void attr_stat(const struct wire_fs_attr *attr, struct stat *st)
 {
 	*st = (struct stat){
 		.st_ino = attr->ino,
@@ -134,14 +134,14 @@ void inode_stat(struct inode *inode, struct stat *st)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-struct fs_time inode_changed_now(struct inode *inode)
+struct wire_fs_time inode_changed_now(struct inode *inode)
 {
-	struct fs_time *ctime = &inode->attr.ctime;
+	struct wire_fs_time *ctime = &inode->attr.ctime;
 	struct timespec clock;
-	struct fs_time now;
+	struct wire_fs_time now;
 
 	clock_gettime(CLOCK_REALTIME, &clock);
-	now = (struct fs_time){ .sec = clock.tv_sec, .nsec = (uint32_t)clock.tv_nsec };
+	now = (struct wire_fs_time){ .sec = clock.tv_sec, .nsec = (uint32_t)clock.tv_nsec };
 	if (is_before(ctime, &now)) {
 		*ctime = now;
 	} else if (++ctime->nsec == NSEC) {
@@ -165,14 +165,14 @@ void inode_wrote(struct inode *inode, uint64_t end, uint64_t length)
 }
 
 /* True: there is something to tell, and commit_end() is owed. */
-static bool commit_begin(struct inode *inode, struct fs_setattr *commit)
+static bool commit_begin(struct inode *inode, struct wire_fs_setattr *commit)
 {
 	bool any;
 
 	pthread_mutex_lock(&inode->lock);
 	any = inode->dirty || inode->set;
 	if (any) {
-		*commit = (struct fs_setattr){
+		*commit = (struct wire_fs_setattr){
 			.head = { .op = FS_SETATTR, .ino = inode->ino },
 			.mask = inode->set,
 			.mode = inode->attr.mode,
@@ -196,15 +196,15 @@ static bool commit_begin(struct inode *inode, struct fs_setattr *commit)
 	return any;
 }
 
-static void commit_end(struct inode *inode, const struct fs_attr *attr)
+static void commit_end(struct inode *inode, const struct wire_fs_attr *attr)
 {
 	pthread_mutex_lock(&inode->lock);
 	if (!--inode->committing)
 		inode->sent = 0;
 	if (!attr) /* whatever the donor says is right */
-		inode->attr.ctime = (struct fs_time){ 0 };
+		inode->attr.ctime = (struct wire_fs_time){ 0 };
 	if (attr) {
-		step_pages(inode, attr);
+		advance_pages_change(inode, attr);
 		inode->written = 0;
 	}
 	pthread_mutex_unlock(&inode->lock);
@@ -223,40 +223,40 @@ static bool is_committing(struct inode *inode)
 }
 
 /* What has failed since this was asked last? */
-static int earlier_error(struct inode *inode)
+static int take_earlier_error(struct inode *inode)
 {
-	int err;
+	int rc;
 
 	pthread_mutex_lock(&inode->lock);
-	err = inode->error;
+	rc = inode->error;
 	inode->error = 0;
 	pthread_mutex_unlock(&inode->lock);
-	return err;
+	return rc;
 }
 
 int inode_commit(struct inode *inode)
 {
-	struct message q;
-	struct fs_setattr *commit = message_begin(&q, FS_COMMIT, inode->ino, sizeof(*commit), NULL);
-	struct fs_attr attr;
-	int earlier, err = 0;
+	struct donor_message q;
+	struct wire_fs_setattr *commit = call_begin(&q, FS_COMMIT, inode->ino, sizeof(*commit), NULL);
+	struct wire_fs_attr attr;
+	int earlier, rc = 0;
 
 	if (commit_begin(inode, commit)) {
-		err = call_attr(inode->mount, &q, &attr);
-		commit_end(inode, err ? NULL : &attr);
+		rc = call_attr(inode->mount, &q, &attr);
+		commit_end(inode, rc ? NULL : &attr);
 	} else if (is_committing(inode)) {
 		/* Asked after a commit that nobody waits for, answered after it. */
-		message_begin(&q, FS_GETATTR, inode->ino, sizeof(struct fs_head), NULL);
-		err = call_attr(inode->mount, &q, &attr);
+		call_begin(&q, FS_GETATTR, inode->ino, sizeof(struct wire_fs_head), NULL);
+		rc = call_attr(inode->mount, &q, &attr);
 	}
-	earlier = earlier_error(inode);
-	return err ? err : earlier;
+	earlier = take_earlier_error(inode);
+	return rc ? rc : earlier;
 }
 
-static void commit_failed(struct inode *inode, int err)
+static void commit_failed(struct inode *inode, int rc)
 {
 	pthread_mutex_lock(&inode->lock);
-	inode->error = err;
+	inode->error = rc;
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -277,11 +277,11 @@ static void commit_answered(void *arg, int status, const void *reply, size_t len
 	struct inode *inode = arg;
 	struct mount *m = inode->mount;
 	bool late = status == -ETIMEDOUT;
-	struct fs_attr attr;
+	struct wire_fs_attr attr;
 
 	status = call_status(status, reply, length, sizeof(attr));
 	if (!status)
-		memcpy(&attr, (const char *)reply + sizeof(struct fs_reply), sizeof(attr));
+		memcpy(&attr, (const char *)reply + sizeof(struct wire_fs_reply), sizeof(attr));
 	else if (late)
 		commit_again_later(inode);
 	else
@@ -294,7 +294,7 @@ static void commit_answered(void *arg, int status, const void *reply, size_t len
 void inode_commit_ahead(struct inode *inode)
 {
 	struct mount *m = inode->mount;
-	struct fs_setattr commit;
+	struct wire_fs_setattr commit;
 
 	if (!commit_begin(inode, &commit))
 		return;
@@ -313,5 +313,5 @@ int inode_flush(struct inode *inode)
 	if (atomic_load(&inode->mount->share.shared))
 		return inode_commit(inode);
 	inode_commit_ahead(inode);
-	return earlier_error(inode);
+	return take_earlier_error(inode);
 }

@@ -19,7 +19,7 @@
 #define SLICE_NS 100000000ull /* of a wait: in between it is asked whether to stop */
 #define GRACE_S 3 /* once asked to stop, others have so long to take what they are owed */
 
-bool line_gives_up(void)
+bool endpoint_gives_up(void)
 {
 	static time_t since;
 	struct timespec now;
@@ -35,7 +35,7 @@ bool line_gives_up(void)
 /* Whether a wait that was cut off goes on. */
 static bool goes_on(int rc)
 {
-	return (rc == -ETIMEDOUT || rc == -EAGAIN || rc == -EINTR) && !line_gives_up();
+	return (rc == -ETIMEDOUT || rc == -EAGAIN || rc == -EINTR) && !endpoint_gives_up();
 }
 
 static struct weir_exchange_options options_of(enum carrier carrier,
@@ -73,7 +73,7 @@ static int tcp_failed(const char *what, struct weir_error *error)
 	return status;
 }
 
-static int tcp_listen(struct door *door, const char *text, struct weir_error *error)
+static int tcp_listen(struct exchange_door *door, const char *text, struct weir_error *error)
 {
 	const struct timeval patience = { .tv_usec = ACCEPT_NS / 1000 };
 	struct sockaddr_in address;
@@ -92,14 +92,14 @@ static int tcp_listen(struct door *door, const char *text, struct weir_error *er
 	return 0;
 }
 
-int door_open(struct door *door, enum carrier carrier, const struct exchange_options *o,
+int endpoint_listen(struct exchange_door *door, enum carrier carrier, const struct exchange_options *o,
 	      struct weir_error *error)
 {
 	struct weir_exchange_options options = options_of(carrier, o);
 	char address[128];
 	int rc;
 
-	*door = (struct door){ .fd = -1 };
+	*door = (struct exchange_door){ .fd = -1 };
 	if (carrier == CARRIER_TCP)
 		return tcp_listen(door, o->address, error);
 	snprintf(address, sizeof(address), "%s:0", o->address);
@@ -110,14 +110,14 @@ int door_open(struct door *door, enum carrier carrier, const struct exchange_opt
 	return rc;
 }
 
-void door_close(struct door *door)
+void endpoint_listen_end(struct exchange_door *door)
 {
 	weir_exchange_unlisten(door->listener);
 	if (door->fd >= 0)
 		close(door->fd);
 }
 
-static int tcp_ready(struct line *line, struct weir_error *error)
+static int tcp_ready(struct exchange_end *line, struct weir_error *error)
 {
 	const struct timeval slice = { .tv_usec = SLICE_NS / 1000 };
 	const int on = 1;
@@ -129,16 +129,16 @@ static int tcp_ready(struct line *line, struct weir_error *error)
 	return 0;
 }
 
-int line_accept(struct line *line, struct door *door, uint64_t size, struct weir_error *error)
+int endpoint_accept(struct exchange_end *line, struct exchange_door *door, uint64_t size, struct weir_error *error)
 {
-	*line = (struct line){ .fd = -1, .size = size };
+	*line = (struct exchange_end){ .fd = -1, .size = size };
 	if (door->listener)
 		return weir_exchange_accept(door->listener, ACCEPT_NS, &line->x, error);
 	line->fd = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC);
 	return line->fd < 0 ? tcp_failed("accept", error) : tcp_ready(line, error);
 }
 
-int line_connect(struct line *line, enum carrier carrier, const struct exchange_options *o,
+int endpoint_connect(struct exchange_end *line, enum carrier carrier, const struct exchange_options *o,
 		 const char *address, struct weir_error *error)
 {
 	struct weir_exchange_options options = options_of(carrier, o);
@@ -146,7 +146,7 @@ int line_connect(struct line *line, enum carrier carrier, const struct exchange_
 	unsigned int port;
 	int rc;
 
-	*line = (struct line){ .fd = -1, .size = o->size };
+	*line = (struct exchange_end){ .fd = -1, .size = o->size };
 	if (carrier != CARRIER_TCP)
 		return weir_exchange_connect(address, &options, &line->x, error);
 	rc = tcp_address(o->address, &there, error);
@@ -159,15 +159,15 @@ int line_connect(struct line *line, enum carrier carrier, const struct exchange_
 	return tcp_ready(line, error);
 }
 
-void line_close(struct line *line)
+void endpoint_close(struct exchange_end *line)
 {
 	weir_exchange_close(line->x);
 	if (line->fd >= 0)
 		close(line->fd);
-	*line = (struct line){ .fd = -1 };
+	*line = (struct exchange_end){ .fd = -1 };
 }
 
-static int put_some(struct line *line, const char *data, size_t left, size_t *done)
+static int put_some(struct exchange_end *line, const char *data, size_t left, size_t *done)
 {
 	ssize_t n;
 
@@ -178,7 +178,7 @@ static int put_some(struct line *line, const char *data, size_t left, size_t *do
 	return n < 0 ? -errno : 0;
 }
 
-int line_put(struct line *line, const void *message)
+int endpoint_put(struct exchange_end *line, const void *message)
 {
 	const char *at = message;
 	size_t left = line->size, done;
@@ -192,14 +192,14 @@ int line_put(struct line *line, const void *message)
 }
 
 /* A TCP peer that has taken all closes its end. */
-static int tcp_finish(struct line *line)
+static int tcp_finish(struct exchange_end *line)
 {
 	char end;
 
 	return recv(line->fd, &end, 1, 0) < 0 ? -errno : 0;
 }
 
-int line_finish(struct line *line)
+int endpoint_finish(struct exchange_end *line)
 {
 	int rc;
 
@@ -211,7 +211,7 @@ int line_finish(struct line *line)
 	return rc;
 }
 
-static int exchange_take(struct line *line, bool wait, uint64_t *messages)
+static int exchange_take(struct exchange_end *line, bool wait, uint64_t *messages)
 {
 	struct weir_exchange_slot slots[TAKEN_MAX];
 	int i, n = weir_exchange_take(line->x, slots, TAKEN_MAX, wait ? SLICE_NS : 0);
@@ -226,7 +226,7 @@ static int exchange_take(struct line *line, bool wait, uint64_t *messages)
 	return weir_exchange_release(line->x, slots, (unsigned int)n);
 }
 
-static int tcp_take(struct line *line, bool wait, uint64_t *messages)
+static int tcp_take(struct exchange_end *line, bool wait, uint64_t *messages)
 {
 	static char bytes[READ_BYTES];
 	ssize_t n;
@@ -241,7 +241,7 @@ static int tcp_take(struct line *line, bool wait, uint64_t *messages)
 	return 0;
 }
 
-int line_take(struct line *line, bool wait, uint64_t *messages)
+int endpoint_take(struct exchange_end *line, bool wait, uint64_t *messages)
 {
 	int rc;
 
@@ -251,14 +251,14 @@ int line_take(struct line *line, bool wait, uint64_t *messages)
 	return rc == -EINTR ? -EAGAIN : rc;
 }
 
-bool line_is_due(struct line *line, struct pollfd *fd)
+bool endpoint_is_due(struct exchange_end *line, struct pollfd *fd)
 {
 	*fd = (struct pollfd){ .fd = line->x ? weir_exchange_fd(line->x) : line->fd,
 			       .events = POLLIN };
 	return line->x && weir_exchange_process(line->x);
 }
 
-void line_count(const struct line *line, struct tally *tally)
+void endpoint_count(const struct exchange_end *line, struct exchange_tally *tally)
 {
 	struct weir_exchange_info info;
 	uint64_t others;

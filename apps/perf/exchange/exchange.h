@@ -36,7 +36,7 @@ struct exchange_options {
 };
 
 /* What one end has seen: work requests but for receives, and the rest of weir_exchange_info. */
-struct tally {
+struct exchange_tally {
 	uint64_t messages; /* sent, or received */
 	uint64_t wrs, doorbells, recvs, completions, events;
 	uint64_t confirms; /* work requests without data, receives included */
@@ -64,7 +64,7 @@ struct outcome {
 	enum carrier carrier;
 	char device[64];
 	bool is_staged; /* the device does not reach the GPU */
-	struct tally sent, received;
+	struct exchange_tally sent, received;
 };
 
 /* Return: 0, or an exit status; it has explained itself then. */

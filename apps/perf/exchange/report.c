@@ -24,18 +24,18 @@ static double rate(const struct outcome *outcome)
 	return (double)outcome->received.messages / seconds_of(outcome);
 }
 
-static void add_rows(struct table *table, const char *side, const struct outcome *outcomes,
+static void add_rows(struct text_table *table, const char *side, const struct outcome *outcomes,
 		     unsigned int count, size_t at)
 {
 	static const struct {
 		const char *name;
 		size_t offset;
 	} rows[] = {
-		{ "work requests", offsetof(struct tally, wrs) },
-		{ "receives posted", offsetof(struct tally, recvs) },
-		{ "doorbells", offsetof(struct tally, doorbells) },
-		{ "completions", offsetof(struct tally, completions) },
-		{ "events", offsetof(struct tally, events) },
+		{ "work requests", offsetof(struct exchange_tally, wrs) },
+		{ "receives posted", offsetof(struct exchange_tally, recvs) },
+		{ "doorbells", offsetof(struct exchange_tally, doorbells) },
+		{ "completions", offsetof(struct exchange_tally, completions) },
+		{ "events", offsetof(struct exchange_tally, events) },
 	};
 	unsigned int row, i;
 
@@ -54,7 +54,7 @@ static void add_rows(struct table *table, const char *side, const struct outcome
 	}
 }
 
-static void add_confirms(struct table *table, const struct outcome *outcomes, unsigned int count)
+static void add_confirms(struct text_table *table, const struct outcome *outcomes, unsigned int count)
 {
 	unsigned int i;
 
@@ -69,7 +69,7 @@ static void add_confirms(struct table *table, const struct outcome *outcomes, un
 	}
 }
 
-static void add_speed(struct table *table, const struct exchange_options *o,
+static void add_speed(struct text_table *table, const struct exchange_options *o,
 		      const struct outcome *outcomes, unsigned int count)
 {
 	unsigned int i;
@@ -92,7 +92,7 @@ static void add_speed(struct table *table, const struct exchange_options *o,
 void exchange_report_text(const struct exchange_options *o, const struct outcome *outcomes,
 			  unsigned int count)
 {
-	struct table table;
+	struct text_table table;
 	unsigned int i;
 
 	printf("%s, %u other%s, messages of %s, %u slots", flow_names[o->flow], o->peers,
@@ -116,7 +116,7 @@ void exchange_report_text(const struct exchange_options *o, const struct outcome
 }
 
 static void json_tally(struct json *json, const char *side, const struct outcome *outcome,
-		       const struct tally *tally)
+		       const struct exchange_tally *tally)
 {
 	json_open_object(json, side);
 	if (outcome->carrier != CARRIER_TCP) {

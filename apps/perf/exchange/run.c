@@ -23,10 +23,10 @@
 /* What all processes see of one carrier's run. */
 struct shared {
 	char address[128];
-	struct tally peers[PEERS_MAX];
+	struct exchange_tally peers[PEERS_MAX];
 };
 
-struct stage {
+struct exchange_stage {
 	int pipe[2];
 	struct shared *shared;
 	pid_t pids[PEERS_MAX];
@@ -40,15 +40,15 @@ static uint64_t ns_of(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static int trouble(const struct exchange_options *o, enum carrier carrier, int status,
+static int report_failure(const struct exchange_options *o, enum carrier carrier, int status,
 		   const struct weir_error *error)
 {
 	return failure(o->cmd, "%s: %s", carrier_names[carrier],
 		       error && error->text[0] ? error->text : weir_strerror(status));
 }
 
-static int send_all(const struct exchange_options *o, struct line *lines, unsigned int count,
-		    struct tally *tally)
+static int send_all(const struct exchange_options *o, struct exchange_end *lines, unsigned int count,
+		    struct exchange_tally *tally)
 {
 	uint64_t end_ns = ns_of(CLOCK_MONOTONIC) + (uint64_t)(o->seconds * 1e9), sent = 0;
 	char *message = calloc(1, o->size);
@@ -58,27 +58,27 @@ static int send_all(const struct exchange_options *o, struct line *lines, unsign
 	while (!rc && !stop_requested() &&
 	       (o->messages ? sent < o->messages : ns_of(CLOCK_MONOTONIC) < end_ns)) {
 		for (i = 0; !rc && i < count; i++)
-			rc = line_put(&lines[i], message);
+			rc = endpoint_put(&lines[i], message);
 		sent++;
 	}
 	for (i = 0; !rc && i < count; i++)
-		rc = line_finish(&lines[i]);
+		rc = endpoint_finish(&lines[i]);
 	free(message);
 	tally->messages = sent * count;
 	return rc;
 }
 
-static int receive_one(struct line *line, struct tally *tally)
+static int receive_one(struct exchange_end *line, struct exchange_tally *tally)
 {
 	int rc = 0;
 
 	while (!rc && !line->is_over)
-		rc = line_take(line, true, &tally->messages);
+		rc = endpoint_take(line, true, &tally->messages);
 	return rc;
 }
 
 /* What is there of each in turn; sleeps when there is nothing of any. */
-static int receive_round(struct line *lines, unsigned int count, struct tally *tally, bool *is_over)
+static int receive_round(struct exchange_end *lines, unsigned int count, struct exchange_tally *tally, bool *is_over)
 {
 	struct pollfd fds[PEERS_MAX];
 	bool moved = false;
@@ -90,20 +90,20 @@ static int receive_round(struct line *lines, unsigned int count, struct tally *t
 		if (lines[i].is_over)
 			continue;
 		*is_over = false;
-		rc = line_take(&lines[i], false, &tally->messages);
+		rc = endpoint_take(&lines[i], false, &tally->messages);
 		if (rc && rc != -EAGAIN)
 			return rc;
 		moved |= !rc;
 	}
 	for (i = 0; !moved && i < count; i++)
 		if (!lines[i].is_over)
-			moved = line_is_due(&lines[i], &fds[n++]);
+			moved = endpoint_is_due(&lines[i], &fds[n++]);
 	if (!moved && !*is_over)
 		poll(fds, n, POLL_MS);
-	return line_gives_up() ? -ETIMEDOUT : 0;
+	return endpoint_gives_up() ? -ETIMEDOUT : 0;
 }
 
-static int receive_all(struct line *lines, unsigned int count, struct tally *tally)
+static int receive_all(struct exchange_end *lines, unsigned int count, struct exchange_tally *tally)
 {
 	bool is_over = false;
 	int rc = 0;
@@ -116,21 +116,21 @@ static int receive_all(struct line *lines, unsigned int count, struct tally *tal
 }
 
 /* What meeting has cost is not counted. */
-static int work(const struct exchange_options *o, bool sends, struct line *lines,
-		unsigned int count, struct tally *tally)
+static int run_transfers(const struct exchange_options *o, bool sends, struct exchange_end *lines,
+		unsigned int count, struct exchange_tally *tally)
 {
 	uint64_t wall_ns = ns_of(CLOCK_MONOTONIC), cpu_ns = ns_of(CLOCK_PROCESS_CPUTIME_ID);
-	struct tally before = { 0 };
+	struct exchange_tally before = { 0 };
 	unsigned int i;
 	int rc;
 
 	for (i = 0; i < count; i++)
-		line_count(&lines[i], &before);
+		endpoint_count(&lines[i], &before);
 	rc = sends ? send_all(o, lines, count, tally) : receive_all(lines, count, tally);
 	tally->wall_ns = ns_of(CLOCK_MONOTONIC) - wall_ns;
 	tally->cpu_ns = ns_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
 	for (i = 0; i < count; i++)
-		line_count(&lines[i], tally);
+		endpoint_count(&lines[i], tally);
 	tally->wrs -= before.wrs;
 	tally->doorbells -= before.doorbells;
 	tally->recvs -= before.recvs;
@@ -140,27 +140,27 @@ static int work(const struct exchange_options *o, bool sends, struct line *lines
 	return rc;
 }
 
-static int peer_main(const struct exchange_options *o, enum carrier carrier, struct stage *stage,
+static int peer_main(const struct exchange_options *o, enum carrier carrier, struct exchange_stage *stage,
 		     unsigned int number)
 {
 	struct weir_error error = { "" };
-	struct line line;
+	struct exchange_end line;
 	char go;
 	int rc;
 
 	if (read(stage->pipe[0], &go, 1) != 1)
 		return EXIT_FAILED; /* the center has said why */
-	rc = line_connect(&line, carrier, o, stage->shared->address, &error);
+	rc = endpoint_connect(&line, carrier, o, stage->shared->address, &error);
 	if (!rc)
-		rc = work(o, !center_sends(o), &line, 1, &stage->shared->peers[number]);
-	line_close(&line);
-	return rc ? trouble(o, carrier, rc, &error) : EXIT_OK;
+		rc = run_transfers(o, !center_sends(o), &line, 1, &stage->shared->peers[number]);
+	endpoint_close(&line);
+	return rc ? report_failure(o, carrier, rc, &error) : EXIT_OK;
 }
 
 /* In a peer this does not return. */
-static int stage_fork(const struct exchange_options *o, enum carrier carrier, struct stage *stages)
+static int stage_fork(const struct exchange_options *o, enum carrier carrier, struct exchange_stage *stages)
 {
-	struct stage *stage = &stages[carrier];
+	struct exchange_stage *stage = &stages[carrier];
 	unsigned int i, other;
 
 	for (i = 0; i < o->peers; i++) {
@@ -177,7 +177,7 @@ static int stage_fork(const struct exchange_options *o, enum carrier carrier, st
 }
 
 /* Return: 0; an exit status if a peer has ended, and said why. */
-static int peers_are_there(const struct exchange_options *o, struct stage *stage)
+static int peers_are_there(const struct exchange_options *o, struct exchange_stage *stage)
 {
 	unsigned int i;
 	int status;
@@ -191,12 +191,12 @@ static int peers_are_there(const struct exchange_options *o, struct stage *stage
 	return stop_requested() ? EXIT_FAILED : 0;
 }
 
-static int meet(const struct exchange_options *o, enum carrier carrier, struct stage *stage,
-		struct line *lines, unsigned int *count)
+static int connect_peers(const struct exchange_options *o, enum carrier carrier, struct exchange_stage *stage,
+		struct exchange_end *lines, unsigned int *count)
 {
 	struct weir_error error = { "" };
-	struct door door;
-	int rc = door_open(&door, carrier, o, &error), status = 0;
+	struct exchange_door door;
+	int rc = endpoint_listen(&door, carrier, o, &error), status = 0;
 	unsigned int i;
 
 	if (!rc) {
@@ -205,17 +205,17 @@ static int meet(const struct exchange_options *o, enum carrier carrier, struct s
 			rc |= write(stage->pipe[1], "", 1) != 1 ? -EIO : 0;
 	}
 	while (!rc && !status && *count < o->peers) {
-		rc = line_accept(&lines[*count], &door, o->size, &error);
+		rc = endpoint_accept(&lines[*count], &door, o->size, &error);
 		if (!rc)
 			(*count)++;
 		else if (rc == -ETIMEDOUT || rc == -EAGAIN)
 			rc = 0, status = peers_are_there(o, stage);
 	}
-	door_close(&door);
-	return rc ? trouble(o, carrier, rc, &error) : status;
+	endpoint_listen_end(&door);
+	return rc ? report_failure(o, carrier, rc, &error) : status;
 }
 
-static void add(struct tally *sum, const struct tally *one)
+static void add_tally(struct exchange_tally *sum, const struct exchange_tally *one)
 {
 	sum->messages += one->messages;
 	sum->wrs += one->wrs;
@@ -229,7 +229,7 @@ static void add(struct tally *sum, const struct tally *one)
 		sum->wall_ns = one->wall_ns;
 }
 
-static int wait_for_peers(const struct exchange_options *o, struct stage *stage)
+static int wait_for_peers(const struct exchange_options *o, struct exchange_stage *stage)
 {
 	int status, failed = 0;
 	unsigned int i;
@@ -245,14 +245,14 @@ static int wait_for_peers(const struct exchange_options *o, struct stage *stage)
 	return failed ? EXIT_FAILED : 0;
 }
 
-static int run_carrier(const struct exchange_options *o, enum carrier carrier, struct stage *stage,
+static int run_carrier(const struct exchange_options *o, enum carrier carrier, struct exchange_stage *stage,
 		       struct outcome *outcome)
 {
-	struct line lines[PEERS_MAX];
+	struct exchange_end lines[PEERS_MAX];
 	struct weir_exchange_info info;
-	struct tally center = { 0 };
+	struct exchange_tally center = { 0 };
 	unsigned int count = 0, i;
-	int status = meet(o, carrier, stage, lines, &count), rc = 0;
+	int status = connect_peers(o, carrier, stage, lines, &count), rc = 0;
 
 	*outcome = (struct outcome){ .carrier = carrier };
 	if (!status && lines[0].x) {
@@ -261,20 +261,20 @@ static int run_carrier(const struct exchange_options *o, enum carrier carrier, s
 		outcome->is_staged = info.staged;
 	}
 	if (!status)
-		rc = work(o, center_sends(o), lines, count, &center);
+		rc = run_transfers(o, center_sends(o), lines, count, &center);
 	for (i = 0; i < count; i++)
-		line_close(&lines[i]);
-	if (!status && !line_gives_up())
+		endpoint_close(&lines[i]);
+	if (!status && !endpoint_gives_up())
 		status = wait_for_peers(o, stage);
 	if (rc && !status)
-		status = line_gives_up() ? failure(o->cmd,
+		status = endpoint_gives_up() ? failure(o->cmd,
 						   "%s: stopped, and not all members have ended "
 						   "in time",
 						   carrier_names[carrier]) :
-					   trouble(o, carrier, rc, NULL);
-	add(center_sends(o) ? &outcome->sent : &outcome->received, &center);
+					   report_failure(o, carrier, rc, NULL);
+	add_tally(center_sends(o) ? &outcome->sent : &outcome->received, &center);
 	for (i = 0; i < o->peers; i++)
-		add(center_sends(o) ? &outcome->received : &outcome->sent,
+		add_tally(center_sends(o) ? &outcome->received : &outcome->sent,
 		    &stage->shared->peers[i]);
 	return status;
 }
@@ -282,7 +282,7 @@ static int run_carrier(const struct exchange_options *o, enum carrier carrier, s
 /*
  * Those that still wait at their pipe end with it; one that has been stopped hears of nothing else.
  */
-static void stage_end(const struct exchange_options *o, struct stage *stage)
+static void stage_end(const struct exchange_options *o, struct exchange_stage *stage)
 {
 	unsigned int i;
 
@@ -296,12 +296,12 @@ static void stage_end(const struct exchange_options *o, struct stage *stage)
 		munmap(stage->shared, sizeof(*stage->shared));
 }
 
-static int stage_begin(const struct exchange_options *o, struct stage *stage)
+static int stage_begin(const struct exchange_options *o, struct exchange_stage *stage)
 {
 	void *memory = mmap(NULL, sizeof(*stage->shared), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	*stage = (struct stage){ .shared = memory == MAP_FAILED ? NULL : memory };
+	*stage = (struct exchange_stage){ .shared = memory == MAP_FAILED ? NULL : memory };
 	if (pipe(stage->pipe)) {
 		stage->pipe[0] = stage->pipe[1] = -1;
 		return failure(o->cmd, "no pipe: %s", strerror(errno));
@@ -311,7 +311,7 @@ static int stage_begin(const struct exchange_options *o, struct stage *stage)
 
 int exchange_run(const struct exchange_options *o, struct outcome *outcomes, unsigned int *count)
 {
-	struct stage stages[CARRIERS];
+	struct exchange_stage stages[CARRIERS];
 	enum carrier carrier;
 	int status = 0;
 

@@ -12,13 +12,13 @@ uint32_t weir_cq_entries(const struct weir_session *session, unsigned int channe
 	       (session->options.depth + 2 * WEIR_HANDSHAKE_SENDS + WEIR_KEEPALIVE_SENDS);
 }
 
-int weir_cq_error(struct weir_error *error, uint32_t entries)
+int weir_cq_explain(struct weir_error *error, uint32_t entries)
 {
 	return weir_fail(error, errno == EINVAL ? -EINVAL : -ENOMEM,
 			 "no completion queue of %u: %s", entries, strerror(errno));
 }
 
-static int make_one(struct weir_session *session, uint32_t entries, struct weir_error *error)
+static int create_cq(struct weir_session *session, uint32_t entries, struct weir_error *error)
 {
 	const struct weir_session_options *o = &session->options;
 	struct weir_cq *cq = &session->own_cqs[session->nr_cqs];
@@ -27,26 +27,26 @@ static int make_one(struct weir_session *session, uint32_t entries, struct weir_
 	cq->ibv = ibv_create_cq(session->nic->context, (int)entries, NULL, session->comp,
 				weir_nic_next_vector(session->nic, o->comp_vectors));
 	if (!cq->ibv)
-		return weir_cq_error(error, entries);
+		return weir_cq_explain(error, entries);
 	session->cqs[session->nr_cqs++] = cq;
 	return 0;
 }
 
-static int make_own(struct weir_session *session, struct weir_error *error)
+static int create_own_cqs(struct weir_session *session, struct weir_error *error)
 {
 	const struct weir_session_options *o = &session->options;
 	uint32_t entries = weir_cq_entries(session, (o->channels + o->cqs - 1) / o->cqs);
 	int rc = 0;
 
 	while (!rc && session->nr_cqs < o->cqs)
-		rc = make_one(session, entries, error);
+		rc = create_cq(session, entries, error);
 	if (!rc && o->unload > WEIR_UNLOAD_OFF)
-		rc = make_one(session, WEIR_UNLOAD_CQES, error);
+		rc = create_cq(session, WEIR_UNLOAD_TX_CQES, error);
 	return rc;
 }
 
 /* The channel that unloads receives where it sends, and has a CQ for itself, the last. */
-static void give(struct weir_session *session)
+static void assign_cqs(struct weir_session *session)
 {
 	unsigned int i, channels = session->options.channels;
 	bool unloads = session->options.unload > WEIR_UNLOAD_OFF;
@@ -57,17 +57,17 @@ static void give(struct weir_session *session)
 		session->links[channels].cq = session->cqs[session->nr_cqs - 1];
 }
 
-int weir_cqs_make(struct weir_session *session, struct weir_error *error)
+int weir_cqs_create(struct weir_session *session, struct weir_error *error)
 {
 	int rc = session->options.polling == WEIR_POLLING_SCQ ? weir_scq_attach(session, error) :
-								make_own(session, error);
+								create_own_cqs(session, error);
 
 	if (!rc)
-		give(session);
+		assign_cqs(session);
 	return rc;
 }
 
-void weir_cqs_free(struct weir_session *session)
+void weir_cqs_destroy(struct weir_session *session)
 {
 	unsigned int i;
 

@@ -32,15 +32,15 @@ struct weir_cq {
 };
 
 /* Makes those that the options ask for. The NIC is known. Return: 0; -ENOMEM; -EINVAL too large. */
-int weir_cqs_make(struct weir_session *session, struct weir_error *error);
+int weir_cqs_create(struct weir_session *session, struct weir_error *error);
 
 /* What @channels of a session may leave in CQs at once: all in flight, keep-alives, handshakes'. */
 uint32_t weir_cq_entries(const struct weir_session *session, unsigned int channels);
 
 /* There is no CQ of so many, as errno says. Return: -EINVAL too large; -ENOMEM. */
-int weir_cq_error(struct weir_error *error, uint32_t entries);
+int weir_cq_explain(struct weir_error *error, uint32_t entries);
 
 /* No QP is left that uses them. */
-void weir_cqs_free(struct weir_session *session);
+void weir_cqs_destroy(struct weir_session *session);
 
 #endif

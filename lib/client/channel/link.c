@@ -32,7 +32,7 @@ static void fill_atomic(struct ibv_send_wr *out, const struct weir_req *req)
 }
 
 /* All that its opcode has a meaning for, and no more: this is done for each WR. */
-static void fill(struct ibv_send_wr *out, struct weir_wr *wr)
+static void fill_wr(struct ibv_send_wr *out, struct weir_wr *wr)
 {
 	const struct weir_req *req = wr->req;
 
@@ -55,7 +55,7 @@ static void fill(struct ibv_send_wr *out, struct weir_wr *wr)
 }
 
 /* A completion that nobody waits for the NIC needs not write. */
-static void flag(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr)
+static void set_send_flags(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr)
 {
 	weir_link_flag_inline(link, out, wr);
 	if (!wr->next || ++link->unsignalled >= link->session->options.depth / 2) {
@@ -64,19 +64,19 @@ static void flag(struct weir_link *link, struct ibv_send_wr *out, const struct w
 	}
 }
 
-void weir_links_show_window(struct weir_session *session)
+void weir_links_publish_window(struct weir_session *session)
 {
 	const struct weir_window *window = session->engine.window;
 
-	session->ledger->window = (struct weir_ledger_window){
+	session->stats_shm->window = (struct weir_stats_shm_window){
 		.bytes_max = window->bytes_max,
 		.bytes_top = window->bytes_top,
 		.bytes = window->bytes,
 		.wrs = window->wrs,
 	};
 	session->counters->window_waits = session->engine.waits;
-	if (session->engine.route)
-		weir_unload_show(session);
+	if (session->engine.selector)
+		weir_unload_tx_publish(session);
 }
 
 static inline void count_wr(struct weir_counters *counters, const struct weir_wr *wr)
@@ -87,7 +87,7 @@ static inline void count_wr(struct weir_counters *counters, const struct weir_wr
 		counters->split++;
 }
 
-static struct weir_wr *nth(struct weir_wr *wr, uint32_t n)
+static struct weir_wr *nth_wr(struct weir_wr *wr, uint32_t n)
 {
 	while (--n)
 		wr = wr->next;
@@ -97,18 +97,18 @@ static struct weir_wr *nth(struct weir_wr *wr, uint32_t n)
 void weir_link_post(struct weir_link *link, struct weir_wr *first)
 {
 	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = chain;
-	struct weir_unload_pieces pieces[WEIR_BATCH_MAX];
-	bool unloads = weir_unload_is(link);
+	struct weir_unload_tx_pieces pieces[WEIR_BATCH_MAX];
+	bool unloads = weir_unload_tx_is(link);
 	struct weir_session *session = link->session;
 	struct weir_wr *wr, *last = first;
 	uint32_t count = 0, posted;
 
 	for (wr = first; wr; wr = wr->next) {
-		fill(&chain[count], wr);
+		fill_wr(&chain[count], wr);
 		if (unloads)
-			weir_unload_fill(link, &chain[count], wr, &pieces[count]);
+			weir_unload_tx_fill(link, &chain[count], wr, &pieces[count]);
 		else
-			flag(link, &chain[count], wr);
+			set_send_flags(link, &chain[count], wr);
 		count_wr(session->counters, wr);
 		last = wr;
 		count++;
@@ -120,11 +120,11 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 	session->counters->doorbells++;
 	session->counters->chains += count > 1;
 	if (posted && posted < count)
-		last = nth(first, posted);
+		last = nth_wr(first, posted);
 	wr = posted ? last->next : first;
 	if (posted)
-		weir_link_remember(link, first, last, posted);
-	weir_links_show_window(session);
+		weir_link_add_in_flight(link, first, last, posted);
+	weir_links_publish_window(session);
 
 	for (; posted < count; posted++) {
 		struct weir_wc wc = { wr, -ENOTCONN };
@@ -134,7 +134,7 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 	}
 }
 
-static void retire(struct weir_link *link, int status, uint8_t verbs, uint64_t now_ns)
+static void retire_oldest(struct weir_link *link, int status, uint8_t verbs, uint64_t now_ns)
 {
 	struct weir_session *session = link->session;
 	struct weir_wc wc = { link->oldest, status, verbs };
@@ -151,16 +151,16 @@ static void retire(struct weir_link *link, int status, uint8_t verbs, uint64_t n
 
 void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns)
 {
-	retire(link, status, 0, now_ns);
+	retire_oldest(link, status, 0, now_ns);
 }
 
 void weir_link_retire_by(struct weir_link *link, enum ibv_wc_status verbs, uint64_t now_ns)
 {
-	retire(link, weir_wc_errno(verbs), (uint8_t)verbs, now_ns);
+	retire_oldest(link, weir_wc_errno(verbs), (uint8_t)verbs, now_ns);
 }
 
 /* Returns how many WRs it tells of. */
-static int completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns)
+static int complete_up_to(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns)
 {
 	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
 	uint32_t before = link->in_flight;
@@ -170,8 +170,8 @@ static int completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t n
 		weir_keepalive_completed(link, wc->status, now_ns);
 		return 0;
 	}
-	if (weir_unload_is(link))
-		return weir_unload_completed(link, wc, now_ns);
+	if (weir_unload_tx_is(link))
+		return weir_unload_tx_completed(link, wc, now_ns);
 	if (wc->wr_id == WEIR_DRAIN_WR)
 		wr = NULL;
 	while (link->in_flight && link->oldest != wr)
@@ -182,13 +182,13 @@ static int completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t n
 }
 
 /* What the handshake sent completes here, too: its wr_id is small. */
-static bool is_ours(const struct ibv_wc *wc)
+static bool is_engine_wc(const struct ibv_wc *wc)
 {
 	return wc->wr_id > WEIR_HANDSHAKE_WR_MAX;
 }
 
 /* NULL: a link that has nothing in flight any more, or its QP is gone. */
-static struct weir_link *link_of(struct weir_session *session, const struct ibv_wc *wc)
+static struct weir_link *session_link_of_wc(struct weir_session *session, const struct ibv_wc *wc)
 {
 	unsigned int i;
 
@@ -202,28 +202,28 @@ static struct weir_link *link_of(struct weir_session *session, const struct ibv_
 	return NULL;
 }
 
-static struct weir_link *link_in(const struct weir_scq *scq, const struct ibv_wc *wc)
+static struct weir_link *scq_link_of_wc(const struct weir_scq *scq, const struct ibv_wc *wc)
 {
 	struct weir_link *link = NULL;
 	struct weir_list *at;
 
 	for (at = scq->sessions.next; at != &scq->sessions && !link; at = at->next)
-		link = link_of(weir_list_entry(at, struct weir_session, scq), wc);
+		link = session_link_of_wc(weir_list_entry(at, struct weir_session, scq), wc);
 	return link;
 }
 
-int weir_link_take(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
+int weir_link_handle_wc(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
 		   uint64_t now_ns)
 {
 	struct weir_link *link;
 	int count;
 
-	if (!is_ours(wc))
+	if (!is_engine_wc(wc))
 		return 0;
-	link = cq->scq ? link_in(cq->scq, wc) : link_of(session, wc);
+	link = cq->scq ? scq_link_of_wc(cq->scq, wc) : session_link_of_wc(session, wc);
 	if (!link)
 		return 0;
-	count = completed(link, wc, now_ns);
+	count = complete_up_to(link, wc, now_ns);
 	if (link->session == session)
 		return count;
 	weir_scq_due(link->session);
@@ -238,15 +238,15 @@ int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t n
 	do {
 		got = ibv_poll_cq(cq->ibv, max, wcs);
 		for (i = 0; i < got; i++)
-			total += weir_link_take(session, cq, &wcs[i], now_ns);
+			total += weir_link_handle_wc(session, cq, &wcs[i], now_ns);
 	} while (got == max);
 	if (total)
-		weir_links_show_window(session);
+		weir_links_publish_window(session);
 	return total;
 }
 
 /* Its flush tells of those that nothing else would. One that cannot be posted: see close.c. */
-static void drain(struct weir_link *link)
+static void post_drain_wr(struct weir_link *link)
 {
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = WEIR_DRAIN_WR,
@@ -266,7 +266,7 @@ void weir_link_fail(struct weir_link *link)
 	link->state = WEIR_LINK_FAILING;
 	ibv_modify_qp(link->id->qp, &attr, IBV_QP_STATE);
 	if (link->in_flight)
-		drain(link);
+		post_drain_wr(link);
 }
 
 void weir_link_forget(struct weir_link *link)
@@ -279,11 +279,11 @@ void weir_link_forget(struct weir_link *link)
 /* What came in before the end, but finds no room, is not to be lost with the QP. */
 static bool is_flushed(const struct weir_link *link)
 {
-	return !link->in_flight && !link->asked &&
+	return !link->in_flight && !link->unanswered &&
 	       (link->number || weir_messages_have_room(link->session));
 }
 
-bool weir_link_settle(struct weir_link *link, bool may_mend)
+bool weir_link_settle(struct weir_link *link, bool may_reconnect)
 {
 	enum weir_link_state before = link->state;
 
@@ -291,7 +291,7 @@ bool weir_link_settle(struct weir_link *link, bool may_mend)
 		link->state = WEIR_LINK_BROKEN;
 		weir_engine_channel_broken(&link->session->engine, link->number);
 	}
-	if (link->state == WEIR_LINK_BROKEN && !may_mend) {
+	if (link->state == WEIR_LINK_BROKEN && !may_reconnect) {
 		link->state = WEIR_LINK_DOWN;
 		weir_engine_channel_down(&link->session->engine, link->number);
 	}

@@ -46,7 +46,7 @@ enum weir_link_state {
  * @number: of the channel
  * @in_flight: WRs posted and not known to be completed: @oldest to @newest, chained by their next
  * @unsignalled: of them, those behind the last signalled one
- * @asked: its keep-alive has not completed
+ * @unanswered: its keep-alive has not completed
  * @inline_max: bytes that a write or a message may have to be posted with its data
  * @id: the connection, or NULL
  * @qp_num: of its QP
@@ -61,7 +61,7 @@ struct weir_link {
 	uint32_t in_flight;
 	struct weir_wr *oldest, *newest;
 	uint32_t unsignalled;
-	bool asked;
+	bool unanswered;
 	uint32_t inline_max;
 	struct rdma_cm_id *id;
 	uint32_t qp_num;
@@ -73,11 +73,11 @@ struct weir_link {
 void weir_link_post(struct weir_link *link, struct weir_wr *first);
 
 /* One completion of @cq. Return: WRs of @session that it tells of. */
-int weir_link_take(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
+int weir_link_handle_wc(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
 		   uint64_t now_ns);
 
 /* The window as it is now, to those who look from outside. */
-void weir_links_show_window(struct weir_session *session);
+void weir_links_publish_window(struct weir_session *session);
 
 /*
  * Takes @cq's completions of what was posted to the engine, on any link. Sessions other than
@@ -99,10 +99,10 @@ void weir_link_forget(struct weir_link *link);
 
 /**
  * weir_link_settle() - after a poll: has its flush ended?
- * @may_mend: whether a broken one may come up again
+ * @may_reconnect: whether a broken one may come up again
  *
  * Return: whether its state has changed.
  */
-bool weir_link_settle(struct weir_link *link, bool may_mend);
+bool weir_link_settle(struct weir_link *link, bool may_reconnect);
 
 #endif

@@ -42,7 +42,7 @@ static inline void weir_link_flag_inline(struct weir_link *link, struct ibv_send
 }
 
 /* What begins with @first and ends with @last has been posted. */
-static inline void weir_link_remember(struct weir_link *link, struct weir_wr *first,
+static inline void weir_link_add_in_flight(struct weir_link *link, struct weir_wr *first,
 				      struct weir_wr *last, uint32_t count)
 {
 	last->next = NULL;
@@ -67,7 +67,7 @@ static inline void weir_link_count_bytes(struct weir_session *session, const str
 /*
  * Posts one read or write of the engine's; it has a completion of its own, and so has all before it
  * that is in flight. Return: whether it is in flight; the engine is told nothing. Who does not see
- * it end at once owes a weir_links_show_window().
+ * it end at once owes a weir_links_publish_window().
  */
 static inline bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr)
 {
@@ -84,18 +84,18 @@ static inline bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr
 	link->unsignalled = 0;
 	link->session->counters->doorbells++;
 	link->session->counters->inlined += is_inline;
-	weir_link_remember(link, wr, wr, 1);
+	weir_link_add_in_flight(link, wr, wr, 1);
 	return true;
 }
 
 /**
- * weir_link_succeeded_alone() - after a weir_link_post_one() of what weir_lone_post() returned
+ * weir_link_has_one_success() - after a weir_link_post_one() of what weir_fastpath_post() returned
  * @wc: what a poll has found, @got of them
  *
  * Return: whether it was the success of that: the engine knows, and has handed its request back.
  * If not nothing has changed.
  */
-static inline bool weir_link_succeeded_alone(struct weir_link *link, const struct ibv_wc *wc,
+static inline bool weir_link_has_one_success(struct weir_link *link, const struct ibv_wc *wc,
 					     int got)
 {
 	struct weir_session *session = link->session;
@@ -108,7 +108,7 @@ static inline bool weir_link_succeeded_alone(struct weir_link *link, const struc
 	link->in_flight--;
 	link->cq->in_flight--;
 	weir_link_count_bytes(session, wr);
-	weir_lone_end(&session->engine, wr);
+	weir_fastpath_complete(&session->engine, wr);
 	return true;
 }
 

@@ -65,10 +65,10 @@ static void window_init(struct weir_nic *nic, const struct weir_session_options 
 	weir_window_init(&nic->window, options->window_bytes, WEIR_WINDOW_WRS);
 	if (options->admission == WEIR_ADMISSION_DELAY) {
 		weir_window_delay_init(&nic->delay);
-		weir_window_learn(&nic->window, &nic->delay.policy, bytes_min);
+		weir_window_set_policy(&nic->window, &nic->delay.policy, bytes_min);
 	} else if (options->admission == WEIR_ADMISSION_KNEE) {
 		weir_window_knee_init(&nic->knee);
-		weir_window_learn(&nic->window, &nic->knee.policy, bytes_min);
+		weir_window_set_policy(&nic->window, &nic->knee.policy, bytes_min);
 	}
 }
 
@@ -112,7 +112,7 @@ static int nic_make(struct ibv_context *context, const struct weir_session_optio
 	}
 	n->context = context;
 	n->numa_node = numa_node_of(context->device);
-	n->dyn_bytes = weir_stage_measure(n->pd);
+	n->dyn_bytes = weir_bounce_measure(n->pd);
 	n->rd_atomic = rd_atomic_of(context);
 	n->sge_max = sge_max_of(context);
 	window_init(n, options);

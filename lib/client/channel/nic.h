@@ -41,7 +41,7 @@
  * that is done, and its session closed.
  */
 struct weir_nic {
-	struct weir_lock lock;
+	struct weir_mutex lock;
 	struct weir_inbox inbox;
 	struct weir_list fed;
 	uint32_t *wakes[WEIR_WAKES_MAX];

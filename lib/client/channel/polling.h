@@ -10,7 +10,7 @@ struct weir_session;
 
 /* Somebody begins to wait. @percent_max: of the time to be spent on empty polls, at most. */
 void weir_polling_begin(const struct weir_session *session, struct weir_poll *poll,
-			struct weir_gaps *gaps, unsigned int percent_max, uint64_t now_ns);
+			struct weir_idle_time *gaps, unsigned int percent_max, uint64_t now_ns);
 
 /* Adds what @poll has counted to the session's counters. With nic->lock held. */
 void weir_polling_count(struct weir_session *session, struct weir_poll *poll);

@@ -26,12 +26,12 @@ static void finish_all(struct weir_session *session, struct weir_req *req)
 	while ((req = weir_engine_next_done(&session->engine)));
 }
 
-static void act(struct weir_session *session, const struct weir_action *action)
+static void do_action(struct weir_session *session, const struct weir_action *action)
 {
 	switch (action->type) {
 	case WEIR_ACTION_POST:
 		weir_link_post(&session->links[action->channel], action->wr);
-		weir_stage_tell(session);
+		weir_bounce_trace(session);
 		break;
 	case WEIR_ACTION_DONE:
 		finish_all(session, action->req);
@@ -50,12 +50,12 @@ bool weir_pump_chain(struct weir_session *session)
 	struct weir_action action;
 
 	while (weir_engine_next(&session->engine, &action)) {
-		act(session, &action);
+		do_action(session, &action);
 		if (action.type == WEIR_ACTION_POST &&
 		    !weir_list_is_empty(&session->engine.backlog.ready))
 			return true;
 	}
-	weir_requests_tell(session);
+	weir_requests_notify(session);
 	return false;
 }
 
@@ -75,22 +75,22 @@ static uint64_t deadline_ns(const struct weir_session *session)
 }
 
 /* Returns whether anything has ended so: that is news, as completions are. */
-static bool expire(struct weir_session *session, uint64_t now_ns)
+static bool expire_deadlines(struct weir_session *session, uint64_t now_ns)
 {
 	bool is_call = now_ns >= session->calls.next_deadline_ns;
 
 	if (now_ns < deadline_ns(session))
 		return false;
-	weir_calls_expire(session, now_ns);
+	weir_call_table_expire(session, now_ns);
 	return weir_engine_expired(&session->engine, now_ns) || is_call;
 }
 
-static void last_link_is_down(struct weir_session *session)
+static void handle_all_links_down(struct weir_session *session)
 {
 	__atomic_store_n(&session->down, true, __ATOMIC_RELAXED);
 	session->down_due = session->options.on_down && !session->stopping;
 	weir_messages_down(session);
-	weir_calls_down(session, -ECONNRESET);
+	weir_call_table_down(session, -ECONNRESET);
 	weir_pump_pull(session);
 	if (session->down_due)
 		weir_pump_kick(session);
@@ -106,27 +106,27 @@ static unsigned int count_links(const struct weir_session *session, enum weir_li
 }
 
 /* Returns whether any link broke, or went down. */
-static bool settle(struct weir_session *session)
+static bool settle_links(struct weir_session *session)
 {
 	bool messages = session->links[0].state == WEIR_LINK_FAILING, settled = false;
 	unsigned int i;
 
 	for (i = 0; i < session->nr_links; i++)
-		settled |= weir_link_settle(&session->links[i], weir_mend_is_allowed(session));
+		settled |= weir_link_settle(&session->links[i], weir_reconnect_is_allowed(session));
 	if (messages && session->links[0].state == WEIR_LINK_BROKEN)
 		weir_messages_broken(session);
 	if (settled && count_links(session, WEIR_LINK_BROKEN))
-		weir_mend_wake(session);
+		weir_reconnect_wake(session);
 	return settled;
 }
 
 /* What came in before the end of a link is taken before the end is known. */
-static void see_to_links(struct weir_session *session)
+static void handle_link_changes(struct weir_session *session)
 {
-	while (settle(session))
+	while (settle_links(session))
 		weir_pump_pull(session);
 	if (!session->down && count_links(session, WEIR_LINK_DOWN) == session->nr_links)
-		last_link_is_down(session);
+		handle_all_links_down(session);
 }
 
 static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_messages)
@@ -142,15 +142,15 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 	if (for_messages)
 		events += weir_messages_poll(session);
 	if (now_ns >= session->keepalive.due_ns)
-		weir_keepalive_look(session, now_ns);
-	events += expire(session, now_ns);
+		weir_keepalive_check(session, now_ns);
+	events += expire_deadlines(session, now_ns);
 	session->looked_wrs = session->counters->work_requests;
 	weir_pump_pull(session);
 	if (weir_session_is_whole(session))
 		return events;
 	if (!for_messages)
 		events += weir_messages_poll(session);
-	see_to_links(session);
+	handle_link_changes(session);
 	return events;
 }
 
@@ -159,17 +159,17 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 	return poll_all(session, now_ns, true);
 }
 
-void weir_pump_look(struct weir_session *session, uint64_t now_ns)
+void weir_pump_poll_sends(struct weir_session *session, uint64_t now_ns)
 {
 	poll_all(session, now_ns, !session->recv_armed);
 }
 
-static bool arm(struct weir_session *session, struct ibv_cq *cq, bool *armed, uint16_t channel,
+static bool arm_cq(struct weir_session *session, struct ibv_cq *cq, bool *armed, uint16_t channel,
 		uint32_t in_flight)
 {
 	if (*armed)
 		return false;
-	weir_session_note(session, &(struct weir_trace_record){ .what = WEIR_TRACE_ARM,
+	weir_session_trace(session, &(struct weir_trace_record){ .what = WEIR_TRACE_ARM,
 								.wrs = in_flight,
 								.channel = channel });
 	*armed = !ibv_req_notify_cq(cq, 0);
@@ -185,10 +185,10 @@ static bool arm_all(struct weir_session *session, bool receive)
 		struct weir_cq *cq = session->cqs[i];
 
 		if (cq->in_flight && !cq->scq) /* those are polled always */
-			any |= arm(session, cq->ibv, &cq->armed, (uint16_t)i, cq->in_flight);
+			any |= arm_cq(session, cq->ibv, &cq->armed, (uint16_t)i, cq->in_flight);
 	}
 	if (receive && session->recv_cq && !session->down)
-		any |= arm(session, session->recv_cq, &session->recv_armed, 0, 0);
+		any |= arm_cq(session, session->recv_cq, &session->recv_armed, 0, 0);
 	return any;
 }
 
@@ -210,7 +210,7 @@ static void set_timer(struct weir_session *session)
  * look again costs less than an event, and no other thread wakes for it. Not where more waits to be
  * posted: that goes on by events, or who came to submit would do it all.
  */
-static int look_again(struct weir_session *session)
+static int poll_after_arming(struct weir_session *session)
 {
 	int looks, events = 0;
 
@@ -225,7 +225,7 @@ static int look_again(struct weir_session *session)
 
 int weir_pump_leave(struct weir_session *session, bool receive)
 {
-	int events = look_again(session);
+	int events = poll_after_arming(session);
 
 	if (session->watched)
 		return events;
@@ -238,7 +238,7 @@ int weir_pump_leave(struct weir_session *session, bool receive)
 	return events;
 }
 
-void weir_pump_part(struct weir_session *session)
+void weir_pump_leave_to_waiters(struct weir_session *session)
 {
 	if (session->owed || !session->stayers)
 		weir_pump_leave(session, false);
@@ -252,7 +252,7 @@ void weir_pump_kick(struct weir_session *session)
 		return; /* the counter is full, so it is readable already */
 }
 
-static void drain(int fd)
+static void drain_eventfd(int fd)
 {
 	uint64_t count;
 
@@ -283,9 +283,9 @@ static void take_event(struct weir_session *session, int fd)
 	if (fd == session->comp->fd) {
 		take_cq_events(session);
 	} else if (fd == session->cm->fd) {
-		weir_session_hear(session);
+		weir_session_poll_cm(session);
 	} else {
-		drain(fd);
+		drain_eventfd(fd);
 		if (fd == session->timer_fd)
 			session->timer_ns = UINT64_MAX;
 	}
@@ -326,7 +326,7 @@ int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive)
 	handled += weir_pump_leave(session, receive);
 	if (session->down_due) /* not all callers tell it, and the kick may have been taken */
 		weir_pump_kick(session);
-	weir_deliver(session);
+	weir_dispatch(session);
 	return handled;
 }
 
@@ -338,8 +338,8 @@ enum weir_poll_verdict weir_pump_spin(struct weir_session *session, struct weir_
 
 	weir_session_lock(session);
 	weir_pump_poll(session, now_ns);
-	weir_pump_part(session);
-	weir_deliver(session);
+	weir_pump_leave_to_waiters(session);
+	weir_dispatch(session);
 
 	weir_session_lock(session);
 	verdict = weir_poll_polled(poll, weir_waiter_is_done(waiter), now_ns);

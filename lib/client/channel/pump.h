@@ -4,7 +4,7 @@
  *
  * All but weir_pump_step(), weir_pump_sleep(), weir_pump_spin() and weir_pump_kick(): with
  * nic->lock held. Whoever polls or pulls leaves in the end, by weir_pump_leave() or
- * weir_pump_part(): what it posted must not complete unseen.
+ * weir_pump_leave_to_waiters(): what it posted must not complete unseen.
  */
 #ifndef WEIR_LIB_CLIENT_CHANNEL_PUMP_H
 #define WEIR_LIB_CLIENT_CHANNEL_PUMP_H
@@ -30,7 +30,7 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
  * The same, for one who came to submit: messages are left to whom their CQ, when it is armed, will
  * wake.
  */
-void weir_pump_look(struct weir_session *session, uint64_t now_ns);
+void weir_pump_poll_sends(struct weir_session *session, uint64_t now_ns);
 
 /**
  * weir_pump_leave() - go away, with things in flight
@@ -46,7 +46,7 @@ int weir_pump_leave(struct weir_session *session, bool receive);
  * Leaves, unless a waiter stays to poll, and nothing is on its way but what waiters wait for: for
  * the rest nobody is to depend on when that waiter's thread runs.
  */
-void weir_pump_part(struct weir_session *session);
+void weir_pump_leave_to_waiters(struct weir_session *session);
 
 /**
  * weir_pump_step() - one round: take events, poll, deliver

@@ -18,17 +18,17 @@ static pthread_mutex_t scqs_lock = PTHREAD_MUTEX_INITIALIZER; /* before any NIC'
 
 /* What follows down to scq_run(): with nic->lock held, which may be given up in between. */
 
-static void serve(struct weir_scq *scq, struct weir_session *session)
+static void progress_session(struct weir_scq *scq, struct weir_session *session)
 {
-	scq->serving = session;
+	scq->current = session;
 	weir_pump_poll(session, weir_now_ns());
-	weir_deliver_locked(session);
-	scq->serving = NULL;
-	weir_bell_ring(&scq->left);
+	weir_dispatch_locked(session);
+	scq->current = NULL;
+	weir_waitqueue_wake_all(&scq->left);
 }
 
 /* What serving one brings may make others due for ever: those have another turn. */
-static void serve_due(struct weir_scq *scq)
+static void progress_due_sessions(struct weir_scq *scq)
 {
 	unsigned int turns = scq->users;
 
@@ -37,11 +37,11 @@ static void serve_due(struct weir_scq *scq)
 			weir_list_entry(scq->due.next, struct weir_session, scq_due);
 
 		weir_list_del(&session->scq_due);
-		serve(scq, session);
+		progress_session(scq, session);
 	}
 }
 
-static void look(struct weir_scq *scq, uint64_t now_ns)
+static void poll_cqs(struct weir_scq *scq, uint64_t now_ns)
 {
 	unsigned int i;
 
@@ -50,22 +50,22 @@ static void look(struct weir_scq *scq, uint64_t now_ns)
 		if (scq->cqs[i].in_flight)
 			weir_links_poll(NULL, &scq->cqs[i], now_ns);
 	}
-	serve_due(scq);
+	progress_due_sessions(scq);
 }
 
 /* Timers, the connection manager, and those who kick: by the session's descriptor. */
-static void hear(struct weir_scq *scq, struct weir_session *session)
+static void take_session_events(struct weir_scq *scq, struct weir_session *session)
 {
-	scq->serving = session;
+	scq->current = session;
 	weir_session_unlock(session);
 	weir_pump_sleep(session, 0);
-	weir_thread_tell_down(session);
+	weir_session_thread_notify_down(session);
 	weir_session_lock(session);
-	serve(scq, session);
+	progress_session(scq, session);
 }
 
 /* The next one; NULL if the thread is not to drive it, or there is none. */
-static struct weir_session *take_turn(struct weir_scq *scq)
+static struct weir_session *next_session(struct weir_scq *scq)
 {
 	struct weir_session *session;
 
@@ -81,19 +81,19 @@ static struct weir_session *take_turn(struct weir_scq *scq)
  * Messages of each, which costs little, and for one what costs system calls: with many sessions the
  * thread would do nothing else. Those that come and go meanwhile have another turn.
  */
-static void go_round(struct weir_scq *scq)
+static void visit_all_sessions(struct weir_scq *scq)
 {
 	struct weir_session *session;
 	unsigned int turns;
 
 	for (turns = scq->users; turns; turns--) {
-		session = take_turn(scq);
+		session = next_session(scq);
 		if (session)
-			serve(scq, session);
+			progress_session(scq, session);
 	}
-	session = take_turn(scq);
+	session = next_session(scq);
 	if (session)
-		hear(scq, session);
+		take_session_events(scq, session);
 }
 
 static void *scq_run(void *arg)
@@ -103,9 +103,9 @@ static void *scq_run(void *arg)
 
 	weir_nic_lock(scq->nic);
 	while (!scq->stopping) {
-		look(scq, now_ns);
+		poll_cqs(scq, now_ns);
 		if (now_ns >= event_ns) {
-			go_round(scq);
+			visit_all_sessions(scq);
 			event_ns = now_ns + EVENT_NS;
 		}
 		weir_nic_unlock(scq->nic);
@@ -125,7 +125,7 @@ static void scq_free(struct weir_scq *scq)
 	free(scq);
 }
 
-static int make_cqs(struct weir_scq *scq, const struct weir_session_options *o, uint32_t entries,
+static int create_cqs(struct weir_scq *scq, const struct weir_session_options *o, uint32_t entries,
 		    struct weir_error *error)
 {
 	for (; scq->nr_cqs < o->cqs; scq->nr_cqs++) {
@@ -135,13 +135,13 @@ static int make_cqs(struct weir_scq *scq, const struct weir_session_options *o, 
 		cq->ibv = ibv_create_cq(scq->nic->context, (int)entries, NULL, NULL,
 					weir_nic_next_vector(scq->nic, o->comp_vectors));
 		if (!cq->ibv)
-			return weir_cq_error(error, entries);
+			return weir_cq_explain(error, entries);
 	}
 	scq->entries = entries;
 	return 0;
 }
 
-static int scq_make(struct weir_nic *nic, const struct weir_session_options *o, uint32_t entries,
+static int scq_create(struct weir_nic *nic, const struct weir_session_options *o, uint32_t entries,
 		    struct weir_error *error)
 {
 	struct weir_scq *scq = calloc(1, sizeof(*scq));
@@ -152,7 +152,7 @@ static int scq_make(struct weir_nic *nic, const struct weir_session_options *o, 
 	scq->nic = nic;
 	weir_list_init(&scq->sessions);
 	weir_list_init(&scq->due);
-	rc = make_cqs(scq, o, entries, error);
+	rc = create_cqs(scq, o, entries, error);
 	if (!rc)
 		rc = weir_thread_create(&scq->thread, "weir-scq", scq_run, scq, error);
 	if (rc)
@@ -163,7 +163,7 @@ static int scq_make(struct weir_nic *nic, const struct weir_session_options *o, 
 }
 
 /* The last one has let go. */
-static void scq_unmake(struct weir_scq *scq)
+static void scq_destroy(struct weir_scq *scq)
 {
 	weir_nic_lock(scq->nic);
 	scq->stopping = true;
@@ -174,7 +174,7 @@ static void scq_unmake(struct weir_scq *scq)
 }
 
 /* Makes room for @entries more in each. With nic->lock held. */
-static int grow(struct weir_scq *scq, uint32_t entries, struct weir_error *error)
+static int reserve_entries(struct weir_scq *scq, uint32_t entries, struct weir_error *error)
 {
 	uint32_t wanted = scq->taken + entries;
 	unsigned int i;
@@ -182,7 +182,7 @@ static int grow(struct weir_scq *scq, uint32_t entries, struct weir_error *error
 	for (i = 0; i < scq->nr_cqs && wanted > scq->entries; i++) {
 		errno = ibv_resize_cq(scq->cqs[i].ibv, (int)wanted);
 		if (errno)
-			return weir_cq_error(error, wanted);
+			return weir_cq_explain(error, wanted);
 	}
 	if (wanted > scq->entries)
 		scq->entries = wanted;
@@ -191,10 +191,10 @@ static int grow(struct weir_scq *scq, uint32_t entries, struct weir_error *error
 }
 
 /* With nic->lock held. */
-static int enter(struct weir_scq *scq, struct weir_session *session, struct weir_error *error)
+static int add_session(struct weir_scq *scq, struct weir_session *session, struct weir_error *error)
 {
 	unsigned int i, channels = session->options.channels;
-	int rc = grow(scq, weir_cq_entries(session, channels), error);
+	int rc = reserve_entries(scq, weir_cq_entries(session, channels), error);
 
 	if (rc)
 		return rc;
@@ -214,13 +214,13 @@ int weir_scq_attach(struct weir_session *session, struct weir_error *error)
 
 	pthread_mutex_lock(&scqs_lock);
 	if (!nic->scq)
-		rc = scq_make(nic, o, weir_cq_entries(session, o->channels), error);
+		rc = scq_create(nic, o, weir_cq_entries(session, o->channels), error);
 	if (!rc) {
 		weir_nic_lock(nic);
-		rc = enter(nic->scq, session, error);
+		rc = add_session(nic->scq, session, error);
 		weir_nic_unlock(nic);
 		if (!nic->scq->users)
-			scq_unmake(nic->scq);
+			scq_destroy(nic->scq);
 	}
 	pthread_mutex_unlock(&scqs_lock);
 	return rc;
@@ -239,25 +239,25 @@ void weir_scq_detach(struct weir_session *session)
 	users = --scq->users;
 	weir_session_unlock(session);
 	if (!users)
-		scq_unmake(scq);
+		scq_destroy(scq);
 	pthread_mutex_unlock(&scqs_lock);
 }
 
-void weir_scq_join(struct weir_session *session)
+void weir_scq_start_driving(struct weir_session *session)
 {
 	weir_session_lock(session);
 	session->driven = session->watched = true;
 	weir_session_unlock(session);
 }
 
-void weir_scq_leave(struct weir_session *session)
+void weir_scq_stop_driving(struct weir_session *session)
 {
 	struct weir_scq *scq = session->cqs[0]->scq;
 
 	weir_session_lock(session);
 	session->driven = session->watched = false;
-	while (scq->serving == session)
-		weir_bell_wait(&scq->left, session->nic, UINT64_MAX);
+	while (scq->current == session)
+		weir_waitqueue_wait(&scq->left, session->nic, UINT64_MAX);
 	weir_list_del(&session->scq_due);
 	weir_session_unlock(session);
 }

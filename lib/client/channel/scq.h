@@ -36,7 +36,7 @@ struct weir_session;
  * @next: the next channel's CQ
  * @sessions: those that are attached
  * @due: those of them whose completions somebody else has taken
- * @serving: the thread is at this one; @left: when it no longer is
+ * @current: the thread is at this one; @left: when it no longer is
  * @thread, @stopping: it is to end
  * @users: how many @sessions
  */
@@ -48,8 +48,8 @@ struct weir_scq {
 	unsigned int next;
 	struct weir_list sessions;
 	struct weir_list due;
-	struct weir_session *serving;
-	struct weir_bell left;
+	struct weir_session *current;
+	struct weir_waitqueue left;
 	pthread_t thread;
 	bool stopping;
 	unsigned int users;
@@ -67,12 +67,12 @@ int weir_scq_attach(struct weir_session *session, struct weir_error *error);
 void weir_scq_detach(struct weir_session *session);
 
 /* From here on the thread drives it. Without nic->lock. */
-void weir_scq_join(struct weir_session *session);
+void weir_scq_start_driving(struct weir_session *session);
 
 /*
  * From here on it does not, and its callbacks that the thread ran have returned. Without nic->lock.
  */
-void weir_scq_leave(struct weir_session *session);
+void weir_scq_stop_driving(struct weir_session *session);
 
 /* Another than @session's own driver has taken completions of it. With nic->lock held. */
 void weir_scq_due(struct weir_session *session);

@@ -12,62 +12,62 @@
 #include "lib/client/session.h"
 #include "lib/client/channel/unload_tx.h"
 
-#define HEAD offsetof(struct wire_slot, data)
+#define HEAD offsetof(struct wire_unload_slot, data)
 #define COUNTERS (1u << 20) /* as many pages as 4 GiB have; untouched ones take no memory */
-#define SIGNAL_EVERY (WEIR_UNLOAD_SENDS / 4)
+#define SIGNAL_EVERY (WEIR_UNLOAD_TX_SENDS / 4)
 #define SHOW_EVERY 1024 /* decisions: a histogram is copied in a shorter time than those take */
 
-bool weir_unload_is(const struct weir_link *link)
+bool weir_unload_tx_is(const struct weir_link *link)
 {
 	return link->session->options.unload > WEIR_UNLOAD_OFF &&
 	       link->number == link->session->options.channels;
 }
 
-uint16_t weir_unload_channel(const struct weir_link *link)
+uint16_t weir_unload_tx_channel(const struct weir_link *link)
 {
-	return weir_unload_is(link) ? WIRE_CHANNEL_UNLOAD : link->number;
+	return weir_unload_tx_is(link) ? WIRE_CHANNEL_UNLOAD : link->number;
 }
 
-static enum weir_route_policy policy_of(enum weir_unloading unloading)
+static enum weir_path_policy policy_of(enum weir_unloading unloading)
 {
 	switch (unloading) {
 	case WEIR_UNLOAD_ALWAYS:
-		return WEIR_ROUTE_UNLOAD;
+		return WEIR_PATH_POLICY_UNLOAD;
 	case WEIR_UNLOAD_HINTS:
-		return WEIR_ROUTE_HINTS;
+		return WEIR_PATH_POLICY_HINTS;
 	case WEIR_UNLOAD_FREQUENCY:
-		return WEIR_ROUTE_FREQUENCY;
+		return WEIR_PATH_POLICY_FREQUENCY;
 	case WEIR_UNLOAD_MEASURED:
-		return WEIR_ROUTE_MEASURED;
+		return WEIR_PATH_POLICY_MEASURED;
 	case WEIR_UNLOAD_DEFAULT:
 	case WEIR_UNLOAD_OFF:
 		break;
 	}
-	return WEIR_ROUTE_OFFLOAD;
+	return WEIR_PATH_POLICY_OFFLOAD;
 }
 
-int weir_unload_init(struct weir_session *session)
+int weir_unload_tx_init(struct weir_session *session)
 {
-	struct weir_unload *u = &session->unload;
-	struct weir_route_config config = {
+	struct weir_unload_tx *u = &session->unload;
+	struct weir_path_config config = {
 		.policy = policy_of(session->options.unload),
-		.bytes_max = WIRE_SLOT_BYTES - HEAD,
+		.bytes_max = WIRE_UNLOAD_SLOT_BYTES - HEAD,
 		.hot_pages = session->options.unload_hot_pages,
 		.nr_counters = COUNTERS,
 	};
 
 	if (session->options.unload <= WEIR_UNLOAD_OFF)
 		return 0;
-	if (weir_route_counts(config.policy)) {
-		u->counters = calloc(WEIR_ROUTE_BYTES(COUNTERS), 1);
+	if (weir_path_policy_counts(config.policy)) {
+		u->counters = calloc(WEIR_PATH_BYTES(COUNTERS), 1);
 		if (!u->counters)
 			return -ENOMEM;
 	}
 	weir_engine_unload(&session->engine, &u->route, (uint16_t)session->options.channels);
-	return weir_route_init(&u->route, &config, u->counters);
+	return weir_path_init(&u->route, &config, u->counters);
 }
 
-void weir_unload_fini(struct weir_session *session)
+void weir_unload_tx_fini(struct weir_session *session)
 {
 	free(session->unload.counters);
 }
@@ -79,22 +79,22 @@ static int recv_post(struct ibv_qp *qp)
 	return -ibv_post_recv(qp, &wr, &bad);
 }
 
-int weir_unload_post_recvs(struct ibv_qp *qp)
+int weir_unload_tx_post_recvs(struct ibv_qp *qp)
 {
 	int i, rc = 0;
 
-	for (i = 0; !rc && i < WIRE_SLOTS; i++)
+	for (i = 0; !rc && i < WIRE_UNLOAD_SLOTS; i++)
 		rc = recv_post(qp);
 	return rc;
 }
 
-int weir_unload_up(struct weir_session *session, const struct wire_welcome *welcome,
+int weir_unload_tx_up(struct weir_session *session, const struct wire_handshake_welcome *welcome,
 		   uint32_t inline_max)
 {
-	struct weir_unload *u = &session->unload;
-	uint32_t bytes_max = inline_max < WIRE_SLOT_BYTES ? inline_max : WIRE_SLOT_BYTES;
+	struct weir_unload_tx *u = &session->unload;
+	uint32_t bytes_max = inline_max < WIRE_UNLOAD_SLOT_BYTES ? inline_max : WIRE_UNLOAD_SLOT_BYTES;
 
-	if (!welcome->buffer || welcome->credits != WIRE_SLOTS)
+	if (!welcome->buffer || welcome->credits != WIRE_UNLOAD_SLOTS)
 		return -EPROTO;
 	u->buffer = welcome->buffer;
 	u->rkey = welcome->rkey;
@@ -103,11 +103,11 @@ int weir_unload_up(struct weir_session *session, const struct wire_welcome *welc
 	return 0;
 }
 
-void weir_unload_fill(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr,
-		      struct weir_unload_pieces *pieces)
+void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr,
+		      struct weir_unload_tx_pieces *pieces)
 {
-	struct weir_unload *u = &link->session->unload;
-	uint16_t slot = u->next++ % WIRE_SLOTS;
+	struct weir_unload_tx *u = &link->session->unload;
+	uint16_t slot = u->next++ % WIRE_UNLOAD_SLOTS;
 	uint8_t i;
 
 	pieces->remote = wr->req->remote + wr->offset;
@@ -119,7 +119,7 @@ void weir_unload_fill(struct weir_link *link, struct ibv_send_wr *out, const str
 	out->num_sge = 1 + wr->nr_sge;
 	out->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	out->imm_data = htonl(wr->req->rkey);
-	out->wr.rdma.remote_addr = u->buffer + slot * sizeof(struct wire_slot);
+	out->wr.rdma.remote_addr = u->buffer + slot * sizeof(struct wire_unload_slot);
 	out->wr.rdma.rkey = u->rkey;
 	out->send_flags = IBV_SEND_INLINE;
 	if (++link->unsignalled >= SIGNAL_EVERY) {
@@ -130,9 +130,9 @@ void weir_unload_fill(struct weir_link *link, struct ibv_send_wr *out, const str
 }
 
 /* Those copied are done, and one that was refused is, too. */
-static void returned(struct weir_link *link, const struct wire_return *told, uint64_t now_ns)
+static void handle_return(struct weir_link *link, const struct wire_unload_return *told, uint64_t now_ns)
 {
-	struct weir_unload *u = &link->session->unload;
+	struct weir_unload_tx *u = &link->session->unload;
 	uint16_t count = (uint16_t)(told->done - u->done);
 
 	if (count > link->in_flight || (told->is_refused && count == link->in_flight)) {
@@ -141,17 +141,17 @@ static void returned(struct weir_link *link, const struct wire_return *told, uin
 	}
 	u->done = told->done;
 	if (told->pause_ms)
-		weir_route_pause(&u->route, now_ns + told->pause_ms * WEIR_NS_PER_MS);
+		weir_path_pause(&u->route, now_ns + told->pause_ms * WEIR_NS_PER_MS);
 	for (; count; count--)
 		weir_link_retire(link, 0, now_ns);
 	if (told->is_refused)
 		weir_link_retire(link, -EACCES, now_ns);
 }
 
-int weir_unload_completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns)
+int weir_unload_tx_completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns)
 {
 	uint32_t before = link->in_flight;
-	struct wire_return told;
+	struct wire_unload_return told;
 
 	if (wc->status != IBV_WC_SUCCESS) {
 		weir_link_fail(link);
@@ -159,20 +159,20 @@ int weir_unload_completed(struct weir_link *link, const struct ibv_wc *wc, uint6
 		if (wc->wr_id != WEIR_RETURN_WR)
 			weir_link_forget(link);
 	} else if (wc->opcode & IBV_WC_RECV) {
-		told = wire_return_decode(ntohl(wc->imm_data));
+		told = wire_unload_return_decode(ntohl(wc->imm_data));
 		if (!(wc->wc_flags & IBV_WC_WITH_IMM) || recv_post(link->id->qp))
 			weir_link_fail(link);
 		else
-			returned(link, &told, now_ns);
+			handle_return(link, &told, now_ns);
 	}
 	return (int)(before - link->in_flight);
 }
 
-static void show_pressure(const struct weir_route *route, struct weir_ledger_pressure *pressure)
+static void publish_page_heat(const struct weir_path_selector *route, struct weir_stats_shm_page_heat *pressure)
 {
 	int i;
 
-	for (i = 0; i < WEIR_PAGES_COUNTS; i++) {
+	for (i = 0; i < WEIR_PAGE_HEAT_COUNTS; i++) {
 		pressure->pages[i] = route->pages.histogram[i];
 		pressure->huge[i] = route->huge.histogram[i];
 	}
@@ -180,7 +180,7 @@ static void show_pressure(const struct weir_route *route, struct weir_ledger_pre
 }
 
 /* Often at first, and not seldom later. */
-static bool is_time_to_show(struct weir_unload *u)
+static bool is_publish_due(struct weir_unload_tx *u)
 {
 	uint64_t since = u->route.decided - u->shown;
 
@@ -190,14 +190,14 @@ static bool is_time_to_show(struct weir_unload *u)
 	return true;
 }
 
-void weir_unload_show(struct weir_session *session)
+void weir_unload_tx_publish(struct weir_session *session)
 {
-	const struct weir_route *route = &session->unload.route;
+	const struct weir_path_selector *route = &session->unload.route;
 
 	session->counters->small = route->decided;
 	session->counters->hot = route->hot;
 	session->counters->pages = route->pages.count;
 	session->counters->unload_full = session->engine.unload_full;
-	if (weir_route_counts(route->config.policy) && is_time_to_show(&session->unload))
-		show_pressure(route, &session->ledger->pressure);
+	if (weir_path_policy_counts(route->config.policy) && is_publish_due(&session->unload))
+		publish_page_heat(route, &session->stats_shm->pressure);
 }

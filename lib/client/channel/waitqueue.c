@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who waits has read @rung before it gave the lock up: a ring in between ends the sleep at once. */
+/* Who waits has read @wakeups before it gave the lock up: a ring in between ends the sleep at once. */
 #include "lib/client/channel/waitqueue.h"
 #include "lib/base/futex.h"
 #include "lib/client/request/combine.h"
 
-void weir_bell_wait(struct weir_bell *bell, struct weir_nic *nic, uint64_t deadline_ns)
+void weir_waitqueue_wait(struct weir_waitqueue *queue, struct weir_nic *nic, uint64_t deadline_ns)
 {
-	uint32_t rung = bell->rung;
+	uint32_t wakeups = queue->wakeups;
 
-	bell->waiting++;
+	queue->waiting++;
 	weir_nic_unlock(nic);
-	weir_futex_wait(&bell->rung, rung, deadline_ns);
+	weir_futex_wait(&queue->wakeups, wakeups, deadline_ns);
 	weir_nic_lock(nic);
-	bell->waiting--;
+	queue->waiting--;
 }
 
-void weir_bell_ring(struct weir_bell *bell)
+void weir_waitqueue_wake_all(struct weir_waitqueue *queue)
 {
-	if (!bell->waiting)
+	if (!queue->waiting)
 		return;
-	__atomic_fetch_add(&bell->rung, 1, __ATOMIC_RELEASE);
-	weir_futex_wake(&bell->rung, INT_MAX);
+	__atomic_fetch_add(&queue->wakeups, 1, __ATOMIC_RELEASE);
+	weir_futex_wake(&queue->wakeups, INT_MAX);
 }

@@ -13,23 +13,23 @@
 struct weir_nic;
 
 /**
- * struct weir_bell - zero to begin with
- * @rung: how often; atomic, for those who sleep on it
+ * struct weir_waitqueue - zero to begin with
+ * @wakeups: how often; atomic, for those who sleep on it
  * @waiting: threads that do
  */
-struct weir_bell {
-	uint32_t rung;
+struct weir_waitqueue {
+	uint32_t wakeups;
 	unsigned int waiting;
 };
 
 /**
- * weir_bell_wait() - sleep until it rings, or until @deadline_ns
+ * weir_waitqueue_wait() - sleep until it rings, or until @deadline_ns
  *
  * It gives the lock up meanwhile, and may return early: the caller looks at what it waits for.
  */
-void weir_bell_wait(struct weir_bell *bell, struct weir_nic *nic, uint64_t deadline_ns);
+void weir_waitqueue_wait(struct weir_waitqueue *queue, struct weir_nic *nic, uint64_t deadline_ns);
 
 /* Wakes all who wait. */
-void weir_bell_ring(struct weir_bell *bell);
+void weir_waitqueue_wake_all(struct weir_waitqueue *queue);
 
 #endif

@@ -17,108 +17,108 @@ static bool brings_data_back(const struct weir_req *req)
 }
 
 /* Copies between the user's pieces and the buffers, all but the last of which are full. */
-static void copy(const struct weir_req *req, const struct weir_stage *stage, bool to_user)
+static void copy_buffers(const struct weir_req *req, const struct weir_bounce *bounce, bool to_user)
 {
 	size_t at = 0, done, part;
 	unsigned int i;
 
-	for (i = 0; i < stage->iovcnt; i++) {
-		char *user = stage->iov[i].addr;
+	for (i = 0; i < bounce->iovcnt; i++) {
+		char *user = bounce->iov[i].addr;
 
-		for (done = 0; done < stage->iov[i].length; done += part, at += part) {
-			const struct weir_sge *sge = &req->sge[at / WEIR_BUFFER_BYTES_MAX];
-			size_t offset = at % WEIR_BUFFER_BYTES_MAX;
+		for (done = 0; done < bounce->iov[i].length; done += part, at += part) {
+			const struct weir_sge *sge = &req->sge[at / WEIR_BOUNCE_BUFFER_BYTES_MAX];
+			size_t offset = at % WEIR_BOUNCE_BUFFER_BYTES_MAX;
 			char *buffer = (char *)(uintptr_t)sge->addr + offset;
 
-			part = WEIR_BUFFER_BYTES_MAX - offset;
-			if (part > stage->iov[i].length - done)
-				part = stage->iov[i].length - done;
+			part = WEIR_BOUNCE_BUFFER_BYTES_MAX - offset;
+			if (part > bounce->iov[i].length - done)
+				part = bounce->iov[i].length - done;
 			memcpy(to_user ? user + done : buffer, to_user ? buffer : user + done,
 			       part);
 		}
 	}
 }
 
-static void buffers_put(struct weir_buffers *buffers, const struct weir_req *req,
-			struct weir_stage *stage)
+static void put_buffers(struct weir_bounce_pool *buffers, const struct weir_req *req,
+			struct weir_bounce *bounce)
 {
-	while (stage->nr_borrowed) {
-		unsigned int i = --stage->nr_borrowed;
+	while (bounce->nr_borrowed) {
+		unsigned int i = --bounce->nr_borrowed;
 
-		weir_buffers_put(buffers, &(struct weir_buffer){
+		weir_bounce_pool_put(buffers, &(struct weir_bounce_buffer){
 			.addr = (char *)(uintptr_t)req->sge[i].addr,
-			.block = stage->blocks[i],
+			.block = bounce->blocks[i],
 		});
 	}
 }
 
-/* Return: 0; as weir_buffers_get(): there are not enough buffers now. */
-static int pre_in(struct weir_session *session, struct weir_req *req, struct weir_stage *stage)
+/* Return: 0; as weir_bounce_pool_get(): there are not enough buffers now. */
+static int map_pre(struct weir_session *session, struct weir_req *req, struct weir_bounce *bounce)
 {
 	uint32_t left = (uint32_t)req->length;
-	struct weir_buffer buffers[WEIR_SGE_MAX];
-	int i, nr = weir_buffers_get(session, left, buffers);
+	struct weir_bounce_buffer buffers[WEIR_SGE_MAX];
+	int i, nr = weir_bounce_pool_get(session, left, buffers);
 
 	if (nr < 0)
 		return nr;
 	for (i = 0; i < nr; i++) {
-		uint32_t part = left < WEIR_BUFFER_BYTES_MAX ? left : WEIR_BUFFER_BYTES_MAX;
+		uint32_t part = left < WEIR_BOUNCE_BUFFER_BYTES_MAX ? left : WEIR_BOUNCE_BUFFER_BYTES_MAX;
 
-		stage->blocks[i] = buffers[i].block;
+		bounce->blocks[i] = buffers[i].block;
 		req->sge[i] = (struct weir_sge){ (uintptr_t)buffers[i].addr, part,
 						 buffers[i].block->lkey };
 		left -= part;
 	}
-	stage->way = WEIR_STAGE_PRE;
-	stage->nr_borrowed = (unsigned int)nr;
+	bounce->mode = WEIR_BOUNCE_PRE;
+	bounce->nr_borrowed = (unsigned int)nr;
 	req->nr_sge = (uint8_t)nr;
 	if (!brings_data_back(req))
-		copy(req, stage, false);
+		copy_buffers(req, bounce, false);
 	return 0;
 }
 
-static void mrs_put(struct weir_stage *stage)
+static void put_mrs(struct weir_bounce *bounce)
 {
-	while (stage->nr_borrowed)
-		ibv_dereg_mr(stage->mrs[--stage->nr_borrowed]);
+	while (bounce->nr_borrowed)
+		ibv_dereg_mr(bounce->mrs[--bounce->nr_borrowed]);
 }
 
 /* What is only sent may be memory that nobody may write to. */
-static int dyn_in(struct weir_session *session, struct weir_req *req, struct weir_stage *stage)
+static int map_dyn(struct weir_session *session, struct weir_req *req, struct weir_bounce *bounce)
 {
 	int access = brings_data_back(req) ? IBV_ACCESS_LOCAL_WRITE : 0;
 	unsigned int i;
 
-	stage->way = WEIR_STAGE_DYN;
-	stage->nr_borrowed = 0;
-	for (i = 0; i < stage->iovcnt; i++) {
-		const struct weir_iov *iov = &stage->iov[i];
+	bounce->mode = WEIR_BOUNCE_DYN;
+	bounce->nr_borrowed = 0;
+	for (i = 0; i < bounce->iovcnt; i++) {
+		const struct weir_iov *iov = &bounce->iov[i];
 		struct ibv_mr *mr = iov->memory ? iov->memory->mr : NULL;
 
 		if (!mr) {
 			mr = ibv_reg_mr(session->nic->pd, iov->addr, iov->length, access);
 			if (!mr) {
-				mrs_put(stage);
+				put_mrs(bounce);
 				return -ENOMEM;
 			}
-			stage->mrs[stage->nr_borrowed++] = mr;
+			bounce->mrs[bounce->nr_borrowed++] = mr;
 		}
 		req->sge[i] = (struct weir_sge){ (uintptr_t)iov->addr, (uint32_t)iov->length,
 						 mr->lkey };
 	}
-	req->nr_sge = (uint8_t)stage->iovcnt;
+	req->nr_sge = (uint8_t)bounce->iovcnt;
 	return 0;
 }
 
-static bool is_to_be_copied(const struct weir_session *session, const struct weir_req *req)
+static bool must_copy(const struct weir_session *session, const struct weir_req *req)
 {
-	if (req->length > WEIR_STAGE_PRE_BYTES_MAX || session->options.mr == WEIR_MR_DYN)
+	if (req->length > WEIR_BOUNCE_PRE_BYTES_MAX || session->options.mr == WEIR_MR_DYN)
 		return false;
 	return session->options.mr == WEIR_MR_PRE || req->length < session->options.mr_dyn_bytes;
 }
 
 /* Describes the pieces that are registered. Returns how many are not, or -EINVAL. */
-static int describe(const struct weir_session *session, struct weir_req *req,
+static int describe_registered(const struct weir_session *session, struct weir_req *req,
 		    const struct weir_iov *iov, unsigned int iovcnt)
 {
 	const struct weir_nic *nic = session->nic;
@@ -147,39 +147,39 @@ static int describe(const struct weir_session *session, struct weir_req *req,
 	return unregistered;
 }
 
-int weir_stage_in(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
-		  unsigned int iovcnt, struct weir_stage *stage)
+int weir_bounce_map(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
+		  unsigned int iovcnt, struct weir_bounce *bounce)
 {
-	int unregistered = describe(session, req, iov, iovcnt), rc;
+	int unregistered = describe_registered(session, req, iov, iovcnt), rc;
 
-	stage->way = WEIR_STAGE_USER;
+	bounce->mode = WEIR_BOUNCE_NONE;
 	if (unregistered <= 0)
 		return unregistered;
-	stage->iovcnt = iovcnt;
-	memcpy(stage->iov, iov, iovcnt * sizeof(*iov));
-	if (!is_to_be_copied(session, req))
-		return dyn_in(session, req, stage);
-	rc = pre_in(session, req, stage);
-	return rc && session->options.mr != WEIR_MR_PRE ? dyn_in(session, req, stage) : rc;
+	bounce->iovcnt = iovcnt;
+	memcpy(bounce->iov, iov, iovcnt * sizeof(*iov));
+	if (!must_copy(session, req))
+		return map_dyn(session, req, bounce);
+	rc = map_pre(session, req, bounce);
+	return rc && session->options.mr != WEIR_MR_PRE ? map_dyn(session, req, bounce) : rc;
 }
 
-void weir_stage_out(struct weir_session *session, const struct weir_req *req,
-		    struct weir_stage *stage)
+void weir_bounce_unmap(struct weir_session *session, const struct weir_req *req,
+		    struct weir_bounce *bounce)
 {
-	if (stage->way == WEIR_STAGE_PRE) {
+	if (bounce->mode == WEIR_BOUNCE_PRE) {
 		if (brings_data_back(req) && !req->status)
-			copy(req, stage, true);
-		buffers_put(&session->buffers, req, stage);
-	} else if (stage->way == WEIR_STAGE_DYN) {
-		mrs_put(stage);
+			copy_buffers(req, bounce, true);
+		put_buffers(&session->buffers, req, bounce);
+	} else if (bounce->mode == WEIR_BOUNCE_DYN) {
+		put_mrs(bounce);
 	}
 }
 
-void weir_stage_count(struct weir_session *session, enum weir_stage_way way, uint64_t bytes)
+void weir_bounce_count(struct weir_session *session, enum weir_bounce_mode mode, uint64_t bytes)
 {
-	struct weir_stage_sums *sums = &session->staged;
+	struct weir_bounce_totals *sums = &session->bounce_totals;
 
-	if (way == WEIR_STAGE_PRE) {
+	if (mode == WEIR_BOUNCE_PRE) {
 		session->counters->pre++;
 		sums->copied++;
 		sums->copied_bytes += bytes;
@@ -190,31 +190,31 @@ void weir_stage_count(struct weir_session *session, enum weir_stage_way way, uin
 	}
 }
 
-static void tell(struct weir_session *session, enum weir_trace_what what, uint32_t reqs,
+static void trace_totals(struct weir_session *session, enum weir_trace_event what, uint32_t reqs,
 		 uint64_t bytes)
 {
 	if (reqs)
-		weir_session_note(session, &(struct weir_trace_record){
+		weir_session_trace(session, &(struct weir_trace_record){
 			.what = what,
 			.reqs = reqs,
 			.bytes = bytes,
 		});
 }
 
-void weir_stage_tell(struct weir_session *session)
+void weir_bounce_trace(struct weir_session *session)
 {
-	struct weir_stage_sums sums = session->staged;
+	struct weir_bounce_totals sums = session->bounce_totals;
 	uint64_t now_ns = session->nic->window.now_ns;
 
 	if ((!sums.copied && !sums.registered) || now_ns - sums.told_ns < TELL_NS)
 		return;
-	session->staged = (struct weir_stage_sums){ .told_ns = now_ns };
-	tell(session, WEIR_TRACE_COPY, sums.copied, sums.copied_bytes);
-	tell(session, WEIR_TRACE_REGISTER, sums.registered, sums.registered_bytes);
+	session->bounce_totals = (struct weir_bounce_totals){ .told_ns = now_ns };
+	trace_totals(session, WEIR_TRACE_COPY, sums.copied, sums.copied_bytes);
+	trace_totals(session, WEIR_TRACE_REGISTER, sums.registered, sums.registered_bytes);
 }
 
 /* The best of a few rounds, or UINT64_MAX when it cannot be registered. */
-static uint64_t time_of_dyn(struct ibv_pd *pd, void *addr, size_t length)
+static uint64_t measure_register_ns(struct ibv_pd *pd, void *addr, size_t length)
 {
 	uint64_t best = UINT64_MAX, begin, took;
 	struct ibv_mr *mr;
@@ -232,7 +232,7 @@ static uint64_t time_of_dyn(struct ibv_pd *pd, void *addr, size_t length)
 	return best;
 }
 
-static uint64_t time_of_copy(void *to, const void *from, size_t length)
+static uint64_t measure_copy_ns(void *to, const void *from, size_t length)
 {
 	uint64_t best = UINT64_MAX, begin, took;
 	int i;
@@ -247,16 +247,16 @@ static uint64_t time_of_copy(void *to, const void *from, size_t length)
 	return best;
 }
 
-uint32_t weir_stage_measure(struct ibv_pd *pd)
+uint32_t weir_bounce_measure(struct ibv_pd *pd)
 {
 	uint32_t bytes = MEASURE_BYTES_MIN;
-	char *from = weir_memory_map(WEIR_STAGE_PRE_BYTES_MAX, -1);
-	char *to = weir_memory_map(WEIR_STAGE_PRE_BYTES_MAX, -1);
+	char *from = weir_memory_map(WEIR_BOUNCE_PRE_BYTES_MAX, -1);
+	char *to = weir_memory_map(WEIR_BOUNCE_PRE_BYTES_MAX, -1);
 
-	while (from && to && bytes < WEIR_STAGE_PRE_BYTES_MAX &&
-	       time_of_dyn(pd, from, bytes) >= time_of_copy(to, from, bytes))
+	while (from && to && bytes < WEIR_BOUNCE_PRE_BYTES_MAX &&
+	       measure_register_ns(pd, from, bytes) >= measure_copy_ns(to, from, bytes))
 		bytes *= 2;
-	weir_memory_unmap(from, WEIR_STAGE_PRE_BYTES_MAX);
-	weir_memory_unmap(to, WEIR_STAGE_PRE_BYTES_MAX);
+	weir_memory_unmap(from, WEIR_BOUNCE_PRE_BYTES_MAX);
+	weir_memory_unmap(to, WEIR_BOUNCE_PRE_BYTES_MAX);
 	return bytes;
 }

@@ -17,26 +17,26 @@
 struct weir_nic;
 struct weir_session;
 
-#define WEIR_STAGE_PRE_BYTES_MAX (WEIR_SGE_MAX * WEIR_BUFFER_BYTES_MAX)
+#define WEIR_BOUNCE_PRE_BYTES_MAX (WEIR_SGE_MAX * WEIR_BOUNCE_BUFFER_BYTES_MAX)
 
-enum weir_stage_way {
-	WEIR_STAGE_USER, /* the user has registered it all */
-	WEIR_STAGE_PRE,
-	WEIR_STAGE_DYN,
+enum weir_bounce_mode {
+	WEIR_BOUNCE_NONE, /* the user has registered it all */
+	WEIR_BOUNCE_PRE,
+	WEIR_BOUNCE_DYN,
 };
 
 /**
- * struct weir_stage - what one request borrowed
- * @way: valid always, all else only for the other two
+ * struct weir_bounce - what one request borrowed
+ * @mode: valid always, all else only for the other two
  * @nr_borrowed: of @blocks, or of @mrs
  * @blocks: those that the buffers are of, which the request's sge tells
  * @iov, @iovcnt: the user's memory
  */
-struct weir_stage {
-	enum weir_stage_way way;
+struct weir_bounce {
+	enum weir_bounce_mode mode;
 	unsigned int nr_borrowed;
 	union {
-		struct weir_block *blocks[WEIR_SGE_MAX];
+		struct weir_bounce_block *blocks[WEIR_SGE_MAX];
 		struct ibv_mr *mrs[WEIR_SGE_MAX];
 	};
 	unsigned int iovcnt;
@@ -44,29 +44,29 @@ struct weir_stage {
 };
 
 /**
- * weir_stage_in() - fill in a request's local memory
+ * weir_bounce_map() - fill in a request's local memory
  * @req: its op is set; receives @sge, @nr_sge and @length
  * @iov, @iovcnt: 1 to 8 pieces; those without a memory may be anywhere
- * @stage: receives what weir_stage_out() wants, also on failure
+ * @bounce: receives what weir_bounce_unmap() wants, also on failure
  *
  * Context: any thread; without locks.
  * Return: 0; -EINVAL; -ENOMEM the memory cannot be registered, or is not to be, and there is no
  * buffer; -EAGAIN it is not to be, and all buffers are in use: one will come back.
  */
-int weir_stage_in(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
-		  unsigned int iovcnt, struct weir_stage *stage);
+int weir_bounce_map(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
+		  unsigned int iovcnt, struct weir_bounce *bounce);
 
 /* The same for what most are, one piece that is registered. Return: false: it is none. */
-static inline bool weir_stage_in_one(const struct weir_nic *nic, struct weir_req *req,
+static inline bool weir_bounce_map_registered(const struct weir_nic *nic, struct weir_req *req,
 				     const struct weir_iov *iov, unsigned int iovcnt,
-				     struct weir_stage *stage)
+				     struct weir_bounce *bounce)
 {
 	if (iovcnt != 1 || !iov || !iov->memory || !weir_memory_covers(iov->memory, nic, iov))
 		return false;
 	req->nr_sge = 1;
 	req->length = iov->length;
 	req->sge[0] = weir_memory_sge(iov->memory, iov);
-	stage->way = WEIR_STAGE_USER;
+	bounce->mode = WEIR_BOUNCE_NONE;
 	return true;
 }
 
@@ -74,30 +74,30 @@ static inline bool weir_stage_in_one(const struct weir_nic *nic, struct weir_req
  * The request is done, or was never begun: gives back what it borrowed, and brings the user what
  * was read, if it was. Context: any thread; without locks.
  */
-void weir_stage_out(struct weir_session *session, const struct weir_req *req,
-		    struct weir_stage *stage);
+void weir_bounce_unmap(struct weir_session *session, const struct weir_req *req,
+		    struct weir_bounce *bounce);
 
 /**
- * struct weir_stage_sums - what was copied or registered, and the trace has not been told of
+ * struct weir_bounce_totals - what was copied or registered, and the trace has not been told of
  * @copied, @registered: requests
  * @copied_bytes, @registered_bytes: of them
  * @told_ns: when it was told last
  *
  * A record of each would leave the trace no room for anything else. Guarded by the NIC's lock.
  */
-struct weir_stage_sums {
+struct weir_bounce_totals {
 	uint32_t copied, registered;
 	uint64_t copied_bytes, registered_bytes;
 	uint64_t told_ns;
 };
 
 /* A request of @bytes is on its way, which was to be copied or registered. With nic->lock held. */
-void weir_stage_count(struct weir_session *session, enum weir_stage_way way, uint64_t bytes);
+void weir_bounce_count(struct weir_session *session, enum weir_bounce_mode mode, uint64_t bytes);
 
 /* Tells the trace of all of them, unless that was just done. With nic->lock held. */
-void weir_stage_tell(struct weir_session *session);
+void weir_bounce_trace(struct weir_session *session);
 
 /* Measures from which length on registering beats copying. Return: bytes. */
-uint32_t weir_stage_measure(struct ibv_pd *pd);
+uint32_t weir_bounce_measure(struct ibv_pd *pd);
 
 #endif

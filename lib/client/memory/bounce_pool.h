@@ -18,21 +18,21 @@
 
 struct weir_session;
 
-#define WEIR_BUFFER_BYTES_MIN (4u << 10)
-#define WEIR_BUFFER_BYTES_MAX (64u << 10)
-#define WEIR_BUFFER_ORDERS 5 /* 4 KiB, twice that, ... 64 KiB */
-#define WEIR_BUFFERS_BLOCKS 64 /* made at a time */
-#define WEIR_BUFFERS_BYTES (WEIR_BUFFERS_BLOCKS * WEIR_BUFFER_BYTES_MAX) /* 4 MiB */
+#define WEIR_BOUNCE_BUFFER_BYTES_MIN (4u << 10)
+#define WEIR_BOUNCE_BUFFER_BYTES_MAX (64u << 10)
+#define WEIR_BOUNCE_BUFFER_ORDERS 5 /* 4 KiB, twice that, ... 64 KiB */
+#define WEIR_BOUNCE_POOL_BLOCKS 64 /* made at a time */
+#define WEIR_BOUNCE_POOL_BYTES (WEIR_BOUNCE_POOL_BLOCKS * WEIR_BOUNCE_BUFFER_BYTES_MAX) /* 4 MiB */
 
 /**
- * struct weir_block - room for one buffer of the largest size, or for some that are smaller
+ * struct weir_bounce_block - room for one buffer of the largest size, or for some that are smaller
  * @link: among those of its order that have a free piece, among the whole ones, or nowhere: all of
  *	it is out
  * @base, @lkey: its memory
- * @order: its pieces are of WEIR_BUFFER_BYTES_MIN << @order; while it is not whole
+ * @order: its pieces are of WEIR_BOUNCE_BUFFER_BYTES_MIN << @order; while it is not whole
  * @free: bit n: piece n is not out
  */
-struct weir_block {
+struct weir_bounce_block {
 	struct weir_list link;
 	char *base;
 	uint32_t lkey;
@@ -41,44 +41,44 @@ struct weir_block {
 };
 
 /**
- * struct weir_buffers - of one session
- * @lock: guards @parts, @whole, the blocks, @turns and @waiters; innermost
+ * struct weir_bounce_pool - of one session
+ * @lock: guards @parts, @whole, the blocks, @returns and @waiters; innermost
  * @growing: held by who makes more; guards the rest. Without any other lock, or the NIC's, held
  * @parts: blocks with a free piece, by order
  * @whole: blocks of which nothing is out
  * @slabs: the blocks, as they were made
  * @bytes: of all; atomic to read
  * @again_ns: no more memory was to be had; when to try again
- * @turns: how many have come back while somebody waited; a futex
+ * @returns: how many have come back while somebody waited; a futex
  * @waiters: how many wait for that
  */
-struct weir_buffers {
-	struct weir_latch lock;
+struct weir_bounce_pool {
+	struct weir_spinlock lock;
 	pthread_mutex_t growing;
-	struct weir_list parts[WEIR_BUFFER_ORDERS];
+	struct weir_list parts[WEIR_BOUNCE_BUFFER_ORDERS];
 	struct weir_list whole;
-	struct weir_slab *slabs;
+	struct weir_bounce_slab *slabs;
 	size_t bytes;
 	uint64_t again_ns;
-	uint32_t turns;
+	uint32_t returns;
 	uint32_t waiters;
 };
 
 /* One that is out. */
-struct weir_buffer {
+struct weir_bounce_buffer {
 	char *addr;
-	struct weir_block *block;
+	struct weir_bounce_block *block;
 };
 
-void weir_buffers_init(struct weir_buffers *buffers);
+void weir_bounce_pool_init(struct weir_bounce_pool *buffers);
 
 /* All have been put back. Their memory is one of the session's pools, and goes with those. */
-void weir_buffers_fini(struct weir_buffers *buffers);
+void weir_bounce_pool_fini(struct weir_bounce_pool *buffers);
 
 /**
- * weir_buffers_get() - take as many as hold a request
+ * weir_bounce_pool_get() - take as many as hold a request
  * @session: whose
- * @bytes: they are to hold: WEIR_BUFFER_BYTES_MAX each, and the last one what is left
+ * @bytes: they are to hold: WEIR_BOUNCE_BUFFER_BYTES_MAX each, and the last one what is left
  * @out: receives them
  *
  * More are made where all are out, up to the session's pool_bytes_max.
@@ -87,25 +87,25 @@ void weir_buffers_fini(struct weir_buffers *buffers);
  * are made.
  * Return: how many; -EAGAIN too many are out, and will come back; -ENOMEM there are none.
  */
-int weir_buffers_get(struct weir_session *session, uint32_t bytes, struct weir_buffer *out);
+int weir_bounce_pool_get(struct weir_session *session, uint32_t bytes, struct weir_bounce_buffer *out);
 
 /**
- * weir_buffers_begin_wait() - say that one is waited for
+ * weir_bounce_pool_begin_wait() - say that one is waited for
  *
- * Then try again, and if there is none weir_buffers_wait(). Owes a weir_buffers_end_wait(). Context:
+ * Then try again, and if there is none weir_bounce_pool_wait(). Owes a weir_bounce_pool_end_wait(). Context:
  * any thread; without nic->lock.
- * Return: what weir_buffers_wait() wants to know.
+ * Return: what weir_bounce_pool_wait() wants to know.
  */
-uint32_t weir_buffers_begin_wait(struct weir_buffers *buffers);
-void weir_buffers_end_wait(struct weir_buffers *buffers);
+uint32_t weir_bounce_pool_begin_wait(struct weir_bounce_pool *buffers);
+void weir_bounce_pool_end_wait(struct weir_bounce_pool *buffers);
 
 /*
- * Sleeps until one has come back since @turns were told, or until @deadline_ns. It may wake early.
- * Return: @turns for the next time.
+ * Sleeps until one has come back since @returns were told, or until @deadline_ns. It may wake early.
+ * Return: @returns for the next time.
  */
-uint32_t weir_buffers_wait(struct weir_buffers *buffers, uint32_t turns, uint64_t deadline_ns);
+uint32_t weir_bounce_pool_wait(struct weir_bounce_pool *buffers, uint32_t returns, uint64_t deadline_ns);
 
 /* Context: any thread. */
-void weir_buffers_put(struct weir_buffers *buffers, const struct weir_buffer *buffer);
+void weir_bounce_pool_put(struct weir_bounce_pool *buffers, const struct weir_bounce_buffer *buffer);
 
 #endif

@@ -34,7 +34,7 @@ int weir_memory_register(struct weir_session *session, void *addr, size_t length
 	m->addr = (uintptr_t)addr;
 	m->length = length;
 	m->lkey = m->mr->lkey;
-	weir_session_hold(session, &session->memories, &m->link);
+	weir_session_track(session, &session->memories, &m->link);
 	*memory = m;
 	return 0;
 }
@@ -43,7 +43,7 @@ void weir_memory_deregister(struct weir_memory *memory)
 {
 	if (!memory)
 		return;
-	weir_session_release(memory->session, &memory->link);
+	weir_session_untrack(memory->session, &memory->link);
 	ibv_dereg_mr(memory->mr);
 	free(memory);
 }

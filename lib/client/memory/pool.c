@@ -83,7 +83,7 @@ int weir_pool_create(struct weir_session *session, size_t size, unsigned int cou
 		pool_free(p);
 		return rc;
 	}
-	weir_session_hold(session, &session->pools, &p->link);
+	weir_session_track(session, &session->pools, &p->link);
 	*pool = p;
 	return 0;
 }
@@ -92,7 +92,7 @@ void weir_pool_destroy(struct weir_pool *pool)
 {
 	if (!pool)
 		return;
-	weir_session_release(pool->memory->session, &pool->link);
+	weir_session_untrack(pool->memory->session, &pool->link);
 	weir_memory_deregister(pool->memory);
 	pool_free(pool);
 }

@@ -9,17 +9,17 @@
 #include "lib/client/memory/region.h"
 #include "lib/client/session.h"
 
-static_assert(WEIR_REGION_NAME_MAX == WIRE_NAME_MAX, "the API promises what the wire carries");
-static_assert((int)WEIR_HOT == (int)WEIR_ROUTE_HINT_HOT &&
-	      (int)WEIR_COLD == (int)WEIR_ROUTE_HINT_COLD, "hints reach the core as they are");
-static_assert(WEIR_REGION_EXCLUSIVE == WIRE_EXCLUSIVE && WEIR_REGION_READ_ONLY == WIRE_READ_ONLY,
+static_assert(WEIR_REGION_NAME_MAX == WIRE_CONTROL_NAME_MAX, "the API promises what the wire carries");
+static_assert((int)WEIR_ALWAYS_INLINE == (int)WEIR_PATH_HINT_HOT &&
+	      (int)WEIR_COLD == (int)WEIR_PATH_HINT_COLD, "hints reach the core as they are");
+static_assert(WEIR_REGION_EXCLUSIVE == WIRE_REGION_EXCLUSIVE && WEIR_REGION_READ_ONLY == WIRE_REGION_READ_ONLY,
 	      "flags travel as they are");
 
 /* Room for a region, or for the sentence that says why there is none. */
 #define REPLY_MAX 512
 
 /* What the donor grants has to lie within the address space. */
-static bool is_sound(uint64_t addr, uint64_t length)
+static bool is_valid_range(uint64_t addr, uint64_t length)
 {
 	return length && addr + (length - 1) >= addr;
 }
@@ -41,40 +41,40 @@ static int region_make(struct weir_session *session, uint64_t hold, uint64_t add
 		.read_only = flags & WEIR_REGION_READ_ONLY,
 		.exclusive = flags & WEIR_REGION_EXCLUSIVE,
 	};
-	weir_session_hold(session, &session->regions, &r->link);
+	weir_session_track(session, &session->regions, &r->link);
 	*region = r;
 	return 0;
 }
 
-static int give_back(struct weir_session *session, uint64_t hold)
+static int return_hold(struct weir_session *session, uint64_t hold)
 {
-	struct wire_request request = { .op = WIRE_REGION_CLOSE, .value = hold };
+	struct wire_control_request request = { .op = WIRE_REGION_CLOSE, .value = hold };
 	char reply[REPLY_MAX];
 	size_t length;
 
-	return weir_control_call(session, &request, NULL, reply, sizeof(reply), &length, NULL);
+	return weir_call_control(session, &request, NULL, reply, sizeof(reply), &length, NULL);
 }
 
 /* Asks for a region: to be made, or by its name. */
-static int hold(struct weir_session *session, struct wire_request *request, const char *name,
+static int hold(struct weir_session *session, struct wire_control_request *request, const char *name,
 		struct weir_region **region, struct weir_error *error)
 {
-	struct wire_region granted;
+	struct wire_control_region granted;
 	char reply[REPLY_MAX];
 	size_t length;
 	int rc;
 
-	rc = weir_control_call(session, request, name, reply, sizeof(reply), &length, error);
+	rc = weir_call_control(session, request, name, reply, sizeof(reply), &length, error);
 	if (rc)
 		return rc;
-	if (wire_region_decode(reply, length, &granted) || !granted.hold ||
-	    !is_sound(granted.addr, granted.length))
+	if (wire_control_region_decode(reply, length, &granted) || !granted.hold ||
+	    !is_valid_range(granted.addr, granted.length))
 		return weir_fail(error, -EPROTO, "%s describes a region that cannot be",
 				 session->peer);
 	rc = region_make(session, granted.hold, granted.addr, granted.length, granted.rkey,
 			 granted.flags, region);
 	if (rc) {
-		give_back(session, granted.hold);
+		return_hold(session, granted.hold);
 		return weir_fail(error, rc, "out of memory");
 	}
 	return 0;
@@ -83,7 +83,7 @@ static int hold(struct weir_session *session, struct wire_request *request, cons
 int weir_region_create(struct weir_session *session, const char *name, uint64_t length,
 		       unsigned int flags, struct weir_region **region, struct weir_error *error)
 {
-	struct wire_request request = { .op = WIRE_REGION_CREATE, .flags = flags,
+	struct wire_control_request request = { .op = WIRE_REGION_CREATE, .flags = flags,
 					.value = length };
 
 	if (!length || flags & ~WEIR_REGION_EXCLUSIVE)
@@ -96,7 +96,7 @@ int weir_region_create(struct weir_session *session, const char *name, uint64_t 
 int weir_region_open(struct weir_session *session, const char *name, unsigned int flags,
 		     struct weir_region **region, struct weir_error *error)
 {
-	struct wire_request request = { .op = WIRE_REGION_OPEN, .flags = flags };
+	struct wire_control_request request = { .op = WIRE_REGION_OPEN, .flags = flags };
 
 	if (!name || flags & ~(WEIR_REGION_EXCLUSIVE | WEIR_REGION_READ_ONLY))
 		return weir_fail(error, -EINVAL, "cannot open region '%s' with flags %#x",
@@ -106,7 +106,7 @@ int weir_region_open(struct weir_session *session, const char *name, unsigned in
 
 static void region_free(struct weir_region *region)
 {
-	weir_session_release(region->session, &region->link);
+	weir_session_untrack(region->session, &region->link);
 	free(region);
 }
 
@@ -122,25 +122,25 @@ void weir_region_close(struct weir_region *region)
 	if (!region)
 		return;
 	if (region->hold)
-		give_back(region->session, region->hold);
+		return_hold(region->session, region->hold);
 	region_free(region);
 }
 
 int weir_region_delete(struct weir_session *session, const char *name, struct weir_error *error)
 {
-	struct wire_request request = { .op = WIRE_REGION_DELETE };
+	struct wire_control_request request = { .op = WIRE_REGION_DELETE };
 	char reply[REPLY_MAX];
 	size_t length;
 
 	if (!name)
 		return weir_fail(error, -EINVAL, "no name was given");
-	return weir_control_call(session, &request, name, reply, sizeof(reply), &length, error);
+	return weir_call_control(session, &request, name, reply, sizeof(reply), &length, error);
 }
 
 int weir_region_attach(struct weir_session *session, const struct weir_region_token *token,
 		       struct weir_region **region)
 {
-	if (!is_sound(token->addr, token->length))
+	if (!is_valid_range(token->addr, token->length))
 		return -EINVAL;
 	return region_make(session, 0, token->addr, token->length, token->rkey, token->flags,
 			   region);
@@ -157,18 +157,18 @@ uint64_t weir_region_length(const struct weir_region *region)
 }
 
 /* Tells the entries of one reply. */
-static int tell(const void *reply, size_t length, struct wire_list *list,
+static int report_entries(const void *reply, size_t length, struct wire_control_list *list,
 		void (*fn)(void *arg, const struct weir_region_entry *entry), void *arg)
 {
 	uint32_t i;
 
-	if (wire_list_decode(reply, length, list))
+	if (wire_control_list_decode(reply, length, list))
 		return -EPROTO;
 	for (i = 0; i < list->count; i++) {
 		struct weir_region_entry entry = { 0 };
-		struct wire_entry in;
+		struct wire_control_entry in;
 
-		if (wire_entry_decode(reply, length, i, &in))
+		if (wire_control_entry_decode(reply, length, i, &in))
 			return -EPROTO;
 		memcpy(entry.name, in.name, sizeof(entry.name));
 		entry.length = in.length;
@@ -182,20 +182,20 @@ static int tell(const void *reply, size_t length, struct wire_list *list,
 int weir_region_list(struct weir_session *session,
 		     void (*fn)(void *arg, const struct weir_region_entry *entry), void *arg)
 {
-	struct wire_request request = { .op = WIRE_REGION_LIST };
-	struct wire_list list = { 0 };
+	struct wire_control_request request = { .op = WIRE_REGION_LIST };
+	struct wire_control_list list = { 0 };
 	char *reply;
 	size_t length;
 	int rc;
 
-	reply = malloc(WIRE_BODY_MAX);
+	reply = malloc(WIRE_CONTROL_BODY_MAX);
 	if (!reply)
 		return -ENOMEM;
 	do {
-		rc = weir_control_call(session, &request, NULL, reply, WIRE_BODY_MAX, &length,
+		rc = weir_call_control(session, &request, NULL, reply, WIRE_CONTROL_BODY_MAX, &length,
 				       NULL);
 		if (!rc)
-			rc = tell(reply, length, &list, fn, arg);
+			rc = report_entries(reply, length, &list, fn, arg);
 		request.value = list.next;
 	} while (!rc && list.next);
 	free(reply);

@@ -10,55 +10,55 @@
 #include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
 
-/* A tag is a generation, and below it the place in calls->asks. */
+/* A tag is a generation, and below it the place in calls->pending. */
 #define TAG_BITS 10
-static_assert(WIRE_CALLS_MAX == 1 << TAG_BITS, "a tag holds the place");
+static_assert(WIRE_CONTROL_CALLS_MAX == 1 << TAG_BITS, "a tag holds the place");
 
-int weir_calls_init(struct weir_calls *calls)
+int weir_call_table_init(struct weir_call_table *calls)
 {
 	int i;
 
-	calls->asks = calloc(WIRE_CALLS_MAX, sizeof(*calls->asks));
-	if (!calls->asks)
+	calls->pending = calloc(WIRE_CONTROL_CALLS_MAX, sizeof(*calls->pending));
+	if (!calls->pending)
 		return -ENOMEM;
-	for (i = 0; i < WIRE_CALLS_MAX; i++)
-		weir_list_add_tail(&calls->free, &calls->asks[i].link);
+	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++)
+		weir_list_add_tail(&calls->free, &calls->pending[i].link);
 	calls->next_deadline_ns = UINT64_MAX;
 	calls->generation = 1;
 	return 0;
 }
 
-void weir_calls_fini(struct weir_calls *calls)
+void weir_call_table_fini(struct weir_call_table *calls)
 {
-	free(calls->asks);
+	free(calls->pending);
 }
 
-static struct weir_ask *ask_get(struct weir_calls *calls, uint64_t deadline_ns)
+static struct weir_pending_call *get_pending_call(struct weir_call_table *calls, uint64_t deadline_ns)
 {
-	struct weir_ask *ask;
+	struct weir_pending_call *send_call;
 
 	if (weir_list_is_empty(&calls->free))
 		return NULL;
-	ask = weir_list_entry(calls->free.next, struct weir_ask, link);
-	weir_list_del(&ask->link);
-	ask->tag = calls->generation++ << TAG_BITS | (uint64_t)(ask - calls->asks);
-	ask->deadline_ns = deadline_ns;
+	send_call = weir_list_entry(calls->free.next, struct weir_pending_call, link);
+	weir_list_del(&send_call->link);
+	send_call->tag = calls->generation++ << TAG_BITS | (uint64_t)(send_call - calls->pending);
+	send_call->deadline_ns = deadline_ns;
 	if (deadline_ns < calls->next_deadline_ns)
 		calls->next_deadline_ns = deadline_ns;
-	return ask;
+	return send_call;
 }
 
-static void ask_put(struct weir_calls *calls, struct weir_ask *ask)
+static void put_pending_call(struct weir_call_table *calls, struct weir_pending_call *send_call)
 {
-	ask->tag = 0;
-	ask->answer = NULL;
-	ask->callback = NULL;
-	weir_list_add(&calls->free, &ask->link);
+	send_call->tag = 0;
+	send_call->answer = NULL;
+	send_call->callback = NULL;
+	weir_list_add(&calls->free, &send_call->link);
 }
 
-void weir_callback_deliver(struct weir_callback *callback)
+void weir_callback_dispatch(struct weir_callback *callback)
 {
-	struct weir_parcel *parcel = callback->parcel;
+	struct weir_message_copy *parcel = callback->parcel;
 
 	callback->fn(callback->arg, callback->status, parcel ? parcel->body : NULL,
 		     parcel ? parcel->head.length : 0);
@@ -86,10 +86,10 @@ static void end_answer(struct weir_session *session, struct weir_answer *answer,
 }
 
 static void end_callback(struct weir_session *session, struct weir_callback *callback,
-			 int status, const struct wire_head *head, const void *body)
+			 int status, const struct wire_control_head *head, const void *body)
 {
 	if (!status && head->length) {
-		callback->parcel = weir_parcel_make(head, body);
+		callback->parcel = weir_message_copy_new(head, body);
 		if (!callback->parcel)
 			status = -ENOMEM;
 	}
@@ -98,120 +98,120 @@ static void end_callback(struct weir_session *session, struct weir_callback *cal
 }
 
 /* Tells whoever still wants to know. With status 0 there is a head and a body. */
-static void ask_end(struct weir_session *session, struct weir_ask *ask, int status,
-		    const struct wire_head *head, const void *body)
+static void end_pending_call(struct weir_session *session, struct weir_pending_call *send_call, int status,
+		    const struct wire_control_head *head, const void *body)
 {
-	if (ask->answer)
-		end_answer(session, ask->answer, status, body, head ? head->length : 0);
-	if (ask->callback)
-		end_callback(session, ask->callback, status, head, body);
-	ask->answer = NULL;
-	ask->callback = NULL;
+	if (send_call->answer)
+		end_answer(session, send_call->answer, status, body, head ? head->length : 0);
+	if (send_call->callback)
+		end_callback(session, send_call->callback, status, head, body);
+	send_call->answer = NULL;
+	send_call->callback = NULL;
 }
 
-int weir_calls_answer(struct weir_session *session, const struct wire_head *head, const void *body)
+int weir_call_table_reply(struct weir_session *session, const struct wire_control_head *head, const void *body)
 {
-	struct weir_calls *calls = &session->calls;
-	struct weir_ask *ask = &calls->asks[head->tag % WIRE_CALLS_MAX];
+	struct weir_call_table *calls = &session->calls;
+	struct weir_pending_call *send_call = &calls->pending[head->tag % WIRE_CONTROL_CALLS_MAX];
 
-	if (!head->tag || ask->tag != head->tag)
+	if (!head->tag || send_call->tag != head->tag)
 		return -EPROTO;
-	ask_end(session, ask, head->status, head, body);
-	ask_put(calls, ask);
+	end_pending_call(session, send_call, head->status, head, body);
+	put_pending_call(calls, send_call);
 	return 0;
 }
 
-static bool is_wanted(const struct weir_ask *ask)
+static bool has_caller(const struct weir_pending_call *send_call)
 {
-	return ask->answer || ask->callback;
+	return send_call->answer || send_call->callback;
 }
 
-void weir_calls_expire(struct weir_session *session, uint64_t now_ns)
+void weir_call_table_expire(struct weir_session *session, uint64_t now_ns)
 {
-	struct weir_calls *calls = &session->calls;
+	struct weir_call_table *calls = &session->calls;
 	uint64_t next_ns = UINT64_MAX;
 	unsigned int i;
 
 	if (now_ns < calls->next_deadline_ns)
 		return;
-	for (i = 0; i < WIRE_CALLS_MAX; i++) {
-		struct weir_ask *ask = &calls->asks[i];
+	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++) {
+		struct weir_pending_call *send_call = &calls->pending[i];
 
-		if (!is_wanted(ask))
+		if (!has_caller(send_call))
 			continue;
-		if (ask->deadline_ns <= now_ns)
-			ask_end(session, ask, -ETIMEDOUT, NULL, NULL);
-		else if (ask->deadline_ns < next_ns)
-			next_ns = ask->deadline_ns;
+		if (send_call->deadline_ns <= now_ns)
+			end_pending_call(session, send_call, -ETIMEDOUT, NULL, NULL);
+		else if (send_call->deadline_ns < next_ns)
+			next_ns = send_call->deadline_ns;
 	}
 	calls->next_deadline_ns = next_ns;
 }
 
-void weir_call_keep(struct weir_calls *calls, uint64_t tag)
+void weir_call_keep(struct weir_call_table *calls, uint64_t tag)
 {
-	struct weir_ask *ask = &calls->asks[tag % WIRE_CALLS_MAX];
+	struct weir_pending_call *send_call = &calls->pending[tag % WIRE_CONTROL_CALLS_MAX];
 
-	ask->kept = tag && ask->tag == tag;
+	send_call->kept = tag && send_call->tag == tag;
 }
 
-void weir_calls_down(struct weir_session *session, int status)
+void weir_call_table_down(struct weir_session *session, int status)
 {
-	struct weir_calls *calls = &session->calls;
+	struct weir_call_table *calls = &session->calls;
 	unsigned int i;
 
 	/*
 	 * The next deadline may now be earlier than any that is kept: it is looked at for nothing.
 	 */
-	for (i = 0; i < WIRE_CALLS_MAX; i++) {
-		struct weir_ask *ask = &calls->asks[i];
+	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++) {
+		struct weir_pending_call *send_call = &calls->pending[i];
 
-		if (ask->tag && !ask->kept) {
-			ask_end(session, ask, status, NULL, NULL);
-			ask_put(calls, ask);
+		if (send_call->tag && !send_call->kept) {
+			end_pending_call(session, send_call, status, NULL, NULL);
+			put_pending_call(calls, send_call);
 		}
-		ask->kept = false;
+		send_call->kept = false;
 	}
 }
 
 /* With nic->lock held. One of @answer and @callback is NULL. */
-static int ask(struct weir_session *session, enum wire_kind kind, const void *data, size_t length,
+static int send_call(struct weir_session *session, enum wire_control_kind kind, const void *data, size_t length,
 	       uint64_t timeout_ns, struct weir_answer *answer, struct weir_callback *callback)
 {
 	uint64_t now_ns = weir_now_ns();
-	struct weir_ask *ask;
+	struct weir_pending_call *send_call;
 	int rc;
 
-	ask = ask_get(&session->calls, weir_after_ns(now_ns, timeout_ns));
-	if (!ask)
+	send_call = get_pending_call(&session->calls, weir_after_ns(now_ns, timeout_ns));
+	if (!send_call)
 		return -EAGAIN;
-	rc = weir_message_send(session, kind, ask->tag, data, length);
+	rc = weir_message_send(session, kind, send_call->tag, data, length);
 	if (rc) {
-		ask_put(&session->calls, ask);
+		put_pending_call(&session->calls, send_call);
 		return rc;
 	}
-	ask->answer = answer;
+	send_call->answer = answer;
 	if (answer)
 		weir_waiter_begin(session);
-	ask->callback = callback;
+	send_call->callback = callback;
 	weir_pump_pull(session);
 	weir_pump_poll(session, now_ns);
 	return 0;
 }
 
 /* Asks, and waits. */
-static int call(struct weir_session *session, enum wire_kind kind, const void *data, size_t length,
+static int call_and_wait(struct weir_session *session, enum wire_control_kind kind, const void *data, size_t length,
 		struct weir_answer *answer)
 {
 	int rc;
 
 	weir_session_lock(session);
-	rc = ask(session, kind, data, length, session->options.timeout_ns, answer, NULL);
+	rc = send_call(session, kind, data, length, session->options.timeout_ns, answer, NULL);
 	if (rc) {
-		weir_deliver(session);
+		weir_dispatch(session);
 		return rc;
 	}
-	weir_pump_part(session);
-	weir_deliver(session);
+	weir_pump_leave_to_waiters(session);
+	weir_dispatch(session);
 	/* The deadline is the ask's: after this nobody may write to @answer. */
 	weir_waiter_wait(&answer->waiter, session, &session->call_gaps, UINT64_MAX);
 	return answer->waiter.status;
@@ -223,7 +223,7 @@ int weir_call(struct weir_session *session, const void *data, size_t length, voi
 	struct weir_answer answer = { WEIR_WAITER_INIT, reply, reply_max, 0 };
 	int rc;
 
-	rc = call(session, WIRE_CALL, data, length, &answer);
+	rc = call_and_wait(session, WIRE_APP_CALL, data, length, &answer);
 	if (!rc && reply_length)
 		*reply_length = answer.length;
 	return rc;
@@ -242,39 +242,39 @@ int weir_call_async(struct weir_session *session, const void *data, size_t lengt
 	if (!timeout_ns)
 		timeout_ns = session->options.timeout_ns;
 	weir_session_lock(session);
-	rc = ask(session, WIRE_CALL, data, length, timeout_ns, NULL, callback);
+	rc = send_call(session, WIRE_APP_CALL, data, length, timeout_ns, NULL, callback);
 	if (rc)
 		free(callback);
 	else
 		weir_pump_leave(session, false);
-	weir_deliver(session);
+	weir_dispatch(session);
 	return rc;
 }
 
-static int explain(struct weir_error *error, int status, const struct weir_answer *answer)
+static int explain_reply(struct weir_error *error, int status, const struct weir_answer *answer)
 {
 	char text[sizeof(error->text)];
 
-	wire_text_decode(answer->body, answer->length, text, sizeof(text));
+	wire_control_text_decode(answer->body, answer->length, text, sizeof(text));
 	return weir_fail(error, status, "%s", text[0] ? text : weir_strerror(status));
 }
 
-int weir_control_call(struct weir_session *session, struct wire_request *request,
+int weir_call_control(struct weir_session *session, struct wire_control_request *request,
 		      const char *name, void *reply, size_t reply_max, size_t *reply_length,
 		      struct weir_error *error)
 {
 	struct weir_answer answer = { WEIR_WAITER_INIT, reply, reply_max, 0 };
-	char body[sizeof(*request) + WIRE_NAME_MAX];
+	char body[sizeof(*request) + WIRE_CONTROL_NAME_MAX];
 	int length, rc;
 
-	length = wire_request_encode(request, name, body);
+	length = wire_control_request_encode(request, name, body);
 	if (length < 0)
 		return weir_fail(error, length,
 				 "'%s' cannot name a region: 1 to %d bytes without '/'", name,
-				 WIRE_NAME_MAX);
-	rc = call(session, WIRE_CONTROL_CALL, body, (size_t)length, &answer);
+				 WIRE_CONTROL_NAME_MAX);
+	rc = call_and_wait(session, WIRE_CONTROL_CALL, body, (size_t)length, &answer);
 	if (rc)
-		return explain(error, rc, &answer);
+		return explain_reply(error, rc, &answer);
 	*reply_length = answer.length;
 	return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * Calls that wait for their answers: the application's and weir's own.
  *
- * A call that times out keeps its place until its answer comes after all: the donor, too,
+ * A call_and_wait that times out keeps its place until its answer comes after all: the donor, too,
  * counts how many it has not answered.
  *
  * All functions: with nic->lock held, unless noted.
@@ -18,7 +18,7 @@
 #include "lib/client/request/waiter.h"
 #include "wire/control.h"
 
-struct weir_parcel;
+struct weir_message_copy;
 
 /* Where a blocking caller wants the answer; on its stack. */
 struct weir_answer {
@@ -34,18 +34,18 @@ struct weir_callback {
 	weir_reply_fn *fn;
 	void *arg;
 	int status;
-	struct weir_parcel *parcel; /* the copy of the answer */
+	struct weir_message_copy *parcel; /* the copy of the answer */
 };
 
 /**
- * struct weir_ask - the place of one call
+ * struct weir_pending_call - the place of one call_and_wait
  * @link: among the free, or in no list
  * @tag: its number on the wire, or 0 when it is free: a generation and the place
  * @deadline_ns: when it ends with -ETIMEDOUT
  * @answer, @callback: who wants to know: one of them, or neither any more
- * @kept: by the next weir_calls_down()
+ * @kept: by the next weir_call_table_down()
  */
-struct weir_ask {
+struct weir_pending_call {
 	struct weir_list link;
 	uint64_t tag;
 	uint64_t deadline_ns;
@@ -55,15 +55,15 @@ struct weir_ask {
 };
 
 /**
- * struct weir_calls - all of a session
- * @asks: WIRE_CALLS_MAX of them
+ * struct weir_call_table - all of a session
+ * @pending: WIRE_CONTROL_CALLS_MAX of them
  * @free: those not in use
  * @done: callbacks that wait to be run
  * @next_deadline_ns: no deadline is earlier
  * @generation: of the next tag
  */
-struct weir_calls {
-	struct weir_ask *asks;
+struct weir_call_table {
+	struct weir_pending_call *pending;
 	struct weir_list free;
 	struct weir_list done;
 	uint64_t next_deadline_ns;
@@ -71,28 +71,28 @@ struct weir_calls {
 };
 
 /* Return: 0; -ENOMEM. Without the lock. */
-int weir_calls_init(struct weir_calls *calls);
-void weir_calls_fini(struct weir_calls *calls);
+int weir_call_table_init(struct weir_call_table *calls);
+void weir_call_table_fini(struct weir_call_table *calls);
 
 /* An answer came. Return: 0; -EPROTO nobody asked. */
-int weir_calls_answer(struct weir_session *session, const struct wire_head *head,
+int weir_call_table_reply(struct weir_session *session, const struct wire_control_head *head,
 		      const void *body);
 
 /* Ends what is late. */
-void weir_calls_expire(struct weir_session *session, uint64_t now_ns);
+void weir_call_table_expire(struct weir_session *session, uint64_t now_ns);
 
-/* The call, if @tag is one's, is kept by the next weir_calls_down(): it was not sent yet. */
-void weir_call_keep(struct weir_calls *calls, uint64_t tag);
+/* The call_and_wait, if @tag is one's, is kept by the next weir_call_table_down(): it was not sent yet. */
+void weir_call_keep(struct weir_call_table *calls, uint64_t tag);
 
 /* Ends all that are not kept. */
-void weir_calls_down(struct weir_session *session, int status);
+void weir_call_table_down(struct weir_session *session, int status);
 
 /* Runs one from calls->done. Without the lock. */
-void weir_callback_deliver(struct weir_callback *callback);
+void weir_callback_dispatch(struct weir_callback *callback);
 void weir_callback_free(struct weir_callback *callback);
 
 /**
- * weir_control_call() - a call of weir's own, waited for
+ * weir_call_control() - a call_and_wait of weir's own, waited for
  * @request: op, flags and value are set
  * @name: or NULL
  * @reply, @reply_max, @reply_length: where the answer goes, and how long it is
@@ -101,7 +101,7 @@ void weir_callback_free(struct weir_callback *callback);
  * Context: any thread but a callback, without the lock.
  * Return: what the donor says; -EINVAL a bad name; -ENOTCONN; -ECONNRESET; -ETIMEDOUT.
  */
-int weir_control_call(struct weir_session *session, struct wire_request *request,
+int weir_call_control(struct weir_session *session, struct wire_control_request *request,
 		      const char *name, void *reply, size_t reply_max, size_t *reply_length,
 		      struct weir_error *error);
 

@@ -12,18 +12,18 @@
 #include "lib/client/message/message.h"
 #include "lib/client/session.h"
 
-static_assert(WEIR_MESSAGE_MAX == WIRE_BODY_MAX, "the API promises what the wire carries");
+static_assert(WEIR_MESSAGE_MAX == WIRE_CONTROL_BODY_MAX, "the API promises what the wire carries");
 
 /* What the arena holds, in this order. */
-struct arena {
+struct message_arena {
 	struct weir_handshake_buffers handshakes[WEIR_CHANNEL_MAX];
-	char sends[WEIR_MESSAGE_SENDS][WIRE_MESSAGE_BYTES];
-	char recvs[WEIR_MESSAGE_RECVS][WIRE_MESSAGE_BYTES];
+	char sends[WEIR_MESSAGE_SENDS][WIRE_CONTROL_MESSAGE_BYTES];
+	char recvs[WEIR_MESSAGE_RECVS][WIRE_CONTROL_MESSAGE_BYTES];
 };
 
-static struct arena *arena_of(struct weir_session *session)
+static struct message_arena *message_arena_of(struct weir_session *session)
 {
-	return (struct arena *)session->messages.arena;
+	return (struct message_arena *)session->messages.arena;
 }
 
 int weir_messages_init(struct weir_session *session, struct weir_error *error)
@@ -31,32 +31,32 @@ int weir_messages_init(struct weir_session *session, struct weir_error *error)
 	struct weir_messages *m = &session->messages;
 	int i;
 
-	m->arena = weir_memory_map(sizeof(struct arena), session->nic->numa_node);
+	m->arena = weir_memory_map(sizeof(struct message_arena), session->nic->numa_node);
 	if (!m->arena)
 		return weir_fail(error, -ENOMEM, "no memory for message buffers");
-	m->mr = ibv_reg_mr(session->nic->pd, m->arena, sizeof(struct arena),
+	m->mr = ibv_reg_mr(session->nic->pd, m->arena, sizeof(struct message_arena),
 			   IBV_ACCESS_LOCAL_WRITE);
 	if (!m->mr) {
 		int rc = -errno;
 
-		weir_memory_unmap(m->arena, sizeof(struct arena));
+		weir_memory_unmap(m->arena, sizeof(struct message_arena));
 		m->arena = NULL;
-		return weir_fail_memlock(error, "message buffers", sizeof(struct arena), rc);
+		return weir_fail_memlock(error, "message buffers", sizeof(struct message_arena), rc);
 	}
 	for (i = 0; i < WEIR_MESSAGE_SENDS; i++) {
-		struct weir_outgoing *out = &m->outgoing[i];
+		struct weir_send_buffer *out = &m->outgoing[i];
 
 		out->request.session = session;
-		out->buffer = arena_of(session)->sends[i];
+		out->buffer = message_arena_of(session)->sends[i];
 		weir_list_add_tail(&m->free_outgoing, &out->link);
 	}
 	return 0;
 }
 
-void weir_parcels_free(struct weir_list *list)
+void weir_message_copies_free(struct weir_list *list)
 {
 	while (!weir_list_is_empty(list)) {
-		struct weir_parcel *parcel = weir_list_entry(list->next, struct weir_parcel, link);
+		struct weir_message_copy *parcel = weir_list_entry(list->next, struct weir_message_copy, link);
 
 		weir_list_del(&parcel->link);
 		free(parcel);
@@ -67,27 +67,27 @@ void weir_messages_fini(struct weir_session *session)
 {
 	struct weir_messages *m = &session->messages;
 
-	weir_parcels_free(&m->inbox);
-	weir_parcels_free(&m->backlog);
+	weir_message_copies_free(&m->inbox);
+	weir_message_copies_free(&m->backlog);
 	if (!m->arena)
 		return;
 	ibv_dereg_mr(m->mr);
-	weir_memory_unmap(m->arena, sizeof(struct arena));
+	weir_memory_unmap(m->arena, sizeof(struct message_arena));
 	m->arena = NULL;
 }
 
 struct weir_handshake_buffers *weir_messages_handshake(struct weir_session *session,
 						       unsigned int channel)
 {
-	return &arena_of(session)->handshakes[channel];
+	return &message_arena_of(session)->handshakes[channel];
 }
 
 /* Posts one receive buffer; its index, beyond those of the handshake, is the wr_id. */
-static int post_recv(struct weir_session *session, struct ibv_qp *qp, unsigned int index)
+static int post_recv_buffer(struct weir_session *session, struct ibv_qp *qp, unsigned int index)
 {
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)arena_of(session)->recvs[index],
-		.length = WIRE_MESSAGE_BYTES,
+		.addr = (uintptr_t)message_arena_of(session)->recvs[index],
+		.length = WIRE_CONTROL_MESSAGE_BYTES,
 		.lkey = session->messages.mr->lkey,
 	};
 	struct ibv_recv_wr wr = { .wr_id = WEIR_HANDSHAKE_WR_MAX + 1 + index, .sg_list = &sge,
@@ -103,13 +103,13 @@ int weir_messages_post(struct weir_session *session, struct ibv_qp *qp)
 	int rc = 0;
 
 	for (i = 0; !rc && i < WEIR_MESSAGE_RECVS; i++)
-		rc = post_recv(session, qp, i);
+		rc = post_recv_buffer(session, qp, i);
 	return rc;
 }
 
-struct weir_parcel *weir_parcel_make(const struct wire_head *head, const void *body)
+struct weir_message_copy *weir_message_copy_new(const struct wire_control_head *head, const void *body)
 {
-	struct weir_parcel *parcel = malloc(sizeof(*parcel) + head->length);
+	struct weir_message_copy *parcel = malloc(sizeof(*parcel) + head->length);
 
 	if (!parcel)
 		return NULL;
@@ -120,16 +120,16 @@ struct weir_parcel *weir_parcel_make(const struct wire_head *head, const void *b
 }
 
 /* A donor that breaks the protocol is not talked to any more. */
-static void break_off(struct weir_session *session, int status)
+static void fail_channel(struct weir_session *session, int status)
 {
 	if (!session->down_status)
 		session->down_status = status;
 	weir_link_fail(&session->links[0]);
 }
 
-static int to_inbox(struct weir_messages *m, const struct wire_head *head, const void *body)
+static int queue_for_handler(struct weir_messages *m, const struct wire_control_head *head, const void *body)
 {
-	struct weir_parcel *parcel = weir_parcel_make(head, body);
+	struct weir_message_copy *parcel = weir_message_copy_new(head, body);
 
 	if (!parcel)
 		return -ENOMEM;
@@ -138,10 +138,10 @@ static int to_inbox(struct weir_messages *m, const struct wire_head *head, const
 	return 0;
 }
 
-static int receive(struct weir_session *session, const void *data, size_t length)
+static int receive_message(struct weir_session *session, const void *data, size_t length)
 {
 	struct weir_messages *m = &session->messages;
-	struct wire_head head;
+	struct wire_control_head head;
 	const void *body;
 	int rc;
 
@@ -150,23 +150,23 @@ static int receive(struct weir_session *session, const void *data, size_t length
 		rc = wire_credit_received(&m->credit, head.credits);
 	if (rc)
 		return rc;
-	switch ((enum wire_kind)head.kind) {
-	case WIRE_ONEWAY:
-		return to_inbox(m, &head, body);
-	case WIRE_REPLY:
+	switch ((enum wire_control_kind)head.kind) {
+	case WIRE_APP_ONEWAY:
+		return queue_for_handler(m, &head, body);
+	case WIRE_APP_REPLY:
 	case WIRE_CONTROL_REPLY:
-		return weir_calls_answer(session, &head, body);
-	case WIRE_CREDIT:
-	case WIRE_RECALL: /* nothing here is movable */
+		return weir_call_table_reply(session, &head, body);
+	case WIRE_CONTROL_CREDIT:
+	case WIRE_CONTROL_RECLAIM: /* nothing here is movable */
 		return 0;
-	case WIRE_CALL:
+	case WIRE_APP_CALL:
 	case WIRE_CONTROL_CALL:
 		break;
 	}
 	return -EPROTO; /* a client is not asked */
 }
 
-static void take(struct weir_session *session, const struct ibv_wc *wc)
+static void handle_recv_wc(struct weir_session *session, const struct ibv_wc *wc)
 {
 	unsigned int index;
 	int rc;
@@ -179,12 +179,12 @@ static void take(struct weir_session *session, const struct ibv_wc *wc)
 	index = (unsigned int)wc->wr_id - WEIR_HANDSHAKE_WR_MAX - 1;
 	session->counters->completions++;
 	rc = wc->opcode == IBV_WC_RECV /* a write with immediate fills no buffer */
-		     ? receive(session, arena_of(session)->recvs[index], wc->byte_len)
+		     ? receive_message(session, message_arena_of(session)->recvs[index], wc->byte_len)
 		     : -EPROTO;
 	if (!rc)
-		rc = post_recv(session, session->links[0].id->qp, index);
+		rc = post_recv_buffer(session, session->links[0].id->qp, index);
 	if (rc)
-		break_off(session, rc);
+		fail_channel(session, rc);
 }
 
 /* While channel 0 is being mended its CQ is whose who mends. */
@@ -206,7 +206,7 @@ int weir_messages_poll(struct weir_session *session)
 
 	while (is_polled(session) && weir_messages_have_room(session) &&
 	       ibv_poll_cq(session->recv_cq, 1, &wc) > 0) {
-		take(session, &wc);
+		handle_recv_wc(session, &wc);
 		taken++;
 	}
 	if (taken)
@@ -216,8 +216,8 @@ int weir_messages_poll(struct weir_session *session)
 
 void weir_messages_broken(struct weir_session *session)
 {
-	weir_messages_keep_calls(session);
-	weir_calls_down(session, -ECONNRESET);
+	weir_messages_keep_unsent_calls(session);
+	weir_call_table_down(session, -ECONNRESET);
 	if (session->messages.lost)
-		weir_mend_give_up(session, -ECONNRESET);
+		weir_reconnect_give_up(session, -ECONNRESET);
 }

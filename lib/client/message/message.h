@@ -30,22 +30,22 @@
 #define WEIR_HANDSHAKE_SENDS 2 /* of a client, on each channel: HELLO, PROOF */
 
 /* A buffer to send from; its request is free or in the engine. */
-struct weir_outgoing {
+struct weir_send_buffer {
 	struct weir_request request;
 	struct weir_list link;
 	char *buffer;
 };
 
 /* A thread in weir_send() that waits for room. */
-struct weir_sender {
+struct weir_send_waiter {
 	struct weir_list link;
 	struct weir_waiter waiter;
 };
 
 /* A copy of a message that waits: for room, or for its handler. */
-struct weir_parcel {
+struct weir_message_copy {
 	struct weir_list link;
-	struct wire_head head;
+	struct wire_control_head head;
 	char body[];
 };
 
@@ -75,8 +75,8 @@ struct weir_messages {
 	char *arena;
 	struct ibv_mr *mr;
 	uint32_t body_max;
-	struct wire_credit credit;
-	struct weir_outgoing outgoing[WEIR_MESSAGE_SENDS];
+	struct wire_credit_balance credit;
+	struct weir_send_buffer outgoing[WEIR_MESSAGE_SENDS];
 	struct weir_list free_outgoing;
 	struct weir_list unsent;
 	struct weir_list backlog;
@@ -89,8 +89,8 @@ struct weir_messages {
 };
 
 /* A copy of a message. NULL: out of memory. Without the lock. */
-struct weir_parcel *weir_parcel_make(const struct wire_head *head, const void *body);
-void weir_parcels_free(struct weir_list *list);
+struct weir_message_copy *weir_message_copy_new(const struct wire_control_head *head, const void *body);
+void weir_message_copies_free(struct weir_list *list);
 
 /* Takes memory; the session's NIC is known. Without the lock. Return: 0; -ENOMEM. */
 int weir_messages_init(struct weir_session *session, struct weir_error *error);
@@ -109,7 +109,7 @@ int weir_messages_post(struct weir_session *session, struct ibv_qp *qp);
  *
  * Owes a weir_pump_pull(). Return: 0; -ENOTCONN; -ENOMEM; -EAGAIN the backlog is full.
  */
-int weir_message_send(struct weir_session *session, enum wire_kind kind, uint64_t tag,
+int weir_message_send(struct weir_session *session, enum wire_control_kind kind, uint64_t tag,
 		      const void *data, size_t length);
 
 /* Sends what has waited for room. Owes a weir_pump_pull(). */
@@ -128,7 +128,7 @@ bool weir_messages_are_sent(const struct weir_session *session);
 bool weir_messages_have_room(const struct weir_session *session);
 
 /* Of calls that are not sent yet the next channel 0 will send the question: they are not lost. */
-void weir_messages_keep_calls(struct weir_session *session);
+void weir_messages_keep_unsent_calls(struct weir_session *session);
 
 /**
  * weir_messages_broken() - channel 0 is BROKEN, and all that it received is taken

@@ -42,7 +42,7 @@ static bool has_room(const struct weir_session *session)
  * dropped, and the credits that it carries, would be missed by nobody here, and calls have
  * deadlines of their own.
  */
-static int submit(struct weir_session *session, struct weir_outgoing *out, struct wire_head *head)
+static int submit_message(struct weir_session *session, struct weir_send_buffer *out, struct wire_control_head *head)
 {
 	struct weir_messages *m = &session->messages;
 	uint32_t length = (uint32_t)sizeof(*head) + head->length;
@@ -65,20 +65,20 @@ static int submit(struct weir_session *session, struct weir_outgoing *out, struc
 }
 
 /* There is a buffer for it, too. */
-static int post(struct weir_session *session, struct wire_head head, const void *body)
+static int post_message(struct weir_session *session, struct wire_control_head head, const void *body)
 {
-	struct weir_outgoing *out = weir_list_entry(session->messages.free_outgoing.next,
-						    struct weir_outgoing, link);
-	int rc = submit(session, out, &head);
+	struct weir_send_buffer *out = weir_list_entry(session->messages.free_outgoing.next,
+						    struct weir_send_buffer, link);
+	int rc = submit_message(session, out, &head);
 
 	if (!rc && body)
 		memcpy(out->buffer + sizeof(head), body, head.length);
 	return rc;
 }
 
-static struct wire_head head_of(const struct weir_outgoing *out)
+static struct wire_control_head head_of_send_buffer(const struct weir_send_buffer *out)
 {
-	struct wire_head head;
+	struct wire_control_head head;
 
 	memcpy(&head, out->buffer, sizeof(head));
 	return head;
@@ -90,12 +90,12 @@ static bool post_unsent(struct weir_session *session)
 	struct weir_messages *m = &session->messages;
 
 	while (!weir_list_is_empty(&m->unsent)) {
-		struct weir_outgoing *out =
-			weir_list_entry(m->unsent.next, struct weir_outgoing, link);
-		struct wire_head head = head_of(out);
+		struct weir_send_buffer *out =
+			weir_list_entry(m->unsent.next, struct weir_send_buffer, link);
+		struct wire_control_head head = head_of_send_buffer(out);
 
 		if (!is_up(session) || !wire_credit_has_room(&m->credit) ||
-		    submit(session, out, &head))
+		    submit_message(session, out, &head))
 			return false;
 	}
 	return true;
@@ -106,7 +106,7 @@ static void wake_waiting(struct weir_session *session)
 	struct weir_list *list = &session->messages.waiting;
 
 	while (!weir_list_is_empty(list)) {
-		struct weir_sender *sender = weir_list_entry(list->next, struct weir_sender, link);
+		struct weir_send_waiter *sender = weir_list_entry(list->next, struct weir_send_waiter, link);
 
 		weir_list_del(&sender->link);
 		weir_waiter_done(&sender->waiter, session, 0);
@@ -120,17 +120,17 @@ void weir_messages_flush(struct weir_session *session)
 	if (!post_unsent(session))
 		return;
 	while (!weir_list_is_empty(&m->backlog) && may_post(session)) {
-		struct weir_parcel *parcel =
-			weir_list_entry(m->backlog.next, struct weir_parcel, link);
+		struct weir_message_copy *parcel =
+			weir_list_entry(m->backlog.next, struct weir_message_copy, link);
 
-		if (post(session, parcel->head, parcel->body))
+		if (post_message(session, parcel->head, parcel->body))
 			break; /* channel 0 has failed: it waits for the next */
 		weir_list_del(&parcel->link);
 		m->backlog_count--;
 		free(parcel);
 	}
 	if (is_up(session) && wire_credit_is_due(&m->credit) && has_buffer(m))
-		post(session, (struct wire_head){ .kind = WIRE_CREDIT }, NULL);
+		post_message(session, (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT }, NULL);
 	if (has_room(session))
 		wake_waiting(session);
 }
@@ -138,27 +138,27 @@ void weir_messages_flush(struct weir_session *session)
 /* A bare credit is of no use on the next channel 0, where credits begin anew. */
 void weir_messages_finish(struct weir_request *request)
 {
-	struct weir_outgoing *out = container_of(request, struct weir_outgoing, request);
+	struct weir_send_buffer *out = container_of(request, struct weir_send_buffer, request);
 	struct weir_session *session = request->session;
 	struct weir_messages *m = &session->messages;
-	struct wire_head head = head_of(out);
+	struct wire_control_head head = head_of_send_buffer(out);
 
-	if (request->req.status == -ENOTCONN && head.kind != WIRE_CREDIT) {
+	if (request->req.status == -ENOTCONN && head.kind != WIRE_CONTROL_CREDIT) {
 		weir_list_add_tail(&m->unsent, &out->link);
 	} else {
-		m->lost |= request->req.status && head.kind == WIRE_ONEWAY;
+		m->lost |= request->req.status && head.kind == WIRE_APP_ONEWAY;
 		weir_list_add(&m->free_outgoing, &out->link);
 	}
 	weir_messages_flush(session);
 }
 
-static int enqueue(struct weir_messages *m, const struct wire_head *head, const void *data)
+static int add_to_backlog(struct weir_messages *m, const struct wire_control_head *head, const void *data)
 {
-	struct weir_parcel *parcel;
+	struct weir_message_copy *parcel;
 
 	if (m->backlog_count == WEIR_BACKLOG_MAX)
 		return -EAGAIN;
-	parcel = weir_parcel_make(head, data);
+	parcel = weir_message_copy_new(head, data);
 	if (!parcel)
 		return -ENOMEM;
 	weir_list_add_tail(&m->backlog, &parcel->link);
@@ -166,11 +166,11 @@ static int enqueue(struct weir_messages *m, const struct wire_head *head, const 
 	return 0;
 }
 
-int weir_message_send(struct weir_session *session, enum wire_kind kind, uint64_t tag,
+int weir_message_send(struct weir_session *session, enum wire_control_kind kind, uint64_t tag,
 		      const void *data, size_t length)
 {
 	struct weir_messages *m = &session->messages;
-	struct wire_head head = { .kind = kind, .tag = tag, .length = (uint32_t)length };
+	struct wire_control_head head = { .kind = kind, .tag = tag, .length = (uint32_t)length };
 	int rc;
 
 	if (length > m->body_max)
@@ -178,8 +178,8 @@ int weir_message_send(struct weir_session *session, enum wire_kind kind, uint64_
 	if (session->down || session->stopping)
 		return -ENOTCONN;
 	/* The engine may know already that channel 0 has failed. */
-	rc = has_room(session) ? post(session, head, data) : -ENOTCONN;
-	return rc == -ENOTCONN ? enqueue(m, &head, data) : rc;
+	rc = has_room(session) ? post_message(session, head, data) : -ENOTCONN;
+	return rc == -ENOTCONN ? add_to_backlog(m, &head, data) : rc;
 }
 
 bool weir_messages_are_sent(const struct weir_session *session)
@@ -193,17 +193,17 @@ bool weir_messages_are_sent(const struct weir_session *session)
 	return !m->backlog_count && unused == WEIR_MESSAGE_SENDS;
 }
 
-void weir_messages_keep_calls(struct weir_session *session)
+void weir_messages_keep_unsent_calls(struct weir_session *session)
 {
 	const struct weir_messages *m = &session->messages;
 	const struct weir_list *at;
 
 	for (at = m->unsent.next; at != &m->unsent; at = at->next)
 		weir_call_keep(&session->calls,
-			       head_of(weir_list_entry(at, struct weir_outgoing, link)).tag);
+			       head_of_send_buffer(weir_list_entry(at, struct weir_send_buffer, link)).tag);
 	for (at = m->backlog.next; at != &m->backlog; at = at->next)
 		weir_call_keep(&session->calls,
-			       weir_list_entry(at, struct weir_parcel, link)->head.tag);
+			       weir_list_entry(at, struct weir_message_copy, link)->head.tag);
 }
 
 void weir_messages_down(struct weir_session *session)
@@ -216,7 +216,7 @@ void weir_messages_down(struct weir_session *session)
 		weir_list_del(first);
 		weir_list_add(&m->free_outgoing, first);
 	}
-	weir_parcels_free(&m->backlog);
+	weir_message_copies_free(&m->backlog);
 	m->backlog_count = 0;
 	wake_waiting(session);
 }
@@ -227,13 +227,13 @@ void weir_messages_down(struct weir_session *session)
 static bool must_wait(const struct weir_session *session)
 {
 	return !session->down && !session->stopping && !has_room(session) &&
-	       !weir_deliver_is_inside();
+	       !weir_dispatch_is_inside();
 }
 
 /* With nic->lock held, which it gives up. Returns when there is room, or nothing to wait for. */
 static int wait_for_room(struct weir_session *session, uint64_t deadline_ns)
 {
-	struct weir_sender sender = { .waiter = WEIR_WAITER_INIT };
+	struct weir_send_waiter sender = { .waiter = WEIR_WAITER_INIT };
 
 	weir_list_add_tail(&session->messages.waiting, &sender.link);
 	weir_waiter_begin(session);
@@ -260,10 +260,10 @@ int weir_send(struct weir_session *session, const void *data, size_t length)
 			return rc;
 		weir_session_lock(session);
 	}
-	rc = weir_message_send(session, WIRE_ONEWAY, 0, data, length);
+	rc = weir_message_send(session, WIRE_APP_ONEWAY, 0, data, length);
 	weir_pump_pull(session);
 	weir_pump_poll(session, weir_now_ns());
 	weir_pump_leave(session, false);
-	weir_deliver(session);
+	weir_dispatch(session);
 	return rc;
 }

@@ -14,7 +14,7 @@
 #define PART_BYTES (1u << 30) /* what one piece of a request can hold, and a bit to spare */
 
 /* Waits for what was submitted, if it was. */
-static int await(struct weir_session *session, struct weir_waiter *waiter, int rc)
+static int wait_for_request(struct weir_session *session, struct weir_waiter *waiter, int rc)
 {
 	if (rc)
 		return rc;
@@ -23,7 +23,7 @@ static int await(struct weir_session *session, struct weir_waiter *waiter, int r
 }
 
 /* What is waited for: a read or a write, or an atomic. */
-struct wanted {
+struct blocking_request {
 	struct weir_region *region;
 	enum weir_op op;
 	uint64_t offset;
@@ -32,7 +32,7 @@ struct wanted {
 	uint64_t compare, operand;
 };
 
-static int perform(const struct wanted *w)
+static int submit_and_wait(const struct blocking_request *w)
 {
 	struct weir_waiter waiter = WEIR_WAITER_INIT;
 	int rc;
@@ -42,7 +42,7 @@ static int perform(const struct wanted *w)
 	else
 		rc = weir_request_atomic_wait(w->region, w->op, w->offset, w->iov, w->compare,
 					      w->operand, &waiter);
-	return await(w->region->session, &waiter, rc);
+	return wait_for_request(w->region->session, &waiter, rc);
 }
 
 /*
@@ -50,43 +50,43 @@ static int perform(const struct wanted *w)
  * none, whoever calls it.
  */
 __attribute__((noinline, cold))
-static int perform_later(const struct wanted *w)
+static int retry_until_buffer_free(const struct blocking_request *w)
 {
 	struct weir_session *session = w->region->session;
-	struct weir_buffers *buffers = &session->buffers;
+	struct weir_bounce_pool *buffers = &session->buffers;
 	uint64_t until_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
-	uint32_t turns = weir_buffers_begin_wait(buffers);
+	uint32_t turns = weir_bounce_pool_begin_wait(buffers);
 	int rc;
 
-	while ((rc = perform(w)) == -EAGAIN) {
+	while ((rc = submit_and_wait(w)) == -EAGAIN) {
 		if (weir_now_ns() >= until_ns) {
 			rc = -ETIMEDOUT;
 			break;
 		}
 		if (session->has_thread)
-			turns = weir_buffers_wait(buffers, turns, until_ns);
+			turns = weir_bounce_pool_wait(buffers, turns, until_ns);
 		else
 			weir_pump_step(session, WAIT_MS, true);
 	}
-	weir_buffers_end_wait(buffers);
+	weir_bounce_pool_end_wait(buffers);
 	return rc;
 }
 
-static inline int move(struct weir_region *region, enum weir_op op, uint64_t offset,
+static inline int transfer_iov(struct weir_region *region, enum weir_op op, uint64_t offset,
 		       const struct weir_iov *iov, unsigned int iovcnt)
 {
 	struct weir_waiter waiter = WEIR_WAITER_INIT;
-	int rc = await(region->session, &waiter,
+	int rc = wait_for_request(region->session, &waiter,
 		       weir_request_move_wait(region, op, offset, iov, iovcnt, &waiter));
 
 	if (rc != -EAGAIN)
 		return rc;
-	return perform_later(&(struct wanted){ region, op, offset, iov, iovcnt, 0, 0 });
+	return retry_until_buffer_free(&(struct blocking_request){ region, op, offset, iov, iovcnt, 0, 0 });
 }
 
-static size_t part_of(const struct weir_session *session, size_t left)
+static size_t part_bytes(const struct weir_session *session, size_t left)
 {
-	size_t max = session->options.mr == WEIR_MR_PRE ? WEIR_STAGE_PRE_BYTES_MAX : PART_BYTES;
+	size_t max = session->options.mr == WEIR_MR_PRE ? WEIR_BOUNCE_PRE_BYTES_MAX : PART_BYTES;
 
 	return left < max ? left : max;
 }
@@ -102,10 +102,10 @@ static int transfer(struct weir_region *region, enum weir_op op, uint64_t offset
 	do {
 		const struct weir_iov iov = {
 			.addr = buf + done,
-			.length = part_of(region->session, length - done),
+			.length = part_bytes(region->session, length - done),
 		};
 
-		rc = move(region, op, offset + done, &iov, 1);
+		rc = transfer_iov(region, op, offset + done, &iov, 1);
 		done += iov.length;
 	} while (!rc && done < length);
 	return rc;
@@ -124,13 +124,13 @@ int weir_write(struct weir_region *region, uint64_t offset, const void *buf, siz
 int weir_readv(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
 	       unsigned int iovcnt)
 {
-	return move(region, WEIR_OP_READ, offset, iov, iovcnt);
+	return transfer_iov(region, WEIR_OP_READ, offset, iov, iovcnt);
 }
 
 int weir_writev(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
 		unsigned int iovcnt)
 {
-	return move(region, WEIR_OP_WRITE, offset, iov, iovcnt);
+	return transfer_iov(region, WEIR_OP_WRITE, offset, iov, iovcnt);
 }
 
 static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, uint64_t compare,
@@ -138,11 +138,11 @@ static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, 
 {
 	uint64_t before;
 	const struct weir_iov iov = { .addr = &before, .length = sizeof(before) };
-	const struct wanted wanted = { region, op, offset, &iov, 1, compare, operand };
-	int rc = perform(&wanted);
+	const struct blocking_request blocking_request = { region, op, offset, &iov, 1, compare, operand };
+	int rc = submit_and_wait(&blocking_request);
 
 	if (rc == -EAGAIN)
-		rc = perform_later(&wanted);
+		rc = retry_until_buffer_free(&blocking_request);
 	if (!rc && old)
 		*old = before;
 	return rc;
@@ -163,5 +163,5 @@ int weir_flush(struct weir_session *session)
 {
 	struct weir_waiter waiter = WEIR_WAITER_INIT;
 
-	return await(session, &waiter, weir_request_barrier_wait(session, &waiter));
+	return wait_for_request(session, &waiter, weir_request_barrier_wait(session, &waiter));
 }

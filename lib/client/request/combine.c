@@ -17,7 +17,7 @@
 #define ROUNDS_MAX 16
 
 /* What follows down to serve(): with nic->lock held. */
-static void feed(struct weir_nic *nic, struct weir_request *request)
+static void admit_to_session(struct weir_nic *nic, struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 
@@ -26,25 +26,25 @@ static void feed(struct weir_nic *nic, struct weir_request *request)
 	weir_request_admit(request);
 }
 
-void weir_serve_take(struct weir_nic *nic)
+void weir_combine_drain_inbox(struct weir_nic *nic)
 {
 	struct weir_inbox_node *node = weir_inbox_take(&nic->inbox), *next;
 
 	for (; node; node = next) {
 		next = node->next;
-		feed(nic, container_of(node, struct weir_request, node));
+		admit_to_session(nic, container_of(node, struct weir_request, node));
 	}
 }
 
-static void look_after(struct weir_session *session, uint64_t now_ns)
+static void poll_and_dispatch(struct weir_session *session, uint64_t now_ns)
 {
-	weir_pump_look(session, now_ns);
-	weir_pump_part(session);
-	weir_deliver_locked(session);
+	weir_pump_poll_sends(session, now_ns);
+	weir_pump_leave_to_waiters(session);
+	weir_dispatch_locked(session);
 }
 
 /* One session's turn. It may give the lock up in between. */
-static void serve_first(struct weir_nic *nic, const struct weir_session *mine)
+static void run_first_session(struct weir_nic *nic, const struct weir_session *mine)
 {
 	struct weir_session *session = weir_list_entry(nic->fed.next, struct weir_session, fed);
 
@@ -52,14 +52,14 @@ static void serve_first(struct weir_nic *nic, const struct weir_session *mine)
 	if (weir_pump_chain(session)) {
 		weir_list_add_tail(&nic->fed, &session->fed);
 	} else if (session == mine) {
-		look_after(session, weir_now_ns());
+		poll_and_dispatch(session, weir_now_ns());
 	} else {
-		weir_pump_part(session);
-		weir_deliver_later(session);
+		weir_pump_leave_to_waiters(session);
+		weir_dispatch_later(session);
 	}
 }
 
-static void wake(uint32_t *const words[], unsigned int count)
+static void wake_words(uint32_t *const words[], unsigned int count)
 {
 	while (count)
 		weir_futex_wake(words[--count], INT_MAX);
@@ -74,7 +74,7 @@ void weir_nic_wake(struct weir_nic *nic, uint32_t *word)
 			return;
 	}
 	if (i == WEIR_WAKES_MAX) {
-		wake(nic->wakes, i);
+		wake_words(nic->wakes, i);
 		nic->nr_wakes = 0;
 	}
 	nic->wakes[nic->nr_wakes++] = word;
@@ -87,8 +87,8 @@ static void unlock_and_wake(struct weir_nic *nic)
 
 	memcpy(words, nic->wakes, count * sizeof(*words));
 	nic->nr_wakes = 0;
-	weir_lock_give(&nic->lock);
-	wake(words, count);
+	weir_mutex_unlock(&nic->lock);
+	wake_words(words, count);
 }
 
 /*
@@ -96,77 +96,77 @@ static void unlock_and_wake(struct weir_nic *nic)
  * sequentially consistent operation, and such are this, the push, and the trylock behind it. So a
  * push that this misses has its trylock after that unlock.
  */
-static bool has_come(const struct weir_nic *nic)
+static bool inbox_may_hold(const struct weir_nic *nic)
 {
 	return __atomic_load_n(&nic->inbox.newest, __ATOMIC_SEQ_CST);
 }
 
 /* Gives the lock back. Returns whether there is work for whoever has it. */
-static bool unlock_and_look(struct weir_nic *nic)
+static bool unlock_and_recheck(struct weir_nic *nic)
 {
 	bool more = !weir_list_is_empty(&nic->fed);
 
 	if (nic->nr_wakes)
 		unlock_and_wake(nic);
 	else
-		weir_lock_give(&nic->lock);
-	return more || has_come(nic);
+		weir_mutex_unlock(&nic->lock);
+	return more || inbox_may_hold(nic);
 }
 
 /* Serves while there is work, and nobody else does. Gives the lock back. */
-static void serve(struct weir_nic *nic, const struct weir_session *mine)
+static void run_combiner(struct weir_nic *nic, const struct weir_session *mine)
 {
 	int rounds = 0;
 
 	do {
 		if (!weir_list_is_empty(&nic->fed))
-			serve_first(nic, rounds++ < ROUNDS_MAX ? mine : NULL);
-	} while (unlock_and_look(nic) && weir_serve_try(nic));
+			run_first_session(nic, rounds++ < ROUNDS_MAX ? mine : NULL);
+	} while (unlock_and_recheck(nic) && weir_combine_trylock(nic));
 }
 
 void weir_nic_lock(struct weir_nic *nic)
 {
-	weir_lock_take(&nic->lock);
-	weir_serve_take(nic);
+	weir_mutex_lock(&nic->lock);
+	weir_combine_drain_inbox(nic);
 }
 
 void weir_nic_unlock(struct weir_nic *nic)
 {
-	if (unlock_and_look(nic) && weir_serve_try(nic))
-		serve(nic, NULL);
+	if (unlock_and_recheck(nic) && weir_combine_trylock(nic))
+		run_combiner(nic, NULL);
 }
 
-void weir_serve_posted(struct weir_nic *nic, struct weir_session *session)
+void weir_combine_posted(struct weir_nic *nic, struct weir_session *session)
 {
-	look_after(session, nic->window.now_ns);
-	serve(nic, session);
+	poll_and_dispatch(session, nic->window.now_ns);
+	run_combiner(nic, session);
 }
 
-void weir_serve_ended(struct weir_nic *nic, struct weir_session *session)
+void weir_combine_ended(struct weir_nic *nic, struct weir_session *session)
 {
-	if (weir_session_has_news(session))
-		weir_deliver_locked(session);
+	if (weir_session_has_callbacks(session))
+		weir_dispatch_locked(session);
 	if (!weir_list_is_empty(&nic->fed) || nic->nr_wakes) {
-		serve(nic, session);
+		run_combiner(nic, session);
 		return;
 	}
-	weir_lock_give(&nic->lock);
-	if (has_come(nic) && weir_serve_try(nic))
-		serve(nic, session);
+	weir_mutex_unlock(&nic->lock);
+	if (inbox_may_hold(nic) && weir_combine_trylock(nic))
+		run_combiner(nic, session);
 }
 
 /* Who finds the lock free needs not pass by the inbox: it has just taken all that came before. */
-void weir_serve_admit(struct weir_nic *nic, struct weir_request *request,
+void weir_combine_admit(struct weir_nic *nic, struct weir_request *request,
 		      struct weir_session *session)
 {
-	feed(nic, request);
-	serve(nic, session);
+	admit_to_session(nic, request);
+	run_combiner(nic, session);
 }
 
-void weir_serve_leave(struct weir_nic *nic, struct weir_inbox_node *newest,
+void weir_combine_enqueue(struct weir_nic *nic, struct weir_inbox_node *newest,
 		      struct weir_inbox_node *oldest, struct weir_session *session)
 {
 	weir_inbox_push_all(&nic->inbox, newest, oldest);
-	if (weir_deliver_nic != nic && weir_serve_try(nic))
-		serve(nic, session);
+	if (weir_dispatch_nic != nic && weir_combine_trylock(nic))
+		run_combiner(nic, session);
 }

@@ -35,20 +35,20 @@ void weir_nic_unlock(struct weir_nic *nic);
 void weir_nic_wake(struct weir_nic *nic, uint32_t *word);
 
 /* With the lock held, hands what has come to its engines. */
-void weir_serve_take(struct weir_nic *nic);
+void weir_combine_drain_inbox(struct weir_nic *nic);
 
 /* The same, with the lock, unless somebody has it: who has looks when it is given back. */
-static inline bool weir_serve_try(struct weir_nic *nic)
+static inline bool weir_combine_trylock(struct weir_nic *nic)
 {
-	if (!weir_lock_try(&nic->lock))
+	if (!weir_mutex_trylock(&nic->lock))
 		return false;
-	if (weir_inbox_may_hold(&nic->inbox))
-		weir_serve_take(nic);
+	if (weir_inbox_may_have(&nic->inbox))
+		weir_combine_drain_inbox(nic);
 	return true;
 }
 
 /**
- * weir_serve_begin() - take the lock, and what has come, unless somebody has it
+ * weir_combine_begin() - take the lock, and what has come, unless somebody has it
  * @nic: that of its session
  *
  * Never inside a callback: whoever runs the callbacks comes round when they have returned, and
@@ -56,27 +56,27 @@ static inline bool weir_serve_try(struct weir_nic *nic)
  * Context: any thread; without nic->lock.
  * Return: whether the caller has the lock, and owes one of the first three of what follows.
  */
-static inline bool weir_serve_begin(struct weir_nic *nic)
+static inline bool weir_combine_begin(struct weir_nic *nic)
 {
-	return weir_deliver_nic != nic && weir_serve_try(nic);
+	return weir_dispatch_nic != nic && weir_combine_trylock(nic);
 }
 
 /**
- * weir_serve_posted(), weir_serve_ended(), weir_serve_admit(), weir_serve_leave() - serve
+ * weir_combine_posted(), weir_combine_ended(), weir_combine_admit(), weir_combine_enqueue() - serve
  * @nic: its lock is given back
  * @request: filled in; gone, once this returns
  * @newest, @oldest: as weir_inbox_push_all()
  * @session: whose. Its completions are polled for, and delivered, by whoever comes for it
  *
  * The first when a request of @session is posted already, the second when it was all that was in
- * flight, and has ended; the third hands it to its engine: all after a weir_serve_begin(). The last
+ * flight, and has ended; the third hands it to its engine: all after a weir_combine_begin(). The last
  * leaves some, without the lock, for who has it.
  */
-void weir_serve_posted(struct weir_nic *nic, struct weir_session *session);
-void weir_serve_ended(struct weir_nic *nic, struct weir_session *session);
-void weir_serve_admit(struct weir_nic *nic, struct weir_request *request,
+void weir_combine_posted(struct weir_nic *nic, struct weir_session *session);
+void weir_combine_ended(struct weir_nic *nic, struct weir_session *session);
+void weir_combine_admit(struct weir_nic *nic, struct weir_request *request,
 		      struct weir_session *session);
-void weir_serve_leave(struct weir_nic *nic, struct weir_inbox_node *newest,
+void weir_combine_enqueue(struct weir_nic *nic, struct weir_inbox_node *newest,
 		      struct weir_inbox_node *oldest, struct weir_session *session);
 
 #endif

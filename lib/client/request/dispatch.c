@@ -9,10 +9,10 @@
 /* A thread that only came to submit does not stay for ever to deliver what others submit. */
 #define ROUNDS_MAX 16
 
-_Thread_local const struct weir_nic *weir_deliver_nic;
+_Thread_local const struct weir_nic *weir_dispatch_nic;
 static _Thread_local struct weir_session *inside;
 
-bool weir_deliver_is_inside(void)
+bool weir_dispatch_is_inside(void)
 {
 	return inside;
 }
@@ -23,7 +23,7 @@ static bool may_handle_message(const struct weir_session *session)
 }
 
 /* All members of @from, in order, and leaves it empty. */
-static void take_all(struct weir_list *from, struct weir_list *to)
+static void move_list(struct weir_list *from, struct weir_list *to)
 {
 	weir_list_init(to);
 	if (weir_list_is_empty(from))
@@ -38,19 +38,19 @@ static void take_all(struct weir_list *from, struct weir_list *to)
 struct round {
 	struct weir_list requests;
 	struct weir_list callbacks;
-	struct weir_parcel *parcel;
+	struct weir_message_copy *parcel;
 };
 
 static void round_take(struct weir_session *session, struct round *round)
 {
 	struct weir_messages *m = &session->messages;
 
-	take_all(&session->done, &round->requests);
-	take_all(&session->calls.done, &round->callbacks);
+	move_list(&session->done, &round->requests);
+	move_list(&session->calls.done, &round->callbacks);
 	round->parcel = NULL;
 	if (!may_handle_message(session))
 		return;
-	round->parcel = weir_list_entry(m->inbox.next, struct weir_parcel, link);
+	round->parcel = weir_list_entry(m->inbox.next, struct weir_message_copy, link);
 	weir_list_del(&round->parcel->link);
 	m->handling = true;
 }
@@ -61,9 +61,9 @@ static void round_run(struct weir_session *session, struct round *round)
 	struct weir_list *at;
 
 	for (at = round->requests.next; at != &round->requests; at = at->next)
-		weir_request_deliver(weir_list_entry(at, struct weir_request, link));
+		weir_request_dispatch(weir_list_entry(at, struct weir_request, link));
 	for (at = round->callbacks.next; at != &round->callbacks; at = at->next)
-		weir_callback_deliver(weir_list_entry(at, struct weir_callback, link));
+		weir_callback_dispatch(weir_list_entry(at, struct weir_callback, link));
 	if (round->parcel && options->on_message)
 		options->on_message(options->arg, NULL, NULL, round->parcel->body,
 				    round->parcel->head.length);
@@ -75,9 +75,9 @@ static bool round_return(struct weir_session *session, struct round *round)
 	struct weir_messages *m = &session->messages;
 
 	while (!weir_list_is_empty(&round->requests))
-		weir_request_delivered(
+		weir_request_dispatched(
 			weir_list_entry(round->requests.next, struct weir_request, link));
-	weir_requests_tell(session);
+	weir_requests_notify(session);
 	while (!weir_list_is_empty(&round->callbacks))
 		weir_callback_free(
 			weir_list_entry(round->callbacks.next, struct weir_callback, link));
@@ -88,56 +88,56 @@ static bool round_return(struct weir_session *session, struct round *round)
 	return m->inbox_count-- == WEIR_INBOX_MAX;
 }
 
-void weir_deliver_later(struct weir_session *session)
+void weir_dispatch_later(struct weir_session *session)
 {
-	if (weir_session_has_news(session) && !session->delivering)
+	if (weir_session_has_callbacks(session) && !session->dispatching)
 		weir_pump_kick(session);
 }
 
 /* After a round: posts what the callbacks have submitted, and looks what became of it. */
-static void go_on(struct weir_session *session, bool look)
+static void run_rounds(struct weir_session *session, bool look)
 {
 	if (look || !weir_list_is_empty(&session->fed))
 		weir_pump_poll(session, weir_now_ns());
-	weir_pump_part(session);
+	weir_pump_leave_to_waiters(session);
 }
 
-void weir_deliver_locked(struct weir_session *session)
+void weir_dispatch_locked(struct weir_session *session)
 {
 	struct round round;
 	int rounds;
 
 	if (inside) {
 		if (inside != session)
-			weir_deliver_later(session);
+			weir_dispatch_later(session);
 		return;
 	}
-	for (rounds = 0; weir_session_has_news(session); rounds++) {
+	for (rounds = 0; weir_session_has_callbacks(session); rounds++) {
 		if (rounds == ROUNDS_MAX) {
 			weir_pump_kick(session);
 			break;
 		}
 		round_take(session, &round);
-		session->delivering++;
+		session->dispatching++;
 		inside = session;
-		weir_deliver_nic = session->nic;
+		weir_dispatch_nic = session->nic;
 		weir_session_unlock(session);
 
 		round_run(session, &round);
 
 		weir_session_lock(session);
 		inside = NULL;
-		weir_deliver_nic = NULL;
-		go_on(session, round_return(session, &round));
-		if (!--session->delivering)
-			weir_bell_ring(&session->idle);
+		weir_dispatch_nic = NULL;
+		run_rounds(session, round_return(session, &round));
+		if (!--session->dispatching)
+			weir_waitqueue_wake_all(&session->idle);
 	}
 }
 
-void weir_deliver(struct weir_session *session)
+void weir_dispatch(struct weir_session *session)
 {
 	struct weir_nic *nic = session->nic;
 
-	weir_deliver_locked(session);
+	weir_dispatch_locked(session);
 	weir_nic_unlock(nic);
 }

@@ -16,22 +16,22 @@ struct weir_nic;
 struct weir_session;
 
 /* Gives up nic->lock, which is held, and runs what waits to be run. */
-void weir_deliver(struct weir_session *session);
+void weir_dispatch(struct weir_session *session);
 
 /* The same, but has the lock again when it returns. */
-void weir_deliver_locked(struct weir_session *session);
+void weir_dispatch_locked(struct weir_session *session);
 
 /* What waits to be run, if anything, is left to who drives the session. With nic->lock held. */
-void weir_deliver_later(struct weir_session *session);
+void weir_dispatch_later(struct weir_session *session);
 
 /* Is this thread running a callback? */
-bool weir_deliver_is_inside(void);
+bool weir_dispatch_is_inside(void);
 
 /*
  * The NIC of the session whose callbacks this thread runs, or NULL. Looked at by each request: in a
  * shared library, too, one access.
  */
-extern _Thread_local const struct weir_nic *weir_deliver_nic
+extern _Thread_local const struct weir_nic *weir_dispatch_nic
 	__attribute__((tls_model("initial-exec")));
 
 #endif

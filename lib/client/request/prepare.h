@@ -16,13 +16,13 @@
 #include "lib/client/session.h"
 
 /* On the way of each request: a call costs more than what these do. */
-#define WEIR_HOT inline __attribute__((always_inline))
+#define WEIR_ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* @has_lock: the caller has nic->lock, under which one is at hand. */
-static WEIR_HOT struct weir_request *weir_prepare_get(struct weir_session *session, bool has_lock)
+static WEIR_ALWAYS_INLINE struct weir_request *weir_prepare_get(struct weir_session *session, bool has_lock)
 {
-	struct weir_inbox_node *node = has_lock ? weir_spare_get_kept(&session->spares) :
-						  weir_spare_get(&session->spares);
+	struct weir_inbox_node *node = has_lock ? weir_freelist_get_kept(&session->spares) :
+						  weir_freelist_get(&session->spares);
 
 	return node ? container_of(node, struct weir_request, node) : weir_request_new(session);
 }
@@ -55,7 +55,7 @@ static inline bool weir_prepare_for_queue(const struct weir_completion *completi
  * Who is told of @request's end, and how often it may be tried; on failure nobody is. @has_room:
  * its queue has, or it has no queue.
  */
-static WEIR_HOT int weir_prepare_promise(struct weir_request *request,
+static WEIR_ALWAYS_INLINE int weir_prepare_promise(struct weir_request *request,
 					 const struct weir_completion *completion,
 					 struct weir_request **out, bool has_room)
 {
@@ -89,12 +89,12 @@ static inline bool weir_prepare_is_transfer(const struct weir_session *session,
 	       weir_prepare_is_valid(&t->completion, t->request);
 }
 
-static WEIR_HOT enum weir_op weir_prepare_op(const struct weir_transfer *t)
+static WEIR_ALWAYS_INLINE enum weir_op weir_prepare_op(const struct weir_transfer *t)
 {
 	return t->direction == WEIR_READ ? WEIR_OP_READ : WEIR_OP_WRITE;
 }
 
-static WEIR_HOT int weir_prepare_remote(struct weir_req *req, const struct weir_region *region,
+static WEIR_ALWAYS_INLINE int weir_prepare_remote(struct weir_req *req, const struct weir_region *region,
 					uint64_t offset)
 {
 	if (offset > region->length || req->length > region->length - offset)
@@ -115,7 +115,7 @@ int weir_prepare_give_up(struct weir_request *request, int rc);
 /*
  * Fills in the rest: its op, and the operands of an atomic, are there. On failure it is free again.
  */
-static WEIR_HOT int weir_prepare(struct weir_request *request, const struct weir_region *region,
+static WEIR_ALWAYS_INLINE int weir_prepare(struct weir_request *request, const struct weir_region *region,
 				 uint64_t offset, const struct weir_iov *iov, unsigned int iovcnt,
 				 const struct weir_completion *completion,
 				 struct weir_request **out, bool has_room)
@@ -124,8 +124,8 @@ static WEIR_HOT int weir_prepare(struct weir_request *request, const struct weir
 	struct weir_req *req = &request->req;
 	int rc = 0;
 
-	if (!weir_stage_in_one(session->nic, req, iov, iovcnt, &request->stage))
-		rc = weir_stage_in(session, req, iov, iovcnt, &request->stage);
+	if (!weir_bounce_map_registered(session->nic, req, iov, iovcnt, &request->bounce))
+		rc = weir_bounce_map(session, req, iov, iovcnt, &request->bounce);
 	if (!rc)
 		rc = weir_prepare_remote(req, region, offset);
 	if (!rc)
@@ -137,7 +137,7 @@ static WEIR_HOT int weir_prepare(struct weir_request *request, const struct weir
  * transfers.c: leaves several requests, all at once, for who has the NIC's lock. @submitted
  * receives how many. Return: as weir_transfer_async().
  */
-int weir_transfers_leave(struct weir_session *session, const struct weir_transfer *transfers,
+int weir_transfers_enqueue(struct weir_session *session, const struct weir_transfer *transfers,
 			 unsigned int count, unsigned int *submitted);
 
 #endif

@@ -47,7 +47,7 @@ void weir_queue_destroy(struct weir_queue *queue)
 }
 
 /* Doubles the ring, and unrolls it. */
-static int grow(struct weir_queue *q)
+static int double_ring(struct weir_queue *q)
 {
 	struct weir_event *ring = calloc(2 * (size_t)q->size, sizeof(*ring));
 	unsigned int i;
@@ -67,10 +67,10 @@ int weir_queue_grow(struct weir_queue *q, unsigned int claimed, unsigned int cou
 {
 	int rc = 0;
 
-	weir_latch_take(&q->lock);
+	weir_spinlock_lock(&q->lock);
 	while (!rc && q->size < claimed)
-		rc = grow(q);
-	weir_latch_give(&q->lock);
+		rc = double_ring(q);
+	weir_spinlock_unlock(&q->lock);
 	if (rc)
 		weir_queue_release(q, count);
 	return rc;
@@ -106,42 +106,42 @@ static uint32_t *ring(struct weir_queue *q)
 	return &q->bell;
 }
 
-static inline uint32_t *put(struct weir_queue *queue, const struct weir_event *events,
+static inline uint32_t *put_events(struct weir_queue *queue, const struct weir_event *events,
 			    unsigned int count)
 {
 	uint32_t *bell;
 	unsigned int i;
 
-	weir_latch_take(&queue->lock);
+	weir_spinlock_lock(&queue->lock);
 	for (i = 0; i < count; i++)
 		queue->ring[(queue->first + queue->count + i) & (queue->size - 1)] = events[i];
 	if (!queue->count)
 		fd_raise(queue);
 	queue->count += count;
 	bell = ring(queue);
-	weir_latch_give(&queue->lock);
+	weir_spinlock_unlock(&queue->lock);
 	return bell;
 }
 
 uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *events,
 			 unsigned int count)
 {
-	return put(queue, events, count);
+	return put_events(queue, events, count);
 }
 
 uint32_t *weir_queue_put_one(struct weir_queue *queue, const struct weir_event *event)
 {
-	return put(queue, event, 1);
+	return put_events(queue, event, 1);
 }
 
 void weir_queue_wake(struct weir_queue *queue)
 {
 	uint32_t *bell;
 
-	weir_latch_take(&queue->lock);
+	weir_spinlock_lock(&queue->lock);
 	queue->woken = true;
 	bell = ring(queue);
-	weir_latch_give(&queue->lock);
+	weir_spinlock_unlock(&queue->lock);
 	if (bell)
 		weir_futex_wake(bell, INT_MAX);
 }
@@ -150,18 +150,18 @@ int weir_queue_fd(const struct weir_queue *queue)
 {
 	struct weir_queue *q = (struct weir_queue *)queue; /* its owner cannot see the difference */
 
-	weir_latch_take(&q->lock);
+	weir_spinlock_lock(&q->lock);
 	if (q->fd < 0) {
 		q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (q->count)
 			fd_raise(q);
 	}
-	weir_latch_give(&q->lock);
+	weir_spinlock_unlock(&q->lock);
 	return q->fd;
 }
 
 /* With the lock held. */
-static int take(struct weir_queue *q, struct weir_event *events, int max)
+static int take_events(struct weir_queue *q, struct weir_event *events, int max)
 {
 	unsigned int i, taken = max > 0 ? (unsigned int)max : 0;
 
@@ -181,21 +181,21 @@ int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max
 {
 	int taken;
 
-	weir_latch_take(&queue->lock);
-	taken = take(queue, events, max);
-	weir_latch_give(&queue->lock);
+	weir_spinlock_lock(&queue->lock);
+	taken = take_events(queue, events, max);
+	weir_spinlock_unlock(&queue->lock);
 	return taken;
 }
 
 /* With the lock held, which it gives up meanwhile. */
-static void sleep_until(struct weir_queue *q, uint64_t deadline_ns)
+static void sleep_on_queue(struct weir_queue *q, uint64_t deadline_ns)
 {
 	uint32_t rung = q->bell;
 
 	q->sleepers++;
-	weir_latch_give(&q->lock);
+	weir_spinlock_unlock(&q->lock);
 	weir_futex_wait(&q->bell, rung, deadline_ns);
-	weir_latch_take(&q->lock);
+	weir_spinlock_lock(&q->lock);
 	q->sleepers--;
 }
 
@@ -208,18 +208,18 @@ static void wait_for_some(struct weir_queue *q, int timeout_ms)
 	if (timeout_ms >= 0)
 		deadline_ns = weir_now_ns() + (uint64_t)timeout_ms * WEIR_NS_PER_MS;
 	while (!q->count && !q->woken && weir_now_ns() < deadline_ns)
-		sleep_until(q, deadline_ns);
+		sleep_on_queue(q, deadline_ns);
 }
 
 int weir_queue_wait(struct weir_queue *queue, struct weir_event *events, int max, int timeout_ms)
 {
 	int taken;
 
-	weir_latch_take(&queue->lock);
+	weir_spinlock_lock(&queue->lock);
 	if (!queue->count && !queue->woken)
 		wait_for_some(queue, timeout_ms);
 	queue->woken = false;
-	taken = take(queue, events, max);
-	weir_latch_give(&queue->lock);
+	taken = take_events(queue, events, max);
+	weir_spinlock_unlock(&queue->lock);
 	return taken;
 }

@@ -26,7 +26,7 @@ struct weir_event;
  * @fd: an eventfd, readable while there are events; -1 until asked for
  */
 struct weir_queue {
-	struct weir_latch lock;
+	struct weir_spinlock lock;
 	uint32_t bell;
 	unsigned int sleepers;
 	bool woken;

@@ -24,21 +24,21 @@ struct weir_request *weir_request_new(struct weir_session *session)
 
 void weir_request_put(struct weir_request *request)
 {
-	weir_spare_put(&request->session->spares, &request->node);
+	weir_freelist_put(&request->session->spares, &request->node);
 }
 
 /* With nic->lock held. */
 static void request_recycle(struct weir_request *request)
 {
 	weir_list_del(&request->link);
-	weir_spare_keep_some(&request->session->spares, &request->node, &request->node);
+	weir_freelist_keep_some(&request->session->spares, &request->node, &request->node);
 }
 
 void weir_requests_fini(struct weir_session *session)
 {
 	struct weir_inbox_node *node;
 
-	while ((node = weir_spare_get_kept(&session->spares)))
+	while ((node = weir_freelist_get_kept(&session->spares)))
 		free(container_of(node, struct weir_request, node));
 }
 
@@ -58,34 +58,34 @@ static void count_retries(struct weir_request *request)
 	session->counters->retries += session->options.retries - request->req.retries;
 }
 
-static void tell_waiter(struct weir_request *request)
+static void notify_waiter(struct weir_request *request)
 {
 	weir_waiter_done(request->completion.arg, request->session, request->req.status);
 	request_recycle(request);
 }
 
-/* Its queue is told with all others that are done now: weir_requests_tell(). */
-static void tell_queue(struct weir_request *request)
+/* Its queue is told with all others that are done now: weir_requests_notify(). */
+static void notify_queue(struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 
 	weir_list_del(&request->link);
 	request->node.next = NULL;
-	*session->told_tail = &request->node;
-	session->told_tail = &request->node.next;
+	*session->to_notify_tail = &request->node;
+	session->to_notify_tail = &request->node.next;
 }
 
-static void finish(struct weir_request *request)
+static void free_or_queue(struct weir_request *request)
 {
 	count_retries(request);
 	request->req.status = status_of(request);
-	if (request->stage.way != WEIR_STAGE_USER || request->completion.done) {
+	if (request->bounce.mode != WEIR_BOUNCE_NONE || request->completion.done) {
 		weir_list_del(&request->link);
 		weir_list_add_tail(&request->session->done, &request->link);
 	} else if (request->completion.queue) {
-		tell_queue(request);
+		notify_queue(request);
 	} else {
-		tell_waiter(request);
+		notify_waiter(request);
 	}
 }
 
@@ -94,29 +94,29 @@ void weir_request_finish(struct weir_request *request)
 	if (request->req.op == WEIR_OP_SEND)
 		weir_messages_finish(request);
 	else
-		finish(request);
+		free_or_queue(request);
 }
 
-void weir_request_deliver(struct weir_request *request)
+void weir_request_dispatch(struct weir_request *request)
 {
 	const struct weir_completion *completion = &request->completion;
 
-	weir_stage_out(request->session, &request->req, &request->stage);
+	weir_bounce_unmap(request->session, &request->req, &request->bounce);
 	if (completion->done)
 		completion->done(completion->arg, request->req.status);
 }
 
-void weir_request_delivered(struct weir_request *request)
+void weir_request_dispatched(struct weir_request *request)
 {
 	if (request->completion.done)
 		request_recycle(request);
 	else if (request->completion.queue)
-		tell_queue(request);
+		notify_queue(request);
 	else
-		tell_waiter(request);
+		notify_waiter(request);
 }
 
-static struct weir_request *of_node(struct weir_inbox_node *node)
+static struct weir_request *request_of_node(struct weir_inbox_node *node)
 {
 	return container_of(node, struct weir_request, node);
 }
@@ -124,46 +124,46 @@ static struct weir_request *of_node(struct weir_inbox_node *node)
 /*
  * Those first in line that share a queue, and makes them free to be used again. Returns the rest.
  */
-static struct weir_inbox_node *tell_some(struct weir_session *session,
+static struct weir_inbox_node *notify_some(struct weir_session *session,
 					 struct weir_inbox_node *first)
 {
-	struct weir_queue *queue = of_node(first)->completion.queue;
+	struct weir_queue *queue = request_of_node(first)->completion.queue;
 	struct weir_inbox_node *last = NULL, *next = first;
 	struct weir_event events[TOLD_MAX];
 	unsigned int count = 0;
 	uint32_t *bell;
 
-	for (; next && count < TOLD_MAX && of_node(next)->completion.queue == queue;
+	for (; next && count < TOLD_MAX && request_of_node(next)->completion.queue == queue;
 	     next = next->next) {
-		events[count++] = (struct weir_event){ of_node(next)->completion.arg,
-						       of_node(next)->req.status };
+		events[count++] = (struct weir_event){ request_of_node(next)->completion.arg,
+						       request_of_node(next)->req.status };
 		last = next;
 	}
-	weir_spare_keep_some(&session->spares, first, last);
+	weir_freelist_keep_some(&session->spares, first, last);
 	bell = weir_queue_put(queue, events, count);
 	if (bell)
 		weir_nic_wake(session->nic, bell);
 	return next;
 }
 
-void weir_requests_tell(struct weir_session *session)
+void weir_requests_notify(struct weir_session *session)
 {
-	struct weir_inbox_node *first = session->told;
+	struct weir_inbox_node *first = session->to_notify;
 
-	session->told = NULL;
-	session->told_tail = &session->told;
+	session->to_notify = NULL;
+	session->to_notify_tail = &session->to_notify;
 	while (first)
-		first = tell_some(session, first);
+		first = notify_some(session, first);
 }
 
-void weir_request_tell_alone(struct weir_request *request)
+void weir_request_notify_alone(struct weir_request *request)
 {
 	const struct weir_event event = { request->completion.arg, 0 };
 	struct weir_queue *queue = request->completion.queue;
 	struct weir_session *session = request->session;
 	uint32_t *bell;
 
-	weir_spare_keep_some(&session->spares, &request->node, &request->node);
+	weir_freelist_keep_some(&session->spares, &request->node, &request->node);
 	bell = weir_queue_put_one(queue, &event);
 	if (bell)
 		weir_nic_wake(session->nic, bell);
@@ -178,6 +178,6 @@ int weir_cancel(struct weir_request *request)
 	rc = weir_engine_cancel(&session->engine, &request->req);
 	weir_pump_pull(session);
 	weir_pump_leave(session, false);
-	weir_deliver(session);
+	weir_dispatch(session);
 	return rc;
 }

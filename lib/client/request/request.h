@@ -20,7 +20,7 @@ struct weir_waiter;
  * @link: among those that a close may cancel; or those done that want more than a word to be said;
  *	or those whose queues have yet to be told
  * @completion: the user's wish; with neither @done nor @queue, @arg is a struct weir_waiter
- * @stage: what it borrowed to reach its memory
+ * @bounce: what it borrowed to reach its memory
  */
 struct weir_request {
 	struct weir_inbox_node node;
@@ -29,7 +29,7 @@ struct weir_request {
 	uint64_t submitted_ns;
 	struct weir_list link;
 	struct weir_completion completion;
-	struct weir_stage stage;
+	struct weir_bounce bounce;
 };
 
 /* Whether a thread waits for it; others are called, or find it in their queue. */
@@ -48,29 +48,29 @@ void weir_request_put(struct weir_request *request);
 /* Hands @request to its engine, the long way. With nic->lock held. */
 void weir_request_admit(struct weir_request *request);
 
-/* The engine is done with @request. With nic->lock held. Owes a weir_requests_tell(). */
+/* The engine is done with @request. With nic->lock held. Owes a weir_requests_notify(). */
 void weir_request_finish(struct weir_request *request);
 
 /* Ends a request from session->done: copies, callback. Without the lock. */
-void weir_request_deliver(struct weir_request *request);
+void weir_request_dispatch(struct weir_request *request);
 
 /*
  * The rest of it: tells who waits, or its queue, and makes it free to be used again. With nic->lock
- * held. Owes a weir_requests_tell().
+ * held. Owes a weir_requests_notify().
  */
-void weir_request_delivered(struct weir_request *request);
+void weir_request_dispatched(struct weir_request *request);
 
 /*
  * Puts what is done in the queues where it belongs, all at once, so that who waits there finds it
  * together. With nic->lock held; owed by who has finished some.
  */
-void weir_requests_tell(struct weir_session *session);
+void weir_requests_notify(struct weir_session *session);
 
 /*
  * In place of both, of one whose memory is the user's and whose end its queue alone is to be told:
  * it went out alone, has succeeded, and nothing else has ended since. With nic->lock held.
  */
-void weir_request_tell_alone(struct weir_request *request);
+void weir_request_notify_alone(struct weir_request *request);
 
 /* Frees the memory of all. Nothing may be submitted any more. */
 void weir_requests_fini(struct weir_session *session);

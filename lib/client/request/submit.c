@@ -9,15 +9,15 @@
 #include "lib/client/channel/pump.h"
 #include "lib/client/request/waiter.h"
 
-static WEIR_HOT void count(struct weir_session *session, enum weir_stage_way way, uint64_t bytes)
+static WEIR_ALWAYS_INLINE void count_request(struct weir_session *session, enum weir_bounce_mode mode, uint64_t bytes)
 {
 	session->counters->requests++;
-	if (way != WEIR_STAGE_USER)
-		weir_stage_count(session, way, bytes);
+	if (mode != WEIR_BOUNCE_NONE)
+		weir_bounce_count(session, mode, bytes);
 }
 
 /* From now on its completion is to be looked for. */
-static WEIR_HOT void begin(struct weir_request *request)
+static WEIR_ALWAYS_INLINE void count_submit(struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 
@@ -33,7 +33,7 @@ void weir_request_admit(struct weir_request *request)
 	struct weir_session *session = request->session;
 	int rc = -ENOTCONN;
 
-	begin(request);
+	count_submit(request);
 	weir_list_add_tail(&session->live_requests, &request->link);
 	if (!session->stopping && !session->down)
 		rc = weir_engine_submit(&session->engine, &request->req, request->submitted_ns);
@@ -44,11 +44,11 @@ void weir_request_admit(struct weir_request *request)
 		weir_request_finish(request);
 		return;
 	}
-	count(session, request->stage.way, request->req.length);
+	count_request(session, request->bounce.mode, request->req.length);
 }
 
 /* It was not posted after all. */
-static void take_back(struct weir_request *request, struct weir_wr *wr)
+static void unpost(struct weir_request *request, struct weir_wr *wr)
 {
 	struct weir_session *session = request->session;
 	struct weir_wc wc = { wr, -ENOTCONN };
@@ -58,23 +58,23 @@ static void take_back(struct weir_request *request, struct weir_wr *wr)
 }
 
 /* It is known to be posted, and what comes of it may be a matter of time. */
-static WEIR_HOT void enter(struct weir_request *request, struct weir_wr *wr)
+static WEIR_ALWAYS_INLINE void record_posted(struct weir_request *request, struct weir_wr *wr)
 {
 	struct weir_session *session = request->session;
 
-	begin(request);
+	count_submit(request);
 	weir_prepare_date(request, weir_now_ns());
-	weir_lone_date(&session->engine, wr, request->submitted_ns);
-	weir_links_show_window(session);
-	if (request->stage.way != WEIR_STAGE_USER)
-		weir_stage_tell(session);
+	weir_fastpath_start_timer(&session->engine, wr, request->submitted_ns);
+	weir_links_publish_window(session);
+	if (request->bounce.mode != WEIR_BOUNCE_NONE)
+		weir_bounce_trace(session);
 }
 
 /*
  * One look, before the clock is read: a device may be done when it has been posted to, and then
  * nobody needs to know when that was.
  */
-static WEIR_HOT bool has_ended(struct weir_request *request, struct weir_link *link,
+static WEIR_ALWAYS_INLINE bool poll_ended(struct weir_request *request, struct weir_link *link,
 			       struct weir_wr *wr)
 {
 	struct weir_session *session = request->session;
@@ -83,11 +83,11 @@ static WEIR_HOT bool has_ended(struct weir_request *request, struct weir_link *l
 	int i, got;
 
 	got = ibv_poll_cq(cq->ibv, cq->wcs_max < 2 ? 1 : 2, wcs);
-	if (weir_link_succeeded_alone(link, wcs, got))
+	if (weir_link_has_one_success(link, wcs, got))
 		return true;
-	enter(request, wr);
+	record_posted(request, wr);
 	for (i = 0; i < got; i++)
-		weir_link_take(session, cq, &wcs[i], request->submitted_ns);
+		weir_link_handle_wc(session, cq, &wcs[i], request->submitted_ns);
 	return false;
 }
 
@@ -95,19 +95,19 @@ static WEIR_HOT bool has_ended(struct weir_request *request, struct weir_link *l
  * Not where somebody wants the time, nor where whoever comes by has to see to more than his own: to
  * all there is in a session without a thread, to messages, to links that go down.
  */
-static WEIR_HOT bool may_look_first(const struct weir_request *request)
+static WEIR_ALWAYS_INLINE bool may_poll_before_clock(const struct weir_request *request)
 {
 	const struct weir_session *session = request->session;
 
-	return request->stage.way == WEIR_STAGE_USER && !session->engine.window->policy &&
+	return request->bounce.mode == WEIR_BOUNCE_NONE && !session->engine.window->policy &&
 	       session->has_thread && session->recv_armed && weir_session_is_whole(session);
 }
 
 /* The engine knows that it has succeeded, and has nothing else. */
-static WEIR_HOT void end(struct weir_request *request)
+static WEIR_ALWAYS_INLINE void complete_alone(struct weir_request *request)
 {
 	if (weir_prepare_for_queue(&request->completion)) {
-		weir_request_tell_alone(request);
+		weir_request_notify_alone(request);
 		return;
 	}
 	if (weir_request_has_waiter(request))
@@ -118,7 +118,7 @@ static WEIR_HOT void end(struct weir_request *request)
 enum posted { POSTED_NOT, POSTED, POSTED_AND_ENDED };
 
 /* The short way of what comes alone. Its session is to be polled now, at the window's time. */
-static WEIR_HOT enum posted post(struct weir_session *session, struct weir_request *request)
+static WEIR_ALWAYS_INLINE enum posted post_alone(struct weir_session *session, struct weir_request *request)
 {
 	struct weir_window *window = session->engine.window;
 	struct weir_link *link;
@@ -127,39 +127,39 @@ static WEIR_HOT enum posted post(struct weir_session *session, struct weir_reque
 
 	if (window->policy)
 		weir_window_tick(window, weir_now_ns());
-	wr = weir_lone_post(&session->engine, &request->req);
+	wr = weir_fastpath_post(&session->engine, &request->req);
 	if (!wr)
 		return POSTED_NOT;
 	link = &session->links[wr->channel];
 	is_posted = weir_link_post_one(link, wr);
-	count(session, request->stage.way, request->req.length);
+	count_request(session, request->bounce.mode, request->req.length);
 	if (!is_posted) {
-		enter(request, wr);
-		take_back(request, wr);
-	} else if (!may_look_first(request)) {
-		enter(request, wr);
-	} else if (has_ended(request, link, wr)) {
-		end(request);
+		record_posted(request, wr);
+		unpost(request, wr);
+	} else if (!may_poll_before_clock(request)) {
+		record_posted(request, wr);
+	} else if (poll_ended(request, link, wr)) {
+		complete_alone(request);
 		return POSTED_AND_ENDED;
 	}
 	return POSTED;
 }
 
-/* @request is filled in, and its end is promised. After a weir_serve_begin(). */
-static WEIR_HOT void serve(struct weir_session *session, struct weir_request *request)
+/* @request is filled in, and its end is promised. After a weir_combine_begin(). */
+static WEIR_ALWAYS_INLINE void submit_locked(struct weir_session *session, struct weir_request *request)
 {
 	struct weir_nic *nic = session->nic;
 
-	switch (post(session, request)) {
+	switch (post_alone(session, request)) {
 	case POSTED_NOT:
 		weir_prepare_date(request, weir_now_ns());
-		weir_serve_admit(nic, request, session);
+		weir_combine_admit(nic, request, session);
 		break;
 	case POSTED:
-		weir_serve_posted(nic, session);
+		weir_combine_posted(nic, session);
 		break;
 	case POSTED_AND_ENDED:
-		weir_serve_ended(nic, session);
+		weir_combine_ended(nic, session);
 		break;
 	}
 }
@@ -167,18 +167,18 @@ static WEIR_HOT void serve(struct weir_session *session, struct weir_request *re
 /* The same, without the lock. */
 static void submit(struct weir_session *session, struct weir_request *request)
 {
-	if (weir_serve_begin(session->nic)) {
-		serve(session, request);
+	if (weir_combine_begin(session->nic)) {
+		submit_locked(session, request);
 		return;
 	}
 	weir_prepare_date(request, weir_now_ns());
-	weir_serve_leave(session->nic, &request->node, &request->node, session);
+	weir_combine_enqueue(session->nic, &request->node, &request->node, session);
 }
 
 int weir_prepare_give_up(struct weir_request *request, int rc)
 {
 	request->req.status = rc;
-	weir_stage_out(request->session, &request->req, &request->stage);
+	weir_bounce_unmap(request->session, &request->req, &request->bounce);
 	weir_request_put(request);
 	return rc;
 }
@@ -204,8 +204,8 @@ static int transfer_with(struct weir_region *region, enum weir_op op, uint64_t o
 	return rc;
 }
 
-/* A read or write of one registered piece, after a weir_serve_begin(). */
-static WEIR_HOT int transfer_locked(struct weir_region *region, enum weir_op op, uint64_t offset,
+/* A read or write of one registered piece, after a weir_combine_begin(). */
+static WEIR_ALWAYS_INLINE int transfer_locked(struct weir_region *region, enum weir_op op, uint64_t offset,
 				    const struct weir_iov *iov,
 				    const struct weir_completion *completion,
 				    struct weir_request **out)
@@ -221,7 +221,7 @@ static WEIR_HOT int transfer_locked(struct weir_region *region, enum weir_op op,
 	if (rc)
 		weir_nic_unlock(session->nic);
 	else
-		serve(session, request);
+		submit_locked(session, request);
 	return rc;
 }
 
@@ -229,16 +229,16 @@ static WEIR_HOT int transfer_locked(struct weir_region *region, enum weir_op op,
  * The lock is taken before there is a request where nothing is to be copied or registered to fill
  * it in, which takes no longer than to take one that is at hand without the lock.
  */
-static WEIR_HOT int transfer(struct weir_region *region, enum weir_op op, uint64_t offset,
+static WEIR_ALWAYS_INLINE int transfer(struct weir_region *region, enum weir_op op, uint64_t offset,
 			     const struct weir_iov *iov, unsigned int iovcnt,
 			     const struct weir_completion *completion, struct weir_request **out)
 {
-	if (iovcnt == 1 && iov && iov->memory && weir_serve_begin(region->session->nic))
+	if (iovcnt == 1 && iov && iov->memory && weir_combine_begin(region->session->nic))
 		return transfer_locked(region, op, offset, iov, completion, out);
 	return transfer_with(region, op, offset, iov, iovcnt, 0, 0, completion, out);
 }
 
-static WEIR_HOT int move(struct weir_region *region, enum weir_op op, uint64_t offset,
+static WEIR_ALWAYS_INLINE int transfer_checked(struct weir_region *region, enum weir_op op, uint64_t offset,
 		const struct weir_iov *iov, unsigned int iovcnt,
 		const struct weir_completion *completion, struct weir_request **out)
 {
@@ -251,32 +251,32 @@ int weir_read_async(struct weir_region *region, uint64_t offset, const struct we
 		    unsigned int iovcnt, const struct weir_completion *completion,
 		    struct weir_request **request)
 {
-	return move(region, WEIR_OP_READ, offset, iov, iovcnt, completion, request);
+	return transfer_checked(region, WEIR_OP_READ, offset, iov, iovcnt, completion, request);
 }
 
 int weir_write_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
 		     unsigned int iovcnt, const struct weir_completion *completion,
 		     struct weir_request **request)
 {
-	return move(region, WEIR_OP_WRITE, offset, iov, iovcnt, completion, request);
+	return transfer_checked(region, WEIR_OP_WRITE, offset, iov, iovcnt, completion, request);
 }
 
 /* As it would go by itself. */
-static WEIR_HOT int transfer_one(const struct weir_transfer *t)
+static WEIR_ALWAYS_INLINE int transfer_one(const struct weir_transfer *t)
 {
 	if (t->direction > WEIR_WRITE)
 		return -EINVAL;
-	return move(t->region, weir_prepare_op(t), t->offset, t->iov, t->iovcnt, &t->completion,
+	return transfer_checked(t->region, weir_prepare_op(t), t->offset, t->iov, t->iovcnt, &t->completion,
 		    t->request);
 }
 
-int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count,
+int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count_request,
 			unsigned int *submitted)
 {
 	unsigned int ignored;
 	int rc;
 
-	if (count == 1) {
+	if (count_request == 1) {
 		rc = transfer_one(transfers);
 		if (submitted)
 			*submitted = !rc;
@@ -285,9 +285,9 @@ int weir_transfer_async(const struct weir_transfer *transfers, unsigned int coun
 	if (!submitted)
 		submitted = &ignored;
 	*submitted = 0;
-	if (!count)
+	if (!count_request)
 		return 0;
-	return weir_transfers_leave(transfers->region->session, transfers, count, submitted);
+	return weir_transfers_enqueue(transfers->region->session, transfers, count_request, submitted);
 }
 
 /* The engine would say so, too, but only when the call has returned. */
@@ -327,7 +327,7 @@ static int barrier(struct weir_session *session, const struct weir_completion *c
 	if (!request)
 		return -ENOMEM;
 	request->req.op = WEIR_OP_BARRIER;
-	request->stage.way = WEIR_STAGE_USER;
+	request->bounce.mode = WEIR_BOUNCE_NONE;
 	rc = weir_prepare_promise(request, completion, NULL, false);
 	if (rc)
 		weir_request_put(request);

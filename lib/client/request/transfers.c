@@ -7,26 +7,26 @@
 #include "lib/client/request/combine.h"
 
 /* What several need, fetched for all that are left at once: requests, and room in their queue. */
-struct stock {
+struct request_stock {
 	struct weir_inbox_node *requests;
 	unsigned int rooms;
 };
 
-static WEIR_HOT struct weir_request *stock_take(struct stock *stock, struct weir_session *session,
+static WEIR_ALWAYS_INLINE struct weir_request *stock_take(struct request_stock *request_stock, struct weir_session *session,
 						unsigned int left)
 {
-	struct weir_inbox_node *node = stock->requests;
+	struct weir_inbox_node *node = request_stock->requests;
 
 	if (!node)
-		node = weir_spare_get_some(&session->spares, left);
+		node = weir_freelist_get_some(&session->spares, left);
 	if (!node)
 		return weir_request_new(session);
-	stock->requests = node->next;
+	request_stock->requests = node->next;
 	return container_of(node, struct weir_request, node);
 }
 
 /* For the first of @left transfers, and those after it that go to the same queue. */
-static int stock_rooms(struct stock *stock, const struct weir_transfer *t, unsigned int left)
+static int stock_rooms(struct request_stock *request_stock, const struct weir_transfer *t, unsigned int left)
 {
 	unsigned int count = 1;
 
@@ -37,35 +37,35 @@ static int stock_rooms(struct stock *stock, const struct weir_transfer *t, unsig
 		count++;
 	if (weir_queue_reserve(t->completion.queue, count))
 		return -ENOMEM;
-	stock->rooms = count;
+	request_stock->rooms = count;
 	return 0;
 }
 
 /* @t was not submitted, nor were those after it. */
 __attribute__((cold))
-static void stock_return(struct stock *stock, struct weir_session *session,
+static void stock_return(struct request_stock *request_stock, struct weir_session *session,
 			 const struct weir_transfer *t)
 {
 	struct weir_inbox_node *node;
 
-	if (stock->rooms)
-		weir_queue_release(t->completion.queue, stock->rooms);
-	while ((node = stock->requests)) {
-		stock->requests = node->next;
-		weir_spare_put(&session->spares, node);
+	if (request_stock->rooms)
+		weir_queue_release(t->completion.queue, request_stock->rooms);
+	while ((node = request_stock->requests)) {
+		request_stock->requests = node->next;
+		weir_freelist_put(&session->spares, node);
 	}
 }
 
 /* The first of @left: ready to be left, on success. */
-static WEIR_HOT int prepare_one(struct weir_session *session, const struct weir_transfer *t,
-				unsigned int left, struct stock *stock,
+static WEIR_ALWAYS_INLINE int prepare_one(struct weir_session *session, const struct weir_transfer *t,
+				unsigned int left, struct request_stock *request_stock,
 				struct weir_request **request)
 {
 	if (!weir_prepare_is_transfer(session, t))
 		return -EINVAL;
-	if (!stock->rooms && stock_rooms(stock, t, left))
+	if (!request_stock->rooms && stock_rooms(request_stock, t, left))
 		return -ENOMEM;
-	*request = stock_take(stock, session, left);
+	*request = stock_take(request_stock, session, left);
 	if (!*request)
 		return -ENOMEM;
 	(*request)->req.op = weir_prepare_op(t);
@@ -74,21 +74,21 @@ static WEIR_HOT int prepare_one(struct weir_session *session, const struct weir_
 }
 
 /* They are left in the inbox with one step, so that whoever takes one of them has all. */
-int weir_transfers_leave(struct weir_session *session, const struct weir_transfer *transfers,
+int weir_transfers_enqueue(struct weir_session *session, const struct weir_transfer *transfers,
 			 unsigned int count, unsigned int *submitted)
 {
 	struct weir_inbox_node *newest = NULL, *oldest = NULL;
 	uint64_t now_ns = weir_now_ns();
 	struct weir_request *request;
-	struct stock stock = { 0 };
+	struct request_stock request_stock = { 0 };
 	unsigned int i;
 	int rc = 0;
 
 	for (i = 0; i < count; i++) {
-		rc = prepare_one(session, &transfers[i], count - i, &stock, &request);
+		rc = prepare_one(session, &transfers[i], count - i, &request_stock, &request);
 		if (rc)
 			break;
-		stock.rooms -= stock.rooms > 0;
+		request_stock.rooms -= request_stock.rooms > 0;
 		weir_prepare_date(request, now_ns);
 		request->node.next = newest;
 		newest = &request->node;
@@ -96,8 +96,8 @@ int weir_transfers_leave(struct weir_session *session, const struct weir_transfe
 	}
 	*submitted = i;
 	if (rc)
-		stock_return(&stock, session, &transfers[i]);
+		stock_return(&request_stock, session, &transfers[i]);
 	if (newest)
-		weir_serve_leave(session->nic, newest, oldest, session);
+		weir_combine_enqueue(session->nic, newest, oldest, session);
 	return rc;
 }

@@ -45,19 +45,19 @@ void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, 
 		weir_nic_wake(session->nic, &waiter->state);
 		return;
 	}
-	weir_bell_ring(&session->lead);
+	weir_waitqueue_wake_all(&session->lead);
 	if (session->leading && write(session->lead_fd, &one, sizeof(one)) < 0)
 		return; /* full, and so readable */
 }
 
-static void yield(struct weir_session *session, struct weir_gaps *gaps)
+static void yield_cpu(struct weir_session *session, struct weir_idle_time *gaps)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
 
 	if (!stall_ns)
 		return;
 	weir_session_lock(session);
-	weir_gaps_stalled(gaps, stall_ns, now_ns);
+	weir_idle_time_stalled(gaps, stall_ns, now_ns);
 	weir_session_unlock(session);
 }
 
@@ -65,7 +65,7 @@ static void yield(struct weir_session *session, struct weir_gaps *gaps)
  * Polls for as long as @poll likes. One thread at a time: others would only be in its way, and
  * learn nothing.
  */
-static void spin(struct weir_waiter *waiter, struct weir_session *session, struct weir_poll *poll,
+static void poll_until_done(struct weir_waiter *waiter, struct weir_session *session, struct weir_poll *poll,
 		 uint64_t deadline_ns)
 {
 	enum weir_poll_verdict verdict;
@@ -77,7 +77,7 @@ static void spin(struct weir_waiter *waiter, struct weir_session *session, struc
 			if (weir_waiter_is_done(waiter))
 				break;
 			if (verdict == WEIR_POLL_AGAIN) /* not before the arming: see breathe() in thread.c */
-				yield(session, poll->gaps);
+				yield_cpu(session, poll->gaps);
 		}
 	}
 	__atomic_store_n(&session->spun, true, __ATOMIC_RELAXED);
@@ -85,7 +85,7 @@ static void spin(struct weir_waiter *waiter, struct weir_session *session, struc
 }
 
 /* From here on nobody may leave this waiter's completion unseen. */
-static void fall_asleep(struct weir_waiter *waiter, struct weir_session *session,
+static void become_sleeper(struct weir_waiter *waiter, struct weir_session *session,
 			struct weir_poll *poll)
 {
 	uint32_t waiting = WAITING;
@@ -98,9 +98,9 @@ static void fall_asleep(struct weir_waiter *waiter, struct weir_session *session
 	weir_pump_leave(session, true);
 	if (weir_poll_is_armed(poll))
 		weir_poll_polled(poll, 0, weir_now_ns());
-	weir_session_note(session, &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP,
+	weir_session_trace(session, &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP,
 								.reqs = 1 });
-	weir_deliver(session);
+	weir_dispatch(session);
 }
 
 static void sleep_on_futex(struct weir_waiter *waiter, uint64_t deadline_ns)
@@ -124,7 +124,7 @@ static void lead(struct weir_session *session, uint64_t deadline_ns)
 	weir_pump_step(session, 0, true);
 	weir_session_lock(session);
 	session->leading = false;
-	weir_bell_ring(&session->lead);
+	weir_waitqueue_wake_all(&session->lead);
 }
 
 static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session *session,
@@ -133,7 +133,7 @@ static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session
 	weir_session_lock(session);
 	while (!weir_waiter_is_done(waiter) && weir_now_ns() < deadline_ns) {
 		if (session->leading)
-			weir_bell_wait(&session->lead, session->nic, deadline_ns);
+			weir_waitqueue_wait(&session->lead, session->nic, deadline_ns);
 		else
 			lead(session, deadline_ns);
 	}
@@ -141,7 +141,7 @@ static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session
 }
 
 /* Lets @poll know how it went, and those who wait next learn from it. */
-static void wake_up(struct weir_waiter *waiter, struct weir_session *session,
+static void leave_sleepers(struct weir_waiter *waiter, struct weir_session *session,
 		    struct weir_poll *poll)
 {
 	uint64_t now_ns = weir_now_ns();
@@ -157,7 +157,7 @@ static void wake_up(struct weir_waiter *waiter, struct weir_session *session,
 }
 
 bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
-		      struct weir_gaps *gaps, uint64_t deadline_ns)
+		      struct weir_idle_time *gaps, uint64_t deadline_ns)
 {
 	struct weir_poll poll;
 
@@ -165,15 +165,15 @@ bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
 		return true;
 	weir_polling_begin(session, &poll, gaps, 100, weir_now_ns());
 	if (session->options.polling != WEIR_POLLING_SCQ) /* there is one poller, and no second */
-		spin(waiter, session, &poll, deadline_ns);
+		poll_until_done(waiter, session, &poll, deadline_ns);
 	if (weir_waiter_is_done(waiter))
 		return true;
 
-	fall_asleep(waiter, session, &poll);
+	become_sleeper(waiter, session, &poll);
 	if (session->has_thread)
 		sleep_on_futex(waiter, deadline_ns);
 	else
 		sleep_without_thread(waiter, session, deadline_ns);
-	wake_up(waiter, session, &poll);
+	leave_sleepers(waiter, session, &poll);
 	return weir_waiter_is_done(waiter);
 }

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct weir_gaps;
+struct weir_idle_time;
 struct weir_session;
 
 /**
@@ -30,7 +30,7 @@ void weir_waiter_begin(struct weir_session *session);
 
 /*
  * The thing, which may happen, has happened. @waiter may be gone when this returns. Context: with
- * nic->lock held, and who has it does a weir_pump_part() before it goes.
+ * nic->lock held, and who has it does a weir_pump_leave_to_waiters() before it goes.
  */
 void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, int status);
 
@@ -45,6 +45,6 @@ bool weir_waiter_is_done(struct weir_waiter *waiter);
  * Return: whether it is done; false after the deadline.
  */
 bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
-		      struct weir_gaps *gaps, uint64_t deadline_ns);
+		      struct weir_idle_time *gaps, uint64_t deadline_ns);
 
 #endif

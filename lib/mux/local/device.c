@@ -10,33 +10,33 @@
 
 #define BACKLOG 128
 
-static int listener_open(struct weir_hub *hub, struct weir_error *error)
+static int listener_open(struct weir_mux_local *mux, struct weir_error *error)
 {
-	const char *listen = hub->options.listen;
+	const char *listen = mux->options.listen;
 	struct addrinfo *list;
 	int rc = weir_address_resolve(listen, "0.0.0.0", &list, error);
 
 	if (rc)
 		return rc;
-	if (!hub->options.key && !weir_address_is_loopback(list->ai_addr))
+	if (!mux->options.key && !weir_address_is_loopback(list->ai_addr))
 		rc = weir_fail(error, -EPERM,
 			       "a mux without a key listens on loopback only, not on %s: give it "
 			       "a key",
 			       listen);
-	else if (rdma_create_id(hub->cm, &hub->listener, NULL, RDMA_PS_TCP) ||
-		 rdma_bind_addr(hub->listener, list->ai_addr) ||
-		 rdma_listen(hub->listener, BACKLOG))
-		rc = weir_address_bind_failed(listen, -errno, error);
+	else if (rdma_create_id(mux->cm, &mux->listener, NULL, RDMA_PS_TCP) ||
+		 rdma_bind_addr(mux->listener, list->ai_addr) ||
+		 rdma_listen(mux->listener, BACKLOG))
+		rc = weir_address_explain_bind(listen, -errno, error);
 	else
-		weir_address_print(rdma_get_local_addr(hub->listener), hub->address);
+		weir_address_format(rdma_get_local_addr(mux->listener), mux->address);
 	freeaddrinfo(list);
 	return rc;
 }
 
-static uint8_t reads_of(struct ibv_context *device)
+static uint8_t query_reads_max(struct ibv_context *device)
 {
 	struct ibv_device_attr attr;
-	int most = WEIR_READS_MAX;
+	int most = WEIR_MUX_QP_READS_MAX;
 
 	if (ibv_query_device(device, &attr))
 		return 1;
@@ -46,28 +46,28 @@ static uint8_t reads_of(struct ibv_context *device)
 }
 
 /* The first level needs fewer buffers than all others, unless there are none. */
-static int intakes_open(struct weir_hub *hub, struct weir_error *error)
+static int srqs_open(struct weir_mux_local *mux, struct weir_error *error)
 {
-	unsigned int most = hub->options.buffers, few = most / 4 < 8 ? 8 : most / 4;
-	bool has_lower = weir_hub_is_low(hub, (uint8_t)(hub->options.nr_classes - 1));
-	int rc = weir_intake_open(&hub->intakes[0], hub->pd, hub->completions,
+	unsigned int most = mux->options.buffers, few = most / 4 < 8 ? 8 : most / 4;
+	bool has_lower = weir_mux_local_is_low(mux, (uint8_t)(mux->options.nr_classes - 1));
+	int rc = weir_mux_srq_open(&mux->srqs[0], mux->pd, mux->completions,
 				  has_lower ? few : most, error);
 
 	if (!rc && has_lower)
-		rc = weir_intake_open(&hub->intakes[1], hub->pd, hub->completions, most, error);
+		rc = weir_mux_srq_open(&mux->srqs[1], mux->pd, mux->completions, most, error);
 	return rc;
 }
 
-static int queues_open(struct weir_hub *hub, struct weir_error *error)
+static int queues_open(struct weir_mux_local *mux, struct weir_error *error)
 {
-	hub->reads_max = reads_of(hub->device);
-	hub->pd = ibv_alloc_pd(hub->device);
-	if (hub->pd)
-		hub->completions = ibv_create_comp_channel(hub->device);
-	if (!hub->completions)
+	mux->reads_max = query_reads_max(mux->device);
+	mux->pd = ibv_alloc_pd(mux->device);
+	if (mux->pd)
+		mux->completions = ibv_create_comp_channel(mux->device);
+	if (!mux->completions)
 		return weir_fail(error, -ENOMEM, "no completion channel: %s",
 				 weir_strerror(-errno));
-	return intakes_open(hub, error);
+	return srqs_open(mux, error);
 }
 
 static void set_nonblocking(int fd)
@@ -75,39 +75,39 @@ static void set_nonblocking(int fd)
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-int weir_hub_device_open(struct weir_hub *hub, struct weir_error *error)
+int weir_mux_local_device_open(struct weir_mux_local *mux, struct weir_error *error)
 {
 	int rc = 0;
 
-	hub->cm = rdma_create_event_channel();
-	if (!hub->cm)
+	mux->cm = rdma_create_event_channel();
+	if (!mux->cm)
 		return weir_fail(error, -ENODEV,
 				 "no RDMA connection manager (%s): load rdma_ucm, or use softnic "
 				 "with 'weir run'",
 				 weir_strerror(-errno));
-	set_nonblocking(hub->cm->fd);
-	if (hub->options.listen)
-		rc = listener_open(hub, error);
+	set_nonblocking(mux->cm->fd);
+	if (mux->options.listen)
+		rc = listener_open(mux, error);
 	if (!rc)
-		rc = weir_device_find(hub->listener, hub->options.listen, hub->options.device,
-				      &hub->device, error);
+		rc = weir_listen_device_find(mux->listener, mux->options.listen, mux->options.device,
+				      &mux->device, error);
 	if (!rc)
-		rc = queues_open(hub, error);
+		rc = queues_open(mux, error);
 	if (!rc)
-		set_nonblocking(hub->completions->fd);
+		set_nonblocking(mux->completions->fd);
 	return rc;
 }
 
-void weir_hub_device_close(struct weir_hub *hub)
+void weir_mux_local_device_close(struct weir_mux_local *mux)
 {
-	if (hub->listener)
-		rdma_destroy_id(hub->listener);
-	weir_intake_close(&hub->intakes[0]);
-	weir_intake_close(&hub->intakes[1]);
-	if (hub->completions)
-		ibv_destroy_comp_channel(hub->completions);
-	if (hub->pd)
-		ibv_dealloc_pd(hub->pd);
-	if (hub->cm)
-		rdma_destroy_event_channel(hub->cm);
+	if (mux->listener)
+		rdma_destroy_id(mux->listener);
+	weir_mux_srq_close(&mux->srqs[0]);
+	weir_mux_srq_close(&mux->srqs[1]);
+	if (mux->completions)
+		ibv_destroy_comp_channel(mux->completions);
+	if (mux->pd)
+		ibv_dealloc_pd(mux->pd);
+	if (mux->cm)
+		rdma_destroy_event_channel(mux->cm);
 }

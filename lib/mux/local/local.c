@@ -13,7 +13,7 @@
 #include "lib/mux/local/local.h"
 #include "lib/base/thread.h"
 
-void weir_fd_ring(int fd)
+void weir_fd_signal(int fd)
 {
 	const uint64_t one = 1;
 
@@ -23,7 +23,7 @@ void weir_fd_ring(int fd)
 		;
 }
 
-void weir_fd_take(int fd)
+void weir_fd_drain(int fd)
 {
 	uint64_t rings[64]; /* as a pipe holds them; an eventfd gives one number */
 
@@ -42,8 +42,8 @@ static void options_fill(struct weir_mux_options *o, const struct weir_mux_optio
 {
 	*o = given ? *given : (struct weir_mux_options){ 0 };
 	if (!o->classes) {
-		o->classes = weir_default_classes;
-		o->nr_classes = WEIR_DEFAULT_CLASSES;
+		o->classes = weir_mux_default_classes;
+		o->nr_classes = WEIR_MUX_DEFAULT_CLASSES;
 	}
 	if (!o->low_bytes_max)
 		o->low_bytes_max = 128 << 10;
@@ -58,7 +58,7 @@ static void options_fill(struct weir_mux_options *o, const struct weir_mux_optio
 	if (!o->quiet_ns)
 		o->quiet_ns = 50000;
 	if (!o->idle_ns)
-		o->idle_ns = WEIR_HUB_IDLE_NS;
+		o->idle_ns = WEIR_MUX_IDLE_NS;
 }
 
 static int options_check(const struct weir_mux_options *o, struct weir_error *error)
@@ -66,7 +66,7 @@ static int options_check(const struct weir_mux_options *o, struct weir_error *er
 	if (!o->nr_classes || o->nr_classes > WEIR_MUX_CLASSES_MAX)
 		return weir_fail(error, -EINVAL, "%u classes: 1 to %u are possible", o->nr_classes,
 				 WEIR_MUX_CLASSES_MAX);
-	if (!is_power_of_two(o->ring_bytes) || o->ring_bytes < WEIR_RING_MIN ||
+	if (!is_power_of_two(o->ring_bytes) || o->ring_bytes < WEIR_MUX_RING_MIN ||
 	    o->ring_bytes > 64 << 20)
 		return weir_fail(error, -EINVAL,
 				 "rings of %u bytes: give a power of two, 4096 to 67108864",
@@ -81,27 +81,27 @@ static int options_check(const struct weir_mux_options *o, struct weir_error *er
 }
 
 /* A class as the scheduler knows it. */
-static int class_fill(struct weir_hub *hub, unsigned int i, struct weir_error *error)
+static int class_fill(struct weir_mux_local *mux, unsigned int i, struct weir_error *error)
 {
-	struct weir_mux_class *c = &hub->classes[i];
+	struct weir_mux_class *c = &mux->classes[i];
 
-	*c = hub->options.classes[i];
+	*c = mux->options.classes[i];
 	if (!c->weight)
 		c->weight = 1;
 	if (!c->segment_bytes)
-		c->segment_bytes = WIRE_PIECE_MAX;
+		c->segment_bytes = WIRE_MUX_SEGMENT_MAX;
 	if (!c->depth)
 		c->depth = 4;
-	if (c->segment_bytes < 1024 || c->segment_bytes > WIRE_PIECE_MAX)
+	if (c->segment_bytes < 1024 || c->segment_bytes > WIRE_MUX_SEGMENT_MAX)
 		return weir_fail(error, -EINVAL, "segments of %u bytes: 1024 to %u are possible",
-				 c->segment_bytes, WIRE_PIECE_MAX);
+				 c->segment_bytes, WIRE_MUX_SEGMENT_MAX);
 	if (c->depth > 64 || c->level > UINT8_MAX || c->weight > WEIR_SCHED_WEIGHT_MAX)
 		return weir_fail(error, -EINVAL,
 				 "class %u: a depth to 64, a level to 255, a weight to 1024", i);
-	hub->configs[i] = (struct weir_sched_config){
+	mux->configs[i] = (struct weir_sched_config){
 		.level = (uint8_t)c->level,
 		.weight = (uint16_t)c->weight,
-		.policy = c->share == WEIR_SHARE_FAIR ? WEIR_SCHED_FAIR : WEIR_SCHED_ROUND_ROBIN,
+		.policy = c->share == WEIR_MUX_POLICY_FAIR ? WEIR_SCHED_FAIR : WEIR_SCHED_ROUND_ROBIN,
 		.segment_bytes = c->segment_bytes,
 		.wrs_max = c->depth,
 		.pass_bytes_max = c->pass_bytes_max,
@@ -109,68 +109,68 @@ static int class_fill(struct weir_hub *hub, unsigned int i, struct weir_error *e
 	return 0;
 }
 
-static int classes_fill(struct weir_hub *hub, struct weir_error *error)
+static int classes_fill(struct weir_mux_local *mux, struct weir_error *error)
 {
 	struct weir_sched probe;
 	unsigned int i;
 	int rc = 0;
 
-	for (i = 0; !rc && i < hub->options.nr_classes; i++)
-		rc = class_fill(hub, i, error);
-	hub->options.classes = hub->classes;
-	if (!rc && weir_sched_init(&probe, hub->configs, (uint8_t)hub->options.nr_classes, 0))
+	for (i = 0; !rc && i < mux->options.nr_classes; i++)
+		rc = class_fill(mux, i, error);
+	mux->options.classes = mux->classes;
+	if (!rc && weir_sched_init(&probe, mux->configs, (uint8_t)mux->options.nr_classes, 0))
 		rc = weir_fail(error, -EINVAL, "classes stand in the order of their levels");
 	return rc;
 }
 
-static int watch(struct weir_hub *hub, int fd, void *what)
+static int add_to_epoll(struct weir_mux_local *mux, int fd, void *what)
 {
 	struct epoll_event in = { .events = EPOLLIN, .data.ptr = what };
 
-	return epoll_ctl(hub->epoll, EPOLL_CTL_ADD, fd, &in) ? -errno : 0;
+	return epoll_ctl(mux->epoll, EPOLL_CTL_ADD, fd, &in) ? -errno : 0;
 }
 
-static int poller_start(struct weir_hub *hub, struct weir_error *error)
+static int poller_start(struct weir_mux_local *mux, struct weir_error *error)
 {
 	int rc;
 
-	hub->epoll = epoll_create1(EPOLL_CLOEXEC);
-	hub->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (hub->epoll < 0 || hub->bell < 0 || watch(hub, hub->bell, &hub->bell) ||
-	    watch(hub, hub->completions->fd, &hub->completions) ||
-	    watch(hub, hub->cm->fd, hub->cm))
+	mux->epoll = epoll_create1(EPOLL_CLOEXEC);
+	mux->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (mux->epoll < 0 || mux->bell < 0 || add_to_epoll(mux, mux->bell, &mux->bell) ||
+	    add_to_epoll(mux, mux->completions->fd, &mux->completions) ||
+	    add_to_epoll(mux, mux->cm->fd, mux->cm))
 		return weir_fail(error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
-	rc = weir_thread_create(&hub->poller, "weir-poller", weir_hub_poller, hub, error);
-	hub->has_poller = !rc;
+	rc = weir_thread_create(&mux->poller, "weir-poller", weir_mux_poller_run, mux, error);
+	mux->has_poller = !rc;
 	return rc;
 }
 
-static struct weir_hub *hub_new(const struct weir_mux_options *options)
+static struct weir_mux_local *local_new(const struct weir_mux_options *options)
 {
-	struct weir_hub *hub = calloc(1, sizeof(*hub));
+	struct weir_mux_local *mux = calloc(1, sizeof(*mux));
 	uint8_t nonce[WIRE_NONCE];
 
-	if (!hub)
+	if (!mux)
 		return NULL;
-	options_fill(&hub->options, options);
-	weir_nonce(nonce);
-	memcpy(hub->id, nonce, sizeof(hub->id));
-	hub->mux.host = &weir_local_host;
-	hub->epoll = hub->bell = -1;
-	weir_list_init(&hub->nodes);
-	weir_list_init(&hub->lanes);
-	weir_list_init(&hub->offers);
-	weir_list_init(&hub->parties);
-	pthread_mutex_init(&hub->lock, NULL);
-	weir_cond_init(&hub->changed);
-	weir_owner_init(&hub->self, hub);
-	return hub;
+	options_fill(&mux->options, options);
+	weir_handshake_nonce(nonce);
+	memcpy(mux->id, nonce, sizeof(mux->id));
+	mux->mux.host = &weir_mux_local_ops;
+	mux->epoll = mux->bell = -1;
+	weir_list_init(&mux->remotes);
+	weir_list_init(&mux->qps);
+	weir_list_init(&mux->offers);
+	weir_list_init(&mux->groups);
+	pthread_mutex_init(&mux->lock, NULL);
+	weir_cond_init(&mux->changed);
+	weir_mux_account_init(&mux->self, mux);
+	return mux;
 }
 
-static void parties_free(struct weir_hub *hub)
+static void free_groups(struct weir_mux_local *mux)
 {
-	while (!weir_list_is_empty(&hub->parties)) {
-		struct weir_party *party = weir_list_entry(hub->parties.next, struct weir_party,
+	while (!weir_list_is_empty(&mux->groups)) {
+		struct weir_mux_account_group *party = weir_list_entry(mux->groups.next, struct weir_mux_account_group,
 							   link);
 
 		weir_list_del(&party->link);
@@ -178,131 +178,131 @@ static void parties_free(struct weir_hub *hub)
 	}
 }
 
-static void hub_free(struct weir_hub *hub)
+static void local_free(struct weir_mux_local *mux)
 {
-	weir_owner_fini(&hub->self);
-	parties_free(hub);
-	weir_hub_device_close(hub);
-	if (hub->epoll >= 0)
-		close(hub->epoll);
-	if (hub->bell >= 0)
-		close(hub->bell);
-	free(hub->table);
-	free(hub->generations);
-	pthread_cond_destroy(&hub->changed);
-	pthread_mutex_destroy(&hub->lock);
-	free(hub);
+	weir_mux_account_fini(&mux->self);
+	free_groups(mux);
+	weir_mux_local_device_close(mux);
+	if (mux->epoll >= 0)
+		close(mux->epoll);
+	if (mux->bell >= 0)
+		close(mux->bell);
+	free(mux->table);
+	free(mux->generations);
+	pthread_cond_destroy(&mux->changed);
+	pthread_mutex_destroy(&mux->lock);
+	free(mux);
 }
 
-static int table_open(struct weir_hub *hub, struct weir_error *error)
+static int table_open(struct weir_mux_local *mux, struct weir_error *error)
 {
-	hub->table = calloc(hub->options.connections_max, sizeof(*hub->table));
-	hub->generations = calloc(hub->options.connections_max, sizeof(*hub->generations));
-	if (!hub->table || !hub->generations)
+	mux->table = calloc(mux->options.connections_max, sizeof(*mux->table));
+	mux->generations = calloc(mux->options.connections_max, sizeof(*mux->generations));
+	if (!mux->table || !mux->generations)
 		return weir_fail(error, -ENOMEM, "no memory for a table of %u connections",
-				 hub->options.connections_max);
+				 mux->options.connections_max);
 	return 0;
 }
 
-int weir_hub_open(const struct weir_mux_options *options, struct weir_hub **out,
+int weir_mux_local_open(const struct weir_mux_options *options, struct weir_mux_local **out,
 		  struct weir_error *error)
 {
-	struct weir_hub *hub = hub_new(options);
+	struct weir_mux_local *mux = local_new(options);
 	int rc;
 
-	if (!hub)
+	if (!mux)
 		return weir_fail(error, -ENOMEM, "no memory");
-	rc = options_check(&hub->options, error);
+	rc = options_check(&mux->options, error);
 	if (!rc)
-		rc = classes_fill(hub, error);
+		rc = classes_fill(mux, error);
 	if (!rc)
-		rc = table_open(hub, error);
+		rc = table_open(mux, error);
 	if (!rc)
-		rc = weir_hub_device_open(hub, error);
+		rc = weir_mux_local_device_open(mux, error);
 	if (!rc)
-		rc = poller_start(hub, error);
+		rc = poller_start(mux, error);
 	if (rc)
-		hub_free(hub);
+		local_free(mux);
 	else
-		*out = hub;
+		*out = mux;
 	return rc;
 }
 
-void weir_hub_idle(struct weir_hub *hub, uint64_t idle_ns)
+void weir_mux_local_set_idle(struct weir_mux_local *mux, uint64_t idle_ns)
 {
-	pthread_mutex_lock(&hub->lock);
-	hub->options.idle_ns = idle_ns ? idle_ns : WEIR_HUB_IDLE_NS;
-	weir_fd_ring(hub->bell); /* it may sleep for longer than that */
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_lock(&mux->lock);
+	mux->options.idle_ns = idle_ns ? idle_ns : WEIR_MUX_IDLE_NS;
+	weir_fd_signal(mux->bell); /* it may sleep for longer than that */
+	pthread_mutex_unlock(&mux->lock);
 }
 
 /* Whether a connection that has been closed still has something to say. */
-static bool is_lingering(const struct weir_hub *hub, const struct weir_owner *owner)
+static bool has_unsent_closed(const struct weir_mux_local *mux, const struct weir_mux_account *account)
 {
 	unsigned int i;
 
-	for (i = 0; i < hub->options.connections_max; i++)
-		if (hub->table[i] && hub->table[i]->owner == owner && hub->table[i]->is_closed)
+	for (i = 0; i < mux->options.connections_max; i++)
+		if (mux->table[i] && mux->table[i]->account == account && mux->table[i]->is_closed)
 			return true;
 	return false;
 }
 
-void weir_hub_linger(struct weir_hub *hub, struct weir_owner *owner)
+void weir_mux_local_drain(struct weir_mux_local *mux, struct weir_mux_account *account)
 {
-	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), hub->options.timeout_ns);
+	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), mux->options.timeout_ns);
 
-	pthread_mutex_lock(&hub->lock);
-	while (is_lingering(hub, owner) && !weir_owner_wait(owner, &owner->changed, deadline_ns))
+	pthread_mutex_lock(&mux->lock);
+	while (has_unsent_closed(mux, account) && !weir_mux_account_wait(account, &account->changed, deadline_ns))
 		;
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_unlock(&mux->lock);
 }
 
 /* Nobody connects any more; who still is connected is cut off. */
-void weir_hub_stop(struct weir_hub *hub)
+void weir_mux_local_stop(struct weir_mux_local *mux)
 {
 	struct weir_list *at;
 
-	pthread_mutex_lock(&hub->lock);
-	hub->is_stopping = true;
-	for (at = hub->nodes.next; at != &hub->nodes; at = at->next)
-		weir_node_fail(weir_list_entry(at, struct weir_node, link), -ECONNRESET);
-	weir_fd_ring(hub->bell);
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_lock(&mux->lock);
+	mux->is_stopping = true;
+	for (at = mux->remotes.next; at != &mux->remotes; at = at->next)
+		weir_mux_remote_fail(weir_list_entry(at, struct weir_mux_remote, link), -ECONNRESET);
+	weir_fd_signal(mux->bell);
+	pthread_mutex_unlock(&mux->lock);
 }
 
-void weir_hub_close(struct weir_hub *hub)
+void weir_mux_local_close(struct weir_mux_local *mux)
 {
 	unsigned int i;
 
-	weir_hub_linger(hub, &hub->self);
-	weir_hub_stop(hub);
-	pthread_join(hub->poller, NULL);
-	for (i = 0; i < hub->options.connections_max; i++)
-		if (hub->table[i])
-			weir_circuit_shut(hub->table[i]);
-	while (!weir_list_is_empty(&hub->offers))
-		weir_offer_free(weir_list_entry(hub->offers.next, struct weir_offer, link));
-	hub_free(hub);
+	weir_mux_local_drain(mux, &mux->self);
+	weir_mux_local_stop(mux);
+	pthread_join(mux->poller, NULL);
+	for (i = 0; i < mux->options.connections_max; i++)
+		if (mux->table[i])
+			weir_mux_vconn_close(mux->table[i]);
+	while (!weir_list_is_empty(&mux->offers))
+		weir_mux_service_free(weir_list_entry(mux->offers.next, struct weir_mux_service, link));
+	local_free(mux);
 }
 
-static unsigned int queue_pairs(const struct weir_hub *hub)
+static unsigned int queue_pairs(const struct weir_mux_local *mux)
 {
 	const struct weir_list *at;
 	unsigned int count = 0;
 
-	for (at = hub->lanes.next; at != &hub->lanes; at = at->next)
-		count += weir_list_entry(at, struct weir_lane, link)->state == WEIR_LANE_UP;
+	for (at = mux->qps.next; at != &mux->qps; at = at->next)
+		count += weir_list_entry(at, struct weir_mux_qp, link)->state == WEIR_MUX_QP_UP;
 	return count;
 }
 
-void weir_hub_info(struct weir_hub *hub, struct weir_mux_info *info)
+void weir_mux_local_info(struct weir_mux_local *mux, struct weir_mux_info *info)
 {
-	const struct weir_mux_counts *c = &hub->counts;
+	const struct weir_mux_counters *c = &mux->counts;
 
-	pthread_mutex_lock(&hub->lock);
+	pthread_mutex_lock(&mux->lock);
 	*info = (struct weir_mux_info){
-		.connections = hub->nr_conns,
-		.queue_pairs = queue_pairs(hub),
+		.connections = mux->nr_conns,
+		.queue_pairs = queue_pairs(mux),
 		.work_requests = c->work_requests,
 		.doorbells = c->doorbells,
 		.bytes_sent = c->bytes_sent,
@@ -312,6 +312,6 @@ void weir_hub_info(struct weir_hub *hub, struct weir_mux_info *info)
 		.sleeps = c->sleeps,
 		.ahead_bytes_max = c->ahead_bytes_max,
 	};
-	snprintf(info->address, sizeof(info->address), "%s", hub->address);
-	pthread_mutex_unlock(&hub->lock);
+	snprintf(info->address, sizeof(info->address), "%s", mux->address);
+	pthread_mutex_unlock(&mux->lock);
 }

@@ -1,85 +1,85 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A hub in the process that uses it. */
+/* A mux in the process that uses it. */
 #include <errno.h>
 #include <sys/eventfd.h>
 
 #include "lib/mux/local/local.h"
 
-static struct weir_hub *hub_of(struct weir_mux *mux)
+static struct weir_mux_local *local_of(struct weir_mux *mux)
 {
-	return container_of(mux, struct weir_hub, mux);
+	return container_of(mux, struct weir_mux_local, mux);
 }
 
-static struct weir_circuit *circuit_of(struct weir_conn *conn)
+static struct weir_mux_vconn *vconn_of(struct weir_mux_conn *conn)
 {
-	return container_of(conn, struct weir_circuit, app);
+	return container_of(conn, struct weir_mux_vconn, app);
 }
 
-static struct weir_offer *offer_of(struct weir_listener *listener)
+static struct weir_mux_service *service_of(struct weir_mux_listener *listener)
 {
-	return container_of(listener, struct weir_offer, listener);
+	return container_of(listener, struct weir_mux_service, listener);
 }
 
 static void mux_close(struct weir_mux *mux)
 {
-	weir_hub_close(hub_of(mux));
+	weir_mux_local_close(local_of(mux));
 }
 
 static void mux_info(struct weir_mux *mux, struct weir_mux_info *info)
 {
-	weir_hub_info(hub_of(mux), info);
+	weir_mux_local_info(local_of(mux), info);
 }
 
 static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
-		       const struct weir_conn_options *options, struct weir_conn **conn,
+		       const struct weir_mux_conn_options *options, struct weir_mux_conn **conn,
 		       struct weir_error *error)
 {
-	struct weir_hub *hub = hub_of(mux);
-	struct weir_circuit *circuit;
-	int rc = weir_circuit_connect(&hub->self, peer, service, options,
-				      weir_hub_deadline_ns(hub), &circuit, error);
+	struct weir_mux_local *local = local_of(mux);
+	struct weir_mux_vconn *vconn;
+	int rc = weir_mux_vconn_connect(&local->self, peer, service, options,
+					weir_mux_local_deadline_ns(local), &vconn, error);
 
 	if (!rc)
-		*conn = &circuit->app;
+		*conn = &vconn->app;
 	return rc;
 }
 
 static int mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
-		      struct weir_listener **listener)
+		      struct weir_mux_listener **listener)
 {
 	int rc, fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	struct weir_offer *offer;
+	struct weir_mux_service *offer;
 
 	if (fd < 0)
 		return -ENOMEM;
-	rc = weir_offer_open(&hub_of(mux)->self, service, backlog, fd, &offer);
+	rc = weir_mux_service_open(&local_of(mux)->self, service, backlog, fd, &offer);
 	if (!rc)
 		*listener = &offer->listener;
 	return rc;
 }
 
-static int listener_accept(struct weir_listener *listener, struct weir_conn **conn)
+static int listener_accept(struct weir_mux_listener *listener, struct weir_mux_conn **conn)
 {
-	struct weir_circuit *circuit;
-	int rc = weir_offer_accept(offer_of(listener), &circuit);
+	struct weir_mux_vconn *vconn;
+	int rc = weir_mux_service_accept(service_of(listener), &vconn);
 
 	if (!rc)
-		*conn = &circuit->app;
+		*conn = &vconn->app;
 	return rc;
 }
 
-static int listener_fd(const struct weir_listener *listener)
+static int listener_fd(const struct weir_mux_listener *listener)
 {
-	return container_of(listener, struct weir_offer, listener)->fd;
+	return container_of(listener, struct weir_mux_service, listener)->fd;
 }
 
-static void listener_close(struct weir_listener *listener)
+static void listener_close(struct weir_mux_listener *listener)
 {
-	weir_offer_close(offer_of(listener));
+	weir_mux_service_close(service_of(listener));
 }
 
 /* What has been written there, and not read or sent. */
-static uint64_t left_in(const struct weir_ring *ring)
+static uint64_t bytes_in(const struct weir_mux_ring *ring)
 {
 	return __atomic_load_n(&ring->tail, __ATOMIC_RELAXED) -
 	       __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
@@ -89,83 +89,83 @@ static uint64_t left_in(const struct weir_ring *ring)
  * Something small is to be sent, and something small to be read, after which more will most likely
  * be.
  */
-static bool is_gathering(const struct weir_conn *conn)
+static bool is_gathering(const struct weir_mux_conn *conn)
 {
-	const uint64_t unsent = left_in(conn->out.ring), unread = left_in(conn->in.ring);
+	const uint64_t unsent = bytes_in(conn->out.ring), unread = bytes_in(conn->in.ring);
 
-	return unsent && unsent < WIRE_PIECE_MAX && unread && unread < WIRE_PIECE_MAX;
+	return unsent && unsent < WIRE_MUX_SEGMENT_MAX && unread && unread < WIRE_MUX_SEGMENT_MAX;
 }
 
-static void conn_news(struct weir_conn *conn)
+static void notify_conn(struct weir_mux_conn *conn)
 {
-	struct weir_circuit *circuit = circuit_of(conn);
+	struct weir_mux_vconn *vconn = vconn_of(conn);
 
 	if (is_gathering(conn)) {
-		weir_circuit_news(circuit); /* the worker's, if this thread is not there first */
+		weir_mux_vconn_notify(vconn); /* the worker's, if this thread is not there first */
 	} else {
-		weir_circuit_leave(circuit);
-		weir_node_serve(circuit->node);
+		weir_mux_vconn_queue(vconn);
+		weir_mux_remote_combine(vconn->remote);
 	}
 }
 
 /* Readable at first: whoever waits on it looks once, and so arms. */
-static int conn_fd(struct weir_conn *conn, bool out)
+static int conn_fd(struct weir_mux_conn *conn, bool out)
 {
-	struct weir_circuit *circuit = circuit_of(conn);
-	int *at = out ? &circuit->room_fd : &circuit->fd;
+	struct weir_mux_vconn *vconn = vconn_of(conn);
+	int *at = out ? &vconn->room_fd : &vconn->fd;
 
-	pthread_mutex_lock(&circuit->hub->lock);
+	pthread_mutex_lock(&vconn->mux->lock);
 	if (*at < 0)
 		__atomic_store_n(at, eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK), __ATOMIC_RELEASE);
 	__atomic_store_n(out ? &conn->room_fd : &conn->fd, *at, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&circuit->hub->lock);
+	pthread_mutex_unlock(&vconn->mux->lock);
 	return *at < 0 ? -ENOMEM : *at;
 }
 
-static void conn_close(struct weir_conn *conn)
+static void conn_close(struct weir_mux_conn *conn)
 {
-	struct weir_circuit *circuit = circuit_of(conn);
-	struct weir_hub *hub = circuit->hub;
+	struct weir_mux_vconn *vconn = vconn_of(conn);
+	struct weir_mux_local *mux = vconn->mux;
 
-	pthread_mutex_lock(&hub->lock);
-	weir_circuit_shut(circuit);
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_lock(&mux->lock);
+	weir_mux_vconn_close(vconn);
+	pthread_mutex_unlock(&mux->lock);
 }
 
 static int region_open(struct weir_mux *mux, struct weir_mux_region *region)
 {
-	struct weir_plot *plot;
-	int rc = weir_plot_new(&hub_of(mux)->self, region->length, &plot);
+	struct weir_mux_mr *mr;
+	int rc = weir_mux_mr_new(&local_of(mux)->self, region->length, &mr);
 
 	if (!rc) {
-		region->number = plot->number;
-		region->data = plot->base;
+		region->number = mr->number;
+		region->data = mr->base;
 	}
 	return rc;
 }
 
 static int region_close(struct weir_mux_region *region)
 {
-	return weir_plot_close(&hub_of(region->mux)->self, region->number);
+	return weir_mux_mr_close(&local_of(region->mux)->self, region->number);
 }
 
-static int conn_grant(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
+static int conn_grant(struct weir_mux_conn *conn, const struct weir_mux_region *region, uint64_t at,
 		      uint64_t length, unsigned int rights, uint32_t *handle)
 {
-	return weir_circuit_grant(circuit_of(conn), region->number, at, length, rights, handle);
+	return weir_mux_vconn_grant(vconn_of(conn), region->number, at, length, rights, handle);
 }
 
-static int conn_withdraw(struct weir_conn *conn, uint32_t handle)
+static int conn_withdraw(struct weir_mux_conn *conn, uint32_t handle)
 {
-	return weir_circuit_withdraw(circuit_of(conn), handle);
+	return weir_mux_vconn_withdraw(vconn_of(conn), handle);
 }
 
-static int conn_weigh(struct weir_conn *conn, unsigned int weight)
+static int conn_weigh(struct weir_mux_conn *conn, unsigned int weight)
 {
-	return weir_circuit_weigh(circuit_of(conn), weight);
+	return weir_mux_vconn_weigh(vconn_of(conn), weight);
 }
 
-const struct weir_mux_host weir_local_host = {
+const struct weir_mux_ops weir_mux_local_ops = {
 	.close = mux_close,
 	.info = mux_info,
 	.connect = mux_connect,
@@ -173,7 +173,7 @@ const struct weir_mux_host weir_local_host = {
 	.accept = listener_accept,
 	.listener_fd = listener_fd,
 	.listener_close = listener_close,
-	.news = conn_news,
+	.news = notify_conn,
 	.fd = conn_fd,
 	.conn_close = conn_close,
 	.region_open = region_open,

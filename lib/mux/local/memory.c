@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where memory comes from. What another process may map is sealed: it cannot be cut short, which
+ * Where memory comes from. What another process may map_fd is sealed: it cannot be cut short, which
  * would kill whoever touches what is not there any more.
  */
 #include <errno.h>
@@ -30,7 +30,7 @@ void weir_fd_close(int *fd)
 }
 
 /* Of @fd; -1: of nobody else. */
-static void *map(int fd, size_t length)
+static void *map_fd(int fd, size_t length)
 {
 	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
 	void *base = mmap(NULL, length, PROT_READ | PROT_WRITE, flags, fd, 0);
@@ -38,18 +38,18 @@ static void *map(int fd, size_t length)
 	return base == MAP_FAILED ? NULL : base;
 }
 
-void *weir_owner_map(const struct weir_owner *owner, size_t length, int *fd)
+void *weir_mux_account_map(const struct weir_mux_account *account, size_t length, int *fd)
 {
-	*fd = owner->is_shared ? weir_memfd("weir-share", length) : -1;
-	if (owner->is_shared && *fd < 0)
+	*fd = account->is_shared ? weir_memfd("weir-share", length) : -1;
+	if (account->is_shared && *fd < 0)
 		return NULL;
-	return map(*fd, length);
+	return map_fd(*fd, length);
 }
 
-void *weir_rings_map(size_t length, int *fd)
+void *weir_mux_ring_slab_map(size_t length, int *fd)
 {
 	int found = weir_memfd("weir-mux", length);
 
 	*fd = found < 0 ? -1 : found;
-	return map(*fd, length);
+	return map_fd(*fd, length);
 }

@@ -12,18 +12,18 @@
 #include "lib/mux/handle.h"
 #include "lib/mux/local/account.h"
 
-struct weir_circuit;
+struct weir_mux_vconn;
 
-#define WEIR_CHUNK_CONNS 16 /* connections whose rings are mapped and registered together */
+#define WEIR_MUX_RING_SLAB_CONNS 16 /* connections whose rings are mapped and registered together */
 
 /*
- * Memory of WEIR_CHUNK_CONNS connections: rings out first, which the device reads, then rings in,
+ * Memory of WEIR_MUX_RING_SLAB_CONNS connections: rings out first, which the device reads, then rings in,
  * which other muxes write, then the doors, which none does.
  */
-struct weir_chunk {
+struct weir_mux_ring_slab {
 	struct weir_list link;
-	struct weir_owner *owner;
-	unsigned int number; /* among its owner's */
+	struct weir_mux_account *account;
+	unsigned int number; /* among its account's */
 	int fd; /* the memfd, or -1 */
 	char *base;
 	size_t length;
@@ -32,9 +32,9 @@ struct weir_chunk {
 };
 
 /* A region of the application's. @refs: grants of it, and orders to or from it. hub->lock. */
-struct weir_plot {
+struct weir_mux_mr {
 	struct weir_list link;
-	struct weir_owner *owner;
+	struct weir_mux_account *account;
 	uint32_t number;
 	unsigned int refs;
 	int fd; /* the memfd, until the tenant has it, or -1 */
@@ -52,40 +52,40 @@ void weir_fd_close(int *fd);
  * descriptor @fd is to stay open until it has been registered: a device that is software has its
  * peers map it then, and what is written here takes no system call. NULL: none is left.
  */
-void *weir_rings_map(size_t length, int *fd);
-/* Memory that a tenant maps too, if the owner has one: @fd; -1: none. NULL: none is left. */
-void *weir_owner_map(const struct weir_owner *owner, size_t length, int *fd);
+void *weir_mux_ring_slab_map(size_t length, int *fd);
+/* Memory that a tenant maps too, if the account has one: @fd; -1: none. NULL: none is left. */
+void *weir_mux_account_map(const struct weir_mux_account *account, size_t length, int *fd);
 
 /*
- * chunk.c: rings of a connection, which are empty then. With hub->lock held. @slots: how many
- * times options.ring_bytes they are long, a power of two up to WEIR_CHUNK_CONNS. -EAGAIN: no chunk
- * has room for them: weir_chunk_make(), and again.
+ * slab.c: rings of a connection, which are empty then. With hub->lock held. @slots: how many
+ * times options.ring_bytes they are long, a power of two up to WEIR_MUX_RING_SLAB_CONNS. -EAGAIN: no slab
+ * has room for them: weir_mux_ring_slab_add(), and again.
  */
-int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn, unsigned int slots);
-void weir_chunk_give(struct weir_circuit *conn);
+int weir_mux_ring_slab_take(struct weir_mux_account *account, struct weir_mux_vconn *conn, unsigned int slots);
+void weir_mux_ring_slab_give(struct weir_mux_vconn *conn);
 /*
- * Another chunk, of this thread's or of one that is at it. With hub->lock held, which it leaves in
- * between: who is @owner stays until then. Return: 0: look again; -EDQUOT; -ENOMEM; as
- * weir_owner_wait().
+ * Another slab, of this thread's or of one that is at it. With hub->lock held, which it leaves in
+ * between: who is @account stays until then. Return: 0: look again; -EDQUOT; -ENOMEM; as
+ * weir_mux_account_wait().
  */
-int weir_chunk_make(struct weir_owner *owner, uint64_t deadline_ns);
-/* How a chunk with slots of @size bytes lies in memory, and a ring of @length; without lock. */
-size_t weir_chunk_length(uint32_t size);
-struct weir_door *weir_chunk_door(char *base, unsigned int slot, uint32_t size);
-void weir_chunk_ends(char *base, unsigned int slot, uint32_t size, uint32_t length,
-		     struct weir_ring_end *out, struct weir_ring_end *in);
+int weir_mux_ring_slab_add(struct weir_mux_account *account, uint64_t deadline_ns);
+/* How a slab with slots of @size bytes lies in memory, and a ring of @length; without lock. */
+size_t weir_mux_ring_slab_length(uint32_t size);
+struct weir_mux_conn_shm *weir_mux_ring_slab_conn_shm(char *base, unsigned int slot, uint32_t size);
+void weir_mux_ring_slab_rings(char *base, unsigned int slot, uint32_t size, uint32_t length,
+		     struct weir_mux_ring_end *out, struct weir_mux_ring_end *in);
 
-/* Of an owner who goes. Without hub->lock. */
-void weir_chunk_free(struct weir_chunk *chunk);
+/* Of an account who goes. Without hub->lock. */
+void weir_mux_ring_slab_free(struct weir_mux_ring_slab *slab);
 
 /*
- * plot.c: regions. Without hub->lock: what is large takes the device long. Free: nobody refers to
- * it. weir_plot_close() as weir_mux_region_close(); -EINVAL: there is no such region.
+ * mr.c: regions. Without hub->lock: what is large takes the device long. Free: nobody refers to
+ * it. weir_mux_mr_close() as weir_mux_region_close(); -EINVAL: there is no such region.
  */
-int weir_plot_new(struct weir_owner *owner, size_t length, struct weir_plot **plot);
-void weir_plot_free(struct weir_plot *plot);
-int weir_plot_close(struct weir_owner *owner, uint32_t number);
+int weir_mux_mr_new(struct weir_mux_account *account, size_t length, struct weir_mux_mr **mr);
+void weir_mux_mr_free(struct weir_mux_mr *mr);
+int weir_mux_mr_close(struct weir_mux_account *account, uint32_t number);
 /* With it. */
-struct weir_plot *weir_plot_find(const struct weir_owner *owner, uint32_t number);
+struct weir_mux_mr *weir_mux_mr_find(const struct weir_mux_account *account, uint32_t number);
 
 #endif

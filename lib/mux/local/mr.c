@@ -15,130 +15,130 @@
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 
 /* Memory, and the device's keys for it. */
-static int plot_map(struct weir_plot *plot)
+static int map_mr(struct weir_mux_mr *mr)
 {
-	struct weir_owner *owner = plot->owner;
+	struct weir_mux_account *account = mr->account;
 
-	plot->base = weir_owner_map(owner, plot->length, &plot->fd);
-	if (plot->base)
-		plot->mr = ibv_reg_mr(owner->hub->pd, plot->base, plot->length, ACCESS);
-	return plot->mr ? 0 : -ENOMEM;
+	mr->base = weir_mux_account_map(account, mr->length, &mr->fd);
+	if (mr->base)
+		mr->mr = ibv_reg_mr(account->mux->pd, mr->base, mr->length, ACCESS);
+	return mr->mr ? 0 : -ENOMEM;
 }
 
 /* It is in no list. */
-static void plot_destroy(struct weir_plot *plot)
+static void destroy_mr(struct weir_mux_mr *mr)
 {
-	struct weir_owner *owner = plot->owner;
-	const size_t length = plot->length;
+	struct weir_mux_account *account = mr->account;
+	const size_t length = mr->length;
 
-	if (plot->mr)
-		ibv_dereg_mr(plot->mr);
-	if (plot->base)
-		munmap(plot->base, length);
-	if (plot->fd >= 0)
-		close(plot->fd);
-	free(plot);
-	pthread_mutex_lock(&owner->hub->lock);
-	weir_owner_give_plot(owner, length);
-	pthread_mutex_unlock(&owner->hub->lock);
+	if (mr->mr)
+		ibv_dereg_mr(mr->mr);
+	if (mr->base)
+		munmap(mr->base, length);
+	if (mr->fd >= 0)
+		close(mr->fd);
+	free(mr);
+	pthread_mutex_lock(&account->mux->lock);
+	weir_mux_account_give_mr(account, length);
+	pthread_mutex_unlock(&account->mux->lock);
 }
 
-int weir_plot_new(struct weir_owner *owner, size_t length, struct weir_plot **out)
+int weir_mux_mr_new(struct weir_mux_account *account, size_t length, struct weir_mux_mr **out)
 {
-	struct weir_hub *hub = owner->hub;
-	struct weir_plot *plot;
+	struct weir_mux_local *mux = account->mux;
+	struct weir_mux_mr *mr;
 	int rc;
 
 	if (!length)
 		return -EINVAL;
-	plot = calloc(1, sizeof(*plot));
-	if (!plot)
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
 		return -ENOMEM;
-	*plot = (struct weir_plot){ .owner = owner, .length = length, .fd = -1 };
-	pthread_mutex_lock(&hub->lock);
-	rc = weir_owner_take_plot(owner, length);
-	pthread_mutex_unlock(&hub->lock);
+	*mr = (struct weir_mux_mr){ .account = account, .length = length, .fd = -1 };
+	pthread_mutex_lock(&mux->lock);
+	rc = weir_mux_account_take_mr(account, length);
+	pthread_mutex_unlock(&mux->lock);
 	if (rc) {
-		free(plot);
+		free(mr);
 		return rc;
 	}
-	rc = plot_map(plot);
+	rc = map_mr(mr);
 	if (rc) {
-		plot_destroy(plot);
+		destroy_mr(mr);
 		return rc;
 	}
-	pthread_mutex_lock(&hub->lock);
-	plot->number = ++owner->last_plot;
-	weir_list_add_tail(&owner->plots, &plot->link);
-	pthread_mutex_unlock(&hub->lock);
-	*out = plot;
+	pthread_mutex_lock(&mux->lock);
+	mr->number = ++account->last_mr;
+	weir_list_add_tail(&account->mrs, &mr->link);
+	pthread_mutex_unlock(&mux->lock);
+	*out = mr;
 	return 0;
 }
 
-void weir_plot_free(struct weir_plot *plot)
+void weir_mux_mr_free(struct weir_mux_mr *mr)
 {
-	struct weir_hub *hub = plot->owner->hub;
+	struct weir_mux_local *mux = mr->account->mux;
 
-	pthread_mutex_lock(&hub->lock);
-	weir_list_del(&plot->link);
-	pthread_mutex_unlock(&hub->lock);
-	plot_destroy(plot);
+	pthread_mutex_lock(&mux->lock);
+	weir_list_del(&mr->link);
+	pthread_mutex_unlock(&mux->lock);
+	destroy_mr(mr);
 }
 
-struct weir_plot *weir_plot_find(const struct weir_owner *owner, uint32_t number)
+struct weir_mux_mr *weir_mux_mr_find(const struct weir_mux_account *account, uint32_t number)
 {
 	struct weir_list *at;
 
-	for (at = owner->plots.next; at != &owner->plots; at = at->next)
-		if (weir_list_entry(at, struct weir_plot, link)->number == number)
-			return weir_list_entry(at, struct weir_plot, link);
+	for (at = account->mrs.next; at != &account->mrs; at = at->next)
+		if (weir_list_entry(at, struct weir_mux_mr, link)->number == number)
+			return weir_list_entry(at, struct weir_mux_mr, link);
 	return NULL;
 }
 
-static bool is_granted_by(const struct weir_circuit *conn, const struct weir_plot *plot)
+static bool conn_grants_mr(const struct weir_mux_vconn *conn, const struct weir_mux_mr *mr)
 {
 	unsigned int i;
 
-	for (i = 0; i < WEIR_GRANTS_MAX; i++)
-		if (conn->grants[i].state && conn->grants[i].plot == plot)
+	for (i = 0; i < WEIR_MUX_GRANTS_MAX; i++)
+		if (conn->grants[i].state && conn->grants[i].mr == mr)
 			return true;
 	return false;
 }
 
 /* Whether a connection that nobody has closed lets the other end reach it. */
-static bool is_granted(const struct weir_plot *plot)
+static bool mr_is_granted(const struct weir_mux_mr *mr)
 {
-	const struct weir_hub *hub = plot->owner->hub;
+	const struct weir_mux_local *mux = mr->account->mux;
 	unsigned int i;
 
-	for (i = 0; i < hub->options.connections_max; i++)
-		if (hub->table[i] && !hub->table[i]->is_closed &&
-		    is_granted_by(hub->table[i], plot))
+	for (i = 0; i < mux->options.connections_max; i++)
+		if (mux->table[i] && !mux->table[i]->is_closed &&
+		    conn_grants_mr(mux->table[i], mr))
 			return true;
 	return false;
 }
 
-int weir_plot_close(struct weir_owner *owner, uint32_t number)
+int weir_mux_mr_close(struct weir_mux_account *account, uint32_t number)
 {
-	struct weir_hub *hub = owner->hub;
-	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), hub->options.timeout_ns);
-	struct weir_plot *plot;
+	struct weir_mux_local *mux = account->mux;
+	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), mux->options.timeout_ns);
+	struct weir_mux_mr *mr;
 	int rc = 0;
 
-	pthread_mutex_lock(&hub->lock);
-	plot = weir_plot_find(owner, number);
-	if (!plot)
+	pthread_mutex_lock(&mux->lock);
+	mr = weir_mux_mr_find(account, number);
+	if (!mr)
 		rc = -EINVAL;
-	while (!rc && plot->refs) {
-		if (is_granted(plot))
+	while (!rc && mr->refs) {
+		if (mr_is_granted(mr))
 			rc = -EBUSY;
 		else
-			rc = weir_owner_wait(owner, &owner->changed, deadline_ns);
+			rc = weir_mux_account_wait(account, &account->changed, deadline_ns);
 	}
 	if (!rc)
-		weir_list_del(&plot->link); /* nobody finds it any more */
-	pthread_mutex_unlock(&hub->lock);
+		weir_list_del(&mr->link); /* nobody finds it any more */
+	pthread_mutex_unlock(&mux->lock);
 	if (!rc)
-		plot_destroy(plot);
+		destroy_mr(mr);
 	return rc;
 }

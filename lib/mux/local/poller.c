@@ -28,242 +28,242 @@ static bool is_written(const struct ibv_wc *wc)
 }
 
 /* A piece of which the device has written all that it says: not beyond the ring's end. */
-static int piece_written(struct weir_circuit *conn, uint32_t bytes)
+static int take_written_segment(struct weir_mux_vconn *conn, uint32_t bytes)
 {
-	if (bytes > weir_ring_straight(&conn->arriving, conn->arriving.position))
+	if (bytes > weir_mux_ring_straight(&conn->arriving, conn->arriving.position))
 		return -EPROTO;
 	conn->arriving.position += bytes;
-	weir_count(&conn->hub->counts.bytes_written, bytes);
+	weir_mux_counter_add(&conn->mux->counts.bytes_written, bytes);
 	return 0;
 }
 
-/* A piece of a connection's stream: of one that goes by this lane. */
-static int piece_arrived(const struct weir_lane *lane, const struct ibv_wc *wc, const void *data)
+/* A piece of a connection's stream: of one that goes by this qp. */
+static int take_segment(const struct weir_mux_qp *qp, const struct ibv_wc *wc, const void *data)
 {
-	struct weir_hub *hub = lane->node->hub;
-	struct weir_circuit *conn = weir_circuit_find(hub, ntohl(wc->imm_data));
+	struct weir_mux_local *mux = qp->remote->mux;
+	struct weir_mux_vconn *conn = weir_mux_vconn_find(mux, ntohl(wc->imm_data));
 	uint64_t end;
 
-	if (!conn || conn->node != lane->node || conn->class != lane->class || !conn->is_open ||
+	if (!conn || conn->remote != qp->remote || conn->class != qp->class || !conn->is_open ||
 	    conn->is_finished)
 		return -EPROTO;
 	end = conn->received + wc->byte_len;
-	if (end - __atomic_load_n(&conn->told, __ATOMIC_ACQUIRE) > conn->arriving.size)
+	if (end - __atomic_load_n(&conn->credited, __ATOMIC_ACQUIRE) > conn->arriving.size)
 		return -EPROTO; /* never granted */
 	if (!is_written(wc))
-		weir_ring_write(&conn->arriving, data, wc->byte_len);
-	else if (piece_written(conn, wc->byte_len))
+		weir_mux_ring_write(&conn->arriving, data, wc->byte_len);
+	else if (take_written_segment(conn, wc->byte_len))
 		return -EPROTO;
 	__atomic_store_n(&conn->received, end, __ATOMIC_RELEASE);
 	/* First: who has read it finds it counted. */
-	weir_count(&hub->counts.bytes_received, wc->byte_len);
-	weir_count(&conn->owner->counts.bytes_received, wc->byte_len);
-	weir_ring_publish_tail(&conn->arriving);
-	weir_ring_tell_at(conn->arriving.ring, &conn->fd, conn->arriving.position);
+	weir_mux_counter_add(&mux->counts.bytes_received, wc->byte_len);
+	weir_mux_counter_add(&conn->account->counts.bytes_received, wc->byte_len);
+	weir_mux_ring_publish_tail(&conn->arriving);
+	weir_mux_ring_wake_at(conn->arriving.ring, &conn->fd, conn->arriving.position);
 	if (conn->is_closed && !conn->is_detached) {
-		weir_circuit_leave(conn); /* it counts as read */
-		hub->has_left = true;
+		weir_mux_vconn_queue(conn); /* it counts as read */
+		mux->has_queued = true;
 	}
 	return 0;
 }
 
 /* Who speaks has been welcomed, and knows. */
-static bool may_speak(struct weir_lane *lane)
+static bool qp_is_usable(struct weir_mux_qp *qp)
 {
-	weir_lane_heard(lane);
-	return lane->state == WEIR_LANE_UP;
+	weir_mux_qp_confirm(qp);
+	return qp->state == WEIR_MUX_QP_UP;
 }
 
-static void arrived(struct weir_hub *hub, struct weir_intake *intake, const struct ibv_wc *wc)
+static void handle_completion(struct weir_mux_local *mux, struct weir_mux_srq *srq, const struct ibv_wc *wc)
 {
-	const void *data = weir_intake_data(intake, wc);
-	struct weir_lane *lane;
+	const void *data = weir_mux_srq_data(srq, wc);
+	struct weir_mux_qp *qp;
 	int rc = 0;
 
 	/* Of a QP that is gone already, nothing counts. */
-	lane = wc->status == IBV_WC_SUCCESS ? weir_lane_find(hub, wc->qp_num) : NULL;
-	if (!lane || lane->state == WEIR_LANE_FAILED)
+	qp = wc->status == IBV_WC_SUCCESS ? weir_mux_qp_find(mux, wc->qp_num) : NULL;
+	if (!qp || qp->state == WEIR_MUX_QP_FAILED)
 		return;
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM))
-		weir_lane_input(lane, data, wc->byte_len);
-	else if (!may_speak(lane))
+		weir_mux_qp_handshake_input(qp, data, wc->byte_len);
+	else if (!qp_is_usable(qp))
 		rc = -EKEYREJECTED;
 	else if (wc->imm_data)
-		rc = piece_arrived(lane, wc, data);
+		rc = take_segment(qp, wc, data);
 	else if (is_written(wc))
 		rc = -EPROTO;
 	else
-		rc = weir_control_input(lane, data, wc->byte_len);
+		rc = weir_mux_control_input(qp, data, wc->byte_len);
 	if (rc)
-		weir_lane_fail(lane, rc);
+		weir_mux_qp_fail(qp, rc);
 }
 
-static void deal(struct weir_hub *hub, struct weir_intake *intake, const struct ibv_wc *wcs, int n)
+static void handle_batch(struct weir_mux_local *mux, struct weir_mux_srq *srq, const struct ibv_wc *wcs, int n)
 {
 	int i;
 
 	for (i = 0; i < n; i++) {
-		arrived(hub, intake, &wcs[i]);
-		weir_intake_free(intake, &wcs[i]);
+		handle_completion(mux, srq, &wcs[i]);
+		weir_mux_srq_free(srq, &wcs[i]);
 	}
 }
 
 /* What has come to the first level meanwhile. */
-static void deal_first(struct weir_hub *hub)
+static void handle_first_level(struct weir_mux_local *mux)
 {
-	struct weir_intake *first = &hub->intakes[0];
-	struct ibv_wc wcs[WEIR_INTAKE_BATCH];
-	int n = weir_intake_poll(first, wcs);
+	struct weir_mux_srq *first = &mux->srqs[0];
+	struct ibv_wc wcs[WEIR_MUX_SRQ_BATCH];
+	int n = weir_mux_srq_poll(first, wcs);
 
-	deal(hub, first, wcs, n);
-	weir_intake_post(first);
+	handle_batch(mux, first, wcs, n);
+	weir_mux_srq_post(first);
 }
 
-static void deal_low(struct weir_hub *hub, const struct ibv_wc *wcs, int n)
+static void handle_low_levels(struct weir_mux_local *mux, const struct ibv_wc *wcs, int n)
 {
 	uint64_t bytes = 0;
 	int i;
 
 	for (i = 0; i < n; i++) {
-		deal(hub, &hub->intakes[1], &wcs[i], 1);
+		handle_batch(mux, &mux->srqs[1], &wcs[i], 1);
 		bytes += wcs[i].byte_len;
-		if (bytes < WIRE_PIECE_MAX)
+		if (bytes < WIRE_MUX_SEGMENT_MAX)
 			continue;
-		deal_first(hub);
+		handle_first_level(mux);
 		bytes = 0;
 	}
 }
 
 /* Return: whether there was anything to do for who has heard something. */
-static bool serve(struct weir_hub *hub)
+static bool combine_if_queued(struct weir_mux_local *mux)
 {
-	if (!hub->has_left)
+	if (!mux->has_queued)
 		return false;
-	hub->has_left = weir_hub_serve(hub);
+	mux->has_queued = weir_mux_local_combine(mux);
 	return true;
 }
 
-static bool take_arrivals(struct weir_hub *hub)
+static bool take_arrivals(struct weir_mux_local *mux)
 {
-	struct ibv_wc first[WEIR_INTAKE_BATCH], low[WEIR_INTAKE_BATCH];
-	int nr_first = weir_intake_poll(&hub->intakes[0], first);
-	int nr_low = weir_intake_poll(&hub->intakes[1], low);
+	struct ibv_wc first[WEIR_MUX_SRQ_BATCH], low[WEIR_MUX_SRQ_BATCH];
+	int nr_first = weir_mux_srq_poll(&mux->srqs[0], first);
+	int nr_low = weir_mux_srq_poll(&mux->srqs[1], low);
 
 	if (!nr_first && !nr_low)
-		return serve(hub);
-	pthread_mutex_lock(&hub->lock);
-	deal(hub, &hub->intakes[0], first, nr_first);
-	weir_intake_post(&hub->intakes[0]);
-	deal_low(hub, low, nr_low);
-	pthread_mutex_unlock(&hub->lock);
-	weir_intake_post(&hub->intakes[1]);
-	serve(hub);
+		return combine_if_queued(mux);
+	pthread_mutex_lock(&mux->lock);
+	handle_batch(mux, &mux->srqs[0], first, nr_first);
+	weir_mux_srq_post(&mux->srqs[0]);
+	handle_low_levels(mux, low, nr_low);
+	pthread_mutex_unlock(&mux->lock);
+	weir_mux_srq_post(&mux->srqs[1]);
+	combine_if_queued(mux);
 	return true;
 }
 
-/* The channel of an id may be gone, with its lane, since the event was raised. */
-static bool channel_is_there(const struct weir_hub *hub, const struct rdma_event_channel *cm)
+/* The channel of an id may be gone, with its qp, since the event was raised. */
+static bool channel_is_there(const struct weir_mux_local *mux, const struct rdma_event_channel *cm)
 {
 	const struct weir_list *at;
 
-	for (at = hub->lanes.next; at != &hub->lanes; at = at->next)
-		if (weir_list_entry(at, struct weir_lane, link)->cm == cm)
+	for (at = mux->qps.next; at != &mux->qps; at = at->next)
+		if (weir_list_entry(at, struct weir_mux_qp, link)->cm == cm)
 			return true;
-	return cm == hub->cm;
+	return cm == mux->cm;
 }
 
 /* Nobody but the poller waits for its proof. */
-static bool is_awaited(const struct weir_lane *lane)
+static bool awaits_proof(const struct weir_mux_qp *qp)
 {
-	return lane->is_counted || (lane->is_orphan && lane->state == WEIR_LANE_PROVING);
+	return qp->is_counted || (qp->is_orphan && qp->state == WEIR_MUX_QP_PROVING);
 }
 
 /* Ends those that took too long. Return: when the next has. */
-static uint64_t lanes_look(struct weir_hub *hub, uint64_t now_ns)
+static uint64_t expire_unproven_qps(struct weir_mux_local *mux, uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX;
 	struct weir_list *at;
 
-	for (at = hub->lanes.next; at != &hub->lanes; at = at->next) {
-		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+	for (at = mux->qps.next; at != &mux->qps; at = at->next) {
+		struct weir_mux_qp *qp = weir_list_entry(at, struct weir_mux_qp, link);
 
-		if (!is_awaited(lane))
+		if (!awaits_proof(qp))
 			continue;
-		if (lane->deadline_ns <= now_ns)
-			weir_lane_fail(lane, -ETIMEDOUT);
-		else if (lane->deadline_ns < next_ns)
-			next_ns = lane->deadline_ns;
+		if (qp->deadline_ns <= now_ns)
+			weir_mux_qp_fail(qp, -ETIMEDOUT);
+		else if (qp->deadline_ns < next_ns)
+			next_ns = qp->deadline_ns;
 	}
 	return next_ns;
 }
 
 /* All but what arrives. It may sleep for @timeout_ms. Return: whether the mux is at its end. */
-static bool look_around(struct weir_hub *hub, int timeout_ms)
+static bool poll_all_else(struct weir_mux_local *mux, int timeout_ms)
 {
 	struct epoll_event events[EVENTS_MAX];
-	int i, n = epoll_wait(hub->epoll, events, EVENTS_MAX, timeout_ms);
+	int i, n = epoll_wait(mux->epoll, events, EVENTS_MAX, timeout_ms);
 	uint64_t now_ns;
 	bool over;
 
-	pthread_mutex_lock(&hub->lock);
+	pthread_mutex_lock(&mux->lock);
 	for (i = 0; i < n; i++) {
 		void *what = events[i].data.ptr;
 
-		if (what == &hub->bell)
-			weir_fd_take(hub->bell);
-		else if (what == &hub->completions)
-			weir_intake_take_event(hub->completions);
-		else if (channel_is_there(hub, what))
-			weir_hub_cm_events(hub, what);
+		if (what == &mux->bell)
+			weir_fd_drain(mux->bell);
+		else if (what == &mux->completions)
+			weir_mux_srq_take_event(mux->completions);
+		else if (channel_is_there(mux, what))
+			weir_mux_remote_accept_events(mux, what);
 	}
 	/*
-	 * Who has slept, or was stopped, takes in first what came in time: nap() looks after that.
+	 * Who has slept, or was stopped, takes in first what came in time: sleep_until_event() looks after that.
 	 */
 	if (!timeout_ms) {
 		now_ns = weir_now_ns();
-		lanes_look(hub, now_ns);
-		weir_leaves_look(hub, now_ns);
+		expire_unproven_qps(mux, now_ns);
+		weir_mux_idle_expire(mux, now_ns);
 	}
-	weir_nodes_reap(hub);
-	over = hub->is_stopping && weir_list_is_empty(&hub->nodes);
-	pthread_mutex_unlock(&hub->lock);
+	weir_mux_remotes_reap(mux);
+	over = mux->is_stopping && weir_list_is_empty(&mux->remotes);
+	pthread_mutex_unlock(&mux->lock);
 	return over;
 }
 
 /* Sleeps until something comes: unless it has come before the CQ was armed. */
-static bool nap(struct weir_hub *hub)
+static bool sleep_until_event(struct weir_mux_local *mux)
 {
 	uint64_t now_ns, due_ns, lanes_ns;
 
-	weir_intake_arm(&hub->intakes[0]);
-	weir_intake_arm(&hub->intakes[1]);
-	if (take_arrivals(hub))
+	weir_mux_srq_arm(&mux->srqs[0]);
+	weir_mux_srq_arm(&mux->srqs[1]);
+	if (take_arrivals(mux))
 		return false;
-	weir_count(&hub->counts.sleeps, 1);
-	pthread_mutex_lock(&hub->lock);
+	weir_mux_counter_add(&mux->counts.sleeps, 1);
+	pthread_mutex_lock(&mux->lock);
 	now_ns = weir_now_ns();
-	due_ns = weir_leaves_look(hub, now_ns);
-	lanes_ns = lanes_look(hub, now_ns);
-	pthread_mutex_unlock(&hub->lock);
-	return look_around(hub, weir_poll_ms(due_ns < lanes_ns ? due_ns : lanes_ns));
+	due_ns = weir_mux_idle_expire(mux, now_ns);
+	lanes_ns = expire_unproven_qps(mux, now_ns);
+	pthread_mutex_unlock(&mux->lock);
+	return poll_all_else(mux, weir_poll_ms(due_ns < lanes_ns ? due_ns : lanes_ns));
 }
 
-void *weir_hub_poller(void *arg)
+void *weir_mux_poller_run(void *arg)
 {
-	struct weir_hub *hub = arg;
+	struct weir_mux_local *mux = arg;
 	uint64_t worked_ns = weir_now_ns(), looked_ns = worked_ns, now_ns;
 	bool over = false;
 
 	while (!over) {
-		bool any = take_arrivals(hub);
+		bool any = take_arrivals(mux);
 
 		weir_yield(&now_ns);
 		if (any)
 			worked_ns = now_ns;
-		if (now_ns - worked_ns > hub->options.quiet_ns)
-			over = nap(hub);
+		if (now_ns - worked_ns > mux->options.quiet_ns)
+			over = sleep_until_event(mux);
 		else if (now_ns - looked_ns > LOOK_NS)
-			over = look_around(hub, 0);
+			over = poll_all_else(mux, 0);
 		else
 			continue;
 		looked_ns = now_ns;

@@ -3,7 +3,7 @@
  * Memory of the connections' rings, for many at a time: a registration each would be many entries
  * of the NIC's translation cache, which sharing is to spare. The device reads the rings
  * out, and writes the rings in, of all connections by one key: the muxes that have it have proven
- * theirs. Chunks stay as long as their owner does.
+ * theirs. Chunks stay as long as their account does.
  *
  * A device may take milliseconds to register one: nobody holds the lock meanwhile.
  */
@@ -13,91 +13,91 @@
 
 #include "lib/mux/local/local.h"
 
-#define ALL_TAKEN ((1u << WEIR_CHUNK_CONNS) - 1)
+#define ALL_TAKEN ((1u << WEIR_MUX_RING_SLAB_CONNS) - 1)
 
-static void chunk_destroy(struct weir_chunk *chunk)
+static void slab_destroy(struct weir_mux_ring_slab *slab)
 {
-	if (chunk->mr)
-		ibv_dereg_mr(chunk->mr);
-	if (chunk->mr_in)
-		ibv_dereg_mr(chunk->mr_in);
-	if (chunk->base)
-		munmap(chunk->base, chunk->length);
-	weir_fd_close(&chunk->fd);
-	weir_list_del(&chunk->link);
-	free(chunk);
+	if (slab->mr)
+		ibv_dereg_mr(slab->mr);
+	if (slab->mr_in)
+		ibv_dereg_mr(slab->mr_in);
+	if (slab->base)
+		munmap(slab->base, slab->length);
+	weir_fd_close(&slab->fd);
+	weir_list_del(&slab->link);
+	free(slab);
 }
 
-static int chunk_map(struct weir_owner *owner, struct weir_chunk *chunk)
+static int slab_map(struct weir_mux_account *account, struct weir_mux_ring_slab *slab)
 {
-	size_t rings = (size_t)owner->hub->options.ring_bytes * WEIR_CHUNK_CONNS;
+	size_t rings = (size_t)account->mux->options.ring_bytes * WEIR_MUX_RING_SLAB_CONNS;
 
-	chunk->base = weir_rings_map(chunk->length, &chunk->fd);
-	if (!chunk->base || (owner->is_shared && chunk->fd < 0))
+	slab->base = weir_mux_ring_slab_map(slab->length, &slab->fd);
+	if (!slab->base || (account->is_shared && slab->fd < 0))
 		return -ENOMEM;
-	chunk->mr = ibv_reg_mr(owner->hub->pd, chunk->base, rings, IBV_ACCESS_LOCAL_WRITE);
-	if (chunk->mr)
-		chunk->mr_in = ibv_reg_mr(owner->hub->pd, chunk->base + rings, rings,
+	slab->mr = ibv_reg_mr(account->mux->pd, slab->base, rings, IBV_ACCESS_LOCAL_WRITE);
+	if (slab->mr)
+		slab->mr_in = ibv_reg_mr(account->mux->pd, slab->base + rings, rings,
 					  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	if (!owner->is_shared)
-		weir_fd_close(&chunk->fd);
-	return chunk->mr_in ? 0 : -ENOMEM;
+	if (!account->is_shared)
+		weir_fd_close(&slab->fd);
+	return slab->mr_in ? 0 : -ENOMEM;
 }
 
-/* It is in no list, and not counted. Without hub->lock. NULL: no memory. */
-static struct weir_chunk *chunk_new(struct weir_owner *owner, size_t length)
+/* It is in no list, and not counted. Without mux->lock. NULL: no memory. */
+static struct weir_mux_ring_slab *slab_new(struct weir_mux_account *account, size_t length)
 {
-	struct weir_chunk *chunk = calloc(1, sizeof(*chunk));
+	struct weir_mux_ring_slab *slab = calloc(1, sizeof(*slab));
 
-	if (!chunk)
+	if (!slab)
 		return NULL;
-	weir_list_init(&chunk->link);
-	chunk->owner = owner;
-	chunk->fd = -1;
-	chunk->length = length;
-	if (!chunk_map(owner, chunk))
-		return chunk;
-	chunk_destroy(chunk);
+	weir_list_init(&slab->link);
+	slab->account = account;
+	slab->fd = -1;
+	slab->length = length;
+	if (!slab_map(account, slab))
+		return slab;
+	slab_destroy(slab);
 	return NULL;
 }
 
-int weir_chunk_make(struct weir_owner *owner, uint64_t deadline_ns)
+int weir_mux_ring_slab_add(struct weir_mux_account *account, uint64_t deadline_ns)
 {
-	struct weir_hub *hub = owner->hub;
-	const size_t length = weir_chunk_length(hub->options.ring_bytes);
-	struct weir_chunk *chunk;
+	struct weir_mux_local *mux = account->mux;
+	const size_t length = weir_mux_ring_slab_length(mux->options.ring_bytes);
+	struct weir_mux_ring_slab *slab;
 	int rc;
 
 	/* One at a time: in what one makes others may find room. */
-	if (owner->is_making)
-		return weir_owner_wait(owner, &owner->changed, deadline_ns);
-	rc = weir_owner_take_bytes(owner, length);
+	if (account->is_adding_slab)
+		return weir_mux_account_wait(account, &account->changed, deadline_ns);
+	rc = weir_mux_account_take_bytes(account, length);
 	if (rc)
 		return rc;
-	owner->is_making = true;
-	pthread_mutex_unlock(&hub->lock);
-	chunk = chunk_new(owner, length);
-	pthread_mutex_lock(&hub->lock);
-	owner->is_making = false;
-	if (chunk) {
-		chunk->number = owner->nr_chunks++;
-		weir_list_add(&owner->chunks, &chunk->link);
+	account->is_adding_slab = true;
+	pthread_mutex_unlock(&mux->lock);
+	slab = slab_new(account, length);
+	pthread_mutex_lock(&mux->lock);
+	account->is_adding_slab = false;
+	if (slab) {
+		slab->number = account->nr_slabs++;
+		weir_list_add(&account->slabs, &slab->link);
 	} else {
-		weir_owner_give_bytes(owner, length);
+		weir_mux_account_give_bytes(account, length);
 	}
-	pthread_cond_broadcast(&owner->changed);
-	return chunk ? 0 : -ENOMEM;
+	pthread_cond_broadcast(&account->changed);
+	return slab ? 0 : -ENOMEM;
 }
 
-void weir_chunk_free(struct weir_chunk *chunk)
+void weir_mux_ring_slab_free(struct weir_mux_ring_slab *slab)
 {
-	struct weir_owner *owner = chunk->owner;
-	const size_t length = chunk->length;
+	struct weir_mux_account *account = slab->account;
+	const size_t length = slab->length;
 
-	chunk_destroy(chunk);
-	pthread_mutex_lock(&owner->hub->lock);
-	weir_owner_give_bytes(owner, length);
-	pthread_mutex_unlock(&owner->hub->lock);
+	slab_destroy(slab);
+	pthread_mutex_lock(&account->mux->lock);
+	weir_mux_account_give_bytes(account, length);
+	pthread_mutex_unlock(&account->mux->lock);
 }
 
 /* The bits of @slots from @first on. */
@@ -107,85 +107,85 @@ static uint32_t bits_of(unsigned int first, unsigned int slots)
 }
 
 /* A place for @slots in a row, which begins at a multiple of them. -1: there is none. */
-static int place_find(const struct weir_chunk *chunk, unsigned int slots)
+static int find_slots(const struct weir_mux_ring_slab *slab, unsigned int slots)
 {
 	unsigned int first;
 
-	for (first = 0; first < WEIR_CHUNK_CONNS; first += slots)
-		if (!(chunk->taken & bits_of(first, slots)))
+	for (first = 0; first < WEIR_MUX_RING_SLAB_CONNS; first += slots)
+		if (!(slab->taken & bits_of(first, slots)))
 			return (int)first;
 	return -1;
 }
 
 /* Those with room stand before those without. */
-static struct weir_chunk *chunk_with_room(const struct weir_owner *owner, unsigned int slots)
+static struct weir_mux_ring_slab *find_slab_with_room(const struct weir_mux_account *account, unsigned int slots)
 {
 	struct weir_list *at;
 
-	for (at = owner->chunks.next; at != &owner->chunks; at = at->next) {
-		struct weir_chunk *chunk = weir_list_entry(at, struct weir_chunk, link);
+	for (at = account->slabs.next; at != &account->slabs; at = at->next) {
+		struct weir_mux_ring_slab *slab = weir_list_entry(at, struct weir_mux_ring_slab, link);
 
-		if (chunk->taken == ALL_TAKEN)
+		if (slab->taken == ALL_TAKEN)
 			break;
-		if (place_find(chunk, slots) >= 0)
-			return chunk;
+		if (find_slots(slab, slots) >= 0)
+			return slab;
 	}
 	return NULL;
 }
 
-size_t weir_chunk_length(uint32_t size)
+size_t weir_mux_ring_slab_length(uint32_t size)
 {
-	return WEIR_CHUNK_CONNS * (2 * (size_t)size + sizeof(struct weir_door));
+	return WEIR_MUX_RING_SLAB_CONNS * (2 * (size_t)size + sizeof(struct weir_mux_conn_shm));
 }
 
-struct weir_door *weir_chunk_door(char *base, unsigned int slot, uint32_t size)
+struct weir_mux_conn_shm *weir_mux_ring_slab_conn_shm(char *base, unsigned int slot, uint32_t size)
 {
-	return (struct weir_door *)(base + WEIR_CHUNK_CONNS * 2 * (size_t)size) + slot;
+	return (struct weir_mux_conn_shm *)(base + WEIR_MUX_RING_SLAB_CONNS * 2 * (size_t)size) + slot;
 }
 
-void weir_chunk_ends(char *base, unsigned int slot, uint32_t size, uint32_t length,
-		     struct weir_ring_end *out, struct weir_ring_end *in)
+void weir_mux_ring_slab_rings(char *base, unsigned int slot, uint32_t size, uint32_t length,
+		     struct weir_mux_ring_end *out, struct weir_mux_ring_end *in)
 {
-	struct weir_door *door = weir_chunk_door(base, slot, size);
+	struct weir_mux_conn_shm *shm = weir_mux_ring_slab_conn_shm(base, slot, size);
 
-	*out = (struct weir_ring_end){ &door->out, base + (size_t)slot * size, length, 0 };
-	*in = (struct weir_ring_end){ &door->in, base + (size_t)(WEIR_CHUNK_CONNS + slot) * size,
+	*out = (struct weir_mux_ring_end){ &shm->out, base + (size_t)slot * size, length, 0 };
+	*in = (struct weir_mux_ring_end){ &shm->in, base + (size_t)(WEIR_MUX_RING_SLAB_CONNS + slot) * size,
 				      length, 0 };
 }
 
-int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn, unsigned int slots)
+int weir_mux_ring_slab_take(struct weir_mux_account *account, struct weir_mux_vconn *conn, unsigned int slots)
 {
-	const uint32_t size = owner->hub->options.ring_bytes;
-	struct weir_chunk *chunk = chunk_with_room(owner, slots);
+	const uint32_t size = account->mux->options.ring_bytes;
+	struct weir_mux_ring_slab *slab = find_slab_with_room(account, slots);
 
-	if (!chunk)
+	if (!slab)
 		return -EAGAIN;
-	conn->chunk = chunk;
-	conn->slot = (unsigned int)place_find(chunk, slots);
+	conn->slab = slab;
+	conn->slot = (unsigned int)find_slots(slab, slots);
 	conn->nr_slots = slots;
 	conn->size = size * slots;
-	conn->door = weir_chunk_door(chunk->base, conn->slot, size);
-	memset(conn->door, 0, sizeof(*conn->door));
-	weir_chunk_ends(chunk->base, conn->slot, size, conn->size, &conn->leaving,
+	conn->shm = weir_mux_ring_slab_conn_shm(slab->base, conn->slot, size);
+	memset(conn->shm, 0, sizeof(*conn->shm));
+	weir_mux_ring_slab_rings(slab->base, conn->slot, size, conn->size, &conn->leaving,
 			&conn->arriving);
-	conn->app.door = conn->door;
+	conn->app.shm = conn->shm;
 	conn->app.out = conn->leaving;
 	conn->app.in = conn->arriving;
-	chunk->taken |= bits_of(conn->slot, slots);
-	if (chunk->taken == ALL_TAKEN) {
-		weir_list_del(&chunk->link);
-		weir_list_add_tail(&owner->chunks, &chunk->link);
+	slab->taken |= bits_of(conn->slot, slots);
+	if (slab->taken == ALL_TAKEN) {
+		weir_list_del(&slab->link);
+		weir_list_add_tail(&account->slabs, &slab->link);
 	}
 	return 0;
 }
 
-void weir_chunk_give(struct weir_circuit *conn)
+void weir_mux_ring_slab_give(struct weir_mux_vconn *conn)
 {
-	struct weir_chunk *chunk = conn->chunk;
+	struct weir_mux_ring_slab *slab = conn->slab;
 
-	if (!chunk)
+	if (!slab)
 		return;
-	chunk->taken &= ~bits_of(conn->slot, conn->nr_slots);
-	weir_list_del(&chunk->link);
-	weir_list_add(&conn->owner->chunks, &chunk->link);
+	slab->taken &= ~bits_of(conn->slot, conn->nr_slots);
+	weir_list_del(&slab->link);
+	weir_list_add(&conn->account->slabs, &slab->link);
 }

@@ -9,135 +9,135 @@
 #include "lib/mux/local/memory.h"
 #include "wire/mux.h"
 
-static int queues_open(struct weir_intake *intake, struct ibv_pd *pd,
+static int queues_open(struct weir_mux_srq *srq, struct ibv_pd *pd,
 		       struct ibv_comp_channel *completions, struct weir_error *error)
 {
 	struct ibv_srq_init_attr attr = {
-		.attr = { .max_wr = intake->nr_buffers, .max_sge = 1 },
+		.attr = { .max_wr = srq->nr_buffers, .max_sge = 1 },
 	};
 
-	intake->cq = ibv_create_cq(pd->context, (int)intake->nr_buffers, intake, completions, 0);
-	if (intake->cq)
-		intake->srq = ibv_create_srq(pd, &attr);
-	if (!intake->srq)
+	srq->cq = ibv_create_cq(pd->context, (int)srq->nr_buffers, srq, completions, 0);
+	if (srq->cq)
+		srq->srq = ibv_create_srq(pd, &attr);
+	if (!srq->srq)
 		return weir_fail(error, -ENOMEM, "no shared receive queue of %u: %s",
-				 intake->nr_buffers, weir_strerror(-errno));
+				 srq->nr_buffers, weir_strerror(-errno));
 	return 0;
 }
 
-static int memory_open(struct weir_intake *intake, struct ibv_pd *pd, struct weir_error *error)
+static int memory_open(struct weir_mux_srq *srq, struct ibv_pd *pd, struct weir_error *error)
 {
-	size_t bytes = (size_t)intake->nr_buffers * WIRE_PIECE_MAX;
+	size_t bytes = (size_t)srq->nr_buffers * WIRE_MUX_SEGMENT_MAX;
 	int rc = 0, fd;
 
-	intake->memory = weir_rings_map(bytes, &fd);
-	intake->wrs = calloc(intake->nr_buffers, sizeof(*intake->wrs));
-	intake->sges = calloc(intake->nr_buffers, sizeof(*intake->sges));
-	if (!intake->memory || !intake->wrs || !intake->sges)
+	srq->memory = weir_mux_ring_slab_map(bytes, &fd);
+	srq->wrs = calloc(srq->nr_buffers, sizeof(*srq->wrs));
+	srq->sges = calloc(srq->nr_buffers, sizeof(*srq->sges));
+	if (!srq->memory || !srq->wrs || !srq->sges)
 		rc = weir_fail(error, -ENOMEM, "no memory for %u receive buffers",
-			       intake->nr_buffers);
+			       srq->nr_buffers);
 	if (!rc)
-		intake->mr = ibv_reg_mr(pd, intake->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
-	if (!rc && !intake->mr)
+		srq->mr = ibv_reg_mr(pd, srq->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+	if (!rc && !srq->mr)
 		rc = weir_fail_memlock(error, "the receive buffers", bytes, -errno);
 	weir_fd_close(&fd);
 	return rc;
 }
 
-static char *buffer_of(const struct weir_intake *intake, uint64_t number)
+static char *buffer_of(const struct weir_mux_srq *srq, uint64_t number)
 {
-	return intake->memory + number * WIRE_PIECE_MAX;
+	return srq->memory + number * WIRE_MUX_SEGMENT_MAX;
 }
 
-static void buffer_free(struct weir_intake *intake, uint64_t number)
+static void buffer_free(struct weir_mux_srq *srq, uint64_t number)
 {
-	struct ibv_sge *sge = &intake->sges[intake->nr_wrs];
-	struct ibv_recv_wr *wr = &intake->wrs[intake->nr_wrs];
+	struct ibv_sge *sge = &srq->sges[srq->nr_wrs];
+	struct ibv_recv_wr *wr = &srq->wrs[srq->nr_wrs];
 
-	*sge = (struct ibv_sge){ (uintptr_t)buffer_of(intake, number), WIRE_PIECE_MAX,
-				 intake->mr->lkey };
+	*sge = (struct ibv_sge){ (uintptr_t)buffer_of(srq, number), WIRE_MUX_SEGMENT_MAX,
+				 srq->mr->lkey };
 	*wr = (struct ibv_recv_wr){ .wr_id = number, .sg_list = sge, .num_sge = 1 };
-	if (intake->nr_wrs++)
+	if (srq->nr_wrs++)
 		wr[-1].next = wr;
 }
 
-int weir_intake_open(struct weir_intake *intake, struct ibv_pd *pd,
+int weir_mux_srq_open(struct weir_mux_srq *srq, struct ibv_pd *pd,
 		     struct ibv_comp_channel *completions, unsigned int nr_buffers,
 		     struct weir_error *error)
 {
 	unsigned int i;
 	int rc;
 
-	intake->nr_buffers = nr_buffers;
-	rc = queues_open(intake, pd, completions, error);
+	srq->nr_buffers = nr_buffers;
+	rc = queues_open(srq, pd, completions, error);
 	if (!rc)
-		rc = memory_open(intake, pd, error);
+		rc = memory_open(srq, pd, error);
 	for (i = 0; !rc && i < nr_buffers; i++)
-		buffer_free(intake, i);
+		buffer_free(srq, i);
 	if (!rc)
-		weir_intake_post(intake);
+		weir_mux_srq_post(srq);
 	return rc;
 }
 
-void weir_intake_close(struct weir_intake *intake)
+void weir_mux_srq_close(struct weir_mux_srq *srq)
 {
-	if (intake->srq)
-		ibv_destroy_srq(intake->srq);
-	if (intake->cq) {
-		ibv_ack_cq_events(intake->cq, intake->cq_events);
-		ibv_destroy_cq(intake->cq);
+	if (srq->srq)
+		ibv_destroy_srq(srq->srq);
+	if (srq->cq) {
+		ibv_ack_cq_events(srq->cq, srq->cq_events);
+		ibv_destroy_cq(srq->cq);
 	}
-	if (intake->mr)
-		ibv_dereg_mr(intake->mr);
-	if (intake->memory)
-		munmap(intake->memory, (size_t)intake->nr_buffers * WIRE_PIECE_MAX);
-	free(intake->wrs);
-	free(intake->sges);
+	if (srq->mr)
+		ibv_dereg_mr(srq->mr);
+	if (srq->memory)
+		munmap(srq->memory, (size_t)srq->nr_buffers * WIRE_MUX_SEGMENT_MAX);
+	free(srq->wrs);
+	free(srq->sges);
 }
 
-int weir_intake_poll(struct weir_intake *intake, struct ibv_wc *wcs)
+int weir_mux_srq_poll(struct weir_mux_srq *srq, struct ibv_wc *wcs)
 {
-	int n = intake->cq ? ibv_poll_cq(intake->cq, WEIR_INTAKE_BATCH, wcs) : 0;
+	int n = srq->cq ? ibv_poll_cq(srq->cq, WEIR_MUX_SRQ_BATCH, wcs) : 0;
 
 	return n > 0 ? n : 0;
 }
 
-const void *weir_intake_data(const struct weir_intake *intake, const struct ibv_wc *wc)
+const void *weir_mux_srq_data(const struct weir_mux_srq *srq, const struct ibv_wc *wc)
 {
-	return buffer_of(intake, wc->wr_id);
+	return buffer_of(srq, wc->wr_id);
 }
 
-void weir_intake_free(struct weir_intake *intake, const struct ibv_wc *wc)
+void weir_mux_srq_free(struct weir_mux_srq *srq, const struct ibv_wc *wc)
 {
-	buffer_free(intake, wc->wr_id);
+	buffer_free(srq, wc->wr_id);
 }
 
-void weir_intake_post(struct weir_intake *intake)
+void weir_mux_srq_post(struct weir_mux_srq *srq)
 {
 	struct ibv_recv_wr *bad;
 
-	if (intake->nr_wrs)
-		ibv_post_srq_recv(intake->srq, intake->wrs, &bad);
-	intake->nr_wrs = 0;
+	if (srq->nr_wrs)
+		ibv_post_srq_recv(srq->srq, srq->wrs, &bad);
+	srq->nr_wrs = 0;
 }
 
-void weir_intake_arm(struct weir_intake *intake)
+void weir_mux_srq_arm(struct weir_mux_srq *srq)
 {
-	if (!intake->cq || intake->is_armed)
+	if (!srq->cq || srq->is_armed)
 		return;
-	ibv_req_notify_cq(intake->cq, 0);
-	intake->is_armed = true;
+	ibv_req_notify_cq(srq->cq, 0);
+	srq->is_armed = true;
 }
 
-void weir_intake_take_event(struct ibv_comp_channel *completions)
+void weir_mux_srq_take_event(struct ibv_comp_channel *completions)
 {
-	struct weir_intake *intake;
+	struct weir_mux_srq *srq;
 	struct ibv_cq *cq;
 	void *context;
 
 	if (ibv_get_cq_event(completions, &cq, &context))
 		return;
-	intake = context;
-	intake->cq_events++;
-	intake->is_armed = false;
+	srq = context;
+	srq->cq_events++;
+	srq->is_armed = false;
 }

@@ -11,18 +11,18 @@
 #include <stdbool.h>
 #include <weir/mux.h>
 
-#define WEIR_INTAKE_BATCH 32 /* completions taken at once */
+#define WEIR_MUX_SRQ_BATCH 32 /* completions taken at once */
 
 /**
- * struct weir_intake - one
+ * struct weir_mux_srq - one
  * @cq: NULL: there is none, and nothing arrives
  * @is_armed: and the event has not been taken
- * @nr_buffers: of WIRE_PIECE_MAX bytes, in @memory
+ * @nr_buffers: of WIRE_MUX_SEGMENT_MAX bytes, in @memory
  * @wrs, @sges, @nr_wrs: of buffers that are free and not posted yet
  *
  * The poller's, once it is open.
  */
-struct weir_intake {
+struct weir_mux_srq {
 	struct ibv_srq *srq;
 	struct ibv_cq *cq;
 	bool is_armed;
@@ -35,28 +35,28 @@ struct weir_intake {
 };
 
 /**
- * weir_intake_open() - make one, and post all its buffers
- * @intake: all zero; also what is left after an error is for weir_intake_close()
+ * weir_mux_srq_open() - make one, and post all its buffers
+ * @srq: all zero; also what is left after an error is for weir_mux_srq_close()
  * @pd, @completions: kept until then
  *
  * Return: 0; -ENOMEM.
  */
-int weir_intake_open(struct weir_intake *intake, struct ibv_pd *pd,
+int weir_mux_srq_open(struct weir_mux_srq *srq, struct ibv_pd *pd,
 		     struct ibv_comp_channel *completions, unsigned int nr_buffers,
 		     struct weir_error *error);
 /* No queue pair receives from it any more. */
-void weir_intake_close(struct weir_intake *intake);
+void weir_mux_srq_close(struct weir_mux_srq *srq);
 
-/* Return: how many completions it has put into @wcs, which has room for WEIR_INTAKE_BATCH. */
-int weir_intake_poll(struct weir_intake *intake, struct ibv_wc *wcs);
+/* Return: how many completions it has put into @wcs, which has room for WEIR_MUX_SRQ_BATCH. */
+int weir_mux_srq_poll(struct weir_mux_srq *srq, struct ibv_wc *wcs);
 /* What has arrived. */
-const void *weir_intake_data(const struct weir_intake *intake, const struct ibv_wc *wc);
-/* It has been dealt with: weir_intake_post() posts its buffer, and all others that are free. */
-void weir_intake_free(struct weir_intake *intake, const struct ibv_wc *wc);
-void weir_intake_post(struct weir_intake *intake);
+const void *weir_mux_srq_data(const struct weir_mux_srq *srq, const struct ibv_wc *wc);
+/* It has been dealt with: weir_mux_srq_post() posts its buffer, and all others that are free. */
+void weir_mux_srq_free(struct weir_mux_srq *srq, const struct ibv_wc *wc);
+void weir_mux_srq_post(struct weir_mux_srq *srq);
 /* An event is raised by what comes next. */
-void weir_intake_arm(struct weir_intake *intake);
+void weir_mux_srq_arm(struct weir_mux_srq *srq);
 /* Takes an event; if intakes that share the channel raised another, it is readable still. */
-void weir_intake_take_event(struct ibv_comp_channel *completions);
+void weir_mux_srq_take_event(struct ibv_comp_channel *completions);
 
 #endif

@@ -8,25 +8,25 @@
 #include "lib/mux/local/local.h"
 #include "lib/mux/proxy/proxy.h"
 
-struct call {
+struct proxy_call {
 	struct weir_list link;
 	uint32_t number;
-	struct weir_share_answer *answer;
+	struct weir_mux_ipc_reply *answer;
 	int *fds;
 	bool is_done;
 };
 
-int weir_tenant_ask(struct weir_tenant *tenant, struct weir_share_ask *ask,
-		    struct weir_share_answer *answer, int *fds)
+int weir_mux_proxy_call(struct weir_mux_proxy *tenant, struct weir_mux_ipc_request *ask,
+		    struct weir_mux_ipc_reply *answer, int *fds)
 {
-	struct call call = { .answer = answer, .fds = fds };
+	struct proxy_call call = { .answer = answer, .fds = fds };
 	int rc = -ECONNRESET;
 
 	pthread_mutex_lock(&tenant->lock);
 	ask->number = call.number = ++tenant->number;
 	weir_list_add_tail(&tenant->calls, &call.link);
 	if (!tenant->is_lost)
-		rc = weir_share_send(tenant->socket, ask, sizeof(*ask), NULL, 0);
+		rc = weir_mux_ipc_send(tenant->socket, ask, sizeof(*ask), NULL, 0);
 	while (!rc && !call.is_done && !tenant->is_lost)
 		pthread_cond_wait(&tenant->answered, &tenant->lock);
 	weir_list_del(&call.link);
@@ -39,83 +39,83 @@ int weir_tenant_ask(struct weir_tenant *tenant, struct weir_share_ask *ask,
 	return rc;
 }
 
-static struct call *call_find(const struct weir_tenant *tenant, uint32_t number)
+static struct proxy_call *find_call(const struct weir_mux_proxy *tenant, uint32_t number)
 {
 	struct weir_list *at;
 
 	for (at = tenant->calls.next; at != &tenant->calls; at = at->next)
-		if (weir_list_entry(at, struct call, link)->number == number)
-			return weir_list_entry(at, struct call, link);
+		if (weir_list_entry(at, struct proxy_call, link)->number == number)
+			return weir_list_entry(at, struct proxy_call, link);
 	return NULL;
 }
 
-static void fds_close(const int *fds)
+static void close_fds(const int *fds)
 {
 	unsigned int i;
 
-	for (i = 0; i < WEIR_SHARE_FDS_MAX; i++)
+	for (i = 0; i < WEIR_MUX_IPC_FDS_MAX; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 }
 
-static void answered(struct weir_tenant *tenant, const struct weir_share_answer *answer,
+static void answered(struct weir_mux_proxy *tenant, const struct weir_mux_ipc_reply *answer,
 		     const int *fds)
 {
-	struct call *call;
+	struct proxy_call *call;
 
 	pthread_mutex_lock(&tenant->lock);
-	call = call_find(tenant, answer->number);
+	call = find_call(tenant, answer->number);
 	if (call) {
 		*call->answer = *answer;
 		call->is_done = true;
 	}
 	if (call && call->fds)
-		memcpy(call->fds, fds, WEIR_SHARE_FDS_MAX * sizeof(*fds));
+		memcpy(call->fds, fds, WEIR_MUX_IPC_FDS_MAX * sizeof(*fds));
 	else
-		fds_close(fds);
+		close_fds(fds);
 	pthread_cond_broadcast(&tenant->answered);
 	pthread_mutex_unlock(&tenant->lock);
 }
 
 /* Taken or not, nobody does them any more. */
-static void orders_end(struct weir_door *door)
+static void cancel_ops(struct weir_mux_conn_shm *shm)
 {
 	uint32_t state;
 
-	for (state = WEIR_ORDER_GIVEN; state <= WEIR_ORDER_TAKEN; state++) {
-		weir_order_answer(&door->order, state, -ECONNRESET);
-		weir_order_answer(&door->loan, state, -ECONNRESET);
+	for (state = WEIR_MUX_RDMA_OP_SUBMITTED; state <= WEIR_MUX_RDMA_OP_STARTED; state++) {
+		weir_mux_rdma_op_desc_cancel(&shm->order, state, -ECONNRESET);
+		weir_mux_rdma_op_desc_cancel(&shm->zc_send, state, -ECONNRESET);
 	}
 }
 
 /* The daemon is gone: so are all connections. Their descriptors are pipes that it had open. */
-static void lost(struct weir_tenant *tenant)
+static void fail_all(struct weir_mux_proxy *tenant)
 {
 	struct weir_list *at;
 
 	pthread_mutex_lock(&tenant->lock);
 	tenant->is_lost = true;
 	for (at = tenant->conns.next; at != &tenant->conns; at = at->next) {
-		struct weir_door *door =
-			weir_list_entry(at, struct weir_tenant_conn, link)->app.door;
+		struct weir_mux_conn_shm *shm =
+			weir_list_entry(at, struct weir_mux_proxy_conn, link)->app.shm;
 
-		__atomic_store_n(&door->status, -ECONNRESET, __ATOMIC_SEQ_CST);
-		weir_ring_tell(&door->out, &(int){ -1 });
-		weir_ring_tell(&door->in, &(int){ -1 });
-		orders_end(door);
+		__atomic_store_n(&shm->status, -ECONNRESET, __ATOMIC_SEQ_CST);
+		weir_mux_ring_wake(&shm->out, &(int){ -1 });
+		weir_mux_ring_wake(&shm->in, &(int){ -1 });
+		cancel_ops(shm);
 	}
 	pthread_cond_broadcast(&tenant->answered);
 	pthread_mutex_unlock(&tenant->lock);
 }
 
-void *weir_tenant_reader(void *arg)
+void *weir_mux_proxy_reader_run(void *arg)
 {
-	struct weir_tenant *tenant = arg;
-	struct weir_share_answer answer;
-	int fds[WEIR_SHARE_FDS_MAX];
+	struct weir_mux_proxy *tenant = arg;
+	struct weir_mux_ipc_reply answer;
+	int fds[WEIR_MUX_IPC_FDS_MAX];
 
-	while (!weir_share_recv(tenant->socket, &answer, sizeof(answer), fds))
+	while (!weir_mux_ipc_recv(tenant->socket, &answer, sizeof(answer), fds))
 		answered(tenant, &answer, fds);
-	lost(tenant);
+	fail_all(tenant);
 	return NULL;
 }

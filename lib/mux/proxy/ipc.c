@@ -12,10 +12,10 @@
 
 union control {
 	struct cmsghdr header;
-	char bytes[CMSG_SPACE(WEIR_SHARE_FDS_MAX * sizeof(int))];
+	char bytes[CMSG_SPACE(WEIR_MUX_IPC_FDS_MAX * sizeof(int))];
 };
 
-int weir_share_send(int socket, const void *data, size_t length, const int *fds, unsigned int nr)
+int weir_mux_ipc_send(int socket, const void *data, size_t length, const int *fds, unsigned int nr)
 {
 	struct iovec part = { (void *)data, length };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
@@ -37,13 +37,13 @@ int weir_share_send(int socket, const void *data, size_t length, const int *fds,
 }
 
 /* Who wants none of those that came closes them. */
-static void fds_take(struct msghdr *message, int *fds)
+static void take_fds(struct msghdr *message, int *fds)
 {
 	struct cmsghdr *c;
 	size_t i, nr;
 	int fd;
 
-	for (i = 0; fds && i < WEIR_SHARE_FDS_MAX; i++)
+	for (i = 0; fds && i < WEIR_MUX_IPC_FDS_MAX; i++)
 		fds[i] = -1;
 	for (c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -51,7 +51,7 @@ static void fds_take(struct msghdr *message, int *fds)
 		nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		for (i = 0; i < nr; i++) {
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (fds && i < WEIR_SHARE_FDS_MAX)
+			if (fds && i < WEIR_MUX_IPC_FDS_MAX)
 				fds[i] = fd;
 			else
 				close(fd);
@@ -59,7 +59,7 @@ static void fds_take(struct msghdr *message, int *fds)
 	}
 }
 
-int weir_share_recv(int socket, void *data, size_t length, int *fds)
+int weir_mux_ipc_recv(int socket, void *data, size_t length, int *fds)
 {
 	struct iovec part = { data, length };
 	union control control;
@@ -72,18 +72,18 @@ int weir_share_recv(int socket, void *data, size_t length, int *fds)
 	} while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n < 0 && errno == EAGAIN ? -ETIMEDOUT : -ECONNRESET;
-	fds_take(&message, fds);
+	take_fds(&message, fds);
 	return (size_t)n == length && !(message.msg_flags & MSG_TRUNC) ? 0 : -ECONNRESET;
 }
 
-void weir_share_patience(int socket, unsigned int seconds)
+void weir_mux_ipc_set_timeout(int socket, unsigned int seconds)
 {
 	const struct timeval limit = { .tv_sec = seconds };
 
 	setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
-int weir_share_dial(const char *path, struct weir_error *error)
+int weir_mux_ipc_connect(const char *path, struct weir_error *error)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int rc, fd;

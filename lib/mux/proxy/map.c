@@ -8,29 +8,29 @@
 #include "lib/mux/local/memory.h"
 #include "lib/mux/proxy/proxy.h"
 
-static void chunk_free(struct weir_tenant_chunk *chunk)
+static void free_slab(struct weir_mux_proxy_slab *slab)
 {
-	weir_list_del(&chunk->link);
-	if (chunk->base)
-		munmap(chunk->base, chunk->length);
-	free(chunk);
+	weir_list_del(&slab->link);
+	if (slab->base)
+		munmap(slab->base, slab->length);
+	free(slab);
 }
 
-static struct weir_tenant_chunk *chunk_find(struct weir_tenant *tenant, uint32_t number)
+static struct weir_mux_proxy_slab *find_slab(struct weir_mux_proxy *tenant, uint32_t number)
 {
 	struct weir_list *at;
 
-	for (at = tenant->chunks.next; at != &tenant->chunks; at = at->next) {
-		struct weir_tenant_chunk *chunk =
-			weir_list_entry(at, struct weir_tenant_chunk, link);
+	for (at = tenant->slabs.next; at != &tenant->slabs; at = at->next) {
+		struct weir_mux_proxy_slab *slab =
+			weir_list_entry(at, struct weir_mux_proxy_slab, link);
 
-		if (chunk->number == number)
-			return chunk;
+		if (slab->number == number)
+			return slab;
 	}
 	return NULL;
 }
 
-int weir_tenant_map(int fd, size_t length, char **base)
+int weir_mux_proxy_map(int fd, size_t length, char **base)
 {
 	void *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -41,43 +41,43 @@ int weir_tenant_map(int fd, size_t length, char **base)
 	return 0;
 }
 
-/* Two threads may map the same chunk: nobody is hurt. */
-int weir_tenant_chunk(struct weir_tenant *tenant, uint32_t number, struct weir_tenant_chunk **out)
+/* Two threads may map the same slab: nobody is hurt. */
+int weir_mux_proxy_slab(struct weir_mux_proxy *tenant, uint32_t number, struct weir_mux_proxy_slab **out)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_CHUNK, .nr = number };
-	struct weir_tenant_chunk *chunk;
-	struct weir_share_answer answer;
-	int rc, fds[WEIR_SHARE_FDS_MAX];
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_RING_SLAB, .nr = number };
+	struct weir_mux_proxy_slab *slab;
+	struct weir_mux_ipc_reply answer;
+	int rc, fds[WEIR_MUX_IPC_FDS_MAX];
 
 	pthread_mutex_lock(&tenant->lock);
-	*out = chunk_find(tenant, number);
+	*out = find_slab(tenant, number);
 	pthread_mutex_unlock(&tenant->lock);
 	if (*out)
 		return 0;
-	rc = weir_tenant_ask(tenant, &ask, &answer, fds);
+	rc = weir_mux_proxy_call(tenant, &ask, &answer, fds);
 	if (rc)
 		return rc;
-	chunk = calloc(1, sizeof(*chunk));
-	if (!chunk) {
+	slab = calloc(1, sizeof(*slab));
+	if (!slab) {
 		close(fds[0]);
 		return -ENOMEM;
 	}
-	chunk->number = number;
-	chunk->ring_bytes = answer.ring_bytes;
-	chunk->length = weir_chunk_length(answer.ring_bytes);
-	rc = weir_tenant_map(fds[0], chunk->length, &chunk->base);
+	slab->number = number;
+	slab->ring_bytes = answer.ring_bytes;
+	slab->length = weir_mux_ring_slab_length(answer.ring_bytes);
+	rc = weir_mux_proxy_map(fds[0], slab->length, &slab->base);
 	pthread_mutex_lock(&tenant->lock);
-	weir_list_add(&tenant->chunks, &chunk->link);
+	weir_list_add(&tenant->slabs, &slab->link);
 	if (rc)
-		chunk_free(chunk);
+		free_slab(slab);
 	else
-		*out = chunk;
+		*out = slab;
 	pthread_mutex_unlock(&tenant->lock);
 	return rc;
 }
 
-void weir_tenant_unmap(struct weir_tenant *tenant)
+void weir_mux_proxy_unmap(struct weir_mux_proxy *tenant)
 {
-	while (!weir_list_is_empty(&tenant->chunks))
-		chunk_free(weir_list_entry(tenant->chunks.next, struct weir_tenant_chunk, link));
+	while (!weir_list_is_empty(&tenant->slabs))
+		free_slab(weir_list_entry(tenant->slabs.next, struct weir_mux_proxy_slab, link));
 }

@@ -8,13 +8,13 @@
 #include "lib/mux/proxy/proxy.h"
 #include "lib/base/thread.h"
 
-static struct weir_tenant *tenant_new(int socket)
+static struct weir_mux_proxy *proxy_new(int socket)
 {
-	struct weir_tenant *tenant = calloc(1, sizeof(*tenant));
+	struct weir_mux_proxy *tenant = calloc(1, sizeof(*tenant));
 
 	if (!tenant)
 		return NULL;
-	*tenant = (struct weir_tenant){ .mux = { &weir_tenant_host },
+	*tenant = (struct weir_mux_proxy){ .mux = { &weir_mux_proxy_ops },
 					.socket = socket,
 					.bell = -1 };
 	pthread_mutex_init(&tenant->lock, NULL);
@@ -23,23 +23,23 @@ static struct weir_tenant *tenant_new(int socket)
 	weir_list_init(&tenant->calls);
 	weir_list_init(&tenant->conns);
 	weir_list_init(&tenant->offers);
-	weir_list_init(&tenant->chunks);
+	weir_list_init(&tenant->slabs);
 	return tenant;
 }
 
 /* The first words, before there is a reader. */
-static int hello(struct weir_tenant *tenant, const char *path, struct weir_error *error)
+static int exchange_hello(struct weir_mux_proxy *tenant, const char *path, struct weir_error *error)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_HELLO, .value = WEIR_SHARE_VERSION };
-	struct weir_share_answer answer = { .status = -ECONNRESET };
-	int fds[WEIR_SHARE_FDS_MAX];
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_HELLO, .value = WEIR_MUX_IPC_VERSION };
+	struct weir_mux_ipc_reply answer = { .status = -ECONNRESET };
+	int fds[WEIR_MUX_IPC_FDS_MAX];
 	char *board;
-	int rc = weir_share_send(tenant->socket, &ask, sizeof(ask), NULL, 0);
+	int rc = weir_mux_ipc_send(tenant->socket, &ask, sizeof(ask), NULL, 0);
 
-	weir_share_patience(tenant->socket, WEIR_SHARE_HELLO_S);
+	weir_mux_ipc_set_timeout(tenant->socket, WEIR_MUX_IPC_HELLO_S);
 	if (!rc)
-		rc = weir_share_recv(tenant->socket, &answer, sizeof(answer), fds);
-	weir_share_patience(tenant->socket, 0);
+		rc = weir_mux_ipc_recv(tenant->socket, &answer, sizeof(answer), fds);
+	weir_mux_ipc_set_timeout(tenant->socket, 0);
 	if (rc == -ETIMEDOUT)
 		return weir_fail(error, rc, "%s does not answer: is 'weir share' stopped?", path);
 	if (rc)
@@ -54,31 +54,31 @@ static int hello(struct weir_tenant *tenant, const char *path, struct weir_error
 		return weir_fail(error, -EMFILE, "no room for weir share's descriptors: raise the "
 						 "limit (ulimit -n)");
 	}
-	rc = weir_tenant_map(fds[0], sizeof(*tenant->board), &board);
+	rc = weir_mux_proxy_map(fds[0], sizeof(*tenant->board), &board);
 	if (rc)
 		return weir_fail(error, rc, "no memory of weir share's");
 	tenant->board = (void *)board;
 	return 0;
 }
 
-int weir_tenant_open(const char *path, struct weir_mux **mux, struct weir_error *error)
+int weir_mux_proxy_open(const char *path, struct weir_mux **mux, struct weir_error *error)
 {
-	int rc, socket = weir_share_dial(path, error);
-	struct weir_tenant *tenant;
+	int rc, socket = weir_mux_ipc_connect(path, error);
+	struct weir_mux_proxy *tenant;
 
 	if (socket < 0)
 		return socket;
-	tenant = tenant_new(socket);
+	tenant = proxy_new(socket);
 	if (!tenant) {
 		close(socket);
 		return weir_fail(error, -ENOMEM, "no memory");
 	}
-	rc = hello(tenant, path, error);
+	rc = exchange_hello(tenant, path, error);
 	if (!rc)
-		rc = weir_thread_create(&tenant->reader, "weir-tenant", weir_tenant_reader,
+		rc = weir_thread_create(&tenant->reader, "weir-tenant", weir_mux_proxy_reader_run,
 					tenant, error);
 	if (rc)
-		weir_tenant_free(tenant);
+		weir_mux_proxy_free(tenant);
 	else
 		*mux = &tenant->mux;
 	return rc;

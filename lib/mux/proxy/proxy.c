@@ -13,49 +13,49 @@
 #include "lib/mux/local/local.h"
 #include "lib/mux/proxy/proxy.h"
 
-static struct weir_tenant *tenant_of(struct weir_mux *mux)
+static struct weir_mux_proxy *proxy_of(struct weir_mux *mux)
 {
-	return container_of(mux, struct weir_tenant, mux);
+	return container_of(mux, struct weir_mux_proxy, mux);
 }
 
-static struct weir_tenant_conn *conn_of(struct weir_conn *conn)
+static struct weir_mux_proxy_conn *conn_of(struct weir_mux_conn *conn)
 {
-	return container_of(conn, struct weir_tenant_conn, app);
+	return container_of(conn, struct weir_mux_proxy_conn, app);
 }
 
-static struct weir_tenant_offer *offer_of(struct weir_listener *listener)
+static struct weir_mux_proxy_listener *listener_of(struct weir_mux_listener *listener)
 {
-	return container_of(listener, struct weir_tenant_offer, listener);
+	return container_of(listener, struct weir_mux_proxy_listener, listener);
 }
 
-static int conn_close_nr(struct weir_tenant *tenant, uint32_t nr)
+static int conn_close_nr(struct weir_mux_proxy *tenant, uint32_t nr)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_CLOSE, .nr = nr };
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_CLOSE, .nr = nr };
+	struct weir_mux_ipc_reply answer;
 
-	return weir_tenant_ask(tenant, &ask, &answer, NULL);
+	return weir_mux_proxy_call(tenant, &ask, &answer, NULL);
 }
 
 /* The daemon has a connection for us. */
-static int conn_new(struct weir_tenant *tenant, const struct weir_share_answer *answer,
-		    struct weir_conn **out)
+static int conn_new(struct weir_mux_proxy *tenant, const struct weir_mux_ipc_reply *answer,
+		    struct weir_mux_conn **out)
 {
-	struct weir_tenant_conn *conn = calloc(1, sizeof(*conn));
-	struct weir_tenant_chunk *chunk;
-	struct weir_door *door;
-	int rc = conn ? weir_tenant_chunk(tenant, answer->chunk, &chunk) : -ENOMEM;
+	struct weir_mux_proxy_conn *conn = calloc(1, sizeof(*conn));
+	struct weir_mux_proxy_slab *slab;
+	struct weir_mux_conn_shm *shm;
+	int rc = conn ? weir_mux_proxy_slab(tenant, answer->slab, &slab) : -ENOMEM;
 
 	if (rc) {
 		free(conn);
 		conn_close_nr(tenant, answer->nr);
 		return rc;
 	}
-	door = weir_chunk_door(chunk->base, answer->slot, chunk->ring_bytes);
+	shm = weir_mux_ring_slab_conn_shm(slab->base, answer->slot, slab->ring_bytes);
 	conn->tenant = tenant;
 	conn->nr = answer->nr;
-	conn->app = (struct weir_conn){ .host = tenant->mux.host, .door = door, .fd = -1,
+	conn->app = (struct weir_mux_conn){ .host = tenant->mux.host, .shm = shm, .fd = -1,
 					.room_fd = -1 };
-	weir_chunk_ends(chunk->base, answer->slot, chunk->ring_bytes, answer->ring_bytes,
+	weir_mux_ring_slab_rings(slab->base, answer->slot, slab->ring_bytes, answer->ring_bytes,
 			&conn->app.out, &conn->app.in);
 	pthread_mutex_lock(&tenant->lock);
 	weir_list_add_tail(&tenant->conns, &conn->link);
@@ -67,7 +67,7 @@ static int conn_new(struct weir_tenant *tenant, const struct weir_share_answer *
 }
 
 /* The daemon looks up no names: whoever waits for a name server is the one who gave the name. */
-static int peer_fill(struct weir_share_ask *ask, const char *peer, struct weir_error *error)
+static int peer_fill(struct weir_mux_ipc_request *ask, const char *peer, struct weir_error *error)
 {
 	char host[WEIR_ADDRESS_MAX], port[8];
 	struct addrinfo *list;
@@ -86,12 +86,12 @@ static int peer_fill(struct weir_share_ask *ask, const char *peer, struct weir_e
 }
 
 static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
-		       const struct weir_conn_options *options, struct weir_conn **conn,
+		       const struct weir_mux_conn_options *options, struct weir_mux_conn **conn,
 		       struct weir_error *error)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_CONNECT, .service = service,
-				      .class_nr = WEIR_SHARE_CLASS_DEFAULT };
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_CONNECT, .service = service,
+				      .class_nr = WEIR_MUX_IPC_CLASS_DEFAULT };
+	struct weir_mux_ipc_reply answer;
 	int rc = peer_fill(&ask, peer, error);
 
 	if (rc)
@@ -102,42 +102,42 @@ static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 		ask.length = options->ring_bytes;
 	}
 	answer.text[0] = '\0';
-	rc = weir_tenant_ask(tenant_of(mux), &ask, &answer, NULL);
+	rc = weir_mux_proxy_call(proxy_of(mux), &ask, &answer, NULL);
 	if (rc)
 		return weir_fail(error, rc, "%s", answer.text[0] ? answer.text :
 								  "weir share is gone");
-	rc = conn_new(tenant_of(mux), &answer, conn);
+	rc = conn_new(proxy_of(mux), &answer, conn);
 	return rc ? weir_fail(error, rc, "no memory of weir share's: %s", weir_strerror(rc)) : 0;
 }
 
-static void unlisten(struct weir_tenant *tenant, uint32_t nr)
+static void request_unlisten(struct weir_mux_proxy *tenant, uint32_t nr)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_UNLISTEN, .nr = nr };
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_UNLISTEN, .nr = nr };
+	struct weir_mux_ipc_reply answer;
 
-	weir_tenant_ask(tenant, &ask, &answer, NULL);
+	weir_mux_proxy_call(tenant, &ask, &answer, NULL);
 }
 
 static int mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
-		      struct weir_listener **listener)
+		      struct weir_mux_listener **listener)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_LISTEN, .service = service,
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_LISTEN, .service = service,
 				      .value = backlog };
-	struct weir_tenant_offer *offer = calloc(1, sizeof(*offer));
-	struct weir_tenant *tenant = tenant_of(mux);
-	struct weir_share_answer answer = { .status = -ECONNRESET };
-	int rc, fds[WEIR_SHARE_FDS_MAX];
+	struct weir_mux_proxy_listener *offer = calloc(1, sizeof(*offer));
+	struct weir_mux_proxy *tenant = proxy_of(mux);
+	struct weir_mux_ipc_reply answer = { .status = -ECONNRESET };
+	int rc, fds[WEIR_MUX_IPC_FDS_MAX];
 
 	if (!offer)
 		return -ENOMEM;
-	rc = weir_tenant_ask(tenant, &ask, &answer, fds);
+	rc = weir_mux_proxy_call(tenant, &ask, &answer, fds);
 	if (rc) {
 		if (!answer.status)
-			unlisten(tenant, answer.nr);
+			request_unlisten(tenant, answer.nr);
 		free(offer);
 		return rc;
 	}
-	*offer = (struct weir_tenant_offer){ .listener = { mux->host }, .tenant = tenant,
+	*offer = (struct weir_mux_proxy_listener){ .listener = { mux->host }, .tenant = tenant,
 					     .nr = answer.nr, .fd = fds[0] };
 	pthread_mutex_lock(&tenant->lock);
 	weir_list_add_tail(&tenant->offers, &offer->link);
@@ -146,43 +146,43 @@ static int mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backl
 	return 0;
 }
 
-static int listener_accept(struct weir_listener *listener, struct weir_conn **conn)
+static int listener_accept(struct weir_mux_listener *listener, struct weir_mux_conn **conn)
 {
-	struct weir_tenant_offer *offer = offer_of(listener);
-	struct weir_share_ask ask = { .what = WEIR_SHARE_ACCEPT, .nr = offer->nr };
-	struct weir_share_answer answer;
-	int rc = weir_tenant_ask(offer->tenant, &ask, &answer, NULL);
+	struct weir_mux_proxy_listener *offer = listener_of(listener);
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_ACCEPT, .nr = offer->nr };
+	struct weir_mux_ipc_reply answer;
+	int rc = weir_mux_proxy_call(offer->tenant, &ask, &answer, NULL);
 
 	return rc ? rc : conn_new(offer->tenant, &answer, conn);
 }
 
-static int listener_fd(const struct weir_listener *listener)
+static int listener_fd(const struct weir_mux_listener *listener)
 {
-	return container_of(listener, struct weir_tenant_offer, listener)->fd;
+	return container_of(listener, struct weir_mux_proxy_listener, listener)->fd;
 }
 
-static void offer_free(struct weir_tenant_offer *offer)
+static void listener_free(struct weir_mux_proxy_listener *offer)
 {
 	weir_list_del(&offer->link);
 	close(offer->fd);
 	free(offer);
 }
 
-static void listener_close(struct weir_listener *listener)
+static void listener_close(struct weir_mux_listener *listener)
 {
-	struct weir_tenant_offer *offer = offer_of(listener);
-	struct weir_tenant *tenant = offer->tenant;
+	struct weir_mux_proxy_listener *offer = listener_of(listener);
+	struct weir_mux_proxy *tenant = offer->tenant;
 
-	unlisten(tenant, offer->nr);
+	request_unlisten(tenant, offer->nr);
 	pthread_mutex_lock(&tenant->lock);
-	offer_free(offer);
+	listener_free(offer);
 	pthread_mutex_unlock(&tenant->lock);
 }
 
-static void conn_news(struct weir_conn *app)
+static void notify_conn(struct weir_mux_conn *app)
 {
-	struct weir_tenant_conn *conn = conn_of(app);
-	struct weir_share_board *board = conn->tenant->board;
+	struct weir_mux_proxy_conn *conn = conn_of(app);
+	struct weir_mux_ipc_doorbells *board = conn->tenant->board;
 
 	__atomic_fetch_or(&board->news[conn->nr / 64], 1ull << conn->nr % 64, __ATOMIC_SEQ_CST);
 	__atomic_fetch_or(&board->groups, 1ull << conn->nr / 64, __ATOMIC_SEQ_CST);
@@ -190,24 +190,24 @@ static void conn_news(struct weir_conn *app)
 		send(conn->tenant->bell, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static int conn_fd(struct weir_conn *app, bool out)
+static int conn_fd(struct weir_mux_conn *app, bool out)
 {
-	struct weir_tenant_conn *conn = conn_of(app);
-	struct weir_share_ask ask = { .what = WEIR_SHARE_FD, .nr = conn->nr, .value = out };
-	int *at = out ? &app->room_fd : &app->fd, fds[WEIR_SHARE_FDS_MAX];
-	struct weir_share_answer answer;
+	struct weir_mux_proxy_conn *conn = conn_of(app);
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_FD, .nr = conn->nr, .value = out };
+	int *at = out ? &app->room_fd : &app->fd, fds[WEIR_MUX_IPC_FDS_MAX];
+	struct weir_mux_ipc_reply answer;
 	int rc = 0;
 
 	pthread_mutex_lock(&conn->tenant->fds);
 	if (*at < 0)
-		rc = weir_tenant_ask(conn->tenant, &ask, &answer, fds);
+		rc = weir_mux_proxy_call(conn->tenant, &ask, &answer, fds);
 	if (*at < 0 && !rc)
 		__atomic_store_n(at, fds[0], __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&conn->tenant->fds);
 	return rc ? rc : *at;
 }
 
-static void conn_free(struct weir_tenant_conn *conn)
+static void conn_free(struct weir_mux_proxy_conn *conn)
 {
 	weir_list_del(&conn->link);
 	if (conn->app.fd >= 0)
@@ -217,10 +217,10 @@ static void conn_free(struct weir_tenant_conn *conn)
 	free(conn);
 }
 
-static void conn_close(struct weir_conn *app)
+static void conn_close(struct weir_mux_conn *app)
 {
-	struct weir_tenant_conn *conn = conn_of(app);
-	struct weir_tenant *tenant = conn->tenant;
+	struct weir_mux_proxy_conn *conn = conn_of(app);
+	struct weir_mux_proxy *tenant = conn->tenant;
 	uint32_t nr = conn->nr;
 
 	pthread_mutex_lock(&tenant->lock);
@@ -231,26 +231,26 @@ static void conn_close(struct weir_conn *app)
 
 static void mux_info(struct weir_mux *mux, struct weir_mux_info *info)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_INFO };
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_INFO };
+	struct weir_mux_ipc_reply answer;
 
 	*info = (struct weir_mux_info){ 0 };
-	if (!weir_tenant_ask(tenant_of(mux), &ask, &answer, NULL))
+	if (!weir_mux_proxy_call(proxy_of(mux), &ask, &answer, NULL))
 		*info = answer.info;
 }
 
 static int region_open(struct weir_mux *mux, struct weir_mux_region *region)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_REGION, .length = region->length };
-	struct weir_share_answer answer = { .status = -ECONNRESET };
-	int rc, fds[WEIR_SHARE_FDS_MAX];
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_REGION, .length = region->length };
+	struct weir_mux_ipc_reply answer = { .status = -ECONNRESET };
+	int rc, fds[WEIR_MUX_IPC_FDS_MAX];
 
-	rc = weir_tenant_ask(tenant_of(mux), &ask, &answer, fds);
+	rc = weir_mux_proxy_call(proxy_of(mux), &ask, &answer, fds);
 	if (!rc)
-		rc = weir_tenant_map(fds[0], region->length, &region->data);
+		rc = weir_mux_proxy_map(fds[0], region->length, &region->data);
 	if (rc && !answer.status) {
-		ask = (struct weir_share_ask){ .what = WEIR_SHARE_UNREGION, .nr = answer.nr };
-		weir_tenant_ask(tenant_of(mux), &ask, &answer, NULL);
+		ask = (struct weir_mux_ipc_request){ .what = WEIR_MUX_IPC_UNREGION, .nr = answer.nr };
+		weir_mux_proxy_call(proxy_of(mux), &ask, &answer, NULL);
 	}
 	region->number = answer.nr;
 	return rc;
@@ -258,47 +258,47 @@ static int region_open(struct weir_mux *mux, struct weir_mux_region *region)
 
 static int region_close(struct weir_mux_region *region)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_UNREGION, .nr = region->number };
-	struct weir_share_answer answer;
-	int rc = weir_tenant_ask(tenant_of(region->mux), &ask, &answer, NULL);
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_UNREGION, .nr = region->number };
+	struct weir_mux_ipc_reply answer;
+	int rc = weir_mux_proxy_call(proxy_of(region->mux), &ask, &answer, NULL);
 
 	if (!rc || rc == -ECONNRESET)
 		munmap(region->data, region->length);
 	return rc;
 }
 
-static int conn_grant(struct weir_conn *app, const struct weir_mux_region *region, uint64_t at,
+static int conn_grant(struct weir_mux_conn *app, const struct weir_mux_region *region, uint64_t at,
 		      uint64_t length, unsigned int rights, uint32_t *handle)
 {
-	struct weir_tenant_conn *conn = conn_of(app);
-	struct weir_share_ask ask = { .what = WEIR_SHARE_GRANT, .nr = conn->nr,
+	struct weir_mux_proxy_conn *conn = conn_of(app);
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_GRANT, .nr = conn->nr,
 				      .value = region->number, .at = at, .length = length,
 				      .weight = rights };
-	struct weir_share_answer answer;
-	int rc = weir_tenant_ask(conn->tenant, &ask, &answer, NULL);
+	struct weir_mux_ipc_reply answer;
+	int rc = weir_mux_proxy_call(conn->tenant, &ask, &answer, NULL);
 
 	if (!rc)
 		*handle = answer.nr;
 	return rc;
 }
 
-static int conn_withdraw(struct weir_conn *app, uint32_t handle)
+static int conn_withdraw(struct weir_mux_conn *app, uint32_t handle)
 {
-	struct weir_tenant_conn *conn = conn_of(app);
-	struct weir_share_ask ask = { .what = WEIR_SHARE_WITHDRAW, .nr = conn->nr,
+	struct weir_mux_proxy_conn *conn = conn_of(app);
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_WITHDRAW, .nr = conn->nr,
 				      .value = handle };
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_reply answer;
 
-	return weir_tenant_ask(conn->tenant, &ask, &answer, NULL);
+	return weir_mux_proxy_call(conn->tenant, &ask, &answer, NULL);
 }
 
-void weir_tenant_free(struct weir_tenant *tenant)
+void weir_mux_proxy_free(struct weir_mux_proxy *tenant)
 {
 	while (!weir_list_is_empty(&tenant->conns))
-		conn_free(weir_list_entry(tenant->conns.next, struct weir_tenant_conn, link));
+		conn_free(weir_list_entry(tenant->conns.next, struct weir_mux_proxy_conn, link));
 	while (!weir_list_is_empty(&tenant->offers))
-		offer_free(weir_list_entry(tenant->offers.next, struct weir_tenant_offer, link));
-	weir_tenant_unmap(tenant);
+		listener_free(weir_list_entry(tenant->offers.next, struct weir_mux_proxy_listener, link));
+	weir_mux_proxy_unmap(tenant);
 	if (tenant->board)
 		munmap(tenant->board, sizeof(*tenant->board));
 	if (tenant->bell >= 0)
@@ -312,26 +312,26 @@ void weir_tenant_free(struct weir_tenant *tenant)
 
 static void mux_close(struct weir_mux *mux)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_DRAIN };
-	struct weir_tenant *tenant = tenant_of(mux);
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_DRAIN };
+	struct weir_mux_proxy *tenant = proxy_of(mux);
+	struct weir_mux_ipc_reply answer;
 
-	weir_tenant_ask(tenant, &ask, &answer, NULL);
+	weir_mux_proxy_call(tenant, &ask, &answer, NULL);
 	shutdown(tenant->socket, SHUT_RDWR);
 	pthread_join(tenant->reader, NULL);
-	weir_tenant_free(tenant);
+	weir_mux_proxy_free(tenant);
 }
 
-static int conn_weigh(struct weir_conn *app, unsigned int weight)
+static int conn_weigh(struct weir_mux_conn *app, unsigned int weight)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_WEIGH, .nr = conn_of(app)->nr,
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_WEIGH, .nr = conn_of(app)->nr,
 				      .weight = weight };
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_reply answer;
 
-	return weir_tenant_ask(conn_of(app)->tenant, &ask, &answer, NULL);
+	return weir_mux_proxy_call(conn_of(app)->tenant, &ask, &answer, NULL);
 }
 
-const struct weir_mux_host weir_tenant_host = {
+const struct weir_mux_ops weir_mux_proxy_ops = {
 	.close = mux_close,
 	.info = mux_info,
 	.connect = mux_connect,
@@ -339,7 +339,7 @@ const struct weir_mux_host weir_tenant_host = {
 	.accept = listener_accept,
 	.listener_fd = listener_fd,
 	.listener_close = listener_close,
-	.news = conn_news,
+	.news = notify_conn,
 	.fd = conn_fd,
 	.conn_close = conn_close,
 	.region_open = region_open,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A lane: its QP, and the proof of the key over it. All QPs receive from one queue, so what is
- * said on a lane that is not proven comes there too: it is taken for the handshake's, or for
- * the end of the lane.
+ * A qp: its QP, and the proof of the key over it. All QPs receive from one queue, so what is
+ * count_handshake_sent on a qp that is not proven comes there too: it is taken for the handshake's, or for
+ * the end of the qp.
  *
- * A lane that fails before both ends know that it is proven fails alone: nobody uses it. So a
- * further lane is up for who was connected to when WELCOME is known to have arrived, or something
- * comes by it. On the first lane all others rest: it is up at once, or meet.c could not tell who is
+ * A qp that fails before both ends know that it is proven fails alone: nobody uses it. So a
+ * further qp is up for who was connected to when WELCOME is known to have arrived, or something
+ * comes by it. On the first qp all others rest: it is up at once, or meet.c could not tell who is
  * known.
  */
 #include <errno.h>
@@ -18,113 +18,113 @@
 #include "lib/conn/endpoint.h"
 #include "lib/mux/local/local.h"
 
-/* No class's number; and no other lane's, ever: its completion may be seen when it is gone. */
-static uint64_t handshake_wr(const struct weir_lane *lane)
+/* No class's number; and no other qp's, ever: its completion may be seen when it is gone. */
+static uint64_t handshake_wr_id(const struct weir_mux_qp *qp)
 {
-	return WEIR_MUX_CLASSES_MAX + lane->nr;
+	return WEIR_MUX_CLASSES_MAX + qp->nr;
 }
 
-static int qp_create(struct weir_lane *lane)
+static int qp_create(struct weir_mux_qp *qp)
 {
-	struct weir_hub *hub = lane->node->hub;
-	const struct weir_intake *intake = &hub->intakes[weir_hub_is_low(hub, lane->class)];
+	struct weir_mux_local *mux = qp->remote->mux;
+	const struct weir_mux_srq *srq = &mux->srqs[weir_mux_local_is_low(mux, qp->class)];
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.send_cq = lane->node->cq,
-		.recv_cq = intake->cq,
-		.srq = intake->srq,
-		.cap = { .max_send_wr = WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS +
-					WEIR_LANE_HANDSHAKES,
+		.send_cq = qp->remote->cq,
+		.recv_cq = srq->cq,
+		.srq = srq->srq,
+		.cap = { .max_send_wr = WEIR_MUX_QP_DEPTH + WEIR_MUX_QP_CTRLS +
+					WEIR_MUX_QP_HANDSHAKES,
 			 .max_send_sge = 1 },
 	};
 
-	return rdma_create_qp(lane->id, hub->pd, &attr) ? -errno : 0;
+	return rdma_create_qp(qp->id, mux->pd, &attr) ? -errno : 0;
 }
 
-static int memory_open(struct weir_lane *lane)
+static int memory_open(struct weir_mux_qp *qp)
 {
-	size_t bytes = WEIR_LANE_CONTROLS * sizeof(struct wire_mux) +
-		       WEIR_LANE_HANDSHAKES * WIRE_HANDSHAKE_MAX;
+	size_t bytes = WEIR_MUX_QP_CTRLS * sizeof(struct wire_mux_control) +
+		       WEIR_MUX_QP_HANDSHAKES * WIRE_HANDSHAKE_MAX;
 
-	lane->controls = calloc(1, bytes);
-	if (!lane->controls)
+	qp->controls = calloc(1, bytes);
+	if (!qp->controls)
 		return -ENOMEM;
-	lane->mr = ibv_reg_mr(lane->node->hub->pd, lane->controls, bytes, IBV_ACCESS_LOCAL_WRITE);
-	return lane->mr ? 0 : -ENOMEM;
+	qp->mr = ibv_reg_mr(qp->remote->mux->pd, qp->controls, bytes, IBV_ACCESS_LOCAL_WRITE);
+	return qp->mr ? 0 : -ENOMEM;
 }
 
 /* All but the id, which stays whoever's it was. */
-static void lane_free(struct weir_lane *lane)
+static void qp_free(struct weir_mux_qp *qp)
 {
-	if (lane->id->qp)
-		rdma_destroy_qp(lane->id);
-	if (lane->mr)
-		ibv_dereg_mr(lane->mr);
-	free(lane->controls);
-	free(lane);
+	if (qp->id->qp)
+		rdma_destroy_qp(qp->id);
+	if (qp->mr)
+		ibv_dereg_mr(qp->mr);
+	free(qp->controls);
+	free(qp);
 }
 
-int weir_lane_new(struct weir_node *node, uint8_t class, struct rdma_cm_id *id,
-		  struct weir_lane **out)
+int weir_mux_qp_new(struct weir_mux_remote *remote, uint8_t class, struct rdma_cm_id *id,
+		  struct weir_mux_qp **out)
 {
-	struct weir_lane *lane = calloc(1, sizeof(*lane));
+	struct weir_mux_qp *qp = calloc(1, sizeof(*qp));
 	int rc;
 
-	if (!lane)
+	if (!qp)
 		return -ENOMEM;
-	lane->node = node;
-	lane->class = class;
-	lane->id = id;
-	lane->nr = node->hub->last_lane++;
-	lane->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
-	rc = memory_open(lane);
+	qp->remote = remote;
+	qp->class = class;
+	qp->id = id;
+	qp->nr = remote->mux->last_qp++;
+	qp->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
+	rc = memory_open(qp);
 	if (!rc)
-		rc = qp_create(lane);
+		rc = qp_create(qp);
 	if (rc) {
-		lane_free(lane);
+		qp_free(qp);
 		return rc;
 	}
-	id->context = lane;
-	weir_list_add_tail(&node->hub->lanes, &lane->link);
-	*out = lane;
+	id->context = qp;
+	weir_list_add_tail(&remote->mux->qps, &qp->link);
+	*out = qp;
 	return 0;
 }
 
-static void lane_uncount(struct weir_lane *lane)
+static void uncount_qp(struct weir_mux_qp *qp)
 {
-	if (lane->is_counted)
-		lane->node->hub->nr_unproven--;
-	lane->is_counted = false;
+	if (qp->is_counted)
+		qp->remote->mux->nr_unproven--;
+	qp->is_counted = false;
 }
 
-void weir_lane_destroy(struct weir_lane *lane)
+void weir_mux_qp_destroy(struct weir_mux_qp *qp)
 {
-	struct weir_hub *hub = lane->node->hub;
-	struct rdma_event_channel *cm = lane->cm;
-	struct rdma_cm_id *id = lane->id;
+	struct weir_mux_local *mux = qp->remote->mux;
+	struct rdma_event_channel *cm = qp->cm;
+	struct rdma_cm_id *id = qp->id;
 
-	lane_uncount(lane);
-	__atomic_sub_fetch(&lane->node->unheard, lane->unheard, __ATOMIC_SEQ_CST);
-	if (lane->node->lanes[lane->class] == lane)
-		lane->node->lanes[lane->class] = NULL;
-	weir_list_del(&lane->link);
+	uncount_qp(qp);
+	__atomic_sub_fetch(&qp->remote->nr_handshakes_posted, qp->nr_handshakes_posted, __ATOMIC_SEQ_CST);
+	if (qp->remote->qps[qp->class] == qp)
+		qp->remote->qps[qp->class] = NULL;
+	weir_list_del(&qp->link);
 	if (cm)
-		epoll_ctl(hub->epoll, EPOLL_CTL_DEL, cm->fd, NULL);
-	lane_free(lane);
+		epoll_ctl(mux->epoll, EPOLL_CTL_DEL, cm->fd, NULL);
+	qp_free(qp);
 	rdma_destroy_id(id);
 	if (cm)
 		rdma_destroy_event_channel(cm);
 }
 
-struct weir_lane *weir_lane_find(struct weir_hub *hub, uint32_t qpn)
+struct weir_mux_qp *weir_mux_qp_find(struct weir_mux_local *mux, uint32_t qpn)
 {
 	struct weir_list *at;
 
-	for (at = hub->lanes.next; at != &hub->lanes; at = at->next) {
-		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+	for (at = mux->qps.next; at != &mux->qps; at = at->next) {
+		struct weir_mux_qp *qp = weir_list_entry(at, struct weir_mux_qp, link);
 
-		if (lane->id->qp->qp_num == qpn)
-			return lane;
+		if (qp->id->qp->qp_num == qpn)
+			return qp;
 	}
 	return NULL;
 }
@@ -132,253 +132,253 @@ struct weir_lane *weir_lane_find(struct weir_hub *hub, uint32_t qpn)
 /*
  * Sends a message of the handshake: it is in its place already. The worker sees what becomes of it.
  */
-static int handshake_send(struct weir_lane *lane, void *message, size_t length)
+static int send_handshake(struct weir_mux_qp *qp, void *message, size_t length)
 {
-	struct ibv_sge sge = { (uintptr_t)message, (uint32_t)length, lane->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)message, (uint32_t)length, qp->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
-		.wr_id = handshake_wr(lane),
+		.wr_id = handshake_wr_id(qp),
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 
-	int rc = -ibv_post_send(lane->id->qp, &wr, &bad);
+	int rc = -ibv_post_send(qp->id->qp, &wr, &bad);
 
 	if (rc)
 		return rc;
-	lane->unheard++;
+	qp->nr_handshakes_posted++;
 	/* This and then whether it sleeps; it says that it sleeps, and then looks at this. */
-	__atomic_add_fetch(&lane->node->unheard, 1, __ATOMIC_SEQ_CST);
-	weir_node_wake(lane->node);
+	__atomic_add_fetch(&qp->remote->nr_handshakes_posted, 1, __ATOMIC_SEQ_CST);
+	weir_mux_remote_wake(qp->remote);
 	return 0;
 }
 
-static void *handshake_buffer(struct weir_lane *lane)
+static void *next_handshake_buffer(struct weir_mux_qp *qp)
 {
-	char *base = (char *)(lane->controls + WEIR_LANE_CONTROLS);
+	char *base = (char *)(qp->controls + WEIR_MUX_QP_CTRLS);
 
-	return base + lane->nr_handshakes++ % WEIR_LANE_HANDSHAKES * WIRE_HANDSHAKE_MAX;
+	return base + qp->nr_handshakes++ % WEIR_MUX_QP_HANDSHAKES * WIRE_HANDSHAKE_MAX;
 }
 
-int weir_lane_hello(struct weir_lane *lane, bool is_client)
+int weir_mux_qp_handshake_start(struct weir_mux_qp *qp, bool is_client)
 {
-	struct weir_node *node = lane->node;
+	struct weir_mux_remote *remote = qp->remote;
 	struct weir_handshake_setup setup = {
-		.key = node->hub->options.key,
-		.session_id = lane->class ? node->session_id : 0,
-		.channel = lane->class,
-		.ended = lane->ended,
+		.key = remote->mux->options.key,
+		.session_id = qp->class ? remote->session_id : 0,
+		.channel = qp->class,
+		.ended = qp->ended,
 	};
-	int rc = weir_endpoint_query(lane->id, &setup.local, &setup.remote);
+	int rc = weir_endpoint_query(qp->id, &setup.local, &setup.remote);
 	size_t length;
 	void *out;
 
 	if (rc)
 		return rc;
-	weir_nonce(setup.nonce);
-	memcpy(setup.mux, node->hub->id, sizeof(setup.mux));
+	weir_handshake_nonce(setup.nonce);
+	memcpy(setup.mux, remote->mux->id, sizeof(setup.mux));
 	if (!is_client) {
-		weir_handshake_donor(&lane->handshake, &setup);
+		weir_handshake_donor(&qp->handshake, &setup);
 		return 0;
 	}
-	out = handshake_buffer(lane);
-	weir_handshake_client(&lane->handshake, &setup, out, &length);
-	return handshake_send(lane, out, length);
+	out = next_handshake_buffer(qp);
+	weir_handshake_client(&qp->handshake, &setup, out, &length);
+	return send_handshake(qp, out, length);
 }
 
 /*
- * It is in proof no longer. If nobody waits for that, the node can be dialled again; or it has
+ * It is in proof no longer. If nobody waits for that, the remote can be dialled again; or it has
  * failed.
  */
-static void lane_settled(struct weir_lane *lane)
+static void settle_qp(struct weir_mux_qp *qp)
 {
-	struct weir_node *node = lane->node;
+	struct weir_mux_remote *remote = qp->remote;
 
-	pthread_cond_broadcast(&node->hub->changed);
-	if (!lane->is_orphan)
+	pthread_cond_broadcast(&remote->mux->changed);
+	if (!qp->is_orphan)
 		return;
-	node->is_dialing = false;
-	if (lane->state == WEIR_LANE_SPARE)
-		rdma_disconnect(lane->id);
-	if (!node->lanes[0]) {
-		weir_node_uncharge(node);
-		weir_node_fail(node, -ECONNRESET);
+	remote->is_dialing = false;
+	if (qp->state == WEIR_MUX_QP_SPARE)
+		rdma_disconnect(qp->id);
+	if (!remote->qps[0]) {
+		weir_mux_remote_uncharge(remote);
+		weir_mux_remote_fail(remote, -ECONNRESET);
 	}
-	weir_fd_ring(node->hub->bell);
+	weir_fd_signal(remote->mux->bell);
 }
 
-void weir_lane_leave(struct weir_lane *lane)
+void weir_mux_qp_orphan(struct weir_mux_qp *qp)
 {
-	lane->is_orphan = true;
-	/* By then the other end has welcomed us, or has ended a lane that was never proven. */
-	lane->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
-	weir_fd_ring(lane->node->hub->bell);
+	qp->is_orphan = true;
+	/* By then the other end has handle_welcome us, or has ended a qp that was never proven. */
+	qp->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
+	weir_fd_signal(qp->remote->mux->bell);
 }
 
-void weir_lane_fail(struct weir_lane *lane, int status)
+void weir_mux_qp_fail(struct weir_mux_qp *qp, int status)
 {
-	struct weir_node *node = lane->node;
+	struct weir_mux_remote *remote = qp->remote;
 
-	lane_uncount(lane);
-	if (node->lanes[lane->class] == lane) {
-		weir_node_fail(node, status);
+	uncount_qp(qp);
+	if (remote->qps[qp->class] == qp) {
+		weir_mux_remote_fail(remote, status);
 		return;
 	}
-	if (lane->state == WEIR_LANE_FAILED || lane->state == WEIR_LANE_SPARE)
+	if (qp->state == WEIR_MUX_QP_FAILED || qp->state == WEIR_MUX_QP_SPARE)
 		return;
-	lane->state = WEIR_LANE_FAILED;
-	lane->status = status;
-	if (!node->is_ours && !node->lanes[0])
-		weir_node_fail(node, status);
-	lane_settled(lane);
-	weir_fd_ring(node->hub->bell);
+	qp->state = WEIR_MUX_QP_FAILED;
+	qp->status = status;
+	if (!remote->is_ours && !remote->qps[0])
+		weir_mux_remote_fail(remote, status);
+	settle_qp(qp);
+	weir_fd_signal(remote->mux->bell);
 }
 
 /*
  * How long a sender waits who finds no receive: the connection manager leaves it at 655 ms, for
- * which all connections of the lane would stand still. Of a transport that has no such timer it is
+ * which all connections of the qp would stand still. Of a transport that has no such timer it is
  * not asked.
  */
-static void set_rnr_timer(const struct weir_lane *lane)
+static void set_rnr_timer(const struct weir_mux_qp *qp)
 {
-	struct ibv_qp_attr attr = { .min_rnr_timer = WEIR_LANE_RNR_TIMER };
+	struct ibv_qp_attr attr = { .min_rnr_timer = WEIR_MUX_QP_RNR_TIMER };
 
-	ibv_modify_qp(lane->id->qp, &attr, IBV_QP_MIN_RNR_TIMER);
+	ibv_modify_qp(qp->id->qp, &attr, IBV_QP_MIN_RNR_TIMER);
 }
 
 /* From here on it carries connections. */
-static int lane_up(struct weir_lane *lane)
+static int bring_up_qp(struct weir_mux_qp *qp)
 {
-	struct weir_node *node = lane->node;
+	struct weir_mux_remote *remote = qp->remote;
 	int rc = 0;
 
-	lane_uncount(lane);
-	if (!node->has_worker)
-		rc = weir_node_start(node);
+	uncount_qp(qp);
+	if (!remote->has_worker)
+		rc = weir_mux_remote_start(remote);
 	if (rc)
 		return rc;
-	lane->state = WEIR_LANE_UP;
-	__atomic_store_n(&node->lanes[lane->class], lane, __ATOMIC_RELEASE);
-	lane_settled(lane);
+	qp->state = WEIR_MUX_QP_UP;
+	__atomic_store_n(&remote->qps[qp->class], qp, __ATOMIC_RELEASE);
+	settle_qp(qp);
 	return 0;
 }
 
-void weir_lane_heard(struct weir_lane *lane)
+void weir_mux_qp_confirm(struct weir_mux_qp *qp)
 {
 	int rc;
 
-	if (lane->state != WEIR_LANE_WELCOMED)
+	if (qp->state != WEIR_MUX_QP_WELCOMED)
 		return;
-	/* Who has welcomed us on another meanwhile has lost this one. */
-	rc = lane->node->lanes[lane->class] ? -ECONNRESET : lane_up(lane);
+	/* Who has handle_welcome us on another meanwhile has lost this one. */
+	rc = qp->remote->qps[qp->class] ? -ECONNRESET : bring_up_qp(qp);
 	if (rc)
-		weir_lane_fail(lane, rc);
+		weir_mux_qp_fail(qp, rc);
 }
 
-bool weir_lane_is_coming(const struct weir_node *node, uint8_t class)
+bool weir_mux_qp_is_pending(const struct weir_mux_remote *remote, uint8_t class)
 {
 	const struct weir_list *at;
 
-	for (at = node->hub->lanes.next; at != &node->hub->lanes; at = at->next) {
-		const struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+	for (at = remote->mux->qps.next; at != &remote->mux->qps; at = at->next) {
+		const struct weir_mux_qp *qp = weir_list_entry(at, struct weir_mux_qp, link);
 
-		if (lane->node == node && lane->class == class && lane->state == WEIR_LANE_WELCOMED)
+		if (qp->remote == remote && qp->class == class && qp->state == WEIR_MUX_QP_WELCOMED)
 			return true;
 	}
 	return false;
 }
 
-static void said(struct weir_lane *lane, const struct ibv_wc *wc)
+static void count_handshake_sent(struct weir_mux_qp *qp, const struct ibv_wc *wc)
 {
-	lane->unheard--;
-	__atomic_sub_fetch(&lane->node->unheard, 1, __ATOMIC_SEQ_CST);
+	qp->nr_handshakes_posted--;
+	__atomic_sub_fetch(&qp->remote->nr_handshakes_posted, 1, __ATOMIC_SEQ_CST);
 	if (wc->status != IBV_WC_SUCCESS)
-		weir_lane_fail(lane, -ECONNRESET);
-	else if (!lane->unheard)
-		weir_lane_heard(lane); /* WELCOME was the last */
+		weir_mux_qp_fail(qp, -ECONNRESET);
+	else if (!qp->nr_handshakes_posted)
+		weir_mux_qp_confirm(qp); /* WELCOME was the last */
 }
 
-void weir_lane_said(struct weir_node *node, const struct ibv_wc *wc)
+void weir_mux_qp_handshake_sent(struct weir_mux_remote *remote, const struct ibv_wc *wc)
 {
-	struct weir_hub *hub = node->hub;
+	struct weir_mux_local *mux = remote->mux;
 	struct weir_list *at;
 
-	pthread_mutex_lock(&hub->lock);
-	for (at = hub->lanes.next; at != &hub->lanes; at = at->next) {
-		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+	pthread_mutex_lock(&mux->lock);
+	for (at = mux->qps.next; at != &mux->qps; at = at->next) {
+		struct weir_mux_qp *qp = weir_list_entry(at, struct weir_mux_qp, link);
 
-		if (handshake_wr(lane) != wc->wr_id)
+		if (handshake_wr_id(qp) != wc->wr_id)
 			continue;
-		said(lane, wc);
+		count_handshake_sent(qp, wc);
 		break;
 	}
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_unlock(&mux->lock);
 }
 
 /* The client knows the key, and is to be told so. */
-static int lane_proven(struct weir_lane *lane)
+static int mark_proven(struct weir_mux_qp *qp)
 {
-	set_rnr_timer(lane);
-	if (!lane->class)
-		return lane_up(lane);
-	lane_uncount(lane);
-	lane->state = WEIR_LANE_WELCOMED;
+	set_rnr_timer(qp);
+	if (!qp->class)
+		return bring_up_qp(qp);
+	uncount_qp(qp);
+	qp->state = WEIR_MUX_QP_WELCOMED;
 	return 0;
 }
 
 /*
- * The client knows the key: it is told who we are to further lanes. Where the lane is of no use it
- * is told so, and ends it; if it does not, the lane ends as one that was never proven.
+ * The client knows the key: it is told who we are to further qps. Where the qp is of no use it
+ * is told so, and ends it; if it does not, the qp ends as one that was never proven.
  */
-static int welcome(struct weir_lane *lane, void *out, size_t *length)
+static int welcome(struct weir_mux_qp *qp, void *out, size_t *length)
 {
-	struct wire_welcome welcome = { .message_max = WIRE_PIECE_MAX };
-	int rc = weir_lane_met_client(lane, &welcome);
+	struct wire_handshake_welcome welcome = { .message_max = WIRE_MUX_SEGMENT_MAX };
+	int rc = weir_mux_qp_dedup_client(qp, &welcome);
 
 	if (rc == -EALREADY) {
-		weir_handshake_refuse(&lane->handshake, -EAGAIN, "both ends connect at once", out,
+		weir_handshake_refuse(&qp->handshake, -EAGAIN, "both ends connect at once", out,
 				      length);
 		return 0;
 	}
 	if (!rc)
-		rc = lane_proven(lane);
+		rc = mark_proven(qp);
 	if (rc >= 0)
-		weir_handshake_welcome(&lane->handshake, &welcome, out, length);
+		weir_handshake_welcome(&qp->handshake, &welcome, out, length);
 	return rc < 0 ? rc : 0;
 }
 
 /* The donor knows it, too. */
-static int welcomed(struct weir_lane *lane)
+static int handle_welcome(struct weir_mux_qp *qp)
 {
-	int rc = weir_lane_met_donor(lane);
+	int rc = weir_mux_qp_dedup_donor(qp);
 
 	if (!rc)
-		set_rnr_timer(lane);
+		set_rnr_timer(qp);
 	if (rc <= 0)
-		return rc ? rc : lane_up(lane);
-	lane->state = WEIR_LANE_SPARE;
-	lane_settled(lane);
+		return rc ? rc : bring_up_qp(qp);
+	qp->state = WEIR_MUX_QP_SPARE;
+	settle_qp(qp);
 	return 0;
 }
 
-void weir_lane_input(struct weir_lane *lane, const void *data, size_t length)
+void weir_mux_qp_handshake_input(struct weir_mux_qp *qp, const void *data, size_t length)
 {
-	struct weir_handshake *h = &lane->handshake;
-	void *out = handshake_buffer(lane);
+	struct weir_handshake *h = &qp->handshake;
+	void *out = next_handshake_buffer(qp);
 	size_t out_length = 0;
 	int rc = -EPROTO;
 
-	if (lane->state == WEIR_LANE_PROVING)
+	if (qp->state == WEIR_MUX_QP_PROVING)
 		rc = weir_handshake_input(h, data, length, out, &out_length);
 	if (!rc && h->state == WEIR_HANDSHAKE_WELCOME)
-		lane->proved = ++lane->node->hub->last_event;
+		qp->proved = ++qp->remote->mux->last_event;
 	if (!rc && h->state == WEIR_HANDSHAKE_PROVEN)
-		rc = welcome(lane, out, &out_length);
+		rc = welcome(qp, out, &out_length);
 	else if (!rc && h->state == WEIR_HANDSHAKE_DONE)
-		rc = welcomed(lane);
+		rc = handle_welcome(qp);
 	if (out_length && !rc)
-		rc = handshake_send(lane, out, out_length);
+		rc = send_handshake(qp, out, out_length);
 	if (rc)
-		weir_lane_fail(lane, rc);
+		weir_mux_qp_fail(qp, rc);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A node, from the first word with another mux to the end. One QP that breaks is the end of all
+ * A remote, from the first word with another mux to the end. One QP that breaks is the end of all
  * that goes to that mux: connections of a class would not outlive those of another for long.
  *
  * It ends in this order: somebody finds it broken; the poller moves its QPs to error, so that all
@@ -17,195 +17,195 @@
 #include "lib/mux/local/local.h"
 #include "lib/base/thread.h"
 
-static int queues_open(struct weir_node *node)
+static int queues_open(struct weir_mux_remote *remote)
 {
-	struct weir_hub *hub = node->hub;
-	int depth = WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS + WEIR_LANE_HANDSHAKES;
+	struct weir_mux_local *mux = remote->mux;
+	int depth = WEIR_MUX_QP_DEPTH + WEIR_MUX_QP_CTRLS + WEIR_MUX_QP_HANDSHAKES;
 
-	node->completions = ibv_create_comp_channel(hub->device);
-	if (!node->completions)
+	remote->completions = ibv_create_comp_channel(mux->device);
+	if (!remote->completions)
 		return -ENOMEM;
-	fcntl(node->completions->fd, F_SETFL, O_NONBLOCK);
-	node->cq = ibv_create_cq(hub->device, depth * (int)hub->options.nr_classes, node,
-				 node->completions, 0);
-	node->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return node->cq && node->bell >= 0 ? 0 : -ENOMEM;
+	fcntl(remote->completions->fd, F_SETFL, O_NONBLOCK);
+	remote->cq = ibv_create_cq(mux->device, depth * (int)mux->options.nr_classes, remote,
+				 remote->completions, 0);
+	remote->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return remote->cq && remote->bell >= 0 ? 0 : -ENOMEM;
 }
 
-static void queues_close(struct weir_node *node)
+static void queues_close(struct weir_mux_remote *remote)
 {
-	if (node->cq) {
-		ibv_ack_cq_events(node->cq, node->cq_events);
-		ibv_destroy_cq(node->cq);
-		node->cq = NULL;
+	if (remote->cq) {
+		ibv_ack_cq_events(remote->cq, remote->cq_events);
+		ibv_destroy_cq(remote->cq);
+		remote->cq = NULL;
 	}
-	if (node->completions)
-		ibv_destroy_comp_channel(node->completions);
-	node->completions = NULL;
+	if (remote->completions)
+		ibv_destroy_comp_channel(remote->completions);
+	remote->completions = NULL;
 }
 
-int weir_node_new(struct weir_hub *hub, const char *name, struct weir_node **out)
+int weir_mux_remote_new(struct weir_mux_local *mux, const char *name, struct weir_mux_remote **out)
 {
-	struct weir_node *node = calloc(1, sizeof(*node));
+	struct weir_mux_remote *remote = calloc(1, sizeof(*remote));
 	int rc;
 
-	if (!node)
+	if (!remote)
 		return -ENOMEM;
-	node->hub = hub;
-	node->refs = 1;
-	node->bell = -1;
-	snprintf(node->name, sizeof(node->name), "%s", name);
-	weir_list_init(&node->link);
-	weir_list_init(&node->conns);
-	weir_list_init(&node->stakes);
-	weir_list_init(&node->askers);
-	weir_list_init(&node->control_waits);
-	weir_list_init(&node->paced);
-	weir_inbox_init(&node->inbox);
-	rc = weir_sched_init(&node->sched, hub->configs, (uint8_t)hub->options.nr_classes,
-			     hub->options.low_bytes_max);
+	remote->mux = mux;
+	remote->refs = 1;
+	remote->bell = -1;
+	snprintf(remote->name, sizeof(remote->name), "%s", name);
+	weir_list_init(&remote->link);
+	weir_list_init(&remote->conns);
+	weir_list_init(&remote->sched_groups);
+	weir_list_init(&remote->open_waiters);
+	weir_list_init(&remote->control_waits);
+	weir_list_init(&remote->paced);
+	weir_inbox_init(&remote->inbox);
+	rc = weir_sched_init(&remote->sched, mux->configs, (uint8_t)mux->options.nr_classes,
+			     mux->options.low_bytes_max);
 	if (!rc)
-		rc = queues_open(node);
+		rc = queues_open(remote);
 	if (rc) {
-		queues_close(node);
-		weir_node_put(node);
+		queues_close(remote);
+		weir_mux_remote_put(remote);
 		return rc;
 	}
-	weir_list_add_tail(&hub->nodes, &node->link);
-	*out = node;
+	weir_list_add_tail(&mux->remotes, &remote->link);
+	*out = remote;
 	return 0;
 }
 
-int weir_node_start(struct weir_node *node)
+int weir_mux_remote_start(struct weir_mux_remote *remote)
 {
-	int rc = weir_thread_create(&node->worker, "weir-worker", weir_node_worker, node, NULL);
+	int rc = weir_thread_create(&remote->worker, "weir-worker", weir_mux_worker_run, remote, NULL);
 
-	node->has_worker = !rc;
+	remote->has_worker = !rc;
 	return rc;
 }
 
-void weir_node_fail(struct weir_node *node, int status)
+void weir_mux_remote_fail(struct weir_mux_remote *remote, int status)
 {
 	int none = 0;
 
-	if (!__atomic_compare_exchange_n(&node->status, &none, status, false, __ATOMIC_SEQ_CST,
+	if (!__atomic_compare_exchange_n(&remote->status, &none, status, false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
 		return;
-	weir_node_wake(node);
-	weir_fd_ring(node->hub->bell);
+	weir_mux_remote_wake(remote);
+	weir_fd_signal(remote->mux->bell);
 }
 
-void weir_node_put(struct weir_node *node)
+void weir_mux_remote_put(struct weir_mux_remote *remote)
 {
 	/* Nobody is there any more: the poller is to look when that was. */
-	if (--node->refs == 1)
-		weir_fd_ring(node->hub->bell);
-	if (node->refs)
+	if (--remote->refs == 1)
+		weir_fd_signal(remote->mux->bell);
+	if (remote->refs)
 		return;
-	if (node->bell >= 0)
-		close(node->bell);
-	free(node);
+	if (remote->bell >= 0)
+		close(remote->bell);
+	free(remote);
 }
 
-void weir_node_uncharge(struct weir_node *node)
+void weir_mux_remote_uncharge(struct weir_mux_remote *remote)
 {
-	if (node->party)
-		node->party->nr_nodes--;
-	node->party = NULL;
+	if (remote->party)
+		remote->party->nr_remotes--;
+	remote->party = NULL;
 }
 
-/* Nobody waits for those: who dials a node himself sees that it is lost. */
-static void orphans_fail(struct weir_node *node)
+/* Nobody waits for those: who dials a remote himself sees that it is lost. */
+static void fail_orphans(struct weir_mux_remote *remote)
 {
 	struct weir_list *at;
 
-	for (at = node->hub->lanes.next; at != &node->hub->lanes; at = at->next) {
-		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+	for (at = remote->mux->qps.next; at != &remote->mux->qps; at = at->next) {
+		struct weir_mux_qp *qp = weir_list_entry(at, struct weir_mux_qp, link);
 
-		if (lane->node == node && lane->is_orphan && lane->state == WEIR_LANE_PROVING)
-			weir_lane_fail(lane, -ECONNRESET);
+		if (qp->remote == remote && qp->is_orphan && qp->state == WEIR_MUX_QP_PROVING)
+			weir_mux_qp_fail(qp, -ECONNRESET);
 	}
 }
 
 /* So that what is posted completes, and the other end hears of it. */
-void weir_lanes_break(struct weir_node *node)
+void weir_mux_remote_flush_qps(struct weir_mux_remote *remote)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	unsigned int i;
 
-	orphans_fail(node);
-	for (i = 0; i < node->hub->options.nr_classes; i++) {
-		struct weir_lane *lane = node->lanes[i];
+	fail_orphans(remote);
+	for (i = 0; i < remote->mux->options.nr_classes; i++) {
+		struct weir_mux_qp *qp = remote->qps[i];
 
-		if (!lane || lane->state == WEIR_LANE_FAILED)
+		if (!qp || qp->state == WEIR_MUX_QP_FAILED)
 			continue;
-		lane->state = WEIR_LANE_FAILED;
-		ibv_modify_qp(lane->id->qp, &error, IBV_QP_STATE);
-		rdma_disconnect(lane->id);
+		qp->state = WEIR_MUX_QP_FAILED;
+		ibv_modify_qp(qp->id->qp, &error, IBV_QP_STATE);
+		rdma_disconnect(qp->id);
 	}
 }
 
 /* Also those that were to be of it, and are not proven yet. */
-static void lanes_destroy(struct weir_node *node)
+static void destroy_qps(struct weir_mux_remote *remote)
 {
-	struct weir_hub *hub = node->hub;
+	struct weir_mux_local *mux = remote->mux;
 	struct weir_list *at;
 
-	for (at = hub->lanes.next; at != &hub->lanes;) {
-		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+	for (at = mux->qps.next; at != &mux->qps;) {
+		struct weir_mux_qp *qp = weir_list_entry(at, struct weir_mux_qp, link);
 
 		at = at->next;
-		if (lane->node == node)
-			weir_lane_destroy(lane);
+		if (qp->remote == remote)
+			weir_mux_qp_destroy(qp);
 	}
 }
 
-static void node_end(struct weir_node *node)
+static void destroy_remote(struct weir_mux_remote *remote)
 {
-	if (node->has_worker)
-		pthread_join(node->worker, NULL);
-	lanes_destroy(node);
-	queues_close(node);
-	weir_node_uncharge(node);
-	weir_list_del(&node->link);
-	weir_node_put(node);
+	if (remote->has_worker)
+		pthread_join(remote->worker, NULL);
+	destroy_qps(remote);
+	queues_close(remote);
+	weir_mux_remote_uncharge(remote);
+	weir_list_del(&remote->link);
+	weir_mux_remote_put(remote);
 }
 
-/* A node that failed; or one to which nobody came: it was to be connected to, and was not. */
-static void node_reap(struct weir_node *node)
+/* A remote that failed; or one to which nobody came: it was to be connected to, and was not. */
+static void reap_remote(struct weir_mux_remote *remote)
 {
-	if (!__atomic_load_n(&node->status, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&remote->status, __ATOMIC_ACQUIRE))
 		return;
-	weir_lanes_break(node);
-	if (node->is_dialing || (node->has_worker && !node->is_over))
+	weir_mux_remote_flush_qps(remote);
+	if (remote->is_dialing || (remote->has_worker && !remote->is_over))
 		return;
-	node_end(node);
+	destroy_remote(remote);
 }
 
 /* Lanes that were not proven; those of an application's thread are its own. */
-static void lanes_reap(struct weir_hub *hub)
+static void reap_qps(struct weir_mux_local *mux)
 {
-	struct weir_list *at = hub->lanes.next;
+	struct weir_list *at = mux->qps.next;
 
-	while (at != &hub->lanes) {
-		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+	while (at != &mux->qps) {
+		struct weir_mux_qp *qp = weir_list_entry(at, struct weir_mux_qp, link);
 
 		at = at->next;
-		if (lane->state == WEIR_LANE_FAILED && (!lane->cm || lane->is_orphan) &&
-		    lane->node->lanes[lane->class] != lane)
-			weir_lane_destroy(lane);
+		if (qp->state == WEIR_MUX_QP_FAILED && (!qp->cm || qp->is_orphan) &&
+		    qp->remote->qps[qp->class] != qp)
+			weir_mux_qp_destroy(qp);
 	}
 }
 
-void weir_nodes_reap(struct weir_hub *hub)
+void weir_mux_remotes_reap(struct weir_mux_local *mux)
 {
 	struct weir_list *at;
 
-	lanes_reap(hub);
-	for (at = hub->nodes.next; at != &hub->nodes;) {
-		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
+	reap_qps(mux);
+	for (at = mux->remotes.next; at != &mux->remotes;) {
+		struct weir_mux_remote *remote = weir_list_entry(at, struct weir_mux_remote, link);
 
 		at = at->next;
-		node_reap(node);
+		reap_remote(remote);
 	}
 }

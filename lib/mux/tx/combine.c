@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who does a node's work: whoever has node->serving. The worker is there for it; but who leaves
- * news and holds no lock does what there is to do himself, if nobody is at it: as in core/base/inbox.h,
+ * Who does a remote's work: whoever has remote->is_claimed. The worker is there for it; but who leaves
+ * inbox_node and holds no lock does what there is to do himself, if nobody is at it: as in core/base/inbox.h,
  * whose protocol this is. To wake the worker takes longer than most of that, and so does the way
  * back.
  *
- * Whoever stops looks at the inbox again. So who leaves news while somebody is at it need do no
+ * Whoever stops looks at the inbox again. So who leaves inbox_node while somebody is at it need do no
  * more; if nobody is, he serves, or wakes the worker if it sleeps. That says that it sleeps before
  * it stops, and looks after that.
  */
@@ -13,38 +13,38 @@
 
 #define PASSES_MAX 8 /* of who stands in for the worker, before he leaves the rest to it */
 #define PASSES_SOME 2 /* of who looks for something else first, and then comes again */
-#define BULK_BYTES WIRE_PIECE_MAX /* in flight of lower levels: he does so after one */
+#define BULK_BYTES WIRE_MUX_SEGMENT_MAX /* in flight of lower levels: he does so after one */
 #define NODES_MAX 16 /* served one after the other; further ones by their workers */
 
-void weir_node_wake(struct weir_node *node)
+void weir_mux_remote_wake(struct weir_mux_remote *remote)
 {
-	if (__atomic_exchange_n(&node->asleep, 0, __ATOMIC_SEQ_CST))
-		weir_fd_ring(node->bell);
+	if (__atomic_exchange_n(&remote->asleep, 0, __ATOMIC_SEQ_CST))
+		weir_fd_signal(remote->bell);
 }
 
-bool weir_node_begin(struct weir_node *node)
+bool weir_mux_remote_claim(struct weir_mux_remote *remote)
 {
-	return !__atomic_exchange_n(&node->serving, 1, __ATOMIC_SEQ_CST);
+	return !__atomic_exchange_n(&remote->is_claimed, 1, __ATOMIC_SEQ_CST);
 }
 
-void weir_node_stop(struct weir_node *node)
+void weir_mux_remote_release(struct weir_mux_remote *remote)
 {
-	__atomic_store_n(&node->serving, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&remote->is_claimed, 0, __ATOMIC_SEQ_CST);
 }
 
-void weir_circuit_leave(struct weir_circuit *conn)
+void weir_mux_vconn_queue(struct weir_mux_vconn *conn)
 {
-	if (!__atomic_exchange_n(&conn->has_news, 1, __ATOMIC_SEQ_CST))
-		weir_inbox_push(&conn->node->inbox, &conn->news);
+	if (!__atomic_exchange_n(&conn->is_queued, 1, __ATOMIC_SEQ_CST))
+		weir_inbox_push(&conn->remote->inbox, &conn->inbox_node);
 }
 
-void weir_circuit_news(struct weir_circuit *conn)
+void weir_mux_vconn_notify(struct weir_mux_vconn *conn)
 {
-	struct weir_node *node = conn->node;
+	struct weir_mux_remote *remote = conn->remote;
 
-	weir_circuit_leave(conn);
-	if (!__atomic_load_n(&node->serving, __ATOMIC_SEQ_CST))
-		weir_node_wake(node);
+	weir_mux_vconn_queue(conn);
+	if (!__atomic_load_n(&remote->is_claimed, __ATOMIC_SEQ_CST))
+		weir_mux_remote_wake(remote);
 }
 
 /*
@@ -52,81 +52,81 @@ void weir_circuit_news(struct weir_circuit *conn)
  * the worker's, unless it will hear of it as it sleeps: @waits.
  * Return: whether there may be more to do than that many times.
  */
-static bool stand_in(struct weir_node *node, unsigned int *passes, bool *waits)
+static bool run_passes(struct weir_mux_remote *remote, unsigned int *passes, bool *waits)
 {
 	const bool is_short = *passes <= PASSES_SOME;
 	uint64_t next_ns = UINT64_MAX;
 
-	while (*passes && weir_node_work(node, weir_now_ns(), &next_ns))
-		*passes = is_short && node->sched.low_bytes >= BULK_BYTES ? 0 : *passes - 1;
-	*waits = next_ns < node->rises_ns ||
-		 (node->posted && !__atomic_load_n(&node->is_armed, __ATOMIC_RELAXED));
+	while (*passes && weir_mux_worker_step(remote, weir_now_ns(), &next_ns))
+		*passes = is_short && remote->sched.low_bytes >= BULK_BYTES ? 0 : *passes - 1;
+	*waits = next_ns < remote->wakes_ns ||
+		 (remote->posted && !__atomic_load_n(&remote->is_armed, __ATOMIC_RELAXED));
 	return !*passes;
 }
 
 /* Return: the same. */
-static bool serve(struct weir_node *node, unsigned int passes)
+static bool combine(struct weir_mux_remote *remote, unsigned int passes)
 {
 	bool has_more = false, waits = false, is_ended;
 
 	do {
-		if (!weir_node_begin(node))
+		if (!weir_mux_remote_claim(remote))
 			return false;
-		is_ended = node->is_ended;
+		is_ended = remote->is_ended;
 		if (!is_ended)
-			has_more = stand_in(node, &passes, &waits);
-		weir_node_stop(node);
-	} while (!is_ended && !has_more && !waits && !weir_inbox_is_empty(&node->inbox));
+			has_more = run_passes(remote, &passes, &waits);
+		weir_mux_remote_release(remote);
+	} while (!is_ended && !has_more && !waits && !weir_inbox_is_empty(&remote->inbox));
 	if (waits)
-		weir_node_wake(node);
+		weir_mux_remote_wake(remote);
 	return has_more;
 }
 
-void weir_node_serve(struct weir_node *node)
+void weir_mux_remote_combine(struct weir_mux_remote *remote)
 {
-	if (serve(node, PASSES_MAX))
-		weir_node_wake(node);
+	if (combine(remote, PASSES_MAX))
+		weir_mux_remote_wake(remote);
 }
 
-/* With hub->lock held: whose there is something to do, each with a reference. Return: how many. */
-static unsigned int nodes_take(struct weir_hub *hub, struct weir_node **nodes)
+/* With mux->lock held: whose there is something to do, each with a reference. Return: how many. */
+static unsigned int take_remotes(struct weir_mux_local *mux, struct weir_mux_remote **remotes)
 {
 	struct weir_list *at;
 	unsigned int n = 0;
 
-	for (at = hub->nodes.next; at != &hub->nodes; at = at->next) {
-		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
+	for (at = mux->remotes.next; at != &mux->remotes; at = at->next) {
+		struct weir_mux_remote *remote = weir_list_entry(at, struct weir_mux_remote, link);
 
-		if (!node->has_more && !weir_inbox_may_hold(&node->inbox))
+		if (!remote->has_more && !weir_inbox_may_have(&remote->inbox))
 			continue;
 		if (n == NODES_MAX) {
-			weir_node_wake(node);
+			weir_mux_remote_wake(remote);
 			continue;
 		}
-		node->has_more = false;
-		node->refs++;
-		nodes[n++] = node;
+		remote->has_more = false;
+		remote->refs++;
+		remotes[n++] = remote;
 	}
 	return n;
 }
 
-bool weir_hub_serve(struct weir_hub *hub)
+bool weir_mux_local_combine(struct weir_mux_local *mux)
 {
-	struct weir_node *nodes[NODES_MAX];
+	struct weir_mux_remote *remotes[NODES_MAX];
 	bool more[NODES_MAX], any = false;
 	unsigned int i, n;
 
-	pthread_mutex_lock(&hub->lock);
-	n = nodes_take(hub, nodes);
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_lock(&mux->lock);
+	n = take_remotes(mux, remotes);
+	pthread_mutex_unlock(&mux->lock);
 	for (i = 0; i < n; i++)
-		more[i] = serve(nodes[i], PASSES_SOME);
-	pthread_mutex_lock(&hub->lock);
+		more[i] = combine(remotes[i], PASSES_SOME);
+	pthread_mutex_lock(&mux->lock);
 	for (i = 0; i < n; i++) {
-		nodes[i]->has_more |= more[i];
+		remotes[i]->has_more |= more[i];
 		any |= more[i];
-		weir_node_put(nodes[i]);
+		weir_mux_remote_put(remotes[i]);
 	}
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_unlock(&mux->lock);
 	return any;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * All nodes go by one port, where nobody overtakes what is posted, whomever it is for. So what
+ * All remotes go by one port, where nobody overtakes what is posted, whomever it is for. So what
  * stands below the first level is counted over all of them, and they have low_bytes_max between
  * them: each a part, of as many as have something in flight; or a segment for each connection that
  * competes, where that is more. The share of who is alone may still be in flight when others come:
@@ -11,20 +11,20 @@
  */
 #include "lib/mux/tx/post.h"
 
-void weir_port_changed(struct weir_node *node, uint64_t before)
+void weir_mux_port_changed(struct weir_mux_remote *remote, uint64_t before)
 {
-	const uint64_t now = node->sched.low_bytes;
+	const uint64_t now = remote->sched.low_bytes;
 
 	if (now == before)
 		return;
-	atomic_fetch_add(&node->hub->low_bytes, now - before);
+	atomic_fetch_add(&remote->mux->low_bytes, now - before);
 	if (!before || !now)
-		atomic_fetch_add(&node->hub->low_nodes, before ? -1u : 1u);
+		atomic_fetch_add(&remote->mux->low_remotes, before ? -1u : 1u);
 }
 
-void weir_port_share(struct weir_node *node)
+void weir_mux_port_divide(struct weir_mux_remote *remote)
 {
-	uint32_t nodes = atomic_load(&node->hub->low_nodes) + !node->sched.low_bytes;
+	uint32_t remotes = atomic_load(&remote->mux->low_remotes) + !remote->sched.low_bytes;
 
-	node->sched.low_bytes_max = node->hub->options.low_bytes_max / nodes;
+	remote->sched.low_bytes_max = remote->mux->options.low_bytes_max / remotes;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Work requests of a node. Those of a QP complete in the order posted, so what each one was stands
+ * Work requests of a remote. Those of a QP complete in the order posted, so what each one was stands
  * in a queue beside it. They go out in chains, one doorbell each.
  */
 #include <errno.h>
@@ -8,163 +8,163 @@
 #include "lib/base/error.h"
 #include "lib/mux/tx/post.h"
 
-#define POSTED_MAX (WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS)
+#define POSTED_MAX (WEIR_MUX_QP_DEPTH + WEIR_MUX_QP_CTRLS)
 
-static struct weir_lane *lane_of(const struct weir_circuit *conn)
+static struct weir_mux_qp *qp_of(const struct weir_mux_vconn *conn)
 {
-	return __atomic_load_n(&conn->node->lanes[conn->class], __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&conn->remote->qps[conn->class], __ATOMIC_ACQUIRE);
 }
 
-static struct weir_posted *newest(struct weir_lane *lane)
+static struct weir_mux_posted_wr *pop_newest(struct weir_mux_qp *qp)
 {
-	return &lane->posted[(lane->first + --lane->count) % POSTED_MAX];
+	return &qp->posted[(qp->first + --qp->count) % POSTED_MAX];
 }
 
 /* What was posted is in flight no longer. */
-static void settle(struct weir_node *node, struct weir_lane *lane, const struct weir_posted *p)
+static void uncount_posted(struct weir_mux_remote *remote, struct weir_mux_qp *qp, const struct weir_mux_posted_wr *p)
 {
-	const uint64_t low_bytes = node->sched.low_bytes;
+	const uint64_t low_bytes = remote->sched.low_bytes;
 
-	node->posted--;
+	remote->posted--;
 	if (p->is_control) {
-		lane->nr_controls--;
+		qp->nr_controls--;
 		p->conn->controls--;
 	} else {
-		weir_sched_completed(&node->sched, &p->conn->flow, p->bytes);
-		weir_port_changed(node, low_bytes);
+		weir_sched_completed(&remote->sched, &p->conn->flow, p->bytes);
+		weir_mux_port_changed(remote, low_bytes);
 	}
 }
 
-void weir_post_ring(struct weir_lane *lane)
+void weir_mux_post_doorbell(struct weir_mux_qp *qp)
 {
-	struct weir_node *node = lane->node;
+	struct weir_mux_remote *remote = qp->remote;
 	struct ibv_send_wr *bad = NULL;
-	unsigned int i, n = lane->nr_chain;
+	unsigned int i, n = qp->nr_chain;
 	int rc;
 
 	if (!n)
 		return;
 	for (i = 0; i + 1 < n; i++)
-		lane->chain[i].next = &lane->chain[i + 1];
-	lane->chain[n - 1].next = NULL;
-	lane->nr_chain = 0;
-	rc = -ibv_post_send(lane->id->qp, lane->chain, &bad);
-	weir_count(&node->hub->counts.doorbells, 1);
-	weir_count(&node->hub->counts.work_requests, n);
+		qp->chain[i].next = &qp->chain[i + 1];
+	qp->chain[n - 1].next = NULL;
+	qp->nr_chain = 0;
+	rc = -ibv_post_send(qp->id->qp, qp->chain, &bad);
+	weir_mux_counter_add(&remote->mux->counts.doorbells, 1);
+	weir_mux_counter_add(&remote->mux->counts.work_requests, n);
 	if (!rc)
 		return;
 	/* What the device does not take was never posted. */
 	for (; bad; bad = bad->next) {
-		struct weir_posted *posted = newest(lane);
+		struct weir_mux_posted_wr *posted = pop_newest(qp);
 
-		settle(node, lane, posted);
-		if (posted->errand)
-			posted->errand->wrs--;
+		uncount_posted(remote, qp, posted);
+		if (posted->rdma_op)
+			posted->rdma_op->wrs--;
 	}
-	weir_node_fail(node, rc);
+	weir_mux_remote_fail(remote, rc);
 }
 
-void weir_post_append(struct weir_posted posted, uint64_t data, uint32_t lkey,
+void weir_mux_post_append(struct weir_mux_posted_wr posted, uint64_t data, uint32_t lkey,
 		      const struct ibv_send_wr *wr)
 {
-	struct weir_lane *lane = lane_of(posted.conn);
-	struct ibv_sge *sge = &lane->sges[lane->nr_chain];
-	struct ibv_send_wr *at = &lane->chain[lane->nr_chain];
+	struct weir_mux_qp *qp = qp_of(posted.conn);
+	struct ibv_sge *sge = &qp->sges[qp->nr_chain];
+	struct ibv_send_wr *at = &qp->chain[qp->nr_chain];
 
 	*sge = (struct ibv_sge){ data, posted.bytes, lkey };
 	*at = *wr;
-	at->wr_id = lane->class;
+	at->wr_id = qp->class;
 	at->sg_list = sge;
 	at->num_sge = 1;
 	at->send_flags = IBV_SEND_SIGNALED;
-	lane->posted[(lane->first + lane->count++) % POSTED_MAX] = posted;
-	lane->node->posted++;
-	if (++lane->nr_chain == WEIR_LANE_CHAIN)
-		weir_post_ring(lane);
+	qp->posted[(qp->first + qp->count++) % POSTED_MAX] = posted;
+	qp->remote->posted++;
+	if (++qp->nr_chain == WEIR_MUX_QP_CHAIN)
+		weir_mux_post_doorbell(qp);
 }
 
-bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message)
+bool weir_mux_post_ctrl(struct weir_mux_vconn *conn, const struct wire_mux_control *message)
 {
-	struct weir_lane *lane = lane_of(conn);
-	struct weir_posted posted = { .conn = conn, .bytes = sizeof(*message), .is_control = true };
+	struct weir_mux_qp *qp = qp_of(conn);
+	struct weir_mux_posted_wr posted = { .conn = conn, .bytes = sizeof(*message), .is_control = true };
 	const struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM };
-	struct wire_mux *buffer;
+	struct wire_mux_control *buffer;
 
-	if (lane->nr_controls == WEIR_LANE_CONTROLS)
+	if (qp->nr_controls == WEIR_MUX_QP_CTRLS)
 		return false;
 	/* The oldest: each is free again when the next round comes to it. */
-	buffer = &lane->controls[lane->next_control++ % WEIR_LANE_CONTROLS];
+	buffer = &qp->controls[qp->next_control++ % WEIR_MUX_QP_CTRLS];
 	*buffer = *message;
-	lane->nr_controls++;
+	qp->nr_controls++;
 	conn->controls++;
-	weir_post_append(posted, (uintptr_t)buffer, lane->mr->lkey, &wr);
+	weir_mux_post_append(posted, (uintptr_t)buffer, qp->mr->lkey, &wr);
 	return true;
 }
 
-static void errand_completed(struct weir_errand *e, const struct ibv_wc *wc)
+static void complete_rdma_op(struct weir_mux_rdma_op *e, const struct ibv_wc *wc)
 {
 	if (wc->status != IBV_WC_SUCCESS) {
 		e->status = -ECONNRESET;
 		e->left = 0;
 	}
-	weir_errand_done(e);
+	weir_mux_rdma_op_wr_done(e);
 }
 
-static void ring_completed(struct weir_circuit *conn, uint32_t bytes)
+static void complete_ring_bytes(struct weir_mux_vconn *conn, uint32_t bytes)
 {
 	conn->leaving.position += bytes;
-	weir_ring_publish_head(&conn->leaving);
-	weir_ring_tell_at(conn->leaving.ring, &conn->room_fd, conn->leaving.position);
+	weir_mux_ring_publish_head(&conn->leaving);
+	weir_mux_ring_wake_at(conn->leaving.ring, &conn->room_fd, conn->leaving.position);
 	__atomic_store_n(&conn->sent, conn->leaving.position, __ATOMIC_RELAXED);
 }
 
-static void count_sent(struct weir_circuit *conn, uint32_t bytes)
+static void count_sent(struct weir_mux_vconn *conn, uint32_t bytes)
 {
-	weir_count(&conn->hub->counts.bytes_sent, bytes);
-	weir_count(&conn->owner->counts.bytes_sent, bytes);
+	weir_mux_counter_add(&conn->mux->counts.bytes_sent, bytes);
+	weir_mux_counter_add(&conn->account->counts.bytes_sent, bytes);
 }
 
 /* What the device has moved for who asked; the other end does not hear of it. */
-static void count_moved(struct weir_circuit *conn, uint32_t bytes)
+static void count_moved(struct weir_mux_vconn *conn, uint32_t bytes)
 {
-	bool is_read = conn->errand.is_read;
-	struct weir_mux_counts *counts = &conn->owner->counts;
-	uint64_t *moved = is_read ? &conn->fetched : &conn->put;
+	bool is_read = conn->rdma_op.is_read;
+	struct weir_mux_counters *counts = &conn->account->counts;
+	uint64_t *moved = is_read ? &conn->read_done : &conn->written_done;
 
-	weir_count(is_read ? &counts->bytes_received : &counts->bytes_sent, bytes);
+	weir_mux_counter_add(is_read ? &counts->bytes_received : &counts->bytes_sent, bytes);
 	__atomic_store_n(moved, *moved + bytes, __ATOMIC_RELAXED);
 }
 
-struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc)
+struct weir_mux_vconn *weir_mux_post_completed(struct weir_mux_remote *remote, const struct ibv_wc *wc)
 {
-	struct weir_posted posted;
-	struct weir_circuit *conn;
-	struct weir_lane *lane;
+	struct weir_mux_posted_wr posted;
+	struct weir_mux_vconn *conn;
+	struct weir_mux_qp *qp;
 
 	if (wc->wr_id >= WEIR_MUX_CLASSES_MAX) {
-		weir_lane_said(node, wc);
+		weir_mux_qp_handshake_sent(remote, wc);
 		return NULL;
 	}
 	if (wc->status != IBV_WC_SUCCESS)
-		weir_node_fail(node, -ECONNRESET);
-	lane = node->lanes[wc->wr_id];
-	posted = lane->posted[lane->first];
-	lane->first = (lane->first + 1) % POSTED_MAX;
-	lane->count--;
-	settle(node, lane, &posted);
+		weir_mux_remote_fail(remote, -ECONNRESET);
+	qp = remote->qps[wc->wr_id];
+	posted = qp->posted[qp->first];
+	qp->first = (qp->first + 1) % POSTED_MAX;
+	qp->count--;
+	uncount_posted(remote, qp, &posted);
 	conn = posted.conn;
 	if (posted.is_control)
 		return conn;
-	if (posted.errand == &conn->loan)
-		__atomic_store_n(&conn->sent_lent, conn->sent_lent + posted.bytes,
+	if (posted.rdma_op == &conn->zc_send)
+		__atomic_store_n(&conn->zc_sent, conn->zc_sent + posted.bytes,
 				 __ATOMIC_RELAXED);
-	if (posted.errand != &conn->errand)
+	if (posted.rdma_op != &conn->rdma_op)
 		count_sent(conn, posted.bytes);
 	else if (wc->status == IBV_WC_SUCCESS)
 		count_moved(conn, posted.bytes);
-	if (posted.errand)
-		errand_completed(posted.errand, wc);
+	if (posted.rdma_op)
+		complete_rdma_op(posted.rdma_op, wc);
 	else
-		ring_completed(conn, posted.bytes);
+		complete_ring_bytes(conn, posted.bytes);
 	return conn;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Stakes: the connections of a party share with those of others as one, so that a user with many,
- * of however many processes, has no more than a user with one. An owner who is of another party
+ * of however many processes, has no more than a user with one. An account who is of another party
  * from now on takes his connections along, with what is in flight of them, and what they have spent
  * of a round.
  *
- * A node counts as a party's whose connect has begun it, but not for as long as others like: when
+ * A remote counts as a party's whose connect has begun it, but not for as long as others like: when
  * that has no connection there any more, it is a party's who has, and has connected himself.
  */
 #include <errno.h>
@@ -13,151 +13,151 @@
 
 #include "lib/mux/tx/post.h"
 
-static struct weir_stake *stake_find(const struct weir_node *node, const struct weir_party *party,
+static struct weir_mux_sched_group *find_sched_group(const struct weir_mux_remote *remote, const struct weir_mux_account_group *party,
 				      uint8_t class)
 {
 	struct weir_list *at;
 
-	for (at = node->stakes.next; at != &node->stakes; at = at->next) {
-		struct weir_stake *stake = weir_list_entry(at, struct weir_stake, link);
+	for (at = remote->sched_groups.next; at != &remote->sched_groups; at = at->next) {
+		struct weir_mux_sched_group *sched_group = weir_list_entry(at, struct weir_mux_sched_group, link);
 
-		if (stake->party == party && stake->bundle.class == class)
-			return stake;
+		if (sched_group->party == party && sched_group->bundle.class == class)
+			return sched_group;
 	}
 	return NULL;
 }
 
-/* Its owner's, found or made, and referenced. NULL: no memory. With hub->lock held. */
-static struct weir_stake *stake_get(const struct weir_circuit *conn)
+/* Its account's, found or made, and referenced. NULL: no memory. With mux->lock held. */
+static struct weir_mux_sched_group *get_sched_group(const struct weir_mux_vconn *conn)
 {
-	struct weir_stake *stake = stake_find(conn->node, conn->owner->party, conn->class);
+	struct weir_mux_sched_group *sched_group = find_sched_group(conn->remote, conn->account->party, conn->class);
 
-	if (!stake) {
-		stake = calloc(1, sizeof(*stake));
-		if (!stake)
+	if (!sched_group) {
+		sched_group = calloc(1, sizeof(*sched_group));
+		if (!sched_group)
 			return NULL;
-		stake->party = conn->owner->party;
-		weir_list_init(&stake->pace_link);
-		weir_bundle_init(&stake->bundle, conn->class, weir_owner_weight(conn->owner));
-		weir_list_add(&conn->node->stakes, &stake->link);
+		sched_group->party = conn->account->party;
+		weir_list_init(&sched_group->pace_link);
+		weir_sched_bundle_init(&sched_group->bundle, conn->class, weir_mux_account_weight(conn->account));
+		weir_list_add(&conn->remote->sched_groups, &sched_group->link);
 	}
-	stake->refs++;
-	return stake;
+	sched_group->refs++;
+	return sched_group;
 }
 
-static void stake_put(struct weir_stake *stake)
+static void put_sched_group(struct weir_mux_sched_group *sched_group)
 {
-	if (--stake->refs)
+	if (--sched_group->refs)
 		return;
-	weir_list_del(&stake->link);
-	free(stake);
+	weir_list_del(&sched_group->link);
+	free(sched_group);
 }
 
-/* The last party to have a connection keeps it, until the node ends or somebody else connects. */
-static void node_charge(struct weir_node *node)
+/* The last party to have a connection keeps it, until the remote ends or somebody else connects. */
+static void charge_remote(struct weir_mux_remote *remote)
 {
-	struct weir_party *heir = NULL;
+	struct weir_mux_account_group *heir = NULL;
 	struct weir_list *at;
 
-	if (!node->party || weir_list_is_empty(&node->stakes))
+	if (!remote->party || weir_list_is_empty(&remote->sched_groups))
 		return;
-	for (at = node->stakes.next; at != &node->stakes; at = at->next) {
-		struct weir_stake *stake = weir_list_entry(at, struct weir_stake, link);
+	for (at = remote->sched_groups.next; at != &remote->sched_groups; at = at->next) {
+		struct weir_mux_sched_group *sched_group = weir_list_entry(at, struct weir_mux_sched_group, link);
 
-		if (stake->party == node->party)
+		if (sched_group->party == remote->party)
 			return;
-		if (stake->nr_ours)
-			heir = stake->party;
+		if (sched_group->nr_ours)
+			heir = sched_group->party;
 	}
-	weir_node_uncharge(node);
+	weir_mux_remote_uncharge(remote);
 	if (!heir)
 		return;
-	node->party = heir;
-	heir->nr_nodes++;
+	remote->party = heir;
+	heir->nr_remotes++;
 }
 
-int weir_stake_take(struct weir_circuit *conn)
+int weir_mux_sched_group_join(struct weir_mux_vconn *conn)
 {
-	conn->stake = stake_get(conn);
-	return conn->stake ? 0 : -ENOMEM;
+	conn->sched_group = get_sched_group(conn);
+	return conn->sched_group ? 0 : -ENOMEM;
 }
 
-void weir_stake_give(struct weir_circuit *conn)
+void weir_mux_sched_group_leave(struct weir_mux_vconn *conn)
 {
-	if (!conn->stake)
+	if (!conn->sched_group)
 		return;
-	conn->stake->nr_ours -= conn->is_ours;
-	stake_put(conn->stake);
-	node_charge(conn->node);
+	conn->sched_group->nr_ours -= conn->is_ours;
+	put_sched_group(conn->sched_group);
+	charge_remote(conn->remote);
 }
 
-void weir_stake_asks(struct weir_circuit *conn)
+void weir_mux_sched_group_charge(struct weir_mux_vconn *conn)
 {
 	conn->is_ours = true;
-	conn->stake->nr_ours++;
-	node_charge(conn->node);
+	conn->sched_group->nr_ours++;
+	charge_remote(conn->remote);
 }
 
-/* Nobody of a stake that has nothing to send waits for its party's ceiling. */
-static void stake_rest(struct weir_stake *stake)
+/* Nobody of a sched_group that has nothing to send waits for its party's ceiling. */
+static void unpace_if_idle(struct weir_mux_sched_group *sched_group)
 {
-	if (!weir_bundle_is_wanted(&stake->bundle))
-		weir_list_del(&stake->pace_link);
+	if (!weir_sched_bundle_is_wanted(&sched_group->bundle))
+		weir_list_del(&sched_group->pace_link);
 }
 
-void weir_stake_follow(struct weir_circuit *conn)
+void weir_mux_sched_group_follow_account(struct weir_mux_vconn *conn)
 {
-	struct weir_hub *hub = conn->hub;
-	struct weir_stake *from = conn->stake, *to;
+	struct weir_mux_local *mux = conn->mux;
+	struct weir_mux_sched_group *from = conn->sched_group, *to;
 
-	if (from->party == weir_owner_party(conn->owner))
+	if (from->party == weir_mux_account_current_group(conn->account))
 		return;
-	pthread_mutex_lock(&hub->lock);
-	to = stake_get(conn);
+	pthread_mutex_lock(&mux->lock);
+	to = get_sched_group(conn);
 	if (to) {
-		weir_flow_move(&conn->node->sched, &conn->flow, &to->bundle);
-		stake_rest(from);
-		conn->stake = to;
+		weir_sched_flow_move(&conn->remote->sched, &conn->flow, &to->bundle);
+		unpace_if_idle(from);
+		conn->sched_group = to;
 		from->nr_ours -= conn->is_ours;
 		to->nr_ours += conn->is_ours;
-		stake_put(from);
-		node_charge(conn->node);
+		put_sched_group(from);
+		charge_remote(conn->remote);
 	}
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_unlock(&mux->lock);
 }
 
-void weir_stake_idle(struct weir_circuit *conn)
+void weir_mux_sched_group_idle(struct weir_mux_vconn *conn)
 {
-	weir_sched_idle(&conn->node->sched, &conn->flow);
-	stake_rest(conn->stake);
+	weir_sched_idle(&conn->remote->sched, &conn->flow);
+	unpace_if_idle(conn->sched_group);
 }
 
-bool weir_stake_is_early(struct weir_circuit *conn, uint64_t now_ns)
+bool weir_mux_sched_group_is_paced(struct weir_mux_vconn *conn, uint64_t now_ns)
 {
-	struct weir_stake *stake = conn->stake;
-	struct weir_node *node = conn->node;
+	struct weir_mux_sched_group *sched_group = conn->sched_group;
+	struct weir_mux_remote *remote = conn->remote;
 
-	if (weir_rate_due_ns(&stake->party->rate) <= now_ns)
+	if (weir_mux_rate_limit_due_ns(&sched_group->party->rate) <= now_ns)
 		return false;
-	weir_sched_pause(&node->sched, &stake->bundle);
-	weir_list_del(&stake->pace_link);
-	weir_list_add_tail(&node->paced, &stake->pace_link);
+	weir_sched_pause(&remote->sched, &sched_group->bundle);
+	weir_list_del(&sched_group->pace_link);
+	weir_list_add_tail(&remote->paced, &sched_group->pace_link);
 	return true;
 }
 
-uint64_t weir_stakes_pace(struct weir_node *node, uint64_t now_ns)
+uint64_t weir_mux_sched_groups_resume(struct weir_mux_remote *remote, uint64_t now_ns)
 {
 	uint64_t due_ns, next_ns = UINT64_MAX;
 	struct weir_list *at;
 
-	for (at = node->paced.next; at != &node->paced;) {
-		struct weir_stake *stake = weir_list_entry(at, struct weir_stake, pace_link);
+	for (at = remote->paced.next; at != &remote->paced;) {
+		struct weir_mux_sched_group *sched_group = weir_list_entry(at, struct weir_mux_sched_group, pace_link);
 
 		at = at->next;
-		due_ns = weir_rate_due_ns(&stake->party->rate);
+		due_ns = weir_mux_rate_limit_due_ns(&sched_group->party->rate);
 		if (due_ns <= now_ns) {
-			weir_list_del(&stake->pace_link);
-			weir_sched_resume(&node->sched, &stake->bundle);
+			weir_list_del(&sched_group->pace_link);
+			weir_sched_resume(&remote->sched, &sched_group->bundle);
 		} else if (due_ns < next_ns) {
 			next_ns = due_ns;
 		}

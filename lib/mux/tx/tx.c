@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What goes next, and how much of it: a connection that the scheduler gives its turn has a piece of
- * its stream posted, of a loan, or of an errand; up to a segment.
+ * its stream posted, of a zc_send, or of an rdma_op; up to a segment.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,14 +9,14 @@
 #include "lib/mux/tx/tx.h"
 #include "lib/mux/tx/post.h"
 
-uint64_t weir_piece_limit(struct weir_circuit *conn, uint64_t *tail)
+uint64_t weir_mux_tx_limit(struct weir_mux_vconn *conn, uint64_t *tail)
 {
-	uint64_t granted = __atomic_load_n(&conn->granted, __ATOMIC_ACQUIRE) - conn->lent;
+	uint64_t granted = __atomic_load_n(&conn->granted, __ATOMIC_ACQUIRE) - conn->zc_posted;
 
 	/* An application that has written less than was sent of it lies, too. */
-	if (weir_ring_readable(&conn->leaving, tail) ||
+	if (weir_mux_ring_readable(&conn->leaving, tail) ||
 	    *tail - conn->leaving.position < conn->posted - conn->leaving.position) {
-		weir_circuit_fail(conn, -EPROTO);
+		weir_mux_vconn_fail(conn, -EPROTO);
 		*tail = conn->posted;
 	}
 	return *tail < granted ? *tail : granted;
@@ -28,16 +28,16 @@ uint64_t weir_piece_limit(struct weir_circuit *conn, uint64_t *tail)
  * them. Few are sent, and copied over there: the buffers that all connections have in common the
  * other device finds in its translation cache, where all the rings have no room.
  */
-static struct ibv_send_wr stream_wr(const struct weir_circuit *conn, uint32_t *bytes)
+static struct ibv_send_wr stream_wr(const struct weir_mux_vconn *conn, uint32_t *bytes)
 {
-	const struct weir_landing *ring = &conn->landing;
+	const struct weir_mux_peer_ring *ring = &conn->peer_ring;
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM,
-				  .imm_data = htonl(weir_circuit_remote(conn)) };
+				  .imm_data = htonl(weir_mux_vconn_remote_id(conn)) };
 	uint64_t at;
 
-	if (!ring->size || *bytes < WEIR_DIRECT_MIN)
+	if (!ring->size || *bytes < WEIR_MUX_DIRECT_WRITE_MIN)
 		return wr;
-	at = (conn->posted + conn->lent) & (ring->size - 1);
+	at = (conn->posted + conn->zc_posted) & (ring->size - 1);
 	if (*bytes > ring->size - at)
 		*bytes = (uint32_t)(ring->size - at);
 	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -46,198 +46,198 @@ static struct ibv_send_wr stream_wr(const struct weir_circuit *conn, uint32_t *b
 	return wr;
 }
 
-/* How much of its loan may be sent: it comes after what is in the ring. */
-static uint64_t loan_ready(const struct weir_circuit *conn, uint64_t tail)
+/* How much of its zc_send may be sent: it comes after what is in the ring. */
+static uint64_t zc_send_ready(const struct weir_mux_vconn *conn, uint64_t tail)
 {
-	uint64_t granted = __atomic_load_n(&conn->granted, __ATOMIC_ACQUIRE) - conn->lent;
-	uint64_t left = conn->loan.left;
+	uint64_t granted = __atomic_load_n(&conn->granted, __ATOMIC_ACQUIRE) - conn->zc_posted;
+	uint64_t left = conn->zc_send.left;
 
 	if (conn->posted != tail)
 		return 0;
 	return left < granted - tail ? left : granted - tail;
 }
 
-bool weir_piece_is_wanted(const struct weir_circuit *conn, uint64_t limit, uint64_t tail)
+bool weir_mux_tx_is_wanted(const struct weir_mux_vconn *conn, uint64_t limit, uint64_t tail)
 {
-	return conn->posted != limit || conn->errand.left || loan_ready(conn, tail);
+	return conn->posted != limit || conn->rdma_op.left || zc_send_ready(conn, tail);
 }
 
 /* What is posted of lower levels the first cannot overtake. */
-static void count_ahead(struct weir_node *node, const struct weir_circuit *conn)
+static void count_ahead(struct weir_mux_remote *remote, const struct weir_mux_vconn *conn)
 {
-	const struct weir_sched_class *classes = node->sched.classes;
+	const struct weir_sched_class *classes = remote->sched.classes;
 
 	if (classes[conn->class].config.level == classes[0].config.level)
-		weir_count_most(&node->hub->counts.ahead_bytes_max,
-				atomic_load(&node->hub->low_bytes));
+		weir_mux_counter_max(&remote->mux->counts.ahead_bytes_max,
+				atomic_load(&remote->mux->low_bytes));
 }
 
 /*
  * How long it has waited; the clock is looked at once for many turns, and may be a little behind.
  */
-static void count_wait(struct weir_circuit *conn, uint64_t now_ns)
+static void count_wait(struct weir_mux_vconn *conn, uint64_t now_ns)
 {
-	struct weir_mux_counts *counts = &conn->owner->counts;
+	struct weir_mux_counters *counts = &conn->account->counts;
 
-	weir_count(&counts->work_requests, 1);
+	weir_mux_counter_add(&counts->work_requests, 1);
 	if (now_ns <= conn->waits_ns)
 		return;
-	weir_count(&counts->waited_ns, now_ns - conn->waits_ns);
+	weir_mux_counter_add(&counts->waited_ns, now_ns - conn->waits_ns);
 	conn->waits_ns = now_ns;
 }
 
-static void count_turn(struct weir_node *node, struct weir_circuit *conn, uint32_t bytes,
+static void count_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint32_t bytes,
 		       uint64_t now_ns)
 {
-	const uint64_t low_bytes = node->sched.low_bytes;
+	const uint64_t low_bytes = remote->sched.low_bytes;
 
-	count_ahead(node, conn);
-	weir_sched_posted(&node->sched, &conn->flow, bytes);
-	weir_port_changed(node, low_bytes);
-	weir_rate_sent(&conn->stake->party->rate, bytes, now_ns);
+	count_ahead(remote, conn);
+	weir_sched_posted(&remote->sched, &conn->flow, bytes);
+	weir_mux_port_changed(remote, low_bytes);
+	weir_mux_rate_limit_charge(&conn->sched_group->party->rate, bytes, now_ns);
 	count_wait(conn, now_ns);
 }
 
 /* A segment, and no more than @most. */
-static uint32_t segment_of(const struct weir_node *node, const struct weir_circuit *conn,
+static uint32_t limit_to_segment(const struct weir_mux_remote *remote, const struct weir_mux_vconn *conn,
 			   uint64_t most)
 {
-	uint32_t segment = node->sched.classes[conn->class].config.segment_bytes;
+	uint32_t segment = remote->sched.classes[conn->class].config.segment_bytes;
 
 	return most < segment ? (uint32_t)most : segment;
 }
 
 /* Of the stream: as much as is there, up to a segment, and to the end of the memory. */
-static void post_piece(struct weir_node *node, struct weir_circuit *conn, uint64_t limit,
+static void post_ring_bytes(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t limit,
 		       uint64_t now_ns)
 {
-	struct weir_posted posted = { .conn = conn };
-	const char *data = weir_ring_at(&conn->leaving, conn->posted);
+	struct weir_mux_posted_wr posted = { .conn = conn };
+	const char *data = weir_mux_ring_at(&conn->leaving, conn->posted);
 	struct ibv_send_wr wr;
 
-	posted.bytes = segment_of(node, conn, limit - conn->posted);
-	if (posted.bytes > weir_ring_straight(&conn->leaving, conn->posted))
-		posted.bytes = weir_ring_straight(&conn->leaving, conn->posted);
+	posted.bytes = limit_to_segment(remote, conn, limit - conn->posted);
+	if (posted.bytes > weir_mux_ring_straight(&conn->leaving, conn->posted))
+		posted.bytes = weir_mux_ring_straight(&conn->leaving, conn->posted);
 	wr = stream_wr(conn, &posted.bytes);
-	count_turn(node, conn, posted.bytes, now_ns);
+	count_turn(remote, conn, posted.bytes, now_ns);
 	conn->posted += posted.bytes;
 	/* All is sent, and perhaps nothing more will be. */
 	if (conn->posted == limit && __atomic_load_n(&conn->is_closed, __ATOMIC_ACQUIRE))
-		weir_circuit_news(conn);
-	weir_post_append(posted, (uintptr_t)data, conn->chunk->mr->lkey, &wr);
+		weir_mux_vconn_notify(conn);
+	weir_mux_post_append(posted, (uintptr_t)data, conn->slab->mr->lkey, &wr);
 }
 
-/* Of an errand, or a loan. */
-static void post_part(struct weir_node *node, struct weir_errand *e, uint32_t bytes,
+/* Of an rdma_op, or a zc_send. */
+static void post_op_part(struct weir_mux_remote *remote, struct weir_mux_rdma_op *e, uint32_t bytes,
 		      const struct ibv_send_wr *wr, uint64_t now_ns)
 {
-	struct weir_circuit *conn = e->conn;
-	struct weir_posted posted = { .conn = conn, .errand = e, .bytes = bytes };
+	struct weir_mux_vconn *conn = e->conn;
+	struct weir_mux_posted_wr posted = { .conn = conn, .rdma_op = e, .bytes = bytes };
 	uint64_t local = e->local;
 
-	count_turn(node, conn, posted.bytes, now_ns);
+	count_turn(remote, conn, posted.bytes, now_ns);
 	e->local += posted.bytes;
 	e->remote += posted.bytes;
 	e->left -= posted.bytes;
 	e->wrs++;
-	if (e == &conn->loan)
-		conn->lent += posted.bytes;
-	weir_post_append(posted, local, e->plot->mr->lkey, wr);
+	if (e == &conn->zc_send)
+		conn->zc_posted += posted.bytes;
+	weir_mux_post_append(posted, local, e->mr->mr->lkey, wr);
 }
 
-static void post_errand(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
+static void post_rdma_op(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t now_ns)
 {
-	struct weir_errand *e = &conn->errand;
+	struct weir_mux_rdma_op *e = &conn->rdma_op;
 	const struct ibv_send_wr wr = {
 		.opcode = e->is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
 		.wr.rdma = { .remote_addr = e->remote, .rkey = e->reach->rkey },
 	};
 
-	post_part(node, e, segment_of(node, conn, e->left), &wr, now_ns);
+	post_op_part(remote, e, limit_to_segment(remote, conn, e->left), &wr, now_ns);
 }
 
-static void post_loan(struct weir_node *node, struct weir_circuit *conn, uint64_t most,
+static void post_zc_send(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t most,
 		      uint64_t now_ns)
 {
-	uint32_t bytes = segment_of(node, conn, most);
+	uint32_t bytes = limit_to_segment(remote, conn, most);
 	const struct ibv_send_wr wr = stream_wr(conn, &bytes);
 
-	post_part(node, &conn->loan, bytes, &wr, now_ns);
+	post_op_part(remote, &conn->zc_send, bytes, &wr, now_ns);
 }
 
-/* Of the stream: what is in the ring, and then what is lent. */
-static void post_stream(struct weir_node *node, struct weir_circuit *conn, uint64_t limit,
-			uint64_t loan, uint64_t now_ns)
+/* Of the stream: what is in the ring, and then what is zc_posted. */
+static void post_stream(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t limit,
+			uint64_t zc_send, uint64_t now_ns)
 {
 	if (limit > conn->posted)
-		post_piece(node, conn, limit, now_ns);
+		post_ring_bytes(remote, conn, limit, now_ns);
 	else
-		post_loan(node, conn, loan, now_ns);
+		post_zc_send(remote, conn, zc_send, now_ns);
 }
 
 /* The flow has its turn. */
-static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
+static void take_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t now_ns)
 {
-	uint64_t tail, limit = weir_piece_limit(conn, &tail);
-	uint64_t loan = loan_ready(conn, tail);
-	bool has_stream = limit > conn->posted || loan, has_errand = conn->errand.left;
+	uint64_t tail, limit = weir_mux_tx_limit(conn, &tail);
+	uint64_t zc_send = zc_send_ready(conn, tail);
+	bool has_stream = limit > conn->posted || zc_send, has_errand = conn->rdma_op.left;
 
 	bool has_failed = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
 
 	if (has_failed || (!has_stream && !has_errand)) {
-		weir_stake_idle(conn);
+		weir_mux_sched_group_idle(conn);
 		/* If it has failed just now, the other end is to hear. */
 		if (has_failed)
-			weir_circuit_news(conn);
+			weir_mux_vconn_notify(conn);
 		return;
 	}
-	if (weir_stake_is_early(conn, now_ns))
+	if (weir_mux_sched_group_is_paced(conn, now_ns))
 		return;
 	conn->errand_was_last = has_errand && !(has_stream && conn->errand_was_last);
 	if (conn->errand_was_last)
-		post_errand(node, conn, now_ns);
+		post_rdma_op(remote, conn, now_ns);
 	else
-		post_stream(node, conn, limit, loan, now_ns);
-	if (!weir_piece_is_wanted(conn, limit, tail))
-		weir_stake_idle(conn);
+		post_stream(remote, conn, limit, zc_send, now_ns);
+	if (!weir_mux_tx_is_wanted(conn, limit, tail))
+		weir_mux_sched_group_idle(conn);
 }
 
-static uint32_t classes_with_room(const struct weir_node *node)
+static uint32_t classes_with_room(const struct weir_mux_remote *remote)
 {
 	uint32_t classes = 0;
 	uint8_t i;
 
-	for (i = 0; i < node->sched.nr_classes; i++) {
-		const struct weir_lane *lane = __atomic_load_n(&node->lanes[i], __ATOMIC_ACQUIRE);
+	for (i = 0; i < remote->sched.nr_classes; i++) {
+		const struct weir_mux_qp *qp = __atomic_load_n(&remote->qps[i], __ATOMIC_ACQUIRE);
 
-		if (lane && lane->count - lane->nr_controls < WEIR_LANE_DEPTH)
+		if (qp && qp->count - qp->nr_controls < WEIR_MUX_QP_DEPTH)
 			classes |= 1u << i;
 	}
 	return classes;
 }
 
-static struct weir_flow *next_flow(struct weir_node *node)
+static struct weir_flow *next_flow(struct weir_mux_remote *remote)
 {
-	weir_port_share(node);
-	return weir_sched_next(&node->sched, classes_with_room(node));
+	weir_mux_port_divide(remote);
+	return weir_sched_next(&remote->sched, classes_with_room(remote));
 }
 
-bool weir_pieces_post(struct weir_node *node, uint64_t now_ns)
+bool weir_mux_tx_post(struct weir_mux_remote *remote, uint64_t now_ns)
 {
 	struct weir_flow *flow;
 	bool any = false;
 	uint8_t i;
 
-	while (!__atomic_load_n(&node->status, __ATOMIC_ACQUIRE) &&
-	       (flow = next_flow(node)) != NULL) {
-		take_turn(node, container_of(flow, struct weir_circuit, flow), now_ns);
+	while (!__atomic_load_n(&remote->status, __ATOMIC_ACQUIRE) &&
+	       (flow = next_flow(remote)) != NULL) {
+		take_turn(remote, container_of(flow, struct weir_mux_vconn, flow), now_ns);
 		any = true;
 	}
-	for (i = 0; i < node->sched.nr_classes; i++) {
-		struct weir_lane *lane = __atomic_load_n(&node->lanes[i], __ATOMIC_ACQUIRE);
+	for (i = 0; i < remote->sched.nr_classes; i++) {
+		struct weir_mux_qp *qp = __atomic_load_n(&remote->qps[i], __ATOMIC_ACQUIRE);
 
-		if (lane && lane->nr_chain) {
-			weir_post_ring(lane);
+		if (qp && qp->nr_chain) {
+			weir_mux_post_doorbell(qp);
 			any = true;
 		}
 	}

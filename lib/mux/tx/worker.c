@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The worker of a node, and its work, which at times others do (serve.c): one at a time posts, so
+ * The worker of a remote, and its work, which at times others do (serve_conn.c): one at a time posts, so
  * that the scheduler, the queues and what is in flight need no lock. Applications leave a
  * connection in the inbox; whoever serves looks at the rings, and sends whatever the scheduler
  * says. What gathers in a ring while others have their turn goes in one work request: small
@@ -21,9 +21,9 @@
 
 #define WCS_MAX 32
 
-static int status_of(const struct weir_node *node)
+static int remote_status(const struct weir_mux_remote *remote)
 {
-	return __atomic_load_n(&node->status, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&remote->status, __ATOMIC_SEQ_CST);
 }
 
 static bool is_set(const bool *flag)
@@ -32,147 +32,147 @@ static bool is_set(const bool *flag)
 }
 
 /* Up to where the reader has read; what arrives for one who has closed counts as read. */
-static int read_position(const struct weir_circuit *conn, uint64_t *head)
+static int read_position(const struct weir_mux_vconn *conn, uint64_t *head)
 {
 	/* First this: nobody reads what has not been received, and that may go on meanwhile. */
-	uint64_t at = __atomic_load_n(&conn->door->in.head, __ATOMIC_ACQUIRE);
+	uint64_t at = __atomic_load_n(&conn->shm->in.head, __ATOMIC_ACQUIRE);
 	uint64_t received = __atomic_load_n(&conn->received, __ATOMIC_ACQUIRE);
 
 	if (is_set(&conn->is_closed))
 		at = received;
-	if (at - conn->told > received - conn->told)
+	if (at - conn->credited > received - conn->credited)
 		return -EPROTO;
 	*head = at;
 	return 0;
 }
 
 /* Tells the peer that there is room again, once it is worth a message. */
-static bool grant(struct weir_circuit *conn)
+static bool send_credit(struct weir_mux_vconn *conn)
 {
-	struct wire_mux credit = { .type = WIRE_MUX_CREDIT, .to = weir_circuit_remote(conn) };
+	struct wire_mux_control credit = { .type = WIRE_MUX_CREDIT, .to = weir_mux_vconn_remote_id(conn) };
 	uint64_t head;
 
 	if (read_position(conn, &head)) {
-		weir_circuit_fail(conn, -EPROTO);
+		weir_mux_vconn_fail(conn, -EPROTO);
 		return true;
 	}
-	if (head - conn->told < conn->size / 4)
+	if (head - conn->credited < conn->size / 4)
 		return true;
 	credit.position = head + conn->size;
 	/* First it is allowed, or the peer could be there before: see piece_arrived(). */
-	__atomic_store_n(&conn->told, head, __ATOMIC_RELEASE);
-	if (!weir_post_control(conn, &credit)) {
-		conn->todo |= WEIR_CHORE_CREDIT;
+	__atomic_store_n(&conn->credited, head, __ATOMIC_RELEASE);
+	if (!weir_mux_post_ctrl(conn, &credit)) {
+		conn->ctrls_todo |= WEIR_MUX_CTRL_CREDIT;
 		return false;
 	}
-	conn->todo &= ~WEIR_CHORE_CREDIT;
-	weir_count(&conn->hub->counts.credits, 1);
+	conn->ctrls_todo &= ~WEIR_MUX_CTRL_CREDIT;
+	weir_mux_counter_add(&conn->mux->counts.credits, 1);
 	return true;
 }
 
 /* A credit that found no room goes out late, and says what is true by then. */
-static bool grant_again(struct weir_circuit *conn)
+static bool resend_credit(struct weir_mux_vconn *conn)
 {
-	struct wire_mux credit = { .type = WIRE_MUX_CREDIT, .to = weir_circuit_remote(conn),
-				   .position = conn->told + conn->size };
+	struct wire_mux_control credit = { .type = WIRE_MUX_CREDIT, .to = weir_mux_vconn_remote_id(conn),
+				   .position = conn->credited + conn->size };
 
-	if (!(conn->todo & WEIR_CHORE_CREDIT))
+	if (!(conn->ctrls_todo & WEIR_MUX_CTRL_CREDIT))
 		return true;
-	if (!weir_post_control(conn, &credit))
+	if (!weir_mux_post_ctrl(conn, &credit))
 		return false;
-	conn->todo &= ~WEIR_CHORE_CREDIT;
-	weir_count(&conn->hub->counts.credits, 1);
+	conn->ctrls_todo &= ~WEIR_MUX_CTRL_CREDIT;
+	weir_mux_counter_add(&conn->mux->counts.credits, 1);
 	return true;
 }
 
-/* What a chore says. */
-static void chore_fill(const struct weir_circuit *conn, uint32_t chore, struct wire_mux *m)
+/* What a ctrl says. */
+static void ctrl_fill(const struct weir_mux_vconn *conn, uint32_t ctrl, struct wire_mux_control *m)
 {
-	switch (chore) {
-	case WEIR_CHORE_OPEN:
-		*m = (struct wire_mux){ .type = WIRE_MUX_OPEN, .to = conn->service,
+	switch (ctrl) {
+	case WEIR_MUX_CTRL_OPEN:
+		*m = (struct wire_mux_control){ .type = WIRE_MUX_OPEN, .to = conn->service,
 					.from = conn->id, .value = conn->size,
 					.position = (uintptr_t)conn->arriving.bytes,
-					.length = conn->chunk->mr_in->rkey };
+					.length = conn->slab->mr_in->rkey };
 		break;
-	case WEIR_CHORE_ACCEPT:
-		*m = (struct wire_mux){ .type = WIRE_MUX_ACCEPT, .to = weir_circuit_remote(conn),
+	case WEIR_MUX_CTRL_ACCEPT:
+		*m = (struct wire_mux_control){ .type = WIRE_MUX_ACCEPT, .to = weir_mux_vconn_remote_id(conn),
 					.from = conn->id, .value = conn->size,
 					.position = (uintptr_t)conn->arriving.bytes,
-					.length = conn->chunk->mr_in->rkey };
+					.length = conn->slab->mr_in->rkey };
 		break;
-	case WEIR_CHORE_SAY:
-		*m = (struct wire_mux){ .type = (uint16_t)conn->service };
+	case WEIR_MUX_CTRL_REMOTE:
+		*m = (struct wire_mux_control){ .type = (uint16_t)conn->service };
 		break;
 	default:
-		*m = (struct wire_mux){ .type = WIRE_MUX_REFUSE, .to = weir_circuit_remote(conn),
+		*m = (struct wire_mux_control){ .type = WIRE_MUX_REFUSE, .to = weir_mux_vconn_remote_id(conn),
 					.value = (uint32_t)-conn->status };
 		break;
 	}
 }
 
-static bool send_chore(struct weir_circuit *conn, uint32_t chore)
+static bool send_ctrl(struct weir_mux_vconn *conn, uint32_t ctrl)
 {
-	struct wire_mux m;
+	struct wire_mux_control m;
 
-	if (!(conn->todo & chore))
+	if (!(conn->ctrls_todo & ctrl))
 		return true;
-	chore_fill(conn, chore, &m);
-	if (!weir_post_control(conn, &m))
+	ctrl_fill(conn, ctrl, &m);
+	if (!weir_mux_post_ctrl(conn, &m))
 		return false;
-	conn->todo &= ~chore;
+	conn->ctrls_todo &= ~ctrl;
 	return true;
 }
 
-static bool send_grants(struct weir_circuit *conn)
+static bool send_grants(struct weir_mux_vconn *conn)
 {
-	if (!(conn->todo & WEIR_CHORE_GRANTS))
+	if (!(conn->ctrls_todo & WEIR_MUX_CTRL_GRANTS))
 		return true;
 	/* After FIN nothing is said, and nothing waits for it. */
-	if (!conn->fin_sent && !weir_grants_send(conn))
+	if (!conn->fin_sent && !weir_mux_grants_send(conn))
 		return false;
-	conn->todo &= ~WEIR_CHORE_GRANTS;
+	conn->ctrls_todo &= ~WEIR_MUX_CTRL_GRANTS;
 	return true;
 }
 
-static bool do_chores(struct weir_circuit *conn)
+static bool send_ctrls(struct weir_mux_vconn *conn)
 {
-	conn->todo |= __atomic_exchange_n(&conn->chores, 0, __ATOMIC_ACQ_REL);
-	return send_chore(conn, WEIR_CHORE_OPEN) && send_chore(conn, WEIR_CHORE_ACCEPT) &&
-	       send_chore(conn, WEIR_CHORE_REFUSE) && send_chore(conn, WEIR_CHORE_SAY) &&
-	       grant_again(conn) && send_grants(conn);
+	conn->ctrls_todo |= __atomic_exchange_n(&conn->ctrls, 0, __ATOMIC_ACQ_REL);
+	return send_ctrl(conn, WEIR_MUX_CTRL_OPEN) && send_ctrl(conn, WEIR_MUX_CTRL_ACCEPT) &&
+	       send_ctrl(conn, WEIR_MUX_CTRL_REFUSE) && send_ctrl(conn, WEIR_MUX_CTRL_REMOTE) &&
+	       resend_credit(conn) && send_grants(conn);
 }
 
 /* Whether nothing more is to be sent of the stream: all is, or nobody would read it. */
-static bool is_drained(const struct weir_circuit *conn, bool closed, uint64_t tail)
+static bool is_drained(const struct weir_mux_vconn *conn, bool closed, uint64_t tail)
 {
 	if (is_set(&conn->is_finished) || __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
 		return true;
 	return closed && conn->posted == tail;
 }
 
-/* The last that this end says; nothing of it is left to be sent. */
-static bool finish(struct weir_circuit *conn)
+/* The last that this release_conns says; nothing of it is left to be sent. */
+static bool send_fin(struct weir_mux_vconn *conn)
 {
-	struct wire_mux fin = { .type = WIRE_MUX_FIN, .to = weir_circuit_remote(conn) };
+	struct wire_mux_control fin = { .type = WIRE_MUX_FIN, .to = weir_mux_vconn_remote_id(conn) };
 
 	if (__atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
 		fin.value = ECONNRESET;
-	if (!weir_post_control(conn, &fin))
+	if (!weir_mux_post_ctrl(conn, &fin))
 		return false;
 	conn->fin_sent = true;
 	return true;
 }
 
 /* Sends and offers what there is. Return: whether there was room for all that cannot wait. */
-static bool serve(struct weir_circuit *conn)
+static bool serve_conn(struct weir_mux_vconn *conn)
 {
-	struct weir_sched *sched = &conn->node->sched;
+	struct weir_sched *sched = &conn->remote->sched;
 	bool closed = is_set(&conn->is_closed); /* first: after that no more is written */
 	uint64_t limit, tail;
 	int status;
 
-	if (!do_chores(conn))
+	if (!send_ctrls(conn))
 		return false;
 	if (conn->fin_sent)
 		return true;
@@ -180,23 +180,23 @@ static bool serve(struct weir_circuit *conn)
 		conn->fin_sent = is_set(&conn->is_finished);
 		return true;
 	}
-	if (!grant(conn))
+	if (!send_credit(conn))
 		return false;
-	limit = weir_piece_limit(conn, &tail);
+	limit = weir_mux_tx_limit(conn, &tail);
 	if (is_drained(conn, closed, tail)) {
-		weir_stake_idle(conn);
+		weir_mux_sched_group_idle(conn);
 		status = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
-		weir_errand_end(&conn->errand, status ? status : -ENOTCONN);
-		weir_errand_end(&conn->loan, status ? status : -ENOTCONN);
-		/* What is posted is done before the other end may forget its memory. */
-		return conn->errand.wrs || finish(conn);
+		weir_mux_rdma_op_stop(&conn->rdma_op, status ? status : -ENOTCONN);
+		weir_mux_rdma_op_stop(&conn->zc_send, status ? status : -ENOTCONN);
+		/* What is posted is done before the other release_conns may forget its memory. */
+		return conn->rdma_op.wrs || send_fin(conn);
 	}
-	weir_errand_take(&conn->errand);
-	weir_errand_take(&conn->loan);
-	weir_stake_follow(conn);
-	weir_bundle_weigh(&conn->stake->bundle, weir_owner_weight(conn->owner));
+	weir_mux_rdma_op_start(&conn->rdma_op);
+	weir_mux_rdma_op_start(&conn->zc_send);
+	weir_mux_sched_group_follow_account(conn);
+	weir_sched_bundle_set_weight(&conn->sched_group->bundle, weir_mux_account_weight(conn->account));
 	conn->flow.turn.weight = __atomic_load_n(&conn->weight, __ATOMIC_RELAXED);
-	if (!weir_piece_is_wanted(conn, limit, tail))
+	if (!weir_mux_tx_is_wanted(conn, limit, tail))
 		return true;
 	if (!conn->flow.turn.is_ready)
 		conn->waits_ns = weir_now_ns();
@@ -205,192 +205,192 @@ static bool serve(struct weir_circuit *conn)
 }
 
 /* Lets go of a connection of which nothing will be sent any more, and nothing is in flight. */
-static void detach(struct weir_circuit *conn)
+static void detach_if_done(struct weir_mux_vconn *conn)
 {
-	struct weir_hub *hub = conn->hub;
+	struct weir_mux_local *mux = conn->mux;
 
-	if (!conn->fin_sent || conn->todo || conn->flow.wrs || conn->controls ||
+	if (!conn->fin_sent || conn->ctrls_todo || conn->flow.wrs || conn->controls ||
 	    !is_set(&conn->is_closed))
 		return;
-	pthread_mutex_lock(&hub->lock);
-	if (!__atomic_load_n(&conn->has_news, __ATOMIC_SEQ_CST)) {
+	pthread_mutex_lock(&mux->lock);
+	if (!__atomic_load_n(&conn->is_queued, __ATOMIC_SEQ_CST)) {
 		weir_list_del(&conn->wait_link);
 		conn->is_detached = true;
-		weir_circuit_release(conn);
+		weir_mux_vconn_release(conn);
 	}
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_unlock(&mux->lock);
 }
 
 /* Return: false: it waits for room. Otherwise it may be gone. */
-static bool look(struct weir_circuit *conn)
+static bool serve_or_wait(struct weir_mux_vconn *conn)
 {
-	struct weir_node *node = conn->node;
+	struct weir_mux_remote *remote = conn->remote;
 
 	weir_list_del(&conn->wait_link);
-	if (serve(conn)) {
-		detach(conn);
+	if (serve_conn(conn)) {
+		detach_if_done(conn);
 		return true;
 	}
-	weir_list_add_tail(&node->control_waits, &conn->wait_link);
+	weir_list_add_tail(&remote->control_waits, &conn->wait_link);
 	return false;
 }
 
-static bool take_news(struct weir_node *node)
+static bool take_news(struct weir_mux_remote *remote)
 {
-	struct weir_inbox_node *news = weir_inbox_take(&node->inbox);
-	bool any = news;
+	struct weir_inbox_node *inbox_node = weir_inbox_take(&remote->inbox);
+	bool any = inbox_node;
 
-	while (news) {
-		struct weir_circuit *conn = container_of(news, struct weir_circuit, news);
+	while (inbox_node) {
+		struct weir_mux_vconn *conn = container_of(inbox_node, struct weir_mux_vconn, inbox_node);
 
-		news = news->next;
-		__atomic_store_n(&conn->has_news, 0, __ATOMIC_SEQ_CST);
-		look(conn);
+		inbox_node = inbox_node->next;
+		__atomic_store_n(&conn->is_queued, 0, __ATOMIC_SEQ_CST);
+		serve_or_wait(conn);
 	}
 	return any;
 }
 
-static bool take_completions(struct weir_node *node)
+static bool take_completions(struct weir_mux_remote *remote)
 {
 	struct ibv_wc wcs[WCS_MAX];
-	struct weir_circuit *conn;
-	int i, n = ibv_poll_cq(node->cq, WCS_MAX, wcs);
+	struct weir_mux_vconn *conn;
+	int i, n = ibv_poll_cq(remote->cq, WCS_MAX, wcs);
 
 	for (i = 0; i < n; i++) {
-		conn = weir_post_completed(node, &wcs[i]);
+		conn = weir_mux_post_completed(remote, &wcs[i]);
 		if (conn && conn->fin_sent)
-			detach(conn);
+			detach_if_done(conn);
 	}
-	while (n > 0 && !weir_list_is_empty(&node->control_waits)) {
-		conn = weir_list_entry(node->control_waits.next, struct weir_circuit, wait_link);
-		if (!look(conn))
+	while (n > 0 && !weir_list_is_empty(&remote->control_waits)) {
+		conn = weir_list_entry(remote->control_waits.next, struct weir_mux_vconn, wait_link);
+		if (!serve_or_wait(conn))
 			break;
 	}
 	return n > 0;
 }
 
-bool weir_node_work(struct weir_node *node, uint64_t now_ns, uint64_t *next_ns)
+bool weir_mux_worker_step(struct weir_mux_remote *remote, uint64_t now_ns, uint64_t *next_ns)
 {
-	bool any = take_completions(node);
+	bool any = take_completions(remote);
 
-	any |= take_news(node);
-	*next_ns = weir_stakes_pace(node, now_ns);
-	any |= weir_pieces_post(node, now_ns);
+	any |= take_news(remote);
+	*next_ns = weir_mux_sched_groups_resume(remote, now_ns);
+	any |= weir_mux_tx_post(remote, now_ns);
 	return any;
 }
 
 /* There is one for each time that the CQ was armed: no need to ask for another. */
-static void take_event(struct weir_node *node)
+static void take_cq_event(struct weir_mux_remote *remote)
 {
 	struct ibv_cq *cq;
 	void *context;
 
-	if (ibv_get_cq_event(node->completions, &cq, &context))
+	if (ibv_get_cq_event(remote->completions, &cq, &context))
 		return;
-	__atomic_store_n(&node->is_armed, false, __ATOMIC_RELAXED);
-	node->cq_events++;
+	__atomic_store_n(&remote->is_armed, false, __ATOMIC_RELAXED);
+	remote->cq_events++;
 }
 
 /* Whether a completion will come; who begins a handshake wakes it after that. */
-static bool is_under_way(const struct weir_node *node)
+static bool is_completion_due(const struct weir_mux_remote *remote)
 {
-	return node->posted || __atomic_load_n(&node->unheard, __ATOMIC_SEQ_CST);
+	return remote->posted || __atomic_load_n(&remote->nr_handshakes_posted, __ATOMIC_SEQ_CST);
 }
 
 /*
  * Says that it sleeps, and arms. Then it works once more, since others may have begun what it did
- * not know of: @node->rises_ns is when the first may go on who has to wait.
+ * not know of: @remote->wakes_ns is when the first may go on who has to wait.
  * Return: whether it may sleep: there was nothing to do.
  */
-static bool lie_down(struct weir_node *node)
+static bool prepare_sleep(struct weir_mux_remote *remote)
 {
 	bool may_sleep;
 
-	if (!weir_node_begin(node))
+	if (!weir_mux_remote_claim(remote))
 		return false;
-	__atomic_store_n(&node->asleep, 1, __ATOMIC_SEQ_CST);
-	if (is_under_way(node) && !is_set(&node->is_armed)) {
-		ibv_req_notify_cq(node->cq, 0);
-		__atomic_store_n(&node->is_armed, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&remote->asleep, 1, __ATOMIC_SEQ_CST);
+	if (is_completion_due(remote) && !is_set(&remote->is_armed)) {
+		ibv_req_notify_cq(remote->cq, 0);
+		__atomic_store_n(&remote->is_armed, true, __ATOMIC_RELAXED);
 	}
-	may_sleep = !weir_node_work(node, weir_now_ns(), &node->rises_ns) &&
-		    (!status_of(node) || node->posted);
-	weir_node_stop(node);
-	return may_sleep && weir_inbox_is_empty(&node->inbox);
+	may_sleep = !weir_mux_worker_step(remote, weir_now_ns(), &remote->wakes_ns) &&
+		    (!remote_status(remote) || remote->posted);
+	weir_mux_remote_release(remote);
+	return may_sleep && weir_inbox_is_empty(&remote->inbox);
 }
 
 /* Sleeps until something comes, or until somebody may send again. */
-static void nap(struct weir_node *node)
+static void sleep_until_event(struct weir_mux_remote *remote)
 {
-	struct pollfd fds[] = { { .fd = node->bell, .events = POLLIN },
-				{ .fd = node->completions->fd, .events = POLLIN } };
+	struct pollfd fds[] = { { .fd = remote->bell, .events = POLLIN },
+				{ .fd = remote->completions->fd, .events = POLLIN } };
 
-	if (lie_down(node)) {
-		weir_count(&node->hub->counts.sleeps, 1);
-		poll(fds, 2, weir_poll_ms(node->rises_ns));
+	if (prepare_sleep(remote)) {
+		weir_mux_counter_add(&remote->mux->counts.sleeps, 1);
+		poll(fds, 2, weir_poll_ms(remote->wakes_ns));
 	}
-	__atomic_store_n(&node->asleep, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&remote->asleep, 0, __ATOMIC_SEQ_CST);
 	if (fds[0].revents)
-		weir_fd_take(node->bell);
+		weir_fd_drain(remote->bell);
 	if (fds[1].revents)
-		take_event(node);
+		take_cq_event(remote);
 }
 
 /*
  * Nothing is in flight any more: the connections hear of it; also those that only waited for the
- * other end's FIN, which will not come. Nor is anything written into their rings any more, which
+ * other release_conns's FIN, which will not come. Nor is anything written into their rings any more, which
  * others may have then.
  */
-static void end(struct weir_node *node)
+static void release_conns(struct weir_mux_remote *remote)
 {
-	struct weir_hub *hub = node->hub;
-	struct weir_circuit *conn;
+	struct weir_mux_local *mux = remote->mux;
+	struct weir_mux_vconn *conn;
 
-	pthread_mutex_lock(&hub->lock);
-	weir_lanes_break(node);
-	while (!weir_list_is_empty(&node->conns)) {
-		conn = weir_list_entry(node->conns.next, struct weir_circuit, node_link);
-		weir_circuit_fail(conn, status_of(node));
-		weir_errand_drop(&conn->errand, -ECONNRESET);
-		weir_errand_drop(&conn->loan, -ECONNRESET);
-		weir_list_del(&conn->node_link);
+	pthread_mutex_lock(&mux->lock);
+	weir_mux_remote_flush_qps(remote);
+	while (!weir_list_is_empty(&remote->conns)) {
+		conn = weir_list_entry(remote->conns.next, struct weir_mux_vconn, remote_link);
+		weir_mux_vconn_fail(conn, remote_status(remote));
+		weir_mux_rdma_op_drop(&conn->rdma_op, -ECONNRESET);
+		weir_mux_rdma_op_drop(&conn->zc_send, -ECONNRESET);
+		weir_list_del(&conn->remote_link);
 		weir_list_del(&conn->wait_link);
-		weir_list_del(&conn->ask_link);
-		if (conn->stake)
-			weir_list_del(&conn->stake->pace_link);
-		weir_circuit_finished(conn);
-		weir_circuit_changed(conn);
+		weir_list_del(&conn->open_link);
+		if (conn->sched_group)
+			weir_list_del(&conn->sched_group->pace_link);
+		weir_mux_vconn_peer_finished(conn);
+		weir_mux_vconn_wake_waiters(conn);
 		conn->is_detached = true;
-		weir_circuit_release(conn);
+		weir_mux_vconn_release(conn);
 	}
-	node->is_over = true;
-	pthread_cond_broadcast(&hub->changed);
-	weir_fd_ring(hub->bell);
-	pthread_mutex_unlock(&hub->lock);
+	remote->is_over = true;
+	pthread_cond_broadcast(&mux->changed);
+	weir_fd_signal(mux->bell);
+	pthread_mutex_unlock(&mux->lock);
 }
 
-void *weir_node_worker(void *arg)
+void *weir_mux_worker_run(void *arg)
 {
-	struct weir_node *node = arg;
+	struct weir_mux_remote *remote = arg;
 	uint64_t worked_ns = weir_now_ns(), now_ns = worked_ns;
 
 	for (;;) {
 		bool any = false;
 
-		if (weir_node_begin(node)) {
-			node->is_ended = status_of(node) && !node->posted;
-			if (node->is_ended)
+		if (weir_mux_remote_claim(remote)) {
+			remote->is_ended = remote_status(remote) && !remote->posted;
+			if (remote->is_ended)
 				break;
-			any = weir_node_work(node, now_ns, &node->rises_ns);
-			weir_node_stop(node);
+			any = weir_mux_worker_step(remote, now_ns, &remote->wakes_ns);
+			weir_mux_remote_release(remote);
 		}
 		weir_yield(&now_ns);
 		if (any)
 			worked_ns = now_ns;
-		else if (now_ns - worked_ns > node->hub->options.quiet_ns)
-			nap(node);
+		else if (now_ns - worked_ns > remote->mux->options.quiet_ns)
+			sleep_until_event(remote);
 	}
-	weir_node_stop(node);
-	end(node);
+	weir_mux_remote_release(remote);
+	release_conns(remote);
 	return NULL;
 }

@@ -1,101 +1,101 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What another mux says of connections. It can name its own only: those of its node and of the
- * class of the lane that it speaks on. Whatever else it says ends the node.
+ * What another mux says of connections. It can name its own only: those of its remote and of the
+ * class of the qp that it speaks on. Whatever else it says ends the remote.
  */
 #include <errno.h>
 
 #include "lib/mux/local/local.h"
 
-static int accepted(struct weir_circuit *conn, const struct wire_mux *m)
+static int handle_accept(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
 	if (conn->is_open || conn->is_finished)
 		return -EPROTO;
-	weir_circuit_granted(conn, m);
-	weir_circuit_answered(conn);
-	weir_circuit_changed(conn);
+	weir_mux_vconn_set_window(conn, m);
+	weir_mux_vconn_open_answered(conn);
+	weir_mux_vconn_wake_waiters(conn);
 	return 0;
 }
 
-static int finished(struct weir_circuit *conn)
+static int mark_finished(struct weir_mux_vconn *conn)
 {
 	if (conn->is_finished)
 		return -EPROTO;
-	weir_circuit_finished(conn);
-	weir_circuit_answered(conn);
-	weir_circuit_changed(conn);
+	weir_mux_vconn_peer_finished(conn);
+	weir_mux_vconn_open_answered(conn);
+	weir_mux_vconn_wake_waiters(conn);
 	return 0;
 }
 
 /* The other end was closed; or was cut off, and has lost what it had still to send. */
-static int ended(struct weir_circuit *conn, const struct wire_mux *m)
+static int handle_fin(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
 	if (m->value)
-		weir_circuit_fail(conn, -ECONNRESET);
-	return finished(conn);
+		weir_mux_vconn_fail(conn, -ECONNRESET);
+	return mark_finished(conn);
 }
 
-static int refused(struct weir_circuit *conn, const struct wire_mux *m)
+static int handle_refuse(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
 	if (conn->is_open)
 		return -EPROTO;
-	weir_circuit_fail(conn, -(int)m->value);
-	return finished(conn);
+	weir_mux_vconn_fail(conn, -(int)m->value);
+	return mark_finished(conn);
 }
 
 /* A position only goes forward, and no further than a window can reach. */
-static int credited(struct weir_circuit *conn, const struct wire_mux *m)
+static int handle_credit(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
 	if (!conn->is_open || conn->is_finished || m->position < conn->granted ||
-	    m->position - conn->granted > WIRE_WINDOW_MAX)
+	    m->position - conn->granted > WIRE_MUX_WINDOW_MAX)
 		return -EPROTO;
 	__atomic_store_n(&conn->granted, m->position, __ATOMIC_RELEASE);
 	return 0;
 }
 
-static int said(struct weir_circuit *conn, const struct wire_mux *m)
+static int handle_conn_ctrl(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
 	switch (m->type) {
 	case WIRE_MUX_ACCEPT:
-		return accepted(conn, m);
+		return handle_accept(conn, m);
 	case WIRE_MUX_REFUSE:
-		return refused(conn, m);
+		return handle_refuse(conn, m);
 	case WIRE_MUX_CREDIT:
-		return credited(conn, m);
+		return handle_credit(conn, m);
 	case WIRE_MUX_GRANT:
 	case WIRE_MUX_WITHDRAW:
 	case WIRE_MUX_WITHDRAWN:
-		return weir_grant_input(conn, m);
+		return weir_mux_grant_input(conn, m);
 	default:
-		return conn->is_open ? ended(conn, m) : -EPROTO;
+		return conn->is_open ? handle_fin(conn, m) : -EPROTO;
 	}
 }
 
-int weir_control_input(struct weir_lane *lane, const void *data, size_t length)
+int weir_mux_control_input(struct weir_mux_qp *qp, const void *data, size_t length)
 {
-	struct weir_circuit *conn;
-	struct wire_mux m;
-	int rc = wire_mux_decode(data, length, &m);
+	struct weir_mux_vconn *conn;
+	struct wire_mux_control m;
+	int rc = wire_mux_control_decode(data, length, &m);
 
 	if (rc)
 		return rc;
-	if (!lane->node->heard)
-		lane->node->heard = ++lane->node->hub->last_event;
+	if (!qp->remote->heard)
+		qp->remote->heard = ++qp->remote->mux->last_event;
 	if (m.type == WIRE_MUX_OPEN)
-		return weir_opening_input(lane, &m);
+		return weir_mux_pending_open_input(qp, &m);
 	if (m.type >= WIRE_MUX_LEAVE)
-		return weir_leave_input(lane, m.type);
-	conn = weir_circuit_find(lane->node->hub, m.to);
-	if (!conn || conn->node != lane->node || conn->class != lane->class)
+		return weir_mux_idle_input(qp, m.type);
+	conn = weir_mux_vconn_find(qp->remote->mux, m.to);
+	if (!conn || conn->remote != qp->remote || conn->class != qp->class)
 		return -EPROTO;
-	rc = said(conn, &m);
+	rc = handle_conn_ctrl(conn, &m);
 	if (rc)
 		return rc;
 	if (conn->is_detached) {
-		weir_circuit_release(conn);
+		weir_mux_vconn_release(conn);
 		return 0;
 	}
-	weir_circuit_leave(conn);
-	conn->hub->has_left = true;
+	weir_mux_vconn_queue(conn);
+	conn->mux->has_queued = true;
 	return 0;
 }

@@ -4,7 +4,7 @@
  * device's key, which its mux keeps to itself; the application over there has a number that means
  * something on this connection only.
  *
- * A grant that is withdrawn is in force until the other mux has said that it posts nothing more by
+ * A grant that is handle_withdrawn is in force until the other mux has said that it posts nothing more by
  * it and that all it had posted is done: no work request of it can fail, and break the QP of all.
  */
 #include <errno.h>
@@ -13,35 +13,35 @@
 #include "lib/base/clock.h"
 #include "lib/mux/tx/post.h"
 
-static struct weir_grant *grant_find(struct weir_circuit *conn, uint32_t handle)
+static struct weir_mux_grant *find_grant(struct weir_mux_vconn *conn, uint32_t handle)
 {
 	unsigned int i;
 
-	for (i = 0; i < WEIR_GRANTS_MAX; i++)
+	for (i = 0; i < WEIR_MUX_GRANTS_MAX; i++)
 		if (conn->grants[i].state && conn->grants[i].handle == handle)
 			return &conn->grants[i];
 	return NULL;
 }
 
-static struct weir_reach *reach_find(struct weir_circuit *conn, uint32_t handle)
+static struct weir_mux_remote_mr *find_remote_mr(struct weir_mux_vconn *conn, uint32_t handle)
 {
 	unsigned int i;
 
-	for (i = 0; i < WEIR_GRANTS_MAX; i++)
+	for (i = 0; i < WEIR_MUX_GRANTS_MAX; i++)
 		if (conn->reaches[i].handle == handle)
 			return &conn->reaches[i];
 	return NULL;
 }
 
-static void grants_news(struct weir_circuit *conn)
+static void notify_grants(struct weir_mux_vconn *conn)
 {
-	__atomic_fetch_or(&conn->chores, WEIR_CHORE_GRANTS, __ATOMIC_ACQ_REL);
+	__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_GRANTS, __ATOMIC_ACQ_REL);
 	if (!conn->is_detached)
-		weir_circuit_news(conn);
+		weir_mux_vconn_notify(conn);
 }
 
-/* Why there is nothing more to be granted or withdrawn. With hub->lock held. */
-static int ended(const struct weir_circuit *conn)
+/* Why there is nothing more to be handle_grant or handle_withdrawn. With mux->lock held. */
+static int conn_status(const struct weir_mux_vconn *conn)
 {
 	int status = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
 
@@ -50,191 +50,191 @@ static int ended(const struct weir_circuit *conn)
 	return conn->is_finished || !conn->is_open ? -ENOTCONN : 0;
 }
 
-static int grant_new(struct weir_circuit *conn, const struct weir_grant *wanted,
-		     struct weir_grant **out)
+static int new_grant(struct weir_mux_vconn *conn, const struct weir_mux_grant *wanted,
+		     struct weir_mux_grant **out)
 {
-	struct weir_grant *grant = NULL;
+	struct weir_mux_grant *grant = NULL;
 	unsigned int i;
 
-	for (i = 0; i < WEIR_GRANTS_MAX && !grant; i++)
+	for (i = 0; i < WEIR_MUX_GRANTS_MAX && !grant; i++)
 		if (!conn->grants[i].state)
 			grant = &conn->grants[i];
 	if (!grant)
 		return -EDQUOT;
 	*grant = *wanted;
 	grant->handle = ++conn->last_handle;
-	grant->state = WEIR_GRANT_NEW;
-	grant->plot->refs++;
+	grant->state = WEIR_MUX_GRANT_NEW;
+	grant->mr->refs++;
 	*out = grant;
 	return 0;
 }
 
 /* It goes before whatever is sent after this; or it never goes. */
-static int grant_wait(struct weir_circuit *conn, struct weir_grant *grant)
+static int wait_grant_sent(struct weir_mux_vconn *conn, struct weir_mux_grant *grant)
 {
-	uint64_t timeout_ns = conn->hub->options.timeout_ns;
+	uint64_t timeout_ns = conn->mux->options.timeout_ns;
 	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
 	int rc = 0;
 
-	while (!rc && grant->state == WEIR_GRANT_NEW) {
-		rc = weir_owner_wait(conn->owner, &conn->owner->changed, deadline_ns);
+	while (!rc && grant->state == WEIR_MUX_GRANT_NEW) {
+		rc = weir_mux_account_wait(conn->account, &conn->account->changed, deadline_ns);
 		if (!rc)
-			rc = ended(conn);
+			rc = conn_status(conn);
 	}
-	if (rc && grant->state == WEIR_GRANT_NEW) {
-		grant->plot->refs--;
+	if (rc && grant->state == WEIR_MUX_GRANT_NEW) {
+		grant->mr->refs--;
 		memset(grant, 0, sizeof(*grant));
 	}
 	return rc;
 }
 
-int weir_circuit_grant(struct weir_circuit *conn, uint32_t plot, uint64_t at, uint64_t length,
+int weir_mux_vconn_grant(struct weir_mux_vconn *conn, uint32_t mr, uint64_t at, uint64_t length,
 		       unsigned int rights, uint32_t *handle)
 {
-	struct weir_hub *hub = conn->hub;
-	struct weir_grant wanted = { .rights = (uint16_t)rights, .at = at, .length = length };
-	struct weir_grant *grant;
+	struct weir_mux_local *mux = conn->mux;
+	struct weir_mux_grant wanted = { .rights = (uint16_t)rights, .at = at, .length = length };
+	struct weir_mux_grant *grant;
 	int rc;
 
-	pthread_mutex_lock(&hub->lock);
-	wanted.plot = weir_plot_find(conn->owner, plot);
-	rc = ended(conn);
-	if (!wanted.plot || !rights || rights > (WEIR_MAY_READ | WEIR_MAY_WRITE) || !length ||
-	    at > wanted.plot->length || length > wanted.plot->length - at)
+	pthread_mutex_lock(&mux->lock);
+	wanted.mr = weir_mux_mr_find(conn->account, mr);
+	rc = conn_status(conn);
+	if (!wanted.mr || !rights || rights > (WEIR_MUX_MAY_READ | WEIR_MUX_MAY_WRITE) || !length ||
+	    at > wanted.mr->length || length > wanted.mr->length - at)
 		rc = -EINVAL;
 	if (!rc)
-		rc = grant_new(conn, &wanted, &grant);
+		rc = new_grant(conn, &wanted, &grant);
 	if (!rc) {
-		grants_news(conn);
-		rc = grant_wait(conn, grant);
+		notify_grants(conn);
+		rc = wait_grant_sent(conn, grant);
 	}
 	if (!rc)
 		*handle = grant->handle;
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_unlock(&mux->lock);
 	return rc;
 }
 
-int weir_circuit_withdraw(struct weir_circuit *conn, uint32_t handle)
+int weir_mux_vconn_withdraw(struct weir_mux_vconn *conn, uint32_t handle)
 {
-	struct weir_hub *hub = conn->hub;
-	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), hub->options.timeout_ns);
-	struct weir_grant *grant;
+	struct weir_mux_local *mux = conn->mux;
+	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), mux->options.timeout_ns);
+	struct weir_mux_grant *grant;
 	int rc = 0;
 
-	pthread_mutex_lock(&hub->lock);
-	grant = grant_find(conn, handle);
-	if (!grant || grant->state == WEIR_GRANT_NEW)
+	pthread_mutex_lock(&mux->lock);
+	grant = find_grant(conn, handle);
+	if (!grant || grant->state == WEIR_MUX_GRANT_NEW)
 		rc = -EINVAL;
-	if (!rc && grant->state == WEIR_GRANT_SENT) {
-		grant->state = WEIR_GRANT_ENDS;
-		grants_news(conn);
+	if (!rc && grant->state == WEIR_MUX_GRANT_SENT) {
+		grant->state = WEIR_MUX_GRANT_WITHDRAW;
+		notify_grants(conn);
 	}
-	while (!rc && grant_find(conn, handle) && !conn->is_finished)
-		rc = weir_owner_wait(conn->owner, &conn->owner->changed, deadline_ns);
-	pthread_mutex_unlock(&hub->lock);
+	while (!rc && find_grant(conn, handle) && !conn->is_finished)
+		rc = weir_mux_account_wait(conn->account, &conn->account->changed, deadline_ns);
+	pthread_mutex_unlock(&mux->lock);
 	return rc;
 }
 
-static bool grant_send(struct weir_circuit *conn, struct weir_grant *grant)
+static bool send_grant(struct weir_mux_vconn *conn, struct weir_mux_grant *grant)
 {
-	struct wire_mux m = { .type = WIRE_MUX_WITHDRAW, .to = weir_circuit_remote(conn),
+	struct wire_mux_control m = { .type = WIRE_MUX_WITHDRAW, .to = weir_mux_vconn_remote_id(conn),
 			      .from = grant->handle };
-	const bool is_new = grant->state == WEIR_GRANT_NEW;
+	const bool is_new = grant->state == WEIR_MUX_GRANT_NEW;
 
-	if (!is_new && grant->state != WEIR_GRANT_ENDS)
+	if (!is_new && grant->state != WEIR_MUX_GRANT_WITHDRAW)
 		return true;
 	if (is_new) {
 		m.type = WIRE_MUX_GRANT;
 		m.rights = grant->rights;
-		m.value = grant->plot->mr->rkey;
-		m.position = (uintptr_t)grant->plot->base + grant->at;
+		m.value = grant->mr->mr->rkey;
+		m.position = (uintptr_t)grant->mr->base + grant->at;
 		m.length = grant->length;
 	}
-	if (!weir_post_control(conn, &m))
+	if (!weir_mux_post_ctrl(conn, &m))
 		return false;
-	grant->state = is_new ? WEIR_GRANT_SENT : WEIR_GRANT_ENDING;
+	grant->state = is_new ? WEIR_MUX_GRANT_SENT : WEIR_MUX_GRANT_WITHDRAWING;
 	return true;
 }
 
-static bool reach_send(struct weir_circuit *conn, struct weir_reach *reach)
+static bool send_withdrawn(struct weir_mux_vconn *conn, struct weir_mux_remote_mr *reach)
 {
-	struct wire_mux m = { .type = WIRE_MUX_WITHDRAWN, .to = weir_circuit_remote(conn),
+	struct wire_mux_control m = { .type = WIRE_MUX_WITHDRAWN, .to = weir_mux_vconn_remote_id(conn),
 			      .from = reach->handle };
 
 	if (!reach->is_withdrawn || reach->users)
 		return true;
-	if (!weir_post_control(conn, &m))
+	if (!weir_mux_post_ctrl(conn, &m))
 		return false;
 	memset(reach, 0, sizeof(*reach));
 	return true;
 }
 
-bool weir_grants_send(struct weir_circuit *conn)
+bool weir_mux_grants_send(struct weir_mux_vconn *conn)
 {
 	bool all = true;
 	unsigned int i;
 
-	pthread_mutex_lock(&conn->hub->lock);
-	for (i = 0; all && i < WEIR_GRANTS_MAX; i++)
-		all = grant_send(conn, &conn->grants[i]) && reach_send(conn, &conn->reaches[i]);
-	pthread_cond_broadcast(&conn->owner->changed);
-	pthread_mutex_unlock(&conn->hub->lock);
+	pthread_mutex_lock(&conn->mux->lock);
+	for (i = 0; all && i < WEIR_MUX_GRANTS_MAX; i++)
+		all = send_grant(conn, &conn->grants[i]) && send_withdrawn(conn, &conn->reaches[i]);
+	pthread_cond_broadcast(&conn->account->changed);
+	pthread_mutex_unlock(&conn->mux->lock);
 	return all;
 }
 
-static int granted(struct weir_circuit *conn, const struct wire_mux *m)
+static int handle_grant(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
-	struct weir_reach *reach = reach_find(conn, 0);
+	struct weir_mux_remote_mr *reach = find_remote_mr(conn, 0);
 
-	if (!reach || reach_find(conn, m->from))
+	if (!reach || find_remote_mr(conn, m->from))
 		return -EPROTO;
-	*reach = (struct weir_reach){ .handle = m->from, .rkey = m->value, .rights = m->rights,
+	*reach = (struct weir_mux_remote_mr){ .handle = m->from, .rkey = m->value, .rights = m->rights,
 				      .address = m->position, .length = m->length };
 	return 0;
 }
 
-static int withdraw(struct weir_circuit *conn, const struct wire_mux *m)
+static int handle_withdraw(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
-	struct weir_reach *reach = reach_find(conn, m->from);
+	struct weir_mux_remote_mr *reach = find_remote_mr(conn, m->from);
 
 	if (!reach || reach->is_withdrawn)
 		return -EPROTO;
 	reach->is_withdrawn = true;
-	grants_news(conn);
+	notify_grants(conn);
 	return 0;
 }
 
-static int withdrawn(struct weir_circuit *conn, const struct wire_mux *m)
+static int handle_withdrawn(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
-	struct weir_grant *grant = grant_find(conn, m->from);
+	struct weir_mux_grant *grant = find_grant(conn, m->from);
 
-	if (!grant || grant->state != WEIR_GRANT_ENDING)
+	if (!grant || grant->state != WEIR_MUX_GRANT_WITHDRAWING)
 		return -EPROTO;
-	grant->plot->refs--;
+	grant->mr->refs--;
 	memset(grant, 0, sizeof(*grant));
-	pthread_cond_broadcast(&conn->owner->changed);
+	pthread_cond_broadcast(&conn->account->changed);
 	return 0;
 }
 
-int weir_grant_input(struct weir_circuit *conn, const struct wire_mux *m)
+int weir_mux_grant_input(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
 	if (!conn->is_open || conn->is_finished)
 		return -EPROTO;
 	switch (m->type) {
 	case WIRE_MUX_GRANT:
-		return granted(conn, m);
+		return handle_grant(conn, m);
 	case WIRE_MUX_WITHDRAW:
-		return withdraw(conn, m);
+		return handle_withdraw(conn, m);
 	default:
-		return withdrawn(conn, m);
+		return handle_withdrawn(conn, m);
 	}
 }
 
-void weir_grants_drop(struct weir_circuit *conn)
+void weir_mux_grants_drop(struct weir_mux_vconn *conn)
 {
 	unsigned int i;
 
-	for (i = 0; i < WEIR_GRANTS_MAX; i++)
+	for (i = 0; i < WEIR_MUX_GRANTS_MAX; i++)
 		if (conn->grants[i].state)
-			conn->grants[i].plot->refs--;
+			conn->grants[i].mr->refs--;
 }

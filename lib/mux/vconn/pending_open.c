@@ -2,7 +2,7 @@
 /*
  * OPENs of other muxes. One for whose rings there is memory is answered at once. For another a
  * chunk has to be registered first, which a device may take milliseconds for: who takes in what
- * arrives for everybody does not wait for it, but leaves that to a mason, a thread of the owner's
+ * arrives for everybody does not wait for it, but leaves that to a mason, a thread of the account's
  * that is there as long as something waits.
  */
 #include <errno.h>
@@ -11,21 +11,21 @@
 #include "lib/mux/local/local.h"
 #include "lib/base/thread.h"
 
-/* @node: referenced. @deadline_ns: of whoever asked, as far as we know. hub->lock. */
-struct opening {
+/* @remote: referenced. @deadline_ns: of whoever asked, as far as we know. mux->lock. */
+struct mux_pending_open {
 	struct weir_list link;
-	struct weir_node *node;
+	struct weir_mux_remote *remote;
 	uint8_t class;
-	struct wire_mux message;
+	struct wire_mux_control message;
 	uint64_t deadline_ns;
 };
 
-static struct weir_offer *offer_find(struct weir_hub *hub, uint32_t service)
+static struct weir_mux_service *find_service(struct weir_mux_local *mux, uint32_t service)
 {
 	struct weir_list *at;
 
-	for (at = hub->offers.next; at != &hub->offers; at = at->next) {
-		struct weir_offer *offer = weir_list_entry(at, struct weir_offer, link);
+	for (at = mux->offers.next; at != &mux->offers; at = at->next) {
+		struct weir_mux_service *offer = weir_list_entry(at, struct weir_mux_service, link);
 
 		if (offer->service == service)
 			return offer;
@@ -34,11 +34,11 @@ static struct weir_offer *offer_find(struct weir_hub *hub, uint32_t service)
 }
 
 /* Return: 0, or what the opener is told. @lacking: receives who has no rings for it, or NULL. */
-static int answer(struct weir_node *node, uint8_t class, const struct wire_mux *m,
-		  struct weir_owner **lacking)
+static int answer_open(struct weir_mux_remote *remote, uint8_t class, const struct wire_mux_control *m,
+		  struct weir_mux_account **lacking)
 {
-	struct weir_offer *offer = offer_find(node->hub, m->to);
-	struct weir_circuit *conn;
+	struct weir_mux_service *offer = find_service(remote->mux, m->to);
+	struct weir_mux_vconn *conn;
 	int rc;
 
 	*lacking = NULL;
@@ -46,127 +46,127 @@ static int answer(struct weir_node *node, uint8_t class, const struct wire_mux *
 		return -ECONNREFUSED;
 	if (offer->count >= offer->backlog)
 		return -EAGAIN;
-	rc = weir_circuit_new(offer->owner, node, class, 1, m->value, &conn);
+	rc = weir_mux_vconn_new(offer->account, remote, class, 1, m->value, &conn);
 	if (rc == -EAGAIN)
-		*lacking = offer->owner;
+		*lacking = offer->account;
 	if (rc)
 		return rc;
-	weir_circuit_granted(conn, m);
-	__atomic_fetch_or(&conn->chores, WEIR_CHORE_ACCEPT, __ATOMIC_ACQ_REL);
-	weir_circuit_news(conn);
+	weir_mux_vconn_set_window(conn, m);
+	__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_ACCEPT, __ATOMIC_ACQ_REL);
+	weir_mux_vconn_notify(conn);
 	weir_list_add_tail(&offer->conns, &conn->offer_link);
 	offer->count++;
-	weir_fd_ring(offer->fd);
+	weir_fd_signal(offer->fd);
 	return 0;
 }
 
-static void opening_free(struct opening *o)
+static void free_pending(struct mux_pending_open *o)
 {
-	o->node->nr_openings--;
-	weir_node_put(o->node);
+	o->remote->nr_pending_opens--;
+	weir_mux_remote_put(o->remote);
 	free(o);
 }
 
-static void *mason_run(void *owner);
+static void *answer_pending_opens(void *account);
 
-/* It waits for rings of @owner's. */
-static int opening_leave(struct weir_owner *owner, struct opening *o)
+/* It waits for rings of @account's. */
+static int queue_pending(struct weir_mux_account *account, struct mux_pending_open *o)
 {
 	pthread_t thread;
 
-	if (!owner->has_mason) {
-		if (weir_thread_create(&thread, "weir-mason", mason_run, owner, NULL))
+	if (!account->has_open_thread) {
+		if (weir_thread_create(&thread, "weir-mason", answer_pending_opens, account, NULL))
 			return -ENOMEM;
 		pthread_detach(thread);
-		owner->has_mason = true;
+		account->has_open_thread = true;
 	}
-	weir_list_add_tail(&owner->openings, &o->link);
+	weir_list_add_tail(&account->pending_opens, &o->link);
 	return 0;
 }
 
-/* Return: as answer(). The service may be another owner's by now: then its mason has it. */
-static int opening_serve(struct weir_owner *owner, struct opening *o, bool *is_left)
+/* Return: as answer_open(). The service may be another account's by now: then its mason has it. */
+static int serve_pending(struct weir_mux_account *account, struct mux_pending_open *o, bool *is_left)
 {
-	struct weir_owner *lacking;
+	struct weir_mux_account *lacking;
 	int rc;
 
 	do {
-		rc = answer(o->node, o->class, &o->message, &lacking);
-		if (lacking && lacking != owner) {
-			rc = opening_leave(lacking, o);
+		rc = answer_open(o->remote, o->class, &o->message, &lacking);
+		if (lacking && lacking != account) {
+			rc = queue_pending(lacking, o);
 			*is_left = !rc;
 			return rc;
 		}
 		if (lacking)
-			rc = weir_chunk_make(owner, o->deadline_ns);
-	} while (lacking && !rc && !__atomic_load_n(&o->node->status, __ATOMIC_ACQUIRE));
+			rc = weir_mux_ring_slab_add(account, o->deadline_ns);
+	} while (lacking && !rc && !__atomic_load_n(&o->remote->status, __ATOMIC_ACQUIRE));
 	return rc;
 }
 
-/* Nobody hears of it by a node that is lost. */
-static void opening_refuse(const struct opening *o, int status)
+/* Nobody hears of it by a remote that is lost. */
+static void refuse_pending(const struct mux_pending_open *o, int status)
 {
 	int rc = 0;
 
-	if (!__atomic_load_n(&o->node->status, __ATOMIC_ACQUIRE))
-		rc = weir_circuit_refuse(o->node, o->class, o->message.from, status);
+	if (!__atomic_load_n(&o->remote->status, __ATOMIC_ACQUIRE))
+		rc = weir_mux_vconn_refuse(o->remote, o->class, o->message.from, status);
 	if (rc)
-		weir_node_fail(o->node, rc);
+		weir_mux_remote_fail(o->remote, rc);
 }
 
-static void *mason_run(void *arg)
+static void *answer_pending_opens(void *arg)
 {
-	struct weir_owner *owner = arg;
-	struct weir_hub *hub = owner->hub;
+	struct weir_mux_account *account = arg;
+	struct weir_mux_local *mux = account->mux;
 
-	pthread_mutex_lock(&hub->lock);
-	while (!weir_list_is_empty(&owner->openings)) {
-		struct opening *o = weir_list_entry(owner->openings.next, struct opening, link);
+	pthread_mutex_lock(&mux->lock);
+	while (!weir_list_is_empty(&account->pending_opens)) {
+		struct mux_pending_open *o = weir_list_entry(account->pending_opens.next, struct mux_pending_open, link);
 		bool is_left = false;
 		int rc = 0;
 
 		weir_list_del(&o->link);
-		if (!__atomic_load_n(&o->node->status, __ATOMIC_ACQUIRE))
-			rc = opening_serve(owner, o, &is_left);
+		if (!__atomic_load_n(&o->remote->status, __ATOMIC_ACQUIRE))
+			rc = serve_pending(account, o, &is_left);
 		if (rc)
-			opening_refuse(o, rc);
+			refuse_pending(o, rc);
 		if (!is_left)
-			opening_free(o);
+			free_pending(o);
 	}
-	owner->has_mason = false;
-	pthread_cond_broadcast(&owner->changed);
-	pthread_mutex_unlock(&hub->lock);
+	account->has_open_thread = false;
+	pthread_cond_broadcast(&account->changed);
+	pthread_mutex_unlock(&mux->lock);
 	return NULL;
 }
 
-static int opening_new(struct weir_owner *owner, struct weir_lane *lane, const struct wire_mux *m)
+static int new_pending(struct weir_mux_account *account, struct weir_mux_qp *qp, const struct wire_mux_control *m)
 {
-	struct opening *o = malloc(sizeof(*o));
+	struct mux_pending_open *o = malloc(sizeof(*o));
 	int rc;
 
 	if (!o)
 		return -ENOMEM;
-	*o = (struct opening){ .node = lane->node, .class = lane->class, .message = *m,
-			       .deadline_ns = weir_hub_deadline_ns(owner->hub) };
+	*o = (struct mux_pending_open){ .remote = qp->remote, .class = qp->class, .message = *m,
+			       .deadline_ns = weir_mux_local_deadline_ns(account->mux) };
 	weir_list_init(&o->link);
-	o->node->refs++;
-	o->node->nr_openings++;
-	rc = opening_leave(owner, o);
+	o->remote->refs++;
+	o->remote->nr_pending_opens++;
+	rc = queue_pending(account, o);
 	if (rc)
-		opening_free(o);
+		free_pending(o);
 	return rc;
 }
 
-int weir_opening_input(struct weir_lane *lane, const struct wire_mux *m)
+int weir_mux_pending_open_input(struct weir_mux_qp *qp, const struct wire_mux_control *m)
 {
-	struct weir_node *node = lane->node;
-	struct weir_owner *lacking;
-	int rc = answer(node, lane->class, m, &lacking);
+	struct weir_mux_remote *remote = qp->remote;
+	struct weir_mux_account *lacking;
+	int rc = answer_open(remote, qp->class, m, &lacking);
 
 	/* Nobody who keeps to the rule has so many that are not answered. */
-	if (lacking && node->nr_openings == WEIR_REFUSALS_MAX)
+	if (lacking && remote->nr_pending_opens == WEIR_MUX_REFUSALS_MAX)
 		return -EPROTO;
 	if (lacking)
-		rc = opening_new(lacking, lane, m);
-	return rc ? weir_circuit_refuse(node, lane->class, m->from, rc) : 0;
+		rc = new_pending(lacking, qp, m);
+	return rc ? weir_mux_vconn_refuse(remote, qp->class, m->from, rc) : 0;
 }

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is read, written or sent from an application's region. It leaves an order in its door; the
+ * What is read, written or sent from an application's region. It leaves an order in its shm; the
  * worker copies it, which the application may change meanwhile, and checks it: that the region is
  * its own, that the other end has granted what the handle names, with these rights, and that
  * neither is left. What is posted after that cannot fail for its sake. It goes segment by segment,
  * in the turns of the connection, and the region stays until nothing of it is in flight.
  *
- * A loan is an order too: to send what lies in the region, as a part of the stream.
+ * A zc_send is an order too: to send what lies in the region, as a part of the stream.
  */
 #include <errno.h>
 
 #include "lib/mux/local/local.h"
 
-void weir_errands_open(struct weir_circuit *conn)
+void weir_mux_rdma_ops_init(struct weir_mux_vconn *conn)
 {
-	conn->errand = (struct weir_errand){ .conn = conn, .order = &conn->door->order };
-	conn->loan = (struct weir_errand){ .conn = conn, .order = &conn->door->loan };
+	conn->rdma_op = (struct weir_mux_rdma_op){ .conn = conn, .order = &conn->shm->order };
+	conn->zc_send = (struct weir_mux_rdma_op){ .conn = conn, .order = &conn->shm->zc_send };
 }
 
-static bool is_loan(const struct weir_errand *e)
+static bool is_zc_send(const struct weir_mux_rdma_op *e)
 {
-	return e == &e->conn->loan;
+	return e == &e->conn->zc_send;
 }
 
 /*
- * The application has its order back. Of a loan it may wait by the descriptor that says there is
+ * The application has its order back. Of a zc_send it may wait by the descriptor that says there is
  * room.
  */
-static void order_done(struct weir_errand *e, int status)
+static void complete_op(struct weir_mux_rdma_op *e, int status)
 {
-	weir_order_done(e->order, status);
-	if (is_loan(e))
-		weir_ring_tell(&e->conn->door->out, &e->conn->room_fd);
+	weir_mux_rdma_op_desc_complete(e->order, status);
+	if (is_zc_send(e))
+		weir_mux_ring_wake(&e->conn->shm->out, &e->conn->room_fd);
 }
 
 static bool is_within(uint64_t at, uint64_t length, uint64_t whole)
@@ -39,13 +39,13 @@ static bool is_within(uint64_t at, uint64_t length, uint64_t whole)
 	return length && at <= whole && length <= whole - at;
 }
 
-static struct weir_reach *reach_of(struct weir_circuit *conn, const struct weir_order *order)
+static struct weir_mux_remote_mr *find_remote_mr(struct weir_mux_vconn *conn, const struct weir_mux_rdma_op_desc *order)
 {
-	uint16_t right = order->is_read ? WIRE_MAY_READ : WIRE_MAY_WRITE;
+	uint16_t right = order->is_read ? WIRE_MUX_MAY_READ : WIRE_MUX_MAY_WRITE;
 	unsigned int i;
 
-	for (i = 0; order->handle && i < WEIR_GRANTS_MAX; i++) {
-		struct weir_reach *reach = &conn->reaches[i];
+	for (i = 0; order->handle && i < WEIR_MUX_GRANTS_MAX; i++) {
+		struct weir_mux_remote_mr *reach = &conn->reaches[i];
 
 		if (reach->handle == order->handle && !reach->is_withdrawn &&
 		    reach->rights & right && is_within(order->there, order->length, reach->length))
@@ -54,20 +54,20 @@ static struct weir_reach *reach_of(struct weir_circuit *conn, const struct weir_
 	return NULL;
 }
 
-/* With hub->lock held. */
-static int errand_begin(struct weir_errand *e, const struct weir_order *order)
+/* With mux->lock held. */
+static int begin_op(struct weir_mux_rdma_op *e, const struct weir_mux_rdma_op_desc *order)
 {
-	struct weir_plot *plot = weir_plot_find(e->conn->owner, order->region);
-	struct weir_reach *reach = is_loan(e) ? NULL : reach_of(e->conn, order);
+	struct weir_mux_mr *mr = weir_mux_mr_find(e->conn->account, order->region);
+	struct weir_mux_remote_mr *reach = is_zc_send(e) ? NULL : find_remote_mr(e->conn, order);
 
-	if (!plot || !is_within(order->at, order->length, plot->length))
+	if (!mr || !is_within(order->at, order->length, mr->length))
 		return -EINVAL;
-	if (!is_loan(e) && !reach)
+	if (!is_zc_send(e) && !reach)
 		return -EACCES;
-	plot->refs++;
-	e->plot = plot;
+	mr->refs++;
+	e->mr = mr;
 	e->status = 0;
-	e->local = (uintptr_t)plot->base + order->at;
+	e->local = (uintptr_t)mr->base + order->at;
 	e->left = order->length;
 	e->reach = reach;
 	if (reach) {
@@ -78,21 +78,21 @@ static int errand_begin(struct weir_errand *e, const struct weir_order *order)
 	return 0;
 }
 
-/* The record of a loan that is none stands in the stream: the other end would wait for it. */
-static void errand_refuse(struct weir_errand *e, int status)
+/* The record of a zc_send that is none stands in the stream: the other end would wait for it. */
+static void refuse_op(struct weir_mux_rdma_op *e, int status)
 {
-	if (is_loan(e)) {
+	if (is_zc_send(e)) {
 		status = -EPROTO;
-		weir_circuit_fail(e->conn, status);
-		weir_circuit_news(e->conn);
+		weir_mux_vconn_fail(e->conn, status);
+		weir_mux_vconn_notify(e->conn);
 	}
-	order_done(e, status);
+	complete_op(e, status);
 }
 
 /* What the application has filled in; it may begin to wait meanwhile. */
-static struct weir_order order_read(const struct weir_order *order)
+static struct weir_mux_rdma_op_desc copy_desc(const struct weir_mux_rdma_op_desc *order)
 {
-	return (struct weir_order){
+	return (struct weir_mux_rdma_op_desc){
 		.is_read = order->is_read,
 		.handle = order->handle,
 		.region = order->region,
@@ -102,67 +102,67 @@ static struct weir_order order_read(const struct weir_order *order)
 	};
 }
 
-void weir_errand_take(struct weir_errand *e)
+void weir_mux_rdma_op_start(struct weir_mux_rdma_op *e)
 {
-	pthread_mutex_t *lock = &e->conn->hub->lock;
-	uint32_t given = WEIR_ORDER_GIVEN;
-	struct weir_order copy;
+	pthread_mutex_t *lock = &e->conn->mux->lock;
+	uint32_t given = WEIR_MUX_RDMA_OP_SUBMITTED;
+	struct weir_mux_rdma_op_desc copy;
 	int rc;
 
-	if (e->plot ||
-	    !__atomic_compare_exchange_n(&e->order->state, &given, WEIR_ORDER_TAKEN, false,
+	if (e->mr ||
+	    !__atomic_compare_exchange_n(&e->order->state, &given, WEIR_MUX_RDMA_OP_STARTED, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
-	copy = order_read(e->order);
+	copy = copy_desc(e->order);
 	pthread_mutex_lock(lock);
-	rc = errand_begin(e, &copy);
+	rc = begin_op(e, &copy);
 	pthread_mutex_unlock(lock);
 	if (rc)
-		errand_refuse(e, rc);
+		refuse_op(e, rc);
 }
 
-void weir_errand_drop(struct weir_errand *e, int status)
+void weir_mux_rdma_op_drop(struct weir_mux_rdma_op *e, int status)
 {
-	struct weir_circuit *conn = e->conn;
+	struct weir_mux_vconn *conn = e->conn;
 
-	if (!e->plot)
+	if (!e->mr)
 		return;
-	e->plot->refs--;
+	e->mr->refs--;
 	if (e->reach && !--e->reach->users && e->reach->is_withdrawn)
-		__atomic_fetch_or(&conn->chores, WEIR_CHORE_GRANTS, __ATOMIC_ACQ_REL);
-	e->plot = NULL;
+		__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_GRANTS, __ATOMIC_ACQ_REL);
+	e->mr = NULL;
 	e->left = 0;
-	pthread_cond_broadcast(&conn->owner->changed);
-	order_done(e, status);
+	pthread_cond_broadcast(&conn->account->changed);
+	complete_op(e, status);
 }
 
 /*
  * All that was posted is done, and nothing more will be. FIN or WITHDRAWN may have waited for it.
  */
-static void errand_finish(struct weir_errand *e)
+static void finish_op(struct weir_mux_rdma_op *e)
 {
-	struct weir_circuit *conn = e->conn;
+	struct weir_mux_vconn *conn = e->conn;
 
-	pthread_mutex_lock(&conn->hub->lock);
-	weir_errand_drop(e, e->status);
-	pthread_mutex_unlock(&conn->hub->lock);
-	if (!is_loan(e))
-		weir_circuit_news(conn);
+	pthread_mutex_lock(&conn->mux->lock);
+	weir_mux_rdma_op_drop(e, e->status);
+	pthread_mutex_unlock(&conn->mux->lock);
+	if (!is_zc_send(e))
+		weir_mux_vconn_notify(conn);
 }
 
-void weir_errand_end(struct weir_errand *e, int status)
+void weir_mux_rdma_op_stop(struct weir_mux_rdma_op *e, int status)
 {
-	if (!e->plot)
+	if (!e->mr)
 		return;
 	if (!e->status)
 		e->status = status;
 	e->left = 0;
 	if (!e->wrs)
-		errand_finish(e);
+		finish_op(e);
 }
 
-void weir_errand_done(struct weir_errand *e)
+void weir_mux_rdma_op_wr_done(struct weir_mux_rdma_op *e)
 {
 	if (!--e->wrs && !e->left)
-		errand_finish(e);
+		finish_op(e);
 }

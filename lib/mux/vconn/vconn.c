@@ -7,38 +7,38 @@
 #include "lib/base/futex.h"
 #include "lib/mux/local/local.h"
 
-static int place_take(struct weir_hub *hub, struct weir_circuit *conn)
+static int id_take(struct weir_mux_local *mux, struct weir_mux_vconn *conn)
 {
-	unsigned int index = hub->next_index, nr = hub->options.connections_max;
+	unsigned int index = mux->next_index, nr = mux->options.connections_max;
 
-	if (hub->nr_conns == nr)
+	if (mux->nr_conns == nr)
 		return -EDQUOT;
-	while (hub->table[index])
+	while (mux->table[index])
 		index = (index + 1) % nr;
-	hub->next_index = (index + 1) % nr;
-	hub->nr_conns++;
-	hub->table[index] = conn;
-	hub->generations[index]++;
-	conn->id = (uint32_t)hub->generations[index] << 16 | (index + 1);
+	mux->next_index = (index + 1) % nr;
+	mux->nr_conns++;
+	mux->table[index] = conn;
+	mux->generations[index]++;
+	conn->id = (uint32_t)mux->generations[index] << 16 | (index + 1);
 	return 0;
 }
 
-static void place_give(struct weir_circuit *conn)
+static void id_give(struct weir_mux_vconn *conn)
 {
 	if (!conn->id)
 		return;
-	conn->hub->table[(conn->id & 0xffff) - 1] = NULL;
-	conn->hub->nr_conns--;
+	conn->mux->table[(conn->id & 0xffff) - 1] = NULL;
+	conn->mux->nr_conns--;
 }
 
-struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id)
+struct weir_mux_vconn *weir_mux_vconn_find(struct weir_mux_local *mux, uint32_t id)
 {
 	uint32_t index = (id & 0xffff) - 1;
-	struct weir_circuit *conn;
+	struct weir_mux_vconn *conn;
 
-	if (index >= hub->options.connections_max)
+	if (index >= mux->options.connections_max)
 		return NULL;
-	conn = hub->table[index];
+	conn = mux->table[index];
 	return conn && conn->id == id ? conn : NULL;
 }
 
@@ -47,282 +47,282 @@ struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id)
  * segments. Twice that has to fit, or it has nothing left to send while it is refilled, and gets
  * less than its weight says.
  */
-static unsigned int slots_of(const struct weir_owner *owner, uint16_t weight, uint32_t window)
+static unsigned int slots_of(const struct weir_mux_account *account, uint16_t weight, uint32_t window)
 {
-	const uint32_t ring_bytes = owner->hub->options.ring_bytes;
-	uint64_t wanted = (uint64_t)weight * weir_owner_weight(owner) / 2;
+	const uint32_t ring_bytes = account->mux->options.ring_bytes;
+	uint64_t wanted = (uint64_t)weight * weir_mux_account_weight(account) / 2;
 	unsigned int slots = 1;
 
 	if (window)
 		wanted = ((uint64_t)window + ring_bytes - 1) / ring_bytes;
-	while (slots < WEIR_CHUNK_CONNS && slots < wanted)
+	while (slots < WEIR_MUX_RING_SLAB_CONNS && slots < wanted)
 		slots *= 2;
 	return slots;
 }
 
-static struct weir_circuit *conn_alloc(struct weir_owner *owner, struct weir_node *node,
+static struct weir_mux_vconn *conn_alloc(struct weir_mux_account *account, struct weir_mux_remote *remote,
 				       uint8_t class)
 {
-	struct weir_circuit *conn = calloc(1, sizeof(*conn));
+	struct weir_mux_vconn *conn = calloc(1, sizeof(*conn));
 
 	if (!conn)
 		return NULL;
-	conn->app = (struct weir_conn){ .host = &weir_local_host, .fd = -1, .room_fd = -1 };
-	conn->hub = node->hub;
-	conn->owner = owner;
-	conn->node = node;
+	conn->app = (struct weir_mux_conn){ .host = &weir_mux_local_ops, .fd = -1, .room_fd = -1 };
+	conn->mux = remote->mux;
+	conn->account = account;
+	conn->remote = remote;
 	conn->class = class;
 	conn->fd = conn->room_fd = -1;
-	weir_list_init(&conn->node_link);
+	weir_list_init(&conn->remote_link);
 	weir_list_init(&conn->offer_link);
-	weir_list_init(&conn->ask_link);
+	weir_list_init(&conn->open_link);
 	weir_list_init(&conn->wait_link);
 	return conn;
 }
 
-static void conn_attach(struct weir_circuit *conn)
+static void conn_attach(struct weir_mux_vconn *conn)
 {
-	conn->node->refs++;
-	conn->node->quiet_ns = 0;
-	weir_list_add_tail(&conn->node->conns, &conn->node_link);
+	conn->remote->refs++;
+	conn->remote->unused_ns = 0;
+	weir_list_add_tail(&conn->remote->conns, &conn->remote_link);
 }
 
-int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t class,
-		     uint16_t weight, uint32_t window, struct weir_circuit **out)
+int weir_mux_vconn_new(struct weir_mux_account *account, struct weir_mux_remote *remote, uint8_t class,
+		     uint16_t weight, uint32_t window, struct weir_mux_vconn **out)
 {
-	struct weir_circuit *conn;
+	struct weir_mux_vconn *conn;
 	int rc;
 
-	rc = class < owner->party->first_class ? -EPERM : weir_owner_take_conn(owner);
+	rc = class < account->party->first_class ? -EPERM : weir_mux_account_take_conn(account);
 	if (rc)
 		return rc;
-	conn = conn_alloc(owner, node, class);
+	conn = conn_alloc(account, remote, class);
 	if (!conn) {
-		weir_owner_give_conn(owner);
+		weir_mux_account_give_conn(account);
 		return -ENOMEM;
 	}
-	rc = place_take(node->hub, conn);
+	rc = id_take(remote->mux, conn);
 	if (!rc)
-		rc = weir_stake_take(conn);
+		rc = weir_mux_sched_group_join(conn);
 	if (!rc)
-		rc = weir_chunk_take(owner, conn, slots_of(owner, weight, window));
+		rc = weir_mux_ring_slab_take(account, conn, slots_of(account, weight, window));
 	if (rc) {
-		weir_stake_give(conn);
-		place_give(conn);
+		weir_mux_sched_group_leave(conn);
+		id_give(conn);
 		free(conn);
-		weir_owner_give_conn(owner);
+		weir_mux_account_give_conn(account);
 		return rc;
 	}
 	conn->weight = weight;
-	weir_flow_init(&conn->flow, &conn->stake->bundle, weight);
-	weir_errands_open(conn);
+	weir_sched_flow_init(&conn->flow, &conn->sched_group->bundle, weight);
+	weir_mux_rdma_ops_init(conn);
 	conn_attach(conn);
 	*out = conn;
 	return 0;
 }
 
-int weir_circuit_weigh(struct weir_circuit *conn, unsigned int weight)
+int weir_mux_vconn_weigh(struct weir_mux_vconn *conn, unsigned int weight)
 {
 	if (!weight || weight > WEIR_SCHED_WEIGHT_MAX)
 		return -EINVAL;
-	pthread_mutex_lock(&conn->hub->lock);
+	pthread_mutex_lock(&conn->mux->lock);
 	__atomic_store_n(&conn->weight, (uint16_t)weight, __ATOMIC_RELAXED);
 	if (!conn->is_detached)
-		weir_circuit_news(conn);
-	pthread_mutex_unlock(&conn->hub->lock);
+		weir_mux_vconn_notify(conn);
+	pthread_mutex_unlock(&conn->mux->lock);
 	return 0;
 }
 
-static_assert(WEIR_REFUSALS_MAX >= WIRE_OPENS_MAX + WEIR_MUX_CLASSES_MAX * WEIR_LANE_CONTROLS,
+static_assert(WEIR_MUX_REFUSALS_MAX >= WIRE_MUX_OPENS_MAX + WEIR_MUX_CLASSES_MAX * WEIR_MUX_QP_CTRLS,
 	      "whoever keeps to the rule is told no");
 
 /*
  * One that is gone once it has done that; the caller says what it is about, and that there is news.
  */
-static int speaker_new(struct weir_node *node, uint8_t class, uint32_t chore,
-		       struct weir_circuit **out)
+static int ctrl_conn_new(struct weir_mux_remote *remote, uint8_t class, uint32_t ctrl,
+		       struct weir_mux_vconn **out)
 {
-	struct weir_circuit *conn;
+	struct weir_mux_vconn *conn;
 
-	if (node->nr_refusals == WEIR_REFUSALS_MAX)
+	if (remote->nr_refusals == WEIR_MUX_REFUSALS_MAX)
 		return -EPROTO;
-	conn = conn_alloc(&node->hub->self, node, class);
+	conn = conn_alloc(&remote->mux->self, remote, class);
 	if (!conn)
 		return -ENOMEM;
-	node->nr_refusals++;
+	remote->nr_refusals++;
 	conn->is_closed = conn->is_finished = conn->fin_sent = true;
-	conn->chores = chore;
+	conn->ctrls = ctrl;
 	conn_attach(conn);
 	*out = conn;
 	return 0;
 }
 
-int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status)
+int weir_mux_vconn_refuse(struct weir_mux_remote *remote, uint8_t class, uint32_t remote_id, int status)
 {
-	struct weir_circuit *conn;
-	int rc = speaker_new(node, class, WEIR_CHORE_REFUSE, &conn);
+	struct weir_mux_vconn *conn;
+	int rc = ctrl_conn_new(remote, class, WEIR_MUX_CTRL_REFUSE, &conn);
 
 	if (rc)
 		return rc;
 	conn->remote_id = remote_id;
 	conn->status = status;
-	weir_circuit_news(conn);
+	weir_mux_vconn_notify(conn);
 	return 0;
 }
 
-int weir_circuit_say(struct weir_node *node, enum wire_mux_type what)
+int weir_mux_vconn_send_remote_ctrl(struct weir_mux_remote *remote, enum wire_mux_type what)
 {
-	struct weir_circuit *conn;
-	int rc = speaker_new(node, 0, WEIR_CHORE_SAY, &conn);
+	struct weir_mux_vconn *conn;
+	int rc = ctrl_conn_new(remote, 0, WEIR_MUX_CTRL_REMOTE, &conn);
 
 	if (rc)
 		return rc;
 	conn->service = what;
-	weir_circuit_news(conn);
+	weir_mux_vconn_notify(conn);
 	return 0;
 }
 
 /* Those that wait keep their order. */
-static void ask_now(struct weir_circuit *conn)
+static void send_open_now(struct weir_mux_vconn *conn)
 {
-	conn->is_asking = true;
-	conn->node->nr_asking++;
-	__atomic_fetch_or(&conn->chores, WEIR_CHORE_OPEN, __ATOMIC_ACQ_REL);
-	weir_circuit_news(conn);
+	conn->is_opening = true;
+	conn->remote->nr_opens++;
+	__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_OPEN, __ATOMIC_ACQ_REL);
+	weir_mux_vconn_notify(conn);
 }
 
-void weir_circuit_ask(struct weir_circuit *conn)
+void weir_mux_vconn_send_open(struct weir_mux_vconn *conn)
 {
-	weir_stake_asks(conn);
-	if (conn->node->nr_asking < WIRE_OPENS_MAX)
-		ask_now(conn);
+	weir_mux_sched_group_charge(conn);
+	if (conn->remote->nr_opens < WIRE_MUX_OPENS_MAX)
+		send_open_now(conn);
 	else
-		weir_list_add_tail(&conn->node->askers, &conn->ask_link);
+		weir_list_add_tail(&conn->remote->open_waiters, &conn->open_link);
 }
 
-void weir_circuit_answered(struct weir_circuit *conn)
+void weir_mux_vconn_open_answered(struct weir_mux_vconn *conn)
 {
-	struct weir_node *node = conn->node;
+	struct weir_mux_remote *remote = conn->remote;
 
-	if (!conn->is_asking)
+	if (!conn->is_opening)
 		return;
-	conn->is_asking = false;
-	node->nr_asking--;
-	if (weir_list_is_empty(&node->askers))
+	conn->is_opening = false;
+	remote->nr_opens--;
+	if (weir_list_is_empty(&remote->open_waiters))
 		return;
-	conn = weir_list_entry(node->askers.next, struct weir_circuit, ask_link);
-	weir_list_del(&conn->ask_link);
-	ask_now(conn);
+	conn = weir_list_entry(remote->open_waiters.next, struct weir_mux_vconn, open_link);
+	weir_list_del(&conn->open_link);
+	send_open_now(conn);
 }
 
-void weir_circuit_changed(struct weir_circuit *conn)
+void weir_mux_vconn_wake_waiters(struct weir_mux_vconn *conn)
 {
 	if (conn->waiter)
 		pthread_cond_signal(conn->waiter);
-	pthread_cond_broadcast(&conn->owner->changed);
+	pthread_cond_broadcast(&conn->account->changed);
 }
 
-void weir_circuit_granted(struct weir_circuit *conn, const struct wire_mux *m)
+void weir_mux_vconn_set_window(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
-	conn->landing = (struct weir_landing){ .address = m->position, .rkey = (uint32_t)m->length,
+	conn->peer_ring = (struct weir_mux_peer_ring){ .address = m->position, .rkey = (uint32_t)m->length,
 					       .size = m->position ? m->value : 0 };
 	__atomic_store_n(&conn->remote_id, m->from, __ATOMIC_RELAXED);
 	__atomic_store_n(&conn->granted, m->value, __ATOMIC_RELAXED);
 	__atomic_store_n(&conn->is_open, true, __ATOMIC_RELEASE);
 }
 
-static void tell(struct weir_ring *ring, const int *fd, uint32_t armed)
+static void wake_armed(struct weir_mux_ring *ring, const int *fd, uint32_t armed)
 {
-	if (armed & WEIR_ARMED_FD)
-		weir_fd_ring(__atomic_load_n(fd, __ATOMIC_ACQUIRE));
-	if (armed & WEIR_ARMED_CALL)
+	if (armed & WEIR_MUX_RING_ARMED_FD)
+		weir_fd_signal(__atomic_load_n(fd, __ATOMIC_ACQUIRE));
+	if (armed & WEIR_MUX_RING_ARMED_CALL)
 		weir_futex_wake_shared(&ring->armed);
 }
 
-void weir_ring_tell(struct weir_ring *ring, const int *fd)
+void weir_mux_ring_wake(struct weir_mux_ring *ring, const int *fd)
 {
-	tell(ring, fd, weir_ring_disarm(ring));
+	wake_armed(ring, fd, weir_mux_ring_disarm(ring));
 }
 
-void weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t position)
+void weir_mux_ring_wake_at(struct weir_mux_ring *ring, const int *fd, uint64_t position)
 {
-	tell(ring, fd, weir_ring_disarm_at(ring, position));
+	wake_armed(ring, fd, weir_mux_ring_disarm_at(ring, position));
 }
 
-void weir_circuit_tell(struct weir_circuit *conn)
+void weir_mux_vconn_wake_app(struct weir_mux_vconn *conn)
 {
-	if (!conn->chunk)
+	if (!conn->slab)
 		return;
-	weir_ring_tell(&conn->door->in, &conn->fd);
-	weir_ring_tell(&conn->door->out, &conn->room_fd);
+	weir_mux_ring_wake(&conn->shm->in, &conn->fd);
+	weir_mux_ring_wake(&conn->shm->out, &conn->room_fd);
 }
 
 /* The connection has come to its end: what its worker will not take is answered. */
-static void orders_end(struct weir_circuit *conn, int status)
+static void cancel_ops(struct weir_mux_vconn *conn, int status)
 {
-	if (!conn->door)
+	if (!conn->shm)
 		return;
-	weir_order_answer(&conn->door->order, WEIR_ORDER_GIVEN, status);
-	weir_order_answer(&conn->door->loan, WEIR_ORDER_GIVEN, status);
+	weir_mux_rdma_op_desc_cancel(&conn->shm->order, WEIR_MUX_RDMA_OP_SUBMITTED, status);
+	weir_mux_rdma_op_desc_cancel(&conn->shm->zc_send, WEIR_MUX_RDMA_OP_SUBMITTED, status);
 }
 
-void weir_circuit_finished(struct weir_circuit *conn)
+void weir_mux_vconn_peer_finished(struct weir_mux_vconn *conn)
 {
 	__atomic_store_n(&conn->is_finished, true, __ATOMIC_RELEASE);
-	if (conn->door)
-		__atomic_store_n(&conn->door->is_finished, 1, __ATOMIC_SEQ_CST);
-	orders_end(conn, -ENOTCONN);
-	weir_circuit_tell(conn);
+	if (conn->shm)
+		__atomic_store_n(&conn->shm->is_finished, 1, __ATOMIC_SEQ_CST);
+	cancel_ops(conn, -ENOTCONN);
+	weir_mux_vconn_wake_app(conn);
 }
 
-void weir_circuit_fail(struct weir_circuit *conn, int status)
+void weir_mux_vconn_fail(struct weir_mux_vconn *conn, int status)
 {
 	int none = 0;
 
 	if (__atomic_compare_exchange_n(&conn->status, &none, status, false, __ATOMIC_SEQ_CST,
 					__ATOMIC_RELAXED) &&
-	    conn->door)
-		__atomic_store_n(&conn->door->status, status, __ATOMIC_SEQ_CST);
-	orders_end(conn, status);
-	weir_circuit_tell(conn);
+	    conn->shm)
+		__atomic_store_n(&conn->shm->status, status, __ATOMIC_SEQ_CST);
+	cancel_ops(conn, status);
+	weir_mux_vconn_wake_app(conn);
 }
 
-void weir_circuit_release(struct weir_circuit *conn)
+void weir_mux_vconn_release(struct weir_mux_vconn *conn)
 {
-	struct weir_owner *owner = conn->owner;
+	struct weir_mux_account *account = conn->account;
 
 	if (!conn->is_closed || !conn->is_finished || !conn->is_detached)
 		return;
-	if (conn->chunk)
-		weir_owner_give_conn(owner);
+	if (conn->slab)
+		weir_mux_account_give_conn(account);
 	else
-		conn->node->nr_refusals--;
-	weir_list_del(&conn->node_link);
-	weir_grants_drop(conn);
-	weir_stake_give(conn);
-	place_give(conn);
-	weir_chunk_give(conn);
+		conn->remote->nr_refusals--;
+	weir_list_del(&conn->remote_link);
+	weir_mux_grants_drop(conn);
+	weir_mux_sched_group_leave(conn);
+	id_give(conn);
+	weir_mux_ring_slab_give(conn);
 	if (conn->fd >= 0)
 		close(conn->fd);
 	if (conn->room_fd >= 0)
 		close(conn->room_fd);
-	weir_node_put(conn->node);
+	weir_mux_remote_put(conn->remote);
 	free(conn);
-	pthread_cond_broadcast(&owner->changed);
+	pthread_cond_broadcast(&account->changed);
 }
 
-void weir_circuit_abort(struct weir_circuit *conn)
+void weir_mux_vconn_abort(struct weir_mux_vconn *conn)
 {
-	weir_circuit_fail(conn, -ECONNRESET);
-	weir_circuit_shut(conn);
+	weir_mux_vconn_fail(conn, -ECONNRESET);
+	weir_mux_vconn_close(conn);
 }
 
-void weir_circuit_shut(struct weir_circuit *conn)
+void weir_mux_vconn_close(struct weir_mux_vconn *conn)
 {
 	weir_list_del(&conn->offer_link);
 	__atomic_store_n(&conn->is_closed, true, __ATOMIC_RELEASE);
 	if (conn->is_detached)
-		weir_circuit_release(conn);
+		weir_mux_vconn_release(conn);
 	else
-		weir_circuit_news(conn);
+		weir_mux_vconn_notify(conn);
 }

@@ -11,9 +11,9 @@
 
 static bool is_ipv4_only; /* this host has no IPv6 */
 
-static struct datagram_address address_at(const struct in6_addr *ip, int port)
+static struct offer_address address_at(const struct in6_addr *ip, int port)
 {
-	struct datagram_address at = { .v6 = { .sin6_family = AF_INET6, .sin6_addr = *ip,
+	struct offer_address at = { .v6 = { .sin6_family = AF_INET6, .sin6_addr = *ip,
 					       .sin6_port = htons((uint16_t)port) },
 				       .size = sizeof(at.v6) };
 
@@ -25,10 +25,10 @@ static struct datagram_address address_at(const struct in6_addr *ip, int port)
 	return at;
 }
 
-static struct datagram_address name_at(int number)
+static struct offer_address name_at(int number)
 {
-	struct datagram_address at = { .here = { .sun_family = AF_UNIX } };
-	int length = snprintf(at.here.sun_path + 1, sizeof(at.here.sun_path) - 1, WIRE_OFFER_NAME,
+	struct offer_address at = { .here = { .sun_family = AF_UNIX } };
+	int length = snprintf(at.here.sun_path + 1, sizeof(at.here.sun_path) - 1, WIRE_DISCOVERY_NAME,
 			      (unsigned int)getuid(), (unsigned int)number);
 
 	at.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
@@ -43,11 +43,11 @@ static int socket_make(int family)
 /* Return: @fd, at one that is free; -1: there is none, and @fd is closed. */
 static int bind_any(int fd, bool is_here)
 {
-	int i, count = is_here ? WIRE_OFFER_NAMES : WIRE_OFFER_PORTS;
-	struct datagram_address address;
+	int i, count = is_here ? WIRE_DISCOVERY_NAMES : WIRE_DISCOVERY_PORTS;
+	struct offer_address address;
 
 	for (i = 0; fd >= 0 && i < count; i++) {
-		address = is_here ? name_at(i) : address_at(&in6addr_any, WIRE_OFFER_PORT + i);
+		address = is_here ? name_at(i) : address_at(&in6addr_any, WIRE_DISCOVERY_PORT + i);
 		if (!bind(fd, &address.any, address.size))
 			return fd;
 	}
@@ -57,7 +57,7 @@ static int bind_any(int fd, bool is_here)
 }
 
 /* The kernel says whose each datagram is, from the first one on. */
-int datagram_open_here(void)
+int offer_socket_open_local(void)
 {
 	int one = 1, fd = socket_make(AF_UNIX);
 
@@ -68,7 +68,7 @@ int datagram_open_here(void)
 	return bind_any(fd, true);
 }
 
-int datagram_open_hosts(void)
+int offer_socket_open_hosts(void)
 {
 	int zero = 0, fd = socket_make(AF_INET6);
 
@@ -80,7 +80,7 @@ int datagram_open_hosts(void)
 	return bind_any(fd, false);
 }
 
-bool datagram_reaches(const struct in6_addr *ip)
+bool offer_socket_reaches(const struct in6_addr *ip)
 {
 	return !IN6_IS_ADDR_LINKLOCAL(ip) && (!is_ipv4_only || IN6_IS_ADDR_V4MAPPED(ip));
 }
@@ -96,7 +96,7 @@ static bool is_ip(const struct sockaddr *at, const struct in6_addr *ip)
 	       !memcmp(&v4->sin_addr, &ip->s6_addr[12], sizeof(v4->sin_addr));
 }
 
-bool datagram_is_own(const struct in6_addr *ip)
+bool offer_socket_is_own(const struct in6_addr *ip)
 {
 	struct ifaddrs *all, *at;
 	bool is_own = false;
@@ -109,12 +109,12 @@ bool datagram_is_own(const struct in6_addr *ip)
 	return is_own;
 }
 
-union source {
+union source_cmsg {
 	struct cmsghdr head;
 	char room[CMSG_SPACE(sizeof(struct in6_pktinfo))];
 };
 
-static void source_set(struct msghdr *message, union source *source, const struct in6_addr *from)
+static void source_set(struct msghdr *message, union source_cmsg *source, const struct in6_addr *from)
 {
 	struct in6_pktinfo v6 = { .ipi6_addr = *from };
 	struct in_pktinfo v4 = { .ipi_ifindex = 0 };
@@ -131,44 +131,44 @@ static void source_set(struct msghdr *message, union source *source, const struc
 }
 
 /* To another host, and from the address that it expects. */
-static void send_from(int fd, const struct wire_offer *offer, const struct datagram_address *to,
+static void send_from(int fd, const struct wire_discovery_offer *offer, const struct offer_address *to,
 		      const struct in6_addr *from)
 {
-	struct wire_offer copy = *offer;
-	struct datagram_address address = *to;
+	struct wire_discovery_offer copy = *offer;
+	struct offer_address address = *to;
 	struct iovec bytes = { &copy, sizeof(copy) };
 	struct msghdr message = { .msg_name = &address.any, .msg_namelen = address.size,
 				  .msg_iov = &bytes, .msg_iovlen = 1 };
-	union source source;
+	union source_cmsg source;
 
 	source_set(&message, &source, from);
 	sendmsg(fd, &message, 0);
 }
 
-void datagram_send_here(int fd, const struct wire_offer *offer)
+void offer_socket_send_local(int fd, const struct wire_discovery_offer *offer)
 {
-	struct datagram_address address;
+	struct offer_address address;
 	int i;
 
-	for (i = 0; i < WIRE_OFFER_NAMES; i++) {
+	for (i = 0; i < WIRE_DISCOVERY_NAMES; i++) {
 		address = name_at(i);
 		sendto(fd, offer, sizeof(*offer), 0, &address.any, address.size);
 	}
 }
 
-void datagram_send_host(int fd, const struct wire_offer *offer, const struct in6_addr *to,
+void offer_socket_send_host(int fd, const struct wire_discovery_offer *offer, const struct in6_addr *to,
 			const struct in6_addr *from)
 {
-	struct datagram_address address;
+	struct offer_address address;
 	int port;
 
-	for (port = WIRE_OFFER_PORT; port < WIRE_OFFER_PORT + WIRE_OFFER_PORTS; port++) {
+	for (port = WIRE_DISCOVERY_PORT; port < WIRE_DISCOVERY_PORT + WIRE_DISCOVERY_PORTS; port++) {
 		address = address_at(to, port);
 		send_from(fd, offer, &address, from);
 	}
 }
 
-union sender {
+union sender_cmsg {
 	struct cmsghdr head;
 	char room[CMSG_SPACE(sizeof(struct ucred))];
 };
@@ -185,11 +185,11 @@ static bool is_own_user(struct msghdr *message)
 	return who.uid == getuid();
 }
 
-int datagram_receive(int fd, struct wire_offer *offer, struct datagram_address *from)
+int offer_socket_receive(int fd, struct wire_discovery_offer *offer, struct offer_address *from)
 {
 	uint8_t bytes[sizeof(*offer) + 1];
 	struct iovec room = { bytes, sizeof(bytes) };
-	union sender sender;
+	union sender_cmsg sender;
 	struct msghdr message = { .msg_name = &from->any, .msg_namelen = sizeof(from->here),
 				  .msg_iov = &room, .msg_iovlen = 1, .msg_control = &sender,
 				  .msg_controllen = sizeof(sender) };
@@ -198,26 +198,26 @@ int datagram_receive(int fd, struct wire_offer *offer, struct datagram_address *
 	from->any.sa_family = AF_UNSPEC; /* who has no name does not say */
 	n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
 	from->size = message.msg_namelen;
-	if (n < 0 || wire_offer_decode(bytes, (size_t)n, offer))
+	if (n < 0 || wire_discovery_offer_decode(bytes, (size_t)n, offer))
 		return -EPROTO;
-	return datagram_is_here(from) && !is_own_user(&message) ? -EPERM : 0;
+	return offer_socket_is_local(from) && !is_own_user(&message) ? -EPERM : 0;
 }
 
-void datagram_answer(int fd, const struct wire_offer *answer, const struct datagram_address *to,
+void offer_socket_answer(int fd, const struct wire_discovery_offer *answer, const struct offer_address *to,
 		     const struct in6_addr *from)
 {
-	if (datagram_is_here(to))
+	if (offer_socket_is_local(to))
 		sendto(fd, answer, sizeof(*answer), 0, &to->any, to->size);
 	else
 		send_from(fd, answer, to, from);
 }
 
-bool datagram_is_here(const struct datagram_address *from)
+bool offer_socket_is_local(const struct offer_address *from)
 {
 	return from->any.sa_family == AF_UNIX;
 }
 
-bool datagram_is_from(const struct datagram_address *from, const struct in6_addr *ip)
+bool offer_socket_is_from(const struct offer_address *from, const struct in6_addr *ip)
 {
 	return is_ip(&from->any, ip);
 }

@@ -3,7 +3,7 @@
  * The sockets that offers go through: a Unix one on this host, a UDP one between hosts. An IP
  * address is given as in a GID: an IPv4 one mapped.
  *
- * Context of all: with watch_life.
+ * Context of all: with tracked_qp_life.
  */
 #ifndef WEIR_PRELOAD_UNLOAD_DISCOVERY_OFFER_SOCKET_H
 #define WEIR_PRELOAD_UNLOAD_DISCOVERY_OFFER_SOCKET_H
@@ -14,7 +14,7 @@
 
 #include "wire/discovery.h"
 
-struct datagram_address {
+struct offer_address {
 	union {
 		struct sockaddr any;
 		struct sockaddr_in v4;
@@ -25,38 +25,38 @@ struct datagram_address {
 };
 
 /* At the first of the user's names that is free. Return: it, or -1. */
-int datagram_open_here(void);
+int offer_socket_open_local(void);
 
 /* At the first of the ports that is free; of IPv4 alone where there is no IPv6. Return: it, or -1. */
-int datagram_open_hosts(void);
+int offer_socket_open_hosts(void);
 
 /* Whether there is a way to it from here. */
-bool datagram_reaches(const struct in6_addr *ip);
+bool offer_socket_reaches(const struct in6_addr *ip);
 
 /* Whether it is an address of this host, of whatever interface. */
-bool datagram_is_own(const struct in6_addr *ip);
+bool offer_socket_is_own(const struct in6_addr *ip);
 
 /* To all of this user's on this host. One that is lost is as one that nobody answers. */
-void datagram_send_here(int fd, const struct wire_offer *offer);
+void offer_socket_send_local(int fd, const struct wire_discovery_offer *offer);
 
 /* To each of the ports of @to, from the address @from. */
-void datagram_send_host(int fd, const struct wire_offer *offer, const struct in6_addr *to,
+void offer_socket_send_host(int fd, const struct wire_discovery_offer *offer, const struct in6_addr *to,
 			const struct in6_addr *from);
 
 /*
  * Return: 0, what came and whence: from another host, or from this user here; -EPROTO it is nothing
  * of ours; -EPERM it is another user's.
  */
-int datagram_receive(int fd, struct wire_offer *offer, struct datagram_address *from);
+int offer_socket_receive(int fd, struct wire_discovery_offer *offer, struct offer_address *from);
 
 /* Back to where one came from; to another host from the address @from. */
-void datagram_answer(int fd, const struct wire_offer *answer, const struct datagram_address *to,
+void offer_socket_answer(int fd, const struct wire_discovery_offer *answer, const struct offer_address *to,
 		     const struct in6_addr *from);
 
 /* Whether it came through this host's Unix socket. */
-bool datagram_is_here(const struct datagram_address *from);
+bool offer_socket_is_local(const struct offer_address *from);
 
 /* Whether it is of that host. */
-bool datagram_is_from(const struct datagram_address *from, const struct in6_addr *ip);
+bool offer_socket_is_from(const struct offer_address *from, const struct in6_addr *ip);
 
 #endif

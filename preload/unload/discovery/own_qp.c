@@ -9,7 +9,7 @@
 #define TIMEOUT 14 /* 67 ms a try, where the program's own QP says nothing */
 #define RETRIES 7
 
-int path_of(struct ibv_qp *qp, struct path *path)
+int qp_path_query(struct ibv_qp *qp, struct qp_path *path)
 {
 	const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_PATH_MTU |
 			 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
@@ -27,7 +27,7 @@ int path_of(struct ibv_qp *qp, struct path *path)
 		       0;
 }
 
-bool connect_has_ended(struct ibv_qp *qp)
+bool own_qp_is_in_error(struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -36,7 +36,7 @@ bool connect_has_ended(struct ibv_qp *qp)
 	       (attr.qp_state == IBV_QPS_ERR || attr.qp_state == IBV_QPS_SQE);
 }
 
-struct ibv_qp *connect_make(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
+struct ibv_qp *own_qp_create(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
 			    struct ibv_qp_cap *cap)
 {
 	struct ibv_qp_init_attr init = {
@@ -53,7 +53,7 @@ struct ibv_qp *connect_make(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_c
 	return qp;
 }
 
-static int to_init(struct ibv_qp *qp, const struct path *path)
+static int to_init(struct ibv_qp *qp, const struct qp_path *path)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
@@ -66,7 +66,7 @@ static int to_init(struct ibv_qp *qp, const struct path *path)
 						      IBV_QP_ACCESS_FLAGS);
 }
 
-static int to_rtr(struct ibv_qp *qp, const struct path *path, uint32_t qpn, uint32_t psn)
+static int to_rtr(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, uint32_t psn)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -84,7 +84,7 @@ static int to_rtr(struct ibv_qp *qp, const struct path *path, uint32_t qpn, uint
 						      IBV_QP_MIN_RNR_TIMER);
 }
 
-static int to_rts(struct ibv_qp *qp, const struct path *path, uint32_t own_psn)
+static int to_rts(struct ibv_qp *qp, const struct qp_path *path, uint32_t own_psn)
 {
 	const struct ibv_qp_attr *like = &path->attr;
 	struct ibv_qp_attr attr = {
@@ -101,17 +101,17 @@ static int to_rts(struct ibv_qp *qp, const struct path *path, uint32_t own_psn)
 						      IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-int connect_to(struct ibv_qp *qp, const struct path *path, uint32_t qpn, uint32_t own_psn,
+int own_qp_connect(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, uint32_t own_psn,
 	       uint32_t psn)
 {
-	int err = to_init(qp, path);
+	int rc = to_init(qp, path);
 
-	if (!err)
-		err = to_rtr(qp, path, qpn, psn);
-	return err ? err : to_rts(qp, path, own_psn);
+	if (!rc)
+		rc = to_rtr(qp, path, qpn, psn);
+	return rc ? rc : to_rts(qp, path, own_psn);
 }
 
-int connect_random(void *bytes, size_t size)
+int own_qp_random(void *bytes, size_t size)
 {
 	return getrandom(bytes, size, 0) == (ssize_t)size ? 0 : -EIO;
 }

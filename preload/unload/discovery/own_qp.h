@@ -10,29 +10,29 @@
 #include "preload/unload/clock.h"
 
 #define PSN_BITS 0xffffffu
-#define CONNECT_ASK_NS (10 * NS_PER_MS) /* a device is asked so often at most */
+#define OWN_QP_ASK_NS (10 * NS_PER_MS) /* a device is asked so often at most */
 
 /* Where a QP of the program's leads to. */
-struct path {
+struct qp_path {
 	struct ibv_qp_attr attr;
 	union ibv_gid own;
 };
 
 /* Return: 0; -ENOTCONN it leads nowhere, or not by a GID. */
-int path_of(struct ibv_qp *qp, struct path *path);
+int qp_path_query(struct ibv_qp *qp, struct qp_path *path);
 
 /* Whether a QP of the program's is in an error state, as its device says. */
-bool connect_has_ended(struct ibv_qp *qp);
+bool own_qp_is_in_error(struct ibv_qp *qp);
 
 /* @cap: what is wanted; max_inline_data: written, what it takes. Return: NULL: errno says why. */
-struct ibv_qp *connect_make(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
+struct ibv_qp *own_qp_create(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
 			    struct ibv_qp_cap *cap);
 
 /* Leads @qp along @path to the QP @qpn. Return: 0 or an errno. */
-int connect_to(struct ibv_qp *qp, const struct path *path, uint32_t qpn, uint32_t own_psn,
+int own_qp_connect(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, uint32_t own_psn,
 	       uint32_t psn);
 
 /* Nobody can guess them. At most 256. Return: 0 or -EIO. */
-int connect_random(void *bytes, size_t size);
+int own_qp_random(void *bytes, size_t size);
 
 #endif

@@ -15,7 +15,7 @@ void proof_init(void)
 	struct weir_error error;
 
 	if (path && !key && weir_key_load(path, &key, &error))
-		say("%s: nothing is unloaded to other hosts", error.text);
+		diag_log("%s: nothing is unloaded to other hosts", error.text);
 }
 
 bool proof_has_key(void)
@@ -23,23 +23,23 @@ bool proof_has_key(void)
 	return key;
 }
 
-static void mac_of(const struct wire_offer *offer, const struct wire_offer_secret *secret,
+static void mac_of(const struct wire_discovery_offer *offer, const struct wire_discovery_secret *secret,
 		   uint8_t mac[static WIRE_MAC])
 {
 	const struct iovec pieces[] = {
-		{ (void *)offer, offsetof(struct wire_offer, mac) },
+		{ (void *)offer, offsetof(struct wire_discovery_offer, mac) },
 		{ (void *)secret, sizeof(*secret) },
 	};
 
 	weir_key_mac(key, pieces, 2, mac);
 }
 
-void proof_seal(struct wire_offer *offer, const struct wire_offer_secret *secret)
+void proof_seal(struct wire_discovery_offer *offer, const struct wire_discovery_secret *secret)
 {
 	mac_of(offer, secret, offer->mac);
 }
 
-bool proof_holds(const struct wire_offer *offer, const struct wire_offer_secret *secret)
+bool proof_holds(const struct wire_discovery_offer *offer, const struct wire_discovery_secret *secret)
 {
 	uint8_t mac[WIRE_MAC];
 

@@ -17,9 +17,9 @@ void proof_init(void);
 bool proof_has_key(void);
 
 /* All of @offer but its MAC is filled in. Context: any. */
-void proof_seal(struct wire_offer *offer, const struct wire_offer_secret *secret);
+void proof_seal(struct wire_discovery_offer *offer, const struct wire_discovery_secret *secret);
 
 /* Context: any. */
-bool proof_holds(const struct wire_offer *offer, const struct wire_offer_secret *secret);
+bool proof_holds(const struct wire_discovery_offer *offer, const struct wire_discovery_secret *secret);
 
 #endif

@@ -8,27 +8,27 @@
 #include "preload/unload/unload_rx.h"
 #include "preload/unload/diag.h"
 
-static struct device *devices;
+static struct unload_device *devices;
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER; /* who adds one */
 static int channels; /* of all devices; atomic */
 
-struct device *device_first(void)
+struct unload_device *device_first(void)
 {
 	return __atomic_load_n(&devices, __ATOMIC_ACQUIRE);
 }
 
-struct device *device_of(const struct ibv_context *context)
+struct unload_device *device_of(const struct ibv_context *context)
 {
-	struct device *device = device_first();
+	struct unload_device *device = device_first();
 
 	while (device && __atomic_load_n(&device->context, __ATOMIC_ACQUIRE) != context)
 		device = device->next;
 	return device;
 }
 
-static struct device *device_make(void)
+static struct unload_device *device_make(void)
 {
-	struct device *device = calloc(1, sizeof(*device));
+	struct unload_device *device = calloc(1, sizeof(*device));
 
 	if (!device)
 		return NULL;
@@ -39,16 +39,16 @@ static struct device *device_make(void)
 	return device;
 }
 
-static void tables_clear(struct device *device)
+static void tables_clear(struct unload_device *device)
 {
 	memset(device->tables, 0, sizeof(device->tables));
 	weir_umtt_init(&device->remote, device->tables[0], DEVICE_MRS_MAX);
 	weir_umtt_init(&device->local, device->tables[1], DEVICE_MRS_MAX);
 }
 
-struct device *device_open(struct ibv_context *context)
+struct unload_device *device_open(struct ibv_context *context)
 {
-	struct device *device;
+	struct unload_device *device;
 
 	pthread_mutex_lock(&devices_lock);
 	device = device_of(NULL);
@@ -64,7 +64,7 @@ struct device *device_open(struct ibv_context *context)
 	return device;
 }
 
-bool device_open_channel(struct device *device)
+bool device_open_channel(struct unload_device *device)
 {
 	if (device->channel)
 		return true;
@@ -75,22 +75,22 @@ bool device_open_channel(struct device *device)
 	return device->channel;
 }
 
-struct ibv_pd *device_pd(struct device *device)
+struct ibv_pd *device_pd(struct unload_device *device)
 {
 	if (!device->pd)
 		device->pd = NEXT(ibv_alloc_pd)(device->context);
 	return device->pd;
 }
 
-void device_close_rings(struct device *device, uint64_t until_ns)
+void device_close_receivers(struct unload_device *device, uint64_t until_ns)
 {
 	pthread_mutex_lock(&device->lock);
-	while (device->rings)
-		ring_close(device->rings, until_ns);
+	while (device->receivers)
+		unload_rx_close(device->receivers, until_ns);
 	pthread_mutex_unlock(&device->lock);
 }
 
-void device_close(struct device *device)
+void device_close(struct unload_device *device)
 {
 	pthread_mutex_lock(&device->lock);
 	if (device->channel) {
@@ -113,30 +113,30 @@ void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int acce
 		.owner = mr->pd->handle,
 		.is_writable = true,
 	};
-	struct device *device = device_of(mr->context);
-	int err;
+	struct unload_device *device = device_of(mr->context);
+	int rc;
 
 	if (!device || iova != (uintptr_t)mr->addr ||
 	    access & (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND))
 		return;
 	entry.tag = mr->lkey;
 	pthread_mutex_lock(&device->local_lock);
-	err = weir_umtt_add(&device->local, &entry);
+	rc = weir_umtt_add(&device->local, &entry);
 	pthread_mutex_unlock(&device->local_lock);
-	if (!err && access & IBV_ACCESS_REMOTE_WRITE) {
+	if (!rc && access & IBV_ACCESS_REMOTE_WRITE) {
 		entry.tag = mr->rkey;
 		pthread_mutex_lock(&device->lock);
-		err = weir_umtt_add(&device->remote, &entry);
+		rc = weir_umtt_add(&device->remote, &entry);
 		pthread_mutex_unlock(&device->lock);
 	}
-	if (err == -ENOSPC && !__atomic_exchange_n(&device->is_full, true, __ATOMIC_RELAXED))
-		say("more memory is registered than there is room to know (%u times): nothing is "
+	if (rc == -ENOSPC && !__atomic_exchange_n(&device->is_full, true, __ATOMIC_RELAXED))
+		diag_log("more memory is registered than there is room to know (%u times): nothing is "
 		    "unloaded from or to the rest", DEVICE_MRS_MAX / 4 * 3);
 }
 
 void device_deregister(const struct ibv_mr *mr)
 {
-	struct device *device = device_of(mr->context);
+	struct unload_device *device = device_of(mr->context);
 
 	if (!device)
 		return;
@@ -148,20 +148,20 @@ void device_deregister(const struct ibv_mr *mr)
 	pthread_mutex_unlock(&device->lock);
 }
 
-bool device_may_read(struct device *device, const struct ibv_pd *pd, const struct ibv_sge *sge)
+bool device_may_read(struct unload_device *device, const struct ibv_pd *pd, const struct ibv_sge *sge)
 {
-	int err;
+	int rc;
 
 	if (!sge->length)
 		return true;
 	pthread_mutex_lock(&device->local_lock);
-	err = weir_umtt_check(&device->local, pd->handle, sge->lkey, sge->addr, sge->length);
+	rc = weir_umtt_check(&device->local, pd->handle, sge->lkey, sge->addr, sge->length);
 	pthread_mutex_unlock(&device->local_lock);
-	return !err;
+	return !rc;
 }
 
 /* It, and what is made from now on, is the device's alone. */
-static void give_back(struct device *device)
+static void return_channel(struct unload_device *device)
 {
 	struct verbs_context *extended = verbs_get_ctx(device->context);
 
@@ -174,11 +174,11 @@ static void give_back(struct device *device)
 
 void device_forget(void)
 {
-	struct device *device;
+	struct unload_device *device;
 
 	for (device = devices; device; device = device->next)
 		if (device->context)
-			give_back(device);
+			return_channel(device);
 	devices = NULL;
 	channels = 0;
 	pthread_mutex_init(&devices_lock, NULL);

@@ -15,10 +15,10 @@
 #define DEVICE_MRS_MAX 8192 /* a table's; three in four may be in use */
 #define DEVICE_CHANNELS_MAX 14 /* of all devices: who has none beyond that copies for nobody */
 
-struct ring;
+struct unload_rx;
 
 /**
- * struct device - one context
+ * struct unload_device - one context
  * @next: of all; set once
  * @context: the program's, or NULL: closed
  * @ops: its functions
@@ -26,22 +26,22 @@ struct ring;
  * @lock: held from a check to the end of its copy, and when a registration goes; guards what
  * follows
  * @remote: what peers may write, by rkey; the owner is the PD's handle
- * @rings: that peers unload to
+ * @receivers: that peers unload to
  * @channel: raises the events of their CQs; NULL until there is one
  * @pd: of all that is ours: no QP of the program's reaches it; NULL until there is one
  * @is_full: so much is registered that not all of it is known; atomic
  * @local_lock: guards @local
  * @local: where writes may come from, by lkey
  */
-struct device {
-	struct device *next;
+struct unload_device {
+	struct unload_device *next;
 	struct ibv_context *context;
 	struct ibv_context_ops ops;
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *, struct ibv_cq_init_attr_ex *);
 	pthread_mutex_t lock;
 	struct weir_umtt remote;
-	struct ring *rings;
+	struct unload_rx *receivers;
 	struct ibv_comp_channel *channel;
 	struct ibv_pd *pd;
 	bool is_full;
@@ -56,25 +56,25 @@ struct device {
  * Context: any.
  * Return: it, its table still the program's; NULL: out of memory.
  */
-struct device *device_open(struct ibv_context *context);
+struct unload_device *device_open(struct ibv_context *context);
 
 /* Has a channel from now on, for the service thread to sleep on. Context: with lock. Return: so. */
-bool device_open_channel(struct device *device);
+bool device_open_channel(struct unload_device *device);
 
 /* What is ours is made in it. Context: with lock. Return: it, or NULL. */
-struct ibv_pd *device_pd(struct device *device);
+struct ibv_pd *device_pd(struct unload_device *device);
 
 /* All that are left; waits until @until_ns at most for peers to know. */
-void device_close_rings(struct device *device, uint64_t until_ns);
+void device_close_receivers(struct unload_device *device, uint64_t until_ns);
 
 /* It is about to close it: its QPs and rings are gone. */
-void device_close(struct device *device);
+void device_close(struct unload_device *device);
 
 /* The one of a context, or NULL. */
-struct device *device_of(const struct ibv_context *context);
+struct unload_device *device_of(const struct ibv_context *context);
 
 /* The first of all; the others by next. */
-struct device *device_first(void);
+struct unload_device *device_first(void);
 
 /*
  * Something was registered with @access: remembered if a CPU reaches it at the same addresses, and
@@ -86,6 +86,6 @@ void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int acce
 void device_deregister(const struct ibv_mr *mr);
 
 /* Whether a QP of @pd may read its own memory there by itself. */
-bool device_may_read(struct device *device, const struct ibv_pd *pd, const struct ibv_sge *sge);
+bool device_may_read(struct unload_device *device, const struct ibv_pd *pd, const struct ibv_sge *sge);
 
 #endif

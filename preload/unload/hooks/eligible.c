@@ -8,7 +8,7 @@
 #define SEND_FLAGS                                                                                 \
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_IP_CSUM)
 
-bool small_may_be_copied(const struct watched *w, const struct ibv_send_wr *wr)
+bool eligible_may_be_copied(const struct tracked_qp *w, const struct ibv_send_wr *wr)
 {
 	int i;
 
@@ -21,7 +21,7 @@ bool small_may_be_copied(const struct watched *w, const struct ibv_send_wr *wr)
 }
 
 /* What is inline the CPU reads, whichever way it goes. */
-bool small_is_there(const struct ibv_send_wr *wr)
+bool eligible_is_readable(const struct ibv_send_wr *wr)
 {
 	int i;
 
@@ -34,7 +34,7 @@ bool small_is_there(const struct ibv_send_wr *wr)
 	return true;
 }
 
-uint32_t small_bytes(const struct ibv_send_wr *wr)
+uint32_t eligible_bytes(const struct ibv_send_wr *wr)
 {
 	uint64_t length = 0;
 	int i;
@@ -43,10 +43,10 @@ uint32_t small_bytes(const struct ibv_send_wr *wr)
 		return 0;
 	for (i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
-	return length <= SIDE_DATA_MAX ? (uint32_t)length : 0;
+	return length <= UNLOAD_TX_DATA_MAX ? (uint32_t)length : 0;
 }
 
-bool small_may_be_posted(const struct watched *w, const struct ibv_send_wr *wr, uint32_t length)
+bool eligible_may_be_posted(const struct tracked_qp *w, const struct ibv_send_wr *wr, uint32_t length)
 {
 	if (wr->send_flags & ~SEND_FLAGS || wr->num_sge > (int)w->cap.max_send_sge)
 		return false;

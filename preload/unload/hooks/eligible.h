@@ -7,18 +7,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct watched;
+struct tracked_qp;
 
 /* The length of a write that a slot has room for; 0: it is none. */
-uint32_t small_bytes(const struct ibv_send_wr *wr);
+uint32_t eligible_bytes(const struct ibv_send_wr *wr);
 
-/* What the device would not take is for it to refuse. @length: by small_bytes() */
-bool small_may_be_posted(const struct watched *w, const struct ibv_send_wr *wr, uint32_t length);
+/* What the device would not take is for it to refuse. @length: by eligible_bytes() */
+bool eligible_may_be_posted(const struct tracked_qp *w, const struct ibv_send_wr *wr, uint32_t length);
 
 /* Whether the QP may read it, where it is read by address. */
-bool small_may_be_copied(const struct watched *w, const struct ibv_send_wr *wr);
+bool eligible_may_be_copied(const struct tracked_qp *w, const struct ibv_send_wr *wr);
 
 /* Whether the CPU may: it takes a system call for each piece that is not inline. */
-bool small_is_there(const struct ibv_send_wr *wr);
+bool eligible_is_readable(const struct ibv_send_wr *wr);
 
 #endif

@@ -4,18 +4,18 @@
 #include "preload/unload/hooks/fork.h"
 
 /* In this order: a device's functions lead to all that comes after. */
-static void in_child(void)
+static void reset_in_child(void)
 {
 	device_forget();
-	watch_forget();
-	slots_forget();
-	polled_forget();
+	tracked_qp_forget();
+	slot_pool_forget();
+	poll_cq_forget();
 	pressure_forget();
-	say_forget();
+	diag_forget();
 	service_forget();
 }
 
-int fork_watch(void)
+int fork_register(void)
 {
-	return pthread_atfork(NULL, NULL, in_child);
+	return pthread_atfork(NULL, NULL, reset_in_child);
 }

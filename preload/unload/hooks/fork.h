@@ -9,15 +9,15 @@
 #define WEIR_PRELOAD_UNLOAD_HOOKS_FORK_H
 
 /* From now on. Return: 0 or an errno. */
-int fork_watch(void);
+int fork_register(void);
 
 /* Each by its file; the child's one thread. */
 void device_forget(void);
-void watch_forget(void);
-void slots_forget(void);
-void polled_forget(void);
+void tracked_qp_forget(void);
+void slot_pool_forget(void);
+void poll_cq_forget(void);
 void pressure_forget(void);
-void say_forget(void);
+void diag_forget(void);
 void service_forget(void);
 
 #endif

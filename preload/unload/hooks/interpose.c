@@ -35,13 +35,13 @@ void *next_function(const char *name)
 	return function;
 }
 
-static void created(struct ibv_qp *qp, int sq_sig_all, const struct ibv_qp_cap *cap)
+static void qp_created(struct ibv_qp *qp, int sq_sig_all, const struct ibv_qp_cap *cap)
 {
 	if (!device_of(qp->context) || !service_is_here())
 		return;
-	pthread_mutex_lock(&watch_life);
-	watch_created(qp, sq_sig_all, cap);
-	pthread_mutex_unlock(&watch_life);
+	pthread_mutex_lock(&tracked_qp_life);
+	tracked_qp_created(qp, sq_sig_all, cap);
+	pthread_mutex_unlock(&tracked_qp_life);
 }
 
 /* What ibv_wr_start() and the like post passes by the device's table: such a QP is not watched. */
@@ -50,7 +50,7 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 	struct ibv_qp *qp = device_of(context)->create_qp_ex(context, init);
 
 	if (qp && !(init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
-		created(qp, init->sq_sig_all, &init->cap);
+		qp_created(qp, init->sq_sig_all, &init->cap);
 	return qp;
 }
 
@@ -59,12 +59,12 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 	struct ibv_cq_ex *cq = device_of(context)->create_cq_ex(context, init);
 
 	if (cq)
-		say("an extended CQ: whose completions are not taken by ibv_poll_cq() "
+		diag_log("an extended CQ: whose completions are not taken by ibv_poll_cq() "
 		    "goes by the device");
 	return cq;
 }
 
-static void take_over_extended(struct device *device)
+static void hook_extended(struct unload_device *device)
 {
 	struct verbs_context *extended = verbs_get_ctx(device->context);
 
@@ -76,73 +76,73 @@ static void take_over_extended(struct device *device)
 		extended->create_cq_ex = create_cq_ex;
 }
 
-static struct ibv_context *opened(struct ibv_context *context)
+static struct ibv_context *context_opened(struct ibv_context *context)
 {
-	struct device *device;
+	struct unload_device *device;
 
 	if (!context || !service_start())
 		return context;
 	device = device_open(context);
 	if (device) {
-		post_take_over(device);
-		polled_take_over(device);
-		take_over_extended(device);
+		post_hook(device);
+		poll_cq_hook(device);
+		hook_extended(device);
 	}
 	return context;
 }
 
 EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-	return opened(NEXT(ibv_open_device)(device));
+	return context_opened(NEXT(ibv_open_device)(device));
 }
 
 EXPORT struct ibv_context *ibv_import_device(int fd)
 {
-	return opened(NEXT(ibv_import_device)(fd));
+	return context_opened(NEXT(ibv_import_device)(fd));
 }
 
 /*
  * What is under way on the QP ends in order, and nothing more is unloaded. That waits for another
- * process, so without watch_life.
+ * process, so without tracked_qp_life.
  */
-static void end(struct watched *w)
+static void stop_sending(struct tracked_qp *w)
 {
-	pthread_mutex_lock(&watch_life);
-	meet_stop(w);
-	pthread_mutex_unlock(&watch_life);
+	pthread_mutex_lock(&tracked_qp_life);
+	discovery_stop(w);
+	pthread_mutex_unlock(&tracked_qp_life);
 	post_end(w);
 }
 
-/* And nothing more is copied for its peer. Context: with watch_life. */
-static void end_copying(struct watched *w)
+/* And nothing more is copied for its peer. Context: with tracked_qp_life. */
+static void stop_receiving(struct tracked_qp *w)
 {
-	watch_retire_ring(w);
+	tracked_qp_retire_rx(w);
 	service_wake();
 }
 
 /* A program may close a device, and leave its QPs. */
-static void forget(struct device *device)
+static void close_device(struct unload_device *device)
 {
-	struct watched *w;
+	struct tracked_qp *w;
 
-	pthread_mutex_lock(&watch_life);
-	while ((w = watch_on(device))) {
-		meet_stop(w);
+	pthread_mutex_lock(&tracked_qp_life);
+	while ((w = tracked_qp_on_device(device))) {
+		discovery_stop(w);
 		post_end(w);
-		end_copying(w);
-		watch_destroyed(w->qp);
+		stop_receiving(w);
+		tracked_qp_destroyed(w->qp);
 	}
-	device_close_rings(device, clock_ns() + RING_LAST_NS);
+	device_close_receivers(device, clock_ns() + UNLOAD_RX_LAST_NS);
 	device_close(device);
-	pthread_mutex_unlock(&watch_life);
+	pthread_mutex_unlock(&tracked_qp_life);
 }
 
 EXPORT int ibv_close_device(struct ibv_context *context)
 {
-	struct device *device = device_of(context);
+	struct unload_device *device = device_of(context);
 
 	if (device && service_is_here())
-		forget(device);
+		close_device(device);
 	return NEXT(ibv_close_device)(context);
 }
 
@@ -151,24 +151,24 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 	struct ibv_qp *qp = NEXT(ibv_create_qp)(pd, init);
 
 	if (qp)
-		created(qp, init->sq_sig_all, &init->cap);
+		qp_created(qp, init->sq_sig_all, &init->cap);
 	return qp;
 }
 
 EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	struct watched *w = service_is_here() ? watch_find(qp->context, qp->qp_num) : NULL;
-	int err;
+	struct tracked_qp *w = service_is_here() ? tracked_qp_find(qp->context, qp->qp_num) : NULL;
+	int rc;
 
 	if (!w)
 		return NEXT(ibv_destroy_qp)(qp);
-	end(w);
-	pthread_mutex_lock(&watch_life);
-	end_copying(w);
-	watch_destroyed(qp);
-	err = NEXT(ibv_destroy_qp)(qp);
-	pthread_mutex_unlock(&watch_life);
-	return err;
+	stop_sending(w);
+	pthread_mutex_lock(&tracked_qp_life);
+	stop_receiving(w);
+	tracked_qp_destroyed(qp);
+	rc = NEXT(ibv_destroy_qp)(qp);
+	pthread_mutex_unlock(&tracked_qp_life);
+	return rc;
 }
 
 static bool ends_unloading(const struct ibv_qp_attr *attr, int mask)
@@ -179,55 +179,55 @@ static bool ends_unloading(const struct ibv_qp_attr *attr, int mask)
 	       attr->qp_state != IBV_QPS_RTS;
 }
 
-static void modified(struct watched *w, const struct ibv_qp_attr *attr, int mask)
+static void qp_modified(struct tracked_qp *w, const struct ibv_qp_attr *attr, int mask)
 {
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
-		watch_reset(w);
+		tracked_qp_reset(w);
 	if (mask & IBV_QP_RQ_PSN)
 		w->peer_psn = attr->rq_psn & PSN_BITS;
 	if (mask & IBV_QP_SQ_PSN)
 		w->own_psn = attr->sq_psn & PSN_BITS;
-	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && meet_want(w))
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && discovery_want(w))
 		service_wake();
 }
 
 /* Who connects one that is not watched is told. */
-static void modified_unknown(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+static void untracked_qp_modified(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR && qp->qp_type == IBV_QPT_RC &&
 	    device_of(qp->context) && service_is_here())
-		say_plain(qp->qp_num,
+		diag_disabled(qp->qp_num,
 			  "it was made for ibv_wr_start(), or by a function of its provider's own");
 }
 
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	struct watched *w = service_is_here() ? watch_find(qp->context, qp->qp_num) : NULL;
+	struct tracked_qp *w = service_is_here() ? tracked_qp_find(qp->context, qp->qp_num) : NULL;
 	bool ends = w && ends_unloading(attr, mask);
-	int err;
+	int rc;
 
 	if (!w) {
-		modified_unknown(qp, attr, mask);
+		untracked_qp_modified(qp, attr, mask);
 		return NEXT(ibv_modify_qp)(qp, attr, mask);
 	}
 	if (ends)
-		end(w);
-	pthread_mutex_lock(&watch_life);
+		stop_sending(w);
+	pthread_mutex_lock(&tracked_qp_life);
 	if (ends) {
-		end_copying(w);
+		stop_receiving(w);
 		w->seek = SEEK_NONE;
 	}
-	err = NEXT(ibv_modify_qp)(qp, attr, mask);
-	if (!err)
-		modified(w, attr, mask);
-	pthread_mutex_unlock(&watch_life);
-	return err;
+	rc = NEXT(ibv_modify_qp)(qp, attr, mask);
+	if (!rc)
+		qp_modified(w, attr, mask);
+	pthread_mutex_unlock(&tracked_qp_life);
+	return rc;
 }
 
 /* The device's own functions call each other: only the program's call counts, and only once. */
 static __thread bool is_inside;
 
-static struct ibv_mr *registered(struct ibv_mr *mr, uint64_t iova, unsigned int access)
+static struct ibv_mr *mr_registered(struct ibv_mr *mr, uint64_t iova, unsigned int access)
 {
 	is_inside = false;
 	if (mr)
@@ -259,7 +259,7 @@ EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, i
 	bool outermost = enter();
 	struct ibv_mr *mr = NEXT(ibv_reg_mr)(pd, addr, length, access);
 
-	return outermost ? registered(mr, (uintptr_t)addr, (unsigned int)access) : mr;
+	return outermost ? mr_registered(mr, (uintptr_t)addr, (unsigned int)access) : mr;
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -268,7 +268,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t leng
 	bool outermost = enter();
 	struct ibv_mr *mr = NEXT(ibv_reg_mr_iova)(pd, addr, length, iova, access);
 
-	return outermost ? registered(mr, iova, (unsigned int)access) : mr;
+	return outermost ? mr_registered(mr, iova, (unsigned int)access) : mr;
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -277,7 +277,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	bool outermost = enter();
 	struct ibv_mr *mr = NEXT(ibv_reg_mr_iova2)(pd, addr, length, iova, access);
 
-	return outermost ? registered(mr, iova, access) : mr;
+	return outermost ? mr_registered(mr, iova, access) : mr;
 }
 
 /* What was registered anew goes by the device: its rights are not known here. */

@@ -17,7 +17,7 @@ static pthread_mutex_t *polling_of(const struct ibv_cq *cq)
 	return &polling[(uintptr_t)cq / 64 % POLLINGS];
 }
 
-void polled_forget(void)
+void poll_cq_forget(void)
 {
 	int i;
 
@@ -33,12 +33,12 @@ static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 	pthread_mutex_lock(polling);
 	n = device_of(cq->context)->ops.poll_cq(cq, room, wc);
 	for (i = 0; i < n; i++)
-		watch_polled(cq, &wc[i]);
+		tracked_qp_polled(cq, &wc[i]);
 	pthread_mutex_unlock(polling);
 	return n;
 }
 
-void polled_take_over(struct device *device)
+void poll_cq_hook(struct unload_device *device)
 {
 	device->context->ops.poll_cq = poll_cq;
 }

@@ -3,9 +3,9 @@
 #ifndef WEIR_PRELOAD_UNLOAD_HOOKS_POLL_CQ_H
 #define WEIR_PRELOAD_UNLOAD_HOOKS_POLL_CQ_H
 
-struct device;
+struct unload_device;
 
 /* Puts ours in the place of the program's device's function. */
-void polled_take_over(struct device *device);
+void poll_cq_hook(struct unload_device *device);
 
 #endif

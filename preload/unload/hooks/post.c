@@ -26,31 +26,31 @@
 
 #define ENDED "its peer refused a write, or has closed its QP"
 
-static struct side *side_of(struct watched *w)
+static struct unload_tx *tx_of(struct tracked_qp *w)
 {
-	return __atomic_load_n(&w->side, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&w->tx, __ATOMIC_ACQUIRE);
 }
 
-static bool is_signalled(const struct watched *w, unsigned int send_flags)
+static bool is_signalled(const struct tracked_qp *w, unsigned int send_flags)
 {
 	return w->sig_all || send_flags & IBV_SEND_SIGNALED;
 }
 
 /* One work request that is ours goes through the program's QP. */
-static int post_one(struct watched *w, struct ibv_send_wr *wr, const struct posting *of)
+static int post_one(struct tracked_qp *w, struct ibv_send_wr *wr, const struct tracked_wr *of)
 {
 	struct ibv_send_wr *bad;
-	int err;
+	int rc;
 
-	watch_posting(w, of);
-	err = w->device->ops.post_send(w->qp, wr, &bad);
-	if (err)
-		watch_not_posted(w, of->is_signalled);
-	return err;
+	tracked_qp_posting(w, of);
+	rc = w->device->ops.post_send(w->qp, wr, &bad);
+	if (rc)
+		tracked_qp_not_posted(w, of->is_signalled);
+	return rc;
 }
 
 /* The place of an unloaded write that has been copied. */
-static int post_copied(struct watched *w, const struct ibv_send_wr *like, const struct posting *of)
+static int post_copied(struct tracked_qp *w, const struct ibv_send_wr *like, const struct tracked_wr *of)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = like->wr_id,
@@ -62,12 +62,12 @@ static int post_copied(struct watched *w, const struct ibv_send_wr *like, const 
 	return post_one(w, &wr, of);
 }
 
-static int post_staged(struct watched *w, struct side *side, uint16_t number)
+static int post_staged(struct tracked_qp *w, struct unload_tx *tx, uint16_t number)
 {
-	const struct staged *staged = &side->staged[number % WIRE_SLOTS];
-	struct wire_slot *slot = &side->memory->slots[number % WIRE_SLOTS];
-	struct ibv_sge sge = { (uintptr_t)slot->data, staged->length, side->repeat_mr->lkey };
-	const struct posting of = {
+	const struct staged_write *staged = &tx->staged[number % WIRE_UNLOAD_SLOTS];
+	struct wire_unload_slot *slot = &tx->memory->slots[number % WIRE_UNLOAD_SLOTS];
+	struct ibv_sge sge = { (uintptr_t)slot->data, staged->length, tx->repeat_mr->lkey };
+	const struct tracked_wr of = {
 		.wr_id = staged->wr_id,
 		.is_signalled = is_signalled(w, staged->send_flags),
 		.path = WEIR_PATH_OFFLOAD,
@@ -81,7 +81,7 @@ static int post_staged(struct watched *w, struct side *side, uint16_t number)
 		.wr.rdma = { slot->addr, staged->rkey },
 	};
 
-	COUNT(repeated);
+	DIAG_COUNT(repeated);
 	return post_one(w, &wr, &of);
 }
 
@@ -90,285 +90,285 @@ static int post_staged(struct watched *w, struct side *side, uint16_t number)
  * first, as it would with a peer that is gone: nothing is written twice. The send queue has room:
  * they are among what was counted as under way.
  */
-static void repeat(struct watched *w, struct side *side)
+static void repeat_refused(struct tracked_qp *w, struct unload_tx *tx)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 
-	if (side->is_refused) {
-		watch_make_plain(w, ENDED);
+	if (tx->is_refused) {
+		tracked_qp_disable(w, ENDED);
 	} else {
-		watch_make_plain(w, "its peer has gone");
+		tracked_qp_disable(w, "its peer has gone");
 		NEXT(ibv_modify_qp)(w->qp, &error, IBV_QP_STATE);
 	}
-	for (; side_open(side); side->done++)
-		if (post_staged(w, side, side->done))
+	for (; unload_tx_outstanding(tx); tx->done++)
+		if (post_staged(w, tx, tx->done))
 			NEXT(ibv_modify_qp)(w->qp, &error, IBV_QP_STATE);
 }
 
-static void pause_for(struct watched *w, uint8_t ms)
+static void pause_for(struct tracked_qp *w, uint8_t ms)
 {
 	if (!ms)
 		return;
 	pthread_mutex_lock(&w->lock);
-	weir_route_pause(&w->route, clock_ns() + ms * NS_PER_MS);
+	weir_path_pause(&w->route, clock_ns() + ms * NS_PER_MS);
 	pthread_mutex_unlock(&w->lock);
 }
 
 /* Waits until at most @open_max are not copied. Return: whether that could be. */
-static bool settle(struct watched *w, struct side *side, uint16_t open_max)
+static bool settle_unloaded(struct tracked_qp *w, struct unload_tx *tx, uint16_t open_max)
 {
 	uint8_t pause_ms = 0;
-	int err;
+	int rc;
 
-	if (side_open(side) <= open_max)
+	if (unload_tx_outstanding(tx) <= open_max)
 		return true;
-	err = side_wait(side, open_max, &pause_ms);
+	rc = unload_tx_wait(tx, open_max, &pause_ms);
 	pause_for(w, pause_ms);
-	if (err)
-		repeat(w, side);
-	return !err;
+	if (rc)
+		repeat_refused(w, tx);
+	return !rc;
 }
 
 /* An enum weir_path. */
-static unsigned int decide(struct watched *w, const struct ibv_send_wr *wr, uint64_t now_ns)
+static unsigned int choose_path(struct tracked_qp *w, const struct ibv_send_wr *wr, uint64_t now_ns)
 {
 	unsigned int path;
 
 	pthread_mutex_lock(&w->lock);
-	path = weir_route_decide(&w->route, wr->wr.rdma.remote_addr, WEIR_ROUTE_HINT_NONE,
+	path = weir_path_decide(&w->route, wr->wr.rdma.remote_addr, WEIR_PATH_HINT_NONE,
 				 is_signalled(w, wr->send_flags), now_ns);
 	pthread_mutex_unlock(&w->lock);
 	return path;
 }
 
 /* A QP may end by itself, of which nobody is told before it is asked, or its completions are. */
-static bool has_ended(struct watched *w, uint64_t now_ns)
+static bool has_ended(struct tracked_qp *w, uint64_t now_ns)
 {
-	if (now_ns - w->asked_ns < CONNECT_ASK_NS)
+	if (now_ns - w->asked_ns < OWN_QP_ASK_NS)
 		return false;
 	w->asked_ns = now_ns;
-	return connect_has_ended(w->qp);
+	return own_qp_is_in_error(w->qp);
 }
 
 /* Why nothing more is unloaded; or NULL. */
-static const char *end_of(struct watched *w, const struct side *side, uint64_t now_ns)
+static const char *end_of(struct tracked_qp *w, const struct unload_tx *tx, uint64_t now_ns)
 {
-	if (side->is_refused)
+	if (tx->is_refused)
 		return ENDED;
-	if (side->has_failed)
+	if (tx->has_failed)
 		return "the connection beside it has failed";
 	return has_ended(w, now_ns) ? "it has fallen into an error" : NULL;
 }
 
 /* How the first of a list goes. */
-static unsigned int path_of_first(struct watched *w, const struct ibv_send_wr *wr, uint32_t length,
+static unsigned int path_of_first(struct tracked_qp *w, const struct ibv_send_wr *wr, uint32_t length,
 				  uint64_t now_ns)
 {
-	struct side *side = side_of(w);
+	struct unload_tx *tx = tx_of(w);
 	unsigned int path;
 	const char *why;
 
-	if (!side || watch_is_plain(w) || !watch_is_idle(w) || !small_may_be_posted(w, wr, length) ||
-	    !small_may_be_copied(w, wr))
+	if (!tx || tracked_qp_is_disabled(w) || !tracked_qp_is_idle(w) || !eligible_may_be_posted(w, wr, length) ||
+	    !eligible_may_be_copied(w, wr))
 		return WEIR_PATH_OFFLOAD;
 	/* Once it is copied it is too late to hear that the queue is full. */
-	if (!watch_has_room(w))
+	if (!tracked_qp_has_room(w))
 		return WEIR_PATH_OFFLOAD;
-	path = decide(w, wr, now_ns);
+	path = choose_path(w, wr, now_ns);
 	if (!(path & WEIR_PATH_UNLOAD))
 		return path;
-	why = end_of(w, side, now_ns);
-	if (!why && small_is_there(wr))
+	why = end_of(w, tx, now_ns);
+	if (!why && eligible_is_readable(wr))
 		return path;
 	if (why)
-		watch_make_plain(w, why);
-	watch_forgo(w, path);
+		tracked_qp_disable(w, why);
+	tracked_qp_cancel(w, path);
 	return WEIR_PATH_OFFLOAD;
 }
 
 /* Return: 0; -EAGAIN it has not been unloaded after all; or what the device says. */
-static int unload(struct watched *w, const struct ibv_send_wr *wr, uint32_t length,
+static int unload_write(struct tracked_qp *w, const struct ibv_send_wr *wr, uint32_t length,
 		  unsigned int path, uint64_t now_ns)
 {
-	const struct staged staged = {
+	const struct staged_write staged = {
 		.wr_id = wr->wr_id,
 		.rkey = wr->wr.rdma.rkey,
 		.length = length,
 		.send_flags = wr->send_flags,
 	};
-	const struct posting of = {
+	const struct tracked_wr of = {
 		.wr_id = wr->wr_id,
 		.at_ns = now_ns,
 		.is_copied = true,
 		.is_signalled = is_signalled(w, wr->send_flags),
 		.path = (uint8_t)path,
 	};
-	struct side *side = side_of(w);
+	struct unload_tx *tx = tx_of(w);
 
-	if (!settle(w, side, WIRE_SLOTS - 1) ||
-	    side_put(side, wr->wr.rdma.remote_addr, wr->sg_list, wr->num_sge, &staged)) {
-		watch_forgo(w, path);
+	if (!settle_unloaded(w, tx, WIRE_UNLOAD_SLOTS - 1) ||
+	    unload_tx_put(tx, wr->wr.rdma.remote_addr, wr->sg_list, wr->num_sge, &staged)) {
+		tracked_qp_cancel(w, path);
 		return -EAGAIN;
 	}
-	COUNT(unloaded);
+	DIAG_COUNT(unloaded);
 	if (!of.is_signalled) {
-		watch_posting(w, &of);
+		tracked_qp_posting(w, &of);
 		return 0;
 	}
-	if (settle(w, side, 0))
+	if (settle_unloaded(w, tx, 0))
 		return post_copied(w, wr, &of);
-	watch_forgo(w, path);
+	tracked_qp_cancel(w, path);
 	return 0;
 }
 
-static void note_list(struct watched *w, const struct ibv_send_wr *wr, unsigned int path,
+static void note_list(struct tracked_qp *w, const struct ibv_send_wr *wr, unsigned int path,
 		      uint64_t now_ns)
 {
-	struct posting of = { .at_ns = now_ns, .path = (uint8_t)path };
+	struct tracked_wr of = { .at_ns = now_ns, .path = (uint8_t)path };
 
 	for (; wr; wr = wr->next, of.path = WEIR_PATH_OFFLOAD) {
 		of.wr_id = wr->wr_id;
 		of.is_signalled = is_signalled(w, wr->send_flags);
-		watch_posting(w, &of);
+		tracked_qp_posting(w, &of);
 	}
 }
 
 /* @path: of the first. */
-static int offload(struct watched *w, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+static int post_to_device(struct tracked_qp *w, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
 		   unsigned int path, uint64_t now_ns)
 {
-	struct side *side = side_of(w);
-	int err;
+	struct unload_tx *tx = tx_of(w);
+	int rc;
 
-	if (side)
-		settle(w, side, 0);
+	if (tx)
+		settle_unloaded(w, tx, 0);
 	note_list(w, wr, path, now_ns);
-	err = w->device->ops.post_send(w->qp, wr, bad);
-	for (wr = err ? *bad : NULL; wr; wr = wr->next)
-		watch_not_posted(w, is_signalled(w, wr->send_flags));
-	return err;
+	rc = w->device->ops.post_send(w->qp, wr, bad);
+	for (wr = rc ? *bad : NULL; wr; wr = wr->next)
+		tracked_qp_not_posted(w, is_signalled(w, wr->send_flags));
+	return rc;
 }
 
 /*
  * The first of a list that is not unloaded goes through the QP, and with it all that follow: they
  * would have to wait for it.
  */
-static int post_in_order(struct watched *w, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int post_in_order(struct tracked_qp *w, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	unsigned int path = WEIR_PATH_OFFLOAD;
 	uint64_t now_ns = 0;
 	uint32_t length;
-	int err = 0;
+	int rc = 0;
 
-	for (; wr && !err; wr = wr->next) {
-		length = small_bytes(wr);
+	for (; wr && !rc; wr = wr->next) {
+		length = eligible_bytes(wr);
 		if (length) {
-			COUNT(small);
+			DIAG_COUNT(small);
 			now_ns = clock_ns();
 			path = path_of_first(w, wr, length, now_ns);
 		}
 		if (!length || !(path & WEIR_PATH_UNLOAD))
-			return offload(w, wr, bad, length ? path : WEIR_PATH_OFFLOAD, now_ns);
-		err = unload(w, wr, length, path, now_ns);
-		if (err == -EAGAIN)
-			return offload(w, wr, bad, WEIR_PATH_OFFLOAD, now_ns);
-		if (err)
+			return post_to_device(w, wr, bad, length ? path : WEIR_PATH_OFFLOAD, now_ns);
+		rc = unload_write(w, wr, length, path, now_ns);
+		if (rc == -EAGAIN)
+			return post_to_device(w, wr, bad, WEIR_PATH_OFFLOAD, now_ns);
+		if (rc)
 			*bad = wr;
 	}
-	return err;
+	return rc;
 }
 
-int post_list(struct watched *w, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+int post_list(struct tracked_qp *w, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	int err;
+	int rc;
 
 	pthread_mutex_lock(&w->post);
-	err = post_in_order(w, wr, bad);
-	if (side_of(w) && side_open(side_of(w)))
-		service_tend();
+	rc = post_in_order(w, wr, bad);
+	if (tx_of(w) && unload_tx_outstanding(tx_of(w)))
+		service_poll_tx();
 	pthread_mutex_unlock(&w->post);
-	return err;
+	return rc;
 }
 
-/* Context: with w->post. Return: as post_tend(). */
-static bool tend(struct watched *w, struct side *side, uint64_t now_ns)
+/* Context: with w->post. Return: as post_poll(). */
+static bool poll_unloaded(struct tracked_qp *w, struct unload_tx *tx, uint64_t now_ns)
 {
 	uint8_t pause_ms = 0;
-	bool again = side_open(side) && side_tend(side, now_ns, &pause_ms);
+	bool again = unload_tx_outstanding(tx) && unload_tx_poll(tx, now_ns, &pause_ms);
 
 	pause_for(w, pause_ms);
 	if (!again)
-		settle(w, side, 0);
+		settle_unloaded(w, tx, 0);
 	return again;
 }
 
-bool post_tend(struct watched *w, uint64_t now_ns)
+bool post_poll(struct tracked_qp *w, uint64_t now_ns)
 {
 	bool again = false;
 
-	if (!side_of(w))
+	if (!tx_of(w))
 		return false;
 	if (pthread_mutex_trylock(&w->post))
 		return true;
-	if (side_of(w))
-		again = tend(w, side_of(w), now_ns);
+	if (tx_of(w))
+		again = poll_unloaded(w, tx_of(w), now_ns);
 	pthread_mutex_unlock(&w->post);
 	return again;
 }
 
-void post_end(struct watched *w)
+void post_end(struct tracked_qp *w)
 {
-	struct side *side;
+	struct unload_tx *tx;
 
 	pthread_mutex_lock(&w->post);
-	side = side_of(w);
-	if (side)
-		settle(w, side, 0);
-	__atomic_store_n(&w->side, NULL, __ATOMIC_RELEASE);
-	side_free(side);
+	tx = tx_of(w);
+	if (tx)
+		settle_unloaded(w, tx, 0);
+	__atomic_store_n(&w->tx, NULL, __ATOMIC_RELEASE);
+	unload_tx_free(tx);
 	pthread_mutex_unlock(&w->post);
 }
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct watched *w = watch_find(qp->context, qp->qp_num);
+	struct tracked_qp *w = tracked_qp_find(qp->context, qp->qp_num);
 
 	return w ? post_list(w, wr, bad) : device_of(qp->context)->ops.post_send(qp, wr, bad);
 }
 
 /* A window's binding goes through the QP as a work request does, though not by ibv_post_send(). */
-static int bind_in_order(struct watched *w, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+static int bind_in_order(struct tracked_qp *w, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	const struct posting of = {
+	const struct tracked_wr of = {
 		.wr_id = bind->wr_id,
 		.is_signalled = is_signalled(w, bind->send_flags),
 		.path = WEIR_PATH_OFFLOAD,
 	};
-	int err;
+	int rc;
 
-	if (side_of(w))
-		settle(w, side_of(w), 0);
-	watch_posting(w, &of);
-	err = w->device->ops.bind_mw(w->qp, mw, bind);
-	if (err)
-		watch_not_posted(w, of.is_signalled);
-	return err;
+	if (tx_of(w))
+		settle_unloaded(w, tx_of(w), 0);
+	tracked_qp_posting(w, &of);
+	rc = w->device->ops.bind_mw(w->qp, mw, bind);
+	if (rc)
+		tracked_qp_not_posted(w, of.is_signalled);
+	return rc;
 }
 
 static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	struct watched *w = watch_find(qp->context, qp->qp_num);
-	int err;
+	struct tracked_qp *w = tracked_qp_find(qp->context, qp->qp_num);
+	int rc;
 
 	if (!w)
 		return device_of(qp->context)->ops.bind_mw(qp, mw, bind);
 	pthread_mutex_lock(&w->post);
-	err = bind_in_order(w, mw, bind);
+	rc = bind_in_order(w, mw, bind);
 	pthread_mutex_unlock(&w->post);
-	return err;
+	return rc;
 }
 
-void post_take_over(struct device *device)
+void post_hook(struct unload_device *device)
 {
 	device->context->ops.bind_mw = bind_mw;
 	device->context->ops.post_send = post_send;

@@ -14,28 +14,28 @@
 #define CHAINS 1024
 #define COUNTERS (1u << 20) /* pages of 4 GiB; untouched ones take no memory */
 
-pthread_mutex_t watch_life = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t tracked_qp_life = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct watched *table[CHAINS];
+static struct tracked_qp *table[CHAINS];
 
-static struct watched **chain_of(uint32_t qpn)
+static struct tracked_qp **chain_of(uint32_t qpn)
 {
 	return &table[qpn % CHAINS];
 }
 
 /* Context: with table_lock. */
-static struct watched *find(const struct ibv_context *context, uint32_t qpn)
+static struct tracked_qp *find(const struct ibv_context *context, uint32_t qpn)
 {
-	struct watched *w = *chain_of(qpn);
+	struct tracked_qp *w = *chain_of(qpn);
 
 	while (w && (w->qp->qp_num != qpn || w->qp->context != context))
 		w = w->chain;
 	return w;
 }
 
-struct watched *watch_find(const struct ibv_context *context, uint32_t qpn)
+struct tracked_qp *tracked_qp_find(const struct ibv_context *context, uint32_t qpn)
 {
-	struct watched *w;
+	struct tracked_qp *w;
 
 	pthread_rwlock_rdlock(&table_lock);
 	w = find(context, qpn);
@@ -43,9 +43,9 @@ struct watched *watch_find(const struct ibv_context *context, uint32_t qpn)
 	return w;
 }
 
-void watch_each(void (*visit)(struct watched *w, void *arg), void *arg)
+void tracked_qp_for_each(void (*visit)(struct tracked_qp *w, void *arg), void *arg)
 {
-	struct watched *w;
+	struct tracked_qp *w;
 	int i;
 
 	for (i = 0; i < CHAINS; i++)
@@ -53,9 +53,9 @@ void watch_each(void (*visit)(struct watched *w, void *arg), void *arg)
 			visit(w, arg);
 }
 
-struct watched *watch_on(const struct device *device)
+struct tracked_qp *tracked_qp_on_device(const struct unload_device *device)
 {
-	struct watched *w;
+	struct tracked_qp *w;
 	int i;
 
 	for (i = 0; i < CHAINS; i++)
@@ -65,32 +65,32 @@ struct watched *watch_on(const struct device *device)
 	return NULL;
 }
 
-void watch_retire_ring(struct watched *w)
+void tracked_qp_retire_rx(struct tracked_qp *w)
 {
 	pthread_mutex_lock(&w->device->lock);
-	ring_retire(w->ring);
-	w->ring = NULL;
+	unload_rx_retire(w->rx);
+	w->rx = NULL;
 	pthread_mutex_unlock(&w->device->lock);
 }
 
-static int route_init(struct watched *w)
+static int route_init(struct tracked_qp *w)
 {
-	struct weir_route_config config = {
+	struct weir_path_config config = {
 		.policy = settings_policy(),
 		.bytes_max = 1,
 		.hot_pages = settings_hot_pages(),
 		.nr_counters = COUNTERS,
 	};
 
-	if (weir_route_counts(config.policy)) {
-		w->counters = calloc(WEIR_ROUTE_BYTES(COUNTERS), 1);
+	if (weir_path_policy_counts(config.policy)) {
+		w->counters = calloc(WEIR_PATH_BYTES(COUNTERS), 1);
 		if (!w->counters)
 			return -ENOMEM;
 	}
-	return weir_route_init(&w->route, &config, w->counters);
+	return weir_path_init(&w->route, &config, w->counters);
 }
 
-static void watched_free(struct watched *w)
+static void free_tracked_qp(struct tracked_qp *w)
 {
 	if (!w)
 		return;
@@ -101,9 +101,9 @@ static void watched_free(struct watched *w)
 	free(w);
 }
 
-static struct watched *watched_make(struct ibv_qp *qp, bool sig_all, const struct ibv_qp_cap *cap)
+static struct tracked_qp *make_tracked_qp(struct ibv_qp *qp, bool sig_all, const struct ibv_qp_cap *cap)
 {
-	struct watched *w = calloc(1, sizeof(*w));
+	struct tracked_qp *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
@@ -117,17 +117,17 @@ static struct watched *watched_make(struct ibv_qp *qp, bool sig_all, const struc
 	w->expected = calloc(w->expected_max, sizeof(*w->expected));
 	if (w->device && w->expected && !route_init(w))
 		return w;
-	watched_free(w);
+	free_tracked_qp(w);
 	return NULL;
 }
 
-void watch_created(struct ibv_qp *qp, bool sig_all, const struct ibv_qp_cap *cap)
+void tracked_qp_created(struct ibv_qp *qp, bool sig_all, const struct ibv_qp_cap *cap)
 {
-	struct watched *w;
+	struct tracked_qp *w;
 
 	if (qp->qp_type != IBV_QPT_RC)
 		return;
-	w = watched_make(qp, sig_all, cap);
+	w = make_tracked_qp(qp, sig_all, cap);
 	if (!w)
 		return;
 	pthread_rwlock_wrlock(&table_lock);
@@ -136,9 +136,9 @@ void watch_created(struct ibv_qp *qp, bool sig_all, const struct ibv_qp_cap *cap
 	pthread_rwlock_unlock(&table_lock);
 }
 
-void watch_destroyed(struct ibv_qp *qp)
+void tracked_qp_destroyed(struct ibv_qp *qp)
 {
-	struct watched **at, *w;
+	struct tracked_qp **at, *w;
 
 	pthread_rwlock_wrlock(&table_lock);
 	at = chain_of(qp->qp_num);
@@ -150,41 +150,41 @@ void watch_destroyed(struct ibv_qp *qp)
 	pthread_rwlock_unlock(&table_lock);
 	if (w)
 		pressure_add(&w->route);
-	watched_free(w);
+	free_tracked_qp(w);
 }
 
 /* Nobody will know how long it took. Context: with w->lock. */
-static void forgo(struct watched *w, unsigned int path)
+static void cancel_route(struct tracked_qp *w, unsigned int path)
 {
 	if (path & WEIR_PATH_PROBE)
-		weir_route_forgo(&w->route);
+		weir_path_abandon_probe(&w->route);
 }
 
-void watch_forgo(struct watched *w, unsigned int path)
+void tracked_qp_cancel(struct tracked_qp *w, unsigned int path)
 {
 	pthread_mutex_lock(&w->lock);
-	forgo(w, path);
+	cancel_route(w, path);
 	pthread_mutex_unlock(&w->lock);
 }
 
-void watch_reset(struct watched *w)
+void tracked_qp_reset(struct tracked_qp *w)
 {
 	pthread_mutex_lock(&w->lock);
 	w->sent = w->over = w->through = 0;
 	for (; w->head != w->tail; w->head = (w->head + 1) % w->expected_max)
-		forgo(w, w->expected[w->head].of.path);
+		cancel_route(w, w->expected[w->head].of.path);
 	pthread_mutex_unlock(&w->lock);
 	w->seek = SEEK_NONE;
-	__atomic_store_n(&w->is_plain, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->is_disabled, false, __ATOMIC_RELAXED);
 }
 
-void watch_make_plain(struct watched *w, const char *why)
+void tracked_qp_disable(struct tracked_qp *w, const char *why)
 {
-	if (!__atomic_exchange_n(&w->is_plain, true, __ATOMIC_RELAXED))
-		say_plain(w->qp->qp_num, why);
+	if (!__atomic_exchange_n(&w->is_disabled, true, __ATOMIC_RELAXED))
+		diag_disabled(w->qp->qp_num, why);
 }
 
-bool watch_is_idle(struct watched *w)
+bool tracked_qp_is_idle(struct tracked_qp *w)
 {
 	bool is_idle;
 
@@ -194,7 +194,7 @@ bool watch_is_idle(struct watched *w)
 	return is_idle;
 }
 
-bool watch_has_room(struct watched *w)
+bool tracked_qp_has_room(struct tracked_qp *w)
 {
 	bool has_room;
 
@@ -204,7 +204,7 @@ bool watch_has_room(struct watched *w)
 	return has_room;
 }
 
-void watch_posting(struct watched *w, const struct posting *of)
+void tracked_qp_posting(struct tracked_qp *w, const struct tracked_wr *of)
 {
 	bool is_full = false;
 
@@ -213,17 +213,17 @@ void watch_posting(struct watched *w, const struct posting *of)
 	if (!of->is_copied)
 		w->through = w->sent;
 	if (of->is_signalled) {
-		w->expected[w->tail] = (struct expected){ *of, w->sent };
+		w->expected[w->tail] = (struct expected_wc){ *of, w->sent };
 		w->tail = (w->tail + 1) % w->expected_max;
 		is_full = w->tail == w->head;
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (is_full)
-		watch_make_plain(w, "more completions are under way than it has room for");
+		tracked_qp_disable(w, "more completions are under way than it has room for");
 }
 
 /* What then is the last may have been unloaded: to take it for one that was not does no harm. */
-void watch_not_posted(struct watched *w, bool is_signalled)
+void tracked_qp_not_posted(struct tracked_qp *w, bool is_signalled)
 {
 	pthread_mutex_lock(&w->lock);
 	w->sent--;
@@ -231,20 +231,20 @@ void watch_not_posted(struct watched *w, bool is_signalled)
 		w->through = w->sent;
 	if (is_signalled) {
 		w->tail = (w->tail + w->expected_max - 1) % w->expected_max;
-		forgo(w, w->expected[w->tail].of.path);
+		cancel_route(w, w->expected[w->tail].of.path);
 	}
 	pthread_mutex_unlock(&w->lock);
 }
 
 /* Context: with w->lock. */
-static void take_expected(struct watched *w)
+static void take_expected(struct tracked_qp *w)
 {
-	const struct expected *e = &w->expected[w->head];
+	const struct expected_wc *e = &w->expected[w->head];
 
 	w->head = (w->head + 1) % w->expected_max;
 	w->over = e->sent;
 	if (e->of.path & WEIR_PATH_PROBE)
-		weir_route_completed(&w->route, e->of.path, clock_ns() - e->of.at_ns);
+		weir_path_completed(&w->route, e->of.path, clock_ns() - e->of.at_ns);
 }
 
 /* How an empty write ends whose peer has gone: of its own memory there is nothing wrong. */
@@ -269,14 +269,14 @@ static bool is_of_the_wire(enum ibv_wc_status status)
  *
  * Context: with w->lock.
  */
-static bool is_expected(const struct watched *w, const struct ibv_cq *cq, const struct ibv_wc *wc)
+static bool is_expected(const struct tracked_qp *w, const struct ibv_cq *cq, const struct ibv_wc *wc)
 {
 	return w->qp->send_cq == cq && w->head != w->tail &&
 	       w->expected[w->head].of.wr_id == wc->wr_id;
 }
 
 /* Return: whether it was expected. */
-static bool take(struct watched *w, const struct ibv_cq *cq, struct ibv_wc *wc)
+static bool complete_expected(struct tracked_qp *w, const struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	bool is_next;
 
@@ -294,37 +294,37 @@ static bool take(struct watched *w, const struct ibv_cq *cq, struct ibv_wc *wc)
 	return is_next;
 }
 
-static void polled(struct watched *w, const struct ibv_cq *cq, struct ibv_wc *wc)
+static void note_polled(struct tracked_qp *w, const struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	const enum ibv_wc_status status = wc->status;
-	bool was_expected = take(w, cq, wc);
+	bool was_expected = complete_expected(w, cq, wc);
 
 	/* What is flushed says no more than that the program, or its peer, has ended the QP. */
 	if (status == IBV_WC_WR_FLUSH_ERR)
-		__atomic_store_n(&w->is_plain, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&w->is_disabled, true, __ATOMIC_RELAXED);
 	else if (status != IBV_WC_SUCCESS)
-		watch_make_plain(w, "something on it has failed");
+		tracked_qp_disable(w, "something on it has failed");
 	else if (!was_expected)
-		watch_make_plain(w, "it has completed what it was not seen to post");
+		tracked_qp_disable(w, "it has completed what it was not seen to post");
 }
 
 /* Another thread may destroy the QP that this completion is of: the lock keeps it here until then. */
-void watch_polled(const struct ibv_cq *cq, struct ibv_wc *wc)
+void tracked_qp_polled(const struct ibv_cq *cq, struct ibv_wc *wc)
 {
-	struct watched *w;
+	struct tracked_qp *w;
 
 	if (wc->status == IBV_WC_SUCCESS && wc->opcode & IBV_WC_RECV)
 		return;
 	pthread_rwlock_rdlock(&table_lock);
 	w = find(cq->context, wc->qp_num);
 	if (w)
-		polled(w, cq, wc);
+		note_polled(w, cq, wc);
 	pthread_rwlock_unlock(&table_lock);
 }
 
-void watch_forget(void)
+void tracked_qp_forget(void)
 {
 	memset(table, 0, sizeof(table));
-	pthread_mutex_init(&watch_life, NULL);
+	pthread_mutex_init(&tracked_qp_life, NULL);
 	pthread_rwlock_init(&table_lock, NULL);
 }

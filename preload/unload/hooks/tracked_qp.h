@@ -7,7 +7,7 @@
  * a QP is idle when everything has completed that went through it. That is known from the
  * completions that the program polls, in order, of what it asked completions for.
  *
- * Locks: watch_life, then watched.post, then the device's, then the table's, then watched.lock.
+ * Locks: tracked_qp_life, then watched.post, then the device's, then the table's, then watched.lock.
  */
 #ifndef WEIR_PRELOAD_UNLOAD_HOOKS_TRACKED_QP_H
 #define WEIR_PRELOAD_UNLOAD_HOOKS_TRACKED_QP_H
@@ -19,19 +19,19 @@
 
 #include "core/unload/path.h"
 
-struct device;
-struct ring;
-struct side;
+struct unload_device;
+struct unload_rx;
+struct unload_tx;
 
 /**
- * struct posting - what is about to be posted for the program
+ * struct tracked_wr - what is about to be posted for the program
  * @wr_id: the program's
  * @at_ns: when the program posted it
  * @is_copied: it was unloaded, and has been copied
  * @is_signalled: it gets a completion
  * @path: an enum weir_path, with WEIR_PATH_PROBE: how long it takes is of interest
  */
-struct posting {
+struct tracked_wr {
 	uint64_t wr_id;
 	uint64_t at_ns;
 	bool is_copied;
@@ -40,12 +40,12 @@ struct posting {
 };
 
 /**
- * struct expected - a completion that the program will see
+ * struct expected_wc - a completion that the program will see
  * @of: what it is of
  * @sent: what it says to be over
  */
-struct expected {
-	struct posting of;
+struct expected_wc {
+	struct tracked_wr of;
 	uint64_t sent;
 };
 
@@ -59,20 +59,20 @@ enum seek_state {
 };
 
 /**
- * struct watched - one of the program's QPs
+ * struct tracked_qp - one of the program's QPs
  * @chain: the next one in the table
  * @qp, @device: it, and where it is
  * @sig_all: everything gets a completion
  * @cap: what it takes
- * @is_plain: from now on nothing is unloaded; atomic
- * @own_psn, @peer_psn: that each end sends with first, as from RTS and RTR on; with watch_life
+ * @is_disabled: from now on nothing is unloaded; atomic
+ * @own_psn, @peer_psn: that each end sends with first, as from RTS and RTR on; with tracked_qp_life
  * @post: held while something is posted, so that all is in one order
  * @asked_ns: when the device was last asked for its state; with @post
- * @side: where its writes go; NULL: nowhere; atomic, set by the service thread, taken back with
+ * @tx: where its writes go; NULL: nowhere; atomic, set by the service thread, taken back with
  * @post
- * @ring: what its peer unloads, or NULL; with watch_life
- * @side_sought: not heard of yet; with watch_life
- * @seek, @seek_at_ns, @seek_until_ns, @seek_wait_ns: with watch_life
+ * @rx: what its peer unloads, or NULL; with tracked_qp_life
+ * @tx_sought: not heard of yet; with tracked_qp_life
+ * @seek, @seek_at_ns, @seek_until_ns, @seek_wait_ns: with tracked_qp_life
  * @lock: guards what follows
  * @sent: how much the program has posted, by either path; @over: of it, certainly over
  * @through: the last of it that went through the QP itself
@@ -81,20 +81,20 @@ enum seek_state {
  * what was copied, then those of what went through the QP
  * @route: who decides; @counters: its, or NULL
  */
-struct watched {
-	struct watched *chain;
+struct tracked_qp {
+	struct tracked_qp *chain;
 	struct ibv_qp *qp;
-	struct device *device;
+	struct unload_device *device;
 	bool sig_all;
-	bool is_plain;
+	bool is_disabled;
 	struct ibv_qp_cap cap;
 	uint32_t own_psn;
 	uint32_t peer_psn;
 	pthread_mutex_t post;
 	uint64_t asked_ns;
-	struct side *side;
-	struct ring *ring;
-	struct side *side_sought;
+	struct unload_tx *tx;
+	struct unload_rx *rx;
+	struct unload_tx *tx_sought;
 	enum seek_state seek;
 	uint64_t seek_at_ns;
 	uint64_t seek_until_ns;
@@ -104,68 +104,68 @@ struct watched {
 	uint64_t over;
 	uint64_t through;
 	bool is_polled;
-	struct expected *expected;
+	struct expected_wc *expected;
 	uint32_t expected_max;
 	uint32_t head;
 	uint32_t tail;
-	struct weir_route route;
+	struct weir_path_selector route;
 	uint8_t *counters;
 };
 
 /* Held where a QP is destroyed, or changes its state, and where one must not. */
-extern pthread_mutex_t watch_life;
+extern pthread_mutex_t tracked_qp_life;
 
-/* A QP was made. One that cannot be unloaded for is not watched. Context: with watch_life. */
-void watch_created(struct ibv_qp *qp, bool sig_all, const struct ibv_qp_cap *cap);
+/* A QP was made. One that cannot be unloaded for is not watched. Context: with tracked_qp_life. */
+void tracked_qp_created(struct ibv_qp *qp, bool sig_all, const struct ibv_qp_cap *cap);
 
-/* It is about to be destroyed. Context: with watch_life. */
-void watch_destroyed(struct ibv_qp *qp);
+/* It is about to be destroyed. Context: with tracked_qp_life. */
+void tracked_qp_destroyed(struct ibv_qp *qp);
 
-/* It begins anew. Context: with watch_life. */
-void watch_reset(struct watched *w);
+/* It begins anew. Context: with tracked_qp_life. */
+void tracked_qp_reset(struct tracked_qp *w);
 
 /*
  * The one of that number, or NULL. It is there until the program destroys the QP: for who was given
  * the QP by the program.
  */
-struct watched *watch_find(const struct ibv_context *context, uint32_t qpn);
+struct tracked_qp *tracked_qp_find(const struct ibv_context *context, uint32_t qpn);
 
-/* What its peer unloads is not copied any more; see ring_retire(). Context: with watch_life. */
-void watch_retire_ring(struct watched *w);
+/* What its peer unloads is not copied any more; see unload_rx_retire(). Context: with tracked_qp_life. */
+void tracked_qp_retire_rx(struct tracked_qp *w);
 
-/* One of @device's, or NULL: it has none. Context: with watch_life. */
-struct watched *watch_on(const struct device *device);
+/* One of @device's, or NULL: it has none. Context: with tracked_qp_life. */
+struct tracked_qp *tracked_qp_on_device(const struct unload_device *device);
 
-/* Calls @visit for each. Context: with watch_life. */
-void watch_each(void (*visit)(struct watched *w, void *arg), void *arg);
+/* Calls @visit for each. Context: with tracked_qp_life. */
+void tracked_qp_for_each(void (*visit)(struct tracked_qp *w, void *arg), void *arg);
 
 /* From now on nothing is unloaded on it, and the user knows why. Once. */
-void watch_make_plain(struct watched *w, const char *why);
+void tracked_qp_disable(struct tracked_qp *w, const char *why);
 
-static inline bool watch_is_plain(const struct watched *w)
+static inline bool tracked_qp_is_disabled(const struct tracked_qp *w)
 {
-	return __atomic_load_n(&w->is_plain, __ATOMIC_RELAXED);
+	return __atomic_load_n(&w->is_disabled, __ATOMIC_RELAXED);
 }
 
 /* Everything that went through the QP is over, and was seen here to be. */
-bool watch_is_idle(struct watched *w);
+bool tracked_qp_is_idle(struct tracked_qp *w);
 
 /* The program may post one more, by what it was told of what it has posted. Context: with w->post. */
-bool watch_has_room(struct watched *w);
+bool tracked_qp_has_room(struct tracked_qp *w);
 
 /* Before it is posted; or it has been unloaded and nothing is. */
-void watch_posting(struct watched *w, const struct posting *of);
+void tracked_qp_posting(struct tracked_qp *w, const struct tracked_wr *of);
 
 /* The last of those has not been posted after all. */
-void watch_not_posted(struct watched *w, bool is_signalled);
+void tracked_qp_not_posted(struct tracked_qp *w, bool is_signalled);
 
 /* A write that was decided to go by @path will not go, or not be timed. */
-void watch_forgo(struct watched *w, unsigned int path);
+void tracked_qp_cancel(struct tracked_qp *w, unsigned int path);
 
 /*
  * The program has polled a completion. If it stands for a write that was copied, that is done, also
  * where the QP has ended since: @wc is a success then.
  */
-void watch_polled(const struct ibv_cq *cq, struct ibv_wc *wc);
+void tracked_qp_polled(const struct ibv_cq *cq, struct ibv_wc *wc);
 
 #endif

@@ -15,34 +15,34 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#define SLOTS WEIR_LEDGER_SLOTS
+#define SLOTS WEIR_STATS_SHM_SLOTS
 #define SAYS(sentence, function)                         \
 	{                                                \
 		(sentence), (function), NULL, NULL, NULL \
 	}
 
-static struct view_trace look;
+static struct stats_view_trace look;
 
 /* A ledger as a session makes it, and a trace that writes there. */
 struct shown {
-	struct weir_ledger *ledger;
+	struct weir_stats_shm *ledger;
 	struct weir_trace trace;
-	struct view view;
+	struct stats_view view;
 	int fd;
 };
 
 static void shown_init(struct shown *s)
 {
-	assert_int_equal(weir_ledger_open(&s->ledger, &s->fd), 0);
+	assert_int_equal(weir_stats_shm_open(&s->ledger, &s->fd), 0);
 	assert_int_equal(weir_trace_init(&s->trace, s->ledger->trace, SLOTS), 0);
-	weir_ledger_show(s->ledger, "softnic0", "127.0.0.1:7474", 5);
-	assert_int_equal(view_open(&s->view, s->fd), 0);
+	weir_stats_shm_publish(s->ledger, "softnic0", "127.0.0.1:7474", 5);
+	assert_int_equal(stats_view_open(&s->view, s->fd), 0);
 }
 
 static void shown_fini(struct shown *s)
 {
-	view_close(&s->view);
-	weir_ledger_close(s->ledger, s->fd);
+	stats_view_close(&s->view);
+	weir_stats_shm_close(s->ledger, s->fd);
 }
 
 static void note(struct shown *s, uint32_t count)
@@ -56,7 +56,7 @@ static void note(struct shown *s, uint32_t count)
 
 static void what_is_shown_is_read(void **state)
 {
-	struct weir_ledger_window window;
+	struct weir_stats_shm_window window;
 	struct weir_counters counters;
 	struct shown s;
 
@@ -68,7 +68,7 @@ static void what_is_shown_is_read(void **state)
 	s.ledger->counters.requests = 7;
 	s.ledger->counters.reconnects = 8;
 	s.ledger->window.wrs = 9;
-	view_counters(&s.view, &counters, &window);
+	stats_view_counters(&s.view, &counters, &window);
 	assert_int_equal(counters.requests, 7);
 	assert_int_equal(counters.reconnects, 8);
 	assert_int_equal(window.wrs, 9);
@@ -81,18 +81,18 @@ static void each_decision_is_seen_once(void **state)
 
 	(void)state;
 	shown_init(&s);
-	view_trace(&s.view, 0, &look);
+	stats_view_trace(&s.view, 0, &look);
 	assert_int_equal(look.count, 0);
 	note(&s, 3);
-	view_trace(&s.view, 0, &look);
+	stats_view_trace(&s.view, 0, &look);
 	assert_int_equal(look.count, 3);
 	assert_int_equal(look.record[0].at_ns, 1);
 	assert_int_equal(look.newest, 3);
-	view_trace(&s.view, look.newest, &look);
+	stats_view_trace(&s.view, look.newest, &look);
 	assert_int_equal(look.count, 0);
 	assert_int_equal(look.newest, 3);
 	note(&s, 2);
-	view_trace(&s.view, look.newest, &look);
+	stats_view_trace(&s.view, look.newest, &look);
 	assert_int_equal(look.count, 2);
 	assert_int_equal(look.record[0].at_ns, 4);
 	assert_int_equal(look.lost, 0);
@@ -106,12 +106,12 @@ static void what_was_overwritten_is_counted(void **state)
 	(void)state;
 	shown_init(&s);
 	note(&s, SLOTS + 10);
-	view_trace(&s.view, 0, &look);
+	stats_view_trace(&s.view, 0, &look);
 	assert_int_equal(look.count, SLOTS);
 	assert_int_equal(look.record[0].at_ns, 11);
 	assert_int_equal(look.lost, 0); /* nobody was looking */
 	note(&s, SLOTS + 3);
-	view_trace(&s.view, look.newest, &look);
+	stats_view_trace(&s.view, look.newest, &look);
 	assert_int_equal(look.count, SLOTS);
 	assert_int_equal(look.lost, 3);
 	shown_fini(&s);
@@ -126,7 +126,7 @@ static void numbers_where_they_do_not_belong_are_passed_over(void **state)
 	note(&s, 3);
 	s.ledger->trace[5].number = 4;
 	s.ledger->trace[6].number = UINT64_MAX;
-	view_trace(&s.view, 0, &look);
+	stats_view_trace(&s.view, 0, &look);
 	assert_int_equal(look.count, 3);
 	assert_int_equal(look.newest, 3);
 	shown_fini(&s);
@@ -139,34 +139,34 @@ static void the_last_number_there_is_ends_it(void **state)
 	(void)state;
 	shown_init(&s);
 	s.ledger->trace[SLOTS - 1].number = UINT64_MAX;
-	view_trace(&s.view, 1, &look);
+	stats_view_trace(&s.view, 1, &look);
 	assert_int_equal(look.count, 1);
 	assert_int_equal(look.newest, UINT64_MAX);
 	assert_int_equal(look.lost, UINT64_MAX - 2);
-	view_trace(&s.view, look.newest, &look);
+	stats_view_trace(&s.view, look.newest, &look);
 	assert_int_equal(look.count, 0);
 	shown_fini(&s);
 }
 
 static void texts_end_and_can_be_printed(void **state)
 {
-	static struct weir_ledger ledger = { .magic = WEIR_LEDGER_MAGIC,
-					     .version = WEIR_LEDGER_VERSION,
+	static struct weir_stats_shm ledger = { .magic = WEIR_STATS_SHM_MAGIC,
+					     .version = WEIR_STATS_SHM_VERSION,
 					     .slots = SLOTS,
 					     .device = "\x1b[2J\n" };
-	struct view view;
+	struct stats_view view;
 
 	(void)state;
 	memset(ledger.peer, 'x', sizeof(ledger.peer));
-	assert_int_equal(view_check(&view, &ledger), 0);
+	assert_int_equal(stats_view_check(&view, &ledger), 0);
 	assert_string_equal(view.device, "?[2J?");
-	assert_int_equal(strlen(view.peer), WEIR_LEDGER_TEXT - 1);
+	assert_int_equal(strlen(view.peer), WEIR_STATS_SHM_TEXT - 1);
 }
 
 /* A file of @size with @head at its beginning, sealed or not. */
 static int file_of(const void *head, size_t head_size, size_t size, int seals)
 {
-	int fd = memfd_create(WEIR_LEDGER_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_create(WEIR_STATS_SHM_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, (off_t)size), 0);
@@ -177,18 +177,18 @@ static int file_of(const void *head, size_t head_size, size_t size, int seals)
 
 static void refuses(int fd, int why)
 {
-	struct view view;
+	struct stats_view view;
 
-	assert_int_equal(view_open(&view, fd), why);
+	assert_int_equal(stats_view_open(&view, fd), why);
 	close(fd);
 }
 
 static void what_is_no_ledger_is_refused(void **state)
 {
-	struct weir_ledger head = { .magic = WEIR_LEDGER_MAGIC,
-				    .version = WEIR_LEDGER_VERSION,
+	struct weir_stats_shm head = { .magic = WEIR_STATS_SHM_MAGIC,
+				    .version = WEIR_STATS_SHM_VERSION,
 				    .slots = SLOTS };
-	size_t begin = offsetof(struct weir_ledger, opened_ns), size = sizeof(head);
+	size_t begin = offsetof(struct weir_stats_shm, opened_ns), size = sizeof(head);
 	int fds[2];
 
 	(void)state;
@@ -226,25 +226,25 @@ static void only_the_session_writes(void **state)
 
 static void a_session_is_found_once(void **state)
 {
-	struct find find = { 0 };
+	struct session_list find = { 0 };
 	struct shown s;
 	int again;
 
 	(void)state;
 	shown_init(&s);
 	again = dup(s.fd);
-	assert_int_equal(find_in(&find, getpid()), 0);
+	assert_int_equal(session_list_add_process(&find, getpid()), 0);
 	assert_int_equal(find.count, 1);
 	assert_int_equal(find.found[0].pid, getpid());
 	assert_string_equal(find.found[0].view.device, "softnic0");
-	assert_int_equal(find_in(&find, getpid()), 0);
+	assert_int_equal(session_list_add_process(&find, getpid()), 0);
 	assert_int_equal(find.count, 1);
 	close(again);
 	shown_fini(&s);
-	view_trace(&find.found[0].view, 0, &look); /* what it showed stays */
+	stats_view_trace(&find.found[0].view, 0, &look); /* what it showed stays */
 	assert_int_equal(look.count, 0);
-	find_free(&find);
-	assert_int_equal(find_in(&find, getpid()), 0);
+	session_list_free(&find);
+	assert_int_equal(session_list_add_process(&find, getpid()), 0);
 	assert_int_equal(find.count, 0);
 }
 

@@ -41,18 +41,18 @@ static int cpu(int number)
 	return -1;
 }
 
-static void calls(struct caller *caller, uint32_t opcode, uint32_t tid, unsigned int times)
+static void calls(struct affinity *caller, uint32_t opcode, uint32_t tid, unsigned int times)
 {
 	const struct fuse_in_header call = { .opcode = opcode, .pid = tid };
 
 	while (times--)
-		caller_came(caller, &call);
+		affinity_follow(caller, &call);
 }
 
 /* Enough that the test itself, the caller, is followed. */
-static void be_followed(struct caller *caller)
+static void be_followed(struct affinity *caller)
 {
-	calls(caller, FUSE_READ, (uint32_t)gettid(), 1 + CALLER_LONE_MIN);
+	calls(caller, FUSE_READ, (uint32_t)gettid(), 1 + AFFINITY_LONE_MIN);
 	assert_int_equal(caller->cpu, sched_getcpu());
 }
 
@@ -66,11 +66,11 @@ static void check_affinity(const cpu_set_t *expected)
 
 static int setup(void **state)
 {
-	static struct caller caller;
+	static struct affinity caller;
 
 	if (pipe(pipe_ends) || sched_getaffinity(0, sizeof(all), &all))
 		return -1;
-	caller_init(&caller, pipe_ends[0]);
+	affinity_init(&caller, pipe_ends[0]);
 	*state = &caller;
 	return 0;
 }
@@ -78,10 +78,10 @@ static int setup(void **state)
 /* The thread must not think that it is where the next test's caller was. */
 static int teardown(void **state)
 {
-	struct caller *caller = *state;
+	struct affinity *caller = *state;
 
 	calls(caller, FUSE_LOOKUP, NOBODY, 1);
-	caller_fini(caller);
+	affinity_fini(caller);
 	close(pipe_ends[0]);
 	close(pipe_ends[1]);
 	return sched_setaffinity(0, sizeof(all), &all);
@@ -89,7 +89,7 @@ static int teardown(void **state)
 
 static void who_calls_alone_is_followed(void **state)
 {
-	struct caller *caller = *state;
+	struct affinity *caller = *state;
 	const cpu_set_t here = only(cpu(0));
 
 	stay_on(cpu(0));
@@ -101,102 +101,102 @@ static void who_calls_alone_is_followed(void **state)
 
 static void a_few_calls_are_not_enough(void **state)
 {
-	struct caller *caller = *state;
+	struct affinity *caller = *state;
 
-	calls(caller, FUSE_READ, (uint32_t)gettid(), CALLER_LONE_MIN);
-	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	calls(caller, FUSE_READ, (uint32_t)gettid(), AFFINITY_LONE_MIN);
+	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 }
 
 static void another_caller_frees(void **state)
 {
-	struct caller *caller = *state;
+	struct affinity *caller = *state;
 
 	stay_on(cpu(0));
 	be_followed(caller);
 	calls(caller, FUSE_READ, NOBODY, 1);
-	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 	check_affinity(&all);
 }
 
 static void two_that_take_turns_are_not_followed(void **state)
 {
-	struct caller *caller = *state;
+	struct affinity *caller = *state;
 
 	for (unsigned int i = 0; i < CALLS; i++) {
 		calls(caller, FUSE_READ, (uint32_t)gettid(), 1);
 		calls(caller, FUSE_READ, NOBODY, 1);
-		assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+		assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 	}
 }
 
 static void a_call_that_waits_frees(void **state)
 {
-	struct caller *caller = *state;
+	struct affinity *caller = *state;
 
 	stay_on(cpu(0));
 	be_followed(caller);
 	assert_int_equal(write(pipe_ends[1], "", 1), 1);
-	calls(caller, FUSE_READ, (uint32_t)gettid(), CALLER_LONE_MIN);
-	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	calls(caller, FUSE_READ, (uint32_t)gettid(), AFFINITY_LONE_MIN);
+	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 	calls(caller, FUSE_READ, (uint32_t)gettid(), CALLS);
-	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 }
 
 static void a_call_that_is_being_served_frees(void **state)
 {
-	struct caller *caller = *state;
+	struct affinity *caller = *state;
 
 	stay_on(cpu(0));
 	be_followed(caller);
-	caller_serves(caller);
+	affinity_io_begin(caller);
 	calls(caller, FUSE_READ, (uint32_t)gettid(), 1);
-	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
-	caller_served(caller);
+	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
+	affinity_io_end(caller);
 	be_followed(caller);
 }
 
 static void what_is_not_data_frees(void **state)
 {
-	struct caller *caller = *state;
+	struct affinity *caller = *state;
 
 	stay_on(cpu(0));
 	be_followed(caller);
 	calls(caller, FUSE_LOOKUP, (uint32_t)gettid(), 1);
-	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 }
 
 static void who_cannot_be_found_is_not_followed(void **state)
 {
-	struct caller *caller = *state;
+	struct affinity *caller = *state;
 
 	calls(caller, FUSE_READ, NOBODY, CALLS);
-	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 }
 
 static void who_may_not_be_joined_is_not_followed(void **state)
 {
-	struct caller *caller = *state;
+	struct affinity *caller = *state;
 
 	stay_on(cpu(0));
 	CPU_CLR((unsigned int)cpu(0), &caller->all);
 	calls(caller, FUSE_READ, (uint32_t)gettid(), CALLS);
-	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 }
 
 static void who_does_not_stay_is_not_followed_for_long(void **state)
 {
-	struct caller *caller = *state;
+	struct affinity *caller = *state;
 
 	if (cpu(1) < 0)
 		skip();
-	for (unsigned int i = 0; i < 2 * CALLS / CALLER_LONE_MIN; i++) {
+	for (unsigned int i = 0; i < 2 * CALLS / AFFINITY_LONE_MIN; i++) {
 		stay_on(cpu((int)(i & 1)));
-		calls(caller, FUSE_READ, (uint32_t)gettid(), CALLER_LONE_MIN);
+		calls(caller, FUSE_READ, (uint32_t)gettid(), AFFINITY_LONE_MIN);
 	}
-	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 	stay_on(cpu(0));
 	calls(caller, FUSE_READ, (uint32_t)gettid(), CALLS);
-	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 }
 
 int main(void)

@@ -28,7 +28,7 @@ static int teardown(void **state)
 
 static void learn(struct map *map, uint64_t offset, uint64_t volume, uint64_t blocks)
 {
-	const struct fs_extent e = { offset * B, volume * B, blocks * B };
+	const struct wire_fs_extent e = { offset * B, volume * B, blocks * B };
 
 	assert_int_equal(map_learn(map, e.offset, e.offset + e.length, &e, 1), 0);
 }
@@ -95,7 +95,7 @@ static void what_is_learnt_twice_is_kept_once(void **state)
 
 static void a_gap_is_a_hole_where_the_answer_was_complete(void **state)
 {
-	const struct fs_extent e = { 4 * B, 10 * B, B };
+	const struct wire_fs_extent e = { 4 * B, 10 * B, B };
 	uint64_t length = 100 * B;
 
 	assert_int_equal(map_learn(*state, 2 * B, 8 * B, &e, 1), 0);
@@ -151,26 +151,26 @@ static void random_extents_agree_with_an_array(void **state)
 			    map->extent[i].offset);
 }
 
-struct answer {
-	struct fs_map map;
-	struct fs_extent extent[2];
+struct map_answer {
+	struct wire_fs_map map;
+	struct wire_fs_extent extent[2];
 };
 
-static bool makes_sense(const struct answer *answer)
+static bool makes_sense(const struct map_answer *answer)
 {
-	struct fs_map map;
+	struct wire_fs_map map;
 
 	return map_makes_sense(answer, sizeof(*answer), B, &map);
 }
 
 static void an_answer_is_checked(void **state)
 {
-	const struct answer good = {
+	const struct map_answer good = {
 		.map = { .size = 9 * B, .end = 8 * B, .extents = 2 },
 		.extent = { { 0, 10 * B, 2 * B }, { 2 * B, 20 * B, B } },
 	};
-	struct answer bad = good;
-	struct fs_map map;
+	struct map_answer bad = good;
+	struct wire_fs_map map;
 
 	(void)state;
 	assert_true(makes_sense(&good));

@@ -10,27 +10,27 @@
 
 static unsigned int granted;
 
-static void grant(struct gate_pass *pass)
+static void grant(struct rw_gate_pass *pass)
 {
 	(void)pass;
 	granted++;
 }
 
-static struct gate_pass together(void)
+static struct rw_gate_pass together(void)
 {
-	return (struct gate_pass){ .granted = grant };
+	return (struct rw_gate_pass){ .granted = grant };
 }
 
-static struct gate_pass alone(void)
+static struct rw_gate_pass alone(void)
 {
-	return (struct gate_pass){ .alone = true, .granted = grant };
+	return (struct rw_gate_pass){ .alone = true, .granted = grant };
 }
 
 static int setup(void **state)
 {
-	static struct gate gate;
+	static struct rw_gate gate;
 
-	gate_init(&gate);
+	rw_gate_init(&gate);
 	granted = 0;
 	*state = &gate;
 	return 0;
@@ -38,59 +38,59 @@ static int setup(void **state)
 
 static void transfers_pass_together(void **state)
 {
-	struct gate_pass a = together(), b = together();
+	struct rw_gate_pass a = together(), b = together();
 
-	assert_true(gate_enter(*state, &a));
-	assert_true(gate_enter(*state, &b));
+	assert_true(rw_gate_enter(*state, &a));
+	assert_true(rw_gate_enter(*state, &b));
 }
 
 static void who_wants_to_be_alone_waits_for_all(void **state)
 {
-	struct gate_pass a = together(), b = together(), cut = alone();
+	struct rw_gate_pass a = together(), b = together(), cut = alone();
 
-	assert_true(gate_enter(*state, &a));
-	assert_true(gate_enter(*state, &b));
-	assert_false(gate_enter(*state, &cut));
-	assert_null(gate_leave(*state));
-	assert_ptr_equal(gate_leave(*state), &cut);
+	assert_true(rw_gate_enter(*state, &a));
+	assert_true(rw_gate_enter(*state, &b));
+	assert_false(rw_gate_enter(*state, &cut));
+	assert_null(rw_gate_leave(*state));
+	assert_ptr_equal(rw_gate_leave(*state), &cut);
 	assert_null(cut.next);
 }
 
 static void nobody_joins_who_is_alone(void **state)
 {
-	struct gate_pass cut = alone(), a = together(), other = alone();
+	struct rw_gate_pass cut = alone(), a = together(), other = alone();
 
-	assert_true(gate_enter(*state, &cut));
-	assert_false(gate_enter(*state, &a));
-	assert_false(gate_enter(*state, &other));
-	assert_ptr_equal(gate_leave(*state), &a);
-	assert_ptr_equal(gate_leave(*state), &other);
-	assert_null(gate_leave(*state));
+	assert_true(rw_gate_enter(*state, &cut));
+	assert_false(rw_gate_enter(*state, &a));
+	assert_false(rw_gate_enter(*state, &other));
+	assert_ptr_equal(rw_gate_leave(*state), &a);
+	assert_ptr_equal(rw_gate_leave(*state), &other);
+	assert_null(rw_gate_leave(*state));
 }
 
 static void who_waits_is_not_overtaken(void **state)
 {
-	struct gate_pass a = together(), cut = alone(), b = together();
+	struct rw_gate_pass a = together(), cut = alone(), b = together();
 
-	assert_true(gate_enter(*state, &a));
-	assert_false(gate_enter(*state, &cut));
-	assert_false(gate_enter(*state, &b));
-	assert_ptr_equal(gate_leave(*state), &cut);
-	assert_ptr_equal(gate_leave(*state), &b);
+	assert_true(rw_gate_enter(*state, &a));
+	assert_false(rw_gate_enter(*state, &cut));
+	assert_false(rw_gate_enter(*state, &b));
+	assert_ptr_equal(rw_gate_leave(*state), &cut);
+	assert_ptr_equal(rw_gate_leave(*state), &b);
 }
 
 static void all_that_may_enter_do(void **state)
 {
-	struct gate_pass cut = alone(), a = together(), b = together(), last = alone();
+	struct rw_gate_pass cut = alone(), a = together(), b = together(), last = alone();
 
-	assert_true(gate_enter(*state, &cut));
-	assert_false(gate_enter(*state, &a));
-	assert_false(gate_enter(*state, &b));
-	assert_false(gate_enter(*state, &last));
-	gate_call(gate_leave(*state));
+	assert_true(rw_gate_enter(*state, &cut));
+	assert_false(rw_gate_enter(*state, &a));
+	assert_false(rw_gate_enter(*state, &b));
+	assert_false(rw_gate_enter(*state, &last));
+	rw_gate_call_granted(rw_gate_leave(*state));
 	assert_int_equal(granted, 2);
-	assert_null(gate_leave(*state));
-	gate_call(gate_leave(*state));
+	assert_null(rw_gate_leave(*state));
+	rw_gate_call_granted(rw_gate_leave(*state));
 	assert_int_equal(granted, 3);
 }
 

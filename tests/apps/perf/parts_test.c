@@ -60,7 +60,7 @@ static void walk_all(enum pattern pattern, unsigned int workers, unsigned int st
 		     unsigned int *met)
 {
 	struct walk_plan plan;
-	struct walk walks[8];
+	struct perf_walk walks[8];
 
 	memset(met, 0, BLOCKS * sizeof(*met));
 	walk_plan_init(&plan, pattern, BLOCKS, 4, workers, 7);
@@ -93,7 +93,7 @@ static void those_that_walk_meet_each_block_alike(void **in)
 static void sequential_gives_neighbours_to_neighbours(void **in)
 {
 	struct walk_plan plan;
-	struct walk walks[2];
+	struct perf_walk walks[2];
 
 	(void)in;
 	walk_plan_init(&plan, PATTERN_SEQUENTIAL, BLOCKS, 1, 2, 1);
@@ -106,7 +106,7 @@ static void sequential_gives_neighbours_to_neighbours(void **in)
 static void strided_has_no_neighbours_in_a_round(void **in)
 {
 	struct walk_plan plan;
-	struct walk walk;
+	struct perf_walk walk;
 
 	(void)in;
 	walk_plan_init(&plan, PATTERN_STRIDED, BLOCKS, 4, 1, 1);

@@ -10,22 +10,22 @@
 
 #include "apps/share/config.h"
 
-static void parse(const char *text, struct config *config)
+static void parse(const char *text, struct share_config *config)
 {
 	struct weir_error error = { "" };
 
-	if (config_parse(text, strlen(text), config, &error))
+	if (share_config_parse(text, strlen(text), config, &error))
 		fail_msg("%s", error.text);
 }
 
 static void nothing_said_leaves_the_defaults(void **state)
 {
-	struct config config;
-	struct terms terms;
+	struct share_config config;
+	struct share_policy terms;
 
 	(void)state;
 	parse("\n  # only this\n\n", &config);
-	terms = config_terms(&config, 1000, "/a");
+	terms = share_config_policy(&config, 1000, "/a");
 	assert_false(terms.is_denied);
 	assert_int_equal(terms.weight, 1);
 	assert_int_equal(terms.class_nr, 0);
@@ -33,75 +33,75 @@ static void nothing_said_leaves_the_defaults(void **state)
 	assert_int_equal(terms.peers, 64);
 	assert_int_equal(terms.memory_bytes, 1 << 30);
 	assert_int_equal(terms.rate_bytes_s, 0);
-	config_fini(&config);
+	share_config_fini(&config);
 }
 
 static void a_line_says_some_and_default_the_rest(void **state)
 {
-	struct config config;
-	struct terms terms;
+	struct share_config config;
+	struct share_policy terms;
 
 	(void)state;
 	parse("default weight 2 class 1 peers 3 rate 1M # all\nuser 7 class 0 connections 9 memory 1G\n",
 	      &config);
-	terms = config_terms(&config, 7, "/");
+	terms = share_config_policy(&config, 7, "/");
 	assert_int_equal(terms.weight, 2);
 	assert_int_equal(terms.class_nr, 0);
 	assert_int_equal(terms.connections, 9);
 	assert_int_equal(terms.peers, 3);
 	assert_int_equal(terms.memory_bytes, 1 << 30);
 	assert_int_equal(terms.rate_bytes_s, 1 << 20);
-	terms = config_terms(&config, 8, "/");
+	terms = share_config_policy(&config, 8, "/");
 	assert_int_equal(terms.class_nr, 1);
-	config_fini(&config);
+	share_config_fini(&config);
 }
 
 static void a_user_or_the_processes_of_a_cgroups_line_are_one_party(void **state)
 {
-	struct config config;
+	struct share_config config;
 
 	(void)state;
 	parse("user 7 weight 2\ncgroup /a weight 3\ncgroup /b weight 3\n", &config);
-	assert_true(config_terms(&config, 7, "/").party == config_terms(&config, 7, "/x").party);
-	assert_true(config_terms(&config, 7, "/").party != config_terms(&config, 8, "/").party);
-	assert_true(config_terms(&config, 7, "/a/x").party == config_terms(&config, 8, "/a").party);
-	assert_true(config_terms(&config, 7, "/a").party != config_terms(&config, 7, "/b").party);
-	assert_true(config_terms(&config, 7, "/a").party != config_terms(&config, 7, "/").party);
-	config_fini(&config);
+	assert_true(share_config_policy(&config, 7, "/").party == share_config_policy(&config, 7, "/x").party);
+	assert_true(share_config_policy(&config, 7, "/").party != share_config_policy(&config, 8, "/").party);
+	assert_true(share_config_policy(&config, 7, "/a/x").party == share_config_policy(&config, 8, "/a").party);
+	assert_true(share_config_policy(&config, 7, "/a").party != share_config_policy(&config, 7, "/b").party);
+	assert_true(share_config_policy(&config, 7, "/a").party != share_config_policy(&config, 7, "/").party);
+	share_config_fini(&config);
 }
 
 static void the_longest_cgroup_that_holds_somebody_counts(void **state)
 {
-	struct config config;
+	struct share_config config;
 
 	(void)state;
 	parse("user 7 weight 2\ncgroup /a weight 3\ncgroup /a/b/ weight 4\ncgroup /ab deny\n",
 	      &config);
-	assert_int_equal(config_terms(&config, 7, "/c").weight, 2);
-	assert_int_equal(config_terms(&config, 7, "/a").weight, 3);
-	assert_int_equal(config_terms(&config, 7, "/a/bc").weight, 3);
-	assert_int_equal(config_terms(&config, 7, "/a/b").weight, 4);
-	assert_int_equal(config_terms(&config, 7, "/a/b/c").weight, 4);
-	assert_true(config_terms(&config, 7, "/ab/x").is_denied);
-	assert_false(config_terms(&config, 7, "/abc").is_denied);
-	config_fini(&config);
+	assert_int_equal(share_config_policy(&config, 7, "/c").weight, 2);
+	assert_int_equal(share_config_policy(&config, 7, "/a").weight, 3);
+	assert_int_equal(share_config_policy(&config, 7, "/a/bc").weight, 3);
+	assert_int_equal(share_config_policy(&config, 7, "/a/b").weight, 4);
+	assert_int_equal(share_config_policy(&config, 7, "/a/b/c").weight, 4);
+	assert_true(share_config_policy(&config, 7, "/ab/x").is_denied);
+	assert_false(share_config_policy(&config, 7, "/abc").is_denied);
+	share_config_fini(&config);
 }
 
 static void classes_have_types_of_service(void **state)
 {
-	struct config config;
+	struct share_config config;
 
 	(void)state;
 	parse("class 1 tos 32\nclass 0 tos 104", &config);
 	assert_int_equal(config.classes[0].tos, 104);
 	assert_int_equal(config.classes[1].tos, 32);
 	assert_int_equal(config.nr_classes, 2);
-	config_fini(&config);
+	share_config_fini(&config);
 }
 
 static void classes_are_those_of_a_mux_without_options_until_lines_say_otherwise(void **state)
 {
-	struct config config;
+	struct share_config config;
 
 	(void)state;
 	parse("", &config);
@@ -109,7 +109,7 @@ static void classes_are_those_of_a_mux_without_options_until_lines_say_otherwise
 	assert_int_equal(config.classes[0].level, 0);
 	assert_int_equal(config.classes[1].level, 1);
 	assert_int_equal(config.classes[1].pass_bytes_max, 1 << 20);
-	config_fini(&config);
+	share_config_fini(&config);
 	parse("class 1 segment 16K pass 4M depth 8\nclass 3 weight 5 pass any tos 8\n"
 	      "class 0 level 0 segment 1K", &config);
 	assert_int_equal(config.nr_classes, 4);
@@ -123,42 +123,42 @@ static void classes_are_those_of_a_mux_without_options_until_lines_say_otherwise
 	assert_int_equal(config.classes[3].weight, 5);
 	assert_int_equal(config.classes[3].tos, 8);
 	assert_int_equal(config.classes[3].pass_bytes_max, 0);
-	config_fini(&config);
+	share_config_fini(&config);
 }
 
 static void queue_pairs_that_nobody_needs_are_kept_for_as_long_as_it_says(void **state)
 {
-	struct config config;
+	struct share_config config;
 
 	(void)state;
 	parse("default weight 1", &config);
 	assert_int_equal(config.idle_ns, 0);
-	config_fini(&config);
+	share_config_fini(&config);
 	parse("idle 60 # a minute\n", &config);
 	assert_int_equal(config.idle_ns, 60000000000);
-	config_fini(&config);
+	share_config_fini(&config);
 	parse("idle 0.25", &config);
 	assert_int_equal(config.idle_ns, 250000000);
-	config_fini(&config);
+	share_config_fini(&config);
 	parse("idle any", &config);
 	assert_true(config.idle_ns == UINT64_MAX);
-	config_fini(&config);
+	share_config_fini(&config);
 }
 
 static void users_have_names_too(void **state)
 {
-	struct config config;
+	struct share_config config;
 
 	(void)state;
 	parse("user root weight 5", &config);
-	assert_int_equal(config_terms(&config, 0, "/").weight, 5);
-	config_fini(&config);
+	assert_int_equal(share_config_policy(&config, 0, "/").weight, 5);
+	share_config_fini(&config);
 }
 
 static void mistakes_are_told_with_their_line(void **state)
 {
 	static const struct {
-		const char *text, *told;
+		const char *text, *credited;
 	} wrong[] = {
 		{ "everybody weight 1", "line 1: everybody" },
 		{ "class 8 tos 1", "line 1: class 8" },
@@ -198,20 +198,20 @@ static void mistakes_are_told_with_their_line(void **state)
 		{ "default rate 0", "rate 0: not a size" },
 		{ "default colour 3", "line 1: colour" },
 	};
-	struct config config;
+	struct share_config config;
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct weir_error error = { "" };
 
-		assert_int_equal(config_parse(wrong[i].text, strlen(wrong[i].text), &config,
+		assert_int_equal(share_config_parse(wrong[i].text, strlen(wrong[i].text), &config,
 					      &error), -EINVAL);
-		if (!strstr(error.text, wrong[i].told))
+		if (!strstr(error.text, wrong[i].credited))
 			fail_msg("\"%s\": \"%s\"", wrong[i].text, error.text);
 		assert_null(config.rules);
 	}
-	assert_int_equal(config_parse("default\0deny", 12, &config, NULL), -EINVAL);
+	assert_int_equal(share_config_parse("default\0deny", 12, &config, NULL), -EINVAL);
 }
 
 int main(void)

@@ -88,32 +88,32 @@ void daemon_stop(struct daemon *d)
 	unlink(d->config);
 }
 
-static struct weir_share_answer look(int fd, struct weir_share_ask ask)
+static struct weir_mux_ipc_reply look(int fd, struct weir_mux_ipc_request ask)
 {
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_reply answer;
 
-	assert_int_equal(weir_share_send(fd, &ask, sizeof(ask), NULL, 0), 0);
-	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	assert_int_equal(weir_mux_ipc_send(fd, &ask, sizeof(ask), NULL, 0), 0);
+	assert_int_equal(weir_mux_ipc_recv(fd, &answer, sizeof(answer), NULL), 0);
 	return answer;
 }
 
 /* Its number is 0: it is no tenant. */
-static struct weir_share_tenant tenant_is(int fd, pid_t pid)
+static struct weir_mux_ipc_tenant tenant_is(int fd, pid_t pid)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_TENANT };
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_TENANT };
+	struct weir_mux_ipc_reply answer;
 
 	while (!(answer = look(fd, ask)).status) {
 		if (answer.tenant.pid == (uint32_t)pid)
 			return answer.tenant;
 		ask.nr = answer.tenant.nr;
 	}
-	return (struct weir_share_tenant){ 0 };
+	return (struct weir_mux_ipc_tenant){ 0 };
 }
 
 bool daemon_has(const struct daemon *d, pid_t pid)
 {
-	int fd = weir_share_dial(d->socket, NULL);
+	int fd = weir_mux_ipc_connect(d->socket, NULL);
 	uint32_t nr;
 
 	assert_true(fd >= 0);
@@ -124,9 +124,9 @@ bool daemon_has(const struct daemon *d, pid_t pid)
 
 unsigned int daemon_weighs(const struct daemon *d, pid_t pid, uint32_t nr)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_FLOW, .value = nr };
-	struct weir_share_answer answer;
-	int fd = weir_share_dial(d->socket, NULL);
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_FLOW, .value = nr };
+	struct weir_mux_ipc_reply answer;
+	int fd = weir_mux_ipc_connect(d->socket, NULL);
 
 	assert_true(fd >= 0);
 	ask.nr = tenant_is(fd, pid).nr;
@@ -135,12 +135,12 @@ unsigned int daemon_weighs(const struct daemon *d, pid_t pid, uint32_t nr)
 	return !answer.status && answer.flow.nr == nr ? answer.flow.weight : 0;
 }
 
-void daemon_shows(const struct daemon *d, pid_t pid, struct weir_share_tenant *tenant,
-		  struct weir_share_flow *flow)
+void daemon_shows(const struct daemon *d, pid_t pid, struct weir_mux_ipc_tenant *tenant,
+		  struct weir_mux_ipc_flow *flow)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_FLOW };
-	struct weir_share_answer answer;
-	int fd = weir_share_dial(d->socket, NULL);
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_FLOW };
+	struct weir_mux_ipc_reply answer;
+	int fd = weir_mux_ipc_connect(d->socket, NULL);
 
 	assert_true(fd >= 0);
 	*tenant = tenant_is(fd, pid);
@@ -199,46 +199,46 @@ void wait_readable(int fd)
 	assert_int_equal(poll(&in, 1, PATIENCE_MS), 1);
 }
 
-struct weir_conn *accept_from(struct weir_listener *listener)
+struct weir_mux_conn *accept_from(struct weir_mux_listener *listener)
 {
-	struct weir_conn *conn = NULL;
+	struct weir_mux_conn *conn = NULL;
 	int rc;
 
-	while ((rc = weir_listener_accept(listener, &conn)) == -EAGAIN)
-		wait_readable(weir_listener_fd(listener));
+	while ((rc = weir_mux_listener_accept(listener, &conn)) == -EAGAIN)
+		wait_readable(weir_mux_listener_fd(listener));
 	assert_int_equal(rc, 0);
 	return conn;
 }
 
-struct weir_conn *connect_to(struct weir_mux *mux, const struct daemon *d, uint32_t service)
+struct weir_mux_conn *connect_to(struct weir_mux *mux, const struct daemon *d, uint32_t service)
 {
 	struct weir_error error = { "" };
-	struct weir_conn *conn = NULL;
+	struct weir_mux_conn *conn = NULL;
 
 	if (weir_mux_connect(mux, d->address, service, NULL, &conn, &error))
 		fail_msg("%s", error.text);
 	return conn;
 }
 
-int echo(struct weir_conn *conn, char *buffer, size_t size)
+int echo(struct weir_mux_conn *conn, char *buffer, size_t size)
 {
 	size_t length;
 	int rc;
 
-	while (!(rc = weir_conn_recv(conn, buffer, size, &length, 0)))
-		if (weir_conn_send(conn, buffer, length, 0))
+	while (!(rc = weir_mux_conn_recv(conn, buffer, size, &length, 0)))
+		if (weir_mux_conn_send(conn, buffer, length, 0))
 			return 1;
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	return rc != -ENOTCONN;
 }
 
-pid_t child_exec(const char *role, uint32_t service, int told)
+pid_t child_exec(const char *role, uint32_t service, int credited)
 {
 	char number[16], fd[16];
 	pid_t pid;
 
 	snprintf(number, sizeof(number), "%u", service);
-	snprintf(fd, sizeof(fd), "%d", told);
+	snprintf(fd, sizeof(fd), "%d", credited);
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -252,14 +252,14 @@ pid_t child_exec(const char *role, uint32_t service, int told)
 pid_t child_start(uint32_t service, const char *role)
 {
 	char byte;
-	int told[2];
+	int credited[2];
 	pid_t pid;
 
-	assert_int_equal(pipe(told), 0);
-	pid = child_exec(role, service, told[1]);
-	close(told[1]);
-	assert_int_equal(read(told[0], &byte, 1), 1);
-	close(told[0]);
+	assert_int_equal(pipe(credited), 0);
+	pid = child_exec(role, service, credited[1]);
+	close(credited[1]);
+	assert_int_equal(read(credited[0], &byte, 1), 1);
+	close(credited[0]);
 	return pid;
 }
 
@@ -273,7 +273,7 @@ void child_end(pid_t pid, int signal)
 	assert_int_equal(status, signal);
 }
 
-int echo_one(struct weir_listener *listener, struct weir_mux *mux)
+int echo_one(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
 	static char buffer[MIB];
 
@@ -281,7 +281,7 @@ int echo_one(struct weir_listener *listener, struct weir_mux *mux)
 	return echo(accept_from(listener), buffer, sizeof(buffer));
 }
 
-int hold(struct weir_listener *listener, struct weir_mux *mux)
+int hold(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
 	(void)mux;
 	accept_from(listener);
@@ -297,31 +297,31 @@ void fill(char *data, size_t length, unsigned int seed)
 		data[i] = (char)((seed + i) * 2654435761u >> 11);
 }
 
-void round_trip(struct weir_conn *conn, size_t length)
+void round_trip(struct weir_mux_conn *conn, size_t length)
 {
 	char *data = malloc(length + 1), *got = calloc(1, length + 1);
 	size_t received = 0;
 
 	assert_true(data && got);
 	fill(data, length, (unsigned int)length);
-	assert_int_equal(weir_conn_send(conn, data, length, 0), 0);
-	assert_int_equal(weir_conn_recv(conn, got, length, &received, 0), 0);
+	assert_int_equal(weir_mux_conn_send(conn, data, length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(conn, got, length, &received, 0), 0);
 	assert_int_equal(received, length);
 	assert_memory_equal(got, data, length);
 	free(data);
 	free(got);
 }
 
-static int serve(const struct role *role, uint32_t service, int told)
+static int serve(const struct role *role, uint32_t service, int credited)
 {
-	struct weir_listener *listener;
+	struct weir_mux_listener *listener;
 	struct weir_mux *mux = tenant_of(&far);
 	int rc;
 
 	/* Who offered it before has been killed, and the daemon may not have cleaned up yet. */
 	while ((rc = weir_mux_listen(mux, service, 1024, &listener)) == -EADDRINUSE)
 		poll(NULL, 0, 1);
-	if (rc || write(told, "", 1) != 1)
+	if (rc || write(credited, "", 1) != 1)
 		return 1;
 	return role->serve(listener, mux);
 }

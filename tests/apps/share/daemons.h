@@ -36,40 +36,40 @@ bool daemon_has(const struct daemon *d, pid_t pid);
 /* The weight that its flow @nr of tenant @pid has; 0: there is no such. */
 unsigned int daemon_weighs(const struct daemon *d, pid_t pid, uint32_t nr);
 /* What weir top shows of tenant @pid, which has one connection, and of that. */
-void daemon_shows(const struct daemon *d, pid_t pid, struct weir_share_tenant *tenant,
-		  struct weir_share_flow *flow);
+void daemon_shows(const struct daemon *d, pid_t pid, struct weir_mux_ipc_tenant *tenant,
+		  struct weir_mux_ipc_flow *flow);
 /* Nothing in it moves, until SIGCONT. */
 void daemon_halt(const struct daemon *d);
 
 struct weir_mux *tenant_of(const struct daemon *d);
 void wait_readable(int fd);
-struct weir_conn *accept_from(struct weir_listener *listener);
-struct weir_conn *connect_to(struct weir_mux *mux, const struct daemon *d, uint32_t service);
+struct weir_mux_conn *accept_from(struct weir_mux_listener *listener);
+struct weir_mux_conn *connect_to(struct weir_mux *mux, const struct daemon *d, uint32_t service);
 
 /**
  * struct role - what a child does, by name
  * @serve: a tenant of @far: it offers the service; NULL: the other
- * @call: whatever it is; writes to @told once the test may go on
+ * @call: whatever it is; writes to @credited once the test may go on
  *
  * It executes the test's own program: threads do not survive a fork. Return: its exit status.
  */
 struct role {
 	const char *name;
-	int (*serve)(struct weir_listener *listener, struct weir_mux *mux);
-	int (*call)(uint32_t service, int told);
+	int (*serve)(struct weir_mux_listener *listener, struct weir_mux *mux);
+	int (*call)(uint32_t service, int credited);
 };
 
 /* Of all tests: sends back what comes on one connection; accepts one, and waits to be killed. */
 #define ROLE_ECHO { "echo", echo_one, NULL }
 #define ROLE_HOLD { "hold", hold, NULL }
-int echo_one(struct weir_listener *listener, struct weir_mux *mux);
-int hold(struct weir_listener *listener, struct weir_mux *mux);
+int echo_one(struct weir_mux_listener *listener, struct weir_mux *mux);
+int hold(struct weir_mux_listener *listener, struct weir_mux *mux);
 /* Sends back what comes, until the other end closes. */
-int echo(struct weir_conn *conn, char *buffer, size_t size);
+int echo(struct weir_mux_conn *conn, char *buffer, size_t size);
 
 /* A child is ready when child_start() returns; with child_exec() nobody waits for it. */
 pid_t child_start(uint32_t service, const char *role);
-pid_t child_exec(const char *role, uint32_t service, int told);
+pid_t child_exec(const char *role, uint32_t service, int credited);
 /* Kills it by @signal; 0: waits until it ends well. */
 void child_end(pid_t pid, int signal);
 /* Whether this is a child; and what one does, of @roles, the last of which has no name. */
@@ -78,6 +78,6 @@ int child_main(char **argv, const struct role *roles);
 
 void fill(char *data, size_t length, unsigned int seed);
 /* There and back. */
-void round_trip(struct weir_conn *conn, size_t length);
+void round_trip(struct weir_mux_conn *conn, size_t length);
 
 #endif

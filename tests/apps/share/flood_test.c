@@ -25,12 +25,12 @@
 
 static int say_hello(int fd)
 {
-	struct weir_share_ask hello = { .what = WEIR_SHARE_HELLO, .value = WEIR_SHARE_VERSION };
-	struct weir_share_answer answer;
-	int rc = weir_share_send(fd, &hello, sizeof(hello), NULL, 0);
+	struct weir_mux_ipc_request hello = { .what = WEIR_MUX_IPC_HELLO, .value = WEIR_MUX_IPC_VERSION };
+	struct weir_mux_ipc_reply answer;
+	int rc = weir_mux_ipc_send(fd, &hello, sizeof(hello), NULL, 0);
 
 	if (!rc)
-		rc = weir_share_recv(fd, &answer, sizeof(answer), NULL);
+		rc = weir_mux_ipc_recv(fd, &answer, sizeof(answer), NULL);
 	return rc ? rc : answer.status;
 }
 
@@ -71,15 +71,15 @@ static void check_dialers(void)
 	const uint64_t until_ns = weir_now_ns() + 250 * WEIR_NS_PER_MS;
 	unsigned int count;
 
-	while ((count = dialers()) > SHARE_DIALERS_MAX && weir_now_ns() < until_ns)
+	while ((count = dialers()) > SHARE_CONNECT_WORKERS_MAX && weir_now_ns() < until_ns)
 		poll(NULL, 0, 1);
-	assert_in_range(count, 0, SHARE_DIALERS_MAX);
+	assert_in_range(count, 0, SHARE_CONNECT_WORKERS_MAX);
 }
 
 /* The answers that there are. */
 static unsigned int answers_take(int fd)
 {
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_reply answer;
 	unsigned int count = 0;
 
 	while (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0) {
@@ -94,7 +94,7 @@ static void sockets_open(int *fds)
 	int i;
 
 	for (i = 0; i < SOCKETS; i++) {
-		fds[i] = weir_share_dial(near.socket, NULL);
+		fds[i] = weir_mux_ipc_connect(near.socket, NULL);
 		assert_true(fds[i] >= 0);
 		assert_int_equal(say_hello(fds[i]), 0);
 	}
@@ -102,13 +102,13 @@ static void sockets_open(int *fds)
 
 static void ask_in_vain(const int *fds, unsigned int nr_fds, unsigned int nr, const char *peer)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_CONNECT, .service = NOBODYS,
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_CONNECT, .service = NOBODYS,
 				      .class_nr = 1, .weight = 1 };
 	unsigned int i;
 
 	strcpy(ask.peer, peer);
 	for (i = 0; i < nr; i++)
-		assert_int_equal(weir_share_send(fds[i % nr_fds], &ask, sizeof(ask), NULL, 0), 0);
+		assert_int_equal(weir_mux_ipc_send(fds[i % nr_fds], &ask, sizeof(ask), NULL, 0), 0);
 }
 
 static void connects_in_vain_have_few_threads_and_break_nothing(void **state)
@@ -116,7 +116,7 @@ static void connects_in_vain_have_few_threads_and_break_nothing(void **state)
 	const unsigned int asked = SOCKETS * SHARE_CONNECTS_MAX;
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
 	unsigned int answered = 0;
 	int i, fds[SOCKETS];
 
@@ -132,7 +132,7 @@ static void connects_in_vain_have_few_threads_and_break_nothing(void **state)
 	assert_int_equal(answered, asked);
 	for (i = 0; i < SOCKETS; i++)
 		close(fds[i]);
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(child, 0);
 }
@@ -140,25 +140,25 @@ static void connects_in_vain_have_few_threads_and_break_nothing(void **state)
 /* All that it has asked for is with the desk: a clerk does one thing after another. */
 static void wait_asked(int fd)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_INFO, .number = 1 };
-	struct weir_share_answer answer = { .number = 0 };
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_INFO, .number = 1 };
+	struct weir_mux_ipc_reply answer = { .number = 0 };
 
-	assert_int_equal(weir_share_send(fd, &ask, sizeof(ask), NULL, 0), 0);
+	assert_int_equal(weir_mux_ipc_send(fd, &ask, sizeof(ask), NULL, 0), 0);
 	while (answer.number != ask.number) {
 		wait_readable(fd);
-		assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+		assert_int_equal(weir_mux_ipc_recv(fd, &answer, sizeof(answer), NULL), 0);
 	}
 }
 
 /* It asks no more, and its clerk ends what is its. Return: how much of that was answered before. */
 static unsigned int answers_at_the_end(int fd)
 {
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_reply answer;
 	unsigned int count = 0;
 
 	assert_int_equal(shutdown(fd, SHUT_WR), 0);
 	wait_readable(fd);
-	while (!weir_share_recv(fd, &answer, sizeof(answer), NULL)) {
+	while (!weir_mux_ipc_recv(fd, &answer, sizeof(answer), NULL)) {
 		count++;
 		wait_readable(fd);
 	}
@@ -182,7 +182,7 @@ static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near), *asked = tenant_of(&far);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
 	static struct daemon mute;
 	unsigned int before;
 	int first, second;
@@ -191,12 +191,12 @@ static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
 	round_trip(conn, 1000);
 	daemon_start(&mute, "mute");
 	assert_int_equal(kill(mute.pid, SIGSTOP), 0);
-	first = weir_share_dial(near.socket, NULL);
-	second = weir_share_dial(near.socket, NULL);
+	first = weir_mux_ipc_connect(near.socket, NULL);
+	second = weir_mux_ipc_connect(near.socket, NULL);
 	assert_int_equal(say_hello(first), 0);
 	assert_int_equal(say_hello(second), 0);
 	before = work_requests_of(asked);
-	ask_in_vain(&first, 1, SHARE_DIALERS_MAX, mute.address);
+	ask_in_vain(&first, 1, SHARE_CONNECT_WORKERS_MAX, mute.address);
 	wait_asked(first);
 	ask_in_vain(&second, 1, SHARE_CONNECTS_MAX, far.address);
 	assert_int_equal(answers_at_the_end(second), 0);
@@ -207,7 +207,7 @@ static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
 	assert_int_equal(kill(mute.pid, SIGCONT), 0);
 	daemon_stop(&mute);
 	round_trip(conn, 1000);
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(asked);
 	weir_mux_close(mux);
 	child_end(child, 0);
@@ -216,18 +216,18 @@ static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
 /* A name server that does not answer would hold a dialer, whatever the timeout. */
 static void names_are_looked_up_by_who_gives_them(void **state)
 {
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_reply answer;
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *conn = NULL;
+	struct weir_mux_conn *conn = NULL;
 	struct weir_error error;
 	int fd, rc;
 
 	(void)state;
-	fd = weir_share_dial(near.socket, NULL);
+	fd = weir_mux_ipc_connect(near.socket, NULL);
 	assert_int_equal(say_hello(fd), 0);
 	ask_in_vain(&fd, 1, 1, "localhost:1");
 	wait_readable(fd);
-	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	assert_int_equal(weir_mux_ipc_recv(fd, &answer, sizeof(answer), NULL), 0);
 	assert_int_equal(answer.status, -EINVAL);
 	assert_non_null(strstr(answer.text, "in numbers"));
 	close(fd);
@@ -241,12 +241,12 @@ static void names_are_looked_up_by_who_gives_them(void **state)
 /* Until the daemon has answered all of what was asked on @fd: in vain, and in time. */
 static void wait_timed_out(int fd, unsigned int nr, uint64_t until_ns)
 {
-	struct weir_share_answer answer;
+	struct weir_mux_ipc_reply answer;
 	struct pollfd in = { .fd = fd, .events = POLLIN };
 
 	for (; nr; nr--) {
 		assert_int_equal(poll(&in, 1, weir_poll_ms(until_ns)), 1);
-		assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+		assert_int_equal(weir_mux_ipc_recv(fd, &answer, sizeof(answer), NULL), 0);
 		assert_int_equal(answer.status, -ETIMEDOUT);
 	}
 }
@@ -261,7 +261,7 @@ static void who_waits_for_a_dialer_waits_no_longer_than_the_timeout(void **state
 	(void)state;
 	daemon_start(&mute, "mute");
 	stop_process(mute.pid);
-	fd = weir_share_dial(near.socket, NULL);
+	fd = weir_mux_ipc_connect(near.socket, NULL);
 	assert_true(fd >= 0);
 	assert_int_equal(say_hello(fd), 0);
 	asked_ns = weir_now_ns();
@@ -279,20 +279,20 @@ static void connects_have_a_pace_and_what_is_not_used_is_kept(void **state)
 	int i, round;
 
 	(void)state;
-	for (i = 0; i <= PACE_KEPT; i++)
-		assert_int_equal(pace_take(&paid_ns, now_ns), 0);
+	for (i = 0; i <= SHARE_CONNECT_RATE_KEPT; i++)
+		assert_int_equal(share_connect_rate_take(&paid_ns, now_ns), 0);
 	for (i = 0; i < 100; i++) {
-		due_ns = pace_take(&paid_ns, now_ns);
-		assert_int_equal(due_ns, now_ns + PACE_CONNECT_NS);
+		due_ns = share_connect_rate_take(&paid_ns, now_ns);
+		assert_int_equal(due_ns, now_ns + SHARE_CONNECT_RATE_NS);
 		now_ns = due_ns;
-		assert_int_equal(pace_take(&paid_ns, now_ns), 0);
+		assert_int_equal(share_connect_rate_take(&paid_ns, now_ns), 0);
 	}
 	/* For a day nobody connects: that is no more than one such beginning. */
 	for (round = 0; round < 2; round++) {
 		now_ns += 86400 * 1000000000ull;
-		for (i = 0; i <= PACE_KEPT; i++)
-			assert_int_equal(pace_take(&paid_ns, now_ns), 0);
-		assert_int_equal(pace_take(&paid_ns, now_ns), now_ns + PACE_CONNECT_NS);
+		for (i = 0; i <= SHARE_CONNECT_RATE_KEPT; i++)
+			assert_int_equal(share_connect_rate_take(&paid_ns, now_ns), 0);
+		assert_int_equal(share_connect_rate_take(&paid_ns, now_ns), now_ns + SHARE_CONNECT_RATE_NS);
 	}
 }
 
@@ -309,18 +309,18 @@ static void become(uid_t uid)
 }
 
 /* Takes as many places as it gets, and tells how many. */
-static int squat(uint32_t service, int told)
+static int squat(uint32_t service, int credited)
 {
 	unsigned char count[2];
 	int fd, nr = 0;
 
 	(void)service;
 	become(STRANGER);
-	while ((fd = weir_share_dial(near.socket, NULL)) >= 0 && !say_hello(fd))
+	while ((fd = weir_mux_ipc_connect(near.socket, NULL)) >= 0 && !say_hello(fd))
 		nr++;
 	count[0] = nr / 256;
 	count[1] = nr % 256;
-	if (write(told, count, 2) != 2)
+	if (write(credited, count, 2) != 2)
 		return 1;
 	pause();
 	return 1;
@@ -332,7 +332,7 @@ static int wait_denied(void)
 	int fd, rc;
 
 	do {
-		fd = weir_share_dial(near.socket, NULL);
+		fd = weir_mux_ipc_connect(near.socket, NULL);
 		rc = fd < 0 ? fd : say_hello(fd);
 		if (fd >= 0)
 			close(fd);
@@ -341,7 +341,7 @@ static int wait_denied(void)
 }
 
 /* Connects more often than there are places, is denied, and stays. */
-static int throng(uint32_t service, int told)
+static int throng(uint32_t service, int credited)
 {
 	int i;
 
@@ -350,8 +350,8 @@ static int throng(uint32_t service, int told)
 	if (wait_denied())
 		return 1;
 	for (i = 0; i < SHARE_TENANTS_MAX + SHARE_REFUSED_MAX; i++)
-		weir_share_dial(near.socket, NULL);
-	if (write(told, "", 1) != 1)
+		weir_mux_ipc_connect(near.socket, NULL);
+	if (write(credited, "", 1) != 1)
 		return 1;
 	pause();
 	return 1;
@@ -359,9 +359,9 @@ static int throng(uint32_t service, int told)
 
 /*
  * Who has been killed holds his places until his clerks have ended: again, for a while. Whom the
- * throng leaves no room to be told that is cut off.
+ * throng leaves no room to be credited that is cut off.
  */
-static int visit(uint32_t service, int told)
+static int visit(uint32_t service, int credited)
 {
 	const uint64_t until_ns = weir_now_ns() + PATIENCE_MS * WEIR_NS_PER_MS;
 	const struct weir_mux_options options = { .share = near.socket };
@@ -375,7 +375,7 @@ static int visit(uint32_t service, int told)
 	if (rc)
 		return 1;
 	weir_mux_close(mux);
-	return write(told, "", 1) != 1;
+	return write(credited, "", 1) != 1;
 }
 
 static void need_root(void)
@@ -390,22 +390,22 @@ static void a_user_has_so_many_places_and_root_has_his(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo"), crowd;
 	unsigned char count[2];
-	struct weir_conn *conn;
+	struct weir_mux_conn *conn;
 	struct weir_mux *mux;
-	int told[2];
+	int credited[2];
 
 	(void)state;
 	need_root();
-	assert_int_equal(pipe(told), 0);
-	crowd = child_exec("squat", SERVICE, told[1]);
-	close(told[1]);
-	assert_int_equal(read(told[0], count, 2), 2);
-	close(told[0]);
+	assert_int_equal(pipe(credited), 0);
+	crowd = child_exec("squat", SERVICE, credited[1]);
+	close(credited[1]);
+	assert_int_equal(read(credited[0], count, 2), 2);
+	close(credited[0]);
 	assert_int_equal(count[0] * 256 + count[1], SHARE_TENANTS_OF_USER_MAX);
 	mux = tenant_of(&near);
 	conn = connect_to(mux, &far, SERVICE);
 	round_trip(conn, 1000);
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(crowd, SIGKILL);
 	child_end(child, 0);
@@ -416,14 +416,14 @@ static void the_last_places_are_roots(void **state)
 	const unsigned int others = SHARE_TENANTS_MAX - SHARE_TENANTS_KEPT;
 
 	(void)state;
-	assert_int_equal(place_check(false, false, others - 1, 0), 0);
-	assert_int_equal(place_check(false, false, others, 0), -EAGAIN);
-	assert_int_equal(place_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX - 1), 0);
-	assert_int_equal(place_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX), -EAGAIN);
-	assert_int_equal(place_check(false, true, 0, 0), -EPERM);
-	assert_int_equal(place_check(true, true, others, SHARE_TENANTS_OF_USER_MAX), 0);
-	assert_int_equal(place_check(true, false, SHARE_TENANTS_MAX - 1, 500), 0);
-	assert_int_equal(place_check(true, false, SHARE_TENANTS_MAX, 500), -EAGAIN);
+	assert_int_equal(share_tenant_limits_check(false, false, others - 1, 0), 0);
+	assert_int_equal(share_tenant_limits_check(false, false, others, 0), -EAGAIN);
+	assert_int_equal(share_tenant_limits_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX - 1), 0);
+	assert_int_equal(share_tenant_limits_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX), -EAGAIN);
+	assert_int_equal(share_tenant_limits_check(false, true, 0, 0), -EPERM);
+	assert_int_equal(share_tenant_limits_check(true, true, others, SHARE_TENANTS_OF_USER_MAX), 0);
+	assert_int_equal(share_tenant_limits_check(true, false, SHARE_TENANTS_MAX - 1, 500), 0);
+	assert_int_equal(share_tenant_limits_check(true, false, SHARE_TENANTS_MAX, 500), -EAGAIN);
 }
 
 static void who_is_denied_takes_no_place(void **state)

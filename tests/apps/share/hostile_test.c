@@ -22,9 +22,9 @@
 #endif
 
 /* Rings for nothing, as fast as it can, until it is killed. */
-static int flood(struct weir_listener *listener, struct weir_mux *mux)
+static int flood(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
-	int bell = container_of(listener, struct weir_tenant_offer, listener)->tenant->bell;
+	int bell = container_of(listener, struct weir_mux_proxy_listener, listener)->tenant->bell;
 	struct pollfd out = { .fd = bell, .events = POLLOUT };
 	static char bytes[65536];
 
@@ -39,24 +39,24 @@ static void a_tenant_that_rings_all_the_time_holds_nobody_up(void **state)
 {
 	pid_t loud = child_start(SERVICE + 1, "flood"), child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
 	int i;
 
 	(void)state;
 	for (i = 0; i < 10; i++)
 		round_trip(conn, 100000);
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(child, 0);
 	child_end(loud, SIGKILL);
 }
 
 /* What a tenant can write where the daemon reads: at random, all of it, and more than once. */
-static void scribble(struct weir_conn *app, uint32_t seed)
+static void scribble(struct weir_mux_conn *app, uint32_t seed)
 {
-	struct weir_tenant_conn *conn = container_of(app, struct weir_tenant_conn, app);
-	volatile uint32_t *words[] = { (uint32_t *)app->door, (uint32_t *)conn->tenant->board };
-	size_t sizes[] = { sizeof(*app->door), sizeof(*conn->tenant->board) }, i, k;
+	struct weir_mux_proxy_conn *conn = container_of(app, struct weir_mux_proxy_conn, app);
+	volatile uint32_t *words[] = { (uint32_t *)app->shm, (uint32_t *)conn->tenant->board };
+	size_t sizes[] = { sizeof(*app->shm), sizeof(*conn->tenant->board) }, i, k;
 
 	for (i = 0; i < 2; i++)
 		for (k = 0; k < sizes[i] / sizeof(uint32_t); k++) {
@@ -70,7 +70,7 @@ static void what_a_tenant_scribbles_into_its_memory_harms_it_alone(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo"), victim;
 	struct weir_mux *mux = tenant_of(&near), *hostile;
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE), *bad;
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE), *bad;
 	uint32_t seed;
 
 	(void)state;
@@ -78,14 +78,14 @@ static void what_a_tenant_scribbles_into_its_memory_harms_it_alone(void **state)
 		victim = child_start(SERVICE + 1, "hold");
 		hostile = tenant_of(&near);
 		bad = connect_to(hostile, &far, SERVICE + 1);
-		assert_int_equal(weir_conn_send(bad, "hello", 5, 0), 0);
+		assert_int_equal(weir_mux_conn_send(bad, "hello", 5, 0), 0);
 		scribble(bad, seed);
 		round_trip(conn, 100000);
-		weir_conn_close(bad);
+		weir_mux_conn_close(bad);
 		weir_mux_close(hostile);
 		child_end(victim, SIGKILL);
 	}
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(child, 0);
 }
@@ -95,60 +95,60 @@ static void what_a_tenant_asks_at_random_harms_nobody(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
-	struct weir_share_ask hello = { .what = WEIR_SHARE_HELLO, .value = WEIR_SHARE_VERSION };
-	struct weir_share_answer answer;
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_ipc_request hello = { .what = WEIR_MUX_IPC_HELLO, .value = WEIR_MUX_IPC_VERSION };
+	struct weir_mux_ipc_reply answer;
 	uint32_t seed, i;
 
 	(void)state;
 	for (seed = 0; seed < 40; seed++) {
-		int fd = weir_share_dial(near.socket, NULL);
+		int fd = weir_mux_ipc_connect(near.socket, NULL);
 
 		assert_true(fd >= 0);
 		if (seed % 4)
-			assert_int_equal(weir_share_send(fd, &hello, sizeof(hello), NULL, 0), 0);
+			assert_int_equal(weir_mux_ipc_send(fd, &hello, sizeof(hello), NULL, 0), 0);
 		if (seed % 4)
-			assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+			assert_int_equal(weir_mux_ipc_recv(fd, &answer, sizeof(answer), NULL), 0);
 		for (i = 0; i < 30; i++) {
-			struct weir_share_ask ask = { .what = (seed + i) % 18, .number = i,
+			struct weir_mux_ipc_request ask = { .what = (seed + i) % 18, .number = i,
 						      .nr = i * seed * 2654435761u,
 						      .value = i, .class_nr = seed,
 						      .weight = i << seed % 32 };
 
-			if (ask.what == WEIR_SHARE_CONNECT)
+			if (ask.what == WEIR_MUX_IPC_CONNECT)
 				memset(ask.peer, 'x', sizeof(ask.peer));
-			if (weir_share_send(fd, &ask, i % 29 ? sizeof(ask) : i, NULL, 0))
+			if (weir_mux_ipc_send(fd, &ask, i % 29 ? sizeof(ask) : i, NULL, 0))
 				break; /* it has had enough */
 		}
 		close(fd);
 		round_trip(conn, 1000);
 	}
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(child, 0);
 }
 
 static void who_does_not_begin_with_hello_is_sent_away(void **state)
 {
-	struct weir_share_ask ask = { .what = WEIR_SHARE_INFO };
-	struct weir_share_answer answer;
-	int fd = weir_share_dial(near.socket, NULL);
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_INFO };
+	struct weir_mux_ipc_reply answer;
+	int fd = weir_mux_ipc_connect(near.socket, NULL);
 
 	(void)state;
 	assert_true(fd >= 0);
-	assert_int_equal(weir_share_send(fd, &ask, sizeof(ask), NULL, 0), 0);
-	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	assert_int_equal(weir_mux_ipc_send(fd, &ask, sizeof(ask), NULL, 0), 0);
+	assert_int_equal(weir_mux_ipc_recv(fd, &answer, sizeof(answer), NULL), 0);
 	assert_int_equal(answer.status, -EPROTO);
-	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), -ECONNRESET);
+	assert_int_equal(weir_mux_ipc_recv(fd, &answer, sizeof(answer), NULL), -ECONNRESET);
 	close(fd);
 }
 
 /* Connects, leaves the socket to its parent, and ends. */
 static void connect_for(int parent)
 {
-	int fd = weir_share_dial(near.socket, NULL);
+	int fd = weir_mux_ipc_connect(near.socket, NULL);
 
-	_exit(fd < 0 || weir_share_send(parent, "", 1, &fd, 1));
+	_exit(fd < 0 || weir_mux_ipc_send(parent, "", 1, &fd, 1));
 }
 
 /* A process of that number; -1: this one may not say which number one has. */
@@ -178,18 +178,18 @@ static bool kernel_knows_processes(int fd)
 
 static int say_hello(int fd)
 {
-	const struct weir_share_ask ask = { .what = WEIR_SHARE_HELLO, .value = WEIR_SHARE_VERSION };
-	struct weir_share_answer answer;
+	const struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_HELLO, .value = WEIR_MUX_IPC_VERSION };
+	struct weir_mux_ipc_reply answer;
 
-	assert_int_equal(weir_share_send(fd, &ask, sizeof(ask), NULL, 0), 0);
-	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	assert_int_equal(weir_mux_ipc_send(fd, &ask, sizeof(ask), NULL, 0), 0);
+	assert_int_equal(weir_mux_ipc_recv(fd, &answer, sizeof(answer), NULL), 0);
 	return answer.status;
 }
 
 /* The daemon looks when another has the number. */
 static void who_has_ended_is_not_taken_for_who_has_his_number(void **state)
 {
-	int pair[2], fds[WEIR_SHARE_FDS_MAX], status;
+	int pair[2], fds[WEIR_MUX_IPC_FDS_MAX], status;
 	pid_t child, other;
 	bool can_tell;
 	char byte;
@@ -200,7 +200,7 @@ static void who_has_ended_is_not_taken_for_who_has_his_number(void **state)
 	child = fork();
 	if (!child)
 		connect_for(pair[1]);
-	assert_int_equal(weir_share_recv(pair[0], &byte, 1, fds), 0);
+	assert_int_equal(weir_mux_ipc_recv(pair[0], &byte, 1, fds), 0);
 	child_end(child, 0);
 	other = process_start(child);
 	can_tell = kernel_knows_processes(fds[0]);
@@ -223,17 +223,17 @@ static void who_has_ended_is_not_taken_for_who_has_his_number(void **state)
 static void regions_are_so_many_and_no_more(void **state)
 {
 	struct weir_mux *mux = tenant_of(&near), *other = tenant_of(&near);
-	struct weir_mux_region *regions[WEIR_PLOTS_MAX], *more = NULL;
+	struct weir_mux_region *regions[WEIR_MUX_MRS_MAX], *more = NULL;
 	int i;
 
 	(void)state;
-	for (i = 0; i < WEIR_PLOTS_MAX; i++)
+	for (i = 0; i < WEIR_MUX_MRS_MAX; i++)
 		assert_int_equal(weir_mux_region_open(i % 2 ? mux : other, 1, &regions[i]), 0);
 	assert_int_equal(weir_mux_region_open(mux, 1, &more), -EDQUOT);
 	assert_int_equal(weir_mux_region_open(other, 1, &more), -EDQUOT);
 	assert_int_equal(weir_mux_region_close(regions[0]), 0);
 	assert_int_equal(weir_mux_region_open(mux, 1, &regions[0]), 0);
-	for (i = 0; i < WEIR_PLOTS_MAX; i++)
+	for (i = 0; i < WEIR_MUX_MRS_MAX; i++)
 		assert_int_equal(weir_mux_region_close(regions[i]), 0);
 	weir_mux_close(other);
 	weir_mux_close(mux);
@@ -242,7 +242,7 @@ static void regions_are_so_many_and_no_more(void **state)
 static void who_has_no_descriptor_left_hears_so_and_may_try_again(void **state)
 {
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_listener *listener = NULL;
+	struct weir_mux_listener *listener = NULL;
 	struct rlimit files, none;
 	int next = dup(0);
 
@@ -255,7 +255,7 @@ static void who_has_no_descriptor_left_hears_so_and_may_try_again(void **state)
 	assert_int_equal(weir_mux_listen(mux, SERVICE, 1, &listener), -EMFILE);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
 	assert_int_equal(weir_mux_listen(mux, SERVICE, 1, &listener), 0);
-	weir_listener_close(listener);
+	weir_mux_listener_close(listener);
 	weir_mux_close(mux);
 }
 

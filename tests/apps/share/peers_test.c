@@ -28,8 +28,8 @@ static void wait_queue_pairs(struct weir_mux *mux, unsigned int count)
 static void two_daemons_have_one_set_of_queue_pairs_as_long_as_they_use_it(void **state)
 {
 	struct weir_mux *muxes[2] = { tenant_of(&near), tenant_of(&far) };
-	struct weir_conn *conns[2], *accepted[2];
-	struct weir_listener *listeners[2];
+	struct weir_mux_conn *conns[2], *accepted[2];
+	struct weir_mux_listener *listeners[2];
 	const char *data = "there";
 	size_t length;
 	char got[8];
@@ -41,16 +41,16 @@ static void two_daemons_have_one_set_of_queue_pairs_as_long_as_they_use_it(void 
 	for (i = 0; i < 2; i++) {
 		conns[i] = connect_to(muxes[i], i ? &near : &far, SERVICE);
 		accepted[i] = accept_from(listeners[1 - i]);
-		assert_int_equal(weir_conn_send(conns[i], data, 6, 0), 0);
-		assert_int_equal(weir_conn_recv(accepted[i], got, sizeof(got), &length, 0), 0);
+		assert_int_equal(weir_mux_conn_send(conns[i], data, 6, 0), 0);
+		assert_int_equal(weir_mux_conn_recv(accepted[i], got, sizeof(got), &length, 0), 0);
 		assert_string_equal(got, data);
 	}
 	for (i = 0; i < 2; i++)
 		wait_queue_pairs(muxes[i], 2);
 	for (i = 0; i < 2; i++) {
-		weir_conn_close(conns[i]);
-		weir_conn_close(accepted[i]);
-		weir_listener_close(listeners[i]);
+		weir_mux_conn_close(conns[i]);
+		weir_mux_conn_close(accepted[i]);
+		weir_mux_listener_close(listeners[i]);
 	}
 	for (i = 0; i < 2; i++)
 		wait_queue_pairs(muxes[i], 0);
@@ -61,8 +61,8 @@ static void two_daemons_have_one_set_of_queue_pairs_as_long_as_they_use_it(void 
 static void a_party_has_only_so_many_peers(void **state)
 {
 	struct weir_mux *mux = tenant_of(&third), *first = tenant_of(&far), *other = tenant_of(&near);
-	struct weir_listener *listener, *there;
-	struct weir_conn *conn, *accepted;
+	struct weir_mux_listener *listener, *there;
+	struct weir_mux_conn *conn, *accepted;
 	struct weir_error error = { "" };
 
 	(void)state;
@@ -73,15 +73,15 @@ static void a_party_has_only_so_many_peers(void **state)
 	assert_int_equal(weir_mux_connect(mux, near.address, SERVICE, NULL, &conn, &error), -EDQUOT);
 	assert_non_null(strstr(error.text, "it may have 1"));
 	/* To the one that it has nothing is in the way; and to another, when that has gone. */
-	weir_conn_close(connect_to(mux, &far, SERVICE));
-	weir_conn_close(accept_from(listener));
-	weir_conn_close(conn);
-	weir_conn_close(accepted);
+	weir_mux_conn_close(connect_to(mux, &far, SERVICE));
+	weir_mux_conn_close(accept_from(listener));
+	weir_mux_conn_close(conn);
+	weir_mux_conn_close(accepted);
 	wait_queue_pairs(mux, 0);
-	weir_conn_close(connect_to(mux, &near, SERVICE));
-	weir_conn_close(accept_from(there));
-	weir_listener_close(listener);
-	weir_listener_close(there);
+	weir_mux_conn_close(connect_to(mux, &near, SERVICE));
+	weir_mux_conn_close(accept_from(there));
+	weir_mux_listener_close(listener);
+	weir_mux_listener_close(there);
 	weir_mux_close(mux);
 	weir_mux_close(first);
 	weir_mux_close(other);
@@ -90,19 +90,19 @@ static void a_party_has_only_so_many_peers(void **state)
 static void queue_pairs_that_nobody_needs_go_when_the_configuration_says_so(void **state)
 {
 	struct weir_mux *mux = tenant_of(&patient[0]), *other = tenant_of(&patient[1]);
-	struct weir_listener *listener;
+	struct weir_mux_listener *listener;
 
 	(void)state;
 	assert_int_equal(weir_mux_listen(other, SERVICE, 8, &listener), 0);
-	weir_conn_close(connect_to(mux, &patient[1], SERVICE));
-	weir_conn_close(accept_from(listener));
+	weir_mux_conn_close(connect_to(mux, &patient[1], SERVICE));
+	weir_mux_conn_close(accept_from(listener));
 	wait_queue_pairs(mux, 2);
 	wait_queue_pairs(other, 2);
 	config_write(&patient[0], "idle 0.1\n");
 	assert_int_equal(kill(patient[0].pid, SIGHUP), 0);
 	wait_queue_pairs(mux, 0);
 	wait_queue_pairs(other, 0);
-	weir_listener_close(listener);
+	weir_mux_listener_close(listener);
 	weir_mux_close(mux);
 	weir_mux_close(other);
 }

@@ -18,29 +18,29 @@
 #define HEARD_NS (8 * WEIR_NS_PER_S) /* less than the timeout, which ends all waiting */
 
 /* Lends its memory, and waits to be killed, or for the other end to go. */
-static int lend(struct weir_listener *listener, struct weir_mux *mux)
+static int lend(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
-	struct weir_conn *conn = accept_from(listener);
+	struct weir_mux_conn *conn = accept_from(listener);
 	struct weir_mux_region *region;
 	uint32_t handle, got;
 	size_t length;
 
 	if (weir_mux_region_open(mux, LENT, &region) ||
-	    weir_conn_grant(conn, region, 0, LENT, WEIR_MAY_READ | WEIR_MAY_WRITE, &handle) ||
-	    weir_conn_send(conn, &handle, sizeof(handle), 0))
+	    weir_mux_conn_grant(conn, region, 0, LENT, WEIR_MUX_MAY_READ | WEIR_MUX_MAY_WRITE, &handle) ||
+	    weir_mux_conn_send(conn, &handle, sizeof(handle), 0))
 		return 1;
-	while (!weir_conn_recv(conn, &got, sizeof(got), &length, 0))
+	while (!weir_mux_conn_recv(conn, &got, sizeof(got), &length, 0))
 		;
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	return weir_mux_region_close(region);
 }
 
-static uint32_t handle_of(struct weir_conn *conn)
+static uint32_t handle_of(struct weir_mux_conn *conn)
 {
 	uint32_t handle = 0;
 	size_t length;
 
-	assert_int_equal(weir_conn_recv(conn, &handle, sizeof(handle), &length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(conn, &handle, sizeof(handle), &length, 0), 0);
 	return handle;
 }
 
@@ -48,8 +48,8 @@ static void tenants_read_and_write_by_handles_and_not_by_anothers(void **state)
 {
 	pid_t child = child_start(SERVICE, "lend"), second = child_start(SERVICE + 1, "lend");
 	struct weir_mux *mux = tenant_of(&near), *hostile = tenant_of(&near);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
-	struct weir_conn *other = connect_to(hostile, &far, SERVICE + 1);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *other = connect_to(hostile, &far, SERVICE + 1);
 	uint32_t handle = handle_of(conn), others = handle_of(other);
 	struct weir_mux_region *region, *foreign;
 	char *data;
@@ -59,18 +59,18 @@ static void tenants_read_and_write_by_handles_and_not_by_anothers(void **state)
 	assert_int_equal(weir_mux_region_open(hostile, 4096, &foreign), 0);
 	data = weir_mux_region_data(region);
 	fill(data, LENT, 1);
-	assert_int_equal(weir_conn_write(conn, handle, 0, region, 0, LENT), 0);
-	assert_int_equal(weir_conn_read(conn, handle, 0, region, LENT, LENT), 0);
+	assert_int_equal(weir_mux_conn_write(conn, handle, 0, region, 0, LENT), 0);
+	assert_int_equal(weir_mux_conn_read(conn, handle, 0, region, LENT, LENT), 0);
 	assert_memory_equal(data, data + LENT, LENT);
 	/* A number that is not its own, of either kind, and one that nobody has. */
-	assert_int_equal(weir_conn_write(other, others + 1, 0, foreign, 0, 1), -EACCES);
+	assert_int_equal(weir_mux_conn_write(other, others + 1, 0, foreign, 0, 1), -EACCES);
 	foreign->number += 1;
-	assert_int_equal(weir_conn_write(other, others, 0, foreign, 0, 1), -EINVAL);
+	assert_int_equal(weir_mux_conn_write(other, others, 0, foreign, 0, 1), -EINVAL);
 	foreign->number -= 1;
-	assert_int_equal(weir_conn_read(other, others, LENT, foreign, 0, 1), -EACCES);
-	assert_int_equal(weir_conn_read(other, others, 0, foreign, 1, 4096), -EINVAL);
-	weir_conn_close(conn);
-	weir_conn_close(other);
+	assert_int_equal(weir_mux_conn_read(other, others, LENT, foreign, 0, 1), -EACCES);
+	assert_int_equal(weir_mux_conn_read(other, others, 0, foreign, 1, 4096), -EINVAL);
+	weir_mux_conn_close(conn);
+	weir_mux_conn_close(other);
 	assert_int_equal(weir_mux_region_close(region), 0);
 	assert_int_equal(weir_mux_region_close(foreign), 0);
 	weir_mux_close(mux);
@@ -88,11 +88,11 @@ static struct weir_mux *only_tenant(void)
 }
 
 /* That so much more has been sent and received since @tenant and @flow were; these are now's then. */
-static void is_shown(uint64_t sent, uint64_t received, struct weir_share_tenant *tenant,
-		     struct weir_share_flow *flow)
+static void is_shown(uint64_t sent, uint64_t received, struct weir_mux_ipc_tenant *tenant,
+		     struct weir_mux_ipc_flow *flow)
 {
-	const struct weir_share_tenant before = *tenant;
-	const struct weir_share_flow flow_before = *flow;
+	const struct weir_mux_ipc_tenant before = *tenant;
+	const struct weir_mux_ipc_flow flow_before = *flow;
 
 	daemon_shows(&near, getpid(), tenant, flow);
 	assert_int_equal(tenant->bytes_sent - before.bytes_sent, sent);
@@ -105,22 +105,22 @@ static void what_is_read_and_written_by_handles_is_shown(void **state)
 {
 	pid_t child = child_start(SERVICE, "lend");
 	struct weir_mux *mux = only_tenant();
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
 	uint32_t handle = handle_of(conn);
 	struct weir_mux_region *region;
-	struct weir_share_tenant tenant;
-	struct weir_share_flow flow;
+	struct weir_mux_ipc_tenant tenant;
+	struct weir_mux_ipc_flow flow;
 
 	(void)state;
 	assert_int_equal(weir_mux_region_open(mux, LENT, &region), 0);
 	daemon_shows(&near, getpid(), &tenant, &flow);
-	assert_int_equal(weir_conn_write(conn, handle, 0, region, 0, LENT), 0);
+	assert_int_equal(weir_mux_conn_write(conn, handle, 0, region, 0, LENT), 0);
 	is_shown(LENT, 0, &tenant, &flow);
-	assert_int_equal(weir_conn_read(conn, handle, 5, region, 0, 100001), 0);
+	assert_int_equal(weir_mux_conn_read(conn, handle, 5, region, 0, 100001), 0);
 	is_shown(0, 100001, &tenant, &flow);
-	assert_int_equal(weir_conn_read(conn, handle, LENT, region, 0, 1), -EACCES);
+	assert_int_equal(weir_mux_conn_read(conn, handle, LENT, region, 0, 1), -EACCES);
 	is_shown(0, 0, &tenant, &flow);
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	assert_int_equal(weir_mux_region_close(region), 0);
 	weir_mux_close(mux);
 	child_end(child, 0);
@@ -129,23 +129,23 @@ static void what_is_read_and_written_by_handles_is_shown(void **state)
 /* Nobody reads: what goes is what both rings on the way take. */
 static void tenants_have_rings_as_long_as_they_ask(void **state)
 {
-	const struct weir_conn_options options = { .class_nr = WEIR_CLASS_NORMAL,
+	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL,
 						   .ring_bytes = MIB };
-	const size_t length = 2 * MIB - sizeof(struct wire_record);
+	const size_t length = 2 * MIB - sizeof(struct wire_mux_record);
 	pid_t child = child_start(SERVICE, "hold");
 	struct weir_mux *mux = tenant_of(&near);
 	char *data = calloc(1, length);
 	struct weir_error error = { "" };
-	struct weir_conn *conn;
+	struct weir_mux_conn *conn;
 
 	(void)state;
 	assert_non_null(data);
 	if (weir_mux_connect(mux, far.address, SERVICE, &options, &conn, &error))
 		fail_msg("%s", error.text);
-	assert_int_equal(weir_conn_send(conn, data, length, 0), 0);
-	assert_int_equal(weir_conn_send(conn, data, 0, WEIR_CONN_DONTWAIT), -EAGAIN);
+	assert_int_equal(weir_mux_conn_send(conn, data, length, 0), 0);
+	assert_int_equal(weir_mux_conn_send(conn, data, 0, WEIR_MUX_CONN_DONTWAIT), -EAGAIN);
 	child_end(child, SIGKILL);
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	free(data);
 }
@@ -155,7 +155,7 @@ static void who_lends_and_is_killed_breaks_nothing(void **state)
 {
 	pid_t steady = child_start(SERVICE, "echo"), child;
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *other = connect_to(mux, &far, SERVICE), *conn;
+	struct weir_mux_conn *other = connect_to(mux, &far, SERVICE), *conn;
 	struct weir_mux_region *region;
 	uint32_t handle;
 	int i, rc;
@@ -166,35 +166,35 @@ static void who_lends_and_is_killed_breaks_nothing(void **state)
 		child = child_start(SERVICE + 1, "lend");
 		conn = connect_to(mux, &far, SERVICE + 1);
 		handle = handle_of(conn);
-		assert_int_equal(weir_conn_write(conn, handle, 0, region, 0, LENT), 0);
+		assert_int_equal(weir_mux_conn_write(conn, handle, 0, region, 0, LENT), 0);
 		assert_int_equal(kill(child, SIGKILL), 0);
 		do {
-			rc = weir_conn_write(conn, handle, 0, region, 0, LENT);
+			rc = weir_mux_conn_write(conn, handle, 0, region, 0, LENT);
 		} while (!rc);
 		assert_int_equal(rc, -ECONNRESET);
 		child_end(child, SIGKILL);
-		weir_conn_close(conn);
+		weir_mux_conn_close(conn);
 		round_trip(other, 100000);
 	}
-	weir_conn_close(other);
+	weir_mux_conn_close(other);
 	assert_int_equal(weir_mux_region_close(region), 0);
 	weir_mux_close(mux);
 	child_end(steady, 0);
 }
 
 /* Sends the same from its region, again and again, without a copy. */
-static int send_lent(struct weir_listener *listener, struct weir_mux *mux)
+static int send_lent(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
-	struct weir_conn *conn = accept_from(listener);
+	struct weir_mux_conn *conn = accept_from(listener);
 	struct weir_mux_region *region;
 	int rc;
 
 	if (weir_mux_region_open(mux, LENT, &region))
 		return 1;
 	fill(weir_mux_region_data(region), LENT, 9);
-	while (!(rc = weir_conn_send_region(conn, region, 0, LENT, 0)))
+	while (!(rc = weir_mux_conn_send_region(conn, region, 0, LENT, 0)))
 		;
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	return weir_mux_region_close(region) || rc != -ENOTCONN;
 }
 
@@ -202,7 +202,7 @@ static void what_tenants_send_from_regions_arrives(void **state)
 {
 	pid_t child = child_start(SERVICE, "send_lent");
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
 	char *data = malloc(LENT), *got = malloc(LENT);
 	size_t length;
 	int i;
@@ -211,11 +211,11 @@ static void what_tenants_send_from_regions_arrives(void **state)
 	assert_true(data && got);
 	fill(data, LENT, 9);
 	for (i = 0; i < 3; i++) {
-		assert_int_equal(weir_conn_recv(conn, got, LENT, &length, 0), 0);
+		assert_int_equal(weir_mux_conn_recv(conn, got, LENT, &length, 0), 0);
 		assert_int_equal(length, LENT);
 		assert_memory_equal(got, data, LENT);
 	}
-	weir_conn_close(conn); /* it sends on: what it lends is its own again, and it ends */
+	weir_mux_conn_close(conn); /* it sends on: what it lends is its own again, and it ends */
 	child_end(child, 0);
 	weir_mux_close(mux);
 	free(data);
@@ -227,7 +227,7 @@ static void who_is_killed_while_he_sends_from_a_region_breaks_nothing(void **sta
 {
 	pid_t steady = child_start(SERVICE, "echo"), child;
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *other = connect_to(mux, &far, SERVICE), *conn;
+	struct weir_mux_conn *other = connect_to(mux, &far, SERVICE), *conn;
 	char *got = malloc(LENT);
 	size_t length;
 	int i, rc;
@@ -238,17 +238,17 @@ static void who_is_killed_while_he_sends_from_a_region_breaks_nothing(void **sta
 		child = child_start(SERVICE + 1, "send_lent");
 		conn = connect_to(mux, &far, SERVICE + 1);
 		if (i % 2)
-			assert_int_equal(weir_conn_recv(conn, got, LENT, &length, 0), 0);
+			assert_int_equal(weir_mux_conn_recv(conn, got, LENT, &length, 0), 0);
 		else
-			wait_readable(weir_conn_fd(conn));
+			wait_readable(weir_mux_conn_fd(conn));
 		child_end(child, SIGKILL);
-		while (!(rc = weir_conn_recv(conn, got, LENT, &length, 0)))
+		while (!(rc = weir_mux_conn_recv(conn, got, LENT, &length, 0)))
 			;
 		assert_int_equal(rc, -ECONNRESET);
-		weir_conn_close(conn);
+		weir_mux_conn_close(conn);
 		round_trip(other, 100000);
 	}
-	weir_conn_close(other);
+	weir_mux_conn_close(other);
 	weir_mux_close(mux);
 	child_end(steady, 0);
 	free(got);
@@ -258,8 +258,8 @@ static void who_sends_from_anothers_region_loses_that_connection_alone(void **st
 {
 	pid_t child = child_start(SERVICE, "echo"), second = child_start(SERVICE + 1, "hold");
 	struct weir_mux *mux = tenant_of(&near), *hostile = tenant_of(&near);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
-	struct weir_conn *bad = connect_to(hostile, &far, SERVICE + 1);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *bad = connect_to(hostile, &far, SERVICE + 1);
 	struct weir_mux_region *region, *foreign;
 	char got[4096];
 	size_t length;
@@ -267,13 +267,13 @@ static void who_sends_from_anothers_region_loses_that_connection_alone(void **st
 	(void)state;
 	assert_int_equal(weir_mux_region_open(mux, 4096, &region), 0);
 	assert_int_equal(weir_mux_region_open(mux, 4096, &foreign), 0);
-	assert_int_equal(weir_conn_send_region(bad, foreign, 0, 1, 0), -EPROTO);
-	assert_int_equal(weir_conn_send(bad, "x", 1, 0), -EPROTO);
-	assert_int_equal(weir_conn_send_region(conn, region, 0, 4096, 0), 0);
-	assert_int_equal(weir_conn_recv(conn, got, sizeof(got), &length, 0), 0);
+	assert_int_equal(weir_mux_conn_send_region(bad, foreign, 0, 1, 0), -EPROTO);
+	assert_int_equal(weir_mux_conn_send(bad, "x", 1, 0), -EPROTO);
+	assert_int_equal(weir_mux_conn_send_region(conn, region, 0, 4096, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(conn, got, sizeof(got), &length, 0), 0);
 	assert_int_equal(length, 4096);
-	weir_conn_close(bad);
-	weir_conn_close(conn);
+	weir_mux_conn_close(bad);
+	weir_mux_conn_close(conn);
 	assert_int_equal(weir_mux_region_close(region), 0);
 	assert_int_equal(weir_mux_region_close(foreign), 0);
 	weir_mux_close(hostile);
@@ -283,11 +283,11 @@ static void who_sends_from_anothers_region_loses_that_connection_alone(void **st
 }
 
 /* The test goes on, and says when this may. */
-static int wait_told(int told, const sigset_t *go)
+static int wait_told(int credited, const sigset_t *go)
 {
 	int sig;
 
-	return write(told, "", 1) != 1 || sigwait(go, &sig);
+	return write(credited, "", 1) != 1 || sigwait(go, &sig);
 }
 
 static void wait_begin(sigset_t *go)
@@ -301,10 +301,10 @@ static void wait_begin(sigset_t *go)
  * Of @near: grants, and says so each time, until the other end takes in nothing any more: from then
  * on there is no room in which a grant could be sent.
  */
-static int grant(uint32_t service, int told)
+static int grant(uint32_t service, int credited)
 {
-	const struct weir_conn_options urgent = { .class_nr = WEIR_CLASS_URGENT };
-	struct weir_conn *conns[GRANTERS];
+	const struct weir_mux_conn_options urgent = { .class_nr = WEIR_MUX_CLASS_URGENT };
+	struct weir_mux_conn *conns[GRANTERS];
 	struct weir_mux_region *region;
 	struct weir_mux *mux;
 	uint32_t handle;
@@ -316,19 +316,19 @@ static int grant(uint32_t service, int told)
 	for (i = 0; i < GRANTERS; i++)
 		if (weir_mux_connect(mux, far.address, service, &urgent, &conns[i], NULL))
 			return 1;
-	if (weir_mux_region_open(mux, 4096, &region) || wait_told(told, &go))
+	if (weir_mux_region_open(mux, 4096, &region) || wait_told(credited, &go))
 		return 1;
 	do {
-		rc = weir_conn_grant(conns[i++ % GRANTERS], region, 0, 4096, WEIR_MAY_READ, &handle);
-	} while (!rc && write(told, "", 1) == 1);
+		rc = weir_mux_conn_grant(conns[i++ % GRANTERS], region, 0, 4096, WEIR_MUX_MAY_READ, &handle);
+	} while (!rc && write(credited, "", 1) == 1);
 	return 1;
 }
 
 /* Of @near: closes a connection by which a region is granted, and that: it waits for the other end. */
-static int take_back(uint32_t service, int told)
+static int take_back(uint32_t service, int credited)
 {
 	struct weir_mux_region *region;
-	struct weir_conn *conn;
+	struct weir_mux_conn *conn;
 	struct weir_mux *mux;
 	uint32_t handle;
 	sigset_t go;
@@ -337,22 +337,22 @@ static int take_back(uint32_t service, int told)
 	mux = tenant_of(&near);
 	conn = connect_to(mux, &far, service);
 	if (weir_mux_region_open(mux, 4096, &region) ||
-	    weir_conn_grant(conn, region, 0, 4096, WEIR_MAY_READ, &handle) || wait_told(told, &go))
+	    weir_mux_conn_grant(conn, region, 0, 4096, WEIR_MUX_MAY_READ, &handle) || wait_told(credited, &go))
 		return 1;
-	weir_conn_close(conn);
-	if (write(told, "", 1) != 1)
+	weir_mux_conn_close(conn);
+	if (write(credited, "", 1) != 1)
 		return 1;
 	weir_mux_region_close(region);
 	return 1;
 }
 
-static void wait_quiet(int told)
+static void wait_quiet(int credited)
 {
-	struct pollfd in = { .fd = told, .events = POLLIN };
+	struct pollfd in = { .fd = credited, .events = POLLIN };
 	char bytes[64];
 
 	while (poll(&in, 1, QUIET_MS) == 1)
-		assert_true(read(told, bytes, sizeof(bytes)) > 0); /* 0: it has not waited */
+		assert_true(read(credited, bytes, sizeof(bytes)) > 0); /* 0: it has not waited */
 }
 
 /*
@@ -363,22 +363,22 @@ static void is_heard_of(const char *role)
 {
 	pid_t steady = child_start(SERVICE, "echo"), other = child_start(SERVICE + 1, "hold");
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
 	uint64_t killed_ns;
 	pid_t victim;
-	int told[2];
+	int credited[2];
 	char byte;
 
-	assert_int_equal(pipe(told), 0);
-	victim = child_exec(role, SERVICE + 1, told[1]);
-	close(told[1]);
-	assert_int_equal(read(told[0], &byte, 1), 1);
+	assert_int_equal(pipe(credited), 0);
+	victim = child_exec(role, SERVICE + 1, credited[1]);
+	close(credited[1]);
+	assert_int_equal(read(credited[0], &byte, 1), 1);
 	round_trip(conn, 1000);
 	daemon_halt(&far);
 	assert_int_equal(kill(victim, SIGUSR1), 0);
-	wait_readable(told[0]);
-	wait_quiet(told[0]);
-	close(told[0]);
+	wait_readable(credited[0]);
+	wait_quiet(credited[0]);
+	close(credited[0]);
 	assert_true(daemon_has(&near, victim));
 	killed_ns = weir_now_ns();
 	child_end(victim, SIGKILL);
@@ -387,7 +387,7 @@ static void is_heard_of(const char *role)
 	assert_in_range(weir_now_ns() - killed_ns, 0, HEARD_NS);
 	assert_int_equal(kill(far.pid, SIGCONT), 0);
 	round_trip(conn, 100000);
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(steady, 0);
 	child_end(other, SIGKILL);

@@ -17,13 +17,13 @@ static void messages_of_any_size_pass_between_tenants_of_two_daemons(void **stat
 	static const size_t sizes[] = { 0, 1, 4088, 65527, 65529, 262136, 1000003 };
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		round_trip(conn, sizes[i]);
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(child, 0);
 }
@@ -33,25 +33,25 @@ static void a_large_message_passes_as_well(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo_large");
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
 	size_t length = (size_t)fixture_rounds(LARGE_MIB) * MIB + 1, received = 0;
 	char *data = malloc(length), *got = malloc(length);
 
 	(void)state;
 	assert_true(data && got);
 	fill(data, length, 3);
-	assert_int_equal(weir_conn_send(conn, data, length, 0), 0);
-	assert_int_equal(weir_conn_recv(conn, got, length, &received, 0), 0);
+	assert_int_equal(weir_mux_conn_send(conn, data, length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(conn, got, length, &received, 0), 0);
 	assert_int_equal(received, length);
 	assert_memory_equal(got, data, length);
 	free(data);
 	free(got);
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(child, 0);
 }
 
-static int echo_large(struct weir_listener *listener, struct weir_mux *mux)
+static int echo_large(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
 	size_t size = (size_t)LARGE_MIB * MIB + 1;
 	char *buffer = malloc(size);
@@ -67,7 +67,7 @@ static void a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed(voi
 	int i, rc, rounds = fixture_rounds(5);
 	pid_t steady = child_start(SERVICE, "echo"), child;
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *other = connect_to(mux, &far, SERVICE), *conn;
+	struct weir_mux_conn *other = connect_to(mux, &far, SERVICE), *conn;
 	char data[1000] = "", got[10];
 	size_t length;
 
@@ -76,17 +76,17 @@ static void a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed(voi
 		child = child_start(SERVICE + 1, "hold");
 		conn = connect_to(mux, &far, SERVICE + 1);
 		/* Both rings are full when it dies: something is on its way, always. */
-		while (!weir_conn_send(conn, data, sizeof(data), WEIR_CONN_DONTWAIT))
+		while (!weir_mux_conn_send(conn, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 			;
 		child_end(child, SIGKILL);
-		assert_int_equal(weir_conn_recv(conn, got, sizeof(got), &length, 0), -ECONNRESET);
-		while (!(rc = weir_conn_send(conn, data, sizeof(data), 0)))
+		assert_int_equal(weir_mux_conn_recv(conn, got, sizeof(got), &length, 0), -ECONNRESET);
+		while (!(rc = weir_mux_conn_send(conn, data, sizeof(data), 0)))
 			;
 		assert_int_equal(rc, -ECONNRESET);
-		weir_conn_close(conn);
+		weir_mux_conn_close(conn);
 		round_trip(other, 200000);
 	}
-	weir_conn_close(other);
+	weir_mux_conn_close(other);
 	weir_mux_close(mux);
 	child_end(steady, 0);
 }
@@ -95,19 +95,19 @@ static void who_does_not_read_is_held_back_alone(void **state)
 {
 	pid_t deaf = child_start(SERVICE + 1, "hold"), child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *unread = connect_to(mux, &far, SERVICE + 1);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *unread = connect_to(mux, &far, SERVICE + 1);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
 	char *data = calloc(1, 100000);
 	int i;
 
 	(void)state;
 	assert_non_null(data);
 	for (i = 0; i < 10; i++) {
-		while (!weir_conn_send(unread, data, 100000, WEIR_CONN_DONTWAIT))
+		while (!weir_mux_conn_send(unread, data, 100000, WEIR_MUX_CONN_DONTWAIT))
 			;
 		round_trip(conn, 200000);
 	}
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(child, 0);
 	child_end(deaf, SIGKILL);
@@ -118,24 +118,24 @@ static void descriptors_say_when_a_call_is_worth_it(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
-	struct pollfd fds[] = { { .fd = weir_conn_fd(conn), .events = POLLIN },
-				{ .fd = weir_conn_room_fd(conn), .events = POLLIN } };
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
+	struct pollfd fds[] = { { .fd = weir_mux_conn_fd(conn), .events = POLLIN },
+				{ .fd = weir_mux_conn_room_fd(conn), .events = POLLIN } };
 	int sent = 0, received = 0, n = 400;
 	char data[4000] = "", got[4000];
 	size_t length;
 
 	(void)state;
 	while (received < n) {
-		while (sent < n && !weir_conn_send(conn, data, sizeof(data), WEIR_CONN_DONTWAIT))
+		while (sent < n && !weir_mux_conn_send(conn, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 			sent++;
-		while (!weir_conn_recv(conn, got, sizeof(got), &length, WEIR_CONN_DONTWAIT))
+		while (!weir_mux_conn_recv(conn, got, sizeof(got), &length, WEIR_MUX_CONN_DONTWAIT))
 			received++;
 		if (received < n)
 			assert_true(poll(fds, sent < n ? 2 : 1, PATIENCE_MS) > 0);
 	}
 	assert_int_equal(received, n);
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(child, 0);
 }
@@ -155,10 +155,10 @@ static size_t busy_length(int i, int time)
 	return 1 + (size_t)(i * 7919 + time * 5003) % BUSY_MAX;
 }
 
-static int echo_many(struct weir_listener *listener, struct weir_mux *mux)
+static int echo_many(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
 	const int each = fixture_rounds(EACH_MAX);
-	struct weir_conn *conns[EACH_MAX];
+	struct weir_mux_conn *conns[EACH_MAX];
 	static char buffer[BUSY_MAX];
 	int i, k, rc = 0;
 	size_t length;
@@ -167,53 +167,53 @@ static int echo_many(struct weir_listener *listener, struct weir_mux *mux)
 	for (i = 0; i < each; i++)
 		conns[i] = accept_from(listener);
 	for (k = 0; k < TIMES * each && !rc; k++) {
-		rc = weir_conn_recv(conns[k % each], buffer, sizeof(buffer), &length, 0);
+		rc = weir_mux_conn_recv(conns[k % each], buffer, sizeof(buffer), &length, 0);
 		if (!rc)
-			rc = weir_conn_send(conns[k % each], buffer, length, 0);
+			rc = weir_mux_conn_send(conns[k % each], buffer, length, 0);
 	}
 	for (i = 0; i < each; i++)
 		rc |= echo(conns[i], buffer, sizeof(buffer)); /* until the other end closes */
 	return rc;
 }
 
-static void send_busy(struct weir_conn *conn, int i, int time)
+static void send_busy(struct weir_mux_conn *conn, int i, int time)
 {
 	static char data[BUSY_MAX];
 
 	fill(data, busy_length(i, time), (unsigned int)i);
-	assert_int_equal(weir_conn_send(conn, data, busy_length(i, time), 0), 0);
+	assert_int_equal(weir_mux_conn_send(conn, data, busy_length(i, time), 0), 0);
 }
 
-static void recv_busy(struct weir_conn *conn, int i, int time)
+static void recv_busy(struct weir_mux_conn *conn, int i, int time)
 {
 	static char data[BUSY_MAX], got[BUSY_MAX];
 	size_t length;
 
 	fill(data, busy_length(i, time), (unsigned int)i);
-	assert_int_equal(weir_conn_recv(conn, got, sizeof(got), &length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(conn, got, sizeof(got), &length, 0), 0);
 	assert_int_equal(length, busy_length(i, time));
 	assert_memory_equal(got, data, length);
 }
 
-static struct weir_conn *connect_in_class(struct weir_mux *mux, uint32_t service, unsigned int class)
+static struct weir_mux_conn *connect_in_class(struct weir_mux *mux, uint32_t service, unsigned int class)
 {
-	const struct weir_conn_options options = { .class_nr = class };
+	const struct weir_mux_conn_options options = { .class_nr = class };
 	struct weir_error error = { "" };
-	struct weir_conn *conn = NULL;
+	struct weir_mux_conn *conn = NULL;
 
 	if (weir_mux_connect(mux, far.address, service, &options, &conn, &error))
 		fail_msg("%s", error.text);
 	return conn;
 }
 
-static int talk_many(uint32_t service, int told)
+static int talk_many(uint32_t service, int credited)
 {
 	struct weir_mux *mux = tenant_of(&near);
 	const int each = fixture_rounds(EACH_MAX);
-	struct weir_conn *conns[EACH_MAX];
+	struct weir_mux_conn *conns[EACH_MAX];
 	int i, time;
 
-	(void)told;
+	(void)credited;
 	for (i = 0; i < each; i++)
 		conns[i] = connect_in_class(mux, service, (unsigned int)i % 2);
 	for (time = 0; time < TIMES; time++) {
@@ -223,7 +223,7 @@ static int talk_many(uint32_t service, int told)
 			recv_busy(conns[i], i, time);
 	}
 	for (i = 0; i < each; i++)
-		weir_conn_close(conns[i]);
+		weir_mux_conn_close(conns[i]);
 	weir_mux_close(mux);
 	return 0;
 }
@@ -273,7 +273,7 @@ static void who_looks_sees_who_has_sent_how_much(void **state)
 	};
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
 	char text[8192];
 	size_t i;
 
@@ -285,7 +285,7 @@ static void who_looks_sees_who_has_sent_how_much(void **state)
 	for (i = 0; i < sizeof(said) / sizeof(*said); i++)
 		if (!strstr(text, said[i]))
 			fail_msg("%s is not in %s", said[i], text);
-	weir_conn_close(conn);
+	weir_mux_conn_close(conn);
 	weir_mux_close(mux);
 	do {
 		top_read(text, sizeof(text));
@@ -293,19 +293,19 @@ static void who_looks_sees_who_has_sent_how_much(void **state)
 	child_end(child, 0);
 }
 
-struct reading {
+struct share_reading {
 	pthread_t thread;
-	struct weir_conn *conn;
+	struct weir_mux_conn *conn;
 	int rc;
 };
 
 static void *read_one(void *arg)
 {
-	struct reading *r = arg;
+	struct share_reading *r = arg;
 	size_t length;
 	char got[10];
 
-	r->rc = weir_conn_recv(r->conn, got, sizeof(got), &length, 0);
+	r->rc = weir_mux_conn_recv(r->conn, got, sizeof(got), &length, 0);
 	return NULL;
 }
 
@@ -314,8 +314,8 @@ static void the_end_of_the_daemon_wakes_who_waits(void **state)
 {
 	pid_t child = child_start(SERVICE, "hold");
 	struct weir_mux *mux = tenant_of(&near);
-	struct reading r = { .conn = connect_to(mux, &far, SERVICE) };
-	struct weir_conn *none = NULL;
+	struct share_reading r = { .conn = connect_to(mux, &far, SERVICE) };
+	struct weir_mux_conn *none = NULL;
 
 	(void)state;
 	assert_int_equal(pthread_create(&r.thread, NULL, read_one, &r), 0);
@@ -324,7 +324,7 @@ static void the_end_of_the_daemon_wakes_who_waits(void **state)
 	assert_int_equal(r.rc, -ECONNRESET);
 	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE, NULL, &none, NULL),
 			 -ECONNRESET);
-	weir_conn_close(r.conn);
+	weir_mux_conn_close(r.conn);
 	weir_mux_close(mux);
 	child_end(child, SIGKILL);
 	daemon_start(&near, "near");

@@ -66,7 +66,7 @@ static void what_comes_with_one_step_stays_together(void **state)
 }
 
 /* A NIC: what is below the lock is guarded by it. */
-struct nic {
+struct inbox_nic {
 	struct weir_inbox inbox;
 	pthread_mutex_t lock;
 	int taken, posted;
@@ -74,7 +74,7 @@ struct nic {
 	int disorder;
 };
 
-static void take_all(struct nic *nic)
+static void take_all(struct inbox_nic *nic)
 {
 	struct weir_inbox_node *node = weir_inbox_take(&nic->inbox), *next;
 
@@ -89,7 +89,7 @@ static void take_all(struct nic *nic)
 }
 
 /* The protocol, with chains of CHAIN. */
-static void serve(struct nic *nic)
+static void serve(struct inbox_nic *nic)
 {
 	bool more;
 
@@ -105,7 +105,7 @@ static void serve(struct nic *nic)
 
 struct pusher {
 	pthread_t thread;
-	struct nic *nic;
+	struct inbox_nic *nic;
 	int number;
 };
 
@@ -129,7 +129,7 @@ static void *push_all(void *arg)
 
 static void nobody_is_forgotten(void **state)
 {
-	struct nic nic = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct inbox_nic nic = { .lock = PTHREAD_MUTEX_INITIALIZER };
 	struct pusher pushers[THREADS];
 	int i;
 

@@ -16,7 +16,7 @@ static void expect_whole(uintptr_t addr, uint32_t length, uint32_t bytes)
 	uint32_t stored;
 
 	for (; at < end; at += stored) {
-		stored = weir_store_bytes(at, (uint32_t)(end - at));
+		stored = weir_ordered_store_bytes(at, (uint32_t)(end - at));
 		assert_int_equal(at % stored, 0);
 		word = at - at % bytes;
 		if (word >= addr && word + bytes <= end)
@@ -48,7 +48,7 @@ static void as_many_bytes_as_there_are_and_no_more(void **state)
 	for (offset = 0; offset < 8; offset++)
 		for (length = 0; length <= LENGTH_MAX; length++) {
 			memset(to, 0xee, sizeof(to));
-			weir_store(to + offset, from, length);
+			weir_ordered_store(to + offset, from, length);
 			assert_memory_equal(to + offset, from, length);
 			for (i = 0; i < sizeof(to); i++)
 				if (i < offset || i >= offset + length)
@@ -57,7 +57,7 @@ static void as_many_bytes_as_there_are_and_no_more(void **state)
 }
 
 /* Twelve bytes: a word of eight, and one of four that says that it is there. */
-struct message {
+struct stored_message {
 	uint64_t number;
 	uint32_t flag; /* the number's last byte, four times */
 } __attribute__((aligned(8)));
@@ -66,13 +66,13 @@ struct message {
 
 static void *writer(void *arg)
 {
-	struct message *watched = arg, m;
+	struct stored_message *watched = arg, m;
 	uint64_t i;
 
 	for (i = 1; i <= MESSAGES; i++) {
 		m.number = i;
 		m.flag = (i & 0xff) * 0x01010101u;
-		weir_store(watched, &m, MESSAGE_BYTES);
+		weir_ordered_store(watched, &m, MESSAGE_BYTES);
 		if (i % 64 == 0)
 			sched_yield();
 	}
@@ -91,7 +91,7 @@ static void expect_flag(uint64_t before, uint32_t flag, uint64_t after)
 
 static void who_watches_the_end_sees_it_whole_and_all_before_it(void **state)
 {
-	static struct message m; /* the writer outlives a failure */
+	static struct stored_message m; /* the writer outlives a failure */
 	uint64_t before, after = 0;
 	pthread_t thread;
 	uint32_t flag;

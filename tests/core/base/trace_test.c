@@ -104,7 +104,7 @@ static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
 						  .merge = true };
 
 struct traced {
-	struct bench *b;
+	struct engine_bench *b;
 	struct weir_trace trace;
 	struct weir_trace_slot ring[SLOTS];
 };
@@ -227,7 +227,7 @@ static void says_what_channels_do_and_what_is_astray(void **state)
 	NOTED(&t, 1, .what = WEIR_TRACE_BREAK);
 	bench_complete(t.b, 0, -ECONNRESET);
 	NOTED(&t, 2, .what = WEIR_TRACE_FAIL, .why = -ECONNRESET, .wrs = 1, .reqs = 1, .bytes = 8);
-	NOTED(&t, 3, .what = WEIR_TRACE_STRAY, .why = -ECONNRESET, .reqs = 1, .bytes = 8);
+	NOTED(&t, 3, .what = WEIR_TRACE_IN_DOUBT, .why = -ECONNRESET, .reqs = 1, .bytes = 8);
 	assert_int_equal(weir_engine_channel_up(&t.b->engine, 0, 64), 0);
 	NOTED(&t, 4, .what = WEIR_TRACE_UP);
 	bench_pull(t.b);
@@ -269,7 +269,7 @@ static void says_where_the_limit_went(void **state)
 
 	(void)state;
 	traced_init(&t, 64 * KIB, 1);
-	assert_int_equal(weir_window_learn(&t.b->window, &policy, 16 * KIB), 0);
+	assert_int_equal(weir_window_set_policy(&t.b->window, &policy, 16 * KIB), 0);
 	bench_submit(t.b, &req);
 	bench_complete(t.b, 0, 0);
 	NOTED(&t, 1, .what = WEIR_TRACE_LIMIT, .bytes = 32 * KIB);

@@ -8,7 +8,7 @@ static struct weir_req late_at(struct weir_req req, uint64_t deadline_ns)
 	return req;
 }
 
-static void expire(struct bench *b, uint64_t now_ns)
+static void expire(struct engine_bench *b, uint64_t now_ns)
 {
 	weir_engine_expired(&b->engine, now_ns);
 	bench_pull(b);
@@ -17,7 +17,7 @@ static void expire(struct bench *b, uint64_t now_ns)
 static void the_first_deadline_is_told(void **state)
 {
 	static const uint64_t deadlines[] = { 300, 100, 200, 100 };
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 	struct weir_req req[4];
 	int i;
 
@@ -41,7 +41,7 @@ static void the_first_deadline_is_told(void **state)
 static void too_early_does_nothing(void **state)
 {
 	struct weir_req req = late_at(bench_req(WEIR_OP_READ, 0, 8), 100);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &req);
@@ -56,7 +56,7 @@ static void too_early_does_nothing(void **state)
 static void passed_deadlines_are_refused(void **state)
 {
 	struct weir_req req = late_at(bench_req(WEIR_OP_READ, 0, 8), 100);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	assert_int_equal(weir_engine_submit(&b->engine, &req, 100), -ETIMEDOUT);
@@ -68,7 +68,7 @@ static void unposted_ends_at_once(void **state)
 	struct weir_req first = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req held = late_at(bench_req(WEIR_OP_WRITE, 4, 8), 100);
 	struct weir_req behind = bench_req(WEIR_OP_WRITE, 8, 8);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &first);
@@ -88,7 +88,7 @@ static void posted_ends_when_the_flush_is_over(void **state)
 {
 	struct weir_req late = late_at(bench_req(WEIR_OP_WRITE, 0, 8), 100);
 	struct weir_req read = bench_req(WEIR_OP_READ, 8, 8);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	read.retries = 1;
@@ -116,7 +116,7 @@ static void only_its_own_channels_fail(void **state)
 {
 	struct weir_req other = bench_req(WEIR_OP_READ, 0, 8);
 	struct weir_req late = late_at(bench_req(WEIR_OP_READ, 0, 8), 100);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	bench_submit(b, &other);
@@ -134,7 +134,7 @@ static void only_its_own_channels_fail(void **state)
 static void a_late_success_is_late(void **state)
 {
 	struct weir_req late = late_at(bench_req(WEIR_OP_WRITE, 0, 8), 100);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &late);
@@ -147,7 +147,7 @@ static void a_late_success_is_late(void **state)
 static void the_rest_of_a_late_one_is_not_posted(void **state)
 {
 	struct weir_req late = late_at(bench_req(WEIR_OP_WRITE, 0, 40 * KIB), 100);
-	struct bench *b = bench_new(4 * KIB, 2);
+	struct engine_bench *b = bench_new(4 * KIB, 2);
 
 	(void)state;
 	bench_submit(b, &late);
@@ -162,7 +162,7 @@ static void a_barrier_times_out_too(void **state)
 {
 	struct weir_req before = bench_req(WEIR_OP_READ, 0, 8);
 	struct weir_req barrier = late_at(bench_req(WEIR_OP_BARRIER, 0, 0), 100);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &before);
@@ -181,7 +181,7 @@ static void cancel_takes_what_is_not_posted(void **state)
 	struct weir_req first = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req second = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req third = bench_req(WEIR_OP_READ, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &first);
@@ -200,7 +200,7 @@ static void cancel_takes_what_is_not_posted(void **state)
 static void cancel_leaves_what_is_posted(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 40 * KIB);
-	struct bench *b = bench_new(4 * KIB, 1);
+	struct engine_bench *b = bench_new(4 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &req);
@@ -213,7 +213,7 @@ static void cancel_leaves_what_is_posted(void **state)
 static void cancel_leaves_what_is_done(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &req);

@@ -93,10 +93,10 @@ class Engines(RuleBasedStateMachine):
                 moves=st.booleans())
     def begin(self, window, wrs, depth, channels, chain_max, sge_max, seed, moves):
         lib = self.library
-        self.sim = ffi.gc(lib.sim_new(window * FRAGMENT, wrs, depth, chain_max, sge_max, seed),
-                          lib.sim_free)
+        self.sim = ffi.gc(lib.engine_sim_new(window * FRAGMENT, wrs, depth, chain_max, sge_max, seed),
+                          lib.engine_sim_free)
         if moves:
-            lib.sim_move_window(self.sim)
+            lib.engine_sim_move_window(self.sim)
         self.memory = [[0] * CELLS for _ in range(ENGINES)]
         self.requests = [[] for _ in range(ENGINES)]
         self.by_number = {}
@@ -112,7 +112,7 @@ class Engines(RuleBasedStateMachine):
     # What the engines did.
 
     def take_events(self):
-        while (event := self.library.sim_event(self.sim)).type != NOTHING:
+        while (event := self.library.engine_sim_event(self.sim)).type != NOTHING:
             if event.type == DONE:
                 request = self.by_number[event.req]
                 assert request.status is None, "each request is done once"
@@ -122,10 +122,10 @@ class Engines(RuleBasedStateMachine):
 
     def carried(self, wr):
         """What a WR carries: a part of each of one or more requests."""
-        count = self.library.sim_carried(self.sim, wr.wr, 0, ffi.new("struct sim_event *"))
-        parts = [ffi.new("struct sim_event *") for _ in range(count)]
+        count = self.library.engine_sim_carried(self.sim, wr.wr, 0, ffi.new("struct engine_sim_event *"))
+        parts = [ffi.new("struct engine_sim_event *") for _ in range(count)]
         for index, part in enumerate(parts):
-            self.library.sim_carried(self.sim, wr.wr, index, part)
+            self.library.engine_sim_carried(self.sim, wr.wr, index, part)
         return parts
 
     def take_effect(self, parts):
@@ -159,7 +159,7 @@ class Engines(RuleBasedStateMachine):
         request = Request(op, first, cells, len(self.by_number), compare, exclusive)
         # It may be done before its submit returns.
         self.by_number[len(self.by_number)] = request
-        number = self.library.sim_submit(self.sim, engine, op, first * CELL, length, retries,
+        number = self.library.engine_sim_submit(self.sim, engine, op, first * CELL, length, retries,
                                          exclusive, NEVER if patience is None else self.now + patience)
         if number < 0:
             assert number == -errno.ENOTCONN
@@ -182,10 +182,10 @@ class Engines(RuleBasedStateMachine):
 
     def in_flight(self):
         """One of the parts that each WR in flight carries: of most the only one."""
-        count = self.library.sim_in_flight(self.sim, -1, ffi.NULL)
-        wrs = [ffi.new("struct sim_event *") for _ in range(count)]
+        count = self.library.engine_sim_in_flight(self.sim, -1, ffi.NULL)
+        wrs = [ffi.new("struct engine_sim_event *") for _ in range(count)]
         for index, wr in enumerate(wrs):
-            self.library.sim_in_flight(self.sim, index, wr)
+            self.library.engine_sim_in_flight(self.sim, index, wr)
         return wrs
 
     @rule(index=st.integers(0, 200), outcome=outcomes)
@@ -220,17 +220,17 @@ class Engines(RuleBasedStateMachine):
             if (may_arrive and request.op != READ and
                     status not in (0, -errno.ENOTCONN, -errno.EACCES)):
                 self.astray.append((wr.engine, wr.channel, request))
-        self.library.sim_complete(self.sim, wr.wr, status)
+        self.library.engine_sim_complete(self.sim, wr.wr, status)
 
     @rule(held=st.booleans())
     def gather(self, held):
         self.held = held
-        self.library.sim_hold(self.sim, held)
+        self.library.engine_sim_hold(self.sim, held)
 
     @rule(back=st.integers(0, 10))
     def cancel(self, back):
         number = len(self.by_number) - 1 - back
-        rc = self.library.sim_cancel(self.sim, number)
+        rc = self.library.engine_sim_cancel(self.sim, number)
         assert rc in (0, -errno.EINPROGRESS, -errno.ENOENT)
         self.take_events()
         if rc == 0 and not self.held:
@@ -239,7 +239,7 @@ class Engines(RuleBasedStateMachine):
     @rule(passed=st.integers(1, 30))
     def time_passes(self, passed):
         self.now += passed
-        self.library.sim_expire(self.sim, self.now)
+        self.library.engine_sim_expire(self.sim, self.now)
 
     @rule(index=st.integers(0, 50))
     def arrive(self, index):
@@ -257,7 +257,7 @@ class Engines(RuleBasedStateMachine):
           arrives=st.booleans())
     def channel_up(self, engine, channel, arrives):
         self.hear_of(engine, channel, arrives)
-        rc = self.library.sim_channel_up(self.sim, engine, channel)
+        rc = self.library.engine_sim_channel_up(self.sim, engine, channel)
         assert rc in (0, -errno.EBUSY)
         if rc == 0:
             self.channels[engine, channel] = "up"
@@ -267,7 +267,7 @@ class Engines(RuleBasedStateMachine):
     def channel_broken(self, engine, channel):
         if (engine, channel) in self.channels:
             self.channels[engine, channel] = "broken"
-            self.library.sim_channel_broken(self.sim, engine, channel)
+            self.library.engine_sim_channel_broken(self.sim, engine, channel)
 
     @rule(engine=st.integers(0, ENGINES - 1), channel=st.integers(0, CHANNELS - 1),
           arrives=st.booleans())
@@ -278,7 +278,7 @@ class Engines(RuleBasedStateMachine):
             if lost[:2] == (engine, channel) and lost[2].status is None:
                 lost[2].is_abandoned = True
         self.channels.pop((engine, channel), None)
-        self.library.sim_channel_down(self.sim, engine, channel)
+        self.library.engine_sim_channel_down(self.sim, engine, channel)
 
     # What must be true.
 
@@ -287,14 +287,14 @@ class Engines(RuleBasedStateMachine):
         if not hasattr(self, "sim"):
             return
         self.take_events()
-        broken = self.library.sim_broken()
+        broken = self.library.engine_sim_broken()
         assert not broken, ffi.string(broken).decode()
 
     def complete_all(self):
-        wr = ffi.new("struct sim_event *")
-        while self.library.sim_in_flight(self.sim, 0, wr):
+        wr = ffi.new("struct engine_sim_event *")
+        while self.library.engine_sim_in_flight(self.sim, 0, wr):
             self.take_effect(self.carried(wr))
-            self.library.sim_complete(self.sim, wr.wr, 0)
+            self.library.engine_sim_complete(self.sim, wr.wr, 0)
             self.keeps_its_promises()
 
     def finish(self):
@@ -305,7 +305,7 @@ class Engines(RuleBasedStateMachine):
             self.channel_down(engine, channel, True)
             self.keeps_its_promises()
             self.complete_all()
-        assert self.library.sim_undone(self.sim) == 0, "every request is done in the end"
+        assert self.library.engine_sim_undone(self.sim) == 0, "every request is done in the end"
 
     def teardown(self):
         if not hasattr(self, "sim"):

@@ -54,7 +54,7 @@ static const struct refusal refusals[] = {
 static void submits(void **state)
 {
 	const struct refusal *r = *state;
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 	struct weir_req req = r->req;
 
 	req.deadline_ns = WEIR_NEVER;
@@ -99,9 +99,9 @@ static void refuses_settings(void **state)
 }
 
 /* Two engines on one window: @b has a window of its own, and moves to @a's. */
-static struct bench *bench_share(struct bench *a)
+static struct engine_bench *bench_share(struct engine_bench *a)
 {
-	struct bench *b = bench_new(a->window.bytes_max, 1);
+	struct engine_bench *b = bench_new(a->window.bytes_max, 1);
 
 	b->engine.window = &a->window;
 	return b;
@@ -109,7 +109,7 @@ static struct bench *bench_share(struct bench *a)
 
 static void the_other_is_woken(void **state)
 {
-	struct bench *a = bench_new(4 * KIB, 1), *b = bench_share(a);
+	struct engine_bench *a = bench_new(4 * KIB, 1), *b = bench_share(a);
 	struct weir_req first = bench_req(WEIR_OP_READ, 0, 4 * KIB);
 	struct weir_req second = bench_req(WEIR_OP_READ, 0, 8);
 
@@ -129,7 +129,7 @@ static void the_other_is_woken(void **state)
 
 static void the_other_has_its_turn_first(void **state)
 {
-	struct bench *a = bench_new(4 * KIB, 1), *b = bench_share(a);
+	struct engine_bench *a = bench_new(4 * KIB, 1), *b = bench_share(a);
 	struct weir_req mine = bench_req(WEIR_OP_READ, 0, 16 * KIB);
 	struct weir_req its = bench_req(WEIR_OP_READ, 0, 4 * KIB);
 
@@ -154,7 +154,7 @@ static void the_other_has_its_turn_first(void **state)
 
 static void who_wants_nothing_any_more_passes_it_on(void **state)
 {
-	struct bench *a = bench_new(4 * KIB, 1), *b = bench_share(a), *c = bench_share(a);
+	struct engine_bench *a = bench_new(4 * KIB, 1), *b = bench_share(a), *c = bench_share(a);
 	struct weir_req req[3] = { bench_req(WEIR_OP_READ, 0, 4 * KIB),
 				   bench_req(WEIR_OP_READ, 0, 8), bench_req(WEIR_OP_READ, 0, 8) };
 

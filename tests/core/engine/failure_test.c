@@ -5,7 +5,7 @@
 static void the_first_error_wins_and_waits(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 12 * KIB);
-	struct bench *b = bench_new(64 * KIB, 3);
+	struct engine_bench *b = bench_new(64 * KIB, 3);
 
 	(void)state;
 	bench_submit(b, &req);
@@ -23,7 +23,7 @@ static void the_first_error_wins_and_waits(void **state)
 static void an_error_stops_the_rest(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 40 * KIB);
-	struct bench *b = bench_new(8 * KIB, 3);
+	struct engine_bench *b = bench_new(8 * KIB, 3);
 
 	(void)state;
 	bench_submit(b, &req);
@@ -38,7 +38,7 @@ static void an_error_stops_the_rest(void **state)
 static void a_failed_channel_is_told_once(void **state)
 {
 	struct weir_req req[2] = { bench_req(WEIR_OP_WRITE, 0, 8), bench_req(WEIR_OP_WRITE, 8, 8) };
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &req[0]);
@@ -62,7 +62,7 @@ static void posted_changes_end_unknown(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
 		struct weir_req req = bench_req(ops[i], 0, 8);
-		struct bench *b = bench_new(64 * KIB, 2);
+		struct engine_bench *b = bench_new(64 * KIB, 2);
 
 		req.retries = 9;
 		bench_submit(b, &req);
@@ -79,7 +79,7 @@ static void posted_changes_end_unknown(void **state)
 static void a_read_is_repeated_elsewhere(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 3);
+	struct engine_bench *b = bench_new(64 * KIB, 3);
 
 	(void)state;
 	req.retries = 1;
@@ -96,7 +96,7 @@ static void a_read_is_repeated_elsewhere(void **state)
 static void one_failure_costs_one_retry(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 12 * KIB);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	assert_int_equal(weir_engine_channel_up(&b->engine, 5, 8), 0);
@@ -118,7 +118,7 @@ static void a_repeated_read_still_holds_writes(void **state)
 {
 	struct weir_req read = bench_req(WEIR_OP_READ, 0, 8);
 	struct weir_req write = bench_req(WEIR_OP_WRITE, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	read.retries = 1;
@@ -136,7 +136,7 @@ static void a_repeated_read_still_holds_writes(void **state)
 static void an_access_error_is_not_repeated(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	req.retries = 9;
@@ -150,7 +150,7 @@ static void an_access_error_is_not_repeated(void **state)
 static void never_posted_moves(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_FADD, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	bench_submit(b, &req);
@@ -165,7 +165,7 @@ static void never_posted_moves(void **state)
 static void a_partial_post_of_a_cut_write_moves(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8 * KIB);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	bench_submit(b, &req);
@@ -186,7 +186,7 @@ static void a_hole_in_a_cut_write_is_not_mended_by_sending_all(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8 * KIB);
 	struct weir_req mine = bench_req(WEIR_OP_WRITE, 64 * KIB, 8 * KIB);
-	struct bench *b = bench_new(64 * KIB, 3);
+	struct engine_bench *b = bench_new(64 * KIB, 3);
 
 	(void)state;
 	mine.exclusive = true;
@@ -210,7 +210,7 @@ static void a_hole_in_a_cut_write_is_not_mended_by_sending_all(void **state)
 static void never_posted_with_no_channel_left_was_not_sent(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &req);
@@ -224,7 +224,7 @@ static void never_posted_with_no_channel_left_was_not_sent(void **state)
 static void a_partly_sent_one_with_no_channel_left_is_unknown(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 40 * KIB);
-	struct bench *b = bench_new(4 * KIB, 1);
+	struct engine_bench *b = bench_new(4 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &req);
@@ -245,7 +245,7 @@ static void the_last_channel_takes_all_along(void **state)
 	struct weir_req held = bench_req(WEIR_OP_READ, 0, 8);
 	struct weir_req barrier = bench_req(WEIR_OP_BARRIER, 0, 0);
 	struct weir_req behind = bench_req(WEIR_OP_READ, 64, 8);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &posted);
@@ -267,7 +267,7 @@ static void others_outlive_channel_0_messages_do_not(void **state)
 {
 	struct weir_req message = bench_req(WEIR_OP_SEND, 0, 8);
 	struct weir_req read = bench_req(WEIR_OP_READ, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	assert_int_equal(weir_engine_submit(&b->engine, &message, 0), 0);
@@ -285,7 +285,7 @@ static void others_outlive_channel_0_messages_do_not(void **state)
 static void without_channels_nothing_is_taken(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 0);
+	struct engine_bench *b = bench_new(64 * KIB, 0);
 
 	(void)state;
 	assert_int_equal(weir_engine_submit(&b->engine, &req, 0), -ENOTCONN);
@@ -295,7 +295,7 @@ static void without_channels_nothing_is_taken(void **state)
 static void a_channel_comes_back_when_flushed(void **state)
 {
 	struct weir_req req[2] = { bench_req(WEIR_OP_WRITE, 0, 8), bench_req(WEIR_OP_READ, 8, 8) };
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	assert_int_equal(weir_engine_channel_up(&b->engine, 0, 64), -EBUSY);

@@ -4,9 +4,9 @@
 #include "tests/support/engine_bench.h"
 
 /* Posts @req the short way. */
-static void go_alone(struct bench *b, struct weir_req *req)
+static void go_alone(struct engine_bench *b, struct weir_req *req)
 {
-	struct weir_wr *wr = weir_lone_post(&b->engine, req);
+	struct weir_wr *wr = weir_fastpath_post(&b->engine, req);
 	struct weir_action a = { .type = WEIR_ACTION_POST, .wr = wr, .count = 1 };
 
 	assert_non_null(wr);
@@ -16,7 +16,7 @@ static void go_alone(struct bench *b, struct weir_req *req)
 
 static void posts_it_at_once_and_whole(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 	struct weir_req req = bench_req(WEIR_OP_READ, 0x100, 4 * KIB);
 	struct weir_action action;
 	const struct weir_wr *wr;
@@ -42,7 +42,7 @@ static void posts_it_at_once_and_whole(void **state)
 
 static void may_end_before_anything_else_happens(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 	struct weir_req first = bench_req(WEIR_OP_WRITE, 0x100, 4 * KIB);
 	struct weir_req second = bench_req(WEIR_OP_WRITE, 0x100, 4 * KIB);
 	struct weir_action action;
@@ -50,9 +50,9 @@ static void may_end_before_anything_else_happens(void **state)
 
 	(void)state;
 	first.status = -EIO;
-	wr = weir_lone_post(&b->engine, &first);
+	wr = weir_fastpath_post(&b->engine, &first);
 	assert_non_null(wr);
-	assert_ptr_equal(weir_lone_end(&b->engine, wr), &first);
+	assert_ptr_equal(weir_fastpath_complete(&b->engine, wr), &first);
 	assert_int_equal(first.status, 0);
 	assert_int_equal(b->window.bytes + b->window.wrs, 0);
 	assert_false(weir_engine_next(&b->engine, &action));
@@ -67,7 +67,7 @@ static void may_end_before_anything_else_happens(void **state)
 
 static void refuses_what_is_not_plain(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 	struct weir_req cas = bench_req(WEIR_OP_CAS, 0, 8), send = bench_req(WEIR_OP_SEND, 0, 8);
 	struct weir_req barrier = { .op = WEIR_OP_BARRIER, .deadline_ns = WEIR_NEVER };
 	struct weir_req longer = bench_req(WEIR_OP_WRITE, 0, 4 * KIB + 1);
@@ -75,29 +75,29 @@ static void refuses_what_is_not_plain(void **state)
 
 	(void)state;
 	scattered.nr_sge = 2;
-	assert_null(weir_lone_post(&b->engine, &cas));
-	assert_null(weir_lone_post(&b->engine, &send));
-	assert_null(weir_lone_post(&b->engine, &barrier));
-	assert_null(weir_lone_post(&b->engine, &longer));
-	assert_null(weir_lone_post(&b->engine, &scattered));
+	assert_null(weir_fastpath_post(&b->engine, &cas));
+	assert_null(weir_fastpath_post(&b->engine, &send));
+	assert_null(weir_fastpath_post(&b->engine, &barrier));
+	assert_null(weir_fastpath_post(&b->engine, &longer));
+	assert_null(weir_fastpath_post(&b->engine, &scattered));
 	bench_free(b);
 }
 
 /* Its path is chosen where batches are built. A read has only one. */
 static void refuses_a_write_that_may_be_unloaded(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 	struct weir_req write = bench_req(WEIR_OP_WRITE, 0x100, 8);
 	struct weir_req read = bench_req(WEIR_OP_READ, 0x100, 8);
-	struct weir_route route;
+	struct weir_path_selector selector;
 
 	(void)state;
-	memset(&route, 0, sizeof(route));
-	b->engine.route = &route;
-	assert_null(weir_lone_post(&b->engine, &write));
+	memset(&selector, 0, sizeof(selector));
+	b->engine.selector = &selector;
+	assert_null(weir_fastpath_post(&b->engine, &write));
 	go_alone(b, &read);
 	bench_complete(b, 0, 0);
-	b->engine.route = NULL;
+	b->engine.selector = NULL;
 	go_alone(b, &write);
 	bench_complete(b, 1, 0);
 	assert_int_equal(b->nr_done, 2);
@@ -106,43 +106,43 @@ static void refuses_a_write_that_may_be_unloaded(void **state)
 
 static void refuses_company(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 	struct weir_req first = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req second = bench_req(WEIR_OP_WRITE, 0x100, 8);
 
 	(void)state;
 	bench_submit(b, &first);
-	assert_null(weir_lone_post(&b->engine, &second));
+	assert_null(weir_fastpath_post(&b->engine, &second));
 	bench_complete(b, 0, 0);
 	go_alone(b, &first);
-	assert_null(weir_lone_post(&b->engine, &second));
+	assert_null(weir_fastpath_post(&b->engine, &second));
 	bench_complete(b, 1, 0);
 	bench_free(b);
 }
 
 static void refuses_when_there_is_nowhere_to_go(void **state)
 {
-	struct bench *b = bench_new(4 * KIB, 1);
+	struct engine_bench *b = bench_new(4 * KIB, 1);
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_window_waiter other;
 
 	(void)state;
 	weir_window_waiter_init(&other);
 	assert_int_equal(weir_window_take(&b->window, &other, 4 * KIB), 0);
-	assert_null(weir_lone_post(&b->engine, &req)); /* full */
+	assert_null(weir_fastpath_post(&b->engine, &req)); /* full */
 	assert_int_equal(weir_window_take(&b->window, &other, 8), -EAGAIN);
 	weir_window_give(&b->window, 4 * KIB);
-	assert_null(weir_lone_post(&b->engine, &req)); /* room, but for who stands in line */
+	assert_null(weir_fastpath_post(&b->engine, &req)); /* room, but for who stands in line */
 	weir_window_leave(&other);
 	weir_engine_channel_broken(&b->engine, 0);
-	assert_null(weir_lone_post(&b->engine, &req)); /* no channel */
+	assert_null(weir_fastpath_post(&b->engine, &req)); /* no channel */
 	assert_int_equal(b->window.wrs, 0);
 	bench_free(b);
 }
 
 static void holds_what_overlaps_it(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 	struct weir_req first = bench_req(WEIR_OP_WRITE, 0, 16);
 	struct weir_req over = bench_req(WEIR_OP_READ, 8, 16), beside = bench_req(WEIR_OP_READ, 16, 8);
 
@@ -164,7 +164,7 @@ static void holds_what_overlaps_it(void **state)
 
 static void holds_a_barrier(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 	struct weir_req barrier = { .op = WEIR_OP_BARRIER, .deadline_ns = WEIR_NEVER };
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 16);
 	int i;
@@ -184,7 +184,7 @@ static void holds_a_barrier(void **state)
 
 static void is_posted_and_so_not_canceled(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 16);
 
 	(void)state;
@@ -197,7 +197,7 @@ static void is_posted_and_so_not_canceled(void **state)
 
 static void has_a_deadline(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 16);
 
 	(void)state;
@@ -220,7 +220,7 @@ static void has_a_deadline(void **state)
 
 static void is_repeated_as_any_other(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 16);
 
 	(void)state;
@@ -238,7 +238,7 @@ static void is_repeated_as_any_other(void **state)
 
 static void goes_another_way_when_it_could_not_be_posted(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 16);
 
 	(void)state;

@@ -7,7 +7,7 @@ static void what_conflicts_waits(void **state)
 	struct weir_req lost = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req same = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req other = bench_req(WEIR_OP_WRITE, 64, 8);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 	uint16_t channel;
 
 	(void)state;
@@ -32,7 +32,7 @@ static void what_conflicts_waits(void **state)
 static void an_exclusive_write_is_repeated_when_the_channel_is_back(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 	uint16_t channel;
 
 	(void)state;
@@ -53,7 +53,7 @@ static void an_exclusive_write_is_repeated_when_the_channel_is_back(void **state
 static void nothing_is_repeated_when_the_channel_is_gone(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	req.exclusive = true;
@@ -69,7 +69,7 @@ static void nothing_is_repeated_when_the_channel_is_gone(void **state)
 static void an_atomic_is_never_repeated(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_FADD, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	req.exclusive = true;
@@ -86,7 +86,7 @@ static void an_atomic_is_never_repeated(void **state)
 static void all_its_channels_must_be_heard_of(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8 * KIB);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	bench_submit(b, &req);
@@ -107,7 +107,7 @@ static void a_deadline_does_not_set_it_free(void **state)
 {
 	struct weir_req lost = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req same = bench_req(WEIR_OP_READ, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	lost.deadline_ns = 100;
@@ -132,7 +132,7 @@ static void a_deadline_does_not_set_it_free(void **state)
 static void what_is_not_posted_waits_for_a_broken_channel(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	weir_engine_channel_broken(&b->engine, 0);

@@ -3,7 +3,7 @@
 #include "core/engine/merge.h"
 #include "tests/support/engine_bench.h"
 
-#define LONG (2 * WEIR_MERGE_PIECE_BYTES)
+#define LONG (2 * WEIR_MERGE_REQ_BYTES_MAX)
 
 static const struct weir_engine_config hybrid = { .fragment_bytes = 1024 * KIB,
 						  .chain_max = WEIR_BATCH_MAX,
@@ -11,7 +11,7 @@ static const struct weir_engine_config hybrid = { .fragment_bytes = 1024 * KIB,
 						  .merge = true };
 
 /* Submits without a pull, as a host does that takes what has gathered. */
-static void gather(struct bench *b, struct weir_req *req)
+static void gather(struct engine_bench *b, struct weir_req *req)
 {
 	assert_int_equal(weir_engine_submit(&b->engine, req, 0), 0);
 }
@@ -23,16 +23,16 @@ static void what_is_long_stays_apart(void **state)
 		uint32_t first, second;
 		unsigned int wrs;
 	} cases[] = {
-		{ WEIR_MERGE_PIECE_BYTES - 1, WEIR_MERGE_PIECE_BYTES - 1, 1 },
-		{ WEIR_MERGE_PIECE_BYTES, 4 * KIB, 2 },
-		{ 4 * KIB, WEIR_MERGE_PIECE_BYTES, 2 },
+		{ WEIR_MERGE_REQ_BYTES_MAX - 1, WEIR_MERGE_REQ_BYTES_MAX - 1, 1 },
+		{ WEIR_MERGE_REQ_BYTES_MAX, 4 * KIB, 2 },
+		{ 4 * KIB, WEIR_MERGE_REQ_BYTES_MAX, 2 },
 		{ LONG, LONG, 2 },
 	};
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct bench *b = bench_new_with(&hybrid, 4096 * KIB, 1);
+		struct engine_bench *b = bench_new_with(&hybrid, 4096 * KIB, 1);
 		struct weir_req req[2] = {
 			bench_req(WEIR_OP_READ, 0, cases[i].first),
 			bench_req(WEIR_OP_READ, cases[i].first, cases[i].second),
@@ -53,7 +53,7 @@ static void what_is_long_stays_apart(void **state)
 static void what_is_long_does_not_gather(void **state)
 {
 	static struct weir_req req[WEIR_STREAM_WRS + 4];
-	struct bench *b = bench_new_with(&hybrid, 64 * 1024 * KIB, 2);
+	struct engine_bench *b = bench_new_with(&hybrid, 64 * 1024 * KIB, 2);
 	unsigned int i;
 
 	(void)state;

@@ -11,7 +11,7 @@ static const struct weir_engine_config hybrid = { .fragment_bytes = 64 * KIB,
 						  .merge = true };
 
 /* Submits without a pull, as a host does that takes what has gathered. */
-static void gather(struct bench *b, struct weir_req *req)
+static void gather(struct engine_bench *b, struct weir_req *req)
 {
 	assert_int_equal(weir_engine_submit(&b->engine, req, 0), 0);
 }
@@ -25,7 +25,7 @@ static struct weir_req page(enum weir_op op, unsigned int number)
 }
 
 /* @b was told to post @count pages, the first of which is @first, as its WR number @i. */
-static void assert_posted(const struct bench *b, unsigned int i, const struct weir_req *first,
+static void assert_posted(const struct engine_bench *b, unsigned int i, const struct weir_req *first,
 			  unsigned int count)
 {
 	const struct weir_wr *wr = b->posted[i];
@@ -45,7 +45,7 @@ static void neighbours_meet_in_any_order(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
-		struct bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
+		struct engine_bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
 		struct weir_req req[4];
 
 		for (j = 0; j < 4; j++) {
@@ -66,7 +66,7 @@ static void neighbours_meet_in_any_order(void **state)
 
 static void local_neighbours_share_an_entry(void **state)
 {
-	struct bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
+	struct engine_bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
 	static struct weir_req req[16];
 	unsigned int i;
 
@@ -89,7 +89,7 @@ static void local_neighbours_share_an_entry(void **state)
 static void who_joins_the_last_entry_needs_none(void **state)
 {
 	struct weir_engine_config config = hybrid;
-	struct bench *b;
+	struct engine_bench *b;
 	static struct weir_req req[WEIR_WR_SGE_MAX + 1];
 	unsigned int i;
 
@@ -114,10 +114,10 @@ static void who_joins_the_last_entry_needs_none(void **state)
 }
 
 /* One request at a time, each posted before the next comes: nothing is ready that could be merged. */
-static struct bench *stream(struct weir_req *req, unsigned int count,
+static struct engine_bench *stream(struct weir_req *req, unsigned int count,
 			    const struct weir_engine_config *config)
 {
-	struct bench *b = bench_new_with(config, 1024 * KIB, 2);
+	struct engine_bench *b = bench_new_with(config, 1024 * KIB, 2);
 	unsigned int i;
 
 	for (i = 0; i < count; i++) {
@@ -132,7 +132,7 @@ static struct bench *stream(struct weir_req *req, unsigned int count,
 static void what_follows_a_stream_gathers(void **state)
 {
 	static struct weir_req req[WEIR_STREAM_WRS + 9];
-	struct bench *b = stream(req, WEIR_STREAM_WRS + 9, &hybrid);
+	struct engine_bench *b = stream(req, WEIR_STREAM_WRS + 9, &hybrid);
 
 	(void)state;
 	assert_int_equal(b->nr_posted, WEIR_STREAM_WRS + 1);
@@ -149,7 +149,7 @@ static void what_follows_a_stream_gathers(void **state)
 static void what_gathers_ends_with_the_stream_that_fails(void **state)
 {
 	static struct weir_req req[WEIR_STREAM_WRS + 3];
-	struct bench *b = stream(req, WEIR_STREAM_WRS + 3, &hybrid);
+	struct engine_bench *b = stream(req, WEIR_STREAM_WRS + 3, &hybrid);
 	uint16_t channel = b->posted[1]->channel;
 
 	(void)state;
@@ -170,7 +170,7 @@ static void what_is_no_stream_does_not_wait(void **state)
 	struct weir_engine_config config = hybrid;
 	static struct weir_req req[2 * WEIR_STREAM_WRS];
 	struct weir_req other = page(WEIR_OP_WRITE, 99);
-	struct bench *b = stream(req, WEIR_STREAM_WRS + 1, &config);
+	struct engine_bench *b = stream(req, WEIR_STREAM_WRS + 1, &config);
 
 	(void)state;
 	gather(b, &other);
@@ -201,7 +201,7 @@ static void what_differs_stays_apart(void **state)
 	(void)state;
 	pairs[1][1].rkey = 99;
 	for (i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
-		struct bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
+		struct engine_bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
 
 		gather(b, &pairs[i][0]);
 		gather(b, &pairs[i][1]);
@@ -216,7 +216,7 @@ static void what_differs_stays_apart(void **state)
 static void messages_stay_apart(void **state)
 {
 	struct weir_req req[2] = { bench_req(WEIR_OP_SEND, 0, 8), bench_req(WEIR_OP_SEND, 0, 8) };
-	struct bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
+	struct engine_bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
 
 	(void)state;
 	gather(b, &req[0]);
@@ -230,7 +230,7 @@ static void messages_stay_apart(void **state)
 /* 40 pages: 16 fit a fragment, and so the third WR has 8. */
 static void a_merged_wr_has_its_bounds(void **state)
 {
-	struct bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
+	struct engine_bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
 	static struct weir_req req[40];
 	unsigned int i;
 
@@ -253,7 +253,7 @@ static void a_device_with_few_entries_merges_fewer(void **state)
 {
 	struct weir_engine_config config = hybrid;
 	static struct weir_req req[16];
-	struct bench *b;
+	struct engine_bench *b;
 	unsigned int i;
 
 	(void)state;
@@ -276,7 +276,7 @@ static void a_conflict_is_not_crossed(void **state)
 {
 	struct weir_req req[4] = { page(WEIR_OP_WRITE, 1), page(WEIR_OP_WRITE, 1),
 				   page(WEIR_OP_WRITE, 0), page(WEIR_OP_WRITE, 2) };
-	struct bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
+	struct engine_bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
 	unsigned int i;
 
 	(void)state;
@@ -285,7 +285,7 @@ static void a_conflict_is_not_crossed(void **state)
 	bench_pull(b);
 	assert_int_equal(b->nr_posted, 1);
 	assert_posted(b, 0, &req[2], 3);
-	assert_ptr_equal(req[2].beside, &req[0]);
+	assert_ptr_equal(req[2].merge_next, &req[0]);
 	bench_complete(b, 0, 0);
 	assert_posted(b, 1, &req[1], 1);
 	bench_finish(b, 1);
@@ -293,14 +293,14 @@ static void a_conflict_is_not_crossed(void **state)
 	bench_free(b);
 }
 
-struct way {
+struct merge_way {
 	const char *sentence;
 	uint16_t chain_max;
 	bool merge;
 	unsigned int wrs, doorbells; /* for 8 pages in two clusters of 4, and one far away */
 };
 
-static const struct way ways[] = {
+static const struct merge_way ways[] = {
 	{ "single: each request is a WR and a doorbell", 1, false, 9, 9 },
 	{ "doorbell: each is a WR, and they share a doorbell", 32, false, 9, 1 },
 	{ "merge: neighbours are one WR, and each WR has a doorbell", 1, true, 3, 3 },
@@ -310,10 +310,10 @@ static const struct way ways[] = {
 static void batches(void **state)
 {
 	static const unsigned int pages[] = { 0, 20, 1, 21, 2, 22, 3, 23, 60 };
-	const struct way *way = *state;
+	const struct merge_way *way = *state;
 	struct weir_engine_config config = hybrid;
 	static struct weir_req req[9];
-	struct bench *b;
+	struct engine_bench *b;
 	unsigned int i;
 
 	config.chain_max = way->chain_max;
@@ -334,7 +334,7 @@ static void batches(void **state)
 /* 64 KiB of window: a merged WR takes a quarter of it at most, 4 pages. */
 static void what_waits_for_the_window_goes_on_merging(void **state)
 {
-	struct bench *b = bench_new_with(&hybrid, 64 * KIB, 1);
+	struct engine_bench *b = bench_new_with(&hybrid, 64 * KIB, 1);
 	struct weir_req large = bench_req(WEIR_OP_READ, 0, 64 * KIB), req[8];
 	unsigned int i;
 
@@ -358,7 +358,7 @@ static void each_meets_its_own_fate(void **state)
 {
 	struct weir_req req[3] = { page(WEIR_OP_WRITE, 0), page(WEIR_OP_WRITE, 1),
 				   page(WEIR_OP_WRITE, 2) };
-	struct bench *b = bench_new_with(&hybrid, 1024 * KIB, 3);
+	struct engine_bench *b = bench_new_with(&hybrid, 1024 * KIB, 3);
 	unsigned int i;
 
 	(void)state;
@@ -402,7 +402,7 @@ static void ends(void **state)
 {
 	const struct fate *fate = *state;
 	struct weir_req req[2] = { page(fate->op, 0), page(fate->op, 1) };
-	struct bench *b = bench_new_with(&hybrid, 1024 * KIB, 2);
+	struct engine_bench *b = bench_new_with(&hybrid, 1024 * KIB, 2);
 	uint16_t channel;
 
 	req[0].retries = req[1].retries = 1;
@@ -428,7 +428,7 @@ static void ends(void **state)
 static void a_late_one_fails_the_channel_of_its_wr(void **state)
 {
 	struct weir_req req[2] = { page(WEIR_OP_READ, 0), page(WEIR_OP_READ, 1) };
-	struct bench *b = bench_new_with(&hybrid, 1024 * KIB, 2);
+	struct engine_bench *b = bench_new_with(&hybrid, 1024 * KIB, 2);
 
 	(void)state;
 	req[1].deadline_ns = 10;
@@ -459,7 +459,7 @@ int main(void)
 		SAYS("local memory that goes on is one entry", local_neighbours_share_an_entry),
 		SAYS("who joins the last of all entries needs none",
 		     who_joins_the_last_entry_needs_none),
-		SAYS("what comes beside a stream gathers until one of it is done",
+		SAYS("what comes merge_next a stream gathers until one of it is done",
 		     what_follows_a_stream_gathers),
 		SAYS("what gathers is given up, or goes on when one of the stream fails",
 		     what_gathers_ends_with_the_stream_that_fails),

@@ -7,7 +7,7 @@
 static void posts_alone_at_once(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	bench_submit(b, &req);
@@ -22,7 +22,7 @@ static void posts_alone_at_once(void **state)
 
 static void chains_what_is_ready(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 	static struct weir_req req[40];
 	int i;
 
@@ -44,7 +44,7 @@ static void chains_what_is_ready(void **state)
 static void spreads_large_ones(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 16 * KIB);
-	struct bench *b = bench_new(64 * KIB, 4);
+	struct engine_bench *b = bench_new(64 * KIB, 4);
 	int i;
 
 	(void)state;
@@ -58,7 +58,7 @@ static void spreads_large_ones(void **state)
 
 static void respects_depth(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 0);
+	struct engine_bench *b = bench_new(64 * KIB, 0);
 	struct weir_req req[5];
 	int i;
 
@@ -81,7 +81,7 @@ static void overlapping_writes_take_turns(void **state)
 	struct weir_req first = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req second = bench_req(WEIR_OP_WRITE, 4, 8);
 	struct weir_req third = bench_req(WEIR_OP_READ, 8, 8);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	bench_submit(b, &first);
@@ -101,7 +101,7 @@ static void a_cut_write_holds_until_its_last_part(void **state)
 {
 	struct weir_req write = bench_req(WEIR_OP_WRITE, 0, 12 * KIB);
 	struct weir_req read = bench_req(WEIR_OP_READ, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 
 	(void)state;
 	bench_submit(b, &write);
@@ -118,7 +118,7 @@ static void a_cut_write_holds_until_its_last_part(void **state)
 
 static void messages_keep_their_order(void **state)
 {
-	struct bench *b = bench_new(64 * KIB, 2);
+	struct engine_bench *b = bench_new(64 * KIB, 2);
 	struct weir_req req[3];
 	int i;
 
@@ -142,7 +142,7 @@ static void messages_keep_their_order(void **state)
 static void a_barrier_alone_is_done_at_once(void **state)
 {
 	struct weir_req barrier = bench_req(WEIR_OP_BARRIER, 0, 0);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &barrier);
@@ -157,7 +157,7 @@ static void a_barrier_orders_everything(void **state)
 	struct weir_req message = bench_req(WEIR_OP_SEND, 0, 8);
 	struct weir_req barrier = bench_req(WEIR_OP_BARRIER, 0, 0);
 	struct weir_req after = bench_req(WEIR_OP_READ, 100, 8);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &before);
@@ -180,7 +180,7 @@ static void a_cancelled_barrier_still_orders(void **state)
 	struct weir_req before = bench_req(WEIR_OP_READ, 0, 8);
 	struct weir_req barrier = bench_req(WEIR_OP_BARRIER, 0, 0);
 	struct weir_req after = bench_req(WEIR_OP_READ, 100, 8);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &before);
@@ -199,7 +199,7 @@ static void a_cancelled_barrier_still_orders(void **state)
 static void two_barriers_pass_one_by_one(void **state)
 {
 	struct weir_req barrier[2], req[3];
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 	int i;
 
 	(void)state;
@@ -225,7 +225,7 @@ static void the_order_holds_behind_a_barrier(void **state)
 	struct weir_req barrier = bench_req(WEIR_OP_BARRIER, 0, 0);
 	struct weir_req write = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req read = bench_req(WEIR_OP_READ, 0, 8);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	bench_submit(b, &before);
@@ -246,7 +246,7 @@ static void what_the_window_holds_back_is_before_the_barrier(void **state)
 	static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
 							  .chain_max = WEIR_BATCH_MAX,
 							  .sge_max = WEIR_SGE_MAX, .merge = true };
-	struct bench *b = bench_new_with(&config, 8 * KIB, 2);
+	struct engine_bench *b = bench_new_with(&config, 8 * KIB, 2);
 	struct weir_req full = bench_req(WEIR_OP_READ, 1 << 20, 8 * KIB);
 	struct weir_req before[2], barrier = bench_req(WEIR_OP_BARRIER, 0, 0), after[2];
 	int i;
@@ -286,7 +286,7 @@ static void a_barrier_waits_for_each_part_that_the_window_lets_through(void **st
 	struct weir_req before = bench_req(WEIR_OP_WRITE, 0, 40 * KIB);
 	struct weir_req barrier = bench_req(WEIR_OP_BARRIER, 0, 0);
 	struct weir_req after = bench_req(WEIR_OP_READ, 1 << 20, 8);
-	struct bench *b = bench_new(8 * KIB, 2);
+	struct engine_bench *b = bench_new(8 * KIB, 2);
 	unsigned int i;
 
 	(void)state;
@@ -310,7 +310,7 @@ static void a_barrier_that_waits_for_the_window_of_others_still_orders(void **st
 	struct weir_req before = bench_req(WEIR_OP_READ, 0, 4 * KIB);
 	struct weir_req barrier = bench_req(WEIR_OP_BARRIER, 0, 0);
 	struct weir_req after = bench_req(WEIR_OP_READ, 8 * KIB, 4 * KIB);
-	struct bench *b = bench_new(4 * KIB, 2);
+	struct engine_bench *b = bench_new(4 * KIB, 2);
 	struct weir_window_waiter other;
 
 	(void)state;
@@ -337,7 +337,7 @@ static void a_barrier_that_waits_for_the_window_of_others_still_orders(void **st
 static void cuts_local_memory_along(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 1 << 20, 10 * KIB);
-	struct bench *b = bench_new(64 * KIB, 1);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
 
 	(void)state;
 	req.nr_sge = 3;
@@ -367,7 +367,7 @@ static void cuts_local_memory_along(void **state)
 static void larger_than_the_window_progresses(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 100 * KIB);
-	struct bench *b = bench_new(8 * KIB, 2);
+	struct engine_bench *b = bench_new(8 * KIB, 2);
 
 	(void)state;
 	bench_submit(b, &req);

@@ -8,7 +8,7 @@
 #include "core/engine/order_hash.h"
 #include "core/engine/order.h"
 
-#define LONG (2 * WEIR_APART_BYTES)
+#define LONG (2 * WEIR_ORDER_HASH_BYTES)
 
 struct span {
 	uint64_t first;
@@ -16,7 +16,7 @@ struct span {
 	bool modifies;
 };
 
-struct pair {
+struct order_pair {
 	const char *sentence;
 	struct span before;
 	struct span after;
@@ -26,7 +26,7 @@ struct pair {
 #define R false
 #define W true
 
-static const struct pair pairs[] = {
+static const struct order_pair pairs[] = {
 	{ "two reads of the same bytes are free", { 0, 8, R }, { 0, 8, R }, false },
 	{ "a read waits for a write", { 0, 8, W }, { 0, 8, R }, true },
 	{ "a write waits for a read", { 0, 8, R }, { 0, 8, W }, true },
@@ -53,7 +53,7 @@ static void who_comes_beside_its_like_streams(void **state)
 {
 	static const struct {
 		struct span range;
-		bool streams;
+		bool in_stream;
 	} comes[] = {
 		{ { 16, 8, W }, false }, { { 24, 8, W }, true },  { { 8, 8, W }, true },
 		{ { 40, 8, W }, false }, { { 32, 8, R }, false }, { { 32, 8, W }, true },
@@ -66,13 +66,13 @@ static void who_comes_beside_its_like_streams(void **state)
 	weir_order_init(&o, 1);
 	for (i = 0; i < 6; i++) {
 		add(&o, &nodes[i], &comes[i].range);
-		assert_int_equal(nodes[i].streams, comes[i].streams);
+		assert_int_equal(nodes[i].in_stream, comes[i].in_stream);
 	}
 }
 
 static void play(void **state)
 {
-	const struct pair *pair = *state;
+	const struct order_pair *pair = *state;
 	struct weir_order_node before, after;
 	struct weir_order o;
 
@@ -152,7 +152,7 @@ static uint64_t dice(uint64_t *state, uint64_t sides)
 
 static bool by_hand_blocks(const struct weir_order_node *a, const struct weir_order_node *b)
 {
-	return a->turn < b->turn && a->first <= b->last && b->first <= a->last &&
+	return a->seq < b->seq && a->first <= b->last && b->first <= a->last &&
 	       (a->modifies || b->modifies);
 }
 
@@ -174,7 +174,7 @@ static void check_all(const struct weir_order *o, const struct weir_order_node *
 		for (j = 0; j < NODES; j++) {
 			blockers += present[j] && by_hand_blocks(&node[j], &node[i]);
 			assert_false(present[j] && by_hand_neighbours(&node[j], &node[i]) &&
-				     weir_order_is_apart(o, &node[i]));
+				     weir_order_is_isolated(o, &node[i]));
 		}
 		assert_int_equal(node[i].blockers, blockers);
 	}
@@ -218,8 +218,8 @@ static void agrees_with_counting_by_hand(void **state)
 	agrees_within(0, 200);
 	agrees_within(0, 5000);
 	agrees_within(0, 100000);
-	agrees_within(WEIR_APART_BYTES - 100, 200);
-	agrees_within(WEIR_APART_BYTES - 2500, 5000);
+	agrees_within(WEIR_ORDER_HASH_BYTES - 100, 200);
+	agrees_within(WEIR_ORDER_HASH_BYTES - 2500, 5000);
 	agrees_within(UINT64_MAX - 100040, 100000);
 }
 
@@ -232,24 +232,24 @@ static void who_has_no_neighbour_is_known(void **state)
 	weir_order_init(&o, 1);
 	weir_order_add(&o, &a, 0, LONG, W); /* so it is in the tree, whoever comes */
 	weir_order_add(&o, &b, LONG + 16, 8, W);
-	assert_true(weir_order_is_apart(&o, &a));
-	assert_true(weir_order_is_apart(&o, &b));
+	assert_true(weir_order_is_isolated(&o, &a));
+	assert_true(weir_order_is_isolated(&o, &b));
 	weir_order_add(&o, &c, LONG + 24, 8, W);
-	assert_true(weir_order_is_apart(&o, &a));
-	assert_false(weir_order_is_apart(&o, &b));
-	assert_false(weir_order_is_apart(&o, &c));
+	assert_true(weir_order_is_isolated(&o, &a));
+	assert_false(weir_order_is_isolated(&o, &b));
+	assert_false(weir_order_is_isolated(&o, &c));
 	/* It overlaps: who was there before may have been missed. */
 	weir_order_add(&o, &d, LONG + 28, 8, R);
-	assert_false(weir_order_is_apart(&o, &a));
+	assert_false(weir_order_is_isolated(&o, &a));
 	weir_order_remove(&o, &c);
 	weir_order_remove(&o, &d);
 	weir_order_add(&o, &d, LONG + 40, 8, R);
-	assert_true(weir_order_is_apart(&o, &d));
+	assert_true(weir_order_is_isolated(&o, &d));
 }
 
 static void who_meets_none_is_in_no_tree(void **state)
 {
-	const uint64_t edge = 3 * WEIR_APART_BYTES;
+	const uint64_t edge = 3 * WEIR_ORDER_HASH_BYTES;
 	struct weir_order_node a, b, c;
 	struct weir_order o;
 
@@ -261,18 +261,18 @@ static void who_meets_none_is_in_no_tree(void **state)
 	weir_order_add(&o, &c, edge + 7, 1, R);
 	assert_non_null(o.root);
 	assert_int_equal(c.blockers, 1);
-	assert_false(a.apart);
-	assert_false(b.apart);
+	assert_false(a.hashed);
+	assert_false(b.hashed);
 	assert_ptr_equal(weir_order_remove(&o, &a), &c);
 	assert_null(weir_order_remove(&o, &c));
 	assert_null(weir_order_remove(&o, &b));
 	assert_null(o.root);
-	assert_int_equal(o.nr_apart, 0);
+	assert_int_equal(o.nr_hashed, 0);
 }
 
 static void neighbours_meet_across_places(void **state)
 {
-	const uint64_t edge = 3 * WEIR_APART_BYTES;
+	const uint64_t edge = 3 * WEIR_ORDER_HASH_BYTES;
 	struct weir_order_node behind, before;
 	struct weir_order o;
 
@@ -280,10 +280,10 @@ static void neighbours_meet_across_places(void **state)
 	weir_order_init(&o, 1);
 	weir_order_add(&o, &behind, edge, 8, W);
 	weir_order_add(&o, &before, edge - 8, 8, W);
-	assert_false(weir_order_is_apart(&o, &behind));
-	assert_false(weir_order_is_apart(&o, &before));
-	assert_ptr_equal(weir_order_beside(&before, true), &behind);
-	assert_ptr_equal(weir_order_beside(&behind, false), &before);
+	assert_false(weir_order_is_isolated(&o, &behind));
+	assert_false(weir_order_is_isolated(&o, &before));
+	assert_ptr_equal(weir_order_neighbour(&before, true), &behind);
+	assert_ptr_equal(weir_order_neighbour(&behind, false), &before);
 }
 
 static void long_ones_meet_all_that_stood_apart(void **state)
@@ -295,11 +295,11 @@ static void long_ones_meet_all_that_stood_apart(void **state)
 	(void)state;
 	weir_order_init(&o, 1);
 	for (i = 0; i < 64; i++)
-		weir_order_add(&o, &few[i], 7 * i * WEIR_APART_BYTES, 8, W);
-	assert_int_equal(o.nr_apart, 64);
-	weir_order_add(&o, &long_one, 0, 7 * 63 * WEIR_APART_BYTES - 8, W);
+		weir_order_add(&o, &few[i], 7 * i * WEIR_ORDER_HASH_BYTES, 8, W);
+	assert_int_equal(o.nr_hashed, 64);
+	weir_order_add(&o, &long_one, 0, 7 * 63 * WEIR_ORDER_HASH_BYTES - 8, W);
 	assert_int_equal(long_one.blockers, 63);
-	assert_int_equal(o.nr_apart, 1);
+	assert_int_equal(o.nr_hashed, 1);
 }
 
 static void a_crowd_is_in_the_tree(void **state)
@@ -312,7 +312,7 @@ static void a_crowd_is_in_the_tree(void **state)
 	weir_order_init(&o, 1);
 	for (i = 0; i < 1024; i++)
 		weir_order_add(&o, &node[i], 16 * i, 8, W);
-	assert_in_range(o.nr_apart, 1, WEIR_APART_LOOKS_MAX);
+	assert_in_range(o.nr_hashed, 1, WEIR_ORDER_HASH_CHAIN_MAX);
 	for (i = 0; i < 1024; i++)
 		assert_null(weir_order_remove(&o, &node[i]));
 	assert_null(o.root);
@@ -365,7 +365,7 @@ int main(void)
 {
 	struct CMUnitTest tests[NR_PAIRS + NR_OTHERS] = {
 		{ "only the last of its blockers frees it", frees_only_by_the_last },
-		{ "who comes right beside one that does the same streams, and who does not, not",
+		{ "who comes right beside one that does the same in_stream, and who does not, not",
 		  who_comes_beside_its_like_streams },
 		{ "a write that is done frees all that read it", frees_all_readers },
 		{ "one given up in the middle frees what waits for it alone",
@@ -377,7 +377,7 @@ int main(void)
 		{ "who meets none is in no tree, until one comes that meets it",
 		  who_meets_none_is_in_no_tree },
 		{ "neighbours meet across the edge of a place", neighbours_meet_across_places },
-		{ "a long one meets all that stood apart", long_ones_meet_all_that_stood_apart },
+		{ "a long one meets all that stood hashed", long_ones_meet_all_that_stood_apart },
 		{ "of a crowd most are in the tree", a_crowd_is_in_the_tree },
 		{ "who walks through memory is found by who comes", who_walks_is_found_by_who_comes },
 	};

@@ -9,31 +9,31 @@
 #define CHANNELS 2
 #define WINDOW (8 * KIB) /* two requests */
 
-struct fixture {
-	struct bench *b;
+struct stall_fixture {
+	struct engine_bench *b;
 	struct weir_req req[8];
 	int nr_reqs;
 	struct weir_window_waiter other;
 };
 
-static void begin_with(struct fixture *f, uint64_t patience_ns)
+static void begin_with(struct stall_fixture *f, uint64_t stall_timeout_ns)
 {
 	const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
 						   .chain_max = 1,
 						   .sge_max = WEIR_SGE_MAX,
-						   .patience_ns = patience_ns };
+						   .stall_timeout_ns = stall_timeout_ns };
 
 	memset(f, 0, sizeof(*f));
 	f->b = bench_new_with(&config, WINDOW, CHANNELS);
 	weir_window_waiter_init(&f->other);
 }
 
-static void begin(struct fixture *f)
+static void begin(struct stall_fixture *f)
 {
 	begin_with(f, PATIENCE);
 }
 
-static void submit_until(struct fixture *f, uint64_t now_ns, uint64_t deadline_ns)
+static void submit_until(struct stall_fixture *f, uint64_t now_ns, uint64_t deadline_ns)
 {
 	struct weir_req *req = &f->req[f->nr_reqs];
 
@@ -43,25 +43,25 @@ static void submit_until(struct fixture *f, uint64_t now_ns, uint64_t deadline_n
 	bench_pull(f->b);
 }
 
-static void submit_at(struct fixture *f, uint64_t now_ns)
+static void submit_at(struct stall_fixture *f, uint64_t now_ns)
 {
 	submit_until(f, now_ns, now_ns + TIMEOUT);
 }
 
 /* Another engine on the same NIC, of which only this can be seen. */
-static void another_waits(struct fixture *f)
+static void another_waits(struct stall_fixture *f)
 {
 	assert_int_equal(weir_window_take(&f->b->window, &f->other, 4 * KIB), -EAGAIN);
 }
 
-static void expire(struct fixture *f, uint64_t now_ns)
+static void expire(struct stall_fixture *f, uint64_t now_ns)
 {
 	weir_engine_expired(&f->b->engine, now_ns);
 	bench_pull(f->b);
 }
 
 /* The WR that was posted as number @i has succeeded. */
-static void answer_at(struct fixture *f, unsigned int i, uint64_t now_ns)
+static void answer_at(struct stall_fixture *f, unsigned int i, uint64_t now_ns)
 {
 	const struct weir_wc wc = { .wr = f->b->posted[i] };
 
@@ -70,7 +70,7 @@ static void answer_at(struct fixture *f, unsigned int i, uint64_t now_ns)
 }
 
 /* All that is in flight ends with @status; then there is nothing to look at. */
-static void end_with(struct fixture *f, int status)
+static void end_with(struct stall_fixture *f, int status)
 {
 	unsigned int i;
 
@@ -83,13 +83,13 @@ static void end_with(struct fixture *f, int status)
 	bench_free(f->b);
 }
 
-static void end(struct fixture *f)
+static void end(struct stall_fixture *f)
 {
 	end_with(f, 0);
 }
 
 /* No channel comes up again. */
-static void lose_all(struct fixture *f)
+static void lose_all(struct stall_fixture *f)
 {
 	uint16_t channel;
 
@@ -100,7 +100,7 @@ static void lose_all(struct fixture *f)
 
 static void who_is_waited_for_in_vain_gives_up(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
@@ -119,7 +119,7 @@ static void who_is_waited_for_in_vain_gives_up(void **state)
 /* The host stood still itself, and so may have what brings it its answers. */
 static void who_comes_late_looks_twice(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
@@ -137,7 +137,7 @@ static void who_comes_late_looks_twice(void **state)
 /* And so it is with each channel for itself. */
 static void one_look_is_not_two_by_another_channel(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
@@ -163,7 +163,7 @@ static void one_look_is_not_two_by_another_channel(void **state)
 /* Who then stands still for long looks twice again. */
 static void an_answer_ends_the_doubt(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
@@ -183,7 +183,7 @@ static void an_answer_ends_the_doubt(void **state)
 
 static void while_nobody_waits_it_waits(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 	uint64_t now_ns;
 
 	(void)state;
@@ -201,7 +201,7 @@ static void while_nobody_waits_it_waits(void **state)
 
 static void its_own_turn_is_nobody_elses(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
@@ -220,7 +220,7 @@ static void its_own_turn_is_nobody_elses(void **state)
 
 static void for_ever_is_for_ever(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin_with(&f, 0);
@@ -237,7 +237,7 @@ static void for_ever_is_for_ever(void **state)
 /* Nothing was posted on the other: what was lost would go there, and be held up anew. */
 static void an_idle_channel_goes_with_it(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
@@ -254,7 +254,7 @@ static void an_idle_channel_goes_with_it(void **state)
 /* It may be a path that is gone, and not the host. */
 static void a_channel_that_is_answered_stays(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
@@ -274,7 +274,7 @@ static void a_channel_that_is_answered_stays(void **state)
 /* What is posted later is no answer: it would be held up as long again. */
 static void a_channel_that_has_younger_work_goes(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
@@ -290,7 +290,7 @@ static void a_channel_that_has_younger_work_goes(void **state)
 /* In a long queue each waits for long, and there is an answer all the time. */
 static void a_long_queue_is_not_silence(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 	uint64_t now_ns = 0;
 	unsigned int i;
 
@@ -315,7 +315,7 @@ static void a_long_queue_is_not_silence(void **state)
 /* Its requests may wait for an hour, but not in the way of others. */
 static void it_is_not_by_deadlines(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
@@ -332,7 +332,7 @@ static void it_is_not_by_deadlines(void **state)
 
 static void it_says_when_to_look(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
@@ -355,15 +355,15 @@ static void it_says_when_to_look(void **state)
 static void who_goes_alone_is_not_older_than_he_is(void **state)
 {
 	struct weir_wr *wr;
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
 	f.req[0] = bench_req(WEIR_OP_READ, 0, 4 * KIB);
-	wr = weir_lone_post(&f.b->engine, &f.req[0]);
+	wr = weir_fastpath_post(&f.b->engine, &f.req[0]);
 	assert_non_null(wr);
 	f.b->posted[f.b->nr_posted++] = wr;
-	weir_lone_date(&f.b->engine, wr, TIMEOUT);
+	weir_fastpath_start_timer(&f.b->engine, wr, TIMEOUT);
 	f.req[0].deadline_ns = 2 * TIMEOUT;
 	assert_int_equal(weir_engine_deadline_ns(&f.b->engine), TIMEOUT + PATIENCE);
 	assert_int_equal(weir_window_take(&f.b->window, &f.other, 4 * KIB), 0);
@@ -379,17 +379,17 @@ static void who_goes_alone_is_not_older_than_he_is(void **state)
 /* It waits for the target's CPU, which may be stopped, and its host well. */
 static void what_is_unloaded_is_left_alone(void **state)
 {
-	static uint8_t counters[WEIR_ROUTE_BYTES(WEIR_ROUTE_COUNTERS_MIN)]
+	static uint8_t counters[WEIR_PATH_BYTES(WEIR_PATH_COUNTERS_MIN)]
 		__attribute__((aligned(8)));
-	const struct weir_route_config config = { .policy = WEIR_ROUTE_UNLOAD, .bytes_max = 64,
+	const struct weir_path_config config = { .policy = WEIR_PATH_POLICY_UNLOAD, .bytes_max = 64,
 						  .hot_pages = 1,
-						  .nr_counters = WEIR_ROUTE_COUNTERS_MIN };
-	struct weir_route route;
-	struct fixture f;
+						  .nr_counters = WEIR_PATH_COUNTERS_MIN };
+	struct weir_path_selector route;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
-	assert_int_equal(weir_route_init(&route, &config, counters), 0);
+	assert_int_equal(weir_path_init(&route, &config, counters), 0);
 	weir_engine_unload(&f.b->engine, &route, CHANNELS);
 	assert_int_equal(weir_engine_channel_up(&f.b->engine, CHANNELS, 4), 0);
 	f.req[0] = bench_req(WEIR_OP_WRITE, 0, 64);
@@ -409,7 +409,7 @@ static void what_is_unloaded_is_left_alone(void **state)
 /* Who stands behind the head of the line waits, even if what he wants would fit. */
 static void who_stands_behind_it_waits_too(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);
@@ -428,7 +428,7 @@ static void who_stands_behind_it_waits_too(void **state)
 /* He could have it already, if somebody pulled. */
 static void who_has_room_waits_for_nobody(void **state)
 {
-	struct fixture f;
+	struct stall_fixture f;
 
 	(void)state;
 	begin(&f);

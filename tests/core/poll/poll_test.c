@@ -11,7 +11,7 @@
 #define US 1000ull
 #define WAKE_NS (50 * US)
 
-static struct weir_gaps gaps;
+static struct weir_idle_time gaps;
 static struct weir_poll poller;
 
 static void start_priced(enum weir_poll_mode mode, uint32_t retries_max, uint32_t price_ns,
@@ -24,7 +24,7 @@ static void start_priced(enum weir_poll_mode mode, uint32_t retries_max, uint32_
 		.busy_percent_max = 100,
 	};
 
-	weir_gaps_init(&gaps, price_ns, wake_ns);
+	weir_idle_time_init(&gaps, price_ns, wake_ns);
 	weir_poll_init(&poller, &config, &gaps, 0);
 }
 
@@ -118,13 +118,13 @@ static void waking_for_nothing_earns_no_new_budget(void **state)
  * A CQ, with the edge of the verbs: it raises one event, for the first completion after it
  * was armed.
  */
-struct cq {
+struct poll_cq {
 	uint32_t count;
 	bool armed;
 	bool event;
 };
 
-static void cq_add(struct cq *cq)
+static void cq_add(struct poll_cq *cq)
 {
 	cq->count++;
 	cq->event |= cq->armed;
@@ -140,7 +140,7 @@ static void nothing_is_slept_over(void **state)
 	for (seed = 0; seed < 2000; seed++) {
 		unsigned int random = seed * 2654435761u + 1, sleeps = 0;
 		enum weir_poll_verdict verdict;
-		struct cq cq = { 0 };
+		struct poll_cq cq = { 0 };
 		uint64_t now = 0;
 
 		start(seed % 5, seed % 3);
@@ -316,7 +316,7 @@ static void who_loses_its_cpu_sleeps_for_a_while(void **state)
 	weir_poll_woken(&poller, now);
 	assert_int_equal(weir_poll_polled(&poller, 1, now), WEIR_POLL_AGAIN);
 	assert_int_equal(weir_poll_polled(&poller, 0, now + 1), WEIR_POLL_AGAIN);
-	weir_gaps_stalled(&gaps, stall, now);
+	weir_idle_time_stalled(&gaps, stall, now);
 	assert_int_equal(weir_poll_polled(&poller, 0, now + 2), WEIR_POLL_ARM);
 	assert_int_equal(weir_poll_polled(&poller, 1, now + 64 * stall - 2), WEIR_POLL_AGAIN);
 	assert_int_equal(weir_poll_polled(&poller, 0, now + 64 * stall - 1), WEIR_POLL_ARM);
@@ -327,8 +327,8 @@ static void who_loses_its_cpu_sleeps_for_a_while(void **state)
 static void a_budget_costs_at_most_twice_the_best_before_anything_is_known(void **state)
 {
 	(void)state;
-	weir_gaps_init(&gaps, WAKE_NS, WAKE_NS);
-	assert_int_equal(weir_gaps_budget_ns(&gaps), WAKE_NS);
+	weir_idle_time_init(&gaps, WAKE_NS, WAKE_NS);
+	assert_int_equal(weir_idle_time_budget_ns(&gaps), WAKE_NS);
 }
 
 /* Wherever a bucket of gaps may end. */
@@ -341,9 +341,9 @@ static void gaps_below_the_price_of_a_wake_up_are_polled_out(void **state)
 		for (percent = 10; percent <= 190; percent += 10) {
 			uint64_t ns = (uint64_t)wake_ns * percent / 100;
 
-			weir_gaps_init(&gaps, wake_ns, wake_ns);
+			weir_idle_time_init(&gaps, wake_ns, wake_ns);
 			for (i = 0; i < 1000; i++)
-				weir_gaps_add(&gaps, ns);
+				weir_idle_time_add(&gaps, ns);
 			if (percent < 100)
 				assert_in_range(gaps.budget_ns, ns, 2 * ns + 256);
 			else if (percent > 100)
@@ -355,12 +355,12 @@ static void gaps_below_the_price_of_a_wake_up_are_polled_out(void **state)
 static void gaps_of_any_length_are_taken(void **state)
 {
 	(void)state;
-	weir_gaps_init(&gaps, WAKE_NS, WAKE_NS);
-	weir_gaps_add(&gaps, 0);
+	weir_idle_time_init(&gaps, WAKE_NS, WAKE_NS);
+	weir_idle_time_add(&gaps, 0);
 	assert_int_equal(gaps.budget_ns, 256);
-	weir_gaps_add(&gaps, UINT64_MAX);
-	weir_gaps_add(&gaps, UINT64_MAX);
-	assert_int_equal(gaps.count[WEIR_GAPS_BUCKETS - 1], 2);
+	weir_idle_time_add(&gaps, UINT64_MAX);
+	weir_idle_time_add(&gaps, UINT64_MAX);
+	assert_int_equal(gaps.count[WEIR_IDLE_TIME_BUCKETS - 1], 2);
 	assert_int_equal(gaps.budget_ns, 256);
 }
 

@@ -24,7 +24,7 @@ static const struct weir_sched_config fair = {
 };
 
 /* A sender with more to send than there will ever be time for, in messages of @message_bytes. */
-struct sender {
+struct sched_sender {
 	struct weir_flow flow;
 	uint64_t message_bytes;
 	uint64_t offset; /* in its message */
@@ -32,8 +32,8 @@ struct sender {
 	uint64_t wrs; /* that arrived */
 };
 
-struct wr {
-	struct sender *sender;
+struct sched_wr {
+	struct sched_sender *sender;
 	uint32_t bytes;
 };
 
@@ -41,9 +41,9 @@ struct wr {
 struct wire {
 	struct weir_sched sched;
 	struct weir_bundle bundles[WEIR_SCHED_CLASSES_MAX][BUNDLES];
-	struct sender senders[FLOWS_MAX];
+	struct sched_sender senders[FLOWS_MAX];
 	unsigned int nr_senders;
-	struct wr wrs[WIRE_MAX];
+	struct sched_wr wrs[WIRE_MAX];
 	unsigned int first, count, depth;
 	uint64_t bytes;
 };
@@ -57,28 +57,28 @@ static void wire_init(struct wire *w, const struct weir_sched_config *configs, u
 	w->depth = WIRE_MAX;
 	for (i = 0; i < nr; i++)
 		for (k = 0; k < BUNDLES; k++)
-			weir_bundle_init(&w->bundles[i][k], (uint8_t)i, 1);
+			weir_sched_bundle_init(&w->bundles[i][k], (uint8_t)i, 1);
 	assert_int_equal(weir_sched_init(&w->sched, configs, nr, low_bytes_max), 0);
 }
 
-static struct sender *wire_add_to(struct wire *w, struct weir_bundle *bundle, uint16_t weight,
+static struct sched_sender *wire_add_to(struct wire *w, struct weir_bundle *bundle, uint16_t weight,
 				  uint64_t message)
 {
-	struct sender *sender = &w->senders[w->nr_senders++];
+	struct sched_sender *sender = &w->senders[w->nr_senders++];
 
-	weir_flow_init(&sender->flow, bundle, weight);
+	weir_sched_flow_init(&sender->flow, bundle, weight);
 	sender->message_bytes = message;
 	weir_sched_ready(&w->sched, &sender->flow);
 	return sender;
 }
 
-static struct sender *wire_add(struct wire *w, uint8_t class, uint16_t weight, uint64_t message)
+static struct sched_sender *wire_add(struct wire *w, uint8_t class, uint16_t weight, uint64_t message)
 {
 	return wire_add_to(w, &w->bundles[class][0], weight, message);
 }
 
 /* The next part of the sender's message: messages are not merged here. */
-static uint32_t part_of(const struct wire *w, const struct sender *sender)
+static uint32_t part_of(const struct wire *w, const struct sched_sender *sender)
 {
 	uint32_t segment = w->sched.classes[sender->flow.bundle->class].config.segment_bytes;
 	uint64_t left = sender->message_bytes - sender->offset;
@@ -86,13 +86,13 @@ static uint32_t part_of(const struct wire *w, const struct sender *sender)
 	return left < segment ? (uint32_t)left : segment;
 }
 
-static void wire_post(struct wire *w, struct sender *sender)
+static void wire_post(struct wire *w, struct sched_sender *sender)
 {
 	uint32_t bytes = part_of(w, sender);
 
 	sender->offset = (sender->offset + bytes) % sender->message_bytes;
 	weir_sched_posted(&w->sched, &sender->flow, bytes);
-	w->wrs[(w->first + w->count++) % WIRE_MAX] = (struct wr){ sender, bytes };
+	w->wrs[(w->first + w->count++) % WIRE_MAX] = (struct sched_wr){ sender, bytes };
 	w->bytes += bytes;
 }
 
@@ -102,12 +102,12 @@ static void wire_fill(struct wire *w)
 
 	while (w->count < w->depth &&
 	       (flow = weir_sched_next(&w->sched, WEIR_SCHED_CLASSES_ALL)) != NULL)
-		wire_post(w, container_of(flow, struct sender, flow));
+		wire_post(w, container_of(flow, struct sched_sender, flow));
 }
 
-static struct sender *wire_arrive(struct wire *w)
+static struct sched_sender *wire_arrive(struct wire *w)
 {
-	struct wr wr = w->wrs[w->first];
+	struct sched_wr wr = w->wrs[w->first];
 
 	assert_true(w->count > 0);
 	w->first = (w->first + 1) % WIRE_MAX;
@@ -231,7 +231,7 @@ static void a_ceiling_leaves_weights_as_they_are(void **state)
 			flow = weir_sched_next(&w.sched, WEIR_SCHED_CLASSES_ALL);
 			assert_non_null(flow);
 			assert_true(flow->bundle == other || !held->is_paused);
-			wire_post(&w, container_of(flow, struct sender, flow));
+			wire_post(&w, container_of(flow, struct sched_sender, flow));
 			if (flow->bundle == held)
 				weir_sched_pause(&w.sched, held);
 		}
@@ -304,7 +304,7 @@ static void bundles_share_by_their_weights_however_many_flows_they_have(void **s
 			config.wrs_max = wrs_max[i];
 			wire_init(&w, &config, 1, UINT64_MAX);
 			w.depth = depth;
-			weir_bundle_weigh(&of[1], 2);
+			weir_sched_bundle_set_weight(&of[1], 2);
 			wire_add_to(&w, &of[0], 1, 1 * MIB);
 			for (k = 0; k < 9; k++)
 				wire_add_to(&w, &of[1], 1, (1 + k % 2 * 1023) * KIB);
@@ -322,7 +322,7 @@ static void bundles_share_by_their_weights_however_many_flows_they_have(void **s
 
 static void another_weight_of_a_bundle_holds_from_its_next_round_on(void **state)
 {
-	struct sender *heavy;
+	struct sched_sender *heavy;
 	uint64_t before;
 	struct wire w;
 
@@ -333,7 +333,7 @@ static void another_weight_of_a_bundle_holds_from_its_next_round_on(void **state
 	heavy = wire_add_to(&w, &w.bundles[0][1], 1, 1 * MIB);
 	wire_carry(&w, 200 * SEGMENT);
 	assert_near(heavy->arrived, 100 * SEGMENT, 3);
-	weir_bundle_weigh(&w.bundles[0][1], 4);
+	weir_sched_bundle_set_weight(&w.bundles[0][1], 4);
 	before = heavy->arrived;
 	wire_carry(&w, 500 * SEGMENT);
 	assert_near(heavy->arrived - before, 400 * SEGMENT, 3);
@@ -343,7 +343,7 @@ static void who_moves_has_his_share_of_the_bundle_that_he_moves_to(void **state)
 {
 	struct weir_bundle *of;
 	uint64_t before[3];
-	struct sender *moves;
+	struct sched_sender *moves;
 	unsigned int i;
 	struct wire w;
 
@@ -351,13 +351,13 @@ static void who_moves_has_his_share_of_the_bundle_that_he_moves_to(void **state)
 	wire_init(&w, &fair, 1, UINT64_MAX);
 	of = w.bundles[0];
 	w.depth = 4;
-	weir_bundle_weigh(&of[2], 2);
+	weir_sched_bundle_set_weight(&of[2], 2);
 	wire_add_to(&w, &of[0], 1, 1 * MIB);
 	moves = wire_add_to(&w, &of[0], 1, 1 * KIB);
 	wire_add_to(&w, &of[1], 1, 40 * KIB);
 	wire_carry(&w, 400 * SEGMENT);
 	assert_near(moves->arrived, 100 * SEGMENT, 3);
-	weir_flow_move(&w.sched, &moves->flow, &of[2]);
+	weir_sched_flow_move(&w.sched, &moves->flow, &of[2]);
 	assert_ptr_equal(moves->flow.bundle, &of[2]);
 	for (i = 0; i < 3; i++)
 		before[i] = w.senders[i].arrived;
@@ -370,17 +370,17 @@ static void who_moves_has_his_share_of_the_bundle_that_he_moves_to(void **state)
 /* What is spent of a round there is spent here: the other has his three segments first. */
 static void to_move_brings_nobody_another_quantum(void **state)
 {
-	struct sender *moves, *stays;
+	struct sched_sender *moves, *stays;
 	unsigned int i;
 	struct wire w;
 
 	(void)state;
 	wire_init(&w, &fair, 1, UINT64_MAX);
 	moves = wire_add_to(&w, &w.bundles[0][0], 1, 1 * MIB);
-	wire_post(&w, container_of(weir_sched_next(&w.sched, 1), struct sender, flow));
+	wire_post(&w, container_of(weir_sched_next(&w.sched, 1), struct sched_sender, flow));
 	assert_int_equal(moves->flow.wrs, 1);
 	stays = wire_add_to(&w, &w.bundles[0][1], 3, 1 * MIB);
-	weir_flow_move(&w.sched, &moves->flow, &w.bundles[0][1]);
+	weir_sched_flow_move(&w.sched, &moves->flow, &w.bundles[0][1]);
 	for (i = 0; i < 3; i++) {
 		assert_ptr_equal(weir_sched_next(&w.sched, 1), &stays->flow);
 		wire_post(&w, stays);
@@ -406,14 +406,14 @@ static void who_moves_takes_what_is_in_flight_along(void **state)
 	wire_fill(&w);
 	assert_int_equal(w.bytes, 3 * SEGMENT);
 	weir_sched_idle(&w.sched, &w.senders[1].flow);
-	weir_flow_move(&w.sched, &w.senders[0].flow, &of[1]);
-	weir_flow_move(&w.sched, &w.senders[1].flow, &of[1]);
+	weir_sched_flow_move(&w.sched, &w.senders[0].flow, &of[1]);
+	weir_sched_flow_move(&w.sched, &w.senders[1].flow, &of[1]);
 	assert_int_equal(of[0].competing, 1);
 	assert_int_equal(of[1].competing, 2);
 	/* What cannot send has no room; nor does who moves there. */
 	weir_sched_pause(&w.sched, &of[1]);
 	assert_int_equal(w.sched.low_floor, SEGMENT);
-	weir_flow_move(&w.sched, &w.senders[2].flow, &of[1]);
+	weir_sched_flow_move(&w.sched, &w.senders[2].flow, &of[1]);
 	assert_int_equal(w.sched.low_floor, 0);
 	assert_null(weir_sched_next(&w.sched, WEIR_SCHED_CLASSES_ALL));
 	weir_sched_resume(&w.sched, &of[1]);
@@ -432,7 +432,7 @@ static void who_moves_takes_what_is_in_flight_along(void **state)
 /* Whose bundle has sent nothing waits for no more of another bundle than one segment. */
 static void a_newcomers_bundle_waits_for_one_segment_of_each_bundle(void **state)
 {
-	struct sender *late;
+	struct sched_sender *late;
 	unsigned int i;
 	struct wire w;
 
@@ -454,7 +454,7 @@ static void a_newcomers_bundle_waits_for_one_segment_of_each_bundle(void **state
 static void who_goes_holds_up_nobody_of_its_bundle(void **state)
 {
 	struct weir_sched_config config = fair;
-	struct sender *blocked, *other;
+	struct sched_sender *blocked, *other;
 	struct wire w;
 
 	(void)state;
@@ -466,7 +466,7 @@ static void who_goes_holds_up_nobody_of_its_bundle(void **state)
 	wire_fill(&w);
 	while (wire_arrive(&w) != other)
 		;
-	wire_post(&w, container_of(weir_sched_next(&w.sched, 1), struct sender, flow));
+	wire_post(&w, container_of(weir_sched_next(&w.sched, 1), struct sched_sender, flow));
 	assert_int_equal(blocked->flow.wrs, 1);
 	assert_null(weir_sched_next(&w.sched, 1));
 	weir_sched_idle(&w.sched, &blocked->flow);
@@ -537,7 +537,7 @@ static uint64_t worst_before_strict(uint64_t low_bytes_max, unsigned int nr_low)
 {
 	struct weir_sched_config configs[] = { fair, fair };
 	uint64_t worst = 0;
-	struct sender *strict;
+	struct sched_sender *strict;
 	unsigned int i;
 	struct wire w;
 
@@ -663,7 +663,7 @@ static void a_short_segment_goes_where_a_long_one_has_no_room(void **state)
 
 static void a_newcomer_waits_for_one_segment_of_each_flow(void **state)
 {
-	struct sender *late;
+	struct sched_sender *late;
 	unsigned int i;
 	struct wire w;
 
@@ -684,7 +684,7 @@ static void a_newcomer_waits_for_one_segment_of_each_flow(void **state)
 /* To send nothing for a moment and come again brings nothing. */
 static void who_comes_and_goes_gets_no_more_than_who_stays(void **state)
 {
-	struct sender *restless, *steady;
+	struct sched_sender *restless, *steady;
 	unsigned int i;
 	struct wire w;
 
@@ -706,7 +706,7 @@ static void a_low_level_is_passed_by_so_many_bytes_and_no_more(void **state)
 {
 	struct weir_sched_config configs[] = { fair, fair, fair };
 	uint64_t passed = 0, worst = 0;
-	struct sender *low;
+	struct sched_sender *low;
 	unsigned int i;
 	struct wire w;
 
@@ -756,9 +756,9 @@ static void a_hundred_thousand_flows_take_turns(void **state)
 	(void)state;
 	assert_non_null(flows);
 	assert_int_equal(weir_sched_init(&s, &fair, 1, UINT64_MAX), 0);
-	weir_bundle_init(&bundle, 0, 1);
+	weir_sched_bundle_init(&bundle, 0, 1);
 	for (i = 0; i < MANY; i++) {
-		weir_flow_init(&flows[i], &bundle, 1);
+		weir_sched_flow_init(&flows[i], &bundle, 1);
 		weir_sched_ready(&s, &flows[i]);
 	}
 	for (round = 1; round <= 3; round++)
@@ -899,7 +899,7 @@ static void judge_limits(const struct judge *j)
 		assert_true(flow->turn.left > 0 || !flow->turn.round);
 	}
 	for (i = 0; i < j->wire.count; i++) {
-		const struct wr *wr = &j->wire.wrs[(j->wire.first + i) % WIRE_MAX];
+		const struct sched_wr *wr = &j->wire.wrs[(j->wire.first + i) % WIRE_MAX];
 
 		low += s->classes[wr->sender->flow.bundle->class].config.level ? wr->bytes : 0;
 	}
@@ -963,8 +963,8 @@ static void judge_shares(const struct judge *j)
 	for (c = 0; c < 3; c++)
 		for (i = 0; i < BUNDLES; i++)
 			for (k = 0; k < i; k++) {
-				const struct weir_turn *a = &j->wire.bundles[c][i].turn;
-				const struct weir_turn *b = &j->wire.bundles[c][k].turn;
+				const struct weir_drr_member *a = &j->wire.bundles[c][i].turn;
+				const struct weir_drr_member *b = &j->wire.bundles[c][k].turn;
 
 				if (a->is_ready && b->is_ready)
 					judge_near(sent[c][i], a->weight, sent[c][k], b->weight);
@@ -974,7 +974,7 @@ static void judge_shares(const struct judge *j)
 static void judge_post(struct judge *j)
 {
 	struct weir_flow *flow = weir_sched_next(&j->wire.sched, WEIR_SCHED_CLASSES_ALL);
-	struct sender *sender;
+	struct sched_sender *sender;
 	uint32_t bytes;
 	unsigned int i;
 
@@ -983,7 +983,7 @@ static void judge_post(struct judge *j)
 			assert_false(could_post(j, i));
 		return;
 	}
-	sender = container_of(flow, struct sender, flow);
+	sender = container_of(flow, struct sched_sender, flow);
 	assert_true(could_post(j, (unsigned int)(sender - j->wire.senders)));
 	bytes = part_of(&j->wire, sender);
 	judge_choice(j, flow, bytes);
@@ -1001,7 +1001,7 @@ static void judge_turn(struct judge *j)
 	struct weir_flow *flow = &j->wire.senders[k].flow;
 
 	if (draw(j, 3) == 0)
-		weir_flow_move(&j->wire.sched, flow,
+		weir_sched_flow_move(&j->wire.sched, flow,
 			       &j->wire.bundles[flow->bundle->class][draw(j, BUNDLES)]);
 	else if (flow->turn.is_ready)
 		weir_sched_idle(&j->wire.sched, flow);
@@ -1017,7 +1017,7 @@ static void judge_arrive(struct judge *j)
 {
 	struct wire *w = &j->wire;
 	unsigned int k = (w->first + draw(j, w->count)) % WIRE_MAX;
-	struct wr wr = w->wrs[k];
+	struct sched_wr wr = w->wrs[k];
 
 	w->wrs[k] = w->wrs[w->first];
 	w->wrs[w->first] = wr;
@@ -1037,7 +1037,7 @@ static void judge_run(uint64_t seed)
 	configs[2].wrs_max = 1 + draw(&j, 8);
 	wire_init(&j.wire, configs, 3, (uint64_t)draw(&j, 12) * 20000);
 	for (i = 0; i < 3 * BUNDLES; i++)
-		weir_bundle_weigh(&j.wire.bundles[i / BUNDLES][i % BUNDLES],
+		weir_sched_bundle_set_weight(&j.wire.bundles[i / BUNDLES][i % BUNDLES],
 				  (uint16_t)(1 + draw(&j, 4)));
 	for (i = 0; i < 3 + draw(&j, FLOWS_MAX - 3); i++)
 		wire_add_to(&j.wire, &j.wire.bundles[draw(&j, 3)][draw(&j, BUNDLES)],

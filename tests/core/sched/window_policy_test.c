@@ -20,7 +20,7 @@ struct flight {
 };
 
 /* One process on the NIC: it always has more to post. */
-struct source {
+struct policy_source {
 	struct weir_window window;
 	struct weir_window_waiter waiter;
 	struct weir_window_delay delay;
@@ -28,7 +28,7 @@ struct source {
 	uint64_t bytes; /* completed */
 };
 
-struct nic {
+struct policy_nic {
 	uint64_t bytes_per_us;
 	uint64_t wire_ns;
 	uint64_t thrash_bytes; /* in flight beyond this it slows down in proportion */
@@ -37,13 +37,13 @@ struct nic {
 	uint32_t dice;
 	struct flight flight[QUEUE];
 	unsigned int head, tail;
-	struct source source[SOURCES_MAX];
+	struct policy_source source[SOURCES_MAX];
 	int nr_sources;
 };
 
-enum kind { DELAY, KNEE };
+enum policy_kind { DELAY, KNEE };
 
-static void source_init(struct source *s, enum kind kind)
+static void source_init(struct policy_source *s, enum policy_kind kind)
 {
 	struct weir_window_policy *policy = kind == DELAY ? &s->delay.policy : &s->knee.policy;
 
@@ -51,13 +51,13 @@ static void source_init(struct source *s, enum kind kind)
 	weir_window_knee_init(&s->knee);
 	weir_window_waiter_init(&s->waiter);
 	assert_int_equal(weir_window_init(&s->window, TOP, QUEUE / SOURCES_MAX), 0);
-	assert_int_equal(weir_window_learn(&s->window, policy, FRAGMENT), 0);
+	assert_int_equal(weir_window_set_policy(&s->window, policy, FRAGMENT), 0);
 }
 
 /* 10 GB/s over 50 us: the knee is at 500 KB. */
-static struct nic *nic_new(enum kind kind, int sources)
+static struct policy_nic *nic_new(enum policy_kind kind, int sources)
 {
-	struct nic *n = calloc(1, sizeof(*n));
+	struct policy_nic *n = calloc(1, sizeof(*n));
 	int i;
 
 	assert_non_null(n);
@@ -70,19 +70,19 @@ static struct nic *nic_new(enum kind kind, int sources)
 	return n;
 }
 
-static uint64_t knee_of(const struct nic *n)
+static uint64_t knee_of(const struct policy_nic *n)
 {
 	return n->bytes_per_us * n->wire_ns / 1000;
 }
 
 /* Up to a tenth of the wire's delay, so that nothing goes in lockstep. */
-static uint64_t jitter_ns(struct nic *n)
+static uint64_t jitter_ns(struct policy_nic *n)
 {
 	n->dice = n->dice * 1664525 + 1013904223;
 	return (n->dice >> 16) * (n->wire_ns / 10) / 65536;
 }
 
-static void nic_post(struct nic *n, int source)
+static void nic_post(struct policy_nic *n, int source)
 {
 	struct flight *f = &n->flight[n->tail++ % QUEUE];
 	uint64_t serve_ns = FRAGMENT * 1000ull / n->bytes_per_us;
@@ -100,7 +100,7 @@ static void nic_post(struct nic *n, int source)
 }
 
 /* Takes turns, so that none has more than its window gives it. */
-static void nic_fill(struct nic *n)
+static void nic_fill(struct policy_nic *n)
 {
 	bool any;
 	int i;
@@ -108,7 +108,7 @@ static void nic_fill(struct nic *n)
 	do {
 		any = false;
 		for (i = 0; i < n->nr_sources; i++) {
-			struct source *s = &n->source[i];
+			struct policy_source *s = &n->source[i];
 
 			if (weir_window_take(&s->window, &s->waiter, FRAGMENT))
 				continue;
@@ -118,10 +118,10 @@ static void nic_fill(struct nic *n)
 	} while (any);
 }
 
-static void nic_complete(struct nic *n)
+static void nic_complete(struct policy_nic *n)
 {
 	struct flight *f = &n->flight[n->head++ % QUEUE];
-	struct source *s = &n->source[f->source];
+	struct policy_source *s = &n->source[f->source];
 
 	n->now_ns = f->done_ns;
 	n->in_flight -= FRAGMENT;
@@ -132,7 +132,7 @@ static void nic_complete(struct nic *n)
 	assert_in_range(s->window.bytes_max, FRAGMENT, TOP);
 }
 
-static void nic_run(struct nic *n, uint64_t ms)
+static void nic_run(struct policy_nic *n, uint64_t ms)
 {
 	uint64_t until_ns = n->now_ns + ms * NS_MS;
 	int i;
@@ -147,7 +147,7 @@ static void nic_run(struct nic *n, uint64_t ms)
 }
 
 /* Of what the NIC can do, in percent, over @ms. */
-static uint64_t percent_of_rate(struct nic *n, uint64_t ms)
+static uint64_t percent_of_rate(struct policy_nic *n, uint64_t ms)
 {
 	uint64_t bytes = 0;
 	int i;
@@ -158,7 +158,7 @@ static uint64_t percent_of_rate(struct nic *n, uint64_t ms)
 	return bytes * 100 / (n->bytes_per_us * 1000 * ms);
 }
 
-static void assert_fills(struct nic *n, uint64_t ms)
+static void assert_fills(struct policy_nic *n, uint64_t ms)
 {
 	nic_run(n, ms);
 	assert_in_range(percent_of_rate(n, ms), 93, 101);
@@ -167,7 +167,7 @@ static void assert_fills(struct nic *n, uint64_t ms)
 
 static void finds_the_knee(void **state)
 {
-	struct nic *n = nic_new(*(const enum kind *)*state, 1);
+	struct policy_nic *n = nic_new(*(const enum policy_kind *)*state, 1);
 
 	assert_fills(n, 50);
 	free(n);
@@ -175,7 +175,7 @@ static void finds_the_knee(void **state)
 
 static void follows_the_rate(void **state)
 {
-	struct nic *n = nic_new(*(const enum kind *)*state, 1);
+	struct policy_nic *n = nic_new(*(const enum policy_kind *)*state, 1);
 
 	assert_fills(n, 50);
 	n->bytes_per_us /= 4;
@@ -187,7 +187,7 @@ static void follows_the_rate(void **state)
 
 static void follows_the_delay(void **state)
 {
-	struct nic *n = nic_new(*(const enum kind *)*state, 1);
+	struct policy_nic *n = nic_new(*(const enum policy_kind *)*state, 1);
 
 	assert_fills(n, 50);
 	n->wire_ns *= 4;
@@ -200,7 +200,7 @@ static void follows_the_delay(void **state)
 /* A window that stays at the top yields a sixth. */
 static void does_not_thrash(void **state)
 {
-	struct nic *n = nic_new(*(const enum kind *)*state, 1);
+	struct policy_nic *n = nic_new(*(const enum policy_kind *)*state, 1);
 
 	n->thrash_bytes = knee_of(n) * 5 / 4;
 	nic_run(n, 50);
@@ -215,7 +215,7 @@ static void does_not_thrash(void **state)
 /* Three come when one has found the knee for itself alone. */
 static void shares_fairly(void **state)
 {
-	struct nic *n = nic_new(*(const enum kind *)*state, SOURCES_MAX);
+	struct policy_nic *n = nic_new(*(const enum policy_kind *)*state, SOURCES_MAX);
 	int i;
 
 	n->nr_sources = 1;
@@ -230,7 +230,7 @@ static void shares_fairly(void **state)
 
 static void does_not_grow_unfilled(void **state)
 {
-	struct nic *n = nic_new(*(const enum kind *)*state, 1);
+	struct policy_nic *n = nic_new(*(const enum policy_kind *)*state, 1);
 
 	n->source[0].window.wrs_max = 1;
 	nic_run(n, 100);
@@ -264,9 +264,9 @@ static void the_bounds_hold(void **state)
 	(void)state;
 	weir_window_waiter_init(&waiter);
 	assert_int_equal(weir_window_init(&w, 100 * KIB, 9), 0);
-	assert_int_equal(weir_window_learn(&w, &wild.policy, 0), -EINVAL);
-	assert_int_equal(weir_window_learn(&w, &wild.policy, 100 * KIB + 1), -EINVAL);
-	assert_int_equal(weir_window_learn(&w, &wild.policy, 10 * KIB), 0);
+	assert_int_equal(weir_window_set_policy(&w, &wild.policy, 0), -EINVAL);
+	assert_int_equal(weir_window_set_policy(&w, &wild.policy, 100 * KIB + 1), -EINVAL);
+	assert_int_equal(weir_window_set_policy(&w, &wild.policy, 10 * KIB), 0);
 	assert_int_equal(weir_window_take(&w, &waiter, 10 * KIB + 1), -EMSGSIZE);
 	wild.says = UINT64_MAX;
 	weir_window_completed(&w, 1, 0);
@@ -284,11 +284,11 @@ static void successes_are_heard_of(void **state)
 							  .sge_max = WEIR_SGE_MAX };
 	struct weir_req req[2] = { bench_req(WEIR_OP_WRITE, 0, 8), bench_req(WEIR_OP_WRITE, 8, 9) };
 	struct wild wild = { .policy.completed = wild_completed, .says = 64 * KIB };
-	struct bench *b = bench_new_with(&config, 64 * KIB, 1);
+	struct engine_bench *b = bench_new_with(&config, 64 * KIB, 1);
 	struct weir_wc wc;
 
 	(void)state;
-	assert_int_equal(weir_window_learn(&b->window, &wild.policy, 4 * KIB), 0);
+	assert_int_equal(weir_window_set_policy(&b->window, &wild.policy, 4 * KIB), 0);
 	assert_int_equal(weir_engine_submit(&b->engine, &req[0], 100), 0);
 	bench_pull(b);
 	assert_int_equal(weir_engine_submit(&b->engine, &req[1], 200), 0);
@@ -317,7 +317,7 @@ static void a_lower_limit_waits(void **state)
 	(void)state;
 	weir_window_waiter_init(&waiter);
 	weir_window_init(&w, 100, 9);
-	weir_window_learn(&w, &wild.policy, 10);
+	weir_window_set_policy(&w, &wild.policy, 10);
 	wild.says = 100;
 	weir_window_completed(&w, 0, 0);
 	assert_int_equal(weir_window_take(&w, &waiter, 10), 0);
@@ -326,7 +326,7 @@ static void a_lower_limit_waits(void **state)
 	weir_window_completed(&w, 10, 0);
 	assert_int_equal(weir_window_take(&w, &waiter, 1), -EAGAIN);
 	weir_window_give(&w, 10);
-	assert_ptr_equal(weir_window_call(&w), &waiter);
+	assert_ptr_equal(weir_window_next_waiter(&w), &waiter);
 	assert_int_equal(weir_window_take(&w, &waiter, 1), 0);
 	weir_window_leave(&waiter);
 }
@@ -337,7 +337,7 @@ static void a_lower_limit_waits(void **state)
 
 int main(void)
 {
-	static const enum kind kinds[] = { [DELAY] = DELAY, [KNEE] = KNEE };
+	static const enum policy_kind kinds[] = { [DELAY] = DELAY, [KNEE] = KNEE };
 	const struct CMUnitTest tests[] = {
 		BOTH("a window", "fills the NIC, and not much more", finds_the_knee),
 		BOTH("a window", "follows a NIC that gets slower and faster", follows_the_rate),

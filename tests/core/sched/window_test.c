@@ -13,7 +13,7 @@
 enum verb { END, TAKE, GIVE, LEAVE, CALL, LIMIT };
 
 /* One step: @who does @verb with @bytes, and @expect is what comes of it. LIMIT is a policy's. */
-struct step {
+struct window_step {
 	enum verb verb;
 	int who;
 	uint32_t bytes;
@@ -24,7 +24,7 @@ struct script {
 	const char *sentence;
 	uint64_t bytes_max;
 	uint32_t wrs_max;
-	struct step step[12];
+	struct window_step step[12];
 };
 
 static const struct script scripts[] = {
@@ -127,7 +127,7 @@ static const struct script scripts[] = {
 	{ "leaving twice does no harm", 100, 9, { { LEAVE, 0, 0, 0 }, { LEAVE, 0, 0, 0 } } },
 };
 
-static int do_step(struct weir_window *w, struct weir_window_waiter *waiter, const struct step *s)
+static int do_step(struct weir_window *w, struct weir_window_waiter *waiter, const struct window_step *s)
 {
 	struct weir_window_waiter *called;
 
@@ -144,7 +144,7 @@ static int do_step(struct weir_window *w, struct weir_window_waiter *waiter, con
 		w->bytes_max = s->bytes;
 		return 0;
 	default:
-		called = weir_window_call(w);
+		called = weir_window_next_waiter(w);
 		return called ? (int)(called - waiter) : NOBODY;
 	}
 }

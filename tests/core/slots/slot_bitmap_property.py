@@ -60,16 +60,16 @@ class Pool(RuleBasedStateMachine):
                 gap_ns=st.sampled_from(GAP_NS), patient=st.booleans())
     def begin(self, slots, batch, gap_ns, patient):
         self.slots, words = slots, (slots + 63) // 64
-        self.out, self.in_ = ffi.new("struct weir_confirm_out *"), ffi.new("struct weir_confirm_in *")
+        self.out, self.in_ = ffi.new("struct weir_slot_bitmap_tx *"), ffi.new("struct weir_slot_bitmap_rx *")
         self.out_bits, self.in_bits = ffi.new("uint64_t[]", words), ffi.new("uint64_t[]", words)
-        self.kept = (ffi.new("uint64_t[]", lib.weir_confirm_out_bytes(slots) // 8 + 1),
-                     ffi.new("uint64_t[]", lib.weir_confirm_in_bytes(slots) // 8 + 1))
-        lib.weir_confirm_out_init(self.out, slots, self.out_bits, self.kept[0])
-        lib.weir_confirm_in_init(self.in_, slots, self.in_bits, self.kept[1])
+        self.kept = (ffi.new("uint64_t[]", lib.weir_slot_bitmap_tx_bytes(slots) // 8 + 1),
+                     ffi.new("uint64_t[]", lib.weir_slot_bitmap_rx_bytes(slots) // 8 + 1))
+        lib.weir_slot_bitmap_tx_init(self.out, slots, self.out_bits, self.kept[0])
+        lib.weir_slot_bitmap_rx_init(self.in_, slots, self.in_bits, self.kept[1])
         self.out_look, self.in_look = Look(self.in_bits, words), Look(self.out_bits, words)
-        self.paces = [ffi.new("struct weir_pace *") for _ in range(2)]
+        self.paces = [ffi.new("struct weir_moderation *") for _ in range(2)]
         for pace in self.paces:
-            lib.weir_pace_init(pace, batch, gap_ns, patient)
+            lib.weir_moderation_init(pace, batch, gap_ns, patient)
         self.now_ns = 10**9
         self.posted, self.mirror, self.told = [], [None] * slots, []
         self.acquired, self.held, self.unshown = [], [], []
@@ -81,15 +81,15 @@ class Pool(RuleBasedStateMachine):
         self.unshown = [*self.unshown[len(self.unshown) - (self.out.committed - self.out.arrived):], slot]
         self.posted.append((slot, self.sent, self.unshown if tells else []))
         self.sent += 1
-        lib.weir_confirm_out_commit(self.out, slot)
+        lib.weir_slot_bitmap_tx_commit(self.out, slot)
         if tells:
-            lib.weir_confirm_out_sent(self.out)
+            lib.weir_slot_bitmap_tx_notified(self.out)
 
     @precondition(lambda self: self.sender_lives)
     @rule(count=st.integers(1, 70), tells=st.booleans())
     def put(self, count, tells):
         for _ in range(count):
-            slot = lib.weir_confirm_out_acquire(self.out)
+            slot = lib.weir_slot_bitmap_tx_acquire(self.out)
             if slot < 0:
                 assert slot == -errno.EAGAIN and not self.out.free
                 return
@@ -99,7 +99,7 @@ class Pool(RuleBasedStateMachine):
     @precondition(lambda self: self.sender_lives)
     @rule()
     def acquire(self):
-        slot = lib.weir_confirm_out_acquire(self.out)
+        slot = lib.weir_slot_bitmap_tx_acquire(self.out)
         if slot >= 0:
             assert slot < self.slots and slot not in self.acquired
             self.acquired.append(slot)
@@ -111,7 +111,7 @@ class Pool(RuleBasedStateMachine):
         if commits:
             self.put_one(slot)
         else:
-            lib.weir_confirm_out_abandon(self.out, slot)
+            lib.weir_slot_bitmap_tx_abandon(self.out, slot)
 
     def land(self, count):
         """The connection goes in order."""
@@ -129,15 +129,15 @@ class Pool(RuleBasedStateMachine):
     def sender_step(self):
         look = self.out_look
         if not look.under_way:
-            lib.weir_confirm_out_look(self.out)
+            lib.weir_slot_bitmap_tx_read_posted(self.out)
             look.post()
             self.follows = len(self.posted)  # writes that it comes after
             self.first = self.sent - self.follows
         elif look.is_back():
             look.under_way = False
             arrived = self.out.arrived
-            assert lib.weir_confirm_out_looked(self.out, ffi.new("uint64_t[]", look.seen)) >= 0
-            lib.weir_pace_looked(self.paces[0], self.out.arrived - arrived, self.now_ns)
+            assert lib.weir_slot_bitmap_tx_read_done(self.out, ffi.new("uint64_t[]", look.seen)) >= 0
+            lib.weir_moderation_polled(self.paces[0], self.out.arrived - arrived, self.now_ns)
         else:
             gone = self.sent - len(self.posted) - self.first
             self.land(max(0, self.follows - gone))
@@ -149,9 +149,9 @@ class Pool(RuleBasedStateMachine):
             look.post()
         elif look.is_back():
             look.under_way = False
-            found = lib.weir_confirm_in_looked(self.in_, ffi.new("uint64_t[]", look.seen))
+            found = lib.weir_slot_bitmap_rx_read_done(self.in_, ffi.new("uint64_t[]", look.seen))
             assert found >= 0
-            lib.weir_pace_looked(self.paces[1], found, self.now_ns)
+            lib.weir_moderation_polled(self.paces[1], found, self.now_ns)
             self.take(found)
         else:
             look.step()
@@ -164,10 +164,10 @@ class Pool(RuleBasedStateMachine):
 
     def take(self, count):
         for _ in range(count):
-            slot = lib.weir_confirm_in_find(self.in_)
+            slot = lib.weir_slot_bitmap_rx_next_full(self.in_)
             assert 0 <= slot < self.slots
             self.take_one(slot)
-        assert lib.weir_confirm_in_find(self.in_) == -errno.EAGAIN
+        assert lib.weir_slot_bitmap_rx_next_full(self.in_) == -errno.EAGAIN
 
     @precondition(lambda self: self.sender_lives)
     @rule(steps=st.integers(1, 5))
@@ -185,7 +185,7 @@ class Pool(RuleBasedStateMachine):
     @rule(count=st.integers(1, 8))
     def hear(self, count):
         for slot in self.told[:count]:
-            assert lib.weir_confirm_in_told(self.in_, slot) == 0
+            assert lib.weir_slot_bitmap_rx_slot_filled(self.in_, slot) == 0
             self.take_one(slot)
         del self.told[:count]
 
@@ -200,7 +200,7 @@ class Pool(RuleBasedStateMachine):
         for _ in range(min(count, len(self.held))):
             slot = self.held.pop(which % len(self.held))
             self.mirror[slot] = None  # read, and then given back
-            lib.weir_confirm_in_release(self.in_, slot)
+            lib.weir_slot_bitmap_rx_release(self.in_, slot)
 
     @precondition(lambda self: self.sender_lives and self.receiver_lives)
     @rule(sender=st.booleans(), chance=st.integers(0, 9), lands=st.integers(0, 8))

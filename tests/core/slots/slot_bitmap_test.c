@@ -16,7 +16,7 @@
 #define WORDS_MAX 4
 
 /* A look on its way: it reads word by word, and is back some time after the last one. */
-struct look {
+struct bitmap_read {
 	bool is_under_way;
 	uint32_t words;
 	uint64_t seen[WORDS_MAX];
@@ -26,9 +26,9 @@ struct pool {
 	uint32_t slots, words;
 	uint64_t out_bits[WORDS_MAX], in_bits[WORDS_MAX];
 	uint64_t out_memory[WORDS_MAX * 4 + SLOTS_MAX], in_memory[WORDS_MAX * 3];
-	struct weir_confirm_out out;
-	struct weir_confirm_in in;
-	struct look out_look, in_look;
+	struct weir_slot_bitmap_tx out;
+	struct weir_slot_bitmap_rx in;
+	struct bitmap_read out_look, in_look;
 
 	uint64_t posted[SLOTS_MAX]; /* writes under way: what, of which slot, in order */
 	uint32_t posted_slot[SLOTS_MAX];
@@ -71,29 +71,29 @@ static void land_one(struct pool *p)
 /* Told of, with all that is not shown yet, also what a look that is under way follows. */
 static void put_one(struct pool *p, bool tells)
 {
-	int slot = weir_confirm_out_acquire(&p->out);
+	int slot = weir_slot_bitmap_tx_acquire(&p->out);
 
 	if (slot < 0)
 		return;
-	weir_confirm_out_commit(&p->out, (uint32_t)slot);
-	assert_int_equal(weir_confirm_out_last(&p->out), slot);
+	weir_slot_bitmap_tx_commit(&p->out, (uint32_t)slot);
+	assert_int_equal(weir_slot_bitmap_tx_last(&p->out), slot);
 	p->tells[p->nr_posted] = tells ? (uint32_t)(p->out.committed - p->out.arrived) : 0;
 	if (tells)
-		weir_confirm_out_sent(&p->out);
+		weir_slot_bitmap_tx_notified(&p->out);
 	p->posted[p->nr_posted] = ++p->sent;
 	p->slot_of[p->sent] = (uint32_t)slot;
 	p->posted_slot[p->nr_posted++] = (uint32_t)slot;
 }
 
 /* Only while it is not back yet. */
-static void look_again(struct look *look)
+static void look_again(struct bitmap_read *look)
 {
 	if (look->is_under_way)
 		look->words = 0;
 }
 
 /* The connection works in order: the sender's look comes after its writes. */
-static void look_step(struct look *look, const struct pool *p, const uint64_t *bits)
+static void look_step(struct bitmap_read *look, const struct pool *p, const uint64_t *bits)
 {
 	if (look->words < p->words) {
 		look->seen[look->words] = __atomic_load_n(&bits[look->words], __ATOMIC_ACQUIRE);
@@ -104,8 +104,8 @@ static void look_step(struct look *look, const struct pool *p, const uint64_t *b
 static void sender_look(struct pool *p)
 {
 	if (!p->out_look.is_under_way) {
-		weir_confirm_out_look(&p->out);
-		p->out_look = (struct look){ .is_under_way = true };
+		weir_slot_bitmap_tx_read_posted(&p->out);
+		p->out_look = (struct bitmap_read){ .is_under_way = true };
 	} else if (p->out_look.words < p->words) {
 		while (p->nr_posted && p->out.arrived < p->out.covered &&
 		       p->posted[0] <= p->out.covered)
@@ -113,7 +113,7 @@ static void sender_look(struct pool *p)
 		look_step(&p->out_look, p, p->in_bits);
 	} else {
 		p->out_look.is_under_way = false;
-		assert_true(weir_confirm_out_looked(&p->out, p->out_look.seen) >= 0);
+		assert_true(weir_slot_bitmap_tx_read_done(&p->out, p->out_look.seen) >= 0);
 	}
 }
 
@@ -137,7 +137,7 @@ static void hear_one(struct pool *p)
 	for (i = 1; i < p->nr_told; i++)
 		p->told[i - 1] = p->told[i];
 	p->nr_told--;
-	assert_int_equal(weir_confirm_in_told(&p->in, slot), 0);
+	assert_int_equal(weir_slot_bitmap_rx_slot_filled(&p->in, slot), 0);
 	take(p, slot);
 }
 
@@ -146,13 +146,13 @@ static void receiver_look(struct pool *p)
 	int slot;
 
 	if (!p->in_look.is_under_way) {
-		p->in_look = (struct look){ .is_under_way = true };
+		p->in_look = (struct bitmap_read){ .is_under_way = true };
 	} else if (p->in_look.words < p->words) {
 		look_step(&p->in_look, p, p->out_bits);
 	} else {
 		p->in_look.is_under_way = false;
-		assert_true(weir_confirm_in_looked(&p->in, p->in_look.seen) >= 0);
-		while ((slot = weir_confirm_in_find(&p->in)) >= 0)
+		assert_true(weir_slot_bitmap_rx_read_done(&p->in, p->in_look.seen) >= 0);
+		while ((slot = weir_slot_bitmap_rx_next_full(&p->in)) >= 0)
 			take(p, (uint32_t)slot);
 	}
 }
@@ -165,7 +165,7 @@ static void release_one(struct pool *p, uint64_t *random)
 		return;
 	which = (uint32_t)random_below(random, p->nr_held);
 	p->mirror[p->held[which]] = 0;
-	weir_confirm_in_release(&p->in, p->held[which]);
+	weir_slot_bitmap_rx_release(&p->in, p->held[which]);
 	p->held[which] = p->held[--p->nr_held];
 }
 
@@ -203,9 +203,9 @@ static void run(uint64_t seed, uint32_t slots)
 	uint64_t random = seed * 77 + 1, steps = 0;
 
 	p->slots = slots;
-	p->words = weir_confirm_words(slots);
-	weir_confirm_out_init(&p->out, slots, p->out_bits, p->out_memory);
-	weir_confirm_in_init(&p->in, slots, p->in_bits, p->in_memory);
+	p->words = weir_slot_bitmap_words(slots);
+	weir_slot_bitmap_tx_init(&p->out, slots, p->out_bits, p->out_memory);
+	weir_slot_bitmap_rx_init(&p->in, slots, p->in_bits, p->in_memory);
 	while (p->taken < messages || p->nr_held || p->out.freed < messages) {
 		step(p, &random, messages);
 		if (++steps > 4000000)
@@ -231,71 +231,71 @@ static void nothing_is_lost_or_doubled_in_any_interleaving(void **state)
 static void a_slot_is_not_found_before_a_look_has_followed_it(void **state)
 {
 	uint64_t bits[1] = { 0 }, memory[8] = { 0 }, none[1] = { 0 };
-	struct weir_confirm_out out;
+	struct weir_slot_bitmap_tx out;
 
 	(void)state;
-	weir_confirm_out_init(&out, 4, bits, memory);
-	weir_confirm_out_look(&out); /* before the write: proves nothing of it */
-	weir_confirm_out_commit(&out, (uint32_t)weir_confirm_out_acquire(&out));
-	assert_int_equal(weir_confirm_out_looked(&out, none), 0);
+	weir_slot_bitmap_tx_init(&out, 4, bits, memory);
+	weir_slot_bitmap_tx_read_posted(&out); /* before the write: proves nothing of it */
+	weir_slot_bitmap_tx_commit(&out, (uint32_t)weir_slot_bitmap_tx_acquire(&out));
+	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, none), 0);
 	assert_int_equal(bits[0], 0);
-	weir_confirm_out_look(&out);
-	assert_int_equal(weir_confirm_out_looked(&out, none), 0);
+	weir_slot_bitmap_tx_read_posted(&out);
+	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, none), 0);
 	assert_int_equal(bits[0], 1);
 }
 
 static void a_slot_that_is_told_of_is_shown_by_no_bit(void **state)
 {
 	uint64_t bits[1] = { 0 }, memory[8] = { 0 }, back[1] = { 1 };
-	struct weir_confirm_out out;
+	struct weir_slot_bitmap_tx out;
 
 	(void)state;
-	weir_confirm_out_init(&out, 4, bits, memory);
-	weir_confirm_out_commit(&out, (uint32_t)weir_confirm_out_acquire(&out));
-	weir_confirm_out_sent(&out);
+	weir_slot_bitmap_tx_init(&out, 4, bits, memory);
+	weir_slot_bitmap_tx_commit(&out, (uint32_t)weir_slot_bitmap_tx_acquire(&out));
+	weir_slot_bitmap_tx_notified(&out);
 	assert_int_equal(bits[0], 0);
-	assert_true(weir_confirm_out_is_full(&out, 0));
-	assert_int_equal(weir_confirm_out_looked(&out, back), 1); /* it comes back as any other */
+	assert_true(weir_slot_bitmap_tx_is_full(&out, 0));
+	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, back), 1); /* it comes back as any other */
 	assert_int_equal(bits[0], 0);
-	assert_false(weir_confirm_out_is_full(&out, 0));
-	assert_int_equal(weir_confirm_out_looked(&out, bits), -EPROTO);
+	assert_false(weir_slot_bitmap_tx_is_full(&out, 0));
+	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, bits), -EPROTO);
 }
 
 static void bits_out_of_turn_are_a_broken_rule(void **state)
 {
 	uint64_t bits[1] = { 0 }, memory[8] = { 0 }, first[1] = { 1 }, beyond[1] = { 16 };
-	struct weir_confirm_out out;
-	struct weir_confirm_in in;
+	struct weir_slot_bitmap_tx out;
+	struct weir_slot_bitmap_rx in;
 
 	(void)state;
-	weir_confirm_out_init(&out, 4, bits, memory);
-	assert_int_equal(weir_confirm_out_looked(&out, first), -EPROTO); /* never was there */
-	assert_int_equal(weir_confirm_out_told(&out, 0), -EPROTO);
-	assert_int_equal(weir_confirm_out_told(&out, 4), -EPROTO);
-	weir_confirm_in_init(&in, 4, bits, memory);
-	assert_int_equal(weir_confirm_in_looked(&in, beyond), -EPROTO);
-	assert_int_equal(weir_confirm_in_looked(&in, first), 1);
+	weir_slot_bitmap_tx_init(&out, 4, bits, memory);
+	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, first), -EPROTO); /* never was there */
+	assert_int_equal(weir_slot_bitmap_tx_slot_returned(&out, 0), -EPROTO);
+	assert_int_equal(weir_slot_bitmap_tx_slot_returned(&out, 4), -EPROTO);
+	weir_slot_bitmap_rx_init(&in, 4, bits, memory);
+	assert_int_equal(weir_slot_bitmap_rx_read_done(&in, beyond), -EPROTO);
+	assert_int_equal(weir_slot_bitmap_rx_read_done(&in, first), 1);
 	first[0] = 0;
-	assert_int_equal(weir_confirm_in_looked(&in, first), -EPROTO); /* not given back yet */
-	assert_int_equal(weir_confirm_in_told(&in, 0), -EPROTO);
-	assert_int_equal(weir_confirm_in_told(&in, 4), -EPROTO);
+	assert_int_equal(weir_slot_bitmap_rx_read_done(&in, first), -EPROTO); /* not given back yet */
+	assert_int_equal(weir_slot_bitmap_rx_slot_filled(&in, 0), -EPROTO);
+	assert_int_equal(weir_slot_bitmap_rx_slot_filled(&in, 4), -EPROTO);
 }
 
 static void what_is_acquired_can_be_given_back_unused(void **state)
 {
 	uint64_t bits[1] = { 0 }, memory[8] = { 0 };
-	struct weir_confirm_out out;
+	struct weir_slot_bitmap_tx out;
 
 	(void)state;
-	weir_confirm_out_init(&out, 2, bits, memory);
-	assert_int_equal(weir_confirm_out_acquire(&out), 0);
-	assert_int_equal(weir_confirm_out_acquire(&out), 1);
-	assert_int_equal(weir_confirm_out_acquire(&out), -EAGAIN);
-	weir_confirm_out_abandon(&out, 0);
-	assert_int_equal(weir_confirm_out_acquire(&out), 0);
-	weir_confirm_out_commit(&out, 0);
-	assert_false(weir_confirm_out_is_held(&out, 0));
-	assert_true(weir_confirm_out_is_full(&out, 0));
+	weir_slot_bitmap_tx_init(&out, 2, bits, memory);
+	assert_int_equal(weir_slot_bitmap_tx_acquire(&out), 0);
+	assert_int_equal(weir_slot_bitmap_tx_acquire(&out), 1);
+	assert_int_equal(weir_slot_bitmap_tx_acquire(&out), -EAGAIN);
+	weir_slot_bitmap_tx_abandon(&out, 0);
+	assert_int_equal(weir_slot_bitmap_tx_acquire(&out), 0);
+	weir_slot_bitmap_tx_commit(&out, 0);
+	assert_false(weir_slot_bitmap_tx_is_held(&out, 0));
+	assert_true(weir_slot_bitmap_tx_is_full(&out, 0));
 }
 
 int main(void)

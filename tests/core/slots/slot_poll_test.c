@@ -4,76 +4,76 @@
 
 #define SLOTS 128u
 #define US 1000ull
-#define RUNG ((struct weir_look_ring){ 1, 64, 0 })
+#define RUNG ((struct weir_slot_poll_request){ 1, 64, 0 })
 
 /* One end that sends, and its peer as far as it is seen: no slot is given back unless a test says so. */
-struct end {
-	struct weir_look look;
-	struct weir_confirm_out out;
+struct slot_poll_end {
+	struct weir_slot_poll look;
+	struct weir_slot_bitmap_tx out;
 	uint64_t bits[2], peer[2], memory[128];
 	uint64_t bytes; /* in each slot that is put */
 	uint64_t now_ns;
 };
 
-static const struct weir_look_ring SILENT;
+static const struct weir_slot_poll_request SILENT;
 
-static void end_init(struct end *e, uint64_t bytes)
+static void end_init(struct slot_poll_end *e, uint64_t bytes)
 {
-	*e = (struct end){ .bytes = bytes, .now_ns = 1000000000 };
-	assert_true(weir_confirm_out_bytes(SLOTS) <= sizeof(e->memory));
-	weir_confirm_out_init(&e->out, SLOTS, e->bits, e->memory);
-	weir_look_init(&e->look, SLOTS, 40);
+	*e = (struct slot_poll_end){ .bytes = bytes, .now_ns = 1000000000 };
+	assert_true(weir_slot_bitmap_tx_bytes(SLOTS) <= sizeof(e->memory));
+	weir_slot_bitmap_tx_init(&e->out, SLOTS, e->bits, e->memory);
+	weir_slot_poll_init(&e->look, SLOTS, 40);
 }
 
-static void put(struct end *e, unsigned int count)
+static void put(struct slot_poll_end *e, unsigned int count)
 {
 	while (count--) {
-		weir_confirm_out_commit(&e->out, (uint32_t)weir_confirm_out_acquire(&e->out));
-		weir_look_put(&e->look, e->bytes);
+		weir_slot_bitmap_tx_commit(&e->out, (uint32_t)weir_slot_bitmap_tx_acquire(&e->out));
+		weir_slot_poll_put(&e->look, e->bytes);
 	}
 }
 
 /* Slots that are told of. */
-static void put_told(struct end *e, unsigned int count)
+static void put_told(struct slot_poll_end *e, unsigned int count)
 {
 	put(e, count);
-	weir_confirm_out_sent(&e->out);
+	weir_slot_bitmap_tx_notified(&e->out);
 }
 
-static void post(struct end *e)
+static void post(struct slot_poll_end *e)
 {
-	weir_confirm_out_look(&e->out);
-	weir_look_posted(&e->look, e->now_ns);
+	weir_slot_bitmap_tx_read_posted(&e->out);
+	weir_slot_poll_posted(&e->look, e->now_ns);
 }
 
 /* It was waited for all the time, and finds @found slots of the peer's. */
-static void back(struct end *e, uint64_t took_ns, uint32_t found)
+static void back(struct slot_poll_end *e, uint64_t took_ns, uint32_t found)
 {
 	uint64_t arrived = e->out.arrived;
 	int freed;
 
 	e->now_ns += took_ns;
-	weir_look_polled(&e->look, e->now_ns);
-	freed = weir_confirm_out_looked(&e->out, e->peer);
+	weir_slot_poll_polled(&e->look, e->now_ns);
+	freed = weir_slot_bitmap_tx_read_done(&e->out, e->peer);
 	assert_true(freed >= 0);
-	weir_look_back(&e->look, &e->out, found, (uint32_t)freed, (uint32_t)(e->out.arrived - arrived),
+	weir_slot_poll_read_done(&e->look, &e->out, found, (uint32_t)freed, (uint32_t)(e->out.arrived - arrived),
 		       e->now_ns);
 }
 
-static void look(struct end *e, uint64_t took_ns, uint32_t found)
+static void look(struct slot_poll_end *e, uint64_t took_ns, uint32_t found)
 {
 	post(e);
 	back(e, took_ns, found);
 }
 
-static bool is_due(const struct end *e, struct weir_look_ring ring)
+static bool is_due(const struct slot_poll_end *e, struct weir_slot_poll_request ring)
 {
-	return weir_look_is_due(&e->look, &e->out, ring, e->now_ns);
+	return weir_slot_poll_is_due(&e->look, &e->out, ring, e->now_ns);
 }
 
 static void what_comes_alone_is_shown_at_once(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
@@ -89,7 +89,7 @@ static void what_comes_alone_is_shown_at_once(void **state)
 /* Who has something to do yet does not wait: what comes meanwhile is shown together. */
 static void a_busy_peer_is_shown_many_together(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
@@ -98,7 +98,7 @@ static void a_busy_peer_is_shown_many_together(void **state)
 	e.now_ns += 600 * US;
 	put(&e, 4);
 	assert_false(is_due(&e, SILENT)); /* fewer than it has */
-	assert_true(is_due(&e, (struct weir_look_ring){ 1, 64 })); /* it is through with those */
+	assert_true(is_due(&e, (struct weir_slot_poll_request){ 1, 64 })); /* it is through with those */
 	put(&e, 4);
 	assert_true(is_due(&e, SILENT)); /* as many, and long ago */
 	put(&e, 32);
@@ -112,7 +112,7 @@ static void a_busy_peer_is_shown_many_together(void **state)
 
 static void less_than_a_busy_peer_has_is_shown_in_the_end(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
@@ -127,7 +127,7 @@ static void less_than_a_busy_peer_has_is_shown_in_the_end(void **state)
 
 static void free_slots_are_looked_for_when_few_are_left(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
@@ -135,8 +135,8 @@ static void free_slots_are_looked_for_when_few_are_left(void **state)
 	assert_false(is_due(&e, SILENT));
 	put_told(&e, 1);
 	assert_true(is_due(&e, SILENT)); /* fewer than 40 % */
-	assert_false(is_due(&e, (struct weir_look_ring){ 1, WEIR_LOOK_TELLS_MAX })); /* it sleeps */
-	assert_true(is_due(&e, (struct weir_look_ring){ 1, 1 }));
+	assert_false(is_due(&e, (struct weir_slot_poll_request){ 1, WEIR_SLOT_POLL_NOTIFIES_MAX })); /* it sleeps */
+	assert_true(is_due(&e, (struct weir_slot_poll_request){ 1, 1 }));
 	look(&e, 1 * US, 0);
 	e.now_ns += 1000 * US;
 	assert_false(is_due(&e, SILENT)); /* in vain: not before half as many are left */
@@ -145,7 +145,7 @@ static void free_slots_are_looked_for_when_few_are_left(void **state)
 }
 
 /* All that was told of is given back, and seen to be. */
-static void give_back(struct end *e)
+static void give_back(struct slot_poll_end *e)
 {
 	memcpy(e->out.seen, e->out.told, sizeof(e->bits));
 	memcpy(e->peer, e->out.seen, sizeof(e->peer));
@@ -155,7 +155,7 @@ static void give_back(struct end *e)
 
 static void slots_with_much_in_them_are_looked_for_while_caches_have_them(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 1 << 20);
@@ -167,7 +167,7 @@ static void slots_with_much_in_them_are_looked_for_while_caches_have_them(void *
 
 static void slots_with_little_in_them_are_not_looked_for(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 1 << 20);
@@ -179,21 +179,21 @@ static void slots_with_little_in_them_are_not_looked_for(void **state)
 }
 
 /* One is put. Return: of how many slots the peer is told with it. */
-static unsigned int put_one(struct end *e, struct weir_look_ring ring)
+static unsigned int put_one(struct slot_poll_end *e, struct weir_slot_poll_request ring)
 {
 	uint64_t together;
 
 	put(e, 1);
-	if (!weir_look_is_to_tell(&e->look, &e->out, ring, e->now_ns))
+	if (!weir_slot_poll_must_notify(&e->look, &e->out, ring, e->now_ns))
 		return 0;
-	together = weir_look_unshown(&e->out);
-	weir_look_tells(&e->look, &e->out, together, e->now_ns);
-	weir_confirm_out_sent(&e->out);
+	together = weir_slot_poll_unshown(&e->out);
+	weir_slot_poll_notified(&e->look, &e->out, together, e->now_ns);
+	weir_slot_bitmap_tx_notified(&e->out);
 	return (unsigned int)together;
 }
 
 /* @count are put, one each @gap_ns, to a peer that waits and gives back at once. Return: how often it was told. */
-static unsigned int put_each_to(struct end *e, struct weir_look_ring ring, unsigned int count,
+static unsigned int put_each_to(struct slot_poll_end *e, struct weir_slot_poll_request ring, unsigned int count,
 				uint64_t gap_ns)
 {
 	unsigned int tells = 0;
@@ -201,32 +201,32 @@ static unsigned int put_each_to(struct end *e, struct weir_look_ring ring, unsig
 	while (count--) {
 		e->now_ns += gap_ns;
 		tells += put_one(e, ring) != 0;
-		if (!weir_look_unshown(&e->out))
+		if (!weir_slot_poll_unshown(&e->out))
 			give_back(e);
 	}
 	return tells;
 }
 
-static unsigned int put_each(struct end *e, unsigned int count, uint64_t gap_ns)
+static unsigned int put_each(struct slot_poll_end *e, unsigned int count, uint64_t gap_ns)
 {
 	return put_each_to(e, RUNG, count, gap_ns);
 }
 
 static void only_who_waits_is_told(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
 	assert_int_equal(put_one(&e, SILENT), 0);
-	assert_int_equal(put_one(&e, (struct weir_look_ring){ 1, 0 }), 0); /* of another kind */
+	assert_int_equal(put_one(&e, (struct weir_slot_poll_request){ 1, 0 }), 0); /* of another kind */
 	assert_int_equal(put_one(&e, RUNG), 3); /* and of what it does not know of yet */
 	assert_false(is_due(&e, RUNG)); /* no look is needed then */
 }
 
 static void what_comes_alone_is_told_at_once(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
@@ -236,7 +236,7 @@ static void what_comes_alone_is_told_at_once(void **state)
 /* As often as a look would show them: half a pool, or what comes in half a millisecond. */
 static void many_are_told_of_together(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
@@ -249,21 +249,21 @@ static void many_are_told_of_together(void **state)
 /* That few come together is tried seldom, the more seldom the more often it was seen. */
 static void those_that_find_no_company_are_told_at_once_again(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
 	(void)put_each(&e, 100, 1 * US);
-	assert_false(e.look.company.is_lone);
+	assert_false(e.look.coalescing.is_sparse);
 	(void)put_each(&e, 20, 600 * US);
 	assert_int_equal(put_each(&e, 100, 600 * US), 100);
 }
 
-/* Each of which is answered before the next: the wait for company is ended by who waits for the answer. */
+/* Each of which is answered before the next: the wait for coalescing is ended by who waits for the answer. */
 static void who_waits_for_an_answer_each_time_seldom_waits_for_company(void **state)
 {
 	unsigned int i, waits = 0;
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
@@ -271,8 +271,8 @@ static void who_waits_for_an_answer_each_time_seldom_waits_for_company(void **st
 		e.now_ns += 10 * US;
 		if (!put_one(&e, RUNG)) {
 			waits++;
-			weir_look_tells(&e.look, &e.out, weir_look_unshown(&e.out), e.now_ns);
-			weir_confirm_out_sent(&e.out);
+			weir_slot_poll_notified(&e.look, &e.out, weir_slot_poll_unshown(&e.out), e.now_ns);
+			weir_slot_bitmap_tx_notified(&e.out);
 		}
 		give_back(&e);
 	}
@@ -281,30 +281,30 @@ static void who_waits_for_an_answer_each_time_seldom_waits_for_company(void **st
 
 static void large_ones_are_told_of_at_once(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 256 << 10);
 	(void)put_each(&e, 10, 10 * US);
-	e.look.company.is_lone = false;
+	e.look.coalescing.is_sparse = false;
 	assert_int_equal(put_each(&e, 100, 10 * US), 100);
 }
 
 static void small_ones_after_large_ones_are_told_of_together(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 256 << 10);
 	(void)put_each(&e, 100, 1 * US);
 	e.bytes = 512;
-	e.look.company.is_lone = false;
+	e.look.coalescing.is_sparse = false;
 	assert_in_range(put_each(&e, 1000, 1 * US), 10, 20);
 }
 
 static void what_a_look_shows_is_no_more_to_be_told_of(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 256 << 10);
@@ -317,20 +317,20 @@ static void what_a_look_shows_is_no_more_to_be_told_of(void **state)
 	assert_int_equal(put_one(&e, RUNG), 2); /* with what that look follows */
 	back(&e, 1 * US, 0);
 	e.bytes = 512;
-	e.look.company.is_lone = false;
+	e.look.coalescing.is_sparse = false;
 	assert_int_equal(put_one(&e, RUNG), 0);
 }
 
 /* What a look that is under way follows is told of sooner than it is back: that shows nothing then. */
 static void what_is_told_of_while_a_look_is_under_way_is_not_shown(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
 	put(&e, 2);
 	post(&e);
-	e.look.company.is_lone = true;
+	e.look.coalescing.is_sparse = true;
 	assert_int_equal(put_one(&e, RUNG), 3);
 	back(&e, 1 * US, 0);
 	assert_int_equal(e.bits[0] | e.bits[1], 0);
@@ -342,13 +342,13 @@ static void what_is_told_of_while_a_look_is_under_way_is_not_shown(void **state)
  */
 static void where_looks_take_long_many_are_told_of_together(void **state)
 {
-	struct weir_look_ring patient = RUNG;
-	struct end e;
+	struct weir_slot_poll_request patient = RUNG;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
 	look(&e, 300 * US, 1);
-	assert_true(weir_look_is_slow(&e.look));
+	assert_true(weir_slot_poll_is_slow(&e.look));
 	(void)put_each(&e, 100, 150 * US);
 	assert_in_range(put_each(&e, 1000, 150 * US), 20, 50);
 	e.look.took_ns = 0; /* who only tells may not know; the peer does */
@@ -358,26 +358,26 @@ static void where_looks_take_long_many_are_told_of_together(void **state)
 	e.look.took_ns = 300 * US;
 	(void)put_each(&e, 100, 6000 * US); /* few come while so many looks are made */
 	assert_int_equal(put_each(&e, 100, 6000 * US), 100);
-	assert_false(weir_look_is_better_told(&e.look)); /* it has found something */
+	assert_false(weir_slot_poll_prefers_notify(&e.look)); /* it has found something */
 	look(&e, 300 * US, 0);
-	assert_true(weir_look_is_better_told(&e.look));
-	weir_look_woken(&e.look);
-	assert_false(weir_look_is_better_told(&e.look));
+	assert_true(weir_slot_poll_prefers_notify(&e.look));
+	weir_slot_poll_woken(&e.look);
+	assert_false(weir_slot_poll_prefers_notify(&e.look));
 }
 
 /* Nobody has polled since it was posted. */
-static void unattended(struct end *e, uint64_t took_ns)
+static void unattended(struct slot_poll_end *e, uint64_t took_ns)
 {
 	post(e);
 	e->now_ns += took_ns;
-	assert_int_equal(weir_confirm_out_looked(&e->out, e->peer), 0);
-	weir_look_back(&e->look, &e->out, 0, 0, 0, e->now_ns);
+	assert_int_equal(weir_slot_bitmap_tx_read_done(&e->out, e->peer), 0);
+	weir_slot_poll_read_done(&e->look, &e->out, 0, 0, 0, e->now_ns);
 }
 
 /* A device that is done with a look when it is posted never has one waited for. */
 static void a_look_that_is_back_at_once_counts_though_nobody_waited(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
@@ -390,7 +390,7 @@ static void a_look_that_is_back_at_once_counts_though_nobody_waited(void **state
 /* What was put waits for as long as sixteen looks take, up to a bound; who did not wait has learnt nothing. */
 static void how_long_looks_take_is_learnt_from_those_that_are_waited_for(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
@@ -402,13 +402,13 @@ static void how_long_looks_take_is_learnt_from_those_that_are_waited_for(void **
 	look(&e, 900 * US, 0);
 	assert_int_equal(e.look.took_ns, 200 * US);
 	look(&e, 100000 * US, 0);
-	assert_int_equal(e.look.confirm.gap_ns_max, WEIR_LOOK_CONFIRM_NS_MAX);
+	assert_int_equal(e.look.confirm.gap_ns_max, WEIR_SLOT_POLL_CONFIRM_NS_MAX);
 }
 
 /* Nothing is put meanwhile. */
 static void who_has_no_slot_left_is_not_patient(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 	unsigned int i;
 
 	(void)state;
@@ -417,34 +417,34 @@ static void who_has_no_slot_left_is_not_patient(void **state)
 		look(&e, 2 * US, 0);
 	assert_true(e.look.room.gap_ns > 100 * US);
 	e.now_ns += 8 * US - 1;
-	assert_false(weir_look_is_wanted(&e.look, WEIR_LOOK_ROOM, false, e.now_ns));
+	assert_false(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_ROOM, false, e.now_ns));
 	e.now_ns += 1;
-	assert_true(weir_look_is_wanted(&e.look, WEIR_LOOK_ROOM, false, e.now_ns));
+	assert_true(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_ROOM, false, e.now_ns));
 }
 
 static void who_has_rung_looks_no_more_until_there_is_a_sign(void **state)
 {
-	struct end e;
+	struct slot_poll_end e;
 	unsigned int i;
 
 	(void)state;
 	end_init(&e, 512);
-	assert_true(weir_look_is_wanted(&e.look, WEIR_LOOK_NEWS, false, e.now_ns));
-	weir_look_rung(&e.look, WEIR_LOOK_NEWS);
+	assert_true(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_NEWS, false, e.now_ns));
+	weir_slot_poll_requested(&e.look, WEIR_SLOT_POLL_NEWS);
 	post(&e);
-	assert_false(weir_look_has_asked(&e.look, WEIR_LOOK_NEWS, false)); /* that look may find it */
-	assert_false(weir_look_is_wanted(&e.look, WEIR_LOOK_NEWS, true, e.now_ns));
+	assert_false(weir_slot_poll_has_requested(&e.look, WEIR_SLOT_POLL_NEWS, false)); /* that look may find it */
+	assert_false(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_NEWS, true, e.now_ns));
 	back(&e, 1 * US, 0);
-	assert_true(weir_look_has_asked(&e.look, WEIR_LOOK_NEWS, false));
-	assert_false(weir_look_has_asked(&e.look, WEIR_LOOK_ROOM, false));
-	assert_false(weir_look_is_wanted(&e.look, WEIR_LOOK_NEWS, false, e.now_ns));
-	assert_true(weir_look_is_wanted(&e.look, WEIR_LOOK_NEWS, true, e.now_ns));
-	weir_look_woken(&e.look);
-	assert_true(weir_look_is_wanted(&e.look, WEIR_LOOK_NEWS, false, e.now_ns));
-	weir_look_rung(&e.look, WEIR_LOOK_NEWS);
-	for (i = 0; i < WEIR_LOOK_TELLS_MAX; i++) {
-		assert_int_equal(e.look.rung, WEIR_LOOK_NEWS);
-		weir_look_told(&e.look);
+	assert_true(weir_slot_poll_has_requested(&e.look, WEIR_SLOT_POLL_NEWS, false));
+	assert_false(weir_slot_poll_has_requested(&e.look, WEIR_SLOT_POLL_ROOM, false));
+	assert_false(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_NEWS, false, e.now_ns));
+	assert_true(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_NEWS, true, e.now_ns));
+	weir_slot_poll_woken(&e.look);
+	assert_true(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_NEWS, false, e.now_ns));
+	weir_slot_poll_requested(&e.look, WEIR_SLOT_POLL_NEWS);
+	for (i = 0; i < WEIR_SLOT_POLL_NOTIFIES_MAX; i++) {
+		assert_int_equal(e.look.rung, WEIR_SLOT_POLL_NEWS);
+		weir_slot_poll_was_notified(&e.look);
 	}
 	assert_int_equal(e.look.rung, 0); /* and a ring is good for so many */
 }

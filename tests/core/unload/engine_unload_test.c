@@ -7,32 +7,32 @@
 #define SLOTS 4
 #define SMALL 64
 
-struct fixture {
-	struct bench *bench;
-	struct weir_route route;
+struct unload_fixture {
+	struct engine_bench *bench;
+	struct weir_path_selector selector;
 };
 
-static struct fixture fixture_new(bool merge)
+static struct unload_fixture fixture_new(bool merge)
 {
 	const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
 						   .chain_max = WEIR_BATCH_MAX,
 						   .sge_max = WEIR_SGE_MAX,
 						   .merge = merge };
-	struct fixture f = { .bench = bench_new_with(&config, 64 * KIB, 1) };
+	struct unload_fixture f = { .bench = bench_new_with(&config, 64 * KIB, 1) };
 
 	return f;
 }
 
-/* The route has to stay where it is. */
-static void fixture_begin(struct fixture *f, enum weir_route_policy policy)
+/* The selector has to stay where it is. */
+static void fixture_begin(struct unload_fixture *f, enum weir_path_policy policy)
 {
-	struct weir_route_config config = { .policy = policy, .bytes_max = SMALL, .hot_pages = 1,
-					    .nr_counters = WEIR_ROUTE_COUNTERS_MIN };
-	static uint8_t counters[WEIR_ROUTE_BYTES(WEIR_ROUTE_COUNTERS_MIN)] __attribute__((aligned(8)));
+	struct weir_path_config config = { .policy = policy, .bytes_max = SMALL, .hot_pages = 1,
+					    .nr_counters = WEIR_PATH_COUNTERS_MIN };
+	static uint8_t counters[WEIR_PATH_BYTES(WEIR_PATH_COUNTERS_MIN)] __attribute__((aligned(8)));
 
 	memset(counters, 0, sizeof(counters));
-	assert_int_equal(weir_route_init(&f->route, &config, counters), 0);
-	weir_engine_unload(&f->bench->engine, &f->route, UNLOAD);
+	assert_int_equal(weir_path_init(&f->selector, &config, counters), 0);
+	weir_engine_unload(&f->bench->engine, &f->selector, UNLOAD);
 	assert_int_equal(weir_engine_channel_up(&f->bench->engine, UNLOAD, SLOTS), 0);
 }
 
@@ -48,11 +48,11 @@ static void only_small_whole_writes_are_unloaded(void **state)
 		{ WEIR_OP_FADD, 8, PLAIN },	      { WEIR_OP_CAS, 8, PLAIN },
 		{ WEIR_OP_SEND, SMALL, PLAIN },
 	};
-	struct fixture f = fixture_new(false);
+	struct unload_fixture f = fixture_new(false);
 	size_t i;
 
 	(void)state;
-	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	fixture_begin(&f, WEIR_PATH_POLICY_UNLOAD);
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct weir_req req = bench_req(cases[i].op, 4096 * i, cases[i].length);
 
@@ -66,11 +66,11 @@ static void only_small_whole_writes_are_unloaded(void **state)
 
 static void the_rest_of_a_cut_write_is_not_small(void **state)
 {
-	struct fixture f = fixture_new(false);
+	struct unload_fixture f = fixture_new(false);
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 4 * KIB + 1);
 
 	(void)state;
-	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	fixture_begin(&f, WEIR_PATH_POLICY_UNLOAD);
 	bench_submit(f.bench, &req);
 	assert_int_equal(f.bench->nr_posted, 2);
 	assert_int_equal(f.bench->posted[1]->length, 1);
@@ -81,12 +81,12 @@ static void the_rest_of_a_cut_write_is_not_small(void **state)
 
 static void what_is_small_merged_is_unloaded_and_what_is_not_is_not(void **state)
 {
-	struct fixture f = fixture_new(true);
+	struct unload_fixture f = fixture_new(true);
 	struct weir_req req[4];
 	unsigned int i;
 
 	(void)state;
-	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	fixture_begin(&f, WEIR_PATH_POLICY_UNLOAD);
 	for (i = 0; i < 4; i++) /* two and two: 32 bytes each, then 64 */
 		req[i] = bench_req(WEIR_OP_WRITE, i < 2 ? i * 32 : 8192 + i * 64, i < 2 ? 32 : 64);
 	for (i = 0; i < 4; i++)
@@ -103,12 +103,12 @@ static void what_is_small_merged_is_unloaded_and_what_is_not_is_not(void **state
 
 static void with_the_buffer_full_all_is_offloaded_at_once(void **state)
 {
-	struct fixture f = fixture_new(false);
+	struct unload_fixture f = fixture_new(false);
 	struct weir_req req[SLOTS + 2];
 	unsigned int i;
 
 	(void)state;
-	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	fixture_begin(&f, WEIR_PATH_POLICY_UNLOAD);
 	for (i = 0; i < SLOTS + 2; i++)
 		req[i] = bench_req(WEIR_OP_WRITE, 4096ull * i, 8);
 	for (i = 0; i < SLOTS + 1; i++)
@@ -127,13 +127,13 @@ static void with_the_buffer_full_all_is_offloaded_at_once(void **state)
 
 static void what_overlaps_waits_for_the_other_path(void **state)
 {
-	struct fixture f = fixture_new(false);
+	struct unload_fixture f = fixture_new(false);
 	struct weir_req small = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req large = bench_req(WEIR_OP_WRITE, 0, 4 * KIB);
 	struct weir_req read = bench_req(WEIR_OP_READ, 4, 8);
 
 	(void)state;
-	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	fixture_begin(&f, WEIR_PATH_POLICY_UNLOAD);
 	bench_submit(f.bench, &small);
 	bench_submit(f.bench, &large);
 	bench_submit(f.bench, &read);
@@ -149,14 +149,14 @@ static void what_overlaps_waits_for_the_other_path(void **state)
 
 static void one_that_is_refused_ends_so(void **state)
 {
-	struct fixture f = fixture_new(false);
+	struct unload_fixture f = fixture_new(false);
 	struct weir_req bad = bench_req(WEIR_OP_WRITE, 0, 8);
 	struct weir_req behind = bench_req(WEIR_OP_WRITE, 4096, 8);
 
 	(void)state;
 	behind.exclusive = true;
 	behind.retries = 1;
-	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	fixture_begin(&f, WEIR_PATH_POLICY_UNLOAD);
 	bench_submit(f.bench, &bad);
 	bench_submit(f.bench, &behind);
 	bench_complete(f.bench, 0, -EACCES);
@@ -175,12 +175,12 @@ static void one_that_is_refused_ends_so(void **state)
 
 static void without_the_channel_all_is_offloaded(void **state)
 {
-	struct fixture f = fixture_new(false);
+	struct unload_fixture f = fixture_new(false);
 	struct weir_req req[2] = { bench_req(WEIR_OP_WRITE, 0, 8),
 				   bench_req(WEIR_OP_WRITE, 4096, 8) };
 
 	(void)state;
-	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	fixture_begin(&f, WEIR_PATH_POLICY_UNLOAD);
 	weir_engine_channel_broken(&f.bench->engine, UNLOAD);
 	bench_submit(f.bench, &req[0]);
 	assert_int_equal(f.bench->posted[0]->channel, PLAIN);
@@ -193,11 +193,11 @@ static void without_the_channel_all_is_offloaded(void **state)
 
 static void it_is_no_channel_for_others(void **state)
 {
-	struct fixture f = fixture_new(false);
+	struct unload_fixture f = fixture_new(false);
 	struct weir_req read = bench_req(WEIR_OP_READ, 0, 8);
 
 	(void)state;
-	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	fixture_begin(&f, WEIR_PATH_POLICY_UNLOAD);
 	bench_give_up(f.bench, PLAIN);
 	assert_int_equal(weir_engine_submit(&f.bench->engine, &read, 0), -ENOTCONN);
 	bench_free(f.bench);
@@ -205,18 +205,18 @@ static void it_is_no_channel_for_others(void **state)
 
 static void the_measured_policy_learns_from_completions(void **state)
 {
-	struct fixture f = fixture_new(false);
+	struct unload_fixture f = fixture_new(false);
 	struct weir_req req;
 	unsigned int i;
 
 	(void)state;
-	fixture_begin(&f, WEIR_ROUTE_MEASURED);
-	for (i = 0; i < WEIR_ROUTE_PROBES; i++) {
+	fixture_begin(&f, WEIR_PATH_POLICY_MEASURED);
+	for (i = 0; i < WEIR_PATH_PROBES; i++) {
 		struct weir_wc wc = { .status = 0 };
 		uint64_t now_ns = 100000ull * (i + 1);
 
 		req = bench_req(WEIR_OP_WRITE, 0, 8);
-		req.hint = WEIR_ROUTE_HINT_COLD;
+		req.hint = WEIR_PATH_HINT_COLD;
 		assert_int_equal(weir_engine_submit(&f.bench->engine, &req, now_ns), 0);
 		bench_pull(f.bench);
 		wc.wr = f.bench->posted[i];
@@ -224,8 +224,8 @@ static void the_measured_policy_learns_from_completions(void **state)
 				      now_ns + (wc.wr->channel == UNLOAD ? 3500 : 5100));
 		bench_pull(f.bench);
 	}
-	assert_int_equal(f.route.trial.trials, 1);
-	assert_true(f.route.trial.pays);
+	assert_int_equal(f.selector.trial.trials, 1);
+	assert_true(f.selector.trial.pays);
 	bench_free(f.bench);
 }
 

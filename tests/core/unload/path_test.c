@@ -17,88 +17,88 @@ static uint64_t random_below(uint64_t bound)
 	return (random_state >> 33) % bound;
 }
 
-struct table {
-	struct weir_route route;
-	uint8_t counters[WEIR_ROUTE_BYTES(COUNTERS)] __attribute__((aligned(8)));
+struct path_table {
+	struct weir_path_selector route;
+	uint8_t counters[WEIR_PATH_BYTES(COUNTERS)] __attribute__((aligned(8)));
 };
 
-static struct table *table_new(enum weir_route_policy policy)
+static struct path_table *table_new(enum weir_path_policy policy)
 {
-	struct weir_route_config config = { .policy = policy, .bytes_max = 256, .hot_pages = HOT,
+	struct weir_path_config config = { .policy = policy, .bytes_max = 256, .hot_pages = HOT,
 					    .nr_counters = COUNTERS };
-	struct table *t = calloc(1, sizeof(*t));
+	struct path_table *t = calloc(1, sizeof(*t));
 
 	assert_non_null(t);
 	random_state = 1;
-	assert_int_equal(weir_route_init(&t->route, &config, t->counters), 0);
+	assert_int_equal(weir_path_init(&t->route, &config, t->counters), 0);
 	return t;
 }
 
-static bool unloads(struct table *t, uint64_t page, enum weir_route_hint hint)
+static bool unloads(struct path_table *t, uint64_t page, enum weir_path_hint hint)
 {
-	return weir_route_decide(&t->route, page << WEIR_ROUTE_PAGE_SHIFT, hint, true, 0) &
+	return weir_path_decide(&t->route, page << WEIR_PATH_PAGE_SHIFT, hint, true, 0) &
 	       WEIR_PATH_UNLOAD;
 }
 
 static void what_makes_no_sense_is_refused(void **state)
 {
-	static const struct weir_route_config bad[] = {
-		{ WEIR_ROUTE_MEASURED + 1, 1, 1, COUNTERS }, { WEIR_ROUTE_HINTS, 0, 1, 0 },
-		{ WEIR_ROUTE_HINTS, 1, 0, 0 },		     { WEIR_ROUTE_FREQUENCY, 1, 1, 0 },
-		{ WEIR_ROUTE_FREQUENCY, 1, 1, 100 },	     { WEIR_ROUTE_MEASURED, 1, 1, 32 },
-		{ WEIR_ROUTE_FREQUENCY, 1, 1, 2 * WEIR_ROUTE_COUNTERS_MAX },
+	static const struct weir_path_config bad[] = {
+		{ WEIR_PATH_POLICY_MEASURED + 1, 1, 1, COUNTERS }, { WEIR_PATH_POLICY_HINTS, 0, 1, 0 },
+		{ WEIR_PATH_POLICY_HINTS, 1, 0, 0 },		     { WEIR_PATH_POLICY_FREQUENCY, 1, 1, 0 },
+		{ WEIR_PATH_POLICY_FREQUENCY, 1, 1, 100 },	     { WEIR_PATH_POLICY_MEASURED, 1, 1, 32 },
+		{ WEIR_PATH_POLICY_FREQUENCY, 1, 1, 2 * WEIR_PATH_COUNTERS_MAX },
 	};
-	struct weir_route_config good = { WEIR_ROUTE_FREQUENCY, 1, 1, COUNTERS };
-	static uint8_t counters[WEIR_ROUTE_BYTES(COUNTERS)] __attribute__((aligned(8)));
-	struct weir_route route;
+	struct weir_path_config good = { WEIR_PATH_POLICY_FREQUENCY, 1, 1, COUNTERS };
+	static uint8_t counters[WEIR_PATH_BYTES(COUNTERS)] __attribute__((aligned(8)));
+	struct weir_path_selector route;
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		assert_int_equal(weir_route_init(&route, &bad[i], counters), -EINVAL);
-	assert_int_equal(weir_route_init(&route, &good, NULL), -EINVAL);
-	assert_int_equal(weir_route_init(&route, &good, counters), 0);
+		assert_int_equal(weir_path_init(&route, &bad[i], counters), -EINVAL);
+	assert_int_equal(weir_path_init(&route, &good, NULL), -EINVAL);
+	assert_int_equal(weir_path_init(&route, &good, counters), 0);
 }
 
 static void each_policy_takes_hints_its_way(void **state)
 {
 	static const struct {
-		enum weir_route_policy policy;
+		enum weir_path_policy policy;
 		bool none, hot, cold; /* whether it unloads, hinted so */
 	} cases[] = {
-		{ WEIR_ROUTE_OFFLOAD, false, false, false },
-		{ WEIR_ROUTE_UNLOAD, true, false, true },
-		{ WEIR_ROUTE_HINTS, false, false, true },
-		{ WEIR_ROUTE_FREQUENCY, false, false, true },
+		{ WEIR_PATH_POLICY_OFFLOAD, false, false, false },
+		{ WEIR_PATH_POLICY_UNLOAD, true, false, true },
+		{ WEIR_PATH_POLICY_HINTS, false, false, true },
+		{ WEIR_PATH_POLICY_FREQUENCY, false, false, true },
 	};
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct table *t = table_new(cases[i].policy);
+		struct path_table *t = table_new(cases[i].policy);
 
-		assert_int_equal(unloads(t, 7, WEIR_ROUTE_HINT_NONE), cases[i].none);
-		assert_int_equal(unloads(t, 7, WEIR_ROUTE_HINT_HOT), cases[i].hot);
-		assert_int_equal(unloads(t, 7, WEIR_ROUTE_HINT_COLD), cases[i].cold);
+		assert_int_equal(unloads(t, 7, WEIR_PATH_HINT_NONE), cases[i].none);
+		assert_int_equal(unloads(t, 7, WEIR_PATH_HINT_HOT), cases[i].hot);
+		assert_int_equal(unloads(t, 7, WEIR_PATH_HINT_COLD), cases[i].cold);
 		free(t);
 	}
 }
 
 static void what_the_nic_has_room_for_is_offloaded(void **state)
 {
-	struct table *t = table_new(WEIR_ROUTE_FREQUENCY);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_FREQUENCY);
 	int i;
 
 	(void)state;
 	for (i = 0; i < 100000; i++)
-		assert_false(unloads(t, 1000 + random_below(HOT), WEIR_ROUTE_HINT_NONE));
+		assert_false(unloads(t, 1000 + random_below(HOT), WEIR_PATH_HINT_NONE));
 	assert_int_equal(t->route.hot, t->route.decided);
 	assert_int_equal(t->route.pages.count, HOT);
 	free(t);
 }
 
 /* Every other write goes to one of HOT pages from @base on, the rest to any of @pages. */
-static void shares(struct table *t, uint64_t base, uint64_t pages, int writes, double *hot,
+static void shares(struct path_table *t, uint64_t base, uint64_t pages, int writes, double *hot,
 		   double *cold)
 {
 	int i, seen[2] = { 0, 0 }, unloaded[2] = { 0, 0 };
@@ -108,13 +108,13 @@ static void shares(struct table *t, uint64_t base, uint64_t pages, int writes, d
 		uint64_t page = is_cold ? random_below(pages) : base + random_below(HOT);
 
 		seen[is_cold]++;
-		unloaded[is_cold] += unloads(t, page, WEIR_ROUTE_HINT_NONE);
+		unloaded[is_cold] += unloads(t, page, WEIR_PATH_HINT_NONE);
 	}
 	*hot = (double)unloaded[0] / seen[0];
 	*cold = (double)unloaded[1] / seen[1];
 }
 
-static void finds_what_is_hot(struct table *t, uint64_t pages)
+static void finds_what_is_hot(struct path_table *t, uint64_t pages)
 {
 	double hot, cold;
 
@@ -130,7 +130,7 @@ static void finds_what_is_hot(struct table *t, uint64_t pages)
 
 static void pages_written_often_are_hot(void **state)
 {
-	struct table *t = table_new(WEIR_ROUTE_FREQUENCY);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_FREQUENCY);
 
 	(void)state;
 	finds_what_is_hot(t, COUNTERS);
@@ -140,7 +140,7 @@ static void pages_written_often_are_hot(void **state)
 
 static void they_are_found_among_more_pages_than_counters(void **state)
 {
-	struct table *t = table_new(WEIR_ROUTE_FREQUENCY);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_FREQUENCY);
 
 	(void)state;
 	finds_what_is_hot(t, 16 * COUNTERS);
@@ -151,27 +151,27 @@ static void they_are_found_among_more_pages_than_counters(void **state)
 /* One write in eight is counted, whatever the pattern; a quarter of them fades each round. */
 static void huge_pages_are_counted_beside(void **state)
 {
-	const uint64_t pages_of_one = 1u << (WEIR_ROUTE_HUGE_SHIFT - WEIR_ROUTE_PAGE_SHIFT);
-	struct table *t = table_new(WEIR_ROUTE_FREQUENCY);
+	const uint64_t pages_of_one = 1u << (WEIR_PATH_HUGE_SHIFT - WEIR_PATH_PAGE_SHIFT);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_FREQUENCY);
 	uint64_t i;
 
 	(void)state;
 	for (i = 0; i < 8000; i++)
-		unloads(t, i % 8 * pages_of_one + i / 8 % pages_of_one, WEIR_ROUTE_HINT_NONE);
+		unloads(t, i % 8 * pages_of_one + i / 8 % pages_of_one, WEIR_PATH_HINT_NONE);
 	assert_int_equal(t->route.huge.count, 8);
 	assert_true(t->route.pages.count > HOT);
 	assert_int_equal(t->route.huge.hot, 8);
 	free(t);
 }
 
-static bool is_in_a_line(const struct weir_pages *p, uint32_t counter)
+static bool is_in_a_line(const struct weir_page_heat *p, uint32_t counter)
 {
-	uint32_t line = counter / WEIR_PAGES_LINE;
+	uint32_t line = counter / WEIR_PAGE_HEAT_LINE;
 
-	return p->lines[line / WEIR_PAGES_LINES] >> line % WEIR_PAGES_LINES & 1;
+	return p->lines[line / WEIR_PAGE_HEAT_LINES] >> line % WEIR_PAGE_HEAT_LINES & 1;
 }
 
-static void assert_histogram_is_right(const struct table *t)
+static void assert_histogram_is_right(const struct path_table *t)
 {
 	uint32_t i, nr = t->route.pages.is_sketch ? COUNTERS / 2 : COUNTERS, hot = 0;
 	uint32_t histogram[256] = { 0 };
@@ -198,13 +198,13 @@ static void the_threshold_is_the_lowest_that_fits(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
-		struct table *t = table_new(WEIR_ROUTE_FREQUENCY);
+		struct path_table *t = table_new(WEIR_PATH_POLICY_FREQUENCY);
 
 		for (j = 0; j < 50000; j++) {
 			uint64_t page = random_below(pages[i]);
 
 			unloads(t, random_below(3) ? page * page / pages[i] : page,
-				WEIR_ROUTE_HINT_NONE);
+				WEIR_PATH_HINT_NONE);
 			if (j % 500 == 0)
 				assert_histogram_is_right(t);
 		}
@@ -218,7 +218,7 @@ static void the_threshold_is_the_lowest_that_fits(void **state)
  */
 static double hot_share(uint64_t pages, uint64_t stride, bool is_skewed)
 {
-	struct table *t = table_new(WEIR_ROUTE_FREQUENCY);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_FREQUENCY);
 	uint64_t before = 0;
 	double share;
 	int i;
@@ -230,7 +230,7 @@ static double hot_share(uint64_t pages, uint64_t stride, bool is_skewed)
 			before = t->route.hot;
 		if (is_skewed)
 			page = page * page / pages * page / pages;
-		unloads(t, page * stride, WEIR_ROUTE_HINT_NONE);
+		unloads(t, page * stride, WEIR_PATH_HINT_NONE);
 	}
 	share = (double)(t->route.hot - before) / 1000000;
 	assert_histogram_is_right(t);
@@ -267,15 +267,15 @@ static void counters_never_run_up_to_their_end(void **state)
 static uint32_t hurries(uint32_t pages, uint32_t room, double *hot)
 {
 	const uint32_t nr = 1u << 20, writes = 1u << 20;
-	uint8_t *counters = calloc(WEIR_PAGES_BYTES(nr), 1);
+	uint8_t *counters = calloc(WEIR_PAGE_HEAT_BYTES(nr), 1);
 	uint32_t i, hurried = 0, nr_hot = 0;
-	struct weir_pages p;
+	struct weir_page_heat p;
 
 	assert_non_null(counters);
 	random_state = 1;
-	assert_int_equal(weir_pages_init(&p, counters, nr, room), 0);
+	assert_int_equal(weir_page_heat_init(&p, counters, nr, room), 0);
 	for (i = 0; i < 2 * writes; i++) {
-		bool is_hot = weir_pages_written(&p, random_below(pages) * (nr / pages - 1));
+		bool is_hot = weir_page_heat_record_write(&p, random_below(pages) * (nr / pages - 1));
 
 		hurried += i >= writes && p.threshold > 192;
 		nr_hot += i >= writes && is_hot;
@@ -302,12 +302,12 @@ static void few_pages_that_are_far_apart_do_not_keep_it_hurrying(void **state)
 
 static void the_ends_of_the_address_space_are_pages_as_well(void **state)
 {
-	struct table *t = table_new(WEIR_ROUTE_FREQUENCY);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_FREQUENCY);
 	int i;
 
 	(void)state;
 	for (i = 0; i < 10000; i++)
-		unloads(t, i & 1 ? 0 : UINT64_MAX >> WEIR_ROUTE_PAGE_SHIFT, WEIR_ROUTE_HINT_NONE);
+		unloads(t, i & 1 ? 0 : UINT64_MAX >> WEIR_PATH_PAGE_SHIFT, WEIR_PATH_HINT_NONE);
 	assert_true(t->route.pages.is_sketch);
 	assert_histogram_is_right(t);
 	free(t);
@@ -315,72 +315,72 @@ static void the_ends_of_the_address_space_are_pages_as_well(void **state)
 
 static void nothing_is_unloaded_while_the_target_has_no_time(void **state)
 {
-	struct table *t = table_new(WEIR_ROUTE_UNLOAD);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_UNLOAD);
 
 	(void)state;
-	weir_route_pause(&t->route, 1000);
-	weir_route_pause(&t->route, 500); /* an earlier one shortens nothing */
-	assert_int_equal(weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, true, 999),
+	weir_path_pause(&t->route, 1000);
+	weir_path_pause(&t->route, 500); /* an earlier one shortens nothing */
+	assert_int_equal(weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, true, 999),
 			 WEIR_PATH_OFFLOAD);
-	assert_int_equal(weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, true, 1000),
+	assert_int_equal(weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, true, 1000),
 			 WEIR_PATH_UNLOAD);
 	free(t);
 }
 
 /* One cold write, which takes as long as its path does. Returns the path. */
-static unsigned int write_cold(struct table *t, uint64_t offload_ns, uint64_t unload_ns)
+static unsigned int write_cold(struct path_table *t, uint64_t offload_ns, uint64_t unload_ns)
 {
-	unsigned int path = weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, true, 0);
+	unsigned int path = weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, true, 0);
 
 	if (path & WEIR_PATH_PROBE)
-		weir_route_completed(&t->route, path,
+		weir_path_completed(&t->route, path,
 				     path & WEIR_PATH_UNLOAD ? unload_ns : offload_ns);
 	return path;
 }
 
 static void where_unloading_is_slower_it_settles_on_offload(void **state)
 {
-	struct table *t = table_new(WEIR_ROUTE_MEASURED);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_MEASURED);
 	int i, unloaded = 0;
 
 	(void)state;
-	for (i = 0; i < WEIR_ROUTE_PROBES; i++)
+	for (i = 0; i < WEIR_PATH_PROBES; i++)
 		unloaded += (write_cold(t, FAST_NS, SLOW_NS) & WEIR_PATH_UNLOAD) != 0;
-	assert_int_equal(unloaded, WEIR_ROUTE_PROBES / 2);
-	for (i = 1; i < WEIR_ROUTE_REST_MIN; i++)
+	assert_int_equal(unloaded, WEIR_PATH_PROBES / 2);
+	for (i = 1; i < WEIR_PATH_REST_MIN; i++)
 		assert_int_equal(write_cold(t, FAST_NS, SLOW_NS), WEIR_PATH_OFFLOAD);
 	for (i = 0, unloaded = 0; i < 1000000; i++)
 		unloaded += (write_cold(t, FAST_NS, SLOW_NS) & WEIR_PATH_UNLOAD) != 0;
-	assert_true(unloaded <= 10 * WEIR_ROUTE_PROBES / 2); /* it asks ever more seldom */
+	assert_true(unloaded <= 10 * WEIR_PATH_PROBES / 2); /* it asks ever more seldom */
 	assert_false(t->route.trial.pays);
 	free(t);
 }
 
 static void where_unloading_is_faster_it_unloads(void **state)
 {
-	struct table *t = table_new(WEIR_ROUTE_MEASURED);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_MEASURED);
 	int i, unloaded = 0;
 
 	(void)state;
-	for (i = 0; i < WEIR_ROUTE_PROBES; i++)
+	for (i = 0; i < WEIR_PATH_PROBES; i++)
 		write_cold(t, SLOW_NS, FAST_NS);
 	for (i = 0; i < 100000; i++)
 		unloaded += (write_cold(t, SLOW_NS, FAST_NS) & WEIR_PATH_UNLOAD) != 0;
 	assert_true(unloaded > 96000);
 	for (i = 0; t->route.trial.pays; i++) /* the device is another now */
 		write_cold(t, FAST_NS, SLOW_NS);
-	assert_true(i <= WEIR_ROUTE_REST_MIN + 2 * WEIR_ROUTE_PROBES);
+	assert_true(i <= WEIR_PATH_REST_MIN + 2 * WEIR_PATH_PROBES);
 	assert_int_equal(write_cold(t, FAST_NS, SLOW_NS), WEIR_PATH_OFFLOAD);
 	free(t);
 }
 
 static void where_both_take_as_long_it_settles_on_offload(void **state)
 {
-	struct table *t = table_new(WEIR_ROUTE_MEASURED);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_MEASURED);
 	int i;
 
 	(void)state;
-	for (i = 0; i < WEIR_ROUTE_PROBES; i++)
+	for (i = 0; i < WEIR_PATH_PROBES; i++)
 		write_cold(t, FAST_NS, FAST_NS);
 	assert_int_equal(t->route.trial.trials, 1);
 	assert_false(t->route.trial.pays);
@@ -389,20 +389,20 @@ static void where_both_take_as_long_it_settles_on_offload(void **state)
 
 static void a_trial_of_writes_that_failed_says_nothing(void **state)
 {
-	struct table *t = table_new(WEIR_ROUTE_MEASURED);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_MEASURED);
 	unsigned int path;
 	int i;
 
 	(void)state;
-	for (i = 0; i < WEIR_ROUTE_PROBES; i++)
+	for (i = 0; i < WEIR_PATH_PROBES; i++)
 		write_cold(t, SLOW_NS, FAST_NS);
 	assert_true(t->route.trial.pays);
-	for (i = 1; i < WEIR_ROUTE_REST_MIN; i++)
+	for (i = 1; i < WEIR_PATH_REST_MIN; i++)
 		assert_int_equal(write_cold(t, 0, 0), WEIR_PATH_UNLOAD);
-	for (i = 0; i < WEIR_ROUTE_PROBES; i++) {
-		path = weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, true, 0);
+	for (i = 0; i < WEIR_PATH_PROBES; i++) {
+		path = weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, true, 0);
 		assert_true(path & WEIR_PATH_PROBE);
-		weir_route_forgo(&t->route);
+		weir_path_abandon_probe(&t->route);
 	}
 	assert_int_equal(t->route.trial.trials, 2);
 	assert_true(t->route.trial.pays);
@@ -411,38 +411,38 @@ static void a_trial_of_writes_that_failed_says_nothing(void **state)
 
 static void a_write_that_will_not_be_told_of_is_no_probe(void **state)
 {
-	struct table *t = table_new(WEIR_ROUTE_MEASURED);
+	struct path_table *t = table_new(WEIR_PATH_POLICY_MEASURED);
 	int i;
 
 	(void)state;
-	for (i = 0; i < 10 * WEIR_ROUTE_PROBES; i++)
-		assert_int_equal(weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, false, 0),
+	for (i = 0; i < 10 * WEIR_PATH_PROBES; i++)
+		assert_int_equal(weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, false, 0),
 				 WEIR_PATH_OFFLOAD);
-	for (i = 0; i < WEIR_ROUTE_PROBES; i++) { /* among others */
+	for (i = 0; i < WEIR_PATH_PROBES; i++) { /* among others */
 		if (i % 10)
-			weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, false, 0);
+			weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, false, 0);
 		write_cold(t, SLOW_NS, FAST_NS);
 	}
 	assert_int_equal(t->route.trial.trials, 1);
-	assert_int_equal(weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, false, 0),
+	assert_int_equal(weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, false, 0),
 			 WEIR_PATH_UNLOAD);
 	free(t);
 }
 
 static void no_verdict_falls_while_a_trial_is_under_way(void **state)
 {
-	struct table *t = table_new(WEIR_ROUTE_MEASURED);
-	unsigned int paths[WEIR_ROUTE_PROBES];
+	struct path_table *t = table_new(WEIR_PATH_POLICY_MEASURED);
+	unsigned int paths[WEIR_PATH_PROBES];
 	int i;
 
 	(void)state;
-	for (i = 0; i < WEIR_ROUTE_PROBES; i++)
-		paths[i] = weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, true, 0);
+	for (i = 0; i < WEIR_PATH_PROBES; i++)
+		paths[i] = weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, true, 0);
 	for (i = 0; i < 10; i++) /* more come before the first is over */
 		assert_int_equal(write_cold(t, 0, 0), WEIR_PATH_OFFLOAD);
-	for (i = WEIR_ROUTE_PROBES; i-- > 0;) {
+	for (i = WEIR_PATH_PROBES; i-- > 0;) {
 		assert_int_equal(t->route.trial.trials, 0);
-		weir_route_completed(&t->route, paths[i],
+		weir_path_completed(&t->route, paths[i],
 				     paths[i] & WEIR_PATH_UNLOAD ? FAST_NS : UINT64_MAX);
 	}
 	assert_int_equal(t->route.trial.trials, 1);

@@ -110,27 +110,27 @@ static void it_is_a_map_however_tags_come_and_go(void **state)
 static void a_ceiling_holds_however_often_it_is_asked(void **state)
 {
 	static const uint32_t percents[] = { 1, 20, 50, 99 };
-	static const uint64_t steps_ns[] = { 700, 30000, 4 * WEIR_CEILING_PERIOD_NS };
+	static const uint64_t steps_ns[] = { 700, 30000, 4 * WEIR_CPU_BUDGET_PERIOD_NS };
 	size_t i, j;
 
 	(void)state;
 	for (i = 0; i < sizeof(percents) / sizeof(*percents); i++)
 		for (j = 0; j < sizeof(steps_ns) / sizeof(*steps_ns); j++) {
-			struct weir_ceiling c;
+			struct weir_cpu_budget c;
 			uint64_t now = 12345, cpu = 0, pause, end;
 
-			weir_ceiling_init(&c, percents[i]);
-			weir_ceiling_pause(&c, cpu, now);
+			weir_cpu_budget_init(&c, percents[i]);
+			weir_cpu_budget_pause(&c, cpu, now);
 			end = now + 1000 * steps_ns[j];
 			while (now < end) { /* all of its time, unless it is left alone */
 				now += steps_ns[j];
 				cpu += steps_ns[j];
-				pause = weir_ceiling_pause(&c, cpu, now);
+				pause = weir_cpu_budget_pause(&c, cpu, now);
 				now += pause;
 			}
 			/* One period's share more, for it begins with that, and one step. */
 			assert_true(cpu <= now / 100 * percents[i] + steps_ns[j] +
-					   WEIR_CEILING_PERIOD_NS / 100 * percents[i] + now % 100);
+					   WEIR_CPU_BUDGET_PERIOD_NS / 100 * percents[i] + now % 100);
 			/* And no less, but for what it could have taken. */
 			assert_true(cpu + steps_ns[j] + (c.kept_ns > 0 ? (uint64_t)c.kept_ns : 0) >=
 				    now / 100 * percents[i]);
@@ -139,21 +139,21 @@ static void a_ceiling_holds_however_often_it_is_asked(void **state)
 
 static void below_its_ceiling_a_thread_is_wanted(void **state)
 {
-	uint64_t now = 5 * WEIR_CEILING_PERIOD_NS, cpu = 77, share = WEIR_CEILING_PERIOD_NS / 5;
-	struct weir_ceiling c;
+	uint64_t now = 5 * WEIR_CPU_BUDGET_PERIOD_NS, cpu = 77, share = WEIR_CPU_BUDGET_PERIOD_NS / 5;
+	struct weir_cpu_budget c;
 
 	(void)state;
-	weir_ceiling_init(&c, 20);
-	assert_int_equal(weir_ceiling_pause(&c, cpu, now), 0);
+	weir_cpu_budget_init(&c, 20);
+	assert_int_equal(weir_cpu_budget_pause(&c, cpu, now), 0);
 	/* After a long sleep a burst of one period's share goes through, and no more. */
-	now += 1000 * WEIR_CEILING_PERIOD_NS;
-	assert_int_equal(weir_ceiling_pause(&c, cpu, now), 0);
-	assert_int_equal(weir_ceiling_pause(&c, cpu += share, now), 0);
-	assert_int_equal(weir_ceiling_pause(&c, cpu += 2, now), 10);
-	assert_int_equal(weir_ceiling_pause(&c, cpu, now + 10), 0);
-	weir_ceiling_init(&c, 100);
-	assert_int_equal(weir_ceiling_pause(&c, cpu += 9 * share, now), 0);
-	assert_int_equal(weir_ceiling_pause(&c, cpu + 9 * share, now), 0);
+	now += 1000 * WEIR_CPU_BUDGET_PERIOD_NS;
+	assert_int_equal(weir_cpu_budget_pause(&c, cpu, now), 0);
+	assert_int_equal(weir_cpu_budget_pause(&c, cpu += share, now), 0);
+	assert_int_equal(weir_cpu_budget_pause(&c, cpu += 2, now), 10);
+	assert_int_equal(weir_cpu_budget_pause(&c, cpu, now + 10), 0);
+	weir_cpu_budget_init(&c, 100);
+	assert_int_equal(weir_cpu_budget_pause(&c, cpu += 9 * share, now), 0);
+	assert_int_equal(weir_cpu_budget_pause(&c, cpu + 9 * share, now), 0);
 }
 
 int main(void)

@@ -7,14 +7,14 @@
 #define TAG 7u
 #define TELL_MAX 4u
 
-struct target {
+struct unload_rx_target {
 	struct weir_umtt_entry table[8];
 	struct weir_umtt map;
-	struct weir_copier copier;
+	struct weir_unload_rx copier;
 	uint8_t memory[64];
 };
 
-static void target_init(struct target *t)
+static void target_init(struct unload_rx_target *t)
 {
 	struct weir_umtt_entry entry = { .tag = TAG, .owner = OWNER, .is_writable = true };
 
@@ -23,18 +23,18 @@ static void target_init(struct target *t)
 	entry.length = sizeof(t->memory);
 	assert_int_equal(weir_umtt_init(&t->map, t->table, 8), 0);
 	assert_int_equal(weir_umtt_add(&t->map, &entry), 0);
-	weir_copier_init(&t->copier, TELL_MAX);
+	weir_unload_rx_init(&t->copier, TELL_MAX);
 }
 
-static int copy(struct target *t, size_t at, uint8_t value)
+static int copy(struct unload_rx_target *t, size_t at, uint8_t value)
 {
-	return weir_copier_copy(&t->copier, &t->map, OWNER, TAG, (uintptr_t)t->memory + at,
+	return weir_unload_rx_copy(&t->copier, &t->map, OWNER, TAG, (uintptr_t)t->memory + at,
 				&value, 1);
 }
 
 static void nothing_behind_what_was_refused_is_copied(void **state)
 {
-	struct target t;
+	struct unload_rx_target t;
 
 	(void)state;
 	target_init(&t);
@@ -48,62 +48,62 @@ static void nothing_behind_what_was_refused_is_copied(void **state)
 
 static void what_is_checked_may_be_refused_all_the_same(void **state)
 {
-	struct target t;
+	struct unload_rx_target t;
 
 	(void)state;
 	target_init(&t);
-	assert_int_equal(weir_copier_check(&t.copier, &t.map, OWNER, TAG, (uintptr_t)t.memory, 1),
+	assert_int_equal(weir_unload_rx_check(&t.copier, &t.map, OWNER, TAG, (uintptr_t)t.memory, 1),
 			 0);
-	assert_int_equal(weir_copier_refuse(&t.copier), -EACCES);
+	assert_int_equal(weir_unload_rx_refuse(&t.copier), -EACCES);
 	assert_int_equal(copy(&t, 0, 0xcc), -ECANCELED);
 	assert_int_equal(t.memory[0], 0);
-	assert_true(weir_copier_tells(&t.copier, true));
+	assert_true(weir_unload_rx_must_report(&t.copier, true));
 }
 
 static void who_waits_is_told_and_who_goes_on_when_there_is_enough(void **state)
 {
-	struct target t;
+	struct unload_rx_target t;
 	unsigned int i;
 
 	(void)state;
 	target_init(&t);
-	assert_false(weir_copier_tells(&t.copier, false));
+	assert_false(weir_unload_rx_must_report(&t.copier, false));
 	for (i = 0; i < TELL_MAX; i++) {
-		assert_false(weir_copier_tells(&t.copier, true));
+		assert_false(weir_unload_rx_must_report(&t.copier, true));
 		assert_int_equal(copy(&t, i, 1), 0);
-		assert_true(weir_copier_tells(&t.copier, false));
+		assert_true(weir_unload_rx_must_report(&t.copier, false));
 	}
-	assert_true(weir_copier_tells(&t.copier, true));
-	weir_copier_told(&t.copier);
-	assert_false(weir_copier_tells(&t.copier, false));
+	assert_true(weir_unload_rx_must_report(&t.copier, true));
+	weir_unload_rx_reported(&t.copier);
+	assert_false(weir_unload_rx_must_report(&t.copier, false));
 	assert_int_equal(copy(&t, 0, 2), 0);
-	assert_false(weir_copier_tells(&t.copier, true));
-	assert_true(weir_copier_tells(&t.copier, false));
+	assert_false(weir_unload_rx_must_report(&t.copier, true));
+	assert_true(weir_unload_rx_must_report(&t.copier, false));
 }
 
 static void a_refusal_is_told_at_once_and_once(void **state)
 {
-	struct target t;
+	struct unload_rx_target t;
 
 	(void)state;
 	target_init(&t);
 	assert_int_equal(copy(&t, sizeof(t.memory), 1), -EACCES);
-	assert_true(weir_copier_tells(&t.copier, true));
-	weir_copier_told(&t.copier);
-	assert_false(weir_copier_tells(&t.copier, false));
+	assert_true(weir_unload_rx_must_report(&t.copier, true));
+	weir_unload_rx_reported(&t.copier);
+	assert_false(weir_unload_rx_must_report(&t.copier, false));
 }
 
 static void what_is_owed_is_told_though_nothing_is_done(void **state)
 {
-	struct target t;
+	struct unload_rx_target t;
 
 	(void)state;
 	target_init(&t);
 	t.copier.owes = true;
-	assert_false(weir_copier_tells(&t.copier, true));
-	assert_true(weir_copier_tells(&t.copier, false));
-	weir_copier_told(&t.copier);
-	assert_false(weir_copier_tells(&t.copier, false));
+	assert_false(weir_unload_rx_must_report(&t.copier, true));
+	assert_true(weir_unload_rx_must_report(&t.copier, false));
+	weir_unload_rx_reported(&t.copier);
+	assert_false(weir_unload_rx_must_report(&t.copier, false));
 }
 
 int main(void)

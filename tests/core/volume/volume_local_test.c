@@ -6,27 +6,27 @@
 #define EXTENTS 2u
 #define PAGES 130u
 
-struct small {
+struct volume_local_fixture {
 	struct weir_volume v;
-	struct weir_extent extents[EXTENTS];
+	struct weir_volume_extent extents[EXTENTS];
 	uint32_t sum[EXTENTS][PAGES];
 	uint64_t local[EXTENTS][PAGES / 64 + 1];
 };
 
 static const uint32_t sums[PAGES] = { [0 ... PAGES - 1] = 10 };
 
-static void lend(struct small *s, uint8_t donor)
+static void lend(struct volume_local_fixture *s, uint8_t donor)
 {
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 
 	weir_volume_donor_up(&s->v, donor);
 	weir_volume_donor_room(&s->v, donor, 8);
-	while (!weir_volume_place(&s->v, &place))
+	while (!weir_volume_next_placement(&s->v, &place))
 		weir_volume_granted(&s->v, &place);
 }
 
 /* Two extents at one donor of two, with a disk. */
-static void begin(struct small *s)
+static void begin(struct volume_local_fixture *s)
 {
 	memset(s, 0, sizeof(*s));
 	for (uint32_t i = 0; i < EXTENTS; i++) {
@@ -37,7 +37,7 @@ static void begin(struct small *s)
 	lend(s, 0);
 }
 
-static void write(struct small *s, uint32_t extent, uint32_t page, uint32_t pages, uint8_t failed)
+static void write(struct volume_local_fixture *s, uint32_t extent, uint32_t page, uint32_t pages, uint8_t failed)
 {
 	struct weir_volume_write w;
 
@@ -46,25 +46,25 @@ static void write(struct small *s, uint32_t extent, uint32_t page, uint32_t page
 }
 
 /* Something the disk is to have is read. */
-static struct weir_copy_step read_next(struct small *s)
+static struct weir_volume_copy_step read_next(struct volume_local_fixture *s)
 {
-	struct weir_copy_step step;
+	struct weir_volume_copy_step step;
 
 	weir_volume_local_next(&s->v, &step);
-	if (step.what == WEIR_COPY_READ)
+	if (step.what == WEIR_VOLUME_COPY_READ)
 		weir_volume_read_end(&s->v, step.extent, step.slot);
 	return step;
 }
 
-static void keep_all(struct small *s)
+static void keep_all(struct volume_local_fixture *s)
 {
-	while (read_next(s).what == WEIR_COPY_READ)
-		weir_volume_local_did(&s->v, true);
+	while (read_next(s).what == WEIR_VOLUME_COPY_READ)
+		weir_volume_local_done(&s->v, true);
 }
 
-static void lose(struct small *s, uint8_t donor)
+static void lose(struct volume_local_fixture *s, uint8_t donor)
 {
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 
 	weir_volume_donor_lost(&s->v, donor);
 	while (weir_volume_reclaim(&s->v, &place))
@@ -73,18 +73,18 @@ static void lose(struct small *s, uint8_t donor)
 
 static void what_was_written_goes_to_the_disk_and_nothing_else(void **state)
 {
-	struct weir_copy_step step;
-	struct small s;
+	struct weir_volume_copy_step step;
+	struct volume_local_fixture s;
 
 	(void)state;
 	begin(&s);
-	assert_int_equal(read_next(&s).what, WEIR_COPY_NOTHING);
+	assert_int_equal(read_next(&s).what, WEIR_VOLUME_COPY_NOTHING);
 	write(&s, 1, 3, 100, 0);
 	step = read_next(&s);
-	assert_int_equal(step.what, WEIR_COPY_READ);
+	assert_int_equal(step.what, WEIR_VOLUME_COPY_READ);
 	assert_true(step.extent == 1 && step.page == 3 && step.pages == WEIR_VOLUME_CHUNK_PAGES);
 	assert_false(weir_volume_local_has(&s.v, 1, 3, 1));
-	weir_volume_local_did(&s.v, true);
+	weir_volume_local_done(&s.v, true);
 	assert_true(weir_volume_local_has(&s.v, 1, 0, 3 + WEIR_VOLUME_CHUNK_PAGES));
 	assert_false(weir_volume_local_has(&s.v, 1, 0, 4 + WEIR_VOLUME_CHUNK_PAGES));
 	keep_all(&s);
@@ -95,7 +95,7 @@ static void what_was_written_goes_to_the_disk_and_nothing_else(void **state)
 
 static void what_changes_meanwhile_the_disk_does_not_have(void **state)
 {
-	struct small s;
+	struct volume_local_fixture s;
 
 	(void)state;
 	begin(&s);
@@ -103,7 +103,7 @@ static void what_changes_meanwhile_the_disk_does_not_have(void **state)
 	read_next(&s);
 	write(&s, 0, 1, 1, 0);
 	weir_volume_discard(&s.v, 0, 2, 1, false);
-	weir_volume_local_did(&s.v, true);
+	weir_volume_local_done(&s.v, true);
 	assert_true(weir_volume_local_has(&s.v, 0, 0, 1));
 	assert_false(weir_volume_local_has(&s.v, 0, 1, 1));
 	assert_true(weir_volume_local_has(&s.v, 0, 2, 2));
@@ -117,7 +117,7 @@ static void what_changes_meanwhile_the_disk_does_not_have(void **state)
 static void a_page_whose_write_failed_the_disk_does_not_have(void **state)
 {
 	struct weir_volume_write w;
-	struct small s;
+	struct volume_local_fixture s;
 
 	(void)state;
 	begin(&s);
@@ -125,40 +125,40 @@ static void a_page_whose_write_failed_the_disk_does_not_have(void **state)
 	assert_int_equal(weir_volume_write(&s.v, &w, 0, 1, 1, sums + 1), 0);
 	read_next(&s);
 	assert_int_equal(weir_volume_write_end(&s.v, &w, w.slots), -EIO);
-	weir_volume_local_did(&s.v, true);
+	weir_volume_local_done(&s.v, true);
 	assert_true(weir_volume_local_has(&s.v, 0, 0, 1));
 	assert_false(weir_volume_local_has(&s.v, 0, 1, 1));
-	assert_int_equal(read_next(&s).what, WEIR_COPY_NOTHING);
+	assert_int_equal(read_next(&s).what, WEIR_VOLUME_COPY_NOTHING);
 }
 
 static void what_could_not_be_kept_is_tried_again_and_does_not_keep_others_waiting(void **state)
 {
-	struct weir_copy_step step;
-	struct small s;
+	struct weir_volume_copy_step step;
+	struct volume_local_fixture s;
 
 	(void)state;
 	begin(&s);
 	write(&s, 0, 5, 1, 0);
 	write(&s, 1, 5, 1, 0);
 	assert_int_equal(read_next(&s).extent, 0);
-	weir_volume_local_did(&s.v, false);
+	weir_volume_local_done(&s.v, false);
 	step = read_next(&s);
-	assert_true(step.what == WEIR_COPY_READ && step.extent == 1);
-	weir_volume_local_did(&s.v, true);
+	assert_true(step.what == WEIR_VOLUME_COPY_READ && step.extent == 1);
+	weir_volume_local_done(&s.v, true);
 	step = read_next(&s);
-	assert_true(step.what == WEIR_COPY_READ && step.extent == 0);
-	weir_volume_local_did(&s.v, false);
-	while ((step = read_next(&s)).what == WEIR_COPY_READ)
-		weir_volume_local_did(&s.v, false);
-	assert_int_equal(step.what, WEIR_COPY_NOTHING); /* for now */
-	assert_int_equal(read_next(&s).what, WEIR_COPY_READ);
+	assert_true(step.what == WEIR_VOLUME_COPY_READ && step.extent == 0);
+	weir_volume_local_done(&s.v, false);
+	while ((step = read_next(&s)).what == WEIR_VOLUME_COPY_READ)
+		weir_volume_local_done(&s.v, false);
+	assert_int_equal(step.what, WEIR_VOLUME_COPY_NOTHING); /* for now */
+	assert_int_equal(read_next(&s).what, WEIR_VOLUME_COPY_READ);
 }
 
 static void what_the_disk_has_is_not_lost_and_comes_back_when_a_donor_does(void **state)
 {
-	struct weir_copy_step step;
+	struct weir_volume_copy_step step;
 	uint32_t from, filled = 0;
-	struct small s;
+	struct volume_local_fixture s;
 	uint8_t slot;
 
 	(void)state;
@@ -178,12 +178,12 @@ static void what_the_disk_has_is_not_lost_and_comes_back_when_a_donor_does(void 
 	assert_int_equal(weir_volume_writable(&s.v, 0), 0);
 	weir_volume_trim(&s.v);
 	for (;;) {
-		weir_volume_copy_next(&s.v, &step);
-		if (step.what == WEIR_COPY_NOTHING)
+		weir_volume_resync_next(&s.v, &step);
+		if (step.what == WEIR_VOLUME_COPY_NOTHING)
 			break;
-		assert_true(step.what == WEIR_COPY_READ_LOCAL || step.what == WEIR_COPY_WRITE);
-		filled += step.what == WEIR_COPY_WRITE ? step.pages : 0;
-		weir_volume_copy_did(&s.v, true);
+		assert_true(step.what == WEIR_VOLUME_COPY_READ_LOCAL || step.what == WEIR_VOLUME_COPY_WRITE);
+		filled += step.what == WEIR_VOLUME_COPY_WRITE ? step.pages : 0;
+		weir_volume_resync_done(&s.v, true);
 	}
 	assert_int_equal(filled, PAGES);
 	assert_int_equal(weir_volume_census(&s.v).local, 0);
@@ -193,9 +193,9 @@ static void what_the_disk_has_is_not_lost_and_comes_back_when_a_donor_does(void 
 
 static void what_the_disk_cannot_read_is_lost(void **state)
 {
-	struct weir_volume_place place;
-	struct weir_copy_step step;
-	struct small s;
+	struct weir_volume_placement place;
+	struct weir_volume_copy_step step;
+	struct volume_local_fixture s;
 
 	(void)state;
 	begin(&s);
@@ -203,11 +203,11 @@ static void what_the_disk_cannot_read_is_lost(void **state)
 	keep_all(&s);
 	lose(&s, 0);
 	lend(&s, 1);
-	weir_volume_copy_next(&s.v, &step);
-	assert_int_equal(step.what, WEIR_COPY_READ_LOCAL);
-	weir_volume_copy_did(&s.v, false);
-	weir_volume_copy_next(&s.v, &step);
-	assert_int_equal(step.what, WEIR_COPY_NOTHING);
+	weir_volume_resync_next(&s.v, &step);
+	assert_int_equal(step.what, WEIR_VOLUME_COPY_READ_LOCAL);
+	weir_volume_resync_done(&s.v, false);
+	weir_volume_resync_next(&s.v, &step);
+	assert_int_equal(step.what, WEIR_VOLUME_COPY_NOTHING);
 	assert_int_equal(weir_volume_census(&s.v).lost, 1);
 	assert_true(weir_volume_local_has(&s.v, 0, 64, 36));
 	weir_volume_trim(&s.v);
@@ -217,13 +217,13 @@ static void what_the_disk_cannot_read_is_lost(void **state)
 
 static void without_a_disk_nothing_is_there(void **state)
 {
-	struct small s;
+	struct volume_local_fixture s;
 
 	(void)state;
 	begin(&s);
 	s.extents[0].local = s.extents[1].local = NULL;
 	write(&s, 0, 0, 4, 0);
-	assert_int_equal(read_next(&s).what, WEIR_COPY_NOTHING);
+	assert_int_equal(read_next(&s).what, WEIR_VOLUME_COPY_NOTHING);
 	assert_false(weir_volume_local_has(&s.v, 0, 0, 1));
 	assert_false(weir_volume_local_has(&s.v, 0, 5, 1));
 	lose(&s, 0);

@@ -6,25 +6,25 @@
 #define EXTENTS 4u
 #define PAGES 10u
 
-struct small {
+struct volume_placement_fixture {
 	struct weir_volume v;
-	struct weir_extent extents[EXTENTS];
+	struct weir_volume_extent extents[EXTENTS];
 	uint32_t sum[EXTENTS][PAGES];
 };
 
 static const uint32_t sums[PAGES] = { 10, 12, 14, 16, 18, 20, 22, 24, 26, 28 };
 static const uint32_t others[PAGES] = { 30, 32, 34, 36, 38, 40, 42, 44, 46, 48 };
 
-static void ask(struct small *s)
+static void ask(struct volume_placement_fixture *s)
 {
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 
-	while (!weir_volume_place(&s->v, &place))
+	while (!weir_volume_next_placement(&s->v, &place))
 		assert_int_equal(weir_volume_granted(&s->v, &place), 0);
 }
 
 /* All extents have memory, at @donors donors, and one of them is the reserve. */
-static void begin(struct small *s, uint8_t donors, uint8_t replicas)
+static void begin(struct volume_placement_fixture *s, uint8_t donors, uint8_t replicas)
 {
 	memset(s, 0, sizeof(*s));
 	for (uint32_t i = 0; i < EXTENTS; i++)
@@ -38,7 +38,7 @@ static void begin(struct small *s, uint8_t donors, uint8_t replicas)
 	ask(s);
 }
 
-static void write_all(struct small *s, uint32_t extent, const uint32_t *what, uint8_t failed)
+static void write_all(struct volume_placement_fixture *s, uint32_t extent, const uint32_t *what, uint8_t failed)
 {
 	struct weir_volume_write write;
 
@@ -46,9 +46,9 @@ static void write_all(struct small *s, uint32_t extent, const uint32_t *what, ui
 	weir_volume_write_end(&s->v, &write, failed);
 }
 
-static uint32_t reclaim(struct small *s)
+static uint32_t reclaim(struct volume_placement_fixture *s)
 {
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 	uint32_t reclaimed = 0;
 
 	weir_volume_trim(&s->v);
@@ -59,7 +59,7 @@ static uint32_t reclaim(struct small *s)
 
 static void what_nobody_discarded_keeps_its_memory(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 1, 1);
@@ -72,7 +72,7 @@ static void what_nobody_discarded_keeps_its_memory(void **state)
 
 static void what_is_discarded_whole_is_given_back_but_for_the_reserve(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 2, 2);
@@ -89,7 +89,7 @@ static void what_is_discarded_whole_is_given_back_but_for_the_reserve(void **sta
 
 static void zeroes_that_are_to_have_memory_keep_it(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 1, 1);
@@ -100,7 +100,7 @@ static void zeroes_that_are_to_have_memory_keep_it(void **state)
 
 static void what_is_written_where_no_memory_is_takes_the_reserve_which_is_filled_up(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 	uint32_t from;
 
 	(void)state;
@@ -114,14 +114,14 @@ static void what_is_written_where_no_memory_is_takes_the_reserve_which_is_filled
 	assert_int_equal(weir_volume_provide(&s.v, 1, &from), 0);
 	assert_int_equal(from, 0);
 	write_all(&s, 1, sums, 0);
-	assert_int_equal(weir_volume_valid(&s.v, 0), 0);
+	assert_int_equal(weir_volume_count_valid(&s.v, 0), 0);
 	ask(&s);
-	assert_int_equal(weir_volume_valid(&s.v, 0), 2);
+	assert_int_equal(weir_volume_count_valid(&s.v, 0), 2);
 }
 
 static void what_has_memory_takes_none(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 	uint32_t from;
 
 	(void)state;
@@ -132,7 +132,7 @@ static void what_has_memory_takes_none(void **state)
 
 static void memory_in_use_is_taken_by_nobody(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 	uint32_t from;
 	uint8_t slot;
 
@@ -152,7 +152,7 @@ static void memory_in_use_is_taken_by_nobody(void **state)
 
 static void without_memory_anywhere_a_write_is_refused(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 	uint32_t from;
 
 	(void)state;
@@ -170,8 +170,8 @@ static void without_memory_anywhere_a_write_is_refused(void **state)
 
 static void memory_that_nobody_wants_any_more_is_not_taken(void **state)
 {
-	struct weir_volume_place place;
-	struct small s;
+	struct weir_volume_placement place;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 1, 1);
@@ -179,15 +179,15 @@ static void memory_that_nobody_wants_any_more_is_not_taken(void **state)
 	s.v.reserve = 0;
 	assert_int_equal(reclaim(&s), 1);
 	s.v.reserve = 1;
-	assert_int_equal(weir_volume_place(&s.v, &place), 0);
+	assert_int_equal(weir_volume_next_placement(&s.v, &place), 0);
 	s.v.reserve = 0;
 	assert_int_equal(weir_volume_granted(&s.v, &place), -ENOENT);
 }
 
 static void a_donor_does_not_give_an_extent_memory_twice(void **state)
 {
-	struct weir_volume_place place = { 0 };
-	struct small s;
+	struct weir_volume_placement place = { 0 };
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 2, 2);
@@ -202,7 +202,7 @@ static void a_donor_does_not_give_an_extent_memory_twice(void **state)
 static void memory_is_not_given_back_while_it_is_written(void **state)
 {
 	struct weir_volume_write write;
-	struct small s;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 1, 1);
@@ -216,8 +216,8 @@ static void memory_is_not_given_back_while_it_is_written(void **state)
 
 static void what_a_donor_was_not_told_is_its_memory_still(void **state)
 {
-	struct weir_volume_place place;
-	struct small s;
+	struct weir_volume_placement place;
+	struct volume_placement_fixture s;
 	uint32_t had;
 
 	(void)state;
@@ -226,21 +226,21 @@ static void what_a_donor_was_not_told_is_its_memory_still(void **state)
 	had = weir_volume_donor_extents(&s.v, 0);
 	weir_volume_discard(&s.v, 0, 0, PAGES, false);
 	weir_volume_trim(&s.v);
-	assert_false(weir_volume_give_back(&s.v, 0, &place));
-	assert_true(weir_volume_give_back(&s.v, 1, &place));
+	assert_false(weir_volume_next_return(&s.v, 0, &place));
+	assert_true(weir_volume_next_return(&s.v, 1, &place));
 	assert_int_equal(place.extent, 0);
-	weir_volume_gave_back(&s.v, &place, false);
+	weir_volume_returned(&s.v, &place, false);
 	assert_int_equal(weir_volume_donor_extents(&s.v, 0), had);
-	assert_true(weir_volume_give_back(&s.v, 1, &place));
-	weir_volume_gave_back(&s.v, &place, true);
+	assert_true(weir_volume_next_return(&s.v, 1, &place));
+	weir_volume_returned(&s.v, &place, true);
 	assert_int_equal(weir_volume_donor_extents(&s.v, 0), had - 1);
-	assert_false(weir_volume_give_back(&s.v, 1, &place));
+	assert_false(weir_volume_next_return(&s.v, 1, &place));
 }
 
 static void what_is_being_given_back_stays_in_its_place(void **state)
 {
-	struct weir_volume_place place;
-	struct small s;
+	struct weir_volume_placement place;
+	struct volume_placement_fixture s;
 	uint32_t from;
 
 	(void)state;
@@ -251,15 +251,15 @@ static void what_is_being_given_back_stays_in_its_place(void **state)
 	for (uint32_t i = 2; i < EXTENTS; i++)
 		write_all(&s, i, sums, 0);
 	weir_volume_trim(&s.v);
-	assert_true(weir_volume_give_back(&s.v, 1, &place));
+	assert_true(weir_volume_next_return(&s.v, 1, &place));
 	assert_int_equal(weir_volume_provide(&s.v, place.extent, &from), -EAGAIN);
-	weir_volume_gave_back(&s.v, &place, true);
+	weir_volume_returned(&s.v, &place, true);
 	assert_int_equal(weir_volume_provide(&s.v, place.extent, &from), 0);
 }
 
 static void who_is_slow_keeps_what_is_thin_and_may_have_room_later(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 	uint32_t from;
 
 	(void)state;
@@ -282,8 +282,8 @@ static void who_is_slow_keeps_what_is_thin_and_may_have_room_later(void **state)
 
 static void memory_does_not_move_while_a_copy_of_it_is_under_way(void **state)
 {
-	struct weir_copy_step step;
-	struct small s;
+	struct weir_volume_copy_step step;
+	struct volume_placement_fixture s;
 	uint32_t from;
 
 	(void)state;
@@ -295,17 +295,17 @@ static void memory_does_not_move_while_a_copy_of_it_is_under_way(void **state)
 		write_all(&s, i, sums, i ? 0 : 2);
 	reclaim(&s);
 	ask(&s);
-	weir_volume_copy_next(&s.v, &step);
-	assert_int_equal(step.what, WEIR_COPY_READ);
-	weir_volume_copy_did(&s.v, false); /* it will be read again */
+	weir_volume_resync_next(&s.v, &step);
+	assert_int_equal(step.what, WEIR_VOLUME_COPY_READ);
+	weir_volume_resync_done(&s.v, false); /* it will be read again */
 	weir_volume_discard(&s.v, 0, 0, PAGES, false);
 	assert_int_not_equal(weir_volume_provide(&s.v, 3, &from), 0);
 }
 
 /* Extent 0 has lost a replica, and the first chunk of a new one was read. Return: its slot. */
-static uint8_t begin_copy(struct small *s, uint8_t donors)
+static uint8_t begin_copy(struct volume_placement_fixture *s, uint8_t donors)
 {
-	struct weir_copy_step step;
+	struct weir_volume_copy_step step;
 	uint8_t slot = 0;
 
 	begin(s, donors, 2);
@@ -314,50 +314,50 @@ static uint8_t begin_copy(struct small *s, uint8_t donors)
 	ask(s);
 	while (s->extents[0].replica[slot].state != WEIR_REPLICA_FILLING)
 		slot++;
-	weir_volume_copy_next(&s->v, &step);
-	assert_int_equal(step.what, WEIR_COPY_READ);
-	weir_volume_copy_did(&s->v, true);
+	weir_volume_resync_next(&s->v, &step);
+	assert_int_equal(step.what, WEIR_VOLUME_COPY_READ);
+	weir_volume_resync_done(&s->v, true);
 	return slot;
 }
 
 static void what_could_not_be_copied_is_not_believed(void **state)
 {
-	struct weir_copy_step step;
-	struct small s;
+	struct weir_volume_copy_step step;
+	struct volume_placement_fixture s;
 	uint8_t slot;
 
 	(void)state;
 	slot = begin_copy(&s, 2);
-	weir_volume_copy_next(&s.v, &step);
-	assert_int_equal(step.what, WEIR_COPY_WRITE);
-	weir_volume_copy_did(&s.v, false);
+	weir_volume_resync_next(&s.v, &step);
+	assert_int_equal(step.what, WEIR_VOLUME_COPY_WRITE);
+	weir_volume_resync_done(&s.v, false);
 	assert_int_equal(s.extents[0].replica[slot].state, WEIR_REPLICA_STALE);
 }
 
 static void a_copy_to_memory_that_is_gone_begins_anew_in_other(void **state)
 {
 	struct weir_volume_write write;
-	struct weir_copy_step step;
-	struct small s;
+	struct weir_volume_copy_step step;
+	struct volume_placement_fixture s;
 	uint8_t slot;
 
 	(void)state;
 	slot = begin_copy(&s, 3);
 	assert_int_equal(weir_volume_write(&s.v, &write, 0, 0, PAGES, others), 0);
-	weir_volume_copy_next(&s.v, &step);
-	assert_int_equal(step.what, WEIR_COPY_WAIT);
+	weir_volume_resync_next(&s.v, &step);
+	assert_int_equal(step.what, WEIR_VOLUME_COPY_WAIT);
 	weir_volume_donor_lost(&s.v, s.extents[0].replica[slot].donor);
 	assert_int_equal(weir_volume_write_end(&s.v, &write, (uint8_t)(1u << slot)), 0);
 	reclaim(&s);
 	ask(&s);
 	assert_int_equal(s.extents[0].replica[slot].state, WEIR_REPLICA_FILLING);
-	weir_volume_copy_next(&s.v, &step);
-	assert_true(step.what == WEIR_COPY_READ && step.extent == 0 && step.page == 0);
+	weir_volume_resync_next(&s.v, &step);
+	assert_true(step.what == WEIR_VOLUME_COPY_READ && step.extent == 0 && step.page == 0);
 }
 
 static void memory_does_not_move_to_where_old_memory_is_used(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 	uint32_t from;
 	uint8_t slot;
 
@@ -374,7 +374,7 @@ static void memory_does_not_move_to_where_old_memory_is_used(void **state)
 
 static void what_is_filled_from_nobody_is_given_back(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 2, 2);
@@ -393,7 +393,7 @@ static void what_is_filled_from_nobody_is_given_back(void **state)
 static void a_first_write_that_fails_leaves_zeroes_a_later_one_leaves_doubt(void **state)
 {
 	uint32_t expected[PAGES];
-	struct small s;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 1, 1);
@@ -413,7 +413,7 @@ static void the_later_of_two_writes_decides_though_the_earlier_fails(void **stat
 {
 	struct weir_volume_write first, second;
 	uint32_t expected[PAGES];
-	struct small s;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 1, 1);
@@ -427,19 +427,19 @@ static void the_later_of_two_writes_decides_though_the_earlier_fails(void **stat
 
 static void who_has_what_was_never_written_is_dropped_unless_he_is_the_last(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 2, 2);
 	write_all(&s, 0, sums, 0);
-	assert_true(weir_volume_mistrust(&s.v, 0, 1));
-	assert_false(weir_volume_mistrust(&s.v, 0, 0));
+	assert_true(weir_volume_distrust(&s.v, 0, 1));
+	assert_false(weir_volume_distrust(&s.v, 0, 0));
 	assert_int_equal(weir_volume_writable(&s.v, 0), 1);
 }
 
 static void what_was_lost_is_whole_again_once_all_of_it_is_discarded(void **state)
 {
-	struct small s;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 1, 1);
@@ -457,9 +457,9 @@ static void what_was_lost_is_whole_again_once_all_of_it_is_discarded(void **stat
 
 static void a_volume_grows_and_its_new_extents_want_memory(void **state)
 {
-	struct weir_extent extents[EXTENTS + 1] = { 0 };
+	struct weir_volume_extent extents[EXTENTS + 1] = { 0 };
 	uint32_t sum[PAGES] = { 0 };
-	struct small s;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	begin(&s, 1, 1);
@@ -476,12 +476,12 @@ static void a_volume_grows_and_its_new_extents_want_memory(void **state)
 static void what_is_found_may_be_anything(void **state)
 {
 	uint32_t expected[PAGES];
-	struct small s;
+	struct volume_placement_fixture s;
 
 	(void)state;
 	memset(&s, 0, sizeof(s));
 	assert_int_equal(weir_volume_init(&s.v, s.extents, 1, 1, 1, 1), 0);
-	weir_volume_found(&s.v, s.sum[0], PAGES);
+	weir_volume_adopt(&s.v, s.sum[0], PAGES);
 	assert_false(weir_volume_is_blank(&s.v, 0, 0, 1));
 	weir_volume_expect(&s.v, 0, 0, PAGES, expected);
 	assert_int_equal(expected[PAGES - 1], WEIR_SUM_UNKNOWN);

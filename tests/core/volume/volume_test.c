@@ -3,9 +3,9 @@
 #include "tests/support/engine_bench.h"
 #include "core/volume/volume.h"
 
-struct small {
+struct volume_fixture {
 	struct weir_volume v;
-	struct weir_extent extents[4];
+	struct weir_volume_extent extents[4];
 	uint32_t sum[4][10];
 };
 
@@ -13,9 +13,9 @@ struct small {
 static const uint32_t sums[10] = { 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 };
 
 /* Four extents of ten pages, over @donors donors with @room each. */
-static void begin(struct small *s, uint8_t donors, uint8_t replicas, const uint64_t *room)
+static void begin(struct volume_fixture *s, uint8_t donors, uint8_t replicas, const uint64_t *room)
 {
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 
 	memset(s, 0, sizeof(*s));
 	for (uint32_t i = 0; i < 4; i++)
@@ -25,7 +25,7 @@ static void begin(struct small *s, uint8_t donors, uint8_t replicas, const uint6
 		weir_volume_donor_up(&s->v, i);
 		weir_volume_donor_room(&s->v, i, room[i]);
 	}
-	while (!weir_volume_place(&s->v, &place))
+	while (!weir_volume_next_placement(&s->v, &place))
 		weir_volume_granted(&s->v, &place);
 }
 
@@ -33,7 +33,7 @@ static void extents_go_where_there_is_most_room_and_never_twice_to_one_donor(voi
 {
 	static const uint64_t room[] = { 100, 10, 11 };
 	struct weir_volume_census census;
-	struct small s;
+	struct volume_fixture s;
 
 	(void)state;
 	begin(&s, 3, 2, room);
@@ -47,21 +47,21 @@ static void extents_go_where_there_is_most_room_and_never_twice_to_one_donor(voi
 static void without_room_for_the_second_replica_there_is_no_place(void **state)
 {
 	static const uint64_t room[] = { 100, 3 };
-	struct weir_volume_place place;
-	struct small s;
+	struct weir_volume_placement place;
+	struct volume_fixture s;
 
 	(void)state;
 	begin(&s, 2, 2, room);
-	assert_int_equal(weir_volume_place(&s.v, &place), -ENOSPC);
+	assert_int_equal(weir_volume_next_placement(&s.v, &place), -ENOSPC);
 	assert_int_equal(weir_volume_census(&s.v).lean, 1);
 }
 
 static void what_nobody_wrote_is_not_lost_with_its_donors(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 	struct weir_volume_write write;
-	struct small s;
+	struct volume_fixture s;
 
 	(void)state;
 	begin(&s, 2, 2, room);
@@ -75,21 +75,21 @@ static void what_nobody_wrote_is_not_lost_with_its_donors(void **state)
 	weir_volume_donor_room(&s.v, 0, 8);
 	weir_volume_donor_up(&s.v, 1);
 	weir_volume_donor_room(&s.v, 1, 8);
-	while (!weir_volume_place(&s.v, &place)) {
+	while (!weir_volume_next_placement(&s.v, &place)) {
 		assert_int_not_equal(place.extent, 2);
 		weir_volume_granted(&s.v, &place);
 	}
 	assert_int_equal(weir_volume_census(&s.v).whole, 3);
 	assert_int_equal(weir_volume_census(&s.v).lost, 1);
 	assert_int_equal(weir_volume_write(&s.v, &write, 2, 0, 1, sums), -EIO);
-	assert_int_equal(weir_volume_place(&s.v, &place), -ENOENT);
+	assert_int_equal(weir_volume_next_placement(&s.v, &place), -ENOENT);
 }
 
 static void a_write_that_nobody_has_leaves_one_replica_that_decides(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
 	struct weir_volume_write write;
-	struct small s;
+	struct volume_fixture s;
 	uint8_t slot;
 
 	(void)state;
@@ -101,19 +101,19 @@ static void a_write_that_nobody_has_leaves_one_replica_that_decides(void **state
 }
 
 /* All replicas of extent 0 but the last miss a write, and are given memory anew. */
-static void begin_filling(struct small *s, uint8_t replicas)
+static void begin_filling(struct volume_fixture *s, uint8_t replicas)
 {
 	static const uint64_t room[] = { 8, 8, 8 };
 	const uint8_t last = (uint8_t)(1u << (replicas - 1));
 	struct weir_volume_write write;
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 
 	begin(s, 3, replicas, room);
 	assert_int_equal(weir_volume_write(&s->v, &write, 0, 0, 1, sums), 0);
 	assert_int_equal(weir_volume_write_end(&s->v, &write, write.slots & ~last), 0);
 	while (weir_volume_reclaim(&s->v, &place))
 		;
-	while (!weir_volume_place(&s->v, &place))
+	while (!weir_volume_next_placement(&s->v, &place))
 		weir_volume_granted(&s->v, &place);
 	assert_int_equal(s->extents[0].replica[0].state, WEIR_REPLICA_FILLING);
 }
@@ -121,7 +121,7 @@ static void begin_filling(struct small *s, uint8_t replicas)
 static void what_is_being_filled_is_no_witness(void **state)
 {
 	struct weir_volume_write write;
-	struct small s;
+	struct volume_fixture s;
 	uint8_t slot;
 
 	(void)state;
@@ -133,52 +133,52 @@ static void what_is_being_filled_is_no_witness(void **state)
 	assert_int_equal(slot, 1);
 }
 
-static uint8_t copy_next(struct small *s, struct weir_copy_step *step)
+static uint8_t copy_next(struct volume_fixture *s, struct weir_volume_copy_step *step)
 {
-	weir_volume_copy_next(&s->v, step);
+	weir_volume_resync_next(&s->v, step);
 	return step->what;
 }
 
 static void a_copy_waits_for_older_writes_and_leaves_out_what_overtakes_it(void **state)
 {
 	struct weir_volume_write old, overtaking;
-	struct weir_copy_step step;
-	struct small s;
+	struct weir_volume_copy_step step;
+	struct volume_fixture s;
 
 	(void)state;
 	begin_filling(&s, 2);
 	assert_int_equal(weir_volume_write(&s.v, &old, 0, 7, 1, sums), 0);
-	assert_int_equal(copy_next(&s, &step), WEIR_COPY_WAIT);
+	assert_int_equal(copy_next(&s, &step), WEIR_VOLUME_COPY_WAIT);
 	assert_int_equal(weir_volume_write(&s.v, &overtaking, 0, 0, 2, sums), 0);
 	assert_int_equal(weir_volume_write_end(&s.v, &old, 0), 0);
-	assert_int_equal(copy_next(&s, &step), WEIR_COPY_READ);
+	assert_int_equal(copy_next(&s, &step), WEIR_VOLUME_COPY_READ);
 	assert_true(step.slot == 1 && step.page == 0 && step.pages == 10);
-	weir_volume_copy_did(&s.v, true);
-	assert_int_equal(copy_next(&s, &step), WEIR_COPY_WRITE);
+	weir_volume_resync_done(&s.v, true);
+	assert_int_equal(copy_next(&s, &step), WEIR_VOLUME_COPY_WRITE);
 	assert_true(step.slot == 0 && step.page == 2 && step.pages == 8 && step.offset == 2);
-	weir_volume_copy_did(&s.v, true);
-	assert_int_equal(copy_next(&s, &step), WEIR_COPY_WAIT);
+	weir_volume_resync_done(&s.v, true);
+	assert_int_equal(copy_next(&s, &step), WEIR_VOLUME_COPY_WAIT);
 	assert_int_equal(s.extents[0].replica[0].state, WEIR_REPLICA_FILLING);
 	assert_int_equal(weir_volume_write_end(&s.v, &overtaking, 0), 0);
-	assert_int_equal(copy_next(&s, &step), WEIR_COPY_NOTHING);
+	assert_int_equal(copy_next(&s, &step), WEIR_VOLUME_COPY_NOTHING);
 	assert_int_equal(s.extents[0].replica[0].state, WEIR_REPLICA_VALID);
 }
 
 static void a_copy_that_is_broken_off_leaves_its_writes_to_the_next_one(void **state)
 {
 	struct weir_volume_write old, failing;
-	struct weir_copy_step step;
-	struct small s;
+	struct weir_volume_copy_step step;
+	struct volume_fixture s;
 
 	(void)state;
 	begin_filling(&s, 3);
 	assert_int_equal(weir_volume_write(&s.v, &old, 0, 7, 1, sums), 0);
-	assert_int_equal(copy_next(&s, &step), WEIR_COPY_WAIT);
+	assert_int_equal(copy_next(&s, &step), WEIR_VOLUME_COPY_WAIT);
 	assert_int_equal(weir_volume_write(&s.v, &failing, 0, 0, 2, sums), 0);
 	assert_int_equal(weir_volume_write_end(&s.v, &failing, 1), 0);
-	assert_int_equal(copy_next(&s, &step), WEIR_COPY_WAIT);
+	assert_int_equal(copy_next(&s, &step), WEIR_VOLUME_COPY_WAIT);
 	assert_int_equal(weir_volume_write_end(&s.v, &old, 0), 0);
-	assert_int_equal(copy_next(&s, &step), WEIR_COPY_READ);
+	assert_int_equal(copy_next(&s, &step), WEIR_VOLUME_COPY_READ);
 	assert_int_equal(s.v.copy.target, 1);
 }
 
@@ -186,7 +186,7 @@ static void a_donor_that_is_being_mended_is_read_last(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
 	uint8_t slot, other;
-	struct small s;
+	struct volume_fixture s;
 
 	(void)state;
 	begin(&s, 2, 2, room);
@@ -203,8 +203,8 @@ static void memory_in_use_is_not_given_back(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
 	struct weir_volume_write write;
-	struct weir_volume_place place;
-	struct small s;
+	struct weir_volume_placement place;
+	struct volume_fixture s;
 	uint8_t slot;
 
 	(void)state;
@@ -220,7 +220,7 @@ static void memory_in_use_is_not_given_back(void **state)
 
 static void what_is_out_of_range_is_refused(void **state)
 {
-	struct weir_extent extent = { 0 };
+	struct weir_volume_extent extent = { 0 };
 	struct weir_volume v;
 
 	(void)state;
@@ -230,7 +230,7 @@ static void what_is_out_of_range_is_refused(void **state)
 	assert_int_equal(weir_volume_init(&v, &extent, 1, 1, 8, 5), -EINVAL);
 	assert_int_equal(weir_volume_init(&v, &extent, 1, 1, 1, 2), -EINVAL);
 }
-static void write_each(struct small *s)
+static void write_each(struct volume_fixture *s)
 {
 	struct weir_volume_write write;
 
@@ -241,20 +241,20 @@ static void write_each(struct small *s)
 }
 
 /* Memory for all that is missing, and what is missing in it. */
-static void place_and_copy(struct small *s)
+static void place_and_copy(struct volume_fixture *s)
 {
-	struct weir_volume_place place;
-	struct weir_copy_step step;
+	struct weir_volume_placement place;
+	struct weir_volume_copy_step step;
 
-	while (!weir_volume_place(&s->v, &place))
+	while (!weir_volume_next_placement(&s->v, &place))
 		assert_int_equal(weir_volume_granted(&s->v, &place), 0);
-	for (weir_volume_copy_next(&s->v, &step); step.what; weir_volume_copy_next(&s->v, &step))
-		weir_volume_copy_did(&s->v, true);
+	for (weir_volume_resync_next(&s->v, &step); step.what; weir_volume_resync_next(&s->v, &step))
+		weir_volume_resync_done(&s->v, true);
 }
 
-static uint32_t reclaim(struct small *s)
+static uint32_t reclaim(struct volume_fixture *s)
 {
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 	uint32_t reclaimed = 0;
 
 	weir_volume_trim(&s->v);
@@ -266,8 +266,8 @@ static uint32_t reclaim(struct small *s)
 static void what_a_donor_wants_back_leaves_when_another_has_all_of_it(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
-	struct weir_volume_place place;
-	struct small s;
+	struct weir_volume_placement place;
+	struct volume_fixture s;
 
 	(void)state;
 	begin(&s, 2, 1, room);
@@ -275,7 +275,7 @@ static void what_a_donor_wants_back_leaves_when_another_has_all_of_it(void **sta
 	weir_volume_donor_keeps(&s.v, 0, 0);
 	assert_int_equal(weir_volume_census(&s.v).leaving, 2);
 	assert_int_equal(reclaim(&s), 0);
-	assert_int_equal(weir_volume_place(&s.v, &place), 0);
+	assert_int_equal(weir_volume_next_placement(&s.v, &place), 0);
 	assert_int_equal(place.donor, 1);
 	assert_int_equal(weir_volume_granted(&s.v, &place), 0);
 	assert_int_equal(reclaim(&s), 0);
@@ -284,14 +284,14 @@ static void what_a_donor_wants_back_leaves_when_another_has_all_of_it(void **sta
 	assert_int_equal(weir_volume_donor_extents(&s.v, 0), 0);
 	assert_int_equal(weir_volume_census(&s.v).whole, 4);
 	weir_volume_donor_keeps(&s.v, 1, 0);
-	assert_int_equal(weir_volume_place(&s.v, &place), -ENOENT);
+	assert_int_equal(weir_volume_next_placement(&s.v, &place), -ENOENT);
 }
 
 static void what_holds_nothing_leaves_first(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
 	struct weir_volume_write write;
-	struct small s;
+	struct volume_fixture s;
 
 	(void)state;
 	begin(&s, 2, 1, room);
@@ -304,8 +304,8 @@ static void what_holds_nothing_leaves_first(void **state)
 static void what_nobody_has_room_for_stays(void **state)
 {
 	static const uint64_t room[] = { 8, 2 };
-	struct weir_volume_place place;
-	struct small s;
+	struct weir_volume_placement place;
+	struct volume_fixture s;
 
 	(void)state;
 	begin(&s, 2, 1, room);
@@ -315,18 +315,18 @@ static void what_nobody_has_room_for_stays(void **state)
 	assert_int_equal(reclaim(&s), 2);
 	assert_int_equal(weir_volume_census(&s.v).leaving, 2);
 	assert_int_equal(weir_volume_census(&s.v).whole, 4);
-	assert_int_equal(weir_volume_place(&s.v, &place), -ENOENT);
+	assert_int_equal(weir_volume_next_placement(&s.v, &place), -ENOENT);
 	weir_volume_donor_lost(&s.v, 1);
 	assert_int_equal(reclaim(&s), 2);
 	for (uint32_t i = 0; i < 4; i++)
 		weir_volume_discard(&s.v, i, 0, 10, true);
-	assert_int_equal(weir_volume_place(&s.v, &place), -ENOSPC);
+	assert_int_equal(weir_volume_next_placement(&s.v, &place), -ENOSPC);
 }
 
 static void a_donor_that_wants_it_back_no_longer_keeps_it_and_nobody_else(void **state)
 {
 	static const uint64_t room[] = { 8, 8 };
-	struct small s;
+	struct volume_fixture s;
 
 	(void)state;
 	begin(&s, 2, 1, room);
@@ -341,7 +341,7 @@ static void a_donor_that_wants_it_back_no_longer_keeps_it_and_nobody_else(void *
 
 static void what_leaves_is_filled_no_further(void **state)
 {
-	struct small s;
+	struct volume_fixture s;
 
 	(void)state;
 	begin_filling(&s, 2);

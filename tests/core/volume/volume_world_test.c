@@ -29,10 +29,10 @@ struct memory {
 	uint32_t ops;
 };
 
-struct world;
+struct volume_world;
 
 /* What is asked of a donor: @task is told. */
-struct op {
+struct world_op {
 	bool is_write;
 	struct memory *memory;
 	uint32_t page, pages;
@@ -42,8 +42,8 @@ struct op {
 	bool is_done, succeeded;
 };
 
-struct donor {
-	struct op *op[OPS_MAX];
+struct world_donor {
+	struct world_op *op[OPS_MAX];
 	uint32_t nr_ops;
 	bool is_up;
 };
@@ -75,12 +75,12 @@ struct counts {
 	uint64_t kept, outdated, local_reads, local_fills;
 };
 
-struct world {
+struct volume_world {
 	uint64_t random, clock, values;
 	struct weir_volume v;
-	struct weir_extent extents[EXTENTS];
+	struct weir_volume_extent extents[EXTENTS];
 	struct memory *memory[EXTENTS][WEIR_VOLUME_SLOTS_MAX];
-	struct donor donor[DONORS];
+	struct world_donor donor[DONORS];
 	struct task task[12];
 	struct truth page[EXTENTS][PAGES];
 	uint32_t sum[EXTENTS][PAGES];
@@ -91,7 +91,7 @@ struct world {
 	struct counts counts;
 };
 
-static uint64_t random_below(struct world *w, uint64_t n)
+static uint64_t random_below(struct volume_world *w, uint64_t n)
 {
 	w->random ^= w->random >> 12;
 	w->random ^= w->random << 25;
@@ -99,14 +99,14 @@ static uint64_t random_below(struct world *w, uint64_t n)
 	return w->random * 2685821657736338717ull % n;
 }
 
-static void push(struct world *w, struct task *task, uint8_t slot, bool is_write, uint32_t page,
+static void push(struct volume_world *w, struct task *task, uint8_t slot, bool is_write, uint32_t page,
 		 uint32_t pages, const uint64_t *value)
 {
-	struct donor *donor = &w->donor[w->extents[task->extent].replica[slot].donor];
-	struct op *op = calloc(1, sizeof(*op));
+	struct world_donor *donor = &w->donor[w->extents[task->extent].replica[slot].donor];
+	struct world_op *op = calloc(1, sizeof(*op));
 
 	assert_true(op && donor->nr_ops < OPS_MAX);
-	*op = (struct op){ .is_write = is_write, .memory = w->memory[task->extent][slot], .page = page,
+	*op = (struct world_op){ .is_write = is_write, .memory = w->memory[task->extent][slot], .page = page,
 			   .pages = pages, .task = task, .slot = slot };
 	if (is_write)
 		memcpy(op->value, value, pages * sizeof(*value));
@@ -115,7 +115,7 @@ static void push(struct world *w, struct task *task, uint8_t slot, bool is_write
 	donor->op[donor->nr_ops++] = op;
 }
 
-static struct task *unused_task(struct world *w)
+static struct task *unused_task(struct volume_world *w)
 {
 	for (uint32_t i = 0; i < 12; i++) {
 		if (w->task[i].kind == NO_TASK)
@@ -124,7 +124,7 @@ static struct task *unused_task(struct world *w)
 	return NULL;
 }
 
-static void choose_range(struct world *w, struct task *task)
+static void choose_range(struct volume_world *w, struct task *task)
 {
 	task->extent = (uint32_t)random_below(w, EXTENTS);
 	task->pages = 1 + (uint32_t)random_below(w, RUN_MAX);
@@ -133,7 +133,7 @@ static void choose_range(struct world *w, struct task *task)
 }
 
 /* As a file system, which does not write a page that it is writing. */
-static bool may_write(const struct world *w, const struct task *task)
+static bool may_write(const struct volume_world *w, const struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++) {
 		const struct truth *page = &w->page[task->extent][task->page + i];
@@ -150,7 +150,7 @@ static uint32_t sum_of(uint64_t value)
 }
 
 /* Memory for a write, perhaps that of another extent. Return: whether there is some. */
-static bool provide(struct world *w, uint32_t extent)
+static bool provide(struct volume_world *w, uint32_t extent)
 {
 	uint32_t from;
 
@@ -166,7 +166,7 @@ static bool provide(struct world *w, uint32_t extent)
 	return true;
 }
 
-static void begin_write(struct world *w)
+static void begin_write(struct volume_world *w)
 {
 	struct task *task = unused_task(w);
 
@@ -197,7 +197,7 @@ static void begin_write(struct world *w)
 	}
 }
 
-static void end_write(struct world *w, struct task *task)
+static void end_write(struct volume_world *w, struct task *task)
 {
 	int rc = weir_volume_write_end(&w->v, &task->write, task->failed);
 
@@ -217,7 +217,7 @@ static void end_write(struct world *w, struct task *task)
 }
 
 /* Zeroes, from now on; mostly of all that is there, so that extents become idle. */
-static void discard(struct world *w)
+static void discard(struct volume_world *w)
 {
 	struct task task = { 0 };
 	uint32_t parts = 1;
@@ -244,7 +244,7 @@ static void discard(struct world *w)
 }
 
 /* Whether a write, which may have failed, came between: then nobody knows what a read should find. */
-static bool is_disturbed(const struct world *w, const struct task *task)
+static bool is_disturbed(const struct volume_world *w, const struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++) {
 		const struct truth *page = &w->page[task->extent][task->page + i];
@@ -255,9 +255,9 @@ static bool is_disturbed(const struct world *w, const struct task *task)
 	return false;
 }
 
-static void check_page(struct world *w, const struct task *task, uint32_t i);
+static void check_page(struct volume_world *w, const struct task *task, uint32_t i);
 
-static void end_reading(struct world *w, struct task *task)
+static void end_reading(struct volume_world *w, struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++)
 		check_page(w, task, i);
@@ -268,7 +268,7 @@ static void end_reading(struct world *w, struct task *task)
 static bool is_as_expected(struct task *task);
 
 /* Of the disk: it has what was written last. Return: whether it has these pages. */
-static bool read_disk(struct world *w, struct task *task)
+static bool read_disk(struct volume_world *w, struct task *task)
 {
 	if (!weir_volume_local_has(&w->v, task->extent, task->page, task->pages))
 		return false;
@@ -278,7 +278,7 @@ static bool read_disk(struct world *w, struct task *task)
 	return true;
 }
 
-static void try_read(struct world *w, struct task *task)
+static void try_read(struct volume_world *w, struct task *task)
 {
 	if (weir_volume_is_blank(&w->v, task->extent, task->page, task->pages)) {
 		memset(task->value, 0, sizeof(task->value));
@@ -298,7 +298,7 @@ static void try_read(struct world *w, struct task *task)
 	}
 }
 
-static void begin_read(struct world *w)
+static void begin_read(struct volume_world *w)
 {
 	struct task *task = unused_task(w);
 
@@ -316,7 +316,7 @@ static void begin_read(struct world *w)
 }
 
 /* What was read while nothing changed is what all will read from now on. */
-static void check_page(struct world *w, const struct task *task, uint32_t i)
+static void check_page(struct volume_world *w, const struct task *task, uint32_t i)
 {
 	struct truth *page = &w->page[task->extent][task->page + i];
 	bool fits = page->sure == task->value[i];
@@ -349,14 +349,14 @@ static bool is_as_expected(struct task *task)
 	return true;
 }
 
-static void end_read(struct world *w, struct task *task)
+static void end_read(struct volume_world *w, struct task *task)
 {
 	bool is_wrong = !task->failed && !is_as_expected(task);
 
 	weir_volume_read_end(&w->v, task->extent, task->slot);
 	assert_true(!is_wrong || w->rots || is_disturbed(w, task));
 	if (is_wrong)
-		w->counts.mistrusted += weir_volume_mistrust(&w->v, task->extent, task->slot);
+		w->counts.mistrusted += weir_volume_distrust(&w->v, task->extent, task->slot);
 	if (!task->failed && !is_wrong) {
 		end_reading(w, task);
 		return;
@@ -367,7 +367,7 @@ static void end_read(struct world *w, struct task *task)
 }
 
 /* A byte of some donor's memory is not as it was. */
-static void rot(struct world *w)
+static void rot(struct volume_world *w)
 {
 	uint32_t extent = (uint32_t)random_below(w, EXTENTS), page = (uint32_t)random_below(w, PAGES);
 	struct memory *memory = w->memory[extent][random_below(w, w->v.slots)];
@@ -378,25 +378,25 @@ static void rot(struct world *w)
 	w->counts.rotten++;
 }
 
-static void fill_from_disk(struct world *w, const struct weir_copy_step *step)
+static void fill_from_disk(struct volume_world *w, const struct weir_volume_copy_step *step)
 {
 	bool fails = !w->is_calm && !random_below(w, 20);
 
 	memcpy(w->chunk, &w->disk[step->extent][step->page], step->pages * sizeof(*w->chunk));
 	w->counts.local_fills += !fails;
-	weir_volume_copy_did(&w->v, !fails);
+	weir_volume_resync_done(&w->v, !fails);
 }
 
 /* What the disk should have next is read. */
-static void keep(struct world *w)
+static void keep(struct volume_world *w)
 {
 	struct task *task = w->v.local.is_busy ? NULL : unused_task(w);
-	struct weir_copy_step step;
+	struct weir_volume_copy_step step;
 
 	if (!task)
 		return;
 	weir_volume_local_next(&w->v, &step);
-	if (step.what != WEIR_COPY_READ)
+	if (step.what != WEIR_VOLUME_COPY_READ)
 		return;
 	*task = (struct task){ .kind = A_LOCAL, .extent = step.extent, .page = step.page,
 			       .pages = step.pages, .slot = step.slot };
@@ -405,7 +405,7 @@ static void keep(struct world *w)
 }
 
 /* It goes to the disk, if it is what it should be. */
-static void end_keeping(struct world *w, struct task *task)
+static void end_keeping(struct volume_world *w, struct task *task)
 {
 	bool is_right = !task->failed && is_as_expected(task);
 
@@ -414,12 +414,12 @@ static void end_keeping(struct world *w, struct task *task)
 		task->kind = A_DISK_WRITE;
 		return;
 	}
-	weir_volume_local_did(&w->v, false);
+	weir_volume_local_done(&w->v, false);
 	task->kind = NO_TASK;
 }
 
 /* A write to the disk ends; one that fails leaves something else. */
-static void work_disk(struct world *w)
+static void work_disk(struct volume_world *w)
 {
 	bool fails = !w->is_calm && !random_below(w, 20);
 
@@ -432,42 +432,42 @@ static void work_disk(struct world *w)
 			w->disk[task->extent][task->page + page] = fails ? ROTTEN : task->value[page];
 		w->counts.kept += !fails;
 		w->counts.outdated += w->v.local.overtaken != 0;
-		weir_volume_local_did(&w->v, !fails);
+		weir_volume_local_done(&w->v, !fails);
 		task->kind = NO_TASK;
 	}
 }
 
-static void copy(struct world *w)
+static void copy(struct volume_world *w)
 {
 	struct task *task = w->is_copying ? NULL : unused_task(w);
-	struct weir_copy_step step;
+	struct weir_volume_copy_step step;
 
 	if (!task || random_below(w, w->copies_one_in))
 		return;
-	weir_volume_copy_next(&w->v, &step);
-	if (step.what == WEIR_COPY_READ_LOCAL)
+	weir_volume_resync_next(&w->v, &step);
+	if (step.what == WEIR_VOLUME_COPY_READ_LOCAL)
 		fill_from_disk(w, &step);
-	if (step.what != WEIR_COPY_READ && step.what != WEIR_COPY_WRITE)
+	if (step.what != WEIR_VOLUME_COPY_READ && step.what != WEIR_VOLUME_COPY_WRITE)
 		return;
 	*task = (struct task){ .kind = A_COPY, .extent = step.extent, .page = step.page,
 			       .pages = step.pages, .slot = step.slot };
 	w->is_copying = true;
 	w->counts.overtaken += w->v.copy.overtaken != 0;
-	push(w, task, step.slot, step.what == WEIR_COPY_WRITE, step.page, step.pages,
+	push(w, task, step.slot, step.what == WEIR_VOLUME_COPY_WRITE, step.page, step.pages,
 	     w->chunk + step.offset);
 }
 
-static void end_copy(struct world *w, struct task *task, const struct op *op)
+static void end_copy(struct volume_world *w, struct task *task, const struct world_op *op)
 {
 	if (!op->is_write && !task->failed)
 		memcpy(w->chunk, op->value, op->pages * sizeof(*op->value));
 	w->counts.filled += op->is_write && !task->failed;
-	weir_volume_copy_did(&w->v, !task->failed);
+	weir_volume_resync_done(&w->v, !task->failed);
 	w->is_copying = false;
 	task->kind = NO_TASK;
 }
 
-static void execute(struct op *op)
+static void execute(struct world_op *op)
 {
 	for (uint32_t i = 0; i < op->pages; i++) {
 		if (op->is_write)
@@ -477,9 +477,9 @@ static void execute(struct op *op)
 	}
 }
 
-static void tell(struct world *w, struct donor *donor, uint32_t number)
+static void tell(struct volume_world *w, struct world_donor *donor, uint32_t number)
 {
-	struct op *op = donor->op[number];
+	struct world_op *op = donor->op[number];
 	struct task *task = op->task;
 
 	memmove(&donor->op[number], &donor->op[number + 1],
@@ -500,12 +500,12 @@ static void tell(struct world *w, struct donor *donor, uint32_t number)
 	free(op);
 }
 
-static bool overlaps_earlier(const struct donor *donor, uint32_t number)
+static bool overlaps_earlier(const struct world_donor *donor, uint32_t number)
 {
-	const struct op *op = donor->op[number];
+	const struct world_op *op = donor->op[number];
 
 	for (uint32_t i = 0; i < number; i++) {
-		const struct op *other = donor->op[i];
+		const struct world_op *other = donor->op[i];
 
 		if (other->memory == op->memory && !other->is_done &&
 		    other->page < op->page + op->pages && op->page < other->page + other->pages)
@@ -515,9 +515,9 @@ static bool overlaps_earlier(const struct donor *donor, uint32_t number)
 }
 
 /* A donor does something, or fails to, or tells of something. */
-static void work(struct world *w, uint32_t which)
+static void work(struct volume_world *w, uint32_t which)
 {
-	struct donor *donor = &w->donor[which];
+	struct world_donor *donor = &w->donor[which];
 	uint32_t number;
 
 	if (!donor->nr_ops || (which < w->slow_donors && random_below(w, 8)))
@@ -536,7 +536,7 @@ static void work(struct world *w, uint32_t which)
 }
 
 /* Who is away needs not be told; of the others there are some now and then who cannot be. */
-static uint8_t to_be_told(struct world *w)
+static uint8_t to_be_told(struct volume_world *w)
 {
 	uint8_t donors = (uint8_t)~0u;
 
@@ -548,18 +548,18 @@ static uint8_t to_be_told(struct world *w)
 }
 
 /* To who does not answer nothing more is said. */
-static void release(struct world *w)
+static void release(struct volume_world *w)
 {
 	uint8_t donors = to_be_told(w);
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 
 	weir_volume_trim(&w->v);
-	while (weir_volume_give_back(&w->v, donors, &place)) {
+	while (weir_volume_next_return(&w->v, donors, &place)) {
 		struct memory **memory = &w->memory[place.extent][place.slot];
 		bool is_told = w->is_calm || !w->donor[place.donor].is_up || random_below(w, 8);
 
 		assert_int_equal((*memory)->ops, 0);
-		weir_volume_gave_back(&w->v, &place, is_told);
+		weir_volume_returned(&w->v, &place, is_told);
 		if (!is_told) {
 			donors &= (uint8_t) ~(1u << place.donor);
 			continue;
@@ -569,11 +569,11 @@ static void release(struct world *w)
 	}
 }
 
-static void place_one(struct world *w)
+static void place_one(struct volume_world *w)
 {
-	struct weir_volume_place place;
+	struct weir_volume_placement place;
 
-	if (weir_volume_place(&w->v, &place))
+	if (weir_volume_next_placement(&w->v, &place))
 		return;
 	assert_true(w->donor[place.donor].is_up);
 	if (!w->is_calm && !random_below(w, 10)) {
@@ -589,7 +589,7 @@ static void place_one(struct world *w)
 }
 
 /* A donor wants memory back, or may have wanted some and does so no longer. */
-static void donor_asks(struct world *w, uint8_t donor)
+static void donor_asks(struct volume_world *w, uint8_t donor)
 {
 	uint32_t had = weir_volume_census(&w->v).leaving;
 
@@ -598,9 +598,9 @@ static void donor_asks(struct world *w, uint8_t donor)
 	w->counts.left += weir_volume_census(&w->v).leaving > had;
 }
 
-static void donor_changes(struct world *w, uint8_t number)
+static void donor_changes(struct volume_world *w, uint8_t number)
 {
-	struct donor *donor = &w->donor[number];
+	struct world_donor *donor = &w->donor[number];
 
 	if (!donor->is_up) {
 		if (weir_volume_donor_extents(&w->v, number))
@@ -618,7 +618,7 @@ static void donor_changes(struct world *w, uint8_t number)
 	weir_volume_donor_room(&w->v, number, ROOM);
 }
 
-static void step(struct world *w)
+static void step(struct volume_world *w)
 {
 	w->clock++;
 	switch (random_below(w, 18)) {
@@ -660,17 +660,17 @@ static void step(struct world *w)
 }
 
 /* Thin extents that have memory. */
-static uint32_t count_idle(const struct world *w)
+static uint32_t count_idle(const struct volume_world *w)
 {
 	uint32_t idle = 0;
 
 	for (uint32_t i = 0; i < EXTENTS; i++)
-		idle += w->extents[i].thin && weir_volume_valid(&w->v, i);
+		idle += w->extents[i].thin && weir_volume_count_valid(&w->v, i);
 	return idle;
 }
 
 /* Its replicas have the same. */
-static void check_same(const struct world *w, uint32_t extent)
+static void check_same(const struct volume_world *w, uint32_t extent)
 {
 	const struct memory *first = NULL;
 
@@ -689,7 +689,7 @@ static void check_same(const struct world *w, uint32_t extent)
 }
 
 /* Nobody writes any more, and the disk gets all that it has not. */
-static void let_disk_catch_up(struct world *w)
+static void let_disk_catch_up(struct volume_world *w)
 {
 	for (uint32_t i = 0; i < 5000; i++) {
 		work(w, (uint32_t)random_below(w, DONORS));
@@ -699,10 +699,10 @@ static void let_disk_catch_up(struct world *w)
 }
 
 /* The disk has all that it can have: what was not lost, and is known. */
-static void check_disk(const struct world *w, uint32_t extent)
+static void check_disk(const struct volume_world *w, uint32_t extent)
 {
 	for (uint32_t page = 0; page < PAGES; page++) {
-		if (w->sum[extent][page] != WEIR_SUM_UNKNOWN && weir_volume_valid(&w->v, extent))
+		if (w->sum[extent][page] != WEIR_SUM_UNKNOWN && weir_volume_count_valid(&w->v, extent))
 			assert_true(weir_volume_local_has(&w->v, extent, page, 1));
 	}
 }
@@ -711,7 +711,7 @@ static void check_disk(const struct world *w, uint32_t extent)
  * No write hangs, no replica is missing but for want of a donor or of what it would be filled from. The
  * first donor wants all of its memory, and has it where there is another one for each replica.
  */
-static void check_end(struct world *w)
+static void check_end(struct volume_world *w)
 {
 	bool can_move = w->v.replicas < DONORS;
 	struct weir_volume_census census;
@@ -741,7 +741,7 @@ static void check_end(struct world *w)
 	}
 }
 
-static void end_world(struct world *w)
+static void end_world(struct volume_world *w)
 {
 	for (uint32_t i = 0; i < EXTENTS; i++) {
 		for (uint8_t slot = 0; slot < WEIR_VOLUME_SLOTS_MAX; slot++)
@@ -755,10 +755,10 @@ static void end_world(struct world *w)
 }
 
 /* One in three rots, half have a disk; replicas change every few. */
-static struct world *new_world(uint64_t seed)
+static struct volume_world *new_world(uint64_t seed)
 {
 	static const uint8_t replicas[] = { 3, 2, 3, 4, 3, 1 };
-	struct world *w = calloc(1, sizeof(*w));
+	struct volume_world *w = calloc(1, sizeof(*w));
 
 	assert_non_null(w);
 	w->random = seed * 0x9e3779b97f4a7c15ull;
@@ -792,7 +792,7 @@ static void what_is_read_is_what_was_written_whatever_donors_do(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= WORLDS; seed++) {
-		struct world *w = new_world(seed);
+		struct volume_world *w = new_world(seed);
 
 		for (uint32_t i = 0; i < STEPS; i++)
 			step(w);

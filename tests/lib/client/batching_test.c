@@ -11,7 +11,7 @@
 #define PAGE 4096
 #define ROUNDS 200
 
-static struct donor donor;
+static struct donor_process donor;
 
 /* Each of a row of pages by itself. */
 static struct weir_session_info write_neighbours(const struct weir_session_options *options)
@@ -19,7 +19,7 @@ static struct weir_session_info write_neighbours(const struct weir_session_optio
 	struct weir_session *session = session_to(&donor, options);
 	struct weir_region *region = region_of(session, NEIGHBOURS * PAGE);
 	static char to[NEIGHBOURS * PAGE], from[NEIGHBOURS * PAGE];
-	struct tally tally = { 0 };
+	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	struct weir_memory *memory;
 	struct weir_session_info before, after;
@@ -95,7 +95,7 @@ struct row {
 	struct weir_session *session;
 	struct weir_region *region;
 	struct weir_memory *memory;
-	struct tally tally;
+	struct completion_tally tally;
 	char pages[NEIGHBOURS * PAGE];
 	struct weir_iov iov[NEIGHBOURS];
 	struct weir_transfer transfers[NEIGHBOURS];
@@ -107,7 +107,7 @@ static void row_open(struct row *row, const struct weir_session_options *options
 {
 	int i;
 
-	row->tally = (struct tally){ 0 };
+	row->tally = (struct completion_tally){ 0 };
 	row->session = session_to(&donor, options);
 	row->region = region_of(row->session, NEIGHBOURS * PAGE);
 	assert_int_equal(weir_memory_register(row->session, row->pages, sizeof(row->pages),
@@ -279,14 +279,14 @@ static void what_makes_no_sense_is_refused(void **in)
 static int start(void **in)
 {
 	(void)in;
-	donor_start(&donor, "16777216", NULL);
+	donor_process_start(&donor, "16777216", NULL);
 	return 0;
 }
 
 static int stop(void **in)
 {
 	(void)in;
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 	return 0;
 }
 

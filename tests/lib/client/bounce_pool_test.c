@@ -13,7 +13,7 @@
 #define KIB 1024u
 #define SLOW_NS (SECOND_NS * 3 / 10) /* of the wire, with the argument "slow" */
 
-static struct donor donor;
+static struct donor_process donor;
 
 /*
  * 4 MiB of buffers are 8 of the longest copies. What a callback submits gives none back meanwhile,
@@ -25,7 +25,7 @@ static struct donor donor;
 struct full {
 	struct weir_region *region;
 	char *bytes;
-	struct tally tally;
+	struct completion_tally tally;
 	int submitted, rc;
 	pthread_t thread;
 	bool is_full; /* or nearly: what stands above is known; atomic */
@@ -75,7 +75,7 @@ static void fill_up(struct weir_session *session, struct full *full, weir_done_f
 {
 	struct weir_completion completion = { .done = fill, .arg = full };
 
-	full->tally = (struct tally){ 0 };
+	full->tally = (struct completion_tally){ 0 };
 	full->is_full = false;
 	assert_int_equal(weir_barrier_async(session, &completion), 0);
 	while (!__atomic_load_n(&full->is_full, __ATOMIC_ACQUIRE) ||
@@ -169,7 +169,7 @@ static void who_waits_for_several_sleeps(void **in)
 {
 	struct weir_session *session = session_with_few_buffers(false);
 	struct weir_region *region = region_of(session, MIB);
-	struct tally tally = { 0 };
+	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	char *bytes = calloc(1, 512 * KIB);
 	struct weir_iov iov = { bytes, 64 * KIB, NULL };
@@ -192,14 +192,14 @@ static void who_waits_for_several_sleeps(void **in)
 static int start(void **in)
 {
 	(void)in;
-	donor_start(&donor, "16777216", NULL);
+	donor_process_start(&donor, "16777216", NULL);
 	return 0;
 }
 
 static int stop(void **in)
 {
 	(void)in;
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 	return 0;
 }
 

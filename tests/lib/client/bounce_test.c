@@ -10,7 +10,7 @@
 #define KIB 1024u
 #define REGION_BYTES (4 * MIB)
 
-static struct donor donor;
+static struct donor_process donor;
 
 static struct weir_session *session_with(enum weir_mr mr, size_t mr_dyn_bytes)
 {
@@ -30,7 +30,7 @@ static void fill(char *bytes, size_t length, uint64_t seed)
 static void transfer(struct weir_region *region, bool write, const struct weir_iov *iov,
 		     unsigned int iovcnt)
 {
-	struct tally tally = { 0 };
+	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	int rc;
 
@@ -153,7 +153,7 @@ struct many {
 	char *bytes;
 	int count;
 	size_t length;
-	struct tally tally;
+	struct completion_tally tally;
 };
 
 static void submit_many(void *arg, int status)
@@ -178,7 +178,7 @@ static struct weir_session_info write_many(struct weir_session *session, struct 
 	struct weir_completion completion = { .done = submit_many, .arg = many };
 	struct weir_session_info info;
 
-	many->tally = (struct tally){ 0 };
+	many->tally = (struct completion_tally){ 0 };
 	assert_int_equal(weir_barrier_async(session, &completion), 0);
 	while (many->tally.done < many->count)
 		weir_session_process(session);
@@ -339,7 +339,7 @@ static void atomics_leave_the_old_value_anywhere(void **in)
 	for (mr = WEIR_MR_PRE; mr <= WEIR_MR_DYN; mr++) {
 		struct weir_session *session = session_with(mr, 0);
 		struct weir_region *region = region_of(session, 4096);
-		struct tally tally = { 0 };
+		struct completion_tally tally = { 0 };
 		struct weir_completion completion = { .done = tally_done, .arg = &tally };
 		uint64_t old = 99;
 
@@ -377,14 +377,14 @@ static void what_never_began_gives_all_back(void **in)
 static int start(void **in)
 {
 	(void)in;
-	donor_start(&donor, "16777216", NULL);
+	donor_process_start(&donor, "16777216", NULL);
 	return 0;
 }
 
 static int stop(void **in)
 {
 	(void)in;
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 	return 0;
 }
 

@@ -22,7 +22,7 @@
 #define WAIT_MS 60000
 
 /* All threads together walk one range: each takes the page behind the one taken last. */
-struct walk {
+struct combine_walk {
 	struct weir_region *region;
 	struct weir_memory *memory;
 	pthread_barrier_t begin;
@@ -31,7 +31,7 @@ struct walk {
 	int failed; /* atomic */
 };
 
-static void submit(struct walk *walk, struct weir_queue *queue, int page)
+static void submit(struct combine_walk *walk, struct weir_queue *queue, int page)
 {
 	struct weir_completion completion = { .queue = queue };
 	struct weir_iov iov = { walk->pages + page * PAGE, PAGE, walk->memory };
@@ -40,7 +40,7 @@ static void submit(struct walk *walk, struct weir_queue *queue, int page)
 		__atomic_fetch_add(&walk->failed, 1, __ATOMIC_RELAXED);
 }
 
-static int wait_some(struct walk *walk, struct weir_queue *queue)
+static int wait_some(struct combine_walk *walk, struct weir_queue *queue)
 {
 	struct weir_event events[DEPTH];
 	int i, got = weir_queue_wait(queue, events, DEPTH, WAIT_MS);
@@ -54,7 +54,7 @@ static int wait_some(struct walk *walk, struct weir_queue *queue)
 
 static void *write_pages(void *arg)
 {
-	struct walk *walk = arg;
+	struct combine_walk *walk = arg;
 	struct weir_queue *queue;
 	int page, under_way = 0, got = 1;
 
@@ -73,13 +73,13 @@ static void *write_pages(void *arg)
 }
 
 /* Whose threads meet at the next read that is posted; atomic. The device's own way to post. */
-static struct walk *meeting;
+static struct combine_walk *meeting;
 static int (*device_post)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 /* Who posts has the NIC's lock, so all that the threads submit meanwhile is left for him. */
 static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct walk *walk = NULL;
+	struct combine_walk *walk = NULL;
 
 	if (wr->opcode == IBV_WR_RDMA_READ)
 		walk = __atomic_exchange_n(&meeting, NULL, __ATOMIC_ACQ_REL);
@@ -96,7 +96,7 @@ static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
  */
 static void *write_at_meetings(void *arg)
 {
-	struct walk *walk = arg;
+	struct combine_walk *walk = arg;
 	struct weir_queue *queue = NULL;
 	int i, got, step, failed = weir_queue_create(&queue);
 
@@ -114,7 +114,7 @@ static void *write_at_meetings(void *arg)
 	return NULL;
 }
 
-static void submit_row(struct walk *walk, struct weir_queue *queue, int page, int count)
+static void submit_row(struct combine_walk *walk, struct weir_queue *queue, int page, int count)
 {
 	struct weir_transfer transfers[DEPTH];
 	struct weir_iov iov[DEPTH];
@@ -138,7 +138,7 @@ static void submit_row(struct walk *walk, struct weir_queue *queue, int page, in
 /* As write_pages(), with all that a thread may have under way submitted together. */
 static void *write_rows(void *arg)
 {
-	struct walk *walk = arg;
+	struct combine_walk *walk = arg;
 	struct weir_queue *queue;
 	int page, under_way = 0, got = 1;
 
@@ -154,7 +154,7 @@ static void *write_rows(void *arg)
 	return NULL;
 }
 
-static void begin_threads(struct walk *walk, pthread_t *threads, void *(*run)(void *walk))
+static void begin_threads(struct combine_walk *walk, pthread_t *threads, void *(*run)(void *walk))
 {
 	int i;
 
@@ -171,7 +171,7 @@ static void end_threads(pthread_t *threads)
 }
 
 /* Each takes all that it may have under way and submits it with one call. */
-static void run_rows(struct weir_session *session, struct walk *walk)
+static void run_rows(struct weir_session *session, struct combine_walk *walk)
 {
 	pthread_t threads[THREADS];
 
@@ -183,7 +183,7 @@ static void run_rows(struct weir_session *session, struct walk *walk)
 }
 
 /* The reads that they meet at are of a page that nobody writes to. */
-static void run_meetings(struct weir_session *session, struct walk *walk)
+static void run_meetings(struct weir_session *session, struct combine_walk *walk)
 {
 	struct weir_region *beside = region_of(session, PAGE);
 	struct ibv_context *device;
@@ -211,7 +211,7 @@ static void run_meetings(struct weir_session *session, struct walk *walk)
 	pthread_barrier_destroy(&walk->begin);
 }
 
-static void check_pages(struct walk *walk)
+static void check_pages(struct combine_walk *walk)
 {
 	char *found = malloc(PAGES * PAGE);
 
@@ -221,10 +221,10 @@ static void check_pages(struct walk *walk)
 	free(found);
 }
 
-typedef void run_fn(struct weir_session *session, struct walk *walk);
+typedef void run_fn(struct weir_session *session, struct combine_walk *walk);
 
 /* Returns how many writes the device was given. */
-static uint64_t walk_with(const struct donor *donor, enum weir_batching batching,
+static uint64_t walk_with(const struct donor_process *donor, enum weir_batching batching,
 			  uint64_t window_bytes, run_fn *run)
 {
 	const struct weir_session_options options = {
@@ -233,7 +233,7 @@ static uint64_t walk_with(const struct donor *donor, enum weir_batching batching
 		.timeout_ns = WAIT_MS * 1000000ull,
 	};
 	struct weir_session *session = session_to(donor, &options);
-	struct walk walk = { .region = region_of(session, PAGES * PAGE) };
+	struct combine_walk walk = { .region = region_of(session, PAGES * PAGE) };
 	struct verbs_counters before, after;
 	uint64_t seed = batching;
 	size_t i;
@@ -255,7 +255,7 @@ static uint64_t walk_with(const struct donor *donor, enum weir_batching batching
 	return after.posted_writes - before.posted_writes;
 }
 
-static void check_fewer(const struct donor *donor, uint64_t window_bytes, run_fn *run)
+static void check_fewer(const struct donor_process *donor, uint64_t window_bytes, run_fn *run)
 {
 	uint64_t single = walk_with(donor, WEIR_BATCHING_SINGLE, window_bytes, run);
 	uint64_t hybrid = walk_with(donor, WEIR_BATCHING_HYBRID, window_bytes, run);
@@ -281,14 +281,14 @@ static void neighbours_that_are_submitted_together_do_so_in_any_window(void **in
 /* They meet at one NIC: a thread of one session may find requests of the other, and posts them. */
 static void sessions_of_one_nic_leave_nobody_behind(void **in)
 {
-	struct walk walks[2];
+	struct combine_walk walks[2];
 	struct weir_session *sessions[2];
 	pthread_t threads[2 * THREADS];
 	int i;
 
 	for (i = 0; i < 2; i++) {
 		sessions[i] = session_to(*in, NULL);
-		walks[i] = (struct walk){ .region = region_of(sessions[i], PAGES * PAGE) };
+		walks[i] = (struct combine_walk){ .region = region_of(sessions[i], PAGES * PAGE) };
 		walks[i].pages = calloc(PAGES, PAGE);
 		assert_non_null(walks[i].pages);
 		memset(walks[i].pages, 1 + i, PAGES * PAGE);
@@ -311,16 +311,16 @@ static void sessions_of_one_nic_leave_nobody_behind(void **in)
 
 static int start(void **in)
 {
-	static struct donor donor;
+	static struct donor_process donor;
 
-	donor_start(&donor, "67108864", NULL);
+	donor_process_start(&donor, "67108864", NULL);
 	*in = &donor;
 	return 0;
 }
 
 static int stop(void **in)
 {
-	donor_stop(*in);
+	donor_process_stop(*in);
 	return 0;
 }
 

@@ -20,29 +20,29 @@
 #define PATIENCE_MS 60000 /* what does not come in so long does not come */
 #define DEAD_NS (10 * SECOND_NS) /* nothing may take longer after a death */
 
-struct state {
-	struct donor donor;
+struct failure_state {
+	struct donor_process donor;
 	struct weir_session *session;
 	struct weir_region *region;
 	struct weir_pool *pool;
-	struct tally tally, down;
+	struct completion_tally tally, down;
 	uint64_t killed_ns;
 };
 
 static void on_down(void *arg, int status)
 {
-	struct state *s = arg;
+	struct failure_state *s = arg;
 
 	tally_done(&s->down, status);
 }
 
 static int setup_with(void **out, struct weir_session_options options)
 {
-	struct state *s = calloc(1, sizeof(*s));
+	struct failure_state *s = calloc(1, sizeof(*s));
 
 	options.on_down = on_down;
 	options.arg = s;
-	donor_start(&s->donor, "67108864", NULL);
+	donor_process_start(&s->donor, "67108864", NULL);
 	s->session = session_to(&s->donor, &options);
 	s->region = region_of(s->session, 32 * MIB);
 	assert_int_equal(weir_pool_create(s->session, 16 * MIB, 2, &s->pool, NULL), 0);
@@ -65,7 +65,7 @@ static int setup_driven(void **out)
 	return setup_with(out, (struct weir_session_options){ .no_thread = true });
 }
 
-static int release(struct state *s)
+static int release(struct failure_state *s)
 {
 	weir_pool_destroy(s->pool);
 	weir_region_close(s->region);
@@ -76,9 +76,9 @@ static int release(struct state *s)
 
 static int teardown(void **in)
 {
-	struct state *s = *in;
+	struct failure_state *s = *in;
 
-	donor_stop(&s->donor);
+	donor_process_stop(&s->donor);
 	return release(s);
 }
 
@@ -88,7 +88,7 @@ static int teardown_dead(void **in)
 	return release(*in);
 }
 
-static int try_to_submit(struct state *s, size_t length, uint64_t timeout_ns, struct tally *tally,
+static int try_to_submit(struct failure_state *s, size_t length, uint64_t timeout_ns, struct completion_tally *tally,
 			 struct weir_request **request)
 {
 	struct weir_completion completion = { .done = tally_done, .arg = tally,
@@ -101,8 +101,8 @@ static int try_to_submit(struct state *s, size_t length, uint64_t timeout_ns, st
 	return rc;
 }
 
-static struct weir_request *submit(struct state *s, size_t length, uint64_t timeout_ns,
-				   struct tally *tally)
+static struct weir_request *submit(struct failure_state *s, size_t length, uint64_t timeout_ns,
+				   struct completion_tally *tally)
 {
 	struct weir_request *request = NULL;
 
@@ -112,17 +112,17 @@ static struct weir_request *submit(struct state *s, size_t length, uint64_t time
 
 static void *kill_when_one_is_done(void *arg)
 {
-	struct state *s = arg;
+	struct failure_state *s = arg;
 
 	while (!__atomic_load_n(&s->tally.done, __ATOMIC_ACQUIRE))
 		usleep(200);
 	s->killed_ns = now_ns();
-	donor_kill(&s->donor);
+	donor_process_kill(&s->donor);
 	return NULL;
 }
 
 /* Up to 100 at a time, until it is over. Returns how many. */
-static int submit_to_the_end(struct state *s)
+static int submit_to_the_end(struct failure_state *s)
 {
 	int count = 0, rc;
 
@@ -136,7 +136,7 @@ static int submit_to_the_end(struct state *s)
 }
 
 /* Returns whether any was under way then: not where whoever submits sees each to its end at once. */
-static bool end_with_the_donor(struct state *s)
+static bool end_with_the_donor(struct failure_state *s)
 {
 	char reply[8], byte;
 	pthread_t killer;
@@ -172,7 +172,7 @@ static void all_ends_when_the_donor_is_killed(void **in)
 
 static void *call_in_vain(void *arg)
 {
-	struct state *s = arg;
+	struct failure_state *s = arg;
 	char reply[8];
 	size_t length;
 
@@ -185,8 +185,8 @@ static bool is_called(struct weir_session *session)
 	int i;
 
 	weir_session_lock(session);
-	for (i = 0; i < WIRE_CALLS_MAX; i++)
-		is |= session->calls.asks[i].answer != NULL;
+	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++)
+		is |= session->calls.pending[i].answer != NULL;
 	weir_session_unlock(session);
 	return is;
 }
@@ -194,7 +194,7 @@ static bool is_called(struct weir_session *session)
 /* Once the donor has heard the call that it does not answer: messages arrive in the order sent. */
 static void *kill_when_called(void *arg)
 {
-	struct state *s = arg;
+	struct failure_state *s = arg;
 	char reply[8];
 	size_t length;
 
@@ -202,13 +202,13 @@ static void *kill_when_called(void *arg)
 		usleep(1000);
 	assert_int_equal(weir_call(s->session, "e", 1, reply, 8, &length), 0);
 	s->killed_ns = now_ns();
-	donor_kill(&s->donor);
+	donor_process_kill(&s->donor);
 	return NULL;
 }
 
 static void who_waits_is_woken_when_the_donor_is_killed(void **in)
 {
-	struct state *s = *in;
+	struct failure_state *s = *in;
 	pthread_t killer, caller;
 	char *bytes = malloc(16 * MIB);
 	void *called;
@@ -230,7 +230,7 @@ static void who_waits_is_woken_when_the_donor_is_killed(void **in)
 /* Who waits takes what woke the program: it must be woken again to hear that this was the end. */
 static void who_waits_does_not_hide_the_end(void **in)
 {
-	struct state *s = *in;
+	struct failure_state *s = *in;
 	struct pollfd fd = { .fd = weir_session_fd(s->session), .events = POLLIN };
 	pthread_t waiter, killer;
 	char byte = 1;
@@ -248,28 +248,28 @@ static void who_waits_does_not_hide_the_end(void **in)
 
 static void a_killed_donor_does_not_harm_another_session(void **in)
 {
-	struct state *s = *in;
+	struct failure_state *s = *in;
 	struct weir_session *session;
 	struct weir_region *region;
-	struct donor other;
+	struct donor_process other;
 	char byte = 1;
 
-	donor_start(&other, "1048576", NULL);
+	donor_process_start(&other, "1048576", NULL);
 	session = session_to(&other, NULL);
 	region = region_of(session, 4096);
 	submit(s, 16 * MIB, 0, &s->tally);
-	donor_kill(&s->donor);
+	donor_process_kill(&s->donor);
 	tally_wait(&s->tally, 1);
 	assert_int_equal(weir_write(region, 0, &byte, 1), 0);
 	weir_region_close(region);
 	weir_session_close(session);
-	donor_stop(&other);
+	donor_process_stop(&other);
 }
 
 /* Behind so much work in a narrow window. Returns what weir_cancel() did. */
-static int cancel_the_last_of_many(struct state *s)
+static int cancel_the_last_of_many(struct failure_state *s)
 {
-	struct tally first = { 0 }, last = { 0 };
+	struct completion_tally first = { 0 }, last = { 0 };
 	struct weir_request *request;
 	int i, rc;
 
@@ -297,9 +297,9 @@ static void what_is_not_posted_can_be_canceled(void **in)
 }
 
 /* A request that waits in the NIC's inbox while the last channel of its session goes down. */
-struct late {
-	struct state *state;
-	struct tally tally, done;
+struct late_submit {
+	struct failure_state *state;
+	struct completion_tally tally, done;
 	int canceled;
 };
 
@@ -313,24 +313,24 @@ static void be_ready(struct weir_session *session)
 
 		request->session = session;
 		weir_list_init(&request->link);
-		weir_spare_put(&session->spares, &request->node);
+		weir_freelist_put(&session->spares, &request->node);
 	}
 }
 
 /* Nothing is taken from the inbox on the way: not as weir_session_lock() has it. */
 static void take_down(struct weir_session *session)
 {
-	weir_lock_take(&session->nic->lock);
-	weir_mend_give_up(session, -ECONNRESET);
+	weir_mutex_lock(&session->nic->lock);
+	weir_reconnect_give_up(session, -ECONNRESET);
 	while (!session->down)
 		weir_pump_poll(session, now_ns());
-	weir_lock_give(&session->nic->lock);
+	weir_mutex_unlock(&session->nic->lock);
 }
 
 /* Inside a callback a request is only left in the inbox, and without a thread nobody takes it. */
 static void submit_too_late(void *arg, int status)
 {
-	struct late *late = arg;
+	struct late_submit *late = arg;
 	struct weir_request *request;
 
 	assert_int_equal(status, 0);
@@ -342,8 +342,8 @@ static void submit_too_late(void *arg, int status)
 
 static void what_was_refused_cannot_be_canceled(void **in)
 {
-	struct state *s = *in;
-	struct late late = { .state = s };
+	struct failure_state *s = *in;
+	struct late_submit late = { .state = s };
 	struct weir_completion completion = { .done = submit_too_late, .arg = &late };
 
 	be_ready(s->session);
@@ -356,8 +356,8 @@ static void what_was_refused_cannot_be_canceled(void **in)
 
 static void what_is_not_posted_in_time_ends(void **in)
 {
-	struct state *s = *in;
-	struct tally last = { 0 };
+	struct failure_state *s = *in;
+	struct completion_tally last = { 0 };
 	int i;
 
 	for (i = 0; i < 30; i++)
@@ -372,10 +372,10 @@ static void what_is_not_posted_in_time_ends(void **in)
 
 static void a_barrier_waits_for_all_and_holds_all(void **in)
 {
-	struct state *s = *in;
-	struct tally barrier = { 0 };
+	struct failure_state *s = *in;
+	struct completion_tally barrier = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &barrier };
-	struct tally after = { 0 };
+	struct completion_tally after = { 0 };
 	int i;
 
 	for (i = 0; i < 10; i++)
@@ -394,7 +394,7 @@ static void a_barrier_waits_for_all_and_holds_all(void **in)
 /* A donor that does not run: its CPU is not needed for reads and writes. */
 static void a_stopped_donor_still_lends(void **in)
 {
-	struct state *s = *in;
+	struct failure_state *s = *in;
 	char byte = 42, got = 0;
 
 	stop_process(s->donor.pid);
@@ -407,7 +407,7 @@ static void a_stopped_donor_still_lends(void **in)
 /* An rkey that is not ours: the NIC says so, and the rest of the session ends in order. */
 static void a_forged_token_is_refused(void **in)
 {
-	struct state *s = *in;
+	struct failure_state *s = *in;
 	struct weir_region_token token = { .addr = 1 << 20, .length = 4096, .rkey = 0x12345678 };
 	struct weir_region *region;
 	char byte = 0;

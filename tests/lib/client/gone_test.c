@@ -11,7 +11,7 @@
 #define TIMEOUT_NS (6 * SECOND_NS)
 
 struct party {
-	struct donor donor;
+	struct donor_process donor;
 	struct weir_session *session;
 	struct weir_region *region;
 };
@@ -21,12 +21,12 @@ static void join(struct party *p)
 	const struct weir_session_options options = { .window_bytes = WINDOW,
 						      .timeout_ns = TIMEOUT_NS };
 
-	donor_start(&p->donor, "2097152", NULL);
+	donor_process_start(&p->donor, "2097152", NULL);
 	p->session = session_to(&p->donor, &options);
 	p->region = region_of(p->session, PIECES * PIECE);
 }
 
-static void leave(struct party *p)
+static void close_party(struct party *p)
 {
 	weir_region_close(p->region);
 	weir_session_close(p->session);
@@ -44,7 +44,7 @@ static void go_without_a_word(const struct party *p)
 	assert_int_equal(softnic_fault(p->donor.pid, &faults), 0);
 }
 
-static void write_pieces(struct party *p, void *bytes, struct tally *tally)
+static void write_pieces(struct party *p, void *bytes, struct completion_tally *tally)
 {
 	const struct weir_completion completion = { .done = tally_done, .arg = tally };
 	const struct weir_iov iov = { bytes, PIECE, NULL };
@@ -59,7 +59,7 @@ static void write_pieces(struct party *p, void *bytes, struct tally *tally)
 static void who_is_gone_does_not_keep_the_window(void **state)
 {
 	struct party gone, well;
-	struct tally lost = { 0 };
+	struct completion_tally lost = { 0 };
 	char *bytes = calloc(1, PIECE);
 	uint64_t took_ns;
 
@@ -73,12 +73,12 @@ static void who_is_gone_does_not_keep_the_window(void **state)
 	assert_int_equal(weir_write(well.region, 0, bytes, PIECE), 0);
 	took_ns = now_ns() - took_ns;
 	assert_true(took_ns > TIMEOUT_NS / 4 && took_ns < TIMEOUT_NS / 10 * 9);
-	donor_kill(&gone.donor);
+	donor_process_kill(&gone.donor);
 	tally_wait(&lost, PIECES);
 	assert_int_not_equal(lost.status, 0);
-	leave(&gone);
-	leave(&well);
-	donor_stop(&well.donor);
+	close_party(&gone);
+	close_party(&well);
+	donor_process_stop(&well.donor);
 	free(bytes);
 }
 

@@ -14,18 +14,18 @@
 #define CHANNELS 2u
 #define OFTEN_NS (SECOND_NS / 20)
 
-struct state {
-	struct donor donor;
+struct keepalive_state {
+	struct donor_process donor;
 	struct weir_session *session;
 	struct weir_region *region;
 };
 
 static int setup_with(void **out, struct weir_session_options options)
 {
-	struct state *s = calloc(1, sizeof(*s));
+	struct keepalive_state *s = calloc(1, sizeof(*s));
 
 	options.channels = CHANNELS;
-	donor_start(&s->donor, "67108864", NULL);
+	donor_process_start(&s->donor, "67108864", NULL);
 	s->session = session_to(&s->donor, &options);
 	s->region = region_of(s->session, 4096);
 	*out = s;
@@ -56,16 +56,16 @@ static int setup_silent(void **out)
 
 static int teardown(void **in)
 {
-	struct state *s = *in;
+	struct keepalive_state *s = *in;
 
 	weir_region_close(s->region);
 	weir_session_close(s->session);
-	donor_stop(&s->donor);
+	donor_process_stop(&s->donor);
 	free(s);
 	return 0;
 }
 
-static struct weir_session_info info_of(const struct state *s)
+static struct weir_session_info info_of(const struct keepalive_state *s)
 {
 	struct weir_session_info info;
 
@@ -74,7 +74,7 @@ static struct weir_session_info info_of(const struct state *s)
 }
 
 /* What a cable that is pulled does to a QP. Nothing is under way on it: nobody is told. */
-static void break_in_silence(struct state *s)
+static void break_in_silence(struct keepalive_state *s)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
@@ -86,7 +86,7 @@ static void break_in_silence(struct state *s)
 }
 
 /* Without a thread the descriptor says when there is something to do. */
-static void wait_a_little(struct state *s)
+static void wait_a_little(struct keepalive_state *s)
 {
 	struct pollfd fd = { .fd = weir_session_fd(s->session), .events = POLLIN };
 
@@ -96,7 +96,7 @@ static void wait_a_little(struct state *s)
 		weir_session_process(s->session);
 }
 
-static void all_works(struct state *s)
+static void all_works(struct keepalive_state *s)
 {
 	char byte = 42, got = 0;
 
@@ -107,7 +107,7 @@ static void all_works(struct state *s)
 
 static void what_breaks_in_silence_is_mended(void **in)
 {
-	struct state *s = *in;
+	struct keepalive_state *s = *in;
 	uint64_t until_ns = now_ns() + 60 * SECOND_NS;
 
 	break_in_silence(s);
@@ -121,7 +121,7 @@ static void what_breaks_in_silence_is_mended(void **in)
 /* Its memory is there, and the NIC answers. */
 static void a_stopped_donor_is_alive(void **in)
 {
-	struct state *s = *in;
+	struct keepalive_state *s = *in;
 	uint64_t until_ns = now_ns() + 60 * SECOND_NS, before = info_of(s).work_requests;
 
 	stop_process(s->donor.pid);
@@ -137,7 +137,7 @@ static void a_stopped_donor_is_alive(void **in)
 
 static void who_wants_none_asks_nothing(void **in)
 {
-	struct state *s = *in;
+	struct keepalive_state *s = *in;
 	uint64_t before = info_of(s).work_requests;
 
 	usleep(3 * OFTEN_NS / 1000);
@@ -147,7 +147,7 @@ static void who_wants_none_asks_nothing(void **in)
 
 static void too_often_is_refused(void **in)
 {
-	const struct state *s = *in;
+	const struct keepalive_state *s = *in;
 	struct weir_session_options options = { .key = fixture_key(), .keepalive_ns = 999999 };
 	struct weir_session *session;
 

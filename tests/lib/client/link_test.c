@@ -32,7 +32,7 @@ static struct rdma_cm_id id;
 static struct weir_window window;
 static struct weir_wr wrs[REQS];
 static struct weir_req reqs[REQS];
-static struct weir_ledger ledger;
+static struct weir_stats_shm stats_shm;
 static struct weir_session session;
 static struct weir_link *link = &session.links[0];
 
@@ -78,9 +78,9 @@ static void set_up(unsigned int depth)
 
 	memset(&nic, 0, sizeof(nic));
 	memset(&session, 0, sizeof(session));
-	memset(&ledger, 0, sizeof(ledger));
-	session.ledger = &ledger;
-	session.counters = &ledger.counters;
+	memset(&stats_shm, 0, sizeof(stats_shm));
+	session.stats_shm = &stats_shm;
+	session.counters = &stats_shm.counters;
 	nic.accepts = 64;
 	context.ops.post_send = post_send;
 	context.ops.poll_cq = poll_cq;
@@ -333,7 +333,7 @@ static bool post_alone(uint32_t length)
 	reqs[0] = (struct weir_req){ .op = WEIR_OP_WRITE, .nr_sge = 1, .remote = 4096,
 				     .rkey = 7, .length = length, .deadline_ns = WEIR_NEVER,
 				     .sge = { { 8192, length, 9 } } };
-	wr = weir_lone_post(&session.engine, &reqs[0]);
+	wr = weir_fastpath_post(&session.engine, &reqs[0]);
 	assert_non_null(wr);
 	return weir_link_post_one(link, wr);
 }
@@ -380,13 +380,13 @@ static void what_went_alone_and_has_succeeded_is_known_at_a_glance(void **state)
 	others[1].qp_num = 4; /* of a QP that is gone */
 	others[2].wr_id = WEIR_KEEPALIVE_WR;
 	for (i = 0; i < 3; i++)
-		assert_false(weir_link_succeeded_alone(link, &others[i], 1));
-	assert_false(weir_link_succeeded_alone(link, mine, 0));
-	assert_false(weir_link_succeeded_alone(link, mine, 2)); /* something else has come, too */
+		assert_false(weir_link_has_one_success(link, &others[i], 1));
+	assert_false(weir_link_has_one_success(link, mine, 0));
+	assert_false(weir_link_has_one_success(link, mine, 2)); /* something else has come, too */
 	assert_int_equal(link->in_flight, 1);
 	assert_int_equal(pull(), 0);
 
-	assert_true(weir_link_succeeded_alone(link, mine, 1));
+	assert_true(weir_link_has_one_success(link, mine, 1));
 	assert_int_equal(link->in_flight, 0);
 	assert_int_equal(send_cq.in_flight, 0);
 	assert_int_equal(session.counters->completions, 1);
@@ -415,7 +415,7 @@ static void set_up_quiet(void)
 	session.options.channels = 1;
 	session.options.keepalive_ns = 100;
 	session.options.timeout_ns = 1000;
-	weir_keepalive_begin(&session, 0);
+	weir_keepalive_start(&session, 0);
 	assert_int_equal(session.keepalive.due_ns, 100);
 }
 
@@ -423,7 +423,7 @@ static void a_link_with_nothing_to_do_is_asked(void **state)
 {
 	(void)state;
 	set_up_quiet();
-	weir_keepalive_look(&session, 100);
+	weir_keepalive_check(&session, 100);
 	assert_int_equal(nic.nr_posted, 1);
 	assert_int_equal(nic.posted[0].opcode, IBV_WR_RDMA_WRITE);
 	assert_int_equal(nic.posted[0].num_sge, 0);
@@ -442,13 +442,13 @@ static void a_session_that_posts_is_not_asked(void **state)
 	(void)state;
 	set_up_quiet();
 	post(1, WEIR_OP_READ, 4096);
-	weir_keepalive_look(&session, 100);
-	weir_keepalive_look(&session, 200); /* it is under way still */
+	weir_keepalive_check(&session, 100);
+	weir_keepalive_check(&session, 200); /* it is under way still */
 	assert_int_equal(nic.nr_posted, 1);
 	complete(0, IBV_WC_SUCCESS);
 	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 1);
 	assert_int_equal(pull(), 1);
-	weir_keepalive_look(&session, 300);
+	weir_keepalive_check(&session, 300);
 	assert_int_equal(nic.nr_posted, 2);
 	complete(1, IBV_WC_SUCCESS);
 	weir_links_poll(&session, &send_cq, 0);
@@ -458,7 +458,7 @@ static void what_the_transport_gives_up_breaks_the_link(void **state)
 {
 	(void)state;
 	set_up_quiet();
-	weir_keepalive_look(&session, 100);
+	weir_keepalive_check(&session, 100);
 	complete(0, IBV_WC_RETRY_EXC_ERR);
 	weir_links_poll(&session, &send_cq, 500);
 	assert_true(nic.in_error);
@@ -472,9 +472,9 @@ static void what_is_not_answered_in_time_breaks_the_link(void **state)
 {
 	(void)state;
 	set_up_quiet();
-	weir_keepalive_look(&session, 100);
+	weir_keepalive_check(&session, 100);
 	post(1, WEIR_OP_READ, 4096);
-	weir_keepalive_look(&session, 1100);
+	weir_keepalive_check(&session, 1100);
 	assert_true(nic.in_error);
 	assert_false(weir_link_settle(link, true));
 	complete(0, IBV_WC_WR_FLUSH_ERR);
@@ -489,7 +489,7 @@ static void a_link_that_cannot_be_asked_is_broken(void **state)
 	(void)state;
 	set_up_quiet();
 	nic.accepts = 0;
-	weir_keepalive_look(&session, 100);
+	weir_keepalive_check(&session, 100);
 	assert_int_equal(send_cq.in_flight, 0);
 	assert_true(weir_link_settle(link, true));
 }
@@ -498,12 +498,12 @@ static void without_a_qp_nothing_is_asked_any_more(void **state)
 {
 	(void)state;
 	set_up_quiet();
-	weir_keepalive_look(&session, 100);
+	weir_keepalive_check(&session, 100);
 	weir_link_forget(link);
 	assert_int_equal(send_cq.in_flight, 0);
-	assert_int_equal(session.keepalive.asked, 0);
+	assert_int_equal(session.keepalive.unanswered, 0);
 	session.down = true;
-	weir_keepalive_look(&session, 1100);
+	weir_keepalive_check(&session, 1100);
 	assert_int_equal(session.keepalive.due_ns, UINT64_MAX);
 }
 

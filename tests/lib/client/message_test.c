@@ -12,8 +12,8 @@
 #define BULK (512u << 10)
 #define PATIENCE_NS (60 * SECOND_NS) /* a virtual machine may stand still, or lose a packet */
 
-struct state {
-	struct donor donor;
+struct message_state {
+	struct donor_process donor;
 	struct weir_session *session;
 	int handled; /* messages that the donor sent unasked */
 	int handling;
@@ -24,7 +24,7 @@ struct state {
 static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call, const void *data,
 		       size_t length)
 {
-	struct state *s = arg;
+	struct message_state *s = arg;
 
 	assert_null(peer);
 	assert_null(call);
@@ -36,12 +36,12 @@ static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call
 
 static int setup(void **out)
 {
-	struct state *s = calloc(1, sizeof(*s));
+	struct message_state *s = calloc(1, sizeof(*s));
 	struct weir_session_options options = {
 		.on_message = on_message, .arg = s, .timeout_ns = PATIENCE_NS
 	};
 
-	donor_start(&s->donor, "1048576", NULL);
+	donor_process_start(&s->donor, "1048576", NULL);
 	s->session = session_to(&s->donor, &options);
 	*out = s;
 	return 0;
@@ -49,15 +49,15 @@ static int setup(void **out)
 
 static int teardown(void **in)
 {
-	struct state *s = *in;
+	struct message_state *s = *in;
 
 	weir_session_close(s->session);
-	donor_stop(&s->donor);
+	donor_process_stop(&s->donor);
 	free(s);
 	return 0;
 }
 
-static void wait_handled(struct state *s, int count)
+static void wait_handled(struct message_state *s, int count)
 {
 	uint64_t deadline_ns = now_ns() + PATIENCE_NS;
 
@@ -69,7 +69,7 @@ static void wait_handled(struct state *s, int count)
 
 static void a_call_is_answered(void **in)
 {
-	struct state *s = *in;
+	struct message_state *s = *in;
 	char *sent = malloc(WEIR_MESSAGE_MAX), *got = malloc(WEIR_MESSAGE_MAX);
 	size_t length, got_length;
 
@@ -88,7 +88,7 @@ static void a_call_is_answered(void **in)
 
 static void lengths_have_an_end(void **in)
 {
-	struct state *s = *in;
+	struct message_state *s = *in;
 	char *sent = calloc(1, WEIR_MESSAGE_MAX + 1), got[4];
 	size_t length;
 
@@ -104,7 +104,7 @@ static void lengths_have_an_end(void **in)
 /* The donor refuses to answer while 256 of its messages wait for who takes them slowly. */
 static void messages_come_back_in_order(void **in)
 {
-	struct state *s = *in;
+	struct message_state *s = *in;
 	char text[16];
 	int before = s->handled, i;
 
@@ -120,7 +120,7 @@ static void messages_come_back_in_order(void **in)
 /* More than there are credits, all unasked, while a call waits. */
 static void a_flood_arrives_whole(void **in)
 {
-	struct state *s = *in;
+	struct message_state *s = *in;
 	int before = s->handled;
 	char reply[8];
 	size_t length;
@@ -133,7 +133,7 @@ static void a_flood_arrives_whole(void **in)
 static void an_unanswered_call_times_out(void **in)
 {
 	const struct weir_session_options impatient = { .timeout_ns = 2 * SECOND_NS };
-	struct state *s = *in;
+	struct message_state *s = *in;
 	struct weir_session *session = session_to(&s->donor, &impatient);
 	uint64_t begin_ns = now_ns();
 	char reply[8];
@@ -146,7 +146,7 @@ static void an_unanswered_call_times_out(void **in)
 }
 
 struct answers {
-	struct tally tally;
+	struct completion_tally tally;
 	struct weir_session *session;
 };
 
@@ -161,7 +161,7 @@ static void count_answer(void *arg, int status, const void *reply, size_t length
 
 static void answers_may_come_later(void **in)
 {
-	struct state *s = *in;
+	struct message_state *s = *in;
 	struct answers answers = { .session = s->session };
 	int i;
 
@@ -173,7 +173,7 @@ static void answers_may_come_later(void **in)
 
 static void an_async_call_has_its_own_time(void **in)
 {
-	struct state *s = *in;
+	struct message_state *s = *in;
 	struct answers answers = { .session = s->session };
 	uint64_t begin_ns = now_ns();
 
@@ -188,7 +188,7 @@ static void an_async_call_has_its_own_time(void **in)
 /* The session's thread naps while callers poll, and must be awake when they have stopped. */
 static void an_answer_is_not_slept_through(void **in)
 {
-	struct state *s = *in;
+	struct message_state *s = *in;
 	struct answers answers = { .session = s->session };
 	uint64_t begin_ns;
 	char reply[8];
@@ -218,7 +218,7 @@ static void count_again(void *arg, int status, const void *reply, size_t length)
 
 static void a_callback_may_call(void **in)
 {
-	struct state *s = *in;
+	struct message_state *s = *in;
 	struct answers answers = { .session = s->session };
 
 	assert_int_equal(weir_call_async(s->session, "e", 1, 0, count_again, &answers), 0);
@@ -232,10 +232,10 @@ static void a_callback_may_call(void **in)
  */
 static void a_message_that_was_accepted_is_not_dropped(void **in)
 {
-	struct state *s = *in, own = { 0 };
+	struct message_state *s = *in, own = { 0 };
 	struct weir_session_options options = { .on_message = on_message, .arg = &own,
 						.timeout_ns = SECOND_NS, .no_thread = true };
-	struct tally tally = { 0 };
+	struct completion_tally tally = { 0 };
 	struct weir_completion forever = { .done = tally_done, .arg = &tally,
 					   .timeout_ns = UINT64_MAX };
 	struct weir_session *session = session_to(&s->donor, &options);
@@ -268,7 +268,7 @@ static void a_message_that_was_accepted_is_not_dropped(void **in)
 static void *call_often(void *arg)
 {
 	const int calls = fixture_rounds(CALLS);
-	struct state *s = arg;
+	struct message_state *s = arg;
 	char sent[300], got[300];
 	uint64_t seed = (uintptr_t)&seed;
 	size_t length;
@@ -306,8 +306,8 @@ static void count_only(void *arg, int status, const void *reply, size_t length)
 
 static void each_call_that_is_taken_is_answered(void **in)
 {
-	struct state *s = *in;
-	struct tally tally = { 0 };
+	struct message_state *s = *in;
+	struct completion_tally tally = { 0 };
 	int i, taken = 0, rc;
 
 	for (i = 0; i < 3000; i++) {

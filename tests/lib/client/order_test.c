@@ -25,7 +25,7 @@
 struct test;
 
 /* One request under way, and what a read must find. */
-struct slot {
+struct order_slot {
 	struct test *test;
 	char *buffer;
 	char *expected;
@@ -42,16 +42,16 @@ struct test {
 	int wrong; /* atomic */
 };
 
-struct worker {
+struct order_worker {
 	pthread_t thread;
 	struct test *test;
 	uint64_t seed;
-	struct slot slots[SLOTS];
+	struct order_slot slots[SLOTS];
 };
 
 static void slot_done(void *arg, int status)
 {
-	struct slot *slot = arg;
+	struct order_slot *slot = arg;
 
 	if (status || (slot->is_read && memcmp(slot->buffer, slot->expected, slot->length)))
 		__atomic_fetch_add(&slot->test->wrong, 1, __ATOMIC_RELAXED);
@@ -65,7 +65,7 @@ static size_t random_length(uint64_t *seed)
 	return 1 + random_next(seed) % most[random_next(seed) % 3];
 }
 
-static void submit(struct slot *slot, uint64_t *seed)
+static void submit(struct order_slot *slot, uint64_t *seed)
 {
 	struct test *t = slot->test;
 	struct weir_completion completion = { .done = slot_done, .arg = slot };
@@ -93,7 +93,7 @@ static void submit(struct slot *slot, uint64_t *seed)
 		slot_done(slot, rc);
 }
 
-static void wait_free(struct slot *slot)
+static void wait_free(struct order_slot *slot)
 {
 	while (__atomic_load_n(&slot->busy, __ATOMIC_ACQUIRE))
 		usleep(50);
@@ -102,11 +102,11 @@ static void wait_free(struct slot *slot)
 static void *work(void *arg)
 {
 	const int rounds = fixture_rounds(ROUNDS);
-	struct worker *w = arg;
+	struct order_worker *w = arg;
 	int i;
 
 	for (i = 0; i < rounds; i++) {
-		struct slot *slot = &w->slots[random_next(&w->seed) % SLOTS];
+		struct order_slot *slot = &w->slots[random_next(&w->seed) % SLOTS];
 
 		wait_free(slot);
 		submit(slot, &w->seed);
@@ -125,7 +125,7 @@ static uint64_t seed_of_run(void)
 	return seed;
 }
 
-static void workers_init(struct worker *workers, struct test *t, uint64_t seed)
+static void workers_init(struct order_worker *workers, struct test *t, uint64_t seed)
 {
 	int i, j;
 
@@ -133,7 +133,7 @@ static void workers_init(struct worker *workers, struct test *t, uint64_t seed)
 		workers[i].test = t;
 		workers[i].seed = random_next(&seed) | 1;
 		for (j = 0; j < SLOTS; j++)
-			workers[i].slots[j] = (struct slot){
+			workers[i].slots[j] = (struct order_slot){
 				.test = t,
 				.buffer = weir_pool_get(t->pool),
 				.expected = malloc(LENGTH_MAX),
@@ -141,7 +141,7 @@ static void workers_init(struct worker *workers, struct test *t, uint64_t seed)
 	}
 }
 
-static void workers_fini(struct worker *workers)
+static void workers_fini(struct order_worker *workers)
 {
 	int i, j;
 
@@ -153,16 +153,16 @@ static void workers_fini(struct worker *workers)
 	}
 }
 
-static void run(const struct weir_session_options *options)
+static void run_workers(const struct weir_session_options *options)
 {
-	static struct worker workers[THREADS];
+	static struct order_worker workers[THREADS];
 	struct test *t = calloc(1, sizeof(*t));
 	char *found = malloc(REGION_BYTES);
 	struct weir_session *session;
-	struct donor donor;
+	struct donor_process donor;
 	int i;
 
-	donor_start(&donor, "4194304", NULL);
+	donor_process_start(&donor, "4194304", NULL);
 	session = session_to(&donor, options);
 	t->region = region_of(session, REGION_BYTES);
 	pthread_mutex_init(&t->lock, NULL);
@@ -181,7 +181,7 @@ static void run(const struct weir_session_options *options)
 	weir_pool_destroy(t->pool);
 	weir_region_close(t->region);
 	weir_session_close(session);
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 	free(found);
 	free(t);
 }
@@ -189,7 +189,7 @@ static void run(const struct weir_session_options *options)
 static void overlapping_requests_keep_their_order(void **in)
 {
 	(void)in;
-	run(NULL);
+	run_workers(NULL);
 }
 
 static void also_over_many_channels(void **in)
@@ -197,7 +197,7 @@ static void also_over_many_channels(void **in)
 	struct weir_session_options options = { .channels = 8, .depth = 4 };
 
 	(void)in;
-	run(&options);
+	run_workers(&options);
 }
 
 static void also_with_little_room(void **in)
@@ -205,7 +205,7 @@ static void also_with_little_room(void **in)
 	struct weir_session_options options = { .window_bytes = 64 << 10, .depth = 1 };
 
 	(void)in;
-	run(&options);
+	run_workers(&options);
 }
 
 static void also_where_small_writes_are_unloaded(void **in)
@@ -213,7 +213,7 @@ static void also_where_small_writes_are_unloaded(void **in)
 	struct weir_session_options options = { .unload = WEIR_UNLOAD_ALWAYS };
 
 	(void)in;
-	run(&options);
+	run_workers(&options);
 }
 
 int main(void)

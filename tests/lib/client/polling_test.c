@@ -24,7 +24,7 @@ static void read_back(struct weir_region *region, unsigned int round)
 	assert_memory_equal(to, from, sizeof(to));
 }
 
-static void ask(struct weir_session *session)
+static void call_donor(struct weir_session *session)
 {
 	char answer[8];
 	size_t length;
@@ -34,7 +34,7 @@ static void ask(struct weir_session *session)
 }
 
 static void write_async(struct weir_region *region, struct weir_memory *memory, void *from,
-			struct tally *tally, unsigned int count)
+			struct completion_tally *tally, unsigned int count)
 {
 	struct weir_completion completion = { .done = tally_done, .arg = tally };
 	struct weir_iov iov = { from, 64, memory };
@@ -47,21 +47,21 @@ static void write_async(struct weir_region *region, struct weir_memory *memory, 
 }
 
 /* Blocking, asking and asynchronous, with a thread and without. */
-static struct weir_session_info work(const struct donor *donor,
+static struct weir_session_info work(const struct donor_process *donor,
 				     const struct weir_session_options *options)
 {
 	struct weir_session *session = session_to(donor, options);
 	struct weir_region *region = region_of(session, MIB);
 	struct weir_session_info info;
 	struct weir_memory *memory;
-	struct tally tally = { 0 };
+	struct completion_tally tally = { 0 };
 	static char from[64];
 	unsigned int i, rounds = (unsigned int)fixture_rounds(ROUNDS);
 
 	assert_int_equal(weir_memory_register(session, from, sizeof(from), &memory, NULL), 0);
 	for (i = 0; i < rounds; i++) {
 		read_back(region, i);
-		ask(session);
+		call_donor(session);
 	}
 	if (!options->no_thread)
 		write_async(region, memory, from, &tally, rounds);
@@ -74,11 +74,11 @@ static struct weir_session_info work(const struct donor *donor,
 
 static void all_of_them_do_the_same_work(void **in)
 {
-	struct donor donor;
+	struct donor_process donor;
 	unsigned int i;
 
 	(void)in;
-	donor_start(&donor, "1048576", NULL);
+	donor_process_start(&donor, "1048576", NULL);
 	for (i = 0; i < 2 * MODES; i++) {
 		struct weir_session_options options = {
 			.polling = modes[i % MODES],
@@ -90,7 +90,7 @@ static void all_of_them_do_the_same_work(void **in)
 		assert_true(info.requests >= 2 * (uint64_t)fixture_rounds(ROUNDS));
 		assert_int_equal(info.errors, 0);
 	}
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 static unsigned int yields; /* of the library's; atomic */
@@ -113,11 +113,11 @@ static void who_is_about_to_sleep_gives_no_turn_away(void **in)
 	static const enum weir_polling sleepers[] = {
 		WEIR_POLLING_EVENT, WEIR_POLLING_EVENT_BATCH, WEIR_POLLING_HYBRID,
 	};
-	struct donor donor;
+	struct donor_process donor;
 	unsigned int i;
 
 	(void)in;
-	donor_start(&donor, "1048576", NULL);
+	donor_process_start(&donor, "1048576", NULL);
 	for (i = 0; i < sizeof(sleepers) / sizeof(sleepers[0]); i++) {
 		const struct weir_session_options options = { .polling = sleepers[i] };
 		unsigned int before = __atomic_load_n(&yields, __ATOMIC_RELAXED);
@@ -125,7 +125,7 @@ static void who_is_about_to_sleep_gives_no_turn_away(void **in)
 		work(&donor, &options);
 		assert_int_equal(__atomic_load_n(&yields, __ATOMIC_RELAXED), before);
 	}
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 static struct ibv_cq *cq_of(struct weir_session *session, unsigned int channel)
@@ -143,11 +143,11 @@ static void channels_share_as_many_completion_queues_as_asked_for(void **in)
 {
 	struct weir_session_options options = { .channels = 4 };
 	struct weir_session *session;
-	struct donor donor;
+	struct donor_process donor;
 	unsigned int i;
 
 	(void)in;
-	donor_start(&donor, "1048576", NULL);
+	donor_process_start(&donor, "1048576", NULL);
 	for (options.cqs = 0; options.cqs <= 4; options.cqs++) {
 		unsigned int cqs = options.cqs ? options.cqs : options.channels;
 
@@ -160,16 +160,16 @@ static void channels_share_as_many_completion_queues_as_asked_for(void **in)
 		weir_session_close(session);
 	}
 	assert_int_equal(weir_session_open(donor.address, &options, &session, NULL), -EINVAL);
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 static void with_shared_completion_queues_they_do_the_same_work(void **in)
 {
-	struct donor donor;
+	struct donor_process donor;
 	unsigned int i;
 
 	(void)in;
-	donor_start(&donor, "1048576", NULL);
+	donor_process_start(&donor, "1048576", NULL);
 	for (i = 0; i < 2 * MODES; i++) {
 		struct weir_session_options options = {
 			.polling = modes[i % MODES],
@@ -183,21 +183,21 @@ static void with_shared_completion_queues_they_do_the_same_work(void **in)
 		assert_true(info.requests >= 2 * (uint64_t)fixture_rounds(ROUNDS));
 		assert_int_equal(info.errors, 0);
 	}
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 static void busy_never_arms(void **in)
 {
 	const struct weir_session_options options = { .polling = WEIR_POLLING_BUSY };
 	struct weir_session_info info;
-	struct donor donor;
+	struct donor_process donor;
 
 	(void)in;
-	donor_start(&donor, "1048576", NULL);
+	donor_process_start(&donor, "1048576", NULL);
 	info = work(&donor, &options);
 	assert_int_equal(info.arms, 0);
 	assert_int_equal(info.sleeps, 0);
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 /* The answer takes a thread of another process: who polls only once must sleep for it. */
@@ -205,15 +205,15 @@ static void event_sleeps_for_an_answer(void **in)
 {
 	const struct weir_session_options options = { .polling = WEIR_POLLING_EVENT };
 	struct weir_session_info info;
-	struct donor donor;
+	struct donor_process donor;
 
 	(void)in;
-	donor_start(&donor, "1048576", NULL);
+	donor_process_start(&donor, "1048576", NULL);
 	info = work(&donor, &options);
 	assert_true(info.arms > 0);
 	assert_true(info.sleeps > 0);
 	assert_true(info.events > 0);
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 /* A message that the donor sends by itself, to a client that does nothing. */
@@ -229,13 +229,13 @@ static void told(void *arg, struct weir_peer *peer, struct weir_call *call, cons
 
 static void what_nobody_waits_for_arrives_too(void **in)
 {
-	struct donor donor;
+	struct donor_process donor;
 	unsigned int i;
 
 	(void)in;
-	donor_start(&donor, "1048576", NULL);
+	donor_process_start(&donor, "1048576", NULL);
 	for (i = 0; i < MODES; i++) {
-		struct tally tally = { 0 };
+		struct completion_tally tally = { 0 };
 		const struct weir_session_options options = {
 			.polling = modes[i],
 			.on_message = told,
@@ -250,7 +250,7 @@ static void what_nobody_waits_for_arrives_too(void **in)
 		}
 		weir_session_close(session);
 	}
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 static void refused(struct weir_session_options options, const char *word)

@@ -18,12 +18,12 @@
 #define BLOCKS 256u
 #define CHANNELS 3u
 
-struct state {
-	struct donor donor;
+struct reconnect_state {
+	struct donor_process donor;
 	struct weir_session *session;
 	struct weir_region *region;
 	struct weir_pool *pool;
-	struct tally down;
+	struct completion_tally down;
 	int handled;
 	char order[16]; /* the second byte of each message that was handled */
 	bool stop;
@@ -31,13 +31,13 @@ struct state {
 
 static void on_down(void *arg, int status)
 {
-	tally_done(&((struct state *)arg)->down, status);
+	tally_done(&((struct reconnect_state *)arg)->down, status);
 }
 
 static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call, const void *data,
 		       size_t length)
 {
-	struct state *s = arg;
+	struct reconnect_state *s = arg;
 
 	(void)peer;
 	(void)call;
@@ -58,14 +58,14 @@ static struct weir_region *exclusive_region(struct weir_session *session)
 
 static int setup_with(void **out, struct weir_session_options options)
 {
-	struct state *s = calloc(1, sizeof(*s));
+	struct reconnect_state *s = calloc(1, sizeof(*s));
 
 	options.channels = CHANNELS;
 	options.retries = options.retries ? options.retries : 50;
 	options.on_down = on_down;
 	options.on_message = on_message;
 	options.arg = s;
-	donor_start(&s->donor, "67108864", NULL);
+	donor_process_start(&s->donor, "67108864", NULL);
 	s->session = session_to(&s->donor, &options);
 	s->region = exclusive_region(s->session);
 	assert_int_equal(weir_pool_create(s->session, MIB, READS, &s->pool, NULL), 0);
@@ -106,17 +106,17 @@ static int setup_driven(void **out)
 
 static int teardown(void **in)
 {
-	struct state *s = *in;
+	struct reconnect_state *s = *in;
 
 	weir_pool_destroy(s->pool);
 	weir_region_close(s->region);
 	weir_session_close(s->session);
-	donor_stop(&s->donor);
+	donor_process_stop(&s->donor);
 	free(s);
 	return 0;
 }
 
-static struct weir_session_info info_of(struct state *s)
+static struct weir_session_info info_of(struct reconnect_state *s)
 {
 	struct weir_session_info info;
 
@@ -125,7 +125,7 @@ static struct weir_session_info info_of(struct state *s)
 }
 
 /* What a cable that is pulled does to a QP. False: the channel is not up just now. */
-static bool break_channel(struct state *s, unsigned int channel)
+static bool break_channel(struct reconnect_state *s, unsigned int channel)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct weir_link *link = &s->session->links[channel];
@@ -140,7 +140,7 @@ static bool break_channel(struct state *s, unsigned int channel)
 }
 
 /* The same, noticed at once, whether anybody uses the channel or not. */
-static void fail_channel(struct state *s, unsigned int channel)
+static void fail_channel(struct reconnect_state *s, unsigned int channel)
 {
 	weir_session_lock(s->session);
 	weir_link_fail(&s->session->links[channel]);
@@ -154,7 +154,7 @@ static uint64_t patience_ns(void)
 }
 
 /* What hangs says where, and ends all: the teardown would hang, too. */
-static void must_not_hang(struct state *s, uint64_t until_ns, const char *what)
+static void must_not_hang(struct reconnect_state *s, uint64_t until_ns, const char *what)
 {
 	const struct weir_link *links = s->session->links;
 
@@ -170,10 +170,10 @@ static void must_not_hang(struct state *s, uint64_t until_ns, const char *what)
 }
 
 /* Each into a buffer of its own: they may be under way in several threads. */
-static int read_much(struct state *s)
+static int read_much(struct reconnect_state *s)
 {
 	uint64_t until_ns = patience_ns();
-	struct tally tally = { 0 };
+	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	struct weir_iov iov[READS];
 	int i, submitted = 0;
@@ -192,7 +192,7 @@ static int read_much(struct state *s)
 	return submitted ? tally.status : -ENOTCONN;
 }
 
-static void read_until_mended(struct state *s, unsigned int times)
+static void read_until_mended(struct reconnect_state *s, unsigned int times)
 {
 	uint64_t until_ns = patience_ns();
 
@@ -202,7 +202,7 @@ static void read_until_mended(struct state *s, unsigned int times)
 	}
 }
 
-static void wait_mended(struct state *s, unsigned int times)
+static void wait_mended(struct reconnect_state *s, unsigned int times)
 {
 	uint64_t deadline_ns = now_ns() + 20 * SECOND_NS;
 	struct weir_session_info info;
@@ -223,7 +223,7 @@ static void fill(char *block, uint32_t number)
 		memcpy(block + i, &number, sizeof(number));
 }
 
-static void all_works(struct state *s)
+static void all_works(struct reconnect_state *s)
 {
 	char out[BLOCK], in[BLOCK], reply[16];
 	size_t length;
@@ -241,7 +241,7 @@ static void all_works(struct state *s)
 
 static void each_channel_comes_back(void **in)
 {
-	struct state *s = *in;
+	struct reconnect_state *s = *in;
 	unsigned int i, times = fixture_rounds(3) * CHANNELS;
 
 	for (i = 0; i < times; i++) {
@@ -256,7 +256,7 @@ static void each_channel_comes_back(void **in)
 /* Whichever channel it takes, its QP flushes it; without a thread nobody has noticed before. */
 static void without_retries_a_lost_read_ends(void **in)
 {
-	struct state *s = *in;
+	struct reconnect_state *s = *in;
 	unsigned int i;
 	char byte;
 
@@ -268,7 +268,7 @@ static void without_retries_a_lost_read_ends(void **in)
 
 static void it_comes_back_without_a_thread(void **in)
 {
-	struct state *s = *in;
+	struct reconnect_state *s = *in;
 
 	fail_channel(s, 1);
 	while (!info_of(s).reconnects)
@@ -277,8 +277,8 @@ static void it_comes_back_without_a_thread(void **in)
 	all_works(s);
 }
 
-struct writer {
-	struct state *s;
+struct reconnect_writer {
+	struct reconnect_state *s;
 	pthread_t thread;
 	uint32_t number;
 	int status;
@@ -288,7 +288,7 @@ struct writer {
 /* Each block is one writer's; what was said to be done must be there, and nothing older. */
 static void *write_and_check(void *arg)
 {
-	struct writer *w = arg;
+	struct reconnect_writer *w = arg;
 	struct weir_region *region = w->s->region;
 	uint64_t offset = w->number * BLOCK;
 	char out[BLOCK], in[BLOCK];
@@ -307,13 +307,13 @@ static void *write_and_check(void *arg)
 
 static void exclusive_writers_do_not_notice(void **in)
 {
-	struct state *s = *in;
-	struct writer writers[4];
+	struct reconnect_state *s = *in;
+	struct reconnect_writer writers[4];
 	uint64_t random = 1, until_ns;
 	unsigned int i;
 
 	for (i = 0; i < 4; i++) {
-		writers[i] = (struct writer){ .s = s, .number = i };
+		writers[i] = (struct reconnect_writer){ .s = s, .number = i };
 		pthread_create(&writers[i].thread, NULL, write_and_check, &writers[i]);
 	}
 	for (i = 0; i < 4; i++) {
@@ -339,7 +339,7 @@ static void exclusive_writers_do_not_notice(void **in)
 
 static void all_channels_may_break_together(void **in)
 {
-	struct state *s = *in;
+	struct reconnect_state *s = *in;
 	unsigned int i;
 
 	for (i = 0; i < CHANNELS; i++)
@@ -358,8 +358,8 @@ static void answered(void *arg, int status, const void *data, size_t length)
 
 static void a_call_under_way_ends_and_the_next_is_answered(void **in)
 {
-	struct state *s = *in;
-	struct tally tally = { 0 };
+	struct reconnect_state *s = *in;
+	struct completion_tally tally = { 0 };
 
 	assert_int_equal(weir_call_async(s->session, "n", 1, 0, answered, &tally), 0);
 	assert_true(break_channel(s, 0));
@@ -372,15 +372,15 @@ static void a_call_under_way_ends_and_the_next_is_answered(void **in)
 /* Sent while channel 0 is thought to be up, and failed before they are posted. */
 static void messages_that_were_never_posted_arrive_in_order(void **in)
 {
-	struct state *s = *in;
+	struct reconnect_state *s = *in;
 	char message[2] = "p";
 
 	weir_session_lock(s->session);
 	for (message[1] = 'a'; message[1] <= 'e'; message[1]++)
-		assert_int_equal(weir_message_send(s->session, WIRE_ONEWAY, 0, message, 2), 0);
+		assert_int_equal(weir_message_send(s->session, WIRE_APP_ONEWAY, 0, message, 2), 0);
 	weir_link_fail(&s->session->links[0]);
 	for (; message[1] <= 'h'; message[1]++)
-		assert_int_equal(weir_message_send(s->session, WIRE_ONEWAY, 0, message, 2), 0);
+		assert_int_equal(weir_message_send(s->session, WIRE_APP_ONEWAY, 0, message, 2), 0);
 	weir_session_unlock(s->session);
 	wait_mended(s, 1);
 	while (__atomic_load_n(&s->handled, __ATOMIC_ACQUIRE) < 8)
@@ -392,8 +392,8 @@ static void messages_that_were_never_posted_arrive_in_order(void **in)
 
 static void a_call_that_was_not_sent_yet_is_answered_later(void **in)
 {
-	struct state *s = *in;
-	struct tally sent = { 0 }, unsent = { 0 };
+	struct reconnect_state *s = *in;
+	struct completion_tally sent = { 0 }, unsent = { 0 };
 
 	assert_int_equal(weir_call_async(s->session, "n", 1, 0, answered, &sent), 0);
 	fail_channel(s, 0);
@@ -409,7 +409,7 @@ static void a_call_that_was_not_sent_yet_is_answered_later(void **in)
 /* The donor has sent what no channel will bring, and cannot tell whether it has arrived. */
 static void a_donor_that_may_have_lost_a_message_refuses(void **in)
 {
-	struct state *s = *in;
+	struct reconnect_state *s = *in;
 	struct weir_session *other = session_to(&s->donor, NULL);
 	char reply[16], byte;
 	size_t length;
@@ -426,7 +426,7 @@ static void a_donor_that_may_have_lost_a_message_refuses(void **in)
 
 static void a_donor_that_is_stopped_ends_the_session(void **in)
 {
-	struct state *s = *in;
+	struct reconnect_state *s = *in;
 	uint64_t begin_ns = now_ns();
 	char byte;
 
@@ -443,7 +443,7 @@ static void a_donor_that_is_stopped_ends_the_session(void **in)
 
 static void a_session_that_is_being_mended_closes(void **in)
 {
-	struct state *s = *in;
+	struct reconnect_state *s = *in;
 	uint64_t begin_ns = now_ns();
 
 	stop_process(s->donor.pid);

@@ -8,16 +8,16 @@
 
 #include "tests/support/libweir_fixture.h"
 
-struct state {
-	struct donor donor;
+struct region_state {
+	struct donor_process donor;
 	struct weir_session *a, *b;
 };
 
 static int setup(void **out)
 {
-	struct state *s = calloc(1, sizeof(*s));
+	struct region_state *s = calloc(1, sizeof(*s));
 
-	donor_start(&s->donor, "16777216", "quota=8388608", NULL);
+	donor_process_start(&s->donor, "16777216", "quota=8388608", NULL);
 	s->a = session_to(&s->donor, NULL);
 	s->b = session_to(&s->donor, NULL);
 	*out = s;
@@ -26,11 +26,11 @@ static int setup(void **out)
 
 static int teardown(void **in)
 {
-	struct state *s = *in;
+	struct region_state *s = *in;
 
 	weir_session_close(s->a);
 	weir_session_close(s->b);
-	donor_stop(&s->donor);
+	donor_process_stop(&s->donor);
 	free(s);
 	return 0;
 }
@@ -46,7 +46,7 @@ static struct weir_region *create(struct weir_session *session, const char *name
 
 static void two_clients_share_a_name(void **in)
 {
-	struct state *s = *in;
+	struct region_state *s = *in;
 	struct weir_region *a = create(s->a, "shared", 0), *b;
 	char got[6] = "";
 
@@ -62,7 +62,7 @@ static void two_clients_share_a_name(void **in)
 
 static void a_name_outlives_its_creator(void **in)
 {
-	struct state *s = *in;
+	struct region_state *s = *in;
 	struct weir_session *creator = session_to(&s->donor, NULL);
 	struct weir_region *region = create(creator, "left behind", 0);
 	char got[5] = "";
@@ -80,7 +80,7 @@ static void a_name_outlives_its_creator(void **in)
 
 static void exclusive_means_alone(void **in)
 {
-	struct state *s = *in;
+	struct region_state *s = *in;
 	struct weir_region *a = create(s->a, "mine", WEIR_REGION_EXCLUSIVE), *b;
 	struct weir_error error;
 
@@ -97,7 +97,7 @@ static void exclusive_means_alone(void **in)
 
 static void read_only_refuses_writes(void **in)
 {
-	struct state *s = *in;
+	struct region_state *s = *in;
 	struct weir_region *a = create(s->a, "book", 0), *b;
 	char byte = 1;
 
@@ -113,7 +113,7 @@ static void read_only_refuses_writes(void **in)
 
 static void what_was_freed_is_zero(void **in)
 {
-	struct state *s = *in;
+	struct region_state *s = *in;
 	char *bytes = malloc(4 * MIB);
 	struct weir_region *region;
 	size_t i;
@@ -132,7 +132,7 @@ static void what_was_freed_is_zero(void **in)
 
 static void quota_and_memory_have_an_end(void **in)
 {
-	struct state *s = *in;
+	struct region_state *s = *in;
 	struct weir_region *a, *b, *none;
 	struct weir_session *c = session_to(&s->donor, NULL);
 	struct weir_error error;
@@ -152,7 +152,7 @@ static void quota_and_memory_have_an_end(void **in)
 
 static void names_are_checked(void **in)
 {
-	struct state *s = *in;
+	struct region_state *s = *in;
 	struct weir_region *a = create(s->a, "taken", 0), *none;
 	char longest[WEIR_REGION_NAME_MAX + 2];
 
@@ -168,14 +168,14 @@ static void names_are_checked(void **in)
 	assert_int_equal(weir_region_delete(s->a, "taken", NULL), 0);
 }
 
-struct found {
+struct listed_regions {
 	int count;
 	bool seen[300];
 };
 
 static void count_entry(void *arg, const struct weir_region_entry *entry)
 {
-	struct found *found = arg;
+	struct listed_regions *found = arg;
 	int number;
 
 	assert_int_equal(sscanf(entry->name, "list %d", &number), 1);
@@ -190,8 +190,8 @@ static void count_entry(void *arg, const struct weir_region_entry *entry)
 /* More than fit one answer. */
 static void all_names_are_listed(void **in)
 {
-	struct state *s = *in;
-	struct found found = { 0 };
+	struct region_state *s = *in;
+	struct listed_regions found = { 0 };
 	char name[32];
 	int i;
 
@@ -209,7 +209,7 @@ static void all_names_are_listed(void **in)
 
 static void a_token_reaches_what_the_donor_made(void **in)
 {
-	struct state *s = *in;
+	struct region_state *s = *in;
 	struct weir_region_token token;
 	struct weir_region *region;
 	char got[12] = "";

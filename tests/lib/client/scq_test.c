@@ -27,7 +27,7 @@ struct user {
 	char bytes[2 * DEPTH * PLACE];
 };
 
-static void open_user(struct user *user, const struct donor *donor,
+static void open_user(struct user *user, const struct donor_process *donor,
 		      struct weir_session_options options)
 {
 	options.polling = WEIR_POLLING_SCQ;
@@ -98,7 +98,7 @@ static void threads_end(const char *name)
 /* Many at once: writes all places and reads them back. Returns the first error. */
 static int write_and_read(struct user *user)
 {
-	struct tally tally = { 0 };
+	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	struct weir_iov iov = { user->bytes, PLACE, user->memory };
 	int i, rc, submitted = 0;
@@ -148,12 +148,12 @@ static void *use(void *arg)
 	return NULL;
 }
 
-static void begin(struct user *user)
+static void start_user(struct user *user)
 {
 	assert_int_equal(pthread_create(&user->thread, NULL, use, user), 0);
 }
 
-static int end(struct user *user)
+static int stop_user(struct user *user)
 {
 	__atomic_store_n(&user->stop, true, __ATOMIC_RELAXED);
 	pthread_join(user->thread, NULL);
@@ -163,11 +163,11 @@ static int end(struct user *user)
 static void sessions_share_a_queue_and_a_thread(void **in)
 {
 	struct user users[SESSIONS];
-	struct donor donor;
+	struct donor_process donor;
 	int i, round;
 
 	(void)in;
-	donor_start(&donor, "16777216", NULL);
+	donor_process_start(&donor, "16777216", NULL);
 	for (i = 0; i < SESSIONS; i++)
 		open_user(&users[i], &donor, (struct weir_session_options){ .depth = 32 });
 	for (i = 0; i < SESSIONS; i++) {
@@ -185,17 +185,17 @@ static void sessions_share_a_queue_and_a_thread(void **in)
 	for (i = 0; i < SESSIONS; i++)
 		close_user(&users[i]);
 	threads_end("weir-scq");
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 static void the_first_session_says_how_many_queues_there_are(void **in)
 {
 	struct user users[2];
-	struct donor donor;
+	struct donor_process donor;
 	unsigned int cqs;
 
 	(void)in;
-	donor_start(&donor, "16777216", NULL);
+	donor_process_start(&donor, "16777216", NULL);
 	for (cqs = 1; cqs <= 3; cqs++) {
 		open_user(&users[0], &donor, (struct weir_session_options){ .cqs = cqs });
 		open_user(&users[1], &donor, (struct weir_session_options){ .cqs = 16 });
@@ -211,23 +211,23 @@ static void the_first_session_says_how_many_queues_there_are(void **in)
 		assert_int_equal(wait_for_each(&users[1]), 0);
 		close_user(&users[1]);
 	}
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 static void sessions_come_and_go_while_others_work(void **in)
 {
 	struct user users[2], guest;
-	struct donor donor;
+	struct donor_process donor;
 	int i;
 
 	(void)in;
-	donor_start(&donor, "16777216", NULL);
+	donor_process_start(&donor, "16777216", NULL);
 	for (i = 0; i < 2; i++)
 		open_user(&users[i], &donor, (struct weir_session_options){ .depth = 8 });
 	for (i = 0; i < 2; i++)
-		begin(&users[i]);
+		start_user(&users[i]);
 	for (i = 0; i < fixture_rounds(20); i++) {
-		struct tally tally = { 0 };
+		struct completion_tally tally = { 0 };
 		struct weir_completion completion = { .done = tally_done, .arg = &tally };
 		struct weir_iov iov = { guest.bytes, PLACE, NULL };
 
@@ -239,34 +239,34 @@ static void sessions_come_and_go_while_others_work(void **in)
 		assert_int_equal(tally.done, 1);
 	}
 	for (i = 0; i < 2; i++)
-		assert_int_equal(end(&users[i]), 0);
+		assert_int_equal(stop_user(&users[i]), 0);
 	for (i = 0; i < 2; i++) {
 		assert_true(users[i].done > 0);
 		close_user(&users[i]);
 	}
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 static void a_dead_donor_costs_the_others_nothing(void **in)
 {
 	struct user living, dying;
-	struct donor donors[2];
+	struct donor_process donors[2];
 
 	(void)in;
-	donor_start(&donors[0], "16777216", NULL);
-	donor_start(&donors[1], "16777216", NULL);
+	donor_process_start(&donors[0], "16777216", NULL);
+	donor_process_start(&donors[1], "16777216", NULL);
 	open_user(&living, &donors[0], (struct weir_session_options){ 0 });
 	open_user(&dying, &donors[1], (struct weir_session_options){ .timeout_ns = SECOND_NS });
-	begin(&living);
-	begin(&dying);
-	donor_kill(&donors[1]);
+	start_user(&living);
+	start_user(&dying);
+	donor_process_kill(&donors[1]);
 	pthread_join(dying.thread, NULL);
 	assert_true(dying.status < 0 && dying.status != -EILSEQ);
 	close_user(&dying);
-	assert_int_equal(end(&living), 0);
+	assert_int_equal(stop_user(&living), 0);
 	assert_int_equal(write_and_read(&living), 0);
 	close_user(&living);
-	donor_stop(&donors[0]);
+	donor_process_stop(&donors[0]);
 }
 
 static void told(void *arg, struct weir_peer *peer, struct weir_call *call, const void *data,
@@ -281,15 +281,15 @@ static void told(void *arg, struct weir_peer *peer, struct weir_call *call, cons
 
 static void messages_arrive_too(void **in)
 {
-	struct tally tallies[2] = { 0 };
+	struct completion_tally tallies[2] = { 0 };
 	struct user users[2];
-	struct donor donor;
+	struct donor_process donor;
 	char answer[8];
 	size_t length;
 	int i, sent;
 
 	(void)in;
-	donor_start(&donor, "16777216", NULL);
+	donor_process_start(&donor, "16777216", NULL);
 	for (i = 0; i < 2; i++)
 		open_user(&users[i], &donor,
 			  (struct weir_session_options){ .on_message = told, .arg = &tallies[i] });
@@ -305,7 +305,7 @@ static void messages_arrive_too(void **in)
 	}
 	for (i = 0; i < 2; i++)
 		close_user(&users[i]);
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 static void what_makes_no_sense_is_refused(void **in)

@@ -47,12 +47,12 @@ static void nobody_listens(void **in)
 static void another_device_is_not_taken(void **in)
 {
 	struct weir_session_options options = { .device = "mlx5_77" };
-	struct donor donor;
+	struct donor_process donor;
 
 	(void)in;
-	donor_start(&donor, "1048576", NULL);
+	donor_process_start(&donor, "1048576", NULL);
 	refused(donor.address, &options, -ENODEV, "mlx5_77");
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 /* A key in a file of its own; the path must be unlinked. */
@@ -75,11 +75,11 @@ static void the_key_decides(void **in)
 	struct weir_session_options options = { .key = wrong };
 	struct weir_session *session;
 	struct weir_region *region;
-	struct donor donor;
+	struct donor_process donor;
 
 	(void)in;
 	snprintf(argument, sizeof(argument), "key=%s", right_path);
-	donor_start(&donor, "1048576", argument, NULL);
+	donor_process_start(&donor, "1048576", argument, NULL);
 	refused(donor.address, &options, -EKEYREJECTED, "key");
 	refused(donor.address, NULL, -EKEYREJECTED, "key");
 	options.key = right;
@@ -87,7 +87,7 @@ static void the_key_decides(void **in)
 	region = region_of(session, 4096);
 	weir_region_close(region);
 	weir_session_close(session);
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 	weir_key_free(right);
 	weir_key_free(wrong);
 	unlink(right_path);
@@ -98,14 +98,14 @@ static void a_donor_takes_so_many_clients(void **in)
 {
 	struct weir_session_options options = { .key = fixture_key() };
 	struct weir_session *first;
-	struct donor donor;
+	struct donor_process donor;
 
 	(void)in;
-	donor_start(&donor, "1048576", "clients=1", NULL);
+	donor_process_start(&donor, "1048576", "clients=1", NULL);
 	first = session_to(&donor, NULL);
 	refused(donor.address, &options, -EDQUOT, "client");
 	weir_session_close(first);
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 static int open_descriptors(void)
@@ -121,11 +121,11 @@ static void sessions_come_and_go(void **in)
 {
 	struct weir_session_options options = { .channels = 3 };
 	uint64_t deadline_ns = now_ns() + 60 * SECOND_NS;
-	struct donor donor;
+	struct donor_process donor;
 	int i, before = 0;
 
 	(void)in;
-	donor_start(&donor, "1048576", NULL);
+	donor_process_start(&donor, "1048576", NULL);
 	for (i = 0; i < 30; i++) {
 		options.no_thread = i % 2;
 		weir_session_close(session_to(&donor, &options));
@@ -137,7 +137,7 @@ static void sessions_come_and_go(void **in)
 		assert_true(now_ns() < deadline_ns);
 		usleep(200);
 	}
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 /* What is in flight, and what waits for it, ends when the session is closed. */
@@ -146,18 +146,18 @@ static void close_ends_what_is_in_flight(void **in)
 	/* What waits ends because of the close, however slow the device is. */
 	struct weir_session_options options = { .window_bytes = 1 * MIB,
 						.timeout_ns = 600 * SECOND_NS };
-	struct tally tally = { 0 };
+	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	struct weir_session *session;
 	struct weir_region *region;
-	struct donor donor;
+	struct donor_process donor;
 	struct weir_iov iov;
 	struct weir_memory *memory;
 	char *bytes = calloc(1, 4 * MIB);
 	int i;
 
 	(void)in;
-	donor_start(&donor, "8388608", NULL);
+	donor_process_start(&donor, "8388608", NULL);
 	session = session_to(&donor, &options);
 	region = region_of(session, 4 * MIB);
 	assert_int_equal(weir_memory_register(session, bytes, 4 * MIB, &memory, NULL), 0);
@@ -169,14 +169,14 @@ static void close_ends_what_is_in_flight(void **in)
 	/* The last is that of what a slow device had not finished when it was cut off. */
 	assert_true(tally.status == 0 || tally.status == -ECANCELED ||
 		    tally.status == -ECONNRESET);
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 	free(bytes);
 }
 
 static void the_verbs_are_open(void **in)
 {
 	struct weir_session *session;
-	struct donor donor;
+	struct donor_process donor;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
@@ -184,7 +184,7 @@ static void the_verbs_are_open(void **in)
 	char bytes[64];
 
 	(void)in;
-	donor_start(&donor, "1048576", NULL);
+	donor_process_start(&donor, "1048576", NULL);
 	session = session_to(&donor, NULL);
 	assert_int_equal(weir_session_verbs(session, 1, &pd, &cq, &qp), 0);
 	assert_ptr_equal(qp->pd, pd);
@@ -194,7 +194,7 @@ static void the_verbs_are_open(void **in)
 	ibv_dereg_mr(mr);
 	assert_int_equal(weir_session_verbs(session, 2, &pd, &cq, &qp), -EINVAL);
 	weir_session_close(session);
-	donor_stop(&donor);
+	donor_process_stop(&donor);
 }
 
 int main(void)

@@ -10,17 +10,17 @@
 
 #define LENGTH (8u * MIB)
 
-struct state {
-	struct donor donor;
+struct transfer_state {
+	struct donor_process donor;
 	struct weir_session *session;
 	struct weir_region *region;
 };
 
 static int setup_with(void **out, const struct weir_session_options *options)
 {
-	struct state *s = calloc(1, sizeof(*s));
+	struct transfer_state *s = calloc(1, sizeof(*s));
 
-	donor_start(&s->donor, "64000000", NULL);
+	donor_process_start(&s->donor, "64000000", NULL);
 	s->session = session_to(&s->donor, options);
 	s->region = region_of(s->session, LENGTH);
 	*out = s;
@@ -39,11 +39,11 @@ static int setup_no_thread(void **out)
 
 static int teardown(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 
 	weir_region_close(s->region);
 	weir_session_close(s->session);
-	donor_stop(&s->donor);
+	donor_process_stop(&s->donor);
 	free(s);
 	return 0;
 }
@@ -62,7 +62,7 @@ static void blocking_of_every_size(void **in)
 	static const size_t lengths[] = { 1, 7, 64, 4096, 65535, 65536, 65537, 1000000, MIB,
 					  MIB + 1, 5 * MIB };
 	char *sent = malloc(LENGTH), *got = malloc(LENGTH);
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	size_t i;
 
 	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
@@ -78,7 +78,7 @@ static void blocking_of_every_size(void **in)
 
 static void new_region_is_zero(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	char *got = malloc(LENGTH);
 	size_t i;
 
@@ -90,7 +90,7 @@ static void new_region_is_zero(void **in)
 
 static void out_of_bounds_is_refused(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	uint64_t end = weir_region_length(s->region);
 	char byte = 0;
 
@@ -104,7 +104,7 @@ static void out_of_bounds_is_refused(void **in)
 
 static void atomics_return_what_was_there(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	uint64_t old = 1, value = 40;
 
 	assert_int_equal(weir_write(s->region, 16, &value, 8), 0);
@@ -132,7 +132,7 @@ static void *add(void *arg)
 
 static void no_addition_is_lost_between_threads(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	pthread_t threads[ADDERS];
 	uint64_t sum;
 	int i;
@@ -147,9 +147,9 @@ static void no_addition_is_lost_between_threads(void **in)
 
 static void pieces_are_gathered_and_scattered(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	struct weir_completion completion = { .done = tally_done };
-	struct tally tally = { 0 };
+	struct completion_tally tally = { 0 };
 	struct weir_iov iov[8];
 	struct weir_pool *pool;
 	char *a, *b;
@@ -179,7 +179,7 @@ static void pieces_are_gathered_and_scattered(void **in)
 
 static void blocking_pieces_reach_registered_memory_straight(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	struct weir_session_info before, after;
 	struct weir_memory *memory;
 	char bytes[3 * 4096], loose[100];
@@ -207,8 +207,8 @@ static void blocking_pieces_reach_registered_memory_straight(void **in)
 
 static void memory_that_is_not_registered_is_refused(void **in)
 {
-	struct state *s = *in;
-	struct tally tally = { 0 };
+	struct transfer_state *s = *in;
+	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	struct weir_memory *memory;
 	char bytes[8192];
@@ -227,10 +227,10 @@ static void memory_that_is_not_registered_is_refused(void **in)
 
 /* A callback that submits the next one: were it run inside the submit, the stack would end. */
 struct chain {
-	struct state *state;
+	struct transfer_state *state;
 	struct weir_pool *pool;
 	void *buffer;
-	struct tally tally;
+	struct completion_tally tally;
 	int left;
 	int nested;
 };
@@ -276,7 +276,7 @@ static void callbacks_do_not_nest(void **in)
 #define MANY 500
 
 /* Submits @count writes of @length that are to end in @queue. */
-static void submit_many(struct state *s, struct weir_pool *pool, void *buffer, size_t length,
+static void submit_many(struct transfer_state *s, struct weir_pool *pool, void *buffer, size_t length,
 			int count, struct weir_queue *queue)
 {
 	struct weir_iov iov = { buffer, length, weir_pool_memory(pool) };
@@ -291,7 +291,7 @@ static void submit_many(struct state *s, struct weir_pool *pool, void *buffer, s
 
 static void a_queue_tells_each_once(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	struct weir_event events[7];
 	struct weir_queue *queue;
 	struct weir_pool *pool;
@@ -326,7 +326,7 @@ static void a_queue_tells_each_once(void **in)
 
 #define TOGETHER 16
 
-static void submit_neighbours(struct state *s, struct weir_pool *pool, char *buffers,
+static void submit_neighbours(struct transfer_state *s, struct weir_pool *pool, char *buffers,
 			      struct weir_queue *queue)
 {
 	struct weir_transfer transfers[TOGETHER];
@@ -345,7 +345,7 @@ static void submit_neighbours(struct state *s, struct weir_pool *pool, char *buf
 
 static void *submit_in_rounds(void *arg)
 {
-	struct state *s = ((void **)arg)[0];
+	struct transfer_state *s = ((void **)arg)[0];
 	struct weir_queue *queue = ((void **)arg)[1];
 	struct weir_pool *pool;
 	char *buffers;
@@ -402,7 +402,7 @@ static void who_waits_for_a_queue_may_be_woken(void **in)
 /* By the time that it comes out of the queue, a handle could be another request's. */
 static void a_queue_goes_with_no_handle(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	struct weir_completion completion = { 0 };
 	struct weir_request *request;
 	struct weir_pool *pool;
@@ -420,7 +420,7 @@ static void a_queue_goes_with_no_handle(void **in)
 static void without_a_thread_the_descriptor_drives(void **in)
 {
 	const size_t length = fixture_scaled(4 * MIB);
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	struct pollfd pollfd = { .fd = weir_session_fd(s->session), .events = POLLIN };
 	struct weir_event events[16];
 	struct weir_queue *queue;
@@ -450,9 +450,9 @@ static void count_answer(void *arg, int status, const void *reply, size_t length
 
 static void without_a_thread_time_runs_on(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	struct pollfd pollfd = { .fd = weir_session_fd(s->session), .events = POLLIN };
-	struct tally tally = { 0 };
+	struct completion_tally tally = { 0 };
 
 	assert_int_equal(weir_call_async(s->session, "n", 1, SECOND_NS / 10, count_answer, &tally),
 			 0);
@@ -470,7 +470,7 @@ static void without_a_thread_time_runs_on(void **in)
 
 static void *transfer_alone(void *arg)
 {
-	struct state *s = arg;
+	struct transfer_state *s = arg;
 	char *bytes = malloc(MIB);
 	int i;
 
@@ -482,7 +482,7 @@ static void *transfer_alone(void *arg)
 
 static void without_a_thread_several_may_wait(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	pthread_t threads[3];
 	char reply[8];
 	size_t length;
@@ -498,8 +498,8 @@ static void without_a_thread_several_may_wait(void **in)
 
 static void flush_waits_for_all_before_it(void **in)
 {
-	struct state *s = *in;
-	struct tally tally = { 0 };
+	struct transfer_state *s = *in;
+	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	struct weir_pool *pool;
 	struct weir_iov iov;
@@ -519,7 +519,7 @@ static void flush_waits_for_all_before_it(void **in)
 
 static void info_counts(void **in)
 {
-	struct state *s = *in;
+	struct transfer_state *s = *in;
 	struct weir_session_info before, after;
 	char bytes[100] = { 0 };
 

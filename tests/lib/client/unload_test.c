@@ -17,9 +17,9 @@
 
 #define CHANNELS 2u
 #define REGION_BYTES (64u << 10)
-#define DATA_MAX (WIRE_SLOT_BYTES - 8)
+#define DATA_MAX (WIRE_UNLOAD_SLOT_BYTES - 8)
 
-struct state {
+struct unload_state {
 	struct weir_donor *donor;
 	char address[64];
 	struct weir_session *session;
@@ -64,7 +64,7 @@ static struct weir_donor *donor_with(unsigned int percent, char *address, size_t
 
 static int setup_with(void **out, struct weir_session_options options)
 {
-	struct state *s = calloc(1, sizeof(*s));
+	struct unload_state *s = calloc(1, sizeof(*s));
 
 	s->donor = donor_with(100, s->address, sizeof(s->address));
 	s->session = session_with(s->address, &options);
@@ -96,7 +96,7 @@ static int setup_driven(void **out)
 
 static int teardown(void **in)
 {
-	struct state *s = *in;
+	struct unload_state *s = *in;
 
 	weir_region_close(s->region);
 	weir_session_close(s->session);
@@ -105,7 +105,7 @@ static int teardown(void **in)
 	return 0;
 }
 
-static struct weir_session_info info_of(struct state *s)
+static struct weir_session_info info_of(struct unload_state *s)
 {
 	struct weir_session_info info;
 
@@ -113,7 +113,7 @@ static struct weir_session_info info_of(struct state *s)
 	return info;
 }
 
-static struct weir_donor_info donor_info_of(struct state *s)
+static struct weir_donor_info donor_info_of(struct unload_state *s)
 {
 	struct weir_donor_info info;
 
@@ -135,8 +135,8 @@ static void assert_reads(struct weir_region *region, uint64_t offset, const void
 static void small_writes_arrive_by_the_donors_cpu(void **state)
 {
 	static const size_t lengths[] = { 1, 7, 8, 16, 100, DATA_MAX - 1, DATA_MAX };
-	struct state *s = *state;
-	char expected[4 * WIRE_SLOT_BYTES] = { 0 };
+	struct unload_state *s = *state;
+	char expected[4 * WIRE_UNLOAD_SLOT_BYTES] = { 0 };
 	size_t i, limit = s->session->unload.route.config.bytes_max;
 
 	assert_true(limit >= 16);
@@ -153,7 +153,7 @@ static void small_writes_arrive_by_the_donors_cpu(void **state)
 static void large_writes_go_by_rdma(void **state)
 {
 	char data[DATA_MAX + 1] = "large";
-	struct state *s = *state;
+	struct unload_state *s = *state;
 
 	assert_int_equal(weir_write(s->region, 0, data, sizeof(data)), 0);
 	assert_reads(s->region, 0, data, sizeof(data));
@@ -163,8 +163,8 @@ static void large_writes_go_by_rdma(void **state)
 static void many_at_a_time_arrive_whatever_path_they_find(void **state)
 {
 	const int count = fixture_rounds(20000);
-	struct tally tally = { 0 };
-	struct state *s = *state;
+	struct completion_tally tally = { 0 };
+	struct unload_state *s = *state;
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	uint64_t *data = calloc(1024, 8), i;
 
@@ -190,10 +190,10 @@ static void many_at_a_time_arrive_whatever_path_they_find(void **state)
 
 static void hints_are_followed(void **state)
 {
-	struct state *s = *state;
-	struct tally tally = { 0 };
+	struct unload_state *s = *state;
+	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally,
-					      .hint = WEIR_HOT };
+					      .hint = WEIR_ALWAYS_INLINE };
 	char data[8] = "hints";
 	struct weir_iov iov = { data, sizeof(data), NULL };
 
@@ -211,12 +211,12 @@ static void hints_are_followed(void **state)
  * No device here has a cache to miss, and a CPU that copies costs more than none. A trial on a
  * machine that has stopped meanwhile may end otherwise: the next one does not.
  */
-#define SETTLES_WITHIN (WEIR_ROUTE_PROBES + 3 * (WEIR_ROUTE_REST_MIN + WEIR_ROUTE_PROBES))
+#define SETTLES_WITHIN (WEIR_PATH_PROBES + 3 * (WEIR_PATH_REST_MIN + WEIR_PATH_PROBES))
 
 static void within_so_many_writes_it_settles_on_offload(void **state)
 {
-	const struct weir_route_trial *trial;
-	struct state *s = *state;
+	const struct weir_path_trial *trial;
+	struct unload_state *s = *state;
 	char data[16] = "measured";
 	uint64_t unloaded;
 	uint32_t i;
@@ -230,15 +230,15 @@ static void within_so_many_writes_it_settles_on_offload(void **state)
 	unloaded = info_of(s).unloaded;
 	print_message("settled after %u small writes, %llu of them unloaded\n", i,
 		      (unsigned long long)unloaded);
-	assert_true(unloaded >= WEIR_ROUTE_PROBES / 2);
-	for (i = 1; i < WEIR_ROUTE_REST_MIN; i++)
+	assert_true(unloaded >= WEIR_PATH_PROBES / 2);
+	for (i = 1; i < WEIR_PATH_REST_MIN; i++)
 		assert_int_equal(weir_write(s->region, i % 64 * 1024, data, sizeof(data)), 0);
 	assert_int_equal(info_of(s).unloaded, unloaded);
 	assert_int_equal(donor_info_of(s).unloaded, unloaded);
 }
 
 /* Waits until the link that unloads is up, after it has been mended @times. */
-static void wait_mended(struct state *s, uint64_t times)
+static void wait_mended(struct unload_state *s, uint64_t times)
 {
 	uint64_t until_ns = now_ns() + 60 * SECOND_NS;
 	bool is_up = false;
@@ -253,7 +253,7 @@ static void wait_mended(struct state *s, uint64_t times)
 	assert_true(is_up);
 }
 
-static struct weir_region *forged(struct state *s, int64_t addr, int64_t length, uint32_t rkey)
+static struct weir_region *forged(struct unload_state *s, int64_t addr, int64_t length, uint32_t rkey)
 {
 	struct weir_region_token token = {
 		.addr = s->region->addr + (uint64_t)addr,
@@ -280,7 +280,7 @@ static void what_a_nic_would_refuse_is_refused(void **state)
 		{ -1, 1, 0, REGION_BYTES + 1 }, /* before the beginning by one */
 		{ 1 << 20, 0, 0, 4096 }, /* far from both */
 	};
-	struct state *s = *state;
+	struct unload_state *s = *state;
 	static const char zeroes[REGION_BYTES];
 	size_t i;
 
@@ -300,7 +300,7 @@ static void what_a_nic_would_refuse_is_refused(void **state)
 
 static void a_region_that_is_read_only_is_not_written(void **state)
 {
-	struct state *s = *state;
+	struct unload_state *s = *state;
 	struct weir_region *all, *read_only, *region;
 	struct weir_region_token token;
 
@@ -321,7 +321,7 @@ static void a_region_that_is_read_only_is_not_written(void **state)
 
 static void a_region_that_was_given_back_is_not_written(void **state)
 {
-	struct state *s = *state;
+	struct unload_state *s = *state;
 	struct weir_region *stale = forged(s, 0, 0, 0);
 
 	weir_region_close(s->region);
@@ -335,10 +335,10 @@ static void a_region_that_was_given_back_is_not_written(void **state)
 }
 
 /* As somebody would who makes slots himself. @length: of the write, head included. */
-static void post_forged(struct state *s, uint64_t addr, uint32_t length, uint32_t tag)
+static void post_forged(struct unload_state *s, uint64_t addr, uint32_t length, uint32_t tag)
 {
 	struct weir_link *link = &s->session->links[CHANNELS];
-	struct wire_slot slot = { .addr = addr, .data = "forged" };
+	struct wire_unload_slot slot = { .addr = addr, .data = "forged" };
 	struct ibv_sge sge = { .addr = (uintptr_t)&slot, .length = length };
 	struct ibv_send_wr *bad, wr = {
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -357,7 +357,7 @@ static void post_forged(struct state *s, uint64_t addr, uint32_t length, uint32_
 }
 
 /* A refusal ends the link, which whoever writes next finds out. */
-static void wait_refused(struct state *s, uint64_t count)
+static void wait_refused(struct unload_state *s, uint64_t count)
 {
 	uint64_t until_ns = now_ns() + 60 * SECOND_NS;
 	char data[8] = "notices";
@@ -369,7 +369,7 @@ static void wait_refused(struct state *s, uint64_t count)
 	wait_mended(s, count);
 }
 
-static void break_link(struct state *s)
+static void break_link(struct unload_state *s)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	char data[8] = "notices";
@@ -384,7 +384,7 @@ static void slots_of_no_length_or_a_wrong_one_are_refused(void **state)
 {
 	static const uint32_t lengths[] = { 0, 1, 7, 8 };
 	static const char zeroes[REGION_BYTES];
-	struct state *s = *state;
+	struct unload_state *s = *state;
 	size_t i;
 
 	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
@@ -400,7 +400,7 @@ static void slots_that_wrap_the_address_space_are_refused(void **state)
 		uint64_t addr;
 		uint32_t length;
 	} cases[] = { { UINT64_MAX, 16 }, { UINT64_MAX - 7, 16 }, { 0, 16 }, { UINT64_MAX - 3, 12 } };
-	struct state *s = *state;
+	struct unload_state *s = *state;
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -412,7 +412,7 @@ static void slots_that_wrap_the_address_space_are_refused(void **state)
 static void a_link_that_breaks_is_mended_and_the_writes_are_repeated(void **state)
 {
 	const int rounds = fixture_rounds(30);
-	struct state *s = *state;
+	struct unload_state *s = *state;
 	struct weir_region *region;
 	uint64_t data;
 	int i;
@@ -435,12 +435,12 @@ static void regions_come_and_go_and_none_is_written_after_it_has_gone(void **sta
 {
 	const int rounds = fixture_rounds(300);
 	uint64_t seed = 7, data, found, zero = 0;
-	struct state *s = *state;
+	struct unload_state *s = *state;
 	struct weir_region *region;
 	int i, j;
 
 	for (i = 0; i < rounds; i++) {
-		struct tally tally = { 0 };
+		struct completion_tally tally = { 0 };
 		struct weir_completion completion = { .done = tally_done, .arg = &tally };
 
 		assert_int_equal(weir_region_create(s->session, NULL, 4096, 0, &region, NULL), 0);
@@ -467,9 +467,9 @@ static void above_its_ceiling_the_donor_says_so(void **state)
 {
 	struct weir_session_options options = { .unload = WEIR_UNLOAD_ALWAYS };
 	uint64_t until_ns = now_ns() + 60 * SECOND_NS;
-	struct tally tally = { 0 };
+	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
-	struct state s = { 0 };
+	struct unload_state s = { 0 };
 	uint64_t data = 1, i = 0;
 
 	(void)state;

@@ -48,7 +48,7 @@ static void names_mean_addresses(void **in)
 			continue;
 		}
 		assert_int_equal(rc, 0);
-		weir_address_print(list->ai_addr, text);
+		weir_address_format(list->ai_addr, text);
 		assert_string_equal(text, cases[i].address);
 		freeaddrinfo(list);
 	}
@@ -61,13 +61,13 @@ static void addresses_in_numbers_are_read_without_asking(void **in)
 	struct addrinfo *list;
 
 	(void)in;
-	assert_int_equal(weir_address_read("[::1]:99", &list, NULL), 0);
-	weir_address_print(list->ai_addr, text);
+	assert_int_equal(weir_address_parse_numeric("[::1]:99", &list, NULL), 0);
+	weir_address_format(list->ai_addr, text);
 	assert_string_equal(text, "[::1]:99");
 	freeaddrinfo(list);
-	assert_int_equal(weir_address_read("localhost:99", &list, &error), -EINVAL);
+	assert_int_equal(weir_address_parse_numeric("localhost:99", &list, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "localhost"));
-	assert_int_equal(weir_address_read(":99", &list, NULL), -EINVAL);
+	assert_int_equal(weir_address_parse_numeric(":99", &list, NULL), -EINVAL);
 }
 
 static void who_has_no_default_names_a_host(void **in)

@@ -8,7 +8,7 @@
 #include "lib/conn/handshake.h"
 #include "tests/support/cmocka_all.h"
 
-struct message {
+struct proof_message {
 	uint8_t bytes[WIRE_HANDSHAKE_MAX];
 	size_t length;
 };
@@ -16,11 +16,11 @@ struct message {
 /* What went over the wire, in order. */
 enum { HELLO, CHALLENGE, PROOF, WELCOME, MESSAGES };
 
-struct exchange {
+struct proof_exchange {
 	struct weir_key client_key, donor_key;
 	struct weir_handshake_setup client_setup, donor_setup;
 	struct weir_handshake client, donor;
-	struct message said[MESSAGES];
+	struct proof_message said[MESSAGES];
 	int client_ret, donor_ret;
 	/* The hand in between. */
 	int tampered; /* which message; -1: none */
@@ -34,7 +34,7 @@ static void key_set(struct weir_key *key, const char *text)
 	memcpy(key->bytes, text, key->length);
 }
 
-static void exchange_init(struct exchange *x)
+static void exchange_init(struct proof_exchange *x)
 {
 	const struct weir_endpoint client = { "client's gid ...", 0x111 };
 	const struct weir_endpoint donor = { "donor's gid ....", 0x222 };
@@ -62,9 +62,9 @@ static void exchange_init(struct exchange *x)
 }
 
 /* What a message is when it arrives. */
-static struct message pass(struct exchange *x, int which)
+static struct proof_message pass(struct proof_exchange *x, int which)
 {
-	struct message m = x->said[which];
+	struct proof_message m = x->said[which];
 
 	if (x->tampered == which) {
 		if (!x->cut)
@@ -74,24 +74,24 @@ static struct message pass(struct exchange *x, int which)
 	return m;
 }
 
-static void donor_step(struct exchange *x, int in, int out)
+static void donor_step(struct proof_exchange *x, int in, int out)
 {
-	struct message m = pass(x, in);
+	struct proof_message m = pass(x, in);
 
 	x->donor_ret = weir_handshake_input(&x->donor, m.bytes, m.length, x->said[out].bytes,
 					    &x->said[out].length);
 }
 
-static void client_step(struct exchange *x, int in, int out)
+static void client_step(struct proof_exchange *x, int in, int out)
 {
-	struct message m = pass(x, in), unused, *to = out < MESSAGES ? &x->said[out] : &unused;
+	struct proof_message m = pass(x, in), unused, *to = out < MESSAGES ? &x->said[out] : &unused;
 
 	x->client_ret = weir_handshake_input(&x->client, m.bytes, m.length, to->bytes, &to->length);
 }
 
-static void run(struct exchange *x)
+static void run_exchange(struct proof_exchange *x)
 {
-	const struct wire_welcome welcome = {
+	const struct wire_handshake_welcome welcome = {
 		.session_id = 0x5e55,
 		.incarnation = 0x1ca,
 		.quota_bytes = 1 << 20,
@@ -115,18 +115,18 @@ static void run(struct exchange *x)
 	client_step(x, WELCOME, MESSAGES);
 }
 
-static bool both_done(const struct exchange *x)
+static bool both_done(const struct proof_exchange *x)
 {
 	return x->client.state == WEIR_HANDSHAKE_DONE && x->donor.state == WEIR_HANDSHAKE_DONE;
 }
 
 static void the_right_key_is_proven_by_both(void **state)
 {
-	struct exchange x;
+	struct proof_exchange x;
 
 	(void)state;
 	exchange_init(&x);
-	run(&x);
+	run_exchange(&x);
 	assert_true(both_done(&x));
 	assert_int_equal(x.client_ret, 0);
 	assert_int_equal(x.client.welcome.session_id, 0x5e55);
@@ -142,23 +142,23 @@ static void the_right_key_is_proven_by_both(void **state)
 
 static void without_keys_both_prove_the_empty_one(void **state)
 {
-	struct exchange x;
+	struct proof_exchange x;
 
 	(void)state;
 	exchange_init(&x);
 	x.client_setup.key = x.donor_setup.key = NULL;
-	run(&x);
+	run_exchange(&x);
 	assert_true(both_done(&x));
 }
 
 static void a_wrong_key_is_refused(void **state)
 {
-	struct exchange x;
+	struct proof_exchange x;
 
 	(void)state;
 	exchange_init(&x);
 	key_set(&x.client_key, "the quick brown fix");
-	run(&x);
+	run_exchange(&x);
 	assert_int_equal(x.donor_ret, -EKEYREJECTED);
 	assert_int_equal(x.donor.state, WEIR_HANDSHAKE_FAILED);
 	assert_int_equal(x.client_ret, -EKEYREJECTED);
@@ -167,29 +167,29 @@ static void a_wrong_key_is_refused(void **state)
 
 static void no_key_against_a_key_is_refused(void **state)
 {
-	struct exchange x;
+	struct proof_exchange x;
 
 	(void)state;
 	exchange_init(&x);
 	x.client_setup.key = NULL;
-	run(&x);
+	run_exchange(&x);
 	assert_int_equal(x.donor_ret, -EKEYREJECTED);
 	exchange_init(&x);
 	x.donor_setup.key = NULL;
-	run(&x);
+	run_exchange(&x);
 	assert_int_equal(x.donor_ret, -EKEYREJECTED);
 }
 
 /* Somebody who listens at the donor's address and welcomes everybody. */
 static void a_donor_that_does_not_know_the_key_is_refused(void **state)
 {
-	struct exchange x;
-	const struct wire_welcome welcome = { .session_id = 1, .credits = 32 };
+	struct proof_exchange x;
+	const struct wire_handshake_welcome welcome = { .session_id = 1, .credits = 32 };
 
 	(void)state;
 	exchange_init(&x);
 	key_set(&x.donor_key, "what could it be, though");
-	run(&x); /* the donor refuses the proof; an impostor would not */
+	run_exchange(&x); /* the donor refuses the proof; an impostor would not */
 	exchange_init(&x);
 	key_set(&x.donor_key, "what could it be, though");
 	weir_handshake_donor(&x.donor, &x.donor_setup);
@@ -206,20 +206,20 @@ static void a_donor_that_does_not_know_the_key_is_refused(void **state)
 /* Nonces, GIDs, QPNs, channel, session, credits, limits, MACs: all of it. */
 static void no_byte_of_any_message_can_be_changed(void **state)
 {
-	struct exchange x;
+	struct proof_exchange x;
 	size_t at, length;
 	int which;
 
 	(void)state;
 	for (which = HELLO; which < MESSAGES; which++) {
 		exchange_init(&x);
-		run(&x);
+		run_exchange(&x);
 		length = x.said[which].length;
 		for (at = 0; at < length; at++) {
 			exchange_init(&x);
 			x.tampered = which;
 			x.at = at;
-			run(&x);
+			run_exchange(&x);
 			assert_false(both_done(&x));
 			assert_true(x.client_ret < 0);
 		}
@@ -228,20 +228,20 @@ static void no_byte_of_any_message_can_be_changed(void **state)
 
 static void no_message_can_be_cut(void **state)
 {
-	struct exchange x;
+	struct proof_exchange x;
 	size_t cut, length;
 	int which;
 
 	(void)state;
 	for (which = HELLO; which < MESSAGES; which++) {
 		exchange_init(&x);
-		run(&x);
+		run_exchange(&x);
 		length = x.said[which].length;
 		for (cut = 1; cut <= length; cut++) {
 			exchange_init(&x);
 			x.tampered = which;
 			x.cut = cut;
-			run(&x);
+			run_exchange(&x);
 			assert_false(both_done(&x));
 		}
 	}
@@ -250,50 +250,50 @@ static void no_message_can_be_cut(void **state)
 /* Somebody owns two QPs, one to each, and hands every message on unchanged. */
 static void a_relay_between_two_qps_is_found_out(void **state)
 {
-	struct exchange x;
+	struct proof_exchange x;
 
 	(void)state;
 	exchange_init(&x);
 	x.donor_setup.remote.qpn = 0x333;
-	run(&x);
+	run_exchange(&x);
 	assert_int_equal(x.donor_ret, -EKEYREJECTED);
 	exchange_init(&x);
 	x.client_setup.remote.qpn = 0x333;
-	run(&x);
+	run_exchange(&x);
 	assert_int_equal(x.client_ret, -EKEYREJECTED);
 	exchange_init(&x);
 	x.donor_setup.remote.gid[15] ^= 1;
-	run(&x);
+	run_exchange(&x);
 	assert_int_equal(x.donor_ret, -EKEYREJECTED);
 	exchange_init(&x);
 	x.client_setup.remote.gid[0] ^= 1;
-	run(&x);
+	run_exchange(&x);
 	assert_int_equal(x.client_ret, -EKEYREJECTED);
 }
 
 static void another_session_or_channel_than_asked_for_is_refused(void **state)
 {
-	struct exchange x;
+	struct proof_exchange x;
 
 	(void)state;
 	exchange_init(&x);
 	x.client_setup.channel = 1;
-	run(&x);
+	run_exchange(&x);
 	assert_int_equal(x.donor_ret, -EPROTO);
 	exchange_init(&x);
 	x.client_setup.session_id = 1;
-	run(&x);
+	run_exchange(&x);
 	assert_int_equal(x.donor_ret, -EPROTO);
 }
 
 static void a_proof_played_back_is_worth_nothing(void **state)
 {
-	struct exchange old, x;
-	struct message out;
+	struct proof_exchange old, x;
+	struct proof_message out;
 
 	(void)state;
 	exchange_init(&old);
-	run(&old);
+	run_exchange(&old);
 	exchange_init(&x);
 	x.donor_setup.nonce[7]++; /* the donor's are never the same twice */
 	weir_handshake_donor(&x.donor, &x.donor_setup);
@@ -307,11 +307,11 @@ static void a_proof_played_back_is_worth_nothing(void **state)
 
 static void a_welcome_played_back_is_worth_nothing(void **state)
 {
-	struct exchange old, x;
+	struct proof_exchange old, x;
 
 	(void)state;
 	exchange_init(&old);
-	run(&old);
+	run_exchange(&old);
 	exchange_init(&x);
 	x.client_setup.nonce[7]++;
 	weir_handshake_client(&x.client, &x.client_setup, x.said[HELLO].bytes,
@@ -326,13 +326,13 @@ static void a_welcome_played_back_is_worth_nothing(void **state)
 /* The client's own MAC, sent back to it as the donor's, and the other way round. */
 static void the_roles_cannot_be_swapped(void **state)
 {
-	union wire_handshake m;
-	struct exchange x;
-	struct message out;
+	union wire_handshake_message m;
+	struct proof_exchange x;
+	struct proof_message out;
 
 	(void)state;
 	exchange_init(&x);
-	run(&x);
+	run_exchange(&x);
 	memcpy(&m.welcome, x.said[WELCOME].bytes, sizeof(m.welcome));
 	memcpy(m.welcome.mac, x.said[PROOF].bytes + sizeof(m.head), WIRE_MAC);
 	memcpy(x.said[WELCOME].bytes, &m, sizeof(m.welcome));
@@ -345,13 +345,13 @@ static void the_roles_cannot_be_swapped(void **state)
 /* Each message in each state: what is not its turn ends the handshake. */
 static void out_of_turn_is_refused(void **state)
 {
-	struct exchange good, x;
-	struct message out;
+	struct proof_exchange good, x;
+	struct proof_message out;
 	int first, second;
 
 	(void)state;
 	exchange_init(&good);
-	run(&good);
+	run_exchange(&good);
 	for (first = HELLO; first < MESSAGES; first++)
 		for (second = HELLO; second < MESSAGES; second++) {
 			exchange_init(&x);
@@ -378,12 +378,12 @@ static void out_of_turn_is_refused(void **state)
 
 static void nothing_follows_the_end(void **state)
 {
-	struct exchange x;
-	struct message out;
+	struct proof_exchange x;
+	struct proof_message out;
 
 	(void)state;
 	exchange_init(&x);
-	run(&x);
+	run_exchange(&x);
 	assert_int_equal(weir_handshake_input(&x.donor, x.said[PROOF].bytes, x.said[PROOF].length,
 					      out.bytes, &out.length),
 			 -EPROTO);
@@ -393,8 +393,8 @@ static void nothing_follows_the_end(void **state)
 static void random_bytes_are_refused(void **state)
 {
 	uint8_t bytes[WIRE_HANDSHAKE_MAX];
-	struct exchange x;
-	struct message out;
+	struct proof_exchange x;
+	struct proof_message out;
 	uint32_t seed = 1;
 	size_t i;
 	int n;
@@ -409,7 +409,7 @@ static void random_bytes_are_refused(void **state)
 		weir_handshake_donor(&x.donor, &x.donor_setup);
 		assert_true(weir_handshake_input(&x.donor, bytes, seed % sizeof(bytes), out.bytes,
 						 &out.length) < 0);
-		assert_true(out.length == sizeof(struct wire_refusal));
+		assert_true(out.length == sizeof(struct wire_handshake_refusal));
 		weir_handshake_client(&x.client, &x.client_setup, out.bytes, &out.length);
 		assert_true(weir_handshake_input(&x.client, bytes, seed % sizeof(bytes), out.bytes,
 						 &out.length) < 0);
@@ -419,15 +419,15 @@ static void random_bytes_are_refused(void **state)
 
 static void a_future_version_is_said_so(void **state)
 {
-	struct wire_refusal refusal;
+	struct wire_handshake_refusal refusal;
 	struct weir_error error;
-	struct exchange x;
-	struct message out;
+	struct proof_exchange x;
+	struct proof_message out;
 	char ours[32], theirs[32];
 
 	(void)state;
 	exchange_init(&x);
-	run(&x);
+	run_exchange(&x);
 	x.said[HELLO].bytes[offsetof(struct wire_handshake_head, version)]++;
 	weir_handshake_donor(&x.donor, &x.donor_setup);
 	assert_int_equal(weir_handshake_input(&x.donor, x.said[HELLO].bytes, x.said[HELLO].length,
@@ -435,16 +435,16 @@ static void a_future_version_is_said_so(void **state)
 			 -EPROTONOSUPPORT);
 	snprintf(ours, sizeof(ours), "version %d", WIRE_VERSION);
 	snprintf(theirs, sizeof(theirs), "version %d", WIRE_VERSION + 1);
-	weir_refusal_fill(&refusal, -EPROTONOSUPPORT, theirs);
+	weir_handshake_refusal_fill(&refusal, -EPROTONOSUPPORT, theirs);
 	refusal.head.version = WIRE_VERSION + 1;
-	assert_int_equal(weir_refusal_explain(&refusal, &error), -EPROTONOSUPPORT);
+	assert_int_equal(weir_handshake_refusal_explain(&refusal, &error), -EPROTONOSUPPORT);
 	assert_non_null(strstr(error.text, ours));
 	assert_non_null(strstr(error.text, theirs));
 }
 
 static void a_refusal_reaches_the_client_with_its_reason(void **state)
 {
-	struct exchange x;
+	struct proof_exchange x;
 
 	(void)state;
 	exchange_init(&x);
@@ -463,17 +463,17 @@ static void a_refusal_reaches_the_client_with_its_reason(void **state)
 
 static void a_refusal_can_name_no_errno_of_its_own_making(void **state)
 {
-	struct wire_refusal refusal;
+	struct wire_handshake_refusal refusal;
 	uint32_t status;
 
 	(void)state;
-	weir_refusal_fill(&refusal, -EPROTO, "");
+	weir_handshake_refusal_fill(&refusal, -EPROTO, "");
 	for (status = 0; status < 300; status++) {
 		refusal.status = status;
-		assert_true(weir_refusal_explain(&refusal, NULL) < 0);
+		assert_true(weir_handshake_refusal_explain(&refusal, NULL) < 0);
 	}
 	refusal.status = UINT32_MAX;
-	assert_int_equal(weir_refusal_explain(&refusal, NULL), -EPROTO);
+	assert_int_equal(weir_handshake_refusal_explain(&refusal, NULL), -EPROTO);
 }
 
 int main(void)

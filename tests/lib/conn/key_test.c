@@ -76,7 +76,7 @@ static void only_the_length_decides(void **state)
 	static const struct {
 		size_t length;
 		bool newline;
-		int ret;
+		int rc;
 		size_t loaded;
 	} cases[] = {
 		{ 0, false, -EINVAL, 0 },
@@ -99,8 +99,8 @@ static void only_the_length_decides(void **state)
 		if (cases[i].newline)
 			content[cases[i].length] = '\n';
 		file_make(content, cases[i].length + cases[i].newline, 0600);
-		assert_int_equal(load(&key, &error), cases[i].ret);
-		if (cases[i].ret) {
+		assert_int_equal(load(&key, &error), cases[i].rc);
+		if (cases[i].rc) {
 			assert_non_null(strstr(error.text, path));
 			continue;
 		}

@@ -7,28 +7,28 @@
 
 static void the_right_key_gets_in(void **state)
 {
-	struct fixture f;
-	struct raw a;
+	struct donor_fixture f;
+	struct raw_client a;
 
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
-	assert_int_equal(donor_look(&f)->clients, 1);
+	assert_int_equal(donor_fixture_info(&f)->clients, 1);
 	assert_int_equal(a.handshake.welcome.incarnation, f.info.incarnation);
 	assert_int_equal(a.handshake.welcome.quota_bytes, 8 * MIB);
 	raw_close(&a);
-	assert_soon(donor_look(&f)->clients == 0);
-	donor_stop(&f);
+	assert_soon(donor_fixture_info(&f)->clients == 0);
+	donor_fixture_stop(&f);
 }
 
 static void an_unknown_key_is_rejected_before_a_qp_is_made(void **state)
 {
 	const struct weir_key stranger = { .length = 16, .bytes = "xxxxxxxxxxxxxxxx" };
-	struct fixture f;
-	struct raw a;
+	struct donor_fixture f;
+	struct raw_client a;
 
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	assert_int_equal(raw_open(&a, f.info.address, &stranger), -ECONNREFUSED);
 	assert_int_equal(a.refusal.status, EKEYREJECTED);
 	raw_close(&a);
@@ -36,43 +36,43 @@ static void an_unknown_key_is_rejected_before_a_qp_is_made(void **state)
 	assert_int_equal(a.refusal.status, EKEYREJECTED);
 	assert_non_null(strstr(a.refusal.text, "wants a key"));
 	raw_close(&a);
-	assert_int_equal(donor_look(&f)->rejects, 2);
-	donor_stop(&f);
+	assert_int_equal(donor_fixture_info(&f)->rejects, 2);
+	donor_fixture_stop(&f);
 }
 
 static void a_known_key_id_without_the_key_is_refused(void **state)
 {
-	struct wire_connect connect = raw_request(&key_a, 0, 0);
-	struct fixture f;
-	struct raw a;
+	struct wire_handshake_connect connect = raw_request(&key_a, 0, 0);
+	struct donor_fixture f;
+	struct raw_client a;
 
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
 	assert_int_equal(raw_prove(&a, &key_b, 0, 0), -EKEYREJECTED);
 	assert_true(raw_is_cut_off(&a, SOON_MS));
 	raw_close(&a);
-	assert_int_equal(donor_look(&f)->clients, 0);
-	donor_stop(&f);
+	assert_int_equal(donor_fixture_info(&f)->clients, 0);
+	donor_fixture_stop(&f);
 }
 
 static void without_keys_everybody_on_loopback_gets_in(void **state)
 {
 	struct weir_donor_options options = { .listen = "127.0.0.1:0", .memory_bytes = MIB };
 	struct weir_error error;
-	struct fixture f = { 0 };
-	struct raw a;
+	struct donor_fixture f = { 0 };
+	struct raw_client a;
 
 	(void)state;
 	if (!donor_is_on_loopback())
 		skip();
 	assert_int_equal(weir_donor_open(&options, &f.donor, &error), 0);
-	assert_int_equal(raw_open(&a, donor_look(&f)->address, NULL), 0);
+	assert_int_equal(raw_open(&a, donor_fixture_info(&f)->address, NULL), 0);
 	raw_close(&a);
 	assert_int_equal(raw_open(&a, f.info.address, &key_a), -ECONNREFUSED);
 	assert_int_equal(a.refusal.status, EKEYREJECTED);
 	raw_close(&a);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void without_keys_nobody_listens_beyond_loopback(void **state)
@@ -104,8 +104,8 @@ static void with_keys_it_listens_wherever_it_is_told(void **state)
 	const size_t loopback = 2; /* of them, where those begin that are on loopback */
 	struct weir_donor_options options = { 0 };
 	char address[WEIR_ADDRESS_MAX + 16];
-	struct fixture f;
-	struct raw a;
+	struct donor_fixture f;
+	struct raw_client a;
 	size_t i;
 
 	(void)state;
@@ -113,25 +113,25 @@ static void with_keys_it_listens_wherever_it_is_told(void **state)
 		if (!donor_is_on_loopback() && i >= loopback)
 			break;
 		options.listen = cases[i].listen;
-		donor_start(&f, &options);
+		donor_fixture_start(&f, &options);
 		snprintf(address, sizeof(address), "%s%s", cases[i].connect,
 			 strrchr(f.info.address, ':'));
 		assert_int_equal(raw_open(&a, address, &key_b), 0);
 		raw_close(&a);
-		donor_stop(&f);
+		donor_fixture_stop(&f);
 	}
 }
 
 static void what_is_no_request_of_weirs_is_rejected(void **state)
 {
-	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	struct wire_handshake_connect connect = raw_request(&key_a, 0, 0);
 	uint8_t noise[48];
-	struct fixture f;
-	struct raw a;
+	struct donor_fixture f;
+	struct raw_client a;
 	size_t i;
 
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	assert_int_equal(raw_connect(&a, f.info.address, NULL, 0), -ECONNREFUSED);
 	assert_int_equal(a.refusal.status, EPROTO);
 	raw_close(&a);
@@ -153,21 +153,21 @@ static void what_is_no_request_of_weirs_is_rejected(void **state)
 	raw_close(&a);
 	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
 	raw_close(&a);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void garbage_instead_of_a_hello_is_refused(void **state)
 {
 	static const size_t lengths[] = { 0, 1, 8, 72, 200, 256, 257, 8192 };
-	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	struct wire_handshake_connect connect = raw_request(&key_a, 0, 0);
 	static uint8_t noise[8192];
-	struct fixture f;
-	struct raw a;
+	struct donor_fixture f;
+	struct raw_client a;
 	size_t i;
 
 	(void)state;
 	memset(noise, 0x77, sizeof(noise));
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
 		raw_send(&a, noise, lengths[i]);
@@ -176,35 +176,35 @@ static void garbage_instead_of_a_hello_is_refused(void **state)
 	}
 	assert_int_equal(raw_open(&a, f.info.address, &key_b), 0);
 	raw_close(&a);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void who_proves_nothing_is_cut_off_in_time(void **state)
 {
-	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	struct wire_handshake_connect connect = raw_request(&key_a, 0, 0);
 	uint64_t start_ns = weir_now_ns(), took_ns;
-	struct fixture f;
-	struct raw a;
+	struct donor_fixture f;
+	struct raw_client a;
 
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
 	assert_true(raw_is_cut_off(&a, 8000));
 	took_ns = weir_now_ns() - start_ns;
 	assert_in_range(took_ns, 4 * WEIR_NS_PER_S, 7 * WEIR_NS_PER_S);
 	raw_close(&a);
-	assert_int_equal(donor_look(&f)->rejects, 1);
-	donor_stop(&f);
+	assert_int_equal(donor_fixture_info(&f)->rejects, 1);
+	donor_fixture_stop(&f);
 }
 
 /* From @until_ns on the first of those who are there may have been cut off. */
 static void one_more_is_refused(const char *address, uint64_t until_ns)
 {
-	struct raw late;
-	int ret = raw_open(&late, address, &key_a);
+	struct raw_client late;
+	int rc = raw_open(&late, address, &key_a);
 
-	if (ret || weir_now_ns() < until_ns) {
-		assert_int_equal(ret, -ECONNREFUSED);
+	if (rc || weir_now_ns() < until_ns) {
+		assert_int_equal(rc, -ECONNREFUSED);
 		assert_int_equal(late.refusal.status, EAGAIN);
 		assert_non_null(strstr(late.refusal.text, "try again"));
 	} else {
@@ -215,15 +215,15 @@ static void one_more_is_refused(const char *address, uint64_t until_ns)
 
 static void many_who_prove_nothing_leave_room_again_when_they_go(void **state)
 {
-	struct wire_connect connect = raw_request(&key_a, 0, 0);
-	static struct raw many[32];
+	struct wire_handshake_connect connect = raw_request(&key_a, 0, 0);
+	static struct raw_client many[32];
 	uint64_t start_ns;
-	struct fixture f;
-	struct raw honest;
+	struct donor_fixture f;
+	struct raw_client honest;
 	int i;
 
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	assert_int_equal(raw_open(&honest, f.info.address, &key_a), 0);
 	start_ns = weir_now_ns();
 	for (i = 0; i < 32; i++)
@@ -231,30 +231,30 @@ static void many_who_prove_nothing_leave_room_again_when_they_go(void **state)
 				 0);
 	one_more_is_refused(f.info.address, start_ns + WEIR_HANDSHAKE_NS);
 	/* Who is in does not notice. */
-	assert_int_equal(raw_create(&honest, "x", 4096, 0, &(struct wire_region){ 0 }), 0);
+	assert_int_equal(raw_create(&honest, "x", 4096, 0, &(struct wire_control_region){ 0 }), 0);
 	for (i = 0; i < 32; i++)
 		raw_close(&many[i]);
 	{
-		struct raw late;
-		int ret;
+		struct raw_client late;
+		int rc;
 
 		assert_soon(
-			(ret = raw_open(&late, f.info.address, &key_a), raw_close(&late), !ret));
+			(rc = raw_open(&late, f.info.address, &key_a), raw_close(&late), !rc));
 	}
 	raw_close(&honest);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void an_unproven_qp_reaches_no_memory(void **state)
 {
-	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	struct wire_handshake_connect connect = raw_request(&key_a, 0, 0);
 	struct weir_region_token token;
-	struct fixture f;
-	struct raw a;
+	struct donor_fixture f;
+	struct raw_client a;
 	void *addr;
 
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	assert_int_equal(weir_donor_region_create(f.donor, 0, 4096, &token, &addr), 0);
 	/* It even knows the rkey. */
 	assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
@@ -271,17 +271,17 @@ static void an_unproven_qp_reaches_no_memory(void **state)
 	assert_int_equal(raw_write(&a, token.addr, token.rkey, 64), 0);
 	assert_int_equal(*(unsigned char *)addr, 0xee);
 	raw_close(&a);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void further_channels_want_the_session_and_its_key(void **state)
 {
-	struct raw first, second, third;
-	struct fixture f;
+	struct raw_client first, second, third;
+	struct donor_fixture f;
 	uint64_t session;
 
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	assert_int_equal(raw_open(&first, f.info.address, &key_a), 0);
 	session = first.handshake.welcome.session_id;
 	assert_int_equal(raw_open_channel(&second, f.info.address, &key_a, session, 1), 0);
@@ -290,7 +290,7 @@ static void further_channels_want_the_session_and_its_key(void **state)
 	raw_close(&third);
 	assert_int_equal(raw_open_channel(&third, f.info.address, &key_b, session, 2), -ESTALE);
 	raw_close(&third);
-	assert_int_equal(donor_look(&f)->clients, 1);
+	assert_int_equal(donor_fixture_info(&f)->clients, 1);
 	/* A channel may come and go; without the first there is no session. */
 	raw_close(&second);
 	assert_soon(!raw_open_channel(&second, f.info.address, &key_a, session, 1) ||
@@ -298,18 +298,18 @@ static void further_channels_want_the_session_and_its_key(void **state)
 	raw_close(&first);
 	assert_true(raw_is_cut_off(&second, SOON_MS));
 	raw_close(&second);
-	assert_soon(donor_look(&f)->clients == 0);
-	donor_stop(&f);
+	assert_soon(donor_fixture_info(&f)->clients == 0);
+	donor_fixture_stop(&f);
 }
 
 static void one_client_too_many_is_rejected(void **state)
 {
 	const struct weir_donor_options options = { .clients_max = 2 };
-	struct raw a, b, c;
-	struct fixture f;
+	struct raw_client a, b, c;
+	struct donor_fixture f;
 
 	(void)state;
-	donor_start(&f, &options);
+	donor_fixture_start(&f, &options);
 	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
 	assert_int_equal(raw_open(&b, f.info.address, &key_a), 0);
 	assert_int_equal(raw_open(&c, f.info.address, &key_a), -ECONNREFUSED);
@@ -319,7 +319,7 @@ static void one_client_too_many_is_rejected(void **state)
 	assert_soon(!raw_open(&c, f.info.address, &key_a) || (raw_close(&c), false));
 	raw_close(&c);
 	raw_close(&a);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static unsigned int descriptors_count(void)
@@ -336,29 +336,29 @@ static unsigned int descriptors_count(void)
 
 static void hundreds_who_come_and_go_leave_nothing_behind(void **state)
 {
-	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	struct wire_handshake_connect connect = raw_request(&key_a, 0, 0);
 	unsigned int i, before = 0, times = donor_scaled(300);
-	struct fixture f;
-	struct raw a;
+	struct donor_fixture f;
+	struct raw_client a;
 
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	for (i = 0; i < times; i++) {
 		if (i == 10)
 			before = descriptors_count();
 		assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
-		assert_int_equal(raw_create(&a, NULL, MIB, 0, &(struct wire_region){ 0 }), 0);
+		assert_int_equal(raw_create(&a, NULL, MIB, 0, &(struct wire_control_region){ 0 }), 0);
 		raw_close(&a);
 		assert_int_equal(raw_open(&a, f.info.address, NULL), -ECONNREFUSED);
 		raw_close(&a);
 		assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
 		raw_close(&a);
 	}
-	assert_soon(donor_look(&f)->clients == 0);
+	assert_soon(donor_fixture_info(&f)->clients == 0);
 	assert_int_equal(f.info.joins, times);
 	assert_int_equal(f.info.lent_bytes, 0);
 	assert_soon(descriptors_count() <= before + 4);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void opening_says_what_is_wrong(void **state)
@@ -366,7 +366,7 @@ static void opening_says_what_is_wrong(void **state)
 	struct weir_donor_options options = { .listen = "127.0.0.1:0" };
 	struct weir_donor *donor;
 	struct weir_error error;
-	struct fixture f;
+	struct donor_fixture f;
 
 	(void)state;
 	assert_int_equal(weir_donor_open(&options, &donor, &error), -EINVAL);
@@ -377,13 +377,13 @@ static void opening_says_what_is_wrong(void **state)
 	options.device = NULL;
 	options.listen = "127.0.0.1:99999";
 	assert_int_equal(weir_donor_open(&options, &donor, &error), -EINVAL);
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	options.listen = f.info.address;
 	options.keys = f.options.keys;
 	options.nr_keys = f.options.nr_keys;
 	assert_int_equal(weir_donor_open(&options, &donor, &error), -EADDRINUSE);
 	assert_non_null(strstr(error.text, f.info.address));
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 int main(void)

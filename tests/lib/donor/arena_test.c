@@ -16,7 +16,7 @@ static void arena_make(uint64_t length)
 	assert_int_equal(weir_arena_init(&arena, length, false, NULL), 0);
 }
 
-static bool is_zero(const struct weir_extent *extent)
+static bool is_zero(const struct weir_arena_extent *extent)
 {
 	uint64_t i;
 
@@ -28,7 +28,7 @@ static bool is_zero(const struct weir_extent *extent)
 
 static void all_of_it_can_be_taken_and_no_more(void **state)
 {
-	struct weir_extent *a, *b, *c;
+	struct weir_arena_extent *a, *b, *c;
 
 	(void)state;
 	arena_make(8 * MIB);
@@ -49,7 +49,7 @@ static void all_of_it_can_be_taken_and_no_more(void **state)
 
 static void one_byte_takes_a_page(void **state)
 {
-	struct weir_extent *a;
+	struct weir_arena_extent *a;
 
 	(void)state;
 	arena_make(MIB);
@@ -62,7 +62,7 @@ static void one_byte_takes_a_page(void **state)
 static void what_is_given_back_comes_out_zero(void **state)
 {
 	static const uint64_t lengths[] = { 4096, 65536 - 4096, 65536, MIB + 4096, 4 * MIB };
-	struct weir_extent *a;
+	struct weir_arena_extent *a;
 	size_t i;
 
 	(void)state;
@@ -81,7 +81,7 @@ static void what_is_given_back_comes_out_zero(void **state)
 
 static void extents_never_overlap_in_any_order(void **state)
 {
-	struct weir_extent *taken[TAKEN_MAX] = { NULL }, *whole;
+	struct weir_arena_extent *taken[TAKEN_MAX] = { NULL }, *whole;
 	uint32_t seed = 7;
 	uint64_t sum = 0;
 	int i, n;
@@ -116,7 +116,7 @@ static void extents_never_overlap_in_any_order(void **state)
 
 static void long_extents_begin_on_a_huge_page(void **state)
 {
-	struct weir_extent *a, *b;
+	struct weir_arena_extent *a, *b;
 
 	(void)state;
 	assert_int_equal(weir_arena_init(&arena, 8 * MIB, true, NULL), 0);
@@ -133,7 +133,7 @@ static void long_extents_begin_on_a_huge_page(void **state)
 /* A page that is given back, and not yet taken again, is not this machine's any more. */
 static void what_lies_in_a_file_goes_back_to_the_system(void **state)
 {
-	struct weir_extent *extent;
+	struct weir_arena_extent *extent;
 	struct stat before, after;
 
 	(void)state;

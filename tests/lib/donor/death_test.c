@@ -54,11 +54,11 @@ static void ready(const char *line)
 /* Holds a nameless region and a named one exclusively, and writes without end. */
 static int role_writer(const char *address)
 {
-	struct wire_region nameless, named;
-	struct raw raw;
+	struct wire_control_region nameless, named;
+	struct raw_client raw;
 
 	if (raw_open(&raw, address, &key_a) || raw_create(&raw, NULL, MIB, 0, &nameless) ||
-	    raw_create(&raw, "mine", MIB, WIRE_EXCLUSIVE, &named))
+	    raw_create(&raw, "mine", MIB, WIRE_REGION_EXCLUSIVE, &named))
 		return 1;
 	memset(raw.data, 0xee, RAW_DATA);
 	raw_write(&raw, named.addr, named.rkey, MIB);
@@ -71,8 +71,8 @@ static int role_writer(const char *address)
 /* Connects, and proves nothing. */
 static int role_stranger(const char *address)
 {
-	struct wire_connect connect = raw_request(&key_a, 0, 0);
-	struct raw raw;
+	struct wire_handshake_connect connect = raw_request(&key_a, 0, 0);
+	struct raw_client raw;
 
 	if (raw_connect(&raw, address, &connect, sizeof(connect)))
 		return 1;
@@ -82,37 +82,37 @@ static int role_stranger(const char *address)
 
 static int role_donor(const char *address)
 {
-	struct fixture f;
+	struct donor_fixture f;
 
 	(void)address;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	ready(f.info.address);
 	return sleep(60);
 }
 
 static void a_killed_client_leaves_nothing_behind(void **state)
 {
-	struct wire_region r, named;
+	struct wire_control_region r, named;
 	struct child child;
-	struct fixture f;
-	struct raw other;
+	struct donor_fixture f;
+	struct raw_client other;
 	char line[64];
 	size_t i;
 	int n;
 
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	assert_int_equal(raw_open(&other, f.info.address, &key_a), 0);
 	for (n = 0; n < 5; n++) {
 		child_start(&child, "writer", f.info.address, line);
 		assert_string_equal(line, "writing");
-		assert_int_equal(donor_look(&f)->lent_bytes, 2 * MIB);
+		assert_int_equal(donor_fixture_info(&f)->lent_bytes, 2 * MIB);
 		assert_int_equal(raw_region_open(&other, "mine", 0, &named), -EBUSY);
 		child_kill(&child);
-		assert_soon(donor_look(&f)->lent_bytes == MIB);
-		assert_soon(donor_look(&f)->clients == 1);
+		assert_soon(donor_fixture_info(&f)->lent_bytes == MIB);
+		assert_soon(donor_fixture_info(&f)->clients == 1);
 		/* What it held exclusively is free, and as it left it. */
-		assert_int_equal(raw_region_open(&other, "mine", WIRE_EXCLUSIVE, &named), 0);
+		assert_int_equal(raw_region_open(&other, "mine", WIRE_REGION_EXCLUSIVE, &named), 0);
 		assert_int_equal(raw_read(&other, named.addr, named.rkey, MIB), 0);
 		assert_int_equal((unsigned char)other.data[MIB - 1], 0xee);
 		/* What had no name is zero again. */
@@ -124,37 +124,37 @@ static void a_killed_client_leaves_nothing_behind(void **state)
 		assert_int_equal(raw_region_close(&other, r.hold), 0);
 		assert_int_equal(raw_region_delete(&other, "mine"), 0);
 		assert_int_equal(raw_region_close(&other, named.hold), 0);
-		assert_int_equal(donor_look(&f)->lent_bytes, 0);
+		assert_int_equal(donor_fixture_info(&f)->lent_bytes, 0);
 	}
 	raw_close(&other);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void a_killed_stranger_makes_room(void **state)
 {
 	struct child children[4];
-	struct fixture f;
-	struct raw honest;
+	struct donor_fixture f;
+	struct raw_client honest;
 	char line[64];
 	int i;
 
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	for (i = 0; i < 4; i++)
 		child_start(&children[i], "stranger", f.info.address, line);
 	for (i = 0; i < 4; i++)
 		child_kill(&children[i]);
 	assert_int_equal(raw_open(&honest, f.info.address, &key_a), 0);
-	assert_int_equal(raw_create(&honest, NULL, MIB, 0, &(struct wire_region){ 0 }), 0);
+	assert_int_equal(raw_create(&honest, NULL, MIB, 0, &(struct wire_control_region){ 0 }), 0);
 	raw_close(&honest);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void a_killed_donor_ends_its_clients(void **state)
 {
-	struct wire_region r;
+	struct wire_control_region r;
 	struct child child;
-	struct raw raw;
+	struct raw_client raw;
 	char address[64];
 	uint64_t start_ns;
 

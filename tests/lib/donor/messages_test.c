@@ -9,8 +9,8 @@
 /* What the application at the donor does with a message goes by its first byte. */
 enum { ECHO = 'e', LATER = 'l', KEEP = 'k', TOO_LONG = 't', PUSH = 'p' };
 
-static struct fixture f;
-static struct raw a, b;
+static struct donor_fixture f;
+static struct raw_client a, b;
 
 static struct {
 	pthread_mutex_t lock;
@@ -31,13 +31,13 @@ static void push(struct weir_peer *peer)
 {
 	char message[8000] = "push";
 	unsigned int i;
-	int ret = 0;
+	int rc = 0;
 
-	for (i = 0; i < 1000 && !ret; i++) {
+	for (i = 0; i < 1000 && !rc; i++) {
 		memcpy(message + 4, &i, sizeof(i));
-		ret = weir_peer_send(peer, message, sizeof(message));
+		rc = weir_peer_send(peer, message, sizeof(message));
 	}
-	app.push_full = ret == -EAGAIN ? (int)i - 1 : -1;
+	app.push_full = rc == -EAGAIN ? (int)i - 1 : -1;
 }
 
 static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call, const void *data,
@@ -94,10 +94,10 @@ static unsigned int app_read(const unsigned int *what)
 	return value;
 }
 
-static void expect_message(struct raw *raw, enum wire_kind kind, uint64_t tag, const char *text)
+static void expect_message(struct raw_client *raw, enum wire_control_kind kind, uint64_t tag, const char *text)
 {
-	char body[WIRE_BODY_MAX];
-	struct wire_head head;
+	char body[WIRE_CONTROL_BODY_MAX];
+	struct wire_control_head head;
 
 	assert_int_equal(raw_answer(raw, &head, body, SOON_MS), 0);
 	assert_int_equal(head.kind, kind);
@@ -117,11 +117,11 @@ static int setup(void **state)
 
 	(void)state;
 	app.joined = app.left = app.oneway = app.nr_kept = 0;
-	donor_start(&f, &options);
+	donor_fixture_start(&f, &options);
 	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
 	assert_int_equal(raw_open(&b, f.info.address, &key_b), 0);
-	expect_message(&a, WIRE_ONEWAY, 0, "welcome");
-	expect_message(&b, WIRE_ONEWAY, 0, "welcome");
+	expect_message(&a, WIRE_APP_ONEWAY, 0, "welcome");
+	expect_message(&b, WIRE_APP_ONEWAY, 0, "welcome");
 	return 0;
 }
 
@@ -133,7 +133,7 @@ static int teardown(void **state)
 	raw_close(&a);
 	raw_close(&b);
 	assert_soon(app_read(&app.left) == app_read(&app.joined));
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 	/* A call may outlive its client, and the donor too. */
 	for (i = 0; i < app.nr_kept; i++)
 		if (app.kept[i])
@@ -143,8 +143,8 @@ static int teardown(void **state)
 
 static void assert_others_do_not_notice(void)
 {
-	assert_int_equal(raw_message(&b, WIRE_CALL, 77, "e still here", 12), 0);
-	expect_message(&b, WIRE_REPLY, 77, "e still here");
+	assert_int_equal(raw_message(&b, WIRE_APP_CALL, 77, "e still here", 12), 0);
+	expect_message(&b, WIRE_APP_REPLY, 77, "e still here");
 	assert_int_equal(app_read(&app.left), 1);
 }
 
@@ -166,11 +166,11 @@ static void a_message_arrives_as_it_was_sent(void **state)
 
 	(void)state;
 	memset(longest, 'x', sizeof(longest));
-	assert_int_equal(raw_message(&a, WIRE_ONEWAY, 0, longest, sizeof(longest)), 0);
+	assert_int_equal(raw_message(&a, WIRE_APP_ONEWAY, 0, longest, sizeof(longest)), 0);
 	assert_soon(app_read(&app.oneway) == 1);
 	assert_int_equal(app_last(last), sizeof(longest));
 	assert_memory_equal(last, longest, sizeof(longest));
-	assert_int_equal(raw_message(&a, WIRE_ONEWAY, 0, NULL, 0), 0);
+	assert_int_equal(raw_message(&a, WIRE_APP_ONEWAY, 0, NULL, 0), 0);
 	assert_soon(app_read(&app.oneway) == 2);
 	assert_int_equal(app_last(last), 0);
 }
@@ -178,19 +178,19 @@ static void a_message_arrives_as_it_was_sent(void **state)
 static void calls_are_answered_now_or_later(void **state)
 {
 	(void)state;
-	assert_int_equal(raw_message(&a, WIRE_CALL, 2, "l", 1), 0);
-	assert_int_equal(raw_message(&a, WIRE_CALL, 1, "e now", 5), 0);
-	expect_message(&a, WIRE_REPLY, 1, "e now");
-	expect_message(&a, WIRE_REPLY, 2, "later");
+	assert_int_equal(raw_message(&a, WIRE_APP_CALL, 2, "l", 1), 0);
+	assert_int_equal(raw_message(&a, WIRE_APP_CALL, 1, "e now", 5), 0);
+	expect_message(&a, WIRE_APP_REPLY, 1, "e now");
+	expect_message(&a, WIRE_APP_REPLY, 2, "later");
 }
 
 static void an_answer_that_is_too_long_comes_empty(void **state)
 {
-	struct wire_head head;
-	char body[WIRE_BODY_MAX];
+	struct wire_control_head head;
+	char body[WIRE_CONTROL_BODY_MAX];
 
 	(void)state;
-	assert_int_equal(raw_message(&a, WIRE_CALL, 9, "t", 1), 0);
+	assert_int_equal(raw_message(&a, WIRE_APP_CALL, 9, "t", 1), 0);
 	assert_int_equal(raw_answer(&a, &head, body, SOON_MS), 0);
 	assert_int_equal(head.status, -EMSGSIZE);
 	assert_int_equal(head.length, 0);
@@ -200,31 +200,31 @@ static void an_answer_that_is_too_long_comes_empty(void **state)
 static void thousands_of_calls_keep_the_credits_going(void **state)
 {
 	char body[64];
-	struct wire_head head;
+	struct wire_control_head head;
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < 2000; i++) {
 		snprintf(body, sizeof(body), "e %u", i);
-		assert_int_equal(raw_message(&a, WIRE_CALL, i, body, strlen(body)), 0);
-		expect_message(&a, WIRE_REPLY, i, body);
+		assert_int_equal(raw_message(&a, WIRE_APP_CALL, i, body, strlen(body)), 0);
+		expect_message(&a, WIRE_APP_REPLY, i, body);
 	}
 	/* One way only: the donor pays back with bare credits. */
 	for (i = 0; i < 2000; i++)
-		while (raw_message(&a, WIRE_ONEWAY, 0, "x", 1) == -EAGAIN)
+		while (raw_message(&a, WIRE_APP_ONEWAY, 0, "x", 1) == -EAGAIN)
 			assert_int_equal(raw_answer(&a, &head, body, 10), -ETIMEDOUT);
 	assert_soon(app_read(&app.oneway) == 2000);
 }
 
 static void who_reads_too_slowly_is_not_sent_more(void **state)
 {
-	char body[WIRE_BODY_MAX];
-	struct wire_head head;
+	char body[WIRE_CONTROL_BODY_MAX];
+	struct wire_control_head head;
 	unsigned int seen;
 	int i;
 
 	(void)state;
-	assert_int_equal(raw_message(&a, WIRE_ONEWAY, 0, "p", 1), 0);
+	assert_int_equal(raw_message(&a, WIRE_APP_ONEWAY, 0, "p", 1), 0);
 	assert_soon(app_read(&app.oneway) == 1);
 	assert_in_range(app.push_full, 256, 400);
 	/* What was accepted arrives, in order, when it reads on. */
@@ -239,22 +239,22 @@ static void who_reads_too_slowly_is_not_sent_more(void **state)
 static void malformed_messages_end_the_client(void **state)
 {
 	static const struct {
-		struct wire_head head;
+		struct wire_control_head head;
 		size_t body;
 	} cases[] = {
-		{ { .kind = WIRE_ONEWAY, .length = 8 }, 4 },
-		{ { .kind = WIRE_ONEWAY, .length = 8 }, 16 },
-		{ { .kind = WIRE_ONEWAY, .length = UINT32_MAX }, 16 },
+		{ { .kind = WIRE_APP_ONEWAY, .length = 8 }, 4 },
+		{ { .kind = WIRE_APP_ONEWAY, .length = 8 }, 16 },
+		{ { .kind = WIRE_APP_ONEWAY, .length = UINT32_MAX }, 16 },
 		{ { .kind = 0, .length = 0 }, 0 },
 		{ { .kind = 99, .length = 0 }, 0 },
-		{ { .kind = WIRE_REPLY, .length = 0 }, 0 },
+		{ { .kind = WIRE_APP_REPLY, .length = 0 }, 0 },
 		{ { .kind = WIRE_CONTROL_REPLY, .length = 0 }, 0 },
-		{ { .kind = WIRE_CREDIT, .length = 4 }, 4 },
-		{ { .kind = WIRE_CREDIT, .credits = 1000 }, 0 },
+		{ { .kind = WIRE_CONTROL_CREDIT, .length = 4 }, 4 },
+		{ { .kind = WIRE_CONTROL_CREDIT, .credits = 1000 }, 0 },
 		{ { .kind = WIRE_CONTROL_CALL, .length = 3 }, 3 },
 		{ { .kind = WIRE_CONTROL_CALL, .length = 100 }, 100 },
 	};
-	char message[WIRE_MESSAGE_BYTES];
+	char message[WIRE_CONTROL_MESSAGE_BYTES];
 	size_t i;
 
 	(void)state;
@@ -271,13 +271,13 @@ static void malformed_messages_end_the_client(void **state)
 	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
 	raw_send(&a, message, 5); /* less than a head */
 	assert_true(raw_is_cut_off(&a, SOON_MS));
-	assert_int_equal(raw_message(&b, WIRE_CALL, 7, "e", 1), 0);
-	expect_message(&b, WIRE_REPLY, 7, "e");
+	assert_int_equal(raw_message(&b, WIRE_APP_CALL, 7, "e", 1), 0);
+	expect_message(&b, WIRE_APP_REPLY, 7, "e");
 }
 
 static void longer_than_a_buffer_ends_the_client(void **state)
 {
-	static char message[2 * WIRE_MESSAGE_BYTES];
+	static char message[2 * WIRE_CONTROL_MESSAGE_BYTES];
 
 	(void)state;
 	assert_int_not_equal(raw_send(&a, message, sizeof(message)), 0);
@@ -289,7 +289,7 @@ static void longer_than_a_buffer_ends_the_client(void **state)
 /* The length of its completion is that of the write, and nothing of it is in the buffer. */
 static void a_write_with_immediate_is_no_message(void **state)
 {
-	struct wire_region region;
+	struct wire_control_region region;
 
 	(void)state;
 	assert_int_equal(raw_create(&a, NULL, MIB, 0, &region), 0);
@@ -302,7 +302,7 @@ static void a_write_with_immediate_is_no_message(void **state)
 /* It sends on and on, and never gives the donor a credit to grant it more with. */
 static void who_sends_without_credits_is_cut_off(void **state)
 {
-	const struct wire_head head = { .kind = WIRE_ONEWAY };
+	const struct wire_control_head head = { .kind = WIRE_APP_ONEWAY };
 	unsigned int i;
 
 	(void)state;
@@ -316,9 +316,9 @@ static void who_sends_without_credits_is_cut_off(void **state)
 
 static void a_name_that_is_none_is_answered(void **state)
 {
-	struct wire_request request = { .op = WIRE_REGION_OPEN, .name_length = 3 };
-	char call[sizeof(request) + 3], body[WIRE_BODY_MAX];
-	struct wire_head head;
+	struct wire_control_request request = { .op = WIRE_REGION_OPEN, .name_length = 3 };
+	char call[sizeof(request) + 3], body[WIRE_CONTROL_BODY_MAX];
+	struct wire_control_head head;
 
 	(void)state;
 	memcpy(call, &request, sizeof(request));
@@ -331,22 +331,22 @@ static void a_name_that_is_none_is_answered(void **state)
 
 static void more_calls_open_than_allowed_end_the_client(void **state)
 {
-	char body[WIRE_BODY_MAX];
-	struct wire_head head;
+	char body[WIRE_CONTROL_BODY_MAX];
+	struct wire_control_head head;
 	unsigned int i;
 
 	(void)state;
-	for (i = 0; i < WIRE_CALLS_MAX; i++)
-		while (raw_message(&a, WIRE_CALL, i, "k", 1) == -EAGAIN)
+	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++)
+		while (raw_message(&a, WIRE_APP_CALL, i, "k", 1) == -EAGAIN)
 			assert_int_equal(raw_answer(&a, &head, body, 5), -ETIMEDOUT);
-	assert_soon(app_read(&app.nr_kept) == WIRE_CALLS_MAX);
+	assert_soon(app_read(&app.nr_kept) == WIRE_CONTROL_CALLS_MAX);
 	/* One is answered: there is room for one more. */
 	assert_int_equal(weir_reply(app.kept[0], "ok", 2), 0);
 	app.kept[0] = NULL;
-	expect_message(&a, WIRE_REPLY, 0, "ok");
-	assert_int_equal(raw_message(&a, WIRE_CALL, 5000, "k", 1), 0);
-	assert_soon(app_read(&app.nr_kept) == WIRE_CALLS_MAX + 1);
-	raw_message(&a, WIRE_CALL, 5001, "k", 1);
+	expect_message(&a, WIRE_APP_REPLY, 0, "ok");
+	assert_int_equal(raw_message(&a, WIRE_APP_CALL, 5000, "k", 1), 0);
+	assert_soon(app_read(&app.nr_kept) == WIRE_CONTROL_CALLS_MAX + 1);
+	raw_message(&a, WIRE_APP_CALL, 5001, "k", 1);
 	assert_true(raw_is_cut_off(&a, SOON_MS));
 	assert_soon(app_read(&app.left) == 1);
 	assert_others_do_not_notice();
@@ -366,26 +366,26 @@ static void *reply_all(void *arg)
 
 static void any_thread_may_answer(void **state)
 {
-	char body[WIRE_BODY_MAX];
-	struct wire_head head;
+	char body[WIRE_CONTROL_BODY_MAX];
+	struct wire_control_head head;
 	pthread_t thread;
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < 500; i++)
-		while (raw_message(&a, WIRE_CALL, i, "k", 1) == -EAGAIN)
+		while (raw_message(&a, WIRE_APP_CALL, i, "k", 1) == -EAGAIN)
 			assert_int_equal(raw_answer(&a, &head, body, 5), -ETIMEDOUT);
 	assert_soon(app_read(&app.nr_kept) == 500);
 	pthread_create(&thread, NULL, reply_all, NULL);
 	for (i = 0; i < 500; i++)
-		expect_message(&a, WIRE_REPLY, i, "from a thread");
+		expect_message(&a, WIRE_APP_REPLY, i, "from a thread");
 	pthread_join(thread, NULL);
 }
 
 static void a_call_may_be_answered_after_its_client_has_gone(void **state)
 {
 	(void)state;
-	assert_int_equal(raw_message(&a, WIRE_CALL, 1, "k", 1), 0);
+	assert_int_equal(raw_message(&a, WIRE_APP_CALL, 1, "k", 1), 0);
 	assert_soon(app_read(&app.nr_kept) == 1);
 	raw_close(&a);
 	assert_soon(app_read(&app.left) == 1);
@@ -406,8 +406,8 @@ static void a_timer_that_is_always_due_leaves_room(void **state)
 	(void)state;
 	again_ends = false;
 	assert_int_equal(weir_donor_after(f.donor, 0, again, NULL), 0);
-	assert_int_equal(raw_message(&a, WIRE_CALL, 1, "e", 1), 0);
-	expect_message(&a, WIRE_REPLY, 1, "e");
+	assert_int_equal(raw_message(&a, WIRE_APP_CALL, 1, "e", 1), 0);
+	expect_message(&a, WIRE_APP_REPLY, 1, "e");
 	__atomic_store_n(&again_ends, true, __ATOMIC_RELEASE);
 }
 
@@ -428,14 +428,14 @@ static void signals_are_left_to_the_program(void **state)
 
 static void the_donor_ends_while_clients_are_connected(void **state)
 {
-	struct fixture g;
-	struct raw c;
+	struct donor_fixture g;
+	struct raw_client c;
 
 	(void)state;
-	donor_start(&g, NULL);
+	donor_fixture_start(&g, NULL);
 	assert_int_equal(raw_open(&c, g.info.address, &key_a), 0);
-	assert_int_equal(raw_create(&c, NULL, MIB, 0, &(struct wire_region){ 0 }), 0);
-	donor_stop(&g);
+	assert_int_equal(raw_create(&c, NULL, MIB, 0, &(struct wire_control_region){ 0 }), 0);
+	donor_fixture_stop(&g);
 	assert_true(raw_is_cut_off(&c, SOON_MS));
 	raw_close(&c);
 }

@@ -48,9 +48,9 @@ static unsigned int app_read(const unsigned int *what)
 	return __atomic_load_n(what, __ATOMIC_ACQUIRE);
 }
 
-static struct fixture f;
-static struct raw client;
-static struct wire_region region;
+static struct donor_fixture f;
+static struct raw_client client;
+static struct wire_control_region region;
 
 static void start_with(unsigned int absence_ms, unsigned int keepalive_ms)
 {
@@ -64,9 +64,9 @@ static void start_with(unsigned int absence_ms, unsigned int keepalive_ms)
 	};
 
 	memset(&app, 0, sizeof(app));
-	donor_start(&f, &options);
+	donor_fixture_start(&f, &options);
 	assert_int_equal(raw_open(&client, f.info.address, &key_a), 0);
-	assert_int_equal(raw_create(&client, NULL, MIB, WIRE_EXCLUSIVE, &region), 0);
+	assert_int_equal(raw_create(&client, NULL, MIB, WIRE_REGION_EXCLUSIVE, &region), 0);
 }
 
 static void start(unsigned int absence_ms)
@@ -83,7 +83,7 @@ static void break_connection(void)
 	assert_soon(app_read(&app.broke) == before + 1);
 }
 
-static int come_back(struct raw *again)
+static int come_back(struct raw_client *again)
 {
 	return raw_open_channel(again, f.info.address, &key_a,
 				client.handshake.welcome.session_id, 0);
@@ -91,25 +91,25 @@ static int come_back(struct raw *again)
 
 static void who_comes_back_is_asked_once_more(void **state)
 {
-	struct wire_region movable;
-	struct raw again;
+	struct wire_control_region movable;
+	struct raw_client again;
 
 	(void)state;
 	start(0);
-	assert_int_equal(raw_create(&client, NULL, 4 * MIB, WIRE_MOVABLE, &movable), 0);
+	assert_int_equal(raw_create(&client, NULL, 4 * MIB, WIRE_REGION_MOVABLE, &movable), 0);
 	assert_int_equal(weir_donor_limit(f.donor, 2 * MIB), 0);
-	assert_int_equal(donor_recalled(&client), MIB);
+	assert_int_equal(donor_fixture_reclaimed(&client), MIB);
 	break_connection();
 	assert_int_equal(come_back(&again), 0);
-	assert_int_equal(donor_recalled(&again), MIB);
+	assert_int_equal(donor_fixture_reclaimed(&again), MIB);
 	raw_close(&client);
 	raw_close(&again);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void who_comes_back_finds_all_it_held(void **state)
 {
-	struct raw again;
+	struct raw_client again;
 	int i;
 
 	(void)state;
@@ -117,7 +117,7 @@ static void who_comes_back_finds_all_it_held(void **state)
 	memset(client.data, 0x5a, 64);
 	assert_int_equal(raw_write(&client, region.addr, region.rkey, 64), 0);
 	break_connection();
-	assert_int_equal(donor_look(&f)->clients, 1);
+	assert_int_equal(donor_fixture_info(&f)->clients, 1);
 	assert_int_equal(come_back(&again), 0);
 	assert_int_equal(again.handshake.welcome.session_id,
 			 client.handshake.welcome.session_id);
@@ -131,12 +131,12 @@ static void who_comes_back_finds_all_it_held(void **state)
 	assert_int_equal(app_read(&app.left), 0);
 	raw_close(&again);
 	assert_soon(app_read(&app.left) == 1);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void a_connection_that_is_replaced_reaches_nothing(void **state)
 {
-	struct raw again;
+	struct raw_client again;
 
 	(void)state;
 	start(0);
@@ -146,12 +146,12 @@ static void a_connection_that_is_replaced_reaches_nothing(void **state)
 	assert_int_equal(again.data[0], 0);
 	raw_close(&again);
 	raw_close(&client);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void a_further_channel_is_replaced_too(void **state)
 {
-	struct raw second, third;
+	struct raw_client second, third;
 	uint64_t session;
 
 	(void)state;
@@ -161,12 +161,12 @@ static void a_further_channel_is_replaced_too(void **state)
 	assert_int_equal(raw_open_channel(&third, f.info.address, &key_a, session, 1), 0);
 	assert_int_not_equal(raw_write(&second, region.addr, region.rkey, 64), 0);
 	assert_int_equal(raw_write(&third, region.addr, region.rkey, 64), 0);
-	assert_int_equal(donor_look(&f)->clients, 1);
+	assert_int_equal(donor_fixture_info(&f)->clients, 1);
 	raw_close(&second);
 	raw_close(&third);
 	assert_int_equal(raw_write(&client, region.addr, region.rkey, 64), 0);
 	raw_close(&client);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void who_leaves_is_not_waited_for(void **state)
@@ -176,24 +176,24 @@ static void who_leaves_is_not_waited_for(void **state)
 	break_connection();
 	raw_close(&client);
 	assert_soon(app_read(&app.left) == 1);
-	assert_soon(donor_look(&f)->clients == 0);
-	assert_int_equal(donor_look(&f)->lent_bytes, 0);
-	donor_stop(&f);
+	assert_soon(donor_fixture_info(&f)->clients == 0);
+	assert_int_equal(donor_fixture_info(&f)->lent_bytes, 0);
+	donor_fixture_stop(&f);
 }
 
 static void who_stays_away_too_long_is_forgotten(void **state)
 {
-	struct raw again;
+	struct raw_client again;
 
 	(void)state;
 	start(100);
 	break_connection();
 	assert_soon(app_read(&app.left) == 1);
-	assert_soon(donor_look(&f)->lent_bytes == 0);
+	assert_soon(donor_fixture_info(&f)->lent_bytes == 0);
 	assert_int_equal(come_back(&again), -ESTALE);
 	raw_close(&again);
 	raw_close(&client);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void who_is_there_is_asked_and_stays(void **state)
@@ -203,9 +203,9 @@ static void who_is_there_is_asked_and_stays(void **state)
 	assert_soon(app_read(&app.asks) >= 3);
 	assert_int_equal(raw_write(&client, region.addr, region.rkey, 64), 0);
 	assert_int_equal(app_read(&app.broke), 0);
-	assert_int_equal(donor_look(&f)->clients, 1);
+	assert_int_equal(donor_fixture_info(&f)->clients, 1);
 	raw_close(&client);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 /* Soft-RoCE sends what is not acknowledged again after four seconds: twice here. */
@@ -218,20 +218,20 @@ static void whose_host_is_gone_is_forgotten(void **state)
 	raw_vanish(&client);
 	assert_within(90000, app_read(&app.left) == 1);
 	assert_int_equal(app_read(&app.broke), 1);
-	assert_int_equal(donor_look(&f)->lent_bytes, 0);
+	assert_int_equal(donor_fixture_info(&f)->lent_bytes, 0);
 	raw_close(&client);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 static void messages_wait_and_answers_do_not(void **state)
 {
-	char body[WIRE_BODY_MAX];
-	struct wire_head head;
-	struct raw again;
+	char body[WIRE_CONTROL_BODY_MAX];
+	struct wire_control_head head;
+	struct raw_client again;
 
 	(void)state;
 	start(0);
-	assert_int_equal(raw_message(&client, WIRE_CALL, 5, "c", 1), 0);
+	assert_int_equal(raw_message(&client, WIRE_APP_CALL, 5, "c", 1), 0);
 	assert_soon(__atomic_load_n(&app.call, __ATOMIC_ACQUIRE));
 	break_connection();
 	assert_int_equal(weir_peer_send(app.peer, "waits", 5), 0);
@@ -244,13 +244,13 @@ static void messages_wait_and_answers_do_not(void **state)
 	assert_memory_equal(body, "goes", 4);
 	raw_close(&again);
 	raw_close(&client);
-	donor_stop(&f);
+	donor_fixture_stop(&f);
 }
 
 /* Ten come back at once, some of them twice: the last one counts. */
 static void it_may_break_again_and_again(void **state)
 {
-	struct raw connections[10];
+	struct raw_client connections[10];
 	int i;
 
 	(void)state;
@@ -265,8 +265,8 @@ static void it_may_break_again_and_again(void **state)
 	assert_int_equal(raw_read(&connections[9], region.addr, region.rkey, 64), 0);
 	raw_close(&connections[9]);
 	raw_close(&client);
-	assert_soon(donor_look(&f)->clients == 0);
-	donor_stop(&f);
+	assert_soon(donor_fixture_info(&f)->clients == 0);
+	donor_fixture_stop(&f);
 }
 
 int main(void)

@@ -2,14 +2,14 @@
 /* What is lent: names, holders, quota, zeroes, tenants. */
 #include "tests/support/donor_fixture.h"
 
-static struct fixture f;
-static struct raw a, b;
+static struct donor_fixture f;
+static struct raw_client a, b;
 
 /* Two clients of key A. */
 static int setup(void **state)
 {
 	(void)state;
-	donor_start(&f, NULL);
+	donor_fixture_start(&f, NULL);
 	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
 	assert_int_equal(raw_open(&b, f.info.address, &key_a), 0);
 	return 0;
@@ -20,12 +20,12 @@ static int teardown(void **state)
 	(void)state;
 	raw_close(&a);
 	raw_close(&b);
-	assert_soon(donor_look(&f)->clients == 0);
-	donor_stop(&f);
+	assert_soon(donor_fixture_info(&f)->clients == 0);
+	donor_fixture_stop(&f);
 	return 0;
 }
 
-static bool data_is(const struct raw *raw, int byte, size_t length)
+static bool data_is(const struct raw_client *raw, int byte, size_t length)
 {
 	size_t i;
 
@@ -37,7 +37,7 @@ static bool data_is(const struct raw *raw, int byte, size_t length)
 
 static void what_is_written_can_be_read_by_another(void **state)
 {
-	struct wire_region ra, rb;
+	struct wire_control_region ra, rb;
 
 	(void)state;
 	assert_int_equal(raw_create(&a, "shared", 100000, 0, &ra), 0);
@@ -52,14 +52,14 @@ static void what_is_written_can_be_read_by_another(void **state)
 
 static void a_named_region_outlives_its_creator(void **state)
 {
-	struct wire_region r;
+	struct wire_control_region r;
 
 	(void)state;
 	assert_int_equal(raw_create(&a, "stays", 8192, 0, &r), 0);
 	memset(a.data, 0x17, 8192);
 	assert_int_equal(raw_write(&a, r.addr, r.rkey, 8192), 0);
 	raw_close(&a);
-	assert_soon(donor_look(&f)->clients == 1);
+	assert_soon(donor_fixture_info(&f)->clients == 1);
 	assert_int_equal(f.info.regions, 1);
 	assert_int_equal(raw_region_open(&b, "stays", 0, &r), 0);
 	assert_int_equal(raw_read(&b, r.addr, r.rkey, 8192), 0);
@@ -68,7 +68,7 @@ static void a_named_region_outlives_its_creator(void **state)
 
 static void names_are_unique_and_must_be_there(void **state)
 {
-	struct wire_region r;
+	struct wire_control_region r;
 
 	(void)state;
 	assert_int_equal(raw_create(&a, "one", 4096, 0, &r), 0);
@@ -79,17 +79,17 @@ static void names_are_unique_and_must_be_there(void **state)
 	assert_int_equal(raw_region_close(&b, 12345), -ENOENT);
 	assert_int_equal(raw_create(&a, NULL, 4096, 0, &r), 0);
 	assert_int_equal(raw_create(&a, NULL, 4096, 0, &r), 0);
-	assert_int_equal(donor_look(&f)->regions, 3);
+	assert_int_equal(donor_fixture_info(&f)->regions, 3);
 }
 
 static void nonsense_is_refused_and_hurts_nobody(void **state)
 {
-	struct wire_region r;
+	struct wire_control_region r;
 
 	(void)state;
 	assert_int_equal(raw_create(&a, "x", 0, 0, &r), -EINVAL);
 	assert_int_equal(raw_create(&a, "x", 4096, 0x80, &r), -EINVAL);
-	assert_int_equal(raw_create(&a, "x", 4096, WIRE_READ_ONLY, &r), -EINVAL);
+	assert_int_equal(raw_create(&a, "x", 4096, WIRE_REGION_READ_ONLY, &r), -EINVAL);
 	assert_int_equal(raw_create(&a, "x", UINT64_MAX, 0, &r), -EINVAL);
 	assert_int_equal(raw_create(&a, "x", UINT64_MAX - 4096, 0, &r), -EDQUOT);
 	assert_int_equal(raw_create(&a, "x", 4096, 0, &r), 0);
@@ -98,28 +98,28 @@ static void nonsense_is_refused_and_hurts_nobody(void **state)
 
 static void held_exclusively_is_held_alone(void **state)
 {
-	struct wire_region ra, rb;
+	struct wire_control_region ra, rb;
 
 	(void)state;
-	assert_int_equal(raw_create(&a, "mine", 4096, WIRE_EXCLUSIVE, &ra), 0);
+	assert_int_equal(raw_create(&a, "mine", 4096, WIRE_REGION_EXCLUSIVE, &ra), 0);
 	assert_int_equal(raw_region_open(&b, "mine", 0, &rb), -EBUSY);
-	assert_int_equal(raw_region_open(&b, "mine", WIRE_READ_ONLY, &rb), -EBUSY);
-	assert_int_equal(raw_region_open(&b, "mine", WIRE_EXCLUSIVE, &rb), -EBUSY);
+	assert_int_equal(raw_region_open(&b, "mine", WIRE_REGION_READ_ONLY, &rb), -EBUSY);
+	assert_int_equal(raw_region_open(&b, "mine", WIRE_REGION_EXCLUSIVE, &rb), -EBUSY);
 	assert_int_equal(raw_region_delete(&b, "mine"), -EBUSY);
 	assert_int_equal(raw_region_close(&a, ra.hold), 0);
 	assert_int_equal(raw_region_open(&b, "mine", 0, &rb), 0);
-	assert_int_equal(raw_region_open(&a, "mine", WIRE_EXCLUSIVE, &ra), -EBUSY);
+	assert_int_equal(raw_region_open(&a, "mine", WIRE_REGION_EXCLUSIVE, &ra), -EBUSY);
 	assert_int_equal(raw_region_open(&a, "mine", 0, &ra), 0);
 }
 
 static void an_earlier_holder_cannot_write_to_what_another_holds_now(void **state)
 {
-	struct wire_region ra, rb;
+	struct wire_control_region ra, rb;
 
 	(void)state;
-	assert_int_equal(raw_create(&a, "mine", 4096, WIRE_EXCLUSIVE, &ra), 0);
+	assert_int_equal(raw_create(&a, "mine", 4096, WIRE_REGION_EXCLUSIVE, &ra), 0);
 	assert_int_equal(raw_region_close(&a, ra.hold), 0);
-	assert_int_equal(raw_region_open(&b, "mine", WIRE_EXCLUSIVE, &rb), 0);
+	assert_int_equal(raw_region_open(&b, "mine", WIRE_REGION_EXCLUSIVE, &rb), 0);
 	memset(a.data, 0xbb, 64);
 	assert_int_not_equal(raw_write(&a, ra.addr, ra.rkey, 64), 0);
 	assert_int_equal(raw_read(&b, rb.addr, rb.rkey, 64), 0);
@@ -128,13 +128,13 @@ static void an_earlier_holder_cannot_write_to_what_another_holds_now(void **stat
 
 static void read_only_cannot_be_written_to(void **state)
 {
-	struct wire_region ra, rb;
+	struct wire_control_region ra, rb;
 
 	(void)state;
 	assert_int_equal(raw_create(&a, "book", 4096, 0, &ra), 0);
 	memset(a.data, 0x42, 64);
 	assert_int_equal(raw_write(&a, ra.addr, ra.rkey, 64), 0);
-	assert_int_equal(raw_region_open(&b, "book", WIRE_READ_ONLY, &rb), 0);
+	assert_int_equal(raw_region_open(&b, "book", WIRE_REGION_READ_ONLY, &rb), 0);
 	assert_int_equal(raw_read(&b, rb.addr, rb.rkey, 64), 0);
 	assert_true(data_is(&b, 0x42, 64));
 	assert_int_equal(raw_write(&b, rb.addr, rb.rkey, 64), -EACCES);
@@ -142,7 +142,7 @@ static void read_only_cannot_be_written_to(void **state)
 
 static void deleted_while_held_it_lives_until_the_last_holder_goes(void **state)
 {
-	struct wire_region ra, rb, again;
+	struct wire_control_region ra, rb, again;
 
 	(void)state;
 	assert_int_equal(raw_create(&a, "doomed", 4096, 0, &ra), 0);
@@ -152,19 +152,19 @@ static void deleted_while_held_it_lives_until_the_last_holder_goes(void **state)
 	memset(a.data, 1, 64);
 	assert_int_equal(raw_write(&a, ra.addr, ra.rkey, 64), 0);
 	assert_int_equal(raw_create(&a, "doomed", 4096, 0, &again), 0); /* the name is free */
-	assert_int_equal(donor_look(&f)->lent_bytes, 8192);
+	assert_int_equal(donor_fixture_info(&f)->lent_bytes, 8192);
 	assert_int_equal(raw_region_close(&a, ra.hold), 0);
-	assert_int_equal(donor_look(&f)->lent_bytes, 8192);
+	assert_int_equal(donor_fixture_info(&f)->lent_bytes, 8192);
 	assert_int_equal(raw_region_close(&b, rb.hold), 0);
-	assert_int_equal(donor_look(&f)->lent_bytes, 4096);
+	assert_int_equal(donor_fixture_info(&f)->lent_bytes, 4096);
 	assert_int_equal(raw_region_delete(&a, "doomed"), 0);
 	assert_int_equal(raw_region_close(&a, again.hold), 0);
-	assert_int_equal(donor_look(&f)->lent_bytes, 0);
+	assert_int_equal(donor_fixture_info(&f)->lent_bytes, 0);
 }
 
 static void what_is_used_again_is_zero(void **state)
 {
-	struct wire_region ra, rb;
+	struct wire_control_region ra, rb;
 	int i;
 
 	(void)state;
@@ -183,7 +183,7 @@ static void what_is_used_again_is_zero(void **state)
 
 static void the_quota_is_what_a_client_has_created(void **state)
 {
-	struct wire_region r, s;
+	struct wire_control_region r, s;
 
 	(void)state;
 	assert_int_equal(raw_create(&a, NULL, 8 * MIB + 1, 0, &r), -EDQUOT);
@@ -203,14 +203,14 @@ static void the_quota_is_what_a_client_has_created(void **state)
 static void a_full_donor_says_so_and_recovers(void **state)
 {
 	struct weir_region_token token;
-	struct wire_region r, s;
+	struct wire_control_region r, s;
 	void *addr;
 
 	(void)state;
 	assert_int_equal(weir_donor_region_create(f.donor, 0, 9 * MIB, &token, &addr), 0);
 	assert_int_equal(raw_create(&a, NULL, 7 * MIB, 0, &r), 0);
 	assert_int_equal(raw_create(&b, NULL, 4096, 0, &s), -ENOSPC);
-	assert_int_equal(donor_look(&f)->lent_bytes, 16 * MIB);
+	assert_int_equal(donor_fixture_info(&f)->lent_bytes, 16 * MIB);
 	assert_int_equal(raw_region_close(&a, r.hold), 0);
 	assert_int_equal(raw_create(&b, NULL, 7 * MIB, 0, &s), 0);
 	weir_donor_region_destroy(f.donor, &token);
@@ -219,17 +219,17 @@ static void a_full_donor_says_so_and_recovers(void **state)
 
 static void when_a_client_goes_what_it_held_comes_back(void **state)
 {
-	struct wire_region r, s;
+	struct wire_control_region r, s;
 
 	(void)state;
 	assert_int_equal(raw_create(&a, NULL, 4 * MIB, 0, &r), 0);
-	assert_int_equal(raw_create(&a, "kept", MIB, WIRE_EXCLUSIVE, &s), 0);
+	assert_int_equal(raw_create(&a, "kept", MIB, WIRE_REGION_EXCLUSIVE, &s), 0);
 	memset(a.data, 0xdd, RAW_DATA);
 	assert_int_equal(raw_write(&a, r.addr, r.rkey, RAW_DATA), 0);
-	assert_int_equal(donor_look(&f)->lent_bytes, 5 * MIB);
+	assert_int_equal(donor_fixture_info(&f)->lent_bytes, 5 * MIB);
 	raw_close(&a);
-	assert_soon(donor_look(&f)->lent_bytes == MIB);
-	assert_int_equal(raw_region_open(&b, "kept", WIRE_EXCLUSIVE, &s), 0);
+	assert_soon(donor_fixture_info(&f)->lent_bytes == MIB);
+	assert_int_equal(raw_region_open(&b, "kept", WIRE_REGION_EXCLUSIVE, &s), 0);
 	assert_int_equal(raw_create(&b, NULL, 8 * MIB, 0, &r), 0);
 	assert_int_equal(raw_read(&b, r.addr, r.rkey, RAW_DATA), 0);
 	assert_true(data_is(&b, 0, RAW_DATA));
@@ -237,10 +237,10 @@ static void when_a_client_goes_what_it_held_comes_back(void **state)
 
 static void tenants_see_and_reach_nothing_of_each_other(void **state)
 {
-	struct wire_region ra, rb;
-	char body[WIRE_BODY_MAX];
-	struct wire_list list;
-	struct raw other;
+	struct wire_control_region ra, rb;
+	char body[WIRE_CONTROL_BODY_MAX];
+	struct wire_control_list list;
+	struct raw_client other;
 	size_t length;
 
 	(void)state;
@@ -253,10 +253,10 @@ static void tenants_see_and_reach_nothing_of_each_other(void **state)
 	assert_int_equal(raw_region_delete(&other, "secret"), -ENOENT);
 	assert_int_equal(raw_region_close(&other, ra.hold), -ENOENT);
 	assert_int_equal(raw_create(&other, "secret", 4096, 0, &rb), 0);
-	assert_int_equal(raw_call(&other, (struct wire_request){ .op = WIRE_REGION_LIST }, NULL,
+	assert_int_equal(raw_call(&other, (struct wire_control_request){ .op = WIRE_REGION_LIST }, NULL,
 				  body, &length),
 			 0);
-	assert_int_equal(wire_list_decode(body, length, &list), 0);
+	assert_int_equal(wire_control_list_decode(body, length, &list), 0);
 	assert_int_equal(list.count, 1);
 	/* Knowing the rkey does not help: it is of another PD. */
 	assert_int_equal(raw_read(&other, ra.addr, ra.rkey, 64), -EACCES);
@@ -272,7 +272,7 @@ static void tenants_see_and_reach_nothing_of_each_other(void **state)
 
 static void nothing_beyond_its_end_can_be_reached(void **state)
 {
-	struct wire_region r, s;
+	struct wire_control_region r, s;
 
 	(void)state;
 	assert_int_equal(raw_create(&a, NULL, 4096, 0, &r), 0);
@@ -284,12 +284,12 @@ static void nothing_beyond_its_end_can_be_reached(void **state)
 
 static void a_long_list_comes_in_parts(void **state)
 {
-	struct wire_request request = { .op = WIRE_REGION_LIST };
-	char name[WIRE_NAME_MAX + 1], body[WIRE_BODY_MAX];
+	struct wire_control_request request = { .op = WIRE_REGION_LIST };
+	char name[WIRE_CONTROL_NAME_MAX + 1], body[WIRE_CONTROL_BODY_MAX];
 	unsigned int i, seen = 0, calls = 0;
-	struct wire_region r;
-	struct wire_entry entry;
-	struct wire_list list;
+	struct wire_control_region r;
+	struct wire_control_entry entry;
+	struct wire_control_list list;
 	size_t length;
 
 	(void)state;
@@ -299,9 +299,9 @@ static void a_long_list_comes_in_parts(void **state)
 	}
 	do {
 		assert_int_equal(raw_call(&a, request, NULL, body, &length), 0);
-		assert_int_equal(wire_list_decode(body, length, &list), 0);
+		assert_int_equal(wire_control_list_decode(body, length, &list), 0);
 		for (i = 0; i < list.count; i++, seen++) {
-			assert_int_equal(wire_entry_decode(body, length, i, &entry), 0);
+			assert_int_equal(wire_control_entry_decode(body, length, i, &entry), 0);
 			snprintf(name, sizeof(name), "region %u", seen);
 			assert_string_equal(entry.name, name);
 			assert_int_equal(entry.holders, 1);
@@ -315,18 +315,18 @@ static void a_long_list_comes_in_parts(void **state)
 
 static void the_donor_describes_itself(void **state)
 {
-	char body[WIRE_BODY_MAX];
-	struct wire_region r;
-	struct wire_info info;
+	char body[WIRE_CONTROL_BODY_MAX];
+	struct wire_control_region r;
+	struct wire_control_info info;
 	size_t length;
 
 	(void)state;
 	assert_int_equal(raw_create(&a, "x", MIB, 0, &r), 0);
 	assert_int_equal(
-		raw_call(&a, (struct wire_request){ .op = WIRE_DONOR_INFO }, NULL, body, &length),
+		raw_call(&a, (struct wire_control_request){ .op = WIRE_DONOR_INFO }, NULL, body, &length),
 		0);
-	assert_int_equal(wire_info_decode(body, length, &info), 0);
-	donor_look(&f);
+	assert_int_equal(wire_control_info_decode(body, length, &info), 0);
+	donor_fixture_info(&f);
 	assert_int_equal(info.incarnation, f.info.incarnation);
 	assert_int_equal(info.memory_bytes, 16 * MIB);
 	assert_int_equal(info.lent_bytes, MIB);
@@ -338,22 +338,22 @@ static void the_donor_describes_itself(void **state)
 
 static void a_donor_that_lends_less_asks_each_for_its_part_and_lends_no_more(void **state)
 {
-	struct wire_region large, small, other;
+	struct wire_control_region large, small, other;
 
 	(void)state;
-	assert_int_equal(raw_create(&a, "named", 4096, WIRE_MOVABLE, &other), -EINVAL);
-	assert_int_equal(raw_create(&a, NULL, 6 * MIB, WIRE_MOVABLE, &large), 0);
-	assert_int_equal(raw_create(&b, NULL, 2 * MIB, WIRE_MOVABLE | WIRE_EXCLUSIVE, &small), 0);
+	assert_int_equal(raw_create(&a, "named", 4096, WIRE_REGION_MOVABLE, &other), -EINVAL);
+	assert_int_equal(raw_create(&a, NULL, 6 * MIB, WIRE_REGION_MOVABLE, &large), 0);
+	assert_int_equal(raw_create(&b, NULL, 2 * MIB, WIRE_REGION_MOVABLE | WIRE_REGION_EXCLUSIVE, &small), 0);
 	assert_int_equal(raw_create(&b, "stays", MIB, 0, &other), 0);
 	assert_int_equal(weir_donor_limit(f.donor, 5 * MIB), 0);
-	assert_int_equal(donor_recalled(&a), 3 * MIB);
-	assert_int_equal(donor_recalled(&b), MIB);
+	assert_int_equal(donor_fixture_reclaimed(&a), 3 * MIB);
+	assert_int_equal(donor_fixture_reclaimed(&b), MIB);
 	assert_int_equal(raw_create(&b, NULL, 4096, 0, &other), -ENOSPC);
 	assert_int_equal(raw_region_close(&a, large.hold), 0);
 	assert_int_equal(raw_create(&a, NULL, 2 * MIB, 0, &other), 0);
 	assert_int_equal(raw_create(&a, NULL, 4096, 0, &other), -ENOSPC);
 	assert_int_equal(weir_donor_limit(f.donor, 16 * MIB), 0);
-	assert_int_equal(donor_recalled(&b), WIRE_KEEP_ALL);
+	assert_int_equal(donor_fixture_reclaimed(&b), WIRE_CONTROL_KEEP_ALL);
 	assert_int_equal(raw_create(&b, NULL, 4096, 0, &other), 0);
 	assert_int_equal(weir_donor_limit(f.donor, 17 * MIB), -EINVAL);
 }

@@ -20,7 +20,7 @@
 
 static bool is_reached;
 
-struct meeting {
+struct cuda_meeting {
 	struct weir_exchange_listener *listener;
 	struct weir_exchange *x;
 };
@@ -35,7 +35,7 @@ static struct weir_exchange_options options_of(enum weir_exchange_memory memory)
 
 static void *accept_one(void *arg)
 {
-	struct meeting *m = arg;
+	struct cuda_meeting *m = arg;
 
 	assert_int_equal(weir_exchange_accept(m->listener, TIMEOUT_NS, &m->x, NULL), 0);
 	return NULL;
@@ -46,7 +46,7 @@ static void meet(enum weir_exchange_memory one, enum weir_exchange_memory other,
 {
 	struct weir_exchange_options listens = options_of(other), connects = options_of(one);
 	struct weir_error error = { "" };
-	struct meeting m;
+	struct cuda_meeting m;
 	pthread_t thread;
 
 	if (weir_exchange_listen("127.0.0.1:0", &listens, &m.listener, &error))
@@ -170,14 +170,14 @@ static size_t message_of(unsigned int i, char *data)
 	return length;
 }
 
-struct sender {
+struct cuda_sender {
 	struct weir_exchange *x;
 	unsigned int count;
 };
 
 static void *send_all(void *arg)
 {
-	struct sender *s = arg;
+	struct cuda_sender *s = arg;
 	char data[3 * SLOT_BYTES];
 	unsigned int i;
 
@@ -192,7 +192,7 @@ static void *send_all(void *arg)
 
 static void send_and_get(struct weir_exchange *from, struct weir_exchange *to)
 {
-	struct sender sender = { from, 200 };
+	struct cuda_sender sender = { from, 200 };
 	char want[3 * SLOT_BYTES], got[3 * SLOT_BYTES];
 	size_t length, want_length;
 	pthread_t thread;
@@ -316,7 +316,7 @@ static void a_driver_that_fails_ends_the_exchange(void **state)
 
 #define MEMBERS 3u
 
-struct member {
+struct cuda_member {
 	struct weir_exchange_listener *listener;
 	unsigned int number;
 };
@@ -339,7 +339,7 @@ static void *be_member(void *arg)
 {
 	struct weir_exchange_options options = options_of(WEIR_EXCHANGE_CUDA);
 	char mine[MEMBERS * 3000], all[MEMBERS * 3000], sum[3000];
-	struct member *m = arg;
+	struct cuda_member *m = arg;
 	struct weir_group *g;
 	unsigned int i;
 	int rc = m->number ? weir_group_join(weir_exchange_address(m->listener), NULL, m->number, MEMBERS,
@@ -366,14 +366,14 @@ static void groups_gather_and_sum_up_through_the_gpu(void **state)
 {
 	struct weir_exchange_options options = options_of(WEIR_EXCHANGE_CUDA);
 	struct weir_exchange_listener *listener;
-	struct member members[MEMBERS];
+	struct cuda_member members[MEMBERS];
 	pthread_t threads[MEMBERS];
 	unsigned int i;
 
 	(void)state;
 	assert_int_equal(weir_exchange_listen("127.0.0.1:0", &options, &listener, NULL), 0);
 	for (i = 0; i < MEMBERS; i++) {
-		members[i] = (struct member){ listener, i };
+		members[i] = (struct cuda_member){ listener, i };
 		assert_int_equal(pthread_create(&threads[i], NULL, be_member, &members[i]), 0);
 	}
 	for (i = 0; i < MEMBERS; i++)

@@ -18,11 +18,11 @@
 
 extern char **environ;
 
-struct pair {
+struct exchange_pair {
 	struct weir_exchange *a, *b; /* a has connected, b was accepted */
 };
 
-struct meeting {
+struct exchange_meeting {
 	struct weir_exchange_listener *listener;
 	struct weir_exchange *x;
 	int rc;
@@ -31,7 +31,7 @@ struct meeting {
 
 static void *accept_one(void *arg)
 {
-	struct meeting *m = arg;
+	struct exchange_meeting *m = arg;
 
 	m->rc = weir_exchange_accept(m->listener, TIMEOUT_NS, &m->x, NULL);
 	return NULL;
@@ -51,12 +51,12 @@ static struct weir_exchange_listener *listen_with(struct weir_exchange_options *
 	return listener;
 }
 
-static struct pair pair_of(struct weir_exchange_options a, struct weir_exchange_options b)
+static struct exchange_pair pair_of(struct weir_exchange_options a, struct weir_exchange_options b)
 {
-	struct meeting m = { .listener = listen_with(&b) };
+	struct exchange_meeting m = { .listener = listen_with(&b) };
 	struct weir_error error = { "" };
 	pthread_t thread;
-	struct pair pair;
+	struct exchange_pair pair;
 
 	a.key = fixture_key();
 	a.mode = fixture_mode;
@@ -70,7 +70,7 @@ static struct pair pair_of(struct weir_exchange_options a, struct weir_exchange_
 	return pair;
 }
 
-static void pair_close(struct pair *pair)
+static void pair_close(struct exchange_pair *pair)
 {
 	weir_exchange_close(pair->a);
 	weir_exchange_close(pair->b);
@@ -94,7 +94,7 @@ static void expect(struct weir_exchange *x, const void *data, size_t length)
 
 static void what_is_put_is_got(void **state)
 {
-	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
 				   (struct weir_exchange_options){ 0 });
 
 	(void)state;
@@ -122,7 +122,7 @@ static size_t message_fill(uint32_t number, char *data)
 	return length;
 }
 
-struct flood {
+struct exchange_flood {
 	struct weir_exchange *x;
 	uint32_t count;
 	bool sleepy;
@@ -131,7 +131,7 @@ struct flood {
 
 static void *send_flood(void *arg)
 {
-	struct flood *f = arg;
+	struct exchange_flood *f = arg;
 	char data[MESSAGE_MAX];
 	uint32_t i;
 
@@ -171,8 +171,8 @@ static void flood_through(unsigned int slots, size_t slot_bytes, uint32_t count,
 			  bool sleepy_taker)
 {
 	const struct weir_exchange_options options = { .slots = slots, .slot_bytes = slot_bytes };
-	struct pair pair = pair_of(options, options);
-	struct flood flood = { .x = pair.a, .count = count, .sleepy = sleepy_sender };
+	struct exchange_pair pair = pair_of(options, options);
+	struct exchange_flood flood = { .x = pair.a, .count = count, .sleepy = sleepy_sender };
 	struct weir_exchange_info info;
 	pthread_t thread;
 
@@ -204,7 +204,7 @@ static void *take_all_and_leave(void *arg)
 static void who_has_taken_all_may_leave_at_once(void **state)
 {
 	struct weir_exchange_info info;
-	struct pair pair;
+	struct exchange_pair pair;
 	pthread_t thread;
 	int i;
 
@@ -254,7 +254,7 @@ static void a_slow_receiver_wakes_the_sender(void **state)
 static void slots_are_filled_and_read_where_they_are(void **state)
 {
 	const struct weir_exchange_options options = { .slots = 8, .slot_bytes = 100 };
-	struct pair pair = pair_of(options, options);
+	struct exchange_pair pair = pair_of(options, options);
 	struct weir_exchange_slot slots[9], got[9];
 	int i, n;
 
@@ -317,7 +317,7 @@ static void all_that_could_be_acquired_can_be_committed(void **state)
 	const unsigned int most = fixture_mode == WEIR_EXCHANGE_IMM ? 4096 : 16384;
 	const struct weir_exchange_options options = { .slots = most, .slot_bytes = 64 };
 	struct weir_exchange_slot *slots = calloc(most, sizeof(*slots));
-	struct pair pair = pair_of(options, options);
+	struct exchange_pair pair = pair_of(options, options);
 	unsigned int count, i, round;
 
 	(void)state;
@@ -340,7 +340,7 @@ static void all_that_could_be_acquired_can_be_committed(void **state)
 static void a_full_pool_takes_part_of_a_message_and_then_the_rest(void **state)
 {
 	const struct weir_exchange_options options = { .slots = 3, .slot_bytes = 100 };
-	struct pair pair = pair_of(options, options);
+	struct exchange_pair pair = pair_of(options, options);
 	char data[500], got[500];
 	size_t done, more, length;
 	int rc;
@@ -398,7 +398,7 @@ static void *send_trickle(void *arg)
 /* Each part comes sooner than the timeout is over: it is of the message. */
 static void a_message_that_comes_slowly_is_got_by_the_deadline_or_later(void **state)
 {
-	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
 				   (struct weir_exchange_options){ 0 });
 	struct trickle trickle = { .x = pair.a };
 	char got[PARTS_MAX + 1];
@@ -420,7 +420,7 @@ static void a_message_that_comes_slowly_is_got_by_the_deadline_or_later(void **s
 
 #define FINISH_NS SECOND_NS
 
-struct late {
+struct exchange_late {
 	struct weir_exchange *x;
 	uint64_t gave_ns;
 };
@@ -429,7 +429,7 @@ struct late {
 static void *give_late(void *arg)
 {
 	struct weir_exchange_slot slot;
-	struct late *l = arg;
+	struct exchange_late *l = arg;
 
 	usleep(500000);
 	l->gave_ns = now_ns();
@@ -442,8 +442,8 @@ static void *give_late(void *arg)
 static uint64_t finish_late(void)
 {
 	const struct weir_exchange_options options = { .slots = 1 };
-	struct pair pair = pair_of(options, options);
-	struct late late = { .x = pair.b };
+	struct exchange_pair pair = pair_of(options, options);
+	struct exchange_late late = { .x = pair.b };
 	pthread_t thread;
 	uint64_t end_ns;
 
@@ -496,7 +496,7 @@ static void both_ends_may_finish_at_once(void **state)
 	const struct weir_exchange_options options = { 0 };
 	struct finish a;
 	pthread_t thread;
-	struct pair pair;
+	struct exchange_pair pair;
 	int i;
 
 	(void)state;
@@ -520,7 +520,7 @@ static void both_ends_may_finish_at_once(void **state)
 static void who_finishes_hears_of_the_end_only_behind_what_it_has_not_taken(void **state)
 {
 	const struct weir_exchange_options options = { 0 };
-	struct pair pair = pair_of(options, options);
+	struct exchange_pair pair = pair_of(options, options);
 	struct finish a = { .x = pair.a };
 	pthread_t thread;
 
@@ -539,7 +539,7 @@ static void who_finishes_hears_of_the_end_only_behind_what_it_has_not_taken(void
 
 static void what_is_too_long_is_dropped_and_the_next_is_got(void **state)
 {
-	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
 				   (struct weir_exchange_options){ 0 });
 	char got[4];
 	size_t length;
@@ -557,9 +557,9 @@ static void what_is_too_long_is_dropped_and_the_next_is_got(void **state)
 /* Whoever waits for the descriptor misses nothing. */
 static void a_descriptor_tells_when_there_is_something(void **state)
 {
-	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
 				   (struct weir_exchange_options){ 0 });
-	struct flood flood = { .x = pair.a, .count = (uint32_t)fixture_rounds(300), .sleepy = true };
+	struct exchange_flood flood = { .x = pair.a, .count = (uint32_t)fixture_rounds(300), .sleepy = true };
 	struct pollfd fd = { .fd = weir_exchange_fd(pair.b), .events = POLLIN };
 	struct weir_exchange_slot slots[8];
 	uint32_t taken = 0;
@@ -593,7 +593,7 @@ static void a_descriptor_tells_when_there_is_something(void **state)
 static void who_found_no_slot_hears_of_one_that_is_abandoned(void **state)
 {
 	const struct weir_exchange_options options = { .slots = 1 };
-	struct pair pair = pair_of(options, options);
+	struct exchange_pair pair = pair_of(options, options);
 	struct weir_exchange_slot slot;
 	size_t done;
 
@@ -609,7 +609,7 @@ static void who_found_no_slot_hears_of_one_that_is_abandoned(void **state)
 
 static void asking_without_waiting_costs_nothing(void **state)
 {
-	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
 				   (struct weir_exchange_options){ 0 });
 	uint32_t i;
 	size_t done;
@@ -631,7 +631,7 @@ static void asking_without_waiting_costs_nothing(void **state)
 /* Who has asked to be woken need not look, however often it is asked. */
 static void who_will_be_woken_looks_no_more(void **state)
 {
-	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
 				   (struct weir_exchange_options){ 0 });
 	struct pollfd fd = { .fd = weir_exchange_fd(pair.b), .events = POLLIN };
 	struct weir_exchange_info before, after;
@@ -659,7 +659,7 @@ static void who_will_be_woken_looks_no_more(void **state)
 static void a_little_room_is_heard_of_when_its_giver_waits(void **state)
 {
 	const unsigned int count = 8;
-	struct pair pair = pair_of((struct weir_exchange_options){ .slots = count },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ .slots = count },
 				   (struct weir_exchange_options){ .slots = count });
 	struct pollfd fd = { .fd = weir_exchange_fd(pair.a), .events = POLLIN };
 	struct weir_exchange_slot slots[8];
@@ -717,7 +717,7 @@ static void await_rung(struct weir_exchange *x, unsigned int heard)
 }
 
 /* Return: whether each of @count that come alone was told of at once; the sender does nothing more for it. */
-static bool are_told_of_alone(const struct pair *pair, unsigned int count)
+static bool are_told_of_alone(const struct exchange_pair *pair, unsigned int count)
 {
 	struct pollfd fd = { .fd = weir_exchange_fd(pair->b), .events = POLLIN };
 	struct weir_exchange_slot slot;
@@ -743,7 +743,7 @@ static bool are_told_of_alone(const struct pair *pair, unsigned int count)
 static void who_waits_is_told_of_what_comes_alone(void **state)
 {
 	const unsigned int count = 64; /* that a ring is good for */
-	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
 				   (struct weir_exchange_options){ 0 });
 	struct weir_exchange_info sender, receiver;
 	int tries = 10;
@@ -772,7 +772,7 @@ static void who_waits_is_told_of_what_comes_alone(void **state)
 /* Of many that are put at once, by one immediate; and of what waits to be shown, by whoever flushes. */
 static void who_waits_is_told_of_many_together(void **state)
 {
-	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
 				   (struct weir_exchange_options){ 0 });
 	struct weir_exchange_info sender, receiver;
 	struct weir_exchange_slot slots[10];
@@ -813,7 +813,7 @@ static void who_waits_is_told_of_many_together(void **state)
 static uint64_t tells_of_small_ones(unsigned int count)
 {
 	const struct weir_exchange_options options = { .slots = 64, .slot_bytes = 256 << 10 };
-	struct pair pair = pair_of(options, options);
+	struct exchange_pair pair = pair_of(options, options);
 	struct weir_exchange_info sender;
 	unsigned int i;
 
@@ -845,7 +845,7 @@ static void small_ones_in_large_slots_are_told_of_together(void **state)
 static uint64_t sleeps_for_large_ones(void)
 {
 	const struct weir_exchange_options options = { .slots = 4, .slot_bytes = 4 * MIB };
-	struct pair pair = pair_of(options, (struct weir_exchange_options){ 0 });
+	struct exchange_pair pair = pair_of(options, (struct weir_exchange_options){ 0 });
 	struct weir_exchange_slot slots[4];
 	struct weir_exchange_info info;
 
@@ -872,7 +872,7 @@ static void a_look_that_takes_long_is_slept_for(void **state)
 /* A slot that is used again lies before one that was used once: it is found first, and comes later. */
 static void find_two(bool unordered, const char *first, const char *second)
 {
-	struct pair pair = pair_of((struct weir_exchange_options){ .slots = 2 },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ .slots = 2 },
 				   (struct weir_exchange_options){ .slots = 2, .unordered = unordered });
 	struct weir_exchange_slot slots[2];
 	int n;
@@ -905,9 +905,9 @@ static void what_is_found_first_is_taken_first_if_order_is_not_wanted(void **sta
 static void without_order_nothing_is_lost_or_doubled_and_the_end_comes_last(void **state)
 {
 	const uint32_t count = (uint32_t)fixture_rounds(3000);
-	struct pair pair = pair_of((struct weir_exchange_options){ .slots = 16, .slot_bytes = MESSAGE_MAX },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ .slots = 16, .slot_bytes = MESSAGE_MAX },
 				   (struct weir_exchange_options){ .unordered = true });
-	struct flood flood = { .x = pair.a, .count = count, .sleepy = true };
+	struct exchange_flood flood = { .x = pair.a, .count = count, .sleepy = true };
 	bool *seen = calloc(count, sizeof(*seen));
 	char want[MESSAGE_MAX], got[MESSAGE_MAX];
 	uint32_t i, number;
@@ -933,7 +933,7 @@ static void without_order_nothing_is_lost_or_doubled_and_the_end_comes_last(void
 
 static void without_order_a_message_has_one_slot(void **state)
 {
-	struct pair pair = pair_of((struct weir_exchange_options){ .slot_bytes = 100 },
+	struct exchange_pair pair = pair_of((struct weir_exchange_options){ .slot_bytes = 100 },
 				   (struct weir_exchange_options){ .unordered = true, .slot_bytes = 100 });
 	struct weir_exchange_slot slot;
 	char data[101] = "x";
@@ -952,20 +952,20 @@ static void without_order_a_message_has_one_slot(void **state)
 }
 
 /* One end of two that send to each other; @step: 0 puts, 1 flushes, 2 finishes, 3 has done so */
-struct end {
+struct stepped_end {
 	struct weir_exchange *x;
 	uint32_t put, taken, count;
 	int step;
 	bool is_over;
 };
 
-static bool is_done(const struct end *e)
+static bool is_done(const struct stepped_end *e)
 {
 	return e->step == 3 && e->is_over;
 }
 
 /* Return: whether there was anything to be sent, or to be asked for. */
-static bool send_on(struct end *e)
+static bool send_on(struct stepped_end *e)
 {
 	size_t done;
 	int rc = -EAGAIN;
@@ -990,7 +990,7 @@ static bool send_on(struct end *e)
 	return !rc;
 }
 
-static bool take_on(struct end *e)
+static bool take_on(struct stepped_end *e)
 {
 	struct weir_exchange_slot slot;
 	int n = e->is_over ? -EAGAIN : weir_exchange_take(e->x, &slot, 1, 0);
@@ -1006,7 +1006,7 @@ static bool take_on(struct end *e)
 }
 
 /* All that can be done now; what was refused is tried again only when the exchange says so. */
-static void go_on(struct end *e)
+static void go_on(struct stepped_end *e)
 {
 	bool moved;
 	int rc;
@@ -1022,9 +1022,9 @@ static void go_on(struct end *e)
 static void descriptors_are_all_that_two_ends_need(void **state)
 {
 	const struct weir_exchange_options options = { .slots = 7, .slot_bytes = 64 };
-	struct pair pair = pair_of(options, options);
+	struct exchange_pair pair = pair_of(options, options);
 	uint32_t count = (uint32_t)fixture_rounds(3000);
-	struct end a = { .x = pair.a, .count = count }, b = { .x = pair.b, .count = count };
+	struct stepped_end a = { .x = pair.a, .count = count }, b = { .x = pair.b, .count = count };
 	struct pollfd fds[] = {
 		{ .fd = weir_exchange_fd(pair.a), .events = POLLIN },
 		{ .fd = weir_exchange_fd(pair.b), .events = POLLIN },
@@ -1143,7 +1143,7 @@ static int refusal_of(struct weir_exchange_options a, struct weir_exchange_optio
 {
 	const struct weir_exchange_options fits = { .key = fixture_key(), .mode = fixture_mode, .slots = 1,
 						    .slot_bytes = 64 };
-	struct meeting m = { .listener = listen_with(&b) };
+	struct exchange_meeting m = { .listener = listen_with(&b) };
 	struct weir_error error = { "" };
 	struct weir_exchange *x;
 	pthread_t thread;
@@ -1164,7 +1164,7 @@ static int refusal_of(struct weir_exchange_options a, struct weir_exchange_optio
 
 static unsigned int slots_of(struct weir_exchange_options options)
 {
-	struct pair pair = pair_of(options, (struct weir_exchange_options){ .slots = 1 });
+	struct exchange_pair pair = pair_of(options, (struct weir_exchange_options){ .slots = 1 });
 	struct weir_exchange_info info;
 
 	weir_exchange_info(pair.a, &info);

@@ -18,13 +18,13 @@
 static struct weir_exchange *a, *b; /* a has connected, b was accepted */
 static bool crosses, has_crossed, waits_in_vain;
 
-int __real_weir_exchange_queue_poll(struct weir_exchange *x);
-int __wrap_weir_exchange_queue_poll(struct weir_exchange *x);
+int __real_weir_exchange_completion_poll(struct weir_exchange *x);
+int __wrap_weir_exchange_completion_poll(struct weir_exchange *x);
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 
 /* What a reads of b's bits was read; before a sees it b ends, too, and reads a's. */
-int __wrap_weir_exchange_queue_poll(struct weir_exchange *x)
+int __wrap_weir_exchange_completion_poll(struct weir_exchange *x)
 {
 	if (crosses && x == a && a->is_ending && a->look.is_looking) {
 		crosses = false;
@@ -32,7 +32,7 @@ int __wrap_weir_exchange_queue_poll(struct weir_exchange *x)
 		assert_int_equal(weir_exchange_finish(b, BRIEF_NS), -ETIMEDOUT);
 		assert_int_equal(weir_exchange_flush(b, TIMEOUT_NS), 0);
 	}
-	return __real_weir_exchange_queue_poll(x);
+	return __real_weir_exchange_completion_poll(x);
 }
 
 /*
@@ -74,7 +74,7 @@ static void a_asks_for_room(void)
 	struct weir_exchange_slot slots[SLOTS], another;
 
 	assert_int_equal(weir_exchange_acquire(a, slots, SLOTS, 0), SLOTS);
-	while (a->look.rung != WEIR_LOOK_ROOM)
+	while (a->look.rung != WEIR_SLOT_POLL_ROOM)
 		assert_int_equal(weir_exchange_acquire(a, &another, 1, BRIEF_NS), -ETIMEDOUT);
 	assert_int_equal(weir_exchange_abandon(a, slots, SLOTS), 0);
 }

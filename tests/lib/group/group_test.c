@@ -13,7 +13,7 @@
 #define PART 3000 /* bytes; several slots */
 #define PATIENCE_NS 120000000000ull
 
-struct member {
+struct member_thread {
 	pthread_t thread;
 	unsigned int number;
 	struct weir_exchange_options options;
@@ -28,7 +28,7 @@ static void done(struct weir_group *group)
 
 static void *run(void *arg)
 {
-	struct member *m = arg;
+	struct member_thread *m = arg;
 	struct weir_group *group;
 	struct weir_error error = { "" };
 	int status;
@@ -56,14 +56,14 @@ static void together_with(void (*work)(struct weir_group *), enum weir_exchange_
 		.key = fixture_key(),
 	};
 	struct weir_exchange_listener *listener;
-	struct member members[SIZE];
+	struct member_thread members[SIZE];
 	char address[80];
 	unsigned int i;
 
 	snprintf(address, sizeof(address), "%s:0", fixture_address());
 	assert_int_equal(weir_exchange_listen(address, &options, &listener, NULL), 0);
 	for (i = 0; i < SIZE; i++) {
-		members[i] = (struct member){ .number = i, .options = options,
+		members[i] = (struct member_thread){ .number = i, .options = options,
 					      .listener = listener, .work = work };
 		assert_int_equal(pthread_create(&members[i].thread, NULL, run, &members[i]), 0);
 	}

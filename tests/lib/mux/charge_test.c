@@ -1,61 +1,61 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Whose a node counts as: who has begun it does not hold it for others. */
+/* Whose a remote counts as: who has begun it does not hold it for others. */
 #include <errno.h>
 #include <unistd.h>
 
 #include "tests/lib/mux/ends.h"
 
-static int owner_connect(struct weir_owner *owner, const struct end *to, struct weir_circuit **conn)
+static int owner_connect(struct weir_mux_account *account, const struct mux_end *to, struct weir_mux_vconn **conn)
 {
-	return weir_circuit_connect(owner, to->address, SERVICE, NULL, weir_now_ns() + PATIENCE_NS, conn,
+	return weir_mux_vconn_connect(account, to->address, SERVICE, NULL, weir_now_ns() + PATIENCE_NS, conn,
 				    NULL);
 }
 
-static unsigned int nodes_charged(const struct weir_owner *owner)
+static unsigned int nodes_charged(const struct weir_mux_account *account)
 {
 	unsigned int count;
 
-	pthread_mutex_lock(&owner->hub->lock);
-	count = owner->party->nr_nodes;
-	pthread_mutex_unlock(&owner->hub->lock);
+	pthread_mutex_lock(&account->mux->lock);
+	count = account->party->nr_remotes;
+	pthread_mutex_unlock(&account->mux->lock);
 	return count;
 }
 
 /* Both ends of one, and nothing is left of it at ours. */
-static void owner_close(struct weir_owner *owner, struct weir_circuit *conn, struct weir_conn *far)
+static void owner_close(struct weir_mux_account *account, struct weir_mux_vconn *conn, struct weir_mux_conn *far)
 {
 	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
 	unsigned int before, left;
 
-	pthread_mutex_lock(&owner->hub->lock);
-	before = left = owner->nr_conns;
-	pthread_mutex_unlock(&owner->hub->lock);
-	weir_conn_close(&conn->app);
-	weir_conn_close(far);
+	pthread_mutex_lock(&account->mux->lock);
+	before = left = account->nr_conns;
+	pthread_mutex_unlock(&account->mux->lock);
+	weir_mux_conn_close(&conn->app);
+	weir_mux_conn_close(far);
 	while (left == before) {
 		assert_true(weir_now_ns() < deadline_ns);
 		usleep(1000);
-		pthread_mutex_lock(&owner->hub->lock);
-		left = owner->nr_conns;
-		pthread_mutex_unlock(&owner->hub->lock);
+		pthread_mutex_lock(&account->mux->lock);
+		left = account->nr_conns;
+		pthread_mutex_unlock(&account->mux->lock);
 	}
 }
 
 static void who_has_gone_from_a_node_may_begin_another(void **state)
 {
-	struct weir_circuit *first, *second, *other, *none;
-	struct weir_conn *far_first, *far_second, *far_other;
-	struct weir_owner a, b;
-	struct end from, to[3];
+	struct weir_mux_vconn *first, *second, *other, *none;
+	struct weir_mux_conn *far_first, *far_second, *far_other;
+	struct weir_mux_account a, b;
+	struct mux_end from, to[3];
 	int i;
 
 	(void)state;
 	end_open(&from, UINT64_MAX);
 	for (i = 0; i < 3; i++)
 		end_open(&to[i], UINT64_MAX);
-	weir_owner_init(&a, from.hub);
-	weir_owner_init(&b, from.hub);
-	a.party->nr_nodes_max = b.party->nr_nodes_max = 1;
+	weir_mux_account_init(&a, from.mux);
+	weir_mux_account_init(&b, from.mux);
+	a.party->nr_remotes_max = b.party->nr_remotes_max = 1;
 
 	assert_int_equal(owner_connect(&a, &to[0], &first), 0);
 	far_first = accept_at(&to[0]);
@@ -83,8 +83,8 @@ static void who_has_gone_from_a_node_may_begin_another(void **state)
 	owner_close(&b, second, far_second);
 	owner_close(&b, other, far_other);
 	assert_int_equal(nodes_charged(&b), 2);
-	weir_owner_fini(&a);
-	weir_owner_fini(&b);
+	weir_mux_account_fini(&a);
+	weir_mux_account_fini(&b);
 	end_close(&from);
 	for (i = 0; i < 3; i++)
 		end_close(&to[i]);
@@ -93,27 +93,27 @@ static void who_has_gone_from_a_node_may_begin_another(void **state)
 /* Nor does who was connected to pay for what another has begun. */
 static void what_others_hold_by_connecting_to_us_is_nobodys(void **state)
 {
-	struct weir_circuit *first;
-	struct weir_conn *far_first, *near, *far;
-	struct weir_owner a;
-	struct end from, to;
+	struct weir_mux_vconn *first;
+	struct weir_mux_conn *far_first, *near, *far;
+	struct weir_mux_account a;
+	struct mux_end from, to;
 
 	(void)state;
 	end_open(&from, UINT64_MAX);
 	end_open(&to, UINT64_MAX);
-	weir_owner_init(&a, from.hub);
+	weir_mux_account_init(&a, from.mux);
 	assert_int_equal(owner_connect(&a, &to, &first), 0);
 	far_first = accept_at(&to);
 	far = connect_to(&to, &from);
 	near = accept_at(&from);
-	assert_ptr_equal(node_of(near), first->node);
+	assert_ptr_equal(node_of(near), first->remote);
 	assert_int_equal(nodes_charged(&a), 1);
 	owner_close(&a, first, far_first);
 	assert_int_equal(nodes_charged(&a), 0);
-	assert_int_equal(nodes_charged(&from.hub->self), 0);
-	weir_conn_close(near);
-	weir_conn_close(far);
-	weir_owner_fini(&a);
+	assert_int_equal(nodes_charged(&from.mux->self), 0);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
+	weir_mux_account_fini(&a);
 	end_close(&from);
 	end_close(&to);
 }

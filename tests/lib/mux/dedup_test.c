@@ -11,11 +11,11 @@
 
 #define ADDRESSES 40
 
-static unsigned int queue_pairs(const struct end *end)
+static unsigned int queue_pairs(const struct mux_end *end)
 {
 	struct weir_mux_info info;
 
-	weir_hub_info(end->hub, &info);
+	weir_mux_local_info(end->mux, &info);
 	return info.queue_pairs;
 }
 
@@ -38,7 +38,7 @@ static struct weir_key *key_make(void)
 }
 
 /* Address @nr of one that listens everywhere. */
-static const char *address_of(const struct end *end, int nr)
+static const char *address_of(const struct mux_end *end, int nr)
 {
 	static char text[96];
 
@@ -53,9 +53,9 @@ static bool has_many_addresses(void)
 
 static void all_addresses_of_a_mux_are_one_node(void **state)
 {
-	struct weir_conn *near[ADDRESSES], *far[ADDRESSES];
+	struct weir_mux_conn *near[ADDRESSES], *far[ADDRESSES];
 	struct weir_key *key;
-	struct end a, b;
+	struct mux_end a, b;
 	int i;
 
 	(void)state;
@@ -65,7 +65,7 @@ static void all_addresses_of_a_mux_are_one_node(void **state)
 	end_open_at(&a, "0.0.0.0", key, 0);
 	end_open_at(&b, "0.0.0.0", key, 0);
 	for (i = 0; i < ADDRESSES; i++) {
-		near[i] = connect_at(&a, address_of(&b, i + 1), WEIR_CLASS_NORMAL);
+		near[i] = connect_at(&a, address_of(&b, i + 1), WEIR_MUX_CLASS_NORMAL);
 		far[i] = accept_at(&b);
 		pass(near[i], far[i]);
 		assert_ptr_equal(node_of(near[i]), node_of(near[0]));
@@ -74,8 +74,8 @@ static void all_addresses_of_a_mux_are_one_node(void **state)
 	assert_int_equal(queue_pairs(&a), 2);
 	assert_int_equal(queue_pairs(&b), 2);
 	for (i = 0; i < ADDRESSES; i++) {
-		weir_conn_close(near[i]);
-		weir_conn_close(far[i]);
+		weir_mux_conn_close(near[i]);
+		weir_mux_conn_close(far[i]);
 	}
 	/* What was of lanes that were spare goes, too. */
 	wait_nodes(&a, 1);
@@ -87,11 +87,11 @@ static void all_addresses_of_a_mux_are_one_node(void **state)
 
 static void who_connects_back_takes_the_same_node(void **state)
 {
-	struct end *a = &((struct pair *)*state)->a, *b = &((struct pair *)*state)->b;
-	struct weir_conn *near, *far, *back, *there;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
+	struct weir_mux_conn *near, *far, *back, *there;
 
 	/* By a lane of class 0 only: who connects back dials the other. */
-	near = connect_at(a, b->address, WEIR_CLASS_URGENT);
+	near = connect_at(a, b->address, WEIR_MUX_CLASS_URGENT);
 	far = accept_at(b);
 	back = connect_to(b, a);
 	there = accept_at(a);
@@ -103,45 +103,45 @@ static void who_connects_back_takes_the_same_node(void **state)
 	pass(far, near);
 	pass(back, there);
 	pass(there, back);
-	weir_conn_close(near);
-	weir_conn_close(far);
-	weir_conn_close(back);
-	weir_conn_close(there);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
+	weir_mux_conn_close(back);
+	weir_mux_conn_close(there);
 	wait_nodes(a, 1);
 	wait_nodes(b, 1);
 }
 
-struct caller {
+struct mux_meet_caller {
 	pthread_t thread;
 	pthread_barrier_t *start;
-	const struct end *from, *to;
+	const struct mux_end *from, *to;
 	unsigned int class_nr;
-	struct weir_conn *conn;
+	struct weir_mux_conn *conn;
 	struct weir_error error;
 };
 
 static void *call(void *arg)
 {
-	struct caller *caller = arg;
-	const struct weir_conn_options options = { .class_nr = caller->class_nr };
+	struct mux_meet_caller *caller = arg;
+	const struct weir_mux_conn_options options = { .class_nr = caller->class_nr };
 
 	pthread_barrier_wait(caller->start);
-	weir_mux_connect(&caller->from->hub->mux, caller->to->address, SERVICE, &options,
+	weir_mux_connect(&caller->from->mux->mux, caller->to->address, SERVICE, &options,
 			 &caller->conn, &caller->error);
 	return NULL;
 }
 
 /* All connects succeed, by one node. */
-static void both_connect_at_once(struct end *const ends[2])
+static void both_connect_at_once(struct mux_end *const ends[2])
 {
-	struct caller callers[4];
-	struct weir_conn *accepted[4];
+	struct mux_meet_caller callers[4];
+	struct weir_mux_conn *accepted[4];
 	pthread_barrier_t start;
 	int i;
 
 	assert_int_equal(pthread_barrier_init(&start, NULL, 4), 0);
 	for (i = 0; i < 4; i++) {
-		callers[i] = (struct caller){ .start = &start, .from = ends[i % 2],
+		callers[i] = (struct mux_meet_caller){ .start = &start, .from = ends[i % 2],
 					      .to = ends[1 - i % 2], .class_nr = i / 2 };
 		assert_int_equal(pthread_create(&callers[i].thread, NULL, call, &callers[i]), 0);
 	}
@@ -154,8 +154,8 @@ static void both_connect_at_once(struct end *const ends[2])
 	for (i = 0; i < 4; i++)
 		assert_ptr_equal(node_of(callers[i].conn), node_of(accepted[1 - i % 2]));
 	for (i = 0; i < 4; i++) {
-		weir_conn_close(callers[i].conn);
-		weir_conn_close(accepted[i]);
+		weir_mux_conn_close(callers[i].conn);
+		weir_mux_conn_close(accepted[i]);
 	}
 	for (i = 0; i < 2; i++) {
 		wait_nodes(ends[i], 1);
@@ -167,27 +167,27 @@ static void both_connect_at_once(struct end *const ends[2])
 static void who_connect_at_once_agree(void **state)
 {
 	int i, rounds = fixture_rounds(30);
-	struct pair *pair;
+	struct mux_ends_pair *pair;
 
 	for (i = 0; i < rounds; i++) {
 		pair_open(state);
 		pair = *state;
-		both_connect_at_once((struct end *[]){ &pair->a, &pair->b });
+		both_connect_at_once((struct mux_end *[]){ &pair->a, &pair->b });
 		pair_close(state);
 	}
 }
 
 static void a_mux_that_connects_to_itself_is_both_ends(void **state)
 {
-	struct weir_conn *near, *far, *other;
+	struct weir_mux_conn *near, *far, *other;
 	struct weir_key *key = NULL;
-	struct end a;
+	struct mux_end a;
 
 	(void)state;
 	if (has_many_addresses()) {
 		key = key_make();
 		end_open_at(&a, "0.0.0.0", key, 20 * WEIR_NS_PER_MS);
-		near = connect_at(&a, address_of(&a, 1), WEIR_CLASS_NORMAL);
+		near = connect_at(&a, address_of(&a, 1), WEIR_MUX_CLASS_NORMAL);
 	} else {
 		end_open(&a, 20 * WEIR_NS_PER_MS);
 		near = connect_to(&a, &a);
@@ -195,15 +195,15 @@ static void a_mux_that_connects_to_itself_is_both_ends(void **state)
 	far = accept_at(&a);
 	pass(near, far);
 	pass(far, near);
-	assert_int_equal(nodes_of(a.hub), 2);
+	assert_int_equal(nodes_of(a.mux), 2);
 	if (key) {
-		other = connect_at(&a, address_of(&a, 2), WEIR_CLASS_NORMAL);
+		other = connect_at(&a, address_of(&a, 2), WEIR_MUX_CLASS_NORMAL);
 		assert_ptr_equal(node_of(other), node_of(near));
-		weir_conn_close(accept_at(&a));
-		weir_conn_close(other);
+		weir_mux_conn_close(accept_at(&a));
+		weir_mux_conn_close(other);
 	}
-	weir_conn_close(near);
-	weir_conn_close(far);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
 	wait_nodes(&a, 0);
 	end_close(&a);
 	weir_key_free(key);
@@ -212,17 +212,17 @@ static void a_mux_that_connects_to_itself_is_both_ends(void **state)
 /* The other end may not have seen it yet, and says that it knows us. */
 static void who_has_lost_a_node_begins_another(void **state)
 {
-	struct end *a = &((struct pair *)*state)->a, *b = &((struct pair *)*state)->b;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
 	int i, rounds = fixture_rounds(30);
-	struct weir_conn *near, *far;
+	struct weir_mux_conn *near, *far;
 
 	for (i = 0; i < rounds; i++) {
 		near = connect_to(a, b);
 		far = accept_at(b);
 		pass(near, far);
-		weir_node_fail(node_of(near), -ECONNRESET);
-		weir_conn_close(near);
-		weir_conn_close(far);
+		weir_mux_remote_fail(node_of(near), -ECONNRESET);
+		weir_mux_conn_close(near);
+		weir_mux_conn_close(far);
 	}
 	wait_nodes(a, 0);
 	wait_nodes(b, 0);
@@ -231,8 +231,8 @@ static void who_has_lost_a_node_begins_another(void **state)
 /* It has the key; it cuts off whose id it claims. */
 static void who_claims_anothers_id_hurts_nobody_else(void **state)
 {
-	struct weir_conn *near[3], *far[3];
-	struct end ends[3], b;
+	struct weir_mux_conn *near[3], *far[3];
+	struct mux_end ends[3], b;
 	size_t length;
 	char byte;
 	int i;
@@ -241,18 +241,18 @@ static void who_claims_anothers_id_hurts_nobody_else(void **state)
 	end_open(&b, 0);
 	for (i = 0; i < 3; i++)
 		end_open(&ends[i], 0);
-	memcpy(ends[2].hub->id, ends[0].hub->id, sizeof(ends[2].hub->id));
+	memcpy(ends[2].mux->id, ends[0].mux->id, sizeof(ends[2].mux->id));
 	for (i = 0; i < 3; i++) {
 		near[i] = connect_to(&ends[i], &b);
 		far[i] = accept_at(&b);
 	}
-	assert_int_equal(weir_conn_recv(near[0], &byte, 1, &length, 0), -ECONNRESET);
-	assert_int_equal(weir_conn_recv(far[0], &byte, 1, &length, 0), -ECONNRESET);
+	assert_int_equal(weir_mux_conn_recv(near[0], &byte, 1, &length, 0), -ECONNRESET);
+	assert_int_equal(weir_mux_conn_recv(far[0], &byte, 1, &length, 0), -ECONNRESET);
 	pass(near[1], far[1]);
 	pass(near[2], far[2]);
 	for (i = 0; i < 3; i++) {
-		weir_conn_close(near[i]);
-		weir_conn_close(far[i]);
+		weir_mux_conn_close(near[i]);
+		weir_mux_conn_close(far[i]);
 		end_close(&ends[i]);
 	}
 	end_close(&b);

@@ -9,7 +9,7 @@
 
 #include "tests/lib/mux/ends.h"
 
-void end_open_at(struct end *end, const char *host, const struct weir_key *key, uint64_t idle_ns)
+void end_open_at(struct mux_end *end, const char *host, const struct weir_key *key, uint64_t idle_ns)
 {
 	struct weir_mux_options options = { .key = key, .idle_ns = idle_ns, .ring_bytes = 16384,
 					    .timeout_ns = PATIENCE_NS };
@@ -19,30 +19,30 @@ void end_open_at(struct end *end, const char *host, const struct weir_key *key, 
 
 	snprintf(listen, sizeof(listen), "%s:0", host);
 	options.listen = listen;
-	if (weir_hub_open(&options, &end->hub, &error))
+	if (weir_mux_local_open(&options, &end->mux, &error))
 		fail_msg("%s", error.text);
-	weir_hub_info(end->hub, &info);
+	weir_mux_local_info(end->mux, &info);
 	snprintf(end->address, sizeof(end->address), "%s", info.address);
-	assert_int_equal(weir_mux_listen(&end->hub->mux, SERVICE, 64, &end->listener), 0);
+	assert_int_equal(weir_mux_listen(&end->mux->mux, SERVICE, 64, &end->listener), 0);
 }
 
-void end_open(struct end *end, uint64_t idle_ns)
+void end_open(struct mux_end *end, uint64_t idle_ns)
 {
 	end_open_at(end, fixture_address(), fixture_key(), idle_ns);
 }
 
-void end_close(struct end *end)
+void end_close(struct mux_end *end)
 {
-	if (!end->hub)
+	if (!end->mux)
 		return;
-	weir_listener_close(end->listener);
-	weir_mux_close(&end->hub->mux);
-	end->hub = NULL;
+	weir_mux_listener_close(end->listener);
+	weir_mux_close(&end->mux->mux);
+	end->mux = NULL;
 }
 
 int pair_open_with(void **state, uint64_t idle_ns)
 {
-	struct pair *pair = calloc(1, sizeof(*pair));
+	struct mux_ends_pair *pair = calloc(1, sizeof(*pair));
 
 	assert_non_null(pair);
 	*state = pair;
@@ -58,7 +58,7 @@ int pair_open(void **state)
 
 int pair_close(void **state)
 {
-	struct pair *pair = *state;
+	struct mux_ends_pair *pair = *state;
 
 	end_close(&pair->a);
 	end_close(&pair->b);
@@ -66,76 +66,76 @@ int pair_close(void **state)
 	return 0;
 }
 
-struct weir_conn *connect_with(const struct end *from, const char *address,
-			       const struct weir_conn_options *options)
+struct weir_mux_conn *connect_with(const struct mux_end *from, const char *address,
+			       const struct weir_mux_conn_options *options)
 {
 	struct weir_error error = { "" };
-	struct weir_conn *conn = NULL;
+	struct weir_mux_conn *conn = NULL;
 
-	if (weir_mux_connect(&from->hub->mux, address, SERVICE, options, &conn, &error))
+	if (weir_mux_connect(&from->mux->mux, address, SERVICE, options, &conn, &error))
 		fail_msg("%s", error.text);
 	return conn;
 }
 
-struct weir_conn *connect_at(const struct end *from, const char *address, unsigned int class_nr)
+struct weir_mux_conn *connect_at(const struct mux_end *from, const char *address, unsigned int class_nr)
 {
-	const struct weir_conn_options options = { .class_nr = class_nr };
+	const struct weir_mux_conn_options options = { .class_nr = class_nr };
 
 	return connect_with(from, address, &options);
 }
 
-struct weir_conn *connect_to(const struct end *from, const struct end *to)
+struct weir_mux_conn *connect_to(const struct mux_end *from, const struct mux_end *to)
 {
-	return connect_at(from, to->address, WEIR_CLASS_NORMAL);
+	return connect_at(from, to->address, WEIR_MUX_CLASS_NORMAL);
 }
 
-struct weir_conn *accept_at(const struct end *end)
+struct weir_mux_conn *accept_at(const struct mux_end *end)
 {
-	struct pollfd in = { .fd = weir_listener_fd(end->listener), .events = POLLIN };
-	struct weir_conn *conn = NULL;
+	struct pollfd in = { .fd = weir_mux_listener_fd(end->listener), .events = POLLIN };
+	struct weir_mux_conn *conn = NULL;
 	int rc;
 
-	while ((rc = weir_listener_accept(end->listener, &conn)) == -EAGAIN)
+	while ((rc = weir_mux_listener_accept(end->listener, &conn)) == -EAGAIN)
 		assert_int_equal(poll(&in, 1, (int)(PATIENCE_NS / WEIR_NS_PER_MS)), 1);
 	assert_int_equal(rc, 0);
 	return conn;
 }
 
-void pass(struct weir_conn *from, struct weir_conn *to)
+void pass(struct weir_mux_conn *from, struct weir_mux_conn *to)
 {
 	char sent[1000], got[1000] = "";
 	size_t length = 0;
 
 	memset(sent, 'w', sizeof(sent));
-	assert_int_equal(weir_conn_send(from, sent, sizeof(sent), 0), 0);
-	assert_int_equal(weir_conn_recv(to, got, sizeof(got), &length, 0), 0);
+	assert_int_equal(weir_mux_conn_send(from, sent, sizeof(sent), 0), 0);
+	assert_int_equal(weir_mux_conn_recv(to, got, sizeof(got), &length, 0), 0);
 	assert_int_equal(length, sizeof(sent));
 	assert_memory_equal(sent, got, sizeof(sent));
 }
 
-unsigned int nodes_of(struct weir_hub *hub)
+unsigned int nodes_of(struct weir_mux_local *mux)
 {
 	const struct weir_list *at;
 	unsigned int count = 0;
 
-	pthread_mutex_lock(&hub->lock);
-	for (at = hub->nodes.next; at != &hub->nodes; at = at->next)
+	pthread_mutex_lock(&mux->lock);
+	for (at = mux->remotes.next; at != &mux->remotes; at = at->next)
 		count++;
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_unlock(&mux->lock);
 	return count;
 }
 
-void wait_nodes(const struct end *end, unsigned int count)
+void wait_nodes(const struct mux_end *end, unsigned int count)
 {
 	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
 
-	while (nodes_of(end->hub) != count) {
+	while (nodes_of(end->mux) != count) {
 		assert_true(weir_now_ns() < deadline_ns);
 		usleep(1000);
 	}
 }
 
-struct weir_node *node_of(struct weir_conn *conn)
+struct weir_mux_remote *node_of(struct weir_mux_conn *conn)
 {
-	return container_of(conn, struct weir_circuit, app)->node;
+	return container_of(conn, struct weir_mux_vconn, app)->remote;
 }

@@ -8,7 +8,7 @@
 #include "tests/lib/mux/fair.h"
 
 /* The low levels have one segment a connection in flight, and no more. */
-static struct weir_hub *hub_open(const char *listen, const struct weir_mux_class *classes,
+static struct weir_mux_local *hub_open(const char *listen, const struct weir_mux_class *classes,
 				 unsigned int nr)
 {
 	const struct weir_mux_options options = {
@@ -16,18 +16,18 @@ static struct weir_hub *hub_open(const char *listen, const struct weir_mux_class
 		.low_bytes_max = 1,
 	};
 	struct weir_error error = { "" };
-	struct weir_hub *hub = NULL;
+	struct weir_mux_local *mux = NULL;
 
-	if (weir_hub_open(&options, &hub, &error))
+	if (weir_mux_local_open(&options, &mux, &error))
 		fail_msg("%s", error.text);
-	return hub;
+	return mux;
 }
 
-void fair_limit(struct weir_owner *owner, unsigned int weight, uint64_t bytes_s)
+void fair_limit(struct weir_mux_account *account, unsigned int weight, uint64_t bytes_s)
 {
-	pthread_mutex_lock(&owner->hub->lock);
-	weir_party_limit(owner->hub, owner->party, weight, bytes_s);
-	pthread_mutex_unlock(&owner->hub->lock);
+	pthread_mutex_lock(&account->mux->lock);
+	weir_mux_account_group_limit(account->mux, account->party, weight, bytes_s);
+	pthread_mutex_unlock(&account->mux->lock);
 }
 
 void fair_open(struct fair *f, const struct weir_mux_class *classes, unsigned int nr)
@@ -42,31 +42,31 @@ void fair_open(struct fair *f, const struct weir_mux_class *classes, unsigned in
 	f->client = hub_open(NULL, classes, nr);
 	f->server = hub_open(listen, classes, nr);
 	f->receiver = f->server;
-	weir_hub_info(f->server, &info);
+	weir_mux_local_info(f->server, &info);
 	snprintf(f->address, sizeof(f->address), "%s", info.address);
 	assert_int_equal(weir_mux_listen(&f->server->mux, SERVICE, SENDERS_MAX, &f->listener), 0);
 	for (i = 0; i < 3; i++)
-		weir_owner_init(&f->owners[i], f->client);
+		weir_mux_account_init(&f->owners[i], f->client);
 }
 
-struct sender *fair_add(struct fair *f, struct weir_owner *owner, unsigned int weight,
+struct fair_sender *fair_add(struct fair *f, struct weir_mux_account *account, unsigned int weight,
 			size_t message)
 {
-	struct weir_conn_options options = { .class_nr = f->class, .weight = weight };
-	struct sender *s = &f->senders[f->count++];
-	unsigned int nr = (unsigned int)(owner - f->owners) + 1;
+	struct weir_mux_conn_options options = { .class_nr = f->class, .weight = weight };
+	struct fair_sender *s = &f->senders[f->count++];
+	unsigned int nr = (unsigned int)(account - f->owners) + 1;
 	struct weir_error error = { "" };
-	struct weir_circuit *circuit;
+	struct weir_mux_vconn *vconn;
 
-	*s = (struct sender){ .owner = owner, .weight = weight, .message = message,
+	*s = (struct fair_sender){ .account = account, .weight = weight, .message = message,
 			      .buffer = malloc(MESSAGE_MAX) };
 	assert_non_null(s->buffer);
 	f->nr_owners = nr > f->nr_owners ? nr : f->nr_owners;
-	if (weir_circuit_connect(owner, f->address, SERVICE, &options,
-				 weir_hub_deadline_ns(owner->hub), &circuit, &error))
+	if (weir_mux_vconn_connect(account, f->address, SERVICE, &options,
+				 weir_mux_local_deadline_ns(account->mux), &vconn, &error))
 		fail_msg("%s", error.text);
-	s->near = &circuit->app;
-	while (weir_listener_accept(f->listener, &s->far) == -EAGAIN)
+	s->near = &vconn->app;
+	while (weir_mux_listener_accept(f->listener, &s->far) == -EAGAIN)
 		sched_yield();
 	s->arriving = s->far->in.ring;
 	return s;
@@ -78,8 +78,8 @@ void fair_turn_round(struct fair *f)
 
 	f->receiver = f->client;
 	for (i = 0; i < f->count; i++) {
-		struct sender *s = &f->senders[i];
-		struct weir_conn *near = s->near;
+		struct fair_sender *s = &f->senders[i];
+		struct weir_mux_conn *near = s->near;
 
 		s->near = s->far;
 		s->far = near;
@@ -92,18 +92,18 @@ void fair_close(struct fair *f)
 	unsigned int i;
 
 	for (i = 0; i < f->count; i++) {
-		weir_conn_close(f->senders[i].near);
-		weir_conn_close(f->senders[i].far);
+		weir_mux_conn_close(f->senders[i].near);
+		weir_mux_conn_close(f->senders[i].far);
 		free(f->senders[i].buffer);
 	}
 	for (i = 0; i < 3; i++) {
-		weir_hub_linger(f->client, &f->owners[i]);
+		weir_mux_local_drain(f->client, &f->owners[i]);
 		pthread_mutex_lock(&f->client->lock);
 		assert_int_equal(f->owners[i].nr_conns, 0);
 		pthread_mutex_unlock(&f->client->lock);
-		weir_owner_fini(&f->owners[i]);
+		weir_mux_account_fini(&f->owners[i]);
 	}
-	weir_listener_close(f->listener);
+	weir_mux_listener_close(f->listener);
 	weir_mux_close(&f->client->mux);
 	weir_mux_close(&f->server->mux);
 }
@@ -120,32 +120,32 @@ void fair_gate(struct fair *f, bool open)
 		fair_limit(&f->owners[i], f->owners[i].party->weight, open ? f->ceiling : 1);
 }
 
-void sender_fill(struct sender *s)
+void sender_fill(struct fair_sender *s)
 {
 	static char data[MESSAGE_MAX];
 	unsigned int i;
 
 	for (i = 0; !s->depth || i < s->depth; i++)
-		if (weir_conn_send(s->near, data, s->message, WEIR_CONN_DONTWAIT))
+		if (weir_mux_conn_send(s->near, data, s->message, WEIR_MUX_CONN_DONTWAIT))
 			break;
 	s->sent = circuit_of(s->near)->app.out.position;
 }
 
-bool sender_drain(struct sender *s)
+bool sender_drain(struct fair_sender *s)
 {
 	size_t length;
 
-	while (!weir_conn_recv(s->far, s->buffer, MESSAGE_MAX, &length, WEIR_CONN_DONTWAIT))
+	while (!weir_mux_conn_recv(s->far, s->buffer, MESSAGE_MAX, &length, WEIR_MUX_CONN_DONTWAIT))
 		;
 	return circuit_of(s->far)->app.in.position == s->sent;
 }
 
-void sender_pass(struct sender *s, size_t length)
+void sender_pass(struct fair_sender *s, size_t length)
 {
 	size_t got;
 
-	assert_int_equal(weir_conn_send(s->near, s->buffer, length, 0), 0);
-	assert_int_equal(weir_conn_recv(s->far, s->buffer, MESSAGE_MAX, &got, 0), 0);
+	assert_int_equal(weir_mux_conn_send(s->near, s->buffer, length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(s->far, s->buffer, MESSAGE_MAX, &got, 0), 0);
 	assert_int_equal(got, length);
 }
 

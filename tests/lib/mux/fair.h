@@ -18,13 +18,13 @@
 #define MESSAGE_MAX (1u << 20)
 
 /* A connection, from its near end, which sends messages of @message bytes, to the far one. */
-struct sender {
-	struct weir_owner *owner;
+struct fair_sender {
+	struct weir_mux_account *account;
 	unsigned int weight;
 	size_t message;
 	unsigned int depth; /* messages that lie in its ring at once; 0: as many as fit */
-	struct weir_conn *near, *far;
-	const struct weir_ring *arriving; /* of the far end; stays when that goes */
+	struct weir_mux_conn *near, *far;
+	const struct weir_mux_ring *arriving; /* of the far end; stays when that goes */
 	uint64_t sent; /* bytes that have been put into its ring */
 	uint64_t received; /* and have come; receiver->lock */
 	uint64_t others; /* had come of all others when the first of these did; receiver->lock */
@@ -49,41 +49,41 @@ struct watch {
 
 struct fair {
 	struct watch watch;
-	struct weir_hub *client, *server;
-	struct weir_hub *receiver; /* the server, until they turn round */
+	struct weir_mux_local *client, *server;
+	struct weir_mux_local *receiver; /* the server, until they turn round */
 	unsigned int class;
-	struct weir_listener *listener;
+	struct weir_mux_listener *listener;
 	char address[64];
-	struct weir_owner owners[3];
-	struct sender senders[SENDERS_MAX];
+	struct weir_mux_account owners[3];
+	struct fair_sender senders[SENDERS_MAX];
 	unsigned int count, nr_owners;
-	uint64_t ceiling; /* of each owner, bytes a second; 0: none */
+	uint64_t ceiling; /* of each account, bytes a second; 0: none */
 };
 
-static inline struct weir_circuit *circuit_of(struct weir_conn *conn)
+static inline struct weir_mux_vconn *circuit_of(struct weir_mux_conn *conn)
 {
-	return container_of(conn, struct weir_circuit, app);
+	return container_of(conn, struct weir_mux_vconn, app);
 }
 
 /* fair.c. Two muxes; connections are of the last class until @class is another one. */
 void fair_open(struct fair *f, const struct weir_mux_class *classes, unsigned int nr);
 void fair_close(struct fair *f);
 /* They are connected one after another, so that each finds its own other end. */
-struct sender *fair_add(struct fair *f, struct weir_owner *owner, unsigned int weight,
+struct fair_sender *fair_add(struct fair *f, struct weir_mux_account *account, unsigned int weight,
 			size_t message);
-/* From now on those who have accepted send, all of one owner. */
+/* From now on those who have accepted send, all of one account. */
 void fair_turn_round(struct fair *f);
-void fair_limit(struct weir_owner *owner, unsigned int weight, uint64_t bytes_s);
+void fair_limit(struct weir_mux_account *account, unsigned int weight, uint64_t bytes_s);
 /* Nobody may send, or everybody as much as he can. */
 void fair_gate(struct fair *f, bool open);
 /* Reads until all that was sent has come. */
 void fair_drain(struct fair *f);
 /* Puts in as many messages as it may, and as fit: of the last one perhaps a part. */
-void sender_fill(struct sender *s);
+void sender_fill(struct fair_sender *s);
 /* Reads what has come. Return: whether that was all. */
-bool sender_drain(struct sender *s);
+bool sender_drain(struct fair_sender *s);
 /* A message goes, and comes. */
-void sender_pass(struct sender *s, size_t length);
+void sender_pass(struct fair_sender *s, size_t length);
 
 /* fair_watch.c: something has come; receiver->lock is held. */
 void watch_look(struct fair *f);

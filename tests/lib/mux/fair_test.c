@@ -2,7 +2,7 @@
 /*
  * Who gets how much, at the receiver, by bytes: what several connections have to send lies in their
  * rings before the first byte goes, and all goes at once. With each piece that arrives the test
- * looks, in the poller's place (the linker wraps weir_ring_tell_at()), and until one of them has
+ * looks, in the poller's place (the linker wraps weir_mux_ring_wake_at()), and until one of them has
  * nothing left it finds the bytes that have arrived shared as they should be. Nothing depends on
  * who runs when.
  */
@@ -23,8 +23,8 @@ static const struct weir_mux_class long_segments[] = { { .level = 0 }, { .level 
 
 static struct fair *watched; /* set before anything is sent */
 
-void __real_weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t position);
-void __wrap_weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t position);
+void __real_weir_mux_ring_wake_at(struct weir_mux_ring *ring, const int *fd, uint64_t position);
+void __wrap_weir_mux_ring_wake_at(struct weir_mux_ring *ring, const int *fd, uint64_t position);
 
 static uint64_t received_of_all(const struct fair *f)
 {
@@ -37,13 +37,13 @@ static uint64_t received_of_all(const struct fair *f)
 }
 
 /* A piece is in a ring, and the poller holds the receiver's lock; or it is about something else. */
-void __wrap_weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t position)
+void __wrap_weir_mux_ring_wake_at(struct weir_mux_ring *ring, const int *fd, uint64_t position)
 {
 	struct fair *f = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
 	unsigned int i;
 
 	for (i = 0; f && i < f->count; i++) {
-		struct sender *s = &f->senders[i];
+		struct fair_sender *s = &f->senders[i];
 
 		if (ring != s->arriving)
 			continue;
@@ -53,7 +53,7 @@ void __wrap_weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t po
 		if (f->watch.is_on)
 			watch_look(f);
 	}
-	__real_weir_ring_tell_at(ring, fd, position);
+	__real_weir_mux_ring_wake_at(ring, fd, position);
 }
 
 /*
@@ -145,9 +145,9 @@ static void who_has_accepted_says_by_which_weights_he_sends(void **state)
 	fair_add(&f, &f.owners[0], 4, 5000);
 	fair_turn_round(&f);
 	for (i = 0; i < f.count; i++)
-		assert_int_equal(weir_conn_weigh(f.senders[i].near, f.senders[i].weight), 0);
-	assert_int_equal(weir_conn_weigh(f.senders[0].near, 0), -EINVAL);
-	assert_int_equal(weir_conn_weigh(f.senders[0].near, WEIR_SCHED_WEIGHT_MAX + 1), -EINVAL);
+		assert_int_equal(weir_mux_conn_weigh(f.senders[i].near, f.senders[i].weight), 0);
+	assert_int_equal(weir_mux_conn_weigh(f.senders[0].near, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_weigh(f.senders[0].near, WEIR_SCHED_WEIGHT_MAX + 1), -EINVAL);
 	shares_are_as_they_should(&f);
 	fair_close(&f);
 }
@@ -204,36 +204,36 @@ static void another_weight_holds_for_the_connections_that_there_are(void **state
 /* So that more processes bring a user no more. */
 static void owners_of_a_party_have_one_share_between_them(void **state)
 {
-	const struct weir_stake *stakes[3];
+	const struct weir_mux_sched_group *sched_groups[3];
 	unsigned int i;
 	struct fair f;
 
 	(void)state;
 	fair_open(&f, one_class, 1);
-	weir_owner_join(&f.owners[1], f.owners[0].party);
+	weir_mux_account_set_group(&f.owners[1], f.owners[0].party);
 	for (i = 0; i < 3; i++) {
 		fair_add(&f, &f.owners[i], 1, 1024);
-		stakes[i] = circuit_of(f.senders[i].near)->stake;
+		sched_groups[i] = circuit_of(f.senders[i].near)->sched_group;
 	}
-	assert_ptr_equal(stakes[0], stakes[1]);
-	assert_ptr_not_equal(stakes[0], stakes[2]);
+	assert_ptr_equal(sched_groups[0], sched_groups[1]);
+	assert_ptr_not_equal(sched_groups[0], sched_groups[2]);
 	/* What one has sent is paid for by all of them: for minutes. */
 	fair_limit(&f.owners[0], 1, 1);
 	sender_pass(&f.senders[0], 1000);
-	assert_true(weir_rate_due_ns(&weir_owner_party(&f.owners[1])->rate) > weir_now_ns());
-	assert_int_equal(weir_rate_due_ns(&weir_owner_party(&f.owners[2])->rate), 0);
+	assert_true(weir_mux_rate_limit_due_ns(&weir_mux_account_current_group(&f.owners[1])->rate) > weir_now_ns());
+	assert_int_equal(weir_mux_rate_limit_due_ns(&weir_mux_account_current_group(&f.owners[2])->rate), 0);
 	fair_limit(&f.owners[0], 1, 0);
 	f.owners[1].party->nr_conns_max = 2;
-	assert_int_equal(weir_owner_take_conn(&f.owners[1]), -EDQUOT);
-	assert_int_equal(weir_owner_take_conn(&f.owners[0]), -EDQUOT);
+	assert_int_equal(weir_mux_account_take_conn(&f.owners[1]), -EDQUOT);
+	assert_int_equal(weir_mux_account_take_conn(&f.owners[0]), -EDQUOT);
 	fair_close(&f);
 }
 
-static void owner_joins(struct weir_owner *owner, struct weir_party *party)
+static void owner_joins(struct weir_mux_account *account, struct weir_mux_account_group *party)
 {
-	pthread_mutex_lock(&owner->hub->lock);
-	weir_owner_join(owner, party);
-	pthread_mutex_unlock(&owner->hub->lock);
+	pthread_mutex_lock(&account->mux->lock);
+	weir_mux_account_set_group(account, party);
+	pthread_mutex_unlock(&account->mux->lock);
 }
 
 /*
@@ -248,7 +248,7 @@ static void who_is_of_another_party_has_his_share_there(void **state)
 
 	(void)state;
 	fair_open(&f, one_class, 1);
-	weir_owner_join(&f.owners[1], f.owners[0].party);
+	weir_mux_account_set_group(&f.owners[1], f.owners[0].party);
 	fair_add(&f, &f.owners[0], 1, 1024);
 	fair_add(&f, &f.owners[1], 1, MESSAGE_MAX);
 	fair_add(&f, &f.owners[1], 2, 64);
@@ -262,23 +262,23 @@ static void who_is_of_another_party_has_his_share_there(void **state)
 	fair_close(&f);
 }
 
-/* Nothing is in flight, nor does anybody compete, and each is of his owner's party. */
+/* Nothing is in flight, nor does anybody compete, and each is of his account's party. */
 static bool nothing_is_counted(struct fair *f)
 {
-	struct weir_node *node = circuit_of(f->senders[0].near)->node;
+	struct weir_mux_remote *remote = circuit_of(f->senders[0].near)->remote;
 	bool nothing;
 	unsigned int i;
 
-	while (!weir_node_begin(node))
+	while (!weir_mux_remote_claim(remote))
 		sched_yield();
-	nothing = !node->posted && !node->sched.low_bytes && !node->sched.low_floor;
+	nothing = !remote->posted && !remote->sched.low_bytes && !remote->sched.low_floor;
 	for (i = 0; i < f->count; i++) {
-		const struct weir_circuit *conn = circuit_of(f->senders[i].near);
+		const struct weir_mux_vconn *conn = circuit_of(f->senders[i].near);
 
-		nothing &= !conn->stake->bundle.competing;
-		nothing &= conn->stake->party == weir_owner_party(conn->owner);
+		nothing &= !conn->sched_group->bundle.competing;
+		nothing &= conn->sched_group->party == weir_mux_account_current_group(conn->account);
 	}
-	weir_node_stop(node);
+	weir_mux_remote_release(remote);
 	return nothing;
 }
 
@@ -310,7 +310,7 @@ static void who_changes_parties_amid_his_messages_loses_none(void **state)
 /* What is posted nobody overtakes: it is what an urgent message waits for. */
 static void an_urgent_message_waits_for_one_segment_of_each_connection(void **state)
 {
-	struct sender *urgent;
+	struct fair_sender *urgent;
 	struct weir_mux_info info;
 	unsigned int i, k;
 	struct fair f;
@@ -319,17 +319,17 @@ static void an_urgent_message_waits_for_one_segment_of_each_connection(void **st
 	fair_open(&f, two_levels, 2);
 	for (i = 0; i < 4; i++)
 		fair_add(&f, &f.owners[i % 2], 1 + i, i % 2 ? 1024 : MESSAGE_MAX);
-	f.class = WEIR_CLASS_URGENT;
+	f.class = WEIR_MUX_CLASS_URGENT;
 	fair_add(&f, &f.owners[2], 1, 1024);
 	urgent = &f.senders[4];
 	for (i = 0; i < 10 * TRIES; i++) {
 		for (k = 0; k < 4; k++)
 			sender_fill(&f.senders[k]);
-		assert_int_equal(weir_conn_send(urgent->near, urgent->buffer, 1024, 0), 0);
+		assert_int_equal(weir_mux_conn_send(urgent->near, urgent->buffer, 1024, 0), 0);
 		urgent->sent = circuit_of(urgent->near)->app.out.position;
 		for (k = 0; k < 5; k++)
 			sender_drain(&f.senders[k]);
-		weir_hub_info(f.client, &info);
+		weir_mux_local_info(f.client, &info);
 		assert_true(info.ahead_bytes_max <= 4 * SEGMENT);
 		sched_yield();
 	}
@@ -343,7 +343,7 @@ static void wait_sent(const struct fair *f, uint64_t before, uint64_t bytes)
 
 	do {
 		sched_yield();
-		weir_hub_info(f->client, &info);
+		weir_mux_local_info(f->client, &info);
 	} while (info.bytes_sent - before < bytes);
 }
 
@@ -354,7 +354,7 @@ static void wait_sent(const struct fair *f, uint64_t before, uint64_t bytes)
 static void an_urgent_message_waits_at_the_receiver_for_a_segment_or_two(void **state)
 {
 	struct weir_mux_info info;
-	struct sender *urgent;
+	struct fair_sender *urgent;
 	uint64_t all = 0;
 	unsigned int i;
 	struct fair f;
@@ -363,12 +363,12 @@ static void an_urgent_message_waits_at_the_receiver_for_a_segment_or_two(void **
 	fair_open(&f, long_segments, 2);
 	for (i = 0; i < SENDERS_MAX - 1; i++)
 		fair_add(&f, &f.owners[0], 1, MESSAGE_MAX);
-	f.class = WEIR_CLASS_URGENT;
+	f.class = WEIR_MUX_CLASS_URGENT;
 	urgent = fair_add(&f, &f.owners[1], 1, 1024);
-	weir_hub_info(f.client, &info);
+	weir_mux_local_info(f.client, &info);
 	pthread_mutex_lock(&f.server->lock);
 	for (i = 0; i < SENDERS_MAX - 1; i++) {
-		struct sender *s = &f.senders[i];
+		struct fair_sender *s = &f.senders[i];
 		uint32_t room = circuit_of(s->far)->app.in.size;
 
 		sender_fill(s);
@@ -376,7 +376,7 @@ static void an_urgent_message_waits_at_the_receiver_for_a_segment_or_two(void **
 		all += s->sent < room ? s->sent : room;
 	}
 	wait_sent(&f, info.bytes_sent, all);
-	assert_int_equal(weir_conn_send(urgent->near, urgent->buffer, 1024, 0), 0);
+	assert_int_equal(weir_mux_conn_send(urgent->near, urgent->buffer, 1024, 0), 0);
 	urgent->sent = circuit_of(urgent->near)->app.out.position;
 	wait_sent(&f, info.bytes_sent, all + urgent->sent);
 	__atomic_store_n(&watched, &f, __ATOMIC_RELEASE);
@@ -384,8 +384,8 @@ static void an_urgent_message_waits_at_the_receiver_for_a_segment_or_two(void **
 	fair_drain(&f);
 	pthread_mutex_lock(&f.server->lock);
 	__atomic_store_n(&watched, NULL, __ATOMIC_RELEASE);
-	assert_true(all > 20 * WIRE_PIECE_MAX);
-	assert_in_range(urgent->others, 0, 2 * WIRE_PIECE_MAX);
+	assert_true(all > 20 * WIRE_MUX_SEGMENT_MAX);
+	assert_in_range(urgent->others, 0, 2 * WIRE_MUX_SEGMENT_MAX);
 	pthread_mutex_unlock(&f.server->lock);
 	fair_close(&f);
 }

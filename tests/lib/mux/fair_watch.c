@@ -22,7 +22,7 @@ static bool have_all_left(const struct fair *f)
 	unsigned int i;
 
 	for (i = 0; i < f->count; i++) {
-		const struct sender *s = &f->senders[i];
+		const struct fair_sender *s = &f->senders[i];
 		uint64_t granted = __atomic_load_n(&circuit_of(s->near)->granted, __ATOMIC_ACQUIRE);
 
 		if ((s->sent < granted ? s->sent : granted) - s->received < LEFT * s->weight)
@@ -31,19 +31,19 @@ static bool have_all_left(const struct fair *f)
 	return true;
 }
 
-/* What has come since the looking began, of one or of all of an owner's. */
-static uint64_t came(const struct sender *s)
+/* What has come since the looking began, of one or of all of an account's. */
+static uint64_t came(const struct fair_sender *s)
 {
 	return s->received - s->before;
 }
 
-static uint64_t came_of(const struct fair *f, const struct weir_owner *owner)
+static uint64_t came_of(const struct fair *f, const struct weir_mux_account *account)
 {
 	uint64_t bytes = 0;
 	unsigned int i;
 
 	for (i = 0; i < f->count; i++)
-		if (f->senders[i].owner == owner)
+		if (f->senders[i].account == account)
 			bytes += came(&f->senders[i]);
 	return bytes;
 }
@@ -55,8 +55,8 @@ static unsigned int rounds_of(const struct fair *f)
 	unsigned int i;
 
 	for (i = 0; i < f->count; i++) {
-		const struct sender *s = &f->senders[i];
-		uint64_t x = f->nr_owners > 1 ? came_of(f, s->owner) / s->owner->party->weight :
+		const struct fair_sender *s = &f->senders[i];
+		uint64_t x = f->nr_owners > 1 ? came_of(f, s->account) / s->account->party->weight :
 						came(s) / s->weight;
 
 		if (x / SEGMENT < rounds)
@@ -66,14 +66,14 @@ static unsigned int rounds_of(const struct fair *f)
 }
 
 /* What is due to one, of what all get. */
-static double share_of(const struct fair *f, const struct sender *s)
+static double share_of(const struct fair *f, const struct fair_sender *s)
 {
 	unsigned int i, weights = 0;
 
 	for (i = 0; i < f->count; i++)
-		if (f->senders[i].owner == s->owner)
+		if (f->senders[i].account == s->account)
 			weights += f->senders[i].weight;
-	return (double)s->owner->party->weight * s->weight / weights;
+	return (double)s->account->party->weight * s->weight / weights;
 }
 
 static void note_ahead(struct watch *w, uint64_t a, uint64_t b)
@@ -82,19 +82,19 @@ static void note_ahead(struct watch *w, uint64_t a, uint64_t b)
 		w->ahead_max = a - b;
 }
 
-/* How far anybody is ahead of another, each by his weight: of his owner's, and of all. */
+/* How far anybody is ahead of another, each by his weight: of his account's, and of all. */
 static void judge(struct fair *f)
 {
 	unsigned int i, k;
 
 	for (i = 0; i < f->count; i++)
 		for (k = 0; k < f->count; k++) {
-			const struct sender *a = &f->senders[i], *b = &f->senders[k];
+			const struct fair_sender *a = &f->senders[i], *b = &f->senders[k];
 
-			if (a->owner == b->owner)
+			if (a->account == b->account)
 				note_ahead(&f->watch, came(a) / a->weight, came(b) / b->weight);
-			note_ahead(&f->watch, came_of(f, a->owner) / a->owner->party->weight,
-				   came_of(f, b->owner) / b->owner->party->weight);
+			note_ahead(&f->watch, came_of(f, a->account) / a->account->party->weight,
+				   came_of(f, b->account) / b->account->party->weight);
 		}
 }
 
@@ -113,13 +113,13 @@ static double jain(const struct fair *f)
 	return sum * sum / (f->count * squares);
 }
 
-/* What has come of whom rounds are counted of: his owner, or the connection; and his weight. */
+/* What has come of whom rounds are counted of: his account, or the connection; and his weight. */
 static double part_of(const struct fair *f, unsigned int i, unsigned int *weight)
 {
-	const struct sender *s = &f->senders[i];
+	const struct fair_sender *s = &f->senders[i];
 
-	*weight = f->nr_owners > 1 ? s->owner->party->weight : s->weight;
-	return (double)(f->nr_owners > 1 ? came_of(f, s->owner) : came(s));
+	*weight = f->nr_owners > 1 ? s->account->party->weight : s->weight;
+	return (double)(f->nr_owners > 1 ? came_of(f, s->account) : came(s));
 }
 
 /* By how much anybody's part of what he and another have got together differs from what is due. */

@@ -12,8 +12,8 @@
 static void what_nobody_uses_ends_at_both_ends_and_can_begin_again(void **state)
 {
 	struct weir_mux_info before, after;
-	struct weir_conn *near, *far;
-	struct end a, b;
+	struct weir_mux_conn *near, *far;
+	struct mux_end a, b;
 	int i;
 
 	(void)state;
@@ -23,13 +23,13 @@ static void what_nobody_uses_ends_at_both_ends_and_can_begin_again(void **state)
 		near = connect_to(&a, &b);
 		far = accept_at(&b);
 		pass(near, far);
-		weir_hub_info(a.hub, &before);
-		weir_conn_close(near);
-		weir_conn_close(far);
+		weir_mux_local_info(a.mux, &before);
+		weir_mux_conn_close(near);
+		weir_mux_conn_close(far);
 		wait_nodes(&a, 0);
 		wait_nodes(&b, 0);
 		/* What it has counted stays. */
-		weir_hub_info(a.hub, &after);
+		weir_mux_local_info(a.mux, &after);
 		assert_int_equal(after.queue_pairs, 0);
 		assert_true(after.work_requests >= before.work_requests);
 		assert_true(after.bytes_sent >= before.bytes_sent);
@@ -41,13 +41,13 @@ static void what_nobody_uses_ends_at_both_ends_and_can_begin_again(void **state)
 /* The one wants to keep it, and the other has no reason to. */
 static void who_asks_alone_has_it_ended_too(void **state)
 {
-	struct end a, b;
+	struct mux_end a, b;
 
 	(void)state;
 	end_open(&a, UINT64_MAX);
 	end_open(&b, IDLE_NS);
-	weir_conn_close(connect_to(&a, &b));
-	weir_conn_close(accept_at(&b));
+	weir_mux_conn_close(connect_to(&a, &b));
+	weir_mux_conn_close(accept_at(&b));
 	wait_nodes(&a, 0);
 	wait_nodes(&b, 0);
 	end_close(&a);
@@ -56,51 +56,51 @@ static void who_asks_alone_has_it_ended_too(void **state)
 
 static void where_a_connection_is_all_stays(void **state)
 {
-	struct weir_conn *near, *far, *other;
-	struct weir_node *node;
-	struct end a, b;
+	struct weir_mux_conn *near, *far, *other;
+	struct weir_mux_remote *remote;
+	struct mux_end a, b;
 
 	(void)state;
 	end_open(&a, IDLE_NS);
 	end_open(&b, IDLE_NS);
 	near = connect_to(&a, &b);
 	far = accept_at(&b);
-	node = node_of(near);
+	remote = node_of(near);
 	usleep(10 * IDLE_NS / 1000);
-	weir_conn_close(connect_to(&a, &b));
-	weir_conn_close(accept_at(&b));
+	weir_mux_conn_close(connect_to(&a, &b));
+	weir_mux_conn_close(accept_at(&b));
 	usleep(10 * IDLE_NS / 1000);
 	pass(near, far);
 	other = connect_to(&a, &b);
-	assert_ptr_equal(node_of(other), node);
-	weir_conn_close(accept_at(&b));
-	weir_conn_close(other);
-	weir_conn_close(near);
-	weir_conn_close(far);
+	assert_ptr_equal(node_of(other), remote);
+	weir_mux_conn_close(accept_at(&b));
+	weir_mux_conn_close(other);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
 	end_close(&a);
 	end_close(&b);
 }
 
-struct caller {
+struct mux_leave_caller {
 	pthread_t thread;
-	const struct end *from, *to;
+	const struct mux_end *from, *to;
 	int rounds, served;
 };
 
 static void *call_again_and_again(void *arg)
 {
-	struct caller *caller = arg;
-	struct weir_conn *conn;
+	struct mux_leave_caller *caller = arg;
+	struct weir_mux_conn *conn;
 	size_t length;
 	int i;
 
 	for (i = 0; i < caller->rounds; i++) {
-		if (weir_mux_connect(&caller->from->hub->mux, caller->to->address, SERVICE, NULL,
+		if (weir_mux_connect(&caller->from->mux->mux, caller->to->address, SERVICE, NULL,
 				     &conn, NULL))
 			break;
 		/* It closes. */
-		caller->served += weir_conn_recv(conn, &i, 0, &length, 0) == -ENOTCONN;
-		weir_conn_close(conn);
+		caller->served += weir_mux_conn_recv(conn, &i, 0, &length, 0) == -ENOTCONN;
+		weir_mux_conn_close(conn);
 		usleep((useconds_t)(i * 37 % 300));
 	}
 	return NULL;
@@ -108,11 +108,11 @@ static void *call_again_and_again(void *arg)
 
 static void *serve_all(void *arg)
 {
-	const struct caller *caller = arg;
+	const struct mux_leave_caller *caller = arg;
 	int i;
 
 	for (i = 0; i < caller->rounds; i++)
-		weir_conn_close(accept_at(caller->to));
+		weir_mux_conn_close(accept_at(caller->to));
 	return NULL;
 }
 
@@ -120,16 +120,16 @@ static void *serve_all(void *arg)
 static void no_connect_is_lost_to_an_end(void **state)
 {
 	const int rounds = fixture_rounds(150);
-	struct caller callers[2];
+	struct mux_leave_caller callers[2];
 	pthread_t servers[2];
-	struct end ends[2];
+	struct mux_end ends[2];
 	int i;
 
 	(void)state;
 	end_open(&ends[0], 1);
 	end_open(&ends[1], 1);
 	for (i = 0; i < 2; i++) {
-		callers[i] = (struct caller){ .from = &ends[i], .to = &ends[1 - i],
+		callers[i] = (struct mux_leave_caller){ .from = &ends[i], .to = &ends[1 - i],
 					      .rounds = rounds };
 		assert_int_equal(pthread_create(&servers[i], NULL, serve_all, &callers[i]), 0);
 		assert_int_equal(pthread_create(&callers[i].thread, NULL, call_again_and_again,
@@ -148,39 +148,39 @@ static void no_connect_is_lost_to_an_end(void **state)
 
 static void a_party_begins_no_more_than_it_may(void **state)
 {
-	struct weir_conn *conns[3] = { NULL };
+	struct weir_mux_conn *conns[3] = { NULL };
 	struct weir_error error = { "" };
-	struct end from, to[3];
+	struct mux_end from, to[3];
 	int i, rc;
 
 	(void)state;
 	end_open(&from, IDLE_NS);
 	for (i = 0; i < 3; i++)
 		end_open(&to[i], IDLE_NS);
-	from.hub->self.party->nr_nodes_max = 2;
+	from.mux->self.party->nr_remotes_max = 2;
 	conns[0] = connect_to(&from, &to[0]);
 	conns[1] = connect_to(&from, &to[1]);
-	assert_int_equal(weir_mux_connect(&from.hub->mux, to[2].address, SERVICE, NULL, &conns[2],
+	assert_int_equal(weir_mux_connect(&from.mux->mux, to[2].address, SERVICE, NULL, &conns[2],
 					  &error), -EDQUOT);
 	assert_non_null(strstr(error.text, "it may have 2"));
 	/* To those that are there it may connect, and when one has gone, to another. */
-	weir_conn_close(connect_to(&from, &to[0]));
-	weir_conn_close(conns[1]);
-	weir_conn_close(accept_at(&to[1]));
+	weir_mux_conn_close(connect_to(&from, &to[0]));
+	weir_mux_conn_close(conns[1]);
+	weir_mux_conn_close(accept_at(&to[1]));
 	wait_nodes(&from, 1);
-	rc = weir_mux_connect(&from.hub->mux, to[2].address, SERVICE, NULL, &conns[2], &error);
+	rc = weir_mux_connect(&from.mux->mux, to[2].address, SERVICE, NULL, &conns[2], &error);
 	if (rc)
 		fail_msg("%s", error.text);
 	/* Nor is one counted that could not be reached. */
-	weir_conn_close(accept_at(&to[2]));
-	weir_conn_close(conns[2]);
+	weir_mux_conn_close(accept_at(&to[2]));
+	weir_mux_conn_close(conns[2]);
 	wait_nodes(&from, 1);
 	for (i = 0; i < 3; i++)
-		assert_int_not_equal(weir_mux_connect(&from.hub->mux, "127.0.0.1:1", SERVICE, NULL,
+		assert_int_not_equal(weir_mux_connect(&from.mux->mux, "127.0.0.1:1", SERVICE, NULL,
 						      &conns[2], NULL), 0);
 	wait_nodes(&from, 1);
-	assert_int_equal(from.hub->self.party->nr_nodes, 1);
-	weir_conn_close(conns[0]);
+	assert_int_equal(from.mux->self.party->nr_remotes, 1);
+	weir_mux_conn_close(conns[0]);
 	end_close(&from);
 	for (i = 0; i < 3; i++)
 		end_close(&to[i]);
@@ -189,9 +189,9 @@ static void a_party_begins_no_more_than_it_may(void **state)
 /* What nobody has asked for; and what belongs on another lane. */
 static void answers_out_of_turn_are_refused(void **state)
 {
-	struct weir_conn *near, *far;
-	struct weir_node *node;
-	struct end a, b;
+	struct weir_mux_conn *near, *far;
+	struct weir_mux_remote *remote;
+	struct mux_end a, b;
 	size_t length;
 	char byte;
 
@@ -200,18 +200,18 @@ static void answers_out_of_turn_are_refused(void **state)
 	end_open(&b, 0);
 	near = connect_to(&a, &b);
 	far = accept_at(&b);
-	node = node_of(near);
-	pthread_mutex_lock(&a.hub->lock);
-	assert_int_equal(weir_leave_input(node->lanes[0], WIRE_MUX_LEFT), -EPROTO);
-	assert_int_equal(weir_leave_input(node->lanes[0], WIRE_MUX_STAY), -EPROTO);
-	assert_int_equal(weir_leave_input(node->lanes[1], WIRE_MUX_LEAVE), -EPROTO);
+	remote = node_of(near);
+	pthread_mutex_lock(&a.mux->lock);
+	assert_int_equal(weir_mux_idle_input(remote->qps[0], WIRE_MUX_LEFT), -EPROTO);
+	assert_int_equal(weir_mux_idle_input(remote->qps[0], WIRE_MUX_STAY), -EPROTO);
+	assert_int_equal(weir_mux_idle_input(remote->qps[1], WIRE_MUX_LEAVE), -EPROTO);
 	/* To one that has not asked STAY is said: it makes no sense of that. */
-	assert_int_equal(weir_leave_input(node->lanes[0], WIRE_MUX_LEAVE), 0);
-	pthread_mutex_unlock(&a.hub->lock);
-	assert_int_equal(weir_conn_recv(far, &byte, 1, &length, 0), -EPROTO);
-	assert_int_equal(weir_conn_recv(near, &byte, 1, &length, 0), -ECONNRESET);
-	weir_conn_close(near);
-	weir_conn_close(far);
+	assert_int_equal(weir_mux_idle_input(remote->qps[0], WIRE_MUX_LEAVE), 0);
+	pthread_mutex_unlock(&a.mux->lock);
+	assert_int_equal(weir_mux_conn_recv(far, &byte, 1, &length, 0), -EPROTO);
+	assert_int_equal(weir_mux_conn_recv(near, &byte, 1, &length, 0), -ECONNRESET);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
 	end_close(&a);
 	end_close(&b);
 }

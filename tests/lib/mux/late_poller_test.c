@@ -30,13 +30,13 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int timeou
 }
 
 /* It may have heard the bell before it slept. */
-static void poller_stop(const struct end *end)
+static void poller_stop(const struct mux_end *end)
 {
 	assert_int_equal(sem_init(&stop.is_stopped, 0, 0), 0);
 	assert_int_equal(sem_init(&stop.may, 0, 0), 0);
-	__atomic_store_n(&stop.epoll, end->hub->epoll, __ATOMIC_RELEASE);
+	__atomic_store_n(&stop.epoll, end->mux->epoll, __ATOMIC_RELEASE);
 	do {
-		weir_fd_ring(end->hub->bell);
+		weir_fd_signal(end->mux->bell);
 		usleep(1000);
 	} while (sem_trywait(&stop.is_stopped));
 }
@@ -46,53 +46,53 @@ static void poller_go_on(void)
 	sem_post(&stop.may);
 }
 
-static struct weir_node *only_node(const struct end *end)
+static struct weir_mux_remote *only_node(const struct mux_end *end)
 {
-	return weir_list_entry(end->hub->nodes.next, struct weir_node, link);
+	return weir_list_entry(end->mux->remotes.next, struct weir_mux_remote, link);
 }
 
-typedef bool node_fn(const struct weir_node *node);
+typedef bool node_fn(const struct weir_mux_remote *remote);
 
-static bool has_answered(const struct weir_node *node)
+static bool has_answered(const struct weir_mux_remote *remote)
 {
-	return node->leave == WEIR_LEAVE_NONE;
+	return remote->leave == WEIR_MUX_IDLE_NONE;
 }
 
-static bool is_deserted(const struct weir_node *node)
+static bool is_deserted(const struct weir_mux_remote *remote)
 {
-	return node->refs == 1;
+	return remote->refs == 1;
 }
 
-static bool is_up(const struct weir_node *node)
+static bool is_up(const struct weir_mux_remote *remote)
 {
-	return node->lanes[0];
+	return remote->qps[0];
 }
 
 /* WELCOME has arrived. */
-static bool has_welcomed(const struct weir_node *node)
+static bool has_welcomed(const struct weir_mux_remote *remote)
 {
-	return node->lanes[0] && !__atomic_load_n(&node->unheard, __ATOMIC_ACQUIRE);
+	return remote->qps[0] && !__atomic_load_n(&remote->nr_handshakes_posted, __ATOMIC_ACQUIRE);
 }
 
 /* So has the answer to LEAVE. */
 static uint64_t work_requests_before;
-static bool has_said(const struct weir_node *node)
+static bool has_said(const struct weir_mux_remote *remote)
 {
-	return node->hub->counts.work_requests > work_requests_before && !node->nr_refusals;
+	return remote->mux->counts.work_requests > work_requests_before && !remote->nr_refusals;
 }
 
-/* Its one node: not if that is lost. */
-static void wait_until(const struct end *end, node_fn *is_so)
+/* Its one remote: not if that is lost. */
+static void wait_until(const struct mux_end *end, node_fn *is_so)
 {
 	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
 	bool was_so = false, is_lost;
 
 	while (!was_so) {
-		pthread_mutex_lock(&end->hub->lock);
-		is_lost = weir_list_is_empty(&end->hub->nodes) ||
+		pthread_mutex_lock(&end->mux->lock);
+		is_lost = weir_list_is_empty(&end->mux->remotes) ||
 			  __atomic_load_n(&only_node(end)->status, __ATOMIC_ACQUIRE);
 		was_so = !is_lost && is_so(only_node(end));
-		pthread_mutex_unlock(&end->hub->lock);
+		pthread_mutex_unlock(&end->mux->lock);
 		assert_false(is_lost);
 		assert_true(weir_now_ns() < deadline_ns);
 		if (!was_so)
@@ -100,33 +100,33 @@ static void wait_until(const struct end *end, node_fn *is_so)
 	}
 }
 
-static void lane_is_due(const struct end *end, uint64_t deadline_ns)
+static void lane_is_due(const struct mux_end *end, uint64_t deadline_ns)
 {
-	pthread_mutex_lock(&end->hub->lock);
-	weir_list_entry(end->hub->lanes.next, struct weir_lane, link)->deadline_ns = deadline_ns;
-	pthread_mutex_unlock(&end->hub->lock);
+	pthread_mutex_lock(&end->mux->lock);
+	weir_list_entry(end->mux->qps.next, struct weir_mux_qp, link)->deadline_ns = deadline_ns;
+	pthread_mutex_unlock(&end->mux->lock);
 }
 
 /* Of who has asked whether the other end lets go; or has not yet. */
-static bool node_is_due(const struct end *end, uint64_t part_ns)
+static bool node_is_due(const struct mux_end *end, uint64_t expires_ns)
 {
 	bool has_asked;
 
-	pthread_mutex_lock(&end->hub->lock);
-	has_asked = only_node(end)->leave == WEIR_LEAVE_ASKED;
+	pthread_mutex_lock(&end->mux->lock);
+	has_asked = only_node(end)->leave == WEIR_MUX_IDLE_ASKED;
 	if (has_asked)
-		only_node(end)->part_ns = part_ns;
-	pthread_mutex_unlock(&end->hub->lock);
+		only_node(end)->expires_ns = expires_ns;
+	pthread_mutex_unlock(&end->mux->lock);
 	return has_asked;
 }
 
 static void a_lane_that_was_welcomed_in_time_is_up(void **state)
 {
-	struct end *a = &((struct pair *)*state)->a, *b = &((struct pair *)*state)->b;
-	struct weir_conn *near, *far;
-	struct tenant tenant;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
+	struct weir_mux_conn *near, *far;
+	struct mux_tenant tenant;
 
-	tenant_dials(&tenant, a, b, WEIR_CLASS_URGENT);
+	tenant_dials(&tenant, a, b, WEIR_MUX_CLASS_URGENT);
 	tenant_is_gone(&tenant);
 	lane_is_due(a, UINT64_MAX);
 	poller_stop(a);
@@ -135,11 +135,11 @@ static void a_lane_that_was_welcomed_in_time_is_up(void **state)
 	lane_is_due(a, 1);
 	poller_go_on();
 	wait_until(a, is_up);
-	near = connect_at(a, b->address, WEIR_CLASS_URGENT);
+	near = connect_at(a, b->address, WEIR_MUX_CLASS_URGENT);
 	far = accept_at(b);
 	pass(near, far);
-	weir_conn_close(near);
-	weir_conn_close(far);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
 }
 
 static int open_for_ever(void **state)
@@ -147,31 +147,31 @@ static int open_for_ever(void **state)
 	return pair_open_with(state, UINT64_MAX);
 }
 
-/* Who is about to connect at the other end has the node. */
+/* Who is about to connect at the other end has the remote. */
 static void a_node_stays_whose_other_end_said_so_in_time(void **state)
 {
-	struct end *a = &((struct pair *)*state)->a, *b = &((struct pair *)*state)->b;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
 
-	weir_conn_close(connect_to(a, b));
-	weir_conn_close(accept_at(b));
+	weir_mux_conn_close(connect_to(a, b));
+	weir_mux_conn_close(accept_at(b));
 	wait_until(a, is_deserted);
 	wait_until(b, is_deserted);
-	pthread_mutex_lock(&b->hub->lock);
+	pthread_mutex_lock(&b->mux->lock);
 	only_node(b)->refs++;
-	work_requests_before = b->hub->counts.work_requests;
-	weir_hub_idle(a->hub, 1);
+	work_requests_before = b->mux->counts.work_requests;
+	weir_mux_local_set_idle(a->mux, 1);
 	while (!node_is_due(a, UINT64_MAX))
 		usleep(1000);
 	poller_stop(a);
-	pthread_mutex_unlock(&b->hub->lock);
+	pthread_mutex_unlock(&b->mux->lock);
 	wait_until(b, has_said);
-	weir_hub_idle(a->hub, UINT64_MAX);
+	weir_mux_local_set_idle(a->mux, UINT64_MAX);
 	assert_true(node_is_due(a, 1));
 	poller_go_on();
 	wait_until(a, has_answered);
-	pthread_mutex_lock(&b->hub->lock);
-	weir_node_put(only_node(b));
-	pthread_mutex_unlock(&b->hub->lock);
+	pthread_mutex_lock(&b->mux->lock);
+	weir_mux_remote_put(only_node(b));
+	pthread_mutex_unlock(&b->mux->lock);
 }
 
 int main(void)

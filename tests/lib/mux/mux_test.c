@@ -16,10 +16,10 @@
 #define PATIENCE_MS 60000 /* what does not come in so long does not come */
 
 /* Two muxes, a listener of one, and a connection between them. */
-struct pair {
+struct mux_pair {
 	struct weir_mux *server, *client;
-	struct weir_listener *listener;
-	struct weir_conn *near, *far; /* the client's end, and the server's */
+	struct weir_mux_listener *listener;
+	struct weir_mux_conn *near, *far; /* the client's end, and the server's */
 	char address[64];
 };
 
@@ -41,19 +41,19 @@ static void wait_readable(int fd)
 	assert_int_equal(poll(&in, 1, PATIENCE_MS), 1);
 }
 
-static struct weir_conn *accept_from(struct weir_listener *listener)
+static struct weir_mux_conn *accept_from(struct weir_mux_listener *listener)
 {
-	struct weir_conn *conn = NULL;
+	struct weir_mux_conn *conn = NULL;
 	int rc;
 
-	while ((rc = weir_listener_accept(listener, &conn)) == -EAGAIN)
-		wait_readable(weir_listener_fd(listener));
+	while ((rc = weir_mux_listener_accept(listener, &conn)) == -EAGAIN)
+		wait_readable(weir_mux_listener_fd(listener));
 	assert_int_equal(rc, 0);
 	return conn;
 }
 
-static void pair_connect(struct pair *p, const struct weir_conn_options *options,
-			 struct weir_conn **near, struct weir_conn **far)
+static void pair_connect(struct mux_pair *p, const struct weir_mux_conn_options *options,
+			 struct weir_mux_conn **near, struct weir_mux_conn **far)
 {
 	struct weir_error error = { "" };
 
@@ -62,7 +62,7 @@ static void pair_connect(struct pair *p, const struct weir_conn_options *options
 	*far = accept_from(p->listener);
 }
 
-static void pair_open(struct pair *p, const struct weir_mux_options *options)
+static void pair_open(struct mux_pair *p, const struct weir_mux_options *options)
 {
 	struct weir_mux_options both = options ? *options : (struct weir_mux_options){ 0 };
 	struct weir_mux_info info;
@@ -79,13 +79,13 @@ static void pair_open(struct pair *p, const struct weir_mux_options *options)
 	pair_connect(p, NULL, &p->near, &p->far);
 }
 
-static void pair_close(struct pair *p)
+static void pair_close(struct mux_pair *p)
 {
 	if (p->near)
-		weir_conn_close(p->near);
+		weir_mux_conn_close(p->near);
 	if (p->far)
-		weir_conn_close(p->far);
-	weir_listener_close(p->listener);
+		weir_mux_conn_close(p->far);
+	weir_mux_listener_close(p->listener);
 	weir_mux_close(p->client);
 	weir_mux_close(p->server);
 }
@@ -98,9 +98,9 @@ static void fill(unsigned char *data, size_t length, uint64_t seed)
 		data[i] = (unsigned char)((seed + i) * 2654435761u >> 11);
 }
 
-struct sending {
+struct mux_sending {
 	pthread_t thread;
-	struct weir_conn *conn;
+	struct weir_mux_conn *conn;
 	const void *data;
 	size_t length;
 	int rc;
@@ -108,16 +108,16 @@ struct sending {
 
 static void *send_one(void *arg)
 {
-	struct sending *s = arg;
+	struct mux_sending *s = arg;
 
-	s->rc = weir_conn_send(s->conn, s->data, s->length, 0);
+	s->rc = weir_mux_conn_send(s->conn, s->data, s->length, 0);
 	return NULL;
 }
 
 /* One message, from a thread of its own: it may be larger than the rings. */
-static void pass(struct weir_conn *from, struct weir_conn *to, size_t length)
+static void pass(struct weir_mux_conn *from, struct weir_mux_conn *to, size_t length)
 {
-	struct sending s = { .conn = from, .length = length };
+	struct mux_sending s = { .conn = from, .length = length };
 	unsigned char *data = malloc(length + 1), *got = calloc(1, length + 1);
 	size_t received = 0;
 
@@ -125,7 +125,7 @@ static void pass(struct weir_conn *from, struct weir_conn *to, size_t length)
 	fill(data, length, length);
 	s.data = data;
 	assert_int_equal(pthread_create(&s.thread, NULL, send_one, &s), 0);
-	assert_int_equal(weir_conn_recv(to, got, length, &received, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(to, got, length, &received, 0), 0);
 	assert_int_equal(pthread_join(s.thread, NULL), 0);
 	assert_int_equal(s.rc, 0);
 	assert_int_equal(received, length);
@@ -136,62 +136,62 @@ static void pass(struct weir_conn *from, struct weir_conn *to, size_t length)
 
 static _Thread_local unsigned int served; /* nodes, by this thread */
 
-void __real_weir_node_serve(struct weir_node *node);
-void __wrap_weir_node_serve(struct weir_node *node);
+void __real_weir_mux_remote_combine(struct weir_mux_remote *remote);
+void __wrap_weir_mux_remote_combine(struct weir_mux_remote *remote);
 
-void __wrap_weir_node_serve(struct weir_node *node)
+void __wrap_weir_mux_remote_combine(struct weir_mux_remote *remote)
 {
 	served++;
-	__real_weir_node_serve(node);
+	__real_weir_mux_remote_combine(remote);
 }
 
-static void wait_unread(const struct weir_conn *conn)
+static void wait_unread(const struct weir_mux_conn *conn)
 {
 	while (__atomic_load_n(&conn->in.ring->tail, __ATOMIC_ACQUIRE) == conn->in.position)
 		sched_yield();
 }
 
 /* How often this thread does so with a message, which nobody else sends meanwhile. */
-static unsigned int served_with(struct weir_conn *conn, const void *data, size_t length)
+static unsigned int served_with(struct weir_mux_conn *conn, const void *data, size_t length)
 {
-	struct weir_node *node = container_of(conn, struct weir_circuit, app)->node;
+	struct weir_mux_remote *remote = container_of(conn, struct weir_mux_vconn, app)->remote;
 	unsigned int times;
 
-	while (!weir_node_begin(node))
+	while (!weir_mux_remote_claim(remote))
 		sched_yield();
 	served = 0;
-	assert_int_equal(weir_conn_send(conn, data, length, 0), 0);
+	assert_int_equal(weir_mux_conn_send(conn, data, length, 0), 0);
 	times = served;
-	weir_node_stop(node);
-	weir_node_serve(node);
+	weir_mux_remote_release(remote);
+	weir_mux_remote_combine(remote);
 	return times;
 }
 
 /* Nothing waits for company: but beside something that will be answered, too, the worker is quick enough. */
 static void who_has_more_to_read_leaves_what_he_says_to_the_worker(void **state)
 {
-	static char data[WIRE_PIECE_MAX];
-	struct pair p;
+	static char data[WIRE_MUX_SEGMENT_MAX];
+	struct mux_pair p;
 	size_t length;
 
 	(void)state;
 	pair_open(&p, NULL);
-	assert_int_equal(weir_conn_send(p.far, data, 8, 0), 0);
+	assert_int_equal(weir_mux_conn_send(p.far, data, 8, 0), 0);
 	wait_unread(p.near);
 	assert_int_equal(served_with(p.near, data, 8), 0);
-	assert_int_equal(weir_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
 	assert_int_equal(served_with(p.near, data, sizeof(data)), 1); /* much is not to wait */
-	assert_int_equal(weir_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
-	assert_int_equal(weir_conn_recv(p.near, data, sizeof(data), &length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p.near, data, sizeof(data), &length, 0), 0);
 	assert_int_equal(served_with(p.near, data, 8), 1);
-	assert_int_equal(weir_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
 	pair_close(&p);
 }
 
 static void messages_of_any_size_arrive_whole(void **state)
 {
 	static const size_t sizes[] = { 0, 1, 8, 4088, 65527, 65528, 65529, 262136, 1000003 };
-	struct pair p;
+	struct mux_pair p;
 	size_t i;
 
 	(void)state;
@@ -208,19 +208,19 @@ static void messages_arrive_in_order(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096 };
 	int i, got, n = fixture_rounds(5000), sent = 0;
-	struct pair p;
+	struct mux_pair p;
 	size_t length;
 
 	(void)state;
 	pair_open(&p, &options);
 	for (i = 0; i < n; i++) {
-		while (sent < n && !weir_conn_send(p.near, &sent, sizeof(sent), WEIR_CONN_DONTWAIT))
+		while (sent < n && !weir_mux_conn_send(p.near, &sent, sizeof(sent), WEIR_MUX_CONN_DONTWAIT))
 			sent++;
 		if (sent == i) { /* or there would be nothing to receive */
-			assert_int_equal(weir_conn_send(p.near, &sent, sizeof(sent), 0), 0);
+			assert_int_equal(weir_mux_conn_send(p.near, &sent, sizeof(sent), 0), 0);
 			sent++;
 		}
-		assert_int_equal(weir_conn_recv(p.far, &got, sizeof(got), &length, 0), 0);
+		assert_int_equal(weir_mux_conn_recv(p.far, &got, sizeof(got), &length, 0), 0);
 		assert_int_equal(length, sizeof(got));
 		assert_int_equal(got, i);
 	}
@@ -230,18 +230,18 @@ static void messages_arrive_in_order(void **state)
 static void a_message_that_is_too_long_says_how_long_and_stays(void **state)
 {
 	char data[100], got[100] = { 0 };
-	struct pair p;
+	struct mux_pair p;
 	size_t length = 0;
 
 	(void)state;
 	pair_open(&p, NULL);
 	memset(data, 'x', sizeof(data));
-	assert_int_equal(weir_conn_send(p.near, data, sizeof(data), 0), 0);
-	assert_int_equal(weir_conn_recv(p.far, got, 99, &length, 0), -EMSGSIZE);
+	assert_int_equal(weir_mux_conn_send(p.near, data, sizeof(data), 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p.far, got, 99, &length, 0), -EMSGSIZE);
 	assert_int_equal(length, 100);
-	assert_int_equal(weir_conn_recv(p.far, got, 100, &length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p.far, got, 100, &length, 0), 0);
 	assert_memory_equal(got, data, 100);
-	assert_int_equal(weir_conn_send(p.near, data, (size_t)WEIR_MUX_MESSAGE_MAX + 1, 0),
+	assert_int_equal(weir_mux_conn_send(p.near, data, (size_t)WEIR_MUX_MESSAGE_MAX + 1, 0),
 			 -EMSGSIZE);
 	pair_close(&p);
 }
@@ -251,10 +251,10 @@ static void a_message_that_is_too_long_says_how_long_and_stays(void **state)
 static void many_connections_share_one_queue_pair(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096 };
-	struct weir_conn *near[MANY], *far[MANY];
+	struct weir_mux_conn *near[MANY], *far[MANY];
 	int i, got, n = fixture_rounds(MANY);
 	struct weir_mux_info info;
-	struct pair p;
+	struct mux_pair p;
 	size_t length;
 
 	(void)state;
@@ -265,25 +265,25 @@ static void many_connections_share_one_queue_pair(void **state)
 	assert_int_equal(info.connections, n + 1);
 	assert_int_equal(info.queue_pairs, 2); /* class 0 introduces, the connections' is class 1 */
 	for (i = 0; i < n; i++)
-		assert_int_equal(weir_conn_send(near[i], &i, sizeof(i), 0), 0);
+		assert_int_equal(weir_mux_conn_send(near[i], &i, sizeof(i), 0), 0);
 	for (i = 0; i < n; i++) {
-		assert_int_equal(weir_conn_recv(far[i], &got, sizeof(got), &length, 0), 0);
+		assert_int_equal(weir_mux_conn_recv(far[i], &got, sizeof(got), &length, 0), 0);
 		assert_int_equal(got, i);
 	}
 	for (i = 0; i < n; i++) {
-		weir_conn_close(near[i]);
-		weir_conn_close(far[i]);
+		weir_mux_conn_close(near[i]);
+		weir_mux_conn_close(far[i]);
 	}
 	pair_close(&p);
 }
 
-/* One of IPv4, written as of IPv6: the node that is there serves it. */
+/* One of IPv4, written as of IPv6: the remote that is there serves it. */
 static void an_address_is_the_same_however_it_is_written(void **state)
 {
 	struct weir_error error = { "" };
-	struct weir_conn *near, *far;
+	struct weir_mux_conn *near, *far;
 	struct weir_mux_info info;
-	struct pair p;
+	struct mux_pair p;
 	char name[96];
 	const char *port;
 
@@ -298,8 +298,8 @@ static void an_address_is_the_same_however_it_is_written(void **state)
 	assert_int_equal(info.connections, 2);
 	assert_int_equal(info.queue_pairs, 2);
 	pass(near, far, 100);
-	weir_conn_close(near);
-	weir_conn_close(far);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
 	pair_close(&p);
 }
 
@@ -308,9 +308,9 @@ static void who_does_not_read_is_held_back_alone(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 65536, .buffers = 8 };
 	char *data = calloc(1, 30000), got[30000];
-	struct weir_conn *near, *far;
+	struct weir_mux_conn *near, *far;
 	int i, sent = 0, rounds = fixture_rounds(50);
-	struct pair p;
+	struct mux_pair p;
 	size_t length;
 
 	(void)state;
@@ -318,7 +318,7 @@ static void who_does_not_read_is_held_back_alone(void **state)
 	pair_open(&p, &options);
 	pair_connect(&p, NULL, &near, &far);
 	for (i = 0; i < 2 + rounds; i++) {
-		int rc = weir_conn_send(near, data, 30000, WEIR_CONN_DONTWAIT);
+		int rc = weir_mux_conn_send(near, data, 30000, WEIR_MUX_CONN_DONTWAIT);
 
 		assert_true(!rc || rc == -EAGAIN);
 		sent += !rc;
@@ -327,11 +327,11 @@ static void who_does_not_read_is_held_back_alone(void **state)
 	assert_in_range(sent, 2, 5);
 	/* What was taken arrives; the part of the next is completed by the same call. */
 	for (i = 0; i < sent; i++)
-		assert_int_equal(weir_conn_recv(far, got, sizeof(got), &length, 0), 0);
-	assert_int_equal(weir_conn_send(near, data, 30000, 0), 0);
-	assert_int_equal(weir_conn_recv(far, got, sizeof(got), &length, 0), 0);
-	weir_conn_close(near);
-	weir_conn_close(far);
+		assert_int_equal(weir_mux_conn_recv(far, got, sizeof(got), &length, 0), 0);
+	assert_int_equal(weir_mux_conn_send(near, data, 30000, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(far, got, sizeof(got), &length, 0), 0);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
 	pair_close(&p);
 	free(data);
 }
@@ -343,17 +343,17 @@ static void descriptors_say_when_a_call_is_worth_it(void **state)
 	int sent = 0, received = 0, n = fixture_rounds(300);
 	char data[1000] = "", got[1000];
 	struct pollfd fds[2];
-	struct pair p;
+	struct mux_pair p;
 	size_t length;
 
 	(void)state;
 	pair_open(&p, &options);
-	fds[0] = (struct pollfd){ .fd = weir_conn_fd(p.far), .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = weir_conn_room_fd(p.near), .events = POLLIN };
+	fds[0] = (struct pollfd){ .fd = weir_mux_conn_fd(p.far), .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = weir_mux_conn_room_fd(p.near), .events = POLLIN };
 	while (received < n) {
-		while (sent < n && !weir_conn_send(p.near, data, sizeof(data), WEIR_CONN_DONTWAIT))
+		while (sent < n && !weir_mux_conn_send(p.near, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 			sent++;
-		while (!weir_conn_recv(p.far, got, sizeof(got), &length, WEIR_CONN_DONTWAIT))
+		while (!weir_mux_conn_recv(p.far, got, sizeof(got), &length, WEIR_MUX_CONN_DONTWAIT))
 			received++;
 		if (received < n)
 			assert_true(poll(fds, sent < n ? 2 : 1, PATIENCE_MS) > 0);
@@ -365,20 +365,20 @@ static void descriptors_say_when_a_call_is_worth_it(void **state)
 static void what_was_sent_before_the_close_arrives(void **state)
 {
 	unsigned char *data = malloc(200000), *got = malloc(200000);
-	struct pair p;
+	struct mux_pair p;
 	size_t length;
 
 	(void)state;
 	assert_true(data && got);
 	fill(data, 200000, 3);
 	pair_open(&p, NULL);
-	assert_int_equal(weir_conn_send(p.near, data, 200000, 0), 0);
-	weir_conn_close(p.near);
+	assert_int_equal(weir_mux_conn_send(p.near, data, 200000, 0), 0);
+	weir_mux_conn_close(p.near);
 	p.near = NULL;
-	assert_int_equal(weir_conn_recv(p.far, got, 200000, &length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p.far, got, 200000, &length, 0), 0);
 	assert_memory_equal(got, data, 200000);
-	assert_int_equal(weir_conn_recv(p.far, got, 200000, &length, 0), -ENOTCONN);
-	assert_int_equal(weir_conn_send(p.far, got, 1, 0), -ENOTCONN);
+	assert_int_equal(weir_mux_conn_recv(p.far, got, 200000, &length, 0), -ENOTCONN);
+	assert_int_equal(weir_mux_conn_send(p.far, got, 1, 0), -ENOTCONN);
 	pair_close(&p);
 	free(data);
 	free(got);
@@ -389,13 +389,13 @@ static void both_may_close_with_much_unread(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096 };
 	char data[1000] = "";
-	struct pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p, &options);
-	while (!weir_conn_send(p.near, data, sizeof(data), WEIR_CONN_DONTWAIT))
+	while (!weir_mux_conn_send(p.near, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 		;
-	while (!weir_conn_send(p.far, data, sizeof(data), WEIR_CONN_DONTWAIT))
+	while (!weir_mux_conn_send(p.far, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 		;
 	pair_close(&p);
 }
@@ -403,9 +403,9 @@ static void both_may_close_with_much_unread(void **state)
 static void places_are_used_again(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096, .connections_max = 4 };
-	struct weir_conn *near, *far;
+	struct weir_mux_conn *near, *far;
 	struct weir_mux_info info;
-	struct pair p;
+	struct mux_pair p;
 	int i, n = fixture_rounds(100);
 
 	(void)state;
@@ -419,8 +419,8 @@ static void places_are_used_again(void **state)
 		assert_int_equal(rc, 0);
 		far = accept_from(p.listener);
 		pass(near, far, 5000);
-		weir_conn_close(far);
-		weir_conn_close(near);
+		weir_mux_conn_close(far);
+		weir_mux_conn_close(near);
 	}
 	do {
 		weir_mux_info(p.client, &info);
@@ -430,12 +430,12 @@ static void places_are_used_again(void **state)
 
 static void refusals_say_why(void **state)
 {
-	const struct weir_conn_options no_class = { .class_nr = 2 };
-	const struct weir_conn_options heavy = { .weight = 1025 };
-	struct weir_conn *conn = NULL;
-	struct weir_listener *listener;
+	const struct weir_mux_conn_options no_class = { .class_nr = 2 };
+	const struct weir_mux_conn_options heavy = { .weight = 1025 };
+	struct weir_mux_conn *conn = NULL;
+	struct weir_mux_listener *listener;
 	struct weir_error error;
-	struct pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p, NULL);
@@ -456,9 +456,9 @@ static void refusals_say_why(void **state)
 static void more_connections_than_allowed_are_refused(void **state)
 {
 	struct weir_mux_options options = { .connections_max = 2 };
-	struct weir_conn *conn = NULL, *other, *far;
+	struct weir_mux_conn *conn = NULL, *other, *far;
 	struct weir_error error;
-	struct pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p, &options);
@@ -466,17 +466,17 @@ static void more_connections_than_allowed_are_refused(void **state)
 	assert_int_equal(weir_mux_connect(p.client, p.address, SERVICE, NULL, &conn, &error),
 			 -EDQUOT);
 	assert_null(conn);
-	weir_conn_close(other);
-	weir_conn_close(far);
+	weir_mux_conn_close(other);
+	weir_mux_conn_close(far);
 	pair_close(&p);
 }
 
 static void a_full_backlog_refuses_for_now(void **state)
 {
-	struct weir_conn *first, *second = NULL;
-	struct weir_listener *listener;
+	struct weir_mux_conn *first, *second = NULL;
+	struct weir_mux_listener *listener;
 	struct weir_error error;
-	struct pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p, NULL);
@@ -484,10 +484,10 @@ static void a_full_backlog_refuses_for_now(void **state)
 	assert_int_equal(weir_mux_connect(p.client, p.address, 9, NULL, &first, &error), 0);
 	assert_int_equal(weir_mux_connect(p.client, p.address, 9, NULL, &second, &error), -EAGAIN);
 	/* Who waits to be accepted is told when the service ends. */
-	weir_listener_close(listener);
-	assert_int_equal(weir_conn_recv(first, &error, sizeof(error), &(size_t){ 0 }, 0),
+	weir_mux_listener_close(listener);
+	assert_int_equal(weir_mux_conn_recv(first, &error, sizeof(error), &(size_t){ 0 }, 0),
 			 -ENOTCONN);
-	weir_conn_close(first);
+	weir_mux_conn_close(first);
 	pair_close(&p);
 }
 
@@ -495,11 +495,11 @@ static void another_key_is_refused(void **state)
 {
 	struct weir_mux_options options = { .timeout_ns = 60 * SECOND_NS };
 	char path[] = "/tmp/weir-mux-key-XXXXXX";
-	struct weir_conn *conn = NULL;
+	struct weir_mux_conn *conn = NULL;
 	struct weir_error error;
 	struct weir_mux *stranger;
 	struct weir_key *key;
-	struct pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p, NULL);
@@ -522,7 +522,7 @@ static void another_key_is_refused(void **state)
 /* The mux ends, with connections that nobody has closed: the other end hears of it. */
 static void the_end_of_a_mux_is_heard_by_the_other(void **state)
 {
-	struct pair p;
+	struct mux_pair p;
 	char got[10];
 	size_t length;
 	int rc;
@@ -530,12 +530,12 @@ static void the_end_of_a_mux_is_heard_by_the_other(void **state)
 	(void)state;
 	pair_open(&p, NULL);
 	pass(p.near, p.far, 100000);
-	weir_listener_close(p.listener);
+	weir_mux_listener_close(p.listener);
 	weir_mux_close(p.server);
-	assert_int_equal(weir_conn_recv(p.near, got, sizeof(got), &length, 0), -ECONNRESET);
-	rc = weir_conn_send(p.near, got, sizeof(got), 0);
+	assert_int_equal(weir_mux_conn_recv(p.near, got, sizeof(got), &length, 0), -ECONNRESET);
+	rc = weir_mux_conn_send(p.near, got, sizeof(got), 0);
 	assert_int_equal(rc, -ECONNRESET);
-	weir_conn_close(p.near);
+	weir_mux_conn_close(p.near);
 	weir_mux_close(p.client);
 }
 
@@ -545,10 +545,10 @@ static void connections_of_a_lost_mux_leave_their_places(void **state)
 	struct weir_mux_options options = { .key = fixture_key() };
 	int i, n = fixture_rounds(30);
 	struct weir_mux_info info;
-	struct weir_conn *near;
+	struct weir_mux_conn *near;
 	struct weir_error error;
 	struct weir_mux *other;
-	struct pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p, NULL);
@@ -556,7 +556,7 @@ static void connections_of_a_lost_mux_leave_their_places(void **state)
 		other = mux_open(&options);
 		assert_int_equal(weir_mux_connect(other, p.address, SERVICE, NULL, &near, &error),
 				 0);
-		weir_conn_close(accept_from(p.listener));
+		weir_mux_conn_close(accept_from(p.listener));
 		weir_mux_close(other);
 		do {
 			usleep(1000);
@@ -571,25 +571,25 @@ static void classes_have_queue_pairs_of_their_own(void **state)
 {
 	static const struct weir_mux_class classes[] = {
 		{ .level = 0, .weight = 1 },
-		{ .level = 1, .weight = 3, .share = WEIR_SHARE_ROUND_ROBIN },
+		{ .level = 1, .weight = 3, .share = WEIR_MUX_POLICY_ROUND_ROBIN },
 		{ .level = 1, .segment_bytes = 4096 },
 	};
 	struct weir_mux_options options = { .classes = classes, .nr_classes = 3 };
-	struct weir_conn *near, *far;
+	struct weir_mux_conn *near, *far;
 	struct weir_mux_info info;
-	struct pair p;
+	struct mux_pair p;
 	unsigned int i;
 
 	(void)state;
 	pair_open(&p, &options);
 	for (i = 0; i < 3; i++) {
-		const struct weir_conn_options conn = { .class_nr = i, .weight = 7 };
+		const struct weir_mux_conn_options conn = { .class_nr = i, .weight = 7 };
 
 		pair_connect(&p, &conn, &near, &far);
 		pass(near, far, 300000);
 		pass(far, near, 300000);
-		weir_conn_close(near);
-		weir_conn_close(far);
+		weir_mux_conn_close(near);
+		weir_mux_conn_close(far);
 	}
 	weir_mux_info(p.client, &info);
 	assert_int_equal(info.queue_pairs, 3);
@@ -597,17 +597,17 @@ static void classes_have_queue_pairs_of_their_own(void **state)
 }
 
 /* Nobody reads until both rings on the way are full, to the byte. */
-static void fill_rings(struct weir_conn *from, struct weir_conn *to, size_t ring_bytes)
+static void fill_rings(struct weir_mux_conn *from, struct weir_mux_conn *to, size_t ring_bytes)
 {
-	const size_t length = 2 * ring_bytes - sizeof(struct wire_record);
+	const size_t length = 2 * ring_bytes - sizeof(struct wire_mux_record);
 	unsigned char *data = malloc(length), *got = calloc(1, length);
 	size_t received = 0;
 
 	assert_true(data && got);
 	fill(data, length, length);
-	assert_int_equal(weir_conn_send(from, data, length, 0), 0);
-	assert_int_equal(weir_conn_send(from, data, 0, WEIR_CONN_DONTWAIT), -EAGAIN);
-	assert_int_equal(weir_conn_recv(to, got, length, &received, 0), 0);
+	assert_int_equal(weir_mux_conn_send(from, data, length, 0), 0);
+	assert_int_equal(weir_mux_conn_send(from, data, 0, WEIR_MUX_CONN_DONTWAIT), -EAGAIN);
+	assert_int_equal(weir_mux_conn_recv(to, got, length, &received, 0), 0);
 	assert_int_equal(received, length);
 	assert_memory_equal(got, data, length);
 	free(data);
@@ -620,21 +620,21 @@ static void rings_are_as_long_as_who_connects_asks(void **state)
 		{ 0, 4096 }, { 1, 4096 }, { 4097, 8192 }, { 16384, 16384 }, { UINT32_MAX, 65536 },
 	};
 	struct weir_mux_options options = { .ring_bytes = 4096 };
-	struct weir_conn *near, *far;
-	struct pair p;
+	struct weir_mux_conn *near, *far;
+	struct mux_pair p;
 	size_t i;
 
 	(void)state;
 	pair_open(&p, &options);
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const struct weir_conn_options conn = { .class_nr = WEIR_CLASS_NORMAL,
+		const struct weir_mux_conn_options conn = { .class_nr = WEIR_MUX_CLASS_NORMAL,
 							.ring_bytes = cases[i].asked };
 
 		pair_connect(&p, &conn, &near, &far);
 		fill_rings(near, far, cases[i].given);
 		fill_rings(far, near, cases[i].given);
-		weir_conn_close(near);
-		weir_conn_close(far);
+		weir_mux_conn_close(near);
+		weir_mux_conn_close(far);
 	}
 	pair_close(&p);
 }
@@ -643,18 +643,18 @@ static void what_the_ring_has_taken_in_part_is_owed(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096 };
 	char *data = calloc(1, MIB), *got = calloc(1, MIB);
-	struct sending rest = { .data = data, .length = MIB };
-	struct pair p;
+	struct mux_sending rest = { .data = data, .length = MIB };
+	struct mux_pair p;
 	size_t length;
 
 	(void)state;
 	assert_true(data && got);
 	pair_open(&p, &options);
-	assert_int_equal(weir_conn_send(p.near, data, MIB, WEIR_CONN_DONTWAIT), -EAGAIN);
-	assert_int_equal(weir_conn_send(p.near, data, 100, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_send(p.near, data, MIB, WEIR_MUX_CONN_DONTWAIT), -EAGAIN);
+	assert_int_equal(weir_mux_conn_send(p.near, data, 100, 0), -EINVAL);
 	rest.conn = p.near;
 	assert_int_equal(pthread_create(&rest.thread, NULL, send_one, &rest), 0);
-	assert_int_equal(weir_conn_recv(p.far, got, MIB, &length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p.far, got, MIB, &length, 0), 0);
 	assert_int_equal(length, MIB);
 	assert_int_equal(pthread_join(rest.thread, NULL), 0);
 	assert_int_equal(rest.rc, 0);
@@ -666,19 +666,19 @@ static void what_the_ring_has_taken_in_part_is_owed(void **state)
 /* What the QPs of a mux say of their packets, by class. */
 static void expect_tos(const struct weir_mux *mux, const struct weir_mux_class *classes)
 {
-	struct weir_hub *hub = container_of(mux, struct weir_hub, mux);
+	struct weir_mux_local *local = container_of(mux, struct weir_mux_local, mux);
 	struct ibv_qp_init_attr init;
 	struct weir_list *at;
 	struct ibv_qp_attr attr;
 
-	pthread_mutex_lock(&hub->lock);
-	for (at = hub->lanes.next; at != &hub->lanes; at = at->next) {
-		const struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+	pthread_mutex_lock(&local->lock);
+	for (at = local->qps.next; at != &local->qps; at = at->next) {
+		const struct weir_mux_qp *qp = weir_list_entry(at, struct weir_mux_qp, link);
 
-		assert_int_equal(ibv_query_qp(lane->id->qp, &attr, IBV_QP_AV, &init), 0);
-		assert_int_equal(attr.ah_attr.grh.traffic_class, classes[lane->class].tos);
+		assert_int_equal(ibv_query_qp(qp->id->qp, &attr, IBV_QP_AV, &init), 0);
+		assert_int_equal(attr.ah_attr.grh.traffic_class, classes[qp->class].tos);
 	}
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_unlock(&local->lock);
 }
 
 static void classes_have_types_of_service_of_their_own(void **state)
@@ -686,7 +686,7 @@ static void classes_have_types_of_service_of_their_own(void **state)
 	static const struct weir_mux_class classes[] = { { .tos = 104 }, { .level = 1, .tos = 32 } };
 	struct weir_mux_options options = { .classes = classes, .nr_classes = 2 };
 	struct weir_mux_info info;
-	struct pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p, &options);
@@ -699,25 +699,25 @@ static void classes_have_types_of_service_of_their_own(void **state)
 
 static void expect_rnr_timer(const struct weir_mux *mux)
 {
-	struct weir_hub *hub = container_of(mux, struct weir_hub, mux);
+	struct weir_mux_local *local = container_of(mux, struct weir_mux_local, mux);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	struct weir_list *at;
 
-	pthread_mutex_lock(&hub->lock);
-	assert_false(weir_list_is_empty(&hub->lanes));
-	for (at = hub->lanes.next; at != &hub->lanes; at = at->next) {
-		const struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+	pthread_mutex_lock(&local->lock);
+	assert_false(weir_list_is_empty(&local->qps));
+	for (at = local->qps.next; at != &local->qps; at = at->next) {
+		const struct weir_mux_qp *qp = weir_list_entry(at, struct weir_mux_qp, link);
 
-		assert_int_equal(ibv_query_qp(lane->id->qp, &attr, IBV_QP_MIN_RNR_TIMER, &init), 0);
-		assert_int_equal(attr.min_rnr_timer, WEIR_LANE_RNR_TIMER);
+		assert_int_equal(ibv_query_qp(qp->id->qp, &attr, IBV_QP_MIN_RNR_TIMER, &init), 0);
+		assert_int_equal(attr.min_rnr_timer, WEIR_MUX_QP_RNR_TIMER);
 	}
-	pthread_mutex_unlock(&hub->lock);
+	pthread_mutex_unlock(&local->lock);
 }
 
 static void who_finds_no_receive_tries_again_soon(void **state)
 {
-	struct pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p, NULL);
@@ -759,7 +759,7 @@ static void options_out_of_range_are_refused(void **state)
 static void nobody_works_when_nothing_is_to_be_done(void **state)
 {
 	struct weir_mux_info before, after;
-	struct pair p;
+	struct mux_pair p;
 	int quiet = 0;
 
 	(void)state;
@@ -795,14 +795,14 @@ static const struct lie lies[] = {
 };
 
 /* What the mux has behind an application's connection. */
-static struct weir_circuit *circuit_of(struct weir_conn *conn)
+static struct weir_mux_vconn *circuit_of(struct weir_mux_conn *conn)
 {
-	return container_of(conn, struct weir_circuit, app);
+	return container_of(conn, struct weir_mux_vconn, app);
 }
 
-static void tell_lie(struct weir_conn *conn, const struct lie *lie)
+static void tell_lie(struct weir_mux_conn *conn, const struct lie *lie)
 {
-	struct weir_ring *ring = lie->out ? &conn->door->out : &conn->door->in;
+	struct weir_mux_ring *ring = lie->out ? &conn->shm->out : &conn->shm->in;
 
 	__atomic_fetch_add(lie->tail ? &ring->tail : &ring->head, lie->by, __ATOMIC_RELEASE);
 	conn->host->news(conn);
@@ -811,8 +811,8 @@ static void tell_lie(struct weir_conn *conn, const struct lie *lie)
 static void a_lie_in_a_ring_ends_its_connection_alone(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 65536 };
-	struct weir_conn *near, *far;
-	struct pair p;
+	struct weir_mux_conn *near, *far;
+	struct mux_pair p;
 	char got[100];
 	size_t i, length;
 
@@ -823,13 +823,13 @@ static void a_lie_in_a_ring_ends_its_connection_alone(void **state)
 		pass(near, far, 100);
 		pass(far, near, 100);
 		tell_lie(near, &lies[i]);
-		assert_int_equal(weir_conn_recv(far, got, sizeof(got), &length, 0), -ECONNRESET);
-		while (!weir_conn_send(near, got, sizeof(got), 0))
+		assert_int_equal(weir_mux_conn_recv(far, got, sizeof(got), &length, 0), -ECONNRESET);
+		while (!weir_mux_conn_send(near, got, sizeof(got), 0))
 			;
-		assert_int_equal(weir_conn_send(near, got, sizeof(got), 0), -EPROTO);
+		assert_int_equal(weir_mux_conn_send(near, got, sizeof(got), 0), -EPROTO);
 		pass(p.near, p.far, 100000);
-		weir_conn_close(near);
-		weir_conn_close(far);
+		weir_mux_conn_close(near);
+		weir_mux_conn_close(far);
 	}
 	pair_close(&p);
 }
@@ -839,17 +839,17 @@ static void a_mux_that_sends_what_was_not_granted_is_cut_off(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096 };
 	char data[1000] = "", got[1000];
-	struct pair p;
+	struct mux_pair p;
 	size_t length;
 	int rc;
 
 	(void)state;
 	pair_open(&p, &options);
 	__atomic_store_n(&circuit_of(p.near)->granted, 1 << 30, __ATOMIC_RELEASE);
-	while (!(rc = weir_conn_send(p.near, data, sizeof(data), 0)))
+	while (!(rc = weir_mux_conn_send(p.near, data, sizeof(data), 0)))
 		;
 	assert_int_equal(rc, -ECONNRESET);
-	while (!(rc = weir_conn_recv(p.far, got, sizeof(got), &length, 0)))
+	while (!(rc = weir_mux_conn_recv(p.far, got, sizeof(got), &length, 0)))
 		;
 	assert_int_equal(rc, -EPROTO);
 	pair_close(&p);
@@ -857,12 +857,12 @@ static void a_mux_that_sends_what_was_not_granted_is_cut_off(void **state)
 
 static void a_mux_that_names_anothers_connection_is_cut_off(void **state)
 {
-	struct weir_conn *near, *far;
+	struct weir_mux_conn *near, *far;
 	struct weir_mux_info info;
 	struct weir_mux *other;
 	struct weir_mux_options options = { .key = fixture_key() };
 	struct weir_error error;
-	struct pair p;
+	struct mux_pair p;
 	char got[10];
 	size_t length;
 
@@ -872,13 +872,13 @@ static void a_mux_that_names_anothers_connection_is_cut_off(void **state)
 	other = mux_open(&options);
 	assert_int_equal(weir_mux_connect(other, info.address, SERVICE, NULL, &near, &error), 0);
 	far = accept_from(p.listener);
-	__atomic_store_n(&circuit_of(near)->remote_id, weir_circuit_remote(circuit_of(p.near)),
+	__atomic_store_n(&circuit_of(near)->remote_id, weir_mux_vconn_remote_id(circuit_of(p.near)),
 			 __ATOMIC_RELAXED);
-	assert_int_equal(weir_conn_send(near, "mine", 4, 0), 0);
-	assert_int_equal(weir_conn_recv(near, got, sizeof(got), &length, 0), -ECONNRESET);
+	assert_int_equal(weir_mux_conn_send(near, "mine", 4, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(near, got, sizeof(got), &length, 0), -ECONNRESET);
 	pass(p.near, p.far, 1000);
-	weir_conn_close(near);
-	weir_conn_close(far);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
 	weir_mux_close(other);
 	pair_close(&p);
 }

@@ -12,33 +12,33 @@
 
 #define SERVICE 5
 #define NOBODYS 6
-#define ASKERS (WIRE_OPENS_MAX + 44)
+#define ASKERS (WIRE_MUX_OPENS_MAX + 44)
 
 struct asker {
 	pthread_t thread;
 	int rc;
 };
 
-struct pair {
-	struct weir_hub *client, *server;
-	struct weir_listener *listener;
-	struct weir_conn *near, *far;
-	struct asker askers[ASKERS];
+struct mux_ask_pair {
+	struct weir_mux_local *client, *server;
+	struct weir_mux_listener *listener;
+	struct weir_mux_conn *near, *far;
+	struct asker open_waiters[ASKERS];
 	char address[64];
 };
 
-static struct pair p;
+static struct mux_ask_pair p;
 
-static struct weir_hub *hub_open(const char *listen)
+static struct weir_mux_local *hub_open(const char *listen)
 {
 	const struct weir_mux_options options = { .listen = listen, .key = fixture_key(),
 						  .timeout_ns = 100 * WEIR_NS_PER_S };
 	struct weir_error error = { "" };
-	struct weir_hub *hub = NULL;
+	struct weir_mux_local *mux = NULL;
 
-	if (weir_hub_open(&options, &hub, &error))
+	if (weir_mux_local_open(&options, &mux, &error))
 		fail_msg("%s", error.text);
-	return hub;
+	return mux;
 }
 
 static int pair_open(void **state)
@@ -50,35 +50,35 @@ static int pair_open(void **state)
 	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
 	p.client = hub_open(NULL);
 	p.server = hub_open(listen);
-	weir_hub_info(p.server, &info);
+	weir_mux_local_info(p.server, &info);
 	snprintf(p.address, sizeof(p.address), "%s", info.address);
 	assert_int_equal(weir_mux_listen(&p.server->mux, SERVICE, 1, &p.listener), 0);
 	assert_int_equal(weir_mux_connect(&p.client->mux, p.address, SERVICE, NULL, &p.near, NULL),
 			 0);
-	assert_int_equal(weir_listener_accept(p.listener, &p.far), 0);
+	assert_int_equal(weir_mux_listener_accept(p.listener, &p.far), 0);
 	return 0;
 }
 
 static int pair_close(void **state)
 {
 	(void)state;
-	weir_conn_close(p.near);
-	weir_conn_close(p.far);
-	weir_listener_close(p.listener);
+	weir_mux_conn_close(p.near);
+	weir_mux_conn_close(p.far);
+	weir_mux_listener_close(p.listener);
 	weir_mux_close(&p.client->mux);
 	weir_mux_close(&p.server->mux);
 	return 0;
 }
 
-static struct weir_node *node_of(struct weir_conn *conn)
+static struct weir_mux_remote *node_of(struct weir_mux_conn *conn)
 {
-	return container_of(conn, struct weir_circuit, app)->node;
+	return container_of(conn, struct weir_mux_vconn, app)->remote;
 }
 
 static void *ask_one(void *arg)
 {
 	struct asker *asker = arg;
-	struct weir_conn *conn = NULL;
+	struct weir_mux_conn *conn = NULL;
 
 	asker->rc = weir_mux_connect(&p.client->mux, p.address, NOBODYS, NULL, &conn, NULL);
 	return NULL;
@@ -89,7 +89,7 @@ static void ask_all(void)
 	unsigned int i;
 
 	for (i = 0; i < ASKERS; i++)
-		assert_int_equal(pthread_create(&p.askers[i].thread, NULL, ask_one, &p.askers[i]),
+		assert_int_equal(pthread_create(&p.open_waiters[i].thread, NULL, ask_one, &p.open_waiters[i]),
 				 0);
 }
 
@@ -98,8 +98,8 @@ static void all_end(int status)
 	unsigned int i;
 
 	for (i = 0; i < ASKERS; i++) {
-		assert_int_equal(pthread_join(p.askers[i].thread, NULL), 0);
-		assert_int_equal(p.askers[i].rc, status);
+		assert_int_equal(pthread_join(p.open_waiters[i].thread, NULL), 0);
+		assert_int_equal(p.open_waiters[i].rc, status);
 	}
 }
 
@@ -116,14 +116,14 @@ static unsigned int length_of(const struct weir_list *list)
 /* All have asked or wait for it; or, of @count, fewer. Return: how many have asked. */
 static unsigned int wait_asked(unsigned int count)
 {
-	const struct weir_node *node = node_of(p.near);
+	const struct weir_mux_remote *remote = node_of(p.near);
 	unsigned int asking, waiting;
 
 	do {
 		sched_yield();
 		pthread_mutex_lock(&p.client->lock);
-		asking = node->nr_asking;
-		waiting = length_of(&node->askers);
+		asking = remote->nr_opens;
+		waiting = length_of(&remote->open_waiters);
 		pthread_mutex_unlock(&p.client->lock);
 	} while (asking + waiting != count);
 	return asking;
@@ -139,10 +139,10 @@ static void nothing_is_left(void)
 	wait_asked(0);
 	do {
 		sched_yield();
-		weir_hub_info(p.client, &info);
+		weir_mux_local_info(p.client, &info);
 	} while (info.connections > 1);
-	assert_int_equal(weir_conn_send(p.near, &byte, 1, 0), 0);
-	assert_int_equal(weir_conn_recv(p.far, &byte, 1, &length, 0), 0);
+	assert_int_equal(weir_mux_conn_send(p.near, &byte, 1, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p.far, &byte, 1, &length, 0), 0);
 }
 
 /* While its lock is held the server answers nobody. */
@@ -151,7 +151,7 @@ static void so_many_are_unanswered_and_the_others_wait(void **state)
 	(void)state;
 	pthread_mutex_lock(&p.server->lock);
 	ask_all();
-	assert_int_equal(wait_asked(ASKERS), WIRE_OPENS_MAX);
+	assert_int_equal(wait_asked(ASKERS), WIRE_MUX_OPENS_MAX);
 	pthread_mutex_unlock(&p.server->lock);
 	all_end(-ECONNREFUSED);
 	nothing_is_left();
@@ -167,8 +167,8 @@ static void who_gives_up_before_he_has_asked_leaves_nothing(void **state)
 	ask_all();
 	all_end(-ETIMEDOUT);
 	pthread_mutex_lock(&p.client->lock);
-	assert_int_equal(node_of(p.near)->nr_asking, WIRE_OPENS_MAX);
-	assert_int_equal(length_of(&node_of(p.near)->askers), 0);
+	assert_int_equal(node_of(p.near)->nr_opens, WIRE_MUX_OPENS_MAX);
+	assert_int_equal(length_of(&node_of(p.near)->open_waiters), 0);
 	pthread_mutex_unlock(&p.client->lock);
 	pthread_mutex_unlock(&p.server->lock);
 	*timeout_ns = before;
@@ -178,18 +178,18 @@ static void who_gives_up_before_he_has_asked_leaves_nothing(void **state)
 /* What one host is refused leaves room for what another is. */
 static void refusals_are_counted_for_each_node(void **state)
 {
-	struct weir_hub *other = hub_open(NULL);
-	struct weir_node *node = node_of(p.far);
-	struct weir_conn *conn = NULL;
+	struct weir_mux_local *other = hub_open(NULL);
+	struct weir_mux_remote *remote = node_of(p.far);
+	struct weir_mux_conn *conn = NULL;
 
 	(void)state;
 	pthread_mutex_lock(&p.server->lock);
-	node->nr_refusals += WEIR_REFUSALS_MAX;
+	remote->nr_refusals += WEIR_MUX_REFUSALS_MAX;
 	pthread_mutex_unlock(&p.server->lock);
 	assert_int_equal(weir_mux_connect(&other->mux, p.address, NOBODYS, NULL, &conn, NULL),
 			 -ECONNREFUSED);
 	pthread_mutex_lock(&p.server->lock);
-	node->nr_refusals -= WEIR_REFUSALS_MAX;
+	remote->nr_refusals -= WEIR_MUX_REFUSALS_MAX;
 	pthread_mutex_unlock(&p.server->lock);
 	weir_mux_close(&other->mux);
 	nothing_is_left();

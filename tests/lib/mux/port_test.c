@@ -11,8 +11,8 @@
 #define MESSAGE (SEGMENT - 8) /* and its record */
 
 struct stream {
-	struct end to;
-	struct weir_conn *near, *far;
+	struct mux_end to;
+	struct weir_mux_conn *near, *far;
 	uint64_t received;
 };
 
@@ -23,9 +23,9 @@ static void stream_turn(struct stream *s)
 {
 	size_t length;
 
-	while (!weir_conn_send(s->near, data, sizeof(data), WEIR_CONN_DONTWAIT))
+	while (!weir_mux_conn_send(s->near, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 		;
-	while (!weir_conn_recv(s->far, got, sizeof(got), &length, WEIR_CONN_DONTWAIT))
+	while (!weir_mux_conn_recv(s->far, got, sizeof(got), &length, WEIR_MUX_CONN_DONTWAIT))
 		s->received += length;
 }
 
@@ -42,13 +42,13 @@ static bool all_have(const struct stream *streams, uint64_t bytes)
 /* It had twice that at each of them, when each counted for itself. */
 static void urgent_messages_wait_for_a_segment_of_each_whoever_it_is_for(void **state)
 {
-	const struct weir_conn_options options = { .class_nr = WEIR_CLASS_NORMAL,
+	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL,
 						   .ring_bytes = RING };
 	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
 	struct stream streams[OTHERS] = { { .received = 0 } };
-	struct weir_conn *near, *far;
+	struct weir_mux_conn *near, *far;
 	struct weir_mux_info info;
-	struct end from;
+	struct mux_end from;
 	size_t length;
 	int i;
 
@@ -59,26 +59,26 @@ static void urgent_messages_wait_for_a_segment_of_each_whoever_it_is_for(void **
 		streams[i].near = connect_with(&from, streams[i].to.address, &options);
 		streams[i].far = accept_at(&streams[i].to);
 	}
-	near = connect_at(&from, streams[0].to.address, WEIR_CLASS_URGENT);
+	near = connect_at(&from, streams[0].to.address, WEIR_MUX_CLASS_URGENT);
 	far = accept_at(&streams[0].to);
 	while (!all_have(streams, 100 * SEGMENT)) {
 		assert_true(weir_now_ns() < deadline_ns);
 		for (i = 0; i < OTHERS; i++)
 			stream_turn(&streams[i]);
-		weir_conn_send(near, data, 100, WEIR_CONN_DONTWAIT);
-		weir_conn_recv(far, got, sizeof(got), &length, WEIR_CONN_DONTWAIT);
+		weir_mux_conn_send(near, data, 100, WEIR_MUX_CONN_DONTWAIT);
+		weir_mux_conn_recv(far, got, sizeof(got), &length, WEIR_MUX_CONN_DONTWAIT);
 	}
-	weir_hub_info(from.hub, &info);
+	weir_mux_local_info(from.mux, &info);
 	print_message("# %lu bytes ahead\n", (unsigned long)info.ahead_bytes_max);
 	assert_in_range(info.ahead_bytes_max, 1, (OTHERS + 1) * SEGMENT);
-	weir_conn_close(near);
-	weir_conn_close(far);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
 	for (i = 0; i < OTHERS; i++) {
-		weir_conn_close(streams[i].near);
-		weir_conn_close(streams[i].far);
+		weir_mux_conn_close(streams[i].near);
+		weir_mux_conn_close(streams[i].far);
 	}
 	/* All that was counted is given back. */
-	while (atomic_load(&from.hub->low_bytes) || atomic_load(&from.hub->low_nodes)) {
+	while (atomic_load(&from.mux->low_bytes) || atomic_load(&from.mux->low_remotes)) {
 		assert_true(weir_now_ns() < deadline_ns);
 		poll(NULL, 0, 1);
 	}

@@ -12,38 +12,38 @@
 
 static void without_a_ceiling_nobody_waits(void **state)
 {
-	struct weir_rate r = { 0 };
+	struct weir_mux_rate_limit r = { 0 };
 
 	(void)state;
-	weir_rate_sent(&r, 1 << 30, 5 * SECOND);
-	assert_int_equal(weir_rate_due_ns(&r), 0);
+	weir_mux_rate_limit_charge(&r, 1 << 30, 5 * SECOND);
+	assert_int_equal(weir_mux_rate_limit_due_ns(&r), 0);
 }
 
 static void what_is_sent_is_paid_for_in_time(void **state)
 {
-	struct weir_rate r = { .bytes_s = 1000000 };
+	struct weir_mux_rate_limit r = { .bytes_s = 1000000 };
 	uint64_t now_ns = 10 * SECOND, due_ns;
 	int i;
 
 	(void)state;
 	/* What was not used before is kept, but not for long. */
-	weir_rate_sent(&r, 1000000, now_ns);
-	assert_int_equal(weir_rate_due_ns(&r), 11 * SECOND - WEIR_RATE_KEPT_NS);
+	weir_mux_rate_limit_charge(&r, 1000000, now_ns);
+	assert_int_equal(weir_mux_rate_limit_due_ns(&r), 11 * SECOND - WEIR_MUX_RATE_LIMIT_KEPT_NS);
 	for (i = 0; i < 100; i++) {
-		due_ns = weir_rate_due_ns(&r);
-		weir_rate_sent(&r, 65536, due_ns);
-		assert_int_equal(weir_rate_due_ns(&r), due_ns + 65536000);
+		due_ns = weir_mux_rate_limit_due_ns(&r);
+		weir_mux_rate_limit_charge(&r, 65536, due_ns);
+		assert_int_equal(weir_mux_rate_limit_due_ns(&r), due_ns + 65536000);
 	}
 }
 
 static void a_new_ceiling_holds_at_once(void **state)
 {
-	struct weir_rate r = { .bytes_s = 1000 };
+	struct weir_mux_rate_limit r = { .bytes_s = 1000 };
 
 	(void)state;
-	weir_rate_sent(&r, 1000, 10 * SECOND);
+	weir_mux_rate_limit_charge(&r, 1000, 10 * SECOND);
 	r.bytes_s = 0;
-	assert_int_equal(weir_rate_due_ns(&r), 0);
+	assert_int_equal(weir_mux_rate_limit_due_ns(&r), 0);
 }
 
 int main(void)

@@ -17,10 +17,10 @@
 #define LENGTH (2u << 20)
 
 /* The near end has a region of its own; the far end grants of its own. */
-struct pair {
+struct mux_onesided_pair {
 	struct weir_mux *server, *client;
-	struct weir_listener *listener;
-	struct weir_conn *near, *far;
+	struct weir_mux_listener *listener;
+	struct weir_mux_conn *near, *far;
 	struct weir_mux_region *ours, *theirs;
 	char address[64];
 };
@@ -36,18 +36,18 @@ static struct weir_mux *mux_open(const char *listen)
 	return mux;
 }
 
-static void pair_connect(struct pair *p, struct weir_conn **near, struct weir_conn **far)
+static void pair_connect(struct mux_onesided_pair *p, struct weir_mux_conn **near, struct weir_mux_conn **far)
 {
 	struct weir_error error = { "" };
-	struct pollfd in = { .fd = weir_listener_fd(p->listener), .events = POLLIN };
+	struct pollfd in = { .fd = weir_mux_listener_fd(p->listener), .events = POLLIN };
 
 	if (weir_mux_connect(p->client, p->address, SERVICE, NULL, near, &error))
 		fail_msg("%s", error.text);
-	while (weir_listener_accept(p->listener, far) == -EAGAIN)
+	while (weir_mux_listener_accept(p->listener, far) == -EAGAIN)
 		assert_int_equal(poll(&in, 1, 60000), 1);
 }
 
-static void pair_open(struct pair *p)
+static void pair_open(struct mux_onesided_pair *p)
 {
 	struct weir_mux_info info;
 	char listen[64];
@@ -64,28 +64,28 @@ static void pair_open(struct pair *p)
 	assert_int_equal(weir_mux_region_open(p->server, LENGTH, &p->theirs), 0);
 }
 
-static void pair_close(struct pair *p)
+static void pair_close(struct mux_onesided_pair *p)
 {
 	if (p->near)
-		weir_conn_close(p->near);
+		weir_mux_conn_close(p->near);
 	if (p->far)
-		weir_conn_close(p->far);
+		weir_mux_conn_close(p->far);
 	assert_int_equal(weir_mux_region_close(p->ours), 0);
 	assert_int_equal(weir_mux_region_close(p->theirs), 0);
-	weir_listener_close(p->listener);
+	weir_mux_listener_close(p->listener);
 	weir_mux_close(p->client);
 	weir_mux_close(p->server);
 }
 
 /* The far end grants, and the near end has heard of it when the message is there. */
-static uint32_t grant(struct pair *p, uint64_t at, uint64_t length, unsigned int rights)
+static uint32_t grant(struct mux_onesided_pair *p, uint64_t at, uint64_t length, unsigned int rights)
 {
 	uint32_t handle = 0, got = 0;
 	size_t size;
 
-	assert_int_equal(weir_conn_grant(p->far, p->theirs, at, length, rights, &handle), 0);
-	assert_int_equal(weir_conn_send(p->far, &handle, sizeof(handle), 0), 0);
-	assert_int_equal(weir_conn_recv(p->near, &got, sizeof(got), &size, 0), 0);
+	assert_int_equal(weir_mux_conn_grant(p->far, p->theirs, at, length, rights, &handle), 0);
+	assert_int_equal(weir_mux_conn_send(p->far, &handle, sizeof(handle), 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p->near, &got, sizeof(got), &size, 0), 0);
 	return got;
 }
 
@@ -101,7 +101,7 @@ static void what_is_written_can_be_read_and_nothing_beside_it_changes(void **sta
 {
 	static const size_t lengths[] = { 1, 4096, 65536, 65537, 1000003 };
 	unsigned char *ours, *theirs, *copy = malloc(LENGTH);
-	struct pair p;
+	struct mux_onesided_pair p;
 	uint32_t handle;
 	size_t i;
 
@@ -110,87 +110,87 @@ static void what_is_written_can_be_read_and_nothing_beside_it_changes(void **sta
 	pair_open(&p);
 	ours = weir_mux_region_data(p.ours);
 	theirs = weir_mux_region_data(p.theirs);
-	handle = grant(&p, 4096, LENGTH - 4096, WEIR_MAY_READ | WEIR_MAY_WRITE);
+	handle = grant(&p, 4096, LENGTH - 4096, WEIR_MUX_MAY_READ | WEIR_MUX_MAY_WRITE);
 	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
 		size_t length = lengths[i];
 
 		fill(ours, length, (uint32_t)length);
 		memcpy(copy, theirs, LENGTH);
 		memcpy(copy + 4096 + 7, ours, length);
-		assert_int_equal(weir_conn_write(p.near, handle, 7, p.ours, 0, length), 0);
+		assert_int_equal(weir_mux_conn_write(p.near, handle, 7, p.ours, 0, length), 0);
 		assert_memory_equal(theirs, copy, LENGTH);
-		assert_int_equal(weir_conn_read(p.near, handle, 7, p.ours, LENGTH - length, length),
+		assert_int_equal(weir_mux_conn_read(p.near, handle, 7, p.ours, LENGTH - length, length),
 				 0);
 		assert_memory_equal(ours + LENGTH - length, theirs + 4096 + 7, length);
 	}
-	assert_int_equal(weir_conn_withdraw(p.far, handle), 0);
+	assert_int_equal(weir_mux_conn_withdraw(p.far, handle), 0);
 	pair_close(&p);
 	free(copy);
 }
 
 static void what_was_not_granted_is_refused_and_the_connection_goes_on(void **state)
 {
-	struct weir_conn *near, *far;
+	struct weir_mux_conn *near, *far;
 	uint32_t reads, writes, gone, got;
-	struct pair p;
+	struct mux_onesided_pair p;
 	size_t size;
 
 	(void)state;
 	pair_open(&p);
 	pair_connect(&p, &near, &far);
-	reads = grant(&p, 0, 4096, WEIR_MAY_READ);
-	writes = grant(&p, 4096, 4096, WEIR_MAY_WRITE);
-	gone = grant(&p, 0, 4096, WEIR_MAY_WRITE);
-	assert_int_equal(weir_conn_withdraw(p.far, gone), 0);
-	assert_int_equal(weir_conn_withdraw(p.far, gone), -EINVAL);
-	assert_int_equal(weir_conn_write(p.near, reads, 0, p.ours, 0, 1), -EACCES);
-	assert_int_equal(weir_conn_read(p.near, writes, 0, p.ours, 0, 1), -EACCES);
-	assert_int_equal(weir_conn_write(p.near, gone, 0, p.ours, 0, 1), -EACCES);
-	assert_int_equal(weir_conn_write(p.near, 0, 0, p.ours, 0, 1), -EACCES);
-	assert_int_equal(weir_conn_write(p.near, 77, 0, p.ours, 0, 1), -EACCES);
-	assert_int_equal(weir_conn_write(near, writes, 0, p.ours, 0, 1), -EACCES);
-	assert_int_equal(weir_conn_write(p.near, writes, 4096, p.ours, 0, 1), -EACCES);
-	assert_int_equal(weir_conn_write(p.near, writes, 1, p.ours, 0, 4096), -EACCES);
-	assert_int_equal(weir_conn_write(p.near, writes, UINT64_MAX, p.ours, 0, 2), -EACCES);
-	assert_int_equal(weir_conn_write(p.near, writes, 0, p.ours, LENGTH, 1), -EINVAL);
-	assert_int_equal(weir_conn_write(p.near, writes, 0, p.ours, UINT64_MAX, 2), -EINVAL);
-	assert_int_equal(weir_conn_write(p.near, writes, 0, p.ours, 0, 0), -EINVAL);
-	assert_int_equal(weir_conn_grant(p.far, p.theirs, LENGTH, 1, 1, &got), -EINVAL);
-	assert_int_equal(weir_conn_grant(p.far, p.theirs, 0, LENGTH + 1, 1, &got), -EINVAL);
-	assert_int_equal(weir_conn_grant(p.far, p.theirs, 0, 1, 0, &got), -EINVAL);
-	assert_int_equal(weir_conn_grant(p.far, p.theirs, 0, 1, 4, &got), -EINVAL);
+	reads = grant(&p, 0, 4096, WEIR_MUX_MAY_READ);
+	writes = grant(&p, 4096, 4096, WEIR_MUX_MAY_WRITE);
+	gone = grant(&p, 0, 4096, WEIR_MUX_MAY_WRITE);
+	assert_int_equal(weir_mux_conn_withdraw(p.far, gone), 0);
+	assert_int_equal(weir_mux_conn_withdraw(p.far, gone), -EINVAL);
+	assert_int_equal(weir_mux_conn_write(p.near, reads, 0, p.ours, 0, 1), -EACCES);
+	assert_int_equal(weir_mux_conn_read(p.near, writes, 0, p.ours, 0, 1), -EACCES);
+	assert_int_equal(weir_mux_conn_write(p.near, gone, 0, p.ours, 0, 1), -EACCES);
+	assert_int_equal(weir_mux_conn_write(p.near, 0, 0, p.ours, 0, 1), -EACCES);
+	assert_int_equal(weir_mux_conn_write(p.near, 77, 0, p.ours, 0, 1), -EACCES);
+	assert_int_equal(weir_mux_conn_write(near, writes, 0, p.ours, 0, 1), -EACCES);
+	assert_int_equal(weir_mux_conn_write(p.near, writes, 4096, p.ours, 0, 1), -EACCES);
+	assert_int_equal(weir_mux_conn_write(p.near, writes, 1, p.ours, 0, 4096), -EACCES);
+	assert_int_equal(weir_mux_conn_write(p.near, writes, UINT64_MAX, p.ours, 0, 2), -EACCES);
+	assert_int_equal(weir_mux_conn_write(p.near, writes, 0, p.ours, LENGTH, 1), -EINVAL);
+	assert_int_equal(weir_mux_conn_write(p.near, writes, 0, p.ours, UINT64_MAX, 2), -EINVAL);
+	assert_int_equal(weir_mux_conn_write(p.near, writes, 0, p.ours, 0, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_grant(p.far, p.theirs, LENGTH, 1, 1, &got), -EINVAL);
+	assert_int_equal(weir_mux_conn_grant(p.far, p.theirs, 0, LENGTH + 1, 1, &got), -EINVAL);
+	assert_int_equal(weir_mux_conn_grant(p.far, p.theirs, 0, 1, 0, &got), -EINVAL);
+	assert_int_equal(weir_mux_conn_grant(p.far, p.theirs, 0, 1, 4, &got), -EINVAL);
 	assert_int_equal(weir_mux_region_close(p.theirs), -EBUSY);
-	assert_int_equal(weir_conn_write(p.near, writes, 0, p.ours, 0, 4096), 0);
-	assert_int_equal(weir_conn_send(p.near, &reads, sizeof(reads), 0), 0);
-	assert_int_equal(weir_conn_recv(p.far, &got, sizeof(got), &size, 0), 0);
+	assert_int_equal(weir_mux_conn_write(p.near, writes, 0, p.ours, 0, 4096), 0);
+	assert_int_equal(weir_mux_conn_send(p.near, &reads, sizeof(reads), 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p.far, &got, sizeof(got), &size, 0), 0);
 	assert_int_equal(got, reads);
-	weir_conn_close(near);
-	weir_conn_close(far);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
 	pair_close(&p);
 }
 
 static void so_many_grants_and_no_more(void **state)
 {
-	uint32_t handles[WEIR_GRANTS_MAX], one;
+	uint32_t handles[WEIR_MUX_GRANTS_MAX], one;
 	unsigned int i;
-	struct pair p;
+	struct mux_onesided_pair p;
 
 	(void)state;
 	pair_open(&p);
-	for (i = 0; i < WEIR_GRANTS_MAX; i++)
-		handles[i] = grant(&p, i, 1, WEIR_MAY_WRITE);
-	assert_int_equal(weir_conn_grant(p.far, p.theirs, 0, 1, WEIR_MAY_READ, &one), -EDQUOT);
-	for (i = 0; i < WEIR_GRANTS_MAX; i++)
-		assert_int_equal(weir_conn_withdraw(p.far, handles[i]), 0);
-	one = grant(&p, 0, 1, WEIR_MAY_WRITE);
-	assert_int_equal(weir_conn_write(p.near, one, 0, p.ours, 0, 1), 0);
+	for (i = 0; i < WEIR_MUX_GRANTS_MAX; i++)
+		handles[i] = grant(&p, i, 1, WEIR_MUX_MAY_WRITE);
+	assert_int_equal(weir_mux_conn_grant(p.far, p.theirs, 0, 1, WEIR_MUX_MAY_READ, &one), -EDQUOT);
+	for (i = 0; i < WEIR_MUX_GRANTS_MAX; i++)
+		assert_int_equal(weir_mux_conn_withdraw(p.far, handles[i]), 0);
+	one = grant(&p, 0, 1, WEIR_MUX_MAY_WRITE);
+	assert_int_equal(weir_mux_conn_write(p.near, one, 0, p.ours, 0, 1), 0);
 	pair_close(&p);
 }
 
 /* Writes until it may not any more. */
-struct writer {
+struct mux_onesided_writer {
 	pthread_t thread;
-	struct weir_conn *conn;
+	struct weir_mux_conn *conn;
 	struct weir_mux_region *from;
 	uint32_t handle, count;
 	int rc;
@@ -198,14 +198,14 @@ struct writer {
 
 static void *write_on(void *arg)
 {
-	struct writer *w = arg;
+	struct mux_onesided_writer *w = arg;
 
-	while (!(w->rc = weir_conn_write(w->conn, w->handle, 0, w->from, 0, 300000)))
+	while (!(w->rc = weir_mux_conn_write(w->conn, w->handle, 0, w->from, 0, 300000)))
 		__atomic_fetch_add(&w->count, 1, __ATOMIC_RELAXED);
 	return NULL;
 }
 
-static void writer_start(struct writer *w)
+static void writer_start(struct mux_onesided_writer *w)
 {
 	assert_int_equal(pthread_create(&w->thread, NULL, write_on, w), 0);
 	while (__atomic_load_n(&w->count, __ATOMIC_RELAXED) < 3)
@@ -215,7 +215,7 @@ static void writer_start(struct writer *w)
 static void what_is_withdrawn_is_not_written_any_more(void **state)
 {
 	unsigned char *theirs;
-	struct pair p;
+	struct mux_onesided_pair p;
 	int i;
 
 	(void)state;
@@ -223,11 +223,11 @@ static void what_is_withdrawn_is_not_written_any_more(void **state)
 	theirs = weir_mux_region_data(p.theirs);
 	memset(weir_mux_region_data(p.ours), 'x', LENGTH);
 	for (i = 0; i < 5; i++) {
-		struct writer w = { .conn = p.near, .from = p.ours,
-				    .handle = grant(&p, 0, LENGTH, WEIR_MAY_WRITE) };
+		struct mux_onesided_writer w = { .conn = p.near, .from = p.ours,
+				    .handle = grant(&p, 0, LENGTH, WEIR_MUX_MAY_WRITE) };
 
 		writer_start(&w);
-		assert_int_equal(weir_conn_withdraw(p.far, w.handle), 0);
+		assert_int_equal(weir_mux_conn_withdraw(p.far, w.handle), 0);
 		memset(theirs, 0, LENGTH);
 		assert_int_equal(pthread_join(w.thread, NULL), 0);
 		assert_int_equal(w.rc, -EACCES);
@@ -238,15 +238,15 @@ static void what_is_withdrawn_is_not_written_any_more(void **state)
 
 static void the_other_ends_close_is_heard_by_who_writes(void **state)
 {
-	struct writer w;
-	struct pair p;
+	struct mux_onesided_writer w;
+	struct mux_onesided_pair p;
 
 	(void)state;
 	pair_open(&p);
-	w = (struct writer){ .conn = p.near, .from = p.ours,
-			     .handle = grant(&p, 0, LENGTH, WEIR_MAY_WRITE) };
+	w = (struct mux_onesided_writer){ .conn = p.near, .from = p.ours,
+			     .handle = grant(&p, 0, LENGTH, WEIR_MUX_MAY_WRITE) };
 	writer_start(&w);
-	weir_conn_close(p.far);
+	weir_mux_conn_close(p.far);
 	p.far = NULL;
 	assert_int_equal(weir_mux_region_close(p.theirs), 0); /* once nothing more is written */
 	assert_int_equal(pthread_join(w.thread, NULL), 0);
@@ -257,33 +257,33 @@ static void the_other_ends_close_is_heard_by_who_writes(void **state)
 
 static void the_end_of_the_other_mux_is_heard_by_who_writes(void **state)
 {
-	struct writer w;
-	struct pair p;
+	struct mux_onesided_writer w;
+	struct mux_onesided_pair p;
 
 	(void)state;
 	pair_open(&p);
-	w = (struct writer){ .conn = p.near, .from = p.ours,
-			     .handle = grant(&p, 0, LENGTH, WEIR_MAY_WRITE) };
+	w = (struct mux_onesided_writer){ .conn = p.near, .from = p.ours,
+			     .handle = grant(&p, 0, LENGTH, WEIR_MUX_MAY_WRITE) };
 	writer_start(&w);
-	weir_listener_close(p.listener);
-	weir_conn_close(p.far);
+	weir_mux_listener_close(p.listener);
+	weir_mux_conn_close(p.far);
 	assert_int_equal(weir_mux_region_close(p.theirs), 0);
 	weir_mux_close(p.server);
 	assert_int_equal(pthread_join(w.thread, NULL), 0);
 	assert_true(w.rc == -ENOTCONN || w.rc == -ECONNRESET);
-	weir_conn_close(p.near);
+	weir_mux_conn_close(p.near);
 	assert_int_equal(weir_mux_region_close(p.ours), 0);
 	weir_mux_close(p.client);
 }
 
 /* It is there, and is what lies in the near end's region. */
-static void receive_lent(struct pair *p, uint64_t at, size_t length)
+static void receive_lent(struct mux_onesided_pair *p, uint64_t at, size_t length)
 {
 	unsigned char *got = malloc(length), *ours = weir_mux_region_data(p->ours);
 	size_t size = 0;
 
 	assert_non_null(got);
-	assert_int_equal(weir_conn_recv(p->far, got, length, &size, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p->far, got, length, &size, 0), 0);
 	assert_int_equal(size, length);
 	assert_memory_equal(got, ours + at, length);
 	free(got);
@@ -291,7 +291,7 @@ static void receive_lent(struct pair *p, uint64_t at, size_t length)
 
 struct lending {
 	pthread_t thread;
-	struct pair *p;
+	struct mux_onesided_pair *p;
 	uint64_t at, length;
 	int rc;
 };
@@ -300,7 +300,7 @@ static void *lend_one(void *arg)
 {
 	struct lending *l = arg;
 
-	l->rc = weir_conn_send_region(l->p->near, l->p->ours, l->at, l->length, 0);
+	l->rc = weir_mux_conn_send_region(l->p->near, l->p->ours, l->at, l->length, 0);
 	return NULL;
 }
 
@@ -308,7 +308,7 @@ static void what_is_lent_arrives_in_its_turn_and_only_its_length_is_in_the_ring(
 {
 	static const size_t lengths[] = { 1, 8, 4096, 65535, 65536, 65537, 1000003 };
 	struct lending l;
-	struct pair p;
+	struct mux_onesided_pair p;
 	uint64_t before;
 	size_t i, size;
 	uint32_t got;
@@ -321,9 +321,9 @@ static void what_is_lent_arrives_in_its_turn_and_only_its_length_is_in_the_ring(
 		l.length = lengths[i];
 		fill((unsigned char *)weir_mux_region_data(p.ours) + i, lengths[i], (uint32_t)i);
 		before = p.near->out.position;
-		assert_int_equal(weir_conn_send(p.near, &i, sizeof(got), 0), 0);
+		assert_int_equal(weir_mux_conn_send(p.near, &i, sizeof(got), 0), 0);
 		assert_int_equal(pthread_create(&l.thread, NULL, lend_one, &l), 0);
-		assert_int_equal(weir_conn_recv(p.far, &got, sizeof(got), &size, 0), 0);
+		assert_int_equal(weir_mux_conn_recv(p.far, &got, sizeof(got), &size, 0), 0);
 		assert_int_equal(got, i);
 		receive_lent(&p, i, lengths[i]);
 		assert_int_equal(pthread_join(l.thread, NULL), 0);
@@ -336,42 +336,42 @@ static void what_is_lent_arrives_in_its_turn_and_only_its_length_is_in_the_ring(
 static void what_is_lent_is_the_muxs_until_the_call_says_otherwise(void **state)
 {
 	struct pollfd room = { .events = POLLIN };
-	struct pair p;
+	struct mux_onesided_pair p;
 	char byte = 0;
 	int rc;
 
 	(void)state;
 	pair_open(&p);
-	room.fd = weir_conn_room_fd(p.near);
+	room.fd = weir_mux_conn_room_fd(p.near);
 	fill(weir_mux_region_data(p.ours), LENGTH, 5);
-	assert_int_equal(weir_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_CONN_DONTWAIT),
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_MUX_CONN_DONTWAIT),
 			 -EAGAIN);
-	assert_int_equal(weir_conn_send(p.near, &byte, 1, WEIR_CONN_DONTWAIT), -EINVAL);
-	assert_int_equal(weir_conn_send_region(p.near, p.ours, 1, 1, WEIR_CONN_DONTWAIT), -EINVAL);
-	assert_int_equal(weir_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_CONN_DONTWAIT),
+	assert_int_equal(weir_mux_conn_send(p.near, &byte, 1, WEIR_MUX_CONN_DONTWAIT), -EINVAL);
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 1, 1, WEIR_MUX_CONN_DONTWAIT), -EINVAL);
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_MUX_CONN_DONTWAIT),
 			 -EAGAIN);
 	receive_lent(&p, 0, LENGTH);
-	while ((rc = weir_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_CONN_DONTWAIT)) ==
+	while ((rc = weir_mux_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_MUX_CONN_DONTWAIT)) ==
 	       -EAGAIN)
 		assert_int_equal(poll(&room, 1, 60000), 1);
 	assert_int_equal(rc, 0);
-	assert_int_equal(weir_conn_send_region(p.near, p.ours, 7, 1, 0), 0);
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 7, 1, 0), 0);
 	receive_lent(&p, 7, 1);
 	pair_close(&p);
 }
 
 static void what_cannot_be_lent_is_refused_and_the_connection_goes_on(void **state)
 {
-	struct pair p;
+	struct mux_onesided_pair p;
 
 	(void)state;
 	pair_open(&p);
-	assert_int_equal(weir_conn_send_region(p.near, p.ours, 0, 0, 0), -EINVAL);
-	assert_int_equal(weir_conn_send_region(p.near, p.ours, LENGTH, 1, 0), -EINVAL);
-	assert_int_equal(weir_conn_send_region(p.near, p.ours, UINT64_MAX, 2, 0), -EINVAL);
-	assert_int_equal(weir_conn_send_region(p.near, p.ours, 1, LENGTH, 0), -EINVAL);
-	assert_int_equal(weir_conn_send_region(p.near, p.ours, 0, UINT64_MAX, 0), -EMSGSIZE);
-	assert_int_equal(weir_conn_send_region(p.near, p.ours, LENGTH - 1, 1, 0), 0);
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 0, 0, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, LENGTH, 1, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, UINT64_MAX, 2, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 1, LENGTH, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 0, UINT64_MAX, 0), -EMSGSIZE);
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, LENGTH - 1, 1, 0), 0);
 	receive_lent(&p, LENGTH - 1, 1);
 	pair_close(&p);
 }
@@ -379,36 +379,36 @@ static void what_cannot_be_lent_is_refused_and_the_connection_goes_on(void **sta
 /* What only who does not keep to mux.h can ask for: the hub checks again. */
 static void who_lends_what_he_has_not_loses_that_connection_alone(void **state)
 {
-	static const struct weir_order wrong[] = {
+	static const struct weir_mux_rdma_op_desc wrong[] = {
 		{ .region = 1, .at = LENGTH, .length = 1 },
 		{ .region = 1, .at = UINT64_MAX, .length = 2 },
 		{ .region = 1, .at = 0, .length = UINT64_MAX },
 		{ .region = 1, .at = 0, .length = 0 },
 		{ .region = 99, .at = 0, .length = 1 },
 	};
-	struct weir_conn *near, *far;
-	struct pair p;
+	struct weir_mux_conn *near, *far;
+	struct mux_onesided_pair p;
 	size_t i, size;
 	char byte;
 
 	(void)state;
 	pair_open(&p);
 	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		struct weir_order *loan;
+		struct weir_mux_rdma_op_desc *zc_send;
 
 		pair_connect(&p, &near, &far);
-		loan = &near->door->loan;
-		loan->region = wrong[i].region;
-		loan->at = wrong[i].at;
-		loan->length = wrong[i].length;
-		__atomic_store_n(&loan->state, WEIR_ORDER_GIVEN, __ATOMIC_SEQ_CST);
+		zc_send = &near->shm->zc_send;
+		zc_send->region = wrong[i].region;
+		zc_send->at = wrong[i].at;
+		zc_send->length = wrong[i].length;
+		__atomic_store_n(&zc_send->state, WEIR_MUX_RDMA_OP_SUBMITTED, __ATOMIC_SEQ_CST);
 		near->host->news(near);
-		assert_int_equal(weir_conn_recv(far, &byte, 1, &size, 0), -ECONNRESET);
-		assert_int_equal(weir_order_wait(near, loan), -EPROTO);
-		weir_conn_close(near);
-		weir_conn_close(far);
+		assert_int_equal(weir_mux_conn_recv(far, &byte, 1, &size, 0), -ECONNRESET);
+		assert_int_equal(weir_mux_rdma_op_desc_wait(near, zc_send), -EPROTO);
+		weir_mux_conn_close(near);
+		weir_mux_conn_close(far);
 	}
-	assert_int_equal(weir_conn_send_region(p.near, p.ours, 0, 1, 0), 0);
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 0, 1, 0), 0);
 	receive_lent(&p, 0, 1);
 	pair_close(&p);
 }
@@ -416,7 +416,7 @@ static void who_lends_what_he_has_not_loses_that_connection_alone(void **state)
 static void the_other_ends_close_is_heard_by_who_lends(void **state)
 {
 	struct lending l;
-	struct pair p;
+	struct mux_onesided_pair p;
 	char byte;
 	size_t size;
 
@@ -424,8 +424,8 @@ static void the_other_ends_close_is_heard_by_who_lends(void **state)
 	pair_open(&p);
 	l = (struct lending){ .p = &p, .length = LENGTH };
 	assert_int_equal(pthread_create(&l.thread, NULL, lend_one, &l), 0);
-	assert_int_equal(weir_conn_recv(p.far, &byte, 1, &size, 0), -EMSGSIZE); /* it has begun */
-	weir_conn_close(p.far);
+	assert_int_equal(weir_mux_conn_recv(p.far, &byte, 1, &size, 0), -EMSGSIZE); /* it has begun */
+	weir_mux_conn_close(p.far);
 	p.far = NULL;
 	assert_int_equal(pthread_join(l.thread, NULL), 0);
 	assert_int_equal(l.rc, -ENOTCONN);

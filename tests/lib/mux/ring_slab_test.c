@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Rings are registered beside all else: while a device is at it for one owner, at either end,
+ * Rings are registered beside all else: while a device is at it for one account, at either end,
  * others connect and send, and who ends meanwhile leaves nothing. The linker wraps ibv_reg_mr(),
  * which waits, or fails, where a test says so: nothing depends on who runs when.
  */
@@ -16,16 +16,16 @@
 
 #define SERVICE 5
 #define OWNERS 3
-#define RINGS (WEIR_RING_MIN * WEIR_CHUNK_CONNS) /* bytes, of either direction: nothing else is so long */
+#define RINGS (WEIR_MUX_RING_MIN * WEIR_MUX_RING_SLAB_CONNS) /* bytes, of either direction: nothing else is so long */
 
 /* Owners of both ends; each of the server's offers a service. */
-struct side {
-	struct weir_hub *hub;
-	struct weir_owner owners[OWNERS];
-	struct weir_offer *offers[OWNERS];
+struct mux_rings_side {
+	struct weir_mux_local *mux;
+	struct weir_mux_account owners[OWNERS];
+	struct weir_mux_service *offers[OWNERS];
 };
 
-static struct side client, server;
+static struct mux_rings_side client, server;
 static char address[64];
 static uint32_t holds, is_held, fails; /* the next registration of rings */
 
@@ -57,18 +57,18 @@ static void let_go(void)
 	__atomic_store_n(&is_held, 0, __ATOMIC_SEQ_CST);
 }
 
-static void hub_open(struct side *side, const char *listen)
+static void hub_open(struct mux_rings_side *side, const char *listen)
 {
 	const struct weir_mux_options options = { .listen = listen, .key = fixture_key(),
-						  .ring_bytes = WEIR_RING_MIN,
+						  .ring_bytes = WEIR_MUX_RING_MIN,
 						  .timeout_ns = 100 * SECOND_NS };
 	struct weir_error error = { "" };
 	unsigned int i;
 
-	if (weir_hub_open(&options, &side->hub, &error))
+	if (weir_mux_local_open(&options, &side->mux, &error))
 		fail_msg("%s", error.text);
 	for (i = 0; i < OWNERS; i++)
-		weir_owner_init(&side->owners[i], side->hub);
+		weir_mux_account_init(&side->owners[i], side->mux);
 }
 
 static int both_open(void **state)
@@ -81,23 +81,23 @@ static int both_open(void **state)
 	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
 	hub_open(&client, NULL);
 	hub_open(&server, listen);
-	weir_hub_info(server.hub, &info);
+	weir_mux_local_info(server.mux, &info);
 	snprintf(address, sizeof(address), "%s", info.address);
 	for (i = 0; i < OWNERS; i++)
-		assert_int_equal(weir_offer_open(&server.owners[i], SERVICE + i, 64,
+		assert_int_equal(weir_mux_service_open(&server.owners[i], SERVICE + i, 64,
 						 eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
 						 &server.offers[i]), 0);
 	return 0;
 }
 
 /* What has been closed is gone, at both ends. */
-static void owner_end(struct side *side, unsigned int i)
+static void owner_end(struct mux_rings_side *side, unsigned int i)
 {
-	weir_hub_linger(side->hub, &side->owners[i]);
-	pthread_mutex_lock(&side->hub->lock);
+	weir_mux_local_drain(side->mux, &side->owners[i]);
+	pthread_mutex_lock(&side->mux->lock);
 	assert_int_equal(side->owners[i].nr_conns, 0);
-	pthread_mutex_unlock(&side->hub->lock);
-	weir_owner_fini(&side->owners[i]);
+	pthread_mutex_unlock(&side->mux->lock);
+	weir_mux_account_fini(&side->owners[i]);
 	assert_int_equal(side->owners[i].bytes, 0);
 }
 
@@ -110,19 +110,19 @@ static int both_close(void **state)
 		owner_end(&client, i);
 		owner_end(&server, i);
 		if (server.offers[i])
-			weir_offer_close(server.offers[i]);
+			weir_mux_service_close(server.offers[i]);
 	}
-	weir_mux_close(&client.hub->mux);
-	weir_mux_close(&server.hub->mux);
+	weir_mux_close(&client.mux->mux);
+	weir_mux_close(&server.mux->mux);
 	return 0;
 }
 
 /* A connect, and perhaps its thread. */
 struct asking {
 	pthread_t thread;
-	struct weir_owner *owner;
+	struct weir_mux_account *account;
 	uint32_t service;
-	struct weir_circuit *near, *far;
+	struct weir_mux_vconn *near, *far;
 	int rc;
 };
 
@@ -130,24 +130,24 @@ static void *ask(void *arg)
 {
 	struct asking *a = arg;
 
-	a->rc = weir_circuit_connect(a->owner, address, a->service, NULL,
-				     weir_hub_deadline_ns(client.hub), &a->near, NULL);
+	a->rc = weir_mux_vconn_connect(a->account, address, a->service, NULL,
+				     weir_mux_local_deadline_ns(client.mux), &a->near, NULL);
 	return NULL;
 }
 
-static void ask_begin(struct asking *a, unsigned int owner, unsigned int to)
+static void ask_begin(struct asking *a, unsigned int account, unsigned int to)
 {
-	*a = (struct asking){ .owner = &client.owners[owner], .service = SERVICE + to };
+	*a = (struct asking){ .account = &client.owners[account], .service = SERVICE + to };
 	assert_int_equal(pthread_create(&a->thread, NULL, ask, a), 0);
 }
 
-static void pass(struct weir_circuit *from, struct weir_circuit *to)
+static void pass(struct weir_mux_vconn *from, struct weir_mux_vconn *to)
 {
 	char byte = 7, got = 0;
 	size_t length;
 
-	assert_int_equal(weir_conn_send(&from->app, &byte, 1, 0), 0);
-	assert_int_equal(weir_conn_recv(&to->app, &got, 1, &length, 0), 0);
+	assert_int_equal(weir_mux_conn_send(&from->app, &byte, 1, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(&to->app, &got, 1, &length, 0), 0);
 	assert_int_equal(got, 7);
 }
 
@@ -155,7 +155,7 @@ static void pass(struct weir_circuit *from, struct weir_circuit *to)
 static void ask_accept(struct asking *a)
 {
 	assert_int_equal(a->rc, 0);
-	while (weir_offer_accept(server.offers[a->service - SERVICE], &a->far) == -EAGAIN)
+	while (weir_mux_service_accept(server.offers[a->service - SERVICE], &a->far) == -EAGAIN)
 		sched_yield();
 	pass(a->near, a->far);
 	pass(a->far, a->near);
@@ -167,17 +167,17 @@ static void ask_end(struct asking *a)
 	ask_accept(a);
 }
 
-static void connect_one(struct asking *a, unsigned int owner, unsigned int to)
+static void connect_one(struct asking *a, unsigned int account, unsigned int to)
 {
-	*a = (struct asking){ .owner = &client.owners[owner], .service = SERVICE + to };
+	*a = (struct asking){ .account = &client.owners[account], .service = SERVICE + to };
 	ask(a);
 	ask_accept(a);
 }
 
 static void shut(struct asking *a)
 {
-	weir_conn_close(&a->near->app);
-	weir_conn_close(&a->far->app);
+	weir_mux_conn_close(&a->near->app);
+	weir_mux_conn_close(&a->far->app);
 }
 
 static void who_connects_holds_up_no_other(void **state)
@@ -197,9 +197,9 @@ static void who_connects_holds_up_no_other(void **state)
 	let_go();
 	ask_end(&held);
 	ask_end(&also);
-	pthread_mutex_lock(&client.hub->lock);
-	assert_int_equal(client.owners[1].nr_chunks, 1);
-	pthread_mutex_unlock(&client.hub->lock);
+	pthread_mutex_lock(&client.mux->lock);
+	assert_int_equal(client.owners[1].nr_slabs, 1);
+	pthread_mutex_unlock(&client.mux->lock);
 	shut(&first);
 	shut(&held);
 	shut(&also);
@@ -224,9 +224,9 @@ static void who_is_connected_to_holds_up_no_other(void **state)
 	let_go();
 	ask_end(&held);
 	ask_end(&also);
-	pthread_mutex_lock(&server.hub->lock);
-	assert_int_equal(server.owners[1].nr_chunks, 1);
-	pthread_mutex_unlock(&server.hub->lock);
+	pthread_mutex_lock(&server.mux->lock);
+	assert_int_equal(server.owners[1].nr_slabs, 1);
+	pthread_mutex_unlock(&server.mux->lock);
 	shut(&first);
 	shut(&held);
 	shut(&also);
@@ -251,7 +251,7 @@ static void who_ends_meanwhile_leaves_nothing(void **state)
 	__atomic_store_n(&holds, 1, __ATOMIC_SEQ_CST);
 	ask_begin(&held, 0, 1);
 	wait_held();
-	weir_offer_close(server.offers[1]);
+	weir_mux_service_close(server.offers[1]);
 	assert_int_equal(pthread_create(&thread, NULL, end_second, NULL), 0);
 	connect_one(&other, 0, 0);
 	let_go();
@@ -261,7 +261,7 @@ static void who_ends_meanwhile_leaves_nothing(void **state)
 	shut(&first);
 	shut(&other);
 	server.offers[1] = NULL;
-	weir_owner_init(&server.owners[1], server.hub);
+	weir_mux_account_init(&server.owners[1], server.mux);
 }
 
 static void a_mux_that_is_closed_meanwhile_leaves_nothing(void **state)
@@ -273,7 +273,7 @@ static void a_mux_that_is_closed_meanwhile_leaves_nothing(void **state)
 	__atomic_store_n(&holds, 1, __ATOMIC_SEQ_CST);
 	ask_begin(&held, 0, 1);
 	wait_held();
-	weir_hub_stop(server.hub);
+	weir_mux_local_stop(server.mux);
 	assert_int_equal(pthread_join(held.thread, NULL), 0);
 	assert_int_equal(held.rc, -ECONNRESET);
 	let_go();
@@ -282,7 +282,7 @@ static void a_mux_that_is_closed_meanwhile_leaves_nothing(void **state)
 
 static void memory_that_cannot_be_registered_is_given_back(void **state)
 {
-	struct asking first, again = { .owner = &client.owners[0], .service = SERVICE + 1 };
+	struct asking first, again = { .account = &client.owners[0], .service = SERVICE + 1 };
 
 	(void)state;
 	__atomic_store_n(&fails, 1, __ATOMIC_SEQ_CST);
@@ -293,9 +293,9 @@ static void memory_that_cannot_be_registered_is_given_back(void **state)
 	__atomic_store_n(&fails, 1, __ATOMIC_SEQ_CST);
 	ask(&again);
 	assert_int_equal(again.rc, -ENOMEM);
-	pthread_mutex_lock(&server.hub->lock);
+	pthread_mutex_lock(&server.mux->lock);
 	assert_int_equal(server.owners[1].bytes, 0);
-	pthread_mutex_unlock(&server.hub->lock);
+	pthread_mutex_unlock(&server.mux->lock);
 	ask(&again);
 	ask_accept(&again);
 	shut(&first);

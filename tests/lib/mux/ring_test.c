@@ -15,42 +15,42 @@
 #define TELLS (1u << 19) /* bytes, of which each 16 are told of */
 #define TOTAL (1u << 22)
 
-struct pair {
-	struct weir_ring ring;
+struct ring_pair {
+	struct weir_mux_ring ring;
 	char bytes[SIZE];
-	struct weir_ring_end writer, reader;
+	struct weir_mux_ring_end writer, reader;
 };
 
-static struct pair *pair_new(void)
+static struct ring_pair *pair_new(void)
 {
-	struct pair *p = aligned_alloc(64, (sizeof(*p) + 63) / 64 * 64);
+	struct ring_pair *p = aligned_alloc(64, (sizeof(*p) + 63) / 64 * 64);
 
 	assert_non_null(p);
 	memset(p, 0, sizeof(*p));
-	p->writer = (struct weir_ring_end){ &p->ring, p->bytes, SIZE, 0 };
+	p->writer = (struct weir_mux_ring_end){ &p->ring, p->bytes, SIZE, 0 };
 	p->reader = p->writer;
 	return p;
 }
 
 static void a_full_ring_has_no_room_and_an_empty_one_nothing(void **state)
 {
-	struct pair *p = pair_new();
+	struct ring_pair *p = pair_new();
 	char data[SIZE] = { 1 };
 	uint32_t room;
 	uint64_t tail;
 
 	(void)state;
-	assert_int_equal(weir_ring_readable(&p->reader, &tail), 0);
+	assert_int_equal(weir_mux_ring_readable(&p->reader, &tail), 0);
 	assert_int_equal(tail, 0);
-	assert_int_equal(weir_ring_writable(&p->writer, &room), 0);
+	assert_int_equal(weir_mux_ring_writable(&p->writer, &room), 0);
 	assert_int_equal(room, SIZE);
-	weir_ring_write(&p->writer, data, SIZE);
-	assert_int_equal(weir_ring_readable(&p->reader, &tail), 0);
+	weir_mux_ring_write(&p->writer, data, SIZE);
+	assert_int_equal(weir_mux_ring_readable(&p->reader, &tail), 0);
 	assert_int_equal(tail, 0); /* not published */
-	weir_ring_publish_tail(&p->writer);
-	assert_int_equal(weir_ring_readable(&p->reader, &tail), 0);
+	weir_mux_ring_publish_tail(&p->writer);
+	assert_int_equal(weir_mux_ring_readable(&p->reader, &tail), 0);
 	assert_int_equal(tail, SIZE);
-	assert_int_equal(weir_ring_writable(&p->writer, &room), 0);
+	assert_int_equal(weir_mux_ring_writable(&p->writer, &room), 0);
 	assert_int_equal(room, 0);
 	free(p);
 }
@@ -59,7 +59,7 @@ static void a_full_ring_has_no_room_and_an_empty_one_nothing(void **state)
 static void impossible_positions_are_found_out(void **state)
 {
 	static const uint64_t lies[] = { SIZE + 1, 2 * SIZE, UINT64_MAX, 1ull << 32, 1ull << 63 };
-	struct pair *p = pair_new();
+	struct ring_pair *p = pair_new();
 	uint64_t tail = 77;
 	uint32_t room = 77;
 	size_t i;
@@ -68,14 +68,14 @@ static void impossible_positions_are_found_out(void **state)
 	for (i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
 		p->ring.tail = p->reader.position + lies[i];
 		p->ring.head = p->writer.position - lies[i];
-		assert_int_equal(weir_ring_readable(&p->reader, &tail), -EPROTO);
-		assert_int_equal(weir_ring_writable(&p->writer, &room), -EPROTO);
+		assert_int_equal(weir_mux_ring_readable(&p->reader, &tail), -EPROTO);
+		assert_int_equal(weir_mux_ring_writable(&p->writer, &room), -EPROTO);
 	}
 	p->ring.head = p->writer.position + 1;
-	assert_int_equal(weir_ring_writable(&p->writer, &room), -EPROTO);
+	assert_int_equal(weir_mux_ring_writable(&p->writer, &room), -EPROTO);
 	p->reader.position = 10;
 	p->ring.tail = 9;
-	assert_int_equal(weir_ring_readable(&p->reader, &tail), -EPROTO);
+	assert_int_equal(weir_mux_ring_readable(&p->reader, &tail), -EPROTO);
 	assert_int_equal(tail, 77);
 	assert_int_equal(room, 77);
 	free(p);
@@ -88,26 +88,26 @@ static unsigned char byte_at(uint64_t position)
 
 static void *write_all(void *arg)
 {
-	struct weir_ring_end *end = arg;
+	struct weir_mux_ring_end *end = arg;
 	unsigned char data[SIZE];
 	uint32_t room = 0, n, i;
 
 	while (end->position < TOTAL) {
-		assert_int_equal(weir_ring_writable(end, &room), 0);
+		assert_int_equal(weir_mux_ring_writable(end, &room), 0);
 		n = (uint32_t)(end->position * 31 % 1500) + 1;
 		n = n > room ? room : n;
 		n = n > TOTAL - end->position ? (uint32_t)(TOTAL - end->position) : n;
 		for (i = 0; i < n; i++)
 			data[i] = byte_at(end->position + i);
-		weir_ring_write(end, data, n);
-		weir_ring_publish_tail(end);
+		weir_mux_ring_write(end, data, n);
+		weir_mux_ring_publish_tail(end);
 	}
 	return NULL;
 }
 
 static void bytes_pass_between_two_threads(void **state)
 {
-	struct pair *p = pair_new();
+	struct ring_pair *p = pair_new();
 	unsigned char data[SIZE];
 	pthread_t writer;
 	uint64_t tail = 0;
@@ -116,13 +116,13 @@ static void bytes_pass_between_two_threads(void **state)
 	(void)state;
 	assert_int_equal(pthread_create(&writer, NULL, write_all, &p->writer), 0);
 	while (p->reader.position < TOTAL) {
-		assert_int_equal(weir_ring_readable(&p->reader, &tail), 0);
-		weir_ring_peek(&p->reader, p->reader.position, data,
+		assert_int_equal(weir_mux_ring_readable(&p->reader, &tail), 0);
+		weir_mux_ring_peek(&p->reader, p->reader.position, data,
 			       (uint32_t)(tail - p->reader.position));
 		for (i = 0; p->reader.position < tail; i++, p->reader.position++)
 			if (data[i] != byte_at(p->reader.position))
 				fail_msg("byte %lu is wrong", (unsigned long)p->reader.position);
-		weir_ring_publish_head(&p->reader);
+		weir_mux_ring_publish_head(&p->reader);
 	}
 	pthread_join(writer, NULL);
 	free(p);
@@ -130,58 +130,58 @@ static void bytes_pass_between_two_threads(void **state)
 
 static void who_is_armed_is_told_once(void **state)
 {
-	struct pair *p = pair_new();
+	struct ring_pair *p = pair_new();
 
 	(void)state;
-	assert_int_equal(weir_ring_disarm(&p->ring), 0);
-	assert_int_equal(weir_ring_arm(&p->ring, 1, 0), 1);
-	assert_int_equal(weir_ring_arm(&p->ring, 2, 0), 3);
-	assert_int_equal(weir_ring_disarm(&p->ring), 3);
-	assert_int_equal(weir_ring_disarm(&p->ring), 0);
+	assert_int_equal(weir_mux_ring_disarm(&p->ring), 0);
+	assert_int_equal(weir_mux_ring_arm(&p->ring, 1, 0), 1);
+	assert_int_equal(weir_mux_ring_arm(&p->ring, 2, 0), 3);
+	assert_int_equal(weir_mux_ring_disarm(&p->ring), 3);
+	assert_int_equal(weir_mux_ring_disarm(&p->ring), 0);
 	free(p);
 }
 
 static void who_wants_much_is_not_told_of_less(void **state)
 {
-	struct pair *p = pair_new();
+	struct ring_pair *p = pair_new();
 
 	(void)state;
-	assert_int_equal(weir_ring_disarm_at(&p->ring, 1000), 0);
-	assert_int_equal(weir_ring_arm(&p->ring, 1, 500), 1);
-	assert_int_equal(weir_ring_disarm_at(&p->ring, 499), 0);
-	assert_int_equal(weir_ring_disarm_at(&p->ring, 500), 1);
-	assert_int_equal(weir_ring_disarm_at(&p->ring, 501), 0);
-	assert_int_equal(weir_ring_arm(&p->ring, 1, 500), 1);
-	assert_int_equal(weir_ring_disarm(&p->ring), 1);
+	assert_int_equal(weir_mux_ring_disarm_at(&p->ring, 1000), 0);
+	assert_int_equal(weir_mux_ring_arm(&p->ring, 1, 500), 1);
+	assert_int_equal(weir_mux_ring_disarm_at(&p->ring, 499), 0);
+	assert_int_equal(weir_mux_ring_disarm_at(&p->ring, 500), 1);
+	assert_int_equal(weir_mux_ring_disarm_at(&p->ring, 501), 0);
+	assert_int_equal(weir_mux_ring_arm(&p->ring, 1, 500), 1);
+	assert_int_equal(weir_mux_ring_disarm(&p->ring), 1);
 	free(p);
 }
 
 /* As a writer asks for room before a ring has been full once. */
 static void a_position_before_the_first_has_been_reached(void **state)
 {
-	struct pair *p = pair_new();
+	struct ring_pair *p = pair_new();
 
 	(void)state;
-	weir_ring_arm(&p->ring, 2, 10 - (uint64_t)SIZE);
-	assert_int_equal(weir_ring_disarm_at(&p->ring, 0), 2);
+	weir_mux_ring_arm(&p->ring, 2, 10 - (uint64_t)SIZE);
+	assert_int_equal(weir_mux_ring_disarm_at(&p->ring, 0), 2);
 	free(p);
 }
 
 static void *publish_bytes(void *arg)
 {
-	struct weir_ring_end *end = arg;
+	struct weir_mux_ring_end *end = arg;
 
 	while (end->position < TELLS) {
 		uint32_t room = 0;
 
-		assert_int_equal(weir_ring_writable(end, &room), 0);
+		assert_int_equal(weir_mux_ring_writable(end, &room), 0);
 		if (!room) {
 			sched_yield();
 			continue;
 		}
 		end->position += room < 16 ? room : 16;
-		weir_ring_publish_tail(end);
-		weir_ring_disarm_at(end->ring, end->position);
+		weir_mux_ring_publish_tail(end);
+		weir_mux_ring_disarm_at(end->ring, end->position);
 	}
 	return NULL;
 }
@@ -189,8 +189,8 @@ static void *publish_bytes(void *arg)
 /* A reader that sleeps as long as it is armed gets to the end. */
 static void nobody_misses_what_he_wants(void **state)
 {
-	struct pair *p = pair_new();
-	struct weir_ring_end *end = &p->reader;
+	struct ring_pair *p = pair_new();
+	struct weir_mux_ring_end *end = &p->reader;
 	pthread_t writer;
 	uint64_t wanted, tail = 0;
 
@@ -198,14 +198,14 @@ static void nobody_misses_what_he_wants(void **state)
 	assert_int_equal(pthread_create(&writer, NULL, publish_bytes, &p->writer), 0);
 	while (end->position < TELLS) {
 		wanted = end->position + SIZE / 2 < TELLS ? end->position + SIZE / 2 : TELLS;
-		weir_ring_arm(&p->ring, 1, wanted);
-		assert_int_equal(weir_ring_readable(end, &tail), 0);
+		weir_mux_ring_arm(&p->ring, 1, wanted);
+		assert_int_equal(weir_mux_ring_readable(end, &tail), 0);
 		/* Who is told too early, of what he wanted before, is no longer armed. */
 		while (tail < wanted && __atomic_load_n(&p->ring.armed, __ATOMIC_ACQUIRE))
 			sched_yield();
-		assert_int_equal(weir_ring_readable(end, &tail), 0);
+		assert_int_equal(weir_mux_ring_readable(end, &tail), 0);
 		end->position = tail;
-		weir_ring_publish_head(end);
+		weir_mux_ring_publish_head(end);
 	}
 	pthread_join(writer, NULL);
 	free(p);

@@ -17,11 +17,11 @@
 
 /* Two muxes, and connections between them; the client has a region of REGION_BYTES. */
 #define REGION_BYTES (2u << 20)
-struct pair {
+struct mux_take_pair {
 	struct weir_mux *server, *client;
-	struct weir_listener *listener;
+	struct weir_mux_listener *listener;
 	struct weir_mux_region *region;
-	struct weir_conn *near, *far;
+	struct weir_mux_conn *near, *far;
 	char address[64];
 };
 
@@ -43,15 +43,15 @@ static void wait_readable(int fd)
 	assert_int_equal(poll(&in, 1, PATIENCE_MS), 1);
 }
 
-static void pair_connect(struct pair *p, struct weir_conn **near, struct weir_conn **far)
+static void pair_connect(struct mux_take_pair *p, struct weir_mux_conn **near, struct weir_mux_conn **far)
 {
 	struct weir_error error = { "" };
 	int rc;
 
 	if (weir_mux_connect(p->client, p->address, SERVICE, NULL, near, &error))
 		fail_msg("%s", error.text);
-	while ((rc = weir_listener_accept(p->listener, far)) == -EAGAIN)
-		wait_readable(weir_listener_fd(p->listener));
+	while ((rc = weir_mux_listener_accept(p->listener, far)) == -EAGAIN)
+		wait_readable(weir_mux_listener_fd(p->listener));
 	assert_int_equal(rc, 0);
 }
 
@@ -60,12 +60,12 @@ static unsigned char byte_at(uint64_t position)
 	return (unsigned char)(position * 2654435761u >> 11);
 }
 
-static unsigned char *memory_of(const struct pair *p)
+static unsigned char *memory_of(const struct mux_take_pair *p)
 {
 	return weir_mux_region_data(p->region);
 }
 
-static void pair_open(struct pair *p)
+static void pair_open(struct mux_take_pair *p)
 {
 	struct weir_mux_options options = { .key = fixture_key() };
 	struct weir_mux_info info;
@@ -85,47 +85,47 @@ static void pair_open(struct pair *p)
 		memory_of(p)[i] = byte_at(i);
 }
 
-static void pair_close(struct pair *p)
+static void pair_close(struct mux_take_pair *p)
 {
-	weir_conn_close(p->near);
-	weir_conn_close(p->far);
+	weir_mux_conn_close(p->near);
+	weir_mux_conn_close(p->far);
 	assert_int_equal(weir_mux_region_close(p->region), 0);
-	weir_listener_close(p->listener);
+	weir_mux_listener_close(p->listener);
 	weir_mux_close(p->client);
 	weir_mux_close(p->server);
 }
 
 /* A message that lies in the region, from a thread of its own. */
-struct sending {
+struct mux_take_sending {
 	pthread_t thread;
-	const struct pair *p;
-	struct weir_conn *conn;
+	const struct mux_take_pair *p;
+	struct weir_mux_conn *conn;
 	size_t length;
 	int rc;
 };
 
 static void *send_one(void *arg)
 {
-	struct sending *s = arg;
+	struct mux_take_sending *s = arg;
 
-	s->rc = s->length ? weir_conn_send_region(s->conn, s->p->region, 0, s->length, 0) :
-			    weir_conn_send(s->conn, "", 0, 0);
+	s->rc = s->length ? weir_mux_conn_send_region(s->conn, s->p->region, 0, s->length, 0) :
+			    weir_mux_conn_send(s->conn, "", 0, 0);
 	return NULL;
 }
 
-static void sending_begin(struct sending *s, const struct pair *p, size_t length)
+static void sending_begin(struct mux_take_sending *s, const struct mux_take_pair *p, size_t length)
 {
-	*s = (struct sending){ .p = p, .conn = p->near, .length = length };
+	*s = (struct mux_take_sending){ .p = p, .conn = p->near, .length = length };
 	assert_int_equal(pthread_create(&s->thread, NULL, send_one, s), 0);
 }
 
-static void sending_end(struct sending *s)
+static void sending_end(struct mux_take_sending *s)
 {
 	assert_int_equal(pthread_join(s->thread, NULL), 0);
 	assert_int_equal(s->rc, 0);
 }
 
-static void part_is_right(const struct weir_conn_part *part, size_t at, size_t total)
+static void part_is_right(const struct weir_mux_conn_part *part, size_t at, size_t total)
 {
 	const unsigned char *data = part->data;
 	size_t i;
@@ -140,24 +140,24 @@ static void part_is_right(const struct weir_conn_part *part, size_t at, size_t t
 }
 
 /* A message of the region's, whole. */
-static void take_all(struct weir_conn *conn, size_t total)
+static void take_all(struct weir_mux_conn *conn, size_t total)
 {
-	struct weir_conn_part part;
+	struct weir_mux_conn_part part;
 	size_t at = 0;
 
 	do {
-		assert_int_equal(weir_conn_take(conn, &part, 0), 0);
+		assert_int_equal(weir_mux_conn_take(conn, &part, 0), 0);
 		part_is_right(&part, at, total);
 		at += part.length;
-		weir_conn_give(conn);
+		weir_mux_conn_give(conn);
 	} while (at < total);
 }
 
 static void parts_make_up_the_message_whatever_its_size(void **state)
 {
 	static const size_t sizes[] = { 1, 0, 100, 4088, 65536, RING - 8, RING, 1000003, 7 };
-	struct sending s;
-	struct pair p;
+	struct mux_take_sending s;
+	struct mux_take_pair p;
 	size_t i;
 
 	(void)state;
@@ -172,8 +172,8 @@ static void parts_make_up_the_message_whatever_its_size(void **state)
 
 static void taking_and_receiving_alternate_by_messages(void **state)
 {
-	struct weir_conn_part part;
-	struct pair p;
+	struct weir_mux_conn_part part;
+	struct mux_take_pair p;
 	char got[200];
 	size_t length;
 	int i;
@@ -181,16 +181,16 @@ static void taking_and_receiving_alternate_by_messages(void **state)
 	(void)state;
 	pair_open(&p);
 	for (i = 0; i < 3; i++)
-		assert_int_equal(weir_conn_send(p.near, memory_of(&p), 100, 0), 0);
+		assert_int_equal(weir_mux_conn_send(p.near, memory_of(&p), 100, 0), 0);
 	take_all(p.far, 100);
-	assert_int_equal(weir_conn_recv(p.far, got, sizeof(got), &length, 0), 0);
+	assert_int_equal(weir_mux_conn_recv(p.far, got, sizeof(got), &length, 0), 0);
 	assert_int_equal(length, 100);
-	assert_int_equal(weir_conn_take(p.far, &part, 0), 0);
-	assert_int_equal(weir_conn_take(p.far, &part, 0), -EINVAL);
-	assert_int_equal(weir_conn_recv(p.far, got, sizeof(got), &length, 0), -EINVAL);
-	weir_conn_give(p.far);
-	weir_conn_give(p.far);
-	assert_int_equal(weir_conn_take(p.far, &part, WEIR_CONN_DONTWAIT), -EAGAIN);
+	assert_int_equal(weir_mux_conn_take(p.far, &part, 0), 0);
+	assert_int_equal(weir_mux_conn_take(p.far, &part, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_recv(p.far, got, sizeof(got), &length, 0), -EINVAL);
+	weir_mux_conn_give(p.far);
+	weir_mux_conn_give(p.far);
+	assert_int_equal(weir_mux_conn_take(p.far, &part, WEIR_MUX_CONN_DONTWAIT), -EAGAIN);
 	pair_close(&p);
 }
 
@@ -199,29 +199,29 @@ static void a_message_is_not_begun_one_way_and_ended_the_other(void **state)
 {
 	const size_t total = 2 * RING;
 	char *got = malloc(total);
-	struct weir_conn_part part;
-	struct sending s;
-	struct pair p;
+	struct weir_mux_conn_part part;
+	struct mux_take_sending s;
+	struct mux_take_pair p;
 	size_t length;
 
 	(void)state;
 	assert_non_null(got);
 	pair_open(&p);
 	sending_begin(&s, &p, total);
-	while (weir_conn_recv(p.far, got, total, &length, WEIR_CONN_DONTWAIT) == -EAGAIN &&
+	while (weir_mux_conn_recv(p.far, got, total, &length, WEIR_MUX_CONN_DONTWAIT) == -EAGAIN &&
 	       !p.far->is_in_message)
-		wait_readable(weir_conn_fd(p.far));
-	assert_int_equal(weir_conn_take(p.far, &part, 0), -EINVAL);
-	assert_int_equal(weir_conn_recv(p.far, got, total, &length, 0), 0);
+		wait_readable(weir_mux_conn_fd(p.far));
+	assert_int_equal(weir_mux_conn_take(p.far, &part, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_recv(p.far, got, total, &length, 0), 0);
 	assert_memory_equal(got, memory_of(&p), total);
 	sending_end(&s);
 	sending_begin(&s, &p, total);
-	assert_int_equal(weir_conn_take(p.far, &part, 0), 0);
-	weir_conn_give(p.far);
-	assert_int_equal(weir_conn_recv(p.far, got, total, &length, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_take(p.far, &part, 0), 0);
+	weir_mux_conn_give(p.far);
+	assert_int_equal(weir_mux_conn_recv(p.far, got, total, &length, 0), -EINVAL);
 	while (part.at + part.length < total) {
-		assert_int_equal(weir_conn_take(p.far, &part, 0), 0);
-		weir_conn_give(p.far);
+		assert_int_equal(weir_mux_conn_take(p.far, &part, 0), 0);
+		weir_mux_conn_give(p.far);
 	}
 	sending_end(&s);
 	pair_close(&p);
@@ -231,11 +231,11 @@ static void a_message_is_not_begun_one_way_and_ended_the_other(void **state)
 /* Not more than a ring comes, what is held does not change, and others go on meanwhile. */
 static void who_holds_a_part_holds_back_his_own_connection_alone(void **state)
 {
-	struct weir_conn *near, *far;
-	struct weir_conn_part part;
+	struct weir_mux_conn *near, *far;
+	struct weir_mux_conn_part part;
 	struct weir_mux_info info;
-	struct sending s;
-	struct pair p;
+	struct mux_take_sending s;
+	struct mux_take_pair p;
 	char got[100];
 	size_t length, i;
 
@@ -243,32 +243,32 @@ static void who_holds_a_part_holds_back_his_own_connection_alone(void **state)
 	pair_open(&p);
 	pair_connect(&p, &near, &far);
 	sending_begin(&s, &p, REGION_BYTES);
-	assert_int_equal(weir_conn_take(p.far, &part, 0), 0);
+	assert_int_equal(weir_mux_conn_take(p.far, &part, 0), 0);
 	for (i = 0; i < 100; i++) {
-		assert_int_equal(weir_conn_send(near, memory_of(&p), sizeof(got), 0), 0);
-		assert_int_equal(weir_conn_recv(far, got, sizeof(got), &length, 0), 0);
+		assert_int_equal(weir_mux_conn_send(near, memory_of(&p), sizeof(got), 0), 0);
+		assert_int_equal(weir_mux_conn_recv(far, got, sizeof(got), &length, 0), 0);
 	}
 	weir_mux_info(p.server, &info);
 	assert_true(info.bytes_received <= RING + 100 * (sizeof(got) + 8));
 	part_is_right(&part, 0, REGION_BYTES);
-	weir_conn_give(p.far);
+	weir_mux_conn_give(p.far);
 	while (part.at + part.length < REGION_BYTES) {
 		i = part.at + part.length;
-		assert_int_equal(weir_conn_take(p.far, &part, 0), 0);
+		assert_int_equal(weir_mux_conn_take(p.far, &part, 0), 0);
 		part_is_right(&part, i, REGION_BYTES);
-		weir_conn_give(p.far);
+		weir_mux_conn_give(p.far);
 	}
 	sending_end(&s);
-	weir_conn_close(near);
-	weir_conn_close(far);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
 	pair_close(&p);
 }
 
 static void the_descriptor_says_when_to_take(void **state)
 {
-	struct weir_conn_part part;
-	struct sending s;
-	struct pair p;
+	struct weir_mux_conn_part part;
+	struct mux_take_sending s;
+	struct mux_take_pair p;
 	size_t at = 0;
 	int rc;
 
@@ -276,15 +276,15 @@ static void the_descriptor_says_when_to_take(void **state)
 	pair_open(&p);
 	sending_begin(&s, &p, REGION_BYTES);
 	while (at < REGION_BYTES) {
-		rc = weir_conn_take(p.far, &part, WEIR_CONN_DONTWAIT);
+		rc = weir_mux_conn_take(p.far, &part, WEIR_MUX_CONN_DONTWAIT);
 		if (rc == -EAGAIN) {
-			wait_readable(weir_conn_fd(p.far));
+			wait_readable(weir_mux_conn_fd(p.far));
 			continue;
 		}
 		assert_int_equal(rc, 0);
 		part_is_right(&part, at, REGION_BYTES);
 		at += part.length;
-		weir_conn_give(p.far);
+		weir_mux_conn_give(p.far);
 	}
 	sending_end(&s);
 	pair_close(&p);
@@ -293,22 +293,22 @@ static void the_descriptor_says_when_to_take(void **state)
 /* What has arrived can be taken when the other end has closed. */
 static void the_end_comes_after_what_was_sent(void **state)
 {
-	struct weir_conn *near, *far;
-	struct weir_conn_part part;
-	struct pair p;
+	struct weir_mux_conn *near, *far;
+	struct weir_mux_conn_part part;
+	struct mux_take_pair p;
 
 	(void)state;
 	pair_open(&p);
 	pair_connect(&p, &near, &far);
-	assert_int_equal(weir_conn_send(near, memory_of(&p), 1000, 0), 0);
-	weir_conn_close(near);
+	assert_int_equal(weir_mux_conn_send(near, memory_of(&p), 1000, 0), 0);
+	weir_mux_conn_close(near);
 	take_all(far, 1000);
-	assert_int_equal(weir_conn_take(far, &part, 0), -ENOTCONN);
-	weir_conn_close(far);
+	assert_int_equal(weir_mux_conn_take(far, &part, 0), -ENOTCONN);
+	weir_mux_conn_close(far);
 	pair_close(&p);
 }
 
-static uint64_t written(const struct pair *p)
+static uint64_t written(const struct mux_take_pair *p)
 {
 	struct weir_mux_info info;
 
@@ -319,35 +319,35 @@ static uint64_t written(const struct pair *p)
 /* Two segments, in a ring that has room for both: all but the record is written. */
 static void what_is_large_is_written_and_what_is_small_is_copied(void **state)
 {
-	struct sending s;
-	struct pair p;
+	struct mux_take_sending s;
+	struct mux_take_pair p;
 	int i;
 
 	(void)state;
 	pair_open(&p);
 	for (i = 0; i < 20; i++) {
-		assert_int_equal(weir_conn_send(p.near, memory_of(&p), 1000, 0), 0);
+		assert_int_equal(weir_mux_conn_send(p.near, memory_of(&p), 1000, 0), 0);
 		take_all(p.far, 1000);
 	}
 	assert_int_equal(written(&p), 0);
-	sending_begin(&s, &p, 2 * WIRE_PIECE_MAX);
-	take_all(p.far, 2 * WIRE_PIECE_MAX);
+	sending_begin(&s, &p, 2 * WIRE_MUX_SEGMENT_MAX);
+	take_all(p.far, 2 * WIRE_MUX_SEGMENT_MAX);
 	sending_end(&s);
-	assert_int_equal(written(&p), 2 * WIRE_PIECE_MAX);
+	assert_int_equal(written(&p), 2 * WIRE_MUX_SEGMENT_MAX);
 	pair_close(&p);
 }
 
-static struct weir_circuit *circuit_of(struct weir_conn *conn)
+static struct weir_mux_vconn *circuit_of(struct weir_mux_conn *conn)
 {
-	return container_of(conn, struct weir_circuit, app);
+	return container_of(conn, struct weir_mux_vconn, app);
 }
 
 /* A mux that breaks the rules: here one whose memory was changed behind its back. */
 static void a_mux_that_writes_across_the_end_of_a_ring_is_cut_off(void **state)
 {
-	struct weir_conn_part part;
-	struct sending s;
-	struct pair p;
+	struct weir_mux_conn_part part;
+	struct mux_take_sending s;
+	struct mux_take_pair p;
 	int rc;
 
 	(void)state;
@@ -358,10 +358,10 @@ static void a_mux_that_writes_across_the_end_of_a_ring_is_cut_off(void **state)
 	sending_end(&s);
 	while (__atomic_load_n(&circuit_of(p.near)->granted, __ATOMIC_ACQUIRE) <= RING)
 		sched_yield();
-	circuit_of(p.near)->landing.size *= 2;
+	circuit_of(p.near)->peer_ring.size *= 2;
 	sending_begin(&s, &p, 2 * RING);
-	while (!(rc = weir_conn_take(p.far, &part, 0)))
-		weir_conn_give(p.far);
+	while (!(rc = weir_mux_conn_take(p.far, &part, 0)))
+		weir_mux_conn_give(p.far);
 	assert_int_equal(rc, -EPROTO);
 	assert_int_equal(pthread_join(s.thread, NULL), 0);
 	assert_int_equal(s.rc, -ECONNRESET);

@@ -6,23 +6,23 @@
 
 #include "tests/lib/mux/tenants.h"
 
-int __real_weir_lane_met_client(struct weir_lane *lane, struct wire_welcome *welcome);
-int __wrap_weir_lane_met_client(struct weir_lane *lane, struct wire_welcome *welcome);
+int __real_weir_mux_qp_dedup_client(struct weir_mux_qp *qp, struct wire_handshake_welcome *welcome);
+int __wrap_weir_mux_qp_dedup_client(struct weir_mux_qp *qp, struct wire_handshake_welcome *welcome);
 
-/* Who has proven himself on a lane of that class is not welcomed before he may be. */
+/* Who has proven himself on a qp of that class is not welcomed before he may be. */
 static struct {
 	int class_nr; /* -1: of none */
 	sem_t proven, may;
 } gate = { .class_nr = -1 };
 
-int __wrap_weir_lane_met_client(struct weir_lane *lane, struct wire_welcome *welcome)
+int __wrap_weir_mux_qp_dedup_client(struct weir_mux_qp *qp, struct wire_handshake_welcome *welcome)
 {
-	if (__atomic_load_n(&gate.class_nr, __ATOMIC_ACQUIRE) == lane->class) {
+	if (__atomic_load_n(&gate.class_nr, __ATOMIC_ACQUIRE) == qp->class) {
 		sem_post(&gate.proven);
 		while (sem_wait(&gate.may))
 			;
 	}
-	return __real_weir_lane_met_client(lane, welcome);
+	return __real_weir_mux_qp_dedup_client(qp, welcome);
 }
 
 static void gate_shut(int class_nr)
@@ -40,22 +40,22 @@ void gate_open(void)
 
 static void *dial(void *arg)
 {
-	struct tenant *tenant = arg;
-	struct weir_node *node;
+	struct mux_tenant *tenant = arg;
+	struct weir_mux_remote *remote;
 
-	tenant->rc = weir_hub_dial(&tenant->owner, tenant->to->address, tenant->class_nr,
-				   weir_now_ns() + PATIENCE_NS, &node, NULL);
+	tenant->rc = weir_mux_remote_connect(&tenant->account, tenant->to->address, tenant->class_nr,
+				   weir_now_ns() + PATIENCE_NS, &remote, NULL);
 	return NULL;
 }
 
-void tenant_dials(struct tenant *tenant, const struct end *from, const struct end *to,
+void tenant_dials(struct mux_tenant *tenant, const struct mux_end *from, const struct mux_end *to,
 		  uint8_t class_nr)
 {
 	int sockets[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
-	weir_owner_init(&tenant->owner, from->hub);
-	tenant->owner.socket = sockets[0];
+	weir_mux_account_init(&tenant->account, from->mux);
+	tenant->account.socket = sockets[0];
 	tenant->end = sockets[1];
 	tenant->to = to;
 	tenant->class_nr = class_nr;
@@ -65,13 +65,13 @@ void tenant_dials(struct tenant *tenant, const struct end *from, const struct en
 		;
 }
 
-static void tenant_free(struct tenant *tenant)
+static void tenant_free(struct mux_tenant *tenant)
 {
-	close(tenant->owner.socket);
-	weir_owner_fini(&tenant->owner);
+	close(tenant->account.socket);
+	weir_mux_account_fini(&tenant->account);
 }
 
-void tenant_is_gone(struct tenant *tenant)
+void tenant_is_gone(struct mux_tenant *tenant)
 {
 	close(tenant->end);
 	assert_int_equal(pthread_join(tenant->thread, NULL), 0);
@@ -79,7 +79,7 @@ void tenant_is_gone(struct tenant *tenant)
 	tenant_free(tenant);
 }
 
-void tenant_gets_no_lane(struct tenant *tenant)
+void tenant_gets_no_lane(struct mux_tenant *tenant)
 {
 	assert_int_equal(pthread_join(tenant->thread, NULL), 0);
 	assert_int_equal(tenant->rc, -ECONNRESET);
@@ -87,12 +87,12 @@ void tenant_gets_no_lane(struct tenant *tenant)
 	tenant_free(tenant);
 }
 
-void wait_queue_pairs(const struct end *end, unsigned int count)
+void wait_queue_pairs(const struct mux_end *end, unsigned int count)
 {
 	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
 	struct weir_mux_info info;
 
-	for (weir_hub_info(end->hub, &info); info.queue_pairs != count; weir_hub_info(end->hub, &info)) {
+	for (weir_mux_local_info(end->mux, &info); info.queue_pairs != count; weir_mux_local_info(end->mux, &info)) {
 		assert_true(weir_now_ns() < deadline_ns);
 		usleep(1000);
 	}

@@ -19,7 +19,7 @@ static struct verbs_counters before;
 
 static int setup(void **out)
 {
-	struct pair *pair = malloc(sizeof(*pair));
+	struct loopback_pair *pair = malloc(sizeof(*pair));
 
 	pair_open(pair);
 	assert_true(pair_connect(pair, NULL));
@@ -61,7 +61,7 @@ static void counts_are(struct verbs_counters expected)
 #undef IS
 }
 
-static void take(struct pair *pair, int wanted, enum ibv_wc_status status)
+static void take(struct loopback_pair *pair, int wanted, enum ibv_wc_status status)
 {
 	time_t deadline = time(NULL) + PATIENCE_S;
 	struct ibv_wc wc;
@@ -76,7 +76,7 @@ static void take(struct pair *pair, int wanted, enum ibv_wc_status status)
 	}
 }
 
-static void post(struct pair *pair, struct ibv_send_wr *wr)
+static void post(struct loopback_pair *pair, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 
@@ -85,7 +85,7 @@ static void post(struct pair *pair, struct ibv_send_wr *wr)
 
 static void a_chain_is_one_doorbell(void **in)
 {
-	struct pair *pair = *in;
+	struct loopback_pair *pair = *in;
 	struct ibv_sge sge = pair_sge(pair, 1000);
 	struct ibv_send_wr wrs[4];
 	int i;
@@ -104,7 +104,7 @@ static void a_chain_is_one_doorbell(void **in)
 
 static void each_kind_is_told_apart(void **in)
 {
-	struct pair *pair = *in;
+	struct loopback_pair *pair = *in;
 	struct ibv_sge sge = pair_sge(pair, 100), word = pair_sge(pair, 8);
 	struct ibv_send_wr send = pair_wr(pair, IBV_WR_SEND, &sge);
 	struct ibv_send_wr write = pair_wr(pair, IBV_WR_RDMA_WRITE_WITH_IMM, &sge);
@@ -130,7 +130,7 @@ static void each_kind_is_told_apart(void **in)
 /* Not by ibv_post_send(), but it is posted. */
 static void a_window_is_bound_by_a_work_request(void **in)
 {
-	struct pair *pair = *in;
+	struct loopback_pair *pair = *in;
 	struct ibv_mr *mr = ibv_reg_mr(pair->pd, pair->bytes, 4096,
 				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	struct ibv_mw *mw = ibv_alloc_mw(pair->pd, IBV_MW_TYPE_1);
@@ -150,7 +150,7 @@ static void a_window_is_bound_by_a_work_request(void **in)
 
 static void what_is_refused_is_not_counted(void **in)
 {
-	struct pair *pair = *in;
+	struct loopback_pair *pair = *in;
 	struct ibv_sge sge = pair_sge(pair, 10), many[1000] = { { 0 } };
 	struct ibv_send_wr good = pair_wr(pair, IBV_WR_RDMA_WRITE, &sge), *where;
 	struct ibv_send_wr bad = pair_wr(pair, IBV_WR_RDMA_WRITE, many);
@@ -166,7 +166,7 @@ static void what_is_refused_is_not_counted(void **in)
 
 static void errors_are_counted(void **in)
 {
-	struct pair *pair = *in;
+	struct loopback_pair *pair = *in;
 	struct ibv_sge sge = pair_sge(pair, 10);
 	struct ibv_send_wr read = pair_wr(pair, IBV_WR_RDMA_READ, &sge);
 
@@ -180,7 +180,7 @@ static void errors_are_counted(void **in)
 
 static void arms_and_events_are_counted(void **in)
 {
-	struct pair *pair = *in;
+	struct loopback_pair *pair = *in;
 	struct pollfd fd = { .fd = pair->channel->fd, .events = POLLIN };
 	struct ibv_sge sge = pair_sge(pair, 10);
 	struct ibv_send_wr write = pair_wr(pair, IBV_WR_RDMA_WRITE, &sge);
@@ -199,7 +199,7 @@ static void arms_and_events_are_counted(void **in)
 					    .posted_write_bytes = 10 });
 }
 
-static struct ibv_qp *make_extended(struct pair *pair, struct ibv_qp_init_attr *plain)
+static struct ibv_qp *make_extended(struct loopback_pair *pair, struct ibv_qp_init_attr *plain)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.send_cq = plain->send_cq,
@@ -215,7 +215,7 @@ static struct ibv_qp *make_extended(struct pair *pair, struct ibv_qp_init_attr *
 }
 
 /* A write of two pieces, and a send, in one post; then one that is thought better of. */
-static void post_extended(struct pair *pair)
+static void post_extended(struct loopback_pair *pair)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(pair->qp[0]);
 	struct ibv_sge pieces[2] = { pair_sge(pair, 300), pair_sge(pair, 400) };
@@ -241,10 +241,10 @@ static void take_extended(struct ibv_cq_ex *cq, int wanted)
 	time_t deadline = time(NULL) + PATIENCE_S;
 
 	while (wanted) {
-		int err = ibv_start_poll(cq, &attr);
+		int rc = ibv_start_poll(cq, &attr);
 
-		assert_true((!err || err == ENOENT) && time(NULL) < deadline);
-		if (err)
+		assert_true((!rc || rc == ENOENT) && time(NULL) < deadline);
+		if (rc)
 			continue;
 		do {
 			assert_int_equal(cq->status, IBV_WC_SUCCESS);
@@ -259,7 +259,7 @@ static void the_extended_interfaces_count_alike(void **in)
 	struct ibv_cq_init_attr_ex init = { .cqe = 4 * PAIR_DEPTH,
 					    .wc_flags = IBV_WC_EX_WITH_BYTE_LEN };
 	struct ibv_cq_ex *cq;
-	struct pair pair;
+	struct loopback_pair pair;
 
 	(void)in;
 	pair_open(&pair);
@@ -330,7 +330,7 @@ static void softnics_own_counters_agree(void **in)
 
 static struct ibv_srq *shared;
 
-static struct ibv_qp *make_sharing(struct pair *pair, struct ibv_qp_init_attr *plain)
+static struct ibv_qp *make_sharing(struct loopback_pair *pair, struct ibv_qp_init_attr *plain)
 {
 	struct ibv_srq_init_attr of_srq = { .attr = { .max_wr = PAIR_DEPTH, .max_sge = 1 } };
 	struct ibv_qp_init_attr init = *plain;
@@ -351,7 +351,7 @@ static void asynchronous_events_are_counted(void **in)
 	struct ibv_async_event event;
 	struct ibv_send_wr send;
 	struct ibv_sge sge;
-	struct pair pair;
+	struct loopback_pair pair;
 	int i;
 
 	(void)in;

@@ -12,7 +12,7 @@ int answerer_listen(void)
 	socklen_t length;
 
 	assert_true(fd >= 0);
-	for (i = 0; i < WIRE_OFFER_NAMES; i++) {
+	for (i = 0; i < WIRE_DISCOVERY_NAMES; i++) {
 		length = forger_name(i, &at);
 		if (!bind(fd, (struct sockaddr *)&at, length))
 			return fd;
@@ -21,7 +21,7 @@ int answerer_listen(void)
 	return -1;
 }
 
-socklen_t answerer_hear(int fd, const struct ibv_qp *qp, struct wire_offer *offer,
+socklen_t answerer_hear(int fd, const struct ibv_qp *qp, struct wire_discovery_offer *offer,
 			struct sockaddr_un *from)
 {
 	struct pollfd readable = { .fd = fd, .events = POLLIN };
@@ -37,7 +37,7 @@ socklen_t answerer_hear(int fd, const struct ibv_qp *qp, struct wire_offer *offe
 	return length;
 }
 
-struct ibv_qp *answerer_make(struct pair *pair, struct ibv_qp_init_attr *init)
+struct ibv_qp *answerer_make(struct loopback_pair *pair, struct ibv_qp_init_attr *init)
 {
 	return pair->qp[0] ? forger_make_hidden(pair, init) : ibv_create_qp(pair->pd, init);
 }
@@ -55,7 +55,7 @@ static struct ibv_wc next_wc(struct forger *f)
 	return wc;
 }
 
-void answerer_greet(struct forger *f, struct wire_offer *offer, const struct sockaddr_un *to,
+void answerer_greet(struct forger *f, struct wire_discovery_offer *offer, const struct sockaddr_un *to,
 		    socklen_t length)
 {
 	struct ibv_recv_wr *bad, recv = { .wr_id = 0 };
@@ -64,7 +64,7 @@ void answerer_greet(struct forger *f, struct wire_offer *offer, const struct soc
 	f->answer = *offer;
 	forger_connect(f);
 	assert_int_equal(ibv_post_recv(f->qp, &recv, &bad), 0);
-	offer->type = WIRE_OFFER_TAKEN;
+	offer->type = WIRE_DISCOVERY_ACCEPTED;
 	offer->qpn = f->qp->qp_num;
 	offer->psn = 7;
 	offer->addr = (uintptr_t)&f->own;
@@ -74,10 +74,10 @@ void answerer_greet(struct forger *f, struct wire_offer *offer, const struct soc
 	assert_int_equal(next_wc(f).byte_len, 0);
 }
 
-void answerer_return(struct forger *f, const struct wire_offer *asked, uint16_t done,
+void answerer_return(struct forger *f, const struct wire_discovery_offer *asked, uint16_t done,
 		     bool is_refused)
 {
-	const struct wire_return r = { .done = done, .is_refused = is_refused };
+	const struct wire_unload_return r = { .done = done, .is_refused = is_refused };
 	struct ibv_sge sge = { (uintptr_t)&f->own.told, sizeof(f->own.told), f->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge,
@@ -87,7 +87,7 @@ void answerer_return(struct forger *f, const struct wire_offer *asked, uint16_t 
 		.wr.rdma = { asked->addr, asked->rkey },
 	};
 
-	f->own.told = wire_return_word(&r);
+	f->own.told = wire_discovery_return_word(&r);
 	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), 0);
 	next_wc(f);
 }

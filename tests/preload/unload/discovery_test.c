@@ -33,13 +33,13 @@ static void send_as_stranger(int fd, const void *bytes, size_t size, const struc
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
-static void offer_as_stranger(int fd, const struct wire_offer *offer)
+static void offer_as_stranger(int fd, const struct wire_discovery_offer *offer)
 {
 	struct sockaddr_un to;
 	socklen_t length;
 	int i;
 
-	for (i = 0; i < WIRE_OFFER_NAMES; i++) {
+	for (i = 0; i < WIRE_DISCOVERY_NAMES; i++) {
 		length = forger_name(i, &to);
 		send_as_stranger(fd, offer, sizeof(*offer), &to, length);
 	}
@@ -72,7 +72,7 @@ static void offers_of_strangers_are_not_answered(void **state)
 {
 	time_t until = time(NULL) + PATIENCE_MS / 1000;
 	static struct forger f;
-	struct wire_offer offer;
+	struct wire_discovery_offer offer;
 	int which, fd;
 
 	(void)state;
@@ -99,13 +99,13 @@ static void offers_of_strangers_are_not_answered(void **state)
 }
 
 /* As many small writes by the first of them as show that it lives, all by the device. */
-static void expect_plain(struct pair *pair)
+static void expect_plain(struct loopback_pair *pair)
 {
 	time_t until = time(NULL) + PATIENCE_MS / 1000;
 	struct ibv_sge sge = pair_sge(pair, 16);
 	struct ibv_send_wr *bad, wr = pair_wr(pair, IBV_WR_RDMA_WRITE, &sge);
 	struct ibv_wc wc;
-	struct said said;
+	struct diag_counters diag_counters;
 	int i;
 
 	for (i = 1; i <= 100; i++) {
@@ -118,17 +118,17 @@ static void expect_plain(struct pair *pair)
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		assert_memory_equal(pair->bytes, pair->bytes + PAIR_BYTES, 16);
 	}
-	weir_unload_read(&said);
-	assert_int_equal(said.unloaded, 0);
+	weir_unload_read(&diag_counters);
+	assert_int_equal(diag_counters.unloaded, 0);
 }
 
 /* Each says that nothing is unloaded here, which ends the search of who believes it. */
-static void answer_falsely(int fd, const struct pair *pair, const struct wire_offer *offer,
+static void answer_falsely(int fd, const struct loopback_pair *pair, const struct wire_discovery_offer *offer,
 			   const struct sockaddr_un *to, socklen_t length)
 {
-	struct wire_offer answer = *offer;
+	struct wire_discovery_offer answer = *offer;
 
-	answer.type = WIRE_OFFER_REFUSED;
+	answer.type = WIRE_DISCOVERY_REFUSED;
 	sendto(fd, &answer, sizeof(answer), 0, (const struct sockaddr *)to, length);
 	forger_seal(pair, &answer, 1);
 	sendto(fd, &answer, sizeof(answer), 0, (const struct sockaddr *)to, length);
@@ -143,7 +143,7 @@ static void who_answers_for_a_queue_pair_that_is_not_his_gets_nothing(void **sta
 {
 	static struct forger f;
 	struct sockaddr_un from;
-	struct wire_offer offer;
+	struct wire_discovery_offer offer;
 	socklen_t length;
 	int i;
 
@@ -162,13 +162,13 @@ static void who_answers_for_a_queue_pair_that_is_not_his_gets_nothing(void **sta
 static void await_unloaded(uint64_t count)
 {
 	time_t until = time(NULL) + PATIENCE_MS / 1000;
-	struct said said;
+	struct diag_counters diag_counters;
 
 	do {
 		sched_yield();
 		assert_true(time(NULL) <= until);
-		weir_unload_read(&said);
-	} while (said.unloaded < count);
+		weir_unload_read(&diag_counters);
+	} while (diag_counters.unloaded < count);
 }
 
 /**
@@ -181,7 +181,7 @@ static void await_unloaded(uint64_t count)
  */
 struct program {
 	struct forger f;
-	struct wire_offer asked;
+	struct wire_discovery_offer asked;
 	uint64_t unloaded;
 	struct ibv_wc last;
 	bool has_ended;
@@ -217,14 +217,14 @@ static void *write_until_unloaded(void *arg)
 	struct program *p = arg;
 	struct ibv_sge sge;
 	struct ibv_send_wr *bad, wr = program_write(p, &sge);
-	struct said said;
+	struct diag_counters diag_counters;
 
 	do {
 		if (ibv_post_send(p->f.pair.qp[0], &wr, &bad))
 			return NULL;
 		p->last = program_wc(p);
-		weir_unload_read(&said);
-	} while (said.unloaded == p->unloaded);
+		weir_unload_read(&diag_counters);
+	} while (diag_counters.unloaded == p->unloaded);
 	return NULL;
 }
 
@@ -246,14 +246,14 @@ static void *write_and_end(void *arg)
 static pthread_t program_open(struct program *p, void *(*run)(void *))
 {
 	struct sockaddr_un from;
-	struct wire_offer offer;
-	struct said said;
+	struct wire_discovery_offer offer;
+	struct diag_counters diag_counters;
 	pthread_t thread;
 	socklen_t length;
 
 	memset(p, 0, sizeof(*p));
-	weir_unload_read(&said);
-	p->unloaded = said.unloaded;
+	weir_unload_read(&diag_counters);
+	p->unloaded = diag_counters.unloaded;
 	p->f.fd = answerer_listen();
 	forger_begin(&p->f, answerer_make, RIGHTS);
 	length = answerer_hear(p->f.fd, p->f.pair.qp[0], &offer, &from);
@@ -361,7 +361,7 @@ static void what_was_copied_has_succeeded_whatever_becomes_of_the_queue_pair(voi
 static void a_buffer_that_works_keeps_its_place(void **state)
 {
 	static struct forger f;
-	struct wire_offer offer;
+	struct wire_discovery_offer offer;
 
 	(void)state;
 	forger_open(&f, RIGHTS);

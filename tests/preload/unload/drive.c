@@ -22,7 +22,7 @@ int rounds(int count)
 	return scaled > 2 ? scaled : 2;
 }
 
-struct ibv_wc next_wc(struct pair *pair)
+struct ibv_wc next_wc(struct loopback_pair *pair)
 {
 	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
 	struct ibv_wc wc;
@@ -37,14 +37,14 @@ struct ibv_wc next_wc(struct pair *pair)
 	return wc;
 }
 
-void post(struct pair *pair, struct ibv_send_wr *wr)
+void post(struct loopback_pair *pair, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 
 	assert_int_equal(ibv_post_send(pair->qp[0], wr, &bad), 0);
 }
 
-void complete(struct pair *pair, struct ibv_send_wr *wr)
+void complete(struct loopback_pair *pair, struct ibv_send_wr *wr)
 {
 	struct ibv_wc wc;
 
@@ -54,12 +54,12 @@ void complete(struct pair *pair, struct ibv_send_wr *wr)
 	assert_int_equal(wc.wr_id, wr->wr_id);
 }
 
-struct said said_now(void)
+struct diag_counters said_now(void)
 {
-	struct said said;
+	struct diag_counters diag_counters;
 
-	weir_unload_read(&said);
-	return said;
+	weir_unload_read(&diag_counters);
+	return diag_counters;
 }
 
 uint64_t unloaded(void)
@@ -67,21 +67,21 @@ uint64_t unloaded(void)
 	return said_now().unloaded;
 }
 
-void assert_no_completion(struct pair *pair)
+void assert_no_completion(struct loopback_pair *pair)
 {
 	struct ibv_wc wc;
 
 	assert_int_equal(ibv_poll_cq(pair->cq, 1, &wc), 0);
 }
 
-struct ibv_send_wr small_write(struct pair *pair, struct ibv_sge *sge)
+struct ibv_send_wr small_write(struct loopback_pair *pair, struct ibv_sge *sge)
 {
 	*sge = pair_sge(pair, SMALL);
 	return pair_wr(pair, IBV_WR_RDMA_WRITE, sge);
 }
 
 /* Writes until the QPs have found each other. */
-void open_unloading_made(struct pair *pair, pair_make_fn *make)
+void open_unloading_made(struct loopback_pair *pair, pair_make_fn *make)
 {
 	uint64_t before, until = now_ns() + PATIENCE_S * 1000000000ull;
 	struct ibv_sge sge;
@@ -98,18 +98,18 @@ void open_unloading_made(struct pair *pair, pair_make_fn *make)
 	}
 }
 
-void open_unloading(struct pair *pair)
+void open_unloading(struct loopback_pair *pair)
 {
 	open_unloading_made(pair, NULL);
 }
 
-struct ibv_qp *make_deep(struct pair *pair, struct ibv_qp_init_attr *init)
+struct ibv_qp *make_deep(struct loopback_pair *pair, struct ibv_qp_init_attr *init)
 {
 	init->cap.max_send_wr = LIST;
 	return ibv_create_qp(pair->pd, init);
 }
 
-bool write_list(struct pair *pair, char *to, uint32_t rkey, int value)
+bool write_list(struct loopback_pair *pair, char *to, uint32_t rkey, int value)
 {
 	struct ibv_send_wr wrs[LIST], *bad;
 	struct ibv_sge sges[LIST];

@@ -19,33 +19,33 @@ uint64_t now_ns(void);
 int rounds(int count);
 
 /* What has been counted in this process so far. */
-struct said said_now(void);
+struct diag_counters said_now(void);
 uint64_t unloaded(void);
 
 /* The next completion, whatever it says. */
-struct ibv_wc next_wc(struct pair *pair);
-void assert_no_completion(struct pair *pair);
+struct ibv_wc next_wc(struct loopback_pair *pair);
+void assert_no_completion(struct loopback_pair *pair);
 
 /* By the first QP. */
-void post(struct pair *pair, struct ibv_send_wr *wr);
+void post(struct loopback_pair *pair, struct ibv_send_wr *wr);
 
 /* Posts it, and takes its completion, a success. */
-void complete(struct pair *pair, struct ibv_send_wr *wr);
+void complete(struct loopback_pair *pair, struct ibv_send_wr *wr);
 
 /* One of SMALL bytes, to the beginning of the second half. @sge: kept. */
-struct ibv_send_wr small_write(struct pair *pair, struct ibv_sge *sge);
+struct ibv_send_wr small_write(struct loopback_pair *pair, struct ibv_sge *sge);
 
 /* A new pair, which has found each other: a write has been unloaded. @make: as pair_connect(). */
-void open_unloading_made(struct pair *pair, pair_make_fn *make);
-void open_unloading(struct pair *pair);
+void open_unloading_made(struct loopback_pair *pair, pair_make_fn *make);
+void open_unloading(struct loopback_pair *pair);
 
 /* Whose send queue has room for a list. */
-struct ibv_qp *make_deep(struct pair *pair, struct ibv_qp_init_attr *init);
+struct ibv_qp *make_deep(struct loopback_pair *pair, struct ibv_qp_init_attr *init);
 
 /*
  * Writes of SMALL bytes of @value, posted at once, of which the last completes. @to: LIST_BYTES of
  * the second's. Return: whether it has completed with success.
  */
-bool write_list(struct pair *pair, char *to, uint32_t rkey, int value);
+bool write_list(struct loopback_pair *pair, char *to, uint32_t rkey, int value);
 
 #endif

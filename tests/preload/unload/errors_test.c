@@ -14,7 +14,7 @@
 #include "preload/unload/discovery/own_qp.h"
 
 /* One that the device refuses ends with the status that it gives, whichever way it went. */
-static void expect_refusal(struct pair *pair, struct ibv_send_wr *wr)
+static void expect_refusal(struct loopback_pair *pair, struct ibv_send_wr *wr)
 {
 	char was[SMALL];
 	const char *at = (const char *)(uintptr_t)wr->wr.rdma.remote_addr;
@@ -33,7 +33,7 @@ static void expect_refusal(struct pair *pair, struct ibv_send_wr *wr)
 
 /* A pair that unloads, and a small write to a region of its own at @at. */
 struct beyond {
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_mr *mr;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -74,7 +74,7 @@ static void nothing_is_written_after_deregistration(void **state)
 
 static void one_byte_beyond_is_refused(void **state)
 {
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 
@@ -91,7 +91,7 @@ static void one_byte_beyond_is_refused(void **state)
 /* It need not post again to hear of it. */
 static void who_asks_for_no_completion_hears_of_a_refusal(void **state)
 {
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 
@@ -215,7 +215,7 @@ static void what_the_program_may_not_read_is_for_the_device(void **state)
 
 static void a_peer_that_is_gone_ends_in_an_error(void **state)
 {
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 
@@ -238,7 +238,7 @@ static void what_a_device_does_not_take_is_not_unloaded(void **state)
 	struct ibv_send_wr wr, *bad;
 	struct ibv_qp_attr attr;
 	struct ibv_sge sges[64];
-	struct pair pair;
+	struct loopback_pair pair;
 	uint64_t before;
 	uint32_t i;
 
@@ -274,9 +274,9 @@ static void who_never_asks_for_a_completion_soon_goes_by_the_device(void **state
 	struct ibv_send_wr wr, *bad;
 	struct ibv_qp_attr attr;
 	struct ibv_sge sge;
-	struct pair pair;
+	struct loopback_pair pair;
 	uint64_t before;
-	int i, err = 0;
+	int i, rc = 0;
 
 	(void)state;
 	open_unloading(&pair);
@@ -284,8 +284,8 @@ static void who_never_asks_for_a_completion_soon_goes_by_the_device(void **state
 	before = unloaded();
 	wr = small_write(&pair, &sge);
 	wr.send_flags = 0;
-	for (i = 0; !err && i < 100; i++)
-		err = ibv_post_send(pair.qp[0], &wr, &bad);
+	for (i = 0; !rc && i < 100; i++)
+		rc = ibv_post_send(pair.qp[0], &wr, &bad);
 	assert_in_range(unloaded() - before, 1, init.cap.max_send_wr);
 	pair_close(&pair);
 }
@@ -293,7 +293,7 @@ static void who_never_asks_for_a_completion_soon_goes_by_the_device(void **state
 static void await_error(struct ibv_qp *qp)
 {
 	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
-	struct timespec asked_anew = { .tv_nsec = CONNECT_ASK_NS };
+	struct timespec asked_anew = { .tv_nsec = OWN_QP_ASK_NS };
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
@@ -306,7 +306,7 @@ static void await_error(struct ibv_qp *qp)
 }
 
 /* One small write by the first queue pair changes nothing, and fails. */
-static void expect_failure(struct pair *pair)
+static void expect_failure(struct loopback_pair *pair)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -329,7 +329,7 @@ static void a_queue_pair_that_has_failed_by_itself_writes_nothing(void **state)
 	struct ibv_recv_wr *bad_recv, recv = { .wr_id = 1, .num_sge = 1 };
 	struct ibv_send_wr *bad, wr;
 	struct ibv_sge small, large;
-	struct pair pair;
+	struct loopback_pair pair;
 	uint64_t before;
 
 	(void)state;
@@ -351,7 +351,7 @@ static void a_queue_pair_that_has_failed_by_itself_takes_nothing(void **state)
 {
 	struct ibv_send_wr *bad, wr;
 	struct ibv_sge nowhere;
-	struct pair pair;
+	struct loopback_pair pair;
 
 	(void)state;
 	open_unloading(&pair);

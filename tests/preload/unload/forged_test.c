@@ -23,7 +23,7 @@ static bool is_untouched(const struct forger *f)
 static void expect_refused(struct forger *f, uint64_t addr, uint32_t length, uint32_t tag)
 {
 	uint64_t before = forger_refusals();
-	struct wire_return r;
+	struct wire_unload_return r;
 
 	forger_write(f, addr, length, tag);
 	r = forger_returned(f, 1);
@@ -108,7 +108,7 @@ static void only_lengths_of_a_slot_with_data_are_copied(void **state)
 	forger_open(&f, RIGHTS);
 	for (length = 4; length <= HEAD; length += 4)
 		expect_refused(&f, forger_area(&f), length, f.target->rkey);
-	for (length = HEAD + 1; length <= sizeof(struct wire_slot); length += 13) {
+	for (length = HEAD + 1; length <= sizeof(struct wire_unload_slot); length += 13) {
 		memset(f.area, 0, sizeof(f.area));
 		forger_write(&f, forger_area(&f), length, f.target->rkey);
 		assert_false(forger_returned(&f, ++done).is_refused);
@@ -169,7 +169,7 @@ static void a_buffer_is_in_huge_pages_when_there_are_any(void **state)
 		skip();
 	assert_true(strstr(line, " hg") || strstr(line, " ht") ||
 		    access("/sys/kernel/mm/transparent_hugepage", F_OK));
-	assert_int_equal(f.answer.addr % (WIRE_SLOTS * sizeof(struct wire_slot)), 0);
+	assert_int_equal(f.answer.addr % (WIRE_UNLOAD_SLOTS * sizeof(struct wire_unload_slot)), 0);
 	forger_close(&f);
 }
 

@@ -34,25 +34,25 @@ static void query(struct forger *f, struct ibv_qp_attr *attr, union ibv_gid *own
 	assert_int_equal(ibv_query_gid(f->pair.context, 1, attr->ah_attr.grh.sgid_index, own), 0);
 }
 
-void forger_seal(const struct pair *pair, struct wire_offer *offer, uint32_t lie)
+void forger_seal(const struct loopback_pair *pair, struct wire_discovery_offer *offer, uint32_t lie)
 {
-	const struct wire_offer_secret secret = {
+	const struct wire_discovery_secret secret = {
 		.psn = (pair_psn(pair->qp[0]) ^ lie) & 0xffffff,
 	};
 	const struct iovec pieces[] = {
-		{ offer, offsetof(struct wire_offer, mac) },
+		{ offer, offsetof(struct wire_discovery_offer, mac) },
 		{ (void *)&secret, sizeof(secret) },
 	};
 
 	weir_key_mac(NULL, pieces, 2, offer->mac);
 }
 
-struct wire_offer forger_offer(struct forger *f)
+struct wire_discovery_offer forger_offer(struct forger *f)
 {
-	struct wire_offer offer = {
-		.magic = WIRE_OFFER_MAGIC,
-		.version = WIRE_OFFER_VERSION,
-		.type = WIRE_OFFER,
+	struct wire_discovery_offer offer = {
+		.magic = WIRE_DISCOVERY_MAGIC,
+		.version = WIRE_DISCOVERY_VERSION,
+		.type = WIRE_DISCOVERY_OFFER,
 		.nonce = ++f->nonce,
 		.addr = (uintptr_t)&f->own.told,
 		.from_qpn = f->pair.qp[0]->qp_num,
@@ -75,7 +75,7 @@ socklen_t forger_name(int number, struct sockaddr_un *at)
 	*at = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
 			   (size_t)snprintf(at->sun_path + 1, sizeof(at->sun_path) - 1,
-					    WIRE_OFFER_NAME, (unsigned int)getuid(),
+					    WIRE_DISCOVERY_NAME, (unsigned int)getuid(),
 					    (unsigned int)number));
 }
 
@@ -85,13 +85,13 @@ void forger_send(int fd, const void *bytes, size_t size)
 	socklen_t length;
 	int i;
 
-	for (i = 0; i < WIRE_OFFER_NAMES; i++) {
+	for (i = 0; i < WIRE_DISCOVERY_NAMES; i++) {
 		length = forger_name(i, &to);
 		sendto(fd, bytes, size, MSG_DONTWAIT, (struct sockaddr *)&to, length);
 	}
 }
 
-void forger_ask(struct forger *f, const struct wire_offer *offer)
+void forger_ask(struct forger *f, const struct wire_discovery_offer *offer)
 {
 	struct pollfd fd = { .fd = f->fd, .events = POLLIN };
 	int i;
@@ -138,7 +138,7 @@ void forger_write(struct forger *f, uint64_t addr, uint32_t length, uint32_t tag
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.send_flags = IBV_SEND_SIGNALED,
 		.imm_data = htonl(tag),
-		.wr.rdma = { f->answer.addr + f->sent++ % WIRE_SLOTS * sizeof(struct wire_slot),
+		.wr.rdma = { f->answer.addr + f->sent++ % WIRE_UNLOAD_SLOTS * sizeof(struct wire_unload_slot),
 			     f->answer.rkey },
 	};
 	time_t until = time(NULL) + PATIENCE_MS / 1000;
@@ -156,21 +156,21 @@ void forger_write(struct forger *f, uint64_t addr, uint32_t length, uint32_t tag
 
 uint64_t forger_refusals(void)
 {
-	struct said said;
+	struct diag_counters diag_counters;
 
-	weir_unload_read(&said);
-	return said.refused;
+	weir_unload_read(&diag_counters);
+	return diag_counters.refused;
 }
 
-struct wire_return forger_returned(struct forger *f, uint16_t done)
+struct wire_unload_return forger_returned(struct forger *f, uint16_t done)
 {
 	time_t until = time(NULL) + PATIENCE_MS / 1000;
-	struct wire_return r;
+	struct wire_unload_return r;
 
 	for (;;) {
 		uint64_t told = __atomic_load_n(&f->own.told, __ATOMIC_ACQUIRE);
 
-		if (wire_return_whole(told, &r) && (r.is_refused || r.done == done)) {
+		if (wire_discovery_return_is_whole(told, &r) && (r.is_refused || r.done == done)) {
 			forger_refusals(); /* who counts has seen what was copied */
 			return r;
 		}
@@ -194,7 +194,7 @@ void forger_buffer(struct forger *f)
 	forger_qp(f);
 	f->offer = forger_offer(f);
 	forger_ask(f, &f->offer);
-	assert_int_equal(f->answer.type, WIRE_OFFER_TAKEN);
+	assert_int_equal(f->answer.type, WIRE_DISCOVERY_ACCEPTED);
 	forger_connect(f);
 	greet(f);
 }
@@ -209,7 +209,7 @@ int forger_socket(void)
 	return fd;
 }
 
-struct ibv_qp *forger_make_hidden(struct pair *pair, struct ibv_qp_init_attr *init)
+struct ibv_qp *forger_make_hidden(struct loopback_pair *pair, struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp_init_attr_ex plain = {
 		.send_cq = init->send_cq, .recv_cq = init->recv_cq, .cap = init->cap,
@@ -222,7 +222,7 @@ struct ibv_qp *forger_make_hidden(struct pair *pair, struct ibv_qp_init_attr *in
 }
 
 /* The first asks for nothing itself; the second may be asked for. */
-static struct ibv_qp *make_for_forger(struct pair *pair, struct ibv_qp_init_attr *init)
+static struct ibv_qp *make_for_forger(struct loopback_pair *pair, struct ibv_qp_init_attr *init)
 {
 	return pair->qp[0] ? ibv_create_qp(pair->pd, init) : forger_make_hidden(pair, init);
 }

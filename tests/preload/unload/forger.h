@@ -28,18 +28,18 @@
  * @qp: posts to it; @told: where returns arrive; @slot: what is posted from
  */
 struct forger {
-	struct pair pair;
+	struct loopback_pair pair;
 	int fd;
 	uint64_t nonce;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	struct {
-		struct wire_slot slot;
+		struct wire_unload_slot slot;
 		uint64_t told;
 	} __attribute__((aligned(64))) own;
-	struct wire_offer offer;
-	struct wire_offer answer;
+	struct wire_discovery_offer offer;
+	struct wire_discovery_offer answer;
 	uint16_t sent;
 	char area[3 * AREA]; /* the middle is registered */
 	struct ibv_mr *target;
@@ -53,7 +53,7 @@ void forger_begin(struct forger *f, pair_make_fn *make, int rights);
 void forger_close(struct forger *f);
 
 /* Weir leaves it alone. */
-struct ibv_qp *forger_make_hidden(struct pair *pair, struct ibv_qp_init_attr *init);
+struct ibv_qp *forger_make_hidden(struct loopback_pair *pair, struct ibv_qp_init_attr *init);
 
 /* A new buffer; one before, in which a write was refused, is gone then. */
 void forger_buffer(struct forger *f);
@@ -66,16 +66,16 @@ void forger_connect(struct forger *f);
 void forger_write(struct forger *f, uint64_t addr, uint32_t length, uint32_t tag);
 
 /* The next return that says something new. */
-struct wire_return forger_returned(struct forger *f, uint16_t done);
+struct wire_unload_return forger_returned(struct forger *f, uint16_t done);
 
 /* A new offer. */
-struct wire_offer forger_offer(struct forger *f);
+struct wire_discovery_offer forger_offer(struct forger *f);
 
 /* Its MAC, as who knows the queue pairs makes it; @lie: who does not. */
-void forger_seal(const struct pair *pair, struct wire_offer *offer, uint32_t lie);
+void forger_seal(const struct loopback_pair *pair, struct wire_discovery_offer *offer, uint32_t lie);
 
 /* Sends @offer until its answer comes, which is f->answer then. */
-void forger_ask(struct forger *f, const struct wire_offer *offer);
+void forger_ask(struct forger *f, const struct wire_discovery_offer *offer);
 
 /* A socket of this user's, at a name that the kernel chooses. */
 int forger_socket(void);

@@ -7,15 +7,15 @@
 #include "core/unload/path.h"
 
 /* As many cold writes as a trial takes, and the wait for another, should one go wrong. */
-#define SETTLES_WITHIN (4 * (WEIR_ROUTE_REST_MIN + WEIR_ROUTE_PROBES))
+#define SETTLES_WITHIN (4 * (WEIR_PATH_REST_MIN + WEIR_PATH_PROBES))
 
 /* The devices here have no cache to miss. One page is hot, the others are cold. */
 static void who_measures_settles_on_the_device(void **state)
 {
-	struct said before, last;
+	struct diag_counters before, last;
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct pair pair;
+	struct loopback_pair pair;
 	uint32_t i, since = 0;
 
 	(void)state;
@@ -28,7 +28,7 @@ static void who_measures_settles_on_the_device(void **state)
 		complete(&pair, &wr);
 		wr.wr.rdma.remote_addr ^= 4096;
 	}
-	for (i = 0; since < WEIR_ROUTE_REST_MIN / 2; i++, since++) {
+	for (i = 0; since < WEIR_PATH_REST_MIN / 2; i++, since++) {
 		assert_true(i <= SETTLES_WITHIN);
 		wr.wr.rdma.remote_addr = (uintptr_t)pair.bytes + PAIR_BYTES + i % 8 * 4096;
 		complete(&pair, &wr);
@@ -41,14 +41,14 @@ static void who_measures_settles_on_the_device(void **state)
 	pair_close(&pair);
 }
 
-static uint64_t unloaded_since(const struct said *before)
+static uint64_t unloaded_since(const struct diag_counters *before)
 {
 	return said_now().unloaded - before->unloaded;
 }
 
 /* Now here, now there: so both are cold. */
-static void write_until_unloaded(struct pair *pair, struct ibv_send_wr *wr,
-				 const struct said *before)
+static void write_until_unloaded(struct loopback_pair *pair, struct ibv_send_wr *wr,
+				 const struct diag_counters *before)
 {
 	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
 
@@ -61,10 +61,10 @@ static void write_until_unloaded(struct pair *pair, struct ibv_send_wr *wr,
 /* What was being timed then will never be. */
 static void a_trial_goes_on_after_a_reset(void **state)
 {
-	struct said before, anew;
+	struct diag_counters before, anew;
 	struct ibv_send_wr wr, *bad;
 	struct ibv_sge sge;
-	struct pair pair;
+	struct loopback_pair pair;
 	uint32_t i;
 
 	(void)state;
@@ -78,7 +78,7 @@ static void a_trial_goes_on_after_a_reset(void **state)
 	pair_begin_anew(&pair);
 	anew = said_now();
 	write_until_unloaded(&pair, &wr, &anew);
-	for (i = 0; unloaded_since(&before) <= WEIR_ROUTE_PROBES / 2; i++) {
+	for (i = 0; unloaded_since(&before) <= WEIR_PATH_PROBES / 2; i++) {
 		assert_true(i <= SETTLES_WITHIN); /* the second trial comes */
 		wr.wr.rdma.remote_addr = (uintptr_t)pair.bytes + PAIR_BYTES + i % 8 * 4096;
 		complete(&pair, &wr);

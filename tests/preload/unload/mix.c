@@ -11,7 +11,7 @@
 #define ROUNDS 50
 
 /* What a place in the queue must find when it is over: nothing, if @length is 0. */
-struct found {
+struct mix_expected {
 	uint32_t length;
 	char bytes[PIECE];
 };
@@ -21,10 +21,10 @@ struct found {
  * queue: the completions come in that order.
  */
 struct mix {
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_mr *area[AREAS];
 	char model[MEMORY]; /* what the target's memory must hold */
-	struct found found[PAIR_DEPTH];
+	struct mix_expected found[PAIR_DEPTH];
 	uint64_t next_id;
 	uint64_t seen_id; /* all before it are over */
 };
@@ -41,7 +41,7 @@ static void take_one(struct mix *m)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_in_range(wc.wr_id, m->seen_id, m->next_id - 1);
 	for (; m->seen_id <= wc.wr_id; m->seen_id++) {
-		const struct found *f = &m->found[m->seen_id % PAIR_DEPTH];
+		const struct mix_expected *f = &m->found[m->seen_id % PAIR_DEPTH];
 
 		assert_memory_equal(piece_of(m, m->seen_id), f->bytes, f->length);
 	}
@@ -91,7 +91,7 @@ static void mix_write(struct mix *m, struct ibv_send_wr *wr, struct ibv_sge *sge
 
 static void mix_read(struct mix *m, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
-	struct found *f = &m->found[wr->wr_id % PAIR_DEPTH];
+	struct mix_expected *f = &m->found[wr->wr_id % PAIR_DEPTH];
 	uint32_t to;
 
 	sge->length = f->length = 1 + (uint32_t)rand() % 100;
@@ -103,7 +103,7 @@ static void mix_read(struct mix *m, struct ibv_send_wr *wr, struct ibv_sge *sge)
 
 static void mix_add(struct mix *m, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
-	struct found *f = &m->found[wr->wr_id % PAIR_DEPTH];
+	struct mix_expected *f = &m->found[wr->wr_id % PAIR_DEPTH];
 	uint32_t to = somewhere(m, 8, 8, &wr->wr.atomic.rkey);
 	uint64_t sum;
 
@@ -170,14 +170,14 @@ static void mix_round(struct mix *m)
 	area_register(m, area);
 }
 
-static bool has_unloaded(const struct said *since)
+static bool has_unloaded(const struct diag_counters *since)
 {
 	return said_now().unloaded > since->unloaded;
 }
 
-struct said mix(unsigned int seed)
+struct diag_counters mix(unsigned int seed)
 {
-	struct said before, now;
+	struct diag_counters before, now;
 	static struct mix m;
 	uint64_t until;
 	uint32_t i;

@@ -9,6 +9,6 @@
  * Some rounds on a new pair: whatever is read, or is there, is what the naive memory has. At least
  * one write is unloaded. Return: small and unloaded are of those rounds.
  */
-struct said mix(unsigned int seed);
+struct diag_counters mix(unsigned int seed);
 
 #endif

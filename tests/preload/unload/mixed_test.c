@@ -17,7 +17,7 @@ static void both_paths_mixed_equal_a_naive_memory(void **state)
 {
 	uint64_t by_device = 0;
 	unsigned int seed;
-	struct said came;
+	struct diag_counters came;
 
 	(void)state;
 	for (seed = 1; seed <= SEEDS; seed++) {
@@ -29,15 +29,15 @@ static void both_paths_mixed_equal_a_naive_memory(void **state)
 }
 
 /* Writes without end to an area, until one fails. */
-struct writer {
-	struct pair pair;
+struct mixed_writer {
+	struct loopback_pair pair;
 	struct ibv_mr *area;
 	uint32_t rkey; /* of that, and still when it has gone */
 	char bytes[AREA_BYTES];
 	uint64_t written; /* atomic */
 };
 
-static void writer_register(struct writer *w)
+static void writer_register(struct mixed_writer *w)
 {
 	w->area = ibv_reg_mr(w->pair.pd, w->bytes, AREA_BYTES, RIGHTS);
 	assert_non_null(w->area);
@@ -47,7 +47,7 @@ static void writer_register(struct writer *w)
 /* Its lists are unloaded: what is refused in the end is so by the map, and then by the device. */
 static void *write_on(void *arg)
 {
-	struct writer *w = arg;
+	struct mixed_writer *w = arg;
 	uint64_t number;
 
 	for (number = 0; write_list(&w->pair, w->bytes, w->rkey, (int)number); number++)
@@ -57,7 +57,7 @@ static void *write_on(void *arg)
 
 static void while_others_write_deregistration_is_the_end(void **state)
 {
-	static struct writer w;
+	static struct mixed_writer w;
 	char then[AREA_BYTES];
 	pthread_t thread;
 	uint64_t refused;
@@ -89,7 +89,7 @@ static void a_window_that_is_bound_is_one_of_what_is_under_way(void **state)
 	struct ibv_send_wr small, large;
 	struct ibv_mw *window;
 	struct ibv_mr *mr;
-	struct pair pair;
+	struct loopback_pair pair;
 	uint64_t before;
 
 	(void)state;

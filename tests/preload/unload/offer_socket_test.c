@@ -17,55 +17,55 @@
 #define PATIENCE_MS 60000
 #define PROCESSES 100
 
-static struct wire_offer offer_of(uint16_t type)
+static struct wire_discovery_offer offer_of(uint16_t type)
 {
-	return (struct wire_offer){ .magic = WIRE_OFFER_MAGIC, .version = WIRE_OFFER_VERSION,
+	return (struct wire_discovery_offer){ .magic = WIRE_DISCOVERY_MAGIC, .version = WIRE_DISCOVERY_VERSION,
 				    .type = type, .nonce = (uint64_t)getpid() << 32 };
 }
 
 /* The next that is ours, and of this type: other programs send here, too. */
-static void await(int fd, uint16_t type, struct datagram_address *from)
+static void await(int fd, uint16_t type, struct offer_address *from)
 {
 	struct pollfd readable = { .fd = fd, .events = POLLIN };
-	const struct wire_offer expected = offer_of(type);
-	struct wire_offer got;
+	const struct wire_discovery_offer expected = offer_of(type);
+	struct wire_discovery_offer got;
 
 	do {
 		assert_int_equal(poll(&readable, 1, PATIENCE_MS), 1);
-	} while (datagram_receive(fd, &got, from) || memcmp(&got, &expected, sizeof(got)));
+	} while (offer_socket_receive(fd, &got, from) || memcmp(&got, &expected, sizeof(got)));
 }
 
 /* Neither is the one that the kernel would choose. */
 static void offers_and_answers_leave_from_the_address_that_is_expected(void **state)
 {
-	const struct wire_offer offer = offer_of(WIRE_OFFER), answer = offer_of(WIRE_OFFER_TAKEN);
-	int asker = datagram_open_hosts(), peer = datagram_open_hosts();
+	const struct wire_discovery_offer offer = offer_of(WIRE_DISCOVERY_OFFER), answer = offer_of(WIRE_DISCOVERY_ACCEPTED);
+	int asker = offer_socket_open_hosts(), peer = offer_socket_open_hosts();
 	struct in6_addr asker_ip, peer_ip;
-	struct datagram_address from;
+	struct offer_address from;
 
 	(void)state;
 	assert_true(asker >= 0 && peer >= 0);
 	assert_int_equal(inet_pton(AF_INET6, "::ffff:127.0.0.5", &asker_ip), 1);
 	assert_int_equal(inet_pton(AF_INET6, "::ffff:127.0.0.9", &peer_ip), 1);
-	datagram_send_host(asker, &offer, &peer_ip, &asker_ip);
-	await(peer, WIRE_OFFER, &from);
-	assert_true(datagram_is_from(&from, &asker_ip));
-	datagram_answer(peer, &answer, &from, &peer_ip);
-	await(asker, WIRE_OFFER_TAKEN, &from);
-	assert_true(datagram_is_from(&from, &peer_ip));
+	offer_socket_send_host(asker, &offer, &peer_ip, &asker_ip);
+	await(peer, WIRE_DISCOVERY_OFFER, &from);
+	assert_true(offer_socket_is_from(&from, &asker_ip));
+	offer_socket_answer(peer, &answer, &from, &peer_ip);
+	await(asker, WIRE_DISCOVERY_ACCEPTED, &from);
+	assert_true(offer_socket_is_from(&from, &peer_ip));
 	close(asker);
 	close(peer);
 }
 
-static bool has_come(int fd, const struct wire_offer *offer)
+static bool has_come(int fd, const struct wire_discovery_offer *offer)
 {
 	struct pollfd readable = { .fd = fd, .events = POLLIN };
-	struct datagram_address from;
-	struct wire_offer got;
+	struct offer_address from;
+	struct wire_discovery_offer got;
 	bool has_come = false;
 
 	while (poll(&readable, 1, 0) == 1)
-		has_come |= !datagram_receive(fd, &got, &from) &&
+		has_come |= !offer_socket_receive(fd, &got, &from) &&
 			    !memcmp(&got, offer, sizeof(got));
 	return has_come;
 }
@@ -76,20 +76,20 @@ static bool has_come(int fd, const struct wire_offer *offer)
  */
 static void as_many_processes_as_a_large_host_runs_are_found(void **state)
 {
-	const struct wire_offer offer = offer_of(WIRE_OFFER);
-	int i, missed = PROCESSES, asker = datagram_open_here(), fds[PROCESSES];
+	const struct wire_discovery_offer offer = offer_of(WIRE_DISCOVERY_OFFER);
+	int i, missed = PROCESSES, asker = offer_socket_open_local(), fds[PROCESSES];
 	time_t until = time(NULL) + PATIENCE_MS / 1000;
 	bool is_found[PROCESSES] = { false };
 
 	(void)state;
 	assert_true(asker >= 0);
 	for (i = 0; i < PROCESSES; i++) {
-		fds[i] = datagram_open_here();
+		fds[i] = offer_socket_open_local();
 		assert_true(fds[i] >= 0);
 	}
 	while (missed) {
 		assert_true(time(NULL) <= until);
-		datagram_send_here(asker, &offer);
+		offer_socket_send_local(asker, &offer);
 		has_come(asker, &offer);
 		for (i = 0; i < PROCESSES; i++) {
 			if (!has_come(fds[i], &offer) || is_found[i])
@@ -116,7 +116,7 @@ static void an_address_of_any_interface_is_of_this_host(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		assert_int_equal(inet_pton(AF_INET6, cases[i].ip, &ip), 1);
-		assert_int_equal(datagram_is_own(&ip), cases[i].is_own);
+		assert_int_equal(offer_socket_is_own(&ip), cases[i].is_own);
 	}
 }
 

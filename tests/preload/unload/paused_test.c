@@ -14,8 +14,8 @@
 static void who_has_copied_enough_has_peers_write_by_the_device(void **state)
 {
 	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
-	struct said before, now;
-	struct pair pair;
+	struct diag_counters before, now;
+	struct loopback_pair pair;
 
 	(void)state;
 	open_unloading_made(&pair, make_deep);

@@ -90,13 +90,13 @@ class Perftest(unittest.TestCase):
         return outputs[::-1]
 
     def summaries(self, outputs):
-        """Of each side: unloaded, of all small ones, repeated, copied, refused."""
+        """Of each tx: unloaded, of all small ones, repeated, copied, refused."""
         found = [SUMMARY.search(output) for output in outputs]
         self.assertTrue(all(found), outputs)
         return [[int(number) for number in one.groups()] for one in found]
 
     def expect_unloading(self, command):
-        """How soon the queue pairs find each other is not for a test to say: it is asked again for longer."""
+        """How soon the queue pairs find each other is not for a test to diag_log: it is asked again for longer."""
         for length in ("-n 5000", "-D 6", "-D 20"):
             server, client = self.summaries(self.run_pair(f"{command} {length}", "--unload=always"))
             for here, there in ((server, client), (client, server)):
@@ -117,7 +117,7 @@ class Perftest(unittest.TestCase):
         self.expect_unloading("ib_write_lat -I 64 -s 64")
 
     def test_a_target_that_sends_nothing_is_found(self):
-        """Its queue pair never leaves RTR. How soon it is found is not for a test to say."""
+        """Its queue pair never leaves RTR. How soon it is found is not for a test to diag_log."""
         for length in ("-n 5000", "-D 6", "-D 20"):
             outputs = self.run_pair(f"ib_write_bw -s 64 -t 1 {length}", "--unload=always")
             server, client = (SUMMARY.search(output) for output in outputs)
@@ -149,7 +149,7 @@ class Perftest(unittest.TestCase):
         patience = threading.Timer(PATIENCE_S, client.kill)
         patience.start()
         self.addCleanup(patience.cancel)
-        told = next((line for line in client.stdout if "weir unload" in line), "nothing was said")
+        told = next((line for line in client.stdout if "weir unload" in line), "nothing was diag_counters")
         self.assertIn("nobody answers for its peer", told)
         self.assertIsNone(client.poll())
         self.assertIn(count_datagrams(heard, client.pid), range(2, 9), "of the one queue pair")

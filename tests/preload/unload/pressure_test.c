@@ -15,7 +15,7 @@
 
 static char told[256];
 
-void say(const char *format, ...)
+void diag_log(const char *format, ...)
 {
 	va_list args;
 
@@ -34,13 +34,13 @@ static int begin(void **state)
 
 static void queue_pairs_are_counted_each_for_itself(void **state)
 {
-	static struct weir_route first = {
-		.config = { .policy = WEIR_ROUTE_FREQUENCY, .hot_pages = 2 },
+	static struct weir_path_selector first = {
+		.config = { .policy = WEIR_PATH_POLICY_FREQUENCY, .hot_pages = 2 },
 		.pages.histogram = { [2] = 1, [4] = 3 },
 		.huge.histogram = { [3] = 1 },
 		.decided = 90, .hot = 20,
 	}, second = {
-		.config = { .policy = WEIR_ROUTE_MEASURED, .hot_pages = 2 },
+		.config = { .policy = WEIR_PATH_POLICY_MEASURED, .hot_pages = 2 },
 		.pages.histogram = { [1] = 4 },
 		.huge.histogram = { [1] = 1 },
 		.decided = 10, .hot = 5,
@@ -49,7 +49,7 @@ static void queue_pairs_are_counted_each_for_itself(void **state)
 	(void)state;
 	pressure_add(&first);
 	pressure_add(&second);
-	pressure_say();
+	pressure_report();
 	/* 8 of 14 writes, and 2 of 4. */
 	assert_string_equal(told,
 			    "of 100 small writes that could go either way, 25.0 % to hot pages; "
@@ -59,13 +59,13 @@ static void queue_pairs_are_counted_each_for_itself(void **state)
 
 static void who_does_not_count_says_nothing(void **state)
 {
-	static struct weir_route route = {
-		.config = { .policy = WEIR_ROUTE_UNLOAD, .hot_pages = 2 }, .decided = 100,
+	static struct weir_path_selector route = {
+		.config = { .policy = WEIR_PATH_POLICY_UNLOAD, .hot_pages = 2 }, .decided = 100,
 	};
 
 	(void)state;
 	pressure_add(&route);
-	pressure_say();
+	pressure_report();
 	assert_string_equal(told, "");
 }
 

@@ -16,19 +16,19 @@
 #define PATIENCE_MS "4000" /* of who unloads to a process that is stopped */
 
 /* What one process must know of the other's pair. */
-struct place {
+struct pair_address {
 	uint32_t qpn;
 	uint32_t rkey;
 	uint64_t addr;
 };
 
 /**
- * struct target - another process, whose second queue pair is unloaded to
+ * struct target_process - another process, whose second queue pair is unloaded to
  * @fd: to it; @there: its second half; @pair: the first queue pair leads there
  */
-struct target {
-	struct pair pair;
-	struct place there;
+struct target_process {
+	struct loopback_pair pair;
+	struct pair_address there;
 	pid_t pid;
 	int fd;
 };
@@ -54,9 +54,9 @@ static void hear(int fd, void *what, size_t size)
 	assert_int_equal(read(fd, what, size), size);
 }
 
-static struct place place_of(const struct pair *pair, int which)
+static struct pair_address place_of(const struct loopback_pair *pair, int which)
 {
-	return (struct place){ pair->qp[which]->qp_num, pair->mr->rkey,
+	return (struct pair_address){ pair->qp[which]->qp_num, pair->mr->rkey,
 			       (uintptr_t)pair->bytes + PAIR_BYTES };
 }
 
@@ -65,7 +65,7 @@ static void await_service(void)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct pair pair;
+	struct loopback_pair pair;
 
 	open_unloading(&pair);
 	wr = small_write(&pair, &sge);
@@ -77,8 +77,8 @@ static void await_service(void)
 /* Once it has been stopped and goes on it says what has been written by then. */
 static void be_target(int fd)
 {
-	struct place here, there;
-	struct pair pair;
+	struct pair_address here, there;
+	struct loopback_pair pair;
 	char go;
 
 	alarm(3 * PATIENCE_S);
@@ -95,7 +95,7 @@ static void be_target(int fd)
 	_exit(0);
 }
 
-static struct ibv_send_wr target_write(struct target *t, struct ibv_sge *sge)
+static struct ibv_send_wr target_write(struct target_process *t, struct ibv_sge *sge)
 {
 	struct ibv_send_wr wr = small_write(&t->pair, sge);
 
@@ -104,12 +104,12 @@ static struct ibv_send_wr target_write(struct target *t, struct ibv_sge *sge)
 	return wr;
 }
 
-static void target_open(struct target *t)
+static void target_open(struct target_process *t)
 {
 	uint64_t before, until = now_ns() + PATIENCE_S * 1000000000ull;
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct place here;
+	struct pair_address here;
 	int fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
@@ -133,7 +133,7 @@ static void target_open(struct target *t)
 }
 
 /* It goes on, and finds what was written before it was stopped. */
-static void target_close(struct target *t)
+static void target_close(struct target_process *t)
 {
 	char found[SMALL], expected[SMALL];
 	int status;
@@ -153,7 +153,7 @@ static void what_a_stopped_process_has_not_copied_in_time_it_never_copies(void *
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct target t;
+	struct target_process t;
 	uint64_t before;
 
 	(void)state;
@@ -183,7 +183,7 @@ static void who_asks_for_no_completion_does_not_wait_for_who_is_stopped(void **s
 	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct target t;
+	struct target_process t;
 	uint64_t before;
 	int i;
 
@@ -211,7 +211,7 @@ static int unload_in_child(void)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct pair pair;
+	struct loopback_pair pair;
 
 	alarm(2 * PATIENCE_S);
 	if (unloaded())
@@ -231,7 +231,7 @@ static void a_child_begins_as_a_new_program_does(void **state)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct pair pair;
+	struct loopback_pair pair;
 	uint64_t before;
 	int i, status;
 	pid_t pid;

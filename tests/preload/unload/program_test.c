@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct ibv_qp *make_extended(struct pair *pair, const struct ibv_qp_init_attr *init,
+static struct ibv_qp *make_extended(struct loopback_pair *pair, const struct ibv_qp_init_attr *init,
 				    uint64_t send_ops)
 {
 	struct ibv_qp_init_attr_ex extended = {
@@ -26,19 +26,19 @@ static struct ibv_qp *make_extended(struct pair *pair, const struct ibv_qp_init_
 	return ibv_create_qp_ex(pair->context, &extended);
 }
 
-static struct ibv_qp *make_with_flags(struct pair *pair, struct ibv_qp_init_attr *init)
+static struct ibv_qp *make_with_flags(struct loopback_pair *pair, struct ibv_qp_init_attr *init)
 {
 	return make_extended(pair, init, 0);
 }
 
-static struct ibv_qp *make_for_wr_start(struct pair *pair, struct ibv_qp_init_attr *init)
+static struct ibv_qp *make_for_wr_start(struct loopback_pair *pair, struct ibv_qp_init_attr *init)
 {
 	return make_extended(pair, init, IBV_QP_EX_WITH_RDMA_WRITE);
 }
 
 static void however_a_queue_pair_was_made_its_writes_are_unloaded(void **state)
 {
-	struct pair pair;
+	struct loopback_pair pair;
 
 	(void)state;
 	open_unloading_made(&pair, make_with_flags);
@@ -47,11 +47,11 @@ static void however_a_queue_pair_was_made_its_writes_are_unloaded(void **state)
 
 static void a_queue_pair_for_ibv_wr_start_is_the_devices_alone(void **state)
 {
-	const struct said before = said_now();
+	const struct diag_counters before = said_now();
 	struct ibv_qp_ex *qp;
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_wc wc;
 	int i;
 
@@ -83,7 +83,7 @@ static void a_queue_pair_for_ibv_wr_start_is_the_devices_alone(void **state)
 
 static void a_completed_write_is_there_and_completes_once(void **state)
 {
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 	uint64_t before, i;
@@ -106,7 +106,7 @@ static void a_completed_write_is_there_and_completes_once(void **state)
 
 static void what_follows_sees_what_was_unloaded(void **state)
 {
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_sge small, back;
 	struct ibv_send_wr write, read;
 	uint64_t i;
@@ -140,7 +140,7 @@ static void an_immediate_of_the_programs_own_is_delivered(void **state)
 	struct ibv_send_wr write, told;
 	struct ibv_wc wc, *of;
 	struct ibv_sge small;
-	struct pair pair;
+	struct loopback_pair pair;
 	uint64_t before;
 	int i;
 
@@ -178,7 +178,7 @@ static void an_immediate_of_the_programs_own_is_delivered(void **state)
 
 static void many_without_a_completion_wait_for_slots(void **state)
 {
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 	uint32_t i;
@@ -207,13 +207,13 @@ static void many_without_a_completion_wait_for_slots(void **state)
 /* Soft-RoCE has a place in its queue again once the work is done, polled or not, and may take all. */
 static void a_full_queue_takes_no_write_halfway(void **state)
 {
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr, *bad = NULL;
 	const char *there;
 	uint64_t before;
 	uint32_t i, n;
-	int err = 0;
+	int rc = 0;
 
 	(void)state;
 	open_unloading(&pair);
@@ -226,14 +226,14 @@ static void a_full_queue_takes_no_write_halfway(void **state)
 		sge.addr = (uintptr_t)pair.bytes + n * SMALL;
 		wr.wr_id = n;
 		wr.wr.rdma.remote_addr = (uintptr_t)there + n * SMALL;
-		err = ibv_post_send(pair.qp[0], &wr, &bad);
-		if (err)
+		rc = ibv_post_send(pair.qp[0], &wr, &bad);
+		if (rc)
 			break;
 	}
-	assert_true(err || !strncmp(ibv_get_device_name(pair.context->device), "rxe", 3));
+	assert_true(rc || !strncmp(ibv_get_device_name(pair.context->device), "rxe", 3));
 	assert_true(unloaded() > before);
-	if (err) {
-		assert_int_equal(err, ENOMEM);
+	if (rc) {
+		assert_int_equal(rc, ENOMEM);
 		assert_ptr_equal(bad, &wr);
 		assert_int_equal(there[n * SMALL], 0);
 	}
@@ -241,7 +241,7 @@ static void a_full_queue_takes_no_write_halfway(void **state)
 		assert_int_equal(next_wc(&pair).wr_id, i);
 		assert_int_equal(there[i * SMALL], i + 1);
 	}
-	if (err) {
+	if (rc) {
 		complete(&pair, &wr);
 		assert_int_equal(there[n * SMALL], n + 1);
 	}
@@ -250,7 +250,7 @@ static void a_full_queue_takes_no_write_halfway(void **state)
 }
 
 struct polling {
-	struct pair *pair;
+	struct loopback_pair *pair;
 	uint64_t until;
 	unsigned int wanted;
 	unsigned int taken;
@@ -285,7 +285,7 @@ static void threads_may_poll_one_queue(void **state)
 	struct ibv_send_wr wr;
 	pthread_t threads[2];
 	struct ibv_sge sge;
-	struct pair pair;
+	struct loopback_pair pair;
 	uint64_t before;
 	unsigned int i;
 
@@ -316,7 +316,7 @@ static void threads_may_poll_one_queue(void **state)
 
 static void a_completion_raises_its_event(void **state)
 {
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 	struct pollfd fd = { .events = POLLIN };
@@ -346,7 +346,7 @@ static void what_there_is_no_room_to_know_goes_by_the_device(void **state)
 {
 	static struct ibv_mr *mrs[REGIONS];
 	const char *device = getenv("WEIR_TEST_DEVICE");
-	struct pair pair;
+	struct loopback_pair pair;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 	int i;
@@ -372,8 +372,8 @@ static void what_there_is_no_room_to_know_goes_by_the_device(void **state)
 /* What is left of its queue pairs is nobody's any more, and the next device is like a first one. */
 static void a_device_may_be_closed_before_its_queue_pairs(void **state)
 {
-	static struct pair left;
-	struct pair pair;
+	static struct loopback_pair left;
+	struct loopback_pair pair;
 
 	(void)state;
 	open_unloading(&left);

@@ -22,7 +22,7 @@
 #define NUMBERS 65536u /* slots are numbered modulo this */
 #define LENGTH 8u
 
-struct said said; /* ThreadSanitizer's; see preload/unload/diag.h */
+struct diag_counters diag_counters; /* ThreadSanitizer's; see preload/unload/diag.h */
 
 /* What only making and connecting one needs, and no test does. */
 void *next_function(const char *name)
@@ -38,14 +38,14 @@ struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acc
 	return NULL;
 }
 
-int path_of(struct ibv_qp *qp, struct path *path)
+int qp_path_query(struct ibv_qp *qp, struct qp_path *path)
 {
 	(void)qp, (void)path;
 	fail();
 	return -1;
 }
 
-struct ibv_qp *connect_make(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
+struct ibv_qp *own_qp_create(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
 			    struct ibv_qp_cap *cap)
 {
 	(void)pd, (void)send, (void)recv, (void)cap;
@@ -53,7 +53,7 @@ struct ibv_qp *connect_make(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_c
 	return NULL;
 }
 
-int connect_to(struct ibv_qp *qp, const struct path *path, uint32_t qpn, uint32_t own_psn,
+int own_qp_connect(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, uint32_t own_psn,
 	       uint32_t psn)
 {
 	(void)qp, (void)path, (void)qpn, (void)own_psn, (void)psn;
@@ -61,14 +61,14 @@ int connect_to(struct ibv_qp *qp, const struct path *path, uint32_t qpn, uint32_
 	return -1;
 }
 
-int connect_random(void *bytes, size_t size)
+int own_qp_random(void *bytes, size_t size)
 {
 	(void)bytes, (void)size;
 	fail();
 	return -1;
 }
 
-struct ibv_pd *device_pd(struct device *device)
+struct ibv_pd *device_pd(struct unload_device *device)
 {
 	(void)device;
 	fail();
@@ -82,14 +82,14 @@ uint64_t settings_patience_ns(void)
 }
 
 /* The device: what is posted with a completion completes in order, at once. */
-static uint64_t completed[4 * WIRE_SLOTS];
+static uint64_t completed[4 * WIRE_UNLOAD_SLOTS];
 static uint32_t nr_completed, nr_polled, nr_taken_back;
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	(void)qp, (void)bad;
 	if (wr->send_flags & IBV_SEND_SIGNALED)
-		completed[nr_completed++ % (4 * WIRE_SLOTS)] = wr->wr_id;
+		completed[nr_completed++ % (4 * WIRE_UNLOAD_SLOTS)] = wr->wr_id;
 	nr_taken_back += wr->opcode == IBV_WR_RDMA_WRITE && wr->num_sge;
 	return 0;
 }
@@ -99,76 +99,76 @@ static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 	(void)cq, (void)room;
 	if (nr_polled == nr_completed)
 		return 0;
-	*wc = (struct ibv_wc){ .wr_id = completed[nr_polled++ % (4 * WIRE_SLOTS)] };
+	*wc = (struct ibv_wc){ .wr_id = completed[nr_polled++ % (4 * WIRE_UNLOAD_SLOTS)] };
 	return 1;
 }
 
-static void begin(struct side *side)
+static void begin(struct unload_tx *tx)
 {
-	static struct side_memory memory;
-	static struct device device;
+	static struct unload_tx_memory memory;
+	static struct unload_device device;
 	static struct ibv_mr mr;
 
 	nr_completed = nr_polled = nr_taken_back = 0;
-	memory = (struct side_memory){ .told = 0 };
+	memory = (struct unload_tx_memory){ .told = 0 };
 	device.ops.post_send = post_send;
 	device.ops.poll_cq = poll_cq;
-	*side = (struct side){ .device = &device, .memory = &memory, .mr = &mr,
+	*tx = (struct unload_tx){ .device = &device, .memory = &memory, .mr = &mr,
 			       .patience_ns = PATIENCE_NS };
 }
 
-static void put(struct side *side)
+static void put(struct unload_tx *tx)
 {
 	static uint64_t data;
 	const struct ibv_sge sge = { (uintptr_t)&data, LENGTH, 0 };
-	const struct staged staged = { .length = LENGTH };
+	const struct staged_write staged = { .length = LENGTH };
 
-	assert_true(side_open(side) < WIRE_SLOTS);
-	assert_int_equal(side_put(side, 0, &sge, 1, &staged), 0);
+	assert_true(unload_tx_outstanding(tx) < WIRE_UNLOAD_SLOTS);
+	assert_int_equal(unload_tx_put(tx, 0, &sge, 1, &staged), 0);
 }
 
 /* The peer has copied all but @open of what was put. */
-static void tell(struct side *side, uint16_t open)
+static void tell(struct unload_tx *tx, uint16_t open)
 {
-	const struct wire_return r = { .done = (uint16_t)(side->next - open) };
+	const struct wire_unload_return r = { .done = (uint16_t)(tx->next - open) };
 
-	side->memory->told = wire_return_word(&r);
+	tx->memory->told = wire_discovery_return_word(&r);
 }
 
-static void settle(struct side *side)
+static void settle(struct unload_tx *tx)
 {
 	uint8_t pause_ms;
 
-	tell(side, 0);
-	assert_int_equal(side_wait(side, 0, &pause_ms), 0);
-	assert_int_equal(side_open(side), 0);
+	tell(tx, 0);
+	assert_int_equal(unload_tx_wait(tx, 0, &pause_ms), 0);
+	assert_int_equal(unload_tx_outstanding(tx), 0);
 }
 
-static bool tend(struct side *side, uint64_t now_ns)
+static bool tend(struct unload_tx *tx, uint64_t now_ns)
 {
 	uint8_t pause_ms;
 
-	return side_tend(side, now_ns, &pause_ms);
+	return unload_tx_poll(tx, now_ns, &pause_ms);
 }
 
 static void who_copies_nothing_for_long_is_given_up(void **state)
 {
 	const uint64_t begin_ns = 1000 * PATIENCE_NS;
-	struct side side;
+	struct unload_tx tx;
 	int i;
 
 	(void)state;
-	begin(&side);
+	begin(&tx);
 	for (i = 0; i < 3; i++)
-		put(&side);
-	assert_true(tend(&side, begin_ns));
-	assert_true(tend(&side, begin_ns + PATIENCE_NS - 1));
-	tell(&side, 2);
-	assert_true(tend(&side, begin_ns + PATIENCE_NS));
-	assert_true(tend(&side, begin_ns + 2 * PATIENCE_NS - 1));
-	assert_false(side.has_failed);
-	assert_false(tend(&side, begin_ns + 2 * PATIENCE_NS));
-	assert_true(side.has_failed);
+		put(&tx);
+	assert_true(tend(&tx, begin_ns));
+	assert_true(tend(&tx, begin_ns + PATIENCE_NS - 1));
+	tell(&tx, 2);
+	assert_true(tend(&tx, begin_ns + PATIENCE_NS));
+	assert_true(tend(&tx, begin_ns + 2 * PATIENCE_NS - 1));
+	assert_false(tx.has_failed);
+	assert_false(tend(&tx, begin_ns + 2 * PATIENCE_NS));
+	assert_true(tx.has_failed);
 	assert_int_equal(nr_taken_back, 2);
 }
 
@@ -176,45 +176,45 @@ static void who_copies_nothing_for_long_is_given_up(void **state)
 static void who_has_copied_all_meanwhile_is_not_given_up(void **state)
 {
 	const uint64_t begin_ns = 1000 * PATIENCE_NS;
-	struct side side;
+	struct unload_tx tx;
 	uint32_t i;
 
 	(void)state;
-	begin(&side);
-	put(&side);
-	assert_true(tend(&side, begin_ns));
+	begin(&tx);
+	put(&tx);
+	assert_true(tend(&tx, begin_ns));
 	for (i = 1; i < NUMBERS; i++) {
-		settle(&side);
-		put(&side);
+		settle(&tx);
+		put(&tx);
 	}
-	settle(&side);
-	put(&side);
-	assert_true(tend(&side, begin_ns + 2 * PATIENCE_NS));
-	assert_false(side.has_failed);
+	settle(&tx);
+	put(&tx);
+	assert_true(tend(&tx, begin_ns + 2 * PATIENCE_NS));
+	assert_false(tx.has_failed);
 	assert_int_equal(nr_taken_back, 0);
-	settle(&side);
+	settle(&tx);
 }
 
 /* Nor does it matter that there was always something under way. */
 static void who_has_copied_some_meanwhile_is_not_given_up(void **state)
 {
 	const uint64_t begin_ns = 1000 * PATIENCE_NS;
-	struct side side;
+	struct unload_tx tx;
 	uint8_t pause_ms;
 	uint32_t i;
 
 	(void)state;
-	begin(&side);
-	put(&side);
-	assert_true(tend(&side, begin_ns));
+	begin(&tx);
+	put(&tx);
+	assert_true(tend(&tx, begin_ns));
 	for (i = 0; i < NUMBERS; i++) {
-		put(&side);
-		tell(&side, 1);
-		assert_int_equal(side_wait(&side, 1, &pause_ms), 0);
+		put(&tx);
+		tell(&tx, 1);
+		assert_int_equal(unload_tx_wait(&tx, 1, &pause_ms), 0);
 	}
-	assert_int_equal(side_open(&side), 1);
-	assert_true(tend(&side, begin_ns + 2 * PATIENCE_NS));
-	assert_false(side.has_failed);
+	assert_int_equal(unload_tx_outstanding(&tx), 1);
+	assert_true(tend(&tx, begin_ns + 2 * PATIENCE_NS));
+	assert_false(tx.has_failed);
 	assert_int_equal(nr_taken_back, 0);
 }
 
@@ -226,5 +226,5 @@ int main(void)
 		cmocka_unit_test(who_has_copied_some_meanwhile_is_not_given_up),
 	};
 
-	return cmocka_run_group_tests_name("unload side", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("unload tx", tests, NULL, NULL);
 }

@@ -26,18 +26,18 @@
 #include "leaks.h"
 #include "softnic/control/control.h"
 
-struct run {
-	struct world *w;
+struct campaign_run {
+	struct campaign_world *w;
 	int world_fd;
 	uint64_t random;
 	pid_t pids[WORKERS_MAX];
 	int fds[WORKERS_MAX];
 	uint32_t killed;
-	struct litter litter;
+	struct leaked_sockets litter;
 	char why[512];
 };
 
-static bool fail(struct run *r, const char *format, ...)
+static bool fail(struct campaign_run *r, const char *format, ...)
 {
 	va_list args;
 
@@ -48,7 +48,7 @@ static bool fail(struct run *r, const char *format, ...)
 }
 
 /* Half of the workers meet some; several kinds at once. */
-static void think_of_faults(struct run *r, char *text, size_t size)
+static void think_of_faults(struct campaign_run *r, char *text, size_t size)
 {
 	static const struct {
 		const char *format;
@@ -73,7 +73,7 @@ static void think_of_faults(struct run *r, char *text, size_t size)
 				      (unsigned int)random_below(&r->random, faults[i].most));
 }
 
-static bool spawn(struct run *r, uint32_t i)
+static bool spawn(struct campaign_run *r, uint32_t i)
 {
 	char faults[256], self[16], fd[16], world[16];
 	int fds[2];
@@ -97,12 +97,12 @@ static bool spawn(struct run *r, uint32_t i)
 	return r->pids[i] > 0 || fail(r, "no process: %s", strerror(errno));
 }
 
-static bool is_alive(const struct run *r, uint32_t i)
+static bool is_alive(const struct campaign_run *r, uint32_t i)
 {
 	return !(r->killed & 1u << i);
 }
 
-static bool tell_all(struct run *r, enum phase phase)
+static bool tell_all(struct campaign_run *r, enum campaign_phase phase)
 {
 	uint8_t word = phase;
 	uint32_t i;
@@ -113,7 +113,7 @@ static bool tell_all(struct run *r, enum phase phase)
 	return true;
 }
 
-static bool await_all(struct run *r, enum phase phase)
+static bool await_all(struct campaign_run *r, enum campaign_phase phase)
 {
 	uint32_t i;
 
@@ -131,16 +131,16 @@ static bool await_all(struct run *r, enum phase phase)
 	return true;
 }
 
-static void note_all(struct run *r)
+static void note_all(struct campaign_run *r)
 {
 	uint32_t i;
 
 	for (i = 0; i < r->w->workers; i++)
 		if (is_alive(r, i))
-			litter_note(&r->litter, r->pids[i]);
+			leaks_note(&r->litter, r->pids[i]);
 }
 
-static void trouble(struct run *r, uint32_t victim)
+static void trouble(struct campaign_run *r, uint32_t victim)
 {
 	static const char *const faults[] = {
 		"port_down_after=0,port_down_ms=10", "rnr=60", "delay_us=500", "error_after=3",
@@ -155,21 +155,21 @@ static void trouble(struct run *r, uint32_t victim)
 	softnic_fault(r->pids[victim], &o);	/* it may be through already */
 }
 
-static void stop_for_a_while(struct run *r, uint32_t victim)
+static void stop_for_a_while(struct campaign_run *r, uint32_t victim)
 {
 	kill(r->pids[victim], SIGSTOP);
 	usleep(random_below(&r->random, 20000));
 	kill(r->pids[victim], SIGCONT);
 }
 
-static void kill_one(struct run *r, uint32_t victim)
+static void kill_one(struct campaign_run *r, uint32_t victim)
 {
 	kill(r->pids[victim], SIGKILL);
 	r->killed |= 1u << victim;
 }
 
 /* One time in two nothing happens to anybody from outside. */
-static void make_mischief(struct run *r)
+static void make_mischief(struct campaign_run *r)
 {
 	uint32_t victim = random_below(&r->random, r->w->workers);
 
@@ -187,7 +187,7 @@ static void make_mischief(struct run *r)
 	}
 }
 
-static bool play(struct run *r)
+static bool play(struct campaign_run *r)
 {
 	uint32_t i;
 
@@ -210,7 +210,7 @@ static bool play(struct run *r)
 }
 
 /* Returns false if one that should have ended well did not. */
-static bool bury(struct run *r, bool well)
+static bool bury(struct campaign_run *r, bool well)
 {
 	uint32_t i;
 	int status;
@@ -249,7 +249,7 @@ static int make_world(uint64_t seed)
 {
 	int fd = memfd_create("world", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0 || ftruncate(fd, sizeof(struct world)) < 0 ||
+	if (fd < 0 || ftruncate(fd, sizeof(struct campaign_world)) < 0 ||
 	    (seed % 2 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0))
 		abort();
 	return fd;
@@ -257,7 +257,7 @@ static int make_world(uint64_t seed)
 
 static bool run_seed(uint64_t seed, char *why, size_t why_size)
 {
-	struct run r = { .random = seed };
+	struct campaign_run r = { .random = seed };
 	int before = count_descriptors();
 	bool well;
 
@@ -276,7 +276,7 @@ static bool run_seed(uint64_t seed, char *why, size_t why_size)
 		well = fail(&r, "descriptors were left behind");
 	if (well && !has_no_children())
 		well = fail(&r, "processes were left behind");
-	if (well && litter_left(&r.litter))
+	if (well && leaks_left(&r.litter))
 		well = fail(&r, "sockets were left behind");
 	snprintf(why, why_size, "%s", r.why);
 	return well;
@@ -300,7 +300,7 @@ static int run_all(const char *program, uint64_t first, uint64_t runs)
 
 static int be_worker(char **argv)
 {
-	struct world *w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[2]),
+	struct campaign_world *w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[2]),
 			       0);
 
 	if (w == MAP_FAILED)

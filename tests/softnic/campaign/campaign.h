@@ -30,7 +30,7 @@ enum {
 	PATIENCE_MS = 60000,
 };
 
-enum kind {
+enum op_kind {
 	KIND_SEND,
 	KIND_SEND_IMM,
 	KIND_WRITE,
@@ -42,37 +42,37 @@ enum kind {
 };
 
 /* Both lanes between two workers are of one. What is before KINDS_UD, a datagram can do. */
-enum transport { RC, UC, UD, TRANSPORTS };
+enum campaign_transport { RC, UC, UD, TRANSPORTS };
 enum { KINDS_UD = KIND_WRITE, KINDS_UC = KIND_READ };
 
 enum op_state { OP_NONE, OP_POSTED, OP_DONE, OP_FAILED, OP_FLUSHED };
 
-struct op {
-	enum kind kind;
+struct campaign_op {
+	enum op_kind kind;
 	uint32_t offset, length;
 	bool is_inline;
 	uint64_t fill;		/* what its bytes are made from */
 	uint32_t state;		/* enum op_state; the source's */
 };
 
-struct lane {
-	struct op ops[OPS_MAX];
+struct campaign_lane {
+	struct campaign_op ops[OPS_MAX];
 	uint32_t num_ops;
 	uint32_t received;	/* messages and immediates that arrived; the target's */
 	uint32_t qpn;		/* the source's */
 };
 
-struct world {
+struct campaign_world {
 	uint64_t seed;
 	uint32_t workers;
 	uint32_t rkeys[WORKERS_MAX];		/* of zones[target] */
 	uint64_t addrs[WORKERS_MAX];
-	struct lane lanes[WORKERS_MAX][WORKERS_MAX];		/* [source][target] */
+	struct campaign_lane lanes[WORKERS_MAX][WORKERS_MAX];		/* [source][target] */
 	uint8_t zones[WORKERS_MAX][WORKERS_MAX][ZONE];		/* [target][source] */
 };
 
 /* The judge says what comes next, the worker that it is done with it. */
-enum phase { PHASE_OPEN, PHASE_CONNECT, PHASE_WORK, PHASE_CLOSE, PHASES };
+enum campaign_phase { PHASE_OPEN, PHASE_CONNECT, PHASE_WORK, PHASE_CLOSE, PHASES };
 
 /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014) */
 static inline uint64_t random_next(uint64_t *state)
@@ -90,7 +90,7 @@ static inline uint32_t random_below(uint64_t *state, uint32_t n)
 }
 
 /* Half of them are RC. */
-static inline enum transport transport_between(uint64_t seed, uint32_t a, uint32_t b)
+static inline enum campaign_transport transport_between(uint64_t seed, uint32_t a, uint32_t b)
 {
 	uint64_t random = seed * WORKERS_MAX * WORKERS_MAX + (a < b ? a * WORKERS_MAX + b :
 							      b * WORKERS_MAX + a);
@@ -99,31 +99,31 @@ static inline enum transport transport_between(uint64_t seed, uint32_t a, uint32
 	return die < 2 ? RC : die == 2 ? UC : UD;
 }
 
-static inline bool kind_writes(enum kind kind)
+static inline bool kind_writes(enum op_kind kind)
 {
 	return kind == KIND_WRITE || kind == KIND_WRITE_IMM;
 }
 
 /* It takes one of the target's receives. */
-static inline bool kind_is_received(enum kind kind)
+static inline bool kind_is_received(enum op_kind kind)
 {
 	return kind == KIND_SEND || kind == KIND_SEND_IMM || kind == KIND_WRITE_IMM;
 }
 
 /* Byte @k of what an operation writes. */
-static inline uint8_t op_byte(const struct op *op, uint32_t k)
+static inline uint8_t op_byte(const struct campaign_op *op, uint32_t k)
 {
 	return op->fill + k * 7 + (k >> 8);
 }
 
 /** worker_play() - be worker @self of a world; phases come over @fd. The exit status. */
-int worker_play(struct world *w, uint32_t self, int fd);
+int worker_play(struct campaign_world *w, uint32_t self, int fd);
 
 /**
  * judge_world() - does memory hold what the logs say, and nothing else?
  * @killed: a bit for each worker that did not end by itself
  * @why: on failure, what is wrong
  */
-bool judge_world(const struct world *w, uint32_t killed, char *why, size_t why_size);
+bool judge_world(const struct campaign_world *w, uint32_t killed, char *why, size_t why_size);
 
 #endif

@@ -9,14 +9,14 @@
 static const enum ibv_qp_type types[TRANSPORTS] = { [RC] = IBV_QPT_RC, [UC] = IBV_QPT_UC,
 						    [UD] = IBV_QPT_UD };
 
-bool shares_receives(const struct worker *me, uint32_t source)
+bool shares_receives(const struct campaign_worker *me, uint32_t source)
 {
 	return me->srq && me->to[source].transport == RC;
 }
 
-static void open_connection(struct worker *me, uint32_t target)
+static void open_connection(struct campaign_worker *me, uint32_t target)
 {
-	struct connection *c = &me->to[target];
+	struct campaign_connection *c = &me->to[target];
 	struct ibv_qp_init_attr init = {
 		.send_cq = me->cq,
 		.recv_cq = me->cq,
@@ -39,11 +39,11 @@ static void open_connection(struct worker *me, uint32_t target)
 	me->w->lanes[me->self][target].num_ops = 8 + random_below(&c->random, OPS_MAX - 7);
 }
 
-static void open_memory(struct worker *me)
+static void open_memory(struct campaign_worker *me)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-	struct world *w = me->w;
+	struct campaign_world *w = me->w;
 
 	me->mr = ibv_reg_mr(me->pd, w->zones[me->self], sizeof(w->zones[0]), access);
 	me->here = mmap(NULL, HERE_BYTES * w->workers, PROT_READ | PROT_WRITE,
@@ -55,7 +55,7 @@ static void open_memory(struct worker *me)
 	w->addrs[me->self] = (uintptr_t)w->zones[me->self];
 }
 
-void open_all(struct worker *me)
+void open_all(struct campaign_worker *me)
 {
 	struct ibv_srq_init_attr of_srq = { .attr = { .max_wr = DEPTH, .max_sge = 1 } };
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -80,34 +80,34 @@ void open_all(struct worker *me)
 }
 
 /* The buffers of a shared queue are where a connection to oneself would have them. */
-static uint8_t *receive_buffer(const struct worker *me, uint32_t source, uint32_t i)
+static uint8_t *receive_buffer(const struct campaign_worker *me, uint32_t source, uint32_t i)
 {
 	uint32_t whose = shares_receives(me, source) ? me->self : source;
 
 	return me->here + whose * HERE_BYTES + (size_t)OPS_MAX * ZONE + i * RECEIVE_BYTES;
 }
 
-static uint32_t *posted_receives(struct worker *me, uint32_t source)
+static uint32_t *posted_receives(struct campaign_worker *me, uint32_t source)
 {
 	return shares_receives(me, source) ? &me->shared_receives : &me->to[source].receives;
 }
 
-void post_receive(struct worker *me, uint32_t source, uint32_t i)
+void post_receive(struct campaign_worker *me, uint32_t source, uint32_t i)
 {
 	struct ibv_sge sge = { (uintptr_t)receive_buffer(me, source, i), RECEIVE_BYTES,
 			       me->here_mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = IS_RECEIVE | i, .sg_list = &sge, .num_sge = 1 }, *bad;
-	int err;
+	int rc;
 
 	if (shares_receives(me, source))
-		err = ibv_post_srq_recv(me->srq, &wr, &bad);
+		rc = ibv_post_srq_recv(me->srq, &wr, &bad);
 	else
-		err = ibv_post_recv(me->to[source].qp, &wr, &bad);
-	require(!err, "cannot post a receive");
+		rc = ibv_post_recv(me->to[source].qp, &wr, &bad);
+	require(!rc, "cannot post a receive");
 	*posted_receives(me, source) |= 1u << i;
 }
 
-const uint8_t *take_receive(struct worker *me, uint32_t source, uint32_t i)
+const uint8_t *take_receive(struct campaign_worker *me, uint32_t source, uint32_t i)
 {
 	uint32_t *posted = posted_receives(me, source);
 
@@ -116,7 +116,7 @@ const uint8_t *take_receive(struct worker *me, uint32_t source, uint32_t i)
 	return receive_buffer(me, source, i);
 }
 
-static void post_receives(struct worker *me, uint32_t source)
+static void post_receives(struct campaign_worker *me, uint32_t source)
 {
 	uint32_t i;
 
@@ -126,7 +126,7 @@ static void post_receives(struct worker *me, uint32_t source)
 		post_receive(me, source, i);
 }
 
-static int to_init(struct connection *c)
+static int to_init(struct campaign_connection *c)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT,
@@ -140,7 +140,7 @@ static int to_init(struct connection *c)
 			     (c->transport == UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
-static int to_rts(struct connection *c, uint32_t qpn, uint8_t rnr_retry)
+static int to_rts(struct campaign_connection *c, uint32_t qpn, uint8_t rnr_retry)
 {
 	static const int to_rtr[TRANSPORTS] = {
 		[RC] = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -163,32 +163,32 @@ static int to_rts(struct connection *c, uint32_t qpn, uint8_t rnr_retry)
 		.retry_cnt = 7,
 		.rnr_retry = rnr_retry,
 	};
-	int err = ibv_modify_qp(c->qp, &a, IBV_QP_STATE | to_rtr[c->transport]);
+	int rc = ibv_modify_qp(c->qp, &a, IBV_QP_STATE | to_rtr[c->transport]);
 
 	a.qp_state = IBV_QPS_RTS;
-	return err ? err : ibv_modify_qp(c->qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN |
+	return rc ? rc : ibv_modify_qp(c->qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN |
 					 and_on[c->transport]);
 }
 
-static void connect_one(struct worker *me, uint32_t target)
+static void connect_one(struct campaign_worker *me, uint32_t target)
 {
 	struct ibv_ah_attr path = { .port_num = 1 };
-	struct connection *c = &me->to[target];
+	struct campaign_connection *c = &me->to[target];
 	uint8_t rnr_retry = random_below(&c->random, 4) ? 7 : 6;
-	int err = to_init(c);
+	int rc = to_init(c);
 
-	if (!err) {
+	if (!rc) {
 		post_receives(me, target);
-		err = to_rts(c, me->w->lanes[target][me->self].qpn, rnr_retry);
+		rc = to_rts(c, me->w->lanes[target][me->self].qpn, rnr_retry);
 	}
-	require(!err, "cannot connect: %d", err);
+	require(!rc, "cannot connect: %d", rc);
 	if (c->transport == UD) {
 		c->ah = ibv_create_ah(me->pd, &path);
 		require(c->ah, "no address handle");
 	}
 }
 
-void connect_all(struct worker *me)
+void connect_all(struct campaign_worker *me)
 {
 	uint32_t t;
 
@@ -197,7 +197,7 @@ void connect_all(struct worker *me)
 			connect_one(me, t);
 }
 
-static void close_connection(struct worker *me, struct connection *c)
+static void close_connection(struct campaign_worker *me, struct campaign_connection *c)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	uint64_t deadline_ms = now_ms() + PATIENCE_MS;
@@ -213,7 +213,7 @@ static void close_connection(struct worker *me, struct connection *c)
 	free(c->model);
 }
 
-void close_all(struct worker *me)
+void close_all(struct campaign_worker *me)
 {
 	uint32_t t;
 

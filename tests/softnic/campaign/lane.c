@@ -10,7 +10,7 @@
 
 enum { WCS_MAX = 8 };
 
-static enum kind think_of_kind(struct connection *c)
+static enum op_kind think_of_kind(struct campaign_connection *c)
 {
 	static const uint32_t kinds[TRANSPORTS] = { [RC] = KINDS, [UC] = KINDS_UC,
 						    [UD] = KINDS_UD };
@@ -19,7 +19,7 @@ static enum kind think_of_kind(struct connection *c)
 }
 
 /* The small is more frequent. What a message begins with is its index. */
-static uint32_t think_of_length(struct connection *c, enum kind kind)
+static uint32_t think_of_length(struct campaign_connection *c, enum op_kind kind)
 {
 	uint32_t most = random_below(&c->random, 8) ? 2048 : ZONE - COUNTER_BYTES, length;
 
@@ -34,7 +34,7 @@ static uint32_t think_of_length(struct connection *c, enum kind kind)
 	       length < sizeof(uint32_t) ? sizeof(uint32_t) : length;
 }
 
-static void think_of(struct connection *c, struct op *op)
+static void think_of(struct campaign_connection *c, struct campaign_op *op)
 {
 	op->kind = think_of_kind(c);
 	op->fill = random_next(&c->random);
@@ -49,14 +49,14 @@ static void think_of(struct connection *c, struct op *op)
 		op->offset = SWAP_AT;
 }
 
-static void expect(struct connection *c, uint32_t index, const void *bytes, uint32_t length)
+static void expect(struct campaign_connection *c, uint32_t index, const void *bytes, uint32_t length)
 {
 	c->expected[index] = malloc(length);
 	memcpy(c->expected[index], bytes, length);
 }
 
 /* Fills what it sends, and keeps the model of what it will leave over there. */
-static void prepare(struct connection *c, const struct op *op, uint32_t index, uint8_t *here)
+static void prepare(struct campaign_connection *c, const struct campaign_op *op, uint32_t index, uint8_t *here)
 {
 	uint32_t k;
 
@@ -76,11 +76,11 @@ static void prepare(struct connection *c, const struct op *op, uint32_t index, u
 }
 
 /* All of these are told by their place in the log. */
-static void address(struct worker *me, uint32_t target, const struct op *op, struct ibv_send_wr *wr)
+static void address(struct campaign_worker *me, uint32_t target, const struct campaign_op *op, struct ibv_send_wr *wr)
 {
 	uint64_t there = me->w->addrs[target] + (size_t)me->self * ZONE + op->offset;
 	uint32_t rkey = me->w->rkeys[target];
-	struct connection *c = &me->to[target];
+	struct campaign_connection *c = &me->to[target];
 
 	wr->imm_data = htonl(wr->wr_id);
 	if (c->transport == UD) {
@@ -98,7 +98,7 @@ static void address(struct worker *me, uint32_t target, const struct op *op, str
 	}
 }
 
-void post_next(struct worker *me, uint32_t target)
+void post_next(struct campaign_worker *me, uint32_t target)
 {
 	static const enum ibv_wr_opcode opcodes[KINDS] = {
 		[KIND_SEND] = IBV_WR_SEND,
@@ -109,9 +109,9 @@ void post_next(struct worker *me, uint32_t target)
 		[KIND_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
 		[KIND_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
 	};
-	struct connection *c = &me->to[target];
+	struct campaign_connection *c = &me->to[target];
 	uint32_t index = c->num_posted++;
-	struct op *op = &me->w->lanes[me->self][target].ops[index];
+	struct campaign_op *op = &me->w->lanes[me->self][target].ops[index];
 	uint8_t *here = c->here + (size_t)index * ZONE;
 	struct ibv_sge sge = { (uintptr_t)here, 0, me->here_mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = index, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -131,17 +131,17 @@ void post_next(struct worker *me, uint32_t target)
 }
 
 /* Where nobody answers, nothing fails but by our own device. */
-static bool is_excusable(enum transport transport, enum ibv_wc_status status)
+static bool is_excusable(enum campaign_transport transport, enum ibv_wc_status status)
 {
 	return status == IBV_WC_WR_FLUSH_ERR ||
 	       (transport == RC &&
 		(status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR));
 }
 
-static void end_op(struct worker *me, uint32_t target, const struct ibv_wc *wc)
+static void end_op(struct campaign_worker *me, uint32_t target, const struct ibv_wc *wc)
 {
-	struct connection *c = &me->to[target];
-	struct op *op = &me->w->lanes[me->self][target].ops[wc->wr_id];
+	struct campaign_connection *c = &me->to[target];
+	struct campaign_op *op = &me->w->lanes[me->self][target].ops[wc->wr_id];
 
 	require(wc->wr_id == c->num_ended && op->state == OP_POSTED,
 		"to %u: operation %u ended, %u was next", target, (unsigned int)wc->wr_id,
@@ -176,13 +176,13 @@ static uint32_t index_of(const struct ibv_wc *wc, const uint8_t *bytes)
 	return index;
 }
 
-static void check_message(struct worker *me, uint32_t source, const struct ibv_wc *wc,
+static void check_message(struct campaign_worker *me, uint32_t source, const struct ibv_wc *wc,
 			  const uint8_t *bytes)
 {
-	struct connection *c = &me->to[source];
+	struct campaign_connection *c = &me->to[source];
 	uint32_t index, k, front = c->transport == UD ? GRH : 0;
-	const struct op *op;
-	enum kind kind;
+	const struct campaign_op *op;
+	enum op_kind kind;
 
 	bytes += front;
 	index = index_of(wc, bytes);
@@ -201,7 +201,7 @@ static void check_message(struct worker *me, uint32_t source, const struct ibv_w
 	me->w->lanes[source][me->self].received++;
 }
 
-static void end_receive(struct worker *me, uint32_t source, const struct ibv_wc *wc)
+static void end_receive(struct campaign_worker *me, uint32_t source, const struct ibv_wc *wc)
 {
 	uint32_t i = (uint32_t)wc->wr_id;
 	const uint8_t *bytes = take_receive(me, source, i);
@@ -214,7 +214,7 @@ static void end_receive(struct worker *me, uint32_t source, const struct ibv_wc 
 		post_receive(me, source, i);
 }
 
-static uint32_t whose(struct worker *me, uint32_t qpn)
+static uint32_t whose(struct campaign_worker *me, uint32_t qpn)
 {
 	uint32_t t;
 
@@ -225,7 +225,7 @@ static uint32_t whose(struct worker *me, uint32_t qpn)
 	return 0;
 }
 
-int take_completions(struct worker *me)
+int take_completions(struct campaign_worker *me)
 {
 	struct ibv_wc wcs[WCS_MAX];
 	int i, n = ibv_poll_cq(me->cq, 1 + random_below(&me->random, WCS_MAX), wcs);

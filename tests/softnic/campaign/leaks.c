@@ -14,7 +14,7 @@
 
 enum { LOOKS = 2000, LOOK_US = 5000 };
 
-void litter_note(struct litter *l, pid_t pid)
+void leaks_note(struct leaked_sockets *l, pid_t pid)
 {
 	char path[64], target[64];
 	unsigned long long inode;
@@ -36,7 +36,7 @@ void litter_note(struct litter *l, pid_t pid)
 		closedir(d);
 }
 
-static bool is_noted(const struct litter *l, uint64_t inode)
+static bool is_noted(const struct leaked_sockets *l, uint64_t inode)
 {
 	uint32_t i;
 
@@ -47,7 +47,7 @@ static bool is_noted(const struct litter *l, uint64_t inode)
 }
 
 /* How many there are now; of those that have a name of softnic's, if it is to be so. */
-static uint32_t count(const struct litter *l, bool named)
+static uint32_t count(const struct leaked_sockets *l, bool named)
 {
 	FILE *list = fopen("/proc/net/unix", "re");
 	char line[512], name[256];
@@ -66,7 +66,7 @@ static uint32_t count(const struct litter *l, bool named)
 }
 
 /* The list is not of one moment: what others end meanwhile may hide an entry. */
-bool litter_is_named(const struct litter *l, uint32_t least)
+bool litter_is_named(const struct leaked_sockets *l, uint32_t least)
 {
 	int looks;
 
@@ -76,7 +76,7 @@ bool litter_is_named(const struct litter *l, uint32_t least)
 	return false;
 }
 
-uint32_t litter_left(const struct litter *l)
+uint32_t leaks_left(const struct leaked_sockets *l)
 {
 	uint32_t left = count(l, false);
 	int looks;
@@ -90,7 +90,7 @@ uint32_t litter_left(const struct litter *l)
 
 bool litter_is_seen(void)
 {
-	static struct litter planted;
+	static struct leaked_sockets planted;
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	socklen_t len = offsetof(struct sockaddr_un, sun_path);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -101,8 +101,8 @@ bool litter_is_seen(void)
 			    (int)getpid());
 	if (fd < 0 || bind(fd, (struct sockaddr *)&name, len))
 		return false;
-	litter_note(&planted, getpid());
+	leaks_note(&planted, getpid());
 	seen = litter_is_named(&planted, 1);
 	close(fd);
-	return seen && !litter_left(&planted);
+	return seen && !leaks_left(&planted);
 }

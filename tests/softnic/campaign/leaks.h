@@ -14,23 +14,23 @@
 
 enum { LITTER_MAX = 4096 };
 
-struct litter {
+struct leaked_sockets {
 	uint64_t sockets[LITTER_MAX];
 	uint32_t num;
 };
 
-/** litter_note() - add the sockets that a process has now; those of 0 to 2 may be others' */
-void litter_note(struct litter *l, pid_t pid);
+/** leaks_note() - add the sockets that a process has now; those of 0 to 2 may be others' */
+void leaks_note(struct leaked_sockets *l, pid_t pid);
 
 /** litter_is_named() - do at least so many of them have a name of softnic's? Waits till then. */
-bool litter_is_named(const struct litter *l, uint32_t least);
+bool litter_is_named(const struct leaked_sockets *l, uint32_t least);
 
 /**
- * litter_left() - how many of them are still there
+ * leaks_left() - how many of them are still there
  *
  * Waits a while for there to be none, as the kernel may collect some later.
  */
-uint32_t litter_left(const struct litter *l);
+uint32_t leaks_left(const struct leaked_sockets *l);
 
 /** litter_is_seen() - would it be found, if there was some? Plants it, and looks. */
 bool litter_is_seen(void);

@@ -13,18 +13,18 @@
 
 #include "campaign.h"
 
-static bool is_in_doubt(const struct op *op)
+static bool is_in_doubt(const struct campaign_op *op)
 {
 	return op->state == OP_FAILED || op->state == OP_POSTED;
 }
 
 /* Could an operation in doubt have left this byte? */
-static bool is_excused(const struct lane *lane, uint32_t at, uint8_t byte)
+static bool is_excused(const struct campaign_lane *lane, uint32_t at, uint8_t byte)
 {
 	uint32_t i;
 
 	for (i = 0; i < OPS_MAX; i++) {
-		const struct op *op = &lane->ops[i];
+		const struct campaign_op *op = &lane->ops[i];
 
 		if (kind_writes(op->kind) && is_in_doubt(op) && at >= op->offset &&
 		    at - op->offset < op->length && op_byte(op, at - op->offset) == byte)
@@ -33,13 +33,13 @@ static bool is_excused(const struct lane *lane, uint32_t at, uint8_t byte)
 	return false;
 }
 
-static bool judge_bytes(const struct lane *lane, const uint8_t *zone, char *why, size_t size)
+static bool judge_bytes(const struct campaign_lane *lane, const uint8_t *zone, char *why, size_t size)
 {
 	uint8_t *model = calloc(1, ZONE);
 	uint32_t i, k;
 
 	for (i = 0; i < OPS_MAX; i++) {
-		const struct op *op = &lane->ops[i];
+		const struct campaign_op *op = &lane->ops[i];
 
 		for (k = 0; kind_writes(op->kind) && op->state == OP_DONE && k < op->length; k++)
 			model[op->offset + k] = op_byte(op, k);
@@ -54,7 +54,7 @@ static bool judge_bytes(const struct lane *lane, const uint8_t *zone, char *why,
 }
 
 /* Is all of it there, but for what is explained by later ones? */
-static bool is_whole(const struct op *op, const uint8_t *zone, const bool *explained)
+static bool is_whole(const struct campaign_op *op, const uint8_t *zone, const bool *explained)
 {
 	uint32_t k;
 
@@ -65,14 +65,14 @@ static bool is_whole(const struct op *op, const uint8_t *zone, const bool *expla
 }
 
 /* The last one first, so that what is not explained by later ones shows whether it took effect. */
-static bool judge_lossy_bytes(const struct lane *lane, const uint8_t *zone, bool may_be_torn,
+static bool judge_lossy_bytes(const struct campaign_lane *lane, const uint8_t *zone, bool may_be_torn,
 			      char *why, size_t size)
 {
 	bool *explained = calloc(ZONE, sizeof(*explained));
 	uint32_t i, k;
 
 	for (i = OPS_MAX; i-- > 0;) {
-		const struct op *op = &lane->ops[i];
+		const struct campaign_op *op = &lane->ops[i];
 		bool torn = may_be_torn || is_in_doubt(op);
 
 		if (!kind_writes(op->kind) || op->state == OP_NONE || op->state == OP_FLUSHED ||
@@ -91,7 +91,7 @@ static bool judge_lossy_bytes(const struct lane *lane, const uint8_t *zone, bool
 	return k == ZONE;
 }
 
-static bool judge_count(const struct lane *lane, bool (*is_one)(enum kind kind), uint64_t found,
+static bool judge_count(const struct campaign_lane *lane, bool (*is_one)(enum op_kind kind), uint64_t found,
 			bool is_minimum, const char *what, char *why, size_t size)
 {
 	uint32_t done = 0, doubt = 0, i;
@@ -109,7 +109,7 @@ static bool judge_count(const struct lane *lane, bool (*is_one)(enum kind kind),
 	return false;
 }
 
-static bool judge_ends(const struct lane *lane, char *why, size_t size)
+static bool judge_ends(const struct campaign_lane *lane, char *why, size_t size)
 {
 	uint32_t i;
 
@@ -122,12 +122,12 @@ static bool judge_ends(const struct lane *lane, char *why, size_t size)
 	return true;
 }
 
-static bool is_add(enum kind kind)
+static bool is_add(enum op_kind kind)
 {
 	return kind == KIND_ADD;
 }
 
-static bool is_swap(enum kind kind)
+static bool is_swap(enum op_kind kind)
 {
 	return kind == KIND_SWAP;
 }
@@ -140,11 +140,11 @@ static uint64_t word_at(const uint8_t *zone, uint32_t at)
 	return word;
 }
 
-static bool judge_lane(const struct world *w, uint32_t source, uint32_t target, uint32_t killed,
+static bool judge_lane(const struct campaign_world *w, uint32_t source, uint32_t target, uint32_t killed,
 		       char *why, size_t size)
 {
 	bool is_reliable = transport_between(w->seed, source, target) == RC;
-	const struct lane *lane = &w->lanes[source][target];
+	const struct campaign_lane *lane = &w->lanes[source][target];
 	const uint8_t *zone = w->zones[target][source];
 	bool target_lives = !(killed & 1u << target);
 
@@ -160,7 +160,7 @@ static bool judge_lane(const struct world *w, uint32_t source, uint32_t target, 
 			   "messages and immediates arrived", why, size);
 }
 
-bool judge_world(const struct world *w, uint32_t killed, char *why, size_t size)
+bool judge_world(const struct campaign_world *w, uint32_t killed, char *why, size_t size)
 {
 	uint32_t s, t;
 	int n;

@@ -17,7 +17,7 @@ uint64_t now_ms(void)
 }
 
 /* Registering is refused when its limit is reached, and only then. */
-static void register_something(struct worker *me)
+static void register_something(struct campaign_worker *me)
 {
 	struct ibv_mr *mr = ibv_reg_mr(me->pd, me->here, 4096, 0);
 
@@ -28,13 +28,13 @@ static void register_something(struct worker *me)
 }
 
 /* Posts along a lane that has room and is not through. Returns false if there is none. */
-static bool post_somewhere(struct worker *me)
+static bool post_somewhere(struct campaign_worker *me)
 {
 	uint32_t first = random_below(&me->random, me->w->workers), i;
 
 	for (i = 0; i < me->w->workers; i++) {
 		uint32_t t = (first + i) % me->w->workers;
-		struct connection *c = &me->to[t];
+		struct campaign_connection *c = &me->to[t];
 
 		if (t == me->self || c->num_posted - c->num_ended == DEPTH ||
 		    c->num_posted == me->w->lanes[me->self][t].num_ops)
@@ -45,7 +45,7 @@ static bool post_somewhere(struct worker *me)
 	return false;
 }
 
-static bool is_through(const struct worker *me)
+static bool is_through(const struct campaign_worker *me)
 {
 	uint32_t t;
 
@@ -56,7 +56,7 @@ static bool is_through(const struct worker *me)
 }
 
 /* Until a completion or, on @fd, the judge's word. */
-static void sleep_until_event(struct worker *me, int fd)
+static void sleep_until_event(struct campaign_worker *me, int fd)
 {
 	struct pollfd p[] = { { me->channel->fd, POLLIN, 0 }, { fd, POLLIN, 0 } };
 	struct ibv_cq *cq;
@@ -72,7 +72,7 @@ static void sleep_until_event(struct worker *me, int fd)
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void work(struct worker *me, int fd)
+static void work(struct campaign_worker *me, int fd)
 {
 	uint64_t deadline_ms = now_ms() + PATIENCE_MS;
 
@@ -92,7 +92,7 @@ static void work(struct worker *me, int fd)
 }
 
 /* Others may still send. */
-static void serve_until_told(struct worker *me, int fd)
+static void serve_until_told(struct campaign_worker *me, int fd)
 {
 	struct pollfd told = { .fd = fd, .events = POLLIN };
 
@@ -103,9 +103,9 @@ static void serve_until_told(struct worker *me, int fd)
 		;
 }
 
-int worker_play(struct world *w, uint32_t self, int fd)
+int worker_play(struct campaign_world *w, uint32_t self, int fd)
 {
-	struct worker *me = calloc(1, sizeof(*me));
+	struct campaign_worker *me = calloc(1, sizeof(*me));
 	uint8_t phase;
 
 	me->w = w;

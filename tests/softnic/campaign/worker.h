@@ -15,8 +15,8 @@ enum { DEPTH = 16, GRH = 40, RECEIVE_BYTES = GRH + MESSAGE_MAX, QKEY = 0x12345 }
 /* In the wr_id of receives, above the buffer's index. */
 #define IS_RECEIVE (1ull << 32)
 
-struct connection {
-	enum transport transport;
+struct campaign_connection {
+	enum campaign_transport transport;
 	uint64_t random;		/* for what is asked along the lane, and nothing else */
 	struct ibv_qp *qp;
 	struct ibv_ah *ah;		/* UD */
@@ -29,8 +29,8 @@ struct connection {
 	bool failed;
 };
 
-struct worker {
-	struct world *w;
+struct campaign_worker {
+	struct campaign_world *w;
 	uint32_t self;
 	uint64_t random;		/* for all that is a matter of time */
 	struct ibv_context *ctx;
@@ -41,7 +41,7 @@ struct worker {
 	uint32_t shared_receives;	/* a bit for each of its buffers that is posted */
 	struct ibv_mr *mr, *here_mr;
 	uint8_t *here;			/* of HERE_BYTES for each connection; our own: the SRQ's */
-	struct connection to[WORKERS_MAX];
+	struct campaign_connection to[WORKERS_MAX];
 	bool sleeps;			/* waits for events, else looks again and again */
 };
 
@@ -61,23 +61,23 @@ uint64_t now_ms(void);
 
 /* connect.c */
 
-void open_all(struct worker *me);
-void connect_all(struct worker *me);
+void open_all(struct campaign_worker *me);
+void connect_all(struct campaign_worker *me);
 /* Each receive that is still posted is flushed, once, but for a shared queue's. */
-void close_all(struct worker *me);
+void close_all(struct campaign_worker *me);
 
 /* Is the queue that @source sends to a shared one? */
-bool shares_receives(const struct worker *me, uint32_t source);
+bool shares_receives(const struct campaign_worker *me, uint32_t source);
 /* Receive @i of that queue. */
-void post_receive(struct worker *me, uint32_t source, uint32_t i);
+void post_receive(struct campaign_worker *me, uint32_t source, uint32_t i);
 /* It came back: its buffer. It must have been posted. */
-const uint8_t *take_receive(struct worker *me, uint32_t source, uint32_t i);
+const uint8_t *take_receive(struct campaign_worker *me, uint32_t source, uint32_t i);
 
 /* lane.c */
 
 /* The next operation along a lane. */
-void post_next(struct worker *me, uint32_t target);
+void post_next(struct campaign_worker *me, uint32_t target);
 /* Polls. Returns how many there were. */
-int take_completions(struct worker *me);
+int take_completions(struct campaign_worker *me);
 
 #endif

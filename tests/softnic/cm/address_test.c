@@ -15,23 +15,23 @@
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
 
-static int try_bind(struct ends *e, const char *text, uint16_t port, int afonly)
+static int try_bind(struct cm_ends *e, const char *text, uint16_t port, int afonly)
 {
 	struct rdma_cm_id *id;
-	int err = 0;
+	int rc = 0;
 
 	assert_int_equal(rdma_create_id(e->b_channel, &id, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(
 		rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &afonly, sizeof(afonly)),
 		0);
 	if (rdma_bind_addr(id, address(text, port)) < 0)
-		err = errno;
+		rc = errno;
 	rdma_destroy_id(id);
-	return err;
+	return rc;
 }
 
 /* Return: the listener that a call to this address reaches, or NULL. */
-static struct rdma_cm_id *reached_at(struct ends *e, struct sockaddr *sa)
+static struct rdma_cm_id *reached_at(struct cm_ends *e, struct sockaddr *sa)
 {
 	struct rdma_conn_param param = { .qp_num = 1 };
 	struct pollfd pfd[2] = { { .fd = e->a_channel->fd, .events = POLLIN },
@@ -55,12 +55,12 @@ static struct rdma_cm_id *reached_at(struct ends *e, struct sockaddr *sa)
 	return listener;
 }
 
-static struct rdma_cm_id *reached(struct ends *e, const char *text, uint16_t port)
+static struct rdma_cm_id *reached(struct cm_ends *e, const char *text, uint16_t port)
 {
 	return reached_at(e, address(text, port));
 }
 
-static struct rdma_cm_id *listen_too(struct ends *e, const char *text, uint16_t port, int afonly)
+static struct rdma_cm_id *listen_too(struct cm_ends *e, const char *text, uint16_t port, int afonly)
 {
 	struct rdma_cm_id *id;
 
@@ -75,7 +75,7 @@ static struct rdma_cm_id *listen_too(struct ends *e, const char *text, uint16_t 
 
 static void an_address_in_use_is_refused_until_it_is_free(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port = listen_on(e, "127.0.0.1", 0);
 
 	assert_int_equal(try_bind(e, "127.0.0.1", port, 0), EADDRINUSE);
@@ -88,7 +88,7 @@ static void an_address_in_use_is_refused_until_it_is_free(void **state)
 
 static void the_ipv6_wildcard_takes_the_ipv4_one_too(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port = listen_on(e, "::", 0);
 
 	assert_int_equal(try_bind(e, "0.0.0.0", port, 0), EADDRNOTAVAIL);
@@ -100,7 +100,7 @@ static void the_ipv6_wildcard_takes_the_ipv4_one_too(void **state)
 
 static void port_0_is_any_free_port(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_id *other;
 	uint16_t port = listen_on(e, "127.0.0.1", 0);
 
@@ -113,7 +113,7 @@ static void port_0_is_any_free_port(void **state)
 
 static void a_listener_not_bound_gets_a_port(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	assert_int_equal(rdma_create_id(e->b_channel, &e->listener, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_listen(e->listener, 0), 0);
@@ -123,7 +123,7 @@ static void a_listener_not_bound_gets_a_port(void **state)
 
 static void ipv6_loopback_is_reached(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port = listen_on(e, "::1", 0);
 
 	assert_ptr_equal(reached(e, "::1", port), e->listener);
@@ -132,7 +132,7 @@ static void ipv6_loopback_is_reached(void **state)
 
 static void a_wildcard_is_reached_by_each_address(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port = listen_on(e, "::", 0);
 
 	assert_ptr_equal(reached(e, "::1", port), e->listener);
@@ -147,7 +147,7 @@ static void a_wildcard_is_reached_by_each_address(void **state)
 
 static void a_wildcard_and_an_address_exclude_each_other(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_id *other;
 	uint16_t port = listen_on(e, "0.0.0.0", 0);
 
@@ -167,7 +167,7 @@ static void a_wildcard_and_an_address_exclude_each_other(void **state)
 	rdma_destroy_id(other);
 }
 
-static struct rdma_cm_id *bind_shared(struct ends *e, const char *text, uint16_t port)
+static struct rdma_cm_id *bind_shared(struct cm_ends *e, const char *text, uint16_t port)
 {
 	struct rdma_cm_id *id;
 	int reuse = 1;
@@ -182,7 +182,7 @@ static struct rdma_cm_id *bind_shared(struct ends *e, const char *text, uint16_t
 
 static void an_address_for_reuse_is_shared_until_someone_listens(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_id *a, *b;
 	uint16_t port;
 
@@ -204,7 +204,7 @@ static void an_address_for_reuse_is_shared_until_someone_listens(void **state)
 /* An accepted connection has its listener's name, and outlives it. */
 static void a_connection_does_not_hold_its_listeners_port(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port;
 
 	connect_ends(e);
@@ -217,7 +217,7 @@ static void a_connection_does_not_hold_its_listeners_port(void **state)
 
 static void port_spaces_are_apart(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port = listen_on(e, "127.0.0.1", 0);
 	struct rdma_cm_id *id;
 
@@ -232,7 +232,7 @@ static void port_spaces_are_apart(void **state)
 /* As on RoCE: the id can be had, but no Ethernet device is one for it. */
 static void ipoib_finds_no_device(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_IPOIB), 0);
 	assert_int_equal(rdma_bind_addr(e->a, address("127.0.0.1", 0)), -1);
@@ -243,7 +243,7 @@ static void ipoib_finds_no_device(void **state)
 
 static void link_local_addresses_need_a_scope(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	assert_int_equal(try_bind(e, "fe80::1", 1, 0), EINVAL);
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_TCP), 0);
@@ -254,7 +254,7 @@ static void link_local_addresses_need_a_scope(void **state)
 /* Each address that the host has now, in the form the host gives it: link-local ones with scope. */
 static void every_address_of_the_host_is_reached(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port = listen_on(e, "::", 0);
 	struct ifaddrs *all, *i;
 	int nr = 0;
@@ -275,7 +275,7 @@ static void every_address_of_the_host_is_reached(void **state)
 
 static void another_host_is_unreachable(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_resolve_addr(e->a, NULL, address("192.0.2.1", 1), 1000), 0);
@@ -286,7 +286,7 @@ static void another_host_is_unreachable(void **state)
 static void other_port_spaces_and_families_are_refused(void **state)
 {
 	struct sockaddr unix_address = { .sa_family = AF_UNIX };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, 0x7777), -1);
 	assert_int_equal(errno, EINVAL);
@@ -297,7 +297,7 @@ static void other_port_spaces_and_families_are_refused(void **state)
 
 static void an_id_that_calls_has_its_own_port(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port = listen_on(e, "127.0.0.1", 0);
 
 	resolve(e, "127.0.0.1", port);
@@ -327,7 +327,7 @@ static void the_gids_of_a_route_are_those_of_the_port(void **state)
 {
 	static const char *const addresses[] = { "127.0.0.1", "127.11.22.33", "::1",
 						 "::ffff:127.0.0.9" };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	size_t i;
 
 	for (i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
@@ -341,7 +341,7 @@ static void the_gids_of_a_route_are_those_of_the_port(void **state)
 
 static void devices_are_those_of_the_ids(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct ibv_context **list;
 	int nr;
 
@@ -371,7 +371,7 @@ static int raw_call(uid_t user, uint16_t port)
 static void bytes_that_are_no_message_end_the_call_only(void **state)
 {
 	static const char long_junk[4096];
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	char c;
 	int fd, i;
 
@@ -396,7 +396,7 @@ static void bytes_that_are_no_message_end_the_call_only(void **state)
 
 static void another_user_is_not_listened_to(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	int status, fd;
 	pid_t pid;
 	char c;
@@ -418,7 +418,7 @@ static void a_listener_without_descriptors_rests_and_recovers(void **state)
 {
 	struct rlimit old, tight;
 	struct rusage before, after;
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_conn_param param = { .qp_num = 1 };
 	int fd;
 

@@ -75,7 +75,7 @@ struct sockaddr *address(const char *text, uint16_t port)
 	return &addr.sa;
 }
 
-uint16_t listen_on(struct ends *e, const char *text, uint16_t port)
+uint16_t listen_on(struct cm_ends *e, const char *text, uint16_t port)
 {
 	assert_int_equal(rdma_create_id(e->b_channel, &e->listener, e, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_bind_addr(e->listener, address(text, port)), 0);
@@ -83,12 +83,12 @@ uint16_t listen_on(struct ends *e, const char *text, uint16_t port)
 	return ntohs(rdma_get_src_port(e->listener));
 }
 
-void resolve(struct ends *e, const char *text, uint16_t port)
+void resolve(struct cm_ends *e, const char *text, uint16_t port)
 {
 	resolve_to(e, address(text, port));
 }
 
-void resolve_to(struct ends *e, struct sockaddr *sa)
+void resolve_to(struct cm_ends *e, struct sockaddr *sa)
 {
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, e, RDMA_PS_TCP), 0);
 	resolve_id(e->a, sa);
@@ -112,7 +112,7 @@ void create_qp(struct rdma_cm_id *id)
 	assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
 }
 
-void connect_ends(struct ends *e)
+void connect_ends(struct cm_ends *e)
 {
 	struct rdma_cm_event *event;
 
@@ -130,7 +130,7 @@ void connect_ends(struct ends *e)
 
 int open_ends(void **state)
 {
-	struct ends *e = calloc(1, sizeof(*e));
+	struct cm_ends *e = calloc(1, sizeof(*e));
 
 	e->a_channel = rdma_create_event_channel();
 	e->b_channel = rdma_create_event_channel();
@@ -149,7 +149,7 @@ static void destroy(struct rdma_cm_id *id)
 
 int close_ends(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	destroy(e->a);
 	destroy(e->b);

@@ -21,7 +21,7 @@
 
 enum { PATIENCE_MS = 60000 };
 
-struct ends {
+struct cm_ends {
 	struct rdma_event_channel *a_channel, *b_channel;
 	struct rdma_cm_id *listener;
 	struct rdma_cm_id *a, *b;
@@ -43,12 +43,12 @@ void expect_silence(struct rdma_event_channel *channel);
 struct sockaddr *address(const char *text, uint16_t port);
 
 /* Listen on @text; @port 0: any. Return: the port. */
-uint16_t listen_on(struct ends *e, const char *text, uint16_t port);
+uint16_t listen_on(struct cm_ends *e, const char *text, uint16_t port);
 
 /* Create A and bring it to where rdma_connect() is next. */
-void resolve(struct ends *e, const char *text, uint16_t port);
+void resolve(struct cm_ends *e, const char *text, uint16_t port);
 
-void resolve_to(struct ends *e, struct sockaddr *sa);
+void resolve_to(struct cm_ends *e, struct sockaddr *sa);
 
 /* The same for an id that exists. */
 void resolve_id(struct rdma_cm_id *id, struct sockaddr *sa);
@@ -57,7 +57,7 @@ void resolve_id(struct rdma_cm_id *id, struct sockaddr *sa);
 void create_qp(struct rdma_cm_id *id);
 
 /* From nothing to an established connection with QPs on both ends. */
-void connect_ends(struct ends *e);
+void connect_ends(struct cm_ends *e);
 
 /* cmocka's setup and teardown: channels and listener; whatever is left of it all. */
 int open_ends(void **state);

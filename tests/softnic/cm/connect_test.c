@@ -19,7 +19,7 @@ static enum ibv_qp_state qp_state(struct rdma_cm_id *id, struct ibv_qp_attr *att
 	return attr->qp_state;
 }
 
-static void request_from_a(struct ends *e, struct rdma_conn_param *param)
+static void request_from_a(struct cm_ends *e, struct rdma_conn_param *param)
 {
 	struct rdma_cm_event *event;
 
@@ -35,7 +35,7 @@ static void request_from_a(struct ends *e, struct rdma_conn_param *param)
 
 static void both_qps_can_send_once_established(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct ibv_qp_attr attr;
 
 	connect_ends(e);
@@ -50,7 +50,7 @@ static void both_qps_can_send_once_established(void **state)
 
 static void disconnecting_is_told_to_both_ends_once(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct ibv_qp_attr attr;
 
 	connect_ends(e);
@@ -67,7 +67,7 @@ static void disconnecting_is_told_to_both_ends_once(void **state)
 
 static void destroying_an_id_disconnects_the_other(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	connect_ends(e);
 	rdma_destroy_qp(e->b);
@@ -78,7 +78,7 @@ static void destroying_an_id_disconnects_the_other(void **state)
 
 static void private_data_and_depths_arrive(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint8_t req[56], rep[196];
 	struct rdma_conn_param a = {
 		.private_data = req,
@@ -140,7 +140,7 @@ static void private_data_and_depths_arrive(void **state)
 static void short_private_data_are_padded_with_zeros(void **state)
 {
 	static const uint8_t zeros[196];
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_conn_param param = { .private_data = "x", .private_data_len = 1 };
 	struct rdma_cm_event *event;
 	const uint8_t *data;
@@ -160,7 +160,7 @@ static void short_private_data_are_padded_with_zeros(void **state)
 static void too_much_private_data_are_refused(void **state)
 {
 	static const uint8_t data[255];
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_conn_param param = { .private_data = data, .private_data_len = 57 };
 	struct rdma_cm_event *event;
 
@@ -184,7 +184,7 @@ static void too_much_private_data_are_refused(void **state)
 
 static void more_reads_than_the_device_serves_are_refused(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct ibv_device_attr device;
 	struct rdma_conn_param param = { 0 };
 
@@ -199,7 +199,7 @@ static void more_reads_than_the_device_serves_are_refused(void **state)
 
 static void a_rejection_carries_its_reason(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_event *event;
 
 	request_from_a(e, NULL);
@@ -216,7 +216,7 @@ static void a_rejection_carries_its_reason(void **state)
 
 static void a_rejection_for_ece_says_so(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	request_from_a(e, NULL);
 	assert_int_equal(rdma_reject_ece(e->b, NULL, 0), 0);
@@ -225,7 +225,7 @@ static void a_rejection_for_ece_says_so(void **state)
 
 static void where_nobody_listens_the_call_is_rejected(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct ibv_qp_attr attr;
 
 	resolve(e, "127.0.0.1", 9);
@@ -237,7 +237,7 @@ static void where_nobody_listens_the_call_is_rejected(void **state)
 
 static void a_bound_port_that_does_not_listen_rejects(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_id *id;
 
 	assert_int_equal(rdma_create_id(e->b_channel, &id, NULL, RDMA_PS_TCP), 0);
@@ -251,7 +251,7 @@ static void a_bound_port_that_does_not_listen_rejects(void **state)
 
 static void a_listener_that_comes_a_moment_later_is_reached(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port = listen_on(e, "127.0.0.1", 0);
 	struct rdma_cm_event *event;
 
@@ -268,7 +268,7 @@ static void a_listener_that_comes_a_moment_later_is_reached(void **state)
 
 static void leaving_while_nobody_listens_is_silent(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	resolve(e, "127.0.0.1", 9);
 	create_qp(e->a);
@@ -281,7 +281,7 @@ static void leaving_while_nobody_listens_is_silent(void **state)
 
 static void a_request_not_fetched_is_turned_away_with_its_listener(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct pollfd pfd = { .fd = e->b_channel->fd, .events = POLLIN };
 
 	resolve(e, "127.0.0.1", listen_on(e, "127.0.0.1", 0));
@@ -296,7 +296,7 @@ static void a_request_not_fetched_is_turned_away_with_its_listener(void **state)
 
 static void accepting_who_has_left_fails(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	request_from_a(e, NULL);
 	rdma_destroy_qp(e->a);
@@ -310,7 +310,7 @@ static void accepting_who_has_left_fails(void **state)
 static void the_caller_too_can_reject(void **state)
 {
 	struct rdma_conn_param param = { .qp_num = 1 };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	request_from_a(e, &param);
 	assert_int_equal(rdma_accept(e->b, &param), 0);
@@ -322,7 +322,7 @@ static void the_caller_too_can_reject(void **state)
 static void without_a_qp_the_user_establishes(void **state)
 {
 	struct rdma_conn_param param = { .qp_num = 0x123456, .responder_resources = 1 };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_event *event;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
 	int mask;
@@ -346,7 +346,7 @@ static void without_a_qp_the_user_establishes(void **state)
 static void data_that_overtake_the_last_message_establish(void **state)
 {
 	struct rdma_conn_param param = { .qp_num = 1 };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	request_from_a(e, &param);
 	assert_int_equal(rdma_accept(e->b, &param), 0);
@@ -361,7 +361,7 @@ static void many_connections_live_side_by_side(void **state)
 {
 	enum { N = 64 };
 	struct rdma_cm_id *a[N], *b[N];
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_event *event;
 	uint16_t port = listen_on(e, "127.0.0.1", 0);
 	int i;

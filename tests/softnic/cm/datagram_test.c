@@ -11,7 +11,7 @@
 
 enum { QP_NUM = 0x123456 };
 
-static uint16_t listen_udp(struct ends *e, const char *text)
+static uint16_t listen_udp(struct cm_ends *e, const char *text)
 {
 	assert_int_equal(rdma_create_id(e->b_channel, &e->listener, e, RDMA_PS_UDP), 0);
 	assert_int_equal(rdma_bind_addr(e->listener, address(text, 0)), 0);
@@ -19,21 +19,21 @@ static uint16_t listen_udp(struct ends *e, const char *text)
 	return ntohs(rdma_get_src_port(e->listener));
 }
 
-static void resolve_udp(struct ends *e, const char *text, uint16_t port)
+static void resolve_udp(struct cm_ends *e, const char *text, uint16_t port)
 {
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, e, RDMA_PS_UDP), 0);
 	assert_int_equal(rdma_resolve_addr(e->a, NULL, address(text, port), 1000), 0);
 	assert_int_equal(expect(e->a_channel, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
 }
 
-static void resolve_route(struct ends *e)
+static void resolve_route(struct cm_ends *e)
 {
 	assert_int_equal(rdma_resolve_route(e->a, 1000), 0);
 	assert_int_equal(expect(e->a_channel, RDMA_CM_EVENT_ROUTE_RESOLVED), 0);
 }
 
 /* Return: the event of the request; e->b is its id. */
-static struct rdma_cm_event *ask(struct ends *e, const char *text, struct rdma_conn_param *param)
+static struct rdma_cm_event *ask(struct cm_ends *e, const char *text, struct rdma_conn_param *param)
 {
 	struct rdma_cm_event *event;
 
@@ -50,7 +50,7 @@ static void the_answer_says_whom_to_send_to(void **state)
 	struct rdma_conn_param question = { .private_data = "who?", .private_data_len = 5 };
 	struct rdma_conn_param answer = { .private_data = "me", .private_data_len = 3,
 					  .qp_num = QP_NUM };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_event *event = ask(e, "127.0.0.1", &question);
 	struct ibv_ah_attr *ah = &event->param.ud.ah_attr;
 
@@ -78,7 +78,7 @@ static void the_answer_says_whom_to_send_to(void **state)
 static void an_answer_is_the_end_of_it(void **state)
 {
 	struct rdma_conn_param param = { .qp_num = QP_NUM };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	rdma_ack_cm_event(ask(e, "::1", NULL));
 	assert_int_equal(rdma_accept(e->b, &param), 0);
@@ -95,7 +95,7 @@ static void an_answer_is_the_end_of_it(void **state)
 
 static void a_rejection_is_unreachable_with_the_status_of_the_answer(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_event *event;
 
 	rdma_ack_cm_event(ask(e, "127.0.0.1", NULL));
@@ -108,7 +108,7 @@ static void a_rejection_is_unreachable_with_the_status_of_the_answer(void **stat
 
 static void a_request_destroyed_unanswered_is_rejected(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	rdma_ack_cm_event(ask(e, "127.0.0.1", NULL));
 	rdma_destroy_id(e->b);
@@ -118,7 +118,7 @@ static void a_request_destroyed_unanswered_is_rejected(void **state)
 
 static void where_nobody_listens_it_is_unsupported(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port;
 
 	assert_int_equal(rdma_create_id(e->b_channel, &e->listener, e, RDMA_PS_TCP), 0);
@@ -136,7 +136,7 @@ static void too_much_private_data_are_refused(void **state)
 {
 	static const char data[256];
 	struct rdma_conn_param param = { .private_data = data, .private_data_len = 181 };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port = listen_udp(e, "127.0.0.1");
 	struct rdma_cm_event *event;
 
@@ -162,7 +162,7 @@ static void too_much_private_data_are_refused(void **state)
 static void its_qp_needs_a_key_and_no_connection(void **state)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	int mask;
 
 	resolve_udp(e, "127.0.0.1", 1);
@@ -177,7 +177,7 @@ static void a_qp_of_another_type_is_refused(void **state)
 		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	resolve_udp(e, "127.0.0.1", 1);
 	assert_int_equal(rdma_create_qp(e->a, NULL, &attr), -1);
@@ -187,7 +187,7 @@ static void a_qp_of_another_type_is_refused(void **state)
 static void a_synchronous_id_asks_and_waits(void **state)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST, .ai_port_space = RDMA_PS_UDP };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_addrinfo *res;
 	struct rdma_cm_id *id;
 	char port[8];
@@ -205,7 +205,7 @@ static void a_synchronous_id_asks_and_waits(void **state)
 	rdma_destroy_ep(id);
 }
 
-static struct rdma_cm_event *join(struct ends *e, const char *group, void *context)
+static struct rdma_cm_event *join(struct cm_ends *e, const char *group, void *context)
 {
 	resolve_udp(e, group, 0);
 	assert_int_equal(rdma_join_multicast(e->a, address(group, 0), context), 0);
@@ -221,7 +221,7 @@ static void joining_says_how_to_send_to_the_group(void **state)
 		{ "::ffff:239.1.2.3", "::ffff:239.1.2.3" },
 		{ "ff0e::77", "ff0e::77" },
 	};
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_event *event;
 	struct in6_addr gid;
 	size_t i;
@@ -244,7 +244,7 @@ static void joining_says_how_to_send_to_the_group(void **state)
 
 static void leaving_takes_back_a_join_not_fetched(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	resolve_udp(e, "239.1.2.3", 0);
 	assert_int_equal(rdma_join_multicast(e->a, address("239.1.2.3", 0), NULL), 0);
@@ -256,7 +256,7 @@ static void leaving_takes_back_a_join_not_fetched(void **state)
 
 static void joining_with_flags_checks_them(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_join_mc_attr_ex attr = { .addr = address("239.1.2.3", 0) };
 
 	resolve_udp(e, "239.1.2.3", 0);
@@ -278,7 +278,7 @@ static void joining_with_flags_checks_them(void **state)
 
 static void joining_wants_a_group_and_a_datagram_id_on_the_device(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, e, RDMA_PS_UDP), 0);
 	assert_int_equal(rdma_join_multicast(e->a, address("239.1.2.3", 0), NULL), -1);

@@ -22,7 +22,7 @@ static bool is_readable(struct rdma_event_channel *channel)
 
 static void a_nonblocking_channel_says_when_it_is_empty(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_event *event;
 
 	fcntl(e->a_channel->fd, F_SETFL, O_NONBLOCK);
@@ -46,7 +46,7 @@ static void a_signal_interrupts_the_wait(void **state)
 {
 	const struct itimerval soon = { .it_value.tv_usec = 50000 };
 	struct sigaction action = { .sa_handler = ignore };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_event *event;
 
 	sigaction(SIGALRM, &action, NULL);
@@ -57,7 +57,7 @@ static void a_signal_interrupts_the_wait(void **state)
 
 static void events_of_a_destroyed_id_are_withdrawn(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_resolve_addr(e->a, NULL, address("127.0.0.1", 1), 1000), 0);
@@ -83,7 +83,7 @@ static void *destroy(void *arg)
 
 static void destroying_waits_for_acknowledgement(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_event *event;
 	struct destroyer d = { 0 };
 	pthread_t thread;
@@ -101,7 +101,7 @@ static void destroying_waits_for_acknowledgement(void **state)
 
 static void events_move_with_their_id(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	assert_int_equal(rdma_create_id(e->b_channel, &e->a, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_resolve_addr(e->a, NULL, address("127.0.0.1", 1), 1000), 0);
@@ -113,7 +113,7 @@ static void events_move_with_their_id(void **state)
 
 static void a_connection_goes_on_after_it_moved(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_event_channel *other = rdma_create_event_channel();
 
 	connect_ends(e);
@@ -143,7 +143,7 @@ static void *fetch(void *arg)
 
 static void withdrawing_races_with_fetching(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_id *id;
 	pthread_t thread;
 	int i;

@@ -152,7 +152,7 @@ static void talk(int fd, struct rdma_event_channel *channel)
 }
 
 /* After all that, one that behaves is served. */
-static void call_a_listener(struct ends *e, enum rdma_port_space ps, const char *space)
+static void call_a_listener(struct cm_ends *e, enum rdma_port_space ps, const char *space)
 {
 	struct sockaddr_un un = { 0 };
 	struct rdma_cm_event *event;
@@ -206,7 +206,7 @@ static void one_that_asks_nonsense_spoils_its_question_only(void **state)
 	call_a_listener(*state, RDMA_PS_UDP, "udp");
 }
 
-static void call_a_babbler(struct ends *e, enum rdma_port_space ps, const char *space)
+static void call_a_babbler(struct cm_ends *e, enum rdma_port_space ps, const char *space)
 {
 	struct rdma_conn_param param = { .qp_num = 1 };
 	struct sockaddr_un un = { 0 };
@@ -248,7 +248,7 @@ static void those_who_call_and_say_nothing_keep_nobody_out(void **state)
 {
 	enum { CALLERS = 400, PATIENT = 200 };
 	struct rdma_conn_param param = { .qp_num = 1 };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct sockaddr_un un = { 0 };
 	struct rdma_cm_event *event;
 	int fds[CALLERS], i;

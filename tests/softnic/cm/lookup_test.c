@@ -60,7 +60,7 @@ static void a_link_local_name_keeps_its_scope(void **state)
 static void a_name_is_looked_up_as_an_event(void **state)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST, .ai_port_space = RDMA_PS_TCP };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_addrinfo *res;
 
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_TCP), 0);
@@ -99,7 +99,7 @@ static void a_name_not_found_is_an_error_and_may_be_followed_by_another(void **s
 static void there_is_no_subnet_administrator(void **state)
 {
 	struct rdma_addrinfo hints = { .ai_flags = FLAG_SA };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_addrinfo *res;
 
 	assert_int_equal(rdma_getaddrinfo(NULL, "1", &hints, &res), -1);
@@ -111,7 +111,7 @@ static void there_is_no_subnet_administrator(void **state)
 
 static void the_user_sends_events_to_itself(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_event *event;
 	uint64_t arg;
 

@@ -25,7 +25,7 @@ static void each_option_wants_its_length(void **state)
 		{ RDMA_OPTION_ID_AFONLY, 4 },
 		{ RDMA_OPTION_ID_ACK_TIMEOUT, 1 },
 	};
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	int value = 1;
 	size_t i;
 
@@ -41,7 +41,7 @@ static void each_option_wants_its_length(void **state)
 
 static void unknown_options_are_refused(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	int value = 1;
 
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_TCP), 0);
@@ -52,7 +52,7 @@ static void unknown_options_are_refused(void **state)
 
 static void options_that_come_too_late_are_refused(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	int yes = 1, no = 0;
 
 	listen_on(e, "127.0.0.1", 0);
@@ -68,7 +68,7 @@ static void options_that_come_too_late_are_refused(void **state)
 
 static void a_timeout_is_for_reliable_connections_and_has_five_bits(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint8_t timeout = 32;
 
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_TCP), 0);
@@ -83,7 +83,7 @@ static void a_timeout_is_for_reliable_connections_and_has_five_bits(void **state
 static void a_path_given_resolves_the_route(void **state)
 {
 	struct ibv_path_data path[2] = { 0 };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_TCP), 0);
 	path[1].flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
@@ -138,7 +138,7 @@ static void requests_beyond_the_backlog_are_rejected(void **state)
 {
 	struct rdma_conn_param param = { .qp_num = 1 };
 	struct rdma_cm_id *a[3];
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port;
 	int i;
 
@@ -167,7 +167,7 @@ static void requests_beyond_the_backlog_are_rejected(void **state)
 
 static void the_time_after_a_connection_ends_once(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	connect_ends(e);
 	assert_int_equal(rdma_disconnect(e->a), 0);
@@ -182,7 +182,7 @@ static void the_time_after_a_connection_ends_once(void **state)
 
 static void destroying_meets_the_end_of_that_time(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint8_t timeout = 0;
 
 	connect_ends(e);
@@ -196,7 +196,7 @@ static void destroying_meets_the_end_of_that_time(void **state)
 
 static void a_removed_device_is_told_to_each_of_its_ids(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_id *idle;
 
 	connect_ends(e);

@@ -20,17 +20,17 @@
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
 
-struct other {
+struct killed_process {
 	pid_t pid;
 	uint16_t port;
 };
 
-static struct other start(const char *role, uint16_t port)
+static struct killed_process start(const char *role, uint16_t port)
 {
 	char text[8];
 	char *argv[] = { "cm_death_test", (char *)role, text, NULL };
 	posix_spawn_file_actions_t actions;
-	struct other other;
+	struct killed_process other;
 	char line[32] = "";
 	int out[2];
 
@@ -48,7 +48,7 @@ static struct other start(const char *role, uint16_t port)
 	return other;
 }
 
-static void kill_it(struct other *other)
+static void kill_it(struct killed_process *other)
 {
 	assert_int_equal(kill(other->pid, SIGKILL), 0);
 	assert_int_equal(waitpid(other->pid, NULL, 0), other->pid);
@@ -60,7 +60,7 @@ static void ready(uint16_t port)
 	fflush(stdout);
 }
 
-static void request_from_other(struct ends *e)
+static void request_from_other(struct cm_ends *e)
 {
 	struct rdma_cm_event *event = next_event(e->b_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 
@@ -71,7 +71,7 @@ static void request_from_other(struct ends *e)
 static void play(const char *role, uint16_t port)
 {
 	struct rdma_conn_param param = { .qp_num = 1 };
-	struct ends *e;
+	struct cm_ends *e;
 	void *state;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -97,7 +97,7 @@ static void play(const char *role, uint16_t port)
 		pause();
 }
 
-static void call(struct ends *e, struct other *other)
+static void call(struct cm_ends *e, struct killed_process *other)
 {
 	resolve(e, "127.0.0.1", other->port);
 	create_qp(e->a);
@@ -106,8 +106,8 @@ static void call(struct ends *e, struct other *other)
 
 static void a_server_killed_when_connected_disconnects(void **state)
 {
-	struct ends *e = *state;
-	struct other other = start("server", 0);
+	struct cm_ends *e = *state;
+	struct killed_process other = start("server", 0);
 
 	call(e, &other);
 	assert_int_equal(expect(e->a_channel, RDMA_CM_EVENT_ESTABLISHED), 0);
@@ -119,8 +119,8 @@ static void a_server_killed_when_connected_disconnects(void **state)
 
 static void a_client_killed_when_connected_disconnects(void **state)
 {
-	struct ends *e = *state;
-	struct other other = start("client", listen_on(e, "127.0.0.1", 0));
+	struct cm_ends *e = *state;
+	struct killed_process other = start("client", listen_on(e, "127.0.0.1", 0));
 
 	request_from_other(e);
 	create_qp(e->b);
@@ -132,8 +132,8 @@ static void a_client_killed_when_connected_disconnects(void **state)
 
 static void a_server_killed_before_it_answers_is_unreachable(void **state)
 {
-	struct ends *e = *state;
-	struct other other = start("listener", 0);
+	struct cm_ends *e = *state;
+	struct killed_process other = start("listener", 0);
 
 	call(e, &other);
 	expect_silence(e->a_channel);
@@ -143,8 +143,8 @@ static void a_server_killed_before_it_answers_is_unreachable(void **state)
 
 static void a_stopped_server_leaves_the_call_pending(void **state)
 {
-	struct ends *e = *state;
-	struct other other = start("listener", 0);
+	struct cm_ends *e = *state;
+	struct killed_process other = start("listener", 0);
 
 	stop_process(other.pid);
 	call(e, &other);
@@ -158,8 +158,8 @@ static void a_stopped_server_leaves_the_call_pending(void **state)
 static void a_client_killed_before_the_last_message_is_unreachable(void **state)
 {
 	struct rdma_conn_param param = { .qp_num = 1 };
-	struct ends *e = *state;
-	struct other other = start("caller", listen_on(e, "127.0.0.1", 0));
+	struct cm_ends *e = *state;
+	struct killed_process other = start("caller", listen_on(e, "127.0.0.1", 0));
 
 	request_from_other(e);
 	assert_int_equal(rdma_accept(e->b, &param), 0);
@@ -170,8 +170,8 @@ static void a_client_killed_before_the_last_message_is_unreachable(void **state)
 
 static void the_address_of_the_killed_is_free_at_once(void **state)
 {
-	struct ends *e = *state;
-	struct other other = start("listener", 0);
+	struct cm_ends *e = *state;
+	struct killed_process other = start("listener", 0);
 
 	kill_it(&other);
 	assert_int_equal(listen_on(e, "127.0.0.1", other.port), other.port);
@@ -180,7 +180,7 @@ static void the_address_of_the_killed_is_free_at_once(void **state)
 #ifndef __SANITIZE_THREAD__	/* it forbids threads in a child of threads */
 static void a_child_calls_and_listens_for_itself(void **state)
 {
-	struct ends *e = *state, child;
+	struct cm_ends *e = *state, child;
 	void *its_state;
 	int status;
 	pid_t pid;
@@ -190,7 +190,7 @@ static void a_child_calls_and_listens_for_itself(void **state)
 	if (!pid) {
 		alarm(PATIENCE_MS / 1000);
 		open_ends(&its_state);
-		child = *(struct ends *)its_state;
+		child = *(struct cm_ends *)its_state;
 		connect_ends(&child);
 		_exit(child.a->verbs == e->a->verbs);
 	}
@@ -202,7 +202,7 @@ static void a_child_calls_and_listens_for_itself(void **state)
 
 static void a_child_holds_no_port_and_no_connection(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_id *again;
 	char there = 0;
 	uint16_t port;

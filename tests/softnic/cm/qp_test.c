@@ -13,7 +13,7 @@ static void each_side_learns_the_others_ece(void **state)
 {
 	struct ibv_ece a = { .vendor_id = 7, .options = 1 }, b = { .vendor_id = 7, .options = 2 }, got;
 	struct rdma_conn_param param = { .qp_num = 1 };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_event *event;
 
 	resolve(e, "127.0.0.1", listen_on(e, "127.0.0.1", 0));
@@ -35,7 +35,7 @@ static void each_side_learns_the_others_ece(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void connect_with_srq(struct ends *e)
+static void connect_with_srq(struct cm_ends *e)
 {
 	struct rdma_cm_event *event;
 
@@ -58,7 +58,7 @@ static void connect_with_srq(struct ends *e)
 static void an_id_with_an_srq_gives_it_to_its_qp(void **state)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	resolve(e, "127.0.0.1", listen_on(e, "127.0.0.1", 0));
 	assert_int_equal(rdma_create_srq(e->a, NULL, &srq), 0);
@@ -69,7 +69,7 @@ static void an_id_with_an_srq_gives_it_to_its_qp(void **state)
 static void an_extended_srq_is_basic_or_refused(void **state)
 {
 	struct ibv_srq_init_attr_ex srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	resolve(e, "127.0.0.1", listen_on(e, "127.0.0.1", 0));
 	assert_int_equal(rdma_create_srq_ex(e->a, &srq), -1);
@@ -90,7 +90,7 @@ static void an_extended_qp_lives_in_the_pd_that_is_asked_for(void **state)
 		.qp_type = IBV_QPT_RC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 	};
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	resolve(e, "127.0.0.1", 1);
 	attr.pd = ibv_alloc_pd(e->a->verbs);

@@ -276,13 +276,13 @@ static int error_of_post(enum ibv_qp_type type, enum ibv_wr_opcode op)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_qp *other = queue_pair(type, 0);
 	struct ibv_send_wr wr = { .opcode = op }, *bad;
-	int err;
+	int rc;
 
 	assert_non_null(other);
 	assert_int_equal(ibv_modify_qp(other, &attr, IBV_QP_STATE), 0);
-	err = ibv_post_send(other, &wr, &bad);
+	rc = ibv_post_send(other, &wr, &bad);
 	assert_int_equal(ibv_destroy_qp(other), 0);
-	return err;
+	return rc;
 }
 
 static int error_of_shared_queue(enum ibv_srq_type type)

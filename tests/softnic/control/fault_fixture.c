@@ -21,7 +21,7 @@ void cause(const char *text)
 	assert_int_equal(fault(getpid(), text), 0);
 }
 
-void expect_event(struct end *e, enum ibv_event_type type)
+void expect_event(struct endpoint *e, enum ibv_event_type type)
 {
 	struct pollfd p = { .fd = e->ctx->async_fd, .events = POLLIN };
 	struct ibv_async_event event;
@@ -32,7 +32,7 @@ void expect_event(struct end *e, enum ibv_event_type type)
 	ibv_ack_async_event(&event);
 }
 
-enum ibv_port_state port_state(struct end *e)
+enum ibv_port_state port_state(struct endpoint *e)
 {
 	struct ibv_port_attr attr;
 

@@ -14,8 +14,8 @@ int fault(pid_t pid, const char *text);
 void cause(const char *text);
 
 /* Waits for the next asynchronous event, which must be of that type. */
-void expect_event(struct end *e, enum ibv_event_type type);
+void expect_event(struct endpoint *e, enum ibv_event_type type);
 
-enum ibv_port_state port_state(struct end *e);
+enum ibv_port_state port_state(struct endpoint *e);
 
 #endif

@@ -12,7 +12,7 @@
 #include "softnic/verbs/nic.h"
 #include "tests/support/stop_process.h"
 
-static void start(struct pair *pair, const struct manners *m)
+static void start(struct puppet_pair *pair, const struct manners *m)
 {
 	end_open(&pair->e, ALL_ACCESS);
 	puppet_start(&pair->p, &pair->e, ALL_ACCESS, m);
@@ -22,8 +22,8 @@ static void test_a_queue_pair_fails_after_as_many_operations(void **state)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -43,8 +43,8 @@ static void test_a_queue_pair_fails_after_as_many_operations(void **state)
 static void test_a_storm_of_rnr_is_weathered_by_retries(void **state)
 {
 	uint64_t before;
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -64,8 +64,8 @@ static void test_a_storm_of_rnr_is_weathered_by_retries(void **state)
 static void test_a_receiver_that_is_never_ready_uses_up_the_retries(void **state)
 {
 	static const struct manners impatient = { 1, 2, 14, 7 };
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 
 	(void)state;
 	start(&pair, &impatient);
@@ -80,9 +80,9 @@ static void test_a_receiver_that_is_never_ready_uses_up_the_retries(void **state
 /* The draws of this seed add up to more than the bound: no clock decides. */
 static void test_delays_add_up_and_keep_the_order(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	uint64_t begin;
-	struct wr w;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -106,8 +106,8 @@ static const struct manners patient = { .min_rnr_timer = 1, .rnr_retry = 7, .tim
 
 static void test_what_is_posted_while_the_port_is_down_is_done_when_it_is_up(void **state)
 {
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 
 	(void)state;
 	start(&pair, &patient);
@@ -127,8 +127,8 @@ static void test_what_is_posted_while_the_port_is_down_is_done_when_it_is_up(voi
 static void test_a_port_that_stays_down_uses_up_the_retries(void **state)
 {
 	static const struct manners impatient = { 1, 7, 1, 0 };
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 
 	(void)state;
 	start(&pair, &impatient);
@@ -152,7 +152,7 @@ static int change_range(struct ibv_mr *mr, void *addr, size_t length)
 static void test_registering_fails_at_its_limit(void **state)
 {
 	struct ibv_mr *mr, *more;
-	struct pair pair;
+	struct puppet_pair pair;
 
 	(void)state;
 	start(&pair, &plain);
@@ -177,7 +177,7 @@ static void test_registering_fails_at_its_limit(void **state)
 
 static void test_who_is_not_there_or_does_not_answer_is_told(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 
 	(void)state;
 	start(&pair, &plain);
@@ -188,7 +188,7 @@ static void test_who_is_not_there_or_does_not_answer_is_told(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static void nothing_new(struct end *e)
+static void nothing_new(struct endpoint *e)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct ibv_ah_attr ah = { .port_num = 1 };
@@ -223,8 +223,8 @@ static int lose_device(void)
 {
 	struct ibv_device_attr_ex attr;
 	struct ibv_async_event event;
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	int count;
 
 	start(&pair, &plain);
@@ -256,8 +256,8 @@ static int lose_device(void)
 /* What a run met, as text: the statuses, and how often the receiver was not ready. */
 static int trace_faults(void)
 {
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	int i;
 
 	for (i = 0; i < 20; i++) {

@@ -21,7 +21,7 @@ static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
 enum { TYPES = sizeof(types) / sizeof(types[0]) };
 
 /* A message that says which it is. */
-static struct wr *numbered(struct wr *w, struct two *t, uint32_t number)
+static struct test_wr *numbered(struct test_wr *w, struct datagram_pair *t, uint32_t number)
 {
 	wr_make(w, &t->a, IBV_WR_SEND, 0, sizeof(number), 0);
 	if (t->a.qp->qp_type == IBV_QPT_UD)
@@ -32,9 +32,9 @@ static struct wr *numbered(struct wr *w, struct two *t, uint32_t number)
 	return w;
 }
 
-static void send_number(struct two *t, uint32_t number)
+static void send_number(struct datagram_pair *t, uint32_t number)
 {
-	struct wr w;
+	struct test_wr w;
 
 	do_wr(&t->a, numbered(&w, t, number), IBV_WC_SUCCESS);
 }
@@ -44,7 +44,7 @@ static uint64_t place(uint64_t wr_id)
 	return IN_B + ROOM * wr_id;
 }
 
-static void give_receives(struct two *t, uint32_t num)
+static void give_receives(struct datagram_pair *t, uint32_t num)
 {
 	uint32_t i;
 
@@ -52,7 +52,7 @@ static void give_receives(struct two *t, uint32_t num)
 		assert_int_equal(post_recv(&t->b, i, place(i), ROOM), 0);
 }
 
-static uint32_t number_in(const struct two *t, const struct ibv_wc *wc)
+static uint32_t number_in(const struct datagram_pair *t, const struct ibv_wc *wc)
 {
 	uint32_t number;
 
@@ -62,14 +62,14 @@ static uint32_t number_in(const struct two *t, const struct ibv_wc *wc)
 	return number;
 }
 
-static void expect_number(struct two *t, uint32_t number)
+static void expect_number(struct datagram_pair *t, uint32_t number)
 {
 	struct ibv_wc wc = wait_wc(&t->b);
 
 	assert_int_equal(number_in(t, &wc), number);
 }
 
-static void assert_ready_to_send(struct end *e)
+static void assert_ready_to_send(struct endpoint *e)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -80,7 +80,7 @@ static void assert_ready_to_send(struct end *e)
 
 static void test_the_operation_that_fails_is_lost_and_no_other(void **state)
 {
-	struct two t;
+	struct datagram_pair t;
 	uint32_t i;
 	int type;
 
@@ -103,8 +103,8 @@ static void test_the_operation_that_fails_is_lost_and_no_other(void **state)
 
 static void test_a_write_that_fails_changes_nothing(void **state)
 {
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	(void)state;
 	two_up(&t, IBV_QPT_UC);
@@ -121,7 +121,7 @@ static void test_a_write_that_fails_changes_nothing(void **state)
 }
 
 /* What arrives is as it was sent, in order, and none twice. */
-static uint32_t num_arrived(struct two *t, uint32_t num_sent)
+static uint32_t num_arrived(struct datagram_pair *t, uint32_t num_sent)
 {
 	uint32_t i, n = 0, number, next = 0;
 	struct ibv_wc wc;
@@ -143,7 +143,7 @@ static uint32_t num_arrived(struct two *t, uint32_t num_sent)
 static void test_as_many_are_lost_as_was_asked_for(void **state)
 {
 	enum { SENDS = 400 };
-	struct two t;
+	struct datagram_pair t;
 	int type;
 
 	(void)state;
@@ -165,7 +165,7 @@ static void test_as_many_are_lost_as_was_asked_for(void **state)
 static void test_a_storm_of_rnr_does_not_meet_them(void **state)
 {
 	uint64_t before;
-	struct two t;
+	struct datagram_pair t;
 	int type;
 
 	(void)state;
@@ -188,8 +188,8 @@ static void test_a_storm_of_rnr_does_not_meet_them(void **state)
 static void test_delays_add_up_lose_nothing_and_keep_the_order(void **state)
 {
 	uint64_t begin;
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 	uint32_t i;
 	int type;
 
@@ -213,7 +213,7 @@ static void test_delays_add_up_lose_nothing_and_keep_the_order(void **state)
 
 static void test_what_is_sent_while_the_port_is_down_is_lost(void **state)
 {
-	struct two t;
+	struct datagram_pair t;
 	int type;
 
 	(void)state;
@@ -241,7 +241,7 @@ static int play_receiver(int fd)
 {
 	uint32_t number;
 	struct ibv_wc wc;
-	struct two t;
+	struct datagram_pair t;
 
 	two_up(&t, IBV_QPT_UD);
 	give_receives(&t, QUEUE_DEPTH);
@@ -292,9 +292,9 @@ static uint32_t hear(int fd)
 	return number;
 }
 
-static void send_to(struct two *t, uint32_t qpn, uint32_t number)
+static void send_to(struct datagram_pair *t, uint32_t qpn, uint32_t number)
 {
-	struct wr w;
+	struct test_wr w;
 
 	numbered(&w, t, number)->wr.wr.ud.remote_qpn = qpn;
 	do_wr(&t->a, &w, IBV_WC_SUCCESS);
@@ -303,7 +303,7 @@ static void send_to(struct two *t, uint32_t qpn, uint32_t number)
 enum { BEFORE = 1, LOST, AFTER };
 
 /* The first are lost if the other process takes its time to answer, or its port to come up. */
-static void send_until_heard(struct two *t, uint32_t qpn, uint32_t number, int fd)
+static void send_until_heard(struct datagram_pair *t, uint32_t qpn, uint32_t number, int fd)
 {
 	uint64_t deadline = now_ms() + PATIENCE_MS;
 	uint32_t heard = 0;
@@ -319,7 +319,7 @@ static void send_until_heard(struct two *t, uint32_t qpn, uint32_t number, int f
 
 static void test_what_is_sent_to_a_port_that_is_down_is_lost(void **state)
 {
-	struct two t;
+	struct datagram_pair t;
 	uint32_t qpn;
 	pid_t pid;
 	int fd;
@@ -344,8 +344,8 @@ static void test_what_is_sent_to_a_port_that_is_down_is_lost(void **state)
 static int play_device_that_goes(enum ibv_qp_type type)
 {
 	struct ibv_wc wc;
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	two_up(&t, type);
 	give_receives(&t, 2);

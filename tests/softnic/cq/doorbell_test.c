@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The bells that guests ring, with the guests as threads of the queue's own process: between
+ * The doorbells that clients ring, with the clients as threads of the queue's own process: between
  * processes a sanitizer sees one side only.
  */
 #include <poll.h>
@@ -23,13 +23,13 @@ enum {
 	PATIENCE_S = 100,
 };
 
-/* Who completes: a guest, or the first of them the queue's own process. */
-struct ringer {
+/* Who completes: a client, or the first of them the queue's own process. */
+struct doorbell_ringer {
 	struct cq *cq;
 	uint32_t qpn;
-	struct bell *bell;
-	struct pull pull;		/* a guest's */
-	struct line *line;
+	struct shm_doorbell_page *doorbell_page;
+	struct waker pull;		/* a client's */
+	struct cq_doorbell *doorbell;
 	struct cq_source source;
 	uint32_t rung, taken;
 	uint32_t values[RINGS];		/* each is stored before it is rung */
@@ -43,7 +43,7 @@ static uint32_t value_of(uint32_t n)
 
 static int take(struct qp *self, struct ibv_wc *wc, int room)
 {
-	struct ringer *r = (struct ringer *)self;
+	struct doorbell_ringer *r = (struct doorbell_ringer *)self;
 	uint32_t at = r->taken;
 	int n;
 
@@ -55,12 +55,12 @@ static int take(struct qp *self, struct ibv_wc *wc, int room)
 
 static uint32_t waiting(struct qp *self)
 {
-	struct ringer *r = (struct ringer *)self;
+	struct doorbell_ringer *r = (struct doorbell_ringer *)self;
 
 	return load_acquire(&r->rung) - r->taken;
 }
 
-static void ringer_begin(struct ringer *r, struct ibv_cq *cq)
+static void ringer_begin(struct doorbell_ringer *r, struct ibv_cq *cq)
 {
 	static uint32_t num;
 
@@ -70,43 +70,43 @@ static void ringer_begin(struct ringer *r, struct ibv_cq *cq)
 	cq_add(r->cq, &r->source, r->qpn);
 }
 
-/* A guest comes. */
-static void come(struct ringer *r)
+/* A client comes. */
+static void come(struct doorbell_ringer *r)
 {
-	struct cord *cord;
+	struct wakeup *wakeup;
 	int fd;
 
-	r->bell = line_create_bell(&fd);
-	assert_non_null(r->bell);
+	r->doorbell_page = doorbell_page_create(&fd);
+	assert_non_null(r->doorbell_page);
 	close(fd);
 	pthread_mutex_lock(&nic.lock);
-	assert_int_equal(line_join(r->bell, r->cq), 0);
-	assert_int_equal(cord_get(r->bell, to_channel(r->cq->ibv.channel), &cord), 0);
-	r->pull.fd = dup(cord->far_fd);		/* as the other process's is another */
+	assert_int_equal(doorbell_attach(r->doorbell_page, r->cq), 0);
+	assert_int_equal(wakeup_get(r->doorbell_page, to_comp_channel(r->cq->ibv.channel), &wakeup), 0);
+	r->pull.fd = dup(wakeup->far_fd);		/* as the other process's is another */
 	pthread_mutex_unlock(&nic.lock);
 }
 
-static void leave(struct ringer *r)
+static void leave(struct doorbell_ringer *r)
 {
 	pthread_mutex_lock(&nic.lock);
-	line_end_all(r->bell);
+	doorbell_detach_all(r->doorbell_page);
 	pthread_mutex_unlock(&nic.lock);
 	close(r->pull.fd);
 }
 
-static bool has_room(const struct ringer *r)
+static bool has_room(const struct doorbell_ringer *r)
 {
 	return r->rung - load_acquire(&r->taken) < ROOM;
 }
 
-static void complete(struct ringer *r)
+static void complete(struct doorbell_ringer *r)
 {
 	r->values[r->rung] = value_of(r->rung);
 	store_release(&r->rung, r->rung + 1);
 }
 
 /* The next completion. Each fourth is solicited. */
-static void ring(struct ringer *r, struct shared_cq *at)
+static void ring(struct doorbell_ringer *r, struct shared_cq *at)
 {
 	uint32_t n = r->rung;
 	bool solicited = n % 4 == 3;
@@ -114,18 +114,18 @@ static void ring(struct ringer *r, struct shared_cq *at)
 	while (!has_room(r))
 		sched_yield();
 	complete(r);
-	if (!r->bell)
-		cq_notice(r->cq, r->qpn, 1, solicited);
+	if (!r->doorbell_page)
+		cq_ring_own(r->cq, r->qpn, 1, solicited);
 	else if (!cq_ring(at, r->qpn, &r->pull, solicited))
-		cq_may_have_overrun(r->cq);	/* as the guest would have it told */
+		cq_may_have_overrun(r->cq);	/* as the client would have it told */
 }
 
 static void *ring_all(void *arg)
 {
-	struct ringer *r = arg;
+	struct doorbell_ringer *r = arg;
 
 	while (r->rung < RINGS)
-		ring(r, r->line->at);
+		ring(r, r->doorbell->at);
 	return NULL;
 }
 
@@ -172,7 +172,7 @@ static void take_all(struct ibv_cq *cq, uint32_t total)
 	print_message("# slept %u times\n", sleeps);
 }
 
-static struct ibv_cq *create_cq_of(const struct end *e, int cqe)
+static struct ibv_cq *create_cq_of(const struct endpoint *e, int cqe)
 {
 	struct ibv_cq *cq = ibv_create_cq(e->ctx, cqe, NULL, e->channel, 0);
 
@@ -180,7 +180,7 @@ static struct ibv_cq *create_cq_of(const struct end *e, int cqe)
 	return cq;
 }
 
-static struct ibv_cq *create_cq(const struct end *e)
+static struct ibv_cq *create_cq(const struct endpoint *e)
 {
 	struct ibv_cq *cq = create_cq_of(e, CAPACITY);
 
@@ -191,21 +191,21 @@ static struct ibv_cq *create_cq(const struct end *e)
 /* Each completion once, whole, and nobody sleeps while there is one. */
 static void test_what_many_ring_at_once_is_taken_once(void **state)
 {
-	static struct ringer ringers[RINGERS];
+	static struct doorbell_ringer ringers[RINGERS];
 	struct ibv_cq *cq;
-	struct end e;
+	struct endpoint e;
 	int i;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
 	cq = create_cq(&e);
 	for (i = 0; i < RINGERS; i++) {
-		struct ringer *r = &ringers[i];
+		struct doorbell_ringer *r = &ringers[i];
 
 		ringer_begin(r, cq);
 		if (i)
 			come(r);
-		r->line = i ? r->bell->lines : &r->cq->line;
+		r->doorbell = i ? r->doorbell_page->doorbells : &r->cq->doorbell;
 	}
 	for (i = 0; i < RINGERS; i++)
 		assert_int_equal(pthread_create(&ringers[i].thread, NULL, ring_all, &ringers[i]), 0);
@@ -225,13 +225,13 @@ enum { VISIT = 8 };
 
 static void *come_and_go(void *arg)
 {
-	struct ringer *r = arg;
+	struct doorbell_ringer *r = arg;
 	struct shared_cq *at;
 	int n;
 
 	while (r->rung < RINGS) {
 		come(r);
-		at = &r->bell->shared->cqs[r->cq->ibv.handle];
+		at = &r->doorbell_page->shared->cqs[r->cq->ibv.handle];
 		for (n = 0; n < VISIT; n++)
 			ring(r, at);
 		leave(r);
@@ -241,9 +241,9 @@ static void *come_and_go(void *arg)
 
 static void test_what_a_guest_rang_counts_after_it_left(void **state)
 {
-	static struct ringer ringers[GUESTS];
+	static struct doorbell_ringer ringers[GUESTS];
 	struct ibv_cq *cq;
-	struct end e;
+	struct endpoint e;
 	int i;
 
 	(void)state;
@@ -260,7 +260,7 @@ static void test_what_a_guest_rang_counts_after_it_left(void **state)
 		cq_del(to_cq(cq), &ringers[i].source);
 	}
 	poll_some(cq);
-	assert_null(to_cq(cq)->line.next);	/* all that ended were forgotten */
+	assert_null(to_cq(cq)->doorbell.next);	/* all that ended were forgotten */
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	end_close(&e);
 }
@@ -268,29 +268,29 @@ static void test_what_a_guest_rang_counts_after_it_left(void **state)
 /* Or the next arm would take what comes for what was told. */
 static void test_what_was_rung_unheard_by_who_left_hides_nothing(void **state)
 {
-	static struct ringer own, guest;
+	static struct doorbell_ringer own, client;
 	struct ibv_cq *cq;
-	struct end e;
+	struct endpoint e;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
 	cq = create_cq(&e);
 	ringer_begin(&own, cq);
-	ringer_begin(&guest, cq);
-	come(&guest);
-	while (guest.rung < BATCH)
-		ring(&guest, &guest.bell->shared->cqs[cq->handle]);
-	leave(&guest);
-	assert_null(to_cq(cq)->line.next);
+	ringer_begin(&client, cq);
+	come(&client);
+	while (client.rung < BATCH)
+		ring(&client, &client.doorbell_page->shared->cqs[cq->handle]);
+	leave(&client);
+	assert_null(to_cq(cq)->doorbell.next);
 	assert_int_equal(poll_some(cq), BATCH);
 	assert_int_equal(poll_some(cq), 0);
-	ring(&own, to_cq(cq)->line.at);
+	ring(&own, to_cq(cq)->doorbell.at);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	assert_int_equal(poll(&(struct pollfd){ e.channel->fd, POLLIN, 0 }, 1, 0), 1);
 	sleep_until_event(e.channel);
 	assert_int_equal(poll_some(cq), 1);
 	cq_del(to_cq(cq), &own.source);
-	cq_del(to_cq(cq), &guest.source);
+	cq_del(to_cq(cq), &client.source);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	end_close(&e);
 }
@@ -300,20 +300,20 @@ static bool is_readable(const struct ibv_comp_channel *channel)
 	return poll(&(struct pollfd){ channel->fd, POLLIN, 0 }, 1, 0) == 1;
 }
 
-static void guests_begin(struct ringer *guests, struct ibv_cq *cq)
+static void guests_begin(struct doorbell_ringer *clients, struct ibv_cq *cq)
 {
 	for (int i = 0; i < GUESTS; i++) {
-		ringer_begin(&guests[i], cq);
-		come(&guests[i]);
-		guests[i].line = guests[i].bell->lines;
+		ringer_begin(&clients[i], cq);
+		come(&clients[i]);
+		clients[i].doorbell = clients[i].doorbell_page->doorbells;
 	}
 }
 
-static void guests_end(struct ringer *guests, struct ibv_cq *cq)
+static void guests_end(struct doorbell_ringer *clients, struct ibv_cq *cq)
 {
 	for (int i = 0; i < GUESTS; i++) {
-		leave(&guests[i]);
-		cq_del(to_cq(cq), &guests[i].source);
+		leave(&clients[i]);
+		cq_del(to_cq(cq), &clients[i].source);
 	}
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
@@ -321,102 +321,102 @@ static void guests_end(struct ringer *guests, struct ibv_cq *cq)
 /* Each of them takes the arm that it sees, and wakes the sleeper. */
 static void test_one_arm_gives_one_event_however_many_ring(void **state)
 {
-	static struct ringer guests[GUESTS];
+	static struct doorbell_ringer clients[GUESTS];
 	struct ibv_cq *cq;
-	struct end e;
+	struct endpoint e;
 	int i, times;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
 	cq = create_cq(&e);
-	guests_begin(guests, cq);
+	guests_begin(clients, cq);
 	for (times = 0; times < 3; times++) {
 		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		for (i = 0; i < GUESTS; i++)
-			ring(&guests[i], guests[i].line->at);
+			ring(&clients[i], clients[i].doorbell->at);
 		sleep_until_event(e.channel);
 		assert_false(is_readable(e.channel));
 		assert_int_equal(poll_some(cq), GUESTS);
 		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		assert_false(is_readable(e.channel));
-		cq_notice(to_cq(cq), 0, 1, false);
+		cq_ring_own(to_cq(cq), 0, 1, false);
 		sleep_until_event(e.channel);
 	}
-	guests_end(guests, cq);
+	guests_end(clients, cq);
 	end_close(&e);
 }
 
 /* Late, or made up: who finds the channel readable may wait for an event, so there is one. */
 static void test_a_pull_for_nothing_gives_no_more_events_than_arms(void **state)
 {
-	static struct ringer guests[GUESTS];
+	static struct doorbell_ringer clients[GUESTS];
 	struct ibv_cq *cq, *idle;
-	struct end e;
+	struct endpoint e;
 	int i, n;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
 	idle = create_cq(&e);
 	cq = create_cq(&e);
-	guests_begin(guests, cq);
+	guests_begin(clients, cq);
 	for (i = 0; i < GUESTS; i++)
 		for (n = 0; n < 1000; n++)	/* more than there is room for */
-			pull_once(&guests[i].pull);
+			waker_wake(&clients[i].pull);
 	assert_false(is_readable(e.channel));
 	for (n = 0; n < 3; n++) {
 		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-		pull_once(&guests[n % GUESTS].pull);
+		waker_wake(&clients[n % GUESTS].pull);
 		sleep_until_event(e.channel);
 		assert_false(is_readable(e.channel));
-		pull_once(&guests[n % GUESTS].pull);
+		waker_wake(&clients[n % GUESTS].pull);
 		assert_false(is_readable(e.channel));
 	}
 	assert_int_equal(ibv_destroy_cq(idle), 0);
-	guests_end(guests, cq);
+	guests_end(clients, cq);
 	end_close(&e);
 }
 
 /* When the queue of pulls is full the event is told of by those in it. */
 static void test_a_pull_that_found_no_room_is_no_lost_event(void **state)
 {
-	static struct ringer guests[GUESTS];
+	static struct doorbell_ringer clients[GUESTS];
 	struct ibv_cq *cq;
-	struct end e;
+	struct endpoint e;
 	int n;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
 	cq = create_cq(&e);
-	guests_begin(guests, cq);
+	guests_begin(clients, cq);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	for (n = 0; n < 1000; n++)
-		pull_once(&guests[0].pull);
-	ring(&guests[0], guests[0].line->at);
+		waker_wake(&clients[0].pull);
+	ring(&clients[0], clients[0].doorbell->at);
 	sleep_until_event(e.channel);
 	assert_int_equal(poll_some(cq), 1);
 	assert_false(is_readable(e.channel));
-	guests_end(guests, cq);
+	guests_end(clients, cq);
 	end_close(&e);
 }
 
 static void test_what_who_left_had_rung_is_an_event(void **state)
 {
-	static struct ringer guest;
+	static struct doorbell_ringer client;
 	struct ibv_cq *cq;
-	struct end e;
+	struct endpoint e;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
 	cq = create_cq(&e);
-	ringer_begin(&guest, cq);
-	come(&guest);
+	ringer_begin(&client, cq);
+	come(&client);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	ring(&guest, &guest.bell->shared->cqs[cq->handle]);
-	leave(&guest);
+	ring(&client, &client.doorbell_page->shared->cqs[cq->handle]);
+	leave(&client);
 	sleep_until_event(e.channel);
 	assert_false(is_readable(e.channel));
 	assert_int_equal(poll_some(cq), 1);
-	cq_del(to_cq(cq), &guest.source);
+	cq_del(to_cq(cq), &client.source);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	end_close(&e);
 }
@@ -424,25 +424,25 @@ static void test_what_who_left_had_rung_is_an_event(void **state)
 /* It was killed before it said where to look, or before it said that there is something. */
 static void test_what_who_left_had_not_rung_is_found(void **state)
 {
-	static struct ringer guest;
+	static struct doorbell_ringer client;
 	struct ibv_cq *cq;
-	struct end e;
+	struct endpoint e;
 	int marks;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
 	cq = create_cq(&e);
-	ringer_begin(&guest, cq);
+	ringer_begin(&client, cq);
 	for (marks = 0; marks < 2; marks++) {
-		come(&guest);
-		complete(&guest);
+		come(&client);
+		complete(&client);
 		if (marks)
-			source_mark(&guest.bell->shared->cqs[cq->handle], guest.qpn);
+			ready_list_mark(&client.doorbell_page->shared->cqs[cq->handle], client.qpn);
 		assert_int_equal(poll_some(cq), 0);
-		leave(&guest);
+		leave(&client);
 		assert_int_equal(poll_some(cq), 1);
 	}
-	cq_del(to_cq(cq), &guest.source);
+	cq_del(to_cq(cq), &client.source);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	end_close(&e);
 }
@@ -450,14 +450,14 @@ static void test_what_who_left_had_not_rung_is_found(void **state)
 enum { SOURCES = 1000 };
 
 /* A queue that is looked at and has nothing. */
-struct looked_at {
+struct observed_cq {
 	struct cq_source source;
 	uint32_t times;
 };
 
 static int count_look(struct qp *self, struct ibv_wc *wc, int room)
 {
-	struct looked_at *l = (struct looked_at *)self;
+	struct observed_cq *l = (struct observed_cq *)self;
 
 	(void)wc;
 	(void)room;
@@ -471,7 +471,7 @@ static uint32_t none_waiting(struct qp *self)
 	return 0;
 }
 
-static uint32_t all_looks(const struct looked_at *all)
+static uint32_t all_looks(const struct observed_cq *all)
 {
 	uint32_t n = 0, i;
 
@@ -484,9 +484,9 @@ static uint32_t all_looks(const struct looked_at *all)
 static void test_a_poll_looks_only_at_a_few_that_may_have_something(void **state)
 {
 	static const uint32_t strides[] = { 1, 2, 3, 16, 64, 100, 233, 256 };
-	struct looked_at *all = calloc(SOURCES, sizeof(*all));
+	struct observed_cq *all = calloc(SOURCES, sizeof(*all));
 	struct ibv_cq *cq;
-	struct end e;
+	struct endpoint e;
 	uint32_t s, i, before;
 
 	(void)state;
@@ -494,14 +494,14 @@ static void test_a_poll_looks_only_at_a_few_that_may_have_something(void **state
 	cq = create_cq(&e);
 	for (s = 0; s < sizeof(strides) / sizeof(strides[0]); s++) {
 		for (i = 0; i < SOURCES; i++) {
-			all[i] = (struct looked_at){
+			all[i] = (struct observed_cq){
 				.source = { count_look, none_waiting, (struct qp *)&all[i] },
 			};
 			cq_add(to_cq(cq), &all[i].source, 1 + i * strides[s]);
 		}
 		for (i = 0; i < SOURCES; i++) {
 			before = all_looks(all);
-			cq_notice(to_cq(cq), 1 + i * strides[s], 1, false);
+			cq_ring_own(to_cq(cq), 1 + i * strides[s], 1, false);
 			assert_int_equal(poll_some(cq), 0);
 			assert_true(all[i].times > 0);
 			assert_in_range(all_looks(all) - before, 1, 16);

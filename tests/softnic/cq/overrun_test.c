@@ -7,7 +7,7 @@
 #include "softnic/qp/qp.h"
 #include "tests/support/verbs_puppet.h"
 
-static struct ibv_cq *make_of_three_that_ignores(struct end *e)
+static struct ibv_cq *make_of_three_that_ignores(struct endpoint *e)
 {
 	struct ibv_cq_init_attr_ex init = {
 		.cqe = 3,
@@ -20,7 +20,7 @@ static struct ibv_cq *make_of_three_that_ignores(struct end *e)
 	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
 }
 
-static struct ibv_async_event next_event(struct end *e)
+static struct ibv_async_event next_event(struct endpoint *e)
 {
 	struct pollfd p = { .fd = e->ctx->async_fd, .events = POLLIN };
 	struct ibv_async_event event;
@@ -31,7 +31,7 @@ static struct ibv_async_event next_event(struct end *e)
 	return event;
 }
 
-static void expect_overrun(struct end *e)
+static void expect_overrun(struct endpoint *e)
 {
 	struct ibv_async_event event = next_event(e);
 	struct ibv_qp_init_attr init;
@@ -46,9 +46,9 @@ static void expect_overrun(struct end *e)
 	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
 }
 
-static void write_times(struct end *e, int n)
+static void write_times(struct endpoint *e, int n)
 {
-	struct wr w;
+	struct test_wr w;
 	int i;
 
 	for (i = 0; i < n; i++) {
@@ -60,7 +60,7 @@ static void write_times(struct end *e, int n)
 
 static void test_one_completion_too_many_ends_what_uses_the_queue(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	int i;
 
 	(void)state;
@@ -76,7 +76,7 @@ static void test_one_completion_too_many_ends_what_uses_the_queue(void **state)
 
 static void test_a_peer_that_sends_too_many_ends_it_as_well(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	int i;
 
 	(void)state;
@@ -95,7 +95,7 @@ static void test_a_peer_that_sends_too_many_ends_it_as_well(void **state)
 static void test_a_queue_that_many_fill_together_overruns_when_it_is_polled(void **state)
 {
 	struct pollfd events;
-	struct pair pair;
+	struct puppet_pair pair;
 	int i;
 
 	(void)state;
@@ -117,7 +117,7 @@ static void test_a_queue_that_many_fill_together_overruns_when_it_is_polled(void
 
 static void test_what_a_smaller_size_does_not_hold_overruns(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 
 	(void)state;
 	end_open_with(&pair.e, make_cq_of_three);
@@ -131,7 +131,7 @@ static void test_what_a_smaller_size_does_not_hold_overruns(void **state)
 
 static void test_who_says_so_may_overrun(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	int i;
 
 	(void)state;

@@ -10,7 +10,7 @@
 static const uint64_t clocks = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
 			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
-static struct ibv_cq *make_ex(struct end *e)
+static struct ibv_cq *make_ex(struct endpoint *e)
 {
 	struct ibv_cq_init_attr_ex init = {
 		.cqe = 4 * QUEUE_DEPTH,
@@ -23,34 +23,34 @@ static struct ibv_cq *make_ex(struct end *e)
 	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
 }
 
-static struct ibv_cq_ex *ex(struct end *e)
+static struct ibv_cq_ex *ex(struct endpoint *e)
 {
 	return (struct ibv_cq_ex *)e->cq;
 }
 
-static int start_poll(struct end *e)
+static int start_poll(struct endpoint *e)
 {
 	uint64_t deadline = now_ms() + PATIENCE_MS;
 	struct ibv_poll_cq_attr attr = { 0 };
-	int err;
+	int rc;
 
-	while ((err = ibv_start_poll(ex(e), &attr)) == ENOENT && now_ms() < deadline)
+	while ((rc = ibv_start_poll(ex(e), &attr)) == ENOENT && now_ms() < deadline)
 		usleep(20);
-	return err;
+	return rc;
 }
 
 /* The next in the same poll, or, if it is not there yet, the first of another. */
-static int next_poll(struct end *e)
+static int next_poll(struct endpoint *e)
 {
-	int err = ibv_next_poll(ex(e));
+	int rc = ibv_next_poll(ex(e));
 
-	if (err != ENOENT)
-		return err;
+	if (rc != ENOENT)
+		return rc;
 	ibv_end_poll(ex(e));
 	return start_poll(e);
 }
 
-static uint64_t clock_now(struct end *e)
+static uint64_t clock_now(struct endpoint *e)
 {
 	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
 
@@ -61,8 +61,8 @@ static uint64_t clock_now(struct end *e)
 static void test_completions_are_read_one_by_one(void **state)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -92,8 +92,8 @@ static void test_completions_are_read_one_by_one(void **state)
 
 static void test_what_is_left_at_the_end_of_a_poll_is_still_there(void **state)
 {
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -114,8 +114,8 @@ static void test_what_is_left_at_the_end_of_a_poll_is_still_there(void **state)
 
 static void test_a_receive_says_all_it_was_asked_for(void **state)
 {
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 
 	(void)state;
 	end_open_with(&pair.e, make_ex);
@@ -153,8 +153,8 @@ static uint64_t wall_clock(void)
 static void test_completions_say_when_they_came_about(void **state)
 {
 	uint64_t before, after, wall_before, ts;
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -186,7 +186,7 @@ static void test_what_it_cannot_tell_is_refused(void **state)
 	struct ibv_cq_init_attr_ex init = { .cqe = 1 };
 	struct ibv_poll_cq_attr attr = { .comp_mask = 1 };
 	struct ibv_cq_ex *cq;
-	struct end e;
+	struct endpoint e;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
@@ -208,9 +208,9 @@ static void test_what_it_cannot_tell_is_refused(void **state)
 	end_close(&e);
 }
 
-static void write_times(struct end *e, int n)
+static void write_times(struct endpoint *e, int n)
 {
-	struct wr w;
+	struct test_wr w;
 	int i;
 
 	for (i = 0; i < n; i++) {
@@ -224,7 +224,7 @@ static void write_times(struct end *e, int n)
 static void test_a_queue_that_is_polled_does_not_overrun(void **state)
 {
 	struct pollfd events;
-	struct pair pair;
+	struct puppet_pair pair;
 	int round, i;
 
 	(void)state;
@@ -244,7 +244,7 @@ static void test_a_queue_that_is_polled_does_not_overrun(void **state)
 
 static void test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_there(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	int i;
 
 	(void)state;
@@ -273,7 +273,7 @@ static void test_what_was_not_polled_goes_with_its_queue_pair(void **state)
 		.cap = { QUEUE_DEPTH, QUEUE_DEPTH, SGES_MAX, SGES_MAX, INLINE_MAX },
 	};
 	struct ibv_wc wc;
-	struct pair pair;
+	struct puppet_pair pair;
 	int i;
 
 	(void)state;
@@ -297,9 +297,9 @@ static void test_what_was_not_polled_goes_with_its_queue_pair(void **state)
 enum { ANSWER = 100 };
 
 /* We ask, and the other answers; neither is polled here. */
-static void ask(struct pair *pair, uint64_t id)
+static void ask(struct puppet_pair *pair, uint64_t id)
 {
-	struct wr w;
+	struct test_wr w;
 
 	assert_int_equal(post_recv(&pair->e, ANSWER + id, 0, 64), 0);
 	assert_int_equal(tell(&pair->p, ORDER_POST_RECV, 0, 64, 0).result, 0);
@@ -311,7 +311,7 @@ static void ask(struct pair *pair, uint64_t id)
 }
 
 /* Returns how many it polled: each question in its turn, and then its answer. */
-static int poll_in_order(struct end *e, int room, uint64_t *asked, uint64_t *answered)
+static int poll_in_order(struct endpoint *e, int room, uint64_t *asked, uint64_t *answered)
 {
 	struct ibv_wc wc[8];
 	int i, n;
@@ -331,7 +331,7 @@ static int poll_in_order(struct end *e, int room, uint64_t *asked, uint64_t *ans
 
 static void test_a_question_is_polled_before_its_answer(void **state)
 {
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 	uint64_t next = 0, asked = 0, answered = 0;
 	int room;
 

@@ -17,7 +17,7 @@ static bool is_readable(int fd, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-static void take_event(struct end *e)
+static void take_event(struct endpoint *e)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -28,16 +28,16 @@ static void take_event(struct end *e)
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void write_once(struct end *e)
+static void write_once(struct endpoint *e)
 {
-	struct wr w;
+	struct test_wr w;
 
 	do_wr(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
 }
 
 static void test_without_an_arm_there_is_no_event(void **state)
 {
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 
 	write_once(&pair->e);
 	assert_false(is_readable(pair->e.channel->fd, 20));
@@ -45,8 +45,8 @@ static void test_without_an_arm_there_is_no_event(void **state)
 
 static void test_one_arm_gives_one_event(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 
 	assert_int_equal(ibv_req_notify_cq(e->cq, 0), 0);
 	write_once(e);
@@ -57,8 +57,8 @@ static void test_one_arm_gives_one_event(void **state)
 
 static void test_arming_twice_gives_one_event(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 
 	ibv_req_notify_cq(e->cq, 0);
 	ibv_req_notify_cq(e->cq, 0);
@@ -68,10 +68,10 @@ static void test_arming_twice_gives_one_event(void **state)
 }
 
 /* A completion that caused an event, one that caused none, and neither is polled. */
-static void leave_two(struct pair *pair)
+static void leave_two(struct puppet_pair *pair)
 {
-	struct end *e = &pair->e;
-	struct wr w;
+	struct endpoint *e = &pair->e;
+	struct test_wr w;
 	int i;
 
 	for (i = 0; i < 2; i++)
@@ -85,8 +85,8 @@ static void leave_two(struct pair *pair)
 
 static void test_an_arm_fires_for_what_came_since_the_last_event(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 
 	skip_on_soft_roce("an arm fires for what comes after it");
 	leave_two(pair);
@@ -107,9 +107,9 @@ static void test_an_arm_fires_for_what_came_since_the_last_event(void **state)
 
 static void test_what_came_before_an_event_was_taken_is_news(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
-	struct wr w;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
+	struct test_wr w;
 	int i;
 
 	skip_on_soft_roce("an arm fires for what comes after it");
@@ -131,10 +131,10 @@ static void test_what_came_before_an_event_was_taken_is_news(void **state)
 /* perftest before 23.07 arms, polls 16 at most, and waits for an event: of what is left, too. */
 static void test_what_a_poll_left_is_news(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	struct ibv_wc wc;
-	struct wr w;
+	struct test_wr w;
 	int i;
 
 	skip_on_soft_roce("an arm fires for what comes after it");
@@ -157,8 +157,8 @@ static void test_what_a_poll_left_is_news(void **state)
 
 static void test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_event(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 
 	skip_on_soft_roce("an arm fires for what comes after it");
 	leave_two(pair);
@@ -178,8 +178,8 @@ static void test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_even
 
 static void test_a_channel_may_be_set_to_not_block(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	int flags = fcntl(e->channel->fd, F_GETFL);
 	struct ibv_cq *cq;
 	void *context;
@@ -194,7 +194,7 @@ static void test_a_channel_may_be_set_to_not_block(void **state)
 	fcntl(e->channel->fd, F_SETFL, flags);
 }
 
-static void receive_once(struct pair *pair)
+static void receive_once(struct puppet_pair *pair)
 {
 	assert_int_equal(post_recv(&pair->e, 7, 0, 64), 0);
 	tell(&pair->p, ORDER_SEND, 0, 64, 0);
@@ -205,8 +205,8 @@ static void receive_once(struct pair *pair)
 /* The first arm's event came before the second arm, though nobody took it yet. */
 static void test_an_arm_that_has_rung_is_not_the_next_one(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	int i;
 
 	for (i = 0; i < 2; i++) {
@@ -224,8 +224,8 @@ static void test_an_arm_that_has_rung_is_not_the_next_one(void **state)
 static void test_each_event_is_a_change_to_who_watches_for_changes(void **state)
 {
 	struct epoll_event watched = { .events = EPOLLIN | EPOLLET }, told;
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	int fd = epoll_create1(EPOLL_CLOEXEC), i;
 
 	assert_int_equal(epoll_ctl(fd, EPOLL_CTL_ADD, e->channel->fd, &watched), 0);
@@ -241,8 +241,8 @@ static void test_each_event_is_a_change_to_who_watches_for_changes(void **state)
 	close(fd);
 }
 
-struct sleeper {
-	struct end *e;
+struct event_waiter {
+	struct endpoint *e;
 	pthread_t thread;
 	bool is_awake;
 	int result, error;
@@ -250,7 +250,7 @@ struct sleeper {
 
 static void *sleep_once(void *arg)
 {
-	struct sleeper *s = arg;
+	struct event_waiter *s = arg;
 	struct ibv_cq *cq;
 	void *context;
 
@@ -262,14 +262,14 @@ static void *sleep_once(void *arg)
 	return NULL;
 }
 
-static bool is_awake(const struct sleeper *s)
+static bool is_awake(const struct event_waiter *s)
 {
 	return __atomic_load_n(&s->is_awake, __ATOMIC_ACQUIRE);
 }
 
-static void sleeper_start(struct sleeper *s, struct end *e)
+static void sleeper_start(struct event_waiter *s, struct endpoint *e)
 {
-	*s = (struct sleeper){ .e = e };
+	*s = (struct event_waiter){ .e = e };
 	assert_int_equal(pthread_create(&s->thread, NULL, sleep_once, s), 0);
 }
 
@@ -291,8 +291,8 @@ static void set_handler(int flags)
 /* perftest's alarm clock, for one, is such a handler. */
 static void test_who_waits_goes_on_after_a_signal_whose_handler_says_so(void **state)
 {
-	struct pair *pair = *state;
-	struct sleeper s;
+	struct puppet_pair *pair = *state;
+	struct event_waiter s;
 
 	set_handler(SA_RESTART);
 	sleeper_start(&s, &pair->e);
@@ -311,8 +311,8 @@ static void test_who_waits_goes_on_after_a_signal_whose_handler_says_so(void **s
 
 static void test_who_waits_is_interrupted_by_any_other_signal(void **state)
 {
-	struct pair *pair = *state;
-	struct sleeper s;
+	struct puppet_pair *pair = *state;
+	struct event_waiter s;
 
 	set_handler(0);
 	sleeper_start(&s, &pair->e);
@@ -330,9 +330,9 @@ static void test_who_waits_is_interrupted_by_any_other_signal(void **state)
 static void test_each_of_many_who_wait_gets_an_event(void **state)
 {
 	enum { SLEEPERS = 4 };
-	struct pair *pair = *state;
-	struct sleeper s[SLEEPERS];
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct event_waiter s[SLEEPERS];
+	struct endpoint *e = &pair->e;
 	int i;
 
 	for (i = 0; i < SLEEPERS; i++)
@@ -352,10 +352,10 @@ static void test_each_of_many_who_wait_gets_an_event(void **state)
 static void test_a_send_is_complete_when_its_answer_is_there(void **state)
 {
 	enum { TIMES = 300, LENGTH = 128 << 10 };
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	struct ibv_wc wc;
-	struct wr w;
+	struct test_wr w;
 	int i;
 
 	skip_on_soft_roce("a receive completes before it is acknowledged: the answer may overtake");
@@ -376,8 +376,8 @@ static void test_a_send_is_complete_when_its_answer_is_there(void **state)
 
 static void test_a_message_wakes_a_process_that_sleeps(void **state)
 {
-	struct pair *pair = *state;
-	struct wr w;
+	struct puppet_pair *pair = *state;
+	struct test_wr w;
 
 	tell(&pair->p, ORDER_POST_RECV, 0, 64, 1);
 	tell(&pair->p, ORDER_ARM, 0, 0, 0);
@@ -390,8 +390,8 @@ static void test_a_message_wakes_a_process_that_sleeps(void **state)
 
 static void test_an_arm_for_solicited_ones_waits_for_one(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 
 	assert_int_equal(post_recv(e, 1, 0, 64), 0);
 	assert_int_equal(post_recv(e, 2, 0, 64), 0);
@@ -410,8 +410,8 @@ static void test_an_arm_for_solicited_ones_waits_for_one(void **state)
 /* Poll, arm, poll, sleep: with a sender that never waits, it must never sleep for ever. */
 static void test_no_event_is_lost(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	int times = scaled(3000), left = times, i, n;
 	struct ibv_wc wc;
 
@@ -444,7 +444,7 @@ static void *acknowledge_later(void *cq)
 
 static void test_destroying_waits_for_the_acknowledgement(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	pthread_t thread;
 	struct ibv_cq *cq;
 	uint64_t begin;
@@ -466,7 +466,7 @@ static void test_destroying_waits_for_the_acknowledgement(void **state)
 }
 
 /* A queue pair in INIT, and a queue for its completions that rings @channel. */
-static struct ibv_qp *new_qp(struct pair *pair, struct ibv_comp_channel *channel)
+static struct ibv_qp *new_qp(struct puppet_pair *pair, struct ibv_comp_channel *channel)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
@@ -484,7 +484,7 @@ static void test_destroying_takes_back_events_that_nobody_took(void **state)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(pair->e.ctx);
 	struct ibv_qp *qp = new_qp(pair, channel);
 	struct ibv_cq *cq = qp->recv_cq;
@@ -504,7 +504,7 @@ static void test_what_is_flushed_as_it_is_posted_is_news_however_long_the_list(v
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	struct ibv_recv_wr list[4] = { { .next = &list[1] }, { .next = &list[2] },
 				       { .next = &list[3] } }, *bad;
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 	struct ibv_comp_channel *channel;
 	struct ibv_wc wc[4];
 	struct ibv_qp *qp;

@@ -16,13 +16,13 @@
 #include "tests/support/stop_process.h"
 #include "tests/support/verbs_puppet.h"
 
-static void start_with(struct pair *pair, const struct manners *m)
+static void start_with(struct puppet_pair *pair, const struct manners *m)
 {
 	end_open(&pair->e, ALL_ACCESS);
 	puppet_start(&pair->p, &pair->e, ALL_ACCESS, m);
 }
 
-static void start(struct pair *pair)
+static void start(struct puppet_pair *pair)
 {
 	start_with(pair, &plain);
 }
@@ -43,7 +43,7 @@ enum { PAGE = 4096, PAGES = 3 };
 /* Of three pages in a row, what may be done to the last decides. */
 static const struct page_case {
 	const char *name;
-	int prot, access, err;
+	int prot, access, rc;
 } page_cases[] = {
 	{ "what may be written may be written", PROT_READ | PROT_WRITE, ALL_ACCESS, 0 },
 	{ "what may be read may be read", PROT_READ, 0, 0 },
@@ -61,7 +61,7 @@ static void test_memory_is_registered_for_what_may_be_done_to_it(void **state)
 			 -1, 0), *last = map + (PAGES - 1) * PAGE;
 	size_t length = PAGES * PAGE - 100, i;
 	struct ibv_mr *mr;
-	struct end e;
+	struct endpoint e;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
@@ -73,8 +73,8 @@ static void test_memory_is_registered_for_what_may_be_done_to_it(void **state)
 		assert_int_equal(mprotect(last, PAGE, c->prot), 0);
 		errno = 0;
 		mr = ibv_reg_mr(e.pd, map + 100, length, c->access);
-		assert_int_equal(mr ? 0 : errno, c->err);
-		assert_int_equal(mapping_check_text(map + 100, length, write), c->err);
+		assert_int_equal(mr ? 0 : errno, c->rc);
+		assert_int_equal(vma_check_range_by_text(map + 100, length, write), c->rc);
 		if (mr)
 			assert_int_equal(ibv_dereg_mr(mr), 0);
 	}
@@ -88,7 +88,7 @@ static void test_memory_is_registered_for_what_may_be_done_to_it(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	munmap(last, PAGE);
 	assert_null(ibv_reg_mr(e.pd, map, PAGES * PAGE, 0));
-	assert_int_equal(mapping_check_text(map, PAGES * PAGE, false), EFAULT);
+	assert_int_equal(vma_check_range_by_text(map, PAGES * PAGE, false), EFAULT);
 	munmap(map, (PAGES - 1) * PAGE);
 	end_close(&e);
 }
@@ -97,7 +97,7 @@ static void test_a_peer_does_not_post_receives_for_us(void **state)
 {
 	struct ibv_qp_attr to_error = { .qp_state = IBV_QPS_ERR };
 	const struct rq *rq;
-	struct pair pair;
+	struct puppet_pair pair;
 	struct ibv_wc wc;
 
 	(void)state;
@@ -115,7 +115,7 @@ static void test_a_peer_does_not_post_receives_for_us(void **state)
 }
 
 /* As a peer would, but for the length. */
-static void receive_wrongly(struct end *e, uint32_t times)
+static void receive_wrongly(struct endpoint *e, uint32_t times)
 {
 	struct qp *qp = to_qp(e->qp);
 	const struct rq_result result = {
@@ -130,12 +130,12 @@ static void receive_wrongly(struct end *e, uint32_t times)
 	assert_true(rq_finish(&qp->rq->ring, &r, 1, &result, &qp->arrivals.ring));
 	for (i = 1; i < times; i++)	/* the same again, as if it were not the owner's */
 		arrivals_add(&qp->arrivals.ring, r.index);
-	cq_notice(to_cq(e->cq), e->qp->qp_num, times, false);
+	cq_ring_own(to_cq(e->cq), e->qp->qp_num, times, false);
 }
 
 static void test_a_peer_does_not_make_a_receive_longer_than_its_buffer(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	struct ibv_wc wc;
 
 	(void)state;
@@ -151,7 +151,7 @@ static void test_a_peer_does_not_make_a_receive_longer_than_its_buffer(void **st
 
 static void test_what_a_peer_says_arrived_twice_is_received_once(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	struct ibv_wc wc;
 
 	(void)state;
@@ -172,7 +172,7 @@ static void test_a_peer_that_overruns_the_arrivals_fails_its_connection(void **s
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct pair pair;
+	struct puppet_pair pair;
 	struct ibv_wc wc;
 
 	(void)state;
@@ -191,9 +191,9 @@ static void test_a_peer_that_overruns_the_arrivals_fails_its_connection(void **s
 /* As the peer does, where it rings. */
 static void take_arm_of_guest(struct cq *cq)
 {
-	pthread_mutex_lock(&cq->lines_lock);
-	store_ordered(&cq->line.next->at->armed, ARMED_NOT);
-	pthread_mutex_unlock(&cq->lines_lock);
+	pthread_mutex_lock(&cq->doorbells_lock);
+	store_ordered(&cq->doorbell.next->at->armed, ARMED_NOT);
+	pthread_mutex_unlock(&cq->doorbells_lock);
 }
 
 /* It had taken its arm, and was killed before it rang; meanwhile we had given up on it. */
@@ -201,7 +201,7 @@ static void test_a_peer_that_dies_about_to_ring_is_no_lost_event(void **state)
 {
 	struct ibv_qp_attr to_error = { .qp_state = IBV_QPS_ERR };
 	struct pollfd event;
-	struct pair pair;
+	struct puppet_pair pair;
 	struct ibv_cq *cq;
 	void *context;
 
@@ -225,7 +225,7 @@ static void test_a_peer_that_dies_about_to_ring_is_no_lost_event(void **state)
 
 static void deregister_under_a_writer(unsigned int after_us)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	int i;
 
 	start(&pair);
@@ -257,9 +257,9 @@ static void test_once_deregistered_a_region_is_not_written_any_more(void **state
 static void test_a_killed_peer_ends_what_is_under_way(void **state)
 {
 	struct ibv_async_event event;
-	struct pair pair;
+	struct puppet_pair pair;
 	struct ibv_wc wc;
-	struct wr w;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -287,7 +287,7 @@ static void test_a_killed_peer_ends_what_is_under_way(void **state)
 
 static void test_a_killed_peer_wakes_a_sleeper(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	struct ibv_cq *cq;
 	void *context;
 	int i;
@@ -308,9 +308,9 @@ static void test_a_killed_peer_wakes_a_sleeper(void **state)
 
 static void test_a_peer_killed_while_it_is_written_to_gives_an_error(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	struct ibv_wc wc;
-	struct wr w;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -335,9 +335,9 @@ static void test_a_peer_that_closed_and_ended_is_no_error(void **state)
 	const uint64_t retries_ms = 8 * 67;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct pair pair;
+	struct puppet_pair pair;
 	uint64_t begin;
-	struct wr w;
+	struct test_wr w;
 
 	(void)state;
 	start_with(&pair, &impatient);
@@ -359,7 +359,7 @@ static void test_a_peer_that_closed_and_ended_is_no_error(void **state)
 /* It may stand between its checks and its copy: it is waited for, but not for ever. */
 static void test_a_stopped_peer_does_not_hold_up_a_deregistration_for_long(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	uint64_t begin;
 
 	(void)state;
@@ -383,7 +383,7 @@ static void test_nothing_stays_behind(void **state)
 	static struct softnic_process all[1024];
 	uint64_t deadline = now_ms() + PATIENCE_MS;
 	unsigned int before, i;
-	struct pair pair;
+	struct puppet_pair pair;
 	size_t n;
 
 	(void)state;
@@ -411,9 +411,9 @@ static void test_nothing_stays_behind(void **state)
 #ifndef __SANITIZE_THREAD__	/* it forbids threads in a child of threads */
 static int use_in_child(void)
 {
-	struct end a, b;
-	struct name name;
-	struct wr w;
+	struct endpoint a, b;
+	struct endpoint_name name;
+	struct test_wr w;
 
 	end_open(&a, ALL_ACCESS);
 	end_open(&b, ALL_ACCESS);
@@ -429,10 +429,10 @@ static int use_in_child(void)
 
 static void test_a_child_may_open_the_device_for_itself(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	int status;
 	pid_t pid;
-	struct wr w;
+	struct test_wr w;
 
 	(void)state;
 	start(&pair);
@@ -473,7 +473,7 @@ static void *seek_place(void *arg)
 
 static int make_region_in_child(void)
 {
-	struct end e;
+	struct endpoint e;
 
 	alarm(PATIENCE_MS / 1000);
 	end_open(&e, ALL_ACCESS);
@@ -487,7 +487,7 @@ static void test_a_child_finds_no_lock_held_and_room_in_its_tables(void **state)
 	struct seeker s = { 0 };
 	int i, status;
 	pthread_t thread;
-	struct end e;
+	struct endpoint e;
 	uint32_t n;
 	pid_t pid;
 
@@ -538,8 +538,8 @@ static void test_a_child_has_no_way_to_the_memory_of_others(void **state)
 	static const char *const ways[] = {
 		"/mem", "softnic-pub (deleted)", "softnic-bell (deleted)",
 	};
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	int status;
 	size_t i;
 	pid_t pid;
@@ -564,8 +564,8 @@ static void test_a_child_has_no_way_to_the_memory_of_others(void **state)
 /* Its descriptors must not keep a dead process's connections open. */
 static void test_a_child_that_lives_on_does_not_hide_a_death(void **state)
 {
-	struct pair pair;
-	struct answer a;
+	struct puppet_pair pair;
+	struct puppet_answer a;
 
 	(void)state;
 	start(&pair);
@@ -591,8 +591,8 @@ static void test_the_counters_can_be_read_from_outside(void **state)
 {
 	static struct softnic_process all[1024];
 	struct softnic_counters before, after;
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	size_t n;
 
 	(void)state;

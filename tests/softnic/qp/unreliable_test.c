@@ -16,8 +16,8 @@
 static void test_what_a_process_sends_itself_is_done_when_it_is_posted(void **state)
 {
 	struct ibv_wc wc;
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	(void)state;
 	two_up(&t, IBV_QPT_UD);
@@ -35,9 +35,9 @@ static void test_a_receive_that_a_dead_process_had_is_received_into(void **state
 {
 	const uint32_t slot = 1000, dead = slot << SOFTNIC_QP_INDEX_BITS;
 	struct rq_receive r;
-	struct two t;
+	struct datagram_pair t;
 	struct qp *qp;
-	struct wr w;
+	struct test_wr w;
 
 	(void)state;
 	two_up(&t, IBV_QPT_UD);
@@ -48,7 +48,7 @@ static void test_a_receive_that_a_dead_process_had_is_received_into(void **state
 	assert_true(rq_take(&qp->rq->ring, &r, dead));
 	do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
 	assert_nothing(&t.b);
-	qp_guest_ended(NULL, slot);
+	qp_client_ended(NULL, slot);
 	do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
 	assert_int_equal(wait_wc(&t.b).wr_id, 7);
 	assert_int_equal(load_acquire(&qp->segment.guards.at[5].user), 0);
@@ -60,9 +60,9 @@ static void test_a_receive_that_was_given_back_is_received_into(void **state)
 {
 	struct rq_result nothing = { .status = RECV_VOID };
 	struct rq_receive r;
-	struct two t;
+	struct datagram_pair t;
 	struct qp *qp;
-	struct wr w;
+	struct test_wr w;
 
 	(void)state;
 	two_up(&t, IBV_QPT_UC);
@@ -72,7 +72,7 @@ static void test_a_receive_that_was_given_back_is_received_into(void **state)
 	assert_int_equal(rq_peek(&qp->rq->ring, &r), 0);
 	assert_true(rq_take(&qp->rq->ring, &r, t.a.qp->qp_num));
 	assert_true(rq_finish(&qp->rq->ring, &r, t.a.qp->qp_num, &nothing, &qp->arrivals.ring));
-	cq_nudge(to_cq(t.b.cq)->line.at, t.b.qp->qp_num);
+	cq_mark(to_cq(t.b.cq)->doorbell.at, t.b.qp->qp_num);
 	assert_nothing(&t.b);
 	do_wr(&t.a, wr_make(&w, &t.a, IBV_WR_SEND, 0, 8, 0), IBV_WC_SUCCESS);
 	assert_int_equal(wait_wc(&t.b).wr_id, 7);
@@ -81,10 +81,10 @@ static void test_a_receive_that_was_given_back_is_received_into(void **state)
 
 static void test_the_end_of_a_process_is_no_answer_from_another(void **state)
 {
-	struct peer stranger = { 0 };
+	struct shm_peer stranger = { 0 };
 	uint64_t begin;
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 	int fd;
 
 	(void)state;
@@ -101,10 +101,10 @@ static void test_the_end_of_a_process_is_no_answer_from_another(void **state)
 	two_down(&t);
 }
 
-static void send_for_ever(struct end *e, const uint32_t *qpn)
+static void send_for_ever(struct endpoint *e, const uint32_t *qpn)
 {
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	(void)e;
 	two_up(&t, IBV_QPT_UD);
@@ -144,8 +144,8 @@ static void test_senders_that_are_killed_leave_every_receive_usable(void **state
 	pid_t pids[SENDERS];
 	uint32_t i, n, round;
 	struct ibv_wc wc;
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	(void)state;
 	two_up(&t, IBV_QPT_UD);
@@ -180,12 +180,12 @@ static void test_senders_that_are_killed_leave_every_receive_usable(void **state
 static int mapped_queue_pairs(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
-	char line[512];
+	char doorbell[512];
 	int n = 0;
 
 	assert_non_null(maps);
-	while (fgets(line, sizeof(line), maps))
-		n += strstr(line, "/memfd:softnic-qp") != NULL;
+	while (fgets(doorbell, sizeof(doorbell), maps))
+		n += strstr(doorbell, "/memfd:softnic-qp") != NULL;
 	fclose(maps);
 	return n;
 }
@@ -195,16 +195,16 @@ static void test_who_sends_to_one_after_the_other_keeps_none_that_has_gone(void 
 {
 	enum { MANY = 20 };
 	uint64_t give_up_ms;
-	struct end after;
-	struct two t;
-	struct wr w;
+	struct endpoint after;
+	struct datagram_pair t;
+	struct test_wr w;
 	int first, i;
 
 	(void)state;
 	two_up(&t, IBV_QPT_UD);
 	first = mapped_queue_pairs();
 	for (i = 0; i < MANY; i++) {
-		lossy_open(&after, &t.base, IBV_QPT_UD, 0);
+		endpoint_open_unreliable(&after, &t.base, IBV_QPT_UD, 0);
 		to_init(&after);
 		to_ready(&after, 0);
 		assert_int_equal(post_recv(&after, 1, 4096, 100), 0);

@@ -22,10 +22,10 @@ static const uint32_t sizes[] = { 1, 7, 4096, 65536, 65537, 1 << 20, (1 << 20) +
 
 static void test_what_is_written_can_be_read_back(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	unsigned int i;
-	struct wr w;
+	struct test_wr w;
 
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		uint32_t n = sizes[i];
@@ -40,14 +40,14 @@ static void test_what_is_written_can_be_read_back(void **state)
 
 static void test_a_send_lands_in_the_posted_buffer(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	unsigned int i;
-	struct wr w;
+	struct test_wr w;
 
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		uint32_t n = sizes[i];
-		struct answer a;
+		struct puppet_answer a;
 
 		fill(e->buf, n, i);
 		memset(e->buf + (2 << 20), 0, n);
@@ -72,10 +72,10 @@ static unsigned int flags_of_a_receive(const struct ibv_wc *wc)
 
 static void test_an_immediate_uses_up_a_receive_and_moves_the_bytes(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
-	struct answer a;
-	struct wr w;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
+	struct puppet_answer a;
+	struct test_wr w;
 
 	assert_int_equal(tell(&pair->p, ORDER_POST_RECV, 0, 0, 5).result, 0);
 	memset(e->buf, 0x5a, 8);
@@ -94,9 +94,9 @@ static void test_an_immediate_uses_up_a_receive_and_moves_the_bytes(void **state
 
 static void test_a_send_with_immediate_carries_both(void **state)
 {
-	struct pair *pair = *state;
-	struct answer a;
-	struct wr w;
+	struct puppet_pair *pair = *state;
+	struct puppet_answer a;
+	struct test_wr w;
 
 	assert_int_equal(tell(&pair->p, ORDER_POST_RECV, 0, 16, 6).result, 0);
 	wr_make(&w, &pair->e, IBV_WR_SEND_WITH_IMM, 0, 16, 0);
@@ -110,10 +110,10 @@ static void test_a_send_with_immediate_carries_both(void **state)
 
 static void test_several_pieces_are_gathered_and_scattered_in_order(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	struct ibv_sge sges[SGES_MAX];
-	struct wr w;
+	struct test_wr w;
 	int i;
 
 	fill(e->buf, 4096, 9);
@@ -133,10 +133,10 @@ static void test_several_pieces_are_gathered_and_scattered_in_order(void **state
 
 static void test_inline_data_may_change_after_the_post(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	uint64_t value = 0x1122334455667788ull;
-	struct wr w;
+	struct test_wr w;
 
 	wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, sizeof(value), 256);
 	w.sge.addr = (uintptr_t)&value;
@@ -150,10 +150,10 @@ static void test_inline_data_may_change_after_the_post(void **state)
 
 static void test_an_unsignalled_request_completes_silently(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	struct ibv_wc wc;
-	struct wr w;
+	struct test_wr w;
 	int i;
 
 	for (i = 0; i < QUEUE_DEPTH - 1; i++) {
@@ -174,9 +174,9 @@ static void test_an_unsignalled_request_completes_silently(void **state)
 
 static void test_completions_come_in_the_order_of_the_posts(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
-	struct wr w;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
+	struct test_wr w;
 	int i;
 
 	for (i = 0; i < QUEUE_DEPTH; i++) {
@@ -192,10 +192,10 @@ static void test_completions_come_in_the_order_of_the_posts(void **state)
 
 static void test_compare_and_swap_swaps_only_what_it_expects(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	uint64_t old;
-	struct wr w;
+	struct test_wr w;
 
 	tell(&pair->p, ORDER_POKE, 512, 0, 100);
 	wr_make(&w, e, IBV_WR_ATOMIC_CMP_AND_SWP, 0, 8, 512);
@@ -214,8 +214,8 @@ static void test_additions_from_two_processes_all_count(void **state)
 {
 	enum { WORD = 64 };
 	const int times = scaled(20000);
-	struct pair *pair = *state;
-	struct end end;
+	struct puppet_pair *pair = *state;
+	struct endpoint end;
 	struct puppet second;
 	uint64_t sum;
 
@@ -234,8 +234,8 @@ static void test_additions_from_two_processes_all_count(void **state)
 static void *post_many(void *arg)
 {
 	const int posts = scaled(2000);
-	struct end *e = arg;
-	struct wr w;
+	struct endpoint *e = arg;
+	struct test_wr w;
 	int i;
 
 	for (i = 0; i < posts; i++) {
@@ -249,7 +249,7 @@ static void *post_many(void *arg)
 
 static void test_threads_may_post_to_one_queue_pair(void **state)
 {
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 	pthread_t threads[2];
 	int i;
 
@@ -266,9 +266,9 @@ static void test_threads_may_post_to_one_queue_pair(void **state)
 static void test_one_sided_work_takes_none_of_the_targets_time(void **state)
 {
 	enum { TIMES = 2000 };
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 	uint64_t peers_ns, own_ns;
-	struct wr w;
+	struct test_wr w;
 	int i;
 
 	skip_on_soft_roce("the kernel does it, in the time of whoever runs then");

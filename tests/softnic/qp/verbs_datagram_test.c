@@ -14,8 +14,8 @@ static void test_a_datagram_arrives_with_its_addresses(void **state)
 	struct ibv_grh *grh;
 	struct ibv_ah *ah;
 	struct ibv_wc wc;
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	(void)state;
 	two_up(&t, IBV_QPT_UD);
@@ -53,8 +53,8 @@ static void test_a_datagram_arrives_with_its_addresses(void **state)
 
 static void test_a_queue_pair_may_send_to_itself(void **state)
 {
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	(void)state;
 	two_up(&t, IBV_QPT_UD);
@@ -70,8 +70,8 @@ static void test_a_queue_pair_may_send_to_itself(void **state)
 static void test_what_is_not_wanted_is_dropped(void **state)
 {
 	struct ibv_ah *nowhere;
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	(void)state;
 	two_up(&t, IBV_QPT_UD);
@@ -98,8 +98,8 @@ static void test_a_datagram_larger_than_the_mtu_stops_the_send_queue(void **stat
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
 	struct ibv_qp_init_attr init;
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	(void)state;
 	skip_on_soft_roce("it is dropped, and done");
@@ -125,8 +125,8 @@ static void test_a_datagram_larger_than_the_mtu_stops_the_send_queue(void **stat
 
 static void test_datagrams_and_connections_post_only_what_they_have(void **state)
 {
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	(void)state;
 	skip_on_soft_roce("posting does not look");
@@ -145,8 +145,8 @@ static void test_datagrams_and_connections_post_only_what_they_have(void **state
 static void test_a_datagram_finds_a_queue_pair_that_was_reset(void **state)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	(void)state;
 	two_up(&t, IBV_QPT_UD);
@@ -171,8 +171,8 @@ static uint8_t load(const uint8_t *at)
 static void test_an_unreliable_connection_drops_and_goes_on(void **state)
 {
 	uint64_t deadline_ms = now_ms() + PATIENCE_MS;
-	struct two t;
-	struct wr w;
+	struct datagram_pair t;
+	struct test_wr w;
 
 	(void)state;
 	two_up(&t, IBV_QPT_UC);

@@ -15,13 +15,13 @@ static uint64_t least_ms(void)
 		       IMPATIENT_MS - 7 * 8 : IMPATIENT_MS;
 }
 
-static void start(struct pair *pair, int access, const struct manners *m)
+static void start(struct puppet_pair *pair, int access, const struct manners *m)
 {
 	end_open(&pair->e, ALL_ACCESS);
 	puppet_start(&pair->p, &pair->e, access, m);
 }
 
-static enum ibv_qp_state state_of(struct end *e)
+static enum ibv_qp_state state_of(struct endpoint *e)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -84,9 +84,9 @@ static void test_access_is_checked(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(access_cases) / sizeof(access_cases[0]); i++) {
 		const struct access_case *c = &access_cases[i];
-		struct pair pair;
+		struct puppet_pair pair;
 		bool has_event;
-		struct wr w;
+		struct test_wr w;
 
 		if (c->status == IBV_WC_REM_INV_REQ_ERR &&
 		    soft_roce_differs("posting refuses an atomic at an odd address"))
@@ -115,8 +115,8 @@ static void test_reads_and_atomics_need_a_depth_at_both_ends(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD };
 	struct manners bears_none = plain, makes_none = plain;
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -135,10 +135,10 @@ static void test_reads_and_atomics_need_a_depth_at_both_ends(void **state)
 
 static void test_a_region_of_another_domain_is_refused(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
-	struct wr w;
+	struct test_wr w;
 
 	(void)state;
 	start(&pair, ALL_ACCESS, &plain);
@@ -224,8 +224,8 @@ static void lose_memory(const struct lost_case *c)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC);
 	struct ibv_mr *mr;
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	void *map;
 
 	assert_int_equal(ftruncate(fd, PAGES_BYTES), 0);
@@ -270,8 +270,8 @@ static void test_who_lost_its_own_memory_fails_alone(void **state)
 
 static void test_a_receive_that_is_too_short_fails_at_both_ends(void **state)
 {
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	bool differs;
 
 	(void)state;
@@ -289,8 +289,8 @@ static void test_a_receive_that_is_too_short_fails_at_both_ends(void **state)
 
 static void test_a_receive_with_a_wrong_key_fails_at_both_ends(void **state)
 {
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 
 	(void)state;
 	start(&pair, ALL_ACCESS, &plain);
@@ -306,7 +306,7 @@ static void test_a_receive_into_lost_memory_fails_at_both_ends(void **state)
 	struct ibv_sge sge = { .length = PAGES_BYTES };
 	struct ibv_recv_wr wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 }, *bad;
 	int fd = memfd_create("test", MFD_CLOEXEC);
-	struct pair pair;
+	struct puppet_pair pair;
 	struct ibv_mr *mr;
 	struct ibv_wc wc;
 	uint32_t length;
@@ -341,8 +341,8 @@ static void test_a_receive_into_lost_memory_fails_at_both_ends(void **state)
 static void test_a_receiver_that_is_late_is_waited_for(void **state)
 {
 	struct ibv_wc wc;
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 
 	(void)state;
 	start(&pair, ALL_ACCESS, &plain);
@@ -360,8 +360,8 @@ static void test_a_receiver_that_is_never_ready_uses_up_the_retries(void **state
 	const struct manners few = { .min_rnr_timer = 18 /* 10 ms */, .rnr_retry = 3,
 				     .timeout = 14, .retry_cnt = 6 };
 	uint64_t begin;
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 
 	(void)state;
 	start(&pair, ALL_ACCESS, &few);
@@ -374,8 +374,8 @@ static void test_a_receiver_that_is_never_ready_uses_up_the_retries(void **state
 
 static void test_after_an_error_the_rest_is_flushed_in_order(void **state)
 {
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -405,9 +405,9 @@ static void test_after_an_error_the_rest_is_flushed_in_order(void **state)
 static void test_in_the_error_state_posts_are_flushed(void **state)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
-	struct pair pair;
+	struct puppet_pair pair;
 	struct ibv_wc wc;
-	struct wr w;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -430,9 +430,9 @@ static void test_in_the_error_state_posts_are_flushed(void **state)
 
 static void test_a_peer_in_the_error_state_does_not_answer(void **state)
 {
-	struct pair pair;
+	struct puppet_pair pair;
 	uint64_t begin;
-	struct wr w;
+	struct test_wr w;
 
 	(void)state;
 	start(&pair, ALL_ACCESS, &impatient);
@@ -446,8 +446,8 @@ static void test_a_peer_in_the_error_state_does_not_answer(void **state)
 
 static void test_the_error_is_polled_before_what_it_flushed(void **state)
 {
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 
 	(void)state;
 	start(&pair, ALL_ACCESS, &plain);
@@ -464,10 +464,10 @@ static void test_the_error_is_polled_before_what_it_flushed(void **state)
 
 static void test_a_number_that_is_nobodys_does_not_answer(void **state)
 {
-	struct name nobody = { .qpn = 0xfffffe };
+	struct endpoint_name nobody = { .qpn = 0xfffffe };
 	uint64_t begin = now_ms();
-	struct end e;
-	struct wr w;
+	struct endpoint e;
+	struct test_wr w;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
@@ -481,9 +481,9 @@ static void test_a_number_that_is_nobodys_does_not_answer(void **state)
 
 static void test_two_ends_of_one_process_connect(void **state)
 {
-	struct end a, b;
-	struct name name;
-	struct wr w;
+	struct endpoint a, b;
+	struct endpoint_name name;
+	struct test_wr w;
 
 	(void)state;
 	end_open(&a, ALL_ACCESS);

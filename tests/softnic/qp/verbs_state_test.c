@@ -15,7 +15,7 @@ enum {
 		 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
 };
 
-static int move(struct end *e, enum ibv_qp_state to, int mask)
+static int move(struct endpoint *e, enum ibv_qp_state to, int mask)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = to,
@@ -33,7 +33,7 @@ static int move(struct end *e, enum ibv_qp_state to, int mask)
 	return ibv_modify_qp(e->qp, &attr, mask);
 }
 
-static const struct step {
+static const struct state_step {
 	const char *name;
 	enum ibv_qp_state to;
 	int mask;
@@ -66,7 +66,7 @@ static const struct step {
 
 static void test_states_change_as_they_may(void **state)
 {
-	struct end e;
+	struct endpoint e;
 	unsigned int i;
 
 	(void)state;
@@ -109,7 +109,7 @@ static const struct value_case {
 };
 
 /* To its state, all but the one value as it should be. */
-static int move_with(struct end *e, const struct value_case *c, uint32_t value)
+static int move_with(struct endpoint *e, const struct value_case *c, uint32_t value)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = c->to,
@@ -130,7 +130,7 @@ static int move_with(struct end *e, const struct value_case *c, uint32_t value)
 static void test_a_value_beyond_its_limit_is_refused(void **state)
 {
 	struct ibv_device_attr limits;
-	struct end e;
+	struct endpoint e;
 	unsigned int i;
 
 	(void)state;
@@ -155,7 +155,7 @@ static void test_a_value_beyond_its_limit_is_refused(void **state)
 }
 
 /* From INIT; without a GRH if @to is NULL. */
-static int lead_to(struct end *e, const char *to)
+static int lead_to(struct endpoint *e, const char *to)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -174,7 +174,7 @@ static int lead_to(struct end *e, const char *to)
 /* As an address handle does, which says the same of the same address. */
 static void test_a_path_leads_to_an_address_of_this_host(void **state)
 {
-	struct end e;
+	struct endpoint e;
 
 	(void)state;
 	skip_on_soft_roce("a path must have a GRH, and may lead anywhere");
@@ -199,7 +199,7 @@ static void test_a_packets_number_has_24_bits(void **state)
 		.sq_psn = 0xff000002,
 	};
 	struct ibv_qp_init_attr init;
-	struct end e;
+	struct endpoint e;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
@@ -219,7 +219,7 @@ static void test_a_query_says_what_was_set(void **state)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct end e;
+	struct endpoint e;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
@@ -246,16 +246,16 @@ static void test_a_query_says_what_was_set(void **state)
 static void test_a_queue_pair_can_be_used_again_after_a_reset(void **state)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
-	struct end a, b;
+	struct endpoint a, b;
 	struct ibv_wc wc;
-	struct wr w;
+	struct test_wr w;
 	int round;
 
 	(void)state;
 	end_open(&a, ALL_ACCESS);
 	end_open(&b, ALL_ACCESS);
 	for (round = 0; round < 3; round++) {
-		struct name to_b = end_name(&b), to_a = end_name(&a);
+		struct endpoint_name to_b = end_name(&b), to_a = end_name(&a);
 
 		end_connect(&a, &to_b, &plain);
 		end_connect(&b, &to_a, &plain);
@@ -275,10 +275,10 @@ static void test_a_queue_pair_can_be_used_again_after_a_reset(void **state)
 
 static void test_posting_refuses_what_is_wrong_and_keeps_what_was_before_it(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	struct ibv_send_wr *bad;
-	struct wr w[3];
+	struct test_wr w[3];
 
 	wr_make(&w[0], e, IBV_WR_RDMA_WRITE, 0, 8, 0);
 	wr_make(&w[1], e, IBV_WR_RDMA_WRITE, 0, 8, 0);
@@ -311,8 +311,8 @@ static void test_a_full_queue_refuses_one_more(void **state)
 {
 	struct ibv_send_wr *bad;
 	struct ibv_recv_wr *bad_recv, recv[QUEUE_DEPTH + 1];
-	struct wr w[QUEUE_DEPTH + 1];
-	struct pair pair;
+	struct test_wr w[QUEUE_DEPTH + 1];
+	struct puppet_pair pair;
 	int i;
 
 	(void)state;
@@ -336,8 +336,8 @@ static void test_a_full_queue_refuses_one_more(void **state)
 
 static void test_posting_needs_a_state_that_can(void **state)
 {
-	struct end e;
-	struct wr w;
+	struct endpoint e;
+	struct test_wr w;
 
 	(void)state;
 	skip_on_soft_roce("posting does not look at the state");
@@ -352,8 +352,8 @@ static void test_posting_needs_a_state_that_can(void **state)
 
 static void test_registering_refuses_what_is_wrong(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 
 	errno = 0;
 	assert_null(ibv_reg_mr(e->pd, e->buf, 8, IBV_ACCESS_REMOTE_WRITE));
@@ -368,11 +368,11 @@ static void test_registering_refuses_what_is_wrong(void **state)
 
 static void test_a_region_may_begin_at_an_address_of_its_own(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	const uint64_t own = 0x1000 + (uintptr_t)(e->buf + 64) % 4096;
 	struct ibv_mr *mr = ibv_reg_mr_iova(e->pd, e->buf + 64, 64, own, ALL_ACCESS);
-	struct wr w;
+	struct test_wr w;
 
 	assert_non_null(mr);
 	memset(e->buf + 64, 0x33, 64);
@@ -387,7 +387,7 @@ static void test_a_region_may_begin_at_an_address_of_its_own(void **state)
 
 static void test_the_port_is_what_it_says(void **state)
 {
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 	struct ibv_context *ctx = pair->e.ctx;
 	struct ibv_port_attr port;
 	struct ibv_gid_entry gid;
@@ -409,7 +409,7 @@ static void test_the_port_is_what_it_says(void **state)
 			 soft_roce_differs("beyond the GID table it is EINVAL") ? EINVAL : ENODATA);
 }
 
-static void to_drained(struct end *e)
+static void to_drained(struct endpoint *e)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct pollfd p = { .fd = e->ctx->async_fd, .events = POLLIN };
@@ -432,10 +432,10 @@ static void to_drained(struct end *e)
 static void test_a_drained_queue_waits_until_it_may_go_on(void **state)
 {
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS };
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	struct ibv_wc wc;
-	struct wr w;
+	struct test_wr w;
 	int i, begun = 0;
 
 	skip_on_soft_roce("it does not go on");

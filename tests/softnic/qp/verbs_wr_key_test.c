@@ -9,11 +9,11 @@
 
 enum { RIGHTS = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, WINDOW_SIZE = 64 };
 
-struct ends {
-	struct end base, a, b;	/* b has the window; its completion queue is an extended one */
+struct wr_key_ends {
+	struct endpoint base, a, b;	/* b has the window; its completion queue is an extended one */
 };
 
-static void open_one(struct end *e, const struct end *base, enum ibv_qp_type type, uint64_t ops)
+static void open_one(struct endpoint *e, const struct endpoint *base, enum ibv_qp_type type, uint64_t ops)
 {
 	struct ibv_cq_init_attr_ex cq = {
 		.cqe = 4 * QUEUE_DEPTH,
@@ -37,7 +37,7 @@ static void open_one(struct end *e, const struct end *base, enum ibv_qp_type typ
 	assert_non_null(e->qp);
 }
 
-static void open_both(struct ends *s, enum ibv_qp_type type, uint64_t ops)
+static void open_both(struct wr_key_ends *s, enum ibv_qp_type type, uint64_t ops)
 {
 	end_open(&s->base, ALL_ACCESS | IBV_ACCESS_MW_BIND);
 	open_one(&s->a, &s->base, type, ops);
@@ -46,8 +46,8 @@ static void open_both(struct ends *s, enum ibv_qp_type type, uint64_t ops)
 
 static int setup_connected(void **state)
 {
-	struct ends *s = calloc(1, sizeof(*s));
-	struct name to_a, to_b;
+	struct wr_key_ends *s = calloc(1, sizeof(*s));
+	struct endpoint_name to_a, to_b;
 
 	*state = s;
 	open_both(s, IBV_QPT_RC, IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV |
@@ -61,7 +61,7 @@ static int setup_connected(void **state)
 
 static int setup_datagrams(void **state)
 {
-	struct ends *s = calloc(1, sizeof(*s));
+	struct wr_key_ends *s = calloc(1, sizeof(*s));
 
 	*state = s;
 	open_both(s, IBV_QPT_UD, IBV_QP_EX_WITH_SEND_WITH_IMM);
@@ -74,7 +74,7 @@ static int setup_datagrams(void **state)
 
 static int teardown(void **state)
 {
-	struct ends *s = *state;
+	struct wr_key_ends *s = *state;
 
 	end_close(&s->a);
 	end_close(&s->b);
@@ -83,7 +83,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct ibv_qp_ex *start(struct end *e)
+static struct ibv_qp_ex *start(struct endpoint *e)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(e->qp);
 
@@ -93,13 +93,13 @@ static struct ibv_qp_ex *start(struct end *e)
 	return ex;
 }
 
-static enum ibv_wc_status finish(struct end *e)
+static enum ibv_wc_status finish(struct endpoint *e)
 {
 	assert_int_equal(ibv_wr_complete(ibv_qp_to_qp_ex(e->qp)), 0);
 	return wait_wc(e).status;
 }
 
-static enum ibv_wc_status bind_window(struct end *e, struct ibv_mw *mw)
+static enum ibv_wc_status bind_window(struct endpoint *e, struct ibv_mw *mw)
 {
 	const struct ibv_mw_bind_info info = { e->mr, (uintptr_t)e->buf, WINDOW_SIZE, RIGHTS };
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
@@ -112,7 +112,7 @@ static enum ibv_wc_status bind_window(struct end *e, struct ibv_mw *mw)
 	return status;
 }
 
-static enum ibv_wc_status write_by(struct end *e, uint32_t rkey)
+static enum ibv_wc_status write_by(struct endpoint *e, uint32_t rkey)
 {
 	ibv_wr_rdma_write(start(e), rkey, (uintptr_t)e->buf);
 	wr_give_inline(e, "12345678");
@@ -120,23 +120,23 @@ static enum ibv_wc_status write_by(struct end *e, uint32_t rkey)
 }
 
 /* The next completion, begun to be read. */
-static struct ibv_cq_ex *begin_to_read(struct end *e)
+static struct ibv_cq_ex *begin_to_read(struct endpoint *e)
 {
 	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)e->cq;
 	struct ibv_poll_cq_attr attr = { 0 };
 	uint64_t deadline = now_ms() + PATIENCE_MS;
-	int err;
+	int rc;
 
-	while ((err = ibv_start_poll(ex, &attr)) == ENOENT && now_ms() < deadline)
+	while ((rc = ibv_start_poll(ex, &attr)) == ENOENT && now_ms() < deadline)
 		usleep(20);
-	assert_int_equal(err, 0);
+	assert_int_equal(rc, 0);
 	assert_int_equal(ex->status, IBV_WC_SUCCESS);
 	return ex;
 }
 
 static void test_a_window_is_bound_used_and_invalidated_by_its_owner(void **state)
 {
-	struct ends *s = *state;
+	struct wr_key_ends *s = *state;
 	struct ibv_mw *mw = ibv_alloc_mw(s->b.pd, IBV_MW_TYPE_2);
 
 	assert_int_equal(bind_window(&s->b, mw), IBV_WC_SUCCESS);
@@ -150,7 +150,7 @@ static void test_a_window_is_bound_used_and_invalidated_by_its_owner(void **stat
 
 static void test_a_peers_send_invalidates_and_says_which(void **state)
 {
-	struct ends *s = *state;
+	struct wr_key_ends *s = *state;
 	struct ibv_mw *mw = ibv_alloc_mw(s->b.pd, IBV_MW_TYPE_2);
 	struct ibv_qp_ex *qp;
 	struct ibv_cq_ex *cq;
@@ -174,7 +174,7 @@ static void test_a_peers_send_invalidates_and_says_which(void **state)
 
 static void test_a_datagram_goes_where_its_address_says_with_its_immediate(void **state)
 {
-	struct ends *s = *state;
+	struct wr_key_ends *s = *state;
 	struct ibv_ah *ah = make_ah(&s->a, own_address());
 	struct ibv_qp_ex *qp;
 	struct ibv_cq_ex *cq;

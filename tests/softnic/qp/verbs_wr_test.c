@@ -12,7 +12,7 @@ enum {
 		  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
 };
 
-static struct ibv_qp *create(struct end *e, uint32_t comp_mask, uint64_t ops)
+static struct ibv_qp *create(struct endpoint *e, uint32_t comp_mask, uint64_t ops)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_RC,
@@ -31,7 +31,7 @@ static const uint32_t with_ops = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS
 
 static int setup(void **state)
 {
-	struct pair *pair = calloc(1, sizeof(*pair));
+	struct puppet_pair *pair = calloc(1, sizeof(*pair));
 
 	*state = pair;
 	end_open(&pair->e, ALL_ACCESS);
@@ -42,7 +42,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct ibv_qp_ex *start(struct end *e, uint64_t wr_id)
+static struct ibv_qp_ex *start(struct endpoint *e, uint64_t wr_id)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(e->qp);
 
@@ -53,7 +53,7 @@ static struct ibv_qp_ex *start(struct end *e, uint64_t wr_id)
 	return ex;
 }
 
-static void finish(struct end *e, struct ibv_qp_ex *ex, enum ibv_wc_opcode opcode)
+static void finish(struct endpoint *e, struct ibv_qp_ex *ex, enum ibv_wc_opcode opcode)
 {
 	struct ibv_wc wc;
 
@@ -64,15 +64,15 @@ static void finish(struct end *e, struct ibv_qp_ex *ex, enum ibv_wc_opcode opcod
 	assert_int_equal(wc.opcode, opcode);
 }
 
-static uint64_t peek(struct pair *pair, uint64_t offset)
+static uint64_t peek(struct puppet_pair *pair, uint64_t offset)
 {
 	return tell(&pair->p, ORDER_PEEK, offset, 0, 0).value;
 }
 
 static void test_writes_and_reads_move_bytes(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	struct ibv_qp_ex *ex;
 
 	memcpy(e->buf, "from-one", 8);
@@ -89,8 +89,8 @@ static void test_writes_and_reads_move_bytes(void **state)
 
 static void test_pieces_and_inline_data_are_gathered(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	const struct ibv_sge sges[] = {
 		{ (uintptr_t)e->buf, 3, e->mr->lkey }, { (uintptr_t)e->buf + 100, 5, e->mr->lkey },
 	};
@@ -120,8 +120,8 @@ static void test_pieces_and_inline_data_are_gathered(void **state)
 
 static void test_sends_arrive_with_their_immediate(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	struct ibv_qp_ex *ex;
 	struct ibv_wc wc;
 
@@ -154,8 +154,8 @@ static void test_sends_arrive_with_their_immediate(void **state)
 
 static void test_atomics_change_and_return(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	struct ibv_qp_ex *ex;
 
 	tell(&pair->p, ORDER_POKE, 8, 0, 40);
@@ -174,8 +174,8 @@ static void test_atomics_change_and_return(void **state)
 
 static void test_a_chain_is_posted_at_its_end_and_in_order(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	struct ibv_qp_ex *ex = start(e, 0);
 	struct ibv_wc wc;
 	int i;
@@ -193,8 +193,8 @@ static void test_a_chain_is_posted_at_its_end_and_in_order(void **state)
 
 static void test_what_is_aborted_or_wrong_leaves_nothing(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
 	struct ibv_sge sges[SGES_MAX + 1] = { { 0 } };
 	uint8_t too_long[INLINE_MAX + 1] = { 0 };
 	struct ibv_qp_ex *ex;
@@ -229,7 +229,7 @@ static void test_what_is_aborted_or_wrong_leaves_nothing(void **state)
 static void test_only_what_was_asked_for_is_there(void **state)
 {
 	struct ibv_qp *qp;
-	struct end e;
+	struct endpoint e;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);

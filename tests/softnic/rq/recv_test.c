@@ -14,8 +14,8 @@
 enum { MANY = SHARED_WRS_MAX };
 
 /* A queue pair with many receives, its own or an SRQ's, and a peer that is played by the test. */
-struct sink {
-	struct end base, e;
+struct recv_sink {
+	struct endpoint base, e;
 	struct ibv_srq *srq;
 	struct qp *qp;
 	uint32_t slot, taker;	/* the peer's */
@@ -23,7 +23,7 @@ struct sink {
 	uint8_t seen[MANY];
 };
 
-static void open_queue_pair(struct end *e, struct sink *s, enum ibv_qp_type type, uint32_t receives)
+static void open_queue_pair(struct endpoint *e, struct recv_sink *s, enum ibv_qp_type type, uint32_t receives)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = type, .srq = s->srq, .cap = { 1, s->srq ? 0 : receives, 1, 1, 0 },
@@ -37,7 +37,7 @@ static void open_queue_pair(struct end *e, struct sink *s, enum ibv_qp_type type
 	assert_non_null(e->qp);
 }
 
-static void open_srq(struct sink *s, uint32_t receives)
+static void open_srq(struct recv_sink *s, uint32_t receives)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = receives, .max_sge = 1 } };
 
@@ -45,10 +45,10 @@ static void open_srq(struct sink *s, uint32_t receives)
 	assert_non_null(s->srq);
 }
 
-static struct sink *sink_open(enum ibv_qp_type type, bool shares, uint32_t receives)
+static struct recv_sink *sink_open(enum ibv_qp_type type, bool shares, uint32_t receives)
 {
-	struct sink *s = calloc(1, sizeof(*s));
-	struct name name = { 0 };
+	struct recv_sink *s = calloc(1, sizeof(*s));
+	struct endpoint_name name = { 0 };
 
 	end_open(&s->base, ALL_ACCESS);
 	s->slot = take_slot(&s->slot_fd);
@@ -68,7 +68,7 @@ static struct sink *sink_open(enum ibv_qp_type type, bool shares, uint32_t recei
 	return s;
 }
 
-static void sink_close(struct sink *s)
+static void sink_close(struct recv_sink *s)
 {
 	if (s->e.qp)
 		end_close(&s->e);
@@ -79,7 +79,7 @@ static void sink_close(struct sink *s)
 	free(s);
 }
 
-static void post_one(struct sink *s, uint64_t id)
+static void post_one(struct recv_sink *s, uint64_t id)
 {
 	struct ibv_sge sge = { (uintptr_t)s->base.buf, MANY, s->base.mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -90,7 +90,7 @@ static void post_one(struct sink *s, uint64_t id)
 		assert_int_equal(ibv_post_recv(s->e.qp, &wr, &bad), 0);
 }
 
-static void post_many(struct sink *s)
+static void post_many(struct recv_sink *s)
 {
 	uint64_t id;
 
@@ -115,7 +115,7 @@ static void take_one(struct qp *qp, uint32_t taker, uint32_t byte_len, bool pass
 }
 
 /* All that were posted; each second one is passed on. */
-static void take_many(struct sink *s)
+static void take_many(struct recv_sink *s)
 {
 	uint32_t i;
 
@@ -123,9 +123,9 @@ static void take_many(struct sink *s)
 		take_one(s->qp, s->taker, i, i % 2 == 0);
 }
 
-static void ring(struct end *e)
+static void ring(struct endpoint *e)
 {
-	cq_ring_anyway(to_cq(e->cq), e->qp->qp_num);
+	cq_ring_for_dead_peer(to_cq(e->cq), e->qp->qp_num);
 }
 
 /* Polls all, each once. Returns how many ended so. */
@@ -138,7 +138,7 @@ static bool is_over(const struct timespec *until)
 }
 
 /* Polls until @wanted have come with @status; the queue's lock may be another's for a moment. */
-static void expect_many(struct sink *s, enum ibv_wc_status status, uint32_t wanted)
+static void expect_many(struct recv_sink *s, enum ibv_wc_status status, uint32_t wanted)
 {
 	struct timespec until;
 	struct ibv_wc wc[64];
@@ -162,13 +162,13 @@ static void expect_many(struct sink *s, enum ibv_wc_status status, uint32_t want
 
 static void test_what_a_dead_process_had_of_a_full_queue_comes_back(void **state)
 {
-	struct sink *s = sink_open(IBV_QPT_UD, false, MANY);
+	struct recv_sink *s = sink_open(IBV_QPT_UD, false, MANY);
 	uint32_t i;
 
 	(void)state;
 	post_many(s);
 	take_many(s);
-	qp_guest_ended(NULL, s->slot);
+	qp_client_ended(NULL, s->slot);
 	expect_many(s, IBV_WC_SUCCESS, MANY / 2);
 	for (i = 1; i < MANY; i += 2) {
 		assert_false(s->seen[i]);
@@ -182,24 +182,24 @@ static void test_what_a_dead_process_had_of_a_full_queue_comes_back(void **state
 /* That it once arrived is not taken for that it did again. */
 static void test_what_a_dead_process_had_comes_back_after_it_once_arrived(void **state)
 {
-	struct sink *s = sink_open(IBV_QPT_UD, false, 8);
+	struct recv_sink *s = sink_open(IBV_QPT_UD, false, 8);
 
 	(void)state;
 	post_one(s, 0);
 	take_one(s->qp, s->taker, 0, true);
-	qp_guest_ended(NULL, s->slot);
+	qp_client_ended(NULL, s->slot);
 	expect_many(s, IBV_WC_SUCCESS, 1);
 	post_one(s, 1);
 	store_release(&s->qp->segment.guards.at[0].user, s->taker);
 	take_one(s->qp, s->taker, 1, false);
-	qp_guest_ended(NULL, s->slot);
+	qp_client_ended(NULL, s->slot);
 	take_one(s->qp, s->taker, 1, true);
 	ring(&s->e);
 	expect_many(s, IBV_WC_SUCCESS, 1);
 	sink_close(s);
 }
 
-static void to_error(struct sink *s)
+static void to_error(struct recv_sink *s)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	struct pollfd p = { .fd = s->base.ctx->async_fd, .events = POLLIN };
@@ -216,11 +216,11 @@ static void to_error(struct sink *s)
  * An SRQ of which the peer has taken all. The device may find before that there is no such peer,
  * and end the queue pair: then again.
  */
-static struct sink *sink_open_taken(void)
+static struct recv_sink *sink_open_taken(void)
 {
 	struct ibv_async_event event;
 	struct pollfd p = { .events = POLLIN };
-	struct sink *s;
+	struct recv_sink *s;
 
 	for (;;) {
 		s = sink_open(IBV_QPT_RC, true, MANY);
@@ -237,7 +237,7 @@ static struct sink *sink_open_taken(void)
 
 static void test_what_a_peer_had_of_a_full_srq_is_flushed(void **state)
 {
-	struct sink *s = sink_open_taken();
+	struct recv_sink *s = sink_open_taken();
 	uint32_t i;
 
 	(void)state;
@@ -251,7 +251,7 @@ static void test_what_a_peer_had_of_a_full_srq_is_flushed(void **state)
 
 static void test_what_was_not_polled_goes_back_to_a_full_srq(void **state)
 {
-	struct sink *s = sink_open_taken();
+	struct recv_sink *s = sink_open_taken();
 	struct timespec until;
 	struct ibv_wc wc;
 	int got;
@@ -272,9 +272,9 @@ static void test_what_was_not_polled_goes_back_to_a_full_srq(void **state)
 /* One process sent to both of an SRQ's queue pairs. */
 static void test_what_came_in_for_another_queue_pair_stays_its_own(void **state)
 {
-	struct sink *s = sink_open(IBV_QPT_UD, true, 2);
+	struct recv_sink *s = sink_open(IBV_QPT_UD, true, 2);
 	struct rq_receive r;
-	struct end other;
+	struct endpoint other;
 	struct ibv_wc wc;
 	struct qp *qp;
 
@@ -289,7 +289,7 @@ static void test_what_came_in_for_another_queue_pair_stays_its_own(void **state)
 	arrivals_add(&s->qp->arrivals.ring, r.index);	/* which is not true */
 	ring(&s->e);
 	assert_nothing(&s->e);
-	qp_guest_ended(NULL, s->slot);
+	qp_client_ended(NULL, s->slot);
 	ring(&other);
 	assert_int_equal(ibv_poll_cq(other.cq, 1, &wc), 1);
 	assert_int_equal(wc.wr_id, 7);
@@ -302,7 +302,7 @@ static void test_what_came_in_for_another_queue_pair_stays_its_own(void **state)
 /* A peer adds for nothing, as much as it can; who does not is received from. */
 static void test_what_arrives_after_nonsense_is_polled(void **state)
 {
-	struct sink *s = sink_open(IBV_QPT_UD, false, 8);
+	struct recv_sink *s = sink_open(IBV_QPT_UD, false, 8);
 	uint32_t i;
 
 	(void)state;

@@ -21,7 +21,7 @@
 enum { SIZE = 16, SGES = 2, TAKERS = 4, PATIENCE_S = 100 };
 
 /* An owner's side; the memory is shared with takers of other processes. */
-struct ring {
+struct rq_sides {
 	struct rq rq;
 	struct arrivals arrivals;
 	uint8_t *memory;
@@ -30,7 +30,7 @@ struct ring {
 	bool out[SIZE];
 };
 
-static void ring_init(struct ring *ring)
+static void ring_init(struct rq_sides *ring)
 {
 	size_t arrivals = arrivals_bytes(arrivals_size_for(SIZE));
 
@@ -44,13 +44,13 @@ static void ring_init(struct ring *ring)
 	ring->polled = arrivals_first_position(&ring->arrivals);
 }
 
-static void ring_fini(struct ring *ring)
+static void ring_fini(struct rq_sides *ring)
 {
 	munmap(ring->memory, arrivals_bytes(arrivals_size_for(SIZE)) + rq_bytes(SIZE, SGES));
 }
 
 /* Every buffer says which position it is of, twice, so that a torn one shows. */
-static void post(struct ring *ring, uint32_t index)
+static void post(struct rq_sides *ring, uint32_t index)
 {
 	struct ibv_sge sges[SGES] = {
 		{ ring->tail, index, ~ring->tail }, { ~(uint64_t)ring->tail, 1, ring->tail },
@@ -69,14 +69,14 @@ static bool is_whole(const struct rq_receive *r)
 }
 
 /* Takes one and says so in the result; dawdles in between. Returns false if there was none. */
-static bool take_slowly(const struct ring *ring, uint32_t taker, uint32_t yields)
+static bool take_slowly(const struct rq_sides *ring, uint32_t taker, uint32_t yields)
 {
 	struct rq_receive r;
-	int err = rq_peek(&ring->rq, &r);
+	int rc = rq_peek(&ring->rq, &r);
 
-	if (err == -EAGAIN)
+	if (rc == -EAGAIN)
 		return false;
-	if (err)
+	if (rc)
 		abort();
 	if (!rq_take(&ring->rq, &r, taker))
 		return true;
@@ -89,13 +89,13 @@ static bool take_slowly(const struct ring *ring, uint32_t taker, uint32_t yields
 	return true;
 }
 
-static bool take_one(const struct ring *ring, uint32_t taker)
+static bool take_one(const struct rq_sides *ring, uint32_t taker)
 {
 	return take_slowly(ring, taker, 0);
 }
 
 /* Polls one. Returns its index, or -1. */
-static int poll_one(struct ring *ring, struct rq_result *result)
+static int poll_one(struct rq_sides *ring, struct rq_result *result)
 {
 	uint32_t index;
 	bool done;
@@ -117,7 +117,7 @@ static int poll_one(struct ring *ring, struct rq_result *result)
 static void test_receives_are_taken_in_the_order_posted(void **state)
 {
 	struct rq_result result;
-	struct ring ring;
+	struct rq_sides ring;
 	uint32_t i;
 
 	(void)state;
@@ -137,7 +137,7 @@ static void test_receives_are_taken_in_the_order_posted(void **state)
 static void test_positions_that_wrap_around_go_on(void **state)
 {
 	struct rq_result result;
-	struct ring ring;
+	struct rq_sides ring;
 	uint32_t i;
 
 	(void)state;
@@ -162,7 +162,7 @@ static void test_who_comes_too_late_takes_nothing(void **state)
 {
 	struct rq_receive first, second;
 	struct rq_result result;
-	struct ring ring;
+	struct rq_sides ring;
 
 	(void)state;
 	ring_init(&ring);
@@ -185,7 +185,7 @@ static void test_what_was_taken_back_is_not_finished(void **state)
 {
 	struct rq_result result;
 	struct rq_receive r;
-	struct ring ring;
+	struct rq_sides ring;
 
 	(void)state;
 	ring_init(&ring);
@@ -205,7 +205,7 @@ static void test_what_was_taken_back_is_not_finished(void **state)
 static void test_a_hint_left_behind_stops_nobody(void **state)
 {
 	struct rq_result result;
-	struct ring ring;
+	struct rq_sides ring;
 
 	(void)state;
 	ring_init(&ring);
@@ -227,7 +227,7 @@ static void test_a_hint_left_behind_stops_nobody(void **state)
 
 static void test_the_first_to_find_too_few_left_tells(void **state)
 {
-	struct ring ring;
+	struct rq_sides ring;
 
 	(void)state;
 	ring_init(&ring);
@@ -248,7 +248,7 @@ static void test_the_first_to_find_too_few_left_tells(void **state)
 static void test_nonsense_is_refused_and_ends(void **state)
 {
 	struct rq_receive r;
-	struct ring ring;
+	struct rq_sides ring;
 	struct rq rq;
 	uint32_t i;
 
@@ -274,15 +274,15 @@ static void test_nonsense_is_refused_and_ends(void **state)
 	ring_fini(&ring);
 }
 
-struct crowd {
-	struct ring *ring;
+struct rq_takers {
+	struct rq_sides *ring;
 	uint32_t taker;
 	bool *stop;
 };
 
 static void *take_for_ever(void *arg)
 {
-	struct crowd *c = arg;
+	struct rq_takers *c = arg;
 
 	while (!load_relaxed(c->stop))
 		if (!take_one(c->ring, c->taker))
@@ -294,11 +294,11 @@ static void *take_for_ever(void *arg)
 static void test_many_threads_take_each_receive_once(void **state)
 {
 	const uint32_t rounds = 20000;
-	struct crowd crowd[TAKERS];
+	struct rq_takers crowd[TAKERS];
 	pthread_t threads[TAKERS];
 	struct rq_result result;
 	bool stop = false, *seen = calloc(rounds + 2 * SIZE, sizeof(*seen));
-	struct ring ring;
+	struct rq_sides ring;
 	uint32_t i, n;
 	int index;
 
@@ -307,7 +307,7 @@ static void test_many_threads_take_each_receive_once(void **state)
 	for (i = 0; i < SIZE; i++)
 		post(&ring, i);
 	for (i = 0; i < TAKERS; i++) {
-		crowd[i] = (struct crowd){ &ring, i + 1, &stop };
+		crowd[i] = (struct rq_takers){ &ring, i + 1, &stop };
 		assert_int_equal(pthread_create(&threads[i], NULL, take_for_ever, &crowd[i]), 0);
 	}
 	for (n = 0; n < rounds; ) {
@@ -328,7 +328,7 @@ static void test_many_threads_take_each_receive_once(void **state)
 	ring_fini(&ring);
 }
 
-static pid_t start_taker(struct ring *ring, uint32_t taker)
+static pid_t start_taker(struct rq_sides *ring, uint32_t taker)
 {
 	pid_t pid = fork();
 
@@ -338,7 +338,7 @@ static pid_t start_taker(struct ring *ring, uint32_t taker)
 	return pid;
 }
 
-static bool has_arrived(const struct ring *ring, uint32_t index)
+static bool has_arrived(const struct rq_sides *ring, uint32_t index)
 {
 	uint32_t at, i;
 
@@ -349,7 +349,7 @@ static bool has_arrived(const struct ring *ring, uint32_t index)
 }
 
 /* Posts again what a dead taker had. Returns how many it had. */
-static uint32_t take_back(struct ring *ring, uint32_t taker)
+static uint32_t take_back(struct rq_sides *ring, uint32_t taker)
 {
 	uint32_t i, n = 0;
 	bool done;
@@ -370,7 +370,7 @@ static void test_what_a_dead_taker_had_is_found_by_its_name(void **state)
 	struct rq_result result;
 	struct rq_receive r;
 	struct arrivals nowhere = { 0 };
-	struct ring ring;
+	struct rq_sides ring;
 	uint32_t i;
 
 	(void)state;
@@ -403,7 +403,7 @@ static void test_takers_that_are_killed_cost_nothing(void **state)
 {
 	pid_t pids[TAKERS];
 	struct rq_result result;
-	struct ring ring;
+	struct rq_sides ring;
 	uint32_t i, n, kills, next = 1, names[TAKERS], left = 0;
 	int index;
 

@@ -10,15 +10,15 @@
 enum { RECEIVES = 8, SENDERS = 3, LENGTH = 64 };
 
 /* A region and an SRQ, to receive by any number of queue pairs. */
-struct sink {
-	struct end base;
+struct srq_sink {
+	struct endpoint base;
 	struct ibv_srq *srq;
 };
 
 static int setup(void **state)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = RECEIVES, .max_sge = 1 } };
-	struct sink *s = calloc(1, sizeof(*s));
+	struct srq_sink *s = calloc(1, sizeof(*s));
 
 	end_open(&s->base, ALL_ACCESS);
 	s->srq = ibv_create_srq(s->base.pd, &init);
@@ -29,7 +29,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct sink *s = *state;
+	struct srq_sink *s = *state;
 
 	assert_int_equal(ibv_destroy_srq(s->srq), 0);
 	end_close(&s->base);
@@ -38,7 +38,7 @@ static int teardown(void **state)
 }
 
 /* One more queue pair that receives there, with a completion queue of its own. */
-static void open_receiver(struct end *e, const struct sink *s)
+static void open_receiver(struct endpoint *e, const struct srq_sink *s)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC, .srq = s->srq, .cap = { QUEUE_DEPTH, 0, 1, 0, 0 },
@@ -51,7 +51,7 @@ static void open_receiver(struct end *e, const struct sink *s)
 	assert_non_null(e->qp);
 }
 
-static void post_shared(struct sink *s, uint64_t id)
+static void post_shared(struct srq_sink *s, uint64_t id)
 {
 	struct ibv_sge sge = { (uintptr_t)s->base.buf + LENGTH * id, LENGTH, s->base.mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -59,7 +59,7 @@ static void post_shared(struct sink *s, uint64_t id)
 	assert_int_equal(ibv_post_srq_recv(s->srq, &wr, &bad), 0);
 }
 
-static void post_all(struct sink *s)
+static void post_all(struct srq_sink *s)
 {
 	uint64_t id;
 
@@ -67,14 +67,14 @@ static void post_all(struct sink *s)
 		post_shared(s, id);
 }
 
-static bool has_event(const struct sink *s, int ms)
+static bool has_event(const struct srq_sink *s, int ms)
 {
 	struct pollfd p = { .fd = s->base.ctx->async_fd, .events = POLLIN };
 
 	return poll(&p, 1, ms) == 1;
 }
 
-static struct ibv_async_event take_event(const struct sink *s)
+static struct ibv_async_event take_event(const struct srq_sink *s)
 {
 	struct ibv_async_event event;
 
@@ -84,14 +84,14 @@ static struct ibv_async_event take_event(const struct sink *s)
 	return event;
 }
 
-static void arm_limit(struct sink *s, uint32_t limit)
+static void arm_limit(struct srq_sink *s, uint32_t limit)
 {
 	struct ibv_srq_attr attr = { .srq_limit = limit };
 
 	assert_int_equal(ibv_modify_srq(s->srq, &attr, IBV_SRQ_LIMIT), 0);
 }
 
-static void receive_one(struct end *e, struct puppet *p)
+static void receive_one(struct endpoint *e, struct puppet *p)
 {
 	struct ibv_wc wc;
 
@@ -105,9 +105,9 @@ static void receive_one(struct end *e, struct puppet *p)
 static void test_one_limit_gives_one_event_when_fewer_are_left(void **state)
 {
 	struct ibv_async_event event;
-	struct sink *s = *state;
+	struct srq_sink *s = *state;
 	struct puppet p;
-	struct end e;
+	struct endpoint e;
 	int i;
 
 	open_receiver(&e, s);
@@ -129,7 +129,7 @@ static void test_one_limit_gives_one_event_when_fewer_are_left(void **state)
 
 static void test_a_limit_that_is_reached_already_is_told_at_once(void **state)
 {
-	struct sink *s = *state;
+	struct srq_sink *s = *state;
 
 	skip_on_soft_roce("it is told when the next receive is taken");
 	post_shared(s, 0);
@@ -143,9 +143,9 @@ static void test_in_error_the_last_receive_is_told_of(void **state)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	struct ibv_async_event event;
-	struct sink *s = *state;
+	struct srq_sink *s = *state;
 	struct puppet p;
-	struct end e;
+	struct endpoint e;
 
 	skip_on_soft_roce("it is not told of");
 	open_receiver(&e, s);
@@ -159,7 +159,7 @@ static void test_in_error_the_last_receive_is_told_of(void **state)
 	puppet_stop(&p, &e);
 }
 
-static bool poll_one(struct end *e, struct ibv_wc *wc)
+static bool poll_one(struct endpoint *e, struct ibv_wc *wc)
 {
 	return ibv_poll_cq(e->cq, 1, wc) == 1;
 }
@@ -167,9 +167,9 @@ static bool poll_one(struct end *e, struct ibv_wc *wc)
 /* All of the receives come back, whatever the dead one was doing. */
 static void test_who_dies_leaves_the_receives_to_the_others(void **state)
 {
-	struct sink *s = *state;
+	struct srq_sink *s = *state;
 	struct puppet doomed, other;
-	struct end a, b;
+	struct endpoint a, b;
 	struct ibv_wc wc;
 	bool told = false;
 	int i;
@@ -200,9 +200,9 @@ static void test_who_dies_leaves_the_receives_to_the_others(void **state)
 static void test_senders_of_several_processes_share_the_receives(void **state)
 {
 	const int each = scaled(300);
-	struct sink *s = *state;
+	struct srq_sink *s = *state;
 	struct puppet p[SENDERS];
-	struct end e[SENDERS];
+	struct endpoint e[SENDERS];
 	int i, n[SENDERS] = { 0 }, left = SENDERS * each;
 	uint64_t deadline = now_ms() + PATIENCE_MS;
 	struct ibv_wc wc;

@@ -145,7 +145,7 @@ static const struct {
 
 static void test_only_what_cannot_fail_under_a_peer_is_shared(void **state)
 {
-	struct end e;
+	struct endpoint e;
 	unsigned int i;
 
 	(void)state;
@@ -169,19 +169,19 @@ static void test_only_what_cannot_fail_under_a_peer_is_shared(void **state)
 }
 
 /* Over there a puppet, which registered a sealed file of its own. */
-static struct near_file *near_of(const struct end *e)
+static struct peer_map_file *near_of(const struct endpoint *e)
 {
-	struct peer *peer = to_qp(e->qp)->remote.peer;
+	struct shm_peer *peer = to_qp(e->qp)->remote.peer;
 	uint32_t file = load_relaxed(&peer->pub->mrs[e->remote.rkey >> 16].file);
 
 	assert_int_not_equal(file, 0);
-	return &peer->near.files[file % SHARED_FILES];
+	return &peer->peer_map.files[file % SHARED_FILES];
 }
 
-static void write_until_mapped(struct end *e)
+static void write_until_mapped(struct endpoint *e)
 {
 	uint64_t deadline = now_ms() + PATIENCE_MS;
-	struct wr w;
+	struct test_wr w;
 
 	do_wr(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
 	while (!load_acquire(&near_of(e)->number) && now_ms() < deadline)
@@ -194,7 +194,7 @@ enum { SKIP = 2 };
 /* Its descriptor comes before the one that is sought. Whoever asks the file waits to its end. */
 static void register_beside_a_stuck_file(int told)
 {
-	struct end e;
+	struct endpoint e;
 	uint8_t *at, result = SKIP;
 	int fd;
 
@@ -236,9 +236,9 @@ static void test_other_files_of_the_program_are_not_asked(void **state)
 
 static void test_who_writes_to_it_maps_it_and_all_operations_reach_it(void **state)
 {
-	struct pair *pair = *state;
-	struct end *e = &pair->e;
-	struct wr w;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e;
+	struct test_wr w;
 
 	write_until_mapped(e);
 	memset(e->buf, 0x5a, SIZE);
@@ -258,10 +258,10 @@ static void test_who_writes_to_it_maps_it_and_all_operations_reach_it(void **sta
 
 static void test_a_peer_lets_go_after_the_last_region_is_gone(void **state)
 {
-	struct pair *pair = *state;
-	struct near_file *file;
+	struct puppet_pair *pair = *state;
+	struct peer_map_file *file;
 	uint64_t deadline = now_ms() + PATIENCE_MS;
-	struct wr w;
+	struct test_wr w;
 
 	write_until_mapped(&pair->e);
 	file = near_of(&pair->e);
@@ -289,7 +289,7 @@ static void test_files_beyond_the_bound_are_not_shared_and_places_come_back(void
 {
 	struct ibv_mr *mrs[SHARED_FILES + 1];
 	uint8_t *at[SHARED_FILES + 1];
-	struct end e;
+	struct endpoint e;
 	int i, before;
 
 	(void)state;
@@ -315,7 +315,7 @@ static void test_files_beyond_the_bound_are_not_shared_and_places_come_back(void
 }
 
 /* An unreliable connection to itself: a write that is refused is dropped, and it goes on. */
-static struct ibv_qp *open_writer(struct end *e)
+static struct ibv_qp *open_writer(struct endpoint *e)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_UC, .send_cq = e->cq, .recv_cq = e->cq, .cap = { 1, 1, 1, 1 },
@@ -341,8 +341,8 @@ static struct ibv_qp *open_writer(struct end *e)
 	return qp;
 }
 
-struct writer {
-	struct end e;
+struct mapping_writer {
+	struct endpoint e;
 	struct ibv_qp *qp;
 	uint64_t addr;
 	uint32_t rkey;
@@ -351,9 +351,9 @@ struct writer {
 
 static void *write_on(void *arg)
 {
-	struct writer *writer = arg;
+	struct mapping_writer *writer = arg;
 	struct ibv_send_wr *bad;
-	struct wr w;
+	struct test_wr w;
 
 	while (!load_acquire(&writer->stop)) {
 		wr_make(&w, &writer->e, IBV_WR_RDMA_WRITE, 0, SIZE, 0);
@@ -367,9 +367,9 @@ static void *write_on(void *arg)
 }
 
 /* A region that is written to, until it is gone: then nothing of it changes any more. */
-static void come_and_go(struct writer *writer, uint8_t fill)
+static void come_and_go(struct mapping_writer *writer, uint8_t fill)
 {
-	const struct peer *peer = to_qp(writer->qp)->remote.peer;
+	const struct shm_peer *peer = to_qp(writer->qp)->remote.peer;
 	uint64_t deadline = now_ms() + PATIENCE_MS;
 	int fd = sealed_file(SIZE), i;
 	uint8_t *at = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -379,10 +379,10 @@ static void come_and_go(struct writer *writer, uint8_t fill)
 	close(fd);
 	store_release(&writer->addr, (uintptr_t)at);
 	store_release(&writer->rkey, mr->rkey);
-	while (load_acquire(&peer->near.files[file % SHARED_FILES].number) != file &&
+	while (load_acquire(&peer->peer_map.files[file % SHARED_FILES].number) != file &&
 	       now_ms() < deadline)
 		usleep(20);
-	assert_int_equal(load_acquire(&peer->near.files[file % SHARED_FILES].number), file);
+	assert_int_equal(load_acquire(&peer->peer_map.files[file % SHARED_FILES].number), file);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	memset(at, fill, SIZE);
 	for (i = 0; i < 20; i++)
@@ -394,8 +394,8 @@ static void come_and_go(struct writer *writer, uint8_t fill)
 
 static void test_files_come_and_go_while_they_are_written_to(void **state)
 {
-	struct writer *writer = calloc(1, sizeof(*writer));
-	struct end *e = &writer->e;
+	struct mapping_writer *writer = calloc(1, sizeof(*writer));
+	struct endpoint *e = &writer->e;
 	pthread_t thread;
 	void *failed;
 	int i;
@@ -418,23 +418,23 @@ static void test_files_come_and_go_while_they_are_written_to(void **state)
 }
 
 /* A peer that can be made to say anything. */
-static struct peer *lying_peer(uint32_t number)
+static struct shm_peer *lying_peer(uint32_t number)
 {
 	struct shared_pub *pub = mmap(NULL, sizeof(*pub), PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	struct peer *peer = calloc(1, sizeof(*peer));
+	struct shm_peer *peer = calloc(1, sizeof(*peer));
 
 	assert_true(pub != MAP_FAILED);
 	pub->files[number % SHARED_FILES] = number;
 	peer->pub = pub;
 	peer->target.by_mapping = true;
-	peer->near.files[number % SHARED_FILES].asked = number;
+	peer->peer_map.files[number % SHARED_FILES].asked = number;
 	return peer;
 }
 
-static void free_peer(struct peer *peer)
+static void free_peer(struct shm_peer *peer)
 {
-	near_fini(&peer->near);
+	peer_map_fini(&peer->peer_map);
 	munmap((void *)peer->pub, sizeof(*peer->pub));
 	free(peer);
 }
@@ -443,13 +443,13 @@ static void test_a_descriptor_of_the_wrong_kind_is_not_mapped(void **state)
 {
 	const int wrong[] = { -1, unsealed_file(), open("/dev/zero", O_RDWR), open("/", O_RDONLY) };
 	const uint32_t number = SHARED_FILES + 7;
-	struct peer *peer = lying_peer(number);
+	struct shm_peer *peer = lying_peer(number);
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		near_add(peer, number, wrong[i]);
-		assert_int_equal(peer->near.files[7].number, 0);
+		peer_map_add(peer, number, wrong[i]);
+		assert_int_equal(peer->peer_map.files[7].number, 0);
 		close(wrong[i]);
 	}
 	free_peer(peer);
@@ -470,17 +470,17 @@ static void test_no_place_outside_of_a_file_is_found(void **state)
 		{ "an offset that wraps around", UINT64_MAX, 2, false },
 	};
 	const uint32_t number = SHARED_FILES + 7;
-	struct peer *peer = lying_peer(number);
+	struct shm_peer *peer = lying_peer(number);
 	int fd = sealed_file(SIZE);
 	unsigned int i;
 
 	(void)state;
-	near_add(peer, number, fd);
-	assert_int_equal(peer->near.files[7].number, number);
+	peer_map_add(peer, number, fd);
+	assert_int_equal(peer->peer_map.files[7].number, number);
 	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		struct mr_place place = { 0, places[i].offset, number };
 
-		if (!!near_find(peer, &place, places[i].length) != places[i].found)
+		if (!!peer_map_find(peer, &place, places[i].length) != places[i].found)
 			fail_msg("%s", places[i].name);
 	}
 	close(fd);
@@ -499,7 +499,7 @@ static bool kernel_tells(void)
 }
 
 /* One copies, as a peer does; the other polls the last word, or byte, and looks at all before it. */
-struct parcel {
+struct fd_message {
 	struct copy_target target;
 	uint8_t *at;
 	size_t length;
@@ -511,7 +511,7 @@ enum { LONGEST = 700, TIMES = 3 };
 static void *copy_in_rounds(void *arg)
 {
 	static struct shared_life life;
-	struct parcel *m = arg;
+	struct fd_message *m = arg;
 	uint8_t from[LONGEST];
 	uint8_t round;
 
@@ -535,7 +535,7 @@ static bool has_come(const uint8_t *end, bool by_word, uint8_t round)
 	return load_acquire(end - 1) == round;
 }
 
-static void read_in_rounds(struct parcel *m)
+static void read_in_rounds(struct fd_message *m)
 {
 	const uint8_t *end = m->at + m->length;
 	bool by_word = m->length >= 8 && !((uintptr_t)end % 8);
@@ -555,13 +555,13 @@ static void read_in_rounds(struct parcel *m)
 static void test_when_the_end_of_a_message_is_there_all_of_it_is(void **state)
 {
 	static uint8_t memory[LONGEST + 64] __attribute__((aligned(64)));
-	struct parcel m;
+	struct fd_message m;
 	pthread_t thread;
 	size_t length;
 
 	(void)state;
 	for (length = 1; length <= LONGEST; length += length < 40 ? 1 : 59) {
-		m = (struct parcel){ .at = memory + length % 8, .length = length };
+		m = (struct fd_message){ .at = memory + length % 8, .length = length };
 		memset(memory, 0, sizeof(memory));
 		assert_int_equal(pthread_create(&thread, NULL, copy_in_rounds, &m), 0);
 		read_in_rounds(&m);

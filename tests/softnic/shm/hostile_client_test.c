@@ -35,14 +35,14 @@ static int call(uint32_t slot)
 /* How the question for a queue pair is answered to who says that it has a slot: an errno. */
 static int ask_from(uint32_t slot, uint32_t qpn, uint32_t from)
 {
-	struct message hello = { .type = MSG_HELLO, .value = slot }, m;
-	struct message ask = { .type = MSG_ASK_QP, .qpn = qpn, .from = from };
+	struct shm_msg hello = { .type = MSG_HELLO, .value = slot }, m;
+	struct shm_msg ask = { .type = MSG_ASK_QP, .qpn = qpn, .from = from };
 	int fd = call(nic.slot);
 
-	assert_int_equal(message_send(fd, &hello, NULL, 0), 0);
+	assert_int_equal(shm_msg_send(fd, &hello, NULL, 0), 0);
 	assert_int_equal(read(fd, &m, sizeof(m)), sizeof(m));
 	assert_int_equal(m.type, MSG_WELCOME);
-	assert_int_equal(message_send(fd, &ask, NULL, 0), 0);
+	assert_int_equal(shm_msg_send(fd, &ask, NULL, 0), 0);
 	assert_int_equal(read(fd, &m, sizeof(m)), sizeof(m));
 	assert_int_equal(m.type, MSG_QP);
 	close(fd);
@@ -51,7 +51,7 @@ static int ask_from(uint32_t slot, uint32_t qpn, uint32_t from)
 
 static void test_who_passes_for_another_gets_no_queue_pair(void **state)
 {
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 	uint32_t ours = pair->e.qp->qp_num, theirs = pair->p.name.qpn;
 
 	if (getenv("TEST_PID_NAMESPACES"))
@@ -79,28 +79,28 @@ static int claim_slot(uint32_t *slot)
 }
 
 /* The answer to a question, and how many descriptors came with it. None may be of procfs. */
-static int ask(int fd, const struct message *question, struct message *answer)
+static int ask(int fd, const struct shm_msg *question, struct shm_msg *answer)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
-	int fds[MESSAGE_FDS_MAX], n = 0;
+	int fds[SHM_MSG_FDS_MAX], n = 0;
 
-	assert_int_equal(message_send(fd, question, NULL, 0), 0);
+	assert_int_equal(shm_msg_send(fd, question, NULL, 0), 0);
 	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
-	assert_int_equal(message_receive(fd, answer, fds), 0);
-	for (; n < MESSAGE_FDS_MAX && fds[n] >= 0; n++)
-		assert_false(passed_is_proc(fds[n]));
-	message_close_fds(fds);
+	assert_int_equal(shm_msg_receive(fd, answer, fds), 0);
+	for (; n < SHM_MSG_FDS_MAX && fds[n] >= 0; n++)
+		assert_false(passed_fd_is_procfs(fds[n]));
+	shm_msg_close_fds(fds);
 	return n;
 }
 
 /* It names itself truly, but nobody has connected to it. */
 static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
 {
-	struct pair *pair = *state;
-	const struct message hello = { .type = MSG_HELLO }, nonsense = {
+	struct puppet_pair *pair = *state;
+	const struct shm_msg hello = { .type = MSG_HELLO }, nonsense = {
 		.type = MSG_SET_FAULT, .qpn = UINT32_MAX,
 	};
-	struct message m = hello, file = { .type = MSG_ASK_FILE };
+	struct shm_msg m = hello, file = { .type = MSG_ASK_FILE };
 	int memory = sealed_file(4096), fd = call(nic.slot), listening;
 	void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	struct ibv_mr *mr = ibv_reg_mr(pair->e.pd, map, 4096, ALL_ACCESS);
@@ -112,14 +112,14 @@ static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
 	m.value = slot;
 	assert_int_equal(ask(fd, &m, &m), 2);
 	assert_int_equal(m.type, MSG_WELCOME);
-	m = (struct message){
+	m = (struct shm_msg){
 		.type = MSG_ASK_QP,
 		.qpn = pair->e.qp->qp_num,
 		.from = slot << SOFTNIC_QP_INDEX_BITS,
 	};
 	assert_int_equal(ask(fd, &m, &m), 0);
 	assert_int_equal(m.value, EPERM);
-	assert_int_equal(message_send(fd, &file, NULL, 0), 0);
+	assert_int_equal(shm_msg_send(fd, &file, NULL, 0), 0);
 	assert_int_equal(ask(fd, &nonsense, &m), 0);
 	assert_int_equal(m.type, MSG_FAULT_SET);	/* the file did not come before it */
 	close(fd);
@@ -132,11 +132,11 @@ static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
 /* Return: for exit(): 0 it was refused, 1 it was not. */
 static int have_the_device_go(uint32_t slot)
 {
-	const struct message gone = { .type = MSG_SET_FAULT, .qpn = OPTION_DEVICE_GONE_AFTER };
-	struct message m = { 0 };
+	const struct shm_msg gone = { .type = MSG_SET_FAULT, .qpn = OPTION_DEVICE_GONE_AFTER };
+	struct shm_msg m = { 0 };
 	int fd = call(slot);
 
-	if (message_send(fd, &gone, NULL, 0) || read(fd, &m, sizeof(m)) != sizeof(m))
+	if (shm_msg_send(fd, &gone, NULL, 0) || read(fd, &m, sizeof(m)) != sizeof(m))
 		return 1;
 	return m.type == MSG_FAULT_SET && m.value == EPERM ? 0 : 1;
 }
@@ -144,7 +144,7 @@ static int have_the_device_go(uint32_t slot)
 /* Where it has no way to end us it has none to take our device away either. */
 static void test_from_another_pid_namespace_nothing_is_made_to_fail(void **state)
 {
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 	struct ibv_port_attr port;
 	uint32_t slot = nic.slot; /* which children forget */
 	pid_t child = fork();
@@ -184,8 +184,8 @@ static int descriptors(void)
 /* The first who said nothing are shown the door, whoever comes is heard. */
 static void test_who_says_nothing_takes_few_descriptors(void **state)
 {
-	const struct message nonsense = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
-	struct message m;
+	const struct shm_msg nonsense = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
+	struct shm_msg m;
 	int fds[SILENT], i, before = descriptors();
 
 	(void)state;
@@ -206,8 +206,8 @@ enum { KINDS = 5 };
 /* Says how many times it was shown the door. It holds what is stuck, so it must be killed. */
 static void call_with_odd_descriptors(uint32_t slot, int report)
 {
-	static const enum kind kinds[KINDS] = { PIPE, DIRECTORY, PATH_ONLY, EVENTS, STUCK };
-	const struct message hello = { .type = MSG_HELLO };
+	static const enum wrong_fd_kind kinds[KINDS] = { PIPE, DIRECTORY, PATH_ONLY, EVENTS, STUCK };
+	const struct shm_msg hello = { .type = MSG_HELLO };
 	int i, odd, fd;
 	char n = 0, byte;
 
@@ -217,7 +217,7 @@ static void call_with_odd_descriptors(uint32_t slot, int report)
 		if (odd < 0)	/* nothing may be mounted here */
 			shutdown(fd, SHUT_WR);
 		else
-			message_send(fd, &hello, &odd, 1);
+			shm_msg_send(fd, &hello, &odd, 1);
 		n += read(fd, &byte, 1) == 0;
 	}
 	(void)!write(report, &n, 1);
@@ -226,9 +226,9 @@ static void call_with_odd_descriptors(uint32_t slot, int report)
 
 static void test_a_question_that_brings_descriptors_ends_the_call(void **state)
 {
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 	uint32_t slot = nic.slot;
-	struct wr w;
+	struct test_wr w;
 	int fds[2];
 	pid_t pid;
 	char n;
@@ -253,21 +253,21 @@ static void test_a_question_that_brings_descriptors_ends_the_call(void **state)
 static void test_words_that_are_no_message_end_the_call(void **state)
 {
 	union {
-		struct message m;
-		char bytes[sizeof(struct message) + 1];
+		struct shm_msg m;
+		char bytes[sizeof(struct shm_msg) + 1];
 	} words = { .m = { .magic = SHARED_MAGIC, .version = SHARED_VERSION, .type = 77 } };
-	struct pair *pair = *state;
-	struct message m;
-	struct wr w;
+	struct puppet_pair *pair = *state;
+	struct shm_msg m;
+	struct test_wr w;
 	size_t n;
 	int fd;
 
 	for (n = 1; n <= sizeof(words); n++) {
 		fd = call(nic.slot);
 		assert_int_equal(send(fd, &words, n, 0), n);
-		m = (struct message){ .type = MSG_HELLO };
+		m = (struct shm_msg){ .type = MSG_HELLO };
 		if (n == sizeof(words.m))
-			assert_int_equal(message_send(fd, &m, NULL, 0), 0);
+			assert_int_equal(shm_msg_send(fd, &m, NULL, 0), 0);
 		assert_int_equal(read(fd, &m, sizeof(m)), n == sizeof(words.m) ? sizeof(m) : 0);
 		close(fd);
 	}

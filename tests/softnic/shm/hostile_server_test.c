@@ -15,13 +15,13 @@
 #include "softnic/qp/qp.h"
 #include "tests/support/verbs_puppet.h"
 
-enum step { NEVER, AT_HELLO, AT_QUESTION };
+enum stop_point { NEVER, AT_HELLO, AT_QUESTION };
 
-struct act {
+struct server_act {
 	const char *name;
-	enum kind pub, bell, mem, qp, cord;
-	enum step ends, mumbles;	/* answers nothing; answers with eight bytes */
-	enum step hangs_up;		/* once; whoever calls again gets an answer */
+	enum wrong_fd_kind pub, doorbell_page, mem, qp, wakeup;
+	enum stop_point ends, mumbles;	/* answers nothing; answers with eight bytes */
+	enum stop_point hangs_up;		/* once; whoever calls again gets an answer */
 	bool always;			/* hangs up, that is */
 	bool is_early;			/* answers a question that nobody asked */
 	uint32_t guards, arrivals, rq_size, cq;	/* wrong, if not 0 */
@@ -30,7 +30,7 @@ struct act {
 
 #define BROKEN .status = IBV_WC_RETRY_EXC_ERR
 
-static const struct act acts[] = {
+static const struct server_act acts[] = {
 	{ "does all as it should" },
 	{ "hangs up when it is greeted first, as one whose slot another has now", .hangs_up = AT_HELLO },
 	{ "hangs up when it is asked first", .hangs_up = AT_QUESTION },
@@ -45,9 +45,9 @@ static const struct act acts[] = {
 	{ "passes a table that can shrink", .pub = UNSEALED, BROKEN },
 	{ "passes a table that is too short", .pub = SHORT, BROKEN },
 	{ "passes a stuck file for its table", .pub = STUCK, BROKEN },
-	{ "passes a bell that can shrink", .bell = UNSEALED, BROKEN },
-	{ "passes a bell that is too short", .bell = SHORT, BROKEN },
-	{ "passes a stuck file for its bell", .bell = STUCK, BROKEN },
+	{ "passes a doorbell_page that can shrink", .doorbell_page = UNSEALED, BROKEN },
+	{ "passes a doorbell_page that is too short", .doorbell_page = SHORT, BROKEN },
+	{ "passes a stuck file for its doorbell_page", .doorbell_page = STUCK, BROKEN },
 	{ "passes no memory", .mem = NOTHING },
 	{ "passes a pipe for its memory", .mem = PIPE },
 	{ "passes a path for its memory", .mem = PATH_ONLY },
@@ -61,10 +61,10 @@ static const struct act acts[] = {
 	{ "answers with a queue pair that can shrink", .qp = UNSEALED, BROKEN },
 	{ "answers with a queue pair that is too short", .qp = SHORT, BROKEN },
 	{ "answers with a stuck file", .qp = STUCK, BROKEN },
-	{ "answers without the cord it speaks of", .cord = NOTHING, BROKEN },
-	{ "answers with a pipe for a cord", .cord = PIPE, BROKEN },
-	{ "answers with an eventfd for a cord", .cord = EVENTS, BROKEN },
-	{ "answers with a stuck file for a cord", .cord = STUCK, BROKEN },
+	{ "answers without the wakeup it speaks of", .wakeup = NOTHING, BROKEN },
+	{ "answers with a pipe for a wakeup", .wakeup = PIPE, BROKEN },
+	{ "answers with an eventfd for a wakeup", .wakeup = EVENTS, BROKEN },
+	{ "answers with a stuck file for a wakeup", .wakeup = STUCK, BROKEN },
 	{ "has more guards than fit", .guards = SHARED_GUARDS_MAX, BROKEN },
 	{ "has far too many guards", .guards = UINT32_MAX, BROKEN },
 	{ "has more arrivals than fit", .arrivals = SHARED_WRS_MAX, BROKEN },
@@ -76,9 +76,9 @@ static const struct act acts[] = {
 
 enum { ACTS = sizeof(acts) / sizeof(acts[0]), KEY = 1 << 16 | 1 };
 
-struct fake {
+struct fake_server {
 	pid_t pid;
-	struct name name;
+	struct endpoint_name name;
 };
 
 /* The same place in every fake, and in us, for they are our children. */
@@ -119,7 +119,7 @@ static int create_memory(size_t size)
 	return fd;
 }
 
-static int create_qp(const struct act *act, const struct message *m)
+static int create_qp(const struct server_act *act, const struct shm_msg *m)
 {
 	enum { GUARDS = 8 };
 	size_t size = sizeof(struct shared_qp) + GUARDS * sizeof(struct shared_guard) +
@@ -151,48 +151,48 @@ static int create_qp(const struct act *act, const struct message *m)
 }
 
 /* Descriptors up to the first that is missing. */
-static void send_with(int fd, const struct message *m, const int *fds, int num)
+static void send_with(int fd, const struct shm_msg *m, const int *fds, int num)
 {
 	int n;
 
 	for (n = 0; n < num && fds[n] >= 0; n++)
 		;
-	message_send(fd, m, fds, n);
+	shm_msg_send(fd, m, fds, n);
 }
 
-static void greet(int fd, const struct act *act, const struct message *asked)
+static void greet(int fd, const struct server_act *act, const struct shm_msg *asked)
 {
-	struct message m = {
+	struct shm_msg m = {
 		.type = act->is_early ? MSG_QP : MSG_WELCOME,
 		.qpn = asked->qpn,
 	};
 	int fds[] = {
 		odd_file_open(act->pub, create_pub()),
-		odd_file_open(act->bell, create_memory(sizeof(struct shared_bell))),
+		odd_file_open(act->doorbell_page, create_memory(sizeof(struct shared_doorbells))),
 	};
 
 	send_with(fd, &m, fds, 2);
 }
 
-static void give_qp(int fd, const struct act *act, const struct message *asked)
+static void give_qp(int fd, const struct server_act *act, const struct shm_msg *asked)
 {
-	struct message m = {
+	struct shm_msg m = {
 		.type = MSG_QP, .qpn = asked->qpn, .from = asked->from, .addr = asked->addr,
-		.has = act->cord ? HAS_CORD | HAS_MEMORY : HAS_MEMORY,
+		.has = act->wakeup ? HAS_WAKEUP | HAS_MEMORY : HAS_MEMORY,
 	};
-	int fds[MESSAGE_FDS_MAX] = { odd_file_open(act->qp, create_qp(act, asked)), -1, -1, -1 };
+	int fds[SHM_MSG_FDS_MAX] = { odd_file_open(act->qp, create_qp(act, asked)), -1, -1, -1 };
 
-	if (act->cord)
-		*message_fd(&m, fds, HAS_CORD) = odd_file_open(act->cord, -1);
-	*message_fd(&m, fds, HAS_MEMORY) =
+	if (act->wakeup)
+		*shm_msg_fd(&m, fds, HAS_WAKEUP) = odd_file_open(act->wakeup, -1);
+	*shm_msg_fd(&m, fds, HAS_MEMORY) =
 		odd_file_open(act->mem, open("/proc/self/mem", O_RDWR | O_CLOEXEC));
-	send_with(fd, &m, fds, MESSAGE_FDS_MAX);
+	send_with(fd, &m, fds, SHM_MSG_FDS_MAX);
 }
 
 /* Returns false to hang up. */
-static bool obey(int fd, const struct act *act, const struct message *m)
+static bool obey(int fd, const struct server_act *act, const struct shm_msg *m)
 {
-	enum step step = m->type == MSG_HELLO ? AT_HELLO : AT_QUESTION;
+	enum stop_point step = m->type == MSG_HELLO ? AT_HELLO : AT_QUESTION;
 	static bool has_hung_up;
 
 	if (act->ends == step)
@@ -213,9 +213,9 @@ static bool obey(int fd, const struct act *act, const struct message *m)
 static bool *curtain;	/* is up: shared with the fakes, which begin then */
 
 /* In turn whoever connects. */
-static void play(int listening, const struct act *act)
+static void play(int listening, const struct server_act *act)
 {
-	struct message m;
+	struct shm_msg m;
 	int fd;
 
 	while (!load_acquire(curtain))
@@ -242,7 +242,7 @@ static int claim_slot(uint32_t *slot)
 	_exit(1);
 }
 
-static void fake_start(struct fake *f, const struct act *act)
+static void fake_start(struct fake_server *f, const struct server_act *act)
 {
 	int fds[2], listening;
 	uint32_t slot;
@@ -260,14 +260,14 @@ static void fake_start(struct fake *f, const struct act *act)
 		_exit(1);
 	}
 	assert_int_equal(read(fds[0], &slot, sizeof(slot)), sizeof(slot));
-	f->name = (struct name){ slot << SOFTNIC_QP_INDEX_BITS, KEY, (uintptr_t)&memory };
+	f->name = (struct endpoint_name){ slot << SOFTNIC_QP_INDEX_BITS, KEY, (uintptr_t)&memory };
 	close(fds[0]);
 	close(fds[1]);
 }
 
-static void write_to(struct end *e)
+static void write_to(struct endpoint *e)
 {
-	struct wr w;
+	struct test_wr w;
 
 	wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, offsetof(typeof(memory), written));
 	assert_int_equal(post(e, &w), 0);
@@ -277,10 +277,10 @@ static void write_to(struct end *e)
 static void test_whoever_answers_wrongly_breaks_its_own_connection(void **state)
 {
 	const struct manners hasty = { .min_rnr_timer = 1, .rnr_retry = 7, .timeout = 1 };
-	static struct fake fakes[ACTS];
-	static struct end ends[ACTS];
-	struct pair *pair;
-	struct wr w;
+	static struct fake_server fakes[ACTS];
+	static struct endpoint ends[ACTS];
+	struct puppet_pair *pair;
+	struct test_wr w;
 	int i;
 
 	curtain = mmap(NULL, sizeof(*curtain), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,

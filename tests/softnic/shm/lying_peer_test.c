@@ -37,7 +37,7 @@ static const struct manners hasty = {
 	.min_rnr_timer = 1, .rnr_retry = 1, .timeout = 10, .retry_cnt = 1,
 };
 
-static void lanes_open(struct end *lanes)
+static void lanes_open(struct endpoint *lanes)
 {
 	int i;
 
@@ -46,9 +46,9 @@ static void lanes_open(struct end *lanes)
 		end_open_sharing(&lanes[i], &lanes[0]);
 }
 
-static void lanes_connect(struct end *lanes, int fd)
+static void lanes_connect(struct endpoint *lanes, int fd)
 {
-	struct name ours[LANES], theirs[LANES];
+	struct endpoint_name ours[LANES], theirs[LANES];
 	int i;
 
 	for (i = 0; i < LANES; i++)
@@ -110,7 +110,7 @@ static void lie_about_queue(const struct qp *qp, bool of_itself, uint64_t *rando
 	lie_at(&words[first + next_random(random) % (n - first)], random);
 }
 
-static void lie_for_ever(struct end *lanes, uint64_t random)
+static void lie_for_ever(struct endpoint *lanes, uint64_t random)
 {
 	struct ibv_wc wc;
 	int i;
@@ -128,7 +128,7 @@ static void lie_for_ever(struct end *lanes, uint64_t random)
 /* Its program: connections as they should be, and lies about what is its own. */
 static int be_liar(int fd)
 {
-	struct end lanes[LANES];
+	struct endpoint lanes[LANES];
 	uint64_t random;
 	char byte;
 	int i, n;
@@ -147,10 +147,10 @@ static int be_liar(int fd)
 }
 
 /* Returns when all lanes are connected, and lead there. */
-static pid_t start_liar(struct end *lanes, uint64_t seed)
+static pid_t start_liar(struct endpoint *lanes, uint64_t seed)
 {
 	char byte;
-	struct wr w;
+	struct test_wr w;
 	int fd, i;
 	pid_t pid = start_again("--liar", &fd);
 
@@ -166,14 +166,14 @@ static pid_t start_liar(struct end *lanes, uint64_t seed)
 }
 
 /* Some work along a lane. Returns how many completions it will have. */
-static int post_along(struct end *lane, uint32_t at, uint64_t *random)
+static int post_along(struct endpoint *lane, uint32_t at, uint64_t *random)
 {
 	static const enum ibv_wr_opcode ops[] = {
 		IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
 		IBV_WR_ATOMIC_FETCH_AND_ADD,
 	};
 	int posted = 1 + next_random(random) % 4, i;
-	struct wr w;
+	struct test_wr w;
 
 	for (i = 0; i < posted; i++) {
 		enum ibv_wr_opcode op = ops[next_random(random) % 5];
@@ -191,7 +191,7 @@ static int post_along(struct end *lane, uint32_t at, uint64_t *random)
 }
 
 /* Work along all lanes that work, at once: each request ends once, however. */
-static void work_along(struct end *lanes, bool *works, uint64_t *random)
+static void work_along(struct endpoint *lanes, bool *works, uint64_t *random)
 {
 	int posted[LANES] = { 0 }, i;
 
@@ -204,7 +204,7 @@ static void work_along(struct end *lanes, bool *works, uint64_t *random)
 }
 
 /* Where nothing was to be read to, nothing may be. */
-static void assert_rest_is_untouched(const struct end *e)
+static void assert_rest_is_untouched(const struct endpoint *e)
 {
 	uint32_t i, k;
 
@@ -215,7 +215,7 @@ static void assert_rest_is_untouched(const struct end *e)
 
 static void work_with_a_liar(uint64_t seed)
 {
-	struct end lanes[LANES];
+	struct endpoint lanes[LANES];
 	bool works[LANES];
 	struct ibv_wc wc;
 	int round, i;
@@ -238,9 +238,9 @@ static void work_with_a_liar(uint64_t seed)
 
 static void test_a_peer_that_lies_about_its_own_harms_nobody(void **state)
 {
-	struct pair *honest = *state;
+	struct puppet_pair *honest = *state;
 	uint64_t seed;
-	struct wr w;
+	struct test_wr w;
 
 	for (seed = 1; seed <= 6; seed++) {
 		setenv("TEST_MEMORY", seed % 2 ? "shared" : "private", 1);

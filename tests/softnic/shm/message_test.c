@@ -48,7 +48,7 @@ static void send_bytes(int fd, const void *bytes, size_t length, int num_fds)
 	assert_int_equal(sendmsg(fd, &msg, 0), length);
 }
 
-static const struct message hello = {
+static const struct shm_msg hello = {
 	.magic = SHARED_MAGIC,
 	.version = SHARED_VERSION,
 	.type = MSG_HELLO,
@@ -66,18 +66,18 @@ static void what_is_refused_leaves_no_descriptor(void **state)
 		{ "a message too short", &hello, 8, 3, -EPROTO },
 		{ "not of this version", "0123456789012345678901234567890123456789", 40, 2,
 		  -EPROTO },
-		{ "one descriptor over", &hello, sizeof(hello), MESSAGE_FDS_MAX + 1, -EMFILE },
+		{ "one descriptor over", &hello, sizeof(hello), SHM_MSG_FDS_MAX + 1, -EMFILE },
 		{ "far too many descriptors", &hello, sizeof(hello), FDS_SENT_MAX, -EMFILE },
 	};
-	int pair[2], fds[MESSAGE_FDS_MAX], before;
-	struct message m;
+	int pair[2], fds[SHM_MSG_FDS_MAX], before;
+	struct shm_msg m;
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	before = num_open();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		send_bytes(pair[0], cases[i].bytes, cases[i].length, cases[i].num_fds);
-		if (message_receive(pair[1], &m, fds) != cases[i].status || num_open() != before)
+		if (shm_msg_receive(pair[1], &m, fds) != cases[i].status || num_open() != before)
 			fail_msg("%s", cases[i].name);
 	}
 	close(pair[0]);
@@ -86,16 +86,16 @@ static void what_is_refused_leaves_no_descriptor(void **state)
 
 static void as_many_descriptors_as_there_may_be_arrive(void **state)
 {
-	int pair[2], fds[MESSAGE_FDS_MAX], before;
-	struct message m;
+	int pair[2], fds[SHM_MSG_FDS_MAX], before;
+	struct shm_msg m;
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	before = num_open();
-	send_bytes(pair[0], &hello, sizeof(hello), MESSAGE_FDS_MAX);
-	assert_int_equal(message_receive(pair[1], &m, fds), 0);
-	assert_int_equal(num_open(), before + MESSAGE_FDS_MAX);
-	message_close_fds(fds);
+	send_bytes(pair[0], &hello, sizeof(hello), SHM_MSG_FDS_MAX);
+	assert_int_equal(shm_msg_receive(pair[1], &m, fds), 0);
+	assert_int_equal(num_open(), before + SHM_MSG_FDS_MAX);
+	shm_msg_close_fds(fds);
 	assert_int_equal(num_open(), before);
 	close(pair[0]);
 	close(pair[1]);

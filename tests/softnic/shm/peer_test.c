@@ -15,13 +15,13 @@
 #include "tests/support/stop_process.h"
 #include "tests/support/verbs_puppet.h"
 
-static void start(struct pair *pair)
+static void start(struct puppet_pair *pair)
 {
 	end_open(&pair->e, ALL_ACCESS);
 	puppet_start(&pair->p, &pair->e, ALL_ACCESS, &plain);
 }
 
-static void to_reset(struct end *e)
+static void to_reset(struct endpoint *e)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
 
@@ -82,11 +82,11 @@ static pid_t take_place(pid_t wanted, uint64_t addr, int fd)
  */
 static void test_a_number_that_went_to_another_process_is_not_written_to(void **state)
 {
-	struct pair pair;
-	struct answer a;
+	struct puppet_pair pair;
+	struct puppet_answer a;
 	int fds[2], status;
 	char word;
-	struct wr w;
+	struct test_wr w;
 	pid_t pid;
 
 	(void)state;
@@ -120,9 +120,9 @@ enum { GOODBYES = 2000 };	/* more than a socket holds */
 /* It is told of each queue pair that goes, and reads none of it. */
 static void test_a_stopped_peer_holds_up_nobody_who_leaves(void **state)
 {
-	struct pair pair;
-	struct end e;
-	struct wr w;
+	struct puppet_pair pair;
+	struct endpoint e;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -151,8 +151,8 @@ static int reopen(int fd)
 static void test_an_atomic_does_not_wait_for_ever_behind_one_that_is_stopped(void **state)
 {
 	struct flock held = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
-	struct pair pair;
-	struct wr w;
+	struct puppet_pair pair;
+	struct test_wr w;
 	int fd;
 
 	(void)state;
@@ -167,9 +167,9 @@ static void test_an_atomic_does_not_wait_for_ever_behind_one_that_is_stopped(voi
 
 static void test_an_atomic_that_cannot_be_locked_fails_at_once(void **state)
 {
-	struct pair pair;
-	struct peer *peer;
-	struct wr w;
+	struct puppet_pair pair;
+	struct shm_peer *peer;
+	struct test_wr w;
 	int fd;
 
 	(void)state;
@@ -185,12 +185,12 @@ static void test_an_atomic_that_cannot_be_locked_fails_at_once(void **state)
 
 static void test_an_answer_to_an_earlier_question_is_not_taken(void **state)
 {
-	struct pair pair;
-	struct segment segment;
-	int fds[MESSAGE_FDS_MAX] = { -1, -1, -1, -1 };
-	struct message late = { .type = MSG_QP };
+	struct puppet_pair pair;
+	struct qp_segment segment;
+	int fds[SHM_MSG_FDS_MAX] = { -1, -1, -1, -1 };
+	struct shm_msg late = { .type = MSG_QP };
 	struct qp *qp;
-	struct wr w;
+	struct test_wr w;
 
 	(void)state;
 	start(&pair);
@@ -204,7 +204,7 @@ static void test_an_answer_to_an_earlier_question_is_not_taken(void **state)
 	assert_int_equal(qp_segment_create(qp, &segment), 0);
 	store_relaxed(&segment.qp->state, SHARED_QP_READY);
 	fds[0] = segment.fd;
-	qp_linked(qp->remote.peer, &late, fds);
+	remote_qp_resolved(qp->remote.peer, &late, fds);
 	pthread_mutex_lock(&qp->lock);
 	assert_null(qp->remote.shared);
 	pthread_mutex_unlock(&qp->lock);
@@ -252,10 +252,10 @@ static uint64_t thread_ns(pid_t tid)
 static void test_an_idle_process_costs_no_cpu(void **state)
 {
 	enum { IDLE_US = 500000 };
-	struct pair *pair = *state;
+	struct puppet_pair *pair = *state;
 	uint64_t deadline = now_ms() + PATIENCE_MS, before, after;
 	pid_t tid = engine_tid();
-	struct wr w;
+	struct test_wr w;
 
 	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_RDMA_WRITE, 0, BUF_SIZE, 0), IBV_WC_SUCCESS);
 	assert_int_equal(post_recv(&pair->e, 1, 0, 8), 0);

@@ -70,14 +70,14 @@ static void meet(int fd)
 	transfer(fd, &word, 1, false);
 }
 
-struct member {
+struct scale_process {
 	struct plan plan;
-	struct end out[OUTS_MAX], in[OUTS_MAX];
+	struct endpoint out[OUTS_MAX], in[OUTS_MAX];
 	struct board *board;
 	struct card cards[MEMBERS_MAX];
 };
 
-static void open_queue(struct end *e, const struct end *first)
+static void open_queue(struct endpoint *e, const struct endpoint *first)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
 
@@ -87,7 +87,7 @@ static void open_queue(struct end *e, const struct end *first)
 	assert_non_null(e->qp);
 }
 
-static void open_member(struct member *m, struct end *first, struct card *card)
+static void open_member(struct scale_process *m, struct endpoint *first, struct card *card)
 {
 	for (uint32_t j = 0; j < m->plan.outs; j++) {
 		open_queue(&m->out[j], first);
@@ -100,13 +100,13 @@ static void open_member(struct member *m, struct end *first, struct card *card)
 	card->rkey = first->mr->rkey;
 }
 
-static void connect_member(struct member *m)
+static void connect_member(struct scale_process *m)
 {
 	for (uint32_t j = 0; j < m->plan.outs; j++) {
 		const struct card *to = &m->cards[target(&m->plan, m->plan.self, j)];
 		const struct card *from = &m->cards[source(&m->plan, m->plan.self, j)];
-		const struct name out = { to->in[j], to->rkey, to->addr };
-		const struct name in = { from->out[j], from->rkey, from->addr };
+		const struct endpoint_name out = { to->in[j], to->rkey, to->addr };
+		const struct endpoint_name in = { from->out[j], from->rkey, from->addr };
 
 		end_connect(&m->out[j], &out, &plain);
 		end_connect(&m->in[j], &in, &plain);
@@ -114,11 +114,11 @@ static void connect_member(struct member *m)
 }
 
 /* Posts to all, then waits for all. */
-static void do_all(struct member *m, struct end *ends, enum ibv_wr_opcode op, size_t here,
+static void do_all(struct scale_process *m, struct endpoint *ends, enum ibv_wr_opcode op, size_t here,
 		   size_t there, size_t step)
 {
 	uint32_t length = op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : PIECE, j;
-	struct wr w;
+	struct test_wr w;
 
 	for (j = 0; j < m->plan.outs; j++) {
 		/* Each result has a place of its own, as threads bring them. */
@@ -131,7 +131,7 @@ static void do_all(struct member *m, struct end *ends, enum ibv_wr_opcode op, si
 		assert_int_equal(wait_wc(&ends[0]).status, IBV_WC_SUCCESS);
 }
 
-static void check(const struct member *m)
+static void check(const struct scale_process *m)
 {
 	uint8_t expected[PIECE];
 
@@ -145,9 +145,9 @@ static void check(const struct member *m)
 
 static int play_member(int fd)
 {
-	struct member *m = calloc(1, sizeof(*m));
+	struct scale_process *m = calloc(1, sizeof(*m));
 	static struct card card;
-	struct end first;
+	struct endpoint first;
 
 	end_open(&first, ALL_ACCESS);
 	assert_int_equal(ibv_resize_cq(first.cq, 2 * OUTS_MAX), 0);
@@ -311,7 +311,7 @@ static void test_one_queue_pair_more_than_there_are_descriptors_is_refused(void 
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 	struct ibv_qp *qps[8] = { NULL };
 	struct rlimit old;
-	struct end e;
+	struct endpoint e;
 	int i, n;
 
 	(void)state;

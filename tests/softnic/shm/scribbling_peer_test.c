@@ -23,9 +23,9 @@ static uint32_t next_random(uint64_t *state)
 }
 
 /* We play the honest side's other end, so what we map of it is what a hostile one could. */
-static void scribble(const struct end *e, uint64_t *random)
+static void scribble(const struct endpoint *e, uint64_t *random)
 {
-	const struct remote *r = &to_qp(e->qp)->remote;
+	const struct remote_qp *r = &to_qp(e->qp)->remote;
 	uint32_t *words = (uint32_t *)r->shared;
 	uint32_t n = r->size / sizeof(*words), i;
 
@@ -35,7 +35,7 @@ static void scribble(const struct end *e, uint64_t *random)
 }
 
 /* Whatever is posted, nothing may be said to have gone where it did not. */
-static void drain(struct end *e)
+static void drain(struct endpoint *e)
 {
 	struct ibv_wc wc[8];
 	int i, n = ibv_poll_cq(e->cq, 8, wc);
@@ -44,9 +44,9 @@ static void drain(struct end *e)
 		assert_true(wc[i].opcode != IBV_WC_RECV || wc[i].byte_len <= 64);
 }
 
-static void connect_both(struct end *a, struct end *b)
+static void connect_both(struct endpoint *a, struct endpoint *b)
 {
-	struct name name = end_name(b);
+	struct endpoint_name name = end_name(b);
 
 	end_connect(a, &name, &plain);
 	name = end_name(a);
@@ -55,8 +55,8 @@ static void connect_both(struct end *a, struct end *b)
 
 static void be_victim(uint64_t seed)
 {
-	struct end victim, hostile;
-	struct wr w;
+	struct endpoint victim, hostile;
+	struct test_wr w;
 	int i;
 
 	end_open(&victim, ALL_ACCESS);
@@ -79,9 +79,9 @@ static void be_victim(uint64_t seed)
 
 static void test_a_peer_that_scribbles_crashes_nobody(void **state)
 {
-	struct pair *honest = *state;
+	struct puppet_pair *honest = *state;
 	uint64_t seed;
-	struct wr w;
+	struct test_wr w;
 
 	for (seed = 1; seed <= 20; seed++) {
 		be_victim(seed);
@@ -93,7 +93,7 @@ static void test_a_peer_that_scribbles_crashes_nobody(void **state)
 	}
 }
 
-/* What one can do with a cord, but for its end that is the sleeper's. */
+/* What one can do with a wakeup, but for its end that is the sleeper's. */
 static void pull_badly(int fd, uint64_t *random)
 {
 	char bytes[64];
@@ -117,17 +117,17 @@ static void pull_badly(int fd, uint64_t *random)
  * All that it maps of its victim for writing: the queue pair, and where it rings; and what it
  * wakes it by.
  */
-static void scribble_for_ever(const struct end *e, uint64_t random)
+static void scribble_for_ever(const struct endpoint *e, uint64_t random)
 {
-	int cord = to_qp(e->qp)->remote.pull->fd;
-	const struct remote *r = &to_qp(e->qp)->remote;
-	uint32_t *bell = (uint32_t *)r->peer->bell, n = sizeof(*r->peer->bell) / sizeof(*bell);
+	int wakeup = to_qp(e->qp)->remote.waker->fd;
+	const struct remote_qp *r = &to_qp(e->qp)->remote;
+	uint32_t *doorbell_page = (uint32_t *)r->peer->doorbell_page, n = sizeof(*r->peer->doorbell_page) / sizeof(*doorbell_page);
 	uint32_t *at = (uint32_t *)r->cq, i;
 
 	for (;;) {
 		scribble(e, &random);
-		pull_badly(cord, &random);
-		store_relaxed(&bell[next_random(&random) % n], next_random(&random));
+		pull_badly(wakeup, &random);
+		store_relaxed(&doorbell_page[next_random(&random) % n], next_random(&random));
 		for (i = 0; i < 16; i++)
 			store_relaxed(&at[i], next_random(&random) % 4 ? 0 : next_random(&random));
 	}
@@ -136,9 +136,9 @@ static void scribble_for_ever(const struct end *e, uint64_t random)
 /* Its program: a connection, one write, and then what it should not. */
 static int be_scribbler(int fd)
 {
-	struct name name;
-	struct end e;
-	struct wr w;
+	struct endpoint_name name;
+	struct endpoint e;
+	struct test_wr w;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	end_open(&e, ALL_ACCESS);
@@ -153,9 +153,9 @@ static int be_scribbler(int fd)
 }
 
 /* Returns when it has begun. */
-static pid_t start_scribbler(struct end *e)
+static pid_t start_scribbler(struct endpoint *e)
 {
-	struct name ours = end_name(e), theirs;
+	struct endpoint_name ours = end_name(e), theirs;
 	char byte;
 	int fd;
 	pid_t pid = start_again("--scribbler", &fd);
@@ -169,7 +169,7 @@ static pid_t start_scribbler(struct end *e)
 }
 
 /* One more queue pair on the same completion queue. */
-static void end_open_on_queue(struct end *e, const struct end *other)
+static void end_open_on_queue(struct endpoint *e, const struct endpoint *other)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
@@ -183,7 +183,7 @@ static void end_open_on_queue(struct end *e, const struct end *other)
 	assert_non_null(e->qp);
 }
 
-static void sleep_until_event(struct end *e)
+static void sleep_until_event(struct endpoint *e)
 {
 	struct pollfd p = { .fd = e->channel->fd, .events = POLLIN };
 	struct ibv_cq *cq;
@@ -195,7 +195,7 @@ static void sleep_until_event(struct end *e)
 }
 
 /* What the honest one sent. Returns how many came; what the other says is its own affair. */
-static int take_messages(struct end *e)
+static int take_messages(struct endpoint *e)
 {
 	struct ibv_wc wc;
 	int n = 0;
@@ -213,8 +213,8 @@ static int take_messages(struct end *e)
 	return n;
 }
 
-/* Of this arm one, and of the last one before, if nobody took that yet: whoever pulls. */
-static void assert_no_event_without_an_arm(struct end *e)
+/* Of this arm one, and of the last one before, if nobody took that yet: whoever wakers. */
+static void assert_no_event_without_an_arm(struct endpoint *e)
 {
 	struct pollfd p = { .fd = e->channel->fd, .events = POLLIN };
 	int events = 0;
@@ -229,8 +229,8 @@ static void assert_no_event_without_an_arm(struct end *e)
 static void test_whoever_sleeps_is_woken_beside_one_that_scribbles(void **state)
 {
 	enum { MESSAGES = 2000 };
-	struct pair *pair = *state;
-	struct end *e = &pair->e, bad;
+	struct puppet_pair *pair = *state;
+	struct endpoint *e = &pair->e, bad;
 	int left = MESSAGES, i;
 	pid_t pid;
 

@@ -16,12 +16,12 @@
 enum { LENGTH = 64, FIRST = 1, SECOND = 2 };
 
 /* One that has a queue pair of ours, to send datagrams to. */
-struct sender {
+struct slot_sender {
 	int fd;
 	uint32_t qpn;
 	struct shared_qp *shared;
 	size_t size;
-	struct guard guard;
+	struct copy_guard guard;
 	struct arrivals arrivals;
 	struct rq rq;
 	struct rq_receive receive;
@@ -42,62 +42,62 @@ static int claim_slot(uint32_t *slot)
 	return -1;
 }
 
-static void hear(int fd, struct message *m, int *fds)
+static void hear(int fd, struct shm_msg *m, int *fds)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
 
 	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
-	assert_int_equal(message_receive(fd, m, fds), 0);
+	assert_int_equal(shm_msg_receive(fd, m, fds), 0);
 }
 
-static void call(struct sender *s, uint32_t slot)
+static void call(struct slot_sender *s, uint32_t slot)
 {
-	const struct message hello = { .type = MSG_HELLO, .value = slot };
+	const struct shm_msg hello = { .type = MSG_HELLO, .value = slot };
 	struct sockaddr_un addr;
 	socklen_t len = shared_address(nic.slot, &addr);
-	int fds[MESSAGE_FDS_MAX];
-	struct message m;
+	int fds[SHM_MSG_FDS_MAX];
+	struct shm_msg m;
 
 	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(s->fd, (struct sockaddr *)&addr, len), 0);
-	assert_int_equal(message_send(s->fd, &hello, NULL, 0), 0);
+	assert_int_equal(shm_msg_send(s->fd, &hello, NULL, 0), 0);
 	hear(s->fd, &m, fds);
 	assert_int_equal(m.type, MSG_WELCOME);
-	message_close_fds(fds);
+	shm_msg_close_fds(fds);
 }
 
-static void ask_for(struct sender *s, const struct end *e, uint32_t from)
+static void ask_for(struct slot_sender *s, const struct endpoint *e, uint32_t from)
 {
-	const struct message ask = { .type = MSG_ASK_QP, .qpn = e->qp->qp_num, .from = from };
-	int fds[MESSAGE_FDS_MAX];
-	struct guards guards;
-	struct message m;
+	const struct shm_msg ask = { .type = MSG_ASK_QP, .qpn = e->qp->qp_num, .from = from };
+	int fds[SHM_MSG_FDS_MAX];
+	struct copy_guards guards;
+	struct shm_msg m;
 	uint8_t *rest;
 	void *map;
 
 	s->qpn = from;
-	assert_int_equal(message_send(s->fd, &ask, NULL, 0), 0);
+	assert_int_equal(shm_msg_send(s->fd, &ask, NULL, 0), 0);
 	hear(s->fd, &m, fds);
 	assert_int_equal(m.type, MSG_QP);
 	assert_int_equal(m.value, 0);
 	assert_int_equal(shared_map(fds[0], sizeof(*s->shared), PROT_READ | PROT_WRITE, &map,
 				    &s->size), 0);
-	message_close_fds(fds);
+	shm_msg_close_fds(fds);
 	s->shared = map;
-	guards = (struct guards){ (void *)s->shared->rest, s->shared->guards };
+	guards = (struct copy_guards){ (void *)s->shared->rest, s->shared->guards };
 	assert_true(guard_claim(&s->guard, &guards, from));
 	rest = s->shared->rest + guards.num * sizeof(*guards.at);
 	assert_int_equal(arrivals_map(&s->arrivals, rest, s->size, s->shared->arrivals), 0);
 	assert_int_equal(rq_map(&s->rq, rest + arrivals_bytes(s->arrivals.size), s->size), 0);
 }
 
-static void take(struct sender *s)
+static void take(struct slot_sender *s)
 {
 	assert_int_equal(rq_peek(&s->rq, &s->receive), 0);
 	assert_true(rq_take(&s->rq, &s->receive, s->qpn));
 }
 
-static bool finish(struct sender *s, const struct end *e)
+static bool finish(struct slot_sender *s, const struct endpoint *e)
 {
 	const struct rq_result result = {
 		.opcode = IBV_WC_RECV, .byte_len = LENGTH, .src_qp = s->qpn,
@@ -107,29 +107,29 @@ static bool finish(struct sender *s, const struct end *e)
 	return rq_finish(&s->rq, &s->receive, s->qpn, &result, &s->arrivals);
 }
 
-static void unmap(struct sender *s)
+static void unmap(struct slot_sender *s)
 {
 	munmap(s->shared, s->size);
 }
 
 /* What was said, or closed, before this has been heard after it: the engine takes turns. */
-static void let_it_hear(const struct sender *s)
+static void let_it_hear(const struct slot_sender *s)
 {
-	const struct message nonsense = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
-	struct message m;
+	const struct shm_msg nonsense = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
+	struct shm_msg m;
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		assert_int_equal(message_send(s->fd, &nonsense, NULL, 0), 0);
+		assert_int_equal(shm_msg_send(s->fd, &nonsense, NULL, 0), 0);
 		hear(s->fd, &m, NULL);
 		assert_int_equal(m.type, MSG_FAULT_SET);
 	}
 }
 
-static void receiver_up(struct end *base, struct end *e)
+static void receiver_up(struct endpoint *base, struct endpoint *e)
 {
 	end_open(base, ALL_ACCESS);
-	lossy_open(e, base, IBV_QPT_UD, 0);
+	endpoint_open_unreliable(e, base, IBV_QPT_UD, 0);
 	to_init(e);
 	to_ready(e, 0);
 	assert_int_equal(post_recv(e, FIRST, 0, LENGTH), 0);
@@ -139,8 +139,8 @@ static void receiver_up(struct end *base, struct end *e)
 /* The second begins while the first is not known to have ended; then that is told. */
 static void test_what_the_dead_had_taken_comes_back_and_what_the_living_have_does_not(void **state)
 {
-	struct sender dead, living;
-	struct end base, e;
+	struct slot_sender dead, living;
+	struct endpoint base, e;
 	struct ibv_wc wc;
 	uint32_t slot;
 	int listening;
@@ -176,10 +176,10 @@ enum { WORDS = 64 };	/* more than are heard before the next one's greeting */
 
 static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
 {
-	struct message m = { .type = MSG_FILES };	/* means nothing there */
-	struct sender dead, living;
+	struct shm_msg m = { .type = MSG_FILES };	/* means nothing there */
+	struct slot_sender dead, living;
 	struct ibv_async_event event;
-	struct end base, e;
+	struct endpoint base, e;
 	struct pollfd p;
 	uint32_t slot;
 	int listening, i;
@@ -190,12 +190,12 @@ static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
 	call(&dead, slot);
 	ask_for(&dead, &e, slot << SOFTNIC_QP_INDEX_BITS | 1);
 	for (i = 0; i < WORDS; i++)
-		assert_int_equal(message_send(dead.fd, &m, NULL, 0), 0);
-	m = (struct message){
+		assert_int_equal(shm_msg_send(dead.fd, &m, NULL, 0), 0);
+	m = (struct shm_msg){
 		.type = MSG_QP_ERROR, .qpn = e.qp->qp_num, .from = dead.qpn,
 		.value = 1 + IBV_EVENT_QP_ACCESS_ERR,
 	};
-	assert_int_equal(message_send(dead.fd, &m, NULL, 0), 0);
+	assert_int_equal(shm_msg_send(dead.fd, &m, NULL, 0), 0);
 	call(&living, slot);
 	p = (struct pollfd){ base.ctx->async_fd, POLLIN, 0 };
 	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
@@ -218,9 +218,9 @@ static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
 static bool is_ours(int fd)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
-	struct message m;
+	struct shm_msg m;
 
-	return poll(&p, 1, PATIENCE_MS) == 1 && !message_receive(fd, &m, NULL) &&
+	return poll(&p, 1, PATIENCE_MS) == 1 && !shm_msg_receive(fd, &m, NULL) &&
 	       m.type == MSG_HELLO && m.value == nic.slot;
 }
 
@@ -256,9 +256,9 @@ static void assert_we_do_not_call(int listening)
 /* Who hangs up may have ended, and another may have the slot: that one is asked, and no third. */
 static void test_a_datagram_is_not_lost_with_who_had_the_slot(void **state)
 {
-	struct end base, e;
+	struct endpoint base, e;
 	uint32_t slot;
-	struct wr w;
+	struct test_wr w;
 	int third;
 
 	(void)state;
@@ -283,8 +283,8 @@ static void test_a_datagram_is_not_lost_with_who_had_the_slot(void **state)
 /* The timer may be due between the news that nobody is there and the step that heeds it. */
 static void test_who_is_known_not_to_be_there_is_not_asked_again(void **state)
 {
-	struct end base, e;
-	struct remote *r;
+	struct endpoint base, e;
+	struct remote_qp *r;
 	struct qp *qp;
 	uint32_t slot;
 	int listening;
@@ -295,13 +295,13 @@ static void test_who_is_known_not_to_be_there_is_not_asked_again(void **state)
 	qp = to_qp(e.qp);
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&qp->lock);
-	r = qp_remote(qp, slot << SOFTNIC_QP_INDEX_BITS | 1);
+	r = remote_qp_get(qp, slot << SOFTNIC_QP_INDEX_BITS | 1);
 	r->is_refused = true;
 	qp->to = r;
-	qp_link(qp);
+	remote_qp_request(qp);
 	assert_null(r->peer);
 	r->is_refused = false;
-	qp_link(qp);
+	remote_qp_request(qp);
 	assert_non_null(r->peer);
 	pthread_mutex_unlock(&qp->lock);
 	pthread_mutex_unlock(&nic.lock);

@@ -24,7 +24,7 @@ static int memfd(size_t size, int seals)
 	return fd;
 }
 
-int odd_file_open(enum kind kind, int good)
+int odd_file_open(enum wrong_fd_kind kind, int good)
 {
 	char path[32];
 

@@ -6,11 +6,11 @@
 #define WEIR_TESTS_SOFTNIC_SHM_WRONG_FD_H
 
 /* What is passed where a descriptor is due. */
-enum kind {
+enum wrong_fd_kind {
 	GOOD, NOTHING, PIPE, DIRECTORY, PATH_ONLY, EVENTS, UNSEALED, SHORT, STUCK, OF_CALLER,
 };
 
 /* A new one, or @good; -1 for none, or if it cannot be had. */
-int odd_file_open(enum kind kind, int good);
+int odd_file_open(enum wrong_fd_kind kind, int good);
 
 #endif

@@ -102,8 +102,8 @@ static void test_the_gid_table_has_those_of_all_ports(void **state)
 static void test_every_device_reaches_every_other_in_another_process(void **state)
 {
 	struct puppet p;
-	struct end e;
-	struct wr w;
+	struct endpoint e;
+	struct test_wr w;
 	int i;
 
 	(void)state;
@@ -138,11 +138,11 @@ static void test_objects_of_two_devices_do_not_mix(void **state)
 }
 
 /* A datagram from @ah's port, and an answer to where it came from. */
-static void assert_they_talk(struct end *from, struct end *to, struct ibv_ah *ah, uint8_t port)
+static void assert_they_talk(struct endpoint *from, struct endpoint *to, struct ibv_ah *ah, uint8_t port)
 {
 	struct ibv_ah *back;
 	struct ibv_wc wc;
-	struct wr w;
+	struct test_wr w;
 
 	assert_non_null(ah);
 	assert_int_equal(post_recv(to, 1, 0, 100), 0);
@@ -166,7 +166,7 @@ static void assert_they_talk(struct end *from, struct end *to, struct ibv_ah *ah
 	assert_int_equal(ibv_destroy_ah(back), 0);
 }
 
-static struct ibv_ah *ah_to_gid(struct end *e, uint8_t port, const union ibv_gid *to)
+static struct ibv_ah *ah_to_gid(struct endpoint *e, uint8_t port, const union ibv_gid *to)
 {
 	struct ibv_ah_attr attr = {
 		.is_global = 1, .port_num = port, .grh = { .dgid = *to, .hop_limit = 1 },
@@ -175,16 +175,16 @@ static struct ibv_ah *ah_to_gid(struct end *e, uint8_t port, const union ibv_gid
 	return ibv_create_ah(e->pd, &attr);
 }
 
-static void datagram_end_open(struct end *e, const struct end *base, uint8_t port)
+static void datagram_end_open(struct endpoint *e, const struct endpoint *base, uint8_t port)
 {
-	lossy_open(e, base, IBV_QPT_UD, 0);
+	endpoint_open_unreliable(e, base, IBV_QPT_UD, 0);
 	to_init_at(e, port);
 	to_ready(e, 0);
 }
 
 static void test_the_own_gid_of_every_port_is_reached_from_every_port(void **state)
 {
-	struct end bases[DEVICES], ends[DEVICES * PORTS];
+	struct endpoint bases[DEVICES], ends[DEVICES * PORTS];
 	union ibv_gid gid;
 	struct ibv_ah *ah;
 	int i, k;
@@ -212,7 +212,7 @@ static void test_the_own_gid_of_every_port_is_reached_from_every_port(void **sta
 
 static void test_a_gid_that_no_port_can_have_is_not_reached(void **state)
 {
-	struct end base;
+	struct endpoint base;
 	union ibv_gid gid;
 
 	(void)state;
@@ -232,7 +232,7 @@ static void test_a_gid_that_no_port_can_have_is_not_reached(void **state)
 }
 
 /* With all that the way to RTS takes, and what @mask names. */
-static int move_by(struct end *e, enum ibv_qp_state to, int mask, uint8_t port, uint8_t path_port)
+static int move_by(struct endpoint *e, enum ibv_qp_state to, int mask, uint8_t port, uint8_t path_port)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = to,
@@ -256,7 +256,7 @@ static void test_a_path_leaves_by_the_port_of_its_queue_pair(void **state)
 	};
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct end e;
+	struct endpoint e;
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
@@ -300,7 +300,7 @@ static void set_address(int n, bool there)
 }
 
 /* -1 if it is not in the table. */
-static int index_of_address(struct end *e, int n)
+static int index_of_address(struct endpoint *e, int n)
 {
 	union ibv_gid gid, found;
 	int i;
@@ -313,7 +313,7 @@ static int index_of_address(struct end *e, int n)
 }
 
 /* Of the loopback, which has got it. */
-static void assert_interface(struct end *e, int index)
+static void assert_interface(struct endpoint *e, int index)
 {
 	struct ibv_gid_entry entry;
 
@@ -321,7 +321,7 @@ static void assert_interface(struct end *e, int index)
 	assert_int_equal(entry.ndev_ifindex, if_nametoindex("lo"));
 }
 
-static void assert_gid_change(struct end *e)
+static void assert_gid_change(struct endpoint *e)
 {
 	struct pollfd p = { .fd = e->ctx->async_fd, .events = POLLIN };
 	struct ibv_async_event event;
@@ -336,7 +336,7 @@ static void assert_gid_change(struct end *e)
 static void test_addresses_that_come_later_are_reached_and_keep_their_index(void **state)
 {
 	int at[1 + ADDRESSES], i;
-	struct end base, a, b;
+	struct endpoint base, a, b;
 	union ibv_gid gid;
 	struct ibv_ah *ah;
 

@@ -15,7 +15,7 @@ void invent_group(union ibv_gid *gid, bool is_ipv4)
 		assert_int_equal(getrandom(gid->raw + 2, 11, 0), 11);
 }
 
-void crowd_up(struct crowd *c, bool is_ipv4)
+void crowd_up(struct mcast_ends *c, bool is_ipv4)
 {
 	char address[INET6_ADDRSTRLEN];
 
@@ -27,30 +27,30 @@ void crowd_up(struct crowd *c, bool is_ipv4)
 	assert_non_null(c->t.ah);
 }
 
-struct wr *to_group(struct wr *w, struct crowd *c, uint32_t length)
+struct test_wr *to_group(struct test_wr *w, struct mcast_ends *c, uint32_t length)
 {
-	datagram(w, &c->t, length)->wr.wr.ud.remote_qpn = GROUP_QPN;
+	datagram(w, &c->t, length)->wr.wr.ud.remote_qpn = MCAST_QPN;
 	return w;
 }
 
-void attach(struct end *e, struct crowd *c)
+void attach(struct endpoint *e, struct mcast_ends *c)
 {
 	assert_int_equal(ibv_attach_mcast(e->qp, &c->gid, 0), 0);
 }
 
-void detach(struct end *e, struct crowd *c)
+void detach(struct endpoint *e, struct mcast_ends *c)
 {
 	assert_int_equal(ibv_detach_mcast(e->qp, &c->gid, 0), 0);
 }
 
-void send_to_group(struct crowd *c)
+void send_to_group(struct mcast_ends *c)
 {
-	struct wr w;
+	struct test_wr w;
 
 	do_wr(&c->t.a, to_group(&w, c, 8), IBV_WC_SUCCESS);
 }
 
-void assert_got(struct end *e, uint64_t wr_id)
+void assert_got(struct endpoint *e, uint64_t wr_id)
 {
 	struct ibv_wc wc = wait_wc(e);
 

@@ -10,22 +10,22 @@
 enum { IN_B = 8192 };
 
 /* Nobody is attached yet. */
-struct crowd {
-	struct two t;
+struct mcast_ends {
+	struct datagram_pair t;
 	union ibv_gid gid;
 };
 
 /* One that nobody else has. */
 void invent_group(union ibv_gid *gid, bool is_ipv4);
-void crowd_up(struct crowd *c, bool is_ipv4);
+void crowd_up(struct mcast_ends *c, bool is_ipv4);
 
 /* From a to the group, to fill in further. */
-struct wr *to_group(struct wr *w, struct crowd *c, uint32_t length);
+struct test_wr *to_group(struct test_wr *w, struct mcast_ends *c, uint32_t length);
 /* One datagram, which each end that is attached is to have room for. */
-void send_to_group(struct crowd *c);
+void send_to_group(struct mcast_ends *c);
 
-void attach(struct end *e, struct crowd *c);
-void detach(struct end *e, struct crowd *c);
-void assert_got(struct end *e, uint64_t wr_id);
+void attach(struct endpoint *e, struct mcast_ends *c);
+void detach(struct endpoint *e, struct mcast_ends *c);
+void assert_got(struct endpoint *e, uint64_t wr_id);
 
 #endif

@@ -15,7 +15,7 @@
 #include "softnic/qp/qp.h"
 
 /* Another process that is in the group. */
-struct member {
+struct mcast_member {
 	pid_t pid;
 	int fd;
 };
@@ -25,7 +25,7 @@ enum { READY = 'r', DONE = 'd', FOR_EVER = 0 };
 /* Receives so many datagrams, which count from 0; or all, until it is killed. */
 static int play_member(const char *group, uint32_t count, int fd)
 {
-	struct crowd c = { 0 };
+	struct mcast_ends c = { 0 };
 	const uint32_t *got;
 	struct ibv_wc wc;
 	uint32_t i;
@@ -49,10 +49,10 @@ static int play_member(const char *group, uint32_t count, int fd)
 	return 0;
 }
 
-static struct member start_member(const struct crowd *c, uint32_t count)
+static struct mcast_member start_member(const struct mcast_ends *c, uint32_t count)
 {
 	char group[INET6_ADDRSTRLEN], number[16], fd[16];
-	struct member m;
+	struct mcast_member m;
 	int fds[2];
 
 	inet_ntop(AF_INET6, &c->gid, group, sizeof(group));
@@ -72,7 +72,7 @@ static struct member start_member(const struct crowd *c, uint32_t count)
 	return m;
 }
 
-static void hear(const struct member *m, char word)
+static void hear(const struct mcast_member *m, char word)
 {
 	struct pollfd p = { m->fd, POLLIN, 0 };
 	char got;
@@ -82,7 +82,7 @@ static void hear(const struct member *m, char word)
 	assert_int_equal(got, word);
 }
 
-static void end_member(struct member *m, bool kills)
+static void end_member(struct mcast_member *m, bool kills)
 {
 	int status;
 
@@ -94,9 +94,9 @@ static void end_member(struct member *m, bool kills)
 }
 
 /* As many as there are receives, without waiting in between. */
-static void send_counting(struct crowd *c)
+static void send_counting(struct mcast_ends *c)
 {
-	struct wr w;
+	struct test_wr w;
 	uint32_t i;
 
 	for (i = 0; i < QUEUE_DEPTH; i++) {
@@ -111,8 +111,8 @@ static void send_counting(struct crowd *c)
 static void test_members_in_several_processes_get_all_of_it_in_order(void **state)
 {
 	enum { MEMBERS = 3 };
-	struct member m[MEMBERS];
-	struct crowd c;
+	struct mcast_member m[MEMBERS];
+	struct mcast_ends c;
 	int i;
 
 	(void)state;
@@ -131,9 +131,9 @@ static void test_members_in_several_processes_get_all_of_it_in_order(void **stat
 
 static void test_what_was_posted_is_sent_though_the_queue_pair_is_destroyed(void **state)
 {
-	struct member m;
-	struct crowd c;
-	struct wr w;
+	struct mcast_member m;
+	struct mcast_ends c;
+	struct test_wr w;
 
 	(void)state;
 	crowd_up(&c, true);
@@ -144,15 +144,15 @@ static void test_what_was_posted_is_sent_though_the_queue_pair_is_destroyed(void
 	end_close(&c.t.a);
 	hear(&m, DONE);
 	end_member(&m, false);
-	lossy_open(&c.t.a, &c.t.base, IBV_QPT_UD, 0);
+	endpoint_open_unreliable(&c.t.a, &c.t.base, IBV_QPT_UD, 0);
 	two_down(&c.t);
 }
 
 /* How many other ends it remembers. */
-static uint32_t num_remotes(struct end *e)
+static uint32_t num_remotes(struct endpoint *e)
 {
 	struct qp *qp = to_qp(e->qp);
-	struct remote *r;
+	struct remote_qp *r;
 	uint32_t i, n = 0;
 
 	pthread_mutex_lock(&qp->lock);
@@ -163,7 +163,7 @@ static uint32_t num_remotes(struct end *e)
 	return n;
 }
 
-static void wait_until_forgotten(struct end *e)
+static void wait_until_forgotten(struct endpoint *e)
 {
 	uint64_t deadline = now_ms() + PATIENCE_MS;
 
@@ -177,8 +177,8 @@ static void wait_until_forgotten(struct end *e)
 static void test_who_stays_gets_all_while_others_come_and_die(void **state)
 {
 	enum { VISITORS = 3, ROUNDS = 24, SENDS = 10 };
-	struct member visitors[VISITORS], *visitor;
-	struct crowd c;
+	struct mcast_member visitors[VISITORS], *visitor;
+	struct mcast_ends c;
 	int i, round;
 
 	(void)state;

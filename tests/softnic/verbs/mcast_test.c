@@ -16,14 +16,14 @@
 
 enum { IN_C = 65536 };
 
-static void open_another(struct end *e, struct crowd *c, uint32_t flags)
+static void open_another(struct endpoint *e, struct mcast_ends *c, uint32_t flags)
 {
-	lossy_open(e, &c->t.base, IBV_QPT_UD, flags);
+	endpoint_open_unreliable(e, &c->t.base, IBV_QPT_UD, flags);
 	to_init(e);
 	to_ready(e, 0);
 }
 
-static void check_addresses(const struct crowd *c, bool is_ipv4)
+static void check_addresses(const struct mcast_ends *c, bool is_ipv4)
 {
 	const uint8_t *grh = c->t.base.buf + IN_B;
 
@@ -35,10 +35,10 @@ static void check_addresses(const struct crowd *c, bool is_ipv4)
 
 static void test_each_member_gets_it_and_nobody_else(void **state)
 {
-	struct crowd c;
+	struct mcast_ends c;
 	struct ibv_wc wc;
-	struct end other;
-	struct wr w;
+	struct endpoint other;
+	struct test_wr w;
 	int is_ipv4;
 
 	(void)state;
@@ -71,9 +71,9 @@ static void test_each_member_gets_it_and_nobody_else(void **state)
 
 static void test_the_sender_gets_its_own_unless_it_blocks_that(void **state)
 {
-	struct end blocks;
-	struct crowd c;
-	struct wr w;
+	struct endpoint blocks;
+	struct mcast_ends c;
+	struct test_wr w;
 
 	(void)state;
 	crowd_up(&c, true);
@@ -99,7 +99,7 @@ static void test_the_sender_gets_its_own_unless_it_blocks_that(void **state)
 
 static void test_who_is_detached_gets_nothing(void **state)
 {
-	struct crowd c;
+	struct mcast_ends c;
 
 	(void)state;
 	crowd_up(&c, true);
@@ -122,8 +122,8 @@ static void test_who_is_detached_gets_nothing(void **state)
 
 static void test_only_datagram_queue_pairs_and_groups_are_attached(void **state)
 {
-	struct crowd c;
-	struct two uc;
+	struct mcast_ends c;
+	struct datagram_pair uc;
 
 	(void)state;
 	crowd_up(&c, true);
@@ -140,7 +140,7 @@ static void test_no_more_are_attached_than_the_device_says(void **state)
 	struct ibv_device_attr attr;
 	union ibv_gid *gids;
 	struct ibv_qp **qps;
-	struct crowd c;
+	struct mcast_ends c;
 	int i;
 
 	(void)state;
@@ -178,7 +178,7 @@ static void test_no_more_are_attached_than_the_device_says(void **state)
 /* The child of a fork is in no group, though it has all descriptors. */
 static void test_a_child_does_not_keep_its_parent_in_a_group(void **state)
 {
-	struct crowd c;
+	struct mcast_ends c;
 	char word = 0;
 	int fds[2];
 	pid_t pid;
@@ -208,7 +208,7 @@ static void test_a_child_does_not_keep_its_parent_in_a_group(void **state)
 }
 
 /* As if a process that answers nobody were attached. */
-static int attach_mute(const struct crowd *c, uint32_t qpn)
+static int attach_mute(const struct mcast_ends *c, uint32_t qpn)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	char *name = addr.sun_path + 1;
@@ -227,8 +227,8 @@ static void test_a_member_that_does_not_answer_keeps_it_from_nobody(void **state
 {
 	uint64_t begin = now_ms();
 	int slot_fd, member_fd;
-	struct crowd c;
-	struct wr w;
+	struct mcast_ends c;
+	struct test_wr w;
 
 	(void)state;
 	crowd_up(&c, true);

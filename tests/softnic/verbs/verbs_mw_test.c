@@ -12,14 +12,14 @@ enum {
 	WINDOW_SIZE = 64,
 };
 
-struct ends {
-	struct end a, b;	/* a asks, b has the window */
+struct mw_ends {
+	struct endpoint a, b;	/* a asks, b has the window */
 	struct ibv_mw *mw;
 };
 
-static void connect_both(struct ends *s)
+static void connect_both(struct mw_ends *s)
 {
-	struct name to_a = end_name(&s->a), to_b = end_name(&s->b);
+	struct endpoint_name to_a = end_name(&s->a), to_b = end_name(&s->b);
 
 	end_connect(&s->a, &to_b, &plain);
 	end_connect(&s->b, &to_a, &plain);
@@ -27,7 +27,7 @@ static void connect_both(struct ends *s)
 
 static int setup_type(void **state, enum ibv_mw_type type)
 {
-	struct ends *s = calloc(1, sizeof(*s));
+	struct mw_ends *s = calloc(1, sizeof(*s));
 
 	*state = s;
 	end_open(&s->a, ALL_ACCESS);
@@ -50,7 +50,7 @@ static int setup_2(void **state)
 
 static int teardown(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 
 	if (s->mw)
 		assert_int_equal(ibv_dealloc_mw(s->mw), 0);
@@ -60,7 +60,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct ibv_mw_bind_info info(struct ends *s, uint64_t offset, uint64_t length, int access)
+static struct ibv_mw_bind_info info(struct mw_ends *s, uint64_t offset, uint64_t length, int access)
 {
 	return (struct ibv_mw_bind_info){
 		s->b.mr, (uintptr_t)s->b.buf + offset, length, access,
@@ -72,7 +72,7 @@ static uint32_t next_key(const struct ibv_mw *mw)
 	return (mw->rkey & ~0xffu) | ((mw->rkey + 1) & 0xff);
 }
 
-static struct ibv_send_wr bind_wr(struct ends *s, struct ibv_mw_bind_info bind)
+static struct ibv_send_wr bind_wr(struct mw_ends *s, struct ibv_mw_bind_info bind)
 {
 	return (struct ibv_send_wr){
 		.opcode = IBV_WR_BIND_MW,
@@ -81,7 +81,7 @@ static struct ibv_send_wr bind_wr(struct ends *s, struct ibv_mw_bind_info bind)
 	};
 }
 
-static enum ibv_wc_status done(struct end *e, enum ibv_wc_opcode opcode)
+static enum ibv_wc_status done(struct endpoint *e, enum ibv_wc_opcode opcode)
 {
 	struct ibv_wc wc = wait_wc(e);
 
@@ -90,7 +90,7 @@ static enum ibv_wc_status done(struct end *e, enum ibv_wc_opcode opcode)
 	return wc.status;
 }
 
-static enum ibv_wc_status bind_2(struct ends *s, struct ibv_mw_bind_info bind)
+static enum ibv_wc_status bind_2(struct mw_ends *s, struct ibv_mw_bind_info bind)
 {
 	struct ibv_send_wr wr = bind_wr(s, bind), *bad;
 	enum ibv_wc_status status;
@@ -102,7 +102,7 @@ static enum ibv_wc_status bind_2(struct ends *s, struct ibv_mw_bind_info bind)
 	return status;
 }
 
-static enum ibv_wc_status bind_1(struct ends *s, struct ibv_mw_bind_info bind)
+static enum ibv_wc_status bind_1(struct mw_ends *s, struct ibv_mw_bind_info bind)
 {
 	struct ibv_mw_bind b = { 5, IBV_SEND_SIGNALED, bind };
 
@@ -110,7 +110,7 @@ static enum ibv_wc_status bind_1(struct ends *s, struct ibv_mw_bind_info bind)
 	return done(&s->b, IBV_WC_BIND_MW);
 }
 
-static enum ibv_wc_status invalidate(struct end *e, uint32_t rkey)
+static enum ibv_wc_status invalidate(struct endpoint *e, uint32_t rkey)
 {
 	struct ibv_send_wr *bad, wr = {
 		.opcode = IBV_WR_LOCAL_INV,
@@ -123,10 +123,10 @@ static enum ibv_wc_status invalidate(struct end *e, uint32_t rkey)
 }
 
 /* By which key, to which address. */
-static enum ibv_wc_status reach(struct ends *s, enum ibv_wr_opcode op, uint32_t rkey,
+static enum ibv_wc_status reach(struct mw_ends *s, enum ibv_wr_opcode op, uint32_t rkey,
 				uint64_t addr, uint32_t length)
 {
-	struct wr w;
+	struct test_wr w;
 
 	wr_make(&w, &s->a, op, 0, length, 0);
 	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
@@ -140,13 +140,13 @@ static enum ibv_wc_status reach(struct ends *s, enum ibv_wr_opcode op, uint32_t 
 	return wait_wc(&s->a).status;
 }
 
-static enum ibv_wc_status reach_window(struct ends *s, uint32_t rkey)
+static enum ibv_wc_status reach_window(struct mw_ends *s, uint32_t rkey)
 {
 	return reach(s, IBV_WR_RDMA_WRITE, rkey, (uintptr_t)s->b.buf + WINDOW_AT, 8);
 }
 
 /* After an error: both ends once more. */
-static void connect_again(struct ends *s)
+static void connect_again(struct mw_ends *s)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
 
@@ -191,7 +191,7 @@ static void try_reaches(void **state, enum ibv_mw_type type)
 	for (i = 0; i < sizeof(reach_cases) / sizeof(reach_cases[0]); i++) {
 		const struct reach_case *c = &reach_cases[i];
 		struct ibv_mw_bind_info bind;
-		struct ends *s;
+		struct mw_ends *s;
 
 		if (is_beyond(c) && soft_roce_differs("only the region's bounds are looked at"))
 			continue;
@@ -219,7 +219,7 @@ static void test_a_window_of_type_2_grants_what_it_was_bound_to(void **state)
 
 static void test_the_next_bind_of_type_1_takes_the_old_key_back(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	uint32_t first;
 
 	assert_int_equal(bind_1(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
@@ -233,7 +233,7 @@ static void test_the_next_bind_of_type_1_takes_the_old_key_back(void **state)
 
 static void test_a_bind_to_nothing_unbinds_type_1(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 
 	assert_int_equal(bind_1(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
 	assert_int_equal(bind_1(s, info(s, 0, 0, 0)), 0);
@@ -242,8 +242,8 @@ static void test_a_bind_to_nothing_unbinds_type_1(void **state)
 
 static void test_type_1_is_reached_through_any_queue_pair_of_the_domain(void **state)
 {
-	struct ends *s = *state;
-	struct ends t = { .mw = s->mw };
+	struct mw_ends *s = *state;
+	struct mw_ends t = { .mw = s->mw };
 
 	assert_int_equal(bind_1(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
 	end_open_sharing(&t.a, &s->a);
@@ -256,8 +256,8 @@ static void test_type_1_is_reached_through_any_queue_pair_of_the_domain(void **s
 
 static void test_type_2_is_reached_through_its_own_queue_pair_only(void **state)
 {
-	struct ends *s = *state;
-	struct ends t = { .mw = s->mw };
+	struct mw_ends *s = *state;
+	struct mw_ends t = { .mw = s->mw };
 
 	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
 	end_open_sharing(&t.a, &s->a);
@@ -271,7 +271,7 @@ static void test_type_2_is_reached_through_its_own_queue_pair_only(void **state)
 
 static void test_type_2_is_invalidated_by_its_owner_and_bound_again(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	uint32_t first;
 
 	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
@@ -284,9 +284,9 @@ static void test_type_2_is_invalidated_by_its_owner_and_bound_again(void **state
 
 static void test_type_2_is_invalidated_by_its_peer(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	struct ibv_wc wc;
-	struct wr w;
+	struct test_wr w;
 
 	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
 	assert_int_equal(post_recv(&s->b, 9, 0, 64), 0);
@@ -307,8 +307,8 @@ static void test_type_2_is_invalidated_by_its_peer(void **state)
 
 static void test_a_peer_invalidates_nothing_but_a_window_of_type_2(void **state)
 {
-	struct ends *s = *state;
-	struct wr w;
+	struct mw_ends *s = *state;
+	struct test_wr w;
 
 	skip_on_soft_roce("it invalidates a region, too");
 	assert_int_equal(post_recv(&s->b, 9, 0, 64), 0);
@@ -322,7 +322,7 @@ static void test_a_peer_invalidates_nothing_but_a_window_of_type_2(void **state)
 
 static void test_what_is_no_window_of_ones_own_cannot_be_invalidated(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 
 	skip_on_soft_roce("the status is LOC_QP_OP_ERR");
 	assert_int_equal(invalidate(&s->b, s->b.mr->rkey), IBV_WC_MW_BIND_ERR);
@@ -335,7 +335,7 @@ static void test_what_is_no_window_of_ones_own_cannot_be_invalidated(void **stat
 
 static void test_a_bound_window_of_type_2_is_not_bound_twice(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 
 	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
 	assert_int_equal(bind_2(s, info(s, 0, 8, RIGHTS)), IBV_WC_MW_BIND_ERR);
@@ -343,7 +343,7 @@ static void test_a_bound_window_of_type_2_is_not_bound_twice(void **state)
 
 static void test_a_bind_asks_for_no_more_than_the_region_has(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	struct ibv_mw_bind_info over = info(s, BUF_SIZE - 8, 9, RIGHTS);
 	struct ibv_mw_bind_info no_right = info(s, 0, 8, RIGHTS);
 	struct ibv_mr *mr;
@@ -367,8 +367,8 @@ static void test_a_bind_asks_for_no_more_than_the_region_has(void **state)
 
 static void test_a_region_stays_as_long_as_a_window_is_bound_to_it(void **state)
 {
-	struct ends *s = *state;
-	struct wr w;
+	struct mw_ends *s = *state;
+	struct test_wr w;
 
 	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
 	assert_int_equal(ibv_dereg_mr(s->b.mr),
@@ -386,7 +386,7 @@ static void test_a_region_stays_as_long_as_a_window_is_bound_to_it(void **state)
 
 static void test_a_window_that_is_freed_is_no_longer_reached(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	uint32_t rkey;
 
 	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
@@ -399,7 +399,7 @@ static void test_a_window_that_is_freed_is_no_longer_reached(void **state)
 
 static void test_a_window_may_count_from_zero(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 
 	memset(s->b.buf + WINDOW_AT, 0, 8);
 	memset(s->a.buf, 'z', 8);
@@ -411,8 +411,8 @@ static void test_a_window_may_count_from_zero(void **state)
 
 static void test_a_windows_key_is_no_local_key(void **state)
 {
-	struct ends *s = *state;
-	struct wr w;
+	struct mw_ends *s = *state;
+	struct test_wr w;
 
 	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
 	wr_make(&w, &s->b, IBV_WR_RDMA_WRITE, WINDOW_AT, 8, 0);
@@ -423,7 +423,7 @@ static void test_a_windows_key_is_no_local_key(void **state)
 
 static void test_posting_refuses_a_bind_that_cannot_be_right(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	struct ibv_send_wr *bad, wr = bind_wr(s, info(s, 0, 8, RIGHTS));
 	struct ibv_mw_bind b = { .bind_info = info(s, 0, 8, RIGHTS) };
 
@@ -439,7 +439,7 @@ static void test_posting_refuses_a_bind_that_cannot_be_right(void **state)
 
 static void test_a_region_that_lost_a_right_refuses_by_the_same_key(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	uint32_t rkey = s->b.mr->rkey;
 
 	skip_on_soft_roce("ibv_rereg_mr() is not there");
@@ -453,7 +453,7 @@ static void test_a_region_that_lost_a_right_refuses_by_the_same_key(void **state
 
 static void test_a_region_that_moved_is_reached_where_it_is_now(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	struct ibv_mr *mr = s->b.mr;
 	uint64_t half = (uintptr_t)s->b.buf + BUF_SIZE / 2;
 
@@ -470,7 +470,7 @@ static void test_a_region_that_moved_is_reached_where_it_is_now(void **state)
 
 static void test_a_region_may_change_its_domain(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	struct ibv_pd *pd;
 
 	skip_on_soft_roce("ibv_rereg_mr() is not there");
@@ -487,7 +487,7 @@ static void test_a_region_may_change_its_domain(void **state)
 
 static void test_a_change_that_is_wrong_leaves_the_region_as_it_was(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 
 	skip_on_soft_roce("ibv_rereg_mr() is not there");
 	assert_int_equal(ibv_rereg_mr(s->b.mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
@@ -503,7 +503,7 @@ static void test_a_change_that_is_wrong_leaves_the_region_as_it_was(void **state
 
 static void test_a_region_may_count_from_zero_and_order_may_be_relaxed(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	struct ibv_mr *mr;
 
 	skip_on_soft_roce("a region does not count from zero");
@@ -518,7 +518,7 @@ static void test_a_region_may_count_from_zero_and_order_may_be_relaxed(void **st
 
 static void test_a_parent_domain_is_its_domain(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	struct ibv_td_init_attr td_init = { 0 };
 	struct ibv_td *td = ibv_alloc_td(s->b.ctx, &td_init);
 	struct ibv_parent_domain_init_attr init = { .pd = s->b.pd, .td = td };
@@ -561,10 +561,10 @@ static void test_a_parent_domain_is_its_domain(void **state)
 /* Writes by a window's key go on until the invalidation is done; then nothing moves. */
 static void test_when_an_invalidation_is_done_nobody_copies_any_more(void **state)
 {
-	struct ends *s = *state;
+	struct mw_ends *s = *state;
 	const uint32_t size = BUF_SIZE / 2;
 	enum ibv_wc_status status;
-	struct wr w;
+	struct test_wr w;
 
 	skip_on_soft_roce("a packet that is being copied is not waited for");
 	assert_int_equal(bind_2(s, info(s, 0, size, RIGHTS)), 0);

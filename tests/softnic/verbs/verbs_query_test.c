@@ -11,7 +11,7 @@ enum { PORT = 1, PKEY = 0xffff };
 
 static int setup(void **state)
 {
-	struct end *e = calloc(1, sizeof(*e));
+	struct endpoint *e = calloc(1, sizeof(*e));
 
 	*state = e;
 	end_open(e, ALL_ACCESS);
@@ -30,7 +30,7 @@ static void test_the_extended_query_says_the_same_and_more(void **state)
 	struct ibv_query_device_ex_input unknown = { .comp_mask = 1 };
 	struct ibv_device_attr_ex ex;
 	struct ibv_device_attr attr;
-	struct end *e = *state;
+	struct endpoint *e = *state;
 
 	assert_int_equal(ibv_query_device(e->ctx, &attr), 0);
 	memset(&ex, 0xff, sizeof(ex));
@@ -49,7 +49,7 @@ static void test_the_extended_query_says_the_same_and_more(void **state)
 
 static void test_a_port_has_the_default_partition_only(void **state)
 {
-	struct end *e = *state;
+	struct endpoint *e = *state;
 	__be16 pkey = 0;
 
 	assert_int_equal(ibv_query_pkey(e->ctx, PORT, 0, &pkey), 0);
@@ -66,7 +66,7 @@ static void test_gids_are_those_of_roce_v2(void **state)
 {
 	struct ibv_gid_entry entry;
 	struct ibv_port_attr port;
-	struct end *e = *state;
+	struct endpoint *e = *state;
 	char name[IF_NAMESIZE];
 	union ibv_gid gid;
 	int i, there = 0;
@@ -92,7 +92,7 @@ static void test_gids_are_those_of_roce_v2(void **state)
 
 static void test_a_number_that_the_kernel_gives_is_not_made_up(void **state)
 {
-	struct end *e = *state;
+	struct endpoint *e = *state;
 
 	skip_on_soft_roce("the kernel gives it one");
 	assert_int_equal(ibv_get_device_index(e->ctx->device), -1);
@@ -108,14 +108,14 @@ static void test_a_fork_needs_no_preparation(void **state)
 
 static void test_the_order_of_bytes_within_a_message_is_not_promised(void **state)
 {
-	struct end *e = *state;
+	struct endpoint *e = *state;
 
 	assert_int_equal(ibv_query_qp_data_in_order(e->qp, IBV_WR_RDMA_WRITE, 0), 0);
 }
 
 static void test_a_region_may_be_known_by_other_addresses(void **state)
 {
-	struct end *e = *state;
+	struct endpoint *e = *state;
 	struct ibv_mr *mr = ibv_reg_mr_iova2(e->pd, e->buf, 4096, 1 << 20, ALL_ACCESS);
 
 	assert_non_null(mr);
@@ -127,7 +127,7 @@ static void test_a_region_may_be_known_by_other_addresses(void **state)
 
 static void test_a_shared_receive_queue_says_what_it_was_made_for(void **state)
 {
-	struct end *e = *state;
+	struct endpoint *e = *state;
 	struct ibv_srq_init_attr_ex init = {
 		.attr = { .max_wr = 10, .max_sge = 2 },
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
