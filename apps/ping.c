@@ -31,9 +31,7 @@ static const char help[] =
 	"  -i, --interval S       seconds between them, default 0.1; 0: none\n"
 	"  -s, --size BYTES       of a read and a write, default 4K\n"
 	"  -q, --quiet            the summary only\n"
-	"  -j, --json             the summary, for programs\n"
-	CLIENT_HELP
-	DEVICE_HELP
+	"  -j, --json             the summary, for programs\n" CLIENT_HELP DEVICE_HELP
 	"  -h, --help\n";
 
 enum ping_kind { KIND_MESSAGE, KIND_READ, KIND_WRITE, KINDS };
@@ -138,8 +136,8 @@ static struct summary summarise(uint64_t *samples_ns, unsigned int count)
 
 static void print_summary(struct ping *ping, const struct weir_session_info *info)
 {
-	printf("%s: %u of each over %s, %s a read or write; microseconds:\n", info->peer, ping->done,
-	       info->device, size_format(ping->size).text);
+	printf("%s: %u of each over %s, %s a read or write; microseconds:\n", info->peer,
+	       ping->done, info->device, size_format(ping->size).text);
 	printf("%-8s %9s %9s %9s %9s %9s\n", "", "min", "avg", "p50", "p99", "max");
 	for (unsigned int kind = 0; kind < KINDS; kind++) {
 		struct summary s = summarise(ping->samples_ns[kind], ping->done);

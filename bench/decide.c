@@ -28,8 +28,8 @@ static const struct {
 	const char *name;
 	enum weir_path_policy policy;
 } policies[] = {
-	{ "offload", WEIR_PATH_POLICY_OFFLOAD },	   { "always", WEIR_PATH_POLICY_UNLOAD },
-	{ "hints", WEIR_PATH_POLICY_HINTS },		   { "frequency", WEIR_PATH_POLICY_FREQUENCY },
+	{ "offload", WEIR_PATH_POLICY_OFFLOAD },   { "always", WEIR_PATH_POLICY_UNLOAD },
+	{ "hints", WEIR_PATH_POLICY_HINTS },	   { "frequency", WEIR_PATH_POLICY_FREQUENCY },
 	{ "measured", WEIR_PATH_POLICY_MEASURED },
 };
 
@@ -39,12 +39,9 @@ static const struct spread {
 	uint64_t pages, stride;
 	uint32_t hot_pages;
 } spreads[] = {
-	{ "4 MiB", 1u << 10, 1, HOT_PAGES },
-	{ "64 MiB", 1u << 14, 1, HOT_PAGES },
-	{ "4 GiB", 1u << 20, 1, HOT_PAGES },
-	{ "64 GiB, a sketch", 1u << 24, 1, HOT_PAGES },
-	{ "100 in 4 GiB", 100, COUNTERS / 100, 64 },
-	{ "3 in 4 GiB", 3, COUNTERS / 3, 2 },
+	{ "4 MiB", 1u << 10, 1, HOT_PAGES },	     { "64 MiB", 1u << 14, 1, HOT_PAGES },
+	{ "4 GiB", 1u << 20, 1, HOT_PAGES },	     { "64 GiB, a sketch", 1u << 24, 1, HOT_PAGES },
+	{ "100 in 4 GiB", 100, COUNTERS / 100, 64 }, { "3 in 4 GiB", 3, COUNTERS / 3, 2 },
 };
 
 #define POLICIES (sizeof(policies) / sizeof(policies[0]))
@@ -61,7 +58,8 @@ static void draw(const struct spread *spread)
 
 	for (i = 0; i < DRAWN; i++) {
 		state = state * 6364136223846793005ull + 1442695040888963407ull;
-		addresses[i] = (state >> 33) % spread->pages * spread->stride << WEIR_PATH_PAGE_SHIFT;
+		addresses[i] = (state >> 33) % spread->pages * spread->stride
+			       << WEIR_PATH_PAGE_SHIFT;
 	}
 	/* From the first to the last. */
 	addresses[0] = 0;
@@ -122,8 +120,9 @@ static int by_size(const void *a, const void *b)
 
 static void open_routes(const struct spread *spread)
 {
-	struct weir_path_config config = { .bytes_max = 248, .hot_pages = spread->hot_pages,
-					    .nr_counters = COUNTERS };
+	struct weir_path_config config = { .bytes_max = 248,
+					   .hot_pages = spread->hot_pages,
+					   .nr_counters = COUNTERS };
 	size_t i;
 
 	for (i = 0; i < POLICIES; i++) {
@@ -145,7 +144,8 @@ static void report(const char *spread)
 		for (i = 0; i < POLICIES; i++)
 			ns[i][round] = time_of(&routes[i]);
 	for (i = 0; i < POLICIES; i++) {
-		double steps = (double)(steps_of(&routes[i], STEPS) - steps_of(&routes[i], 0)) / STEPS;
+		double steps =
+			(double)(steps_of(&routes[i], STEPS) - steps_of(&routes[i], 0)) / STEPS;
 
 		qsort(ns[i], ROUNDS, sizeof(ns[i][0]), by_size);
 		printf("%-18s %-10s %12.1f %8.1f (%.1f to %.1f)\n", spread, policies[i].name, steps,

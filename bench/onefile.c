@@ -48,7 +48,8 @@ static unsigned int call_max(void)
 	const char *text = getenv("BENCH_FS_CALL_MAX");
 	unsigned long bytes = text ? strtoul(text, NULL, 10) : 0;
 
-	return bytes >= ONEFILE_PAGE && bytes < ONEFILE_IO_MAX ? (unsigned int)bytes : ONEFILE_IO_MAX;
+	return bytes >= ONEFILE_PAGE && bytes < ONEFILE_IO_MAX ? (unsigned int)bytes :
+								 ONEFILE_IO_MAX;
 }
 
 /* Data go from and to the threads' buffers: nothing is spliced. */

@@ -44,7 +44,10 @@ static uint64_t measure(struct ibv_cq *polled, int expected)
 static struct ibv_qp *create_qp(void)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = { 8, 8, 1, 1, 0 },
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { 8, 8, 1, 1, 0 },
 		.sq_sig_all = 1,
 	};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);

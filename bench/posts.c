@@ -34,7 +34,8 @@ static void open_device(void)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 64, 1, 1, 1, INLINE_MAX } };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+					 .cap = { 64, 1, 1, 1, INLINE_MAX } };
 	struct ibv_pd *pd;
 
 	ctx = list && *list ? ibv_open_device(*list) : NULL;
@@ -106,7 +107,8 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void print_row(const char *what, uint32_t bytes, int rounds, bool completes, uint64_t rest_ns)
+static void print_row(const char *what, uint32_t bytes, int rounds, bool completes,
+		      uint64_t rest_ns)
 {
 	uint64_t *all = calloc(rounds, sizeof(*all));
 	int i;
@@ -116,8 +118,8 @@ static void print_row(const char *what, uint32_t bytes, int rounds, bool complet
 	for (i = 0; i < rounds; i++)
 		all[i] = measure(bytes, completes, rest_ns);
 	qsort(all, rounds, sizeof(*all), by_size);
-	printf("%-40s %8d ns (quartiles %d, %d)\n", what, (int)all[rounds / 2], (int)all[rounds / 4],
-	       (int)all[rounds / 4 * 3]);
+	printf("%-40s %8d ns (quartiles %d, %d)\n", what, (int)all[rounds / 2],
+	       (int)all[rounds / 4], (int)all[rounds / 4 * 3]);
 	free(all);
 }
 

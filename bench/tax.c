@@ -295,8 +295,7 @@ static const struct tax_way {
 
 static void tell(const char *kind, const char *way, const struct count *c, long tax)
 {
-	printf("%-10s %-28s %12lu %12ld %14lu\n", kind, way, c->instructions, tax,
-	       c->system_calls);
+	printf("%-10s %-28s %12lu %12ld %14lu\n", kind, way, c->instructions, tax, c->system_calls);
 	fflush(stdout); /* or the next child writes it, too */
 }
 

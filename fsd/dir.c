@@ -40,7 +40,7 @@ static uint64_t hash(const struct fsd *fsd, const struct fsd_inode *dir, struct 
 }
 
 static struct fsd_name *find_name(const struct fsd *fsd, const struct fsd_inode *dir,
-			     struct fsd_text text)
+				  struct fsd_text text)
 {
 	struct fsd_hash_node *link = fsd_hashtable_first(&fsd->names, hash(fsd, dir, text));
 
@@ -243,7 +243,7 @@ static void reparent(struct fsd_inode *inode, struct fsd_inode *from, struct fsd
 }
 
 static void stamp_renamed(struct fsd *fsd, struct fsd_name *a, struct fsd_inode *from,
-		    struct fsd_inode *to)
+			  struct fsd_inode *to)
 {
 	fsd_inode_changed(fsd, from);
 	fsd_inode_changed(fsd, to);
@@ -291,7 +291,8 @@ static int replace_name(struct fsd *fsd, struct fsd_name *a, struct fsd_name *b)
 	return 0;
 }
 
-static int move_name(struct fsd *fsd, struct fsd_name *a, struct fsd_inode *to, struct fsd_text text)
+static int move_name(struct fsd *fsd, struct fsd_name *a, struct fsd_inode *to,
+		     struct fsd_text text)
 {
 	struct fsd_inode *from = a->dir, *inode = a->inode;
 	int rc;
@@ -334,7 +335,7 @@ static size_t dirent_size(uint32_t name_length)
 }
 
 static size_t put_dirent(void *out, size_t room, uint64_t cookie, struct fsd_text text,
-		  const struct fsd_inode *inode)
+			 const struct fsd_inode *inode)
 {
 	struct wire_fs_dirent entry = { .cookie = cookie, .name_length = text.length };
 	size_t size = dirent_size(text.length);
@@ -359,7 +360,7 @@ size_t fsd_dir_read(const struct fsd_inode *dir, uint64_t cookie, void *out, siz
 		used += put_dirent(out, room, COOKIE_DOT, (struct fsd_text){ ".", 1 }, dir);
 	if (cookie < COOKIE_DOTDOT)
 		used += put_dirent((char *)out + used, room - used, COOKIE_DOTDOT,
-			    (struct fsd_text){ "..", 2 }, d->parent);
+				   (struct fsd_text){ "..", 2 }, d->parent);
 	if (cookie == UINT64_MAX)
 		return used;
 	for (uint32_t i = slot_of(d, cookie + 1); i < d->nr; i++) {
@@ -368,7 +369,7 @@ size_t fsd_dir_read(const struct fsd_inode *dir, uint64_t cookie, void *out, siz
 		if (!name)
 			continue;
 		size = put_dirent((char *)out + used, room - used, name->cookie,
-			   (struct fsd_text){ name->text, name->length }, name->inode);
+				  (struct fsd_text){ name->text, name->length }, name->inode);
 		if (!size)
 			break;
 		used += size;

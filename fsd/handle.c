@@ -8,7 +8,8 @@
 #include "fsd/lock.h"
 
 /* Few clients have one file: a walk is enough. */
-static struct fsd_handle *find_handle(const struct fsd_client *client, const struct fsd_inode *inode)
+static struct fsd_handle *find_handle(const struct fsd_client *client,
+				      const struct fsd_inode *inode)
 {
 	struct fsd_handle *handle;
 

@@ -54,7 +54,8 @@ static struct fsd_lock *conflict(const struct fsd_inode *inode, const struct fsd
 	return NULL;
 }
 
-static int parse_lock(struct fsd_client *client, const struct wire_fs_lock *lock, struct fsd_lock *out)
+static int parse_lock(struct fsd_client *client, const struct wire_fs_lock *lock,
+		      struct fsd_lock *out)
 {
 	if (lock->start > lock->end || lock->flags & ~(FS_LOCK_FLOCK | FS_LOCK_WAIT))
 		return -EINVAL;
@@ -252,8 +253,8 @@ static void give_up_flock(struct fsd *fsd, struct fsd_inode *inode, const struct
 		wake_waiters(fsd, inode);
 }
 
-int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode, const struct wire_fs_lock *lock,
-		 void *call, bool *later)
+int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode,
+		 const struct wire_fs_lock *lock, void *call, bool *later)
 {
 	struct fsd *fsd = client->fsd;
 	struct fsd_lock wanted;

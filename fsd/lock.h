@@ -18,8 +18,8 @@ int fsd_lock_get(struct fsd_client *client, struct fsd_inode *inode, struct wire
  *
  * Return: 0; -EINVAL; -EAGAIN; -EDEADLK; -ENOLCK too many; -ENOMEM.
  */
-int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode, const struct wire_fs_lock *lock,
-		 void *call, bool *later);
+int fsd_lock_set(struct fsd_client *client, struct fsd_inode *inode,
+		 const struct wire_fs_lock *lock, void *call, bool *later);
 
 /* A request that waits ends with -EINTR. It may be granted already: that's not an error. */
 void fsd_lock_cancel(struct fsd_client *client, struct fsd_inode *inode, uint64_t cancel);

@@ -123,7 +123,7 @@ static int do_make(struct fsd_request *r)
 	if (rc)
 		return rc;
 	rc = fsd_inode_new(r->fsd, r->make.mode, r->make.rdev, r->second.at, r->second.length,
-			    &new);
+			   &new);
 	if (rc)
 		return rc;
 	new->uid = r->head.uid;
@@ -256,8 +256,8 @@ static int put_map(struct fsd_request *r, uint64_t offset, uint64_t end)
 
 static uint64_t range_end(const struct wire_fs_range *range)
 {
-	return range->length < UINT64_MAX - range->offset ? range->offset + range->length
-							  : UINT64_MAX;
+	return range->length < UINT64_MAX - range->offset ? range->offset + range->length :
+							    UINT64_MAX;
 }
 
 static int do_map(struct fsd_request *r)
@@ -396,7 +396,8 @@ static const struct fsd_op ops[] = {
 	[FS_SETXATTR] = { do_setxattr, sizeof(struct wire_fs_xattr), FSD_OP_INODE | FSD_OP_XATTR },
 	[FS_GETXATTR] = { do_getxattr, sizeof(struct wire_fs_head), FSD_OP_INODE | FSD_OP_XATTR },
 	[FS_LISTXATTR] = { do_listxattr, sizeof(struct wire_fs_head), FSD_OP_INODE },
-	[FS_REMOVEXATTR] = { do_removexattr, sizeof(struct wire_fs_head), FSD_OP_INODE | FSD_OP_XATTR },
+	[FS_REMOVEXATTR] = { do_removexattr, sizeof(struct wire_fs_head),
+			     FSD_OP_INODE | FSD_OP_XATTR },
 	[FS_GETLK] = { do_getlk, sizeof(struct wire_fs_lock), FSD_OP_INODE },
 	[FS_SETLK] = { do_setlk, sizeof(struct wire_fs_lock), FSD_OP_INODE },
 	[FS_CANCELLK] = { do_cancellk, sizeof(struct wire_fs_lock), FSD_OP_INODE },

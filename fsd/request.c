@@ -28,7 +28,7 @@ static uint32_t second_length(const struct fsd_request *r)
 
 /* A message is its fixed part and its strings, to the byte. */
 static int decode_request(struct fsd_request *r, const struct fsd_op *op, const char *message,
-		  size_t length)
+			  size_t length)
 {
 	size_t strings;
 

@@ -46,8 +46,8 @@ static size_t list_bytes(const struct fsd_inode *inode)
 	return bytes;
 }
 
-static int check_xattr(const struct fsd_inode *inode, const struct fsd_xattr *old, struct fsd_text name,
-		 struct fsd_text value, uint32_t flags)
+static int check_xattr(const struct fsd_inode *inode, const struct fsd_xattr *old,
+		       struct fsd_text name, struct fsd_text value, uint32_t flags)
 {
 	if (name.length >= 7 && !memcmp(name.at, "system.", 7))
 		return -EOPNOTSUPP;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "wire/control.h"
 
-int wire_control_decode(const void *data, size_t length, struct wire_control_head *head, const void **body)
+int wire_control_decode(const void *data, size_t length, struct wire_control_head *head,
+			const void **body)
 {
 	struct wire_control_head h;
 
@@ -21,13 +22,15 @@ int wire_control_decode(const void *data, size_t length, struct wire_control_hea
 
 static int name_check(const char *name, size_t length)
 {
-	if (length > WIRE_CONTROL_NAME_MAX || memchr(name, '/', length) || memchr(name, '\0', length))
+	if (length > WIRE_CONTROL_NAME_MAX || memchr(name, '/', length) ||
+	    memchr(name, '\0', length))
 		return -EINVAL;
 	return 0;
 }
 
-int wire_control_request_decode(const void *body, size_t length, struct wire_control_request *request,
-			char name[static WIRE_CONTROL_NAME_MAX + 1])
+int wire_control_request_decode(const void *body, size_t length,
+				struct wire_control_request *request,
+				char name[static WIRE_CONTROL_NAME_MAX + 1])
 {
 	const char *at = (const char *)body + sizeof(*request);
 	struct wire_control_request r;
@@ -84,7 +87,8 @@ int wire_control_list_decode(const void *body, size_t length, struct wire_contro
 	return 0;
 }
 
-int wire_control_entry_decode(const void *body, size_t length, uint32_t index, struct wire_control_entry *out)
+int wire_control_entry_decode(const void *body, size_t length, uint32_t index,
+			      struct wire_control_entry *out)
 {
 	size_t at = sizeof(struct wire_control_list) + index * sizeof(*out);
 

@@ -17,7 +17,8 @@
 #define WIRE_CONTROL_MESSAGE_BYTES 16384 /* of a receive buffer */
 #define WIRE_CONTROL_BODY_MAX 16000 /* of a message behind its head */
 #define WIRE_CONTROL_NAME_MAX 63 /* of a region's name; no '/' and no NUL */
-#define WIRE_CONTROL_CALLS_MAX 1024 /* CALLs and CONTROL_CALLs of one session that wait for an answer */
+#define WIRE_CONTROL_CALLS_MAX \
+	1024 /* CALLs and CONTROL_CALLs of one session that wait for an answer */
 
 enum wire_control_kind {
 	WIRE_APP_ONEWAY = 1,
@@ -38,7 +39,9 @@ struct wire_control_head {
 	uint32_t zero;
 };
 static_assert(sizeof(struct wire_control_head) == 24, "wire_control_head");
-static_assert(sizeof(struct wire_control_head) + WIRE_CONTROL_BODY_MAX <= WIRE_CONTROL_MESSAGE_BYTES, "message fits");
+static_assert(sizeof(struct wire_control_head) + WIRE_CONTROL_BODY_MAX <=
+		      WIRE_CONTROL_MESSAGE_BYTES,
+	      "message fits");
 
 enum wire_control_op {
 	WIRE_REGION_CREATE = 1, /* flags, value: length, perhaps a name -> wire_control_region */
@@ -52,7 +55,8 @@ enum wire_control_op {
 /* Flags of a region: those of <weir/region.h>. */
 #define WIRE_REGION_EXCLUSIVE 1u
 #define WIRE_REGION_READ_ONLY 2u
-#define WIRE_REGION_MOVABLE 4u /* CREATE, without a name: the client gives it back when it is asked to */
+#define WIRE_REGION_MOVABLE \
+	4u /* CREATE, without a name: the client gives it back when it is asked to */
 
 /* The body of a CONTROL_CALL. A name follows it. */
 struct wire_control_request {
@@ -91,7 +95,9 @@ struct wire_control_entry {
 };
 static_assert(sizeof(struct wire_control_entry) == 80, "wire_control_entry");
 
-#define WIRE_CONTROL_ENTRIES_MAX ((WIRE_CONTROL_BODY_MAX - sizeof(struct wire_control_list)) / sizeof(struct wire_control_entry))
+#define WIRE_CONTROL_ENTRIES_MAX                                      \
+	((WIRE_CONTROL_BODY_MAX - sizeof(struct wire_control_list)) / \
+	 sizeof(struct wire_control_entry))
 
 struct wire_control_info {
 	uint64_t incarnation;
@@ -121,7 +127,8 @@ static_assert(sizeof(struct wire_control_reclaim) == 8, "wire_control_reclaim");
  *
  * Return: 0; -EPROTO unknown kind, or it is not exactly as long as it says.
  */
-int wire_control_decode(const void *data, size_t length, struct wire_control_head *head, const void **body);
+int wire_control_decode(const void *data, size_t length, struct wire_control_head *head,
+			const void **body);
 
 /**
  * wire_control_request_decode() - read the body of a CONTROL_CALL
@@ -130,8 +137,9 @@ int wire_control_decode(const void *data, size_t length, struct wire_control_hea
  * Return: 0; -EPROTO malformed; -EINVAL a name with '/' or NUL in it or one too long: that is the
  * application's mistake and answered, not punished.
  */
-int wire_control_request_decode(const void *body, size_t length, struct wire_control_request *request,
-			char name[static WIRE_CONTROL_NAME_MAX + 1]);
+int wire_control_request_decode(const void *body, size_t length,
+				struct wire_control_request *request,
+				char name[static WIRE_CONTROL_NAME_MAX + 1]);
 
 /**
  * wire_control_request_encode() - write the body of a CONTROL_CALL
@@ -147,7 +155,8 @@ int wire_control_request_encode(struct wire_control_request *request, const char
 int wire_control_region_decode(const void *body, size_t length, struct wire_control_region *out);
 int wire_control_list_decode(const void *body, size_t length, struct wire_control_list *out);
 /* @index: below the count of the list at @body, which wire_control_list_decode() has accepted. */
-int wire_control_entry_decode(const void *body, size_t length, uint32_t index, struct wire_control_entry *out);
+int wire_control_entry_decode(const void *body, size_t length, uint32_t index,
+			      struct wire_control_entry *out);
 int wire_control_info_decode(const void *body, size_t length, struct wire_control_info *out);
 int wire_control_reclaim_decode(const void *body, size_t length, struct wire_control_reclaim *out);
 

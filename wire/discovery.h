@@ -82,7 +82,8 @@ struct wire_discovery_secret {
  * Copies @size bytes that came to @out. Return: 0; -EPROTO it is none; -EPROTONOSUPPORT a later
  * one's.
  */
-static inline int wire_discovery_offer_decode(const void *from, size_t size, struct wire_discovery_offer *out)
+static inline int wire_discovery_offer_decode(const void *from, size_t size,
+					      struct wire_discovery_offer *out)
 {
 	if (size != sizeof(*out))
 		return -EPROTO;
@@ -91,7 +92,8 @@ static inline int wire_discovery_offer_decode(const void *from, size_t size, str
 		return -EPROTO;
 	if (out->version != WIRE_DISCOVERY_VERSION)
 		return -EPROTONOSUPPORT;
-	return out->type >= WIRE_DISCOVERY_OFFER && out->type <= WIRE_DISCOVERY_REFUSED ? 0 : -EPROTO;
+	return out->type >= WIRE_DISCOVERY_OFFER && out->type <= WIRE_DISCOVERY_REFUSED ? 0 :
+											  -EPROTO;
 }
 
 /* A return as it is written. */

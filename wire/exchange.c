@@ -45,8 +45,7 @@ int wire_exchange_offer_decode(const void *data, size_t length, struct wire_exch
 		return -EPROTO;
 	if (!offer.slots || offer.slots > WIRE_EXCHANGE_SLOTS_MAX || !offer.slot_bytes ||
 	    offer.slot_bytes > WIRE_EXCHANGE_SLOT_BYTES_MAX || offer.is_imm > 1 ||
-	    offer.is_unordered > 1 ||
-	    memcmp(offer.zero, zero, sizeof(zero)))
+	    offer.is_unordered > 1 || memcmp(offer.zero, zero, sizeof(zero)))
 		return -EPROTO;
 	*out = offer;
 	return 0;

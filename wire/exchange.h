@@ -25,7 +25,8 @@
 #define WIRE_EXCHANGE_SLOTS_MAX 65536
 #define WIRE_EXCHANGE_SLOT_BYTES_MAX (1u << 30)
 #define WIRE_EXCHANGE_FREED_MAX 60
-#define WIRE_EXCHANGE_OFFERS_IN 2 /* offers that the end that listens receives; the other receives one */
+#define WIRE_EXCHANGE_OFFERS_IN \
+	2 /* offers that the end that listens receives; the other receives one */
 
 /* Private data of the REQ. */
 struct wire_exchange_connect {
@@ -52,8 +53,10 @@ struct wire_exchange_offer {
 	uint8_t is_unordered; /* takes slots as it finds them: a message has one; 0 or 1 */
 	uint8_t zero[2];
 	uint32_t head_stride; /* from one header to the next */
-	struct wire_exchange_remote_mr heads; /* the mirror's: a wire_exchange_slot_head of each slot; to write to */
-	struct wire_exchange_remote_mr mirror; /* of the receiver's pool, in strides of wire_exchange_slot_stride(); to write to */
+	struct wire_exchange_remote_mr
+		heads; /* the mirror's: a wire_exchange_slot_head of each slot; to write to */
+	struct wire_exchange_remote_mr
+		mirror; /* of the receiver's pool, in strides of wire_exchange_slot_stride(); to write to */
 	struct wire_exchange_remote_mr bell; /* 8 bytes that the receiver writes to be woken */
 	struct wire_exchange_remote_mr bits; /* of the sender's pool, then of the mirror; to read */
 };
@@ -68,7 +71,8 @@ struct wire_exchange_slot_head {
 	uint64_t sequence; /* of all slots sent, from 0 */
 	uint32_t length; /* bytes of data */
 	uint16_t flags;
-	uint16_t before; /* the slot that was sent before this one: its number; of the first slot 0 */
+	uint16_t
+		before; /* the slot that was sent before this one: its number; of the first slot 0 */
 };
 static_assert(sizeof(struct wire_exchange_slot_head) == 16, "wire_exchange_slot_head");
 
@@ -98,8 +102,10 @@ static inline uint32_t wire_exchange_imm_others(uint32_t imm)
 }
 
 #define WIRE_EXCHANGE_IMM_OTHERS_MAX 0x7fffu
-#define WIRE_EXCHANGE_IMM_WAKE 0x80000000u /* what you have rung for has come: look; ends the ring */
-#define WIRE_EXCHANGE_IMM_DRAINED 0x80000001u /* all was taken, also the slot with WIRE_EXCHANGE_SLOT_END */
+#define WIRE_EXCHANGE_IMM_WAKE \
+	0x80000000u /* what you have rung for has come: look; ends the ring */
+#define WIRE_EXCHANGE_IMM_DRAINED \
+	0x80000001u /* all was taken, also the slot with WIRE_EXCHANGE_SLOT_END */
 
 /*
  * What is written to the bell: who rings waits for that. From the lowest bit: what for, how often
@@ -111,7 +117,8 @@ static inline uint32_t wire_exchange_imm_others(uint32_t imm)
 #define WIRE_EXCHANGE_TELLS_MAX 64u /* more than have been heard */
 #define WIRE_EXCHANGE_PATIENCE_NS 32000u /* up to 255 of them */
 
-static inline uint64_t wire_exchange_doorbell_encode(uint64_t number, uint64_t patience_ns, uint32_t tells, unsigned int want)
+static inline uint64_t wire_exchange_doorbell_encode(uint64_t number, uint64_t patience_ns,
+						     uint32_t tells, unsigned int want)
 {
 	uint64_t patience = patience_ns / WIRE_EXCHANGE_PATIENCE_NS;
 
@@ -146,7 +153,8 @@ static inline uint64_t wire_exchange_slot_stride(uint32_t slot_bytes)
 }
 
 /* As wire_handshake_connect_decode(). */
-int wire_exchange_connect_decode(const void *data, size_t length, struct wire_exchange_connect *out);
+int wire_exchange_connect_decode(const void *data, size_t length,
+				 struct wire_exchange_connect *out);
 
 /* Fills in the head. */
 void wire_exchange_offer_encode(struct wire_exchange_offer *offer);

@@ -165,7 +165,8 @@ struct wire_fs_setattr {
 };
 
 #define FS_MAKE_OPEN 1u
-#define FS_MAKE_EXCLUSIVE 2u /* an existing name is -EEXIST; else, with MAKE_OPEN, -ESTALE: the
+#define FS_MAKE_EXCLUSIVE \
+	2u /* an existing name is -EEXIST; else, with MAKE_OPEN, -ESTALE: the
 			      * kernel looks it up, checks who may open it, and opens it */
 
 struct wire_fs_make { /* head.ino: the directory */

@@ -20,7 +20,8 @@ static void text_mask(char *text, size_t size)
 			text[i] = '?';
 }
 
-int wire_handshake_connect_decode(const void *data, size_t length, struct wire_handshake_connect *out)
+int wire_handshake_connect_decode(const void *data, size_t length,
+				  struct wire_handshake_connect *out)
 {
 	struct wire_handshake_connect connect;
 
@@ -38,7 +39,8 @@ int wire_handshake_connect_decode(const void *data, size_t length, struct wire_h
 	return 0;
 }
 
-int wire_handshake_refusal_decode(const void *data, size_t length, struct wire_handshake_refusal *out)
+int wire_handshake_refusal_decode(const void *data, size_t length,
+				  struct wire_handshake_refusal *out)
 {
 	struct wire_handshake_refusal refusal;
 

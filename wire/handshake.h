@@ -29,7 +29,8 @@
 #define WIRE_TEXT 116 /* bytes of a refusal's sentence, NUL included */
 #define WIRE_CHANNELS_MAX 16
 #define WIRE_CHANNEL_UNLOAD 16 /* one more, for what is unloaded: wire/unload.h */
-#define WIRE_HANDSHAKE_MAX 256 /* a receive buffer of this size holds any message of the handshake */
+#define WIRE_HANDSHAKE_MAX \
+	256 /* a receive buffer of this size holds any message of the handshake */
 #define WIRE_HANDSHAKE_RECVS 2 /* each end receives at most this many of them on a channel */
 
 enum wire_handshake_type {
@@ -65,7 +66,8 @@ struct wire_handshake_hello {
 	uint8_t gid[WIRE_GID]; /* the client's */
 	uint32_t qpn; /* the client's */
 	uint16_t channel;
-	uint16_t credits; /* control messages the donor may send before more is granted; channel 0 */
+	uint16_t
+		credits; /* control messages the donor may send before more is granted; channel 0 */
 	uint64_t session_id;
 	uint8_t mux[WIRE_MUX_ID]; /* the client's, if it is a mux; else 0 */
 	uint64_t ended; /* mux: a session with this donor that it has no more; else 0 */
@@ -93,11 +95,13 @@ struct wire_handshake_welcome {
 	uint64_t incarnation; /* of the donor */
 	uint64_t quota_bytes;
 	uint32_t message_max; /* bytes of a control message, head included */
-	uint16_t credits; /* control messages the client may send before more is granted; channel 0 */
+	uint16_t
+		credits; /* control messages the client may send before more is granted; channel 0 */
 	uint16_t zero;
 	uint64_t buffer; /* of WIRE_UNLOAD_SLOTS slots; WIRE_CHANNEL_UNLOAD */
 	uint32_t rkey; /* of it */
-	uint32_t is_known; /* mux: 1: session_id is one that there was, and this channel is not of it */
+	uint32_t
+		is_known; /* mux: 1: session_id is one that there was, and this channel is not of it */
 	uint8_t mux[WIRE_MUX_ID]; /* the donor's, if it is a mux; else 0 */
 	uint8_t mac[WIRE_MAC]; /* over all before it, too */
 };
@@ -127,7 +131,8 @@ static_assert(sizeof(union wire_handshake_message) <= WIRE_HANDSHAKE_MAX, "wire_
  *
  * Return: 0; -EPROTO not weir, too short or out of range; -EPROTONOSUPPORT another version.
  */
-int wire_handshake_connect_decode(const void *data, size_t length, struct wire_handshake_connect *out);
+int wire_handshake_connect_decode(const void *data, size_t length,
+				  struct wire_handshake_connect *out);
 
 /**
  * wire_handshake_refusal_decode() - read the private data of a REJ
@@ -136,7 +141,8 @@ int wire_handshake_connect_decode(const void *data, size_t length, struct wire_h
  * error here: head.version says which one the donor speaks.
  * Return: 0; -EPROTO it is not weir's.
  */
-int wire_handshake_refusal_decode(const void *data, size_t length, struct wire_handshake_refusal *out);
+int wire_handshake_refusal_decode(const void *data, size_t length,
+				  struct wire_handshake_refusal *out);
 
 /**
  * wire_handshake_encode() - fill in the head of a message

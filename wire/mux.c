@@ -8,8 +8,9 @@ static bool window_is_valid(uint32_t bytes)
 
 static bool grant_is_valid(const struct wire_mux_control *m)
 {
-	return m->to && m->from && m->rights && m->rights <= (WIRE_MUX_MAY_READ | WIRE_MUX_MAY_WRITE) &&
-	       m->length && m->position + m->length > m->position;
+	return m->to && m->from && m->rights &&
+	       m->rights <= (WIRE_MUX_MAY_READ | WIRE_MUX_MAY_WRITE) && m->length &&
+	       m->position + m->length > m->position;
 }
 
 /* The ring that pieces are written to; positions are taken modulo its length. */

@@ -61,7 +61,8 @@ struct wire_mux_control {
 	uint16_t type;
 	uint16_t rights; /* of a GRANT: bits; all else has 0 */
 	uint32_t to, from, value;
-	uint64_t position; /* bytes from the stream's beginning; or an address, of a ring or memory */
+	uint64_t
+		position; /* bytes from the stream's beginning; or an address, of a ring or memory */
 	uint64_t length;
 };
 static_assert(sizeof(struct wire_mux_control) == 32, "wire_mux_control");

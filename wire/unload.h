@@ -43,10 +43,13 @@ struct wire_unload_return {
  * once, for whoever filled the slot may do so again. Return: how many bytes they are; 0: there are
  * none, or more than there is room for.
  */
-static inline uint32_t wire_unload_slot_decode(const struct wire_unload_slot *slot, uint32_t length, uint64_t *addr)
+static inline uint32_t wire_unload_slot_decode(const struct wire_unload_slot *slot, uint32_t length,
+					       uint64_t *addr)
 {
 	*addr = __atomic_load_n(&slot->addr, __ATOMIC_RELAXED);
-	return length <= sizeof(*slot) && length > sizeof(slot->addr) ? length - sizeof(slot->addr) : 0;
+	return length <= sizeof(*slot) && length > sizeof(slot->addr) ?
+		       length - sizeof(slot->addr) :
+		       0;
 }
 
 /* To the immediate, in host order, and back; bits that mean nothing are ignored. */

@@ -326,8 +326,9 @@ int blk_attach(const char *cmd, int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL },
 	};
-	struct attach a = { .cmd = cmd, .replicas = 1, .batching = NOT_SAID, .mr = NOT_SAID,
-			    .polling = NOT_SAID };
+	struct attach a = {
+		.cmd = cmd, .replicas = 1, .batching = NOT_SAID, .mr = NOT_SAID, .polling = NOT_SAID
+	};
 	int opt, status = 0;
 
 	while (!status &&

@@ -20,9 +20,10 @@ static const char help[] =
 	"What is there ends with the last donor that has it: there the device then answers with\n"
 	"I/O errors.\n";
 
-static const char detach_help[] = "Usage: weir blk detach DEVICE\n"
-				  "Ends /dev/weirN, unless it is mounted, in use as swap, or open.\n\n"
-				  "  -h, --help\n";
+static const char detach_help[] =
+	"Usage: weir blk detach DEVICE\n"
+	"Ends /dev/weirN, unless it is mounted, in use as swap, or open.\n\n"
+	"  -h, --help\n";
 
 static const char resize_help[] =
 	"Usage: weir blk resize DEVICE SIZE\n"
@@ -124,11 +125,8 @@ static const struct {
 	const char *name;
 	int (*run)(const char *cmd, int argc, char **argv);
 } commands[] = {
-	{ "attach", blk_attach },
-	{ "detach", blk_detach },
-	{ "resize", blk_resize },
-	{ "list", blk_list },
-	{ "stat", blk_stat },
+	{ "attach", blk_attach }, { "detach", blk_detach }, { "resize", blk_resize },
+	{ "list", blk_list },	  { "stat", blk_stat },
 };
 
 int cmd_blk(int argc, char **argv)

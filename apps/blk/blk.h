@@ -32,7 +32,8 @@ int blk_netlink_open(struct blk_netlink *talk, const char *cmd);
 void blk_netlink_close(struct blk_netlink *talk);
 
 /* A message to be filled with attributes; of the answers only a dump has several. */
-struct nlmsghdr *blk_netlink_message(struct blk_netlink *talk, enum weir_blk_command command, uint16_t flags);
+struct nlmsghdr *blk_netlink_message(struct blk_netlink *talk, enum weir_blk_command command,
+				     uint16_t flags);
 
 /**
  * blk_netlink_request() - send what was written, and hear each answer
@@ -41,9 +42,10 @@ struct nlmsghdr *blk_netlink_message(struct blk_netlink *talk, enum weir_blk_com
  * Says on standard error what went wrong. Return: 0 or EXIT_FAILED.
  */
 int blk_netlink_request(struct blk_netlink *talk, const char *cmd, struct nlmsghdr *message,
-	     void (*heard)(const struct nlattr *const *attrs, void *arg), void *arg);
+			void (*heard)(const struct nlattr *const *attrs, void *arg), void *arg);
 
 /* The same for an ATTACH or DETACH. @number: receives that of the device; may be NULL. */
-int blk_netlink_change(struct blk_netlink *talk, const char *cmd, struct nlmsghdr *message, uint32_t *number);
+int blk_netlink_change(struct blk_netlink *talk, const char *cmd, struct nlmsghdr *message,
+		       uint32_t *number);
 
 #endif

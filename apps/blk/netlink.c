@@ -9,14 +9,10 @@
 
 /* What an answer's attributes are checked for; what is not here is a name or a blob. */
 static const enum mnl_attr_data_type types[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
-	[WEIR_BLK_STATUS] = MNL_TYPE_U32,
-	[WEIR_BLK_TEXT] = MNL_TYPE_NUL_STRING,
-	[WEIR_BLK_NUMBER] = MNL_TYPE_U32,
-	[WEIR_BLK_NAME] = MNL_TYPE_NUL_STRING,
-	[WEIR_BLK_BYTES] = MNL_TYPE_U64,
-	[WEIR_BLK_STATE] = MNL_TYPE_U32,
-	[WEIR_BLK_OPENERS] = MNL_TYPE_U32,
-	[WEIR_BLK_REPLICAS] = MNL_TYPE_U32,
+	[WEIR_BLK_STATUS] = MNL_TYPE_U32,  [WEIR_BLK_TEXT] = MNL_TYPE_NUL_STRING,
+	[WEIR_BLK_NUMBER] = MNL_TYPE_U32,  [WEIR_BLK_NAME] = MNL_TYPE_NUL_STRING,
+	[WEIR_BLK_BYTES] = MNL_TYPE_U64,   [WEIR_BLK_STATE] = MNL_TYPE_U32,
+	[WEIR_BLK_OPENERS] = MNL_TYPE_U32, [WEIR_BLK_REPLICAS] = MNL_TYPE_U32,
 };
 
 static int read_attribute(const struct nlattr *attr, void *data)
@@ -63,14 +59,15 @@ static struct nlmsghdr *write_head(struct blk_netlink *talk, uint16_t type, uint
 	return message;
 }
 
-struct nlmsghdr *blk_netlink_message(struct blk_netlink *talk, enum weir_blk_command command, uint16_t flags)
+struct nlmsghdr *blk_netlink_message(struct blk_netlink *talk, enum weir_blk_command command,
+				     uint16_t flags)
 {
 	return write_head(talk, talk->family, (uint8_t)command, WEIR_BLK_VERSION, flags);
 }
 
 /* Until the kernel acknowledges, or ends its dump. Return: 0 or a negative errno. */
-static int send_and_receive(struct blk_netlink *talk, const struct nlmsghdr *message, mnl_cb_t callback,
-			 void *arg)
+static int send_and_receive(struct blk_netlink *talk, const struct nlmsghdr *message,
+			    mnl_cb_t callback, void *arg)
 {
 	unsigned int port = mnl_socket_get_portid(talk->socket), sequence = message->nlmsg_seq;
 	int rc = MNL_CB_OK;
@@ -128,7 +125,7 @@ void blk_netlink_close(struct blk_netlink *talk)
 }
 
 int blk_netlink_request(struct blk_netlink *talk, const char *cmd, struct nlmsghdr *message,
-	     void (*heard)(const struct nlattr *const *attrs, void *arg), void *arg)
+			void (*heard)(const struct nlattr *const *attrs, void *arg), void *arg)
 {
 	struct hearing hearing = { heard, arg };
 	int rc = send_and_receive(talk, message, on_message, &hearing);
@@ -156,7 +153,8 @@ static void on_answer(const struct nlattr *const *attrs, void *arg)
 	answer->status = rc ? failure(answer->cmd, "%s", *text ? text : strerror(-rc)) : 0;
 }
 
-int blk_netlink_change(struct blk_netlink *talk, const char *cmd, struct nlmsghdr *message, uint32_t *number)
+int blk_netlink_change(struct blk_netlink *talk, const char *cmd, struct nlmsghdr *message,
+		       uint32_t *number)
 {
 	struct blk_answer answer = { .cmd = cmd };
 	int status = blk_netlink_request(talk, cmd, message, on_answer, &answer);

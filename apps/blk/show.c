@@ -141,8 +141,8 @@ static void print_text(const struct blk_device *device)
 		       size_format(device->donor[i].bytes).text,
 		       address_of(&device->donor[i], text), state_of(device->donor[i].state));
 	for (size_t i = 0; i < WEIR_BLK_COUNTERS_NR; i++)
-		printf("%*s %12" PRIu64 "  %s\n", NAME_WIDTH, counters[i].name,
-		       device->counters[i], counters[i].help);
+		printf("%*s %12" PRIu64 "  %s\n", NAME_WIDTH, counters[i].name, device->counters[i],
+		       counters[i].help);
 }
 
 /* What list and stat do with each device they hear of. */
@@ -211,8 +211,9 @@ static int ask(struct blk_view *view, void (*heard)(const struct nlattr *const *
 	int status = blk_netlink_open(&talk, view->cmd);
 
 	if (!status)
-		status = blk_netlink_request(&talk, view->cmd, blk_netlink_message(&talk, WEIR_BLK_LIST, NLM_F_DUMP),
-				  heard, view);
+		status = blk_netlink_request(&talk, view->cmd,
+					     blk_netlink_message(&talk, WEIR_BLK_LIST, NLM_F_DUMP),
+					     heard, view);
 	blk_netlink_close(&talk);
 	return status;
 }

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 /* For the --help of commands that call device_choose(). */
-#define DEVICE_HELP                                                                        \
+#define DEVICE_HELP                                                                             \
 	"  -d, --device DEVICE    auto, softnic, or the name of a verbs device such as rxe0;\n" \
 	"                         default $WEIR_DEVICE, or else auto: a real device if there\n" \
 	"                         is one, else softnic\n"

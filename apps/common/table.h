@@ -17,7 +17,8 @@ struct text_table {
 /* @columns: 1 to TABLE_COLUMNS_MAX. */
 void table_init(struct text_table *table, unsigned int columns);
 /* The next cell, from left to right and down. */
-void table_add(struct text_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void table_add(struct text_table *table, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 void table_print(const struct text_table *table, FILE *out);
 void table_fini(struct text_table *table);
 

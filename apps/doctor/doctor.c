@@ -12,9 +12,7 @@ static const char help[] =
 	"Checks what weir needs of this machine and says what to do about what is missing. Then\n"
 	"proves the path: lends memory in one process, writes and reads it from another.\n\n"
 	"  -f, --fix              load modules and set up Soft-RoCE where that is missing (root)\n"
-	"  -j, --json             for programs\n"
-	DEVICE_HELP
-	"  -h, --help\n\n"
+	"  -j, --json             for programs\n" DEVICE_HELP "  -h, --help\n\n"
 	"Exit status: 0 nothing is broken, 1 something is.\n";
 
 static int examine(const char *cmd, const char *wanted, bool fix, bool json)

@@ -21,11 +21,12 @@ static void check_fuse_device(struct report *report)
 		return;
 	}
 	report_add(report, "/dev/fuse", VERDICT_FAIL, "%s: weir mount can't work", strerror(errno));
-	report_remedy(report,
-		      errno == ENOENT ?
-			      "modprobe fuse (or weir doctor --fix); in a container: "
-			      "--device /dev/fuse --cap-add SYS_ADMIN" :
-			      "chmod 666 /dev/fuse; in a container: --device /dev/fuse --cap-add SYS_ADMIN");
+	report_remedy(
+		report,
+		errno == ENOENT ?
+			"modprobe fuse (or weir doctor --fix); in a container: "
+			"--device /dev/fuse --cap-add SYS_ADMIN" :
+			"chmod 666 /dev/fuse; in a container: --device /dev/fuse --cap-add SYS_ADMIN");
 }
 
 /* Where a program is on the PATH. */

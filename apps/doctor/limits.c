@@ -19,9 +19,8 @@ void check_locked_memory(struct report *report)
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= LOCKED_BYTES_ENOUGH) {
 		report_add(report, "locked memory", VERDICT_OK, "%s",
-			   limit.rlim_max == RLIM_INFINITY ?
-				   "unlimited" :
-				   size_format(limit.rlim_max).text);
+			   limit.rlim_max == RLIM_INFINITY ? "unlimited" :
+							     size_format(limit.rlim_max).text);
 		return;
 	}
 	if (!geteuid()) {

@@ -174,7 +174,8 @@ struct path_rates {
 /*
  * Writes and reads back until the rates mean something. Return: 0; -EBADMSG other bytes came back.
  */
-static int transfer_rounds(struct weir_region *region, uint64_t *out, uint64_t *in, struct path_rates *rates)
+static int transfer_rounds(struct weir_region *region, uint64_t *out, uint64_t *in,
+			   struct path_rates *rates)
 {
 	double start, writing = 0, reading = 0;
 	int rc = 0;
@@ -206,8 +207,8 @@ static int transfer_rounds(struct weir_region *region, uint64_t *out, uint64_t *
 	return rc;
 }
 
-static int prove_path(struct path_check *path, struct path_rates *rates, struct weir_session_info *info,
-		 struct weir_error *error)
+static int prove_path(struct path_check *path, struct path_rates *rates,
+		      struct weir_session_info *info, struct weir_error *error)
 {
 	struct weir_session_options options = { .key = path->key, .device = path->device };
 	struct weir_session *session;
@@ -226,7 +227,7 @@ static int prove_path(struct path_check *path, struct path_rates *rates, struct 
 	if (rc)
 		snprintf(error->text, sizeof(error->text), "%s",
 			 rc == -EBADMSG ? "other bytes came back than were written" :
-					   weir_strerror(rc));
+					  weir_strerror(rc));
 	weir_session_info(session, info);
 	weir_region_close(region);
 close_session:

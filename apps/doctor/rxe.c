@@ -63,16 +63,20 @@ void check_soft_roce(struct report *report)
 	if (module_exists()) {
 		report_add(report, "Soft-RoCE", VERDICT_OK,
 			   "the kernel has it: hosts without an RDMA NIC can reach each other");
-		report_remedy(report,
-			      "as root, on each host: modprobe rdma_rxe && rdma link add rxe0 type rxe "
-			      "netdev %s (or weir doctor --fix)", interface);
+		report_remedy(
+			report,
+			"as root, on each host: modprobe rdma_rxe && rdma link add rxe0 type rxe "
+			"netdev %s (or weir doctor --fix)",
+			interface);
 		return;
 	}
 	report_add(report, "Soft-RoCE", VERDICT_WARN,
 		   "this kernel has no module rdma_rxe: without an RDMA NIC, this host only");
-	report_remedy(report,
-		      "install the kernel's extra modules, or boot a distribution's kernel; then, on each "
-		      "host: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev %s", interface);
+	report_remedy(
+		report,
+		"install the kernel's extra modules, or boot a distribution's kernel; then, on each "
+		"host: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev %s",
+		interface);
 }
 
 void fix_soft_roce(void)

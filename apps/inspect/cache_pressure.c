@@ -37,7 +37,8 @@ static double hits_of(const uint64_t *histogram, uint64_t entries)
 	return all > 0 ? found / all : 0;
 }
 
-struct cache_pressure cache_pressure_of(const struct weir_stats_shm_page_heat *counted, uint64_t entries)
+struct cache_pressure cache_pressure_of(const struct weir_stats_shm_page_heat *counted,
+					uint64_t entries)
 {
 	struct cache_pressure p = { .entries = counted->entries };
 
@@ -116,7 +117,8 @@ void cache_pressure_print(const struct cache_pressure *p, const struct weir_coun
 	printf("translation, as small writes press on the donor's NIC lately:\n");
 	printf("  pages touched  %15" PRIu64 "  of 4 KiB, or %" PRIu64 " of 2 MiB\n", p->pages,
 	       p->huge_pages);
-	printf("  in the hot set %13.1f %%  of small writes so far\n", 100 * part(c->hot, c->small));
+	printf("  in the hot set %13.1f %%  of small writes so far\n",
+	       100 * part(c->hot, c->small));
 	printf("  hit rate       %13.1f %%  estimated, with a cache of %" PRIu64 " entries\n",
 	       100 * p->hits, p->entries);
 	printf("  in huge pages  %13.1f %%  it would be\n", 100 * p->huge_hits);
@@ -124,7 +126,8 @@ void cache_pressure_print(const struct cache_pressure *p, const struct weir_coun
 	       100 * part(c->unloaded, c->small));
 }
 
-void cache_pressure_json(const struct cache_pressure *p, const struct weir_counters *c, struct json *json)
+void cache_pressure_json(const struct cache_pressure *p, const struct weir_counters *c,
+			 struct json *json)
 {
 	if (!p->entries)
 		return;

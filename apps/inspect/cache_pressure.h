@@ -22,7 +22,8 @@ struct cache_pressure {
 };
 
 /* @entries: of the cache; 0: as many as the session was told that there are. */
-struct cache_pressure cache_pressure_of(const struct weir_stats_shm_page_heat *counted, uint64_t entries);
+struct cache_pressure cache_pressure_of(const struct weir_stats_shm_page_heat *counted,
+					uint64_t entries);
 
 /**
  * cache_pressure_entries() - how many entries a NIC's translation cache has
@@ -36,6 +37,6 @@ void cache_pressure_print(const struct cache_pressure *p, const struct weir_coun
 
 /* The member "pressure" of an open object. */
 void cache_pressure_json(const struct cache_pressure *p, const struct weir_counters *counters,
-		   struct json *json);
+			 struct json *json);
 
 #endif

@@ -150,8 +150,10 @@ int session_list_failure(const char *cmd, pid_t pid, int err)
 		return failure(cmd, "%d: no such process", pid);
 	case -EACCES:
 	case -EPERM:
-		return failure(cmd, "%d: another user's process: only that user and root may look "
-				    "into it", pid);
+		return failure(cmd,
+			       "%d: another user's process: only that user and root may look "
+			       "into it",
+			       pid);
 	default:
 		return failure(cmd, "%d: %s", pid, strerror(-err));
 	}
@@ -160,7 +162,9 @@ int session_list_failure(const char *cmd, pid_t pid, int err)
 int session_list_empty_failure(const struct session_list *find, const char *cmd, pid_t pid)
 {
 	if (find->others)
-		return failure(cmd, "%d: it runs another version of weir, which this one cannot "
-				    "read", pid);
+		return failure(cmd,
+			       "%d: it runs another version of weir, which this one cannot "
+			       "read",
+			       pid);
 	return failure(cmd, "%d: it has no session open; weir stat lists those that have", pid);
 }

@@ -18,8 +18,9 @@ static void add_row(struct text_table *table, const struct found_session *found)
 	table_add(table, "%s", found->comm);
 	table_add(table, "%d", found->pid);
 	table_add(table, "%s", found->view.peer);
-	const uint64_t plain[] = { c.requests, c.merged, c.work_requests, c.doorbells,
-				   c.completions, c.events, c.sleeps, c.retries, c.errors };
+	const uint64_t plain[] = { c.requests,	c.merged,      c.work_requests,
+				   c.doorbells, c.completions, c.events,
+				   c.sleeps,	c.retries,     c.errors };
 	for (size_t i = 0; i < LENGTH(plain); i++)
 		table_add(table, "%" PRIu64, plain[i]);
 	table_add(table, "%s", size_format(c.bytes_written).text);
@@ -28,9 +29,10 @@ static void add_row(struct text_table *table, const struct found_session *found)
 
 void session_print_table(const struct session_list *find)
 {
-	static const char *const heads[] = { "session of", "pid", "donor", "requests", "merged",
-					     "send WRs", "doorbells", "completions", "events",
-					     "sleeps", "retries", "errors", "written", "read" };
+	static const char *const heads[] = { "session of", "pid",      "donor",	    "requests",
+					     "merged",	   "send WRs", "doorbells", "completions",
+					     "events",	   "sleeps",   "retries",   "errors",
+					     "written",	   "read" };
 	struct text_table table;
 
 	if (!find->count)

@@ -35,9 +35,7 @@ static const char help[] =
 	"  -w, --watch[=SECONDS]  again and again; default every second\n"
 	"  -n, --nic NIC          whose translation cache small writes press on: a profile of weir\n"
 	"                         lab (connectx-3, connectx-5), or how many pages it has room for;\n"
-	"                         default: what the session was told\n"
-	CLIENT_HELP
-	DEVICE_HELP
+	"                         default: what the session was told\n" CLIENT_HELP DEVICE_HELP
 	"  -h, --help\n";
 
 struct stat_options {
@@ -50,9 +48,9 @@ struct stat_options {
 
 static void print_processes(const struct softnic_process *processes, size_t count)
 {
-	static const char *const heads[] = { "process", "pid", "QPs", "MRs", "send WRs", "recv WRs",
-					     "doorbells", "completions", "events", "written",
-					     "read", "sent" };
+	static const char *const heads[] = { "process",	 "pid",	     "QPs",	  "MRs",
+					     "send WRs", "recv WRs", "doorbells", "completions",
+					     "events",	 "written",  "read",	  "sent" };
 	struct text_table table;
 
 	if (!count)
@@ -62,7 +60,7 @@ static void print_processes(const struct softnic_process *processes, size_t coun
 		table_add(&table, "%s", heads[i]);
 	for (size_t i = 0; i < count; i++) {
 		const struct softnic_counters *c = &processes[i].counters;
-		const uint64_t plain[] = { c->qps, c->mrs, c->send_wrs, c->recv_wrs,
+		const uint64_t plain[] = { c->qps,	 c->mrs,	 c->send_wrs, c->recv_wrs,
 					   c->doorbells, c->completions, c->cq_events };
 		const uint64_t bytes[] = { c->write_bytes, c->read_bytes, c->send_bytes };
 
@@ -129,7 +127,7 @@ static int stat_host(const struct stat_options *options)
 	free(processes);
 	session_list_free(&find);
 	return rc ? failure(options->cmd, "can't ask the processes here: %s", strerror(-rc)) :
-		     EXIT_OK;
+		    EXIT_OK;
 }
 
 static int print_sessions(const struct stat_options *options, const struct session_list *find)
@@ -154,7 +152,7 @@ static int stat_process(const struct stat_options *options)
 	int status, rc = session_list_add_process(&find, options->pid);
 
 	status = rc ? session_list_failure(options->cmd, options->pid, rc) :
-		       print_sessions(options, &find);
+		      print_sessions(options, &find);
 	session_list_free(&find);
 	return status;
 }
@@ -214,7 +212,7 @@ static int repeat(const struct stat_options *options, struct cmd_client *client)
 	do {
 		if (clear)
 			fputs("\033[H\033[2J", stdout);
-		status = client	? stat_donor(options, client->session) :
+		status = client	      ? stat_donor(options, client->session) :
 			 options->pid ? stat_process(options) :
 					stat_host(options);
 		fflush(stdout);

@@ -86,7 +86,7 @@ static void copy_numbers(uint64_t *to, const uint64_t *from, size_t bytes)
 }
 
 void stats_view_counters(const struct stats_view *view, struct weir_counters *counters,
-		   struct weir_stats_shm_window *window)
+			 struct weir_stats_shm_window *window)
 {
 	copy_numbers((uint64_t *)counters, (const uint64_t *)&view->ledger->counters,
 		     sizeof(*counters));

@@ -56,7 +56,7 @@ void stats_view_close(struct stats_view *view);
 
 /* The counters and the window, each number as it was at some moment. */
 void stats_view_counters(const struct stats_view *view, struct weir_counters *counters,
-		   struct weir_stats_shm_window *window);
+			 struct weir_stats_shm_window *window);
 
 void stats_view_pressure(const struct stats_view *view, struct weir_stats_shm_page_heat *pressure);
 
@@ -65,6 +65,7 @@ void stats_view_pressure(const struct stats_view *view, struct weir_stats_shm_pa
  *
  * Nothing is lost before the first look.
  */
-void stats_view_trace(const struct stats_view *view, uint64_t after, struct stats_view_trace *trace);
+void stats_view_trace(const struct stats_view *view, uint64_t after,
+		      struct stats_view_trace *trace);
 
 #endif

@@ -99,7 +99,8 @@ static void tell(const struct trace_run *t, size_t i, const struct weir_trace_re
 	putchar('\n');
 }
 
-static void print_record_json(const struct trace_run *t, size_t i, const struct weir_trace_record *record)
+static void print_record_json(const struct trace_run *t, size_t i,
+			      const struct weir_trace_record *record)
 {
 	struct json json;
 	char *text = NULL;

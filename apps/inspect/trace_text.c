@@ -136,7 +136,8 @@ static void print_down(FILE *out, const struct weir_trace_record *record)
 
 static void print_vain(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "channel %u is given up, with %s: others wait for the window, and no answer came",
+	fprintf(out,
+		"channel %u is given up, with %s: others wait for the window, and no answer came",
 		record->channel, several(record->wrs, "work request").text);
 }
 

@@ -36,8 +36,10 @@ static int check_trace(struct perf_options *o)
 		return 0;
 	if (o->has_region || o->ops || o->threads || o->batch)
 		return usage_error(o->cmd, "--%s: the trace says it",
-				   o->ops ? "ops" : o->threads ? "threads" :
-				   o->batch ? "batch" : "region");
+				   o->ops     ? "ops" :
+				   o->threads ? "threads" :
+				   o->batch   ? "batch" :
+						"region");
 	o->size = TRACE_PAGE;
 	if (!o->has_seconds)
 		o->seconds = 0;

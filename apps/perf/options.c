@@ -57,28 +57,38 @@ static const char help[] =
 	"      --fragment BYTES   a work request is at most this long, default 1M\n"
 	"      --verify           compare what was read with what was written\n"
 	"      --plot FILE        draw the latencies, as SVG\n"
-	"  -j, --json             for programs\n"
-	CLIENT_HELP
-	DEVICE_HELP
-	"  -h, --help\n";
+	"  -j, --json             for programs\n" CLIENT_HELP DEVICE_HELP "  -h, --help\n";
 
 const char *const perf_op_names[] = { "read", "write", "mix", NULL };
 const char *const perf_pattern_names[] = { "sequential", "random", "strided", "zipf",
-					     "clusters", "trace", NULL };
+					   "clusters",	 "trace",  NULL };
 
 /* The first of these is never written by users: it stands for the default. */
 const char *const perf_preset_names[] = { "", "rdmabox", "single", "accelio", NULL };
 const char *const perf_batching_names[] = { "", "single", "doorbell", "merge", "hybrid", NULL };
 const char *const perf_mr_names[] = { "", "auto", "pre", "dyn", "user", NULL };
-const char *const perf_polling_names[] = { "",      "adaptive",    "busy",
-					     "event", "event-batch", "hybrid",   "scq", NULL };
-const char *const perf_unload_names[] = { "",	    "off",	 "always",
-					  "hints", "frequency", "measured", NULL };
+const char *const perf_polling_names[] = { "",	     "adaptive", "busy", "event", "event-batch",
+					   "hybrid", "scq",	 NULL };
+const char *const perf_unload_names[] = { "",	       "off",	   "always", "hints",
+					  "frequency", "measured", NULL };
 #define MR_USER (WEIR_MR_DYN + 1)
 
 /* What getopt_long() gives for options without a letter. */
-enum { OPT_BATCH = 256, OPT_STRIDE, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_CQS,
-       OPT_FRAGMENT, OPT_MR_DYN, OPT_UNLOAD, OPT_HOT_PAGES, OPT_VERIFY, OPT_PLOT };
+enum {
+	OPT_BATCH = 256,
+	OPT_STRIDE,
+	OPT_CLUSTER,
+	OPT_GAP,
+	OPT_TRACE,
+	OPT_SEED,
+	OPT_CQS,
+	OPT_FRAGMENT,
+	OPT_MR_DYN,
+	OPT_UNLOAD,
+	OPT_HOT_PAGES,
+	OPT_VERIFY,
+	OPT_PLOT
+};
 
 static const struct option long_options[] = {
 	{ "op", required_argument, NULL, 'o' },
@@ -132,7 +142,9 @@ static void list_names(const char *const *names, char *text, size_t room)
 	names += !**names;
 	for (; *names && used < room; names++)
 		used += (size_t)snprintf(text + used, room - used, "%s%s", *names,
-					 !names[1] ? "" : names[2] ? ", " : " or ");
+					 !names[1] ? "" :
+					 names[2]  ? ", " :
+						     " or ");
 }
 
 static int choose(const struct perf_options *o, int opt, const char *const *names,
@@ -211,8 +223,7 @@ static int parse_window(struct perf_options *o)
 	else if (!strcmp(optarg, "off"))
 		s->window_bytes = UINT64_MAX;
 	else if (size_parse(optarg, &s->window_bytes) || s->window_bytes < WINDOW_MIN_BYTES)
-		return usage_error(o->cmd, "--window %s: off, delay, knee or at least 64K",
-				   optarg);
+		return usage_error(o->cmd, "--window %s: off, delay, knee or at least 64K", optarg);
 	return 0;
 }
 
@@ -353,8 +364,14 @@ int perf_options_parse(int argc, char **argv, struct perf_options *o, bool *go_o
 	int opt, status;
 
 	*o = (struct perf_options){
-		.cmd = argv[0], .op = PERF_WRITE, .size = 4096,
-		.region_bytes = 64u << 20, .seconds = 5, .gap_us = 100, .seed = 1, .window = "8M",
+		.cmd = argv[0],
+		.op = PERF_WRITE,
+		.size = 4096,
+		.region_bytes = 64u << 20,
+		.seconds = 5,
+		.gap_us = 100,
+		.seed = 1,
+		.window = "8M",
 	};
 	*go_on = true;
 	while ((opt = getopt_long(argc, argv, "o:t:n:s:r:S:N:p:P:b:m:l:w:c:jk:d:h", long_options,

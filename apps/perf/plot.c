@@ -74,7 +74,8 @@ static void draw_time_axis(FILE *out, const struct axis *axis)
 	for (int i = 0; i <= powers; i++) {
 		double x = LEFT + (double)WIDTH * i / powers;
 
-		fprintf(out, "<path d=\"M%.1f %d v5\"/>"
+		fprintf(out,
+			"<path d=\"M%.1f %d v5\"/>"
 			"<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.4g</text>\n",
 			x, TOP + HEIGHT, x, TOP + HEIGHT + 20,
 			(double)(1ull << (axis->first + i)) / 1e3);
@@ -90,10 +91,11 @@ static void draw_percentile(FILE *out, const struct histogram *h, const struct a
 	uint64_t ns = histogram_at(h, at);
 	int power = 63 - __builtin_clzll(ns | 1);
 	double within = (double)ns / (double)(1ull << power) - 1;
-	double x = LEFT + (double)WIDTH * (power - axis->first + within) /
-				  (axis->last - axis->first + 1);
+	double x = LEFT +
+		   (double)WIDTH * (power - axis->first + within) / (axis->last - axis->first + 1);
 
-	fprintf(out, "<path d=\"M%.1f %d V%d\" stroke-dasharray=\"4 3\"/>"
+	fprintf(out,
+		"<path d=\"M%.1f %d V%d\" stroke-dasharray=\"4 3\"/>"
 		"<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
 		x, TOP, TOP + HEIGHT, x, TOP - 6, name);
 }
@@ -104,7 +106,8 @@ static void draw(FILE *out, const struct perf_options *o, const struct perf_resu
 	char title[256];
 
 	report_title(o, title, sizeof(title));
-	fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+	fprintf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
 		"font-family=\"sans-serif\" font-size=\"12\" fill=\"#222\" stroke=\"none\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
 		"<text x=\"%d\" y=\"20\">%s: %s, %.0f requests a second</text>\n",

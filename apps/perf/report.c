@@ -125,7 +125,8 @@ void report_text(const struct perf_options *o, const struct perf_result *r)
 	print_histogram(h);
 }
 
-static void json_settings(struct json *json, const struct perf_options *o, const struct perf_result *r)
+static void json_settings(struct json *json, const struct perf_options *o,
+			  const struct perf_result *r)
 {
 	json_open_object(json, "settings");
 	json_string(json, "donor", r->after.peer);

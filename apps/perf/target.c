@@ -71,7 +71,7 @@ static int touch_region(struct perf_target *target, uint64_t bytes, const void *
 		uint64_t left = bytes - at;
 
 		rc = weir_write(target->region, at, zeroes,
-				 left < TOUCH_BYTES ? left : TOUCH_BYTES);
+				left < TOUCH_BYTES ? left : TOUCH_BYTES);
 	}
 	return rc;
 }

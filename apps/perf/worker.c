@@ -60,7 +60,8 @@ static void check_contents(struct perf_worker *w, const struct perf_slot *slot)
 		fail(w, -EILSEQ, want);
 }
 
-static void account_slot(struct perf_worker *w, const struct perf_slot *slot, int status, uint64_t end_ns)
+static void account_slot(struct perf_worker *w, const struct perf_slot *slot, int status,
+			 uint64_t end_ns)
 {
 	histogram_add(&w->latency, end_ns - slot->begin_ns);
 	w->end_ns = end_ns;
@@ -152,7 +153,9 @@ static bool want_recorded(struct perf_worker *w, struct want *want)
 	record = &trace->records[w->at++];
 	wait_for_turn(w, record->done);
 	*want = (struct want){
-		record->is_write, record->page * TRACE_PAGE, (uint64_t)record->count * TRACE_PAGE,
+		record->is_write,
+		record->page * TRACE_PAGE,
+		(uint64_t)record->count * TRACE_PAGE,
 	};
 	return !is_stopped(w->load);
 }
@@ -283,14 +286,17 @@ void *worker_run(void *arg)
 	return NULL;
 }
 
-int worker_init(struct perf_worker *w, struct load *load, unsigned int index, unsigned char *buffers,
-		uint64_t slot_bytes)
+int worker_init(struct perf_worker *w, struct load *load, unsigned int index,
+		unsigned char *buffers, uint64_t slot_bytes)
 {
 	const struct perf_options *o = load->options;
 
 	*w = (struct perf_worker){
-		.load = load, .target = &load->targets[index % o->nr_donors], .index = index,
-		.turn = UINT64_MAX, .quota = UINT64_MAX,
+		.load = load,
+		.target = &load->targets[index % o->nr_donors],
+		.index = index,
+		.turn = UINT64_MAX,
+		.quota = UINT64_MAX,
 	};
 	w->slots = calloc(o->depth, sizeof(*w->slots));
 	w->batch = calloc(o->depth, sizeof(*w->batch));
@@ -298,7 +304,8 @@ int worker_init(struct perf_worker *w, struct load *load, unsigned int index, un
 	if (!w->slots || !w->batch || !w->events || weir_queue_create(&w->queue))
 		return -ENOMEM;
 	for (unsigned int i = o->depth; i-- > 0;) {
-		w->slots[i] = (struct perf_slot){ .next = w->free, .buffer = buffers + i * slot_bytes };
+		w->slots[i] =
+			(struct perf_slot){ .next = w->free, .buffer = buffers + i * slot_bytes };
 		w->free = &w->slots[i];
 	}
 	if (!load->trace)

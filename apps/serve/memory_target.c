@@ -12,7 +12,8 @@
 
 #define STEP (2ull << 20) /* no client is bothered for less */
 
-void memory_target_init(struct memory_target *target, struct weir_donor *donor, uint64_t memory, uint64_t spare)
+void memory_target_init(struct memory_target *target, struct weir_donor *donor, uint64_t memory,
+			uint64_t spare)
 {
 	*target = (struct memory_target){
 		.donor = donor,

@@ -20,7 +20,8 @@ struct memory_target {
 	uint64_t memory, told, spare, spared, limit;
 };
 
-void memory_target_init(struct memory_target *target, struct weir_donor *donor, uint64_t memory, uint64_t spare);
+void memory_target_init(struct memory_target *target, struct weir_donor *donor, uint64_t memory,
+			uint64_t spare);
 
 /* By 'weir lend'; more than there is: all. */
 void memory_target_set(struct memory_target *target, uint64_t bytes);

@@ -170,8 +170,8 @@ static int open_donor(struct serve *serve)
 		.keepalive_ms = serve->keepalive * 1000,
 	};
 	struct weir_error error;
-	uint64_t fs_bytes =
-		serve->quota && serve->quota < serve->memory ? serve->quota : serve->memory;
+	uint64_t fs_bytes = serve->quota && serve->quota < serve->memory ? serve->quota :
+									   serve->memory;
 
 	if (tenants_init(&serve->tenants, serve->nr_keys ? serve->nr_keys : 1, fs_bytes,
 			 chunk_bytes(fs_bytes)))

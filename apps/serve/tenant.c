@@ -113,13 +113,14 @@ static void set_timers(struct fs_tenant *tenant)
 	if (!tenant->work_timer_set && fsd_has_work(tenant->fsd))
 		tenant->work_timer_set = !weir_donor_after(donor, 1, run_work, tenant);
 	if (!tenant->deadline_timer_set && deadline != FSD_NEVER)
-		tenant->deadline_timer_set = !weir_donor_after(donor, (unsigned int)(left / NS_PER_MS) + 1,
-						  run_deadline, tenant);
+		tenant->deadline_timer_set = !weir_donor_after(
+			donor, (unsigned int)(left / NS_PER_MS) + 1, run_deadline, tenant);
 }
 
 static int open_fsd(struct fs_tenant *tenant)
 {
-	struct fsd_host host = { take_chunk, donor_room, send_message, answer, wall_clock, clock_ns, tenant };
+	struct fsd_host host = { take_chunk, donor_room, send_message, answer,
+				 wall_clock, clock_ns,	 tenant };
 	struct fsd_options options = {
 		.bytes_max = tenant->all->bytes_max,
 		.chunk_bytes = tenant->all->chunk_bytes,
@@ -195,7 +196,8 @@ static void on_log(void *arg, enum weir_log_level level, const char *line)
 	log_line(level, line);
 }
 
-int tenants_init(struct fs_tenants *tenants, unsigned int nr, uint64_t bytes_max, uint64_t chunk_bytes)
+int tenants_init(struct fs_tenants *tenants, unsigned int nr, uint64_t bytes_max,
+		 uint64_t chunk_bytes)
 {
 	*tenants = (struct fs_tenants){
 		.bytes_max = bytes_max,

@@ -112,7 +112,9 @@ static void reload(const struct share_command *c, struct share_daemon *share)
 static int open_all(const struct share_command *c, struct share_daemon *share)
 {
 	struct weir_mux_options options = {
-		.listen = c->listen, .device = c->device, .key = c->key,
+		.listen = c->listen,
+		.device = c->device,
+		.key = c->key,
 		.connections_max = UINT16_MAX,
 	};
 	struct weir_error error;
@@ -126,7 +128,8 @@ static int open_all(const struct share_command *c, struct share_daemon *share)
 		share_config_fini(&share->config);
 		return failure(c->cmd, "%s", error.text);
 	}
-	return share_daemon_open(share, c->socket, &error) ? failure(c->cmd, "%s", error.text) : EXIT_OK;
+	return share_daemon_open(share, c->socket, &error) ? failure(c->cmd, "%s", error.text) :
+							     EXIT_OK;
 }
 
 static int run(const struct share_command *c)
@@ -165,8 +168,9 @@ int cmd_share(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL },
 	};
-	struct share_command c = { .cmd = argv[0], .socket = WEIR_MUX_IPC_SOCKET,
-			     .listen = "127.0.0.1:7475" };
+	struct share_command c = { .cmd = argv[0],
+				   .socket = WEIR_MUX_IPC_SOCKET,
+				   .listen = "127.0.0.1:7475" };
 	struct weir_error error;
 	int opt, status;
 

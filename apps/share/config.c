@@ -69,8 +69,8 @@ static int parse_size(const struct parser *p, const char *term, const char *word
 	uint64_t size;
 
 	if (size_parse(word, &size) || !size)
-		return weir_fail(p->error, -EINVAL,
-				 "line %u: %s %s: not a size; try 512M or 4G", p->line, term, word);
+		return weir_fail(p->error, -EINVAL, "line %u: %s %s: not a size; try 512M or 4G",
+				 p->line, term, word);
 	*out = size;
 	return 0;
 }
@@ -100,8 +100,10 @@ static int parse_term(struct parser *p, const char *term, struct share_policy *t
 		return parse_size(p, term, word, &terms->memory_bytes);
 	if (!strcmp(term, "rate"))
 		return parse_size(p, term, word, &terms->rate_bytes_s);
-	return weir_fail(p->error, -EINVAL, "line %u: %s: there are weight, class, connections, "
-			 "peers, memory, rate and deny", p->line, term);
+	return weir_fail(p->error, -EINVAL,
+			 "line %u: %s: there are weight, class, connections, "
+			 "peers, memory, rate and deny",
+			 p->line, term);
 }
 
 static int parse_terms(struct parser *p, struct share_policy *terms)
@@ -209,8 +211,10 @@ static int parse_class_term(struct parser *p, const char *term, struct weir_mux_
 	if (!strcmp(term, "pass"))
 		return parse_size(p, term, word, &class->pass_bytes_max);
 	if (strcmp(term, "tos"))
-		return weir_fail(p->error, -EINVAL, "line %u: %s: a class has tos, level, weight, "
-				 "segment, depth and pass", p->line, term);
+		return weir_fail(p->error, -EINVAL,
+				 "line %u: %s: a class has tos, level, weight, "
+				 "segment, depth and pass",
+				 p->line, term);
 	rc = parse_number(p, term, word, 0, TOS_MAX, &tos);
 	if (!rc)
 		class->tos = (uint8_t)tos;
@@ -231,8 +235,10 @@ static int parse_class(struct share_config *config, struct parser *p)
 	int rc;
 
 	if (!term)
-		return weir_fail(p->error, -EINVAL, "line %u: class: give its number and terms: "
-				 "class 0 tos 104", p->line);
+		return weir_fail(p->error, -EINVAL,
+				 "line %u: class: give its number and terms: "
+				 "class 0 tos 104",
+				 p->line);
 	rc = parse_number(p, "class", name, 0, CLASS_MAX, &nr);
 	if (!rc)
 		class_have(config, nr);
@@ -253,8 +259,10 @@ static int parse_idle(struct share_config *config, struct parser *p)
 	}
 	seconds = word ? strtod(word, &end) : 0;
 	if (!word || *end || next_word(p) || !(seconds >= IDLE_MIN && seconds <= IDLE_MAX))
-		return weir_fail(p->error, -EINVAL, "line %u: idle: give it 0.1 to 86400 seconds, "
-				 "or any", p->line);
+		return weir_fail(p->error, -EINVAL,
+				 "line %u: idle: give it 0.1 to 86400 seconds, "
+				 "or any",
+				 p->line);
 	config->idle_ns = (uint64_t)(seconds * 1e9);
 	return 0;
 }
@@ -275,8 +283,10 @@ static int parse_line(struct share_config *config, struct parser *p)
 		return parse_class(config, p);
 	if (!strcmp(word, "idle"))
 		return parse_idle(config, p);
-	return weir_fail(p->error, -EINVAL, "line %u: %s: a line begins with default, user, "
-			 "cgroup, class or idle", p->line, word);
+	return weir_fail(p->error, -EINVAL,
+			 "line %u: %s: a line begins with default, user, "
+			 "cgroup, class or idle",
+			 p->line, word);
 }
 
 static void config_init(struct share_config *config)
@@ -286,7 +296,8 @@ static void config_init(struct share_config *config)
 	config->nr_classes = WEIR_MUX_DEFAULT_CLASSES;
 }
 
-int share_config_parse(const char *text, size_t length, struct share_config *config, struct weir_error *error)
+int share_config_parse(const char *text, size_t length, struct share_config *config,
+		       struct weir_error *error)
 {
 	struct parser p = { .error = error };
 	char *copy = strndup(text, length), *rest = copy, *line;

@@ -70,13 +70,15 @@ struct share_config {
  *
  * Return: 0; -EINVAL; -ENOMEM.
  */
-int share_config_parse(const char *text, size_t length, struct share_config *config, struct weir_error *error);
+int share_config_parse(const char *text, size_t length, struct share_config *config,
+		       struct weir_error *error);
 
 /* The same, of a file. @path: NULL: nothing is said of anybody. Return: also what open(2) says. */
 int share_config_load(const char *path, struct share_config *config, struct weir_error *error);
 void share_config_fini(struct share_config *config);
 
 /* How somebody is treated, defaults filled in. @cgroup: "/" where it is not known. */
-struct share_policy share_config_policy(const struct share_config *config, uid_t uid, const char *cgroup);
+struct share_policy share_config_policy(const struct share_config *config, uid_t uid,
+					const char *cgroup);
 
 #endif

@@ -60,18 +60,20 @@ static int options_fill(struct share_tenant *tenant, const struct weir_mux_ipc_r
 	pthread_mutex_lock(&tenant->share->lock);
 	first = share_tenant_class(tenant);
 	pthread_mutex_unlock(&tenant->share->lock);
-	*options = (struct weir_mux_conn_options){ ask->class_nr, ask->weight, (uint32_t)ask->length };
+	*options =
+		(struct weir_mux_conn_options){ ask->class_nr, ask->weight, (uint32_t)ask->length };
 	if (ask->class_nr == WEIR_MUX_IPC_CLASS_DEFAULT)
 		options->class_nr = last;
 	if (options->class_nr < first)
-		return weir_fail(error, -EPERM, "class %u is not for this tenant: %u is the most "
-				 "urgent that weir share's configuration allows", ask->class_nr,
-				 first);
+		return weir_fail(error, -EPERM,
+				 "class %u is not for this tenant: %u is the most "
+				 "urgent that weir share's configuration allows",
+				 ask->class_nr, first);
 	return 0;
 }
 
 void share_tenant_settle_conn(struct share_tenant *tenant, struct weir_mux_vconn *conn,
-		   struct weir_mux_ipc_reply *answer)
+			      struct weir_mux_ipc_reply *answer)
 {
 	struct weir_mux_local *mux = tenant->share->mux;
 	int rc = -ECONNRESET;
@@ -114,11 +116,13 @@ static void run_call(const struct share_connect *call)
 
 	answer.status = options_fill(tenant, ask, &options, &error);
 	if (!answer.status && is_late(call))
-		answer.status = weir_fail(&error, -ETIMEDOUT, "%s was not asked in time: too many "
-					  "connects were waiting", ask->peer);
+		answer.status = weir_fail(&error, -ETIMEDOUT,
+					  "%s was not asked in time: too many "
+					  "connects were waiting",
+					  ask->peer);
 	if (!answer.status)
 		answer.status = weir_mux_vconn_connect(&tenant->account, ask->peer, ask->service,
-						     &options, call->deadline_ns, &conn, &error);
+						       &options, call->deadline_ns, &conn, &error);
 	if (answer.status)
 		memcpy(answer.text, error.text, sizeof(answer.text));
 	else
@@ -277,14 +281,16 @@ void share_connect_queues_drop(struct share_tenant *tenant)
 {
 	struct weir_list *at;
 
-	for (at = tenant->share->connect_queues.next; at != &tenant->share->connect_queues; at = at->next)
+	for (at = tenant->share->connect_queues.next; at != &tenant->share->connect_queues;
+	     at = at->next)
 		drop_calls(weir_list_entry(at, struct share_connect_queue, link), tenant);
 }
 
 void share_connect_queues_free(struct share_daemon *share)
 {
 	while (!weir_list_is_empty(&share->connect_queues)) {
-		struct share_connect_queue *queue = weir_list_entry(share->connect_queues.next, struct share_connect_queue, link);
+		struct share_connect_queue *queue = weir_list_entry(
+			share->connect_queues.next, struct share_connect_queue, link);
 
 		weir_list_del(&queue->link);
 		pthread_cond_destroy(&queue->changed);

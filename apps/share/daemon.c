@@ -43,11 +43,12 @@ static int socket_open(struct share_daemon *share, const char *path, struct weir
 		return weir_fail(error, -EADDRINUSE, "%s: another weir share listens there", path);
 	strcpy(address.sun_path, path);
 	share->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (share->socket < 0 || bind(share->socket, (struct sockaddr *)&address,
-				      sizeof(address)) ||
+	if (share->socket < 0 ||
+	    bind(share->socket, (struct sockaddr *)&address, sizeof(address)) ||
 	    chmod(path, 0666) || listen(share->socket, BACKLOG)) {
 		rc = -errno;
-		return weir_fail(error, rc, "cannot listen at %s: %s: its directory has to be "
+		return weir_fail(error, rc,
+				 "cannot listen at %s: %s: its directory has to be "
 				 "there, and ours to write (mkdir), or choose with --socket",
 				 path, strerror(-rc));
 	}
@@ -81,8 +82,9 @@ static int tenant_start(struct share_daemon *share, struct share_tenant *tenant)
 	tenant->nr = ++share->last_nr;
 	tenant->board->asleep = 1; /* the usher may be */
 	share_tenant_apply_policy(tenant);
-	tenant->refused = share_tenant_limits_check(!tenant->uid, tenant->policy.is_denied, share->nr_tenants,
-				      count_tenants_of(share, tenant->uid));
+	tenant->refused = share_tenant_limits_check(!tenant->uid, tenant->policy.is_denied,
+						    share->nr_tenants,
+						    count_tenants_of(share, tenant->uid));
 	count = tenant->refused ? &share->nr_refused : &share->nr_tenants;
 	if ((!tenant->refused || *count < SHARE_REFUSED_MAX) && !share->is_stopping)
 		rc = weir_thread_create(&clerk, "weir-clerk", share_rpc_run, tenant, NULL);
@@ -112,8 +114,8 @@ static void *acceptor_run(void *arg)
 	int fd;
 
 	/* share_daemon_close() shuts the socket down. */
-	while ((fd = accept4(share->socket, NULL, NULL, SOCK_CLOEXEC)) >= 0 ||
-	       errno == EINTR || errno == ECONNABORTED || errno == EMFILE || errno == ENFILE)
+	while ((fd = accept4(share->socket, NULL, NULL, SOCK_CLOEXEC)) >= 0 || errno == EINTR ||
+	       errno == ECONNABORTED || errno == EMFILE || errno == ENFILE)
 		if (fd >= 0)
 			admit_tenant(share, fd);
 		else
@@ -131,7 +133,8 @@ static int threads_start(struct share_daemon *share, struct weir_error *error)
 	if (share->epoll < 0 || share->wake < 0 ||
 	    epoll_ctl(share->epoll, EPOLL_CTL_ADD, share->wake, &in))
 		return weir_fail(error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
-	rc = weir_thread_create(&share->usher, "weir-usher", share_doorbell_poller_run, share, error);
+	rc = weir_thread_create(&share->usher, "weir-usher", share_doorbell_poller_run, share,
+				error);
 	share->has_doorbell_poller = !rc;
 	if (!rc)
 		rc = weir_thread_create(&share->doorman, "weir-doorman", acceptor_run, share,

@@ -120,19 +120,19 @@ void share_connect_queues_free(struct share_daemon *share);
  * locks. Return: 0; -ENOENT.
  */
 int share_query_tenant(const struct share_tenant *who, const struct weir_mux_ipc_request *ask,
-		struct weir_mux_ipc_tenant *out);
+		       struct weir_mux_ipc_tenant *out);
 int share_query_flow(const struct share_tenant *who, const struct weir_mux_ipc_request *ask,
-	      struct weir_mux_ipc_flow *out);
+		     struct weir_mux_ipc_flow *out);
 
 /*
  * Without locks: a connection is the tenant's; @answer says where it lies, or why it has been
  * ended.
  */
 void share_tenant_settle_conn(struct share_tenant *tenant, struct weir_mux_vconn *conn,
-		   struct weir_mux_ipc_reply *answer);
+			      struct weir_mux_ipc_reply *answer);
 
 /* An answer of @tenant's clerk or dialer, with @nr descriptors, which are closed. */
-void share_tenant_reply(struct share_tenant *tenant, struct weir_mux_ipc_reply *answer, const int *fds,
-		   unsigned int nr);
+void share_tenant_reply(struct share_tenant *tenant, struct weir_mux_ipc_reply *answer,
+			const int *fds, unsigned int nr);
 
 #endif

@@ -65,8 +65,8 @@ static void publish_asleep(struct share_daemon *share, uint32_t asleep)
 
 	pthread_mutex_lock(&share->lock);
 	for (at = share->tenants.next; at != &share->tenants; at = at->next)
-		__atomic_store_n(&weir_list_entry(at, struct share_tenant, link)->board->asleep, asleep,
-				 __ATOMIC_SEQ_CST);
+		__atomic_store_n(&weir_list_entry(at, struct share_tenant, link)->board->asleep,
+				 asleep, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&share->lock);
 }
 
@@ -86,7 +86,8 @@ static void drain_wakeups(struct share_daemon *share, const struct epoll_event *
 		if (events[i].data.ptr == share)
 			weir_fd_drain(share->wake);
 		for (at = share->tenants.next; at != &share->tenants; at = at->next) {
-			struct share_tenant *tenant = weir_list_entry(at, struct share_tenant, link);
+			struct share_tenant *tenant =
+				weir_list_entry(at, struct share_tenant, link);
 
 			if (tenant == events[i].data.ptr)
 				recv(tenant->bell, bytes, sizeof(bytes), MSG_DONTWAIT);

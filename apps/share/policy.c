@@ -18,7 +18,8 @@ static bool is_within(const char *cgroup, const char *whole)
 	return !strncmp(cgroup, whole, length) && (!cgroup[length] || cgroup[length] == '/');
 }
 
-static const struct share_rule *rule_for(const struct share_config *config, uid_t uid, const char *cgroup)
+static const struct share_rule *rule_for(const struct share_config *config, uid_t uid,
+					 const char *cgroup)
 {
 	const struct share_rule *user = NULL, *group = NULL;
 	size_t i;
@@ -48,7 +49,8 @@ static uint64_t party_of(const struct share_rule *rule, uid_t uid)
 	return hash | 1ull << 63;
 }
 
-struct share_policy share_config_policy(const struct share_config *config, uid_t uid, const char *cgroup)
+struct share_policy share_config_policy(const struct share_config *config, uid_t uid,
+					const char *cgroup)
 {
 	const struct share_rule *rule = rule_for(config, uid, cgroup);
 	struct share_policy terms = rule ? rule->terms : config->terms;

@@ -52,7 +52,7 @@ static void fill_tenant(struct share_tenant *tenant, struct weir_mux_ipc_tenant 
 }
 
 int share_query_tenant(const struct share_tenant *who, const struct weir_mux_ipc_request *ask,
-		struct weir_mux_ipc_tenant *out)
+		       struct weir_mux_ipc_tenant *out)
 {
 	struct share_daemon *share = who->share;
 	struct weir_list *at;
@@ -102,7 +102,7 @@ static void fill_flow(const struct weir_mux_vconn *conn, struct weir_mux_ipc_flo
 }
 
 int share_query_flow(const struct share_tenant *who, const struct weir_mux_ipc_request *ask,
-	      struct weir_mux_ipc_flow *out)
+		     struct weir_mux_ipc_flow *out)
 {
 	struct share_daemon *share = who->share;
 	const struct share_tenant *tenant;
@@ -111,8 +111,7 @@ int share_query_flow(const struct share_tenant *who, const struct weir_mux_ipc_r
 
 	pthread_mutex_lock(&share->lock);
 	tenant = tenant_find(share, ask->nr);
-	while (tenant && may_see(who, tenant) && i < WEIR_MUX_IPC_CONNS_MAX &&
-	       !tenant->conns[i])
+	while (tenant && may_see(who, tenant) && i < WEIR_MUX_IPC_CONNS_MAX && !tenant->conns[i])
 		i++;
 	if (tenant && may_see(who, tenant) && i < WEIR_MUX_IPC_CONNS_MAX) {
 		fill_flow(tenant->conns[i], out);

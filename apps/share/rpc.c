@@ -49,7 +49,7 @@ static bool is_denied(struct share_tenant *tenant)
 static int denied(const struct share_rpc *turn)
 {
 	return fail_with_text(turn, -EPERM,
-			 "weir share's configuration lets this user or cgroup not in");
+			      "weir share's configuration lets this user or cgroup not in");
 }
 
 static int handle_hello(struct share_rpc *turn)
@@ -59,16 +59,16 @@ static int handle_hello(struct share_rpc *turn)
 
 	if (turn->ask->value != WEIR_MUX_IPC_VERSION)
 		return fail_with_text(turn, -EPROTONOSUPPORT,
-				 "weir share speaks another version: restart what is older");
+				      "weir share speaks another version: restart what is older");
 	if (tenant->refused == -EAGAIN)
 		return fail_with_text(turn, -EAGAIN,
-				 "weir share has as many tenants as it takes, of all "
-				 "or of this user: try again when one has gone");
+				      "weir share has as many tenants as it takes, of all "
+				      "or of this user: try again when one has gone");
 	if (!tenant->cgroup[0])
 		return fail_with_text(turn, -EPERM,
-				 "weir share cannot see this process's cgroup: it needs "
-				 "to find it in its own /proc, and who connected "
-				 "still there");
+				      "weir share cannot see this process's cgroup: it needs "
+				      "to find it in its own /proc, and who connected "
+				      "still there");
 	if (tenant->refused || is_denied(tenant))
 		return denied(turn);
 	rc = attach_fd(turn, tenant->board_fd);
@@ -90,7 +90,8 @@ static struct weir_mux_vconn *conn_of(const struct share_rpc *turn)
 
 static struct weir_mux_service **offer_at(const struct share_rpc *turn)
 {
-	struct weir_mux_service **at = &turn->tenant->offers[turn->ask->nr % WEIR_MUX_IPC_SERVICES_MAX];
+	struct weir_mux_service **at =
+		&turn->tenant->offers[turn->ask->nr % WEIR_MUX_IPC_SERVICES_MAX];
 
 	return turn->ask->nr < WEIR_MUX_IPC_SERVICES_MAX && *at ? at : NULL;
 }
@@ -108,7 +109,7 @@ static int handle_listen(struct share_rpc *turn)
 	if (pipe2(bell, O_CLOEXEC | O_NONBLOCK))
 		return -ENOMEM;
 	rc = weir_mux_service_open(&tenant->account, turn->ask->service, turn->ask->value, bell[1],
-			     &tenant->offers[nr]);
+				   &tenant->offers[nr]);
 	if (rc) {
 		close(bell[0]);
 		return rc;
@@ -185,7 +186,8 @@ static int handle_ring_slab(struct share_rpc *turn)
 
 	pthread_mutex_lock(&account->mux->lock);
 	for (at = account->slabs.next; at != &account->slabs; at = at->next) {
-		const struct weir_mux_ring_slab *slab = weir_list_entry(at, struct weir_mux_ring_slab, link);
+		const struct weir_mux_ring_slab *slab =
+			weir_list_entry(at, struct weir_mux_ring_slab, link);
 
 		if (slab->number == turn->ask->nr)
 			fd = slab->fd;
@@ -215,7 +217,7 @@ static int handle_grant(struct share_rpc *turn)
 	struct weir_mux_vconn *conn = conn_of(turn);
 
 	return conn ? weir_mux_vconn_grant(conn, ask->value, ask->at, ask->length, ask->weight,
-					 &turn->answer->nr) :
+					   &turn->answer->nr) :
 		      -EINVAL;
 }
 
@@ -299,7 +301,8 @@ static void mark_admitted(struct share_tenant *tenant)
 }
 
 /* Return: whether it may go on: who has not been let in may not. */
-static bool handle_request(struct share_tenant *tenant, const struct weir_mux_ipc_request *ask, bool *is_known)
+static bool handle_request(struct share_tenant *tenant, const struct weir_mux_ipc_request *ask,
+			   bool *is_known)
 {
 	struct weir_mux_ipc_reply answer = { .number = ask->number };
 	struct share_rpc turn = { .tenant = tenant, .ask = ask, .answer = &answer };

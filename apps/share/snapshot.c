@@ -35,8 +35,8 @@ static int fetch_flows(int socket, struct share_snapshot_tenant *tenant)
 	int rc;
 
 	while (!(rc = ask(socket, WEIR_MUX_IPC_FLOW, tenant->is.nr, next, &answer))) {
-		struct weir_mux_ipc_flow *flows = grow(tenant->flows, tenant->nr_flows,
-						     sizeof(*flows));
+		struct weir_mux_ipc_flow *flows =
+			grow(tenant->flows, tenant->nr_flows, sizeof(*flows));
 
 		if (!flows)
 			return -ENOMEM;
@@ -54,7 +54,8 @@ static int fetch_tenants(int socket, struct share_snapshot *look, bool flows)
 	int rc;
 
 	while (!(rc = ask(socket, WEIR_MUX_IPC_TENANT, last, 0, &answer))) {
-		struct share_snapshot_tenant *tenants = grow(look->tenants, look->count, sizeof(*tenants));
+		struct share_snapshot_tenant *tenants =
+			grow(look->tenants, look->count, sizeof(*tenants));
 
 		if (!tenants)
 			return -ENOMEM;
@@ -69,7 +70,8 @@ static int fetch_tenants(int socket, struct share_snapshot *look, bool flows)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-int share_snapshot_take(struct share_snapshot *look, const char *path, bool flows, struct weir_error *error)
+int share_snapshot_take(struct share_snapshot *look, const char *path, bool flows,
+			struct weir_error *error)
 {
 	int rc, socket = weir_mux_ipc_connect(path, error);
 
@@ -95,7 +97,8 @@ void share_snapshot_fini(struct share_snapshot *look)
 	*look = (struct share_snapshot){ 0 };
 }
 
-const struct share_snapshot_tenant *share_snapshot_tenant(const struct share_snapshot *look, uint32_t nr)
+const struct share_snapshot_tenant *share_snapshot_tenant(const struct share_snapshot *look,
+							  uint32_t nr)
 {
 	size_t i;
 
@@ -105,7 +108,8 @@ const struct share_snapshot_tenant *share_snapshot_tenant(const struct share_sna
 	return NULL;
 }
 
-const struct weir_mux_ipc_flow *share_snapshot_flow(const struct share_snapshot_tenant *tenant, uint32_t nr)
+const struct weir_mux_ipc_flow *share_snapshot_flow(const struct share_snapshot_tenant *tenant,
+						    uint32_t nr)
 {
 	size_t i;
 

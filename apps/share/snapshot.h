@@ -27,11 +27,14 @@ struct share_snapshot {
  *
  * Return: 0; -ECONNREFUSED nobody listens there; -ECONNRESET, -ETIMEDOUT, -ENOMEM.
  */
-int share_snapshot_take(struct share_snapshot *look, const char *path, bool flows, struct weir_error *error);
+int share_snapshot_take(struct share_snapshot *look, const char *path, bool flows,
+			struct weir_error *error);
 void share_snapshot_fini(struct share_snapshot *look);
 
 /* The tenant, or its connection, as it was then; NULL: there was none. */
-const struct share_snapshot_tenant *share_snapshot_tenant(const struct share_snapshot *look, uint32_t nr);
-const struct weir_mux_ipc_flow *share_snapshot_flow(const struct share_snapshot_tenant *tenant, uint32_t nr);
+const struct share_snapshot_tenant *share_snapshot_tenant(const struct share_snapshot *look,
+							  uint32_t nr);
+const struct weir_mux_ipc_flow *share_snapshot_flow(const struct share_snapshot_tenant *tenant,
+						    uint32_t nr);
 
 #endif

@@ -190,8 +190,8 @@ int share_tenant_add_conn(struct share_tenant *tenant, struct weir_mux_vconn *co
 	return -EDQUOT;
 }
 
-void share_tenant_reply(struct share_tenant *tenant, struct weir_mux_ipc_reply *answer, const int *fds,
-		   unsigned int nr)
+void share_tenant_reply(struct share_tenant *tenant, struct weir_mux_ipc_reply *answer,
+			const int *fds, unsigned int nr)
 {
 	unsigned int i;
 

@@ -15,7 +15,7 @@
  * Return: 0; -EPERM; -EAGAIN.
  */
 static inline int share_tenant_limits_check(bool is_root, bool is_denied, unsigned int nr_tenants,
-			      unsigned int nr_of_user)
+					    unsigned int nr_of_user)
 {
 	if (is_denied && !is_root)
 		return -EPERM;

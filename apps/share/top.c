@@ -47,7 +47,7 @@ static double per_second(const struct top *top, uint64_t old, uint64_t new)
 {
 	uint64_t ns = top->new.at_ns - top->old.at_ns;
 
-	return new > old && ns ? (double)(new - old) * 1e9 / (double)ns : 0;
+	return new > old &&ns ? (double)(new - old) * 1e9 / (double)ns : 0;
 }
 
 /* Since the last look, or since it came. */
@@ -100,7 +100,8 @@ static void party_shares(const struct top *top, const struct weir_mux_ipc_tenant
 	rates->due = own ? (double)of->weight / (double)weights : 0;
 }
 
-static struct share_rates rates_of(const struct top *top, const struct share_snapshot_tenant *tenant)
+static struct share_rates rates_of(const struct top *top,
+				   const struct share_snapshot_tenant *tenant)
 {
 	static const struct share_snapshot_tenant nobody;
 	const struct weir_mux_ipc_tenant *is = &tenant->is;
@@ -151,9 +152,9 @@ static void tenant_row(const struct top *top, struct text_table *table,
 
 static void tenants_print(const struct top *top)
 {
-	static const char *const heads[] = { "party", "process", "pid", "connections", "sends",
-					     "receives", "waits", "weight", "share", "due",
-					     "memory" };
+	static const char *const heads[] = { "party", "process",  "pid",   "connections",
+					     "sends", "receives", "waits", "weight",
+					     "share", "due",	  "memory" };
 	struct text_table table;
 	size_t i;
 
@@ -166,11 +167,13 @@ static void tenants_print(const struct top *top)
 	table_fini(&table);
 }
 
-static void flow_row(const struct top *top, struct text_table *table, const struct share_snapshot_tenant *tenant,
+static void flow_row(const struct top *top, struct text_table *table,
+		     const struct share_snapshot_tenant *tenant,
 		     const struct weir_mux_ipc_flow *flow)
 {
 	static const struct weir_mux_ipc_flow nothing;
-	const struct share_snapshot_tenant *before = share_snapshot_tenant(&top->old, tenant->is.nr);
+	const struct share_snapshot_tenant *before =
+		share_snapshot_tenant(&top->old, tenant->is.nr);
 	const struct weir_mux_ipc_flow *old = share_snapshot_flow(before, flow->nr);
 
 	old = old ? old : &nothing;
@@ -179,17 +182,18 @@ static void flow_row(const struct top *top, struct text_table *table, const stru
 	table_add(table, "%s", flow->peer);
 	table_add(table, "%u", flow->class_nr);
 	table_add(table, "%u", flow->weight);
-	table_add(table, "%s/s", size_format((uint64_t)per_second(top, old->bytes_sent,
-								  flow->bytes_sent)).text);
-	table_add(table, "%s/s", size_format((uint64_t)per_second(top, old->bytes_received,
-								  flow->bytes_received)).text);
+	table_add(table, "%s/s",
+		  size_format((uint64_t)per_second(top, old->bytes_sent, flow->bytes_sent)).text);
+	table_add(table, "%s/s",
+		  size_format((uint64_t)per_second(top, old->bytes_received, flow->bytes_received))
+			  .text);
 	table_add(table, "%s", size_format(flow->queued_bytes).text);
 }
 
 static void flows_print(const struct top *top)
 {
-	static const char *const heads[] = { "pid", "connection", "to", "class", "weight",
-					     "sends", "receives", "queued" };
+	static const char *const heads[] = { "pid",    "connection", "to",	 "class",
+					     "weight", "sends",	     "receives", "queued" };
 	struct text_table table;
 	size_t i, k;
 
@@ -198,8 +202,7 @@ static void flows_print(const struct top *top)
 		table_add(&table, "%s", heads[i]);
 	for (i = 0; i < top->new.count; i++)
 		for (k = 0; k < top->new.tenants[i].nr_flows; k++)
-			flow_row(top, &table, &top->new.tenants[i],
-				 &top->new.tenants[i].flows[k]);
+			flow_row(top, &table, &top->new.tenants[i], &top->new.tenants[i].flows[k]);
 	putchar('\n');
 	table_print(&table, stdout);
 	table_fini(&table);
@@ -226,7 +229,8 @@ static void flows_json(struct json *json, const struct share_snapshot_tenant *te
 	json_close_array(json);
 }
 
-static void tenant_json(const struct top *top, struct json *json, const struct share_snapshot_tenant *tenant)
+static void tenant_json(const struct top *top, struct json *json,
+			const struct share_snapshot_tenant *tenant)
 {
 	const struct weir_mux_ipc_tenant *is = &tenant->is;
 	struct share_rates rates = rates_of(top, tenant);
@@ -354,7 +358,8 @@ int cmd_top(int argc, char **argv)
 		{ NULL },
 	};
 	const char *socket = getenv("WEIR_SHARE");
-	struct top top = { .cmd = argv[0], .interval_s = 1,
+	struct top top = { .cmd = argv[0],
+			   .interval_s = 1,
 			   .socket = socket && *socket ? socket : WEIR_MUX_IPC_SOCKET };
 	int opt, status;
 

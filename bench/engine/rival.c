@@ -33,12 +33,8 @@
 #define LOOK 16 /* requests between two looks at the clock */
 
 static const struct rival *const rivals[] = {
-	&rival_hybrid,
-	&rival_single,
-	&rival_doorbell,
-	&rival_asleep,
-	&rival_verbs,
-	&rival_events,
+	&rival_hybrid,	  &rival_single, &rival_doorbell,
+	&rival_asleep,	  &rival_verbs,	 &rival_events,
 #ifdef WITH_UCX
 	&rival_ucx,
 #endif
@@ -133,7 +129,8 @@ static void warm_up(struct rival_lane *lane)
 	uint64_t at, stride = (uint64_t)job.lanes * job.size, step = 0;
 	int in_flight = 0;
 
-	for (at = (uint64_t)lane->number * job.size; at + job.size <= job.lent_bytes; at += stride) {
+	for (at = (uint64_t)lane->number * job.size; at + job.size <= job.lent_bytes;
+	     at += stride) {
 		while (in_flight == job.depth)
 			in_flight -= rival->reap(lane->number);
 		rival->post(lane->number, mine + step++ % (uint64_t)job.depth * job.size, at);
@@ -213,7 +210,8 @@ static void show(uint64_t ops, double seconds, const struct rival_usage *used,
 	       (after.switches - used->switches) / each);
 	if (verbs_count_read)
 		printf(" %.4f %.4f",
-		       (double)(now.send_wrs + now.recv_wrs - before->send_wrs - before->recv_wrs) / each,
+		       (double)(now.send_wrs + now.recv_wrs - before->send_wrs - before->recv_wrs) /
+			       each,
 		       (double)(now.doorbells - before->doorbells) / each);
 	printf("\n");
 }
@@ -235,7 +233,8 @@ static void borrow_and_run(int socket)
 	for (i = 0; i < job.lanes; i++) {
 		lanes[i].number = i;
 		lanes[i].random = (uint64_t)i + 1;
-		must(!pthread_create(&lanes[i].thread, NULL, lane_run, &lanes[i]), "thread", "none");
+		must(!pthread_create(&lanes[i].thread, NULL, lane_run, &lanes[i]), "thread",
+		     "none");
 	}
 	pthread_barrier_wait(&warm);
 	before = counted();
@@ -287,8 +286,9 @@ int main(int argc, char **argv)
 	pid_t lender;
 
 	if (argc != 8 && argc != 9) {
-		fprintf(stderr, "Usage: rival hybrid|single|doorbell|asleep|verbs|events|ucx|libfabric read|write "
-				"sequential|random THREADS DEPTH BYTES SECONDS [MIB]\n");
+		fprintf(stderr,
+			"Usage: rival hybrid|single|doorbell|asleep|verbs|events|ucx|libfabric read|write "
+			"sequential|random THREADS DEPTH BYTES SECONDS [MIB]\n");
 		return 2;
 	}
 	parse(argv);

@@ -49,10 +49,12 @@ static ucp_worker_h make_worker(void)
 
 static ucp_mem_h make(void *memory, size_t bytes)
 {
-	ucp_params_t params = { .field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_RMA };
+	ucp_params_t params = { .field_mask = UCP_PARAM_FIELD_FEATURES,
+				.features = UCP_FEATURE_RMA };
 	ucp_mem_map_params_t map = { .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
 						   UCP_MEM_MAP_PARAM_FIELD_LENGTH,
-				     .address = memory, .length = bytes };
+				     .address = memory,
+				     .length = bytes };
 	ucp_config_t *config;
 	ucp_mem_h mapped;
 
@@ -114,8 +116,8 @@ static void ucx_post(int number, void *buffer, uint64_t offset)
 	};
 	uint64_t at = lender.memory + offset;
 	ucs_status_ptr_t request =
-		is_read ? ucp_get_nbx(lane->ep, buffer, size, at, lane->key, &param)
-			: ucp_put_nbx(lane->ep, buffer, size, at, lane->key, &param);
+		is_read ? ucp_get_nbx(lane->ep, buffer, size, at, lane->key, &param) :
+			  ucp_put_nbx(lane->ep, buffer, size, at, lane->key, &param);
 
 	if (UCS_PTR_IS_PTR(request))
 		return;

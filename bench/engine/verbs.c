@@ -62,8 +62,10 @@ static void make(void *memory, size_t bytes, const struct rival_job *job, bool s
 	for (i = 0; i < job->lanes; i++) {
 		struct ibv_qp_init_attr init = {
 			.qp_type = IBV_QPT_RC,
-			.cap = { .max_send_wr = (uint32_t)job->depth, .max_recv_wr = 1,
-				 .max_send_sge = 1, .max_recv_sge = 1 },
+			.cap = { .max_send_wr = (uint32_t)job->depth,
+				 .max_recv_wr = 1,
+				 .max_send_sge = 1,
+				 .max_recv_sge = 1 },
 		};
 
 		if (sleeps)
@@ -79,7 +81,8 @@ static void make(void *memory, size_t bytes, const struct rival_job *job, bool s
 
 static void connect_lane(int lane)
 {
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1,
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT,
+				    .port_num = 1,
 				    .qp_access_flags = ACCESS };
 	struct ibv_qp_attr rtr = {
 		.qp_state = IBV_QPS_RTR,
@@ -87,20 +90,28 @@ static void connect_lane(int lane)
 		.dest_qp_num = theirs.qp[lane],
 		.max_dest_rd_atomic = READS,
 		.min_rnr_timer = 12,
-		.ah_attr = { .is_global = 1, .port_num = 1,
-			     .grh = { .dgid = theirs.gid, .sgid_index = gid_index,
+		.ah_attr = { .is_global = 1,
+			     .port_num = 1,
+			     .grh = { .dgid = theirs.gid,
+				      .sgid_index = gid_index,
 				      .hop_limit = 64 } },
 	};
-	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7,
-				   .rnr_retry = 7, .max_rd_atomic = READS };
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS,
+				   .timeout = 18,
+				   .retry_cnt = 7,
+				   .rnr_retry = 7,
+				   .max_rd_atomic = READS };
 
-	must(!ibv_modify_qp(qp[lane], &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			    IBV_QP_ACCESS_FLAGS) &&
-	     !ibv_modify_qp(qp[lane], &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-			    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			    IBV_QP_MIN_RNR_TIMER) &&
-	     !ibv_modify_qp(qp[lane], &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+	must(!ibv_modify_qp(qp[lane], &init,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) &&
+		     !ibv_modify_qp(qp[lane], &rtr,
+				    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					    IBV_QP_MIN_RNR_TIMER) &&
+		     !ibv_modify_qp(qp[lane], &rts,
+				    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					    IBV_QP_MAX_QP_RD_ATOMIC),
 	     "queue pair", "cannot be connected");
 }
 

@@ -53,7 +53,8 @@ static void borrow(void *buffers, const struct rival_job *job, enum weir_batchin
 	must(!file || !weir_key_load(file, &key, &error), "RIVAL_KEY", error.text);
 	options.key = key;
 	must(!weir_session_open(donor, &options, &session, &error), "session", error.text);
-	must(!weir_region_create(session, NULL, job->lent_bytes, 0, &region, &error), "region", error.text);
+	must(!weir_region_create(session, NULL, job->lent_bytes, 0, &region, &error), "region",
+	     error.text);
 	touch(job->lent_bytes);
 	must(!weir_memory_register(session, buffers, bytes, &memory, &error), "memory", error.text);
 	for (i = 0; i < job->lanes; i++)
@@ -122,14 +123,14 @@ static void weir_settle(int number)
 	(void)number;
 }
 
-#define WAY(way)                                                                                 \
-	const struct rival rival_##way = {                                                       \
-		.name = #way,                                                                    \
-		.lend = weir_lend,                                                               \
-		.borrow = borrow_##way,                                                          \
-		.post = weir_post,                                                               \
-		.reap = weir_reap,                                                               \
-		.settle = weir_settle,                                                           \
+#define WAY(way)                           \
+	const struct rival rival_##way = { \
+		.name = #way,              \
+		.lend = weir_lend,         \
+		.borrow = borrow_##way,    \
+		.post = weir_post,         \
+		.reap = weir_reap,         \
+		.settle = weir_settle,     \
 	}
 
 WAY(hybrid);

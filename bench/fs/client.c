@@ -31,12 +31,14 @@ void must(bool good, const char *what, const char *why)
 
 void tell(int socket, const void *data, size_t size)
 {
-	must(send(socket, data, size, MSG_NOSIGNAL) == (ssize_t)size, "socket", "the other process has ended");
+	must(send(socket, data, size, MSG_NOSIGNAL) == (ssize_t)size, "socket",
+	     "the other process has ended");
 }
 
 void hear(int socket, void *data, size_t size)
 {
-	must(recv(socket, data, size, MSG_WAITALL) == (ssize_t)size, "socket", "the other process has ended");
+	must(recv(socket, data, size, MSG_WAITALL) == (ssize_t)size, "socket",
+	     "the other process has ended");
 }
 
 void until_over(int socket, void (*turn)(void))
@@ -91,7 +93,8 @@ static pid_t start_lender(int *socket, size_t bytes)
 	int sockets[2];
 	pid_t pid;
 
-	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), "socket", "no descriptors");
+	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), "socket",
+	     "no descriptors");
 	pid = fork();
 	must(pid >= 0, "fork", "no process");
 	if (!pid) {

@@ -32,7 +32,8 @@ static void ok(ucs_status_t status, const char *what)
 
 static void make_context(void)
 {
-	ucp_params_t params = { .field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_RMA };
+	ucp_params_t params = { .field_mask = UCP_PARAM_FIELD_FEATURES,
+				.features = UCP_FEATURE_RMA };
 	ucp_config_t *config;
 
 	ok(ucp_config_read(NULL, NULL, &config), "configuration");

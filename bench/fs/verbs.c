@@ -74,10 +74,11 @@ static void make(void *memory, size_t bytes)
 
 static void connect_lane(struct ibv_qp *qp, uint32_t to)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1,
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+				    .port_num = 1,
 				    .qp_access_flags = ACCESS };
-	int rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						  IBV_QP_ACCESS_FLAGS);
+	int rc = ibv_modify_qp(
+		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
@@ -87,17 +88,22 @@ static void connect_lane(struct ibv_qp *qp, uint32_t to)
 		.min_rnr_timer = 1,
 		.ah_attr = { .is_global = 1,
 			     .port_num = 1,
-			     .grh = { .dgid = v.theirs.gid, .sgid_index = v.gid_index,
+			     .grh = { .dgid = v.theirs.gid,
+				      .sgid_index = v.gid_index,
 				      .hop_limit = 64 } },
 	};
-	rc |= ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					       IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC);
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7,
-				     .rnr_retry = 7, .max_rd_atomic = 1 };
-	rc |= ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					       IBV_QP_MAX_QP_RD_ATOMIC);
+	rc |= ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER |
+				    IBV_QP_MAX_DEST_RD_ATOMIC);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
+				     .timeout = 18,
+				     .retry_cnt = 7,
+				     .rnr_retry = 7,
+				     .max_rd_atomic = 1 };
+	rc |= ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 	must(!rc, "queue pair", "cannot be connected");
 }
 
@@ -131,7 +137,8 @@ static void verbs_borrow(int socket, void *buffers, size_t bytes)
 
 static void move(int lane, enum ibv_wr_opcode opcode, size_t size, uint64_t offset)
 {
-	struct ibv_sge sge = { (uintptr_t)lane_buffer(all_buffers, lane), (uint32_t)size, v.mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)lane_buffer(all_buffers, lane), (uint32_t)size,
+			       v.mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,

@@ -55,8 +55,8 @@ static void weir_borrow(int socket, void *buffers, size_t bytes)
 	must(!weir_region_create(session, NULL, bytes, 0, &region, &error), "region", error.text);
 	for (at = 0; at < bytes; at += sizeof(zeroes)) /* touched, like the others' */
 		must(!weir_write(region, at, zeroes, sizeof(zeroes)), "write", "failed");
-	must(!weir_memory_register(session, buffers, LANES_BYTES, &memory, &error),
-	     "memory", error.text);
+	must(!weir_memory_register(session, buffers, LANES_BYTES, &memory, &error), "memory",
+	     error.text);
 	all_buffers = buffers;
 }
 

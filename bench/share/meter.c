@@ -53,8 +53,10 @@ static int tracepoint(void)
 
 static int syscalls_open(const char *thread, int id)
 {
-	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr),
-					.config = (uint64_t)id, .sample_period = 0 };
+	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT,
+					.size = sizeof(attr),
+					.config = (uint64_t)id,
+					.sample_period = 0 };
 
 	return (int)syscall(SYS_perf_event_open, &attr, atoi(thread), -1, -1, 0);
 }

@@ -90,7 +90,9 @@ static struct ibv_qp_init_attr queues(const struct share_job *job)
 			most = (uint32_t)job->depths[i];
 	}
 	return (struct ibv_qp_init_attr){
-		.cap = { .max_send_wr = SENDS_MAX, .max_send_sge = 1, .max_recv_sge = 1,
+		.cap = { .max_send_wr = SENDS_MAX,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1,
 			 .max_recv_wr = (nr_pipes == 1 ? all : most) + 1 },
 		.qp_type = IBV_QPT_RC,
 	};
@@ -259,9 +261,9 @@ static void note_ahead(void)
 {
 	uint64_t ahead = bulk_bytes, most = ahead_bytes_max;
 
-	while (most < ahead && !__atomic_compare_exchange_n((uint64_t *)&ahead_bytes_max, &most,
-							    ahead, true, __ATOMIC_RELAXED,
-							    __ATOMIC_RELAXED))
+	while (most < ahead &&
+	       !__atomic_compare_exchange_n((uint64_t *)&ahead_bytes_max, &most, ahead, true,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
 
@@ -296,9 +298,9 @@ static void native_count(struct share_tally *tally)
 	*tally = (struct share_tally){ work_requests, doorbells, sleeps, ahead_bytes_max };
 }
 
-const struct share_way way_busy = { "busy", own_serve, native_accept, own_call, native_send,
-			      native_receive, native_count };
-const struct share_way way_event = { "event", event_serve, native_accept, event_call, native_send,
-			       native_receive, native_count };
-const struct share_way way_locked = { "locked", locked_serve, native_accept, locked_call, native_send,
-				native_receive, native_count };
+const struct share_way way_busy = { "busy",	 own_serve,	 native_accept, own_call,
+				    native_send, native_receive, native_count };
+const struct share_way way_event = { "event",	  event_serve,	  native_accept, event_call,
+				     native_send, native_receive, native_count };
+const struct share_way way_locked = { "locked",	   locked_serve,   native_accept, locked_call,
+				      native_send, native_receive, native_count };

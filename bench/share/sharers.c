@@ -30,7 +30,7 @@
 #define LOOKS_MAX 1024
 
 static const struct share_way *const ways[] = { &way_busy, &way_event, &way_locked, &way_weir,
-					 &way_lent, &way_taken, &way_put };
+						&way_lent, &way_taken, &way_put };
 
 static const struct share_way *way;
 static struct share_job job;
@@ -232,8 +232,8 @@ static void measure(struct meter *m)
 		pthread_join(conns[i].thread, NULL);
 	printf("{\"seconds\": %.3f, \"cpu_s\": %.4f, \"switches\": %llu, \"syscalls\": %lld, "
 	       "\"work_requests\": %llu, \"doorbells\": %llu, \"sleeps\": %llu, "
-	       "\"ahead_bytes_max\": %llu", (double)took_ns / 1e9, (double)used.cpu_ns / 1e9,
-	       (unsigned long long)used.switches,
+	       "\"ahead_bytes_max\": %llu",
+	       (double)took_ns / 1e9, (double)used.cpu_ns / 1e9, (unsigned long long)used.switches,
 	       m->has_syscalls ? (long long)used.syscalls : -1,
 	       (unsigned long long)(after.work_requests - before.work_requests),
 	       (unsigned long long)(after.doorbells - before.doorbells),
@@ -265,8 +265,10 @@ static void job_fill(char **argv)
 	bool good = true;
 	int i;
 
-	job = (struct share_job){ .conns = bulk + atoi(argv[6]), .urgent = -1, .seconds = atof(argv[7]),
-			    .host = argv[8] };
+	job = (struct share_job){ .conns = bulk + atoi(argv[6]),
+				  .urgent = -1,
+				  .seconds = atof(argv[7]),
+				  .host = argv[8] };
 	must(job.conns >= 1 && job.conns <= CONNS_MAX && job.seconds > 0, "arguments",
 	     "1 to 256 connections");
 	for (i = 0; i < bulk; i++) {
@@ -320,7 +322,8 @@ int main(int argc, char **argv)
 	if (!server)
 		serve(sockets[1]);
 	close(sockets[1]);
-	must(read(sockets[0], address, sizeof(address)) == sizeof(address), "server", "it has gone");
+	must(read(sockets[0], address, sizeof(address)) == sizeof(address), "server",
+	     "it has gone");
 	way->call(&job, address);
 	pthread_barrier_init(&start, NULL, (unsigned int)job.conns + 1);
 	meter.pids[meter.nr_pids++] = getpid();

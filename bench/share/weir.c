@@ -71,7 +71,8 @@ static void grant(const struct share_job *job, int conn)
 {
 	region_open(job, conn);
 	check(weir_mux_conn_grant(conns[conn], regions[conn], 0, sizes[conn] * places[conn],
-			      WEIR_MUX_MAY_WRITE, &handles[conn]), "grant");
+				  WEIR_MUX_MAY_WRITE, &handles[conn]),
+	      "grant");
 	check(weir_mux_conn_send(conns[conn], &handles[conn], sizeof(*handles), 0), "send");
 }
 
@@ -100,7 +101,8 @@ static void mux_call(const struct share_job *job, const char *address)
 	mux_open(NULL, job->near);
 	for (i = 0; i < job->conns; i++) {
 		options = (struct weir_mux_conn_options){
-			.class_nr = i == job->urgent ? WEIR_MUX_CLASS_URGENT : WEIR_MUX_CLASS_NORMAL,
+			.class_nr = i == job->urgent ? WEIR_MUX_CLASS_URGENT :
+						       WEIR_MUX_CLASS_NORMAL,
 			.weight = job->weights[i],
 			/* Those of a mux without options take 256 KiB. */
 			.ring_bytes = job->sizes[i] > LARGE ? (uint32_t)job->sizes[i] : 0,
@@ -111,7 +113,8 @@ static void mux_call(const struct share_job *job, const char *address)
 		if (is_put || is_lent)
 			region_open(job, i);
 		if (is_put)
-			check(weir_mux_conn_recv(conns[i], &handles[i], sizeof(*handles), &length, 0),
+			check(weir_mux_conn_recv(conns[i], &handles[i], sizeof(*handles), &length,
+						 0),
 			      "receive");
 	}
 }
@@ -191,14 +194,14 @@ static void mux_count(struct share_tally *tally)
 
 	weir_mux_info(mux, &info);
 	*tally = (struct share_tally){ info.work_requests, info.doorbells, info.sleeps,
-				 info.ahead_bytes_max };
+				       info.ahead_bytes_max };
 }
 
-const struct share_way way_weir = { "weir", mux_serve, mux_accept, mux_call, mux_send, mux_receive,
-			      mux_count };
-const struct share_way way_lent = { "lent", mux_serve, mux_accept, lent_call, lent_send, mux_receive,
-			      mux_count };
-const struct share_way way_taken = { "taken", taken_serve, mux_accept, lent_call, lent_send, mux_receive,
-			       mux_count };
-const struct share_way way_put = { "put", put_serve, mux_accept, put_call, put_send, mux_receive,
-			     mux_count };
+const struct share_way way_weir = { "weir",   mux_serve,   mux_accept, mux_call,
+				    mux_send, mux_receive, mux_count };
+const struct share_way way_lent = { "lent",    mux_serve,   mux_accept, lent_call,
+				    lent_send, mux_receive, mux_count };
+const struct share_way way_taken = { "taken",	taken_serve, mux_accept, lent_call,
+				     lent_send, mux_receive, mux_count };
+const struct share_way way_put = { "put",    put_serve,	  mux_accept, put_call,
+				   put_send, mux_receive, mux_count };

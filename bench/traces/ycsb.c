@@ -45,7 +45,8 @@ static void must(bool good, const char *what)
 {
 	if (good)
 		return;
-	fprintf(stderr, "ycsb: %s: %s\n", what, errno ? strerror(errno) : "no such answer was expected");
+	fprintf(stderr, "ycsb: %s: %s\n", what,
+		errno ? strerror(errno) : "no such answer was expected");
 	exit(1);
 }
 

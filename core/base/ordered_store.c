@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "core/base/ordered_store.h"
 
-#define STORE(type, to, from)                                                                      \
-	do {                                                                                       \
-		type word;                                                                         \
-                                                                                                   \
-		memcpy(&word, from, sizeof(word));                                                 \
-		weir_store_release((type *)(to), word);                                            \
+#define STORE(type, to, from)                           \
+	do {                                            \
+		type word;                              \
+                                                        \
+		memcpy(&word, from, sizeof(word));      \
+		weir_store_release((type *)(to), word); \
 	} while (0)
 
 static void store_word(uint8_t *to, const uint8_t *from, uint32_t bytes)

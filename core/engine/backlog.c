@@ -70,7 +70,8 @@ void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
 void weir_backlog_add_posted(struct weir_backlog *b, struct weir_req *req)
 {
 	init_req(b, req);
-	req->epoch = b->epoch = b->epochs; /* there is nothing that barriers could still hold back */
+	req->epoch = b->epoch =
+		b->epochs; /* there is nothing that barriers could still hold back */
 	admit(b, req);
 	weir_list_del(&req->link);
 	req->state = WEIR_REQ_IN_FLIGHT;

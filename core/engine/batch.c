@@ -54,7 +54,7 @@ static struct weir_merge_limits merge_limits(const struct weir_engine *e)
 
 /* What the next WR will carry: a part of @req, or all of it and what lies merge_next it. */
 static void plan_wr(const struct weir_engine *e, struct weir_merge *m, struct weir_req *req,
-		 const struct weir_merge_limits *limits)
+		    const struct weir_merge_limits *limits)
 {
 	weir_merge_begin(m, req, weir_fragment_length(req, e->fragment_bytes));
 	if (e->merge && !weir_list_has_one(&e->backlog.ready) &&
@@ -111,7 +111,8 @@ static struct weir_wr *make_wr(struct weir_engine *e, const struct weir_merge *m
 	wr->channel = channel;
 	wr->path = path;
 	wr->posted_ns = e->window->now_ns;
-	wr->in_stream = m->nr_reqs > 1 || (m->first->op <= WEIR_OP_WRITE && m->first->order.in_stream);
+	wr->in_stream = m->nr_reqs > 1 ||
+			(m->first->op <= WEIR_OP_WRITE && m->first->order.in_stream);
 	e->streaming += wr->in_stream;
 	if (!e->channels.channel[channel].in_flight++)
 		weir_stall_start_timer(e, channel, e->window->now_ns);
@@ -148,8 +149,8 @@ static uint8_t choose_path(struct weir_engine *e, struct weir_req *req)
 
 	if (path == WEIR_PATH_UNDECIDED)
 		path = (uint8_t)weir_path_decide(e->selector, req->remote,
-						  (enum weir_path_hint)req->hint, true,
-						  e->window->now_ns);
+						 (enum weir_path_hint)req->hint, true,
+						 e->window->now_ns);
 	req->path = path & (WEIR_PATH_OFFLOAD | WEIR_PATH_UNLOAD);
 	if (!(path & WEIR_PATH_UNLOAD) || weir_channels_room(&e->channels, e->unload))
 		return path;
@@ -179,11 +180,10 @@ static int batch_claim(struct weir_engine *e, const struct weir_merge *m)
 	if (!rc)
 		return 0;
 	e->waits++;
-	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = WEIR_TRACE_WAIT,
-						     .wrs = 1,
-						     .reqs = m->nr_reqs,
-						     .bytes = m->bytes });
+	weir_trace_note(
+		e->trace, e->window->now_ns,
+		&(struct weir_trace_record){
+			.what = WEIR_TRACE_WAIT, .wrs = 1, .reqs = m->nr_reqs, .bytes = m->bytes });
 	return rc;
 }
 
@@ -238,8 +238,10 @@ static void trace_batch(struct weir_engine *e, const struct batch *b)
 	if (!is_traced(b))
 		return;
 	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = WEIR_TRACE_POST, .wrs = b->count,
-						     .reqs = b->reqs, .bytes = b->bytes,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_POST,
+						     .wrs = b->count,
+						     .reqs = b->reqs,
+						     .bytes = b->bytes,
 						     .channel = b->channel });
 }
 

@@ -58,7 +58,8 @@ void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace)
 	e->trace = trace;
 }
 
-void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *selector, uint16_t channel)
+void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *selector,
+			uint16_t channel)
 {
 	e->selector = selector;
 	e->unload = channel;
@@ -142,11 +143,13 @@ static bool may_be_in_doubt(const struct weir_req *req, int status)
 }
 
 static void trace_req(struct weir_engine *e, const struct weir_req *req, enum weir_trace_event what,
-		     int status, uint16_t channel)
+		      int status, uint16_t channel)
 {
 	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = (uint16_t)what, .why = status,
-						     .reqs = 1, .bytes = req->length,
+			&(struct weir_trace_record){ .what = (uint16_t)what,
+						     .why = status,
+						     .reqs = 1,
+						     .bytes = req->length,
 						     .channel = (uint8_t)channel });
 }
 
@@ -213,8 +216,10 @@ static void wr_failed(struct weir_engine *e, const struct weir_wc *wc)
 
 	weir_fastpath_demote(e);
 	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = WEIR_TRACE_FAIL, .why = wc->status,
-						     .wrs = 1, .reqs = wr->nr_reqs,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_FAIL,
+						     .why = wc->status,
+						     .wrs = 1,
+						     .reqs = wr->nr_reqs,
 						     .bytes = wr->length,
 						     .channel = (uint8_t)wr->channel,
 						     .verbs = wc->verbs });
@@ -308,7 +313,8 @@ bool weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
 		weir_trace_note(e->trace, e->window->now_ns,
 				&(struct weir_trace_record){ .what = WEIR_TRACE_LATE,
 							     .why = -ETIMEDOUT,
-							     .wrs = req->wrs, .reqs = 1,
+							     .wrs = req->wrs,
+							     .reqs = 1,
 							     .bytes = req->length });
 		if (req->wrs)
 			fail_channels_of(e, req);
@@ -384,7 +390,7 @@ bool weir_engine_next(struct weir_engine *e, struct weir_action *out)
 uint64_t weir_engine_deadline_ns(const struct weir_engine *e)
 {
 	uint64_t first_ns = e->fastpath ? e->fastpath->deadline_ns :
-				      weir_deadline_next_ns(&e->backlog.deadlines);
+					  weir_deadline_next_ns(&e->backlog.deadlines);
 
 	return first_ns < e->stall_check_ns ? first_ns : e->stall_check_ns;
 }

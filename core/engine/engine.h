@@ -179,7 +179,8 @@ void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace);
  * @channel: the number of the one that unloads, below WEIR_CHANNEL_MAX, not up yet. Its depth is how many WRs
  *	the target's buffer holds
  */
-void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *selector, uint16_t channel);
+void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *selector,
+			uint16_t channel);
 
 /**
  * weir_engine_channel_up() - a channel can be posted to

@@ -18,8 +18,8 @@
 static inline bool weir_fastpath_is_open(const struct weir_engine *e, const struct weir_req *req)
 {
 	return weir_engine_is_idle(e) && weir_channels_pickable(&e->channels) &&
-	       req->op <= WEIR_OP_WRITE && req->nr_sge == 1 &&
-	       req->length <= e->fragment_bytes && (!e->selector || req->op == WEIR_OP_READ);
+	       req->op <= WEIR_OP_WRITE && req->nr_sge == 1 && req->length <= e->fragment_bytes &&
+	       (!e->selector || req->op == WEIR_OP_READ);
 }
 
 /* Its WR: any, since none is in flight. */
@@ -56,7 +56,8 @@ static inline struct weir_wr *weir_fastpath_wr(struct weir_engine *e, struct wei
  */
 static inline struct weir_wr *weir_fastpath_post(struct weir_engine *e, struct weir_req *req)
 {
-	if (!weir_fastpath_is_open(e, req) || !weir_window_try_take(e->window, (uint32_t)req->length))
+	if (!weir_fastpath_is_open(e, req) ||
+	    !weir_window_try_take(e->window, (uint32_t)req->length))
 		return NULL;
 	e->fastpath = req;
 	return weir_fastpath_wr(e, req);
@@ -68,7 +69,8 @@ static inline struct weir_wr *weir_fastpath_post(struct weir_engine *e, struct w
  * @wr: what the last weir_fastpath_post() returned
  * @now_ns: the time
  */
-static inline void weir_fastpath_start_timer(struct weir_engine *e, const struct weir_wr *wr, uint64_t now_ns)
+static inline void weir_fastpath_start_timer(struct weir_engine *e, const struct weir_wr *wr,
+					     uint64_t now_ns)
 {
 	weir_window_tick(e->window, now_ns);
 	weir_stall_start_timer(e, wr->channel, now_ns);

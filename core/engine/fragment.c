@@ -33,7 +33,8 @@ static void append_sge(struct weir_wr *wr, const struct weir_sge *piece)
 }
 
 /* Adds what [@offset, @offset + @length) of the request's local memory consists of. */
-static void append_slice(struct weir_wr *wr, const struct weir_req *req, uint64_t offset, uint32_t length)
+static void append_slice(struct weir_wr *wr, const struct weir_req *req, uint64_t offset,
+			 uint32_t length)
 {
 	const struct weir_sge *from = req->sge;
 

@@ -15,11 +15,12 @@ static struct weir_req *req_of(struct weir_order_node *node)
 static bool may_merge(const struct weir_req *req)
 {
 	return req->state == WEIR_REQ_READY && !req->posted && !req->alone &&
-	       weir_merge_is_worthwhile(req) && (req->op == WEIR_OP_READ || req->op == WEIR_OP_WRITE);
+	       weir_merge_is_worthwhile(req) &&
+	       (req->op == WEIR_OP_READ || req->op == WEIR_OP_WRITE);
 }
 
 static bool wr_has_room(const struct weir_merge *m, const struct weir_req *req,
-		     const struct weir_merge_limits *limits, bool joins)
+			const struct weir_merge_limits *limits, bool joins)
 {
 	return m->nr_reqs < WEIR_MERGE_REQS_MAX && m->bytes < limits->bytes_max &&
 	       req->length <= limits->bytes_max - m->bytes &&
@@ -28,7 +29,7 @@ static bool wr_has_room(const struct weir_merge *m, const struct weir_req *req,
 
 /* Takes @req in, which lies right after @m, or right before it. */
 static bool try_merge(struct weir_merge *m, struct weir_req *req, bool after,
-		    const struct weir_merge_limits *limits)
+		      const struct weir_merge_limits *limits)
 {
 	const struct weir_req *a = after ? m->last : req, *b = after ? req : m->first;
 	bool joins = weir_fragment_is_contiguous(&a->sge[a->nr_sge - 1], &b->sge[0]);
@@ -52,7 +53,7 @@ static bool try_merge(struct weir_merge *m, struct weir_req *req, bool after,
 
 /* Whether a neighbour was found after @m, or before it. There is a byte on that side. */
 static bool add_neighbour_on(struct weir_merge *m, const struct weir_order *order,
-		 const struct weir_merge_limits *limits, bool after)
+			     const struct weir_merge_limits *limits, bool after)
 {
 	uint64_t byte = after ? m->last->order.last + 1 : m->first->order.first - 1;
 	struct weir_order_node *node;

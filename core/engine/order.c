@@ -129,7 +129,7 @@ static void tree_remove(struct weir_order *o, struct weir_order_node *n)
  * reaches @first there and begins after @last proves that all the rest begins later still.
  */
 static struct weir_order_node *first_overlap(struct weir_order_node *n, uint64_t first,
-					      uint64_t last)
+					     uint64_t last)
 {
 	while (n && n->subtree_last >= first) {
 		if (n->left && n->left->subtree_last >= first) {
@@ -147,7 +147,7 @@ static struct weir_order_node *first_overlap(struct weir_order_node *n, uint64_t
 
 /* The next after @n that overlaps [@first, @last]. */
 static struct weir_order_node *next_overlap(struct weir_order_node *n, uint64_t first,
-					     uint64_t last)
+					    uint64_t last)
 {
 	struct weir_order_node *below;
 
@@ -172,7 +172,8 @@ static void note_neighbour(struct weir_order_node *n, struct weir_order_node *ot
 }
 
 /* Where @n belongs, below its parent now, in a tree that is not empty. Notes who lies beside it, and whether it meets one. */
-static struct weir_order_node **find_link_below_root(struct weir_order *o, struct weir_order_node *n)
+static struct weir_order_node **find_link_below_root(struct weir_order *o,
+						     struct weir_order_node *n)
 {
 	struct weir_order_node *p = o->greatest, **place = &o->root;
 
@@ -210,7 +211,8 @@ static void count_blockers(const struct weir_order *o, struct weir_order_node *n
 }
 
 /* Counts its blockers, and puts it among the others, at the place that find_link() found. */
-static void tree_insert(struct weir_order *o, struct weir_order_node *n, struct weir_order_node **place)
+static void tree_insert(struct weir_order *o, struct weir_order_node *n,
+			struct weir_order_node **place)
 {
 	struct weir_order_node *above;
 
@@ -253,8 +255,7 @@ static uint32_t move_overlapping_to_tree(struct weir_order *o, const struct weir
 /* Whether one in the tree touches a byte of @n, or one right beside it. */
 static bool touches_tree(const struct weir_order *o, const struct weir_order_node *n)
 {
-	return first_overlap(o->root, n->first - (n->first > 0),
-			      n->last + (n->last < UINT64_MAX));
+	return first_overlap(o->root, n->first - (n->first > 0), n->last + (n->last < UINT64_MAX));
 }
 
 /* What find_link() has found is all there is to find, unless some in the tree overlap. */
@@ -319,7 +320,7 @@ struct weir_order_node *weir_order_neighbour(struct weir_order_node *node, bool 
 }
 
 struct weir_order_node *weir_order_covering(const struct weir_order *o, uint64_t byte,
-				      struct weir_order_node *after)
+					    struct weir_order_node *after)
 {
 	return after ? next_overlap(after, byte, byte) : first_overlap(o->root, byte, byte);
 }

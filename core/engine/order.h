@@ -122,7 +122,7 @@ struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_orde
  * Return: true when none is there; false says nothing.
  */
 static inline bool weir_order_is_isolated(const struct weir_order *o,
-				       const struct weir_order_node *node)
+					  const struct weir_order_node *node)
 {
 	return node->hashed || (!node->has_neighbour && node->seq >= o->exact_from);
 }
@@ -147,6 +147,6 @@ struct weir_order_node *weir_order_neighbour(struct weir_order_node *node, bool 
  * Return: one whose range holds @byte, by where they begin, or NULL.
  */
 struct weir_order_node *weir_order_covering(const struct weir_order *o, uint64_t byte,
-				      struct weir_order_node *after);
+					    struct weir_order_node *after);
 
 #endif

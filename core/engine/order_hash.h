@@ -16,7 +16,8 @@
 
 #define WEIR_ORDER_HASH_SHIFT 16
 #define WEIR_ORDER_HASH_BYTES (1ull << WEIR_ORDER_HASH_SHIFT)
-#define WEIR_ORDER_HASH_CHAIN_MAX 16 /* no chain gets longer, so that the tree is there for crowds */
+#define WEIR_ORDER_HASH_CHAIN_MAX \
+	16 /* no chain gets longer, so that the tree is there for crowds */
 
 /* The chain of a place. What lies hashed by a power of two is not all in one. */
 static inline uint32_t weir_order_hash_bucket(uint64_t place)
@@ -25,17 +26,16 @@ static inline uint32_t weir_order_hash_bucket(uint64_t place)
 }
 
 static inline bool weir_order_overlaps(const struct weir_order_node *a,
-				      const struct weir_order_node *b)
+				       const struct weir_order_node *b)
 {
 	return a->first <= b->last && b->first <= a->last;
 }
 
 /* Whether both do the same, side by side. */
 static inline bool weir_order_is_adjacent(const struct weir_order_node *a,
-				     const struct weir_order_node *b)
+					  const struct weir_order_node *b)
 {
-	return a->modifies == b->modifies &&
-	       (a->last + 1 == b->first || b->last + 1 == a->first);
+	return a->modifies == b->modifies && (a->last + 1 == b->first || b->last + 1 == a->first);
 }
 
 /**
@@ -45,7 +45,8 @@ static inline bool weir_order_is_adjacent(const struct weir_order_node *a,
  *
  * Return: the first. Between them are no more than there are chains, and then one of each.
  */
-static inline uint64_t weir_order_hash_first_granule(const struct weir_order_node *n, uint64_t *last)
+static inline uint64_t weir_order_hash_first_granule(const struct weir_order_node *n,
+						     uint64_t *last)
 {
 	uint64_t first = n->first >> WEIR_ORDER_HASH_SHIFT;
 
@@ -65,7 +66,8 @@ static inline bool weir_order_hash_accepts(const struct weir_order_node *n, uint
 
 static inline void weir_order_hash_add(struct weir_order *o, struct weir_order_node *n)
 {
-	struct weir_order_node **chain = &o->hashed[weir_order_hash_bucket(n->first >> WEIR_ORDER_HASH_SHIFT)];
+	struct weir_order_node **chain =
+		&o->hashed[weir_order_hash_bucket(n->first >> WEIR_ORDER_HASH_SHIFT)];
 
 	n->hashed = true;
 	n->parent = NULL;

@@ -27,7 +27,7 @@ static uint64_t next_check_ns(struct weir_engine *e, struct weir_channel *channe
 }
 
 static bool is_stalled(const struct weir_engine *e, const struct weir_channel *channel,
-		    uint64_t now_ns)
+		       uint64_t now_ns)
 {
 	return channel->suspect_ns && now_ns - channel->suspect_ns >= check_interval_ns(e);
 }
@@ -56,11 +56,10 @@ static uint32_t find_stalled(struct weir_engine *e, uint64_t now_ns)
 static void fail_channel(struct weir_engine *e, uint16_t channel)
 {
 	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){
-				.what = WEIR_TRACE_STALL,
-				.why = -ETIMEDOUT,
-				.wrs = e->channels.channel[channel].in_flight,
-				.channel = (uint8_t)channel });
+			&(struct weir_trace_record){ .what = WEIR_TRACE_STALL,
+						     .why = -ETIMEDOUT,
+						     .wrs = e->channels.channel[channel].in_flight,
+						     .channel = (uint8_t)channel });
 	weir_channels_fail(&e->channels, channel);
 }
 

@@ -10,7 +10,8 @@
 #include "core/base/platform.h"
 
 #define WEIR_IDLE_TIME_STALL_NS 200000 /* a peer on the same CPU takes less, others' work more */
-#define WEIR_IDLE_TIME_BUCKETS 16 /* the first up to 256 ns, each twice as far, the last all above 4 ms */
+#define WEIR_IDLE_TIME_BUCKETS \
+	16 /* the first up to 256 ns, each twice as far, the last all above 4 ms */
 
 /**
  * struct weir_idle_time - the gaps seen lately

@@ -86,8 +86,9 @@ static enum weir_poll_verdict found_completions(struct weir_poll *p, uint32_t wc
 	case WEIR_POLL_EVENT:
 		return WEIR_POLL_AGAIN;
 	case WEIR_POLL_EVENT_BATCH:
-		return p->state != WEIR_POLL_ARMED && p->taken >= p->config.wcs_max ? arm_cq(p)
-									   : WEIR_POLL_AGAIN;
+		return p->state != WEIR_POLL_ARMED && p->taken >= p->config.wcs_max ?
+			       arm_cq(p) :
+			       WEIR_POLL_AGAIN;
 	default:
 		p->state = WEIR_POLL_POLLING;
 		return WEIR_POLL_AGAIN;
@@ -98,7 +99,8 @@ static bool budget_is_spent(const struct weir_poll *p)
 {
 	if (p->config.retries_max)
 		return p->retries >= p->config.retries_max;
-	return p->at_ns - p->idle_ns >= p->budget_ns || weir_idle_time_is_resting(p->gaps, p->at_ns);
+	return p->at_ns - p->idle_ns >= p->budget_ns ||
+	       weir_idle_time_is_resting(p->gaps, p->at_ns);
 }
 
 static enum weir_poll_verdict found_nothing(struct weir_poll *p)

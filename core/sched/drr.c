@@ -42,7 +42,7 @@ void weir_drr_join(struct weir_drr *t, struct weir_drr_member *m, uint32_t unit)
 }
 
 void weir_drr_transfer(const struct weir_drr *from, const struct weir_drr *to,
-		      struct weir_drr_member *m)
+		       struct weir_drr_member *m)
 {
 	m->round = m->round < from->round ? 0 : to->round + (m->round - from->round);
 }

@@ -60,7 +60,7 @@ void weir_drr_join(struct weir_drr *t, struct weir_drr_member *m, uint32_t unit)
  * of a round there is spent here.
  */
 void weir_drr_transfer(const struct weir_drr *from, const struct weir_drr *to,
-		      struct weir_drr_member *m);
+		       struct weir_drr_member *m);
 
 /* It does not want turns any more, and did. */
 void weir_drr_leave(struct weir_drr *t, struct weir_drr_member *m);

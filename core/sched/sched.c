@@ -39,8 +39,7 @@ int weir_sched_init(struct weir_sched *s, const struct weir_sched_config *config
 	if (!nr_classes || nr_classes > WEIR_SCHED_CLASSES_MAX)
 		return -EINVAL;
 	for (i = 0; i < nr_classes; i++)
-		if (!config_is_valid(&configs[i]) ||
-		    (i && configs[i].level < configs[i - 1].level))
+		if (!config_is_valid(&configs[i]) || (i && configs[i].level < configs[i - 1].level))
 			return -EINVAL;
 	for (i = 0; i < nr_classes; i++)
 		class_init(&s->classes[i], &configs[i]);
@@ -335,8 +334,7 @@ static void class_posted(struct weir_sched *s, struct weir_sched_class *c, uint3
 	for (i = 0; i < s->nr_classes; i++) {
 		struct weir_sched_class *other = &s->classes[i];
 
-		if (other->config.level > c->config.level &&
-		    weir_drr_is_wanted(&other->bundles))
+		if (other->config.level > c->config.level && weir_drr_is_wanted(&other->bundles))
 			other->passed_bytes += cost;
 	}
 }

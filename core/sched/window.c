@@ -19,7 +19,8 @@ int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max
 	return 0;
 }
 
-int weir_window_set_policy(struct weir_window *w, struct weir_window_policy *policy, uint64_t bytes_min)
+int weir_window_set_policy(struct weir_window *w, struct weir_window_policy *policy,
+			   uint64_t bytes_min)
 {
 	if (!bytes_min || bytes_min > w->bytes_top)
 		return -EINVAL;

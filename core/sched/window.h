@@ -103,7 +103,7 @@ int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max
  * Return: 0, or -EINVAL when @bytes_min is 0 or above what @w was initialised with.
  */
 int weir_window_set_policy(struct weir_window *w, struct weir_window_policy *policy,
-		      uint64_t bytes_min);
+			   uint64_t bytes_min);
 
 /**
  * weir_window_tick() - time has passed

@@ -78,7 +78,7 @@ static uint64_t begin_measuring_base(struct weir_window_delay *d, const struct w
 }
 
 static uint64_t measure_base(struct weir_window_delay *d, const struct weir_window *w,
-			const struct weir_window_sample *sample)
+			     const struct weir_window_sample *sample)
 {
 	if (sample->posted_ns <= d->measure_ns || sample->in_flight > w->bytes_min)
 		return w->bytes_min;
@@ -88,7 +88,8 @@ static uint64_t measure_base(struct weir_window_delay *d, const struct weir_wind
 }
 
 /* At the end of a round. */
-static uint64_t end_round(struct weir_window_delay *d, const struct weir_window *w, uint64_t mean_ns)
+static uint64_t end_round(struct weir_window_delay *d, const struct weir_window *w,
+			  uint64_t mean_ns)
 {
 	int64_t growth_ns = d->mean_ns ? (int64_t)(mean_ns - d->mean_ns) : 0;
 

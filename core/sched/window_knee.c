@@ -13,7 +13,8 @@
 #define ROUND 8 /* windows' worth of completions in a round */
 #define REST_MAX 32 /* rounds */
 
-static uint64_t start_round(struct weir_window_knee *k, enum weir_window_knee_state state, uint64_t limit)
+static uint64_t start_round(struct weir_window_knee *k, enum weir_window_knee_state state,
+			    uint64_t limit)
 {
 	k->state = state;
 	k->settled = false;

@@ -4,7 +4,8 @@
 #define PATIENCE_NS_MIN 1000
 #define PATIENCE_NS_MAX (8 * WEIR_MODERATION_NS)
 
-void weir_moderation_init(struct weir_moderation *p, uint32_t batch, uint64_t gap_ns_max, bool is_patient)
+void weir_moderation_init(struct weir_moderation *p, uint32_t batch, uint64_t gap_ns_max,
+			  bool is_patient)
 {
 	memset(p, 0, sizeof(*p));
 	p->batch = batch;

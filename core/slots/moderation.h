@@ -33,7 +33,8 @@ struct weir_moderation {
 };
 
 /* Nothing is known yet: look at once. */
-void weir_moderation_init(struct weir_moderation *p, uint32_t batch, uint64_t gap_ns_max, bool is_patient);
+void weir_moderation_init(struct weir_moderation *p, uint32_t batch, uint64_t gap_ns_max,
+			  bool is_patient);
 
 /* A look is back, and found @news. */
 void weir_moderation_polled(struct weir_moderation *p, uint32_t news, uint64_t now_ns);

@@ -48,7 +48,8 @@ size_t weir_slot_bitmap_tx_bytes(uint32_t slots)
 	return 4 * weir_slot_bitmap_words(slots) * sizeof(uint64_t) + slots * sizeof(uint32_t);
 }
 
-void weir_slot_bitmap_tx_init(struct weir_slot_bitmap_tx *o, uint32_t slots, uint64_t *bits, void *memory)
+void weir_slot_bitmap_tx_init(struct weir_slot_bitmap_tx *o, uint32_t slots, uint64_t *bits,
+			      void *memory)
 {
 	memset(o, 0, sizeof(*o));
 	o->bits = bits;
@@ -70,7 +71,8 @@ static uint64_t full_slots(const struct weir_slot_bitmap_tx *o, uint32_t word)
 /* Those that can be acquired. */
 static uint64_t free_slots(const struct weir_slot_bitmap_tx *o, uint32_t word)
 {
-	return ~(full_slots(o, word) | o->held[word] | o->in_flight[word]) & valid_slots(o->slots, word);
+	return ~(full_slots(o, word) | o->held[word] | o->in_flight[word]) &
+	       valid_slots(o->slots, word);
 }
 
 int weir_slot_bitmap_tx_acquire(struct weir_slot_bitmap_tx *o)
@@ -178,7 +180,8 @@ size_t weir_slot_bitmap_rx_bytes(uint32_t slots)
 	return 3 * weir_slot_bitmap_words(slots) * sizeof(uint64_t);
 }
 
-void weir_slot_bitmap_rx_init(struct weir_slot_bitmap_rx *in, uint32_t slots, uint64_t *bits, void *memory)
+void weir_slot_bitmap_rx_init(struct weir_slot_bitmap_rx *in, uint32_t slots, uint64_t *bits,
+			      void *memory)
 {
 	memset(in, 0, sizeof(*in));
 	in->bits = bits;

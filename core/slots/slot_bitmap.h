@@ -94,7 +94,8 @@ size_t weir_slot_bitmap_tx_bytes(uint32_t slots);
  * @bits: *kept*: weir_slot_bitmap_words() of zeros, which the peer reads
  * @memory: *kept*: zeros, aligned to 8
  */
-void weir_slot_bitmap_tx_init(struct weir_slot_bitmap_tx *o, uint32_t slots, uint64_t *bits, void *memory);
+void weir_slot_bitmap_tx_init(struct weir_slot_bitmap_tx *o, uint32_t slots, uint64_t *bits,
+			      void *memory);
 
 /**
  * weir_slot_bitmap_tx_acquire() - a free slot
@@ -167,7 +168,8 @@ struct weir_slot_bitmap_rx {
 size_t weir_slot_bitmap_rx_bytes(uint32_t slots);
 
 /* As weir_slot_bitmap_tx_init(): all slots are empty. */
-void weir_slot_bitmap_rx_init(struct weir_slot_bitmap_rx *in, uint32_t slots, uint64_t *bits, void *memory);
+void weir_slot_bitmap_rx_init(struct weir_slot_bitmap_rx *in, uint32_t slots, uint64_t *bits,
+			      void *memory);
 
 /**
  * weir_slot_bitmap_rx_read_done() - a look is back

@@ -55,7 +55,8 @@ void weir_slot_poll_polled(struct weir_slot_poll *l, uint64_t now_ns)
 
 uint64_t weir_slot_poll_patience_ns(const struct weir_slot_poll *l)
 {
-	return bounded(l->took_ns * LOOKS_WORTH, WEIR_SLOT_POLL_CONFIRM_NS, WEIR_SLOT_POLL_CONFIRM_NS_MAX);
+	return bounded(l->took_ns * LOOKS_WORTH, WEIR_SLOT_POLL_CONFIRM_NS,
+		       WEIR_SLOT_POLL_CONFIRM_NS_MAX);
 }
 
 /* One that nobody waited for says how long nobody asked for it, unless it was there as good as at once. */
@@ -69,8 +70,8 @@ static void update_read_time(struct weir_slot_poll *l, uint64_t now_ns)
 	l->confirm.gap_ns_max = weir_slot_poll_patience_ns(l);
 }
 
-void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o, uint32_t found,
-		    uint32_t freed, uint32_t shown, uint64_t now_ns)
+void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
+			      uint32_t found, uint32_t freed, uint32_t shown, uint64_t now_ns)
 {
 	l->is_looking = false;
 	if (l->shown_bytes < l->covered_bytes)
@@ -98,7 +99,7 @@ static bool is_short_of_slots(const struct weir_slot_poll *l, const struct weir_
  * never rings finds more a little later, then.
  */
 static bool must_confirm(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-			  struct weir_slot_poll_request ring, uint64_t now_ns)
+			 struct weir_slot_poll_request ring, uint64_t now_ns)
 {
 	uint64_t unshown = weir_slot_poll_unshown(o), had = o->arrived - o->freed;
 	uint64_t gap_ns = l->confirm.gap_ns_max;
@@ -116,14 +117,15 @@ static bool must_confirm(const struct weir_slot_poll *l, const struct weir_slot_
  * One in vain is done again with half as many free.
  */
 static bool must_find_room(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-			    struct weir_slot_poll_request ring, uint64_t now_ns)
+			   struct weir_slot_poll_request ring, uint64_t now_ns)
 {
-	return is_short_of_slots(l, o) && o->free <= l->free_seen / 2 && weir_moderation_is_due(&l->room, now_ns) &&
+	return is_short_of_slots(l, o) && o->free <= l->free_seen / 2 &&
+	       weir_moderation_is_due(&l->room, now_ns) &&
 	       (!ring.number || ring.tells < WEIR_SLOT_POLL_NOTIFIES_MAX);
 }
 
 bool weir_slot_poll_is_due(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-		      struct weir_slot_poll_request ring, uint64_t now_ns)
+			   struct weir_slot_poll_request ring, uint64_t now_ns)
 {
 	return !l->is_looking &&
 	       (must_confirm(l, o, ring, now_ns) || must_find_room(l, o, ring, now_ns));
@@ -137,7 +139,8 @@ static bool comes_together(const struct weir_slot_poll *l, uint64_t slots, uint6
 	return (now_ns - l->coalescing.since_ns) * COMPANY_MIN <= gaps_ns;
 }
 
-static void restart_watch(struct weir_slot_poll_coalescing *c, const struct weir_slot_bitmap_tx *o, uint64_t now_ns)
+static void restart_watch(struct weir_slot_poll_coalescing *c, const struct weir_slot_bitmap_tx *o,
+			  uint64_t now_ns)
 {
 	c->since = o->committed;
 	c->since_ns = now_ns;
@@ -148,7 +151,8 @@ static void restart_watch(struct weir_slot_poll_coalescing *c, const struct weir
  * there are when they wait for coalescing. The more often that was in vain, the longer it is until the
  * next trial.
  */
-static void retry_coalescing(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o, uint64_t now_ns)
+static void retry_coalescing(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
+			     uint64_t now_ns)
 {
 	struct weir_slot_poll_coalescing *c = &l->coalescing;
 	uint64_t slots = o->committed - c->since;
@@ -164,7 +168,7 @@ static void retry_coalescing(struct weir_slot_poll *l, const struct weir_slot_bi
 
 /* Who only tells does not look: the peer knows how long that takes. */
 bool weir_slot_poll_must_notify(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-			  struct weir_slot_poll_request ring, uint64_t now_ns)
+				struct weir_slot_poll_request ring, uint64_t now_ns)
 {
 	if (!weir_slot_poll_can_notify(o, ring))
 		return false;
@@ -175,8 +179,8 @@ bool weir_slot_poll_must_notify(struct weir_slot_poll *l, const struct weir_slot
 	       must_confirm(l, o, ring, now_ns) || weir_slot_poll_is_due(l, o, ring, now_ns);
 }
 
-void weir_slot_poll_notified(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o, uint64_t together,
-		     uint64_t now_ns)
+void weir_slot_poll_notified(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
+			     uint64_t together, uint64_t now_ns)
 {
 	struct weir_slot_poll_coalescing *c = &l->coalescing;
 
@@ -201,7 +205,8 @@ static bool room_is_due(const struct weir_slot_poll *l, uint64_t now_ns)
 	       (l->took_ns && now_ns - l->room.looked_ns >= ROOM_LOOKS * l->took_ns);
 }
 
-bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want, bool owes, uint64_t now_ns)
+bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want, bool owes,
+			      uint64_t now_ns)
 {
 	if (l->is_looking)
 		return false;
@@ -210,7 +215,8 @@ bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want,
 	/* Of room there may be some that is not worth waking a sleeper for. */
 	if (want == WEIR_SLOT_POLL_NEWS && weir_slot_poll_has_requested(l, want, owes))
 		return false;
-	return want == WEIR_SLOT_POLL_NEWS ? weir_moderation_is_due(&l->news, now_ns) : room_is_due(l, now_ns);
+	return want == WEIR_SLOT_POLL_NEWS ? weir_moderation_is_due(&l->news, now_ns) :
+					     room_is_due(l, now_ns);
 }
 
 void weir_slot_poll_requested(struct weir_slot_poll *l, unsigned int want)

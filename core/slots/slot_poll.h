@@ -26,7 +26,8 @@
 
 #define WEIR_SLOT_POLL_NOTIFIES_MAX 64u /* immediates that a ring allows */
 #define WEIR_SLOT_POLL_COALESCED_MAX 32768u /* slots that one tells of */
-#define WEIR_SLOT_POLL_CONFIRM_NS 512000u /* while more is put, what was put is unconfirmed no longer */
+#define WEIR_SLOT_POLL_CONFIRM_NS \
+	512000u /* while more is put, what was put is unconfirmed no longer */
 #define WEIR_SLOT_POLL_CONFIRM_NS_MAX 8000000u /* the same, where a look itself takes long */
 #define WEIR_SLOT_POLL_SLOW_NS 32000u /* who looks for as long had better be told */
 
@@ -105,8 +106,8 @@ void weir_slot_poll_polled(struct weir_slot_poll *l, uint64_t now_ns);
  * @found, @freed: slots that it has found full, and free
  * @shown: slots of @o's that have arrived by it
  */
-void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o, uint32_t found,
-		    uint32_t freed, uint32_t shown, uint64_t now_ns);
+void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
+			      uint32_t found, uint32_t freed, uint32_t shown, uint64_t now_ns);
 
 /* What it finds out of how long looks take, says how long what comes may wait for coalescing. */
 uint64_t weir_slot_poll_patience_ns(const struct weir_slot_poll *l);
@@ -128,18 +129,20 @@ static inline uint64_t weir_slot_poll_unshown(const struct weir_slot_bitmap_tx *
  * are not shown; and it does, of @together.
  */
 bool weir_slot_poll_must_notify(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-			  struct weir_slot_poll_request ring, uint64_t now_ns);
-void weir_slot_poll_notified(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o, uint64_t together,
-		     uint64_t now_ns);
+				struct weir_slot_poll_request ring, uint64_t now_ns);
+void weir_slot_poll_notified(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
+			     uint64_t together, uint64_t now_ns);
 
 /* After that: whether they are to be followed by a look. */
 bool weir_slot_poll_is_due(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-		      struct weir_slot_poll_request ring, uint64_t now_ns);
+			   struct weir_slot_poll_request ring, uint64_t now_ns);
 
 /* Who waits, of the peer that does so, too: whether it can be told of what is not shown. */
-static inline bool weir_slot_poll_can_notify(const struct weir_slot_bitmap_tx *o, struct weir_slot_poll_request ring)
+static inline bool weir_slot_poll_can_notify(const struct weir_slot_bitmap_tx *o,
+					     struct weir_slot_poll_request ring)
 {
-	return ring.tells && weir_slot_poll_unshown(o) && weir_slot_poll_unshown(o) <= WEIR_SLOT_POLL_COALESCED_MAX;
+	return ring.tells && weir_slot_poll_unshown(o) &&
+	       weir_slot_poll_unshown(o) <= WEIR_SLOT_POLL_COALESCED_MAX;
 }
 
 /**
@@ -147,10 +150,12 @@ static inline bool weir_slot_poll_can_notify(const struct weir_slot_bitmap_tx *o
  * @want: WEIR_SLOT_POLL_NEWS or _ROOM: of the latter nothing is left
  * @owes: something that was put has to be looked for before
  */
-bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want, bool owes, uint64_t now_ns);
+bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want, bool owes,
+			      uint64_t now_ns);
 
 /* The peer was asked for a sign of @want, and the look behind that found none. */
-static inline bool weir_slot_poll_has_requested(const struct weir_slot_poll *l, unsigned int want, bool owes)
+static inline bool weir_slot_poll_has_requested(const struct weir_slot_poll *l, unsigned int want,
+						bool owes)
 {
 	return l->rung & want && !l->is_looking && !owes;
 }

@@ -40,7 +40,8 @@ static inline void weir_cpu_budget_init(struct weir_cpu_budget *c, uint32_t perc
  *
  * Return: nanoseconds; 0: they are wanted.
  */
-static inline uint64_t weir_cpu_budget_pause(struct weir_cpu_budget *c, uint64_t cpu_ns, uint64_t now_ns)
+static inline uint64_t weir_cpu_budget_pause(struct weir_cpu_budget *c, uint64_t cpu_ns,
+					     uint64_t now_ns)
 {
 	const uint64_t share_ns = c->percent * WEIR_CPU_BUDGET_PERIOD_NS / 100;
 	uint64_t passed_ns = now_ns - c->now_ns;
@@ -55,7 +56,8 @@ static inline uint64_t weir_cpu_budget_pause(struct weir_cpu_budget *c, uint64_t
 }
 
 /* The same in milliseconds, as a return says it: 255 at most, and at least 1 if at all. */
-static inline uint8_t weir_cpu_budget_pause_ms(struct weir_cpu_budget *c, uint64_t cpu_ns, uint64_t now_ns)
+static inline uint8_t weir_cpu_budget_pause_ms(struct weir_cpu_budget *c, uint64_t cpu_ns,
+					       uint64_t now_ns)
 {
 	uint64_t ns = weir_cpu_budget_pause(c, cpu_ns, now_ns);
 

@@ -20,14 +20,18 @@
 #define GOLDEN 0x9e3779b97f4a7c15ull
 #define OTHER 0xd6e8feb86659fd93ull
 
-int weir_page_heat_init(struct weir_page_heat *p, uint8_t *counters, uint32_t nr_counters, uint32_t room)
+int weir_page_heat_init(struct weir_page_heat *p, uint8_t *counters, uint32_t nr_counters,
+			uint32_t room)
 {
 	if (!counters || (uintptr_t)counters % sizeof(uint64_t) || !room ||
-	    nr_counters < WEIR_PAGE_HEAT_COUNTERS_MIN || nr_counters > WEIR_PAGE_HEAT_COUNTERS_MAX ||
-	    nr_counters & (nr_counters - 1))
+	    nr_counters < WEIR_PAGE_HEAT_COUNTERS_MIN ||
+	    nr_counters > WEIR_PAGE_HEAT_COUNTERS_MAX || nr_counters & (nr_counters - 1))
 		return -EINVAL;
-	*p = (struct weir_page_heat){ .counters = counters, .lines = (uint64_t *)(counters + nr_counters),
-				  .nr_counters = nr_counters, .room = room, .threshold = 1 };
+	*p = (struct weir_page_heat){ .counters = counters,
+				      .lines = (uint64_t *)(counters + nr_counters),
+				      .nr_counters = nr_counters,
+				      .room = room,
+				      .threshold = 1 };
 	return 0;
 }
 
@@ -109,7 +113,8 @@ static uint64_t count_empty_here(struct weir_page_heat *p, uint64_t counter)
 {
 	uint64_t count = counter % LINE ? 0 : count_empty_lines(p, counter);
 
-	if (count || counter % sizeof(uint64_t) || !counters_are_empty(p, counter, sizeof(uint64_t)))
+	if (count || counter % sizeof(uint64_t) ||
+	    !counters_are_empty(p, counter, sizeof(uint64_t)))
 		return count;
 	return sizeof(uint64_t);
 }

@@ -24,7 +24,7 @@
 #define WEIR_PAGE_HEAT_LINES 64 /* of which one word says which are empty */
 /* Memory for @nr counters, and their lines. */
 #define WEIR_PAGE_HEAT_BYTES(nr) \
-	((nr) + 8 * (((nr) - 1) / (WEIR_PAGE_HEAT_LINE * WEIR_PAGE_HEAT_LINES) + 1))
+	((nr) + 8 * (((nr)-1) / (WEIR_PAGE_HEAT_LINE * WEIR_PAGE_HEAT_LINES) + 1))
 
 /**
  * struct weir_page_heat - of one size
@@ -65,7 +65,8 @@ struct weir_page_heat {
  *
  * Return: 0, or -EINVAL: something out of its range.
  */
-int weir_page_heat_init(struct weir_page_heat *p, uint8_t *counters, uint32_t nr_counters, uint32_t room);
+int weir_page_heat_init(struct weir_page_heat *p, uint8_t *counters, uint32_t nr_counters,
+			uint32_t room);
 
 /* Page number @page is written once. Return: whether it is hot. */
 bool weir_page_heat_record_write(struct weir_page_heat *p, uint64_t page);

@@ -22,12 +22,14 @@ static int counters_init(struct weir_path_selector *r, uint8_t *counters)
 	const struct weir_path_config *config = &r->config;
 	int rc = weir_page_heat_init(&r->pages, counters, config->nr_counters, config->hot_pages);
 
-	return rc ? rc : weir_page_heat_init(&r->huge, counters + WEIR_PAGE_HEAT_BYTES(config->nr_counters),
-					 WEIR_PATH_HUGE_COUNTERS, config->hot_pages);
+	return rc ? rc :
+		    weir_page_heat_init(&r->huge,
+					counters + WEIR_PAGE_HEAT_BYTES(config->nr_counters),
+					WEIR_PATH_HUGE_COUNTERS, config->hot_pages);
 }
 
 int weir_path_init(struct weir_path_selector *r, const struct weir_path_config *config,
-		    uint8_t *counters)
+		   uint8_t *counters)
 {
 	if (config->policy > WEIR_PATH_POLICY_MEASURED || !config->bytes_max || !config->hot_pages)
 		return -EINVAL;
@@ -51,8 +53,7 @@ static unsigned int choose_probe(struct weir_path_trial *t)
 	uint32_t n = t->to_send--;
 
 	t->out++;
-	return WEIR_PATH_PROBE |
-	       ((n ^ n >> 1) & 1 ? WEIR_PATH_UNLOAD : WEIR_PATH_OFFLOAD);
+	return WEIR_PATH_PROBE | ((n ^ n >> 1) & 1 ? WEIR_PATH_UNLOAD : WEIR_PATH_OFFLOAD);
 }
 
 static unsigned int choose_by_trial(struct weir_path_trial *t, bool is_told)
@@ -82,8 +83,8 @@ static bool is_hot(struct weir_path_selector *r, uint64_t remote, enum weir_path
 	return r->config.policy != WEIR_PATH_POLICY_UNLOAD;
 }
 
-unsigned int weir_path_decide(struct weir_path_selector *r, uint64_t remote, enum weir_path_hint hint,
-			       bool is_told, uint64_t now_ns)
+unsigned int weir_path_decide(struct weir_path_selector *r, uint64_t remote,
+			      enum weir_path_hint hint, bool is_told, uint64_t now_ns)
 {
 	bool hot = is_hot(r, remote, hint);
 	unsigned int path = hot ? WEIR_PATH_OFFLOAD : choose_cold(r, is_told, now_ns);
@@ -129,7 +130,7 @@ void weir_path_completed(struct weir_path_selector *r, unsigned int path, uint64
 	unsigned int side = (path & WEIR_PATH_UNLOAD) != 0;
 
 	if (t->taken[side] < WEIR_PATH_PROBES / 2)
-		t->ns[side][t->taken[side]++] =
-			took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX;
+		t->ns[side][t->taken[side]++] = took_ns < UINT32_MAX ? (uint32_t)took_ns :
+								       UINT32_MAX;
 	weir_path_abandon_probe(r);
 }

@@ -26,7 +26,8 @@
 #define WEIR_PATH_COUNTERS_MAX WEIR_PAGE_HEAT_COUNTERS_MAX
 #define WEIR_PATH_HUGE_COUNTERS 4096u
 /* What a host gives for @nr counters. */
-#define WEIR_PATH_BYTES(nr) (WEIR_PAGE_HEAT_BYTES(nr) + WEIR_PAGE_HEAT_BYTES(WEIR_PATH_HUGE_COUNTERS))
+#define WEIR_PATH_BYTES(nr) \
+	(WEIR_PAGE_HEAT_BYTES(nr) + WEIR_PAGE_HEAT_BYTES(WEIR_PATH_HUGE_COUNTERS))
 #define WEIR_PATH_PROBES 64 /* writes that one trial takes, half of them by each path */
 #define WEIR_PATH_REST_MIN 1024 /* cold writes between two trials, at first */
 #define WEIR_PATH_REST_MAX (1u << 20)
@@ -117,7 +118,7 @@ struct weir_path_selector {
  * Return: 0, or -EINVAL: a setting out of its range, or no counters for a policy that counts.
  */
 int weir_path_init(struct weir_path_selector *r, const struct weir_path_config *config,
-		    uint8_t *counters);
+		   uint8_t *counters);
 
 /* Whether a policy wants counters. */
 static inline bool weir_path_policy_counts(enum weir_path_policy policy)
@@ -136,8 +137,8 @@ static inline bool weir_path_policy_counts(enum weir_path_policy policy)
  * Return: WEIR_PATH_OFFLOAD or WEIR_PATH_UNLOAD, and perhaps WEIR_PATH_PROBE on top: then a
  *	weir_path_completed() or weir_path_abandon_probe() is owed.
  */
-unsigned int weir_path_decide(struct weir_path_selector *r, uint64_t remote, enum weir_path_hint hint,
-			       bool is_told, uint64_t now_ns);
+unsigned int weir_path_decide(struct weir_path_selector *r, uint64_t remote,
+			      enum weir_path_hint hint, bool is_told, uint64_t now_ns);
 
 /**
  * weir_path_completed() - a write with WEIR_PATH_PROBE has succeeded

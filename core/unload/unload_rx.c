@@ -9,21 +9,22 @@ int weir_unload_rx_refuse(struct weir_unload_rx *c)
 }
 
 int weir_unload_rx_check(struct weir_unload_rx *c, const struct weir_umtt *map, uint32_t owner,
-		      uint32_t tag, uint64_t addr, uint32_t length)
+			 uint32_t tag, uint64_t addr, uint32_t length)
 {
 	if (c->is_refused)
 		return -ECANCELED;
 	return weir_umtt_check(map, owner, tag, addr, length) ? weir_unload_rx_refuse(c) : 0;
 }
 
-void weir_unload_rx_store(struct weir_unload_rx *c, uint64_t addr, const void *data, uint32_t length)
+void weir_unload_rx_store(struct weir_unload_rx *c, uint64_t addr, const void *data,
+			  uint32_t length)
 {
 	weir_ordered_store((void *)(uintptr_t)addr, data, length);
 	c->seen++;
 }
 
 int weir_unload_rx_copy(struct weir_unload_rx *c, const struct weir_umtt *map, uint32_t owner,
-		     uint32_t tag, uint64_t addr, const void *data, uint32_t length)
+			uint32_t tag, uint64_t addr, const void *data, uint32_t length)
 {
 	int rc = weir_unload_rx_check(c, map, owner, tag, addr, length);
 

@@ -41,10 +41,11 @@ static inline void weir_unload_rx_init(struct weir_unload_rx *c, uint16_t tell_m
  * it by weir_unload_rx_refuse(). The rest is as of weir_unload_rx_copy(), which is both.
  */
 int weir_unload_rx_check(struct weir_unload_rx *c, const struct weir_umtt *map, uint32_t owner,
-		      uint32_t tag, uint64_t addr, uint32_t length);
+			 uint32_t tag, uint64_t addr, uint32_t length);
 
 /* One that has been checked is copied. */
-void weir_unload_rx_store(struct weir_unload_rx *c, uint64_t addr, const void *data, uint32_t length);
+void weir_unload_rx_store(struct weir_unload_rx *c, uint64_t addr, const void *data,
+			  uint32_t length);
 
 /* One that has been checked is not copied, nor is any behind it. Return: -EACCES. */
 int weir_unload_rx_refuse(struct weir_unload_rx *c);
@@ -61,7 +62,7 @@ int weir_unload_rx_refuse(struct weir_unload_rx *c);
  * Return: 0; -EACCES it is refused; -ECANCELED one before it was.
  */
 int weir_unload_rx_copy(struct weir_unload_rx *c, const struct weir_umtt *map, uint32_t owner,
-		     uint32_t tag, uint64_t addr, const void *data, uint32_t length);
+			uint32_t tag, uint64_t addr, const void *data, uint32_t length);
 
 /**
  * weir_unload_rx_must_report() - whether the initiator is to be told now

@@ -23,7 +23,8 @@ int weir_volume_init(struct weir_volume *v, struct weir_volume_extent *extents, 
 	return 0;
 }
 
-void weir_volume_grow(struct weir_volume *v, struct weir_volume_extent *extents, uint32_t nr_extents)
+void weir_volume_grow(struct weir_volume *v, struct weir_volume_extent *extents,
+		      uint32_t nr_extents)
 {
 	v->extent = extents;
 	v->nr_extents = nr_extents;
@@ -74,7 +75,8 @@ uint8_t weir_volume_count_valid(const struct weir_volume *v, uint32_t extent)
 
 bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent)
 {
-	return v->extent[extent].live && !weir_volume_count_valid(v, extent) && !weir_volume_is_local(v, extent);
+	return v->extent[extent].live && !weir_volume_count_valid(v, extent) &&
+	       !weir_volume_is_local(v, extent);
 }
 
 int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *out)
@@ -85,8 +87,8 @@ int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (e->replica[slot].state != WEIR_REPLICA_VALID || (tried & 1u << slot))
 			continue;
-		if (best == v->slots || v->donor[e->replica[slot].donor].state >
-						   v->donor[e->replica[best].donor].state)
+		if (best == v->slots ||
+		    v->donor[e->replica[slot].donor].state > v->donor[e->replica[best].donor].state)
 			best = slot;
 	}
 	if (best == v->slots)
@@ -192,8 +194,12 @@ int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32
 
 	if (!slots)
 		return -EIO;
-	*w = (struct weir_volume_write){ .extent = extent, .page = page, .pages = pages, .sums = sums,
-					 .phase = e->phase, .slots = slots };
+	*w = (struct weir_volume_write){ .extent = extent,
+					 .page = page,
+					 .pages = pages,
+					 .sums = sums,
+					 .phase = e->phase,
+					 .slots = slots };
 	for (uint8_t slot = 0; slot < v->slots; slot++)
 		e->replica[slot].users += slots >> slot & 1;
 	record_sums(v, w);
@@ -212,8 +218,8 @@ static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_vo
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (!(slots & 1u << slot) || e->replica[slot].state != WEIR_REPLICA_VALID)
 			continue;
-		if (best == v->slots || v->donor[e->replica[slot].donor].state >
-						   v->donor[e->replica[best].donor].state)
+		if (best == v->slots ||
+		    v->donor[e->replica[slot].donor].state > v->donor[e->replica[best].donor].state)
 			best = slot;
 	}
 	return best;

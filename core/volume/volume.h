@@ -204,7 +204,8 @@ int weir_volume_init(struct weir_volume *v, struct weir_volume_extent *extents, 
  * @extents: *kept*, in place of those that there were, and beginning with them as they are now
  * @nr_extents: at least as many as there were
  */
-void weir_volume_grow(struct weir_volume *v, struct weir_volume_extent *extents, uint32_t nr_extents);
+void weir_volume_grow(struct weir_volume *v, struct weir_volume_extent *extents,
+		      uint32_t nr_extents);
 
 /* A donor is there. */
 void weir_volume_donor_up(struct weir_volume *v, uint8_t donor);
@@ -272,10 +273,12 @@ void weir_volume_trim(struct weir_volume *v);
  *
  * Return: whether there is any.
  */
-bool weir_volume_next_return(struct weir_volume *v, uint8_t donors, struct weir_volume_placement *place);
+bool weir_volume_next_return(struct weir_volume *v, uint8_t donors,
+			     struct weir_volume_placement *place);
 
 /* @is_told: the donor has it back. Else it is the donor's memory and nobody's, and to be told again. */
-void weir_volume_returned(struct weir_volume *v, const struct weir_volume_placement *place, bool is_told);
+void weir_volume_returned(struct weir_volume *v, const struct weir_volume_placement *place,
+			  bool is_told);
 
 /* Both, of any donor. Return: true: the memory at @place is the volume's no more: give it back. */
 bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_placement *place);
@@ -391,7 +394,8 @@ void weir_volume_resync_next(struct weir_volume *v, struct weir_volume_copy_step
 void weir_volume_resync_done(struct weir_volume *v, bool succeeded);
 
 /* Whether the local disk has all these pages, or they are NOTHING. */
-bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages);
+bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_t page,
+			   uint32_t pages);
 
 /* Whether the extent holds something, and the local disk has all of it. */
 bool weir_volume_is_local(const struct weir_volume *v, uint32_t extent);

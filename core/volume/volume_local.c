@@ -9,7 +9,8 @@ static bool page_is_local(const struct weir_volume_extent *e, uint32_t page)
 	return e->local[page / 64] >> page % 64 & 1;
 }
 
-bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages)
+bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_t page,
+			   uint32_t pages)
 {
 	const struct weir_volume_extent *e = &v->extent[extent];
 
@@ -42,7 +43,8 @@ void weir_volume_local_forget(struct weir_volume *v, uint32_t extent, uint32_t p
 /* Whether the disk should have a page, and page_is_local it not. Of one that may be anything it page_is_local nothing. */
 static bool is_behind(const struct weir_volume_extent *e, uint32_t page)
 {
-	return e->sum[page] != WEIR_SUM_NOTHING && e->sum[page] != WEIR_SUM_UNKNOWN && !page_is_local(e, page);
+	return e->sum[page] != WEIR_SUM_NOTHING && e->sum[page] != WEIR_SUM_UNKNOWN &&
+	       !page_is_local(e, page);
 }
 
 /* Whether it is worth looking through the extent where @local stands. */
@@ -87,7 +89,8 @@ void weir_volume_local_next(struct weir_volume *v, struct weir_volume_copy_step 
 		bool is_over = local->passed > v->nr_extents;
 
 		local->passed = is_over ? 0 : local->passed;
-		*step = (struct weir_volume_copy_step){ .what = is_over ? WEIR_VOLUME_COPY_NOTHING : WEIR_VOLUME_COPY_WAIT };
+		*step = (struct weir_volume_copy_step){ .what = is_over ? WEIR_VOLUME_COPY_NOTHING :
+									  WEIR_VOLUME_COPY_WAIT };
 		return;
 	}
 	while (local->pages < WEIR_VOLUME_CHUNK_PAGES && local->page + local->pages < v->pages &&

@@ -7,7 +7,8 @@
  */
 #include "core/volume/volume.h"
 
-static bool has_donor(const struct weir_volume *v, const struct weir_volume_extent *extent, uint8_t donor)
+static bool has_donor(const struct weir_volume *v, const struct weir_volume_extent *extent,
+		      uint8_t donor)
 {
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (extent->replica[slot].state != WEIR_REPLICA_NONE &&
@@ -115,7 +116,9 @@ int weir_volume_next_placement(const struct weir_volume *v, struct weir_volume_p
 			continue;
 		donor = choose_donor(v, &v->extent[i]);
 		if (donor < v->nr_donors) {
-			*place = (struct weir_volume_placement){ i, find_free_slot(v, &v->extent[i]), donor };
+			*place = (struct weir_volume_placement){ i,
+								 find_free_slot(v, &v->extent[i]),
+								 donor };
 			return 0;
 		}
 		if (count_live(v, &v->extent[i]) < v->replicas)
@@ -201,7 +204,8 @@ void weir_volume_donor_keeps(struct weir_volume *v, uint8_t donor, uint64_t exte
 }
 
 /* The replica of @extent that it can best do without: one that leaves, or else the last. */
-static struct weir_volume_replica *choose_spare(struct weir_volume *v, struct weir_volume_extent *extent)
+static struct weir_volume_replica *choose_spare(struct weir_volume *v,
+						struct weir_volume_extent *extent)
 {
 	struct weir_volume_replica *spare = NULL;
 
@@ -271,7 +275,8 @@ static void detach_memory(struct weir_volume *v, const struct weir_volume_placem
 		v->donor[place->donor].free++;
 }
 
-bool weir_volume_next_return(struct weir_volume *v, uint8_t donors, struct weir_volume_placement *place)
+bool weir_volume_next_return(struct weir_volume *v, uint8_t donors,
+			     struct weir_volume_placement *place)
 {
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		for (uint8_t slot = 0; slot < v->slots; slot++) {
@@ -288,7 +293,8 @@ bool weir_volume_next_return(struct weir_volume *v, uint8_t donors, struct weir_
 	return false;
 }
 
-void weir_volume_returned(struct weir_volume *v, const struct weir_volume_placement *place, bool is_told)
+void weir_volume_returned(struct weir_volume *v, const struct weir_volume_placement *place,
+			  bool is_told)
 {
 	v->extent[place->extent].replica[place->slot].users--;
 	if (is_told)
@@ -343,7 +349,9 @@ int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from)
 		return weir_volume_is_local(v, extent) ? -EAGAIN : -EIO;
 	idle = find_idle_extent(v);
 	if (idle == v->nr_extents)
-		return weir_volume_next_placement(v, &place) == -ENOSPC && !any_donor_is_slow(v) ? -ENOSPC : -EAGAIN;
+		return weir_volume_next_placement(v, &place) == -ENOSPC && !any_donor_is_slow(v) ?
+			       -ENOSPC :
+			       -EAGAIN;
 	if (!extent_is_unused(v, extent))
 		return -EAGAIN;
 	for (uint8_t slot = 0; slot < v->slots; slot++) {

@@ -8,7 +8,8 @@ static struct weir_volume_replica *replica_of(struct weir_volume *v, uint8_t slo
 }
 
 /* Return: a replica of @extent in @state, or slots: none is. */
-static uint8_t find_replica(const struct weir_volume *v, uint32_t extent, enum weir_volume_replica_state state)
+static uint8_t find_replica(const struct weir_volume *v, uint32_t extent,
+			    enum weir_volume_replica_state state)
 {
 	uint8_t slot = 0;
 
@@ -119,7 +120,8 @@ static bool advance(struct weir_volume *v, struct weir_volume_copy_step *step)
 		close_chunk(v);
 		return false;
 	}
-	if (replica_of(v, copy->target)->state != WEIR_REPLICA_FILLING || !has_source(v, copy->extent)) {
+	if (replica_of(v, copy->target)->state != WEIR_REPLICA_FILLING ||
+	    !has_source(v, copy->extent)) {
 		copy->state = WEIR_RESYNC_IDLE;
 		return false;
 	}
@@ -139,7 +141,9 @@ static bool advance(struct weir_volume *v, struct weir_volume_copy_step *step)
 void weir_volume_resync_next(struct weir_volume *v, struct weir_volume_copy_step *step)
 {
 	do {
-		enum weir_volume_copy_op what = v->copy.state == WEIR_RESYNC_IDLE ? choose_extent(v) : WEIR_VOLUME_COPY_READ;
+		enum weir_volume_copy_op what = v->copy.state == WEIR_RESYNC_IDLE ?
+							choose_extent(v) :
+							WEIR_VOLUME_COPY_READ;
 
 		if (what != WEIR_VOLUME_COPY_READ) {
 			*step = (struct weir_volume_copy_step){ .what = (uint8_t)what };

@@ -70,7 +70,7 @@ int main(void)
 	weir_exchange_close(x);
 	pthread_join(sender, NULL);
 	weir_exchange_unlisten(listener);
-	printf("%lu messages, their sum is %ld\nwith %lu completions here\n", (unsigned long)info.taken,
-	       sum, (unsigned long)info.completions);
+	printf("%lu messages, their sum is %ld\nwith %lu completions here\n",
+	       (unsigned long)info.taken, sum, (unsigned long)info.completions);
 	return sum != (long)MESSAGES * (MESSAGES - 1) / 2;
 }

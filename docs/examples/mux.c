@@ -61,7 +61,8 @@ int main(void)
 	}
 	for (i = 0; i < CLIENTS; i++) {
 		answer(served[i]);
-		check(weir_mux_conn_recv(clients[i], &square, sizeof(square), &length, 0), "receive");
+		check(weir_mux_conn_recv(clients[i], &square, sizeof(square), &length, 0),
+		      "receive");
 		sum += square;
 	}
 	weir_mux_info(client, &info);

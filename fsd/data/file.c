@@ -163,7 +163,8 @@ static int punch(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint6
 	return rc;
 }
 
-int fsd_file_fallocate(struct fsd *fsd, struct fsd_inode *inode, const struct wire_fs_fallocate *request)
+int fsd_file_fallocate(struct fsd *fsd, struct fsd_inode *inode,
+		       const struct wire_fs_fallocate *request)
 {
 	uint32_t mode = request->mode & ~FALLOC_FL_KEEP_SIZE;
 	bool keep_size = request->mode & FALLOC_FL_KEEP_SIZE;

@@ -178,7 +178,8 @@ static int make_room(struct fsd_map *map, struct fsd_map_cursor *place)
 	return 0;
 }
 
-static int insert_at(struct fsd_map *map, struct fsd_map_cursor place, const struct wire_fs_extent *extent)
+static int insert_at(struct fsd_map *map, struct fsd_map_cursor place,
+		     const struct wire_fs_extent *extent)
 {
 	struct fsd_leaf *leaf;
 
@@ -203,7 +204,8 @@ static struct wire_fs_extent *before(const struct fsd_map_cursor *place)
 	return NULL;
 }
 
-static bool joins(const struct wire_fs_extent *a, const struct wire_fs_extent *b, uint64_t chunk_bytes)
+static bool joins(const struct wire_fs_extent *a, const struct wire_fs_extent *b,
+		  uint64_t chunk_bytes)
 {
 	return a && b && extent_end(a) == b->offset && a->volume + a->length == b->volume &&
 	       b->volume % chunk_bytes;
@@ -255,7 +257,8 @@ static int cut_at(struct fsd_map *map, uint64_t offset)
 	if (!at || at->offset >= offset)
 		return 0;
 	left_length = offset - at->offset;
-	right = (struct wire_fs_extent){ offset, at->volume + left_length, at->length - left_length };
+	right = (struct wire_fs_extent){ offset, at->volume + left_length,
+					 at->length - left_length };
 	place.slot++;
 	if (insert_at(map, place, &right))
 		return -ENOMEM;

@@ -153,8 +153,8 @@ static bool fills_gaps(const struct wire_fs_extent *before, uint32_t want)
 	return want < SMALL_BLOCKS && !(before && before->length >= GROWING_BLOCKS * FS_BLOCK);
 }
 
-uint64_t fsd_space_take(struct fsd_space *space, const struct wire_fs_extent *before, uint64_t bytes,
-			uint64_t *volume)
+uint64_t fsd_space_take(struct fsd_space *space, const struct wire_fs_extent *before,
+			uint64_t bytes, uint64_t *volume)
 {
 	uint64_t goal = before ? before->volume + before->length : UINT64_MAX;
 	uint64_t blocks = bytes / FS_BLOCK;

@@ -66,8 +66,8 @@ int fsd_space_reserve(struct fsd_space *space, uint64_t bytes);
  *
  * Return: its length, at most @bytes, often less; 0: nothing is free.
  */
-uint64_t fsd_space_take(struct fsd_space *space, const struct wire_fs_extent *before, uint64_t bytes,
-			uint64_t *volume);
+uint64_t fsd_space_take(struct fsd_space *space, const struct wire_fs_extent *before,
+			uint64_t bytes, uint64_t *volume);
 
 /* An extent that nobody wrote to goes back. */
 void fsd_space_give(struct fsd_space *space, uint64_t volume, uint64_t bytes);

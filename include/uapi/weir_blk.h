@@ -87,39 +87,40 @@ enum weir_blk_state {
 };
 
 /* X(name, what it counts) */
-#define WEIR_BLK_COUNTER_LIST(X)                                                \
-	X(ios, "reads and writes of donors' memory")                            \
-	X(requests, "requests that these became, of 8 pieces of memory at most") \
-	X(work_requests, "work requests posted")                                \
-	X(doorbells, "posts")                                                   \
-	X(merged, "requests that shared a work request with others")            \
-	X(completions, "completions taken")                                     \
-	X(events, "times that polling began anew, on an event")                 \
-	X(empty_polls, "polls that found nothing")                              \
-	X(window_waits, "times that the window was full")                       \
-	X(retries, "requests posted again after a connection broke")            \
-	X(reconnects, "connections made anew")                                  \
-	X(errors, "work requests that failed")                                  \
-	X(bytes_read, "bytes read")                                             \
-	X(bytes_written, "bytes written")                                       \
-	X(failovers, "reads that another replica was asked for")                \
-	X(pieces, "pieces that the device has")                                 \
-	X(degraded, "of them, those that have too few replicas, and one at least, or the local disk's copy") \
-	X(lost, "of them, those that have none")                                \
-	X(bytes_copied, "bytes copied to new replicas")                         \
-	X(mismatches, "reads that found something else than what was written")  \
-	X(given_back, "pieces of which all was discarded, whose memory was given back") \
-	X(leaving, "pieces that a donor has asked for, and has still")          \
-	X(local_bytes_written, "bytes copied to the local disk")                \
-	X(local_bytes_read, "bytes read from the local disk, since no donor had them") \
-	X(local_behind, "bytes that are not on the local disk yet")             \
+#define WEIR_BLK_COUNTER_LIST(X)                                                                   \
+	X(ios, "reads and writes of donors' memory")                                               \
+	X(requests, "requests that these became, of 8 pieces of memory at most")                   \
+	X(work_requests, "work requests posted")                                                   \
+	X(doorbells, "posts")                                                                      \
+	X(merged, "requests that shared a work request with others")                               \
+	X(completions, "completions taken")                                                        \
+	X(events, "times that polling began anew, on an event")                                    \
+	X(empty_polls, "polls that found nothing")                                                 \
+	X(window_waits, "times that the window was full")                                          \
+	X(retries, "requests posted again after a connection broke")                               \
+	X(reconnects, "connections made anew")                                                     \
+	X(errors, "work requests that failed")                                                     \
+	X(bytes_read, "bytes read")                                                                \
+	X(bytes_written, "bytes written")                                                          \
+	X(failovers, "reads that another replica was asked for")                                   \
+	X(pieces, "pieces that the device has")                                                    \
+	X(degraded,                                                                                \
+	  "of them, those that have too few replicas, and one at least, or the local disk's copy") \
+	X(lost, "of them, those that have none")                                                   \
+	X(bytes_copied, "bytes copied to new replicas")                                            \
+	X(mismatches, "reads that found something else than what was written")                     \
+	X(given_back, "pieces of which all was discarded, whose memory was given back")            \
+	X(leaving, "pieces that a donor has asked for, and has still")                             \
+	X(local_bytes_written, "bytes copied to the local disk")                                   \
+	X(local_bytes_read, "bytes read from the local disk, since no donor had them")             \
+	X(local_behind, "bytes that are not on the local disk yet")                                \
 	X(polled, "of the completions, those that who waited for them polled for")
 
 enum weir_blk_counter {
 #define WEIR_BLK_COUNTER(name, help) WEIR_BLK_COUNTER_##name,
 	WEIR_BLK_COUNTER_LIST(WEIR_BLK_COUNTER)
 #undef WEIR_BLK_COUNTER
-	WEIR_BLK_COUNTERS_NR
+		WEIR_BLK_COUNTERS_NR
 };
 
 #endif

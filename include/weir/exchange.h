@@ -171,8 +171,8 @@ int weir_exchange_connect(const char *peer, const struct weir_exchange_options *
  * connection is gone; -EINVAL after weir_exchange_finish(); -EMSGSIZE longer than a slot, and the
  * peer takes messages unordered.
  */
-int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length,
-		      uint64_t timeout_ns, size_t *done);
+int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length, uint64_t timeout_ns,
+		      size_t *done);
 
 /**
  * weir_exchange_acquire() - free slots to write messages in, without a copy

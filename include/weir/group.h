@@ -50,8 +50,8 @@ struct weir_group;
  * talks nonsense; -ETIMEDOUT not all have come; -ECANCELED the options' goes_on has said so, or the
  * listener was closed; -ECONNRESET one has left again; or as weir_exchange_accept().
  */
-int weir_group_lead(struct weir_exchange_listener *listener, unsigned int size,
-		    uint64_t timeout_ns, struct weir_group **group, struct weir_error *error);
+int weir_group_lead(struct weir_exchange_listener *listener, unsigned int size, uint64_t timeout_ns,
+		    struct weir_group **group, struct weir_error *error);
 
 /**
  * weir_group_join() - be another member

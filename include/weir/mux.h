@@ -157,7 +157,8 @@ int weir_mux_listener_fd(const struct weir_mux_listener *listener);
 void weir_mux_listener_close(struct weir_mux_listener *listener);
 
 struct weir_mux_conn_options {
-	unsigned int class_nr; /* its class: WEIR_MUX_CLASS_URGENT, or another number of the mux's */
+	unsigned int
+		class_nr; /* its class: WEIR_MUX_CLASS_URGENT, or another number of the mux's */
 	/*
 	 * Among the connections of its class, 1 to 1024; default 1. Of what this end sends: who
 	 * accepts says his own, by weir_mux_conn_weigh().
@@ -239,7 +240,8 @@ int weir_mux_conn_send(struct weir_mux_conn *conn, const void *data, size_t leng
  * taken; -ENOTCONN the other end has closed, and all that it had sent is read; -ECONNRESET the
  * connection is lost, and all that had arrived is read.
  */
-int weir_mux_conn_recv(struct weir_mux_conn *conn, void *buffer, size_t size, size_t *length, int flags);
+int weir_mux_conn_recv(struct weir_mux_conn *conn, void *buffer, size_t size, size_t *length,
+		       int flags);
 
 /* A part of a message, where it lies: @length bytes that begin with byte @at of it, of @total. */
 struct weir_mux_conn_part {
@@ -320,8 +322,8 @@ int weir_mux_region_close(struct weir_mux_region *region);
  * still read the memory until the region is closed; -EPROTO the region is another mux's, and the
  * connection is lost.
  */
-int weir_mux_conn_send_region(struct weir_mux_conn *conn, const struct weir_mux_region *region, uint64_t at,
-			  uint64_t length, int flags);
+int weir_mux_conn_send_region(struct weir_mux_conn *conn, const struct weir_mux_region *region,
+			      uint64_t at, uint64_t length, int flags);
 
 /*
  * One-sided reads and writes: from one end's memory into the other's, without a copy and without
@@ -342,8 +344,8 @@ int weir_mux_conn_send_region(struct weir_mux_conn *conn, const struct weir_mux_
  * Return: 0; -EINVAL beyond the region's end, or no rights; -EDQUOT 16 are granted already;
  * -ENOTCONN; -ETIMEDOUT; -ECONNRESET.
  */
-int weir_mux_conn_grant(struct weir_mux_conn *conn, const struct weir_mux_region *region, uint64_t at,
-		    uint64_t length, unsigned int rights, uint32_t *handle);
+int weir_mux_conn_grant(struct weir_mux_conn *conn, const struct weir_mux_region *region,
+			uint64_t at, uint64_t length, unsigned int rights, uint32_t *handle);
 
 /**
  * weir_mux_conn_withdraw() - end that
@@ -366,11 +368,11 @@ int weir_mux_conn_withdraw(struct weir_mux_conn *conn, uint32_t handle);
  * under way may still come about until the region is closed.
  */
 int weir_mux_conn_write(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,
-		    const struct weir_mux_region *region, uint64_t at, uint64_t length);
+			const struct weir_mux_region *region, uint64_t at, uint64_t length);
 
 /* The same, from the other end's memory into the region. */
 int weir_mux_conn_read(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,
-		   const struct weir_mux_region *region, uint64_t at, uint64_t length);
+		       const struct weir_mux_region *region, uint64_t at, uint64_t length);
 
 /**
  * weir_mux_conn_fd() - a descriptor for poll(2) and epoll(7)

@@ -29,7 +29,8 @@ static struct list_head *find_number(u32 *number)
 	struct weir_blk *blk;
 
 	*number = 0;
-	list_for_each_entry(blk, &devices, entry) {
+	list_for_each_entry(blk, &devices, entry)
+	{
 		if (blk->number != *number)
 			return &blk->entry;
 		++*number;
@@ -41,7 +42,8 @@ static struct weir_blk *find_device(u32 number)
 {
 	struct weir_blk *blk;
 
-	list_for_each_entry(blk, &devices, entry) {
+	list_for_each_entry(blk, &devices, entry)
+	{
 		if (blk->number == number)
 			return blk;
 	}
@@ -179,10 +181,11 @@ static int check_idle(const struct weir_blk *blk, u32 number, struct kweir_error
 {
 	if (!blk)
 		return kweir_fail(error, -ENODEV,
-				 "there is no weir%u: 'weir blk list' shows what there is", number);
+				  "there is no weir%u: 'weir blk list' shows what there is",
+				  number);
 	if (!blk->is_there || blk->resizing)
 		return kweir_fail(error, -EBUSY, "weir%u is being attached, detached or resized",
-				 number);
+				  number);
 	return 0;
 }
 
@@ -195,7 +198,8 @@ static int begin_detaching(struct weir_blk *blk, u32 number, struct kweir_error 
 		return rc;
 	if (!make_unopenable(blk))
 		return kweir_fail(error, -EBUSY,
-				 "weir%u is in use: unmount it, or swapoff, and try again", number);
+				  "weir%u is in use: unmount it, or swapoff, and try again",
+				  number);
 	blk->is_there = false;
 	return 0;
 }
@@ -226,8 +230,8 @@ static int shrink_device(struct weir_blk *blk, u64 bytes, struct kweir_error *er
 	mutex_unlock(&blk->disk->open_mutex);
 	if (is_open)
 		return kweir_fail(error, -EBUSY,
-				 "weir%u is in use: only what nobody uses can be made smaller",
-				 blk->number);
+				  "weir%u is in use: only what nobody uses can be made smaller",
+				  blk->number);
 	return weir_blk_volume_resize(&blk->volume, bytes, error);
 }
 
@@ -239,7 +243,7 @@ static int resize_device(struct weir_blk *blk, u64 bytes, struct kweir_error *er
 		return kweir_fail(error, -EINVAL, "a region with a name keeps its size");
 	if (!bytes || !IS_ALIGNED(bytes, PAGE_SIZE) || bytes > WEIR_BLK_VOLUME_BYTES_MAX)
 		return kweir_fail(error, -EINVAL, "%llu bytes: a multiple of %lu, at most %llu",
-				 bytes, PAGE_SIZE, WEIR_BLK_VOLUME_BYTES_MAX);
+				  bytes, PAGE_SIZE, WEIR_BLK_VOLUME_BYTES_MAX);
 	if (bytes < blk->volume.bytes)
 		return shrink_device(blk, bytes, error);
 	rc = weir_blk_volume_resize(&blk->volume, bytes, error);
@@ -275,7 +279,8 @@ int weir_blk_for_each(u32 first, int (*visit)(struct weir_blk *blk, void *arg), 
 	int rc = 0;
 
 	mutex_lock(&devices_mutex);
-	list_for_each_entry(blk, &devices, entry) {
+	list_for_each_entry(blk, &devices, entry)
+	{
 		if (blk->is_there && blk->number >= first)
 			rc = visit(blk, arg);
 		if (rc)

@@ -48,7 +48,8 @@ static int disk_io(struct weir_blk_local *local, blk_opf_t op, u64 offset, struc
 	mutex_lock(&local->disk_mutex);
 	bio_init(&local->bio, local->disk.bdev, local->vecs, ARRAY_SIZE(local->vecs), op);
 	local->bio.bi_iter.bi_sector = offset >> SECTOR_SHIFT;
-	for_each_sg(sgl, sg, nents, i) {
+	for_each_sg(sgl, sg, nents, i)
+	{
 		__bio_add_page(&local->bio, sg_page(sg), sg->length, sg->offset);
 		bytes += sg->length;
 	}
@@ -61,7 +62,7 @@ static int disk_io(struct weir_blk_local *local, blk_opf_t op, u64 offset, struc
 }
 
 int weir_blk_local_read(struct weir_blk_local *local, u64 offset, struct scatterlist *sgl,
-		    unsigned int nents)
+			unsigned int nents)
 {
 	return disk_io(local, REQ_OP_READ, offset, sgl, nents);
 }
@@ -83,8 +84,9 @@ static int read_command(struct weir_blk_local *local, struct weir_blk_request *c
 	spin_unlock_bh(&volume->lock);
 	if (!has_it)
 		return -EIO;
-	rc = weir_blk_local_read(local, weir_blk_volume_offset(volume, command->extent, command->page),
-			     command->subio[0].sgl, command->nents);
+	rc = weir_blk_local_read(local,
+				 weir_blk_volume_offset(volume, command->extent, command->page),
+				 command->subio[0].sgl, command->nents);
 	if (!rc && !weir_blk_checksum_check(command->subio[0].sgl, command->pages, command->sums)) {
 		atomic64_inc(&volume->mismatches);
 		pr_warn_ratelimited("weir: the local disk has not what was written to it\n");
@@ -152,7 +154,8 @@ static bool copy_chunk(struct weir_blk_local *local)
 
 static void work(struct work_struct *work)
 {
-	struct weir_blk_local *local = container_of(to_delayed_work(work), struct weir_blk_local, work);
+	struct weir_blk_local *local =
+		container_of(to_delayed_work(work), struct weir_blk_local, work);
 	unsigned int flags = memalloc_noio_save();
 
 	do {
@@ -170,7 +173,7 @@ static int open_disk(struct weir_blk_local *local, const char *path, u64 bytes,
 	if (rc) {
 		local->disk.bdev = NULL;
 		return kweir_fail(error, rc, "%s is no block device that can be used (%d)", path,
-				 rc);
+				  rc);
 	}
 	if (bdev_logical_block_size(local->disk.bdev) > PAGE_SIZE)
 		return kweir_fail(error, -EINVAL, "%s has blocks larger than %lu", path, PAGE_SIZE);

@@ -21,7 +21,8 @@ struct weir_blk_local;
  * Context: process; sleeps. Return: 0, and @volume->local owes a weir_blk_local_stop() and a
  * weir_blk_local_close(); or a negative errno with the reason in @error.
  */
-int weir_blk_local_open(struct weir_blk_volume *volume, const char *path, struct kweir_error *error);
+int weir_blk_local_open(struct weir_blk_volume *volume, const char *path,
+			struct kweir_error *error);
 
 /* Nothing more is copied; before the sessions end. Nothing is queued. */
 void weir_blk_local_stop(struct weir_blk_local *local);
@@ -37,7 +38,7 @@ void weir_blk_local_queue(struct weir_blk_local *local, struct request *rq, unsi
 
 /* Reads what it has; not NULL. Context: process; sleeps. Return: 0 or a negative errno. */
 int weir_blk_local_read(struct weir_blk_local *local, u64 offset, struct scatterlist *sgl,
-		    unsigned int nents);
+			unsigned int nents);
 
 bool weir_blk_local_is_too_small(const struct weir_blk_local *local, u64 bytes);
 

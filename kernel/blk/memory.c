@@ -37,8 +37,8 @@ int weir_blk_memory_init(struct weir_blk_volume *volume, const struct weir_blk_s
 			      setup->replicas);
 	if (rc)
 		return rc;
-	volume->regions = kvcalloc(nr_extents * volume->core.slots, sizeof(*volume->regions),
-				   GFP_KERNEL);
+	volume->regions =
+		kvcalloc(nr_extents * volume->core.slots, sizeof(*volume->regions), GFP_KERNEL);
 	return volume->regions ? 0 : -ENOMEM;
 }
 
@@ -147,13 +147,13 @@ static bool return_to_donor(struct weir_blk_volume *volume, u8 donor, struct kwe
 
 /* Asks a donor for memory, and lays it where it is wanted. */
 static int request_memory(struct weir_blk_volume *volume, struct weir_volume_placement *place,
-	       struct kweir_error *error)
+			  struct kweir_error *error)
 {
 	struct kweir_region region;
 	int rc, wanted = 0;
 
-	rc = kweir_region_create(volume->target[place->donor].session, NULL,
-				1ull << volume->shift, &region, error);
+	rc = kweir_region_create(volume->target[place->donor].session, NULL, 1ull << volume->shift,
+				 &region, error);
 	note_answer(volume, place->donor, rc);
 	spin_lock_bh(&volume->lock);
 	if (rc && !kweir_is_no_answer(rc))
@@ -238,13 +238,15 @@ static int borrow_named(struct weir_blk_volume *volume, struct kweir_error *erro
 	if (rc)
 		return rc;
 	if (volume->bytes && volume->bytes != region->length)
-		return kweir_fail(error, -EINVAL,
-				 "region %s has %llu bytes, not %llu: leave the size away, or choose another name",
-				 volume->name, region->length, volume->bytes);
+		return kweir_fail(
+			error, -EINVAL,
+			"region %s has %llu bytes, not %llu: leave the size away, or choose another name",
+			volume->name, region->length, volume->bytes);
 	if (!IS_ALIGNED(region->length, PAGE_SIZE) || region->length > WEIR_BLK_VOLUME_BYTES_MAX)
-		return kweir_fail(error, -EINVAL,
-				 "region %s has %llu bytes, which is no multiple of %lu, or more than %llu",
-				 volume->name, region->length, PAGE_SIZE, WEIR_BLK_VOLUME_BYTES_MAX);
+		return kweir_fail(
+			error, -EINVAL,
+			"region %s has %llu bytes, which is no multiple of %lu, or more than %llu",
+			volume->name, region->length, PAGE_SIZE, WEIR_BLK_VOLUME_BYTES_MAX);
 	volume->bytes = region->length;
 	if (make_sums(volume->extents, 0, 1, volume->bytes >> PAGE_SHIFT, false))
 		return no_memory_for_sums(error);
@@ -258,9 +260,10 @@ static int no_room(const struct weir_blk_volume *volume, u64 bytes, struct kweir
 
 	if (error->text[0])
 		return -ENOSPC;
-	return kweir_fail(error, -ENOSPC,
-			 "the donors have no room: %u of %u pieces of %llu KiB found all their replicas",
-			 census.whole, extents_of(volume, bytes), 1ull << volume->shift >> 10);
+	return kweir_fail(
+		error, -ENOSPC,
+		"the donors have no room: %u of %u pieces of %llu KiB found all their replicas",
+		census.whole, extents_of(volume, bytes), 1ull << volume->shift >> 10);
 }
 
 int weir_blk_memory_borrow(struct weir_blk_volume *volume, struct kweir_error *error)
@@ -296,8 +299,8 @@ void weir_blk_memory_zero(struct weir_blk_volume *volume, u64 offset, u64 bytes,
 	while (first < end) {
 		u32 extent = weir_blk_volume_extent(volume, first << PAGE_SHIFT);
 		u32 page = weir_blk_volume_within(volume, first << PAGE_SHIFT) >> PAGE_SHIFT;
-		u64 pages = min3(end - first, (u64)volume->core.pages - page,
-				 (u64)ZEROED_PAGES_MAX);
+		u64 pages =
+			min3(end - first, (u64)volume->core.pages - page, (u64)ZEROED_PAGES_MAX);
 
 		spin_lock_bh(&volume->lock);
 		weir_volume_discard(&volume->core, extent, page, pages, keep);
@@ -311,8 +314,8 @@ static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 {
 	u32 old = volume->core.nr_extents;
 	struct weir_volume_extent *extents = kvcalloc(nr_extents, sizeof(*extents), GFP_KERNEL);
-	struct kweir_region *regions = kvcalloc(nr_extents * volume->core.slots,
-					       sizeof(*regions), GFP_KERNEL);
+	struct kweir_region *regions =
+		kvcalloc(nr_extents * volume->core.slots, sizeof(*regions), GFP_KERNEL);
 
 	if (!extents || !regions ||
 	    make_sums(extents, old, nr_extents, volume->core.pages, volume->local)) {

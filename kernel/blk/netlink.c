@@ -82,7 +82,7 @@ static int read_key(const struct genl_info *info, struct key **key, struct kweir
 	if (!IS_ERR(*key))
 		return 0;
 	return kweir_fail(error, PTR_ERR(*key), "no keyring of yours has a logon key '%s' (%ld)",
-			 WEIR_BLK_KEY, PTR_ERR(*key));
+			  WEIR_BLK_KEY, PTR_ERR(*key));
 }
 
 static int read_setup(const struct genl_info *info, struct weir_blk_setup *setup,
@@ -118,7 +118,7 @@ static struct sk_buff *new_answer(void)
 }
 
 static int send_answer(struct sk_buff *message, struct genl_info *info, int status, u32 number,
-		  const struct kweir_error *error)
+		       const struct kweir_error *error)
 {
 	void *head = genlmsg_put_reply(message, info, &family, 0, info->genlhdr->cmd);
 
@@ -143,8 +143,8 @@ static bool may_change(const struct sk_buff *skb)
 
 static int do_attach(struct sk_buff *skb, struct genl_info *info)
 {
-	struct weir_blk_setup setup = { };
-	struct kweir_error error = { };
+	struct weir_blk_setup setup = {};
+	struct kweir_error error = {};
 	struct sk_buff *message;
 	u32 number = 0;
 	int rc;
@@ -165,7 +165,7 @@ static int do_attach(struct sk_buff *skb, struct genl_info *info)
 static int do_detach(struct sk_buff *skb, struct genl_info *info)
 {
 	u32 number = u32_of(info, WEIR_BLK_NUMBER);
-	struct kweir_error error = { };
+	struct kweir_error error = {};
 	struct sk_buff *message;
 
 	if (!may_change(skb))
@@ -181,7 +181,7 @@ static int do_detach(struct sk_buff *skb, struct genl_info *info)
 static int do_resize(struct sk_buff *skb, struct genl_info *info)
 {
 	u32 number = u32_of(info, WEIR_BLK_NUMBER);
-	struct kweir_error error = { };
+	struct kweir_error error = {};
 	struct sk_buff *message;
 	int rc;
 

@@ -23,8 +23,8 @@ static void done(struct kweir_io *io)
 		blk_mq_complete_request(subio->rq);
 }
 
-int weir_blk_subio_prepare(struct weir_blk_subio *subio, struct request *rq, u8 slot, enum weir_op op,
-		     unsigned int nents)
+int weir_blk_subio_prepare(struct weir_blk_subio *subio, struct request *rq, u8 slot,
+			   enum weir_op op, unsigned int nents)
 {
 	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
 	struct weir_blk_volume *volume = weir_blk_volume_of(rq);
@@ -34,7 +34,7 @@ int weir_blk_subio_prepare(struct weir_blk_subio *subio, struct request *rq, u8 
 	subio->donor = volume->core.extent[command->extent].replica[slot].donor;
 	subio->io.done = done;
 	return kweir_io_prepare(&subio->io, weir_blk_volume_region(volume, command->extent, slot),
-			       (u64)command->page << PAGE_SHIFT, op, subio->sgl, nents);
+				(u64)command->page << PAGE_SHIFT, op, subio->sgl, nents);
 }
 
 blk_status_t weir_blk_request_status(int rc)

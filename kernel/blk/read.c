@@ -26,8 +26,8 @@ static int push_read(struct weir_blk_volume *volume, struct request *rq, unsigne
 		return BLANK;
 	for (;;) {
 		rc = weir_volume_read(&volume->core, extent, command->tried, &slot);
-		if (rc && weir_volume_local_has(&volume->core, extent, command->page,
-						command->pages))
+		if (rc &&
+		    weir_volume_local_has(&volume->core, extent, command->page, command->pages))
 			return LOCAL;
 		if (rc)
 			return rc;
@@ -53,8 +53,7 @@ static blk_status_t answer_blank(struct request *rq, unsigned int nents)
 	struct scatterlist *sg;
 	unsigned int i;
 
-	for_each_sg(command->subio[0].sgl, sg, nents, i)
-		memset(sg_virt(sg), 0, sg->length);
+	for_each_sg(command->subio[0].sgl, sg, nents, i) memset(sg_virt(sg), 0, sg->length);
 	trace_weir_blk_submit(rq, 0);
 	blk_mq_end_request(rq, BLK_STS_OK);
 	return BLK_STS_OK;

@@ -55,8 +55,8 @@ static inline struct weir_blk_volume *weir_blk_volume_of(const struct request *r
 }
 
 /* Makes one subio's io ready; as kweir_io_prepare(). With the volume's lock held. */
-int weir_blk_subio_prepare(struct weir_blk_subio *subio, struct request *rq, u8 slot, enum weir_op op,
-		     unsigned int nents);
+int weir_blk_subio_prepare(struct weir_blk_subio *subio, struct request *rq, u8 slot,
+			   enum weir_op op, unsigned int nents);
 
 /* What the block layer is told of an errno; -ENOMEM: it is to come again when ios have ended. */
 blk_status_t weir_blk_request_status(int rc);

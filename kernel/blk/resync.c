@@ -52,7 +52,7 @@ static void choose_pages(struct weir_blk_resync *fill, const struct weir_volume_
 }
 
 int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *fill,
-		   const struct weir_volume_copy_step *step)
+			       const struct weir_volume_copy_step *step)
 {
 	bool is_write = step->what == WEIR_VOLUME_COPY_WRITE;
 	int rc;
@@ -60,8 +60,8 @@ int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_r
 	choose_pages(fill, step);
 	reinit_completion(&fill->ended);
 	rc = kweir_io_prepare(&fill->io, weir_blk_volume_region(volume, step->extent, step->slot),
-			     (u64)step->page << PAGE_SHIFT, is_write ? WEIR_OP_WRITE : WEIR_OP_READ,
-			     fill->sgl, step->pages);
+			      (u64)step->page << PAGE_SHIFT,
+			      is_write ? WEIR_OP_WRITE : WEIR_OP_READ, fill->sgl, step->pages);
 	if (!is_write)
 		weir_volume_expect(&volume->core, step->extent, step->page, step->pages,
 				   fill->sums);
@@ -122,14 +122,15 @@ static bool is_credible(struct weir_blk_volume *volume, const struct weir_volume
 	return !is_dropped;
 }
 
-static int end_step(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step, int rc)
+static int end_step(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step,
+		    int rc)
 {
 	bool succeeded;
 
 	if (step->what == WEIR_VOLUME_COPY_READ_LOCAL)
 		rc = weir_blk_local_read(volume->local,
-				     weir_blk_volume_offset(volume, step->extent, step->page),
-				     volume->fill->sgl, step->pages);
+					 weir_blk_volume_offset(volume, step->extent, step->page),
+					 volume->fill->sgl, step->pages);
 	else if (!rc)
 		rc = weir_blk_resync_wait_step(volume->fill);
 	succeeded = !rc && is_credible(volume, step);

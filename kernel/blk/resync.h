@@ -35,7 +35,7 @@ void weir_blk_resync_free(struct weir_blk_resync *fill);
  * lock held. Return: 0, and owes a weir_blk_resync_wait_step() without it; or it cannot even be tried.
  */
 int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *fill,
-		   const struct weir_volume_copy_step *step);
+			       const struct weir_volume_copy_step *step);
 
 /* Until that has ended. Return: its errno. */
 int weir_blk_resync_wait_step(struct weir_blk_resync *fill);

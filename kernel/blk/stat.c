@@ -25,8 +25,8 @@ void weir_blk_counters(const struct weir_blk_facts *facts, u64 *counters)
 		[WEIR_BLK_COUNTER_bytes_read] = stat->bytes_read,
 		[WEIR_BLK_COUNTER_bytes_written] = stat->bytes_written,
 		[WEIR_BLK_COUNTER_failovers] = facts->failovers,
-		[WEIR_BLK_COUNTER_pieces] = census->whole + census->lean + census->bare +
-					    census->thin + census->local,
+		[WEIR_BLK_COUNTER_pieces] =
+			census->whole + census->lean + census->bare + census->thin + census->local,
 		[WEIR_BLK_COUNTER_degraded] = census->lean + census->local,
 		[WEIR_BLK_COUNTER_lost] = census->bare,
 		[WEIR_BLK_COUNTER_bytes_copied] = facts->bytes_copied,
@@ -59,10 +59,10 @@ static ssize_t show(struct device *dev, struct device_attribute *attr, char *tex
 			  counters[container_of(attr, struct counter_attribute, attr)->counter]);
 }
 
-#define ATTRIBUTE(counter_name, help)                        \
-	[WEIR_BLK_COUNTER_##counter_name] = {                \
-		__ATTR(counter_name, 0444, show, NULL),      \
-		WEIR_BLK_COUNTER_##counter_name,             \
+#define ATTRIBUTE(counter_name, help)                   \
+	[WEIR_BLK_COUNTER_##counter_name] = {           \
+		__ATTR(counter_name, 0444, show, NULL), \
+		WEIR_BLK_COUNTER_##counter_name,        \
 	},
 static struct counter_attribute counters_shown[] = { WEIR_BLK_COUNTER_LIST(ATTRIBUTE) };
 

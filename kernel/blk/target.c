@@ -10,7 +10,7 @@ static struct workqueue_struct *join_wq;
 
 /* Return: 0, and the caller owes @session a kweir_session_close(); or it is gone. */
 static int connect_target(struct weir_blk_target *target, struct kweir_session **session,
-		   struct kweir_error *error)
+			  struct kweir_error *error)
 {
 	struct weir_blk_volume *volume = target->volume;
 	int rc = kweir_session_new(&target->address, &volume->options, volume->key, session, error);
@@ -33,7 +33,7 @@ static int connect_target(struct weir_blk_target *target, struct kweir_session *
 
 /* It is the target's from now on, and the core is told so. As whoever holds @volume->maintenance. */
 static int use_session(struct weir_blk_target *target, struct kweir_session *session,
-		 struct kweir_error *error)
+		       struct kweir_error *error)
 {
 	struct weir_blk_volume *volume = target->volume;
 	u8 number = target - volume->target;
@@ -84,7 +84,7 @@ static void join(struct work_struct *work)
 }
 
 void weir_blk_target_init(struct weir_blk_target *target, struct weir_blk_volume *volume,
-		      const struct sockaddr_storage *address)
+			  const struct sockaddr_storage *address)
 {
 	target->volume = volume;
 	target->address = *address;

@@ -13,7 +13,7 @@
  * weir_blk_target_abandon().
  */
 void weir_blk_target_init(struct weir_blk_target *target, struct weir_blk_volume *volume,
-		      const struct sockaddr_storage *address);
+			  const struct sockaddr_storage *address);
 
 /*
  * Connects to it, when the volume is attached.

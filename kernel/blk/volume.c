@@ -183,13 +183,13 @@ static int check_donors(const struct weir_blk_setup *setup, struct kweir_error *
 
 	if (setup->nr_donors < 1 || setup->nr_donors > WEIR_VOLUME_DONORS_MAX)
 		return kweir_fail(error, -EINVAL, "%u donors: 1 to %u", setup->nr_donors,
-				 WEIR_VOLUME_DONORS_MAX);
+				  WEIR_VOLUME_DONORS_MAX);
 	for (i = 0; i < setup->nr_donors; i++) {
 		for (j = 0; j < i; j++) {
 			if (!memcmp(&setup->donor[i], &setup->donor[j], sizeof(setup->donor[i])))
 				return kweir_fail(error, -EINVAL,
-						 "%pISpc is named twice: name each donor once",
-						 &setup->donor[i]);
+						  "%pISpc is named twice: name each donor once",
+						  &setup->donor[i]);
 		}
 	}
 	return 0;
@@ -205,17 +205,17 @@ static int check_setup(const struct weir_blk_setup *setup, struct kweir_error *e
 		return kweir_fail(error, -EINVAL, "how large? Give a size, or a region's name");
 	if (!IS_ALIGNED(setup->bytes, PAGE_SIZE))
 		return kweir_fail(error, -EINVAL, "%llu bytes are no multiple of %lu", setup->bytes,
-				 PAGE_SIZE);
+				  PAGE_SIZE);
 	if (setup->bytes > WEIR_BLK_VOLUME_BYTES_MAX)
 		return kweir_fail(error, -EINVAL, "%llu bytes: at most %llu", setup->bytes,
-				 WEIR_BLK_VOLUME_BYTES_MAX);
+				  WEIR_BLK_VOLUME_BYTES_MAX);
 	if (setup->replicas < 1 || setup->replicas > WEIR_VOLUME_REPLICAS_MAX)
 		return kweir_fail(error, -EINVAL, "%u replicas: 1 to %u", setup->replicas,
-				 WEIR_VOLUME_REPLICAS_MAX);
+				  WEIR_VOLUME_REPLICAS_MAX);
 	if (setup->replicas > setup->nr_donors)
 		return kweir_fail(error, -EINVAL,
-				 "%u replicas want as many donors, and there are %u",
-				 setup->replicas, setup->nr_donors);
+				  "%u replicas want as many donors, and there are %u",
+				  setup->replicas, setup->nr_donors);
 	if (setup->name[0] && setup->nr_donors > 1)
 		return kweir_fail(error, -EINVAL, "a region with a name is at one donor");
 	if (setup->name[0] && setup->local)

@@ -179,8 +179,8 @@ static inline u64 weir_blk_volume_offset(const struct weir_blk_volume *volume, u
 	return ((u64)extent << volume->shift) + ((u64)page << PAGE_SHIFT);
 }
 
-static inline struct kweir_region *weir_blk_volume_region(struct weir_blk_volume *volume, u32 extent,
-							 u8 slot)
+static inline struct kweir_region *weir_blk_volume_region(struct weir_blk_volume *volume,
+							  u32 extent, u8 slot)
 {
 	return &volume->regions[extent * volume->core.slots + slot];
 }

@@ -119,7 +119,8 @@ blk_status_t weir_blk_write_queue(struct request *rq, unsigned int nents)
 	return BLK_STS_OK;
 }
 
-static struct weir_blk_request *take_memory_waiter(struct weir_blk_volume *volume, struct list_head *memory_waiters)
+static struct weir_blk_request *take_memory_waiter(struct weir_blk_volume *volume,
+						   struct list_head *memory_waiters)
 {
 	struct weir_blk_request *command;
 

@@ -14,7 +14,8 @@ static int make_piece(struct kweir_bounce_pool *bounce)
 
 	if (!page)
 		return -ENOMEM;
-	bounce->dma[number] = ib_dma_map_page(device, page, 0, KWEIR_BOUNCE_BYTES, DMA_BIDIRECTIONAL);
+	bounce->dma[number] =
+		ib_dma_map_page(device, page, 0, KWEIR_BOUNCE_BYTES, DMA_BIDIRECTIONAL);
 	if (ib_dma_mapping_error(device, bounce->dma[number])) {
 		__free_pages(page, ORDER);
 		return -ENOMEM;
@@ -54,7 +55,7 @@ void kweir_bounce_fini(struct kweir_bounce_pool *bounce)
 	kvfree(bounce->piece);
 	kvfree(bounce->dma);
 	kvfree(bounce->free);
-	*bounce = (struct kweir_bounce_pool){ };
+	*bounce = (struct kweir_bounce_pool){};
 }
 
 /* Between the io's own memory and its pieces, either way. */

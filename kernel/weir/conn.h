@@ -85,8 +85,8 @@ struct kweir_conn {
  * Context: process; sleeps, until the session's timeout, a signal, or the session's end.
  * Return: as kweir_session_connect(); -ECANCELED the session ends.
  */
-int kweir_conn_open(struct kweir_link *link, struct kweir_conn **conn, struct wire_handshake_welcome *welcome,
-		   struct kweir_error *error);
+int kweir_conn_open(struct kweir_link *link, struct kweir_conn **conn,
+		    struct wire_handshake_welcome *welcome, struct kweir_error *error);
 
 /*
  * Takes what has completed, or a part. With nic->lock held. Return: how many; 0: there is no more.

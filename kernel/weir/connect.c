@@ -56,7 +56,8 @@ static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	const struct rdma_conn_param *said = &event->param.conn;
 
 	if (event->event == RDMA_CM_EVENT_REJECTED)
-		wire_handshake_refusal_decode(said->private_data, said->private_data_len, &conn->refusal);
+		wire_handshake_refusal_decode(said->private_data, said->private_data_len,
+					      &conn->refusal);
 	conn->heard_status = event->status;
 	smp_store_release(&conn->heard, event->event); /* has_heard() acquires */
 	if (event->event == RDMA_CM_EVENT_DISCONNECTED ||
@@ -75,10 +76,10 @@ static int explain_reject(const struct connect_attempt *a)
 		return kweir_proof_explain_refusal(&conn->refusal, a->session->peer, a->error);
 	if (conn->heard_status == IB_CM_REJ_INVALID_SERVICE_ID)
 		return kweir_fail(a->error, -ECONNREFUSED,
-				 "nobody listens at %s: does 'weir serve' run there?",
-				 a->session->peer);
+				  "nobody listens at %s: does 'weir serve' run there?",
+				  a->session->peer);
 	return kweir_fail(a->error, -EAGAIN, "%s refused the connection for now: %s",
-			 a->session->peer, reason);
+			  a->session->peer, reason);
 }
 
 /*
@@ -90,7 +91,7 @@ static int explain_route(const struct connect_attempt *a, int status)
 	bool is_final = status == -ENODEV && !a->session->nic;
 
 	return kweir_fail(a->error, is_final ? -ENODEV : -EHOSTUNREACH,
-			 "no RDMA device reaches %s (%d)", a->session->peer, status);
+			  "no RDMA device reaches %s (%d)", a->session->peer, status);
 }
 
 static int explain_event(const struct connect_attempt *a)
@@ -105,12 +106,12 @@ static int explain_event(const struct connect_attempt *a)
 		return explain_route(a, status);
 	case RDMA_CM_EVENT_DISCONNECTED:
 		return kweir_fail(a->error, -EPROTO,
-				 "%s ended the connection during the proof of the key", peer);
+				  "%s ended the connection during the proof of the key", peer);
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return kweir_fail(a->error, -ENODEV, "the device has been removed");
 	default:
 		return kweir_fail(a->error, -EHOSTUNREACH, "%s cannot be reached: %s (%d)", peer,
-				 rdma_event_msg(heard), status);
+				  rdma_event_msg(heard), status);
 	}
 }
 
@@ -155,7 +156,7 @@ static int resolve(struct connect_attempt *a)
 
 	if (IS_ERR(id))
 		return kweir_fail(a->error, PTR_ERR(id), "the connection manager gives no id (%ld)",
-				 PTR_ERR(id));
+				  PTR_ERR(id));
 	conn->id = id;
 	conn->heard = NOTHING_NEW;
 	rc = rdma_resolve_addr(id, NULL, (struct sockaddr *)&a->session->donor, left_ms(a));
@@ -168,7 +169,7 @@ static int resolve(struct connect_attempt *a)
 	rc = rdma_resolve_route(id, left_ms(a));
 	if (rc)
 		return kweir_fail(a->error, -EHOSTUNREACH, "no route to %s (%d)", a->session->peer,
-				 rc);
+				  rc);
 	return wait_event_of(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
@@ -208,7 +209,8 @@ static int prepare_qp(const struct connect_attempt *a)
 	if (!rc)
 		rc = post_recvs(a);
 	return rc ? kweir_fail(a->error, rc, "no queue pair of depth %u (%d)",
-			      a->session->options.depth, rc) : 0;
+			       a->session->options.depth, rc) :
+		    0;
 }
 
 static int connect_qp(const struct connect_attempt *a)
@@ -239,7 +241,8 @@ static int connect_qp(const struct connect_attempt *a)
 }
 
 /* What the verbs say that the QP connects. */
-static int query_ends(const struct kweir_conn *conn, struct kweir_qp_addr *local, struct kweir_qp_addr *remote)
+static int query_ends(const struct kweir_conn *conn, struct kweir_qp_addr *local,
+		      struct kweir_qp_addr *remote)
 {
 	struct ib_qp *qp = conn->id->qp;
 	struct ib_qp_init_attr init;
@@ -305,8 +308,10 @@ static int wait_message(const struct connect_attempt *a, unsigned int number)
 	long left;
 
 	left = wait_event_interruptible_timeout(conn->link->wait,
-		has_received(conn, number) || READ_ONCE(conn->failed) ||
-		READ_ONCE(conn->gone) || is_over(a), msecs_to_jiffies(left_ms(a)));
+						has_received(conn, number) ||
+							READ_ONCE(conn->failed) ||
+							READ_ONCE(conn->gone) || is_over(a),
+						msecs_to_jiffies(left_ms(a)));
 	/* A donor that cuts the connection may have said why: its last message counts more. */
 	if (has_received(conn, number)) {
 		ib_dma_sync_single_for_cpu(conn->id->device,
@@ -316,8 +321,8 @@ static int wait_message(const struct connect_attempt *a, unsigned int number)
 	}
 	if (conn->failed || conn->gone)
 		return kweir_fail(a->error, -EPROTO,
-				 "%s ended the connection during the proof of the key",
-				 a->session->peer);
+				  "%s ended the connection during the proof of the key",
+				  a->session->peer);
 	return explain_wait(a, left);
 }
 
@@ -334,8 +339,8 @@ static int prove(const struct connect_attempt *a, struct kweir_proof *proof)
 	if (rc)
 		return kweir_fail(a->error, rc, "cannot query the queue pair (%d)", rc);
 	length = kweir_proof_begin(proof, &session->secret, &local, &remote, session->id,
-				  conn->link->number, KWEIR_CONTROL_RECVS,
-				  conn->buffers[WIRE_HANDSHAKE_RECVS].data);
+				   conn->link->number, KWEIR_CONTROL_RECVS,
+				   conn->buffers[WIRE_HANDSHAKE_RECVS].data);
 	proof->peer = session->peer;
 	for (i = 0; i < WIRE_HANDSHAKE_RECVS && length; i++) {
 		rc = send_message(a, WIRE_HANDSHAKE_RECVS + i, length);
@@ -343,8 +348,8 @@ static int prove(const struct connect_attempt *a, struct kweir_proof *proof)
 			rc = wait_message(a, i);
 		if (!rc)
 			rc = kweir_proof_input(proof, conn->buffers[i].data, conn->received[i],
-					      conn->buffers[WIRE_HANDSHAKE_RECVS + 1].data,
-					      &length, a->error);
+					       conn->buffers[WIRE_HANDSHAKE_RECVS + 1].data,
+					       &length, a->error);
 		if (rc)
 			return rc;
 	}
@@ -362,8 +367,8 @@ static int run(struct connect_attempt *a, struct kweir_proof *proof)
 	return rc ? rc : prove(a, proof);
 }
 
-int kweir_conn_open(struct kweir_link *link, struct kweir_conn **conn, struct wire_handshake_welcome *welcome,
-		   struct kweir_error *error)
+int kweir_conn_open(struct kweir_link *link, struct kweir_conn **conn,
+		    struct wire_handshake_welcome *welcome, struct kweir_error *error)
 {
 	bool is_first = link->state == KWEIR_LINK_CLOSED;
 	struct connect_attempt a = {

@@ -24,7 +24,7 @@ int kweir_control_init(struct kweir_control *control, struct kweir_session *sess
 	if (!control->buffers)
 		return -ENOMEM;
 	control->dma = ib_dma_map_single(device, control->buffers, sizeof(*control->buffers),
-				      DMA_BIDIRECTIONAL);
+					 DMA_BIDIRECTIONAL);
 	if (!ib_dma_mapping_error(device, control->dma))
 		return 0;
 	kfree(control->buffers);
@@ -72,7 +72,8 @@ int kweir_control_post(struct kweir_control *control, struct kweir_conn *conn)
 }
 
 /* A donor says anew to each connection what it wants back; not that it wants nothing any more. */
-int kweir_control_link_up(struct kweir_control *control, const struct wire_handshake_welcome *welcome)
+int kweir_control_link_up(struct kweir_control *control,
+			  const struct wire_handshake_welcome *welcome)
 {
 	if (welcome->message_max < KWEIR_CONTROL_CALL_MAX)
 		return -EPROTO;
@@ -103,7 +104,8 @@ static int read_recall(struct kweir_control *control, const void *body, u32 leng
  * An answer for somebody who gave up. Of those that say that it was done one, of its length, lends
  * memory.
  */
-static void read_late(struct kweir_control *control, const struct wire_control_head *head, const void *body)
+static void read_late(struct kweir_control *control, const struct wire_control_head *head,
+		      const void *body)
 {
 	struct wire_control_region region;
 
@@ -141,12 +143,14 @@ static struct kweir_link *link_of(struct kweir_control *control)
 }
 
 /* Reads what is in a buffer, and posts that again. Return: 0 or a negative errno. */
-static int read_buffer(struct kweir_control *control, struct kweir_conn *conn, unsigned int number, u32 bytes)
+static int read_buffer(struct kweir_control *control, struct kweir_conn *conn, unsigned int number,
+		       u32 bytes)
 {
 	int rc;
 
 	ib_dma_sync_single_for_cpu(control->session->nic->device,
-				   control->dma + number * WIRE_CONTROL_MESSAGE_BYTES, bytes, DMA_FROM_DEVICE);
+				   control->dma + number * WIRE_CONTROL_MESSAGE_BYTES, bytes,
+				   DMA_FROM_DEVICE);
 	rc = read_message(control, control->buffers->received[number], bytes);
 	return rc || conn->link->state != KWEIR_LINK_UP ? rc : post(control, conn, number);
 }
@@ -175,9 +179,11 @@ static void grant(struct kweir_control *control)
 		.send_flags = IB_SEND_SIGNALED,
 	};
 
-	if (link->state != KWEIR_LINK_UP || control->granting || !wire_credit_is_due(&control->credit))
+	if (link->state != KWEIR_LINK_UP || control->granting ||
+	    !wire_credit_is_due(&control->credit))
 		return;
-	write_head(control, control->buffers->grant, (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT });
+	write_head(control, control->buffers->grant,
+		   (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT });
 	ib_dma_sync_single_for_device(control->session->nic->device, sge.addr, sge.length,
 				      DMA_TO_DEVICE);
 	control->granting = true;
@@ -185,7 +191,8 @@ static void grant(struct kweir_control *control)
 		kweir_link_fail(link);
 }
 
-void kweir_control_granted(struct kweir_control *control, struct kweir_conn *conn, const struct ib_wc *wc)
+void kweir_control_granted(struct kweir_control *control, struct kweir_conn *conn,
+			   const struct ib_wc *wc)
 {
 	if (conn->link->conn != conn)
 		return;
@@ -196,7 +203,8 @@ void kweir_control_granted(struct kweir_control *control, struct kweir_conn *con
 		kweir_link_fail(conn->link);
 }
 
-void kweir_control_received(struct kweir_control *control, struct kweir_conn *conn, const struct ib_wc *wc)
+void kweir_control_received(struct kweir_control *control, struct kweir_conn *conn,
+			    const struct ib_wc *wc)
 {
 	unsigned int number = wc->wr_id - KWEIR_CONTROL_RECEIVED;
 	bool is_well = wc->status == IB_WC_SUCCESS;
@@ -333,14 +341,16 @@ static int wait_answer(struct kweir_control *control, long left)
 	return control->status;
 }
 
-static int call(struct kweir_control *control, struct wire_control_request *request, const char *name)
+static int call(struct kweir_control *control, struct wire_control_request *request,
+		const char *name)
 {
 	long left = wait_sent(control, msecs_to_jiffies(READ_ONCE(control->patience_ms)));
 	int length, rc;
 
 	if (!left)
 		return -ETIMEDOUT;
-	length = wire_control_request_encode(request, name, control->buffers->call + sizeof(struct wire_control_head));
+	length = wire_control_request_encode(
+		request, name, control->buffers->call + sizeof(struct wire_control_head));
 	if (length < 0)
 		return length;
 	rc = send_message(control, sizeof(struct wire_control_head) + length, &left);
@@ -394,8 +404,8 @@ static int explain_answer(struct kweir_control *control, int status, struct kwei
 	return kweir_fail(error, status, "%s gave no answer (%d)", control->session->peer, status);
 }
 
-int kweir_control_call(struct kweir_control *control, struct wire_control_request *request, const char *name,
-		   void *answer, size_t size, struct kweir_error *error)
+int kweir_control_call(struct kweir_control *control, struct wire_control_request *request,
+		       const char *name, void *answer, size_t size, struct kweir_error *error)
 {
 	int rc;
 

@@ -20,7 +20,9 @@
 #include "wire/handshake.h"
 
 #define KWEIR_CONTROL_RECVS WIRE_CREDITS_MIN
-#define KWEIR_CONTROL_CALL_MAX (sizeof(struct wire_control_head) + sizeof(struct wire_control_request) + WIRE_CONTROL_NAME_MAX)
+#define KWEIR_CONTROL_CALL_MAX                                                    \
+	(sizeof(struct wire_control_head) + sizeof(struct wire_control_request) + \
+	 WIRE_CONTROL_NAME_MAX)
 #define KWEIR_CONTROL_ANSWER_MAX 256
 #define KWEIR_CONTROL_LATE_MAX 4
 /* Of credits, in channel 0's send queue and its CQ; calls go by the engine. */
@@ -86,16 +88,19 @@ void kweir_control_fini(struct kweir_control *control);
 int kweir_control_post(struct kweir_control *control, struct kweir_conn *conn);
 
 /* Credits begin anew with it. With nic->lock held. Return: 0; -EPROTO. */
-int kweir_control_link_up(struct kweir_control *control, const struct wire_handshake_welcome *welcome);
+int kweir_control_link_up(struct kweir_control *control,
+			  const struct wire_handshake_welcome *welcome);
 
 /* The channel is up: reads what has come by it before. With nic->lock held. */
 void kweir_control_read_early(struct kweir_control *control);
 
 /* A receive has completed. With nic->lock held. */
-void kweir_control_received(struct kweir_control *control, struct kweir_conn *conn, const struct ib_wc *wc);
+void kweir_control_received(struct kweir_control *control, struct kweir_conn *conn,
+			    const struct ib_wc *wc);
 
 /* Credits were sent. With nic->lock held. */
-void kweir_control_granted(struct kweir_control *control, struct kweir_conn *conn, const struct ib_wc *wc);
+void kweir_control_granted(struct kweir_control *control, struct kweir_conn *conn,
+			   const struct ib_wc *wc);
 
 /* Channel 0 is no more: who waits for an answer waits in vain. With nic->lock held. */
 void kweir_control_link_down(struct kweir_control *control);
@@ -109,7 +114,7 @@ void kweir_control_link_down(struct kweir_control *control);
  * Return: 0; what the donor said, with its sentence in @error; -EINVAL the name; -EPROTO;
  * -ECONNRESET, -ETIMEDOUT, -EINTR no answer; -ENOTCONN, -EAGAIN: it was not even asked.
  */
-int kweir_control_call(struct kweir_control *control, struct wire_control_request *request, const char *name,
-		   void *answer, size_t size, struct kweir_error *error);
+int kweir_control_call(struct kweir_control *control, struct wire_control_request *request,
+		       const char *name, void *answer, size_t size, struct kweir_error *error);
 
 #endif

@@ -14,8 +14,8 @@
 #define RETRIES 3
 
 /* The next part of @io begins at @remote. */
-static struct weir_req *part_begin(struct kweir_io *io, const struct kweir_region *region, u64 remote,
-				   enum weir_op op)
+static struct weir_req *part_begin(struct kweir_io *io, const struct kweir_region *region,
+				   u64 remote, enum weir_op op)
 {
 	struct kweir_part *part = &io->part[io->nr_parts++];
 
@@ -31,8 +31,8 @@ static struct weir_req *part_begin(struct kweir_io *io, const struct kweir_regio
 }
 
 /* Adds a piece of local memory, that belongs behind those before. */
-static void add_sge(struct kweir_io *io, const struct kweir_region *region, u64 *remote, enum weir_op op,
-		const struct weir_sge *sge)
+static void add_sge(struct kweir_io *io, const struct kweir_region *region, u64 *remote,
+		    enum weir_op op, const struct weir_sge *sge)
 {
 	struct weir_req *req = io->nr_parts ? &io->part[io->nr_parts - 1].req : NULL;
 
@@ -49,7 +49,8 @@ static void cut_pages(struct kweir_io *io, const struct kweir_region *region, u6
 	struct scatterlist *sg;
 	unsigned int i;
 
-	for_each_sg(io->sgl, sg, mapped, i) {
+	for_each_sg(io->sgl, sg, mapped, i)
+	{
 		const struct weir_sge sge = {
 			.addr = sg_dma_address(sg),
 			.length = sg_dma_len(sg),
@@ -82,14 +83,13 @@ static u64 sg_bytes(struct scatterlist *sgl, unsigned int nents)
 	u64 bytes = 0;
 	unsigned int i;
 
-	for_each_sg(sgl, sg, nents, i)
-		bytes += sg->length;
+	for_each_sg(sgl, sg, nents, i) bytes += sg->length;
 	return bytes;
 }
 
 /* Makes its memory the device's. Return: 0; -ENOMEM. */
-static int map_for_device(struct kweir_io *io, const struct kweir_region *region, u64 remote, enum weir_op op,
-		u64 bytes)
+static int map_for_device(struct kweir_io *io, const struct kweir_region *region, u64 remote,
+			  enum weir_op op, u64 bytes)
 {
 	struct kweir_session *session = io->session;
 	int mapped, rc;
@@ -112,11 +112,11 @@ static int map_for_device(struct kweir_io *io, const struct kweir_region *region
 static bool is_too_long(const struct kweir_session *session, u64 bytes, unsigned int nents)
 {
 	return nents > KWEIR_IO_SEGMENTS || (session->options.mr == KWEIR_MR_PRE &&
-					    bytes > KWEIR_IO_SEGMENTS * KWEIR_BOUNCE_BYTES);
+					     bytes > KWEIR_IO_SEGMENTS * KWEIR_BOUNCE_BYTES);
 }
 
 int kweir_io_prepare(struct kweir_io *io, struct kweir_region *region, u64 offset, enum weir_op op,
-		    struct scatterlist *sgl, unsigned int nents)
+		     struct scatterlist *sgl, unsigned int nents)
 {
 	u64 bytes = sg_bytes(sgl, nents);
 	int rc;

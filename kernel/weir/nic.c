@@ -166,7 +166,8 @@ static struct kweir_nic *nic_find(const struct ib_device *device)
 {
 	struct kweir_nic *nic;
 
-	list_for_each_entry(nic, &nics, entry) {
+	list_for_each_entry(nic, &nics, entry)
+	{
 		if (nic->device == device && nic->pd)
 			return nic;
 	}
@@ -174,7 +175,7 @@ static struct kweir_nic *nic_find(const struct ib_device *device)
 }
 
 int kweir_nic_get(struct ib_device *device, struct kweir_session *session, u64 window_bytes,
-		 struct kweir_nic **out)
+		  struct kweir_nic **out)
 {
 	struct kweir_nic *nic;
 

@@ -54,7 +54,7 @@ struct kweir_nic {
 
 /* Finds or makes that of @device, for @session. Context: process; sleeps. */
 int kweir_nic_get(struct ib_device *device, struct kweir_session *session, u64 window_bytes,
-		 struct kweir_nic **nic);
+		  struct kweir_nic **nic);
 void kweir_nic_put(struct kweir_nic *nic, struct kweir_session *session);
 
 /* Takes the lock, and what has come in. Context: any but hard interrupts. */

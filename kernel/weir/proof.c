@@ -76,7 +76,7 @@ static int set_key_of(struct kweir_secret *secret, struct key *key, struct kweir
 		rc = kweir_fail(error, -EKEYREVOKED, "the key has been revoked");
 	else if (payload->datalen < KEY_MIN || payload->datalen > KEY_MAX)
 		rc = kweir_fail(error, -EINVAL, "the key has %u bytes: %d to %d make one",
-			       payload->datalen, KEY_MIN, KEY_MAX);
+				payload->datalen, KEY_MIN, KEY_MAX);
 	else
 		rc = set_key(secret, payload->data, payload->datalen, error);
 	up_read(&key->sem);
@@ -90,7 +90,7 @@ int kweir_secret_init(struct kweir_secret *secret, struct key *key, struct kweir
 	secret->hmac = crypto_alloc_shash("hmac(sha256)", 0, 0);
 	if (IS_ERR(secret->hmac))
 		return kweir_fail(error, PTR_ERR(secret->hmac),
-				 "this kernel has no hmac(sha256) (%ld)", PTR_ERR(secret->hmac));
+				  "this kernel has no hmac(sha256) (%ld)", PTR_ERR(secret->hmac));
 	rc = key ? set_key_of(secret, key, error) : set_key(secret, "", 0, error);
 	if (rc)
 		crypto_free_shash(secret->hmac);
@@ -126,15 +126,15 @@ static int donor_mac(const struct kweir_proof *p, u8 *mac)
 }
 
 size_t kweir_proof_begin(struct kweir_proof *p, const struct kweir_secret *secret,
-			const struct kweir_qp_addr *local, const struct kweir_qp_addr *remote, u64 session_id,
-			u16 channel, u16 credits, void *out)
+			 const struct kweir_qp_addr *local, const struct kweir_qp_addr *remote,
+			 u64 session_id, u16 channel, u16 credits, void *out)
 {
 	union wire_handshake_message m = { .hello = {
-		.qpn = local->qpn,
-		.channel = channel,
-		.credits = credits,
-		.session_id = session_id,
-	} };
+						   .qpn = local->qpn,
+						   .channel = channel,
+						   .credits = credits,
+						   .session_id = session_id,
+					   } };
 	size_t length;
 
 	memset(p, 0, sizeof(*p));
@@ -148,16 +148,18 @@ size_t kweir_proof_begin(struct kweir_proof *p, const struct kweir_secret *secre
 	return length;
 }
 
-static int challenge_received(struct kweir_proof *p, const struct wire_handshake_challenge *challenge,
-			      void *out, size_t *out_length, struct kweir_error *error)
+static int challenge_received(struct kweir_proof *p,
+			      const struct wire_handshake_challenge *challenge, void *out,
+			      size_t *out_length, struct kweir_error *error)
 {
-	union wire_handshake_message m = { };
+	union wire_handshake_message m = {};
 	int rc;
 
 	if (p->challenge.head.type || challenge->qpn != p->remote.qpn ||
 	    memcmp(challenge->gid, p->remote.gid, WIRE_GID))
-		return kweir_fail(error, -EKEYREJECTED,
-				 "the donor speaks for another QP than the one connected: somebody stands in between");
+		return kweir_fail(
+			error, -EKEYREJECTED,
+			"the donor speaks for another QP than the one connected: somebody stands in between");
 	p->challenge = *challenge;
 	rc = client_mac(p, m.proof.mac);
 	if (rc)
@@ -181,13 +183,13 @@ static int welcome_received(struct kweir_proof *p, const struct wire_handshake_w
 		return kweir_fail(error, rc, "the kernel computed no MAC");
 	if (crypto_memneq(mac, welcome->mac, WIRE_MAC))
 		return kweir_fail(error, -EKEYREJECTED,
-				 "the donor could not prove that it knows the key");
+				  "the donor could not prove that it knows the key");
 	p->done = true;
 	return 0;
 }
 
 int kweir_proof_input(struct kweir_proof *p, const void *in, size_t in_length, void *out,
-		     size_t *out_length, struct kweir_error *error)
+		      size_t *out_length, struct kweir_error *error)
 {
 	union wire_handshake_message m;
 	int rc;
@@ -196,8 +198,8 @@ int kweir_proof_input(struct kweir_proof *p, const void *in, size_t in_length, v
 	rc = wire_handshake_decode(in, in_length, &m);
 	if (rc)
 		return kweir_fail(error, rc,
-				 "the donor's answer is not of version %d of the protocol",
-				 WIRE_VERSION);
+				  "the donor's answer is not of version %d of the protocol",
+				  WIRE_VERSION);
 	switch (m.head.type) {
 	case WIRE_CHALLENGE:
 		return challenge_received(p, &m.challenge, out, out_length, error);
@@ -211,14 +213,14 @@ int kweir_proof_input(struct kweir_proof *p, const void *in, size_t in_length, v
 }
 
 int kweir_proof_explain_refusal(const struct wire_handshake_refusal *refusal, const char *peer,
-			 struct kweir_error *error)
+				struct kweir_error *error)
 {
 	int status = -(int)refusal->status;
 
 	if (refusal->head.version != WIRE_VERSION)
 		return kweir_fail(error, -EPROTONOSUPPORT,
-				 "%s speaks version %u of the protocol, this module version %d",
-				 peer, refusal->head.version, WIRE_VERSION);
+				  "%s speaks version %u of the protocol, this module version %d",
+				  peer, refusal->head.version, WIRE_VERSION);
 	switch (status) {
 	case -EKEYREJECTED:
 	case -EAGAIN:

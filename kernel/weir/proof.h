@@ -51,8 +51,8 @@ void kweir_secret_fini(struct kweir_secret *secret);
 
 /* Begins one and writes the HELLO to @out. Return: its length. */
 size_t kweir_proof_begin(struct kweir_proof *proof, const struct kweir_secret *secret,
-			const struct kweir_qp_addr *local, const struct kweir_qp_addr *remote, u64 session_id,
-			u16 channel, u16 credits, void *out);
+			 const struct kweir_qp_addr *local, const struct kweir_qp_addr *remote,
+			 u64 session_id, u16 channel, u16 credits, void *out);
 
 /**
  * kweir_proof_input() - a message came
@@ -62,10 +62,10 @@ size_t kweir_proof_begin(struct kweir_proof *proof, const struct kweir_secret *s
  * Return: 0; -EKEYREJECTED; -EPROTO; -EPROTONOSUPPORT; what the donor refused with.
  */
 int kweir_proof_input(struct kweir_proof *proof, const void *in, size_t in_length, void *out,
-		     size_t *out_length, struct kweir_error *error);
+		      size_t *out_length, struct kweir_error *error);
 
 /* What @peer refused with, in words. Return: the negative errno. */
 int kweir_proof_explain_refusal(const struct wire_handshake_refusal *refusal, const char *peer,
-			 struct kweir_error *error);
+				struct kweir_error *error);
 
 #endif

@@ -14,8 +14,8 @@
 struct workqueue_struct *kweir_connect_wq;
 
 /* What the donor says when it lets channel 0 in for the first time counts for the session. */
-static int accept_welcome(struct kweir_session *session, const struct wire_handshake_welcome *welcome,
-		 struct kweir_error *error)
+static int accept_welcome(struct kweir_session *session,
+			  const struct wire_handshake_welcome *welcome, struct kweir_error *error)
 {
 	if (!session->id) {
 		session->id = welcome->session_id;
@@ -123,9 +123,9 @@ static bool is_final(int status)
 static void try_later(struct kweir_link *link)
 {
 	link->pause_ms = clamp(2 * link->pause_ms, PAUSE_MS_MIN, PAUSE_MS_MAX);
-	mod_delayed_work(kweir_connect_wq, &link->reconnect,
-			 msecs_to_jiffies(link->pause_ms / 2 +
-					  get_random_u32() % (link->pause_ms / 2)));
+	mod_delayed_work(
+		kweir_connect_wq, &link->reconnect,
+		msecs_to_jiffies(link->pause_ms / 2 + get_random_u32() % (link->pause_ms / 2)));
 }
 
 /* Its first link to find out says so. */

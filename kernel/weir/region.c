@@ -3,8 +3,8 @@
 
 #include "kernel/weir/session.h"
 
-static int call_for_region(struct kweir_session *session, struct wire_control_request *request, const char *name,
-	       struct kweir_region *region, struct kweir_error *error)
+static int call_for_region(struct kweir_session *session, struct wire_control_request *request,
+			   const char *name, struct kweir_region *region, struct kweir_error *error)
 {
 	struct wire_control_region answer;
 	int rc;
@@ -23,7 +23,7 @@ static int call_for_region(struct kweir_session *session, struct wire_control_re
 }
 
 int kweir_region_create(struct kweir_session *session, const char *name, u64 length,
-		       struct kweir_region *region, struct kweir_error *error)
+			struct kweir_region *region, struct kweir_error *error)
 {
 	struct wire_control_request request = {
 		.op = WIRE_REGION_CREATE,
@@ -39,9 +39,10 @@ int kweir_region_create(struct kweir_session *session, const char *name, u64 len
 EXPORT_SYMBOL_GPL(kweir_region_create);
 
 int kweir_region_open(struct kweir_session *session, const char *name, struct kweir_region *region,
-		     struct kweir_error *error)
+		      struct kweir_error *error)
 {
-	struct wire_control_request request = { .op = WIRE_REGION_OPEN, .flags = WIRE_REGION_EXCLUSIVE };
+	struct wire_control_request request = { .op = WIRE_REGION_OPEN,
+						.flags = WIRE_REGION_EXCLUSIVE };
 
 	return call_for_region(session, &request, name, region, error);
 }

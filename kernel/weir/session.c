@@ -53,8 +53,8 @@ static void set_tick(struct kweir_session *session)
 		return;
 	session->tick_ns = deadline_ns;
 	now_ns = ktime_get_ns();
-	mod_delayed_work(kweir_wq, &session->tick, deadline_ns <= now_ns ? 0 :
-			 nsecs_to_jiffies(deadline_ns - now_ns) + 1);
+	mod_delayed_work(kweir_wq, &session->tick,
+			 deadline_ns <= now_ns ? 0 : nsecs_to_jiffies(deadline_ns - now_ns) + 1);
 }
 
 bool kweir_session_pull(struct kweir_session *session)
@@ -177,24 +177,24 @@ static int engine_init(struct kweir_session *session)
 }
 
 int kweir_session_attach(struct kweir_session *session, struct ib_device *device,
-			struct kweir_error *error)
+			 struct kweir_error *error)
 {
 	int rc;
 
 	if (session->nic && session->nic->device == device)
 		return 0;
 	if (session->nic)
-		return kweir_fail(error, -EHOSTUNREACH,
-				 "the way to %s is by another device now", session->peer);
+		return kweir_fail(error, -EHOSTUNREACH, "the way to %s is by another device now",
+				  session->peer);
 	if (device->attrs.max_send_sge < WEIR_SGE_MAX)
 		return kweir_fail(error, -ENODEV, "%s takes only %u pieces of memory at a time",
-				 device->name, device->attrs.max_send_sge);
+				  device->name, device->attrs.max_send_sge);
 	rc = kweir_nic_get(device, session, session->options.window_bytes, &session->nic);
 	if (!rc)
 		rc = engine_init(session);
 	if (!rc && session->options.mr == KWEIR_MR_PRE)
 		rc = kweir_bounce_init(&session->bounce, session->nic,
-				      session->options.window_bytes);
+				       session->options.window_bytes);
 	if (!rc)
 		rc = kweir_control_init(&session->control, session);
 	return rc ? kweir_fail(error, rc, "cannot set up the session (%d)", rc) : 0;
@@ -214,14 +214,14 @@ static int fill_options(struct kweir_options *filled, const struct kweir_options
 	o->window_bytes = o->window_bytes ?: 8u << 20;
 	if (o->channels > WEIR_CHANNEL_MAX)
 		return kweir_fail(error, -EINVAL, "%u channels: at most %u", o->channels,
-				 WEIR_CHANNEL_MAX);
+				  WEIR_CHANNEL_MAX);
 	if (o->depth < 16 || o->depth > 1024)
 		return kweir_fail(error, -EINVAL, "depth %u: 16 to 1024", o->depth);
 	if (o->timeout_ms < 100 || o->timeout_ms > 600000)
 		return kweir_fail(error, -EINVAL, "timeout %u ms: 100 to 600000", o->timeout_ms);
 	if (o->window_bytes < WINDOW_BYTES_MIN)
 		return kweir_fail(error, -EINVAL, "window %llu: at least %u", o->window_bytes,
-				 WINDOW_BYTES_MIN);
+				  WINDOW_BYTES_MIN);
 	if (o->polling > WEIR_POLL_HYBRID || o->polling == WEIR_POLL_BUSY)
 		return kweir_fail(error, -EINVAL, "no way of polling has number %u", o->polling);
 	if (o->batching >= KWEIR_BATCHINGS_NR)
@@ -232,7 +232,7 @@ static int fill_options(struct kweir_options *filled, const struct kweir_options
 }
 
 static struct kweir_session *session_alloc(const struct kweir_options *options,
-					  const struct sockaddr_storage *donor)
+					   const struct sockaddr_storage *donor)
 {
 	struct kweir_session *session = kzalloc(sizeof(*session), GFP_KERNEL);
 	u16 i;
@@ -268,7 +268,7 @@ static void session_free(struct kweir_session *session)
 }
 
 int kweir_session_new(const struct sockaddr_storage *donor, const struct kweir_options *options,
-		     struct key *key, struct kweir_session **out, struct kweir_error *error)
+		      struct key *key, struct kweir_session **out, struct kweir_error *error)
 {
 	struct kweir_session *session;
 	struct kweir_options filled;

@@ -74,7 +74,7 @@ struct kweir_session {
 
 /* What it has once and only a device can give; the first connection finds it. Sleeps. */
 int kweir_session_attach(struct kweir_session *session, struct ib_device *device,
-			struct kweir_error *error);
+			 struct kweir_error *error);
 
 /* Does what the engine says, up to one chain. Return: true when there is more to post. */
 bool kweir_session_pull(struct kweir_session *session);

@@ -118,7 +118,7 @@ struct kweir_stat {
  *	-ENOMEM.
  */
 int kweir_session_new(const struct sockaddr_storage *donor, const struct kweir_options *options,
-		     struct key *key, struct kweir_session **session, struct kweir_error *error);
+		      struct key *key, struct kweir_session **session, struct kweir_error *error);
 
 /**
  * kweir_session_connect() - connect it, once
@@ -201,11 +201,11 @@ struct kweir_region {
  *	-ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EAGAIN, -EINTR no answer: see kweir_is_no_answer().
  */
 int kweir_region_create(struct kweir_session *session, const char *name, u64 length,
-		       struct kweir_region *region, struct kweir_error *error);
+			struct kweir_region *region, struct kweir_error *error);
 
 /* The same for a region that is there: -ENOENT it is not; -EBUSY somebody else holds it. */
 int kweir_region_open(struct kweir_session *session, const char *name, struct kweir_region *region,
-		     struct kweir_error *error);
+		      struct kweir_error *error);
 
 /**
  * kweir_region_close() - give memory back
@@ -292,7 +292,7 @@ struct kweir_io {
  *	as ios end there will be; -ENODEV the device is gone.
  */
 int kweir_io_prepare(struct kweir_io *io, struct kweir_region *region, u64 offset, enum weir_op op,
-		    struct scatterlist *sgl, unsigned int nents);
+		     struct scatterlist *sgl, unsigned int nents);
 
 /* Lets go of one that was prepared, and not submitted. */
 void kweir_io_forget(struct kweir_io *io);

@@ -30,7 +30,7 @@ struct weir_freelist {
  * Context: any thread.
  */
 static inline struct weir_inbox_node *weir_freelist_get_some(struct weir_freelist *list,
-							  unsigned int count)
+							     unsigned int count)
 {
 	struct weir_inbox_node *first, *last;
 
@@ -65,7 +65,7 @@ static inline struct weir_inbox_node *weir_freelist_get_kept(struct weir_freelis
 
 /* Gives some back, which are chained from @first to @last. Context: any thread. */
 static inline void weir_freelist_put_some(struct weir_freelist *list, struct weir_inbox_node *first,
-				       struct weir_inbox_node *last)
+					  struct weir_inbox_node *last)
 {
 	weir_inbox_push_all(&list->returned, first, last);
 }
@@ -76,8 +76,9 @@ static inline void weir_freelist_put(struct weir_freelist *list, struct weir_inb
 }
 
 /* As weir_freelist_put_some(), which may keep one of them at hand. Context: with the user's lock. */
-static inline void weir_freelist_keep_some(struct weir_freelist *list, struct weir_inbox_node *first,
-					struct weir_inbox_node *last)
+static inline void weir_freelist_keep_some(struct weir_freelist *list,
+					   struct weir_inbox_node *first,
+					   struct weir_inbox_node *last)
 {
 	if (first != last || list->at_hand)
 		weir_freelist_put_some(list, first, last);

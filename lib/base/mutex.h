@@ -47,7 +47,8 @@ static inline void weir_mutex_lock(struct weir_mutex *lock)
 
 static inline void weir_mutex_unlock(struct weir_mutex *lock)
 {
-	if (__atomic_exchange_n(&lock->word, WEIR_MUTEX_FREE, __ATOMIC_SEQ_CST) == WEIR_MUTEX_CONTENDED)
+	if (__atomic_exchange_n(&lock->word, WEIR_MUTEX_FREE, __ATOMIC_SEQ_CST) ==
+	    WEIR_MUTEX_CONTENDED)
 		weir_mutex_wake(lock);
 }
 

@@ -13,7 +13,8 @@ static bool spin_for_lock(struct weir_spinlock *lock)
 	int spins;
 
 	for (spins = 0; spins < SPINS_MAX; spins++) {
-		if (!__atomic_load_n(&lock->is_taken, __ATOMIC_RELAXED) && weir_spinlock_trylock(lock))
+		if (!__atomic_load_n(&lock->is_taken, __ATOMIC_RELAXED) &&
+		    weir_spinlock_trylock(lock))
 			return true;
 	}
 	return false;

@@ -5,7 +5,6 @@
 #include "lib/base/error.h"
 #include "lib/base/thread.h"
 
-
 int weir_thread_create(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg,
 		       struct weir_error *error)
 {

@@ -41,7 +41,8 @@ struct weir_connect_attempt {
 int weir_connect_attempt_check_time(const struct weir_connect_attempt *a);
 
 /* Takes one event of @id's. Return: 1 what was waited for; 0 there is none; or an error. */
-int weir_connect_attempt_get_event(const struct weir_connect_attempt *a, enum rdma_cm_event_type wanted);
+int weir_connect_attempt_get_event(const struct weir_connect_attempt *a,
+				   enum rdma_cm_event_type wanted);
 
 /* Makes @cm and @id, and finds a device and a route. Return: as weir_session_open(). */
 int weir_connect_attempt_resolve(struct weir_connect_attempt *a, const struct sockaddr *address);

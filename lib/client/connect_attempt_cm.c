@@ -33,8 +33,7 @@ static int explain_reject(const struct weir_connect_attempt *a, const struct rdm
 	    !wire_handshake_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
 		return weir_handshake_refusal_explain(&refusal, a->error);
 	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
-		return weir_fail(a->error, -ECONNREFUSED, "nobody listens at %s",
-				 a->session->peer);
+		return weir_fail(a->error, -ECONNREFUSED, "nobody listens at %s", a->session->peer);
 	/* No resources, a full backlog, a connection of an earlier life: that may pass. */
 	return weir_fail(a->error, -EAGAIN, "%s refused the connection for now, reason %d",
 			 a->session->peer, event->status);
@@ -74,7 +73,8 @@ static int explain_event(const struct weir_connect_attempt *a, const struct rdma
 	}
 }
 
-int weir_connect_attempt_get_event(const struct weir_connect_attempt *a, enum rdma_cm_event_type wanted)
+int weir_connect_attempt_get_event(const struct weir_connect_attempt *a,
+				   enum rdma_cm_event_type wanted)
 {
 	struct rdma_cm_event *event;
 	int rc;

@@ -14,7 +14,9 @@ static int send_handshake(const struct weir_connect_attempt *a, const void *mess
 	struct ibv_sge sge = { (uintptr_t)message, (uint32_t)length,
 			       a->session->messages.mr->lkey };
 	struct ibv_send_wr *bad, wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 	int rc = -ibv_post_send(a->id->qp, &wr, &bad);
@@ -60,8 +62,8 @@ static int wait_handshake(const struct weir_connect_attempt *a, struct ibv_wc *w
 	return rc < 0 ? rc : 0;
 }
 
-static int begin_handshake(const struct weir_connect_attempt *a, struct weir_handshake *h, void *out,
-			   size_t *out_length)
+static int begin_handshake(const struct weir_connect_attempt *a, struct weir_handshake *h,
+			   void *out, size_t *out_length)
 {
 	struct weir_handshake_setup setup = {
 		.key = a->session->options.key,

@@ -52,7 +52,7 @@ void weir_keepalive_check(struct weir_session *session, uint64_t now_ns)
 		check_link(&session->links[i], is_quiet);
 	k->posted = session->counters->work_requests;
 	k->due_ns = weir_after_ns(now_ns, k->unanswered ? session->options.timeout_ns :
-						     session->options.keepalive_ns);
+							  session->options.keepalive_ns);
 }
 
 static void probe_completed(struct weir_link *link)

@@ -57,8 +57,8 @@ static bool is_final(int status)
 /* Waits, unless the session closes. With nic->lock held, which it gives up. */
 static void sleep_unless_stopping(struct weir_session *session, uint64_t pause_ns)
 {
-	uint64_t until_ns = weir_now_ns() + pause_ns / 2 +
-			    randombytes_uniform((uint32_t)(pause_ns / 2));
+	uint64_t until_ns =
+		weir_now_ns() + pause_ns / 2 + randombytes_uniform((uint32_t)(pause_ns / 2));
 
 	while (!session->stopping && weir_now_ns() < until_ns)
 		weir_waitqueue_wait(&session->reconnect_wait, session->nic, until_ns);
@@ -135,7 +135,8 @@ void weir_reconnect_wake(struct weir_session *session)
 	int rc;
 
 	if (!session->has_reconnect_thread) {
-		rc = weir_thread_create(&session->reconnect_thread, "weir-mend", run_reconnect_thread, session, NULL);
+		rc = weir_thread_create(&session->reconnect_thread, "weir-mend",
+					run_reconnect_thread, session, NULL);
 		if (rc)
 			weir_reconnect_give_up(session, rc);
 		session->has_reconnect_thread = !rc;

@@ -45,7 +45,9 @@ static int open_fds(struct weir_session *session)
 	    session->timer_fd < 0)
 		return -errno;
 	session->timer_ns = UINT64_MAX;
-	return epoll_add_fd(session, session->kick_fd) || epoll_add_fd(session, session->timer_fd) ? -errno : 0;
+	return epoll_add_fd(session, session->kick_fd) || epoll_add_fd(session, session->timer_fd) ?
+		       -errno :
+		       0;
 }
 
 static void close_fd(int fd)
@@ -141,7 +143,8 @@ void weir_session_free(struct weir_session *session)
 /* The engine takes from the NIC's window, but the NIC is known only once there is a route. */
 static int engine_init(struct weir_session *session)
 {
-	unsigned int nr_wrs = session->options.channels * session->options.depth + WIRE_UNLOAD_SLOTS;
+	unsigned int nr_wrs =
+		session->options.channels * session->options.depth + WIRE_UNLOAD_SLOTS;
 	enum weir_batching batching = session->options.batching;
 	bool merge = batching == WEIR_BATCHING_MERGE || batching == WEIR_BATCHING_HYBRID;
 	bool chain = batching == WEIR_BATCHING_DOORBELL || batching == WEIR_BATCHING_HYBRID;
@@ -213,7 +216,7 @@ static size_t dyn_threshold_bytes(const struct weir_session_options *o)
 }
 
 int weir_session_attach_device(struct weir_session *session, struct ibv_context *context,
-			struct weir_error *error)
+			       struct weir_error *error)
 {
 	int rc;
 
@@ -229,10 +232,9 @@ int weir_session_attach_device(struct weir_session *session, struct ibv_context 
 	session->comp = ibv_create_comp_channel(context);
 	if (!session->comp)
 		return weir_fail(error, -errno, "no completion channel: %s", weir_strerror(-errno));
-	session->recv_cq = ibv_create_cq(context, WEIR_MESSAGE_RECVS + WIRE_HANDSHAKE_RECVS, NULL,
-					 session->comp,
-					 weir_nic_next_vector(session->nic,
-							      session->options.comp_vectors));
+	session->recv_cq = ibv_create_cq(
+		context, WEIR_MESSAGE_RECVS + WIRE_HANDSHAKE_RECVS, NULL, session->comp,
+		weir_nic_next_vector(session->nic, session->options.comp_vectors));
 	if (!session->recv_cq)
 		return weir_fail(error, -errno, "no completion queue: %s", weir_strerror(-errno));
 	rc = weir_cqs_create(session, error);
@@ -249,7 +251,7 @@ int weir_session_attach_device(struct weir_session *session, struct ibv_context 
 }
 
 static int connect_channels(struct weir_session *session, const struct sockaddr *address,
-			   struct weir_error *error)
+			    struct weir_error *error)
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
 	uint16_t i;
@@ -276,9 +278,8 @@ static int session_start(struct weir_session *session, struct weir_error *error)
 	return weir_session_thread_start(session, error);
 }
 
-static int session_open(const struct weir_session_options *options,
-			const struct sockaddr *address, struct weir_session **out,
-			struct weir_error *error)
+static int session_open(const struct weir_session_options *options, const struct sockaddr *address,
+			struct weir_session **out, struct weir_error *error)
 {
 	struct weir_session *session = session_alloc(options);
 	int rc;
@@ -295,8 +296,9 @@ static int session_open(const struct weir_session_options *options,
 		return rc;
 	}
 	session->stats_shm->mr_dyn_bytes = dyn_threshold_bytes(&session->options);
-	weir_stats_shm_publish(session->stats_shm, ibv_get_device_name(session->nic->context->device),
-			 session->peer, weir_now_ns());
+	weir_stats_shm_publish(session->stats_shm,
+			       ibv_get_device_name(session->nic->context->device), session->peer,
+			       weir_now_ns());
 	*out = session;
 	return 0;
 }

@@ -191,7 +191,7 @@ int weir_session_connect(struct weir_session *session, uint16_t number,
 
 /* What a session has once, and only a device can give; the first channel to come up finds it. */
 int weir_session_attach_device(struct weir_session *session, struct ibv_context *context,
-			struct weir_error *error);
+			       struct weir_error *error);
 
 /* Frees whatever there is. No thread knows the session any more, and nothing is in flight. */
 void weir_session_free(struct weir_session *session);
@@ -230,7 +230,7 @@ static inline bool weir_session_has_callbacks(const struct weir_session *session
 
 /* Puts @link in one of the lists of what the user holds, or takes it out. */
 static inline void weir_session_track(struct weir_session *session, struct weir_list *list,
-				     struct weir_list *link)
+				      struct weir_list *link)
 {
 	pthread_mutex_lock(&session->hold_lock);
 	weir_list_add_tail(list, link);
@@ -246,7 +246,7 @@ static inline void weir_session_untrack(struct weir_session *session, struct wei
 
 /* Notes a decision of the host's, at the time that the engine was told last. With nic->lock held. */
 static inline void weir_session_trace(struct weir_session *session,
-				     const struct weir_trace_record *record)
+				      const struct weir_trace_record *record)
 {
 	weir_trace_note(&session->trace, session->nic->window.now_ns, record);
 }

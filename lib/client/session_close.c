@@ -38,8 +38,8 @@ static void poll_until(struct weir_session *session, bool (*is_over)(struct weir
 /* A sender was told that its message is on its way: that holds also after the session. */
 static bool has_nothing_under_way(struct weir_session *session)
 {
-	return session->down || (weir_engine_is_idle(&session->engine) &&
-				 weir_messages_are_sent(session));
+	return session->down ||
+	       (weir_engine_is_idle(&session->engine) && weir_messages_are_sent(session));
 }
 
 static bool has_no_links(struct weir_session *session)

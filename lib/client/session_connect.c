@@ -58,8 +58,9 @@ static int create_recv_cq(struct weir_connect_attempt *a)
 	}
 	a->own_cq = ibv_create_cq(session->nic->context, WIRE_HANDSHAKE_RECVS, NULL, NULL, 0);
 	if (!a->own_cq)
-		return weir_fail(a->error, explain_no_resources(errno), "no completion queue of %u: %s",
-				 WIRE_HANDSHAKE_RECVS, strerror(errno));
+		return weir_fail(a->error, explain_no_resources(errno),
+				 "no completion queue of %u: %s", WIRE_HANDSHAKE_RECVS,
+				 strerror(errno));
 	a->recv_cq = a->own_cq;
 	return 0;
 }
@@ -74,7 +75,8 @@ static int create_qp(struct weir_connect_attempt *a)
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = session->options.depth + WEIR_HANDSHAKE_SENDS +
 					WEIR_KEEPALIVE_SENDS,
-			 .max_recv_wr = recvs, .max_send_sge = session->nic->sge_max,
+			 .max_recv_wr = recvs,
+			 .max_send_sge = session->nic->sge_max,
 			 .max_recv_sge = 1 },
 	};
 	int rc = create_recv_cq(a);
@@ -88,8 +90,9 @@ static int create_qp(struct weir_connect_attempt *a)
 	attr.send_cq = link->cq->ibv;
 	attr.recv_cq = a->recv_cq;
 	if (create_qp_inline(a, &attr))
-		return weir_fail(a->error, explain_no_resources(errno), "no queue pair of depth %u: %s",
-				 session->options.depth, strerror(errno));
+		return weir_fail(a->error, explain_no_resources(errno),
+				 "no queue pair of depth %u: %s", session->options.depth,
+				 strerror(errno));
 	return 0;
 }
 
@@ -115,7 +118,8 @@ static int post_recvs(const struct weir_connect_attempt *a)
 }
 
 /* What the donor says when it lets channel 0 in for the first time counts for the session. */
-static void record_welcome(struct weir_session *session, const struct wire_handshake_welcome *welcome)
+static void record_welcome(struct weir_session *session,
+			   const struct wire_handshake_welcome *welcome)
 {
 	session->id = welcome->session_id;
 	session->incarnation = welcome->incarnation;
@@ -123,7 +127,8 @@ static void record_welcome(struct weir_session *session, const struct wire_hands
 }
 
 /* Credits begin anew with each channel 0. */
-static int check_welcome(const struct weir_connect_attempt *a, const struct wire_handshake_welcome *welcome)
+static int check_welcome(const struct weir_connect_attempt *a,
+			 const struct wire_handshake_welcome *welcome)
 {
 	struct weir_session *session = a->session;
 	struct weir_messages *m = &session->messages;
@@ -167,7 +172,8 @@ static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_w
 	if (link->cq->scq)
 		weir_links_poll(session, link->cq, weir_now_ns());
 	rc = weir_engine_channel_up(&session->engine, link->number,
-				    weir_unload_tx_is(link) ? WIRE_UNLOAD_SLOTS : session->options.depth);
+				    weir_unload_tx_is(link) ? WIRE_UNLOAD_SLOTS :
+							      session->options.depth);
 	if (rc)
 		return weir_fail(a->error, rc, "channel %u cannot come up: %s", link->number,
 				 weir_strerror(rc));
@@ -214,7 +220,8 @@ static uint64_t answer_deadline_ns(const struct weir_connect_attempt *a)
 	return by_ns < a->deadline_ns ? by_ns : a->deadline_ns;
 }
 
-static int attempt(struct weir_connect_attempt *a, const struct sockaddr *address, struct weir_handshake *h)
+static int attempt(struct weir_connect_attempt *a, const struct sockaddr *address,
+		   struct weir_handshake *h)
 {
 	uint64_t deadline_ns = a->deadline_ns;
 	int rc;

@@ -116,7 +116,7 @@ static int check_choices(const struct weir_session_options *o, struct weir_error
 }
 
 int weir_session_options_fill(struct weir_session_options *filled,
-		      const struct weir_session_options *given, struct weir_error *error)
+			      const struct weir_session_options *given, struct weir_error *error)
 {
 	int rc;
 
@@ -131,7 +131,8 @@ int weir_session_options_fill(struct weir_session_options *filled,
 	apply_preset(filled, &presets[filled->preset]);
 	fill_defaults(filled);
 	if (filled->no_thread && filled->polling == WEIR_POLLING_SCQ)
-		return weir_fail(error, -EINVAL, "completion queues that sessions share have a "
+		return weir_fail(error, -EINVAL,
+				 "completion queues that sessions share have a "
 				 "thread: they do not go with no_thread");
 	if (filled->unload > WEIR_UNLOAD_OFF && filled->polling == WEIR_POLLING_SCQ)
 		return weir_fail(error, -EINVAL,

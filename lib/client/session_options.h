@@ -13,6 +13,6 @@
  * Return: 0; -EINVAL.
  */
 int weir_session_options_fill(struct weir_session_options *filled,
-		      const struct weir_session_options *given, struct weir_error *error);
+			      const struct weir_session_options *given, struct weir_error *error);
 
 #endif

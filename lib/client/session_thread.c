@@ -63,13 +63,13 @@ static enum look poll_once(struct weir_session *session, struct weir_poll *poll,
 		if (weir_poll_is_armed(poll))
 			handled += weir_pump_leave(session, true);
 		next = weir_poll_polled(poll, (uint32_t)handled, now_ns) == WEIR_POLL_SLEEP ||
-				       session->stopping
-			       ? STEP_SLEEP
-			       : STEP_AGAIN;
+				       session->stopping ?
+			       STEP_SLEEP :
+			       STEP_AGAIN;
 		session->watched = next == STEP_AGAIN && !weir_poll_is_armed(poll);
 		if (next == STEP_SLEEP)
 			weir_session_trace(session,
-					  &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP });
+					   &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP });
 	}
 	weir_polling_count(session, poll);
 	weir_dispatch(session);
@@ -96,7 +96,7 @@ static uint64_t yield_cpu(struct weir_session *session)
  * back only when all of them have had theirs, whatever completes meanwhile.
  */
 static uint64_t yield_and_take_events(struct weir_session *session, const struct weir_poll *poll,
-			uint64_t *event_ns)
+				      uint64_t *event_ns)
 {
 	uint64_t now_ns;
 
@@ -156,7 +156,8 @@ int weir_session_thread_start(struct weir_session *session, struct weir_error *e
 		weir_scq_start_driving(session);
 		return 0;
 	}
-	rc = weir_thread_create(&session->thread, "weir-session", run_session_thread, session, error);
+	rc = weir_thread_create(&session->thread, "weir-session", run_session_thread, session,
+				error);
 	if (rc)
 		session->has_thread = false;
 	return rc;

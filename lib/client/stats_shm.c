@@ -7,13 +7,15 @@
 
 #include "lib/client/stats_shm.h"
 
-_Static_assert(!(WEIR_STATS_SHM_SLOTS & (WEIR_STATS_SHM_SLOTS - 1)), "what weir_trace_init() wants");
+_Static_assert(!(WEIR_STATS_SHM_SLOTS & (WEIR_STATS_SHM_SLOTS - 1)),
+	       "what weir_trace_init() wants");
 
 /* Where executable memfds are forbidden, that has to be said; older kernels do not know it. */
 static int create_memfd(void)
 {
 #ifdef MFD_NOEXEC_SEAL
-	int fd = memfd_create(WEIR_STATS_SHM_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	int fd = memfd_create(WEIR_STATS_SHM_NAME,
+			      MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
 	if (fd >= 0 || errno != EINVAL)
 		return fd;
@@ -51,7 +53,7 @@ close:
 }
 
 void weir_stats_shm_publish(struct weir_stats_shm *shm, const char *device, const char *peer,
-		      uint64_t now_ns)
+			    uint64_t now_ns)
 {
 	snprintf(shm->device, sizeof(shm->device), "%s", device);
 	snprintf(shm->peer, sizeof(shm->peer), "%s", peer);

@@ -23,31 +23,31 @@
 #define WEIR_STATS_SHM_SLOTS 2048 /* a power of two */
 
 /* X(name, what it counts). New ones come last, and with a new version. */
-#define WEIR_COUNTERS(X)                                                                       \
-	X(requests, "reads, writes and atomics submitted")                                     \
-	X(work_requests, "work requests posted for them, and for messages")                    \
-	X(merged, "requests that went in a work request with others")                          \
-	X(doorbells, "calls of ibv_post_send")                                                 \
-	X(chains, "of them, those with more than one work request")                            \
-	X(completions, "work completions polled")                                              \
-	X(events, "completion events taken")                                                   \
-	X(empty_polls, "polls that found nothing")                                             \
-	X(arms, "times a completion queue was armed, to sleep")                                \
-	X(sleeps, "times a thread of the session or a caller slept")                           \
-	X(window_waits, "times the window was full")                                           \
-	X(inlined, "work requests posted with their data")                                     \
-	X(pre, "requests whose memory was copied")                                             \
-	X(dyn, "requests whose memory was registered for them")                                \
-	X(bytes_read, "by reads")                                                              \
-	X(bytes_written, "by writes")                                                          \
-	X(retries, "times a request was posted again after a channel failed")                  \
-	X(errors, "work requests that failed, flushed ones included")                          \
-	X(reconnects, "channels that broke and came up again")                                 \
-	X(small, "writes that could be unloaded")                                              \
-	X(hot, "of them, those to pages that are written often")                               \
-	X(unloaded, "writes that the donor's CPU copied")                                      \
-	X(unload_full, "writes that were to be unloaded, and found no room")                  \
-	X(pages, "pages of 4 KiB that small writes went to lately")                            \
+#define WEIR_COUNTERS(X)                                                      \
+	X(requests, "reads, writes and atomics submitted")                    \
+	X(work_requests, "work requests posted for them, and for messages")   \
+	X(merged, "requests that went in a work request with others")         \
+	X(doorbells, "calls of ibv_post_send")                                \
+	X(chains, "of them, those with more than one work request")           \
+	X(completions, "work completions polled")                             \
+	X(events, "completion events taken")                                  \
+	X(empty_polls, "polls that found nothing")                            \
+	X(arms, "times a completion queue was armed, to sleep")               \
+	X(sleeps, "times a thread of the session or a caller slept")          \
+	X(window_waits, "times the window was full")                          \
+	X(inlined, "work requests posted with their data")                    \
+	X(pre, "requests whose memory was copied")                            \
+	X(dyn, "requests whose memory was registered for them")               \
+	X(bytes_read, "by reads")                                             \
+	X(bytes_written, "by writes")                                         \
+	X(retries, "times a request was posted again after a channel failed") \
+	X(errors, "work requests that failed, flushed ones included")         \
+	X(reconnects, "channels that broke and came up again")                \
+	X(small, "writes that could be unloaded")                             \
+	X(hot, "of them, those to pages that are written often")              \
+	X(unloaded, "writes that the donor's CPU copied")                     \
+	X(unload_full, "writes that were to be unloaded, and found no room")  \
+	X(pages, "pages of 4 KiB that small writes went to lately")           \
 	X(split, "requests that were cut into several work requests")
 
 /* struct weir_counters - since the session was opened. Guarded by the NIC's lock. */
@@ -122,7 +122,7 @@ int weir_stats_shm_open(struct weir_stats_shm **shm, int *fd);
 
 /* From now on others take it for one. */
 void weir_stats_shm_publish(struct weir_stats_shm *shm, const char *device, const char *peer,
-		      uint64_t now_ns);
+			    uint64_t now_ns);
 
 void weir_stats_shm_close(struct weir_stats_shm *shm, int fd);
 

@@ -25,7 +25,8 @@ static bool is_port(const char *text)
 }
 
 /* Finds where the host ends and the port begins; NULL: there is no port. */
-static int split_host_and_port(const char *name, const char **host, size_t *host_length, const char **port)
+static int split_host_and_port(const char *name, const char **host, size_t *host_length,
+			       const char **port)
 {
 	const char *colon = strchr(name, ':');
 
@@ -51,22 +52,26 @@ static int split_host_and_port(const char *name, const char **host, size_t *host
 	return 0;
 }
 
-static int parse_host_and_port(const char *name, const char *default_host, struct host_and_port *host_and_port)
+static int parse_host_and_port(const char *name, const char *default_host,
+			       struct host_and_port *host_and_port)
 {
 	const char *host, *port;
 	size_t length;
 
-	if (split_host_and_port(name, &host, &length, &port) || length >= sizeof(host_and_port->host))
+	if (split_host_and_port(name, &host, &length, &port) ||
+	    length >= sizeof(host_and_port->host))
 		return -EINVAL;
 	if (port && !is_port(port))
 		return -EINVAL;
 	if (!length && !default_host)
 		return -EINVAL;
 	if (length)
-		snprintf(host_and_port->host, sizeof(host_and_port->host), "%.*s", (int)length, host);
+		snprintf(host_and_port->host, sizeof(host_and_port->host), "%.*s", (int)length,
+			 host);
 	else
 		snprintf(host_and_port->host, sizeof(host_and_port->host), "%s", default_host);
-	snprintf(host_and_port->port, sizeof(host_and_port->port), "%d", port ? atoi(port) : WEIR_PORT_DEFAULT);
+	snprintf(host_and_port->port, sizeof(host_and_port->port), "%d",
+		 port ? atoi(port) : WEIR_PORT_DEFAULT);
 	return 0;
 }
 
@@ -100,13 +105,14 @@ static int look_up(const char *name, const char *default_host, int flags, struct
 				 "'%s' is no address: write host, host:port or [v6]:port", name);
 	rc = getaddrinfo(host_and_port.host, host_and_port.port, &hints, list);
 	if (rc == EAI_MEMORY)
-		return weir_fail(error, -ENOMEM, "cannot look up '%s': out of memory", host_and_port.host);
+		return weir_fail(error, -ENOMEM, "cannot look up '%s': out of memory",
+				 host_and_port.host);
 	if (rc && flags & AI_NUMERICHOST)
 		return weir_fail(error, -EINVAL, "'%s' is a name: an address in numbers is needed",
 				 host_and_port.host);
 	if (rc)
-		return weir_fail(error, -EHOSTUNREACH, "cannot look up '%s': %s", host_and_port.host,
-				 gai_strerror(rc));
+		return weir_fail(error, -EHOSTUNREACH, "cannot look up '%s': %s",
+				 host_and_port.host, gai_strerror(rc));
 	for (at = *list; at; at = at->ai_next)
 		if (at->ai_family == AF_INET6)
 			unmap_ipv4(at);
@@ -164,10 +170,11 @@ int weir_address_explain_bind(const char *listen, int status, struct weir_error 
 				 listen);
 	case -ENODEV:
 	case -EADDRNOTAVAIL: /* also if a wildcard and an address want the same port */
-		return weir_fail(error, -ENODEV,
-				 "no verbs device has the address %s, or its port is in use: listen "
-				 "on one of an RDMA device, or run on softnic with 'weir run'",
-				 listen);
+		return weir_fail(
+			error, -ENODEV,
+			"no verbs device has the address %s, or its port is in use: listen "
+			"on one of an RDMA device, or run on softnic with 'weir run'",
+			listen);
 	case -EACCES:
 		return weir_fail(error, -EPERM, "may not listen on %s: choose a port above 1023",
 				 listen);

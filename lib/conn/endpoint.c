@@ -19,7 +19,7 @@ int weir_endpoint_query(struct rdma_cm_id *id, struct weir_endpoint *local,
 	if (attr.ah_attr.is_global) {
 		dgid = attr.ah_attr.grh.dgid;
 		rc = ibv_query_gid(id->verbs, attr.ah_attr.port_num, attr.ah_attr.grh.sgid_index,
-				    &sgid);
+				   &sgid);
 		if (rc)
 			return rc < 0 && errno ? -errno : -EIO;
 	} else {

@@ -44,7 +44,8 @@ static void donor_mac(const struct weir_handshake *h, uint8_t mac[static WIRE_MA
 	weir_key_mac(h->setup.key, pieces, 4, mac);
 }
 
-static size_t encode_message(union wire_handshake_message *message, enum wire_handshake_type type, void *out)
+static size_t encode_message(union wire_handshake_message *message, enum wire_handshake_type type,
+			     void *out)
 {
 	size_t length = wire_handshake_encode(message, type);
 
@@ -62,12 +63,12 @@ void weir_handshake_client(struct weir_handshake *h, const struct weir_handshake
 			   void *out, size_t *out_length)
 {
 	union wire_handshake_message m = { .hello = {
-					   .qpn = setup->local.qpn,
-					   .channel = setup->channel,
-					   .credits = setup->credits,
-					   .session_id = setup->session_id,
-					   .ended = setup->ended,
-				   } };
+						   .qpn = setup->local.qpn,
+						   .channel = setup->channel,
+						   .credits = setup->credits,
+						   .session_id = setup->session_id,
+						   .ended = setup->ended,
+					   } };
 
 	memset(h, 0, sizeof(*h));
 	h->state = WEIR_HANDSHAKE_CHALLENGE;
@@ -87,8 +88,9 @@ void weir_handshake_donor(struct weir_handshake *h, const struct weir_handshake_
 }
 
 /* Client: the donor's CHALLENGE is answered with the proof. */
-static int challenge_received(struct weir_handshake *h, const struct wire_handshake_challenge *challenge,
-			      void *out, size_t *out_length)
+static int challenge_received(struct weir_handshake *h,
+			      const struct wire_handshake_challenge *challenge, void *out,
+			      size_t *out_length)
 {
 	union wire_handshake_message m = { 0 };
 
@@ -118,8 +120,8 @@ static int welcome_received(struct weir_handshake *h, const struct wire_handshak
 }
 
 /* Donor: a HELLO that speaks for this very QP is answered with a challenge. */
-static int hello_received(struct weir_handshake *h, const struct wire_handshake_hello *hello, void *out,
-			  size_t *out_length)
+static int hello_received(struct weir_handshake *h, const struct wire_handshake_hello *hello,
+			  void *out, size_t *out_length)
 {
 	union wire_handshake_message m = { .challenge = { .qpn = h->setup.local.qpn } };
 
@@ -157,8 +159,8 @@ static bool is_client(const struct weir_handshake *h)
 	return h->state == WEIR_HANDSHAKE_CHALLENGE || h->state == WEIR_HANDSHAKE_WELCOME;
 }
 
-static int message_received(struct weir_handshake *h, const union wire_handshake_message *m, void *out,
-			    size_t *out_length)
+static int message_received(struct weir_handshake *h, const union wire_handshake_message *m,
+			    void *out, size_t *out_length)
 {
 	if (m->head.type == WIRE_HELLO && h->state == WEIR_HANDSHAKE_HELLO)
 		return hello_received(h, &m->hello, out, out_length);
@@ -199,8 +201,8 @@ int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_len
 	return rc;
 }
 
-void weir_handshake_welcome(struct weir_handshake *h, const struct wire_handshake_welcome *welcome, void *out,
-			    size_t *out_length)
+void weir_handshake_welcome(struct weir_handshake *h, const struct wire_handshake_welcome *welcome,
+			    void *out, size_t *out_length)
 {
 	union wire_handshake_message m = { .welcome = *welcome };
 
@@ -222,7 +224,8 @@ void weir_handshake_refuse(struct weir_handshake *h, int status, const char *tex
 	h->state = WEIR_HANDSHAKE_FAILED;
 }
 
-void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int status, const char *text)
+void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int status,
+				 const char *text)
 {
 	union wire_handshake_message m = { .refusal = { .status = -status } };
 
@@ -231,7 +234,8 @@ void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int sta
 	*refusal = m.refusal;
 }
 
-int weir_handshake_refusal_explain(const struct wire_handshake_refusal *refusal, struct weir_error *error)
+int weir_handshake_refusal_explain(const struct wire_handshake_refusal *refusal,
+				   struct weir_error *error)
 {
 	if (refusal->head.version != WIRE_VERSION)
 		return weir_fail(error, -EPROTONOSUPPORT,

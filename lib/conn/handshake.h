@@ -118,15 +118,16 @@ int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_len
  *
  * State PROVEN only. Then it is DONE.
  */
-void weir_handshake_welcome(struct weir_handshake *h, const struct wire_handshake_welcome *welcome, void *out,
-			    size_t *out_length);
+void weir_handshake_welcome(struct weir_handshake *h, const struct wire_handshake_welcome *welcome,
+			    void *out, size_t *out_length);
 
 /* Donor, in any state: writes a refusal. @status: a negative errno. Then it is FAILED. */
 void weir_handshake_refuse(struct weir_handshake *h, int status, const char *text, void *out,
 			   size_t *out_length);
 
 /* Fills a refusal; for the private data of a REJ too. @text is cut to fit. */
-void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int status, const char *text);
+void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int status,
+				 const char *text);
 
 /**
  * weir_handshake_refusal_explain() - a refusal as the client's error
@@ -135,7 +136,8 @@ void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int sta
  *
  * Return: the negative errno: one that weir_session_open() names, -EPROTO for all others.
  */
-int weir_handshake_refusal_explain(const struct wire_handshake_refusal *refusal, struct weir_error *error);
+int weir_handshake_refusal_explain(const struct wire_handshake_refusal *refusal,
+				   struct weir_error *error);
 
 /* Fresh random bytes. */
 void weir_handshake_nonce(uint8_t nonce[static WIRE_NONCE]);

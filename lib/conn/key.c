@@ -71,8 +71,8 @@ int weir_key_load(const char *path, struct weir_key **key, struct weir_error *er
 		length--;
 	if (length < WEIR_KEY_MIN || length > WEIR_KEY_MAX) {
 		rc = weir_fail(error, -EINVAL, "key file %s holds %s%zd bytes; a key has %d to %d",
-				path, length > WEIR_KEY_MAX ? "at least " : "", length,
-				WEIR_KEY_MIN, WEIR_KEY_MAX);
+			       path, length > WEIR_KEY_MAX ? "at least " : "", length, WEIR_KEY_MIN,
+			       WEIR_KEY_MAX);
 		goto out_wipe;
 	}
 	k = malloc(sizeof(*k));
@@ -109,7 +109,7 @@ int weir_key_create(const char *path, struct weir_error *error)
 	if (n == sizeof(digits) && !fsync(fd))
 		goto out;
 	rc = weir_fail(error, n < 0 || n == sizeof(digits) ? -errno : -ENOSPC,
-			"key file %s: could not be written", path);
+		       "key file %s: could not be written", path);
 	unlink(path);
 out:
 	sodium_memzero(bytes, sizeof(bytes));

@@ -28,7 +28,7 @@ static struct ibv_context *choose_device(const char *name)
 }
 
 int weir_listen_device_find(const struct rdma_cm_id *listener, const char *listen, const char *name,
-		     struct ibv_context **device, struct weir_error *error)
+			    struct ibv_context **device, struct weir_error *error)
 {
 	struct ibv_context *found = listener ? listener->verbs : NULL;
 

@@ -18,6 +18,6 @@
  * Context: any thread. Return: 0; -ENODEV there is none, or the listener belongs to another.
  */
 int weir_listen_device_find(const struct rdma_cm_id *listener, const char *listen, const char *name,
-		     struct ibv_context **device, struct weir_error *error);
+			    struct ibv_context **device, struct weir_error *error);
 
 #endif

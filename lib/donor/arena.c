@@ -193,7 +193,8 @@ static uint64_t bytes_before(const struct weir_arena_extent *extent, uint64_t al
 	return round_up((uintptr_t)extent->addr, alignment) - (uintptr_t)extent->addr;
 }
 
-static struct weir_arena_extent *find_free_extent(struct weir_arena *arena, uint64_t length, uint64_t alignment)
+static struct weir_arena_extent *find_free_extent(struct weir_arena *arena, uint64_t length,
+						  uint64_t alignment)
 {
 	struct weir_arena_extent *extent;
 	struct weir_list *link;
@@ -267,7 +268,8 @@ int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_arena
 		if (!extent)
 			return -ENOMEM;
 	}
-	if ((extent->length > length && !split_extent(extent, length)) || prefault_extent(arena, extent)) {
+	if ((extent->length > length && !split_extent(extent, length)) ||
+	    prefault_extent(arena, extent)) {
 		merge_with_neighbours(arena, extent);
 		return -ENOMEM;
 	}

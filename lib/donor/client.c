@@ -21,8 +21,8 @@ void weir_donor_client_put(struct weir_peer *client)
 	free(client);
 }
 
-int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn, struct weir_peer **out,
-		  struct weir_error *error)
+int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn,
+			  struct weir_peer **out, struct weir_error *error)
 {
 	struct weir_peer *client;
 	int rc;
@@ -39,8 +39,8 @@ int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn
 	client->refs = 1;
 	snprintf(client->name, sizeof(client->name), "%s", conn->name);
 	weir_region_account_init(&client->account, client->tenant, donor->options.quota_bytes);
-	rc = weir_donor_messages_init(client, donor->tenants[client->tenant].pd, conn->handshake.hello.credits,
-			     error);
+	rc = weir_donor_messages_init(client, donor->tenants[client->tenant].pd,
+				      conn->handshake.hello.credits, error);
 	if (rc) {
 		free(client);
 		return rc;
@@ -62,20 +62,23 @@ static bool is_connected(const struct weir_peer *client)
 	return client->conns[0] && !client->conns[0]->is_dead;
 }
 
-struct weir_peer *weir_donor_client_find(struct weir_donor *donor, uint64_t session_id, unsigned int tenant)
+struct weir_peer *weir_donor_client_find(struct weir_donor *donor, uint64_t session_id,
+					 unsigned int tenant)
 {
 	struct weir_list *link;
 	struct weir_peer *client;
 
 	for (link = donor->clients.next; link != &donor->clients; link = link->next) {
 		client = weir_list_entry(link, struct weir_peer, link);
-		if (client->session_id == session_id && client->tenant == tenant && is_connected(client))
+		if (client->session_id == session_id && client->tenant == tenant &&
+		    is_connected(client))
 			return client;
 	}
 	return NULL;
 }
 
-int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *conn, struct weir_error *error)
+int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *conn,
+			     struct weir_error *error)
 {
 	const struct wire_handshake_hello *hello = &conn->handshake.hello;
 	struct ibv_qp_attr error_state = { .qp_state = IBV_QPS_ERR };
@@ -83,7 +86,8 @@ int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *c
 	int rc = 0;
 
 	if (old) {
-		weir_donor_client_conn_broken(client, old); /* what is sent from here on waits for the new
+		weir_donor_client_conn_broken(client,
+					      old); /* what is sent from here on waits for the new
 						   * one */
 		ibv_modify_qp(old->id->qp, &error_state, IBV_QP_STATE); /* or it might never end */
 		weir_donor_conn_drain(old);

@@ -66,12 +66,12 @@ struct weir_peer {
  * Its receive buffers are posted when this returns.
  * Return: 0; -ENOMEM; -EPROTO too few credits.
  */
-int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn, struct weir_peer **client,
-		  struct weir_error *error);
+int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn,
+			  struct weir_peer **client, struct weir_error *error);
 
 /* The peer that a further channel belongs to. Return: NULL if there is none. */
 struct weir_peer *weir_donor_client_find(struct weir_donor *donor, uint64_t session_id,
-				 unsigned int tenant);
+					 unsigned int tenant);
 
 /**
  * weir_donor_client_attach() - a further channel of a client, or one that comes back
@@ -83,7 +83,8 @@ struct weir_peer *weir_donor_client_find(struct weir_donor *donor, uint64_t sess
  * Return: 0; -ENOMEM; -EPROTO too few credits; -ESTALE messages to the client were lost with the
  *	old channel 0, so that it cannot go on: its session ends.
  */
-int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *conn, struct weir_error *error);
+int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *conn,
+			     struct weir_error *error);
 
 /* A channel's QP has failed. If it is channel 0, what is sent to the client waits. */
 void weir_donor_client_conn_broken(struct weir_peer *client, const struct weir_donor_conn *conn);

@@ -75,7 +75,8 @@ static void send_refusal(struct weir_donor_conn *conn, unsigned int buffer, size
 }
 
 /* A proven client gets its peer, new or the one of its session. */
-static int get_client(struct weir_donor_conn *conn, struct weir_peer **client, struct weir_error *error)
+static int get_client(struct weir_donor_conn *conn, struct weir_peer **client,
+		      struct weir_error *error)
 {
 	const struct wire_handshake_hello *hello = &conn->handshake.hello;
 
@@ -88,7 +89,8 @@ static int get_client(struct weir_donor_conn *conn, struct weir_peer **client, s
 }
 
 /* The client knows the key: only now may its QP reach memory. */
-static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **client, struct weir_error *error)
+static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **client,
+			    struct weir_error *error)
 {
 	bool unloads = conn->handshake.setup.channel == WIRE_CHANNEL_UNLOAD;
 	struct ibv_qp_attr attr = {
@@ -158,7 +160,7 @@ static void handshake_received(struct weir_donor_conn *conn, unsigned int buffer
 	if (conn->is_refused)
 		return;
 	rc = weir_handshake_input(&conn->handshake, conn->buffers[buffer], length,
-				   conn->buffers[answer], &out_length);
+				  conn->buffers[answer], &out_length);
 	if (rc)
 		send_refusal(conn, answer, out_length);
 	else if (out_length)
@@ -187,7 +189,8 @@ static bool is_receive(unsigned int work)
  * Networks fail; a message longer than its buffer, say, is the client's doing. Soft-RoCE calls
  * that LOC_QP_OP_ERR, which may be mended where it is of a send.
  */
-static void handle_failed_wc(struct weir_donor_conn *conn, unsigned int work, enum ibv_wc_status status)
+static void handle_failed_wc(struct weir_donor_conn *conn, unsigned int work,
+			     enum ibv_wc_status status)
 {
 	bool is_of_client = is_receive(work) && status == IBV_WC_LOC_QP_OP_ERR;
 
@@ -269,8 +272,8 @@ static void arm_and_sleep(struct weir_donor_conn *conn)
 	weir_list_del(&conn->awake_link);
 }
 
-static enum weir_poll_verdict poll_or_sleep(struct weir_donor_conn *conn, enum weir_poll_verdict verdict,
-				   uint64_t now_ns)
+static enum weir_poll_verdict poll_or_sleep(struct weir_donor_conn *conn,
+					    enum weir_poll_verdict verdict, uint64_t now_ns)
 {
 	unsigned int got;
 

@@ -77,7 +77,7 @@ struct weir_donor_conn {
  * Accepts or rejects.
  */
 void weir_donor_conn_request(struct weir_donor *donor, struct rdma_cm_id *id,
-		       const struct rdma_conn_param *param);
+			     const struct rdma_conn_param *param);
 
 /* An event said that completions are there: it is awake. */
 void weir_donor_conn_handle_event(struct weir_donor_conn *conn, uint64_t now_ns);

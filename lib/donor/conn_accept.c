@@ -62,8 +62,9 @@ static const char *explain_unknown_key(const struct weir_donor *donor, uint64_t 
 
 /* Whether a REQ is worth a QP. */
 static int check_request(const struct weir_donor *donor, const struct rdma_cm_id *id,
-			 const struct rdma_conn_param *param, struct wire_handshake_connect *connect,
-			 unsigned int *tenant, struct weir_error *error)
+			 const struct rdma_conn_param *param,
+			 struct wire_handshake_connect *connect, unsigned int *tenant,
+			 struct weir_error *error)
 {
 	int rc;
 
@@ -81,15 +82,16 @@ static int check_request(const struct weir_donor *donor, const struct rdma_cm_id
 				 "%u others have not proven their keys yet: try again",
 				 donor->nr_unproven);
 	if (find_tenant(donor, connect->key_id, tenant))
-		return weir_fail(error, -EKEYREJECTED, "%s", explain_unknown_key(donor, connect->key_id));
+		return weir_fail(error, -EKEYREJECTED, "%s",
+				 explain_unknown_key(donor, connect->key_id));
 	if (!connect->session_id && donor->nr_clients >= donor->options.clients_max)
 		return weir_fail(error, -EDQUOT, "the donor has %u clients already: its limit",
 				 donor->options.clients_max);
 	return 0;
 }
 
-static void reject_request(struct weir_donor *donor, struct rdma_cm_id *id, const char *name, int status,
-		   const char *text)
+static void reject_request(struct weir_donor *donor, struct rdma_cm_id *id, const char *name,
+			   int status, const char *text)
 {
 	struct wire_handshake_refusal refusal;
 
@@ -133,7 +135,7 @@ static int create_cq_and_qp(struct weir_donor_conn *conn, uint16_t channel)
 }
 
 static int modify_qp(struct weir_donor_conn *conn, enum ibv_qp_state state,
-		   const struct rdma_conn_param *param)
+		     const struct rdma_conn_param *param)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 	int mask;
@@ -153,9 +155,9 @@ static int accept_request(struct weir_donor_conn *conn, const struct rdma_conn_p
 {
 	uint8_t reads_max = conn->donor->reads_max;
 	struct rdma_conn_param param = {
-		.responder_resources = asked->responder_resources < reads_max
-					       ? asked->responder_resources
-					       : reads_max,
+		.responder_resources = asked->responder_resources < reads_max ?
+					       asked->responder_resources :
+					       reads_max,
 		.rnr_retry_count = 7,
 		.qp_num = conn->id->qp->qp_num,
 	};
@@ -181,7 +183,8 @@ static int accept_request(struct weir_donor_conn *conn, const struct rdma_conn_p
 	return rc;
 }
 
-static int begin_handshake(struct weir_donor_conn *conn, const struct wire_handshake_connect *connect)
+static int begin_handshake(struct weir_donor_conn *conn,
+			   const struct wire_handshake_connect *connect)
 {
 	struct weir_handshake_setup setup = {
 		.key = conn->donor->tenants[conn->tenant].key,
@@ -238,7 +241,7 @@ static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char 
 }
 
 void weir_donor_conn_request(struct weir_donor *donor, struct rdma_cm_id *id,
-		       const struct rdma_conn_param *param)
+			     const struct rdma_conn_param *param)
 {
 	char name[WEIR_ADDRESS_MAX];
 	struct wire_handshake_connect connect;
@@ -251,8 +254,7 @@ void weir_donor_conn_request(struct weir_donor *donor, struct rdma_cm_id *id,
 	if (!rc) {
 		rc = new_conn(donor, id, name, tenant, &connect, param);
 		if (rc)
-			weir_fail(&error, -ENOMEM, "the donor cannot make a QP: %s",
-				  strerror(-rc));
+			weir_fail(&error, -ENOMEM, "the donor cannot make a QP: %s", strerror(-rc));
 	}
 	if (rc)
 		reject_request(donor, id, name, rc, error.text);

@@ -39,8 +39,8 @@ static void info_fill(const struct weir_peer *client, struct wire_control_info *
 }
 
 /* The donor's lock is held. Return: the status of the reply. */
-static int serve_request(struct weir_peer *client, const struct wire_control_request *request, const char *name,
-		      struct reply *control_reply)
+static int serve_request(struct weir_peer *client, const struct wire_control_request *request,
+			 const char *name, struct reply *control_reply)
 {
 	struct weir_region_table *region_table = &client->donor->region_table;
 	struct weir_region_account *account = &client->account;
@@ -48,12 +48,13 @@ static int serve_request(struct weir_peer *client, const struct wire_control_req
 	switch (request->op) {
 	case WIRE_REGION_CREATE:
 		control_reply->length = sizeof(control_reply->region);
-		return weir_region_table_create(region_table, account, name, request->value, request->flags,
-					  &control_reply->region, &control_reply->error);
+		return weir_region_table_create(region_table, account, name, request->value,
+						request->flags, &control_reply->region,
+						&control_reply->error);
 	case WIRE_REGION_OPEN:
 		control_reply->length = sizeof(control_reply->region);
-		return weir_region_table_open(region_table, account, name, request->flags, &control_reply->region,
-					&control_reply->error);
+		return weir_region_table_open(region_table, account, name, request->flags,
+					      &control_reply->region, &control_reply->error);
 	case WIRE_REGION_CLOSE:
 		if (!weir_region_table_close(region_table, account, request->value))
 			return 0;
@@ -61,9 +62,11 @@ static int serve_request(struct weir_peer *client, const struct wire_control_req
 	case WIRE_REGION_DELETE:
 		return weir_region_table_delete(region_table, account, name, &control_reply->error);
 	case WIRE_REGION_LIST:
-		weir_region_table_list(region_table, client->tenant, request->value, &control_reply->list,
-				 control_reply->entries);
-		control_reply->length = sizeof(control_reply->list) + control_reply->list.count * sizeof(control_reply->entries[0]);
+		weir_region_table_list(region_table, client->tenant, request->value,
+				       &control_reply->list, control_reply->entries);
+		control_reply->length =
+			sizeof(control_reply->list) +
+			control_reply->list.count * sizeof(control_reply->entries[0]);
 		return 0;
 	default:
 		control_reply->length = sizeof(control_reply->info);
@@ -72,7 +75,8 @@ static int serve_request(struct weir_peer *client, const struct wire_control_req
 	}
 }
 
-int weir_donor_control_serve(struct weir_peer *client, uint64_t tag, const void *body, size_t length)
+int weir_donor_control_serve(struct weir_peer *client, uint64_t tag, const void *body,
+			     size_t length)
 {
 	struct wire_control_request request;
 	char name[WIRE_CONTROL_NAME_MAX + 1];
@@ -93,7 +97,8 @@ int weir_donor_control_serve(struct weir_peer *client, uint64_t tag, const void 
 		pthread_mutex_unlock(&client->donor->lock);
 	}
 	if (rc)
-		weir_donor_messages_reply(client, tag, rc, control_reply.error.text, strlen(control_reply.error.text));
+		weir_donor_messages_reply(client, tag, rc, control_reply.error.text,
+					  strlen(control_reply.error.text));
 	else
 		weir_donor_messages_reply(client, tag, 0, &control_reply, control_reply.length);
 	return 0;

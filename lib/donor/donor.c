@@ -60,8 +60,7 @@ static int copy_options(struct weir_donor *donor, const struct weir_donor_option
 	if (!o->clients_max)
 		o->clients_max = CLIENTS_DEFAULT;
 	if (o->unload_percent_max > 100)
-		return weir_fail(error, -EINVAL,
-				 "unload_percent_max is %u: at most 100 percent",
+		return weir_fail(error, -EINVAL, "unload_percent_max is %u: at most 100 percent",
 				 o->unload_percent_max);
 	if (!o->unload_percent_max)
 		o->unload_percent_max = UNLOAD_PERCENT_DEFAULT;
@@ -123,7 +122,7 @@ int weir_donor_open(const struct weir_donor_options *options, struct weir_donor 
 		goto out_free;
 	randombytes_buf(&donor->incarnation, sizeof(donor->incarnation));
 	rc = weir_arena_init(&donor->arena, donor->options.memory_bytes,
-			      !donor->options.no_huge_pages, error);
+			     !donor->options.no_huge_pages, error);
 	if (rc)
 		goto out_free;
 	rc = weir_donor_listen(donor, error);

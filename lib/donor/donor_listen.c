@@ -15,8 +15,8 @@
 static int find_device(struct weir_donor *donor, struct weir_error *error)
 {
 	struct ibv_device_attr attr;
-	int rc = weir_listen_device_find(donor->listener, donor->options.listen, donor->options.device,
-				  &donor->device, error);
+	int rc = weir_listen_device_find(donor->listener, donor->options.listen,
+					 donor->options.device, &donor->device, error);
 
 	if (rc)
 		return rc;
@@ -38,17 +38,17 @@ static int open_listener(struct weir_donor *donor, struct weir_error *error)
 		return rc;
 	if (!donor->options.nr_keys && !weir_address_is_loopback(list->ai_addr)) {
 		rc = weir_fail(error, -EPERM,
-				"a donor without a key listens on loopback only, not on %s: "
-				"give it a key",
-				listen);
+			       "a donor without a key listens on loopback only, not on %s: "
+			       "give it a key",
+			       listen);
 		goto out;
 	}
 	donor->events = rdma_create_event_channel();
 	if (!donor->events) {
 		rc = weir_fail(error, -ENODEV,
-				"no RDMA connection manager (%s): load rdma_ucm, or use "
-				"softnic with 'weir run'",
-				strerror(errno));
+			       "no RDMA connection manager (%s): load rdma_ucm, or use "
+			       "softnic with 'weir run'",
+			       strerror(errno));
 		goto out;
 	}
 	if (rdma_create_id(donor->events, &donor->listener, NULL, RDMA_PS_TCP) ||

@@ -91,9 +91,9 @@ static void run_timers(struct weir_donor *donor)
 
 	for (;;) {
 		pthread_mutex_lock(&donor->lock);
-		donor_timer = weir_list_is_empty(&donor->timers)
-				? NULL
-				: weir_list_entry(donor->timers.next, struct donor_timer, link);
+		donor_timer = weir_list_is_empty(&donor->timers) ?
+				      NULL :
+				      weir_list_entry(donor->timers.next, struct donor_timer, link);
 		if (donor_timer && donor_timer->deadline_ns < now_ns)
 			weir_list_del(&donor_timer->link);
 		else
@@ -112,7 +112,8 @@ static void poll_awake_conns(struct weir_donor *donor, uint64_t now_ns)
 	struct weir_list *link = donor->awake.next;
 
 	while (link != &donor->awake) {
-		struct weir_donor_conn *conn = weir_list_entry(link, struct weir_donor_conn, awake_link);
+		struct weir_donor_conn *conn =
+			weir_list_entry(link, struct weir_donor_conn, awake_link);
 
 		link = link->next;
 		weir_donor_conn_poll(conn, now_ns);
@@ -254,7 +255,8 @@ int weir_donor_after(struct weir_donor *donor, unsigned int delay_ms, void (*fn)
 	pthread_mutex_lock(&donor->lock);
 	link = donor->timers.prev;
 	while (link != &donor->timers &&
-	       weir_list_entry(link, struct donor_timer, link)->deadline_ns > donor_timer->deadline_ns)
+	       weir_list_entry(link, struct donor_timer, link)->deadline_ns >
+		       donor_timer->deadline_ns)
 		link = link->prev;
 	weir_list_add(link, &donor_timer->link);
 	pthread_mutex_unlock(&donor->lock);

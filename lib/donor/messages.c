@@ -15,7 +15,8 @@
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 
-#define BUFFERS (WEIR_DONOR_CLIENT_RECVS + WEIR_DONOR_CLIENT_SENDS) /* those to receive come first */
+#define BUFFERS \
+	(WEIR_DONOR_CLIENT_RECVS + WEIR_DONOR_CLIENT_SENDS) /* those to receive come first */
 #define BUFFERS_BYTES ((size_t)BUFFERS * WIRE_CONTROL_MESSAGE_BYTES)
 
 /* A message that waits for room. */
@@ -68,12 +69,11 @@ static int post_recvs(struct weir_peer *client, struct ibv_qp *qp, struct weir_e
 
 	for (i = 0; !rc && i < WEIR_DONOR_CLIENT_RECVS; i++)
 		rc = post_recv(client, qp, i);
-	return rc ? weir_fail(error, -ENOMEM, "cannot post receive buffers: %s", strerror(-rc)) :
-		     0;
+	return rc ? weir_fail(error, -ENOMEM, "cannot post receive buffers: %s", strerror(-rc)) : 0;
 }
 
 int weir_donor_messages_init(struct weir_peer *client, struct ibv_pd *pd, uint16_t credits,
-		   struct weir_error *error)
+			     struct weir_error *error)
 {
 	int rc;
 
@@ -84,7 +84,7 @@ int weir_donor_messages_init(struct weir_peer *client, struct ibv_pd *pd, uint16
 		return weir_fail(error, rc, "%u credits are too few", credits);
 
 	client->buffers = mmap(NULL, BUFFERS_BYTES, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (client->buffers == MAP_FAILED)
 		return weir_fail(error, -ENOMEM, "the donor is out of memory");
 	client->mr = ibv_reg_mr(pd, client->buffers, BUFFERS_BYTES, IBV_ACCESS_LOCAL_WRITE);
@@ -123,7 +123,8 @@ static void break_channel_0(struct weir_peer *client)
 }
 
 /* Takes a credit and a buffer, both of which are there, and posts. @client->lock is held. */
-static void post_message(struct weir_peer *client, const struct wire_control_head *head, const void *body)
+static void post_message(struct weir_peer *client, const struct wire_control_head *head,
+			 const void *body)
 {
 	unsigned int send = __builtin_ctz(client->sends);
 	char *buffer = buffer_at(client, WEIR_DONOR_CLIENT_RECVS + send);
@@ -208,7 +209,7 @@ static void drop_answers(struct weir_peer *client)
 }
 
 int weir_donor_messages_resume(struct weir_peer *client, struct ibv_qp *qp, uint16_t credits,
-		     struct weir_error *error)
+			       struct weir_error *error)
 {
 	struct wire_credit_balance credit;
 	int rc;
@@ -219,7 +220,7 @@ int weir_donor_messages_resume(struct weir_peer *client, struct ibv_qp *qp, uint
 	pthread_mutex_lock(&client->lock);
 	if (has_lost_messages(client))
 		rc = weir_fail(error, -ESTALE,
-				"messages to this client were under way when its connection broke");
+			       "messages to this client were under way when its connection broke");
 	if (!rc)
 		rc = post_recvs(client, qp, error);
 	if (!rc) {
@@ -239,7 +240,8 @@ void weir_donor_messages_flush(struct weir_peer *client, struct ibv_qp *qp)
 	pthread_mutex_unlock(&client->lock);
 }
 
-static int queue_message(struct weir_peer *client, const struct wire_control_head *head, const void *body)
+static int queue_message(struct weir_peer *client, const struct wire_control_head *head,
+			 const void *body)
 {
 	struct queued_message *queued_message;
 
@@ -261,7 +263,8 @@ static int queue_message(struct weir_peer *client, const struct wire_control_hea
 }
 
 /* @client->lock is held. */
-static int send_message(struct weir_peer *client, const struct wire_control_head *head, const void *body)
+static int send_message(struct weir_peer *client, const struct wire_control_head *head,
+			const void *body)
 {
 	if (client->is_gone || (!client->qp && is_reply(head)))
 		return -ENOTCONN;
@@ -272,7 +275,7 @@ static int send_message(struct weir_peer *client, const struct wire_control_head
 }
 
 void weir_donor_messages_reply(struct weir_peer *client, uint64_t tag, int status, const void *body,
-		      size_t length)
+			       size_t length)
 {
 	const struct wire_control_head head = {
 		.kind = WIRE_CONTROL_REPLY,
@@ -286,9 +289,11 @@ void weir_donor_messages_reply(struct weir_peer *client, uint64_t tag, int statu
 	pthread_mutex_unlock(&client->lock);
 }
 
-void weir_donor_messages_reclaim(struct weir_peer *client, const struct wire_control_reclaim *recall)
+void weir_donor_messages_reclaim(struct weir_peer *client,
+				 const struct wire_control_reclaim *recall)
 {
-	const struct wire_control_head head = { .kind = WIRE_CONTROL_RECLAIM, .length = sizeof(*recall) };
+	const struct wire_control_head head = { .kind = WIRE_CONTROL_RECLAIM,
+						.length = sizeof(*recall) };
 
 	pthread_mutex_lock(&client->lock);
 	send_message(client, &head, recall);
@@ -329,7 +334,8 @@ int weir_peer_send(struct weir_peer *client, const void *data, size_t length)
 }
 
 /* Counts a call in. Return: 0; -EPROTO the client has more of them open than it may. */
-static int begin_call(struct weir_peer *client, const struct wire_control_head *head, struct weir_call **out)
+static int begin_call(struct weir_peer *client, const struct wire_control_head *head,
+		      struct weir_call **out)
 {
 	struct weir_call *call = NULL;
 
@@ -337,7 +343,9 @@ static int begin_call(struct weir_peer *client, const struct wire_control_head *
 		call = malloc(sizeof(*call));
 		if (!call)
 			return -ENOMEM;
-		*call = (struct weir_call){ .client = client, .tag = head->tag, .epoch = client->epoch };
+		*call = (struct weir_call){ .client = client,
+					    .tag = head->tag,
+					    .epoch = client->epoch };
 	}
 	pthread_mutex_lock(&client->lock);
 	if (client->nr_calls >= WIRE_CONTROL_CALLS_MAX) {
@@ -366,7 +374,8 @@ static int call_on_message(struct weir_peer *client, struct weir_call *call, con
 }
 
 /* A message, checked and copied out of its buffer. */
-static int handle_message(struct weir_peer *client, const struct wire_control_head *head, const void *body)
+static int handle_message(struct weir_peer *client, const struct wire_control_head *head,
+			  const void *body)
 {
 	struct weir_call *call = NULL;
 	int rc;
@@ -400,7 +409,8 @@ int weir_donor_messages_received(struct weir_peer *client, unsigned int buffer, 
 	rc = wire_control_decode(copy, length, &head, &body);
 	if (rc)
 		return rc;
-	rc = client->qp ? post_recv(client, client->qp, buffer) : 0; /* the next channel has its own */
+	rc = client->qp ? post_recv(client, client->qp, buffer) :
+			  0; /* the next channel has its own */
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&client->lock);

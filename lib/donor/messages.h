@@ -27,7 +27,7 @@ struct wire_control_reclaim;
  * Return: 0; -ENOMEM; -EPROTO too few credits.
  */
 int weir_donor_messages_init(struct weir_peer *client, struct ibv_pd *pd, uint16_t credits,
-		   struct weir_error *error);
+			     struct weir_error *error);
 
 /**
  * weir_donor_messages_resume() - a client is coming back on a new channel 0
@@ -41,7 +41,7 @@ int weir_donor_messages_init(struct weir_peer *client, struct ibv_pd *pd, uint16
  *	application were on the old channel, and whether they arrived is not known.
  */
 int weir_donor_messages_resume(struct weir_peer *client, struct ibv_qp *qp, uint16_t credits,
-		     struct weir_error *error);
+			       struct weir_error *error);
 
 /* The client has its WELCOME on the new channel: sends what waits. */
 void weir_donor_messages_flush(struct weir_peer *client, struct ibv_qp *qp);
@@ -55,12 +55,14 @@ void weir_donor_messages_sent(struct weir_peer *client, unsigned int buffer);
 
 /* The answer to a CONTROL_CALL. Context: any thread. */
 void weir_donor_messages_reply(struct weir_peer *client, uint64_t tag, int status, const void *body,
-		      size_t length);
+			       size_t length);
 
 /* Asks for memory back. Context: the donor's thread. */
-void weir_donor_messages_reclaim(struct weir_peer *client, const struct wire_control_reclaim *recall);
+void weir_donor_messages_reclaim(struct weir_peer *client,
+				 const struct wire_control_reclaim *recall);
 
 /* clerk.c: does what a CONTROL_CALL asks for, and answers it. Return: 0; -EPROTO. */
-int weir_donor_control_serve(struct weir_peer *client, uint64_t tag, const void *body, size_t length);
+int weir_donor_control_serve(struct weir_peer *client, uint64_t tag, const void *body,
+			     size_t length);
 
 #endif

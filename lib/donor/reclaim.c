@@ -26,8 +26,8 @@ void weir_donor_reclaim_repeat(struct weir_peer *client)
  * What a session may keep of what it has that is movable, of @movable bytes of all: each gives
  * alike.
  */
-static uint64_t keep_bytes_of(const struct weir_region_account *account, const struct weir_arena *arena,
-		      uint64_t movable)
+static uint64_t keep_bytes_of(const struct weir_region_account *account,
+			      const struct weir_arena *arena, uint64_t movable)
 {
 	uint64_t excess, share;
 

@@ -9,7 +9,8 @@
 #include "lib/donor/region_table.h"
 
 #define ACCESS_READ (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
-#define UMTT_SIZE (4 * WEIR_REGION_TABLE_MAX) /* each has two registrations at most; it touches what it
+#define UMTT_SIZE \
+	(4 * WEIR_REGION_TABLE_MAX) /* each has two registrations at most; it touches what it
 				       * uses */
 #define ACCESS_ALL (ACCESS_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -42,7 +43,8 @@ struct weir_region_hold {
 	uint32_t flags;
 };
 
-int weir_region_table_init(struct weir_region_table *region_table, struct weir_arena *arena, struct ibv_pd **pds)
+int weir_region_table_init(struct weir_region_table *region_table, struct weir_arena *arena,
+			   struct ibv_pd **pds)
 {
 	struct weir_umtt_entry *table = calloc(UMTT_SIZE, sizeof(*table));
 
@@ -53,14 +55,17 @@ int weir_region_table_init(struct weir_region_table *region_table, struct weir_a
 	return weir_umtt_init(&region_table->umtt, table, UMTT_SIZE);
 }
 
-void weir_region_account_init(struct weir_region_account *account, unsigned int tenant, uint64_t quota)
+void weir_region_account_init(struct weir_region_account *account, unsigned int tenant,
+			      uint64_t quota)
 {
-	*account = (struct weir_region_account){ .tenant = tenant, .quota = quota, .keep = WIRE_CONTROL_KEEP_ALL };
+	*account = (struct weir_region_account){ .tenant = tenant,
+						 .quota = quota,
+						 .keep = WIRE_CONTROL_KEEP_ALL };
 	weir_list_init(&account->holds);
 }
 
-static struct weir_lent_region *find_lent(const struct weir_region_table *region_table, unsigned int tenant,
-				   const char *name)
+static struct weir_lent_region *find_lent(const struct weir_region_table *region_table,
+					  unsigned int tenant, const char *name)
 {
 	struct weir_list *link;
 	struct weir_lent_region *lent;
@@ -85,8 +90,8 @@ static void deregister_mr(struct weir_region_table *region_table, struct ibv_mr 
 	*mr = NULL;
 }
 
-static int register_mr(struct weir_region_table *region_table, struct weir_lent_region *lent, int access,
-		       struct ibv_mr **mr, struct weir_error *error)
+static int register_mr(struct weir_region_table *region_table, struct weir_lent_region *lent,
+		       int access, struct ibv_mr **mr, struct weir_error *error)
 {
 	struct weir_umtt_entry entry = {
 		.addr = (uintptr_t)lent->extent->addr,
@@ -116,17 +121,19 @@ static int lent_new(struct weir_region_table *region_table, unsigned int tenant,
 	int rc;
 
 	if (region_table->nr_lent >= WEIR_REGION_TABLE_MAX)
-		return weir_fail(error, -ENOSPC, "the donor has %u regions already", WEIR_REGION_TABLE_MAX);
+		return weir_fail(error, -ENOSPC, "the donor has %u regions already",
+				 WEIR_REGION_TABLE_MAX);
 	lent = calloc(1, sizeof(*lent));
 	if (!lent)
 		return weir_fail(error, -ENOMEM, "the donor is out of memory");
 	rc = weir_arena_take(region_table->arena, length, &lent->extent);
 	if (rc) {
 		free(lent);
-		return weir_fail(
-			error, rc, "the donor has no %llu bytes in a row: %llu of %llu are lent",
-			(unsigned long long)length, (unsigned long long)region_table->arena->taken,
-			(unsigned long long)region_table->arena->limit);
+		return weir_fail(error, rc,
+				 "the donor has no %llu bytes in a row: %llu of %llu are lent",
+				 (unsigned long long)length,
+				 (unsigned long long)region_table->arena->taken,
+				 (unsigned long long)region_table->arena->limit);
 	}
 	lent->id = ++region_table->ids;
 	lent->tenant = tenant;
@@ -169,7 +176,8 @@ static void lent_free(struct weir_region_table *region_table, struct weir_lent_r
 void weir_region_table_fini(struct weir_region_table *region_table)
 {
 	while (!weir_list_is_empty(&region_table->lent))
-		lent_free(region_table, weir_list_entry(region_table->lent.next, struct weir_lent_region, link));
+		lent_free(region_table,
+			  weir_list_entry(region_table->lent.next, struct weir_lent_region, link));
 	free(region_table->umtt.table);
 }
 
@@ -232,7 +240,8 @@ static void hold_free(struct weir_region_table *region_table, struct weir_region
 		drop_holder(region_table, lent);
 }
 
-void weir_region_table_leave(struct weir_region_table *region_table, struct weir_region_account *account)
+void weir_region_table_leave(struct weir_region_table *region_table,
+			     struct weir_region_account *account)
 {
 	struct weir_list *link;
 	struct weir_lent_region *lent;
@@ -261,9 +270,10 @@ static int check_quota(const struct weir_region_account *account, uint64_t lengt
 			 (unsigned long long)account->quota);
 }
 
-int weir_region_table_create(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
-		       uint64_t length, uint32_t flags, struct wire_control_region *out,
-		       struct weir_error *error)
+int weir_region_table_create(struct weir_region_table *region_table,
+			     struct weir_region_account *account, const char *name, uint64_t length,
+			     uint32_t flags, struct wire_control_region *out,
+			     struct weir_error *error)
 {
 	struct weir_lent_region *lent = NULL;
 	int rc;
@@ -271,7 +281,8 @@ int weir_region_table_create(struct weir_region_table *region_table, struct weir
 	if (!length || length > UINT64_MAX - WEIR_ARENA_PAGE)
 		return weir_fail(error, -EINVAL, "a region cannot have %llu bytes",
 				 (unsigned long long)length);
-	if (flags & ~(WIRE_REGION_EXCLUSIVE | WIRE_REGION_MOVABLE) || (flags & WIRE_REGION_MOVABLE && name[0]))
+	if (flags & ~(WIRE_REGION_EXCLUSIVE | WIRE_REGION_MOVABLE) ||
+	    (flags & WIRE_REGION_MOVABLE && name[0]))
 		return weir_fail(error, -EINVAL, "flags %#x cannot be given to a new region",
 				 flags);
 	if (find_lent(region_table, account->tenant, name))
@@ -293,8 +304,9 @@ int weir_region_table_create(struct weir_region_table *region_table, struct weir
 	return 0;
 }
 
-int weir_region_table_open(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
-		     uint32_t flags, struct wire_control_region *out, struct weir_error *error)
+int weir_region_table_open(struct weir_region_table *region_table,
+			   struct weir_region_account *account, const char *name, uint32_t flags,
+			   struct wire_control_region *out, struct weir_error *error)
 {
 	struct weir_lent_region *lent = find_lent(region_table, account->tenant, name);
 
@@ -311,7 +323,7 @@ int weir_region_table_open(struct weir_region_table *region_table, struct weir_r
 }
 
 static struct weir_region_hold *find_hold(const struct weir_region_account *account, uint64_t id,
-				   const struct weir_lent_region *lent)
+					  const struct weir_lent_region *lent)
 {
 	struct weir_list *link;
 	struct weir_region_hold *hold;
@@ -324,7 +336,8 @@ static struct weir_region_hold *find_hold(const struct weir_region_account *acco
 	return NULL;
 }
 
-int weir_region_table_close(struct weir_region_table *region_table, struct weir_region_account *account, uint64_t id)
+int weir_region_table_close(struct weir_region_table *region_table,
+			    struct weir_region_account *account, uint64_t id)
 {
 	struct weir_region_hold *hold = find_hold(account, id, NULL);
 
@@ -334,8 +347,9 @@ int weir_region_table_close(struct weir_region_table *region_table, struct weir_
 	return 0;
 }
 
-int weir_region_table_delete(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
-		       struct weir_error *error)
+int weir_region_table_delete(struct weir_region_table *region_table,
+			     struct weir_region_account *account, const char *name,
+			     struct weir_error *error)
 {
 	struct weir_lent_region *lent = find_lent(region_table, account->tenant, name);
 
@@ -349,8 +363,9 @@ int weir_region_table_delete(struct weir_region_table *region_table, struct weir
 	return 0;
 }
 
-void weir_region_table_list(const struct weir_region_table *region_table, unsigned int tenant, uint64_t from,
-		      struct wire_control_list *list, struct wire_control_entry *entries)
+void weir_region_table_list(const struct weir_region_table *region_table, unsigned int tenant,
+			    uint64_t from, struct wire_control_list *list,
+			    struct wire_control_entry *entries)
 {
 	struct weir_list *link;
 	struct weir_lent_region *lent;
@@ -374,8 +389,9 @@ void weir_region_table_list(const struct weir_region_table *region_table, unsign
 	}
 }
 
-int weir_region_table_own(struct weir_region_table *region_table, unsigned int tenant, uint64_t length,
-		    struct weir_region_token *token, void **addr, struct weir_error *error)
+int weir_region_table_own(struct weir_region_table *region_table, unsigned int tenant,
+			  uint64_t length, struct weir_region_token *token, void **addr,
+			  struct weir_error *error)
 {
 	struct weir_lent_region *lent = NULL;
 	int rc;
@@ -398,7 +414,8 @@ int weir_region_table_own(struct weir_region_table *region_table, unsigned int t
 	return 0;
 }
 
-int weir_region_table_disown(struct weir_region_table *region_table, const struct weir_region_token *token)
+int weir_region_table_disown(struct weir_region_table *region_table,
+			     const struct weir_region_token *token)
 {
 	struct weir_list *link;
 	struct weir_lent_region *lent;

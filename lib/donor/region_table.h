@@ -59,12 +59,14 @@ struct weir_region_account {
 };
 
 /* Return: 0; -ENOMEM. */
-int weir_region_table_init(struct weir_region_table *region_table, struct weir_arena *arena, struct ibv_pd **pds);
+int weir_region_table_init(struct weir_region_table *region_table, struct weir_arena *arena,
+			   struct ibv_pd **pds);
 
 /* All accounts have left. Frees what is left: named regions and the application's. */
 void weir_region_table_fini(struct weir_region_table *region_table);
 
-void weir_region_account_init(struct weir_region_account *account, unsigned int tenant, uint64_t quota);
+void weir_region_account_init(struct weir_region_account *account, unsigned int tenant,
+			      uint64_t quota);
 
 /**
  * weir_region_table_leave() - the session has ended: its QPs are gone
@@ -72,7 +74,8 @@ void weir_region_account_init(struct weir_region_account *account, unsigned int 
  * Gives back what it holds and frees what only it could name. Named regions stay, charged to
  * nobody.
  */
-void weir_region_table_leave(struct weir_region_table *region_table, struct weir_region_account *account);
+void weir_region_table_leave(struct weir_region_table *region_table,
+			     struct weir_region_account *account);
 
 /**
  * weir_region_table_create() - a new region, held by its creator
@@ -80,33 +83,40 @@ void weir_region_table_leave(struct weir_region_table *region_table, struct weir
  *
  * Return: 0; -EINVAL; -EEXIST; -EDQUOT; -ENOSPC; -ENOMEM.
  */
-int weir_region_table_create(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
-		       uint64_t length, uint32_t flags, struct wire_control_region *out,
-		       struct weir_error *error);
+int weir_region_table_create(struct weir_region_table *region_table,
+			     struct weir_region_account *account, const char *name, uint64_t length,
+			     uint32_t flags, struct wire_control_region *out,
+			     struct weir_error *error);
 
 /* Return: 0; -EINVAL; -ENOENT; -EBUSY; -EDQUOT too many held; -ENOMEM. */
-int weir_region_table_open(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
-		     uint32_t flags, struct wire_control_region *out, struct weir_error *error);
+int weir_region_table_open(struct weir_region_table *region_table,
+			   struct weir_region_account *account, const char *name, uint32_t flags,
+			   struct wire_control_region *out, struct weir_error *error);
 
 /* Gives a hold back. Return: 0; -ENOENT the session has no such hold. */
-int weir_region_table_close(struct weir_region_table *region_table, struct weir_region_account *account, uint64_t hold);
+int weir_region_table_close(struct weir_region_table *region_table,
+			    struct weir_region_account *account, uint64_t hold);
 
 /* Takes the name away. Return: 0; -ENOENT; -EBUSY somebody else holds it exclusively. */
-int weir_region_table_delete(struct weir_region_table *region_table, struct weir_region_account *account, const char *name,
-		       struct weir_error *error);
+int weir_region_table_delete(struct weir_region_table *region_table,
+			     struct weir_region_account *account, const char *name,
+			     struct weir_error *error);
 
 /**
  * weir_region_table_list() - the tenant's named regions
  * @from: 0, or what @list->next said before
  * @entries: room for WIRE_CONTROL_ENTRIES_MAX
  */
-void weir_region_table_list(const struct weir_region_table *region_table, unsigned int tenant, uint64_t from,
-		      struct wire_control_list *list, struct wire_control_entry *entries);
+void weir_region_table_list(const struct weir_region_table *region_table, unsigned int tenant,
+			    uint64_t from, struct wire_control_list *list,
+			    struct wire_control_entry *entries);
 
 /* The donor's application: a region that no session is charged for, reachable by token. */
-int weir_region_table_own(struct weir_region_table *region_table, unsigned int tenant, uint64_t length,
-		    struct weir_region_token *token, void **addr, struct weir_error *error);
+int weir_region_table_own(struct weir_region_table *region_table, unsigned int tenant,
+			  uint64_t length, struct weir_region_token *token, void **addr,
+			  struct weir_error *error);
 /* Return: 0; -ENOENT there is no such region of the application's. */
-int weir_region_table_disown(struct weir_region_table *region_table, const struct weir_region_token *token);
+int weir_region_table_disown(struct weir_region_table *region_table,
+			     const struct weir_region_token *token);
 
 #endif

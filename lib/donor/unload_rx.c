@@ -15,7 +15,8 @@
 #include "lib/donor/conn.h"
 #include "lib/donor/unload_rx.h"
 
-#define TELL_MAX (WIRE_UNLOAD_SLOTS / 4) /* writes done that the client is not told of, while more come */
+#define TELL_MAX \
+	(WIRE_UNLOAD_SLOTS / 4) /* writes done that the client is not told of, while more come */
 #define SIGNAL_EVERY (WEIR_UNLOAD_RX_RETURNS_MAX / 2)
 
 static struct wire_unload_slot *slots_of(const struct weir_donor_unload_rx *unload_rx)
@@ -31,8 +32,8 @@ static int recv_post(struct ibv_qp *qp)
 	return -ibv_post_recv(qp, &wr, &bad);
 }
 
-static int buffer_make(struct weir_donor *donor, struct weir_donor_unload_rx *unload_rx, struct ibv_pd *pd,
-		       struct weir_error *error)
+static int buffer_make(struct weir_donor *donor, struct weir_donor_unload_rx *unload_rx,
+		       struct ibv_pd *pd, struct weir_error *error)
 {
 	const size_t length = WIRE_UNLOAD_SLOTS * sizeof(struct wire_unload_slot);
 	int rc;
@@ -41,10 +42,10 @@ static int buffer_make(struct weir_donor *donor, struct weir_donor_unload_rx *un
 	rc = weir_arena_take(&donor->arena, length, &unload_rx->extent);
 	pthread_mutex_unlock(&donor->lock);
 	if (rc)
-		return weir_fail(error, rc,
-				 "the donor has no %zu bytes for what is to be unloaded", length);
+		return weir_fail(error, rc, "the donor has no %zu bytes for what is to be unloaded",
+				 length);
 	unload_rx->mr = ibv_reg_mr(pd, unload_rx->extent->addr, length,
-			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	return unload_rx->mr ? 0 : weir_fail_memlock(error, "a buffer", length, -errno);
 }
 
@@ -82,7 +83,8 @@ void weir_donor_unload_rx_close(struct weir_donor_conn *conn)
 	conn->unload_rx = NULL;
 }
 
-void weir_donor_unload_rx_describe(const struct weir_donor_unload_rx *unload_rx, struct wire_handshake_welcome *welcome)
+void weir_donor_unload_rx_describe(const struct weir_donor_unload_rx *unload_rx,
+				   struct wire_handshake_welcome *welcome)
 {
 	welcome->credits = WIRE_UNLOAD_SLOTS;
 	welcome->buffer = (uintptr_t)unload_rx->extent->addr;
@@ -90,7 +92,8 @@ void weir_donor_unload_rx_describe(const struct weir_donor_unload_rx *unload_rx,
 }
 
 /* Copies what @slot says to where it says, if that is allowed. */
-static int copy_slot(struct weir_donor_conn *conn, const struct wire_unload_slot *slot, uint32_t length, uint32_t tag)
+static int copy_slot(struct weir_donor_conn *conn, const struct wire_unload_slot *slot,
+		     uint32_t length, uint32_t tag)
 {
 	struct weir_donor *donor = conn->donor;
 	uint64_t addr;
@@ -98,8 +101,8 @@ static int copy_slot(struct weir_donor_conn *conn, const struct wire_unload_slot
 
 	length = wire_unload_slot_decode(slot, length, &addr);
 	pthread_mutex_lock(&donor->lock);
-	rc = weir_unload_rx_copy(&conn->unload_rx->copier, &donor->region_table.umtt, conn->tenant, tag, addr,
-			       slot->data, length);
+	rc = weir_unload_rx_copy(&conn->unload_rx->copier, &donor->region_table.umtt, conn->tenant,
+				 tag, addr, slot->data, length);
 	pthread_mutex_unlock(&donor->lock);
 	return rc;
 }
@@ -122,7 +125,8 @@ int weir_donor_unload_rx_received(struct weir_donor_conn *conn, const struct ibv
 		return -EPROTO;
 	if (recv_post(conn->id->qp))
 		weir_donor_conn_break(conn, "a receive cannot be posted");
-	rc = copy_slot(conn, &slots_of(unload_rx)[unload_rx->copier.seen % WIRE_UNLOAD_SLOTS], wc->byte_len, tag);
+	rc = copy_slot(conn, &slots_of(unload_rx)[unload_rx->copier.seen % WIRE_UNLOAD_SLOTS],
+		       wc->byte_len, tag);
 	conn->donor->unloaded += !rc;
 	if (rc == -EACCES)
 		refuse_slot(conn, wc->byte_len, tag);
@@ -139,8 +143,8 @@ static void send_return(struct weir_donor_conn *conn, uint8_t pause_ms)
 {
 	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
 	const struct wire_unload_return told = { .done = unload_rx->copier.seen,
-					  .is_refused = unload_rx->copier.is_refused,
-					  .pause_ms = pause_ms };
+						 .is_refused = unload_rx->copier.is_refused,
+						 .pause_ms = pause_ms };
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = WEIR_DONOR_WR_UNLOAD_RETURN,
 		.opcode = IBV_WR_SEND_WITH_IMM,
@@ -171,6 +175,7 @@ void weir_donor_unload_rx_send_returns(struct weir_donor_conn *conn, bool more)
 {
 	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
 
-	if (unload_rx->returns < WEIR_UNLOAD_RX_RETURNS_MAX && weir_unload_rx_must_report(&unload_rx->copier, more))
+	if (unload_rx->returns < WEIR_UNLOAD_RX_RETURNS_MAX &&
+	    weir_unload_rx_must_report(&unload_rx->copier, more))
 		send_return(conn, pause_ms(conn));
 }

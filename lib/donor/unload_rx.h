@@ -47,7 +47,8 @@ int weir_donor_unload_rx_open(struct weir_donor_conn *conn, struct weir_error *e
 void weir_donor_unload_rx_close(struct weir_donor_conn *conn);
 
 /* What the client has to know. */
-void weir_donor_unload_rx_describe(const struct weir_donor_unload_rx *unload_rx, struct wire_handshake_welcome *welcome);
+void weir_donor_unload_rx_describe(const struct weir_donor_unload_rx *unload_rx,
+				   struct wire_handshake_welcome *welcome);
 
 /* A slot was written, or something else came. Return: 0; -EPROTO it is none of what may come. */
 int weir_donor_unload_rx_received(struct weir_donor_conn *conn, const struct ibv_wc *wc);

@@ -40,7 +40,8 @@ static int accept_closed(struct weir_exchange *x, uint8_t reads)
 	int rc = move_qp(x, IBV_QPS_INIT, reads);
 
 	if (!rc)
-		rc = weir_exchange_post_setup_recvs(x, WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN, NULL);
+		rc = weir_exchange_post_setup_recvs(
+			x, WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN, NULL);
 	if (!rc)
 		rc = move_qp(x, IBV_QPS_RTR, reads);
 	if (!rc)
@@ -78,9 +79,10 @@ static int send_refusal(struct weir_exchange *x, int status, const struct weir_e
 
 /* HELLO and PROOF. */
 static int handle_proof(struct weir_exchange *x, const void *message, size_t length,
-		 struct weir_error *error)
+			struct weir_error *error)
 {
-	const struct wire_handshake_welcome welcome = { .session_id = 1, .message_max = WIRE_HANDSHAKE_MAX };
+	const struct wire_handshake_welcome welcome = { .session_id = 1,
+							.message_max = WIRE_HANDSHAKE_MAX };
 	struct weir_exchange_setup_state *g = x->greeting;
 	size_t out_length;
 	int rc = weir_handshake_input(&g->handshake, message, length, g->out, &out_length);
@@ -91,7 +93,8 @@ static int handle_proof(struct weir_exchange *x, const void *message, size_t len
 		weir_fail(error, rc, "%s: %s", x->info.peer, g->handshake.error.text);
 		if (!out_length)
 			return rc;
-		g->stage = WEIR_EXCHANGE_AWAITS_REFUSAL_SENT; /* what was just said is the refusal */
+		g->stage =
+			WEIR_EXCHANGE_AWAITS_REFUSAL_SENT; /* what was just said is the refusal */
 		g->status = rc;
 		return 0;
 	}
@@ -106,7 +109,7 @@ static int handle_proof(struct weir_exchange *x, const void *message, size_t len
 }
 
 static int handle_offer(struct weir_exchange *x, const void *message, size_t length,
-		 struct weir_error *error)
+			struct weir_error *error)
 {
 	int rc = weir_exchange_take_offer(x, message, length, error);
 
@@ -119,10 +122,10 @@ static int handle_offer(struct weir_exchange *x, const void *message, size_t len
 }
 
 int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_param *param,
-			struct weir_error *error)
+			       struct weir_error *error)
 {
 	uint8_t reads = param->responder_resources < READS_MAX ? param->responder_resources :
-								  READS_MAX;
+								 READS_MAX;
 	struct weir_handshake_setup setup;
 	struct ibv_qp_init_attr attr;
 	int rc = weir_exchange_create_queues(x, &attr, error);
@@ -131,8 +134,8 @@ int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_p
 		return rc;
 	x->id->qp = ibv_create_qp(x->pd, &attr);
 	if (!x->id->qp)
-		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s",
-				 x->options.slots, weir_strerror(-errno));
+		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s", x->options.slots,
+				 weir_strerror(-errno));
 	x->greeting->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
 	rc = accept_closed(x, reads ? reads : 1);
 	if (rc)
@@ -157,7 +160,7 @@ static void renew_deadline(struct weir_exchange *x)
 }
 
 static int handle_message(struct weir_exchange *x, const void *message, size_t length,
-		 struct weir_error *error)
+			  struct weir_error *error)
 {
 	int rc;
 

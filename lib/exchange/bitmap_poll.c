@@ -8,9 +8,12 @@
 #include "lib/exchange/bitmap_poll.h"
 #include "lib/exchange/post.h"
 
-static_assert(WIRE_EXCHANGE_WANT_NEWS == WEIR_SLOT_POLL_NEWS && WIRE_EXCHANGE_WANT_ROOM == WEIR_SLOT_POLL_ROOM, "what is waited for");
+static_assert(WIRE_EXCHANGE_WANT_NEWS == WEIR_SLOT_POLL_NEWS &&
+		      WIRE_EXCHANGE_WANT_ROOM == WEIR_SLOT_POLL_ROOM,
+	      "what is waited for");
 static_assert(WIRE_EXCHANGE_TELLS_MAX == WEIR_SLOT_POLL_NOTIFIES_MAX, "what a ring allows");
-static_assert(WIRE_EXCHANGE_IMM_OTHERS_MAX + 1 == WEIR_SLOT_POLL_COALESCED_MAX, "what an immediate tells of");
+static_assert(WIRE_EXCHANGE_IMM_OTHERS_MAX + 1 == WEIR_SLOT_POLL_COALESCED_MAX,
+	      "what an immediate tells of");
 
 /* What the bell says, if it asks for @what and was not answered; or 0. */
 static uint64_t pending_ring(const struct weir_exchange *x, unsigned int what)
@@ -25,7 +28,7 @@ static struct weir_slot_poll_request ring_of(const struct weir_exchange *x)
 	uint64_t rung = pending_ring(x, WEIR_EXCHANGE_NEWS);
 
 	return (struct weir_slot_poll_request){ rung, wire_exchange_doorbell_tells(rung, x->told),
-					wire_exchange_doorbell_patience_ns(rung) };
+						wire_exchange_doorbell_patience_ns(rung) };
 }
 
 bool weir_exchange_must_notify(struct weir_exchange *x, uint64_t now_ns)
@@ -58,7 +61,8 @@ bool weir_exchange_notify(struct weir_exchange *x, uint64_t now_ns)
 
 bool weir_exchange_bitmap_read_is_due(const struct weir_exchange *x, uint64_t now_ns)
 {
-	return !weir_exchange_is_imm(x) && weir_slot_poll_is_due(&x->look, &x->out, ring_of(x), now_ns);
+	return !weir_exchange_is_imm(x) &&
+	       weir_slot_poll_is_due(&x->look, &x->out, ring_of(x), now_ns);
 }
 
 /*
@@ -73,7 +77,8 @@ bool weir_exchange_needs_bitmap_read(const struct weir_exchange *x, unsigned int
 
 bool weir_exchange_has_requested_wake(const struct weir_exchange *x, unsigned int want)
 {
-	return weir_slot_poll_has_requested(&x->look, want, weir_exchange_needs_bitmap_read(x, want));
+	return weir_slot_poll_has_requested(&x->look, want,
+					    weir_exchange_needs_bitmap_read(x, want));
 }
 
 int weir_exchange_request_wake(struct weir_exchange *x, unsigned int want)
@@ -82,13 +87,15 @@ int weir_exchange_request_wake(struct weir_exchange *x, unsigned int want)
 	if (x->look.rung == want)
 		return weir_exchange_post_bitmap_read(x, 0);
 	weir_slot_poll_requested(&x->look, want);
-	return weir_exchange_post_bitmap_read(x, wire_exchange_doorbell_encode(++x->rings, weir_slot_poll_patience_ns(&x->look),
-						    x->look.heard + WIRE_EXCHANGE_TELLS_MAX, want));
+	return weir_exchange_post_bitmap_read(
+		x, wire_exchange_doorbell_encode(++x->rings, weir_slot_poll_patience_ns(&x->look),
+						 x->look.heard + WIRE_EXCHANGE_TELLS_MAX, want));
 }
 
 int weir_exchange_bitmap_poll(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
 {
-	if (!weir_slot_poll_is_wanted(&x->look, want, weir_exchange_needs_bitmap_read(x, want), now_ns))
+	if (!weir_slot_poll_is_wanted(&x->look, want, weir_exchange_needs_bitmap_read(x, want),
+				      now_ns))
 		return x->status;
 	if (weir_exchange_needs_bitmap_read(x, want) && weir_exchange_notify(x, now_ns))
 		return x->status;
@@ -124,10 +131,12 @@ static int wake_if_rung(struct weir_exchange *x, unsigned int what)
 
 int weir_exchange_wake_peer(struct weir_exchange *x, unsigned int what)
 {
-	return weir_exchange_is_imm(x) || !is_worth_waking(x, what) ? x->status : wake_if_rung(x, what);
+	return weir_exchange_is_imm(x) || !is_worth_waking(x, what) ? x->status :
+								      wake_if_rung(x, what);
 }
 
 int weir_exchange_wake_peer_for_room(struct weir_exchange *x)
 {
-	return weir_exchange_is_imm(x) || !x->nr_released ? x->status : wake_if_rung(x, WEIR_EXCHANGE_ROOM);
+	return weir_exchange_is_imm(x) || !x->nr_released ? x->status :
+							    wake_if_rung(x, WEIR_EXCHANGE_ROOM);
 }

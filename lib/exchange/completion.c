@@ -20,11 +20,12 @@ static int handle_bitmap_read(struct weir_exchange *x)
 
 	mark_acked(x, x->look_end);
 	found = weir_slot_bitmap_rx_read_done(&x->in, x->fresh);
-	freed = weir_slot_bitmap_tx_read_done(&x->out, x->fresh + weir_slot_bitmap_words(x->in.slots));
+	freed = weir_slot_bitmap_tx_read_done(&x->out,
+					      x->fresh + weir_slot_bitmap_words(x->in.slots));
 	if (found < 0 || freed < 0)
 		return -EPROTO;
 	weir_slot_poll_read_done(&x->look, &x->out, (uint32_t)found, (uint32_t)freed,
-		       (uint32_t)(x->out.arrived - arrived), now_ns);
+				 (uint32_t)(x->out.arrived - arrived), now_ns);
 	while (!rc && (slot = weir_slot_bitmap_rx_next_full(&x->in)) >= 0)
 		rc = weir_exchange_slot_arrived(x, (uint32_t)slot);
 	if (!rc && x->out.arrived != arrived)
@@ -36,7 +37,8 @@ static int handle_gives(struct weir_exchange *x, uint32_t buffer, size_t length)
 {
 	struct wire_exchange_freed gives;
 	uint32_t i;
-	int rc = wire_exchange_freed_decode(x->recvs + buffer * WEIR_EXCHANGE_RECV_BYTES, length, &gives);
+	int rc = wire_exchange_freed_decode(x->recvs + buffer * WEIR_EXCHANGE_RECV_BYTES, length,
+					    &gives);
 
 	for (i = 0; !rc && i < gives.count; i++)
 		rc = weir_slot_bitmap_tx_slot_returned(&x->out, gives.slots[i]);

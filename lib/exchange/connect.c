@@ -18,7 +18,7 @@
 #define HEARS 3 /* CHALLENGE, WELCOME, and the peer's offer */
 
 static int explain_cm_event(const struct weir_exchange *x, const struct rdma_cm_event *event,
-		   struct weir_error *error)
+			    struct weir_error *error)
 {
 	const struct rdma_conn_param *conn = &event->param.conn;
 	struct wire_handshake_refusal refusal;
@@ -54,7 +54,8 @@ static int wait_any_cm_event(struct weir_exchange *x, struct weir_error *error)
 	}
 }
 
-static int wait_cm_event(struct weir_exchange *x, enum rdma_cm_event_type wanted, struct weir_error *error)
+static int wait_cm_event(struct weir_exchange *x, enum rdma_cm_event_type wanted,
+			 struct weir_error *error)
 {
 	struct rdma_cm_event *event;
 	int rc = wait_any_cm_event(x, error);
@@ -74,7 +75,8 @@ static int route(struct weir_exchange *x, const struct sockaddr *address, struct
 
 	x->cm = rdma_create_event_channel();
 	if (!x->cm)
-		return weir_fail(error, -ENODEV, "no RDMA device and no connection manager here: "
+		return weir_fail(error, -ENODEV,
+				 "no RDMA device and no connection manager here: "
 				 "'weir doctor' says what to do");
 	if (rdma_create_id(x->cm, &x->id, NULL, RDMA_PS_TCP) ||
 	    rdma_resolve_addr(x->id, NULL, (struct sockaddr *)address, left_ms))
@@ -118,8 +120,8 @@ static int connect_qp(struct weir_exchange *x, struct weir_error *error)
 	if (rc)
 		return rc;
 	if (rdma_create_qp(x->id, x->pd, &attr))
-		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s",
-				 x->options.slots, weir_strerror(-errno));
+		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s", x->options.slots,
+				 weir_strerror(-errno));
 	rc = weir_exchange_post_setup_recvs(x, HEARS, error);
 	if (rc)
 		return rc;

@@ -203,8 +203,8 @@ static inline void weir_exchange_set_starved(struct weir_exchange *x)
 	x->progress = weir_exchange_progress(x);
 }
 
-static inline struct wire_exchange_slot_head *weir_exchange_slot_header(const struct weir_exchange_pool *pool,
-						   uint32_t slot)
+static inline struct wire_exchange_slot_head *
+weir_exchange_slot_header(const struct weir_exchange_pool *pool, uint32_t slot)
 {
 	return (void *)(pool->heads + slot * pool->head_stride);
 }
@@ -219,7 +219,8 @@ static inline bool weir_exchange_is_unordered(const struct weir_exchange *x)
 static inline bool weir_exchange_is_contiguous(const struct weir_exchange *x)
 {
 	return x->peer.heads.rkey == x->peer.mirror.rkey && x->peer.head_stride == x->pool.stride &&
-	       x->peer.heads.address + sizeof(struct wire_exchange_slot_head) == x->peer.mirror.address;
+	       x->peer.heads.address + sizeof(struct wire_exchange_slot_head) ==
+		       x->peer.mirror.address;
 }
 
 /* The user's slots are a GPU's memory that the device cannot reach: each is copied, to and fro. */

@@ -54,7 +54,7 @@ static void wake_sleepers(const struct weir_exchange_listener *listener)
 }
 
 static int bind_listener(struct weir_exchange_listener *listener, const char *name,
-		   struct weir_error *error)
+			 struct weir_error *error)
 {
 	struct addrinfo *list;
 	int rc = weir_address_resolve(name, "0.0.0.0", &list, error);
@@ -62,11 +62,12 @@ static int bind_listener(struct weir_exchange_listener *listener, const char *na
 	if (rc)
 		return rc;
 	if (!listener->options.key && !weir_address_is_loopback(list->ai_addr))
-		rc = weir_fail(error, -EPERM, "without a key an exchange listens on loopback only, "
-			       "not on %s: give it a key", name);
+		rc = weir_fail(error, -EPERM,
+			       "without a key an exchange listens on loopback only, "
+			       "not on %s: give it a key",
+			       name);
 	else if (rdma_create_id(listener->cm, &listener->id, NULL, RDMA_PS_TCP) ||
-		 rdma_bind_addr(listener->id, list->ai_addr) ||
-		 rdma_listen(listener->id, BACKLOG))
+		 rdma_bind_addr(listener->id, list->ai_addr) || rdma_listen(listener->id, BACKLOG))
 		rc = weir_address_explain_bind(name, -errno, error);
 	freeaddrinfo(list);
 	return rc;
@@ -105,7 +106,7 @@ void weir_exchange_listener_put(struct weir_exchange_listener *listener)
 }
 
 int weir_exchange_listener_check_open(struct weir_exchange_listener *listener,
-				       struct weir_error *error)
+				      struct weir_error *error)
 {
 	bool is_ending;
 
@@ -116,8 +117,9 @@ int weir_exchange_listener_check_open(struct weir_exchange_listener *listener,
 }
 
 /* What was given has been checked. */
-void weir_exchange_listener_divide_pool(struct weir_exchange_listener *listener, unsigned int exchanges,
-				  struct weir_exchange_options *shared)
+void weir_exchange_listener_divide_pool(struct weir_exchange_listener *listener,
+					unsigned int exchanges,
+					struct weir_exchange_options *shared)
 {
 	struct weir_exchange_options options = listener->given;
 
@@ -164,7 +166,8 @@ int weir_exchange_listen(const char *address, const struct weir_exchange_options
 	if (!rc) {
 		listener->cm = rdma_create_event_channel();
 		if (!listener->cm)
-			rc = weir_fail(error, -ENODEV, "no RDMA device and no connection manager "
+			rc = weir_fail(error, -ENODEV,
+				       "no RDMA device and no connection manager "
 				       "here: 'weir doctor' says what to do");
 	}
 	if (!rc)
@@ -208,7 +211,7 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener)
 }
 
 static int check_request(const struct weir_exchange_listener *listener, const struct rdma_cm_id *id,
-		 const struct rdma_conn_param *param, struct weir_error *error)
+			 const struct rdma_conn_param *param, struct weir_error *error)
 {
 	const char *device = listener->options.device;
 	struct wire_exchange_connect connect;
@@ -267,9 +270,8 @@ static void take_requests(struct weir_exchange_listener *listener, struct weir_e
 	while (listener->nr_newcomers < NEWCOMERS_MAX && !rdma_get_cm_event(listener->cm, &event)) {
 		copy = *event;
 		if (copy.param.conn.private_data)
-			copy.param.conn.private_data =
-				memcpy(data, copy.param.conn.private_data,
-				       copy.param.conn.private_data_len);
+			copy.param.conn.private_data = memcpy(data, copy.param.conn.private_data,
+							      copy.param.conn.private_data_len);
 		rdma_ack_cm_event(event);
 		if (copy.event == RDMA_CM_EVENT_CONNECT_REQUEST)
 			take_request(listener, copy.id, &copy.param.conn, why);
@@ -277,7 +279,8 @@ static void take_requests(struct weir_exchange_listener *listener, struct weir_e
 }
 
 /* Return: the first who is through; NULL. Who fails is gone. */
-static struct weir_exchange *serve_newcomers(struct weir_exchange_listener *listener, struct weir_error *why)
+static struct weir_exchange *serve_newcomers(struct weir_exchange_listener *listener,
+					     struct weir_error *why)
 {
 	struct weir_exchange *x;
 	unsigned int i = 0;
@@ -321,7 +324,8 @@ static int take_turn(struct weir_exchange_listener *listener, struct weir_exchan
 }
 
 /* What newcomers say comes to a queue of each: with some there it naps, and looks. */
-static void sleep_out_of_turn(const struct weir_exchange_listener *listener, bool naps, uint64_t deadline_ns)
+static void sleep_out_of_turn(const struct weir_exchange_listener *listener, bool naps,
+			      uint64_t deadline_ns)
 {
 	struct pollfd fds[] = {
 		{ .fd = listener->cm->fd, .events = POLLIN },

@@ -28,7 +28,8 @@ static uint64_t round_to_pages(uint64_t bytes)
 
 static uint64_t bits_bytes(const struct weir_exchange *x)
 {
-	return 8ull * (weir_slot_bitmap_words(x->options.slots) + weir_slot_bitmap_words(x->peer.slots));
+	return 8ull *
+	       (weir_slot_bitmap_words(x->options.slots) + weir_slot_bitmap_words(x->peer.slots));
 }
 
 static bool heads_are_apart(const struct weir_exchange *x)
@@ -63,8 +64,8 @@ static int map_memory(struct weir_exchange *x, uint64_t bytes)
 	return fd;
 }
 
-static int register_mr(struct weir_exchange *x, struct ibv_mr **mr, void *at, uint64_t bytes, int access,
-		  struct weir_error *error)
+static int register_mr(struct weir_exchange *x, struct ibv_mr **mr, void *at, uint64_t bytes,
+		       int access, struct weir_error *error)
 {
 	*mr = ibv_reg_mr(x->pd, at, bytes, access);
 	return *mr ? 0 : weir_fail_memlock(error, "an exchange's pool", bytes, -errno);
@@ -72,14 +73,15 @@ static int register_mr(struct weir_exchange *x, struct ibv_mr **mr, void *at, ui
 
 static int register_all(struct weir_exchange *x, struct weir_error *error)
 {
-	int rc =
-		register_mr(x, &x->pool_mr, x->pool.heads, pool_bytes(x), IBV_ACCESS_LOCAL_WRITE, error);
+	int rc = register_mr(x, &x->pool_mr, x->pool.heads, pool_bytes(x), IBV_ACCESS_LOCAL_WRITE,
+			     error);
 
 	if (!rc)
 		rc = register_mr(x, &x->mirror_mr, x->mirror.heads, mirror_bytes(x),
-			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, error);
+				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, error);
 	if (!rc)
-		rc = register_mr(x, &x->bits_mr, x->bits, bits_bytes(x), IBV_ACCESS_REMOTE_READ, error);
+		rc = register_mr(x, &x->bits_mr, x->bits, bits_bytes(x), IBV_ACCESS_REMOTE_READ,
+				 error);
 	return rc;
 }
 
@@ -98,14 +100,15 @@ static int books_make(struct weir_exchange *x)
 		return -ENOMEM;
 	weir_slot_bitmap_tx_init(&x->out, slots, x->bits, x->books);
 	weir_slot_bitmap_rx_init(&x->in, peers, x->bits + weir_slot_bitmap_words(slots),
-			     (char *)x->books + (out + 7) / 8 * 8);
+				 (char *)x->books + (out + 7) / 8 * 8);
 	return 0;
 }
 
 /* Behind its header, or in the GPU; and the user has it there, or is shown it there. */
 static void lay_out_data(struct weir_exchange_pool *pool)
 {
-	pool->data = pool->gpu_mr ? pool->gpu.at : pool->heads + sizeof(struct wire_exchange_slot_head);
+	pool->data = pool->gpu_mr ? pool->gpu.at :
+				    pool->heads + sizeof(struct wire_exchange_slot_head);
 	pool->user = pool->gpu.at ? pool->gpu.at : pool->data;
 }
 
@@ -115,7 +118,8 @@ static void lay_out(struct weir_exchange *x)
 	x->fresh = (uint64_t *)(x->pool.heads + x->options.slots * x->pool.head_stride);
 	x->ring = (uint64_t *)((char *)x->fresh + bits_bytes(x));
 	x->recvs = (char *)(x->ring + 1);
-	x->gives = (struct wire_exchange_freed *)(x->recvs + x->nr_recvs * WEIR_EXCHANGE_RECV_BYTES);
+	x->gives =
+		(struct wire_exchange_freed *)(x->recvs + x->nr_recvs * WEIR_EXCHANGE_RECV_BYTES);
 	x->gives_free = (1u << WEIR_EXCHANGE_GIVES) - 1;
 	x->mirror.heads = x->memory + round_to_pages(pool_bytes(x));
 	x->bell = (uint64_t *)(x->mirror.heads + x->peer.slots * x->mirror.head_stride);
@@ -138,7 +142,7 @@ static bool has_peermem(const struct ibv_device *device)
 
 /* NULL: the device cannot reach it. */
 static struct ibv_mr *register_gpu(struct weir_exchange *x, const struct weir_exchange_pool *pool,
-				 uint64_t bytes, int access)
+				   uint64_t bytes, int access)
 {
 	int fd = weir_cuda_dmabuf(x->cuda, &pool->gpu, bytes);
 	struct ibv_mr *mr = NULL;
@@ -169,7 +173,7 @@ static int make_gpu(struct weir_exchange *x, struct weir_error *error)
 	x->pool.gpu_mr = register_gpu(x, &x->pool, out, 0);
 	if (x->pool.gpu_mr)
 		x->mirror.gpu_mr = register_gpu(x, &x->mirror, in,
-					      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+						IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (x->pool.gpu_mr && !x->mirror.gpu_mr) {
 		ibv_dereg_mr(x->pool.gpu_mr);
 		x->pool.gpu_mr = NULL;
@@ -180,7 +184,8 @@ static int make_gpu(struct weir_exchange *x, struct weir_error *error)
 /* All but what is in the GPU. */
 static int make_host(struct weir_exchange *x, struct weir_error *error)
 {
-	uint64_t bytes = round_to_pages(pool_bytes(x)) + round_to_pages(mirror_bytes(x)) + round_to_pages(bits_bytes(x));
+	uint64_t bytes = round_to_pages(pool_bytes(x)) + round_to_pages(mirror_bytes(x)) +
+			 round_to_pages(bits_bytes(x));
 	int fd = map_memory(x, bytes), rc;
 
 	if (fd < 0 || !x->memory) {
@@ -203,14 +208,16 @@ int weir_exchange_memory_make(struct weir_exchange *x, struct weir_error *error)
 
 	x->pool.stride = wire_exchange_slot_stride((uint32_t)x->options.slot_bytes);
 	x->mirror.stride = wire_exchange_slot_stride(x->peer.slot_bytes);
-	x->nr_recvs = weir_exchange_is_imm(x) ? x->options.slots + x->peer.slots +
-							2 * WEIR_EXCHANGE_CHAIN :
-						WEIR_EXCHANGE_RECVS;
+	x->nr_recvs = weir_exchange_is_imm(x) ?
+			      x->options.slots + x->peer.slots + 2 * WEIR_EXCHANGE_CHAIN :
+			      WEIR_EXCHANGE_RECVS;
 	rc = x->cuda ? make_gpu(x, error) : 0;
 	if (rc)
 		return rc;
-	x->pool.head_stride = heads_are_apart(x) ? sizeof(struct wire_exchange_slot_head) : x->pool.stride;
-	x->mirror.head_stride = heads_are_apart(x) ? sizeof(struct wire_exchange_slot_head) : x->mirror.stride;
+	x->pool.head_stride = heads_are_apart(x) ? sizeof(struct wire_exchange_slot_head) :
+						   x->pool.stride;
+	x->mirror.head_stride = heads_are_apart(x) ? sizeof(struct wire_exchange_slot_head) :
+						     x->mirror.stride;
 	return make_host(x, error);
 }
 

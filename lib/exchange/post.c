@@ -58,7 +58,8 @@ static void fill_bitmap_read(struct weir_exchange *x, struct ibv_send_wr *wr, st
 }
 
 /* Its header, for the number it gets now. */
-static struct wire_exchange_slot_head *fill_header(struct weir_exchange *x, const struct weir_exchange_slot *slot)
+static struct wire_exchange_slot_head *fill_header(struct weir_exchange *x,
+						   const struct weir_exchange_slot *slot)
 {
 	struct wire_exchange_slot_head *head = weir_exchange_slot_header(&x->pool, slot->number);
 
@@ -143,7 +144,7 @@ static void announce_slot(struct weir_exchange *x, struct ibv_send_wr *wr)
 }
 
 static int post_chain(struct weir_exchange *x, const struct weir_exchange_slot *slots,
-		       unsigned int count, bool is_last)
+		      unsigned int count, bool is_last)
 {
 	struct ibv_send_wr wrs[2 * WEIR_EXCHANGE_CHAIN + 1];
 	struct ibv_sge sges[2 * WEIR_EXCHANGE_CHAIN + 1];
@@ -168,7 +169,7 @@ static int post_chain(struct weir_exchange *x, const struct weir_exchange_slot *
 }
 
 int weir_exchange_post_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
-			      unsigned int count)
+			     unsigned int count)
 {
 	unsigned int part;
 	int rc = 0;
@@ -205,7 +206,7 @@ int weir_exchange_post_bitmap_read(struct weir_exchange *x, uint64_t ring)
 
 /* A write of nothing: what is there to be found is found by looking. */
 static int post_empty_write(struct weir_exchange *x, enum ibv_wr_opcode opcode, uint32_t imm,
-			 uint64_t id)
+			    uint64_t id)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = id,
@@ -222,7 +223,7 @@ int weir_exchange_post_wake(struct weir_exchange *x)
 {
 	x->info.wakes++;
 	return post_empty_write(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_EXCHANGE_IMM_WAKE,
-			     weir_exchange_wr_id(WEIR_EXCHANGE_WR_WAKE, 0));
+				weir_exchange_wr_id(WEIR_EXCHANGE_WR_WAKE, 0));
 }
 
 int weir_exchange_post_notice(struct weir_exchange *x, uint64_t now_ns)
@@ -230,14 +231,14 @@ int weir_exchange_post_notice(struct weir_exchange *x, uint64_t now_ns)
 	x->info.wakes++;
 	x->signalled = x->marked = x->out.committed;
 	return post_empty_write(x, IBV_WR_RDMA_WRITE_WITH_IMM, fill_notice(x, now_ns),
-			     weir_exchange_wr_id(WEIR_EXCHANGE_WR_WRITE, x->out.committed));
+				weir_exchange_wr_id(WEIR_EXCHANGE_WR_WRITE, x->out.committed));
 }
 
 int weir_exchange_post_end_ack(struct weir_exchange *x)
 {
 	x->is_end_ack_posted = true;
 	return post_empty_write(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_EXCHANGE_IMM_DRAINED,
-			     weir_exchange_wr_id(WEIR_EXCHANGE_WR_END_ACK, 0));
+				weir_exchange_wr_id(WEIR_EXCHANGE_WR_END_ACK, 0));
 }
 
 /* One is under way at a time, or many short waits on a slow wire would fill the queue with them. */
@@ -246,7 +247,8 @@ int weir_exchange_post_probe(struct weir_exchange *x)
 	if (x->is_probing)
 		return x->status;
 	x->is_probing = true;
-	return post_empty_write(x, IBV_WR_RDMA_WRITE, 0, weir_exchange_wr_id(WEIR_EXCHANGE_WR_PROBE, 0));
+	return post_empty_write(x, IBV_WR_RDMA_WRITE, 0,
+				weir_exchange_wr_id(WEIR_EXCHANGE_WR_PROBE, 0));
 }
 
 /* One is under way at a time, or whoever asks after every slot would fill the queue with them. */
@@ -256,7 +258,7 @@ int weir_exchange_post_marker(struct weir_exchange *x)
 		return x->status;
 	x->signalled = x->marked = x->out.committed;
 	return post_empty_write(x, IBV_WR_RDMA_WRITE, 0,
-			     weir_exchange_wr_id(WEIR_EXCHANGE_WR_WRITE, x->out.committed));
+				weir_exchange_wr_id(WEIR_EXCHANGE_WR_WRITE, x->out.committed));
 }
 
 int weir_exchange_post_gives(struct weir_exchange *x)
@@ -270,7 +272,8 @@ int weir_exchange_post_gives(struct weir_exchange *x)
 	while (!rc && x->nr_returns && x->gives_free) {
 		buffer = (uint32_t)__builtin_ctz(x->gives_free);
 		gives = &x->gives[buffer];
-		count = x->nr_returns < WIRE_EXCHANGE_FREED_MAX ? x->nr_returns : WIRE_EXCHANGE_FREED_MAX;
+		count = x->nr_returns < WIRE_EXCHANGE_FREED_MAX ? x->nr_returns :
+								  WIRE_EXCHANGE_FREED_MAX;
 		x->nr_returns -= count;
 		gives->count = count;
 		memcpy(gives->slots, x->back, count * sizeof(gives->slots[0]));
@@ -302,7 +305,8 @@ int weir_exchange_post_recvs(struct weir_exchange *x)
 	uint32_t i, n;
 
 	while (x->nr_recvs_spare && !x->status) {
-		n = x->nr_recvs_spare < WEIR_EXCHANGE_CHAIN ? x->nr_recvs_spare : WEIR_EXCHANGE_CHAIN;
+		n = x->nr_recvs_spare < WEIR_EXCHANGE_CHAIN ? x->nr_recvs_spare :
+							      WEIR_EXCHANGE_CHAIN;
 		for (i = 0; i < n; i++) {
 			uint32_t buffer = x->spare[--x->nr_recvs_spare];
 			char *at = x->recvs + buffer * WEIR_EXCHANGE_RECV_BYTES;

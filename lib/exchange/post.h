@@ -26,7 +26,7 @@ int weir_exchange_post_recvs(struct weir_exchange *x);
 
 /* Posts the writes of slots, headers filled in, and a look behind them if one is due. */
 int weir_exchange_post_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
-			      unsigned int count);
+			     unsigned int count);
 
 /* Reads the peer's bitmaps; before that, rings its bell if @ring is not 0. */
 int weir_exchange_post_bitmap_read(struct weir_exchange *x, uint64_t ring);

@@ -6,7 +6,8 @@
 #include "lib/exchange/post.h"
 #include "lib/exchange/wait.h"
 
-#define SEEN UINT16_MAX /* no flags: of a slot that was met already among those that are to be
+#define SEEN \
+	UINT16_MAX /* no flags: of a slot that was met already among those that are to be
 			 * sent */
 
 /* Slots that can be acquired now: those that are held can all be posted at once. */
@@ -102,7 +103,7 @@ static int check_slot(const struct weir_exchange *x, const struct weir_exchange_
 
 /* All of them, before any is sent. */
 static int check_slots(const struct weir_exchange *x, const struct weir_exchange_slot *slots,
-		     unsigned int count)
+		       unsigned int count)
 {
 	unsigned int n;
 	int rc = 0;
@@ -182,8 +183,8 @@ static int put_some(struct weir_exchange *x, const char *data, size_t length, si
 	return rc ? rc : post_slots(x, slots, n, 0);
 }
 
-int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length,
-		      uint64_t timeout_ns, size_t *done)
+int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length, uint64_t timeout_ns,
+		      size_t *done)
 {
 	uint64_t deadline_ns = weir_deadline_ns(timeout_ns);
 	size_t put = 0;
@@ -236,7 +237,8 @@ static int wait_ended(struct weir_exchange *x, uint64_t deadline_ns)
 
 	do {
 		if (is_to_hear_end(x)) {
-			weir_exchange_set_starved(x); /* who found nothing to take is to try again */
+			weir_exchange_set_starved(
+				x); /* who found nothing to take is to try again */
 			weir_exchange_take_end(x);
 		}
 		rc = weir_exchange_wait(x, is_ended_or_to_hear, WEIR_EXCHANGE_ROOM,

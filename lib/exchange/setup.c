@@ -32,7 +32,8 @@
  */
 static unsigned int default_slots(const struct weir_exchange_options *o)
 {
-	uint64_t slots = o->pool_bytes / o->exchanges / 2 / wire_exchange_slot_stride((uint32_t)o->slot_bytes);
+	uint64_t slots = o->pool_bytes / o->exchanges / 2 /
+			 wire_exchange_slot_stride((uint32_t)o->slot_bytes);
 
 	if (slots < SLOTS_DEFAULT_MIN)
 		return SLOTS_DEFAULT_MIN;
@@ -116,7 +117,7 @@ static int add_to_epoll(struct weir_exchange *x, int fd)
 
 /* Also the flushed ones complete when a connection ends. */
 static int create_cq(struct weir_exchange *x, const struct ibv_device_attr *device,
-		      struct ibv_qp_init_attr *attr)
+		     struct ibv_qp_init_attr *attr)
 {
 	uint32_t most = (uint32_t)device->max_qp_wr, recvs = WEIR_EXCHANGE_RECVS;
 
@@ -142,7 +143,7 @@ static int create_cq(struct weir_exchange *x, const struct ibv_device_attr *devi
 }
 
 int weir_exchange_create_queues(struct weir_exchange *x, struct ibv_qp_init_attr *attr,
-			  struct weir_error *error)
+				struct weir_error *error)
 {
 	struct weir_exchange_setup_state *g = x->greeting;
 	struct ibv_device_attr device;
@@ -167,7 +168,8 @@ int weir_exchange_create_queues(struct weir_exchange *x, struct ibv_qp_init_attr
 		    0;
 }
 
-int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count, struct weir_error *error)
+int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count,
+				   struct weir_error *error)
 {
 	struct weir_exchange_setup_state *g = x->greeting;
 	unsigned int i;
@@ -183,7 +185,7 @@ int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count, 
 }
 
 int weir_exchange_begin_handshake(struct weir_exchange *x, struct weir_handshake_setup *setup,
-			struct weir_error *error)
+				  struct weir_error *error)
 {
 	int rc;
 
@@ -229,7 +231,7 @@ static bool peer_has_left(const struct weir_exchange *x)
 }
 
 int weir_exchange_poll_message(struct weir_exchange *x, const void **message, size_t *length,
-			     struct weir_error *error)
+			       struct weir_error *error)
 {
 	struct weir_exchange_setup_state *g = x->greeting;
 	struct ibv_wc wc;
@@ -256,7 +258,8 @@ int weir_exchange_poll_message(struct weir_exchange *x, const void **message, si
 	return -EAGAIN;
 }
 
-int weir_exchange_check_goes_on(const struct weir_exchange_options *options, struct weir_error *error)
+int weir_exchange_check_goes_on(const struct weir_exchange_options *options,
+				struct weir_error *error)
 {
 	if (!options->goes_on || options->goes_on(options->goes_on_arg))
 		return 0;
@@ -264,7 +267,7 @@ int weir_exchange_check_goes_on(const struct weir_exchange_options *options, str
 }
 
 int weir_exchange_wait_message(struct weir_exchange *x, const void **message, size_t *length,
-		       struct weir_error *error)
+			       struct weir_error *error)
 {
 	unsigned int naps = 0;
 	int rc, ends = 0;
@@ -290,11 +293,14 @@ int weir_exchange_send_offer(struct weir_exchange *x, struct weir_error *error)
 		const struct ibv_mr *data = x->mirror.gpu_mr ? x->mirror.gpu_mr : x->mirror_mr;
 
 		offer.head_stride = (uint32_t)x->mirror.head_stride;
-		offer.heads =
-			(struct wire_exchange_remote_mr){ (uintptr_t)x->mirror.heads, x->mirror_mr->rkey, 0 };
-		offer.mirror = (struct wire_exchange_remote_mr){ (uintptr_t)x->mirror.data, data->rkey, 0 };
-		offer.bell = (struct wire_exchange_remote_mr){ (uintptr_t)x->bell, x->mirror_mr->rkey, 0 };
-		offer.bits = (struct wire_exchange_remote_mr){ (uintptr_t)x->bits, x->bits_mr->rkey, 0 };
+		offer.heads = (struct wire_exchange_remote_mr){ (uintptr_t)x->mirror.heads,
+								x->mirror_mr->rkey, 0 };
+		offer.mirror = (struct wire_exchange_remote_mr){ (uintptr_t)x->mirror.data,
+								 data->rkey, 0 };
+		offer.bell = (struct wire_exchange_remote_mr){ (uintptr_t)x->bell,
+							       x->mirror_mr->rkey, 0 };
+		offer.bits =
+			(struct wire_exchange_remote_mr){ (uintptr_t)x->bits, x->bits_mr->rkey, 0 };
 	}
 	wire_exchange_offer_encode(&offer);
 	memcpy(x->greeting->out, &offer, sizeof(offer));
@@ -306,9 +312,11 @@ static int accept_offer(struct weir_exchange *x, const struct wire_exchange_offe
 			struct weir_error *error)
 {
 	if (offer->is_imm != weir_exchange_is_imm(x))
-		return weir_fail(error, -EPROTO, "one end wants bitmaps, the other immediates: "
+		return weir_fail(error, -EPROTO,
+				 "one end wants bitmaps, the other immediates: "
 				 "give both the same mode");
-	if (offer->slots * wire_exchange_slot_stride(offer->slot_bytes) > x->options.receive_bytes_max)
+	if (offer->slots * wire_exchange_slot_stride(offer->slot_bytes) >
+	    x->options.receive_bytes_max)
 		return weir_fail(error, -EDQUOT,
 				 "the peer's %u slots of %u bytes are more than the "
 				 "%llu bytes that this end receives in",
@@ -317,8 +325,8 @@ static int accept_offer(struct weir_exchange *x, const struct wire_exchange_offe
 	if (offer->is_imm && offer->slots > WEIR_EXCHANGE_IMM_SLOTS_MAX)
 		return weir_fail(error, -EPROTO, "the peer has %u slots: at most %u", offer->slots,
 				 WEIR_EXCHANGE_IMM_SLOTS_MAX);
-	if (x->peer.slots && (offer->slots != x->peer.slots ||
-			      offer->slot_bytes != x->peer.slot_bytes))
+	if (x->peer.slots &&
+	    (offer->slots != x->peer.slots || offer->slot_bytes != x->peer.slot_bytes))
 		return weir_fail(error, -EPROTO, "%s offers another pool than before",
 				 x->info.peer);
 	x->peer = *offer;
@@ -326,7 +334,7 @@ static int accept_offer(struct weir_exchange *x, const struct wire_exchange_offe
 }
 
 int weir_exchange_take_offer(struct weir_exchange *x, const void *message, size_t length,
-			struct weir_error *error)
+			     struct weir_error *error)
 {
 	union wire_handshake_message said;
 	struct wire_exchange_offer offer;

@@ -46,36 +46,37 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 
 /* Makes all but the QP on @x->id's device, and says what that is to be. Return: 0; -ENOMEM. */
 int weir_exchange_create_queues(struct weir_exchange *x, struct ibv_qp_init_attr *attr,
-			  struct weir_error *error);
+				struct weir_error *error);
 
 /* Posts receives for what the peer will say, @count messages in all. */
-int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count, struct weir_error *error);
+int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count,
+				   struct weir_error *error);
 
 /* Begins the proof of the key over the QP, which is connected. */
 int weir_exchange_begin_handshake(struct weir_exchange *x, struct weir_handshake_setup *setup,
-			struct weir_error *error);
+				  struct weir_error *error);
 
 /* Whether to wait on for the peer; asked so often as it likes. Return: 0; -ECANCELED. */
 int weir_exchange_check_goes_on(const struct weir_exchange_options *options,
-			      struct weir_error *error);
+				struct weir_error *error);
 
 /* Sends greeting->out. */
 int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct weir_error *error);
 
 /* A message, if there is one. Return: 0; -EAGAIN; and as weir_exchange_wait_message(). */
 int weir_exchange_poll_message(struct weir_exchange *x, const void **message, size_t *length,
-			     struct weir_error *error);
+			       struct weir_error *error);
 
 /* Waits for a message. Return: 0; -ETIMEDOUT; -EPROTO the peer has ended the connection. */
 int weir_exchange_wait_message(struct weir_exchange *x, const void **message, size_t *length,
-		       struct weir_error *error);
+			       struct weir_error *error);
 
 /* Sends the own offer: the pool, and, if the peer's is known, where that is mirrored. */
 int weir_exchange_send_offer(struct weir_exchange *x, struct weir_error *error);
 
 /* Takes a message for the peer's. Return: 0; -EPROTO; -EDQUOT; what the peer refuses with. */
 int weir_exchange_take_offer(struct weir_exchange *x, const void *message, size_t length,
-			struct weir_error *error);
+			     struct weir_error *error);
 
 /* Waits for the peer's. Return: as weir_exchange_take_offer(). */
 int weir_exchange_wait_offer(struct weir_exchange *x, struct weir_error *error);
@@ -92,18 +93,19 @@ int weir_exchange_start(struct weir_exchange *x, struct weir_error *error);
 int weir_exchange_listener_get(struct weir_exchange_listener *listener, struct weir_error *error);
 void weir_exchange_listener_put(struct weir_exchange_listener *listener);
 int weir_exchange_listener_check_open(struct weir_exchange_listener *listener,
-				       struct weir_error *error);
+				      struct weir_error *error);
 
 /*
  * Who is accepted from now on shares the memory among @exchanges, unless the user said how many do:
  * with these options.
  */
-void weir_exchange_listener_divide_pool(struct weir_exchange_listener *listener, unsigned int exchanges,
-				  struct weir_exchange_options *shared);
+void weir_exchange_listener_divide_pool(struct weir_exchange_listener *listener,
+					unsigned int exchanges,
+					struct weir_exchange_options *shared);
 
 /* Lets in who asked with @param on @x->id, to prove the key. Return: 0; why not. */
 int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_param *param,
-			struct weir_error *error);
+			       struct weir_error *error);
 
 /* What can be done at once. Return: 0 both have met; -EAGAIN not yet; why they do not. */
 int weir_exchange_accept_step(struct weir_exchange *x, struct weir_error *error);

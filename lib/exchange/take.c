@@ -12,7 +12,8 @@
 #include "lib/exchange/wait.h"
 
 /* At its place in the order sent. */
-static int arrive_in_order(struct weir_exchange *x, uint32_t slot, const struct wire_exchange_slot_head *head)
+static int arrive_in_order(struct weir_exchange *x, uint32_t slot,
+			   const struct wire_exchange_slot_head *head)
 {
 	uint32_t *place = &x->order[head->sequence % x->in.slots];
 
@@ -23,7 +24,8 @@ static int arrive_in_order(struct weir_exchange *x, uint32_t slot, const struct 
 }
 
 /* Behind what has come; but that there is no more is last, whatever comes after it. */
-static int arrive_as_found(struct weir_exchange *x, uint32_t slot, const struct wire_exchange_slot_head *head)
+static int arrive_as_found(struct weir_exchange *x, uint32_t slot,
+			   const struct wire_exchange_slot_head *head)
 {
 	bool is_end = head->flags & WIRE_EXCHANGE_SLOT_END;
 
@@ -45,7 +47,8 @@ int weir_exchange_slot_arrived(struct weir_exchange *x, uint32_t slot)
 {
 	struct wire_exchange_slot_head head = *weir_exchange_slot_header(&x->mirror, slot);
 
-	if (head.length > x->peer.slot_bytes || head.flags & ~(WIRE_EXCHANGE_SLOT_LAST | WIRE_EXCHANGE_SLOT_END))
+	if (head.length > x->peer.slot_bytes ||
+	    head.flags & ~(WIRE_EXCHANGE_SLOT_LAST | WIRE_EXCHANGE_SLOT_END))
 		return -EPROTO;
 	x->arrivals[slot] =
 		(struct weir_exchange_arrival){ head.length, head.flags, head.before, false };
@@ -65,7 +68,8 @@ static bool is_ready(const struct weir_exchange *x)
 
 static int release_slot(struct weir_exchange *x, uint32_t slot)
 {
-	uint32_t most = x->in.slots / 4 < WIRE_EXCHANGE_FREED_MAX ? x->in.slots / 4 : WIRE_EXCHANGE_FREED_MAX;
+	uint32_t most = x->in.slots / 4 < WIRE_EXCHANGE_FREED_MAX ? x->in.slots / 4 :
+								    WIRE_EXCHANGE_FREED_MAX;
 
 	weir_slot_bitmap_rx_release(&x->in, slot);
 	if (!weir_exchange_is_imm(x))
@@ -102,7 +106,7 @@ void weir_exchange_take_end(struct weir_exchange *x)
 }
 
 static unsigned int take_arrived(struct weir_exchange *x, struct weir_exchange_slot *slots,
-			 unsigned int max)
+				 unsigned int max)
 {
 	unsigned int n = 0;
 	uint32_t *place, slot;
@@ -170,7 +174,7 @@ int weir_exchange_release(struct weir_exchange *x, const struct weir_exchange_sl
 
 /* As much of it as there is room for; the length counts all of it. */
 static int append_slot(struct weir_exchange *x, char *data, size_t max,
-		  const struct weir_exchange_slot *slot)
+		       const struct weir_exchange_slot *slot)
 {
 	size_t room = x->get_length < max ? max - x->get_length : 0;
 	int rc = 0;

@@ -181,7 +181,8 @@ static void follow_verdict(struct exchange_wait *a, enum weir_poll_verdict verdi
 		sleep_armed(x, a->deadline_ns);
 		now_ns = weir_now_ns();
 		if (x->look.is_looking)
-			weir_slot_poll_polled(&x->look, now_ns); /* whoever sleeps for it waits for it */
+			weir_slot_poll_polled(&x->look,
+					      now_ns); /* whoever sleeps for it waits for it */
 		verdict = weir_poll_woken(&a->poll, now_ns);
 	}
 	if (verdict == WEIR_POLL_ARM)
@@ -249,7 +250,9 @@ static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, u
 	};
 	uint64_t now_ns = weir_now_ns();
 	struct exchange_wait a = {
-		.x = x, .want = want, .deadline_ns = weir_after_ns(now_ns, timeout_ns),
+		.x = x,
+		.want = want,
+		.deadline_ns = weir_after_ns(now_ns, timeout_ns),
 		.looks = weir_slot_poll_is_slow(&x->look) ? 0 : x->looks,
 		.looked = x->look.is_looking,
 	};
@@ -267,8 +270,8 @@ static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, u
 		return x->status ? x->status : -EAGAIN;
 	}
 	weir_exchange_wake_peer_for_room(x);
-	weir_poll_init(&a.poll, &config,
-		       want == WEIR_EXCHANGE_NEWS ? &x->gaps : &x->room_gaps, now_ns);
+	weir_poll_init(&a.poll, &config, want == WEIR_EXCHANGE_NEWS ? &x->gaps : &x->room_gaps,
+		       now_ns);
 	return attempt(&a, is_ready);
 }
 

@@ -61,7 +61,7 @@ static bool goes_on(const struct join *j, int *status)
 }
 
 static int get_message(const struct join *j, struct weir_exchange *x, void *data, size_t max,
-	       size_t *length)
+		       size_t *length)
 {
 	int status;
 
@@ -71,7 +71,8 @@ static int get_message(const struct join *j, struct weir_exchange *x, void *data
 	return status;
 }
 
-static int put_message(const struct join *j, struct weir_exchange *x, const void *data, size_t length)
+static int put_message(const struct join *j, struct weir_exchange *x, const void *data,
+		       size_t length)
 {
 	const char *at = data;
 	size_t done;
@@ -139,9 +140,12 @@ static int accept_one(struct join *j)
 		weir_exchange_close(x);
 		if (status == -ECANCELED)
 			return status;
-		return weir_fail(j->error, status, status == -EPROTO ?
-				 "a member of another group has come: this one's size is %u" :
-				 "one has come and did not say who it is (size %u)", j->group->size);
+		return weir_fail(
+			j->error, status,
+			status == -EPROTO ?
+				"a member of another group has come: this one's size is %u" :
+				"one has come and did not say who it is (size %u)",
+			j->group->size);
 	}
 	memcpy(j->addresses[hello.member], hello.address, WIRE_GROUP_ADDRESS);
 	return add_member(j, hello.member, x);
@@ -265,8 +269,8 @@ static int end_join(struct join *j, int status, struct weir_group **group)
 	return status;
 }
 
-int weir_group_lead(struct weir_exchange_listener *listener, unsigned int size,
-		    uint64_t timeout_ns, struct weir_group **group, struct weir_error *error)
+int weir_group_lead(struct weir_exchange_listener *listener, unsigned int size, uint64_t timeout_ns,
+		    struct weir_group **group, struct weir_error *error)
 {
 	struct join j = { .listener = listener, .error = error };
 	struct weir_exchange_options alone;
@@ -304,7 +308,7 @@ int weir_group_join(const char *address, const char *here, unsigned int member, 
 		return weir_fail(error, -EINVAL, "%s: an address has at most %d characters",
 				 address, WIRE_GROUP_ADDRESS - 1);
 	status = begin_join(&j, member, size,
-		       j.options.timeout_ns ? j.options.timeout_ns : JOIN_S * WEIR_NS_PER_S);
+			    j.options.timeout_ns ? j.options.timeout_ns : JOIN_S * WEIR_NS_PER_S);
 	if (!status) {
 		strcpy(j.addresses[0], address);
 		status = join_leader(&j, here ? here : "127.0.0.1");

@@ -72,7 +72,7 @@ static int add_or_copy(struct weir_group *group, char *into, const void *from, s
  * Return: 1 the message is at its end; 0 not yet; -EPROTO it is not as long as it is to be; -EIO.
  */
 static int consume_slot(struct weir_group *group, struct weir_group_peer *peer,
-		     const struct weir_exchange_slot *slot)
+			const struct weir_exchange_slot *slot)
 {
 	int status;
 
@@ -93,7 +93,7 @@ static int consume_held(struct weir_group *group, struct weir_group_peer *peer, 
 
 	while (!status && peer->held_count > count) {
 		status = consume_slot(group, peer,
-				   &peer->held[(peer->held_first + count) % peer->held_max]);
+				      &peer->held[(peer->held_first + count) % peer->held_max]);
 		if (status < 0)
 			return status;
 		*moved = true;

@@ -35,8 +35,8 @@ int weir_mux_region_close(struct weir_mux_region *region)
 	return rc;
 }
 
-int weir_mux_conn_grant(struct weir_mux_conn *conn, const struct weir_mux_region *region, uint64_t at,
-		    uint64_t length, unsigned int rights, uint32_t *handle)
+int weir_mux_conn_grant(struct weir_mux_conn *conn, const struct weir_mux_region *region,
+			uint64_t at, uint64_t length, unsigned int rights, uint32_t *handle)
 {
 	return conn->host->grant(conn, region, at, length, rights, handle);
 }
@@ -75,7 +75,8 @@ void weir_mux_rdma_op_desc_cancel(struct weir_mux_rdma_op_desc *order, uint32_t 
 }
 
 /* @state: receives the order's, where it is not done. */
-static int poll_desc(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order, uint32_t *state)
+static int poll_desc(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order,
+		     uint32_t *state)
 {
 	uint32_t given = WEIR_MUX_RDMA_OP_SUBMITTED;
 	int status;
@@ -114,7 +115,7 @@ int weir_mux_rdma_op_desc_wait(struct weir_mux_conn *conn, struct weir_mux_rdma_
 }
 
 static int run_rdma_op(struct weir_mux_conn *conn, bool is_read, uint32_t handle, uint64_t there,
-		    const struct weir_mux_region *region, uint64_t at, uint64_t length)
+		       const struct weir_mux_region *region, uint64_t at, uint64_t length)
 {
 	struct weir_mux_rdma_op_desc *order = &conn->shm->order;
 	int status = weir_mux_conn_ended(conn);
@@ -133,13 +134,13 @@ static int run_rdma_op(struct weir_mux_conn *conn, bool is_read, uint32_t handle
 }
 
 int weir_mux_conn_write(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,
-		    const struct weir_mux_region *region, uint64_t at, uint64_t length)
+			const struct weir_mux_region *region, uint64_t at, uint64_t length)
 {
 	return run_rdma_op(conn, false, handle, there, region, at, length);
 }
 
 int weir_mux_conn_read(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,
-		   const struct weir_mux_region *region, uint64_t at, uint64_t length)
+		       const struct weir_mux_region *region, uint64_t at, uint64_t length)
 {
 	return run_rdma_op(conn, true, handle, there, region, at, length);
 }

@@ -93,7 +93,9 @@ static int try_zc_send(struct weir_mux_conn *conn, const struct weir_mux_rdma_op
 
 	if (conn->is_zc_sending)
 		return zc_send->region == wanted->region && zc_send->at == wanted->at &&
-		       zc_send->length == wanted->length ? 0 : -EINVAL;
+				       zc_send->length == wanted->length ?
+			       0 :
+			       -EINVAL;
 	rc = weir_mux_conn_ended(conn);
 	return rc ? rc : submit_zc_send(conn, wanted);
 }
@@ -180,7 +182,7 @@ static int borrow_part(struct weir_mux_conn *conn, struct weir_mux_conn_part *pa
 	conn->has_part = true;
 	conn->part = n;
 	*part = (struct weir_mux_conn_part){ weir_mux_ring_at(&conn->in, conn->in.position), n,
-					 conn->recv_done, conn->recv_length };
+					     conn->recv_done, conn->recv_length };
 	return 0;
 }
 
@@ -257,8 +259,9 @@ static uint64_t wanted(const struct stream_call *call)
 
 	if (call->buffer || call->part)
 		return conn->in.position +
-		       (conn->is_in_message ? smaller(conn->recv_length - conn->recv_done,
-						    conn->in.size / 2) : head);
+		       (conn->is_in_message ?
+				smaller(conn->recv_length - conn->recv_done, conn->in.size / 2) :
+				head);
 	if (call->wanted)
 		return full + head;
 	if (call->given)
@@ -279,8 +282,9 @@ static int retry_until_done(const struct stream_call *call, int flags)
 			return rc;
 		if (!may_wait)
 			weir_fd_drain(__atomic_load_n(call->fd, __ATOMIC_ACQUIRE));
-		armed = weir_mux_ring_arm(call->ring, may_wait ? WEIR_MUX_RING_ARMED_CALL : WEIR_MUX_RING_ARMED_FD,
-				      wanted(call));
+		armed = weir_mux_ring_arm(
+			call->ring, may_wait ? WEIR_MUX_RING_ARMED_CALL : WEIR_MUX_RING_ARMED_FD,
+			wanted(call));
 		rc = try_call(call);
 		if (rc != -EAGAIN || !may_wait)
 			return rc;
@@ -290,21 +294,27 @@ static int retry_until_done(const struct stream_call *call, int flags)
 
 int weir_mux_conn_send(struct weir_mux_conn *conn, const void *data, size_t length, int flags)
 {
-	struct stream_call call = { .conn = conn, .ring = conn->out.ring, .fd = &conn->room_fd,
-			     .data = data, .size = length };
+	struct stream_call call = { .conn = conn,
+				    .ring = conn->out.ring,
+				    .fd = &conn->room_fd,
+				    .data = data,
+				    .size = length };
 
 	if (length > WEIR_MUX_MESSAGE_MAX)
 		return -EMSGSIZE;
 	return retry_until_done(&call, flags);
 }
 
-int weir_mux_conn_send_region(struct weir_mux_conn *conn, const struct weir_mux_region *region, uint64_t at,
-			  uint64_t length, int flags)
+int weir_mux_conn_send_region(struct weir_mux_conn *conn, const struct weir_mux_region *region,
+			      uint64_t at, uint64_t length, int flags)
 {
 	struct weir_mux_rdma_op_desc *zc_send = &conn->shm->zc_send;
-	const struct weir_mux_rdma_op_desc wanted = { .region = region->number, .at = at, .length = length };
-	struct stream_call call = { .conn = conn, .ring = conn->out.ring, .fd = &conn->room_fd,
-			     .wanted = &wanted };
+	const struct weir_mux_rdma_op_desc wanted = { .region = region->number,
+						      .at = at,
+						      .length = length };
+	struct stream_call call = {
+		.conn = conn, .ring = conn->out.ring, .fd = &conn->room_fd, .wanted = &wanted
+	};
 	int rc;
 
 	if (length > WEIR_MUX_MESSAGE_MAX)
@@ -316,23 +326,31 @@ int weir_mux_conn_send_region(struct weir_mux_conn *conn, const struct weir_mux_
 		return rc;
 	call.wanted = NULL;
 	call.given = zc_send;
-	rc = flags & WEIR_MUX_CONN_DONTWAIT ? retry_until_done(&call, flags) : weir_mux_rdma_op_desc_wait(conn, zc_send);
+	rc = flags & WEIR_MUX_CONN_DONTWAIT ? retry_until_done(&call, flags) :
+					      weir_mux_rdma_op_desc_wait(conn, zc_send);
 	conn->is_zc_sending = rc == -EAGAIN;
 	return rc;
 }
 
-int weir_mux_conn_recv(struct weir_mux_conn *conn, void *buffer, size_t size, size_t *length, int flags)
+int weir_mux_conn_recv(struct weir_mux_conn *conn, void *buffer, size_t size, size_t *length,
+		       int flags)
 {
 	char nothing;
-	struct stream_call call = { .conn = conn, .ring = conn->in.ring, .fd = &conn->fd,
-			     .buffer = size ? buffer : &nothing, .size = size, .length = length };
+	struct stream_call call = { .conn = conn,
+				    .ring = conn->in.ring,
+				    .fd = &conn->fd,
+				    .buffer = size ? buffer : &nothing,
+				    .size = size,
+				    .length = length };
 
 	return retry_until_done(&call, flags);
 }
 
 int weir_mux_conn_take(struct weir_mux_conn *conn, struct weir_mux_conn_part *part, int flags)
 {
-	struct stream_call call = { .conn = conn, .ring = conn->in.ring, .fd = &conn->fd, .part = part };
+	struct stream_call call = {
+		.conn = conn, .ring = conn->in.ring, .fd = &conn->fd, .part = part
+	};
 
 	return retry_until_done(&call, flags);
 }

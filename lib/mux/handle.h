@@ -17,7 +17,12 @@
 #define WEIR_MUX_RING_ARMED_CALL 2u
 
 /* Who has the order. */
-enum { WEIR_MUX_RDMA_OP_NONE, WEIR_MUX_RDMA_OP_SUBMITTED, WEIR_MUX_RDMA_OP_STARTED, WEIR_MUX_RDMA_OP_DONE };
+enum {
+	WEIR_MUX_RDMA_OP_NONE,
+	WEIR_MUX_RDMA_OP_SUBMITTED,
+	WEIR_MUX_RDMA_OP_STARTED,
+	WEIR_MUX_RDMA_OP_DONE
+};
 
 /**
  * struct weir_mux_rdma_op_desc - what an application asks to be done with its region

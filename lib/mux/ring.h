@@ -86,13 +86,15 @@ static inline char *weir_mux_ring_at(const struct weir_mux_ring_end *end, uint64
 	return end->bytes + (position & (end->size - 1));
 }
 
-static inline uint32_t weir_mux_ring_straight(const struct weir_mux_ring_end *end, uint64_t position)
+static inline uint32_t weir_mux_ring_straight(const struct weir_mux_ring_end *end,
+					      uint64_t position)
 {
 	return end->size - (uint32_t)(position & (end->size - 1));
 }
 
 /* Copies in behind the writer's position, and moves it; there is room. Publishes nothing. */
-static inline void weir_mux_ring_write(struct weir_mux_ring_end *end, const void *data, uint32_t length)
+static inline void weir_mux_ring_write(struct weir_mux_ring_end *end, const void *data,
+				       uint32_t length)
 {
 	uint32_t first = weir_mux_ring_straight(end, end->position);
 
@@ -104,8 +106,8 @@ static inline void weir_mux_ring_write(struct weir_mux_ring_end *end, const void
 }
 
 /* Copies out from @position on; it is there. Moves and publishes nothing. */
-static inline void weir_mux_ring_peek(const struct weir_mux_ring_end *end, uint64_t position, void *data,
-				  uint32_t length)
+static inline void weir_mux_ring_peek(const struct weir_mux_ring_end *end, uint64_t position,
+				      void *data, uint32_t length)
 {
 	uint32_t first = weir_mux_ring_straight(end, position);
 

@@ -38,8 +38,8 @@ enum wr_kind wr_kind_of(enum ibv_wr_opcode opcode)
 void count_posted(const struct posted_wrs *p)
 {
 	count(doorbells, 1);
-	count(send_wrs, p->wrs[WRITE] + p->wrs[READ] + p->wrs[SEND] + p->wrs[ATOMIC] +
-				p->wrs[LOCAL]);
+	count(send_wrs,
+	      p->wrs[WRITE] + p->wrs[READ] + p->wrs[SEND] + p->wrs[ATOMIC] + p->wrs[LOCAL]);
 	count(posted_writes, p->wrs[WRITE]);
 	count(posted_reads, p->wrs[READ]);
 	count(posted_sends, p->wrs[SEND]);

@@ -36,16 +36,16 @@ static void *next_symbol(const char *name)
 }
 
 /* Looked up once: two threads that do it at once find the same. */
-#define NEXT(name)                                                                                 \
-	({                                                                                         \
-		static __typeof__(&name) function;                                                 \
-		__typeof__(&name) found = __atomic_load_n(&function, __ATOMIC_RELAXED);            \
-                                                                                                   \
-		if (!found) {                                                                      \
-			found = (__typeof__(&name))next_symbol(#name);                                    \
-			__atomic_store_n(&function, found, __ATOMIC_RELAXED);                      \
-		}                                                                                  \
-		found;                                                                             \
+#define NEXT(name)                                                                      \
+	({                                                                              \
+		static __typeof__(&name) function;                                      \
+		__typeof__(&name) found = __atomic_load_n(&function, __ATOMIC_RELAXED); \
+                                                                                        \
+		if (!found) {                                                           \
+			found = (__typeof__(&name))next_symbol(#name);                  \
+			__atomic_store_n(&function, found, __ATOMIC_RELAXED);           \
+		}                                                                       \
+		found;                                                                  \
 	})
 
 EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)

@@ -17,25 +17,25 @@
 #include <stdint.h>
 
 /* X(name, what it counts) */
-#define VERBS_COUNTERS(X)                                                                          \
-	X(doorbells, "posts: ibv_post_send, _recv and _srq_recv, ibv_wr_complete")                 \
-	X(send_wrs, "work requests accepted by send queues")                                       \
-	X(recv_wrs, "work requests accepted by receive queues, shared ones included")              \
-	X(completions, "work completions polled")                                                  \
-	X(cq_events, "completion events taken from channels")                                      \
-	X(async_events, "asynchronous events taken from devices")                                  \
-	X(receives, "messages and immediates received")                                            \
-	X(receive_bytes, "bytes of messages received")                                             \
-	X(errors, "work completions with an error, flushed ones included")                         \
-	X(polls, "calls of ibv_poll_cq, ibv_start_poll and ibv_next_poll")                         \
-	X(empty_polls, "of them, those that found nothing")                                        \
-	X(arms, "calls of ibv_req_notify_cq")                                                      \
-	X(posted_writes, "RDMA writes posted")                                                     \
-	X(posted_reads, "RDMA reads posted")                                                       \
-	X(posted_sends, "sends posted")                                                            \
-	X(posted_atomics, "remote atomics posted")                                                 \
-	X(posted_write_bytes, "bytes of the RDMA writes posted")                                   \
-	X(posted_read_bytes, "bytes of the RDMA reads posted")                                     \
+#define VERBS_COUNTERS(X)                                                             \
+	X(doorbells, "posts: ibv_post_send, _recv and _srq_recv, ibv_wr_complete")    \
+	X(send_wrs, "work requests accepted by send queues")                          \
+	X(recv_wrs, "work requests accepted by receive queues, shared ones included") \
+	X(completions, "work completions polled")                                     \
+	X(cq_events, "completion events taken from channels")                         \
+	X(async_events, "asynchronous events taken from devices")                     \
+	X(receives, "messages and immediates received")                               \
+	X(receive_bytes, "bytes of messages received")                                \
+	X(errors, "work completions with an error, flushed ones included")            \
+	X(polls, "calls of ibv_poll_cq, ibv_start_poll and ibv_next_poll")            \
+	X(empty_polls, "of them, those that found nothing")                           \
+	X(arms, "calls of ibv_req_notify_cq")                                         \
+	X(posted_writes, "RDMA writes posted")                                        \
+	X(posted_reads, "RDMA reads posted")                                          \
+	X(posted_sends, "sends posted")                                               \
+	X(posted_atomics, "remote atomics posted")                                    \
+	X(posted_write_bytes, "bytes of the RDMA writes posted")                      \
+	X(posted_read_bytes, "bytes of the RDMA reads posted")                        \
 	X(posted_send_bytes, "bytes of the sends posted")
 
 /** struct verbs_counters - of all devices of this process, since it began */

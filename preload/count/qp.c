@@ -159,10 +159,10 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	return rc;
 }
 
-#define WRAP(name)                                                                                 \
-	do {                                                                                       \
-		if (qp->name)                                                                      \
-			qp->name = name;                                                           \
+#define WRAP(name)                       \
+	do {                             \
+		if (qp->name)            \
+			qp->name = name; \
 	} while (0)
 
 void wrap_qp(struct ibv_qp_ex *qp)

@@ -14,8 +14,7 @@
 
 extern struct verbs_counters verbs_counters;
 
-#define count(field, n)                                                                            \
-	__atomic_fetch_add(&verbs_counters.field, (uint64_t)(n), __ATOMIC_RELAXED)
+#define count(field, n) __atomic_fetch_add(&verbs_counters.field, (uint64_t)(n), __ATOMIC_RELAXED)
 
 enum wr_kind { WRITE, READ, SEND, ATOMIC, LOCAL, KINDS };
 

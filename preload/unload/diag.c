@@ -73,9 +73,11 @@ void diag_summary(void)
 	if (!count_of(&diag_counters.small) && !count_of(&diag_counters.copied))
 		return;
 	diag_log("%" PRIu64 " of %" PRIu64 " small writes unloaded, %" PRIu64
-	    " of them repeated by the device; %" PRIu64 " copied for peers, %" PRIu64 " refused; %" PRIu64 " pauses",
-	    count_of(&diag_counters.unloaded), count_of(&diag_counters.small), count_of(&diag_counters.repeated),
-	    count_of(&diag_counters.copied), count_of(&diag_counters.refused), count_of(&diag_counters.pauses));
+		 " of them repeated by the device; %" PRIu64 " copied for peers, %" PRIu64
+		 " refused; %" PRIu64 " pauses",
+		 count_of(&diag_counters.unloaded), count_of(&diag_counters.small),
+		 count_of(&diag_counters.repeated), count_of(&diag_counters.copied),
+		 count_of(&diag_counters.refused), count_of(&diag_counters.pauses));
 	if (plain > 1)
 		diag_log("nothing more was unloaded on %" PRIu64 " queue pairs", plain);
 }

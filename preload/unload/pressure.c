@@ -25,7 +25,8 @@ static struct {
 	struct page_sums small, huge;
 } all;
 
-static void page_sums_add(struct page_sums *found, const struct weir_page_heat *pages, uint32_t entries)
+static void page_sums_add(struct page_sums *found, const struct weir_page_heat *pages,
+			  uint32_t entries)
 {
 	uint32_t i, count, kept;
 
@@ -59,11 +60,13 @@ void pressure_report(void)
 {
 	if (!all.decided)
 		return;
-	diag_log("of %" PRIu64 " small writes that could go either way, %.1f %% to hot pages; lately %" PRIu64
-	    " pages of 4 KiB, or %" PRIu64 " of 2 MiB: a cache of %" PRIu32
-	    " entries would hit %.1f %%, in huge pages %.1f %%",
-	    all.decided, percent(all.hot, all.decided), all.small.pages, all.huge.pages, all.entries,
-	    percent(all.small.hits, all.small.writes), percent(all.huge.hits, all.huge.writes));
+	diag_log("of %" PRIu64
+		 " small writes that could go either way, %.1f %% to hot pages; lately %" PRIu64
+		 " pages of 4 KiB, or %" PRIu64 " of 2 MiB: a cache of %" PRIu32
+		 " entries would hit %.1f %%, in huge pages %.1f %%",
+		 all.decided, percent(all.hot, all.decided), all.small.pages, all.huge.pages,
+		 all.entries, percent(all.small.hits, all.small.writes),
+		 percent(all.huge.hits, all.huge.writes));
 }
 
 void pressure_forget(void)

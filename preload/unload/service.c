@@ -28,7 +28,8 @@
 #define WAKE_NS 50000 /* what it costs to be woken */
 #define LOOK_NS 200000 /* awake, it looks at its sockets so often */
 #define TEND_MS 4 /* what asks for no completion is looked after so often */
-#define TEND_ON_NS NS_PER_S /* and so long: to be woken costs who posts more than to look costs us */
+#define TEND_ON_NS \
+	NS_PER_S /* and so long: to be woken costs who posts more than to look costs us */
 #define BUSY_PERCENT_MAX 50 /* of its time it polls for nothing */
 
 /* What it sleeps on: the sockets, of which there may be fewer, the bell, the devices. */
@@ -200,7 +201,9 @@ static void serve_once(bool may_sleep)
 static void *service_main(void *arg)
 {
 	const struct weir_poll_config config = {
-		.mode = WEIR_POLL_ADAPTIVE, .wcs_max = 16, .busy_percent_max = BUSY_PERCENT_MAX,
+		.mode = WEIR_POLL_ADAPTIVE,
+		.wcs_max = 16,
+		.busy_percent_max = BUSY_PERCENT_MAX,
 	};
 	enum weir_poll_verdict verdict;
 
@@ -293,7 +296,8 @@ static void start_once(void)
 	int rc;
 
 	if (!memory_can_be_asked()) {
-		diag_log("this kernel does not say what memory may be touched, as Linux 5.14 does: nothing is unloaded");
+		diag_log(
+			"this kernel does not say what memory may be touched, as Linux 5.14 does: nothing is unloaded");
 		return;
 	}
 	rc = discovery_open(&service.sockets);

@@ -22,7 +22,8 @@ struct slot_chunk {
 	uint8_t free[PIECES - 1];
 };
 
-_Static_assert(sizeof(struct slot_chunk) <= SLOT_POOL_BYTES && PIECES <= UINT8_MAX + 1, "a head fits");
+_Static_assert(sizeof(struct slot_chunk) <= SLOT_POOL_BYTES && PIECES <= UINT8_MAX + 1,
+	       "a head fits");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slot_chunk *chunks;
@@ -92,7 +93,8 @@ void slot_pool_give(struct wire_unload_slot *slots)
 	if (!slots)
 		return;
 	pthread_mutex_lock(&lock);
-	chunk->free[chunk->count++] = (uint8_t)(((uintptr_t)slots - (uintptr_t)chunk) / SLOT_POOL_BYTES);
+	chunk->free[chunk->count++] =
+		(uint8_t)(((uintptr_t)slots - (uintptr_t)chunk) / SLOT_POOL_BYTES);
 	pthread_mutex_unlock(&lock);
 }
 

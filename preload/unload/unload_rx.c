@@ -18,7 +18,8 @@
 #include "preload/unload/slot_pool.h"
 #include "preload/unload/hooks/tracked_qp.h"
 
-#define TELL_MAX (WIRE_UNLOAD_SLOTS / 4) /* writes done that the peer is not told of, while more come */
+#define TELL_MAX \
+	(WIRE_UNLOAD_SLOTS / 4) /* writes done that the peer is not told of, while more come */
 #define RETURNS_MAX WIRE_UNLOAD_SLOTS
 #define SIGNAL_EVERY (RETURNS_MAX / 4)
 #define WCS 16
@@ -36,17 +37,20 @@ static int parts_make(struct unload_rx *rx)
 {
 	struct ibv_pd *pd = device_pd(rx->device);
 	struct ibv_qp_cap cap = {
-		.max_send_wr = RETURNS_MAX + 1, .max_recv_wr = WIRE_UNLOAD_SLOTS, .max_send_sge = 1,
-		.max_recv_sge = 1, .max_inline_data = sizeof(uint64_t),
+		.max_send_wr = RETURNS_MAX + 1,
+		.max_recv_wr = WIRE_UNLOAD_SLOTS,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.max_inline_data = sizeof(uint64_t),
 	};
 
 	rx->slots = slot_pool_take();
 	if (!rx->slots || !pd)
 		return -ENOMEM;
 	rx->mr = next_reg_mr(pd, rx->slots, SLOT_POOL_BYTES,
-			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	rx->cq = NEXT(ibv_create_cq)(pd->context, WIRE_UNLOAD_SLOTS + RETURNS_MAX + 1, NULL,
-				       rx->device->channel, 0);
+				     rx->device->channel, 0);
 	if (!rx->mr || !rx->cq)
 		return -ENOMEM;
 	rx->qp = own_qp_create(pd, rx->cq, rx->cq, &cap);
@@ -87,7 +91,7 @@ static void answer(struct unload_rx *rx, uint32_t psn)
 }
 
 struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_path *path,
-		       const struct wire_discovery_offer *offer)
+				 const struct wire_discovery_offer *offer)
 {
 	struct unload_rx *rx;
 	uint32_t psn;
@@ -118,8 +122,8 @@ struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_pat
 }
 
 /* What the map allows, and the program's mappings do, too: else it is refused. */
-static int copy_slot(struct unload_rx *rx, uint32_t tag, const struct wire_unload_slot *slot, uint32_t length,
-		uint64_t addr)
+static int copy_slot(struct unload_rx *rx, uint32_t tag, const struct wire_unload_slot *slot,
+		     uint32_t length, uint64_t addr)
 {
 	struct weir_unload_rx *copier = &rx->copier;
 	int rc = weir_unload_rx_check(copier, &rx->device->remote, rx->pd, tag, addr, length);
@@ -157,8 +161,8 @@ static void slot_received(struct unload_rx *rx, const struct ibv_wc *wc)
 static void send_return(struct unload_rx *rx, uint8_t pause_ms, bool is_last)
 {
 	const struct wire_unload_return told = { .done = rx->copier.seen,
-					  .is_refused = rx->copier.is_refused,
-					  .pause_ms = pause_ms };
+						 .is_refused = rx->copier.is_refused,
+						 .pause_ms = pause_ms };
 	uint64_t word = wire_discovery_return_word(&told);
 	struct ibv_sge sge = { .addr = (uintptr_t)&word, .length = sizeof(word) };
 	struct ibv_send_wr *bad, wr = {
@@ -193,7 +197,8 @@ static uint8_t pause_ms(struct weir_cpu_budget *ceiling)
 /* @more: further slots are there already. */
 static void send_due_return(struct unload_rx *rx, struct weir_cpu_budget *ceiling, bool more)
 {
-	if (!rx->has_failed && rx->returns < RETURNS_MAX && weir_unload_rx_must_report(&rx->copier, more))
+	if (!rx->has_failed && rx->returns < RETURNS_MAX &&
+	    weir_unload_rx_must_report(&rx->copier, more))
 		send_return(rx, pause_ms(ceiling), false);
 }
 

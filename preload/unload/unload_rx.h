@@ -18,7 +18,8 @@
 #include "wire/discovery.h"
 #include "wire/unload.h"
 
-#define UNLOAD_RX_LAST_NS (100 * NS_PER_MS) /* for the last return: a peer that lives takes no part */
+#define UNLOAD_RX_LAST_NS \
+	(100 * NS_PER_MS) /* for the last return: a peer that lives takes no part */
 
 struct unload_device;
 struct qp_path;
@@ -66,7 +67,7 @@ struct unload_rx {
  * Return: it, its answer filled in; NULL: not possible now.
  */
 struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_path *path,
-		       const struct wire_discovery_offer *offer);
+				 const struct wire_discovery_offer *offer);
 
 /*
  * Nothing more is copied, and the peer is told so: once it knows, or cannot, the service thread

@@ -21,7 +21,8 @@
 
 #define HEAD offsetof(struct wire_unload_slot, data)
 #define PROBES 8 /* empty writes; and room for them */
-#define SENDS (2 * WIRE_UNLOAD_SLOTS + PROBES) /* in the send queue; half of the writes may be done */
+#define SENDS \
+	(2 * WIRE_UNLOAD_SLOTS + PROBES) /* in the send queue; half of the writes may be done */
 #define SIGNAL_EVERY (WIRE_UNLOAD_SLOTS / 4)
 #define SPINS 1000 /* before others are given a turn */
 #define PROBE_NS (100 * NS_PER_MS)
@@ -38,7 +39,7 @@ static int memory_make(struct unload_tx *tx, struct ibv_pd *pd, struct ibv_pd *p
 		return -ENOMEM;
 	tx->memory = memory;
 	tx->mr = next_reg_mr(pd, memory, sizeof(*tx->memory),
-			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	tx->repeat_mr = next_reg_mr(program, tx->memory->slots, sizeof(tx->memory->slots), 0);
 	return tx->mr && tx->repeat_mr ? 0 : -ENOMEM;
 }
@@ -46,7 +47,10 @@ static int memory_make(struct unload_tx *tx, struct ibv_pd *pd, struct ibv_pd *p
 static int qp_make(struct unload_tx *tx, struct ibv_pd *pd)
 {
 	struct ibv_qp_cap cap = {
-		.max_send_wr = SENDS, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1,
+		.max_send_wr = SENDS,
+		.max_recv_wr = 1,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
 		.max_inline_data = WIRE_UNLOAD_SLOT_BYTES,
 	};
 
@@ -127,7 +131,8 @@ static int post_wr(struct unload_tx *tx, struct ibv_send_wr *wr)
 	return 0;
 }
 
-static void fill_slot(struct wire_unload_slot *slot, uint64_t remote, const struct ibv_sge *data, int nr_data)
+static void fill_slot(struct wire_unload_slot *slot, uint64_t remote, const struct ibv_sge *data,
+		      int nr_data)
 {
 	uint8_t *at = slot->data;
 	int i;
@@ -140,7 +145,7 @@ static void fill_slot(struct wire_unload_slot *slot, uint64_t remote, const stru
 }
 
 int unload_tx_put(struct unload_tx *tx, uint64_t remote, const struct ibv_sge *data, int nr_data,
-	     const struct staged_write *staged)
+		  const struct staged_write *staged)
 {
 	uint32_t at = tx->next % WIRE_UNLOAD_SLOTS;
 	struct ibv_sge sge = {
@@ -214,7 +219,8 @@ static bool has_at_most(const struct unload_tx *tx, uint16_t open_max)
 	return unload_tx_outstanding(tx) <= open_max || tx->is_refused || tx->has_failed;
 }
 
-int unload_tx_connect(struct unload_tx *tx, const struct tracked_qp *w, const struct wire_discovery_offer *answer)
+int unload_tx_connect(struct unload_tx *tx, const struct tracked_qp *w,
+		      const struct wire_discovery_offer *answer)
 {
 	struct qp_path path;
 	int rc = qp_path_query(w->qp, &path);
@@ -257,8 +263,8 @@ static void take_unsent_back(struct unload_tx *tx)
 	uint16_t number;
 
 	for (number = tx->done; number != tx->next && tx->queued < SENDS; number++) {
-		wr.wr.rdma.remote_addr = tx->buffer +
-					 number % WIRE_UNLOAD_SLOTS * sizeof(struct wire_unload_slot);
+		wr.wr.rdma.remote_addr =
+			tx->buffer + number % WIRE_UNLOAD_SLOTS * sizeof(struct wire_unload_slot);
 		post_wr(tx, &wr);
 	}
 	while (tx->queued > tx->unsignalled && !tx->has_failed && clock_ns() < until_ns)
@@ -300,7 +306,8 @@ int unload_tx_wait(struct unload_tx *tx, uint16_t open_max, uint8_t *pause_ms)
 	if (!has_at_most(tx, open_max))
 		wait_for_return(tx, open_max, pause_ms);
 	/* A peer that has ended may have copied all before. */
-	if (!unload_tx_outstanding(tx) || (unload_tx_outstanding(tx) <= open_max && !tx->is_refused))
+	if (!unload_tx_outstanding(tx) ||
+	    (unload_tx_outstanding(tx) <= open_max && !tx->is_refused))
 		return 0;
 	return tx->is_refused ? -EREMOTE : -EIO;
 }

@@ -92,7 +92,8 @@ struct unload_tx *unload_tx_create(const struct tracked_qp *w);
  * Connects it as its answer says, and asks for a first return. Context: the service thread. Return:
  * 0 or an errno.
  */
-int unload_tx_connect(struct unload_tx *tx, const struct tracked_qp *w, const struct wire_discovery_offer *answer);
+int unload_tx_connect(struct unload_tx *tx, const struct tracked_qp *w,
+		      const struct wire_discovery_offer *answer);
 
 /*
  * Whether the first return has come. Nothing is put before. Context: the service thread. Return: 0;
@@ -116,7 +117,7 @@ static inline uint16_t unload_tx_outstanding(const struct unload_tx *tx)
  * Return: 0; or it is as if it had not been called: the tx has failed.
  */
 int unload_tx_put(struct unload_tx *tx, uint64_t remote, const struct ibv_sge *data, int nr_data,
-	     const struct staged_write *staged);
+		  const struct staged_write *staged);
 
 /*
  * unload_tx_wait() - wait until at most @open_max are not done

@@ -144,8 +144,7 @@ static void thread_happens(struct sim_event *event)
 	}
 }
 
-int sim_host_init(struct sim_host *host, struct sim_clock *clock,
-		  const struct sim_profile *profile)
+int sim_host_init(struct sim_host *host, struct sim_clock *clock, const struct sim_profile *profile)
 {
 	uint32_t i;
 

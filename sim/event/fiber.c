@@ -84,8 +84,8 @@ static void leave_begins(struct sim_fiber *fiber)
 {
 #if defined(__SANITIZE_ADDRESS__)
 	/* No place to save: what the address sanitizer holds of a fiber that is over is freed. */
-	__sanitizer_start_switch_fiber(fiber->is_over ? NULL : &fiber->own_fake,
-				       fiber->outer_stack, fiber->outer_bytes);
+	__sanitizer_start_switch_fiber(fiber->is_over ? NULL : &fiber->own_fake, fiber->outer_stack,
+				       fiber->outer_bytes);
 #elif defined(__SANITIZE_THREAD__)
 	__tsan_switch_to_fiber(fiber->sanitizer_outer, 0);
 #else

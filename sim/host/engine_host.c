@@ -10,8 +10,8 @@
 
 /* The core describes local memory just as the simulated verbs do. */
 static_assert(sizeof(struct weir_sge) == sizeof(struct sim_sge) &&
-	      offsetof(struct weir_sge, length) == offsetof(struct sim_sge, length) &&
-	      offsetof(struct weir_sge, lkey) == offsetof(struct sim_sge, key),
+		      offsetof(struct weir_sge, length) == offsetof(struct sim_sge, length) &&
+		      offsetof(struct weir_sge, lkey) == offsetof(struct sim_sge, key),
 	      "weir_sge is sim_sge");
 
 static uint64_t now_ns(const struct sim_engine_host *weir)
@@ -36,7 +36,7 @@ static enum sim_op op_of(const struct weir_req *req)
 }
 
 static void fill_wr(struct sim_session *session, struct sim_engine_channel *channel,
-		 const struct weir_wr *wr, struct sim_wr *out)
+		    const struct weir_wr *wr, struct sim_wr *out)
 {
 	const struct weir_req *req = wr->req;
 
@@ -53,14 +53,13 @@ static void fill_wr(struct sim_session *session, struct sim_engine_channel *chan
 	};
 	out->is_inline = (out->op == SIM_OP_WRITE || out->op == SIM_OP_SEND) &&
 			 wr->length <= session->weir->node->host.profile->inline_max;
-	out->is_silent = wr->next &&
-			 ++channel->unsignalled < session->weir->settings->sq_depth / 2;
+	out->is_silent = wr->next && ++channel->unsignalled < session->weir->settings->sq_depth / 2;
 	if (!out->is_silent)
 		channel->unsignalled = 0;
 }
 
 static void post_batch(struct sim_thread *self, struct sim_session *session,
-		 const struct weir_action *action)
+		       const struct weir_action *action)
 {
 	struct sim_engine_channel *channel = &session->channels[action->channel];
 	struct sim_wr chain[WEIR_BATCH_MAX];
@@ -141,11 +140,11 @@ static void retire_wrs(struct sim_thread *self, struct weir_wr *last)
 }
 
 /* With the lock. Return: completions seen. */
-static uint32_t poll(struct sim_thread *self, struct sim_engine_host *weir, struct sim_poller *poller)
+static uint32_t poll(struct sim_thread *self, struct sim_engine_host *weir,
+		     struct sim_poller *poller)
 {
 	struct sim_wc wcs[POLL_WCS_MAX];
-	uint32_t i, taken = sim_poll_cq(self, &poller->cq, wcs,
-					(uint32_t)weir->settings->poll_wcs);
+	uint32_t i, taken = sim_poll_cq(self, &poller->cq, wcs, (uint32_t)weir->settings->poll_wcs);
 
 	for (i = 0; i < taken; i++)
 		retire_wrs(self, (struct weir_wr *)(uintptr_t)wcs[i].id);
@@ -197,7 +196,8 @@ static void serve_first(struct sim_thread *self, struct sim_engine_host *weir,
 		poll(self, weir, session->poller);
 }
 
-static void serve_sessions(struct sim_thread *self, struct sim_engine_host *weir, const struct sim_session *mine)
+static void serve_sessions(struct sim_thread *self, struct sim_engine_host *weir,
+			   const struct sim_session *mine)
 {
 	do {
 		if (!sim_lock_try(&weir->lock, self))
@@ -231,7 +231,8 @@ static uint32_t poll_and_serve(struct sim_thread *self, struct sim_engine_host *
 }
 
 /* One look, after what the poller wants done before it. */
-static void lead_once(struct sim_thread *self, struct sim_engine_host *weir, struct sim_poller *poller)
+static void lead_once(struct sim_thread *self, struct sim_engine_host *weir,
+		      struct sim_poller *poller)
 {
 	uint32_t taken;
 
@@ -262,8 +263,8 @@ static void hand_over(struct sim_thread *self, struct sim_poller *poller)
 	pay_for_waking(self);
 }
 
-void sim_engine_host_await(struct sim_thread *self, struct sim_engine_host *weir, struct sim_poller *poller,
-		    bool (*happened)(void *arg), void *arg)
+void sim_engine_host_await(struct sim_thread *self, struct sim_engine_host *weir,
+			   struct sim_poller *poller, bool (*happened)(void *arg), void *arg)
 {
 	while (!happened || !happened(arg)) {
 		if (poller->leader && poller->leader != self) {
@@ -296,7 +297,7 @@ static int poller_init(struct sim_poller *poller, struct sim_engine_host *weir, 
 }
 
 int sim_engine_host_init(struct sim_engine_host *weir, struct sim_node *node,
-		  const struct sim_load_settings *settings, uint32_t nr_pollers)
+			 const struct sim_load_settings *settings, uint32_t nr_pollers)
 {
 	uint32_t i;
 	int rc;
@@ -361,7 +362,8 @@ static int channels_init(struct sim_session *session, struct sim_world *world)
 	return rc;
 }
 
-int sim_session_init(struct sim_session *session, struct sim_engine_host *weir, struct sim_world *world)
+int sim_session_init(struct sim_session *session, struct sim_engine_host *weir,
+		     struct sim_world *world)
 {
 	int rc;
 

@@ -111,7 +111,7 @@ struct sim_request {
  * Return: 0; -ENOMEM; -EINVAL: no such window.
  */
 int sim_engine_host_init(struct sim_engine_host *weir, struct sim_node *node,
-		  const struct sim_load_settings *settings, uint32_t nr_pollers);
+			 const struct sim_load_settings *settings, uint32_t nr_pollers);
 
 /* Frees what it holds; its sessions were finished before. */
 void sim_engine_host_fini(struct sim_engine_host *weir);
@@ -124,7 +124,8 @@ void sim_engine_host_fini(struct sim_engine_host *weir);
  *
  * Return: 0, -ENOMEM, or -EINVAL: what the core does not take.
  */
-int sim_session_init(struct sim_session *session, struct sim_engine_host *weir, struct sim_world *world);
+int sim_session_init(struct sim_session *session, struct sim_engine_host *weir,
+		     struct sim_world *world);
 
 /* Frees what it holds. */
 void sim_session_fini(struct sim_session *session);
@@ -139,7 +140,7 @@ void sim_engine_host_submit(struct sim_thread *self, struct sim_request *request
  * @poller: and there, which
  * @happened: asked with @arg after each step; NULL: lead for ever
  */
-void sim_engine_host_await(struct sim_thread *self, struct sim_engine_host *weir, struct sim_poller *poller,
-		    bool (*happened)(void *arg), void *arg);
+void sim_engine_host_await(struct sim_thread *self, struct sim_engine_host *weir,
+			   struct sim_poller *poller, bool (*happened)(void *arg), void *arg);
 
 #endif

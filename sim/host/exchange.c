@@ -11,8 +11,8 @@ static uint64_t now_ns(const struct sim_exchange *x)
 	return x->sender.node->host.clock->now_ps / SIM_PS_PER_NS;
 }
 
-static void post_chain(struct sim_thread *self, struct sim_exchange_end *end, const struct sim_wr *wrs,
-		 uint32_t count)
+static void post_chain(struct sim_thread *self, struct sim_exchange_end *end,
+		       const struct sim_wr *wrs, uint32_t count)
 {
 	if (sim_post_send(self, &end->node->device, end->qp, wrs, count) != count)
 		abort(); /* the queue is deeper than the pool */
@@ -26,15 +26,23 @@ static struct sim_wr slot_poll_of(struct sim_exchange *x, struct sim_exchange_en
 		x->look_end = x->out.committed;
 	}
 	x->looks++;
-	return (struct sim_wr){ .id = SIM_EXCHANGE_LOOK, .op = SIM_OP_READ, .nr_sge = 1, .sge = &end->sge,
-				.bytes = weir_slot_bitmap_words(x->out.slots) * 8, .rkey = SIM_EXCHANGE_BITS };
+	return (struct sim_wr){ .id = SIM_EXCHANGE_LOOK,
+				.op = SIM_OP_READ,
+				.nr_sge = 1,
+				.sge = &end->sge,
+				.bytes = weir_slot_bitmap_words(x->out.slots) * 8,
+				.rkey = SIM_EXCHANGE_BITS };
 }
 
 static struct sim_wr write_of(struct sim_exchange *x, uint32_t slot, uint32_t bytes)
 {
 	struct sim_exchange_end *end = &x->sender;
-	struct sim_wr wr = { .op = SIM_OP_WRITE, .nr_sge = 1, .sge = &end->sge,
-			     .bytes = bytes, .rkey = SIM_EXCHANGE_MIRROR, .is_silent = true,
+	struct sim_wr wr = { .op = SIM_OP_WRITE,
+			     .nr_sge = 1,
+			     .sge = &end->sge,
+			     .bytes = bytes,
+			     .rkey = SIM_EXCHANGE_MIRROR,
+			     .is_silent = true,
 			     .remote = slot * x->settings->slot_bytes };
 
 	wr.is_inline = bytes <= end->node->host.profile->inline_max;
@@ -53,7 +61,8 @@ static void notify_with(struct sim_exchange *x, struct sim_wr *wr)
 	struct sim_exchange_end *end = &x->sender;
 
 	wr->op = SIM_OP_WRITE_IMM;
-	x->others[weir_slot_bitmap_tx_last(&x->out)] = (uint32_t)weir_slot_poll_unshown(&x->out) - 1;
+	x->others[weir_slot_bitmap_tx_last(&x->out)] =
+		(uint32_t)weir_slot_poll_unshown(&x->out) - 1;
 	weir_slot_bitmap_tx_notified(&x->out);
 	wr->is_silent = ++end->unsignalled < SIGNAL_EVERY;
 	if (!wr->is_silent)
@@ -67,18 +76,21 @@ static struct weir_slot_poll_request request_of(const struct sim_exchange *x)
 
 	if (x->bell == x->answered)
 		return (struct weir_slot_poll_request){ 0 };
-	return (struct weir_slot_poll_request){ x->bell, tells <= WEIR_SLOT_POLL_NOTIFIES_MAX ? tells : 0,
-					weir_slot_poll_patience_ns(&x->receiver.look) };
+	return (struct weir_slot_poll_request){ x->bell,
+						tells <= WEIR_SLOT_POLL_NOTIFIES_MAX ? tells : 0,
+						weir_slot_poll_patience_ns(&x->receiver.look) };
 }
 
 static bool is_to_tell(struct sim_exchange *x)
 {
-	return !x->is_imm && weir_slot_poll_must_notify(&x->sender.look, &x->out, request_of(x), now_ns(x));
+	return !x->is_imm &&
+	       weir_slot_poll_must_notify(&x->sender.look, &x->out, request_of(x), now_ns(x));
 }
 
 static void send_immediate(struct sim_exchange *x, struct sim_wr *wr)
 {
-	weir_slot_poll_notified(&x->sender.look, &x->out, weir_slot_poll_unshown(&x->out), now_ns(x));
+	weir_slot_poll_notified(&x->sender.look, &x->out, weir_slot_poll_unshown(&x->out),
+				now_ns(x));
 	notify_with(x, wr);
 	if (++x->told == x->limit)
 		x->answered = x->bell;
@@ -86,7 +98,8 @@ static void send_immediate(struct sim_exchange *x, struct sim_wr *wr)
 
 static bool look_is_due(const struct sim_exchange *x)
 {
-	return !x->is_imm && weir_slot_poll_is_due(&x->sender.look, &x->out, request_of(x), now_ns(x));
+	return !x->is_imm &&
+	       weir_slot_poll_is_due(&x->sender.look, &x->out, request_of(x), now_ns(x));
 }
 
 static void post_read(struct sim_thread *self, struct sim_exchange *x, struct sim_exchange_end *end)
@@ -100,8 +113,12 @@ static void post_read(struct sim_thread *self, struct sim_exchange *x, struct si
 static void request_notification(struct sim_thread *self, struct sim_exchange *x)
 {
 	struct sim_exchange_end *end = &x->receiver;
-	struct sim_wr wrs[2] = { { .id = SIM_EXCHANGE_RING, .op = SIM_OP_WRITE, .is_silent = true,
-				   .nr_sge = 1, .sge = &end->sge, .bytes = 8,
+	struct sim_wr wrs[2] = { { .id = SIM_EXCHANGE_RING,
+				   .op = SIM_OP_WRITE,
+				   .is_silent = true,
+				   .nr_sge = 1,
+				   .sge = &end->sge,
+				   .bytes = 8,
 				   .rkey = SIM_EXCHANGE_BELL } };
 
 	weir_slot_poll_requested(&end->look, WEIR_SLOT_POLL_NEWS);
@@ -115,7 +132,9 @@ static void request_notification(struct sim_thread *self, struct sim_exchange *x
 static void answer_request(struct sim_thread *self, struct sim_exchange *x)
 {
 	struct sim_exchange_end *end = &x->sender;
-	struct sim_wr wr = { .id = SIM_EXCHANGE_SIGN, .op = SIM_OP_WRITE_IMM, .rkey = SIM_EXCHANGE_BELL };
+	struct sim_wr wr = { .id = SIM_EXCHANGE_SIGN,
+			     .op = SIM_OP_WRITE_IMM,
+			     .rkey = SIM_EXCHANGE_BELL };
 
 	if (x->bell == x->answered)
 		return;
@@ -161,7 +180,7 @@ static void sender_looked(struct sim_thread *self, struct sim_exchange *x)
 	if (x->acked < x->look_end)
 		x->acked = x->look_end;
 	weir_slot_poll_read_done(&x->sender.look, &x->out, 0, (uint32_t)freed,
-		       (uint32_t)(x->out.arrived - arrived), now_ns(x));
+				 (uint32_t)(x->out.arrived - arrived), now_ns(x));
 	if (x->out.arrived != arrived)
 		answer_request(self, x);
 }
@@ -189,7 +208,7 @@ static bool wants_room(const struct sim_exchange *x)
 {
 	return !x->is_imm && !x->out.free &&
 	       weir_slot_poll_is_wanted(&x->sender.look, WEIR_SLOT_POLL_ROOM,
-				   x->acked != x->out.committed, now_ns(x));
+					x->acked != x->out.committed, now_ns(x));
 }
 
 bool sim_exchange_hear(struct sim_thread *self, struct sim_exchange *x)
@@ -270,7 +289,8 @@ static void look_for_news(struct sim_thread *self, struct sim_exchange *x)
 {
 	struct weir_slot_poll *look = &x->receiver.look;
 
-	if (x->is_imm || x->nr_taken || !weir_slot_poll_is_wanted(look, WEIR_SLOT_POLL_NEWS, false, now_ns(x)))
+	if (x->is_imm || x->nr_taken ||
+	    !weir_slot_poll_is_wanted(look, WEIR_SLOT_POLL_NEWS, false, now_ns(x)))
 		return;
 	if (weir_slot_poll_prefers_notify(look) && look->rung != WEIR_SLOT_POLL_NEWS)
 		request_notification(self, x);
@@ -302,7 +322,8 @@ uint32_t sim_exchange_look(struct sim_thread *self, struct sim_exchange *x)
 
 struct sim_cq *sim_exchange_awaited(struct sim_exchange *x)
 {
-	bool is_told = x->is_imm || weir_slot_poll_has_requested(&x->receiver.look, WEIR_SLOT_POLL_NEWS, false);
+	bool is_told = x->is_imm ||
+		       weir_slot_poll_has_requested(&x->receiver.look, WEIR_SLOT_POLL_NEWS, false);
 
 	return is_told ? &x->receiver.recv_cq : &x->receiver.send_cq;
 }
@@ -319,7 +340,10 @@ uint32_t sim_exchange_take(struct sim_exchange *x)
 static void return_slots(struct sim_thread *self, struct sim_exchange *x)
 {
 	struct sim_exchange_end *end = &x->receiver;
-	struct sim_wr wr = { .id = SIM_EXCHANGE_GIVE, .op = SIM_OP_SEND, .nr_sge = 1, .sge = &end->sge,
+	struct sim_wr wr = { .id = SIM_EXCHANGE_GIVE,
+			     .op = SIM_OP_SEND,
+			     .nr_sge = 1,
+			     .sge = &end->sge,
 			     .bytes = 4 * (uint32_t)x->settings->gives };
 
 	wr.is_inline = wr.bytes <= end->node->host.profile->inline_max;

@@ -108,9 +108,8 @@ struct sim_exchange {
  *
  * Return: 0, or -ENOMEM.
  */
-int sim_exchange_init(struct sim_exchange *exchange, struct sim_world *world,
-		      struct sim_node *from, struct sim_node *to,
-		      const struct sim_load_settings *settings);
+int sim_exchange_init(struct sim_exchange *exchange, struct sim_world *world, struct sim_node *from,
+		      struct sim_node *to, const struct sim_load_settings *settings);
 
 /* Frees what it holds; the clock runs no more. */
 void sim_exchange_fini(struct sim_exchange *exchange);

@@ -51,7 +51,7 @@ static int end_init(struct sim_exchange_end *end, struct sim_exchange *x, struct
 	end->exchange = x;
 	end->node = node;
 	weir_slot_poll_init(&end->look, (uint32_t)x->settings->slots,
-		       (uint32_t)x->settings->percent);
+			    (uint32_t)x->settings->percent);
 	end->sge = (struct sim_sge){ 0, (uint32_t)x->settings->slot_bytes, SLOTS_KEY };
 	end->bits = calloc(words, 8);
 	end->fresh = calloc(words, 8);
@@ -59,13 +59,14 @@ static int end_init(struct sim_exchange_end *end, struct sim_exchange *x, struct
 	if (!end->bits || !end->fresh || !end->memory)
 		return -ENOMEM;
 	return sim_cq_init(&end->send_cq, NULL, 64) || sim_cq_init(&end->recv_cq, NULL, 64) ?
-		       -ENOMEM : 0;
+		       -ENOMEM :
+		       0;
 }
 
 /* @from's QP; what it posts takes effect at @to. */
-static int connect_end(struct sim_exchange *x, struct sim_world *world, struct sim_exchange_end *from,
-		   struct sim_exchange_end *to,
-		   void (*effect)(void *arg, const struct sim_wr *wr))
+static int connect_end(struct sim_exchange *x, struct sim_world *world,
+		       struct sim_exchange_end *from, struct sim_exchange_end *to,
+		       void (*effect)(void *arg, const struct sim_wr *wr))
 {
 	struct sim_load_settings settings = *x->settings;
 

@@ -48,12 +48,15 @@ static void ring_doorbell(struct sim_thread *self, struct sim_mux *mux, struct s
 }
 
 static void append_wr(struct sim_thread *self, struct sim_mux *mux, struct sim_mux_qp *lane,
-		   struct sim_mux_message *message, uint32_t bytes)
+		      struct sim_mux_message *message, uint32_t bytes)
 {
 	struct sim_wr *wr = &lane->chain[lane->nr_chain++];
 
-	*wr = (struct sim_wr){ .id = (uintptr_t)lane, .op = SIM_OP_SEND, .nr_sge = 1,
-			       .sge = &mux->sge, .bytes = bytes };
+	*wr = (struct sim_wr){ .id = (uintptr_t)lane,
+			       .op = SIM_OP_SEND,
+			       .nr_sge = 1,
+			       .sge = &mux->sge,
+			       .bytes = bytes };
 	wr->is_inline = bytes <= mux->node->host.profile->inline_max;
 	lane->posted[(lane->first + lane->count++) % SIM_MUX_QP_DEPTH] =
 		(struct sim_mux_wr){ message, bytes };
@@ -198,14 +201,14 @@ static int sched_init(struct sim_mux *mux)
 
 /* Of the class that its number is. */
 static int qp_init(struct sim_mux *mux, struct sim_world *world, struct sim_node *peer,
-		     uint8_t class)
+		   uint8_t class)
 {
 	struct sim_load_settings settings = *mux->settings;
 
 	settings.op = SIM_OP_SEND;
 	settings.class = class;
-	mux->lanes[class].qp = sim_world_connect(world, mux->node, peer, &mux->cq, &settings,
-						 SIM_MUX_QP_DEPTH);
+	mux->lanes[class].qp =
+		sim_world_connect(world, mux->node, peer, &mux->cq, &settings, SIM_MUX_QP_DEPTH);
 	return mux->lanes[class].qp ? 0 : -ENOMEM;
 }
 

@@ -90,7 +90,8 @@ static int want_receiver(struct sim_node *node, const struct sim_load_settings *
 	if (node->has_receiver)
 		return 0;
 	node->handle_ps = load->handle_ps;
-	node->has_receiver = !sim_thread_init(&node->receiver, &node->host, -1, post_receives, node);
+	node->has_receiver =
+		!sim_thread_init(&node->receiver, &node->host, -1, post_receives, node);
 	return node->has_receiver ? 0 : -ENOMEM;
 }
 

@@ -77,7 +77,8 @@ static void bundles_draw(struct fuzz_sched *t, uint8_t nr)
 
 	for (i = 0; i < nr; i++)
 		for (k = 0; k < BUNDLES; k++)
-			weir_sched_bundle_init(&t->bundles[i][k], i, (uint16_t)draw_upto(t, WEIGHTS));
+			weir_sched_bundle_init(&t->bundles[i][k], i,
+					       (uint16_t)draw_upto(t, WEIGHTS));
 }
 
 static void init_run(struct fuzz_sched *t)
@@ -90,7 +91,8 @@ static void init_run(struct fuzz_sched *t)
 		config_draw(t, &configs[i], level);
 		t->depth[i] = (uint32_t)draw_upto(t, 12);
 	}
-	hunt_expect(t->hunt, !weir_sched_init(&t->sched, configs, nr, sim_rng_below(&t->rng, 30000)),
+	hunt_expect(t->hunt,
+		    !weir_sched_init(&t->sched, configs, nr, sim_rng_below(&t->rng, 30000)),
 		    "the scheduler does not take what makes sense");
 	bundles_draw(t, nr);
 	t->nr_flows = (uint32_t)draw_upto(t, FLOWS);
@@ -99,7 +101,7 @@ static void init_run(struct fuzz_sched *t)
 		uint64_t bundle = sim_rng_below(&t->rng, BUNDLES);
 
 		weir_sched_flow_init(&t->flows[i].flow, &t->bundles[class][bundle],
-			       (uint16_t)draw_upto(t, WEIGHTS));
+				     (uint16_t)draw_upto(t, WEIGHTS));
 	}
 	t->to_come = MESSAGES;
 }
@@ -184,8 +186,9 @@ static void watch_turn(const struct fuzz_sched *t, const struct fuzz_flow *flow,
 	for (i = 0; i < t->nr_flows && !t->may_pass; i++) {
 		const struct fuzz_flow *other = &t->flows[i];
 
-		hunt_expect(t->hunt, config_of(t, other)->level >= config_of(t, flow)->level ||
-				     !may_post(t, other, classes) || !is_alone(t, other),
+		hunt_expect(t->hunt,
+			    config_of(t, other)->level >= config_of(t, flow)->level ||
+				    !may_post(t, other, classes) || !is_alone(t, other),
 			    "a lower level goes before a higher one");
 	}
 }
@@ -202,8 +205,8 @@ static void watch_nobody(const struct fuzz_sched *t, uint32_t classes)
 
 static void watch_low(const struct fuzz_sched *t, const struct fuzz_flow *flow, uint32_t bytes)
 {
-	hunt_expect(t->hunt, !is_low(t, flow) || t->low_bytes == bytes ||
-			     t->low_bytes <= low_most(t),
+	hunt_expect(t->hunt,
+		    !is_low(t, flow) || t->low_bytes == bytes || t->low_bytes <= low_most(t),
 		    "low levels have %llu bytes in flight, and may have %llu",
 		    (unsigned long long)t->low_bytes, (unsigned long long)low_most(t));
 	hunt_expect(t->hunt, t->low_bytes == t->sched.low_bytes, "low bytes are miscounted");
@@ -267,12 +270,14 @@ static void watch_shares(struct fuzz_sched *t, const struct fuzz_flow *flow, uin
 	books_add(&t->flow_books, own, cost / flow->flow.turn.weight);
 	books_add(books, (uint32_t)(bundle - bundles), cost / bundle->turn.weight);
 	for (i = 0; i < t->nr_flows; i++)
-		hunt_expect(t->hunt, i == own || t->flows[i].flow.bundle != bundle ||
-				     !t->flows[i].to_send || t->flow_books.lead[own][i] <= most,
+		hunt_expect(t->hunt,
+			    i == own || t->flows[i].flow.bundle != bundle || !t->flows[i].to_send ||
+				    t->flow_books.lead[own][i] <= most,
 			    "flow %u has more than its share beside flow %u", own, i);
 	for (i = 0; i < BUNDLES; i++)
-		hunt_expect(t->hunt, bundle == &bundles[i] || !bundle_wants(t, &bundles[i]) ||
-				     books->lead[bundle - bundles][i] <= most,
+		hunt_expect(t->hunt,
+			    bundle == &bundles[i] || !bundle_wants(t, &bundles[i]) ||
+				    books->lead[bundle - bundles][i] <= most,
 			    "a bundle of class %u has more than its share", bundle->class);
 }
 
@@ -309,8 +314,9 @@ static void watch_passed(struct fuzz_sched *t, const struct fuzz_flow *flow, uin
 	uint8_t i, class = flow->flow.bundle->class;
 
 	for (i = 0; i < t->sched.nr_classes; i++)
-		hunt_expect(t->hunt, !is_below(t, i, class) || !starves(t, i) ||
-				     starves(t, class) || !is_kept_waiting(t, i, classes),
+		hunt_expect(t->hunt,
+			    !is_below(t, i, class) || !starves(t, i) || starves(t, class) ||
+				    !is_kept_waiting(t, i, classes),
 			    "class %u is passed for longer than it may be", i);
 }
 
@@ -331,7 +337,8 @@ static void post_turn(struct fuzz_sched *t, struct fuzz_flow *flow)
 
 	if (bytes > flow->to_send || hunt_dice(&t->rng, 500))
 		bytes = flow->to_send < config_of(t, flow)->segment_bytes ?
-				flow->to_send : config_of(t, flow)->segment_bytes;
+				flow->to_send :
+				config_of(t, flow)->segment_bytes;
 	watch_shares(t, flow, bytes);
 	count_passed(t, flow, bytes);
 	flow->to_send -= bytes;

@@ -52,7 +52,8 @@ struct fuzz_slots {
 	uint32_t written[SLOTS], landed[SLOTS]; /* the message in a slot, counted from 1 */
 	bool is_told[SLOTS], is_at_receiver[SLOTS], was_found[MESSAGES + 1];
 	uint32_t sent, found;
-	uint32_t unshown, covered; /* sent, and only a start_read will notify_slot; those before the last start_read */
+	uint32_t unshown,
+		covered; /* sent, and only a start_read will notify_slot; those before the last start_read */
 	uint32_t held[SLOTS], nr_held;
 };
 
@@ -162,7 +163,8 @@ static void sender_notices(struct fuzz_slots *s)
 {
 	int slot = next_notice(&s->sender);
 
-	hunt_expect(s->hunt, slot < 0 || !weir_slot_bitmap_tx_slot_returned(&s->out, (uint32_t)slot),
+	hunt_expect(s->hunt,
+		    slot < 0 || !weir_slot_bitmap_tx_slot_returned(&s->out, (uint32_t)slot),
 		    "the sender is told that slot %d is given back, and does not take it", slot);
 	if (!s->sender.is_answered)
 		return;
@@ -191,8 +193,9 @@ static void receiver_notices(struct fuzz_slots *s)
 	int slot = next_notice(&s->receiver);
 
 	if (slot >= 0) {
-		hunt_expect(s->hunt, !weir_slot_bitmap_rx_slot_filled(&s->in, (uint32_t)slot) &&
-				     weir_slot_bitmap_rx_is_held(&s->in, (uint32_t)slot),
+		hunt_expect(s->hunt,
+			    !weir_slot_bitmap_rx_slot_filled(&s->in, (uint32_t)slot) &&
+				    weir_slot_bitmap_rx_is_held(&s->in, (uint32_t)slot),
 			    "the receiver is told of slot %d, and does not take it", slot);
 		take_slot(s, (uint32_t)slot);
 	}
@@ -271,7 +274,8 @@ static uint32_t slot_of_receiver(struct fuzz_slots *s)
 }
 
 /* What the peer shows, and the bit of @slot the wrong way. */
-static bool show_bad_bits(struct fuzz_slots *s, struct fuzz_slot_end *end, const struct fuzz_slot_end *peer, uint32_t slot)
+static bool show_bad_bits(struct fuzz_slots *s, struct fuzz_slot_end *end,
+			  const struct fuzz_slot_end *peer, uint32_t slot)
 {
 	memcpy(end->fresh, peer->bits, sizeof(peer->bits));
 	if (slot >= weir_slot_bitmap_words(s->nr_slots) * 64)
@@ -283,8 +287,7 @@ static bool show_bad_bits(struct fuzz_slots *s, struct fuzz_slot_end *end, const
 /* The last that happens, since nobody goes on after it. */
 static void break_rules(struct fuzz_slots *s)
 {
-	bool by_bits = s->mode != SLOTS_TELLS &&
-		       (s->mode == SLOTS_BITS || hunt_dice(&s->rng, 500));
+	bool by_bits = s->mode != SLOTS_TELLS && (s->mode == SLOTS_BITS || hunt_dice(&s->rng, 500));
 	bool by_receiver = hunt_dice(&s->rng, 500);
 	uint32_t slot = by_receiver ? slot_of_sender(s) : slot_of_receiver(s);
 	int rc = -EPROTO;

@@ -101,8 +101,12 @@ static void unload_one(struct fuzz_umtt *r, uint32_t tag)
 
 	for (i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)draw_below(r, 256);
-	rc = weir_unload_rx_copy(&r->copier, &r->map, owner, tag * 0x101, addr, data, (uint32_t)length);
-	hunt_expect(r->hunt, rc == (was_refused ? -ECANCELED : may ? 0 : -EACCES),
+	rc = weir_unload_rx_copy(&r->copier, &r->map, owner, tag * 0x101, addr, data,
+				 (uint32_t)length);
+	hunt_expect(r->hunt,
+		    rc == (was_refused ? -ECANCELED :
+			   may	       ? 0 :
+					 -EACCES),
 		    "a write by tag %u is checked, which gives %d", tag, rc);
 	if (may && !was_refused) {
 		memcpy(r->model + (addr - (uintptr_t)r->memory), data, length);

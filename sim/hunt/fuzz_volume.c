@@ -78,7 +78,8 @@ static void discard_pages(struct fuzz_volume *v)
 	weir_volume_discard(&v->volume, task.extent, task.page, task.pages,
 			    !hunt_volume_below(v, 8));
 	for (i = 0; i < task.pages; i++)
-		v->pages[task.extent][task.page + i] = (struct fuzz_volume_page){ .changed = v->clock };
+		v->pages[task.extent][task.page + i] =
+			(struct fuzz_volume_page){ .changed = v->clock };
 }
 
 /* Only so may something be lost: that of an extent whose last replica goes with its donor. */
@@ -169,9 +170,10 @@ static void watch_same(struct fuzz_volume *v, uint32_t extent)
 			continue;
 		first = first < 0 ? slot : first;
 		for (i = 0; i < VOLUME_PAGES; i++)
-			hunt_expect(v->hunt, v->sums[extent][i] == WEIR_SUM_NOTHING ||
-					     v->memory[extent][slot][i] ==
-						     v->memory[extent][first][i],
+			hunt_expect(v->hunt,
+				    v->sums[extent][i] == WEIR_SUM_NOTHING ||
+					    v->memory[extent][slot][i] ==
+						    v->memory[extent][first][i],
 				    "the replicas of extent %u differ", extent);
 	}
 }

@@ -66,8 +66,8 @@ static inline uint32_t hunt_volume_below(struct fuzz_volume *v, uint32_t count)
 }
 
 /* volume_tasks.c: a task, which begins with a place for a few pages. */
-void hunt_volume_task(struct fuzz_volume *v, struct fuzz_volume_task *task, enum fuzz_volume_task_kind kind,
-		      uint32_t extent);
+void hunt_volume_task(struct fuzz_volume *v, struct fuzz_volume_task *task,
+		      enum fuzz_volume_task_kind kind, uint32_t extent);
 bool hunt_volume_may_write(const struct fuzz_volume *v, const struct fuzz_volume_task *task);
 /* Whether a replica is asked for something. */
 bool hunt_volume_is_busy(const struct fuzz_volume *v, uint32_t extent, uint8_t slot);

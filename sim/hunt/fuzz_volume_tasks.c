@@ -15,8 +15,8 @@ bool hunt_volume_is_busy(const struct fuzz_volume *v, uint32_t extent, uint8_t s
 	return false;
 }
 
-void hunt_volume_task(struct fuzz_volume *v, struct fuzz_volume_task *task, enum fuzz_volume_task_kind kind,
-		      uint32_t extent)
+void hunt_volume_task(struct fuzz_volume *v, struct fuzz_volume_task *task,
+		      enum fuzz_volume_task_kind kind, uint32_t extent)
 {
 	memset(task, 0, sizeof(*task));
 	task->kind = kind;
@@ -60,8 +60,9 @@ static bool provide_memory(struct fuzz_volume *v, uint32_t extent)
 	for (slot = 0; slot < WEIR_VOLUME_SLOTS_MAX && from != extent; slot++) {
 		bool is_there = v->is_there[extent][slot];
 
-		hunt_expect(v->hunt, !hunt_volume_is_busy(v, from, slot) &&
-				     !hunt_volume_is_busy(v, extent, slot),
+		hunt_expect(v->hunt,
+			    !hunt_volume_is_busy(v, from, slot) &&
+				    !hunt_volume_is_busy(v, extent, slot),
 			    "memory moves that is used");
 		memcpy(memory, v->memory[extent][slot], sizeof(memory));
 		memcpy(v->memory[extent][slot], v->memory[from][slot], sizeof(memory));
@@ -174,7 +175,8 @@ static bool is_as_expected(struct fuzz_volume_task *task)
 }
 
 /* Nobody changes memory by himself here: what differs is being written, or was just now. */
-static void watch_difference(struct fuzz_volume *v, const struct fuzz_volume_task *task, uint8_t slot)
+static void watch_difference(struct fuzz_volume *v, const struct fuzz_volume_task *task,
+			     uint8_t slot)
 {
 	bool is_changing = false;
 	uint32_t i;
@@ -184,8 +186,8 @@ static void watch_difference(struct fuzz_volume *v, const struct fuzz_volume_tas
 
 		is_changing |= page->changed >= task->begun || page->is_being_written;
 	}
-	hunt_expect(v->hunt, is_changing,
-		    "replica %u of extent %u has what was never written", slot, task->extent);
+	hunt_expect(v->hunt, is_changing, "replica %u of extent %u has what was never written",
+		    slot, task->extent);
 	weir_volume_distrust(&v->volume, task->extent, slot);
 }
 

@@ -17,7 +17,7 @@ static void complete_unposted(struct hunt_request *r, int status)
 static void post_chain(struct hunt_session *s, const struct weir_action *a)
 {
 	hunt_watch_post(s, a);
-	hunt_note(s->hunt, "post_chain", s->number, a->channel, a->count);
+	hunt_note(s->hunt, "post", s->number, a->channel, a->count);
 	hunt_qp_post(&s->qps[a->channel], a->wr);
 }
 
@@ -28,8 +28,8 @@ static bool next(struct hunt_session *s, struct weir_action *a)
 
 	if (*s->hunt->why || !weir_engine_next(&s->engine, a))
 		return false;
-	hunt_expect(s->hunt, a->type != WEIR_ACTION_POST || first == line ||
-			     first == &s->engine.waiter.link,
+	hunt_expect(s->hunt,
+		    a->type != WEIR_ACTION_POST || first == line || first == &s->engine.waiter.link,
 		    "session %d posts before one that stands in line", s->number);
 	return true;
 }
@@ -141,8 +141,9 @@ static void submit_alone(struct hunt_session *s, struct hunt_request *r)
 	submit_request(s, r);
 	if (!is_alone || !r->is_in || r->asked.op == WEIR_OP_BARRIER)
 		return;
-	hunt_expect(s->hunt, weir_engine_next(&s->engine, &action) &&
-			     action.type == WEIR_ACTION_POST && action.wr->req == &r->req,
+	hunt_expect(s->hunt,
+		    weir_engine_next(&s->engine, &action) && action.type == WEIR_ACTION_POST &&
+			    action.wr->req == &r->req,
 		    "request %u comes alone, and is not posted at once", r->number);
 	if (!*s->hunt->why)
 		carry_out(s, &action);
@@ -180,8 +181,8 @@ void hunt_host_wake(struct hunt_session *s)
 	struct hunt *h = s->hunt;
 
 	if (!sim_event_is_scheduled(&s->serve))
-		sim_clock_in(&h->clock, &s->serve, hunt_dice(&h->host, 500) ? 0
-									    : hunt_while(&h->host));
+		sim_clock_in(&h->clock, &s->serve,
+			     hunt_dice(&h->host, 500) ? 0 : hunt_while(&h->host));
 }
 
 static void window_begin(struct hunt *h)
@@ -207,7 +208,8 @@ static void unload_begin(struct hunt *h, struct hunt_session *s)
 	struct weir_path_config config = { .nr_counters = HUNT_COUNTERS };
 
 	/* One draw a statement: in what order an initializer makes them the compiler may choose. */
-	config.policy = (enum weir_path_policy)sim_rng_below(&h->paths, WEIR_PATH_POLICY_MEASURED + 1);
+	config.policy =
+		(enum weir_path_policy)sim_rng_below(&h->paths, WEIR_PATH_POLICY_MEASURED + 1);
 	config.bytes_max = HUNT_CELL_BYTES * (1 + (uint32_t)sim_rng_below(&h->paths, 8));
 	config.hot_pages = 1 + (uint32_t)sim_rng_below(&h->paths, 6);
 	s->unload = -1;

@@ -15,8 +15,8 @@ static uint64_t digest_of(uint64_t digest, uint64_t number)
 
 void hunt_note(struct hunt *h, const char *what, int64_t a, int64_t b, int64_t c)
 {
-	h->digest = digest_of(digest_of(digest_of(h->digest, (uint64_t)a), (uint64_t)b),
-			      (uint64_t)c);
+	h->digest =
+		digest_of(digest_of(digest_of(h->digest, (uint64_t)a), (uint64_t)b), (uint64_t)c);
 	h->digest = digest_of(digest_of(h->digest, h->clock.now_ps), (uint64_t)what[0]);
 	if (h->trace)
 		printf("%12" PRIu64 " %-8s %" PRId64 " %" PRId64 " %" PRId64 "\n", h->clock.now_ps,

@@ -234,8 +234,8 @@ void hunt_memory_move(struct hunt_qp *qp, const struct hunt_wqe *wqe, bool is_an
 void hunt_memory_over(struct hunt_session *s);
 
 /* promise.c: watches. */
-__attribute__((format(printf, 3, 4)))
-void hunt_expect(struct hunt *h, bool holds, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void hunt_expect(struct hunt *h, bool holds,
+						       const char *format, ...);
 /* Before @wqe takes effect, of which it says whether that is still allowed. */
 void hunt_watch_effect(struct hunt_qp *qp, const struct hunt_wqe *wqe);
 void hunt_watch_post(struct hunt_session *s, const struct weir_action *a);

@@ -218,12 +218,13 @@ static void watch_unloaded(struct hunt_session *s, const struct weir_wr *wr)
 {
 	const struct weir_req *req;
 
-	hunt_expect(s->hunt, wr->length <= s->route.config.bytes_max &&
-				     wr->nr_sge <= WEIR_UNLOAD_SGE_MAX,
+	hunt_expect(s->hunt,
+		    wr->length <= s->route.config.bytes_max && wr->nr_sge <= WEIR_UNLOAD_SGE_MAX,
 		    "%u bytes in %u pieces are unloaded", wr->length, wr->nr_sge);
 	for (req = wr->req; req; req = req->merge_next)
-		hunt_expect(s->hunt, req->op == WEIR_OP_WRITE && req->posted == req->length &&
-					     (wr->nr_reqs > 1 || req->length == wr->length),
+		hunt_expect(s->hunt,
+			    req->op == WEIR_OP_WRITE && req->posted == req->length &&
+				    (wr->nr_reqs > 1 || req->length == wr->length),
 			    "request %u is unloaded", hunt_request_of(req)->number);
 	hunt_expect(s->hunt, s->route.config.policy != WEIR_PATH_POLICY_OFFLOAD,
 		    "what is to be offloaded is unloaded");
@@ -310,8 +311,8 @@ static void watch_barrier(const struct hunt_request *r)
 		const struct hunt_request *before = &h->requests[i];
 
 		hunt_expect(r->session->hunt, before->session != r->session || before->has_ended,
-			    "the barrier %u is done, and %u, which is before it, is not",
-			    r->number, i);
+			    "the barrier %u is done, and %u, which is before it, is not", r->number,
+			    i);
 	}
 }
 
@@ -322,8 +323,9 @@ void hunt_watch_end(struct hunt_request *r)
 	hunt_expect(h, !r->has_ended, "request %u ends twice", r->number);
 	hunt_expect(h, is_true(r), "request %u ends with %d, which is not true", r->number,
 		    r->status);
-	hunt_expect(h, r->asked.deadline_ns == WEIR_NEVER ||
-			     hunt_now_ns(h) <= r->asked.deadline_ns + LATE_NS_MAX,
+	hunt_expect(h,
+		    r->asked.deadline_ns == WEIR_NEVER ||
+			    hunt_now_ns(h) <= r->asked.deadline_ns + LATE_NS_MAX,
 		    "request %u ends long after its deadline", r->number);
 	if (r->asked.op == WEIR_OP_BARRIER && !r->status)
 		watch_barrier(r);

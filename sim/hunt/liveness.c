@@ -29,10 +29,10 @@ static void watch_late(const struct hunt_session *s, const struct hunt_request *
 
 	for (i = 0; i < s->nr_qps; i++)
 		hunt_expect(s->hunt, !r->posted[i] || s->qps[i].is_failed,
-			    "request %u is late, and channel %d, which has it, goes on",
-			    r->number, i);
-	hunt_expect(s->hunt, r->in_doubt || is_posted(r), "request %u is late, and waits for nothing",
-		    r->number);
+			    "request %u is late, and channel %d, which has it, goes on", r->number,
+			    i);
+	hunt_expect(s->hunt, r->in_doubt || is_posted(r),
+		    "request %u is late, and waits for nothing", r->number);
 }
 
 /* Whether all that @r has to wait for is over. */
@@ -78,8 +78,9 @@ static void watch_idle(const struct hunt_session *s)
 	for (i = 0; i < h->nr_requests; i++) {
 		const struct hunt_request *r = &h->requests[i];
 
-		hunt_expect(h, !is_waiting(s, r) || r->asked.op > WEIR_OP_FADD || r->in_doubt ||
-				     is_posted(r) || !has_turn(r),
+		hunt_expect(h,
+			    !is_waiting(s, r) || r->asked.op > WEIR_OP_FADD || r->in_doubt ||
+				    is_posted(r) || !has_turn(r),
 			    "request %u could be posted, and is not", i);
 	}
 }

@@ -106,8 +106,7 @@ static bool is_registered(const struct hunt *h, const struct weir_sge *sge)
 {
 	return sge->addr >= LOCAL && sge->length && sge->length <= MR_BYTES &&
 	       sge->addr - LOCAL + sge->length <= h->local_bytes &&
-	       sge->lkey == key_of(sge->addr) &&
-	       sge->lkey == key_of(sge->addr + sge->length - 1);
+	       sge->lkey == key_of(sge->addr) && sge->lkey == key_of(sge->addr + sge->length - 1);
 }
 
 static bool may_move(struct hunt_qp *qp, const struct hunt_wqe *wqe)
@@ -115,8 +114,9 @@ static bool may_move(struct hunt_qp *qp, const struct hunt_wqe *wqe)
 	struct hunt *h = qp->session->hunt;
 	int i;
 
-	hunt_expect(h, wqe->op == WEIR_OP_SEND || (wqe->length <= HUNT_REMOTE_BYTES &&
-						  wqe->remote <= HUNT_REMOTE_BYTES - wqe->length),
+	hunt_expect(h,
+		    wqe->op == WEIR_OP_SEND || (wqe->length <= HUNT_REMOTE_BYTES &&
+						wqe->remote <= HUNT_REMOTE_BYTES - wqe->length),
 		    "a WR is for %u bytes at %" PRIu64 ", which is beyond the region", wqe->length,
 		    wqe->remote);
 	hunt_expect(h, wqe->op == WEIR_OP_SEND || hunt_memory_of(qp->session, wqe->rkey) >= 0,

@@ -33,8 +33,8 @@ static void place_atomic(struct hunt_request *r, uint32_t first)
 {
 	struct sim_rng *rng = &r->session->hunt->places;
 
-	r->req.remote = hunt_dice(rng, 500) ? 8 * sim_rng_below(rng, 4)
-					    : (uint64_t)first * HUNT_CELL_BYTES;
+	r->req.remote = hunt_dice(rng, 500) ? 8 * sim_rng_below(rng, 4) :
+					      (uint64_t)first * HUNT_CELL_BYTES;
 	r->req.length = 8;
 	r->req.compare = sim_rng_below(rng, 3);
 	r->req.operand = 1 + sim_rng_below(rng, 2);
@@ -228,8 +228,7 @@ static void happen(struct sim_event *event)
 	if (hunt_dice(rng, 30))
 		cancel_one(s);
 	if (--s->to_come)
-		sim_clock_in(&s->hunt->clock, event,
-			     hunt_dice(rng, 400) ? 0 : hunt_while(rng));
+		sim_clock_in(&s->hunt->clock, event, hunt_dice(rng, 400) ? 0 : hunt_while(rng));
 }
 
 void hunt_requests_begin(struct hunt_session *s)

@@ -72,33 +72,35 @@ static bool done(struct sim_request *request)
 
 static struct weir_req next_of_pattern(struct engine_load_worker *w)
 {
-	static const enum weir_op ops[] = { [SIM_OP_WRITE] = WEIR_OP_WRITE,
-					    [SIM_OP_READ] = WEIR_OP_READ,
-					    [SIM_OP_SEND] = WEIR_OP_SEND,
-					    [SIM_OP_WRITE_IMM] = WEIR_OP_WRITE,
-					    [SIM_OP_CAS] = WEIR_OP_CAS,
-					    [SIM_OP_FADD] = WEIR_OP_FADD };
+	static const enum weir_op ops[] = {
+		[SIM_OP_WRITE] = WEIR_OP_WRITE, [SIM_OP_READ] = WEIR_OP_READ,
+		[SIM_OP_SEND] = WEIR_OP_SEND,	[SIM_OP_WRITE_IMM] = WEIR_OP_WRITE,
+		[SIM_OP_CAS] = WEIR_OP_CAS,	[SIM_OP_FADD] = WEIR_OP_FADD
+	};
 	const struct sim_load_settings *s = w->loads->settings;
 	uint64_t region, offset;
 
 	sim_pattern_next(&w->pattern, &region, &offset);
-	return (struct weir_req){ .op = ops[s->op], .rkey = 1 + (uint32_t)region,
-				  .remote = region * s->region_bytes + offset, .length = s->size };
+	return (struct weir_req){ .op = ops[s->op],
+				  .rkey = 1 + (uint32_t)region,
+				  .remote = region * s->region_bytes + offset,
+				  .length = s->size };
 }
 
 static struct weir_req next_of_trace(struct sim_request_trace *trace)
 {
 	const struct sim_request_record *record = sim_trace_next(trace);
 
-	return (struct weir_req){ .op = record->is_write ? WEIR_OP_WRITE : WEIR_OP_READ, .rkey = 1,
+	return (struct weir_req){ .op = record->is_write ? WEIR_OP_WRITE : WEIR_OP_READ,
+				  .rkey = 1,
 				  .remote = record->page * SIM_TRACE_PAGE,
 				  .length = record->pages * SIM_TRACE_PAGE };
 }
 
 static struct weir_req next_request(struct engine_load_worker *w)
 {
-	return w->loads->settings->pattern == SIM_PATTERN_TRACE ?
-		       next_of_trace(&w->loads->trace) : next_of_pattern(w);
+	return w->loads->settings->pattern == SIM_PATTERN_TRACE ? next_of_trace(&w->loads->trace) :
+								  next_of_pattern(w);
 }
 
 /*
@@ -117,7 +119,8 @@ static void touch_memory(struct engine_loads *all)
 		sim_memory_cached(w->session->channels[0].qp->peer->nic, req.rkey, req.remote,
 				  req.length);
 		if (s->pattern == SIM_PATTERN_SEQ && of_a_page > 1)
-			w->pattern.next += of_a_page - 1; /* the next ones touch_memory nothing new */
+			w->pattern.next +=
+				of_a_page - 1; /* the next ones touch_memory nothing new */
 	}
 }
 
@@ -180,14 +183,15 @@ static void worker_main(void *arg)
 			sim_thread_run(&w->thread, s->think_ps);
 		}
 		w->waits = true;
-		sim_engine_host_await(&w->thread, w->session->weir, w->session->poller, has_some, w);
+		sim_engine_host_await(&w->thread, w->session->weir, w->session->poller, has_some,
+				      w);
 		w->waits = false;
 		finish_requests(w);
 	}
 }
 
-static int worker_init(struct engine_loads *all, struct engine_load_worker *w, struct engine_load_client *client,
-		       uint32_t number)
+static int worker_init(struct engine_loads *all, struct engine_load_worker *w,
+		       struct engine_load_client *client, uint32_t number)
 {
 	const struct sim_load_settings *s = all->loads.settings;
 	uint32_t i;
@@ -220,7 +224,8 @@ static void lead_for_ever(void *arg)
 	sim_engine_host_await(&lead->thread, lead->weir, lead->poller, NULL, NULL);
 }
 
-static int lead_init(struct engine_load_leader *lead, struct sim_engine_host *weir, struct sim_poller *poller)
+static int lead_init(struct engine_load_leader *lead, struct sim_engine_host *weir,
+		     struct sim_poller *poller)
 {
 	lead->weir = weir;
 	lead->poller = poller;
@@ -234,7 +239,7 @@ static int client_init(struct engine_loads *all, uint32_t number)
 	struct engine_load_client *client = &all->clients[number];
 	uint32_t threads = (uint32_t)s->threads, i;
 	int rc = sim_engine_host_init(&client->weir, &all->loads.world->nodes[number], s,
-			       s->cqs ? (uint32_t)s->cqs : all->nr_sessions);
+				      s->cqs ? (uint32_t)s->cqs : all->nr_sessions);
 
 	client->sessions = calloc(all->nr_sessions, sizeof(*client->sessions));
 	client->leads = calloc(client->weir.nr_pollers, sizeof(*client->leads));
@@ -251,7 +256,7 @@ static int client_init(struct engine_loads *all, uint32_t number)
 }
 
 static int start_load(struct sim_world *world, const struct sim_load_settings *load,
-		 struct sim_loads **out)
+		      struct sim_loads **out)
 {
 	struct engine_loads *all = calloc(1, sizeof(*all));
 	int rc = 0;
@@ -260,12 +265,13 @@ static int start_load(struct sim_world *world, const struct sim_load_settings *l
 	*out = all ? &all->loads : NULL;
 	if (!all)
 		return -ENOMEM;
-	all->loads = (struct sim_loads){ .kind = &sim_engine_load, .settings = load,
+	all->loads = (struct sim_loads){ .kind = &sim_engine_load,
+					 .settings = load,
 					 .world = world,
 					 .trace = world->settings->trace };
 	all->nr_clients = (uint32_t)world->settings->clients;
-	all->nr_sessions = (uint32_t)(world->settings->both ? all->nr_clients - 1
-							    : world->settings->servers);
+	all->nr_sessions =
+		(uint32_t)(world->settings->both ? all->nr_clients - 1 : world->settings->servers);
 	all->nr_workers = (uint32_t)load->threads * all->nr_clients;
 	all->clients = calloc(all->nr_clients, sizeof(*all->clients));
 	all->workers = calloc(all->nr_workers, sizeof(*all->workers));

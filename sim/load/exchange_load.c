@@ -97,7 +97,7 @@ static void sender_main(void *arg)
 		side->work_ps += now_ps(side) - begin_ps;
 		if (!any)
 			idle_until_event(side, side->first->is_imm ? &side->first->sender.recv_cq :
-							 &side->first->sender.send_cq);
+								     &side->first->sender.send_cq);
 	}
 }
 
@@ -137,8 +137,8 @@ static void receiver_main(void *arg)
 	}
 }
 
-static int side_start(struct exchange_load_side *side, struct exchange_loads *all, struct sim_node *node,
-		      void (*run)(void *arg))
+static int side_start(struct exchange_load_side *side, struct exchange_loads *all,
+		      struct sim_node *node, void (*run)(void *arg))
 {
 	int rc;
 
@@ -167,7 +167,8 @@ static int sides_start(struct exchange_loads *all)
 		all->receivers[i].first = &all->exchanges[i];
 		all->receivers[i].count = all->nr_clients;
 		all->receivers[i].step = all->nr_servers;
-		rc = side_start(&all->receivers[i], all, &nodes[all->nr_clients + i], receiver_main);
+		rc = side_start(&all->receivers[i], all, &nodes[all->nr_clients + i],
+				receiver_main);
 	}
 	return rc;
 }
@@ -188,7 +189,7 @@ static int exchanges_init(struct exchange_loads *all)
 }
 
 static int start_load(struct sim_world *world, const struct sim_load_settings *load,
-		 struct sim_loads **out)
+		      struct sim_loads **out)
 {
 	struct exchange_loads *all = calloc(1, sizeof(*all));
 	int rc;
@@ -196,8 +197,8 @@ static int start_load(struct sim_world *world, const struct sim_load_settings *l
 	*out = all ? &all->loads : NULL;
 	if (!all)
 		return -ENOMEM;
-	all->loads = (struct sim_loads){ .kind = &sim_exchange_load, .settings = load,
-					 .world = world };
+	all->loads =
+		(struct sim_loads){ .kind = &sim_exchange_load, .settings = load, .world = world };
 	all->nr_clients = (uint32_t)world->settings->clients;
 	all->nr_servers = (uint32_t)world->settings->servers;
 	all->exchanges = calloc(all->nr_clients * all->nr_servers, sizeof(*all->exchanges));
@@ -260,4 +261,5 @@ static void forget_tally(struct sim_loads *loads)
 		all->exchanges[i].looks = 0;
 }
 
-const struct sim_load_kind sim_exchange_load = { start_load, stop_load, collect_tally, forget_tally };
+const struct sim_load_kind sim_exchange_load = { start_load, stop_load, collect_tally,
+						 forget_tally };

@@ -8,10 +8,8 @@ int sim_loads_start(struct sim_world *world, const struct sim_load_settings *loa
 		    struct sim_loads **out)
 {
 	static const struct sim_load_kind *const kinds[] = {
-		[SIM_DRIVER_VERBS] = &sim_verbs_load,
-		[SIM_DRIVER_WEIR] = &sim_engine_load,
-		[SIM_DRIVER_PINGPONG] = &sim_pingpong_load,
-		[SIM_DRIVER_MUX] = &sim_mux_load,
+		[SIM_DRIVER_VERBS] = &sim_verbs_load,	    [SIM_DRIVER_WEIR] = &sim_engine_load,
+		[SIM_DRIVER_PINGPONG] = &sim_pingpong_load, [SIM_DRIVER_MUX] = &sim_mux_load,
 		[SIM_DRIVER_EXCHANGE] = &sim_exchange_load,
 	};
 

@@ -166,7 +166,7 @@ static int client_init(struct mux_loads *all, uint32_t number)
 }
 
 static int start_load(struct sim_world *world, const struct sim_load_settings *load,
-		 struct sim_loads **out)
+		      struct sim_loads **out)
 {
 	struct mux_loads *all = calloc(1, sizeof(*all));
 	uint32_t clients = (uint32_t)world->settings->clients, i;

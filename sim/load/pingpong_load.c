@@ -131,11 +131,12 @@ static unsigned int next_write(struct pingpong *trip, struct sim_wr *wr)
 	unsigned int path;
 
 	sim_pattern_next(&trip->pattern, &region, &offset);
-	*wr = (struct sim_wr){ .op = SIM_OP_WRITE, .rkey = 1 + (uint32_t)region, .remote = offset,
+	*wr = (struct sim_wr){ .op = SIM_OP_WRITE,
+			       .rkey = 1 + (uint32_t)region,
+			       .remote = offset,
 			       .bytes = (uint32_t)trip->loads->settings->size };
-	path = weir_path_decide(trip->route,
-				 region * trip->loads->settings->region_bytes + offset,
-				 hint_of(trip, region), true, now_ns);
+	path = weir_path_decide(trip->route, region * trip->loads->settings->region_bytes + offset,
+				hint_of(trip, region), true, now_ns);
 	if (path & WEIR_PATH_UNLOAD) {
 		wr->op = SIM_OP_WRITE_IMM;
 		wr->rkey = BUFFER_RKEY;
@@ -169,7 +170,7 @@ static void client_main(void *arg)
 		sim_loads_count(trip->loads, begin_ps, trip->loads->settings->size);
 		if (path & WEIR_PATH_PROBE)
 			weir_path_completed(trip->route, path,
-					     (done_ps - begin_ps) / SIM_PS_PER_NS);
+					    (done_ps - begin_ps) / SIM_PS_PER_NS);
 		if (!is_until_answer)
 			await_memory(here);
 		else if (is_returned(trip, path))
@@ -199,7 +200,8 @@ static void server_main(void *arg)
 	struct pingpong_side *there = &trip->there;
 
 	for (;;) {
-		struct sim_wr wr = { .op = SIM_OP_WRITE, .rkey = ANSWER_RKEY,
+		struct sim_wr wr = { .op = SIM_OP_WRITE,
+				     .rkey = ANSWER_RKEY,
 				     .bytes = ANSWER_BYTES };
 
 		await_memory(there);
@@ -210,7 +212,8 @@ static void server_main(void *arg)
 }
 
 /* @from's queue pair; what it writes unloaded_lands at @to. */
-static int connect_sides(struct pingpong *trip, struct pingpong_side *from, struct pingpong_side *to)
+static int connect_sides(struct pingpong *trip, struct pingpong_side *from,
+			 struct pingpong_side *to)
 {
 	struct sim_load_settings settings = *trip->loads->settings;
 
@@ -278,7 +281,8 @@ static int trip_init(struct pingpong_loads *all, struct pingpong *trip, uint32_t
 		rc = connect_sides(trip, &trip->there, &trip->here);
 	if (!rc)
 		rc = sim_cq_init(&trip->slots, NULL, 8) || sim_cq_init(&trip->returns, NULL, 8) ?
-			     -ENOMEM : 0;
+			     -ENOMEM :
+			     0;
 	if (!rc && !all->counters[client])
 		rc = route_init(trip, &all->counters[client]);
 	if (rc)
@@ -292,7 +296,7 @@ static int trip_init(struct pingpong_loads *all, struct pingpong *trip, uint32_t
 }
 
 static int start_load(struct sim_world *world, const struct sim_load_settings *load,
-		 struct sim_loads **out)
+		      struct sim_loads **out)
 {
 	struct pingpong_loads *all = calloc(1, sizeof(*all));
 	uint32_t i;
@@ -301,7 +305,8 @@ static int start_load(struct sim_world *world, const struct sim_load_settings *l
 	*out = all ? &all->loads : NULL;
 	if (!all)
 		return -ENOMEM;
-	all->loads = (struct sim_loads){ .kind = &sim_pingpong_load, .settings = load, .world = world };
+	all->loads =
+		(struct sim_loads){ .kind = &sim_pingpong_load, .settings = load, .world = world };
 	all->count = (uint32_t)(load->threads * world->settings->clients);
 	all->trips = calloc(all->count, sizeof(*all->trips));
 	if (!all->trips)
@@ -356,4 +361,5 @@ static void forget_tally(struct sim_loads *loads)
 		all->routes[i].unloaded = 0;
 }
 
-const struct sim_load_kind sim_pingpong_load = { start_load, stop_load, collect_tally, forget_tally };
+const struct sim_load_kind sim_pingpong_load = { start_load, stop_load, collect_tally,
+						 forget_tally };

@@ -43,15 +43,16 @@ static int grow_records(struct sim_request_trace *trace, struct request_trace_re
 	if (trace->count < r->room)
 		return 0;
 	r->room = r->room ? 2 * r->room : 1024;
-	records = r->room <= RECORDS_MAX ?
-			  realloc(trace->records, r->room * sizeof(*records)) : NULL;
+	records = r->room <= RECORDS_MAX ? realloc(trace->records, r->room * sizeof(*records)) :
+					   NULL;
 	if (!records)
 		return is_wrong(r, "the trace is too long");
 	trace->records = records;
 	return 0;
 }
 
-static int parse_request(struct sim_request_trace *trace, struct request_trace_reader *r, const char *line)
+static int parse_request(struct sim_request_trace *trace, struct request_trace_reader *r,
+			 const char *line)
 {
 	struct sim_request_record record;
 	char op;
@@ -62,7 +63,8 @@ static int parse_request(struct sim_request_trace *trace, struct request_trace_r
 		return is_wrong(r, "expected \"OP PAGE COUNT ...\", OP being R or W");
 	if (!record.pages || record.pages > SIM_TRACE_PAGES_MAX || record.page >= r->pages ||
 	    record.pages > r->pages - record.page)
-		return is_wrong(r, "PAGE and COUNT lie outside of the device, or COUNT is above 256");
+		return is_wrong(r,
+				"PAGE and COUNT lie outside of the device, or COUNT is above 256");
 	record.is_write = op == 'W';
 	rc = grow_records(trace, r);
 	if (trace->most < record.pages)
@@ -87,8 +89,9 @@ static int read_all(struct sim_request_trace *trace, struct request_trace_reader
 
 int sim_trace_load(struct sim_request_trace *trace, const char *path, char *why, uint32_t why_bytes)
 {
-	struct request_trace_reader r = { .file = fopen(path, "r"), .path = path, .why = why,
-			    .why_bytes = why_bytes };
+	struct request_trace_reader r = {
+		.file = fopen(path, "r"), .path = path, .why = why, .why_bytes = why_bytes
+	};
 	int rc;
 
 	*trace = (struct sim_request_trace){ .count = 0 };

@@ -44,7 +44,8 @@ struct sim_request_trace {
  *
  * Return: 0, -EINVAL, or -ENOMEM.
  */
-int sim_trace_load(struct sim_request_trace *trace, const char *path, char *why, uint32_t why_bytes);
+int sim_trace_load(struct sim_request_trace *trace, const char *path, char *why,
+		   uint32_t why_bytes);
 
 void sim_trace_fini(struct sim_request_trace *trace);
 

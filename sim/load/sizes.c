@@ -22,8 +22,8 @@ static int read_all(struct sim_sizes *sizes, FILE *file, const char *path, char 
 			continue;
 		if (sscanf(line, "%u %c", &bytes, &end) != 1 || !bytes || bytes > BYTES_MAX ||
 		    sizes->count == SIM_SIZES_MAX) {
-			snprintf(why, why_bytes, "%s:%lu: expected a number of bytes, 1 to %u", path,
-				 number, BYTES_MAX);
+			snprintf(why, why_bytes, "%s:%lu: expected a number of bytes, 1 to %u",
+				 path, number, BYTES_MAX);
 			return -EINVAL;
 		}
 		sizes->bytes[sizes->count++] = bytes;

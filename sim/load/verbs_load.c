@@ -74,8 +74,11 @@ static void fill_wr(struct verbs_load_worker *w, struct sim_wr *wr)
 
 	w->free_jobs = job->next;
 	job->begin_ps = now_ps(w);
-	*wr = (struct sim_wr){ .id = (uintptr_t)job, .op = (uint8_t)s->op, .nr_sge = 1,
-			       .sge = &w->sge, .bytes = (uint32_t)s->size };
+	*wr = (struct sim_wr){ .id = (uintptr_t)job,
+			       .op = (uint8_t)s->op,
+			       .nr_sge = 1,
+			       .sge = &w->sge,
+			       .bytes = (uint32_t)s->size };
 	wr->is_inline = !(s->op == SIM_OP_READ || s->op > SIM_OP_WRITE_IMM) &&
 			s->size <= p->inline_max;
 	sim_pattern_next(&w->pattern, &region, &wr->remote);
@@ -210,8 +213,8 @@ static int port_init(struct verbs_loads *all, struct verbs_load_port *port, stru
 		return -ENOMEM;
 	for (i = 0; i < port->nr_qps; i++) {
 		port->qps[i] = sim_world_connect(all->loads.world, node,
-						   sim_world_next_peer(all->loads.world, node),
-						   &port->cq, s, depth);
+						 sim_world_next_peer(all->loads.world, node),
+						 &port->cq, s, depth);
 		if (!port->qps[i])
 			return -ENOMEM;
 	}
@@ -273,7 +276,7 @@ static int client_init(struct verbs_loads *all, uint32_t number)
 }
 
 static int start_load(struct sim_world *world, const struct sim_load_settings *load,
-		 struct sim_loads **out)
+		      struct sim_loads **out)
 {
 	struct verbs_loads *all = calloc(1, sizeof(*all));
 	uint32_t clients = (uint32_t)world->settings->clients, i;
@@ -281,8 +284,8 @@ static int start_load(struct sim_world *world, const struct sim_load_settings *l
 	*out = all ? &all->loads : NULL;
 	if (!all)
 		return -ENOMEM;
-	all->loads = (struct sim_loads){ .kind = &sim_verbs_load, .settings = load,
-					 .world = world };
+	all->loads =
+		(struct sim_loads){ .kind = &sim_verbs_load, .settings = load, .world = world };
 	all->nr_ports = (uint32_t)(load->share ? load->share : load->threads);
 	all->nr_workers = (uint32_t)load->threads * clients;
 	all->ports = calloc(all->nr_ports * clients, sizeof(*all->ports));

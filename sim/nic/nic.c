@@ -12,8 +12,8 @@ struct sim_slab {
 	struct sim_packet packets[SLAB_PACKETS];
 };
 
-static void lookup_cached(struct sim_cache *cache, uint64_t key, uint64_t stall_ps, uint64_t miss_ps,
-		 struct sim_cache_misses *looks)
+static void lookup_cached(struct sim_cache *cache, uint64_t key, uint64_t stall_ps,
+			  uint64_t miss_ps, struct sim_cache_misses *looks)
 {
 	if (sim_cache_look(cache, key))
 		return;
@@ -23,7 +23,8 @@ static void lookup_cached(struct sim_cache *cache, uint64_t key, uint64_t stall_
 
 void sim_lookup_qp(struct sim_nic *nic, const struct sim_qp *qp, struct sim_cache_misses *looks)
 {
-	lookup_cached(&nic->qpcs, qp->number, nic->profile->qpc_stall_ps, nic->profile->qpc_miss_ps, looks);
+	lookup_cached(&nic->qpcs, qp->number, nic->profile->qpc_stall_ps, nic->profile->qpc_miss_ps,
+		      looks);
 }
 
 static uint64_t mtt_key(uint32_t key, uint64_t page)
@@ -33,7 +34,7 @@ static uint64_t mtt_key(uint32_t key, uint64_t page)
 
 /* The pages of one message are looked up at a time: who missed waits for one of them. */
 void sim_lookup_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_t bytes,
-		     struct sim_cache_misses *looks)
+		       struct sim_cache_misses *looks)
 {
 	const struct sim_profile *p = nic->profile;
 	uint64_t page = addr / p->page_bytes;
@@ -42,7 +43,8 @@ void sim_lookup_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_
 
 	lookup_cached(&nic->mpts, key, p->mpt_stall_ps, p->mpt_miss_ps, looks);
 	for (; page <= last; page++)
-		lookup_cached(&nic->mtts, mtt_key(key, page), p->mtt_stall_ps, p->mtt_miss_ps, &pages);
+		lookup_cached(&nic->mtts, mtt_key(key, page), p->mtt_stall_ps, p->mtt_miss_ps,
+			      &pages);
 	looks->stall_ps += pages.stall_ps;
 	if (pages.later_ps)
 		looks->later_ps += p->mtt_miss_ps;
@@ -117,8 +119,9 @@ struct sim_packet *sim_packet_get(struct sim_nic *nic, struct sim_wqe *wqe, uint
 		add_slab(nic);
 	packet = nic->free_packets;
 	nic->free_packets = packet->next;
-	*packet = (struct sim_packet){ .wqe = wqe, .bytes = bytes, .kind = kind,
-				       .is_first = true, .is_last = true };
+	*packet = (struct sim_packet){
+		.wqe = wqe, .bytes = bytes, .kind = kind, .is_first = true, .is_last = true
+	};
 	return packet;
 }
 
@@ -154,7 +157,8 @@ uint64_t sim_pcie_write(struct sim_nic *nic, uint64_t from_ps, uint32_t bytes)
 	const struct sim_profile *p = nic->profile;
 
 	return sim_server_take(&nic->pcie_write, from_ps,
-			       transfer_ps(p, bytes, p->pcie_write_mbps)) + p->pcie_ps;
+			       transfer_ps(p, bytes, p->pcie_write_mbps)) +
+	       p->pcie_ps;
 }
 
 static int init_caches(struct sim_nic *nic)
@@ -172,14 +176,16 @@ int sim_nic_init(struct sim_nic *nic, struct sim_host *host)
 {
 	uint32_t i, class;
 
-	*nic = (struct sim_nic){ .host = host, .clock = host->clock, .profile = host->profile,
+	*nic = (struct sim_nic){ .host = host,
+				 .clock = host->clock,
+				 .profile = host->profile,
 				 .turn.happen = sim_stream_quantum_over };
 	nic->pus = calloc(nic->profile->pus, sizeof(*nic->pus));
 	if (!nic->pus || init_caches(nic)) {
 		sim_nic_fini(nic);
 		return -ENOMEM;
 	}
-	for (class = 0; class < SIM_CLASSES; class++) {
+	for (class = 0; class < SIM_CLASSES; class ++) {
 		weir_list_init(&nic->streams[class]);
 		for (i = 0; i < nic->profile->pus; i++)
 			weir_list_init(&nic->pus[i].ready[class]);

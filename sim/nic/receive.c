@@ -49,7 +49,8 @@ static void request_arrives(struct sim_packet *packet)
 	}
 	if (wqe->wr.op != SIM_OP_SEND)
 		sim_lookup_memory(end->nic, wqe->wr.rkey, wqe->wr.remote + packet->offset,
-				sim_op_is_read(wqe->wr.op) ? wqe->wr.bytes : packet->bytes, &looks);
+				  sim_op_is_read(wqe->wr.op) ? wqe->wr.bytes : packet->bytes,
+				  &looks);
 	enter_pipeline(packet, end, ps, p->rx_latency_ps, &looks, take_request);
 }
 
@@ -188,8 +189,8 @@ static bool stalls(struct sim_packet *packet, struct sim_qp *end)
 		if (takes_recv(packet, end))
 			return false;
 		nic->counts.rnrs++;
-		end->stalled_ps = nic->clock->now_ps + nic->profile->rnr_ps +
-				  2 * nic->profile->wire_ps;
+		end->stalled_ps =
+			nic->clock->now_ps + nic->profile->rnr_ps + 2 * nic->profile->wire_ps;
 	}
 	sim_clock_at(nic->clock, &packet->event, end->stalled_ps);
 	return true;

@@ -19,7 +19,7 @@ struct sim_cache_misses {
 /* nic.c: look up a QP's context; @bytes of memory at @addr under @key; a WQE. */
 void sim_lookup_qp(struct sim_nic *nic, const struct sim_qp *qp, struct sim_cache_misses *looks);
 void sim_lookup_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_t bytes,
-		     struct sim_cache_misses *looks);
+		       struct sim_cache_misses *looks);
 void sim_lookup_wqe(struct sim_nic *nic, const struct sim_wqe *wqe, struct sim_cache_misses *looks);
 
 /* nic.c: the entries that a WQE takes in the cache of WQEs come, and go. */

@@ -100,9 +100,9 @@ static void read_quantum(struct sim_stream *stream)
 	if (quantum > wqe->left)
 		quantum = wqe->left;
 	while (quantum) {
-		uint32_t burst = (uint32_t)(quantum < nic->profile->burst_bytes
-						    ? quantum
-						    : nic->profile->burst_bytes);
+		uint32_t burst = (uint32_t)(quantum < nic->profile->burst_bytes ?
+						    quantum :
+						    nic->profile->burst_bytes);
 
 		quantum -= burst;
 		send_packet(stream, burst, sim_pcie_read(nic, now_ps, burst));
@@ -113,7 +113,7 @@ static struct sim_stream *next_turn(struct sim_nic *nic)
 {
 	int class;
 
-	for (class = 0; class < SIM_CLASSES; class++) {
+	for (class = 0; class < SIM_CLASSES; class ++) {
 		if (!weir_list_is_empty(&nic->streams[class]))
 			return weir_list_entry(nic->streams[class].next, struct sim_stream, link);
 	}

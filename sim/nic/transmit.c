@@ -38,14 +38,14 @@ static void fetch(struct sim_qp *qp)
 	left = qp->visible - qp->fetched;
 	if (qp->fetching || !left)
 		return;
-	qp->fetching = (uint32_t)(left < nic->profile->fetch_wqes ? left
-								   : nic->profile->fetch_wqes);
+	qp->fetching =
+		(uint32_t)(left < nic->profile->fetch_wqes ? left : nic->profile->fetch_wqes);
 	nic->counts.fetches++;
 	/* It passes what payload is being read: it takes bandwidth, and does not wait for it. */
 	sim_pcie_read(nic, nic->clock->now_ps, qp->fetching * WQE_BYTES);
 	sim_clock_in(nic->clock, &qp->fetch,
-		     2 * nic->profile->pcie_ps + sim_bytes_ps(qp->fetching * WQE_BYTES,
-							      nic->profile->pcie_read_mbps));
+		     2 * nic->profile->pcie_ps +
+			     sim_bytes_ps(qp->fetching * WQE_BYTES, nic->profile->pcie_read_mbps));
 }
 
 void sim_fetch_over(struct sim_event *event)
@@ -115,7 +115,8 @@ static uint64_t service_ps(const struct sim_profile *p, uint8_t op)
 	return op == SIM_OP_SEND ? p->tx_send_ps : p->tx_write_ps;
 }
 
-static void lookup_contexts(struct sim_qp *qp, const struct sim_wqe *wqe, struct sim_cache_misses *looks)
+static void lookup_contexts(struct sim_qp *qp, const struct sim_wqe *wqe,
+			    struct sim_cache_misses *looks)
 {
 	uint32_t i;
 
@@ -123,7 +124,7 @@ static void lookup_contexts(struct sim_qp *qp, const struct sim_wqe *wqe, struct
 	sim_lookup_wqe(qp->nic, wqe, looks);
 	for (i = 0; i < wqe->wr.nr_sge && !wqe->wr.is_inline; i++)
 		sim_lookup_memory(qp->nic, wqe->wr.sge[i].key, wqe->wr.sge[i].addr,
-				wqe->wr.sge[i].length, looks);
+				  wqe->wr.sge[i].length, looks);
 }
 
 static void leaves_pipeline(struct sim_event *event)
@@ -160,7 +161,7 @@ static struct sim_qp *next_of(struct sim_pu *pu)
 {
 	int class;
 
-	for (class = 0; class < SIM_CLASSES; class++) {
+	for (class = 0; class < SIM_CLASSES; class ++) {
 		if (!weir_list_is_empty(&pu->ready[class]))
 			return weir_list_entry(pu->ready[class].next, struct sim_qp, link);
 	}

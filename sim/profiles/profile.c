@@ -122,8 +122,7 @@ static int check_all_seen(const bool seen[NR_FIELDS], const char *path,
 	return 0;
 }
 
-int sim_profile_load(struct sim_profile *profile, const char *path,
-		     char why[SIM_PROFILE_WHY_BYTES])
+int sim_profile_load(struct sim_profile *profile, const char *path, char why[SIM_PROFILE_WHY_BYTES])
 {
 	char line[512], reason[SIM_PROFILE_WHY_BYTES] = "";
 	bool seen[NR_FIELDS] = { false };

@@ -34,8 +34,11 @@ static void print_latency(FILE *out, const struct sim_histogram *h)
 	static const struct {
 		const char *name;
 		uint32_t per_million;
-	} points[] = { { "p50", 500000 }, { "p90", 900000 }, { "p99", 990000 },
-		       { "p999", 999000 }, { "p9999", 999900 } };
+	} points[] = { { "p50", 500000 },
+		       { "p90", 900000 },
+		       { "p99", 990000 },
+		       { "p999", 999000 },
+		       { "p9999", 999900 } };
 	size_t i;
 
 	fprintf(out, ", \"latency_us\": {");
@@ -80,8 +83,7 @@ static void print_busy(FILE *out, const struct sim_usage *before, const struct s
 
 	fprintf(out, ", \"busy\": {");
 	number(out, "cores", (after->cpu_ps - before->cpu_ps) / after->nodes, run_ps, 3);
-	rate(out, "kernel", (after->kernel_ps - before->kernel_ps) / after->nodes, run_ps,
-	     1000000);
+	rate(out, "kernel", (after->kernel_ps - before->kernel_ps) / after->nodes, run_ps, 1000000);
 	for (i = 0; i < 5; i++)
 		rate(out, names[i], (after->busy_ps[i] - before->busy_ps[i]) / after->nodes, run_ps,
 		     1000000);
@@ -98,8 +100,7 @@ static void print_caches(FILE *out, const struct sim_usage *before, const struct
 		uint64_t misses = after->misses[i] - before->misses[i];
 
 		fprintf(out, "%s", i ? ", " : "");
-		number(out, names[i], misses,
-		       misses + after->hits[i] - before->hits[i] ?: 1, 4);
+		number(out, names[i], misses, misses + after->hits[i] - before->hits[i] ?: 1, 4);
 	}
 	fprintf(out, "}");
 }
@@ -109,8 +110,7 @@ static void print_usage(FILE *out, const char *name, const struct sim_usage *bef
 {
 	const struct sim_nic_counts *a = &after->counts, *b = &before->counts;
 
-	fprintf(out, ", \"%s\": {\"wqes\": %llu", name,
-		(unsigned long long)(a->wqes - b->wqes));
+	fprintf(out, ", \"%s\": {\"wqes\": %llu", name, (unsigned long long)(a->wqes - b->wqes));
 	count(out, "reads", a->reads - b->reads);
 	count(out, "doorbells", a->doorbells - b->doorbells);
 	count(out, "fetches", a->fetches - b->fetches);

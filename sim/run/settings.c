@@ -35,23 +35,44 @@ static const struct sim_setting run_settings[] = {
 };
 
 static const struct sim_setting load_settings[] = {
-	{ "driver", LOAD(driver), 1, 0, 0, SIM_DRIVER_VERBS,
+	{ "driver",
+	  LOAD(driver),
+	  1,
+	  0,
+	  0,
+	  SIM_DRIVER_VERBS,
 	  { "verbs", "weir", "trip", "mux", "exchange" } },
 	{ "threads", LOAD(threads), 1, 0, 1024, 1 },
 	{ "depth", LOAD(depth), 1, 1, 4096, 1 },
 	{ "batch", LOAD(batch), 1, 1, 4096, 1 },
-	{ "op", LOAD(op), 1, 0, 0, SIM_OP_WRITE,
+	{ "op",
+	  LOAD(op),
+	  1,
+	  0,
+	  0,
+	  SIM_OP_WRITE,
 	  { "write", "read", "send", "write_imm", "cas", "fadd" } },
 	{ "size", LOAD(size), 1, 1, 1 << 24, 64 },
 	{ "qps", LOAD(qps), 1, 1, 65536, 1 },
 	{ "share", LOAD(share), 1, 0, 1024, 0 },
 	{ "lock", LOAD(lock), 1, 0, 0, SIM_LOCK_SPIN, { "spin", "mutex" } },
 	{ "hold", LOAD(hold), 1, 0, 0, SIM_HOLD_POST, { "post", "op" } },
-	{ "poll", LOAD(poll), 1, 0, 0, WEIR_POLL_BUSY,
+	{ "poll",
+	  LOAD(poll),
+	  1,
+	  0,
+	  0,
+	  WEIR_POLL_BUSY,
 	  { "adaptive", "busy", "event", "batch", "hybrid" } },
 	{ "poll_wcs", LOAD(poll_wcs), 1, 1, 256, 16 },
 	{ "poll_retries", LOAD(poll_retries), 1, 0, 1000000, 0 },
-	{ "pattern", LOAD(pattern), 1, 0, 0, SIM_PATTERN_SEQ, { "seq", "random", "zipf", "trace" } },
+	{ "pattern",
+	  LOAD(pattern),
+	  1,
+	  0,
+	  0,
+	  SIM_PATTERN_SEQ,
+	  { "seq", "random", "zipf", "trace" } },
 	{ "skew", LOAD(skew), 1, 0, 400, 50 },
 	{ "mrs", LOAD(mrs), 1, 1, 1 << 22, 1 },
 	{ "region_bytes", LOAD(region_bytes), 1, 64, 1ull << 40, 1 << 20 },
@@ -69,7 +90,12 @@ static const struct sim_setting load_settings[] = {
 	{ "fragment", LOAD(fragment), 1, WEIR_FRAGMENT_BYTES_MIN, 1 << 24, 128 << 10 },
 	{ "window", LOAD(window), 1, 4096, 1ull << 40, 8 << 20 },
 	{ "window_wrs", LOAD(window_wrs), 1, 1, 65536, 65536 },
-	{ "unload", LOAD(unload), 1, 0, 0, WEIR_PATH_POLICY_OFFLOAD,
+	{ "unload",
+	  LOAD(unload),
+	  1,
+	  0,
+	  0,
+	  WEIR_PATH_POLICY_OFFLOAD,
 	  { "off", "always", "hints", "frequency", "measured" } },
 	{ "hot", LOAD(hot), 1, 1, UINT32_MAX, 4096 },
 	{ "learn", LOAD(learn), 1, 0, 1ull << 32, 0 },
@@ -105,8 +131,7 @@ static int refuse(const struct sim_setting *s, const char *value, char why[SIM_S
 
 	if (!s->names[0]) {
 		snprintf(why, SIM_SETTINGS_WHY_BYTES, "%s=%.64s: a whole number from %llu to %llu",
-			 s->name, value, (unsigned long long)s->least,
-			 (unsigned long long)s->most);
+			 s->name, value, (unsigned long long)s->least, (unsigned long long)s->most);
 		return -EINVAL;
 	}
 	at = snprintf(why, SIM_SETTINGS_WHY_BYTES, "%s=%.64s: one of", s->name, value);
@@ -116,7 +141,7 @@ static int refuse(const struct sim_setting *s, const char *value, char why[SIM_S
 }
 
 static int set_value(void *base, const struct sim_setting *s, const char *value,
-	       char why[SIM_SETTINGS_WHY_BYTES])
+		     char why[SIM_SETTINGS_WHY_BYTES])
 {
 	uint64_t number = 0;
 	char *end;
@@ -137,7 +162,8 @@ static int set_value(void *base, const struct sim_setting *s, const char *value,
 	return 0;
 }
 
-static const struct sim_setting *find_setting(const struct sim_setting *settings, size_t count, const char *name)
+static const struct sim_setting *find_setting(const struct sim_setting *settings, size_t count,
+					      const char *name)
 {
 	size_t i;
 
@@ -185,7 +211,8 @@ static int parse_one(struct sim_settings *settings, const char *arg,
 	s = find_setting(load_settings, COUNT(load_settings), name);
 	if (s)
 		return set_value(&settings->load, s, value, why);
-	s = strncmp(name, "bg_", 3) ? NULL : find_setting(load_settings, COUNT(load_settings), name + 3);
+	s = strncmp(name, "bg_", 3) ? NULL :
+				      find_setting(load_settings, COUNT(load_settings), name + 3);
 	if (s)
 		return set_value(&settings->background, s, value, why);
 	if (!strcmp(name, "sizes")) {
@@ -269,14 +296,15 @@ static int check_room(const struct sim_settings *s, char why[SIM_SETTINGS_WHY_BY
 {
 	if (count_room(s, &s->load) + count_room(s, &s->background) <= SIM_ROOM_MAX)
 		return 0;
-	snprintf(why, SIM_SETTINGS_WHY_BYTES,
-		 "the queues would have count_room for more than %d requests: say fewer threads, qps, or less depth",
-		 SIM_ROOM_MAX);
+	snprintf(
+		why, SIM_SETTINGS_WHY_BYTES,
+		"the queues would have room for more than %d requests: say fewer threads, qps, or less depth",
+		SIM_ROOM_MAX);
 	return -EINVAL;
 }
 
-static int parse(struct sim_settings *settings, const char *profiles, int argc,
-		 char *const argv[], char why[SIM_SETTINGS_WHY_BYTES])
+static int parse(struct sim_settings *settings, const char *profiles, int argc, char *const argv[],
+		 char why[SIM_SETTINGS_WHY_BYTES])
 {
 	const char *bad;
 	int i, rc;
@@ -307,7 +335,8 @@ static int parse(struct sim_settings *settings, const char *profiles, int argc,
 	}
 	if (settings->load.driver == SIM_DRIVER_EXCHANGE &&
 	    settings->sizes.most > settings->load.slot_bytes) {
-		snprintf(why, SIM_SETTINGS_WHY_BYTES, "a length in sizes is larger than slot_bytes");
+		snprintf(why, SIM_SETTINGS_WHY_BYTES,
+			 "a length in sizes is larger than slot_bytes");
 		return -EINVAL;
 	}
 	rc = check_load(&settings->load, why);

@@ -11,8 +11,13 @@
 #include "sim/load/sizes.h"
 #include "sim/load/request_trace.h"
 
-enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR, SIM_DRIVER_PINGPONG, SIM_DRIVER_MUX,
-		  SIM_DRIVER_EXCHANGE };
+enum sim_driver {
+	SIM_DRIVER_VERBS,
+	SIM_DRIVER_WEIR,
+	SIM_DRIVER_PINGPONG,
+	SIM_DRIVER_MUX,
+	SIM_DRIVER_EXCHANGE
+};
 enum sim_hold { SIM_HOLD_POST, SIM_HOLD_OP };
 enum sim_mr { SIM_MR_USER, SIM_MR_PRE, SIM_MR_DYN };
 enum sim_lock_kind { SIM_LOCK_SPIN, SIM_LOCK_MUTEX };

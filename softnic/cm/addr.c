@@ -48,8 +48,8 @@ bool cm_addr_is_multicast(const union cm_addr *addr)
 
 bool cm_addr_lacks_scope(const union cm_addr *addr)
 {
-	return addr->sa.sa_family == AF_INET6 &&
-	       IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr) && !addr->in6.sin6_scope_id;
+	return addr->sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr) &&
+	       !addr->in6.sin6_scope_id;
 }
 
 in_port_t cm_addr_port(const union cm_addr *addr)

@@ -50,7 +50,7 @@ static void set_type(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hint
 
 /* @gai: what getaddrinfo() says. Return: 0 or -ENOMEM. */
 static int look_up_addrinfo(struct rdma_addrinfo *rai, const char *node, const char *service,
-		   const struct rdma_addrinfo *hints, int *gai)
+			    const struct rdma_addrinfo *hints, int *gai)
 {
 	struct addrinfo ai_hints, *ai;
 	int rc;
@@ -105,7 +105,7 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 		rc = take_hints(rai, hints);
 	if (!rc && !gai && !rai->ai_src_len && hints->ai_src_len)
 		rc = copy_addr(&rai->ai_src_addr, &rai->ai_src_len, hints->ai_src_addr,
-				hints->ai_src_len);
+			       hints->ai_src_len);
 	if (rc || gai) {
 		rdma_freeaddrinfo(rai);
 		return gai ? gai : cm_return(rc);

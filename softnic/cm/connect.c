@@ -68,10 +68,10 @@ static int negotiate_depths(struct cm_id *id, struct cm_msg *msg, uint8_t served
 
 	if (!rc)
 		rc = negotiate(&id->responder_resources, msg->responder_resources, served,
-			    device->responder_resources_max);
+			       device->responder_resources_max);
 	if (!rc)
 		rc = negotiate(&id->initiator_depth, msg->initiator_depth, issued,
-			    device->initiator_depth_max);
+			       device->initiator_depth_max);
 	msg->responder_resources = id->responder_resources;
 	msg->initiator_depth = id->initiator_depth;
 	return rc;

@@ -137,7 +137,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **rid, 
 		return cm_return(rc);
 	pthread_mutex_lock(&cm_lock);
 	rc = cm_id_new(channel ? cm_channel(channel) : NULL, context, ps, cm_id_default_type(ps),
-			&id);
+		       &id);
 	pthread_mutex_unlock(&cm_lock);
 	if (!rc)
 		*rid = &id->id;

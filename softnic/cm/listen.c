@@ -23,8 +23,8 @@ static struct cm_id *add_child(struct cm_id *listener, int fd)
 	if (listener->state != CM_LISTENING || listener->nr_children == CM_BACKLOG_MAX)
 		return NULL;
 	/* The listener's channel until it is fetched; nothing is pushed there under its name. */
-	if (cm_id_new(cm_channel(listener->id.channel), NULL, listener->id.ps,
-		      listener->id.qp_type, &child))
+	if (cm_id_new(cm_channel(listener->id.channel), NULL, listener->id.ps, listener->id.qp_type,
+		      &child))
 		return NULL;
 	child->fd = fd;
 	child->state = CM_REQ_WAIT;
@@ -199,7 +199,7 @@ static int start_listening(struct cm_id *id, int backlog)
 	if (rc)
 		goto unlock;
 	if (listen(id->fd, SOMAXCONN) < 0 ||
-		 (id->fd_ipv4 >= 0 && listen(id->fd_ipv4, SOMAXCONN) < 0))
+	    (id->fd_ipv4 >= 0 && listen(id->fd_ipv4, SOMAXCONN) < 0))
 		rc = -errno;
 	else
 		id->state = CM_LISTENING;

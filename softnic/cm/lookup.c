@@ -9,9 +9,9 @@
 #include "event.h"
 
 enum { /* enum rdma_cm_event_type goes on */
-	EVENT_ADDRINFO_RESOLVED = RDMA_CM_EVENT_TIMEWAIT_EXIT + 1,
-	EVENT_ADDRINFO_ERROR,
-	EVENT_USER,
+       EVENT_ADDRINFO_RESOLVED = RDMA_CM_EVENT_TIMEWAIT_EXIT + 1,
+       EVENT_ADDRINFO_ERROR,
+       EVENT_USER,
 };
 
 #pragma GCC visibility push(default)
@@ -35,7 +35,7 @@ static int begin_lookup(struct cm_id *id)
 }
 
 static int run_lookup(const char *node, const char *service, const struct rdma_addrinfo *hints,
-		   struct rdma_addrinfo **info)
+		      struct rdma_addrinfo **info)
 {
 	int rc;
 

@@ -70,8 +70,8 @@ static int set_id_option(struct cm_id *id, int name, const void *value, size_t l
 /* One of the records must be a path for both ways, and then the route is resolved. */
 static int set_path(struct cm_id *id, const void *value, size_t len)
 {
-	const uint32_t usable =
-		IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
+	const uint32_t usable = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
+				IBV_PATH_FLAG_BIDIRECTIONAL;
 	const struct ibv_path_data *path = value;
 	size_t i, nr = len / sizeof(*path);
 

@@ -65,7 +65,8 @@ static void claim_init(struct cm_claim *claim, const struct cm_id *id, const uni
 }
 
 /* Return: the length of the name. */
-static socklen_t socket_name(struct sockaddr_un *un, const struct cm_id *id, const struct cm_claim *claim)
+static socklen_t socket_name(struct sockaddr_un *un, const struct cm_id *id,
+			     const struct cm_claim *claim)
 {
 	size_t room = sizeof(un->sun_path) - 1;
 	int len;

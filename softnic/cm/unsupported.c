@@ -9,11 +9,11 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#define UNSUPPORTED(type, name, ...)                                                               \
-	type name(__VA_ARGS__)                                                                     \
-	{                                                                                          \
-		errno = EOPNOTSUPP;                                                                \
-		return (type)-1;                                                                   \
+#define UNSUPPORTED(type, name, ...) \
+	type name(__VA_ARGS__)       \
+	{                            \
+		errno = EOPNOTSUPP;  \
+		return (type)-1;     \
 	}
 
 UNSUPPORTED(int, rsocket, int domain, int type, int protocol)

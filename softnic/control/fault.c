@@ -15,12 +15,12 @@
 bool fault_any;
 
 static struct {
-	pthread_mutex_t lock;		/* setting */
-	uint64_t value[OPTIONS];	/* read without it */
-	uint64_t epoch;			/* how often OPTION_ERROR_AFTER was set */
-	uint64_t ops;			/* begun by the process so far */
-	uint64_t port_down_at, gone_at;	/* at which of them */
-	uint32_t queue_pairs;		/* made so far */
+	pthread_mutex_t lock; /* setting */
+	uint64_t value[OPTIONS]; /* read without it */
+	uint64_t epoch; /* how often OPTION_ERROR_AFTER was set */
+	uint64_t ops; /* begun by the process so far */
+	uint64_t port_down_at, gone_at; /* at which of them */
+	uint32_t queue_pairs; /* made so far */
 	uint64_t mr_bytes;
 	bool gone;
 	struct softnic_timer port_up;
@@ -53,7 +53,8 @@ static uint64_t draw(const struct qp_faults *f, enum fault_draw what, uint32_t n
 	return mix64(x ^ ((uint64_t)what << 32 | nth));
 }
 
-static bool draw_happens(const struct qp_faults *f, enum fault_draw what, uint32_t nth, uint64_t ppm)
+static bool draw_happens(const struct qp_faults *f, enum fault_draw what, uint32_t nth,
+			 uint64_t ppm)
 {
 	return draw(f, what, nth) % OPTION_PPM < ppm;
 }
@@ -234,8 +235,8 @@ static void draw_faults(struct qp *qp, const struct send_wqe *wqe)
 	f->fails = f->ops - f->ops_at_epoch == value(OPTION_ERROR_AFTER) ||
 		   draw_happens(f, DRAW_ERROR, 0, value(OPTION_ERROR));
 	f->rnr = needs_receive(qp, wqe) ? rnr_tries(f) : 0;
-	f->begin_ns = delay_us ? softnic_now_ns() +
-				 draw(f, DRAW_DELAY, 0) % (delay_us + 1) * 1000 : 0;
+	f->begin_ns = delay_us ? softnic_now_ns() + draw(f, DRAW_DELAY, 0) % (delay_us + 1) * 1000 :
+				 0;
 	f->ops++;
 	count_for_process();
 }

@@ -41,7 +41,7 @@ void fault_mr_give(uint64_t bytes);
 /** fault_mr_change() - may so many bytes take the place of others? Less always may. */
 bool fault_mr_change(uint64_t from, uint64_t to);
 
-extern bool fault_any;	/* has there been any to look for? Never goes back to false. */
+extern bool fault_any; /* has there been any to look for? Never goes back to false. */
 
 int fault_inject(struct qp *qp, const struct send_wqe *wqe);
 

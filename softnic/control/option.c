@@ -16,7 +16,7 @@ static const struct {
 	enum option_kind kind;
 	uint64_t min, max, otherwise;
 } table[OPTIONS] = {
-#define OPTION_ROW(NAME, name, kind, min, max, otherwise, help)                                    \
+#define OPTION_ROW(NAME, name, kind, min, max, otherwise, help) \
 	[OPTION_##NAME] = { name, help, kind, min, max, otherwise },
 	SOFTNIC_OPTIONS(OPTION_ROW)
 #undef OPTION_ROW
@@ -104,7 +104,8 @@ static int find_option(const char *name, size_t length)
 
 static int explain_name(const char *name, enum softnic_option first, char *why, size_t size)
 {
-	size_t n = snprintf(why, size, "no option '%.*s'; there are", (int)strcspn(name, "="), name);
+	size_t n =
+		snprintf(why, size, "no option '%.*s'; there are", (int)strcspn(name, "="), name);
 	int i;
 
 	for (i = first; i < OPTIONS && n < size; i++)

@@ -67,7 +67,7 @@ int softnic_stat(struct softnic_process *out, size_t room, size_t *count)
 			return -errno;
 		len = shared_address(slot, &addr);
 		if (connect(fd, (struct sockaddr *)&addr, len) < 0)
-			continue;	/* nobody there: the socket may try the next */
+			continue; /* nobody there: the socket may try the next */
 		if (!ask_process(fd, &out[n]))
 			n++;
 		close(fd);

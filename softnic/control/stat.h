@@ -14,24 +14,24 @@
 #include <sys/types.h>
 
 /* X(name, what it counts) */
-#define SOFTNIC_COUNTERS(X)                                                                        \
-	X(doorbells, "calls of ibv_post_send and ibv_post_recv")                                   \
-	X(send_wrs, "work requests posted to send queues")                                         \
-	X(recv_wrs, "work requests posted to receive queues")                                      \
-	X(completions, "work completions polled")                                                  \
-	X(cq_events, "completion events taken from channels")                                      \
-	X(writes, "RDMA writes completed")                                                         \
-	X(reads, "RDMA reads completed")                                                           \
-	X(sends, "sends completed")                                                                \
-	X(atomics, "remote atomics completed")                                                     \
-	X(write_bytes, "bytes moved by RDMA writes")                                               \
-	X(read_bytes, "bytes moved by RDMA reads")                                                 \
-	X(send_bytes, "bytes moved by sends")                                                      \
-	X(receives, "messages and immediates received")                                            \
-	X(receive_bytes, "bytes of messages received")                                             \
-	X(errors, "work completions with an error, flushed ones included")                         \
-	X(rnr_naks, "times a receiver had no buffer posted")                                       \
-	X(mrs, "memory regions now registered")                                                    \
+#define SOFTNIC_COUNTERS(X)                                                \
+	X(doorbells, "calls of ibv_post_send and ibv_post_recv")           \
+	X(send_wrs, "work requests posted to send queues")                 \
+	X(recv_wrs, "work requests posted to receive queues")              \
+	X(completions, "work completions polled")                          \
+	X(cq_events, "completion events taken from channels")              \
+	X(writes, "RDMA writes completed")                                 \
+	X(reads, "RDMA reads completed")                                   \
+	X(sends, "sends completed")                                        \
+	X(atomics, "remote atomics completed")                             \
+	X(write_bytes, "bytes moved by RDMA writes")                       \
+	X(read_bytes, "bytes moved by RDMA reads")                         \
+	X(send_bytes, "bytes moved by sends")                              \
+	X(receives, "messages and immediates received")                    \
+	X(receive_bytes, "bytes of messages received")                     \
+	X(errors, "work completions with an error, flushed ones included") \
+	X(rnr_naks, "times a receiver had no buffer posted")               \
+	X(mrs, "memory regions now registered")                            \
 	X(qps, "queue pairs now open")
 
 /** struct softnic_counters - since the process opened the device, unless "now" */

@@ -205,7 +205,7 @@ void comp_channel_arm(struct comp_channel *c, struct cq *cq, uint32_t how)
 {
 	pthread_mutex_lock(&c->lock);
 	if (has_cords(c) && is_armed(cq))
-		hear_cords(c);		/* of the arm before, whose event it still is */
+		hear_cords(c); /* of the arm before, whose event it still is */
 	listen_to_cords(c, true);
 	if (doorbell_arm(cq, how))
 		append(c, cq);
@@ -217,7 +217,7 @@ void comp_channel_fire(struct comp_channel *c, struct cq *cq)
 {
 	pthread_mutex_lock(&c->lock);
 	append(c, cq);
-	c->is_ready = false;	/* whoever waits for edges has one for each event */
+	c->is_ready = false; /* whoever waits for edges has one for each event */
 	show_ready(c);
 	pthread_mutex_unlock(&c->lock);
 }
@@ -236,7 +236,8 @@ static int expect_others(struct comp_channel *c)
 
 	if (fd < 0)
 		return -1;
-	if (add_to_cords(fd, c->only) || watch(c->ibv.fd, EPOLL_CTL_ADD, fd, CHANNEL_WAKEUPS, c->listens)) {
+	if (add_to_cords(fd, c->only) ||
+	    watch(c->ibv.fd, EPOLL_CTL_ADD, fd, CHANNEL_WAKEUPS, c->listens)) {
 		close(fd);
 		return -1;
 	}

@@ -19,17 +19,17 @@ struct cq;
 
 struct comp_channel {
 	struct ibv_comp_channel ibv;
-	uint64_t number;		/* no other of this process had it */
-	pthread_mutex_t lock;		/* a leaf but for the queues' doorbells_lock and ibv.mutex */
+	uint64_t number; /* no other of this process had it */
+	pthread_mutex_t lock; /* a leaf but for the queues' doorbells_lock and ibv.mutex */
 	struct cq *cqs;
 	struct cq *first_fired, **last_fired;
-	int ready_fd;			/* readable while there are some */
-	struct wakeup *only;		/* as long as there was no other */
-	int wakeups_fd;			/* else an epoll of all that there are, or -1 */
-	bool is_ready;			/* ready_fd is */
-	bool listens;			/* to wakeups: they make the channel readable */
-	uint32_t began;			/* to listen: how often */
-	struct wakeup *wakeups;		/* nic.lock */
+	int ready_fd; /* readable while there are some */
+	struct wakeup *only; /* as long as there was no other */
+	int wakeups_fd; /* else an epoll of all that there are, or -1 */
+	bool is_ready; /* ready_fd is */
+	bool listens; /* to wakeups: they make the channel readable */
+	uint32_t began; /* to listen: how often */
+	struct wakeup *wakeups; /* nic.lock */
 };
 
 static inline struct comp_channel *to_comp_channel(struct ibv_comp_channel *channel)
@@ -57,8 +57,8 @@ void comp_channel_fire(struct comp_channel *c, struct cq *cq);
 
 /* Zeroed at first. */
 struct comp_channel_news {
-	bool pulled;		/* the epoll said CHANNEL_WAKEUPS */
-	uint32_t began;		/* the channel's, before it did */
+	bool pulled; /* the epoll said CHANNEL_WAKEUPS */
+	uint32_t began; /* the channel's, before it did */
 };
 
 /**

@@ -111,7 +111,8 @@ static void init_bell(struct cq *cq, const struct ibv_cq_init_attr_ex *init)
 	store_relaxed(&cq->doorbell.at->is_stamped, init->wc_flags & CQ_STAMPS);
 }
 
-static int check_init_attr(const struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
+static int check_init_attr(const struct ibv_context *context,
+			   const struct ibv_cq_init_attr_ex *init)
 {
 	const uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
 			       IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
@@ -308,11 +309,11 @@ int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 	doorbell_collect(cq);
 	hear_sources(cq);
 	if ((int32_t)(cq->arrived - cq->consumed) > (int32_t)cq->capacity)
-		look_for_overrun(cq);	/* of many together, each of whom sees only its own */
+		look_for_overrun(cq); /* of many together, each of whom sees only its own */
 	n = ready_list_poll(&cq->ready_list, wc, room);
 	cq->consumed += n;
 	if (n < room && (int32_t)(cq->arrived - cq->consumed) > 0)
-		cq->consumed = cq->arrived;	/* not all arrivals were completions */
+		cq->consumed = cq->arrived; /* not all arrivals were completions */
 	store_relaxed(&cq->has_left_some, n == room && (int32_t)(cq->arrived - cq->consumed) > 0);
 	doorbell_ack(cq, cq->arrived - cq->consumed, n < room);
 	if (n)

@@ -33,33 +33,34 @@ struct waker;
 
 struct cq {
 	union {
-		struct ibv_cq ibv;	/* handle is its index into the doorbell */
+		struct ibv_cq ibv; /* handle is its index into the doorbell */
 		struct ibv_cq_ex ex;
 	};
-	struct pd *domain;		/* the parent domain it was made in, or NULL */
-	pthread_mutex_t lock;		/* polling, and the ready_list */
+	struct pd *domain; /* the parent domain it was made in, or NULL */
+	pthread_mutex_t lock; /* polling, and the ready_list */
 	struct ready_list ready_list;
-	struct cq_doorbell doorbell;		/* its own, and behind it those of clients */
-	pthread_mutex_t doorbells_lock;	/* the list; arming; a leaf */
+	struct cq_doorbell doorbell; /* its own, and behind it those of clients */
+	pthread_mutex_t doorbells_lock; /* the list; arming; a leaf */
 	uint32_t capacity;
-	uint32_t promised;		/* completions that pollers wait for */
-	uint32_t arrived;		/* at all doorbells; lock */
-	uint32_t consumed;		/* of those; lock */
-	uint32_t armed;			/* ARMED_*; written under doorbells_lock */
-	bool has_left_some;		/* the last poll had no room for all; written under lock */
-	uint64_t done_ns;		/* when the last one taken came about; lock */
-	struct ibv_wc wc;		/* between ibv_start_poll() and ibv_end_poll(); lock */
-	bool has_overrun;		/* lock */
-	struct softnic_timer overrun;	/* counts, for it may have */
+	uint32_t promised; /* completions that pollers wait for */
+	uint32_t arrived; /* at all doorbells; lock */
+	uint32_t consumed; /* of those; lock */
+	uint32_t armed; /* ARMED_*; written under doorbells_lock */
+	bool has_left_some; /* the last poll had no room for all; written under lock */
+	uint64_t done_ns; /* when the last one taken came about; lock */
+	struct ibv_wc wc; /* between ibv_start_poll() and ibv_end_poll(); lock */
+	bool has_overrun; /* lock */
+	struct softnic_timer overrun; /* counts, for it may have */
 	struct async_subject events;
-	uint32_t events_delivered;	/* ibv.mutex */
-	struct cq *next_in_channel;	/* channel->lock, as what follows */
+	uint32_t events_delivered; /* ibv.mutex */
+	struct cq *next_in_channel; /* channel->lock, as what follows */
 	struct cq *next_fired;
-	uint32_t fired;			/* events that nobody took yet */
+	uint32_t fired; /* events that nobody took yet */
 };
 
 _Static_assert(offsetof(struct ibv_cq, async_events_completed) ==
-	       offsetof(struct ibv_cq_ex, async_events_completed), "ibv_cq_ex_to_cq() is a cast");
+		       offsetof(struct ibv_cq_ex, async_events_completed),
+	       "ibv_cq_ex_to_cq() is a cast");
 
 static inline struct cq *to_cq(struct ibv_cq *cq)
 {

@@ -20,7 +20,7 @@ int cq_arm(struct ibv_cq *ibv, int solicited_only)
 {
 	if (ibv->channel)
 		comp_channel_arm(to_comp_channel(ibv->channel), to_cq(ibv),
-			    solicited_only ? ARMED_SOLICITED : ARMED_ANY);
+				 solicited_only ? ARMED_SOLICITED : ARMED_ANY);
 	return 0;
 }
 

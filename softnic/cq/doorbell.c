@@ -20,7 +20,8 @@ struct shm_doorbell_page *doorbell_page_create(int *fd)
 	struct shm_doorbell_page *doorbell_page = calloc(1, sizeof(*doorbell_page));
 	void *map;
 
-	if (doorbell_page && shared_create("softnic-bell", sizeof(*doorbell_page->shared), false, fd, &map)) {
+	if (doorbell_page &&
+	    shared_create("softnic-bell", sizeof(*doorbell_page->shared), false, fd, &map)) {
 		free(doorbell_page);
 		doorbell_page = NULL;
 	}
@@ -74,7 +75,9 @@ int doorbell_attach(struct shm_doorbell_page *doorbell_page, struct cq *cq)
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	*l = (struct cq_doorbell){ .at = &doorbell_page->shared->cqs[cq->ibv.handle], .doorbell_page = doorbell_page, .cq = cq };
+	*l = (struct cq_doorbell){ .at = &doorbell_page->shared->cqs[cq->ibv.handle],
+				   .doorbell_page = doorbell_page,
+				   .cq = cq };
 	add_ordered(&doorbell_page->users, 1);
 	l->next_of_page = doorbell_page->doorbells;
 	doorbell_page->doorbells = l;
@@ -93,7 +96,7 @@ static void free_ended(struct cq *cq)
 	struct cq_doorbell **at, *l;
 
 	pthread_mutex_lock(&cq->doorbells_lock);
-	for (at = &cq->doorbell.next; (l = *at); ) {
+	for (at = &cq->doorbell.next; (l = *at);) {
 		if (!l->has_ended) {
 			at = &l->next;
 			continue;
@@ -120,7 +123,7 @@ void doorbell_detach_all(struct shm_doorbell_page *doorbell_page)
 		pthread_mutex_lock(&cq->doorbells_lock);
 		store_relaxed(&l->has_ended, true);
 		pthread_mutex_unlock(&cq->doorbells_lock);
-		ready_list_mark_all(cq->doorbell.at);	/* what it completed and did not mark */
+		ready_list_mark_all(cq->doorbell.at); /* what it completed and did not mark */
 		add_ordered(&cq->doorbell.at->arrivals, 1);
 		if (cq->ibv.channel && doorbell_was_rung(cq))
 			comp_channel_fire(to_comp_channel(cq->ibv.channel), cq);
@@ -135,7 +138,8 @@ void doorbell_detach_all(struct shm_doorbell_page *doorbell_page)
 void doorbell_init(struct cq *cq)
 {
 	pthread_mutex_init(&cq->doorbells_lock, NULL);
-	cq->doorbell = (struct cq_doorbell){ .at = &nic.doorbell_page->cqs[cq->ibv.handle], .cq = cq };
+	cq->doorbell =
+		(struct cq_doorbell){ .at = &nic.doorbell_page->cqs[cq->ibv.handle], .cq = cq };
 	start_counting(&cq->doorbell);
 	skip_arrivals(cq->doorbell.at);
 	store_relaxed(&cq->doorbell.at->armed, ARMED_NOT);
@@ -236,7 +240,7 @@ bool doorbell_arm(struct cq *cq, uint32_t how)
 	struct cq_doorbell *l, *news = NULL;
 
 	pthread_mutex_lock(&cq->doorbells_lock);
-	if (how > cq->armed)	/* an arm for any event stays one */
+	if (how > cq->armed) /* an arm for any event stays one */
 		store_relaxed(&cq->armed, how);
 	for (l = &cq->doorbell; l; l = l->next)
 		store_ordered(&l->at->armed, cq->armed);

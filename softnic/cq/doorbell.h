@@ -16,23 +16,23 @@ struct cq;
 /* Of a client. */
 struct shm_doorbell_page {
 	struct shared_doorbells *shared;
-	uint32_t users;			/* the client, and doorbells */
-	struct cq_doorbell *doorbells;	/* nic.lock */
-	struct wakeup *wakeups;	/* nic.lock */
+	uint32_t users; /* the client, and doorbells */
+	struct cq_doorbell *doorbells; /* nic.lock */
+	struct wakeup *wakeups; /* nic.lock */
 };
 
 /* One doorbell_page at one completion queue. */
 struct cq_doorbell {
 	struct shared_cq *at;
-	struct shm_doorbell_page *doorbell_page;		/* NULL: it is nic.doorbell_page */
+	struct shm_doorbell_page *doorbell_page; /* NULL: it is nic.doorbell_page */
 	struct cq *cq;
 	/* Written under cq->lock. */
-	uint32_t heard, solicited_heard;	/* arrivals when they were last looked at */
-	uint32_t seen, solicited_seen;		/* arrivals when there was nothing left */
-	uint32_t answered;			/* what we told the ringer was consumed */
-	bool has_ended;			/* cq->doorbells_lock */
-	struct cq_doorbell *next;		/* of the queue's: the first is for ever its own */
-	struct cq_doorbell *next_of_page;	/* nic.lock */
+	uint32_t heard, solicited_heard; /* arrivals when they were last looked at */
+	uint32_t seen, solicited_seen; /* arrivals when there was nothing left */
+	uint32_t answered; /* what we told the ringer was consumed */
+	bool has_ended; /* cq->doorbells_lock */
+	struct cq_doorbell *next; /* of the queue's: the first is for ever its own */
+	struct cq_doorbell *next_of_page; /* nic.lock */
 };
 
 /**

@@ -77,7 +77,7 @@ void ready_list_collect(struct ready_list *s, struct shared_cq *doorbell)
 		for (bits = swap_ordered(&doorbell->ready[i], 0); bits; bits &= bits - 1)
 			LIST_FOREACH(source, &s->seats[i * WORD_BITS + __builtin_ctzll(bits)],
 				     at_seat)
-				set_ready(s, source);
+		set_ready(s, source);
 	}
 }
 
@@ -90,7 +90,7 @@ int ready_list_poll(struct ready_list *s, struct ibv_wc *wc, int room)
 		set_done(s, source);
 		n += source->poll(source->qp, wc + n, room - n);
 		if (n == room)
-			set_ready(s, source);	/* it may have more: after the others */
+			set_ready(s, source); /* it may have more: after the others */
 	}
 	return n;
 }
@@ -103,7 +103,7 @@ uint32_t ready_list_waiting(const struct ready_list *s)
 
 	for (i = 0; i < SHARED_SEATS; i++)
 		LIST_FOREACH(source, &s->seats[i], at_seat)
-			n += source->waiting(source->qp);
+	n += source->waiting(source->qp);
 	return n;
 }
 
@@ -114,5 +114,5 @@ void ready_list_for_each(const struct ready_list *s, void (*fn)(struct qp *qp))
 
 	for (i = 0; i < SHARED_SEATS; i++)
 		LIST_FOREACH(source, &s->seats[i], at_seat)
-			fn(source->qp);
+	fn(source->qp);
 }

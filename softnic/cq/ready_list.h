@@ -37,7 +37,7 @@ struct cq_source {
 
 struct ready_list {
 	LIST_HEAD(, cq_source) seats[SHARED_SEATS];
-	TAILQ_HEAD(, cq_source) ready;	/* may have completions; each polled in turn */
+	TAILQ_HEAD(, cq_source) ready; /* may have completions; each polled in turn */
 	uint32_t num;
 };
 

@@ -15,7 +15,8 @@
 #include "cq.h"
 #include "softnic/shm/passed_fd.h"
 
-static struct wakeup *find_wakeup(const struct shm_doorbell_page *doorbell_page, const struct comp_channel *channel)
+static struct wakeup *find_wakeup(const struct shm_doorbell_page *doorbell_page,
+				  const struct comp_channel *channel)
 {
 	struct wakeup *wakeup = doorbell_page->wakeups;
 
@@ -24,7 +25,8 @@ static struct wakeup *find_wakeup(const struct shm_doorbell_page *doorbell_page,
 	return wakeup;
 }
 
-static int create_wakeup(struct shm_doorbell_page *doorbell_page, struct comp_channel *channel, struct wakeup **out)
+static int create_wakeup(struct shm_doorbell_page *doorbell_page, struct comp_channel *channel,
+			 struct wakeup **out)
 {
 	struct wakeup *wakeup = malloc(sizeof(*wakeup));
 	int fds[2], err;
@@ -35,7 +37,9 @@ static int create_wakeup(struct shm_doorbell_page *doorbell_page, struct comp_ch
 		err = -errno;
 		goto memory;
 	}
-	*wakeup = (struct wakeup){ fds[0], fds[1], doorbell_page, channel, doorbell_page->wakeups, channel->wakeups };
+	*wakeup = (struct wakeup){
+		fds[0], fds[1], doorbell_page, channel, doorbell_page->wakeups, channel->wakeups
+	};
 	err = comp_channel_watch(channel, wakeup);
 	if (err)
 		goto sockets;
@@ -50,7 +54,8 @@ memory:
 	return err;
 }
 
-int wakeup_get(struct shm_doorbell_page *doorbell_page, struct comp_channel *channel, struct wakeup **wakeup)
+int wakeup_get(struct shm_doorbell_page *doorbell_page, struct comp_channel *channel,
+	       struct wakeup **wakeup)
 {
 	*wakeup = find_wakeup(doorbell_page, channel);
 	return *wakeup ? 0 : create_wakeup(doorbell_page, channel, wakeup);

@@ -16,11 +16,11 @@ struct comp_channel;
 /* The sleeper's side. */
 struct wakeup {
 	int fd;
-	int far_fd;			/* to hand to its peer, as often as it asks */
+	int far_fd; /* to hand to its peer, as often as it asks */
 	struct shm_doorbell_page *doorbell_page;
 	struct comp_channel *channel;
-	struct wakeup *next_of_page;	/* nic.lock */
-	struct wakeup *next_of_channel;	/* nic.lock */
+	struct wakeup *next_of_page; /* nic.lock */
+	struct wakeup *next_of_channel; /* nic.lock */
 };
 
 /**
@@ -30,7 +30,8 @@ struct wakeup {
  * Context: nic.lock held; the channel's lock is taken.
  * Return: 0 or a negative errno.
  */
-int wakeup_get(struct shm_doorbell_page *doorbell_page, struct comp_channel *channel, struct wakeup **wakeup);
+int wakeup_get(struct shm_doorbell_page *doorbell_page, struct comp_channel *channel,
+	       struct wakeup **wakeup);
 
 /** wakeup_destroy() - that one is not heard any more. nic.lock held; takes the channel's. */
 void wakeup_destroy(struct wakeup *wakeup);

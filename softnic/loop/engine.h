@@ -15,11 +15,11 @@
 
 struct engine {
 	pthread_mutex_t lock;
-	pthread_cond_t idle;	/* the running item changed */
+	pthread_cond_t idle; /* the running item changed */
 	bool started, asleep;
 	pthread_t thread;
 	int epoll, wake;
-	const void *running;	/* handler, timer or work being called */
+	const void *running; /* handler, timer or work being called */
 };
 
 extern struct engine engine;

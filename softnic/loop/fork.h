@@ -17,8 +17,8 @@ struct fork_part {
 };
 
 /* Outermost lock first. */
-extern const struct fork_part cm_fork, cm_device_fork, nic_fork, gid_fork, cq_fork, mr_fork, mw_fork,
-	export_fork, async_fork, fault_fork, loop_fork;
+extern const struct fork_part cm_fork, cm_device_fork, nic_fork, gid_fork, cq_fork, mr_fork,
+	mw_fork, export_fork, async_fork, fault_fork, loop_fork;
 
 /**
  * fork_register() - from now on

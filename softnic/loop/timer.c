@@ -5,7 +5,7 @@
 #include "engine.h"
 
 static struct {
-	struct softnic_timer *timers;		/* by deadline */
+	struct softnic_timer *timers; /* by deadline */
 	struct softnic_work *first, **last;
 } scheduled = { .last = &scheduled.first };
 
@@ -18,7 +18,7 @@ static void run_timers(void)
 
 	while (scheduled.timers && scheduled.timers->deadline_ns <= now_ns) {
 		struct softnic_timer *t = scheduled.timers;
-		void (*fn)(struct softnic_timer *t) = t->fn;
+		void (*fn)(struct softnic_timer * t) = t->fn;
 
 		scheduled.timers = t->next;
 		t->armed = false;

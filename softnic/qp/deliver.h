@@ -16,7 +16,7 @@ struct mcast_fanout {
 	/* What was found when the group was looked up; so it was for all posted before. */
 	bool is_known;
 	union ibv_gid group;
-	uint32_t known_to;		/* sq.tail then */
+	uint32_t known_to; /* sq.tail then */
 	uint32_t members[MCAST_QPS_MAX], num_members;
 };
 

@@ -86,7 +86,7 @@ static void copy_inline(uint8_t *to, const struct ibv_send_wr *wr)
 }
 
 static void fill_wqe(const struct qp *qp, struct send_wqe *wqe, const struct ibv_send_wr *wr,
-		 uint32_t length)
+		     uint32_t length)
 {
 	*wqe = (struct send_wqe){
 		.wr_id = wr->wr_id,
@@ -103,8 +103,7 @@ static void fill_wqe(const struct qp *qp, struct send_wqe *wqe, const struct ibv
 	} else if (qp_is_datagram(qp)) {
 		/* One with the upper bit set stands for the queue pair's own. */
 		wqe->ud.qpn = wr->wr.ud.remote_qpn;
-		wqe->ud.qkey = wr->wr.ud.remote_qkey >> 31 ? qp->attr.qkey :
-							     wr->wr.ud.remote_qkey;
+		wqe->ud.qkey = wr->wr.ud.remote_qkey >> 31 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
 	} else if (is_atomic(wr->opcode)) {
 		wqe->remote_addr = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;

@@ -10,7 +10,7 @@
 
 /* Work requests that are being posted together: one doorbell. */
 struct post_batch {
-	uint32_t tail;		/* where the next one goes */
+	uint32_t tail; /* where the next one goes */
 	uint64_t bytes;
 };
 

@@ -47,7 +47,7 @@ static void grant_inline(struct ibv_qp_cap *cap)
 		cap->max_inline_data = SOFTNIC_INLINE_MIN;
 }
 
-enum { CONNECTED_GUARDS = 8 };	/* a cache line of them, though one would do */
+enum { CONNECTED_GUARDS = 8 }; /* a cache line of them, though one would do */
 
 int qp_segment_create(const struct qp *qp, struct qp_segment *segment)
 {
@@ -248,7 +248,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
 	pthread_mutex_unlock(&qp->lock);
 	qp_wait_for_copies(qp);
-	softnic_timer_disarm(&qp->quiet);	/* it looks at the client, while that knows of us */
+	softnic_timer_disarm(&qp->quiet); /* it looks at the client, while that knows of us */
 	nic_del_qp(qp, ibv->qp_num);
 	softnic_timer_disarm(&qp->timer);
 	softnic_work_cancel(&qp->work);
@@ -275,7 +275,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 {
 	struct qp *qp = to_qp(ibv);
 
-	(void)attr_mask;	/* what was not asked for may be given as well */
+	(void)attr_mask; /* what was not asked for may be given as well */
 	if (fault_is_gone())
 		return EIO;
 	pthread_mutex_lock(&qp->lock);

@@ -30,10 +30,10 @@ struct shm_client;
 
 /* What IBV_WR_BIND_MW asks for; the new key is the work request's rkey. */
 struct mw_bind_args {
-	uint32_t type;		/* enum ibv_mw_type */
-	uint32_t region;	/* key of the region, or 0 */
+	uint32_t type; /* enum ibv_mw_type */
+	uint32_t region; /* key of the region, or 0 */
 	uint32_t access;
-	uint64_t addr, length;	/* as work requests say it; length 0: to nothing */
+	uint64_t addr, length; /* as work requests say it; length 0: to nothing */
 };
 
 static inline bool wr_is_send(enum ibv_wr_opcode op)
@@ -66,61 +66,61 @@ struct send_wqe {
 		} ud;
 	};
 	uint32_t length;
-	uint32_t imm;		/* or the key to invalidate */
-	uint8_t opcode;		/* enum ibv_wr_opcode */
+	uint32_t imm; /* or the key to invalidate */
+	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t num_sge;
-	uint16_t flags;		/* enum ibv_send_flags; SIGNALED if the queue signals all */
-	uint32_t status;	/* enum ibv_wc_status, once done */
-	uint64_t done_ns;	/* when, if the completion queue is stamped */
+	uint16_t flags; /* enum ibv_send_flags; SIGNALED if the queue signals all */
+	uint32_t status; /* enum ibv_wc_status, once done */
+	uint64_t done_ns; /* when, if the completion queue is stamped */
 };
 
 /* polled <= done <= tail, modulo 2^32; tail - polled <= size. */
 struct send_queue {
 	struct send_wqe *wqes;
-	struct ibv_sge *sges;		/* max_sge each */
-	uint8_t *inlined;		/* max_inline each */
-	struct av *avs;			/* of datagrams */
-	struct mcast_fanout *fanout;		/* the same */
-	uint32_t size;			/* a power of two */
+	struct ibv_sge *sges; /* max_sge each */
+	uint8_t *inlined; /* max_inline each */
+	struct av *avs; /* of datagrams */
+	struct mcast_fanout *fanout; /* the same */
+	uint32_t size; /* a power of two */
 	uint32_t max_sge, max_inline;
-	uint32_t tail;			/* posted */
-	uint32_t done;			/* executed */
-	uint32_t polled;		/* taken by ibv_poll_cq() */
+	uint32_t tail; /* posted */
+	uint32_t done; /* executed */
+	uint32_t polled; /* taken by ibv_poll_cq() */
 
 	/* The work request at done, while it is executed. */
-	uint32_t offset;		/* bytes moved */
-	struct rq_receive receive;	/* the other end's, if taken */
+	uint32_t offset; /* bytes moved */
+	struct rq_receive receive; /* the other end's, if taken */
 	bool has_receive;
-	uint64_t give_up_ns;		/* when the transport's retries are used up; 0: not yet begun */
-	uint64_t again_ns;		/* how long to wait before the next attempt */
+	uint64_t give_up_ns; /* when the transport's retries are used up; 0: not yet begun */
+	uint64_t again_ns; /* how long to wait before the next attempt */
 	uint32_t rnr_left;
 	bool rnr_begun;
-	bool promised;			/* to whoever polls the send CQ */
-	bool waiting;			/* for the timer: leave it alone */
-	bool asks;			/* for the other end, as soon as qp->lock is free */
-	bool faults_drawn;			/* its faults were drawn */
-	bool invalidates;		/* until the peer has left */
+	bool promised; /* to whoever polls the send CQ */
+	bool waiting; /* for the timer: leave it alone */
+	bool asks; /* for the other end, as soon as qp->lock is free */
+	bool faults_drawn; /* its faults were drawn */
+	bool invalidates; /* until the peer has left */
 	struct copy_guard_walk leaving;
 };
 
 /* Where another end is, once its process told us. */
 struct remote_qp {
 	uint32_t qpn;
-	struct remote_qp *next;		/* of a datagram queue pair's, with the same hash */
-	bool is_refused;		/* nobody there; for the work request that waits */
-	bool is_mute;			/* no answer in time: drop until there is one */
-	bool was_requested_again;		/* as the process that was asked first has ended */
-	struct copy_guard guard;		/* ours, in shared */
+	struct remote_qp *next; /* of a datagram queue pair's, with the same hash */
+	bool is_refused; /* nobody there; for the work request that waits */
+	bool is_mute; /* no answer in time: drop until there is one */
+	bool was_requested_again; /* as the process that was asked first has ended */
+	struct copy_guard guard; /* ours, in shared */
 	struct shm_peer *peer;
-	struct shared_qp *shared;	/* NULL until then */
+	struct shared_qp *shared; /* NULL until then */
 	size_t size;
-	struct rq rq;			/* its receive queue; in shared, or an SRQ's: */
+	struct rq rq; /* its receive queue; in shared, or an SRQ's: */
 	void *srq;
 	size_t srq_size;
 	struct arrivals arrivals;
-	struct shared_cq *cq;		/* its receive CQ */
-	struct waker *waker;		/* to the channel that has, or NULL */
-	struct cq *own;			/* if it is in this process, the same CQ */
+	struct shared_cq *cq; /* its receive CQ */
+	struct waker *waker; /* to the channel that has, or NULL */
+	struct cq *own; /* if it is in this process, the same CQ */
 };
 
 /* What of ours the peer maps. */
@@ -133,11 +133,11 @@ struct qp_segment {
 
 /* What fault.c remembers of a queue pair, and of the operation at the head of its send queue. */
 struct qp_faults {
-	uint32_t number;		/* in the order they were made */
-	uint64_t ops;			/* begun so far */
+	uint32_t number; /* in the order they were made */
+	uint64_t ops; /* begun so far */
 	uint64_t epoch, ops_at_epoch;
-	uint64_t begin_ns;		/* not earlier */
-	uint32_t rnr;			/* tries that find no receive */
+	uint64_t begin_ns; /* not earlier */
+	uint32_t rnr; /* tries that find no receive */
 	bool fails;
 };
 
@@ -146,33 +146,33 @@ enum { REMOTE_HASHES = 64 };
 struct qp {
 	union {
 		struct ibv_qp ibv;
-		struct ibv_qp_ex ex;	/* if there is a wr_builder */
+		struct ibv_qp_ex ex; /* if there is a wr_builder */
 	};
 	struct wr_builder *wr_builder;
 	pthread_mutex_t post_lock, lock;
-	struct ibv_qp_attr attr;	/* as set by ibv_modify_qp() */
+	struct ibv_qp_attr attr; /* as set by ibv_modify_qp() */
 	struct ibv_qp_init_attr init;
-	enum ibv_qp_state state;	/* written under lock */
+	enum ibv_qp_state state; /* written under lock */
 	struct send_queue sq;
-	struct recv_queue *rq;		/* its own or an SRQ's */
+	struct recv_queue *rq; /* its own or an SRQ's */
 	struct recv_queue own_rq;
 	struct recv_arrivals arrivals;
-	struct remote_qp remote;		/* of RC and UC */
-	struct remote_qp **remotes;	/* of UD: REMOTE_HASHES lists */
-	struct remote_qp *to;		/* where the work request being executed goes */
-	struct mcast_attachment *groups;	/* of UD; nic.lock */
-	bool blocks_own;		/* what it sends to a group that it is in */
+	struct remote_qp remote; /* of RC and UC */
+	struct remote_qp **remotes; /* of UD: REMOTE_HASHES lists */
+	struct remote_qp *to; /* where the work request being executed goes */
+	struct mcast_attachment *groups; /* of UD; nic.lock */
+	bool blocks_own; /* what it sends to a group that it is in */
 	struct qp_faults faults;
-	uint64_t links;			/* ended so far: late answers belong to them */
-	struct softnic_work work;	/* executes the send queue */
-	struct softnic_timer timer;	/* ends a wait of the send queue */
-	struct softnic_timer quiet;	/* looks whether the peer has left our buffers */
-	struct copy_guard_walk leaving;	/* since the error */
-	struct cq_source sends, recvs;	/* where our completion queues find us */
+	uint64_t links; /* ended so far: late answers belong to them */
+	struct softnic_work work; /* executes the send queue */
+	struct softnic_timer timer; /* ends a wait of the send queue */
+	struct softnic_timer quiet; /* looks whether the peer has left our buffers */
+	struct copy_guard_walk leaving; /* since the error */
+	struct cq_source sends, recvs; /* where our completion queues find us */
 
 	struct qp_segment segment;
-	struct shm_client *client;		/* who has it; nic.lock */
-	uint32_t users;			/* nic.lock */
+	struct shm_client *client; /* who has it; nic.lock */
+	uint32_t users; /* nic.lock */
 	struct async_subject events;
 };
 

@@ -28,7 +28,7 @@ static bool users_have_left(struct qp *qp, struct copy_guard_walk *walk)
 	uint32_t user = 0;
 	bool left;
 
-	pthread_mutex_lock(&qp->lock);	/* a reset may exchange the segment */
+	pthread_mutex_lock(&qp->lock); /* a reset may exchange the segment */
 	left = guard_walk_on(walk, &qp->segment.guards);
 	if (!left)
 		user = load_acquire(&qp->segment.guards.at[walk->at].user);
@@ -130,7 +130,7 @@ void qp_client_ended(struct shm_client *client, uint32_t slot)
 
 		if (!qp)
 			continue;
-		srq_check_limit(qp);	/* it may have died about to tell */
+		srq_check_limit(qp); /* it may have died about to tell */
 		if (!qp_is_reliable(qp)) {
 			unreliable_client_ended(qp, client, slot);
 			continue;
@@ -166,8 +166,7 @@ void qp_peer_ended(struct shm_peer *peer)
 			unreliable_peer_ended(qp, peer);
 		if (!qp || qp->remote.peer != peer)
 			continue;
-		if (qp->remote.shared &&
-		    load_acquire(&qp->remote.shared->state) == SHARED_QP_GONE)
+		if (qp->remote.shared && load_acquire(&qp->remote.shared->state) == SHARED_QP_GONE)
 			continue;
 		if (!was_requested_again(qp))
 			fail_for_dead_peer(qp);

@@ -18,7 +18,7 @@
 struct wr_builder {
 	struct post_batch posting;
 	struct ibv_send_wr wr;
-	bool has_wr;			/* begun, not yet appended */
+	bool has_wr; /* begun, not yet appended */
 	int rc;
 	struct ibv_sge sges[SHARED_SGES_MAX];
 	uint8_t inlined[SOFTNIC_INLINE_MAX];
@@ -81,7 +81,7 @@ static struct ibv_send_wr *begin_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode opc
 }
 
 static struct ibv_send_wr *begin_rdma_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode,
-				      uint32_t rkey, uint64_t remote_addr)
+					 uint32_t rkey, uint64_t remote_addr)
 {
 	struct ibv_send_wr *wr = begin_wr(ex, opcode);
 

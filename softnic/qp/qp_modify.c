@@ -21,9 +21,8 @@ enum {
 		    IBV_QP_MAX_QP_RD_ATOMIC,
 	ANY_RC = IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER,
 	IN_SQD_UC = IBV_QP_AV | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS,
-	IN_SQD_RC = IN_SQD_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-		    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC |
-		    IBV_QP_MIN_RNR_TIMER,
+	IN_SQD_RC = IN_SQD_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		    IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
 	IN_SQD_UD = IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
 };
 
@@ -39,23 +38,35 @@ static const struct qp_transition {
 	enum ibv_qp_state from, to;
 	struct attr_masks rc, uc, ud;
 } transitions[] = {
-	{ IBV_QPS_RESET, IBV_QPS_INIT, { TO_INIT | IBV_QP_ACCESS_FLAGS, 0 },
-	  { TO_INIT | IBV_QP_ACCESS_FLAGS, 0 }, { TO_INIT | IBV_QP_QKEY, 0 } },
-	{ IBV_QPS_INIT, IBV_QPS_INIT, { 0, TO_INIT | IBV_QP_ACCESS_FLAGS },
-	  { 0, TO_INIT | IBV_QP_ACCESS_FLAGS }, { 0, TO_INIT | IBV_QP_QKEY } },
-	{ IBV_QPS_INIT, IBV_QPS_RTR, { TO_RTR_RC, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	{ IBV_QPS_RESET,
+	  IBV_QPS_INIT,
+	  { TO_INIT | IBV_QP_ACCESS_FLAGS, 0 },
+	  { TO_INIT | IBV_QP_ACCESS_FLAGS, 0 },
+	  { TO_INIT | IBV_QP_QKEY, 0 } },
+	{ IBV_QPS_INIT,
+	  IBV_QPS_INIT,
+	  { 0, TO_INIT | IBV_QP_ACCESS_FLAGS },
+	  { 0, TO_INIT | IBV_QP_ACCESS_FLAGS },
+	  { 0, TO_INIT | IBV_QP_QKEY } },
+	{ IBV_QPS_INIT,
+	  IBV_QPS_RTR,
+	  { TO_RTR_RC, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
 	  { TO_RTR_UC, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
 	  { 0, IBV_QP_QKEY | IBV_QP_PKEY_INDEX } },
-	{ IBV_QPS_RTR, IBV_QPS_RTS, { TO_RTS_RC, ANY_RC },
-	  { IBV_QP_SQ_PSN, IBV_QP_ACCESS_FLAGS }, { IBV_QP_SQ_PSN, IBV_QP_QKEY } },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, { 0, ANY_RC }, { 0, IBV_QP_ACCESS_FLAGS },
-	  { 0, IBV_QP_QKEY } },
+	{ IBV_QPS_RTR,
+	  IBV_QPS_RTS,
+	  { TO_RTS_RC, ANY_RC },
+	  { IBV_QP_SQ_PSN, IBV_QP_ACCESS_FLAGS },
+	  { IBV_QP_SQ_PSN, IBV_QP_QKEY } },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, { 0, ANY_RC }, { 0, IBV_QP_ACCESS_FLAGS }, { 0, IBV_QP_QKEY } },
 	{ IBV_QPS_SQE, IBV_QPS_RTS, { -1, 0 }, { 0, IBV_QP_ACCESS_FLAGS }, { 0, IBV_QP_QKEY } },
-	{ IBV_QPS_RTS, IBV_QPS_SQD, { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	  { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY }, { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY } },
+	{ IBV_QPS_RTS,
+	  IBV_QPS_SQD,
+	  { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	  { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	  { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY } },
 	{ IBV_QPS_SQD, IBV_QPS_SQD, { 0, IN_SQD_RC }, { 0, IN_SQD_UC }, { 0, IN_SQD_UD } },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, { 0, ANY_RC }, { 0, IBV_QP_ACCESS_FLAGS },
-	  { 0, IBV_QP_QKEY } },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, { 0, ANY_RC }, { 0, IBV_QP_ACCESS_FLAGS }, { 0, IBV_QP_QKEY } },
 };
 
 static const struct attr_masks *masks_for(const struct qp_transition *t, enum ibv_qp_type type)
@@ -89,11 +100,10 @@ static bool may_change(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_q
 static bool rights_are_known(unsigned int access)
 {
 	const unsigned int flush = 1 << 8 | 1 << 9;
-	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
-				   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | flush |
-				   IBV_ACCESS_OPTIONAL_RANGE;
+	const unsigned int known =
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+		IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | flush | IBV_ACCESS_OPTIONAL_RANGE;
 
 	return !(access & ~known);
 }
@@ -131,7 +141,7 @@ static int check_path(const struct ibv_qp *qp, const struct ibv_ah_attr *to)
 }
 
 static int check_attr(const struct ibv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
-		 const struct ibv_qp_attr *attr, int mask)
+		      const struct ibv_qp_attr *attr, int mask)
 {
 	if (fault_is_gone())
 		return EIO;
@@ -254,14 +264,14 @@ static void move_to_error(struct qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
 	if (qp->state == IBV_QPS_RESET)
-		store_release(&qp->state, IBV_QPS_INIT);	/* an error of nothing posted */
+		store_release(&qp->state, IBV_QPS_INIT); /* an error of nothing posted */
 	qp_error(qp);
 	pthread_mutex_unlock(&qp->lock);
 }
 
 /* nic.lock and qp->lock held */
 static void apply_attr(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
-		   enum ibv_qp_state to)
+		       enum ibv_qp_state to)
 {
 	bool connects = to == IBV_QPS_RTR, drains = to == IBV_QPS_SQD && qp->state != to;
 	bool goes_on = to == IBV_QPS_RTS && qp->state == IBV_QPS_SQD;
@@ -303,7 +313,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 		if (qp->state == from && path_is_of_its_port(qp, attr, attr_mask))
 			apply_attr(qp, attr, attr_mask, to);
 		else
-			rc = EINVAL;	/* or an error came in between */
+			rc = EINVAL; /* or an error came in between */
 		pthread_mutex_unlock(&qp->lock);
 		pthread_mutex_unlock(&nic.lock);
 	}

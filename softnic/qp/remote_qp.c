@@ -156,7 +156,7 @@ static int check_segment(const struct qp *qp, struct remote_qp *r, const struct 
 	if (load_relaxed(&s->type) != qp->ibv.qp_type)
 		return -EINVAL;
 	if (load_acquire(&s->state) == SHARED_QP_GONE)
-		return -EAGAIN;		/* it was reset meanwhile: the next answer is a new one */
+		return -EAGAIN; /* it was reset meanwhile: the next answer is a new one */
 	if (cq >= SHARED_CQS)
 		return -EPROTO;
 	r->cq = &r->peer->doorbell_page->cqs[cq];
@@ -176,15 +176,14 @@ static int map_parts(const struct qp *qp, struct remote_qp *r, struct shared_qp 
 		return -EPROTO;
 	if (!guard_claim(&r->guard, &guards, qp->ibv.qp_num))
 		return -EUSERS;
-	rc = arrivals_map(&r->arrivals, s->rest + first, room - first,
-			   load_relaxed(&s->arrivals));
+	rc = arrivals_map(&r->arrivals, s->rest + first, room - first, load_relaxed(&s->arrivals));
 	if (rc)
 		return rc;
 	first += arrivals_bytes(r->arrivals.size);
 	if (srq_fd < 0)
 		return rq_map(&r->rq, s->rest + first, room - first);
 	rc = shared_map(srq_fd, sizeof(struct shared_rq), PROT_READ | PROT_WRITE, &r->srq,
-			 &r->srq_size);
+			&r->srq_size);
 	if (rc)
 		return rc;
 	rc = rq_map(&r->rq, r->srq, r->srq_size);

@@ -41,7 +41,7 @@ static void count_done(const struct send_wqe *wqe)
 		break;
 	case IBV_WR_BIND_MW:
 	case IBV_WR_LOCAL_INV:
-		break;		/* nothing went anywhere */
+		break; /* nothing went anywhere */
 	default:
 		count(atomics, 1);
 	}

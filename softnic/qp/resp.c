@@ -24,7 +24,10 @@ static struct mr_view target_view(const struct qp *qp)
 	const struct remote_qp *r = qp->to;
 
 	return (struct mr_view){
-		r->peer->pub, r->peer->doorbell_page, load_relaxed(&r->shared->pd), qp->attr.dest_qp_num,
+		r->peer->pub,
+		r->peer->doorbell_page,
+		load_relaxed(&r->shared->pd),
+		qp->attr.dest_qp_num,
 	};
 }
 
@@ -158,7 +161,7 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 		cq_promise(to_cq(qp->ibv.send_cq));
 	qp->sq.promised = true;
 	if (!rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &result, &r->arrivals))
-		return IBV_WC_RETRY_EXC_ERR;	/* it gave up on us */
+		return IBV_WC_RETRY_EXC_ERR; /* it gave up on us */
 	if (r->own)
 		cq_ring_own(r->own, r->qpn, 1, solicited);
 	else if (!cq_ring(r->cq, r->qpn, r->waker, solicited))
@@ -195,7 +198,10 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 	uint32_t header = header_length(qp);
 	struct remote_qp *r = qp->to;
 	const struct mr_view view = {
-		r->peer->pub, r->peer->doorbell_page, load_relaxed(&r->rq.shared->pd), 0,
+		r->peer->pub,
+		r->peer->doorbell_page,
+		load_relaxed(&r->rq.shared->pd),
+		0,
 	};
 	struct iov_list there;
 	struct ibv_grh grh;
@@ -212,7 +218,7 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 		return IBV_WC_REM_INV_REQ_ERR;
 	}
 	if (!iov_list_gather(&there, r->peer, &view, IBV_ACCESS_LOCAL_WRITE, recv->sges,
-			   recv->num_sge, qp->sq.offset, length + header)) {
+			     recv->num_sge, qp->sq.offset, length + header)) {
 		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
 		return IBV_WC_REM_OP_ERR;
 	}
@@ -318,7 +324,7 @@ static int store_result(uint64_t *value, const struct mr_place *result)
  * delivered first, so that what cannot be delivered changes nothing.
  */
 static int update_u64(struct qp *qp, const struct send_wqe *wqe, const struct mr_place *place,
-		  const struct mr_place *result)
+		      const struct mr_place *result)
 {
 	uint64_t old, new;
 	int status;
@@ -380,7 +386,7 @@ static int check_in(const struct qp *qp, const struct send_wqe *wqe)
 }
 
 static int execute_wqe(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges,
-		   void *inlined)
+		       void *inlined)
 {
 	uint32_t length = step_length(qp, wqe);
 	struct iov_list here;

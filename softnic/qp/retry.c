@@ -9,9 +9,9 @@
 #include "retry.h"
 
 enum {
-	ASK_AGAIN_NS = 5000000,		/* for the other end */
+	ASK_AGAIN_NS = 5000000, /* for the other end */
 	ATOMIC_AGAIN_NS = 50000,
-	BACKOFF = 16,			/* times as long at most */
+	BACKOFF = 16, /* times as long at most */
 	RNR_FOR_EVER = 7,
 };
 
@@ -32,8 +32,9 @@ enum {
 static uint64_t rnr_ns(uint32_t timer)
 {
 	static const uint16_t units[32] = {
-		65535, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
-		1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+		65535, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	  32,
+		48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024,  1536,
+		2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 	};
 
 	return units[timer & 31] * 10000ull;

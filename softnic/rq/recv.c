@@ -155,8 +155,8 @@ static bool is_used(const struct qp *qp, uint32_t index)
 	bool done;
 
 	who = rq_taker(ring, qp->rq->posted[index].position, index, &done);
-	return who && (who == qp->attr.dest_qp_num ||
-		       (done && rq_dest(ring, index) == qp->ibv.qp_num));
+	return who &&
+	       (who == qp->attr.dest_qp_num || (done && rq_dest(ring, index) == qp->ibv.qp_num));
 }
 
 void recv_forget(struct qp *qp)
@@ -190,7 +190,7 @@ static uint8_t packet_type(const struct rq_result *r)
 }
 
 static void fill_wc(struct qp *qp, const struct posted_recv *posted, const struct rq_result *r,
-		 struct ibv_wc *wc)
+		    struct ibv_wc *wc)
 {
 	memset(wc, 0, sizeof(*wc));
 	wc->wr_id = posted->wr_id;
@@ -324,7 +324,7 @@ int recv_poll(struct qp *qp, struct ibv_wc *wc, int room)
 		return 0;
 	}
 	if (a->polled != a->batch_end)
-		n = poll_batch(qp, wc, room);	/* what there was no room for */
+		n = poll_batch(qp, wc, room); /* what there was no room for */
 	if (n < room) {
 		begin_batch(qp);
 		n += poll_batch(qp, wc + n, room - n);

@@ -12,13 +12,13 @@ struct qp;
 /* What came in for one queue pair. */
 struct recv_arrivals {
 	struct arrivals ring;
-	uint32_t polled;		/* a position; the receive queue's lock, as the rest */
-	uint32_t batch_end;		/* where what is being polled ends; who polls, as the next */
-	uint32_t batch_sent;		/* a position in the send queue: what is polled before that */
-	uint32_t end;			/* where they ended, once flushing */
-	uint64_t flushed_ns;		/* when, if the completion queue is stamped */
-	bool flushing;			/* what is left was flushed */
-	uint32_t lost, num_lost;	/* of an SRQ and flushing: the first to be, and how many */
+	uint32_t polled; /* a position; the receive queue's lock, as the rest */
+	uint32_t batch_end; /* where what is being polled ends; who polls, as the next */
+	uint32_t batch_sent; /* a position in the send queue: what is polled before that */
+	uint32_t end; /* where they ended, once flushing */
+	uint64_t flushed_ns; /* when, if the completion queue is stamped */
+	bool flushing; /* what is left was flushed */
+	uint32_t lost, num_lost; /* of an SRQ and flushing: the first to be, and how many */
 };
 
 /* ibv_post_recv(), through ibv_context.ops */

@@ -14,22 +14,22 @@
 /* What the owner remembers of a receive, out of its peers' reach. */
 struct posted_recv {
 	uint64_t wr_id;
-	uint64_t room;			/* bytes */
+	uint64_t room; /* bytes */
 	uint32_t position;
-	uint32_t prev, next;		/* among those that are out, as posted; NOT_OUT */
-	uint32_t next_lost;		/* among those of a taker that does not pass them on */
-	bool has_arrived;		/* and was not polled; only while those are gathered */
+	uint32_t prev, next; /* among those that are out, as posted; NOT_OUT */
+	uint32_t next_lost; /* among those of a taker that does not pass them on */
+	bool has_arrived; /* and was not polled; only while those are gathered */
 };
 
 /* A queue pair's own receive queue, or an SRQ's. */
 struct recv_queue {
-	pthread_mutex_t lock;		/* all of it, and what queue pairs polled from it */
+	pthread_mutex_t lock; /* all of it, and what queue pairs polled from it */
 	struct rq ring;
-	struct posted_recv *posted;	/* ring.size, and one that is the list's end */
-	uint32_t *free;			/* indices that are not out */
+	struct posted_recv *posted; /* ring.size, and one that is the list's end */
+	uint32_t *free; /* indices that are not out */
 	uint32_t num_free;
 	uint32_t max_wr, max_sge;
-	uint32_t tail;			/* position of the next */
+	uint32_t tail; /* position of the next */
 };
 
 /** recv_queue_init() - room for @max_wr receives. 0 or -ENOMEM; recv_queue_fini() as well. */

@@ -53,7 +53,7 @@ static struct shared_recv *recv_at(const struct rq *rq, uint32_t index)
 
 uint32_t rq_size_for(uint32_t num)
 {
-	uint32_t size = 8;	/* whole cache lines */
+	uint32_t size = 8; /* whole cache lines */
 
 	while (size < num)
 		size *= 2;

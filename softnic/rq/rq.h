@@ -26,21 +26,21 @@
 /* A side's view of a receive queue. */
 struct rq {
 	struct shared_rq *shared;
-	uint32_t size;			/* a power of two; 0: there are no receives */
+	uint32_t size; /* a power of two; 0: there are no receives */
 	uint32_t sges;
 };
 
 /* A side's view of arrivals. */
 struct arrivals {
 	struct shared_arrivals *shared;
-	uint32_t size;			/* a power of two, or 0 */
+	uint32_t size; /* a power of two, or 0 */
 };
 
 /* A receive as it was when it was looked at: out of reach of changes. */
 struct rq_receive {
 	uint32_t position, index;
 	uint32_t num_sge;
-	uint64_t room;			/* bytes */
+	uint64_t room; /* bytes */
 	struct ibv_sge sges[SHARED_SGES_MAX];
 };
 

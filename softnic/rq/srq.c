@@ -123,7 +123,7 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	pthread_mutex_lock(&srq->rq.lock);
 	srq->limit = attr->srq_limit;
 	rq_set_limit(&srq->rq.ring, srq->limit);
-	check_limit(srq);	/* it may be so already */
+	check_limit(srq); /* it may be so already */
 	pthread_mutex_unlock(&srq->rq.lock);
 	return 0;
 }

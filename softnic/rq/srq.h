@@ -13,8 +13,8 @@ struct qp;
 struct srq {
 	struct ibv_srq ibv;
 	struct recv_queue rq;
-	uint32_t limit;			/* rq.lock; 0: not armed */
-	uint32_t users;			/* queue pairs */
+	uint32_t limit; /* rq.lock; 0: not armed */
+	uint32_t users; /* queue pairs */
 	int fd;
 	void *map;
 	size_t size;

@@ -68,7 +68,8 @@ static int add_memory(const struct shm_client *g, struct shm_msg *m, int *fd)
 	return 1;
 }
 
-static void answer_lookup(struct shm_client *g, const struct pending_lookup *ask, struct qp *qp, int rc)
+static void answer_lookup(struct shm_client *g, const struct pending_lookup *ask, struct qp *qp,
+			  int rc)
 {
 	struct shm_msg m = {
 		.type = MSG_QP,
@@ -105,7 +106,7 @@ static void remember_lookup(struct shm_client *g, const struct pending_lookup *a
 
 	for (a = g->asks; a; a = a->next) {
 		if (a->qpn == ask->qpn && a->from == ask->from) {
-			a->question = ask->question;	/* it grows impatient */
+			a->question = ask->question; /* it grows impatient */
 			return;
 		}
 	}

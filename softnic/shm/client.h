@@ -17,9 +17,9 @@ struct qp;
 struct shm_client {
 	int fd;
 	pid_t pid;
-	uint32_t slot;		/* 0: it has said no other, or a wrong one */
-	bool is_admitted;		/* it has a queue pair of ours, or had, and our memory */
-	struct shm_doorbell_page *doorbell_page;	/* NULL: it has no slot */
+	uint32_t slot; /* 0: it has said no other, or a wrong one */
+	bool is_admitted; /* it has a queue pair of ours, or had, and our memory */
+	struct shm_doorbell_page *doorbell_page; /* NULL: it has no slot */
 	struct pending_lookup *asks;
 	uint32_t num_lookups;
 	struct shm_client *next;

@@ -53,7 +53,7 @@ static ssize_t copy_mem(const struct copy_target *t, bool to, struct iovec *here
 	n = to ? pwrite(t->mem_fd, here->iov_base, len, at) :
 		 pread(t->mem_fd, here->iov_base, len, at);
 	if (n == 0)
-		errno = ESRCH;	/* its address space is gone */
+		errno = ESRCH; /* its address space is gone */
 	else if (n < 0 && errno == EIO)
 		errno = EFAULT;
 	return n ? n : -1;
@@ -144,7 +144,7 @@ static int try_way(const struct copy_target *t, uint64_t addr, uint64_t nonce)
 
 int copy_probe(struct copy_target *t, uint64_t addr, uint64_t nonce)
 {
-	const char *only = getenv("WEIR_SOFTNIC_COPY");	/* for tests: "cma" or "mem" */
+	const char *only = getenv("WEIR_SOFTNIC_COPY"); /* for tests: "cma" or "mem" */
 	int cma, mem;
 
 	t->by_mem = false;

@@ -15,12 +15,12 @@
 
 /* A process, and which of the first two ways were proved to lead to it: at least one. */
 struct copy_target {
-	bool by_cma;	/* process_vm_readv and process_vm_writev */
-	bool by_mem;	/* its /proc/self/mem, which it passed to us */
-	bool by_mapping;/* files of its memory may be mapped; peer_map.h */
+	bool by_cma; /* process_vm_readv and process_vm_writev */
+	bool by_mem; /* its /proc/self/mem, which it passed to us */
+	bool by_mapping; /* files of its memory may be mapped; peer_map.h */
 	pid_t pid;
 	int mem_fd;
-	const struct shared_life *life;	/* of the process that @pid means */
+	const struct shared_life *life; /* of the process that @pid means */
 };
 
 /**

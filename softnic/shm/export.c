@@ -26,8 +26,8 @@
 #include "export.h"
 
 struct exported_file {
-	uint32_t number;	/* of the latest in this place */
-	uint32_t users;		/* regions; 0: nobody has it */
+	uint32_t number; /* of the latest in this place */
+	uint32_t users; /* regions; 0: nobody has it */
 	int fd;
 	struct stat file;
 };

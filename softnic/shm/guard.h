@@ -16,7 +16,7 @@ struct copy_guards {
 /* One's own guard in another's segment. Whose queue pair it is holds its lock. */
 struct copy_guard {
 	struct shared_guard *shared;
-	uint32_t count;		/* odd while within; what is found there is not trusted */
+	uint32_t count; /* odd while within; what is found there is not trusted */
 };
 
 /*
@@ -52,7 +52,7 @@ static inline void guard_leave(struct copy_guard *guard)
 /* Where somebody has got to who waits until all that were within have left. Begins zeroed. */
 struct copy_guard_walk {
 	uint32_t at;
-	uint32_t count;		/* of the guard at that place, if it is waited for */
+	uint32_t count; /* of the guard at that place, if it is waited for */
 	bool waits;
 	uint64_t since_ns;
 };

@@ -21,7 +21,7 @@ void iov_list_add_first(struct iov_list *p, void *addr, size_t length)
 }
 
 void iov_list_add_remote(struct iov_list *p, struct shm_peer *peer, const struct mr_place *place,
-		      uint64_t offset, uint64_t length)
+			 uint64_t offset, uint64_t length)
 {
 	const struct mr_place from = { place->addr + offset, place->offset + offset, place->file };
 
@@ -30,8 +30,9 @@ void iov_list_add_remote(struct iov_list *p, struct shm_peer *peer, const struct
 	iov_list_add(p, (void *)(uintptr_t)from.addr, length);
 }
 
-bool iov_list_gather(struct iov_list *p, struct shm_peer *peer, const struct mr_view *view, uint32_t access,
-		   const struct ibv_sge *sges, uint32_t num_sge, uint64_t offset, uint64_t length)
+bool iov_list_gather(struct iov_list *p, struct shm_peer *peer, const struct mr_view *view,
+		     uint32_t access, const struct ibv_sge *sges, uint32_t num_sge, uint64_t offset,
+		     uint64_t length)
 {
 	struct mr_place place;
 	uint64_t n;
@@ -58,7 +59,8 @@ bool iov_list_gather(struct iov_list *p, struct shm_peer *peer, const struct mr_
 	return !length;
 }
 
-int iov_list_copy(const struct shm_peer *peer, bool to, struct iov_list *here, struct iov_list *there)
+int iov_list_copy(const struct shm_peer *peer, bool to, struct iov_list *here,
+		  struct iov_list *there)
 {
 	int i;
 

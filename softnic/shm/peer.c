@@ -18,7 +18,7 @@
 #include "peer.h"
 #include "softnic/qp/qp.h"
 
-static struct shm_peer *peers;	/* the living; nic.lock */
+static struct shm_peer *peers; /* the living; nic.lock */
 
 static void remove_from_list(struct shm_peer *p)
 {
@@ -161,7 +161,7 @@ static void log_unreachable(const struct shm_peer *p, int rc)
 	switch (rc) {
 	case -EPIPE:
 	case -ESRCH:
-		return;		/* it has ended */
+		return; /* it has ended */
 	case -EPERM:
 		why = "neither cross-memory attach nor its /proc/self/mem leads there: allow ptrace "
 		      "between the two (seccomp, Yama), or mount /proc";
@@ -227,7 +227,7 @@ static void peer_socket_ready(void *arg, uint32_t events)
 	else if (!rc && m.type == MSG_FILE && p->state == PEER_READY)
 		peer_map_add(p, m.value, fds[0]);
 	else if (!rc && m.type == MSG_FILES && p->state == PEER_READY)
-		;	/* as after each */
+		; /* as after each */
 	else if (!rc)
 		rc = -EPROTO;
 	shm_msg_close_fds(fds);
@@ -314,7 +314,7 @@ static int send_later(struct shm_peer *p, const struct shm_msg *m)
 	struct unsent_msg *u;
 
 	if (p->num_unsent == UNSENT_MAX) {
-		shutdown(p->fd, SHUT_RDWR);	/* the engine sees the end, and ends it */
+		shutdown(p->fd, SHUT_RDWR); /* the engine sees the end, and ends it */
 		return -EPIPE;
 	}
 	u = malloc(sizeof(*u));
@@ -337,7 +337,7 @@ int peer_send(struct shm_peer *p, const struct shm_msg *m)
 	pthread_mutex_lock(&p->send_lock);
 	if (!p->first)
 		rc = shm_msg_send(p->fd, m, NULL, 0);
-	if (rc == -EAGAIN && m->type != MSG_ASK_QP)	/* that is asked again anyway */
+	if (rc == -EAGAIN && m->type != MSG_ASK_QP) /* that is asked again anyway */
 		rc = send_later(p, m);
 	pthread_mutex_unlock(&p->send_lock);
 	return rc;

@@ -19,20 +19,20 @@ enum peer_state { PEER_ASKED, PEER_READY, PEER_DEAD };
 
 struct shm_peer {
 	uint32_t slot;
-	int fd;				/* the connection */
-	pthread_mutex_t send_lock;	/* sending, and what could not be sent yet */
+	int fd; /* the connection */
+	pthread_mutex_t send_lock; /* sending, and what could not be sent yet */
 	struct unsent_msg *first, **last;
 	uint32_t num_unsent;
-	uint32_t users;			/* queue pairs, and nic while it is listed */
+	uint32_t users; /* queue pairs, and nic while it is listed */
 	enum peer_state state;
-	bool is_reachable;		/* a way to its memory was found; the engine's */
+	bool is_reachable; /* a way to its memory was found; the engine's */
 	struct copy_target target;
 	const struct shared_pub *pub;
 	struct shared_doorbells *doorbell_page;
-	struct waker *wakers;		/* to its channels; nic.lock */
+	struct waker *wakers; /* to its channels; nic.lock */
 	struct peer_map peer_map;
-	pthread_mutex_t atomic_lock;	/* among our threads */
-	int atomic_fd;			/* among processes: an own description of its pub */
+	pthread_mutex_t atomic_lock; /* among our threads */
+	int atomic_fd; /* among processes: an own description of its pub */
 	struct shm_peer *next;
 };
 

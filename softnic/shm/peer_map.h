@@ -12,8 +12,8 @@
 struct shm_peer;
 
 struct peer_map_file {
-	uint32_t number;	/* 0: none is mapped; stored last, taken back first */
-	uint32_t asked;		/* the number that was asked for last */
+	uint32_t number; /* 0: none is mapped; stored last, taken back first */
+	uint32_t asked; /* the number that was asked for last */
 	size_t size;
 	uint8_t *at;
 };

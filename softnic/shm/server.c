@@ -23,7 +23,7 @@
 
 enum { SILENT_MAX = 256 };
 
-static struct shm_client *clients;	/* nic.lock */
+static struct shm_client *clients; /* nic.lock */
 
 void server_qp_ready(struct qp *qp)
 {
@@ -101,7 +101,8 @@ void server_announce_gone(const struct qp *qp)
 /* What we do to ourselves rings our own. */
 const struct shared_doorbells *server_doorbells(const struct qp *qp)
 {
-	return qp->client && qp->client->slot != nic.slot ? qp->client->doorbell_page->shared : nic.doorbell_page;
+	return qp->client && qp->client->slot != nic.slot ? qp->client->doorbell_page->shared :
+							    nic.doorbell_page;
 }
 
 static void handle_from_user(struct shm_client *g, const struct shm_msg *m)

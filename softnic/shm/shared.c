@@ -167,8 +167,8 @@ int shm_msg_receive(int fd, struct shm_msg *m, int *fds)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
 	take_fds(&msg, fds);
-	if (!(msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) && n == sizeof(*m) && m->magic == SHARED_MAGIC &&
-	    m->version == SHARED_VERSION)
+	if (!(msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) && n == sizeof(*m) &&
+	    m->magic == SHARED_MAGIC && m->version == SHARED_VERSION)
 		return 0;
 	if (fds)
 		shm_msg_close_fds(fds);

@@ -80,9 +80,11 @@ int vma_check_range_by_text(const void *addr, size_t length, bool write)
 		return errno;
 	while (at < end && fgets(line, sizeof(line), lines)) {
 		was_new = is_new;
-		is_new = strchr(line, '\n');	/* else it goes on with a long name */
-		if (!was_new || sscanf(line, "%" SCNx64 "-%" SCNx64 " %c%c", &first, &last,
-				       &right[0], &right[1]) != 4 || last <= at)
+		is_new = strchr(line, '\n'); /* else it goes on with a long name */
+		if (!was_new ||
+		    sscanf(line, "%" SCNx64 "-%" SCNx64 " %c%c", &first, &last, &right[0],
+			   &right[1]) != 4 ||
+		    last <= at)
 			continue;
 		if (first > at || right[write] == '-')
 			break;

@@ -11,8 +11,8 @@
 
 struct vma {
 	uint64_t start, end;
-	uint64_t offset;		/* of start, in the file */
-	uint64_t inode;			/* 0: it is of no file */
+	uint64_t offset; /* of start, in the file */
+	uint64_t inode; /* 0: it is of no file */
 	uint32_t dev_major, dev_minor;
 	bool is_readable, is_writable, is_shared;
 };

@@ -141,8 +141,8 @@ static void read_grh(const struct ibv_grh *grh, union ibv_gid *from, union ibv_g
 	memcpy(to->raw + 12, ip + offsetof(struct iphdr, daddr), 4);
 }
 
-static int find_own_gid_index(const struct ibv_context *context, uint8_t port, const union ibv_gid *to,
-		     const union ibv_gid *from)
+static int find_own_gid_index(const struct ibv_context *context, uint8_t port,
+			      const union ibv_gid *to, const union ibv_gid *from)
 {
 	uint32_t device = device_index(context->device);
 	int index = gid_index(device, port, to);

@@ -59,12 +59,12 @@ void async_fini(struct context *c)
 }
 
 static void append_event(struct context *c, struct async_subject *subject,
-		   const struct ibv_async_event *event)
+			 const struct ibv_async_event *event)
 {
 	struct async_event *e = calloc(1, sizeof(*e));
 
 	if (!e)
-		return;		/* the completions tell, too */
+		return; /* the completions tell, too */
 	e->event = *event;
 	e->subject = subject;
 	pthread_mutex_lock(&c->lock);
@@ -89,8 +89,8 @@ void async_raise_ports(enum ibv_event_type type)
 
 	pthread_mutex_lock(&open_lock);
 	for (c = open_contexts; c; c = c->next) {
-		for (event.element.port_num = SOFTNIC_PORT;
-		     device_has_port(event.element.port_num); event.element.port_num++)
+		for (event.element.port_num = SOFTNIC_PORT; device_has_port(event.element.port_num);
+		     event.element.port_num++)
 			append_event(c, NULL, &event);
 	}
 	pthread_mutex_unlock(&open_lock);
@@ -183,7 +183,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
 		break;
 	default:
-		break;		/* the port's and the device's wait for nobody */
+		break; /* the port's and the device's wait for nobody */
 	}
 }
 

@@ -11,24 +11,24 @@
 
 /* What an event is about, when it must be acknowledged before that is destroyed. */
 struct async_subject {
-	void *element;			/* as struct ibv_async_event has it */
-	pthread_mutex_t *mutex;		/* these three are the object's own, as verbs.h has them */
+	void *element; /* as struct ibv_async_event has it */
+	pthread_mutex_t *mutex; /* these three are the object's own, as verbs.h has them */
 	pthread_cond_t *cond;
 	uint32_t *completed;
-	uint32_t delivered;		/* the context's lock */
+	uint32_t delivered; /* the context's lock */
 };
 
 struct async_event {
 	struct ibv_async_event event;
-	struct async_subject *subject;	/* NULL: the port or the device */
+	struct async_subject *subject; /* NULL: the port or the device */
 	struct async_event *next;
 };
 
 struct context {
-	struct verbs_context verbs;	/* verbs.context is what the program holds */
+	struct verbs_context verbs; /* verbs.context is what the program holds */
 	pthread_mutex_t lock;
 	struct async_event *first, **last;
-	struct context *next;		/* of all that are open */
+	struct context *next; /* of all that are open */
 };
 
 static inline struct context *to_context(struct ibv_context *c)

@@ -25,14 +25,11 @@
 #undef ibv_get_device_list
 
 #define PATHS "/sys/class/infiniband"
-#define DEVICE(n)                                                                                  \
-	{                                                                                          \
-		.node_type = IBV_NODE_CA,                                                          \
-		.transport_type = IBV_TRANSPORT_IB,                                                \
-		.name = "softnic" #n,                                                              \
-		.dev_name = "softnic" #n,                                                          \
-		.dev_path = PATHS "_verbs/softnic" #n,                                             \
-		.ibdev_path = PATHS "/softnic" #n,                                                 \
+#define DEVICE(n)                                                                         \
+	{                                                                                 \
+		.node_type = IBV_NODE_CA, .transport_type = IBV_TRANSPORT_IB,             \
+		.name = "softnic" #n, .dev_name = "softnic" #n,                           \
+		.dev_path = PATHS "_verbs/softnic" #n, .ibdev_path = PATHS "/softnic" #n, \
 	}
 
 static struct ibv_device devices[] = {
@@ -96,7 +93,7 @@ const char *ibv_get_device_name(struct ibv_device *dev)
 int ibv_get_device_index(struct ibv_device *dev)
 {
 	(void)dev;
-	return -1;	/* the kernel does not know it */
+	return -1; /* the kernel does not know it */
 }
 
 __be64 ibv_get_device_guid(struct ibv_device *dev)
@@ -106,7 +103,7 @@ __be64 ibv_get_device_guid(struct ibv_device *dev)
 
 int ibv_fork_init(void)
 {
-	return 0;	/* nothing is pinned, so a child's copy-on-write harms nothing */
+	return 0; /* nothing is pinned, so a child's copy-on-write harms nothing */
 }
 
 enum ibv_fork_status ibv_is_fork_initialized(void)

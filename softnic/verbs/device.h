@@ -13,18 +13,18 @@
 
 enum {
 	SOFTNIC_DEVICES_MAX = 8,
-	SOFTNIC_PORTS_MAX = 8,		/* of each */
-	SOFTNIC_PORT = 1,		/* the first */
-	SOFTNIC_SLOTS = 1024,		/* processes of one user; slot 0 is nobody's */
-	SOFTNIC_QP_INDEX_BITS = 14,	/* QP number: slot above, index below */
-	SOFTNIC_GIDS_MAX = 256,		/* of a port: an index is a byte */
-	SOFTNIC_RD_ATOMIC_MAX = 128,	/* reads and atomics under way of a queue pair */
+	SOFTNIC_PORTS_MAX = 8, /* of each */
+	SOFTNIC_PORT = 1, /* the first */
+	SOFTNIC_SLOTS = 1024, /* processes of one user; slot 0 is nobody's */
+	SOFTNIC_QP_INDEX_BITS = 14, /* QP number: slot above, index below */
+	SOFTNIC_GIDS_MAX = 256, /* of a port: an index is a byte */
+	SOFTNIC_RD_ATOMIC_MAX = 128, /* reads and atomics under way of a queue pair */
 	SOFTNIC_PDS_MAX = 1 << 20,
-	SOFTNIC_CQES_MAX = 1 << 22,	/* entries one may ask for; none is ever short of them */
-	SOFTNIC_INLINE_MIN = 64,	/* granted even if not asked for */
+	SOFTNIC_CQES_MAX = 1 << 22, /* entries one may ask for; none is ever short of them */
+	SOFTNIC_INLINE_MIN = 64, /* granted even if not asked for */
 	SOFTNIC_INLINE_MAX = 1024,
-	SOFTNIC_DATAGRAM_MAX = 4096,	/* bytes in one, the port's MTU */
-	SOFTNIC_MESSAGE_MAX = 1 << 30,	/* bytes in one work request */
+	SOFTNIC_DATAGRAM_MAX = 4096, /* bytes in one, the port's MTU */
+	SOFTNIC_MESSAGE_MAX = 1 << 30, /* bytes in one work request */
 };
 
 /**

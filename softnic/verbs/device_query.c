@@ -110,9 +110,9 @@ int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
 		.max_msg_sz = SOFTNIC_MESSAGE_MAX,
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1,
-		.active_width = 2,	/* 4x */
-		.active_speed = 32,	/* EDR: something to print; nothing is paced */
-		.phys_state = down ? 3 : 5,	/* disabled, link up */
+		.active_width = 2, /* 4x */
+		.active_speed = 32, /* EDR: something to print; nothing is paced */
+		.phys_state = down ? 3 : 5, /* disabled, link up */
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
 
@@ -148,7 +148,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
 
 /* 0, or -ENODATA if there is none. */
 static int fill_gid_entry(struct ibv_context *context, struct ibv_gid_entry *entry, uint32_t port,
-		      uint32_t index)
+			  uint32_t index)
 {
 	*entry = (struct ibv_gid_entry){
 		.gid_index = index,
@@ -196,9 +196,9 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 /* Private to rdma-core, for ibv_devinfo: its numbering has InfiniBand and RoCE v1 as one. */
 enum ibv_gid_type_sysfs { GID_TYPE_IB_ROCE_V1, GID_TYPE_ROCE_V2 };
 
-__attribute__((visibility("default"))) int
-ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
-		   enum ibv_gid_type_sysfs *type);
+__attribute__((visibility("default"))) int ibv_query_gid_type(struct ibv_context *context,
+							      uint8_t port, unsigned int index,
+							      enum ibv_gid_type_sysfs *type);
 
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
 		       enum ibv_gid_type_sysfs *type)
@@ -210,7 +210,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 		return -1;
 	}
 	if (gid_get(device_index(context->device), port, index, &gid, NULL))
-		*type = GID_TYPE_IB_ROCE_V1;	/* so rdma-core says of an empty one */
+		*type = GID_TYPE_IB_ROCE_V1; /* so rdma-core says of an empty one */
 	else
 		*type = GID_TYPE_ROCE_V2;
 	return 0;

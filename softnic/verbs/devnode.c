@@ -45,13 +45,13 @@ static bool is_node(const char *path, int rc)
 /* The C library's two names for it, whichever of them its header makes of stat() here. */
 #define EXPORTED __attribute__((visibility("default")))
 EXPORTED int node_stat(const char *path, struct stat *st) __asm__("stat");
-EXPORTED int node_stat64(const char *path, struct stat *st)
-	__asm__("stat64") __attribute__((alias("stat")));
+EXPORTED int node_stat64(const char *path, struct stat *st) __asm__("stat64")
+	__attribute__((alias("stat")));
 
 /* What a program has that was built before glibc 2.33, as those in wheels are. */
 EXPORTED int node_xstat(int version, const char *path, struct stat *st) __asm__("__xstat");
-EXPORTED int node_xstat64(int version, const char *path, struct stat *st)
-	__asm__("__xstat64") __attribute__((alias("__xstat")));
+EXPORTED int node_xstat64(int version, const char *path, struct stat *st) __asm__("__xstat64")
+	__attribute__((alias("__xstat")));
 
 EXPORTED int access(const char *path, int mode)
 {

@@ -34,7 +34,7 @@
 typedef void *open_fn(const char *path, int mode);
 typedef void *version_fn(void *handle, const char *name, const char *version);
 
-static void *this;	/* as a program got it */
+static void *this; /* as a program got it */
 
 static open_fn *next_dlopen(void)
 {
@@ -48,7 +48,10 @@ static open_fn *next_dlopen(void)
 static bool is_verbs_library(const char *path)
 {
 	static const char *const names[] = {
-		"libibverbs.so.1", "libibverbs.so", "librdmacm.so.1", "librdmacm.so",
+		"libibverbs.so.1",
+		"libibverbs.so",
+		"librdmacm.so.1",
+		"librdmacm.so",
 	};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t i;
@@ -91,7 +94,7 @@ JUMPS EARLY EXPORTED void *dlvsym(void *handle, const char *name, const char *ve
 		return dlsym(handle, name);
 	if (!load_relaxed(&next))
 		store_relaxed(&next, (version_fn *)dlsym(RTLD_NEXT, "dlvsym"));
-	JUMP load_relaxed(&next)(handle, name, version);
+	JUMP load_relaxed (&next)(handle, name, version);
 }
 
 static void *libibverbs_symbol(const char *name)
@@ -101,14 +104,14 @@ static void *libibverbs_symbol(const char *name)
 	return lib ? dlsym(lib, name) : NULL;
 }
 
-#define PASS_ON(type, name, parameter)                                                             \
-	EXPORTED type name(parameter value)                                                        \
-	{                                                                                          \
-		static type (*next)(parameter);                                                    \
-                                                                                                   \
-		if (!load_relaxed(&next))                                                          \
-			store_relaxed(&next, (type (*)(parameter))libibverbs_symbol(#name));           \
-		return load_relaxed(&next)(value);                                                 \
+#define PASS_ON(type, name, parameter)                                                      \
+	EXPORTED type name(parameter value)                                                 \
+	{                                                                                   \
+		static type (*next)(parameter);                                             \
+                                                                                            \
+		if (!load_relaxed(&next))                                                   \
+			store_relaxed(&next, (type(*)(parameter))libibverbs_symbol(#name)); \
+		return load_relaxed(&next)(value);                                          \
 	}
 
 PASS_ON(const char *, ibv_event_type_str, enum ibv_event_type)

@@ -25,16 +25,16 @@
 
 enum { OWN, LOOPBACK, FIRST_READ };
 enum { DEVICE_SHIFT = 8 };
-enum { LOOPBACK_IFINDEX = 1 };	/* in every network namespace, says include/net/flow.h of Linux */
+enum { LOOPBACK_IFINDEX = 1 }; /* in every network namespace, says include/net/flow.h of Linux */
 
 #define LINK_LOCAL_PREFIX 0xfe80000000000000ull
 
 static struct {
 	pthread_mutex_t lock;
-	int notices;			/* a socket, or -1 */
+	int notices; /* a socket, or -1 */
 	bool is_read;
-	union ibv_gid gids[SOFTNIC_GIDS_MAX];	/* but for OWN, which is another at each port */
-	uint32_t ifindex[SOFTNIC_GIDS_MAX];	/* of those that were read: of which interface */
+	union ibv_gid gids[SOFTNIC_GIDS_MAX]; /* but for OWN, which is another at each port */
+	uint32_t ifindex[SOFTNIC_GIDS_MAX]; /* of those that were read: of which interface */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER, .notices = -1 };
 
 static bool gid_is_empty(const union ibv_gid *gid)
@@ -216,7 +216,7 @@ void gid_watch(void)
 	pthread_mutex_lock(&table.lock);
 	table.notices = fd;
 	pthread_mutex_unlock(&table.lock);
-	netlink_ready(NULL, 0);	/* what comes from now on is a change */
+	netlink_ready(NULL, 0); /* what comes from now on is a change */
 }
 
 /* In the child the socket is its parent's. */

@@ -25,7 +25,7 @@ struct mcast_attachment {
 	struct mcast_attachment *next;
 };
 
-static uint32_t attachments;	/* of this process; nic.lock */
+static uint32_t attachments; /* of this process; nic.lock */
 
 enum { NAME_CHARS_MAX = 96 };
 

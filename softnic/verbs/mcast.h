@@ -14,9 +14,9 @@
 struct qp;
 
 enum {
-	MCAST_QPS_MAX = 64,		/* attached to one, of all processes */
-	MCAST_ATTACHMENTS_MAX = 512,	/* of one process */
-	MCAST_QPN = 0xffffff,		/* where to send; no queue pair has that number */
+	MCAST_QPS_MAX = 64, /* attached to one, of all processes */
+	MCAST_ATTACHMENTS_MAX = 512, /* of one process */
+	MCAST_QPN = 0xffffff, /* where to send; no queue pair has that number */
 };
 
 /**

@@ -26,7 +26,7 @@
 
 static struct {
 	pthread_mutex_t lock;
-	uint32_t next;			/* slot to try next */
+	uint32_t next; /* slot to try next */
 	uint16_t generation[SHARED_MRS];
 	bool taken[SHARED_MRS];
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };

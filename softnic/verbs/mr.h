@@ -10,16 +10,17 @@
 /* Whose regions, and by which queue pair of theirs they are reached. */
 struct mr_view {
 	const struct shared_pub *pub;
-	const struct shared_doorbells *doorbell_page;	/* what the viewer invalidated; NULL: the owner's view */
+	const struct shared_doorbells
+		*doorbell_page; /* what the viewer invalidated; NULL: the owner's view */
 	uint32_t pd;
-	uint32_t qpn;		/* 0 for local keys: no window is reached by one */
+	uint32_t qpn; /* 0 for local keys: no window is reached by one */
 };
 
 /* Where memory is: in its owner, and in a file of the owner's that peers may map. */
 struct mr_place {
 	uint64_t addr;
-	uint64_t offset;	/* in the file */
-	uint32_t file;		/* 0: it is in none */
+	uint64_t offset; /* in the file */
+	uint32_t file; /* 0: it is in none */
 };
 
 /**

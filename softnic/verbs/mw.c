@@ -24,10 +24,10 @@
 /* By place in the table of regions. */
 static struct {
 	pthread_mutex_t lock;
-	uint32_t region[SHARED_MRS];	/* of a bound window: the key of what it is bound to */
-	uint32_t windows[SHARED_MRS];	/* of a region: how many are bound to it */
-	uint32_t binds[SHARED_MRS];	/* of a window, so far; 0 stands for none */
-	uint32_t latest[SHARED_MRS];	/* of a window: the key that was posted last */
+	uint32_t region[SHARED_MRS]; /* of a bound window: the key of what it is bound to */
+	uint32_t windows[SHARED_MRS]; /* of a region: how many are bound to it */
+	uint32_t binds[SHARED_MRS]; /* of a window, so far; 0 stands for none */
+	uint32_t latest[SHARED_MRS]; /* of a window: the key that was posted last */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void reset_mws(void)
@@ -150,7 +150,9 @@ static int check_wr(const struct qp *qp, const struct ibv_send_wr *wr)
 	if (info->length && !info->mr)
 		return EINVAL;
 	return info->length && mw->type == IBV_MW_TYPE_1 &&
-		       (info->mw_access_flags & IBV_ACCESS_ZERO_BASED) ? EINVAL : 0;
+			       (info->mw_access_flags & IBV_ACCESS_ZERO_BASED) ?
+		       EINVAL :
+		       0;
 }
 
 /* Type 1 is bound by ibv_bind_mw() only, which takes the old key back before it posts. */
@@ -186,7 +188,8 @@ static bool is_within(const struct shared_mr *region, const struct mw_bind_args 
 }
 
 /* InfiniBand 10.6.7 and 11.4.1: what the region must grant. Under table.lock. */
-static bool may_bind(const struct qp *qp, const struct mw_bind_args *b, const struct shared_mr *region)
+static bool may_bind(const struct qp *qp, const struct mw_bind_args *b,
+		     const struct shared_mr *region)
 {
 	const uint32_t rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
@@ -243,7 +246,7 @@ static enum ibv_wc_status step_bind(struct qp *qp, const struct send_wqe *wqe)
 	pthread_mutex_lock(&table.lock);
 	latest = table.latest[mr_index(wqe->rkey)];
 	if (!latest)
-		status = IBV_WC_MW_BIND_ERR;	/* the window is gone */
+		status = IBV_WC_MW_BIND_ERR; /* the window is gone */
 	else if (wqe->bind.type == IBV_MW_TYPE_2 || latest == wqe->rkey)
 		status = bind_to(qp, wqe->rkey, &wqe->bind);
 	pthread_mutex_unlock(&table.lock);
@@ -254,7 +257,10 @@ static enum ibv_wc_status step_bind(struct qp *qp, const struct send_wqe *wqe)
 static bool may_invalidate(const struct qp *qp, uint32_t key)
 {
 	const struct mr_view own = {
-		nic.pub, NULL, qp->ibv.pd->handle, qp->ibv.qp_num,
+		nic.pub,
+		NULL,
+		qp->ibv.pd->handle,
+		qp->ibv.qp_num,
 	};
 	struct shared_mr window;
 

@@ -73,7 +73,8 @@ static int create_segments(void)
 	if (rc)
 		return rc;
 	nic.pub = map;
-	rc = shared_create("softnic-bell", sizeof(*nic.doorbell_page), false, &nic.doorbell_fd, &map);
+	rc = shared_create("softnic-bell", sizeof(*nic.doorbell_page), false, &nic.doorbell_fd,
+			   &map);
 	if (rc) {
 		munmap(nic.pub, sizeof(*nic.pub));
 		close(nic.pub_fd);
@@ -124,7 +125,9 @@ static void prepare_proof(void)
 	nic.pub->proof_addr = (uintptr_t)&nic.nonce;
 	nic.pub->proof = nic.nonce;
 	nic.self = (struct copy_target){
-		.pid = getpid(), .mem_fd = nic.mem_fd, .life = &nic.pub->life,
+		.pid = getpid(),
+		.mem_fd = nic.mem_fd,
+		.life = &nic.pub->life,
 	};
 	copy_probe(&nic.self, nic.pub->proof_addr, nic.nonce);
 }

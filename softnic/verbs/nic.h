@@ -18,16 +18,16 @@ struct qp;
 
 struct softnic_nic {
 	pthread_mutex_t lock;
-	pthread_cond_t released;	/* a qp lost a user */
-	bool is_open;			/* not in a child of ours, until it opens for itself */
-	bool lives;			/* pub->life has begun; the engine's */
-	bool is_admitted;			/* a peer, since it was opened */
+	pthread_cond_t released; /* a qp lost a user */
+	bool is_open; /* not in a child of ours, until it opens for itself */
+	bool lives; /* pub->life has begun; the engine's */
+	bool is_admitted; /* a peer, since it was opened */
 	uint32_t slot;
 	int pub_fd, doorbell_fd, mem_fd, listen_fd;
 	struct shared_pub *pub;
 	struct shared_doorbells *doorbell_page;
-	uint64_t nonce;			/* peers read it to prove that they can reach us */
-	struct copy_target self;	/* where the kernel says what a store would do */
+	uint64_t nonce; /* peers read it to prove that they can reach us */
+	struct copy_target self; /* where the kernel says what a store would do */
 	struct qp *qps[NIC_QPS];
 	uint32_t next_qp;
 };

@@ -10,15 +10,15 @@
 struct td;
 
 struct pd {
-	struct ibv_pd ibv;	/* handle is its number, unique in the process; a parent's its own's */
-	uint32_t users;		/* what was made in it, parent domains included */
-	struct pd *parent_of;	/* NULL if it is no parent domain */
-	struct td *td;		/* or NULL */
+	struct ibv_pd ibv; /* handle is its number, unique in the process; a parent's its own's */
+	uint32_t users; /* what was made in it, parent domains included */
+	struct pd *parent_of; /* NULL if it is no parent domain */
+	struct td *td; /* or NULL */
 };
 
 struct td {
 	struct ibv_td ibv;
-	uint32_t users;		/* parent domains */
+	uint32_t users; /* parent domains */
 };
 
 static inline struct pd *to_pd(struct ibv_pd *pd)

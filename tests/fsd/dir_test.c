@@ -43,8 +43,8 @@ static const struct {
 	{ "rename onto itself does nothing", "file a; rename a a; is a", 0 },
 	{ "rename replaces an empty directory",
 	  "mkdir a; mkdir a/x; mkdir b; rename a b; is b/x; no a; nlink b 3; list . 3", 0 },
-	{ "rename spares a directory that is not empty",
-	  "mkdir a; mkdir b; file b/x; rename a b", -ENOTEMPTY },
+	{ "rename spares a directory that is not empty", "mkdir a; mkdir b; file b/x; rename a b",
+	  -ENOTEMPTY },
 	{ "rename doesn't replace a directory by a file", "file a; mkdir b; rename a b", -EISDIR },
 	{ "rename doesn't replace a file by a directory", "mkdir a; file b; rename a b", -ENOTDIR },
 	{ "rename moves the link that .. is",
@@ -53,7 +53,8 @@ static const struct {
 	{ "a directory doesn't go below itself", "mkdir a; mkdir a/b; rename a a/b/c", -EINVAL },
 	{ "a directory goes to where its child was",
 	  "mkdir a; mkdir a/b; mkdir a/b/c; rename a/b/c a/c; rename a/b a/c/b; is a/c/b", 0 },
-	{ "rename doesn't replace what it comes from", "mkdir a; mkdir a/b; rename a/b a", -ENOTEMPTY },
+	{ "rename doesn't replace what it comes from", "mkdir a; mkdir a/b; rename a/b a",
+	  -ENOTEMPTY },
 
 	{ "noreplace renames", "file a; noreplace a b; is b; no a", 0 },
 	{ "noreplace doesn't replace", "file a; file b; noreplace a b", -EEXIST },
@@ -61,8 +62,10 @@ static const struct {
 	{ "exchange swaps across directories",
 	  "mkdir d; file d/a; mkdir b; exchange d/a b; nlink d 3; nlink b 1; list . 4", 0 },
 	{ "exchange wants both", "file a; exchange a b", -ENOENT },
-	{ "exchange doesn't put a directory into itself", "mkdir a; mkdir a/b; exchange a a/b", -EINVAL },
-	{ "exchange doesn't do so the other way round", "mkdir a; mkdir a/b; exchange a/b a", -EINVAL },
+	{ "exchange doesn't put a directory into itself", "mkdir a; mkdir a/b; exchange a a/b",
+	  -EINVAL },
+	{ "exchange doesn't do so the other way round", "mkdir a; mkdir a/b; exchange a/b a",
+	  -EINVAL },
 };
 
 static void names(void **state)
@@ -118,7 +121,8 @@ static void a_listing_goes_on_while_names_go(void **state)
 		size_t at = sizeof(struct wire_fs_reply), length;
 		struct fsd_answer listing;
 
-		assert_int_equal(ask_for(&p, &listing, &readdir, sizeof(readdir), NULL, NULL, 0), 0);
+		assert_int_equal(ask_for(&p, &listing, &readdir, sizeof(readdir), NULL, NULL, 0),
+				 0);
 		length = listing.length;
 		if (length == at)
 			break;
@@ -202,8 +206,9 @@ static void an_open_of_an_existing_name_is_left_to_the_kernel(void **state)
 	(void)state;
 	assert_int_equal(do_make(&p, FS_ROOT, "a", S_IFREG | 0600, FS_MAKE_OPEN, NULL), 0);
 	assert_int_equal(do_make(&p, FS_ROOT, "a", S_IFREG | 0600, FS_MAKE_OPEN, NULL), -ESTALE);
-	assert_int_equal(do_make(&p, FS_ROOT, "a", S_IFREG | 0600,
-				 FS_MAKE_OPEN | FS_MAKE_EXCLUSIVE, NULL), -EEXIST);
+	assert_int_equal(do_make(&p, FS_ROOT, "a", S_IFREG | 0600, FS_MAKE_OPEN | FS_MAKE_EXCLUSIVE,
+				 NULL),
+			 -EEXIST);
 }
 
 static void names_without_end_are_refused_in_time(void **state)

@@ -11,7 +11,7 @@
 
 #include "tests/fsd/host.h"
 
-#define BLOCKS(n) ((uint64_t)(n) * FS_BLOCK)
+#define BLOCKS(n) ((uint64_t)(n)*FS_BLOCK)
 #define CHUNK BLOCKS(64)
 #define VOLUME BLOCKS(256)
 #define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)

@@ -99,7 +99,9 @@ void peer_join_only(struct fsd_peer *peer, struct host *host)
 
 void peer_join(struct fsd_peer *peer, struct host *host)
 {
-	struct wire_fs_mount mount = { .head.op = FS_MOUNT, .magic = FS_MAGIC, .version = FS_VERSION };
+	struct wire_fs_mount mount = { .head.op = FS_MOUNT,
+				       .magic = FS_MAGIC,
+				       .version = FS_VERSION };
 
 	peer_join_only(peer, host);
 	ask(peer, &mount, sizeof(mount), NULL, NULL, 0);
@@ -111,8 +113,8 @@ void peer_leave(struct fsd_peer *peer)
 	peer->client = NULL;
 }
 
-int ask_for(struct fsd_peer *peer, struct fsd_answer *answer, void *fixed, size_t size, const char *name,
-	    const void *second, size_t second_length)
+int ask_for(struct fsd_peer *peer, struct fsd_answer *answer, void *fixed, size_t size,
+	    const char *name, const void *second, size_t second_length)
 {
 	size_t name_length = name ? strlen(name) : 0;
 	size_t length = size + name_length + second_length;
@@ -262,7 +264,8 @@ int do_fallocate(struct fsd_peer *p, uint64_t ino, uint32_t mode, uint64_t offse
 	return wait_for_memory(p, ask(p, &f, sizeof(f), NULL, NULL, 0));
 }
 
-static int ask_range(struct fsd_peer *p, enum wire_fs_op op, uint64_t ino, uint64_t offset, uint64_t length)
+static int ask_range(struct fsd_peer *p, enum wire_fs_op op, uint64_t ino, uint64_t offset,
+		     uint64_t length)
 {
 	struct wire_fs_range range = { { .op = op, .ino = ino }, offset, length };
 

@@ -64,8 +64,8 @@ void peer_leave(struct fsd_peer *peer);
 int ask(struct fsd_peer *peer, void *fixed, size_t size, const char *name, const void *second,
 	size_t second_length);
 /* The same, kept in @answer, which must live until the answer has come. */
-int ask_for(struct fsd_peer *peer, struct fsd_answer *answer, void *fixed, size_t size, const char *name,
-	    const void *second, size_t second_length);
+int ask_for(struct fsd_peer *peer, struct fsd_answer *answer, void *fixed, size_t size,
+	    const char *name, const void *second, size_t second_length);
 
 const void *body(const struct fsd_peer *peer); /* of the latest answer, after the wire_fs_reply */
 struct wire_fs_attr attr(const struct fsd_peer *peer);

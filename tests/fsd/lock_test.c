@@ -42,7 +42,7 @@ static int teardown(void **state)
 }
 
 static struct wire_fs_lock lock(enum wire_fs_op op, uint64_t owner, uint32_t type, uint64_t start,
-			   uint64_t end, uint32_t flags)
+				uint64_t end, uint32_t flags)
 {
 	return (struct wire_fs_lock){
 		.head = { .op = op, .ino = file },
@@ -107,21 +107,37 @@ static const struct {
 	{ "a lock is where it was set", { { F_WRLCK, 2, 4 } }, 1, "--www-----------" },
 	{ "a lock may go to the end", { { F_RDLCK, 12, UINT64_MAX } }, 1, "------------rrrr" },
 	{ "unlocking the middle leaves both ends",
-	  { { F_WRLCK, 2, 9 }, { F_UNLCK, 4, 6 } }, 2, "--ww---www------" },
+	  { { F_WRLCK, 2, 9 }, { F_UNLCK, 4, 6 } },
+	  2,
+	  "--ww---www------" },
 	{ "unlocking more than was locked is fine",
-	  { { F_WRLCK, 2, 9 }, { F_UNLCK, 0, UINT64_MAX } }, 2, "----------------" },
+	  { { F_WRLCK, 2, 9 }, { F_UNLCK, 0, UINT64_MAX } },
+	  2,
+	  "----------------" },
 	{ "changing the middle makes three",
-	  { { F_WRLCK, 2, 9 }, { F_RDLCK, 4, 6 } }, 2, "--wwrrrwww------" },
+	  { { F_WRLCK, 2, 9 }, { F_RDLCK, 4, 6 } },
+	  2,
+	  "--wwrrrwww------" },
 	{ "changing the beginning cuts it",
-	  { { F_WRLCK, 2, 9 }, { F_RDLCK, 0, 3 } }, 2, "rrrrwwwwww------" },
+	  { { F_WRLCK, 2, 9 }, { F_RDLCK, 0, 3 } },
+	  2,
+	  "rrrrwwwwww------" },
 	{ "changing the end cuts it",
-	  { { F_WRLCK, 2, 9 }, { F_RDLCK, 8, 12 } }, 2, "--wwwwwwrrrrr---" },
+	  { { F_WRLCK, 2, 9 }, { F_RDLCK, 8, 12 } },
+	  2,
+	  "--wwwwwwrrrrr---" },
 	{ "covering it replaces it",
-	  { { F_WRLCK, 4, 6 }, { F_RDLCK, 2, 9 } }, 2, "--rrrrrrrr------" },
+	  { { F_WRLCK, 4, 6 }, { F_RDLCK, 2, 9 } },
+	  2,
+	  "--rrrrrrrr------" },
 	{ "neighbours of one type become one, and go as one",
-	  { { F_WRLCK, 2, 4 }, { F_WRLCK, 5, 7 }, { F_UNLCK, 3, 6 } }, 3, "--w----w--------" },
-	{ "a lock bridges two", { { F_RDLCK, 1, 2 }, { F_RDLCK, 6, 8 }, { F_RDLCK, 3, 6 },
-	  { F_WRLCK, 4, 4 } }, 4, "-rrrwrrrr-------" },
+	  { { F_WRLCK, 2, 4 }, { F_WRLCK, 5, 7 }, { F_UNLCK, 3, 6 } },
+	  3,
+	  "--w----w--------" },
+	{ "a lock bridges two",
+	  { { F_RDLCK, 1, 2 }, { F_RDLCK, 6, 8 }, { F_RDLCK, 3, 6 }, { F_WRLCK, 4, 4 } },
+	  4,
+	  "-rrrwrrrr-------" },
 };
 
 static void ranges(void **state)

@@ -201,7 +201,8 @@ static void freeing(struct node *node, unsigned int first, unsigned int last)
 			continue;
 		node->allocated[i] = false;
 		l = &limbo[(e->volume + i * FS_BLOCK - e->offset) / FS_BLOCK];
-		*l = (struct limbo){ node->ino, inode->epoch,
+		*l = (struct limbo){ node->ino,
+				     inode->epoch,
 				     { !!node->holds[0], !!node->holds[1] } };
 	}
 }
@@ -446,7 +447,8 @@ static void check_new(struct node *node, const bool *before)
 			uint8_t *memory = host_memory(&host, e->volume + at);
 
 			same("limbo is in use", limbo[block].waits[0] || limbo[block].waits[1], 0);
-			for (unsigned int i = 0; i < FS_BLOCK && !before[(e->offset + at) / FS_BLOCK]; i++)
+			for (unsigned int i = 0;
+			     i < FS_BLOCK && !before[(e->offset + at) / FS_BLOCK]; i++)
 				same("a new byte", memory[i], 0);
 		}
 	}
@@ -663,9 +665,9 @@ static void check_all(void)
 static void run(uint64_t steps)
 {
 	static void (*const tries[])(unsigned int c) = {
-		try_make, try_make, try_link, try_remove, try_rename, try_truncate, try_open,
-		try_open, try_release, try_write, try_write, try_write, try_fallocate, try_read,
-		try_return, try_return, try_leave,
+		try_make,      try_make, try_link,    try_remove, try_rename, try_truncate,
+		try_open,      try_open, try_release, try_write,  try_write,  try_write,
+		try_fallocate, try_read, try_return,  try_return, try_leave,
 	};
 	struct wire_fs_head shared = { .op = FS_SHARED };
 
@@ -676,8 +678,9 @@ static void run(uint64_t steps)
 	peers[0].nr_told = 0;
 	memset(nodes, 0, sizeof(nodes));
 	memset(limbo, 0, sizeof(limbo));
-	*root = (struct node){ .used = true, .mode = S_IFDIR | 0755, .nlink = 2, .ino = FS_ROOT,
-			       .parent = root };
+	*root = (struct node){
+		.used = true, .mode = S_IFDIR | 0755, .nlink = 2, .ino = FS_ROOT, .parent = root
+	};
 	for (step = 0; step < steps; step++) {
 		tries[roll(sizeof(tries) / sizeof(tries[0]))](roll(CLIENTS));
 		if (!roll(4))

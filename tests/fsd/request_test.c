@@ -34,12 +34,9 @@ static const struct {
 	const char *what, *name;
 	int status;
 } names[] = {
-	{ "an empty name", "", -EINVAL },
-	{ "the directory itself", ".", -EINVAL },
-	{ "its parent", "..", -EINVAL },
-	{ "a path", "a/b", -EINVAL },
-	{ "three dots are a name", "...", 0 },
-	{ "a hidden file", ".a", 0 },
+	{ "an empty name", "", -EINVAL },      { "the directory itself", ".", -EINVAL },
+	{ "its parent", "..", -EINVAL },       { "a path", "a/b", -EINVAL },
+	{ "three dots are a name", "...", 0 }, { "a hidden file", ".a", 0 },
 };
 
 static void names_are_checked(void **state)
@@ -82,7 +79,8 @@ static void lengths_are_checked(void **state)
 		struct wire_fs_rename rename;
 		char strings[4];
 	} m = { .rename = { .head = { .op = FS_RENAME, .ino = FS_ROOT, .name_length = 1 },
-			    .parent = FS_ROOT, .new_length = 1 },
+			    .parent = FS_ROOT,
+			    .new_length = 1 },
 		.strings = "fgxx" };
 	struct wire_fs_head getattr = { .op = FS_GETATTR, .ino = FS_ROOT };
 
@@ -211,8 +209,9 @@ static void a_commit_takes_attributes_along(void **state)
 
 static int set_xattr(const char *name, const void *value, size_t length, uint32_t flags)
 {
-	struct wire_fs_xattr x = {
-		.head = { .op = FS_SETXATTR, .ino = 2 }, .flags = flags, .value_length = length };
+	struct wire_fs_xattr x = { .head = { .op = FS_SETXATTR, .ino = 2 },
+				   .flags = flags,
+				   .value_length = length };
 
 	return ask(&p, &x, sizeof(x), name, value, length);
 }

@@ -35,7 +35,8 @@ static int check(const uint8_t *data, size_t size)
 /* A good message; its fields come from the input as far as they are free. */
 static size_t make(enum cm_msg_type type, const uint8_t *data, size_t size, uint8_t *buf)
 {
-	struct cm_msg msg = { .type = type, .src.sa.sa_family = AF_INET,
+	struct cm_msg msg = { .type = type,
+			      .src.sa.sa_family = AF_INET,
 			      .dst.sa.sa_family = AF_INET6 };
 	size_t len = size < cm_msg_private_max(type) ? size : cm_msg_private_max(type);
 

@@ -37,7 +37,7 @@ static void submit(struct fuzz_engine_run *run, int engine, const uint8_t *byte)
 	if (op == 2 || op == 3)
 		length = 8;
 	if (engine_sim_submit(run->sim, engine, op, remote, length, byte[1] >> 5 & 3, byte[0] & 2,
-		       deadline_ns) >= 0)
+			      deadline_ns) >= 0)
 		run->submitted++;
 }
 
@@ -131,12 +131,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < SETTINGS)
 		return 0;
 	run.sim = engine_sim_new((1 + data[0] % 32) * (uint64_t)SIM_FRAGMENT, 1 + data[1] % 32,
-			  1 + data[2] % 8, data[4] % 32, data[5] & 1 ? 8 + data[5] % 25 : 0, data[3]);
+				 1 + data[2] % 8, data[4] % 32, data[5] & 1 ? 8 + data[5] % 25 : 0,
+				 data[3]);
 	if (data[5] & 2)
 		engine_sim_move_window(run.sim);
 	for (i = 0; i < SIM_ENGINES * SIM_CHANNELS; i++) {
 		if (data[3] % SIM_CHANNELS >= (int)(i % SIM_CHANNELS))
-			engine_sim_channel_up(run.sim, (int)i / SIM_CHANNELS, (int)i % SIM_CHANNELS);
+			engine_sim_channel_up(run.sim, (int)i / SIM_CHANNELS,
+					      (int)i % SIM_CHANNELS);
 	}
 	for (i = SETTINGS; i + 4 <= size && i / 4 <= EVENTS_MAX; i += 4) {
 		step(&run, data + i);

@@ -174,7 +174,8 @@ static void mount(struct fsd_client *client)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct fsd_host functions = { take_chunk, room, discard_message, answer, wall, clock_ns, NULL };
+	struct fsd_host functions = { take_chunk, room, discard_message, answer, wall,
+				      clock_ns,	  NULL };
 	struct fsd_options options = { .bytes_max = CHUNKS * CHUNK, .chunk_bytes = CHUNK };
 	struct fsd_client *client[2];
 	struct fsd_info info;

@@ -36,7 +36,8 @@ static void write_trace(FILE *file, const uint8_t *data, size_t size)
 		fwrite(data + 1, 1, size - 1, file);
 		return;
 	}
-	fprintf(file, "# made up\nweir-trace 1 %u %u\n", 1 + (*data >> 1) * 8u, 1 + (*data >> 4) * 1u);
+	fprintf(file, "# made up\nweir-trace 1 %u %u\n", 1 + (*data >> 1) * 8u,
+		1 + (*data >> 4) * 1u);
 	for (i = 1; i + 4 <= size; i += 4, number++)
 		fprintf(file, "%c %u %u %u %zu %zu\n", data[i] & 1 ? 'R' : 'W', data[i + 1] * 1u,
 			(data[i + 2] & 15u) + (data[i] != 77), data[i + 2] >> 5u,

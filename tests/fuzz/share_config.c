@@ -14,8 +14,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static size_t compose(const uint8_t *data, size_t size, char *text, size_t room)
 {
 	static const char *const pieces[] = {
-		"default ", "user 7", "cgroup /a", "/b", " weight ", " class ", " connections ",
-		" memory ", " peers ", " rate ", " deny", "\n", "#", "1", "9", "G", " ",
+		"default ", "user 7",  "cgroup /a", "/b",    " weight ", " class ", " connections ",
+		" memory ", " peers ", " rate ",    " deny", "\n",	 "#",	    "1",
+		"9",	    "G",       " ",
 	};
 	const size_t nr = sizeof(pieces) / sizeof(*pieces);
 	size_t i, length = 0;

@@ -21,7 +21,8 @@
 #include "lib/mux/proxy/proxy.h"
 
 #define SERVICE 1
-#define TIMEOUT_NS 5000000000 /* of the mux: who waits for what a hostile tenant owes waits so long */
+#define TIMEOUT_NS \
+	5000000000 /* of the mux: who waits for what a hostile tenant owes waits so long */
 #define WAIT_MS 60000
 #define STEPS_MAX 64 /* of an input */
 
@@ -77,7 +78,8 @@ static struct weir_mux *tenant_open(void)
 }
 
 /* A connection of @mux, and its other end, which the steady tenant has. */
-static void connect_to(struct weir_mux *mux, struct weir_mux_conn **near, struct weir_mux_conn **far)
+static void connect_to(struct weir_mux *mux, struct weir_mux_conn **near,
+		       struct weir_mux_conn **far)
 {
 	struct pollfd in = { .fd = weir_mux_listener_fd(world.listener), .events = POLLIN };
 	int rc;
@@ -103,8 +105,9 @@ static void world_close(void)
 static void world_open(void)
 {
 	static const char terms[] = "default memory 64M connections 64";
-	const struct weir_mux_options options = { .listen = "127.0.0.1:0", .ring_bytes = 4096,
-						  .timeout_ns = TIMEOUT_NS, .buffers = 8 };
+	const struct weir_mux_options options = {
+		.listen = "127.0.0.1:0", .ring_bytes = 4096, .timeout_ns = TIMEOUT_NS, .buffers = 8
+	};
 	struct weir_mux_info info;
 	int rc;
 
@@ -207,8 +210,9 @@ static void grant(struct hostile *h)
 		return;
 	close(fds[0]);
 	h->region = answer.nr;
-	a = (struct weir_mux_ipc_request){ .what = WEIR_MUX_IPC_GRANT, .nr = 0, .value = h->region,
-				     .length = 4096, .weight = 3 };
+	a = (struct weir_mux_ipc_request){
+		.what = WEIR_MUX_IPC_GRANT, .nr = 0, .value = h->region, .length = 4096, .weight = 3
+	};
 	if (!weir_mux_proxy_call(h->tenant, &a, &answer, NULL))
 		h->handle = answer.nr;
 }

@@ -22,9 +22,9 @@ enum {
 	DEPTH = 4,
 	BYTES = 64,
 	PLACES = 8,
-	SEGMENT_BYTES = 512,	/* of the input */
+	SEGMENT_BYTES = 512, /* of the input */
 	WAIT_MS = 60000,
-	TURNS = 200,		/* to the engine, between two answers */
+	TURNS = 200, /* to the engine, between two answers */
 	THEIR_QP = 5,
 	THEIR_KEY = 1 << 16,
 	/* What most inputs would not come to by chance, as make_segment() and send_answer() read it. */
@@ -104,7 +104,8 @@ static void make_memory(void)
 	world.pub->proof_addr = (uintptr_t)&world.secret;
 	world.pub->proof = world.secret;
 	world.pub->mrs[1] = region_in_order();
-	assert(!shared_create("fuzz-doorbell_page", sizeof(struct shared_doorbells), false, &world.doorbell_fd, &map));
+	assert(!shared_create("fuzz-doorbell_page", sizeof(struct shared_doorbells), false,
+			      &world.doorbell_fd, &map));
 	munmap(map, sizeof(struct shared_doorbells));
 }
 
@@ -133,7 +134,9 @@ static uint32_t their_qpn(void)
 static void connect_qp(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr init = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_READ,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_READ,
 	};
 	struct ibv_qp_attr rtr = {
 		.qp_state = IBV_QPS_RTR,
@@ -144,14 +147,16 @@ static void connect_qp(struct ibv_qp *qp)
 	};
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 1, .max_rd_atomic = 1 };
 
-	assert(!ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			      IBV_QP_ACCESS_FLAGS));
-	assert(!ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-			      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER |
-			      IBV_QP_MAX_DEST_RD_ATOMIC));
+	assert(!ibv_modify_qp(
+		qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	assert(!ibv_modify_qp(qp, &rtr,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				      IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER |
+				      IBV_QP_MAX_DEST_RD_ATOMIC));
 	/* It fails if softnic has only now heard that they hung up, and ended the queue pair. */
-	(void)ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	(void)ibv_modify_qp(qp, &rts,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 static struct ibv_qp *make_qp(struct ibv_cq *cq)
@@ -161,7 +166,9 @@ static struct ibv_qp *make_qp(struct ibv_cq *cq)
 		.recv_cq = cq,
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
-		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1,
+		.cap = { .max_send_wr = DEPTH,
+			 .max_recv_wr = DEPTH,
+			 .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 	};
 	struct ibv_qp *qp = ibv_create_qp(world.pd, &attr);
@@ -340,7 +347,8 @@ static void describe_region(struct message_input *in)
 	world.pub->files[mr.file % SHARED_FILES] = mr.file;
 }
 
-static void send_answer(int fd, struct message_input *in, const struct ibv_qp *qp, uint64_t question)
+static void send_answer(int fd, struct message_input *in, const struct ibv_qp *qp,
+			uint64_t question)
 {
 	uint8_t kind = take_byte(in) % 2 ? ALL_PROPER_ANSWER : take_byte(in);
 	struct shm_msg m;

@@ -278,9 +278,10 @@ static void post_two(void *arg)
 {
 	struct cpu_worker *w = arg;
 	struct sim_sge sge[3] = { { 0, 8, 1 }, { 8, 8, 1 }, { 16, 8, 1 } };
-	struct sim_wr wrs[2] = { { .op = SIM_OP_WRITE, .nr_sge = 3, .sge = sge, .bytes = 24 },
-				 { .op = SIM_OP_WRITE, .nr_sge = 1, .sge = sge, .bytes = 8,
-				   .is_inline = true } };
+	struct sim_wr wrs[2] = {
+		{ .op = SIM_OP_WRITE, .nr_sge = 3, .sge = sge, .bytes = 24 },
+		{ .op = SIM_OP_WRITE, .nr_sge = 1, .sge = sge, .bytes = 8, .is_inline = true }
+	};
 
 	assert_int_equal(sim_post_send(thread_of(w), &w->b->device, &w->b->near[0], wrs, 2), 2);
 	w->ran_ns = now_ns(w);

@@ -75,8 +75,7 @@ static bool done(struct sim_request *request)
 
 	job->times_done++;
 	run->done++;
-	run->wrong += request->req.status ||
-		      memcmp(job->bytes, job->expected, request->req.length);
+	run->wrong += request->req.status || memcmp(job->bytes, job->expected, request->req.length);
 	for (i = 0; i < THREADS; i++)
 		sim_thread_wake(&run->workers[i].thread);
 	return true;
@@ -92,7 +91,9 @@ static void submit(struct engine_host_worker *w, struct engine_host_job *job)
 	job->request.session = &run->session;
 	job->request.done = done;
 	*req = (struct weir_req){ .op = sim_rng_below(&w->rng, 2) ? WEIR_OP_READ : WEIR_OP_WRITE,
-				  .length = length, .deadline_ns = WEIR_NEVER, .nr_sge = 1,
+				  .length = length,
+				  .deadline_ns = WEIR_NEVER,
+				  .nr_sge = 1,
 				  .remote = sim_rng_below(&w->rng, MEMORY - length) };
 	req->sge[0] = (struct weir_sge){ (uintptr_t)job->bytes, length, 1 };
 	if (req->op == WEIR_OP_READ) {
@@ -132,7 +133,8 @@ static void work(void *arg)
 		for (burst = 1 + (int)sim_rng_below(&w->rng, 10); burst && w->submitted < REQUESTS;
 		     burst--)
 			submit(w, &w->jobs[w->submitted++]);
-		sim_engine_host_await(&w->thread, &w->run->weir, w->run->session.poller, few_are_left, w);
+		sim_engine_host_await(&w->thread, &w->run->weir, w->run->session.poller,
+				      few_are_left, w);
 		sim_thread_run(&w->thread, sim_rng_below(&w->rng, 3000) * SIM_PS_PER_NS);
 	}
 	sim_engine_host_await(&w->thread, &w->run->weir, w->run->session.poller, all_are_done, w);
@@ -151,7 +153,8 @@ static void begin(struct engine_host_run *run, uint64_t seed, int nr_args, const
 	run->settings.seed = seed;
 	run->settings.profile.pcie_write_mbps = 10000000;
 	assert_int_equal(sim_world_init(&run->world, &run->settings), 0);
-	assert_int_equal(sim_engine_host_init(&run->weir, &run->world.nodes[0], &run->settings.load, 1), 0);
+	assert_int_equal(
+		sim_engine_host_init(&run->weir, &run->world.nodes[0], &run->settings.load, 1), 0);
 	assert_int_equal(sim_session_init(&run->session, &run->weir, &run->world), 0);
 	for (i = 0; i < (int)run->settings.load.qps; i++) {
 		run->session.channels[i].qp->peer->execute = execute;
@@ -164,8 +167,8 @@ static void begin(struct engine_host_run *run, uint64_t seed, int nr_args, const
 		w->jobs = calloc(REQUESTS, sizeof(*w->jobs));
 		assert_non_null(w->jobs);
 		sim_rng_init(&w->rng, seed, "worker", (uint64_t)i);
-		assert_int_equal(sim_thread_init(&w->thread, &run->world.nodes[0].host, -1, work,
-						 w), 0);
+		assert_int_equal(
+			sim_thread_init(&w->thread, &run->world.nodes[0].host, -1, work, w), 0);
 	}
 }
 

@@ -78,8 +78,8 @@ static void moved_and_cancelled_ones_happen_as_in_a_plain_list(void **state)
 	for (round = 0; round < 4000; round++) {
 		struct thing *t = &things[sim_rng_below(&rng, 200)];
 
-		t->at_ps = sim_rng_below(&rng, 3) ? clock_.now_ps + sim_rng_below(&rng, 50)
-						  : SIM_NEVER;
+		t->at_ps = sim_rng_below(&rng, 3) ? clock_.now_ps + sim_rng_below(&rng, 50) :
+						    SIM_NEVER;
 		if (t->at_ps == SIM_NEVER)
 			sim_clock_cancel(&clock_, &t->event);
 		else

@@ -7,8 +7,13 @@ static struct sim_sge piece = { 0, 1 << 20, 7 };
 static void post(struct nic_bench *b, int qp, enum sim_op op, uint32_t bytes, bool is_inline,
 		 uint32_t count)
 {
-	struct sim_wr wr = { .id = qp, .op = (uint8_t)op, .is_inline = is_inline, .nr_sge = 1,
-			     .sge = &piece, .bytes = bytes, .rkey = 1 };
+	struct sim_wr wr = { .id = qp,
+			     .op = (uint8_t)op,
+			     .is_inline = is_inline,
+			     .nr_sge = 1,
+			     .sge = &piece,
+			     .bytes = bytes,
+			     .rkey = 1 };
 	struct sim_wqe *first = sim_qp_put(&b->near[qp], &wr);
 	uint32_t i;
 
@@ -242,8 +247,8 @@ static void see(void *arg, const struct sim_wr *wr)
 
 static void what_one_qp_does_takes_effect_in_order(void **state)
 {
-	static const enum sim_op ops[] = { SIM_OP_WRITE, SIM_OP_READ, SIM_OP_FADD, SIM_OP_WRITE,
-					   SIM_OP_READ, SIM_OP_CAS };
+	static const enum sim_op ops[] = { SIM_OP_WRITE, SIM_OP_READ, SIM_OP_FADD,
+					   SIM_OP_WRITE, SIM_OP_READ, SIM_OP_CAS };
 	struct nic_bench *b = *state;
 	struct seen seen = { .count = 0 };
 	int i;

@@ -3,7 +3,8 @@
 
 #include "datagram_pair.h"
 
-void endpoint_open_unreliable(struct endpoint *e, const struct endpoint *base, enum ibv_qp_type type, uint32_t flags)
+void endpoint_open_unreliable(struct endpoint *e, const struct endpoint *base,
+			      enum ibv_qp_type type, uint32_t flags)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = type,
@@ -27,13 +28,16 @@ void endpoint_open_unreliable(struct endpoint *e, const struct endpoint *base, e
 void to_init_at(struct endpoint *e, uint8_t port)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = port, .qkey = QKEY,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = port,
+		.qkey = QKEY,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 	int mask = e->qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
 
-	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-				       IBV_QP_PORT | mask), 0);
+	assert_int_equal(ibv_modify_qp(e->qp, &attr,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | mask),
+			 0);
 }
 
 void to_init(struct endpoint *e)
@@ -51,8 +55,10 @@ void to_ready(struct endpoint *e, uint32_t dest_qpn)
 	};
 	int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 
-	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE |
-				       (e->qp->qp_type == IBV_QPT_UD ? 0 : connected)), 0);
+	assert_int_equal(ibv_modify_qp(e->qp, &attr,
+				       IBV_QP_STATE |
+					       (e->qp->qp_type == IBV_QPT_UD ? 0 : connected)),
+			 0);
 	attr.qp_state = IBV_QPS_RTS;
 	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
 }
@@ -60,7 +66,9 @@ void to_ready(struct endpoint *e, uint32_t dest_qpn)
 struct ibv_ah *make_ah(struct endpoint *e, const char *address)
 {
 	struct ibv_ah_attr attr = {
-		.is_global = 1, .port_num = 1, .sl = 3,
+		.is_global = 1,
+		.port_num = 1,
+		.sl = 3,
 		.grh = { .sgid_index = own_gid_index(e->ctx), .hop_limit = 9 },
 	};
 

@@ -19,7 +19,8 @@ void two_up(struct datagram_pair *t, enum ibv_qp_type type);
 void two_down(struct datagram_pair *t);
 
 /* One more end over the context and region of @base; with create flags. In the reset state. */
-void endpoint_open_unreliable(struct endpoint *e, const struct endpoint *base, enum ibv_qp_type type, uint32_t flags);
+void endpoint_open_unreliable(struct endpoint *e, const struct endpoint *base,
+			      enum ibv_qp_type type, uint32_t flags);
 void to_init(struct endpoint *e);
 void to_init_at(struct endpoint *e, uint8_t port);
 void to_ready(struct endpoint *e, uint32_t dest_qpn);

@@ -45,15 +45,15 @@ const struct weir_donor_info *donor_fixture_info(struct donor_fixture *f);
 uint64_t donor_fixture_reclaimed(struct raw_client *raw);
 
 /* Tries @condition until it is true, or not within @ms. */
-#define assert_within(ms, condition)                                                               \
-	do {                                                                                       \
-		uint64_t _end = weir_now_ns() + (ms) * WEIR_NS_PER_MS;                             \
-		bool _is_true;                                                                     \
-                                                                                                   \
-		while (!(_is_true = (condition)) && weir_now_ns() < _end)                          \
-			poll(NULL, 0, 2);                                                          \
-		if (!_is_true)                                                                     \
-			fail_msg("not within %d ms: %s", ms, #condition);                          \
+#define assert_within(ms, condition)                                      \
+	do {                                                              \
+		uint64_t _end = weir_now_ns() + (ms)*WEIR_NS_PER_MS;      \
+		bool _is_true;                                            \
+                                                                          \
+		while (!(_is_true = (condition)) && weir_now_ns() < _end) \
+			poll(NULL, 0, 2);                                 \
+		if (!_is_true)                                            \
+			fail_msg("not within %d ms: %s", ms, #condition); \
 	} while (0)
 
 /* The same, SOON. */

@@ -91,8 +91,8 @@ static void answer_token(struct weir_peer *peer, struct weir_call *call)
 {
 	void *addr;
 
-	if (!own.length && !weir_donor_region_create(donor, weir_peer_tenant(peer), 4096, &own,
-						      &addr))
+	if (!own.length &&
+	    !weir_donor_region_create(donor, weir_peer_tenant(peer), 4096, &own, &addr))
 		memcpy(addr, "donor's own", 11);
 	weir_reply(call, &own, sizeof(own));
 }
@@ -169,7 +169,8 @@ static int parse(int argc, char **argv, struct weir_donor_options *options,
 int main(int argc, char **argv)
 {
 	const struct weir_key *keys[KEYS_MAX];
-	struct weir_donor_options options = { .keys = keys, .on_message = on_message,
+	struct weir_donor_options options = { .keys = keys,
+					      .on_message = on_message,
 					      .on_leave = on_leave };
 	struct weir_donor_info info;
 	struct weir_error error;

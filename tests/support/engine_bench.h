@@ -80,7 +80,7 @@ static inline void bench_pull(struct engine_bench *b)
 
 /* An engine with a window of @window bytes and @channels channels. */
 static inline struct engine_bench *bench_new_with(const struct weir_engine_config *config,
-					   uint64_t window, uint16_t channels)
+						  uint64_t window, uint16_t channels)
 {
 	struct engine_bench *b = calloc(1, sizeof(*b));
 	uint16_t i;

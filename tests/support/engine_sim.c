@@ -318,11 +318,12 @@ int engine_sim_carried(const struct engine_sim *s, int wr, int index, struct eng
 	for (; req && index--;)
 		req = req->merge_next;
 	if (req)
-		*part = (struct engine_sim_event){ SIM_POSTED, wr / SIM_WRS,
-					    wr,		number_of(s, req),
-					    w->channel, 0,
-					    w->offset,	w->nr_reqs > 1 ? (uint32_t)req->length
-								       : w->length };
+		*part = (struct engine_sim_event){
+			SIM_POSTED, wr / SIM_WRS,
+			wr,	    number_of(s, req),
+			w->channel, 0,
+			w->offset,  w->nr_reqs > 1 ? (uint32_t)req->length : w->length
+		};
 	return w->nr_reqs;
 }
 
@@ -394,7 +395,8 @@ static void act(struct engine_sim *s, int engine, const struct weir_action *a)
 	case WEIR_ACTION_FAIL:
 		s->is_up[engine][a->channel] = false;
 		s->is_broken[engine][a->channel] = true;
-		tell(s, (struct engine_sim_event){ SIM_FAILED, engine, -1, -1, a->channel, 0, 0, 0 });
+		tell(s,
+		     (struct engine_sim_event){ SIM_FAILED, engine, -1, -1, a->channel, 0, 0, 0 });
 		break;
 	}
 }
@@ -425,8 +427,8 @@ void engine_sim_hold(struct engine_sim *s, int held)
 	pump(s, 0);
 }
 
-struct engine_sim *engine_sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, uint32_t chain_max,
-		    uint32_t sge_max, uint64_t seed)
+struct engine_sim *engine_sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth,
+				  uint32_t chain_max, uint32_t sge_max, uint64_t seed)
 {
 	struct engine_sim *s = must_allocate(calloc(1, sizeof(*s)));
 	int i;
@@ -466,7 +468,8 @@ static uint64_t move_window(struct weir_window_policy *policy, const struct weir
 void engine_sim_move_window(struct engine_sim *s)
 {
 	s->policy.completed = move_window;
-	expect(!weir_window_set_policy(&s->window, &s->policy, SIM_FRAGMENT), "the bounds are possible");
+	expect(!weir_window_set_policy(&s->window, &s->policy, SIM_FRAGMENT),
+	       "the bounds are possible");
 }
 
 void engine_sim_free(struct engine_sim *s)
@@ -497,8 +500,8 @@ static void lay_out(struct weir_req *req, int number)
 		return;
 	}
 	while (left) {
-		uint32_t length =
-			req->nr_sge == 2 || req->op > WEIR_OP_WRITE ? left : (left + 1) / 2;
+		uint32_t length = req->nr_sge == 2 || req->op > WEIR_OP_WRITE ? left :
+										(left + 1) / 2;
 
 		req->sge[req->nr_sge] = (struct weir_sge){ at, length, req->nr_sge };
 		req->nr_sge++;
@@ -567,8 +570,8 @@ static bool go_alone(struct engine_sim *s, int engine, struct weir_req *req, boo
 	return true;
 }
 
-int engine_sim_submit(struct engine_sim *s, int engine, int op, uint64_t remote, uint32_t length, int retries,
-	       int exclusive, uint64_t deadline_ns)
+int engine_sim_submit(struct engine_sim *s, int engine, int op, uint64_t remote, uint32_t length,
+		      int retries, int exclusive, uint64_t deadline_ns)
 {
 	struct sim_req *r = must_allocate(calloc(1, sizeof(*r)));
 	bool alone = is_alone(s, engine) && has_any(s->is_up[engine]);

@@ -51,16 +51,17 @@ struct engine_sim;
 const char *engine_sim_broken(void);
 
 /* @chain_max 0: as the core's maximum; @sge_max 0: no merging. */
-struct engine_sim *engine_sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, uint32_t chain_max,
-		    uint32_t sge_max, uint64_t seed);
+struct engine_sim *engine_sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth,
+				  uint32_t chain_max, uint32_t sge_max, uint64_t seed);
 
 /* Before all else: lets a policy of the simulator's own move the window, any way it likes. */
 void engine_sim_move_window(struct engine_sim *s);
 void engine_sim_free(struct engine_sim *s);
 
 /* The events. Each pulls until the engines say no more; read what came with engine_sim_event(). */
-int engine_sim_submit(struct engine_sim *s, int engine, int op, uint64_t remote, uint32_t length, int retries,
-	       int exclusive, uint64_t deadline_ns); /* the request's number, or a negative errno */
+int engine_sim_submit(struct engine_sim *s, int engine, int op, uint64_t remote, uint32_t length,
+		      int retries, int exclusive,
+		      uint64_t deadline_ns); /* the request's number, or a negative errno */
 int engine_sim_cancel(struct engine_sim *s, int req);
 void engine_sim_complete(struct engine_sim *s, int wr, int status);
 void engine_sim_expire(struct engine_sim *s, uint64_t now_ns);
@@ -78,7 +79,8 @@ struct engine_sim_event engine_sim_event(struct engine_sim *s);
 int engine_sim_in_flight(const struct engine_sim *s, int index, struct engine_sim_event *wr);
 
 /* The number of requests that a WR in flight carries; @part becomes one, the @index-th. */
-int engine_sim_carried(const struct engine_sim *s, int wr, int index, struct engine_sim_event *part);
+int engine_sim_carried(const struct engine_sim *s, int wr, int index,
+		       struct engine_sim_event *part);
 
 /* Requests that have not been handed back. */
 int engine_sim_undone(const struct engine_sim *s);

@@ -111,8 +111,8 @@ void donor_process_start(struct donor_process *donor, const char *memory, ...)
 	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addclose(&actions, fds[0]);
 	posix_spawn_file_actions_addclose(&actions, fds[1]);
-	assert_int_equal(
-		posix_spawn(&donor->pid, argv[0], &actions, NULL, (char **)argv, environ), 0);
+	assert_int_equal(posix_spawn(&donor->pid, argv[0], &actions, NULL, (char **)argv, environ),
+			 0);
 	posix_spawn_file_actions_destroy(&actions);
 	close(fds[1]);
 	read_address(fds[0], donor->address, sizeof(donor->address));

@@ -43,7 +43,8 @@ const char *fixture_address(void);
 const struct weir_key *fixture_key(void);
 
 /* @arguments: further options of tests/support/donor_program.c, ending with NULL. */
-void donor_process_start(struct donor_process *donor, const char *memory, ...) __attribute__((sentinel));
+void donor_process_start(struct donor_process *donor, const char *memory, ...)
+	__attribute__((sentinel));
 /* Ends it in order and checks that it says so. */
 void donor_process_stop(struct donor_process *donor);
 /* kill -9. */

@@ -5,8 +5,8 @@
 
 #include "loopback_pair.h"
 
-#define ACCESS                                                                                     \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+#define ACCESS                                                                       \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
 void pair_open(struct loopback_pair *pair)
@@ -45,13 +45,16 @@ uint32_t pair_psn(const struct ibv_qp *qp)
 
 static void connect_to(struct loopback_pair *pair, struct ibv_qp *qp, const struct ibv_qp *to)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1,
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+				    .port_num = 1,
 				    .qp_access_flags = ACCESS };
 	struct ibv_port_attr port;
 
 	assert_int_equal(ibv_query_port(pair->context, 1, &port), 0);
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					       IBV_QP_ACCESS_FLAGS), 0);
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS),
+			 0);
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = port.active_mtu,
@@ -62,15 +65,23 @@ static void connect_to(struct loopback_pair *pair, struct ibv_qp *qp, const stru
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } },
 	};
 	attr.ah_attr.grh.sgid_index = gid_choose(pair->context, &attr.ah_attr.grh.dgid);
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					       IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC), 0);
+					       IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC),
+			 0);
 	/* Soft-RoCE tries for ever where it may try 7 times. */
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 3,
-				     .rnr_retry = 7, .max_rd_atomic = 1, .sq_psn = pair_psn(qp) };
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
+				     .timeout = 18,
+				     .retry_cnt = 3,
+				     .rnr_retry = 7,
+				     .max_rd_atomic = 1,
+				     .sq_psn = pair_psn(qp) };
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 					       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					       IBV_QP_MAX_QP_RD_ATOMIC), 0);
+					       IBV_QP_MAX_QP_RD_ATOMIC),
+			 0);
 }
 
 static struct ibv_qp *make_plain(struct loopback_pair *pair, struct ibv_qp_init_attr *init)
@@ -149,7 +160,8 @@ struct ibv_sge pair_sge(const struct loopback_pair *pair, uint32_t length)
 	return (struct ibv_sge){ (uintptr_t)pair->bytes, length, pair->mr->lkey };
 }
 
-struct ibv_send_wr pair_wr(const struct loopback_pair *pair, enum ibv_wr_opcode opcode, struct ibv_sge *sge)
+struct ibv_send_wr pair_wr(const struct loopback_pair *pair, enum ibv_wr_opcode opcode,
+			   struct ibv_sge *sge)
 {
 	struct ibv_send_wr wr = {
 		.opcode = opcode,

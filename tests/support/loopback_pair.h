@@ -47,7 +47,8 @@ uint32_t pair_psn(const struct ibv_qp *qp);
 /* A piece of the first one's bytes. */
 struct ibv_sge pair_sge(const struct loopback_pair *pair, uint32_t length);
 /* Signaled work towards the second one's bytes; @sge must outlive it. */
-struct ibv_send_wr pair_wr(const struct loopback_pair *pair, enum ibv_wr_opcode opcode, struct ibv_sge *sge);
+struct ibv_send_wr pair_wr(const struct loopback_pair *pair, enum ibv_wr_opcode opcode,
+			   struct ibv_sge *sge);
 /* Posts one receive of @length to the second. */
 void pair_post_recv(struct loopback_pair *pair, uint32_t length);
 

@@ -36,14 +36,31 @@ struct nic_bench {
 };
 
 static const struct sim_profile bench_profile = {
-	.cores = 4, .quantum_ps = 1000000 * NS, .copy_mbps = FAST, .page_bytes = 4096,
-	.inline_max = 256, .blueflame_bytes_max = 256, .poll_empty_ps = 2 * NS,
-	.pcie_read_mbps = FAST, .pcie_write_mbps = FAST, .pcie_tags = 1000,
-	.pcie_read_bytes = 4096, .pus = 1, .fetch_wqes = 1, .reads_max = 1000, .cache_ways = 4,
+	.cores = 4,
+	.quantum_ps = 1000000 * NS,
+	.copy_mbps = FAST,
+	.page_bytes = 4096,
+	.inline_max = 256,
+	.blueflame_bytes_max = 256,
+	.poll_empty_ps = 2 * NS,
+	.pcie_read_mbps = FAST,
+	.pcie_write_mbps = FAST,
+	.pcie_tags = 1000,
+	.pcie_read_bytes = 4096,
+	.pus = 1,
+	.fetch_wqes = 1,
+	.reads_max = 1000,
+	.cache_ways = 4,
 	.wqe_ways = 4,
-	.wqe_entries = 4096, .wqe_slots_write = 1, .qpc_entries = 4096, .mtt_entries = 4096,
-	.mpt_entries = 4096, .tx_quantum_bytes = 4096, .burst_bytes = 4096,
-	.link_mbps = FAST, .mtu = 4096,
+	.wqe_entries = 4096,
+	.wqe_slots_write = 1,
+	.qpc_entries = 4096,
+	.mtt_entries = 4096,
+	.mpt_entries = 4096,
+	.tx_quantum_bytes = 4096,
+	.burst_bytes = 4096,
+	.link_mbps = FAST,
+	.mtu = 4096,
 };
 
 /* After the test has changed the profile. */
@@ -62,9 +79,11 @@ static inline void bench_begin(struct nic_bench *b)
 	assert_int_equal(sim_cq_init(&b->recv_cq, NULL, 4096), 0);
 	for (i = 0; i < BENCH_QPS; i++) {
 		assert_int_equal(sim_qp_init(&b->near[i], &b->nic[0], &b->send_cq, &b->recv_cq, 64,
-					     i % SIM_CLASSES), 0);
+					     i % SIM_CLASSES),
+				 0);
 		assert_int_equal(sim_qp_init(&b->far[i], &b->nic[1], &b->send_cq, &b->recv_cq, 1,
-					     i % SIM_CLASSES), 0);
+					     i % SIM_CLASSES),
+				 0);
 		sim_qp_connect(&b->near[i], &b->far[i]);
 	}
 }

@@ -37,7 +37,7 @@ static int event_wait(struct raw_client *raw, enum rdma_cm_event_type *type, int
 	*type = event->event;
 	if (*type == RDMA_CM_EVENT_REJECTED)
 		wire_handshake_refusal_decode(event->param.conn.private_data,
-				    event->param.conn.private_data_len, &raw->refusal);
+					      event->param.conn.private_data_len, &raw->refusal);
 	if (*type == RDMA_CM_EVENT_DISCONNECTED || *type == RDMA_CM_EVENT_REJECTED)
 		raw->is_up = false;
 	rdma_ack_cm_event(event);
@@ -133,7 +133,8 @@ int raw_connect(struct raw_client *raw, const char *address, const void *data, s
 	return rc;
 }
 
-struct wire_handshake_connect raw_request(const struct weir_key *key, uint64_t session_id, uint16_t channel)
+struct wire_handshake_connect raw_request(const struct weir_key *key, uint64_t session_id,
+					  uint16_t channel)
 {
 	return (struct wire_handshake_connect){
 		.magic = WIRE_MAGIC,
@@ -231,7 +232,8 @@ int raw_receive(struct raw_client *raw, void *data, size_t *length, int timeout_
 	return 0;
 }
 
-int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t session_id, uint16_t channel)
+int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t session_id,
+	      uint16_t channel)
 {
 	struct weir_handshake_setup setup = {
 		.key = key,
@@ -253,8 +255,7 @@ int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t sessi
 		if (!rc)
 			rc = raw_receive(raw, in, &in_length, TIMEOUT_MS);
 		if (!rc)
-			rc = weir_handshake_input(&raw->handshake, in, in_length, out,
-						   &out_length);
+			rc = weir_handshake_input(&raw->handshake, in, in_length, out, &out_length);
 		if (rc)
 			return rc;
 	}
@@ -275,7 +276,8 @@ int raw_open(struct raw_client *raw, const char *address, const struct weir_key 
 	return raw_open_channel(raw, address, key, 0, 0);
 }
 
-int raw_message(struct raw_client *raw, enum wire_control_kind kind, uint64_t tag, const void *body, size_t length)
+int raw_message(struct raw_client *raw, enum wire_control_kind kind, uint64_t tag, const void *body,
+		size_t length)
 {
 	struct wire_control_head head = { .kind = kind, .tag = tag, .length = length };
 	char message[WIRE_CONTROL_MESSAGE_BYTES];
@@ -311,8 +313,8 @@ int raw_answer(struct raw_client *raw, struct wire_control_head *head, void *bod
 	return 0;
 }
 
-int raw_call(struct raw_client *raw, struct wire_control_request request, const char *name, void *body,
-	     size_t *length)
+int raw_call(struct raw_client *raw, struct wire_control_request request, const char *name,
+	     void *body, size_t *length)
 {
 	char call[sizeof(request) + WIRE_CONTROL_NAME_MAX];
 	int n = wire_control_request_encode(&request, name, call), rc;
@@ -331,8 +333,8 @@ int raw_call(struct raw_client *raw, struct wire_control_request request, const 
 	return head.status;
 }
 
-static int region_call(struct raw_client *raw, struct wire_control_request request, const char *name,
-		       struct wire_control_region *region)
+static int region_call(struct raw_client *raw, struct wire_control_request request,
+		       const char *name, struct wire_control_region *region)
 {
 	char body[WIRE_CONTROL_BODY_MAX];
 	size_t length;
@@ -355,21 +357,25 @@ int raw_create(struct raw_client *raw, const char *name, uint64_t length, uint32
 	return region_call(raw, request, name, region);
 }
 
-int raw_region_open(struct raw_client *raw, const char *name, uint32_t flags, struct wire_control_region *region)
+int raw_region_open(struct raw_client *raw, const char *name, uint32_t flags,
+		    struct wire_control_region *region)
 {
-	return region_call(raw, (struct wire_control_request){ .op = WIRE_REGION_OPEN, .flags = flags },
+	return region_call(raw,
+			   (struct wire_control_request){ .op = WIRE_REGION_OPEN, .flags = flags },
 			   name, region);
 }
 
 int raw_region_close(struct raw_client *raw, uint64_t hold)
 {
-	return region_call(raw, (struct wire_control_request){ .op = WIRE_REGION_CLOSE, .value = hold },
+	return region_call(raw,
+			   (struct wire_control_request){ .op = WIRE_REGION_CLOSE, .value = hold },
 			   NULL, NULL);
 }
 
 int raw_region_delete(struct raw_client *raw, const char *name)
 {
-	return region_call(raw, (struct wire_control_request){ .op = WIRE_REGION_DELETE }, name, NULL);
+	return region_call(raw, (struct wire_control_request){ .op = WIRE_REGION_DELETE }, name,
+			   NULL);
 }
 
 static int rdma(struct raw_client *raw, enum ibv_wr_opcode opcode, uint64_t remote, uint32_t rkey,

@@ -44,7 +44,8 @@ extern unsigned int raw_retries;
 int raw_connect(struct raw_client *raw, const char *address, const void *data, size_t length);
 
 /* The REQ of an honest client. */
-struct wire_handshake_connect raw_request(const struct weir_key *key, uint64_t session_id, uint16_t channel);
+struct wire_handshake_connect raw_request(const struct weir_key *key, uint64_t session_id,
+					  uint16_t channel);
 
 /* Sends these bytes and waits until they are taken. */
 int raw_send(struct raw_client *raw, const void *data, size_t length);
@@ -53,7 +54,8 @@ int raw_send(struct raw_client *raw, const void *data, size_t length);
 int raw_receive(struct raw_client *raw, void *data, size_t *length, int timeout_ms);
 
 /* HELLO and so on, on what is connected. */
-int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t session_id, uint16_t channel);
+int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t session_id,
+	      uint16_t channel);
 
 /* Connects, proves, is ready. */
 int raw_open(struct raw_client *raw, const char *address, const struct weir_key *key);
@@ -67,11 +69,12 @@ int raw_message(struct raw_client *raw, enum wire_control_kind kind, uint64_t ta
 int raw_answer(struct raw_client *raw, struct wire_control_head *head, void *body, int timeout_ms);
 
 /* A CONTROL_CALL, waited for. Return: the status of the answer, or what went wrong. */
-int raw_call(struct raw_client *raw, struct wire_control_request request, const char *name, void *body,
-	     size_t *length);
+int raw_call(struct raw_client *raw, struct wire_control_request request, const char *name,
+	     void *body, size_t *length);
 int raw_create(struct raw_client *raw, const char *name, uint64_t length, uint32_t flags,
 	       struct wire_control_region *region);
-int raw_region_open(struct raw_client *raw, const char *name, uint32_t flags, struct wire_control_region *region);
+int raw_region_open(struct raw_client *raw, const char *name, uint32_t flags,
+		    struct wire_control_region *region);
 int raw_region_close(struct raw_client *raw, uint64_t hold);
 int raw_region_delete(struct raw_client *raw, const char *name);
 

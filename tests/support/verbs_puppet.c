@@ -14,7 +14,7 @@
 
 enum {
 	LIMIT_SECONDS = 120,
-	EMULATED = 5,		/* as much longer where the processor is emulated, too */
+	EMULATED = 5, /* as much longer where the processor is emulated, too */
 };
 
 /* Soft-RoCE tries for ever where it may try 7 times. */
@@ -126,7 +126,9 @@ struct endpoint_name end_name(const struct endpoint *e)
 void end_connect(struct endpoint *e, const struct endpoint_name *remote, const struct manners *m)
 {
 	struct ibv_qp_attr init = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ALL_ACCESS,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = ALL_ACCESS,
 	};
 	struct ibv_qp_attr rtr = {
 		.qp_state = IBV_QPS_RTR,
@@ -145,14 +147,20 @@ void end_connect(struct endpoint *e, const struct endpoint_name *remote, const s
 	};
 
 	e->remote = *remote;
-	assert_int_equal(ibv_modify_qp(e->qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-				       IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
-	assert_int_equal(ibv_modify_qp(e->qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER |
-				       IBV_QP_MAX_DEST_RD_ATOMIC), 0);
-	assert_int_equal(ibv_modify_qp(e->qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT |
-				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				       IBV_QP_MAX_QP_RD_ATOMIC), 0);
+	assert_int_equal(ibv_modify_qp(e->qp, &init,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS),
+			 0);
+	assert_int_equal(ibv_modify_qp(e->qp, &rtr,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					       IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC),
+			 0);
+	assert_int_equal(ibv_modify_qp(e->qp, &rts,
+				       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					       IBV_QP_MAX_QP_RD_ATOMIC),
+			 0);
 }
 
 void end_close(struct endpoint *e)
@@ -170,8 +178,8 @@ void end_close(struct endpoint *e)
 		munmap(e->buf, BUF_SIZE);
 }
 
-struct test_wr *wr_make(struct test_wr *w, struct endpoint *e, enum ibv_wr_opcode op, uint64_t offset,
-		   uint32_t length, uint64_t remote_offset)
+struct test_wr *wr_make(struct test_wr *w, struct endpoint *e, enum ibv_wr_opcode op,
+			uint64_t offset, uint32_t length, uint64_t remote_offset)
 {
 	*w = (struct test_wr){
 		.sge = { (uintptr_t)e->buf + offset, length, e->mr->lkey },
@@ -197,7 +205,7 @@ int post(struct endpoint *e, struct test_wr *w)
 {
 	struct ibv_send_wr *bad;
 
-	return abs(ibv_post_send(e->qp, &w->wr, &bad));	/* Soft-RoCE: negative if it is full */
+	return abs(ibv_post_send(e->qp, &w->wr, &bad)); /* Soft-RoCE: negative if it is full */
 }
 
 void wr_give_inline(struct endpoint *e, const char *text)
@@ -422,7 +430,7 @@ static void obey(struct endpoint *e, int fd, const struct puppet_command *c)
 		a.value = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 		if (!a.value) {
 			close(fd);
-			alarm(PATIENCE_MS / 1000);	/* if nobody kills it */
+			alarm(PATIENCE_MS / 1000); /* if nobody kills it */
 			pause();
 		}
 		break;
@@ -518,8 +526,8 @@ struct puppet_answer take_answer(struct puppet *p)
 	return a;
 }
 
-struct puppet_answer tell(struct puppet *p, enum puppet_order order, uint64_t offset, uint64_t length,
-		   uint64_t value)
+struct puppet_answer tell(struct puppet *p, enum puppet_order order, uint64_t offset,
+			  uint64_t length, uint64_t value)
 {
 	give_order(p, order, offset, length, value);
 	return take_answer(p);

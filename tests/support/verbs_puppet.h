@@ -40,14 +40,14 @@ struct endpoint {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;		/* of both queues */
+	struct ibv_cq *cq; /* of both queues */
 	struct ibv_qp *qp;
-	struct ibv_qp_cap cap;		/* what the queue pair was given: a device may give more */
+	struct ibv_qp_cap cap; /* what the queue pair was given: a device may give more */
 	struct ibv_mr *mr;
-	uint8_t *buf;			/* BUF_SIZE bytes, registered with @access */
+	uint8_t *buf; /* BUF_SIZE bytes, registered with @access */
 	int access;
 	struct endpoint_name remote;
-	bool shares;			/* context, domain and region are another end's */
+	bool shares; /* context, domain and region are another end's */
 };
 
 /* How ends connect, where a test wants it otherwise than these. */
@@ -70,27 +70,27 @@ void end_close(struct endpoint *e);
 struct endpoint_name end_name(const struct endpoint *e);
 
 enum puppet_order {
-	ORDER_POST_RECV = 1,	/* [offset, length): result is what ibv_post_recv() says */
-	ORDER_POST_WRONG_RECV,	/* the same, with a key that is none */
-	ORDER_SEND,		/* [offset, length), solicited if value */
-	ORDER_SEND_MANY,	/* value times, each when the last one is done */
-	ORDER_ECHO,		/* value times: sleeps, receives at offset, sends 8 bytes back */
-	ORDER_POLL,		/* waits for a completion: wc */
-	ORDER_ARM,		/* for solicited ones only if value */
-	ORDER_WAIT_EVENT,	/* blocks in ibv_get_cq_event(), acknowledges */
-	ORDER_PEEK,		/* the 8 bytes at offset: value */
-	ORDER_POKE,		/* value to offset */
-	ORDER_FILL,		/* [offset, length) with bytes of value */
-	ORDER_DEREGISTER,	/* and unmap */
+	ORDER_POST_RECV = 1, /* [offset, length): result is what ibv_post_recv() says */
+	ORDER_POST_WRONG_RECV, /* the same, with a key that is none */
+	ORDER_SEND, /* [offset, length), solicited if value */
+	ORDER_SEND_MANY, /* value times, each when the last one is done */
+	ORDER_ECHO, /* value times: sleeps, receives at offset, sends 8 bytes back */
+	ORDER_POLL, /* waits for a completion: wc */
+	ORDER_ARM, /* for solicited ones only if value */
+	ORDER_WAIT_EVENT, /* blocks in ibv_get_cq_event(), acknowledges */
+	ORDER_PEEK, /* the 8 bytes at offset: value */
+	ORDER_POKE, /* value to offset */
+	ORDER_FILL, /* [offset, length) with bytes of value */
+	ORDER_DEREGISTER, /* and unmap */
 	ORDER_TO_ERROR,
-	ORDER_ASYNC_EVENT,	/* waits for one: value is its type */
-	ORDER_SPIN_ADD,		/* value times fetch-and-add of 1 at the other's offset */
-	ORDER_WRITE_ONCE,	/* 8 bytes */
-	ORDER_WRITE_FOR_EVER,	/* the whole region; answers first */
-	ORDER_FORK,		/* value: a child that does nothing for a while */
-	ORDER_FORK_RAW,		/* the same, and softnic does not learn of it */
-	ORDER_CPU_NS,		/* value: what the process used so far */
-	ORDER_CLOSE,		/* everything, in order */
+	ORDER_ASYNC_EVENT, /* waits for one: value is its type */
+	ORDER_SPIN_ADD, /* value times fetch-and-add of 1 at the other's offset */
+	ORDER_WRITE_ONCE, /* 8 bytes */
+	ORDER_WRITE_FOR_EVER, /* the whole region; answers first */
+	ORDER_FORK, /* value: a child that does nothing for a while */
+	ORDER_FORK_RAW, /* the same, and softnic does not learn of it */
+	ORDER_CPU_NS, /* value: what the process used so far */
+	ORDER_CLOSE, /* everything, in order */
 };
 
 struct puppet {
@@ -110,8 +110,8 @@ pid_t start_again(const char *option, int *fd);
 
 /* Starts a puppet whose region has these rights and connects @e to it. */
 void puppet_start(struct puppet *p, struct endpoint *e, int access, const struct manners *m);
-struct puppet_answer tell(struct puppet *p, enum puppet_order order, uint64_t offset, uint64_t length,
-		   uint64_t value);
+struct puppet_answer tell(struct puppet *p, enum puppet_order order, uint64_t offset,
+			  uint64_t length, uint64_t value);
 /* The two halves of tell(), to have something happen meanwhile. */
 void give_order(struct puppet *p, enum puppet_order order, uint64_t offset, uint64_t length,
 		uint64_t value);
@@ -134,8 +134,8 @@ struct test_wr {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 };
-struct test_wr *wr_make(struct test_wr *w, struct endpoint *e, enum ibv_wr_opcode op, uint64_t offset,
-		   uint32_t length, uint64_t remote_offset);
+struct test_wr *wr_make(struct test_wr *w, struct endpoint *e, enum ibv_wr_opcode op,
+			uint64_t offset, uint32_t length, uint64_t remote_offset);
 int post(struct endpoint *e, struct test_wr *w);
 /*
  * What the ibv_wr_* request that has begun is to send: inline where that works, else from

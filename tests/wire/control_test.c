@@ -53,9 +53,11 @@ static void unknown_kinds_and_credits_with_a_body_are_refused(void **state)
 	assert_int_equal(wire_control_decode(message, sizeof(head), &head, &body), -EPROTO);
 	build(WIRE_CONTROL_RECLAIM + 1, 0, 0);
 	assert_int_equal(wire_control_decode(message, sizeof(head), &head, &body), -EPROTO);
-	assert_int_equal(wire_control_decode(message, build(WIRE_CONTROL_CREDIT, 1, 1), &head, &body),
+	assert_int_equal(wire_control_decode(message, build(WIRE_CONTROL_CREDIT, 1, 1), &head,
+					     &body),
 			 -EPROTO);
-	assert_int_equal(wire_control_decode(message, build(WIRE_CONTROL_CREDIT, 0, 0), &head, &body), 0);
+	assert_int_equal(
+		wire_control_decode(message, build(WIRE_CONTROL_CREDIT, 0, 0), &head, &body), 0);
 }
 
 static void a_status_is_never_positive(void **state)
@@ -74,8 +76,11 @@ static void a_status_is_never_positive(void **state)
 
 static void a_request_comes_back_with_its_name(void **state)
 {
-	struct wire_control_request in = { .op = WIRE_REGION_CREATE, .flags = WIRE_REGION_EXCLUSIVE, .value = 42 };
-	char body[sizeof(in) + WIRE_CONTROL_NAME_MAX], name[WIRE_CONTROL_NAME_MAX + 1], longest[WIRE_CONTROL_NAME_MAX + 2];
+	struct wire_control_request in = { .op = WIRE_REGION_CREATE,
+					   .flags = WIRE_REGION_EXCLUSIVE,
+					   .value = 42 };
+	char body[sizeof(in) + WIRE_CONTROL_NAME_MAX], name[WIRE_CONTROL_NAME_MAX + 1],
+		longest[WIRE_CONTROL_NAME_MAX + 2];
 	struct wire_control_request out;
 	int length;
 

@@ -5,8 +5,14 @@
 
 static struct wire_exchange_offer good_offer(void)
 {
-	struct wire_exchange_offer offer = { .slots = 256, .slot_bytes = 4096, .is_imm = 1, .head_stride = 16,
-				    .heads = { 7, 8, 0 }, .mirror = { 1, 2, 0 }, .bell = { 3, 4, 0 }, .bits = { 5, 6, 0 } };
+	struct wire_exchange_offer offer = { .slots = 256,
+					     .slot_bytes = 4096,
+					     .is_imm = 1,
+					     .head_stride = 16,
+					     .heads = { 7, 8, 0 },
+					     .mirror = { 1, 2, 0 },
+					     .bell = { 3, 4, 0 },
+					     .bits = { 5, 6, 0 } };
 
 	wire_exchange_offer_encode(&offer);
 	return offer;
@@ -36,12 +42,12 @@ static void an_offer_of_another_length_is_refused(void **state)
 			assert_int_equal(wire_exchange_offer_decode(longer, length, &out), -EPROTO);
 }
 
-#define REFUSES(field, value, error)                                                               \
-	do {                                                                                       \
-		struct wire_exchange_offer bad = good_offer(), out;                                         \
-												   \
-		bad.field = value;                                                                 \
-		assert_int_equal(wire_exchange_offer_decode(&bad, sizeof(bad), &out), error);               \
+#define REFUSES(field, value, error)                                                          \
+	do {                                                                                  \
+		struct wire_exchange_offer bad = good_offer(), out;                           \
+                                                                                              \
+		bad.field = value;                                                            \
+		assert_int_equal(wire_exchange_offer_decode(&bad, sizeof(bad), &out), error); \
 	} while (0)
 
 static void an_offer_out_of_range_is_refused(void **state)
@@ -62,8 +68,8 @@ static void an_offer_out_of_range_is_refused(void **state)
 
 static void a_request_for_another_service_is_refused(void **state)
 {
-	const struct wire_exchange_connect good = { WIRE_EXCHANGE_MAGIC, WIRE_EXCHANGE_VERSION,
-							      0, 9 };
+	const struct wire_exchange_connect good = { WIRE_EXCHANGE_MAGIC, WIRE_EXCHANGE_VERSION, 0,
+						    9 };
 	struct wire_handshake_connect session = { WIRE_MAGIC, WIRE_VERSION, 0, 0, 9 };
 	struct wire_exchange_connect out, bad = good;
 	struct wire_handshake_connect session_out;
@@ -77,7 +83,8 @@ static void a_request_for_another_service_is_refused(void **state)
 	for (length = 0; length < sizeof(good); length++)
 		assert_int_equal(wire_exchange_connect_decode(&good, length, &out), -EPROTO);
 	assert_int_equal(wire_exchange_connect_decode(&session, sizeof(session), &out), -EPROTO);
-	assert_int_equal(wire_handshake_connect_decode(padded, sizeof(padded), &session_out), -EPROTO);
+	assert_int_equal(wire_handshake_connect_decode(padded, sizeof(padded), &session_out),
+			 -EPROTO);
 	bad.version++;
 	assert_int_equal(wire_exchange_connect_decode(&bad, sizeof(bad), &out), -EPROTONOSUPPORT);
 	bad = good;

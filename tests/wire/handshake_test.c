@@ -64,7 +64,8 @@ static void a_future_version_is_named_even_if_it_is_shorter(void **state)
 
 	(void)state;
 	future.version = WIRE_VERSION + 1;
-	assert_int_equal(wire_handshake_connect_decode(&future, sizeof(future), &out), -EPROTONOSUPPORT);
+	assert_int_equal(wire_handshake_connect_decode(&future, sizeof(future), &out),
+			 -EPROTONOSUPPORT);
 	assert_int_equal(wire_handshake_connect_decode(&future, 6, &out), -EPROTONOSUPPORT);
 }
 

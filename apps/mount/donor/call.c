@@ -6,7 +6,8 @@
 
 #define ERRNO_MAX 4095
 
-void *call_begin(struct donor_message *q, enum wire_fs_op op, uint64_t ino, size_t fixed, fuse_req_t req)
+void *call_begin(struct donor_message *q, enum wire_fs_op op, uint64_t ino, size_t fixed,
+		 fuse_req_t req)
 {
 	memset(q->bytes, 0, fixed);
 	q->length = fixed;
@@ -56,7 +57,7 @@ int call(struct mount *m, const struct donor_message *q, struct donor_reply *rep
 {
 	unsigned int phase = sharing_phase(&m->share);
 	int rc = weir_call(m->session, q->bytes, q->length, reply->bytes, sizeof(reply->bytes),
-			    &reply->length);
+			   &reply->length);
 
 	if (!rc && reply->length >= sizeof(reply->head))
 		sharing_note_reply(&m->share, phase, reply->head.shared);

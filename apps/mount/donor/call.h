@@ -38,7 +38,8 @@ struct donor_reply {
  *
  * Return: the fixed part.
  */
-void *call_begin(struct donor_message *q, enum wire_fs_op op, uint64_t ino, size_t fixed, fuse_req_t req);
+void *call_begin(struct donor_message *q, enum wire_fs_op op, uint64_t ino, size_t fixed,
+		 fuse_req_t req);
 /* Both return 0 or -EMSGSIZE. */
 int call_add_bytes(struct donor_message *q, const void *bytes, size_t length);
 /* The first string. -ENAMETOOLONG. */
@@ -50,7 +51,8 @@ int call_add_name(struct donor_message *q, const char *name);
  *
  * Context: any thread but a callback. Return: 0 or what the program is told.
  */
-int call(struct mount *m, const struct donor_message *q, struct donor_reply *reply, size_t body_min);
+int call(struct mount *m, const struct donor_message *q, struct donor_reply *reply,
+	 size_t body_min);
 /* The same for the many that answer nothing, or attributes. */
 int call_plain(struct mount *m, const struct donor_message *q);
 int call_attr(struct mount *m, const struct donor_message *q, struct wire_fs_attr *attr);

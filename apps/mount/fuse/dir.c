@@ -68,7 +68,8 @@ static int fetch_entries(struct mount *m, fuse_ino_t ino, struct dir *dir, uint6
 }
 
 /* The next entry and its name, or false at the end of what the donor has sent. */
-static bool peek_entry(const struct dir *dir, struct wire_fs_dirent *entry, char *name, size_t *bytes)
+static bool peek_entry(const struct dir *dir, struct wire_fs_dirent *entry, char *name,
+		       size_t *bytes)
 {
 	size_t left = dir->reply.length - dir->at;
 
@@ -90,7 +91,7 @@ static bool is_dots(const char *name)
 
 /* Return: bytes the entry takes; more than @size: it was not added. */
 static size_t add_entry(fuse_req_t req, char *page, size_t size, const struct wire_fs_dirent *entry,
-		  const char *name)
+			const char *name)
 {
 	struct stat st;
 
@@ -99,8 +100,8 @@ static size_t add_entry(fuse_req_t req, char *page, size_t size, const struct wi
 }
 
 /* The same with attributes: counts as a lookup, but not of "." and "..". 0: out of memory. */
-static size_t add_entry_plus(fuse_req_t req, char *page, size_t size, const struct wire_fs_dirent *entry,
-		       const char *name)
+static size_t add_entry_plus(fuse_req_t req, char *page, size_t size,
+			     const struct wire_fs_dirent *entry, const char *name)
 {
 	struct fuse_entry_param param = { 0 };
 	struct inode *inode;
@@ -132,11 +133,11 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 
 	pthread_mutex_lock(&dir->lock);
 	if (!rc && (dir->cookie != (uint64_t)offset || !peek_entry(dir, &entry, name, &bytes) ||
-		     dir->changes != atomic_load(&m->changes)))
+		    dir->changes != atomic_load(&m->changes)))
 		rc = fetch_entries(m, ino, dir, (uint64_t)offset);
 	while (!rc && peek_entry(dir, &entry, name, &bytes)) {
-		size_t taken = plus ? add_entry_plus(req, page + used, size - used, &entry, name)
-				    : add_entry(req, page + used, size - used, &entry, name);
+		size_t taken = plus ? add_entry_plus(req, page + used, size - used, &entry, name) :
+				      add_entry(req, page + used, size - used, &entry, name);
 
 		/* An empty page would be the end of the directory. */
 		if (!taken && !used)

@@ -201,8 +201,8 @@ void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t n
 	rename->flags = flags;
 	rename->new_length = (uint32_t)new_length;
 	if (!rc)
-		rc = new_length > FS_NAME_MAX ? -ENAMETOOLONG
-					       : call_add_bytes(&q, new_name, new_length);
+		rc = new_length > FS_NAME_MAX ? -ENAMETOOLONG :
+						call_add_bytes(&q, new_name, new_length);
 	if (!rc && flags & ~(unsigned int)(RENAME_NOREPLACE | RENAME_EXCHANGE))
 		rc = -EINVAL;
 	if (!rc)

@@ -26,8 +26,8 @@ static struct wire_fs_lock make_lock(uint64_t ino, uint64_t owner, const struct 
 		.head = { .ino = ino },
 		.owner = owner,
 		.start = (uint64_t)lock->l_start,
-		.end = lock->l_len ? (uint64_t)lock->l_start + (uint64_t)lock->l_len - 1
-				   : UINT64_MAX,
+		.end = lock->l_len ? (uint64_t)lock->l_start + (uint64_t)lock->l_len - 1 :
+				     UINT64_MAX,
 		.type = (uint32_t)lock->l_type,
 		.pid = (uint32_t)lock->l_pid,
 	};

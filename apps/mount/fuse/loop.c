@@ -16,7 +16,7 @@ static __thread struct buffer *current;
 int loop_open(struct mount *m, unsigned int threads, struct weir_error *error)
 {
 	int rc = weir_pool_create(m->session, BUFFER_BYTES, threads + 1 + TRANSFERS_MAX,
-				   &m->loop.pool, error);
+				  &m->loop.pool, error);
 
 	if (rc)
 		return rc;

@@ -104,8 +104,8 @@ static void map_answered(void *arg, int status, const void *reply, size_t length
 	struct io *io = arg;
 	struct io *others;
 
-	status =
-		call_status(status, reply, length, sizeof(struct wire_fs_map) - sizeof(struct wire_fs_reply));
+	status = call_status(status, reply, length,
+			     sizeof(struct wire_fs_map) - sizeof(struct wire_fs_reply));
 	pthread_mutex_lock(&io->inode->lock);
 	if (!status)
 		status = learn_map(io, reply, length);
@@ -131,7 +131,7 @@ static void fetch_and_wait(struct io *io, const struct wire_fs_range *range)
 {
 	struct donor_reply reply;
 	int rc = weir_call(io->mount->session, range, sizeof(*range), reply.bytes,
-			    sizeof(reply.bytes), &reply.length);
+			   sizeof(reply.bytes), &reply.length);
 
 	map_answered(io, rc, reply.bytes, reply.length);
 }

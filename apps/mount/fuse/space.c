@@ -59,7 +59,8 @@ static int fetch_map(struct mount *m, uint64_t ino, uint64_t at, struct donor_re
  * SEEK_DATA: the first offset from *@at on that is in an extent; SEEK_HOLE: the first that isn't.
  * True: found; false: *@at is where the answer ended.
  */
-static bool find_in_map(const struct wire_fs_map *map, const char *extents, int whence, uint64_t *at)
+static bool find_in_map(const struct wire_fs_map *map, const char *extents, int whence,
+			uint64_t *at)
 {
 	for (uint32_t i = 0; i < map->extents; i++) {
 		struct wire_fs_extent e;

@@ -237,7 +237,8 @@ static int take_earlier_error(struct inode *inode)
 int inode_commit(struct inode *inode)
 {
 	struct donor_message q;
-	struct wire_fs_setattr *commit = call_begin(&q, FS_COMMIT, inode->ino, sizeof(*commit), NULL);
+	struct wire_fs_setattr *commit =
+		call_begin(&q, FS_COMMIT, inode->ino, sizeof(*commit), NULL);
 	struct wire_fs_attr attr;
 	int earlier, rc = 0;
 

@@ -59,9 +59,10 @@ static int tcp_address(const char *text, struct sockaddr_in *address, struct wei
 	*address = (struct sockaddr_in){ .sin_family = AF_INET };
 	if (inet_pton(AF_INET, text, &address->sin_addr) == 1)
 		return 0;
-	snprintf(error->text, sizeof(error->text),
-		 "TCP is compared over an IPv4 address, and %s is none: --mode bitmap,imm goes without",
-		 text);
+	snprintf(
+		error->text, sizeof(error->text),
+		"TCP is compared over an IPv4 address, and %s is none: --mode bitmap,imm goes without",
+		text);
 	return -EINVAL;
 }
 
@@ -92,8 +93,8 @@ static int tcp_listen(struct exchange_door *door, const char *text, struct weir_
 	return 0;
 }
 
-int endpoint_listen(struct exchange_door *door, enum carrier carrier, const struct exchange_options *o,
-	      struct weir_error *error)
+int endpoint_listen(struct exchange_door *door, enum carrier carrier,
+		    const struct exchange_options *o, struct weir_error *error)
 {
 	struct weir_exchange_options options = options_of(carrier, o);
 	char address[128];
@@ -129,7 +130,8 @@ static int tcp_ready(struct exchange_end *line, struct weir_error *error)
 	return 0;
 }
 
-int endpoint_accept(struct exchange_end *line, struct exchange_door *door, uint64_t size, struct weir_error *error)
+int endpoint_accept(struct exchange_end *line, struct exchange_door *door, uint64_t size,
+		    struct weir_error *error)
 {
 	*line = (struct exchange_end){ .fd = -1, .size = size };
 	if (door->listener)
@@ -138,8 +140,9 @@ int endpoint_accept(struct exchange_end *line, struct exchange_door *door, uint6
 	return line->fd < 0 ? tcp_failed("accept", error) : tcp_ready(line, error);
 }
 
-int endpoint_connect(struct exchange_end *line, enum carrier carrier, const struct exchange_options *o,
-		 const char *address, struct weir_error *error)
+int endpoint_connect(struct exchange_end *line, enum carrier carrier,
+		     const struct exchange_options *o, const char *address,
+		     struct weir_error *error)
 {
 	struct weir_exchange_options options = options_of(carrier, o);
 	struct sockaddr_in there;

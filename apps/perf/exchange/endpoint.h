@@ -31,14 +31,16 @@ struct exchange_door {
  * All of these return 0, or a negative errno; -ETIMEDOUT, -EAGAIN: endpoint_gives_up(), and it waited.
  */
 
-int endpoint_listen(struct exchange_door *door, enum carrier carrier, const struct exchange_options *o,
-	      struct weir_error *error);
+int endpoint_listen(struct exchange_door *door, enum carrier carrier,
+		    const struct exchange_options *o, struct weir_error *error);
 void endpoint_listen_end(struct exchange_door *door);
 
 /* Waits for a peer. -ETIMEDOUT, -EAGAIN: none has come for a while. */
-int endpoint_accept(struct exchange_end *line, struct exchange_door *door, uint64_t size, struct weir_error *error);
-int endpoint_connect(struct exchange_end *line, enum carrier carrier, const struct exchange_options *o,
-		 const char *address, struct weir_error *error);
+int endpoint_accept(struct exchange_end *line, struct exchange_door *door, uint64_t size,
+		    struct weir_error *error);
+int endpoint_connect(struct exchange_end *line, enum carrier carrier,
+		     const struct exchange_options *o, const char *address,
+		     struct weir_error *error);
 void endpoint_close(struct exchange_end *line);
 
 /*

@@ -14,7 +14,8 @@
 
 #define SIZE_MAX_BYTES (64u << 20)
 #define SLOTS_MAX 4096u /* what both modes take */
-#define POOL_BYTES (16u << 20) /* a pool's by default, if it has not too few or too many slots
+#define POOL_BYTES \
+	(16u << 20) /* a pool's by default, if it has not too few or too many slots
 				* then */
 
 static const char help[] =
@@ -31,10 +32,7 @@ static const char help[] =
 	"  -S, --seconds S        how long each mode, default 2\n"
 	"  -N, --messages N       end after so many from each sender to each receiver\n"
 	"  -a, --address ADDRESS  of this machine, where they meet, default 127.0.0.1\n"
-	"  -j, --json             for programs\n"
-	CLIENT_HELP
-	DEVICE_HELP
-	"  -h, --help\n";
+	"  -j, --json             for programs\n" CLIENT_HELP DEVICE_HELP "  -h, --help\n";
 
 enum { OPT_SLOTS = 256, OPT_MEMORY };
 
@@ -80,8 +78,10 @@ static int parse_modes(struct exchange_options *o)
 	while ((name = strsep(&rest, ","))) {
 		carrier = find(carrier_names, name);
 		if (carrier < 0)
-			return usage_error(o->cmd, "--mode %s: bitmap, imm or tcp, with commas "
-					   "between them", optarg);
+			return usage_error(o->cmd,
+					   "--mode %s: bitmap, imm or tcp, with commas "
+					   "between them",
+					   optarg);
 		o->carriers |= 1u << carrier;
 	}
 	return 0;
@@ -207,7 +207,10 @@ int exchange_options_parse(int argc, char **argv, struct exchange_options *o, bo
 	int opt, status;
 
 	*o = (struct exchange_options){
-		.cmd = argv[0], .carriers = (1u << CARRIERS) - 1, .size = 512, .seconds = 2,
+		.cmd = argv[0],
+		.carriers = (1u << CARRIERS) - 1,
+		.size = 512,
+		.seconds = 2,
 		.address = "127.0.0.1",
 	};
 	*go_on = true;

@@ -54,7 +54,8 @@ static void add_rows(struct text_table *table, const char *side, const struct ou
 	}
 }
 
-static void add_confirms(struct text_table *table, const struct outcome *outcomes, unsigned int count)
+static void add_confirms(struct text_table *table, const struct outcome *outcomes,
+			 unsigned int count)
 {
 	unsigned int i;
 

@@ -41,14 +41,14 @@ static uint64_t ns_of(clockid_t clock)
 }
 
 static int report_failure(const struct exchange_options *o, enum carrier carrier, int status,
-		   const struct weir_error *error)
+			  const struct weir_error *error)
 {
 	return failure(o->cmd, "%s: %s", carrier_names[carrier],
 		       error && error->text[0] ? error->text : weir_strerror(status));
 }
 
-static int send_all(const struct exchange_options *o, struct exchange_end *lines, unsigned int count,
-		    struct exchange_tally *tally)
+static int send_all(const struct exchange_options *o, struct exchange_end *lines,
+		    unsigned int count, struct exchange_tally *tally)
 {
 	uint64_t end_ns = ns_of(CLOCK_MONOTONIC) + (uint64_t)(o->seconds * 1e9), sent = 0;
 	char *message = calloc(1, o->size);
@@ -78,7 +78,8 @@ static int receive_one(struct exchange_end *line, struct exchange_tally *tally)
 }
 
 /* What is there of each in turn; sleeps when there is nothing of any. */
-static int receive_round(struct exchange_end *lines, unsigned int count, struct exchange_tally *tally, bool *is_over)
+static int receive_round(struct exchange_end *lines, unsigned int count,
+			 struct exchange_tally *tally, bool *is_over)
 {
 	struct pollfd fds[PEERS_MAX];
 	bool moved = false;
@@ -117,7 +118,7 @@ static int receive_all(struct exchange_end *lines, unsigned int count, struct ex
 
 /* What meeting has cost is not counted. */
 static int run_transfers(const struct exchange_options *o, bool sends, struct exchange_end *lines,
-		unsigned int count, struct exchange_tally *tally)
+			 unsigned int count, struct exchange_tally *tally)
 {
 	uint64_t wall_ns = ns_of(CLOCK_MONOTONIC), cpu_ns = ns_of(CLOCK_PROCESS_CPUTIME_ID);
 	struct exchange_tally before = { 0 };
@@ -140,8 +141,8 @@ static int run_transfers(const struct exchange_options *o, bool sends, struct ex
 	return rc;
 }
 
-static int peer_main(const struct exchange_options *o, enum carrier carrier, struct exchange_stage *stage,
-		     unsigned int number)
+static int peer_main(const struct exchange_options *o, enum carrier carrier,
+		     struct exchange_stage *stage, unsigned int number)
 {
 	struct weir_error error = { "" };
 	struct exchange_end line;
@@ -158,7 +159,8 @@ static int peer_main(const struct exchange_options *o, enum carrier carrier, str
 }
 
 /* In a peer this does not return. */
-static int stage_fork(const struct exchange_options *o, enum carrier carrier, struct exchange_stage *stages)
+static int stage_fork(const struct exchange_options *o, enum carrier carrier,
+		      struct exchange_stage *stages)
 {
 	struct exchange_stage *stage = &stages[carrier];
 	unsigned int i, other;
@@ -191,8 +193,9 @@ static int peers_are_there(const struct exchange_options *o, struct exchange_sta
 	return stop_requested() ? EXIT_FAILED : 0;
 }
 
-static int connect_peers(const struct exchange_options *o, enum carrier carrier, struct exchange_stage *stage,
-		struct exchange_end *lines, unsigned int *count)
+static int connect_peers(const struct exchange_options *o, enum carrier carrier,
+			 struct exchange_stage *stage, struct exchange_end *lines,
+			 unsigned int *count)
 {
 	struct weir_error error = { "" };
 	struct exchange_door door;
@@ -245,8 +248,8 @@ static int wait_for_peers(const struct exchange_options *o, struct exchange_stag
 	return failed ? EXIT_FAILED : 0;
 }
 
-static int run_carrier(const struct exchange_options *o, enum carrier carrier, struct exchange_stage *stage,
-		       struct outcome *outcome)
+static int run_carrier(const struct exchange_options *o, enum carrier carrier,
+		       struct exchange_stage *stage, struct outcome *outcome)
 {
 	struct exchange_end lines[PEERS_MAX];
 	struct weir_exchange_info info;
@@ -267,15 +270,16 @@ static int run_carrier(const struct exchange_options *o, enum carrier carrier, s
 	if (!status && !endpoint_gives_up())
 		status = wait_for_peers(o, stage);
 	if (rc && !status)
-		status = endpoint_gives_up() ? failure(o->cmd,
-						   "%s: stopped, and not all members have ended "
-						   "in time",
-						   carrier_names[carrier]) :
-					   report_failure(o, carrier, rc, NULL);
+		status = endpoint_gives_up() ?
+				 failure(o->cmd,
+					 "%s: stopped, and not all members have ended "
+					 "in time",
+					 carrier_names[carrier]) :
+				 report_failure(o, carrier, rc, NULL);
 	add_tally(center_sends(o) ? &outcome->sent : &outcome->received, &center);
 	for (i = 0; i < o->peers; i++)
 		add_tally(center_sends(o) ? &outcome->received : &outcome->sent,
-		    &stage->shared->peers[i]);
+			  &stage->shared->peers[i]);
 	return status;
 }
 

@@ -11,9 +11,9 @@
 
 /* The core describes local memory just as the verbs do, so its lists are posted as they are. */
 static_assert(sizeof(struct weir_sge) == sizeof(struct ibv_sge) &&
-	      offsetof(struct weir_sge, addr) == offsetof(struct ibv_sge, addr) &&
-	      offsetof(struct weir_sge, length) == offsetof(struct ibv_sge, length) &&
-	      offsetof(struct weir_sge, lkey) == offsetof(struct ibv_sge, lkey),
+		      offsetof(struct weir_sge, addr) == offsetof(struct ibv_sge, addr) &&
+		      offsetof(struct weir_sge, length) == offsetof(struct ibv_sge, length) &&
+		      offsetof(struct weir_sge, lkey) == offsetof(struct ibv_sge, lkey),
 	      "weir_sge is ibv_sge");
 
 /* Atomics, too, are told to the verbs in terms of the request. */
@@ -55,7 +55,8 @@ static void fill_wr(struct ibv_send_wr *out, struct weir_wr *wr)
 }
 
 /* A completion that nobody waits for the NIC needs not write. */
-static void set_send_flags(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr)
+static void set_send_flags(struct weir_link *link, struct ibv_send_wr *out,
+			   const struct weir_wr *wr)
 {
 	weir_link_flag_inline(link, out, wr);
 	if (!wr->next || ++link->unsignalled >= link->session->options.depth / 2) {
@@ -213,7 +214,7 @@ static struct weir_link *scq_link_of_wc(const struct weir_scq *scq, const struct
 }
 
 int weir_link_handle_wc(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
-		   uint64_t now_ns)
+			uint64_t now_ns)
 {
 	struct weir_link *link;
 	int count;

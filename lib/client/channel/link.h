@@ -74,7 +74,7 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first);
 
 /* One completion of @cq. Return: WRs of @session that it tells of. */
 int weir_link_handle_wc(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
-		   uint64_t now_ns);
+			uint64_t now_ns);
 
 /* The window as it is now, to those who look from outside. */
 void weir_links_publish_window(struct weir_session *session);

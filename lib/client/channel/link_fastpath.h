@@ -43,7 +43,7 @@ static inline void weir_link_flag_inline(struct weir_link *link, struct ibv_send
 
 /* What begins with @first and ends with @last has been posted. */
 static inline void weir_link_add_in_flight(struct weir_link *link, struct weir_wr *first,
-				      struct weir_wr *last, uint32_t count)
+					   struct weir_wr *last, uint32_t count)
 {
 	last->next = NULL;
 	if (link->in_flight)

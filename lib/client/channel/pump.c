@@ -165,13 +165,13 @@ void weir_pump_poll_sends(struct weir_session *session, uint64_t now_ns)
 }
 
 static bool arm_cq(struct weir_session *session, struct ibv_cq *cq, bool *armed, uint16_t channel,
-		uint32_t in_flight)
+		   uint32_t in_flight)
 {
 	if (*armed)
 		return false;
 	weir_session_trace(session, &(struct weir_trace_record){ .what = WEIR_TRACE_ARM,
-								.wrs = in_flight,
-								.channel = channel });
+								 .wrs = in_flight,
+								 .channel = channel });
 	*armed = !ibv_req_notify_cq(cq, 0);
 	return *armed;
 }

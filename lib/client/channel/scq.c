@@ -126,7 +126,7 @@ static void scq_free(struct weir_scq *scq)
 }
 
 static int create_cqs(struct weir_scq *scq, const struct weir_session_options *o, uint32_t entries,
-		    struct weir_error *error)
+		      struct weir_error *error)
 {
 	for (; scq->nr_cqs < o->cqs; scq->nr_cqs++) {
 		struct weir_cq *cq = &scq->cqs[scq->nr_cqs];
@@ -142,7 +142,7 @@ static int create_cqs(struct weir_scq *scq, const struct weir_session_options *o
 }
 
 static int scq_create(struct weir_nic *nic, const struct weir_session_options *o, uint32_t entries,
-		    struct weir_error *error)
+		      struct weir_error *error)
 {
 	struct weir_scq *scq = calloc(1, sizeof(*scq));
 	int rc;

@@ -89,10 +89,11 @@ int weir_unload_tx_post_recvs(struct ibv_qp *qp)
 }
 
 int weir_unload_tx_up(struct weir_session *session, const struct wire_handshake_welcome *welcome,
-		   uint32_t inline_max)
+		      uint32_t inline_max)
 {
 	struct weir_unload_tx *u = &session->unload;
-	uint32_t bytes_max = inline_max < WIRE_UNLOAD_SLOT_BYTES ? inline_max : WIRE_UNLOAD_SLOT_BYTES;
+	uint32_t bytes_max = inline_max < WIRE_UNLOAD_SLOT_BYTES ? inline_max :
+								   WIRE_UNLOAD_SLOT_BYTES;
 
 	if (!welcome->buffer || welcome->credits != WIRE_UNLOAD_SLOTS)
 		return -EPROTO;
@@ -104,7 +105,7 @@ int weir_unload_tx_up(struct weir_session *session, const struct wire_handshake_
 }
 
 void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr,
-		      struct weir_unload_tx_pieces *pieces)
+			 struct weir_unload_tx_pieces *pieces)
 {
 	struct weir_unload_tx *u = &link->session->unload;
 	uint16_t slot = u->next++ % WIRE_UNLOAD_SLOTS;
@@ -113,8 +114,8 @@ void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const 
 	pieces->remote = wr->req->remote + wr->offset;
 	pieces->sge[0] = (struct ibv_sge){ .addr = (uintptr_t)&pieces->remote, .length = HEAD };
 	for (i = 0; i < wr->nr_sge; i++)
-		pieces->sge[1 + i] = (struct ibv_sge){ .addr = wr->sge[i].addr,
-						       .length = wr->sge[i].length };
+		pieces->sge[1 + i] =
+			(struct ibv_sge){ .addr = wr->sge[i].addr, .length = wr->sge[i].length };
 	out->sg_list = pieces->sge;
 	out->num_sge = 1 + wr->nr_sge;
 	out->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -130,7 +131,8 @@ void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const 
 }
 
 /* Those copied are done, and one that was refused is, too. */
-static void handle_return(struct weir_link *link, const struct wire_unload_return *told, uint64_t now_ns)
+static void handle_return(struct weir_link *link, const struct wire_unload_return *told,
+			  uint64_t now_ns)
 {
 	struct weir_unload_tx *u = &link->session->unload;
 	uint16_t count = (uint16_t)(told->done - u->done);
@@ -168,7 +170,8 @@ int weir_unload_tx_completed(struct weir_link *link, const struct ibv_wc *wc, ui
 	return (int)(before - link->in_flight);
 }
 
-static void publish_page_heat(const struct weir_path_selector *route, struct weir_stats_shm_page_heat *pressure)
+static void publish_page_heat(const struct weir_path_selector *route,
+			      struct weir_stats_shm_page_heat *pressure)
 {
 	int i;
 

@@ -75,13 +75,13 @@ int weir_unload_tx_post_recvs(struct ibv_qp *qp);
  * Return: 0; -EPROTO the donor describes no buffer.
  */
 int weir_unload_tx_up(struct weir_session *session, const struct wire_handshake_welcome *welcome,
-		   uint32_t inline_max);
+		      uint32_t inline_max);
 
 /*
  * Makes of @out, filled in for @wr, a write into the next slot. @pieces: kept until it is posted.
  */
 void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr,
-		      struct weir_unload_tx_pieces *pieces);
+			 struct weir_unload_tx_pieces *pieces);
 
 /* One completion of the link's: a return, or of what was sent. Return: WRs that it tells of. */
 int weir_unload_tx_completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns);

@@ -46,9 +46,9 @@ static void put_buffers(struct weir_bounce_pool *buffers, const struct weir_req 
 		unsigned int i = --bounce->nr_borrowed;
 
 		weir_bounce_pool_put(buffers, &(struct weir_bounce_buffer){
-			.addr = (char *)(uintptr_t)req->sge[i].addr,
-			.block = bounce->blocks[i],
-		});
+						      .addr = (char *)(uintptr_t)req->sge[i].addr,
+						      .block = bounce->blocks[i],
+					      });
 	}
 }
 
@@ -62,7 +62,8 @@ static int map_pre(struct weir_session *session, struct weir_req *req, struct we
 	if (nr < 0)
 		return nr;
 	for (i = 0; i < nr; i++) {
-		uint32_t part = left < WEIR_BOUNCE_BUFFER_BYTES_MAX ? left : WEIR_BOUNCE_BUFFER_BYTES_MAX;
+		uint32_t part = left < WEIR_BOUNCE_BUFFER_BYTES_MAX ? left :
+								      WEIR_BOUNCE_BUFFER_BYTES_MAX;
 
 		bounce->blocks[i] = buffers[i].block;
 		req->sge[i] = (struct weir_sge){ (uintptr_t)buffers[i].addr, part,
@@ -103,8 +104,8 @@ static int map_dyn(struct weir_session *session, struct weir_req *req, struct we
 			}
 			bounce->mrs[bounce->nr_borrowed++] = mr;
 		}
-		req->sge[i] = (struct weir_sge){ (uintptr_t)iov->addr, (uint32_t)iov->length,
-						 mr->lkey };
+		req->sge[i] =
+			(struct weir_sge){ (uintptr_t)iov->addr, (uint32_t)iov->length, mr->lkey };
 	}
 	req->nr_sge = (uint8_t)bounce->iovcnt;
 	return 0;
@@ -119,7 +120,7 @@ static bool must_copy(const struct weir_session *session, const struct weir_req 
 
 /* Describes the pieces that are registered. Returns how many are not, or -EINVAL. */
 static int describe_registered(const struct weir_session *session, struct weir_req *req,
-		    const struct weir_iov *iov, unsigned int iovcnt)
+			       const struct weir_iov *iov, unsigned int iovcnt)
 {
 	const struct weir_nic *nic = session->nic;
 	int unregistered = 0;
@@ -148,7 +149,7 @@ static int describe_registered(const struct weir_session *session, struct weir_r
 }
 
 int weir_bounce_map(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
-		  unsigned int iovcnt, struct weir_bounce *bounce)
+		    unsigned int iovcnt, struct weir_bounce *bounce)
 {
 	int unregistered = describe_registered(session, req, iov, iovcnt), rc;
 
@@ -164,7 +165,7 @@ int weir_bounce_map(struct weir_session *session, struct weir_req *req, const st
 }
 
 void weir_bounce_unmap(struct weir_session *session, const struct weir_req *req,
-		    struct weir_bounce *bounce)
+		       struct weir_bounce *bounce)
 {
 	if (bounce->mode == WEIR_BOUNCE_PRE) {
 		if (brings_data_back(req) && !req->status)
@@ -191,14 +192,14 @@ void weir_bounce_count(struct weir_session *session, enum weir_bounce_mode mode,
 }
 
 static void trace_totals(struct weir_session *session, enum weir_trace_event what, uint32_t reqs,
-		 uint64_t bytes)
+			 uint64_t bytes)
 {
 	if (reqs)
 		weir_session_trace(session, &(struct weir_trace_record){
-			.what = what,
-			.reqs = reqs,
-			.bytes = bytes,
-		});
+						    .what = what,
+						    .reqs = reqs,
+						    .bytes = bytes,
+					    });
 }
 
 void weir_bounce_trace(struct weir_session *session)

@@ -54,12 +54,12 @@ struct weir_bounce {
  * buffer; -EAGAIN it is not to be, and all buffers are in use: one will come back.
  */
 int weir_bounce_map(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
-		  unsigned int iovcnt, struct weir_bounce *bounce);
+		    unsigned int iovcnt, struct weir_bounce *bounce);
 
 /* The same for what most are, one piece that is registered. Return: false: it is none. */
 static inline bool weir_bounce_map_registered(const struct weir_nic *nic, struct weir_req *req,
-				     const struct weir_iov *iov, unsigned int iovcnt,
-				     struct weir_bounce *bounce)
+					      const struct weir_iov *iov, unsigned int iovcnt,
+					      struct weir_bounce *bounce)
 {
 	if (iovcnt != 1 || !iov || !iov->memory || !weir_memory_covers(iov->memory, nic, iov))
 		return false;
@@ -75,7 +75,7 @@ static inline bool weir_bounce_map_registered(const struct weir_nic *nic, struct
  * was read, if it was. Context: any thread; without locks.
  */
 void weir_bounce_unmap(struct weir_session *session, const struct weir_req *req,
-		    struct weir_bounce *bounce);
+		       struct weir_bounce *bounce);
 
 /**
  * struct weir_bounce_totals - what was copied or registered, and the trace has not been told of

@@ -18,7 +18,8 @@
 #define PIECES_MAX (WEIR_BOUNCE_BUFFER_BYTES_MAX / WEIR_BOUNCE_BUFFER_BYTES_MIN)
 #define AGAIN_NS (100 * WEIR_NS_PER_MS)
 
-_Static_assert(WEIR_BOUNCE_BUFFER_BYTES_MIN << (WEIR_BOUNCE_BUFFER_ORDERS - 1) == WEIR_BOUNCE_BUFFER_BYTES_MAX,
+_Static_assert(WEIR_BOUNCE_BUFFER_BYTES_MIN << (WEIR_BOUNCE_BUFFER_ORDERS - 1) ==
+		       WEIR_BOUNCE_BUFFER_BYTES_MAX,
 	       "the last order is a whole block");
 _Static_assert(PIECES_MAX <= 16, "bits of a block's free pieces");
 
@@ -70,7 +71,8 @@ static uint16_t all_pieces_mask(unsigned int order)
 }
 
 /* What follows down to give(): with the lock held. */
-static struct weir_bounce_block *block_with_room(struct weir_bounce_pool *buffers, unsigned int order)
+static struct weir_bounce_block *block_with_room(struct weir_bounce_pool *buffers,
+						 unsigned int order)
 {
 	struct weir_list *parts = &buffers->parts[order];
 	struct weir_bounce_block *block;
@@ -87,7 +89,8 @@ static struct weir_bounce_block *block_with_room(struct weir_bounce_pool *buffer
 	return block;
 }
 
-static bool take_piece(struct weir_bounce_pool *buffers, unsigned int order, struct weir_bounce_buffer *buffer)
+static bool take_piece(struct weir_bounce_pool *buffers, unsigned int order,
+		       struct weir_bounce_buffer *buffer)
 {
 	struct weir_bounce_block *block = block_with_room(buffers, order);
 	unsigned int piece;
@@ -118,7 +121,8 @@ static void return_piece(struct weir_bounce_pool *buffers, const struct weir_bou
 }
 
 /* Return: how many there are for @bytes; 0: not enough, and none was taken. */
-static int take_for_request(struct weir_bounce_pool *buffers, uint32_t bytes, struct weir_bounce_buffer *out)
+static int take_for_request(struct weir_bounce_pool *buffers, uint32_t bytes,
+			    struct weir_bounce_buffer *out)
 {
 	uint32_t left = bytes, part;
 	int taken = 0;
@@ -137,7 +141,8 @@ static int take_for_request(struct weir_bounce_pool *buffers, uint32_t bytes, st
 	return taken;
 }
 
-static void add_block(struct weir_bounce_pool *buffers, struct weir_bounce_slab *slab, char *base, uint32_t lkey)
+static void add_block(struct weir_bounce_pool *buffers, struct weir_bounce_slab *slab, char *base,
+		      uint32_t lkey)
 {
 	unsigned int i;
 
@@ -153,7 +158,8 @@ static void add_block(struct weir_bounce_pool *buffers, struct weir_bounce_slab 
 		weir_list_add_tail(&buffers->whole, &block->link);
 	}
 	weir_spinlock_unlock(&buffers->lock);
-	__atomic_store_n(&buffers->bytes, buffers->bytes + WEIR_BOUNCE_POOL_BYTES, __ATOMIC_RELAXED);
+	__atomic_store_n(&buffers->bytes, buffers->bytes + WEIR_BOUNCE_POOL_BYTES,
+			 __ATOMIC_RELAXED);
 }
 
 /*
@@ -180,7 +186,8 @@ static int add_slab(struct weir_session *session)
 	return 0;
 }
 
-int weir_bounce_pool_get(struct weir_session *session, uint32_t bytes, struct weir_bounce_buffer *out)
+int weir_bounce_pool_get(struct weir_session *session, uint32_t bytes,
+			 struct weir_bounce_buffer *out)
 {
 	struct weir_bounce_pool *buffers = &session->buffers;
 	int taken = take_for_request(buffers, bytes, out), rc = 0;
@@ -213,7 +220,8 @@ void weir_bounce_pool_end_wait(struct weir_bounce_pool *buffers)
 	weir_spinlock_unlock(&buffers->lock);
 }
 
-uint32_t weir_bounce_pool_wait(struct weir_bounce_pool *buffers, uint32_t returns, uint64_t deadline_ns)
+uint32_t weir_bounce_pool_wait(struct weir_bounce_pool *buffers, uint32_t returns,
+			       uint64_t deadline_ns)
 {
 	weir_futex_wait(&buffers->returns, returns, deadline_ns);
 	return __atomic_load_n(&buffers->returns, __ATOMIC_ACQUIRE);

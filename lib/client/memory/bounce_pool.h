@@ -87,7 +87,8 @@ void weir_bounce_pool_fini(struct weir_bounce_pool *buffers);
  * are made.
  * Return: how many; -EAGAIN too many are out, and will come back; -ENOMEM there are none.
  */
-int weir_bounce_pool_get(struct weir_session *session, uint32_t bytes, struct weir_bounce_buffer *out);
+int weir_bounce_pool_get(struct weir_session *session, uint32_t bytes,
+			 struct weir_bounce_buffer *out);
 
 /**
  * weir_bounce_pool_begin_wait() - say that one is waited for
@@ -103,9 +104,11 @@ void weir_bounce_pool_end_wait(struct weir_bounce_pool *buffers);
  * Sleeps until one has come back since @returns were told, or until @deadline_ns. It may wake early.
  * Return: @returns for the next time.
  */
-uint32_t weir_bounce_pool_wait(struct weir_bounce_pool *buffers, uint32_t returns, uint64_t deadline_ns);
+uint32_t weir_bounce_pool_wait(struct weir_bounce_pool *buffers, uint32_t returns,
+			       uint64_t deadline_ns);
 
 /* Context: any thread. */
-void weir_bounce_pool_put(struct weir_bounce_pool *buffers, const struct weir_bounce_buffer *buffer);
+void weir_bounce_pool_put(struct weir_bounce_pool *buffers,
+			  const struct weir_bounce_buffer *buffer);
 
 #endif

@@ -81,8 +81,8 @@ void *weir_memory_map(size_t length, int numa_node)
 	void *addr = MAP_FAILED;
 
 	if (length >= HUGE_BYTES)
-		addr = mmap(NULL, round_up(length), PROT_READ | PROT_WRITE, flags | MAP_HUGETLB,
-			    -1, 0);
+		addr = mmap(NULL, round_up(length), PROT_READ | PROT_WRITE, flags | MAP_HUGETLB, -1,
+			    0);
 	if (addr == MAP_FAILED)
 		addr = mmap(NULL, round_up(length), PROT_READ | PROT_WRITE, flags, -1, 0);
 	if (addr == MAP_FAILED)

@@ -9,10 +9,13 @@
 #include "lib/client/memory/region.h"
 #include "lib/client/session.h"
 
-static_assert(WEIR_REGION_NAME_MAX == WIRE_CONTROL_NAME_MAX, "the API promises what the wire carries");
+static_assert(WEIR_REGION_NAME_MAX == WIRE_CONTROL_NAME_MAX,
+	      "the API promises what the wire carries");
 static_assert((int)WEIR_ALWAYS_INLINE == (int)WEIR_PATH_HINT_HOT &&
-	      (int)WEIR_COLD == (int)WEIR_PATH_HINT_COLD, "hints reach the core as they are");
-static_assert(WEIR_REGION_EXCLUSIVE == WIRE_REGION_EXCLUSIVE && WEIR_REGION_READ_ONLY == WIRE_REGION_READ_ONLY,
+		      (int)WEIR_COLD == (int)WEIR_PATH_HINT_COLD,
+	      "hints reach the core as they are");
+static_assert(WEIR_REGION_EXCLUSIVE == WIRE_REGION_EXCLUSIVE &&
+		      WEIR_REGION_READ_ONLY == WIRE_REGION_READ_ONLY,
 	      "flags travel as they are");
 
 /* Room for a region, or for the sentence that says why there is none. */
@@ -24,9 +27,8 @@ static bool is_valid_range(uint64_t addr, uint64_t length)
 	return length && addr + (length - 1) >= addr;
 }
 
-static int region_make(struct weir_session *session, uint64_t hold, uint64_t addr,
-		       uint64_t length, uint32_t rkey, uint32_t flags,
-		       struct weir_region **region)
+static int region_make(struct weir_session *session, uint64_t hold, uint64_t addr, uint64_t length,
+		       uint32_t rkey, uint32_t flags, struct weir_region **region)
 {
 	struct weir_region *r = malloc(sizeof(*r));
 
@@ -56,8 +58,8 @@ static int return_hold(struct weir_session *session, uint64_t hold)
 }
 
 /* Asks for a region: to be made, or by its name. */
-static int hold(struct weir_session *session, struct wire_control_request *request, const char *name,
-		struct weir_region **region, struct weir_error *error)
+static int hold(struct weir_session *session, struct wire_control_request *request,
+		const char *name, struct weir_region **region, struct weir_error *error)
 {
 	struct wire_control_region granted;
 	char reply[REPLY_MAX];
@@ -83,8 +85,9 @@ static int hold(struct weir_session *session, struct wire_control_request *reque
 int weir_region_create(struct weir_session *session, const char *name, uint64_t length,
 		       unsigned int flags, struct weir_region **region, struct weir_error *error)
 {
-	struct wire_control_request request = { .op = WIRE_REGION_CREATE, .flags = flags,
-					.value = length };
+	struct wire_control_request request = { .op = WIRE_REGION_CREATE,
+						.flags = flags,
+						.value = length };
 
 	if (!length || flags & ~WEIR_REGION_EXCLUSIVE)
 		return weir_fail(error, -EINVAL,
@@ -158,7 +161,7 @@ uint64_t weir_region_length(const struct weir_region *region)
 
 /* Tells the entries of one reply. */
 static int report_entries(const void *reply, size_t length, struct wire_control_list *list,
-		void (*fn)(void *arg, const struct weir_region_entry *entry), void *arg)
+			  void (*fn)(void *arg, const struct weir_region_entry *entry), void *arg)
 {
 	uint32_t i;
 
@@ -192,8 +195,8 @@ int weir_region_list(struct weir_session *session,
 	if (!reply)
 		return -ENOMEM;
 	do {
-		rc = weir_call_control(session, &request, NULL, reply, WIRE_CONTROL_BODY_MAX, &length,
-				       NULL);
+		rc = weir_call_control(session, &request, NULL, reply, WIRE_CONTROL_BODY_MAX,
+				       &length, NULL);
 		if (!rc)
 			rc = report_entries(reply, length, &list, fn, arg);
 		request.value = list.next;

@@ -33,7 +33,8 @@ void weir_call_table_fini(struct weir_call_table *calls)
 	free(calls->pending);
 }
 
-static struct weir_pending_call *get_pending_call(struct weir_call_table *calls, uint64_t deadline_ns)
+static struct weir_pending_call *get_pending_call(struct weir_call_table *calls,
+						  uint64_t deadline_ns)
 {
 	struct weir_pending_call *send_call;
 
@@ -85,8 +86,8 @@ static void end_answer(struct weir_session *session, struct weir_answer *answer,
 	weir_waiter_done(&answer->waiter, session, status);
 }
 
-static void end_callback(struct weir_session *session, struct weir_callback *callback,
-			 int status, const struct wire_control_head *head, const void *body)
+static void end_callback(struct weir_session *session, struct weir_callback *callback, int status,
+			 const struct wire_control_head *head, const void *body)
 {
 	if (!status && head->length) {
 		callback->parcel = weir_message_copy_new(head, body);
@@ -98,8 +99,8 @@ static void end_callback(struct weir_session *session, struct weir_callback *cal
 }
 
 /* Tells whoever still wants to know. With status 0 there is a head and a body. */
-static void end_pending_call(struct weir_session *session, struct weir_pending_call *send_call, int status,
-		    const struct wire_control_head *head, const void *body)
+static void end_pending_call(struct weir_session *session, struct weir_pending_call *send_call,
+			     int status, const struct wire_control_head *head, const void *body)
 {
 	if (send_call->answer)
 		end_answer(session, send_call->answer, status, body, head ? head->length : 0);
@@ -109,7 +110,8 @@ static void end_pending_call(struct weir_session *session, struct weir_pending_c
 	send_call->callback = NULL;
 }
 
-int weir_call_table_reply(struct weir_session *session, const struct wire_control_head *head, const void *body)
+int weir_call_table_reply(struct weir_session *session, const struct wire_control_head *head,
+			  const void *body)
 {
 	struct weir_call_table *calls = &session->calls;
 	struct weir_pending_call *send_call = &calls->pending[head->tag % WIRE_CONTROL_CALLS_MAX];
@@ -174,8 +176,9 @@ void weir_call_table_down(struct weir_session *session, int status)
 }
 
 /* With nic->lock held. One of @answer and @callback is NULL. */
-static int send_call(struct weir_session *session, enum wire_control_kind kind, const void *data, size_t length,
-	       uint64_t timeout_ns, struct weir_answer *answer, struct weir_callback *callback)
+static int send_call(struct weir_session *session, enum wire_control_kind kind, const void *data,
+		     size_t length, uint64_t timeout_ns, struct weir_answer *answer,
+		     struct weir_callback *callback)
 {
 	uint64_t now_ns = weir_now_ns();
 	struct weir_pending_call *send_call;
@@ -199,8 +202,8 @@ static int send_call(struct weir_session *session, enum wire_control_kind kind, 
 }
 
 /* Asks, and waits. */
-static int call_and_wait(struct weir_session *session, enum wire_control_kind kind, const void *data, size_t length,
-		struct weir_answer *answer)
+static int call_and_wait(struct weir_session *session, enum wire_control_kind kind,
+			 const void *data, size_t length, struct weir_answer *answer)
 {
 	int rc;
 

@@ -76,7 +76,7 @@ void weir_call_table_fini(struct weir_call_table *calls);
 
 /* An answer came. Return: 0; -EPROTO nobody asked. */
 int weir_call_table_reply(struct weir_session *session, const struct wire_control_head *head,
-		      const void *body);
+			  const void *body);
 
 /* Ends what is late. */
 void weir_call_table_expire(struct weir_session *session, uint64_t now_ns);

@@ -41,7 +41,8 @@ int weir_messages_init(struct weir_session *session, struct weir_error *error)
 
 		weir_memory_unmap(m->arena, sizeof(struct message_arena));
 		m->arena = NULL;
-		return weir_fail_memlock(error, "message buffers", sizeof(struct message_arena), rc);
+		return weir_fail_memlock(error, "message buffers", sizeof(struct message_arena),
+					 rc);
 	}
 	for (i = 0; i < WEIR_MESSAGE_SENDS; i++) {
 		struct weir_send_buffer *out = &m->outgoing[i];
@@ -56,7 +57,8 @@ int weir_messages_init(struct weir_session *session, struct weir_error *error)
 void weir_message_copies_free(struct weir_list *list)
 {
 	while (!weir_list_is_empty(list)) {
-		struct weir_message_copy *parcel = weir_list_entry(list->next, struct weir_message_copy, link);
+		struct weir_message_copy *parcel =
+			weir_list_entry(list->next, struct weir_message_copy, link);
 
 		weir_list_del(&parcel->link);
 		free(parcel);
@@ -90,7 +92,8 @@ static int post_recv_buffer(struct weir_session *session, struct ibv_qp *qp, uns
 		.length = WIRE_CONTROL_MESSAGE_BYTES,
 		.lkey = session->messages.mr->lkey,
 	};
-	struct ibv_recv_wr wr = { .wr_id = WEIR_HANDSHAKE_WR_MAX + 1 + index, .sg_list = &sge,
+	struct ibv_recv_wr wr = { .wr_id = WEIR_HANDSHAKE_WR_MAX + 1 + index,
+				  .sg_list = &sge,
 				  .num_sge = 1 };
 	struct ibv_recv_wr *bad;
 
@@ -107,7 +110,8 @@ int weir_messages_post(struct weir_session *session, struct ibv_qp *qp)
 	return rc;
 }
 
-struct weir_message_copy *weir_message_copy_new(const struct wire_control_head *head, const void *body)
+struct weir_message_copy *weir_message_copy_new(const struct wire_control_head *head,
+						const void *body)
 {
 	struct weir_message_copy *parcel = malloc(sizeof(*parcel) + head->length);
 
@@ -127,7 +131,8 @@ static void fail_channel(struct weir_session *session, int status)
 	weir_link_fail(&session->links[0]);
 }
 
-static int queue_for_handler(struct weir_messages *m, const struct wire_control_head *head, const void *body)
+static int queue_for_handler(struct weir_messages *m, const struct wire_control_head *head,
+			     const void *body)
 {
 	struct weir_message_copy *parcel = weir_message_copy_new(head, body);
 
@@ -179,8 +184,10 @@ static void handle_recv_wc(struct weir_session *session, const struct ibv_wc *wc
 	index = (unsigned int)wc->wr_id - WEIR_HANDSHAKE_WR_MAX - 1;
 	session->counters->completions++;
 	rc = wc->opcode == IBV_WC_RECV /* a write with immediate fills no buffer */
-		     ? receive_message(session, message_arena_of(session)->recvs[index], wc->byte_len)
-		     : -EPROTO;
+		     ?
+		     receive_message(session, message_arena_of(session)->recvs[index],
+				     wc->byte_len) :
+		     -EPROTO;
 	if (!rc)
 		rc = post_recv_buffer(session, session->links[0].id->qp, index);
 	if (rc)

@@ -89,7 +89,8 @@ struct weir_messages {
 };
 
 /* A copy of a message. NULL: out of memory. Without the lock. */
-struct weir_message_copy *weir_message_copy_new(const struct wire_control_head *head, const void *body);
+struct weir_message_copy *weir_message_copy_new(const struct wire_control_head *head,
+						const void *body);
 void weir_message_copies_free(struct weir_list *list);
 
 /* Takes memory; the session's NIC is known. Without the lock. Return: 0; -ENOMEM. */

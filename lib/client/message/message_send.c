@@ -42,7 +42,8 @@ static bool has_room(const struct weir_session *session)
  * dropped, and the credits that it carries, would be missed by nobody here, and calls have
  * deadlines of their own.
  */
-static int submit_message(struct weir_session *session, struct weir_send_buffer *out, struct wire_control_head *head)
+static int submit_message(struct weir_session *session, struct weir_send_buffer *out,
+			  struct wire_control_head *head)
 {
 	struct weir_messages *m = &session->messages;
 	uint32_t length = (uint32_t)sizeof(*head) + head->length;
@@ -65,10 +66,11 @@ static int submit_message(struct weir_session *session, struct weir_send_buffer 
 }
 
 /* There is a buffer for it, too. */
-static int post_message(struct weir_session *session, struct wire_control_head head, const void *body)
+static int post_message(struct weir_session *session, struct wire_control_head head,
+			const void *body)
 {
 	struct weir_send_buffer *out = weir_list_entry(session->messages.free_outgoing.next,
-						    struct weir_send_buffer, link);
+						       struct weir_send_buffer, link);
 	int rc = submit_message(session, out, &head);
 
 	if (!rc && body)
@@ -106,7 +108,8 @@ static void wake_waiting(struct weir_session *session)
 	struct weir_list *list = &session->messages.waiting;
 
 	while (!weir_list_is_empty(list)) {
-		struct weir_send_waiter *sender = weir_list_entry(list->next, struct weir_send_waiter, link);
+		struct weir_send_waiter *sender =
+			weir_list_entry(list->next, struct weir_send_waiter, link);
 
 		weir_list_del(&sender->link);
 		weir_waiter_done(&sender->waiter, session, 0);
@@ -130,7 +133,8 @@ void weir_messages_flush(struct weir_session *session)
 		free(parcel);
 	}
 	if (is_up(session) && wire_credit_is_due(&m->credit) && has_buffer(m))
-		post_message(session, (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT }, NULL);
+		post_message(session, (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT },
+			     NULL);
 	if (has_room(session))
 		wake_waiting(session);
 }
@@ -152,7 +156,8 @@ void weir_messages_finish(struct weir_request *request)
 	weir_messages_flush(session);
 }
 
-static int add_to_backlog(struct weir_messages *m, const struct wire_control_head *head, const void *data)
+static int add_to_backlog(struct weir_messages *m, const struct wire_control_head *head,
+			  const void *data)
 {
 	struct weir_message_copy *parcel;
 
@@ -199,8 +204,10 @@ void weir_messages_keep_unsent_calls(struct weir_session *session)
 	const struct weir_list *at;
 
 	for (at = m->unsent.next; at != &m->unsent; at = at->next)
-		weir_call_keep(&session->calls,
-			       head_of_send_buffer(weir_list_entry(at, struct weir_send_buffer, link)).tag);
+		weir_call_keep(
+			&session->calls,
+			head_of_send_buffer(weir_list_entry(at, struct weir_send_buffer, link))
+				.tag);
 	for (at = m->backlog.next; at != &m->backlog; at = at->next)
 		weir_call_keep(&session->calls,
 			       weir_list_entry(at, struct weir_message_copy, link)->head.tag);

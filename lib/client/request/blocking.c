@@ -38,7 +38,8 @@ static int submit_and_wait(const struct blocking_request *w)
 	int rc;
 
 	if (w->op <= WEIR_OP_WRITE)
-		rc = weir_request_move_wait(w->region, w->op, w->offset, w->iov, w->iovcnt, &waiter);
+		rc = weir_request_move_wait(w->region, w->op, w->offset, w->iov, w->iovcnt,
+					    &waiter);
 	else
 		rc = weir_request_atomic_wait(w->region, w->op, w->offset, w->iov, w->compare,
 					      w->operand, &waiter);
@@ -49,8 +50,7 @@ static int submit_and_wait(const struct blocking_request *w)
  * All buffers are in use. Those who use them see to their end: the session's thread, or, where it has
  * none, whoever calls it.
  */
-__attribute__((noinline, cold))
-static int retry_until_buffer_free(const struct blocking_request *w)
+__attribute__((noinline, cold)) static int retry_until_buffer_free(const struct blocking_request *w)
 {
 	struct weir_session *session = w->region->session;
 	struct weir_bounce_pool *buffers = &session->buffers;
@@ -73,15 +73,16 @@ static int retry_until_buffer_free(const struct blocking_request *w)
 }
 
 static inline int transfer_iov(struct weir_region *region, enum weir_op op, uint64_t offset,
-		       const struct weir_iov *iov, unsigned int iovcnt)
+			       const struct weir_iov *iov, unsigned int iovcnt)
 {
 	struct weir_waiter waiter = WEIR_WAITER_INIT;
 	int rc = wait_for_request(region->session, &waiter,
-		       weir_request_move_wait(region, op, offset, iov, iovcnt, &waiter));
+				  weir_request_move_wait(region, op, offset, iov, iovcnt, &waiter));
 
 	if (rc != -EAGAIN)
 		return rc;
-	return retry_until_buffer_free(&(struct blocking_request){ region, op, offset, iov, iovcnt, 0, 0 });
+	return retry_until_buffer_free(
+		&(struct blocking_request){ region, op, offset, iov, iovcnt, 0, 0 });
 }
 
 static size_t part_bytes(const struct weir_session *session, size_t left)
@@ -138,7 +139,8 @@ static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, 
 {
 	uint64_t before;
 	const struct weir_iov iov = { .addr = &before, .length = sizeof(before) };
-	const struct blocking_request blocking_request = { region, op, offset, &iov, 1, compare, operand };
+	const struct blocking_request blocking_request = { region, op,	    offset, &iov,
+							   1,	   compare, operand };
 	int rc = submit_and_wait(&blocking_request);
 
 	if (rc == -EAGAIN)

@@ -157,14 +157,14 @@ void weir_combine_ended(struct weir_nic *nic, struct weir_session *session)
 
 /* Who finds the lock free needs not pass by the inbox: it has just taken all that came before. */
 void weir_combine_admit(struct weir_nic *nic, struct weir_request *request,
-		      struct weir_session *session)
+			struct weir_session *session)
 {
 	admit_to_session(nic, request);
 	run_combiner(nic, session);
 }
 
 void weir_combine_enqueue(struct weir_nic *nic, struct weir_inbox_node *newest,
-		      struct weir_inbox_node *oldest, struct weir_session *session)
+			  struct weir_inbox_node *oldest, struct weir_session *session)
 {
 	weir_inbox_push_all(&nic->inbox, newest, oldest);
 	if (weir_dispatch_nic != nic && weir_combine_trylock(nic))

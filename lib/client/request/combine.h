@@ -75,8 +75,8 @@ static inline bool weir_combine_begin(struct weir_nic *nic)
 void weir_combine_posted(struct weir_nic *nic, struct weir_session *session);
 void weir_combine_ended(struct weir_nic *nic, struct weir_session *session);
 void weir_combine_admit(struct weir_nic *nic, struct weir_request *request,
-		      struct weir_session *session);
+			struct weir_session *session);
 void weir_combine_enqueue(struct weir_nic *nic, struct weir_inbox_node *newest,
-		      struct weir_inbox_node *oldest, struct weir_session *session);
+			  struct weir_inbox_node *oldest, struct weir_session *session);
 
 #endif

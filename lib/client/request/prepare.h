@@ -19,7 +19,8 @@
 #define WEIR_ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* @has_lock: the caller has nic->lock, under which one is at hand. */
-static WEIR_ALWAYS_INLINE struct weir_request *weir_prepare_get(struct weir_session *session, bool has_lock)
+static WEIR_ALWAYS_INLINE struct weir_request *weir_prepare_get(struct weir_session *session,
+								bool has_lock)
 {
 	struct weir_inbox_node *node = has_lock ? weir_freelist_get_kept(&session->spares) :
 						  weir_freelist_get(&session->spares);
@@ -56,8 +57,8 @@ static inline bool weir_prepare_for_queue(const struct weir_completion *completi
  * its queue has, or it has no queue.
  */
 static WEIR_ALWAYS_INLINE int weir_prepare_promise(struct weir_request *request,
-					 const struct weir_completion *completion,
-					 struct weir_request **out, bool has_room)
+						   const struct weir_completion *completion,
+						   struct weir_request **out, bool has_room)
 {
 	struct weir_session *session = request->session;
 
@@ -94,8 +95,8 @@ static WEIR_ALWAYS_INLINE enum weir_op weir_prepare_op(const struct weir_transfe
 	return t->direction == WEIR_READ ? WEIR_OP_READ : WEIR_OP_WRITE;
 }
 
-static WEIR_ALWAYS_INLINE int weir_prepare_remote(struct weir_req *req, const struct weir_region *region,
-					uint64_t offset)
+static WEIR_ALWAYS_INLINE int weir_prepare_remote(struct weir_req *req,
+						  const struct weir_region *region, uint64_t offset)
 {
 	if (offset > region->length || req->length > region->length - offset)
 		return -EINVAL;
@@ -109,16 +110,16 @@ static WEIR_ALWAYS_INLINE int weir_prepare_remote(struct weir_req *req, const st
 }
 
 /* It cannot be: it is free again. Return: @rc. */
-__attribute__((cold))
-int weir_prepare_give_up(struct weir_request *request, int rc);
+__attribute__((cold)) int weir_prepare_give_up(struct weir_request *request, int rc);
 
 /*
  * Fills in the rest: its op, and the operands of an atomic, are there. On failure it is free again.
  */
-static WEIR_ALWAYS_INLINE int weir_prepare(struct weir_request *request, const struct weir_region *region,
-				 uint64_t offset, const struct weir_iov *iov, unsigned int iovcnt,
-				 const struct weir_completion *completion,
-				 struct weir_request **out, bool has_room)
+static WEIR_ALWAYS_INLINE int weir_prepare(struct weir_request *request,
+					   const struct weir_region *region, uint64_t offset,
+					   const struct weir_iov *iov, unsigned int iovcnt,
+					   const struct weir_completion *completion,
+					   struct weir_request **out, bool has_room)
 {
 	struct weir_session *session = region->session;
 	struct weir_req *req = &request->req;
@@ -138,6 +139,6 @@ static WEIR_ALWAYS_INLINE int weir_prepare(struct weir_request *request, const s
  * receives how many. Return: as weir_transfer_async().
  */
 int weir_transfers_enqueue(struct weir_session *session, const struct weir_transfer *transfers,
-			 unsigned int count, unsigned int *submitted);
+			   unsigned int count, unsigned int *submitted);
 
 #endif

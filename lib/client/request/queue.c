@@ -107,7 +107,7 @@ static uint32_t *ring(struct weir_queue *q)
 }
 
 static inline uint32_t *put_events(struct weir_queue *queue, const struct weir_event *events,
-			    unsigned int count)
+				   unsigned int count)
 {
 	uint32_t *bell;
 	unsigned int i;
@@ -200,8 +200,7 @@ static void sleep_on_queue(struct weir_queue *q, uint64_t deadline_ns)
 }
 
 /* With the lock held, which it gives up meanwhile. */
-__attribute__((noinline))
-static void wait_for_some(struct weir_queue *q, int timeout_ms)
+__attribute__((noinline)) static void wait_for_some(struct weir_queue *q, int timeout_ms)
 {
 	uint64_t deadline_ns = UINT64_MAX;
 

@@ -41,8 +41,8 @@ struct weir_queue {
  * There is no room for the @count that were just reserved, @claimed with all others: makes some, or
  * takes them back. Return: as weir_queue_reserve().
  */
-__attribute__((cold, noinline))
-int weir_queue_grow(struct weir_queue *queue, unsigned int claimed, unsigned int count);
+__attribute__((cold, noinline)) int weir_queue_grow(struct weir_queue *queue, unsigned int claimed,
+						    unsigned int count);
 
 /*
  * Makes sure that @count more events will fit. Return: 0; -ENOMEM. Context: any thread. Inline: it

@@ -125,7 +125,7 @@ static struct weir_request *request_of_node(struct weir_inbox_node *node)
  * Those first in line that share a queue, and makes them free to be used again. Returns the rest.
  */
 static struct weir_inbox_node *notify_some(struct weir_session *session,
-					 struct weir_inbox_node *first)
+					   struct weir_inbox_node *first)
 {
 	struct weir_queue *queue = request_of_node(first)->completion.queue;
 	struct weir_inbox_node *last = NULL, *next = first;

@@ -9,7 +9,8 @@
 #include "lib/client/channel/pump.h"
 #include "lib/client/request/waiter.h"
 
-static WEIR_ALWAYS_INLINE void count_request(struct weir_session *session, enum weir_bounce_mode mode, uint64_t bytes)
+static WEIR_ALWAYS_INLINE void count_request(struct weir_session *session,
+					     enum weir_bounce_mode mode, uint64_t bytes)
 {
 	session->counters->requests++;
 	if (mode != WEIR_BOUNCE_NONE)
@@ -75,7 +76,7 @@ static WEIR_ALWAYS_INLINE void record_posted(struct weir_request *request, struc
  * nobody needs to know when that was.
  */
 static WEIR_ALWAYS_INLINE bool poll_ended(struct weir_request *request, struct weir_link *link,
-			       struct weir_wr *wr)
+					  struct weir_wr *wr)
 {
 	struct weir_session *session = request->session;
 	struct weir_cq *cq = link->cq;
@@ -118,7 +119,8 @@ static WEIR_ALWAYS_INLINE void complete_alone(struct weir_request *request)
 enum posted { POSTED_NOT, POSTED, POSTED_AND_ENDED };
 
 /* The short way of what comes alone. Its session is to be polled now, at the window's time. */
-static WEIR_ALWAYS_INLINE enum posted post_alone(struct weir_session *session, struct weir_request *request)
+static WEIR_ALWAYS_INLINE enum posted post_alone(struct weir_session *session,
+						 struct weir_request *request)
 {
 	struct weir_window *window = session->engine.window;
 	struct weir_link *link;
@@ -146,7 +148,8 @@ static WEIR_ALWAYS_INLINE enum posted post_alone(struct weir_session *session, s
 }
 
 /* @request is filled in, and its end is promised. After a weir_combine_begin(). */
-static WEIR_ALWAYS_INLINE void submit_locked(struct weir_session *session, struct weir_request *request)
+static WEIR_ALWAYS_INLINE void submit_locked(struct weir_session *session,
+					     struct weir_request *request)
 {
 	struct weir_nic *nic = session->nic;
 
@@ -205,10 +208,10 @@ static int transfer_with(struct weir_region *region, enum weir_op op, uint64_t o
 }
 
 /* A read or write of one registered piece, after a weir_combine_begin(). */
-static WEIR_ALWAYS_INLINE int transfer_locked(struct weir_region *region, enum weir_op op, uint64_t offset,
-				    const struct weir_iov *iov,
-				    const struct weir_completion *completion,
-				    struct weir_request **out)
+static WEIR_ALWAYS_INLINE int transfer_locked(struct weir_region *region, enum weir_op op,
+					      uint64_t offset, const struct weir_iov *iov,
+					      const struct weir_completion *completion,
+					      struct weir_request **out)
 {
 	struct weir_session *session = region->session;
 	struct weir_request *request = weir_prepare_get(session, true);
@@ -230,17 +233,20 @@ static WEIR_ALWAYS_INLINE int transfer_locked(struct weir_region *region, enum w
  * it in, which takes no longer than to take one that is at hand without the lock.
  */
 static WEIR_ALWAYS_INLINE int transfer(struct weir_region *region, enum weir_op op, uint64_t offset,
-			     const struct weir_iov *iov, unsigned int iovcnt,
-			     const struct weir_completion *completion, struct weir_request **out)
+				       const struct weir_iov *iov, unsigned int iovcnt,
+				       const struct weir_completion *completion,
+				       struct weir_request **out)
 {
 	if (iovcnt == 1 && iov && iov->memory && weir_combine_begin(region->session->nic))
 		return transfer_locked(region, op, offset, iov, completion, out);
 	return transfer_with(region, op, offset, iov, iovcnt, 0, 0, completion, out);
 }
 
-static WEIR_ALWAYS_INLINE int transfer_checked(struct weir_region *region, enum weir_op op, uint64_t offset,
-		const struct weir_iov *iov, unsigned int iovcnt,
-		const struct weir_completion *completion, struct weir_request **out)
+static WEIR_ALWAYS_INLINE int transfer_checked(struct weir_region *region, enum weir_op op,
+					       uint64_t offset, const struct weir_iov *iov,
+					       unsigned int iovcnt,
+					       const struct weir_completion *completion,
+					       struct weir_request **out)
 {
 	if (!weir_prepare_is_valid(completion, out))
 		return -EINVAL;
@@ -266,8 +272,8 @@ static WEIR_ALWAYS_INLINE int transfer_one(const struct weir_transfer *t)
 {
 	if (t->direction > WEIR_WRITE)
 		return -EINVAL;
-	return transfer_checked(t->region, weir_prepare_op(t), t->offset, t->iov, t->iovcnt, &t->completion,
-		    t->request);
+	return transfer_checked(t->region, weir_prepare_op(t), t->offset, t->iov, t->iovcnt,
+				&t->completion, t->request);
 }
 
 int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count_request,
@@ -287,7 +293,8 @@ int weir_transfer_async(const struct weir_transfer *transfers, unsigned int coun
 	*submitted = 0;
 	if (!count_request)
 		return 0;
-	return weir_transfers_enqueue(transfers->region->session, transfers, count_request, submitted);
+	return weir_transfers_enqueue(transfers->region->session, transfers, count_request,
+				      submitted);
 }
 
 /* The engine would say so, too, but only when the call has returned. */
@@ -350,8 +357,8 @@ int weir_request_move_wait(struct weir_region *region, enum weir_op op, uint64_t
 			   const struct weir_iov *iov, unsigned int iovcnt,
 			   struct weir_waiter *waiter)
 {
-	return transfer(region, op, offset, iov, iovcnt,
-			&(struct weir_completion){ .arg = waiter }, NULL);
+	return transfer(region, op, offset, iov, iovcnt, &(struct weir_completion){ .arg = waiter },
+			NULL);
 }
 
 int weir_request_atomic_wait(struct weir_region *region, enum weir_op op, uint64_t offset,

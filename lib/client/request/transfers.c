@@ -12,8 +12,8 @@ struct request_stock {
 	unsigned int rooms;
 };
 
-static WEIR_ALWAYS_INLINE struct weir_request *stock_take(struct request_stock *request_stock, struct weir_session *session,
-						unsigned int left)
+static WEIR_ALWAYS_INLINE struct weir_request *
+stock_take(struct request_stock *request_stock, struct weir_session *session, unsigned int left)
 {
 	struct weir_inbox_node *node = request_stock->requests;
 
@@ -26,7 +26,8 @@ static WEIR_ALWAYS_INLINE struct weir_request *stock_take(struct request_stock *
 }
 
 /* For the first of @left transfers, and those after it that go to the same queue. */
-static int stock_rooms(struct request_stock *request_stock, const struct weir_transfer *t, unsigned int left)
+static int stock_rooms(struct request_stock *request_stock, const struct weir_transfer *t,
+		       unsigned int left)
 {
 	unsigned int count = 1;
 
@@ -42,9 +43,9 @@ static int stock_rooms(struct request_stock *request_stock, const struct weir_tr
 }
 
 /* @t was not submitted, nor were those after it. */
-__attribute__((cold))
-static void stock_return(struct request_stock *request_stock, struct weir_session *session,
-			 const struct weir_transfer *t)
+__attribute__((cold)) static void stock_return(struct request_stock *request_stock,
+					       struct weir_session *session,
+					       const struct weir_transfer *t)
 {
 	struct weir_inbox_node *node;
 
@@ -57,9 +58,10 @@ static void stock_return(struct request_stock *request_stock, struct weir_sessio
 }
 
 /* The first of @left: ready to be left, on success. */
-static WEIR_ALWAYS_INLINE int prepare_one(struct weir_session *session, const struct weir_transfer *t,
-				unsigned int left, struct request_stock *request_stock,
-				struct weir_request **request)
+static WEIR_ALWAYS_INLINE int prepare_one(struct weir_session *session,
+					  const struct weir_transfer *t, unsigned int left,
+					  struct request_stock *request_stock,
+					  struct weir_request **request)
 {
 	if (!weir_prepare_is_transfer(session, t))
 		return -EINVAL;
@@ -70,12 +72,12 @@ static WEIR_ALWAYS_INLINE int prepare_one(struct weir_session *session, const st
 		return -ENOMEM;
 	(*request)->req.op = weir_prepare_op(t);
 	return weir_prepare(*request, t->region, t->offset, t->iov, t->iovcnt, &t->completion,
-		       t->request, true);
+			    t->request, true);
 }
 
 /* They are left in the inbox with one step, so that whoever takes one of them has all. */
 int weir_transfers_enqueue(struct weir_session *session, const struct weir_transfer *transfers,
-			 unsigned int count, unsigned int *submitted)
+			   unsigned int count, unsigned int *submitted)
 {
 	struct weir_inbox_node *newest = NULL, *oldest = NULL;
 	uint64_t now_ns = weir_now_ns();

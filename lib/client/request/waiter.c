@@ -65,8 +65,8 @@ static void yield_cpu(struct weir_session *session, struct weir_idle_time *gaps)
  * Polls for as long as @poll likes. One thread at a time: others would only be in its way, and
  * learn nothing.
  */
-static void poll_until_done(struct weir_waiter *waiter, struct weir_session *session, struct weir_poll *poll,
-		 uint64_t deadline_ns)
+static void poll_until_done(struct weir_waiter *waiter, struct weir_session *session,
+			    struct weir_poll *poll, uint64_t deadline_ns)
 {
 	enum weir_poll_verdict verdict;
 
@@ -76,7 +76,8 @@ static void poll_until_done(struct weir_waiter *waiter, struct weir_session *ses
 			verdict = weir_pump_spin(session, waiter, poll);
 			if (weir_waiter_is_done(waiter))
 				break;
-			if (verdict == WEIR_POLL_AGAIN) /* not before the arming: see breathe() in thread.c */
+			if (verdict ==
+			    WEIR_POLL_AGAIN) /* not before the arming: see breathe() in thread.c */
 				yield_cpu(session, poll->gaps);
 		}
 	}
@@ -86,7 +87,7 @@ static void poll_until_done(struct weir_waiter *waiter, struct weir_session *ses
 
 /* From here on nobody may leave this waiter's completion unseen. */
 static void become_sleeper(struct weir_waiter *waiter, struct weir_session *session,
-			struct weir_poll *poll)
+			   struct weir_poll *poll)
 {
 	uint32_t waiting = WAITING;
 
@@ -98,8 +99,8 @@ static void become_sleeper(struct weir_waiter *waiter, struct weir_session *sess
 	weir_pump_leave(session, true);
 	if (weir_poll_is_armed(poll))
 		weir_poll_polled(poll, 0, weir_now_ns());
-	weir_session_trace(session, &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP,
-								.reqs = 1 });
+	weir_session_trace(session,
+			   &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP, .reqs = 1 });
 	weir_dispatch(session);
 }
 
@@ -142,7 +143,7 @@ static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session
 
 /* Lets @poll know how it went, and those who wait next learn from it. */
 static void leave_sleepers(struct weir_waiter *waiter, struct weir_session *session,
-		    struct weir_poll *poll)
+			   struct weir_poll *poll)
 {
 	uint64_t now_ns = weir_now_ns();
 

@@ -23,7 +23,10 @@ struct weir_waiter {
 	int status;
 };
 
-#define WEIR_WAITER_INIT { 0, 0 }
+#define WEIR_WAITER_INIT \
+	{                \
+		0, 0     \
+	}
 
 /* The thing may happen from now on, and its thread comes to wait. Context: with nic->lock held. */
 void weir_waiter_begin(struct weir_session *session);

@@ -13,8 +13,11 @@
 
 static void group_init(struct weir_mux_account_group *party, uint64_t id)
 {
-	*party = (struct weir_mux_account_group){ .id = id, .weight = 1, .bytes_max = UINT64_MAX,
-				      .nr_conns_max = UINT_MAX, .nr_remotes_max = UINT_MAX };
+	*party = (struct weir_mux_account_group){ .id = id,
+						  .weight = 1,
+						  .bytes_max = UINT64_MAX,
+						  .nr_conns_max = UINT_MAX,
+						  .nr_remotes_max = UINT_MAX };
 	weir_list_init(&party->link);
 }
 
@@ -37,7 +40,8 @@ void weir_mux_account_fini(struct weir_mux_account *account)
 		pthread_cond_wait(&account->changed, &mux->lock);
 	pthread_mutex_unlock(&mux->lock);
 	while (!weir_list_is_empty(&account->slabs))
-		weir_mux_ring_slab_free(weir_list_entry(account->slabs.next, struct weir_mux_ring_slab, link));
+		weir_mux_ring_slab_free(
+			weir_list_entry(account->slabs.next, struct weir_mux_ring_slab, link));
 	while (!weir_list_is_empty(&account->mrs))
 		weir_mux_mr_free(weir_list_entry(account->mrs.next, struct weir_mux_mr, link));
 	pthread_cond_destroy(&account->changed);
@@ -63,7 +67,8 @@ bool weir_mux_account_is_gone(const struct weir_mux_account *account)
 /*
  * The kernel tells of an end on the socket, and others on the condition: it looks at one in turn.
  */
-int weir_mux_account_wait(struct weir_mux_account *account, pthread_cond_t *changed, uint64_t deadline_ns)
+int weir_mux_account_wait(struct weir_mux_account *account, pthread_cond_t *changed,
+			  uint64_t deadline_ns)
 {
 	uint64_t now_ns = weir_now_ns(), until_ns = deadline_ns;
 	struct timespec until;
@@ -72,7 +77,8 @@ int weir_mux_account_wait(struct weir_mux_account *account, pthread_cond_t *chan
 		return -ETIMEDOUT;
 	if (weir_mux_account_is_gone(account))
 		return -ECONNRESET;
-	if (account->socket >= 0 && deadline_ns - now_ns > WEIR_MUX_ACCOUNT_CHECK_MS * WEIR_NS_PER_MS)
+	if (account->socket >= 0 &&
+	    deadline_ns - now_ns > WEIR_MUX_ACCOUNT_CHECK_MS * WEIR_NS_PER_MS)
 		until_ns = now_ns + WEIR_MUX_ACCOUNT_CHECK_MS * WEIR_NS_PER_MS;
 	until = weir_timespec(until_ns);
 	pthread_cond_timedwait(changed, &account->mux->lock, &until);
@@ -103,7 +109,8 @@ static void notify_conns(const struct weir_mux_account_group *party, struct weir
 	struct weir_list *at;
 
 	for (at = remote->conns.next; at != &remote->conns; at = at->next) {
-		struct weir_mux_vconn *conn = weir_list_entry(at, struct weir_mux_vconn, remote_link);
+		struct weir_mux_vconn *conn =
+			weir_list_entry(at, struct weir_mux_vconn, remote_link);
 
 		if (conn->account->party == party && !conn->is_detached &&
 		    __atomic_load_n(&conn->is_open, __ATOMIC_ACQUIRE))
@@ -119,8 +126,8 @@ static void notify_all_conns(const struct weir_mux_account_group *party, struct 
 		notify_conns(party, weir_list_entry(at, struct weir_mux_remote, link));
 }
 
-void weir_mux_account_group_limit(struct weir_mux_local *mux, struct weir_mux_account_group *party, unsigned int weight,
-		      uint64_t bytes_s)
+void weir_mux_account_group_limit(struct weir_mux_local *mux, struct weir_mux_account_group *party,
+				  unsigned int weight, uint64_t bytes_s)
 {
 	if (party->weight == weight &&
 	    __atomic_load_n(&party->rate.bytes_s, __ATOMIC_RELAXED) == bytes_s)
@@ -130,7 +137,8 @@ void weir_mux_account_group_limit(struct weir_mux_local *mux, struct weir_mux_ac
 	notify_all_conns(party, mux);
 }
 
-void weir_mux_account_set_group(struct weir_mux_account *account, struct weir_mux_account_group *party)
+void weir_mux_account_set_group(struct weir_mux_account *account,
+				struct weir_mux_account_group *party)
 {
 	if (account->party == party)
 		return;
@@ -164,8 +172,9 @@ void weir_mux_account_give_bytes(struct weir_mux_account *account, uint64_t byte
 
 int weir_mux_account_take_mr(struct weir_mux_account *account, uint64_t bytes)
 {
-	int rc = account->party->nr_mrs < WEIR_MUX_MRS_MAX ? weir_mux_account_take_bytes(account, bytes) :
-							    -EDQUOT;
+	int rc = account->party->nr_mrs < WEIR_MUX_MRS_MAX ?
+			 weir_mux_account_take_bytes(account, bytes) :
+			 -EDQUOT;
 
 	if (rc)
 		return rc;

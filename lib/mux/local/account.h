@@ -28,9 +28,9 @@ static inline void weir_mux_counter_max(_Atomic uint64_t *most, uint64_t value)
 {
 	uint64_t old = atomic_load_explicit(most, memory_order_relaxed);
 
-	while (old < value && !atomic_compare_exchange_weak_explicit(
-				      most, &old, value, memory_order_relaxed,
-				      memory_order_relaxed))
+	while (old < value &&
+	       !atomic_compare_exchange_weak_explicit(most, &old, value, memory_order_relaxed,
+						      memory_order_relaxed))
 		;
 }
 
@@ -101,7 +101,8 @@ void weir_cond_init(pthread_cond_t *cond);
  * Waits for @changed on his behalf, with mux->lock held; also for nothing now and then.
  * Return: 0; -ETIMEDOUT; -ECONNRESET he is gone, and nobody wants to know any more.
  */
-int weir_mux_account_wait(struct weir_mux_account *account, pthread_cond_t *changed, uint64_t deadline_ns);
+int weir_mux_account_wait(struct weir_mux_account *account, pthread_cond_t *changed,
+			  uint64_t deadline_ns);
 
 /* Whether he is; and for how long, at most, somebody who waits does not look. */
 #define WEIR_MUX_ACCOUNT_CHECK_MS 20
@@ -120,11 +121,12 @@ void weir_mux_account_fini(struct weir_mux_account *account);
 struct weir_mux_account_group *weir_mux_account_group_get(struct weir_mux_local *mux, uint64_t id);
 
 /* From now on it has this weight and this ceiling; 0: none. With mux->lock held. */
-void weir_mux_account_group_limit(struct weir_mux_local *mux, struct weir_mux_account_group *party, unsigned int weight,
-		      uint64_t bytes_s);
+void weir_mux_account_group_limit(struct weir_mux_local *mux, struct weir_mux_account_group *party,
+				  unsigned int weight, uint64_t bytes_s);
 
 /* He is of this party, with all that he has. With mux->lock held. */
-void weir_mux_account_set_group(struct weir_mux_account *account, struct weir_mux_account_group *party);
+void weir_mux_account_set_group(struct weir_mux_account *account,
+				struct weir_mux_account_group *party);
 
 /*
  * Memory, a region of memory, and a connection, that he is to have, and has had. With mux->lock
@@ -141,14 +143,16 @@ void weir_mux_account_give_conn(struct weir_mux_account *account);
 /* What he has closed, and is still to be sent, is not sent any more. With mux->lock held. */
 void weir_mux_account_abort_closed(struct weir_mux_account *account);
 
-static inline struct weir_mux_account_group *weir_mux_account_current_group(const struct weir_mux_account *account)
+static inline struct weir_mux_account_group *
+weir_mux_account_current_group(const struct weir_mux_account *account)
 {
 	return __atomic_load_n(&account->party, __ATOMIC_ACQUIRE);
 }
 
 static inline uint16_t weir_mux_account_weight(const struct weir_mux_account *account)
 {
-	return (uint16_t)__atomic_load_n(&weir_mux_account_current_group(account)->weight, __ATOMIC_RELAXED);
+	return (uint16_t)__atomic_load_n(&weir_mux_account_current_group(account)->weight,
+					 __ATOMIC_RELAXED);
 }
 
 #endif

@@ -50,8 +50,8 @@ static int srqs_open(struct weir_mux_local *mux, struct weir_error *error)
 {
 	unsigned int most = mux->options.buffers, few = most / 4 < 8 ? 8 : most / 4;
 	bool has_lower = weir_mux_local_is_low(mux, (uint8_t)(mux->options.nr_classes - 1));
-	int rc = weir_mux_srq_open(&mux->srqs[0], mux->pd, mux->completions,
-				  has_lower ? few : most, error);
+	int rc = weir_mux_srq_open(&mux->srqs[0], mux->pd, mux->completions, has_lower ? few : most,
+				   error);
 
 	if (!rc && has_lower)
 		rc = weir_mux_srq_open(&mux->srqs[1], mux->pd, mux->completions, most, error);
@@ -89,8 +89,8 @@ int weir_mux_local_device_open(struct weir_mux_local *mux, struct weir_error *er
 	if (mux->options.listen)
 		rc = listener_open(mux, error);
 	if (!rc)
-		rc = weir_listen_device_find(mux->listener, mux->options.listen, mux->options.device,
-				      &mux->device, error);
+		rc = weir_listen_device_find(mux->listener, mux->options.listen,
+					     mux->options.device, &mux->device, error);
 	if (!rc)
 		rc = queues_open(mux, error);
 	if (!rc)

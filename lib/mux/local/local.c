@@ -101,7 +101,8 @@ static int class_fill(struct weir_mux_local *mux, unsigned int i, struct weir_er
 	mux->configs[i] = (struct weir_sched_config){
 		.level = (uint8_t)c->level,
 		.weight = (uint16_t)c->weight,
-		.policy = c->share == WEIR_MUX_POLICY_FAIR ? WEIR_SCHED_FAIR : WEIR_SCHED_ROUND_ROBIN,
+		.policy = c->share == WEIR_MUX_POLICY_FAIR ? WEIR_SCHED_FAIR :
+							     WEIR_SCHED_ROUND_ROBIN,
 		.segment_bytes = c->segment_bytes,
 		.wrs_max = c->depth,
 		.pass_bytes_max = c->pass_bytes_max,
@@ -170,8 +171,8 @@ static struct weir_mux_local *local_new(const struct weir_mux_options *options)
 static void free_groups(struct weir_mux_local *mux)
 {
 	while (!weir_list_is_empty(&mux->groups)) {
-		struct weir_mux_account_group *party = weir_list_entry(mux->groups.next, struct weir_mux_account_group,
-							   link);
+		struct weir_mux_account_group *party =
+			weir_list_entry(mux->groups.next, struct weir_mux_account_group, link);
 
 		weir_list_del(&party->link);
 		free(party);
@@ -205,7 +206,7 @@ static int table_open(struct weir_mux_local *mux, struct weir_error *error)
 }
 
 int weir_mux_local_open(const struct weir_mux_options *options, struct weir_mux_local **out,
-		  struct weir_error *error)
+			struct weir_error *error)
 {
 	struct weir_mux_local *mux = local_new(options);
 	int rc;
@@ -237,7 +238,8 @@ void weir_mux_local_set_idle(struct weir_mux_local *mux, uint64_t idle_ns)
 }
 
 /* Whether a connection that has been closed still has something to say. */
-static bool has_unsent_closed(const struct weir_mux_local *mux, const struct weir_mux_account *account)
+static bool has_unsent_closed(const struct weir_mux_local *mux,
+			      const struct weir_mux_account *account)
 {
 	unsigned int i;
 
@@ -252,7 +254,8 @@ void weir_mux_local_drain(struct weir_mux_local *mux, struct weir_mux_account *a
 	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), mux->options.timeout_ns);
 
 	pthread_mutex_lock(&mux->lock);
-	while (has_unsent_closed(mux, account) && !weir_mux_account_wait(account, &account->changed, deadline_ns))
+	while (has_unsent_closed(mux, account) &&
+	       !weir_mux_account_wait(account, &account->changed, deadline_ns))
 		;
 	pthread_mutex_unlock(&mux->lock);
 }
@@ -265,7 +268,8 @@ void weir_mux_local_stop(struct weir_mux_local *mux)
 	pthread_mutex_lock(&mux->lock);
 	mux->is_stopping = true;
 	for (at = mux->remotes.next; at != &mux->remotes; at = at->next)
-		weir_mux_remote_fail(weir_list_entry(at, struct weir_mux_remote, link), -ECONNRESET);
+		weir_mux_remote_fail(weir_list_entry(at, struct weir_mux_remote, link),
+				     -ECONNRESET);
 	weir_fd_signal(mux->bell);
 	pthread_mutex_unlock(&mux->lock);
 }
@@ -281,7 +285,8 @@ void weir_mux_local_close(struct weir_mux_local *mux)
 		if (mux->table[i])
 			weir_mux_vconn_close(mux->table[i]);
 	while (!weir_list_is_empty(&mux->offers))
-		weir_mux_service_free(weir_list_entry(mux->offers.next, struct weir_mux_service, link));
+		weir_mux_service_free(
+			weir_list_entry(mux->offers.next, struct weir_mux_service, link));
 	local_free(mux);
 }
 

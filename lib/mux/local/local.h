@@ -107,7 +107,7 @@ static inline bool weir_mux_local_is_low(const struct weir_mux_local *mux, uint8
  * weir_mux_local_close() as weir_mux_close(); owners but its own are gone.
  */
 int weir_mux_local_open(const struct weir_mux_options *options, struct weir_mux_local **mux,
-		  struct weir_error *error);
+			struct weir_error *error);
 void weir_mux_local_close(struct weir_mux_local *mux);
 /* Cuts all off, and lets nobody in; once no connection is left to an account he may go. */
 void weir_mux_local_stop(struct weir_mux_local *mux);
@@ -141,8 +141,9 @@ void weir_mux_remote_accept_events(struct weir_mux_local *mux, struct rdma_event
 /* dial.c: finds or makes a remote with a qp of @class, for @account. Without mux->lock; on success
  * the remote is referenced for the caller. -ECONNRESET: @account is gone; -ETIMEDOUT: at
  * @deadline_ns. */
-int weir_mux_remote_connect(struct weir_mux_account *account, const char *peer, uint8_t class, uint64_t deadline_ns,
-		  struct weir_mux_remote **remote, struct weir_error *error);
+int weir_mux_remote_connect(struct weir_mux_account *account, const char *peer, uint8_t class,
+			    uint64_t deadline_ns, struct weir_mux_remote **remote,
+			    struct weir_error *error);
 
 /* control.c: a control message came by @qp. The poller's, with mux->lock held. -EPROTO. */
 int weir_mux_control_input(struct weir_mux_qp *qp, const void *data, size_t length);

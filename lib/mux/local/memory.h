@@ -61,7 +61,8 @@ void *weir_mux_account_map(const struct weir_mux_account *account, size_t length
  * times options.ring_bytes they are long, a power of two up to WEIR_MUX_RING_SLAB_CONNS. -EAGAIN: no slab
  * has room for them: weir_mux_ring_slab_add(), and again.
  */
-int weir_mux_ring_slab_take(struct weir_mux_account *account, struct weir_mux_vconn *conn, unsigned int slots);
+int weir_mux_ring_slab_take(struct weir_mux_account *account, struct weir_mux_vconn *conn,
+			    unsigned int slots);
 void weir_mux_ring_slab_give(struct weir_mux_vconn *conn);
 /*
  * Another slab, of this thread's or of one that is at it. With hub->lock held, which it leaves in
@@ -73,7 +74,7 @@ int weir_mux_ring_slab_add(struct weir_mux_account *account, uint64_t deadline_n
 size_t weir_mux_ring_slab_length(uint32_t size);
 struct weir_mux_conn_shm *weir_mux_ring_slab_conn_shm(char *base, unsigned int slot, uint32_t size);
 void weir_mux_ring_slab_rings(char *base, unsigned int slot, uint32_t size, uint32_t length,
-		     struct weir_mux_ring_end *out, struct weir_mux_ring_end *in);
+			      struct weir_mux_ring_end *out, struct weir_mux_ring_end *in);
 
 /* Of an account who goes. Without hub->lock. */
 void weir_mux_ring_slab_free(struct weir_mux_ring_slab *slab);

@@ -112,8 +112,7 @@ static bool mr_is_granted(const struct weir_mux_mr *mr)
 	unsigned int i;
 
 	for (i = 0; i < mux->options.connections_max; i++)
-		if (mux->table[i] && !mux->table[i]->is_closed &&
-		    conn_grants_mr(mux->table[i], mr))
+		if (mux->table[i] && !mux->table[i]->is_closed && conn_grants_mr(mux->table[i], mr))
 			return true;
 	return false;
 }

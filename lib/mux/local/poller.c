@@ -74,7 +74,8 @@ static bool qp_is_usable(struct weir_mux_qp *qp)
 	return qp->state == WEIR_MUX_QP_UP;
 }
 
-static void handle_completion(struct weir_mux_local *mux, struct weir_mux_srq *srq, const struct ibv_wc *wc)
+static void handle_completion(struct weir_mux_local *mux, struct weir_mux_srq *srq,
+			      const struct ibv_wc *wc)
 {
 	const void *data = weir_mux_srq_data(srq, wc);
 	struct weir_mux_qp *qp;
@@ -98,7 +99,8 @@ static void handle_completion(struct weir_mux_local *mux, struct weir_mux_srq *s
 		weir_mux_qp_fail(qp, rc);
 }
 
-static void handle_batch(struct weir_mux_local *mux, struct weir_mux_srq *srq, const struct ibv_wc *wcs, int n)
+static void handle_batch(struct weir_mux_local *mux, struct weir_mux_srq *srq,
+			 const struct ibv_wc *wcs, int n)
 {
 	int i;
 

@@ -27,7 +27,8 @@ static inline uint64_t weir_mux_rate_limit_due_ns(const struct weir_mux_rate_lim
 }
 
 /* @bytes have been sent, at most 1 GiB. Context: any thread. */
-static inline void weir_mux_rate_limit_charge(struct weir_mux_rate_limit *r, uint32_t bytes, uint64_t now_ns)
+static inline void weir_mux_rate_limit_charge(struct weir_mux_rate_limit *r, uint32_t bytes,
+					      uint64_t now_ns)
 {
 	uint64_t paid_ns = __atomic_load_n(&r->paid_ns, __ATOMIC_ACQUIRE), from_ns, bytes_s;
 
@@ -35,7 +36,9 @@ static inline void weir_mux_rate_limit_charge(struct weir_mux_rate_limit *r, uin
 		bytes_s = __atomic_load_n(&r->bytes_s, __ATOMIC_RELAXED);
 		if (!bytes_s)
 			return;
-		from_ns = now_ns > WEIR_MUX_RATE_LIMIT_KEPT_NS ? now_ns - WEIR_MUX_RATE_LIMIT_KEPT_NS : 0;
+		from_ns = now_ns > WEIR_MUX_RATE_LIMIT_KEPT_NS ?
+				  now_ns - WEIR_MUX_RATE_LIMIT_KEPT_NS :
+				  0;
 		if (paid_ns > from_ns)
 			from_ns = paid_ns;
 	} while (!__atomic_compare_exchange_n(&r->paid_ns, &paid_ns,

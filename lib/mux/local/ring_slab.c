@@ -38,7 +38,7 @@ static int slab_map(struct weir_mux_account *account, struct weir_mux_ring_slab 
 	slab->mr = ibv_reg_mr(account->mux->pd, slab->base, rings, IBV_ACCESS_LOCAL_WRITE);
 	if (slab->mr)
 		slab->mr_in = ibv_reg_mr(account->mux->pd, slab->base + rings, rings,
-					  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+					 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (!account->is_shared)
 		weir_fd_close(&slab->fd);
 	return slab->mr_in ? 0 : -ENOMEM;
@@ -118,12 +118,14 @@ static int find_slots(const struct weir_mux_ring_slab *slab, unsigned int slots)
 }
 
 /* Those with room stand before those without. */
-static struct weir_mux_ring_slab *find_slab_with_room(const struct weir_mux_account *account, unsigned int slots)
+static struct weir_mux_ring_slab *find_slab_with_room(const struct weir_mux_account *account,
+						      unsigned int slots)
 {
 	struct weir_list *at;
 
 	for (at = account->slabs.next; at != &account->slabs; at = at->next) {
-		struct weir_mux_ring_slab *slab = weir_list_entry(at, struct weir_mux_ring_slab, link);
+		struct weir_mux_ring_slab *slab =
+			weir_list_entry(at, struct weir_mux_ring_slab, link);
 
 		if (slab->taken == ALL_TAKEN)
 			break;
@@ -140,20 +142,23 @@ size_t weir_mux_ring_slab_length(uint32_t size)
 
 struct weir_mux_conn_shm *weir_mux_ring_slab_conn_shm(char *base, unsigned int slot, uint32_t size)
 {
-	return (struct weir_mux_conn_shm *)(base + WEIR_MUX_RING_SLAB_CONNS * 2 * (size_t)size) + slot;
+	return (struct weir_mux_conn_shm *)(base + WEIR_MUX_RING_SLAB_CONNS * 2 * (size_t)size) +
+	       slot;
 }
 
 void weir_mux_ring_slab_rings(char *base, unsigned int slot, uint32_t size, uint32_t length,
-		     struct weir_mux_ring_end *out, struct weir_mux_ring_end *in)
+			      struct weir_mux_ring_end *out, struct weir_mux_ring_end *in)
 {
 	struct weir_mux_conn_shm *shm = weir_mux_ring_slab_conn_shm(base, slot, size);
 
 	*out = (struct weir_mux_ring_end){ &shm->out, base + (size_t)slot * size, length, 0 };
-	*in = (struct weir_mux_ring_end){ &shm->in, base + (size_t)(WEIR_MUX_RING_SLAB_CONNS + slot) * size,
-				      length, 0 };
+	*in = (struct weir_mux_ring_end){ &shm->in,
+					  base + (size_t)(WEIR_MUX_RING_SLAB_CONNS + slot) * size,
+					  length, 0 };
 }
 
-int weir_mux_ring_slab_take(struct weir_mux_account *account, struct weir_mux_vconn *conn, unsigned int slots)
+int weir_mux_ring_slab_take(struct weir_mux_account *account, struct weir_mux_vconn *conn,
+			    unsigned int slots)
 {
 	const uint32_t size = account->mux->options.ring_bytes;
 	struct weir_mux_ring_slab *slab = find_slab_with_room(account, slots);
@@ -167,7 +172,7 @@ int weir_mux_ring_slab_take(struct weir_mux_account *account, struct weir_mux_vc
 	conn->shm = weir_mux_ring_slab_conn_shm(slab->base, conn->slot, size);
 	memset(conn->shm, 0, sizeof(*conn->shm));
 	weir_mux_ring_slab_rings(slab->base, conn->slot, size, conn->size, &conn->leaving,
-			&conn->arriving);
+				 &conn->arriving);
 	conn->app.shm = conn->shm;
 	conn->app.out = conn->leaving;
 	conn->app.in = conn->arriving;

@@ -34,8 +34,7 @@ static int memory_open(struct weir_mux_srq *srq, struct ibv_pd *pd, struct weir_
 	srq->wrs = calloc(srq->nr_buffers, sizeof(*srq->wrs));
 	srq->sges = calloc(srq->nr_buffers, sizeof(*srq->sges));
 	if (!srq->memory || !srq->wrs || !srq->sges)
-		rc = weir_fail(error, -ENOMEM, "no memory for %u receive buffers",
-			       srq->nr_buffers);
+		rc = weir_fail(error, -ENOMEM, "no memory for %u receive buffers", srq->nr_buffers);
 	if (!rc)
 		srq->mr = ibv_reg_mr(pd, srq->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
 	if (!rc && !srq->mr)
@@ -62,8 +61,8 @@ static void buffer_free(struct weir_mux_srq *srq, uint64_t number)
 }
 
 int weir_mux_srq_open(struct weir_mux_srq *srq, struct ibv_pd *pd,
-		     struct ibv_comp_channel *completions, unsigned int nr_buffers,
-		     struct weir_error *error)
+		      struct ibv_comp_channel *completions, unsigned int nr_buffers,
+		      struct weir_error *error)
 {
 	unsigned int i;
 	int rc;

@@ -42,8 +42,8 @@ struct weir_mux_srq {
  * Return: 0; -ENOMEM.
  */
 int weir_mux_srq_open(struct weir_mux_srq *srq, struct ibv_pd *pd,
-		     struct ibv_comp_channel *completions, unsigned int nr_buffers,
-		     struct weir_error *error);
+		      struct ibv_comp_channel *completions, unsigned int nr_buffers,
+		      struct weir_error *error);
 /* No queue pair receives from it any more. */
 void weir_mux_srq_close(struct weir_mux_srq *srq);
 

@@ -17,7 +17,7 @@ struct proxy_call {
 };
 
 int weir_mux_proxy_call(struct weir_mux_proxy *tenant, struct weir_mux_ipc_request *ask,
-		    struct weir_mux_ipc_reply *answer, int *fds)
+			struct weir_mux_ipc_reply *answer, int *fds)
 {
 	struct proxy_call call = { .answer = answer, .fds = fds };
 	int rc = -ECONNRESET;

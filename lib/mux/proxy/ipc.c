@@ -63,7 +63,9 @@ int weir_mux_ipc_recv(int socket, void *data, size_t length, int *fds)
 {
 	struct iovec part = { data, length };
 	union control control;
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
 				  .msg_controllen = sizeof(control) };
 	ssize_t n;
 

@@ -42,7 +42,8 @@ int weir_mux_proxy_map(int fd, size_t length, char **base)
 }
 
 /* Two threads may map the same slab: nobody is hurt. */
-int weir_mux_proxy_slab(struct weir_mux_proxy *tenant, uint32_t number, struct weir_mux_proxy_slab **out)
+int weir_mux_proxy_slab(struct weir_mux_proxy *tenant, uint32_t number,
+			struct weir_mux_proxy_slab **out)
 {
 	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_RING_SLAB, .nr = number };
 	struct weir_mux_proxy_slab *slab;

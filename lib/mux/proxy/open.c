@@ -15,8 +15,8 @@ static struct weir_mux_proxy *proxy_new(int socket)
 	if (!tenant)
 		return NULL;
 	*tenant = (struct weir_mux_proxy){ .mux = { &weir_mux_proxy_ops },
-					.socket = socket,
-					.bell = -1 };
+					   .socket = socket,
+					   .bell = -1 };
 	pthread_mutex_init(&tenant->lock, NULL);
 	pthread_mutex_init(&tenant->fds, NULL);
 	pthread_cond_init(&tenant->answered, NULL);
@@ -30,7 +30,8 @@ static struct weir_mux_proxy *proxy_new(int socket)
 /* The first words, before there is a reader. */
 static int exchange_hello(struct weir_mux_proxy *tenant, const char *path, struct weir_error *error)
 {
-	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_HELLO, .value = WEIR_MUX_IPC_VERSION };
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_HELLO,
+					    .value = WEIR_MUX_IPC_VERSION };
 	struct weir_mux_ipc_reply answer = { .status = -ECONNRESET };
 	int fds[WEIR_MUX_IPC_FDS_MAX];
 	char *board;
@@ -51,8 +52,9 @@ static int exchange_hello(struct weir_mux_proxy *tenant, const char *path, struc
 	if (fds[1] < 0) {
 		if (fds[0] >= 0)
 			close(fds[0]);
-		return weir_fail(error, -EMFILE, "no room for weir share's descriptors: raise the "
-						 "limit (ulimit -n)");
+		return weir_fail(error, -EMFILE,
+				 "no room for weir share's descriptors: raise the "
+				 "limit (ulimit -n)");
 	}
 	rc = weir_mux_proxy_map(fds[0], sizeof(*tenant->board), &board);
 	if (rc)

@@ -53,10 +53,11 @@ static int conn_new(struct weir_mux_proxy *tenant, const struct weir_mux_ipc_rep
 	shm = weir_mux_ring_slab_conn_shm(slab->base, answer->slot, slab->ring_bytes);
 	conn->tenant = tenant;
 	conn->nr = answer->nr;
-	conn->app = (struct weir_mux_conn){ .host = tenant->mux.host, .shm = shm, .fd = -1,
-					.room_fd = -1 };
+	conn->app = (struct weir_mux_conn){
+		.host = tenant->mux.host, .shm = shm, .fd = -1, .room_fd = -1
+	};
 	weir_mux_ring_slab_rings(slab->base, answer->slot, slab->ring_bytes, answer->ring_bytes,
-			&conn->app.out, &conn->app.in);
+				 &conn->app.out, &conn->app.in);
 	pthread_mutex_lock(&tenant->lock);
 	weir_list_add_tail(&tenant->conns, &conn->link);
 	if (tenant->is_lost)
@@ -89,8 +90,9 @@ static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 		       const struct weir_mux_conn_options *options, struct weir_mux_conn **conn,
 		       struct weir_error *error)
 {
-	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_CONNECT, .service = service,
-				      .class_nr = WEIR_MUX_IPC_CLASS_DEFAULT };
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_CONNECT,
+					    .service = service,
+					    .class_nr = WEIR_MUX_IPC_CLASS_DEFAULT };
 	struct weir_mux_ipc_reply answer;
 	int rc = peer_fill(&ask, peer, error);
 
@@ -104,8 +106,8 @@ static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 	answer.text[0] = '\0';
 	rc = weir_mux_proxy_call(proxy_of(mux), &ask, &answer, NULL);
 	if (rc)
-		return weir_fail(error, rc, "%s", answer.text[0] ? answer.text :
-								  "weir share is gone");
+		return weir_fail(error, rc, "%s",
+				 answer.text[0] ? answer.text : "weir share is gone");
 	rc = conn_new(proxy_of(mux), &answer, conn);
 	return rc ? weir_fail(error, rc, "no memory of weir share's: %s", weir_strerror(rc)) : 0;
 }
@@ -121,8 +123,9 @@ static void request_unlisten(struct weir_mux_proxy *tenant, uint32_t nr)
 static int mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
 		      struct weir_mux_listener **listener)
 {
-	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_LISTEN, .service = service,
-				      .value = backlog };
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_LISTEN,
+					    .service = service,
+					    .value = backlog };
 	struct weir_mux_proxy_listener *offer = calloc(1, sizeof(*offer));
 	struct weir_mux_proxy *tenant = proxy_of(mux);
 	struct weir_mux_ipc_reply answer = { .status = -ECONNRESET };
@@ -137,8 +140,9 @@ static int mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backl
 		free(offer);
 		return rc;
 	}
-	*offer = (struct weir_mux_proxy_listener){ .listener = { mux->host }, .tenant = tenant,
-					     .nr = answer.nr, .fd = fds[0] };
+	*offer = (struct weir_mux_proxy_listener){
+		.listener = { mux->host }, .tenant = tenant, .nr = answer.nr, .fd = fds[0]
+	};
 	pthread_mutex_lock(&tenant->lock);
 	weir_list_add_tail(&tenant->offers, &offer->link);
 	pthread_mutex_unlock(&tenant->lock);
@@ -249,7 +253,8 @@ static int region_open(struct weir_mux *mux, struct weir_mux_region *region)
 	if (!rc)
 		rc = weir_mux_proxy_map(fds[0], region->length, &region->data);
 	if (rc && !answer.status) {
-		ask = (struct weir_mux_ipc_request){ .what = WEIR_MUX_IPC_UNREGION, .nr = answer.nr };
+		ask = (struct weir_mux_ipc_request){ .what = WEIR_MUX_IPC_UNREGION,
+						     .nr = answer.nr };
 		weir_mux_proxy_call(proxy_of(mux), &ask, &answer, NULL);
 	}
 	region->number = answer.nr;
@@ -271,9 +276,12 @@ static int conn_grant(struct weir_mux_conn *app, const struct weir_mux_region *r
 		      uint64_t length, unsigned int rights, uint32_t *handle)
 {
 	struct weir_mux_proxy_conn *conn = conn_of(app);
-	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_GRANT, .nr = conn->nr,
-				      .value = region->number, .at = at, .length = length,
-				      .weight = rights };
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_GRANT,
+					    .nr = conn->nr,
+					    .value = region->number,
+					    .at = at,
+					    .length = length,
+					    .weight = rights };
 	struct weir_mux_ipc_reply answer;
 	int rc = weir_mux_proxy_call(conn->tenant, &ask, &answer, NULL);
 
@@ -285,8 +293,9 @@ static int conn_grant(struct weir_mux_conn *app, const struct weir_mux_region *r
 static int conn_withdraw(struct weir_mux_conn *app, uint32_t handle)
 {
 	struct weir_mux_proxy_conn *conn = conn_of(app);
-	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_WITHDRAW, .nr = conn->nr,
-				      .value = handle };
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_WITHDRAW,
+					    .nr = conn->nr,
+					    .value = handle };
 	struct weir_mux_ipc_reply answer;
 
 	return weir_mux_proxy_call(conn->tenant, &ask, &answer, NULL);
@@ -297,7 +306,8 @@ void weir_mux_proxy_free(struct weir_mux_proxy *tenant)
 	while (!weir_list_is_empty(&tenant->conns))
 		conn_free(weir_list_entry(tenant->conns.next, struct weir_mux_proxy_conn, link));
 	while (!weir_list_is_empty(&tenant->offers))
-		listener_free(weir_list_entry(tenant->offers.next, struct weir_mux_proxy_listener, link));
+		listener_free(
+			weir_list_entry(tenant->offers.next, struct weir_mux_proxy_listener, link));
 	weir_mux_proxy_unmap(tenant);
 	if (tenant->board)
 		munmap(tenant->board, sizeof(*tenant->board));
@@ -324,8 +334,9 @@ static void mux_close(struct weir_mux *mux)
 
 static int conn_weigh(struct weir_mux_conn *app, unsigned int weight)
 {
-	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_WEIGH, .nr = conn_of(app)->nr,
-				      .weight = weight };
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_WEIGH,
+					    .nr = conn_of(app)->nr,
+					    .weight = weight };
 	struct weir_mux_ipc_reply answer;
 
 	return weir_mux_proxy_call(conn_of(app)->tenant, &ask, &answer, NULL);

@@ -68,7 +68,7 @@ void weir_mux_proxy_free(struct weir_mux_proxy *tenant);
  */
 int weir_mux_proxy_map(int fd, size_t length, char **base);
 int weir_mux_proxy_slab(struct weir_mux_proxy *tenant, uint32_t number,
-		      struct weir_mux_proxy_slab **slab);
+			struct weir_mux_proxy_slab **slab);
 void weir_mux_proxy_unmap(struct weir_mux_proxy *tenant);
 
 /* join.c: be a tenant of the daemon at @path. As weir_mux_open(). */
@@ -88,6 +88,6 @@ void *weir_mux_proxy_reader_run(void *tenant);
  * descriptor.
  */
 int weir_mux_proxy_call(struct weir_mux_proxy *tenant, struct weir_mux_ipc_request *ask,
-		    struct weir_mux_ipc_reply *answer, int *fds);
+			struct weir_mux_ipc_reply *answer, int *fds);
 
 #endif

@@ -9,8 +9,8 @@
 
 /* Whether a REQ is worth a QP; @remote: of a further qp, or NULL. */
 static int check_request(struct weir_mux_local *mux, const struct rdma_cm_id *id,
-			 const struct wire_handshake_connect *connect, struct weir_mux_remote **remote,
-			 struct weir_error *error)
+			 const struct wire_handshake_connect *connect,
+			 struct weir_mux_remote **remote, struct weir_error *error)
 {
 	if (mux->is_stopping)
 		return weir_fail(error, -EAGAIN, "this mux is being closed");
@@ -25,7 +25,9 @@ static int check_request(struct weir_mux_local *mux, const struct rdma_cm_id *id
 	if (mux->nr_unproven == WEIR_MUX_UNPROVEN_QPS_MAX)
 		return weir_fail(error, -EAGAIN, "%u others have not proven the key yet: try again",
 				 mux->nr_unproven);
-	*remote = connect->session_id ? weir_mux_remote_by_session(mux, connect->session_id, false) : NULL;
+	*remote = connect->session_id ?
+			  weir_mux_remote_by_session(mux, connect->session_id, false) :
+			  NULL;
 	if (connect->session_id && !*remote && weir_mux_local_expects_welcome(mux))
 		return weir_fail(error, -EAGAIN, "this remote may be about to be known: try again");
 	if (connect->session_id && (!*remote || (*remote)->qps[connect->channel]))
@@ -65,8 +67,9 @@ static int accept_qp(struct weir_mux_qp *qp, const struct rdma_conn_param *asked
 	return rc;
 }
 
-static int admit_peer(struct weir_mux_local *mux, struct rdma_cm_id *id, const struct rdma_conn_param *param,
-		 const struct wire_handshake_connect *connect, struct weir_mux_remote *remote)
+static int admit_peer(struct weir_mux_local *mux, struct rdma_cm_id *id,
+		      const struct rdma_conn_param *param,
+		      const struct wire_handshake_connect *connect, struct weir_mux_remote *remote)
 {
 	char name[WEIR_ADDRESS_MAX];
 	struct weir_mux_qp *qp;
@@ -94,13 +97,14 @@ static int admit_peer(struct weir_mux_local *mux, struct rdma_cm_id *id, const s
 }
 
 static void handle_request(struct weir_mux_local *mux, struct rdma_cm_id *id,
-			     const struct rdma_conn_param *param)
+			   const struct rdma_conn_param *param)
 {
 	struct wire_handshake_refusal refusal;
 	struct wire_handshake_connect connect;
 	struct weir_error error;
 	struct weir_mux_remote *remote = NULL;
-	int rc = wire_handshake_connect_decode(param->private_data, param->private_data_len, &connect);
+	int rc = wire_handshake_connect_decode(param->private_data, param->private_data_len,
+					       &connect);
 
 	if (rc)
 		weir_fail(&error, rc, "this mux speaks version %d of weir's protocol",

@@ -191,7 +191,7 @@ static int prove(struct dial *d, struct weir_mux_qp *qp)
 		return CROSSED;
 	return weir_fail(d->error, qp->status, "%s: %s", d->peer,
 			 qp->handshake.error.text[0] ? qp->handshake.error.text :
-							 weir_strerror(qp->status));
+						       weir_strerror(qp->status));
 }
 
 /* The remote has one qp more, or all is as before. Takes and leaves mux->lock. As prove(). */
@@ -288,7 +288,8 @@ static int dial_qps(struct dial *d, struct weir_mux_remote *remote, uint8_t clas
 static bool is_in_transition(const struct weir_mux_remote *remote, uint8_t class)
 {
 	return remote->leave == WEIR_MUX_IDLE_ASKED ||
-	       (!remote->qps[class] && (remote->is_dialing || weir_mux_qp_is_pending(remote, class)));
+	       (!remote->qps[class] &&
+		(remote->is_dialing || weir_mux_qp_is_pending(remote, class)));
 }
 
 /* A remote costs threads and queue pairs: a party begins so many. With mux->lock held. */
@@ -343,7 +344,8 @@ static int try_remote(struct dial *d, const char *name, uint8_t class, struct we
 	struct weir_mux_remote *remote = NULL;
 	int rc = 0;
 
-	while (!rc && (remote = weir_mux_remote_by_name(mux, name)) != NULL && is_in_transition(remote, class))
+	while (!rc && (remote = weir_mux_remote_by_name(mux, name)) != NULL &&
+	       is_in_transition(remote, class))
 		rc = weir_mux_account_wait(d->account, &mux->changed, d->deadline_ns);
 	if (rc)
 		return fail_late(d, rc);
@@ -361,7 +363,8 @@ static int try_remote(struct dial *d, const char *name, uint8_t class, struct we
 }
 
 /* With mux->lock held, which it leaves in between. On success @remote is referenced. */
-static int reach_remote(struct dial *d, const char *name, uint8_t class, struct weir_mux_remote **out)
+static int reach_remote(struct dial *d, const char *name, uint8_t class,
+			struct weir_mux_remote **out)
 {
 	int rc;
 
@@ -373,17 +376,21 @@ static int reach_remote(struct dial *d, const char *name, uint8_t class, struct 
 	return rc;
 }
 
-int weir_mux_remote_connect(struct weir_mux_account *account, const char *peer, uint8_t class, uint64_t deadline_ns,
-		  struct weir_mux_remote **remote, struct weir_error *error)
+int weir_mux_remote_connect(struct weir_mux_account *account, const char *peer, uint8_t class,
+			    uint64_t deadline_ns, struct weir_mux_remote **remote,
+			    struct weir_error *error)
 {
 	struct weir_mux_local *mux = account->mux;
-	struct dial d = { .mux = mux, .account = account, .peer = peer, .error = error,
+	struct dial d = { .mux = mux,
+			  .account = account,
+			  .peer = peer,
+			  .error = error,
 			  .deadline_ns = deadline_ns };
 	char name[WEIR_ADDRESS_MAX];
 	struct addrinfo *list;
 	/* A tenant has looked up the name himself: that may take as long as a name server likes. */
 	int rc = account->socket >= 0 ? weir_address_parse_numeric(peer, &list, error) :
-				      weir_address_resolve(peer, NULL, &list, error);
+					weir_address_resolve(peer, NULL, &list, error);
 
 	if (rc)
 		return rc;

@@ -44,7 +44,8 @@ static int compare_ids(const struct weir_mux_local *mux, const uint8_t id[static
 
 bool weir_mux_remote_is_usable(const struct weir_mux_remote *remote)
 {
-	return remote->leave != WEIR_MUX_IDLE_LEFT && !__atomic_load_n(&remote->status, __ATOMIC_ACQUIRE);
+	return remote->leave != WEIR_MUX_IDLE_LEFT &&
+	       !__atomic_load_n(&remote->status, __ATOMIC_ACQUIRE);
 }
 
 static bool has_name(const struct weir_mux_remote *remote, const char *name)
@@ -74,18 +75,20 @@ void weir_mux_remote_add_name(struct weir_mux_remote *remote, const char *name)
 {
 	if (has_name(remote, name))
 		return;
-	snprintf(remote->names[remote->nr_names++ % WEIR_MUX_REMOTE_NAMES_MAX], sizeof(remote->name), "%s",
-		 name);
+	snprintf(remote->names[remote->nr_names++ % WEIR_MUX_REMOTE_NAMES_MAX],
+		 sizeof(remote->name), "%s", name);
 }
 
-struct weir_mux_remote *weir_mux_remote_by_session(struct weir_mux_local *mux, uint64_t session_id, bool is_client)
+struct weir_mux_remote *weir_mux_remote_by_session(struct weir_mux_local *mux, uint64_t session_id,
+						   bool is_client)
 {
 	struct weir_list *at;
 
 	for (at = mux->remotes.next; at != &mux->remotes; at = at->next) {
 		struct weir_mux_remote *remote = weir_list_entry(at, struct weir_mux_remote, link);
 
-		if (remote->session_id != session_id || !remote->qps[0] || !weir_mux_remote_is_usable(remote))
+		if (remote->session_id != session_id || !remote->qps[0] ||
+		    !weir_mux_remote_is_usable(remote))
 			continue;
 		if (compare_ids(mux, remote->id) || remote->is_ours == is_client)
 			return remote;
@@ -94,7 +97,8 @@ struct weir_mux_remote *weir_mux_remote_by_session(struct weir_mux_local *mux, u
 }
 
 /* While both ends have dialled there may be two: that of the lower id's is the one that stays. */
-struct weir_mux_remote *weir_mux_remote_by_id(struct weir_mux_local *mux, const uint8_t id[static WIRE_MUX_ID])
+struct weir_mux_remote *weir_mux_remote_by_id(struct weir_mux_local *mux,
+					      const uint8_t id[static WIRE_MUX_ID])
 {
 	const bool ours_stays = compare_ids(mux, id) < 0;
 	struct weir_mux_remote *found = NULL;
@@ -137,7 +141,8 @@ static int dedup_further(const struct weir_mux_qp *qp)
 		return -EPROTO;
 	if (remote->qps[qp->class] || weir_mux_qp_is_pending(remote, qp->class))
 		return -EALREADY;
-	if (remote->is_dialing && remote->dialing == qp->class && compare_ids(remote->mux, remote->id) < 0)
+	if (remote->is_dialing && remote->dialing == qp->class &&
+	    compare_ids(remote->mux, remote->id) < 0)
 		return -EALREADY;
 	return 0;
 }
@@ -171,7 +176,8 @@ int weir_mux_qp_dedup_client(struct weir_mux_qp *qp, struct wire_handshake_welco
 /* The remote by which the other end has reached us meanwhile, if that is the one that stays. */
 static const struct weir_mux_remote *find_rival(const struct weir_mux_qp *qp)
 {
-	const struct weir_mux_remote *remote = qp->remote, *rival = weir_mux_remote_by_id(remote->mux, remote->id);
+	const struct weir_mux_remote *remote = qp->remote,
+				     *rival = weir_mux_remote_by_id(remote->mux, remote->id);
 
 	if (compare_ids(remote->mux, remote->id) <= 0 || !rival || rival->is_ours ||
 	    (rival->heard && rival->heard < qp->proved))
@@ -187,7 +193,8 @@ int weir_mux_qp_dedup_donor(struct weir_mux_qp *qp)
 
 	if (qp->class)
 		return memcmp(remote->id, welcome->mux, WIRE_MUX_ID) || remote->qps[qp->class] ?
-			       -EPROTO : 0;
+			       -EPROTO :
+			       0;
 	if (!memcmp(welcome->mux, nobody, WIRE_MUX_ID) || welcome->is_known > 1)
 		return -EPROTO;
 	if (welcome->is_known)

@@ -33,8 +33,8 @@ static int qp_create(struct weir_mux_qp *qp)
 		.send_cq = qp->remote->cq,
 		.recv_cq = srq->cq,
 		.srq = srq->srq,
-		.cap = { .max_send_wr = WEIR_MUX_QP_DEPTH + WEIR_MUX_QP_CTRLS +
-					WEIR_MUX_QP_HANDSHAKES,
+		.cap = { .max_send_wr =
+				 WEIR_MUX_QP_DEPTH + WEIR_MUX_QP_CTRLS + WEIR_MUX_QP_HANDSHAKES,
 			 .max_send_sge = 1 },
 	};
 
@@ -65,7 +65,7 @@ static void qp_free(struct weir_mux_qp *qp)
 }
 
 int weir_mux_qp_new(struct weir_mux_remote *remote, uint8_t class, struct rdma_cm_id *id,
-		  struct weir_mux_qp **out)
+		    struct weir_mux_qp **out)
 {
 	struct weir_mux_qp *qp = calloc(1, sizeof(*qp));
 	int rc;
@@ -104,7 +104,8 @@ void weir_mux_qp_destroy(struct weir_mux_qp *qp)
 	struct rdma_cm_id *id = qp->id;
 
 	uncount_qp(qp);
-	__atomic_sub_fetch(&qp->remote->nr_handshakes_posted, qp->nr_handshakes_posted, __ATOMIC_SEQ_CST);
+	__atomic_sub_fetch(&qp->remote->nr_handshakes_posted, qp->nr_handshakes_posted,
+			   __ATOMIC_SEQ_CST);
 	if (qp->remote->qps[qp->class] == qp)
 		qp->remote->qps[qp->class] = NULL;
 	weir_list_del(&qp->link);

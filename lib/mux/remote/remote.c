@@ -27,7 +27,7 @@ static int queues_open(struct weir_mux_remote *remote)
 		return -ENOMEM;
 	fcntl(remote->completions->fd, F_SETFL, O_NONBLOCK);
 	remote->cq = ibv_create_cq(mux->device, depth * (int)mux->options.nr_classes, remote,
-				 remote->completions, 0);
+				   remote->completions, 0);
 	remote->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return remote->cq && remote->bell >= 0 ? 0 : -ENOMEM;
 }
@@ -78,7 +78,8 @@ int weir_mux_remote_new(struct weir_mux_local *mux, const char *name, struct wei
 
 int weir_mux_remote_start(struct weir_mux_remote *remote)
 {
-	int rc = weir_thread_create(&remote->worker, "weir-worker", weir_mux_worker_run, remote, NULL);
+	int rc = weir_thread_create(&remote->worker, "weir-worker", weir_mux_worker_run, remote,
+				    NULL);
 
 	remote->has_worker = !rc;
 	return rc;

@@ -27,8 +27,13 @@ struct weir_mux_local;
  * WELCOMED: a further one; who has connected was welcomed, and may not know yet. SPARE: who it
  * leads to has been reached by another qp; of who has connected.
  */
-enum weir_mux_qp_state { WEIR_MUX_QP_PROVING, WEIR_MUX_QP_WELCOMED, WEIR_MUX_QP_UP, WEIR_MUX_QP_SPARE,
-		       WEIR_MUX_QP_FAILED };
+enum weir_mux_qp_state {
+	WEIR_MUX_QP_PROVING,
+	WEIR_MUX_QP_WELCOMED,
+	WEIR_MUX_QP_UP,
+	WEIR_MUX_QP_SPARE,
+	WEIR_MUX_QP_FAILED
+};
 
 /* A WR of a qp, until its completion is seen; in the order posted. @rdma_op: NULL: of none. */
 struct weir_mux_posted_wr {
@@ -166,7 +171,8 @@ struct weir_mux_remote {
  * remote.c: all with mux->lock held, but weir_mux_remote_fail(), which takes none.
  * weir_mux_remote_fail() breaks a remote for good: its worker sees to the rest.
  */
-int weir_mux_remote_new(struct weir_mux_local *mux, const char *name, struct weir_mux_remote **remote);
+int weir_mux_remote_new(struct weir_mux_local *mux, const char *name,
+			struct weir_mux_remote **remote);
 int weir_mux_remote_start(struct weir_mux_remote *remote);
 void weir_mux_remote_fail(struct weir_mux_remote *remote, int status);
 void weir_mux_remote_put(struct weir_mux_remote *remote);
@@ -185,8 +191,10 @@ void weir_mux_remote_flush_qps(struct weir_mux_remote *remote);
 bool weir_mux_remote_is_usable(const struct weir_mux_remote *remote);
 struct weir_mux_remote *weir_mux_remote_by_name(struct weir_mux_local *mux, const char *name);
 void weir_mux_remote_add_name(struct weir_mux_remote *remote, const char *name);
-struct weir_mux_remote *weir_mux_remote_by_session(struct weir_mux_local *mux, uint64_t session_id, bool is_client);
-struct weir_mux_remote *weir_mux_remote_by_id(struct weir_mux_local *mux, const uint8_t id[static WIRE_MUX_ID]);
+struct weir_mux_remote *weir_mux_remote_by_session(struct weir_mux_local *mux, uint64_t session_id,
+						   bool is_client);
+struct weir_mux_remote *weir_mux_remote_by_id(struct weir_mux_local *mux,
+					      const uint8_t id[static WIRE_MUX_ID]);
 /* Whether some first qp that this end dials is so far that the other end may have its session. */
 bool weir_mux_local_expects_welcome(const struct weir_mux_local *mux);
 /*
@@ -199,7 +207,7 @@ int weir_mux_qp_dedup_donor(struct weir_mux_qp *qp);
 
 /* qp.c: with mux->lock held. */
 int weir_mux_qp_new(struct weir_mux_remote *remote, uint8_t class, struct rdma_cm_id *id,
-		  struct weir_mux_qp **qp);
+		    struct weir_mux_qp **qp);
 void weir_mux_qp_destroy(struct weir_mux_qp *qp);
 struct weir_mux_qp *weir_mux_qp_find(struct weir_mux_local *mux, uint32_t qpn);
 /* Begins the handshake, as who has connected or as who was connected to. */

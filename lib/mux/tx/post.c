@@ -21,7 +21,8 @@ static struct weir_mux_posted_wr *pop_newest(struct weir_mux_qp *qp)
 }
 
 /* What was posted is in flight no longer. */
-static void uncount_posted(struct weir_mux_remote *remote, struct weir_mux_qp *qp, const struct weir_mux_posted_wr *p)
+static void uncount_posted(struct weir_mux_remote *remote, struct weir_mux_qp *qp,
+			   const struct weir_mux_posted_wr *p)
 {
 	const uint64_t low_bytes = remote->sched.low_bytes;
 
@@ -65,7 +66,7 @@ void weir_mux_post_doorbell(struct weir_mux_qp *qp)
 }
 
 void weir_mux_post_append(struct weir_mux_posted_wr posted, uint64_t data, uint32_t lkey,
-		      const struct ibv_send_wr *wr)
+			  const struct ibv_send_wr *wr)
 {
 	struct weir_mux_qp *qp = qp_of(posted.conn);
 	struct ibv_sge *sge = &qp->sges[qp->nr_chain];
@@ -86,7 +87,9 @@ void weir_mux_post_append(struct weir_mux_posted_wr posted, uint64_t data, uint3
 bool weir_mux_post_ctrl(struct weir_mux_vconn *conn, const struct wire_mux_control *message)
 {
 	struct weir_mux_qp *qp = qp_of(conn);
-	struct weir_mux_posted_wr posted = { .conn = conn, .bytes = sizeof(*message), .is_control = true };
+	struct weir_mux_posted_wr posted = { .conn = conn,
+					     .bytes = sizeof(*message),
+					     .is_control = true };
 	const struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM };
 	struct wire_mux_control *buffer;
 
@@ -135,7 +138,8 @@ static void count_moved(struct weir_mux_vconn *conn, uint32_t bytes)
 	__atomic_store_n(moved, *moved + bytes, __ATOMIC_RELAXED);
 }
 
-struct weir_mux_vconn *weir_mux_post_completed(struct weir_mux_remote *remote, const struct ibv_wc *wc)
+struct weir_mux_vconn *weir_mux_post_completed(struct weir_mux_remote *remote,
+					       const struct ibv_wc *wc)
 {
 	struct weir_mux_posted_wr posted;
 	struct weir_mux_vconn *conn;
@@ -156,8 +160,7 @@ struct weir_mux_vconn *weir_mux_post_completed(struct weir_mux_remote *remote, c
 	if (posted.is_control)
 		return conn;
 	if (posted.rdma_op == &conn->zc_send)
-		__atomic_store_n(&conn->zc_sent, conn->zc_sent + posted.bytes,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&conn->zc_sent, conn->zc_sent + posted.bytes, __ATOMIC_RELAXED);
 	if (posted.rdma_op != &conn->rdma_op)
 		count_sent(conn, posted.bytes);
 	else if (wc->status == IBV_WC_SUCCESS)

@@ -12,7 +12,7 @@
  * room. It goes out with others: weir_mux_post_doorbell() rings their doorbell.
  */
 void weir_mux_post_append(struct weir_mux_posted_wr posted, uint64_t data, uint32_t lkey,
-		      const struct ibv_send_wr *wr);
+			  const struct ibv_send_wr *wr);
 void weir_mux_post_doorbell(struct weir_mux_qp *qp);
 
 /**
@@ -24,7 +24,8 @@ void weir_mux_post_doorbell(struct weir_mux_qp *qp);
 bool weir_mux_post_ctrl(struct weir_mux_vconn *conn, const struct wire_mux_control *message);
 
 /* Return: the connection whose it was, or NULL. */
-struct weir_mux_vconn *weir_mux_post_completed(struct weir_mux_remote *remote, const struct ibv_wc *wc);
+struct weir_mux_vconn *weir_mux_post_completed(struct weir_mux_remote *remote,
+					       const struct ibv_wc *wc);
 
 /*
  * port.c: what of lower levels the remote had in flight was @before; and what it may have now, beside

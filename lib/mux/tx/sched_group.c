@@ -13,13 +13,15 @@
 
 #include "lib/mux/tx/post.h"
 
-static struct weir_mux_sched_group *find_sched_group(const struct weir_mux_remote *remote, const struct weir_mux_account_group *party,
-				      uint8_t class)
+static struct weir_mux_sched_group *find_sched_group(const struct weir_mux_remote *remote,
+						     const struct weir_mux_account_group *party,
+						     uint8_t class)
 {
 	struct weir_list *at;
 
 	for (at = remote->sched_groups.next; at != &remote->sched_groups; at = at->next) {
-		struct weir_mux_sched_group *sched_group = weir_list_entry(at, struct weir_mux_sched_group, link);
+		struct weir_mux_sched_group *sched_group =
+			weir_list_entry(at, struct weir_mux_sched_group, link);
 
 		if (sched_group->party == party && sched_group->bundle.class == class)
 			return sched_group;
@@ -30,7 +32,8 @@ static struct weir_mux_sched_group *find_sched_group(const struct weir_mux_remot
 /* Its account's, found or made, and referenced. NULL: no memory. With mux->lock held. */
 static struct weir_mux_sched_group *get_sched_group(const struct weir_mux_vconn *conn)
 {
-	struct weir_mux_sched_group *sched_group = find_sched_group(conn->remote, conn->account->party, conn->class);
+	struct weir_mux_sched_group *sched_group =
+		find_sched_group(conn->remote, conn->account->party, conn->class);
 
 	if (!sched_group) {
 		sched_group = calloc(1, sizeof(*sched_group));
@@ -38,7 +41,8 @@ static struct weir_mux_sched_group *get_sched_group(const struct weir_mux_vconn 
 			return NULL;
 		sched_group->party = conn->account->party;
 		weir_list_init(&sched_group->pace_link);
-		weir_sched_bundle_init(&sched_group->bundle, conn->class, weir_mux_account_weight(conn->account));
+		weir_sched_bundle_init(&sched_group->bundle, conn->class,
+				       weir_mux_account_weight(conn->account));
 		weir_list_add(&conn->remote->sched_groups, &sched_group->link);
 	}
 	sched_group->refs++;
@@ -62,7 +66,8 @@ static void charge_remote(struct weir_mux_remote *remote)
 	if (!remote->party || weir_list_is_empty(&remote->sched_groups))
 		return;
 	for (at = remote->sched_groups.next; at != &remote->sched_groups; at = at->next) {
-		struct weir_mux_sched_group *sched_group = weir_list_entry(at, struct weir_mux_sched_group, link);
+		struct weir_mux_sched_group *sched_group =
+			weir_list_entry(at, struct weir_mux_sched_group, link);
 
 		if (sched_group->party == remote->party)
 			return;
@@ -151,7 +156,8 @@ uint64_t weir_mux_sched_groups_resume(struct weir_mux_remote *remote, uint64_t n
 	struct weir_list *at;
 
 	for (at = remote->paced.next; at != &remote->paced;) {
-		struct weir_mux_sched_group *sched_group = weir_list_entry(at, struct weir_mux_sched_group, pace_link);
+		struct weir_mux_sched_group *sched_group =
+			weir_list_entry(at, struct weir_mux_sched_group, pace_link);
 
 		at = at->next;
 		due_ns = weir_mux_rate_limit_due_ns(&sched_group->party->rate);

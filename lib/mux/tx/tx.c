@@ -69,7 +69,7 @@ static void count_ahead(struct weir_mux_remote *remote, const struct weir_mux_vc
 
 	if (classes[conn->class].config.level == classes[0].config.level)
 		weir_mux_counter_max(&remote->mux->counts.ahead_bytes_max,
-				atomic_load(&remote->mux->low_bytes));
+				     atomic_load(&remote->mux->low_bytes));
 }
 
 /*
@@ -99,8 +99,8 @@ static void count_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *co
 }
 
 /* A segment, and no more than @most. */
-static uint32_t limit_to_segment(const struct weir_mux_remote *remote, const struct weir_mux_vconn *conn,
-			   uint64_t most)
+static uint32_t limit_to_segment(const struct weir_mux_remote *remote,
+				 const struct weir_mux_vconn *conn, uint64_t most)
 {
 	uint32_t segment = remote->sched.classes[conn->class].config.segment_bytes;
 
@@ -108,8 +108,8 @@ static uint32_t limit_to_segment(const struct weir_mux_remote *remote, const str
 }
 
 /* Of the stream: as much as is there, up to a segment, and to the end of the memory. */
-static void post_ring_bytes(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t limit,
-		       uint64_t now_ns)
+static void post_ring_bytes(struct weir_mux_remote *remote, struct weir_mux_vconn *conn,
+			    uint64_t limit, uint64_t now_ns)
 {
 	struct weir_mux_posted_wr posted = { .conn = conn };
 	const char *data = weir_mux_ring_at(&conn->leaving, conn->posted);
@@ -129,7 +129,7 @@ static void post_ring_bytes(struct weir_mux_remote *remote, struct weir_mux_vcon
 
 /* Of an rdma_op, or a zc_send. */
 static void post_op_part(struct weir_mux_remote *remote, struct weir_mux_rdma_op *e, uint32_t bytes,
-		      const struct ibv_send_wr *wr, uint64_t now_ns)
+			 const struct ibv_send_wr *wr, uint64_t now_ns)
 {
 	struct weir_mux_vconn *conn = e->conn;
 	struct weir_mux_posted_wr posted = { .conn = conn, .rdma_op = e, .bytes = bytes };
@@ -145,7 +145,8 @@ static void post_op_part(struct weir_mux_remote *remote, struct weir_mux_rdma_op
 	weir_mux_post_append(posted, local, e->mr->mr->lkey, wr);
 }
 
-static void post_rdma_op(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t now_ns)
+static void post_rdma_op(struct weir_mux_remote *remote, struct weir_mux_vconn *conn,
+			 uint64_t now_ns)
 {
 	struct weir_mux_rdma_op *e = &conn->rdma_op;
 	const struct ibv_send_wr wr = {
@@ -157,7 +158,7 @@ static void post_rdma_op(struct weir_mux_remote *remote, struct weir_mux_vconn *
 }
 
 static void post_zc_send(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t most,
-		      uint64_t now_ns)
+			 uint64_t now_ns)
 {
 	uint32_t bytes = limit_to_segment(remote, conn, most);
 	const struct ibv_send_wr wr = stream_wr(conn, &bytes);

@@ -49,7 +49,8 @@ static int read_position(const struct weir_mux_vconn *conn, uint64_t *head)
 /* Tells the peer that there is room again, once it is worth a message. */
 static bool send_credit(struct weir_mux_vconn *conn)
 {
-	struct wire_mux_control credit = { .type = WIRE_MUX_CREDIT, .to = weir_mux_vconn_remote_id(conn) };
+	struct wire_mux_control credit = { .type = WIRE_MUX_CREDIT,
+					   .to = weir_mux_vconn_remote_id(conn) };
 	uint64_t head;
 
 	if (read_position(conn, &head)) {
@@ -73,8 +74,9 @@ static bool send_credit(struct weir_mux_vconn *conn)
 /* A credit that found no room goes out late, and says what is true by then. */
 static bool resend_credit(struct weir_mux_vconn *conn)
 {
-	struct wire_mux_control credit = { .type = WIRE_MUX_CREDIT, .to = weir_mux_vconn_remote_id(conn),
-				   .position = conn->credited + conn->size };
+	struct wire_mux_control credit = { .type = WIRE_MUX_CREDIT,
+					   .to = weir_mux_vconn_remote_id(conn),
+					   .position = conn->credited + conn->size };
 
 	if (!(conn->ctrls_todo & WEIR_MUX_CTRL_CREDIT))
 		return true;
@@ -90,23 +92,28 @@ static void ctrl_fill(const struct weir_mux_vconn *conn, uint32_t ctrl, struct w
 {
 	switch (ctrl) {
 	case WEIR_MUX_CTRL_OPEN:
-		*m = (struct wire_mux_control){ .type = WIRE_MUX_OPEN, .to = conn->service,
-					.from = conn->id, .value = conn->size,
-					.position = (uintptr_t)conn->arriving.bytes,
-					.length = conn->slab->mr_in->rkey };
+		*m = (struct wire_mux_control){ .type = WIRE_MUX_OPEN,
+						.to = conn->service,
+						.from = conn->id,
+						.value = conn->size,
+						.position = (uintptr_t)conn->arriving.bytes,
+						.length = conn->slab->mr_in->rkey };
 		break;
 	case WEIR_MUX_CTRL_ACCEPT:
-		*m = (struct wire_mux_control){ .type = WIRE_MUX_ACCEPT, .to = weir_mux_vconn_remote_id(conn),
-					.from = conn->id, .value = conn->size,
-					.position = (uintptr_t)conn->arriving.bytes,
-					.length = conn->slab->mr_in->rkey };
+		*m = (struct wire_mux_control){ .type = WIRE_MUX_ACCEPT,
+						.to = weir_mux_vconn_remote_id(conn),
+						.from = conn->id,
+						.value = conn->size,
+						.position = (uintptr_t)conn->arriving.bytes,
+						.length = conn->slab->mr_in->rkey };
 		break;
 	case WEIR_MUX_CTRL_REMOTE:
 		*m = (struct wire_mux_control){ .type = (uint16_t)conn->service };
 		break;
 	default:
-		*m = (struct wire_mux_control){ .type = WIRE_MUX_REFUSE, .to = weir_mux_vconn_remote_id(conn),
-					.value = (uint32_t)-conn->status };
+		*m = (struct wire_mux_control){ .type = WIRE_MUX_REFUSE,
+						.to = weir_mux_vconn_remote_id(conn),
+						.value = (uint32_t)-conn->status };
 		break;
 	}
 }
@@ -154,7 +161,8 @@ static bool is_drained(const struct weir_mux_vconn *conn, bool closed, uint64_t 
 /* The last that this release_conns says; nothing of it is left to be sent. */
 static bool send_fin(struct weir_mux_vconn *conn)
 {
-	struct wire_mux_control fin = { .type = WIRE_MUX_FIN, .to = weir_mux_vconn_remote_id(conn) };
+	struct wire_mux_control fin = { .type = WIRE_MUX_FIN,
+					.to = weir_mux_vconn_remote_id(conn) };
 
 	if (__atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
 		fin.value = ECONNRESET;
@@ -194,7 +202,8 @@ static bool serve_conn(struct weir_mux_vconn *conn)
 	weir_mux_rdma_op_start(&conn->rdma_op);
 	weir_mux_rdma_op_start(&conn->zc_send);
 	weir_mux_sched_group_follow_account(conn);
-	weir_sched_bundle_set_weight(&conn->sched_group->bundle, weir_mux_account_weight(conn->account));
+	weir_sched_bundle_set_weight(&conn->sched_group->bundle,
+				     weir_mux_account_weight(conn->account));
 	conn->flow.turn.weight = __atomic_load_n(&conn->weight, __ATOMIC_RELAXED);
 	if (!weir_mux_tx_is_wanted(conn, limit, tail))
 		return true;
@@ -241,7 +250,8 @@ static bool take_news(struct weir_mux_remote *remote)
 	bool any = inbox_node;
 
 	while (inbox_node) {
-		struct weir_mux_vconn *conn = container_of(inbox_node, struct weir_mux_vconn, inbox_node);
+		struct weir_mux_vconn *conn =
+			container_of(inbox_node, struct weir_mux_vconn, inbox_node);
 
 		inbox_node = inbox_node->next;
 		__atomic_store_n(&conn->is_queued, 0, __ATOMIC_SEQ_CST);
@@ -262,7 +272,8 @@ static bool take_completions(struct weir_mux_remote *remote)
 			detach_if_done(conn);
 	}
 	while (n > 0 && !weir_list_is_empty(&remote->control_waits)) {
-		conn = weir_list_entry(remote->control_waits.next, struct weir_mux_vconn, wait_link);
+		conn = weir_list_entry(remote->control_waits.next, struct weir_mux_vconn,
+				       wait_link);
 		if (!serve_or_wait(conn))
 			break;
 	}

@@ -89,7 +89,7 @@ static int wait_grant_sent(struct weir_mux_vconn *conn, struct weir_mux_grant *g
 }
 
 int weir_mux_vconn_grant(struct weir_mux_vconn *conn, uint32_t mr, uint64_t at, uint64_t length,
-		       unsigned int rights, uint32_t *handle)
+			 unsigned int rights, uint32_t *handle)
 {
 	struct weir_mux_local *mux = conn->mux;
 	struct weir_mux_grant wanted = { .rights = (uint16_t)rights, .at = at, .length = length };
@@ -137,8 +137,9 @@ int weir_mux_vconn_withdraw(struct weir_mux_vconn *conn, uint32_t handle)
 
 static bool send_grant(struct weir_mux_vconn *conn, struct weir_mux_grant *grant)
 {
-	struct wire_mux_control m = { .type = WIRE_MUX_WITHDRAW, .to = weir_mux_vconn_remote_id(conn),
-			      .from = grant->handle };
+	struct wire_mux_control m = { .type = WIRE_MUX_WITHDRAW,
+				      .to = weir_mux_vconn_remote_id(conn),
+				      .from = grant->handle };
 	const bool is_new = grant->state == WEIR_MUX_GRANT_NEW;
 
 	if (!is_new && grant->state != WEIR_MUX_GRANT_WITHDRAW)
@@ -158,8 +159,9 @@ static bool send_grant(struct weir_mux_vconn *conn, struct weir_mux_grant *grant
 
 static bool send_withdrawn(struct weir_mux_vconn *conn, struct weir_mux_remote_mr *reach)
 {
-	struct wire_mux_control m = { .type = WIRE_MUX_WITHDRAWN, .to = weir_mux_vconn_remote_id(conn),
-			      .from = reach->handle };
+	struct wire_mux_control m = { .type = WIRE_MUX_WITHDRAWN,
+				      .to = weir_mux_vconn_remote_id(conn),
+				      .from = reach->handle };
 
 	if (!reach->is_withdrawn || reach->users)
 		return true;
@@ -188,8 +190,11 @@ static int handle_grant(struct weir_mux_vconn *conn, const struct wire_mux_contr
 
 	if (!reach || find_remote_mr(conn, m->from))
 		return -EPROTO;
-	*reach = (struct weir_mux_remote_mr){ .handle = m->from, .rkey = m->value, .rights = m->rights,
-				      .address = m->position, .length = m->length };
+	*reach = (struct weir_mux_remote_mr){ .handle = m->from,
+					      .rkey = m->value,
+					      .rights = m->rights,
+					      .address = m->position,
+					      .length = m->length };
 	return 0;
 }
 

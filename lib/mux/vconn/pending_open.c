@@ -34,8 +34,8 @@ static struct weir_mux_service *find_service(struct weir_mux_local *mux, uint32_
 }
 
 /* Return: 0, or what the opener is told. @lacking: receives who has no rings for it, or NULL. */
-static int answer_open(struct weir_mux_remote *remote, uint8_t class, const struct wire_mux_control *m,
-		  struct weir_mux_account **lacking)
+static int answer_open(struct weir_mux_remote *remote, uint8_t class,
+		       const struct wire_mux_control *m, struct weir_mux_account **lacking)
 {
 	struct weir_mux_service *offer = find_service(remote->mux, m->to);
 	struct weir_mux_vconn *conn;
@@ -85,7 +85,8 @@ static int queue_pending(struct weir_mux_account *account, struct mux_pending_op
 }
 
 /* Return: as answer_open(). The service may be another account's by now: then its mason has it. */
-static int serve_pending(struct weir_mux_account *account, struct mux_pending_open *o, bool *is_left)
+static int serve_pending(struct weir_mux_account *account, struct mux_pending_open *o,
+			 bool *is_left)
 {
 	struct weir_mux_account *lacking;
 	int rc;
@@ -121,7 +122,8 @@ static void *answer_pending_opens(void *arg)
 
 	pthread_mutex_lock(&mux->lock);
 	while (!weir_list_is_empty(&account->pending_opens)) {
-		struct mux_pending_open *o = weir_list_entry(account->pending_opens.next, struct mux_pending_open, link);
+		struct mux_pending_open *o =
+			weir_list_entry(account->pending_opens.next, struct mux_pending_open, link);
 		bool is_left = false;
 		int rc = 0;
 
@@ -139,15 +141,18 @@ static void *answer_pending_opens(void *arg)
 	return NULL;
 }
 
-static int new_pending(struct weir_mux_account *account, struct weir_mux_qp *qp, const struct wire_mux_control *m)
+static int new_pending(struct weir_mux_account *account, struct weir_mux_qp *qp,
+		       const struct wire_mux_control *m)
 {
 	struct mux_pending_open *o = malloc(sizeof(*o));
 	int rc;
 
 	if (!o)
 		return -ENOMEM;
-	*o = (struct mux_pending_open){ .remote = qp->remote, .class = qp->class, .message = *m,
-			       .deadline_ns = weir_mux_local_deadline_ns(account->mux) };
+	*o = (struct mux_pending_open){ .remote = qp->remote,
+					.class = qp->class,
+					.message = *m,
+					.deadline_ns = weir_mux_local_deadline_ns(account->mux) };
 	weir_list_init(&o->link);
 	o->remote->refs++;
 	o->remote->nr_pending_opens++;

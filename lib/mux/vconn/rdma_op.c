@@ -39,7 +39,8 @@ static bool is_within(uint64_t at, uint64_t length, uint64_t whole)
 	return length && at <= whole && length <= whole - at;
 }
 
-static struct weir_mux_remote_mr *find_remote_mr(struct weir_mux_vconn *conn, const struct weir_mux_rdma_op_desc *order)
+static struct weir_mux_remote_mr *find_remote_mr(struct weir_mux_vconn *conn,
+						 const struct weir_mux_rdma_op_desc *order)
 {
 	uint16_t right = order->is_read ? WIRE_MUX_MAY_READ : WIRE_MUX_MAY_WRITE;
 	unsigned int i;

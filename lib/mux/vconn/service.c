@@ -19,8 +19,8 @@ static bool has_service(const struct weir_mux_local *mux, uint32_t service)
 	return false;
 }
 
-int weir_mux_service_open(struct weir_mux_account *account, uint32_t service, unsigned int backlog, int fd,
-		    struct weir_mux_service **out)
+int weir_mux_service_open(struct weir_mux_account *account, uint32_t service, unsigned int backlog,
+			  int fd, struct weir_mux_service **out)
 {
 	struct weir_mux_service *offer = calloc(1, sizeof(*offer));
 	struct weir_mux_local *mux = account->mux;
@@ -30,9 +30,12 @@ int weir_mux_service_open(struct weir_mux_account *account, uint32_t service, un
 		close(fd);
 		return -ENOMEM;
 	}
-	*offer = (struct weir_mux_service){ .listener = { &weir_mux_local_ops }, .mux = mux,
-				      .account = account, .service = service, .backlog = backlog,
-				      .fd = fd };
+	*offer = (struct weir_mux_service){ .listener = { &weir_mux_local_ops },
+					    .mux = mux,
+					    .account = account,
+					    .service = service,
+					    .backlog = backlog,
+					    .fd = fd };
 	weir_list_init(&offer->link);
 	weir_list_init(&offer->conns);
 	pthread_mutex_lock(&mux->lock);
@@ -85,8 +88,8 @@ void weir_mux_service_close(struct weir_mux_service *offer)
 
 	pthread_mutex_lock(&mux->lock);
 	while (!weir_list_is_empty(&offer->conns))
-		weir_mux_vconn_close(weir_list_entry(offer->conns.next, struct weir_mux_vconn,
-						  offer_link));
+		weir_mux_vconn_close(
+			weir_list_entry(offer->conns.next, struct weir_mux_vconn, offer_link));
 	weir_mux_service_free(offer);
 	pthread_mutex_unlock(&mux->lock);
 }
@@ -109,7 +112,7 @@ static int options_check(const struct weir_mux_local *mux, struct weir_mux_conn_
 }
 
 static int explain_refusal(const struct weir_mux_vconn *conn, const char *peer, uint32_t service,
-		   struct weir_error *error)
+			   struct weir_error *error)
 {
 	switch (conn->status) {
 	case -ECONNREFUSED:
@@ -120,11 +123,12 @@ static int explain_refusal(const struct weir_mux_vconn *conn, const char *peer, 
 				 "too many wait to be accepted by service %u at %s: try again",
 				 service, peer);
 	case -EPERM:
-		return weir_fail(error, conn->status, "who offers service %u at %s may not use "
-				 "class %u", service, peer, conn->class);
+		return weir_fail(error, conn->status,
+				 "who offers service %u at %s may not use "
+				 "class %u",
+				 service, peer, conn->class);
 	case -EDQUOT:
-		return weir_fail(error, conn->status, "%s has as many connections as it may",
-				 peer);
+		return weir_fail(error, conn->status, "%s has as many connections as it may", peer);
 	case -ECONNRESET:
 	case -ENOMEM:
 		return weir_fail(error, conn->status, "no connection to %s: %s", peer,
@@ -151,8 +155,8 @@ static int wait_open_answer(struct weir_mux_vconn *conn, uint64_t deadline_ns)
 }
 
 /* Asks for the connection. With mux->lock held. */
-static int request_open(struct weir_mux_vconn *conn, const char *peer, uint32_t service, uint64_t deadline_ns,
-	       struct weir_error *error)
+static int request_open(struct weir_mux_vconn *conn, const char *peer, uint32_t service,
+			uint64_t deadline_ns, struct weir_error *error)
 {
 	int rc;
 
@@ -171,8 +175,8 @@ static int request_open(struct weir_mux_vconn *conn, const char *peer, uint32_t 
 
 /* With mux->lock held, which it leaves in between. @remote is referenced. */
 static int make_vconn(struct weir_mux_account *account, struct weir_mux_remote *remote,
-			const struct weir_mux_conn_options *options, uint64_t deadline_ns,
-			struct weir_mux_vconn **conn)
+		      const struct weir_mux_conn_options *options, uint64_t deadline_ns,
+		      struct weir_mux_vconn **conn)
 {
 	int rc;
 
@@ -181,7 +185,7 @@ static int make_vconn(struct weir_mux_account *account, struct weir_mux_remote *
 		if (rc)
 			return rc;
 		rc = weir_mux_vconn_new(account, remote, (uint8_t)options->class_nr,
-				      (uint16_t)options->weight, options->ring_bytes, conn);
+					(uint16_t)options->weight, options->ring_bytes, conn);
 		if (rc != -EAGAIN)
 			return rc;
 		rc = weir_mux_ring_slab_add(account, deadline_ns);
@@ -191,8 +195,8 @@ static int make_vconn(struct weir_mux_account *account, struct weir_mux_remote *
 }
 
 int weir_mux_vconn_connect(struct weir_mux_account *account, const char *peer, uint32_t service,
-			 const struct weir_mux_conn_options *given, uint64_t deadline_ns,
-			 struct weir_mux_vconn **out, struct weir_error *error)
+			   const struct weir_mux_conn_options *given, uint64_t deadline_ns,
+			   struct weir_mux_vconn **out, struct weir_error *error)
 {
 	struct weir_mux_local *mux = account->mux;
 	struct weir_mux_conn_options options;
@@ -201,8 +205,8 @@ int weir_mux_vconn_connect(struct weir_mux_account *account, const char *peer, u
 	int rc = options_check(mux, &options, given, error);
 
 	if (!rc)
-		rc = weir_mux_remote_connect(account, peer, (uint8_t)options.class_nr, deadline_ns, &remote,
-				   error);
+		rc = weir_mux_remote_connect(account, peer, (uint8_t)options.class_nr, deadline_ns,
+					     &remote, error);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&mux->lock);

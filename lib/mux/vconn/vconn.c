@@ -47,7 +47,8 @@ struct weir_mux_vconn *weir_mux_vconn_find(struct weir_mux_local *mux, uint32_t 
  * segments. Twice that has to fit, or it has nothing left to send while it is refilled, and gets
  * less than its weight says.
  */
-static unsigned int slots_of(const struct weir_mux_account *account, uint16_t weight, uint32_t window)
+static unsigned int slots_of(const struct weir_mux_account *account, uint16_t weight,
+			     uint32_t window)
 {
 	const uint32_t ring_bytes = account->mux->options.ring_bytes;
 	uint64_t wanted = (uint64_t)weight * weir_mux_account_weight(account) / 2;
@@ -60,8 +61,8 @@ static unsigned int slots_of(const struct weir_mux_account *account, uint16_t we
 	return slots;
 }
 
-static struct weir_mux_vconn *conn_alloc(struct weir_mux_account *account, struct weir_mux_remote *remote,
-				       uint8_t class)
+static struct weir_mux_vconn *conn_alloc(struct weir_mux_account *account,
+					 struct weir_mux_remote *remote, uint8_t class)
 {
 	struct weir_mux_vconn *conn = calloc(1, sizeof(*conn));
 
@@ -87,8 +88,8 @@ static void conn_attach(struct weir_mux_vconn *conn)
 	weir_list_add_tail(&conn->remote->conns, &conn->remote_link);
 }
 
-int weir_mux_vconn_new(struct weir_mux_account *account, struct weir_mux_remote *remote, uint8_t class,
-		     uint16_t weight, uint32_t window, struct weir_mux_vconn **out)
+int weir_mux_vconn_new(struct weir_mux_account *account, struct weir_mux_remote *remote,
+		       uint8_t class, uint16_t weight, uint32_t window, struct weir_mux_vconn **out)
 {
 	struct weir_mux_vconn *conn;
 	int rc;
@@ -133,14 +134,15 @@ int weir_mux_vconn_weigh(struct weir_mux_vconn *conn, unsigned int weight)
 	return 0;
 }
 
-static_assert(WEIR_MUX_REFUSALS_MAX >= WIRE_MUX_OPENS_MAX + WEIR_MUX_CLASSES_MAX * WEIR_MUX_QP_CTRLS,
+static_assert(WEIR_MUX_REFUSALS_MAX >=
+		      WIRE_MUX_OPENS_MAX + WEIR_MUX_CLASSES_MAX * WEIR_MUX_QP_CTRLS,
 	      "whoever keeps to the rule is told no");
 
 /*
  * One that is gone once it has done that; the caller says what it is about, and that there is news.
  */
 static int ctrl_conn_new(struct weir_mux_remote *remote, uint8_t class, uint32_t ctrl,
-		       struct weir_mux_vconn **out)
+			 struct weir_mux_vconn **out)
 {
 	struct weir_mux_vconn *conn;
 
@@ -157,7 +159,8 @@ static int ctrl_conn_new(struct weir_mux_remote *remote, uint8_t class, uint32_t
 	return 0;
 }
 
-int weir_mux_vconn_refuse(struct weir_mux_remote *remote, uint8_t class, uint32_t remote_id, int status)
+int weir_mux_vconn_refuse(struct weir_mux_remote *remote, uint8_t class, uint32_t remote_id,
+			  int status)
 {
 	struct weir_mux_vconn *conn;
 	int rc = ctrl_conn_new(remote, class, WEIR_MUX_CTRL_REFUSE, &conn);
@@ -224,8 +227,9 @@ void weir_mux_vconn_wake_waiters(struct weir_mux_vconn *conn)
 
 void weir_mux_vconn_set_window(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
-	conn->peer_ring = (struct weir_mux_peer_ring){ .address = m->position, .rkey = (uint32_t)m->length,
-					       .size = m->position ? m->value : 0 };
+	conn->peer_ring = (struct weir_mux_peer_ring){ .address = m->position,
+						       .rkey = (uint32_t)m->length,
+						       .size = m->position ? m->value : 0 };
 	__atomic_store_n(&conn->remote_id, m->from, __ATOMIC_RELAXED);
 	__atomic_store_n(&conn->granted, m->value, __ATOMIC_RELAXED);
 	__atomic_store_n(&conn->is_open, true, __ATOMIC_RELEASE);

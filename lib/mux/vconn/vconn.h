@@ -30,8 +30,13 @@ struct weir_mux_sched_group;
 #define WEIR_MUX_CTRL_REMOTE 32u
 
 /* What the other end may reach of ours. mux->lock. */
-enum weir_mux_grant_state { WEIR_MUX_GRANT_NONE, WEIR_MUX_GRANT_NEW, WEIR_MUX_GRANT_SENT, WEIR_MUX_GRANT_WITHDRAW,
-			WEIR_MUX_GRANT_WITHDRAWING };
+enum weir_mux_grant_state {
+	WEIR_MUX_GRANT_NONE,
+	WEIR_MUX_GRANT_NEW,
+	WEIR_MUX_GRANT_SENT,
+	WEIR_MUX_GRANT_WITHDRAW,
+	WEIR_MUX_GRANT_WITHDRAWING
+};
 struct weir_mux_grant {
 	enum weir_mux_grant_state state;
 	uint32_t handle;
@@ -170,12 +175,14 @@ static inline uint32_t weir_mux_vconn_remote_id(const struct weir_mux_vconn *con
  * @window: what the peer offers, whose rings are as long as ours then, or who opens it asks for; 0:
  * neither does.
  */
-int weir_mux_vconn_new(struct weir_mux_account *account, struct weir_mux_remote *remote, uint8_t class,
-		     uint16_t weight, uint32_t window, struct weir_mux_vconn **conn);
+int weir_mux_vconn_new(struct weir_mux_account *account, struct weir_mux_remote *remote,
+		       uint8_t class, uint16_t weight, uint32_t window,
+		       struct weir_mux_vconn **conn);
 /* As weir_mux_conn_weigh(); without lock. */
 int weir_mux_vconn_weigh(struct weir_mux_vconn *conn, unsigned int weight);
 /* Tells the opener no. -EPROTO: he has asked more at once than anybody may. */
-int weir_mux_vconn_refuse(struct weir_mux_remote *remote, uint8_t class, uint32_t remote_id, int status);
+int weir_mux_vconn_refuse(struct weir_mux_remote *remote, uint8_t class, uint32_t remote_id,
+			  int status);
 /*
  * Tells the other mux something that is of no connection. -EPROTO: it has asked for too much at
  * once.
@@ -215,7 +222,7 @@ void weir_mux_vconn_queue(struct weir_mux_vconn *conn);
  * weir_mux_conn_withdraw(), of a mr by its number, without lock.
  */
 int weir_mux_vconn_grant(struct weir_mux_vconn *conn, uint32_t mr, uint64_t at, uint64_t length,
-		       unsigned int rights, uint32_t *handle);
+			 unsigned int rights, uint32_t *handle);
 int weir_mux_vconn_withdraw(struct weir_mux_vconn *conn, uint32_t handle);
 /* The worker's: says what is to be said. Return: false: there was no room. */
 bool weir_mux_grants_send(struct weir_mux_vconn *conn);
@@ -242,10 +249,10 @@ void weir_mux_rdma_op_drop(struct weir_mux_rdma_op *e, int status);
  * the descriptor that is rung when somebody has connected, which is the offer's from then on.
  */
 int weir_mux_vconn_connect(struct weir_mux_account *account, const char *peer, uint32_t service,
-			 const struct weir_mux_conn_options *options, uint64_t deadline_ns,
-			 struct weir_mux_vconn **conn, struct weir_error *error);
-int weir_mux_service_open(struct weir_mux_account *account, uint32_t service, unsigned int backlog, int fd,
-		    struct weir_mux_service **offer);
+			   const struct weir_mux_conn_options *options, uint64_t deadline_ns,
+			   struct weir_mux_vconn **conn, struct weir_error *error);
+int weir_mux_service_open(struct weir_mux_account *account, uint32_t service, unsigned int backlog,
+			  int fd, struct weir_mux_service **offer);
 int weir_mux_service_accept(struct weir_mux_service *offer, struct weir_mux_vconn **conn);
 void weir_mux_service_close(struct weir_mux_service *offer);
 /* With mux->lock held. Nobody waits to be accepted. */

@@ -58,7 +58,8 @@ static struct peer_address address_of(const struct tracked_qp *w, const struct q
 	struct peer_address place;
 
 	memcpy(&place.ip, gid->raw, sizeof(place.ip));
-	place.is_here = is_own_gid(w->qp->context, ah->port_num, gid) || offer_socket_is_own(&place.ip);
+	place.is_here = is_own_gid(w->qp->context, ah->port_num, gid) ||
+			offer_socket_is_own(&place.ip);
 	return place;
 }
 
@@ -163,7 +164,8 @@ static void schedule_seek(struct tracked_qp *w, uint64_t now_ns, uint64_t grows)
 	w->seek_wait_ns *= grows;
 }
 
-static void seek_again(struct tracked_qp *w, const struct discovery_sockets *sockets, uint64_t now_ns)
+static void seek_again(struct tracked_qp *w, const struct discovery_sockets *sockets,
+		       uint64_t now_ns)
 {
 	const char *why;
 

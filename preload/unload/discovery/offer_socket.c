@@ -13,9 +13,10 @@ static bool is_ipv4_only; /* this host has no IPv6 */
 
 static struct offer_address address_at(const struct in6_addr *ip, int port)
 {
-	struct offer_address at = { .v6 = { .sin6_family = AF_INET6, .sin6_addr = *ip,
-					       .sin6_port = htons((uint16_t)port) },
-				       .size = sizeof(at.v6) };
+	struct offer_address at = { .v6 = { .sin6_family = AF_INET6,
+					    .sin6_addr = *ip,
+					    .sin6_port = htons((uint16_t)port) },
+				    .size = sizeof(at.v6) };
 
 	if (!is_ipv4_only)
 		return at;
@@ -28,8 +29,8 @@ static struct offer_address address_at(const struct in6_addr *ip, int port)
 static struct offer_address name_at(int number)
 {
 	struct offer_address at = { .here = { .sun_family = AF_UNIX } };
-	int length = snprintf(at.here.sun_path + 1, sizeof(at.here.sun_path) - 1, WIRE_DISCOVERY_NAME,
-			      (unsigned int)getuid(), (unsigned int)number);
+	int length = snprintf(at.here.sun_path + 1, sizeof(at.here.sun_path) - 1,
+			      WIRE_DISCOVERY_NAME, (unsigned int)getuid(), (unsigned int)number);
 
 	at.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 	return at;
@@ -114,7 +115,8 @@ union source_cmsg {
 	char room[CMSG_SPACE(sizeof(struct in6_pktinfo))];
 };
 
-static void source_set(struct msghdr *message, union source_cmsg *source, const struct in6_addr *from)
+static void source_set(struct msghdr *message, union source_cmsg *source,
+		       const struct in6_addr *from)
 {
 	struct in6_pktinfo v6 = { .ipi6_addr = *from };
 	struct in_pktinfo v4 = { .ipi_ifindex = 0 };
@@ -131,14 +133,16 @@ static void source_set(struct msghdr *message, union source_cmsg *source, const 
 }
 
 /* To another host, and from the address that it expects. */
-static void send_from(int fd, const struct wire_discovery_offer *offer, const struct offer_address *to,
-		      const struct in6_addr *from)
+static void send_from(int fd, const struct wire_discovery_offer *offer,
+		      const struct offer_address *to, const struct in6_addr *from)
 {
 	struct wire_discovery_offer copy = *offer;
 	struct offer_address address = *to;
 	struct iovec bytes = { &copy, sizeof(copy) };
-	struct msghdr message = { .msg_name = &address.any, .msg_namelen = address.size,
-				  .msg_iov = &bytes, .msg_iovlen = 1 };
+	struct msghdr message = { .msg_name = &address.any,
+				  .msg_namelen = address.size,
+				  .msg_iov = &bytes,
+				  .msg_iovlen = 1 };
 	union source_cmsg source;
 
 	source_set(&message, &source, from);
@@ -156,13 +160,14 @@ void offer_socket_send_local(int fd, const struct wire_discovery_offer *offer)
 	}
 }
 
-void offer_socket_send_host(int fd, const struct wire_discovery_offer *offer, const struct in6_addr *to,
-			const struct in6_addr *from)
+void offer_socket_send_host(int fd, const struct wire_discovery_offer *offer,
+			    const struct in6_addr *to, const struct in6_addr *from)
 {
 	struct offer_address address;
 	int port;
 
-	for (port = WIRE_DISCOVERY_PORT; port < WIRE_DISCOVERY_PORT + WIRE_DISCOVERY_PORTS; port++) {
+	for (port = WIRE_DISCOVERY_PORT; port < WIRE_DISCOVERY_PORT + WIRE_DISCOVERY_PORTS;
+	     port++) {
 		address = address_at(to, port);
 		send_from(fd, offer, &address, from);
 	}
@@ -190,8 +195,11 @@ int offer_socket_receive(int fd, struct wire_discovery_offer *offer, struct offe
 	uint8_t bytes[sizeof(*offer) + 1];
 	struct iovec room = { bytes, sizeof(bytes) };
 	union sender_cmsg sender;
-	struct msghdr message = { .msg_name = &from->any, .msg_namelen = sizeof(from->here),
-				  .msg_iov = &room, .msg_iovlen = 1, .msg_control = &sender,
+	struct msghdr message = { .msg_name = &from->any,
+				  .msg_namelen = sizeof(from->here),
+				  .msg_iov = &room,
+				  .msg_iovlen = 1,
+				  .msg_control = &sender,
 				  .msg_controllen = sizeof(sender) };
 	ssize_t n;
 
@@ -203,8 +211,8 @@ int offer_socket_receive(int fd, struct wire_discovery_offer *offer, struct offe
 	return offer_socket_is_local(from) && !is_own_user(&message) ? -EPERM : 0;
 }
 
-void offer_socket_answer(int fd, const struct wire_discovery_offer *answer, const struct offer_address *to,
-		     const struct in6_addr *from)
+void offer_socket_answer(int fd, const struct wire_discovery_offer *answer,
+			 const struct offer_address *to, const struct in6_addr *from)
 {
 	if (offer_socket_is_local(to))
 		sendto(fd, answer, sizeof(*answer), 0, &to->any, to->size);

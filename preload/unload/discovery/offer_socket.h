@@ -40,8 +40,8 @@ bool offer_socket_is_own(const struct in6_addr *ip);
 void offer_socket_send_local(int fd, const struct wire_discovery_offer *offer);
 
 /* To each of the ports of @to, from the address @from. */
-void offer_socket_send_host(int fd, const struct wire_discovery_offer *offer, const struct in6_addr *to,
-			const struct in6_addr *from);
+void offer_socket_send_host(int fd, const struct wire_discovery_offer *offer,
+			    const struct in6_addr *to, const struct in6_addr *from);
 
 /*
  * Return: 0, what came and whence: from another host, or from this user here; -EPROTO it is nothing
@@ -50,8 +50,8 @@ void offer_socket_send_host(int fd, const struct wire_discovery_offer *offer, co
 int offer_socket_receive(int fd, struct wire_discovery_offer *offer, struct offer_address *from);
 
 /* Back to where one came from; to another host from the address @from. */
-void offer_socket_answer(int fd, const struct wire_discovery_offer *answer, const struct offer_address *to,
-		     const struct in6_addr *from);
+void offer_socket_answer(int fd, const struct wire_discovery_offer *answer,
+			 const struct offer_address *to, const struct in6_addr *from);
 
 /* Whether it came through this host's Unix socket. */
 bool offer_socket_is_local(const struct offer_address *from);

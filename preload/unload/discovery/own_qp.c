@@ -37,10 +37,13 @@ bool own_qp_is_in_error(struct ibv_qp *qp)
 }
 
 struct ibv_qp *own_qp_create(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
-			    struct ibv_qp_cap *cap)
+			     struct ibv_qp_cap *cap)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = send, .recv_cq = recv, .cap = *cap, .qp_type = IBV_QPT_RC,
+		.send_cq = send,
+		.recv_cq = recv,
+		.cap = *cap,
+		.qp_type = IBV_QPT_RC,
 	};
 	struct ibv_qp *qp = NEXT(ibv_create_qp)(pd, &init);
 
@@ -62,8 +65,8 @@ static int to_init(struct ibv_qp *qp, const struct qp_path *path)
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 
-	return NEXT(ibv_modify_qp)(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						      IBV_QP_ACCESS_FLAGS);
+	return NEXT(ibv_modify_qp)(
+		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 static int to_rtr(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, uint32_t psn)
@@ -78,10 +81,10 @@ static int to_rtr(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, u
 		.min_rnr_timer = 12,
 	};
 
-	return NEXT(ibv_modify_qp)(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-						      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						      IBV_QP_MAX_DEST_RD_ATOMIC |
-						      IBV_QP_MIN_RNR_TIMER);
+	return NEXT(ibv_modify_qp)(qp, &attr,
+				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					   IBV_QP_MIN_RNR_TIMER);
 }
 
 static int to_rts(struct ibv_qp *qp, const struct qp_path *path, uint32_t own_psn)
@@ -96,13 +99,14 @@ static int to_rts(struct ibv_qp *qp, const struct qp_path *path, uint32_t own_ps
 		.max_rd_atomic = 1,
 	};
 
-	return NEXT(ibv_modify_qp)(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-						      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-						      IBV_QP_MAX_QP_RD_ATOMIC);
+	return NEXT(ibv_modify_qp)(qp, &attr,
+				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					   IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 int own_qp_connect(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, uint32_t own_psn,
-	       uint32_t psn)
+		   uint32_t psn)
 {
 	int rc = to_init(qp, path);
 

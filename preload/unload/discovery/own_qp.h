@@ -26,11 +26,11 @@ bool own_qp_is_in_error(struct ibv_qp *qp);
 
 /* @cap: what is wanted; max_inline_data: written, what it takes. Return: NULL: errno says why. */
 struct ibv_qp *own_qp_create(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
-			    struct ibv_qp_cap *cap);
+			     struct ibv_qp_cap *cap);
 
 /* Leads @qp along @path to the QP @qpn. Return: 0 or an errno. */
 int own_qp_connect(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, uint32_t own_psn,
-	       uint32_t psn);
+		   uint32_t psn);
 
 /* Nobody can guess them. At most 256. Return: 0 or -EIO. */
 int own_qp_random(void *bytes, size_t size);

@@ -23,8 +23,8 @@ bool proof_has_key(void)
 	return key;
 }
 
-static void mac_of(const struct wire_discovery_offer *offer, const struct wire_discovery_secret *secret,
-		   uint8_t mac[static WIRE_MAC])
+static void mac_of(const struct wire_discovery_offer *offer,
+		   const struct wire_discovery_secret *secret, uint8_t mac[static WIRE_MAC])
 {
 	const struct iovec pieces[] = {
 		{ (void *)offer, offsetof(struct wire_discovery_offer, mac) },
@@ -39,7 +39,8 @@ void proof_seal(struct wire_discovery_offer *offer, const struct wire_discovery_
 	mac_of(offer, secret, offer->mac);
 }
 
-bool proof_holds(const struct wire_discovery_offer *offer, const struct wire_discovery_secret *secret)
+bool proof_holds(const struct wire_discovery_offer *offer,
+		 const struct wire_discovery_secret *secret)
 {
 	uint8_t mac[WIRE_MAC];
 

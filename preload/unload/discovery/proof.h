@@ -20,6 +20,7 @@ bool proof_has_key(void);
 void proof_seal(struct wire_discovery_offer *offer, const struct wire_discovery_secret *secret);
 
 /* Context: any. */
-bool proof_holds(const struct wire_discovery_offer *offer, const struct wire_discovery_secret *secret);
+bool proof_holds(const struct wire_discovery_offer *offer,
+		 const struct wire_discovery_secret *secret);
 
 #endif

@@ -130,8 +130,10 @@ void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int acce
 		pthread_mutex_unlock(&device->lock);
 	}
 	if (rc == -ENOSPC && !__atomic_exchange_n(&device->is_full, true, __ATOMIC_RELAXED))
-		diag_log("more memory is registered than there is room to know (%u times): nothing is "
-		    "unloaded from or to the rest", DEVICE_MRS_MAX / 4 * 3);
+		diag_log(
+			"more memory is registered than there is room to know (%u times): nothing is "
+			"unloaded from or to the rest",
+			DEVICE_MRS_MAX / 4 * 3);
 }
 
 void device_deregister(const struct ibv_mr *mr)
@@ -148,7 +150,8 @@ void device_deregister(const struct ibv_mr *mr)
 	pthread_mutex_unlock(&device->lock);
 }
 
-bool device_may_read(struct unload_device *device, const struct ibv_pd *pd, const struct ibv_sge *sge)
+bool device_may_read(struct unload_device *device, const struct ibv_pd *pd,
+		     const struct ibv_sge *sge)
 {
 	int rc;
 

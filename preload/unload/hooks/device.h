@@ -86,6 +86,7 @@ void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int acce
 void device_deregister(const struct ibv_mr *mr);
 
 /* Whether a QP of @pd may read its own memory there by itself. */
-bool device_may_read(struct unload_device *device, const struct ibv_pd *pd, const struct ibv_sge *sge);
+bool device_may_read(struct unload_device *device, const struct ibv_pd *pd,
+		     const struct ibv_sge *sge);
 
 #endif

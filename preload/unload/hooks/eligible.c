@@ -5,8 +5,9 @@
 #include "preload/unload/hooks/eligible.h"
 #include "preload/unload/hooks/tracked_qp.h"
 
-#define SEND_FLAGS                                                                                 \
-	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_IP_CSUM)
+#define SEND_FLAGS                                                                   \
+	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | \
+	 IBV_SEND_IP_CSUM)
 
 bool eligible_may_be_copied(const struct tracked_qp *w, const struct ibv_send_wr *wr)
 {
@@ -46,7 +47,8 @@ uint32_t eligible_bytes(const struct ibv_send_wr *wr)
 	return length <= UNLOAD_TX_DATA_MAX ? (uint32_t)length : 0;
 }
 
-bool eligible_may_be_posted(const struct tracked_qp *w, const struct ibv_send_wr *wr, uint32_t length)
+bool eligible_may_be_posted(const struct tracked_qp *w, const struct ibv_send_wr *wr,
+			    uint32_t length)
 {
 	if (wr->send_flags & ~SEND_FLAGS || wr->num_sge > (int)w->cap.max_send_sge)
 		return false;

@@ -13,7 +13,8 @@ struct tracked_qp;
 uint32_t eligible_bytes(const struct ibv_send_wr *wr);
 
 /* What the device would not take is for it to refuse. @length: by eligible_bytes() */
-bool eligible_may_be_posted(const struct tracked_qp *w, const struct ibv_send_wr *wr, uint32_t length);
+bool eligible_may_be_posted(const struct tracked_qp *w, const struct ibv_send_wr *wr,
+			    uint32_t length);
 
 /* Whether the QP may read it, where it is read by address. */
 bool eligible_may_be_copied(const struct tracked_qp *w, const struct ibv_send_wr *wr);

@@ -60,7 +60,7 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 
 	if (cq)
 		diag_log("an extended CQ: whose completions are not taken by ibv_poll_cq() "
-		    "goes by the device");
+			 "goes by the device");
 	return cq;
 }
 
@@ -196,8 +196,9 @@ static void untracked_qp_modified(const struct ibv_qp *qp, const struct ibv_qp_a
 {
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR && qp->qp_type == IBV_QPT_RC &&
 	    device_of(qp->context) && service_is_here())
-		diag_disabled(qp->qp_num,
-			  "it was made for ibv_wr_start(), or by a function of its provider's own");
+		diag_disabled(
+			qp->qp_num,
+			"it was made for ibv_wr_start(), or by a function of its provider's own");
 }
 
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)

@@ -13,16 +13,16 @@
 void *next_function(const char *name);
 
 /* Looked up once: two threads that do it at once find the same. */
-#define NEXT(name)                                                                                 \
-	({                                                                                         \
-		static __typeof__(&name) function;                                                 \
-		__typeof__(&name) found = __atomic_load_n(&function, __ATOMIC_RELAXED);            \
-                                                                                                   \
-		if (!found) {                                                                      \
-			found = (__typeof__(&name))next_function(#name);                           \
-			__atomic_store_n(&function, found, __ATOMIC_RELAXED);                      \
-		}                                                                                  \
-		found;                                                                             \
+#define NEXT(name)                                                                      \
+	({                                                                              \
+		static __typeof__(&name) function;                                      \
+		__typeof__(&name) found = __atomic_load_n(&function, __ATOMIC_RELAXED); \
+                                                                                        \
+		if (!found) {                                                           \
+			found = (__typeof__(&name))next_function(#name);                \
+			__atomic_store_n(&function, found, __ATOMIC_RELAXED);           \
+		}                                                                       \
+		found;                                                                  \
 	})
 
 /* Registers what is ours: it is nothing that the program shows to its peers. */

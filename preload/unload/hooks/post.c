@@ -50,7 +50,8 @@ static int post_one(struct tracked_qp *w, struct ibv_send_wr *wr, const struct t
 }
 
 /* The place of an unloaded write that has been copied. */
-static int post_copied(struct tracked_qp *w, const struct ibv_send_wr *like, const struct tracked_wr *of)
+static int post_copied(struct tracked_qp *w, const struct ibv_send_wr *like,
+		       const struct tracked_wr *of)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = like->wr_id,
@@ -136,7 +137,7 @@ static unsigned int choose_path(struct tracked_qp *w, const struct ibv_send_wr *
 
 	pthread_mutex_lock(&w->lock);
 	path = weir_path_decide(&w->route, wr->wr.rdma.remote_addr, WEIR_PATH_HINT_NONE,
-				 is_signalled(w, wr->send_flags), now_ns);
+				is_signalled(w, wr->send_flags), now_ns);
 	pthread_mutex_unlock(&w->lock);
 	return path;
 }
@@ -161,15 +162,15 @@ static const char *end_of(struct tracked_qp *w, const struct unload_tx *tx, uint
 }
 
 /* How the first of a list goes. */
-static unsigned int path_of_first(struct tracked_qp *w, const struct ibv_send_wr *wr, uint32_t length,
-				  uint64_t now_ns)
+static unsigned int path_of_first(struct tracked_qp *w, const struct ibv_send_wr *wr,
+				  uint32_t length, uint64_t now_ns)
 {
 	struct unload_tx *tx = tx_of(w);
 	unsigned int path;
 	const char *why;
 
-	if (!tx || tracked_qp_is_disabled(w) || !tracked_qp_is_idle(w) || !eligible_may_be_posted(w, wr, length) ||
-	    !eligible_may_be_copied(w, wr))
+	if (!tx || tracked_qp_is_disabled(w) || !tracked_qp_is_idle(w) ||
+	    !eligible_may_be_posted(w, wr, length) || !eligible_may_be_copied(w, wr))
 		return WEIR_PATH_OFFLOAD;
 	/* Once it is copied it is too late to hear that the queue is full. */
 	if (!tracked_qp_has_room(w))
@@ -188,7 +189,7 @@ static unsigned int path_of_first(struct tracked_qp *w, const struct ibv_send_wr
 
 /* Return: 0; -EAGAIN it has not been unloaded after all; or what the device says. */
 static int unload_write(struct tracked_qp *w, const struct ibv_send_wr *wr, uint32_t length,
-		  unsigned int path, uint64_t now_ns)
+			unsigned int path, uint64_t now_ns)
 {
 	const struct staged_write staged = {
 		.wr_id = wr->wr_id,
@@ -235,7 +236,7 @@ static void note_list(struct tracked_qp *w, const struct ibv_send_wr *wr, unsign
 
 /* @path: of the first. */
 static int post_to_device(struct tracked_qp *w, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
-		   unsigned int path, uint64_t now_ns)
+			  unsigned int path, uint64_t now_ns)
 {
 	struct unload_tx *tx = tx_of(w);
 	int rc;
@@ -268,7 +269,8 @@ static int post_in_order(struct tracked_qp *w, struct ibv_send_wr *wr, struct ib
 			path = path_of_first(w, wr, length, now_ns);
 		}
 		if (!length || !(path & WEIR_PATH_UNLOAD))
-			return post_to_device(w, wr, bad, length ? path : WEIR_PATH_OFFLOAD, now_ns);
+			return post_to_device(w, wr, bad, length ? path : WEIR_PATH_OFFLOAD,
+					      now_ns);
 		rc = unload_write(w, wr, length, path, now_ns);
 		if (rc == -EAGAIN)
 			return post_to_device(w, wr, bad, WEIR_PATH_OFFLOAD, now_ns);

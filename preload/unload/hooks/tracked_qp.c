@@ -101,7 +101,8 @@ static void free_tracked_qp(struct tracked_qp *w)
 	free(w);
 }
 
-static struct tracked_qp *make_tracked_qp(struct ibv_qp *qp, bool sig_all, const struct ibv_qp_cap *cap)
+static struct tracked_qp *make_tracked_qp(struct ibv_qp *qp, bool sig_all,
+					  const struct ibv_qp_cap *cap)
 {
 	struct tracked_qp *w = calloc(1, sizeof(*w));
 
@@ -269,7 +270,8 @@ static bool is_of_the_wire(enum ibv_wc_status status)
  *
  * Context: with w->lock.
  */
-static bool is_expected(const struct tracked_qp *w, const struct ibv_cq *cq, const struct ibv_wc *wc)
+static bool is_expected(const struct tracked_qp *w, const struct ibv_cq *cq,
+			const struct ibv_wc *wc)
 {
 	return w->qp->send_cq == cq && w->head != w->tail &&
 	       w->expected[w->head].of.wr_id == wc->wr_id;

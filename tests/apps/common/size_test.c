@@ -40,9 +40,9 @@ static void nonsense_is_refused_and_writes_nothing(void **state)
 		const char *text;
 		int err;
 	} cases[] = {
-		{ "", -EINVAL },     { "G", -EINVAL },	 { "-1", -EINVAL },  { " 1", -EINVAL },
-		{ "4X", -EINVAL },   { "4Gb!", -EINVAL }, { "4GG", -EINVAL }, { "0x10", -EINVAL },
-		{ "inf", -EINVAL },  { "nan", -EINVAL },  { "8E", -ERANGE },  { "1e30", -ERANGE },
+		{ "", -EINVAL },      { "G", -EINVAL },	   { "-1", -EINVAL },  { " 1", -EINVAL },
+		{ "4X", -EINVAL },    { "4Gb!", -EINVAL }, { "4GG", -EINVAL }, { "0x10", -EINVAL },
+		{ "inf", -EINVAL },   { "nan", -EINVAL },  { "8E", -ERANGE },  { "1e30", -ERANGE },
 		{ "1 G 2", -EINVAL },
 	};
 

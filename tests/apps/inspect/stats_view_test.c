@@ -151,9 +151,9 @@ static void the_last_number_there_is_ends_it(void **state)
 static void texts_end_and_can_be_printed(void **state)
 {
 	static struct weir_stats_shm ledger = { .magic = WEIR_STATS_SHM_MAGIC,
-					     .version = WEIR_STATS_SHM_VERSION,
-					     .slots = SLOTS,
-					     .device = "\x1b[2J\n" };
+						.version = WEIR_STATS_SHM_VERSION,
+						.slots = SLOTS,
+						.device = "\x1b[2J\n" };
 	struct stats_view view;
 
 	(void)state;
@@ -186,8 +186,8 @@ static void refuses(int fd, int why)
 static void what_is_no_ledger_is_refused(void **state)
 {
 	struct weir_stats_shm head = { .magic = WEIR_STATS_SHM_MAGIC,
-				    .version = WEIR_STATS_SHM_VERSION,
-				    .slots = SLOTS };
+				       .version = WEIR_STATS_SHM_VERSION,
+				       .slots = SLOTS };
 	size_t begin = offsetof(struct weir_stats_shm, opened_ns), size = sizeof(head);
 	int fds[2];
 

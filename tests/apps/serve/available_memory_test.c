@@ -78,8 +78,9 @@ static void a_group_may_leave_less_but_for_the_caches_of_files(void **state)
 	make("/proc/self", "cgroup", "0::/a/b\n");
 	make("/sys/fs/cgroup/a/b", "memory.max", "67108864\n");
 	make("/sys/fs/cgroup/a/b", "memory.current", "41943040\n");
-	make("/sys/fs/cgroup/a/b", "memory.stat", "anon 31457280\nfile 10485760\nactive_file 2097152\n"
-						  "inactive_file 8388608\n");
+	make("/sys/fs/cgroup/a/b", "memory.stat",
+	     "anon 31457280\nfile 10485760\nactive_file 2097152\n"
+	     "inactive_file 8388608\n");
 	assert_int_equal(available_memory(root), 34 * MIB);
 	make("/sys/fs/cgroup/a/b", "memory.high", "52428800\n");
 	assert_int_equal(available_memory(root), 20 * MIB);
@@ -98,7 +99,8 @@ static void so_may_any_that_it_is_in(void **state)
 	make("/sys/fs/cgroup/a", "memory.max", "50331648\n");
 	make("/sys/fs/cgroup/a", "memory.current", "46137344\n");
 	assert_int_equal(available_memory(root), 4 * MIB);
-	make("/sys/fs/cgroup", "memory.max", "50331648\n"); /* as of a container that sees its own as the root */
+	make("/sys/fs/cgroup", "memory.max",
+	     "50331648\n"); /* as of a container that sees its own as the root */
 	make("/sys/fs/cgroup", "memory.current", "48234496\n");
 	assert_int_equal(available_memory(root), 2 * MIB);
 }

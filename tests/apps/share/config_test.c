@@ -62,11 +62,16 @@ static void a_user_or_the_processes_of_a_cgroups_line_are_one_party(void **state
 
 	(void)state;
 	parse("user 7 weight 2\ncgroup /a weight 3\ncgroup /b weight 3\n", &config);
-	assert_true(share_config_policy(&config, 7, "/").party == share_config_policy(&config, 7, "/x").party);
-	assert_true(share_config_policy(&config, 7, "/").party != share_config_policy(&config, 8, "/").party);
-	assert_true(share_config_policy(&config, 7, "/a/x").party == share_config_policy(&config, 8, "/a").party);
-	assert_true(share_config_policy(&config, 7, "/a").party != share_config_policy(&config, 7, "/b").party);
-	assert_true(share_config_policy(&config, 7, "/a").party != share_config_policy(&config, 7, "/").party);
+	assert_true(share_config_policy(&config, 7, "/").party ==
+		    share_config_policy(&config, 7, "/x").party);
+	assert_true(share_config_policy(&config, 7, "/").party !=
+		    share_config_policy(&config, 8, "/").party);
+	assert_true(share_config_policy(&config, 7, "/a/x").party ==
+		    share_config_policy(&config, 8, "/a").party);
+	assert_true(share_config_policy(&config, 7, "/a").party !=
+		    share_config_policy(&config, 7, "/b").party);
+	assert_true(share_config_policy(&config, 7, "/a").party !=
+		    share_config_policy(&config, 7, "/").party);
 	share_config_fini(&config);
 }
 
@@ -111,7 +116,8 @@ static void classes_are_those_of_a_mux_without_options_until_lines_say_otherwise
 	assert_int_equal(config.classes[1].pass_bytes_max, 1 << 20);
 	share_config_fini(&config);
 	parse("class 1 segment 16K pass 4M depth 8\nclass 3 weight 5 pass any tos 8\n"
-	      "class 0 level 0 segment 1K", &config);
+	      "class 0 level 0 segment 1K",
+	      &config);
 	assert_int_equal(config.nr_classes, 4);
 	assert_int_equal(config.classes[0].segment_bytes, 1024);
 	assert_int_equal(config.classes[1].segment_bytes, 16384);
@@ -206,7 +212,8 @@ static void mistakes_are_told_with_their_line(void **state)
 		struct weir_error error = { "" };
 
 		assert_int_equal(share_config_parse(wrong[i].text, strlen(wrong[i].text), &config,
-					      &error), -EINVAL);
+						    &error),
+				 -EINVAL);
 		if (!strstr(error.text, wrong[i].credited))
 			fail_msg("\"%s\": \"%s\"", wrong[i].text, error.text);
 		assert_null(config.rules);

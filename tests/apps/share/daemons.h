@@ -60,8 +60,14 @@ struct role {
 };
 
 /* Of all tests: sends back what comes on one connection; accepts one, and waits to be killed. */
-#define ROLE_ECHO { "echo", echo_one, NULL }
-#define ROLE_HOLD { "hold", hold, NULL }
+#define ROLE_ECHO                      \
+	{                              \
+		"echo", echo_one, NULL \
+	}
+#define ROLE_HOLD                  \
+	{                          \
+		"hold", hold, NULL \
+	}
 int echo_one(struct weir_mux_listener *listener, struct weir_mux *mux);
 int hold(struct weir_mux_listener *listener, struct weir_mux *mux);
 /* Sends back what comes, until the other end closes. */

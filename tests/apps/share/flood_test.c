@@ -18,14 +18,16 @@
 #include "tests/support/stop_process.h"
 
 #define NOBODYS 999
-#define SOCKETS 40 /* more connects in all than a node may be asked at once, and than a party's pace keeps */
+#define SOCKETS \
+	40 /* more connects in all than a node may be asked at once, and than a party's pace keeps */
 #define TIMEOUT_NS (10 * WEIR_NS_PER_S) /* of a daemon's hub */
 #define STRANGER 65534 /* a user who is not root, and another */
 #define DENIED 65533
 
 static int say_hello(int fd)
 {
-	struct weir_mux_ipc_request hello = { .what = WEIR_MUX_IPC_HELLO, .value = WEIR_MUX_IPC_VERSION };
+	struct weir_mux_ipc_request hello = { .what = WEIR_MUX_IPC_HELLO,
+					      .value = WEIR_MUX_IPC_VERSION };
 	struct weir_mux_ipc_reply answer;
 	int rc = weir_mux_ipc_send(fd, &hello, sizeof(hello), NULL, 0);
 
@@ -102,8 +104,9 @@ static void sockets_open(int *fds)
 
 static void ask_in_vain(const int *fds, unsigned int nr_fds, unsigned int nr, const char *peer)
 {
-	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_CONNECT, .service = NOBODYS,
-				      .class_nr = 1, .weight = 1 };
+	struct weir_mux_ipc_request ask = {
+		.what = WEIR_MUX_IPC_CONNECT, .service = NOBODYS, .class_nr = 1, .weight = 1
+	};
 	unsigned int i;
 
 	strcpy(ask.peer, peer);
@@ -292,7 +295,8 @@ static void connects_have_a_pace_and_what_is_not_used_is_kept(void **state)
 		now_ns += 86400 * 1000000000ull;
 		for (i = 0; i <= SHARE_CONNECT_RATE_KEPT; i++)
 			assert_int_equal(share_connect_rate_take(&paid_ns, now_ns), 0);
-		assert_int_equal(share_connect_rate_take(&paid_ns, now_ns), now_ns + SHARE_CONNECT_RATE_NS);
+		assert_int_equal(share_connect_rate_take(&paid_ns, now_ns),
+				 now_ns + SHARE_CONNECT_RATE_NS);
 	}
 }
 
@@ -418,10 +422,13 @@ static void the_last_places_are_roots(void **state)
 	(void)state;
 	assert_int_equal(share_tenant_limits_check(false, false, others - 1, 0), 0);
 	assert_int_equal(share_tenant_limits_check(false, false, others, 0), -EAGAIN);
-	assert_int_equal(share_tenant_limits_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX - 1), 0);
-	assert_int_equal(share_tenant_limits_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX), -EAGAIN);
+	assert_int_equal(
+		share_tenant_limits_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX - 1), 0);
+	assert_int_equal(share_tenant_limits_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX),
+			 -EAGAIN);
 	assert_int_equal(share_tenant_limits_check(false, true, 0, 0), -EPERM);
-	assert_int_equal(share_tenant_limits_check(true, true, others, SHARE_TENANTS_OF_USER_MAX), 0);
+	assert_int_equal(share_tenant_limits_check(true, true, others, SHARE_TENANTS_OF_USER_MAX),
+			 0);
 	assert_int_equal(share_tenant_limits_check(true, false, SHARE_TENANTS_MAX - 1, 500), 0);
 	assert_int_equal(share_tenant_limits_check(true, false, SHARE_TENANTS_MAX, 500), -EAGAIN);
 }

@@ -29,8 +29,8 @@ static int flood(struct weir_mux_listener *listener, struct weir_mux *mux)
 	static char bytes[65536];
 
 	(void)mux;
-	while (poll(&out, 1, -1) == 1 && (send(bell, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0 ||
-					  errno == EAGAIN))
+	while (poll(&out, 1, -1) == 1 &&
+	       (send(bell, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0 || errno == EAGAIN))
 		;
 	return 1;
 }
@@ -96,7 +96,8 @@ static void what_a_tenant_asks_at_random_harms_nobody(void **state)
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
 	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
-	struct weir_mux_ipc_request hello = { .what = WEIR_MUX_IPC_HELLO, .value = WEIR_MUX_IPC_VERSION };
+	struct weir_mux_ipc_request hello = { .what = WEIR_MUX_IPC_HELLO,
+					      .value = WEIR_MUX_IPC_VERSION };
 	struct weir_mux_ipc_reply answer;
 	uint32_t seed, i;
 
@@ -110,10 +111,12 @@ static void what_a_tenant_asks_at_random_harms_nobody(void **state)
 		if (seed % 4)
 			assert_int_equal(weir_mux_ipc_recv(fd, &answer, sizeof(answer), NULL), 0);
 		for (i = 0; i < 30; i++) {
-			struct weir_mux_ipc_request ask = { .what = (seed + i) % 18, .number = i,
-						      .nr = i * seed * 2654435761u,
-						      .value = i, .class_nr = seed,
-						      .weight = i << seed % 32 };
+			struct weir_mux_ipc_request ask = { .what = (seed + i) % 18,
+							    .number = i,
+							    .nr = i * seed * 2654435761u,
+							    .value = i,
+							    .class_nr = seed,
+							    .weight = i << seed % 32 };
 
 			if (ask.what == WEIR_MUX_IPC_CONNECT)
 				memset(ask.peer, 'x', sizeof(ask.peer));
@@ -154,7 +157,8 @@ static void connect_for(int parent)
 /* A process of that number; -1: this one may not say which number one has. */
 static pid_t process_start(pid_t pid)
 {
-	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid,
+	struct clone_args args = { .exit_signal = SIGCHLD,
+				   .set_tid = (uintptr_t)&pid,
 				   .set_tid_size = 1 };
 	pid_t child = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 
@@ -178,7 +182,8 @@ static bool kernel_knows_processes(int fd)
 
 static int say_hello(int fd)
 {
-	const struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_HELLO, .value = WEIR_MUX_IPC_VERSION };
+	const struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_HELLO,
+						  .value = WEIR_MUX_IPC_VERSION };
 	struct weir_mux_ipc_reply answer;
 
 	assert_int_equal(weir_mux_ipc_send(fd, &ask, sizeof(ask), NULL, 0), 0);

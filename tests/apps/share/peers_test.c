@@ -8,7 +8,8 @@
 #include "tests/apps/share/daemons.h"
 
 static struct daemon third; /* whose tenants may have one peer; impatient */
-static struct daemon patient[2]; /* who keep their queue pairs for ever, until they are told otherwise */
+static struct daemon
+	patient[2]; /* who keep their queue pairs for ever, until they are told otherwise */
 
 static void wait_queue_pairs(struct weir_mux *mux, unsigned int count)
 {
@@ -60,7 +61,8 @@ static void two_daemons_have_one_set_of_queue_pairs_as_long_as_they_use_it(void 
 
 static void a_party_has_only_so_many_peers(void **state)
 {
-	struct weir_mux *mux = tenant_of(&third), *first = tenant_of(&far), *other = tenant_of(&near);
+	struct weir_mux *mux = tenant_of(&third), *first = tenant_of(&far),
+			*other = tenant_of(&near);
 	struct weir_mux_listener *listener, *there;
 	struct weir_mux_conn *conn, *accepted;
 	struct weir_error error = { "" };
@@ -70,7 +72,8 @@ static void a_party_has_only_so_many_peers(void **state)
 	assert_int_equal(weir_mux_listen(other, SERVICE, 8, &there), 0);
 	conn = connect_to(mux, &far, SERVICE);
 	accepted = accept_from(listener);
-	assert_int_equal(weir_mux_connect(mux, near.address, SERVICE, NULL, &conn, &error), -EDQUOT);
+	assert_int_equal(weir_mux_connect(mux, near.address, SERVICE, NULL, &conn, &error),
+			 -EDQUOT);
 	assert_non_null(strstr(error.text, "it may have 1"));
 	/* To the one that it has nothing is in the way; and to another, when that has gone. */
 	weir_mux_conn_close(connect_to(mux, &far, SERVICE));

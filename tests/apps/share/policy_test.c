@@ -63,7 +63,8 @@ static void the_configuration_says_who_may_and_how_much(void **state)
 			 -EDQUOT);
 	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE,
 					  &(struct weir_mux_conn_options){ .class_nr = 0 }, &second,
-					  &error), -EPERM);
+					  &error),
+			 -EPERM);
 	assert_non_null(strstr(error.text, "class 0"));
 	assert_null(second);
 	weir_mux_conn_close(conn);
@@ -265,7 +266,8 @@ static void a_class_is_cut_into_segments_as_its_line_says(void **state)
 static void who_accepts_says_what_his_end_weighs(void **state)
 {
 	struct weir_mux *mux = tenant_of(&near), *server = tenant_of(&far);
-	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL, .weight = 2 };
+	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL,
+						       .weight = 2 };
 	struct weir_mux_conn *conn, *accepted;
 	struct weir_mux_listener *listener;
 

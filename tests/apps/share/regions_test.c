@@ -26,7 +26,8 @@ static int lend(struct weir_mux_listener *listener, struct weir_mux *mux)
 	size_t length;
 
 	if (weir_mux_region_open(mux, LENT, &region) ||
-	    weir_mux_conn_grant(conn, region, 0, LENT, WEIR_MUX_MAY_READ | WEIR_MUX_MAY_WRITE, &handle) ||
+	    weir_mux_conn_grant(conn, region, 0, LENT, WEIR_MUX_MAY_READ | WEIR_MUX_MAY_WRITE,
+				&handle) ||
 	    weir_mux_conn_send(conn, &handle, sizeof(handle), 0))
 		return 1;
 	while (!weir_mux_conn_recv(conn, &got, sizeof(got), &length, 0))
@@ -130,7 +131,7 @@ static void what_is_read_and_written_by_handles_is_shown(void **state)
 static void tenants_have_rings_as_long_as_they_ask(void **state)
 {
 	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL,
-						   .ring_bytes = MIB };
+						       .ring_bytes = MIB };
 	const size_t length = 2 * MIB - sizeof(struct wire_mux_record);
 	pid_t child = child_start(SERVICE, "hold");
 	struct weir_mux *mux = tenant_of(&near);
@@ -319,7 +320,8 @@ static int grant(uint32_t service, int credited)
 	if (weir_mux_region_open(mux, 4096, &region) || wait_told(credited, &go))
 		return 1;
 	do {
-		rc = weir_mux_conn_grant(conns[i++ % GRANTERS], region, 0, 4096, WEIR_MUX_MAY_READ, &handle);
+		rc = weir_mux_conn_grant(conns[i++ % GRANTERS], region, 0, 4096, WEIR_MUX_MAY_READ,
+					 &handle);
 	} while (!rc && write(credited, "", 1) == 1);
 	return 1;
 }
@@ -337,7 +339,8 @@ static int take_back(uint32_t service, int credited)
 	mux = tenant_of(&near);
 	conn = connect_to(mux, &far, service);
 	if (weir_mux_region_open(mux, 4096, &region) ||
-	    weir_mux_conn_grant(conn, region, 0, 4096, WEIR_MUX_MAY_READ, &handle) || wait_told(credited, &go))
+	    weir_mux_conn_grant(conn, region, 0, 4096, WEIR_MUX_MAY_READ, &handle) ||
+	    wait_told(credited, &go))
 		return 1;
 	weir_mux_conn_close(conn);
 	if (write(credited, "", 1) != 1)

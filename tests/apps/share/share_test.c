@@ -79,7 +79,8 @@ static void a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed(voi
 		while (!weir_mux_conn_send(conn, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 			;
 		child_end(child, SIGKILL);
-		assert_int_equal(weir_mux_conn_recv(conn, got, sizeof(got), &length, 0), -ECONNRESET);
+		assert_int_equal(weir_mux_conn_recv(conn, got, sizeof(got), &length, 0),
+				 -ECONNRESET);
 		while (!(rc = weir_mux_conn_send(conn, data, sizeof(data), 0)))
 			;
 		assert_int_equal(rc, -ECONNRESET);
@@ -127,7 +128,8 @@ static void descriptors_say_when_a_call_is_worth_it(void **state)
 
 	(void)state;
 	while (received < n) {
-		while (sent < n && !weir_mux_conn_send(conn, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
+		while (sent < n &&
+		       !weir_mux_conn_send(conn, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 			sent++;
 		while (!weir_mux_conn_recv(conn, got, sizeof(got), &length, WEIR_MUX_CONN_DONTWAIT))
 			received++;
@@ -195,7 +197,8 @@ static void recv_busy(struct weir_mux_conn *conn, int i, int time)
 	assert_memory_equal(got, data, length);
 }
 
-static struct weir_mux_conn *connect_in_class(struct weir_mux *mux, uint32_t service, unsigned int class)
+static struct weir_mux_conn *connect_in_class(struct weir_mux *mux, uint32_t service,
+					      unsigned int class)
 {
 	const struct weir_mux_conn_options options = { .class_nr = class };
 	struct weir_error error = { "" };
@@ -256,7 +259,8 @@ static void top_read(char *text, size_t size)
 	size_t length;
 	FILE *out;
 
-	snprintf(command, sizeof(command), "%s top --socket %s --once --json --flows --interval 0.01",
+	snprintf(command, sizeof(command),
+		 "%s top --socket %s --once --json --flows --interval 0.01",
 		 getenv("WEIR_TEST_WEIR"), near.socket);
 	out = popen(command, "r");
 	assert_non_null(out);
@@ -268,8 +272,8 @@ static void top_read(char *text, size_t size)
 static void who_looks_sees_who_has_sent_how_much(void **state)
 {
 	static const char *const said[] = {
-		"\"process\": \"weir_share_test\"", "\"connections\": 1,", "\"weight\": 1,",
-		"\"flows\": [{\"connection\": ", "\"queued_bytes\": 0}",
+		"\"process\": \"weir_share_test\"", "\"connections\": 1,",  "\"weight\": 1,",
+		"\"flows\": [{\"connection\": ",    "\"queued_bytes\": 0}",
 	};
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
@@ -346,7 +350,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed),
 		cmocka_unit_test(who_does_not_read_is_held_back_alone),
 		cmocka_unit_test(descriptors_say_when_a_call_is_worth_it),
-		cmocka_unit_test(a_thousand_connections_of_sixteen_processes_share_a_queue_pair_a_class),
+		cmocka_unit_test(
+			a_thousand_connections_of_sixteen_processes_share_a_queue_pair_a_class),
 		cmocka_unit_test(who_looks_sees_who_has_sent_how_much),
 		cmocka_unit_test(the_end_of_the_daemon_wakes_who_waits),
 	};
@@ -354,7 +359,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(messages_of_any_size_pass_between_tenants_of_two_daemons),
 		cmocka_unit_test(a_large_message_passes_as_well),
 		cmocka_unit_test(a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed),
-		cmocka_unit_test(a_thousand_connections_of_sixteen_processes_share_a_queue_pair_a_class),
+		cmocka_unit_test(
+			a_thousand_connections_of_sixteen_processes_share_a_queue_pair_a_class),
 	};
 
 	if (IS_CHILD(argc))

@@ -46,8 +46,9 @@ static void comes_out_as_it_went_in(void **state)
 
 static void what_comes_with_one_step_stays_together(void **state)
 {
-	struct letter letters[5] = { { .number = 0 }, { .number = 1 }, { .number = 2 },
-				     { .number = 3 }, { .number = 4 } };
+	struct letter letters[5] = {
+		{ .number = 0 }, { .number = 1 }, { .number = 2 }, { .number = 3 }, { .number = 4 }
+	};
 	struct weir_inbox_node *node;
 	struct weir_inbox inbox;
 	int i;
@@ -138,8 +139,8 @@ static void nobody_is_forgotten(void **state)
 	for (i = 0; i < THREADS; i++) {
 		pushers[i].nic = &nic;
 		pushers[i].number = i;
-		assert_int_equal(
-			pthread_create(&pushers[i].thread, NULL, push_all, &pushers[i]), 0);
+		assert_int_equal(pthread_create(&pushers[i].thread, NULL, push_all, &pushers[i]),
+				 0);
 	}
 	for (i = 0; i < THREADS; i++)
 		pthread_join(pushers[i].thread, NULL);

@@ -9,10 +9,9 @@
 
 static struct weir_trace_record numbered(uint32_t number)
 {
-	return (struct weir_trace_record){ .what = WEIR_TRACE_POST,
-					   .bytes = number,
-					   .wrs = number,
-					   .reqs = number };
+	return (struct weir_trace_record){
+		.what = WEIR_TRACE_POST, .bytes = number, .wrs = number, .reqs = number
+	};
 }
 
 static void a_ring_is_a_power_of_two(void **state)
@@ -186,9 +185,9 @@ static void says_what_the_device_said(void **state)
 	(void)state;
 	traced_init(&t, 64 * KIB, 1);
 	bench_submit(t.b, &req);
-	weir_engine_completed(&t.b->engine,
-			      &(struct weir_wc){ .wr = t.b->posted[0], .status = -EIO, .verbs = 11 },
-			      0);
+	weir_engine_completed(
+		&t.b->engine,
+		&(struct weir_wc){ .wr = t.b->posted[0], .status = -EIO, .verbs = 11 }, 0);
 	bench_pull(t.b);
 	NOTED(&t, 1, .what = WEIR_TRACE_FAIL, .why = -EIO, .wrs = 1, .reqs = 1, .bytes = 8,
 	      .verbs = 11);

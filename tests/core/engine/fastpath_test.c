@@ -144,7 +144,8 @@ static void holds_what_overlaps_it(void **state)
 {
 	struct engine_bench *b = bench_new(64 * KIB, 2);
 	struct weir_req first = bench_req(WEIR_OP_WRITE, 0, 16);
-	struct weir_req over = bench_req(WEIR_OP_READ, 8, 16), beside = bench_req(WEIR_OP_READ, 16, 8);
+	struct weir_req over = bench_req(WEIR_OP_READ, 8, 16),
+			beside = bench_req(WEIR_OP_READ, 16, 8);
 
 	(void)state;
 	go_alone(b, &first);
@@ -254,11 +255,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SAYS("what comes alone is posted at once, whole", posts_it_at_once_and_whole),
-		SAYS("it may end before anything else happens", may_end_before_anything_else_happens),
+		SAYS("it may end before anything else happens",
+		     may_end_before_anything_else_happens),
 		SAYS("what is not plain goes the long way", refuses_what_is_not_plain),
-		SAYS("a write that may be unloaded goes the long way", refuses_a_write_that_may_be_unloaded),
+		SAYS("a write that may be unloaded goes the long way",
+		     refuses_a_write_that_may_be_unloaded),
 		SAYS("who has company is not alone", refuses_company),
-		SAYS("no room, a line or no channel: the long way", refuses_when_there_is_nowhere_to_go),
+		SAYS("no room, a line or no channel: the long way",
+		     refuses_when_there_is_nowhere_to_go),
 		SAYS("what overlaps it waits for it", holds_what_overlaps_it),
 		SAYS("a barrier waits for it", holds_a_barrier),
 		SAYS("it is posted, and so not canceled", is_posted_and_so_not_canceled),

@@ -25,8 +25,8 @@ static struct weir_req page(enum weir_op op, unsigned int number)
 }
 
 /* @b was told to post @count pages, the first of which is @first, as its WR number @i. */
-static void assert_posted(const struct engine_bench *b, unsigned int i, const struct weir_req *first,
-			  unsigned int count)
+static void assert_posted(const struct engine_bench *b, unsigned int i,
+			  const struct weir_req *first, unsigned int count)
 {
 	const struct weir_wr *wr = b->posted[i];
 
@@ -115,7 +115,7 @@ static void who_joins_the_last_entry_needs_none(void **state)
 
 /* One request at a time, each posted before the next comes: nothing is ready that could be merged. */
 static struct engine_bench *stream(struct weir_req *req, unsigned int count,
-			    const struct weir_engine_config *config)
+				   const struct weir_engine_config *config)
 {
 	struct engine_bench *b = bench_new_with(config, 1024 * KIB, 2);
 	unsigned int i;
@@ -459,7 +459,7 @@ int main(void)
 		SAYS("local memory that goes on is one entry", local_neighbours_share_an_entry),
 		SAYS("who joins the last of all entries needs none",
 		     who_joins_the_last_entry_needs_none),
-		SAYS("what comes merge_next a stream gathers until one of it is done",
+		SAYS("what comes beside a stream gathers until one of it is done",
 		     what_follows_a_stream_gathers),
 		SAYS("what gathers is given up, or goes on when one of the stream fails",
 		     what_gathers_ends_with_the_stream_that_fails),

@@ -245,7 +245,8 @@ static void what_the_window_holds_back_is_before_the_barrier(void **state)
 {
 	static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
 							  .chain_max = WEIR_BATCH_MAX,
-							  .sge_max = WEIR_SGE_MAX, .merge = true };
+							  .sge_max = WEIR_SGE_MAX,
+							  .merge = true };
 	struct engine_bench *b = bench_new_with(&config, 8 * KIB, 2);
 	struct weir_req full = bench_req(WEIR_OP_READ, 1 << 20, 8 * KIB);
 	struct weir_req before[2], barrier = bench_req(WEIR_OP_BARRIER, 0, 0), after[2];

@@ -365,26 +365,28 @@ int main(void)
 {
 	struct CMUnitTest tests[NR_PAIRS + NR_OTHERS] = {
 		{ "only the last of its blockers frees it", frees_only_by_the_last },
-		{ "who comes right beside one that does the same in_stream, and who does not, not",
+		{ "who comes right beside one that does the same streams, and who does not, not",
 		  who_comes_beside_its_like_streams },
 		{ "a write that is done frees all that read it", frees_all_readers },
 		{ "one given up in the middle frees what waits for it alone",
 		  giving_up_the_middle },
 		{ "a hundred and twenty thousand random steps agree with counting by hand",
 		  agrees_with_counting_by_hand },
-		{ "who has no neighbour is known, unless some overlap", who_has_no_neighbour_is_known },
+		{ "who has no neighbour is known, unless some overlap",
+		  who_has_no_neighbour_is_known },
 		{ "ascending addresses do not make the tree deep", stays_flat },
 		{ "who meets none is in no tree, until one comes that meets it",
 		  who_meets_none_is_in_no_tree },
 		{ "neighbours meet across the edge of a place", neighbours_meet_across_places },
-		{ "a long one meets all that stood hashed", long_ones_meet_all_that_stood_apart },
+		{ "a long one meets all that stood apart", long_ones_meet_all_that_stood_apart },
 		{ "of a crowd most are in the tree", a_crowd_is_in_the_tree },
-		{ "who walks through memory is found by who comes", who_walks_is_found_by_who_comes },
+		{ "who walks through memory is found by who comes",
+		  who_walks_is_found_by_who_comes },
 	};
 	size_t i;
 
 	for (i = 0; i < NR_PAIRS; i++)
 		tests[i + NR_OTHERS] = (struct CMUnitTest){ pairs[i].sentence, play, NULL, NULL,
-						    (void *)&pairs[i] };
+							    (void *)&pairs[i] };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -381,9 +381,10 @@ static void what_is_unloaded_is_left_alone(void **state)
 {
 	static uint8_t counters[WEIR_PATH_BYTES(WEIR_PATH_COUNTERS_MIN)]
 		__attribute__((aligned(8)));
-	const struct weir_path_config config = { .policy = WEIR_PATH_POLICY_UNLOAD, .bytes_max = 64,
-						  .hot_pages = 1,
-						  .nr_counters = WEIR_PATH_COUNTERS_MIN };
+	const struct weir_path_config config = { .policy = WEIR_PATH_POLICY_UNLOAD,
+						 .bytes_max = 64,
+						 .hot_pages = 1,
+						 .nr_counters = WEIR_PATH_COUNTERS_MIN };
 	struct weir_path_selector route;
 	struct stall_fixture f;
 

@@ -19,9 +19,9 @@
 #define WIRE_MAX 1024
 #define BUNDLES 3 /* of a class */
 
-static const struct weir_sched_config fair = {
-	.weight = 1, .segment_bytes = SEGMENT, .wrs_max = 4
-};
+static const struct weir_sched_config fair = { .weight = 1,
+					       .segment_bytes = SEGMENT,
+					       .wrs_max = 4 };
 
 /* A sender with more to send than there will ever be time for, in messages of @message_bytes. */
 struct sched_sender {
@@ -62,7 +62,7 @@ static void wire_init(struct wire *w, const struct weir_sched_config *configs, u
 }
 
 static struct sched_sender *wire_add_to(struct wire *w, struct weir_bundle *bundle, uint16_t weight,
-				  uint64_t message)
+					uint64_t message)
 {
 	struct sched_sender *sender = &w->senders[w->nr_senders++];
 
@@ -72,7 +72,8 @@ static struct sched_sender *wire_add_to(struct wire *w, struct weir_bundle *bund
 	return sender;
 }
 
-static struct sched_sender *wire_add(struct wire *w, uint8_t class, uint16_t weight, uint64_t message)
+static struct sched_sender *wire_add(struct wire *w, uint8_t class, uint16_t weight,
+				     uint64_t message)
 {
 	return wire_add_to(w, &w->bundles[class][0], weight, message);
 }
@@ -263,9 +264,9 @@ static void who_has_nothing_to_send_is_not_held(void **state)
 /* Room is for those that compete: two flows of a bundle that may not send leave none to the third. */
 static void who_may_not_send_makes_no_room_for_others(void **state)
 {
-	const struct weir_sched_config levels[] = { fair, { .level = 1, .weight = 1,
-							    .segment_bytes = SEGMENT,
-							    .wrs_max = 4 } };
+	const struct weir_sched_config levels[] = {
+		fair, { .level = 1, .weight = 1, .segment_bytes = SEGMENT, .wrs_max = 4 }
+	};
 	struct wire w;
 
 	(void)state;
@@ -391,9 +392,9 @@ static void to_move_brings_nobody_another_quantum(void **state)
 /* It competes where it is: also one that has nothing more to send, and something in flight. */
 static void who_moves_takes_what_is_in_flight_along(void **state)
 {
-	const struct weir_sched_config levels[] = { fair, { .level = 1, .weight = 1,
-							    .segment_bytes = SEGMENT,
-							    .wrs_max = 4 } };
+	const struct weir_sched_config levels[] = {
+		fair, { .level = 1, .weight = 1, .segment_bytes = SEGMENT, .wrs_max = 4 }
+	};
 	struct weir_bundle *of;
 	unsigned int i;
 	struct wire w;
@@ -925,8 +926,7 @@ static void judge_choice(struct judge *j, const struct weir_flow *chosen, uint32
 		else if (classes[c].config.level > classes[chosen->bundle->class].config.level)
 			j->passed[c] += bytes;
 		if (classes[c].config.pass_bytes_max)
-			assert_true(j->passed[c] <=
-				    classes[c].config.pass_bytes_max + 3 * SEGMENT);
+			assert_true(j->passed[c] <= classes[c].config.pass_bytes_max + 3 * SEGMENT);
 	}
 }
 
@@ -987,8 +987,8 @@ static void judge_post(struct judge *j)
 	assert_true(could_post(j, (unsigned int)(sender - j->wire.senders)));
 	bytes = part_of(&j->wire, sender);
 	judge_choice(j, flow, bytes);
-	j->posted[sender - j->wire.senders] +=
-		bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : bytes;
+	j->posted[sender - j->wire.senders] += bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN :
+									     bytes;
 	wire_post(&j->wire, sender);
 	assert_true(!j->wire.sched.classes[flow->bundle->class].config.level ||
 		    j->wire.sched.low_bytes == bytes || j->wire.sched.low_bytes <= low_most(j));
@@ -1002,7 +1002,7 @@ static void judge_turn(struct judge *j)
 
 	if (draw(j, 3) == 0)
 		weir_sched_flow_move(&j->wire.sched, flow,
-			       &j->wire.bundles[flow->bundle->class][draw(j, BUNDLES)]);
+				     &j->wire.bundles[flow->bundle->class][draw(j, BUNDLES)]);
 	else if (flow->turn.is_ready)
 		weir_sched_idle(&j->wire.sched, flow);
 	else
@@ -1038,7 +1038,7 @@ static void judge_run(uint64_t seed)
 	wire_init(&j.wire, configs, 3, (uint64_t)draw(&j, 12) * 20000);
 	for (i = 0; i < 3 * BUNDLES; i++)
 		weir_sched_bundle_set_weight(&j.wire.bundles[i / BUNDLES][i % BUNDLES],
-				  (uint16_t)(1 + draw(&j, 4)));
+					     (uint16_t)(1 + draw(&j, 4)));
 	for (i = 0; i < 3 + draw(&j, FLOWS_MAX - 3); i++)
 		wire_add_to(&j.wire, &j.wire.bundles[draw(&j, 3)][draw(&j, BUNDLES)],
 			    (uint16_t)(1 + draw(&j, 4)), 1 + draw(&j, 4 * SEGMENT));

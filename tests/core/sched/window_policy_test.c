@@ -331,9 +331,11 @@ static void a_lower_limit_waits(void **state)
 	weir_window_leave(&waiter);
 }
 
-#define BOTH(name, does, function)                                                  \
-	{ name " by delay: " does, (function), NULL, NULL, (void *)&kinds[DELAY] }, \
-		{ name " by probing: " does, (function), NULL, NULL, (void *)&kinds[KNEE] }
+#define BOTH(name, does, function)                                                      \
+	{ name " by delay: " does, (function), NULL, NULL, (void *)&kinds[DELAY] },     \
+	{                                                                               \
+		name " by probing: " does, (function), NULL, NULL, (void *)&kinds[KNEE] \
+	}
 
 int main(void)
 {

@@ -127,7 +127,8 @@ static const struct script scripts[] = {
 	{ "leaving twice does no harm", 100, 9, { { LEAVE, 0, 0, 0 }, { LEAVE, 0, 0, 0 } } },
 };
 
-static int do_step(struct weir_window *w, struct weir_window_waiter *waiter, const struct window_step *s)
+static int do_step(struct weir_window *w, struct weir_window_waiter *waiter,
+		   const struct window_step *s)
 {
 	struct weir_window_waiter *called;
 

@@ -209,7 +209,8 @@ static void run(uint64_t seed, uint32_t slots)
 	while (p->taken < messages || p->nr_held || p->out.freed < messages) {
 		step(p, &random, messages);
 		if (++steps > 4000000)
-			fail_msg("no progress: seed %llu, %u slots", (unsigned long long)seed, slots);
+			fail_msg("no progress: seed %llu, %u slots", (unsigned long long)seed,
+				 slots);
 	}
 	assert_int_equal(p->taken, messages);
 	assert_int_equal(p->out.free, slots);
@@ -255,7 +256,8 @@ static void a_slot_that_is_told_of_is_shown_by_no_bit(void **state)
 	weir_slot_bitmap_tx_notified(&out);
 	assert_int_equal(bits[0], 0);
 	assert_true(weir_slot_bitmap_tx_is_full(&out, 0));
-	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, back), 1); /* it comes back as any other */
+	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, back),
+			 1); /* it comes back as any other */
 	assert_int_equal(bits[0], 0);
 	assert_false(weir_slot_bitmap_tx_is_full(&out, 0));
 	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, bits), -EPROTO);
@@ -276,7 +278,8 @@ static void bits_out_of_turn_are_a_broken_rule(void **state)
 	assert_int_equal(weir_slot_bitmap_rx_read_done(&in, beyond), -EPROTO);
 	assert_int_equal(weir_slot_bitmap_rx_read_done(&in, first), 1);
 	first[0] = 0;
-	assert_int_equal(weir_slot_bitmap_rx_read_done(&in, first), -EPROTO); /* not given back yet */
+	assert_int_equal(weir_slot_bitmap_rx_read_done(&in, first),
+			 -EPROTO); /* not given back yet */
 	assert_int_equal(weir_slot_bitmap_rx_slot_filled(&in, 0), -EPROTO);
 	assert_int_equal(weir_slot_bitmap_rx_slot_filled(&in, 4), -EPROTO);
 }

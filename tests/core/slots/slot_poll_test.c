@@ -56,8 +56,8 @@ static void back(struct slot_poll_end *e, uint64_t took_ns, uint32_t found)
 	weir_slot_poll_polled(&e->look, e->now_ns);
 	freed = weir_slot_bitmap_tx_read_done(&e->out, e->peer);
 	assert_true(freed >= 0);
-	weir_slot_poll_read_done(&e->look, &e->out, found, (uint32_t)freed, (uint32_t)(e->out.arrived - arrived),
-		       e->now_ns);
+	weir_slot_poll_read_done(&e->look, &e->out, found, (uint32_t)freed,
+				 (uint32_t)(e->out.arrived - arrived), e->now_ns);
 }
 
 static void look(struct slot_poll_end *e, uint64_t took_ns, uint32_t found)
@@ -98,7 +98,8 @@ static void a_busy_peer_is_shown_many_together(void **state)
 	e.now_ns += 600 * US;
 	put(&e, 4);
 	assert_false(is_due(&e, SILENT)); /* fewer than it has */
-	assert_true(is_due(&e, (struct weir_slot_poll_request){ 1, 64 })); /* it is through with those */
+	assert_true(is_due(
+		&e, (struct weir_slot_poll_request){ 1, 64 })); /* it is through with those */
 	put(&e, 4);
 	assert_true(is_due(&e, SILENT)); /* as many, and long ago */
 	put(&e, 32);
@@ -135,7 +136,8 @@ static void free_slots_are_looked_for_when_few_are_left(void **state)
 	assert_false(is_due(&e, SILENT));
 	put_told(&e, 1);
 	assert_true(is_due(&e, SILENT)); /* fewer than 40 % */
-	assert_false(is_due(&e, (struct weir_slot_poll_request){ 1, WEIR_SLOT_POLL_NOTIFIES_MAX })); /* it sleeps */
+	assert_false(is_due(&e, (struct weir_slot_poll_request){
+					1, WEIR_SLOT_POLL_NOTIFIES_MAX })); /* it sleeps */
 	assert_true(is_due(&e, (struct weir_slot_poll_request){ 1, 1 }));
 	look(&e, 1 * US, 0);
 	e.now_ns += 1000 * US;
@@ -193,8 +195,8 @@ static unsigned int put_one(struct slot_poll_end *e, struct weir_slot_poll_reque
 }
 
 /* @count are put, one each @gap_ns, to a peer that waits and gives back at once. Return: how often it was told. */
-static unsigned int put_each_to(struct slot_poll_end *e, struct weir_slot_poll_request ring, unsigned int count,
-				uint64_t gap_ns)
+static unsigned int put_each_to(struct slot_poll_end *e, struct weir_slot_poll_request ring,
+				unsigned int count, uint64_t gap_ns)
 {
 	unsigned int tells = 0;
 
@@ -219,7 +221,8 @@ static void only_who_waits_is_told(void **state)
 	(void)state;
 	end_init(&e, 512);
 	assert_int_equal(put_one(&e, SILENT), 0);
-	assert_int_equal(put_one(&e, (struct weir_slot_poll_request){ 1, 0 }), 0); /* of another kind */
+	assert_int_equal(put_one(&e, (struct weir_slot_poll_request){ 1, 0 }),
+			 0); /* of another kind */
 	assert_int_equal(put_one(&e, RUNG), 3); /* and of what it does not know of yet */
 	assert_false(is_due(&e, RUNG)); /* no look is needed then */
 }
@@ -271,7 +274,8 @@ static void who_waits_for_an_answer_each_time_seldom_waits_for_company(void **st
 		e.now_ns += 10 * US;
 		if (!put_one(&e, RUNG)) {
 			waits++;
-			weir_slot_poll_notified(&e.look, &e.out, weir_slot_poll_unshown(&e.out), e.now_ns);
+			weir_slot_poll_notified(&e.look, &e.out, weir_slot_poll_unshown(&e.out),
+						e.now_ns);
 			weir_slot_bitmap_tx_notified(&e.out);
 		}
 		give_back(&e);
@@ -432,7 +436,8 @@ static void who_has_rung_looks_no_more_until_there_is_a_sign(void **state)
 	assert_true(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_NEWS, false, e.now_ns));
 	weir_slot_poll_requested(&e.look, WEIR_SLOT_POLL_NEWS);
 	post(&e);
-	assert_false(weir_slot_poll_has_requested(&e.look, WEIR_SLOT_POLL_NEWS, false)); /* that look may find it */
+	assert_false(weir_slot_poll_has_requested(&e.look, WEIR_SLOT_POLL_NEWS,
+						  false)); /* that look may find it */
 	assert_false(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_NEWS, true, e.now_ns));
 	back(&e, 1 * US, 0);
 	assert_true(weir_slot_poll_has_requested(&e.look, WEIR_SLOT_POLL_NEWS, false));

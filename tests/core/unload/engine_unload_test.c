@@ -26,9 +26,12 @@ static struct unload_fixture fixture_new(bool merge)
 /* The selector has to stay where it is. */
 static void fixture_begin(struct unload_fixture *f, enum weir_path_policy policy)
 {
-	struct weir_path_config config = { .policy = policy, .bytes_max = SMALL, .hot_pages = 1,
-					    .nr_counters = WEIR_PATH_COUNTERS_MIN };
-	static uint8_t counters[WEIR_PATH_BYTES(WEIR_PATH_COUNTERS_MIN)] __attribute__((aligned(8)));
+	struct weir_path_config config = { .policy = policy,
+					   .bytes_max = SMALL,
+					   .hot_pages = 1,
+					   .nr_counters = WEIR_PATH_COUNTERS_MIN };
+	static uint8_t counters[WEIR_PATH_BYTES(WEIR_PATH_COUNTERS_MIN)]
+		__attribute__((aligned(8)));
 
 	memset(counters, 0, sizeof(counters));
 	assert_int_equal(weir_path_init(&f->selector, &config, counters), 0);
@@ -43,9 +46,9 @@ static void only_small_whole_writes_are_unloaded(void **state)
 		uint32_t length;
 		uint16_t channel;
 	} cases[] = {
-		{ WEIR_OP_WRITE, SMALL, UNLOAD },     { WEIR_OP_WRITE, 1, UNLOAD },
-		{ WEIR_OP_WRITE, SMALL + 1, PLAIN },  { WEIR_OP_READ, SMALL, PLAIN },
-		{ WEIR_OP_FADD, 8, PLAIN },	      { WEIR_OP_CAS, 8, PLAIN },
+		{ WEIR_OP_WRITE, SMALL, UNLOAD },    { WEIR_OP_WRITE, 1, UNLOAD },
+		{ WEIR_OP_WRITE, SMALL + 1, PLAIN }, { WEIR_OP_READ, SMALL, PLAIN },
+		{ WEIR_OP_FADD, 8, PLAIN },	     { WEIR_OP_CAS, 8, PLAIN },
 		{ WEIR_OP_SEND, SMALL, PLAIN },
 	};
 	struct unload_fixture f = fixture_new(false);

@@ -24,8 +24,9 @@ struct path_table {
 
 static struct path_table *table_new(enum weir_path_policy policy)
 {
-	struct weir_path_config config = { .policy = policy, .bytes_max = 256, .hot_pages = HOT,
-					    .nr_counters = COUNTERS };
+	struct weir_path_config config = {
+		.policy = policy, .bytes_max = 256, .hot_pages = HOT, .nr_counters = COUNTERS
+	};
 	struct path_table *t = calloc(1, sizeof(*t));
 
 	assert_non_null(t);
@@ -43,9 +44,12 @@ static bool unloads(struct path_table *t, uint64_t page, enum weir_path_hint hin
 static void what_makes_no_sense_is_refused(void **state)
 {
 	static const struct weir_path_config bad[] = {
-		{ WEIR_PATH_POLICY_MEASURED + 1, 1, 1, COUNTERS }, { WEIR_PATH_POLICY_HINTS, 0, 1, 0 },
-		{ WEIR_PATH_POLICY_HINTS, 1, 0, 0 },		     { WEIR_PATH_POLICY_FREQUENCY, 1, 1, 0 },
-		{ WEIR_PATH_POLICY_FREQUENCY, 1, 1, 100 },	     { WEIR_PATH_POLICY_MEASURED, 1, 1, 32 },
+		{ WEIR_PATH_POLICY_MEASURED + 1, 1, 1, COUNTERS },
+		{ WEIR_PATH_POLICY_HINTS, 0, 1, 0 },
+		{ WEIR_PATH_POLICY_HINTS, 1, 0, 0 },
+		{ WEIR_PATH_POLICY_FREQUENCY, 1, 1, 0 },
+		{ WEIR_PATH_POLICY_FREQUENCY, 1, 1, 100 },
+		{ WEIR_PATH_POLICY_MEASURED, 1, 1, 32 },
 		{ WEIR_PATH_POLICY_FREQUENCY, 1, 1, 2 * WEIR_PATH_COUNTERS_MAX },
 	};
 	struct weir_path_config good = { WEIR_PATH_POLICY_FREQUENCY, 1, 1, COUNTERS };
@@ -275,7 +279,8 @@ static uint32_t hurries(uint32_t pages, uint32_t room, double *hot)
 	random_state = 1;
 	assert_int_equal(weir_page_heat_init(&p, counters, nr, room), 0);
 	for (i = 0; i < 2 * writes; i++) {
-		bool is_hot = weir_page_heat_record_write(&p, random_below(pages) * (nr / pages - 1));
+		bool is_hot =
+			weir_page_heat_record_write(&p, random_below(pages) * (nr / pages - 1));
 
 		hurried += i >= writes && p.threshold > 192;
 		nr_hot += i >= writes && is_hot;
@@ -334,7 +339,7 @@ static unsigned int write_cold(struct path_table *t, uint64_t offload_ns, uint64
 
 	if (path & WEIR_PATH_PROBE)
 		weir_path_completed(&t->route, path,
-				     path & WEIR_PATH_UNLOAD ? unload_ns : offload_ns);
+				    path & WEIR_PATH_UNLOAD ? unload_ns : offload_ns);
 	return path;
 }
 
@@ -443,7 +448,7 @@ static void no_verdict_falls_while_a_trial_is_under_way(void **state)
 	for (i = WEIR_PATH_PROBES; i-- > 0;) {
 		assert_int_equal(t->route.trial.trials, 0);
 		weir_path_completed(&t->route, paths[i],
-				     paths[i] & WEIR_PATH_UNLOAD ? FAST_NS : UINT64_MAX);
+				    paths[i] & WEIR_PATH_UNLOAD ? FAST_NS : UINT64_MAX);
 	}
 	assert_int_equal(t->route.trial.trials, 1);
 	assert_true(t->route.trial.pays);
@@ -461,7 +466,8 @@ int main(void)
 		SAYS("they are found among more pages than counters",
 		     they_are_found_among_more_pages_than_counters),
 		SAYS("huge pages are counted beside", huge_pages_are_counted_beside),
-		SAYS("the threshold is the lowest that fits", the_threshold_is_the_lowest_that_fits),
+		SAYS("the threshold is the lowest that fits",
+		     the_threshold_is_the_lowest_that_fits),
 		SAYS("counters never run up to their end", counters_never_run_up_to_their_end),
 		SAYS("few pages that are far apart do not keep it hurrying",
 		     few_pages_that_are_far_apart_do_not_keep_it_hurrying),

@@ -28,25 +28,34 @@ static void only_what_a_nic_would_let_through_passes(void **state)
 		uint64_t addr, length;
 		int rc;
 	} cases[] = {
-		{ 1, 7, 4096, 8192, 0 },	     { 1, 7, 4096, 1, 0 },
-		{ 1, 7, 12287, 1, 0 },		     { 1, 7, 4095, 1, -EACCES },
-		{ 1, 7, 4095, 2, -EACCES },	     { 1, 7, 12288, 1, -EACCES },
-		{ 1, 7, 12287, 2, -EACCES },	     { 1, 7, 4096, 8193, -EACCES },
-		{ 1, 7, 4096, 0, -EACCES },	     { 2, 7, 4096, 1, -EACCES },
-		{ 1, 8, 4096, 1, -EACCES },	     { 1, 0, 4096, 1, -EACCES },
-		{ 1, 9, 4096, 1, -EACCES },	     { 1, 7, 4097, UINT64_MAX, -EACCES },
-		{ 1, 7, UINT64_MAX, 2, -EACCES },    { 1, 10, UINT64_MAX, 1, 0 },
-		{ 1, 10, UINT64_MAX, 2, -EACCES },   { 1, 10, UINT64_MAX - 8, 10, -EACCES },
+		{ 1, 7, 4096, 8192, 0 },
+		{ 1, 7, 4096, 1, 0 },
+		{ 1, 7, 12287, 1, 0 },
+		{ 1, 7, 4095, 1, -EACCES },
+		{ 1, 7, 4095, 2, -EACCES },
+		{ 1, 7, 12288, 1, -EACCES },
+		{ 1, 7, 12287, 2, -EACCES },
+		{ 1, 7, 4096, 8193, -EACCES },
+		{ 1, 7, 4096, 0, -EACCES },
+		{ 2, 7, 4096, 1, -EACCES },
+		{ 1, 8, 4096, 1, -EACCES },
+		{ 1, 0, 4096, 1, -EACCES },
+		{ 1, 9, 4096, 1, -EACCES },
+		{ 1, 7, 4097, UINT64_MAX, -EACCES },
+		{ 1, 7, UINT64_MAX, 2, -EACCES },
+		{ 1, 10, UINT64_MAX, 1, 0 },
+		{ 1, 10, UINT64_MAX, 2, -EACCES },
+		{ 1, 10, UINT64_MAX - 8, 10, -EACCES },
 	};
 	struct weir_umtt m = umtt_new();
 	size_t i;
 
 	(void)state;
 	assert_int_equal(weir_umtt_add(&m, &(struct weir_umtt_entry){ 4096, 8192, 7, 1, true }), 0);
-	assert_int_equal(weir_umtt_add(&m, &(struct weir_umtt_entry){ 4096, 8192, 9, 1, false }), 0);
-	assert_int_equal(weir_umtt_add(&m, &(struct weir_umtt_entry){ UINT64_MAX - 9, 10, 10, 1,
-								      true }),
+	assert_int_equal(weir_umtt_add(&m, &(struct weir_umtt_entry){ 4096, 8192, 9, 1, false }),
 			 0);
+	assert_int_equal(
+		weir_umtt_add(&m, &(struct weir_umtt_entry){ UINT64_MAX - 9, 10, 10, 1, true }), 0);
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_int_equal(weir_umtt_check(&m, cases[i].owner, cases[i].tag, cases[i].addr,
 						 cases[i].length),
@@ -69,7 +78,8 @@ static void what_makes_no_sense_is_refused(void **state)
 	assert_int_equal(weir_umtt_add(&m, &(struct weir_umtt_entry){ 1, 1, 1, 0, true }), 0);
 	assert_int_equal(weir_umtt_add(&m, &(struct weir_umtt_entry){ 9, 9, 1, 0, true }), -EEXIST);
 	for (i = 2; i <= SIZE / 4 * 3; i++)
-		assert_int_equal(weir_umtt_add(&m, &(struct weir_umtt_entry){ 1, 1, i, 0, true }), 0);
+		assert_int_equal(weir_umtt_add(&m, &(struct weir_umtt_entry){ 1, 1, i, 0, true }),
+				 0);
 	assert_int_equal(weir_umtt_add(&m, &(struct weir_umtt_entry){ 1, 1, 0, 0, true }), -ENOSPC);
 }
 
@@ -130,7 +140,8 @@ static void a_ceiling_holds_however_often_it_is_asked(void **state)
 			}
 			/* One period's share more, for it begins with that, and one step. */
 			assert_true(cpu <= now / 100 * percents[i] + steps_ns[j] +
-					   WEIR_CPU_BUDGET_PERIOD_NS / 100 * percents[i] + now % 100);
+						   WEIR_CPU_BUDGET_PERIOD_NS / 100 * percents[i] +
+						   now % 100);
 			/* And no less, but for what it could have taken. */
 			assert_true(cpu + steps_ns[j] + (c.kept_ns > 0 ? (uint64_t)c.kept_ns : 0) >=
 				    now / 100 * percents[i]);
@@ -139,7 +150,8 @@ static void a_ceiling_holds_however_often_it_is_asked(void **state)
 
 static void below_its_ceiling_a_thread_is_wanted(void **state)
 {
-	uint64_t now = 5 * WEIR_CPU_BUDGET_PERIOD_NS, cpu = 77, share = WEIR_CPU_BUDGET_PERIOD_NS / 5;
+	uint64_t now = 5 * WEIR_CPU_BUDGET_PERIOD_NS, cpu = 77,
+		 share = WEIR_CPU_BUDGET_PERIOD_NS / 5;
 	struct weir_cpu_budget c;
 
 	(void)state;

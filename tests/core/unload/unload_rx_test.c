@@ -29,7 +29,7 @@ static void target_init(struct unload_rx_target *t)
 static int copy(struct unload_rx_target *t, size_t at, uint8_t value)
 {
 	return weir_unload_rx_copy(&t->copier, &t->map, OWNER, TAG, (uintptr_t)t->memory + at,
-				&value, 1);
+				   &value, 1);
 }
 
 static void nothing_behind_what_was_refused_is_copied(void **state)
@@ -52,8 +52,8 @@ static void what_is_checked_may_be_refused_all_the_same(void **state)
 
 	(void)state;
 	target_init(&t);
-	assert_int_equal(weir_unload_rx_check(&t.copier, &t.map, OWNER, TAG, (uintptr_t)t.memory, 1),
-			 0);
+	assert_int_equal(
+		weir_unload_rx_check(&t.copier, &t.map, OWNER, TAG, (uintptr_t)t.memory, 1), 0);
 	assert_int_equal(weir_unload_rx_refuse(&t.copier), -EACCES);
 	assert_int_equal(copy(&t, 0, 0xcc), -ECANCELED);
 	assert_int_equal(t.memory[0], 0);

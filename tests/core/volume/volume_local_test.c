@@ -37,7 +37,8 @@ static void begin(struct volume_local_fixture *s)
 	lend(s, 0);
 }
 
-static void write(struct volume_local_fixture *s, uint32_t extent, uint32_t page, uint32_t pages, uint8_t failed)
+static void write(struct volume_local_fixture *s, uint32_t extent, uint32_t page, uint32_t pages,
+		  uint8_t failed)
 {
 	struct weir_volume_write w;
 
@@ -181,7 +182,8 @@ static void what_the_disk_has_is_not_lost_and_comes_back_when_a_donor_does(void 
 		weir_volume_resync_next(&s.v, &step);
 		if (step.what == WEIR_VOLUME_COPY_NOTHING)
 			break;
-		assert_true(step.what == WEIR_VOLUME_COPY_READ_LOCAL || step.what == WEIR_VOLUME_COPY_WRITE);
+		assert_true(step.what == WEIR_VOLUME_COPY_READ_LOCAL ||
+			    step.what == WEIR_VOLUME_COPY_WRITE);
 		filled += step.what == WEIR_VOLUME_COPY_WRITE ? step.pages : 0;
 		weir_volume_resync_done(&s.v, true);
 	}
@@ -236,7 +238,8 @@ int main(void)
 		cmocka_unit_test(what_was_written_goes_to_the_disk_and_nothing_else),
 		cmocka_unit_test(what_changes_meanwhile_the_disk_does_not_have),
 		cmocka_unit_test(a_page_whose_write_failed_the_disk_does_not_have),
-		cmocka_unit_test(what_could_not_be_kept_is_tried_again_and_does_not_keep_others_waiting),
+		cmocka_unit_test(
+			what_could_not_be_kept_is_tried_again_and_does_not_keep_others_waiting),
 		cmocka_unit_test(what_the_disk_has_is_not_lost_and_comes_back_when_a_donor_does),
 		cmocka_unit_test(what_the_disk_cannot_read_is_lost),
 		cmocka_unit_test(without_a_disk_nothing_is_there),

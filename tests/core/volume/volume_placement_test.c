@@ -38,7 +38,8 @@ static void begin(struct volume_placement_fixture *s, uint8_t donors, uint8_t re
 	ask(s);
 }
 
-static void write_all(struct volume_placement_fixture *s, uint32_t extent, const uint32_t *what, uint8_t failed)
+static void write_all(struct volume_placement_fixture *s, uint32_t extent, const uint32_t *what,
+		      uint8_t failed)
 {
 	struct weir_volume_write write;
 
@@ -495,7 +496,8 @@ int main(void)
 		cmocka_unit_test(what_nobody_discarded_keeps_its_memory),
 		cmocka_unit_test(what_is_discarded_whole_is_given_back_but_for_the_reserve),
 		cmocka_unit_test(zeroes_that_are_to_have_memory_keep_it),
-		cmocka_unit_test(what_is_written_where_no_memory_is_takes_the_reserve_which_is_filled_up),
+		cmocka_unit_test(
+			what_is_written_where_no_memory_is_takes_the_reserve_which_is_filled_up),
 		cmocka_unit_test(what_has_memory_takes_none),
 		cmocka_unit_test(memory_in_use_is_taken_by_nobody),
 		cmocka_unit_test(without_memory_anywhere_a_write_is_refused),

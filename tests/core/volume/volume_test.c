@@ -248,7 +248,8 @@ static void place_and_copy(struct volume_fixture *s)
 
 	while (!weir_volume_next_placement(&s->v, &place))
 		assert_int_equal(weir_volume_granted(&s->v, &place), 0);
-	for (weir_volume_resync_next(&s->v, &step); step.what; weir_volume_resync_next(&s->v, &step))
+	for (weir_volume_resync_next(&s->v, &step); step.what;
+	     weir_volume_resync_next(&s->v, &step))
 		weir_volume_resync_done(&s->v, true);
 }
 

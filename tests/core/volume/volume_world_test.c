@@ -99,15 +99,19 @@ static uint64_t random_below(struct volume_world *w, uint64_t n)
 	return w->random * 2685821657736338717ull % n;
 }
 
-static void push(struct volume_world *w, struct task *task, uint8_t slot, bool is_write, uint32_t page,
-		 uint32_t pages, const uint64_t *value)
+static void push(struct volume_world *w, struct task *task, uint8_t slot, bool is_write,
+		 uint32_t page, uint32_t pages, const uint64_t *value)
 {
 	struct world_donor *donor = &w->donor[w->extents[task->extent].replica[slot].donor];
 	struct world_op *op = calloc(1, sizeof(*op));
 
 	assert_true(op && donor->nr_ops < OPS_MAX);
-	*op = (struct world_op){ .is_write = is_write, .memory = w->memory[task->extent][slot], .page = page,
-			   .pages = pages, .task = task, .slot = slot };
+	*op = (struct world_op){ .is_write = is_write,
+				 .memory = w->memory[task->extent][slot],
+				 .page = page,
+				 .pages = pages,
+				 .task = task,
+				 .slot = slot };
 	if (is_write)
 		memcpy(op->value, value, pages * sizeof(*value));
 	op->memory->ops++;
@@ -129,7 +133,8 @@ static void choose_range(struct volume_world *w, struct task *task)
 	task->extent = (uint32_t)random_below(w, EXTENTS);
 	task->pages = 1 + (uint32_t)random_below(w, RUN_MAX);
 	/* One half of all goes where a copy is likely to be. */
-	task->page = (uint32_t)random_below(w, (random_below(w, 2) ? PAGES : 2 * RUN_MAX) - RUN_MAX + 1);
+	task->page =
+		(uint32_t)random_below(w, (random_below(w, 2) ? PAGES : 2 * RUN_MAX) - RUN_MAX + 1);
 }
 
 /* As a file system, which does not write a page that it is writing. */
@@ -310,7 +315,8 @@ static void begin_read(struct volume_world *w)
 	task->failed = 0;
 	task->tried = 0;
 	if (!w->rots)
-		task->tried = (uint8_t)(random_below(w, 2) << random_below(w, 4)); /* not always the first */
+		task->tried = (uint8_t)(random_below(w, 2)
+					<< random_below(w, 4)); /* not always the first */
 	task->begun = w->clock;
 	try_read(w, task);
 }
@@ -343,7 +349,8 @@ static bool is_as_expected(struct task *task)
 	for (uint32_t i = 0; i < task->pages; i++) {
 		if (task->sums[i] == WEIR_SUM_NOTHING)
 			task->value[i] = 0;
-		else if (task->sums[i] != WEIR_SUM_UNKNOWN && task->sums[i] != sum_of(task->value[i]))
+		else if (task->sums[i] != WEIR_SUM_UNKNOWN &&
+			 task->sums[i] != sum_of(task->value[i]))
 			return false;
 	}
 	return true;
@@ -369,7 +376,8 @@ static void end_read(struct volume_world *w, struct task *task)
 /* A byte of some donor's memory is not as it was. */
 static void rot(struct volume_world *w)
 {
-	uint32_t extent = (uint32_t)random_below(w, EXTENTS), page = (uint32_t)random_below(w, PAGES);
+	uint32_t extent = (uint32_t)random_below(w, EXTENTS),
+		 page = (uint32_t)random_below(w, PAGES);
 	struct memory *memory = w->memory[extent][random_below(w, w->v.slots)];
 
 	if (!w->rots || w->is_calm || !memory || !memory->page[page])
@@ -398,8 +406,11 @@ static void keep(struct volume_world *w)
 	weir_volume_local_next(&w->v, &step);
 	if (step.what != WEIR_VOLUME_COPY_READ)
 		return;
-	*task = (struct task){ .kind = A_LOCAL, .extent = step.extent, .page = step.page,
-			       .pages = step.pages, .slot = step.slot };
+	*task = (struct task){ .kind = A_LOCAL,
+			       .extent = step.extent,
+			       .page = step.page,
+			       .pages = step.pages,
+			       .slot = step.slot };
 	weir_volume_expect(&w->v, step.extent, step.page, step.pages, task->sums);
 	push(w, task, step.slot, false, step.page, step.pages, NULL);
 }
@@ -429,7 +440,8 @@ static void work_disk(struct volume_world *w)
 		if (task->kind != A_DISK_WRITE)
 			continue;
 		for (uint32_t page = 0; page < task->pages; page++)
-			w->disk[task->extent][task->page + page] = fails ? ROTTEN : task->value[page];
+			w->disk[task->extent][task->page + page] = fails ? ROTTEN :
+									   task->value[page];
 		w->counts.kept += !fails;
 		w->counts.outdated += w->v.local.overtaken != 0;
 		weir_volume_local_done(&w->v, !fails);
@@ -449,8 +461,11 @@ static void copy(struct volume_world *w)
 		fill_from_disk(w, &step);
 	if (step.what != WEIR_VOLUME_COPY_READ && step.what != WEIR_VOLUME_COPY_WRITE)
 		return;
-	*task = (struct task){ .kind = A_COPY, .extent = step.extent, .page = step.page,
-			       .pages = step.pages, .slot = step.slot };
+	*task = (struct task){ .kind = A_COPY,
+			       .extent = step.extent,
+			       .page = step.page,
+			       .pages = step.pages,
+			       .slot = step.slot };
 	w->is_copying = true;
 	w->counts.overtaken += w->v.copy.overtaken != 0;
 	push(w, task, step.slot, step.what == WEIR_VOLUME_COPY_WRITE, step.page, step.pages,
@@ -580,7 +595,8 @@ static void place_one(struct volume_world *w)
 		weir_volume_donor_room(&w->v, place.donor, 0);
 		return;
 	}
-	place.extent = (uint32_t)random_below(w, EXTENTS); /* who wants it may be another one by then */
+	place.extent =
+		(uint32_t)random_below(w, EXTENTS); /* who wants it may be another one by then */
 	if (weir_volume_granted(&w->v, &place))
 		return;
 	assert_null(w->memory[place.extent][place.slot]);
@@ -593,8 +609,8 @@ static void donor_asks(struct volume_world *w, uint8_t donor)
 {
 	uint32_t had = weir_volume_census(&w->v).leaving;
 
-	weir_volume_donor_keeps(&w->v, donor, random_below(w, 2) ? random_below(w, ROOM) :
-								  WEIR_VOLUME_KEEPS_ALL);
+	weir_volume_donor_keeps(&w->v, donor,
+				random_below(w, 2) ? random_below(w, ROOM) : WEIR_VOLUME_KEEPS_ALL);
 	w->counts.left += weir_volume_census(&w->v).leaving > had;
 }
 
@@ -702,7 +718,8 @@ static void let_disk_catch_up(struct volume_world *w)
 static void check_disk(const struct volume_world *w, uint32_t extent)
 {
 	for (uint32_t page = 0; page < PAGES; page++) {
-		if (w->sum[extent][page] != WEIR_SUM_UNKNOWN && weir_volume_count_valid(&w->v, extent))
+		if (w->sum[extent][page] != WEIR_SUM_UNKNOWN &&
+		    weir_volume_count_valid(&w->v, extent))
 			assert_true(weir_volume_local_has(&w->v, extent, page, 1));
 	}
 }
@@ -772,7 +789,8 @@ static struct volume_world *new_world(uint64_t seed)
 		w->extents[i].local = seed & 8 ? w->local[i] : NULL;
 	}
 	assert_int_equal(weir_volume_init(&w->v, w->extents, EXTENTS, PAGES, DONORS,
-					  replicas[seed * 6 / WORLDS % 6]), 0);
+					  replicas[seed * 6 / WORLDS % 6]),
+			 0);
 	w->v.reserve = 1;
 	return w;
 }

@@ -40,9 +40,14 @@ static inline void weir_test_compare(u64 a, u64 b, bool equal, const char *file,
 	weir_test_fail(file, line, equal ? "they differ" : "they are the same");
 }
 
-#define cmocka_unit_test(function) { #function, function, NULL, NULL, NULL }
+#define cmocka_unit_test(function)                    \
+	{                                             \
+#function, function, NULL, NULL, NULL \
+	}
 #define cmocka_unit_test_setup_teardown(function, setup, teardown) \
-	{ #function, function, setup, teardown, NULL }
+	{                                                          \
+#function, function, setup, teardown, NULL         \
+	}
 #define cmocka_run_group_tests_name(name, tests, setup, teardown) \
 	weir_test_group(name, tests, ARRAY_SIZE(tests))
 #define cmocka_run_group_tests(tests, setup, teardown) \
@@ -57,10 +62,8 @@ static inline void weir_test_compare(u64 a, u64 b, bool equal, const char *file,
 #define assert_null(pointer) assert_true(!(pointer))
 #define assert_non_null(pointer) assert_true(pointer)
 #define assert_ptr_equal(a, b) assert_true((const void *)(a) == (const void *)(b))
-#define assert_int_equal(a, b) \
-	weir_test_compare((u64)(a), (u64)(b), true, __FILE__, __LINE__)
-#define assert_int_not_equal(a, b) \
-	weir_test_compare((u64)(a), (u64)(b), false, __FILE__, __LINE__)
+#define assert_int_equal(a, b) weir_test_compare((u64)(a), (u64)(b), true, __FILE__, __LINE__)
+#define assert_int_not_equal(a, b) weir_test_compare((u64)(a), (u64)(b), false, __FILE__, __LINE__)
 #define assert_memory_equal(a, b, bytes) assert_true(!memcmp(a, b, bytes))
 #define assert_string_equal(a, b) assert_true(!strcmp(a, b))
 #define assert_in_range(value, from, to) assert_true((value) >= (from) && (value) <= (to))

@@ -33,7 +33,8 @@ static struct weir_session_info write_neighbours(const struct weir_session_optio
 		struct weir_iov iov = { to + i * PAGE, PAGE, memory };
 
 		assert_int_equal(weir_write_async(region, (uint64_t)i * PAGE, &iov, 1, &completion,
-						  NULL), 0);
+						  NULL),
+				 0);
 	}
 	tally_wait(&tally, NEIGHBOURS);
 	assert_int_equal(tally.status, 0);
@@ -111,7 +112,8 @@ static void row_open(struct row *row, const struct weir_session_options *options
 	row->session = session_to(&donor, options);
 	row->region = region_of(row->session, NEIGHBOURS * PAGE);
 	assert_int_equal(weir_memory_register(row->session, row->pages, sizeof(row->pages),
-					      &row->memory, NULL), 0);
+					      &row->memory, NULL),
+			 0);
 	for (i = 0; i < NEIGHBOURS; i++) {
 		size_t at = (size_t)(NEIGHBOURS - 1 - i) * PAGE;
 

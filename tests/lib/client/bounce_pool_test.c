@@ -93,8 +93,7 @@ static void assert_refused_when_full(const struct full *full)
 static void what_is_copied_has_its_bounds(void **in)
 {
 	struct weir_session *session = session_with_few_buffers(true);
-	struct full full = { .region = region_of(session, MIB),
-			     .bytes = calloc(1, 512 * KIB) };
+	struct full full = { .region = region_of(session, MIB), .bytes = calloc(1, 512 * KIB) };
 	struct weir_session_info info;
 	int i;
 

@@ -34,8 +34,8 @@ static void transfer(struct weir_region *region, bool write, const struct weir_i
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	int rc;
 
-	rc = write ? weir_write_async(region, 3, iov, iovcnt, &completion, NULL)
-		   : weir_read_async(region, 3, iov, iovcnt, &completion, NULL);
+	rc = write ? weir_write_async(region, 3, iov, iovcnt, &completion, NULL) :
+		     weir_read_async(region, 3, iov, iovcnt, &completion, NULL);
 	assert_int_equal(rc, 0);
 	tally_wait(&tally, 1);
 	assert_int_equal(tally.status, 0);
@@ -43,8 +43,9 @@ static void transfer(struct weir_region *region, bool write, const struct weir_i
 
 static void every_length_arrives(void **in)
 {
-	static const size_t lengths[] = { 1,	     8,		    64 * KIB - 1,  64 * KIB,
-					  64 * KIB + 1, 512 * KIB, 512 * KIB + 1, 2 * MIB };
+	static const size_t lengths[] = {
+		1, 8, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 512 * KIB, 512 * KIB + 1, 2 * MIB
+	};
 	char *to = malloc(REGION_BYTES), *from = malloc(REGION_BYTES);
 	enum weir_mr mr;
 	unsigned int i;
@@ -87,8 +88,8 @@ static void registered_and_other_pieces_mix(void **in)
 		struct weir_iov iov[3];
 
 		fill(to, sizeof(to), mr);
-		assert_int_equal(
-			weir_memory_register(session, from, sizeof(from), &memory, NULL), 0);
+		assert_int_equal(weir_memory_register(session, from, sizeof(from), &memory, NULL),
+				 0);
 		iov[0] = (struct weir_iov){ to, 100001, NULL };
 		iov[1] = (struct weir_iov){ to + 100001, 70000, NULL };
 		iov[2] = (struct weir_iov){ to + 170001, 129999, NULL };

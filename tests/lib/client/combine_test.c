@@ -242,8 +242,8 @@ static uint64_t walk_with(const struct donor_process *donor, enum weir_batching 
 	assert_non_null(walk.pages);
 	for (i = 0; i < PAGES * PAGE; i += sizeof(seed))
 		*(uint64_t *)(walk.pages + i) = random_next(&seed);
-	assert_int_equal(weir_memory_register(session, walk.pages, PAGES * PAGE, &walk.memory,
-					      NULL), 0);
+	assert_int_equal(
+		weir_memory_register(session, walk.pages, PAGES * PAGE, &walk.memory, NULL), 0);
 	verbs_count_read(&before);
 	run(session, &walk);
 	verbs_count_read(&after);
@@ -293,7 +293,8 @@ static void sessions_of_one_nic_leave_nobody_behind(void **in)
 		assert_non_null(walks[i].pages);
 		memset(walks[i].pages, 1 + i, PAGES * PAGE);
 		assert_int_equal(weir_memory_register(sessions[i], walks[i].pages, PAGES * PAGE,
-						      &walks[i].memory, NULL), 0);
+						      &walks[i].memory, NULL),
+				 0);
 		pthread_barrier_init(&walks[i].begin, NULL, THREADS);
 	}
 	for (i = 0; i < 2 * THREADS; i++)

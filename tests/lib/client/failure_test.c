@@ -88,10 +88,11 @@ static int teardown_dead(void **in)
 	return release(*in);
 }
 
-static int try_to_submit(struct failure_state *s, size_t length, uint64_t timeout_ns, struct completion_tally *tally,
-			 struct weir_request **request)
+static int try_to_submit(struct failure_state *s, size_t length, uint64_t timeout_ns,
+			 struct completion_tally *tally, struct weir_request **request)
 {
-	struct weir_completion completion = { .done = tally_done, .arg = tally,
+	struct weir_completion completion = { .done = tally_done,
+					      .arg = tally,
 					      .timeout_ns = timeout_ns };
 	void *buffer = weir_pool_get(s->pool);
 	struct weir_iov iov = { buffer, length, weir_pool_memory(s->pool) };

@@ -163,7 +163,8 @@ int main(void)
 		{ "what_breaks_in_silence_on_the_queue_of_all_sessions_is_mended",
 		  what_breaks_in_silence_is_mended, setup_of_all, teardown },
 		cmocka_unit_test_setup_teardown(a_stopped_donor_is_alive, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_wants_none_asks_nothing, setup_silent, teardown),
+		cmocka_unit_test_setup_teardown(who_wants_none_asks_nothing, setup_silent,
+						teardown),
 		cmocka_unit_test_setup_teardown(too_often_is_refused, setup_silent, teardown),
 	};
 

@@ -229,11 +229,16 @@ static void what_breaks_a_link_is_no_fault_of_a_request(void **state)
 		enum ibv_wc_status said;
 		int meant;
 	} cases[] = {
-		{ IBV_WC_WR_FLUSH_ERR, -ECONNRESET },	  { IBV_WC_RETRY_EXC_ERR, -ECONNRESET },
-		{ IBV_WC_RNR_RETRY_EXC_ERR, -ECONNRESET }, { IBV_WC_REM_ABORT_ERR, -ECONNRESET },
-		{ IBV_WC_RESP_TIMEOUT_ERR, -ECONNRESET },  { IBV_WC_LOC_QP_OP_ERR, -ECONNRESET },
-		{ IBV_WC_REM_ACCESS_ERR, -EACCES },	  { IBV_WC_LOC_PROT_ERR, -EFAULT },
-		{ IBV_WC_LOC_LEN_ERR, -EIO },		  { IBV_WC_REM_OP_ERR, -EIO },
+		{ IBV_WC_WR_FLUSH_ERR, -ECONNRESET },
+		{ IBV_WC_RETRY_EXC_ERR, -ECONNRESET },
+		{ IBV_WC_RNR_RETRY_EXC_ERR, -ECONNRESET },
+		{ IBV_WC_REM_ABORT_ERR, -ECONNRESET },
+		{ IBV_WC_RESP_TIMEOUT_ERR, -ECONNRESET },
+		{ IBV_WC_LOC_QP_OP_ERR, -ECONNRESET },
+		{ IBV_WC_REM_ACCESS_ERR, -EACCES },
+		{ IBV_WC_LOC_PROT_ERR, -EFAULT },
+		{ IBV_WC_LOC_LEN_ERR, -EIO },
+		{ IBV_WC_REM_OP_ERR, -EIO },
 	};
 	unsigned int i;
 
@@ -308,8 +313,9 @@ static void small_writes_and_messages_bring_their_data(void **state)
 		uint32_t length;
 		bool is_inline;
 	} cases[] = {
-		{ WEIR_OP_WRITE, 64, true }, { WEIR_OP_WRITE, 65, false }, { WEIR_OP_READ, 8, false },
-		{ WEIR_OP_FADD, 8, false },  { WEIR_OP_SEND, 40, true },
+		{ WEIR_OP_WRITE, 64, true }, { WEIR_OP_WRITE, 65, false },
+		{ WEIR_OP_READ, 8, false },  { WEIR_OP_FADD, 8, false },
+		{ WEIR_OP_SEND, 40, true },
 	};
 	int i;
 
@@ -330,8 +336,12 @@ static bool post_alone(uint32_t length)
 {
 	struct weir_wr *wr;
 
-	reqs[0] = (struct weir_req){ .op = WEIR_OP_WRITE, .nr_sge = 1, .remote = 4096,
-				     .rkey = 7, .length = length, .deadline_ns = WEIR_NEVER,
+	reqs[0] = (struct weir_req){ .op = WEIR_OP_WRITE,
+				     .nr_sge = 1,
+				     .remote = 4096,
+				     .rkey = 7,
+				     .length = length,
+				     .deadline_ns = WEIR_NEVER,
 				     .sge = { { 8192, length, 9 } } };
 	wr = weir_fastpath_post(&session.engine, &reqs[0]);
 	assert_non_null(wr);

@@ -37,9 +37,9 @@ static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call
 static int setup(void **out)
 {
 	struct message_state *s = calloc(1, sizeof(*s));
-	struct weir_session_options options = {
-		.on_message = on_message, .arg = s, .timeout_ns = PATIENCE_NS
-	};
+	struct weir_session_options options = { .on_message = on_message,
+						.arg = s,
+						.timeout_ns = PATIENCE_NS };
 
 	donor_process_start(&s->donor, "1048576", NULL);
 	s->session = session_to(&s->donor, &options);
@@ -76,9 +76,8 @@ static void a_call_is_answered(void **in)
 	for (length = 1; length <= WEIR_MESSAGE_MAX; length += length < 16 ? 1 : length / 3) {
 		memset(sent, (int)length, length);
 		sent[0] = 'e';
-		assert_int_equal(weir_call(s->session, sent, length, got, WEIR_MESSAGE_MAX,
-					   &got_length),
-				 0);
+		assert_int_equal(
+			weir_call(s->session, sent, length, got, WEIR_MESSAGE_MAX, &got_length), 0);
 		assert_int_equal(got_length, length);
 		assert_memory_equal(sent, got, length);
 	}
@@ -177,9 +176,8 @@ static void an_async_call_has_its_own_time(void **in)
 	struct answers answers = { .session = s->session };
 	uint64_t begin_ns = now_ns();
 
-	assert_int_equal(weir_call_async(s->session, "n", 1, SECOND_NS / 10, count_answer,
-					 &answers),
-			 0);
+	assert_int_equal(
+		weir_call_async(s->session, "n", 1, SECOND_NS / 10, count_answer, &answers), 0);
 	tally_wait(&answers.tally, 1);
 	assert_int_equal(answers.tally.status, -ETIMEDOUT);
 	assert_true(now_ns() - begin_ns < 9 * SECOND_NS); /* a session's own is longer */
@@ -233,10 +231,12 @@ static void a_callback_may_call(void **in)
 static void a_message_that_was_accepted_is_not_dropped(void **in)
 {
 	struct message_state *s = *in, own = { 0 };
-	struct weir_session_options options = { .on_message = on_message, .arg = &own,
-						.timeout_ns = SECOND_NS, .no_thread = true };
+	struct weir_session_options options = {
+		.on_message = on_message, .arg = &own, .timeout_ns = SECOND_NS, .no_thread = true
+	};
 	struct completion_tally tally = { 0 };
-	struct weir_completion forever = { .done = tally_done, .arg = &tally,
+	struct weir_completion forever = { .done = tally_done,
+					   .arg = &tally,
 					   .timeout_ns = UINT64_MAX };
 	struct weir_session *session = session_to(&s->donor, &options);
 	struct weir_region *region = region_of(session, BULK);

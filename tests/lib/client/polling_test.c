@@ -111,7 +111,9 @@ int __wrap_sched_yield(void)
 static void who_is_about_to_sleep_gives_no_turn_away(void **in)
 {
 	static const enum weir_polling sleepers[] = {
-		WEIR_POLLING_EVENT, WEIR_POLLING_EVENT_BATCH, WEIR_POLLING_HYBRID,
+		WEIR_POLLING_EVENT,
+		WEIR_POLLING_EVENT_BATCH,
+		WEIR_POLLING_HYBRID,
 	};
 	struct donor_process donor;
 	unsigned int i;

@@ -34,7 +34,8 @@ static unsigned int how_many(unsigned int round, unsigned int left)
 
 static void *put_some(void *arg)
 {
-	unsigned int i, count, at = (unsigned int)(uintptr_t)arg * EVENTS, end = at + EVENTS, round = 0;
+	unsigned int i, count, at = (unsigned int)(uintptr_t)arg * EVENTS, end = at + EVENTS,
+			       round = 0;
 	struct weir_event events[SOME];
 
 	for (; at < end; at += count) {
@@ -77,8 +78,9 @@ static void all_that_is_put_in_is_taken_once(void **state)
 	(void)state;
 	assert_int_equal(weir_queue_create(&queue), 0);
 	for (i = 0; i < PUTTERS + TAKERS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, i < PUTTERS ? put_some : take_all,
-						(void *)i), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL,
+						i < PUTTERS ? put_some : take_all, (void *)i),
+				 0);
 	for (i = 0; i < PUTTERS + TAKERS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	assert_false(has_failed);

@@ -109,8 +109,9 @@ static int write_and_read(struct user *user)
 		uint64_t offset = (uint64_t)(i % DEPTH) * PLACE;
 
 		iov.addr = user->bytes + i * PLACE;
-		rc = i < DEPTH ? weir_write_async(user->region, offset, &iov, 1, &completion, NULL) :
-				 weir_read_async(user->region, offset, &iov, 1, &completion, NULL);
+		rc = i < DEPTH ?
+			     weir_write_async(user->region, offset, &iov, 1, &completion, NULL) :
+			     weir_read_async(user->region, offset, &iov, 1, &completion, NULL);
 		if (rc)
 			break;
 		submitted++;

@@ -167,8 +167,7 @@ static void close_ends_what_is_in_flight(void **in)
 	weir_session_close(session); /* and what it holds with it */
 	assert_int_equal(tally.done, 200);
 	/* The last is that of what a slow device had not finished when it was cut off. */
-	assert_true(tally.status == 0 || tally.status == -ECANCELED ||
-		    tally.status == -ECONNRESET);
+	assert_true(tally.status == 0 || tally.status == -ECANCELED || tally.status == -ECONNRESET);
 	donor_process_stop(&donor);
 	free(bytes);
 }

@@ -59,8 +59,8 @@ static void fill(char *bytes, size_t length, uint64_t seed)
 /* Lengths around every border that the path has: stage buffers, fragments, the window. */
 static void blocking_of_every_size(void **in)
 {
-	static const size_t lengths[] = { 1, 7, 64, 4096, 65535, 65536, 65537, 1000000, MIB,
-					  MIB + 1, 5 * MIB };
+	static const size_t lengths[] = { 1,	 7,	  64,  4096,	65535,	65536,
+					  65537, 1000000, MIB, MIB + 1, 5 * MIB };
 	char *sent = malloc(LENGTH), *got = malloc(LENGTH);
 	struct transfer_state *s = *in;
 	size_t i;
@@ -276,8 +276,8 @@ static void callbacks_do_not_nest(void **in)
 #define MANY 500
 
 /* Submits @count writes of @length that are to end in @queue. */
-static void submit_many(struct transfer_state *s, struct weir_pool *pool, void *buffer, size_t length,
-			int count, struct weir_queue *queue)
+static void submit_many(struct transfer_state *s, struct weir_pool *pool, void *buffer,
+			size_t length, int count, struct weir_queue *queue)
 {
 	struct weir_iov iov = { buffer, length, weir_pool_memory(pool) };
 	int i;
@@ -306,7 +306,8 @@ static void a_queue_tells_each_once(void **in)
 	pollfd.fd = weir_queue_fd(queue);
 	assert_int_equal(poll(&pollfd, 1, 0), 0);
 
-	submit_many(s, pool, weir_pool_memory(pool) ? weir_pool_get(pool) : NULL, 4096, MANY, queue);
+	submit_many(s, pool, weir_pool_memory(pool) ? weir_pool_get(pool) : NULL, 4096, MANY,
+		    queue);
 	assert_int_equal(poll(&pollfd, 1, 10000), 1);
 	while (total < MANY) {
 		got = weir_queue_wait(queue, events, 7, 10000);
@@ -336,8 +337,12 @@ static void submit_neighbours(struct transfer_state *s, struct weir_pool *pool, 
 	for (i = 0; i < TOGETHER; i++) {
 		iovs[i] = (struct weir_iov){ buffers + i * 4096, 4096, weir_pool_memory(pool) };
 		transfers[i] = (struct weir_transfer){
-			.direction = WEIR_WRITE, .region = s->region, .offset = (uint64_t)i * 4096,
-			.iov = &iovs[i], .iovcnt = 1, .completion = { .queue = queue },
+			.direction = WEIR_WRITE,
+			.region = s->region,
+			.offset = (uint64_t)i * 4096,
+			.iov = &iovs[i],
+			.iovcnt = 1,
+			.completion = { .queue = queue },
 		};
 	}
 	assert_int_equal(weir_transfer_async(transfers, TOGETHER, NULL), 0);
@@ -542,7 +547,8 @@ int main(void)
 		cmocka_unit_test(blocking_of_every_size),
 		cmocka_unit_test(out_of_bounds_is_refused),
 		cmocka_unit_test(atomics_return_what_was_there),
-		cmocka_unit_test_setup_teardown(no_addition_is_lost_between_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_addition_is_lost_between_threads, setup,
+						teardown),
 		cmocka_unit_test(pieces_are_gathered_and_scattered),
 		cmocka_unit_test(blocking_pieces_reach_registered_memory_straight),
 		cmocka_unit_test(memory_that_is_not_registered_is_refused),

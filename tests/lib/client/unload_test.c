@@ -173,9 +173,8 @@ static void many_at_a_time_arrive_whatever_path_they_find(void **state)
 
 		data[i % 1024] = i;
 		/* With a gap between them, or they would be merged. */
-		assert_int_equal(weir_write_async(s->region, i % 1024 * 16, &iov, 1, &completion,
-						  NULL),
-				 0);
+		assert_int_equal(
+			weir_write_async(s->region, i % 1024 * 16, &iov, 1, &completion, NULL), 0);
 		if (i % 1024 == 1023)
 			tally_wait(&tally, (int)i + 1);
 	}
@@ -192,7 +191,8 @@ static void hints_are_followed(void **state)
 {
 	struct unload_state *s = *state;
 	struct completion_tally tally = { 0 };
-	struct weir_completion completion = { .done = tally_done, .arg = &tally,
+	struct weir_completion completion = { .done = tally_done,
+					      .arg = &tally,
 					      .hint = WEIR_ALWAYS_INLINE };
 	char data[8] = "hints";
 	struct weir_iov iov = { data, sizeof(data), NULL };
@@ -253,7 +253,8 @@ static void wait_mended(struct unload_state *s, uint64_t times)
 	assert_true(is_up);
 }
 
-static struct weir_region *forged(struct unload_state *s, int64_t addr, int64_t length, uint32_t rkey)
+static struct weir_region *forged(struct unload_state *s, int64_t addr, int64_t length,
+				  uint32_t rkey)
 {
 	struct weir_region_token token = {
 		.addr = s->region->addr + (uint64_t)addr,
@@ -285,8 +286,8 @@ static void what_a_nic_would_refuse_is_refused(void **state)
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct weir_region *region = forged(s, cases[i].addr, cases[i].length,
-						    cases[i].rkey);
+		struct weir_region *region =
+			forged(s, cases[i].addr, cases[i].length, cases[i].rkey);
 
 		assert_int_equal(weir_write(region, weir_region_length(region) - cases[i].offset,
 					    "forgery", 8),
@@ -305,10 +306,10 @@ static void a_region_that_is_read_only_is_not_written(void **state)
 	struct weir_region_token token;
 
 	assert_int_equal(weir_region_create(s->session, "named", 4096, 0, &all, NULL), 0);
-	assert_int_equal(weir_region_open(s->session, "named", WEIR_REGION_READ_ONLY, &read_only,
-					  NULL),
-			 0);
-	token = (struct weir_region_token){ read_only->addr, read_only->length, read_only->rkey, 0 };
+	assert_int_equal(
+		weir_region_open(s->session, "named", WEIR_REGION_READ_ONLY, &read_only, NULL), 0);
+	token = (struct weir_region_token){ read_only->addr, read_only->length, read_only->rkey,
+					    0 };
 	assert_int_equal(weir_region_attach(s->session, &token, &region), 0);
 	assert_int_equal(weir_write(region, 0, "read me", 8), -EACCES);
 	assert_int_equal(donor_info_of(s).unload_refused, 1);
@@ -399,7 +400,9 @@ static void slots_that_wrap_the_address_space_are_refused(void **state)
 	static const struct {
 		uint64_t addr;
 		uint32_t length;
-	} cases[] = { { UINT64_MAX, 16 }, { UINT64_MAX - 7, 16 }, { 0, 16 }, { UINT64_MAX - 3, 12 } };
+	} cases[] = {
+		{ UINT64_MAX, 16 }, { UINT64_MAX - 7, 16 }, { 0, 16 }, { UINT64_MAX - 3, 12 }
+	};
 	struct unload_state *s = *state;
 	size_t i;
 
@@ -479,9 +482,8 @@ static void above_its_ceiling_the_donor_says_so(void **state)
 	while (!donor_info_of(&s).unload_pauses && now_ns() < until_ns) {
 		struct weir_iov iov = { &data, 8, NULL };
 
-		assert_int_equal(weir_write_async(s.region, i % 1024 * 16, &iov, 1, &completion,
-						  NULL),
-				 0);
+		assert_int_equal(
+			weir_write_async(s.region, i % 1024 * 16, &iov, 1, &completion, NULL), 0);
 		if (++i % 512 == 0)
 			tally_wait(&tally, (int)i);
 	}
@@ -514,8 +516,8 @@ static void options_that_make_no_sense_are_refused(void **state)
 	assert_non_null(strstr(error.text, "at most 15"));
 }
 
-#define SAYS_WITH(sentence, function, setup_function) \
-	{                                             \
+#define SAYS_WITH(sentence, function, setup_function)                    \
+	{                                                                \
 		(sentence), (function), (setup_function), teardown, NULL \
 	}
 

@@ -84,7 +84,8 @@ static void donor_step(struct proof_exchange *x, int in, int out)
 
 static void client_step(struct proof_exchange *x, int in, int out)
 {
-	struct proof_message m = pass(x, in), unused, *to = out < MESSAGES ? &x->said[out] : &unused;
+	struct proof_message m = pass(x, in), unused,
+			     *to = out < MESSAGES ? &x->said[out] : &unused;
 
 	x->client_ret = weir_handshake_input(&x->client, m.bytes, m.length, to->bytes, &to->length);
 }

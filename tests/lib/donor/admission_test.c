@@ -238,8 +238,7 @@ static void many_who_prove_nothing_leave_room_again_when_they_go(void **state)
 		struct raw_client late;
 		int rc;
 
-		assert_soon(
-			(rc = raw_open(&late, f.info.address, &key_a), raw_close(&late), !rc));
+		assert_soon((rc = raw_open(&late, f.info.address, &key_a), raw_close(&late), !rc));
 	}
 	raw_close(&honest);
 	donor_fixture_stop(&f);
@@ -347,7 +346,8 @@ static void hundreds_who_come_and_go_leave_nothing_behind(void **state)
 		if (i == 10)
 			before = descriptors_count();
 		assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
-		assert_int_equal(raw_create(&a, NULL, MIB, 0, &(struct wire_control_region){ 0 }), 0);
+		assert_int_equal(raw_create(&a, NULL, MIB, 0, &(struct wire_control_region){ 0 }),
+				 0);
 		raw_close(&a);
 		assert_int_equal(raw_open(&a, f.info.address, NULL), -ECONNREFUSED);
 		raw_close(&a);

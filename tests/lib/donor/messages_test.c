@@ -94,7 +94,8 @@ static unsigned int app_read(const unsigned int *what)
 	return value;
 }
 
-static void expect_message(struct raw_client *raw, enum wire_control_kind kind, uint64_t tag, const char *text)
+static void expect_message(struct raw_client *raw, enum wire_control_kind kind, uint64_t tag,
+			   const char *text)
 {
 	char body[WIRE_CONTROL_BODY_MAX];
 	struct wire_control_head head;

@@ -85,8 +85,8 @@ static void break_connection(void)
 
 static int come_back(struct raw_client *again)
 {
-	return raw_open_channel(again, f.info.address, &key_a,
-				client.handshake.welcome.session_id, 0);
+	return raw_open_channel(again, f.info.address, &key_a, client.handshake.welcome.session_id,
+				0);
 }
 
 static void who_comes_back_is_asked_once_more(void **state)
@@ -119,8 +119,7 @@ static void who_comes_back_finds_all_it_held(void **state)
 	break_connection();
 	assert_int_equal(donor_fixture_info(&f)->clients, 1);
 	assert_int_equal(come_back(&again), 0);
-	assert_int_equal(again.handshake.welcome.session_id,
-			 client.handshake.welcome.session_id);
+	assert_int_equal(again.handshake.welcome.session_id, client.handshake.welcome.session_id);
 	assert_int_equal(again.handshake.welcome.incarnation, f.info.incarnation);
 	assert_int_equal(raw_read(&again, region.addr, region.rkey, 64), 0);
 	for (i = 0; i < 64; i++)

@@ -253,8 +253,8 @@ static void tenants_see_and_reach_nothing_of_each_other(void **state)
 	assert_int_equal(raw_region_delete(&other, "secret"), -ENOENT);
 	assert_int_equal(raw_region_close(&other, ra.hold), -ENOENT);
 	assert_int_equal(raw_create(&other, "secret", 4096, 0, &rb), 0);
-	assert_int_equal(raw_call(&other, (struct wire_control_request){ .op = WIRE_REGION_LIST }, NULL,
-				  body, &length),
+	assert_int_equal(raw_call(&other, (struct wire_control_request){ .op = WIRE_REGION_LIST },
+				  NULL, body, &length),
 			 0);
 	assert_int_equal(wire_control_list_decode(body, length, &list), 0);
 	assert_int_equal(list.count, 1);
@@ -322,9 +322,9 @@ static void the_donor_describes_itself(void **state)
 
 	(void)state;
 	assert_int_equal(raw_create(&a, "x", MIB, 0, &r), 0);
-	assert_int_equal(
-		raw_call(&a, (struct wire_control_request){ .op = WIRE_DONOR_INFO }, NULL, body, &length),
-		0);
+	assert_int_equal(raw_call(&a, (struct wire_control_request){ .op = WIRE_DONOR_INFO }, NULL,
+				  body, &length),
+			 0);
 	assert_int_equal(wire_control_info_decode(body, length, &info), 0);
 	donor_fixture_info(&f);
 	assert_int_equal(info.incarnation, f.info.incarnation);
@@ -343,7 +343,9 @@ static void a_donor_that_lends_less_asks_each_for_its_part_and_lends_no_more(voi
 	(void)state;
 	assert_int_equal(raw_create(&a, "named", 4096, WIRE_REGION_MOVABLE, &other), -EINVAL);
 	assert_int_equal(raw_create(&a, NULL, 6 * MIB, WIRE_REGION_MOVABLE, &large), 0);
-	assert_int_equal(raw_create(&b, NULL, 2 * MIB, WIRE_REGION_MOVABLE | WIRE_REGION_EXCLUSIVE, &small), 0);
+	assert_int_equal(raw_create(&b, NULL, 2 * MIB, WIRE_REGION_MOVABLE | WIRE_REGION_EXCLUSIVE,
+				    &small),
+			 0);
 	assert_int_equal(raw_create(&b, "stays", MIB, 0, &other), 0);
 	assert_int_equal(weir_donor_limit(f.donor, 5 * MIB), 0);
 	assert_int_equal(donor_fixture_reclaimed(&a), 3 * MIB);

@@ -100,7 +100,8 @@ static int allocate(struct allocation *a, size_t bytes)
 	if (a->fd < 0 || ftruncate(a->fd, (off_t)bytes))
 		return ERROR_VALUE;
 	a->near = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, a->fd, 0);
-	a->far = mmap(NULL, bytes, is_reached() ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, a->fd, 0);
+	a->far = mmap(NULL, bytes, is_reached() ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED,
+		      a->fd, 0);
 	if (a->near == MAP_FAILED || a->far == MAP_FAILED)
 		abort();
 	a->bytes = bytes;
@@ -214,7 +215,8 @@ static char *near_of(uint64_t at, size_t bytes)
 
 	if (!a)
 		return (char *)(uintptr_t)at;
-	return at - (uintptr_t)a->far + bytes <= a->bytes ? a->near + (at - (uintptr_t)a->far) : NULL;
+	return at - (uintptr_t)a->far + bytes <= a->bytes ? a->near + (at - (uintptr_t)a->far) :
+							    NULL;
 }
 
 int cuMemsetD8_v2(uint64_t at, unsigned char value, size_t bytes)
@@ -277,13 +279,14 @@ int cuFlushGPUDirectRDMAWrites(int target, int scope)
 
 int cuGetErrorString(int status, const char **text)
 {
-	*text = status == ERROR_NO_DEVICE ? "no CUDA-capable device is detected" : "invalid argument";
+	*text = status == ERROR_NO_DEVICE ? "no CUDA-capable device is detected" :
+					    "invalid argument";
 	return 0;
 }
 
 /* Of a device that reaches it. */
-struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
-				 int access)
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				 int fd, int access)
 {
 	if (!is_reached() || offset || fd < 0) {
 		errno = EOPNOTSUPP;

@@ -28,7 +28,10 @@ struct cuda_meeting {
 static struct weir_exchange_options options_of(enum weir_exchange_memory memory)
 {
 	return (struct weir_exchange_options){
-		.key = fixture_key(), .mode = fixture_mode, .slots = SLOTS, .slot_bytes = SLOT_BYTES,
+		.key = fixture_key(),
+		.mode = fixture_mode,
+		.slots = SLOTS,
+		.slot_bytes = SLOT_BYTES,
 		.memory = memory,
 	};
 }
@@ -76,10 +79,15 @@ static struct gpu gpu_enter(void)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context = NULL;
 	struct gpu gpu = {
-		driver, dlsym(driver, "cuDevicePrimaryCtxRetain"), dlsym(driver, "cuCtxPushCurrent_v2"),
-		dlsym(driver, "cuCtxPopCurrent_v2"), dlsym(driver, "cuMemAlloc_v2"),
-		dlsym(driver, "cuMemFree_v2"), dlsym(driver, "cuMemcpy"),
-		dlsym(driver, "cuStreamSynchronize"), dlsym(driver, "cuPointerGetAttribute"),
+		driver,
+		dlsym(driver, "cuDevicePrimaryCtxRetain"),
+		dlsym(driver, "cuCtxPushCurrent_v2"),
+		dlsym(driver, "cuCtxPopCurrent_v2"),
+		dlsym(driver, "cuMemAlloc_v2"),
+		dlsym(driver, "cuMemFree_v2"),
+		dlsym(driver, "cuMemcpy"),
+		dlsym(driver, "cuStreamSynchronize"),
+		dlsym(driver, "cuPointerGetAttribute"),
 	};
 
 	assert_int_equal(gpu.retain(&context, 0), 0);
@@ -128,7 +136,8 @@ static bool gpu_waits_for(const void *at)
 	struct gpu gpu = gpu_enter();
 	unsigned int is_on = 0;
 
-	assert_int_equal(gpu.ask(&is_on, 6 /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */, (uintptr_t)at), 0);
+	assert_int_equal(gpu.ask(&is_on, 6 /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */, (uintptr_t)at),
+			 0);
 	gpu_leave(&gpu);
 	return is_on;
 }
@@ -184,7 +193,8 @@ static void *send_all(void *arg)
 	for (i = 0; i < s->count; i++) {
 		size_t length = message_of(i, data);
 
-		assert_int_equal(weir_exchange_put(s->x, data, length, WEIR_EXCHANGE_FOREVER, NULL), 0);
+		assert_int_equal(weir_exchange_put(s->x, data, length, WEIR_EXCHANGE_FOREVER, NULL),
+				 0);
 	}
 	assert_int_equal(weir_exchange_finish(s->x, TIMEOUT_NS), 0);
 	return NULL;
@@ -274,7 +284,8 @@ static void slots_are_filled_and_read_in_the_gpu(void **state)
 /* Copies within the GPU are not done when the driver returns: neither may a slot be sent before, nor given back. */
 static void what_the_user_has_in_the_gpu_is_put_and_got(void **state)
 {
-	char *mine = gpu_alloc(SLOT_BYTES), *got = gpu_alloc(SLOTS * 3 * SLOT_BYTES), data[SLOT_BYTES];
+	char *mine = gpu_alloc(SLOT_BYTES), *got = gpu_alloc(SLOTS * 3 * SLOT_BYTES),
+	     data[SLOT_BYTES];
 	struct weir_exchange *a, *b;
 	size_t length, done;
 	unsigned int i;
@@ -286,7 +297,9 @@ static void what_the_user_has_in_the_gpu_is_put_and_got(void **state)
 		gpu_copy(mine, data, sizeof(data));
 		assert_int_equal(weir_exchange_put(a, mine, SLOT_BYTES, TIMEOUT_NS, &done), 0);
 		assert_int_equal(weir_exchange_flush(a, TIMEOUT_NS), 0);
-		assert_int_equal(weir_exchange_get(b, got + i * SLOT_BYTES, SLOT_BYTES, &length, TIMEOUT_NS), 0);
+		assert_int_equal(weir_exchange_get(b, got + i * SLOT_BYTES, SLOT_BYTES, &length,
+						   TIMEOUT_NS),
+				 0);
 	}
 	for (i = 0; i < SLOTS * 3; i++) {
 		gpu_copy(data, got + i * SLOT_BYTES, sizeof(data));
@@ -342,8 +355,8 @@ static void *be_member(void *arg)
 	struct cuda_member *m = arg;
 	struct weir_group *g;
 	unsigned int i;
-	int rc = m->number ? weir_group_join(weir_exchange_address(m->listener), NULL, m->number, MEMBERS,
-					     &options, &g, NULL) :
+	int rc = m->number ? weir_group_join(weir_exchange_address(m->listener), NULL, m->number,
+					     MEMBERS, &options, &g, NULL) :
 			     weir_group_lead(m->listener, MEMBERS, TIMEOUT_NS, &g, NULL);
 
 	assert_int_equal(rc, 0);

@@ -28,7 +28,6 @@ struct exchange_meeting {
 	int rc;
 };
 
-
 static void *accept_one(void *arg)
 {
 	struct exchange_meeting *m = arg;
@@ -94,8 +93,8 @@ static void expect(struct weir_exchange *x, const void *data, size_t length)
 
 static void what_is_put_is_got(void **state)
 {
-	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
-				   (struct weir_exchange_options){ 0 });
+	struct exchange_pair pair =
+		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
 
 	(void)state;
 	put_all(pair.a, "to b", 5);
@@ -210,7 +209,8 @@ static void who_has_taken_all_may_leave_at_once(void **state)
 
 	(void)state;
 	for (i = 0; i < fixture_rounds(30); i++) {
-		pair = pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
+		pair = pair_of((struct weir_exchange_options){ 0 },
+			       (struct weir_exchange_options){ 0 });
 		assert_int_equal(pthread_create(&thread, NULL, take_all_and_leave, pair.b), 0);
 		put_all(pair.a, "last", 5);
 		assert_int_equal(weir_exchange_finish(pair.a, TIMEOUT_NS), 0);
@@ -288,12 +288,14 @@ static void slots_are_filled_and_read_where_they_are(void **state)
 	assert_int_equal(weir_exchange_take(pair.b, got, 9, 0), -EAGAIN);
 	assert_int_equal(weir_exchange_release(pair.b, got, 6), 0);
 	assert_int_equal(weir_exchange_release(pair.b, got, 1), -EINVAL);
-	assert_int_equal(weir_exchange_release(pair.b, &(struct weir_exchange_slot){ .number = 8 }, 1),
+	assert_int_equal(weir_exchange_release(pair.b, &(struct weir_exchange_slot){ .number = 8 },
+					       1),
 			 -EINVAL);
 	pair_close(&pair);
 }
 
-static unsigned int acquire_all(struct weir_exchange *x, struct weir_exchange_slot *slots, unsigned int max)
+static unsigned int acquire_all(struct weir_exchange *x, struct weir_exchange_slot *slots,
+				unsigned int max)
 {
 	uint64_t timeout_ns = TIMEOUT_NS; /* of the first */
 	unsigned int count = 0;
@@ -398,8 +400,8 @@ static void *send_trickle(void *arg)
 /* Each part comes sooner than the timeout is over: it is of the message. */
 static void a_message_that_comes_slowly_is_got_by_the_deadline_or_later(void **state)
 {
-	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
-				   (struct weir_exchange_options){ 0 });
+	struct exchange_pair pair =
+		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
 	struct trickle trickle = { .x = pair.a };
 	char got[PARTS_MAX + 1];
 	size_t length;
@@ -539,8 +541,8 @@ static void who_finishes_hears_of_the_end_only_behind_what_it_has_not_taken(void
 
 static void what_is_too_long_is_dropped_and_the_next_is_got(void **state)
 {
-	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
-				   (struct weir_exchange_options){ 0 });
+	struct exchange_pair pair =
+		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
 	char got[4];
 	size_t length;
 
@@ -557,9 +559,11 @@ static void what_is_too_long_is_dropped_and_the_next_is_got(void **state)
 /* Whoever waits for the descriptor misses nothing. */
 static void a_descriptor_tells_when_there_is_something(void **state)
 {
-	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
-				   (struct weir_exchange_options){ 0 });
-	struct exchange_flood flood = { .x = pair.a, .count = (uint32_t)fixture_rounds(300), .sleepy = true };
+	struct exchange_pair pair =
+		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
+	struct exchange_flood flood = { .x = pair.a,
+					.count = (uint32_t)fixture_rounds(300),
+					.sleepy = true };
 	struct pollfd fd = { .fd = weir_exchange_fd(pair.b), .events = POLLIN };
 	struct weir_exchange_slot slots[8];
 	uint32_t taken = 0;
@@ -609,8 +613,8 @@ static void who_found_no_slot_hears_of_one_that_is_abandoned(void **state)
 
 static void asking_without_waiting_costs_nothing(void **state)
 {
-	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
-				   (struct weir_exchange_options){ 0 });
+	struct exchange_pair pair =
+		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
 	uint32_t i;
 	size_t done;
 	int rc;
@@ -631,8 +635,8 @@ static void asking_without_waiting_costs_nothing(void **state)
 /* Who has asked to be woken need not look, however often it is asked. */
 static void who_will_be_woken_looks_no_more(void **state)
 {
-	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
-				   (struct weir_exchange_options){ 0 });
+	struct exchange_pair pair =
+		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
 	struct pollfd fd = { .fd = weir_exchange_fd(pair.b), .events = POLLIN };
 	struct weir_exchange_info before, after;
 	struct weir_exchange_slot slot;
@@ -660,7 +664,7 @@ static void a_little_room_is_heard_of_when_its_giver_waits(void **state)
 {
 	const unsigned int count = 8;
 	struct exchange_pair pair = pair_of((struct weir_exchange_options){ .slots = count },
-				   (struct weir_exchange_options){ .slots = count });
+					    (struct weir_exchange_options){ .slots = count });
 	struct pollfd fd = { .fd = weir_exchange_fd(pair.a), .events = POLLIN };
 	struct weir_exchange_slot slots[8];
 	unsigned int i, held = 0;
@@ -743,8 +747,8 @@ static bool are_told_of_alone(const struct exchange_pair *pair, unsigned int cou
 static void who_waits_is_told_of_what_comes_alone(void **state)
 {
 	const unsigned int count = 64; /* that a ring is good for */
-	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
-				   (struct weir_exchange_options){ 0 });
+	struct exchange_pair pair =
+		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
 	struct weir_exchange_info sender, receiver;
 	int tries = 10;
 
@@ -752,7 +756,8 @@ static void who_waits_is_told_of_what_comes_alone(void **state)
 	while (!are_told_of_alone(&pair, count)) {
 		assert_true(--tries);
 		pair_close(&pair);
-		pair = pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
+		pair = pair_of((struct weir_exchange_options){ 0 },
+			       (struct weir_exchange_options){ 0 });
 	}
 	weir_exchange_info(pair.a, &sender);
 	weir_exchange_info(pair.b, &receiver);
@@ -772,8 +777,8 @@ static void who_waits_is_told_of_what_comes_alone(void **state)
 /* Of many that are put at once, by one immediate; and of what waits to be shown, by whoever flushes. */
 static void who_waits_is_told_of_many_together(void **state)
 {
-	struct exchange_pair pair = pair_of((struct weir_exchange_options){ 0 },
-				   (struct weir_exchange_options){ 0 });
+	struct exchange_pair pair =
+		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
 	struct weir_exchange_info sender, receiver;
 	struct weir_exchange_slot slots[10];
 	unsigned int i;
@@ -872,8 +877,9 @@ static void a_look_that_takes_long_is_slept_for(void **state)
 /* A slot that is used again lies before one that was used once: it is found first, and comes later. */
 static void find_two(bool unordered, const char *first, const char *second)
 {
-	struct exchange_pair pair = pair_of((struct weir_exchange_options){ .slots = 2 },
-				   (struct weir_exchange_options){ .slots = 2, .unordered = unordered });
+	struct exchange_pair pair =
+		pair_of((struct weir_exchange_options){ .slots = 2 },
+			(struct weir_exchange_options){ .slots = 2, .unordered = unordered });
 	struct weir_exchange_slot slots[2];
 	int n;
 
@@ -905,8 +911,9 @@ static void what_is_found_first_is_taken_first_if_order_is_not_wanted(void **sta
 static void without_order_nothing_is_lost_or_doubled_and_the_end_comes_last(void **state)
 {
 	const uint32_t count = (uint32_t)fixture_rounds(3000);
-	struct exchange_pair pair = pair_of((struct weir_exchange_options){ .slots = 16, .slot_bytes = MESSAGE_MAX },
-				   (struct weir_exchange_options){ .unordered = true });
+	struct exchange_pair pair =
+		pair_of((struct weir_exchange_options){ .slots = 16, .slot_bytes = MESSAGE_MAX },
+			(struct weir_exchange_options){ .unordered = true });
 	struct exchange_flood flood = { .x = pair.a, .count = count, .sleepy = true };
 	bool *seen = calloc(count, sizeof(*seen));
 	char want[MESSAGE_MAX], got[MESSAGE_MAX];
@@ -917,7 +924,8 @@ static void without_order_nothing_is_lost_or_doubled_and_the_end_comes_last(void
 	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, send_flood, &flood), 0);
 	for (i = 0; i < count; i++) {
-		assert_int_equal(weir_exchange_get(pair.b, got, sizeof(got), &length, TIMEOUT_NS), 0);
+		assert_int_equal(weir_exchange_get(pair.b, got, sizeof(got), &length, TIMEOUT_NS),
+				 0);
 		memcpy(&number, got, sizeof(number));
 		assert_true(number < count && !seen[number]);
 		seen[number] = true;
@@ -933,13 +941,15 @@ static void without_order_nothing_is_lost_or_doubled_and_the_end_comes_last(void
 
 static void without_order_a_message_has_one_slot(void **state)
 {
-	struct exchange_pair pair = pair_of((struct weir_exchange_options){ .slot_bytes = 100 },
-				   (struct weir_exchange_options){ .unordered = true, .slot_bytes = 100 });
+	struct exchange_pair pair =
+		pair_of((struct weir_exchange_options){ .slot_bytes = 100 },
+			(struct weir_exchange_options){ .unordered = true, .slot_bytes = 100 });
 	struct weir_exchange_slot slot;
 	char data[101] = "x";
 
 	(void)state;
-	assert_int_equal(weir_exchange_put(pair.a, data, 101, WEIR_EXCHANGE_FOREVER, NULL), -EMSGSIZE);
+	assert_int_equal(weir_exchange_put(pair.a, data, 101, WEIR_EXCHANGE_FOREVER, NULL),
+			 -EMSGSIZE);
 	assert_int_equal(weir_exchange_acquire(pair.a, &slot, 1, 0), 1);
 	slot.last = false;
 	assert_int_equal(weir_exchange_commit(pair.a, &slot, 1), -EMSGSIZE);
@@ -1141,8 +1151,9 @@ static void a_sender_hears_that_its_peer_is_dead(void **state)
 /* What connecting to a listener with @b ends with. It lets the next one in, who fits. */
 static int refusal_of(struct weir_exchange_options a, struct weir_exchange_options b, char *text)
 {
-	const struct weir_exchange_options fits = { .key = fixture_key(), .mode = fixture_mode, .slots = 1,
-						    .slot_bytes = 64 };
+	const struct weir_exchange_options fits = {
+		.key = fixture_key(), .mode = fixture_mode, .slots = 1, .slot_bytes = 64
+	};
 	struct exchange_meeting m = { .listener = listen_with(&b) };
 	struct weir_error error = { "" };
 	struct weir_exchange *x;
@@ -1152,7 +1163,8 @@ static int refusal_of(struct weir_exchange_options a, struct weir_exchange_optio
 	a.key = fixture_key();
 	assert_int_equal(pthread_create(&thread, NULL, accept_one, &m), 0);
 	rc = weir_exchange_connect(weir_exchange_address(m.listener), &a, &x, &error);
-	assert_int_equal(weir_exchange_connect(weir_exchange_address(m.listener), &fits, &x, NULL), 0);
+	assert_int_equal(weir_exchange_connect(weir_exchange_address(m.listener), &fits, &x, NULL),
+			 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(m.rc, 0);
 	weir_exchange_close(x);
@@ -1251,7 +1263,8 @@ int main(int argc, char **argv)
 
 	if (argc == 4)
 		return act(argv);
-	if (argc == 2 && cmocka_run_group_tests_name("what slow wires alone show", on_slow_wires, NULL, NULL))
+	if (argc == 2 &&
+	    cmocka_run_group_tests_name("what slow wires alone show", on_slow_wires, NULL, NULL))
 		return 1;
 	return cmocka_run_group_tests_name("what bitmaps alone do", by_bitmaps, NULL, NULL) +
 	       fixture_run_modes(tests, sizeof(tests) / sizeof(tests[0]));

@@ -62,7 +62,8 @@ static void pair_open(void)
 	snprintf(address, sizeof(address), "%s:0", fixture_address());
 	assert_int_equal(weir_exchange_listen(address, &options, &listener, NULL), 0);
 	assert_int_equal(pthread_create(&thread, NULL, accept_one, listener), 0);
-	assert_int_equal(weir_exchange_connect(weir_exchange_address(listener), &options, &a, NULL), 0);
+	assert_int_equal(weir_exchange_connect(weir_exchange_address(listener), &options, &a, NULL),
+			 0);
 	pthread_join(thread, NULL);
 	assert_non_null(b);
 	weir_exchange_unlisten(listener);

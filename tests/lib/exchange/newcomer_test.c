@@ -42,8 +42,10 @@ static void mute_connect(struct mute *m, const char *address)
 {
 	struct wire_exchange_connect hello = { WIRE_EXCHANGE_MAGIC, WIRE_EXCHANGE_VERSION, 0,
 					       weir_key_id(fixture_key()) };
-	struct rdma_conn_param param = { .private_data = &hello, .private_data_len = sizeof(hello),
-					 .responder_resources = 1, .initiator_depth = 1 };
+	struct rdma_conn_param param = { .private_data = &hello,
+					 .private_data_len = sizeof(hello),
+					 .responder_resources = 1,
+					 .initiator_depth = 1 };
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 	struct addrinfo *list;
 
@@ -115,7 +117,8 @@ static bool try_beside_mutes(void)
 	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
 	for (i = 0; i < MUTES; i++)
 		mute_connect(&mutes[i], weir_exchange_address(a.listener));
-	assert_int_equal(weir_exchange_connect(weir_exchange_address(a.listener), &options, &x, NULL), 0);
+	assert_int_equal(
+		weir_exchange_connect(weir_exchange_address(a.listener), &options, &x, NULL), 0);
 	for (i = 0; i < MUTES; i++)
 		all_stay &= is_let_stay(&mutes[i]);
 	pthread_join(thread, NULL);
@@ -233,7 +236,8 @@ static struct weir_exchange_info meet(struct weir_exchange_listener *listener)
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
-	assert_int_equal(weir_exchange_connect(weir_exchange_address(listener), &options, &x, NULL), 0);
+	assert_int_equal(weir_exchange_connect(weir_exchange_address(listener), &options, &x, NULL),
+			 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(a.rc, 0);
 	weir_exchange_info(x, &info);
@@ -280,7 +284,8 @@ static void many_may_wait_at_once(void **state)
 	}
 	for (i = 0; i < ACCEPTORS; i++)
 		assert_int_equal(weir_exchange_connect(weir_exchange_address(listener), &options,
-						       &xs[i], NULL), 0);
+						       &xs[i], NULL),
+				 0);
 	for (i = 0; i < ACCEPTORS; i++) {
 		pthread_join(threads[i], NULL);
 		assert_int_equal(acceptors[i].rc, 0);
@@ -338,7 +343,8 @@ static void who_leads_hears_that_the_listener_was_closed(void **state)
 			mute_connect(&mute, weir_exchange_address(a.listener));
 		else
 			assert_int_equal(weir_exchange_connect(weir_exchange_address(a.listener),
-							       &options, &x, NULL), 0);
+							       &options, &x, NULL),
+					 0);
 		weir_exchange_unlisten(a.listener);
 		pthread_join(thread, NULL);
 		assert_int_equal(a.rc, -ECANCELED);

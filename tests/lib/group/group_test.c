@@ -52,7 +52,10 @@ static void together_with(void (*work)(struct weir_group *), enum weir_exchange_
 			  unsigned int slots)
 {
 	struct weir_exchange_options options = {
-		.mode = mode, .slots = slots, .slot_bytes = 512, .timeout_ns = PATIENCE_NS,
+		.mode = mode,
+		.slots = slots,
+		.slot_bytes = 512,
+		.timeout_ns = PATIENCE_NS,
 		.key = fixture_key(),
 	};
 	struct weir_exchange_listener *listener;
@@ -63,8 +66,9 @@ static void together_with(void (*work)(struct weir_group *), enum weir_exchange_
 	snprintf(address, sizeof(address), "%s:0", fixture_address());
 	assert_int_equal(weir_exchange_listen(address, &options, &listener, NULL), 0);
 	for (i = 0; i < SIZE; i++) {
-		members[i] = (struct member_thread){ .number = i, .options = options,
-					      .listener = listener, .work = work };
+		members[i] = (struct member_thread){
+			.number = i, .options = options, .listener = listener, .work = work
+		};
 		assert_int_equal(pthread_create(&members[i].thread, NULL, run, &members[i]), 0);
 	}
 	for (i = 0; i < SIZE; i++)
@@ -207,7 +211,8 @@ static void nonsense(struct weir_group *group)
 
 	assert_int_equal(weir_group_broadcast(group, SIZE, mine, 1), -EINVAL);
 	assert_int_equal(weir_group_broadcast(group, 0, NULL, 1), -EINVAL);
-	assert_int_equal(weir_group_gather(group, weir_group_member(group), mine, 1, NULL), -EINVAL);
+	assert_int_equal(weir_group_gather(group, weir_group_member(group), mine, 1, NULL),
+			 -EINVAL);
 	assert_int_equal(weir_group_reduce_scatter(group, mine, 0, NULL, NULL, NULL), -EINVAL);
 	assert_null(weir_group_exchange(group, SIZE));
 	assert_null(weir_group_exchange(group, weir_group_member(group)));

@@ -5,10 +5,11 @@
 
 #include "tests/lib/mux/ends.h"
 
-static int owner_connect(struct weir_mux_account *account, const struct mux_end *to, struct weir_mux_vconn **conn)
+static int owner_connect(struct weir_mux_account *account, const struct mux_end *to,
+			 struct weir_mux_vconn **conn)
 {
-	return weir_mux_vconn_connect(account, to->address, SERVICE, NULL, weir_now_ns() + PATIENCE_NS, conn,
-				    NULL);
+	return weir_mux_vconn_connect(account, to->address, SERVICE, NULL,
+				      weir_now_ns() + PATIENCE_NS, conn, NULL);
 }
 
 static unsigned int nodes_charged(const struct weir_mux_account *account)
@@ -22,7 +23,8 @@ static unsigned int nodes_charged(const struct weir_mux_account *account)
 }
 
 /* Both ends of one, and nothing is left of it at ours. */
-static void owner_close(struct weir_mux_account *account, struct weir_mux_vconn *conn, struct weir_mux_conn *far)
+static void owner_close(struct weir_mux_account *account, struct weir_mux_vconn *conn,
+			struct weir_mux_conn *far)
 {
 	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
 	unsigned int before, left;

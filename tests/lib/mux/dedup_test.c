@@ -87,7 +87,8 @@ static void all_addresses_of_a_mux_are_one_node(void **state)
 
 static void who_connects_back_takes_the_same_node(void **state)
 {
-	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
+		       *b = &((struct mux_ends_pair *)*state)->b;
 	struct weir_mux_conn *near, *far, *back, *there;
 
 	/* By a lane of class 0 only: who connects back dials the other. */
@@ -141,8 +142,10 @@ static void both_connect_at_once(struct mux_end *const ends[2])
 
 	assert_int_equal(pthread_barrier_init(&start, NULL, 4), 0);
 	for (i = 0; i < 4; i++) {
-		callers[i] = (struct mux_meet_caller){ .start = &start, .from = ends[i % 2],
-					      .to = ends[1 - i % 2], .class_nr = i / 2 };
+		callers[i] = (struct mux_meet_caller){ .start = &start,
+						       .from = ends[i % 2],
+						       .to = ends[1 - i % 2],
+						       .class_nr = i / 2 };
 		assert_int_equal(pthread_create(&callers[i].thread, NULL, call, &callers[i]), 0);
 	}
 	for (i = 0; i < 4; i++) {
@@ -212,7 +215,8 @@ static void a_mux_that_connects_to_itself_is_both_ends(void **state)
 /* The other end may not have seen it yet, and says that it knows us. */
 static void who_has_lost_a_node_begins_another(void **state)
 {
-	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
+		       *b = &((struct mux_ends_pair *)*state)->b;
 	int i, rounds = fixture_rounds(30);
 	struct weir_mux_conn *near, *far;
 

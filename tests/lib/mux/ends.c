@@ -9,10 +9,12 @@
 
 #include "tests/lib/mux/ends.h"
 
-void end_open_at(struct mux_end *end, const char *host, const struct weir_key *key, uint64_t idle_ns)
+void end_open_at(struct mux_end *end, const char *host, const struct weir_key *key,
+		 uint64_t idle_ns)
 {
-	struct weir_mux_options options = { .key = key, .idle_ns = idle_ns, .ring_bytes = 16384,
-					    .timeout_ns = PATIENCE_NS };
+	struct weir_mux_options options = {
+		.key = key, .idle_ns = idle_ns, .ring_bytes = 16384, .timeout_ns = PATIENCE_NS
+	};
 	struct weir_error error = { "" };
 	struct weir_mux_info info;
 	char listen[64];
@@ -67,7 +69,7 @@ int pair_close(void **state)
 }
 
 struct weir_mux_conn *connect_with(const struct mux_end *from, const char *address,
-			       const struct weir_mux_conn_options *options)
+				   const struct weir_mux_conn_options *options)
 {
 	struct weir_error error = { "" };
 	struct weir_mux_conn *conn = NULL;
@@ -77,7 +79,8 @@ struct weir_mux_conn *connect_with(const struct mux_end *from, const char *addre
 	return conn;
 }
 
-struct weir_mux_conn *connect_at(const struct mux_end *from, const char *address, unsigned int class_nr)
+struct weir_mux_conn *connect_at(const struct mux_end *from, const char *address,
+				 unsigned int class_nr)
 {
 	const struct weir_mux_conn_options options = { .class_nr = class_nr };
 

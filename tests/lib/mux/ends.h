@@ -18,7 +18,8 @@ struct mux_end {
 
 void end_open(struct mux_end *end, uint64_t idle_ns);
 /* It listens there; its rings are of 16 KiB, and whoever connects may ask for 16 times that. */
-void end_open_at(struct mux_end *end, const char *host, const struct weir_key *key, uint64_t idle_ns);
+void end_open_at(struct mux_end *end, const char *host, const struct weir_key *key,
+		 uint64_t idle_ns);
 void end_close(struct mux_end *end);
 
 /* What a case begins with, as cmocka's setup and teardown; which leaves alone what is closed already. */
@@ -32,9 +33,10 @@ int pair_close(void **state);
 
 /* The test fails if there is no connection. */
 struct weir_mux_conn *connect_to(const struct mux_end *from, const struct mux_end *to);
-struct weir_mux_conn *connect_at(const struct mux_end *from, const char *address, unsigned int class_nr);
+struct weir_mux_conn *connect_at(const struct mux_end *from, const char *address,
+				 unsigned int class_nr);
 struct weir_mux_conn *connect_with(const struct mux_end *from, const char *address,
-			       const struct weir_mux_conn_options *options);
+				   const struct weir_mux_conn_options *options);
 struct weir_mux_conn *accept_at(const struct mux_end *end);
 /* A message. */
 void pass(struct weir_mux_conn *from, struct weir_mux_conn *to);

@@ -9,10 +9,13 @@
 
 /* The low levels have one segment a connection in flight, and no more. */
 static struct weir_mux_local *hub_open(const char *listen, const struct weir_mux_class *classes,
-				 unsigned int nr)
+				       unsigned int nr)
 {
 	const struct weir_mux_options options = {
-		.listen = listen, .key = fixture_key(), .classes = classes, .nr_classes = nr,
+		.listen = listen,
+		.key = fixture_key(),
+		.classes = classes,
+		.nr_classes = nr,
 		.low_bytes_max = 1,
 	};
 	struct weir_error error = { "" };
@@ -50,7 +53,7 @@ void fair_open(struct fair *f, const struct weir_mux_class *classes, unsigned in
 }
 
 struct fair_sender *fair_add(struct fair *f, struct weir_mux_account *account, unsigned int weight,
-			size_t message)
+			     size_t message)
 {
 	struct weir_mux_conn_options options = { .class_nr = f->class, .weight = weight };
 	struct fair_sender *s = &f->senders[f->count++];
@@ -58,12 +61,14 @@ struct fair_sender *fair_add(struct fair *f, struct weir_mux_account *account, u
 	struct weir_error error = { "" };
 	struct weir_mux_vconn *vconn;
 
-	*s = (struct fair_sender){ .account = account, .weight = weight, .message = message,
-			      .buffer = malloc(MESSAGE_MAX) };
+	*s = (struct fair_sender){ .account = account,
+				   .weight = weight,
+				   .message = message,
+				   .buffer = malloc(MESSAGE_MAX) };
 	assert_non_null(s->buffer);
 	f->nr_owners = nr > f->nr_owners ? nr : f->nr_owners;
 	if (weir_mux_vconn_connect(account, f->address, SERVICE, &options,
-				 weir_mux_local_deadline_ns(account->mux), &vconn, &error))
+				   weir_mux_local_deadline_ns(account->mux), &vconn, &error))
 		fail_msg("%s", error.text);
 	s->near = &vconn->app;
 	while (weir_mux_listener_accept(f->listener, &s->far) == -EAGAIN)

@@ -70,7 +70,7 @@ void fair_open(struct fair *f, const struct weir_mux_class *classes, unsigned in
 void fair_close(struct fair *f);
 /* They are connected one after another, so that each finds its own other end. */
 struct fair_sender *fair_add(struct fair *f, struct weir_mux_account *account, unsigned int weight,
-			size_t message);
+			     size_t message);
 /* From now on those who have accepted send, all of one account. */
 void fair_turn_round(struct fair *f);
 void fair_limit(struct weir_mux_account *account, unsigned int weight, uint64_t bytes_s);

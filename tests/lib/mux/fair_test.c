@@ -87,8 +87,8 @@ static void shares_are_as_they_should(struct fair *f)
 	if (w->rounds < ROUNDS || w->ahead_max > 2 * SEGMENT || w->off_max > 0.03 ||
 	    w->jain_min < 0.99)
 		fail_msg("in %u rounds somebody was %u bytes ahead, had a part of %f too much, and "
-			 "Jain's index was %f", w->rounds, (unsigned int)w->ahead_max, w->off_max,
-			 w->jain_min);
+			 "Jain's index was %f",
+			 w->rounds, (unsigned int)w->ahead_max, w->off_max, w->jain_min);
 }
 
 static void small_messages_get_as_much_as_large_ones(void **state)
@@ -147,7 +147,8 @@ static void who_has_accepted_says_by_which_weights_he_sends(void **state)
 	for (i = 0; i < f.count; i++)
 		assert_int_equal(weir_mux_conn_weigh(f.senders[i].near, f.senders[i].weight), 0);
 	assert_int_equal(weir_mux_conn_weigh(f.senders[0].near, 0), -EINVAL);
-	assert_int_equal(weir_mux_conn_weigh(f.senders[0].near, WEIR_SCHED_WEIGHT_MAX + 1), -EINVAL);
+	assert_int_equal(weir_mux_conn_weigh(f.senders[0].near, WEIR_SCHED_WEIGHT_MAX + 1),
+			 -EINVAL);
 	shares_are_as_they_should(&f);
 	fair_close(&f);
 }
@@ -220,8 +221,10 @@ static void owners_of_a_party_have_one_share_between_them(void **state)
 	/* What one has sent is paid for by all of them: for minutes. */
 	fair_limit(&f.owners[0], 1, 1);
 	sender_pass(&f.senders[0], 1000);
-	assert_true(weir_mux_rate_limit_due_ns(&weir_mux_account_current_group(&f.owners[1])->rate) > weir_now_ns());
-	assert_int_equal(weir_mux_rate_limit_due_ns(&weir_mux_account_current_group(&f.owners[2])->rate), 0);
+	assert_true(weir_mux_rate_limit_due_ns(
+			    &weir_mux_account_current_group(&f.owners[1])->rate) > weir_now_ns());
+	assert_int_equal(
+		weir_mux_rate_limit_due_ns(&weir_mux_account_current_group(&f.owners[2])->rate), 0);
 	fair_limit(&f.owners[0], 1, 0);
 	f.owners[1].party->nr_conns_max = 2;
 	assert_int_equal(weir_mux_account_take_conn(&f.owners[1]), -EDQUOT);
@@ -276,7 +279,8 @@ static bool nothing_is_counted(struct fair *f)
 		const struct weir_mux_vconn *conn = circuit_of(f->senders[i].near);
 
 		nothing &= !conn->sched_group->bundle.competing;
-		nothing &= conn->sched_group->party == weir_mux_account_current_group(conn->account);
+		nothing &= conn->sched_group->party ==
+			   weir_mux_account_current_group(conn->account);
 	}
 	weir_mux_remote_release(remote);
 	return nothing;

@@ -129,11 +129,13 @@ static void no_connect_is_lost_to_an_end(void **state)
 	end_open(&ends[0], 1);
 	end_open(&ends[1], 1);
 	for (i = 0; i < 2; i++) {
-		callers[i] = (struct mux_leave_caller){ .from = &ends[i], .to = &ends[1 - i],
-					      .rounds = rounds };
+		callers[i] = (struct mux_leave_caller){ .from = &ends[i],
+							.to = &ends[1 - i],
+							.rounds = rounds };
 		assert_int_equal(pthread_create(&servers[i], NULL, serve_all, &callers[i]), 0);
 		assert_int_equal(pthread_create(&callers[i].thread, NULL, call_again_and_again,
-						&callers[i]), 0);
+						&callers[i]),
+				 0);
 	}
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
@@ -161,7 +163,8 @@ static void a_party_begins_no_more_than_it_may(void **state)
 	conns[0] = connect_to(&from, &to[0]);
 	conns[1] = connect_to(&from, &to[1]);
 	assert_int_equal(weir_mux_connect(&from.mux->mux, to[2].address, SERVICE, NULL, &conns[2],
-					  &error), -EDQUOT);
+					  &error),
+			 -EDQUOT);
 	assert_non_null(strstr(error.text, "it may have 2"));
 	/* To those that are there it may connect, and when one has gone, to another. */
 	weir_mux_conn_close(connect_to(&from, &to[0]));
@@ -177,7 +180,8 @@ static void a_party_begins_no_more_than_it_may(void **state)
 	wait_nodes(&from, 1);
 	for (i = 0; i < 3; i++)
 		assert_int_not_equal(weir_mux_connect(&from.mux->mux, "127.0.0.1:1", SERVICE, NULL,
-						      &conns[2], NULL), 0);
+						      &conns[2], NULL),
+				     0);
 	wait_nodes(&from, 1);
 	assert_int_equal(from.mux->self.party->nr_remotes, 1);
 	weir_mux_conn_close(conns[0]);

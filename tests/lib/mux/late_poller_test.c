@@ -122,7 +122,8 @@ static bool node_is_due(const struct mux_end *end, uint64_t expires_ns)
 
 static void a_lane_that_was_welcomed_in_time_is_up(void **state)
 {
-	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
+		       *b = &((struct mux_ends_pair *)*state)->b;
 	struct weir_mux_conn *near, *far;
 	struct mux_tenant tenant;
 
@@ -150,7 +151,8 @@ static int open_for_ever(void **state)
 /* Who is about to connect at the other end has the remote. */
 static void a_node_stays_whose_other_end_said_so_in_time(void **state)
 {
-	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
+		       *b = &((struct mux_ends_pair *)*state)->b;
 
 	weir_mux_conn_close(connect_to(a, b));
 	weir_mux_conn_close(accept_at(b));

@@ -214,7 +214,8 @@ static void messages_arrive_in_order(void **state)
 	(void)state;
 	pair_open(&p, &options);
 	for (i = 0; i < n; i++) {
-		while (sent < n && !weir_mux_conn_send(p.near, &sent, sizeof(sent), WEIR_MUX_CONN_DONTWAIT))
+		while (sent < n &&
+		       !weir_mux_conn_send(p.near, &sent, sizeof(sent), WEIR_MUX_CONN_DONTWAIT))
 			sent++;
 		if (sent == i) { /* or there would be nothing to receive */
 			assert_int_equal(weir_mux_conn_send(p.near, &sent, sizeof(sent), 0), 0);
@@ -351,9 +352,11 @@ static void descriptors_say_when_a_call_is_worth_it(void **state)
 	fds[0] = (struct pollfd){ .fd = weir_mux_conn_fd(p.far), .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = weir_mux_conn_room_fd(p.near), .events = POLLIN };
 	while (received < n) {
-		while (sent < n && !weir_mux_conn_send(p.near, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
+		while (sent < n &&
+		       !weir_mux_conn_send(p.near, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 			sent++;
-		while (!weir_mux_conn_recv(p.far, got, sizeof(got), &length, WEIR_MUX_CONN_DONTWAIT))
+		while (!weir_mux_conn_recv(p.far, got, sizeof(got), &length,
+					   WEIR_MUX_CONN_DONTWAIT))
 			received++;
 		if (received < n)
 			assert_true(poll(fds, sent < n ? 2 : 1, PATIENCE_MS) > 0);
@@ -616,7 +619,10 @@ static void fill_rings(struct weir_mux_conn *from, struct weir_mux_conn *to, siz
 
 static void rings_are_as_long_as_who_connects_asks(void **state)
 {
-	static const struct { uint32_t asked; size_t given; } cases[] = {
+	static const struct {
+		uint32_t asked;
+		size_t given;
+	} cases[] = {
 		{ 0, 4096 }, { 1, 4096 }, { 4097, 8192 }, { 16384, 16384 }, { UINT32_MAX, 65536 },
 	};
 	struct weir_mux_options options = { .ring_bytes = 4096 };
@@ -628,7 +634,7 @@ static void rings_are_as_long_as_who_connects_asks(void **state)
 	pair_open(&p, &options);
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		const struct weir_mux_conn_options conn = { .class_nr = WEIR_MUX_CLASS_NORMAL,
-							.ring_bytes = cases[i].asked };
+							    .ring_bytes = cases[i].asked };
 
 		pair_connect(&p, &conn, &near, &far);
 		fill_rings(near, far, cases[i].given);
@@ -683,7 +689,8 @@ static void expect_tos(const struct weir_mux *mux, const struct weir_mux_class *
 
 static void classes_have_types_of_service_of_their_own(void **state)
 {
-	static const struct weir_mux_class classes[] = { { .tos = 104 }, { .level = 1, .tos = 32 } };
+	static const struct weir_mux_class classes[] = { { .tos = 104 },
+							 { .level = 1, .tos = 32 } };
 	struct weir_mux_options options = { .classes = classes, .nr_classes = 2 };
 	struct weir_mux_info info;
 	struct mux_pair p;
@@ -823,7 +830,8 @@ static void a_lie_in_a_ring_ends_its_connection_alone(void **state)
 		pass(near, far, 100);
 		pass(far, near, 100);
 		tell_lie(near, &lies[i]);
-		assert_int_equal(weir_mux_conn_recv(far, got, sizeof(got), &length, 0), -ECONNRESET);
+		assert_int_equal(weir_mux_conn_recv(far, got, sizeof(got), &length, 0),
+				 -ECONNRESET);
 		while (!weir_mux_conn_send(near, got, sizeof(got), 0))
 			;
 		assert_int_equal(weir_mux_conn_send(near, got, sizeof(got), 0), -EPROTO);

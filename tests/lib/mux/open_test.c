@@ -31,7 +31,8 @@ static struct mux_ask_pair p;
 
 static struct weir_mux_local *hub_open(const char *listen)
 {
-	const struct weir_mux_options options = { .listen = listen, .key = fixture_key(),
+	const struct weir_mux_options options = { .listen = listen,
+						  .key = fixture_key(),
 						  .timeout_ns = 100 * WEIR_NS_PER_S };
 	struct weir_error error = { "" };
 	struct weir_mux_local *mux = NULL;
@@ -89,7 +90,8 @@ static void ask_all(void)
 	unsigned int i;
 
 	for (i = 0; i < ASKERS; i++)
-		assert_int_equal(pthread_create(&p.open_waiters[i].thread, NULL, ask_one, &p.open_waiters[i]),
+		assert_int_equal(pthread_create(&p.open_waiters[i].thread, NULL, ask_one,
+						&p.open_waiters[i]),
 				 0);
 }
 

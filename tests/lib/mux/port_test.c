@@ -43,7 +43,7 @@ static bool all_have(const struct stream *streams, uint64_t bytes)
 static void urgent_messages_wait_for_a_segment_of_each_whoever_it_is_for(void **state)
 {
 	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL,
-						   .ring_bytes = RING };
+						       .ring_bytes = RING };
 	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
 	struct stream streams[OTHERS] = { { .received = 0 } };
 	struct weir_mux_conn *near, *far;

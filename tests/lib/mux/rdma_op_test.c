@@ -36,7 +36,8 @@ static struct weir_mux *mux_open(const char *listen)
 	return mux;
 }
 
-static void pair_connect(struct mux_onesided_pair *p, struct weir_mux_conn **near, struct weir_mux_conn **far)
+static void pair_connect(struct mux_onesided_pair *p, struct weir_mux_conn **near,
+			 struct weir_mux_conn **far)
 {
 	struct weir_error error = { "" };
 	struct pollfd in = { .fd = weir_mux_listener_fd(p->listener), .events = POLLIN };
@@ -78,7 +79,8 @@ static void pair_close(struct mux_onesided_pair *p)
 }
 
 /* The far end grants, and the near end has heard of it when the message is there. */
-static uint32_t grant(struct mux_onesided_pair *p, uint64_t at, uint64_t length, unsigned int rights)
+static uint32_t grant(struct mux_onesided_pair *p, uint64_t at, uint64_t length,
+		      unsigned int rights)
 {
 	uint32_t handle = 0, got = 0;
 	size_t size;
@@ -119,8 +121,8 @@ static void what_is_written_can_be_read_and_nothing_beside_it_changes(void **sta
 		memcpy(copy + 4096 + 7, ours, length);
 		assert_int_equal(weir_mux_conn_write(p.near, handle, 7, p.ours, 0, length), 0);
 		assert_memory_equal(theirs, copy, LENGTH);
-		assert_int_equal(weir_mux_conn_read(p.near, handle, 7, p.ours, LENGTH - length, length),
-				 0);
+		assert_int_equal(
+			weir_mux_conn_read(p.near, handle, 7, p.ours, LENGTH - length, length), 0);
 		assert_memory_equal(ours + LENGTH - length, theirs + 4096 + 7, length);
 	}
 	assert_int_equal(weir_mux_conn_withdraw(p.far, handle), 0);
@@ -179,7 +181,8 @@ static void so_many_grants_and_no_more(void **state)
 	pair_open(&p);
 	for (i = 0; i < WEIR_MUX_GRANTS_MAX; i++)
 		handles[i] = grant(&p, i, 1, WEIR_MUX_MAY_WRITE);
-	assert_int_equal(weir_mux_conn_grant(p.far, p.theirs, 0, 1, WEIR_MUX_MAY_READ, &one), -EDQUOT);
+	assert_int_equal(weir_mux_conn_grant(p.far, p.theirs, 0, 1, WEIR_MUX_MAY_READ, &one),
+			 -EDQUOT);
 	for (i = 0; i < WEIR_MUX_GRANTS_MAX; i++)
 		assert_int_equal(weir_mux_conn_withdraw(p.far, handles[i]), 0);
 	one = grant(&p, 0, 1, WEIR_MUX_MAY_WRITE);
@@ -223,8 +226,10 @@ static void what_is_withdrawn_is_not_written_any_more(void **state)
 	theirs = weir_mux_region_data(p.theirs);
 	memset(weir_mux_region_data(p.ours), 'x', LENGTH);
 	for (i = 0; i < 5; i++) {
-		struct mux_onesided_writer w = { .conn = p.near, .from = p.ours,
-				    .handle = grant(&p, 0, LENGTH, WEIR_MUX_MAY_WRITE) };
+		struct mux_onesided_writer w = { .conn = p.near,
+						 .from = p.ours,
+						 .handle =
+							 grant(&p, 0, LENGTH, WEIR_MUX_MAY_WRITE) };
 
 		writer_start(&w);
 		assert_int_equal(weir_mux_conn_withdraw(p.far, w.handle), 0);
@@ -243,8 +248,9 @@ static void the_other_ends_close_is_heard_by_who_writes(void **state)
 
 	(void)state;
 	pair_open(&p);
-	w = (struct mux_onesided_writer){ .conn = p.near, .from = p.ours,
-			     .handle = grant(&p, 0, LENGTH, WEIR_MUX_MAY_WRITE) };
+	w = (struct mux_onesided_writer){ .conn = p.near,
+					  .from = p.ours,
+					  .handle = grant(&p, 0, LENGTH, WEIR_MUX_MAY_WRITE) };
 	writer_start(&w);
 	weir_mux_conn_close(p.far);
 	p.far = NULL;
@@ -262,8 +268,9 @@ static void the_end_of_the_other_mux_is_heard_by_who_writes(void **state)
 
 	(void)state;
 	pair_open(&p);
-	w = (struct mux_onesided_writer){ .conn = p.near, .from = p.ours,
-			     .handle = grant(&p, 0, LENGTH, WEIR_MUX_MAY_WRITE) };
+	w = (struct mux_onesided_writer){ .conn = p.near,
+					  .from = p.ours,
+					  .handle = grant(&p, 0, LENGTH, WEIR_MUX_MAY_WRITE) };
 	writer_start(&w);
 	weir_mux_listener_close(p.listener);
 	weir_mux_conn_close(p.far);
@@ -344,15 +351,18 @@ static void what_is_lent_is_the_muxs_until_the_call_says_otherwise(void **state)
 	pair_open(&p);
 	room.fd = weir_mux_conn_room_fd(p.near);
 	fill(weir_mux_region_data(p.ours), LENGTH, 5);
-	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_MUX_CONN_DONTWAIT),
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 0, LENGTH,
+						   WEIR_MUX_CONN_DONTWAIT),
 			 -EAGAIN);
 	assert_int_equal(weir_mux_conn_send(p.near, &byte, 1, WEIR_MUX_CONN_DONTWAIT), -EINVAL);
-	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 1, 1, WEIR_MUX_CONN_DONTWAIT), -EINVAL);
-	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_MUX_CONN_DONTWAIT),
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 1, 1, WEIR_MUX_CONN_DONTWAIT),
+			 -EINVAL);
+	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 0, LENGTH,
+						   WEIR_MUX_CONN_DONTWAIT),
 			 -EAGAIN);
 	receive_lent(&p, 0, LENGTH);
-	while ((rc = weir_mux_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_MUX_CONN_DONTWAIT)) ==
-	       -EAGAIN)
+	while ((rc = weir_mux_conn_send_region(p.near, p.ours, 0, LENGTH,
+					       WEIR_MUX_CONN_DONTWAIT)) == -EAGAIN)
 		assert_int_equal(poll(&room, 1, 60000), 1);
 	assert_int_equal(rc, 0);
 	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 7, 1, 0), 0);
@@ -424,7 +434,8 @@ static void the_other_ends_close_is_heard_by_who_lends(void **state)
 	pair_open(&p);
 	l = (struct lending){ .p = &p, .length = LENGTH };
 	assert_int_equal(pthread_create(&l.thread, NULL, lend_one, &l), 0);
-	assert_int_equal(weir_mux_conn_recv(p.far, &byte, 1, &size, 0), -EMSGSIZE); /* it has begun */
+	assert_int_equal(weir_mux_conn_recv(p.far, &byte, 1, &size, 0),
+			 -EMSGSIZE); /* it has begun */
 	weir_mux_conn_close(p.far);
 	p.far = NULL;
 	assert_int_equal(pthread_join(l.thread, NULL), 0);

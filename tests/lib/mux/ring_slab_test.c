@@ -16,7 +16,9 @@
 
 #define SERVICE 5
 #define OWNERS 3
-#define RINGS (WEIR_MUX_RING_MIN * WEIR_MUX_RING_SLAB_CONNS) /* bytes, of either direction: nothing else is so long */
+#define RINGS                \
+	(WEIR_MUX_RING_MIN * \
+	 WEIR_MUX_RING_SLAB_CONNS) /* bytes, of either direction: nothing else is so long */
 
 /* Owners of both ends; each of the server's offers a service. */
 struct mux_rings_side {
@@ -59,7 +61,8 @@ static void let_go(void)
 
 static void hub_open(struct mux_rings_side *side, const char *listen)
 {
-	const struct weir_mux_options options = { .listen = listen, .key = fixture_key(),
+	const struct weir_mux_options options = { .listen = listen,
+						  .key = fixture_key(),
 						  .ring_bytes = WEIR_MUX_RING_MIN,
 						  .timeout_ns = 100 * SECOND_NS };
 	struct weir_error error = { "" };
@@ -85,8 +88,9 @@ static int both_open(void **state)
 	snprintf(address, sizeof(address), "%s", info.address);
 	for (i = 0; i < OWNERS; i++)
 		assert_int_equal(weir_mux_service_open(&server.owners[i], SERVICE + i, 64,
-						 eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-						 &server.offers[i]), 0);
+						       eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+						       &server.offers[i]),
+				 0);
 	return 0;
 }
 
@@ -131,7 +135,7 @@ static void *ask(void *arg)
 	struct asking *a = arg;
 
 	a->rc = weir_mux_vconn_connect(a->account, address, a->service, NULL,
-				     weir_mux_local_deadline_ns(client.mux), &a->near, NULL);
+				       weir_mux_local_deadline_ns(client.mux), &a->near, NULL);
 	return NULL;
 }
 

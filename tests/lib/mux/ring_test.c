@@ -118,7 +118,7 @@ static void bytes_pass_between_two_threads(void **state)
 	while (p->reader.position < TOTAL) {
 		assert_int_equal(weir_mux_ring_readable(&p->reader, &tail), 0);
 		weir_mux_ring_peek(&p->reader, p->reader.position, data,
-			       (uint32_t)(tail - p->reader.position));
+				   (uint32_t)(tail - p->reader.position));
 		for (i = 0; p->reader.position < tail; i++, p->reader.position++)
 			if (data[i] != byte_at(p->reader.position))
 				fail_msg("byte %lu is wrong", (unsigned long)p->reader.position);

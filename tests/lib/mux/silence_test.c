@@ -12,7 +12,8 @@
 /* What others have with that mux stays, and so does the queue pair that he has begun. */
 static void a_tenant_who_dies_as_he_connects_breaks_nobody(void **state)
 {
-	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
+		       *b = &((struct mux_ends_pair *)*state)->b;
 	struct weir_mux_conn *near, *far, *other, *there;
 	struct mux_tenant tenant;
 
@@ -39,7 +40,8 @@ static void a_tenant_who_dies_as_he_connects_breaks_nobody(void **state)
 /* The other end can use it as soon as it has welcomed who is gone. */
 static void the_first_lane_of_who_dies_is_there_for_others(void **state)
 {
-	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
+		       *b = &((struct mux_ends_pair *)*state)->b;
 	struct weir_mux_conn *near, *far;
 	struct mux_tenant tenant;
 
@@ -59,7 +61,8 @@ static void the_first_lane_of_who_dies_is_there_for_others(void **state)
 /* Nobody waits for a mux that is to be closed: a lane in proof does not hold it up. */
 static void a_mux_ends_while_a_lane_is_left_in_proof(void **state)
 {
-	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
+		       *b = &((struct mux_ends_pair *)*state)->b;
 	struct mux_tenant tenant;
 
 	tenant_dials(&tenant, a, b, WEIR_MUX_CLASS_URGENT);
@@ -81,7 +84,8 @@ static void nobody_answers(bool is_so)
 }
 
 /* By the lanes that there were; and another one can be had. */
-static void all_is_as_before(const struct mux_ends_pair *pair, struct weir_mux_conn *near, struct weir_mux_conn *far)
+static void all_is_as_before(const struct mux_ends_pair *pair, struct weir_mux_conn *near,
+			     struct weir_mux_conn *far)
 {
 	struct weir_mux_conn *other, *there;
 
@@ -109,7 +113,8 @@ static void a_lane_whose_hello_is_lost_fails_alone(void **state)
 	far = accept_at(&pair->b);
 	nobody_answers(true);
 	assert_int_equal(weir_mux_connect(&pair->a.mux->mux, pair->b.address, SERVICE, NULL, &none,
-					  NULL), -ECONNRESET);
+					  NULL),
+			 -ECONNRESET);
 	nobody_answers(false);
 	all_is_as_before(pair, near, far);
 	weir_mux_conn_close(near);
@@ -144,7 +149,8 @@ static void wait_deserted(const struct mux_end *end)
 		assert_true(weir_now_ns() < deadline_ns);
 		usleep(1000);
 		pthread_mutex_lock(&end->mux->lock);
-		is_deserted = weir_list_entry(end->mux->remotes.next, struct weir_mux_remote, link)->refs == 1;
+		is_deserted = weir_list_entry(end->mux->remotes.next, struct weir_mux_remote, link)
+				      ->refs == 1;
 		pthread_mutex_unlock(&end->mux->lock);
 	}
 }
@@ -157,7 +163,8 @@ static int open_for_ever(void **state)
 /* It is stopped, or has lost its way; its NIC takes all in. */
 static void who_does_not_answer_is_left_all_the_same(void **state)
 {
-	struct mux_end *a = &((struct mux_ends_pair *)*state)->a, *b = &((struct mux_ends_pair *)*state)->b;
+	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
+		       *b = &((struct mux_ends_pair *)*state)->b;
 
 	weir_mux_conn_close(connect_to(a, b));
 	weir_mux_conn_close(accept_at(b));

@@ -43,7 +43,8 @@ static void wait_readable(int fd)
 	assert_int_equal(poll(&in, 1, PATIENCE_MS), 1);
 }
 
-static void pair_connect(struct mux_take_pair *p, struct weir_mux_conn **near, struct weir_mux_conn **far)
+static void pair_connect(struct mux_take_pair *p, struct weir_mux_conn **near,
+			 struct weir_mux_conn **far)
 {
 	struct weir_error error = { "" };
 	int rc;

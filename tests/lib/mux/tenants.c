@@ -43,8 +43,9 @@ static void *dial(void *arg)
 	struct mux_tenant *tenant = arg;
 	struct weir_mux_remote *remote;
 
-	tenant->rc = weir_mux_remote_connect(&tenant->account, tenant->to->address, tenant->class_nr,
-				   weir_now_ns() + PATIENCE_NS, &remote, NULL);
+	tenant->rc = weir_mux_remote_connect(&tenant->account, tenant->to->address,
+					     tenant->class_nr, weir_now_ns() + PATIENCE_NS, &remote,
+					     NULL);
 	return NULL;
 }
 
@@ -92,7 +93,8 @@ void wait_queue_pairs(const struct mux_end *end, unsigned int count)
 	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
 	struct weir_mux_info info;
 
-	for (weir_mux_local_info(end->mux, &info); info.queue_pairs != count; weir_mux_local_info(end->mux, &info)) {
+	for (weir_mux_local_info(end->mux, &info); info.queue_pairs != count;
+	     weir_mux_local_info(end->mux, &info)) {
 		assert_true(weir_now_ns() < deadline_ns);
 		usleep(1000);
 	}

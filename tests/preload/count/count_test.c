@@ -53,9 +53,9 @@ static void counts_are(struct verbs_counters expected)
 
 	expected.polls = now.polls;
 	expected.empty_polls = now.empty_polls;
-#define IS(name, help)                                                                             \
-	if (now.name != expected.name)                                                             \
-		fail_msg(#name " is %llu, not %llu", (unsigned long long)now.name,                 \
+#define IS(name, help)                                                             \
+	if (now.name != expected.name)                                             \
+		fail_msg(#name " is %llu, not %llu", (unsigned long long)now.name, \
 			 (unsigned long long)expected.name);
 	VERBS_COUNTERS(IS)
 #undef IS
@@ -98,8 +98,11 @@ static void a_chain_is_one_doorbell(void **in)
 	}
 	post(pair, wrs);
 	take(pair, 1, IBV_WC_SUCCESS);
-	counts_are((struct verbs_counters){ .doorbells = 1, .send_wrs = 4, .completions = 1,
-					    .posted_writes = 4, .posted_write_bytes = 4000 });
+	counts_are((struct verbs_counters){ .doorbells = 1,
+					    .send_wrs = 4,
+					    .completions = 1,
+					    .posted_writes = 4,
+					    .posted_write_bytes = 4000 });
 }
 
 static void each_kind_is_told_apart(void **in)
@@ -118,13 +121,19 @@ static void each_kind_is_told_apart(void **in)
 	post(pair, &read);
 	post(pair, &add);
 	take(pair, 6, IBV_WC_SUCCESS);
-	counts_are((struct verbs_counters){
-		.doorbells = 6, .send_wrs = 4, .recv_wrs = 2, .completions = 6,
-		.receives = 2, .receive_bytes = 100,
-		.posted_sends = 1, .posted_send_bytes = 100,
-		.posted_writes = 1, .posted_write_bytes = 100,
-		.posted_reads = 1, .posted_read_bytes = 100,
-		.posted_atomics = 1 });
+	counts_are((struct verbs_counters){ .doorbells = 6,
+					    .send_wrs = 4,
+					    .recv_wrs = 2,
+					    .completions = 6,
+					    .receives = 2,
+					    .receive_bytes = 100,
+					    .posted_sends = 1,
+					    .posted_send_bytes = 100,
+					    .posted_writes = 1,
+					    .posted_write_bytes = 100,
+					    .posted_reads = 1,
+					    .posted_read_bytes = 100,
+					    .posted_atomics = 1 });
 }
 
 /* Not by ibv_post_send(), but it is posted. */
@@ -160,8 +169,11 @@ static void what_is_refused_is_not_counted(void **in)
 	assert_int_not_equal(ibv_post_send(pair->qp[0], &good, &where), 0);
 	assert_ptr_equal(where, &bad);
 	take(pair, 1, IBV_WC_SUCCESS);
-	counts_are((struct verbs_counters){ .doorbells = 1, .send_wrs = 1, .completions = 1,
-					    .posted_writes = 1, .posted_write_bytes = 10 });
+	counts_are((struct verbs_counters){ .doorbells = 1,
+					    .send_wrs = 1,
+					    .completions = 1,
+					    .posted_writes = 1,
+					    .posted_write_bytes = 10 });
 }
 
 static void errors_are_counted(void **in)
@@ -173,8 +185,11 @@ static void errors_are_counted(void **in)
 	read.wr.rdma.rkey ^= 0x5a5a00;
 	post(pair, &read);
 	take(pair, 1, IBV_WC_REM_ACCESS_ERR);
-	counts_are((struct verbs_counters){ .doorbells = 1, .send_wrs = 1, .completions = 1,
-					    .errors = 1, .posted_reads = 1,
+	counts_are((struct verbs_counters){ .doorbells = 1,
+					    .send_wrs = 1,
+					    .completions = 1,
+					    .errors = 1,
+					    .posted_reads = 1,
 					    .posted_read_bytes = 10 });
 }
 
@@ -194,8 +209,12 @@ static void arms_and_events_are_counted(void **in)
 	assert_ptr_equal(cq, pair->cq);
 	ibv_ack_cq_events(cq, 1);
 	take(pair, 1, IBV_WC_SUCCESS);
-	counts_are((struct verbs_counters){ .doorbells = 1, .send_wrs = 1, .completions = 1,
-					    .arms = 1, .cq_events = 1, .posted_writes = 1,
+	counts_are((struct verbs_counters){ .doorbells = 1,
+					    .send_wrs = 1,
+					    .completions = 1,
+					    .arms = 1,
+					    .cq_events = 1,
+					    .posted_writes = 1,
 					    .posted_write_bytes = 10 });
 }
 
@@ -279,11 +298,16 @@ static void the_extended_interfaces_count_alike(void **in)
 	pair_post_recv(&pair, 200);
 	post_extended(&pair);
 	take_extended(cq, 2);
-	counts_are((struct verbs_counters){
-		.doorbells = 2, .send_wrs = 2, .recv_wrs = 1, .completions = 2,
-		.receives = 1, .receive_bytes = 50,
-		.posted_writes = 1, .posted_write_bytes = 700,
-		.posted_sends = 1, .posted_send_bytes = 50 });
+	counts_are((struct verbs_counters){ .doorbells = 2,
+					    .send_wrs = 2,
+					    .recv_wrs = 1,
+					    .completions = 2,
+					    .receives = 1,
+					    .receive_bytes = 50,
+					    .posted_writes = 1,
+					    .posted_write_bytes = 700,
+					    .posted_sends = 1,
+					    .posted_send_bytes = 50 });
 	pair_close(&pair);
 }
 
@@ -370,8 +394,12 @@ static void asynchronous_events_are_counted(void **in)
 	assert_int_equal(ibv_get_async_event(pair.context, &event), 0);
 	assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
 	ibv_ack_async_event(&event);
-	counts_are((struct verbs_counters){ .doorbells = 1, .send_wrs = 1, .completions = 2,
-					    .async_events = 1, .receives = 1, .posted_sends = 1 });
+	counts_are((struct verbs_counters){ .doorbells = 1,
+					    .send_wrs = 1,
+					    .completions = 2,
+					    .async_events = 1,
+					    .receives = 1,
+					    .posted_sends = 1 });
 	for (i = 0; i < 2; i++)
 		assert_int_equal(ibv_destroy_qp(pair.qp[i]), 0);
 	pair.qp[0] = pair.qp[1] = NULL;
@@ -402,7 +430,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_chain_is_one_doorbell, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_kind_is_told_apart, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_window_is_bound_by_a_work_request, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_window_is_bound_by_a_work_request, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(what_is_refused_is_not_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(arms_and_events_are_counted, setup, teardown),

@@ -55,8 +55,8 @@ static struct ibv_wc next_wc(struct forger *f)
 	return wc;
 }
 
-void answerer_greet(struct forger *f, struct wire_discovery_offer *offer, const struct sockaddr_un *to,
-		    socklen_t length)
+void answerer_greet(struct forger *f, struct wire_discovery_offer *offer,
+		    const struct sockaddr_un *to, socklen_t length)
 {
 	struct ibv_recv_wr *bad, recv = { .wr_id = 0 };
 

@@ -19,8 +19,8 @@ socklen_t answerer_hear(int fd, const struct ibv_qp *qp, struct wire_discovery_o
 struct ibv_qp *answerer_make(struct loopback_pair *pair, struct ibv_qp_init_attr *init);
 
 /* Takes @offer, and the first message, which is empty: nothing comes before that has its return. */
-void answerer_greet(struct forger *f, struct wire_discovery_offer *offer, const struct sockaddr_un *to,
-		    socklen_t length);
+void answerer_greet(struct forger *f, struct wire_discovery_offer *offer,
+		    const struct sockaddr_un *to, socklen_t length);
 
 /* Says that so many writes are done, and perhaps that no more will be, to where @asked says. */
 void answerer_return(struct forger *f, const struct wire_discovery_offer *asked, uint16_t done,

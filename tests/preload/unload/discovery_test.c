@@ -123,8 +123,9 @@ static void expect_plain(struct loopback_pair *pair)
 }
 
 /* Each says that nothing is unloaded here, which ends the search of who believes it. */
-static void answer_falsely(int fd, const struct loopback_pair *pair, const struct wire_discovery_offer *offer,
-			   const struct sockaddr_un *to, socklen_t length)
+static void answer_falsely(int fd, const struct loopback_pair *pair,
+			   const struct wire_discovery_offer *offer, const struct sockaddr_un *to,
+			   socklen_t length)
 {
 	struct wire_discovery_offer answer = *offer;
 
@@ -284,8 +285,9 @@ static void program_close_ended(struct program *p)
 
 static void make_another_queue_pair(struct forger *f)
 {
-	struct ibv_qp_init_attr init = { .send_cq = f->cq, .recv_cq = f->cq,
-					 .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_qp_init_attr init = {
+		.send_cq = f->cq, .recv_cq = f->cq, .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 }
+	};
 	struct ibv_qp *other = ibv_create_qp(f->pair.pd, &init);
 
 	assert_non_null(other);

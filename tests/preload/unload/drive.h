@@ -8,8 +8,9 @@
 
 #define PATIENCE_S 60
 #define SMALL 64u
-#define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-		IBV_ACCESS_REMOTE_ATOMIC)
+#define RIGHTS                                                                       \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
 #define LIST 64 /* writes of one post, as many as there are slots */
 #define LIST_BYTES 2048u
 

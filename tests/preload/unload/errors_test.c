@@ -157,8 +157,8 @@ static enum ibv_wc_status write_by_the_device(struct beyond *b)
 static void what_has_become_read_only_is_for_the_device(void **state)
 {
 	long page = sysconf(_SC_PAGESIZE);
-	char *at = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			-1, 0);
+	char *at = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			0);
 	struct beyond b;
 
 	(void)state;
@@ -196,8 +196,8 @@ static void what_its_file_has_no_longer_is_for_the_device(void **state)
 static void what_the_program_may_not_read_is_for_the_device(void **state)
 {
 	long page = sysconf(_SC_PAGESIZE);
-	char *at = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			-1, 0);
+	char *at = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			0);
 	struct beyond b;
 
 	(void)state;

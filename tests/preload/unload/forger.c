@@ -16,8 +16,10 @@
 
 void forger_qp(struct forger *f)
 {
-	struct ibv_qp_init_attr init = { .send_cq = f->cq, .recv_cq = f->cq,
-					 .qp_type = IBV_QPT_RC, .cap = { 128, 1, 1, 1, 0 } };
+	struct ibv_qp_init_attr init = { .send_cq = f->cq,
+					 .recv_cq = f->cq,
+					 .qp_type = IBV_QPT_RC,
+					 .cap = { 128, 1, 1, 1, 0 } };
 
 	if (f->qp)
 		assert_int_equal(ibv_destroy_qp(f->qp), 0);
@@ -29,8 +31,9 @@ static void query(struct forger *f, struct ibv_qp_attr *attr, union ibv_gid *own
 {
 	struct ibv_qp_init_attr init;
 
-	assert_int_equal(ibv_query_qp(f->pair.qp[0], attr, IBV_QP_AV | IBV_QP_DEST_QPN |
-					      IBV_QP_PATH_MTU, &init), 0);
+	assert_int_equal(ibv_query_qp(f->pair.qp[0], attr,
+				      IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_PATH_MTU, &init),
+			 0);
 	assert_int_equal(ibv_query_gid(f->pair.context, 1, attr->ah_attr.grh.sgid_index, own), 0);
 }
 
@@ -108,25 +111,39 @@ void forger_ask(struct forger *f, const struct wire_discovery_offer *offer)
 
 void forger_connect(struct forger *f)
 {
-	struct ibv_qp_attr like, attr = { .qp_state = IBV_QPS_INIT, .port_num = 1,
+	struct ibv_qp_attr like, attr = { .qp_state = IBV_QPS_INIT,
+					  .port_num = 1,
 					  .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
 	union ibv_gid own;
 
 	query(f, &like, &own);
-	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-					       IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = like.path_mtu,
-				     .dest_qp_num = f->answer.qpn, .rq_psn = f->answer.psn,
-				     .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
+	assert_int_equal(ibv_modify_qp(f->qp, &attr,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS),
+			 0);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
+				     .path_mtu = like.path_mtu,
+				     .dest_qp_num = f->answer.qpn,
+				     .rq_psn = f->answer.psn,
+				     .max_dest_rd_atomic = 1,
+				     .min_rnr_timer = 12,
 				     .ah_attr = like.ah_attr };
-	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+	assert_int_equal(ibv_modify_qp(f->qp, &attr,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					       IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC), 0);
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7,
-				     .rnr_retry = 7, .max_rd_atomic = 1, .sq_psn = 7 };
-	assert_int_equal(ibv_modify_qp(f->qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT |
-					       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), 0);
+					       IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC),
+			 0);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
+				     .timeout = 18,
+				     .retry_cnt = 7,
+				     .rnr_retry = 7,
+				     .max_rd_atomic = 1,
+				     .sq_psn = 7 };
+	assert_int_equal(ibv_modify_qp(f->qp, &attr,
+				       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					       IBV_QP_MAX_QP_RD_ATOMIC),
+			 0);
 }
 
 void forger_write(struct forger *f, uint64_t addr, uint32_t length, uint32_t tag)
@@ -138,7 +155,8 @@ void forger_write(struct forger *f, uint64_t addr, uint32_t length, uint32_t tag
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.send_flags = IBV_SEND_SIGNALED,
 		.imm_data = htonl(tag),
-		.wr.rdma = { f->answer.addr + f->sent++ % WIRE_UNLOAD_SLOTS * sizeof(struct wire_unload_slot),
+		.wr.rdma = { f->answer.addr + f->sent++ % WIRE_UNLOAD_SLOTS *
+						      sizeof(struct wire_unload_slot),
 			     f->answer.rkey },
 	};
 	time_t until = time(NULL) + PATIENCE_MS / 1000;
@@ -212,8 +230,11 @@ int forger_socket(void)
 struct ibv_qp *forger_make_hidden(struct loopback_pair *pair, struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp_init_attr_ex plain = {
-		.send_cq = init->send_cq, .recv_cq = init->recv_cq, .cap = init->cap,
-		.qp_type = init->qp_type, .pd = pair->pd,
+		.send_cq = init->send_cq,
+		.recv_cq = init->recv_cq,
+		.cap = init->cap,
+		.qp_type = init->qp_type,
+		.pd = pair->pd,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
 	};

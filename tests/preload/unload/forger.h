@@ -72,7 +72,8 @@ struct wire_unload_return forger_returned(struct forger *f, uint16_t done);
 struct wire_discovery_offer forger_offer(struct forger *f);
 
 /* Its MAC, as who knows the queue pairs makes it; @lie: who does not. */
-void forger_seal(const struct loopback_pair *pair, struct wire_discovery_offer *offer, uint32_t lie);
+void forger_seal(const struct loopback_pair *pair, struct wire_discovery_offer *offer,
+		 uint32_t lie);
 
 /* Sends @offer until its answer comes, which is f->answer then. */
 void forger_ask(struct forger *f, const struct wire_discovery_offer *offer);

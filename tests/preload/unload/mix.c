@@ -61,7 +61,8 @@ static char *memory_of(struct mix *m)
 
 static void area_register(struct mix *m, uint32_t area)
 {
-	m->area[area] = ibv_reg_mr(m->pair.pd, memory_of(m) + area * AREA_BYTES, AREA_BYTES, RIGHTS);
+	m->area[area] =
+		ibv_reg_mr(m->pair.pd, memory_of(m) + area * AREA_BYTES, AREA_BYTES, RIGHTS);
 	assert_non_null(m->area[area]);
 }
 
@@ -145,7 +146,9 @@ static void mix_post(struct mix *m)
 		uint64_t id = m->next_id + (uint64_t)i;
 
 		sges[i] = (struct ibv_sge){ (uintptr_t)piece_of(m, id), 0, m->pair.mr->lkey };
-		wrs[i] = (struct ibv_send_wr){ .wr_id = id, .sg_list = &sges[i], .num_sge = 1,
+		wrs[i] = (struct ibv_send_wr){ .wr_id = id,
+					       .sg_list = &sges[i],
+					       .num_sge = 1,
 					       .next = i + 1 < n ? &wrs[i + 1] : NULL };
 		mix_one(m, &wrs[i], &sges[i]);
 	}

@@ -19,8 +19,10 @@
 
 static struct wire_discovery_offer offer_of(uint16_t type)
 {
-	return (struct wire_discovery_offer){ .magic = WIRE_DISCOVERY_MAGIC, .version = WIRE_DISCOVERY_VERSION,
-				    .type = type, .nonce = (uint64_t)getpid() << 32 };
+	return (struct wire_discovery_offer){ .magic = WIRE_DISCOVERY_MAGIC,
+					      .version = WIRE_DISCOVERY_VERSION,
+					      .type = type,
+					      .nonce = (uint64_t)getpid() << 32 };
 }
 
 /* The next that is ours, and of this type: other programs send here, too. */
@@ -38,7 +40,8 @@ static void await(int fd, uint16_t type, struct offer_address *from)
 /* Neither is the one that the kernel would choose. */
 static void offers_and_answers_leave_from_the_address_that_is_expected(void **state)
 {
-	const struct wire_discovery_offer offer = offer_of(WIRE_DISCOVERY_OFFER), answer = offer_of(WIRE_DISCOVERY_ACCEPTED);
+	const struct wire_discovery_offer offer = offer_of(WIRE_DISCOVERY_OFFER),
+					  answer = offer_of(WIRE_DISCOVERY_ACCEPTED);
 	int asker = offer_socket_open_hosts(), peer = offer_socket_open_hosts();
 	struct in6_addr asker_ip, peer_ip;
 	struct offer_address from;
@@ -108,8 +111,10 @@ static void an_address_of_any_interface_is_of_this_host(void **state)
 	static const struct {
 		const char *ip;
 		bool is_own;
-	} cases[] = { { "::ffff:127.0.0.1", true }, { "::ffff:203.0.113.77", false },
-		      { "2001:db8::77", false }, { "::", false } };
+	} cases[] = { { "::ffff:127.0.0.1", true },
+		      { "::ffff:203.0.113.77", false },
+		      { "2001:db8::77", false },
+		      { "::", false } };
 	struct in6_addr ip;
 	size_t i;
 

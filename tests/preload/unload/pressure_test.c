@@ -60,7 +60,8 @@ static void queue_pairs_are_counted_each_for_itself(void **state)
 static void who_does_not_count_says_nothing(void **state)
 {
 	static struct weir_path_selector route = {
-		.config = { .policy = WEIR_PATH_POLICY_UNLOAD, .hot_pages = 2 }, .decided = 100,
+		.config = { .policy = WEIR_PATH_POLICY_UNLOAD, .hot_pages = 2 },
+		.decided = 100,
 	};
 
 	(void)state;

@@ -57,7 +57,7 @@ static void hear(int fd, void *what, size_t size)
 static struct pair_address place_of(const struct loopback_pair *pair, int which)
 {
 	return (struct pair_address){ pair->qp[which]->qp_num, pair->mr->rkey,
-			       (uintptr_t)pair->bytes + PAIR_BYTES };
+				      (uintptr_t)pair->bytes + PAIR_BYTES };
 }
 
 /* Who has unloaded twice since has seen its service thread look at all that was there before. */

@@ -16,11 +16,14 @@ static struct ibv_qp *make_extended(struct loopback_pair *pair, const struct ibv
 				    uint64_t send_ops)
 {
 	struct ibv_qp_init_attr_ex extended = {
-		.send_cq = init->send_cq, .recv_cq = init->recv_cq, .cap = init->cap,
-		.qp_type = init->qp_type, .pd = pair->pd, .send_ops_flags = send_ops,
-		.comp_mask = IBV_QP_INIT_ATTR_PD |
-			     (send_ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS :
-					 IBV_QP_INIT_ATTR_CREATE_FLAGS),
+		.send_cq = init->send_cq,
+		.recv_cq = init->recv_cq,
+		.cap = init->cap,
+		.qp_type = init->qp_type,
+		.pd = pair->pd,
+		.send_ops_flags = send_ops,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | (send_ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS :
+							       IBV_QP_INIT_ATTR_CREATE_FLAGS),
 	};
 
 	return ibv_create_qp_ex(pair->context, &extended);
@@ -166,7 +169,8 @@ static void an_immediate_of_the_programs_own_is_delivered(void **state)
 			of = wc.wr_id == 100 ? &came : &sent;
 			*of = wc;
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
-			assert_true(of == &sent || !memcmp(pair.bytes, pair.bytes + PAIR_BYTES, SMALL));
+			assert_true(of == &sent ||
+				    !memcmp(pair.bytes, pair.bytes + PAIR_BYTES, SMALL));
 		}
 		assert_int_equal(came.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 		assert_true(came.wc_flags & IBV_WC_WITH_IMM);
@@ -295,7 +299,8 @@ static void threads_may_poll_one_queue(void **state)
 	p.times = calloc(p.wanted, 1);
 	assert_non_null(p.times);
 	for (i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, poll_until_all_are_there, &p), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, poll_until_all_are_there, &p),
+				 0);
 	wr = small_write(&pair, &sge);
 	/* A send queue may have more room than the completion queue. */
 	for (wr.wr_id = 0; wr.wr_id < p.wanted; wr.wr_id++) {

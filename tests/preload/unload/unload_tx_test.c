@@ -46,7 +46,7 @@ int qp_path_query(struct ibv_qp *qp, struct qp_path *path)
 }
 
 struct ibv_qp *own_qp_create(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
-			    struct ibv_qp_cap *cap)
+			     struct ibv_qp_cap *cap)
 {
 	(void)pd, (void)send, (void)recv, (void)cap;
 	fail();
@@ -54,7 +54,7 @@ struct ibv_qp *own_qp_create(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_
 }
 
 int own_qp_connect(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, uint32_t own_psn,
-	       uint32_t psn)
+		   uint32_t psn)
 {
 	(void)qp, (void)path, (void)qpn, (void)own_psn, (void)psn;
 	fail();
@@ -113,8 +113,9 @@ static void begin(struct unload_tx *tx)
 	memory = (struct unload_tx_memory){ .told = 0 };
 	device.ops.post_send = post_send;
 	device.ops.poll_cq = poll_cq;
-	*tx = (struct unload_tx){ .device = &device, .memory = &memory, .mr = &mr,
-			       .patience_ns = PATIENCE_NS };
+	*tx = (struct unload_tx){
+		.device = &device, .memory = &memory, .mr = &mr, .patience_ns = PATIENCE_NS
+	};
 }
 
 static void put(struct unload_tx *tx)

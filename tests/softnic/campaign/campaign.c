@@ -143,8 +143,12 @@ static void note_all(struct campaign_run *r)
 static void trouble(struct campaign_run *r, uint32_t victim)
 {
 	static const char *const faults[] = {
-		"port_down_after=0,port_down_ms=10", "rnr=60", "delay_us=500", "error_after=3",
-		"device_gone_after=0", "mr_bytes_max=1",
+		"port_down_after=0,port_down_ms=10",
+		"rnr=60",
+		"delay_us=500",
+		"error_after=3",
+		"device_gone_after=0",
+		"mr_bytes_max=1",
 	};
 	struct softnic_options o;
 	char why[512];
@@ -152,7 +156,7 @@ static void trouble(struct campaign_run *r, uint32_t victim)
 	option_defaults(&o);
 	option_parse(faults[random_below(&r->random, sizeof(faults) / sizeof(faults[0]))],
 		     OPTION_FIRST_FAULT, &o, why, sizeof(why));
-	softnic_fault(r->pids[victim], &o);	/* it may be through already */
+	softnic_fault(r->pids[victim], &o); /* it may be through already */
 }
 
 static void stop_for_a_while(struct campaign_run *r, uint32_t victim)
@@ -194,8 +198,8 @@ static bool play(struct campaign_run *r)
 	for (i = 0; i < r->w->workers; i++)
 		if (!spawn(r, i))
 			return false;
-	if (!tell_all(r, PHASE_OPEN) || !await_all(r, PHASE_OPEN) ||
-	    !tell_all(r, PHASE_CONNECT) || !await_all(r, PHASE_CONNECT))
+	if (!tell_all(r, PHASE_OPEN) || !await_all(r, PHASE_OPEN) || !tell_all(r, PHASE_CONNECT) ||
+	    !await_all(r, PHASE_CONNECT))
 		return false;
 	note_all(r);
 	if (!litter_is_named(&r->litter, r->w->workers))
@@ -300,8 +304,8 @@ static int run_all(const char *program, uint64_t first, uint64_t runs)
 
 static int be_worker(char **argv)
 {
-	struct campaign_world *w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[2]),
-			       0);
+	struct campaign_world *w =
+		mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[2]), 0);
 
 	if (w == MAP_FAILED)
 		return 1;

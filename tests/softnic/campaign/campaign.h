@@ -21,9 +21,9 @@
 
 enum {
 	WORKERS_MAX = 4,
-	OPS_MAX = 48,		/* along a lane */
-	ZONE = 128 << 10,	/* of a target's memory, for one source to write to */
-	COUNTER_BYTES = 64,	/* at its beginning: a word for additions, one for swaps */
+	OPS_MAX = 48, /* along a lane */
+	ZONE = 128 << 10, /* of a target's memory, for one source to write to */
+	COUNTER_BYTES = 64, /* at its beginning: a word for additions, one for swaps */
 	SWAP_AT = 8,
 	INLINE_MAX = 64,
 	MESSAGE_MAX = 4096,
@@ -51,24 +51,24 @@ struct campaign_op {
 	enum op_kind kind;
 	uint32_t offset, length;
 	bool is_inline;
-	uint64_t fill;		/* what its bytes are made from */
-	uint32_t state;		/* enum op_state; the source's */
+	uint64_t fill; /* what its bytes are made from */
+	uint32_t state; /* enum op_state; the source's */
 };
 
 struct campaign_lane {
 	struct campaign_op ops[OPS_MAX];
 	uint32_t num_ops;
-	uint32_t received;	/* messages and immediates that arrived; the target's */
-	uint32_t qpn;		/* the source's */
+	uint32_t received; /* messages and immediates that arrived; the target's */
+	uint32_t qpn; /* the source's */
 };
 
 struct campaign_world {
 	uint64_t seed;
 	uint32_t workers;
-	uint32_t rkeys[WORKERS_MAX];		/* of zones[target] */
+	uint32_t rkeys[WORKERS_MAX]; /* of zones[target] */
 	uint64_t addrs[WORKERS_MAX];
-	struct campaign_lane lanes[WORKERS_MAX][WORKERS_MAX];		/* [source][target] */
-	uint8_t zones[WORKERS_MAX][WORKERS_MAX][ZONE];		/* [target][source] */
+	struct campaign_lane lanes[WORKERS_MAX][WORKERS_MAX]; /* [source][target] */
+	uint8_t zones[WORKERS_MAX][WORKERS_MAX][ZONE]; /* [target][source] */
 };
 
 /* The judge says what comes next, the worker that it is done with it. */
@@ -92,8 +92,8 @@ static inline uint32_t random_below(uint64_t *state, uint32_t n)
 /* Half of them are RC. */
 static inline enum campaign_transport transport_between(uint64_t seed, uint32_t a, uint32_t b)
 {
-	uint64_t random = seed * WORKERS_MAX * WORKERS_MAX + (a < b ? a * WORKERS_MAX + b :
-							      b * WORKERS_MAX + a);
+	uint64_t random = seed * WORKERS_MAX * WORKERS_MAX +
+			  (a < b ? a * WORKERS_MAX + b : b * WORKERS_MAX + a);
 	uint32_t die = random_below(&random, 4);
 
 	return die < 2 ? RC : die == 2 ? UC : UD;

@@ -6,8 +6,8 @@
 
 #include "worker.h"
 
-static const enum ibv_qp_type types[TRANSPORTS] = { [RC] = IBV_QPT_RC, [UC] = IBV_QPT_UC,
-						    [UD] = IBV_QPT_UD };
+static const enum ibv_qp_type
+	types[TRANSPORTS] = { [RC] = IBV_QPT_RC, [UC] = IBV_QPT_UC, [UD] = IBV_QPT_UD };
 
 bool shares_receives(const struct campaign_worker *me, uint32_t source)
 {
@@ -133,11 +133,14 @@ static int to_init(struct campaign_connection *c)
 		.port_num = 1,
 		.qkey = QKEY,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-			(c->transport == RC ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC : 0),
+				   (c->transport == RC ?
+					    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC :
+					    0),
 	};
 
-	return ibv_modify_qp(c->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			     (c->transport == UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+	return ibv_modify_qp(c->qp, &a,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				     (c->transport == UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
 static int to_rts(struct campaign_connection *c, uint32_t qpn, uint8_t rnr_retry)
@@ -166,8 +169,8 @@ static int to_rts(struct campaign_connection *c, uint32_t qpn, uint8_t rnr_retry
 	int rc = ibv_modify_qp(c->qp, &a, IBV_QP_STATE | to_rtr[c->transport]);
 
 	a.qp_state = IBV_QPS_RTS;
-	return rc ? rc : ibv_modify_qp(c->qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN |
-					 and_on[c->transport]);
+	return rc ? rc :
+		    ibv_modify_qp(c->qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | and_on[c->transport]);
 }
 
 static void connect_one(struct campaign_worker *me, uint32_t target)
@@ -202,7 +205,7 @@ static void close_connection(struct campaign_worker *me, struct campaign_connect
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	uint64_t deadline_ms = now_ms() + PATIENCE_MS;
 
-	ibv_modify_qp(c->qp, &error, IBV_QP_STATE);	/* refused if the device is gone */
+	ibv_modify_qp(c->qp, &error, IBV_QP_STATE); /* refused if the device is gone */
 	while (c->receives) {
 		require(now_ms() < deadline_ms, "receives that are not flushed");
 		take_completions(me);
@@ -223,5 +226,6 @@ void close_all(struct campaign_worker *me)
 	require(!me->srq || !ibv_destroy_srq(me->srq), "cannot destroy the shared receive queue");
 	require(!ibv_dereg_mr(me->mr) && !ibv_dereg_mr(me->here_mr), "cannot deregister");
 	require(!ibv_destroy_cq(me->cq) && !ibv_destroy_comp_channel(me->channel) &&
-		!ibv_dealloc_pd(me->pd) && !ibv_close_device(me->ctx), "cannot close");
+			!ibv_dealloc_pd(me->pd) && !ibv_close_device(me->ctx),
+		"cannot close");
 }

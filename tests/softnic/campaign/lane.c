@@ -12,8 +12,9 @@ enum { WCS_MAX = 8 };
 
 static enum op_kind think_of_kind(struct campaign_connection *c)
 {
-	static const uint32_t kinds[TRANSPORTS] = { [RC] = KINDS, [UC] = KINDS_UC,
-						    [UD] = KINDS_UD };
+	static const uint32_t kinds[TRANSPORTS] = {
+		[RC] = KINDS, [UC] = KINDS_UC, [UD] = KINDS_UD
+	};
 
 	return random_below(&c->random, kinds[c->transport]);
 }
@@ -30,8 +31,9 @@ static uint32_t think_of_length(struct campaign_connection *c, enum op_kind kind
 		return length;
 	if (kind == KIND_ADD || kind == KIND_SWAP)
 		return sizeof(uint64_t);
-	return length > MESSAGE_MAX ? MESSAGE_MAX :
-	       length < sizeof(uint32_t) ? sizeof(uint32_t) : length;
+	return length > MESSAGE_MAX	 ? MESSAGE_MAX :
+	       length < sizeof(uint32_t) ? sizeof(uint32_t) :
+					   length;
 }
 
 static void think_of(struct campaign_connection *c, struct campaign_op *op)
@@ -39,8 +41,8 @@ static void think_of(struct campaign_connection *c, struct campaign_op *op)
 	op->kind = think_of_kind(c);
 	op->fill = random_next(&c->random);
 	op->length = think_of_length(c, op->kind);
-	op->offset = COUNTER_BYTES +
-		     random_below(&c->random, ZONE - COUNTER_BYTES - op->length + 1);
+	op->offset =
+		COUNTER_BYTES + random_below(&c->random, ZONE - COUNTER_BYTES - op->length + 1);
 	op->is_inline = random_below(&c->random, 2) && op->length <= INLINE_MAX &&
 			(kind_writes(op->kind) || kind_is_received(op->kind));
 	if (op->kind == KIND_ADD)
@@ -49,14 +51,16 @@ static void think_of(struct campaign_connection *c, struct campaign_op *op)
 		op->offset = SWAP_AT;
 }
 
-static void expect(struct campaign_connection *c, uint32_t index, const void *bytes, uint32_t length)
+static void expect(struct campaign_connection *c, uint32_t index, const void *bytes,
+		   uint32_t length)
 {
 	c->expected[index] = malloc(length);
 	memcpy(c->expected[index], bytes, length);
 }
 
 /* Fills what it sends, and keeps the model of what it will leave over there. */
-static void prepare(struct campaign_connection *c, const struct campaign_op *op, uint32_t index, uint8_t *here)
+static void prepare(struct campaign_connection *c, const struct campaign_op *op, uint32_t index,
+		    uint8_t *here)
 {
 	uint32_t k;
 
@@ -76,7 +80,8 @@ static void prepare(struct campaign_connection *c, const struct campaign_op *op,
 }
 
 /* All of these are told by their place in the log. */
-static void address(struct campaign_worker *me, uint32_t target, const struct campaign_op *op, struct ibv_send_wr *wr)
+static void address(struct campaign_worker *me, uint32_t target, const struct campaign_op *op,
+		    struct ibv_send_wr *wr)
 {
 	uint64_t there = me->w->addrs[target] + (size_t)me->self * ZONE + op->offset;
 	uint32_t rkey = me->w->rkeys[target];
@@ -156,8 +161,8 @@ static void end_op(struct campaign_worker *me, uint32_t target, const struct ibv
 		c->failed = true;
 	} else {
 		require(!c->failed, "to %u: success after a failure", target);
-		require(!c->expected[wc->wr_id] ||
-			!memcmp(c->here + wc->wr_id * ZONE, c->expected[wc->wr_id], op->length),
+		require(!c->expected[wc->wr_id] || !memcmp(c->here + wc->wr_id * ZONE,
+							   c->expected[wc->wr_id], op->length),
 			"to %u: operation %u found something else", target,
 			(unsigned int)wc->wr_id);
 		op->state = OP_DONE;
@@ -190,7 +195,8 @@ static void check_message(struct campaign_worker *me, uint32_t source, const str
 		source, index, c->last_received);
 	op = &me->w->lanes[source][me->self].ops[index];
 	kind = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? KIND_WRITE_IMM :
-	       wc->wc_flags & IBV_WC_WITH_IMM ? KIND_SEND_IMM : KIND_SEND;
+	       wc->wc_flags & IBV_WC_WITH_IMM	       ? KIND_SEND_IMM :
+							 KIND_SEND;
 	require(op->kind == kind, "from %u: %u is of another kind", source, index);
 	require(wc->byte_len == front + op->length, "from %u: %u bytes, not %u", source,
 		wc->byte_len, front + op->length);

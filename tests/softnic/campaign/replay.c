@@ -33,7 +33,8 @@ static bool is_excused(const struct campaign_lane *lane, uint32_t at, uint8_t by
 	return false;
 }
 
-static bool judge_bytes(const struct campaign_lane *lane, const uint8_t *zone, char *why, size_t size)
+static bool judge_bytes(const struct campaign_lane *lane, const uint8_t *zone, char *why,
+			size_t size)
 {
 	uint8_t *model = calloc(1, ZONE);
 	uint32_t i, k;
@@ -65,8 +66,8 @@ static bool is_whole(const struct campaign_op *op, const uint8_t *zone, const bo
 }
 
 /* The last one first, so that what is not explained by later ones shows whether it took effect. */
-static bool judge_lossy_bytes(const struct campaign_lane *lane, const uint8_t *zone, bool may_be_torn,
-			      char *why, size_t size)
+static bool judge_lossy_bytes(const struct campaign_lane *lane, const uint8_t *zone,
+			      bool may_be_torn, char *why, size_t size)
 {
 	bool *explained = calloc(ZONE, sizeof(*explained));
 	uint32_t i, k;
@@ -91,8 +92,8 @@ static bool judge_lossy_bytes(const struct campaign_lane *lane, const uint8_t *z
 	return k == ZONE;
 }
 
-static bool judge_count(const struct campaign_lane *lane, bool (*is_one)(enum op_kind kind), uint64_t found,
-			bool is_minimum, const char *what, char *why, size_t size)
+static bool judge_count(const struct campaign_lane *lane, bool (*is_one)(enum op_kind kind),
+			uint64_t found, bool is_minimum, const char *what, char *why, size_t size)
 {
 	uint32_t done = 0, doubt = 0, i;
 
@@ -104,8 +105,8 @@ static bool judge_count(const struct campaign_lane *lane, bool (*is_one)(enum op
 	}
 	if ((found >= done || !is_minimum) && found <= done + doubt)
 		return true;
-	snprintf(why, size, "%llu %s; %u were done, and %u are in doubt",
-		 (unsigned long long)found, what, done, doubt);
+	snprintf(why, size, "%llu %s; %u were done, and %u are in doubt", (unsigned long long)found,
+		 what, done, doubt);
 	return false;
 }
 
@@ -140,8 +141,8 @@ static uint64_t word_at(const uint8_t *zone, uint32_t at)
 	return word;
 }
 
-static bool judge_lane(const struct campaign_world *w, uint32_t source, uint32_t target, uint32_t killed,
-		       char *why, size_t size)
+static bool judge_lane(const struct campaign_world *w, uint32_t source, uint32_t target,
+		       uint32_t killed, char *why, size_t size)
 {
 	bool is_reliable = transport_between(w->seed, source, target) == RC;
 	const struct campaign_lane *lane = &w->lanes[source][target];

@@ -21,9 +21,9 @@ static int try_bind(struct cm_ends *e, const char *text, uint16_t port, int afon
 	int rc = 0;
 
 	assert_int_equal(rdma_create_id(e->b_channel, &id, NULL, RDMA_PS_TCP), 0);
-	assert_int_equal(
-		rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &afonly, sizeof(afonly)),
-		0);
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &afonly,
+					 sizeof(afonly)),
+			 0);
 	if (rdma_bind_addr(id, address(text, port)) < 0)
 		rc = errno;
 	rdma_destroy_id(id);
@@ -65,9 +65,9 @@ static struct rdma_cm_id *listen_too(struct cm_ends *e, const char *text, uint16
 	struct rdma_cm_id *id;
 
 	assert_int_equal(rdma_create_id(e->b_channel, &id, NULL, RDMA_PS_TCP), 0);
-	assert_int_equal(
-		rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &afonly, sizeof(afonly)),
-		0);
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &afonly,
+					 sizeof(afonly)),
+			 0);
 	assert_int_equal(rdma_bind_addr(id, address(text, port)), 0);
 	assert_int_equal(rdma_listen(id, 1), 0);
 	return id;
@@ -173,9 +173,9 @@ static struct rdma_cm_id *bind_shared(struct cm_ends *e, const char *text, uint1
 	int reuse = 1;
 
 	assert_int_equal(rdma_create_id(e->b_channel, &id, NULL, RDMA_PS_TCP), 0);
-	assert_int_equal(
-		rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &reuse, sizeof(reuse)),
-		0);
+	assert_int_equal(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &reuse,
+					 sizeof(reuse)),
+			 0);
 	assert_int_equal(rdma_bind_addr(id, address(text, port)), 0);
 	return id;
 }
@@ -261,8 +261,8 @@ static void every_address_of_the_host_is_reached(void **state)
 
 	assert_int_equal(getifaddrs(&all), 0);
 	for (i = all; i; i = i->ifa_next) {
-		if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET &&
-				     i->ifa_addr->sa_family != AF_INET6))
+		if (!i->ifa_addr ||
+		    (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
 			continue;
 		/* The port is at the same place in both. */
 		((struct sockaddr_in *)i->ifa_addr)->sin_port = htons(port);
@@ -386,7 +386,7 @@ static void bytes_that_are_no_message_end_the_call_only(void **state)
 		else
 			shutdown(fd, SHUT_WR);
 		errno = 0;
-	assert_true(recv(fd, &c, 1, 0) <= 0 && errno != EAGAIN);
+		assert_true(recv(fd, &c, 1, 0) <= 0 && errno != EAGAIN);
 		close(fd);
 	}
 	expect_silence(e->b_channel);

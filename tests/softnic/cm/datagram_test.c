@@ -48,7 +48,8 @@ static struct rdma_cm_event *ask(struct cm_ends *e, const char *text, struct rdm
 static void the_answer_says_whom_to_send_to(void **state)
 {
 	struct rdma_conn_param question = { .private_data = "who?", .private_data_len = 5 };
-	struct rdma_conn_param answer = { .private_data = "me", .private_data_len = 3,
+	struct rdma_conn_param answer = { .private_data = "me",
+					  .private_data_len = 3,
 					  .qp_num = QP_NUM };
 	struct cm_ends *e = *state;
 	struct rdma_cm_event *event = ask(e, "127.0.0.1", &question);

@@ -35,7 +35,8 @@ static void names_are_looked_up_as_hinted(void **state)
 
 	assert_int_equal(rdma_getaddrinfo("localhost", "1", &hints, &res), EAI_NONAME);
 	hints = (struct rdma_addrinfo){ .ai_flags = RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY,
-					.ai_family = AF_INET6, .ai_qp_type = IBV_QPT_UD };
+					.ai_family = AF_INET6,
+					.ai_qp_type = IBV_QPT_UD };
 	assert_int_equal(rdma_getaddrinfo("127.0.0.1", "1", &hints, &res), EAI_ADDRFAMILY);
 	assert_int_equal(rdma_getaddrinfo("::1", "1", &hints, &res), 0);
 	assert_int_equal(res->ai_family, AF_INET6);

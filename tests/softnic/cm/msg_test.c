@@ -79,12 +79,8 @@ static void each_type_has_its_limit_of_private_data(void **state)
 		enum cm_msg_type type;
 		size_t max;
 	} cases[] = {
-		{ CM_MSG_REQ, 56 },
-		{ CM_MSG_REP, 196 },
-		{ CM_MSG_REJ, 148 },
-		{ CM_MSG_RTU, 0 },
-		{ CM_MSG_SIDR_REQ, 180 },
-		{ CM_MSG_SIDR_REP, 136 },
+		{ CM_MSG_REQ, 56 }, { CM_MSG_REP, 196 },      { CM_MSG_REJ, 148 },
+		{ CM_MSG_RTU, 0 },  { CM_MSG_SIDR_REQ, 180 }, { CM_MSG_SIDR_REP, 136 },
 	};
 	uint8_t buf[CM_MSG_BYTES_MAX];
 	size_t i;

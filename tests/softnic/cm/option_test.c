@@ -72,12 +72,14 @@ static void a_timeout_is_for_reliable_connections_and_has_five_bits(void **state
 	uint8_t timeout = 32;
 
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_TCP), 0);
-	assert_int_equal(set(e->a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), EINVAL);
+	assert_int_equal(set(e->a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1),
+			 EINVAL);
 	timeout = 31;
 	assert_int_equal(set(e->a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), 0);
 	rdma_destroy_id(e->a);
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_UDP), 0);
-	assert_int_equal(set(e->a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1), EINVAL);
+	assert_int_equal(set(e->a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1),
+			 EINVAL);
 }
 
 static void a_path_given_resolves_the_route(void **state)
@@ -87,7 +89,8 @@ static void a_path_given_resolves_the_route(void **state)
 
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_TCP), 0);
 	path[1].flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
-	assert_int_equal(set(e->a, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, path, sizeof(path)), EINVAL);
+	assert_int_equal(set(e->a, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, path, sizeof(path)),
+			 EINVAL);
 	assert_int_equal(rdma_resolve_addr(e->a, NULL, address("127.0.0.1", 1), 1000), 0);
 	assert_int_equal(expect(e->a_channel, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
 	assert_int_equal(set(e->a, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, path, sizeof(path) - 1),

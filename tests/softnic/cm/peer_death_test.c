@@ -90,8 +90,8 @@ static void play(const char *role, uint16_t port)
 			create_qp(e->a);
 		rdma_connect(e->a, strcmp(role, "client") ? &param : NULL);
 		ready(port);
-		expect(e->a_channel, strcmp(role, "client") ? RDMA_CM_EVENT_CONNECT_RESPONSE
-							    : RDMA_CM_EVENT_ESTABLISHED);
+		expect(e->a_channel, strcmp(role, "client") ? RDMA_CM_EVENT_CONNECT_RESPONSE :
+							      RDMA_CM_EVENT_ESTABLISHED);
 	}
 	for (;;)
 		pause();
@@ -177,7 +177,7 @@ static void the_address_of_the_killed_is_free_at_once(void **state)
 	assert_int_equal(listen_on(e, "127.0.0.1", other.port), other.port);
 }
 
-#ifndef __SANITIZE_THREAD__	/* it forbids threads in a child of threads */
+#ifndef __SANITIZE_THREAD__ /* it forbids threads in a child of threads */
 static void a_child_calls_and_listens_for_itself(void **state)
 {
 	struct cm_ends *e = *state, child;

@@ -11,7 +11,8 @@
 /* Enhanced connection establishment: a vendor's words, which are only carried. */
 static void each_side_learns_the_others_ece(void **state)
 {
-	struct ibv_ece a = { .vendor_id = 7, .options = 1 }, b = { .vendor_id = 7, .options = 2 }, got;
+	struct ibv_ece a = { .vendor_id = 7, .options = 1 }, b = { .vendor_id = 7, .options = 2 },
+		       got;
 	struct rdma_conn_param param = { .qp_num = 1 };
 	struct cm_ends *e = *state;
 	struct rdma_cm_event *event;

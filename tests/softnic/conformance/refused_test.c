@@ -44,8 +44,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	return ibv_destroy_srq(srq) || ibv_destroy_qp(qp) || ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) ||
-	       ibv_close_device(context);
+	return ibv_destroy_srq(srq) || ibv_destroy_qp(qp) || ibv_destroy_cq(cq) ||
+	       ibv_dealloc_pd(pd) || ibv_close_device(context);
 }
 
 static struct ibv_qp *queue_pair(enum ibv_qp_type type, uint64_t operations)
@@ -77,26 +77,26 @@ static void refused_with(const char *verb, int error, int expected)
 }
 
 /* Of verbs that return an object, and of those that return 0, an errno, or -1 and an errno. */
-#define REFUSES_OBJECT(expected, verb, ...)                                                        \
-	do {                                                                                       \
-		errno = 0;                                                                         \
-		assert_null(verb(__VA_ARGS__));                                                    \
-		refused_with(#verb, errno, expected);                                              \
+#define REFUSES_OBJECT(expected, verb, ...)           \
+	do {                                          \
+		errno = 0;                            \
+		assert_null(verb(__VA_ARGS__));       \
+		refused_with(#verb, errno, expected); \
 	} while (0)
-#define REFUSES(expected, verb, ...)                                                               \
-	do {                                                                                       \
-		long result_ = (long)verb(__VA_ARGS__);                                            \
-                                                                                                   \
-		refused_with(#verb, result_ < 0 ? errno : (int)result_, expected);                 \
+#define REFUSES(expected, verb, ...)                                               \
+	do {                                                                       \
+		long result_ = (long)verb(__VA_ARGS__);                            \
+                                                                                   \
+		refused_with(#verb, result_ < 0 ? errno : (int)result_, expected); \
 	} while (0)
 
 /* Of verbs for an object that is refused when it is to be made: @made is what tries that. */
-#define REFUSES_USE(expected, verb, made)                                                          \
-	do {                                                                                       \
-		(void)verb;                                                                        \
-		errno = 0;                                                                         \
-		assert_null(made);                                                                 \
-		refused_with(#verb, errno, expected);                                              \
+#define REFUSES_USE(expected, verb, made)             \
+	do {                                          \
+		(void)verb;                           \
+		errno = 0;                            \
+		assert_null(made);                    \
+		refused_with(#verb, errno, expected); \
 	} while (0)
 
 /* What a verb that works refuses all the same. @result is 0 or an errno. */
@@ -141,7 +141,8 @@ static void memory_that_is_not_the_programs(void **state)
 static void extended_reliable_connections(void **state)
 {
 	struct ibv_xrcd_init_attr init = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1,
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
 	};
 	struct ibv_qp_open_attr open = { 0 };
 
@@ -155,8 +156,9 @@ static void extended_reliable_connections(void **state)
 static void raw_packets_and_flows(void **state)
 {
 	struct ibv_flow_attr flow = { 0 };
-	struct ibv_wq_init_attr wq = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1,
-				       .pd = pd, .cq = cq };
+	struct ibv_wq_init_attr wq = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = pd, .cq = cq
+	};
 	struct ibv_rwq_ind_table_init_attr table = { 0 };
 	struct ibv_flow_action_esp_attr esp = { 0 };
 
@@ -173,8 +175,7 @@ static void raw_packets_and_flows(void **state)
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_create_flow_action_esp, context, &esp);
 	REFUSES_USE(EOPNOTSUPP, ibv_modify_flow_action_esp,
 		    ibv_create_flow_action_esp(context, &esp));
-	REFUSES_USE(EOPNOTSUPP, ibv_destroy_flow_action,
-		    ibv_create_flow_action_esp(context, &esp));
+	REFUSES_USE(EOPNOTSUPP, ibv_destroy_flow_action, ibv_create_flow_action_esp(context, &esp));
 	REFUSES_USE(EOPNOTSUPP, ibv_wc_read_cvlan, queue_that_tells(IBV_WC_EX_WITH_CVLAN));
 	REFUSES_USE(EOPNOTSUPP, ibv_wc_read_flow_tag, queue_that_tells(IBV_WC_EX_WITH_FLOW_TAG));
 }
@@ -301,8 +302,9 @@ static int error_of_modify(int mask)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
-	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					IBV_QP_ACCESS_FLAGS | mask);
+	return ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS |
+				     mask);
 }
 
 static int error_of_endpoint(enum ibv_qp_type type)

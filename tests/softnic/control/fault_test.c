@@ -101,7 +101,9 @@ static void test_delays_add_up_and_keep_the_order(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static const struct manners patient = { .min_rnr_timer = 1, .rnr_retry = 7, .timeout = 18,
+static const struct manners patient = { .min_rnr_timer = 1,
+					.rnr_retry = 7,
+					.timeout = 18,
 					.retry_cnt = 7 };
 
 static void test_what_is_posted_while_the_port_is_down_is_done_when_it_is_up(void **state)
@@ -156,7 +158,7 @@ static void test_registering_fails_at_its_limit(void **state)
 
 	(void)state;
 	start(&pair, &plain);
-	cause("mr_bytes_max=5M");	/* the end has 4 */
+	cause("mr_bytes_max=5M"); /* the end has 4 */
 	mr = ibv_reg_mr(pair.e.pd, pair.e.buf, 1 << 20, 0);
 	assert_non_null(mr);
 	errno = 0;

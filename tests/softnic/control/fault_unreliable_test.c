@@ -173,7 +173,7 @@ static void test_a_storm_of_rnr_does_not_meet_them(void **state)
 		two_up(&t, types[type]);
 		before = load_relaxed(&nic.pub->counters.rnr_naks);
 		cause("rnr=100");
-		send_number(&t, 1);	/* for which there is no receive */
+		send_number(&t, 1); /* for which there is no receive */
 		give_receives(&t, 1);
 		send_number(&t, 2);
 		expect_number(&t, 2);

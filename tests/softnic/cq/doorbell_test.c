@@ -16,7 +16,7 @@
 enum {
 	GUESTS = 3,
 	RINGERS = GUESTS + 1,
-	RINGS = 2000,		/* of each */
+	RINGS = 2000, /* of each */
 	CAPACITY = 31,
 	ROOM = CAPACITY / RINGERS,
 	BATCH = 4,
@@ -28,11 +28,11 @@ struct doorbell_ringer {
 	struct cq *cq;
 	uint32_t qpn;
 	struct shm_doorbell_page *doorbell_page;
-	struct waker pull;		/* a client's */
+	struct waker pull; /* a client's */
 	struct cq_doorbell *doorbell;
 	struct cq_source source;
 	uint32_t rung, taken;
-	uint32_t values[RINGS];		/* each is stored before it is rung */
+	uint32_t values[RINGS]; /* each is stored before it is rung */
 	pthread_t thread;
 };
 
@@ -81,8 +81,9 @@ static void come(struct doorbell_ringer *r)
 	close(fd);
 	pthread_mutex_lock(&nic.lock);
 	assert_int_equal(doorbell_attach(r->doorbell_page, r->cq), 0);
-	assert_int_equal(wakeup_get(r->doorbell_page, to_comp_channel(r->cq->ibv.channel), &wakeup), 0);
-	r->pull.fd = dup(wakeup->far_fd);		/* as the other process's is another */
+	assert_int_equal(wakeup_get(r->doorbell_page, to_comp_channel(r->cq->ibv.channel), &wakeup),
+			 0);
+	r->pull.fd = dup(wakeup->far_fd); /* as the other process's is another */
 	pthread_mutex_unlock(&nic.lock);
 }
 
@@ -117,7 +118,7 @@ static void ring(struct doorbell_ringer *r, struct shared_cq *at)
 	if (!r->doorbell_page)
 		cq_ring_own(r->cq, r->qpn, 1, solicited);
 	else if (!cq_ring(at, r->qpn, &r->pull, solicited))
-		cq_may_have_overrun(r->cq);	/* as the client would have it told */
+		cq_may_have_overrun(r->cq); /* as the client would have it told */
 }
 
 static void *ring_all(void *arg)
@@ -208,7 +209,8 @@ static void test_what_many_ring_at_once_is_taken_once(void **state)
 		r->doorbell = i ? r->doorbell_page->doorbells : &r->cq->doorbell;
 	}
 	for (i = 0; i < RINGERS; i++)
-		assert_int_equal(pthread_create(&ringers[i].thread, NULL, ring_all, &ringers[i]), 0);
+		assert_int_equal(pthread_create(&ringers[i].thread, NULL, ring_all, &ringers[i]),
+				 0);
 	take_all(cq, RINGERS * RINGS);
 	for (i = 0; i < RINGERS; i++) {
 		pthread_join(ringers[i].thread, NULL);
@@ -217,7 +219,7 @@ static void test_what_many_ring_at_once_is_taken_once(void **state)
 	for (i = 1; i < RINGERS - 1; i++)
 		leave(&ringers[i]);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-	leave(&ringers[RINGERS - 1]);	/* its queue is gone before it */
+	leave(&ringers[RINGERS - 1]); /* its queue is gone before it */
 	end_close(&e);
 }
 
@@ -248,19 +250,19 @@ static void test_what_a_guest_rang_counts_after_it_left(void **state)
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
-	cq = create_cq_of(&e, GUESTS * RINGS);	/* who comes again finds new room */
+	cq = create_cq_of(&e, GUESTS * RINGS); /* who comes again finds new room */
 	for (i = 0; i < GUESTS; i++)
 		ringer_begin(&ringers[i], cq);
 	for (i = 0; i < GUESTS; i++)
-		assert_int_equal(pthread_create(&ringers[i].thread, NULL, come_and_go,
-						&ringers[i]), 0);
+		assert_int_equal(pthread_create(&ringers[i].thread, NULL, come_and_go, &ringers[i]),
+				 0);
 	take_all(cq, GUESTS * RINGS);
 	for (i = 0; i < GUESTS; i++) {
 		pthread_join(ringers[i].thread, NULL);
 		cq_del(to_cq(cq), &ringers[i].source);
 	}
 	poll_some(cq);
-	assert_null(to_cq(cq)->doorbell.next);	/* all that ended were forgotten */
+	assert_null(to_cq(cq)->doorbell.next); /* all that ended were forgotten */
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	end_close(&e);
 }
@@ -360,7 +362,7 @@ static void test_a_pull_for_nothing_gives_no_more_events_than_arms(void **state)
 	cq = create_cq(&e);
 	guests_begin(clients, cq);
 	for (i = 0; i < GUESTS; i++)
-		for (n = 0; n < 1000; n++)	/* more than there is room for */
+		for (n = 0; n < 1000; n++) /* more than there is room for */
 			waker_wake(&clients[i].pull);
 	assert_false(is_readable(e.channel));
 	for (n = 0; n < 3; n++) {

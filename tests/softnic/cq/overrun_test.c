@@ -150,8 +150,7 @@ static int tests(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_one_completion_too_many_ends_what_uses_the_queue),
 		cmocka_unit_test(test_a_peer_that_sends_too_many_ends_it_as_well),
-		cmocka_unit_test(
-			test_a_queue_that_many_fill_together_overruns_when_it_is_polled),
+		cmocka_unit_test(test_a_queue_that_many_fill_together_overruns_when_it_is_polled),
 		cmocka_unit_test(test_what_a_smaller_size_does_not_hold_overruns),
 		cmocka_unit_test(test_who_says_so_may_overrun),
 	};

@@ -360,8 +360,8 @@ static int tests(void)
 		cmocka_unit_test(
 			test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_there),
 		cmocka_unit_test(test_what_was_not_polled_goes_with_its_queue_pair),
-		cmocka_unit_test_setup_teardown(test_a_question_is_polled_before_its_answer, pair_up,
-						pair_down),
+		cmocka_unit_test_setup_teardown(test_a_question_is_polled_before_its_answer,
+						pair_up, pair_down),
 	};
 
 	return cmocka_run_group_tests_name("softnic completion queues", all, NULL, NULL);

@@ -116,7 +116,7 @@ static void test_what_came_before_an_event_was_taken_is_news(void **state)
 	ibv_req_notify_cq(e->cq, 0);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
-	take_event(e);		/* it was for the first */
+	take_event(e); /* it was for the first */
 	ibv_req_notify_cq(e->cq, 0);
 	assert_true(is_readable(e->channel->fd, PATIENCE_MS));
 	take_event(e);
@@ -141,7 +141,7 @@ static void test_what_a_poll_left_is_news(void **state)
 	for (i = 0; i < 3; i++)
 		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
 	ibv_req_notify_cq(e->cq, 0);
-	take_event(e);		/* it was for all */
+	take_event(e); /* it was for all */
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 1);
 		ibv_req_notify_cq(e->cq, 0);
@@ -396,7 +396,7 @@ static void test_an_arm_for_solicited_ones_waits_for_one(void **state)
 	assert_int_equal(post_recv(e, 1, 0, 64), 0);
 	assert_int_equal(post_recv(e, 2, 0, 64), 0);
 	ibv_req_notify_cq(e->cq, 1);
-	write_once(e);		/* a completion of a send is not solicited */
+	write_once(e); /* a completion of a send is not solicited */
 	tell(&pair->p, ORDER_SEND, 0, 64, 0);
 	assert_int_equal(wait_wc(e).wr_id, 1);
 	assert_false(is_readable(e->channel->fd, 20));
@@ -456,7 +456,7 @@ static void test_destroying_waits_for_the_acknowledgement(void **state)
 	ibv_req_notify_cq(pair.e.cq, 0);
 	write_once(&pair.e);
 	assert_int_equal(ibv_get_cq_event(pair.e.channel, &cq, &context), 0);
-	assert_int_equal(ibv_destroy_cq(pair.e.cq), EBUSY);	/* its queue pair is there */
+	assert_int_equal(ibv_destroy_cq(pair.e.cq), EBUSY); /* its queue pair is there */
 	assert_int_equal(ibv_destroy_comp_channel(pair.e.channel), EBUSY);
 	begin = now_ms();
 	assert_int_equal(pthread_create(&thread, NULL, acknowledge_later, cq), 0);
@@ -475,8 +475,10 @@ static struct ibv_qp *new_qp(struct puppet_pair *pair, struct ibv_comp_channel *
 	init.recv_cq = init.send_cq = ibv_create_cq(pair->e.ctx, 4, NULL, channel, 0);
 	qp = ibv_create_qp(pair->e.pd, &init);
 	assert_non_null(qp);
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				       IBV_QP_ACCESS_FLAGS), 0);
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS),
+			 0);
 	return qp;
 }
 
@@ -492,7 +494,7 @@ static void test_destroying_takes_back_events_that_nobody_took(void **state)
 	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
 	ibv_req_notify_cq(cq, 0);
 	ibv_modify_qp(qp, &error, IBV_QP_STATE);
-	assert_true(is_readable(channel->fd, PATIENCE_MS));	/* the flushed receive */
+	assert_true(is_readable(channel->fd, PATIENCE_MS)); /* the flushed receive */
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_false(is_readable(channel->fd, 0));
@@ -502,8 +504,10 @@ static void test_destroying_takes_back_events_that_nobody_took(void **state)
 static void test_what_is_flushed_as_it_is_posted_is_news_however_long_the_list(void **state)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
-	struct ibv_recv_wr list[4] = { { .next = &list[1] }, { .next = &list[2] },
-				       { .next = &list[3] } }, *bad;
+	struct ibv_recv_wr list[4] = { { .next = &list[1] },
+				       { .next = &list[2] },
+				       { .next = &list[3] } },
+			   *bad;
 	struct puppet_pair *pair = *state;
 	struct ibv_comp_channel *channel;
 	struct ibv_wc wc[4];
@@ -536,7 +540,8 @@ static int tests(void)
 		cmocka_unit_test(test_an_arm_fires_for_what_came_since_the_last_event),
 		cmocka_unit_test(test_what_came_before_an_event_was_taken_is_news),
 		cmocka_unit_test(test_what_a_poll_left_is_news),
-		cmocka_unit_test(test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_event),
+		cmocka_unit_test(
+			test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_event),
 		cmocka_unit_test(test_a_channel_may_be_set_to_not_block),
 		cmocka_unit_test(test_an_arm_that_has_rung_is_not_the_next_one),
 		cmocka_unit_test(test_each_event_is_a_change_to_who_watches_for_changes),

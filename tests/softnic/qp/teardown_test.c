@@ -58,7 +58,8 @@ static const struct page_case {
 static void test_memory_is_registered_for_what_may_be_done_to_it(void **state)
 {
 	char *map = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			 -1, 0), *last = map + (PAGES - 1) * PAGE;
+			 -1, 0),
+	     *last = map + (PAGES - 1) * PAGE;
 	size_t length = PAGES * PAGE - 100, i;
 	struct ibv_mr *mr;
 	struct endpoint e;
@@ -119,7 +120,9 @@ static void receive_wrongly(struct endpoint *e, uint32_t times)
 {
 	struct qp *qp = to_qp(e->qp);
 	const struct rq_result result = {
-		.status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = 1 << 20,
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV,
+		.byte_len = 1 << 20,
 		.dest_qp = e->qp->qp_num,
 	};
 	struct rq_receive r;
@@ -128,7 +131,7 @@ static void receive_wrongly(struct endpoint *e, uint32_t times)
 	assert_int_equal(rq_peek(&qp->rq->ring, &r), 0);
 	assert_true(rq_take(&qp->rq->ring, &r, 1));
 	assert_true(rq_finish(&qp->rq->ring, &r, 1, &result, &qp->arrivals.ring));
-	for (i = 1; i < times; i++)	/* the same again, as if it were not the owner's */
+	for (i = 1; i < times; i++) /* the same again, as if it were not the owner's */
 		arrivals_add(&qp->arrivals.ring, r.index);
 	cq_ring_own(to_cq(e->cq), e->qp->qp_num, times, false);
 }
@@ -316,8 +319,8 @@ static void test_a_peer_killed_while_it_is_written_to_gives_an_error(void **stat
 	(void)state;
 	start(&pair);
 	for (i = 0; i < QUEUE_DEPTH; i++)
-		assert_int_equal(post(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0,
-						       BUF_SIZE, 0)), 0);
+		assert_int_equal(
+			post(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, BUF_SIZE, 0)), 0);
 	puppet_kill(&pair.p);
 	for (i = 0; i < QUEUE_DEPTH; i++)
 		wc = wait_wc(&pair.e);
@@ -387,9 +390,9 @@ static void test_nothing_stays_behind(void **state)
 	size_t n;
 
 	(void)state;
-	end_open(&pair.e, ALL_ACCESS);		/* the device, which stays open */
+	end_open(&pair.e, ALL_ACCESS); /* the device, which stays open */
 	end_close(&pair.e);
-	before = num_fds();			/* with some, perhaps, of who has just died */
+	before = num_fds(); /* with some, perhaps, of who has just died */
 	for (i = 0; i < 20; i++) {
 		start(&pair);
 		if (i % 2)
@@ -399,7 +402,7 @@ static void test_nothing_stays_behind(void **state)
 			end_close(&pair.e);
 		}
 	}
-	while (num_fds() > before) {		/* or of who looks around, in a test beside this one */
+	while (num_fds() > before) { /* or of who looks around, in a test beside this one */
 		assert_true(now_ms() < deadline);
 		usleep(1000);
 	}
@@ -408,7 +411,7 @@ static void test_nothing_stays_behind(void **state)
 		assert_int_not_equal(all[i].pid, pair.p.pid);
 }
 
-#ifndef __SANITIZE_THREAD__	/* it forbids threads in a child of threads */
+#ifndef __SANITIZE_THREAD__ /* it forbids threads in a child of threads */
 static int use_in_child(void)
 {
 	struct endpoint a, b;
@@ -536,7 +539,9 @@ static int num_fds_of(const char *suffix)
 static void test_a_child_has_no_way_to_the_memory_of_others(void **state)
 {
 	static const char *const ways[] = {
-		"/mem", "softnic-pub (deleted)", "softnic-bell (deleted)",
+		"/mem",
+		"softnic-pub (deleted)",
+		"softnic-bell (deleted)",
 	};
 	struct puppet_pair pair;
 	struct test_wr w;

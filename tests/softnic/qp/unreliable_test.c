@@ -157,8 +157,8 @@ static void test_senders_that_are_killed_leave_every_receive_usable(void **state
 		for (n = 0; n < 50; n++) {
 			wc = wait_wc(&t.b);
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
-			assert_int_equal(post_recv(&t.b, wc.wr_id, 65536 * (1 + wc.wr_id),
-						   GRH + MTU), 0);
+			assert_int_equal(
+				post_recv(&t.b, wc.wr_id, 65536 * (1 + wc.wr_id), GRH + MTU), 0);
 		}
 		i = round % SENDERS;
 		kill(pids[i], SIGKILL);
@@ -170,7 +170,7 @@ static void test_senders_that_are_killed_leave_every_receive_usable(void **state
 		waitpid(pids[i], NULL, 0);
 	}
 	/* All of them fill up, once the last death is noticed. */
-	for (n = 0; n < RECEIVES; ) {
+	for (n = 0; n < RECEIVES;) {
 		do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
 		n += ibv_poll_cq(t.b.cq, 1, &wc);
 	}

@@ -140,7 +140,7 @@ static void test_inline_data_may_change_after_the_post(void **state)
 
 	wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, sizeof(value), 256);
 	w.sge.addr = (uintptr_t)&value;
-	w.sge.lkey = 0;		/* inline data needs no key */
+	w.sge.lkey = 0; /* inline data needs no key */
 	w.wr.send_flags |= IBV_SEND_INLINE;
 	assert_int_equal(post(e, &w), 0);
 	value = 0;
@@ -180,7 +180,7 @@ static void test_completions_come_in_the_order_of_the_posts(void **state)
 	int i;
 
 	for (i = 0; i < QUEUE_DEPTH; i++) {
-		uint32_t n = i % 3 ? 8 : 1 << 20;	/* some for the engine, some in place */
+		uint32_t n = i % 3 ? 8 : 1 << 20; /* some for the engine, some in place */
 
 		wr_make(&w, e, i % 2 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, 0, n, 0);
 		w.wr.wr_id = i;
@@ -279,7 +279,7 @@ static void test_one_sided_work_takes_none_of_the_targets_time(void **state)
 		      IBV_WC_SUCCESS);
 	own_ns = cpu_ns() - own_ns;
 	peers_ns = tell(&pair->p, ORDER_CPU_NS, 0, 0, 0).value - peers_ns;
-	assert_true(peers_ns < own_ns / 10);	/* answering us is all it did */
+	assert_true(peers_ns < own_ns / 10); /* answering us is all it did */
 }
 
 static int tests(void)

@@ -36,7 +36,7 @@ static void test_a_datagram_arrives_with_its_addresses(void **state)
 	assert_int_equal(wc.qp_num, t.b.qp->qp_num);
 	assert_int_equal(wc.slid, 0);
 	if (!soft_roce_differs("the completion's sl is 0"))
-		assert_int_equal(wc.sl, 8 | 2);		/* as ConnectX says UDP over IPv4 */
+		assert_int_equal(wc.sl, 8 | 2); /* as ConnectX says UDP over IPv4 */
 	assert_memory_equal(t.base.buf + 8192 + GRH, t.base.buf, 100);
 	assert_int_equal(t.base.buf[8192 + GRH + 100], 0);
 	/* Its sender can be answered. */
@@ -75,13 +75,13 @@ static void test_what_is_not_wanted_is_dropped(void **state)
 
 	(void)state;
 	two_up(&t, IBV_QPT_UD);
-	do_wr(&t.a, datagram(&w, &t, 64), IBV_WC_SUCCESS);	/* no receive */
+	do_wr(&t.a, datagram(&w, &t, 64), IBV_WC_SUCCESS); /* no receive */
 	assert_int_equal(post_recv(&t.b, 7, 8192, GRH + 64), 0);
 	datagram(&w, &t, 64)->wr.wr.ud.remote_qkey = QKEY + 1;
 	do_wr(&t.a, &w, IBV_WC_SUCCESS);
 	if (!soft_roce_differs("one that is too long ends the receive with an error"))
 		do_wr(&t.a, datagram(&w, &t, 65), IBV_WC_SUCCESS);
-	datagram(&w, &t, 64)->wr.wr.ud.remote_qpn ^= 0x2000;	/* nobody has that number */
+	datagram(&w, &t, 64)->wr.wr.ud.remote_qpn ^= 0x2000; /* nobody has that number */
 	do_wr(&t.a, &w, IBV_WC_SUCCESS);
 	assert_nothing(&t.b);
 	do_wr(&t.a, datagram(&w, &t, 64), IBV_WC_SUCCESS);
@@ -89,7 +89,8 @@ static void test_what_is_not_wanted_is_dropped(void **state)
 	nowhere = make_ah(&t.a, "2001:db8::1");
 	assert_null(nowhere);
 	assert_int_equal(errno, soft_roce_differs("an address handle to nowhere gives EINVAL") ?
-				EINVAL : EHOSTUNREACH);
+					EINVAL :
+					EHOSTUNREACH);
 	two_down(&t);
 }
 

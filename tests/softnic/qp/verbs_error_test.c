@@ -12,7 +12,8 @@ enum { IMPATIENT_MS = 7 * 67 };
 static uint64_t least_ms(void)
 {
 	return soft_roce_differs("each retry is up to two ticks of 4 ms too soon") ?
-		       IMPATIENT_MS - 7 * 8 : IMPATIENT_MS;
+		       IMPATIENT_MS - 7 * 8 :
+		       IMPATIENT_MS;
 }
 
 static void start(struct puppet_pair *pair, int access, const struct manners *m)
@@ -40,35 +41,35 @@ static const struct access_case {
 	uint32_t lkey_flip, rkey_flip;
 	enum ibv_wc_status status;
 } access_cases[] = {
-	{ "a write up to the last byte is done", ALL_ACCESS, IBV_WR_RDMA_WRITE,
-	  0, BUF_SIZE - 8, 8, 0, 0, IBV_WC_SUCCESS },
-	{ "a write one byte over the end is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE,
-	  0, BUF_SIZE - 7, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
-	{ "a write one byte before the start is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE,
-	  0, -1, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
-	{ "a read that begins at the end is refused", ALL_ACCESS, IBV_WR_RDMA_READ,
-	  0, BUF_SIZE, 1, 0, 0, IBV_WC_REM_ACCESS_ERR },
-	{ "an address that wraps around is refused", ALL_ACCESS, IBV_WR_RDMA_READ,
-	  0, INT64_MIN, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
-	{ "a key of another generation is refused", ALL_ACCESS, IBV_WR_RDMA_READ,
-	  0, 0, 8, 0, 1, IBV_WC_REM_ACCESS_ERR },
-	{ "a key of no region is refused", ALL_ACCESS, IBV_WR_RDMA_READ,
-	  0, 0, 8, 0, 0x80000000, IBV_WC_REM_ACCESS_ERR },
+	{ "a write up to the last byte is done", ALL_ACCESS, IBV_WR_RDMA_WRITE, 0, BUF_SIZE - 8, 8,
+	  0, 0, IBV_WC_SUCCESS },
+	{ "a write one byte over the end is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE, 0,
+	  BUF_SIZE - 7, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
+	{ "a write one byte before the start is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE, 0, -1, 8,
+	  0, 0, IBV_WC_REM_ACCESS_ERR },
+	{ "a read that begins at the end is refused", ALL_ACCESS, IBV_WR_RDMA_READ, 0, BUF_SIZE, 1,
+	  0, 0, IBV_WC_REM_ACCESS_ERR },
+	{ "an address that wraps around is refused", ALL_ACCESS, IBV_WR_RDMA_READ, 0, INT64_MIN, 8,
+	  0, 0, IBV_WC_REM_ACCESS_ERR },
+	{ "a key of another generation is refused", ALL_ACCESS, IBV_WR_RDMA_READ, 0, 0, 8, 0, 1,
+	  IBV_WC_REM_ACCESS_ERR },
+	{ "a key of no region is refused", ALL_ACCESS, IBV_WR_RDMA_READ, 0, 0, 8, 0, 0x80000000,
+	  IBV_WC_REM_ACCESS_ERR },
 	{ "a write without the right is refused", IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
 	  IBV_WR_RDMA_WRITE, 0, 0, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
 	{ "a read without the right is refused", IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 	  IBV_WR_RDMA_READ, 0, 0, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
 	{ "an atomic without the right is refused",
-	  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, IBV_WR_ATOMIC_FETCH_AND_ADD,
-	  0, 0, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
-	{ "an atomic at an odd address is refused", ALL_ACCESS, IBV_WR_ATOMIC_FETCH_AND_ADD,
-	  0, 4, 8, 0, 0, IBV_WC_REM_INV_REQ_ERR },
-	{ "a local key of no region is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE,
-	  0, 0, 8, 1, 0, IBV_WC_LOC_PROT_ERR },
-	{ "a local range over the end is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE,
-	  BUF_SIZE - 7, 0, 8, 0, 0, IBV_WC_LOC_PROT_ERR },
-	{ "nothing at all needs no key", ALL_ACCESS, IBV_WR_RDMA_WRITE,
-	  0, 0, 0, 1, 1, IBV_WC_SUCCESS },
+	  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 8, 0,
+	  0, IBV_WC_REM_ACCESS_ERR },
+	{ "an atomic at an odd address is refused", ALL_ACCESS, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 4,
+	  8, 0, 0, IBV_WC_REM_INV_REQ_ERR },
+	{ "a local key of no region is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE, 0, 0, 8, 1, 0,
+	  IBV_WC_LOC_PROT_ERR },
+	{ "a local range over the end is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE, BUF_SIZE - 7, 0,
+	  8, 0, 0, IBV_WC_LOC_PROT_ERR },
+	{ "nothing at all needs no key", ALL_ACCESS, IBV_WR_RDMA_WRITE, 0, 0, 0, 1, 1,
+	  IBV_WC_SUCCESS },
 };
 
 static enum ibv_wc_status wrong_local_key(void)
@@ -185,8 +186,9 @@ static void lose(const struct lost_case *c, char *map, int fd)
 	switch (c->loss) {
 	case READ_ONLY:
 	case UNTOUCHABLE:
-		assert_int_equal(mprotect(map + kept, lost, c->loss == READ_ONLY ? PROT_READ :
-					  PROT_NONE), 0);
+		assert_int_equal(mprotect(map + kept, lost,
+					  c->loss == READ_ONLY ? PROT_READ : PROT_NONE),
+				 0);
 		break;
 	case UNMAPPED:
 		assert_int_equal(munmap(map + kept, lost), 0);
@@ -357,8 +359,9 @@ static void test_a_receiver_that_is_late_is_waited_for(void **state)
 
 static void test_a_receiver_that_is_never_ready_uses_up_the_retries(void **state)
 {
-	const struct manners few = { .min_rnr_timer = 18 /* 10 ms */, .rnr_retry = 3,
-				     .timeout = 14, .retry_cnt = 6 };
+	const struct manners few = {
+		.min_rnr_timer = 18 /* 10 ms */, .rnr_retry = 3, .timeout = 14, .retry_cnt = 6
+	};
 	uint64_t begin;
 	struct puppet_pair pair;
 	struct test_wr w;
@@ -393,11 +396,12 @@ static void test_after_an_error_the_rest_is_flushed_in_order(void **state)
 	for (i = 0; i < 6; i++) {
 		struct ibv_wc wc = wait_wc(&pair.e);
 
-		while (wc.wr_id >= 100)	/* receives are flushed in an order of their own */
+		while (wc.wr_id >= 100) /* receives are flushed in an order of their own */
 			wc = wait_wc(&pair.e);
 		assert_int_equal(wc.wr_id, i);
 		assert_int_equal(wc.status, i == 0 ? IBV_WC_SUCCESS :
-				 i == 1 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR);
+					    i == 1 ? IBV_WC_REM_ACCESS_ERR :
+						     IBV_WC_WR_FLUSH_ERR);
 	}
 	puppet_stop(&pair.p, &pair.e);
 }

@@ -86,9 +86,11 @@ static const struct value_case {
 	int mask;
 	uint32_t allowed, refused;
 } values[] = {
-#define VALUE(field, to, mask, allowed, refused)                                                   \
-	{ #field, offsetof(struct ibv_qp_attr, field),                                             \
-	  sizeof(((struct ibv_qp_attr *)0)->field), to, mask, allowed, refused }
+#define VALUE(field, to, mask, allowed, refused)                                             \
+	{                                                                                    \
+#field, offsetof(struct ibv_qp_attr, field),                                 \
+			sizeof(((struct ibv_qp_attr *)0)->field), to, mask, allowed, refused \
+	}
 	VALUE(port_num, IBV_QPS_INIT, TO_INIT, 1, 0),
 	VALUE(port_num, IBV_QPS_INIT, TO_INIT, 1, 2),
 	VALUE(pkey_index, IBV_QPS_INIT, TO_INIT, 0, 1),
@@ -123,7 +125,7 @@ static int move_with(struct endpoint *e, const struct value_case *c, uint32_t va
 		},
 	};
 
-	memcpy((char *)&attr + c->offset, &value, c->size);	/* of a little-endian machine */
+	memcpy((char *)&attr + c->offset, &value, c->size); /* of a little-endian machine */
 	return ibv_modify_qp(e->qp, &attr, c->mask);
 }
 
@@ -264,7 +266,7 @@ static void test_a_queue_pair_can_be_used_again_after_a_reset(void **state)
 		wc = wait_wc(&b);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		assert_int_equal(wc.wr_id, round);
-		assert_int_equal(post_recv(&b, 99, 0, 64), 0);	/* and is forgotten */
+		assert_int_equal(post_recv(&b, 99, 0, 64), 0); /* and is forgotten */
 		assert_int_equal(ibv_modify_qp(a.qp, &reset, IBV_QP_STATE), 0);
 		assert_int_equal(ibv_modify_qp(b.qp, &reset, IBV_QP_STATE), 0);
 		assert_int_equal(ibv_poll_cq(b.cq, 1, &wc), 0);
@@ -357,7 +359,7 @@ static void test_registering_refuses_what_is_wrong(void **state)
 
 	errno = 0;
 	assert_null(ibv_reg_mr(e->pd, e->buf, 8, IBV_ACCESS_REMOTE_WRITE));
-	assert_int_equal(errno, EINVAL);	/* remote without local write */
+	assert_int_equal(errno, EINVAL); /* remote without local write */
 	assert_null(ibv_reg_mr(e->pd, e->buf, 0, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EINVAL);
 	assert_null(ibv_reg_mr(e->pd, (void *)4096, 8, IBV_ACCESS_LOCAL_WRITE));
@@ -416,8 +418,7 @@ static void to_drained(struct endpoint *e)
 	struct ibv_async_event event;
 	struct ibv_qp_init_attr init;
 
-	assert_int_equal(ibv_modify_qp(e->qp, &attr,
-				       IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
 	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
 	assert_int_equal(ibv_get_async_event(e->ctx, &event), 0);
 	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);

@@ -10,10 +10,11 @@
 enum { RIGHTS = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, WINDOW_SIZE = 64 };
 
 struct wr_key_ends {
-	struct endpoint base, a, b;	/* b has the window; its completion queue is an extended one */
+	struct endpoint base, a, b; /* b has the window; its completion queue is an extended one */
 };
 
-static void open_one(struct endpoint *e, const struct endpoint *base, enum ibv_qp_type type, uint64_t ops)
+static void open_one(struct endpoint *e, const struct endpoint *base, enum ibv_qp_type type,
+		     uint64_t ops)
 {
 	struct ibv_cq_init_attr_ex cq = {
 		.cqe = 4 * QUEUE_DEPTH,
@@ -50,8 +51,9 @@ static int setup_connected(void **state)
 	struct endpoint_name to_a, to_b;
 
 	*state = s;
-	open_both(s, IBV_QPT_RC, IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV |
-		  IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE);
+	open_both(s, IBV_QPT_RC,
+		  IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV |
+			  IBV_QP_EX_WITH_RDMA_WRITE);
 	to_a = end_name(&s->a);
 	to_b = end_name(&s->b);
 	end_connect(&s->a, &to_b, &plain);

@@ -92,7 +92,8 @@ static void test_pieces_and_inline_data_are_gathered(void **state)
 	struct puppet_pair *pair = *state;
 	struct endpoint *e = &pair->e;
 	const struct ibv_sge sges[] = {
-		{ (uintptr_t)e->buf, 3, e->mr->lkey }, { (uintptr_t)e->buf + 100, 5, e->mr->lkey },
+		{ (uintptr_t)e->buf, 3, e->mr->lkey },
+		{ (uintptr_t)e->buf + 100, 5, e->mr->lkey },
 	};
 	char one[] = "in", two[] = "line!!";
 	const struct ibv_data_buf bufs[] = { { one, 2 }, { two, 6 } };
@@ -112,7 +113,7 @@ static void test_pieces_and_inline_data_are_gathered(void **state)
 	ex = start(e, 2);
 	ibv_wr_rdma_write(ex, e->remote.rkey, e->remote.addr);
 	ibv_wr_set_inline_data_list(ex, 2, bufs);
-	memset(two, 0, sizeof(two));	/* which is ours again */
+	memset(two, 0, sizeof(two)); /* which is ours again */
 	finish(e, ex, IBV_WC_RDMA_WRITE);
 	got = peek(pair, 0);
 	assert_memory_equal(&got, "inline!!", 8);
@@ -246,7 +247,7 @@ static void test_only_what_was_asked_for_is_there(void **state)
 	assert_null(ibv_qp_to_qp_ex(qp)->wr_rdma_write);
 	ibv_wr_start(ibv_qp_to_qp_ex(qp));
 	ibv_wr_send(ibv_qp_to_qp_ex(qp));
-	assert_int_equal(ibv_wr_complete(ibv_qp_to_qp_ex(qp)), EINVAL);	/* it is not connected */
+	assert_int_equal(ibv_wr_complete(ibv_qp_to_qp_ex(qp)), EINVAL); /* it is not connected */
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	qp = create(&e, IBV_QP_INIT_ATTR_PD, 0);
 	assert_non_null(qp);
@@ -266,8 +267,8 @@ static int tests(void)
 		cmocka_unit_test_setup_teardown(test_atomics_change_and_return, setup, pair_down),
 		cmocka_unit_test_setup_teardown(test_a_chain_is_posted_at_its_end_and_in_order,
 						setup, pair_down),
-		cmocka_unit_test_setup_teardown(test_what_is_aborted_or_wrong_leaves_nothing,
-						setup, pair_down),
+		cmocka_unit_test_setup_teardown(test_what_is_aborted_or_wrong_leaves_nothing, setup,
+						pair_down),
 		cmocka_unit_test(test_only_what_was_asked_for_is_there),
 	};
 

@@ -18,15 +18,18 @@ struct recv_sink {
 	struct endpoint base, e;
 	struct ibv_srq *srq;
 	struct qp *qp;
-	uint32_t slot, taker;	/* the peer's */
+	uint32_t slot, taker; /* the peer's */
 	int slot_fd;
 	uint8_t seen[MANY];
 };
 
-static void open_queue_pair(struct endpoint *e, struct recv_sink *s, enum ibv_qp_type type, uint32_t receives)
+static void open_queue_pair(struct endpoint *e, struct recv_sink *s, enum ibv_qp_type type,
+			    uint32_t receives)
 {
 	struct ibv_qp_init_attr init = {
-		.qp_type = type, .srq = s->srq, .cap = { 1, s->srq ? 0 : receives, 1, 1, 0 },
+		.qp_type = type,
+		.srq = s->srq,
+		.cap = { 1, s->srq ? 0 : receives, 1, 1, 0 },
 	};
 
 	end_open_sharing(e, &s->base);
@@ -102,8 +105,11 @@ static void post_many(struct recv_sink *s)
 static void take_one(struct qp *qp, uint32_t taker, uint32_t byte_len, bool passes_on)
 {
 	const struct rq_result result = {
-		.status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = byte_len,
-		.src_qp = taker, .dest_qp = qp->ibv.qp_num,
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV,
+		.byte_len = byte_len,
+		.src_qp = taker,
+		.dest_qp = qp->ibv.qp_num,
 	};
 	const struct arrivals nowhere = { 0 };
 	struct rq_receive r;
@@ -286,7 +292,7 @@ static void test_what_came_in_for_another_queue_pair_stays_its_own(void **state)
 	post_one(s, 7);
 	assert_int_equal(rq_peek(&qp->rq->ring, &r), 0);
 	take_one(qp, s->taker, 64, true);
-	arrivals_add(&s->qp->arrivals.ring, r.index);	/* which is not true */
+	arrivals_add(&s->qp->arrivals.ring, r.index); /* which is not true */
 	ring(&s->e);
 	assert_nothing(&s->e);
 	qp_client_ended(NULL, s->slot);

@@ -26,7 +26,7 @@ struct rq_sides {
 	struct arrivals arrivals;
 	uint8_t *memory;
 	uint32_t tail, polled;
-	uint32_t position[SIZE];	/* of each receive */
+	uint32_t position[SIZE]; /* of each receive */
 	bool out[SIZE];
 };
 
@@ -53,7 +53,8 @@ static void ring_fini(struct rq_sides *ring)
 static void post(struct rq_sides *ring, uint32_t index)
 {
 	struct ibv_sge sges[SGES] = {
-		{ ring->tail, index, ~ring->tail }, { ~(uint64_t)ring->tail, 1, ring->tail },
+		{ ring->tail, index, ~ring->tail },
+		{ ~(uint64_t)ring->tail, 1, ring->tail },
 	};
 
 	ring->position[index] = ring->tail;
@@ -174,7 +175,7 @@ static void test_who_comes_too_late_takes_nothing(void **state)
 	assert_true(rq_finish(&ring.rq, &first, 1,
 			      &(struct rq_result){ .byte_len = first.position }, &ring.arrivals));
 	assert_int_equal(poll_one(&ring, &result), 0);
-	post(&ring, 0);		/* the same place, another position */
+	post(&ring, 0); /* the same place, another position */
 	assert_false(rq_take(&ring.rq, &second, 2));
 	assert_true(take_one(&ring, 3));
 	ring_fini(&ring);
@@ -310,7 +311,7 @@ static void test_many_threads_take_each_receive_once(void **state)
 		crowd[i] = (struct rq_takers){ &ring, i + 1, &stop };
 		assert_int_equal(pthread_create(&threads[i], NULL, take_for_ever, &crowd[i]), 0);
 	}
-	for (n = 0; n < rounds; ) {
+	for (n = 0; n < rounds;) {
 		index = poll_one(&ring, &result);
 		if (index < 0) {
 			sched_yield();
@@ -414,7 +415,7 @@ static void test_takers_that_are_killed_cost_nothing(void **state)
 	for (i = 0; i < TAKERS; i++)
 		pids[i] = start_taker(&ring, names[i] = next++);
 	for (kills = 0; kills < 64; kills++) {
-		for (n = 0; n < 20 + kills % 20; ) {
+		for (n = 0; n < 20 + kills % 20;) {
 			index = poll_one(&ring, &result);
 			if (index >= 0) {
 				post(&ring, index);

@@ -41,7 +41,9 @@ static int teardown(void **state)
 static void open_receiver(struct endpoint *e, const struct srq_sink *s)
 {
 	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC, .srq = s->srq, .cap = { QUEUE_DEPTH, 0, 1, 0, 0 },
+		.qp_type = IBV_QPT_RC,
+		.srq = s->srq,
+		.cap = { QUEUE_DEPTH, 0, 1, 0, 0 },
 	};
 
 	end_open_sharing(e, &s->base);
@@ -116,7 +118,7 @@ static void test_one_limit_gives_one_event_when_fewer_are_left(void **state)
 	arm_limit(s, RECEIVES - 2);
 	receive_one(&e, &p);
 	receive_one(&e, &p);
-	assert_false(has_event(s, 0));	/* as many as the limit are left */
+	assert_false(has_event(s, 0)); /* as many as the limit are left */
 	for (i = 0; i < 3; i++)
 		receive_one(&e, &p);
 	event = take_event(s);

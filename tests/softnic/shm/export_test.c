@@ -318,7 +318,10 @@ static void test_files_beyond_the_bound_are_not_shared_and_places_come_back(void
 static struct ibv_qp *open_writer(struct endpoint *e)
 {
 	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_UC, .send_cq = e->cq, .recv_cq = e->cq, .cap = { 1, 1, 1, 1 },
+		.qp_type = IBV_QPT_UC,
+		.send_cq = e->cq,
+		.recv_cq = e->cq,
+		.cap = { 1, 1, 1, 1 },
 	};
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
@@ -330,12 +333,16 @@ static struct ibv_qp *open_writer(struct endpoint *e)
 	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
 
 	assert_non_null(qp);
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				       IBV_QP_ACCESS_FLAGS), 0);
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS),
+			 0);
 	attr.qp_state = IBV_QPS_RTR;
 	attr.dest_qp_num = qp->qp_num;
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN), 0);
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN),
+			 0);
 	attr.qp_state = IBV_QPS_RTS;
 	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
 	return qp;
@@ -503,7 +510,7 @@ struct fd_message {
 	struct copy_target target;
 	uint8_t *at;
 	size_t length;
-	uint8_t round;		/* that was read; the copier goes on */
+	uint8_t round; /* that was read; the copier goes on */
 };
 
 enum { LONGEST = 700, TIMES = 3 };
@@ -577,8 +584,8 @@ static int tests(void)
 		cmocka_unit_test_setup_teardown(
 			test_who_writes_to_it_maps_it_and_all_operations_reach_it, pair_up,
 			pair_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_peer_lets_go_after_the_last_region_is_gone, pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_a_peer_lets_go_after_the_last_region_is_gone,
+						pair_up, pair_down),
 		cmocka_unit_test(test_files_beyond_the_bound_are_not_shared_and_places_come_back),
 		cmocka_unit_test(test_files_come_and_go_while_they_are_written_to),
 		cmocka_unit_test(test_a_descriptor_of_the_wrong_kind_is_not_mapped),
@@ -590,7 +597,7 @@ static int tests(void)
 		printf("1..0 # SKIP the kernel does not say what is mapped where: Linux 6.11 does\n");
 		return 0;
 	}
-	setenv("TEST_MEMORY", "shared", 1);	/* the puppets', too */
+	setenv("TEST_MEMORY", "shared", 1); /* the puppets', too */
 	return cmocka_run_group_tests(all, NULL, NULL);
 }
 

@@ -55,7 +55,7 @@ static void test_who_passes_for_another_gets_no_queue_pair(void **state)
 	uint32_t ours = pair->e.qp->qp_num, theirs = pair->p.name.qpn;
 
 	if (getenv("TEST_PID_NAMESPACES"))
-		skip();		/* there the kernel does not know them apart */
+		skip(); /* there the kernel does not know them apart */
 	assert_int_equal(ask_from(theirs >> SOFTNIC_QP_INDEX_BITS, ours, theirs), EPERM);
 	assert_int_equal(ask_from(nic.slot, ours, theirs), EPERM);
 	assert_int_equal(ask_from(0, ours, theirs), EPERM);
@@ -98,7 +98,8 @@ static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
 {
 	struct puppet_pair *pair = *state;
 	const struct shm_msg hello = { .type = MSG_HELLO }, nonsense = {
-		.type = MSG_SET_FAULT, .qpn = UINT32_MAX,
+		.type = MSG_SET_FAULT,
+		.qpn = UINT32_MAX,
 	};
 	struct shm_msg m = hello, file = { .type = MSG_ASK_FILE };
 	int memory = sealed_file(4096), fd = call(nic.slot), listening;
@@ -121,7 +122,7 @@ static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
 	assert_int_equal(m.value, EPERM);
 	assert_int_equal(shm_msg_send(fd, &file, NULL, 0), 0);
 	assert_int_equal(ask(fd, &nonsense, &m), 0);
-	assert_int_equal(m.type, MSG_FAULT_SET);	/* the file did not come before it */
+	assert_int_equal(m.type, MSG_FAULT_SET); /* the file did not come before it */
 	close(fd);
 	close(listening);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -206,7 +207,8 @@ enum { KINDS = 5 };
 /* Says how many times it was shown the door. It holds what is stuck, so it must be killed. */
 static void call_with_odd_descriptors(uint32_t slot, int report)
 {
-	static const enum wrong_fd_kind kinds[KINDS] = { PIPE, DIRECTORY, PATH_ONLY, EVENTS, STUCK };
+	static const enum wrong_fd_kind kinds[KINDS] = { PIPE, DIRECTORY, PATH_ONLY, EVENTS,
+							 STUCK };
 	const struct shm_msg hello = { .type = MSG_HELLO };
 	int i, odd, fd;
 	char n = 0, byte;
@@ -214,7 +216,7 @@ static void call_with_odd_descriptors(uint32_t slot, int report)
 	for (i = 0; i < KINDS; i++) {
 		odd = odd_file_open(kinds[i], -1);
 		fd = call(slot);
-		if (odd < 0)	/* nothing may be mounted here */
+		if (odd < 0) /* nothing may be mounted here */
 			shutdown(fd, SHUT_WR);
 		else
 			shm_msg_send(fd, &hello, &odd, 1);
@@ -282,7 +284,8 @@ static int tests(void)
 		cmocka_unit_test_setup_teardown(test_who_has_no_queue_pair_gets_no_way_to_memory,
 						pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(
-			test_from_another_pid_namespace_nothing_is_made_to_fail, pair_up, pair_down),
+			test_from_another_pid_namespace_nothing_is_made_to_fail, pair_up,
+			pair_down),
 		cmocka_unit_test_setup_teardown(test_who_says_nothing_takes_few_descriptors,
 						pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(

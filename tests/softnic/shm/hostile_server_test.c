@@ -20,19 +20,20 @@ enum stop_point { NEVER, AT_HELLO, AT_QUESTION };
 struct server_act {
 	const char *name;
 	enum wrong_fd_kind pub, doorbell_page, mem, qp, wakeup;
-	enum stop_point ends, mumbles;	/* answers nothing; answers with eight bytes */
-	enum stop_point hangs_up;		/* once; whoever calls again gets an answer */
-	bool always;			/* hangs up, that is */
-	bool is_early;			/* answers a question that nobody asked */
-	uint32_t guards, arrivals, rq_size, cq;	/* wrong, if not 0 */
-	enum ibv_wc_status status;	/* how a write to it ends */
+	enum stop_point ends, mumbles; /* answers nothing; answers with eight bytes */
+	enum stop_point hangs_up; /* once; whoever calls again gets an answer */
+	bool always; /* hangs up, that is */
+	bool is_early; /* answers a question that nobody asked */
+	uint32_t guards, arrivals, rq_size, cq; /* wrong, if not 0 */
+	enum ibv_wc_status status; /* how a write to it ends */
 };
 
 #define BROKEN .status = IBV_WC_RETRY_EXC_ERR
 
 static const struct server_act acts[] = {
 	{ "does all as it should" },
-	{ "hangs up when it is greeted first, as one whose slot another has now", .hangs_up = AT_HELLO },
+	{ "hangs up when it is greeted first, as one whose slot another has now",
+	  .hangs_up = AT_HELLO },
 	{ "hangs up when it is asked first", .hangs_up = AT_QUESTION },
 	{ "hangs up on all", .hangs_up = AT_HELLO, .always = true, BROKEN },
 	{ "ends before it greets", .ends = AT_HELLO, BROKEN },
@@ -177,7 +178,10 @@ static void greet(int fd, const struct server_act *act, const struct shm_msg *as
 static void give_qp(int fd, const struct server_act *act, const struct shm_msg *asked)
 {
 	struct shm_msg m = {
-		.type = MSG_QP, .qpn = asked->qpn, .from = asked->from, .addr = asked->addr,
+		.type = MSG_QP,
+		.qpn = asked->qpn,
+		.from = asked->from,
+		.addr = asked->addr,
 		.has = act->wakeup ? HAS_WAKEUP | HAS_MEMORY : HAS_MEMORY,
 	};
 	int fds[SHM_MSG_FDS_MAX] = { odd_file_open(act->qp, create_qp(act, asked)), -1, -1, -1 };
@@ -210,7 +214,7 @@ static bool obey(int fd, const struct server_act *act, const struct shm_msg *m)
 	return true;
 }
 
-static bool *curtain;	/* is up: shared with the fakes, which begin then */
+static bool *curtain; /* is up: shared with the fakes, which begin then */
 
 /* In turn whoever connects. */
 static void play(int listening, const struct server_act *act)
@@ -251,7 +255,7 @@ static void fake_start(struct fake_server *f, const struct server_act *act)
 	f->pid = fork();
 	assert_true(f->pid >= 0);
 	if (!f->pid) {
-		setpgid(0, 0);	/* with the file system it may start */
+		setpgid(0, 0); /* with the file system it may start */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 		listening = claim_slot(&slot);

@@ -34,7 +34,10 @@ enum {
 };
 
 static const struct manners hasty = {
-	.min_rnr_timer = 1, .rnr_retry = 1, .timeout = 10, .retry_cnt = 1,
+	.min_rnr_timer = 1,
+	.rnr_retry = 1,
+	.timeout = 10,
+	.retry_cnt = 1,
 };
 
 static void lanes_open(struct endpoint *lanes)
@@ -72,8 +75,12 @@ static uint32_t *pick(struct shared_mr *mr, uint64_t *random)
 {
 	uint32_t *words = (uint32_t *)mr;
 	uint32_t *const places[] = {
-		(uint32_t *)&mr->addr, (uint32_t *)&mr->addr + 1, (uint32_t *)&mr->length,
-		(uint32_t *)&mr->offset, (uint32_t *)&mr->offset, (uint32_t *)&mr->offset + 1,
+		(uint32_t *)&mr->addr,
+		(uint32_t *)&mr->addr + 1,
+		(uint32_t *)&mr->length,
+		(uint32_t *)&mr->offset,
+		(uint32_t *)&mr->offset,
+		(uint32_t *)&mr->offset + 1,
 		&mr->file,
 	};
 
@@ -169,16 +176,17 @@ static pid_t start_liar(struct endpoint *lanes, uint64_t seed)
 static int post_along(struct endpoint *lane, uint32_t at, uint64_t *random)
 {
 	static const enum ibv_wr_opcode ops[] = {
-		IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
-		IBV_WR_ATOMIC_FETCH_AND_ADD,
+		IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,	       IBV_WR_RDMA_WRITE_WITH_IMM,
+		IBV_WR_SEND,	  IBV_WR_ATOMIC_FETCH_AND_ADD,
 	};
 	int posted = 1 + next_random(random) % 4, i;
 	struct test_wr w;
 
 	for (i = 0; i < posted; i++) {
 		enum ibv_wr_opcode op = ops[next_random(random) % 5];
-		uint32_t length = op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 :
-				  1 + next_random(random) % READ_BYTES;
+		uint32_t length = op == IBV_WR_ATOMIC_FETCH_AND_ADD ?
+					  8 :
+					  1 + next_random(random) % READ_BYTES;
 
 		wr_make(&w, lane, op, at, length, at);
 		if (op == IBV_WR_ATOMIC_FETCH_AND_ADD) {

@@ -115,7 +115,7 @@ static void test_a_number_that_went_to_another_process_is_not_written_to(void **
 		skip();
 }
 
-enum { GOODBYES = 2000 };	/* more than a socket holds */
+enum { GOODBYES = 2000 }; /* more than a socket holds */
 
 /* It is told of each queue pair that goes, and reads none of it. */
 static void test_a_stopped_peer_holds_up_nobody_who_leaves(void **state)
@@ -177,7 +177,7 @@ static void test_an_atomic_that_cannot_be_locked_fails_at_once(void **state)
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 0), IBV_WC_SUCCESS);
 	peer = to_qp(pair.e.qp)->remote.peer;
 	fd = peer->atomic_fd;
-	peer->atomic_fd = -1;	/* as where there is no /proc to open it anew by */
+	peer->atomic_fd = -1; /* as where there is no /proc to open it anew by */
 	do_wr(&pair.e, &w, IBV_WC_LOC_QP_OP_ERR);
 	peer->atomic_fd = fd;
 	puppet_stop(&pair.p, &pair.e);

@@ -24,15 +24,15 @@ struct plan {
 struct card {
 	uint64_t addr;
 	uint32_t rkey;
-	uint32_t out[OUTS_MAX], in[OUTS_MAX];	/* numbers */
+	uint32_t out[OUTS_MAX], in[OUTS_MAX]; /* numbers */
 };
 
 /* A member's region. */
 struct board {
 	uint64_t counter, sink[OUTS_MAX];
 	uint8_t mine[OUTS_MAX][PIECE];
-	uint8_t written[OUTS_MAX][PIECE];	/* by others */
-	uint8_t read[OUTS_MAX][PIECE];		/* from others */
+	uint8_t written[OUTS_MAX][PIECE]; /* by others */
+	uint8_t read[OUTS_MAX][PIECE]; /* from others */
 };
 
 static uint32_t target(const struct plan *p, uint32_t member, uint32_t j)
@@ -114,8 +114,8 @@ static void connect_member(struct scale_process *m)
 }
 
 /* Posts to all, then waits for all. */
-static void do_all(struct scale_process *m, struct endpoint *ends, enum ibv_wr_opcode op, size_t here,
-		   size_t there, size_t step)
+static void do_all(struct scale_process *m, struct endpoint *ends, enum ibv_wr_opcode op,
+		   size_t here, size_t there, size_t step)
 {
 	uint32_t length = op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : PIECE, j;
 	struct test_wr w;

@@ -30,8 +30,8 @@ static void scribble(const struct endpoint *e, uint64_t *random)
 	uint32_t n = r->size / sizeof(*words), i;
 
 	for (i = 0; i < n / 4; i++)
-		store_relaxed(&words[next_random(random) % n], next_random(random) %
-			      (next_random(random) % 2 ? 64 : UINT32_MAX));
+		store_relaxed(&words[next_random(random) % n],
+			      next_random(random) % (next_random(random) % 2 ? 64 : UINT32_MAX));
 }
 
 /* Whatever is posted, nothing may be said to have gone where it did not. */
@@ -67,8 +67,8 @@ static void be_victim(uint64_t seed)
 	for (i = 0; i < ROUNDS; i++) {
 		scribble(&hostile, &seed);
 		post_recv(&victim, i, 64 * (i % 16), 64);
-		post(&victim, wr_make(&w, &victim, i % 2 ? IBV_WR_SEND : IBV_WR_RDMA_READ, 4096,
-				      64, 4096));
+		post(&victim,
+		     wr_make(&w, &victim, i % 2 ? IBV_WR_SEND : IBV_WR_RDMA_READ, 4096, 64, 4096));
 		post(&hostile, wr_make(&w, &hostile, IBV_WR_SEND, 8192, 64, 0));
 		drain(&victim);
 		drain(&hostile);
@@ -121,7 +121,8 @@ static void scribble_for_ever(const struct endpoint *e, uint64_t random)
 {
 	int wakeup = to_qp(e->qp)->remote.waker->fd;
 	const struct remote_qp *r = &to_qp(e->qp)->remote;
-	uint32_t *doorbell_page = (uint32_t *)r->peer->doorbell_page, n = sizeof(*r->peer->doorbell_page) / sizeof(*doorbell_page);
+	uint32_t *doorbell_page = (uint32_t *)r->peer->doorbell_page,
+		 n = sizeof(*r->peer->doorbell_page) / sizeof(*doorbell_page);
 	uint32_t *at = (uint32_t *)r->cq, i;
 
 	for (;;) {
@@ -259,8 +260,8 @@ static void test_whoever_sleeps_is_woken_beside_one_that_scribbles(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test_setup_teardown(test_a_peer_that_scribbles_crashes_nobody,
-						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_a_peer_that_scribbles_crashes_nobody, pair_up,
+						pair_down),
 		cmocka_unit_test_setup_teardown(
 			test_whoever_sleeps_is_woken_beside_one_that_scribbles, pair_up, pair_down),
 	};

@@ -80,8 +80,8 @@ static void ask_for(struct slot_sender *s, const struct endpoint *e, uint32_t fr
 	hear(s->fd, &m, fds);
 	assert_int_equal(m.type, MSG_QP);
 	assert_int_equal(m.value, 0);
-	assert_int_equal(shared_map(fds[0], sizeof(*s->shared), PROT_READ | PROT_WRITE, &map,
-				    &s->size), 0);
+	assert_int_equal(
+		shared_map(fds[0], sizeof(*s->shared), PROT_READ | PROT_WRITE, &map, &s->size), 0);
 	shm_msg_close_fds(fds);
 	s->shared = map;
 	guards = (struct copy_guards){ (void *)s->shared->rest, s->shared->guards };
@@ -100,7 +100,9 @@ static void take(struct slot_sender *s)
 static bool finish(struct slot_sender *s, const struct endpoint *e)
 {
 	const struct rq_result result = {
-		.opcode = IBV_WC_RECV, .byte_len = LENGTH, .src_qp = s->qpn,
+		.opcode = IBV_WC_RECV,
+		.byte_len = LENGTH,
+		.src_qp = s->qpn,
 		.dest_qp = e->qp->qp_num,
 	};
 
@@ -172,11 +174,11 @@ static void test_what_the_dead_had_taken_comes_back_and_what_the_living_have_doe
 	end_close(&base);
 }
 
-enum { WORDS = 64 };	/* more than are heard before the next one's greeting */
+enum { WORDS = 64 }; /* more than are heard before the next one's greeting */
 
 static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
 {
-	struct shm_msg m = { .type = MSG_FILES };	/* means nothing there */
+	struct shm_msg m = { .type = MSG_FILES }; /* means nothing there */
 	struct slot_sender dead, living;
 	struct ibv_async_event event;
 	struct endpoint base, e;
@@ -192,7 +194,9 @@ static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
 	for (i = 0; i < WORDS; i++)
 		assert_int_equal(shm_msg_send(dead.fd, &m, NULL, 0), 0);
 	m = (struct shm_msg){
-		.type = MSG_QP_ERROR, .qpn = e.qp->qp_num, .from = dead.qpn,
+		.type = MSG_QP_ERROR,
+		.qpn = e.qp->qp_num,
+		.from = dead.qpn,
 		.value = 1 + IBV_EVENT_QP_ACCESS_ERR,
 	};
 	assert_int_equal(shm_msg_send(dead.fd, &m, NULL, 0), 0);

@@ -46,7 +46,8 @@ static struct fuse_attr attr_of(uint64_t id)
 static void answer(int fd, const struct fuse_in_header *in)
 {
 	struct fuse_init_out init = {
-		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
+		.major = FUSE_KERNEL_VERSION,
+		.minor = FUSE_KERNEL_MINOR_VERSION,
 		.max_write = 4096,
 	};
 	struct fuse_entry_out entry = { .nodeid = FILE_ID, .attr = attr_of(FILE_ID) };
@@ -97,7 +98,7 @@ int stuck_file_open(void)
 	pid_t pid = mounted ? fork() : -1;
 
 	if (!pid) {
-		alarm(STUCK_S);	/* those who wait cannot even be killed */
+		alarm(STUCK_S); /* those who wait cannot even be killed */
 		serve(fuse);
 	}
 	if (fuse >= 0)

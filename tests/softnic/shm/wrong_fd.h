@@ -7,7 +7,16 @@
 
 /* What is passed where a descriptor is due. */
 enum wrong_fd_kind {
-	GOOD, NOTHING, PIPE, DIRECTORY, PATH_ONLY, EVENTS, UNSEALED, SHORT, STUCK, OF_CALLER,
+	GOOD,
+	NOTHING,
+	PIPE,
+	DIRECTORY,
+	PATH_ONLY,
+	EVENTS,
+	UNSEALED,
+	SHORT,
+	STUCK,
+	OF_CALLER,
 };
 
 /* A new one, or @good; -1 for none, or if it cannot be had. */

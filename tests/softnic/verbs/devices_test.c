@@ -92,8 +92,8 @@ static void test_the_gid_table_has_those_of_all_ports(void **state)
 	assert_true(n >= PORTS && n % PORTS == 0);
 	for (i = 0; i < n; i++) {
 		assert_int_equal(entries[i].port_num, 1 + i / (n / PORTS));
-		assert_int_equal(ibv_query_gid(ctx, entries[i].port_num, entries[i].gid_index, &gid),
-				 0);
+		assert_int_equal(
+			ibv_query_gid(ctx, entries[i].port_num, entries[i].gid_index, &gid), 0);
 		assert_memory_equal(&entries[i].gid, &gid, sizeof(gid));
 	}
 	assert_int_equal(ibv_close_device(ctx), 0);
@@ -109,7 +109,7 @@ static void test_every_device_reaches_every_other_in_another_process(void **stat
 	(void)state;
 	for (i = 0; i < DEVICES; i++) {
 		end_open_on(&e, ALL_ACCESS, i);
-		puppet_start(&p, &e, ALL_ACCESS, &plain);	/* on the first */
+		puppet_start(&p, &e, ALL_ACCESS, &plain); /* on the first */
 		memset(e.buf, 1 + i, 64);
 		do_wr(&e, wr_make(&w, &e, IBV_WR_RDMA_WRITE, 0, 64, 0), IBV_WC_SUCCESS);
 		assert_int_equal(tell(&p, ORDER_PEEK, 0, 0, 0).value,
@@ -138,7 +138,8 @@ static void test_objects_of_two_devices_do_not_mix(void **state)
 }
 
 /* A datagram from @ah's port, and an answer to where it came from. */
-static void assert_they_talk(struct endpoint *from, struct endpoint *to, struct ibv_ah *ah, uint8_t port)
+static void assert_they_talk(struct endpoint *from, struct endpoint *to, struct ibv_ah *ah,
+			     uint8_t port)
 {
 	struct ibv_ah *back;
 	struct ibv_wc wc;
@@ -169,7 +170,9 @@ static void assert_they_talk(struct endpoint *from, struct endpoint *to, struct 
 static struct ibv_ah *ah_to_gid(struct endpoint *e, uint8_t port, const union ibv_gid *to)
 {
 	struct ibv_ah_attr attr = {
-		.is_global = 1, .port_num = port, .grh = { .dgid = *to, .hop_limit = 1 },
+		.is_global = 1,
+		.port_num = port,
+		.grh = { .dgid = *to, .hop_limit = 1 },
 	};
 
 	return ibv_create_ah(e->pd, &attr);
@@ -218,7 +221,7 @@ static void test_a_gid_that_no_port_can_have_is_not_reached(void **state)
 	(void)state;
 	end_open(&base, ALL_ACCESS);
 	assert_int_equal(ibv_query_gid(base.ctx, 1, 0, &gid), 0);
-	gid.raw[14] += 8;	/* as of softnic8: there are eight at most */
+	gid.raw[14] += 8; /* as of softnic8: there are eight at most */
 	assert_null(ah_to_gid(&base, 1, &gid));
 	assert_int_equal(errno, EHOSTUNREACH);
 	gid.raw[14] -= 8;
@@ -232,7 +235,8 @@ static void test_a_gid_that_no_port_can_have_is_not_reached(void **state)
 }
 
 /* With all that the way to RTS takes, and what @mask names. */
-static int move_by(struct endpoint *e, enum ibv_qp_state to, int mask, uint8_t port, uint8_t path_port)
+static int move_by(struct endpoint *e, enum ibv_qp_state to, int mask, uint8_t port,
+		   uint8_t path_port)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = to,
@@ -294,7 +298,7 @@ static void set_address(int n, bool there)
 		in->sin_addr.s_addr = htonl(0x0a010000 + n);
 		assert_int_equal(ioctl(fd, SIOCSIFADDR, &r), 0);
 	} else {
-		assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &r), 0);	/* not up */
+		assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &r), 0); /* not up */
 	}
 	close(fd);
 }
@@ -350,7 +354,7 @@ static void test_addresses_that_come_later_are_reached_and_keep_their_index(void
 		assert_int_equal(index_of_address(&a, i), -1);
 		set_address(i, true);
 		address_gid(i, &gid);
-		ah = ah_to_gid(&a, 1, &gid);	/* before anything else asks */
+		ah = ah_to_gid(&a, 1, &gid); /* before anything else asks */
 		assert_they_talk(&a, &b, ah, 1);
 		assert_int_equal(ibv_destroy_ah(ah), 0);
 		at[i] = index_of_address(&a, i);
@@ -364,7 +368,7 @@ static void test_addresses_that_come_later_are_reached_and_keep_their_index(void
 	assert_int_equal(index_of_address(&a, 3), -1);
 	for (i = 4; i <= ADDRESSES; i++)
 		assert_int_equal(index_of_address(&a, i), at[i]);
-	for (i = ADDRESSES; i > 0; i--)		/* with the first of a subnet all would go */
+	for (i = ADDRESSES; i > 0; i--) /* with the first of a subnet all would go */
 		if (i != 3)
 			set_address(i, false);
 	end_close(&a);

@@ -167,7 +167,7 @@ static void wait_until_forgotten(struct endpoint *e)
 {
 	uint64_t deadline = now_ms() + PATIENCE_MS;
 
-	while (num_remotes(e) > 2) {	/* who stays, and the last one sent to */
+	while (num_remotes(e) > 2) { /* who stays, and the last one sent to */
 		assert_true(now_ms() < deadline);
 		usleep(1000);
 	}

@@ -149,7 +149,9 @@ static void test_no_more_are_attached_than_the_device_says(void **state)
 	qps = calloc(attr.max_mcast_qp_attach + 1, sizeof(*qps));
 	for (i = 0; i <= attr.max_mcast_qp_attach; i++) {
 		struct ibv_qp_init_attr init = {
-			.qp_type = IBV_QPT_UD, .send_cq = c.t.b.cq, .recv_cq = c.t.b.cq,
+			.qp_type = IBV_QPT_UD,
+			.send_cq = c.t.b.cq,
+			.recv_cq = c.t.b.cq,
 		};
 
 		qps[i] = ibv_create_qp(c.t.base.pd, &init);
@@ -239,7 +241,7 @@ static void test_a_member_that_does_not_answer_keeps_it_from_nobody(void **state
 	assert_int_equal(post(&c.t.a, to_group(&w, &c, 8)), 0);
 	assert_got(&c.t.b, 1);
 	assert_int_equal(wait_wc(&c.t.a).status, IBV_WC_SUCCESS);
-	assert_true(now_ms() - begin >= 1000);	/* it was given its time */
+	assert_true(now_ms() - begin >= 1000); /* it was given its time */
 	send_to_group(&c);
 	assert_got(&c.t.b, 2);
 	detach(&c.t.b, &c);

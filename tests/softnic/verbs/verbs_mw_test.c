@@ -13,7 +13,7 @@ enum {
 };
 
 struct mw_ends {
-	struct endpoint a, b;	/* a asks, b has the window */
+	struct endpoint a, b; /* a asks, b has the window */
 	struct ibv_mw *mw;
 };
 
@@ -63,7 +63,10 @@ static int teardown(void **state)
 static struct ibv_mw_bind_info info(struct mw_ends *s, uint64_t offset, uint64_t length, int access)
 {
 	return (struct ibv_mw_bind_info){
-		s->b.mr, (uintptr_t)s->b.buf + offset, length, access,
+		s->b.mr,
+		(uintptr_t)s->b.buf + offset,
+		length,
+		access,
 	};
 }
 
@@ -159,22 +162,22 @@ static const struct reach_case {
 	const char *name;
 	int access;
 	enum ibv_wr_opcode op;
-	int64_t offset;		/* from the window's begin */
+	int64_t offset; /* from the window's begin */
 	uint32_t length;
 	enum ibv_wc_status status;
 } reach_cases[] = {
-	{ "the whole window may be written", RIGHTS, IBV_WR_RDMA_WRITE,
-	  0, WINDOW_SIZE, IBV_WC_SUCCESS },
+	{ "the whole window may be written", RIGHTS, IBV_WR_RDMA_WRITE, 0, WINDOW_SIZE,
+	  IBV_WC_SUCCESS },
 	{ "and read", RIGHTS, IBV_WR_RDMA_READ, 0, WINDOW_SIZE, IBV_WC_SUCCESS },
 	{ "and changed by an atomic", RIGHTS, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 8, IBV_WC_SUCCESS },
-	{ "one byte over the end is refused", RIGHTS, IBV_WR_RDMA_WRITE,
-	  1, WINDOW_SIZE, IBV_WC_REM_ACCESS_ERR },
-	{ "one byte before the begin is refused", RIGHTS, IBV_WR_RDMA_READ,
-	  -1, 8, IBV_WC_REM_ACCESS_ERR },
-	{ "a write needs the window's right", IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_WRITE,
-	  0, 8, IBV_WC_REM_ACCESS_ERR },
-	{ "a read needs the window's right", IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_READ,
-	  0, 8, IBV_WC_REM_ACCESS_ERR },
+	{ "one byte over the end is refused", RIGHTS, IBV_WR_RDMA_WRITE, 1, WINDOW_SIZE,
+	  IBV_WC_REM_ACCESS_ERR },
+	{ "one byte before the begin is refused", RIGHTS, IBV_WR_RDMA_READ, -1, 8,
+	  IBV_WC_REM_ACCESS_ERR },
+	{ "a write needs the window's right", IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_WRITE, 0, 8,
+	  IBV_WC_REM_ACCESS_ERR },
+	{ "a read needs the window's right", IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_READ, 0, 8,
+	  IBV_WC_REM_ACCESS_ERR },
 	{ "an atomic needs the window's right", IBV_ACCESS_REMOTE_WRITE,
 	  IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, IBV_WC_REM_ACCESS_ERR },
 };
@@ -327,7 +330,7 @@ static void test_what_is_no_window_of_ones_own_cannot_be_invalidated(void **stat
 	skip_on_soft_roce("the status is LOC_QP_OP_ERR");
 	assert_int_equal(invalidate(&s->b, s->b.mr->rkey), IBV_WC_MW_BIND_ERR);
 	connect_again(s);
-	assert_int_equal(invalidate(&s->b, s->mw->rkey), IBV_WC_MW_BIND_ERR);	/* unbound */
+	assert_int_equal(invalidate(&s->b, s->mw->rkey), IBV_WC_MW_BIND_ERR); /* unbound */
 	connect_again(s);
 	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
 	assert_int_equal(invalidate(&s->a, s->mw->rkey), IBV_WC_MW_BIND_ERR);
@@ -350,7 +353,7 @@ static void test_a_bind_asks_for_no_more_than_the_region_has(void **state)
 
 	assert_int_equal(bind_2(s, over), IBV_WC_MW_BIND_ERR);
 	connect_again(s);
-	mr = ibv_reg_mr(s->b.pd, s->b.buf, BUF_SIZE, ALL_ACCESS);	/* no MW_BIND */
+	mr = ibv_reg_mr(s->b.pd, s->b.buf, BUF_SIZE, ALL_ACCESS); /* no MW_BIND */
 	no_right.mr = mr;
 	assert_int_equal(bind_2(s, no_right), IBV_WC_MW_BIND_ERR);
 	connect_again(s);
@@ -375,7 +378,8 @@ static void test_a_region_stays_as_long_as_a_window_is_bound_to_it(void **state)
 			 soft_roce_differs("deregistering gives EINVAL") ? EINVAL : EBUSY);
 	if (on_softnic())
 		assert_int_equal(ibv_rereg_mr(s->b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-					      0), IBV_REREG_MR_ERR_INPUT);
+					      0),
+				 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(post_recv(&s->b, 9, 0, 64), 0);
 	wr_make(&w, &s->a, IBV_WR_SEND_WITH_INV, 0, 0, 0);
 	w.wr.invalidate_rkey = s->mw->rkey;
@@ -403,8 +407,8 @@ static void test_a_window_may_count_from_zero(void **state)
 
 	memset(s->b.buf + WINDOW_AT, 0, 8);
 	memset(s->a.buf, 'z', 8);
-	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE,
-					RIGHTS | IBV_ACCESS_ZERO_BASED)), 0);
+	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS | IBV_ACCESS_ZERO_BASED)),
+			 0);
 	assert_int_equal(reach(s, IBV_WR_RDMA_WRITE, s->mw->rkey, 0, 8), IBV_WC_SUCCESS);
 	assert_memory_equal(s->b.buf + WINDOW_AT, "zzzzzzzz", 8);
 }
@@ -417,8 +421,9 @@ static void test_a_windows_key_is_no_local_key(void **state)
 	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
 	wr_make(&w, &s->b, IBV_WR_RDMA_WRITE, WINDOW_AT, 8, 0);
 	w.sge.lkey = s->mw->rkey;
-	do_wr(&s->b, &w, soft_roce_differs("it is LOC_QP_OP_ERR") ? IBV_WC_LOC_QP_OP_ERR :
-								      IBV_WC_LOC_PROT_ERR);
+	do_wr(&s->b, &w,
+	      soft_roce_differs("it is LOC_QP_OP_ERR") ? IBV_WC_LOC_QP_OP_ERR :
+							 IBV_WC_LOC_PROT_ERR);
 }
 
 static void test_posting_refuses_a_bind_that_cannot_be_right(void **state)
@@ -428,11 +433,11 @@ static void test_posting_refuses_a_bind_that_cannot_be_right(void **state)
 	struct ibv_mw_bind b = { .bind_info = info(s, 0, 8, RIGHTS) };
 
 	skip_on_soft_roce("posting does not look");
-	wr.bind_mw.rkey ^= 0x100;	/* not the program's to choose */
+	wr.bind_mw.rkey ^= 0x100; /* not the program's to choose */
 	assert_int_equal(ibv_post_send(s->b.qp, &wr, &bad), EINVAL);
 	wr = bind_wr(s, info(s, 0, 8, RIGHTS));
-	assert_int_equal(ibv_post_send(s->a.qp, &wr, &bad), EINVAL);	/* another domain */
-	assert_int_equal(ibv_bind_mw(s->b.qp, s->mw, &b), EINVAL);	/* type 2 */
+	assert_int_equal(ibv_post_send(s->a.qp, &wr, &bad), EINVAL); /* another domain */
+	assert_int_equal(ibv_bind_mw(s->b.qp, s->mw, &b), EINVAL); /* type 2 */
 	assert_null(ibv_alloc_mw(s->b.pd, 3));
 	assert_int_equal(errno, EINVAL);
 }
@@ -445,7 +450,8 @@ static void test_a_region_that_lost_a_right_refuses_by_the_same_key(void **state
 	skip_on_soft_roce("ibv_rereg_mr() is not there");
 	assert_int_equal(reach_window(s, rkey), IBV_WC_SUCCESS);
 	assert_int_equal(ibv_rereg_mr(s->b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ), 0);
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ),
+			 0);
 	assert_int_equal(s->b.mr->rkey, rkey);
 	assert_int_equal(reach(s, IBV_WR_RDMA_READ, rkey, (uintptr_t)s->b.buf, 8), IBV_WC_SUCCESS);
 	assert_int_equal(reach_window(s, rkey), IBV_WC_REM_ACCESS_ERR);
@@ -458,8 +464,8 @@ static void test_a_region_that_moved_is_reached_where_it_is_now(void **state)
 	uint64_t half = (uintptr_t)s->b.buf + BUF_SIZE / 2;
 
 	skip_on_soft_roce("ibv_rereg_mr() is not there");
-	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)half,
-				      64, 0), 0);
+	assert_int_equal(
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)half, 64, 0), 0);
 	assert_ptr_equal(mr->addr, (void *)half);
 	assert_int_equal(mr->length, 64);
 	assert_int_equal(reach(s, IBV_WR_RDMA_WRITE, mr->rkey, half, 64), IBV_WC_SUCCESS);
@@ -492,12 +498,15 @@ static void test_a_change_that_is_wrong_leaves_the_region_as_it_was(void **state
 	skip_on_soft_roce("ibv_rereg_mr() is not there");
 	assert_int_equal(ibv_rereg_mr(s->b.mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(ibv_rereg_mr(s->b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-				      IBV_ACCESS_REMOTE_WRITE), IBV_REREG_MR_ERR_INPUT);
+				      IBV_ACCESS_REMOTE_WRITE),
+			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(ibv_rereg_mr(s->b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-				      IBV_ACCESS_ON_DEMAND), IBV_REREG_MR_ERR_INPUT);
+				      IBV_ACCESS_ON_DEMAND),
+			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, EOPNOTSUPP);
-	assert_int_equal(ibv_rereg_mr(s->b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
-				      s->b.buf, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(s->b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, s->b.buf, 0,
+				      0),
+			 IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(reach_window(s, s->b.mr->rkey), IBV_WC_SUCCESS);
 }
 

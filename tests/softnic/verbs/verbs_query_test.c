@@ -56,8 +56,8 @@ static void test_a_port_has_the_default_partition_only(void **state)
 	assert_int_equal(be16toh(pkey), PKEY);
 	assert_int_equal(ibv_get_pkey_index(e->ctx, PORT, pkey), 0);
 	assert_int_equal(ibv_query_pkey(e->ctx, PORT, 1, &pkey), -1);
-	assert_int_equal(errno, soft_roce_differs("beyond the table errno is ENOENT") ? ENOENT :
-										EINVAL);
+	assert_int_equal(errno,
+			 soft_roce_differs("beyond the table errno is ENOENT") ? ENOENT : EINVAL);
 	assert_int_equal(ibv_query_pkey(e->ctx, PORT + 1, 0, &pkey), -1);
 	assert_int_equal(ibv_get_pkey_index(e->ctx, PORT, htobe16(PKEY - 1)), -1);
 }
