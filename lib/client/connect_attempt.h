@@ -22,6 +22,7 @@
  * @session, @link: the channel, and whose it is
  * @cm: where the connection manager speaks of @id
  * @id, @recv_cq, @inline_max: become the link's
+ * @qp: becomes @id's once it is connected
  * @own_cq: @recv_cq, if it is no other's
  * @deadline_ns: when to give up
  * @error: says why it failed
@@ -31,6 +32,7 @@ struct weir_connect_attempt {
 	struct weir_link *link;
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *id;
+	struct ibv_qp *qp;
 	struct ibv_cq *recv_cq, *own_cq;
 	uint32_t inline_max;
 	uint64_t deadline_ns;
@@ -47,11 +49,11 @@ int weir_connect_attempt_get_event(const struct weir_connect_attempt *a,
 /* Makes @cm and @id, and finds a device and a route. Return: as weir_session_open(). */
 int weir_connect_attempt_resolve(struct weir_connect_attempt *a, const struct sockaddr *address);
 
-/* Connects @id's QP, which can receive. Return: as weir_session_open(). */
+/* Connects @qp, which can receive. Return: as weir_session_open(). */
 int weir_connect_attempt_connect(const struct weir_connect_attempt *a);
 
 /*
- * Both ends prove the key. @h: its welcome is what the donor said. Return: as weir_session_open().
+ * Both ends prove the key, and then the QP is open. @h: its welcome is what the donor said. Return: as weir_session_open().
  */
 int weir_connect_attempt_prove(const struct weir_connect_attempt *a, struct weir_handshake *h);
 

@@ -8,6 +8,7 @@
 #include "lib/client/connect_attempt.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/conn/qp.h"
 
 #define RETRY_COUNT 7 /* of the transport, the most there is */
 #define RNR_RETRY_COUNT 6 /* credits make it needless; 7 would mean for ever */
@@ -53,8 +54,8 @@ static int explain_event(const struct weir_connect_attempt *a, const struct rdma
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_REJECTED:
-		return wanted == RDMA_CM_EVENT_ESTABLISHED ? explain_reject(a, event) :
-							     explain_disconnect(a);
+		return wanted == RDMA_CM_EVENT_CONNECT_RESPONSE ? explain_reject(a, event) :
+								  explain_disconnect(a);
 	case RDMA_CM_EVENT_ADDR_ERROR:
 		return weir_fail(a->error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
 				 "no verbs device reaches %s: %s", peer,
@@ -165,18 +166,26 @@ int weir_connect_attempt_connect(const struct weir_connect_attempt *a)
 		.retry_count = RETRY_COUNT,
 		.rnr_retry_count = RNR_RETRY_COUNT,
 	};
+	int rc = weir_qp_connect(a->id, a->qp, &param);
 
-	if (rdma_connect(a->id, &param))
-		return weir_fail(a->error, -errno, "cannot connect to %s: %s", session->peer,
-				 weir_strerror(-errno));
-	return wait_event(a, RDMA_CM_EVENT_ESTABLISHED);
+	if (rc)
+		return weir_fail(a->error, rc, "cannot connect to %s: %s", session->peer,
+				 weir_strerror(rc));
+	rc = wait_event(a, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	if (rc)
+		return rc;
+	rc = weir_qp_establish(a->id, a->qp);
+	return rc ? weir_fail(a->error, -EHOSTUNREACH, "cannot connect to %s: %s", session->peer,
+			      weir_strerror(rc)) :
+		    0;
 }
 
 void weir_connect_attempt_fini(struct weir_connect_attempt *a)
 {
-	if (a->id && a->id->qp) {
+	if (a->qp) {
 		rdma_disconnect(a->id);
-		rdma_destroy_qp(a->id);
+		ibv_destroy_qp(a->qp);
+		a->id->qp = NULL;
 	}
 	if (a->own_cq)
 		ibv_destroy_cq(a->own_cq);

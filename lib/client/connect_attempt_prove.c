@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The messages of the handshake, over a QP that nobody else knows yet. */
+/* The messages of the handshake, over a QP that nobody else knows yet, and its opening. */
 #include <errno.h>
 #include <unistd.h>
 
 #include "lib/client/connect_attempt.h"
 #include "lib/conn/endpoint.h"
 #include "lib/base/error.h"
+#include "lib/conn/qp.h"
 
 #define NAP_US 50
 
@@ -19,11 +20,17 @@ static int send_handshake(const struct weir_connect_attempt *a, const void *mess
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
-	int rc = -ibv_post_send(a->id->qp, &wr, &bad);
+	int rc = -ibv_post_send(a->qp, &wr, &bad);
 
 	return rc ? weir_fail(a->error, rc, "cannot send to %s: %s", a->session->peer,
 			      weir_strerror(rc)) :
 		    0;
+}
+
+static int fail_ended(const struct weir_connect_attempt *a)
+{
+	return weir_fail(a->error, -EPROTO, "%s ended the connection during the proof of the key",
+			 a->session->peer);
 }
 
 /*
@@ -34,13 +41,9 @@ static int send_handshake(const struct weir_connect_attempt *a, const void *mess
 static int poll_handshake(const struct weir_connect_attempt *a, struct ibv_wc *wc)
 {
 	while (ibv_poll_cq(a->recv_cq, 1, wc) > 0) {
-		if (wc->qp_num != a->id->qp->qp_num || (!wc->status && !(wc->opcode & IBV_WC_RECV)))
+		if (wc->qp_num != a->qp->qp_num || (!wc->status && !(wc->opcode & IBV_WC_RECV)))
 			continue;
-		if (wc->status != IBV_WC_SUCCESS)
-			return weir_fail(a->error, -EPROTO,
-					 "%s ended the connection during the proof of the key",
-					 a->session->peer);
-		return 1;
+		return wc->status == IBV_WC_SUCCESS ? 1 : fail_ended(a);
 	}
 	return 0;
 }
@@ -81,6 +84,17 @@ static int begin_handshake(const struct weir_connect_attempt *a, struct weir_han
 	return 0;
 }
 
+/*
+ * The donor writes nothing here but the empty write by which it asks whether this host is there,
+ * on channel 0: lib/donor/keepalive.h. The other channels stay closed. A broken QP refuses to be opened.
+ */
+static int open_qp(const struct weir_connect_attempt *a)
+{
+	if (a->link->number || !weir_qp_open(a->qp, IBV_ACCESS_REMOTE_WRITE))
+		return 0;
+	return fail_ended(a);
+}
+
 int weir_connect_attempt_prove(const struct weir_connect_attempt *a, struct weir_handshake *h)
 {
 	struct weir_handshake_buffers *buffers =
@@ -101,5 +115,5 @@ int weir_connect_attempt_prove(const struct weir_connect_attempt *a, struct weir
 		if (rc)
 			return weir_fail(a->error, rc, "%s: %s", a->session->peer, h->error.text);
 	}
-	return rc;
+	return rc ? rc : open_qp(a);
 }

@@ -9,6 +9,7 @@
 #include "lib/client/connect_attempt.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/conn/qp.h"
 
 #define ANSWER_NS_MIN (100 * WEIR_NS_PER_MS) /* or the last attempts would be in vain */
 
@@ -34,17 +35,17 @@ static int create_qp_inline(struct weir_connect_attempt *a, struct ibv_qp_init_a
 {
 	static const uint32_t sizes[] = { 256, 128, 64, 0 };
 	unsigned int i;
+	int rc = -EINVAL;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (i = 0; rc && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct ibv_qp_init_attr asked = *attr;
 
 		asked.cap.max_inline_data = sizes[i];
-		if (rdma_create_qp(a->id, a->session->nic->pd, &asked))
-			continue;
-		a->inline_max = asked.cap.max_inline_data;
-		return 0;
+		rc = weir_qp_create(a->id, a->session->nic->pd, &asked, &a->qp);
+		if (!rc)
+			a->inline_max = asked.cap.max_inline_data;
 	}
-	return -errno;
+	return rc;
 }
 
 /* Where the handshake is received: channel 0's come with its messages, and as the returns come. */
@@ -89,11 +90,10 @@ static int create_qp(struct weir_connect_attempt *a)
 	}
 	attr.send_cq = link->cq->ibv;
 	attr.recv_cq = a->recv_cq;
-	if (create_qp_inline(a, &attr))
-		return weir_fail(a->error, explain_no_resources(errno),
-				 "no queue pair of depth %u: %s", session->options.depth,
-				 strerror(errno));
-	return 0;
+	rc = create_qp_inline(a, &attr);
+	return rc ? weir_fail(a->error, explain_no_resources(-rc), "no queue pair of depth %u: %s",
+			      session->options.depth, weir_strerror(rc)) :
+		    0;
 }
 
 static int post_recvs(const struct weir_connect_attempt *a)
@@ -107,12 +107,12 @@ static int post_recvs(const struct weir_connect_attempt *a)
 				       a->session->messages.mr->lkey };
 		struct ibv_recv_wr *bad, wr = { .wr_id = i + 1, .sg_list = &sge, .num_sge = 1 };
 
-		rc = -ibv_post_recv(a->id->qp, &wr, &bad);
+		rc = -ibv_post_recv(a->qp, &wr, &bad);
 	}
 	if (!rc && !a->link->number)
-		rc = weir_messages_post(a->session, a->id->qp);
+		rc = weir_messages_post(a->session, a->qp);
 	if (!rc && weir_unload_tx_is(a->link))
-		rc = weir_unload_tx_post_recvs(a->id->qp);
+		rc = weir_unload_tx_post_recvs(a->qp);
 	return rc ? weir_fail(a->error, rc, "cannot post receive buffers: %s", weir_strerror(rc)) :
 		    0;
 }
@@ -178,7 +178,7 @@ static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_w
 		return weir_fail(a->error, rc, "channel %u cannot come up: %s", link->number,
 				 weir_strerror(rc));
 	link->id = a->id;
-	link->qp_num = a->id->qp->qp_num;
+	link->qp_num = a->qp->qp_num;
 	link->recv_cq = a->own_cq;
 	link->inline_max = a->inline_max;
 	link->unsignalled = 0;

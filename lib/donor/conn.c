@@ -11,6 +11,7 @@
 #include "lib/donor/conn.h"
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
+#include "lib/conn/qp.h"
 #include "lib/donor/unload_rx.h"
 
 #define POLL_MAX 16
@@ -93,16 +94,13 @@ static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **cli
 			    struct weir_error *error)
 {
 	bool unloads = conn->handshake.setup.channel == WIRE_CHANNEL_UNLOAD;
-	struct ibv_qp_attr attr = {
-		.qp_access_flags = unloads ? IBV_ACCESS_REMOTE_WRITE : ACCESS_PROVEN,
-	};
 	int rc = unloads ? weir_donor_unload_rx_open(conn, error) : 0;
 
 	if (rc)
 		return rc;
-	rc = ibv_modify_qp(conn->id->qp, &attr, IBV_QP_ACCESS_FLAGS);
+	rc = weir_qp_open(conn->id->qp, unloads ? IBV_ACCESS_REMOTE_WRITE : ACCESS_PROVEN);
 	if (rc)
-		return weir_fail(error, -ENOMEM, "cannot open the QP: %s", strerror(rc));
+		return weir_fail(error, -ENOMEM, "cannot open the QP: %s", strerror(-rc));
 	rc = get_client(conn, client, error);
 	if (rc)
 		return rc;

@@ -3,9 +3,7 @@
  * From a REQ to a connection that waits for its HELLO, or a REJ.
  *
  * A QP cannot change its PD, so the tenant has to be known before the proof: the REQ names it by
- * key id. Until the proof the QP has no access flags; and as rdma_accept() gives a QP
- * of the connection manager's all of them, if only for an instant, this one is made and moved by
- * hand: rdma_init_qp_attr() tells how, and the flags are taken out.
+ * key id. Until the proof the QP has no access flags: lib/conn/qp.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +18,7 @@
 #include "lib/donor/conn.h"
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
+#include "lib/conn/qp.h"
 #include "lib/donor/unload_rx.h"
 
 static int post_handshake_recv(struct weir_donor_conn *conn, unsigned int buffer)
@@ -130,24 +129,7 @@ static int create_cq_and_qp(struct weir_donor_conn *conn, uint16_t channel)
 		return -errno;
 	init.send_cq = conn->cq;
 	init.recv_cq = conn->cq;
-	conn->id->qp = ibv_create_qp(pd, &init);
-	return conn->id->qp ? 0 : -errno;
-}
-
-static int modify_qp(struct weir_donor_conn *conn, enum ibv_qp_state state,
-		     const struct rdma_conn_param *param)
-{
-	struct ibv_qp_attr attr = { .qp_state = state };
-	int mask;
-
-	if (rdma_init_qp_attr(conn->id, &attr, &mask))
-		return -errno;
-	attr.qp_access_flags = 0;
-	if (state == IBV_QPS_RTR)
-		attr.max_dest_rd_atomic = param->responder_resources;
-	if (state == IBV_QPS_RTS)
-		attr.max_rd_atomic = param->initiator_depth;
-	return -ibv_modify_qp(conn->id->qp, &attr, mask);
+	return weir_qp_create(conn->id, pd, &init, &conn->id->qp);
 }
 
 /* Makes the QP ready to receive the HELLO, and says so to the client. */
@@ -159,28 +141,15 @@ static int accept_request(struct weir_donor_conn *conn, const struct rdma_conn_p
 					       asked->responder_resources :
 					       reads_max,
 		.rnr_retry_count = 7,
-		.qp_num = conn->id->qp->qp_num,
 	};
-	struct ibv_qp *qp = conn->id->qp;
 	unsigned int i;
-	int rc;
+	int rc = 0;
 
-	rc = modify_qp(conn, IBV_QPS_INIT, &param);
 	for (i = 0; !rc && i < WIRE_HANDSHAKE_RECVS; i++)
 		rc = post_handshake_recv(conn, i);
 	if (!rc)
-		rc = modify_qp(conn, IBV_QPS_RTR, &param);
-	if (!rc)
-		rc = modify_qp(conn, IBV_QPS_RTS, &param);
-	if (!rc)
 		rc = -ibv_req_notify_cq(conn->cq, 0);
-	if (rc)
-		return rc;
-	/* Not the connection manager's while it accepts, or it would move it again. */
-	conn->id->qp = NULL;
-	rc = rdma_accept(conn->id, &param) ? -errno : 0;
-	conn->id->qp = qp;
-	return rc;
+	return rc ? rc : weir_qp_accept(conn->id, conn->id->qp, &param);
 }
 
 static int begin_handshake(struct weir_donor_conn *conn,

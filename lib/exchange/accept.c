@@ -1,66 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * The listening end of how two meet, a step for each thing that it hears: it never waits.
- *
- * Until the key is proven the QP admits no RDMA: as rdma_accept() would open it, if only for an
- * instant, it is made and moved by hand.
- */
+/* The listening end of how two meet, a step for each thing that it hears: it never waits. */
 #include <errno.h>
 
 #include "lib/base/error.h"
 #include "lib/exchange/setup.h"
+#include "lib/conn/qp.h"
 
 #define READS_MAX 4 /* looks of a peer that are answered at once: it has one under way */
 
-static int move_qp(struct weir_exchange *x, enum ibv_qp_state state, uint8_t reads)
-{
-	struct ibv_qp_attr attr = { .qp_state = state };
-	int mask;
-
-	if (rdma_init_qp_attr(x->id, &attr, &mask))
-		return -errno;
-	attr.qp_access_flags = 0;
-	if (state == IBV_QPS_RTR)
-		attr.max_dest_rd_atomic = reads;
-	if (state == IBV_QPS_RTS)
-		attr.max_rd_atomic = reads;
-	return -ibv_modify_qp(x->id->qp, &attr, mask);
-}
-
-/* The QP is not the connection manager's while it accepts, or it would move_qp it again. */
 static int accept_closed(struct weir_exchange *x, uint8_t reads)
 {
 	struct rdma_conn_param param = {
 		.responder_resources = reads,
 		.initiator_depth = reads,
 		.rnr_retry_count = 7,
-		.qp_num = x->id->qp->qp_num,
 	};
-	struct ibv_qp *qp = x->id->qp;
-	int rc = move_qp(x, IBV_QPS_INIT, reads);
+	int rc = weir_exchange_post_setup_recvs(x, WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN,
+						NULL);
 
-	if (!rc)
-		rc = weir_exchange_post_setup_recvs(
-			x, WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN, NULL);
-	if (!rc)
-		rc = move_qp(x, IBV_QPS_RTR, reads);
-	if (!rc)
-		rc = move_qp(x, IBV_QPS_RTS, reads);
-	if (rc)
-		return rc;
-	x->id->qp = NULL;
-	rc = rdma_accept(x->id, &param) ? -errno : 0;
-	x->id->qp = qp;
-	return rc;
-}
-
-static int open_qp(struct weir_exchange *x)
-{
-	struct ibv_qp_attr attr = {
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
-	};
-
-	return -ibv_modify_qp(x->id->qp, &attr, IBV_QP_ACCESS_FLAGS);
+	return rc ? rc : weir_qp_accept(x->id, x->qp, &param);
 }
 
 /* What is wrong is said to the peer, and handle_message by it before the connection ends. Return: 0. */
@@ -100,9 +58,9 @@ static int handle_proof(struct weir_exchange *x, const void *message, size_t len
 	}
 	if (g->handshake.state != WEIR_HANDSHAKE_PROVEN)
 		return 0;
-	rc = open_qp(x);
+	rc = weir_exchange_open_qp(x, error);
 	if (rc)
-		return weir_fail(error, rc, "cannot open the queue pair: %s", weir_strerror(rc));
+		return rc;
 	weir_handshake_welcome(&g->handshake, &welcome, g->out, &out_length);
 	g->stage = WEIR_EXCHANGE_AWAITS_OFFER;
 	return weir_exchange_send_message(x, out_length, error);
@@ -132,10 +90,10 @@ int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_p
 
 	if (rc)
 		return rc;
-	x->id->qp = ibv_create_qp(x->pd, &attr);
-	if (!x->id->qp)
+	rc = weir_qp_create(x->id, x->pd, &attr, &x->qp);
+	if (rc)
 		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s", x->options.slots,
-				 weir_strerror(-errno));
+				 weir_strerror(rc));
 	x->greeting->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
 	rc = accept_closed(x, reads ? reads : 1);
 	if (rc)

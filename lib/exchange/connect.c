@@ -9,6 +9,7 @@
 
 #include "lib/base/error.h"
 #include "lib/exchange/setup.h"
+#include "lib/conn/qp.h"
 
 #define RETRY_COUNT 7
 #define RNR_RETRY_COUNT 7 /* without end: who is slow to post receives is there still */
@@ -119,16 +120,24 @@ static int connect_qp(struct weir_exchange *x, struct weir_error *error)
 
 	if (rc)
 		return rc;
-	if (rdma_create_qp(x->id, x->pd, &attr))
+	rc = weir_qp_create(x->id, x->pd, &attr, &x->qp);
+	if (rc)
 		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s", x->options.slots,
-				 weir_strerror(-errno));
+				 weir_strerror(rc));
 	rc = weir_exchange_post_setup_recvs(x, HEARS, error);
 	if (rc)
 		return rc;
-	if (rdma_connect(x->id, &param))
-		return weir_fail(error, -errno, "cannot connect to %s: %s", x->info.peer,
-				 weir_strerror(-errno));
-	return wait_cm_event(x, RDMA_CM_EVENT_ESTABLISHED, error);
+	rc = weir_qp_connect(x->id, x->qp, &param);
+	if (rc)
+		return weir_fail(error, rc, "cannot connect to %s: %s", x->info.peer,
+				 weir_strerror(rc));
+	rc = wait_cm_event(x, RDMA_CM_EVENT_CONNECT_RESPONSE, error);
+	if (rc)
+		return rc;
+	rc = weir_qp_establish(x->id, x->qp);
+	return rc ? weir_fail(error, -EHOSTUNREACH, "cannot connect to %s: %s", x->info.peer,
+			      weir_strerror(rc)) :
+		    0;
 }
 
 static int prove_key(struct weir_exchange *x, struct weir_error *error)
@@ -153,7 +162,7 @@ static int prove_key(struct weir_exchange *x, struct weir_error *error)
 			return weir_fail(error, rc, "%s: %s", x->info.peer,
 					 g->handshake.error.text);
 	}
-	return 0;
+	return weir_exchange_open_qp(x, error);
 }
 
 static int try_address(struct weir_exchange *x, const struct sockaddr *address,

@@ -62,10 +62,10 @@ void weir_exchange_close(struct weir_exchange *x)
 {
 	if (!x)
 		return;
-	if (x->id && x->id->qp) {
+	if (x->qp) {
 		drain_end_ack(x);
 		rdma_disconnect(x->id);
-		ibv_destroy_qp(x->id->qp);
+		ibv_destroy_qp(x->qp);
 		x->id->qp = NULL;
 	}
 	if (x->cq)

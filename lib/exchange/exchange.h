@@ -116,6 +116,7 @@ struct weir_exchange {
 
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *id;
+	struct ibv_qp *qp; /* closed to RDMA until the peer has proven the key */
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *events;
 	struct ibv_cq *cq;

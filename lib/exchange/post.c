@@ -26,7 +26,7 @@ static int post_sends(struct weir_exchange *x, struct ibv_send_wr *first)
 	if (x->status)
 		return x->status;
 	x->info.doorbells++;
-	return ibv_post_send(x->id->qp, first, &bad) ? weir_exchange_fail(x, -ECONNRESET) : 0;
+	return ibv_post_send(x->qp, first, &bad) ? weir_exchange_fail(x, -ECONNRESET) : 0;
 }
 
 /* With a look in it. A device that works while it is posted to has been waited for so far. */
@@ -322,7 +322,7 @@ int weir_exchange_post_recvs(struct weir_exchange *x)
 		}
 		x->info.recvs += n;
 		x->info.doorbells++;
-		if (ibv_post_recv(x->id->qp, wrs, &bad))
+		if (ibv_post_recv(x->qp, wrs, &bad))
 			return weir_exchange_fail(x, -ECONNRESET);
 	}
 	return x->status;

@@ -12,6 +12,7 @@
 #include "lib/exchange/setup.h"
 #include "lib/exchange/memory.h"
 #include "lib/exchange/post.h"
+#include "lib/conn/qp.h"
 #include "lib/base/yield.h"
 
 #define SLOTS_DEFAULT_MIN 8
@@ -179,7 +180,7 @@ int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count,
 		struct ibv_sge sge = { (uintptr_t)g->in[i], WIRE_HANDSHAKE_MAX, g->mr->lkey };
 		struct ibv_recv_wr *bad, wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 };
 
-		rc = -ibv_post_recv(x->id->qp, &wr, &bad);
+		rc = -ibv_post_recv(x->qp, &wr, &bad);
 	}
 	return rc ? weir_fail(error, rc, "cannot post receives: %s", weir_strerror(rc)) : 0;
 }
@@ -200,6 +201,16 @@ int weir_exchange_begin_handshake(struct weir_exchange *x, struct weir_handshake
 	return 0;
 }
 
+/* A broken QP refuses to be opened. */
+int weir_exchange_open_qp(struct weir_exchange *x, struct weir_error *error)
+{
+	int rc = weir_qp_open(x->qp, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
+
+	return rc ? weir_fail(error, -EPROTO, "cannot open the queue pair to %s: %s", x->info.peer,
+			      weir_strerror(rc)) :
+		    0;
+}
+
 int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct weir_error *error)
 {
 	struct weir_exchange_setup_state *g = x->greeting;
@@ -211,7 +222,7 @@ int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct we
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
-	int rc = -ibv_post_send(x->id->qp, &wr, &bad);
+	int rc = -ibv_post_send(x->qp, &wr, &bad);
 
 	g->said += !rc;
 	return rc ? weir_fail(error, rc, "cannot send to %s: %s", x->info.peer, weir_strerror(rc)) :

@@ -56,6 +56,9 @@ int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count,
 int weir_exchange_begin_handshake(struct weir_exchange *x, struct weir_handshake_setup *setup,
 				  struct weir_error *error);
 
+/* Admits RDMA: the peer has proven the key, and is told of no memory yet. Return: 0; -EPROTO. */
+int weir_exchange_open_qp(struct weir_exchange *x, struct weir_error *error);
+
 /* Whether to wait on for the peer; asked so often as it likes. Return: 0; -ECANCELED. */
 int weir_exchange_check_goes_on(const struct weir_exchange_options *options,
 				struct weir_error *error);

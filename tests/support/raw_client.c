@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -133,6 +134,63 @@ int raw_connect(struct raw_client *raw, const char *address, const void *data, s
 	return rc;
 }
 
+int raw_listen(struct raw_client *raw, const char *host, char *address, size_t size)
+{
+	struct addrinfo *list;
+	int rc;
+
+	memset(raw, 0, sizeof(*raw));
+	raw->events = rdma_create_event_channel();
+	if (!raw->events || rdma_create_id(raw->events, &raw->listener, raw, RDMA_PS_TCP))
+		return -errno;
+	snprintf(address, size, "%s:0", host);
+	rc = weir_address_resolve(address, NULL, &list, NULL);
+	if (rc)
+		return rc;
+	if (rdma_bind_addr(raw->listener, list->ai_addr) || rdma_listen(raw->listener, 1))
+		rc = -errno;
+	freeaddrinfo(list);
+	snprintf(address, size, "%s:%u", host, ntohs(rdma_get_src_port(raw->listener)));
+	return rc;
+}
+
+/* The id of a REQ. */
+static int request_wait(struct raw_client *raw)
+{
+	struct rdma_cm_event *event;
+	int rc = -EIO;
+
+	if (!is_readable(raw->events->fd, TIMEOUT_MS))
+		return -ETIMEDOUT;
+	if (rdma_get_cm_event(raw->events, &event))
+		return -errno;
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		raw->id = event->id;
+		rc = 0;
+	}
+	rdma_ack_cm_event(event);
+	return rc;
+}
+
+int raw_accept(struct raw_client *raw)
+{
+	struct rdma_conn_param param = {
+		.responder_resources = 1,
+		.initiator_depth = 4,
+		.rnr_retry_count = 7,
+	};
+	int rc = request_wait(raw);
+
+	if (!rc)
+		rc = verbs_create(raw);
+	if (!rc && rdma_accept(raw->id, &param))
+		rc = -errno;
+	if (!rc)
+		rc = event_expect(raw, RDMA_CM_EVENT_ESTABLISHED);
+	raw->is_up = !rc;
+	return rc;
+}
+
 struct wire_handshake_connect raw_request(const struct weir_key *key, uint64_t session_id,
 					  uint16_t channel)
 {
@@ -249,6 +307,7 @@ int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t sessi
 	if (rc)
 		return rc;
 	weir_handshake_nonce(setup.nonce);
+	memcpy(setup.mux, raw->mux, sizeof(setup.mux));
 	weir_handshake_client(&raw->handshake, &setup, out, &out_length);
 	while (raw->handshake.state != WEIR_HANDSHAKE_DONE) {
 		rc = raw_send(raw, out, out_length);
@@ -407,6 +466,19 @@ int raw_write_imm(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32
 	return rdma(raw, IBV_WR_RDMA_WRITE_WITH_IMM, remote, rkey, length);
 }
 
+int raw_add(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint64_t add)
+{
+	struct ibv_sge sge = { (uintptr_t)raw->data, sizeof(add), raw->mr->lkey };
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.wr.atomic = { .remote_addr = remote, .rkey = rkey, .compare_add = add },
+	};
+
+	return post_wait(raw, &wr);
+}
+
 void raw_vanish(struct raw_client *raw)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -426,11 +498,11 @@ bool raw_is_cut_off(struct raw_client *raw, int timeout_ms)
 
 void raw_close(struct raw_client *raw)
 {
-	if (!raw->id)
+	if (!raw->id && !raw->listener)
 		return;
 	if (raw->is_up)
 		rdma_disconnect(raw->id);
-	if (raw->id->qp)
+	if (raw->id && raw->id->qp)
 		rdma_destroy_qp(raw->id);
 	if (raw->cq)
 		ibv_destroy_cq(raw->cq);
@@ -438,7 +510,10 @@ void raw_close(struct raw_client *raw)
 		ibv_dereg_mr(raw->mr);
 	if (raw->pd)
 		ibv_dealloc_pd(raw->pd);
-	rdma_destroy_id(raw->id);
+	if (raw->id)
+		rdma_destroy_id(raw->id);
+	if (raw->listener)
+		rdma_destroy_id(raw->listener);
 	rdma_destroy_event_channel(raw->events);
 	if (raw->recvs)
 		munmap(raw->recvs, BYTES);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A client made of bare verbs, one channel each, that may misbehave in any way: it sends what
- * it is told to.
+ * An end made of bare verbs, one channel each, that may misbehave in any way: it sends what
+ * it is told to. It connects as a client, or listens as if it were a donor.
  */
 #ifndef WEIR_TESTS_SUPPORT_RAW_CLIENT_H
 #define WEIR_TESTS_SUPPORT_RAW_CLIENT_H
@@ -21,7 +21,7 @@
 
 struct raw_client {
 	struct rdma_event_channel *events;
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *listener, *id;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
@@ -30,6 +30,7 @@ struct raw_client {
 	unsigned int arrived[RAW_RECVS], lengths[RAW_RECVS];
 	unsigned int nr_arrived;
 	struct wire_handshake_refusal refusal; /* of a REJ */
+	uint8_t mux[WIRE_MUX_ID]; /* what HELLO says; raw_connect() leaves none */
 	struct weir_handshake handshake;
 	struct wire_credit_balance credit;
 	int tags;
@@ -42,6 +43,11 @@ extern unsigned int raw_retries;
 
 /* Connects with this in the REQ. -ECONNREFUSED: a REJ; see @refusal. */
 int raw_connect(struct raw_client *raw, const char *address, const void *data, size_t length);
+
+/* Listens at @host on any port, which @address receives. */
+int raw_listen(struct raw_client *raw, const char *host, char *address, size_t size);
+/* Waits for one that connects, and lets it in. It proves nothing, and asks for no proof. */
+int raw_accept(struct raw_client *raw);
 
 /* The REQ of an honest client. */
 struct wire_handshake_connect raw_request(const struct weir_key *key, uint64_t session_id,
@@ -83,6 +89,8 @@ int raw_write(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t l
 int raw_read(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t length);
 /* The same as raw_write(), but it takes a receive at the donor. */
 int raw_write_imm(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t length);
+/* Adds @add to eight bytes. */
+int raw_add(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint64_t add);
 
 /* As if its host had lost its power: it neither answers any more nor says so. */
 void raw_vanish(struct raw_client *raw);

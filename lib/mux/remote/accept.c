@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/mux/local/local.h"
+#include "lib/conn/qp.h"
 
 /* Whether a REQ is worth a QP; @remote: of a further qp, or NULL. */
 static int check_request(struct weir_mux_local *mux, const struct rdma_cm_id *id,
@@ -58,13 +59,9 @@ static int accept_qp(struct weir_mux_qp *qp, const struct rdma_conn_param *asked
 		.responder_resources = smaller(asked->responder_resources, reads_max),
 		.initiator_depth = smaller(asked->initiator_depth, reads_max),
 	};
-	int rc;
+	int rc = weir_qp_accept(qp->id, qp->qp, &param);
 
-	if (rdma_accept(qp->id, &param))
-		rc = -errno;
-	else
-		rc = weir_mux_qp_handshake_start(qp, false);
-	return rc;
+	return rc ? rc : weir_mux_qp_handshake_start(qp, false);
 }
 
 static int admit_peer(struct weir_mux_local *mux, struct rdma_cm_id *id,

@@ -19,6 +19,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/mux/local/local.h"
+#include "lib/conn/qp.h"
 
 #define RETRY_COUNT 7 /* of the transport, the most there is */
 #define RNR_RETRY_COUNT 7 /* for ever: who takes in never waits for an application */
@@ -158,11 +159,18 @@ static int connect_qp(const struct dial *d, const struct weir_mux_qp *qp)
 		.retry_count = RETRY_COUNT,
 		.rnr_retry_count = RNR_RETRY_COUNT,
 	};
+	int rc = weir_qp_connect(d->id, qp->qp, &param);
 
-	if (rdma_connect(d->id, &param))
+	if (rc)
 		return weir_fail(d->error, -EHOSTUNREACH, "cannot connect to %s: %s", d->peer,
-				 weir_strerror(-errno));
-	return wait_cm_event(d, RDMA_CM_EVENT_ESTABLISHED);
+				 weir_strerror(rc));
+	rc = wait_cm_event(d, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	if (rc)
+		return rc;
+	rc = weir_qp_establish(d->id, qp->qp);
+	return rc ? weir_fail(d->error, -EHOSTUNREACH, "cannot connect to %s: %s", d->peer,
+			      weir_strerror(rc)) :
+		    0;
 }
 
 /* With mux->lock held. Return: DIALLED, SPARE, CROSSED, or an error. */

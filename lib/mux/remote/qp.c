@@ -17,6 +17,9 @@
 #include "lib/base/clock.h"
 #include "lib/conn/endpoint.h"
 #include "lib/mux/local/local.h"
+#include "lib/conn/qp.h"
+
+#define ACCESS_PROVEN (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 
 /* No class's number; and no other qp's, ever: its completion may be seen when it is gone. */
 static uint64_t handshake_wr_id(const struct weir_mux_qp *qp)
@@ -38,7 +41,7 @@ static int qp_create(struct weir_mux_qp *qp)
 			 .max_send_sge = 1 },
 	};
 
-	return rdma_create_qp(qp->id, mux->pd, &attr) ? -errno : 0;
+	return weir_qp_create(qp->id, mux->pd, &attr, &qp->qp);
 }
 
 static int memory_open(struct weir_mux_qp *qp)
@@ -56,8 +59,9 @@ static int memory_open(struct weir_mux_qp *qp)
 /* All but the id, which stays whoever's it was. */
 static void qp_free(struct weir_mux_qp *qp)
 {
-	if (qp->id->qp)
-		rdma_destroy_qp(qp->id);
+	if (qp->qp)
+		ibv_destroy_qp(qp->qp);
+	qp->id->qp = NULL;
 	if (qp->mr)
 		ibv_dereg_mr(qp->mr);
 	free(qp->controls);
@@ -124,7 +128,7 @@ struct weir_mux_qp *weir_mux_qp_find(struct weir_mux_local *mux, uint32_t qpn)
 	for (at = mux->qps.next; at != &mux->qps; at = at->next) {
 		struct weir_mux_qp *qp = weir_list_entry(at, struct weir_mux_qp, link);
 
-		if (qp->id->qp->qp_num == qpn)
+		if (qp->qp->qp_num == qpn)
 			return qp;
 	}
 	return NULL;
@@ -144,7 +148,7 @@ static int send_handshake(struct weir_mux_qp *qp, void *message, size_t length)
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 
-	int rc = -ibv_post_send(qp->id->qp, &wr, &bad);
+	int rc = -ibv_post_send(qp->qp, &wr, &bad);
 
 	if (rc)
 		return rc;
@@ -245,7 +249,14 @@ static void set_rnr_timer(const struct weir_mux_qp *qp)
 {
 	struct ibv_qp_attr attr = { .min_rnr_timer = WEIR_MUX_QP_RNR_TIMER };
 
-	ibv_modify_qp(qp->id->qp, &attr, IBV_QP_MIN_RNR_TIMER);
+	ibv_modify_qp(qp->qp, &attr, IBV_QP_MIN_RNR_TIMER);
+}
+
+/* The other end knows the key, and may reach memory. A broken QP refuses to be opened. */
+static int lane_open(const struct weir_mux_qp *qp)
+{
+	set_rnr_timer(qp);
+	return weir_qp_open(qp->qp, ACCESS_PROVEN) ? -ECONNRESET : 0;
 }
 
 /* From here on it carries connections. */
@@ -320,7 +331,10 @@ void weir_mux_qp_handshake_sent(struct weir_mux_remote *remote, const struct ibv
 /* The client knows the key, and is to be told so. */
 static int mark_proven(struct weir_mux_qp *qp)
 {
-	set_rnr_timer(qp);
+	int rc = lane_open(qp);
+
+	if (rc)
+		return rc;
 	if (!qp->class)
 		return bring_up_qp(qp);
 	uncount_qp(qp);
@@ -354,10 +368,12 @@ static int handle_welcome(struct weir_mux_qp *qp)
 {
 	int rc = weir_mux_qp_dedup_donor(qp);
 
-	if (!rc)
-		set_rnr_timer(qp);
-	if (rc <= 0)
+	if (rc < 0)
+		return rc;
+	if (!rc) {
+		rc = lane_open(qp);
 		return rc ? rc : bring_up_qp(qp);
+	}
 	qp->state = WEIR_MUX_QP_SPARE;
 	settle_qp(qp);
 	return 0;

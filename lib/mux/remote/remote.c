@@ -141,7 +141,7 @@ void weir_mux_remote_flush_qps(struct weir_mux_remote *remote)
 		if (!qp || qp->state == WEIR_MUX_QP_FAILED)
 			continue;
 		qp->state = WEIR_MUX_QP_FAILED;
-		ibv_modify_qp(qp->id->qp, &error, IBV_QP_STATE);
+		ibv_modify_qp(qp->qp, &error, IBV_QP_STATE);
 		rdma_disconnect(qp->id);
 	}
 }

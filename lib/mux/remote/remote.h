@@ -61,6 +61,7 @@ struct weir_mux_sched_group {
  * struct weir_mux_qp - one QP
  * @link: in mux->qps
  * @id: the connection manager's; its context is this
+ * @qp: set once; closed to RDMA until the other end has proven the key
  * @cm: its own event channel, where this end has connected; NULL where it was connected to
  * @state, @status: mux->lock; @status says why it failed
  * @ended, @proved: a session that the other end may have, and this end has not; and as of
@@ -74,6 +75,7 @@ struct weir_mux_qp {
 	struct weir_mux_remote *remote;
 	uint8_t class;
 	struct rdma_cm_id *id;
+	struct ibv_qp *qp;
 	struct rdma_event_channel *cm;
 	enum weir_mux_qp_state state;
 	int status;

@@ -49,7 +49,7 @@ void weir_mux_post_doorbell(struct weir_mux_qp *qp)
 		qp->chain[i].next = &qp->chain[i + 1];
 	qp->chain[n - 1].next = NULL;
 	qp->nr_chain = 0;
-	rc = -ibv_post_send(qp->id->qp, qp->chain, &bad);
+	rc = -ibv_post_send(qp->qp, qp->chain, &bad);
 	weir_mux_counter_add(&remote->mux->counts.doorbells, 1);
 	weir_mux_counter_add(&remote->mux->counts.work_requests, n);
 	if (!rc)

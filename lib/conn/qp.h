@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Queue pairs that admit no RDMA until the peer has proven the key.
+ *
+ * librdmacm opens a QP that it knows of as it connects it: for remote writes, and for reads and
+ * atomics if the connection may have any. So weir makes its QPs by ibv_create_qp() and moves them
+ * itself, with the attributes that the connection manager names and without access flags.
+ * librdmacm must not know of the QP meanwhile: @id->qp is NULL.
+ *
+ *	connects				listens
+ *	weir_qp_create()
+ *	weir_qp_connect()
+ *						RDMA_CM_EVENT_CONNECT_REQUEST
+ *						weir_qp_create()
+ *						weir_qp_accept()
+ *	RDMA_CM_EVENT_CONNECT_RESPONSE
+ *	weir_qp_establish()
+ *						RDMA_CM_EVENT_ESTABLISHED
+ *	weir_qp_open()				weir_qp_open()
+ *
+ * Once the QP is connected @id->qp is set, for rdma_disconnect(). The caller owns the QP: it calls
+ * ibv_destroy_qp() and then clears @id->qp.
+ *
+ * Return of all: 0, or the negative errno of the call that failed.
+ */
+#ifndef WEIR_LIB_CONN_QP_H
+#define WEIR_LIB_CONN_QP_H
+
+#include <rdma/rdma_cma.h>
+
+/**
+ * weir_qp_create() - make a QP that can receive
+ * @id: has a device: its route is resolved, or it came with a request
+ * @attr: as for ibv_create_qp(), which writes the real capacities back
+ * @qp: receives the QP, in INIT: receives may be posted
+ */
+int weir_qp_create(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+		   struct ibv_qp **qp);
+
+/**
+ * weir_qp_connect() - ask for a connection of the QP
+ * @param: as for rdma_connect(); qp_num and srq are filled in
+ *
+ * RDMA_CM_EVENT_CONNECT_RESPONSE follows if the other end accepts.
+ */
+int weir_qp_connect(struct rdma_cm_id *id, const struct ibv_qp *qp, struct rdma_conn_param *param);
+
+/**
+ * weir_qp_establish() - connect the QP to the one that has accepted
+ *
+ * RDMA_CM_EVENT_ESTABLISHED does not come at this end: it is connected.
+ */
+int weir_qp_establish(struct rdma_cm_id *id, struct ibv_qp *qp);
+
+/**
+ * weir_qp_accept() - connect the QP to the one of the request
+ * @param: as for rdma_accept(); qp_num and srq are filled in
+ *
+ * The peer may send as soon as this is called: its receives are posted.
+ */
+int weir_qp_accept(struct rdma_cm_id *id, struct ibv_qp *qp, struct rdma_conn_param *param);
+
+/**
+ * weir_qp_open() - admit RDMA: the peer has proven the key
+ * @access: IBV_ACCESS_REMOTE_*
+ *
+ * Context: before the peer is told anything that it could reach.
+ */
+int weir_qp_open(struct ibv_qp *qp, unsigned int access);
+
+#endif
