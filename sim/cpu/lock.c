@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "sim/cpu/lock.h"
-#include "sim/profiles/profile.h"
+#include "sim/nic/profile.h"
 
 void sim_lock_init(struct sim_lock *lock, bool sleeps)
 {

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sim/profiles/profile.h"
+#include "sim/nic/profile.h"
 #include "sim/cpu/thread.h"
 
 static bool may_run(const struct sim_thread *t, const struct sim_core *core)

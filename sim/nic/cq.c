@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "sim/nic/cq.h"
-#include "sim/profiles/profile.h"
+#include "sim/nic/profile.h"
 
 static void handler_is_done(struct sim_event *event)
 {

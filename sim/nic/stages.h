@@ -4,7 +4,7 @@
 #define WEIR_SIM_NIC_STAGES_H
 
 #include "sim/nic/nic.h"
-#include "sim/profiles/profile.h"
+#include "sim/nic/profile.h"
 
 /**
  * struct sim_cache_misses - what looking up contexts came to

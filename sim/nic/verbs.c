@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sim/profiles/profile.h"
+#include "sim/nic/profile.h"
 #include "sim/nic/verbs.h"
 
 static const struct sim_profile *profile_of(const struct sim_thread *self)

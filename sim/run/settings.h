@@ -7,7 +7,7 @@
 #ifndef WEIR_SIM_RUN_SETTINGS_H
 #define WEIR_SIM_RUN_SETTINGS_H
 
-#include "sim/profiles/profile.h"
+#include "sim/nic/profile.h"
 #include "sim/load/sizes.h"
 #include "sim/load/request_trace.h"
 

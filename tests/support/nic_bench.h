@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "sim/profiles/profile.h"
+#include "sim/nic/profile.h"
 #include "sim/nic/verbs.h"
 
 #define NS SIM_PS_PER_NS

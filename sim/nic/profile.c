@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/profiles/profile.h"
+#include "sim/nic/profile.h"
 
 #define VALUE_MAX 1000000000000ull /* larger ones are mistakes, and would overflow times */
 

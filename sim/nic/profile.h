@@ -7,8 +7,8 @@
  * and is picoseconds here; a RATE is called name_gbps, may have up to three decimals, and is
  * megabits a second here.
  */
-#ifndef WEIR_SIM_PROFILES_PROFILE_H
-#define WEIR_SIM_PROFILES_PROFILE_H
+#ifndef WEIR_SIM_NIC_PROFILE_H
+#define WEIR_SIM_NIC_PROFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
