@@ -391,7 +391,7 @@ BUGS = [
      "copy->overtaken |= chunk_bits(copy, page, pages);", ";"),
     ("who overtakes is seen only once the chunk is read", "core/volume/volume.c",
      "if (copy->state != WEIR_RESYNC_IDLE && copy->extent == extent)",
-     "if (copy->state > WEIR_COPY_SETTLING && copy->extent == extent)"),
+     "if (copy->state > WEIR_RESYNC_DRAINING && copy->extent == extent)"),
     ("a chunk is read while older writes are under way", "core/volume/volume_resync.c",
      "if (e->writes[!e->phase]) {", "if (copy->page == v->pages && e->writes[!e->phase]) {"),
     ("a copy is believed before what overtook it has ended", "core/volume/volume_resync.c",
