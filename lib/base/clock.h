@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The one clock that deadlines are told by. */
+/* The clock of all deadlines: CLOCK_MONOTONIC. */
 #ifndef WEIR_LIB_BASE_CLOCK_H
 #define WEIR_LIB_BASE_CLOCK_H
 
@@ -18,7 +18,7 @@ static inline uint64_t weir_now_ns(void)
 	return (uint64_t)now.tv_sec * WEIR_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* What the calling thread has taken of a processor, ns. */
+/* CPU time of the calling thread, ns. */
 static inline uint64_t weir_cpu_ns(void)
 {
 	struct timespec now;
@@ -27,19 +27,19 @@ static inline uint64_t weir_cpu_ns(void)
 	return (uint64_t)now.tv_sec * WEIR_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* @ns from @now_ns; never, if that is beyond the end of time. */
+/* The time @ns after @now_ns; saturates at UINT64_MAX, which means never. */
 static inline uint64_t weir_after_ns(uint64_t now_ns, uint64_t ns)
 {
 	return ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + ns;
 }
 
-/* The end of a wait that begins now: 0 is not to wait, UINT64_MAX for ever. */
+/* The deadline of a wait that begins now. 0: do not wait; UINT64_MAX: wait for ever. */
 static inline uint64_t weir_deadline_ns(uint64_t timeout_ns)
 {
 	return timeout_ns ? weir_after_ns(weir_now_ns(), timeout_ns) : 0;
 }
 
-/* What is left of it: of one that is over 1, which is to wait, too. */
+/* Remaining time; 1 if the deadline has passed, because 0 means "do not wait". */
 static inline uint64_t weir_left_ns(uint64_t deadline_ns)
 {
 	uint64_t now_ns;
@@ -57,7 +57,7 @@ static inline struct timespec weir_timespec(uint64_t ns)
 	return t;
 }
 
-/* What is left until @deadline_ns, for poll(2): rounded up; -1 means for ever. */
+/* Time until @deadline_ns for poll(2), rounded up; -1 means for ever. */
 static inline int weir_poll_ms(uint64_t deadline_ns)
 {
 	uint64_t now_ns = weir_now_ns(), ms;

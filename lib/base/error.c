@@ -80,7 +80,7 @@ int weir_fail_memlock(struct weir_error *error, const char *what, size_t bytes, 
 			 what, bytes, (unsigned long long)limit.rlim_cur);
 }
 
-/* LOC_QP_OP_ERR is what Soft-RoCE says when its packet goes nowhere, as with the link down. */
+/* Soft-RoCE reports LOC_QP_OP_ERR when a packet cannot be sent, for example with the link down. */
 int weir_wc_errno(enum ibv_wc_status status)
 {
 	switch (status) {

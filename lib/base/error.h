@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * How the library's own files report errors, and where libibverbs' way of reporting
- * becomes weir's.
- */
+/* Error reports inside the library, and the translation of libibverbs' conventions. */
 #ifndef WEIR_LIB_BASE_ERROR_H
 #define WEIR_LIB_BASE_ERROR_H
 
@@ -13,10 +10,10 @@
  * weir_fail() - explain a failure
  * @error: receives the sentence; may be NULL
  * @status: a negative errno
- * @format: of the sentence: the thing, the value, the remedy; no newline
+ * @format: the sentence names the object, the value and the remedy; no newline
  *
  * Context: Any thread.
- * Return: @status, so that a function can end with it.
+ * Return: @status, so that a function can end with this call.
  */
 int weir_fail(struct weir_error *error, int status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -26,10 +23,10 @@ int weir_fail(struct weir_error *error, int status, const char *format, ...)
  * @error: receives the sentence; may be NULL
  * @what: the memory, such as "a pool"
  * @bytes: its length
- * @status: what ibv_reg_mr() left in errno, negated
+ * @status: the errno of ibv_reg_mr(), negated
  *
- * Devices report a locked-memory limit that is too small as ENOMEM, EAGAIN or EPERM, or
- * as nothing more than "Couldn't allocate MR": this names the limit and what to do.
+ * If the locked-memory limit is too small, devices report ENOMEM, EAGAIN or EPERM, or just
+ * "Couldn't allocate MR". The sentence names the limit and the remedy.
  *
  * Context: Any thread.
  * Return: -ENOMEM when the limit can be the reason, otherwise @status.

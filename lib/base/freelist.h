@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Objects that are not in use, for whoever needs one, without a lock: a list that one thread at a
- * time takes from. Who finds another there does without, and allocates. One is kept beside it for
- * who has a lock anyway: that is all that a thread needs which has one object in use at a time.
+ * A lock-free list of unused objects. Any thread may put; one thread at a time gets, and a second
+ * one allocates instead of waiting. A caller that holds a lock of its own may also use a one-object
+ * cache, which is enough for a thread with one object in use at a time.
  */
 #ifndef WEIR_LIB_BASE_FREELIST_H
 #define WEIR_LIB_BASE_FREELIST_H
@@ -12,11 +12,11 @@
 #include "core/base/inbox.h"
 
 /**
- * struct weir_freelist - zero to begin with
- * @returned: those given back, which nobody has taken from yet
- * @busy: a thread is at @ready; atomic
- * @ready: those to be taken next
- * @at_hand: one more, or NULL; guarded by the user's lock
+ * struct weir_freelist - initialised with zeros
+ * @returned: objects put back and not yet moved to @ready
+ * @busy: a thread is taking from @ready; atomic
+ * @ready: objects to take next
+ * @at_hand: the one-object cache, or NULL; guarded by the user's lock
  */
 struct weir_freelist {
 	struct weir_inbox returned;
@@ -26,7 +26,7 @@ struct weir_freelist {
 };
 
 /*
- * Takes some, @count at most, chained. NULL: there is none, or another thread takes some just now.
+ * Takes at most @count objects, chained. NULL: the list is empty, or another thread is taking.
  * Context: any thread.
  */
 static inline struct weir_inbox_node *weir_freelist_get_some(struct weir_freelist *list,
@@ -37,7 +37,7 @@ static inline struct weir_inbox_node *weir_freelist_get_some(struct weir_freelis
 	if (__atomic_exchange_n(&list->busy, true, __ATOMIC_ACQUIRE))
 		return NULL;
 	first = list->ready;
-	if (!first) /* in whatever order */
+	if (!first) /* any order will do */
 		first = weir_atomic_exchange(&list->returned.newest, NULL);
 	if (first) {
 		for (last = first; --count && last->next; last = last->next)
@@ -54,7 +54,7 @@ static inline struct weir_inbox_node *weir_freelist_get(struct weir_freelist *li
 	return weir_freelist_get_some(list, 1);
 }
 
-/* Takes that which is at hand, or as weir_freelist_get(). Context: with the user's lock. */
+/* Takes the cached object, or else calls weir_freelist_get(). Context: with the user's lock. */
 static inline struct weir_inbox_node *weir_freelist_get_kept(struct weir_freelist *list)
 {
 	struct weir_inbox_node *node = list->at_hand;
@@ -63,7 +63,7 @@ static inline struct weir_inbox_node *weir_freelist_get_kept(struct weir_freelis
 	return node ? node : weir_freelist_get(list);
 }
 
-/* Gives some back, which are chained from @first to @last. Context: any thread. */
+/* Puts the chain from @first to @last back. Context: any thread. */
 static inline void weir_freelist_put_some(struct weir_freelist *list, struct weir_inbox_node *first,
 					  struct weir_inbox_node *last)
 {
@@ -75,7 +75,7 @@ static inline void weir_freelist_put(struct weir_freelist *list, struct weir_inb
 	weir_freelist_put_some(list, node, node);
 }
 
-/* As weir_freelist_put_some(), which may keep one of them at hand. Context: with the user's lock. */
+/* Puts a chain back; a single object may go to the cache. Context: with the user's lock. */
 static inline void weir_freelist_keep_some(struct weir_freelist *list,
 					   struct weir_inbox_node *first,
 					   struct weir_inbox_node *last)

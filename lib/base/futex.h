@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sleeping on a word, see futex(2). The caller looks again: it may wake early. */
+/* Sleeping on a word, see futex(2). Waits may end early: the caller checks its condition again. */
 #ifndef WEIR_LIB_BASE_FUTEX_H
 #define WEIR_LIB_BASE_FUTEX_H
 
@@ -10,7 +10,7 @@
 
 #include "lib/base/clock.h"
 
-/* Wakes @count of those who sleep on @word, at most. */
+/* Wakes at most @count of the threads that sleep on @word. */
 static inline void weir_futex_wake(uint32_t *word, int count)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
@@ -25,7 +25,7 @@ static inline void weir_futex_wait(uint32_t *word, uint32_t value, uint64_t dead
 		deadline_ns == UINT64_MAX ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-/* The same, of a word that another process may see too: wakes all, sleeps without limit. */
+/* For a word in memory shared with other processes: wakes all, sleeps without limit. */
 static inline void weir_futex_wake_shared(uint32_t *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);

@@ -2,7 +2,7 @@
 #include "lib/base/futex.h"
 #include "lib/base/mutex.h"
 
-#define SPINS_MAX 100 /* about as long as a section takes */
+#define SPINS_MAX 100 /* about as long as a critical section */
 
 static bool spin_for_lock(struct weir_mutex *lock)
 {
@@ -16,7 +16,7 @@ static bool spin_for_lock(struct weir_mutex *lock)
 	return false;
 }
 
-/* Who has slept cannot know whether others still do, and so takes it as one that is wanted. */
+/* A woken thread cannot know whether others still sleep, so it takes the lock as contended. */
 void weir_mutex_lock_slow(struct weir_mutex *lock)
 {
 	if (spin_for_lock(lock))

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A lock whose sections are short: to take it when it is free, and to give it back when nobody
- * sleeps for it, is one instruction each. Who finds it taken looks a few times more, then sleeps.
- * (The third mutex of Drepper, Futexes Are Tricky, 2011.)
+ * A mutex for short critical sections. Taking a free lock, and giving back a lock without sleepers,
+ * are one instruction each. A thread that finds the lock taken spins briefly, then sleeps. (The
+ * third mutex of Drepper, Futexes Are Tricky, 2011.)
  *
- * All its operations are in the one order of sequentially consistent ones: serve.c's look at the
- * inbox relies on it.
+ * All operations are sequentially consistent: inbox_may_hold() in combine.c relies on the order.
  */
 #ifndef WEIR_LIB_BASE_MUTEX_H
 #define WEIR_LIB_BASE_MUTEX_H
@@ -14,7 +13,7 @@
 #include <stdint.h>
 
 /**
- * struct weir_mutex - zero to begin with
+ * struct weir_mutex - initialised with zeros
  * @word: an enum weir_mutex_state; atomic
  */
 struct weir_mutex {
@@ -24,10 +23,10 @@ struct weir_mutex {
 enum weir_mutex_state {
 	WEIR_MUTEX_FREE,
 	WEIR_MUTEX_LOCKED,
-	WEIR_MUTEX_CONTENDED, /* taken, and somebody may sleep for it */
+	WEIR_MUTEX_CONTENDED, /* taken, and threads may sleep on @word */
 };
 
-/* Return: whether it is the caller's now. */
+/* Return: true if the caller now holds the lock. */
 static inline bool weir_mutex_trylock(struct weir_mutex *lock)
 {
 	uint32_t found = WEIR_MUTEX_FREE;

@@ -4,9 +4,9 @@
 
 #include "lib/base/spinlock.h"
 
-#define SPINS_MAX 100 /* about as long as a section takes */
+#define SPINS_MAX 100 /* about as long as a critical section */
 #define YIELDS_MAX 16
-#define NAP_NS 20000 /* where who has it can only run when this thread does not, by its priority */
+#define NAP_NS 20000 /* lets a holder of lower priority run */
 
 static bool spin_for_lock(struct weir_spinlock *lock)
 {

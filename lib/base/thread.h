@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Threads of weir's own. */
+/* The library's own threads. */
 #ifndef WEIR_LIB_BASE_THREAD_H
 #define WEIR_LIB_BASE_THREAD_H
 
 #include <pthread.h>
 #include <weir/error.h>
 
-/* One that takes none of the program's signals. @name: at most 15 bytes. Return: 0; -ENOMEM. */
+/* Creates a thread with all signals blocked. @name: at most 15 bytes. Return: 0; -ENOMEM. */
 int weir_thread_create(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg,
 		       struct weir_error *error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Between two polls: whom we wait for may want this very CPU. */
+/* Yield between two polls: the peer may need this CPU. */
 #ifndef WEIR_LIB_BASE_YIELD_H
 #define WEIR_LIB_BASE_YIELD_H
 
@@ -8,18 +8,18 @@
 #include "core/poll/idle_time.h"
 #include "lib/base/clock.h"
 
-/* What finding a thread asleep costs, at the most, on small virtual machines. */
+/* The longest time to wake a sleeping thread on small virtual machines. */
 #define WEIR_WAKE_NS 100000
 
 /*
- * A session would rather poll for so long than be asleep when something comes. It is more than a
- * wake-up costs: who sleeps holds up its user, too, and what that would submit next. What it slept
- * through looked longer by WEIR_LATE_NS at least.
+ * A session prefers polling for this long to sleeping through an event. The time exceeds the cost
+ * of a wake-up, because a sleeping session also delays the user's next requests. A gap that the
+ * session slept through looks at least WEIR_LATE_NS longer than it was.
  */
 #define WEIR_AWAKE_NS 250000
 #define WEIR_LATE_NS 10000
 
-/* Return: how long others took, if that was a stall: see weir_idle_time_stalled(); otherwise 0. */
+/* Return: the time that other threads took, if long enough for weir_idle_time_stalled(); else 0. */
 static inline uint64_t weir_yield(uint64_t *now_ns)
 {
 	uint64_t before_ns = weir_now_ns();
