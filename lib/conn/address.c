@@ -16,7 +16,7 @@ struct host_and_port {
 	char port[6];
 };
 
-/* A port is 0 to 65535, in decimal, and nothing else. */
+/* A port is 0 to 65535 in decimal digits only. */
 static bool is_port(const char *text)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -24,7 +24,7 @@ static bool is_port(const char *text)
 	return digits && digits <= 5 && !text[digits] && atoi(text) <= 65535;
 }
 
-/* Finds where the host ends and the port begins; NULL: there is no port. */
+/* Finds the end of the host and the start of the port; NULL: there is no port. */
 static int split_host_and_port(const char *name, const char **host, size_t *host_length,
 			       const char **port)
 {
@@ -75,7 +75,7 @@ static int parse_host_and_port(const char *name, const char *default_host,
 	return 0;
 }
 
-/* One host is one address, however it was written. */
+/* Gives each host one address, whichever way it was written. */
 static void unmap_ipv4(struct addrinfo *info)
 {
 	const struct sockaddr_in6 v6 = *(const struct sockaddr_in6 *)(const void *)info->ai_addr;

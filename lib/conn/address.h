@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Names of donors, as people write them: "host", "host:port", "[v6]:port", ":port". */
+/* Addresses of donors as people write them: "host", "host:port", "[v6]:port", ":port". */
 #ifndef WEIR_LIB_CONN_ADDRESS_H
 #define WEIR_LIB_CONN_ADDRESS_H
 
@@ -13,9 +13,9 @@
 
 /**
  * weir_address_resolve() - turn a name into socket addresses
- * @name: as above; an IPv6 address without a port may stand without brackets; one that stands for
- *	an IPv4 address (::ffff:a.b.c.d) is that
- * @default_host: what an empty host means; NULL refuses it
+ * @name: as above; brackets are optional for an IPv6 address without a port; ::ffff:a.b.c.d becomes
+ *	the IPv4 address
+ * @default_host: stands for an empty host; NULL refuses an empty host
  * @list: receives the addresses, the best first; free it with freeaddrinfo()
  * @error: may be NULL
  *
@@ -26,7 +26,8 @@ int weir_address_resolve(const char *name, const char *default_host, struct addr
 			 struct weir_error *error);
 
 /*
- * The same of an address in numbers: nobody is asked, and it does not block. -EINVAL: it is a name.
+ * Parses a numeric address without asking the resolver; never blocks. Return: also -EINVAL for a
+ * name.
  */
 int weir_address_parse_numeric(const char *name, struct addrinfo **list, struct weir_error *error);
 
@@ -36,13 +37,13 @@ void weir_address_format(const struct sockaddr *address, char text[static WEIR_A
 bool weir_address_is_loopback(const struct sockaddr *address);
 
 /*
- * One failed with @status: another of the same name may do better, unless the peer itself has
- * spoken.
+ * After a failure with @status, another address of the name may work, unless the peer itself
+ * refused.
  */
 bool weir_address_should_try_next(int status);
 
 /**
- * weir_address_explain_bind() - explain why nobody can listen at an address
+ * weir_address_explain_bind() - explain why an address cannot be listened on
  * @listen: as the user wrote it
  * @status: of the connection manager, a negative errno
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The two ends of a connected QP, from the verbs themselves and not from what the peer says. */
+/* The two ends of a connected QP, as the verbs report them and not as the peer claims. */
 #ifndef WEIR_LIB_CONN_ENDPOINT_H
 #define WEIR_LIB_CONN_ENDPOINT_H
 
@@ -8,7 +8,7 @@
 struct rdma_cm_id;
 
 /**
- * weir_endpoint_query() - which QPs a connection joins
+ * weir_endpoint_query() - find the QPs that a connection joins
  * @id: after RDMA_CM_EVENT_ESTABLISHED, with its QP
  *
  * Return: 0 or the negative errno of ibv_query_qp() or ibv_query_gid().

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The transcript is the proof: both MACs are taken over the very bytes of HELLO and CHALLENGE,
- * as sent and as received, so that nothing in them, now or in a later version, can be changed
- * on the way without being noticed. The donor's MAC covers the WELCOME too. A label with
- * the role in it keeps one end's MAC from being played back to it as the other's.
+ * The transcript is the proof. Both MACs cover the exact bytes of HELLO and CHALLENGE, as sent and
+ * as received, so that any change on the way is noticed, also in fields of later versions. The
+ * donor's MAC covers the WELCOME too. A label names the role, so that an attacker cannot play a MAC
+ * back to the end that made it.
  *
- * The nonces make each proof good for one connection; the GIDs and QPNs, compared with what
- * the verbs say, good for these two QPs only.
+ * The nonces bind each proof to one connection. The GIDs and QPNs, compared with the verbs' own
+ * values, bind each proof to these two QPs.
  */
 #include <errno.h>
 #include <sodium.h>
@@ -87,7 +87,7 @@ void weir_handshake_donor(struct weir_handshake *h, const struct weir_handshake_
 	h->setup = *setup;
 }
 
-/* Client: the donor's CHALLENGE is answered with the proof. */
+/* Client: answers the donor's CHALLENGE with the proof. */
 static int challenge_received(struct weir_handshake *h,
 			      const struct wire_handshake_challenge *challenge, void *out,
 			      size_t *out_length)
@@ -105,7 +105,7 @@ static int challenge_received(struct weir_handshake *h,
 	return 0;
 }
 
-/* Client: the donor proves itself, too. */
+/* Client: checks the donor's proof. */
 static int welcome_received(struct weir_handshake *h, const struct wire_handshake_welcome *welcome)
 {
 	uint8_t mac[WIRE_MAC];
@@ -119,7 +119,7 @@ static int welcome_received(struct weir_handshake *h, const struct wire_handshak
 	return 0;
 }
 
-/* Donor: a HELLO that speaks for this very QP is answered with a challenge. */
+/* Donor: answers a HELLO that names this very QP with a challenge. */
 static int hello_received(struct weir_handshake *h, const struct wire_handshake_hello *hello,
 			  void *out, size_t *out_length)
 {
@@ -141,7 +141,7 @@ static int hello_received(struct weir_handshake *h, const struct wire_handshake_
 	return 0;
 }
 
-/* Donor: does the client know the key? */
+/* Donor: checks the client's proof. */
 static int proof_received(struct weir_handshake *h, const struct wire_handshake_proof *proof)
 {
 	uint8_t mac[WIRE_MAC];

@@ -2,10 +2,10 @@
 /*
  * The proof of the key, both roles, without I/O: bytes in, bytes out, a verdict.
  *
- * Each end proves that it knows the key by a MAC over everything that both have said: label,
- * role, the two nonces, both ends' GIDs and QPNs, session and channel. Each end compares the
- * GID and QPN that the other claims with what its own QP is connected to, so that
- * somebody who passes the messages on between two QPs of his own is found out.
+ * Each end proves its knowledge of the key by a MAC over the whole exchange: label, role, the two
+ * nonces, both ends' GIDs and QPNs, session and channel. Each end compares the claimed GID and QPN
+ * with the peer of its own QP. An attacker who relays messages between two QPs is therefore
+ * detected.
  *
  * A client:
  *
@@ -23,7 +23,7 @@
  *		or weir_handshake_refuse()
  *		< 0 and out_length: send out (a refusal), then end the connection
  *
- * Time is the caller's: it ends a handshake that takes longer than WEIR_HANDSHAKE_NS.
+ * The caller keeps the time: it ends a handshake that takes longer than WEIR_HANDSHAKE_NS.
  */
 #ifndef WEIR_LIB_CONN_HANDSHAKE_H
 #define WEIR_LIB_CONN_HANDSHAKE_H
@@ -39,12 +39,12 @@
 
 enum weir_handshake_state {
 	WEIR_HANDSHAKE_FAILED, /* for good */
-	WEIR_HANDSHAKE_HELLO, /* donor: waits for it */
-	WEIR_HANDSHAKE_CHALLENGE, /* client: waits for it */
-	WEIR_HANDSHAKE_PROOF, /* donor: waits for it */
-	WEIR_HANDSHAKE_WELCOME, /* client: waits for it */
-	WEIR_HANDSHAKE_PROVEN, /* donor: the client knows the key; it is owed an answer */
-	WEIR_HANDSHAKE_DONE, /* both know that the other knows the key */
+	WEIR_HANDSHAKE_HELLO, /* donor: expects the HELLO */
+	WEIR_HANDSHAKE_CHALLENGE, /* client: expects the CHALLENGE */
+	WEIR_HANDSHAKE_PROOF, /* donor: expects the PROOF */
+	WEIR_HANDSHAKE_WELCOME, /* client: expects the WELCOME */
+	WEIR_HANDSHAKE_PROVEN, /* donor: the client knows the key and is owed an answer */
+	WEIR_HANDSHAKE_DONE, /* each end has proven the key */
 };
 
 /* One end of a QP, as the verbs know it. */
@@ -54,13 +54,13 @@ struct weir_endpoint {
 };
 
 /**
- * struct weir_handshake_setup - what is known when the connection stands
+ * struct weir_handshake_setup - known values when the connection is established
  * @key: NULL is the empty key; kept until the handshake is over
  * @local, @remote: both ends of this QP: weir_endpoint_query()
  * @session_id, @channel: as in the REQ
- * @credits: control messages that this end has posted buffers for
- * @mux, @ended: of a client that is a mux
- * @nonce: fresh random bytes: weir_handshake_nonce(). Never twice.
+ * @credits: receive buffers for control messages posted at this end
+ * @mux, @ended: for a client that is a mux
+ * @nonce: fresh random bytes: weir_handshake_nonce(). Never used twice.
  */
 struct weir_handshake_setup {
 	const struct weir_key *key;
@@ -76,9 +76,9 @@ struct weir_handshake_setup {
 /**
  * struct weir_handshake - one channel's handshake
  * @state: read it after each call
- * @error: why it failed
- * @hello, @challenge: what was said; hello.credits and hello.mux are the client's, valid from
- *	PROVEN on
+ * @error: reason of a failure
+ * @hello, @challenge: the messages; hello.credits and hello.mux are the client's, valid from PROVEN
+ *	on
  * @welcome: client: valid once DONE
  *
  * The owner serialises.
@@ -93,48 +93,48 @@ struct weir_handshake {
 	struct weir_handshake_setup setup;
 };
 
-/* Begins a client's and writes the HELLO: @out has room for WIRE_HANDSHAKE_MAX bytes, always. */
+/* Begins a client's handshake and writes the HELLO. @out always has WIRE_HANDSHAKE_MAX bytes. */
 void weir_handshake_client(struct weir_handshake *h, const struct weir_handshake_setup *setup,
 			   void *out, size_t *out_length);
 
-/* Begins a donor's. */
+/* Begins a donor's handshake. */
 void weir_handshake_donor(struct weir_handshake *h, const struct weir_handshake_setup *setup);
 
 /**
- * weir_handshake_input() - a message came
- * @out, @out_length: receives what to send; length 0: nothing
+ * weir_handshake_input() - process a message from the peer
+ * @out, @out_length: receives the answer; length 0: nothing to send
  *
- * Return: 0; and, with h->state FAILED, h->error filled, and a refusal in @out if one is to be
- * sent: -EKEYREJECTED no proof, or not from where it says; -EPROTO nonsense, or out of turn;
- * -EPROTONOSUPPORT; client: whatever errno the donor refused with.
+ * On failure h->state is FAILED, h->error is filled, and @out may hold a refusal to send.
+ * Return: 0; -EKEYREJECTED no proof, or from another QP than the message names; -EPROTO malformed
+ * or out of turn; -EPROTONOSUPPORT; client: the errno of the donor's refusal.
  */
 int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_length, void *out,
 			 size_t *out_length);
 
 /**
- * weir_handshake_welcome() - donor: answer a proven client, and be proven to it
- * @welcome: session_id, incarnation, quota_bytes, message_max and credits are set, and of a mux
+ * weir_handshake_welcome() - donor: accept a proven client and prove the key to the client
+ * @welcome: session_id, incarnation, quota_bytes, message_max and credits are set; a mux also sets
  *	is_known and mux
  *
- * State PROVEN only. Then it is DONE.
+ * In state PROVEN only; the state becomes DONE.
  */
 void weir_handshake_welcome(struct weir_handshake *h, const struct wire_handshake_welcome *welcome,
 			    void *out, size_t *out_length);
 
-/* Donor, in any state: writes a refusal. @status: a negative errno. Then it is FAILED. */
+/* Donor, in any state: writes a refusal; the state becomes FAILED. @status: a negative errno. */
 void weir_handshake_refuse(struct weir_handshake *h, int status, const char *text, void *out,
 			   size_t *out_length);
 
-/* Fills a refusal; for the private data of a REJ too. @text is cut to fit. */
+/* Fills a refusal, also for the private data of a REJ. @text is cut to fit. */
 void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int status,
 				 const char *text);
 
 /**
- * weir_handshake_refusal_explain() - a refusal as the client's error
+ * weir_handshake_refusal_explain() - turn a refusal into the client's error
  * @refusal: decoded
  * @error: may be NULL
  *
- * Return: the negative errno: one that weir_session_open() names, -EPROTO for all others.
+ * Return: the negative errno if weir_session_open() documents it, otherwise -EPROTO.
  */
 int weir_handshake_refusal_explain(const struct wire_handshake_refusal *refusal,
 				   struct weir_error *error);

@@ -14,7 +14,7 @@
 
 static const char id_label[] = "weir-1 key id";
 
-/* Reads up to @size bytes. Return: how many, or a negative errno. */
+/* Reads up to @size bytes. Return: the number of bytes, or a negative errno. */
 static ssize_t read_all(int fd, void *buf, size_t size)
 {
 	size_t done = 0;
@@ -50,12 +50,13 @@ static int check_key_file(int fd, const char *path, struct weir_error *error)
 
 int weir_key_load(const char *path, struct weir_key **key, struct weir_error *error)
 {
-	uint8_t bytes[WEIR_KEY_MAX + 2]; /* one for the newline, one to see that it is too long */
+	uint8_t bytes[WEIR_KEY_MAX + 2]; /* one for the newline, one to detect a key that is too
+					  * long */
 	struct weir_key *k;
 	ssize_t length;
 	int fd, rc;
 
-	/* O_NONBLOCK: a FIFO must be refused, not waited for. */
+	/* O_NONBLOCK: a FIFO must be refused without waiting for a writer. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return weir_fail(error, -errno, "key file %s: %s", path, strerror(errno));

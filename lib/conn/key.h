@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Keys, from the inside. */
+/* Keys: the internal interface. */
 #ifndef WEIR_LIB_CONN_KEY_H
 #define WEIR_LIB_CONN_KEY_H
 
@@ -22,8 +22,8 @@ struct weir_key {
  * weir_key_id() - the name under which a client asks for a key's tenant
  * @key: NULL is the empty key
  *
- * The first 8 bytes of SHA-256 over a label and the key: it tells nothing about a random key, but
- * lets a listener test guesses of a weak one.
+ * The first 8 bytes of SHA-256 over a label and the key. The id reveals nothing about a random key,
+ * but lets an eavesdropper test guesses of a weak key.
  */
 uint64_t weir_key_id(const struct weir_key *key);
 

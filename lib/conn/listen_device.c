@@ -6,8 +6,8 @@
 #include "lib/base/error.h"
 
 /*
- * A listener on all addresses is bound to no device: take the one asked for, or the first by name.
- * librdmacm lists them by GUID, which a software device draws anew at each boot.
+ * A listener on all addresses is bound to no device. Choose the named device, or the first by name:
+ * librdmacm lists devices by GUID, which a software device draws at each boot.
  */
 static struct ibv_context *choose_device(const char *name)
 {

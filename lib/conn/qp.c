@@ -3,7 +3,7 @@
 
 #include "lib/conn/qp.h"
 
-/* @param: how many reads the connection may have in flight; NULL: what both ends have agreed on. */
+/* @param: reads in flight on the connection; NULL: the number that both ends agreed on. */
 static int move(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state,
 		const struct rdma_conn_param *param)
 {
@@ -69,7 +69,7 @@ int weir_qp_accept(struct rdma_cm_id *id, struct ibv_qp *qp, struct rdma_conn_pa
 		return rc;
 	param->qp_num = qp->qp_num;
 	param->srq = !!qp->srq;
-	id->qp = NULL; /* or rdma_accept() would move it again */
+	id->qp = NULL; /* or rdma_accept() would modify the QP again */
 	rc = rdma_accept(id, param) ? -errno : 0;
 	id->qp = qp;
 	return rc;

@@ -2,13 +2,13 @@
 /*
  * Queue pairs that admit no RDMA until the peer has proven the key.
  *
- * librdmacm opens a QP that it knows of as it connects it: for remote writes, and for reads and
- * atomics if the connection may have any. So weir makes its QPs by ibv_create_qp() and moves them
- * itself, with the attributes that the connection manager names and without access flags.
- * librdmacm must not know of the QP meanwhile: @id->qp is NULL.
+ * When librdmacm connects a QP of its own, it admits remote writes, and also reads and atomics if
+ * the connection may have any. Weir therefore creates QPs with ibv_create_qp() and modifies them
+ * itself, with the connection manager's attributes and without access flags. Until the QP is
+ * connected, librdmacm must not know of it: @id->qp is NULL.
  *
  *	connects				listens
- *	weir_qp_create()
+ *						weir_qp_create()
  *	weir_qp_connect()
  *						RDMA_CM_EVENT_CONNECT_REQUEST
  *						weir_qp_create()
@@ -18,7 +18,7 @@
  *						RDMA_CM_EVENT_ESTABLISHED
  *	weir_qp_open()				weir_qp_open()
  *
- * Once the QP is connected @id->qp is set, for rdma_disconnect(). The caller owns the QP: it calls
+ * Once the QP is connected, @id->qp is set for rdma_disconnect(). The caller owns the QP: it calls
  * ibv_destroy_qp() and then clears @id->qp.
  *
  * Return of all: 0, or the negative errno of the call that failed.
@@ -29,8 +29,8 @@
 #include <rdma/rdma_cma.h>
 
 /**
- * weir_qp_create() - make a QP that can receive
- * @id: has a device: its route is resolved, or it came with a request
+ * weir_qp_create() - create a QP that can receive
+ * @id: has a device: the route is resolved, or the id came with a request
  * @attr: as for ibv_create_qp(), which writes the real capacities back
  * @qp: receives the QP, in INIT: receives may be posted
  */
@@ -46,25 +46,25 @@ int weir_qp_create(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 int weir_qp_connect(struct rdma_cm_id *id, const struct ibv_qp *qp, struct rdma_conn_param *param);
 
 /**
- * weir_qp_establish() - connect the QP to the one that has accepted
+ * weir_qp_establish() - connect the QP to the accepting end's QP
  *
- * RDMA_CM_EVENT_ESTABLISHED does not come at this end: it is connected.
+ * On return the QP is connected; RDMA_CM_EVENT_ESTABLISHED does not arrive at this end.
  */
 int weir_qp_establish(struct rdma_cm_id *id, struct ibv_qp *qp);
 
 /**
- * weir_qp_accept() - connect the QP to the one of the request
+ * weir_qp_accept() - connect the QP to the requesting end's QP
  * @param: as for rdma_accept(); qp_num and srq are filled in
  *
- * The peer may send as soon as this is called: its receives are posted.
+ * The caller has posted receives before: the peer may send at once.
  */
 int weir_qp_accept(struct rdma_cm_id *id, struct ibv_qp *qp, struct rdma_conn_param *param);
 
 /**
- * weir_qp_open() - admit RDMA: the peer has proven the key
+ * weir_qp_open() - admit RDMA once the peer has proven the key
  * @access: IBV_ACCESS_REMOTE_*
  *
- * Context: before the peer is told anything that it could reach.
+ * Context: before the peer learns any address or rkey.
  */
 int weir_qp_open(struct ibv_qp *qp, unsigned int access);
 
