@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Control messages: what travels by SEND on channel 0 once both ends have proven the key.
+ * Control messages: sent by SEND on channel 0 once both ends have proven the key.
  *
- * Each begins with a wire_control_head. Applications' messages are ONEWAY, CALL and REPLY; weir's own
- * calls, about regions, are CONTROL_CALL and CONTROL_REPLY. Every message takes one credit,
+ * Each message begins with a wire_control_head. Applications send ONEWAY, CALL and REPLY; weir's
+ * own calls, about regions, are CONTROL_CALL and CONTROL_REPLY. Every message takes one credit,
  * that is one of the receiver's posted buffers: wire/credit.h.
  *
- * Little-endian, naturally aligned, no padding, sizes asserted. The decoders are pure: they
- * check every length, copy, and look at nothing else.
+ * Little-endian, naturally aligned, no padding, sizes asserted. The decoders are pure: they check
+ * every length and copy.
  */
 #ifndef WEIR_WIRE_CONTROL_H
 #define WEIR_WIRE_CONTROL_H
 
 #include "wire/platform.h"
 
-#define WIRE_CONTROL_MESSAGE_BYTES 16384 /* of a receive buffer */
-#define WIRE_CONTROL_BODY_MAX 16000 /* of a message behind its head */
+#define WIRE_CONTROL_MESSAGE_BYTES 16384 /* size of a receive buffer */
+#define WIRE_CONTROL_BODY_MAX 16000 /* of a message, without the head */
 #define WIRE_CONTROL_NAME_MAX 63 /* of a region's name; no '/' and no NUL */
-#define WIRE_CONTROL_CALLS_MAX \
-	1024 /* CALLs and CONTROL_CALLs of one session that wait for an answer */
+#define WIRE_CONTROL_CALLS_MAX 1024 /* unanswered CALLs and CONTROL_CALLs of a session */
 
 enum wire_control_kind {
 	WIRE_APP_ONEWAY = 1,
@@ -26,16 +25,16 @@ enum wire_control_kind {
 	WIRE_APP_REPLY, /* donor to client */
 	WIRE_CONTROL_CALL, /* client to donor: body is a wire_control_request */
 	WIRE_CONTROL_REPLY, /* donor to client */
-	WIRE_CONTROL_CREDIT, /* no body: here only to carry credits */
+	WIRE_CONTROL_CREDIT, /* no body: only carries credits */
 	WIRE_CONTROL_RECLAIM, /* donor to client: body is a wire_control_reclaim */
 };
 
 struct wire_control_head {
 	uint16_t kind;
-	uint16_t credits; /* granted anew to the receiver of this message */
+	uint16_t credits; /* newly granted to the receiver of the message */
 	int32_t status; /* replies: 0 or a negative errno of Linux; otherwise 0 */
-	uint64_t tag; /* calls and replies: the caller's choice; otherwise 0 */
-	uint32_t length; /* bytes of the body, which is all that follows */
+	uint64_t tag; /* calls and replies: chosen by the caller; otherwise 0 */
+	uint32_t length; /* bytes of the body, up to the end of the message */
 	uint32_t zero;
 };
 static_assert(sizeof(struct wire_control_head) == 24, "wire_control_head");
@@ -44,21 +43,21 @@ static_assert(sizeof(struct wire_control_head) + WIRE_CONTROL_BODY_MAX <=
 	      "message fits");
 
 enum wire_control_op {
-	WIRE_REGION_CREATE = 1, /* flags, value: length, perhaps a name -> wire_control_region */
+	WIRE_REGION_CREATE = 1, /* flags, value: length, optional name -> wire_control_region */
 	WIRE_REGION_OPEN, /* flags, name -> wire_control_region */
 	WIRE_REGION_CLOSE, /* value: hold -> nothing */
 	WIRE_REGION_DELETE, /* name -> nothing */
-	WIRE_REGION_LIST, /* value: 0, then what the reply before said -> wire_control_list, wire_control_entry[] */
+	WIRE_REGION_LIST, /* value: 0, or next of the previous reply -> wire_control_list,
+			   * wire_control_entry[] */
 	WIRE_DONOR_INFO, /* -> wire_control_info */
 };
 
-/* Flags of a region: those of <weir/region.h>. */
+/* Flags of a region, as in <weir/region.h>. */
 #define WIRE_REGION_EXCLUSIVE 1u
 #define WIRE_REGION_READ_ONLY 2u
-#define WIRE_REGION_MOVABLE \
-	4u /* CREATE, without a name: the client gives it back when it is asked to */
+#define WIRE_REGION_MOVABLE 4u /* CREATE without a name: the client returns the region on request */
 
-/* The body of a CONTROL_CALL. A name follows it. */
+/* The body of a CONTROL_CALL. A name follows. */
 struct wire_control_request {
 	uint16_t op; /* enum wire_control_op */
 	uint16_t name_length;
@@ -68,11 +67,11 @@ struct wire_control_request {
 static_assert(sizeof(struct wire_control_request) == 16, "wire_control_request");
 
 /*
- * The bodies of CONTROL_REPLYs with status 0. With another status the body is a sentence for
- * people, without a NUL, perhaps empty: wire_control_text_decode().
+ * The bodies of CONTROL_REPLYs with status 0. With any other status the body is a sentence for
+ * people, without a NUL, possibly empty: wire_control_text_decode().
  */
 struct wire_control_region {
-	uint64_t hold; /* names this holding of the region in WIRE_REGION_CLOSE */
+	uint64_t hold; /* identifies the client's hold on the region, for WIRE_REGION_CLOSE */
 	uint64_t addr;
 	uint64_t length;
 	uint32_t rkey;
@@ -81,8 +80,8 @@ struct wire_control_region {
 static_assert(sizeof(struct wire_control_region) == 32, "wire_control_region");
 
 struct wire_control_list {
-	uint64_t next; /* value of the call that goes on; 0: that was all */
-	uint32_t count; /* of entries that follow */
+	uint64_t next; /* value for the next call; 0: end of the list */
+	uint32_t count; /* entries that follow */
 	uint32_t zero;
 };
 static_assert(sizeof(struct wire_control_list) == 16, "wire_control_list");
@@ -90,8 +89,8 @@ static_assert(sizeof(struct wire_control_list) == 16, "wire_control_list");
 struct wire_control_entry {
 	uint64_t length;
 	uint32_t holders;
-	uint32_t flags; /* WIRE_REGION_EXCLUSIVE: held so */
-	char name[WIRE_CONTROL_NAME_MAX + 1]; /* padded with NULs, at least one */
+	uint32_t flags; /* WIRE_REGION_EXCLUSIVE: held exclusively */
+	char name[WIRE_CONTROL_NAME_MAX + 1]; /* padded with at least one NUL */
 };
 static_assert(sizeof(struct wire_control_entry) == 80, "wire_control_entry");
 
@@ -110,10 +109,9 @@ static_assert(sizeof(struct wire_control_info) == 48, "wire_control_info");
 #define WIRE_CONTROL_KEEP_ALL (~(uint64_t)0)
 
 /*
- * The donor wants memory back. What the client has of it that is WIRE_REGION_MOVABLE is to become
- * @keep_bytes or less: it closes what it can do without, once it has what that holds elsewhere.
- *	Each RECLAIM takes the
- * place of those before; WIRE_CONTROL_KEEP_ALL: the donor wants nothing any more.
+ * The donor wants memory back. The client reduces its WIRE_REGION_MOVABLE memory to @keep_bytes: it
+ * copies the contents elsewhere and closes regions. Each RECLAIM replaces the previous one;
+ * WIRE_CONTROL_KEEP_ALL cancels the request.
  */
 struct wire_control_reclaim {
 	uint64_t keep_bytes;
@@ -121,11 +119,11 @@ struct wire_control_reclaim {
 static_assert(sizeof(struct wire_control_reclaim) == 8, "wire_control_reclaim");
 
 /**
- * wire_control_decode() - take the head off a message
+ * wire_control_decode() - split a message into head and body
  * @data, @length: as received; @data at any alignment
- * @body: receives where the head.length bytes of the body begin, inside @data
+ * @body: receives the start of the body of head.length bytes, inside @data
  *
- * Return: 0; -EPROTO unknown kind, or it is not exactly as long as it says.
+ * Return: 0; -EPROTO unknown kind, or the length is not the one in the head.
  */
 int wire_control_decode(const void *data, size_t length, struct wire_control_head *head,
 			const void **body);
@@ -134,8 +132,8 @@ int wire_control_decode(const void *data, size_t length, struct wire_control_hea
  * wire_control_request_decode() - read the body of a CONTROL_CALL
  * @name: receives the name and a NUL; empty if there is none
  *
- * Return: 0; -EPROTO malformed; -EINVAL a name with '/' or NUL in it or one too long: that is the
- * application's mistake and answered, not punished.
+ * Return: 0; -EPROTO malformed; -EINVAL the name is too long or contains '/' or NUL. The donor
+ * answers -EINVAL with an error, because an application's mistake is no breach of the protocol.
  */
 int wire_control_request_decode(const void *body, size_t length,
 				struct wire_control_request *request,
@@ -143,15 +141,15 @@ int wire_control_request_decode(const void *body, size_t length,
 
 /**
  * wire_control_request_encode() - write the body of a CONTROL_CALL
- * @request: name_length is set here
+ * @request: this call sets name_length
  * @name: NULL or a string of at most WIRE_CONTROL_NAME_MAX bytes
  * @body: room for sizeof(struct wire_control_request) + WIRE_CONTROL_NAME_MAX
  *
- * Return: its length in bytes, or -EINVAL: the name is empty, too long or has a '/' in it.
+ * Return: the length in bytes, or -EINVAL: the name is empty, too long or contains '/'.
  */
 int wire_control_request_encode(struct wire_control_request *request, const char *name, void *body);
 
-/* The replies, and RECLAIM. Return: 0; -EPROTO. */
+/* Decode the replies and RECLAIM. Return: 0; -EPROTO. */
 int wire_control_region_decode(const void *body, size_t length, struct wire_control_region *out);
 int wire_control_list_decode(const void *body, size_t length, struct wire_control_list *out);
 /* @index: below the count of the list at @body, which wire_control_list_decode() has accepted. */

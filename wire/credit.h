@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Credits: how two ends of a channel never send what the other has posted no buffer for.
+ * Credits: flow control of a channel. Neither end sends a message without a posted buffer at the
+ * peer.
  *
- * Each end posts a fixed number of receive buffers and says so in its HELLO or WELCOME. A
- * message takes one; once it is read and its buffer is posted again, the receiver owes that
- * credit back, and pays with its next message, whatever that is. When it has none to send and
- * owes half of its buffers, it sends a bare WIRE_CONTROL_CREDIT. That one takes a credit too; so the
- * last credit is kept for it, and neither end can starve the other.
+ * Each end posts a fixed number of receive buffers and announces the number in its HELLO or
+ * WELCOME. A message takes one credit. After reading a message and posting its buffer again, the
+ * receiver owes the credit and returns it with its next message. A receiver that owes half of its
+ * buffers and has no message to send sends a bare WIRE_CONTROL_CREDIT. A CREDIT also takes a
+ * credit; the last one is reserved for this purpose, so that neither end can starve the other.
  *
  * Pure; the owner serialises.
  */
@@ -15,13 +16,13 @@
 
 #include "wire/platform.h"
 
-#define WIRE_CREDITS_MIN 4 /* fewer than this is refused in a handshake */
+#define WIRE_CREDITS_MIN 4 /* a handshake with fewer is refused */
 
 /**
  * struct wire_credit_balance - one end's account
- * @ours: buffers that we posted; @theirs: that the peer posted
- * @spendable: messages that we may still send
- * @open: messages that the peer may still send; @owed: read and posted anew, not yet granted
+ * @ours: buffers posted at this end; @theirs: buffers posted by the peer
+ * @spendable: messages that this end may still send
+ * @open: messages that the peer may still send; @owed: buffers posted again, not yet granted
  *
  * open + owed is at most ours, spendable at most theirs.
  */
@@ -31,23 +32,28 @@ struct wire_credit_balance {
 	uint16_t open, owed;
 };
 
-/* Return: 0; -EPROTO one of the two is below WIRE_CREDITS_MIN. */
+/* Return: 0; -EPROTO @ours or @theirs is below WIRE_CREDITS_MIN. */
 int wire_credit_init(struct wire_credit_balance *credit, uint16_t ours, uint16_t theirs);
 
-/* May a message with a body be sent now? */
+/* Return: true if a message with a body may be sent now. */
 bool wire_credit_has_room(const struct wire_credit_balance *credit);
 
-/* Is a bare WIRE_CONTROL_CREDIT due, and is there a credit for it? */
+/* Return: true if a bare WIRE_CONTROL_CREDIT is due and a credit is left for sending it. */
 bool wire_credit_is_due(const struct wire_credit_balance *credit);
 
-/* A message is sent: either of the two above was true. Return: what its head.credits says. */
+/*
+ * Counts a sent message, after wire_credit_has_room() or wire_credit_is_due(). Return: its
+ * head.credits.
+ */
 uint16_t wire_credit_spend(struct wire_credit_balance *credit);
 
 /**
- * wire_credit_received() - a message came, with this in its head.credits
+ * wire_credit_received() - count a received message and the peer's grant
+ * @credits: head.credits of the message
  *
- * The caller posts the buffer again before it sends anything.
- * Return: 0; -EPROTO the peer sent more than it may, or grants more than it ever posted.
+ * The caller posts the buffer again before sending anything.
+ *
+ * Return: 0; -EPROTO the peer sent more than allowed, or granted more than it posted.
  */
 int wire_credit_received(struct wire_credit_balance *credit, uint16_t credits);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How two ends of an exchange meet: the proof of the key as between a client and a donor
- * (wire/handshake.h), for a service of its own, and then each says where its pool's mirror is.
+ * How the two ends of an exchange connect: the proof of the key as between a client and a donor
+ * (wire/handshake.h), with an id of its own. Then each end announces where it mirrors the peer's
+ * pool.
  *
  *	connects                                listens
  *	REQ   wire_exchange_connect ---------->         version, key id
@@ -11,8 +12,8 @@
  *	                                            or  SEND wire_handshake_refusal
  *	SEND  wire_exchange_offer: where yours is mirrored here ->
  *
- * What follows on the same connection are slots, each with a wire_exchange_slot_head, and, where immediates
- * confirm, wire_exchange_freed.
+ * Slots follow on the same connection, each with a wire_exchange_slot_head. Where immediates
+ * confirm, wire_exchange_freed messages follow too.
  */
 #ifndef WEIR_WIRE_EXCHANGE_H
 #define WEIR_WIRE_EXCHANGE_H
@@ -20,13 +21,13 @@
 #include "wire/handshake.h"
 
 #define WIRE_EXCHANGE_MAGIC 0x78696577u /* "weix" */
-#define WIRE_EXCHANGE_VERSION 4 /* of the request and the offers; the proof between has its own */
-#define WIRE_EXCHANGE_OFFER 16 /* type of a wire_exchange_offer, beyond those of the proof */
+#define WIRE_EXCHANGE_VERSION 4 /* of the request and the offers; the proof has its own version */
+#define WIRE_EXCHANGE_OFFER 16 /* type of a wire_exchange_offer, above the proof's types */
 #define WIRE_EXCHANGE_SLOTS_MAX 65536
 #define WIRE_EXCHANGE_SLOT_BYTES_MAX (1u << 30)
 #define WIRE_EXCHANGE_FREED_MAX 60
 #define WIRE_EXCHANGE_OFFERS_IN \
-	2 /* offers that the end that listens receives; the other receives one */
+	2 /* offers received by the listening end; the other end receives one */
 
 /* Private data of the REQ. */
 struct wire_exchange_connect {
@@ -37,7 +38,7 @@ struct wire_exchange_connect {
 };
 static_assert(sizeof(struct wire_exchange_connect) == 16, "wire_exchange_connect");
 
-/* Memory that the receiver of this may reach. */
+/* Memory that the receiver of this struct may access. */
 struct wire_exchange_remote_mr {
 	uint64_t address;
 	uint32_t rkey;
@@ -47,44 +48,46 @@ static_assert(sizeof(struct wire_exchange_remote_mr) == 16, "wire_exchange_remot
 
 struct wire_exchange_offer {
 	struct wire_handshake_head head;
-	uint32_t slots; /* to send from, 1 to WIRE_EXCHANGE_SLOTS_MAX */
-	uint32_t slot_bytes; /* that one carries, 1 to WIRE_EXCHANGE_SLOT_BYTES_MAX */
-	uint8_t is_imm; /* immediates confirm, not bitmaps; 0 or 1 */
-	uint8_t is_unordered; /* takes slots as it finds them: a message has one; 0 or 1 */
+	uint32_t slots; /* in the sender's pool, 1 to WIRE_EXCHANGE_SLOTS_MAX */
+	uint32_t slot_bytes; /* data bytes of a slot, 1 to WIRE_EXCHANGE_SLOT_BYTES_MAX */
+	uint8_t is_imm; /* immediates confirm slots instead of bitmaps; 0 or 1 */
+	uint8_t is_unordered; /* takes slots in any order: one slot a message; 0 or 1 */
 	uint8_t zero[2];
-	uint32_t head_stride; /* from one header to the next */
+	uint32_t head_stride; /* distance between headers, bytes */
 	struct wire_exchange_remote_mr
-		heads; /* the mirror's: a wire_exchange_slot_head of each slot; to write to */
-	struct wire_exchange_remote_mr
-		mirror; /* of the receiver's pool, in strides of wire_exchange_slot_stride(); to write to */
-	struct wire_exchange_remote_mr bell; /* 8 bytes that the receiver writes to be woken */
-	struct wire_exchange_remote_mr bits; /* of the sender's pool, then of the mirror; to read */
+		heads; /* the mirror's wire_exchange_slot_heads, one a slot; to write to */
+	struct wire_exchange_remote_mr mirror; /* mirror of the receiver's pool, in strides of
+			 * wire_exchange_slot_stride(); to write to */
+	struct wire_exchange_remote_mr bell; /* doorbell: 8 bytes that the receiver writes to be
+					      * woken */
+	struct wire_exchange_remote_mr bits; /* bitmaps of the sender's pool, then of the mirror;
+					      * to read */
 };
 static_assert(sizeof(struct wire_exchange_offer) == 88, "wire_exchange_offer");
 
 /*
- * Of each slot, written with its data or after. In host memory it lies right before the data, so
- * that one write has both; of data in a GPU's memory it is apart, in host memory, where the CPU
- * reads it.
+ * The header of a slot, written with the data or later. In host memory the header precedes the data
+ * directly, so that one write carries both. For data in GPU memory the header is in host memory,
+ * where the CPU reads it.
  */
 struct wire_exchange_slot_head {
-	uint64_t sequence; /* of all slots sent, from 0 */
+	uint64_t sequence; /* number of the slot among all slots sent, from 0 */
 	uint32_t length; /* bytes of data */
 	uint16_t flags;
-	uint16_t
-		before; /* the slot that was sent before this one: its number; of the first slot 0 */
+	uint16_t before; /* index of the slot sent before this one; 0 in the first slot */
 };
 static_assert(sizeof(struct wire_exchange_slot_head) == 16, "wire_exchange_slot_head");
 
-#define WIRE_EXCHANGE_SLOT_LAST 1u /* the message ends here */
-#define WIRE_EXCHANGE_SLOT_END 2u /* no message: nothing more will come */
+#define WIRE_EXCHANGE_SLOT_LAST 1u /* last slot of a message */
+#define WIRE_EXCHANGE_SLOT_END 2u /* end of the stream, carries no message */
 
 /*
- * Where immediates confirm, each slot's write has one, which is its number. Where bitmaps do, so
- * may those to who waits for news, until there have been as many in all as its ring says, which
- * then has been answered. It tells of so many slots before that one, too, as their headers lead
- * from one to the other; and may come with a WRITE of nothing behind that slot's. A WRITE of
- * nothing has one of these, too:
+ * Immediates of slot writes. Where immediates confirm, each slot's write carries the slot's number.
+ * Where bitmaps confirm, a write may carry such an immediate to a peer that waits for news, until
+ * their number reaches the total in the peer's doorbell; the doorbell is then answered. The upper
+ * half counts earlier slots that the immediate announces too, found by following the headers. The
+ * immediate may also arrive by an empty WRITE behind the slot's write. The following immediates
+ * also travel with empty WRITEs:
  */
 static inline uint32_t wire_exchange_imm_encode(uint32_t slot, uint32_t others)
 {
@@ -102,20 +105,19 @@ static inline uint32_t wire_exchange_imm_others(uint32_t imm)
 }
 
 #define WIRE_EXCHANGE_IMM_OTHERS_MAX 0x7fffu
-#define WIRE_EXCHANGE_IMM_WAKE \
-	0x80000000u /* what you have rung for has come: look; ends the ring */
+#define WIRE_EXCHANGE_IMM_WAKE 0x80000000u /* an awaited event has occurred; answers the doorbell */
 #define WIRE_EXCHANGE_IMM_DRAINED \
-	0x80000001u /* all was taken, also the slot with WIRE_EXCHANGE_SLOT_END */
+	0x80000001u /* all slots are taken, including the one with WIRE_EXCHANGE_SLOT_END */
 
 /*
- * What is written to the bell: who rings waits for that. From the lowest bit: what for, how often
- * it may be told in all, how long it may wait for what comes to be told of together, which ring it
- * is.
+ * The doorbell value, written by an end that waits. From the lowest bit: the events wanted, the
+ * total number of notifications allowed, the time that a notification may be delayed to cover
+ * several slots, the number of the doorbell.
  */
 #define WIRE_EXCHANGE_WANT_NEWS 1u
 #define WIRE_EXCHANGE_WANT_ROOM 2u
-#define WIRE_EXCHANGE_TELLS_MAX 64u /* more than have been heard */
-#define WIRE_EXCHANGE_PATIENCE_NS 32000u /* up to 255 of them */
+#define WIRE_EXCHANGE_TELLS_MAX 64u /* allowed beyond those received */
+#define WIRE_EXCHANGE_PATIENCE_NS 32000u /* up to 255 of these units */
 
 static inline uint64_t wire_exchange_doorbell_encode(uint64_t number, uint64_t patience_ns,
 						     uint32_t tells, unsigned int want)
@@ -130,7 +132,7 @@ static inline uint64_t wire_exchange_doorbell_patience_ns(uint64_t ring)
 	return (ring >> 34 & 255) * WIRE_EXCHANGE_PATIENCE_NS;
 }
 
-/* How many may be told of now, if @told were so far. A ring that allows more than is right allows none. */
+/* Return: notifications allowed now, after @told so far. An excessive allowance counts as none. */
 static inline uint32_t wire_exchange_doorbell_tells(uint64_t ring, uint32_t told)
 {
 	uint32_t tells = (uint32_t)(ring >> 2) - told;
@@ -138,7 +140,7 @@ static inline uint32_t wire_exchange_doorbell_tells(uint64_t ring, uint32_t told
 	return ring & WIRE_EXCHANGE_WANT_NEWS && tells <= WIRE_EXCHANGE_TELLS_MAX ? tells : 0;
 }
 
-/* Slots that their sender may use again. */
+/* Slots that the sender may use again. */
 struct wire_exchange_freed {
 	uint32_t count;
 	uint32_t zero;
@@ -146,7 +148,7 @@ struct wire_exchange_freed {
 };
 static_assert(sizeof(struct wire_exchange_freed) == 248, "wire_exchange_freed");
 
-/* From one slot to the next. */
+/* Distance between slots in the mirror. */
 static inline uint64_t wire_exchange_slot_stride(uint32_t slot_bytes)
 {
 	return (sizeof(struct wire_exchange_slot_head) + slot_bytes + 63ull) / 64 * 64;
@@ -162,7 +164,7 @@ void wire_exchange_offer_encode(struct wire_exchange_offer *offer);
 /* Return: 0; -EPROTO malformed or out of range; -EPROTONOSUPPORT another version. */
 int wire_exchange_offer_decode(const void *data, size_t length, struct wire_exchange_offer *out);
 
-/* Return: 0; -EPROTO. The slots' numbers are for the receiver to check. */
+/* Return: 0; -EPROTO. The receiver must check the slot numbers. */
 int wire_exchange_freed_decode(const void *data, size_t length, struct wire_exchange_freed *out);
 
 #endif

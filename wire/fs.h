@@ -2,29 +2,29 @@
 /*
  * The file system's messages, between weir mount and weir serve.
  *
- * Names and attributes live with the donor; each operation on them is one call
- * (weir_call) with a request and a reply from here. File data never travels in
- * messages: FS_MAP and FS_ALLOC tell where in the volume a file's bytes lie, and
- * the client reads and writes there one-sidedly.
+ * The donor keeps names and attributes; each operation on them is one call (weir_call) with a
+ * request and a reply from here. File data never travels in messages: FS_MAP and FS_ALLOC return
+ * the extents of a file in the volume, and the client reads and writes these extents one-sidedly.
  *
  * The volume is a linear space of chunks, each a region of the donor's (FS_VOLUME).
  *
- * Who may touch an extent: a client that got it by FS_MAP or FS_ALLOC *holds* the file's
- * map until it answers a FS_RECALL with FS_RETURN, returns it unasked, or loses its QPs.
- * An extent that is freed while others hold the map stays in limbo until each of
- * them has given the map back; it is zeroed before it is used again. Two more ways to give a
- * map back, which spare a message: a client's last FS_RELEASE of the file, and asking for
- * what cuts extents off (FS_SETATTR with a size, FS_FALLOCATE that punches a hole, FS_OPEN
- * with O_TRUNC): whoever asks that has nothing in flight to the file and has forgotten its map, so
- * it is not recalled. Maps are held of open files only.
+ * Access to extents: a client *holds* a file's map after FS_MAP or FS_ALLOC until it answers an
+ * FS_RECALL with FS_RETURN, returns the map unasked, or loses its QPs. An extent freed while other
+ * clients hold the map stays in limbo until each holder has returned the map; the donor zeroes the
+ * extent before reuse. Two operations return the map without a message of their own:
+ * - the client's last FS_RELEASE of the file;
+ * - an operation that cuts off extents (FS_SETATTR with a size, FS_FALLOCATE that punches a hole,
+ *   FS_OPEN with O_TRUNC). The requesting client has nothing in flight to the file and has dropped
+ *   the
+ *   map, so the donor sends no recall to that client. Clients hold maps of open files only.
  *
- * Extents beyond the end of a file are left by FS_ALLOC ahead of a writer. They are freed when
- * the file's last opener releases it, unless FS_FALLOCATE put them there.
+ * FS_ALLOC may leave extents beyond the end of a file, ahead of a writer. The donor frees them when
+ * the last opener releases the file, unless FS_FALLOCATE created them.
  *
- * Caching: while one client alone has mounted, it may cache names and attributes
- * for FS_ALONE_MS. Before a second one's FS_MOUNT is answered, the first gets FS_SHARE and
- * answers FS_SHARED once whatever it let the kernel cache has expired; from then on
- * nobody caches them: close-to-open.
+ * Caching: a client that is alone in mounting may cache names and attributes for FS_ALONE_MS.
+ * Before the donor answers a second client's FS_MOUNT, it sends FS_SHARE to the first. The first
+ * client answers FS_SHARED once the kernel's cached entries have expired. From then on no client
+ * caches names and attributes: close-to-open.
  *
  * Little-endian, packed by hand, sizes asserted. Strings carry their length and no NUL.
  */
@@ -36,7 +36,7 @@
 #define FS_VERSION 1
 #define FS_MAGIC 0x31536677 /* "wfS1" */
 #define FS_ROOT 1
-#define FS_BLOCK 4096 /* bytes; extents begin and end on it */
+#define FS_BLOCK 4096 /* bytes; alignment of extents */
 #define FS_NAME_MAX 255
 #define FS_TARGET_MAX 4095 /* of a symbolic link */
 #define FS_XATTR_MAX 8192 /* value, and list of names */
@@ -50,7 +50,7 @@ enum wire_fs_op {
 	FS_LOOKUP, /* name -> wire_fs_attr */
 	FS_GETATTR, /* -> wire_fs_attr */
 	FS_SETATTR, /* wire_fs_setattr -> wire_fs_attr */
-	FS_MAKE, /* wire_fs_make, name, target -> wire_fs_attr; any type; with FS_MAKE_OPEN also opens */
+	FS_MAKE, /* wire_fs_make, name, target -> wire_fs_attr; any type; FS_MAKE_OPEN also opens */
 	FS_LINK, /* wire_fs_link, name -> wire_fs_attr */
 	FS_UNLINK, /* name -> nothing */
 	FS_RMDIR, /* name -> nothing */
@@ -60,8 +60,8 @@ enum wire_fs_op {
 	FS_RELEASE, /* -> nothing; once per open */
 	FS_READDIR, /* wire_fs_readdir -> wire_fs_dirent[] */
 	FS_MAP, /* wire_fs_range -> wire_fs_map, wire_fs_extent[] */
-	FS_ALLOC, /* wire_fs_range -> wire_fs_map, wire_fs_extent[]; fills the holes with zeroed extents, all or
-		   * nothing (ENOSPC) */
+	FS_ALLOC, /* wire_fs_range -> wire_fs_map, wire_fs_extent[]; fills all holes with zeroed
+		   * extents or none (ENOSPC) */
 	FS_COMMIT, /* wire_fs_setattr without FS_SET_SIZE -> wire_fs_attr; data was written */
 	FS_FALLOCATE, /* wire_fs_fallocate -> wire_fs_attr */
 	FS_STATFS, /* -> wire_fs_statfs */
@@ -71,30 +71,31 @@ enum wire_fs_op {
 	FS_REMOVEXATTR, /* name -> nothing */
 	FS_GETLK, /* wire_fs_lock -> wire_fs_lock */
 	FS_SETLK, /* wire_fs_lock -> nothing; with FS_LOCK_WAIT answered when granted */
-	FS_CANCELLK, /* wire_fs_lock: a waiting FS_SETLK with this @cancel ends with -EINTR -> nothing */
-	FS_RETURN, /* wire_fs_recall: the client holds no map of this file with an epoch up to
-		    * that -> nothing */
-	FS_SHARED, /* the client caches names and attributes no more -> nothing */
+	FS_CANCELLK, /* wire_fs_lock -> nothing; the waiting FS_SETLK with the same @cancel ends
+		      * with -EINTR */
+	FS_RETURN, /* wire_fs_recall -> nothing; the client holds no map of the file up to that
+		    * epoch */
+	FS_SHARED, /* -> nothing; the client no longer caches names and attributes */
 
 	/* From the donor, unasked, one-way. */
-	FS_RECALL = 64, /* wire_fs_recall: give the map of this file back */
+	FS_RECALL = 64, /* wire_fs_recall: return the map of this file */
 	FS_SHARE, /* wire_fs_head alone: another client mounts */
 };
 
-/* Begins each message that a client sends, and each that the donor sends unasked. */
+/* Begins each message of a client, and each unasked message of the donor. */
 struct wire_fs_head {
 	uint16_t op;
 	uint16_t flags; /* 0 */
-	uint32_t uid, gid; /* who asks: owner of what is made */
+	uint32_t uid, gid; /* of the requesting user, who owns files created */
 	uint32_t name_length; /* of the first string, which follows the fixed part */
 	uint64_t ino;
 };
 static_assert(sizeof(struct wire_fs_head) == 24, "wire_fs_head");
 
-/* Begins each reply; the rest only if @status is 0. */
+/* Begins each reply; the rest follows only if @status is 0. */
 struct wire_fs_reply {
 	int32_t status; /* 0 or a negative errno of Linux */
-	uint32_t shared; /* 1: others have mounted too, cache nothing */
+	uint32_t shared; /* 1: other clients have mounted too, cache nothing */
 };
 static_assert(sizeof(struct wire_fs_reply) == 8, "wire_fs_reply");
 
@@ -105,10 +106,10 @@ struct wire_fs_time {
 };
 
 struct wire_fs_attr {
-	uint64_t ino; /* never used again */
+	uint64_t ino; /* never reused */
 	uint64_t size;
 	uint64_t blocks; /* of 512 bytes, really allocated */
-	uint64_t change; /* grows with each change of data or size, by 1 for a FS_COMMIT */
+	uint64_t change; /* grows with each change of data or size, by 1 for an FS_COMMIT */
 	struct wire_fs_time atime, mtime, ctime;
 	uint32_t mode;
 	uint32_t nlink;
@@ -118,7 +119,7 @@ struct wire_fs_attr {
 };
 static_assert(sizeof(struct wire_fs_attr) == 104, "wire_fs_attr");
 
-#define FS_ATTR_PLAIN 1u /* it has no extended attributes: no need to ask */
+#define FS_ATTR_PLAIN 1u /* no extended attributes: no need to ask */
 
 struct wire_fs_mount {
 	struct wire_fs_head head;
@@ -129,16 +130,16 @@ struct wire_fs_mounted {
 	struct wire_fs_reply reply;
 	struct wire_fs_attr root;
 	uint64_t chunk_bytes; /* of each chunk but perhaps the last */
-	uint64_t client; /* a number for this client */
+	uint64_t client; /* the client's number */
 };
 
 struct wire_fs_volume {
 	struct wire_fs_head head;
-	uint32_t first; /* chunk wanted first */
+	uint32_t first; /* first chunk wanted */
 	uint32_t zero;
 };
 
-struct wire_fs_chunk { /* its volume offset: sum of the lengths before */
+struct wire_fs_chunk { /* volume offset: sum of the preceding lengths */
 	uint64_t addr;
 	uint64_t length;
 	uint32_t rkey;
@@ -154,20 +155,20 @@ static_assert(sizeof(struct wire_fs_chunk) == 24, "wire_fs_chunk");
 #define FS_SET_MTIME 32u
 #define FS_SET_ATIME_NOW 64u
 #define FS_SET_MTIME_NOW 128u
-#define FS_SET_CTIME 256u /* taken if it is later than the one before, else the donor's time */
+#define FS_SET_CTIME 256u /* used if later than the previous ctime, else the donor's time */
 
 struct wire_fs_setattr {
 	struct wire_fs_head head;
 	uint32_t mask;
 	uint32_t mode, uid, gid;
-	uint64_t size; /* of FS_COMMIT: at least that */
+	uint64_t size; /* FS_COMMIT: lower bound of the size */
 	struct wire_fs_time atime, mtime, ctime;
 };
 
 #define FS_MAKE_OPEN 1u
 #define FS_MAKE_EXCLUSIVE \
-	2u /* an existing name is -EEXIST; else, with MAKE_OPEN, -ESTALE: the
-			      * kernel looks it up, checks who may open it, and opens it */
+	2u /* an existing name is -EEXIST; without this flag and with MAKE_OPEN -ESTALE: the
+	    * kernel looks the name up, checks permissions and opens the file */
 
 struct wire_fs_make { /* head.ino: the directory */
 	struct wire_fs_head head;
@@ -191,16 +192,16 @@ struct wire_fs_rename { /* head.ino: the old directory */
 
 struct wire_fs_open {
 	struct wire_fs_head head;
-	uint32_t flags; /* O_TRUNC counts */
+	uint32_t flags; /* only O_TRUNC matters */
 	uint32_t zero;
 };
 
 struct wire_fs_readdir {
 	struct wire_fs_head head;
-	uint64_t cookie; /* 0: from the start; else that of the last entry seen */
+	uint64_t cookie; /* 0: from the start; else the last entry's */
 };
 
-/* Followed by the name, padded to 8 bytes. "." and ".." are among them. */
+/* Followed by the name, padded to 8 bytes. "." and ".." are included. */
 struct wire_fs_dirent {
 	uint64_t cookie; /* stays valid while other names come and go */
 	uint32_t name_length;
@@ -213,12 +214,12 @@ struct wire_fs_range {
 	uint64_t offset, length;
 };
 
-/* Followed by the extents that touch the range, in order of offset; what lies between is a hole. */
+/* Followed by the extents that overlap the range, by offset; gaps are holes. */
 struct wire_fs_map {
 	struct wire_fs_reply reply;
-	uint64_t epoch; /* of the map; a recall names one */
+	uint64_t epoch; /* of the map; named by recalls */
 	uint64_t size; /* of the file */
-	uint64_t end; /* the answer is complete up to here (it may be shorter than asked) */
+	uint64_t end; /* the answer is complete up to this offset, possibly short of the range */
 	uint32_t extents;
 	uint32_t zero;
 };
@@ -252,11 +253,11 @@ struct wire_fs_xattr {
 #define FS_LOCK_FLOCK 1u /* flock(2); else a POSIX record lock */
 #define FS_LOCK_WAIT 2u
 
-struct wire_fs_lock { /* as a request head.op is set; in the reply of FS_GETLK head is zero */
+struct wire_fs_lock { /* requests set head.op; FS_GETLK's reply has a head of zeros */
 	struct wire_fs_head head;
 	uint64_t owner; /* within the client */
 	uint64_t start, end; /* inclusive; UINT64_MAX: to the end of the file */
-	uint64_t cancel; /* names a waiting request of this client */
+	uint64_t cancel; /* identifies a waiting request of this client */
 	uint32_t type; /* F_RDLCK, F_WRLCK, F_UNLCK */
 	uint32_t pid;
 	uint32_t flags; /* FS_LOCK_* */

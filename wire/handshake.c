@@ -9,7 +9,7 @@ static const uint8_t type_length[] = {
 	[WIRE_REFUSAL] = sizeof(struct wire_handshake_refusal),
 };
 
-/* What a peer wrote goes to logs and terminals: nothing but printable ASCII gets through. */
+/* A peer's text goes to logs and terminals: only printable ASCII may pass. */
 static void text_mask(char *text, size_t size)
 {
 	size_t i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How a client and a donor meet: what the connection manager carries, and the proof of
- * the key that follows on each channel. docs/protocol.md tells the whole story.
+ * How a client and a donor connect: the private data of the connection manager, and the proof of
+ * the key on each channel. docs/protocol.md describes the whole protocol.
  *
  *	client                                  donor
  *	REQ   wire_handshake_connect ------------------->         version, tenant by key id
@@ -12,8 +12,8 @@
  *	      <----------------------- SEND wire_handshake_welcome    MAC over both and itself
  *	                                            or  SEND wire_handshake_refusal, at any time
  *
- * Little-endian, naturally aligned, no padding, sizes asserted. The decoders are pure: they
- * check every length, copy, and look at nothing else.
+ * Little-endian, naturally aligned, no padding, sizes asserted. The decoders are pure: they check
+ * every length and copy.
  */
 #ifndef WEIR_WIRE_HANDSHAKE_H
 #define WEIR_WIRE_HANDSHAKE_H
@@ -25,13 +25,12 @@
 #define WIRE_NONCE 32 /* bytes of a nonce */
 #define WIRE_MAC 32 /* bytes of HMAC-SHA-256 */
 #define WIRE_GID 16
-#define WIRE_MUX_ID 16 /* of a mux: random bytes, not all 0 */
+#define WIRE_MUX_ID 16 /* bytes of a mux id: random, not all 0 */
 #define WIRE_TEXT 116 /* bytes of a refusal's sentence, NUL included */
 #define WIRE_CHANNELS_MAX 16
-#define WIRE_CHANNEL_UNLOAD 16 /* one more, for what is unloaded: wire/unload.h */
-#define WIRE_HANDSHAKE_MAX \
-	256 /* a receive buffer of this size holds any message of the handshake */
-#define WIRE_HANDSHAKE_RECVS 2 /* each end receives at most this many of them on a channel */
+#define WIRE_CHANNEL_UNLOAD 16 /* an extra channel for unloaded writes: wire/unload.h */
+#define WIRE_HANDSHAKE_MAX 256 /* size of a receive buffer for any message of the handshake */
+#define WIRE_HANDSHAKE_RECVS 2 /* receive buffers for handshake messages at each end of a channel */
 
 enum wire_handshake_type {
 	WIRE_HELLO = 1,
@@ -41,20 +40,20 @@ enum wire_handshake_type {
 	WIRE_REFUSAL,
 };
 
-/* Private data of the REQ. Bytes after it are padding of the connection manager's. */
+/* Private data of the REQ. The connection manager may pad the end. */
 struct wire_handshake_connect {
 	uint32_t magic;
-	uint16_t version; /* at this place in all versions */
+	uint16_t version; /* at this offset in all versions */
 	uint16_t channel; /* below WIRE_CHANNELS_MAX, or WIRE_CHANNEL_UNLOAD */
-	uint64_t session_id; /* 0: a new session, and then channel is 0 */
-	uint64_t key_id; /* names the key, and so the donor's PD: weir_key_id() */
+	uint64_t session_id; /* 0: a new session, with channel 0 */
+	uint64_t key_id; /* selects the key, and so the donor's PD: weir_key_id() */
 };
 static_assert(sizeof(struct wire_handshake_connect) == 24, "wire_handshake_connect");
 
 /* Begins each message of the handshake, and the private data of a REJ. */
 struct wire_handshake_head {
 	uint32_t magic;
-	uint16_t version; /* at this place in all versions */
+	uint16_t version; /* at this offset in all versions */
 	uint8_t type; /* enum wire_handshake_type */
 	uint8_t length; /* of the whole message */
 };
@@ -66,11 +65,10 @@ struct wire_handshake_hello {
 	uint8_t gid[WIRE_GID]; /* the client's */
 	uint32_t qpn; /* the client's */
 	uint16_t channel;
-	uint16_t
-		credits; /* control messages the donor may send before more is granted; channel 0 */
+	uint16_t credits; /* channel 0: initial credits for the donor's control messages */
 	uint64_t session_id;
-	uint8_t mux[WIRE_MUX_ID]; /* the client's, if it is a mux; else 0 */
-	uint64_t ended; /* mux: a session with this donor that it has no more; else 0 */
+	uint8_t mux[WIRE_MUX_ID]; /* the client's, if a mux; else 0 */
+	uint64_t ended; /* mux: a session with this donor that has ended at the client; else 0 */
 };
 static_assert(sizeof(struct wire_handshake_hello) == 96, "wire_handshake_hello");
 
@@ -91,25 +89,24 @@ static_assert(sizeof(struct wire_handshake_proof) == 40, "wire_handshake_proof")
 
 struct wire_handshake_welcome {
 	struct wire_handshake_head head;
-	uint64_t session_id; /* what further channels of this session name */
+	uint64_t session_id; /* for further channels of this session */
 	uint64_t incarnation; /* of the donor */
 	uint64_t quota_bytes;
 	uint32_t message_max; /* bytes of a control message, head included */
-	uint16_t
-		credits; /* control messages the client may send before more is granted; channel 0 */
+	uint16_t credits; /* channel 0: initial credits for the client's control messages */
 	uint16_t zero;
-	uint64_t buffer; /* of WIRE_UNLOAD_SLOTS slots; WIRE_CHANNEL_UNLOAD */
-	uint32_t rkey; /* of it */
-	uint32_t
-		is_known; /* mux: 1: session_id is one that there was, and this channel is not of it */
-	uint8_t mux[WIRE_MUX_ID]; /* the donor's, if it is a mux; else 0 */
-	uint8_t mac[WIRE_MAC]; /* over all before it, too */
+	uint64_t buffer; /* WIRE_CHANNEL_UNLOAD: of WIRE_UNLOAD_SLOTS slots */
+	uint32_t rkey; /* of the buffer */
+	uint32_t is_known; /* mux: 1: session_id names an earlier session, to which this channel
+			   * does not belong */
+	uint8_t mux[WIRE_MUX_ID]; /* the donor's, if a mux; else 0 */
+	uint8_t mac[WIRE_MAC]; /* also covers all fields before */
 };
 static_assert(sizeof(struct wire_handshake_welcome) == 104, "wire_handshake_welcome");
 
-/* Not proven by a MAC: it can only end a connection. Also the private data of a REJ. */
+/* Without a MAC: a refusal can only end a connection. Also the private data of a REJ. */
 struct wire_handshake_refusal {
-	struct wire_handshake_head head; /* version: the one that the donor speaks */
+	struct wire_handshake_head head; /* version: the donor's */
 	uint32_t status; /* a positive errno of Linux */
 	char text[WIRE_TEXT]; /* a sentence for people, padded with NULs */
 };
@@ -127,7 +124,7 @@ static_assert(sizeof(union wire_handshake_message) <= WIRE_HANDSHAKE_MAX, "wire_
 
 /**
  * wire_handshake_connect_decode() - read the private data of a REQ
- * @data, @length: as the connection manager gave it; may be NULL, 0
+ * @data, @length: from the connection manager; may be NULL, 0
  *
  * Return: 0; -EPROTO not weir, too short or out of range; -EPROTONOSUPPORT another version.
  */
@@ -137,25 +134,26 @@ int wire_handshake_connect_decode(const void *data, size_t length,
 /**
  * wire_handshake_refusal_decode() - read the private data of a REJ
  *
- * Text that is not printable ASCII is masked; @out->text ends with a NUL. Another version is no
- * error here: head.version says which one the donor speaks.
- * Return: 0; -EPROTO it is not weir's.
+ * Unprintable characters are masked; @out->text ends with a NUL. Another version is no error here:
+ * head.version is the donor's version.
+ *
+ * Return: 0; -EPROTO not weir's.
  */
 int wire_handshake_refusal_decode(const void *data, size_t length,
 				  struct wire_handshake_refusal *out);
 
 /**
  * wire_handshake_encode() - fill in the head of a message
- * @message: the rest of it is set
+ * @message: all but the head is set
  *
- * Return: its length in bytes, the number to send.
+ * Return: the message's length in bytes, to send.
  */
 size_t wire_handshake_encode(union wire_handshake_message *message, enum wire_handshake_type type);
 
 /**
  * wire_handshake_decode() - read one message of the handshake
+ * @length: must match the type in the message exactly
  *
- * @length must be exactly what the message's type says; head.type tells which one it is.
  * Return: 0; -EPROTO; -EPROTONOSUPPORT another version.
  */
 int wire_handshake_decode(const void *data, size_t length, union wire_handshake_message *out);

@@ -13,7 +13,7 @@ static bool grant_is_valid(const struct wire_mux_control *m)
 	       m->position + m->length > m->position;
 }
 
-/* The ring that pieces are written to; positions are taken modulo its length. */
+/* The receiver's ring, which the peer writes to; stream positions are taken modulo its length. */
 static bool ring_is_valid(const struct wire_mux_control *m)
 {
 	if (!window_is_valid(m->value) || m->rights || m->length > UINT32_MAX)

@@ -1,57 +1,60 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What two muxes send each other over the QPs that their connections share, once the handshake
- * is done: docs/mux.md tells the story.
+ * Messages between two muxes over their shared QPs, once the handshake is done: docs/mux.md.
  *
- * The immediate says what a message is: 0 is one of these; any other is the id of the
- * connection at the receiver, and the message a piece of its stream of bytes. One connection's
- * messages all go by one QP, so that they arrive in the order sent:
+ * Immediate 0 marks a control message. Any other immediate is the receiver's id of a connection,
+ * and the message is a piece of the connection's byte stream. All messages of one connection use
+ * one QP and so arrive in order:
  *
  *	OPEN -> ACCEPT, pieces and CREDITs both ways, FIN from each end
  *	OPEN -> REFUSE
  *
- * OPEN and ACCEPT say where the ring lies that pieces come to, as long as the window: at @position,
- * rkey @length; @position 0: nowhere. A piece is sent, or written there, with an immediate too: at
- * its place in the stream, modulo the window, and not across the ring's end.
+ * OPEN and ACCEPT name the sender's receive ring, as long as the window: at @position, rkey
+ * @length;
+ * @position 0: no ring. A piece is sent, or written to the ring with an immediate: at its stream
+ *	position modulo the window, never across the end of the ring.
  *
- * Nobody has more than WIRE_MUX_OPENS_MAX of his OPENs unanswered: who does not keep to that may find
- * that there is no room for a refusal, and is cut off.
+ * A mux keeps at most WIRE_MUX_OPENS_MAX OPENs unanswered. A peer that exceeds the limit may find
+ * no room for a refusal, and is disconnected.
  *
- * In the stream each of the application's messages follows a struct wire_mux_record. Nobody sends
- * beyond what has been granted: the window of OPEN or ACCEPT, and then each CREDIT's position.
- * After its FIN an end sends nothing more; who gets one owes one.
+ * In the stream each application message follows a struct wire_mux_record. No end sends beyond its
+ * grant: first the window of OPEN or ACCEPT, then the position of each CREDIT. After its FIN an end
+ * sends nothing more; an end that receives a FIN owes a FIN.
  *
- * LEAVE, LEFT and STAY are of the lane of class 0, and of no connection: whether the queue pairs
- * between two muxes may go, since none is left. Who has said LEAVE opens nothing until he has heard
- * LEFT, STAY or the other's LEAVE, which is as good as LEFT; who has said LEFT, or has heard it,
- * opens nothing more.
+ * LEAVE, LEFT and STAY use the QP of class 0 and belong to no connection. With these messages two
+ * muxes agree to close the queue pairs between them when no connection is left. After LEAVE a mux
+ * opens nothing until it receives LEFT, STAY or the peer's LEAVE, which counts as LEFT. After
+ * sending or receiving LEFT a mux opens nothing more.
  *
- * A GRANT lets the other end read or write memory one-sidedly, within its bounds and rights, until
- * it has answered a WITHDRAW by WITHDRAWN, or has sent FIN: whatever it had posted is done by then.
+ * A GRANT lets the peer read or write memory one-sidedly, within bounds and rights. The grant ends
+ * when the peer answers WITHDRAW by WITHDRAWN, or sends FIN: all its posted accesses are done by
+ * then.
  */
 #ifndef WEIR_WIRE_MUX_H
 #define WEIR_WIRE_MUX_H
 
 #include "wire/platform.h"
 
-#define WIRE_MUX_SEGMENT_MAX 65536u /* bytes: receive buffers are that long */
-#define WIRE_MUX_WINDOW_MIN 4096u /* less is refused */
+#define WIRE_MUX_SEGMENT_MAX 65536u /* bytes of a receive buffer */
+#define WIRE_MUX_WINDOW_MIN 4096u /* smaller windows are refused */
 #define WIRE_MUX_WINDOW_MAX (1u << 30)
 #define WIRE_MUX_RECORD_MAX (1u << 30) /* bytes of one message */
-#define WIRE_MUX_OPENS_MAX 256u /* of a mux at another, that are not answered yet */
+#define WIRE_MUX_OPENS_MAX 256u /* unanswered OPENs of one mux at another */
 
 enum wire_mux_type {
 	WIRE_MUX_OPEN = 1, /* @to a service, @from the opener's id, @value its window; its ring */
-	WIRE_MUX_ACCEPT, /* @to the opener's id, @from the acceptor's, @value its window; its ring */
+	WIRE_MUX_ACCEPT, /* @to the opener's id, @from the acceptor's, @value its window; its
+			  * 	ring */
 	WIRE_MUX_REFUSE, /* @to the opener's id, @value a positive errno */
-	WIRE_MUX_CREDIT, /* @to the id, @position: the stream may be sent up to it */
-	WIRE_MUX_FIN, /* @to the id, @value 0, or a positive errno: it is cut off */
-	WIRE_MUX_GRANT, /* @to the id, @from a handle: memory at @position of @length, rkey @value */
+	WIRE_MUX_CREDIT, /* @to the id, @position: limit of the stream */
+	WIRE_MUX_FIN, /* @to the id, @value 0, or a positive errno of an abort */
+	WIRE_MUX_GRANT, /* @to the id, @from a handle: memory at @position of @length, rkey
+			 * 	@value */
 	WIRE_MUX_WITHDRAW, /* @to the id, @from a handle */
-	WIRE_MUX_WITHDRAWN, /* @to the id, @from a handle: it is used no more */
-	WIRE_MUX_LEAVE, /* there is no connection here: may all end? */
-	WIRE_MUX_LEFT, /* nor here: it may */
-	WIRE_MUX_STAY, /* it may not */
+	WIRE_MUX_WITHDRAWN, /* @to the id, @from a handle: no longer in use */
+	WIRE_MUX_LEAVE, /* no connection at the sender: may all QPs close? */
+	WIRE_MUX_LEFT, /* yes, none at the sender either */
+	WIRE_MUX_STAY, /* no, keep the QPs */
 };
 
 #define WIRE_MUX_MAY_READ 1u
@@ -59,10 +62,9 @@ enum wire_mux_type {
 
 struct wire_mux_control {
 	uint16_t type;
-	uint16_t rights; /* of a GRANT: bits; all else has 0 */
+	uint16_t rights; /* GRANT: bits; otherwise 0 */
 	uint32_t to, from, value;
-	uint64_t
-		position; /* bytes from the stream's beginning; or an address, of a ring or memory */
+	uint64_t position; /* byte offset in the stream; or the address of a ring or memory */
 	uint64_t length;
 };
 static_assert(sizeof(struct wire_mux_control) == 32, "wire_mux_control");
@@ -77,9 +79,9 @@ static_assert(sizeof(struct wire_mux_record) == 8, "wire_mux_record");
 /**
  * wire_mux_control_decode() - read a control message
  * @data, @length: as received; at any alignment
- * @out: what is said
+ * @out: receives the message
  *
- * Return: 0; -EPROTO it is none, or a number is out of its range.
+ * Return: 0; -EPROTO malformed, or a value is out of range.
  */
 int wire_mux_control_decode(const void *data, size_t length, struct wire_mux_control *out);
 

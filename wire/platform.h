@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the messages want from their host, in user space and in the kernel. */
+/* The headers that the messages need, in user space and in the kernel. */
 #ifndef WEIR_WIRE_PLATFORM_H
 #define WEIR_WIRE_PLATFORM_H
 

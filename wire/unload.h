@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Unloaded writes: what goes over the channel WIRE_CHANNEL_UNLOAD.
+ * Unloaded writes: the messages of channel WIRE_CHANNEL_UNLOAD.
  *
- * A client writes, with immediate, into the slots of a buffer that its WELCOME named, one after the
- * other, round and round: where the data belong, and the data. The immediate is the region's rkey.
- * The length is that of the write. The donor checks and copies in the order of arrival, and tells
- * how many are done by an empty message whose immediate is a return. A client has at most as many
- * under way as there are slots, and posts as many receives before the first; it gives each one back
- * before it uses the slots that a return frees.
+ * The WELCOME names a ring of slots. The client writes into the slots in order, with immediate: the
+ * target address and the data. The immediate is the region's rkey; the length is that of the write.
+ * The donor checks and copies the writes in order of arrival, and reports the number done in the
+ * immediate of an empty message, a return. A client has at most as many writes in flight as there
+ * are slots. It posts as many receives before the first write, and reposts each before it uses the
+ * slots that the return frees.
  *
- * A slot that is refused ends the buffer: those before it are done, none behind it ever is. The
- * channel that replaces it gets another.
+ * A refused slot ends the buffer: all slots before are done, and no later slot ever is. The channel
+ * that replaces this one gets a new buffer.
  */
 #ifndef WEIR_WIRE_UNLOAD_H
 #define WEIR_WIRE_UNLOAD_H
@@ -21,16 +21,16 @@
 #define WIRE_UNLOAD_SLOT_BYTES 256
 
 struct wire_unload_slot {
-	uint64_t addr; /* where the data belong */
+	uint64_t addr; /* target address */
 	uint8_t data[WIRE_UNLOAD_SLOT_BYTES - 8];
 };
 static_assert(sizeof(struct wire_unload_slot) == WIRE_UNLOAD_SLOT_BYTES, "wire_unload_slot");
 
 /**
- * struct wire_unload_return - what a return says
+ * struct wire_unload_return - contents of a return
  * @done: writes copied since the channel came up, modulo 2^16
- * @is_refused: the one after those is refused, and nothing more is copied
- * @pause_ms: the donor's CPU has no time for more for so long
+ * @is_refused: the next write is refused, and nothing more is copied
+ * @pause_ms: the donor's CPU has no time for unloaded writes for this long
  */
 struct wire_unload_return {
 	uint16_t done;
@@ -39,9 +39,9 @@ struct wire_unload_return {
 };
 
 /*
- * What a slot says of which @length bytes were written. @addr: where the data belong, looked at
- * once, for whoever filled the slot may do so again. Return: how many bytes they are; 0: there are
- * none, or more than there is room for.
+ * Reads a slot after a write of @length bytes. @addr: receives the target address, read once,
+ * because the client may overwrite the slot at any time. Return: the number of data bytes; 0: none,
+ * or too many.
  */
 static inline uint32_t wire_unload_slot_decode(const struct wire_unload_slot *slot, uint32_t length,
 					       uint64_t *addr)
@@ -52,7 +52,7 @@ static inline uint32_t wire_unload_slot_decode(const struct wire_unload_slot *sl
 		       0;
 }
 
-/* To the immediate, in host order, and back; bits that mean nothing are ignored. */
+/* Convert to and from the immediate, in host order; unknown bits are ignored. */
 static inline uint32_t wire_unload_return_encode(const struct wire_unload_return *r)
 {
 	return r->done | (uint32_t)r->is_refused << 16 | (uint32_t)r->pause_ms << 24;
