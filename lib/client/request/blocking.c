@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The blocking forms: requests that are waited for. */
+/* The blocking forms: submit a request, then wait. */
 #include <errno.h>
 
 #include "lib/client/memory/bounce_pool.h"
@@ -10,10 +10,10 @@
 #include "lib/client/session.h"
 #include "lib/client/request/waiter.h"
 
-#define WAIT_MS 5 /* until who sees to the ends himself looks whether others have */
-#define PART_BYTES (1u << 30) /* what one piece of a request can hold, and a bit to spare */
+#define WAIT_MS 5 /* poll interval of a thread that drives a session without a thread */
+#define PART_BYTES (1u << 30) /* the maximum of one piece of a request, with a margin */
 
-/* Waits for what was submitted, if it was. */
+/* Waits for the request, if the submission succeeded. */
 static int wait_for_request(struct weir_session *session, struct weir_waiter *waiter, int rc)
 {
 	if (rc)
@@ -22,7 +22,7 @@ static int wait_for_request(struct weir_session *session, struct weir_waiter *wa
 	return waiter->status;
 }
 
-/* What is waited for: a read or a write, or an atomic. */
+/* A blocking read, write or atomic. */
 struct blocking_request {
 	struct weir_region *region;
 	enum weir_op op;
@@ -47,8 +47,8 @@ static int submit_and_wait(const struct blocking_request *w)
 }
 
 /*
- * All buffers are in use. Those who use them see to their end: the session's thread, or, where it has
- * none, whoever calls it.
+ * All bounce buffers are in use. The session's thread completes their requests, or, in a session
+ * without a thread, the caller does.
  */
 __attribute__((noinline, cold)) static int retry_until_buffer_free(const struct blocking_request *w)
 {
@@ -119,7 +119,8 @@ int weir_read(struct weir_region *region, uint64_t offset, void *buf, size_t len
 
 int weir_write(struct weir_region *region, uint64_t offset, const void *buf, size_t length)
 {
-	return transfer(region, WEIR_OP_WRITE, offset, (char *)buf, length); /* only read */
+	return transfer(region, WEIR_OP_WRITE, offset, (char *)buf, length); /* the buffer is
+									      * only read */
 }
 
 int weir_readv(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,

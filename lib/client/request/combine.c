@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Sessions with something to post stand in nic->fed. One chain is posted at a time, and the lock
- * given back, so that another thread may go on with the rest; who posted it goes on if none does.
+ * Sessions with requests to post are in nic->fed. A combiner posts one chain at a time and then
+ * gives the lock back, so that another thread may continue. If none does, the combiner continues.
  */
 #include <string.h>
 
@@ -13,10 +13,10 @@
 #include "lib/client/request/combine.h"
 #include "lib/client/session.h"
 
-/* A thread that only came to submit does not deliver for ever what others submit. */
+/* A thread that came to submit does not deliver other threads' completions for ever. */
 #define ROUNDS_MAX 16
 
-/* What follows down to serve(): with nic->lock held. */
+/* Down to run_combiner(): with nic->lock held. */
 static void admit_to_session(struct weir_nic *nic, struct weir_request *request)
 {
 	struct weir_session *session = request->session;
@@ -43,7 +43,7 @@ static void poll_and_dispatch(struct weir_session *session, uint64_t now_ns)
 	weir_dispatch_locked(session);
 }
 
-/* One session's turn. It may give the lock up in between. */
+/* Serves one session. May give the lock up meanwhile. */
 static void run_first_session(struct weir_nic *nic, const struct weir_session *mine)
 {
 	struct weir_session *session = weir_list_entry(nic->fed.next, struct weir_session, fed);
@@ -92,16 +92,16 @@ static void unlock_and_wake(struct weir_nic *nic)
 }
 
 /*
- * As weir_inbox_is_empty() says it, without its change of the word: the lock was given back by a
- * sequentially consistent operation, and such are this, the push, and the trylock behind it. So a
- * push that this misses has its trylock after that unlock.
+ * As weir_inbox_is_empty(), but leaves the word unchanged. The unlock, this load, the push and the
+ * trylock after the push are sequentially consistent. Therefore a push that this load misses has
+ * its trylock after the unlock.
  */
 static bool inbox_may_hold(const struct weir_nic *nic)
 {
 	return __atomic_load_n(&nic->inbox.newest, __ATOMIC_SEQ_CST);
 }
 
-/* Gives the lock back. Returns whether there is work for whoever has it. */
+/* Gives the lock back. Return: true if there is work for the next holder. */
 static bool unlock_and_recheck(struct weir_nic *nic)
 {
 	bool more = !weir_list_is_empty(&nic->fed);
@@ -113,7 +113,7 @@ static bool unlock_and_recheck(struct weir_nic *nic)
 	return more || inbox_may_hold(nic);
 }
 
-/* Serves while there is work, and nobody else does. Gives the lock back. */
+/* Serves while there is work and no other thread does. Gives the lock back. */
 static void run_combiner(struct weir_nic *nic, const struct weir_session *mine)
 {
 	int rounds = 0;
@@ -155,7 +155,7 @@ void weir_combine_ended(struct weir_nic *nic, struct weir_session *session)
 		run_combiner(nic, session);
 }
 
-/* Who finds the lock free needs not pass by the inbox: it has just taken all that came before. */
+/* Bypasses the inbox, which the holder of the lock has just drained. */
 void weir_combine_admit(struct weir_nic *nic, struct weir_request *request,
 			struct weir_session *session)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who has a NIC's lock serves what comes through its inbox: the protocol of core/base/inbox.h.
+ * Flat combining: the holder of a NIC's lock serves the NIC's inbox (protocol: core/base/inbox.h).
  *
- * Whoever takes the lock takes what has come, so that under it all is submitted that was submitted
- * before; and whoever gives it back looks, and posts what is there to be posted. No thread waits
- * for the lock to submit: it leaves its request, and if another has the lock, that one serves it.
+ * A thread that takes the lock first drains the inbox, so that the engines know all earlier
+ * requests. A thread that gives the lock back checks the inbox again and posts. A submitter never
+ * waits for the lock: it pushes the request, and the holder serves the request.
  *
- * A thread that serves touches the sessions that it finds requests of, and no other, not even the
- * one that it came for: once its request is served by somebody, that may be closed.
+ * A combiner touches only the sessions of requests in the inbox, and not even its own session
+ * otherwise. Once another thread has served the combiner's request, its session may be closed.
  */
 #ifndef WEIR_LIB_CLIENT_REQUEST_COMBINE_H
 #define WEIR_LIB_CLIENT_REQUEST_COMBINE_H
@@ -21,23 +21,25 @@
 struct weir_request;
 struct weir_session;
 
-/* Takes the lock, and what has come. */
+/* Takes the lock and drains the inbox. */
 void weir_nic_lock(struct weir_nic *nic);
 
-/* Gives the lock back, looks, and serves: others' completions are left to others. */
+/* Gives the lock back, checks the inbox and posts; leaves completions to the sessions' pollers. */
 void weir_nic_unlock(struct weir_nic *nic);
 
 /*
- * With the lock held: wakes all who sleep on the futex @word, which need not exist any more by
- * then, when the lock is given back. Who is woken before that stands before the lock, or takes the
- * CPU from who has it and finds half of what he was woken for.
+ * Wakes all threads that sleep on the futex @word when the lock is given back. @word need not exist
+ * any more by then. A thread woken earlier would block on the lock, or preempt the holder and find
+ * only part of its completions. Context: with the lock held.
  */
 void weir_nic_wake(struct weir_nic *nic, uint32_t *word);
 
-/* With the lock held, hands what has come to its engines. */
+/* Hands the requests in the inbox to their engines. Context: with the lock held. */
 void weir_combine_drain_inbox(struct weir_nic *nic);
 
-/* The same, with the lock, unless somebody has it: who has looks when it is given back. */
+/*
+ * Takes the lock and drains the inbox, unless the lock is held: the holder checks when unlocking.
+ */
 static inline bool weir_combine_trylock(struct weir_nic *nic)
 {
 	if (!weir_mutex_trylock(&nic->lock))
@@ -48,13 +50,15 @@ static inline bool weir_combine_trylock(struct weir_nic *nic)
 }
 
 /**
- * weir_combine_begin() - take the lock, and what has come, unless somebody has it
- * @nic: that of its session
+ * weir_combine_begin() - take the lock and drain the inbox, unless the lock is held
+ * @nic: the NIC of the caller's session
  *
- * Never inside a callback: whoever runs the callbacks comes round when they have returned, and
- * posts what they all have left.
+ * Fails inside a callback: the dispatching thread posts all requests of a round when its callbacks
+ * have returned.
+ *
  * Context: any thread; without nic->lock.
- * Return: whether the caller has the lock, and owes one of the first three of what follows.
+ * Return: true if the caller holds the lock and owes weir_combine_posted(), weir_combine_ended() or
+ * weir_combine_admit().
  */
 static inline bool weir_combine_begin(struct weir_nic *nic)
 {
@@ -63,14 +67,15 @@ static inline bool weir_combine_begin(struct weir_nic *nic)
 
 /**
  * weir_combine_posted(), weir_combine_ended(), weir_combine_admit(), weir_combine_enqueue() - serve
- * @nic: its lock is given back
- * @request: filled in; gone, once this returns
+ * @nic: the first three give its lock back
+ * @request: filled in; gone on return
  * @newest, @oldest: as weir_inbox_push_all()
- * @session: whose. Its completions are polled for, and delivered, by whoever comes for it
+ * @session: of the caller's requests; the caller polls and delivers the completions
  *
- * The first when a request of @session is posted already, the second when it was all that was in
- * flight, and has ended; the third hands it to its engine: all after a weir_combine_begin(). The last
- * leaves some, without the lock, for who has it.
+ * weir_combine_posted(): a request of @session has been posted. weir_combine_ended(): the only
+ * request in flight has completed. weir_combine_admit() hands @request to its engine. All three
+ * follow a weir_combine_begin(). weir_combine_enqueue() pushes requests without the lock, for the
+ * holder.
  */
 void weir_combine_posted(struct weir_nic *nic, struct weir_session *session);
 void weir_combine_ended(struct weir_nic *nic, struct weir_session *session);

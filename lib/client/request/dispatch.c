@@ -6,7 +6,7 @@
 #include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
 
-/* A thread that only came to submit does not stay for ever to deliver what others submit. */
+/* A thread that came to submit does not deliver other threads' completions for ever. */
 #define ROUNDS_MAX 16
 
 _Thread_local const struct weir_nic *weir_dispatch_nic;
@@ -22,7 +22,7 @@ static bool may_handle_message(const struct weir_session *session)
 	return !session->messages.handling && !weir_list_is_empty(&session->messages.inbox);
 }
 
-/* All members of @from, in order, and leaves it empty. */
+/* Moves all members of @from to @to, in order. */
 static void move_list(struct weir_list *from, struct weir_list *to)
 {
 	weir_list_init(to);
@@ -34,7 +34,7 @@ static void move_list(struct weir_list *from, struct weir_list *to)
 	weir_list_init(from);
 }
 
-/* What one round delivers. */
+/* Callbacks of one round. */
 struct round {
 	struct weir_list requests;
 	struct weir_list callbacks;
@@ -69,7 +69,7 @@ static void round_run(struct weir_session *session, struct round *round)
 				    round->parcel->head.length);
 }
 
-/* Returns whether nobody looked for messages while there was no room for them. */
+/* Return: true if the message inbox was full, so that receives were not polled. */
 static bool round_return(struct weir_session *session, struct round *round)
 {
 	struct weir_messages *m = &session->messages;
@@ -94,7 +94,7 @@ void weir_dispatch_later(struct weir_session *session)
 		weir_pump_kick(session);
 }
 
-/* After a round: posts what the callbacks have submitted, and looks what became of it. */
+/* After a round: posts requests from the callbacks and polls for their completions. */
 static void run_rounds(struct weir_session *session, bool look)
 {
 	if (look || !weir_list_is_empty(&session->fed))

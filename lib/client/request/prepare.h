@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is done to each request before it is submitted, by itself or with others: it is filled in,
- * and its end is promised to somebody. Context of all: any thread; without locks.
+ * Preparation of requests before submission, alone or with others: fill in the request and reserve
+ * room for its completion. Context of all: any thread; without locks.
  */
 #ifndef WEIR_LIB_CLIENT_REQUEST_PREPARE_H
 #define WEIR_LIB_CLIENT_REQUEST_PREPARE_H
@@ -15,10 +15,10 @@
 #include "lib/client/request/request.h"
 #include "lib/client/session.h"
 
-/* On the way of each request: a call costs more than what these do. */
+/* On the path of each request: a call costs more than these functions do. */
 #define WEIR_ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* @has_lock: the caller has nic->lock, under which one is at hand. */
+/* @has_lock: the caller holds nic->lock, which guards the cached object. */
 static WEIR_ALWAYS_INLINE struct weir_request *weir_prepare_get(struct weir_session *session,
 								bool has_lock)
 {
@@ -28,7 +28,7 @@ static WEIR_ALWAYS_INLINE struct weir_request *weir_prepare_get(struct weir_sess
 	return node ? container_of(node, struct weir_request, node) : weir_request_new(session);
 }
 
-/* When it was submitted, and when it must be done. */
+/* Sets the times of submission and deadline. */
 static inline void weir_prepare_date(struct weir_request *request, uint64_t now_ns)
 {
 	uint64_t timeout_ns = request->completion.timeout_ns;
@@ -44,7 +44,7 @@ static inline bool weir_prepare_is_over(const struct weir_session *session)
 	bool stopping = __atomic_load_n(&session->stopping, __ATOMIC_RELAXED);
 	bool down = __atomic_load_n(&session->down, __ATOMIC_RELAXED);
 
-	return stopping || down; /* both are loaded, for one branch */
+	return stopping || down; /* loads both for a single branch */
 }
 
 static inline bool weir_prepare_for_queue(const struct weir_completion *completion)
@@ -53,8 +53,8 @@ static inline bool weir_prepare_for_queue(const struct weir_completion *completi
 }
 
 /*
- * Who is told of @request's end, and how often it may be tried; on failure nobody is. @has_room:
- * its queue has, or it has no queue.
+ * Stores how @request reports its completion, and the number of retries; on failure nothing will be
+ * reported. @has_room: the queue has room, or there is no queue.
  */
 static WEIR_ALWAYS_INLINE int weir_prepare_promise(struct weir_request *request,
 						   const struct weir_completion *completion,
@@ -76,7 +76,10 @@ static WEIR_ALWAYS_INLINE int weir_prepare_promise(struct weir_request *request,
 	return 0;
 }
 
-/* A handle is good until @done returns; nobody could tell when one with a queue no longer is. */
+/*
+ * A handle is valid until @done returns. With a queue, no caller could tell when the handle
+ * expires.
+ */
 static inline bool weir_prepare_is_valid(const struct weir_completion *completion,
 					 struct weir_request **handle)
 {
@@ -109,11 +112,12 @@ static WEIR_ALWAYS_INLINE int weir_prepare_remote(struct weir_req *req,
 	return 0;
 }
 
-/* It cannot be: it is free again. Return: @rc. */
+/* Frees a request that cannot be submitted. Return: @rc. */
 __attribute__((cold)) int weir_prepare_give_up(struct weir_request *request, int rc);
 
 /*
- * Fills in the rest: its op, and the operands of an atomic, are there. On failure it is free again.
+ * Fills in the rest of @request; the op and an atomic's operands are set. On failure @request is
+ * free.
  */
 static WEIR_ALWAYS_INLINE int weir_prepare(struct weir_request *request,
 					   const struct weir_region *region, uint64_t offset,
@@ -135,8 +139,8 @@ static WEIR_ALWAYS_INLINE int weir_prepare(struct weir_request *request,
 }
 
 /*
- * transfers.c: leaves several requests, all at once, for who has the NIC's lock. @submitted
- * receives how many. Return: as weir_transfer_async().
+ * transfers.c: pushes several requests to the NIC's inbox in one step. @submitted receives their
+ * number. Return: as weir_transfer_async().
  */
 int weir_transfers_enqueue(struct weir_session *session, const struct weir_transfer *transfers,
 			   unsigned int count, unsigned int *submitted);

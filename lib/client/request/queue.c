@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A ring that grows when a request is submitted, so that it never has to when one
- * completes. The descriptor exists once somebody has asked for it: who does not, pays
- * no system calls for it.
+ * A ring that grows on submission and therefore never on completion. The eventfd is created when
+ * the user first asks for it; other users pay no system calls.
  *
- * Who puts events in wakes who sleeps when he has put in all that he has, in this queue and in
- * others: woken by the first of them, a thread would often find just that one.
+ * A thread that adds events wakes sleepers only after adding all events to all queues. A sleeper
+ * woken by the first event would often find only that event.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +45,7 @@ void weir_queue_destroy(struct weir_queue *queue)
 	free(queue);
 }
 
-/* Doubles the ring, and unrolls it. */
+/* Doubles the ring, and unrolls the contents. */
 static int double_ring(struct weir_queue *q)
 {
 	struct weir_event *ring = calloc(2 * (size_t)q->size, sizeof(*ring));
@@ -86,7 +85,7 @@ static void fd_raise(const struct weir_queue *q)
 	uint64_t one = 1;
 
 	if (q->fd >= 0 && write(q->fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it is readable */
+		return; /* the counter is full and the descriptor readable */
 }
 
 static void fd_lower(const struct weir_queue *q)
@@ -97,7 +96,7 @@ static void fd_lower(const struct weir_queue *q)
 		return; /* it was not readable */
 }
 
-/* With the lock held. Returns what to wake who sleeps by, or NULL. */
+/* Return: the futex to wake sleepers by, or NULL. Context: with the lock held. */
 static uint32_t *ring(struct weir_queue *q)
 {
 	if (!q->sleepers)
@@ -148,7 +147,7 @@ void weir_queue_wake(struct weir_queue *queue)
 
 int weir_queue_fd(const struct weir_queue *queue)
 {
-	struct weir_queue *q = (struct weir_queue *)queue; /* its owner cannot see the difference */
+	struct weir_queue *q = (struct weir_queue *)queue; /* logically const for the owner */
 
 	weir_spinlock_lock(&q->lock);
 	if (q->fd < 0) {
@@ -187,7 +186,7 @@ int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max
 	return taken;
 }
 
-/* With the lock held, which it gives up meanwhile. */
+/* With the lock held; released while asleep. */
 static void sleep_on_queue(struct weir_queue *q, uint64_t deadline_ns)
 {
 	uint32_t rung = q->bell;
@@ -199,7 +198,7 @@ static void sleep_on_queue(struct weir_queue *q, uint64_t deadline_ns)
 	q->sleepers--;
 }
 
-/* With the lock held, which it gives up meanwhile. */
+/* With the lock held; released while asleep. */
 __attribute__((noinline)) static void wait_for_some(struct weir_queue *q, int timeout_ms)
 {
 	uint64_t deadline_ns = UINT64_MAX;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Completion queues from the inside. What the engine's core calls a queue is another thing,
- * so this header, and queue.c, see nothing of the core.
+ * Completion queues: the internal interface. The core uses "queue" in another sense, so this header
+ * and queue.c include nothing of the core.
  */
 #ifndef WEIR_LIB_CLIENT_REQUEST_QUEUE_H
 #define WEIR_LIB_CLIENT_REQUEST_QUEUE_H
@@ -14,15 +14,16 @@
 struct weir_event;
 
 /**
- * struct weir_queue - events for whoever asks
+ * struct weir_queue - events to be polled or waited for
  * @lock: guards the rest; innermost
- * @bell: how often it rang; they sleep on it
+ * @bell: number of wake-ups; waiters sleep on this futex
  * @sleepers: threads that wait
  * @woken: weir_queue_wake() ends a wait
  * @ring, @size: room, a power of two; @size is atomic to read
- * @first, @count: events in it
- * @reserved: events ever in it and to come; atomic. @taken: of those, how many are no longer;
- *	atomic to read. At most @size of the others were told that they fit
+ * @first, @count: events in the ring
+ * @reserved: events ever added or reserved; atomic. A successful reservation leaves at most @size
+ *	of them untaken
+ * @taken: events ever taken; atomic to read
  * @fd: an eventfd, readable while there are events; -1 until asked for
  */
 struct weir_queue {
@@ -38,19 +39,19 @@ struct weir_queue {
 };
 
 /*
- * There is no room for the @count that were just reserved, @claimed with all others: makes some, or
- * takes them back. Return: as weir_queue_reserve().
+ * Makes room for the last @count of @claimed reserved events, or cancels their reservation.
+ * Return: as weir_queue_reserve().
  */
 __attribute__((cold, noinline)) int weir_queue_grow(struct weir_queue *queue, unsigned int claimed,
 						    unsigned int count);
 
 /*
- * Makes sure that @count more events will fit. Return: 0; -ENOMEM. Context: any thread. Inline: it
- * is on the way of each request that goes to a queue.
+ * Reserves room for @count more events. Inline, because every request with a queue calls this
+ * function. Context: any thread. Return: 0; -ENOMEM.
  */
 static inline int weir_queue_reserve(struct weir_queue *queue, unsigned int count)
 {
-	/* Read first, or it might be of events that were reserved after these. */
+	/* Read first, or the count could include events reserved after these. */
 	unsigned int taken = __atomic_load_n(&queue->taken, __ATOMIC_ACQUIRE);
 	unsigned int claimed =
 		__atomic_add_fetch(&queue->reserved, count, __ATOMIC_RELAXED) - taken;
@@ -60,12 +61,12 @@ static inline int weir_queue_reserve(struct weir_queue *queue, unsigned int coun
 	return weir_queue_grow(queue, claimed, count);
 }
 
-/* That many fewer than were reserved. */
+/* Cancels the reservation of @count events. */
 void weir_queue_release(struct weir_queue *queue, unsigned int count);
 
 /*
- * Puts in @count events that were reserved. Cannot fail. Return: the futex on which threads sleep
- * that are to be woken now, or soon; the queue may be gone by then. NULL: none does.
+ * Adds @count reserved events; cannot fail. Return: the futex to wake sleepers by, now or soon,
+ * even when the queue is gone; NULL: no thread sleeps.
  */
 uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *events,
 			 unsigned int count);

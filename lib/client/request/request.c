@@ -42,7 +42,7 @@ void weir_requests_fini(struct weir_session *session)
 		free(container_of(node, struct weir_request, node));
 }
 
-/* A close turns whatever a request would have ended with for want of a channel into one word. */
+/* Closing the session turns any failure for want of a channel into -ECANCELED. */
 static int status_of(const struct weir_request *request)
 {
 	int status = request->req.status;
@@ -64,7 +64,7 @@ static void notify_waiter(struct weir_request *request)
 	request_recycle(request);
 }
 
-/* Its queue is told with all others that are done now: weir_requests_notify(). */
+/* weir_requests_notify() reports the completion later, with all others of the queue. */
 static void notify_queue(struct weir_request *request)
 {
 	struct weir_session *session = request->session;
@@ -122,7 +122,7 @@ static struct weir_request *request_of_node(struct weir_inbox_node *node)
 }
 
 /*
- * Those first in line that share a queue, and makes them free to be used again. Returns the rest.
+ * Reports the leading requests that share a queue, and frees them. Return: the remaining requests.
  */
 static struct weir_inbox_node *notify_some(struct weir_session *session,
 					   struct weir_inbox_node *first)

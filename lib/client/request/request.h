@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Requests from the inside: the core's request, and who wants to know that it is done. */
+/* Requests: the internal interface. A request joins the core's request and its completion. */
 #ifndef WEIR_LIB_CLIENT_REQUEST_REQUEST_H
 #define WEIR_LIB_CLIENT_REQUEST_REQUEST_H
 
@@ -12,15 +12,15 @@ struct weir_session;
 struct weir_waiter;
 
 /**
- * struct weir_request - one in flight, a message's included
- * @node: in the NIC's inbox, until it is admitted; or among the spares
+ * struct weir_request - one request, also of a message
+ * @node: in the NIC's inbox, until admitted; or in the free list
  * @req: for the engine
- * @session: whose
- * @submitted_ns: when, unless it went out at once
- * @link: among those that a close may cancel; or those done that want more than a word to be said;
- *	or those whose queues have yet to be told
- * @completion: the user's wish; with neither @done nor @queue, @arg is a struct weir_waiter
- * @bounce: what it borrowed to reach its memory
+ * @session: the owner
+ * @submitted_ns: time of submission, unless posted at once
+ * @link: in the list of cancellable requests; of completed requests that need more than an event;
+ *	or of completions not yet in their queues
+ * @completion: chosen by the user; without @done and @queue, @arg is a struct weir_waiter
+ * @bounce: buffer or registration in use
  */
 struct weir_request {
 	struct weir_inbox_node node;
@@ -32,54 +32,59 @@ struct weir_request {
 	struct weir_bounce bounce;
 };
 
-/* Whether a thread waits for it; others are called, or find it in their queue. */
+/*
+ * Return: true if a thread waits for the request; otherwise a callback or a queue reports the end.
+ */
 static inline bool weir_request_has_waiter(const struct weir_request *request)
 {
 	return !request->completion.done && !request->completion.queue;
 }
 
 /*
- * One more, when there is none to spare; the caller's until it is submitted or put. NULL: no
- * memory.
+ * Allocates a request when the free list is empty; the caller owns the request until it is
+ * submitted or put. NULL: no memory.
  */
 struct weir_request *weir_request_new(struct weir_session *session);
 void weir_request_put(struct weir_request *request);
 
-/* Hands @request to its engine, the long way. With nic->lock held. */
+/* Hands @request to its engine, off the fast path. Context: with nic->lock held. */
 void weir_request_admit(struct weir_request *request);
 
-/* The engine is done with @request. With nic->lock held. Owes a weir_requests_notify(). */
+/*
+ * Ends @request when the engine is done. Owes a weir_requests_notify(). Context: with nic->lock
+ * held.
+ */
 void weir_request_finish(struct weir_request *request);
 
-/* Ends a request from session->done: copies, callback. Without the lock. */
+/* First part of ending a request from session->done: copy, callback. Context: without the lock. */
 void weir_request_dispatch(struct weir_request *request);
 
 /*
- * The rest of it: tells who waits, or its queue, and makes it free to be used again. With nic->lock
- * held. Owes a weir_requests_notify().
+ * Second part: reports to the waiter or the queue, and frees the request. Owes a
+ * weir_requests_notify(). Context: with nic->lock held.
  */
 void weir_request_dispatched(struct weir_request *request);
 
 /*
- * Puts what is done in the queues where it belongs, all at once, so that who waits there finds it
- * together. With nic->lock held; owed by who has finished some.
+ * Puts completed requests into their queues together, so that a waiting thread finds all at once.
+ * Owed by a thread that has ended requests. Context: with nic->lock held.
  */
 void weir_requests_notify(struct weir_session *session);
 
 /*
- * In place of both, of one whose memory is the user's and whose end its queue alone is to be told:
- * it went out alone, has succeeded, and nothing else has ended since. With nic->lock held.
+ * Replaces the above for a request in registered memory with a queue, posted alone and successful,
+ * if no other request has ended since. Context: with nic->lock held.
  */
 void weir_request_notify_alone(struct weir_request *request);
 
-/* Frees the memory of all. Nothing may be submitted any more. */
+/* Frees the memory of all requests. No thread may submit any more. */
 void weir_requests_fini(struct weir_session *session);
 
 /**
- * weir_request_barrier_wait(), weir_request_move_wait(), weir_request_atomic_wait() - submit, and
- *	a thread will wait
- * @op: of the second a read or a write; of the third an atomic
- * @waiter: initialised; told when it is done
+ * weir_request_barrier_wait(), weir_request_move_wait(), weir_request_atomic_wait() - submit a
+ * request that a thread will wait for
+ * @op: move: a read or a write; atomic: an atomic
+ * @waiter: initialised; notified on completion
  *
  * Owes a weir_waiter_wait(). Return: as the public calls.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The way in: requests are filled in, dated, and handed to their engine, by this thread or by that
- * which has the lock.
+ * Submission: the caller fills in a request; the caller or the holder of the lock hands it to the
+ * engine.
  */
 #include "core/engine/fastpath.h"
 #include "lib/client/channel/link_fastpath.h"
@@ -17,7 +17,7 @@ static WEIR_ALWAYS_INLINE void count_request(struct weir_session *session,
 		weir_bounce_count(session, mode, bytes);
 }
 
-/* From now on its completion is to be looked for. */
+/* From now on a thread must poll for the completion. */
 static WEIR_ALWAYS_INLINE void count_submit(struct weir_request *request)
 {
 	struct weir_session *session = request->session;
@@ -28,7 +28,7 @@ static WEIR_ALWAYS_INLINE void count_submit(struct weir_request *request)
 		session->owed = true;
 }
 
-/* Its call has returned, perhaps: what is refused now ends by its completion. */
+/* The submitting call may have returned already: failures are reported by the completion. */
 void weir_request_admit(struct weir_request *request)
 {
 	struct weir_session *session = request->session;
@@ -40,15 +40,14 @@ void weir_request_admit(struct weir_request *request)
 		rc = weir_engine_submit(&session->engine, &request->req, request->submitted_ns);
 	if (rc) {
 		request->req.status = rc;
-		request->req.state = WEIR_REQ_DONE; /* the engine does not know it: see
-						     * weir_cancel() */
+		request->req.state = WEIR_REQ_DONE; /* unknown to the engine: see weir_cancel() */
 		weir_request_finish(request);
 		return;
 	}
 	count_request(session, request->bounce.mode, request->req.length);
 }
 
-/* It was not posted after all. */
+/* Undoes a failed post. */
 static void unpost(struct weir_request *request, struct weir_wr *wr)
 {
 	struct weir_session *session = request->session;
@@ -58,7 +57,7 @@ static void unpost(struct weir_request *request, struct weir_wr *wr)
 	weir_engine_completed(&session->engine, &wc, request->submitted_ns);
 }
 
-/* It is known to be posted, and what comes of it may be a matter of time. */
+/* Starts the timer of a posted request, which may take a while. */
 static WEIR_ALWAYS_INLINE void record_posted(struct weir_request *request, struct weir_wr *wr)
 {
 	struct weir_session *session = request->session;
@@ -72,8 +71,8 @@ static WEIR_ALWAYS_INLINE void record_posted(struct weir_request *request, struc
 }
 
 /*
- * One look, before the clock is read: a device may be done when it has been posted to, and then
- * nobody needs to know when that was.
+ * Polls once before reading the clock: a device may complete a request while it is posted, and then
+ * no time is needed.
  */
 static WEIR_ALWAYS_INLINE bool poll_ended(struct weir_request *request, struct weir_link *link,
 					  struct weir_wr *wr)
@@ -93,8 +92,8 @@ static WEIR_ALWAYS_INLINE bool poll_ended(struct weir_request *request, struct w
 }
 
 /*
- * Not where somebody wants the time, nor where whoever comes by has to see to more than his own: to
- * all there is in a session without a thread, to messages, to links that go down.
+ * Not if the window policy needs the time, or if this poll must serve more than this request: all
+ * events of a session without a thread, messages, failing links.
  */
 static WEIR_ALWAYS_INLINE bool may_poll_before_clock(const struct weir_request *request)
 {
@@ -104,7 +103,7 @@ static WEIR_ALWAYS_INLINE bool may_poll_before_clock(const struct weir_request *
 	       session->has_thread && session->recv_armed && weir_session_is_whole(session);
 }
 
-/* The engine knows that it has succeeded, and has nothing else. */
+/* The engine has recorded the success and has nothing else in flight. */
 static WEIR_ALWAYS_INLINE void complete_alone(struct weir_request *request)
 {
 	if (weir_prepare_for_queue(&request->completion)) {
@@ -118,7 +117,7 @@ static WEIR_ALWAYS_INLINE void complete_alone(struct weir_request *request)
 
 enum posted { POSTED_NOT, POSTED, POSTED_AND_ENDED };
 
-/* The short way of what comes alone. Its session is to be polled now, at the window's time. */
+/* The fast path of a single request. The caller then polls the session at the window's time. */
 static WEIR_ALWAYS_INLINE enum posted post_alone(struct weir_session *session,
 						 struct weir_request *request)
 {
@@ -147,7 +146,7 @@ static WEIR_ALWAYS_INLINE enum posted post_alone(struct weir_session *session,
 	return POSTED;
 }
 
-/* @request is filled in, and its end is promised. After a weir_combine_begin(). */
+/* @request is filled in, and its completion has room. After a weir_combine_begin(). */
 static WEIR_ALWAYS_INLINE void submit_locked(struct weir_session *session,
 					     struct weir_request *request)
 {
@@ -167,7 +166,7 @@ static WEIR_ALWAYS_INLINE void submit_locked(struct weir_session *session,
 	}
 }
 
-/* The same, without the lock. */
+/* As submit_locked(), without the lock. */
 static void submit(struct weir_session *session, struct weir_request *request)
 {
 	if (weir_combine_begin(session->nic)) {
@@ -229,8 +228,8 @@ static WEIR_ALWAYS_INLINE int transfer_locked(struct weir_region *region, enum w
 }
 
 /*
- * The lock is taken before there is a request where nothing is to be copied or registered to fill
- * it in, which takes no longer than to take one that is at hand without the lock.
+ * Registered memory needs no copy and no registration. The lock is then taken first: preparing
+ * under the lock takes no longer than getting a free request without the lock.
  */
 static WEIR_ALWAYS_INLINE int transfer(struct weir_region *region, enum weir_op op, uint64_t offset,
 				       const struct weir_iov *iov, unsigned int iovcnt,
@@ -267,7 +266,7 @@ int weir_write_async(struct weir_region *region, uint64_t offset, const struct w
 	return transfer_checked(region, WEIR_OP_WRITE, offset, iov, iovcnt, completion, request);
 }
 
-/* As it would go by itself. */
+/* As the single call. */
 static WEIR_ALWAYS_INLINE int transfer_one(const struct weir_transfer *t)
 {
 	if (t->direction > WEIR_WRITE)
@@ -297,7 +296,7 @@ int weir_transfer_async(const struct weir_transfer *transfers, unsigned int coun
 				      submitted);
 }
 
-/* The engine would say so, too, but only when the call has returned. */
+/* The engine checks too, but only after the call has returned. */
 static bool is_aligned(const struct weir_region *region, uint64_t offset)
 {
 	return !((region->addr + offset) % sizeof(uint64_t));

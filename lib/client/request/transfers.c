@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Several at once: what each of them would fetch with an atomic operation of its own, all fetch
- * with one, and they meet in the inbox before the first is posted.
+ * Batched submission: one atomic operation fetches the free requests of all transfers, one reserves
+ * their queue events, and one pushes all into the inbox before the first is posted.
  */
 #include "lib/client/request/prepare.h"
 #include "lib/client/request/combine.h"
 
-/* What several need, fetched for all that are left at once: requests, and room in their queue. */
+/* Resources for the remaining transfers: requests, and reserved queue events. */
 struct request_stock {
 	struct weir_inbox_node *requests;
 	unsigned int rooms;
@@ -25,7 +25,7 @@ stock_take(struct request_stock *request_stock, struct weir_session *session, un
 	return container_of(node, struct weir_request, node);
 }
 
-/* For the first of @left transfers, and those after it that go to the same queue. */
+/* Reserves events for the first of @left transfers and those after it with the same queue. */
 static int stock_rooms(struct request_stock *request_stock, const struct weir_transfer *t,
 		       unsigned int left)
 {
@@ -42,7 +42,7 @@ static int stock_rooms(struct request_stock *request_stock, const struct weir_tr
 	return 0;
 }
 
-/* @t was not submitted, nor were those after it. */
+/* Neither @t nor any later transfer was submitted. */
 __attribute__((cold)) static void stock_return(struct request_stock *request_stock,
 					       struct weir_session *session,
 					       const struct weir_transfer *t)
@@ -57,7 +57,7 @@ __attribute__((cold)) static void stock_return(struct request_stock *request_sto
 	}
 }
 
-/* The first of @left: ready to be left, on success. */
+/* Prepares the first of @left transfers for the inbox. */
 static WEIR_ALWAYS_INLINE int prepare_one(struct weir_session *session,
 					  const struct weir_transfer *t, unsigned int left,
 					  struct request_stock *request_stock,
@@ -75,7 +75,7 @@ static WEIR_ALWAYS_INLINE int prepare_one(struct weir_session *session,
 			    t->request, true);
 }
 
-/* They are left in the inbox with one step, so that whoever takes one of them has all. */
+/* One step pushes all requests, so that the combiner takes all together. */
 int weir_transfers_enqueue(struct weir_session *session, const struct weir_transfer *transfers,
 			   unsigned int count, unsigned int *submitted)
 {

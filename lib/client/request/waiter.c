@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * With a session thread, who sleeps is woken by it, over a futex. Without one, the first
- * to sleep leads: it sleeps on the session's descriptor and polls for all; the others
- * wait until they are done or the leader leaves.
+ * The session thread, if any, wakes sleepers by a futex. Without a session thread, the first
+ * sleeper leads: it sleeps on the session's descriptor and polls for all. The other sleepers wait
+ * until they are done or the leader leaves.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,7 +30,8 @@ void weir_waiter_begin(struct weir_session *session)
 }
 
 /*
- * The stack that @waiter is on may be gone once DONE is seen: afterwards only its address counts.
+ * Once the waiting thread sees DONE, its stack with @waiter may be gone: only the address is used
+ * then.
  */
 void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, int status)
 {
@@ -47,7 +48,7 @@ void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, 
 	}
 	weir_waitqueue_wake_all(&session->lead);
 	if (session->leading && write(session->lead_fd, &one, sizeof(one)) < 0)
-		return; /* full, and so readable */
+		return; /* the counter is full, and so readable */
 }
 
 static void yield_cpu(struct weir_session *session, struct weir_idle_time *gaps)
@@ -61,10 +62,7 @@ static void yield_cpu(struct weir_session *session, struct weir_idle_time *gaps)
 	weir_session_unlock(session);
 }
 
-/*
- * Polls for as long as @poll likes. One thread at a time: others would only be in its way, and
- * learn nothing.
- */
+/* Polls as long as @poll advises. One thread at a time: others would only slow the poller down. */
 static void poll_until_done(struct weir_waiter *waiter, struct weir_session *session,
 			    struct weir_poll *poll, uint64_t deadline_ns)
 {
@@ -76,8 +74,8 @@ static void poll_until_done(struct weir_waiter *waiter, struct weir_session *ses
 			verdict = weir_pump_spin(session, waiter, poll);
 			if (weir_waiter_is_done(waiter))
 				break;
-			if (verdict ==
-			    WEIR_POLL_AGAIN) /* not before the arming: see breathe() in thread.c */
+			if (verdict == WEIR_POLL_AGAIN) /* not before the arming: see yield_cpu() in
+					      * session_thread.c */
 				yield_cpu(session, poll->gaps);
 		}
 	}
@@ -85,7 +83,7 @@ static void poll_until_done(struct weir_waiter *waiter, struct weir_session *ses
 	__atomic_fetch_sub(&session->spinners, 1, __ATOMIC_ACQ_REL);
 }
 
-/* From here on nobody may leave this waiter's completion unseen. */
+/* From here on no thread may leave this waiter's completion unpolled. */
 static void become_sleeper(struct weir_waiter *waiter, struct weir_session *session,
 			   struct weir_poll *poll)
 {
@@ -110,7 +108,7 @@ static void sleep_on_futex(struct weir_waiter *waiter, uint64_t deadline_ns)
 		weir_futex_wait(&waiter->state, ASLEEP, deadline_ns);
 }
 
-/* With nic->lock held, which it gives up while it sleeps. */
+/* With nic->lock held; released while asleep. */
 static void lead(struct weir_session *session, uint64_t deadline_ns)
 {
 	struct pollfd fds[2] = { { .fd = session->epoll_fd, .events = POLLIN },
@@ -121,7 +119,7 @@ static void lead(struct weir_session *session, uint64_t deadline_ns)
 	weir_session_unlock(session);
 	poll(fds, 2, weir_poll_ms(deadline_ns));
 	if (fds[1].revents && read(session->lead_fd, &count, sizeof(count)) < 0)
-		count = 0; /* nothing there: fine */
+		count = 0; /* nothing to read */
 	weir_pump_step(session, 0, true);
 	weir_session_lock(session);
 	session->leading = false;
@@ -141,7 +139,7 @@ static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session
 	weir_session_unlock(session);
 }
 
-/* Lets @poll know how it went, and those who wait next learn from it. */
+/* Reports the sleep to @poll, for later waiters. */
 static void leave_sleepers(struct weir_waiter *waiter, struct weir_session *session,
 			   struct weir_poll *poll)
 {
@@ -165,7 +163,7 @@ bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
 	if (weir_waiter_is_done(waiter))
 		return true;
 	weir_polling_begin(session, &poll, gaps, 100, weir_now_ns());
-	if (session->options.polling != WEIR_POLLING_SCQ) /* there is one poller, and no second */
+	if (session->options.polling != WEIR_POLLING_SCQ) /* a single poller serves all */
 		poll_until_done(waiter, session, &poll, deadline_ns);
 	if (weir_waiter_is_done(waiter))
 		return true;
