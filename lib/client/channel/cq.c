@@ -45,7 +45,7 @@ static int create_own_cqs(struct weir_session *session, struct weir_error *error
 	return rc;
 }
 
-/* The channel that unloads receives where it sends, and has a CQ for itself, the last. */
+/* The unload channel has its own CQ, the last, for both sends and receives. */
 static void assign_cqs(struct weir_session *session)
 {
 	unsigned int i, channels = session->options.channels;

@@ -9,14 +9,14 @@
 #include "lib/client/session.h"
 #include "lib/client/channel/unload_tx.h"
 
-/* The core describes local memory just as the verbs do, so its lists are posted as they are. */
+/* The core and the verbs lay out local memory alike, so the core's lists are posted as they are. */
 static_assert(sizeof(struct weir_sge) == sizeof(struct ibv_sge) &&
 		      offsetof(struct weir_sge, addr) == offsetof(struct ibv_sge, addr) &&
 		      offsetof(struct weir_sge, length) == offsetof(struct ibv_sge, length) &&
 		      offsetof(struct weir_sge, lkey) == offsetof(struct ibv_sge, lkey),
 	      "weir_sge is ibv_sge");
 
-/* Atomics, too, are told to the verbs in terms of the request. */
+/* Atomics keep the request's operands. */
 static void fill_atomic(struct ibv_send_wr *out, const struct weir_req *req)
 {
 	out->wr.atomic.remote_addr = req->remote;
@@ -31,7 +31,7 @@ static void fill_atomic(struct ibv_send_wr *out, const struct weir_req *req)
 	}
 }
 
-/* All that its opcode has a meaning for, and no more: this is done for each WR. */
+/* Sets only the fields that the opcode uses, because each WR passes here. */
 static void fill_wr(struct ibv_send_wr *out, struct weir_wr *wr)
 {
 	const struct weir_req *req = wr->req;
@@ -54,7 +54,7 @@ static void fill_wr(struct ibv_send_wr *out, struct weir_wr *wr)
 	}
 }
 
-/* A completion that nobody waits for the NIC needs not write. */
+/* The NIC need not write completions that no thread waits for. */
 static void set_send_flags(struct weir_link *link, struct ibv_send_wr *out,
 			   const struct weir_wr *wr)
 {
@@ -160,7 +160,7 @@ void weir_link_retire_by(struct weir_link *link, enum ibv_wc_status verbs, uint6
 	retire_oldest(link, weir_wc_errno(verbs), (uint8_t)verbs, now_ns);
 }
 
-/* Returns how many WRs it tells of. */
+/* Return: WRs completed. */
 static int complete_up_to(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns)
 {
 	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
@@ -182,13 +182,13 @@ static int complete_up_to(struct weir_link *link, const struct ibv_wc *wc, uint6
 	return (int)(before - link->in_flight);
 }
 
-/* What the handshake sent completes here, too: its wr_id is small. */
+/* The handshake's sends, with small wr_ids, complete here too. */
 static bool is_engine_wc(const struct ibv_wc *wc)
 {
 	return wc->wr_id > WEIR_HANDSHAKE_WR_MAX;
 }
 
-/* NULL: a link that has nothing in flight any more, or its QP is gone. */
+/* NULL: the link has nothing left in flight, or the QP is gone. */
 static struct weir_link *session_link_of_wc(struct weir_session *session, const struct ibv_wc *wc)
 {
 	unsigned int i;
@@ -246,7 +246,7 @@ int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t n
 	return total;
 }
 
-/* Its flush tells of those that nothing else would. One that cannot be posted: see close.c. */
+/* Its flush completes the unsignalled WRs. If posting fails: see session_close.c. */
 static void post_drain_wr(struct weir_link *link)
 {
 	struct ibv_send_wr *bad, wr = {
@@ -277,7 +277,7 @@ void weir_link_forget(struct weir_link *link)
 		weir_link_retire(link, -ECONNRESET, 0);
 }
 
-/* What came in before the end, but finds no room, is not to be lost with the QP. */
+/* Messages received before the failure but without room must not be lost with the QP. */
 static bool is_flushed(const struct weir_link *link)
 {
 	return !link->in_flight && !link->unanswered &&

@@ -2,14 +2,14 @@
 /*
  * A link is a channel as the verbs see it: a connection, its QP, its CQ.
  *
- * Only the last WR of a chain asks for a completion. The send queue works in order, and a WR
- * that fails always completes: so a completion tells of all posted before it that they succeeded.
- * Nothing tells of those behind the last signalled one; only a post that fails half-way leaves
- * any there, and ends the link. Then one more WR is posted, for the flush to reach: it drains them.
+ * Only the last WR of a chain is signalled. The send queue works in order, and a failing WR always
+ * completes. A completion therefore means that all WRs posted before succeeded. WRs behind the last
+ * signalled one have no completion: only a post that fails half-way leaves any, and fails the link.
+ * Then one more WR, the drain WR, is posted: its flush completes the others.
  *
- * It begins as CLOSED, is UP once both ends have proven the key, FAILING when it has shown
- * an error and what it had in flight is being flushed. When the flush is over it is BROKEN as
- * long as it may come up again (mend.h), and DOWN for good otherwise.
+ * A link begins as CLOSED and is UP once both ends have proven the key. After an error the link is
+ * FAILING while WRs in flight are flushed. After the flush it is BROKEN if it may reconnect
+ * (reconnect.h), otherwise DOWN for good.
  *
  * All functions: with nic->lock held.
  */
@@ -26,10 +26,10 @@
 
 struct weir_session;
 
-/* The wr_ids of the handshake are below; those of the engine's WRs are addresses. */
+/* The handshake's wr_ids are smaller; those of the engine's WRs are addresses. */
 #define WEIR_HANDSHAKE_WR_MAX 254
 #define WEIR_DRAIN_WR 255
-#define WEIR_RETURN_WR 256 /* a receive of the link that unloads */
+#define WEIR_RETURN_WR 256 /* a receive of the unload link */
 #define WEIR_KEEPALIVE_WR 257
 
 enum weir_link_state {
@@ -42,17 +42,17 @@ enum weir_link_state {
 
 /**
  * struct weir_link - one channel's verbs
- * @session: whose
+ * @session: the owner
  * @number: of the channel
  * @in_flight: WRs posted and not known to be completed: @oldest to @newest, chained by their next
- * @unsignalled: of them, those behind the last signalled one
- * @unanswered: its keep-alive has not completed
- * @inline_max: bytes that a write or a message may have to be posted with its data
+ * @unsignalled: WRs in flight behind the last signalled one
+ * @unanswered: the keep-alive has not completed
+ * @inline_max: longest write or message to post inline, bytes
  * @id: the connection, or NULL
  * @qp_num: of its QP
- * @cq: of what is sent; one of the session's
- * @recv_cq: of what is received: the session's for channel 0, their own for all others, which
- *	receive nothing after the handshake
+ * @cq: for sends; one of the session's
+ * @recv_cq: for receives: channel 0 has the session's; other channels have their own, used by the
+ *	handshake only
  */
 struct weir_link {
 	struct weir_session *session;
@@ -69,39 +69,41 @@ struct weir_link {
 	struct ibv_cq *recv_cq;
 };
 
-/* Posts a batch; what cannot be posted is given back to the engine. What is one WR: link_one.h. */
+/*
+ * Posts a batch; gives WRs that cannot be posted back to the engine. For one WR: link_fastpath.h.
+ */
 void weir_link_post(struct weir_link *link, struct weir_wr *first);
 
-/* One completion of @cq. Return: WRs of @session that it tells of. */
+/* Handles one completion of @cq. Return: WRs of @session that have completed. */
 int weir_link_handle_wc(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
 			uint64_t now_ns);
 
-/* The window as it is now, to those who look from outside. */
+/* Publishes the state of the window in shared memory. */
 void weir_links_publish_window(struct weir_session *session);
 
 /*
- * Takes @cq's completions of what was posted to the engine, on any link. Sessions other than
- * @session (NULL: all) that share it are due then. Return: WRs of @session that are completed.
+ * Polls @cq for completions of engine WRs on any link. Other sessions (with @session NULL: all) on
+ * the CQ become due. Return: WRs of @session that have completed.
  */
 int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns);
 
-/* Gives the link up: moves its QP to the error state, so that all in flight is flushed. */
+/* Gives the link up: moves the QP to the error state, which flushes all WRs in flight. */
 void weir_link_fail(struct weir_link *link);
 
-/* The oldest is in flight no longer: tells the engine how it ended. */
+/* Removes the oldest WR from those in flight and reports @status to the engine. */
 void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns);
 
-/* The same, by a completion of its own. */
+/* As weir_link_retire(), with the status of a completion. */
 void weir_link_retire_by(struct weir_link *link, enum ibv_wc_status verbs, uint64_t now_ns);
 
-/* Nothing will tell of what is in flight: gives all of it back to the engine, outcome unknown. */
+/* Gives all WRs in flight back to the engine, outcome unknown, when no completion will come. */
 void weir_link_forget(struct weir_link *link);
 
 /**
- * weir_link_settle() - after a poll: has its flush ended?
- * @may_reconnect: whether a broken one may come up again
+ * weir_link_settle() - advance the state after a poll, if the flush has ended
+ * @may_reconnect: a broken link may come up again
  *
- * Return: whether its state has changed.
+ * Return: true if the state has changed.
  */
 bool weir_link_settle(struct weir_link *link, bool may_reconnect);
 

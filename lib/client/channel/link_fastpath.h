@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The short way of a link: one read or write, posted by itself, and seen to end at once. Inline,
- * with what link.c does for each WR too, because on the way of what comes alone a call counts.
- *
- * All functions: with nic->lock held.
+ * The fast path of a link: one read or write, posted alone and polled at once. Inline, together
+ * with the steps that link.c does for each WR, because calls are expensive on this path. All
+ * functions: with nic->lock held.
  */
 #ifndef WEIR_LIB_CLIENT_CHANNEL_LINK_FASTPATH_H
 #define WEIR_LIB_CLIENT_CHANNEL_LINK_FASTPATH_H
@@ -19,7 +18,7 @@ static inline void weir_link_fill_common(struct ibv_send_wr *out, struct weir_wr
 	out->send_flags = 0;
 }
 
-/* A read's or a write's. */
+/* For a read or a write. */
 static inline void weir_link_fill_transfer(struct ibv_send_wr *out, const struct weir_wr *wr)
 {
 	const struct weir_req *req = wr->req;
@@ -29,7 +28,7 @@ static inline void weir_link_fill_transfer(struct ibv_send_wr *out, const struct
 	out->wr.rdma.rkey = req->rkey;
 }
 
-/* What goes inline the NIC needs not fetch. */
+/* The NIC need not fetch inline data. */
 static inline void weir_link_flag_inline(struct weir_link *link, struct ibv_send_wr *out,
 					 const struct weir_wr *wr)
 {
@@ -41,7 +40,7 @@ static inline void weir_link_flag_inline(struct weir_link *link, struct ibv_send
 	link->session->counters->inlined++;
 }
 
-/* What begins with @first and ends with @last has been posted. */
+/* Records that the chain from @first to @last has been posted. */
 static inline void weir_link_add_in_flight(struct weir_link *link, struct weir_wr *first,
 					   struct weir_wr *last, uint32_t count)
 {
@@ -65,9 +64,9 @@ static inline void weir_link_count_bytes(struct weir_session *session, const str
 }
 
 /*
- * Posts one read or write of the engine's; it has a completion of its own, and so has all before it
- * that is in flight. Return: whether it is in flight; the engine is told nothing. Who does not see
- * it end at once owes a weir_links_publish_window().
+ * Posts one signalled read or write, when all other WRs in flight are signalled too. The engine is
+ * not told. Return: true if the WR is in flight. Unless the WR completes at once, the caller owes a
+ * weir_links_publish_window().
  */
 static inline bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr)
 {
@@ -89,11 +88,12 @@ static inline bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr
 }
 
 /**
- * weir_link_has_one_success() - after a weir_link_post_one() of what weir_fastpath_post() returned
- * @wc: what a poll has found, @got of them
+ * weir_link_has_one_success() - match a poll's result with a single WR
+ * @wc, @got: completions found by the poll
  *
- * Return: whether it was the success of that: the engine knows, and has handed its request back.
- * If not nothing has changed.
+ * After a weir_link_post_one() of the WR from weir_fastpath_post().
+ * Return: true if the WR has succeeded: the engine knows, and the request is free. Otherwise
+ * nothing has changed.
  */
 static inline bool weir_link_has_one_success(struct weir_link *link, const struct ibv_wc *wc,
 					     int got)

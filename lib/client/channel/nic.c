@@ -13,7 +13,7 @@
 
 static pthread_mutex_t nics_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_nic *nics;
-static struct weir_nic *unused; /* nobody uses them; each locked now and then by who comes late */
+static struct weir_nic *unused; /* free list; late submitters may still lock these */
 
 static uint8_t rd_atomic_of(struct ibv_context *context)
 {
@@ -40,9 +40,7 @@ static int numa_node_of(const struct ibv_device *device)
 	return node;
 }
 
-/*
- * Reads may have fewer, on some devices. At least what a request may have: less is refused later.
- */
+/* Some devices allow fewer for reads. Never below a request's maximum: the device refuses later. */
 static uint8_t sge_max_of(struct ibv_context *context)
 {
 	struct ibv_device_attr attr;
@@ -72,7 +70,7 @@ static void window_init(struct weir_nic *nic, const struct weir_session_options 
 	}
 }
 
-/* Memory for one, with all in it that late comers touch. NULL: there is none. */
+/* Memory for a NIC, with the fields that late submitters touch initialised. NULL: none. */
 static struct weir_nic *nic_alloc(void)
 {
 	struct weir_nic *n = unused;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the sessions of one process share on one device. */
+/* State that the sessions of one process share on one device. */
 #ifndef WEIR_LIB_CLIENT_CHANNEL_NIC_H
 #define WEIR_LIB_CLIENT_CHANNEL_NIC_H
 
@@ -20,25 +20,25 @@
 
 /**
  * struct weir_nic - one device, as this process uses it
- * @lock: guards @window, the engines that take from it, and all else in their sessions that
- *	says so. Innermost but for the locks of queues and pools; callbacks run without it. Taken
- *	and given back by serve.h
- * @inbox: requests that nobody has taken yet
- * @fed: sessions that may have something to post
- * @wakes: words on which threads sleep that are to be woken, @nr_wakes of them: see weir_nic_wake()
- * @context: the connection manager's, which lives while a session has a connection
+ * @lock: guards @window, the engines that take from it, and all session state marked so. Innermost
+ *	but for the locks of queues and pools; not held in callbacks. combine.h takes and gives
+ *	back this lock
+ * @inbox: submitted requests that no engine knows yet
+ * @fed: sessions that may have requests to post
+ * @wakes, @nr_wakes: futexes to wake when the lock is given back: see weir_nic_wake()
+ * @context: the connection manager's, alive while a session has a connection
  * @pd: of all sessions, so that they may share memory
  * @rd_atomic: RDMA reads and atomics in flight that a QP can have
- * @numa_node: that it is on, or -1
- * @dyn_bytes: from this length on registering memory is cheaper than copying it
- * @sge_max: entries of local memory that a WR can have
- * @window: what may be in flight; @delay or @knee moves its limit, or neither
- * @scq: completion queues that sessions share, if any do
- * @vectors: completion vectors given out so far; atomic
- * @users, @next: the list of NICs'
+ * @numa_node: the device's node, or -1
+ * @dyn_bytes: from this length on, registering memory is cheaper than copying
+ * @sge_max: entries of local memory in a WR
+ * @window: limit of bytes in flight; moved by @delay or @knee, if either is in use
+ * @scq: shared completion queues, or NULL
+ * @vectors: completion vectors assigned so far; atomic
+ * @users, @next: of the list of NICs
  *
- * Its memory stays a NIC's for ever: a thread that has left a request may come for the lock when
- * that is done, and its session closed.
+ * The memory is only ever reused for NICs: a submitter may try the lock after its request is done
+ * and its session closed.
  */
 struct weir_nic {
 	struct weir_mutex lock;
@@ -64,20 +64,20 @@ struct weir_nic {
 };
 
 /**
- * weir_nic_get() - the NIC of a device; the first one to ask makes it
+ * weir_nic_get() - get the NIC of a device, created on first use
  * @context: the device, opened
- * @options: window and admission, if it is made now; filled in
- * @nic: receives it; give it back with weir_nic_put()
+ * @options: window and admission of a new NIC; filled in
+ * @nic: receives the NIC; give it back with weir_nic_put()
  *
- * Context: any thread. Return: 0; -ENOMEM; what the device says.
+ * Context: any thread. Return: 0; -ENOMEM; the device's errno.
  */
 int weir_nic_get(struct ibv_context *context, const struct weir_session_options *options,
 		 struct weir_nic **nic, struct weir_error *error);
 
-/* The completion vector of the next CQ: one of the first @max that the device has, 0: of all. */
+/* The completion vector of the next CQ, among the device's first @max; 0: among all. */
 int weir_nic_next_vector(struct weir_nic *nic, unsigned int max);
 
-/* The last one to leave unmakes it. */
+/* The last user frees the NIC. */
 void weir_nic_put(struct weir_nic *nic);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a session's options say of polling, in the words of the core. */
+/* Translates a session's polling options for the core. */
 #ifndef WEIR_LIB_CLIENT_CHANNEL_POLLING_H
 #define WEIR_LIB_CLIENT_CHANNEL_POLLING_H
 
@@ -8,11 +8,11 @@
 
 struct weir_session;
 
-/* Somebody begins to wait. @percent_max: of the time to be spent on empty polls, at most. */
+/* Begins a wait. @percent_max: limit of time spent on empty polls. */
 void weir_polling_begin(const struct weir_session *session, struct weir_poll *poll,
 			struct weir_idle_time *gaps, unsigned int percent_max, uint64_t now_ns);
 
-/* Adds what @poll has counted to the session's counters. With nic->lock held. */
+/* Adds the counts of @poll to the session's counters. With nic->lock held. */
 void weir_polling_count(struct weir_session *session, struct weir_poll *poll);
 
 #endif

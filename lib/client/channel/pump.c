@@ -11,14 +11,14 @@
 #include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
 
-#define LOOKS_MAX 4 /* others may want the lock */
+#define LOOKS_MAX 4 /* other threads may want the lock */
 
 static struct weir_session *session_of(struct weir_engine *engine)
 {
 	return container_of(engine, struct weir_session, engine);
 }
 
-/* That of @req, and of all others that are done. */
+/* Finishes @req and all other completed requests. */
 static void finish_all(struct weir_session *session, struct weir_req *req)
 {
 	do
@@ -74,7 +74,7 @@ static uint64_t deadline_ns(const struct weir_session *session)
 	return engine_ns < calls_ns ? engine_ns : calls_ns;
 }
 
-/* Returns whether anything has ended so: that is news, as completions are. */
+/* Return: true if a deadline has passed: counts as progress, like a completion. */
 static bool expire_deadlines(struct weir_session *session, uint64_t now_ns)
 {
 	bool is_call = now_ns >= session->calls.next_deadline_ns;
@@ -105,7 +105,7 @@ static unsigned int count_links(const struct weir_session *session, enum weir_li
 	return count;
 }
 
-/* Returns whether any link broke, or went down. */
+/* Return: true if any link broke, or went down. */
 static bool settle_links(struct weir_session *session)
 {
 	bool messages = session->links[0].state == WEIR_LINK_FAILING, settled = false;
@@ -120,7 +120,7 @@ static bool settle_links(struct weir_session *session)
 	return settled;
 }
 
-/* What came in before the end of a link is taken before the end is known. */
+/* Completions received before a link failed are handled before the failure. */
 static void handle_link_changes(struct weir_session *session)
 {
 	while (settle_links(session))
@@ -184,7 +184,7 @@ static bool arm_all(struct weir_session *session, bool receive)
 	for (i = 0; i < session->nr_cqs; i++) {
 		struct weir_cq *cq = session->cqs[i];
 
-		if (cq->in_flight && !cq->scq) /* those are polled always */
+		if (cq->in_flight && !cq->scq) /* shared CQs are always polled */
 			any |= arm_cq(session, cq->ibv, &cq->armed, (uint16_t)i, cq->in_flight);
 	}
 	if (receive && session->recv_cq && !session->down)
@@ -206,9 +206,9 @@ static void set_timer(struct weir_session *session)
 }
 
 /*
- * What was posted since the last look, such as what had to wait its turn, may be done already: to
- * look again costs less than an event, and no other thread wakes for it. Not where more waits to be
- * posted: that goes on by events, or who came to submit would do it all.
+ * WRs posted since the last poll, for example after waiting for the window, may be complete
+ * already. Polling again costs less than an event and wakes no thread. If more requests wait to be
+ * posted, events continue instead: otherwise the submitting thread would do all the work.
  */
 static int poll_after_arming(struct weir_session *session)
 {
@@ -230,8 +230,9 @@ int weir_pump_leave(struct weir_session *session, bool receive)
 	if (session->watched)
 		return events;
 	session->owed = false;
-	/* What completed between the last poll and the arming raised no event. What the poll
-	 * posts may be on CQs that are not armed. An armed CQ stays so: this ends. */
+	/* A completion between the last poll and the arming raised no event, and the poll itself
+	 * may post to CQs not yet armed. An armed CQ stays armed, so the loop ends.
+	 */
 	while (arm_all(session, receive))
 		events += weir_pump_poll(session, weir_now_ns());
 	set_timer(session);
@@ -291,7 +292,7 @@ static void take_event(struct weir_session *session, int fd)
 	}
 }
 
-/* Leaves with nic->lock held. Returns how many completion events there were. */
+/* Returns with nic->lock held. Return: the number of completion events. */
 static uint32_t sleep_and_lock(struct weir_session *session, int timeout_ms)
 {
 	struct epoll_event events[4];
@@ -324,7 +325,7 @@ int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive)
 	sleep_and_lock(session, timeout_ms);
 	handled = weir_pump_poll(session, weir_now_ns());
 	handled += weir_pump_leave(session, receive);
-	if (session->down_due) /* not all callers tell it, and the kick may have been taken */
+	if (session->down_due) /* not all callers report it, and the kick may have been consumed */
 		weir_pump_kick(session);
 	weir_dispatch(session);
 	return handled;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The pump: does what the engine decides, and tells it what happened.
+ * The pump does the engine's actions, and reports the results to the engine.
  *
  * All but weir_pump_step(), weir_pump_sleep(), weir_pump_spin() and weir_pump_kick(): with
- * nic->lock held. Whoever polls or pulls leaves in the end, by weir_pump_leave() or
- * weir_pump_leave_to_waiters(): what it posted must not complete unseen.
+ * nic->lock held. A thread that polls or pulls calls weir_pump_leave() or
+ * weir_pump_leave_to_waiters() in the end: a completion of a WR that it posted must be noticed.
  */
 #ifndef WEIR_LIB_CLIENT_CHANNEL_PUMP_H
 #define WEIR_LIB_CLIENT_CHANNEL_PUMP_H
@@ -17,34 +17,34 @@
 struct weir_session;
 struct weir_waiter;
 
-/* Does what the engine wants done, up to one chain. Return: whether there may be another. */
+/* Does the engine's actions, up to one posted chain. Return: true if there may be another chain. */
 bool weir_pump_chain(struct weir_session *session);
 
-/* Does all that the engine wants done now. */
+/* Does all actions of the engine. */
 void weir_pump_pull(struct weir_session *session);
 
-/* Looks at all CQs and deadlines once, and pulls. Return: completions seen, and deadlines. */
+/* Checks all CQs and deadlines once, and pulls. Return: the number of completions and deadlines. */
 int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
 
 /*
- * The same, for one who came to submit: messages are left to whom their CQ, when it is armed, will
+ * As weir_pump_poll(), for a submitter: messages are left to the thread that their armed CQ will
  * wake.
  */
 void weir_pump_poll_sends(struct weir_session *session, uint64_t now_ns);
 
 /**
- * weir_pump_leave() - go away, with things in flight
- * @receive: arm channel 0's receives, too; the session's thread sees to them otherwise
+ * weir_pump_leave() - stop polling while WRs are in flight
+ * @receive: also arm channel 0's receives, which the session's thread otherwise handles
  *
- * Arms what would otherwise complete unseen, polls once more, and sets the timer, unless the
- * session's thread is awake and sees to all that.
+ * Arms the CQs with WRs in flight, polls once more, and sets the timer, unless the session's thread
+ * is awake and polls.
  * Return: completions seen.
  */
 int weir_pump_leave(struct weir_session *session, bool receive);
 
 /*
- * Leaves, unless a waiter stays to poll, and nothing is on its way but what waiters wait for: for
- * the rest nobody is to depend on when that waiter's thread runs.
+ * Leaves, unless a waiter stays to poll and only requests with waiters are in flight. Other
+ * requests must not depend on the waiter's thread being scheduled.
  */
 void weir_pump_leave_to_waiters(struct weir_session *session);
 
@@ -58,21 +58,21 @@ void weir_pump_leave_to_waiters(struct weir_session *session);
 int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive);
 
 /*
- * Sleeps for an event, @timeout_ms at most (-1: for ever, which the trace tells), and takes it.
- * Without nic->lock.
+ * Sleeps for an event, at most @timeout_ms (-1: for ever, with a trace record), and takes it.
+ * Context: without nic->lock.
  */
 void weir_pump_sleep(struct weir_session *session, int timeout_ms);
 
 /**
- * weir_pump_spin() - one round of a waiter that will come again soon
- * @poll: is told
+ * weir_pump_spin() - one round of a waiter that will soon poll again
+ * @poll: receives the result
  *
- * Context: without nic->lock. Return: what to do next.
+ * Context: without nic->lock. Return: the next step.
  */
 enum weir_poll_verdict weir_pump_spin(struct weir_session *session, struct weir_waiter *waiter,
 				      struct weir_poll *poll);
 
-/* Wakes who sleeps on the session's descriptor. */
+/* Wakes the thread that sleeps on the session's descriptor. */
 void weir_pump_kick(struct weir_session *session);
 
 #endif

@@ -12,11 +12,11 @@
 #include "lib/client/session_thread.h"
 #include "lib/base/yield.h"
 
-#define EVENT_NS 20000 /* it asks for what comes by no CQ of its own this often */
+#define EVENT_NS 20000 /* interval of the checks beside the shared CQs */
 
-static pthread_mutex_t scqs_lock = PTHREAD_MUTEX_INITIALIZER; /* before any NIC's */
+static pthread_mutex_t scqs_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before any NIC's lock */
 
-/* What follows down to scq_run(): with nic->lock held, which may be given up in between. */
+/* Down to scq_run(): with nic->lock held, which may be given up meanwhile. */
 
 static void progress_session(struct weir_scq *scq, struct weir_session *session)
 {
@@ -27,7 +27,7 @@ static void progress_session(struct weir_scq *scq, struct weir_session *session)
 	weir_waitqueue_wake_all(&scq->left);
 }
 
-/* What serving one brings may make others due for ever: those have another turn. */
+/* Handling one session may make others due without end; those wait for the next round. */
 static void progress_due_sessions(struct weir_scq *scq)
 {
 	unsigned int turns = scq->users;
@@ -53,7 +53,7 @@ static void poll_cqs(struct weir_scq *scq, uint64_t now_ns)
 	progress_due_sessions(scq);
 }
 
-/* Timers, the connection manager, and those who kick: by the session's descriptor. */
+/* Timers, the connection manager and kicks arrive by the session's descriptor. */
 static void take_session_events(struct weir_scq *scq, struct weir_session *session)
 {
 	scq->current = session;
@@ -64,7 +64,7 @@ static void take_session_events(struct weir_scq *scq, struct weir_session *sessi
 	progress_session(scq, session);
 }
 
-/* The next one; NULL if the thread is not to drive it, or there is none. */
+/* Rotates to the next session; NULL if the thread does not drive it, or there is none. */
 static struct weir_session *next_session(struct weir_scq *scq)
 {
 	struct weir_session *session;
@@ -78,8 +78,9 @@ static struct weir_session *next_session(struct weir_scq *scq)
 }
 
 /*
- * Messages of each, which costs little, and for one what costs system calls: with many sessions the
- * thread would do nothing else. Those that come and go meanwhile have another turn.
+ * Polls the messages of each session, which is cheap, but takes the events of only one: system
+ * calls for many sessions would take all of the thread's time. Sessions attached meanwhile wait for
+ * the next round.
  */
 static void visit_all_sessions(struct weir_scq *scq)
 {
@@ -162,7 +163,7 @@ static int scq_create(struct weir_nic *nic, const struct weir_session_options *o
 	return rc;
 }
 
-/* The last one has let go. */
+/* After the last session has detached. */
 static void scq_destroy(struct weir_scq *scq)
 {
 	weir_nic_lock(scq->nic);
@@ -173,7 +174,7 @@ static void scq_destroy(struct weir_scq *scq)
 	scq_free(scq);
 }
 
-/* Makes room for @entries more in each. With nic->lock held. */
+/* Makes room for @entries more in each CQ. With nic->lock held. */
 static int reserve_entries(struct weir_scq *scq, uint32_t entries, struct weir_error *error)
 {
 	uint32_t wanted = scq->taken + entries;

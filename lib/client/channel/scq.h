@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Completion queues that sessions share, and the one thread that polls them without end: SCQ in
- * RDMAbox, section III-B.
+ * Completion queues shared by sessions, and the one thread that always polls them: SCQ in RDMAbox,
+ * section III-B.
  *
- * They are the NIC's. The first session that wants them makes them, and the thread; the last one
- * that lets go unmakes both. Whoever polls one, be it a thread that has just posted, finds
- * completions of any session and tells its engine; what follows from that, callbacks above all, is
- * due, and the thread sees to it. So who waits sleeps: there is no second poller.
+ * They belong to the NIC. The first session to attach creates the CQs and the thread; the last
+ * session to detach destroys both. Any thread that polls a shared CQ, for example after posting,
+ * may find completions of any session, and reports them to the session's engine. The session is
+ * then due: the SCQ thread does the rest, above all the callbacks. Waiting threads sleep and never
+ * poll.
  *
- * A session is attached while it may have QPs, and driven from when it is open until it is to be
- * closed. Meanwhile the thread stands for one of its own. One that is attached and not driven is
- * kicked when another has taken its completions.
+ * A session is attached as long as it may have QPs, and driven from opening until closing begins.
+ * While driven, the SCQ thread replaces the session's own thread. If another thread takes
+ * completions of a session that is attached but not driven, the session is kicked.
  */
 #ifndef WEIR_LIB_CLIENT_CHANNEL_SCQ_H
 #define WEIR_LIB_CLIENT_CHANNEL_SCQ_H
@@ -30,15 +31,15 @@ struct weir_nic;
 struct weir_session;
 
 /**
- * struct weir_scq - guarded by the NIC's lock, but for what is made once
- * @cqs: @nr_cqs of them, as many as the first session asked for
- * @entries: that each has; @taken: of those, how many sessions may need at once
+ * struct weir_scq - guarded by the NIC's lock, but for fields set at creation
+ * @cqs, @nr_cqs: as many CQs as the first session asked for
+ * @entries: of each CQ; @taken: entries that the sessions may need at once
  * @next: the next channel's CQ
- * @sessions: those that are attached
- * @due: those of them whose completions somebody else has taken
- * @current: the thread is at this one; @left: when it no longer is
- * @thread, @stopping: it is to end
- * @users: how many @sessions
+ * @sessions: attached sessions
+ * @due: attached sessions with completions taken by another thread
+ * @current: the session that the thread is handling; @left: woken when the thread moves on
+ * @thread, @stopping: the thread, and the request to end it
+ * @users: number of @sessions
  */
 struct weir_scq {
 	struct weir_nic *nic;
@@ -63,18 +64,19 @@ struct weir_scq {
  */
 int weir_scq_attach(struct weir_session *session, struct weir_error *error);
 
-/* Its QPs are gone. Without nic->lock. */
+/* Detaches a session without QPs. Context: without nic->lock. */
 void weir_scq_detach(struct weir_session *session);
 
-/* From here on the thread drives it. Without nic->lock. */
+/* Lets the thread drive @session. Context: without nic->lock. */
 void weir_scq_start_driving(struct weir_session *session);
 
 /*
- * From here on it does not, and its callbacks that the thread ran have returned. Without nic->lock.
+ * Stops driving @session; all its callbacks in the thread have returned. Context: without
+ * nic->lock.
  */
 void weir_scq_stop_driving(struct weir_session *session);
 
-/* Another than @session's own driver has taken completions of it. With nic->lock held. */
+/* Marks @session due: another thread has taken its completions. Context: with nic->lock held. */
 void weir_scq_due(struct weir_session *session);
 
 #endif

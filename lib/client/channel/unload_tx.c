@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * That a write has arrived in the buffer, of which its own completion tells, means nothing yet:
- * only that it failed is news. Of those in flight when the link fails some may have been copied,
- * and some may be yet.
+ * The completion of an unloaded write only says that it has arrived in the buffer, so only failures
+ * matter. When the link fails, the donor may have copied some of the writes in flight, and may yet
+ * copy others.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define HEAD offsetof(struct wire_unload_slot, data)
 #define COUNTERS (1u << 20) /* as many pages as 4 GiB have; untouched ones take no memory */
 #define SIGNAL_EVERY (WEIR_UNLOAD_TX_SENDS / 4)
-#define SHOW_EVERY 1024 /* decisions: a histogram is copied in a shorter time than those take */
+#define SHOW_EVERY 1024 /* decisions: take longer than copying a histogram */
 
 bool weir_unload_tx_is(const struct weir_link *link)
 {
@@ -130,7 +130,7 @@ void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const 
 	link->session->counters->unloaded++;
 }
 
-/* Those copied are done, and one that was refused is, too. */
+/* Retires the copied writes, and the refused one, if any. */
 static void handle_return(struct weir_link *link, const struct wire_unload_return *told,
 			  uint64_t now_ns)
 {
@@ -138,7 +138,7 @@ static void handle_return(struct weir_link *link, const struct wire_unload_retur
 	uint16_t count = (uint16_t)(told->done - u->done);
 
 	if (count > link->in_flight || (told->is_refused && count == link->in_flight)) {
-		weir_link_fail(link); /* it returns what it was never given */
+		weir_link_fail(link); /* more writes returned than sent */
 		return;
 	}
 	u->done = told->done;
@@ -157,7 +157,7 @@ int weir_unload_tx_completed(struct weir_link *link, const struct ibv_wc *wc, ui
 
 	if (wc->status != IBV_WC_SUCCESS) {
 		weir_link_fail(link);
-		/* What failed to be sent, and the drain behind it, come after all returns. */
+		/* Failed sends, and the drain behind, complete after all returns. */
 		if (wc->wr_id != WEIR_RETURN_WR)
 			weir_link_forget(link);
 	} else if (wc->opcode & IBV_WC_RECV) {
@@ -182,7 +182,7 @@ static void publish_page_heat(const struct weir_path_selector *route,
 	pressure->entries = route->config.hot_pages;
 }
 
-/* Often at first, and not seldom later. */
+/* Often at first, later at least every SHOW_EVERY decisions. */
 static bool is_publish_due(struct weir_unload_tx *u)
 {
 	uint64_t since = u->route.decided - u->shown;

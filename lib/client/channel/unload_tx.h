@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A client's end of unloading: one more link, of which the engine knows that it unloads. Its writes
- * go into the slots of the donor's buffer, and are complete when a return says so. See
- * wire/unload.h.
+ * The client's end of unloading: one more link, which the engine uses for unloaded writes. The
+ * writes go into the slots of the donor's buffer, and complete with a return. See wire/unload.h.
  *
- * The link comes up, breaks and is mended as the others are: what it had in flight then is astray,
- * until the donor has given the buffer up. Data go inline: local memory is free once they are
- * posted, and what is too long for that is offloaded.
+ * The link comes up, breaks and reconnects like the others. Writes in flight at a failure are in
+ * doubt until the donor has given the buffer up. Data go inline, so that local memory is free after
+ * posting; writes too long for inline are offloaded.
  *
  * All functions: with nic->lock held, unless noted.
  */
@@ -24,18 +23,18 @@
 struct weir_link;
 struct weir_session;
 
-/* In the send queue; half of them may have completed without a word. */
+/* Send queue entries; half may have completed unsignalled. */
 #define WEIR_UNLOAD_TX_SENDS (2 * WIRE_UNLOAD_SLOTS)
 #define WEIR_UNLOAD_HOT_PAGES_DEFAULT 4096
-/* All that may be in its CQ at once: what was sent, returns, and the handshake's of it. */
+/* CQ entries: sends, returns, and the handshake's sends and receives. */
 #define WEIR_UNLOAD_TX_CQES (WEIR_UNLOAD_TX_SENDS + WIRE_UNLOAD_SLOTS + 4 * WIRE_HANDSHAKE_RECVS)
 
 /**
  * struct weir_unload_tx - one session's
- * @route: who decides; @counters: its
- * @shown: of its decisions, when others were last shown what it has counted
+ * @route: chooses the path; @counters: its memory
+ * @shown: number of decisions when the counters were last published
  * @buffer, @rkey: the donor's
- * @next: the slot that is written next, modulo 2^16; @done: as far as the donor has said
+ * @next: slot of the next write, modulo 2^16; @done: last count returned by the donor
  */
 struct weir_unload_tx {
 	struct weir_path_selector route;
@@ -47,46 +46,44 @@ struct weir_unload_tx {
 	uint16_t done;
 };
 
-/* The pieces of one unloaded work request: where it goes, and what it carries. */
+/* The pieces of one unloaded work request: target address and data. */
 struct weir_unload_tx_pieces {
 	uint64_t remote;
 	struct ibv_sge sge[1 + WEIR_UNLOAD_SGE_MAX];
 };
 
-/* Whether @link is the one that unloads. Context: any. */
+/* Return: true if @link is the unload link. Context: any. */
 bool weir_unload_tx_is(const struct weir_link *link);
 
-/* The channel as the wire numbers it. Context: any. */
+/* The channel number on the wire. Context: any. */
 uint16_t weir_unload_tx_channel(const struct weir_link *link);
 
-/* Sets up the choice of path, as the options say. The engine is initialised. Return: 0; -ENOMEM. */
+/* Sets up the choice of path from the options. The engine is initialised. Return: 0; -ENOMEM. */
 int weir_unload_tx_init(struct weir_session *session);
 void weir_unload_tx_fini(struct weir_session *session);
 
 /*
- * Posts receives for the donor's returns. Context: who brings the link up. Return: 0 or an errno.
+ * Posts receives for the donor's returns. Context: the thread that connects. Return: 0 or an errno.
  */
 int weir_unload_tx_post_recvs(struct ibv_qp *qp);
 
 /**
- * weir_unload_tx_up() - the link has a new QP
- * @inline_max: bytes that it takes inline
+ * weir_unload_tx_up() - start on a new QP
+ * @inline_max: inline limit of the QP, bytes
  *
  * Return: 0; -EPROTO the donor describes no buffer.
  */
 int weir_unload_tx_up(struct weir_session *session, const struct wire_handshake_welcome *welcome,
 		      uint32_t inline_max);
 
-/*
- * Makes of @out, filled in for @wr, a write into the next slot. @pieces: kept until it is posted.
- */
+/* Turns @out, filled in for @wr, into a write to the next slot. @pieces: kept until posted. */
 void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr,
 			 struct weir_unload_tx_pieces *pieces);
 
-/* One completion of the link's: a return, or of what was sent. Return: WRs that it tells of. */
+/* Handles a completion of the link: a return or a send. Return: WRs that have completed. */
 int weir_unload_tx_completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns);
 
-/* Shows what the choice of path has come to, to those who look from outside. */
+/* Publishes the counters of the choice of path. */
 void weir_unload_tx_publish(struct weir_session *session);
 
 #endif

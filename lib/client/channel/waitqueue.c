@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who waits has read @wakeups before it gave the lock up: a ring in between ends the sleep at once. */
+/*
+ * The waiter reads @wakeups before giving the lock up, so that a wake-up in between ends the sleep.
+ */
 #include "lib/client/channel/waitqueue.h"
 #include "lib/base/futex.h"
 #include "lib/client/request/combine.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A bell: what a condition variable is, for nic->lock. Whoever waits gives the lock up by
- * weir_nic_unlock(), and so looks at the inbox, as a condition variable would not.
- *
- * All with nic->lock held.
+ * A condition variable for nic->lock. A waiter gives the lock up by weir_nic_unlock(), and
+ * therefore checks the inbox, which a pthread condition variable would not do. All functions: with
+ * nic->lock held.
  */
 #ifndef WEIR_LIB_CLIENT_CHANNEL_WAITQUEUE_H
 #define WEIR_LIB_CLIENT_CHANNEL_WAITQUEUE_H
@@ -13,9 +12,9 @@
 struct weir_nic;
 
 /**
- * struct weir_waitqueue - zero to begin with
- * @wakeups: how often; atomic, for those who sleep on it
- * @waiting: threads that do
+ * struct weir_waitqueue - initialised with zeros
+ * @wakeups: number of wake-ups; atomic, the waiters' futex
+ * @waiting: number of waiters
  */
 struct weir_waitqueue {
 	uint32_t wakeups;
@@ -23,13 +22,13 @@ struct weir_waitqueue {
 };
 
 /**
- * weir_waitqueue_wait() - sleep until it rings, or until @deadline_ns
+ * weir_waitqueue_wait() - sleep until a wake-up or @deadline_ns
  *
- * It gives the lock up meanwhile, and may return early: the caller looks at what it waits for.
+ * Gives the lock up meanwhile, and may return early: the caller checks its condition again.
  */
 void weir_waitqueue_wait(struct weir_waitqueue *queue, struct weir_nic *nic, uint64_t deadline_ns);
 
-/* Wakes all who wait. */
+/* Wakes all waiters. */
 void weir_waitqueue_wake_all(struct weir_waitqueue *queue);
 
 #endif
