@@ -16,7 +16,7 @@ static bool brings_data_back(const struct weir_req *req)
 	return req->op != WEIR_OP_WRITE;
 }
 
-/* Copies between the user's pieces and the buffers, all but the last of which are full. */
+/* Copies between the user's pieces and the buffers; all buffers but the last are full. */
 static void copy_buffers(const struct weir_req *req, const struct weir_bounce *bounce, bool to_user)
 {
 	size_t at = 0, done, part;
@@ -52,7 +52,7 @@ static void put_buffers(struct weir_bounce_pool *buffers, const struct weir_req 
 	}
 }
 
-/* Return: 0; as weir_bounce_pool_get(): there are not enough buffers now. */
+/* Return: 0; without enough buffers as weir_bounce_pool_get(). */
 static int map_pre(struct weir_session *session, struct weir_req *req, struct weir_bounce *bounce)
 {
 	uint32_t left = (uint32_t)req->length;
@@ -84,7 +84,7 @@ static void put_mrs(struct weir_bounce *bounce)
 		ibv_dereg_mr(bounce->mrs[--bounce->nr_borrowed]);
 }
 
-/* What is only sent may be memory that nobody may write to. */
+/* Memory that is only sent may be read-only. */
 static int map_dyn(struct weir_session *session, struct weir_req *req, struct weir_bounce *bounce)
 {
 	int access = brings_data_back(req) ? IBV_ACCESS_LOCAL_WRITE : 0;
@@ -118,7 +118,7 @@ static bool must_copy(const struct weir_session *session, const struct weir_req 
 	return session->options.mr == WEIR_MR_PRE || req->length < session->options.mr_dyn_bytes;
 }
 
-/* Describes the pieces that are registered. Returns how many are not, or -EINVAL. */
+/* Describes registered pieces. Return: the number of unregistered pieces, or -EINVAL. */
 static int describe_registered(const struct weir_session *session, struct weir_req *req,
 			       const struct weir_iov *iov, unsigned int iovcnt)
 {
@@ -214,7 +214,7 @@ void weir_bounce_trace(struct weir_session *session)
 	trace_totals(session, WEIR_TRACE_REGISTER, sums.registered, sums.registered_bytes);
 }
 
-/* The best of a few rounds, or UINT64_MAX when it cannot be registered. */
+/* The best of a few rounds, or UINT64_MAX when registration fails. */
 static uint64_t measure_register_ns(struct ibv_pd *pd, void *addr, size_t length)
 {
 	uint64_t best = UINT64_MAX, begin, took;
@@ -241,7 +241,7 @@ static uint64_t measure_copy_ns(void *to, const void *from, size_t length)
 	for (i = 0; i < MEASURE_ROUNDS; i++) {
 		begin = weir_now_ns();
 		memcpy(to, from, length);
-		__asm__ volatile("" ::: "memory"); /* or it would not be copied at all */
+		__asm__ volatile("" ::: "memory"); /* or the compiler would drop the copy */
 		took = weir_now_ns() - begin;
 		best = took < best ? took : best;
 	}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How a request reaches memory that nobody registered (RDMAbox, section IV-A): its bytes are
- * copied through buffers that are (preMR), or the memory is registered for as long as the
- * request is under way (dynMR). Which is cheaper is a matter of the length, and of the machine:
- * it is measured when a device is first used.
+ * Requests on unregistered memory (RDMAbox, section IV-A). The bytes are copied through registered
+ * buffers (preMR), or the memory is registered for the duration of the request (dynMR). The cheaper
+ * way depends on length and machine: weir measures both when a device is first used.
  */
 #ifndef WEIR_LIB_CLIENT_MEMORY_BOUNCE_H
 #define WEIR_LIB_CLIENT_MEMORY_BOUNCE_H
@@ -20,16 +19,16 @@ struct weir_session;
 #define WEIR_BOUNCE_PRE_BYTES_MAX (WEIR_SGE_MAX * WEIR_BOUNCE_BUFFER_BYTES_MAX)
 
 enum weir_bounce_mode {
-	WEIR_BOUNCE_NONE, /* the user has registered it all */
+	WEIR_BOUNCE_NONE, /* the user has registered all pieces */
 	WEIR_BOUNCE_PRE,
 	WEIR_BOUNCE_DYN,
 };
 
 /**
- * struct weir_bounce - what one request borrowed
- * @mode: valid always, all else only for the other two
- * @nr_borrowed: of @blocks, or of @mrs
- * @blocks: those that the buffers are of, which the request's sge tells
+ * struct weir_bounce - resources of one request
+ * @mode: always valid; the other fields only for PRE and DYN
+ * @nr_borrowed: number of @blocks or @mrs
+ * @blocks: of the buffers in the request's sge
  * @iov, @iovcnt: the user's memory
  */
 struct weir_bounce {
@@ -46,17 +45,19 @@ struct weir_bounce {
 /**
  * weir_bounce_map() - fill in a request's local memory
  * @req: its op is set; receives @sge, @nr_sge and @length
- * @iov, @iovcnt: 1 to 8 pieces; those without a memory may be anywhere
- * @bounce: receives what weir_bounce_unmap() wants, also on failure
+ * @iov, @iovcnt: 1 to 8 pieces; pieces without a memory may be anywhere
+ * @bounce: receives the resources for weir_bounce_unmap(), also on failure
  *
  * Context: any thread; without locks.
- * Return: 0; -EINVAL; -ENOMEM the memory cannot be registered, or is not to be, and there is no
- * buffer; -EAGAIN it is not to be, and all buffers are in use: one will come back.
+ * Return: 0; -EINVAL; -ENOMEM the memory cannot or must not be registered, and there is no buffer;
+ * -EAGAIN it must not be registered, and all buffers are in use: try again.
  */
 int weir_bounce_map(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
 		    unsigned int iovcnt, struct weir_bounce *bounce);
 
-/* The same for what most are, one piece that is registered. Return: false: it is none. */
+/*
+ * As weir_bounce_map(), for the common case of one registered piece. Return: false in other cases.
+ */
 static inline bool weir_bounce_map_registered(const struct weir_nic *nic, struct weir_req *req,
 					      const struct weir_iov *iov, unsigned int iovcnt,
 					      struct weir_bounce *bounce)
@@ -71,19 +72,19 @@ static inline bool weir_bounce_map_registered(const struct weir_nic *nic, struct
 }
 
 /*
- * The request is done, or was never begun: gives back what it borrowed, and brings the user what
- * was read, if it was. Context: any thread; without locks.
+ * Copies read data to the user after a success, and gives all resources back. Also for a request
+ * never submitted. Context: any thread; without locks.
  */
 void weir_bounce_unmap(struct weir_session *session, const struct weir_req *req,
 		       struct weir_bounce *bounce);
 
 /**
- * struct weir_bounce_totals - what was copied or registered, and the trace has not been told of
+ * struct weir_bounce_totals - copies and registrations not yet in the trace
  * @copied, @registered: requests
- * @copied_bytes, @registered_bytes: of them
- * @told_ns: when it was told last
+ * @copied_bytes, @registered_bytes: their bytes
+ * @told_ns: time of the last record
  *
- * A record of each would leave the trace no room for anything else. Guarded by the NIC's lock.
+ * A record for each would leave the trace no room for other events. Guarded by the NIC's lock.
  */
 struct weir_bounce_totals {
 	uint32_t copied, registered;
@@ -91,13 +92,13 @@ struct weir_bounce_totals {
 	uint64_t told_ns;
 };
 
-/* A request of @bytes is on its way, which was to be copied or registered. With nic->lock held. */
+/* Counts a submitted request of @bytes, by its mode. With nic->lock held. */
 void weir_bounce_count(struct weir_session *session, enum weir_bounce_mode mode, uint64_t bytes);
 
-/* Tells the trace of all of them, unless that was just done. With nic->lock held. */
+/* Traces the totals, unless it did so recently. With nic->lock held. */
 void weir_bounce_trace(struct weir_session *session);
 
-/* Measures from which length on registering beats copying. Return: bytes. */
+/* Measures the length from which registering beats copying. Return: bytes. */
 uint32_t weir_bounce_measure(struct ibv_pd *pd);
 
 #endif

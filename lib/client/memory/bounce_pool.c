@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What came back last goes out first: it is what the caches still hold. A block is given to a size
- * when no other of that size has a free piece, and given back as soon as it is whole. All that a
- * request wants is taken at once, or none: who had a part would keep it from others who have one.
- * Nobody has a turn: who wants much may wait while what comes back goes to many who want little.
+ * Buffers are reused last in, first out, while still in the caches. A block is assigned to a size
+ * when no other block of the size has a free piece, and unassigned when whole again. A request
+ * takes all its buffers at once or none: partial holders would block each other. There is no queue:
+ * a large request may wait while small ones take all returned buffers.
  */
 #include <errno.h>
 #include <limits.h>
@@ -23,7 +23,7 @@ _Static_assert(WEIR_BOUNCE_BUFFER_BYTES_MIN << (WEIR_BOUNCE_BUFFER_ORDERS - 1) =
 	       "the last order is a whole block");
 _Static_assert(PIECES_MAX <= 16, "bits of a block's free pieces");
 
-/* Blocks that were made together. */
+/* Blocks allocated together. */
 struct weir_bounce_slab {
 	struct weir_bounce_slab *next;
 	struct weir_bounce_block blocks[WEIR_BOUNCE_POOL_BLOCKS];
@@ -70,7 +70,7 @@ static uint16_t all_pieces_mask(unsigned int order)
 	return (uint16_t)((1u << (PIECES_MAX >> order)) - 1);
 }
 
-/* What follows down to give(): with the lock held. */
+/* Down to return_piece(): with the lock held. */
 static struct weir_bounce_block *block_with_room(struct weir_bounce_pool *buffers,
 						 unsigned int order)
 {
@@ -120,7 +120,7 @@ static void return_piece(struct weir_bounce_pool *buffers, const struct weir_bou
 	}
 }
 
-/* Return: how many there are for @bytes; 0: not enough, and none was taken. */
+/* Return: number of buffers for @bytes; 0: not enough, and none was taken. */
 static int take_for_request(struct weir_bounce_pool *buffers, uint32_t bytes,
 			    struct weir_bounce_buffer *out)
 {
@@ -163,8 +163,8 @@ static void add_block(struct weir_bounce_pool *buffers, struct weir_bounce_slab 
 }
 
 /*
- * With @growing held. Where there was no memory not each who comes tries to get some, which takes
- * long, and all would wait for each other. Return: 0 there are more; -EAGAIN; -ENOMEM.
+ * With @growing held. After a failure, further attempts are suppressed for a while: each takes
+ * long, and all callers would queue. Return: 0 blocks were added; -EAGAIN; -ENOMEM.
  */
 static int add_slab(struct weir_session *session)
 {
@@ -195,7 +195,7 @@ int weir_bounce_pool_get(struct weir_session *session, uint32_t bytes,
 	if (taken)
 		return taken;
 	pthread_mutex_lock(&buffers->growing);
-	/* First for what others have made, and may take again. */
+	/* Tries first: other threads may have grown the pool, or emptied it again. */
 	while (!rc && !(taken = take_for_request(buffers, bytes, out)))
 		rc = add_slab(session);
 	pthread_mutex_unlock(&buffers->growing);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A session's registered buffers for what is copied, in sizes of powers of two: a request of 4 KiB
- * takes 4 KiB of them, so that the first 4 MiB do for a thousand. They come in blocks of one
- * largest buffer, each cut up for one size at a time, and whole again when all of it has come back.
- * More are made when all are out, and stay until the session is closed.
+ * A session's registered buffers for copying, in powers of two: a request of 4 KiB takes 4 KiB, so
+ * that the first 4 MiB suffice for a thousand. The pool consists of blocks, each as large as the
+ * largest buffer. A block is divided for one size at a time, and is whole again when all pieces are
+ * back. The pool grows when all buffers are in use, and shrinks only when the session closes.
  */
 #ifndef WEIR_LIB_CLIENT_MEMORY_BOUNCE_POOL_H
 #define WEIR_LIB_CLIENT_MEMORY_BOUNCE_POOL_H
@@ -21,16 +21,16 @@ struct weir_session;
 #define WEIR_BOUNCE_BUFFER_BYTES_MIN (4u << 10)
 #define WEIR_BOUNCE_BUFFER_BYTES_MAX (64u << 10)
 #define WEIR_BOUNCE_BUFFER_ORDERS 5 /* 4 KiB, twice that, ... 64 KiB */
-#define WEIR_BOUNCE_POOL_BLOCKS 64 /* made at a time */
+#define WEIR_BOUNCE_POOL_BLOCKS 64 /* allocated at a time */
 #define WEIR_BOUNCE_POOL_BYTES (WEIR_BOUNCE_POOL_BLOCKS * WEIR_BOUNCE_BUFFER_BYTES_MAX) /* 4 MiB */
 
 /**
- * struct weir_bounce_block - room for one buffer of the largest size, or for some that are smaller
- * @link: among those of its order that have a free piece, among the whole ones, or nowhere: all of
- *	it is out
+ * struct weir_bounce_block - room for one largest buffer, or several smaller ones
+ * @link: in the list of its order while a piece is free, in the list of whole blocks, or in none if
+ *	all pieces are in use
  * @base, @lkey: its memory
- * @order: its pieces are of WEIR_BOUNCE_BUFFER_BYTES_MIN << @order; while it is not whole
- * @free: bit n: piece n is not out
+ * @order: pieces have WEIR_BOUNCE_BUFFER_BYTES_MIN << @order bytes; unless whole
+ * @free: bit n: piece n is free
  */
 struct weir_bounce_block {
 	struct weir_list link;
@@ -43,14 +43,14 @@ struct weir_bounce_block {
 /**
  * struct weir_bounce_pool - of one session
  * @lock: guards @parts, @whole, the blocks, @returns and @waiters; innermost
- * @growing: held by who makes more; guards the rest. Without any other lock, or the NIC's, held
+ * @growing: held while adding blocks; guards the other fields. Taken without any other lock
  * @parts: blocks with a free piece, by order
- * @whole: blocks of which nothing is out
- * @slabs: the blocks, as they were made
- * @bytes: of all; atomic to read
- * @again_ns: no more memory was to be had; when to try again
- * @returns: how many have come back while somebody waited; a futex
- * @waiters: how many wait for that
+ * @whole: whole blocks
+ * @slabs: all blocks, as allocated
+ * @bytes: of all blocks; atomic to read
+ * @again_ns: after a failed allocation: time of the next attempt
+ * @returns: buffers returned while a thread waited; a futex
+ * @waiters: threads that wait for a buffer
  */
 struct weir_bounce_pool {
 	struct weir_spinlock lock;
@@ -64,7 +64,7 @@ struct weir_bounce_pool {
 	uint32_t waiters;
 };
 
-/* One that is out. */
+/* A buffer in use. */
 struct weir_bounce_buffer {
 	char *addr;
 	struct weir_bounce_block *block;
@@ -72,37 +72,38 @@ struct weir_bounce_buffer {
 
 void weir_bounce_pool_init(struct weir_bounce_pool *buffers);
 
-/* All have been put back. Their memory is one of the session's pools, and goes with those. */
+/* All buffers are back. Their memory belongs to the session's pools and is freed with these. */
 void weir_bounce_pool_fini(struct weir_bounce_pool *buffers);
 
 /**
- * weir_bounce_pool_get() - take as many as hold a request
- * @session: whose
- * @bytes: they are to hold: WEIR_BOUNCE_BUFFER_BYTES_MAX each, and the last one what is left
- * @out: receives them
+ * weir_bounce_pool_get() - take the buffers for a request
+ * @session: the owner
+ * @bytes: needed: WEIR_BOUNCE_BUFFER_BYTES_MAX in each buffer, and the rest in the last
+ * @out: receives the buffers
  *
- * More are made where all are out, up to the session's pool_bytes_max.
+ * When all are in use, the pool grows up to the session's pool_bytes_max.
  *
- * Context: any thread; without nic->lock. It takes as long as registering memory does where more
- * are made.
- * Return: how many; -EAGAIN too many are out, and will come back; -ENOMEM there are none.
+ * Context: any thread; without nic->lock. Growing takes as long as registering memory.
+ * Return: number of buffers; -EAGAIN too many are in use, try again; -ENOMEM the pool has none.
  */
 int weir_bounce_pool_get(struct weir_session *session, uint32_t bytes,
 			 struct weir_bounce_buffer *out);
 
 /**
- * weir_bounce_pool_begin_wait() - say that one is waited for
+ * weir_bounce_pool_begin_wait() - announce a waiter
  *
- * Then try again, and if there is none weir_bounce_pool_wait(). Owes a weir_bounce_pool_end_wait(). Context:
- * any thread; without nic->lock.
- * Return: what weir_bounce_pool_wait() wants to know.
+ * Then try again, and on failure call weir_bounce_pool_wait(). Owes a weir_bounce_pool_end_wait().
+ *
+ * Context: any thread; without nic->lock.
+ * Return: @returns for weir_bounce_pool_wait().
  */
 uint32_t weir_bounce_pool_begin_wait(struct weir_bounce_pool *buffers);
 void weir_bounce_pool_end_wait(struct weir_bounce_pool *buffers);
 
 /*
- * Sleeps until one has come back since @returns were told, or until @deadline_ns. It may wake early.
- * Return: @returns for the next time.
+ * Sleeps until a buffer has come back since @returns was read, or until @deadline_ns; may wake
+ * early.
+ * Return: @returns for the next call.
  */
 uint32_t weir_bounce_pool_wait(struct weir_bounce_pool *buffers, uint32_t returns,
 			       uint64_t deadline_ns);

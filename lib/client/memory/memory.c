@@ -60,7 +60,7 @@ static size_t round_up(size_t length)
 	return (length + HUGE_BYTES - 1) & ~((size_t)HUGE_BYTES - 1);
 }
 
-/* A wish: where that node has none left, or there are no nodes, any memory will do. */
+/* Best effort: without memory on the node, or without nodes, any memory will do. */
 static void bind_to(void *addr, size_t length, int numa_node)
 {
 	unsigned long nodes = 0;
@@ -72,8 +72,8 @@ static void bind_to(void *addr, size_t length, int numa_node)
 }
 
 /*
- * Touched here, because the first touch of a page costs more than a small request does,
- * and belongs to nobody's path. Small buffers are not worth a huge page.
+ * Touches the memory in advance, because the first touch of a page costs more than a small request.
+ * Small buffers are not worth a huge page.
  */
 void *weir_memory_map(size_t length, int numa_node)
 {

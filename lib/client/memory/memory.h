@@ -12,13 +12,13 @@ struct weir_nic;
 
 /**
  * struct weir_memory - a registered range
- * @link: among the session's memories, guarded by its hold_lock
- * @session: whose
- * @nic: that may touch it
+ * @link: in the session's memories, guarded by its hold_lock
+ * @session: the owner
+ * @nic: may access the range
  * @mr: its registration
- * @addr, @length, @lkey: as that says
+ * @addr, @length, @lkey: of @mr
  *
- * Never changes.
+ * Immutable.
  */
 struct weir_memory {
 	struct weir_list link;
@@ -30,7 +30,7 @@ struct weir_memory {
 	uint32_t lkey;
 };
 
-/* Whether @iov can be a piece of a request on @nic: it lies in @memory, and is no empty one. */
+/* Return: true if @iov may be a piece of a request on @nic: inside @memory and not empty. */
 static inline bool weir_memory_covers(const struct weir_memory *memory, const struct weir_nic *nic,
 				      const struct weir_iov *iov)
 {
@@ -40,20 +40,20 @@ static inline bool weir_memory_covers(const struct weir_memory *memory, const st
 	       iov->length <= memory->length - offset;
 }
 
-/* @iov, which lies in @memory. */
+/* @iov lies in @memory. */
 static inline struct weir_sge weir_memory_sge(const struct weir_memory *memory,
 					      const struct weir_iov *iov)
 {
 	return (struct weir_sge){ (uintptr_t)iov->addr, (uint32_t)iov->length, memory->lkey };
 }
 
-/* Release what the user has not. No QP may be left. */
+/* Release memories and pools that the user has not. No QP may be left. */
 void weir_memories_fini(struct weir_session *session);
 void weir_pools_fini(struct weir_session *session);
 
 /*
- * Anonymous memory for buffers, touched, in huge pages when there are any, and on @numa_node if it
- * has some (-1: anywhere). NULL: none left.
+ * Anonymous memory for buffers, touched, in huge pages if available, and preferably on @numa_node
+ * (-1: anywhere). NULL: none left.
  */
 void *weir_memory_map(size_t length, int numa_node);
 void weir_memory_unmap(void *addr, size_t length);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * A pool hands out the buffer that came back last: it is the one that the caches still hold.
- */
+/* A pool hands out the most recently returned buffer, while still in the caches. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,13 +12,13 @@
 
 /**
  * struct weir_pool - buffers of one size
- * @link: among the session's pools, guarded by its hold_lock
+ * @link: in the session's pools, guarded by its hold_lock
  * @lock: guards @free and @nr_free; innermost
  * @filled: a buffer was put back
- * @memory: of all
- * @bytes: of all
- * @free: a stack of those not handed out, @nr_free of them
- * @waiting: threads that wait for one
+ * @memory: of all buffers
+ * @bytes: of all buffers
+ * @free: a stack of @nr_free free buffers
+ * @waiting: threads that wait for a buffer
  */
 struct weir_pool {
 	struct weir_list link;

@@ -18,10 +18,10 @@ static_assert(WEIR_REGION_EXCLUSIVE == WIRE_REGION_EXCLUSIVE &&
 		      WEIR_REGION_READ_ONLY == WIRE_REGION_READ_ONLY,
 	      "flags travel as they are");
 
-/* Room for a region, or for the sentence that says why there is none. */
+/* Room for a region, or for the sentence of a refusal. */
 #define REPLY_MAX 512
 
-/* What the donor grants has to lie within the address space. */
+/* The donor's grant must lie within the address space. */
 static bool is_valid_range(uint64_t addr, uint64_t length)
 {
 	return length && addr + (length - 1) >= addr;
@@ -57,7 +57,7 @@ static int return_hold(struct weir_session *session, uint64_t hold)
 	return weir_call_control(session, &request, NULL, reply, sizeof(reply), &length, NULL);
 }
 
-/* Asks for a region: to be made, or by its name. */
+/* Creates a region, or opens one by name. */
 static int hold(struct weir_session *session, struct wire_control_request *request,
 		const char *name, struct weir_region **region, struct weir_error *error)
 {
@@ -119,7 +119,7 @@ void weir_regions_fini(struct weir_session *session)
 		region_free(weir_list_entry(session->regions.next, struct weir_region, link));
 }
 
-/* When the donor cannot be told, it notices that the session is gone. */
+/* If the donor cannot be reached, it frees the hold when the session ends. */
 void weir_region_close(struct weir_region *region)
 {
 	if (!region)
@@ -159,7 +159,7 @@ uint64_t weir_region_length(const struct weir_region *region)
 	return region->length;
 }
 
-/* Tells the entries of one reply. */
+/* Reports the entries of one reply. */
 static int report_entries(const void *reply, size_t length, struct wire_control_list *list,
 			  void (*fn)(void *arg, const struct weir_region_entry *entry), void *arg)
 {

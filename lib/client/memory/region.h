@@ -8,15 +8,15 @@
 
 /**
  * struct weir_region - a range of a donor's memory that this session holds
- * @link: among the session's regions, guarded by its hold_lock
- * @session: whose
- * @addr, @length, @rkey: where it is
- * @hold: what the donor calls this holding; 0: attached, nothing to give back
- * @read_only: writes are refused here, as they would be there
- * @exclusive: nobody else holds it
- * @hint: of its requests that have none; an enum weir_hint, atomic
+ * @link: in the session's regions, guarded by its hold_lock
+ * @session: the owner
+ * @addr, @length, @rkey: of the range
+ * @hold: the donor's number of the hold; 0: attached, nothing to give back
+ * @read_only: writes are refused here, as at the donor
+ * @exclusive: no other session holds the region
+ * @hint: for requests without a hint; an enum weir_hint, atomic
  *
- * Nothing else ever changes.
+ * All else is immutable.
  */
 struct weir_region {
 	struct weir_list link;
@@ -30,7 +30,7 @@ struct weir_region {
 	uint8_t hint;
 };
 
-/* Forgets those that the user has not closed: the donor sees that the session is gone. */
+/* Frees the regions that the user has not closed: the donor notices the end of the session. */
 void weir_regions_fini(struct weir_session *session);
 
 #endif
