@@ -10,7 +10,7 @@
 #include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
 
-/* A tag is a generation, and below it the place in calls->pending. */
+/* A tag is a generation, and below it the index in calls->pending. */
 #define TAG_BITS 10
 static_assert(WIRE_CONTROL_CALLS_MAX == 1 << TAG_BITS, "a tag holds the place");
 
@@ -72,7 +72,7 @@ void weir_callback_free(struct weir_callback *callback)
 	free(callback);
 }
 
-/* Its caller sleeps or polls: the answer is copied straight to where it is wanted. */
+/* The caller sleeps or polls: the reply is copied straight to its buffer. */
 static void end_answer(struct weir_session *session, struct weir_answer *answer, int status,
 		       const void *body, size_t length)
 {
@@ -98,7 +98,7 @@ static void end_callback(struct weir_session *session, struct weir_callback *cal
 	weir_list_add_tail(&session->calls.done, &callback->link);
 }
 
-/* Tells whoever still wants to know. With status 0 there is a head and a body. */
+/* Reports the end to the caller, if any remains. With status 0 there are a head and a body. */
 static void end_pending_call(struct weir_session *session, struct weir_pending_call *send_call,
 			     int status, const struct wire_control_head *head, const void *body)
 {
@@ -162,7 +162,8 @@ void weir_call_table_down(struct weir_session *session, int status)
 	unsigned int i;
 
 	/*
-	 * The next deadline may now be earlier than any that is kept: it is looked at for nothing.
+	 * next_deadline_ns may now be earlier than any deadline left, which costs one useless
+	 * check.
 	 */
 	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++) {
 		struct weir_pending_call *send_call = &calls->pending[i];
@@ -201,7 +202,7 @@ static int send_call(struct weir_session *session, enum wire_control_kind kind, 
 	return 0;
 }
 
-/* Asks, and waits. */
+/* Sends a call, and waits for the reply. */
 static int call_and_wait(struct weir_session *session, enum wire_control_kind kind,
 			 const void *data, size_t length, struct weir_answer *answer)
 {
@@ -215,7 +216,7 @@ static int call_and_wait(struct weir_session *session, enum wire_control_kind ki
 	}
 	weir_pump_leave_to_waiters(session);
 	weir_dispatch(session);
-	/* The deadline is the ask's: after this nobody may write to @answer. */
+	/* send_call() has set the deadline. After the wait no thread may write to @answer. */
 	weir_waiter_wait(&answer->waiter, session, &session->call_gaps, UINT64_MAX);
 	return answer->waiter.status;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Calls that wait for their answers: the application's and weir's own.
+ * Calls that wait for their replies: the application's and weir's own.
  *
- * A call_and_wait that times out keeps its place until its answer comes after all: the donor, too,
- * counts how many it has not answered.
+ * A call that times out keeps its entry until the reply comes: the donor also counts unanswered
+ * calls.
  *
  * All functions: with nic->lock held, unless noted.
  */
@@ -20,7 +20,7 @@
 
 struct weir_message_copy;
 
-/* Where a blocking caller wants the answer; on its stack. */
+/* The buffer of a blocking caller for the reply; on the caller's stack. */
 struct weir_answer {
 	struct weir_waiter waiter;
 	void *body;
@@ -28,21 +28,21 @@ struct weir_answer {
 	size_t length;
 };
 
-/* What a weir_call_async() wants done with it; allocated. */
+/* The callback of a weir_call_async(); allocated. */
 struct weir_callback {
-	struct weir_list link; /* in calls->done, once it is to be run */
+	struct weir_list link; /* in calls->done, when ready to run */
 	weir_reply_fn *fn;
 	void *arg;
 	int status;
-	struct weir_message_copy *parcel; /* the copy of the answer */
+	struct weir_message_copy *parcel; /* the copy of the reply */
 };
 
 /**
- * struct weir_pending_call - the place of one call_and_wait
- * @link: among the free, or in no list
- * @tag: its number on the wire, or 0 when it is free: a generation and the place
- * @deadline_ns: when it ends with -ETIMEDOUT
- * @answer, @callback: who wants to know: one of them, or neither any more
+ * struct weir_pending_call - the entry of one call
+ * @link: in the free list, or in no list
+ * @tag: number on the wire, or 0 when free: a generation and the index
+ * @deadline_ns: when the call ends with -ETIMEDOUT
+ * @answer, @callback: at most one is set; neither after a timeout
  * @kept: by the next weir_call_table_down()
  */
 struct weir_pending_call {
@@ -55,10 +55,10 @@ struct weir_pending_call {
 };
 
 /**
- * struct weir_call_table - all of a session
- * @pending: WIRE_CONTROL_CALLS_MAX of them
- * @free: those not in use
- * @done: callbacks that wait to be run
+ * struct weir_call_table - all calls of a session
+ * @pending: WIRE_CONTROL_CALLS_MAX entries
+ * @free: unused entries
+ * @done: callbacks ready to run
  * @next_deadline_ns: no deadline is earlier
  * @generation: of the next tag
  */
@@ -74,32 +74,32 @@ struct weir_call_table {
 int weir_call_table_init(struct weir_call_table *calls);
 void weir_call_table_fini(struct weir_call_table *calls);
 
-/* An answer came. Return: 0; -EPROTO nobody asked. */
+/* Handles a reply. Return: 0; -EPROTO no such call. */
 int weir_call_table_reply(struct weir_session *session, const struct wire_control_head *head,
 			  const void *body);
 
-/* Ends what is late. */
+/* Ends calls with passed deadlines. */
 void weir_call_table_expire(struct weir_session *session, uint64_t now_ns);
 
-/* The call_and_wait, if @tag is one's, is kept by the next weir_call_table_down(): it was not sent yet. */
+/* Lets the next weir_call_table_down() keep the call of @tag, if any: the call was not sent yet. */
 void weir_call_keep(struct weir_call_table *calls, uint64_t tag);
 
-/* Ends all that are not kept. */
+/* Ends all calls that are not kept. */
 void weir_call_table_down(struct weir_session *session, int status);
 
-/* Runs one from calls->done. Without the lock. */
+/* Runs a callback from calls->done. Without the lock. */
 void weir_callback_dispatch(struct weir_callback *callback);
 void weir_callback_free(struct weir_callback *callback);
 
 /**
- * weir_call_control() - a call_and_wait of weir's own, waited for
+ * weir_call_control() - make one of weir's own calls and wait
  * @request: op, flags and value are set
  * @name: or NULL
- * @reply, @reply_max, @reply_length: where the answer goes, and how long it is
+ * @reply, @reply_max, @reply_length: buffer for the reply, its size, and the reply's length
  * @error: receives the donor's sentence on failure; may be NULL
  *
  * Context: any thread but a callback, without the lock.
- * Return: what the donor says; -EINVAL a bad name; -ENOTCONN; -ECONNRESET; -ETIMEDOUT.
+ * Return: the donor's status; -EINVAL a bad name; -ENOTCONN; -ECONNRESET; -ETIMEDOUT.
  */
 int weir_call_control(struct weir_session *session, struct wire_control_request *request,
 		      const char *name, void *reply, size_t reply_max, size_t *reply_length,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The memory of messages, and those that come. Those that go: send.c. */
+/* Message buffers, and incoming messages. Outgoing ones: message_send.c. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 static_assert(WEIR_MESSAGE_MAX == WIRE_CONTROL_BODY_MAX, "the API promises what the wire carries");
 
-/* What the arena holds, in this order. */
+/* Layout of the arena. */
 struct message_arena {
 	struct weir_handshake_buffers handshakes[WEIR_CHANNEL_MAX];
 	char sends[WEIR_MESSAGE_SENDS][WIRE_CONTROL_MESSAGE_BYTES];
@@ -84,7 +84,7 @@ struct weir_handshake_buffers *weir_messages_handshake(struct weir_session *sess
 	return &message_arena_of(session)->handshakes[channel];
 }
 
-/* Posts one receive buffer; its index, beyond those of the handshake, is the wr_id. */
+/* Posts one receive buffer; its index, above the handshake's numbers, is the wr_id. */
 static int post_recv_buffer(struct weir_session *session, struct ibv_qp *qp, unsigned int index)
 {
 	struct ibv_sge sge = {
@@ -123,7 +123,7 @@ struct weir_message_copy *weir_message_copy_new(const struct wire_control_head *
 	return parcel;
 }
 
-/* A donor that breaks the protocol is not talked to any more. */
+/* Gives up a donor that breaks the protocol. */
 static void fail_channel(struct weir_session *session, int status)
 {
 	if (!session->down_status)
@@ -168,7 +168,7 @@ static int receive_message(struct weir_session *session, const void *data, size_
 	case WIRE_CONTROL_CALL:
 		break;
 	}
-	return -EPROTO; /* a client is not asked */
+	return -EPROTO; /* a client answers no calls */
 }
 
 static void handle_recv_wc(struct weir_session *session, const struct ibv_wc *wc)
@@ -194,7 +194,7 @@ static void handle_recv_wc(struct weir_session *session, const struct ibv_wc *wc
 		fail_channel(session, rc);
 }
 
-/* While channel 0 is being mended its CQ is whose who mends. */
+/* While channel 0 reconnects, the reconnecting thread polls the CQ. */
 static bool is_polled(const struct weir_session *session)
 {
 	return session->links[0].state == WEIR_LINK_UP ||

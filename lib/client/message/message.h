@@ -2,11 +2,11 @@
 /*
  * Messages on channel 0, in both directions.
  *
- * Outgoing ones take a credit and a registered buffer; what finds neither waits in a
- * backlog, in order. What channel 0 never posted, because it broke, stays in its buffer and is the
- * first to go when it is back. Incoming ones are checked, copied and their buffer is posted again
- * at once; at most INBOX_MAX copies wait for a slow handler, beyond that the CQ is left
- * alone, so that the donor runs out of credits.
+ * An outgoing message takes a credit and a registered buffer; without either it waits in a backlog,
+ * in order. Messages not posted before channel 0 broke stay in their buffers and go first when the
+ * channel is back. Incoming messages are checked and copied, and their buffers posted again at
+ * once. At most INBOX_MAX copies wait for a slow handler. Beyond that the CQ is not polled, so that
+ * the donor runs out of credits.
  *
  * All functions: with nic->lock held, unless noted.
  */
@@ -42,7 +42,7 @@ struct weir_send_waiter {
 	struct weir_waiter waiter;
 };
 
-/* A copy of a message that waits: for room, or for its handler. */
+/* A copy of a message that waits for room or for its handler. */
 struct weir_message_copy {
 	struct weir_list link;
 	struct wire_control_head head;
@@ -50,25 +50,25 @@ struct weir_message_copy {
 };
 
 /*
- * One link's share of the arena for its handshake. Each message has a buffer of its own:
- * an answer may come before the device has let go of what it answers.
+ * One link's handshake buffers in the arena. Each message has a buffer of its own: an answer may
+ * arrive before the device has released the buffer of the message answered.
  */
 struct weir_handshake_buffers {
 	char recvs[WIRE_HANDSHAKE_RECVS][WIRE_HANDSHAKE_MAX];
-	char sends[WEIR_HANDSHAKE_SENDS + 1][WIRE_HANDSHAKE_MAX]; /* nothing follows the last */
+	char sends[WEIR_HANDSHAKE_SENDS + 1][WIRE_HANDSHAKE_MAX]; /* no message follows the last */
 };
 
 /**
  * struct weir_messages - all of a session
- * @arena: all buffers, registered as @mr: those to receive, to send, of handshakes
- * @body_max: bytes that the donor takes
- * @credit: who may send how many
+ * @arena: all buffers, registered as @mr: receive, send, handshakes
+ * @body_max: longest body that the donor takes, bytes
+ * @credit: flow control
  * @outgoing, @free_outgoing: buffers to send from
- * @unsent: of them, those that were not posted when channel 0 broke, in order
- * @backlog: parcels that wait for room, @backlog_count of them
- * @lost: a message that nobody answers failed with channel 0
- * @waiting: senders that do
- * @inbox: parcels for the handler, @inbox_count of them
+ * @unsent: outgoing messages not posted when channel 0 broke, in order
+ * @backlog, @backlog_count: copies that wait for room
+ * @lost: a one-way message failed with channel 0
+ * @waiting: senders that wait for room
+ * @inbox, @inbox_count: copies for the handler
  * @handling: a thread is running the handler
  */
 struct weir_messages {
@@ -93,53 +93,51 @@ struct weir_message_copy *weir_message_copy_new(const struct wire_control_head *
 						const void *body);
 void weir_message_copies_free(struct weir_list *list);
 
-/* Takes memory; the session's NIC is known. Without the lock. Return: 0; -ENOMEM. */
+/* Allocates the buffers; the session's NIC is known. Without the lock. Return: 0; -ENOMEM. */
 int weir_messages_init(struct weir_session *session, struct weir_error *error);
 void weir_messages_fini(struct weir_session *session);
 
 struct weir_handshake_buffers *weir_messages_handshake(struct weir_session *session,
 						       unsigned int channel);
 
-/*
- * Posts all receive buffers to what is, or will be, channel 0's QP. Return: 0 or a negative errno.
- */
+/* Posts all receive buffers to the QP of channel 0, old or new. Return: 0 or a negative errno. */
 int weir_messages_post(struct weir_session *session, struct ibv_qp *qp);
 
 /**
- * weir_message_send() - send, or put in the backlog
+ * weir_message_send() - send, or add to the backlog
  *
  * Owes a weir_pump_pull(). Return: 0; -ENOTCONN; -ENOMEM; -EAGAIN the backlog is full.
  */
 int weir_message_send(struct weir_session *session, enum wire_control_kind kind, uint64_t tag,
 		      const void *data, size_t length);
 
-/* Sends what has waited for room. Owes a weir_pump_pull(). */
+/* Sends waiting messages as far as there is room. Owes a weir_pump_pull(). */
 void weir_messages_flush(struct weir_session *session);
 
-/* The engine is done with the request of a message that was to be sent. */
+/* Ends an outgoing message when the engine is done with its request. */
 void weir_messages_finish(struct weir_request *request);
 
-/* Takes what has arrived. Owes a weir_pump_pull(). Return: how many. */
+/* Polls for arrived messages. Owes a weir_pump_pull(). Return: number of messages. */
 int weir_messages_poll(struct weir_session *session);
 
-/* Has everything that was accepted been sent, and its completion seen? */
+/* Return: true if all accepted messages have been sent and their completions polled. */
 bool weir_messages_are_sent(const struct weir_session *session);
 
-/* Is there room for what channel 0 may still have received? */
+/* Return: true if there is room for messages that channel 0 may still have received. */
 bool weir_messages_have_room(const struct weir_session *session);
 
-/* Of calls that are not sent yet the next channel 0 will send the question: they are not lost. */
+/* Keeps calls that are not sent yet: the next channel 0 will send them. */
 void weir_messages_keep_unsent_calls(struct weir_session *session);
 
 /**
- * weir_messages_broken() - channel 0 is BROKEN, and all that it received is taken
+ * weir_messages_broken() - channel 0 is BROKEN, and all its received messages are taken
  *
- * Calls that were sent end with -ECONNRESET. What was not sent waits for the channel to come back;
- * if messages were that nobody answers, and nobody knows whether they arrived, the session is lost.
+ * Sent calls end with -ECONNRESET. Unsent messages wait until the channel is back. If one-way
+ * messages were in flight, whose arrival is unknown, the session is lost.
  */
 void weir_messages_broken(struct weir_session *session);
 
-/* Nothing can be sent any more. */
+/* Drops unsent messages: nothing can be sent any more. */
 void weir_messages_down(struct weir_session *session);
 
 #endif

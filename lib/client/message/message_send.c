@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Messages that go: each takes a credit and a buffer, or waits for both behind those before it.
- */
+/* Outgoing messages: each takes a credit and a buffer, or waits in order for both. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,9 +36,9 @@ static bool has_room(const struct weir_session *session)
 }
 
 /*
- * Hands a message to the engine. There is a credit for it. It has no deadline: a message that was
- * dropped, and the credits that it carries, would be missed by nobody here, and calls have
- * deadlines of their own.
+ * Hands a message to the engine. The caller has checked the credit. Messages have no deadline: no
+ * thread here would notice a dropped message and its lost credits, and calls have their own
+ * deadlines.
  */
 static int submit_message(struct weir_session *session, struct weir_send_buffer *out,
 			  struct wire_control_head *head)
@@ -65,7 +63,7 @@ static int submit_message(struct weir_session *session, struct weir_send_buffer 
 	return 0;
 }
 
-/* There is a buffer for it, too. */
+/* As submit_message(); the caller has checked for a buffer too. */
 static int post_message(struct weir_session *session, struct wire_control_head head,
 			const void *body)
 {
@@ -86,7 +84,7 @@ static struct wire_control_head head_of_send_buffer(const struct weir_send_buffe
 	return head;
 }
 
-/* Returns whether all of them are on their way. */
+/* Return: true if all unsent messages are posted. */
 static bool post_unsent(struct weir_session *session)
 {
 	struct weir_messages *m = &session->messages;
@@ -127,7 +125,7 @@ void weir_messages_flush(struct weir_session *session)
 			weir_list_entry(m->backlog.next, struct weir_message_copy, link);
 
 		if (post_message(session, parcel->head, parcel->body))
-			break; /* channel 0 has failed: it waits for the next */
+			break; /* channel 0 has failed: the message waits for the next */
 		weir_list_del(&parcel->link);
 		m->backlog_count--;
 		free(parcel);
@@ -139,7 +137,7 @@ void weir_messages_flush(struct weir_session *session)
 		wake_waiting(session);
 }
 
-/* A bare credit is of no use on the next channel 0, where credits begin anew. */
+/* A bare credit is useless on the next channel 0, where credits begin afresh. */
 void weir_messages_finish(struct weir_request *request)
 {
 	struct weir_send_buffer *out = container_of(request, struct weir_send_buffer, request);
@@ -228,16 +226,14 @@ void weir_messages_down(struct weir_session *session)
 	wake_waiting(session);
 }
 
-/*
- * A callback cannot wait: its message goes to the backlog, when there is no room.
- */
+/* A callback must not wait: without room, its message goes to the backlog. */
 static bool must_wait(const struct weir_session *session)
 {
 	return !session->down && !session->stopping && !has_room(session) &&
 	       !weir_dispatch_is_inside();
 }
 
-/* With nic->lock held, which it gives up. Returns when there is room, or nothing to wait for. */
+/* Called with nic->lock held; returns without, when there is room or no channel. */
 static int wait_for_room(struct weir_session *session, uint64_t deadline_ns)
 {
 	struct weir_send_waiter sender = { .waiter = WEIR_WAITER_INIT };
