@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Bringing up one channel, for the first time or again: the connection manager resolves and
- * connects (route.c), then both ends prove the key over the new QP (prove.c). It blocks, with a
- * deadline, and touches nothing that others use until it has succeeded (connect.c): it has an
- * event channel of its own, and looks for the few messages of the handshake in naps, because
- * events of CQs are for whoever drives the session.
+ * An attempt to bring up one channel, for the first time or again. The connection manager resolves
+ * and connects (connect_attempt_cm.c), then both ends prove the key over the new QP
+ * (connect_attempt_prove.c). The attempt blocks, with a deadline. Until it succeeds
+ * (session_connect.c), it changes nothing that other threads use. It has its own event channel, and
+ * polls for the few messages of the handshake, because CQ events belong to the session's driver.
  *
- * Context of all: the thread that opens the session, or that which mends it; without nic->lock.
+ * Context of all: the thread that opens the session or reconnects; without nic->lock.
  */
 #ifndef WEIR_LIB_CLIENT_CONNECT_ATTEMPT_H
 #define WEIR_LIB_CLIENT_CONNECT_ATTEMPT_H
@@ -18,14 +18,14 @@
 #include "lib/client/session.h"
 
 /**
- * struct weir_connect_attempt - what every step needs
- * @session, @link: the channel, and whose it is
- * @cm: where the connection manager speaks of @id
+ * struct weir_connect_attempt - state of all steps
+ * @session, @link: the channel, and its session
+ * @cm: event channel of @id
  * @id, @recv_cq, @inline_max: become the link's
- * @qp: becomes @id's once it is connected
- * @own_cq: @recv_cq, if it is no other's
+ * @qp: becomes @id's QP once connected
+ * @own_cq: @recv_cq, unless shared
  * @deadline_ns: when to give up
- * @error: says why it failed
+ * @error: receives the reason of a failure
  */
 struct weir_connect_attempt {
 	struct weir_session *session;
@@ -39,25 +39,26 @@ struct weir_connect_attempt {
 	struct weir_error *error;
 };
 
-/* Return: 0, or why there is no point in going on: -ETIMEDOUT; -ECANCELED the session is closed. */
+/* Return: 0 to continue; -ETIMEDOUT; -ECANCELED the session is closed. */
 int weir_connect_attempt_check_time(const struct weir_connect_attempt *a);
 
-/* Takes one event of @id's. Return: 1 what was waited for; 0 there is none; or an error. */
+/* Takes one event of @id. Return: 1 the @wanted event; 0 no event; or an error. */
 int weir_connect_attempt_get_event(const struct weir_connect_attempt *a,
 				   enum rdma_cm_event_type wanted);
 
-/* Makes @cm and @id, and finds a device and a route. Return: as weir_session_open(). */
+/* Creates @cm and @id, and finds a device and a route. Return: as weir_session_open(). */
 int weir_connect_attempt_resolve(struct weir_connect_attempt *a, const struct sockaddr *address);
 
-/* Connects @qp, which can receive. Return: as weir_session_open(). */
+/* Connects @qp, which has receives posted. Return: as weir_session_open(). */
 int weir_connect_attempt_connect(const struct weir_connect_attempt *a);
 
 /*
- * Both ends prove the key, and then the QP is open. @h: its welcome is what the donor said. Return: as weir_session_open().
+ * Proves the key at both ends, then opens the QP. @h: receives the donor's welcome.
+ * Return: as weir_session_open().
  */
 int weir_connect_attempt_prove(const struct weir_connect_attempt *a, struct weir_handshake *h);
 
-/* Frees all that there is of it. */
+/* Frees everything that the attempt has created. */
 void weir_connect_attempt_fini(struct weir_connect_attempt *a);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the connection manager does for a channel, and what it says when it cannot. */
+/* The connection manager's part of an attempt, and the explanation of its errors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,10 +10,10 @@
 #include "lib/base/error.h"
 #include "lib/conn/qp.h"
 
-#define RETRY_COUNT 7 /* of the transport, the most there is */
-#define RNR_RETRY_COUNT 6 /* credits make it needless; 7 would mean for ever */
-#define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
-#define CANCEL_MS 20 /* how soon a session that closes is noticed */
+#define RETRY_COUNT 7 /* of the transport; the maximum */
+#define RNR_RETRY_COUNT 6 /* credits make retries needless; 7 would mean for ever */
+#define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id: no listener */
+#define CANCEL_MS 20 /* poll interval for a closing session */
 
 int weir_connect_attempt_check_time(const struct weir_connect_attempt *a)
 {
@@ -35,7 +35,7 @@ static int explain_reject(const struct weir_connect_attempt *a, const struct rdm
 		return weir_handshake_refusal_explain(&refusal, a->error);
 	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
 		return weir_fail(a->error, -ECONNREFUSED, "nobody listens at %s", a->session->peer);
-	/* No resources, a full backlog, a connection of an earlier life: that may pass. */
+	/* No resources, a full backlog, a stale connection: may pass. */
 	return weir_fail(a->error, -EAGAIN, "%s refused the connection for now, reason %d",
 			 a->session->peer, event->status);
 }
@@ -46,7 +46,7 @@ static int explain_disconnect(const struct weir_connect_attempt *a)
 			 a->session->peer);
 }
 
-/* A donor may reject also what it had accepted, as long as it has not heard that it is up. */
+/* A donor may also reject a connection that it has accepted, until it receives the RTU. */
 static int explain_event(const struct weir_connect_attempt *a, const struct rdma_cm_event *event,
 			 enum rdma_cm_event_type wanted)
 {

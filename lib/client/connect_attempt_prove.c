@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The messages of the handshake, over a QP that nobody else knows yet, and its opening. */
+/* The messages of the handshake, over a QP private to the attempt, and the opening of the QP. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -34,8 +34,8 @@ static int fail_ended(const struct weir_connect_attempt *a)
 }
 
 /*
- * One completion of the handshake; the CQ of messages may still hold some of an earlier QP. What
- * fails to be sent shows here, too: receives are flushed.
+ * Takes one completion of the handshake; the CQ may still hold completions of an earlier QP. Failed
+ * sends show here too, because receives are flushed.
  * Return: 1 a message, in @wc; 0 none yet; or an error.
  */
 static int poll_handshake(const struct weir_connect_attempt *a, struct ibv_wc *wc)
@@ -48,7 +48,7 @@ static int poll_handshake(const struct weir_connect_attempt *a, struct ibv_wc *w
 	return 0;
 }
 
-/* A donor that cuts the connection may have said why: its last message counts more. */
+/* If the donor disconnects, a refusal received before explains more than the disconnect. */
 static int wait_handshake(const struct weir_connect_attempt *a, struct ibv_wc *wc)
 {
 	int rc;
@@ -85,8 +85,8 @@ static int begin_handshake(const struct weir_connect_attempt *a, struct weir_han
 }
 
 /*
- * The donor writes nothing here but the empty write by which it asks whether this host is there,
- * on channel 0: lib/donor/keepalive.h. The other channels stay closed. A broken QP refuses to be opened.
+ * On channel 0 the donor writes only its keep-alives, which are empty: lib/donor/keepalive.h. The
+ * other channels stay closed to RDMA. Opening fails on a broken QP.
  */
 static int open_qp(const struct weir_connect_attempt *a)
 {

@@ -9,7 +9,7 @@ void weir_keepalive_start(struct weir_session *session, uint64_t now_ns)
 	session->keepalive.due_ns = weir_after_ns(now_ns, session->options.keepalive_ns);
 }
 
-/* Of an empty write the rkey is not looked at: IB specification, C9-88. */
+/* The target ignores the rkey of an empty write: IB specification, C9-88. */
 static void post_probe(struct weir_link *link)
 {
 	struct weir_session *session = link->session;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Keep-alive: whether there is anybody at the other end of a session that posts nothing.
+ * Keep-alive: detects a vanished donor host when a session posts nothing.
  *
- * A host that vanishes says nothing, and where nothing is under way nothing fails. So a session
- * that has posted nothing for options.keepalive_ns asks on each of its channels, by an empty RDMA
- * write, as UCX does. The NIC at the other end answers, and no CPU: a donor that is merely stopped
- * still lends, and counts as alive. A channel that has no answer within the session's timeout, or
- * on which the transport has given up before, breaks, and is mended or not as any other (mend.h). A
- * session that posts learns as much from what it posts.
+ * A host that vanishes sends no message, and without a WR in flight nothing fails. A session that
+ * has posted nothing for options.keepalive_ns therefore probes each of its channels by an empty
+ * RDMA write, as UCX does. The NIC at the other end answers, not the CPU: a donor that is merely
+ * stopped still lends, and counts as alive. A channel without an answer within the session's
+ * timeout, or given up by the transport before, breaks and reconnects like any other (reconnect.h).
+ * A session that posts learns as much from its own WRs.
  *
- * The channel that unloads is not unanswered: it leads to the same host.
+ * The unload channel is not probed: it leads to the same host.
  *
  * All functions: with nic->lock held.
  */
@@ -22,12 +22,12 @@
 struct weir_link;
 struct weir_session;
 
-#define WEIR_KEEPALIVE_SENDS 1 /* a channel's, in its send queue and its CQ */
+#define WEIR_KEEPALIVE_SENDS 1 /* per channel, in the send queue and CQ */
 
 /**
  * struct weir_keepalive - one session's
- * @due_ns: when to look next; UINT64_MAX: never
- * @posted: work requests of the session when it was last looked at
+ * @due_ns: time of the next check; UINT64_MAX: never
+ * @posted: the session's count of work requests at the last check
  * @unanswered: channels that have not answered
  */
 struct weir_keepalive {
@@ -36,16 +36,16 @@ struct weir_keepalive {
 	unsigned int unanswered;
 };
 
-/* The session is open. */
+/* Starts checking when the session is open. */
 void weir_keepalive_start(struct weir_session *session, uint64_t now_ns);
 
-/* It is due: asks, or fails who has not answered. */
+/* The check when due: probes channels, or fails those without an answer. */
 void weir_keepalive_check(struct weir_session *session, uint64_t now_ns);
 
-/* What @link unanswered has completed. */
+/* Handles the completion of @link's probe. */
 void weir_keepalive_completed(struct weir_link *link, enum ibv_wc_status status, uint64_t now_ns);
 
-/* Without a QP nothing tells of what @link may have unanswered. */
+/* Drops @link's probe, if any, when the QP is gone and no completion will come. */
 void weir_keepalive_forget(struct weir_link *link);
 
 #endif

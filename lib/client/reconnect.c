@@ -10,7 +10,7 @@
 #include "lib/client/session.h"
 #include "lib/base/thread.h"
 
-/* Between attempts; many clients of one donor break at once, and should not come back at once. */
+/* Between attempts; all clients of a donor may break at once, and should not return at once. */
 #define PAUSE_NS_MIN (10 * WEIR_NS_PER_MS)
 #define PAUSE_NS_MAX (1 * WEIR_NS_PER_S)
 
@@ -45,8 +45,9 @@ static struct weir_link *find_broken_link(struct weir_session *session)
 }
 
 /*
- * Where trying again is useless: the donor has ended, or has forgotten us, or is another. Not so
- * where the route leads to another device or to none: a link that is down has taken ours along.
+ * Errors that make further attempts useless: the donor has ended, or has forgotten the session, or
+ * is another. A route to another device or to none is not final: a link that is down also takes
+ * down our address.
  */
 static bool is_final(int status)
 {
@@ -54,7 +55,7 @@ static bool is_final(int status)
 	       status == -EPROTONOSUPPORT || status == -ECANCELED;
 }
 
-/* Waits, unless the session closes. With nic->lock held, which it gives up. */
+/* Waits, unless the session closes. With nic->lock held, released while asleep. */
 static void sleep_unless_stopping(struct weir_session *session, uint64_t pause_ns)
 {
 	uint64_t until_ns =
@@ -64,7 +65,7 @@ static void sleep_unless_stopping(struct weir_session *session, uint64_t pause_n
 		weir_waitqueue_wait(&session->reconnect_wait, session->nic, until_ns);
 }
 
-/* What was seen of the other channels on the way is posted, and told by who drives the session. */
+/* Posts and arms for the other channels; the session's driver delivers the callbacks. */
 static void poll_and_rearm(struct weir_session *session)
 {
 	weir_pump_poll(session, weir_now_ns());
@@ -82,13 +83,13 @@ static int connect_broken_link(struct weir_session *session, uint16_t number, ui
 	weir_session_lock(session);
 	if (!rc)
 		return 0;
-	/* Its QP is gone; what it has left in the CQ must not pile up. */
+	/* The QP is gone; its completions must not accumulate in the CQ. */
 	weir_links_poll(session, session->links[number].cq, weir_now_ns());
 	poll_and_rearm(session);
 	return rc;
 }
 
-/* With nic->lock held, which it gives up in between. */
+/* With nic->lock held, released meanwhile. */
 static void reconnect_wait(struct weir_session *session, struct weir_link *link)
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
@@ -110,7 +111,7 @@ static void reconnect_wait(struct weir_session *session, struct weir_link *link)
 	if (!link->number)
 		weir_messages_flush(session);
 	weir_pump_pull(session);
-	weir_pump_kick(session); /* whoever drives the session arms what this has posted */
+	weir_pump_kick(session); /* the session's driver arms the CQs for the posts above */
 }
 
 static void *run_reconnect_thread(void *arg)

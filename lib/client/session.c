@@ -20,7 +20,7 @@
 #include "lib/client/session_thread.h"
 #include "lib/base/yield.h"
 
-/* Descriptors inside the session's own, so that a program needs to watch one only. */
+/* Adds @fd to the session's own descriptor, so that a program watches only one. */
 static int epoll_add_fd(struct weir_session *session, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
@@ -102,7 +102,7 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 	return session;
 }
 
-/* In the order that the verbs want. */
+/* In the order that the verbs require. */
 void weir_session_free(struct weir_session *session)
 {
 	uint16_t i;
@@ -140,7 +140,7 @@ void weir_session_free(struct weir_session *session)
 	free(session);
 }
 
-/* The engine takes from the NIC's window, but the NIC is known only once there is a route. */
+/* The engine needs the NIC's window, and the NIC is known only after resolving the route. */
 static int engine_init(struct weir_session *session)
 {
 	unsigned int nr_wrs =
@@ -205,7 +205,7 @@ static int session_init(struct weir_session *session, struct weir_error *error)
 	return rc ? weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc)) : 0;
 }
 
-/* What does not fit a request's buffers is registered, whatever the options say. */
+/* Memory too long for the buffers of a request is registered, whatever the options say. */
 static size_t dyn_threshold_bytes(const struct weir_session_options *o)
 {
 	if (o->mr == WEIR_MR_DYN)

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A session from the inside.
+ * A session: the internal interface.
  *
- * Threads. Whoever submits or waits also polls, so that a small request costs no change of
- * thread. The session's own thread, unless the user wants none, sleeps until a CQ
- * raises an event, a timer runs out or the connection manager speaks. A CQ is armed only by
- * those who leave something in flight behind (weir_pump_leave()): what completes under the
- * hands of its submitter wakes nobody.
+ * Threads: a thread that submits or waits also polls, so that a small request costs no thread
+ * switch. The session's own thread, unless the user wants none, sleeps until a CQ event, a timer or
+ * a connection manager event. A thread arms a CQ only when leaving WRs in flight
+ * (weir_pump_leave()). A WR that completes while its submitter polls wakes no thread.
  *
- * One lock, the NIC's, guards everything below that changes, unless noted. Completions that
- * are callbacks are delivered without it (deliver.h).
+ * One lock, the NIC's, guards all mutable fields below, unless noted. Callbacks run without the
+ * lock (dispatch.h).
  */
 #ifndef WEIR_LIB_CLIENT_SESSION_H
 #define WEIR_LIB_CLIENT_SESSION_H
@@ -42,7 +41,7 @@
 #define WEIR_KEEPALIVE_NS_DEFAULT (10 * WEIR_NS_PER_S)
 #define WEIR_RETRIES_DEFAULT 3
 #define WEIR_POOL_BYTES_MAX (16u << 20) /* where memory may be registered as well */
-#define WEIR_POOL_BYTES_MAX_PRE (64u << 20) /* 128 of the longest requests that are copied */
+#define WEIR_POOL_BYTES_MAX_PRE (64u << 20) /* 128 of the longest copied requests */
 #define WEIR_FRAGMENT_BYTES (1u << 20)
 #define WEIR_FRAGMENT_BYTES_MAX (1u << 30)
 #define WEIR_POLL_WCS_MAX 32
@@ -51,51 +50,51 @@
 /**
  * struct weir_session - one client's connections to one donor
  * @options: with the defaults filled in
- * @nic: where it runs
+ * @nic: the session's device
  * @engine, @wrs: the pipeline, and its WRs
- * @links: the channels, @nr_links of them
- * @id, @incarnation, @quota_bytes: what the donor said in its WELCOME
+ * @links, @nr_links: the channels
+ * @id, @incarnation, @quota_bytes: from the donor's WELCOME
  * @address: of the donor; @peer: the same as "address:port"
- * @cqs: of what the channels send, @nr_cqs of them: @own_cqs, or the NIC's; the last is @unload's
+ * @cqs, @nr_cqs: send CQs of the channels: @own_cqs, or the NIC's; the last one belongs to @unload
  *	alone
- * @scq, @scq_due: in the lists of the NIC's, with WEIR_POLLING_SCQ; @driven: by its thread
- * @comp: where all CQs of the session raise their events
- * @recv_cq: of channel 0's messages; @recv_armed as in struct weir_cq
- * @cm: where the connection manager speaks
- * @epoll_fd: readable when any of @comp, @cm, @kick_fd, @timer_fd is
- * @kick_fd: an eventfd, to wake who sleeps on @epoll_fd
- * @lead_fd: an eventfd, to wake the waiter that sleeps on @epoll_fd; without a thread only
+ * @scq, @scq_due: in the NIC's lists, with WEIR_POLLING_SCQ; @driven: by its thread
+ * @comp: receives the events of all CQs of the session
+ * @recv_cq: for channel 0's messages; @recv_armed as in struct weir_cq
+ * @cm: event channel of the connection manager
+ * @epoll_fd: readable when @comp, @cm, @kick_fd or @timer_fd is
+ * @kick_fd: an eventfd, to wake the thread that sleeps on @epoll_fd
+ * @lead_fd: an eventfd, to wake the leading waiter that sleeps on @epoll_fd; without a thread only
  * @timer_fd: @timer_ns is when it fires, UINT64_MAX if never
- * @thread: the session's own, unless options.no_thread or the NIC's drives it; @has_thread: either
- *	does
- * @reconnect_thread, @reconnect_wait: the thread that mends, once there is one, and what it waits for
- * @keepalive: whether the donor's host is there
- * @stopping: no more submits; the threads end; written with the lock, atomic to read
+ * @thread: the session's own, unless options.no_thread or the SCQ thread drives the session;
+ *	@has_thread: either thread does
+ * @reconnect_thread, @reconnect_wait: the reconnecting thread, if any, and its wait queue
+ * @keepalive: detects a vanished donor host
+ * @stopping: no more submits, threads end; written with the lock, atomic to read
  * @lost: broken channels do not come back
  * @down, @down_status: no channel is left; written with the lock, atomic to read
- * @down_due: options.on_down has yet to be told
- * @watched: the thread polls now: nobody has to arm anything
- * @gaps, @op_gaps, @call_gaps: how long the thread, who waits for a request, and who waits for a
- *	message waits
- * @spinners: waiters that poll now; atomic. @spun: something was waited for since the
- *	thread looked last; atomic
+ * @down_due: options.on_down must still be called
+ * @watched: the thread polls now: no other thread need arm
+ * @gaps, @op_gaps, @call_gaps: idle times of the thread, of waits for requests, and of waits for
+ *	messages
+ * @spinners: waiters that poll now; atomic. @spun: a waiter has waited since the thread last
+ *	checked; atomic
  * @sleepers: waiters that sleep
- * @stayers: waiters that do not, and so will poll. @owed: something was submitted since the CQs
- *	were armed by one that will not
- * @looked_wrs: how many work requests had been posted when the CQs were looked at last
- * @leading: one of them sleeps on @epoll_fd; without a thread only. @lead: when it stops
- * @dispatching: threads that run callbacks; @idle: when there are none
- * @done: requests whose callbacks wait to be run; @to_notify: those whose queues are about to be told,
- *	chained; @to_notify_tail: where the next goes
- * @fed: in the NIC's list, when it may have something to post
- * @spares, @live_requests: requests not in use, and those that went the long way
- * @messages: what travels on channel 0
- * @calls: which of those wait for an answer
+ * @stayers: waiters that do not sleep, and so will poll. @owed: since the CQs were armed, a thread
+ *	that will not poll has submitted
+ * @looked_wrs: work requests posted before the last poll of the CQs
+ * @leading: a waiter sleeps on @epoll_fd; without a thread only. @lead: woken when it stops
+ * @dispatching: threads that run callbacks; @idle: woken when there are none
+ * @done: requests with callbacks to run; @to_notify: chain of requests to report to their queues;
+ *	@to_notify_tail: its end
+ * @fed: in the NIC's list, when there may be requests to post
+ * @spares, @live_requests: unused requests, and submitted requests off the fast path
+ * @messages: on channel 0
+ * @calls: messages that wait for a reply
  * @unload: small writes by the donor's CPU, on one more link
- * @buffers: for memory that nobody registered, made when first wanted
- * @bounce_totals: requests on such memory that the trace is to be told of
- * @regions, @memories, @pools: what the user has not released; guarded by @hold_lock
- * @stats_shm, @stats_shm_fd: what others see of it: @counters and what @trace wrote
+ * @buffers: for unregistered memory, created on first use
+ * @bounce_totals: requests on such memory not yet in the trace
+ * @regions, @memories, @pools: not yet released by the user; guarded by @hold_lock
+ * @stats_shm, @stats_shm_fd: shared with other processes: @counters and the records of @trace
  */
 struct weir_session {
 	struct weir_session_options options;
@@ -177,39 +176,41 @@ struct weir_session {
 
 /**
  * weir_session_connect() - bring up one channel, from address to proof
- * @number: of the channel, which is CLOSED or BROKEN; they come up in order, from 0
+ * @number: of the channel, which is CLOSED or BROKEN; channels come up in order, from 0
  * @address: of the donor
  * @deadline_ns: when to give up
  *
- * Blocks. Context: the thread that opens the session, or that which mends it; without nic->lock.
+ * Blocks. Context: the thread that opens the session or reconnects; without nic->lock.
  * Return: as weir_session_open(); -ESTALE the donor has forgotten the session, or is another;
- * -ECANCELED it is being closed.
+ * -ECANCELED the session is being closed.
  */
 int weir_session_connect(struct weir_session *session, uint16_t number,
 			 const struct sockaddr *address, uint64_t deadline_ns,
 			 struct weir_error *error);
 
-/* What a session has once, and only a device can give; the first channel to come up finds it. */
+/* Creates the session's device resources; the first channel to come up determines the device. */
 int weir_session_attach_device(struct weir_session *session, struct ibv_context *context,
 			       struct weir_error *error);
 
-/* Frees whatever there is. No thread knows the session any more, and nothing is in flight. */
+/* Frees everything. No other thread knows the session any more, and nothing is in flight. */
 void weir_session_free(struct weir_session *session);
 
 /*
- * Lets go of a channel's QP, and of what has not been taken of its completions. With nic->lock
- * held, which it gives up in between: destroying may have to wait for a peer. Owes a
- * weir_pump_pull().
+ * Destroys a channel's QP and discards its remaining completions. Owes a weir_pump_pull(). Context:
+ * with nic->lock held, released meanwhile: destroying a QP may have to wait for a peer.
  */
 void weir_session_destroy_qp(struct weir_session *session, uint16_t number);
 
-/* Lets go of its connection, too. Nothing may be in flight there. */
+/* Also ends the channel's connection. No WR may be in flight. */
 void weir_session_disconnect(struct weir_session *session, uint16_t number);
 
-/* Takes what the connection manager has to say; a lost connection fails its link. */
+/* Takes the connection manager's events; a lost connection fails its link. */
 void weir_session_poll_cm(struct weir_session *session);
 
-/* Whether all links are up: one that is not may have to break, or to go down. With nic->lock held. */
+/*
+ * Return: true if all links are up; other links may have to break, or to go down. With nic->lock
+ * held.
+ */
 static inline bool weir_session_is_whole(const struct weir_session *session)
 {
 	unsigned int i;
@@ -221,14 +222,14 @@ static inline bool weir_session_is_whole(const struct weir_session *session)
 	return true;
 }
 
-/* Whether there are callbacks to be run. With nic->lock. */
+/* Return: true if there are callbacks to run. With nic->lock. */
 static inline bool weir_session_has_callbacks(const struct weir_session *session)
 {
 	return !weir_list_is_empty(&session->done) || !weir_list_is_empty(&session->calls.done) ||
 	       (!session->messages.handling && !weir_list_is_empty(&session->messages.inbox));
 }
 
-/* Puts @link in one of the lists of what the user holds, or takes it out. */
+/* Adds @link to a list of the user's objects, or removes it. */
 static inline void weir_session_track(struct weir_session *session, struct weir_list *list,
 				      struct weir_list *link)
 {
@@ -244,7 +245,7 @@ static inline void weir_session_untrack(struct weir_session *session, struct wei
 	pthread_mutex_unlock(&session->hold_lock);
 }
 
-/* Notes a decision of the host's, at the time that the engine was told last. With nic->lock held. */
+/* Traces a decision of the host, at the engine's current time. With nic->lock held. */
 static inline void weir_session_trace(struct weir_session *session,
 				      const struct weir_trace_record *record)
 {

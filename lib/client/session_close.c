@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Closing a session: what is not posted is canceled, what is posted may end by itself for
- * a while, then the QPs are failed and flush the rest. Nothing of it is left when they go.
+ * Closing a session: unposted requests are canceled, posted requests may complete for a while, then
+ * the QPs are failed, which flushes the rest. No request is left when the QPs are destroyed.
  */
 #include "lib/base/clock.h"
 #include "lib/client/request/dispatch.h"
@@ -10,10 +10,10 @@
 #include "lib/client/session.h"
 #include "lib/client/session_thread.h"
 
-/* What is posted when a session closes may take this long to complete by itself. */
+/* Time for posted requests to complete. */
 #define CLOSE_GRACE_NS (1 * WEIR_NS_PER_S)
 
-/* Each of what follows: with nic->lock held. */
+/* The following functions: with nic->lock held. */
 static void cancel_unposted(struct weir_session *session)
 {
 	struct weir_list *at;
@@ -24,7 +24,7 @@ static void cancel_unposted(struct weir_session *session)
 	weir_pump_pull(session);
 }
 
-/* Polls until @is_over says so, or until @deadline_ns. */
+/* Polls until @is_over returns true, or until @deadline_ns. */
 static void poll_until(struct weir_session *session, bool (*is_over)(struct weir_session *),
 		       uint64_t deadline_ns)
 {
@@ -35,7 +35,7 @@ static void poll_until(struct weir_session *session, bool (*is_over)(struct weir
 	}
 }
 
-/* A sender was told that its message is on its way: that holds also after the session. */
+/* An accepted message is sent even if the session closes. */
 static bool has_nothing_under_way(struct weir_session *session)
 {
 	return session->down ||
@@ -57,8 +57,8 @@ static void fail_links(struct weir_session *session)
 }
 
 /*
- * For a device that owes flushes and never delivers them. Without its QPs it can touch no memory
- * any more: only then are requests done.
+ * For a device that never delivers its flushes. Requests are done only once the device, without the
+ * QPs, can no longer touch memory.
  */
 static void forget_wrs(struct weir_session *session)
 {

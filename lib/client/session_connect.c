@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * The steps of an attempt in their order, and the one moment in which its channel becomes
- * everybody's.
- */
+/* The steps of an attempt in order, up to the moment when other threads may use the channel. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,7 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/conn/qp.h"
 
-#define ANSWER_NS_MIN (100 * WEIR_NS_PER_MS) /* or the last attempts would be in vain */
+#define ANSWER_NS_MIN (100 * WEIR_NS_PER_MS) /* leaves time for the last attempts */
 
 static int check_device(const struct weir_connect_attempt *a)
 {
@@ -24,13 +21,13 @@ static int check_device(const struct weir_connect_attempt *a)
 			 a->session->peer, device, wanted);
 }
 
-/* Descriptors, memory, places on the device: what is short now may be there later. */
+/* Shortage of descriptors, memory or device resources may pass. */
 static int explain_no_resources(int err)
 {
 	return err == EINVAL ? -EINVAL : -ENOMEM;
 }
 
-/* With as much inline data as the device gives: what is too much for it, it refuses. */
+/* With as much inline data as the device accepts. */
 static int create_qp_inline(struct weir_connect_attempt *a, struct ibv_qp_init_attr *attr)
 {
 	static const uint32_t sizes[] = { 256, 128, 64, 0 };
@@ -48,7 +45,10 @@ static int create_qp_inline(struct weir_connect_attempt *a, struct ibv_qp_init_a
 	return rc;
 }
 
-/* Where the handshake is received: channel 0's come with its messages, and as the returns come. */
+/*
+ * The CQ of the handshake's receives: channel 0 shares that of its messages, the unload channel
+ * that of its returns.
+ */
 static int create_recv_cq(struct weir_connect_attempt *a)
 {
 	struct weir_session *session = a->session;
@@ -66,7 +66,7 @@ static int create_recv_cq(struct weir_connect_attempt *a)
 	return 0;
 }
 
-/* Channel 0 has its messages' buffers besides. */
+/* Channel 0 also has the buffers for messages. */
 static int create_qp(struct weir_connect_attempt *a)
 {
 	struct weir_session *session = a->session;
@@ -117,7 +117,7 @@ static int post_recvs(const struct weir_connect_attempt *a)
 		    0;
 }
 
-/* What the donor says when it lets channel 0 in for the first time counts for the session. */
+/* The first WELCOME on channel 0 counts for the session. */
 static void record_welcome(struct weir_session *session,
 			   const struct wire_handshake_welcome *welcome)
 {
@@ -126,7 +126,7 @@ static void record_welcome(struct weir_session *session,
 	session->quota_bytes = welcome->quota_bytes;
 }
 
-/* Credits begin anew with each channel 0. */
+/* Credits begin afresh with each channel 0. */
 static int check_welcome(const struct weir_connect_attempt *a,
 			 const struct wire_handshake_welcome *welcome)
 {
@@ -150,7 +150,7 @@ static int check_welcome(const struct weir_connect_attempt *a,
 	return 0;
 }
 
-/* With nic->lock held, so that nobody hears of the id before it is the link's. */
+/* With nic->lock held, so that no thread gets events of the id before the link has it. */
 static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_welcome *welcome)
 {
 	struct weir_session *session = a->session;
@@ -166,8 +166,8 @@ static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_w
 		return weir_fail(a->error, -errno, "no connection manager");
 	weir_window_tick(session->engine.window, weir_now_ns());
 	/*
-	 * Another session's QP may have had this one's number: what it left must not be taken for
-	 * ours.
+	 * An earlier QP of another session may have had the same number: its completions must not
+	 * be taken for ours.
 	 */
 	if (link->cq->scq)
 		weir_links_poll(session, link->cq, weir_now_ns());
@@ -188,7 +188,7 @@ static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_w
 	return 0;
 }
 
-/* Up to the proof. What is there already of the session is for use, and not changed. */
+/* All steps before the proof. Shared parts of the session are only read. */
 static int resolve_and_connect(struct weir_connect_attempt *a, const struct sockaddr *address)
 {
 	int rc = weir_connect_attempt_resolve(a, address);
@@ -207,8 +207,9 @@ static int resolve_and_connect(struct weir_connect_attempt *a, const struct sock
 }
 
 /*
- * An attempt to mend that is stuck where packets were lost must leave time for others: it is given
- * half of what there is. Not so the proof: who breaks that off tells the donor that it leaves.
+ * A reconnecting attempt stuck on lost packets must leave time for others, so it gets half of the
+ * remaining time. The proof may take all: a client that breaks it off tells the donor that it
+ * leaves.
  */
 static uint64_t answer_deadline_ns(const struct weir_connect_attempt *a)
 {
@@ -257,7 +258,10 @@ int weir_session_connect(struct weir_session *session, uint16_t number,
 		return rc;
 	}
 	rdma_destroy_event_channel(a.cm);
-	/* Only now: an end of the old connection would tell the donor that we have left. */
+	/*
+	 * Only now: ending the old connection earlier would tell the donor that the client has
+	 * left.
+	 */
 	if (old)
 		rdma_destroy_id(old);
 	return 0;

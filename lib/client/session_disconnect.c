@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The end of channels: what is let go of, and what is heard of it. */
+/* The end of channels: destroying their QPs, and handling disconnects. */
 #include <errno.h>
 
 #include "lib/base/clock.h"
@@ -19,7 +19,7 @@ void weir_session_destroy_qp(struct weir_session *session, uint16_t number)
 	if (recv_cq)
 		ibv_destroy_cq(recv_cq);
 	weir_session_lock(session);
-	/* The number of the QP that is gone may be the next one's: nothing may be left of the old. */
+	/* The next QP may get the same number: no completion of the old one may remain. */
 	if (link->cq)
 		weir_links_poll(session, link->cq, weir_now_ns());
 	while (!number && session->recv_cq && ibv_poll_cq(session->recv_cq, 1, &wc) > 0)
@@ -48,7 +48,7 @@ static void handle_disconnect(struct weir_link *link, enum rdma_cm_event_type ty
 		weir_link_fail(link);
 }
 
-/* A donor that ends before it has heard that the connection is up rejects it after all. */
+/* A donor that ends before receiving the RTU rejects the connection after all. */
 static bool is_disconnect(enum rdma_cm_event_type type)
 {
 	return type == RDMA_CM_EVENT_DISCONNECTED || type == RDMA_CM_EVENT_REJECTED ||

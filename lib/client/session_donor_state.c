@@ -4,7 +4,7 @@
 #include "lib/client/message/call.h"
 #include "lib/client/session.h"
 
-/* Room for the state, or for the sentence that says why there is none. */
+/* Room for the state, or for the sentence of a refusal. */
 #define REPLY_MAX 512
 
 int weir_session_donor_state(struct weir_session *session, struct weir_donor_state *state)

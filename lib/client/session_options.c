@@ -7,7 +7,7 @@
 #include "lib/client/session_options.h"
 #include "lib/client/session.h"
 
-/* What each preset chooses where the user does not: see RDMAbox, section VI-B. */
+/* Choices of each preset, where the user makes none: see RDMAbox, section VI-B. */
 static const struct option_preset {
 	enum weir_batching batching;
 	enum weir_mr mr;
@@ -55,7 +55,7 @@ static void fill_defaults(struct weir_session_options *o)
 	o->poll_percent_max = o->poll_percent_max ? o->poll_percent_max : WEIR_POLL_PERCENT_DEFAULT;
 }
 
-/* Of each number: what it is, and how far it may go. */
+/* The bounds of each number. */
 static int check_numbers(const struct weir_session_options *o, struct weir_error *error)
 {
 	const struct {

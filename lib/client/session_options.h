@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a session's options mean, the presets and the defaults included. */
+/* The meaning of a session's options, with presets and defaults. */
 #ifndef WEIR_LIB_CLIENT_SESSION_OPTIONS_H
 #define WEIR_LIB_CLIENT_SESSION_OPTIONS_H
 
 #include <weir/session.h>
 
 /**
- * weir_session_options_fill() - check them, and fill in what the user left open
- * @filled: receives them; no member is zero, or says DEFAULT, that has a default
+ * weir_session_options_fill() - check the options and fill in the defaults
+ * @filled: receives the options; no member with a default is zero or DEFAULT
  * @given: the user's; may be NULL
  *
  * Return: 0; -EINVAL.

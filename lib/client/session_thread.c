@@ -12,12 +12,12 @@
 #include "lib/base/yield.h"
 
 /*
- * While callers poll for themselves the thread does not arm the CQ of receives, or every
- * answer would wake it for nothing. It naps instead, and looks.
+ * While callers poll, the thread does not arm the receive CQ: every reply would wake it needlessly.
+ * It naps instead, and polls.
  */
 #define NAP_MS 1
 
-#define EVENT_NS 20000 /* awake, it asks for events this often */
+#define EVENT_NS 20000 /* awake, it takes events this often */
 
 void weir_session_thread_notify_down(struct weir_session *session)
 {
@@ -33,7 +33,7 @@ void weir_session_thread_notify_down(struct weir_session *session)
 		session->options.on_down(session->options.arg, status);
 }
 
-/* Whether somebody polls, or has polled, for what the thread would be woken for. */
+/* Return: true if waiters poll, or have polled, for the events that would wake the thread. */
 static bool may_nap(struct weir_session *session)
 {
 	bool spun = __atomic_exchange_n(&session->spun, false, __ATOMIC_ACQ_REL);
@@ -45,8 +45,8 @@ static bool may_nap(struct weir_session *session)
 enum look { STEP_AGAIN, STEP_SLEEP, STEP_NAP };
 
 /*
- * One round awake. From where @poll is armed the session stays so: what others post after that
- * they arm themselves, and what this thread posts weir_pump_leave() arms.
+ * One round awake. Once @poll is armed, the session stays armed: other threads arm for their own
+ * posts, and weir_pump_leave() arms for this thread's posts.
  */
 static enum look poll_once(struct weir_session *session, struct weir_poll *poll, uint64_t now_ns)
 {
@@ -76,7 +76,7 @@ static enum look poll_once(struct weir_session *session, struct weir_poll *poll,
 	return next;
 }
 
-/* Return: the time then. */
+/* Return: the current time. */
 static uint64_t yield_cpu(struct weir_session *session)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
@@ -90,10 +90,10 @@ static uint64_t yield_cpu(struct weir_session *session)
 }
 
 /*
- * Others get a turn on the CPU, if it is polled on for nothing, and now and then all that is no CQ
- * on the thread's time. Who is about to sleep, or to look for more where there was something, gives
- * no turn away: nobody else arms while this thread is awake, and where many want a CPU it would be
- * back only when all of them have had theirs, whatever completes meanwhile.
+ * Yields the CPU after an empty poll, and from time to time takes the events that come by no CQ. A
+ * thread about to sleep, or to poll again after a success, keeps its turn. No other thread arms
+ * while this thread is awake. On a busy CPU, the thread would return only after all others,
+ * whatever completes meanwhile.
  */
 static uint64_t yield_and_take_events(struct weir_session *session, const struct weir_poll *poll,
 				      uint64_t *event_ns)
@@ -112,7 +112,7 @@ static uint64_t yield_and_take_events(struct weir_session *session, const struct
 	return now_ns;
 }
 
-/* Returns whether the thread is to nap. */
+/* Return: true if the thread should nap. */
 static bool stay_awake(struct weir_session *session, struct weir_poll *poll)
 {
 	uint64_t now_ns = weir_now_ns(), event_ns = now_ns + EVENT_NS;
@@ -143,7 +143,7 @@ static void *run_session_thread(void *arg)
 	return NULL;
 }
 
-/* The first step arms the CQs: what came in the meantime has raised no event. */
+/* The first step arms the CQs, because earlier arrivals have raised no event. */
 int weir_session_thread_start(struct weir_session *session, struct weir_error *error)
 {
 	int rc;

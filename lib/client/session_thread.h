@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The session's thread: it does what no caller is there to do. */
+/* The session's thread: polls and delivers when no caller does. */
 #ifndef WEIR_LIB_CLIENT_SESSION_THREAD_H
 #define WEIR_LIB_CLIENT_SESSION_THREAD_H
 
@@ -7,13 +7,13 @@
 
 struct weir_session;
 
-/* Begins it, unless the user wants none. All channels are up. Return: 0; -ENOMEM. */
+/* Starts the thread, unless the user wants none. All channels are up. Return: 0; -ENOMEM. */
 int weir_session_thread_start(struct weir_session *session, struct weir_error *error);
 
-/* Ends it. From here on nothing can be submitted, and options.on_down is not told. */
+/* Ends the thread. From here on submits fail, and options.on_down is not called. */
 void weir_session_thread_stop(struct weir_session *session);
 
-/* Tells options.on_down, if that is due. Without nic->lock. */
+/* Calls options.on_down, if due. Without nic->lock. */
 void weir_session_thread_notify_down(struct weir_session *session);
 
 #endif

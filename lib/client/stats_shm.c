@@ -10,7 +10,7 @@
 _Static_assert(!(WEIR_STATS_SHM_SLOTS & (WEIR_STATS_SHM_SLOTS - 1)),
 	       "what weir_trace_init() wants");
 
-/* Where executable memfds are forbidden, that has to be said; older kernels do not know it. */
+/* Systems that forbid executable memfds require the flag; older kernels do not know it. */
 static int create_memfd(void)
 {
 #ifdef MFD_NOEXEC_SEAL
@@ -23,7 +23,7 @@ static int create_memfd(void)
 	return memfd_create(WEIR_STATS_SHM_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/* A child that is forked has no session, and must not write into its parent's shm. */
+/* A forked child has no session, and must not write to its parent's shared memory. */
 int weir_stats_shm_open(struct weir_stats_shm **shm, int *fd)
 {
 	int rc, seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
@@ -60,7 +60,8 @@ void weir_stats_shm_publish(struct weir_stats_shm *shm, const char *device, cons
 	shm->version = WEIR_STATS_SHM_VERSION;
 	shm->slots = WEIR_STATS_SHM_SLOTS;
 	shm->opened_ns = now_ns;
-	weir_store_release(&shm->magic, WEIR_STATS_SHM_MAGIC); /* pairs with who reads it first */
+	weir_store_release(&shm->magic, WEIR_STATS_SHM_MAGIC); /* pairs with the reader's first
+							        * load */
 }
 
 void weir_stats_shm_close(struct weir_stats_shm *shm, int fd)

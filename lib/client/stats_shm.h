@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The shm: what a session shows of itself to other processes of its user. Counters, the
- * window, and the trace of what it decided last.
+ * Statistics in shared memory, for other processes of the same user: counters, the window, and the
+ * trace of recent decisions.
  *
- * A memfd called WEIR_STATS_SHM_NAME, which others find in /proc/PID/fd and map. It goes with the
- * session or the process, however that ends, and costs no thread. Its size is sealed, and nobody
- * but the session can write to it; but then a program may call any file so, and put in it what it
- * likes: a reader trusts nothing in there.
+ * The memory is a memfd named WEIR_STATS_SHM_NAME, which readers find in /proc/PID/fd and map. It
+ * ends with the session or the process, and costs no thread. Its size is sealed, and only the
+ * session can write to it. But any program may give a file this name and any contents: readers must
+ * trust nothing in the file.
  */
 #ifndef WEIR_LIB_CLIENT_STATS_SHM_H
 #define WEIR_LIB_CLIENT_STATS_SHM_H
@@ -22,7 +22,7 @@
 #define WEIR_STATS_SHM_TEXT 64
 #define WEIR_STATS_SHM_SLOTS 2048 /* a power of two */
 
-/* X(name, what it counts). New ones come last, and with a new version. */
+/* X(name, meaning). New counters go last, with a new version. */
 #define WEIR_COUNTERS(X)                                                      \
 	X(requests, "reads, writes and atomics submitted")                    \
 	X(work_requests, "work requests posted for them, and for messages")   \
@@ -59,7 +59,7 @@ struct weir_counters {
 
 /**
  * struct weir_stats_shm_window - the NIC's window, when the session last posted or completed
- * @bytes_max: its limit; @bytes_top: the highest it can be
+ * @bytes_max: its limit; @bytes_top: the limit's maximum
  * @bytes, @wrs: in flight, of all sessions on the NIC
  */
 struct weir_stats_shm_window {
@@ -70,9 +70,9 @@ struct weir_stats_shm_window {
 };
 
 /**
- * struct weir_stats_shm_page_heat - how often the donor's pages were written lately, by small writes
- * @entries: that the donor's NIC is said to have room for; 0: nothing is counted
- * @pages, @huge: how many of 4 KiB, and of 2 MiB, have which count: see struct weir_page_heat
+ * struct weir_stats_shm_page_heat - recent frequency of small writes to the donor's pages
+ * @entries: configured size of the donor NIC's cache; 0: frequencies are not counted
+ * @pages, @huge: number of pages of 4 KiB, and of 2 MiB, by count: see struct weir_page_heat
  */
 struct weir_stats_shm_page_heat {
 	uint64_t entries;
@@ -82,12 +82,11 @@ struct weir_stats_shm_page_heat {
 
 /**
  * struct weir_stats_shm - the whole file
- * @magic: WEIR_STATS_SHM_MAGIC, written when all else is there
- * @version: WEIR_STATS_SHM_VERSION; another one is another layout
+ * @magic: WEIR_STATS_SHM_MAGIC, written last
+ * @version: WEIR_STATS_SHM_VERSION; changes with the layout
  * @slots: of @trace
- * @opened_ns: when the session was, by CLOCK_MONOTONIC
- * @device, @peer: as in struct weir_session_info
- * @mr_dyn_bytes: as there
+ * @opened_ns: opening time of the session, CLOCK_MONOTONIC
+ * @device, @peer, @mr_dyn_bytes: as in struct weir_session_info
  * @trace: the ring; see weir_trace_read()
  */
 struct weir_stats_shm {
@@ -112,15 +111,15 @@ _Static_assert(offsetof(struct weir_stats_shm, trace) == 4496, "others read it")
 _Static_assert(sizeof(struct weir_stats_shm) == 4496 + 40 * WEIR_STATS_SHM_SLOTS, "others read it");
 
 /**
- * weir_stats_shm_open() - an empty one, which nobody takes for one yet
- * @shm: receives it; weir_stats_shm_close() it
- * @fd: receives the descriptor that others find
+ * weir_stats_shm_open() - create an empty file, which readers ignore
+ * @shm: receives the mapping; weir_stats_shm_close() frees it
+ * @fd: receives the descriptor that readers find
  *
- * Return: 0; -EMFILE, -ENFILE, -ENOMEM; what else memfd_create(2) and mmap(2) say.
+ * Return: 0; -EMFILE, -ENFILE, -ENOMEM; other errors of memfd_create(2) and mmap(2).
  */
 int weir_stats_shm_open(struct weir_stats_shm **shm, int *fd);
 
-/* From now on others take it for one. */
+/* Makes the file valid for readers. */
 void weir_stats_shm_publish(struct weir_stats_shm *shm, const char *device, const char *peer,
 			    uint64_t now_ns);
 
