@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * First fit over a list of extents that tiles the mapping. All pieces that are out are on
- * the list too, so that giving one back allocates nothing and cannot fail.
+ * First fit over a list of extents that tiles the mapping. Taken extents stay on the list, so that
+ * giving one back allocates nothing and cannot fail.
  *
- * Long extents begin on a huge page. Long zeroing gives the pages back to the system, which
- * hands out zeroes when they are touched again; that takes no time and returns
- * what nobody uses.
+ * Long extents begin on a huge page. Long zeroing returns the pages to the system, which supplies
+ * zeroes on the next touch: this takes no time and frees unused memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +36,7 @@ static struct weir_arena_extent *extent_new(char *addr, uint64_t length)
 	return extent;
 }
 
-/* Where executable memfds are forbidden, that has to be said; older kernels do not know it. */
+/* Systems that forbid executable memfds require the flag; older kernels do not know it. */
 static int create_memfd(void)
 {
 #ifdef MFD_NOEXEC_SEAL
@@ -49,7 +48,7 @@ static int create_memfd(void)
 	return memfd_create("weir-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/* Addresses for @length bytes from where a huge page begins. */
+/* Reserves addresses for @length bytes, aligned to a huge page. */
 static char *reserve_addresses(uint64_t length)
 {
 	uint64_t slack = WEIR_ARENA_HUGE;
@@ -68,7 +67,7 @@ static char *reserve_addresses(uint64_t length)
 	return (char *)aligned;
 }
 
-/* @fd: -1 for memory that is no file's. */
+/* @fd: -1 for anonymous memory. */
 static char *map_aligned(uint64_t length, int fd)
 {
 	int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
@@ -83,8 +82,8 @@ static char *map_aligned(uint64_t length, int fd)
 }
 
 /*
- * Sealed, so that nobody who maps it is killed where it is no more: then a software device copies
- * there without the kernel, which for 4 KiB takes four times as long (docs/softnic.md).
+ * The seals guarantee that no process that maps the file is killed by its truncation. A software
+ * device can then copy there without the kernel, four times as fast for 4 KiB (docs/softnic.md).
  */
 static char *map_file(uint64_t length, int *fd)
 {
@@ -102,7 +101,7 @@ static char *map_file(uint64_t length, int *fd)
 	return base;
 }
 
-/* Reserved huge pages, or ordinary ones that may become huge. */
+/* Reserved huge pages, or ordinary pages that may become huge. */
 static char *map_huge(uint64_t length, bool *huge)
 {
 	char *base;
@@ -176,7 +175,7 @@ void weir_arena_fini(struct weir_arena *arena)
 		close(arena->fd);
 }
 
-/* Cuts @extent, free, in two, the first of them @length bytes long. Return: the second. */
+/* Splits the free @extent after @length bytes. Return: the second part. */
 static struct weir_arena_extent *split_extent(struct weir_arena_extent *extent, uint64_t length)
 {
 	struct weir_arena_extent *rest = extent_new(extent->addr + length, extent->length - length);
@@ -208,7 +207,7 @@ static struct weir_arena_extent *find_free_extent(struct weir_arena *arena, uint
 	return NULL;
 }
 
-/* Appends what follows @extent, if both are free. */
+/* Appends the next extent, if both are free. */
 static void merge_next(struct weir_arena *arena, struct weir_arena_extent *extent)
 {
 	struct weir_arena_extent *next;
@@ -233,8 +232,8 @@ static void merge_with_neighbours(struct weir_arena *arena, struct weir_arena_ex
 }
 
 /*
- * Whoever touches a page of a file first is charged for it by the kernel. That is to be the donor,
- * not a client that maps it and may have little memory of its own. Before Linux 5.14 it cannot be.
+ * The kernel charges a page of a file to the process that touches it first. The donor should pay,
+ * not a client that maps the file and may have little memory. Before Linux 5.14 this is impossible.
  */
 static int prefault_extent(const struct weir_arena *arena, const struct weir_arena_extent *extent)
 {

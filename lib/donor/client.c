@@ -86,10 +86,12 @@ int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *c
 	int rc = 0;
 
 	if (old) {
-		weir_donor_client_conn_broken(client,
-					      old); /* what is sent from here on waits for the new
-						   * one */
-		ibv_modify_qp(old->id->qp, &error_state, IBV_QP_STATE); /* or it might never end */
+		/*
+		 * Messages from now on wait for the new channel. In the error state, the drain must
+		 * end.
+		 */
+		weir_donor_client_conn_broken(client, old);
+		ibv_modify_qp(old->id->qp, &error_state, IBV_QP_STATE);
 		weir_donor_conn_drain(old);
 		weir_donor_conn_break(old, "replaced");
 	}

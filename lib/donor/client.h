@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One proven client of a donor: its channels, its messages, its account.
+ * One proven client of a donor: its channels, messages and account.
  *
- * Messages are sent from any thread, under @lock; all else is the donor's thread's. The struct is
- * counted: the donor holds it while the client lives, each call until it is answered.
+ * Any thread may send messages, under @lock; all else happens in the donor's thread. The struct is
+ * reference-counted: the donor holds a reference while the client lives, each call until answered.
  */
 #ifndef WEIR_LIB_DONOR_CLIENT_H
 #define WEIR_LIB_DONOR_CLIENT_H
@@ -22,17 +22,17 @@ struct weir_donor_conn;
 
 /**
  * struct weir_peer - one client
- * @donor: the donor's thread's
+ * @donor: only for the donor's thread
  * @conns: its channels; [0] carries messages
  *
  * Guarded by @lock:
- * @qp: channel 0's; NULL while that is broken, and once the client is gone
- * @is_gone: nothing can be sent to it any more
- * @epoch: how often it has come back; what was called before then wants no answer
- * @refs: free it at zero
- * @queue: messages that wait for a credit or a buffer; @nr_queued of them the application's
- * @nr_calls: received, and not answered and sent yet
- * @sends: bit mask of the send buffers that are free
+ * @qp: channel 0's; NULL while channel 0 is broken, and once the client is gone
+ * @is_gone: nothing can be sent any more
+ * @epoch: number of reconnects; calls of earlier epochs get no answer
+ * @refs: free at zero
+ * @queue: messages that wait for a credit or a buffer; @nr_queued counts the application's
+ * @nr_calls: received calls without a sent answer
+ * @sends: bit mask of free send buffers
  */
 struct weir_peer {
 	struct weir_list link;
@@ -60,46 +60,44 @@ struct weir_peer {
 };
 
 /**
- * weir_donor_client_new() - a client has proven its key on a channel 0
- * @conn: becomes its first channel
+ * weir_donor_client_new() - create a client after its proof on channel 0
+ * @conn: becomes the first channel
  *
- * Its receive buffers are posted when this returns.
+ * On return its receive buffers are posted.
  * Return: 0; -ENOMEM; -EPROTO too few credits.
  */
 int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn,
 			  struct weir_peer **client, struct weir_error *error);
 
-/* The peer that a further channel belongs to. Return: NULL if there is none. */
+/* The client of a further channel's session. Return: NULL if there is none. */
 struct weir_peer *weir_donor_client_find(struct weir_donor *donor, uint64_t session_id,
 					 unsigned int tenant);
 
 /**
- * weir_donor_client_attach() - a further channel of a client, or one that comes back
+ * weir_donor_client_attach() - attach a further channel, or replace one
  * @conn: proven; names the channel
  *
- * When this returns, the QP that @conn takes the place of is destroyed: no write that was
- * sent to it can still arrive.
- *
- * Return: 0; -ENOMEM; -EPROTO too few credits; -ESTALE messages to the client were lost with the
- *	old channel 0, so that it cannot go on: its session ends.
+ * On return the replaced QP, if any, is destroyed: no write sent on it can still arrive.
+ * Return: 0; -ENOMEM; -EPROTO too few credits; -ESTALE messages were lost with the old channel 0,
+ * so the session ends.
  */
 int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *conn,
 			     struct weir_error *error);
 
-/* A channel's QP has failed. If it is channel 0, what is sent to the client waits. */
+/* Handles the failure of a channel's QP. Messages wait if it was channel 0. */
 void weir_donor_client_conn_broken(struct weir_peer *client, const struct weir_donor_conn *conn);
 
 /**
- * weir_donor_client_mute() - a channel's QP is about to be destroyed
+ * weir_donor_client_mute() - prepare the destruction of a channel's QP
  *
- * If it is channel 0, nobody sends to the client any more, and its other channels are killed.
+ * If it is channel 0's, sending to the client ends, and its other channels are killed.
  */
 void weir_donor_client_mute(struct weir_peer *client, const struct weir_donor_conn *conn);
 
 /**
- * weir_donor_client_conn_gone() - the QP that was muted is destroyed
+ * weir_donor_client_conn_gone() - finish the destruction of the muted QP
  *
- * If it was the last, what the client holds is given back, and on_leave runs; @client may be gone.
+ * After the last QP, the donor frees the client's holds and calls on_leave; @client may be gone.
  */
 void weir_donor_client_conn_gone(struct weir_peer *client);
 

@@ -15,7 +15,7 @@
 #include "lib/donor/unload_rx.h"
 
 #define POLL_MAX 16
-#define COMPLETIONS_MAX 64 /* in one turn of one conn, so that others get theirs */
+#define COMPLETIONS_MAX 64 /* in one turn of a connection, so that others get theirs */
 
 #define ACCESS_PROVEN (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -45,7 +45,7 @@ void weir_donor_conn_break(struct weir_donor_conn *conn, const char *why)
 		       conn->handshake.setup.channel, why);
 }
 
-/* Sends what is in the buffer; an honest client makes us send as often as it sends. */
+/* Sends a buffer. An honest client makes the donor send as often as the client does. */
 static void send_handshake(struct weir_donor_conn *conn, unsigned int buffer, size_t length)
 {
 	struct ibv_sge sge = {
@@ -75,7 +75,7 @@ static void send_refusal(struct weir_donor_conn *conn, unsigned int buffer, size
 	send_handshake(conn, buffer, length);
 }
 
-/* A proven client gets its peer, new or the one of its session. */
+/* Finds or creates the client of a proven connection. */
 static int get_client(struct weir_donor_conn *conn, struct weir_peer **client,
 		      struct weir_error *error)
 {
@@ -89,7 +89,7 @@ static int get_client(struct weir_donor_conn *conn, struct weir_peer **client,
 	return weir_donor_client_attach(*client, conn, error);
 }
 
-/* The client knows the key: only now may its QP reach memory. */
+/* Only a client that has proven the key may reach memory. */
 static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **client,
 			    struct weir_error *error)
 {
@@ -168,8 +168,8 @@ static void handshake_received(struct weir_donor_conn *conn, unsigned int buffer
 }
 
 /*
- * A write with immediate takes a receive as well. Its length is that of the write, which is
- * none of the buffer's.
+ * A write with immediate consumes a receive too, but its length is that of the write, not of the
+ * buffer.
  */
 static bool is_immediate(const struct ibv_wc *wc, unsigned int work)
 {
@@ -184,8 +184,9 @@ static bool is_receive(unsigned int work)
 }
 
 /*
- * Networks fail; a message longer than its buffer, say, is the client's doing. Soft-RoCE calls
- * that LOC_QP_OP_ERR, which may be mended where it is of a send.
+ * Network failures may be repaired; a message longer than the buffer, for example, is the client's
+ * fault. Soft-RoCE reports such a message as LOC_QP_OP_ERR; for sends, the same status may be
+ * repaired.
  */
 static void handle_failed_wc(struct weir_donor_conn *conn, unsigned int work,
 			     enum ibv_wc_status status)
@@ -244,7 +245,7 @@ static bool is_finished(const struct weir_donor_conn *conn)
 	return conn->is_dead || conn->is_broken;
 }
 
-/* Takes completions, up to a bound. Return: how many. */
+/* Takes completions, up to a bound. Return: number of completions. */
 static unsigned int poll_cq(struct weir_donor_conn *conn)
 {
 	struct ibv_wc wcs[POLL_MAX];
@@ -283,10 +284,7 @@ static enum weir_poll_verdict poll_or_sleep(struct weir_donor_conn *conn,
 	return weir_poll_polled(&conn->poll, got, now_ns);
 }
 
-/*
- * What is sent in answer completes at once on some devices: it is armed only when it is empty, or
- * that would raise an event of its own.
- */
+/* On some devices answers complete at once. Arming only an empty CQ avoids events for them. */
 void weir_donor_conn_poll(struct weir_donor_conn *conn, uint64_t now_ns)
 {
 	enum weir_poll_verdict verdict = poll_or_sleep(conn, WEIR_POLL_AGAIN, now_ns);
@@ -362,9 +360,9 @@ void weir_donor_conn_reap(struct weir_donor_conn *conn)
 	else
 		conn->donor->nr_unproven--;
 	/*
-	 * A client whose RTU is still under way is told by the destruction: it gets a REJ. To be
-	 * ahead of the RTU with rdma_notify() would leave the REP to be sent again and again after
-	 * the DREQ, and the destruction waiting for more than a minute until that ends.
+	 * If the client's RTU is still on its way, destroying the id sends a REJ. Forcing the state
+	 * by rdma_notify() before the RTU would be worse: the CM would resend the REP after the
+	 * DREQ, and the destruction would wait for more than a minute.
 	 */
 	rdma_disconnect(id);
 	weir_donor_conn_destroy(conn);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One connection to a donor: a QP, in the PD of the tenant that its REQ named.
+ * One connection to a donor: a QP, in the PD of the tenant named by the REQ.
  *
- * Until the client has proven the tenant's key it gets nothing but this: a QP without any right
- * to remote access, two small receive buffers and WEIR_HANDSHAKE_NS. Then it becomes a channel of a
- * peer, a new one or that of its session.
+ * Before the proof of the tenant's key, a client gets only a QP without any right to remote access,
+ * two small receive buffers and WEIR_HANDSHAKE_NS. After the proof the connection becomes a channel
+ * of a client, new or known.
  *
- * A channel that breaks without a word from the connection manager is kept, its QP in the error
- * state: its client may come back on a new connection, which takes its place, or leave after all.
+ * A channel that breaks without a disconnect is kept, with the QP in the error state. The client
+ * may replace it by a new connection, or may leave.
  */
 #ifndef WEIR_LIB_DONOR_CONN_H
 #define WEIR_LIB_DONOR_CONN_H
@@ -24,7 +24,7 @@ struct weir_donor;
 struct weir_peer;
 struct weir_donor_unload_rx;
 
-/* What a completion's wr_id says: one of these, and below it the index of a buffer. */
+/* The kind of work in a wr_id; the lower bits are the index of a buffer. */
 enum weir_donor_wr {
 	WEIR_DONOR_WR_HANDSHAKE_RECV = 1 << 16,
 	WEIR_DONOR_WR_HANDSHAKE_SEND = 2 << 16,
@@ -39,16 +39,16 @@ enum weir_donor_wr {
 /**
  * struct weir_donor_conn - one connection
  * @name: the client's address
- * @client: whom it belongs to; NULL: unproven
- * @mr: over @buffers, for the handshake; one more buffer for what is sent than is received
- * @deadline_ns: when it ends, while it is unproven or broken
- * @is_refused: it ends when the refusal is sent
- * @is_broken: its QP has failed and its client may come back
- * @is_dead: it ends at the end of this turn: weir_donor_conn_reap()
- * @probe_ns: when its client is asked, on channel 0; @is_probe_in_flight: it has not answered: ask.h
- * @awake_link: among the donor's awake conns, or in no list: then @cq is armed
- * @poll: when it falls asleep
- * @unload_rx: what its client unloads, on WIRE_CHANNEL_UNLOAD once proven; or NULL
+ * @client: the owner; NULL: unproven
+ * @mr: over @buffers, for the handshake; one more buffer for sends than for receives
+ * @deadline_ns: end of an unproven or broken connection
+ * @is_refused: ends when the refusal is sent
+ * @is_broken: the QP has failed, and the client may come back
+ * @is_dead: ends at the end of this turn: weir_donor_conn_reap()
+ * @probe_ns: time of the next probe, on channel 0; @is_probe_in_flight: no answer yet: keepalive.h
+ * @awake_link: in the donor's awake list, or in none: then @cq is armed
+ * @poll: decides when to stop polling
+ * @unload_rx: state of unloaded writes, on a proven WIRE_CHANNEL_UNLOAD; or NULL
  */
 struct weir_donor_conn {
 	struct weir_list link;
@@ -71,46 +71,44 @@ struct weir_donor_conn {
 };
 
 /**
- * weir_donor_conn_request() - admit.c: somebody wants to connect
- * @id: given
- *
- * Accepts or rejects.
+ * weir_donor_conn_request() - conn_accept.c: accept or reject a connection request
+ * @id: owned by this call
  */
 void weir_donor_conn_request(struct weir_donor *donor, struct rdma_cm_id *id,
 			     const struct rdma_conn_param *param);
 
-/* An event said that completions are there: it is awake. */
+/* Handles a CQ event: polling starts. */
 void weir_donor_conn_handle_event(struct weir_donor_conn *conn, uint64_t now_ns);
 
-/* Takes what the CQ of one that is awake has, up to a bound; arms it before it falls asleep. */
+/* Polls the CQ of an awake connection, up to a bound; arms before sleeping. */
 void weir_donor_conn_poll(struct weir_donor_conn *conn, uint64_t now_ns);
 
-/* The peer has disconnected, or is to be: takes what it sent before, then ends. */
+/* Handles a disconnect, wanted or not: takes earlier completions, then ends. */
 void weir_donor_conn_disconnected(struct weir_donor_conn *conn);
 
 /**
- * weir_donor_conn_break() - its QP has failed, or is to be replaced
+ * weir_donor_conn_break() - handle a QP that has failed or is to be replaced
  *
- * Takes no more part in anything until it is replaced, or its client leaves or stays away too long.
+ * The connection stays idle until replaced, or until the client leaves or stays away too long.
  */
 void weir_donor_conn_break(struct weir_donor_conn *conn, const char *why);
 
-/* Destroys the QP of a broken one at once, and the rest at the end of this turn. */
+/* Destroys the QP of a broken connection at once, and the rest at the end of this turn. */
 void weir_donor_conn_retire(struct weir_donor_conn *conn);
 
-/* Takes all that the client sent on it before now. */
+/* Takes all messages that the client has sent on the connection. */
 void weir_donor_conn_drain(struct weir_donor_conn *conn);
 
-/* Ends it, if it is unproven or broken and its time is up. */
+/* Ends an unproven or broken connection after its deadline. */
 void weir_donor_conn_expire(struct weir_donor_conn *conn);
 
-/* To be ended at the end of this turn. */
+/* Marks a connection to end at the end of this turn. */
 void weir_donor_conn_kill(struct weir_donor_conn *conn, const char *why);
 
-/* Destroys all of a dead conn, and tells its peer. */
+/* Destroys a dead connection, and informs its client. */
 void weir_donor_conn_reap(struct weir_donor_conn *conn);
 
-/* Frees it, its QP, CQ and MR, as far as there are any. Its id stays. */
+/* Frees the connection with its QP, CQ and MR, if any; the id stays. */
 void weir_donor_conn_destroy(struct weir_donor_conn *conn);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * From a REQ to a connection that waits for its HELLO, or a REJ.
+ * From a REQ to a connection that expects a HELLO, or to a REJ.
  *
- * A QP cannot change its PD, so the tenant has to be known before the proof: the REQ names it by
- * key id. Until the proof the QP has no access flags: lib/conn/qp.h.
+ * A QP cannot change its PD, so the donor must know the tenant before the proof: the REQ names the
+ * tenant by key id. Until the proof the QP has no access flags: lib/conn/qp.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static const char *explain_unknown_key(const struct weir_donor *donor, uint64_t 
 	return "the donor does not know this key";
 }
 
-/* Whether a REQ is worth a QP. */
+/* Checks a REQ before creating a QP. */
 static int check_request(const struct weir_donor *donor, const struct rdma_cm_id *id,
 			 const struct rdma_conn_param *param,
 			 struct wire_handshake_connect *connect, unsigned int *tenant,
@@ -132,7 +132,7 @@ static int create_cq_and_qp(struct weir_donor_conn *conn, uint16_t channel)
 	return weir_qp_create(conn->id, pd, &init, &conn->id->qp);
 }
 
-/* Makes the QP ready to receive the HELLO, and says so to the client. */
+/* Prepares the QP for the HELLO, and accepts. */
 static int accept_request(struct weir_donor_conn *conn, const struct rdma_conn_param *asked)
 {
 	uint8_t reads_max = conn->donor->reads_max;
@@ -171,7 +171,7 @@ static int begin_handshake(struct weir_donor_conn *conn,
 	return 0;
 }
 
-/* A donor has other things to do than to wait for its clients. */
+/* The donor thread must not spend all its time polling for clients. */
 static const struct weir_poll_config poll_config = {
 	.mode = WEIR_POLL_ADAPTIVE,
 	.wcs_max = 16,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Answers clients' calls about regions. A request that cannot be met is answered with why not. */
+/* Serves clients' calls about regions. A failed request is answered with a reason. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 
-/* A reply under way. */
+/* A reply under construction. */
 struct reply {
 	union {
 		struct wire_control_region region;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A donor is opened, asked and closed; what its thread does: donor_thread.c. */
+/* Opening, querying and closing a donor; its thread: donor_thread.c. */
 #include <errno.h>
 #include <sodium.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ void weir_donor_log(struct weir_donor *donor, enum weir_log_level level, const c
 	donor->options.on_log(donor->options.arg, level, line);
 }
 
-/* Real devices pin what they register: use all that this process may lock. */
+/* Real devices pin registered memory: use the whole limit of this process. */
 static void raise_memlock(void)
 {
 	struct rlimit limit;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The donor, from the inside: what its parts share.
+ * The donor: state shared by its parts.
  *
- *	donor.c   the public functions
- *	donor_thread.c  the thread: events, timers
- *	listen.c  opening: address, device, PDs
- *	admit.c   a REQ becomes a conn, or a REJ
- *	conn.c    one connection, to its end; unproven until it belongs to a peer
- *	ask.c     asks a client that says nothing whether it is there
- *	peer.c    one proven client: its channels, its account
- *	mail.c    its messages
- *	clerk.c   answers its calls about regions
- *	ring.c    copies what it unloads
- *	recall.c  asks for memory back
- *	lent.c    regions; arena.c the memory under them
+ *	donor.c		public functions
+ *	donor_thread.c	the thread: events and timers
+ *	donor_listen.c	opening: address, device, PDs
+ *	conn_accept.c	from a REQ to a connection, or to a REJ
+ *	conn.c		one connection, to the end; unproven until a client owns it
+ *	keepalive.c	probes of silent clients
+ *	client.c	one proven client: channels, account
+ *	messages.c	a client's messages
+ *	control.c	a client's calls about regions
+ *	unload_rx.c	a client's unloaded writes
+ *	reclaim.c	requests for memory back
+ *	region_table.c	regions, over arena.c
  *
- * All but messages is done by the donor's thread alone.
+ * All work but sending messages is done by the donor's thread alone.
  */
 #ifndef WEIR_LIB_DONOR_DONOR_H
 #define WEIR_LIB_DONOR_DONOR_H
@@ -36,7 +36,7 @@
 
 #define WEIR_UNPROVEN_MAX 32 /* connections that have not proven a key yet */
 
-/* One key, its PD, and the name clients give it. */
+/* One key, its PD, and its id on the wire. */
 struct weir_donor_tenant {
 	const struct weir_key *key;
 	uint64_t key_id;
@@ -45,17 +45,16 @@ struct weir_donor_tenant {
 
 /**
  * struct weir_donor - see <weir/donor.h>
- * @device: the only one it serves through; @reads_max: reads and atomics of one client it takes at
- *	a time
+ * @device: the only device served; @reads_max: concurrent reads and atomics of one client
  * @tenants, @pds: @nr_tenants of each, at least one
  * @lock: guards @region_table, @timers and @arena
- * @conns: all connections; @nr_unproven of them belong to no peer
- * @awake: those of them that are polled now; all others are armed
- * @gaps: how long clients take between messages
- * @ceiling: of the time for unloaded writes
- * @reap_due: some conn is dead
+ * @conns: all connections; @nr_unproven of these belong to no client
+ * @awake: connections polled now; all others are armed
+ * @gaps: idle times between clients' messages
+ * @ceiling: limit of CPU time for unloaded writes
+ * @reap_due: some connection is dead
  * @clients: proven and alive
- * @timers: weir_donor_after()'s, the earliest first
+ * @timers: of weir_donor_after(), the earliest first
  */
 struct weir_donor {
 	struct weir_donor_options options;
@@ -93,15 +92,15 @@ struct weir_donor {
 	atomic_uint_fast64_t unloaded, unload_refused, unload_pauses;
 };
 
-/* Address, device, PDs, listening: all that can fail for the world's reasons. */
+/* Sets up address, device, PDs and listener: all steps that depend on the environment. */
 int weir_donor_listen(struct weir_donor *donor, struct weir_error *error);
 void weir_donor_unlisten(struct weir_donor *donor);
 
-/* The thread that does all else; it ends within weir_donor_stop(). */
+/* The donor's thread; ends within weir_donor_stop(). */
 int weir_donor_start(struct weir_donor *donor, struct weir_error *error);
 void weir_donor_stop(struct weir_donor *donor);
 
-/* A client has come back: what it was asked for it may not have heard. The donor's thread. */
+/* Repeats a reclaim to a returned client, which may have missed it. Context: the donor's thread. */
 void weir_donor_reclaim_repeat(struct weir_peer *client);
 
 /* One line to the application's on_log. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One thread, one poll(2): the connection manager, the completions of all connections, timers,
- * and whoever wakes it. While conns are awake it polls their CQs instead, and asks poll(2) only
- * now and then: a client that sends one message after another finds it awake. Nothing is destroyed
- * while its own event is handled: what is dead is reaped when the turn is over.
+ * One thread, one poll(2): connection manager, completions of all connections, timers and wake-ups.
+ * While connections are awake, the thread polls their CQs instead, and calls poll(2) only now and
+ * then, so that a client that sends messages in sequence finds the thread awake. No connection is
+ * destroyed while its event is handled: dead connections are reaped at the end of the turn.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,8 +22,8 @@
 #include "lib/base/thread.h"
 #include "lib/base/yield.h"
 
-#define EVENTS_MAX 64 /* of completions, in one turn: busy clients must not keep out all else */
-#define LOOK_NS 20000 /* awake, it asks poll(2) this often */
+#define EVENTS_MAX 64 /* completions in one turn: busy clients must not keep out all else */
+#define LOOK_NS 20000 /* awake, it calls poll(2) this often */
 
 struct donor_timer {
 	struct weir_list link;
@@ -83,7 +83,7 @@ static void handle_cq_events(struct weir_donor *donor)
 		weir_donor_conn_handle_event(conn, now_ns);
 }
 
-/* Runs what is due, without the lock: @fn may set timers, which have to wait for the next turn. */
+/* Runs due timers, without the lock: @fn may set timers, which wait for the next turn. */
 static void run_timers(struct weir_donor *donor)
 {
 	const uint64_t now_ns = weir_now_ns();
@@ -106,7 +106,7 @@ static void run_timers(struct weir_donor *donor)
 	}
 }
 
-/* Each that is awake gets its turn; some fall asleep, and a message may kill others. */
+/* Polls each awake connection; some fall asleep, and a message may kill others. */
 static void poll_awake_conns(struct weir_donor *donor, uint64_t now_ns)
 {
 	struct weir_list *link = donor->awake.next;
@@ -131,7 +131,7 @@ static void expire_conns(struct weir_donor *donor)
 	}
 }
 
-/* Reaping a conn may kill others of its peer, before or behind it. */
+/* Reaping a connection may kill others of its client, earlier or later in the list. */
 static void reap_conns(struct weir_donor *donor)
 {
 	struct weir_list *link = donor->conns.next;
@@ -147,7 +147,7 @@ static void reap_conns(struct weir_donor *donor)
 	}
 }
 
-/* When the first of the conns has to be looked at. */
+/* The earliest deadline of a connection. */
 static uint64_t conns_due_ns(const struct weir_donor *donor)
 {
 	uint64_t due_ns = UINT64_MAX, ns;
@@ -180,7 +180,7 @@ static int timeout_ms(struct weir_donor *donor)
 	return weir_poll_ms(deadline_ns);
 }
 
-/* All but the CQs of those awake. Sleeps only when nobody is. */
+/* Takes all events but those of polled CQs. Sleeps only if no connection is awake. */
 static void take_events(struct weir_donor *donor)
 {
 	struct pollfd fds[] = {

@@ -21,7 +21,7 @@ uint64_t weir_donor_keepalive_due_ns(const struct weir_donor_conn *conn)
 	return may_probe(conn) ? conn->probe_ns : UINT64_MAX;
 }
 
-/* Of an empty write the rkey is not looked at: IB specification, C9-88. */
+/* The target ignores the rkey of an empty write: IB specification, C9-88. */
 void weir_donor_keepalive_check(struct weir_donor_conn *conn, uint64_t now_ns)
 {
 	struct ibv_send_wr *bad, wr = {

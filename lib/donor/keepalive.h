@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A donor's keep-alive: whether there is anybody at the other end of a client that says nothing.
+ * The donor's keep-alive: detects the vanished host of a silent client.
  *
- * What a client reads and writes needs no CPU of the donor's, and a host that vanishes says
- * nothing: its memory would be held for ever. So a client of which nothing has come for
- * options.keepalive_ms is asked on its channel 0, by an empty RDMA write, as it asks in turn
- * (keepalive.h): its NIC answers, not its CPU, so that who is merely stopped counts as alive. Where
- * nobody answers the transport gives up, and the channel breaks.
+ * A client's reads and writes use no CPU of the donor, and a host that vanishes sends no message:
+ * its memory would be held for ever. The donor therefore probes a client that has been silent for
+ * options.keepalive_ms by an empty RDMA write on channel 0, as clients do (lib/client/keepalive.h).
+ * The NIC answers, not the CPU, so that a merely stopped client counts as alive. Without an answer
+ * the transport gives up, and the channel breaks.
  *
  * All functions: in the donor's thread.
  */
@@ -17,20 +17,20 @@
 
 struct weir_donor_conn;
 
-#define WEIR_DONOR_KEEPALIVE_SENDS 1 /* in channel 0's send queue, and its CQ */
+#define WEIR_DONOR_KEEPALIVE_SENDS 1 /* in channel 0's send queue and CQ */
 
-/* Something has come on @conn, or it has just become its client's: the time begins anew. */
+/* Restarts the interval, after a completion on @conn or a new client. */
 void weir_donor_keepalive_reset(struct weir_donor_conn *conn, uint64_t now_ns);
 
-/* Asks, if it is time. What cannot be asked breaks. */
+/* Sends a probe, if due. If sending fails, the connection breaks. */
 void weir_donor_keepalive_check(struct weir_donor_conn *conn, uint64_t now_ns);
 
-/* When to look next; UINT64_MAX: not before something comes. */
+/* Time of the next check; UINT64_MAX: not before the next completion. */
 uint64_t weir_donor_keepalive_due_ns(const struct weir_donor_conn *conn);
 
 /*
- * How long @conn's client, if it breaks now, may take to come back. Who does not answer may have to
- * do with a network that is down: such a client, too, notices only when it sends something.
+ * How long @conn's client may stay away, if it breaks now. A client that does not answer may suffer
+ * from a network outage, which the client also notices only when sending.
  */
 uint64_t weir_donor_keepalive_absence_ns(const struct weir_donor_conn *conn);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who sends: anybody, under the peer's lock, at once if there is a credit and a buffer; otherwise
- * it waits its turn in the queue. Who receives: the donor's thread, which copies a message out,
- * posts its buffer again and only then looks at it, so that an answer may carry the credit.
+ * Any thread sends, under the client's lock: at once with a credit and a buffer, otherwise by way
+ * of the queue. The donor's thread receives: it copies a message out and posts the buffer again
+ * before handling the message, so that an answer may carry the credit.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +15,7 @@
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 
-#define BUFFERS \
-	(WEIR_DONOR_CLIENT_RECVS + WEIR_DONOR_CLIENT_SENDS) /* those to receive come first */
+#define BUFFERS (WEIR_DONOR_CLIENT_RECVS + WEIR_DONOR_CLIENT_SENDS) /* receive buffers first */
 #define BUFFERS_BYTES ((size_t)BUFFERS * WIRE_CONTROL_MESSAGE_BYTES)
 
 /* A message that waits for room. */
@@ -114,7 +113,10 @@ void weir_donor_messages_fini(struct weir_peer *client)
 	buffers_free(client);
 }
 
-/* A promise cannot be kept: better no client than a silent one. Its flushed receives end it. */
+/*
+ * When a promise cannot be kept, no client is better than a silent one. The flushed receives end
+ * it.
+ */
 static void break_channel_0(struct weir_peer *client)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -122,7 +124,7 @@ static void break_channel_0(struct weir_peer *client)
 	ibv_modify_qp(client->qp, &attr, IBV_QP_STATE);
 }
 
-/* Takes a credit and a buffer, both of which are there, and posts. @client->lock is held. */
+/* Takes a credit and a buffer, both available, and posts. @client->lock is held. */
 static void post_message(struct weir_peer *client, const struct wire_control_head *head,
 			 const void *body)
 {
@@ -159,7 +161,7 @@ static bool has_room(const struct weir_peer *client)
 	return client->sends && wire_credit_has_room(&client->credit);
 }
 
-/* Sends what waits, while there is room, and a bare credit if one is due. @client->lock is held. */
+/* Sends queued messages while there is room, and a bare credit if due. @client->lock is held. */
 static void send_queued(struct weir_peer *client)
 {
 	static const struct wire_control_head credit = { .kind = WIRE_CONTROL_CREDIT };
@@ -177,7 +179,7 @@ static void send_queued(struct weir_peer *client)
 		post_message(client, &credit, NULL);
 }
 
-/* @client->lock is held. A message of the application has no answer that would be missed. */
+/* Only one-way messages count: the loss of an answer is noticed. @client->lock is held. */
 static bool has_lost_messages(const struct weir_peer *client)
 {
 	struct wire_control_head head;
@@ -333,7 +335,7 @@ int weir_peer_send(struct weir_peer *client, const void *data, size_t length)
 	return rc;
 }
 
-/* Counts a call in. Return: 0; -EPROTO the client has more of them open than it may. */
+/* Counts a received call. Return: 0; -EPROTO the client has too many open calls. */
 static int begin_call(struct weir_peer *client, const struct wire_control_head *head,
 		      struct weir_call **out)
 {
@@ -373,7 +375,7 @@ static int call_on_message(struct weir_peer *client, struct weir_call *call, con
 	return 0;
 }
 
-/* A message, checked and copied out of its buffer. */
+/* Handles a message, checked and copied out of its buffer. */
 static int handle_message(struct weir_peer *client, const struct wire_control_head *head,
 			  const void *body)
 {
@@ -393,7 +395,7 @@ static int handle_message(struct weir_peer *client, const struct wire_control_he
 		return call_on_message(client, NULL, body, head->length);
 	case WIRE_CONTROL_CREDIT:
 		return 0;
-	default: /* replies: nobody here calls a client; and who is asked for memory does not ask */
+	default: /* replies: the donor calls no client; RECLAIM: only donors send it */
 		return -EPROTO;
 	}
 }

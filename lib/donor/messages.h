@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * A donor's messages to and from one peer, on its channel 0.
- */
+/* A donor's messages to and from one client, on its channel 0. */
 #ifndef WEIR_LIB_DONOR_MESSAGES_H
 #define WEIR_LIB_DONOR_MESSAGES_H
 
@@ -10,8 +8,8 @@
 
 #include <weir/error.h>
 
-#define WEIR_DONOR_CLIENT_RECVS 32 /* posted buffers for a peer's messages */
-#define WEIR_DONOR_CLIENT_SENDS 16 /* messages to a peer in flight */
+#define WEIR_DONOR_CLIENT_RECVS 32 /* posted buffers for a client's messages */
+#define WEIR_DONOR_CLIENT_SENDS 16 /* messages to a client in flight */
 #define WEIR_DONOR_CLIENT_QUEUE_MAX 256 /* messages of the application that wait for room */
 
 struct ibv_pd;
@@ -20,9 +18,9 @@ struct weir_peer;
 struct wire_control_reclaim;
 
 /**
- * weir_donor_messages_init() - take buffers, and post those to receive
+ * weir_donor_messages_init() - allocate buffers, and post the receives
  * @client: its qp is set
- * @credits: what the client's HELLO grants
+ * @credits: granted by the client's HELLO
  *
  * Return: 0; -ENOMEM; -EPROTO too few credits.
  */
@@ -30,26 +28,25 @@ int weir_donor_messages_init(struct weir_peer *client, struct ibv_pd *pd, uint16
 			     struct weir_error *error);
 
 /**
- * weir_donor_messages_resume() - a client is coming back on a new channel 0
- * @qp: the new one's. The old one is in the error state and all that came on it is received
- * @credits: what the client's new HELLO grants
+ * weir_donor_messages_resume() - prepare a new channel 0 of a returning client
+ * @qp: of the new channel; the old QP is in the error state, and its messages have been received
+ * @credits: granted by the client's new HELLO
  *
- * Messages of the application that were not sent yet will go out; answers to what was called before
- * are dropped, for the client has given those calls up. Owes a weir_donor_messages_flush().
- *
+ * Unsent messages of the application will go out. Answers to earlier calls are dropped, because the
+ * client has given those calls up. Owes a weir_donor_messages_flush().
  * Return: 0; or, with nothing changed: -EPROTO too few credits; -ENOMEM; -ESTALE messages of the
- *	application were on the old channel, and whether they arrived is not known.
+ * application were in flight on the old channel, and their arrival is unknown.
  */
 int weir_donor_messages_resume(struct weir_peer *client, struct ibv_qp *qp, uint16_t credits,
 			       struct weir_error *error);
 
-/* The client has its WELCOME on the new channel: sends what waits. */
+/* Sends queued messages after the client's WELCOME on the new channel. */
 void weir_donor_messages_flush(struct weir_peer *client, struct ibv_qp *qp);
 
-/* The QP is destroyed. Drops what waits, and frees the buffers. */
+/* Drops queued messages, and frees the buffers. The QP is destroyed. */
 void weir_donor_messages_fini(struct weir_peer *client);
 
-/* Completions. Return: 0, or -EPROTO: the client breaks the protocol. */
+/* Handle completions. Return: 0, or -EPROTO: the client breaks the protocol. */
 int weir_donor_messages_received(struct weir_peer *client, unsigned int buffer, uint32_t length);
 void weir_donor_messages_sent(struct weir_peer *client, unsigned int buffer);
 
@@ -61,7 +58,7 @@ void weir_donor_messages_reply(struct weir_peer *client, uint64_t tag, int statu
 void weir_donor_messages_reclaim(struct weir_peer *client,
 				 const struct wire_control_reclaim *recall);
 
-/* clerk.c: does what a CONTROL_CALL asks for, and answers it. Return: 0; -EPROTO. */
+/* control.c: serves and answers a CONTROL_CALL. Return: 0; -EPROTO. */
 int weir_donor_control_serve(struct weir_peer *client, uint64_t tag, const void *body,
 			     size_t length);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A donor that lends less from now on: clients who can are asked to give back what is beyond.
- * Nobody is waited for: what nobody gives back stays lent, and nothing new is until there is room.
+ * A lower limit on lending: the donor asks capable clients to give back the excess, but waits for
+ * none. Memory not given back stays lent, and nothing new is lent until there is room.
  */
 #include <errno.h>
 
@@ -22,10 +22,7 @@ void weir_donor_reclaim_repeat(struct weir_peer *client)
 		weir_donor_messages_reclaim(client, &reclaim_excess);
 }
 
-/*
- * What a session may keep of what it has that is movable, of @movable bytes of all: each gives
- * alike.
- */
+/* Movable bytes that a session may keep, of @movable in all: each gives the same share. */
 static uint64_t keep_bytes_of(const struct weir_region_account *account,
 			      const struct weir_arena *arena, uint64_t movable)
 {
@@ -33,7 +30,7 @@ static uint64_t keep_bytes_of(const struct weir_region_account *account,
 
 	if (arena->taken <= arena->limit || !account->movable)
 		return WIRE_CONTROL_KEEP_ALL;
-	/* In pages, so that the product of two sizes fits; rounded up, so that it is enough. */
+	/* In pages, so that the product of two sizes fits; rounded up, so that the sum suffices. */
 	excess = (arena->taken - arena->limit + WEIR_ARENA_PAGE - 1) / WEIR_ARENA_PAGE;
 	movable /= WEIR_ARENA_PAGE;
 	share = (excess * (account->movable / WEIR_ARENA_PAGE) + movable - 1) / movable *

@@ -10,17 +10,17 @@
 
 #define ACCESS_READ (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
 #define UMTT_SIZE \
-	(4 * WEIR_REGION_TABLE_MAX) /* each has two registrations at most; it touches what it
-				       * uses */
+	(4 * WEIR_REGION_TABLE_MAX) /* at most two registrations each; touched only as far as
+				     * used */
 #define ACCESS_ALL (ACCESS_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /**
  * struct weir_lent_region - one region
- * @payer: who is charged; NULL: nobody any more
- * @mr: while held, or owned; @mr_read: once somebody holds it for reading only
- * @is_exclusive: it has one holder and admits no other
- * @is_owned: the donor's application's
- * @is_movable: who pays gives it back when asked to
+ * @payer: the account charged, or NULL
+ * @mr: while held, or owned; @mr_read: from the first read-only hold on
+ * @is_exclusive: one holder, and no other is admitted
+ * @is_owned: by the donor's application
+ * @is_movable: the payer gives the region back on request
  */
 struct weir_lent_region {
 	struct weir_list link;
@@ -80,7 +80,7 @@ static struct weir_lent_region *find_lent(const struct weir_region_table *region
 	return NULL;
 }
 
-/* Returns when no peer can reach it any more, and nobody copies for one. */
+/* On return no peer can reach the memory, and no unloaded write is being copied there. */
 static void deregister_mr(struct weir_region_table *region_table, struct ibv_mr **mr)
 {
 	if (!*mr)
@@ -216,7 +216,7 @@ static int hold_new(struct weir_region_table *region_table, struct weir_region_a
 	return 0;
 }
 
-/* The last holder has gone: its rkeys go too, and the region, unless it has a name. */
+/* After the last hold, revokes the rkeys, and frees the region unless it has a name. */
 static void drop_holder(struct weir_region_table *region_table, struct weir_lent_region *lent)
 {
 	if (!lent->name[0]) {

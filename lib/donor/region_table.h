@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Regions as the donor sees them: what is lent, under which name, and who holds it.
+ * The donor's regions: extents lent, their names, and their holders.
  *
- * A region is registered in its tenant's PD while somebody holds it, no longer: when the last
- * holder gives it back its rkeys die with it, so that a late write of an earlier holder reaches
- * neither the next one nor memory that has moved on. A region that nobody can name any
- * more is freed with its last holder: deregistered, zeroed, given back.
+ * A region is registered in its tenant's PD only while held. When the last holder gives it back,
+ * its rkeys are revoked: a late write of an earlier holder reaches neither the next holder nor
+ * reused memory. A region without a name is freed with its last hold: deregistered, zeroed, given
+ * back.
  *
  * The owner serialises, with struct weir_donor's lock.
  */
@@ -26,10 +26,10 @@
 #define WEIR_REGION_HOLDS_MAX 1024 /* regions that one session holds or is charged for */
 
 /**
- * struct weir_region_table - all that a donor lends
+ * struct weir_region_table - all regions of a donor
  * @pds: one for each tenant
- * @lent: regions, in order of their id; @nr_lent of them
- * @umtt: by whose rkeys clients may write, for what is unloaded
+ * @lent, @nr_lent: regions, by id
+ * @umtt: rkeys that clients may write by, for unloaded writes
  */
 struct weir_region_table {
 	struct weir_arena *arena;
@@ -41,11 +41,12 @@ struct weir_region_table {
 };
 
 /**
- * struct weir_region_account - one session's part
- * @quota: bytes that it may be charged for; @charged: what it created and what still exists;
- *	@movable: of that, what it gives back when asked to
- * @keep: bytes of what is movable that it was told to have at most, or WIRE_CONTROL_KEEP_ALL
- * @holds: what it holds, @nr_holds of them
+ * struct weir_region_account - one session's account
+ * @quota: limit of @charged, bytes
+ * @charged: bytes of existing regions that the session created
+ * @movable: part of @charged that the client gives back on request
+ * @keep: last limit sent for @movable, or WIRE_CONTROL_KEEP_ALL
+ * @holds, @nr_holds: the session's holds
  */
 struct weir_region_account {
 	unsigned int tenant;
@@ -62,23 +63,22 @@ struct weir_region_account {
 int weir_region_table_init(struct weir_region_table *region_table, struct weir_arena *arena,
 			   struct ibv_pd **pds);
 
-/* All accounts have left. Frees what is left: named regions and the application's. */
+/* Frees the remaining regions, named or the application's, after all accounts have left. */
 void weir_region_table_fini(struct weir_region_table *region_table);
 
 void weir_region_account_init(struct weir_region_account *account, unsigned int tenant,
 			      uint64_t quota);
 
 /**
- * weir_region_table_leave() - the session has ended: its QPs are gone
+ * weir_region_table_leave() - end a session's account, after its QPs
  *
- * Gives back what it holds and frees what only it could name. Named regions stay, charged to
- * nobody.
+ * Gives its holds back and frees its nameless regions. Named regions stay, charged to no session.
  */
 void weir_region_table_leave(struct weir_region_table *region_table,
 			     struct weir_region_account *account);
 
 /**
- * weir_region_table_create() - a new region, held by its creator
+ * weir_region_table_create() - create a region, held by its creator
  * @name: "" for a nameless one
  *
  * Return: 0; -EINVAL; -EEXIST; -EDQUOT; -ENOSPC; -ENOMEM.
@@ -97,25 +97,25 @@ int weir_region_table_open(struct weir_region_table *region_table,
 int weir_region_table_close(struct weir_region_table *region_table,
 			    struct weir_region_account *account, uint64_t hold);
 
-/* Takes the name away. Return: 0; -ENOENT; -EBUSY somebody else holds it exclusively. */
+/* Takes the name away. Return: 0; -ENOENT; -EBUSY another session holds the region exclusively. */
 int weir_region_table_delete(struct weir_region_table *region_table,
 			     struct weir_region_account *account, const char *name,
 			     struct weir_error *error);
 
 /**
- * weir_region_table_list() - the tenant's named regions
- * @from: 0, or what @list->next said before
+ * weir_region_table_list() - list the tenant's named regions
+ * @from: 0, or the last call's @list->next
  * @entries: room for WIRE_CONTROL_ENTRIES_MAX
  */
 void weir_region_table_list(const struct weir_region_table *region_table, unsigned int tenant,
 			    uint64_t from, struct wire_control_list *list,
 			    struct wire_control_entry *entries);
 
-/* The donor's application: a region that no session is charged for, reachable by token. */
+/* Creates a region of the donor's application: charged to no session, reachable by token. */
 int weir_region_table_own(struct weir_region_table *region_table, unsigned int tenant,
 			  uint64_t length, struct weir_region_token *token, void **addr,
 			  struct weir_error *error);
-/* Return: 0; -ENOENT there is no such region of the application's. */
+/* Return: 0; -ENOENT the application has no such region. */
 int weir_region_table_disown(struct weir_region_table *region_table,
 			     const struct weir_region_token *token);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The donor's lock is held from a check to the end of its copy: a registration goes with that lock
- * held, so nothing is written after it has gone. The client can write to the buffer at any time,
- * also while it is read here: the length comes from the device.
+ * The donor's lock is held from a check to the end of its copy. Deregistration takes the same lock,
+ * so nothing is written after a registration has gone. The client can write to the buffer at any
+ * time, also during a read here; so the length comes from the device.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "lib/donor/unload_rx.h"
 
 #define TELL_MAX \
-	(WIRE_UNLOAD_SLOTS / 4) /* writes done that the client is not told of, while more come */
+	(WIRE_UNLOAD_SLOTS / 4) /* most completed writes not yet reported while more arrive */
 #define SIGNAL_EVERY (WEIR_UNLOAD_RX_RETURNS_MAX / 2)
 
 static struct wire_unload_slot *slots_of(const struct weir_donor_unload_rx *unload_rx)
@@ -24,7 +24,7 @@ static struct wire_unload_slot *slots_of(const struct weir_donor_unload_rx *unlo
 	return (struct wire_unload_slot *)unload_rx->extent->addr;
 }
 
-/* A write with immediate takes a receive, and brings nothing along there. */
+/* A write with immediate consumes a receive, but puts no data there. */
 static int recv_post(struct ibv_qp *qp)
 {
 	struct ibv_recv_wr *bad, wr = { .wr_id = WEIR_DONOR_WR_UNLOAD_RECV };
@@ -91,7 +91,7 @@ void weir_donor_unload_rx_describe(const struct weir_donor_unload_rx *unload_rx,
 	welcome->rkey = unload_rx->mr->rkey;
 }
 
-/* Copies what @slot says to where it says, if that is allowed. */
+/* Copies a slot's data to its target address, if allowed. */
 static int copy_slot(struct weir_donor_conn *conn, const struct wire_unload_slot *slot,
 		     uint32_t length, uint32_t tag)
 {
@@ -138,7 +138,7 @@ void weir_donor_unload_rx_return_arrived(struct weir_donor_unload_rx *unload_rx)
 	unload_rx->returns -= SIGNAL_EVERY;
 }
 
-/* One that cannot be posted ends with the QP. */
+/* A return that cannot be posted ends with the QP. */
 static void send_return(struct weir_donor_conn *conn, uint8_t pause_ms)
 {
 	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
@@ -161,7 +161,7 @@ static void send_return(struct weir_donor_conn *conn, uint8_t pause_ms)
 		weir_donor_conn_break(conn, "a return cannot be sent");
 }
 
-/* For how long the client is to unload nothing. */
+/* How long the client should unload nothing. */
 static uint8_t pause_ms(struct weir_donor_conn *conn)
 {
 	struct weir_donor *donor = conn->donor;

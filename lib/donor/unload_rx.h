@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A donor's end of what one client unloads: the buffer that it writes to, and the returns that
- * complete its writes. See core/unload/unload_rx.h and wire/unload.h.
- *
- * All but weir_donor_unload_rx_close(): in the donor's thread.
+ * The donor's end of one client's unloading: the buffer that the client writes to, and the returns
+ * that complete its writes. See core/unload/unload_rx.h and wire/unload.h. All but
+ * weir_donor_unload_rx_close(): in the donor's thread.
  */
 #ifndef WEIR_LIB_DONOR_UNLOAD_RX_H
 #define WEIR_LIB_DONOR_UNLOAD_RX_H
@@ -24,9 +23,9 @@ struct weir_arena_extent;
 
 /**
  * struct weir_donor_unload_rx - one buffer
- * @extent: in the donor's arena, so in huge pages when that is; @mr: over it
- * @copier: what is copied, and told
- * @returns: in flight, or not known to have arrived; @unsignalled: of them, the last
+ * @extent: in the donor's arena, so in huge pages if the arena is; @mr: over @extent
+ * @copier: counts copied and reported writes
+ * @returns: in flight, or not known to have arrived; @unsignalled: the last of these
  */
 struct weir_donor_unload_rx {
 	struct weir_arena_extent *extent;
@@ -37,28 +36,28 @@ struct weir_donor_unload_rx {
 };
 
 /**
- * weir_donor_unload_rx_open() - make a proven client's buffer, and be ready for what it unloads
+ * weir_donor_unload_rx_open() - create a proven client's buffer and post receives
  *
  * Return: 0; -ENOSPC; -ENOMEM.
  */
 int weir_donor_unload_rx_open(struct weir_donor_conn *conn, struct weir_error *error);
 
-/* The conn's QP is destroyed: nobody writes there any more. Without a ring it does nothing. */
+/* Frees the buffer, if any, after the QP: the client can no longer write there. */
 void weir_donor_unload_rx_close(struct weir_donor_conn *conn);
 
-/* What the client has to know. */
+/* Describes the buffer in the client's WELCOME. */
 void weir_donor_unload_rx_describe(const struct weir_donor_unload_rx *unload_rx,
 				   struct wire_handshake_welcome *welcome);
 
-/* A slot was written, or something else came. Return: 0; -EPROTO it is none of what may come. */
+/* Handles a written slot. Return: 0; -EPROTO another completion. */
 int weir_donor_unload_rx_received(struct weir_donor_conn *conn, const struct ibv_wc *wc);
 
-/* A signalled return has arrived, and all before it. */
+/* Handles the completion of a signalled return, and of all before. */
 void weir_donor_unload_rx_return_arrived(struct weir_donor_unload_rx *unload_rx);
 
 /**
- * weir_donor_unload_rx_send_returns() - tell the client what is done
- * @more: further slots are there already: it can wait until there is enough to tell
+ * weir_donor_unload_rx_send_returns() - report completed writes to the client
+ * @more: further slots are waiting: the report may wait for them
  */
 void weir_donor_unload_rx_send_returns(struct weir_donor_conn *conn, bool more);
 
