@@ -59,7 +59,7 @@ enum wire_control_op {
 
 /* The body of a CONTROL_CALL. A name follows. */
 struct wire_control_request {
-	uint16_t op; /* enum wire_control_op */
+	uint16_t op;
 	uint16_t name_length;
 	uint32_t flags;
 	uint64_t value;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Credits: flow control of a channel. Neither end sends a message without a posted buffer at the
- * peer.
+ * Credits: flow control of a channel. No end sends a message for which the peer has no posted
+ * buffer.
  *
  * Each end posts a fixed number of receive buffers and announces the number in its HELLO or
- * WELCOME. A message takes one credit. After reading a message and posting its buffer again, the
- * receiver owes the credit and returns it with its next message. A receiver that owes half of its
- * buffers and has no message to send sends a bare WIRE_CONTROL_CREDIT. A CREDIT also takes a
- * credit; the last one is reserved for this purpose, so that neither end can starve the other.
+ * WELCOME. A message takes one credit. After reading a message and posting the buffer again, the
+ * receiver owes the credit, and returns it with the next message. A receiver that owes half of its
+ * buffers and has nothing to send sends a bare WIRE_CONTROL_CREDIT. A CREDIT takes a credit too;
+ * the last one is reserved for it, so that neither end can starve the other.
  *
  * Pure; the owner serialises.
  */
@@ -38,13 +38,10 @@ int wire_credit_init(struct wire_credit_balance *credit, uint16_t ours, uint16_t
 /* Return: true if a message with a body may be sent now. */
 bool wire_credit_has_room(const struct wire_credit_balance *credit);
 
-/* Return: true if a bare WIRE_CONTROL_CREDIT is due and a credit is left for sending it. */
+/* Return: true if a bare WIRE_CONTROL_CREDIT is due and there is a credit for it. */
 bool wire_credit_is_due(const struct wire_credit_balance *credit);
 
-/*
- * Counts a sent message, after wire_credit_has_room() or wire_credit_is_due(). Return: its
- * head.credits.
- */
+/* Counts a sent message, after one of the above was true. Return: the message's head.credits. */
 uint16_t wire_credit_spend(struct wire_credit_balance *credit);
 
 /**

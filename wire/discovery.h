@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How two programs under "weir run --unload" discover that they can unload to each other. For each
- * of its connected QPs, a process sends an offer to the host of the peer's GID. The process that
- * owns the other QP, if connected to the asker's QP, answers with a buffer of wire/unload.h. A
- * repeated offer gets the same answer. Without an answer nothing is unloaded.
+ * How two programs under "weir run --unload" discover each other. For each of its connected QPs, a
+ * process sends an offer to the host of the peer's GID. The process that owns the other QP, if
+ * connected to the asker's, answers with a buffer of wire/unload.h. A repeated offer gets the same
+ * answer. Without an answer nothing is unloaded.
  *
- * On one host, offers go through Unix sockets, and the kernel vouches that both ends belong to the
- * same user. Between hosts, offers are datagrams to each of a few UDP ports, and both ends have the
+ * On one host, offers go through Unix sockets, and the kernel vouches that both ends are the same
+ * user's. Between hosts, offers are datagrams to each of a few UDP ports, and both ends need the
  * same key; a process without a key sends none. Every offer and answer carries a MAC under the key,
- * or under the empty key. The MAC covers the datagram and a secret of the two ends of the program's
- * connection: its initial PSN.
+ * or under the empty key. The MAC covers the datagram and a secret of the program's connection: its
+ * initial PSN.
  *
- * The asker's first message into the buffer is empty and requests a return. Until the return
- * arrives, nothing is unloaded. Returns are not messages here: the target writes them by RDMA to
- * the address in the offer. The complement follows each return, because devices only promise that
- * bytes arrive.
+ * The asker's first message into the buffer is empty and requests a return; nothing is unloaded
+ * before the return arrives. The target writes returns by RDMA to the address in the offer, each
+ * followed by its complement, because devices only promise that bytes arrive.
  *
  * Little-endian, naturally aligned, no padding, sizes asserted.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How the two ends of an exchange connect: the proof of the key as between a client and a donor
- * (wire/handshake.h), with an id of its own. Then each end announces where it mirrors the peer's
+ * How the two ends of an exchange connect: the proof of the key as between client and donor
+ * (wire/handshake.h), under an id of its own. Then each end announces where it mirrors the peer's
  * pool.
  *
  *	connects                                listens
@@ -12,8 +12,8 @@
  *	                                            or  SEND wire_handshake_refusal
  *	SEND  wire_exchange_offer: where yours is mirrored here ->
  *
- * Slots follow on the same connection, each with a wire_exchange_slot_head. Where immediates
- * confirm, wire_exchange_freed messages follow too.
+ * Slots follow, each with a wire_exchange_slot_head, and wire_exchange_freed where immediates
+ * confirm.
  */
 #ifndef WEIR_WIRE_EXCHANGE_H
 #define WEIR_WIRE_EXCHANGE_H
@@ -66,9 +66,9 @@ struct wire_exchange_offer {
 static_assert(sizeof(struct wire_exchange_offer) == 88, "wire_exchange_offer");
 
 /*
- * The header of a slot, written with the data or later. In host memory the header precedes the data
- * directly, so that one write carries both. For data in GPU memory the header is in host memory,
- * where the CPU reads it.
+ * The header of a slot, written with the data or later. In host memory the header directly precedes
+ * the data, so that one write carries both. For data in GPU memory the header is in host memory,
+ * for the CPU to read.
  */
 struct wire_exchange_slot_head {
 	uint64_t sequence; /* number of the slot among all slots sent, from 0 */
@@ -83,11 +83,10 @@ static_assert(sizeof(struct wire_exchange_slot_head) == 16, "wire_exchange_slot_
 
 /*
  * Immediates of slot writes. Where immediates confirm, each slot's write carries the slot's number.
- * Where bitmaps confirm, a write may carry such an immediate to a peer that waits for news, until
- * their number reaches the total in the peer's doorbell; the doorbell is then answered. The upper
- * half counts earlier slots that the immediate announces too, found by following the headers. The
- * immediate may also arrive by an empty WRITE behind the slot's write. The following immediates
- * also travel with empty WRITEs:
+ * Where bitmaps confirm, a write may carry such an immediate to a peer that waits for news, as
+ * often as the peer's doorbell allows; after the last the doorbell is answered. The upper half
+ * counts earlier slots announced too, found by following the headers. The immediate may also come
+ * by an empty WRITE after the slot's write. Empty WRITEs also carry:
  */
 static inline uint32_t wire_exchange_imm_encode(uint32_t slot, uint32_t others)
 {
@@ -110,9 +109,9 @@ static inline uint32_t wire_exchange_imm_others(uint32_t imm)
 	0x80000001u /* all slots are taken, including the one with WIRE_EXCHANGE_SLOT_END */
 
 /*
- * The doorbell value, written by an end that waits. From the lowest bit: the events wanted, the
- * total number of notifications allowed, the time that a notification may be delayed to cover
- * several slots, the number of the doorbell.
+ * The doorbell value, written by a waiting end. From the lowest bit: the events wanted, the total
+ * number of notifications allowed, the delay allowed for joint notifications, the doorbell's
+ * number.
  */
 #define WIRE_EXCHANGE_WANT_NEWS 1u
 #define WIRE_EXCHANGE_WANT_ROOM 2u
@@ -158,7 +157,7 @@ static inline uint64_t wire_exchange_slot_stride(uint32_t slot_bytes)
 int wire_exchange_connect_decode(const void *data, size_t length,
 				 struct wire_exchange_connect *out);
 
-/* Fills in the head. */
+/* Fills in the head of @offer. */
 void wire_exchange_offer_encode(struct wire_exchange_offer *offer);
 
 /* Return: 0; -EPROTO malformed or out of range; -EPROTONOSUPPORT another version. */

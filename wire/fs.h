@@ -2,29 +2,27 @@
 /*
  * The file system's messages, between weir mount and weir serve.
  *
- * The donor keeps names and attributes; each operation on them is one call (weir_call) with a
- * request and a reply from here. File data never travels in messages: FS_MAP and FS_ALLOC return
- * the extents of a file in the volume, and the client reads and writes these extents one-sidedly.
+ * The donor keeps names and attributes; each operation is one call (weir_call). File data never
+ * travels in messages: FS_MAP and FS_ALLOC return a file's extents in the volume, and the client
+ * reads and writes there one-sidedly. The volume is a linear space of chunks, each a region of the
+ * donor's (FS_VOLUME).
  *
- * The volume is a linear space of chunks, each a region of the donor's (FS_VOLUME).
- *
- * Access to extents: a client *holds* a file's map after FS_MAP or FS_ALLOC until it answers an
- * FS_RECALL with FS_RETURN, returns the map unasked, or loses its QPs. An extent freed while other
- * clients hold the map stays in limbo until each holder has returned the map; the donor zeroes the
- * extent before reuse. Two operations return the map without a message of their own:
+ * Access to extents: a client *holds* a file's map from FS_MAP or FS_ALLOC until it answers an
+ * FS_RECALL with FS_RETURN, returns the map unasked, or loses its QPs. Extents freed meanwhile stay
+ * in limbo until each holder has returned the map, and are zeroed before reuse. Two operations also
+ * return the map:
  * - the client's last FS_RELEASE of the file;
- * - an operation that cuts off extents (FS_SETATTR with a size, FS_FALLOCATE that punches a hole,
+ * - operations that cut off extents (FS_SETATTR with a size, FS_FALLOCATE that punches a hole,
  *   FS_OPEN with O_TRUNC). The requesting client has nothing in flight to the file and has dropped
- *   the
- *   map, so the donor sends no recall to that client. Clients hold maps of open files only.
+ *   the map, so it gets no recall. Clients hold maps of open files only.
  *
- * FS_ALLOC may leave extents beyond the end of a file, ahead of a writer. The donor frees them when
- * the last opener releases the file, unless FS_FALLOCATE created them.
+ * FS_ALLOC may leave extents beyond the end of a file, ahead of a writer. The last opener's release
+ * frees them, unless FS_FALLOCATE created them.
  *
  * Caching: a client that is alone in mounting may cache names and attributes for FS_ALONE_MS.
- * Before the donor answers a second client's FS_MOUNT, it sends FS_SHARE to the first. The first
+ * Before the donor answers a second FS_MOUNT, it sends FS_SHARE to the first client. The first
  * client answers FS_SHARED once the kernel's cached entries have expired. From then on no client
- * caches names and attributes: close-to-open.
+ * caches them: close-to-open.
  *
  * Little-endian, packed by hand, sizes asserted. Strings carry their length and no NUL.
  */
@@ -78,7 +76,7 @@ enum wire_fs_op {
 	FS_SHARED, /* -> nothing; the client no longer caches names and attributes */
 
 	/* From the donor, unasked, one-way. */
-	FS_RECALL = 64, /* wire_fs_recall: return the map of this file */
+	FS_RECALL = 64, /* wire_fs_recall: return the file's map */
 	FS_SHARE, /* wire_fs_head alone: another client mounts */
 };
 
@@ -168,14 +166,14 @@ struct wire_fs_setattr {
 #define FS_MAKE_OPEN 1u
 #define FS_MAKE_EXCLUSIVE \
 	2u /* an existing name is -EEXIST; without this flag and with MAKE_OPEN -ESTALE: the
-	    * kernel looks the name up, checks permissions and opens the file */
+	    * kernel looks the name up, checks permissions and opens it */
 
 struct wire_fs_make { /* head.ino: the directory */
 	struct wire_fs_head head;
 	uint32_t mode; /* type and permissions, umask applied */
 	uint32_t rdev;
 	uint32_t make; /* FS_MAKE_* */
-	uint32_t target_length; /* symbolic link: follows the name */
+	uint32_t target_length; /* symbolic link: after the name */
 };
 
 struct wire_fs_link { /* head.ino: the file */
@@ -187,7 +185,7 @@ struct wire_fs_rename { /* head.ino: the old directory */
 	struct wire_fs_head head;
 	uint64_t parent;
 	uint32_t flags; /* RENAME_NOREPLACE, RENAME_EXCHANGE */
-	uint32_t new_length; /* of the new name, which follows the old one */
+	uint32_t new_length; /* of the new name, after the old one */
 };
 
 struct wire_fs_open {
@@ -247,7 +245,7 @@ struct wire_fs_statfs {
 struct wire_fs_xattr {
 	struct wire_fs_head head;
 	uint32_t flags; /* XATTR_CREATE, XATTR_REPLACE */
-	uint32_t value_length; /* follows the name */
+	uint32_t value_length; /* after the name */
 };
 
 #define FS_LOCK_FLOCK 1u /* flock(2); else a POSIX record lock */

@@ -3,28 +3,28 @@
  * Messages between two muxes over their shared QPs, once the handshake is done: docs/mux.md.
  *
  * Immediate 0 marks a control message. Any other immediate is the receiver's id of a connection,
- * and the message is a piece of the connection's byte stream. All messages of one connection use
- * one QP and so arrive in order:
+ * and the message a piece of the connection's byte stream. A connection's messages all use one QP
+ * and so arrive in order:
  *
  *	OPEN -> ACCEPT, pieces and CREDITs both ways, FIN from each end
  *	OPEN -> REFUSE
  *
  * OPEN and ACCEPT name the sender's receive ring, as long as the window: at @position, rkey
  * @length;
- * @position 0: no ring. A piece is sent, or written to the ring with an immediate: at its stream
- *	position modulo the window, never across the end of the ring.
+ * @position 0: no ring. A piece is sent, or written to the ring with an immediate: at the stream
+ *	position modulo the window, never across the ring's end.
  *
  * A mux keeps at most WIRE_MUX_OPENS_MAX OPENs unanswered. A peer that exceeds the limit may find
  * no room for a refusal, and is disconnected.
  *
  * In the stream each application message follows a struct wire_mux_record. No end sends beyond its
- * grant: first the window of OPEN or ACCEPT, then the position of each CREDIT. After its FIN an end
- * sends nothing more; an end that receives a FIN owes a FIN.
+ * grant: the window of OPEN or ACCEPT, then the position of each CREDIT. After its FIN an end sends
+ * nothing more; an end that receives a FIN owes a FIN.
  *
- * LEAVE, LEFT and STAY use the QP of class 0 and belong to no connection. With these messages two
- * muxes agree to close the queue pairs between them when no connection is left. After LEAVE a mux
- * opens nothing until it receives LEFT, STAY or the peer's LEAVE, which counts as LEFT. After
- * sending or receiving LEFT a mux opens nothing more.
+ * LEAVE, LEFT and STAY use the QP of class 0 and belong to no connection: they close the queue
+ * pairs between two muxes without connections. After LEAVE a mux opens nothing until it receives
+ * LEFT, STAY or the peer's LEAVE, which counts as LEFT. After sending or receiving LEFT a mux opens
+ * nothing more.
  *
  * A GRANT lets the peer read or write memory one-sidedly, within bounds and rights. The grant ends
  * when the peer answers WITHDRAW by WITHDRAWN, or sends FIN: all its posted accesses are done by

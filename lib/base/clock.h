@@ -9,7 +9,6 @@
 #define WEIR_NS_PER_MS 1000000ull
 #define WEIR_NS_PER_S 1000000000ull
 
-/* Nanoseconds of CLOCK_MONOTONIC. */
 static inline uint64_t weir_now_ns(void)
 {
 	struct timespec now;

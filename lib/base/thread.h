@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The library's own threads. */
 #ifndef WEIR_LIB_BASE_THREAD_H
 #define WEIR_LIB_BASE_THREAD_H
 

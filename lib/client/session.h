@@ -5,10 +5,10 @@
  * Threads: a thread that submits or waits also polls, so that a small request costs no thread
  * switch. The session's own thread, unless the user wants none, sleeps until a CQ event, a timer or
  * a connection manager event. A thread arms a CQ only when leaving WRs in flight
- * (weir_pump_leave()). A WR that completes while its submitter polls wakes no thread.
+ * (weir_pump_leave()): a WR that completes while its submitter polls wakes no thread.
  *
- * One lock, the NIC's, guards all mutable fields below, unless noted. Callbacks run without the
- * lock (dispatch.h).
+ * The NIC's lock guards all mutable fields below, unless noted. Callbacks run without the lock
+ * (dispatch.h).
  */
 #ifndef WEIR_LIB_CLIENT_SESSION_H
 #define WEIR_LIB_CLIENT_SESSION_H

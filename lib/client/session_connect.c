@@ -167,7 +167,7 @@ static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_w
 	weir_window_tick(session->engine.window, weir_now_ns());
 	/*
 	 * An earlier QP of another session may have had the same number: its completions must not
-	 * be taken for ours.
+	 * be mistaken.
 	 */
 	if (link->cq->scq)
 		weir_links_poll(session, link->cq, weir_now_ns());
@@ -188,7 +188,7 @@ static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_w
 	return 0;
 }
 
-/* All steps before the proof. Shared parts of the session are only read. */
+/* All steps before the proof. Shared session state is only read. */
 static int resolve_and_connect(struct weir_connect_attempt *a, const struct sockaddr *address)
 {
 	int rc = weir_connect_attempt_resolve(a, address);
@@ -207,8 +207,8 @@ static int resolve_and_connect(struct weir_connect_attempt *a, const struct sock
 }
 
 /*
- * A reconnecting attempt stuck on lost packets must leave time for others, so it gets half of the
- * remaining time. The proof may take all: a client that breaks it off tells the donor that it
+ * A reconnecting attempt stuck on lost packets must leave time for the next, so it gets half of the
+ * remaining time. The proof may take all: breaking the proof off tells the donor that the client
  * leaves.
  */
 static uint64_t answer_deadline_ns(const struct weir_connect_attempt *a)

@@ -55,7 +55,6 @@ static void fill_defaults(struct weir_session_options *o)
 	o->poll_percent_max = o->poll_percent_max ? o->poll_percent_max : WEIR_POLL_PERCENT_DEFAULT;
 }
 
-/* The bounds of each number. */
 static int check_numbers(const struct weir_session_options *o, struct weir_error *error)
 {
 	const struct {

@@ -12,8 +12,8 @@
 #include "lib/base/yield.h"
 
 /*
- * While callers poll, the thread does not arm the receive CQ: every reply would wake it needlessly.
- * It naps instead, and polls.
+ * While callers poll, the thread does not arm the receive CQ, because every reply would wake it
+ * needlessly. The thread naps instead, and polls.
  */
 #define NAP_MS 1
 
@@ -90,10 +90,9 @@ static uint64_t yield_cpu(struct weir_session *session)
 }
 
 /*
- * Yields the CPU after an empty poll, and from time to time takes the events that come by no CQ. A
- * thread about to sleep, or to poll again after a success, keeps its turn. No other thread arms
- * while this thread is awake. On a busy CPU, the thread would return only after all others,
- * whatever completes meanwhile.
+ * Yields the CPU after an empty poll, and from time to time takes events other than completions. A
+ * thread about to sleep, or to poll again after a success, keeps its turn: no other thread arms
+ * meanwhile, and on a busy CPU the thread would return only after all others, whatever completes.
  */
 static uint64_t yield_and_take_events(struct weir_session *session, const struct weir_poll *poll,
 				      uint64_t *event_ns)

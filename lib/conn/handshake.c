@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The transcript is the proof. Both MACs cover the exact bytes of HELLO and CHALLENGE, as sent and
- * as received, so that any change on the way is noticed, also in fields of later versions. The
- * donor's MAC covers the WELCOME too. A label names the role, so that an attacker cannot play a MAC
- * back to the end that made it.
+ * received, so that any change on the way is noticed, also in fields of later versions. The donor's
+ * MAC covers the WELCOME too. A label names the role, so that no MAC can be played back to the end
+ * that made it.
  *
- * The nonces bind each proof to one connection. The GIDs and QPNs, compared with the verbs' own
- * values, bind each proof to these two QPs.
+ * The nonces bind each proof to one connection; the GIDs and QPNs, compared with the verbs' own
+ * values, to these two QPs.
  */
 #include <errno.h>
 #include <sodium.h>

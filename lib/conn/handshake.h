@@ -97,7 +97,6 @@ struct weir_handshake {
 void weir_handshake_client(struct weir_handshake *h, const struct weir_handshake_setup *setup,
 			   void *out, size_t *out_length);
 
-/* Begins a donor's handshake. */
 void weir_handshake_donor(struct weir_handshake *h, const struct weir_handshake_setup *setup);
 
 /**
@@ -139,7 +138,6 @@ void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int sta
 int weir_handshake_refusal_explain(const struct wire_handshake_refusal *refusal,
 				   struct weir_error *error);
 
-/* Fresh random bytes. */
 void weir_handshake_nonce(uint8_t nonce[static WIRE_NONCE]);
 
 #endif

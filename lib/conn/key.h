@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Keys: the internal interface. */
 #ifndef WEIR_LIB_CONN_KEY_H
 #define WEIR_LIB_CONN_KEY_H
 

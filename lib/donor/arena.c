@@ -4,7 +4,7 @@
  * giving one back allocates nothing and cannot fail.
  *
  * Long extents begin on a huge page. Long zeroing returns the pages to the system, which supplies
- * zeroes on the next touch: this takes no time and frees unused memory.
+ * zeroes on the next touch: fast, and unused memory is freed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,8 +82,8 @@ static char *map_aligned(uint64_t length, int fd)
 }
 
 /*
- * The seals guarantee that no process that maps the file is killed by its truncation. A software
- * device can then copy there without the kernel, four times as fast for 4 KiB (docs/softnic.md).
+ * Sealed, so that truncation can kill no process that maps the file. A software device can then
+ * copy there without the kernel, four times as fast for 4 KiB (docs/softnic.md).
  */
 static char *map_file(uint64_t length, int *fd)
 {
@@ -232,8 +232,8 @@ static void merge_with_neighbours(struct weir_arena *arena, struct weir_arena_ex
 }
 
 /*
- * The kernel charges a page of a file to the process that touches it first. The donor should pay,
- * not a client that maps the file and may have little memory. Before Linux 5.14 this is impossible.
+ * The kernel charges a page of a file to the process that touches the page first. The donor should
+ * pay, not a client that maps the file and may have little memory. Impossible before Linux 5.14.
  */
 static int prefault_extent(const struct weir_arena *arena, const struct weir_arena_extent *extent)
 {

@@ -23,7 +23,7 @@ struct weir_donor_conn;
 /**
  * struct weir_peer - one client
  * @donor: only for the donor's thread
- * @conns: its channels; [0] carries messages
+ * @conns: the channels; [0] carries messages
  *
  * Guarded by @lock:
  * @qp: channel 0's; NULL while channel 0 is broken, and once the client is gone
@@ -63,7 +63,7 @@ struct weir_peer {
  * weir_donor_client_new() - create a client after its proof on channel 0
  * @conn: becomes the first channel
  *
- * On return its receive buffers are posted.
+ * On return the receive buffers are posted.
  * Return: 0; -ENOMEM; -EPROTO too few credits.
  */
 int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn,

@@ -8,7 +8,6 @@
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 
-/* A reply under construction. */
 struct reply {
 	union {
 		struct wire_control_region region;

@@ -36,7 +36,7 @@
 
 #define WEIR_UNPROVEN_MAX 32 /* connections that have not proven a key yet */
 
-/* One key, its PD, and its id on the wire. */
+/* One key, with PD and wire id. */
 struct weir_donor_tenant {
 	const struct weir_key *key;
 	uint64_t key_id;
@@ -48,7 +48,7 @@ struct weir_donor_tenant {
  * @device: the only device served; @reads_max: concurrent reads and atomics of one client
  * @tenants, @pds: @nr_tenants of each, at least one
  * @lock: guards @region_table, @timers and @arena
- * @conns: all connections; @nr_unproven of these belong to no client
+ * @conns: all connections; @nr_unproven belong to no client
  * @awake: connections polled now; all others are armed
  * @gaps: idle times between clients' messages
  * @ceiling: limit of CPU time for unloaded writes

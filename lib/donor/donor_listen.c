@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The resources that a donor needs before serving: an address, a device, PDs. */
+/* Everything that a donor needs before serving: an address, a device, PDs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /*
  * One thread, one poll(2): connection manager, completions of all connections, timers and wake-ups.
  * While connections are awake, the thread polls their CQs instead, and calls poll(2) only now and
- * then, so that a client that sends messages in sequence finds the thread awake. No connection is
- * destroyed while its event is handled: dead connections are reaped at the end of the turn.
+ * then: a client that sends messages in sequence finds the thread awake. Dead connections are
+ * reaped at the end of the turn, never while an event of theirs is handled.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,7 +22,7 @@
 #include "lib/base/thread.h"
 #include "lib/base/yield.h"
 
-#define EVENTS_MAX 64 /* completions in one turn: busy clients must not keep out all else */
+#define EVENTS_MAX 64 /* completions in one turn: busy clients must not starve the rest */
 #define LOOK_NS 20000 /* awake, it calls poll(2) this often */
 
 struct donor_timer {
@@ -83,7 +83,7 @@ static void handle_cq_events(struct weir_donor *donor)
 		weir_donor_conn_handle_event(conn, now_ns);
 }
 
-/* Runs due timers, without the lock: @fn may set timers, which wait for the next turn. */
+/* Runs due timers, without the lock. Timers set by @fn wait for the next turn. */
 static void run_timers(struct weir_donor *donor)
 {
 	const uint64_t now_ns = weir_now_ns();
@@ -131,7 +131,7 @@ static void expire_conns(struct weir_donor *donor)
 	}
 }
 
-/* Reaping a connection may kill others of its client, earlier or later in the list. */
+/* Reaping a connection may kill others of the same client, anywhere in the list. */
 static void reap_conns(struct weir_donor *donor)
 {
 	struct weir_list *link = donor->conns.next;
@@ -147,7 +147,6 @@ static void reap_conns(struct weir_donor *donor)
 	}
 }
 
-/* The earliest deadline of a connection. */
 static uint64_t conns_due_ns(const struct weir_donor *donor)
 {
 	uint64_t due_ns = UINT64_MAX, ns;
@@ -165,7 +164,7 @@ static uint64_t conns_due_ns(const struct weir_donor *donor)
 	return due_ns;
 }
 
-/* How long the thread may sleep. */
+/* Return: the longest sleep. */
 static int timeout_ms(struct weir_donor *donor)
 {
 	uint64_t deadline_ns = conns_due_ns(donor);

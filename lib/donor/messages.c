@@ -18,7 +18,6 @@
 #define BUFFERS (WEIR_DONOR_CLIENT_RECVS + WEIR_DONOR_CLIENT_SENDS) /* receive buffers first */
 #define BUFFERS_BYTES ((size_t)BUFFERS * WIRE_CONTROL_MESSAGE_BYTES)
 
-/* A message that waits for room. */
 struct queued_message {
 	struct weir_list link;
 	struct wire_control_head head;
@@ -114,8 +113,8 @@ void weir_donor_messages_fini(struct weir_peer *client)
 }
 
 /*
- * When a promise cannot be kept, no client is better than a silent one. The flushed receives end
- * it.
+ * When a promise cannot be kept, no client is better than a silent one. Flushed receives end the
+ * client.
  */
 static void break_channel_0(struct weir_peer *client)
 {
@@ -375,7 +374,6 @@ static int call_on_message(struct weir_peer *client, struct weir_call *call, con
 	return 0;
 }
 
-/* Handles a message, checked and copied out of its buffer. */
 static int handle_message(struct weir_peer *client, const struct wire_control_head *head,
 			  const void *body)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The donor's regions: extents lent, their names, and their holders.
+ * The donor's regions: extents lent, their names and holders.
  *
- * A region is registered in its tenant's PD only while held. When the last holder gives it back,
- * its rkeys are revoked: a late write of an earlier holder reaches neither the next holder nor
- * reused memory. A region without a name is freed with its last hold: deregistered, zeroed, given
- * back.
+ * A region is registered in its tenant's PD only while held. The last holder's close revokes the
+ * rkeys: a late write of an earlier holder reaches neither the next holder nor reused memory. A
+ * region without a name is freed with the last hold: deregistered, zeroed, given back.
  *
  * The owner serialises, with struct weir_donor's lock.
  */
@@ -70,9 +69,9 @@ void weir_region_account_init(struct weir_region_account *account, unsigned int 
 			      uint64_t quota);
 
 /**
- * weir_region_table_leave() - end a session's account, after its QPs
+ * weir_region_table_leave() - end a session's account, after the QPs
  *
- * Gives its holds back and frees its nameless regions. Named regions stay, charged to no session.
+ * Gives all holds back and frees nameless regions. Named regions stay, charged to no session.
  */
 void weir_region_table_leave(struct weir_region_table *region_table,
 			     struct weir_region_account *account);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The donor's end of one client's unloading: the buffer that the client writes to, and the returns
- * that complete its writes. See core/unload/unload_rx.h and wire/unload.h. All but
+ * that complete the writes. See core/unload/unload_rx.h and wire/unload.h. All but
  * weir_donor_unload_rx_close(): in the donor's thread.
  */
 #ifndef WEIR_LIB_DONOR_UNLOAD_RX_H

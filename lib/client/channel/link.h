@@ -3,13 +3,13 @@
  * A link is a channel as the verbs see it: a connection, its QP, its CQ.
  *
  * Only the last WR of a chain is signalled. The send queue works in order, and a failing WR always
- * completes. A completion therefore means that all WRs posted before succeeded. WRs behind the last
- * signalled one have no completion: only a post that fails half-way leaves any, and fails the link.
- * Then one more WR, the drain WR, is posted: its flush completes the others.
+ * completes, so a completion means that all earlier WRs succeeded. WRs behind the last signalled
+ * one have no completion. Only a post that fails half-way leaves any, and fails the link. Then one
+ * more WR, the drain WR, is posted: its flush completes the others.
  *
  * A link begins as CLOSED and is UP once both ends have proven the key. After an error the link is
- * FAILING while WRs in flight are flushed. After the flush it is BROKEN if it may reconnect
- * (reconnect.h), otherwise DOWN for good.
+ * FAILING while WRs in flight are flushed, then BROKEN if it may reconnect (reconnect.h), otherwise
+ * DOWN for good.
  *
  * All functions: with nic->lock held.
  */
@@ -44,14 +44,14 @@ enum weir_link_state {
  * struct weir_link - one channel's verbs
  * @session: the owner
  * @number: of the channel
- * @in_flight: WRs posted and not known to be completed: @oldest to @newest, chained by their next
+ * @in_flight: WRs posted and not known to be completed: @oldest to @newest, chained by next
  * @unsignalled: WRs in flight behind the last signalled one
  * @unanswered: the keep-alive has not completed
  * @inline_max: longest write or message to post inline, bytes
  * @id: the connection, or NULL
- * @qp_num: of its QP
+ * @qp_num: of the QP
  * @cq: for sends; one of the session's
- * @recv_cq: for receives: channel 0 has the session's; other channels have their own, used by the
+ * @recv_cq: for receives: channel 0 has the session's; other channels have their own, for the
  *	handshake only
  */
 struct weir_link {
@@ -90,7 +90,7 @@ int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t n
 /* Gives the link up: moves the QP to the error state, which flushes all WRs in flight. */
 void weir_link_fail(struct weir_link *link);
 
-/* Removes the oldest WR from those in flight and reports @status to the engine. */
+/* Retires the oldest WR in flight and reports @status to the engine. */
 void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns);
 
 /* As weir_link_retire(), with the status of a completion. */

@@ -20,9 +20,8 @@
 
 /**
  * struct weir_nic - one device, as this process uses it
- * @lock: guards @window, the engines that take from it, and all session state marked so. Innermost
- *	but for the locks of queues and pools; not held in callbacks. combine.h takes and gives
- *	back this lock
+ * @lock: guards @window, the engines that take from it, and all session state marked so; managed by
+ *	combine.h. Innermost except for locks of queues and pools; not held in callbacks
  * @inbox: submitted requests that no engine knows yet
  * @fed: sessions that may have requests to post
  * @wakes, @nr_wakes: futexes to wake when the lock is given back: see weir_nic_wake()
@@ -37,8 +36,8 @@
  * @vectors: completion vectors assigned so far; atomic
  * @users, @next: of the list of NICs
  *
- * The memory is only ever reused for NICs: a submitter may try the lock after its request is done
- * and its session closed.
+ * The memory is only reused for NICs: a submitter may try the lock after its request is done and
+ * the session closed.
  */
 struct weir_nic {
 	struct weir_mutex lock;

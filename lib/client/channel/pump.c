@@ -206,9 +206,9 @@ static void set_timer(struct weir_session *session)
 }
 
 /*
- * WRs posted since the last poll, for example after waiting for the window, may be complete
- * already. Polling again costs less than an event and wakes no thread. If more requests wait to be
- * posted, events continue instead: otherwise the submitting thread would do all the work.
+ * WRs posted since the last poll may be complete already. Polling again costs less than an event
+ * and wakes no thread. If more requests wait to be posted, events continue instead: otherwise the
+ * submitting thread would do all the work.
  */
 static int poll_after_arming(struct weir_session *session)
 {

@@ -3,15 +3,14 @@
  * Completion queues shared by sessions, and the one thread that always polls them: SCQ in RDMAbox,
  * section III-B.
  *
- * They belong to the NIC. The first session to attach creates the CQs and the thread; the last
- * session to detach destroys both. Any thread that polls a shared CQ, for example after posting,
- * may find completions of any session, and reports them to the session's engine. The session is
- * then due: the SCQ thread does the rest, above all the callbacks. Waiting threads sleep and never
- * poll.
+ * The first session of a NIC to attach creates the CQs and the thread; the last to detach destroys
+ * both. Any thread that polls a shared CQ, for example after posting, may find completions of any
+ * session, and reports them to the session's engine. The session is then due: the SCQ thread does
+ * the rest, above all the callbacks. Waiting threads sleep and never poll.
  *
  * A session is attached as long as it may have QPs, and driven from opening until closing begins.
- * While driven, the SCQ thread replaces the session's own thread. If another thread takes
- * completions of a session that is attached but not driven, the session is kicked.
+ * While driven, it uses the SCQ thread as its own. A session attached but not driven is kicked when
+ * another thread takes its completions.
  */
 #ifndef WEIR_LIB_CLIENT_CHANNEL_SCQ_H
 #define WEIR_LIB_CLIENT_CHANNEL_SCQ_H

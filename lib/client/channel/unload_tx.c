@@ -130,7 +130,6 @@ void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const 
 	link->session->counters->unloaded++;
 }
 
-/* Retires the copied writes, and the refused one, if any. */
 static void handle_return(struct weir_link *link, const struct wire_unload_return *told,
 			  uint64_t now_ns)
 {

@@ -28,7 +28,6 @@ struct weir_waitqueue {
  */
 void weir_waitqueue_wait(struct weir_waitqueue *queue, struct weir_nic *nic, uint64_t deadline_ns);
 
-/* Wakes all waiters. */
 void weir_waitqueue_wake_all(struct weir_waitqueue *queue);
 
 #endif

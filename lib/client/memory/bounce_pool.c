@@ -23,7 +23,6 @@ _Static_assert(WEIR_BOUNCE_BUFFER_BYTES_MIN << (WEIR_BOUNCE_BUFFER_ORDERS - 1) =
 	       "the last order is a whole block");
 _Static_assert(PIECES_MAX <= 16, "bits of a block's free pieces");
 
-/* Blocks allocated together. */
 struct weir_bounce_slab {
 	struct weir_bounce_slab *next;
 	struct weir_bounce_block blocks[WEIR_BOUNCE_POOL_BLOCKS];

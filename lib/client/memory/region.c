@@ -159,7 +159,6 @@ uint64_t weir_region_length(const struct weir_region *region)
 	return region->length;
 }
 
-/* Reports the entries of one reply. */
 static int report_entries(const void *reply, size_t length, struct wire_control_list *list,
 			  void (*fn)(void *arg, const struct weir_region_entry *entry), void *arg)
 {

@@ -202,7 +202,6 @@ static int send_call(struct weir_session *session, enum wire_control_kind kind, 
 	return 0;
 }
 
-/* Sends a call, and waits for the reply. */
 static int call_and_wait(struct weir_session *session, enum wire_control_kind kind,
 			 const void *data, size_t length, struct weir_answer *answer)
 {

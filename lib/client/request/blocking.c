@@ -22,7 +22,6 @@ static int wait_for_request(struct weir_session *session, struct weir_waiter *wa
 	return waiter->status;
 }
 
-/* A blocking read, write or atomic. */
 struct blocking_request {
 	struct weir_region *region;
 	enum weir_op op;

@@ -93,8 +93,8 @@ static void unlock_and_wake(struct weir_nic *nic)
 
 /*
  * As weir_inbox_is_empty(), but leaves the word unchanged. The unlock, this load, the push and the
- * trylock after the push are sequentially consistent. Therefore a push that this load misses has
- * its trylock after the unlock.
+ * submitter's trylock are sequentially consistent, so if the load misses a push, the trylock comes
+ * after the unlock.
  */
 static bool inbox_may_hold(const struct weir_nic *nic)
 {

@@ -2,12 +2,12 @@
 /*
  * Flat combining: the holder of a NIC's lock serves the NIC's inbox (protocol: core/base/inbox.h).
  *
- * A thread that takes the lock first drains the inbox, so that the engines know all earlier
- * requests. A thread that gives the lock back checks the inbox again and posts. A submitter never
- * waits for the lock: it pushes the request, and the holder serves the request.
+ * A thread that takes the lock drains the inbox, so that the engines know all earlier requests. A
+ * thread that gives the lock back checks the inbox again and posts. A submitter never waits for the
+ * lock: it pushes the request, and the holder serves it.
  *
- * A combiner touches only the sessions of requests in the inbox, and not even its own session
- * otherwise. Once another thread has served the combiner's request, its session may be closed.
+ * A combiner touches only the sessions of requests in the inbox, not even its own otherwise: once
+ * another thread has served the combiner's request, its session may be closed.
  */
 #ifndef WEIR_LIB_CLIENT_REQUEST_COMBINE_H
 #define WEIR_LIB_CLIENT_REQUEST_COMBINE_H

@@ -22,7 +22,6 @@ static bool may_handle_message(const struct weir_session *session)
 	return !session->messages.handling && !weir_list_is_empty(&session->messages.inbox);
 }
 
-/* Moves all members of @from to @to, in order. */
 static void move_list(struct weir_list *from, struct weir_list *to)
 {
 	weir_list_init(to);
@@ -34,7 +33,6 @@ static void move_list(struct weir_list *from, struct weir_list *to)
 	weir_list_init(from);
 }
 
-/* Callbacks of one round. */
 struct round {
 	struct weir_list requests;
 	struct weir_list callbacks;

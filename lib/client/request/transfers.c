@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Batched submission: one atomic operation fetches the free requests of all transfers, one reserves
- * their queue events, and one pushes all into the inbox before the first is posted.
+ * Batched submission: one atomic operation fetches the free requests, one reserves the queue
+ * events, and one pushes all requests into the inbox before the first is posted.
  */
 #include "lib/client/request/prepare.h"
 #include "lib/client/request/combine.h"
@@ -25,7 +25,7 @@ stock_take(struct request_stock *request_stock, struct weir_session *session, un
 	return container_of(node, struct weir_request, node);
 }
 
-/* Reserves events for the first of @left transfers and those after it with the same queue. */
+/* Reserves events for the first of @left transfers and the following ones with the same queue. */
 static int stock_rooms(struct request_stock *request_stock, const struct weir_transfer *t,
 		       unsigned int left)
 {
@@ -57,7 +57,6 @@ __attribute__((cold)) static void stock_return(struct request_stock *request_sto
 	}
 }
 
-/* Prepares the first of @left transfers for the inbox. */
 static WEIR_ALWAYS_INLINE int prepare_one(struct weir_session *session,
 					  const struct weir_transfer *t, unsigned int left,
 					  struct request_stock *request_stock,
