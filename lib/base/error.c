@@ -12,10 +12,10 @@ static const struct {
 	const char *text;
 } meanings[] = {
 	{ 0, "success" },
-	{ -EACCES, "no right to do this" },
+	{ -EACCES, "access denied" },
 	{ -EADDRINUSE, "the address is already in use" },
 	{ -EAGAIN, "no room now: try again" },
-	{ -EBUSY, "held by somebody else" },
+	{ -EBUSY, "in use" },
 	{ -ECANCELED, "canceled" },
 	{ -ECONNREFUSED, "nobody listens there" },
 	{ -ECONNRESET, "outcome unknown: the channel failed" },
@@ -23,7 +23,7 @@ static const struct {
 	{ -EEXIST, "the name exists" },
 	{ -EFAULT, "local memory is not registered for this" },
 	{ -EHOSTUNREACH, "no route to the donor" },
-	{ -EINPROGRESS, "under way, it will end by itself" },
+	{ -EINPROGRESS, "in progress: it will complete" },
 	{ -EINVAL, "invalid argument" },
 	{ -EIO, "the device reported an error" },
 	{ -EKEYREJECTED, "the key was not proven" },

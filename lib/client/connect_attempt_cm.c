@@ -131,7 +131,7 @@ int weir_connect_attempt_resolve(struct weir_connect_attempt *a, const struct so
 	if (rc)
 		return rc;
 	if (rdma_create_id(a->cm, &a->id, a->link, RDMA_PS_TCP))
-		return weir_fail(a->error, -errno, "the connection manager gives no id: %s",
+		return weir_fail(a->error, -errno, "the connection manager cannot create an id: %s",
 				 weir_strerror(-errno));
 	if (rdma_resolve_addr(a->id, NULL, (struct sockaddr *)address, left_ms(a)))
 		return weir_fail(a->error, errno == ENODEV ? -ENODEV : -EHOSTUNREACH,

@@ -192,7 +192,7 @@ static int session_init(struct weir_session *session, struct weir_error *error)
 		return weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc));
 	rc = open_stats_shm(session);
 	if (rc)
-		return weir_fail(error, rc, "no memory to be shown to 'weir stat': %s",
+		return weir_fail(error, rc, "no shared memory for 'weir stat': %s",
 				 weir_strerror(rc));
 	session->cm = rdma_create_event_channel();
 	if (!session->cm)

@@ -136,9 +136,11 @@ static int check_welcome(const struct weir_connect_attempt *a,
 	if (!session->id)
 		record_welcome(session, welcome);
 	if (welcome->session_id != session->id || welcome->incarnation != session->incarnation)
-		return weir_fail(a->error, -ESTALE, "%s is not the donor it was", session->peer);
+		return weir_fail(a->error, -ESTALE, "%s is no longer the same donor",
+				 session->peer);
 	if (weir_unload_tx_is(a->link) && weir_unload_tx_up(session, welcome, a->inline_max))
-		return weir_fail(a->error, -EPROTO, "%s gives no room to unload to", session->peer);
+		return weir_fail(a->error, -EPROTO, "%s offers no buffer for unloaded writes",
+				 session->peer);
 	if (a->link->number)
 		return 0;
 	if (welcome->message_max <= sizeof(struct wire_control_head) ||

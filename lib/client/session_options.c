@@ -62,7 +62,7 @@ static int check_numbers(const struct weir_session_options *o, struct weir_error
 		const char *what;
 	} bounds[] = {
 		{ o->channels, 1, WEIR_CHANNEL_MAX - (o->unload > WEIR_UNLOAD_OFF),
-		  o->unload > WEIR_UNLOAD_OFF ? "channels beside one that unloads" : "channels" },
+		  o->unload > WEIR_UNLOAD_OFF ? "channels beside the unload channel" : "channels" },
 		{ o->cqs, 1, o->polling == WEIR_POLLING_SCQ ? WEIR_CHANNEL_MAX : o->channels,
 		  "completion queues" },
 		{ o->depth, 1, WEIR_DEPTH_MAX, "work requests of depth" },
@@ -131,11 +131,11 @@ int weir_session_options_fill(struct weir_session_options *filled,
 	fill_defaults(filled);
 	if (filled->no_thread && filled->polling == WEIR_POLLING_SCQ)
 		return weir_fail(error, -EINVAL,
-				 "completion queues that sessions share have a "
-				 "thread: they do not go with no_thread");
+				 "shared completion queues need a thread: "
+				 "do not combine them with no_thread");
 	if (filled->unload > WEIR_UNLOAD_OFF && filled->polling == WEIR_POLLING_SCQ)
 		return weir_fail(error, -EINVAL,
-				 "what is unloaded completes on a queue of its own: it "
-				 "does not go with completion queues that sessions share");
+				 "the unload channel completes on a queue of its own: "
+				 "do not combine it with shared completion queues");
 	return check_numbers(filled, error);
 }

@@ -26,9 +26,9 @@
 #define WEIR_COUNTERS(X)                                                      \
 	X(requests, "reads, writes and atomics submitted")                    \
 	X(work_requests, "work requests posted for them, and for messages")   \
-	X(merged, "requests that went in a work request with others")         \
+	X(merged, "requests merged into a work request with others")          \
 	X(doorbells, "calls of ibv_post_send")                                \
-	X(chains, "of them, those with more than one work request")           \
+	X(chains, "doorbells with more than one work request")                \
 	X(completions, "work completions polled")                             \
 	X(events, "completion events taken")                                  \
 	X(empty_polls, "polls that found nothing")                            \
@@ -37,16 +37,16 @@
 	X(window_waits, "times the window was full")                          \
 	X(inlined, "work requests posted with their data")                    \
 	X(pre, "requests whose memory was copied")                            \
-	X(dyn, "requests whose memory was registered for them")               \
-	X(bytes_read, "by reads")                                             \
-	X(bytes_written, "by writes")                                         \
+	X(dyn, "requests whose memory was registered")                        \
+	X(bytes_read, "bytes read")                                           \
+	X(bytes_written, "bytes written")                                     \
 	X(retries, "times a request was posted again after a channel failed") \
 	X(errors, "work requests that failed, flushed ones included")         \
 	X(reconnects, "channels that broke and came up again")                \
 	X(small, "writes that could be unloaded")                             \
-	X(hot, "of them, those to pages that are written often")              \
+	X(hot, "such writes to pages that are written often")                 \
 	X(unloaded, "writes that the donor's CPU copied")                     \
-	X(unload_full, "writes that were to be unloaded, and found no room")  \
+	X(unload_full, "writes not unloaded for lack of room")                \
 	X(pages, "pages of 4 KiB that small writes went to lately")           \
 	X(split, "requests that were cut into several work requests")
 

@@ -102,7 +102,8 @@ static int look_up(const char *name, const char *default_host, int flags, struct
 
 	if (parse_host_and_port(name, default_host, &host_and_port))
 		return weir_fail(error, -EINVAL,
-				 "'%s' is no address: write host, host:port or [v6]:port", name);
+				 "'%s' is not an address: write host, host:port or [v6]:port",
+				 name);
 	rc = getaddrinfo(host_and_port.host, host_and_port.port, &hints, list);
 	if (rc == EAI_MEMORY)
 		return weir_fail(error, -ENOMEM, "cannot look up '%s': out of memory",

@@ -96,8 +96,8 @@ static int challenge_received(struct weir_handshake *h,
 
 	if (!endpoint_is(&h->setup.remote, challenge->gid, challenge->qpn))
 		return weir_fail(&h->error, -EKEYREJECTED,
-				 "the donor speaks for another QP than the one connected: "
-				 "somebody stands in between");
+				 "the donor's message names another QP than the one connected: "
+				 "the connection is being relayed");
 	h->challenge = *challenge;
 	client_mac(h, m.proof.mac);
 	*out_length = encode_message(&m, WIRE_PROOF, out);
@@ -130,8 +130,8 @@ static int hello_received(struct weir_handshake *h, const struct wire_handshake_
 				 "HELLO names another session or channel than the REQ did");
 	if (!endpoint_is(&h->setup.remote, hello->gid, hello->qpn))
 		return weir_fail(&h->error, -EKEYREJECTED,
-				 "the client speaks for another QP than the one connected: "
-				 "somebody stands in between");
+				 "the client's message names another QP than the one connected: "
+				 "the connection is being relayed");
 	h->hello = *hello;
 	memcpy(m.challenge.nonce, h->setup.nonce, WIRE_NONCE);
 	memcpy(m.challenge.gid, h->setup.local.gid, WIRE_GID);
@@ -188,8 +188,8 @@ int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_len
 		weir_fail(&h->error, rc, "the peer does not speak version %d of the protocol",
 			  WIRE_VERSION);
 	else if (rc)
-		weir_fail(&h->error, rc, "handshake: %zu bytes that are no message of it",
-			  in_length);
+		weir_fail(&h->error, rc,
+			  "handshake: received %zu bytes that are not a valid message", in_length);
 	else
 		rc = message_received(h, &m, out, out_length);
 	if (!rc)

@@ -85,7 +85,7 @@ static int get_client(struct weir_donor_conn *conn, struct weir_peer **client,
 		return weir_donor_client_new(conn->donor, conn, client, error);
 	*client = weir_donor_client_find(conn->donor, hello->session_id, conn->tenant);
 	if (!*client)
-		return weir_fail(error, -ESTALE, "the donor knows no such session (any more)");
+		return weir_fail(error, -ESTALE, "the donor does not know this session any more");
 	return weir_donor_client_attach(*client, conn, error);
 }
 
@@ -209,7 +209,7 @@ static void handle_wc(struct weir_donor_conn *conn, const struct ibv_wc *wc)
 		return;
 	}
 	if (is_immediate(wc, work)) {
-		weir_donor_conn_kill(conn, "it broke the protocol");
+		weir_donor_conn_kill(conn, "the client broke the protocol");
 		return;
 	}
 	switch (work) {
@@ -222,14 +222,14 @@ static void handle_wc(struct weir_donor_conn *conn, const struct ibv_wc *wc)
 		break;
 	case WEIR_DONOR_WR_MESSAGE_RECV:
 		if (weir_donor_messages_received(conn->client, buffer, wc->byte_len))
-			weir_donor_conn_kill(conn, "it broke the protocol");
+			weir_donor_conn_kill(conn, "the client broke the protocol");
 		break;
 	case WEIR_DONOR_WR_MESSAGE_SEND:
 		weir_donor_messages_sent(conn->client, buffer);
 		break;
 	case WEIR_DONOR_WR_UNLOAD_RECV:
 		if (weir_donor_unload_rx_received(conn, wc))
-			weir_donor_conn_kill(conn, "it broke the protocol");
+			weir_donor_conn_kill(conn, "the client broke the protocol");
 		break;
 	case WEIR_DONOR_WR_UNLOAD_RETURN:
 		weir_donor_unload_rx_return_arrived(conn->unload_rx);

@@ -72,13 +72,13 @@ static int check_request(const struct weir_donor *donor, const struct rdma_cm_id
 		return weir_fail(error, rc, "this donor speaks version %d of the protocol",
 				 WIRE_VERSION);
 	if (rc)
-		return weir_fail(error, rc, "that is not weir's protocol");
+		return weir_fail(error, rc, "the request does not speak weir's protocol");
 	if (id->verbs != donor->device)
 		return weir_fail(error, -EHOSTUNREACH, "this donor lends through device %s only",
 				 ibv_get_device_name(donor->device->device));
 	if (donor->nr_unproven >= WEIR_UNPROVEN_MAX)
 		return weir_fail(error, -EAGAIN,
-				 "%u others have not proven their keys yet: try again",
+				 "%u connections have not proven their keys yet: try again",
 				 donor->nr_unproven);
 	if (find_tenant(donor, connect->key_id, tenant))
 		return weir_fail(error, -EKEYREJECTED, "%s",

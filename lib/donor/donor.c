@@ -49,7 +49,7 @@ static int copy_options(struct weir_donor *donor, const struct weir_donor_option
 
 	*o = *options;
 	if (!o->memory_bytes)
-		return weir_fail(error, -EINVAL, "memory_bytes is 0: how much is to be lent?");
+		return weir_fail(error, -EINVAL, "memory_bytes is 0: say how much to lend");
 	if (o->nr_keys && !o->keys)
 		return weir_fail(error, -EINVAL, "nr_keys is %u, but there are no keys",
 				 o->nr_keys);

@@ -36,7 +36,7 @@ void weir_donor_keepalive_check(struct weir_donor_conn *conn, uint64_t now_ns)
 	weir_donor_log(conn->donor, WEIR_LOG_DEBUG, "asks peer=%llu client=%s",
 		       (unsigned long long)weir_peer_id(conn->client), conn->name);
 	if (ibv_post_send(conn->id->qp, &wr, &bad))
-		weir_donor_conn_break(conn, "it cannot be asked");
+		weir_donor_conn_break(conn, "its probe cannot be sent");
 }
 
 uint64_t weir_donor_keepalive_absence_ns(const struct weir_donor_conn *conn)

@@ -42,7 +42,8 @@ static int buffer_make(struct weir_donor *donor, struct weir_donor_unload_rx *un
 	rc = weir_arena_take(&donor->arena, length, &unload_rx->extent);
 	pthread_mutex_unlock(&donor->lock);
 	if (rc)
-		return weir_fail(error, rc, "the donor has no %zu bytes for what is to be unloaded",
+		return weir_fail(error, rc,
+				 "the donor has no %zu bytes for a buffer of unloaded writes",
 				 length);
 	unload_rx->mr = ibv_reg_mr(pd, unload_rx->extent->addr, length,
 				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);

@@ -105,7 +105,7 @@ static int nic_make(struct ibv_context *context, const struct weir_session_optio
 		int rc = -errno;
 
 		nic_free(n);
-		return weir_fail(error, rc, "%s gives no protection domain: %s",
+		return weir_fail(error, rc, "cannot allocate a protection domain on %s: %s",
 				 ibv_get_device_name(context->device), weir_strerror(rc));
 	}
 	n->context = context;

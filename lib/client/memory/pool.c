@@ -70,7 +70,7 @@ int weir_pool_create(struct weir_session *session, size_t size, unsigned int cou
 	int rc;
 
 	if (!size || !count || rounded < size || rounded > SIZE_MAX / 2 / count)
-		return weir_fail(error, -EINVAL, "a pool of %u buffers of %zu bytes is no pool",
+		return weir_fail(error, -EINVAL, "cannot create a pool of %u buffers of %zu bytes",
 				 count, size);
 	p = pool_alloc(rounded, count, session->nic->numa_node);
 	if (!p)

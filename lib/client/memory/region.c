@@ -71,7 +71,7 @@ static int hold(struct weir_session *session, struct wire_control_request *reque
 		return rc;
 	if (wire_control_region_decode(reply, length, &granted) || !granted.hold ||
 	    !is_valid_range(granted.addr, granted.length))
-		return weir_fail(error, -EPROTO, "%s describes a region that cannot be",
+		return weir_fail(error, -EPROTO, "%s described an impossible region",
 				 session->peer);
 	rc = region_make(session, granted.hold, granted.addr, granted.length, granted.rkey,
 			 granted.flags, region);
@@ -136,7 +136,7 @@ int weir_region_delete(struct weir_session *session, const char *name, struct we
 	size_t length;
 
 	if (!name)
-		return weir_fail(error, -EINVAL, "no name was given");
+		return weir_fail(error, -EINVAL, "cannot delete a region without a name");
 	return weir_call_control(session, &request, name, reply, sizeof(reply), &length, error);
 }
 
