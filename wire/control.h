@@ -47,8 +47,7 @@ enum wire_control_op {
 	WIRE_REGION_OPEN, /* flags, name -> wire_control_region */
 	WIRE_REGION_CLOSE, /* value: hold -> nothing */
 	WIRE_REGION_DELETE, /* name -> nothing */
-	WIRE_REGION_LIST, /* value: 0, or next of the previous reply -> wire_control_list,
-			   * wire_control_entry[] */
+	WIRE_REGION_LIST, /* value: 0 or next -> wire_control_list, wire_control_entry[] */
 	WIRE_DONOR_INFO, /* -> wire_control_info */
 };
 

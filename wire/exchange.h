@@ -56,12 +56,9 @@ struct wire_exchange_offer {
 	uint32_t head_stride; /* distance between headers, bytes */
 	struct wire_exchange_remote_mr
 		heads; /* the mirror's wire_exchange_slot_heads, one a slot; to write to */
-	struct wire_exchange_remote_mr mirror; /* mirror of the receiver's pool, in strides of
-			 * wire_exchange_slot_stride(); to write to */
-	struct wire_exchange_remote_mr bell; /* doorbell: 8 bytes that the receiver writes to be
-					      * woken */
-	struct wire_exchange_remote_mr bits; /* bitmaps of the sender's pool, then of the mirror;
-					      * to read */
+	struct wire_exchange_remote_mr mirror; /* of the receiver's pool; to write to */
+	struct wire_exchange_remote_mr bell; /* 8 bytes: the receiver's doorbell */
+	struct wire_exchange_remote_mr bits; /* bitmaps of pool and mirror; to read */
 };
 static_assert(sizeof(struct wire_exchange_offer) == 88, "wire_exchange_offer");
 

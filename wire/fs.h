@@ -58,8 +58,7 @@ enum wire_fs_op {
 	FS_RELEASE, /* -> nothing; once per open */
 	FS_READDIR, /* wire_fs_readdir -> wire_fs_dirent[] */
 	FS_MAP, /* wire_fs_range -> wire_fs_map, wire_fs_extent[] */
-	FS_ALLOC, /* wire_fs_range -> wire_fs_map, wire_fs_extent[]; fills all holes with zeroed
-		   * extents or none (ENOSPC) */
+	FS_ALLOC, /* wire_fs_range -> wire_fs_map, wire_fs_extent[]; fills all holes, or ENOSPC */
 	FS_COMMIT, /* wire_fs_setattr without FS_SET_SIZE -> wire_fs_attr; data was written */
 	FS_FALLOCATE, /* wire_fs_fallocate -> wire_fs_attr */
 	FS_STATFS, /* -> wire_fs_statfs */
@@ -69,10 +68,8 @@ enum wire_fs_op {
 	FS_REMOVEXATTR, /* name -> nothing */
 	FS_GETLK, /* wire_fs_lock -> wire_fs_lock */
 	FS_SETLK, /* wire_fs_lock -> nothing; with FS_LOCK_WAIT answered when granted */
-	FS_CANCELLK, /* wire_fs_lock -> nothing; the waiting FS_SETLK with the same @cancel ends
-		      * with -EINTR */
-	FS_RETURN, /* wire_fs_recall -> nothing; the client holds no map of the file up to that
-		    * epoch */
+	FS_CANCELLK, /* wire_fs_lock -> nothing; the FS_SETLK with this @cancel ends with -EINTR */
+	FS_RETURN, /* wire_fs_recall -> nothing; the client holds no map up to that epoch */
 	FS_SHARED, /* -> nothing; the client no longer caches names and attributes */
 
 	/* From the donor, unasked, one-way. */
@@ -164,9 +161,11 @@ struct wire_fs_setattr {
 };
 
 #define FS_MAKE_OPEN 1u
-#define FS_MAKE_EXCLUSIVE \
-	2u /* an existing name is -EEXIST; without this flag and with MAKE_OPEN -ESTALE: the
-	    * kernel looks the name up, checks permissions and opens it */
+/*
+ * An existing name is -EEXIST. Without this flag and with FS_MAKE_OPEN the error is -ESTALE: the
+ * kernel looks the name up, checks permissions and opens it.
+ */
+#define FS_MAKE_EXCLUSIVE 2u
 
 struct wire_fs_make { /* head.ino: the directory */
 	struct wire_fs_head head;

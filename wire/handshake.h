@@ -97,8 +97,7 @@ struct wire_handshake_welcome {
 	uint16_t zero;
 	uint64_t buffer; /* WIRE_CHANNEL_UNLOAD: of WIRE_UNLOAD_SLOTS slots */
 	uint32_t rkey; /* of the buffer */
-	uint32_t is_known; /* mux: 1: session_id names an earlier session, to which this channel
-			   * does not belong */
+	uint32_t is_known; /* mux: 1: session_id is an earlier session's, not the channel's */
 	uint8_t mux[WIRE_MUX_ID]; /* the donor's, if a mux; else 0 */
 	uint8_t mac[WIRE_MAC]; /* also covers all fields before */
 };

@@ -21,8 +21,8 @@
  * grant: the window of OPEN or ACCEPT, then the position of each CREDIT. After its FIN an end sends
  * nothing more; an end that receives a FIN owes a FIN.
  *
- * LEAVE, LEFT and STAY use the QP of class 0 and belong to no connection: they close the queue
- * pairs between two muxes without connections. After LEAVE a mux opens nothing until it receives
+ * LEAVE, LEFT and STAY use the QP of class 0 and belong to no connection: two muxes without
+ * connections agree to close their queue pairs. After LEAVE a mux opens nothing until it receives
  * LEFT, STAY or the peer's LEAVE, which counts as LEFT. After sending or receiving LEFT a mux opens
  * nothing more.
  *
@@ -42,14 +42,12 @@
 #define WIRE_MUX_OPENS_MAX 256u /* unanswered OPENs of one mux at another */
 
 enum wire_mux_type {
-	WIRE_MUX_OPEN = 1, /* @to a service, @from the opener's id, @value its window; its ring */
-	WIRE_MUX_ACCEPT, /* @to the opener's id, @from the acceptor's, @value its window; its
-			  * 	ring */
+	WIRE_MUX_OPEN = 1, /* @to a service, @from the opener's id, @value window; ring */
+	WIRE_MUX_ACCEPT, /* @to the opener's id, @from the acceptor's, @value window; ring */
 	WIRE_MUX_REFUSE, /* @to the opener's id, @value a positive errno */
 	WIRE_MUX_CREDIT, /* @to the id, @position: limit of the stream */
 	WIRE_MUX_FIN, /* @to the id, @value 0, or a positive errno of an abort */
-	WIRE_MUX_GRANT, /* @to the id, @from a handle: memory at @position of @length, rkey
-			 * 	@value */
+	WIRE_MUX_GRANT, /* @to the id, @from a handle: memory at @position, @length, rkey @value */
 	WIRE_MUX_WITHDRAW, /* @to the id, @from a handle */
 	WIRE_MUX_WITHDRAWN, /* @to the id, @from a handle: no longer in use */
 	WIRE_MUX_LEAVE, /* no connection at the sender: may all QPs close? */

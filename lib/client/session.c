@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Opening, querying and freeing a session. The NIC is known only once a route is resolved, so the
+ * first channel to connect also creates CQs, engine and message buffers.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -60,8 +60,7 @@ void weir_stats_shm_publish(struct weir_stats_shm *shm, const char *device, cons
 	shm->version = WEIR_STATS_SHM_VERSION;
 	shm->slots = WEIR_STATS_SHM_SLOTS;
 	shm->opened_ns = now_ns;
-	weir_store_release(&shm->magic, WEIR_STATS_SHM_MAGIC); /* pairs with the reader's first
-							        * load */
+	weir_store_release(&shm->magic, WEIR_STATS_SHM_MAGIC); /* pairs with the readers' load */
 }
 
 void weir_stats_shm_close(struct weir_stats_shm *shm, int fd)

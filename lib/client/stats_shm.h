@@ -44,7 +44,7 @@
 	X(errors, "work requests that failed, flushed ones included")         \
 	X(reconnects, "channels that broke and came up again")                \
 	X(small, "writes that could be unloaded")                             \
-	X(hot, "such writes to pages that are written often")                 \
+	X(hot, "unloadable writes to often written pages")                    \
 	X(unloaded, "writes that the donor's CPU copied")                     \
 	X(unload_full, "writes not unloaded for lack of room")                \
 	X(pages, "pages of 4 KiB that small writes went to lately")           \

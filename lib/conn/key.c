@@ -50,8 +50,7 @@ static int check_key_file(int fd, const char *path, struct weir_error *error)
 
 int weir_key_load(const char *path, struct weir_key **key, struct weir_error *error)
 {
-	uint8_t bytes[WEIR_KEY_MAX + 2]; /* one for the newline, one to detect a key that is too
-					  * long */
+	uint8_t bytes[WEIR_KEY_MAX + 2]; /* for the newline, and to detect a longer key */
 	struct weir_key *k;
 	ssize_t length;
 	int fd, rc;

@@ -86,10 +86,7 @@ int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *c
 	int rc = 0;
 
 	if (old) {
-		/*
-		 * Messages from now on wait for the new channel. In the error state, the drain must
-		 * end.
-		 */
+		/* Messages now wait for the new channel. The error state bounds the drain. */
 		weir_donor_client_conn_broken(client, old);
 		ibv_modify_qp(old->id->qp, &error_state, IBV_QP_STATE);
 		weir_donor_conn_drain(old);

@@ -9,9 +9,7 @@
 #include "lib/donor/region_table.h"
 
 #define ACCESS_READ (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
-#define UMTT_SIZE \
-	(4 * WEIR_REGION_TABLE_MAX) /* at most two registrations each; touched only as far as
-				     * used */
+#define UMTT_SIZE (4 * WEIR_REGION_TABLE_MAX) /* two registrations each; touched when used */
 #define ACCESS_ALL (ACCESS_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /**

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The list of NICs in use. A session gets its device's NIC, and the last session to put a NIC frees
+ * its device resources; the memory of the struct stays, see struct weir_nic.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

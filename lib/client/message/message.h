@@ -5,8 +5,8 @@
  * An outgoing message takes a credit and a registered buffer; without either it waits in a backlog,
  * in order. Messages not posted before channel 0 broke stay in their buffers and go first when the
  * channel is back. Incoming messages are checked and copied, and the buffers posted again at once.
- * At most INBOX_MAX copies wait for a slow handler; then the CQ is not polled, so that the donor
- * runs out of credits.
+ * At most WEIR_INBOX_MAX copies wait for a slow handler; then the CQ is not polled, so that the
+ * donor runs out of credits.
  *
  * All functions: with nic->lock held, unless noted.
  */

@@ -118,8 +118,7 @@ int weir_read(struct weir_region *region, uint64_t offset, void *buf, size_t len
 
 int weir_write(struct weir_region *region, uint64_t offset, const void *buf, size_t length)
 {
-	return transfer(region, WEIR_OP_WRITE, offset, (char *)buf, length); /* the buffer is
-									      * only read */
+	return transfer(region, WEIR_OP_WRITE, offset, (char *)buf, length); /* only read */
 }
 
 int weir_readv(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,

@@ -74,8 +74,8 @@ static void poll_until_done(struct weir_waiter *waiter, struct weir_session *ses
 			verdict = weir_pump_spin(session, waiter, poll);
 			if (weir_waiter_is_done(waiter))
 				break;
-			if (verdict == WEIR_POLL_AGAIN) /* not before the arming: see yield_cpu() in
-					      * session_thread.c */
+			if (verdict ==
+			    WEIR_POLL_AGAIN) /* not before arming, as in session_thread.c */
 				yield_cpu(session, poll->gaps);
 		}
 	}
