@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What another mux says of connections. It can name its own only: those of its remote and of the
- * class of the qp that it speaks on. Whatever else it says ends the remote.
+ * Control messages from another mux. A mux may only name connections of its own remote and of
+ * the class of the QP used. Anything else ends the remote.
  */
 #include <errno.h>
 
@@ -27,7 +27,7 @@ static int mark_finished(struct weir_mux_vconn *conn)
 	return 0;
 }
 
-/* The other end was closed; or was cut off, and has lost what it had still to send. */
+/* The peer's application closed, or the peer was cut off and has lost unsent data (value not 0). */
 static int handle_fin(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
 	if (m->value)
@@ -43,7 +43,7 @@ static int handle_refuse(struct weir_mux_vconn *conn, const struct wire_mux_cont
 	return mark_finished(conn);
 }
 
-/* A position only goes forward, and no further than a window can reach. */
+/* A credit's position only grows, by at most a window. */
 static int handle_credit(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
 	if (!conn->is_open || conn->is_finished || m->position < conn->granted ||

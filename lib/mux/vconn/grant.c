@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Handles: what the other end of a connection may reach of an application's regions. It is told the
- * device's key, which its mux keeps to itself; the application over there has a number that means
- * something on this connection only.
+ * Grants: the ranges of an application's regions that the other end of a connection may access.
+ * The peer's mux learns the rkey; the application there gets only a handle, a number valid on
+ * the connection.
  *
- * A grant that is handle_withdrawn is in force until the other mux has said that it posts nothing more by
- * it and that all it had posted is done: no work request of it can fail, and break the QP of all.
+ * A withdrawn grant stays in force until the peer's mux confirms: all work requests on the range
+ * have completed, and no more will follow. So no work request can fail on a revoked range and
+ * break a shared QP.
  */
 #include <errno.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static void notify_grants(struct weir_mux_vconn *conn)
 		weir_mux_vconn_notify(conn);
 }
 
-/* Why there is nothing more to be handle_grant or handle_withdrawn. With mux->lock held. */
+/* Return: 0, or why no grant can be made or withdrawn any more. With mux->lock held. */
 static int conn_status(const struct weir_mux_vconn *conn)
 {
 	int status = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
@@ -69,7 +70,7 @@ static int new_grant(struct weir_mux_vconn *conn, const struct weir_mux_grant *w
 	return 0;
 }
 
-/* It goes before whatever is sent after this; or it never goes. */
+/* Waits until GRANT is posted, ahead of the caller's next message, or drops the grant. */
 static int wait_grant_sent(struct weir_mux_vconn *conn, struct weir_mux_grant *grant)
 {
 	uint64_t timeout_ns = conn->mux->options.timeout_ns;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * OPENs of other muxes. One for whose rings there is memory is answered at once. For another a
- * chunk has to be registered first, which a device may take milliseconds for: who takes in what
- * arrives for everybody does not wait for it, but leaves that to a mason, a thread of the account's
- * that is there as long as something waits.
+ * OPEN messages of other muxes. If the service's account has free rings, the poller answers at
+ * once. Otherwise a slab must be registered first, which takes some devices milliseconds. The
+ * poller serves everybody and must not wait, so the account starts a thread, which exits when no
+ * OPEN is pending.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "lib/mux/local/local.h"
 #include "lib/base/thread.h"
 
-/* @remote: referenced. @deadline_ns: of whoever asked, as far as we know. mux->lock. */
+/* @remote is referenced. @deadline_ns: estimate of the opener's deadline. Guarded by mux->lock. */
 struct mux_pending_open {
 	struct weir_list link;
 	struct weir_mux_remote *remote;
@@ -33,7 +33,10 @@ static struct weir_mux_service *find_service(struct weir_mux_local *mux, uint32_
 	return NULL;
 }
 
-/* Return: 0, or what the opener is told. @lacking: receives who has no rings for it, or NULL. */
+/*
+ * Return: 0, or the status for REFUSE. @lacking: receives the account without free rings, or
+ * NULL.
+ */
 static int answer_open(struct weir_mux_remote *remote, uint8_t class,
 		       const struct wire_mux_control *m, struct weir_mux_account **lacking)
 {
@@ -69,13 +72,14 @@ static void free_pending(struct mux_pending_open *o)
 
 static void *answer_pending_opens(void *account);
 
-/* It waits for rings of @account's. */
+/* Queues @o until @account has rings. */
 static int queue_pending(struct weir_mux_account *account, struct mux_pending_open *o)
 {
 	pthread_t thread;
 
 	if (!account->has_open_thread) {
-		if (weir_thread_create(&thread, "weir-mason", answer_pending_opens, account, NULL))
+		if (weir_thread_create(&thread, "weir-openings", answer_pending_opens, account,
+				       NULL))
 			return -ENOMEM;
 		pthread_detach(thread);
 		account->has_open_thread = true;
@@ -84,7 +88,10 @@ static int queue_pending(struct weir_mux_account *account, struct mux_pending_op
 	return 0;
 }
 
-/* Return: as answer_open(). The service may be another account's by now: then its mason has it. */
+/*
+ * Retries until rings are there. If the service now belongs to another account, the OPEN moves
+ * to the other's queue and @is_left is set. Return: as answer_open().
+ */
 static int serve_pending(struct weir_mux_account *account, struct mux_pending_open *o,
 			 bool *is_left)
 {
@@ -104,7 +111,7 @@ static int serve_pending(struct weir_mux_account *account, struct mux_pending_op
 	return rc;
 }
 
-/* Nobody hears of it by a remote that is lost. */
+/* Sends REFUSE, unless the remote is lost. */
 static void refuse_pending(const struct mux_pending_open *o, int status)
 {
 	int rc = 0;
@@ -168,7 +175,7 @@ int weir_mux_pending_open_input(struct weir_mux_qp *qp, const struct wire_mux_co
 	struct weir_mux_account *lacking;
 	int rc = answer_open(remote, qp->class, m, &lacking);
 
-	/* Nobody who keeps to the rule has so many that are not answered. */
+	/* A peer within WIRE_MUX_OPENS_MAX never has so many unanswered. */
 	if (lacking && remote->nr_pending_opens == WEIR_MUX_REFUSALS_MAX)
 		return -EPROTO;
 	if (lacking)

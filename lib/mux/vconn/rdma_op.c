@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is read, written or sent from an application's region. It leaves an order in its shm; the
- * worker copies it, which the application may change meanwhile, and checks it: that the region is
- * its own, that the other end has granted what the handle names, with these rights, and that
- * neither is left. What is posted after that cannot fail for its sake. It goes segment by segment,
- * in the turns of the connection, and the region stays until nothing of it is in flight.
+ * Operations on an application's region: RDMA reads and writes, and zero-copy sends. The
+ * application fills in a descriptor in the control block and may change the fields at any time.
+ * So the worker checks a copy: the application owns the region, and the peer has granted the
+ * handle's range with the rights needed. Afterwards no bad descriptor can make a work request
+ * fail. The operation goes out segment by segment, as the scheduler picks the connection; the
+ * region is pinned until the last work request completes.
  *
- * A zc_send is an order too: to send what lies in the region, as a part of the stream.
+ * A zero-copy send is an operation, too: the region's bytes become a part of the stream.
  */
 #include <errno.h>
 
@@ -23,10 +24,7 @@ static bool is_zc_send(const struct weir_mux_rdma_op *e)
 	return e == &e->conn->zc_send;
 }
 
-/*
- * The application has its order back. Of a zc_send it may wait by the descriptor that says there is
- * room.
- */
+/* Returns the descriptor to the application, which may wait for a zero-copy send by @room_fd. */
 static void complete_op(struct weir_mux_rdma_op *e, int status)
 {
 	weir_mux_rdma_op_desc_complete(e->order, status);
@@ -79,7 +77,10 @@ static int begin_op(struct weir_mux_rdma_op *e, const struct weir_mux_rdma_op_de
 	return 0;
 }
 
-/* The record of a zc_send that is none stands in the stream: the other end would wait for it. */
+/*
+ * The record of a refused zero-copy send is already in the stream and the peer would wait for
+ * its bytes, so the connection fails.
+ */
 static void refuse_op(struct weir_mux_rdma_op *e, int status)
 {
 	if (is_zc_send(e)) {
@@ -90,7 +91,7 @@ static void refuse_op(struct weir_mux_rdma_op *e, int status)
 	complete_op(e, status);
 }
 
-/* What the application has filled in; it may begin to wait meanwhile. */
+/* Copies the application's fields only; the application may set is_awaited at the same time. */
 static struct weir_mux_rdma_op_desc copy_desc(const struct weir_mux_rdma_op_desc *order)
 {
 	return (struct weir_mux_rdma_op_desc){
@@ -137,9 +138,7 @@ void weir_mux_rdma_op_drop(struct weir_mux_rdma_op *e, int status)
 	complete_op(e, status);
 }
 
-/*
- * All that was posted is done, and nothing more will be. FIN or WITHDRAWN may have waited for it.
- */
+/* The last work request has completed. FIN or WITHDRAWN may have waited for this. */
 static void finish_op(struct weir_mux_rdma_op *e)
 {
 	struct weir_mux_vconn *conn = e->conn;

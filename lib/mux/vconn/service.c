@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Services: offering one, and connecting to one. */
+/* Offering a service, accepting its connections, and connecting to one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -74,7 +74,10 @@ int weir_mux_service_accept(struct weir_mux_service *offer, struct weir_mux_vcon
 		offer->count--;
 		*out = conn;
 		rc = 0;
-		/* Who has silenced it before he asked hears of the others. */
+		/*
+		 * If the caller drained the descriptor before this call, it must become readable
+		 * again.
+		 */
 		if (offer->count)
 			weir_fd_signal(offer->fd);
 	}
@@ -116,19 +119,20 @@ static int explain_refusal(const struct weir_mux_vconn *conn, const char *peer, 
 {
 	switch (conn->status) {
 	case -ECONNREFUSED:
-		return weir_fail(error, conn->status, "nobody offers service %u at %s", service,
+		return weir_fail(error, conn->status, "no program offers service %u at %s", service,
 				 peer);
 	case -EAGAIN:
 		return weir_fail(error, conn->status,
-				 "too many wait to be accepted by service %u at %s: try again",
+				 "service %u at %s has too many connections waiting to be "
+				 "accepted: try again",
 				 service, peer);
 	case -EPERM:
 		return weir_fail(error, conn->status,
-				 "who offers service %u at %s may not use "
+				 "the tenant that offers service %u at %s may not use "
 				 "class %u",
 				 service, peer, conn->class);
 	case -EDQUOT:
-		return weir_fail(error, conn->status, "%s has as many connections as it may", peer);
+		return weir_fail(error, conn->status, "%s is at its limit of connections", peer);
 	case -ECONNRESET:
 	case -ENOMEM:
 		return weir_fail(error, conn->status, "no connection to %s: %s", peer,
@@ -139,7 +143,7 @@ static int explain_refusal(const struct weir_mux_vconn *conn, const char *peer, 
 	}
 }
 
-/* Waits until the connection is open, or has failed. With mux->lock held. */
+/* Waits until the connection is open or has failed. With mux->lock held. */
 static int wait_open_answer(struct weir_mux_vconn *conn, uint64_t deadline_ns)
 {
 	pthread_cond_t changed;
@@ -154,7 +158,7 @@ static int wait_open_answer(struct weir_mux_vconn *conn, uint64_t deadline_ns)
 	return rc;
 }
 
-/* Asks for the connection. With mux->lock held. */
+/* Sends OPEN and waits for the answer. With mux->lock held. */
 static int request_open(struct weir_mux_vconn *conn, const char *peer, uint32_t service,
 			uint64_t deadline_ns, struct weir_error *error)
 {
@@ -164,7 +168,7 @@ static int request_open(struct weir_mux_vconn *conn, const char *peer, uint32_t 
 	weir_mux_vconn_send_open(conn);
 	rc = wait_open_answer(conn, deadline_ns);
 	if (!weir_list_is_empty(&conn->open_link)) {
-		/* What was never asked is not answered. */
+		/* The OPEN was never sent, so no answer will come. */
 		weir_list_del(&conn->open_link);
 		weir_mux_vconn_peer_finished(conn);
 	}
@@ -173,7 +177,10 @@ static int request_open(struct weir_mux_vconn *conn, const char *peer, uint32_t 
 	return conn->is_open ? 0 : explain_refusal(conn, peer, service, error);
 }
 
-/* With mux->lock held, which it leaves in between. @remote is referenced. */
+/*
+ * Retries until the account has rings. With mux->lock held; drops it while waiting. @remote is
+ * referenced.
+ */
 static int make_vconn(struct weir_mux_account *account, struct weir_mux_remote *remote,
 		      const struct weir_mux_conn_options *options, uint64_t deadline_ns,
 		      struct weir_mux_vconn **conn)

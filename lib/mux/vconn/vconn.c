@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The life of a connection, from its place in the table to the last who lets go of it. */
+/* Life of a connection, from its slot in the table to the last reference. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,9 +43,9 @@ struct weir_mux_vconn *weir_mux_vconn_find(struct weir_mux_local *mux, uint32_t 
 }
 
 /*
- * How long its rings are, in slots. What it sends in a round of the scheduler's is its weight in
- * segments. Twice that has to fit, or it has nothing left to send while it is refilled, and gets
- * less than its weight says.
+ * Length of a connection's rings, in slots. In a scheduler round a connection may send its
+ * weight in segments. The ring must hold twice as much; otherwise the ring runs empty during
+ * refills, and the connection gets less than a fair share.
  */
 static unsigned int slots_of(const struct weir_mux_account *account, uint16_t weight,
 			     uint32_t window)
@@ -136,10 +136,11 @@ int weir_mux_vconn_weigh(struct weir_mux_vconn *conn, unsigned int weight)
 
 static_assert(WEIR_MUX_REFUSALS_MAX >=
 		      WIRE_MUX_OPENS_MAX + WEIR_MUX_CLASSES_MAX * WEIR_MUX_QP_CTRLS,
-	      "whoever keeps to the rule is told no");
+	      "a peer that obeys WIRE_MUX_OPENS_MAX would be cut off");
 
 /*
- * One that is gone once it has done that; the caller says what it is about, and that there is news.
+ * A placeholder: sends a control message, then goes. The caller fills in the message and
+ * notifies the worker.
  */
 static int ctrl_conn_new(struct weir_mux_remote *remote, uint8_t class, uint32_t ctrl,
 			 struct weir_mux_vconn **out)
@@ -185,7 +186,7 @@ int weir_mux_vconn_send_remote_ctrl(struct weir_mux_remote *remote, enum wire_mu
 	return 0;
 }
 
-/* Those that wait keep their order. */
+/* Waiting connections are served in order of arrival. */
 static void send_open_now(struct weir_mux_vconn *conn)
 {
 	conn->is_opening = true;
@@ -261,7 +262,7 @@ void weir_mux_vconn_wake_app(struct weir_mux_vconn *conn)
 	weir_mux_ring_wake(&conn->shm->out, &conn->room_fd);
 }
 
-/* The connection has come to its end: what its worker will not take is answered. */
+/* The connection has ended: completes operations not taken by the worker. */
 static void cancel_ops(struct weir_mux_vconn *conn, int status)
 {
 	if (!conn->shm)

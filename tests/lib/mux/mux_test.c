@@ -444,7 +444,7 @@ static void refusals_say_why(void **state)
 	pair_open(&p, NULL);
 	assert_int_equal(weir_mux_connect(p.client, p.address, 6, NULL, &conn, &error),
 			 -ECONNREFUSED);
-	assert_non_null(strstr(error.text, "nobody offers service 6"));
+	assert_non_null(strstr(error.text, "no program offers service 6"));
 	assert_int_equal(weir_mux_connect(p.client, p.address, SERVICE, &no_class, &conn, &error),
 			 -EINVAL);
 	assert_int_equal(weir_mux_connect(p.client, p.address, SERVICE, &heavy, &conn, &error),
