@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who does a remote's work: whoever has remote->is_claimed. The worker is there for it; but who leaves
- * inbox_node and holds no lock does what there is to do himself, if nobody is at it: as in core/base/inbox.h,
- * whose protocol this is. To wake the worker takes longer than most of that, and so does the way
- * back.
+ * Flat combining: the thread holding remote->is_claimed does the work of the remote's worker.
+ * Waking the worker costs more than most of the work. So a thread queues a connection and, with
+ * no lock held, tries to claim the remote and do the work itself. The protocol comes from
+ * core/base/inbox.h.
  *
- * Whoever stops looks at the inbox again. So who leaves inbox_node while somebody is at it need do no
- * more; if nobody is, he serves, or wakes the worker if it sleeps. That says that it sleeps before
- * it stops, and looks after that.
+ * The claim holder checks the inbox again after release. So a thread need do nothing more if the
+ * remote is claimed. The worker sets asleep before releasing the claim, and checks the inbox
+ * afterwards.
  */
 #include "lib/mux/tx/post.h"
 
-#define PASSES_MAX 8 /* of who stands in for the worker, before he leaves the rest to it */
-#define PASSES_SOME 2 /* of who looks for something else first, and then comes again */
-#define BULK_BYTES WIRE_MUX_SEGMENT_MAX /* in flight of lower levels: he does so after one */
-#define NODES_MAX 16 /* served one after the other; further ones by their workers */
+#define PASSES_MAX 8 /* passes of a combining thread before the worker takes over */
+#define PASSES_SOME 2 /* passes of the poller, between looks for arrivals */
+#define BULK_BYTES WIRE_MUX_SEGMENT_MAX /* low-level bytes in flight: the poller stops */
+#define NODES_MAX 16 /* combined in one call; workers serve the others */
 
 void weir_mux_remote_wake(struct weir_mux_remote *remote)
 {
@@ -48,9 +48,9 @@ void weir_mux_vconn_notify(struct weir_mux_vconn *conn)
 }
 
 /*
- * Most devices are not done with what has been posted; some are. What is left to be waited for is
- * the worker's, unless it will hear of it as it sleeps: @waits.
- * Return: whether there may be more to do than that many times.
+ * Some devices complete a work request before the post returns, most do not. The worker must
+ * wait for completions and paced groups. @waits: wake the worker, unless already asleep with the
+ * CQ armed and an early enough timeout. Return: whether work may be left after *@passes steps.
  */
 static bool run_passes(struct weir_mux_remote *remote, unsigned int *passes, bool *waits)
 {
@@ -64,7 +64,7 @@ static bool run_passes(struct weir_mux_remote *remote, unsigned int *passes, boo
 	return !*passes;
 }
 
-/* Return: the same. */
+/* Return: as run_passes(). */
 static bool combine(struct weir_mux_remote *remote, unsigned int passes)
 {
 	bool has_more = false, waits = false, is_ended;
@@ -88,7 +88,10 @@ void weir_mux_remote_combine(struct weir_mux_remote *remote)
 		weir_mux_remote_wake(remote);
 }
 
-/* With mux->lock held: whose there is something to do, each with a reference. Return: how many. */
+/*
+ * Collects remotes with work and takes a reference to each. With mux->lock held. Return: their
+ * number.
+ */
 static unsigned int take_remotes(struct weir_mux_local *mux, struct weir_mux_remote **remotes)
 {
 	struct weir_list *at;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * All remotes go by one port, where nobody overtakes what is posted, whomever it is for. So what
- * stands below the first level is counted over all of them, and they have low_bytes_max between
- * them: each a part, of as many as have something in flight; or a segment for each connection that
- * competes, where that is more. The share of who is alone may still be in flight when others come:
- * so it is no more than that and a segment.
+ * All remotes share a port, which sends in the order posted. So low-level bytes in flight are
+ * counted over all remotes, and low_bytes_max is divided evenly between the active remotes. Each
+ * remote may have at least a segment per competing connection. When others start, a lone remote
+ * may still have a full share in flight: at most low_bytes_max and a segment.
  *
- * Nobody waits for another's: who has nothing in flight posts a segment, and who has hears of its
- * completion, and looks how many there are by then.
+ * No remote waits for another: an idle remote posts a segment at once, and an active remote
+ * recomputes its share at the next completion.
  */
 #include "lib/mux/tx/post.h"
 

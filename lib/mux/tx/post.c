@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Work requests of a remote. Those of a QP complete in the order posted, so what each one was stands
- * in a queue beside it. They go out in chains, one doorbell each.
+ * Work requests of a remote. A QP completes work requests in the order posted, so a queue per QP
+ * holds the context of each. Work requests go out in chains, with a doorbell per chain.
  */
 #include <errno.h>
 
@@ -20,7 +20,7 @@ static struct weir_mux_posted_wr *pop_newest(struct weir_mux_qp *qp)
 	return &qp->posted[(qp->first + --qp->count) % POSTED_MAX];
 }
 
-/* What was posted is in flight no longer. */
+/* A work request is no longer in flight. */
 static void uncount_posted(struct weir_mux_remote *remote, struct weir_mux_qp *qp,
 			   const struct weir_mux_posted_wr *p)
 {
@@ -54,7 +54,7 @@ void weir_mux_post_doorbell(struct weir_mux_qp *qp)
 	weir_mux_counter_add(&remote->mux->counts.work_requests, n);
 	if (!rc)
 		return;
-	/* What the device does not take was never posted. */
+	/* Work requests from @bad on were not posted: undo the accounting. */
 	for (; bad; bad = bad->next) {
 		struct weir_mux_posted_wr *posted = pop_newest(qp);
 
@@ -95,7 +95,7 @@ bool weir_mux_post_ctrl(struct weir_mux_vconn *conn, const struct wire_mux_contr
 
 	if (qp->nr_controls == WEIR_MUX_QP_CTRLS)
 		return false;
-	/* The oldest: each is free again when the next round comes to it. */
+	/* The oldest buffer: free, since fewer than WEIR_MUX_QP_CTRLS are in flight. */
 	buffer = &qp->controls[qp->next_control++ % WEIR_MUX_QP_CTRLS];
 	*buffer = *message;
 	qp->nr_controls++;
@@ -127,7 +127,7 @@ static void count_sent(struct weir_mux_vconn *conn, uint32_t bytes)
 	weir_mux_counter_add(&conn->account->counts.bytes_sent, bytes);
 }
 
-/* What the device has moved for who asked; the other end does not hear of it. */
+/* Bytes of RDMA operations, invisible to the peer. */
 static void count_moved(struct weir_mux_vconn *conn, uint32_t bytes)
 {
 	bool is_read = conn->rdma_op.is_read;

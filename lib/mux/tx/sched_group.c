@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Stakes: the connections of a party share with those of others as one, so that a user with many,
- * of however many processes, has no more than a user with one. An account who is of another party
- * from now on takes his connections along, with what is in flight of them, and what they have spent
- * of a round.
+ * Scheduler groups: the connections of an account group share a remote as a single party, so a
+ * user with many connections or processes gets no more than a user with one. When an account
+ * moves to another group, the connections move too, with all bytes in flight and the deficit
+ * used in the round.
  *
- * A remote counts as a party's whose connect has begun it, but not for as long as others like: when
- * that has no connection there any more, it is a party's who has, and has connected himself.
+ * A remote counts against the group whose connect created it. When the group has no connection
+ * left, the count moves to another group with an outgoing connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +29,10 @@ static struct weir_mux_sched_group *find_sched_group(const struct weir_mux_remot
 	return NULL;
 }
 
-/* Its account's, found or made, and referenced. NULL: no memory. With mux->lock held. */
+/*
+ * Finds or creates the group of the connection's account and takes a reference. NULL: no memory.
+ * With mux->lock held.
+ */
 static struct weir_mux_sched_group *get_sched_group(const struct weir_mux_vconn *conn)
 {
 	struct weir_mux_sched_group *sched_group =
@@ -57,7 +60,10 @@ static void put_sched_group(struct weir_mux_sched_group *sched_group)
 	free(sched_group);
 }
 
-/* The last party to have a connection keeps it, until the remote ends or somebody else connects. */
+/*
+ * Moves the count if the group has no connection left. The last group keeps the count until the
+ * remote ends or another group connects.
+ */
 static void charge_remote(struct weir_mux_remote *remote)
 {
 	struct weir_mux_account_group *heir = NULL;
@@ -103,7 +109,7 @@ void weir_mux_sched_group_charge(struct weir_mux_vconn *conn)
 	charge_remote(conn->remote);
 }
 
-/* Nobody of a sched_group that has nothing to send waits for its party's ceiling. */
+/* A group with nothing to send must not wait for its rate limit. */
 static void unpace_if_idle(struct weir_mux_sched_group *sched_group)
 {
 	if (!weir_sched_bundle_is_wanted(&sched_group->bundle))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What goes next, and how much of it: a connection that the scheduler gives its turn has a piece of
- * its stream posted, of a zc_send, or of an rdma_op; up to a segment.
+ * Chooses what goes out next. A connection picked by the scheduler posts up to a segment of the
+ * stream, the zero-copy send, or the RDMA operation.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +13,7 @@ uint64_t weir_mux_tx_limit(struct weir_mux_vconn *conn, uint64_t *tail)
 {
 	uint64_t granted = __atomic_load_n(&conn->granted, __ATOMIC_ACQUIRE) - conn->zc_posted;
 
-	/* An application that has written less than was sent of it lies, too. */
+	/* Fewer bytes than were already sent is a lie, too. */
 	if (weir_mux_ring_readable(&conn->leaving, tail) ||
 	    *tail - conn->leaving.position < conn->posted - conn->leaving.position) {
 		weir_mux_vconn_fail(conn, -EPROTO);
@@ -23,10 +23,10 @@ uint64_t weir_mux_tx_limit(struct weir_mux_vconn *conn, uint64_t *tail)
 }
 
 /*
- * How a stream goes on with @bytes of it, of which as many go now as it leaves there. If they are
- * many the device writes them into the other end's ring, up to that ring's end, and nobody copies
- * them. Few are sent, and copied over there: the buffers that all connections have in common the
- * other device finds in its translation cache, where all the rings have no room.
+ * Builds the work request for the next @bytes of the stream, and lowers *@bytes if needed. Many
+ * bytes are written directly into the peer's ring, up to the ring's end, so no CPU copies them.
+ * Few bytes are sent, and copied there by the CPU: the shared receive buffers stay in the peer
+ * NIC's translation cache, too small for all rings.
  */
 static struct ibv_send_wr stream_wr(const struct weir_mux_vconn *conn, uint32_t *bytes)
 {
@@ -46,7 +46,7 @@ static struct ibv_send_wr stream_wr(const struct weir_mux_vconn *conn, uint32_t 
 	return wr;
 }
 
-/* How much of its zc_send may be sent: it comes after what is in the ring. */
+/* Bytes of the zero-copy send ready to go, after all bytes of the ring. */
 static uint64_t zc_send_ready(const struct weir_mux_vconn *conn, uint64_t tail)
 {
 	uint64_t granted = __atomic_load_n(&conn->granted, __ATOMIC_ACQUIRE) - conn->zc_posted;
@@ -62,7 +62,7 @@ bool weir_mux_tx_is_wanted(const struct weir_mux_vconn *conn, uint64_t limit, ui
 	return conn->posted != limit || conn->rdma_op.left || zc_send_ready(conn, tail);
 }
 
-/* What is posted of lower levels the first cannot overtake. */
+/* Records the low-level bytes ahead of a first-level work request. */
 static void count_ahead(struct weir_mux_remote *remote, const struct weir_mux_vconn *conn)
 {
 	const struct weir_sched_class *classes = remote->sched.classes;
@@ -72,9 +72,7 @@ static void count_ahead(struct weir_mux_remote *remote, const struct weir_mux_vc
 				     atomic_load(&remote->mux->low_bytes));
 }
 
-/*
- * How long it has waited; the clock is looked at once for many turns, and may be a little behind.
- */
+/* Adds up the waiting time. @now_ns is read once for many turns and may lag a little. */
 static void count_wait(struct weir_mux_vconn *conn, uint64_t now_ns)
 {
 	struct weir_mux_counters *counts = &conn->account->counts;
@@ -98,7 +96,7 @@ static void count_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *co
 	count_wait(conn, now_ns);
 }
 
-/* A segment, and no more than @most. */
+/* @most, limited to a segment. */
 static uint32_t limit_to_segment(const struct weir_mux_remote *remote,
 				 const struct weir_mux_vconn *conn, uint64_t most)
 {
@@ -107,7 +105,7 @@ static uint32_t limit_to_segment(const struct weir_mux_remote *remote,
 	return most < segment ? (uint32_t)most : segment;
 }
 
-/* Of the stream: as much as is there, up to a segment, and to the end of the memory. */
+/* Posts bytes of the ring: all that are ready, up to a segment and to the end of the memory. */
 static void post_ring_bytes(struct weir_mux_remote *remote, struct weir_mux_vconn *conn,
 			    uint64_t limit, uint64_t now_ns)
 {
@@ -121,13 +119,13 @@ static void post_ring_bytes(struct weir_mux_remote *remote, struct weir_mux_vcon
 	wr = stream_wr(conn, &posted.bytes);
 	count_turn(remote, conn, posted.bytes, now_ns);
 	conn->posted += posted.bytes;
-	/* All is sent, and perhaps nothing more will be. */
+	/* Perhaps the last part of a closed connection: FIN is due. */
 	if (conn->posted == limit && __atomic_load_n(&conn->is_closed, __ATOMIC_ACQUIRE))
 		weir_mux_vconn_notify(conn);
 	weir_mux_post_append(posted, (uintptr_t)data, conn->slab->mr->lkey, &wr);
 }
 
-/* Of an rdma_op, or a zc_send. */
+/* Posts a part of an RDMA operation or of a zero-copy send. */
 static void post_op_part(struct weir_mux_remote *remote, struct weir_mux_rdma_op *e, uint32_t bytes,
 			 const struct ibv_send_wr *wr, uint64_t now_ns)
 {
@@ -166,7 +164,7 @@ static void post_zc_send(struct weir_mux_remote *remote, struct weir_mux_vconn *
 	post_op_part(remote, &conn->zc_send, bytes, &wr, now_ns);
 }
 
-/* Of the stream: what is in the ring, and then what is zc_posted. */
+/* Posts the ring's bytes first, then the zero-copy send's. */
 static void post_stream(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t limit,
 			uint64_t zc_send, uint64_t now_ns)
 {
@@ -176,7 +174,7 @@ static void post_stream(struct weir_mux_remote *remote, struct weir_mux_vconn *c
 		post_zc_send(remote, conn, zc_send, now_ns);
 }
 
-/* The flow has its turn. */
+/* The scheduler has picked the connection's flow. */
 static void take_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *conn, uint64_t now_ns)
 {
 	uint64_t tail, limit = weir_mux_tx_limit(conn, &tail);
@@ -187,7 +185,7 @@ static void take_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *con
 
 	if (has_failed || (!has_stream && !has_errand)) {
 		weir_mux_sched_group_idle(conn);
-		/* If it has failed just now, the other end is to hear. */
+		/* On a fresh failure: send FIN to the peer. */
 		if (has_failed)
 			weir_mux_vconn_notify(conn);
 		return;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The worker of a remote, and its work, which at times others do (serve_conn.c): one at a time posts, so
- * that the scheduler, the queues and what is in flight need no lock. Applications leave a
- * connection in the inbox; whoever serves looks at the rings, and sends whatever the scheduler
- * says. What gathers in a ring while others have their turn goes in one work request: small
- * messages are merged up to a segment, large ones cut at it.
+ * The worker of a remote; other threads may stand in (combine.c). Only the claim holder posts,
+ * so scheduler, queues and in-flight state need no lock. Applications put connections into the
+ * inbox; the claim holder looks at the rings and posts in the scheduler's order. Bytes gathered
+ * in a ring go in a single work request: small messages are merged up to a segment, large ones
+ * split.
  *
- * It sleeps when there has been nothing to do for a while. While nothing is in flight it waits for
- * no completion: who posts then takes that himself, or wakes it.
+ * After a quiet period the worker sleeps. With nothing in flight the CQ is not armed: a
+ * combining thread takes its own completions, or wakes the worker.
  */
 #include <errno.h>
 #include <poll.h>
@@ -31,10 +31,13 @@ static bool is_set(const bool *flag)
 	return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
 }
 
-/* Up to where the reader has read; what arrives for one who has closed counts as read. */
+/* How far the application has read. After close, all arrivals count as read. */
 static int read_position(const struct weir_mux_vconn *conn, uint64_t *head)
 {
-	/* First this: nobody reads what has not been received, and that may go on meanwhile. */
+	/*
+	 * Load the head before @received: the reader is never ahead of @received, which may grow
+	 * between.
+	 */
 	uint64_t at = __atomic_load_n(&conn->shm->in.head, __ATOMIC_ACQUIRE);
 	uint64_t received = __atomic_load_n(&conn->received, __ATOMIC_ACQUIRE);
 
@@ -46,7 +49,7 @@ static int read_position(const struct weir_mux_vconn *conn, uint64_t *head)
 	return 0;
 }
 
-/* Tells the peer that there is room again, once it is worth a message. */
+/* Sends a credit once a quarter of the ring has been read. */
 static bool send_credit(struct weir_mux_vconn *conn)
 {
 	struct wire_mux_control credit = { .type = WIRE_MUX_CREDIT,
@@ -60,7 +63,10 @@ static bool send_credit(struct weir_mux_vconn *conn)
 	if (head - conn->credited < conn->size / 4)
 		return true;
 	credit.position = head + conn->size;
-	/* First it is allowed, or the peer could be there before: see piece_arrived(). */
+	/*
+	 * Store @credited before CREDIT goes out: the poller checks arrivals against @credited
+	 * (take_segment()), and the peer may send at once.
+	 */
 	__atomic_store_n(&conn->credited, head, __ATOMIC_RELEASE);
 	if (!weir_mux_post_ctrl(conn, &credit)) {
 		conn->ctrls_todo |= WEIR_MUX_CTRL_CREDIT;
@@ -71,7 +77,7 @@ static bool send_credit(struct weir_mux_vconn *conn)
 	return true;
 }
 
-/* A credit that found no room goes out late, and says what is true by then. */
+/* Retries a credit after a lack of room, with the present position. */
 static bool resend_credit(struct weir_mux_vconn *conn)
 {
 	struct wire_mux_control credit = { .type = WIRE_MUX_CREDIT,
@@ -87,7 +93,7 @@ static bool resend_credit(struct weir_mux_vconn *conn)
 	return true;
 }
 
-/* What a ctrl says. */
+/* Fills in the message for @ctrl. */
 static void ctrl_fill(const struct weir_mux_vconn *conn, uint32_t ctrl, struct wire_mux_control *m)
 {
 	switch (ctrl) {
@@ -135,7 +141,7 @@ static bool send_grants(struct weir_mux_vconn *conn)
 {
 	if (!(conn->ctrls_todo & WEIR_MUX_CTRL_GRANTS))
 		return true;
-	/* After FIN nothing is said, and nothing waits for it. */
+	/* After FIN nothing more is sent, and nobody waits for it. */
 	if (!conn->fin_sent && !weir_mux_grants_send(conn))
 		return false;
 	conn->ctrls_todo &= ~WEIR_MUX_CTRL_GRANTS;
@@ -150,7 +156,7 @@ static bool send_ctrls(struct weir_mux_vconn *conn)
 	       resend_credit(conn) && send_grants(conn);
 }
 
-/* Whether nothing more is to be sent of the stream: all is, or nobody would read it. */
+/* Whether the stream is done: all is posted, or the peer would not read it. */
 static bool is_drained(const struct weir_mux_vconn *conn, bool closed, uint64_t tail)
 {
 	if (is_set(&conn->is_finished) || __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
@@ -158,7 +164,7 @@ static bool is_drained(const struct weir_mux_vconn *conn, bool closed, uint64_t 
 	return closed && conn->posted == tail;
 }
 
-/* The last that this release_conns says; nothing of it is left to be sent. */
+/* Sends FIN, the connection's last message; all data has been posted. */
 static bool send_fin(struct weir_mux_vconn *conn)
 {
 	struct wire_mux_control fin = { .type = WIRE_MUX_FIN,
@@ -172,11 +178,14 @@ static bool send_fin(struct weir_mux_vconn *conn)
 	return true;
 }
 
-/* Sends and offers what there is. Return: whether there was room for all that cannot wait. */
+/*
+ * Sends control messages and offers the stream to the scheduler. Return: false: control messages
+ * lack room.
+ */
 static bool serve_conn(struct weir_mux_vconn *conn)
 {
 	struct weir_sched *sched = &conn->remote->sched;
-	bool closed = is_set(&conn->is_closed); /* first: after that no more is written */
+	bool closed = is_set(&conn->is_closed); /* before the tail: no writes after this */
 	uint64_t limit, tail;
 	int status;
 
@@ -196,7 +205,10 @@ static bool serve_conn(struct weir_mux_vconn *conn)
 		status = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
 		weir_mux_rdma_op_stop(&conn->rdma_op, status ? status : -ENOTCONN);
 		weir_mux_rdma_op_stop(&conn->zc_send, status ? status : -ENOTCONN);
-		/* What is posted is done before the other release_conns may forget its memory. */
+		/*
+		 * RDMA operations must complete before FIN, after which the peer may free the
+		 * memory.
+		 */
 		return conn->rdma_op.wrs || send_fin(conn);
 	}
 	weir_mux_rdma_op_start(&conn->rdma_op);
@@ -213,7 +225,7 @@ static bool serve_conn(struct weir_mux_vconn *conn)
 	return true;
 }
 
-/* Lets go of a connection of which nothing will be sent any more, and nothing is in flight. */
+/* Detaches a finished connection once nothing is queued or in flight. */
 static void detach_if_done(struct weir_mux_vconn *conn)
 {
 	struct weir_mux_local *mux = conn->mux;
@@ -230,7 +242,7 @@ static void detach_if_done(struct weir_mux_vconn *conn)
 	pthread_mutex_unlock(&mux->lock);
 }
 
-/* Return: false: it waits for room. Otherwise it may be gone. */
+/* Return: false: the connection waits for room. If true, the connection may be gone. */
 static bool serve_or_wait(struct weir_mux_vconn *conn)
 {
 	struct weir_mux_remote *remote = conn->remote;
@@ -290,7 +302,7 @@ bool weir_mux_worker_step(struct weir_mux_remote *remote, uint64_t now_ns, uint6
 	return any;
 }
 
-/* There is one for each time that the CQ was armed: no need to ask for another. */
+/* Each arming raises at most a single event. */
 static void take_cq_event(struct weir_mux_remote *remote)
 {
 	struct ibv_cq *cq;
@@ -302,16 +314,17 @@ static void take_cq_event(struct weir_mux_remote *remote)
 	remote->cq_events++;
 }
 
-/* Whether a completion will come; who begins a handshake wakes it after that. */
+/* Whether a completion is outstanding. Handshakes wake the worker after each post. */
 static bool is_completion_due(const struct weir_mux_remote *remote)
 {
 	return remote->posted || __atomic_load_n(&remote->nr_handshakes_posted, __ATOMIC_SEQ_CST);
 }
 
 /*
- * Says that it sleeps, and arms. Then it works once more, since others may have begun what it did
- * not know of: @remote->wakes_ns is when the first may go on who has to wait.
- * Return: whether it may sleep: there was nothing to do.
+ * Marks the worker asleep and arms the CQ, then works once more, since another thread may have
+ * queued something before seeing the mark. @remote->wakes_ns: when the first paced group may
+ * send again.
+ * Return: whether the worker may sleep: there was nothing to do.
  */
 static bool prepare_sleep(struct weir_mux_remote *remote)
 {
@@ -330,7 +343,7 @@ static bool prepare_sleep(struct weir_mux_remote *remote)
 	return may_sleep && weir_inbox_is_empty(&remote->inbox);
 }
 
-/* Sleeps until something comes, or until somebody may send again. */
+/* Sleeps until an event, or until a paced group may send again. */
 static void sleep_until_event(struct weir_mux_remote *remote)
 {
 	struct pollfd fds[] = { { .fd = remote->bell, .events = POLLIN },
@@ -348,9 +361,9 @@ static void sleep_until_event(struct weir_mux_remote *remote)
 }
 
 /*
- * Nothing is in flight any more: the connections hear of it; also those that only waited for the
- * other release_conns's FIN, which will not come. Nor is anything written into their rings any more, which
- * others may have then.
+ * Nothing is in flight any more: ends all connections of the remote, including connections still
+ * waiting for the peer's FIN. With the QPs in error, no peer can write into the rings, so others
+ * may use the memory.
  */
 static void release_conns(struct weir_mux_remote *remote)
 {
