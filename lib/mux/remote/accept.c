@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* From another mux's REQ to a qp that waits for its HELLO, or a REJ; and the end of qps. */
+/* Accepting QPs: from another mux's REQ to a QP waiting for HELLO, or a REJ; and disconnects. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "lib/mux/local/local.h"
 #include "lib/conn/qp.h"
 
-/* Whether a REQ is worth a QP; @remote: of a further qp, or NULL. */
+/* Whether to answer a REQ with a QP. @remote: receives the remote of a further QP, or NULL. */
 static int check_request(struct weir_mux_local *mux, const struct rdma_cm_id *id,
 			 const struct wire_handshake_connect *connect,
 			 struct weir_mux_remote **remote, struct weir_error *error)
@@ -43,7 +43,7 @@ static uint64_t session_id_new(void)
 
 	weir_handshake_nonce(nonce);
 	memcpy(&id, nonce, sizeof(id));
-	return id | 1; /* 0 is none */
+	return id | 1; /* 0 means none */
 }
 
 static uint8_t smaller(uint8_t a, uint8_t b)
@@ -89,7 +89,7 @@ static int admit_peer(struct weir_mux_local *mux, struct rdma_cm_id *id,
 	mux->nr_unproven++;
 	rc = accept_qp(qp, param);
 	if (rc)
-		weir_mux_qp_fail(qp, rc); /* which destroys the id, too: nobody is to reject it */
+		weir_mux_qp_fail(qp, rc); /* also destroys the id: no reject */
 	return 0;
 }
 
@@ -125,7 +125,7 @@ void weir_mux_remote_accept_events(struct weir_mux_local *mux, struct rdma_event
 	struct rdma_conn_param param;
 	enum rdma_cm_event_type type;
 	struct rdma_cm_id *id;
-	char data[256]; /* private data: its length is one byte */
+	char data[256]; /* private data: the length is one byte */
 
 	while (!rdma_get_cm_event(cm, &event)) {
 		type = event->event;
@@ -135,7 +135,7 @@ void weir_mux_remote_accept_events(struct weir_mux_local *mux, struct rdma_event
 			memcpy(data, param.private_data, param.private_data_len);
 			param.private_data = data;
 		}
-		/* An id cannot be destroyed before its events are acknowledged. */
+		/* Acknowledge first: rdma_destroy_id() waits for all acknowledgements. */
 		rdma_ack_cm_event(event);
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
 			handle_request(mux, id, &param);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Making the qps to another mux, from an application's thread. It owns the new qp until it
- * is proven; one thread dials a remote at a time, and the others wait for what comes of it. Once the
- * handshake has begun the other end may use the qp before this one knows: if nobody waits for it
- * any more, since the tenant is gone or has no time left, it is left to the poller. Broken off, it
- * would break the remote over there.
+ * Dialling another mux, from an application's thread. The thread owns the new QP until it is
+ * proven. One thread dials a remote at a time, and others wait for the result. Once the
+ * handshake has begun, the peer may use the QP before we know, and a broken QP would break the
+ * peer's remote. So a thread leaves the QP to the poller when the tenant is gone or time is up.
  *
- * Who is at an address is known only then. If it is a mux that has a remote already, the qp goes,
- * and the name is that remote's from then on: see meet.c.
+ * Only the handshake tells which mux is at an address. If the mux already has a remote, the QP
+ * is dropped and the address becomes another name of the remote: see dedup.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,17 +20,17 @@
 #include "lib/mux/local/local.h"
 #include "lib/conn/qp.h"
 
-#define RETRY_COUNT 7 /* of the transport, the most there is */
-#define RNR_RETRY_COUNT 7 /* for ever: who takes in never waits for an application */
-#define CROSSED_MS 20 /* after which a qp is tried again that the other end was dialling, too */
-#define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
+#define RETRY_COUNT 7 /* the transport's maximum */
+#define RNR_RETRY_COUNT 7 /* for ever: a receiver never waits for an application */
+#define CROSSED_MS 20 /* delay before we retry a QP also dialled by the peer */
+#define LISTEN_REJECT 8 /* IB spec 12.6.7.2, invalid service id: no listener */
 
-/* What becomes of a qp, but an error. */
+/* Results of dialling a QP, besides errors. */
 enum { DIALLED, SPARE, CROSSED };
 
 /*
- * @known: the session that the other end says there is; @ended: of which this end knows nothing
- * @is_left: the qp is the poller's, and with it that the remote is being dialled
+ * @known: session reported by the peer; @ended: session lost here
+ * @is_left: the poller now owns the QP, and clears remote->is_dialing
  */
 struct dial {
 	struct weir_mux_local *mux;
@@ -104,7 +103,7 @@ static int left_ms(const struct dial *d)
 	return ms > 0 ? ms : 1;
 }
 
-/* The route is resolved for it: later is too fail_late. */
+/* Must precede route resolution; later calls have no effect. */
 static int set_tos(const struct dial *d, uint8_t tos)
 {
 	if (!tos || !rdma_set_option(d->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)))
@@ -202,7 +201,10 @@ static int prove(struct dial *d, struct weir_mux_qp *qp)
 						       weir_strerror(qp->status));
 }
 
-/* The remote has one qp more, or all is as before. Takes and leaves mux->lock. As prove(). */
+/*
+ * Dials one more QP of the remote; changes nothing on failure. Takes mux->lock. Return: as
+ * prove().
+ */
 static int dial_qp(struct dial *d, struct weir_mux_remote *remote, uint8_t class)
 {
 	struct epoll_event in = { .events = EPOLLIN };
@@ -224,7 +226,7 @@ static int dial_qp(struct dial *d, struct weir_mux_remote *remote, uint8_t class
 		pthread_mutex_lock(&mux->lock);
 	}
 	if (!rc) {
-		/* From here on the poller hears what the connection manager says. */
+		/* From here on the poller reads the connection manager's events. */
 		in.data.ptr = d->cm;
 		epoll_ctl(mux->epoll, EPOLL_CTL_ADD, d->cm->fd, &in);
 		rc = prove(d, qp);
@@ -242,8 +244,8 @@ static int dial_qp(struct dial *d, struct weir_mux_remote *remote, uint8_t class
 }
 
 /*
- * The other end dials that qp, too, and its stays: it comes, or it has failed and ours is to be
- * tried again.
+ * The peer dials the same QP, and the peer's stays: wait until that QP arrives or fails; in the
+ * second case retry ours.
  */
 static int wait_crossed(const struct dial *d, const struct weir_mux_remote *remote)
 {
@@ -258,7 +260,10 @@ static int wait_crossed(const struct dial *d, const struct weir_mux_remote *remo
 	return rc ? fail_late(d, rc) : DIALLED;
 }
 
-/* The caller has the remote for himself. With mux->lock held, which it leaves in between. */
+/*
+ * Dials the missing QPs; no other thread dials the remote. With mux->lock held; drops it while
+ * dialling.
+ */
 static int dial_qps(struct dial *d, struct weir_mux_remote *remote, uint8_t class)
 {
 	struct weir_mux_local *mux = d->mux;
@@ -273,7 +278,7 @@ static int dial_qps(struct dial *d, struct weir_mux_remote *remote, uint8_t clas
 		rc = dial_qp(d, remote, remote->dialing);
 		pthread_mutex_lock(&mux->lock);
 		if (rc && remote->qps[class])
-			rc = DIALLED; /* the other end has dialled it */
+			rc = DIALLED; /* dialled by the peer */
 		else if (rc == CROSSED || (rc == -EAGAIN && remote->qps[0]) ||
 			 (rc && !d->is_left && weir_mux_qp_is_pending(remote, class)))
 			rc = wait_crossed(d, remote);
@@ -287,12 +292,12 @@ static int dial_qps(struct dial *d, struct weir_mux_remote *remote, uint8_t clas
 			weir_mux_remote_fail(remote, rc == SPARE ? -ECONNRESET : rc);
 		}
 	}
-	weir_fd_signal(mux->bell); /* it may have failed meanwhile, and waited for us */
+	weir_fd_signal(mux->bell); /* the poller may wait for us to reap a failed remote */
 	pthread_cond_broadcast(&mux->changed);
 	return rc;
 }
 
-/* Whether something is under way after which one knows more. */
+/* Whether the caller should wait for a change under way. */
 static bool is_in_transition(const struct weir_mux_remote *remote, uint8_t class)
 {
 	return remote->leave == WEIR_MUX_IDLE_ASKED ||
@@ -300,7 +305,10 @@ static bool is_in_transition(const struct weir_mux_remote *remote, uint8_t class
 		(remote->is_dialing || weir_mux_qp_is_pending(remote, class)));
 }
 
-/* A remote costs threads and queue pairs: a party begins so many. With mux->lock held. */
+/*
+ * Creates a remote, within the group's limit: a remote costs a thread and QPs. With mux->lock
+ * held.
+ */
 static int begin_remote(const struct dial *d, const char *name, struct weir_mux_remote **out)
 {
 	struct weir_mux_account_group *party = d->account->party;
@@ -309,8 +317,8 @@ static int begin_remote(const struct dial *d, const char *name, struct weir_mux_
 
 	if (party->nr_remotes >= party->nr_remotes_max)
 		return weir_fail(d->error, -EDQUOT,
-				 "not to %s, too: connects of this party hold %u "
-				 "other muxes, and it may have %u",
+				 "cannot connect to %s: already connected to %u "
+				 "other muxes, at most %u allowed",
 				 d->peer, party->nr_remotes, party->nr_remotes_max);
 	rc = weir_mux_remote_new(d->mux, name, &remote);
 	if (rc)
@@ -324,9 +332,8 @@ static int begin_remote(const struct dial *d, const char *name, struct weir_mux_
 }
 
 /*
- * The other end knows us, by a remote whose qp we have, or are about to be welcomed on; or have
- * lost. Then it is told so when it is dialled again. With mux->lock held, which it leaves in
- * between.
+ * The peer knows us by a session of ours, by a session about to be welcomed, or by a lost
+ * session. The next dial reports a lost session. With mux->lock held; drops it while waiting.
  */
 static int adopt_known_remote(struct dial *d, const char *name)
 {
@@ -345,7 +352,10 @@ static int adopt_known_remote(struct dial *d, const char *name)
 	return 0;
 }
 
-/* Finds or makes it, and its qp. With mux->lock held, which it leaves in between. As prove(). */
+/*
+ * Finds or creates the remote and the QP. With mux->lock held; drops it while waiting. Return:
+ * as prove().
+ */
 static int try_remote(struct dial *d, const char *name, uint8_t class, struct weir_mux_remote **out)
 {
 	struct weir_mux_local *mux = d->mux;
@@ -370,7 +380,10 @@ static int try_remote(struct dial *d, const char *name, uint8_t class, struct we
 	return rc;
 }
 
-/* With mux->lock held, which it leaves in between. On success @remote is referenced. */
+/*
+ * Retries while QPs turn out spare. With mux->lock held; drops it while waiting. On success
+ * @remote is referenced.
+ */
 static int reach_remote(struct dial *d, const char *name, uint8_t class,
 			struct weir_mux_remote **out)
 {
@@ -396,7 +409,7 @@ int weir_mux_remote_connect(struct weir_mux_account *account, const char *peer, 
 			  .deadline_ns = deadline_ns };
 	char name[WEIR_ADDRESS_MAX];
 	struct addrinfo *list;
-	/* A tenant has looked up the name himself: that may take as long as a name server likes. */
+	/* A tenant has resolved the name itself, since a name server may take long. */
 	int rc = account->socket >= 0 ? weir_address_parse_numeric(peer, &list, error) :
 					weir_address_resolve(peer, NULL, &list, error);
 

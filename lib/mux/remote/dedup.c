@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which mux is which. An address is not a mux: it may have several, and it connects to us as well
- * as we to it. What is fair holds within a remote, so two muxes have one between them. Each mux has a
- * random id, which it tells in the handshake, under the proof of the key: nobody without it speaks
- * for another.
+ * Which mux is which. An address does not identify a mux: a mux may have several, and may
+ * connect to us as well as we to the mux. Fairness holds within a remote, so two muxes must
+ * share a single remote. Each mux has a random id, sent in the handshake under the proof of the
+ * key, so no outsider can claim an id.
  *
- * The first qp decides, and first who was connected to. If he has a remote with that mux, the qp
- * is spare, and he names the session of that remote: the client finds the remote by that, and lets the
- * qp go. If the client has no such remote, it was lost, which the other end has not seen: the
- * client dials again, and names the session as ended. It may be that he does not have it yet, since
- * he is to be welcomed on that qp only now: he waits for that first.
+ * The first QP decides, starting at the donor end (the end connected to). If the donor already
+ * has a remote for the mux, the QP is spare, and WELCOME names the remote's session. The client
+ * finds the remote by the session and drops the QP. If the client has no such remote, the remote
+ * was lost without the donor's notice; the client dials again and names the session as ended.
+ * But another WELCOME with the same session may still be in flight, so the client first waits
+ * for all welcomes.
  *
- * When both dial at once, both may be welcomed before they are told so. Then each has been
- * connected to by who welcomes him: the qp that was dialled by the mux with the lower id stays,
- * and the other lets its go. It has not been used: who dialled it knows first. Where something had
- * come by the remote that would stay, before this end proved itself, the other end had it by then,
- * and would have known it: it has lost it. tests/model/meet.pml has all that in every interleaving.
+ * When both ends dial at once, both may be welcomed before either learns of the other QP. Then
+ * the QP dialled by the mux with the lower id stays, and the other mux drops the second QP,
+ * still unused because the dialler learns first. An exception: a message came by the staying
+ * remote before our proof. The peer had the remote by then and would have named the session, so
+ * the peer has lost the remote, and the new QP stays. tests/model/meet.pml checks every
+ * interleaving.
  *
- * Further qps of a remote either end dials, too, and where both do so at once, that of the lower id
- * stays.
+ * Either end may dial further QPs; if both do so at once, the lower id's stays.
  *
- * A mux that connects to itself has two remotes, as two muxes have, which are of one session: that
- * which dialled, and that which was dialled.
+ * A mux that connects to itself has two remotes with one session: a dialling and a dialled
+ * remote.
  *
- * Who has the key and claims another's id is taken for that mux. He ends what we have with it when
- * he connects; and if he connected first, and then says nothing, the qp by which we reach the
- * other is taken for the one of two that goes, where our id is the higher, and what is meant for
- * the other goes to him. All who have the key are trusted not to claim another's id.
+ * An impostor with the key may claim another mux's id. A connect by the impostor ends our remote
+ * of the real mux. If the impostor connects first and stays silent, we may drop our QP to the
+ * real mux as a duplicate, where our id is the higher; traffic for the real mux then goes to the
+ * impostor. All holders of the key are trusted not to do so.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@
 
 static const uint8_t nobody[WIRE_MUX_ID];
 
-/* < 0: our id is the lower; 0: it is this mux itself. */
+/* < 0: our id is the lower; 0: the id is ours. */
 static int compare_ids(const struct weir_mux_local *mux, const uint8_t id[static WIRE_MUX_ID])
 {
 	return memcmp(mux->id, id, WIRE_MUX_ID);
@@ -96,7 +97,7 @@ struct weir_mux_remote *weir_mux_remote_by_session(struct weir_mux_local *mux, u
 	return NULL;
 }
 
-/* While both ends have dialled there may be two: that of the lower id's is the one that stays. */
+/* While both ends dial there may be two; the remote dialled by the lower id stays. */
 struct weir_mux_remote *weir_mux_remote_by_id(struct weir_mux_local *mux,
 					      const uint8_t id[static WIRE_MUX_ID])
 {
@@ -132,7 +133,7 @@ bool weir_mux_local_expects_welcome(const struct weir_mux_local *mux)
 	return false;
 }
 
-/* A further qp: of the mux that has proven itself on the first; and whether both ends dial it. */
+/* A further QP: the peer must be the mux proven on the first, and only one end may dial. */
 static int dedup_further(const struct weir_mux_qp *qp)
 {
 	const struct weir_mux_remote *remote = qp->remote;
@@ -173,7 +174,7 @@ int weir_mux_qp_dedup_client(struct weir_mux_qp *qp, struct wire_handshake_welco
 	return 1;
 }
 
-/* The remote by which the other end has reached us meanwhile, if that is the one that stays. */
+/* A remote dialled by the peer meanwhile, if the peer's stays. */
 static const struct weir_mux_remote *find_rival(const struct weir_mux_qp *qp)
 {
 	const struct weir_mux_remote *remote = qp->remote,

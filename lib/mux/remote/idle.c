@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The end of a remote that nobody uses. At either end it costs queue pairs and a thread; so once it
- * has had no connection for options.idle_ns, this end asks the other, on the qp of class 0:
+ * Idle teardown. An unused remote costs each end QPs and a thread. After options.idle_ns without
+ * a connection, this end asks the other, on the QP of class 0:
  *
- *	LEAVE -> <- LEFT	there is none there either: nothing more is sent, and all ends
- *	LEAVE -> <- STAY	there is one, or is about to be: all is as before
- *	LEAVE -> <- LEAVE	both have handle_leave, and take it for LEFT
+ *	LEAVE -> <- LEFT	no connections there either: nothing more is sent, the remote ends
+ *	LEAVE -> <- STAY	there is a connection, or will be: the remote stays
+ *	LEAVE -> <- LEAVE	both ends have asked, and treat LEAVE as LEFT
  *
- * Who has handle_leave lets nobody connect by that remote before he knows; who has said LEFT, or has heard
- * it, never again. Who wants to connect waits so long, or dials anew: no OPEN comes to an end that
- * is gone. What was opened over there before LEAVE came is answered by STAY.
+ * After LEAVE, an end opens no connection on the remote until the answer; after sending or
+ * receiving LEFT, never again. Connecting threads wait meanwhile, or dial again, so no OPEN
+ * reaches an end already gone. If the peer opened a connection before LEAVE came, the answer is
+ * STAY.
  *
- * The last FIN of a connection goes by another qp, and LEFT can overtake it. So who hears LEFT
- * has the queue pairs end when the last of his connections is over; and who says it leaves that to
- * him, for a while. Whose LEAVE is not answered in as long ends them alone: the other end is
- * stopped, or has lost its way. tests/model/leave.pml has all but that in every interleaving.
+ * LEFT can overtake the last FIN of a connection on another QP. So the receiver of LEFT ends the
+ * QPs after the last connection; the sender of LEFT gives the peer some time to do so. If LEAVE
+ * is not answered in the same time, the QPs end too: the peer is stopped or broken.
+ * tests/model/leave.pml checks every interleaving, except for the timeouts.
  */
 #include <errno.h>
 
 #include "lib/mux/local/local.h"
 
-#define PATIENCE_NS WEIR_HANDSHAKE_NS /* of who has said LEFT, or LEAVE and hears nothing */
+#define PATIENCE_NS WEIR_HANDSHAKE_NS /* wait after LEFT, or for the answer to LEAVE */
 
-/* The mux's own reference is the only one. */
+/* Only the mux's own reference is left. */
 static bool has_no_conns(const struct weir_mux_remote *remote)
 {
 	return remote->refs == 1;
@@ -76,7 +77,7 @@ static uint64_t send_leave(struct weir_mux_remote *remote, uint64_t now_ns)
 		remote->expires_ns = now_ns + PATIENCE_NS;
 		return remote->expires_ns;
 	}
-	/* No memory, or the other end takes in nothing: later. */
+	/* No memory, or the peer takes in nothing: try again later. */
 	remote->leave = WEIR_MUX_IDLE_NONE;
 	remote->unused_ns = now_ns;
 	return weir_after_ns(now_ns, remote->mux->options.idle_ns);
@@ -90,7 +91,7 @@ static uint64_t expire_left(struct weir_mux_remote *remote, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
-/* Nobody is there, but who says that it leaves. */
+/* The remote has no users except placeholders sending LEAVE. */
 static bool may_expire(const struct weir_mux_remote *remote)
 {
 	if (!remote->qps[0] || __atomic_load_n(&remote->status, __ATOMIC_ACQUIRE))

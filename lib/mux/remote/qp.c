@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A qp: its QP, and the proof of the key over it. All QPs receive from one queue, so what is
- * count_handshake_sent on a qp that is not proven comes there too: it is taken for the handshake's, or for
- * the end of the qp.
+ * A QP of a remote, and the handshake over it. All QPs receive from shared queues, so messages
+ * on an unproven QP arrive there too: anything but a handshake message ends the QP.
  *
- * A qp that fails before both ends know that it is proven fails alone: nobody uses it. So a
- * further qp is up for who was connected to when WELCOME is known to have arrived, or something
- * comes by it. On the first qp all others rest: it is up at once, or meet.c could not tell who is
- * known.
+ * A QP may fail alone until both ends know the proof, since nothing uses the QP before. So the
+ * donor end brings up a further QP only when the send of WELCOME has completed, or when a
+ * message arrives. The first QP comes up at once: further QPs depend on the first, and dedup.c
+ * must know the remote.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 
 #define ACCESS_PROVEN (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 
-/* No class's number; and no other qp's, ever: its completion may be seen when it is gone. */
+/* Distinct from any class, and never reused: the completion may come after the QP is gone. */
 static uint64_t handshake_wr_id(const struct weir_mux_qp *qp)
 {
 	return WEIR_MUX_CLASSES_MAX + qp->nr;
@@ -56,7 +55,7 @@ static int memory_open(struct weir_mux_qp *qp)
 	return qp->mr ? 0 : -ENOMEM;
 }
 
-/* All but the id, which stays whoever's it was. */
+/* Frees all but the id, which stays the caller's. */
 static void qp_free(struct weir_mux_qp *qp)
 {
 	if (qp->qp)
@@ -134,9 +133,7 @@ struct weir_mux_qp *weir_mux_qp_find(struct weir_mux_local *mux, uint32_t qpn)
 	return NULL;
 }
 
-/*
- * Sends a message of the handshake: it is in its place already. The worker sees what becomes of it.
- */
+/* Sends a handshake message from its buffer. The worker handles the completion. */
 static int send_handshake(struct weir_mux_qp *qp, void *message, size_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)message, (uint32_t)length, qp->mr->lkey };
@@ -153,7 +150,10 @@ static int send_handshake(struct weir_mux_qp *qp, void *message, size_t length)
 	if (rc)
 		return rc;
 	qp->nr_handshakes_posted++;
-	/* This and then whether it sleeps; it says that it sleeps, and then looks at this. */
+	/*
+	 * Store-load pairing with the worker (prepare_sleep()): we bump nr_handshakes_posted,
+	 * then test asleep; the worker sets asleep, then tests the count.
+	 */
 	__atomic_add_fetch(&qp->remote->nr_handshakes_posted, 1, __ATOMIC_SEQ_CST);
 	weir_mux_remote_wake(qp->remote);
 	return 0;
@@ -192,10 +192,7 @@ int weir_mux_qp_handshake_start(struct weir_mux_qp *qp, bool is_client)
 	return send_handshake(qp, out, length);
 }
 
-/*
- * It is in proof no longer. If nobody waits for that, the remote can be dialled again; or it has
- * failed.
- */
+/* The handshake is over. With no thread waiting, the remote may be dialled again, or has failed. */
 static void settle_qp(struct weir_mux_qp *qp)
 {
 	struct weir_mux_remote *remote = qp->remote;
@@ -216,7 +213,7 @@ static void settle_qp(struct weir_mux_qp *qp)
 void weir_mux_qp_orphan(struct weir_mux_qp *qp)
 {
 	qp->is_orphan = true;
-	/* By then the other end has handle_welcome us, or has ended a qp that was never proven. */
+	/* By then the peer has welcomed us, or has dropped the unproven QP. */
 	qp->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
 	weir_fd_signal(qp->remote->mux->bell);
 }
@@ -241,9 +238,9 @@ void weir_mux_qp_fail(struct weir_mux_qp *qp, int status)
 }
 
 /*
- * How long a sender waits who finds no receive: the connection manager leaves it at 655 ms, for
- * which all connections of the qp would stand still. Of a transport that has no such timer it is
- * not asked.
+ * How long the peer waits after a receiver-not-ready NAK. The connection manager's default of
+ * 655 ms would stall all connections of the QP. A transport without a timer refuses; ignore the
+ * error.
  */
 static void set_rnr_timer(const struct weir_mux_qp *qp)
 {
@@ -252,14 +249,14 @@ static void set_rnr_timer(const struct weir_mux_qp *qp)
 	ibv_modify_qp(qp->qp, &attr, IBV_QP_MIN_RNR_TIMER);
 }
 
-/* The other end knows the key, and may reach memory. A broken QP refuses to be opened. */
+/* The peer has proven the key and may access memory. A broken QP cannot be opened. */
 static int lane_open(const struct weir_mux_qp *qp)
 {
 	set_rnr_timer(qp);
 	return weir_qp_open(qp->qp, ACCESS_PROVEN) ? -ECONNRESET : 0;
 }
 
-/* From here on it carries connections. */
+/* From here on the QP carries connections. */
 static int bring_up_qp(struct weir_mux_qp *qp)
 {
 	struct weir_mux_remote *remote = qp->remote;
@@ -282,7 +279,7 @@ void weir_mux_qp_confirm(struct weir_mux_qp *qp)
 
 	if (qp->state != WEIR_MUX_QP_WELCOMED)
 		return;
-	/* Who has handle_welcome us on another meanwhile has lost this one. */
+	/* If we have been welcomed on another QP meanwhile, the peer has lost this one. */
 	rc = qp->remote->qps[qp->class] ? -ECONNRESET : bring_up_qp(qp);
 	if (rc)
 		weir_mux_qp_fail(qp, rc);
@@ -328,7 +325,7 @@ void weir_mux_qp_handshake_sent(struct weir_mux_remote *remote, const struct ibv
 	pthread_mutex_unlock(&mux->lock);
 }
 
-/* The client knows the key, and is to be told so. */
+/* The client has proven the key; WELCOME follows. */
 static int mark_proven(struct weir_mux_qp *qp)
 {
 	int rc = lane_open(qp);
@@ -343,8 +340,8 @@ static int mark_proven(struct weir_mux_qp *qp)
 }
 
 /*
- * The client knows the key: it is told who we are to further qps. Where the qp is of no use it
- * is told so, and ends it; if it does not, the qp ends as one that was never proven.
+ * Answers a proven client with our id. WELCOME marks a spare QP and the client ends the QP;
+ * otherwise the QP expires as unproven.
  */
 static int welcome(struct weir_mux_qp *qp, void *out, size_t *length)
 {
@@ -363,7 +360,7 @@ static int welcome(struct weir_mux_qp *qp, void *out, size_t *length)
 	return rc < 0 ? rc : 0;
 }
 
-/* The donor knows it, too. */
+/* The donor has proven the key, too. */
 static int handle_welcome(struct weir_mux_qp *qp)
 {
 	int rc = weir_mux_qp_dedup_donor(qp);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A remote, from the first word with another mux to the end. One QP that breaks is the end of all
- * that goes to that mux: connections of a class would not outlive those of another for long.
+ * Life of a remote, from the first message to the end. One broken QP ends the whole remote: the
+ * connections of one class would not outlive those of another for long.
  *
- * It ends in this order: somebody finds it broken; the poller moves its QPs to error, so that all
- * that is posted completes; the worker waits for that, and lets go of the connections; the
+ * Teardown: any thread marks the remote as failed; the poller moves the QPs to error, so all
+ * posted WRs complete; the worker waits for the completions and releases the connections; the
  * poller destroys the QPs.
  */
 #include <errno.h>
@@ -98,7 +98,7 @@ void weir_mux_remote_fail(struct weir_mux_remote *remote, int status)
 
 void weir_mux_remote_put(struct weir_mux_remote *remote)
 {
-	/* Nobody is there any more: the poller is to look when that was. */
+	/* No users are left: the poller starts the idle timer. */
 	if (--remote->refs == 1)
 		weir_fd_signal(remote->mux->bell);
 	if (remote->refs)
@@ -115,7 +115,7 @@ void weir_mux_remote_uncharge(struct weir_mux_remote *remote)
 	remote->party = NULL;
 }
 
-/* Nobody waits for those: who dials a remote himself sees that it is lost. */
+/* Fails orphaned QPs; a dialling thread checks the remote's status anyway. */
 static void fail_orphans(struct weir_mux_remote *remote)
 {
 	struct weir_list *at;
@@ -128,7 +128,7 @@ static void fail_orphans(struct weir_mux_remote *remote)
 	}
 }
 
-/* So that what is posted completes, and the other end hears of it. */
+/* Lets posted WRs complete, and tells the peer. */
 void weir_mux_remote_flush_qps(struct weir_mux_remote *remote)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
@@ -146,7 +146,7 @@ void weir_mux_remote_flush_qps(struct weir_mux_remote *remote)
 	}
 }
 
-/* Also those that were to be of it, and are not proven yet. */
+/* Includes QPs not proven yet. */
 static void destroy_qps(struct weir_mux_remote *remote)
 {
 	struct weir_mux_local *mux = remote->mux;
@@ -172,7 +172,7 @@ static void destroy_remote(struct weir_mux_remote *remote)
 	weir_mux_remote_put(remote);
 }
 
-/* A remote that failed; or one to which nobody came: it was to be connected to, and was not. */
+/* Ends a failed remote, even a remote never reached. */
 static void reap_remote(struct weir_mux_remote *remote)
 {
 	if (!__atomic_load_n(&remote->status, __ATOMIC_ACQUIRE))
@@ -183,7 +183,7 @@ static void reap_remote(struct weir_mux_remote *remote)
 	destroy_remote(remote);
 }
 
-/* Lanes that were not proven; those of an application's thread are its own. */
+/* Destroys failed QPs outside remotes; a dialling thread destroys its own. */
 static void reap_qps(struct weir_mux_local *mux)
 {
 	struct weir_list *at = mux->qps.next;

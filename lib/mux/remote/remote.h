@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Another mux, as the mux knows it: its qps, one a class, and who posts on them. */
+/* A remote: the local view of another mux, with a QP per class and a worker. */
 #ifndef WEIR_LIB_MUX_REMOTE_REMOTE_H
 #define WEIR_LIB_MUX_REMOTE_REMOTE_H
 
@@ -15,17 +15,17 @@
 
 struct weir_mux_local;
 
-#define WEIR_MUX_QP_DEPTH 256 /* WRs of streams on a qp */
-#define WEIR_MUX_QP_CTRLS 64 /* control messages besides */
-#define WEIR_MUX_QP_HANDSHAKES 3 /* and those of the handshake */
-#define WEIR_MUX_QP_CHAIN 16 /* WRs with one doorbell */
-#define WEIR_MUX_DIRECT_WRITE_MIN 4096u /* bytes: a piece is written into the ring, and not sent */
-#define WEIR_MUX_REMOTE_NAMES_MAX 16 /* more of its addresses are dialled again each time */
-#define WEIR_MUX_QP_RNR_TIMER 12 /* 0.64 ms, as verbs encode it */
+#define WEIR_MUX_QP_DEPTH 256 /* stream WRs on a QP */
+#define WEIR_MUX_QP_CTRLS 64 /* control messages on top */
+#define WEIR_MUX_QP_HANDSHAKES 3 /* handshake messages on top */
+#define WEIR_MUX_QP_CHAIN 16 /* WRs per doorbell */
+#define WEIR_MUX_DIRECT_WRITE_MIN 4096u /* bytes from which a segment goes by RDMA write */
+#define WEIR_MUX_REMOTE_NAMES_MAX 16 /* older addresses are dialled again each time */
+#define WEIR_MUX_QP_RNR_TIMER 12 /* 0.64 ms in the verbs encoding */
 
 /*
- * WELCOMED: a further one; who has connected was welcomed, and may not know yet. SPARE: who it
- * leads to has been reached by another qp; of who has connected.
+ * WELCOMED: a further QP whose WELCOME may still be in flight. SPARE: dialled by us, but another
+ * QP already reaches the same mux.
  */
 enum weir_mux_qp_state {
 	WEIR_MUX_QP_PROVING,
@@ -35,7 +35,7 @@ enum weir_mux_qp_state {
 	WEIR_MUX_QP_FAILED
 };
 
-/* A WR of a qp, until its completion is seen; in the order posted. @rdma_op: NULL: of none. */
+/* A posted WR until its completion, in posting order. @rdma_op: NULL for stream and control WRs. */
 struct weir_mux_posted_wr {
 	struct weir_mux_vconn *conn;
 	struct weir_mux_rdma_op *rdma_op;
@@ -44,11 +44,11 @@ struct weir_mux_posted_wr {
 };
 
 /**
- * struct weir_mux_sched_group - what a party's connections to a remote have in a class, together
+ * struct weir_mux_sched_group - an account group's connections to a remote in one class
  * @link: in remote->sched_groups
- * @refs: connections; @nr_ours: of which so many have been connected from here; mux->lock
- * @bundle: the worker's; @pace_link: in remote->paced as long as that is paused, and the worker's,
- *	too
+ * @refs: connections; @nr_ours: outgoing connections; mux->lock
+ * @bundle: their flows; worker only
+ * @pace_link: in remote->paced while @bundle is paused; worker only
  */
 struct weir_mux_sched_group {
 	struct weir_list link, pace_link;
@@ -58,17 +58,17 @@ struct weir_mux_sched_group {
 };
 
 /**
- * struct weir_mux_qp - one QP
+ * struct weir_mux_qp - a QP to another mux
  * @link: in mux->qps
- * @id: the connection manager's; its context is this
- * @qp: set once; closed to RDMA until the other end has proven the key
- * @cm: its own event channel, where this end has connected; NULL where it was connected to
- * @state, @status: mux->lock; @status says why it failed
- * @ended, @proved: a session that the other end may have, and this end has not; and as of
- *	mux->last_event, when it proved itself; the client's
- * @nr: of all qps that the mux ever had; @nr_handshakes_posted: messages of the handshake in flight; mux->lock
- * @controls: WEIR_MUX_QP_CTRLS messages, and after them the handshake's, all registered
- * @posted, @first, @count, @nr_controls, @chain, @nr_chain: the worker's
+ * @id: the connection manager's; the context is the QP
+ * @qp: set once; closed to RDMA until the peer has proven the key
+ * @cm: event channel of a QP dialled by us, else NULL
+ * @state, @status: mux->lock; @status is the error of a failed QP
+ * @ended: client: session still known to the peer and lost here; 0 if none
+ * @proved: client: mux->last_event when we sent the proof
+ * @nr: unique within the mux; @nr_handshakes_posted: handshake messages in flight; mux->lock
+ * @controls: registered: WEIR_MUX_QP_CTRLS messages, then the handshake's
+ * @posted, @first, @count, @nr_controls, @chain, @nr_chain: worker only
  */
 struct weir_mux_qp {
 	struct weir_list link;
@@ -83,8 +83,8 @@ struct weir_mux_qp {
 	unsigned int nr_handshakes_posted;
 	struct weir_handshake handshake;
 	uint64_t deadline_ns;
-	bool is_counted; /* among the unproven */
-	bool is_orphan; /* who dialled it waits for it no longer: it is the poller's */
+	bool is_counted; /* in mux->nr_unproven */
+	bool is_orphan; /* the dialling thread gave up; now the poller's */
 
 	struct wire_mux_control *controls;
 	struct ibv_mr *mr;
@@ -97,45 +97,43 @@ struct weir_mux_qp {
 };
 
 /*
- * Whether a remote to which no connection is left may go, as far as the two ends have agreed: this
- * end has asked; it may, and nobody connects by it any more.
+ * Idle teardown. ASKED: we have sent LEAVE. LEFT: both ends agree, and no new connection may use
+ * the remote.
  */
 enum weir_mux_idle_state { WEIR_MUX_IDLE_NONE, WEIR_MUX_IDLE_ASKED, WEIR_MUX_IDLE_LEFT };
 
 /**
  * struct weir_mux_remote - another mux
- * @link: in mux->nodes
- * @name: as connected to at first; or where it connected from
- * @names: all addresses by which it was reached, the last WEIR_MUX_REMOTE_NAMES_MAX; mux->lock
- * @id: the other mux's, as it was proven; 0: not yet known
- * @session_id: names it to further qps, which either end may dial
- * @is_ours: this end has dialled its qp of class 0
- * @refs: connections that know it, and one of the mux's, and who is about to connect; mux->lock
- * @party: whose it counts as: whose connect has begun it, or holds it since; NULL: it is there
- *	because others connect to us; mux->lock
- * @qps: by class; NULL where there is none yet. Set once with mux->lock held, and read without
- *	it after an acquire
- * @sched_groups: of parties who have connections; mux->lock
- * @nr_opens, @open_waiters: connections whose OPEN is unanswered, at most WIRE_MUX_OPENS_MAX, and those
- *	whose OPEN has to wait until it is less; mux->lock
- * @nr_refusals: of its OPENs, not yet sent; mux->lock
- * @nr_pending_opens: of its OPENs, that wait for rings; mux->lock
- * @heard: as of mux->last_event, when something first came by a qp of its; 0: nothing has;
- *	mux->lock
- * @is_dialing: an application's thread connects, for a qp of class @dialing; or has left that to
- *	the poller
- * @leave, @unused_ns, @expires_ns: since when it has had no connection, 0: not known; and when the
- *	queue pairs go, once that is agreed; mux->lock
- * @status: why it is lost, or 0; any thread
- * @nr_handshakes_posted: messages of handshakes in flight; changed with mux->lock held
- * @inbox, @asleep, @bell: how the worker gets news
- * @is_claimed: somebody does the worker's work. What is said to be the worker's is his who does
- * @is_ended: nobody does any more; @wakes_ns: the worker sleeps no longer than until then; the
- *	worker's
- * @has_more: who has served was not done, and comes again; mux->lock
- * @is_armed: the CQ, and its event has not been taken; set by who serves
- * @control_waits: connections with something to say, for which there was no room; @paced:
- *	sched_groups whose connections may not send yet, since their party has sent so much; the worker's
+ * @link: in mux->remotes
+ * @name: the address first dialled, or from which the peer connected
+ * @names: all addresses used to reach the remote, the last WEIR_MUX_REMOTE_NAMES_MAX; mux->lock
+ * @id: the peer's proven id; 0: not known yet
+ * @session_id: names the remote when either end dials a further QP
+ * @is_ours: we dialled the QP of class 0
+ * @refs: connections, threads about to connect, and the mux; mux->lock
+ * @party: the account group charged: the first to connect, or the heir; NULL if only the peer
+ *	connects; mux->lock
+ * @qps: by class, NULL if missing. Set once with mux->lock held; read without it after an
+ *	acquire
+ * @sched_groups: account groups with connections; mux->lock
+ * @nr_opens, @open_waiters: OPENs without an answer, at most WIRE_MUX_OPENS_MAX, and connections
+ *	whose OPEN must wait; mux->lock
+ * @nr_refusals: refusals of the peer's OPENs not yet sent; mux->lock
+ * @nr_pending_opens: the peer's OPENs waiting for rings; mux->lock
+ * @heard: mux->last_event at the first control message from the peer, 0: none yet; mux->lock
+ * @is_dialing: an application's thread, or the poller after it, dials a QP of class @dialing
+ * @leave, @unused_ns, @expires_ns: idle teardown; since when there is no connection (0:
+ *	unknown), and when the QPs go once both ends agree; mux->lock
+ * @status: 0, or why the remote is lost; any thread
+ * @nr_handshakes_posted: handshake messages in flight; changed with mux->lock held
+ * @inbox, @asleep, @bell: news for the worker
+ * @is_claimed: a thread acts as the worker; "worker only" means the claim holder
+ * @is_ended: no more work will be done; worker only
+ * @wakes_ns: timeout of the sleeping worker; worker only
+ * @has_more: a combining thread left work, and comes again; mux->lock
+ * @is_armed: the CQ is armed and the event not yet taken; worker only
+ * @control_waits: connections whose control messages wait for room; worker only
+ * @paced: groups waiting for the rate limit; worker only
  */
 struct weir_mux_remote {
 	struct weir_list link;
@@ -163,109 +161,107 @@ struct weir_mux_remote {
 
 	struct weir_sched sched;
 	struct weir_list control_waits, paced;
-	uint32_t posted; /* WRs whose completion has not been seen, over all qps */
+	uint32_t posted; /* WRs in flight over all QPs */
 	unsigned int cq_events;
 	bool is_armed, is_ended, has_more;
 	uint64_t wakes_ns;
 };
 
 /*
- * remote.c: all with mux->lock held, but weir_mux_remote_fail(), which takes none.
- * weir_mux_remote_fail() breaks a remote for good: its worker sees to the rest.
+ * Functions down to weir_mux_qp_is_pending() are called with mux->lock held, except
+ * weir_mux_remote_fail(), which takes no lock.
  */
 int weir_mux_remote_new(struct weir_mux_local *mux, const char *name,
 			struct weir_mux_remote **remote);
 int weir_mux_remote_start(struct weir_mux_remote *remote);
+/* Breaks the remote for good; poller and worker clean up. */
 void weir_mux_remote_fail(struct weir_mux_remote *remote, int status);
 void weir_mux_remote_put(struct weir_mux_remote *remote);
-/* It counts as nobody's any more. */
+/* Charges the remote to no account group any more. */
 void weir_mux_remote_uncharge(struct weir_mux_remote *remote);
-/* Ends what is over: joins its worker, destroys its QPs. The poller's. */
+/* Joins the workers and destroys the QPs of remotes that have ended. Context: the poller. */
 void weir_mux_remotes_reap(struct weir_mux_local *mux);
-/* Its QPs are in error: what is posted completes, and the other end reaches nothing by them. */
+/* Moves the QPs to error: all WRs complete, and the peer reaches no memory through them. */
 void weir_mux_remote_flush_qps(struct weir_mux_remote *remote);
 
-/*
- * meet.c: which remote is which, with mux->lock held. weir_mux_remote_is_usable(): connections may go by it.
- * weir_mux_remote_by_name(): by a name of its; weir_mux_remote_by_session(): for a further qp that this end
- * dials (@is_client), or is dialled; weir_mux_remote_by_id(): that has a qp, for who connects to us.
- */
+/* Whether connections may use the remote. */
 bool weir_mux_remote_is_usable(const struct weir_mux_remote *remote);
+/* The usable remote with the address @name. */
 struct weir_mux_remote *weir_mux_remote_by_name(struct weir_mux_local *mux, const char *name);
 void weir_mux_remote_add_name(struct weir_mux_remote *remote, const char *name);
+/* The remote of a further QP. @is_client: we dial the QP. */
 struct weir_mux_remote *weir_mux_remote_by_session(struct weir_mux_local *mux, uint64_t session_id,
 						   bool is_client);
+/* The remote with the peer's id, for an incoming QP. */
 struct weir_mux_remote *weir_mux_remote_by_id(struct weir_mux_local *mux,
 					      const uint8_t id[static WIRE_MUX_ID]);
-/* Whether some first qp that this end dials is so far that the other end may have its session. */
+/* Whether we dial a first QP whose session the peer may already have. */
 bool weir_mux_local_expects_welcome(const struct weir_mux_local *mux);
 /*
- * The other end has proven itself on the qp. Return: 0: it is used, now or later; 1: it is spare,
- * and the answer says so; -EALREADY the same qp is dialled by either end, and this is not the one
- * that stays; -EPROTO.
+ * Deduplication after the peer's proof. Return: 0: use the QP, now or later; 1: spare, as the
+ * answer says; -EALREADY both ends dial, and the peer's QP stays; -EPROTO.
  */
 int weir_mux_qp_dedup_client(struct weir_mux_qp *qp, struct wire_handshake_welcome *welcome);
 int weir_mux_qp_dedup_donor(struct weir_mux_qp *qp);
 
-/* qp.c: with mux->lock held. */
 int weir_mux_qp_new(struct weir_mux_remote *remote, uint8_t class, struct rdma_cm_id *id,
 		    struct weir_mux_qp **qp);
 void weir_mux_qp_destroy(struct weir_mux_qp *qp);
 struct weir_mux_qp *weir_mux_qp_find(struct weir_mux_local *mux, uint32_t qpn);
-/* Begins the handshake, as who has connected or as who was connected to. */
+/* Starts the handshake as client or donor. */
 int weir_mux_qp_handshake_start(struct weir_mux_qp *qp, bool is_client);
 void weir_mux_qp_fail(struct weir_mux_qp *qp, int status);
-/* Who waits for its proof does so no longer: it goes on all the same, until its deadline. */
+/* The waiting thread gives up; the handshake goes on until its deadline. */
 void weir_mux_qp_orphan(struct weir_mux_qp *qp);
-/* A message of the handshake came, from whoever it is. */
+/* Handles a handshake message from a peer not yet trusted. */
 void weir_mux_qp_handshake_input(struct weir_mux_qp *qp, const void *data, size_t length);
-/* Who was welcomed on it knows: it carries connections, if it does not do so already. */
+/* The client has received WELCOME: the QP may carry connections. */
 void weir_mux_qp_confirm(struct weir_mux_qp *qp);
-/* Whether there is one of that class that will be up, or will fail, without this end's doing. */
+/* Whether a QP of @class will come up, or fail, without further action on our side. */
 bool weir_mux_qp_is_pending(const struct weir_mux_remote *remote, uint8_t class);
-/* Without mux->lock, by who serves: a work request of a handshake is in flight no longer. */
+/* Handles the completion of a handshake message. Context: the worker, without mux->lock. */
 void weir_mux_qp_handshake_sent(struct weir_mux_remote *remote, const struct ibv_wc *wc);
 
 /*
- * worker.c: the thread of a remote, and its work, once: @next_ns receives when somebody may send
- * again who may not yet. Return: whether there was anything to do. Context: who serves.
+ * The worker thread, and one pass of its work. @next_ns: receives when the first paced group may
+ * send. Return: whether there was anything to do. Context (step): the claim holder.
  */
 void *weir_mux_worker_run(void *remote);
 bool weir_mux_worker_step(struct weir_mux_remote *remote, uint64_t now_ns, uint64_t *next_ns);
 
 /*
- * serve.c. weir_mux_remote_claim(): the work is the caller's until weir_mux_remote_release(), or false: somebody
- * is at it; afterwards he looks at the inbox. weir_mux_remote_combine(): does what there is to do, unless
- * somebody does; the caller has no lock, and a reference. weir_mux_remote_wake() wakes the worker.
+ * Claim the worker's role until release. Return: false: another thread has it. After release,
+ * check the inbox.
  */
 bool weir_mux_remote_claim(struct weir_mux_remote *remote);
 void weir_mux_remote_release(struct weir_mux_remote *remote);
+/* Does the pending work, unless another thread does. Context: no lock held; with a reference. */
 void weir_mux_remote_combine(struct weir_mux_remote *remote);
 void weir_mux_remote_wake(struct weir_mux_remote *remote);
 
-/*
- * leave.c: with mux->lock held. weir_mux_idle_input(): the other end has said @what. -EPROTO; -ENOMEM.
- * weir_mux_idle_expire(): asks for the end of nodes that have had no connection for long enough, and
- * ends those for which it is agreed. Return: when it is to be called again, at the latest.
- */
+/* Handles the peer's LEAVE, LEFT or STAY. -EPROTO; -ENOMEM. Context: with mux->lock held. */
 int weir_mux_idle_input(struct weir_mux_qp *qp, enum wire_mux_type what);
+/*
+ * Sends LEAVE to remotes idle long enough, and ends remotes in state LEFT when due. Return: when
+ * to call again, at the latest. Context: with mux->lock held.
+ */
 uint64_t weir_mux_idle_expire(struct weir_mux_local *mux, uint64_t now_ns);
 
-/* stake.c: with mux->lock held. -ENOMEM. */
+/* -ENOMEM. Context: with mux->lock held, like the next two. */
 int weir_mux_sched_group_join(struct weir_mux_vconn *conn);
 void weir_mux_sched_group_leave(struct weir_mux_vconn *conn);
-/* The connection is one that is asked for here: its party may be who holds the remote. */
+/* The connection is outgoing: its group may be charged for the remote. */
 void weir_mux_sched_group_charge(struct weir_mux_vconn *conn);
 /*
- * The worker's, without mux->lock. weir_mux_sched_group_follow_account(): the connection is of its owner's party, as
- * that is now; if there is no memory for that, of the last one. weir_mux_sched_group_idle(): it has nothing
- * to send, or may not. weir_mux_sched_group_is_paced(): whether it has to wait, and all of its stake, since
- * its party has sent so much. weir_mux_sched_groups_resume(): who may send again has his turn. Return: when the
- * next may, or UINT64_MAX.
+ * Moves the connection to the account's present group, memory permitting. Context: the worker,
+ * without mux->lock, like the next three.
  */
 void weir_mux_sched_group_follow_account(struct weir_mux_vconn *conn);
+/* The connection has nothing to send, or may not. */
 void weir_mux_sched_group_idle(struct weir_mux_vconn *conn);
+/* Pauses the connection's group if over the rate limit. Return: whether paused. */
 bool weir_mux_sched_group_is_paced(struct weir_mux_vconn *conn, uint64_t now_ns);
+/* Resumes groups whose time has come. Return: when the next may send, or UINT64_MAX. */
 uint64_t weir_mux_sched_groups_resume(struct weir_mux_remote *remote, uint64_t now_ns);
 
 #endif

@@ -74,7 +74,7 @@ static void a_party_has_only_so_many_peers(void **state)
 	accepted = accept_from(listener);
 	assert_int_equal(weir_mux_connect(mux, near.address, SERVICE, NULL, &conn, &error),
 			 -EDQUOT);
-	assert_non_null(strstr(error.text, "it may have 1"));
+	assert_non_null(strstr(error.text, "at most 1 allowed"));
 	/* To the one that it has nothing is in the way; and to another, when that has gone. */
 	weir_mux_conn_close(connect_to(mux, &far, SERVICE));
 	weir_mux_conn_close(accept_from(listener));
