@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Owners, and the groups that they are of: whatever is bounded is bounded for the party, so that
- * a user with many processes has no more than one with a single one.
+ * Accounts and account groups. All limits are per group, so a user with many processes gets no
+ * more than a user with one.
  */
 #include <errno.h>
 #include <limits.h>
@@ -64,9 +64,7 @@ bool weir_mux_account_is_gone(const struct weir_mux_account *account)
 	return account->socket >= 0 && poll(&fd, 1, 0) == 1 && fd.revents & (POLLHUP | POLLERR);
 }
 
-/*
- * The kernel tells of an end on the socket, and others on the condition: it looks at one in turn.
- */
+/* The process's end shows on the socket, changes on the condition: alternate between the two. */
 int weir_mux_account_wait(struct weir_mux_account *account, pthread_cond_t *changed,
 			  uint64_t deadline_ns)
 {
@@ -103,7 +101,7 @@ struct weir_mux_account_group *weir_mux_account_group_get(struct weir_mux_local 
 	return party;
 }
 
-/* Those of its connections that may wait for their turn look again. */
+/* Makes the worker recheck the group's connections, which may wait for the rate limit. */
 static void notify_conns(const struct weir_mux_account_group *party, struct weir_mux_remote *remote)
 {
 	struct weir_list *at;
@@ -156,7 +154,7 @@ int weir_mux_account_take_bytes(struct weir_mux_account *account, uint64_t bytes
 {
 	struct weir_mux_account_group *party = account->party;
 
-	/* It may have more than it may: once it was allowed to. */
+	/* The group may be over its limit, if the limit was lowered or an account joined. */
 	if (party->bytes > party->bytes_max || bytes > party->bytes_max - party->bytes)
 		return -EDQUOT;
 	party->bytes += bytes;

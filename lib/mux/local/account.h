@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whose connections, offers and memory are which: an account is this program, or a tenant of weir
- * share. And what owners have together: a party, as all processes of a user.
+ * Accounts: owners of connections, services and memory. An account is the program itself, or a
+ * tenant of weir share. An account group shares limits between accounts, such as all processes
+ * of a user.
  */
 #ifndef WEIR_LIB_MUX_LOCAL_ACCOUNT_H
 #define WEIR_LIB_MUX_LOCAL_ACCOUNT_H
@@ -16,9 +17,9 @@
 
 struct weir_mux_local;
 
-#define WEIR_MUX_MRS_MAX 1024 /* of a party: each is a mapping, of which a process has so many */
+#define WEIR_MUX_MRS_MAX 1024 /* per group; each is a mapping, and a process has few */
 
-/* Counted by many threads, relaxed. */
+/* Counters updated by many threads, relaxed. */
 struct weir_mux_counters {
 	_Atomic uint64_t work_requests, doorbells, bytes_sent, bytes_received, credits, sleeps;
 	_Atomic uint64_t bytes_written, ahead_bytes_max, waited_ns;
@@ -40,16 +41,16 @@ static inline void weir_mux_counter_add(_Atomic uint64_t *counter, uint64_t by)
 }
 
 /**
- * struct weir_mux_account_group - what its owners have between them
- * @link: in mux->parties, until the mux ends; in none: of one account alone
- * @id: what it is found by
- * @weight: of all connections together, against other parties'; any thread
- * @rate: what all connections together may send; any thread
- * @first_class: the most urgent that they may have, whoever opens them
- * @bytes, @nr_conns, @nr_mrs: what the owners have
- * @nr_remotes: that their connects have begun, and that are not gone
+ * struct weir_mux_account_group - limits shared by its accounts
+ * @link: in mux->groups until the mux ends; in no list for a group of one account
+ * @id: the key for lookups
+ * @weight: scheduler weight of all connections together; any thread
+ * @rate: rate limit of all connections together; any thread
+ * @first_class: the most urgent class allowed, whichever end opens
+ * @bytes, @nr_conns, @nr_mrs: totals of all accounts
+ * @nr_remotes: remotes charged to the group
  *
- * mux->lock.
+ * Guarded by mux->lock.
  */
 struct weir_mux_account_group {
 	struct weir_list link;
@@ -62,21 +63,21 @@ struct weir_mux_account_group {
 };
 
 /**
- * struct weir_mux_account - whose
- * @own: his party at first, and his alone
- * @party: any thread, by weir_mux_account_current_group()
- * @slabs: those with room first; @mrs
- * @bytes: of both
- * @nr_mrs: at most WEIR_MUX_MRS_MAX, of all of his party
- * @nr_slabs: counted from the first, and so their numbers
- * @changed: broadcast when a connection of his, or what it refers to, is something else
- * @socket: he is there as long as its other end is; -1: for ever
- * @is_shared: his rings are memfds
- * @is_adding_slab: somebody makes a chunk for him, without the lock
- * @pending_opens: what others have asked of him, and has to wait for that; @has_open_thread: a thread sees to
- *	it
+ * struct weir_mux_account - an owner of connections, services and memory
+ * @own: the initial group, with no other member
+ * @party: the group; any thread, by weir_mux_account_current_group()
+ * @slabs: slabs with room first
+ * @bytes: of slabs and MRs
+ * @nr_mrs: at most WEIR_MUX_MRS_MAX over the group
+ * @nr_slabs: ever added; also the next slab's number
+ * @changed: broadcast when any connection of the account changes
+ * @socket: the account lives as long as the other end; -1: for ever
+ * @is_shared: rings are memfds
+ * @is_adding_slab: a thread registers a slab, without the lock
+ * @pending_opens: other muxes' OPENs waiting for rings; @has_open_thread: a thread serves
+ *	@pending_opens
  *
- * mux->lock.
+ * Guarded by mux->lock.
  */
 struct weir_mux_account {
 	struct weir_mux_local *mux;
@@ -91,47 +92,46 @@ struct weir_mux_account {
 	struct weir_mux_counters counts;
 };
 
-/* An account of nothing, with no bounds. Context: any. */
+/* Initialises an empty account without limits. Context: any. */
 void weir_mux_account_init(struct weir_mux_account *account, struct weir_mux_local *mux);
 
-/* A condition whose deadlines are of CLOCK_MONOTONIC. */
+/* Initialises a condition variable on CLOCK_MONOTONIC. */
 void weir_cond_init(pthread_cond_t *cond);
 
 /*
- * Waits for @changed on his behalf, with mux->lock held; also for nothing now and then.
- * Return: 0; -ETIMEDOUT; -ECONNRESET he is gone, and nobody wants to know any more.
+ * Waits for @changed, with mux->lock held; may return early.
+ * Return: 0; -ETIMEDOUT; -ECONNRESET the account's process is gone.
  */
 int weir_mux_account_wait(struct weir_mux_account *account, pthread_cond_t *changed,
 			  uint64_t deadline_ns);
 
-/* Whether he is; and for how long, at most, somebody who waits does not look. */
+/* Whether the account's process is gone. Waiters check every WEIR_MUX_ACCOUNT_CHECK_MS. */
 #define WEIR_MUX_ACCOUNT_CHECK_MS 20
 bool weir_mux_account_is_gone(const struct weir_mux_account *account);
 
 /*
- * Waits until nobody does anything for him any more: he has no connections, and nobody finds him.
- * What is his memory's goes. Context: without mux->lock.
+ * Waits until no thread works for the account, then frees the memory. The account has no
+ * connections and cannot be found any more. Context: without mux->lock.
  */
 void weir_mux_account_fini(struct weir_mux_account *account);
 
 /*
- * The party of that number: found, or made without bounds. It stays as long as the mux: so many
- * users and cgroups there are not. NULL: no memory. With mux->lock held.
+ * Finds the group @id, or creates it without limits. Groups live as long as the mux: there are
+ * only so many users and cgroups. NULL: no memory. With mux->lock held.
  */
 struct weir_mux_account_group *weir_mux_account_group_get(struct weir_mux_local *mux, uint64_t id);
 
-/* From now on it has this weight and this ceiling; 0: none. With mux->lock held. */
+/* Sets weight and rate limit; 0: no limit. With mux->lock held. */
 void weir_mux_account_group_limit(struct weir_mux_local *mux, struct weir_mux_account_group *party,
 				  unsigned int weight, uint64_t bytes_s);
 
-/* He is of this party, with all that he has. With mux->lock held. */
+/* Moves the account with all possessions to @party. With mux->lock held. */
 void weir_mux_account_set_group(struct weir_mux_account *account,
 				struct weir_mux_account_group *party);
 
 /*
- * Memory, a region of memory, and a connection, that he is to have, and has had. With mux->lock
- * held.
- * Return: 0; -EDQUOT his party has as much as it may.
+ * Charge and uncharge memory, an MR, a connection. With mux->lock held.
+ * Return: 0; -EDQUOT the group is at its limit.
  */
 int weir_mux_account_take_bytes(struct weir_mux_account *account, uint64_t bytes);
 void weir_mux_account_give_bytes(struct weir_mux_account *account, uint64_t bytes);
@@ -140,7 +140,7 @@ void weir_mux_account_give_mr(struct weir_mux_account *account, uint64_t bytes);
 int weir_mux_account_take_conn(struct weir_mux_account *account);
 void weir_mux_account_give_conn(struct weir_mux_account *account);
 
-/* What he has closed, and is still to be sent, is not sent any more. With mux->lock held. */
+/* Drops the unsent bytes of the account's closed connections. With mux->lock held. */
 void weir_mux_account_abort_closed(struct weir_mux_account *account);
 
 static inline struct weir_mux_account_group *

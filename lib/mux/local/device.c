@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a mux needs of the machine: an address to listen on, a device, and what all lanes share. */
+/* The verbs objects of a mux: listener, device, and the objects shared by all QPs. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -45,7 +45,7 @@ static uint8_t query_reads_max(struct ibv_context *device)
 	return (uint8_t)(most > attr.max_qp_init_rd_atom ? attr.max_qp_init_rd_atom : most);
 }
 
-/* The first level needs fewer buffers than all others, unless there are none. */
+/* The first level gets fewer buffers than the rest, unless there are no other levels. */
 static int srqs_open(struct weir_mux_local *mux, struct weir_error *error)
 {
 	unsigned int most = mux->options.buffers, few = most / 4 < 8 ? 8 : most / 4;

@@ -25,7 +25,7 @@ void weir_fd_signal(int fd)
 
 void weir_fd_drain(int fd)
 {
-	uint64_t rings[64]; /* as a pipe holds them; an eventfd gives one number */
+	uint64_t rings[64]; /* a pipe may hold many; an eventfd gives one number */
 
 	if (fd < 0)
 		return;
@@ -80,7 +80,7 @@ static int options_check(const struct weir_mux_options *o, struct weir_error *er
 	return 0;
 }
 
-/* A class as the scheduler knows it. */
+/* Translates a class for the scheduler. */
 static int class_fill(struct weir_mux_local *mux, unsigned int i, struct weir_error *error)
 {
 	struct weir_mux_class *c = &mux->classes[i];
@@ -93,11 +93,11 @@ static int class_fill(struct weir_mux_local *mux, unsigned int i, struct weir_er
 	if (!c->depth)
 		c->depth = 4;
 	if (c->segment_bytes < 1024 || c->segment_bytes > WIRE_MUX_SEGMENT_MAX)
-		return weir_fail(error, -EINVAL, "segments of %u bytes: 1024 to %u are possible",
+		return weir_fail(error, -EINVAL, "segments of %u bytes: must be 1024 to %u",
 				 c->segment_bytes, WIRE_MUX_SEGMENT_MAX);
 	if (c->depth > 64 || c->level > UINT8_MAX || c->weight > WEIR_SCHED_WEIGHT_MAX)
 		return weir_fail(error, -EINVAL,
-				 "class %u: a depth to 64, a level to 255, a weight to 1024", i);
+				 "class %u: depth must be at most 64, level 255, weight 1024", i);
 	mux->configs[i] = (struct weir_sched_config){
 		.level = (uint8_t)c->level,
 		.weight = (uint16_t)c->weight,
@@ -120,7 +120,7 @@ static int classes_fill(struct weir_mux_local *mux, struct weir_error *error)
 		rc = class_fill(mux, i, error);
 	mux->options.classes = mux->classes;
 	if (!rc && weir_sched_init(&probe, mux->configs, (uint8_t)mux->options.nr_classes, 0))
-		rc = weir_fail(error, -EINVAL, "classes stand in the order of their levels");
+		rc = weir_fail(error, -EINVAL, "classes must be in the order of their levels");
 	return rc;
 }
 
@@ -233,11 +233,11 @@ void weir_mux_local_set_idle(struct weir_mux_local *mux, uint64_t idle_ns)
 {
 	pthread_mutex_lock(&mux->lock);
 	mux->options.idle_ns = idle_ns ? idle_ns : WEIR_MUX_IDLE_NS;
-	weir_fd_signal(mux->bell); /* it may sleep for longer than that */
+	weir_fd_signal(mux->bell); /* the poller may sleep for longer */
 	pthread_mutex_unlock(&mux->lock);
 }
 
-/* Whether a connection that has been closed still has something to say. */
+/* Whether a closed connection still has something to send. */
 static bool has_unsent_closed(const struct weir_mux_local *mux,
 			      const struct weir_mux_account *account)
 {
@@ -260,7 +260,7 @@ void weir_mux_local_drain(struct weir_mux_local *mux, struct weir_mux_account *a
 	pthread_mutex_unlock(&mux->lock);
 }
 
-/* Nobody connects any more; who still is connected is cut off. */
+/* Refuses new connections and cuts off existing ones. */
 void weir_mux_local_stop(struct weir_mux_local *mux)
 {
 	struct weir_list *at;

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A mux from the inside.
+ * The mux inside a process.
  *
- * mux		one of a process: device, srqs, its poller
- * intake	SRQ, CQ and buffers of what arrives: of the first level, and of all below
- * remote		another mux, as this one knows it: one QP a class, the worker that posts on them
- * qp		one of these QPs
- * circuit	a connection: two rings of bytes, and a flow of its remote's scheduler
- * stake	what owners of a party have of a remote's scheduler in a class: a bundle of flows
- * offer	a service that somebody listens for
- * opening	another mux's OPEN that waits for rings
- * account	whose circuits and offers they are: this program, or a tenant of weir share
+ *	mux		one per process: device, SRQs, poller
+ *	srq		SRQ, CQ and buffers: one for the first level, one for all below
+ *	remote		another mux: a QP per class, and the worker that posts on them
+ *	qp		a QP of a remote
+ *	vconn		a connection: two rings of bytes, and a flow of the remote's scheduler
+ *	sched_group	an account group's share of a remote's scheduler in a class
+ *	service		a service offered by a program
+ *	pending_open	another mux's OPEN, waiting for rings
+ *	account		owner of connections and services: this program, or a tenant of weir share
  *
- * Threads. The poller takes in all that arrives, drives handshakes, and ends remotes. A remote's
- * worker posts on its qps and knows its scheduler. Applications' threads touch a connection's
- * rings, and leave it in the worker's inbox when there is news; they and the poller do its work
- * themselves if nobody is at it (serve.c): what is said to be the worker's is his who serves.
+ * Threads. The poller takes in all arrivals, drives handshakes and ends remotes. A remote's
+ * worker posts on the remote's QPs and owns its scheduler. Application threads touch a
+ * connection's rings and put the connection into the worker's inbox. Application threads and the
+ * poller also act as the worker while no other thread does (combine.c); "the worker" means the
+ * claim holder.
  *
- * mux->lock guards the tables, the lists, and the life of everything; what is touched without it
- * says so. The poller holds it while it deals with a batch of what has arrived, a worker only
- * to let go of a connection.
+ * mux->lock guards tables, lists and lifetimes; fields accessed without the lock say so. The
+ * poller holds it for a batch of arrivals, a worker mostly to release a connection.
  *
- * A circuit is gone when three have let go of it: the application (is_closed), the other end,
- * whose FIN is the last that it sends (is_finished), and the worker (is_detached), which does
- * so once its own FIN is sent, and after which nobody leaves it in the inbox.
+ * A connection is freed when three parties have let go: the application (is_closed); the peer,
+ * whose last message is FIN (is_finished); and the worker (is_detached), after our FIN is sent.
+ * No thread puts a detached connection into the inbox.
  */
 #ifndef WEIR_LIB_MUX_LOCAL_LOCAL_H
 #define WEIR_LIB_MUX_LOCAL_LOCAL_H
@@ -46,20 +46,20 @@
 #include "lib/mux/local/account.h"
 
 #define WEIR_MUX_UNPROVEN_QPS_MAX 64
-#define WEIR_MUX_QP_READS_MAX 16 /* of a qp in flight */
-#define WEIR_MUX_IDLE_NS (10 * WEIR_NS_PER_S) /* of who does not say otherwise */
+#define WEIR_MUX_QP_READS_MAX 16 /* reads in flight per QP */
+#define WEIR_MUX_IDLE_NS (10 * WEIR_NS_PER_S) /* the default */
 
 /**
- * struct weir_mux_local - a process's end
- * @id: random, told to other muxes under the key: by it they know a mux, whatever its address
- * @self: the program's own connections
+ * struct weir_mux_local - the mux of a process
+ * @id: random; identifies the mux to others at any address; sent under the key
+ * @self: the program's own account
  * @options: with the defaults filled in
  * @table: connections by index, the lower half of an id; @generations: the upper half of the
- *	last that had that place, so that an id is not met again soon
- * @changed: broadcast when a qp has become something else
- * @low_bytes, @low_remotes: what of lower levels is in flight over all remotes, and how many have some;
- *	any thread
- * @completions: of both srqs: of the first level, and of all others
+ *	last id at the index, so ids are not reused soon
+ * @changed: broadcast when a QP changes state
+ * @low_bytes, @low_remotes: low-level bytes in flight over all remotes, and the number of
+ *	remotes with some; any thread
+ * @completions: channel of both SRQs' CQs
  */
 struct weir_mux_local {
 	struct weir_mux mux;
@@ -74,7 +74,7 @@ struct weir_mux_local {
 	struct weir_mux_vconn **table;
 	uint16_t *generations;
 	unsigned int nr_conns, next_index, nr_unproven;
-	uint64_t last_event; /* so that one knows what was first: see meet.c */
+	uint64_t last_event; /* orders handshake events: see dedup.c */
 	uint64_t last_qp;
 	bool is_stopping;
 
@@ -90,7 +90,7 @@ struct weir_mux_local {
 	int epoll, bell;
 	pthread_t poller;
 	bool has_poller;
-	bool has_queued; /* news, or more to do, and has not served since; the poller's */
+	bool has_queued; /* queued connections or work left over; poller only */
 	struct weir_mux_counters counts;
 	_Atomic uint64_t low_bytes;
 	_Atomic uint32_t low_remotes;
@@ -102,27 +102,24 @@ static inline bool weir_mux_local_is_low(const struct weir_mux_local *mux, uint8
 	return mux->configs[class].level > mux->configs[0].level;
 }
 
-/*
- * mux.c. @options: as for weir_mux_open().
- * weir_mux_local_close() as weir_mux_close(); owners but its own are gone.
- */
+/* As weir_mux_open() and weir_mux_close(); at close, all accounts but @self are gone. */
 int weir_mux_local_open(const struct weir_mux_options *options, struct weir_mux_local **mux,
 			struct weir_error *error);
 void weir_mux_local_close(struct weir_mux_local *mux);
-/* Cuts all off, and lets nobody in; once no connection is left to an account he may go. */
+/* Cuts off all connections and lets in no more. An account without connections may then go. */
 void weir_mux_local_stop(struct weir_mux_local *mux);
 void weir_mux_local_info(struct weir_mux_local *mux, struct weir_mux_info *info);
-/* From now on other muxes are let go of after so long; 0: WEIR_MUX_IDLE_NS. */
+/* Sets the idle time after which remotes end; 0: WEIR_MUX_IDLE_NS. */
 void weir_mux_local_set_idle(struct weir_mux_local *mux, uint64_t idle_ns);
-/* Waits until what has been closed has been sent, of @account; up to the timeout. */
+/* Waits until the account's closed connections have sent everything, up to the timeout. */
 void weir_mux_local_drain(struct weir_mux_local *mux, struct weir_mux_account *account);
-/* Of what is asked for now. */
+/* The deadline of an operation starting now. */
 static inline uint64_t weir_mux_local_deadline_ns(const struct weir_mux_local *mux)
 {
 	return weir_after_ns(weir_now_ns(), mux->options.timeout_ns);
 }
 
-/* device.c: the verbs objects of a mux. */
+/* device.c: the verbs objects. */
 int weir_mux_local_device_open(struct weir_mux_local *mux, struct weir_error *error);
 void weir_mux_local_device_close(struct weir_mux_local *mux);
 
@@ -130,31 +127,33 @@ void weir_mux_local_device_close(struct weir_mux_local *mux);
 void *weir_mux_poller_run(void *mux);
 
 /*
- * serve.c: does some of the work of all remotes of which there is news. Without locks.
- * Return: whether there may be more; the caller comes again before he sleeps.
+ * Does work of all remotes with news. Context: no lock held.
+ * Return: whether work may be left; the caller comes again before sleeping.
  */
 bool weir_mux_local_combine(struct weir_mux_local *mux);
 
-/* admit.c: the connection manager has something to say. The poller's, with mux->lock held. */
+/* Handles connection manager events. Context: the poller, with mux->lock held. */
 void weir_mux_remote_accept_events(struct weir_mux_local *mux, struct rdma_event_channel *cm);
 
-/* dial.c: finds or makes a remote with a qp of @class, for @account. Without mux->lock; on success
- * the remote is referenced for the caller. -ECONNRESET: @account is gone; -ETIMEDOUT: at
- * @deadline_ns. */
+/*
+ * Finds or creates a remote with a QP of @class. On success the caller has a reference.
+ * -ECONNRESET: @account is gone; -ETIMEDOUT: @deadline_ns has passed. Context: without
+ * mux->lock.
+ */
 int weir_mux_remote_connect(struct weir_mux_account *account, const char *peer, uint8_t class,
 			    uint64_t deadline_ns, struct weir_mux_remote **remote,
 			    struct weir_error *error);
 
-/* control.c: a control message came by @qp. The poller's, with mux->lock held. -EPROTO. */
+/* Handles a control message from @qp. -EPROTO. Context: the poller, with mux->lock held. */
 int weir_mux_control_input(struct weir_mux_qp *qp, const void *data, size_t length);
 
 /*
- * opening.c: another mux's OPEN came by @qp. It is answered at once, or by another thread later,
- * if there are no rings for it yet. The poller's, with mux->lock held. -EPROTO.
+ * Handles another mux's OPEN, at once or by another thread if rings are missing. -EPROTO.
+ * Context: the poller, with mux->lock held.
  */
 int weir_mux_pending_open_input(struct weir_mux_qp *qp, const struct wire_mux_control *m);
 
-/* local.c: what a mux's own program does with it. */
+/* local_ops.c: operations of the mux's own program. */
 extern const struct weir_mux_ops weir_mux_local_ops;
 
 #endif

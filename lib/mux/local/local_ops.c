@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A mux in the process that uses it. */
+/* A mux used by its own process. */
 #include <errno.h>
 #include <sys/eventfd.h>
 
@@ -78,17 +78,14 @@ static void listener_close(struct weir_mux_listener *listener)
 	weir_mux_service_close(service_of(listener));
 }
 
-/* What has been written there, and not read or sent. */
+/* Bytes written and not yet sent or read. */
 static uint64_t bytes_in(const struct weir_mux_ring *ring)
 {
 	return __atomic_load_n(&ring->tail, __ATOMIC_RELAXED) -
 	       __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 }
 
-/*
- * Something small is to be sent, and something small to be read, after which more will most likely
- * be.
- */
+/* Both few bytes to send and few to read: more are likely to follow. */
 static bool is_gathering(const struct weir_mux_conn *conn)
 {
 	const uint64_t unsent = bytes_in(conn->out.ring), unread = bytes_in(conn->in.ring);
@@ -101,14 +98,14 @@ static void notify_conn(struct weir_mux_conn *conn)
 	struct weir_mux_vconn *vconn = vconn_of(conn);
 
 	if (is_gathering(conn)) {
-		weir_mux_vconn_notify(vconn); /* the worker's, if this thread is not there first */
+		weir_mux_vconn_notify(vconn); /* for the worker, unless this thread is faster */
 	} else {
 		weir_mux_vconn_queue(vconn);
 		weir_mux_remote_combine(vconn->remote);
 	}
 }
 
-/* Readable at first: whoever waits on it looks once, and so arms. */
+/* Readable at first: the caller then tries once, which arms the waiter. */
 static int conn_fd(struct weir_mux_conn *conn, bool out)
 {
 	struct weir_mux_vconn *vconn = vconn_of(conn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where memory comes from. What another process may map_fd is sealed: it cannot be cut short, which
- * would kill whoever touches what is not there any more.
+ * Allocation of shared memory. Memory for another process is sealed: truncation would make
+ * others fault.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ void weir_fd_close(int *fd)
 	*fd = -1;
 }
 
-/* Of @fd; -1: of nobody else. */
+/* Maps @fd, or private memory if @fd is -1. */
 static void *map_fd(int fd, size_t length)
 {
 	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Regions: memory that one-sided reads and writes go to and from. The device takes keys for the
- * whole of one; what a peer may do there the peer's mux sees to, which has proven the key, before
- * it posts anything: see errand.c.
+ * Regions: memory for RDMA reads and writes. The device's keys cover the whole region. The
+ * peer's mux, trusted because of the key, enforces the granted range before posting: see
+ * rdma_op.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 
-/* Memory, and the device's keys for it. */
+/* Maps and registers the memory. */
 static int map_mr(struct weir_mux_mr *mr)
 {
 	struct weir_mux_account *account = mr->account;
@@ -25,7 +25,7 @@ static int map_mr(struct weir_mux_mr *mr)
 	return mr->mr ? 0 : -ENOMEM;
 }
 
-/* It is in no list. */
+/* The MR is in no list. */
 static void destroy_mr(struct weir_mux_mr *mr)
 {
 	struct weir_mux_account *account = mr->account;
@@ -105,7 +105,7 @@ static bool conn_grants_mr(const struct weir_mux_vconn *conn, const struct weir_
 	return false;
 }
 
-/* Whether a connection that nobody has closed lets the other end reach it. */
+/* Whether a connection still open here grants the peer access. */
 static bool mr_is_granted(const struct weir_mux_mr *mr)
 {
 	const struct weir_mux_local *mux = mr->account->mux;
@@ -135,7 +135,7 @@ int weir_mux_mr_close(struct weir_mux_account *account, uint32_t number)
 			rc = weir_mux_account_wait(account, &account->changed, deadline_ns);
 	}
 	if (!rc)
-		weir_list_del(&mr->link); /* nobody finds it any more */
+		weir_list_del(&mr->link); /* cannot be found any more */
 	pthread_mutex_unlock(&mux->lock);
 	if (!rc)
 		destroy_mr(mr);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The poller: it takes in what arrives for all, copies it into the ring of its connection, if the
- * device has not written it there, and posts the buffer again; so that a buffer is never held by an
- * application, and the shared receive queue runs dry for nobody's sake. What has not been granted
- * nobody sends, so there is always room in the ring. It also listens to the connection manager.
+ * The poller takes in all arrivals. The poller copies each segment into the connection's ring,
+ * unless written there by the device, and posts the buffer again. So no application holds a
+ * buffer, and the SRQ never runs dry because of a slow application. Peers send only within their
+ * credit, so the ring always has room. The poller also handles connection manager events.
  *
- * What is of the first level goes first here, too: it is looked for before anything else is dealt
- * with, and again whenever as much as a segment has been.
+ * First-level messages go first: the poller checks for them before the rest, and again after
+ * each segment's worth of low-level bytes.
  *
- * A buffer is free as soon as it has been copied from: there is no refill to leave to a thread
- * of its own. Those of a batch are posted again with one call.
+ * A buffer is free right after the copy, so no separate refill thread is needed. A batch of
+ * buffers is posted with one call.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,14 +20,14 @@
 #include "lib/base/yield.h"
 
 #define EVENTS_MAX 16
-#define LOOK_NS 1000000 /* busy, it asks for all else this often */
+#define LOOK_NS 1000000 /* interval of other checks while busy */
 
 static bool is_written(const struct ibv_wc *wc)
 {
 	return wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
 }
 
-/* A piece of which the device has written all that it says: not beyond the ring's end. */
+/* Accepts a segment written by the device, which must not cross the ring's end. */
 static int take_written_segment(struct weir_mux_vconn *conn, uint32_t bytes)
 {
 	if (bytes > weir_mux_ring_straight(&conn->arriving, conn->arriving.position))
@@ -37,7 +37,7 @@ static int take_written_segment(struct weir_mux_vconn *conn, uint32_t bytes)
 	return 0;
 }
 
-/* A piece of a connection's stream: of one that goes by this qp. */
+/* Accepts a segment of a connection on the QP. */
 static int take_segment(const struct weir_mux_qp *qp, const struct ibv_wc *wc, const void *data)
 {
 	struct weir_mux_local *mux = qp->remote->mux;
@@ -49,25 +49,25 @@ static int take_segment(const struct weir_mux_qp *qp, const struct ibv_wc *wc, c
 		return -EPROTO;
 	end = conn->received + wc->byte_len;
 	if (end - __atomic_load_n(&conn->credited, __ATOMIC_ACQUIRE) > conn->arriving.size)
-		return -EPROTO; /* never granted */
+		return -EPROTO; /* beyond the credit */
 	if (!is_written(wc))
 		weir_mux_ring_write(&conn->arriving, data, wc->byte_len);
 	else if (take_written_segment(conn, wc->byte_len))
 		return -EPROTO;
 	__atomic_store_n(&conn->received, end, __ATOMIC_RELEASE);
-	/* First: who has read it finds it counted. */
+	/* Count first: an application that reads the bytes finds them counted. */
 	weir_mux_counter_add(&mux->counts.bytes_received, wc->byte_len);
 	weir_mux_counter_add(&conn->account->counts.bytes_received, wc->byte_len);
 	weir_mux_ring_publish_tail(&conn->arriving);
 	weir_mux_ring_wake_at(conn->arriving.ring, &conn->fd, conn->arriving.position);
 	if (conn->is_closed && !conn->is_detached) {
-		weir_mux_vconn_queue(conn); /* it counts as read */
+		weir_mux_vconn_queue(conn); /* counts as read */
 		mux->has_queued = true;
 	}
 	return 0;
 }
 
-/* Who speaks has been welcomed, and knows. */
+/* A sending peer has received WELCOME. */
 static bool qp_is_usable(struct weir_mux_qp *qp)
 {
 	weir_mux_qp_confirm(qp);
@@ -81,7 +81,7 @@ static void handle_completion(struct weir_mux_local *mux, struct weir_mux_srq *s
 	struct weir_mux_qp *qp;
 	int rc = 0;
 
-	/* Of a QP that is gone already, nothing counts. */
+	/* Ignore completions of a destroyed QP. */
 	qp = wc->status == IBV_WC_SUCCESS ? weir_mux_qp_find(mux, wc->qp_num) : NULL;
 	if (!qp || qp->state == WEIR_MUX_QP_FAILED)
 		return;
@@ -110,7 +110,7 @@ static void handle_batch(struct weir_mux_local *mux, struct weir_mux_srq *srq,
 	}
 }
 
-/* What has come to the first level meanwhile. */
+/* Handles first-level messages arrived meanwhile. */
 static void handle_first_level(struct weir_mux_local *mux)
 {
 	struct weir_mux_srq *first = &mux->srqs[0];
@@ -136,7 +136,7 @@ static void handle_low_levels(struct weir_mux_local *mux, const struct ibv_wc *w
 	}
 }
 
-/* Return: whether there was anything to do for who has heard something. */
+/* Return: whether queued connections needed work. */
 static bool combine_if_queued(struct weir_mux_local *mux)
 {
 	if (!mux->has_queued)
@@ -163,7 +163,7 @@ static bool take_arrivals(struct weir_mux_local *mux)
 	return true;
 }
 
-/* The channel of an id may be gone, with its qp, since the event was raised. */
+/* The channel may be gone, with its QP, since the event was raised. */
 static bool channel_is_there(const struct weir_mux_local *mux, const struct rdma_event_channel *cm)
 {
 	const struct weir_list *at;
@@ -174,13 +174,13 @@ static bool channel_is_there(const struct weir_mux_local *mux, const struct rdma
 	return cm == mux->cm;
 }
 
-/* Nobody but the poller waits for its proof. */
+/* Only the poller waits for the QP's proof. */
 static bool awaits_proof(const struct weir_mux_qp *qp)
 {
 	return qp->is_counted || (qp->is_orphan && qp->state == WEIR_MUX_QP_PROVING);
 }
 
-/* Ends those that took too long. Return: when the next has. */
+/* Fails unproven QPs whose deadline has passed. Return: the next deadline. */
 static uint64_t expire_unproven_qps(struct weir_mux_local *mux, uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX;
@@ -199,7 +199,7 @@ static uint64_t expire_unproven_qps(struct weir_mux_local *mux, uint64_t now_ns)
 	return next_ns;
 }
 
-/* All but what arrives. It may sleep for @timeout_ms. Return: whether the mux is at its end. */
+/* Handles all events but arrivals; may sleep for @timeout_ms. Return: whether the mux has ended. */
 static bool poll_all_else(struct weir_mux_local *mux, int timeout_ms)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -219,7 +219,8 @@ static bool poll_all_else(struct weir_mux_local *mux, int timeout_ms)
 			weir_mux_remote_accept_events(mux, what);
 	}
 	/*
-	 * Who has slept, or was stopped, takes in first what came in time: sleep_until_event() looks after that.
+	 * After a sleep, first take in what arrived in time: sleep_until_event() checks the
+	 * deadlines afterwards.
 	 */
 	if (!timeout_ms) {
 		now_ns = weir_now_ns();
@@ -232,7 +233,7 @@ static bool poll_all_else(struct weir_mux_local *mux, int timeout_ms)
 	return over;
 }
 
-/* Sleeps until something comes: unless it has come before the CQ was armed. */
+/* Sleeps until an event, unless something arrived before the CQ was armed. */
 static bool sleep_until_event(struct weir_mux_local *mux)
 {
 	uint64_t now_ns, due_ns, lanes_ns;

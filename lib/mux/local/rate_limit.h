@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A ceiling on a rate, without a lock and without a timer of its own: what has been sent is
- * paid for in time, and who is ahead of the clock waits until it has caught up. What has not
- * been used is kept for WEIR_MUX_RATE_LIMIT_KEPT_NS.
+ * A rate limit without a lock or timer: each send advances a virtual time, and a sender ahead of
+ * the clock waits. Unused time is kept for WEIR_MUX_RATE_LIMIT_KEPT_NS.
  */
 #ifndef WEIR_LIB_MUX_LOCAL_RATE_LIMIT_H
 #define WEIR_LIB_MUX_LOCAL_RATE_LIMIT_H
@@ -12,13 +11,13 @@
 
 #define WEIR_MUX_RATE_LIMIT_KEPT_NS 1000000
 
-/* @bytes_s: 0: there is no ceiling. @paid_ns: up to when what was sent is paid for. Atomic. */
+/* @bytes_s: 0: no limit. @paid_ns: the virtual time. Both atomic. */
 struct weir_mux_rate_limit {
 	uint64_t bytes_s;
 	uint64_t paid_ns;
 };
 
-/* Return: when more may be sent: 0 or a time that is over: now. Context: any thread. */
+/* Return: when more may be sent; now if 0 or in the past. Context: any thread. */
 static inline uint64_t weir_mux_rate_limit_due_ns(const struct weir_mux_rate_limit *r)
 {
 	if (!__atomic_load_n(&r->bytes_s, __ATOMIC_RELAXED))
@@ -26,7 +25,7 @@ static inline uint64_t weir_mux_rate_limit_due_ns(const struct weir_mux_rate_lim
 	return __atomic_load_n(&r->paid_ns, __ATOMIC_RELAXED);
 }
 
-/* @bytes have been sent, at most 1 GiB. Context: any thread. */
+/* Charges @bytes sent, at most 1 GiB. Context: any thread. */
 static inline void weir_mux_rate_limit_charge(struct weir_mux_rate_limit *r, uint32_t bytes,
 					      uint64_t now_ns)
 {
@@ -47,8 +46,8 @@ static inline void weir_mux_rate_limit_charge(struct weir_mux_rate_limit *r, uin
 }
 
 /*
- * Another ceiling, from now on: what was sent under the last one is paid for. First the ceiling:
- * who has still seen the last one finds another @paid_ns, and looks again. Context: any thread.
+ * Sets another limit and forgives the debt under the last one. The limit is stored first: a
+ * thread still using the old limit finds @paid_ns changed and retries. Context: any thread.
  */
 static inline void weir_mux_rate_limit_set(struct weir_mux_rate_limit *r, uint64_t bytes_s)
 {

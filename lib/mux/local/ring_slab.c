@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory of the connections' rings, for many at a time: a registration each would be many entries
- * of the NIC's translation cache, which sharing is to spare. The device reads the rings
- * out, and writes the rings in, of all connections by one key: the muxes that have it have proven
- * theirs. Chunks stay as long as their account does.
+ * Memory for the rings of many connections at a time: a registration per connection would fill
+ * the NIC's translation cache, which sharing is meant to spare. A slab's rings in share one
+ * rkey; only muxes with a proof of the key learn the rkey. Slabs live as long as their account.
  *
- * A device may take milliseconds to register one: nobody holds the lock meanwhile.
+ * Registration may take a device milliseconds, so no lock is held meanwhile.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ static int slab_map(struct weir_mux_account *account, struct weir_mux_ring_slab 
 	return slab->mr_in ? 0 : -ENOMEM;
 }
 
-/* It is in no list, and not counted. Without mux->lock. NULL: no memory. */
+/* The new slab is in no list and not counted. Context: without mux->lock. NULL: no memory. */
 static struct weir_mux_ring_slab *slab_new(struct weir_mux_account *account, size_t length)
 {
 	struct weir_mux_ring_slab *slab = calloc(1, sizeof(*slab));
@@ -68,7 +67,7 @@ int weir_mux_ring_slab_add(struct weir_mux_account *account, uint64_t deadline_n
 	struct weir_mux_ring_slab *slab;
 	int rc;
 
-	/* One at a time: in what one makes others may find room. */
+	/* One at a time: the new slab may have room for the waiters. */
 	if (account->is_adding_slab)
 		return weir_mux_account_wait(account, &account->changed, deadline_ns);
 	rc = weir_mux_account_take_bytes(account, length);
@@ -100,13 +99,13 @@ void weir_mux_ring_slab_free(struct weir_mux_ring_slab *slab)
 	pthread_mutex_unlock(&account->mux->lock);
 }
 
-/* The bits of @slots from @first on. */
+/* A mask of @slots bits from @first on. */
 static uint32_t bits_of(unsigned int first, unsigned int slots)
 {
 	return ((1u << slots) - 1) << first;
 }
 
-/* A place for @slots in a row, which begins at a multiple of them. -1: there is none. */
+/* Return: the first of @slots free slots in a row, aligned to @slots; -1: none. */
 static int find_slots(const struct weir_mux_ring_slab *slab, unsigned int slots)
 {
 	unsigned int first;
@@ -117,7 +116,7 @@ static int find_slots(const struct weir_mux_ring_slab *slab, unsigned int slots)
 	return -1;
 }
 
-/* Those with room stand before those without. */
+/* Slabs with room come before full ones. */
 static struct weir_mux_ring_slab *find_slab_with_room(const struct weir_mux_account *account,
 						      unsigned int slots)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where messages arrive: a shared receive queue, its completion queue, and the buffers. A hub has
- * one for its first level and one for all below, so that what is urgent waits neither behind the
- * others' messages nor for a buffer that they have.
+ * A shared receive queue with a CQ and buffers. A mux has an SRQ for the first level and another
+ * for all below, so urgent messages never wait behind low-level messages or for low-level
+ * buffers.
  */
 #ifndef WEIR_LIB_MUX_LOCAL_SRQ_H
 #define WEIR_LIB_MUX_LOCAL_SRQ_H
@@ -11,16 +11,16 @@
 #include <stdbool.h>
 #include <weir/mux.h>
 
-#define WEIR_MUX_SRQ_BATCH 32 /* completions taken at once */
+#define WEIR_MUX_SRQ_BATCH 32 /* completions polled at once */
 
 /**
- * struct weir_mux_srq - one
- * @cq: NULL: there is none, and nothing arrives
- * @is_armed: and the event has not been taken
- * @nr_buffers: of WIRE_MUX_SEGMENT_MAX bytes, in @memory
- * @wrs, @sges, @nr_wrs: of buffers that are free and not posted yet
+ * struct weir_mux_srq - a shared receive queue
+ * @cq: NULL if absent: nothing arrives
+ * @is_armed: the CQ is armed and its event not yet taken
+ * @nr_buffers: in @memory, of WIRE_MUX_SEGMENT_MAX bytes each
+ * @wrs, @sges, @nr_wrs: free buffers that are not posted yet
  *
- * The poller's, once it is open.
+ * Poller only, once open.
  */
 struct weir_mux_srq {
 	struct ibv_srq *srq;
@@ -35,8 +35,8 @@ struct weir_mux_srq {
 };
 
 /**
- * weir_mux_srq_open() - make one, and post all its buffers
- * @srq: all zero; also what is left after an error is for weir_mux_srq_close()
+ * weir_mux_srq_open() - create an SRQ and post all buffers
+ * @srq: all zero; call weir_mux_srq_close() after an error, too
  * @pd, @completions: kept until then
  *
  * Return: 0; -ENOMEM.
@@ -44,19 +44,23 @@ struct weir_mux_srq {
 int weir_mux_srq_open(struct weir_mux_srq *srq, struct ibv_pd *pd,
 		      struct ibv_comp_channel *completions, unsigned int nr_buffers,
 		      struct weir_error *error);
-/* No queue pair receives from it any more. */
+/* No QP may still use the SRQ. */
 void weir_mux_srq_close(struct weir_mux_srq *srq);
 
-/* Return: how many completions it has put into @wcs, which has room for WEIR_MUX_SRQ_BATCH. */
+/* Return: the number of completions put into @wcs, which has room for WEIR_MUX_SRQ_BATCH. */
 int weir_mux_srq_poll(struct weir_mux_srq *srq, struct ibv_wc *wcs);
-/* What has arrived. */
+/* The bytes received. */
 const void *weir_mux_srq_data(const struct weir_mux_srq *srq, const struct ibv_wc *wc);
-/* It has been dealt with: weir_mux_srq_post() posts its buffer, and all others that are free. */
+/* Frees the buffer of @wc, to be posted by the next weir_mux_srq_post(). */
 void weir_mux_srq_free(struct weir_mux_srq *srq, const struct ibv_wc *wc);
+/* Posts all free buffers. */
 void weir_mux_srq_post(struct weir_mux_srq *srq);
-/* An event is raised by what comes next. */
+/* The next completion raises an event. */
 void weir_mux_srq_arm(struct weir_mux_srq *srq);
-/* Takes an event; if intakes that share the channel raised another, it is readable still. */
+/*
+ * Takes a single event. If another SRQ on the channel raised an event as well, the channel stays
+ * readable.
+ */
 void weir_mux_srq_take_event(struct ibv_comp_channel *completions);
 
 #endif
