@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A tenant's questions, which threads may ask at the same time, and what becomes of them. */
+/* Requests of a tenant, which several threads may have outstanding at once. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ int weir_mux_proxy_call(struct weir_mux_proxy *tenant, struct weir_mux_ipc_reque
 	weir_list_del(&call.link);
 	if (!rc)
 		rc = call.is_done ? answer->status : -ECONNRESET;
-	/* The kernel leaves out what there is no room for. */
+	/* The kernel drops a descriptor for which there is no room. */
 	if (!rc && fds && fds[0] < 0)
 		rc = -EMFILE;
 	pthread_mutex_unlock(&tenant->lock);
@@ -77,7 +77,7 @@ static void answered(struct weir_mux_proxy *tenant, const struct weir_mux_ipc_re
 	pthread_mutex_unlock(&tenant->lock);
 }
 
-/* Taken or not, nobody does them any more. */
+/* Completes all operations, taken or not: the daemon is gone. */
 static void cancel_ops(struct weir_mux_conn_shm *shm)
 {
 	uint32_t state;
@@ -88,7 +88,10 @@ static void cancel_ops(struct weir_mux_conn_shm *shm)
 	}
 }
 
-/* The daemon is gone: so are all connections. Their descriptors are pipes that it had open. */
+/*
+ * The daemon is gone, and so are all connections. Descriptors are pipes whose other end the
+ * daemon held.
+ */
 static void fail_all(struct weir_mux_proxy *tenant)
 {
 	struct weir_list *at;

@@ -36,7 +36,7 @@ int weir_mux_ipc_send(int socket, const void *data, size_t length, const int *fd
 	return n < 0 ? -errno : 0;
 }
 
-/* Who wants none of those that came closes them. */
+/* Closes unwanted descriptors. */
 static void take_fds(struct msghdr *message, int *fds)
 {
 	struct cmsghdr *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The daemon's memory, as a tenant maps it. */
+/* The daemon's memory, mapped by a tenant. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -41,7 +41,7 @@ int weir_mux_proxy_map(int fd, size_t length, char **base)
 	return 0;
 }
 
-/* Two threads may map the same slab: nobody is hurt. */
+/* Two threads may map the same slab twice, which is harmless. */
 int weir_mux_proxy_slab(struct weir_mux_proxy *tenant, uint32_t number,
 			struct weir_mux_proxy_slab **out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Becoming a tenant of weir share's. */
+/* Joining weir share as a tenant. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ static struct weir_mux_proxy *proxy_new(int socket)
 	return tenant;
 }
 
-/* The first words, before there is a reader. */
+/* The first exchange, before the reader thread runs. */
 static int exchange_hello(struct weir_mux_proxy *tenant, const char *path, struct weir_error *error)
 {
 	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_HELLO,
@@ -44,11 +44,14 @@ static int exchange_hello(struct weir_mux_proxy *tenant, const char *path, struc
 	if (rc == -ETIMEDOUT)
 		return weir_fail(error, rc, "%s does not answer: is 'weir share' stopped?", path);
 	if (rc)
-		return weir_fail(error, rc, "%s does not speak as weir share does", path);
+		return weir_fail(error, rc, "%s does not speak weir share's protocol", path);
 	if (answer.status)
 		return weir_fail(error, answer.status, "%s", answer.text);
 	tenant->bell = fds[1];
-	/* They come in this order: without the bell the board may have come, too. */
+	/*
+	 * Descriptors arrive in order: if the bell's is missing, the doorbell page's may still
+	 * have come.
+	 */
 	if (fds[1] < 0) {
 		if (fds[0] >= 0)
 			close(fds[0]);
@@ -58,7 +61,7 @@ static int exchange_hello(struct weir_mux_proxy *tenant, const char *path, struc
 	}
 	rc = weir_mux_proxy_map(fds[0], sizeof(*tenant->board), &board);
 	if (rc)
-		return weir_fail(error, rc, "no memory of weir share's");
+		return weir_fail(error, rc, "cannot map weir share's memory");
 	tenant->board = (void *)board;
 	return 0;
 }

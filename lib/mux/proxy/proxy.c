@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A mux of weir share's: what its tenant does with it. */
+/* The mux operations of a tenant of weir share. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static int conn_close_nr(struct weir_mux_proxy *tenant, uint32_t nr)
 	return weir_mux_proxy_call(tenant, &ask, &answer, NULL);
 }
 
-/* The daemon has a connection for us. */
+/* Makes the tenant's end of a new connection. */
 static int conn_new(struct weir_mux_proxy *tenant, const struct weir_mux_ipc_reply *answer,
 		    struct weir_mux_conn **out)
 {
@@ -67,7 +67,7 @@ static int conn_new(struct weir_mux_proxy *tenant, const struct weir_mux_ipc_rep
 	return 0;
 }
 
-/* The daemon looks up no names: whoever waits for a name server is the one who gave the name. */
+/* The tenant resolves names, so the daemon never waits for a name server. */
 static int peer_fill(struct weir_mux_ipc_request *ask, const char *peer, struct weir_error *error)
 {
 	char host[WEIR_ADDRESS_MAX], port[8];
@@ -78,7 +78,7 @@ static int peer_fill(struct weir_mux_ipc_request *ask, const char *peer, struct 
 		return rc;
 	if (getnameinfo(list->ai_addr, list->ai_addrlen, host, sizeof(host), port, sizeof(port),
 			NI_NUMERICHOST | NI_NUMERICSERV))
-		rc = weir_fail(error, -EINVAL, "'%s' has no address in numbers", peer);
+		rc = weir_fail(error, -EINVAL, "'%s' has no numeric address", peer);
 	else
 		snprintf(ask->peer, sizeof(ask->peer), strchr(host, ':') ? "[%s]:%s" : "%s:%s",
 			 host, port);
@@ -109,7 +109,8 @@ static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 		return weir_fail(error, rc, "%s",
 				 answer.text[0] ? answer.text : "weir share is gone");
 	rc = conn_new(proxy_of(mux), &answer, conn);
-	return rc ? weir_fail(error, rc, "no memory of weir share's: %s", weir_strerror(rc)) : 0;
+	return rc ? weir_fail(error, rc, "cannot map weir share's memory: %s", weir_strerror(rc)) :
+		    0;
 }
 
 static void request_unlisten(struct weir_mux_proxy *tenant, uint32_t nr)

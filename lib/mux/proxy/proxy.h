@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A mux whose hub is weir share's, as its tenant has it. One thread, the reader, hears the
- * daemon: answers, and its end; it sleeps otherwise. All else is done by whoever calls.
+ * The mux of a tenant: weir share does the work. A single thread, the reader, receives replies
+ * and notices the daemon's end. Callers' threads do all else.
  */
 #ifndef WEIR_LIB_MUX_PROXY_PROXY_H
 #define WEIR_LIB_MUX_PROXY_PROXY_H
@@ -12,7 +12,7 @@
 #include "lib/mux/handle.h"
 #include "lib/mux/proxy/ipc.h"
 
-/* A slab's memory, as mapped here. */
+/* A slab's memory as mapped here. */
 struct weir_mux_proxy_slab {
 	struct weir_list link;
 	uint32_t number, ring_bytes;
@@ -22,14 +22,14 @@ struct weir_mux_proxy_slab {
 
 /**
  * struct weir_mux_proxy - a mux
- * @fds: held while a descriptor is asked for: each is given once
- * @lock: of all that follows
- * @answered: broadcast when an answer has come, or the daemon is lost
- * @calls: that wait for their answer
- * @conns: all that there are
- * @slabs: stay until the end
+ * @fds: held while a descriptor is requested: each is given once
+ * @lock: guards the fields that follow
+ * @answered: broadcast when a reply has come or the daemon is lost
+ * @calls: requests without a reply
+ * @conns: all connections
+ * @slabs: kept until the mux closes
  * @is_lost: the daemon is gone
- * @board, @bell: how it hears of news; any thread
+ * @board, @bell: doorbells to the daemon; any thread
  */
 struct weir_mux_proxy {
 	struct weir_mux mux;
@@ -58,34 +58,33 @@ struct weir_mux_proxy_listener {
 	int fd;
 };
 
-/* tenant.c: what a tenant does; and it is gone. */
+/* proxy.c: operations of a tenant's mux. */
 extern const struct weir_mux_ops weir_mux_proxy_ops;
 void weir_mux_proxy_free(struct weir_mux_proxy *tenant);
 
-/*
- * mapped.c: memory of the daemon's, whose descriptor is closed. weir_mux_proxy_slab(): found, or
- * asked for, as weir_mux_proxy_call(). weir_mux_proxy_unmap(): all of them, once nobody uses them.
- */
+/* map.c: maps memory of the daemon and closes the descriptor. */
 int weir_mux_proxy_map(int fd, size_t length, char **base);
+/* Finds a slab or requests it, as weir_mux_proxy_call(). */
 int weir_mux_proxy_slab(struct weir_mux_proxy *tenant, uint32_t number,
 			struct weir_mux_proxy_slab **slab);
+/* Unmaps all slabs; no thread uses them. */
 void weir_mux_proxy_unmap(struct weir_mux_proxy *tenant);
 
-/* join.c: be a tenant of the daemon at @path. As weir_mux_open(). */
+/* open.c: joins the daemon at @path as a tenant. As weir_mux_open(). */
 int weir_mux_proxy_open(const char *path, struct weir_mux **mux, struct weir_error *error);
 
-/* call.c: the reader, and asking. */
+/* call.c: the reader thread. */
 void *weir_mux_proxy_reader_run(void *tenant);
 
 /**
- * weir_mux_proxy_call() - ask, and wait for the answer
+ * weir_mux_proxy_call() - send a request and wait for the reply
  * @ask: all but its number
- * @answer: receives it
- * @fds: receives WEIR_MUX_IPC_FDS_MAX descriptors; NULL: none is wanted
+ * @answer: receives the reply
+ * @fds: receives WEIR_MUX_IPC_FDS_MAX descriptors; NULL: none wanted
  *
  * Context: any thread, without the lock.
- * Return: the answer's status; -ECONNRESET the daemon is gone; -EMFILE there was no room for its
- * descriptor.
+ * Return: the reply's status; -ECONNRESET the daemon is gone; -EMFILE no room for the
+ *	descriptor.
  */
 int weir_mux_proxy_call(struct weir_mux_proxy *tenant, struct weir_mux_ipc_request *ask,
 			struct weir_mux_ipc_reply *answer, int *fds);
