@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The classes of a mux that is told of none. */
+/* Classes of a mux whose options name none. */
 #ifndef WEIR_LIB_MUX_CLASSES_H
 #define WEIR_LIB_MUX_CLASSES_H
 

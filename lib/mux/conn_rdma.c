@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Regions, handles, and reads and writes by them, as an application calls for them. */
+/* The application's side of regions, grants, and RDMA reads and writes. */
 #include <stdlib.h>
 
 #include "lib/base/futex.h"
@@ -46,7 +46,10 @@ int weir_mux_conn_withdraw(struct weir_mux_conn *conn, uint32_t handle)
 	return conn->host->withdraw(conn, handle);
 }
 
-/* Who is cut off is told why before that it is over. */
+/*
+ * Reads is_finished before status: a failing connection sets the status first, so an error is
+ * not mistaken for a plain end.
+ */
 int weir_mux_conn_ended(const struct weir_mux_conn *conn)
 {
 	bool is_finished = __atomic_load_n(&conn->shm->is_finished, __ATOMIC_SEQ_CST);
@@ -57,7 +60,10 @@ int weir_mux_conn_ended(const struct weir_mux_conn *conn)
 	return !status && is_finished ? -ENOTCONN : status;
 }
 
-/* Either this sees that it is awaited, or who waits sees that it is done: all in one order. */
+/*
+ * Sequentially consistent, paired with weir_mux_rdma_op_desc_wait(): either we see is_awaited,
+ * or the waiter sees DONE.
+ */
 void weir_mux_rdma_op_desc_complete(struct weir_mux_rdma_op_desc *order, int status)
 {
 	order->status = status;
@@ -74,7 +80,7 @@ void weir_mux_rdma_op_desc_cancel(struct weir_mux_rdma_op_desc *order, uint32_t 
 	weir_mux_rdma_op_desc_complete(order, status);
 }
 
-/* @state: receives the order's, where it is not done. */
+/* @state: receives the current state if the operation is not done. */
 static int poll_desc(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order,
 		     uint32_t *state)
 {
@@ -91,7 +97,7 @@ static int poll_desc(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *o
 	if (status == -ENOTCONN &&
 	    !__atomic_compare_exchange_n(&order->state, &given, WEIR_MUX_RDMA_OP_NONE, false,
 					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		status = 0; /* it is being dealt with */
+		status = 0; /* the mux has taken the operation and will complete it */
 	return status ? status : -EAGAIN;
 }
 

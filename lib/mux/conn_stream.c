@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What an application's thread does with a connection: messages into one ring, and out of the
- * other. Neither takes a lock; what is large goes through in parts, as the ring has room.
+ * The application's side of a connection's streams: messages into one ring and out of the other,
+ * without locks. A large message passes through in parts as the ring gets room.
  */
 #include "lib/base/futex.h"
 #include "lib/mux/handle.h"
@@ -19,7 +19,7 @@ static bool is_finished(const struct weir_mux_conn *conn)
 	return __atomic_load_n(&conn->shm->is_finished, __ATOMIC_ACQUIRE);
 }
 
-/* Puts in as much of the message as there is room for. -EAGAIN: some is left. */
+/* Writes as much of the message as fits. -EAGAIN: a part remains. */
 static int write_part(struct weir_mux_conn *conn, const char *data, uint32_t length)
 {
 	const uint64_t head = sizeof(struct wire_mux_record), total = head + length;
@@ -60,7 +60,10 @@ static int try_write(struct weir_mux_conn *conn, const void *data, size_t length
 	return rc ? rc : write_part(conn, data, (uint32_t)length);
 }
 
-/* Puts in the record alone, and lends what follows it. -EAGAIN: there is no room for that. */
+/*
+ * Writes the record alone and submits the region's bytes as a zero-copy send. -EAGAIN: no room
+ * for the record.
+ */
 static int submit_zc_send(struct weir_mux_conn *conn, const struct weir_mux_rdma_op_desc *wanted)
 {
 	const struct wire_mux_record record = { .length = (uint32_t)wanted->length };
@@ -79,7 +82,7 @@ static int submit_zc_send(struct weir_mux_conn *conn, const struct weir_mux_rdma
 	zc_send->region = wanted->region;
 	zc_send->at = wanted->at;
 	zc_send->length = wanted->length;
-	/* After the record: who takes the zc_send sees that. */
+	/* After the record is published, so the worker sees the record, too. */
 	__atomic_store_n(&zc_send->state, WEIR_MUX_RDMA_OP_SUBMITTED, __ATOMIC_SEQ_CST);
 	conn->is_zc_sending = true;
 	conn->host->news(conn);
@@ -100,7 +103,7 @@ static int try_zc_send(struct weir_mux_conn *conn, const struct weir_mux_rdma_op
 	return rc ? rc : submit_zc_send(conn, wanted);
 }
 
-/* Where much has been read since the hub last heard of it, the other end should know. */
+/* Tells the mux once enough has been read to be worth a credit. */
 static void publish_read(struct weir_mux_conn *conn)
 {
 	weir_mux_ring_publish_head(&conn->in);
@@ -110,7 +113,7 @@ static void publish_read(struct weir_mux_conn *conn)
 	conn->host->news(conn);
 }
 
-/* Takes the record of the next message. */
+/* Reads the record of the next message. */
 static int begin_message(struct weir_mux_conn *conn, uint64_t tail, size_t size, size_t *length)
 {
 	struct wire_mux_record record;
@@ -131,7 +134,7 @@ static int begin_message(struct weir_mux_conn *conn, uint64_t tail, size_t size,
 	return 0;
 }
 
-/* Takes out as much of the message as is there. -EAGAIN: some is not. */
+/* Reads as much of the message as has arrived. -EAGAIN: a part is missing. */
 static int read_part(struct weir_mux_conn *conn, char *buffer, size_t size, size_t *length)
 {
 	uint32_t left, n;
@@ -157,7 +160,7 @@ static int read_part(struct weir_mux_conn *conn, char *buffer, size_t size, size
 	return 0;
 }
 
-/* Lends what is there of the message, up to the end of the memory. -EAGAIN: nothing is. */
+/* Lends the contiguous bytes of the message that have arrived. -EAGAIN: there are none. */
 static int borrow_part(struct weir_mux_conn *conn, struct weir_mux_conn_part *part)
 {
 	uint32_t left, n;
@@ -198,12 +201,12 @@ void weir_mux_conn_give(struct weir_mux_conn *conn)
 	publish_read(conn);
 }
 
-/* One call's arguments, so that it can be tried again. */
+/* Arguments of one call, kept so the call can be retried. */
 struct stream_call {
 	struct weir_mux_conn *conn;
 	struct weir_mux_ring *ring;
 	const int *fd;
-	const struct weir_mux_rdma_op_desc *wanted; /* a zc_send */
+	const struct weir_mux_rdma_op_desc *wanted; /* a zero-copy send */
 	struct weir_mux_rdma_op_desc *given;
 	const void *data;
 	struct weir_mux_conn_part *part;
@@ -211,7 +214,7 @@ struct stream_call {
 	size_t size, *length;
 };
 
-/* What has arrived is read first, whatever happened after that. */
+/* Arrived bytes are delivered first, even if the connection has ended since. */
 static int try_read(const struct stream_call *call)
 {
 	struct weir_mux_conn *conn = call->conn;
@@ -246,10 +249,9 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 }
 
 /*
- * The position of the other end's that is worth another try_call: all that is missing, or half a
- * ring of it. So much comes, whatever this end does not do meanwhile: the other hears of what has
- * been read, and may send as much again, when that is a quarter of a ring, or twice that, but no
- * later.
+ * The peer's position worth waiting for: all missing bytes, at most half a ring. The peer is
+ * sure to get there without further reads: a credit goes out for each quarter of a ring, so a
+ * peer never stops before half a ring.
  */
 static uint64_t wanted(const struct stream_call *call)
 {
@@ -269,7 +271,7 @@ static uint64_t wanted(const struct stream_call *call)
 	return full + smaller(head + call->size - conn->send_done, conn->out.size / 2);
 }
 
-/* Tries, arms, and tries once more before it sleeps, or says -EAGAIN: see weir_mux_ring_arm(). */
+/* Tries, arms, and tries again before it sleeps or returns -EAGAIN; see weir_mux_ring_arm(). */
 static int retry_until_done(const struct stream_call *call, int flags)
 {
 	const bool may_wait = !(flags & WEIR_MUX_CONN_DONTWAIT);

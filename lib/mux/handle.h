@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What an application holds: a mux, a listener, a connection. The hub behind them is in this
- * process (local.c). The bytes of a connection are where both see them, and
- * stream.c deals with them; all else is asked of the host.
+ * The application's handles: mux, listener, connection. The mux runs in the same process
+ * (local.c) or in weir share (proxy.c). A connection's rings lie in memory shared by application
+ * and mux (conn_stream.c); all else goes through struct weir_mux_ops.
  */
 #ifndef WEIR_LIB_MUX_HANDLE_H
 #define WEIR_LIB_MUX_HANDLE_H
@@ -12,11 +12,11 @@
 
 #include "lib/mux/ring.h"
 
-/* Who may wait for a ring to change: bits of weir_mux_ring.armed. */
+/* Waiters on a ring: bits of weir_mux_ring.armed. */
 #define WEIR_MUX_RING_ARMED_FD 1u
 #define WEIR_MUX_RING_ARMED_CALL 2u
 
-/* Who has the order. */
+/* States of an RDMA operation descriptor. */
 enum {
 	WEIR_MUX_RDMA_OP_NONE,
 	WEIR_MUX_RDMA_OP_SUBMITTED,
@@ -25,12 +25,12 @@ enum {
 };
 
 /**
- * struct weir_mux_rdma_op_desc - what an application asks to be done with its region
- * @state: given by the application, taken and done by the hub
- * @status: when done
- * @is_awaited: who gave it may sleep on @state; the application's to write
- * @region, @at, @length: as in weir/mux.h; @region by its number
- * @is_read, @handle, @there: the same, of a one-sided read or write
+ * struct weir_mux_rdma_op_desc - an operation submitted on a region
+ * @state: the application moves NONE to SUBMITTED, the mux the rest
+ * @status: the result, valid in state DONE
+ * @is_awaited: the application may sleep on @state; written by the application
+ * @region, @at, @length: the local range, as in weir/mux.h; @region is the number
+ * @is_read, @handle, @there: the remote side of an RDMA operation
  */
 struct weir_mux_rdma_op_desc {
 	_Alignas(64) uint32_t state;
@@ -40,15 +40,15 @@ struct weir_mux_rdma_op_desc {
 };
 
 /**
- * struct weir_mux_conn_shm - what application and hub both see of a connection
- * @out, @in: of the streams
- * @order: a one-sided read or write, one at a time
- * @zc_send: what is sent from a region, one at a time: its bytes come in the stream after all that is
- *	in @out when it is given
- * @status: 0, or why it no longer works
- * @is_finished: the other end sends no more
+ * struct weir_mux_conn_shm - control block of a connection, shared by application and mux
+ * @out, @in: the two streams
+ * @order: an RDMA read or write, one at a time
+ * @zc_send: a zero-copy send from a region, one at a time; the bytes follow those in @out at
+ *	submission
+ * @status: 0, or the connection's error
+ * @is_finished: the peer sends nothing more
  *
- * The hub writes the last two for the application to read, and does not read them itself.
+ * The mux writes @status and @is_finished and never reads them back.
  */
 struct weir_mux_conn_shm {
 	struct weir_mux_ring out, in;
@@ -57,7 +57,7 @@ struct weir_mux_conn_shm {
 	uint32_t is_finished;
 };
 
-/* What the hub of a handle does for it; as the functions of weir/mux.h with such names. */
+/* Operations of a mux, named after the functions of weir/mux.h. */
 struct weir_mux_ops {
 	void (*close)(struct weir_mux *mux);
 	void (*info)(struct weir_mux *mux, struct weir_mux_info *info);
@@ -69,12 +69,12 @@ struct weir_mux_ops {
 	int (*accept)(struct weir_mux_listener *listener, struct weir_mux_conn **conn);
 	int (*listener_fd)(const struct weir_mux_listener *listener);
 	void (*listener_close)(struct weir_mux_listener *listener);
-	/* The application has written, or has read so much that the other end should know. */
+	/* The application has written, or has read enough for a credit to the peer. */
 	void (*news)(struct weir_mux_conn *conn);
-	/* Descriptors that are readable when @in, or @out, has been told. -ENOMEM. */
+	/* Return: a descriptor for armed waiters of @in (or @out); -ENOMEM. */
 	int (*fd)(struct weir_mux_conn *conn, bool out);
 	void (*conn_close)(struct weir_mux_conn *conn);
-	/* @region: all but its number and data filled in. */
+	/* Fills in the number and the data of @region; the caller has set the rest. */
 	int (*region_open)(struct weir_mux *mux, struct weir_mux_region *region);
 	int (*region_close)(struct weir_mux_region *region);
 	int (*grant)(struct weir_mux_conn *conn, const struct weir_mux_region *region, uint64_t at,
@@ -91,7 +91,7 @@ struct weir_mux_listener {
 	const struct weir_mux_ops *host;
 };
 
-/* @number: the hub's name for it. */
+/* @number: names the region to the mux. */
 struct weir_mux_region {
 	struct weir_mux *mux;
 	uint32_t number;
@@ -101,15 +101,15 @@ struct weir_mux_region {
 
 /**
  * struct weir_mux_conn - the application's end of a connection
- * @status: what it has found out itself; any thread
- * @fd, @room_fd: -1 until there is one; any thread
- * @send_done: of a message that the ring has taken in part, its record included
- * @is_zc_sending: a zc_send has been given, and its end not been told
- * @is_in_message, @recv_length, @recv_done: a part of one has been received
- * @is_taking: by weir_mux_conn_take(); @has_part, @part: so many bytes are to be given back
- * @asked: how much had been read when the hub was last told
+ * @status: an error found by the application's side; any thread
+ * @fd, @room_fd: -1 until requested; any thread
+ * @send_done: bytes of the current message in the ring so far, its record included
+ * @is_zc_sending: a zero-copy send is submitted, and not yet reported as done
+ * @is_in_message, @recv_length, @recv_done: progress within a partly received message
+ * @is_taking: weir_mux_conn_take() reads the message; @has_part, @part: bytes lent to the caller
+ * @asked: read position at the last call of ops->news()
  *
- * One thread sends, one receives.
+ * One thread sends and one receives.
  */
 struct weir_mux_conn {
 	const struct weir_mux_ops *host;
@@ -125,23 +125,25 @@ struct weir_mux_conn {
 };
 
 /*
- * onesided.c: an order that has been given. weir_mux_rdma_op_desc_poll(): -EAGAIN it is not done;
- * weir_mux_rdma_op_desc_wait() sleeps until it is. Return: its status, or why the connection does nothing
- * more; an order that had not been taken by then is taken back.
+ * Poll or wait for a submitted operation. If the connection has ended, an operation not yet
+ * taken by the mux is withdrawn.
+ *
+ * Return: the operation's status, or the connection's error; -EAGAIN (poll only) not done yet.
  */
 int weir_mux_rdma_op_desc_poll(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order);
 int weir_mux_rdma_op_desc_wait(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order);
 /*
- * The hub's, or whoever's when it is gone, once the connection says that it has ended: an order in
- * state @from is done. Either this sees that it has been given, or who has given it sees the end.
+ * Completes an operation in state @from with @status. The mux calls this when a connection ends,
+ * or the reader thread when weir share is gone. The caller has set the connection's status
+ * before: either this call sees the operation submitted, or the submitter sees the status.
  */
 void weir_mux_rdma_op_desc_cancel(struct weir_mux_rdma_op_desc *order, uint32_t from, int status);
-/* One that has been taken is done: who sleeps for it, if anybody does, is woken. */
+/* Completes a started operation and wakes the waiter. */
 void weir_mux_rdma_op_desc_complete(struct weir_mux_rdma_op_desc *order, int status);
-/* Why no order will be taken any more, or 0. */
+/* Return: 0, or the reason why the mux takes no more operations on this connection. */
 int weir_mux_conn_ended(const struct weir_mux_conn *conn);
 
-/* Rings an eventfd(2) or a pipe, and silences it. -1: there is none. */
+/* Signal and drain an eventfd(2) or a pipe; no-ops for -1. */
 void weir_fd_signal(int fd);
 void weir_fd_drain(int fd);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The functions of weir/mux.h that are all of the local's: this process's, or weir share's. */
+/* The functions of weir/mux.h, passed to a mux in the process or in weir share. */
 #include <stdlib.h>
 
 #include "lib/mux/local/local.h"
 #include "lib/mux/proxy/proxy.h"
 
-/* Return: the socket of the daemon whose tenant it is to be, or NULL. */
+/* Return: the socket path of the weir share daemon to join, or NULL for a private mux. */
 static const char *daemon_of(const struct weir_mux_options *options)
 {
 	const char *path = options ? options->share : NULL;
@@ -58,7 +58,7 @@ int weir_mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog
 	return mux->host->listen(mux, service, backlog, listener);
 }
 
-/* Who finds nobody silences the descriptor, and then looks once more. */
+/* If no connection waits: drain the descriptor, then try again to close the race. */
 int weir_mux_listener_accept(struct weir_mux_listener *listener, struct weir_mux_conn **conn)
 {
 	int rc = listener->host->accept(listener, conn);

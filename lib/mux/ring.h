@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A ring of bytes between the one who writes and the one who reads, without locks. Either end may
- * be in another process, and believes nothing of what the other says: each keeps its own
- * position to itself, publishes it here for the other, and checks the other's against its own.
- * So a wrong index harms who wrote it: he gets -EPROTO, and nobody reads or writes outside.
+ * A lock-free byte ring between one writer and one reader, possibly in different processes that
+ * do not trust each other. Each side keeps a private position, publishes a copy here, and checks
+ * the peer's copy against its own. A corrupt position makes the checking side fail with -EPROTO;
+ * neither side ever accesses memory outside the ring.
  *
- * Positions count bytes from the beginning and never wrap; in the memory they do, at the
- * ring's size, a power of two.
+ * Positions count bytes since the beginning and never wrap; offsets in memory wrap at the ring's
+ * size, a power of two.
  */
 #ifndef WEIR_LIB_MUX_RING_H
 #define WEIR_LIB_MUX_RING_H
@@ -20,12 +20,13 @@
 #define WEIR_MUX_RING_MAX (1u << 30)
 
 /**
- * struct weir_mux_ring - what both ends see
- * @tail: what has been written, the writer's; @head: what has been read, the reader's
- * @armed: who waits for a change: bits of the waiters; 0: nobody
- * @wanted: the other's position that they wait for; what comes before it is not worth a wake-up
+ * struct weir_mux_ring - the positions, shared by both sides
+ * @tail: bytes written; stored by the writer
+ * @head: bytes read; stored by the reader
+ * @armed: bits of the waiters, 0 if there is none
+ * @wanted: position of the other side to wait for; smaller progress wakes nobody
  *
- * Each on a cache line of its own, but the last two on one.
+ * Each has its own cache line, except @armed and @wanted, which share.
  */
 struct weir_mux_ring {
 	_Alignas(64) uint64_t tail;
@@ -34,7 +35,7 @@ struct weir_mux_ring {
 	uint64_t wanted;
 };
 
-/* One end's view: the memory, and its own position. @size: bytes, a power of two. */
+/* One side's private view: memory, size in bytes (a power of two), own position. */
 struct weir_mux_ring_end {
 	struct weir_mux_ring *ring;
 	char *bytes;
@@ -43,11 +44,11 @@ struct weir_mux_ring_end {
 };
 
 /**
- * weir_mux_ring_readable() - what is there to be read
- * @end: the reader's
- * @tail: receives the writer's position: from @end->position up to it, the bytes are there
+ * weir_mux_ring_readable() - find the readable bytes
+ * @end: the reader's side
+ * @tail: receives the writer's position; bytes from @end->position up to it are readable
  *
- * Acquires: what was written before it was published is seen.
+ * The acquire pairs with weir_mux_ring_publish_tail(): the bytes are visible.
  * Context: the reader's thread.
  * Return: 0; -EPROTO the writer's position is impossible.
  */
@@ -62,11 +63,12 @@ static inline int weir_mux_ring_readable(const struct weir_mux_ring_end *end, ui
 }
 
 /**
- * weir_mux_ring_writable() - what room there is
- * @end: the writer's
- * @bytes: receives it
+ * weir_mux_ring_writable() - find the free room
+ * @end: the writer's side
+ * @bytes: receives the number of free bytes
  *
- * Acquires: what is overwritten has been read.
+ * The acquire pairs with weir_mux_ring_publish_head(): the reader is done with the bytes to
+ * overwrite.
  * Context: the writer's thread.
  * Return: 0; -EPROTO the reader's position is impossible.
  */
@@ -80,7 +82,7 @@ static inline int weir_mux_ring_writable(const struct weir_mux_ring_end *end, ui
 	return 0;
 }
 
-/* Where a position lies, and how many bytes there are from it to the end of the memory. */
+/* The address of @position, and the number of bytes from there to the end of the memory. */
 static inline char *weir_mux_ring_at(const struct weir_mux_ring_end *end, uint64_t position)
 {
 	return end->bytes + (position & (end->size - 1));
@@ -92,7 +94,10 @@ static inline uint32_t weir_mux_ring_straight(const struct weir_mux_ring_end *en
 	return end->size - (uint32_t)(position & (end->size - 1));
 }
 
-/* Copies in behind the writer's position, and moves it; there is room. Publishes nothing. */
+/*
+ * Copies @data in at the writer's position and advances it, without publishing. The caller has
+ * checked the room.
+ */
 static inline void weir_mux_ring_write(struct weir_mux_ring_end *end, const void *data,
 				       uint32_t length)
 {
@@ -105,7 +110,7 @@ static inline void weir_mux_ring_write(struct weir_mux_ring_end *end, const void
 	end->position += length;
 }
 
-/* Copies out from @position on; it is there. Moves and publishes nothing. */
+/* Copies out from @position; the caller has checked that the bytes are there. Advances nothing. */
 static inline void weir_mux_ring_peek(const struct weir_mux_ring_end *end, uint64_t position,
 				      void *data, uint32_t length)
 {
@@ -117,7 +122,7 @@ static inline void weir_mux_ring_peek(const struct weir_mux_ring_end *end, uint6
 	memcpy((char *)data + first, end->bytes, length - first);
 }
 
-/* The writer's, or the reader's, position for all to see. Pairs with the acquires above. */
+/* Publish the writer's or the reader's position. The release pairs with the acquires above. */
 static inline void weir_mux_ring_publish_tail(const struct weir_mux_ring_end *writer)
 {
 	__atomic_store_n(&writer->ring->tail, writer->position, __ATOMIC_RELEASE);
@@ -129,18 +134,19 @@ static inline void weir_mux_ring_publish_head(const struct weir_mux_ring_end *re
 }
 
 /*
- * How nobody misses a change. One end publishes, and then disarms: it tells whoever was
- * armed. The other arms, and then looks once more before it sleeps. Both change one word, whose
- * changes have one order: either the arming comes first, and is seen by the disarming; or the
- * disarming does, and the look that follows the arming sees what was published before it.
+ * No lost wake-ups. One side publishes its position, then disarms, and wakes all waiters that
+ * were armed. The other side arms, then checks the position once more before it sleeps. Both
+ * modify one word, so the changes have a single order. If arming comes first, the disarming side
+ * sees the waiter; if disarming comes first, the second check sees the new position.
  *
- * Who arms says before from which position on he is to be told; who publishes what lies before that
- * leaves him armed. So a reader of what is large is woken when much of it is there.
+ * A waiter first stores the wanted position in @wanted. A publisher that has not reached @wanted
+ * leaves the waiter armed, so a reader of a large message wakes when a large part is there.
  */
 
 /*
- * @wanted: a position that the other end can come to whatever this one does not do meanwhile.
- * Return: what is armed now, for a futex(2) on @ring->armed.
+ * Arms the waiter @who for @wanted. The other side must be able to reach @wanted without further
+ * action by the waiter.
+ * Return: the armed bits, the value to futex_wait(2) for on @ring->armed.
  */
 static inline uint32_t weir_mux_ring_arm(struct weir_mux_ring *ring, uint32_t who, uint64_t wanted)
 {
@@ -148,15 +154,16 @@ static inline uint32_t weir_mux_ring_arm(struct weir_mux_ring *ring, uint32_t wh
 	return __atomic_or_fetch(&ring->armed, who, __ATOMIC_SEQ_CST);
 }
 
-/* Return: who was armed, and has to be told. */
+/* Return: the waiters that were armed; the caller wakes them. */
 static inline uint32_t weir_mux_ring_disarm(struct weir_mux_ring *ring)
 {
 	return __atomic_exchange_n(&ring->armed, 0, __ATOMIC_SEQ_CST);
 }
 
 /*
- * The same of who has published @position; 0 if that is not what they wait for. The first change
- * changes nothing, and is for the order of both: who sees that one is armed sees what he wants.
+ * As weir_mux_ring_disarm(), for a publisher at @position; 0 if @wanted is beyond. The fetch-or
+ * with 0 changes nothing, but takes part in the order of the word: if a waiter is seen armed,
+ * the load sees the waiter's @wanted.
  */
 static inline uint32_t weir_mux_ring_disarm_at(struct weir_mux_ring *ring, uint64_t position)
 {
