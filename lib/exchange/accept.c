@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The listening end of how two meet, a step for each thing that it hears: it never waits. */
+/* The listening end of the setup: handles each message as it comes, and never waits. */
 #include <errno.h>
 
 #include "lib/base/error.h"
 #include "lib/exchange/setup.h"
 #include "lib/conn/qp.h"
 
-#define READS_MAX 4 /* looks of a peer that are answered at once: it has one under way */
+#define READS_MAX 4 /* bitmap reads in flight per peer, which posts one at a time */
 
 static int accept_closed(struct weir_exchange *x, uint8_t reads)
 {
@@ -21,7 +21,7 @@ static int accept_closed(struct weir_exchange *x, uint8_t reads)
 	return rc ? rc : weir_qp_accept(x->id, x->qp, &param);
 }
 
-/* What is wrong is said to the peer, and handle_message by it before the connection ends. Return: 0. */
+/* Sends a refusal, so the peer learns the reason before the disconnect. Return: 0. */
 static int send_refusal(struct weir_exchange *x, int status, const struct weir_error *why)
 {
 	struct weir_exchange_setup_state *g = x->greeting;
@@ -35,7 +35,7 @@ static int send_refusal(struct weir_exchange *x, int status, const struct weir_e
 	return 0;
 }
 
-/* HELLO and PROOF. */
+/* Handles HELLO and PROOF. */
 static int handle_proof(struct weir_exchange *x, const void *message, size_t length,
 			struct weir_error *error)
 {
@@ -51,8 +51,7 @@ static int handle_proof(struct weir_exchange *x, const void *message, size_t len
 		weir_fail(error, rc, "%s: %s", x->info.peer, g->handshake.error.text);
 		if (!out_length)
 			return rc;
-		g->stage =
-			WEIR_EXCHANGE_AWAITS_REFUSAL_SENT; /* what was just said is the refusal */
+		g->stage = WEIR_EXCHANGE_AWAITS_REFUSAL_SENT; /* a refusal was sent */
 		g->status = rc;
 		return 0;
 	}
@@ -105,9 +104,8 @@ int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_p
 }
 
 /*
- * Who serves many, and makes memory for each, may come back to one late. That one's time begins
- * anew with all that it says, of which there is little; and who has proven the key has as much as
- * who connects.
+ * A thread that serves many newcomers may come back late. So each message renews the deadline;
+ * messages are few. A proven peer gets as much time as a connecting end.
  */
 static void renew_deadline(struct weir_exchange *x)
 {
@@ -133,7 +131,7 @@ static int handle_message(struct weir_exchange *x, const void *message, size_t l
 			x->greeting->stage = WEIR_EXCHANGE_ESTABLISHED;
 		return rc;
 	default:
-		return 0; /* who is refused may say what he likes */
+		return 0; /* ignore a refused peer's messages */
 	}
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What core/look decides, done. A ring is a word of the peer's, to which is written what is waited
- * for and how often it may be told; a sign is an immediate of nothing.
+ * Carries out the decisions of core/slots/slot_poll.h. A doorbell is a word in the peer's
+ * memory: the events that we wait for, and how many notices the peer may send. A wake-up is an
+ * empty write with an immediate.
  */
 #include <assert.h>
 
@@ -10,12 +11,13 @@
 
 static_assert(WIRE_EXCHANGE_WANT_NEWS == WEIR_SLOT_POLL_NEWS &&
 		      WIRE_EXCHANGE_WANT_ROOM == WEIR_SLOT_POLL_ROOM,
-	      "what is waited for");
-static_assert(WIRE_EXCHANGE_TELLS_MAX == WEIR_SLOT_POLL_NOTIFIES_MAX, "what a ring allows");
+	      "the wire's bits and the core's must agree");
+static_assert(WIRE_EXCHANGE_TELLS_MAX == WEIR_SLOT_POLL_NOTIFIES_MAX,
+	      "notices per doorbell must agree");
 static_assert(WIRE_EXCHANGE_IMM_OTHERS_MAX + 1 == WEIR_SLOT_POLL_COALESCED_MAX,
-	      "what an immediate tells of");
+	      "slots per immediate must agree");
 
-/* What the bell says, if it asks for @what and was not answered; or 0. */
+/* Return: the doorbell word if it asks for @what and was not answered, or 0. */
 static uint64_t pending_ring(const struct weir_exchange *x, unsigned int what)
 {
 	uint64_t rung = weir_load_acquire(x->bell);
@@ -38,8 +40,7 @@ bool weir_exchange_must_notify(struct weir_exchange *x, uint64_t now_ns)
 
 void weir_exchange_notified(struct weir_exchange *x, uint64_t now_ns)
 {
-	uint64_t rung = weir_load_acquire(x->bell); /* maybe another one by now, that allows no
-						     * fewer */
+	uint64_t rung = weir_load_acquire(x->bell); /* a newer one allows no fewer */
 
 	weir_slot_poll_notified(&x->look, &x->out, weir_slot_poll_unshown(&x->out), now_ns);
 	x->told++;
@@ -47,10 +48,7 @@ void weir_exchange_notified(struct weir_exchange *x, uint64_t now_ns)
 		x->answered = rung;
 }
 
-/*
- * Of nothing, one is under way at a time, or whoever asks after every slot would fill the queue
- * with them.
- */
+/* Only one empty notice is in flight, or frequent callers would fill the queue. */
 bool weir_exchange_notify(struct weir_exchange *x, uint64_t now_ns)
 {
 	if (!weir_slot_poll_can_notify(&x->out, ring_of(x)) || x->acked < x->marked)
@@ -65,10 +63,7 @@ bool weir_exchange_bitmap_read_is_due(const struct weir_exchange *x, uint64_t no
 	       weir_slot_poll_is_due(&x->look, &x->out, ring_of(x), now_ns);
 }
 
-/*
- * Who waits for room may wait for all that it put to be known to have arrived, and nothing may say
- * so.
- */
+/* A wait for room may be a wait for confirmation of all slots, which nothing else reports. */
 bool weir_exchange_needs_bitmap_read(const struct weir_exchange *x, unsigned int want)
 {
 	return want & WEIR_EXCHANGE_ROOM ? x->signalled != x->out.committed :
@@ -107,8 +102,8 @@ int weir_exchange_bitmap_poll(struct weir_exchange *x, unsigned int want, uint64
 }
 
 /*
- * A sleeper that waits for room is woken for a good part of the pool; or for what there is if no
- * more will come soon, for the user has nothing that it could give back.
+ * Waking a sleeper for room is worth it for half the pool; or for less, if no more will follow
+ * soon because the user holds no slots.
  */
 static bool is_worth_waking(const struct weir_exchange *x, unsigned int what)
 {
@@ -120,7 +115,7 @@ static int wake_if_rung(struct weir_exchange *x, unsigned int what)
 {
 	uint64_t rung;
 
-	__sync_synchronize(); /* the flips, then the bell: the peer rings, and then looks */
+	__sync_synchronize(); /* pairs with the peer, which rings, then reads the bits */
 	rung = pending_ring(x, what);
 	if (!rung)
 		return x->status;

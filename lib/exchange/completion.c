@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What completions say: of what was posted, and of what has come. */
+/* Handling completions: of posted work requests, and of receives. */
 #include <errno.h>
 
 #include "lib/exchange/bitmap_poll.h"
@@ -47,7 +47,10 @@ static int handle_gives(struct weir_exchange *x, uint32_t buffer, size_t length)
 	return rc;
 }
 
-/* Of a slot, and of those before it. A chain that leads back to one of them breaks the rules. */
+/*
+ * Handles a notice for a slot and those before it. A chain back to a full slot is a protocol
+ * error.
+ */
 static int handle_notice(struct weir_exchange *x, uint32_t imm)
 {
 	uint32_t slot = wire_exchange_imm_slot(imm), others = wire_exchange_imm_others(imm);
@@ -62,7 +65,7 @@ static int handle_notice(struct weir_exchange *x, uint32_t imm)
 	}
 }
 
-/* Bitmap mode. */
+/* Immediates in bitmap mode. */
 static int handle_imm(struct weir_exchange *x, uint32_t hint)
 {
 	if (hint == WIRE_EXCHANGE_IMM_DRAINED) {

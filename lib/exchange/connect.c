@@ -12,10 +12,10 @@
 #include "lib/conn/qp.h"
 
 #define RETRY_COUNT 7
-#define RNR_RETRY_COUNT 7 /* without end: who is slow to post receives is there still */
-#define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
+#define RNR_RETRY_COUNT 7 /* for ever: a peer slow to post receives is still alive */
+#define LISTEN_REJECT 8 /* IB spec 12.6.7.2, invalid service id: no listener */
 #define READS_MAX 4
-#define SLICE_MS 100 /* of a wait: in between it is asked whether it goes on */
+#define SLICE_MS 100 /* between two checks whether to keep waiting */
 #define HEARS 3 /* CHALLENGE, WELCOME, and the peer's offer */
 
 static int explain_cm_event(const struct weir_exchange *x, const struct rdma_cm_event *event,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The little of the driver's interface that is wanted is declared here: its header belongs to a
- * toolkit that few machines have. Each call makes the primary context current for as long as it
- * takes, because the caller's thread may have another, or none.
+ * The few driver functions needed are declared here, since few machines have the CUDA toolkit's
+ * headers. Each call makes the primary context current while it runs: the caller's thread may
+ * have another context, or none.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,9 +21,9 @@
 
 /**
  * struct weir_cuda - a GPU
- * @driver: of dlopen()
+ * @driver: handle of dlopen()
  * @device, @context: the driver's
- * @is_ordered: what other devices write is in order for the GPU; no flush is needed
+ * @is_ordered: other devices' writes are in order for the GPU; no flush is needed
  */
 struct weir_cuda {
 	void *driver;
@@ -56,7 +56,7 @@ static const char *explain(const struct weir_cuda *cuda, int status)
 	return !cuda->explain(status, &text) && text ? text : "an unknown error";
 }
 
-/* Those of the second column are of newer drivers. */
+/* The optional functions exist in newer drivers only. */
 static const char *find_all(struct weir_cuda *cuda)
 {
 	const struct {
@@ -123,8 +123,8 @@ int weir_cuda_open(unsigned int gpu, struct weir_cuda **out, struct weir_error *
 	cuda->driver = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL);
 	if (!cuda->driver) {
 		rc = weir_fail(error, -ENODEV,
-			       "slots in a GPU's memory need the CUDA driver, and it cannot "
-			       "be loaded: %s; without a GPU, take slots in host memory",
+			       "slots in a GPU's memory need the CUDA driver, which cannot "
+			       "be loaded: %s; without a GPU, use slots in host memory",
 			       dlerror());
 	} else {
 		missing = find_all(cuda);
@@ -164,7 +164,10 @@ static int enter(struct weir_cuda *cuda)
 	return cuda->push(cuda->context);
 }
 
-/* The user's own copies to and from it are done, too, when they return: other devices reach it. */
+/*
+ * SYNC_MEMOPS: the user's own copies are synchronous, too, because other devices access the
+ * memory.
+ */
 static int allocate(struct weir_cuda *cuda, uint64_t *base, size_t bytes)
 {
 	const unsigned int on = 1;
@@ -205,9 +208,9 @@ void weir_cuda_free(struct weir_cuda *cuda, struct weir_cuda_memory *memory)
 }
 
 /*
- * Between two places in a GPU a copy goes on behind the call, and one of pageable memory may, too:
- * the driver's documentation, "API synchronization behavior". It is in the default stream, which is
- * waited for.
+ * Copies within a GPU, and some of pageable memory, return before they are done: see the
+ * driver's documentation, "API synchronization behavior". They run in the default stream, so
+ * wait for that.
  */
 int weir_cuda_copy(struct weir_cuda *cuda, void *to, const void *from, size_t bytes)
 {

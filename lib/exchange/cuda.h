@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A GPU's memory, through the CUDA driver, which is loaded when it is first wanted: nothing is
- * linked to it.
+ * GPU memory by way of the CUDA driver, loaded on first use with dlopen(3).
  *
- * Context of all: any thread; they may sleep. One object is one caller's at a time.
+ * Context of all functions: any thread; they may sleep. Each object is externally serialised.
  */
 #ifndef WEIR_LIB_EXCHANGE_CUDA_H
 #define WEIR_LIB_EXCHANGE_CUDA_H
@@ -17,8 +16,8 @@ struct weir_cuda;
 
 /**
  * struct weir_cuda_memory - memory of a GPU
- * @base: what the driver gave
- * @at: within that, aligned to WEIR_CUDA_ALIGN: an address of the GPU, not to be read by the CPU
+ * @base: the driver's address
+ * @at: @base aligned to WEIR_CUDA_ALIGN: a GPU address, not readable by the CPU
  */
 struct weir_cuda_memory {
 	uint64_t base;
@@ -29,26 +28,29 @@ struct weir_cuda_memory {
 
 /**
  * weir_cuda_open() - load the driver and hold a GPU's primary context
- * @gpu: which, from 0
- * @cuda: end it with weir_cuda_close()
+ * @gpu: GPU number, from 0
+ * @cuda: receives the object; end it with weir_cuda_close()
  *
- * Return: 0; -ENODEV there is no driver, or no such GPU; -ENOMEM.
+ * Return: 0; -ENODEV no driver, or no such GPU; -ENOMEM.
  */
 int weir_cuda_open(unsigned int gpu, struct weir_cuda **cuda, struct weir_error *error);
 void weir_cuda_close(struct weir_cuda *cuda);
 
-/* Memory of zeros. Return: 0; -ENOMEM. */
+/* Allocates zeroed memory. Return: 0; -ENOMEM. */
 int weir_cuda_alloc(struct weir_cuda *cuda, size_t bytes, struct weir_cuda_memory *memory,
 		    struct weir_error *error);
 void weir_cuda_free(struct weir_cuda *cuda, struct weir_cuda_memory *memory);
 
-/* Copies; each end is the GPU's or the host's. Done when it returns. Return: 0; -EIO. */
+/* Copies between GPU and host memory in any direction; complete on return. Return: 0; -EIO. */
 int weir_cuda_copy(struct weir_cuda *cuda, void *to, const void *from, size_t bytes);
 
-/* Return: a dma-buf of it, which the caller closes; -EOPNOTSUPP the driver makes none. */
+/*
+ * Return: a dma-buf of the memory, to be closed by the caller; -EOPNOTSUPP the driver makes
+ * none.
+ */
 int weir_cuda_dmabuf(struct weir_cuda *cuda, const struct weir_cuda_memory *memory, size_t bytes);
 
-/* What other devices have written to the GPU's memory is there for it to read. Return: 0; -EIO. */
+/* Makes other devices' writes to GPU memory visible to the GPU. Return: 0; -EIO. */
 int weir_cuda_flush(struct weir_cuda *cuda);
 
 #endif

@@ -9,7 +9,7 @@
 #include "lib/exchange/wait.h"
 #include "lib/base/yield.h"
 
-/* A packet that was lost is sent again after 2.1 s, as rdma_cm connects over Ethernet. */
+/* covers a retransmission, which takes 2.1 s as rdma_cm connects over Ethernet */
 #define SETTLE_NS (5 * WEIR_NS_PER_S)
 
 void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info *info)
@@ -41,8 +41,8 @@ static bool is_end_ack_posted(const struct weir_exchange *x)
 }
 
 /*
- * A peer that has finished waits to hear that all was taken: that shall not die with the QP. Who
- * has left does not.
+ * A finished peer waits for our acknowledgement, so wait for its completion before the QP goes;
+ * not if the peer has left.
  */
 static void drain_end_ack(struct weir_exchange *x)
 {
@@ -57,7 +57,7 @@ static void drain_end_ack(struct weir_exchange *x)
 	}
 }
 
-/* A QP is gone before the memory that the peer may write to. */
+/* The QP goes before the memory that the peer may write. */
 void weir_exchange_close(struct weir_exchange *x)
 {
 	if (!x)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One end of an exchange, from the inside. What is where:
+ * The inside of one end of an exchange. The files:
  *
- *	meet, connect, listen, greet
- *				until both ends have proven the key and told where their memory is
- *	memory			what is registered, in the host and in a GPU
- *	queue, complete		work requests; completions, and what they mean
- *	look			when to look at the peer's bitmaps, to ask it for a sign, and to
- *	give one wait			when to sleep, and for what
- *	put, take		what the user calls
+ *	setup, connect, listener, accept
+ *				until both ends have proven the key and exchanged addresses
+ *	memory			memory registered in the host and in a GPU
+ *	post, completion	posting work requests; handling completions
+ *	bitmap_poll		when to read the peer's bitmaps, request a wake-up, or notify
+ *	wait			when to sleep, and for what
+ *	put, take		the calls of the user
  *
- * Here is what all of them know.
+ * A slot goes from the sender's pool to a mirror of the pool at the receiver. In bitmap mode
+ * each end learns the state of slots by RDMA reads of the peer's bitmaps; in immediate mode, by
+ * immediates and messages.
  */
 #ifndef WEIR_LIB_EXCHANGE_H
 #define WEIR_LIB_EXCHANGE_H
@@ -26,35 +28,35 @@
 #include "lib/exchange/cuda.h"
 #include "wire/exchange.h"
 
-#define WEIR_EXCHANGE_CHAIN 32u /* work requests with one doorbell, at most, but for a look */
+#define WEIR_EXCHANGE_CHAIN 32u /* WRs per doorbell, without a bitmap read */
 #define WEIR_EXCHANGE_IMM_SLOTS_MAX 4096u
-#define WEIR_EXCHANGE_GIVES 4u /* messages under way that give slots back */
+#define WEIR_EXCHANGE_GIVES 4u /* buffers for messages that return slots */
 #define WEIR_EXCHANGE_RECV_BYTES 256u
-#define WEIR_EXCHANGE_RECVS (WIRE_EXCHANGE_TELLS_MAX + 2 * WEIR_EXCHANGE_CHAIN) /* bitmap */
-#define WEIR_EXCHANGE_REST_MS_MAX 1000 /* asleep, the peer is asked so often whether it is there */
-#define WEIR_EXCHANGE_LOOKS 4u /* at most, of who waits, before it asks to be woken */
+#define WEIR_EXCHANGE_RECVS (WIRE_EXCHANGE_TELLS_MAX + 2 * WEIR_EXCHANGE_CHAIN) /* bitmap mode */
+#define WEIR_EXCHANGE_REST_MS_MAX 1000 /* pause between probes of a silent peer */
+#define WEIR_EXCHANGE_LOOKS 4u /* bitmap reads of a wait before the doorbell */
 
-/* What somebody asleep waits for, in the low bits of what he writes to the peer's bell. */
+/* Events that a sleeping end waits for: low bits of the doorbell word written to the peer. */
 #define WEIR_EXCHANGE_NEWS WIRE_EXCHANGE_WANT_NEWS
 #define WEIR_EXCHANGE_ROOM WIRE_EXCHANGE_WANT_ROOM
 #define WEIR_EXCHANGE_ALL (WEIR_EXCHANGE_NEWS | WEIR_EXCHANGE_ROOM)
 
-/* A slot of the mirror that is full: what its header said when it came, read once. */
+/* A full slot of the mirror: a copy of the header, read once on arrival. */
 struct weir_exchange_arrival {
 	uint32_t length;
 	uint16_t flags;
 	uint16_t before;
-	bool is_taken; /* the user has it */
+	bool is_taken; /* lent to the user */
 };
 
 /**
  * struct weir_exchange_pool - memory of slots
- * @heads, @head_stride: a wire_exchange_slot_head of each, in host memory
- * @data, @stride: what they carry, where the device reads and writes it
- * @user: where the user has it: elsewhere only if that is a GPU's memory that the device cannot
- *	reach
- * @gpu: the GPU's memory, if it is wanted
- * @gpu_mr: its registration, if the device can reach it
+ * @heads, @head_stride: a wire_exchange_slot_head per slot, in host memory
+ * @data, @stride: the payload, accessible to the device
+ * @user: the payload as the user sees it; differs from @data only for GPU memory out of the
+ *	device's reach
+ * @gpu: the GPU memory, if any
+ * @gpu_mr: the registration of @gpu, if within the device's reach
  */
 struct weir_exchange_pool {
 	char *heads;
@@ -68,47 +70,49 @@ struct weir_exchange_pool {
 
 /**
  * struct weir_exchange - one end
- * @greeting: until both ends know each other
- * @cuda: the GPU that has the slots; NULL: they are in host memory
- * @pool: the own one
- * @mirror: of the peer's
- * @bell: behind the mirror: the peer asks here to be woken; @answered is the last that was
- * @bits: of the pool, then of the mirror
- * @fresh: the peer's, as the last look saw them: of the mirror's pool, then of the pool's mirror
- * @ring: what is written to the peer's bell
- * @recvs: buffers of messages that come, @nr_recvs
- * @gives: buffers of messages that give slots back; @gives_free is a mask
- * @peer: what the peer offered
+ * @greeting: setup state, until both ends are ready
+ * @cuda: the GPU of the slots; NULL: host memory
+ * @pool: our slots
+ * @mirror: copy of the peer's slots
+ * @bell: doorbell word behind the mirror, written by the peer; @answered: the last value
+ *	answered
+ * @bits: bitmaps of the pool, then of the mirror
+ * @fresh: the peer's bitmaps as of the last read: for the mirror, then for the pool
+ * @ring: source of doorbell writes to the peer
+ * @recvs: @nr_recvs receive buffers
+ * @gives: buffers of messages that return slots; @gives_free is a mask
+ * @peer: the peer's offer
  *
- * @order: of the slots that have come: by their sequence modulo the peer's slots, number + 1 or 0;
- *	unordered: by how many had come before
- * @next: sequence of the slot that is to be taken next; @found: unordered: how many have come
- * @closing: unordered: number + 1 of the slot that says that there is no more, until all before it,
- *	@closing_sequence of them, have come
- * @nr_acquired: slots acquired, and neither committed nor abandoned; @abandoned: so far
- * @nr_taken: slots the user has; @nr_released: since the peer was last woken for room
+ * @order: slots by sequence modulo the peer's slots: number + 1, or 0; unordered: by arrival
+ * @next: sequence of the slot to take next; @found: unordered: slots arrived
+ * @closing: unordered: number + 1 of the end slot, until @closing_sequence slots before the end
+ *	have arrived
+ * @nr_acquired: slots acquired, not committed or abandoned yet; @abandoned: total
+ * @nr_taken: slots lent to the user; @nr_released: since the last wake-up of the peer for room
  *
- * @look: bitmap mode: when to look, to ring and to tell
- * @is_armed: the completion queue will raise an event
- * @rings: so far; @told: bitmap mode: how often the peer was told so far
- * @put_ns: when the last slots were put
- * @look_end: slots committed before the look under way
- * @is_to_ring: the next look is to ring, for all
- * @is_probing: immediate mode: a write of nothing is under way, to see whether the peer is there
- * @looks: that a wait begins with before it rings, as far as they have been of use lately
- * @acked, @signalled: slots whose writes are known to be done; of them all, those before the last
- *	that will say so; @marked: those before the last write of nothing that will
- * @is_starved: a call has found less than it wanted, and weir_exchange_process() has not said
- *	since that it is to be tried again; @progress when the first one did
- * @nr_recvs_spare: receives that are to be posted again: their buffers are in @spare
- * @nr_returns: immediate mode: slots to be given back, in @back
+ * @look: bitmap mode: when to read, to ring and to notify
+ * @is_armed: the CQ will raise an event
+ * @rings: doorbells sent; @told: bitmap mode: notices sent
+ * @put_ns: time of the last put
+ * @look_end: slots committed before the bitmap read in flight
+ * @is_to_ring: the next bitmap read also rings, for everything
+ * @is_probing: immediate mode: a probe of the peer is in flight
+ * @looks: bitmap reads at the start of a wait before the doorbell, adapted to their recent
+ *	success
+ * @acked: slots whose writes have completed; @signalled: slots covered by a signalled write;
+ *	@marked: slots covered by the last empty write
+ * @is_starved: a call found less than wanted, and weir_exchange_process() has not reported a
+ *	change since; @progress: the counter when that began
+ * @nr_recvs_spare: receives to post again, with buffers in @spare
+ * @nr_returns: immediate mode: slots to return, in @back
  *
- * @status: 0, or why it has ended
- * @is_open_message: the last slot committed did not end its message
- * @end: sequence of the slot that says there is no more, @end_slot which it is; valid if @is_ending
- * @is_end_acked: the peer has taken that slot, too
- * @is_finished: the peer has said so; @is_end_ack_posted: that this was heard is under way to it
- * @get_length: bytes of the message that weir_exchange_get() has so far
+ * @status: 0, or why the exchange has ended
+ * @is_open_message: the last slot committed did not end a message
+ * @end_slot: the end slot; valid if @is_ending
+ * @is_end_acked: the peer has taken the end slot, too
+ * @is_finished: the peer has sent an end slot; @is_end_ack_posted: our acknowledgement is in
+ *	flight
+ * @get_length: bytes of the current message of weir_exchange_get()
  */
 struct weir_exchange {
 	struct weir_exchange_options options;
@@ -122,8 +126,7 @@ struct weir_exchange {
 	struct ibv_cq *cq;
 	struct ibv_mr *pool_mr, *mirror_mr, *bits_mr;
 	uint32_t inline_max;
-	uint32_t send_max; /* slots whose writes may be under way, or that may be acquired, in
-			    * all */
+	uint32_t send_max; /* limit of slots acquired or with writes in flight */
 	int fd;
 	struct weir_exchange_setup_state *greeting;
 
@@ -157,7 +160,7 @@ struct weir_exchange {
 	uint64_t put_ns;
 	uint64_t look_end;
 	unsigned int looks;
-	uint64_t checked_ns; /* when it was last seen what the connection manager says */
+	uint64_t checked_ns; /* last check of the connection manager's events */
 	uint64_t acked, signalled, marked;
 	bool is_starved;
 	uint64_t progress;
@@ -182,20 +185,20 @@ static inline uint64_t weir_exchange_unconfirmed(const struct weir_exchange *x)
 	return x->out.committed - x->acked;
 }
 
-/* The peer has put its last slot, and has been told that it was taken. */
+/* The peer has ended the stream and knows that all was taken. */
 static inline bool weir_exchange_is_over(const struct weir_exchange *x)
 {
 	return x->is_finished && !x->nr_returns;
 }
 
-/* Grows with all that may let a call do more than it could, but for what there is to take. */
+/* A counter of all events, except arrivals, after which a failed call may succeed. */
 static inline uint64_t weir_exchange_progress(const struct weir_exchange *x)
 {
 	return x->out.freed + x->abandoned + x->out.committed - weir_exchange_unconfirmed(x) +
 	       weir_exchange_is_over(x);
 }
 
-/* A call has found less than it wanted. */
+/* A call has found less than wanted. */
 static inline void weir_exchange_set_starved(struct weir_exchange *x)
 {
 	if (x->is_starved)
@@ -216,7 +219,7 @@ static inline bool weir_exchange_is_unordered(const struct weir_exchange *x)
 	return x->options.unordered || x->peer.is_unordered;
 }
 
-/* One write has a slot's header and its data: they lie together at the peer. */
+/* Whether a slot's header and data are adjacent at the peer, so one write covers both. */
 static inline bool weir_exchange_is_contiguous(const struct weir_exchange *x)
 {
 	return x->peer.heads.rkey == x->peer.mirror.rkey && x->peer.head_stride == x->pool.stride &&
@@ -224,22 +227,25 @@ static inline bool weir_exchange_is_contiguous(const struct weir_exchange *x)
 		       x->peer.mirror.address;
 }
 
-/* The user's slots are a GPU's memory that the device cannot reach: each is copied, to and fro. */
+/*
+ * Whether slots are in GPU memory out of the device's reach, and so are copied through host
+ * memory.
+ */
 static inline bool weir_exchange_is_staged(const struct weir_exchange *x)
 {
 	return x->cuda && !x->pool.gpu_mr;
 }
 
-/* It has ended, because of @status. Return: the status that counts. */
+/* Ends the exchange with @status. Return: the first such status. */
 int weir_exchange_fail(struct weir_exchange *x, int status);
 
 /* A slot of the mirror is full. Return: 0; -EPROTO. */
 int weir_exchange_slot_arrived(struct weir_exchange *x, uint32_t slot);
 
-/* The peer's last word is next, behind all that it has put, and was not heard. */
+/* Whether all but the peer's end slot has been taken. */
 bool weir_exchange_end_is_next(const struct weir_exchange *x);
 
-/* It is heard: the peer is told, and whoever takes finds that there is no more. */
+/* Takes the end slot and acknowledges; takes then report the end of the stream. */
 void weir_exchange_take_end(struct weir_exchange *x);
 
 #endif

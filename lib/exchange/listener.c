@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who comes is a newcomer until he has proved the key and both know where their memory is. All
- * newcomers are served at once, by whoever calls accept: one that is mute holds nobody up.
+ * A peer is a newcomer until the key is proven and both ends know each other's memory. Any
+ * thread in accept serves all newcomers at once, so a silent newcomer delays nobody.
  *
- * Any number of threads may call it: they serve_newcomers by turns, and sleep out of turn. A bell wakes those
- * who sleep: for good when the listener is closed, and when who leaves leaves newcomers behind, of
- * whom no descriptor tells.
+ * Several threads may call accept: they take turns, and sleep between. An eventfd wakes sleepers
+ * when the listener closes, and when a thread leaves while newcomers remain, since newcomers
+ * have no descriptor in the poll.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +25,13 @@
 #define CLOSED "the listener was closed"
 
 /*
- * @given: by the user; @options: with what he left open filled in; @device: the name in both, if
+ * @given: the user's options; @options: with defaults filled in; @device: the name in both, if
  *	any
- * @bell: readable: whoever sleeps looks again
- * @lock: guards all below, and @options; who holds it serves
- * @left: a user has
- * @newcomers: in the order they came, @nr_newcomers; each one's greeting says how far he is
- * @users: calls that need it still; @is_ending: they are to end
+ * @bell: readable: sleepers look again
+ * @lock: guards the fields below and @options; the holder serves
+ * @left: a call has ended
+ * @newcomers: @nr_newcomers in order of arrival; each has setup state
+ * @users: calls in progress; @is_ending: they must end
  */
 struct weir_exchange_listener {
 	struct weir_exchange_options given, options;
@@ -73,7 +73,7 @@ static int bind_listener(struct weir_exchange_listener *listener, const char *na
 	return rc;
 }
 
-/* Rather now than when somebody has come. */
+/* Fails now rather than when a peer connects. */
 static int try_gpu(const struct weir_exchange_options *options, struct weir_error *error)
 {
 	struct weir_cuda *cuda = NULL;
@@ -116,7 +116,7 @@ int weir_exchange_listener_check_open(struct weir_exchange_listener *listener,
 	return is_ending ? weir_fail(error, -ECANCELED, CLOSED) : 0;
 }
 
-/* What was given has been checked. */
+/* The given options have been checked already. */
 void weir_exchange_listener_divide_pool(struct weir_exchange_listener *listener,
 					unsigned int exchanges,
 					struct weir_exchange_options *shared)
@@ -222,7 +222,7 @@ static int check_request(const struct weir_exchange_listener *listener, const st
 		return weir_fail(error, rc, "this end speaks version %d of the protocol",
 				 WIRE_EXCHANGE_VERSION);
 	if (rc)
-		return weir_fail(error, rc, "an exchange listens here, and that is none");
+		return weir_fail(error, rc, "the request is not for an exchange");
 	if (connect.key_id != weir_key_id(listener->options.key))
 		return weir_fail(error, -EKEYREJECTED, "the keys differ");
 	if (device && strcmp(device, ibv_get_device_name(id->verbs->device)))
@@ -231,7 +231,7 @@ static int check_request(const struct weir_exchange_listener *listener, const st
 	return 0;
 }
 
-/* One more newcomer; or why there is none. */
+/* Adds a newcomer, or rejects the request. */
 static int take_request(struct weir_exchange_listener *listener, struct rdma_cm_id *id,
 			const struct rdma_conn_param *param, struct weir_error *error)
 {
@@ -260,7 +260,7 @@ static int take_request(struct weir_exchange_listener *listener, struct rdma_cm_
 	return rc;
 }
 
-/* All requests that there are, as long as there are places. */
+/* Takes all pending requests while there is room. */
 static void take_requests(struct weir_exchange_listener *listener, struct weir_error *why)
 {
 	struct rdma_cm_event *event;
@@ -278,7 +278,7 @@ static void take_requests(struct weir_exchange_listener *listener, struct weir_e
 	}
 }
 
-/* Return: the first who is through; NULL. Who fails is gone. */
+/* Return: the first newcomer that is ready, or NULL. Failed newcomers are closed. */
 static struct weir_exchange *serve_newcomers(struct weir_exchange_listener *listener,
 					     struct weir_error *why)
 {
@@ -303,7 +303,7 @@ static struct weir_exchange *serve_newcomers(struct weir_exchange_listener *list
 	return NULL;
 }
 
-/* In turn. Return: 0; -EAGAIN, and @naps: whether newcomers are there; -ECANCELED. */
+/* Takes a turn at serving. @naps: whether newcomers remain. Return: 0; -EAGAIN; -ECANCELED. */
 static int take_turn(struct weir_exchange_listener *listener, struct weir_exchange **x, bool *naps,
 		     struct weir_error *why)
 {
@@ -323,7 +323,7 @@ static int take_turn(struct weir_exchange_listener *listener, struct weir_exchan
 	return rc;
 }
 
-/* What newcomers say comes to a queue of each: with some there it naps, and looks. */
+/* Newcomers have a CQ each, so with some present sleep briefly and poll. */
 static void sleep_out_of_turn(const struct weir_exchange_listener *listener, bool naps,
 			      uint64_t deadline_ns)
 {
@@ -354,7 +354,8 @@ static int accept_one(struct weir_exchange_listener *listener, uint64_t timeout_
 			return 0;
 		if (weir_now_ns() >= deadline_ns)
 			return weir_fail(error, timeout_ns ? -ETIMEDOUT : -EAGAIN,
-					 "nobody came%s%s", why.text[0] ? ", and " : "", why.text);
+					 "no peer connected%s%s", why.text[0] ? ", and " : "",
+					 why.text);
 		sleep_out_of_turn(listener, naps, deadline_ns);
 	}
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * All that an exchange registers is one mapping, of which the peer may write to the mirror and the
- * bell behind it, may read the bits, and may not touch the rest. It is a file's, not the process's
- * own: a fork() then cannot come between the round_to_pages and the device.
+ * An exchange registers a single mapping. The peer may write the mirror and the doorbell behind
+ * it, and read the bits; the rest is closed. The mapping is a memfd's, so that a fork() cannot
+ * separate the process's pages from the device's by copy-on-write.
  *
- * In a GPU's memory lies what the slots carry, and nothing else: the CPU reads all that is said
- * beside. A device that can reach it is given it as a dma-buf, or by the module that lends it to
- * devices (nvidia-peermem). For another one slots are copied by the driver between there and host
- * memory, which is then laid out as if no GPU were there.
+ * GPU memory holds only payload, since the CPU reads all else. A device that can reach GPU
+ * memory gets a dma-buf, or registers by way of nvidia-peermem. For other devices the driver
+ * copies slots to and from host memory, which is laid out as if there were no GPU.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +36,7 @@ static bool heads_are_apart(const struct weir_exchange *x)
 	return x->pool.gpu_mr;
 }
 
-/* In this order: the pool, the peer's bits, the bell's ring, receives, gives. */
+/* In this order: pool, the peer's bits, doorbell source, receives, returns. */
 static uint64_t pool_bytes(const struct weir_exchange *x)
 {
 	return x->options.slots * x->pool.head_stride + bits_bytes(x) + sizeof(*x->ring) +
@@ -85,7 +84,7 @@ static int register_all(struct weir_exchange *x, struct weir_error *error)
 	return rc;
 }
 
-/* Everything that is not registered. */
+/* Allocates all memory that is not registered. */
 static int books_make(struct weir_exchange *x)
 {
 	uint32_t slots = x->options.slots, peers = x->peer.slots;
@@ -104,7 +103,7 @@ static int books_make(struct weir_exchange *x)
 	return 0;
 }
 
-/* Behind its header, or in the GPU; and the user has it there, or is shown it there. */
+/* Payload lies behind the header, or in the GPU. */
 static void lay_out_data(struct weir_exchange_pool *pool)
 {
 	pool->data = pool->gpu_mr ? pool->gpu.at :
@@ -133,14 +132,14 @@ static uint64_t gpu_bytes(const struct weir_exchange_pool *pool, uint32_t slots)
 	return (slots * pool->stride + WEIR_CUDA_ALIGN - 1) / WEIR_CUDA_ALIGN * WEIR_CUDA_ALIGN;
 }
 
-/* By the module through which the GPU lends its memory to real devices. */
+/* Whether nvidia-peermem lets the device register GPU memory. */
 static bool has_peermem(const struct ibv_device *device)
 {
 	return !access("/sys/module/nvidia_peermem", F_OK) && device->ibdev_path[0] &&
 	       !access(device->ibdev_path, F_OK);
 }
 
-/* NULL: the device cannot reach it. */
+/* NULL: the device cannot reach the memory. */
 static struct ibv_mr *register_gpu(struct weir_exchange *x, const struct weir_exchange_pool *pool,
 				   uint64_t bytes, int access)
 {
@@ -156,10 +155,7 @@ static struct ibv_mr *register_gpu(struct weir_exchange *x, const struct weir_ex
 	return mr;
 }
 
-/*
- * Both, or none: a device that reaches one of them and not the other is as good as one that does
- * not.
- */
+/* Registers both pool and mirror or neither: reaching only one is useless. */
 static int make_gpu(struct weir_exchange *x, struct weir_error *error)
 {
 	uint64_t out = gpu_bytes(&x->pool, x->options.slots);
@@ -181,7 +177,7 @@ static int make_gpu(struct weir_exchange *x, struct weir_error *error)
 	return 0;
 }
 
-/* All but what is in the GPU. */
+/* Allocates everything outside the GPU. */
 static int make_host(struct weir_exchange *x, struct weir_error *error)
 {
 	uint64_t bytes = round_to_pages(pool_bytes(x)) + round_to_pages(mirror_bytes(x)) +
@@ -268,7 +264,7 @@ int weir_exchange_stage(struct weir_exchange *x, const struct weir_exchange_slot
 	return rc;
 }
 
-/* A read of the peer's pushes what came before it into host memory, and not into a GPU's. */
+/* The peer's read flushes earlier writes to host memory, but not to GPU memory. */
 int weir_exchange_unstage(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			  unsigned int count)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Slots are posted in chains, with one doorbell each. Where bitmaps confirm, writes ask for no
- * completion: the look behind them has one, and says for all of them that they are done, and more.
- * Where immediates do, and of the slots that a peer is told of, every so many writes ask for one.
+ * Slots are posted in chains with one doorbell each. In bitmap mode writes are unsignalled: the
+ * bitmap read behind them is signalled and covers them all. In immediate mode, and for slots
+ * with a notice, every few writes one is signalled.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "lib/exchange/bitmap_poll.h"
 #include "lib/exchange/post.h"
 
-#define SIGNAL_EVERY 32u /* writes that tell, with one completion */
+#define SIGNAL_EVERY 32u /* writes with immediates per completion */
 
 int weir_exchange_fail(struct weir_exchange *x, int status)
 {
@@ -29,7 +29,10 @@ static int post_sends(struct weir_exchange *x, struct ibv_send_wr *first)
 	return ibv_post_send(x->qp, first, &bad) ? weir_exchange_fail(x, -ECONNRESET) : 0;
 }
 
-/* With a look in it. A device that works while it is posted to has been waited for so far. */
+/*
+ * Posts a chain with a bitmap read. Counts posting time as polled, since some devices work while
+ * posting.
+ */
 static int post_look(struct weir_exchange *x, struct ibv_send_wr *first)
 {
 	int rc = post_sends(x, first);
@@ -57,7 +60,7 @@ static void fill_bitmap_read(struct weir_exchange *x, struct ibv_send_wr *wr, st
 	x->info.looks++;
 }
 
-/* Its header, for the number it gets now. */
+/* Fills in the header with the next sequence number. */
 static struct wire_exchange_slot_head *fill_header(struct weir_exchange *x,
 						   const struct weir_exchange_slot *slot)
 {
@@ -73,7 +76,7 @@ static struct wire_exchange_slot_head *fill_header(struct weir_exchange *x,
 	return head;
 }
 
-/* @count pieces to @at, in one write. */
+/* Fills in a write of @count pieces to @at. */
 static void fill_write(struct weir_exchange *x, struct ibv_send_wr *wr, struct ibv_sge *sges,
 		       int count, uint64_t at, uint32_t rkey)
 {
@@ -88,8 +91,8 @@ static void fill_write(struct weir_exchange *x, struct ibv_send_wr *wr, struct i
 }
 
 /*
- * A slot as one write of two pieces, or of one where they lie together here, too; or as a write of
- * its data and then one of its header, where the peer has them apart. Return: how many writes.
+ * Builds the writes of a slot: a single write of one or two pieces, or separate writes of data
+ * and header if they are apart at the peer. Return: the number of writes.
  */
 static unsigned int fill_slot(struct weir_exchange *x, const struct weir_exchange_slot *slot,
 			      struct ibv_send_wr *wrs, struct ibv_sge *sges)
@@ -119,7 +122,7 @@ static unsigned int fill_slot(struct weir_exchange *x, const struct weir_exchang
 	return 1;
 }
 
-/* Told of are all slots that are not shown. */
+/* The immediate for the last slot, which covers all unshown slots. */
 static uint32_t fill_notice(struct weir_exchange *x, uint64_t now_ns)
 {
 	uint32_t others = (uint32_t)weir_slot_poll_unshown(&x->out) - 1;
@@ -130,7 +133,7 @@ static uint32_t fill_notice(struct weir_exchange *x, uint64_t now_ns)
 	return wire_exchange_imm_encode(weir_slot_bitmap_tx_last(&x->out), others);
 }
 
-/* The peer learns of the last slot by the write itself; who wrote it, now and then. */
+/* Makes the write notify the peer of the slot, and signals it now and then. */
 static void announce_slot(struct weir_exchange *x, struct ibv_send_wr *wr)
 {
 	uint32_t every = x->send_max / 2 < SIGNAL_EVERY ? x->send_max / 2 : SIGNAL_EVERY;
@@ -204,7 +207,7 @@ int weir_exchange_post_bitmap_read(struct weir_exchange *x, uint64_t ring)
 	return post_look(x, wrs);
 }
 
-/* A write of nothing: what is there to be found is found by looking. */
+/* Posts an empty write: only the immediate or the completion matters. */
 static int post_empty_write(struct weir_exchange *x, enum ibv_wr_opcode opcode, uint32_t imm,
 			    uint64_t id)
 {
@@ -241,7 +244,7 @@ int weir_exchange_post_end_ack(struct weir_exchange *x)
 				weir_exchange_wr_id(WEIR_EXCHANGE_WR_END_ACK, 0));
 }
 
-/* One is under way at a time, or many short waits on a slow wire would fill the queue with them. */
+/* Only one probe is in flight, or many short waits on a slow wire would fill the queue. */
 int weir_exchange_post_probe(struct weir_exchange *x)
 {
 	if (x->is_probing)
@@ -251,7 +254,7 @@ int weir_exchange_post_probe(struct weir_exchange *x)
 				weir_exchange_wr_id(WEIR_EXCHANGE_WR_PROBE, 0));
 }
 
-/* One is under way at a time, or whoever asks after every slot would fill the queue with them. */
+/* Only one marker is in flight, or frequent callers would fill the queue. */
 int weir_exchange_post_marker(struct weir_exchange *x)
 {
 	if (x->signalled == x->out.committed || x->acked < x->marked)

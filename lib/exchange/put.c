@@ -6,11 +6,9 @@
 #include "lib/exchange/post.h"
 #include "lib/exchange/wait.h"
 
-#define SEEN \
-	UINT16_MAX /* no flags: of a slot that was met already among those that are to be
-			 * sent */
+#define SEEN UINT16_MAX /* flags: already seen in this commit */
 
-/* Slots that can be acquired now: those that are held can all be posted at once. */
+/* Slots that can be acquired now: limited by free slots and by send queue room. */
 static uint32_t free_slots(const struct weir_exchange *x)
 {
 	uint32_t under_way = (uint32_t)weir_exchange_unconfirmed(x) + x->nr_acquired;
@@ -29,7 +27,7 @@ static bool is_flushed(const struct weir_exchange *x)
 	return !weir_exchange_unconfirmed(x);
 }
 
-/* Immediate mode: who has heard of the last slot may be gone before all writes are acknowledged. */
+/* Immediate mode: a peer that has acknowledged the end may leave before all writes complete. */
 static bool is_ended(const struct weir_exchange *x)
 {
 	if (weir_exchange_is_imm(x))
@@ -38,9 +36,9 @@ static bool is_ended(const struct weir_exchange *x)
 }
 
 /*
- * Who finishes takes no more, and so hears of the peer's put_end, which else would wait for it. Where
- * bitmaps confirm it does so once its own put_end can be found: a look that finds that the peer's was
- * taken finds that, too.
+ * An end that finishes takes no more slots, so it acknowledges the peer's end slot itself; the
+ * peer would wait otherwise. In bitmap mode it does so once its own end slot is visible: the
+ * bitmap read that shows our acknowledgement to the peer shows our end slot, too.
  */
 static bool is_to_hear_end(const struct weir_exchange *x)
 {
@@ -58,7 +56,7 @@ static struct weir_exchange_slot acquire(struct weir_exchange *x)
 
 	x->nr_acquired++;
 	if (!free_slots(x))
-		weir_exchange_set_starved(x); /* whoever comes next */
+		weir_exchange_set_starved(x); /* for the next caller */
 	return (struct weir_exchange_slot){
 		.data = x->pool.user + number * x->pool.stride,
 		.length = x->options.slot_bytes,
@@ -101,7 +99,7 @@ static int check_slot(const struct weir_exchange *x, const struct weir_exchange_
 	return 0;
 }
 
-/* All of them, before any is sent. */
+/* Checks all slots before any is sent. SEEN marks find duplicates. */
 static int check_slots(const struct weir_exchange *x, const struct weir_exchange_slot *slots,
 		       unsigned int count)
 {
@@ -119,7 +117,7 @@ static int check_slots(const struct weir_exchange *x, const struct weir_exchange
 	return rc ? rc : x->status;
 }
 
-/* Completions are taken when there is something to be learnt from them. */
+/* Takes completions only when they may tell something. */
 static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 		      unsigned int count, unsigned int flags)
 {
@@ -132,7 +130,7 @@ static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *
 		weir_exchange_slot_header(&x->pool, slots[i].number)->flags =
 			(uint16_t)(flags | (slots[i].last ? WIRE_EXCHANGE_SLOT_LAST : 0));
 	x->is_open_message = !slots[count - 1].last;
-	x->look.news.gap_ns = 0; /* what comes now may be the answer */
+	x->look.news.gap_ns = 0; /* the next arrival may be the answer */
 	rc = weir_exchange_post_slots(x, slots, count);
 	if (!rc && (x->look.is_looking || x->out.free < x->out.slots / 2))
 		rc = weir_exchange_completion_poll(x);
@@ -162,7 +160,7 @@ int weir_exchange_abandon(struct weir_exchange *x, const struct weir_exchange_sl
 	return 0;
 }
 
-/* As many slots as there are now, at most a chain. */
+/* Puts into as many slots as are free, at most a chain. */
 static int put_some(struct weir_exchange *x, const char *data, size_t length, size_t *done)
 {
 	struct weir_exchange_slot slots[WEIR_EXCHANGE_CHAIN];
@@ -224,8 +222,9 @@ static int put_end(struct weir_exchange *x, uint64_t timeout_ns)
 	x->end_slot = slot.number;
 	x->is_ending = true;
 	/*
-	 * Asked for free_slots only, the peer says nothing of its own put_end. So who asks does so anew when
-	 * his own put_end can be found, and looks behind that: the later look finds the other's.
+	 * A doorbell for room alone does not ask for the peer's end. So forget the doorbell: the
+	 * next bitmap read, after our end slot is visible, rings again and finds the peer's end
+	 * slot.
 	 */
 	x->look.rung = 0;
 	return post_slots(x, &slot, 1, WIRE_EXCHANGE_SLOT_END);
@@ -237,8 +236,7 @@ static int wait_ended(struct weir_exchange *x, uint64_t deadline_ns)
 
 	do {
 		if (is_to_hear_end(x)) {
-			weir_exchange_set_starved(
-				x); /* who found nothing to take is to try again */
+			weir_exchange_set_starved(x); /* a starved taker must retry */
 			weir_exchange_take_end(x);
 		}
 		rc = weir_exchange_wait(x, is_ended_or_to_hear, WEIR_EXCHANGE_ROOM,
@@ -256,6 +254,6 @@ int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns)
 		rc = put_end(x, timeout_ns);
 	if (!rc)
 		rc = wait_ended(x, deadline_ns);
-	/* Who has taken all may be gone before that could be seen. */
+	/* The peer may take everything and leave before we see that. */
 	return rc == -ECONNRESET && x->is_end_acked ? 0 : rc;
 }

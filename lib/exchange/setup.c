@@ -22,14 +22,14 @@
 #define RECEIVE_BYTES_DEFAULT (1ull << 30)
 #define PERCENT_DEFAULT 40
 #define SEND_MAX 4096u
-#define WRITES_MAX 2u /* of a slot */
-#define SENDS_SPARE 16u /* looks, rings, wakes, gives, marks */
+#define WRITES_MAX 2u /* per slot */
+#define SENDS_SPARE 16u /* bitmap reads, doorbells, wake-ups, returns, markers */
 #define NAP_US 50
 #define NAPS_ASKED 1000u
 
 /*
- * As many as there is memory for: what one end shares among its exchanges, the own pool and the
- * mirror of one like it in each, but enough that one can be written while another is read.
+ * As many slots as memory allows: each of the end's exchanges has a pool and a mirror of about
+ * the same size. At least enough to write one slot while another is read.
  */
 static unsigned int default_slots(const struct weir_exchange_options *o)
 {
@@ -61,13 +61,12 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 	if (!o->timeout_ns)
 		o->timeout_ns = 10 * WEIR_NS_PER_S;
 	if (o->device && strlen(o->device) >= IBV_SYSFS_NAME_MAX)
-		return weir_fail(error, -EINVAL, "device %s: no device has so long a name",
-				 o->device);
+		return weir_fail(error, -EINVAL, "device %s: the name is too long", o->device);
 	if (o->memory > WEIR_EXCHANGE_CUDA)
-		return weir_fail(error, -EINVAL, "memory %d: there is no such memory",
+		return weir_fail(error, -EINVAL, "memory %d: no such kind of memory",
 				 (int)o->memory);
 	if (o->mode > WEIR_EXCHANGE_IMM)
-		return weir_fail(error, -EINVAL, "mode %d: there is no such mode", (int)o->mode);
+		return weir_fail(error, -EINVAL, "mode %d: no such mode", (int)o->mode);
 	if (o->slots > most)
 		return weir_fail(error, -EINVAL, "%u slots: at most %u", o->slots, most);
 	if (o->slot_bytes > WIRE_EXCHANGE_SLOT_BYTES_MAX)
@@ -76,7 +75,7 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 	if (!o->slots)
 		o->slots = default_slots(o);
 	if (o->percent_min > 99)
-		return weir_fail(error, -EINVAL, "%u percent: 1 to 99", o->percent_min);
+		return weir_fail(error, -EINVAL, "%u percent: must be 1 to 99", o->percent_min);
 	return 0;
 }
 
@@ -116,7 +115,7 @@ static int add_to_epoll(struct weir_exchange *x, int fd)
 	return epoll_ctl(x->fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-/* Also the flushed ones complete when a connection ends. */
+/* The CQ also has room for all flushed work requests. */
 static int create_cq(struct weir_exchange *x, const struct ibv_device_attr *device,
 		     struct ibv_qp_init_attr *attr)
 {
@@ -154,11 +153,11 @@ int weir_exchange_create_queues(struct weir_exchange *x, struct ibv_qp_init_attr
 	x->pd = ibv_alloc_pd(x->id->verbs);
 	x->events = ibv_create_comp_channel(x->id->verbs);
 	if (rc || x->fd < 0 || !x->pd || !x->events)
-		return weir_fail(error, -ENOMEM, "%s gives no more: %s",
+		return weir_fail(error, -ENOMEM, "%s has no more resources: %s",
 				 ibv_get_device_name(x->id->verbs->device), weir_strerror(-errno));
 	g->mr = ibv_reg_mr(x->pd, g, sizeof(*g), IBV_ACCESS_LOCAL_WRITE);
 	if (!g->mr)
-		return weir_fail_memlock(error, "the greeting", sizeof(*g), -errno);
+		return weir_fail_memlock(error, "the setup messages", sizeof(*g), -errno);
 	rc = add_to_epoll(x, x->cm->fd);
 	if (!rc)
 		rc = add_to_epoll(x, x->events->fd);
@@ -201,7 +200,7 @@ int weir_exchange_begin_handshake(struct weir_exchange *x, struct weir_handshake
 	return 0;
 }
 
-/* A broken QP refuses to be opened. */
+/* A broken QP cannot be opened. */
 int weir_exchange_open_qp(struct weir_exchange *x, struct weir_error *error)
 {
 	int rc = weir_qp_open(x->qp, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
@@ -216,7 +215,7 @@ int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct we
 	struct weir_exchange_setup_state *g = x->greeting;
 	struct ibv_sge sge = { (uintptr_t)g->out, (uint32_t)length, g->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
-		.wr_id = UINT64_MAX, /* may complete after the greeting */
+		.wr_id = UINT64_MAX, /* may complete after the setup */
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
@@ -258,7 +257,7 @@ int weir_exchange_poll_message(struct weir_exchange *x, const void **message, si
 		g->heard++;
 		return 0;
 	}
-	/* What it said before it left is taken first. */
+	/* Messages sent before the peer left are taken first. */
 	if (n || g->left)
 		return weir_fail(error, -EPROTO,
 				 "%s ended the connection during the proof of the key",
@@ -274,7 +273,7 @@ int weir_exchange_check_goes_on(const struct weir_exchange_options *options,
 {
 	if (!options->goes_on || options->goes_on(options->goes_on_arg))
 		return 0;
-	return weir_fail(error, -ECANCELED, "the wait for the peer was ended");
+	return weir_fail(error, -ECANCELED, "the wait for the peer was cancelled");
 }
 
 int weir_exchange_wait_message(struct weir_exchange *x, const void **message, size_t *length,
@@ -318,7 +317,7 @@ int weir_exchange_send_offer(struct weir_exchange *x, struct weir_error *error)
 	return weir_exchange_send_message(x, sizeof(offer), error);
 }
 
-/* The first time it says how large its pool is, and that stays so. */
+/* The first offer fixes the size of the peer's pool. */
 static int accept_offer(struct weir_exchange *x, const struct wire_exchange_offer *offer,
 			struct weir_error *error)
 {
@@ -330,7 +329,7 @@ static int accept_offer(struct weir_exchange *x, const struct wire_exchange_offe
 	    x->options.receive_bytes_max)
 		return weir_fail(error, -EDQUOT,
 				 "the peer's %u slots of %u bytes are more than the "
-				 "%llu bytes that this end receives in",
+				 "%llu bytes allowed for receiving",
 				 offer->slots, offer->slot_bytes,
 				 (unsigned long long)x->options.receive_bytes_max);
 	if (offer->is_imm && offer->slots > WEIR_EXCHANGE_IMM_SLOTS_MAX)
@@ -338,8 +337,7 @@ static int accept_offer(struct weir_exchange *x, const struct wire_exchange_offe
 				 WEIR_EXCHANGE_IMM_SLOTS_MAX);
 	if (x->peer.slots &&
 	    (offer->slots != x->peer.slots || offer->slot_bytes != x->peer.slot_bytes))
-		return weir_fail(error, -EPROTO, "%s offers another pool than before",
-				 x->info.peer);
+		return weir_fail(error, -EPROTO, "%s offers a different pool now", x->info.peer);
 	x->peer = *offer;
 	return x->memory ? 0 : weir_exchange_memory_make(x, error);
 }
@@ -374,6 +372,7 @@ int weir_exchange_start(struct weir_exchange *x, struct weir_error *error)
 	for (i = 0; i < x->nr_recvs; i++)
 		x->spare[x->nr_recvs_spare++] = i;
 	return weir_exchange_post_recvs(x) ?
-		       weir_fail(error, -ENOMEM, "the device takes no %u receives", x->nr_recvs) :
+		       weir_fail(error, -ENOMEM, "the device cannot take %u receives",
+				 x->nr_recvs) :
 		       0;
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Two ends until they know each other: both have proven the key, and told where their memory is. */
+/* Setup of an exchange: both ends prove the key and exchange the addresses of their memory. */
 #ifndef WEIR_LIB_EXCHANGE_SETUP_H
 #define WEIR_LIB_EXCHANGE_SETUP_H
 
 #include "lib/exchange/exchange.h"
 #include "lib/conn/handshake.h"
 
-/* The listening end: what it waits for. */
+/* The listening end's progress: the next thing expected. */
 enum weir_exchange_accept_state {
-	WEIR_EXCHANGE_AWAITS_PROOF, /* the proof of the key */
+	WEIR_EXCHANGE_AWAITS_PROOF, /* a proof of the key */
 	WEIR_EXCHANGE_AWAITS_OFFER, /* the peer's pool */
-	WEIR_EXCHANGE_AWAITS_PLACES, /* where the own one is mirrored */
+	WEIR_EXCHANGE_AWAITS_PLACES, /* the address of our pool's mirror */
 	WEIR_EXCHANGE_ESTABLISHED, /* nothing more */
-	WEIR_EXCHANGE_AWAITS_REFUSAL_SENT, /* that the peer has heard that it is refused */
+	WEIR_EXCHANGE_AWAITS_REFUSAL_SENT, /* the completion of our refusal */
 };
 
 /**
- * struct weir_exchange_setup_state - what is said before
- * @heard: receives that were used; @said, @sent: messages posted, and those of them that have gone
- * @left: the peer has ended the connection
- * @deadline_ns: of all of it
- * @stage, @status: of the listening end; and what it refuses with
+ * struct weir_exchange_setup_state - state of the setup
+ * @heard: receives used; @said, @sent: messages posted and completed
+ * @left: the peer has disconnected
+ * @deadline_ns: of the whole setup
+ * @stage, @status: of the listening end; @status: the reason for a refusal
  */
 struct weir_exchange_setup_state {
 	struct ibv_mr *mr;
@@ -34,64 +34,65 @@ struct weir_exchange_setup_state {
 	char out[WIRE_HANDSHAKE_MAX];
 };
 
-/* meet.c: what both ends do. */
+/* setup.c: used by both ends. */
 
-/* Checks the options, and fills in the defaults. Return: 0; -EINVAL. */
+/* Checks the options and fills in defaults. Return: 0; -EINVAL. */
 int weir_exchange_options_fill(struct weir_exchange_options *filled,
 			       const struct weir_exchange_options *given, struct weir_error *error);
 
-/* One without a connection. Return: 0; -ENOMEM. End it by weir_exchange_close(). */
+/* Creates an exchange without a connection. Return: 0; -ENOMEM. End it by weir_exchange_close(). */
 int weir_exchange_new(const struct weir_exchange_options *options, struct weir_exchange **x,
 		      struct weir_error *error);
 
-/* Makes all but the QP on @x->id's device, and says what that is to be. Return: 0; -ENOMEM. */
+/* Creates all verbs objects but the QP, and fills in the QP's attributes. Return: 0; -ENOMEM. */
 int weir_exchange_create_queues(struct weir_exchange *x, struct ibv_qp_init_attr *attr,
 				struct weir_error *error);
 
-/* Posts receives for what the peer will say, @count messages in all. */
+/* Posts @count receives for the setup. */
 int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count,
 				   struct weir_error *error);
 
-/* Begins the proof of the key over the QP, which is connected. */
+/* Prepares the proof of the key over the connected QP. */
 int weir_exchange_begin_handshake(struct weir_exchange *x, struct weir_handshake_setup *setup,
 				  struct weir_error *error);
 
-/* Admits RDMA: the peer has proven the key, and is told of no memory yet. Return: 0; -EPROTO. */
+/* Opens the QP to RDMA, after the peer's proof and before the offer. Return: 0; -EPROTO. */
 int weir_exchange_open_qp(struct weir_exchange *x, struct weir_error *error);
 
-/* Whether to wait on for the peer; asked so often as it likes. Return: 0; -ECANCELED. */
+/* Asks the user's callback whether to keep waiting. Return: 0; -ECANCELED. */
 int weir_exchange_check_goes_on(const struct weir_exchange_options *options,
 				struct weir_error *error);
 
 /* Sends greeting->out. */
 int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct weir_error *error);
 
-/* A message, if there is one. Return: 0; -EAGAIN; and as weir_exchange_wait_message(). */
+/* Receives a message if there is one. Return: 0; -EAGAIN; as weir_exchange_wait_message(). */
 int weir_exchange_poll_message(struct weir_exchange *x, const void **message, size_t *length,
 			       struct weir_error *error);
 
-/* Waits for a message. Return: 0; -ETIMEDOUT; -EPROTO the peer has ended the connection. */
+/* Waits for a message. Return: 0; -ETIMEDOUT; -EPROTO the peer has disconnected. */
 int weir_exchange_wait_message(struct weir_exchange *x, const void **message, size_t *length,
 			       struct weir_error *error);
 
-/* Sends the own offer: the pool, and, if the peer's is known, where that is mirrored. */
+/* Sends our offer: the pool and, once the peer's pool is known, the mirror's address. */
 int weir_exchange_send_offer(struct weir_exchange *x, struct weir_error *error);
 
-/* Takes a message for the peer's. Return: 0; -EPROTO; -EDQUOT; what the peer refuses with. */
+/* Handles a message as the peer's offer. Return: 0; -EPROTO; -EDQUOT; the peer's refusal. */
 int weir_exchange_take_offer(struct weir_exchange *x, const void *message, size_t length,
 			     struct weir_error *error);
 
-/* Waits for the peer's. Return: as weir_exchange_take_offer(). */
+/* Waits for the peer's offer. Return: as weir_exchange_take_offer(). */
 int weir_exchange_wait_offer(struct weir_exchange *x, struct weir_error *error);
 
-/* Posts the receives that follow those of the greeting. */
+/* Posts the receives for the time after the setup. */
 int weir_exchange_start(struct weir_exchange *x, struct weir_error *error);
 
-/* greet.c, listen.c: the listening end */
+/* accept.c, listener.c: the listening end. */
 
 /*
- * A call that needs the listener until it leaves: who closes it waits for that. It asks now and
- * then whether to go on. Return: 0; -ECANCELED it is being closed, and nothing is owed.
+ * A call holds the listener between get and put; weir_exchange_unlisten() waits for the put.
+ * Long calls check regularly whether the listener is being closed. Return: 0; -ECANCELED the
+ * listener is being closed (get: nothing is held).
  */
 int weir_exchange_listener_get(struct weir_exchange_listener *listener, struct weir_error *error);
 void weir_exchange_listener_put(struct weir_exchange_listener *listener);
@@ -99,18 +100,21 @@ int weir_exchange_listener_check_open(struct weir_exchange_listener *listener,
 				      struct weir_error *error);
 
 /*
- * Who is accepted from now on shares the memory among @exchanges, unless the user said how many do:
- * with these options.
+ * Makes exchanges accepted from now on share the memory among @exchanges, unless the user set a
+ * number. @shared: receives the resulting options.
  */
 void weir_exchange_listener_divide_pool(struct weir_exchange_listener *listener,
 					unsigned int exchanges,
 					struct weir_exchange_options *shared);
 
-/* Lets in who asked with @param on @x->id, to prove the key. Return: 0; why not. */
+/* Accepts the request @param on @x->id, so the peer can prove the key. Return: 0, or why not. */
 int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_param *param,
 			       struct weir_error *error);
 
-/* What can be done at once. Return: 0 both have met; -EAGAIN not yet; why they do not. */
+/*
+ * Handles pending messages without waiting. Return: 0 the exchange is ready; -EAGAIN not yet; or
+ * the error.
+ */
 int weir_exchange_accept_step(struct weir_exchange *x, struct weir_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Slots are found in no order, for a look reads one word of bits after the other while the peer
- * flips them: their headers say where they belong.
+ * Bitmap reads find slots in any order, since a read sees the words one after another while the
+ * peer flips bits. The headers tell the order.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "lib/exchange/post.h"
 #include "lib/exchange/wait.h"
 
-/* At its place in the order sent. */
+/* Stores the slot at its place in the sequence. */
 static int arrive_in_order(struct weir_exchange *x, uint32_t slot,
 			   const struct wire_exchange_slot_head *head)
 {
@@ -23,7 +23,7 @@ static int arrive_in_order(struct weir_exchange *x, uint32_t slot,
 	return 0;
 }
 
-/* Behind what has come; but that there is no more is last, whatever comes after it. */
+/* Stores the slot in order of arrival. The end slot always comes last. */
 static int arrive_as_found(struct weir_exchange *x, uint32_t slot,
 			   const struct wire_exchange_slot_head *head)
 {
@@ -78,7 +78,7 @@ static int release_slot(struct weir_exchange *x, uint32_t slot)
 	return x->nr_returns >= most ? weir_exchange_post_gives(x) : 0;
 }
 
-/* The peer is told at once that its last word was heard: it waits for that. */
+/* Acknowledges the end at once: the peer waits. */
 static void end_stream(struct weir_exchange *x, uint32_t slot)
 {
 	x->is_finished = true;
@@ -172,7 +172,7 @@ int weir_exchange_release(struct weir_exchange *x, const struct weir_exchange_sl
 	return rc ? rc : weir_exchange_wake_peer(x, WEIR_EXCHANGE_ROOM);
 }
 
-/* As much of it as there is room for; the length counts all of it. */
+/* Copies what fits; the length counts everything. */
 static int append_slot(struct weir_exchange *x, char *data, size_t max,
 		       const struct weir_exchange_slot *slot)
 {

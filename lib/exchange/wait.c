@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Waiting is polling for as long as that pays (core/poll/poll.h), and then sleeping. Where bitmaps
- * confirm, who has rung at the peer polls for its answer only: there is nothing to be looked at
- * until that comes.
+ * A wait polls for as long as that pays (core/poll/poll.h), then sleeps. In bitmap mode, after
+ * ringing the doorbell, a wait polls only for the peer's answer; no further bitmap read is
+ * needed until then.
  */
 #include <errno.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include "lib/exchange/wait.h"
 #include "lib/base/yield.h"
 
-#define CHECK_NS 1000000ull /* awake, the connection manager is asked so often */
+#define CHECK_NS 1000000ull /* check of the connection manager while awake */
 
 static void take_cq_event(struct weir_exchange *x)
 {
@@ -27,7 +27,7 @@ static void take_cq_event(struct weir_exchange *x)
 	x->info.events++;
 }
 
-/* What came before the end of the connection is taken first. */
+/* Completions from before the disconnect are taken first. */
 static void take_cm_event(struct weir_exchange *x)
 {
 	struct rdma_cm_event *event;
@@ -44,7 +44,7 @@ static void take_cm_event(struct weir_exchange *x)
 	weir_exchange_fail(x, -ECONNRESET);
 }
 
-/* Return: whether anything was heard until then. */
+/* Return: whether an event came. */
 static bool wait_events(struct weir_exchange *x, uint64_t deadline_ns)
 {
 	struct pollfd fds[] = {
@@ -77,7 +77,7 @@ void weir_exchange_probe_peer(struct weir_exchange *x)
 		weir_exchange_post_bitmap_read(x, 0);
 }
 
-/* If an event was heard since it was armed there is something to look at. */
+/* Sleeps unless an event has come since the CQ was armed. */
 static void sleep_armed(struct weir_exchange *x, uint64_t deadline_ns)
 {
 	if (!x->is_armed)
@@ -96,9 +96,10 @@ static int arm_cq(struct weir_exchange *x)
 }
 
 /**
- * struct exchange_wait - one wait
- * @looks: that it may still make before it rings: what comes soon comes soonest so, and cheapest
- * @looked: that it has made; @has_rung: none of them has found anything
+ * struct exchange_wait - state of a wait
+ * @looks: bitmap reads left before the doorbell; a quick answer is cheapest by reads
+ * @looked: bitmap reads done
+ * @has_rung: all reads found nothing, and the doorbell was rung
  */
 struct exchange_wait {
 	struct weir_exchange *x;
@@ -109,7 +110,7 @@ struct exchange_wait {
 	bool has_rung;
 };
 
-/* It is over: whether a few looks more, or fewer, would have been better. */
+/* Adapts the number of bitmap reads for the next wait. */
 static void adapt_looks(const struct exchange_wait *a)
 {
 	struct weir_exchange *x = a->x;
@@ -118,10 +119,10 @@ static void adapt_looks(const struct exchange_wait *a)
 		x->looks = WEIR_EXCHANGE_LOOKS;
 	else if (a->has_rung && x->look.rung && x->look.heard == x->look.heard_before &&
 		 x->looks < WEIR_EXCHANGE_LOOKS)
-		x->looks++; /* the look behind the ring has found it: nobody was woken */
+		x->looks++; /* the read behind the doorbell found news: no wake-up was needed */
 }
 
-/* Immediate mode: who waits for room may wait for his own writes to be done, too. */
+/* Immediate mode: a wait for room may be a wait for our own writes, so a marker is posted. */
 static void imm_round(struct weir_exchange *x, unsigned int want)
 {
 	weir_exchange_completion_poll(x);
@@ -138,7 +139,7 @@ static void keep_looking(struct exchange_wait *a, uint64_t now_ns)
 		return;
 	if (!a->looks && !x->look.is_woken && !weir_exchange_needs_bitmap_read(x, a->want)) {
 		if (!a->has_rung)
-			x->looks /= 2; /* those were in vain */
+			x->looks /= 2; /* these reads were useless */
 		a->has_rung = true;
 		weir_exchange_request_wake(x, a->want);
 		return;
@@ -148,16 +149,13 @@ static void keep_looking(struct exchange_wait *a, uint64_t now_ns)
 	a->looks -= x->look.is_looking && a->looks && !x->options.busy;
 }
 
-/*
- * Behind large writes, or on a slow wire: the completion raises an event, and that is worth a
- * sleep.
- */
+/* A bitmap read behind large writes, or on a slow wire, is worth a sleep until its completion. */
 static bool look_is_long(const struct weir_exchange *x, uint64_t now_ns)
 {
 	return x->look.is_looking && now_ns >= x->look.asked_ns + WEIR_WAKE_NS;
 }
 
-/* One round awake. Return: whether what is waited for will be heard of, but for the arming. */
+/* A round of polling. Return: whether the next event raises a completion, once armed. */
 static bool look_round(struct exchange_wait *a, uint64_t now_ns)
 {
 	struct weir_exchange *x = a->x;
@@ -171,7 +169,7 @@ static bool look_round(struct exchange_wait *a, uint64_t now_ns)
 	return weir_exchange_has_requested_wake(x, a->want) || look_is_long(x, now_ns);
 }
 
-/* It is armed before the last poll: what came before raises no event. */
+/* The CQ is armed before the last poll, since earlier completions raise no event. */
 static void follow_verdict(struct exchange_wait *a, enum weir_poll_verdict verdict)
 {
 	struct weir_exchange *x = a->x;
@@ -181,15 +179,14 @@ static void follow_verdict(struct exchange_wait *a, enum weir_poll_verdict verdi
 		sleep_armed(x, a->deadline_ns);
 		now_ns = weir_now_ns();
 		if (x->look.is_looking)
-			weir_slot_poll_polled(&x->look,
-					      now_ns); /* whoever sleeps for it waits for it */
+			weir_slot_poll_polled(&x->look, now_ns); /* a sleeper waits for the read */
 		verdict = weir_poll_woken(&a->poll, now_ns);
 	}
 	if (verdict == WEIR_POLL_ARM)
 		arm_cq(x);
 }
 
-/* Whoever else had the processor meanwhile: a look that is under way was waited for. */
+/* Yields the CPU. The time away counts as waiting for a bitmap read in flight. */
 static uint64_t yield_cpu(struct weir_exchange *x, struct weir_poll *poll)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
@@ -229,7 +226,7 @@ static int attempt(struct exchange_wait *a, weir_exchange_ready_fn *is_ready)
 	}
 }
 
-/* For who does not wait. */
+/* A single poll for a call that does not wait. */
 static void poll_once(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
 {
 	if (weir_exchange_is_imm(x)) {
@@ -291,8 +288,8 @@ static bool is_news(const struct weir_exchange *x)
 }
 
 /*
- * What has come counts more than that no more will. The progress may have been made by another call
- * than the one that was refused, before or after. Return: 1; 0 nothing; or why it has ended.
+ * An arrival counts more than the end. Progress may come from another call, before or after the
+ * refused call. Return: 1; 0 nothing; the reason of the end.
  */
 static int verdict_of(const struct weir_exchange *x)
 {
@@ -311,7 +308,7 @@ static void process_round(struct weir_exchange *x)
 		weir_exchange_completion_poll(x);
 }
 
-/* While a look is under way the next one is to ring, whoever posts it. */
+/* While a bitmap read is in flight, the next read is to ring, whichever call posts it. */
 static void request_wakes(struct weir_exchange *x)
 {
 	weir_exchange_wake_peer_for_room(x);
@@ -337,9 +334,9 @@ static int process_all(struct weir_exchange *x)
 		if (!weir_exchange_is_imm(x))
 			request_wakes(x);
 		if (!x->status)
-			arm_cq(x); /* a look that is still under way raises an event, too */
+			arm_cq(x); /* a bitmap read still in flight raises an event, too */
 		process_round(x);
-		/* A wake for an earlier ring has come: no other will. */
+		/* The wake-up for an earlier doorbell has come: no other will. */
 	} while (!verdict_of(x) && !weir_exchange_is_imm(x) && !x->look.is_looking &&
 		 x->look.rung != WEIR_EXCHANGE_ALL);
 	return verdict_of(x);
@@ -350,7 +347,7 @@ int weir_exchange_process(struct weir_exchange *x)
 	int rc = process_all(x);
 
 	if (rc && !is_news(x))
-		x->is_starved = false; /* now it has been said */
+		x->is_starved = false; /* the caller knows now */
 	return rc;
 }
 

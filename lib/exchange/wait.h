@@ -8,20 +8,20 @@
 typedef bool weir_exchange_ready_fn(const struct weir_exchange *x);
 
 /**
- * weir_exchange_wait() - until @is_ready says so
- * @want: WEIR_EXCHANGE_NEWS or _ROOM: what has to come for that
+ * weir_exchange_wait() - wait until @is_ready returns true
+ * @want: WEIR_EXCHANGE_NEWS or _ROOM: the kind of event needed
  *
  * Return: 0; -EAGAIN, -ETIMEDOUT; or @x->status.
  */
 int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, unsigned int want,
 		       uint64_t timeout_ns);
 
-/* Takes what events there are, without waiting: if the peer has left, @x->status says so. */
+/* Takes pending events without waiting; if the peer has left, sets @x->status. */
 void weir_exchange_take_events(struct weir_exchange *x);
 
 /*
- * Of who hears of nothing for long: the peer may have vanished without a word, or be busy with what
- * it gives back little of. If it is gone, what is posted here fails.
+ * Checks on a silent peer, which may have vanished or may just be busy: if the peer is gone, a
+ * posted work request fails.
  */
 void weir_exchange_probe_peer(struct weir_exchange *x);
 
