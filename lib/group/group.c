@@ -74,7 +74,7 @@ const struct weir_exchange *weir_group_exchange(const struct weir_group *group, 
 	return member < group->size ? group->peers[member].x : NULL;
 }
 
-/* Return: 0: an operation may begin_operation, on memory at @data, @length bytes of it. */
+/* Return: 0 if an operation on @length bytes at @data may begin. */
 static int may_begin(const struct weir_group *group, const void *data, size_t length)
 {
 	unsigned int i;
@@ -223,9 +223,7 @@ int weir_group_finish(struct weir_group *group)
 	return 0;
 }
 
-/*
- * A descriptor says nothing of a peer that has vanished without a word: each that is owed is asked.
- */
+/* A descriptor does not report a peer that vanished silently, so probe all peers with work left. */
 static void probe_silent_peers(struct weir_group *group)
 {
 	uint64_t now_ns = weir_now_ns();
@@ -239,7 +237,7 @@ static void probe_silent_peers(struct weir_group *group)
 			weir_exchange_probe_peer(group->peers[i].x);
 }
 
-/* Those who were told that they have nothing to do say in their descriptors when they may. */
+/* Sleeps on the descriptors of peers with work left, after each exchange reported none. */
 static void wait_for_peers(struct weir_group *group, uint64_t deadline_ns)
 {
 	int ms = weir_poll_ms(deadline_ns);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Inside a group: what one operation moves between this member and each other one.
+ * The inside of a group: the bytes that an operation moves between this member and each other
+ * member.
  *
- * Messages go through the public calls on exchanges; what the peer has found and has taken, and
- * whether it is there, is asked of the exchange itself. What has come is taken at once and held
- * until its turn, so that an exchange with nothing to do has nothing to tell either.
+ * Messages go through the public calls of exchanges. The group looks into an exchange to see
+ * what the peer has found and taken, and whether the peer is alive. Arrived slots are taken at
+ * once and held until needed, so an idle exchange has no events to report.
  */
 #ifndef WEIR_LIB_GROUP_H
 #define WEIR_LIB_GROUP_H
@@ -13,14 +14,14 @@
 #include <weir/group.h>
 
 /**
- * struct weir_group_peer - another member, and this member's part with it
+ * struct weir_group_peer - another member
  * @x: the exchange; NULL: this member itself
- * @held: slots that were taken, from @held_first on @held_count of them, going round
- * @held_max: as many as the peer has
- * @out, @out_left: what is to be put; @out_owed: until its end has been
- * @flush_owed: it has not all arrived
- * @in, @in_left: where what comes goes; @in_owed: until its end has come
- * @finish_owed: it has not taken all that it was sent
+ * @held: ring of taken slots: @held_count from @held_first on
+ * @held_max: the peer's number of slots
+ * @out, @out_left: bytes left to put; @out_owed: the message is not complete
+ * @flush_owed: the message has not arrived completely
+ * @in, @in_left: room left for arriving bytes; @in_owed: the message is not complete
+ * @finish_owed: the peer has not taken everything
  */
 struct weir_group_peer {
 	struct weir_exchange *x;
@@ -36,16 +37,15 @@ struct weir_group_peer {
 };
 
 /**
- * struct weir_group - a member's view
- * @member, @size: which of how many
+ * struct weir_group - a member's view of the group
+ * @member, @size: our number, and the number of members
  * @peers: @size of them
- * @status: 0, or what ended the group; @failed: who
- * @add, @add_arg: what comes is added instead of copied, of one member after the other
- * @turn: whose turn that is
- * @mine, @sum, @part: this member's own part of the sum, where that goes, and their length
- * @fds: to wait with; @size of them
- * @inquired_ns: when those who are owed were last asked whether they are there, or the operation
- *	began
+ * @status: 0, or the error that ended the group; @failed: the member concerned
+ * @add, @add_arg: reduce: called for each arriving part, in the order of members
+ * @turn: reduce: the member whose part is next
+ * @mine, @sum, @part: reduce: our part, the result, and their length
+ * @fds: @size descriptors for poll(2)
+ * @inquired_ns: last probe of silent peers, or start of the operation
  */
 struct weir_group {
 	unsigned int member, size;
@@ -61,26 +61,26 @@ struct weir_group {
 	uint64_t inquired_ns;
 };
 
-/* Return: a group without exchanges, or NULL: out of memory. */
+/* Return: a group without exchanges; NULL: out of memory. */
 struct weir_group *weir_group_new(unsigned int member, unsigned int size);
 
-/* The exchange with @peer is the group's from now on. Return: 0; -ENOMEM, and it is not. */
+/* Gives the exchange with @peer to the group. Return: 0; -ENOMEM: the caller keeps @x. */
 int weir_group_add_peer(struct weir_group *group, unsigned int peer, struct weir_exchange *x);
 
-/* Whether an operation has anything left to do with @peer. */
+/* Whether the operation still has work with @peer. */
 static inline bool weir_group_is_owed(const struct weir_group_peer *peer)
 {
 	return peer->out_owed || peer->flush_owed || peer->in_owed || peer->finish_owed;
 }
 
-/* Copies the user's memory, which may be a GPU's if the slots are. Return: 0; -EIO. */
+/* Copies user memory, on the GPU if the slots are there. Return: 0; -EIO. */
 int weir_group_copy(struct weir_group *group, void *to, const void *from, size_t length);
 
 /**
- * weir_group_step() - what can be done at once
- * @moved: set if anything was
+ * weir_group_step() - do all work that needs no waiting
+ * @moved: set if there was any
  *
- * Return: 0 the operation is over; -EAGAIN not yet; what ended the group.
+ * Return: 0 the operation is complete; -EAGAIN not yet; or the error that ended the group.
  */
 int weir_group_step(struct weir_group *group, bool *moved);
 

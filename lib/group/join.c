@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How the members meet: see wire/group.h. */
+/* Joining of the members: see wire/group.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +14,11 @@
 enum { JOIN_S = 10, RETRY_MS = 20, SLICE_MS = 100 };
 
 /**
- * struct join - a group that is being made
- * @group: so far
- * @listener: where those above connect to this member; NULL: nobody does
- * @options: of each exchange
- * @deadline_ns: by then all are there
+ * struct join - a group being joined
+ * @group: members so far
+ * @listener: where higher members connect to us; NULL: there are none
+ * @options: for each exchange
+ * @deadline_ns: all members must have joined by then
  * @addresses: where each member listens
  */
 struct join {
@@ -37,7 +37,7 @@ static uint64_t left_ns(const struct join *j)
 	return now_ns < j->deadline_ns ? j->deadline_ns - now_ns : 1;
 }
 
-/* Of a wait: in between it is asked whether it goes on. */
+/* Timeout of a single wait; between waits we check whether to go on. */
 static uint64_t slice_ns(const struct join *j)
 {
 	uint64_t ns = left_ns(j);
@@ -45,7 +45,7 @@ static uint64_t slice_ns(const struct join *j)
 	return ns < SLICE_MS * WEIR_NS_PER_MS ? ns : SLICE_MS * WEIR_NS_PER_MS;
 }
 
-/* A slice is over, with @status. Return: whether the wait goes on. */
+/* After a slice that ended with @status. Return: whether to wait on. */
 static bool goes_on(const struct join *j, int *status)
 {
 	int rc;
@@ -103,11 +103,11 @@ static int add_member(struct join *j, unsigned int member, struct weir_exchange 
 
 	if (j->group->peers[member].x)
 		status = weir_fail(j->error, -EEXIST,
-				   "two say that they are member %u of the group", member);
+				   "two processes claim to be member %u of the group", member);
 	else if (weir_exchange_is_unordered(x))
 		status = weir_fail(j->error, -EINVAL,
-				   "a group's messages come in order: member %u or "
-				   "this one wants them unordered",
+				   "a group needs ordered messages: member %u or "
+				   "this member has the option unordered",
 				   member);
 	else if (weir_group_add_peer(j->group, member, x))
 		status = weir_fail(j->error, -ENOMEM, "no memory for member %u of the group",
@@ -117,7 +117,7 @@ static int add_member(struct join *j, unsigned int member, struct weir_exchange 
 	return status;
 }
 
-/* Takes one that connects, says hello, and is above this member. */
+/* Accepts one member with a higher number. */
 static int accept_one(struct join *j)
 {
 	struct wire_group_hello hello;
@@ -129,7 +129,7 @@ static int accept_one(struct join *j)
 		status = weir_exchange_accept(j->listener, slice_ns(j), &x, j->error);
 	while (goes_on(j, &status));
 	if (status == -ETIMEDOUT)
-		return weir_fail(j->error, status, "not all %u members of the group have come",
+		return weir_fail(j->error, status, "not all %u members of the group have joined",
 				 j->group->size);
 	if (status)
 		return status;
@@ -143,8 +143,8 @@ static int accept_one(struct join *j)
 		return weir_fail(
 			j->error, status,
 			status == -EPROTO ?
-				"a member of another group has come: this one's size is %u" :
-				"one has come and did not say who it is (size %u)",
+				"a member of another group connected: our size is %u" :
+				"a peer connected and did not say its member number (size %u)",
 			j->group->size);
 	}
 	memcpy(j->addresses[hello.member], hello.address, WIRE_GROUP_ADDRESS);
@@ -178,7 +178,7 @@ static int send_hello(struct join *j, unsigned int member)
 	return status ? fail_with(j, member, status) : 0;
 }
 
-/* Member 0 may come later than the others. */
+/* Retries, since member 0 may start later than we do. */
 static int connect_to(struct join *j, unsigned int member)
 {
 	struct timespec pause = weir_timespec(RETRY_MS * WEIR_NS_PER_MS);
@@ -249,8 +249,8 @@ static int begin_join(struct join *j, unsigned int member, unsigned int size, ui
 {
 	if (!size || size > WEIR_GROUP_SIZE_MAX || member >= size)
 		return weir_fail(j->error, -EINVAL,
-				 "member %u of %u: there are 1 to %u, counted from 0", member, size,
-				 WEIR_GROUP_SIZE_MAX);
+				 "member %u of %u: a group has 1 to %u members, counted from 0",
+				 member, size, WEIR_GROUP_SIZE_MAX);
 	j->deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
 	j->group = weir_group_new(member, size);
 	j->addresses = calloc(size, sizeof(*j->addresses));
@@ -303,9 +303,9 @@ int weir_group_join(const char *address, const char *here, unsigned int member, 
 	if (!j.options.exchanges && size > 1)
 		j.options.exchanges = size - 1;
 	if (!member)
-		return weir_fail(error, -EINVAL, "member 0 does not join: it leads");
+		return weir_fail(error, -EINVAL, "member 0 must lead, not join");
 	if (strlen(address) >= WIRE_GROUP_ADDRESS)
-		return weir_fail(error, -EINVAL, "%s: an address has at most %d characters",
+		return weir_fail(error, -EINVAL, "%s: an address may have at most %d characters",
 				 address, WIRE_GROUP_ADDRESS - 1);
 	status = begin_join(&j, member, size,
 			    j.options.timeout_ns ? j.options.timeout_ns : JOIN_S * WEIR_NS_PER_S);

@@ -9,7 +9,7 @@
 
 enum { RELEASE_MAX = 16 };
 
-/* Slots of the next operation may be among them: its sender may be ahead. */
+/* The slots may include some of the next operation, if the peer is ahead. */
 static int take_arrived(struct weir_group_peer *peer, bool *moved)
 {
 	unsigned int end, room;
@@ -42,8 +42,8 @@ static void give_back(struct weir_group_peer *peer, unsigned int count)
 }
 
 /*
- * All exchanges of a group have their slots in the same memory; so has the user his, or in the
- * host's.
+ * All exchanges of a group have their slots in the same kind of memory, and user memory is of
+ * that kind or the host's.
  */
 int weir_group_copy(struct weir_group *group, void *to, const void *from, size_t length)
 {
@@ -58,7 +58,7 @@ int weir_group_copy(struct weir_group *group, void *to, const void *from, size_t
 	return 0;
 }
 
-/* What the first member has is the sum so far. */
+/* The first member's part is copied, the others are added. */
 static int add_or_copy(struct weir_group *group, char *into, const void *from, size_t length)
 {
 	if (!group->add || !group->turn)
@@ -68,9 +68,7 @@ static int add_or_copy(struct weir_group *group, char *into, const void *from, s
 	return 0;
 }
 
-/*
- * Return: 1 the message is at its end; 0 not yet; -EPROTO it is not as long as it is to be; -EIO.
- */
+/* Return: 1 the message is complete; 0 not yet; -EPROTO wrong length; -EIO. */
 static int consume_slot(struct weir_group *group, struct weir_group_peer *peer,
 			const struct weir_exchange_slot *slot)
 {
@@ -109,8 +107,8 @@ static int consume_held(struct weir_group *group, struct weir_group_peer *peer, 
 }
 
 /*
- * Sums are made in the order of the members, this one's part at its turn. A copy of that which
- * fails has ended an exchange, which says so when it is used next.
+ * Adds up parts in the order of members, ours at our turn. If copying ours fails, an exchange
+ * has ended and its next use reports the error.
  */
 static bool is_turn_of(struct weir_group *group, unsigned int member)
 {
@@ -156,7 +154,7 @@ static int send_to_peer(struct weir_group_peer *peer, bool *moved)
 	}
 	if (peer->out_owed || !peer->flush_owed)
 		return 0;
-	/* What the peer was told of it finds, though it is not known to have arrived yet. */
+	/* A slot with a notice will be found by the peer even if its arrival is not confirmed. */
 	status = weir_slot_poll_unshown(&peer->x->out) ? weir_exchange_flush(peer->x, 0) : 0;
 	if (status)
 		return status == -EAGAIN ? 0 : status;
@@ -165,15 +163,15 @@ static int send_to_peer(struct weir_group_peer *peer, bool *moved)
 	return 0;
 }
 
-/* A slot is free again when the peer has taken what was in it. */
+/* A slot is free again once the peer has taken the data. */
 static bool is_all_taken(const struct weir_exchange *x)
 {
 	return x->out.freed == x->out.committed;
 }
 
 /*
- * Who is gone takes no more. What is to be given back to the peer goes now: no later operation
- * takes it along, and the peer waits for it, too.
+ * A peer that has left takes no more. Freed slots are returned now: the peer waits for them, and
+ * no later operation would return them.
  */
 static void finish_with(struct weir_group_peer *peer, bool *moved)
 {
