@@ -13,19 +13,19 @@
 
 static const char help[] =
 	"Usage: weir share [OPTION...]\n"
-	"Shares few queue pairs among the connections of many processes, fairly. They are\n"
-	"programs of libweir that open a mux where $WEIR_SHARE names this daemon's socket.\n\n"
+	"Lets the connections of many processes share few queue pairs, fairly. The processes\n"
+	"use libweir and open a mux with $WEIR_SHARE set to this daemon's socket.\n\n"
 	"  -s, --socket PATH         where tenants connect; default " WEIR_MUX_IPC_SOCKET "\n"
 	"  -l, --listen ADDR[:PORT]  where other hosts' daemons and muxes connect; default\n"
-	"                            127.0.0.1:7475; port 0: any that is free\n"
-	"  -k, --key FILE            who has the same key is let in from other hosts, and lets us\n"
-	"                            in ('weir key new FILE'). Needed beyond loopback\n"
-	"  -c, --config FILE         how tenants are treated; SIGHUP: read it again\n"
-	"  -j, --json                the line that says where it listens is JSON\n" DEVICE_HELP
-	"  -h, --help\n\n"
-	"Once it listens it prints \"ready ADDR:PORT\" on standard output; all else goes to\n"
-	"standard error. SIGINT or SIGTERM: ends all connections and itself.\n\n"
-	"The configuration is lines, the first that fits of cgroup, user and default holds:\n"
+	"                            127.0.0.1:7475; port 0: any free port\n"
+	"  -k, --key FILE            the key shared with other hosts ('weir key new FILE'); needed\n"
+	"                            beyond loopback\n"
+	"  -c, --config FILE         how tenants are treated; SIGHUP: read the file again\n"
+	"  -j, --json                print the ready line as JSON\n" DEVICE_HELP "  -h, --help\n\n"
+	"Prints \"ready ADDR:PORT\" on standard output once listening; all else goes to\n"
+	"standard error. SIGINT or SIGTERM: ends all connections and exits.\n\n"
+	"The configuration consists of lines; a process's cgroup, user or default applies,\n"
+	"in this order:\n"
 	"  default                          weight 1 connections 64\n"
 	"  user postgres                    weight 4 class 0\n"
 	"  cgroup /system.slice/db.service  rate 100M memory 1G\n"
@@ -65,7 +65,7 @@ static int parse_option(struct share_command *c, int opt)
 	}
 }
 
-/* Descriptors: some for each tenant, and for each connection that asks. */
+/* Each tenant needs descriptors, and so do connections on request. */
 static void raise_limits(void)
 {
 	struct rlimit files;
@@ -95,14 +95,14 @@ static void say_ready(const struct share_command *c, struct share_daemon *share)
 	fflush(stdout);
 }
 
-/* What is wrong with a new configuration is said, and the old one holds. */
+/* On an error the old configuration stays. */
 static void reload(const struct share_command *c, struct share_daemon *share)
 {
 	struct weir_error error;
 	struct share_config config;
 
 	if (share_config_load(c->config, &config, &error)) {
-		fprintf(stderr, "%s: the configuration stays as it was: %s\n", c->cmd, error.text);
+		fprintf(stderr, "%s: the old configuration stays: %s\n", c->cmd, error.text);
 		return;
 	}
 	share_daemon_reload(share, &config);
@@ -143,7 +143,7 @@ static int run(const struct share_command *c)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN); /* a tenant that is gone is no reason to go, too */
+	signal(SIGPIPE, SIG_IGN); /* a tenant's end must not end the daemon */
 	raise_limits();
 	status = open_all(c, &share);
 	if (status)
@@ -151,7 +151,7 @@ static int run(const struct share_command *c)
 	say_ready(c, &share);
 	while (sigwait(&set, &sig) || sig == SIGHUP)
 		reload(c, &share);
-	sigprocmask(SIG_UNBLOCK, &set, NULL); /* a second one ends it at once */
+	sigprocmask(SIG_UNBLOCK, &set, NULL); /* a second signal ends it at once */
 	share_daemon_close(&share);
 	return EXIT_OK;
 }

@@ -25,7 +25,7 @@
 #define IDLE_MIN 0.1 /* seconds */
 #define IDLE_MAX 86400
 
-/* Where the parser is: a line, cut into words as it goes. */
+/* State of the parser: the rest of a line, cut into words as the parser proceeds. */
 struct parser {
 	char *at;
 	unsigned int line;
@@ -48,7 +48,7 @@ static char *next_word(struct parser *p)
 	return word;
 }
 
-/* A number of @low to @high. */
+/* Parses a number from @low to @high. */
 static int parse_number(const struct parser *p, const char *term, const char *word,
 			unsigned int low, unsigned int high, unsigned int *out)
 {
@@ -58,8 +58,8 @@ static int parse_number(const struct parser *p, const char *term, const char *wo
 	errno = 0;
 	number = strtoul(word, &end, 10);
 	if (errno || *end || !isdigit((unsigned char)*word) || number < low || number > high)
-		return weir_fail(p->error, -EINVAL, "line %u: %s %s: %u to %u are possible",
-				 p->line, term, word, low, high);
+		return weir_fail(p->error, -EINVAL, "line %u: %s %s: must be %u to %u", p->line,
+				 term, word, low, high);
 	*out = (unsigned int)number;
 	return 0;
 }
@@ -85,7 +85,8 @@ static int parse_term(struct parser *p, const char *term, struct share_policy *t
 	}
 	word = next_word(p);
 	if (!word)
-		return weir_fail(p->error, -EINVAL, "line %u: %s: of what value?", p->line, term);
+		return weir_fail(p->error, -EINVAL, "line %u: %s: the value is missing", p->line,
+				 term);
 	if (!strcmp(term, "weight"))
 		return parse_number(p, term, word, 1, WEIGHT_MAX, &terms->weight);
 	if (!strcmp(term, "connections"))
@@ -101,7 +102,7 @@ static int parse_term(struct parser *p, const char *term, struct share_policy *t
 	if (!strcmp(term, "rate"))
 		return parse_size(p, term, word, &terms->rate_bytes_s);
 	return weir_fail(p->error, -EINVAL,
-			 "line %u: %s: there are weight, class, connections, "
+			 "line %u: %s: not one of weight, class, connections, "
 			 "peers, memory, rate and deny",
 			 p->line, term);
 }
@@ -139,7 +140,7 @@ static int rule_new(struct share_config *config, struct parser *p, struct share_
 	struct share_rule *rules;
 
 	if (config->nr_rules == SHARE_CONFIG_RULES_MAX)
-		return weir_fail(p->error, -EINVAL, "line %u: at most %d lines say something",
+		return weir_fail(p->error, -EINVAL, "line %u: at most %d user and cgroup lines",
 				 p->line, SHARE_CONFIG_RULES_MAX);
 	rules = realloc(config->rules, (config->nr_rules + 1) * sizeof(*rules));
 	if (!rules)
@@ -157,7 +158,7 @@ static int parse_rule(struct share_config *config, struct parser *p, bool is_use
 	int rc;
 
 	if (!name)
-		return weir_fail(p->error, -EINVAL, "line %u: which %s?", p->line,
+		return weir_fail(p->error, -EINVAL, "line %u: %s without a name", p->line,
 				 is_user ? "user" : "cgroup");
 	rc = rule_new(config, p, &rule);
 	if (rc)
@@ -166,8 +167,9 @@ static int parse_rule(struct share_config *config, struct parser *p, bool is_use
 		rule->kind = RULE_USER;
 		rc = parse_user(p, name, &rule->uid);
 	} else if (*name != '/' || strlen(name) >= sizeof(rule->cgroup)) {
-		rc = weir_fail(p->error, -EINVAL, "line %u: cgroup %s: give its path, from / on",
-			       p->line, name);
+		rc = weir_fail(p->error, -EINVAL,
+			       "line %u: cgroup %s: give the path, beginning with /", p->line,
+			       name);
 	} else {
 		strcpy(rule->cgroup, name);
 	}
@@ -182,7 +184,7 @@ static int parse_segment(const struct parser *p, const char *word, struct weir_m
 	if (rc)
 		return rc;
 	if (bytes < SEGMENT_MIN || bytes > SEGMENT_MAX)
-		return weir_fail(p->error, -EINVAL, "line %u: segment %s: 1K to 64K are possible",
+		return weir_fail(p->error, -EINVAL, "line %u: segment %s: must be 1K to 64K",
 				 p->line, word);
 	class->segment_bytes = (uint32_t)bytes;
 	return 0;
@@ -195,7 +197,8 @@ static int parse_class_term(struct parser *p, const char *term, struct weir_mux_
 	int rc;
 
 	if (!word)
-		return weir_fail(p->error, -EINVAL, "line %u: %s: of what value?", p->line, term);
+		return weir_fail(p->error, -EINVAL, "line %u: %s: the value is missing", p->line,
+				 term);
 	if (!strcmp(term, "level"))
 		return parse_number(p, term, word, 0, LEVEL_MAX, &class->level);
 	if (!strcmp(term, "weight"))
@@ -212,7 +215,7 @@ static int parse_class_term(struct parser *p, const char *term, struct weir_mux_
 		return parse_size(p, term, word, &class->pass_bytes_max);
 	if (strcmp(term, "tos"))
 		return weir_fail(p->error, -EINVAL,
-				 "line %u: %s: a class has tos, level, weight, "
+				 "line %u: %s: not one of tos, level, weight, "
 				 "segment, depth and pass",
 				 p->line, term);
 	rc = parse_number(p, term, word, 0, TOS_MAX, &tos);
@@ -221,7 +224,7 @@ static int parse_class_term(struct parser *p, const char *term, struct weir_mux_
 	return rc;
 }
 
-/* Those between the last one and this are as the last one is. */
+/* Adds classes up to @nr; each is a copy of the one before. */
 static void class_have(struct share_config *config, unsigned int nr)
 {
 	for (; config->nr_classes <= nr; config->nr_classes++)
@@ -236,7 +239,7 @@ static int parse_class(struct share_config *config, struct parser *p)
 
 	if (!term)
 		return weir_fail(p->error, -EINVAL,
-				 "line %u: class: give its number and terms: "
+				 "line %u: class: give a number and terms: "
 				 "class 0 tos 104",
 				 p->line);
 	rc = parse_number(p, "class", name, 0, CLASS_MAX, &nr);
@@ -260,7 +263,7 @@ static int parse_idle(struct share_config *config, struct parser *p)
 	seconds = word ? strtod(word, &end) : 0;
 	if (!word || *end || next_word(p) || !(seconds >= IDLE_MIN && seconds <= IDLE_MAX))
 		return weir_fail(p->error, -EINVAL,
-				 "line %u: idle: give it 0.1 to 86400 seconds, "
+				 "line %u: idle: give 0.1 to 86400 seconds, "
 				 "or any",
 				 p->line);
 	config->idle_ns = (uint64_t)(seconds * 1e9);
@@ -284,7 +287,7 @@ static int parse_line(struct share_config *config, struct parser *p)
 	if (!strcmp(word, "idle"))
 		return parse_idle(config, p);
 	return weir_fail(p->error, -EINVAL,
-			 "line %u: %s: a line begins with default, user, "
+			 "line %u: %s: a line must begin with default, user, "
 			 "cgroup, class or idle",
 			 p->line, word);
 }
@@ -305,7 +308,7 @@ int share_config_parse(const char *text, size_t length, struct share_config *con
 
 	config_init(config);
 	if (!rc && strlen(copy) != length)
-		rc = weir_fail(error, -EINVAL, "it is no text");
+		rc = weir_fail(error, -EINVAL, "not a text file");
 	while (!rc && (line = strsep(&rest, "\n")) != NULL) {
 		p.at = line;
 		p.line++;

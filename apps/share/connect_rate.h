@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How often a party may connect: each connect is paid for in time, and who is ahead of the clock
- * waits. What has not been used is kept, so that a program which makes its connections when it
- * begins is not held up, and one that tries again and again for nothing is.
+ * Limits the rate of connects of a party: each connect advances a virtual time, and a party
+ * ahead of the clock waits. Unused time is kept, so the burst of connects at a program's start
+ * passes at once, while endless retries are slowed.
  */
 #ifndef WEIR_APPS_SHARE_CONNECT_RATE_H
 #define WEIR_APPS_SHARE_CONNECT_RATE_H
@@ -13,8 +13,8 @@
 #define SHARE_CONNECT_RATE_KEPT 1024 /* connects */
 
 /*
- * @paid_ns: up to when those that have been made are paid for; 0 at first.
- * Return: 0: it is taken; or when it may be.
+ * @paid_ns: the virtual time; 0 at first.
+ * Return: 0: go ahead; or the time to try again.
  */
 static inline uint64_t share_connect_rate_take(uint64_t *paid_ns, uint64_t now_ns)
 {

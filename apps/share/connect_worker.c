@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connects, which may take_call as long as the timeout, in threads of their own, so that the clerk goes
- * on meanwhile. They are a party's, few, and at a pace: what a user asks for in vain, in however
- * many processes, takes no more of the daemon than that.
+ * Connects may take as long as the timeout, so they run in separate threads while the RPC thread
+ * goes on. The threads are per party, few and rate-limited: futile connects, from however many
+ * processes of a user, take no more of the daemon than that.
  */
 #include "apps/share/connect_rate.h"
 #include "apps/share/daemon.h"
@@ -18,18 +18,19 @@
 struct share_connect {
 	struct weir_list link;
 	struct share_tenant *tenant;
-	uint64_t deadline_ns; /* from when it was asked for: waiting here is part of connecting */
+	uint64_t deadline_ns; /* from the request on, since waiting in the queue counts */
 	struct weir_mux_ipc_request ask;
 };
 
 /**
- * struct share_connect_queue - where the calls of a party wait for a dialer
- * @link: in share->connect_queues; it stays as long as the daemon, as the party does
- * @party: as policy say
+ * struct share_connect_queue - CONNECT requests of a party
+ * @link: in share->connect_queues; lives as long as the daemon
+ * @party: as in share_policy
  * @paid_ns: see share_connect_rate_take()
- * @is_pacing: a dialer waits for that; @changed: or for him
+ * @is_pacing: a worker waits for the rate limit
+ * @changed: other workers wait here for the pacing worker
  *
- * share->lock.
+ * Guarded by share->lock.
  */
 struct share_connect_queue {
 	struct weir_list link;
@@ -42,7 +43,7 @@ struct share_connect_queue {
 	pthread_cond_t changed;
 };
 
-/* It has been answered, or nobody wants it any more. With share->lock held. */
+/* The request was answered or dropped. With share->lock held. */
 static void call_free(struct share_connect *call)
 {
 	call->tenant->connecting--;
@@ -50,7 +51,7 @@ static void call_free(struct share_connect *call)
 	free(call);
 }
 
-/* The class that it may use, of those that there are. */
+/* Fills in the options and checks the class. */
 static int options_fill(struct share_tenant *tenant, const struct weir_mux_ipc_request *ask,
 			struct weir_mux_conn_options *options, struct weir_error *error)
 {
@@ -66,8 +67,8 @@ static int options_fill(struct share_tenant *tenant, const struct weir_mux_ipc_r
 		options->class_nr = last;
 	if (options->class_nr < first)
 		return weir_fail(error, -EPERM,
-				 "class %u is not for this tenant: %u is the most "
-				 "urgent that weir share's configuration allows",
+				 "class %u is not allowed: %u is the most urgent class "
+				 "that weir share's configuration allows",
 				 ask->class_nr, first);
 	return 0;
 }
@@ -83,7 +84,8 @@ void share_tenant_settle_conn(struct share_tenant *tenant, struct weir_mux_vconn
 		rc = share_tenant_add_conn(tenant, conn);
 	if (!rc) {
 		/*
-		 * In its place the tenant may name it, and have it closed, once the lock is free.
+		 * Once numbered, the tenant may close the connection as soon as the lock is
+		 * free.
 		 */
 		answer->nr = conn->nr;
 		answer->slab = conn->slab->number;
@@ -117,7 +119,7 @@ static void run_call(const struct share_connect *call)
 	answer.status = options_fill(tenant, ask, &options, &error);
 	if (!answer.status && is_late(call))
 		answer.status = weir_fail(&error, -ETIMEDOUT,
-					  "%s was not asked in time: too many "
+					  "no connect to %s in time: too many "
 					  "connects were waiting",
 					  ask->peer);
 	if (!answer.status)
@@ -130,7 +132,10 @@ static void run_call(const struct share_connect *call)
 	share_tenant_reply(tenant, &answer, NULL, 0);
 }
 
-/* Until it is time for another. One dialer of a queue looks at the clock, the others wait for it. */
+/*
+ * Sleeps until the next connect is due. Only one worker sleeps on the clock; the others wait for
+ * that worker.
+ */
 static void wait_connect_rate(struct share_connect_queue *queue, uint64_t due_ns)
 {
 	const struct timespec until = weir_timespec(due_ns);
@@ -143,7 +148,7 @@ static void wait_connect_rate(struct share_connect_queue *queue, uint64_t due_ns
 	queue->is_pacing = false;
 }
 
-/* Whether one has been paid for; false: it has waited, and what waits may be another. */
+/* Return: true: a connect is paid for; false: after a wait, look at the queue again. */
 static bool pay_for_connect(struct share_connect_queue *queue)
 {
 	uint64_t due_ns;
@@ -158,24 +163,24 @@ static bool pay_for_connect(struct share_connect_queue *queue)
 	return !due_ns;
 }
 
-/* The next, when it is time; NULL: nothing waits. With share->lock held. */
+/* The next request, when due; NULL: the queue is empty. With share->lock held. */
 static struct share_connect *take_call(struct share_connect_queue *queue)
 {
 	struct share_connect *first, *call = NULL;
 
 	while (!call && !weir_list_is_empty(&queue->calls)) {
 		first = weir_list_entry(queue->calls.next, struct share_connect, link);
-		/* What is late is only told so, which costs nothing. */
+		/* A late request only gets an error, which costs nothing. */
 		if (!is_late(first) && !pay_for_connect(queue))
 			continue;
 		call = first;
 		weir_list_del(&call->link);
 	}
-	pthread_cond_signal(&queue->changed); /* the next of those who waited for the clock */
+	pthread_cond_signal(&queue->changed); /* the next worker waiting for the rate limit */
 	return call;
 }
 
-/* As long as something waits. */
+/* Runs while there are requests. */
 static void *worker_run(void *arg)
 {
 	struct share_connect_queue *queue = arg;
@@ -219,14 +224,14 @@ static struct share_connect_queue *get_queue(struct share_tenant *tenant)
 	return queue;
 }
 
-/* One dialer more, if there may be; with share->lock held. */
+/* Starts another worker, up to the limit. With share->lock held. */
 static int add_worker(struct share_connect_queue *queue)
 {
 	pthread_t thread;
 
 	if (queue->nr_workers == SHARE_CONNECT_WORKERS_MAX)
 		return 0;
-	if (weir_thread_create(&thread, "weir-dialer", worker_run, queue, NULL))
+	if (weir_thread_create(&thread, "weir-connect", worker_run, queue, NULL))
 		return queue->nr_workers ? 0 : -ENOMEM;
 	pthread_detach(thread);
 	queue->nr_workers++;

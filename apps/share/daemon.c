@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The daemon's beginning and end, and its doorman, who lets tenants in. */
+/* Start and end of the daemon, and the acceptor, which admits tenants. */
 #include "apps/share/daemon.h"
 
 #include "lib/base/error.h"
@@ -17,7 +17,7 @@
 
 #define BACKLOG 128
 
-/* Whether somebody listens there; if not, and it is a socket, it goes. */
+/* Whether a process listens there; a stale socket is removed. */
 static bool socket_is_taken(const char *path)
 {
 	struct stat what;
@@ -48,15 +48,15 @@ static int socket_open(struct share_daemon *share, const char *path, struct weir
 	    chmod(path, 0666) || listen(share->socket, BACKLOG)) {
 		rc = -errno;
 		return weir_fail(error, rc,
-				 "cannot listen at %s: %s: its directory has to be "
-				 "there, and ours to write (mkdir), or choose with --socket",
+				 "cannot listen at %s: %s: create the directory and make "
+				 "it writable, or choose another path with --socket",
 				 path, strerror(-rc));
 	}
 	share->path = path;
 	return 0;
 }
 
-/* Those that have a place. With share->lock held. */
+/* Admitted tenants of a user. With share->lock held. */
 static unsigned int count_tenants_of(const struct share_daemon *share, uid_t uid)
 {
 	const struct weir_list *at;
@@ -70,7 +70,7 @@ static unsigned int count_tenants_of(const struct share_daemon *share, uid_t uid
 	return count;
 }
 
-/* In the list, with a clerk; or not. */
+/* Adds the tenant to the list and starts an RPC thread, or fails. */
 static int tenant_start(struct share_daemon *share, struct share_tenant *tenant)
 {
 	struct epoll_event ring = { .events = EPOLLIN | EPOLLET, .data.ptr = tenant };
@@ -80,14 +80,14 @@ static int tenant_start(struct share_daemon *share, struct share_tenant *tenant)
 
 	pthread_mutex_lock(&share->lock);
 	tenant->nr = ++share->last_nr;
-	tenant->board->asleep = 1; /* the usher may be */
+	tenant->board->asleep = 1; /* the doorbell poller may be asleep */
 	share_tenant_apply_policy(tenant);
 	tenant->refused = share_tenant_limits_check(!tenant->uid, tenant->policy.is_denied,
 						    share->nr_tenants,
 						    count_tenants_of(share, tenant->uid));
 	count = tenant->refused ? &share->nr_refused : &share->nr_tenants;
 	if ((!tenant->refused || *count < SHARE_REFUSED_MAX) && !share->is_stopping)
-		rc = weir_thread_create(&clerk, "weir-clerk", share_rpc_run, tenant, NULL);
+		rc = weir_thread_create(&clerk, "weir-rpc", share_rpc_run, tenant, NULL);
 	if (!rc) {
 		pthread_detach(clerk);
 		++*count;
@@ -119,7 +119,7 @@ static void *acceptor_run(void *arg)
 		if (fd >= 0)
 			admit_tenant(share, fd);
 		else
-			usleep(10000); /* until somebody has gone */
+			usleep(10000); /* until a tenant has gone */
 	return NULL;
 }
 
@@ -133,12 +133,11 @@ static int threads_start(struct share_daemon *share, struct weir_error *error)
 	if (share->epoll < 0 || share->wake < 0 ||
 	    epoll_ctl(share->epoll, EPOLL_CTL_ADD, share->wake, &in))
 		return weir_fail(error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
-	rc = weir_thread_create(&share->usher, "weir-usher", share_doorbell_poller_run, share,
+	rc = weir_thread_create(&share->usher, "weir-doorbell", share_doorbell_poller_run, share,
 				error);
 	share->has_doorbell_poller = !rc;
 	if (!rc)
-		rc = weir_thread_create(&share->doorman, "weir-doorman", acceptor_run, share,
-					error);
+		rc = weir_thread_create(&share->doorman, "weir-accept", acceptor_run, share, error);
 	share->has_acceptor = !rc;
 	return rc;
 }
@@ -160,7 +159,7 @@ int share_daemon_open(struct share_daemon *share, const char *path, struct weir_
 	return rc;
 }
 
-/* Each tenant's clerk finds the socket shut, and ends what is its. */
+/* Each RPC thread finds the socket shut down and cleans up. */
 static void disconnect_all(struct share_daemon *share)
 {
 	struct weir_list *at;

@@ -2,15 +2,14 @@
 /*
  * weir share: a mux, and the tenants whose connections it carries.
  *
- * tenant	a process that has connected to the socket: its board, its connections and offers
- * clerk	its thread: does what it asks, one after another, and ends what is its when it is
- *		gone
- * desk		of a party: where the connects that its tenants ask for wait
- * dialer	a thread of a desk, while something waits there: connects, which may take long
- * usher	one thread: hands what stands on the boards to the mux's workers
+ *	tenant		a process connected to the socket: doorbell page, connections, services
+ *	RPC thread	one per tenant: handles requests in order, and cleans up after the tenant
+ *	connect queue	one per party: CONNECT requests waiting for a worker
+ *	connect worker	a thread of a connect queue: a connect may take long
+ *	doorbell poller	one thread: passes news from the doorbell pages to the mux's workers
  *
- * share->lock guards the list of tenants and what each calls its own. The mux's is taken inside it,
- * never around it.
+ * share->lock guards the list of tenants and each tenant's tables. The order of locks:
+ * share->lock, then mux->lock.
  */
 #ifndef WEIR_APPS_SHARE_DAEMON_H
 #define WEIR_APPS_SHARE_DAEMON_H
@@ -20,21 +19,21 @@
 #include "lib/mux/local/local.h"
 #include "lib/mux/proxy/ipc.h"
 
-#define SHARE_REFUSED_MAX 64 /* that are being told so, at a time */
-#define SHARE_ANSWER_S 10 /* that an answer waits for room; who does not read is cut off */
-#define SHARE_CONNECT_WORKERS_MAX 8 /* of a desk */
-#define SHARE_CONNECTS_MAX 32 /* that a tenant has asked for, and that are not answered yet */
+#define SHARE_REFUSED_MAX 64 /* refused tenants being told so at a time */
+#define SHARE_ANSWER_S 10 /* limit for sending a reply; slow tenants are cut off */
+#define SHARE_CONNECT_WORKERS_MAX 8 /* per connect queue */
+#define SHARE_CONNECTS_MAX 32 /* unanswered CONNECTs per tenant */
 
 /**
- * struct share_tenant - one
- * @bell, @tenant_wakeup: both ends
- * @pid, @uid: as the kernel says, when it connected; @cgroup: when it was let in; none: it cannot
- *	be seen, or the process that connected had ended by then
- * @conns, @offers: by the number that it knows; the clerk alone takes them away
- * @connecting: what it has asked for and is not answered yet; share->lock
- * @is_in: it has said HELLO, and may stay; share->lock
- * @refused: it has no place, and is only told why: -EPERM or -EAGAIN
- * @is_gone: its clerk ends what is its
+ * struct share_tenant - a tenant
+ * @bell, @tenant_wakeup: the two ends of the wake-up socket
+ * @pid, @uid: from the kernel at connect; @cgroup: read at admission, empty if not visible or if
+ *	the process had ended
+ * @conns, @offers: by the tenant's numbers; only the RPC thread removes entries
+ * @connecting: unanswered CONNECTs; share->lock
+ * @is_in: HELLO was accepted; share->lock
+ * @refused: 0, or -EPERM or -EAGAIN: the tenant gets only this error
+ * @is_gone: the RPC thread is cleaning up
  */
 struct share_tenant {
 	struct weir_list link;
@@ -56,11 +55,11 @@ struct share_tenant {
 
 /**
  * struct share_daemon - the daemon
- * @config: how tenants are treated; replaced as a whole, with the lock held
- * @changed: a clerk or a dialer has ended
+ * @config: policies; replaced as a whole with the lock held
+ * @changed: an RPC thread or a connect worker has ended
  * @connect_queues: of all parties that ever connected
- * @has_more: to do of what the boards said; the usher's
- * @nr_tenants, @nr_refused: who have a place, and who have none; @nr_workers: at work
+ * @has_more: the mux has work left; doorbell poller only
+ * @nr_tenants, @nr_refused: tenants admitted and refused; @nr_workers: connect workers
  */
 struct share_daemon {
 	struct weir_mux_local *mux;
@@ -78,46 +77,47 @@ struct share_daemon {
 };
 
 /**
- * share_daemon_open() - begin to listen for tenants
+ * share_daemon_open() - start to listen for tenants
  * @share: all zero but for @mux and @config
- * @path: of the socket; one that nobody listens at any more is replaced. *Kept until* share_daemon_close()
+ * @path: of the socket; a stale socket is replaced. *Kept until* share_daemon_close()
  *
  * Return: 0; a negative errno, and @error.
  */
 int share_daemon_open(struct share_daemon *share, const char *path, struct weir_error *error);
-/* Lets all go, and closes the mux. */
+/* Disconnects all tenants and closes the mux. */
 void share_daemon_close(struct share_daemon *share);
-/* From now on these policy hold, for those who are there as well. Takes @config. */
+/* Applies a new configuration to present and future tenants. Takes @config over. */
 void share_daemon_reload(struct share_daemon *share, struct share_config *config);
 
-/* tenant.c: of whoever has connected by @socket, which is the tenant's from then on. */
+/* tenant.c: creates a tenant, who owns @socket from then on. */
 int share_tenant_new(struct share_daemon *share, int socket, struct share_tenant **tenant);
 void share_tenant_free(struct share_tenant *tenant);
-/* With share->lock held: what the config says of him now. */
+/* Applies the present configuration to the tenant. With share->lock held. */
 void share_tenant_apply_policy(struct share_tenant *tenant);
-/* The most urgent class that it may use, of those that there are. With share->lock held. */
+/* Return: the most urgent class open to the tenant. With share->lock held. */
 unsigned int share_tenant_class(const struct share_tenant *tenant);
-/* With share->lock held: a place for a connection. -EDQUOT. */
+/* Gives the connection a number. -EDQUOT. With share->lock held. */
 int share_tenant_add_conn(struct share_tenant *tenant, struct weir_mux_vconn *conn);
 
-/* end.c: of one that is gone. Waits until nothing is left of it, and frees it. */
+/* tenant_end.c: ends everything of a tenant that is gone, waits for that, and frees the tenant. */
 void share_tenant_end(struct share_tenant *tenant);
 
-/* clerk.c, usher.c: the threads. */
+/* rpc.c, doorbell_poller.c: the threads. */
 void *share_rpc_run(void *tenant);
 void *share_doorbell_poller_run(void *share);
 
 /*
- * dialer.c: a CONNECT, which will be answered. -EAGAIN: it has asked for too many; -ENOMEM.
- * share_connect_queues_drop(): what of @tenant's still waits is not done any more; with share->lock held.
+ * connect_worker.c: queues a CONNECT, which is answered later. -EAGAIN: too many unanswered;
+ * -ENOMEM.
  */
 int share_connect_queue_add(struct share_tenant *tenant, const struct weir_mux_ipc_request *ask);
+/* Drops the tenant's queued requests. With share->lock held. */
 void share_connect_queues_drop(struct share_tenant *tenant);
 void share_connect_queues_free(struct share_daemon *share);
 
 /*
- * show.c: of tenants that @who may see, as WEIR_MUX_IPC_TENANT and WEIR_MUX_IPC_FLOW ask for; without
- * locks. Return: 0; -ENOENT.
+ * query.c: answers WEIR_MUX_IPC_TENANT and WEIR_MUX_IPC_FLOW with tenants visible to @who.
+ * Without locks. Return: 0; -ENOENT.
  */
 int share_query_tenant(const struct share_tenant *who, const struct weir_mux_ipc_request *ask,
 		       struct weir_mux_ipc_tenant *out);
@@ -125,13 +125,13 @@ int share_query_flow(const struct share_tenant *who, const struct weir_mux_ipc_r
 		     struct weir_mux_ipc_flow *out);
 
 /*
- * Without locks: a connection is the tenant's; @answer says where it lies, or why it has been
- * ended.
+ * Hands a connection to the tenant, or ends the connection; @answer receives the place or the
+ * error. Without locks.
  */
 void share_tenant_settle_conn(struct share_tenant *tenant, struct weir_mux_vconn *conn,
 			      struct weir_mux_ipc_reply *answer);
 
-/* An answer of @tenant's clerk or dialer, with @nr descriptors, which are closed. */
+/* Sends a reply with @nr descriptors, which are closed. */
 void share_tenant_reply(struct share_tenant *tenant, struct weir_mux_ipc_reply *answer,
 			const int *fds, unsigned int nr);
 

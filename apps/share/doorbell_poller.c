@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The usher: looks at the boards, and does what there is to do for connections of which there is
- * news, if no worker is at it. It sleeps when there has been none for a while. Tenants put news on
- * the board first and then look whether it sleeps; it says that it sleeps, and then looks at the
- * boards once more.
+ * The doorbell poller collects news from the doorbell pages and does the work of the connections
+ * concerned, unless a worker is at it. It sleeps after a quiet period. Store-load pairing with
+ * the tenants: a tenant sets its bits, then tests asleep; the poller sets asleep, then tests the
+ * bits.
  *
- * What stands on a board may be nonsense. It is bits, and a bit means: look at that
- * connection, if there is one.
+ * A page may hold garbage, which is harmless: a bit only means to look at a connection, if it
+ * exists.
  */
 #include "apps/share/daemon.h"
 
@@ -71,9 +71,9 @@ static void publish_asleep(struct share_daemon *share, uint32_t asleep)
 }
 
 /*
- * A bell rings once for each time that it is armed; what is in it is nobody's business. Whoever
- * rings as said never leaves more in it than this takes. Who floods it leaves some, and does not
- * hold up the others: every further byte raises an event anew (EPOLLET).
+ * Drains wake-up sockets; the bytes have no meaning. A well-behaved tenant sends at most one
+ * byte per arming. A flooding tenant leaves bytes behind, but delays nobody: with EPOLLET only a
+ * new byte raises another event.
  */
 static void drain_wakeups(struct share_daemon *share, const struct epoll_event *events, int n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a configuration says of somebody. */
+/* The policy that a configuration gives a process. */
 #include "apps/share/config.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #define PEERS_DEFAULT 64
 #define MEMORY_DEFAULT (1ull << 30)
 
-/* Whether @cgroup is @whole, or below it. */
+/* Whether @cgroup is @whole or below it. */
 static bool is_within(const char *cgroup, const char *whole)
 {
 	size_t length = strlen(whole);
@@ -36,7 +36,7 @@ static const struct share_rule *rule_for(const struct share_config *config, uid_
 	return group ? group : user;
 }
 
-/* Whoever is under the same cgroup's line, or else the same user, is of one party. */
+/* A party is all processes under the same cgroup line, or else of the same user. */
 static uint64_t party_of(const struct share_rule *rule, uid_t uid)
 {
 	uint64_t hash = 14695981039346656037u; /* FNV-1a */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What who looks sees of the tenants, as weir top does. */
+/* Queries of weir top about tenants. */
 #include "apps/share/daemon.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
-/* Who is not root sees those of his own user. */
+/* Root sees all tenants, others those of their own user. */
 static bool may_see(const struct share_tenant *who, const struct share_tenant *whom)
 {
 	return !who->uid || who->uid == whom->uid;
 }
 
-/* What fits of a text's end; whoever has chosen it, it is printable then. */
+/* Copies the end of @text that fits, made printable. */
 static void copy_tail(char *out, size_t size, const char *text)
 {
 	size_t i, length = strlen(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A tenant's clerk: does what it asks, until it is gone. */
+/* A tenant's RPC thread: handles the tenant's requests until the tenant is gone. */
 #include "apps/share/daemon.h"
 
 #include "lib/base/error.h"
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A message of a tenant's, and what it is answered. */
+/* A request and the reply. */
 struct share_rpc {
 	struct share_tenant *tenant;
 	const struct weir_mux_ipc_request *ask;
@@ -25,7 +25,7 @@ static int fail_with_text(const struct share_rpc *turn, int status, const char *
 	return weir_fail((struct weir_error *)turn->answer->text, status, "%s", text);
 }
 
-/* Descriptors that go along are copies: whoever has answered closes them. */
+/* The reply carries a copy of @fd, closed after sending. */
 static int attach_fd(struct share_rpc *turn, int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -49,7 +49,7 @@ static bool is_denied(struct share_tenant *tenant)
 static int denied(const struct share_rpc *turn)
 {
 	return fail_with_text(turn, -EPERM,
-			      "weir share's configuration lets this user or cgroup not in");
+			      "weir share's configuration denies this user or cgroup");
 }
 
 static int handle_hello(struct share_rpc *turn)
@@ -59,23 +59,23 @@ static int handle_hello(struct share_rpc *turn)
 
 	if (turn->ask->value != WEIR_MUX_IPC_VERSION)
 		return fail_with_text(turn, -EPROTONOSUPPORT,
-				      "weir share speaks another version: restart what is older");
+				      "weir share speaks another version: restart the older one");
 	if (tenant->refused == -EAGAIN)
 		return fail_with_text(turn, -EAGAIN,
-				      "weir share has as many tenants as it takes, of all "
-				      "or of this user: try again when one has gone");
+				      "weir share has no place left for a tenant, or for "
+				      "one of this user: try again later");
 	if (!tenant->cgroup[0])
 		return fail_with_text(turn, -EPERM,
-				      "weir share cannot see this process's cgroup: it needs "
-				      "to find it in its own /proc, and who connected "
-				      "still there");
+				      "weir share cannot see this process's cgroup: the "
+				      "process must be visible in the daemon's /proc and "
+				      "must not have ended");
 	if (tenant->refused || is_denied(tenant))
 		return denied(turn);
 	rc = attach_fd(turn, tenant->board_fd);
 	return rc ? rc : attach_fd(turn, tenant->tenant_wakeup);
 }
 
-/* Its connection of this number, or NULL. Only the clerk takes them away. */
+/* The tenant's connection of that number, or NULL. Only this thread removes connections. */
 static struct weir_mux_vconn *conn_of(const struct share_rpc *turn)
 {
 	struct share_tenant *tenant = turn->tenant;
@@ -159,7 +159,7 @@ static int handle_close(struct share_rpc *turn)
 	return 0;
 }
 
-/* Readable at first, as for whoever has the mux in his own process. */
+/* Readable at first, as for a mux within the process. */
 static int handle_fd(struct share_rpc *turn)
 {
 	struct weir_mux_vconn *conn = conn_of(turn);
@@ -246,7 +246,7 @@ static int dispatch_request(struct share_rpc *turn)
 	struct weir_mux_local *mux = turn->tenant->share->mux;
 	int rc;
 
-	/* It may have been let in before. */
+	/* The tenant may have been denied after HELLO. */
 	if (op_allocates(turn->ask->what) && is_denied(turn->tenant))
 		return denied(turn);
 	switch (turn->ask->what) {
@@ -300,7 +300,7 @@ static void mark_admitted(struct share_tenant *tenant)
 	pthread_mutex_unlock(&tenant->share->lock);
 }
 
-/* Return: whether it may go on: who has not been let in may not. */
+/* Return: whether to go on: not before HELLO was accepted. */
 static bool handle_request(struct share_tenant *tenant, const struct weir_mux_ipc_request *ask,
 			   bool *is_known)
 {
@@ -308,7 +308,7 @@ static bool handle_request(struct share_tenant *tenant, const struct weir_mux_ip
 	struct share_rpc turn = { .tenant = tenant, .ask = ask, .answer = &answer };
 	bool is_hello = ask->what == WEIR_MUX_IPC_HELLO, is_look = weir_mux_ipc_is_query(ask->what);
 
-	/* First HELLO, and it once; but to look takes none. */
+	/* HELLO must come first, and only once; queries need none. */
 	answer.status = is_hello == *is_known && !is_look ? -EPROTO : dispatch_request(&turn);
 	if (is_hello && !answer.status) {
 		mark_admitted(tenant);

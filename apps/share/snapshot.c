@@ -21,13 +21,13 @@ static int ask(int socket, enum weir_mux_ipc_op what, uint32_t nr, uint32_t valu
 	return rc ? rc : answer->status;
 }
 
-/* One more at the end of an array, as large as a power of two that holds them all. */
+/* Makes room for one more element; the capacity is the next power of two. */
 static void *grow(void *array, size_t count, size_t size)
 {
 	return count & (count - 1) ? array : realloc(array, (count ? 2 * count : 1) * size);
 }
 
-/* -ENOENT is the end of it. */
+/* Fetches the tenant's connections, up to -ENOENT. */
 static int fetch_flows(int socket, struct share_snapshot_tenant *tenant)
 {
 	struct weir_mux_ipc_reply answer;
@@ -84,7 +84,8 @@ int share_snapshot_take(struct share_snapshot *look, const char *path, bool flow
 	if (!rc)
 		return 0;
 	share_snapshot_fini(look);
-	return weir_fail(error, rc, "%s: weir share does not say: %s", path, weir_strerror(rc));
+	return weir_fail(error, rc, "%s: weir share does not answer the query: %s", path,
+			 weir_strerror(rc));
 }
 
 void share_snapshot_fini(struct share_snapshot *look)

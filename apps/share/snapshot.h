@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What weir share says of its tenants to who looks. */
+/* The tenants of weir share as seen from outside. */
 #ifndef WEIR_APPS_SHARE_SNAPSHOT_H
 #define WEIR_APPS_SHARE_SNAPSHOT_H
 
 #include "lib/mux/proxy/ipc.h"
 
-/* A tenant, and its @nr_flows connections in @flows. */
+/* A tenant with @nr_flows connections in @flows. */
 struct share_snapshot_tenant {
 	struct weir_mux_ipc_tenant is;
 	struct weir_mux_ipc_flow *flows;
 	size_t nr_flows;
 };
 
-/* All that may be seen, by number, at about @at_ns. */
+/* All visible tenants by number, at about @at_ns. */
 struct share_snapshot {
 	uint64_t at_ns;
 	struct share_snapshot_tenant *tenants;
@@ -20,10 +20,10 @@ struct share_snapshot {
 };
 
 /**
- * share_snapshot_take() - look once
- * @look: receives it; share_snapshot_fini() it
+ * share_snapshot_take() - query the daemon once
+ * @look: receives the result; free with share_snapshot_fini()
  * @path: of the daemon's socket
- * @flows: also at each tenant's connections
+ * @flows: query each tenant's connections, too
  *
  * Return: 0; -ECONNREFUSED nobody listens there; -ECONNRESET, -ETIMEDOUT, -ENOMEM.
  */
@@ -31,7 +31,7 @@ int share_snapshot_take(struct share_snapshot *look, const char *path, bool flow
 			struct weir_error *error);
 void share_snapshot_fini(struct share_snapshot *look);
 
-/* The tenant, or its connection, as it was then; NULL: there was none. */
+/* The tenant or connection with the number @nr; NULL if not in the snapshot. */
 const struct share_snapshot_tenant *share_snapshot_tenant(const struct share_snapshot *look,
 							  uint32_t nr);
 const struct weir_mux_ipc_flow *share_snapshot_flow(const struct share_snapshot_tenant *tenant,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A tenant: who it is, how it is treated, and what it calls its connections. */
+/* A tenant: identity, policy, and the numbers of its connections. */
 #include "apps/share/daemon.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@
 #define SO_PEERPIDFD 77 /* Linux 6.5, asm-generic/socket.h */
 #endif
 
-/* The first line of a file of /proc that begins so, without that and its end; cut at @size. */
+/* The rest of the first line of @path that begins with @start, cut at @size. */
 static bool read_line(const char *path, const char *start, char *line, size_t size)
 {
 	FILE *file = fopen(path, "re");
@@ -36,7 +36,7 @@ static bool read_line(const char *path, const char *start, char *line, size_t si
 	return found;
 }
 
-/* Whether the process that connected has: Linux before 6.5 cannot say. */
+/* Whether the connecting process has ended. Before Linux 6.5 this cannot be known: false. */
 static bool has_ended(const struct share_tenant *tenant)
 {
 	struct pollfd process = { .events = POLLIN };
@@ -51,8 +51,8 @@ static bool has_ended(const struct share_tenant *tenant)
 }
 
 /*
- * Its name for people, and its cgroup in the unified hierarchy: "/" if the kernel has none. If it
- * has ended its number may be another's: nothing of that one is its.
+ * Reads the process's name and cgroup ("/" without a unified hierarchy). If the process has
+ * ended, the pid may be another's, so the cgroup is discarded.
  */
 static void identify_process(struct share_tenant *tenant)
 {
@@ -102,7 +102,7 @@ void share_tenant_apply_policy(struct share_tenant *tenant)
 	pthread_mutex_unlock(&mux->lock);
 }
 
-/* What it writes to say that there is news: both ends of the bell, and the board. */
+/* Creates the wake-up socket and the doorbell page. */
 static int board_open(struct share_tenant *tenant)
 {
 	int bell[2];
@@ -124,7 +124,10 @@ static int board_open(struct share_tenant *tenant)
 
 int share_tenant_new(struct share_daemon *share, int socket, struct share_tenant **out)
 {
-	/* Dialers are its party's, and do not wait for ever for one who does not read. */
+	/*
+	 * Connect workers are the whole party's and must not block on a tenant that does not
+	 * read.
+	 */
 	const struct timeval patience = { .tv_sec = SHARE_ANSWER_S };
 	struct share_tenant *tenant = calloc(1, sizeof(*tenant));
 	struct ucred who;
@@ -195,7 +198,7 @@ void share_tenant_reply(struct share_tenant *tenant, struct weir_mux_ipc_reply *
 {
 	unsigned int i;
 
-	/* Who is owed an answer that cannot be sent would wait for ever. */
+	/* Without the reply the tenant would wait for ever. */
 	if (weir_mux_ipc_send(tenant->socket, answer, sizeof(*answer), fds, nr))
 		shutdown(tenant->socket, SHUT_RDWR);
 	for (i = 0; i < nr; i++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When a tenant is gone, however, what is its ends at once: nothing more is posted for it, what is
- * posted completes, the other ends are told; and when nothing refers to its memory any more, at
- * either end, that is given back.
+ * When a tenant is gone, for whatever reason, all its connections end: nothing more is posted,
+ * posted work requests complete, and the peers are told. The memory is freed once neither end
+ * refers to it.
  */
 #include "apps/share/daemon.h"
 
-/* Nobody finds it any more, neither usher nor dialers. */
+/* Hides the tenant from the doorbell poller and from connect workers. */
 static void unlist_tenant(struct share_tenant *tenant)
 {
 	struct share_daemon *share = tenant->share;
@@ -25,7 +25,7 @@ static void abort_conn(struct weir_mux_local *mux, struct weir_mux_vconn *conn)
 	pthread_mutex_unlock(&mux->lock);
 }
 
-/* Who waits to be accepted is cut off as well. */
+/* Also cuts off connections that wait to be accepted. */
 static void abort_all(struct share_tenant *tenant)
 {
 	struct weir_mux_local *mux = tenant->share->mux;
@@ -42,13 +42,16 @@ static void abort_all(struct share_tenant *tenant)
 	for (i = 0; i < WEIR_MUX_IPC_CONNS_MAX; i++)
 		if (tenant->conns[i])
 			abort_conn(mux, tenant->conns[i]);
-	/* Of what it had closed itself something may wait for a peer that does not read. */
+	/* Connections closed earlier may still wait for a peer that does not read. */
 	pthread_mutex_lock(&mux->lock);
 	weir_mux_account_abort_closed(&tenant->account);
 	pthread_mutex_unlock(&mux->lock);
 }
 
-/* The other ends have heard, and what was posted is done. A dialer ends what it has just made. */
+/*
+ * Waits until peers are told and posted work requests are done. Connect workers end their new
+ * connections themselves.
+ */
 static void wait_for_all(struct share_tenant *tenant)
 {
 	struct weir_mux_local *mux = tenant->share->mux;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How many tenants there may be: no user takes all places, and the last ones are root's. */
+/* Limits on tenants: no user takes all places, and the last places are root's. */
 #ifndef WEIR_APPS_SHARE_TENANT_LIMITS_H
 #define WEIR_APPS_SHARE_TENANT_LIMITS_H
 
@@ -7,12 +7,12 @@
 #include <stdbool.h>
 
 #define SHARE_TENANTS_MAX 1024
-#define SHARE_TENANTS_KEPT 64 /* of these, for root */
-#define SHARE_TENANTS_OF_USER_MAX 256 /* but root */
+#define SHARE_TENANTS_KEPT 64 /* reserved for root */
+#define SHARE_TENANTS_OF_USER_MAX 256 /* except root */
 
 /*
- * Whether there is a place for one more: there are @nr_tenants, of whom @nr_of_user are his user's.
- * Return: 0; -EPERM; -EAGAIN.
+ * Whether a tenant may be admitted to @nr_tenants others, @nr_of_user of the same user. Return:
+ * 0; -EPERM; -EAGAIN.
  */
 static inline int share_tenant_limits_check(bool is_root, bool is_denied, unsigned int nr_tenants,
 					    unsigned int nr_of_user)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir top: who shares a NIC by weir share, and how much each gets. */
+/* weir top: the tenants of weir share, and how much each gets. */
 #include "apps/common/cmd.h"
 #include "apps/common/json.h"
 #include "apps/share/snapshot.h"
@@ -18,15 +18,15 @@
 
 static const char help[] =
 	"Usage: weir top [OPTION...]\n"
-	"Shows the tenants of weir share on this host: what they send and receive, how long it\n"
-	"waits for its turn, and their share of all that is sent beside what is due to them by\n"
-	"weight, if all goes to one host. Root sees all, others see tenants of their own user.\n\n"
+	"Shows the tenants of weir share on this host: bytes sent and received, mean wait for a\n"
+	"turn, and the share of all bytes sent, beside the share due by weight if all goes to\n"
+	"one host. Root sees all tenants, other users see their own.\n\n"
 	"  -s, --socket PATH         of weir share; default $WEIR_SHARE, or else\n"
 	"                            " WEIR_MUX_IPC_SOCKET "\n"
-	"  -f, --flows               each tenant's connections, too\n"
-	"  -i, --interval SECONDS    between looks; default 1\n"
-	"  -1, --once                two looks, what is between them, and no more\n"
-	"  -j, --json                for programs: a line for each interval\n"
+	"  -f, --flows               also show each tenant's connections\n"
+	"  -i, --interval SECONDS    between updates; default 1\n"
+	"  -1, --once                show one interval and exit\n"
+	"  -j, --json                print a JSON line for each interval\n"
 	"  -h, --help\n";
 
 struct top {
@@ -36,11 +36,11 @@ struct top {
 	struct share_snapshot old, new;
 };
 
-/* What somebody got between two looks. */
+/* A tenant's rates between two snapshots. */
 struct share_rates {
 	double sent_s, received_s; /* bytes a second */
-	double delay_us; /* of a turn, mean */
-	double share, due; /* of all that was sent; of that, by weight: parts of 1 */
+	double delay_us; /* mean wait for a turn */
+	double share, due; /* of all bytes sent; due by weight: fractions of 1 */
 };
 
 static double per_second(const struct top *top, uint64_t old, uint64_t new)
@@ -50,7 +50,7 @@ static double per_second(const struct top *top, uint64_t old, uint64_t new)
 	return new > old &&ns ? (double)(new - old) * 1e9 / (double)ns : 0;
 }
 
-/* Since the last look, or since it came. */
+/* Bytes sent since the last snapshot, or since the tenant came. */
 static uint64_t bytes_sent_by(const struct top *top, const struct share_snapshot_tenant *tenant)
 {
 	const struct share_snapshot_tenant *old = share_snapshot_tenant(&top->old, tenant->is.nr);
@@ -69,7 +69,7 @@ static uint64_t sent_by_party(const struct top *top, uint64_t party)
 	return bytes;
 }
 
-/* The first tenant of its party: what is said of the party is said there. */
+/* Whether the tenant is the first of its party, which shows the party's columns. */
 static bool is_first(const struct top *top, size_t nr)
 {
 	size_t i;
@@ -80,7 +80,7 @@ static bool is_first(const struct top *top, size_t nr)
 	return true;
 }
 
-/* Of all that was sent, and of the weights of those who sent. */
+/* The party's part of all bytes sent, and of the weights of all senders. */
 static void party_shares(const struct top *top, const struct weir_mux_ipc_tenant *of,
 			 struct share_rates *rates)
 {
@@ -319,8 +319,7 @@ static int parse_interval(struct top *top, const char *text)
 
 	top->interval_s = strtod(text, &end);
 	if (*end || !(top->interval_s >= 0.01 && top->interval_s <= 86400))
-		return usage_error(top->cmd, "--interval %s: 0.01 to 86400 seconds are possible",
-				   text);
+		return usage_error(top->cmd, "--interval %s: must be 0.01 to 86400 seconds", text);
 	return EXIT_OK;
 }
 

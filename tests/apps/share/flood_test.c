@@ -48,7 +48,7 @@ static bool is_dialer(const char *task)
 	if (!fgets(name, sizeof(name), file))
 		name[0] = '\0';
 	fclose(file);
-	return !strcmp(name, "weir-dialer\n");
+	return !strcmp(name, "weir-connect\n");
 }
 
 static unsigned int dialers(void)
