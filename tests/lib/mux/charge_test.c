@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Whose a remote counts as: who has begun it does not hold it for others. */
+/* Charging of remotes to account groups: a group does not pay for others' use. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ static unsigned int nodes_charged(const struct weir_mux_account *account)
 	return count;
 }
 
-/* Both ends of one, and nothing is left of it at ours. */
+/* Closes both ends and waits until our end is free. */
 static void owner_close(struct weir_mux_account *account, struct weir_mux_vconn *conn,
 			struct weir_mux_conn *far)
 {
@@ -43,7 +43,7 @@ static void owner_close(struct weir_mux_account *account, struct weir_mux_vconn 
 	}
 }
 
-static void who_has_gone_from_a_node_may_begin_another(void **state)
+static void a_group_gone_from_a_remote_may_create_another(void **state)
 {
 	struct weir_mux_vconn *first, *second, *other, *none;
 	struct weir_mux_conn *far_first, *far_second, *far_other;
@@ -74,7 +74,7 @@ static void who_has_gone_from_a_node_may_begin_another(void **state)
 	assert_int_equal(owner_connect(&a, &to[1], &second), 0);
 	far_second = accept_at(&to[1]);
 
-	/* As long as nobody is there it stays whose it was; to what is there others may connect. */
+	/* An unused remote keeps its charge; others may connect to an existing remote. */
 	owner_close(&a, second, far_second);
 	assert_int_equal(nodes_charged(&a), 1);
 	assert_int_equal(owner_connect(&b, &to[1], &second), 0);
@@ -92,8 +92,8 @@ static void who_has_gone_from_a_node_may_begin_another(void **state)
 		end_close(&to[i]);
 }
 
-/* Nor does who was connected to pay for what another has begun. */
-static void what_others_hold_by_connecting_to_us_is_nobodys(void **state)
+/* The accepting end does not pay for a remote created by the peer. */
+static void a_remote_with_incoming_connections_only_is_not_charged(void **state)
 {
 	struct weir_mux_vconn *first;
 	struct weir_mux_conn *far_first, *near, *far;
@@ -123,8 +123,8 @@ static void what_others_hold_by_connecting_to_us_is_nobodys(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_has_gone_from_a_node_may_begin_another),
-		cmocka_unit_test(what_others_hold_by_connecting_to_us_is_nobodys),
+		cmocka_unit_test(a_group_gone_from_a_remote_may_create_another),
+		cmocka_unit_test(a_remote_with_incoming_connections_only_is_not_charged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Two muxes have one node between them, however they come to know each other. */
+/* Two muxes share a single remote, in whatever way they meet. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static unsigned int queue_pairs(const struct mux_end *end)
 	return info.queue_pairs;
 }
 
-/* A key of its own: one that listens everywhere needs one. */
+/* A key: a mux that listens beyond loopback needs one. */
 static struct weir_key *key_make(void)
 {
 	char path[] = "/tmp/weir-meet-XXXXXX/key", *slash = strrchr(path, '/');
@@ -37,7 +37,7 @@ static struct weir_key *key_make(void)
 	return key;
 }
 
-/* Address @nr of one that listens everywhere. */
+/* Address @nr of a mux that listens everywhere. */
 static const char *address_of(const struct mux_end *end, int nr)
 {
 	static char text[96];
@@ -51,7 +51,7 @@ static bool has_many_addresses(void)
 	return !strcmp(fixture_address(), "127.0.0.1");
 }
 
-static void all_addresses_of_a_mux_are_one_node(void **state)
+static void all_addresses_of_a_mux_lead_to_one_remote(void **state)
 {
 	struct weir_mux_conn *near[ADDRESSES], *far[ADDRESSES];
 	struct weir_key *key;
@@ -77,7 +77,7 @@ static void all_addresses_of_a_mux_are_one_node(void **state)
 		weir_mux_conn_close(near[i]);
 		weir_mux_conn_close(far[i]);
 	}
-	/* What was of lanes that were spare goes, too. */
+	/* The spare QPs are destroyed, too. */
 	wait_nodes(&a, 1);
 	wait_nodes(&b, 1);
 	end_close(&a);
@@ -85,13 +85,13 @@ static void all_addresses_of_a_mux_are_one_node(void **state)
 	weir_key_free(key);
 }
 
-static void who_connects_back_takes_the_same_node(void **state)
+static void a_connect_back_uses_the_same_remote(void **state)
 {
 	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
 		       *b = &((struct mux_ends_pair *)*state)->b;
 	struct weir_mux_conn *near, *far, *back, *there;
 
-	/* By a lane of class 0 only: who connects back dials the other. */
+	/* So far only a QP of class 0 exists; the connect back dials the other class. */
 	near = connect_at(a, b->address, WEIR_MUX_CLASS_URGENT);
 	far = accept_at(b);
 	back = connect_to(b, a);
@@ -132,7 +132,7 @@ static void *call(void *arg)
 	return NULL;
 }
 
-/* All connects succeed, by one node. */
+/* All connects succeed, over a single remote. */
 static void both_connect_at_once(struct mux_end *const ends[2])
 {
 	struct mux_meet_caller callers[4];
@@ -167,7 +167,7 @@ static void both_connect_at_once(struct mux_end *const ends[2])
 	pthread_barrier_destroy(&start);
 }
 
-static void who_connect_at_once_agree(void **state)
+static void simultaneous_connects_agree_on_one_remote(void **state)
 {
 	int i, rounds = fixture_rounds(30);
 	struct mux_ends_pair *pair;
@@ -212,8 +212,8 @@ static void a_mux_that_connects_to_itself_is_both_ends(void **state)
 	weir_key_free(key);
 }
 
-/* The other end may not have seen it yet, and says that it knows us. */
-static void who_has_lost_a_node_begins_another(void **state)
+/* The peer may not have noticed the loss, and reports the remote as known. */
+static void an_end_that_lost_a_remote_creates_another(void **state)
 {
 	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
 		       *b = &((struct mux_ends_pair *)*state)->b;
@@ -232,8 +232,8 @@ static void who_has_lost_a_node_begins_another(void **state)
 	wait_nodes(b, 0);
 }
 
-/* It has the key; it cuts off whose id it claims. */
-static void who_claims_anothers_id_hurts_nobody_else(void **state)
+/* With the key, an impostor cuts off the real mux, but no other. */
+static void a_false_id_hurts_only_the_claimed_mux(void **state)
 {
 	struct weir_mux_conn *near[3], *far[3];
 	struct mux_end ends[3], b;
@@ -265,12 +265,12 @@ static void who_claims_anothers_id_hurts_nobody_else(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_addresses_of_a_mux_are_one_node),
-		pair_test(who_connects_back_takes_the_same_node),
-		cmocka_unit_test(who_connect_at_once_agree),
+		cmocka_unit_test(all_addresses_of_a_mux_lead_to_one_remote),
+		pair_test(a_connect_back_uses_the_same_remote),
+		cmocka_unit_test(simultaneous_connects_agree_on_one_remote),
 		cmocka_unit_test(a_mux_that_connects_to_itself_is_both_ends),
-		pair_test(who_has_lost_a_node_begins_another),
-		cmocka_unit_test(who_claims_anothers_id_hurts_nobody_else),
+		pair_test(an_end_that_lost_a_remote_creates_another),
+		cmocka_unit_test(a_false_id_hurts_only_the_claimed_mux),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

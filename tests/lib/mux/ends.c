@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Muxes of which either connects and is connected to. */
+/* Muxes where either end connects and accepts. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include "tests/lib/mux/fair.h"
 
-/* The low levels have one segment a connection in flight, and no more. */
+/* Low levels have one segment per connection in flight. */
 static struct weir_mux_local *hub_open(const char *listen, const struct weir_mux_class *classes,
 				       unsigned int nr)
 {

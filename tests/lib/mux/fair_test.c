@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who gets how much, at the receiver, by bytes: what several connections have to send lies in their
- * rings before the first byte goes, and all goes at once. With each piece that arrives the test
- * looks, in the poller's place (the linker wraps weir_mux_ring_wake_at()), and until one of them has
- * nothing left it finds the bytes that have arrived shared as they should be. Nothing depends on
- * who runs when.
+ * Fairness, measured at the receiver in bytes. All bytes lie in the rings before the first is
+ * sent; then everything goes at once. At each arriving segment the test looks, in place of the
+ * poller (the linker wraps weir_mux_ring_wake_at()): until a sender runs out, the arrived bytes
+ * must be shared as expected. The result does not depend on scheduling of threads.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +20,7 @@ static const struct weir_mux_class two_levels[] = { { .segment_bytes = SEGMENT }
 						    { .level = 1, .segment_bytes = SEGMENT } };
 static const struct weir_mux_class long_segments[] = { { .level = 0 }, { .level = 1 } };
 
-static struct fair *watched; /* set before anything is sent */
+static struct fair *watched; /* set before any send */
 
 void __real_weir_mux_ring_wake_at(struct weir_mux_ring *ring, const int *fd, uint64_t position);
 void __wrap_weir_mux_ring_wake_at(struct weir_mux_ring *ring, const int *fd, uint64_t position);
@@ -36,7 +35,7 @@ static uint64_t received_of_all(const struct fair *f)
 	return bytes;
 }
 
-/* A piece is in a ring, and the poller holds the receiver's lock; or it is about something else. */
+/* Called for each segment, with the receiver's lock held by the poller, and for other wake-ups. */
 void __wrap_weir_mux_ring_wake_at(struct weir_mux_ring *ring, const int *fd, uint64_t position)
 {
 	struct fair *f = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
@@ -57,8 +56,8 @@ void __wrap_weir_mux_ring_wake_at(struct weir_mux_ring *ring, const int *fd, uin
 }
 
 /*
- * All that is in the rings goes. While the receiver's lock is held no more arrives than it has
- * receives for, so that nobody is far ahead before all may send.
+ * Sends all bytes in the rings. With the receiver's lock held, no more arrives than there are
+ * receives, so no sender gets far ahead.
  */
 static void watch(struct fair *f)
 {
@@ -91,7 +90,7 @@ static void shares_are_as_they_should(struct fair *f)
 			 w->rounds, (unsigned int)w->ahead_max, w->off_max, w->jain_min);
 }
 
-static void small_messages_get_as_much_as_large_ones(void **state)
+static void small_messages_get_the_same_share_as_large_messages(void **state)
 {
 	struct fair f;
 
@@ -105,8 +104,8 @@ static void small_messages_get_as_much_as_large_ones(void **state)
 	fair_close(&f);
 }
 
-/* Who has a hundred messages waiting gets as much as who has thousands, or a part of a single one. */
-static void few_messages_at_a_time_get_as_much_as_many(void **state)
+/* A hundred messages get the same share as thousands, or as part of a single message. */
+static void few_messages_at_a_time_get_the_same_share_as_many(void **state)
 {
 	struct fair f;
 
@@ -120,7 +119,7 @@ static void few_messages_at_a_time_get_as_much_as_many(void **state)
 	fair_close(&f);
 }
 
-static void connections_share_by_their_weights(void **state)
+static void connections_share_by_weight(void **state)
 {
 	struct fair f;
 
@@ -133,7 +132,7 @@ static void connections_share_by_their_weights(void **state)
 	fair_close(&f);
 }
 
-static void who_has_accepted_says_by_which_weights_he_sends(void **state)
+static void the_accepting_end_chooses_its_sending_weights(void **state)
 {
 	unsigned int i;
 	struct fair f;
@@ -153,8 +152,8 @@ static void who_has_accepted_says_by_which_weights_he_sends(void **state)
 	fair_close(&f);
 }
 
-/* Each segment has to wait until it is paid for. */
-static void connections_below_a_ceiling_share_by_their_weights(void **state)
+/* Each segment waits for the rate limit. */
+static void connections_under_a_rate_limit_share_by_weight(void **state)
 {
 	struct fair f;
 
@@ -180,7 +179,7 @@ static void owners_open(struct fair *f)
 	fair_add(f, &f->owners[2], 1, MESSAGE_MAX);
 }
 
-static void owners_share_by_their_weights_however_many_connections_they_have(void **state)
+static void accounts_share_by_weight_with_any_number_of_connections(void **state)
 {
 	struct fair f;
 
@@ -190,7 +189,7 @@ static void owners_share_by_their_weights_however_many_connections_they_have(voi
 	fair_close(&f);
 }
 
-static void another_weight_holds_for_the_connections_that_there_are(void **state)
+static void a_new_weight_applies_to_existing_connections(void **state)
 {
 	struct fair f;
 
@@ -202,8 +201,8 @@ static void another_weight_holds_for_the_connections_that_there_are(void **state
 	fair_close(&f);
 }
 
-/* So that more processes bring a user no more. */
-static void owners_of_a_party_have_one_share_between_them(void **state)
+/* More processes bring a user no larger share. */
+static void accounts_of_a_group_share_as_one(void **state)
 {
 	const struct weir_mux_sched_group *sched_groups[3];
 	unsigned int i;
@@ -218,7 +217,7 @@ static void owners_of_a_party_have_one_share_between_them(void **state)
 	}
 	assert_ptr_equal(sched_groups[0], sched_groups[1]);
 	assert_ptr_not_equal(sched_groups[0], sched_groups[2]);
-	/* What one has sent is paid for by all of them: for minutes. */
+	/* Both accounts pay for the bytes of one: for minutes. */
 	fair_limit(&f.owners[0], 1, 1);
 	sender_pass(&f.senders[0], 1000);
 	assert_true(weir_mux_rate_limit_due_ns(
@@ -240,11 +239,11 @@ static void owner_joins(struct weir_mux_account *account, struct weir_mux_accoun
 }
 
 /*
- * Something of all is under way when one of two owners of a party is of another, with a weight of its own. What
- * has been read of that, up to a quarter of a ring, may not be granted anew before the end of the watch: with a
- * weight of 4 too few rounds would be left.
+ * An account moves to another group, with another weight, while all senders are active. Bytes
+ * read by then, up to a quarter of a ring, may get no credit before the end of the watch; a
+ * weight of 4 would leave too few rounds.
  */
-static void who_is_of_another_party_has_his_share_there(void **state)
+static void an_account_in_another_group_shares_there(void **state)
 {
 	unsigned int i;
 	struct fair f;
@@ -265,7 +264,7 @@ static void who_is_of_another_party_has_his_share_there(void **state)
 	fair_close(&f);
 }
 
-/* Nothing is in flight, nor does anybody compete, and each is of his account's party. */
+/* Nothing is in flight or ready, and each connection is in its account's group. */
 static bool nothing_is_counted(struct fair *f)
 {
 	struct weir_mux_remote *remote = circuit_of(f->senders[0].near)->remote;
@@ -286,8 +285,8 @@ static bool nothing_is_counted(struct fair *f)
 	return nothing;
 }
 
-/* To and fro, from and to one that has to wait for its ceiling and one that has not. */
-static void who_changes_parties_amid_his_messages_loses_none(void **state)
+/* Moves to and fro between a group under a rate limit and a group without. */
+static void an_account_changing_groups_loses_no_message(void **state)
 {
 	unsigned int i, k;
 	struct fair f;
@@ -311,7 +310,7 @@ static void who_changes_parties_amid_his_messages_loses_none(void **state)
 	fair_close(&f);
 }
 
-/* What is posted nobody overtakes: it is what an urgent message waits for. */
+/* Nothing overtakes posted work requests: an urgent message waits for these. */
 static void an_urgent_message_waits_for_one_segment_of_each_connection(void **state)
 {
 	struct fair_sender *urgent;
@@ -340,7 +339,7 @@ static void an_urgent_message_waits_for_one_segment_of_each_connection(void **st
 	fair_close(&f);
 }
 
-/* The client has sent @bytes more than it had @before, completions seen. */
+/* Waits for completions of @bytes more than @before. */
 static void wait_sent(const struct fair *f, uint64_t before, uint64_t bytes)
 {
 	struct weir_mux_info info;
@@ -352,10 +351,10 @@ static void wait_sent(const struct fair *f, uint64_t before, uint64_t bytes)
 }
 
 /*
- * What has arrived nobody overtakes, either, but by being dealt with first: while the server's
- * lock is held all else lies there before the urgent message.
+ * Arrived messages are handled in order of level: with the server's lock held, all else arrives
+ * before the urgent message.
  */
-static void an_urgent_message_waits_at_the_receiver_for_a_segment_or_two(void **state)
+static void an_urgent_message_waits_at_the_receiver_for_two_segments_at_most(void **state)
 {
 	struct weir_mux_info info;
 	struct fair_sender *urgent;
@@ -376,7 +375,10 @@ static void an_urgent_message_waits_at_the_receiver_for_a_segment_or_two(void **
 		uint32_t room = circuit_of(s->far)->app.in.size;
 
 		sender_fill(s);
-		/* What was sent while it filled made room for more than the other end has. */
+		/*
+		 * Segments sent while the ring was being filled made room for more than the peer
+		 * has.
+		 */
 		all += s->sent < room ? s->sent : room;
 	}
 	wait_sent(&f, info.bytes_sent, all);
@@ -397,18 +399,18 @@ static void an_urgent_message_waits_at_the_receiver_for_a_segment_or_two(void **
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(small_messages_get_as_much_as_large_ones),
-		cmocka_unit_test(few_messages_at_a_time_get_as_much_as_many),
-		cmocka_unit_test(connections_share_by_their_weights),
-		cmocka_unit_test(who_has_accepted_says_by_which_weights_he_sends),
-		cmocka_unit_test(connections_below_a_ceiling_share_by_their_weights),
-		cmocka_unit_test(owners_share_by_their_weights_however_many_connections_they_have),
-		cmocka_unit_test(another_weight_holds_for_the_connections_that_there_are),
-		cmocka_unit_test(owners_of_a_party_have_one_share_between_them),
-		cmocka_unit_test(who_is_of_another_party_has_his_share_there),
-		cmocka_unit_test(who_changes_parties_amid_his_messages_loses_none),
+		cmocka_unit_test(small_messages_get_the_same_share_as_large_messages),
+		cmocka_unit_test(few_messages_at_a_time_get_the_same_share_as_many),
+		cmocka_unit_test(connections_share_by_weight),
+		cmocka_unit_test(the_accepting_end_chooses_its_sending_weights),
+		cmocka_unit_test(connections_under_a_rate_limit_share_by_weight),
+		cmocka_unit_test(accounts_share_by_weight_with_any_number_of_connections),
+		cmocka_unit_test(a_new_weight_applies_to_existing_connections),
+		cmocka_unit_test(accounts_of_a_group_share_as_one),
+		cmocka_unit_test(an_account_in_another_group_shares_there),
+		cmocka_unit_test(an_account_changing_groups_loses_no_message),
 		cmocka_unit_test(an_urgent_message_waits_for_one_segment_of_each_connection),
-		cmocka_unit_test(an_urgent_message_waits_at_the_receiver_for_a_segment_or_two),
+		cmocka_unit_test(an_urgent_message_waits_at_the_receiver_for_two_segments_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "tests/lib/mux/fair.h"
 
-#define BEGUN (8 * SEGMENT) /* who has sent so much is in the rounds of all */
-#define LEFT (8 * SEGMENT) /* who has so much left has something to be posted */
+#define BEGUN (8 * SEGMENT) /* bytes after which a sender takes part in all rounds */
+#define LEFT (8 * SEGMENT) /* bytes left that guarantee something to post */
 
-/* And are past the round that began with the weights they had before. */
+/* Also past the round that began with the old weights. */
 static bool have_all_begun(const struct fair *f)
 {
 	unsigned int i;
@@ -16,7 +16,10 @@ static bool have_all_begun(const struct fair *f)
 	return true;
 }
 
-/* Whether each has something left that may go, whatever is in flight, and whoever reads or not. */
+/*
+ * Whether each sender surely has sendable bytes left, whatever is in flight and whether or not
+ * the peer reads.
+ */
 static bool have_all_left(const struct fair *f)
 {
 	unsigned int i;
@@ -31,7 +34,7 @@ static bool have_all_left(const struct fair *f)
 	return true;
 }
 
-/* What has come since the looking began, of one or of all of an account's. */
+/* Bytes arrived since the watch began, of a sender or of all senders of an account. */
 static uint64_t came(const struct fair_sender *s)
 {
 	return s->received - s->before;
@@ -48,7 +51,7 @@ static uint64_t came_of(const struct fair *f, const struct weir_mux_account *acc
 	return bytes;
 }
 
-/* The rounds that have been seen of owners, if there are several, and else of connections. */
+/* Rounds seen, of accounts if there are several, else of connections. */
 static unsigned int rounds_of(const struct fair *f)
 {
 	uint64_t rounds = UINT32_MAX;
@@ -65,7 +68,7 @@ static unsigned int rounds_of(const struct fair *f)
 	return (unsigned int)rounds;
 }
 
-/* What is due to one, of what all get. */
+/* The expected share of a sender. */
 static double share_of(const struct fair *f, const struct fair_sender *s)
 {
 	unsigned int i, weights = 0;
@@ -82,7 +85,7 @@ static void note_ahead(struct watch *w, uint64_t a, uint64_t b)
 		w->ahead_max = a - b;
 }
 
-/* How far anybody is ahead of another, each by his weight: of his account's, and of all. */
+/* Updates the largest weighted lead of any sender over another, within accounts and overall. */
 static void judge(struct fair *f)
 {
 	unsigned int i, k;
@@ -98,7 +101,7 @@ static void judge(struct fair *f)
 		}
 }
 
-/* (sum of x)^2 / (n * sum of x^2), of what each got by what is due to him. */
+/* Jain's index: (sum of x)^2 / (n * sum of x^2), with x the bytes received over the bytes due. */
 static double jain(const struct fair *f)
 {
 	double sum = 0, squares = 0;
@@ -113,7 +116,7 @@ static double jain(const struct fair *f)
 	return sum * sum / (f->count * squares);
 }
 
-/* What has come of whom rounds are counted of: his account, or the connection; and his weight. */
+/* The bytes and the weight of the unit whose rounds are counted: account or connection. */
 static double part_of(const struct fair *f, unsigned int i, unsigned int *weight)
 {
 	const struct fair_sender *s = &f->senders[i];
@@ -122,7 +125,7 @@ static double part_of(const struct fair *f, unsigned int i, unsigned int *weight
 	return (double)(f->nr_owners > 1 ? came_of(f, s->account) : came(s));
 }
 
-/* By how much anybody's part of what he and another have got together differs from what is due. */
+/* The largest deviation of a sender's part, within any pair, from the part due. */
 static double off(const struct fair *f)
 {
 	unsigned int i, k, one, other;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The end of nodes that nobody uses, and how many of them somebody may begin. */
+/* Idle teardown of remotes, and the limit on remotes per group. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define IDLE_NS (20 * WEIR_NS_PER_MS)
 
-static void what_nobody_uses_ends_at_both_ends_and_can_begin_again(void **state)
+static void an_idle_remote_ends_at_both_ends_and_can_be_recreated(void **state)
 {
 	struct weir_mux_info before, after;
 	struct weir_mux_conn *near, *far;
@@ -28,7 +28,7 @@ static void what_nobody_uses_ends_at_both_ends_and_can_begin_again(void **state)
 		weir_mux_conn_close(far);
 		wait_nodes(&a, 0);
 		wait_nodes(&b, 0);
-		/* What it has counted stays. */
+		/* The counters keep their values. */
 		weir_mux_local_info(a.mux, &after);
 		assert_int_equal(after.queue_pairs, 0);
 		assert_true(after.work_requests >= before.work_requests);
@@ -38,8 +38,8 @@ static void what_nobody_uses_ends_at_both_ends_and_can_begin_again(void **state)
 	end_close(&b);
 }
 
-/* The one wants to keep it, and the other has no reason to. */
-static void who_asks_alone_has_it_ended_too(void **state)
+/* One end keeps idle remotes for ever, the other does not. */
+static void an_end_may_ask_alone(void **state)
 {
 	struct mux_end a, b;
 
@@ -54,7 +54,7 @@ static void who_asks_alone_has_it_ended_too(void **state)
 	end_close(&b);
 }
 
-static void where_a_connection_is_all_stays(void **state)
+static void a_remote_with_a_connection_stays(void **state)
 {
 	struct weir_mux_conn *near, *far, *other;
 	struct weir_mux_remote *remote;
@@ -98,7 +98,7 @@ static void *call_again_and_again(void *arg)
 		if (weir_mux_connect(&caller->from->mux->mux, caller->to->address, SERVICE, NULL,
 				     &conn, NULL))
 			break;
-		/* It closes. */
+		/* The peer closes. */
 		caller->served += weir_mux_conn_recv(conn, &i, 0, &length, 0) == -ENOTCONN;
 		weir_mux_conn_close(conn);
 		usleep((useconds_t)(i * 37 % 300));
@@ -116,8 +116,8 @@ static void *serve_all(void *arg)
 	return NULL;
 }
 
-/* Either end wants to be rid of the other at every moment, and both connect. */
-static void no_connect_is_lost_to_an_end(void **state)
+/* Both ends tear down as soon as idle, and both connect. */
+static void no_connect_is_lost_to_an_idle_teardown(void **state)
 {
 	const int rounds = fixture_rounds(150);
 	struct mux_leave_caller callers[2];
@@ -148,7 +148,7 @@ static void no_connect_is_lost_to_an_end(void **state)
 	end_close(&ends[1]);
 }
 
-static void a_party_begins_no_more_than_it_may(void **state)
+static void a_group_reaches_its_limit_of_remotes(void **state)
 {
 	struct weir_mux_conn *conns[3] = { NULL };
 	struct weir_error error = { "" };
@@ -166,7 +166,7 @@ static void a_party_begins_no_more_than_it_may(void **state)
 					  &error),
 			 -EDQUOT);
 	assert_non_null(strstr(error.text, "at most 2 allowed"));
-	/* To those that are there it may connect, and when one has gone, to another. */
+	/* Connects to existing remotes succeed; after one has gone, another may be created. */
 	weir_mux_conn_close(connect_to(&from, &to[0]));
 	weir_mux_conn_close(conns[1]);
 	weir_mux_conn_close(accept_at(&to[1]));
@@ -174,7 +174,7 @@ static void a_party_begins_no_more_than_it_may(void **state)
 	rc = weir_mux_connect(&from.mux->mux, to[2].address, SERVICE, NULL, &conns[2], &error);
 	if (rc)
 		fail_msg("%s", error.text);
-	/* Nor is one counted that could not be reached. */
+	/* An unreachable remote does not count. */
 	weir_mux_conn_close(accept_at(&to[2]));
 	weir_mux_conn_close(conns[2]);
 	wait_nodes(&from, 1);
@@ -190,7 +190,7 @@ static void a_party_begins_no_more_than_it_may(void **state)
 		end_close(&to[i]);
 }
 
-/* What nobody has asked for; and what belongs on another lane. */
+/* Unsolicited messages, and messages on the wrong QP. */
 static void answers_out_of_turn_are_refused(void **state)
 {
 	struct weir_mux_conn *near, *far;
@@ -209,7 +209,7 @@ static void answers_out_of_turn_are_refused(void **state)
 	assert_int_equal(weir_mux_idle_input(remote->qps[0], WIRE_MUX_LEFT), -EPROTO);
 	assert_int_equal(weir_mux_idle_input(remote->qps[0], WIRE_MUX_STAY), -EPROTO);
 	assert_int_equal(weir_mux_idle_input(remote->qps[1], WIRE_MUX_LEAVE), -EPROTO);
-	/* To one that has not asked STAY is said: it makes no sense of that. */
+	/* STAY without LEAVE before is a protocol error. */
 	assert_int_equal(weir_mux_idle_input(remote->qps[0], WIRE_MUX_LEAVE), 0);
 	pthread_mutex_unlock(&a.mux->lock);
 	assert_int_equal(weir_mux_conn_recv(far, &byte, 1, &length, 0), -EPROTO);
@@ -223,11 +223,11 @@ static void answers_out_of_turn_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_nobody_uses_ends_at_both_ends_and_can_begin_again),
-		cmocka_unit_test(who_asks_alone_has_it_ended_too),
-		cmocka_unit_test(where_a_connection_is_all_stays),
-		cmocka_unit_test(no_connect_is_lost_to_an_end),
-		cmocka_unit_test(a_party_begins_no_more_than_it_may),
+		cmocka_unit_test(an_idle_remote_ends_at_both_ends_and_can_be_recreated),
+		cmocka_unit_test(an_end_may_ask_alone),
+		cmocka_unit_test(a_remote_with_a_connection_stays),
+		cmocka_unit_test(no_connect_is_lost_to_an_idle_teardown),
+		cmocka_unit_test(a_group_reaches_its_limit_of_remotes),
 		cmocka_unit_test(answers_out_of_turn_are_refused),
 	};
 

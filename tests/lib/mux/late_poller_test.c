@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A poller that was stopped as it slept: what had come by then is not late. */
+/* A poller stopped during its sleep: messages that arrived in time must not count as late. */
 #include <errno.h>
 #include <semaphore.h>
 #include <sys/epoll.h>
@@ -10,9 +10,9 @@
 int __real_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms);
 int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms);
 
-/* Whose poller, when it wakes next, stops until it may go on. */
+/* The mux whose poller stops at its next wake-up until released. */
 static struct {
-	int epoll; /* -1: nobody's */
+	int epoll; /* -1: none */
 	sem_t is_stopped, may;
 } stop = { .epoll = -1 };
 
@@ -29,7 +29,7 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *events, int max, int timeou
 	return n;
 }
 
-/* It may have heard the bell before it slept. */
+/* The poller may have been woken before it slept. */
 static void poller_stop(const struct mux_end *end)
 {
 	assert_int_equal(sem_init(&stop.is_stopped, 0, 0), 0);
@@ -81,7 +81,7 @@ static bool has_said(const struct weir_mux_remote *remote)
 	return remote->mux->counts.work_requests > work_requests_before && !remote->nr_refusals;
 }
 
-/* Its one remote: not if that is lost. */
+/* The mux's only remote; fails if the remote is lost. */
 static void wait_until(const struct mux_end *end, node_fn *is_so)
 {
 	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
@@ -107,7 +107,7 @@ static void lane_is_due(const struct mux_end *end, uint64_t deadline_ns)
 	pthread_mutex_unlock(&end->mux->lock);
 }
 
-/* Of who has asked whether the other end lets go; or has not yet. */
+/* Whether this end has sent LEAVE; or is about to. */
 static bool node_is_due(const struct mux_end *end, uint64_t expires_ns)
 {
 	bool has_asked;
@@ -120,7 +120,7 @@ static bool node_is_due(const struct mux_end *end, uint64_t expires_ns)
 	return has_asked;
 }
 
-static void a_lane_that_was_welcomed_in_time_is_up(void **state)
+static void a_qp_welcomed_in_time_is_up(void **state)
 {
 	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
 		       *b = &((struct mux_ends_pair *)*state)->b;
@@ -148,8 +148,8 @@ static int open_for_ever(void **state)
 	return pair_open_with(state, UINT64_MAX);
 }
 
-/* Who is about to connect at the other end has the remote. */
-static void a_node_stays_whose_other_end_said_so_in_time(void **state)
+/* A thread about to connect at the peer holds the remote. */
+static void a_remote_stays_if_stay_came_in_time(void **state)
 {
 	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
 		       *b = &((struct mux_ends_pair *)*state)->b;
@@ -179,9 +179,9 @@ static void a_node_stays_whose_other_end_said_so_in_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		pair_test(a_lane_that_was_welcomed_in_time_is_up),
-		cmocka_unit_test_setup_teardown(a_node_stays_whose_other_end_said_so_in_time,
-						open_for_ever, pair_close),
+		pair_test(a_qp_welcomed_in_time_is_up),
+		cmocka_unit_test_setup_teardown(a_remote_stays_if_stay_came_in_time, open_for_ever,
+						pair_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

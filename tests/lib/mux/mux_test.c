@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The mux: two of them, in one process. */
+/* Two muxes in one process. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,9 +13,9 @@
 #include "tests/support/libweir_fixture.h"
 
 #define SERVICE 5
-#define PATIENCE_MS 60000 /* what does not come in so long does not come */
+#define PATIENCE_MS 60000 /* limit for any wait */
 
-/* Two muxes, a listener of one, and a connection between them. */
+/* Two muxes, a listener, and a connection. */
 struct mux_pair {
 	struct weir_mux *server, *client;
 	struct weir_mux_listener *listener;
@@ -114,7 +114,7 @@ static void *send_one(void *arg)
 	return NULL;
 }
 
-/* One message, from a thread of its own: it may be larger than the rings. */
+/* Sends from a separate thread, since the message may be larger than the rings. */
 static void pass(struct weir_mux_conn *from, struct weir_mux_conn *to, size_t length)
 {
 	struct mux_sending s = { .conn = from, .length = length };
@@ -134,7 +134,7 @@ static void pass(struct weir_mux_conn *from, struct weir_mux_conn *to, size_t le
 	free(got);
 }
 
-static _Thread_local unsigned int served; /* nodes, by this thread */
+static _Thread_local unsigned int served; /* remotes, by this thread */
 
 void __real_weir_mux_remote_combine(struct weir_mux_remote *remote);
 void __wrap_weir_mux_remote_combine(struct weir_mux_remote *remote);
@@ -151,7 +151,7 @@ static void wait_unread(const struct weir_mux_conn *conn)
 		sched_yield();
 }
 
-/* How often this thread does so with a message, which nobody else sends meanwhile. */
+/* How often this thread combined while it sent a message alone. */
 static unsigned int served_with(struct weir_mux_conn *conn, const void *data, size_t length)
 {
 	struct weir_mux_remote *remote = container_of(conn, struct weir_mux_vconn, app)->remote;
@@ -167,8 +167,11 @@ static unsigned int served_with(struct weir_mux_conn *conn, const void *data, si
 	return times;
 }
 
-/* Nothing waits for company: but beside something that will be answered, too, the worker is quick enough. */
-static void who_has_more_to_read_leaves_what_he_says_to_the_worker(void **state)
+/*
+ * A lone message is posted at once; but when an answer is expected anyway, the worker is quick
+ * enough.
+ */
+static void a_reader_with_more_to_read_leaves_sending_to_the_worker(void **state)
 {
 	static char data[WIRE_MUX_SEGMENT_MAX];
 	struct mux_pair p;
@@ -180,7 +183,7 @@ static void who_has_more_to_read_leaves_what_he_says_to_the_worker(void **state)
 	wait_unread(p.near);
 	assert_int_equal(served_with(p.near, data, 8), 0);
 	assert_int_equal(weir_mux_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
-	assert_int_equal(served_with(p.near, data, sizeof(data)), 1); /* much is not to wait */
+	assert_int_equal(served_with(p.near, data, sizeof(data)), 1); /* too large to wait */
 	assert_int_equal(weir_mux_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
 	assert_int_equal(weir_mux_conn_recv(p.near, data, sizeof(data), &length, 0), 0);
 	assert_int_equal(served_with(p.near, data, 8), 1);
@@ -228,7 +231,7 @@ static void messages_arrive_in_order(void **state)
 	pair_close(&p);
 }
 
-static void a_message_that_is_too_long_says_how_long_and_stays(void **state)
+static void a_message_too_long_reports_its_length_and_stays(void **state)
 {
 	char data[100], got[100] = { 0 };
 	struct mux_pair p;
@@ -264,7 +267,7 @@ static void many_connections_share_one_queue_pair(void **state)
 		pair_connect(&p, NULL, &near[i], &far[i]);
 	weir_mux_info(p.client, &info);
 	assert_int_equal(info.connections, n + 1);
-	assert_int_equal(info.queue_pairs, 2); /* class 0 introduces, the connections' is class 1 */
+	assert_int_equal(info.queue_pairs, 2); /* class 0 for setup, class 1 for data */
 	for (i = 0; i < n; i++)
 		assert_int_equal(weir_mux_conn_send(near[i], &i, sizeof(i), 0), 0);
 	for (i = 0; i < n; i++) {
@@ -278,8 +281,8 @@ static void many_connections_share_one_queue_pair(void **state)
 	pair_close(&p);
 }
 
-/* One of IPv4, written as of IPv6: the remote that is there serves it. */
-static void an_address_is_the_same_however_it_is_written(void **state)
+/* An IPv4 address in IPv6 notation finds the same remote. */
+static void an_address_matches_in_any_notation(void **state)
 {
 	struct weir_error error = { "" };
 	struct weir_mux_conn *near, *far;
@@ -304,8 +307,8 @@ static void an_address_is_the_same_however_it_is_written(void **state)
 	pair_close(&p);
 }
 
-/* Nobody reads: the ring at each end fills, and then the sender is told to wait, nobody else. */
-static void who_does_not_read_is_held_back_alone(void **state)
+/* Without a reader the rings at both ends fill up; only this sender gets -EAGAIN. */
+static void a_slow_reader_holds_back_only_its_own_connection(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 65536, .buffers = 8 };
 	char *data = calloc(1, 30000), got[30000];
@@ -326,7 +329,7 @@ static void who_does_not_read_is_held_back_alone(void **state)
 		pass(p.near, p.far, 30000);
 	}
 	assert_in_range(sent, 2, 5);
-	/* What was taken arrives; the part of the next is completed by the same call. */
+	/* Complete messages arrive; the same call completes the partial message. */
 	for (i = 0; i < sent; i++)
 		assert_int_equal(weir_mux_conn_recv(far, got, sizeof(got), &length, 0), 0);
 	assert_int_equal(weir_mux_conn_send(near, data, 30000, 0), 0);
@@ -337,8 +340,8 @@ static void who_does_not_read_is_held_back_alone(void **state)
 	free(data);
 }
 
-/* Sends as long as there is room, receives as long as something is there; then waits for either. */
-static void descriptors_say_when_a_call_is_worth_it(void **state)
+/* Sends while there is room, receives while there are bytes, then polls both descriptors. */
+static void descriptors_turn_readable_when_a_call_can_succeed(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096 };
 	int sent = 0, received = 0, n = fixture_rounds(300);
@@ -365,7 +368,7 @@ static void descriptors_say_when_a_call_is_worth_it(void **state)
 	pair_close(&p);
 }
 
-static void what_was_sent_before_the_close_arrives(void **state)
+static void bytes_sent_before_the_close_arrive(void **state)
 {
 	unsigned char *data = malloc(200000), *got = malloc(200000);
 	struct mux_pair p;
@@ -387,8 +390,8 @@ static void what_was_sent_before_the_close_arrives(void **state)
 	free(got);
 }
 
-/* Both ends close with rings full of what nobody will read. */
-static void both_may_close_with_much_unread(void **state)
+/* Both ends close with full rings that nobody will read. */
+static void both_ends_may_close_with_unread_bytes(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096 };
 	char data[1000] = "";
@@ -403,7 +406,7 @@ static void both_may_close_with_much_unread(void **state)
 	pair_close(&p);
 }
 
-static void places_are_used_again(void **state)
+static void slots_are_reused(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096, .connections_max = 4 };
 	struct weir_mux_conn *near, *far;
@@ -418,7 +421,7 @@ static void places_are_used_again(void **state)
 
 		do {
 			rc = weir_mux_connect(p.client, p.address, SERVICE, NULL, &near, NULL);
-		} while (rc == -EDQUOT); /* the one before is being closed */
+		} while (rc == -EDQUOT); /* the last one is still closing */
 		assert_int_equal(rc, 0);
 		far = accept_from(p.listener);
 		pass(near, far, 5000);
@@ -486,7 +489,7 @@ static void a_full_backlog_refuses_for_now(void **state)
 	assert_int_equal(weir_mux_listen(p.server, 9, 1, &listener), 0);
 	assert_int_equal(weir_mux_connect(p.client, p.address, 9, NULL, &first, &error), 0);
 	assert_int_equal(weir_mux_connect(p.client, p.address, 9, NULL, &second, &error), -EAGAIN);
-	/* Who waits to be accepted is told when the service ends. */
+	/* Connections waiting to be accepted end with the service. */
 	weir_mux_listener_close(listener);
 	assert_int_equal(weir_mux_conn_recv(first, &error, sizeof(error), &(size_t){ 0 }, 0),
 			 -ENOTCONN);
@@ -522,8 +525,8 @@ static void another_key_is_refused(void **state)
 	pair_close(&p);
 }
 
-/* The mux ends, with connections that nobody has closed: the other end hears of it. */
-static void the_end_of_a_mux_is_heard_by_the_other(void **state)
+/* A mux closes with open connections, and the peer notices. */
+static void the_end_of_a_mux_is_reported_to_the_peer(void **state)
 {
 	struct mux_pair p;
 	char got[10];
@@ -542,8 +545,8 @@ static void the_end_of_a_mux_is_heard_by_the_other(void **state)
 	weir_mux_close(p.client);
 }
 
-/* One end has closed, and the other is gone before it could say so, too. */
-static void connections_of_a_lost_mux_leave_their_places(void **state)
+/* One end has closed, and the peer dies before it could send FIN. */
+static void connections_of_a_lost_mux_free_their_slots(void **state)
 {
 	struct weir_mux_options options = { .key = fixture_key() };
 	int i, n = fixture_rounds(30);
@@ -599,7 +602,7 @@ static void classes_have_queue_pairs_of_their_own(void **state)
 	pair_close(&p);
 }
 
-/* Nobody reads until both rings on the way are full, to the byte. */
+/* Nobody reads until both rings on the way are full to the byte. */
 static void fill_rings(struct weir_mux_conn *from, struct weir_mux_conn *to, size_t ring_bytes)
 {
 	const size_t length = 2 * ring_bytes - sizeof(struct wire_mux_record);
@@ -617,7 +620,7 @@ static void fill_rings(struct weir_mux_conn *from, struct weir_mux_conn *to, siz
 	free(got);
 }
 
-static void rings_are_as_long_as_who_connects_asks(void **state)
+static void rings_are_as_long_as_requested(void **state)
 {
 	static const struct {
 		uint32_t asked;
@@ -645,7 +648,7 @@ static void rings_are_as_long_as_who_connects_asks(void **state)
 	pair_close(&p);
 }
 
-static void what_the_ring_has_taken_in_part_is_owed(void **state)
+static void a_message_begun_must_be_completed(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096 };
 	char *data = calloc(1, MIB), *got = calloc(1, MIB);
@@ -669,7 +672,7 @@ static void what_the_ring_has_taken_in_part_is_owed(void **state)
 	free(got);
 }
 
-/* What the QPs of a mux say of their packets, by class. */
+/* Reads the type of service of a mux's QPs by class. */
 static void expect_tos(const struct weir_mux *mux, const struct weir_mux_class *classes)
 {
 	struct weir_mux_local *local = container_of(mux, struct weir_mux_local, mux);
@@ -722,7 +725,7 @@ static void expect_rnr_timer(const struct weir_mux *mux)
 	pthread_mutex_unlock(&local->lock);
 }
 
-static void who_finds_no_receive_tries_again_soon(void **state)
+static void a_receiver_not_ready_is_retried_soon(void **state)
 {
 	struct mux_pair p;
 
@@ -762,8 +765,8 @@ static void options_out_of_range_are_refused(void **state)
 	assert_null(mux);
 }
 
-/* Idle threads sleep: what they count does not go up while nothing happens. */
-static void nobody_works_when_nothing_is_to_be_done(void **state)
+/* Idle threads sleep: the counters stand still. */
+static void idle_threads_sleep(void **state)
 {
 	struct weir_mux_info before, after;
 	struct mux_pair p;
@@ -773,20 +776,20 @@ static void nobody_works_when_nothing_is_to_be_done(void **state)
 	pair_open(&p, NULL);
 	pass(p.near, p.far, 100000);
 	weir_mux_info(p.client, &before);
-	while (quiet < 20) { /* looks in a row that see no change */
+	while (quiet < 20) { /* consecutive reads without a change */
 		usleep(10000);
 		weir_mux_info(p.client, &after);
 		quiet = after.sleeps == before.sleeps ? quiet + 1 : 0;
 		before = after;
 	}
-	pass(p.near, p.far, 100000); /* and they wake, and fall asleep again */
+	pass(p.near, p.far, 100000); /* the threads wake up, and sleep again */
 	do {
 		weir_mux_info(p.client, &after);
 	} while (after.sleeps == before.sleeps);
 	pair_close(&p);
 }
 
-/* What an application can do to the words that it shares with the mux. */
+/* Corruptions of the shared words by an application. */
 struct lie {
 	const char *of;
 	bool out, tail; /* which ring, which position */
@@ -801,7 +804,7 @@ static const struct lie lies[] = {
 	{ "everything read", false, false, 1ull << 63 },
 };
 
-/* What the mux has behind an application's connection. */
+/* The mux's side of an application's connection. */
 static struct weir_mux_vconn *circuit_of(struct weir_mux_conn *conn)
 {
 	return container_of(conn, struct weir_mux_vconn, app);
@@ -815,7 +818,7 @@ static void tell_lie(struct weir_mux_conn *conn, const struct lie *lie)
 	conn->host->news(conn);
 }
 
-static void a_lie_in_a_ring_ends_its_connection_alone(void **state)
+static void a_corrupt_ring_position_ends_only_its_connection(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 65536 };
 	struct weir_mux_conn *near, *far;
@@ -842,8 +845,8 @@ static void a_lie_in_a_ring_ends_its_connection_alone(void **state)
 	pair_close(&p);
 }
 
-/* A mux that breaks the rules: here one whose memory was changed behind its back. */
-static void a_mux_that_sends_what_was_not_granted_is_cut_off(void **state)
+/* A misbehaving mux, simulated by changing its memory. */
+static void a_mux_that_sends_beyond_its_credit_is_cut_off(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096 };
 	char data[1000] = "", got[1000];
@@ -863,7 +866,7 @@ static void a_mux_that_sends_what_was_not_granted_is_cut_off(void **state)
 	pair_close(&p);
 }
 
-static void a_mux_that_names_anothers_connection_is_cut_off(void **state)
+static void a_mux_that_names_a_foreign_connection_is_cut_off(void **state)
 {
 	struct weir_mux_conn *near, *far;
 	struct weir_mux_info info;
@@ -895,32 +898,32 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_of_any_size_arrive_whole),
-		cmocka_unit_test(who_has_more_to_read_leaves_what_he_says_to_the_worker),
+		cmocka_unit_test(a_reader_with_more_to_read_leaves_sending_to_the_worker),
 		cmocka_unit_test(messages_arrive_in_order),
-		cmocka_unit_test(rings_are_as_long_as_who_connects_asks),
-		cmocka_unit_test(what_the_ring_has_taken_in_part_is_owed),
-		cmocka_unit_test(a_message_that_is_too_long_says_how_long_and_stays),
+		cmocka_unit_test(rings_are_as_long_as_requested),
+		cmocka_unit_test(a_message_begun_must_be_completed),
+		cmocka_unit_test(a_message_too_long_reports_its_length_and_stays),
 		cmocka_unit_test(many_connections_share_one_queue_pair),
-		cmocka_unit_test(an_address_is_the_same_however_it_is_written),
-		cmocka_unit_test(who_does_not_read_is_held_back_alone),
-		cmocka_unit_test(descriptors_say_when_a_call_is_worth_it),
-		cmocka_unit_test(what_was_sent_before_the_close_arrives),
-		cmocka_unit_test(both_may_close_with_much_unread),
-		cmocka_unit_test(places_are_used_again),
+		cmocka_unit_test(an_address_matches_in_any_notation),
+		cmocka_unit_test(a_slow_reader_holds_back_only_its_own_connection),
+		cmocka_unit_test(descriptors_turn_readable_when_a_call_can_succeed),
+		cmocka_unit_test(bytes_sent_before_the_close_arrive),
+		cmocka_unit_test(both_ends_may_close_with_unread_bytes),
+		cmocka_unit_test(slots_are_reused),
 		cmocka_unit_test(refusals_say_why),
 		cmocka_unit_test(more_connections_than_allowed_are_refused),
 		cmocka_unit_test(a_full_backlog_refuses_for_now),
 		cmocka_unit_test(another_key_is_refused),
-		cmocka_unit_test(the_end_of_a_mux_is_heard_by_the_other),
-		cmocka_unit_test(connections_of_a_lost_mux_leave_their_places),
+		cmocka_unit_test(the_end_of_a_mux_is_reported_to_the_peer),
+		cmocka_unit_test(connections_of_a_lost_mux_free_their_slots),
 		cmocka_unit_test(classes_have_queue_pairs_of_their_own),
 		cmocka_unit_test(classes_have_types_of_service_of_their_own),
-		cmocka_unit_test(who_finds_no_receive_tries_again_soon),
+		cmocka_unit_test(a_receiver_not_ready_is_retried_soon),
 		cmocka_unit_test(options_out_of_range_are_refused),
-		cmocka_unit_test(nobody_works_when_nothing_is_to_be_done),
-		cmocka_unit_test(a_lie_in_a_ring_ends_its_connection_alone),
-		cmocka_unit_test(a_mux_that_sends_what_was_not_granted_is_cut_off),
-		cmocka_unit_test(a_mux_that_names_anothers_connection_is_cut_off),
+		cmocka_unit_test(idle_threads_sleep),
+		cmocka_unit_test(a_corrupt_ring_position_ends_only_its_connection),
+		cmocka_unit_test(a_mux_that_sends_beyond_its_credit_is_cut_off),
+		cmocka_unit_test(a_mux_that_names_a_foreign_connection_is_cut_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

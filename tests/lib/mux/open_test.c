@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Connects that many threads ask for at once, in vain: no more of them are unanswered than may be. */
+/*
+ * Many threads connect at once without success: the number of unanswered OPENs stays within the
+ * limit.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -115,7 +118,7 @@ static unsigned int length_of(const struct weir_list *list)
 	return count;
 }
 
-/* All have asked or wait for it; or, of @count, fewer. Return: how many have asked. */
+/* Waits until @count connects are unanswered or waiting. Return: the number with OPEN sent. */
 static unsigned int wait_asked(unsigned int count)
 {
 	const struct weir_mux_remote *remote = node_of(p.near);
@@ -131,7 +134,7 @@ static unsigned int wait_asked(unsigned int count)
 	return asking;
 }
 
-/* Only the connection that there is, which is whole. */
+/* Checks that only the first connection is left, and works. */
 static void nothing_is_left(void)
 {
 	struct weir_mux_info info;
@@ -147,8 +150,8 @@ static void nothing_is_left(void)
 	assert_int_equal(weir_mux_conn_recv(p.far, &byte, 1, &length, 0), 0);
 }
 
-/* While its lock is held the server answers nobody. */
-static void so_many_are_unanswered_and_the_others_wait(void **state)
+/* The server cannot answer while the test holds its lock. */
+static void unanswered_opens_are_limited_and_the_others_wait(void **state)
 {
 	(void)state;
 	pthread_mutex_lock(&p.server->lock);
@@ -159,7 +162,7 @@ static void so_many_are_unanswered_and_the_others_wait(void **state)
 	nothing_is_left();
 }
 
-static void who_gives_up_before_he_has_asked_leaves_nothing(void **state)
+static void a_connect_given_up_before_its_open_leaves_nothing(void **state)
 {
 	uint64_t *timeout_ns = &p.client->options.timeout_ns, before = *timeout_ns;
 
@@ -177,8 +180,8 @@ static void who_gives_up_before_he_has_asked_leaves_nothing(void **state)
 	nothing_is_left();
 }
 
-/* What one host is refused leaves room for what another is. */
-static void refusals_are_counted_for_each_node(void **state)
+/* Refusals for one peer leave room for refusals to another. */
+static void refusals_are_counted_per_remote(void **state)
 {
 	struct weir_mux_local *other = hub_open(NULL);
 	struct weir_mux_remote *remote = node_of(p.far);
@@ -200,9 +203,9 @@ static void refusals_are_counted_for_each_node(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(so_many_are_unanswered_and_the_others_wait),
-		cmocka_unit_test(who_gives_up_before_he_has_asked_leaves_nothing),
-		cmocka_unit_test(refusals_are_counted_for_each_node),
+		cmocka_unit_test(unanswered_opens_are_limited_and_the_others_wait),
+		cmocka_unit_test(a_connect_given_up_before_its_open_leaves_nothing),
+		cmocka_unit_test(refusals_are_counted_per_remote),
 	};
 
 	return cmocka_run_group_tests(tests, pair_open, pair_close);

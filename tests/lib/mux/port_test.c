@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is in flight below the first level, to several other muxes by one port. */
+/* Bytes in flight below the first level, to several muxes over one port. */
 #include <poll.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #define OTHERS 4
 #define SEGMENT 65536
 #define RING (4 * SEGMENT)
-#define MESSAGE (SEGMENT - 8) /* and its record */
+#define MESSAGE (SEGMENT - 8) /* without the record */
 
 struct stream {
 	struct mux_end to;
@@ -18,7 +18,7 @@ struct stream {
 
 static char data[MESSAGE], got[MESSAGE];
 
-/* As much as goes in, and what has come out. */
+/* Sends all that fits, and receives all that has arrived. */
 static void stream_turn(struct stream *s)
 {
 	size_t length;
@@ -39,8 +39,8 @@ static bool all_have(const struct stream *streams, uint64_t bytes)
 	return true;
 }
 
-/* It had twice that at each of them, when each counted for itself. */
-static void urgent_messages_wait_for_a_segment_of_each_whoever_it_is_for(void **state)
+/* With separate accounting, each remote had twice that in flight. */
+static void an_urgent_message_waits_for_a_segment_per_remote(void **state)
 {
 	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL,
 						       .ring_bytes = RING };
@@ -77,7 +77,7 @@ static void urgent_messages_wait_for_a_segment_of_each_whoever_it_is_for(void **
 		weir_mux_conn_close(streams[i].near);
 		weir_mux_conn_close(streams[i].far);
 	}
-	/* All that was counted is given back. */
+	/* The accounting returns to zero. */
 	while (atomic_load(&from.mux->low_bytes) || atomic_load(&from.mux->low_remotes)) {
 		assert_true(weir_now_ns() < deadline_ns);
 		poll(NULL, 0, 1);
@@ -90,7 +90,7 @@ static void urgent_messages_wait_for_a_segment_of_each_whoever_it_is_for(void **
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(urgent_messages_wait_for_a_segment_of_each_whoever_it_is_for),
+		cmocka_unit_test(an_urgent_message_waits_for_a_segment_per_remote),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The ceiling on a rate: what is sent is paid for in time. */
+/* The rate limit: sending advances a virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #define SECOND 1000000000ull
 
-static void without_a_ceiling_nobody_waits(void **state)
+static void without_a_limit_no_sender_waits(void **state)
 {
 	struct weir_mux_rate_limit r = { 0 };
 
@@ -19,14 +19,14 @@ static void without_a_ceiling_nobody_waits(void **state)
 	assert_int_equal(weir_mux_rate_limit_due_ns(&r), 0);
 }
 
-static void what_is_sent_is_paid_for_in_time(void **state)
+static void sending_is_charged_in_time(void **state)
 {
 	struct weir_mux_rate_limit r = { .bytes_s = 1000000 };
 	uint64_t now_ns = 10 * SECOND, due_ns;
 	int i;
 
 	(void)state;
-	/* What was not used before is kept, but not for long. */
+	/* Unused time is kept, but not for long. */
 	weir_mux_rate_limit_charge(&r, 1000000, now_ns);
 	assert_int_equal(weir_mux_rate_limit_due_ns(&r), 11 * SECOND - WEIR_MUX_RATE_LIMIT_KEPT_NS);
 	for (i = 0; i < 100; i++) {
@@ -36,7 +36,7 @@ static void what_is_sent_is_paid_for_in_time(void **state)
 	}
 }
 
-static void a_new_ceiling_holds_at_once(void **state)
+static void a_new_limit_applies_at_once(void **state)
 {
 	struct weir_mux_rate_limit r = { .bytes_s = 1000 };
 
@@ -49,9 +49,9 @@ static void a_new_ceiling_holds_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_a_ceiling_nobody_waits),
-		cmocka_unit_test(what_is_sent_is_paid_for_in_time),
-		cmocka_unit_test(a_new_ceiling_holds_at_once),
+		cmocka_unit_test(without_a_limit_no_sender_waits),
+		cmocka_unit_test(sending_is_charged_in_time),
+		cmocka_unit_test(a_new_limit_applies_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

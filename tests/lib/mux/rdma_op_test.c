@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What goes to and from regions: one-sided reads and writes by handles, and messages that are not
- * copied; between two muxes in one process.
+ * Regions: RDMA reads and writes by handles, and zero-copy sends, between two muxes in one
+ * process.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,7 +16,7 @@
 #define SERVICE 5
 #define LENGTH (2u << 20)
 
-/* The near end has a region of its own; the far end grants of its own. */
+/* The near end has a region; the far end grants a region. */
 struct mux_onesided_pair {
 	struct weir_mux *server, *client;
 	struct weir_mux_listener *listener;
@@ -78,7 +78,7 @@ static void pair_close(struct mux_onesided_pair *p)
 	weir_mux_close(p->server);
 }
 
-/* The far end grants, and the near end has heard of it when the message is there. */
+/* Grants at the far end; the message tells the near end. */
 static uint32_t grant(struct mux_onesided_pair *p, uint64_t at, uint64_t length,
 		      unsigned int rights)
 {
@@ -99,7 +99,7 @@ static void fill(unsigned char *data, size_t length, uint32_t seed)
 		data[i] = (unsigned char)((seed + i) * 2654435761u >> 11);
 }
 
-static void what_is_written_can_be_read_and_nothing_beside_it_changes(void **state)
+static void written_bytes_can_be_read_and_no_others_change(void **state)
 {
 	static const size_t lengths[] = { 1, 4096, 65536, 65537, 1000003 };
 	unsigned char *ours, *theirs, *copy = malloc(LENGTH);
@@ -130,7 +130,7 @@ static void what_is_written_can_be_read_and_nothing_beside_it_changes(void **sta
 	free(copy);
 }
 
-static void what_was_not_granted_is_refused_and_the_connection_goes_on(void **state)
+static void access_outside_a_grant_is_refused_and_the_connection_goes_on(void **state)
 {
 	struct weir_mux_conn *near, *far;
 	uint32_t reads, writes, gone, got;
@@ -171,7 +171,7 @@ static void what_was_not_granted_is_refused_and_the_connection_goes_on(void **st
 	pair_close(&p);
 }
 
-static void so_many_grants_and_no_more(void **state)
+static void the_number_of_grants_is_limited(void **state)
 {
 	uint32_t handles[WEIR_MUX_GRANTS_MAX], one;
 	unsigned int i;
@@ -190,7 +190,7 @@ static void so_many_grants_and_no_more(void **state)
 	pair_close(&p);
 }
 
-/* Writes until it may not any more. */
+/* Writes until refused. */
 struct mux_onesided_writer {
 	pthread_t thread;
 	struct weir_mux_conn *conn;
@@ -215,7 +215,7 @@ static void writer_start(struct mux_onesided_writer *w)
 		sched_yield();
 }
 
-static void what_is_withdrawn_is_not_written_any_more(void **state)
+static void a_withdrawn_range_is_not_written_any_more(void **state)
 {
 	unsigned char *theirs;
 	struct mux_onesided_pair p;
@@ -241,7 +241,7 @@ static void what_is_withdrawn_is_not_written_any_more(void **state)
 	pair_close(&p);
 }
 
-static void the_other_ends_close_is_heard_by_who_writes(void **state)
+static void the_peers_close_is_reported_to_the_writer(void **state)
 {
 	struct mux_onesided_writer w;
 	struct mux_onesided_pair p;
@@ -254,14 +254,14 @@ static void the_other_ends_close_is_heard_by_who_writes(void **state)
 	writer_start(&w);
 	weir_mux_conn_close(p.far);
 	p.far = NULL;
-	assert_int_equal(weir_mux_region_close(p.theirs), 0); /* once nothing more is written */
+	assert_int_equal(weir_mux_region_close(p.theirs), 0); /* after the last write */
 	assert_int_equal(pthread_join(w.thread, NULL), 0);
 	assert_int_equal(w.rc, -ENOTCONN);
 	assert_int_equal(weir_mux_region_open(p.server, LENGTH, &p.theirs), 0);
 	pair_close(&p);
 }
 
-static void the_end_of_the_other_mux_is_heard_by_who_writes(void **state)
+static void the_end_of_the_other_mux_is_reported_to_the_writer(void **state)
 {
 	struct mux_onesided_writer w;
 	struct mux_onesided_pair p;
@@ -283,7 +283,7 @@ static void the_end_of_the_other_mux_is_heard_by_who_writes(void **state)
 	weir_mux_close(p.client);
 }
 
-/* It is there, and is what lies in the near end's region. */
+/* Receives a message with the bytes of the near end's region. */
 static void receive_lent(struct mux_onesided_pair *p, uint64_t at, size_t length)
 {
 	unsigned char *got = malloc(length), *ours = weir_mux_region_data(p->ours);
@@ -311,7 +311,7 @@ static void *lend_one(void *arg)
 	return NULL;
 }
 
-static void what_is_lent_arrives_in_its_turn_and_only_its_length_is_in_the_ring(void **state)
+static void a_zero_copy_send_arrives_in_order_with_only_its_record_in_the_ring(void **state)
 {
 	static const size_t lengths[] = { 1, 8, 4096, 65535, 65536, 65537, 1000003 };
 	struct lending l;
@@ -340,7 +340,7 @@ static void what_is_lent_arrives_in_its_turn_and_only_its_length_is_in_the_ring(
 	pair_close(&p);
 }
 
-static void what_is_lent_is_the_muxs_until_the_call_says_otherwise(void **state)
+static void a_zero_copy_buffer_is_the_muxs_until_completion(void **state)
 {
 	struct pollfd room = { .events = POLLIN };
 	struct mux_onesided_pair p;
@@ -370,7 +370,7 @@ static void what_is_lent_is_the_muxs_until_the_call_says_otherwise(void **state)
 	pair_close(&p);
 }
 
-static void what_cannot_be_lent_is_refused_and_the_connection_goes_on(void **state)
+static void a_bad_zero_copy_send_is_refused_and_the_connection_goes_on(void **state)
 {
 	struct mux_onesided_pair p;
 
@@ -386,8 +386,8 @@ static void what_cannot_be_lent_is_refused_and_the_connection_goes_on(void **sta
 	pair_close(&p);
 }
 
-/* What only who does not keep to mux.h can ask for: the hub checks again. */
-static void who_lends_what_he_has_not_loses_that_connection_alone(void **state)
+/* Requests that mux.h forbids: the mux checks again. */
+static void a_zero_copy_send_from_a_foreign_region_ends_only_its_connection(void **state)
 {
 	static const struct weir_mux_rdma_op_desc wrong[] = {
 		{ .region = 1, .at = LENGTH, .length = 1 },
@@ -423,7 +423,7 @@ static void who_lends_what_he_has_not_loses_that_connection_alone(void **state)
 	pair_close(&p);
 }
 
-static void the_other_ends_close_is_heard_by_who_lends(void **state)
+static void the_peers_close_is_reported_to_the_zero_copy_sender(void **state)
 {
 	struct lending l;
 	struct mux_onesided_pair p;
@@ -435,29 +435,29 @@ static void the_other_ends_close_is_heard_by_who_lends(void **state)
 	l = (struct lending){ .p = &p, .length = LENGTH };
 	assert_int_equal(pthread_create(&l.thread, NULL, lend_one, &l), 0);
 	assert_int_equal(weir_mux_conn_recv(p.far, &byte, 1, &size, 0),
-			 -EMSGSIZE); /* it has begun */
+			 -EMSGSIZE); /* receiving has begun */
 	weir_mux_conn_close(p.far);
 	p.far = NULL;
 	assert_int_equal(pthread_join(l.thread, NULL), 0);
 	assert_int_equal(l.rc, -ENOTCONN);
-	pair_close(&p); /* nothing is read from the region any more */
+	pair_close(&p); /* the region is not read any more */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_written_can_be_read_and_nothing_beside_it_changes),
-		cmocka_unit_test(what_was_not_granted_is_refused_and_the_connection_goes_on),
-		cmocka_unit_test(so_many_grants_and_no_more),
-		cmocka_unit_test(what_is_withdrawn_is_not_written_any_more),
-		cmocka_unit_test(the_other_ends_close_is_heard_by_who_writes),
-		cmocka_unit_test(the_end_of_the_other_mux_is_heard_by_who_writes),
+		cmocka_unit_test(written_bytes_can_be_read_and_no_others_change),
+		cmocka_unit_test(access_outside_a_grant_is_refused_and_the_connection_goes_on),
+		cmocka_unit_test(the_number_of_grants_is_limited),
+		cmocka_unit_test(a_withdrawn_range_is_not_written_any_more),
+		cmocka_unit_test(the_peers_close_is_reported_to_the_writer),
+		cmocka_unit_test(the_end_of_the_other_mux_is_reported_to_the_writer),
 		cmocka_unit_test(
-			what_is_lent_arrives_in_its_turn_and_only_its_length_is_in_the_ring),
-		cmocka_unit_test(what_is_lent_is_the_muxs_until_the_call_says_otherwise),
-		cmocka_unit_test(what_cannot_be_lent_is_refused_and_the_connection_goes_on),
-		cmocka_unit_test(who_lends_what_he_has_not_loses_that_connection_alone),
-		cmocka_unit_test(the_other_ends_close_is_heard_by_who_lends),
+			a_zero_copy_send_arrives_in_order_with_only_its_record_in_the_ring),
+		cmocka_unit_test(a_zero_copy_buffer_is_the_muxs_until_completion),
+		cmocka_unit_test(a_bad_zero_copy_send_is_refused_and_the_connection_goes_on),
+		cmocka_unit_test(a_zero_copy_send_from_a_foreign_region_ends_only_its_connection),
+		cmocka_unit_test(the_peers_close_is_reported_to_the_zero_copy_sender),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Rings are registered beside all else: while a device is at it for one account, at either end,
- * others connect and send, and who ends meanwhile leaves nothing. The linker wraps ibv_reg_mr(),
- * which waits, or fails, where a test says so: nothing depends on who runs when.
+ * Registration of rings happens outside the lock: while the device registers for one account, at
+ * either end, others connect and send, and an account that ends leaves nothing. The linker wraps
+ * ibv_reg_mr(), which waits or fails on demand, so nothing depends on thread scheduling.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,9 +18,9 @@
 #define OWNERS 3
 #define RINGS                \
 	(WEIR_MUX_RING_MIN * \
-	 WEIR_MUX_RING_SLAB_CONNS) /* bytes, of either direction: nothing else is so long */
+	 WEIR_MUX_RING_SLAB_CONNS) /* bytes per direction: nothing else has this length */
 
-/* Owners of both ends; each of the server's offers a service. */
+/* Accounts at both ends; each account of the server offers a service. */
 struct mux_rings_side {
 	struct weir_mux_local *mux;
 	struct weir_mux_account owners[OWNERS];
@@ -94,7 +94,7 @@ static int both_open(void **state)
 	return 0;
 }
 
-/* What has been closed is gone, at both ends. */
+/* Waits until closed connections are gone at both ends. */
 static void owner_end(struct mux_rings_side *side, unsigned int i)
 {
 	weir_mux_local_drain(side->mux, &side->owners[i]);
@@ -121,7 +121,7 @@ static int both_close(void **state)
 	return 0;
 }
 
-/* A connect, and perhaps its thread. */
+/* A connect, in a thread if need be. */
 struct asking {
 	pthread_t thread;
 	struct weir_mux_account *account;
@@ -155,7 +155,7 @@ static void pass(struct weir_mux_vconn *from, struct weir_mux_vconn *to)
 	assert_int_equal(got, 7);
 }
 
-/* It is whole, and goes both ways. */
+/* Accepts; the connection works in both directions. */
 static void ask_accept(struct asking *a)
 {
 	assert_int_equal(a->rc, 0);
@@ -184,7 +184,7 @@ static void shut(struct asking *a)
 	weir_mux_conn_close(&a->far->app);
 }
 
-static void who_connects_holds_up_no_other(void **state)
+static void registration_for_a_connect_delays_no_other(void **state)
 {
 	struct asking first, held, also, same, other;
 
@@ -193,7 +193,7 @@ static void who_connects_holds_up_no_other(void **state)
 	__atomic_store_n(&holds, 1, __ATOMIC_SEQ_CST);
 	ask_begin(&held, 1, 0);
 	wait_held();
-	ask_begin(&also, 1, 0); /* and this one waits for the same rings */
+	ask_begin(&also, 1, 0); /* waits for the same rings */
 	pass(first.near, first.far);
 	pass(first.far, first.near);
 	connect_one(&same, 0, 0);
@@ -211,7 +211,7 @@ static void who_connects_holds_up_no_other(void **state)
 	shut(&other);
 }
 
-static void who_is_connected_to_holds_up_no_other(void **state)
+static void registration_for_an_open_delays_no_other(void **state)
 {
 	struct asking first, held, also, same, other;
 
@@ -224,7 +224,7 @@ static void who_is_connected_to_holds_up_no_other(void **state)
 	pass(first.near, first.far);
 	pass(first.far, first.near);
 	connect_one(&same, 0, 0);
-	connect_one(&other, 0, 2); /* has rings registered, too */
+	connect_one(&other, 0, 2); /* also registers rings */
 	let_go();
 	ask_end(&held);
 	ask_end(&also);
@@ -245,7 +245,7 @@ static void *end_second(void *arg)
 	return NULL;
 }
 
-static void who_ends_meanwhile_leaves_nothing(void **state)
+static void an_account_ending_during_registration_leaves_nothing(void **state)
 {
 	struct asking first, held, other;
 	pthread_t thread;
@@ -309,12 +309,13 @@ static void memory_that_cannot_be_registered_is_given_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(who_connects_holds_up_no_other, both_open,
+		cmocka_unit_test_setup_teardown(registration_for_a_connect_delays_no_other,
+						both_open, both_close),
+		cmocka_unit_test_setup_teardown(registration_for_an_open_delays_no_other, both_open,
 						both_close),
-		cmocka_unit_test_setup_teardown(who_is_connected_to_holds_up_no_other, both_open,
-						both_close),
-		cmocka_unit_test_setup_teardown(who_ends_meanwhile_leaves_nothing, both_open,
-						both_close),
+		cmocka_unit_test_setup_teardown(
+			an_account_ending_during_registration_leaves_nothing, both_open,
+			both_close),
 		cmocka_unit_test_setup_teardown(a_mux_that_is_closed_meanwhile_leaves_nothing,
 						both_open, both_close),
 		cmocka_unit_test_setup_teardown(memory_that_cannot_be_registered_is_given_back,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The ring of bytes: what goes in comes out, and whoever lies is found out. */
+/* The byte ring: bytes come out as they went in, and corrupt positions are detected. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include "lib/mux/ring.h"
 
 #define SIZE 4096u
-#define TELLS (1u << 19) /* bytes, of which each 16 are told of */
+#define TELLS (1u << 19) /* bytes; a wake-up for each 16 */
 #define TOTAL (1u << 22)
 
 struct ring_pair {
@@ -55,8 +55,8 @@ static void a_full_ring_has_no_room_and_an_empty_one_nothing(void **state)
 	free(p);
 }
 
-/* Indices that say more than the ring holds, less than was read, or are about to wrap. */
-static void impossible_positions_are_found_out(void **state)
+/* Positions beyond the ring, before the last read, or about to wrap. */
+static void impossible_positions_are_detected(void **state)
 {
 	static const uint64_t lies[] = { SIZE + 1, 2 * SIZE, UINT64_MAX, 1ull << 32, 1ull << 63 };
 	struct ring_pair *p = pair_new();
@@ -128,7 +128,7 @@ static void bytes_pass_between_two_threads(void **state)
 	free(p);
 }
 
-static void who_is_armed_is_told_once(void **state)
+static void an_armed_waiter_is_woken_once(void **state)
 {
 	struct ring_pair *p = pair_new();
 
@@ -141,7 +141,7 @@ static void who_is_armed_is_told_once(void **state)
 	free(p);
 }
 
-static void who_wants_much_is_not_told_of_less(void **state)
+static void a_waiter_for_much_is_not_woken_for_less(void **state)
 {
 	struct ring_pair *p = pair_new();
 
@@ -156,7 +156,7 @@ static void who_wants_much_is_not_told_of_less(void **state)
 	free(p);
 }
 
-/* As a writer asks for room before a ring has been full once. */
+/* A writer waits for room in a ring that has never been full. */
 static void a_position_before_the_first_has_been_reached(void **state)
 {
 	struct ring_pair *p = pair_new();
@@ -186,8 +186,8 @@ static void *publish_bytes(void *arg)
 	return NULL;
 }
 
-/* A reader that sleeps as long as it is armed gets to the end. */
-static void nobody_misses_what_he_wants(void **state)
+/* A reader that sleeps whenever armed reaches the end. */
+static void no_wake_up_is_lost(void **state)
 {
 	struct ring_pair *p = pair_new();
 	struct weir_mux_ring_end *end = &p->reader;
@@ -200,7 +200,7 @@ static void nobody_misses_what_he_wants(void **state)
 		wanted = end->position + SIZE / 2 < TELLS ? end->position + SIZE / 2 : TELLS;
 		weir_mux_ring_arm(&p->ring, 1, wanted);
 		assert_int_equal(weir_mux_ring_readable(end, &tail), 0);
-		/* Who is told too early, of what he wanted before, is no longer armed. */
+		/* A premature wake-up for an older @wanted disarms the reader. */
 		while (tail < wanted && __atomic_load_n(&p->ring.armed, __ATOMIC_ACQUIRE))
 			sched_yield();
 		assert_int_equal(weir_mux_ring_readable(end, &tail), 0);
@@ -215,12 +215,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_ring_has_no_room_and_an_empty_one_nothing),
-		cmocka_unit_test(impossible_positions_are_found_out),
+		cmocka_unit_test(impossible_positions_are_detected),
 		cmocka_unit_test(bytes_pass_between_two_threads),
-		cmocka_unit_test(who_is_armed_is_told_once),
-		cmocka_unit_test(who_wants_much_is_not_told_of_less),
+		cmocka_unit_test(an_armed_waiter_is_woken_once),
+		cmocka_unit_test(a_waiter_for_much_is_not_woken_for_less),
 		cmocka_unit_test(a_position_before_the_first_has_been_reached),
-		cmocka_unit_test(nobody_misses_what_he_wants),
+		cmocka_unit_test(no_wake_up_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Another mux that says nothing for a while: who waits for it may go, and takes nothing along. Nor
- * does a lane of which not both ends know yet, if what it is to begin with is lost.
+ * A peer that is silent for a while: a waiting tenant may go without harm to others. A QP that
+ * is not yet known to both ends also fails alone if a handshake message is lost.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include "softnic/control/control.h"
 #include "tests/lib/mux/tenants.h"
 
-/* What others have with that mux stays, and so does the queue pair that he has begun. */
-static void a_tenant_who_dies_as_he_connects_breaks_nobody(void **state)
+/* Others' connections to the peer survive, and so does the QP dialled by the dead tenant. */
+static void a_tenant_killed_while_connecting_breaks_no_other(void **state)
 {
 	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
 		       *b = &((struct mux_ends_pair *)*state)->b;
@@ -37,8 +37,8 @@ static void a_tenant_who_dies_as_he_connects_breaks_nobody(void **state)
 	weir_mux_conn_close(there);
 }
 
-/* The other end can use it as soon as it has welcomed who is gone. */
-static void the_first_lane_of_who_dies_is_there_for_others(void **state)
+/* The peer may use the QP as soon as WELCOME is sent to the dead tenant's end. */
+static void the_first_qp_of_a_killed_tenant_serves_others(void **state)
 {
 	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
 		       *b = &((struct mux_ends_pair *)*state)->b;
@@ -58,8 +58,8 @@ static void the_first_lane_of_who_dies_is_there_for_others(void **state)
 	weir_mux_conn_close(far);
 }
 
-/* Nobody waits for a mux that is to be closed: a lane in proof does not hold it up. */
-static void a_mux_ends_while_a_lane_is_left_in_proof(void **state)
+/* Closing the mux does not wait for an unproven QP. */
+static void a_mux_closes_while_a_qp_is_unproven(void **state)
 {
 	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
 		       *b = &((struct mux_ends_pair *)*state)->b;
@@ -72,7 +72,7 @@ static void a_mux_ends_while_a_lane_is_left_in_proof(void **state)
 	gate_open();
 }
 
-/* The next operation of each queue pair fails as if nobody answered; or no more. */
+/* Makes the next operation of each QP fail as without a response, or ends that. */
 static void nobody_answers(bool is_so)
 {
 	struct softnic_options faults;
@@ -83,7 +83,7 @@ static void nobody_answers(bool is_so)
 	assert_int_equal(softnic_fault(getpid(), &faults), 0);
 }
 
-/* By the lanes that there were; and another one can be had. */
+/* The existing QPs work, and another can be made. */
 static void all_is_as_before(const struct mux_ends_pair *pair, struct weir_mux_conn *near,
 			     struct weir_mux_conn *far)
 {
@@ -103,8 +103,8 @@ static void all_is_as_before(const struct mux_ends_pair *pair, struct weir_mux_c
 	weir_mux_conn_close(there);
 }
 
-/* Who connects hears of it; who has connections by another lane does not. */
-static void a_lane_whose_hello_is_lost_fails_alone(void **state)
+/* The connecting thread gets the error; connections on other QPs go on. */
+static void a_qp_whose_hello_is_lost_fails_alone(void **state)
 {
 	struct weir_mux_conn *near, *far, *none = NULL;
 	struct mux_ends_pair *pair = *state;
@@ -121,8 +121,8 @@ static void a_lane_whose_hello_is_lost_fails_alone(void **state)
 	weir_mux_conn_close(far);
 }
 
-/* Who was connected to holds the key for proven, and has no other word that the lane is there. */
-static void a_lane_whose_welcome_is_lost_fails_alone(void **state)
+/* The donor end has accepted the proof, and gets no other sign of the QP. */
+static void a_qp_whose_welcome_is_lost_fails_alone(void **state)
 {
 	struct mux_ends_pair *pair = *state;
 	struct weir_mux_conn *near, *far;
@@ -160,8 +160,8 @@ static int open_for_ever(void **state)
 	return pair_open_with(state, UINT64_MAX);
 }
 
-/* It is stopped, or has lost its way; its NIC takes all in. */
-static void who_does_not_answer_is_left_all_the_same(void **state)
+/* The peer is stopped or broken, but its NIC still acknowledges. */
+static void a_silent_peer_is_left_after_a_timeout(void **state)
 {
 	struct mux_end *a = &((struct mux_ends_pair *)*state)->a,
 		       *b = &((struct mux_ends_pair *)*state)->b;
@@ -180,12 +180,12 @@ static void who_does_not_answer_is_left_all_the_same(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		pair_test(a_tenant_who_dies_as_he_connects_breaks_nobody),
-		pair_test(the_first_lane_of_who_dies_is_there_for_others),
-		pair_test(a_mux_ends_while_a_lane_is_left_in_proof),
-		pair_test(a_lane_whose_hello_is_lost_fails_alone),
-		pair_test(a_lane_whose_welcome_is_lost_fails_alone),
-		cmocka_unit_test_setup_teardown(who_does_not_answer_is_left_all_the_same,
+		pair_test(a_tenant_killed_while_connecting_breaks_no_other),
+		pair_test(the_first_qp_of_a_killed_tenant_serves_others),
+		pair_test(a_mux_closes_while_a_qp_is_unproven),
+		pair_test(a_qp_whose_hello_is_lost_fails_alone),
+		pair_test(a_qp_whose_welcome_is_lost_fails_alone),
+		cmocka_unit_test_setup_teardown(a_silent_peer_is_left_after_a_timeout,
 						open_for_ever, pair_close),
 	};
 

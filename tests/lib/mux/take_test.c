@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is large goes through a mux without a copy: written into the ring, and taken from there. */
+/* Large messages pass a mux without a copy: written into the ring, and taken from there. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -12,10 +12,10 @@
 #include "tests/support/libweir_fixture.h"
 
 #define SERVICE 7
-#define PATIENCE_MS 60000 /* what does not come in so long does not come */
-#define RING (256u << 10) /* as it is without options */
+#define PATIENCE_MS 60000 /* limit for any wait */
+#define RING (256u << 10) /* the default */
 
-/* Two muxes, and connections between them; the client has a region of REGION_BYTES. */
+/* Two muxes with connections; the client has a region of REGION_BYTES. */
 #define REGION_BYTES (2u << 20)
 struct mux_take_pair {
 	struct weir_mux *server, *client;
@@ -96,7 +96,7 @@ static void pair_close(struct mux_take_pair *p)
 	weir_mux_close(p->server);
 }
 
-/* A message that lies in the region, from a thread of its own. */
+/* Sends a message from the region in a separate thread. */
 struct mux_take_sending {
 	pthread_t thread;
 	const struct mux_take_pair *p;
@@ -140,7 +140,7 @@ static void part_is_right(const struct weir_mux_conn_part *part, size_t at, size
 			fail_msg("byte %zu of %zu is wrong", at + i, total);
 }
 
-/* A message of the region's, whole. */
+/* Takes a whole message of the region's bytes. */
 static void take_all(struct weir_mux_conn *conn, size_t total)
 {
 	struct weir_mux_conn_part part;
@@ -195,8 +195,8 @@ static void taking_and_receiving_alternate_by_messages(void **state)
 	pair_close(&p);
 }
 
-/* What has begun to be received is received to its end, and what was taken is taken. */
-static void a_message_is_not_begun_one_way_and_ended_the_other(void **state)
+/* A message partly received cannot be taken, and vice versa. */
+static void a_message_is_either_taken_or_received(void **state)
 {
 	const size_t total = 2 * RING;
 	char *got = malloc(total);
@@ -229,8 +229,8 @@ static void a_message_is_not_begun_one_way_and_ended_the_other(void **state)
 	free(got);
 }
 
-/* Not more than a ring comes, what is held does not change, and others go on meanwhile. */
-static void who_holds_a_part_holds_back_his_own_connection_alone(void **state)
+/* At most a ring arrives, lent bytes do not change, and other connections go on. */
+static void a_held_part_holds_back_only_its_own_connection(void **state)
 {
 	struct weir_mux_conn *near, *far;
 	struct weir_mux_conn_part part;
@@ -265,7 +265,7 @@ static void who_holds_a_part_holds_back_his_own_connection_alone(void **state)
 	pair_close(&p);
 }
 
-static void the_descriptor_says_when_to_take(void **state)
+static void the_descriptor_turns_readable_for_take(void **state)
 {
 	struct weir_mux_conn_part part;
 	struct mux_take_sending s;
@@ -291,8 +291,8 @@ static void the_descriptor_says_when_to_take(void **state)
 	pair_close(&p);
 }
 
-/* What has arrived can be taken when the other end has closed. */
-static void the_end_comes_after_what_was_sent(void **state)
+/* Arrived bytes can be taken after the peer's close. */
+static void the_end_comes_after_all_data(void **state)
 {
 	struct weir_mux_conn *near, *far;
 	struct weir_mux_conn_part part;
@@ -317,8 +317,8 @@ static uint64_t written(const struct mux_take_pair *p)
 	return info.bytes_written;
 }
 
-/* Two segments, in a ring that has room for both: all but the record is written. */
-static void what_is_large_is_written_and_what_is_small_is_copied(void **state)
+/* Two segments, in a ring with room for both: all but the record is written. */
+static void large_segments_are_written_and_small_segments_copied(void **state)
 {
 	struct mux_take_sending s;
 	struct mux_take_pair p;
@@ -343,7 +343,7 @@ static struct weir_mux_vconn *circuit_of(struct weir_mux_conn *conn)
 	return container_of(conn, struct weir_mux_vconn, app);
 }
 
-/* A mux that breaks the rules: here one whose memory was changed behind its back. */
+/* A misbehaving mux, simulated by changing its memory. */
 static void a_mux_that_writes_across_the_end_of_a_ring_is_cut_off(void **state)
 {
 	struct weir_mux_conn_part part;
@@ -353,7 +353,7 @@ static void a_mux_that_writes_across_the_end_of_a_ring_is_cut_off(void **state)
 
 	(void)state;
 	pair_open(&p);
-	/* Once there is more credit than to the ring's end, a whole segment goes across that. */
+	/* With credit beyond the ring's end, a whole segment would cross the end. */
 	sending_begin(&s, &p, 100000);
 	take_all(p.far, 100000);
 	sending_end(&s);
@@ -374,11 +374,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_make_up_the_message_whatever_its_size),
 		cmocka_unit_test(taking_and_receiving_alternate_by_messages),
-		cmocka_unit_test(a_message_is_not_begun_one_way_and_ended_the_other),
-		cmocka_unit_test(who_holds_a_part_holds_back_his_own_connection_alone),
-		cmocka_unit_test(the_descriptor_says_when_to_take),
-		cmocka_unit_test(the_end_comes_after_what_was_sent),
-		cmocka_unit_test(what_is_large_is_written_and_what_is_small_is_copied),
+		cmocka_unit_test(a_message_is_either_taken_or_received),
+		cmocka_unit_test(a_held_part_holds_back_only_its_own_connection),
+		cmocka_unit_test(the_descriptor_turns_readable_for_take),
+		cmocka_unit_test(the_end_comes_after_all_data),
+		cmocka_unit_test(large_segments_are_written_and_small_segments_copied),
 		cmocka_unit_test(a_mux_that_writes_across_the_end_of_a_ring_is_cut_off),
 	};
 

@@ -9,9 +9,9 @@
 int __real_weir_mux_qp_dedup_client(struct weir_mux_qp *qp, struct wire_handshake_welcome *welcome);
 int __wrap_weir_mux_qp_dedup_client(struct weir_mux_qp *qp, struct wire_handshake_welcome *welcome);
 
-/* Who has proven himself on a qp of that class is not welcomed before he may be. */
+/* Holds back the WELCOME for a QP of that class. */
 static struct {
-	int class_nr; /* -1: of none */
+	int class_nr; /* -1: none */
 	sem_t proven, may;
 } gate = { .class_nr = -1 };
 
