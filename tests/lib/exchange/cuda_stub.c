@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A CUDA driver without a GPU, for the tests of slots in a GPU's memory: the little of libcuda.so.1
- * that lib/exchange/cuda.c wants. Its memory is the host's, but who reads or writes it by the address that
- * was given dies, as it would with a GPU's: only the driver's copies know where it is.
+ * A CUDA driver without a GPU: the part of libcuda.so.1 that lib/exchange/cuda.c uses. The
+ * memory is the host's, but an access by its GPU address faults, as on a real GPU: only the
+ * driver's copies know the host address.
  *
- * What is done to its memory is done as late as a driver may: when the stream is waited for, or
- * what is there is read back.
+ * Copies and fills are deferred as long as a driver may: until the stream is synchronised or the
+ * memory read back.
  *
- * Loaded before the verbs device, with CUDA_STUB_REACHED set, it is also one that the device
- * reaches: its memory is then open at its address, and ibv_reg_dmabuf_mr() registers it there.
+ * Loaded before the verbs device with CUDA_STUB_REACHED set, the stub plays a GPU within the
+ * device's reach: the memory is accessible at its address, and ibv_reg_dmabuf_mr() registers it
+ * there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +27,7 @@
 #define ERROR_VALUE 1
 #define ERROR_NO_DEVICE 100
 
-/* @far is the address that was given, @near where the bytes can be reached. */
+/* @far: the GPU address; @near: the accessible address. */
 static struct allocation {
 	char *far, *near;
 	size_t bytes;
@@ -34,7 +35,7 @@ static struct allocation {
 	unsigned int is_sync; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 } allocations[ALLOCATIONS_MAX];
 
-/* Bytes that are to be @near, from there or, if that is NULL, from @kept. */
+/* A deferred copy to @near, from @from or, if NULL, from @kept. */
 struct work {
 	struct work *next;
 	char *near;
@@ -65,7 +66,7 @@ int cuDeviceGet(int *device, int ordinal)
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-	*value = 0; /* no order is promised: the flush is wanted */
+	*value = 0; /* no order promised: a flush is needed */
 	return attribute < 1 || device ? ERROR_VALUE : 0;
 }
 
@@ -133,7 +134,7 @@ static struct allocation *find(uint64_t at)
 	return NULL;
 }
 
-/* In the order given. The lock is held. */
+/* In order. With the lock held. */
 static void work_all(void)
 {
 	struct work *w;
@@ -208,7 +209,7 @@ int cuMemFree_v2(uint64_t at)
 	return a && depth ? 0 : ERROR_VALUE;
 }
 
-/* Where the bytes can be reached; what is none of the GPU's is the host's. NULL: beyond the end. */
+/* The accessible address; host addresses map to themselves. NULL: beyond the end. */
 static char *near_of(uint64_t at, size_t bytes)
 {
 	const struct allocation *a = find(at);
@@ -231,7 +232,7 @@ int cuMemsetD8_v2(uint64_t at, unsigned char value, size_t bytes)
 	return near && depth ? 0 : ERROR_VALUE;
 }
 
-/* Of the host's memory what is in it now is meant. */
+/* A copy from host memory takes the present bytes. */
 static void copy(char *to, const char *from, size_t bytes, bool is_to_gpu, bool is_from_gpu)
 {
 	if (!is_to_gpu) {
@@ -284,7 +285,7 @@ int cuGetErrorString(int status, const char **text)
 	return 0;
 }
 
-/* Of a device that reaches it. */
+/* For a device that reaches the GPU. */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				 int fd, int access)
 {

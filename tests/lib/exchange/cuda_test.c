@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Exchanges whose slots are in a GPU's memory. There is no GPU: tests/lib/exchange/cuda_stub.c stands for
- * the driver, so that what is tested is weir's part, and not what a GPU and its driver do.
+ * Exchanges with slots in GPU memory. tests/lib/exchange/cuda_stub.c stands for the driver, so
+ * only weir's part is tested.
  *
- * Argument: none, there is no driver; staged, the device does not reach the GPU; reached, it does.
+ * Argument: none (no driver), staged (the device does not reach the GPU), or reached.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -62,7 +62,7 @@ static void meet(enum weir_exchange_memory one, enum weir_exchange_memory other,
 	*b = m.x;
 }
 
-/* The driver, as a program on the GPU would use it. */
+/* The driver as a user's program sees it. */
 struct gpu {
 	void *driver;
 	int (*retain)(void **context, int device);
@@ -130,7 +130,7 @@ static void gpu_free(void *at)
 	gpu_leave(&gpu);
 }
 
-/* Whether a copy to and from there is done when the call returns. */
+/* Whether a copy to or from @at completes within the call. */
 static bool gpu_waits_for(const void *at)
 {
 	struct gpu gpu = gpu_enter();
@@ -142,7 +142,7 @@ static bool gpu_waits_for(const void *at)
 	return is_on;
 }
 
-static void without_a_driver_it_is_refused_and_said_why(void **state)
+static void without_a_driver_the_open_fails_with_a_reason(void **state)
 {
 	struct weir_exchange_options options = options_of(WEIR_EXCHANGE_CUDA);
 	struct weir_exchange_listener *listener;
@@ -170,7 +170,7 @@ static void a_gpu_that_is_not_there_is_named(void **state)
 	assert_non_null(strstr(error.text, "GPU 3: no CUDA-capable device"));
 }
 
-/* Message @i of a length of its own, longer than a slot now and then, or empty. */
+/* Message @i, sometimes longer than a slot, sometimes empty. */
 static size_t message_of(unsigned int i, char *data)
 {
 	size_t length = i * 97 % (3 * SLOT_BYTES);
@@ -219,7 +219,7 @@ static void send_and_get(struct weir_exchange *from, struct weir_exchange *to)
 	pthread_join(thread, NULL);
 }
 
-static void what_is_put_is_got_wherever_the_slots_are(void **state)
+static void a_message_put_is_got_in_any_memory(void **state)
 {
 	static const enum weir_exchange_memory ends[][2] = {
 		{ WEIR_EXCHANGE_CUDA, WEIR_EXCHANGE_CUDA },
@@ -238,7 +238,7 @@ static void what_is_put_is_got_wherever_the_slots_are(void **state)
 		weir_exchange_info(a, &info);
 		assert_int_equal(info.memory, ends[i][0]);
 		assert_int_equal(info.staged, ends[i][0] == WEIR_EXCHANGE_CUDA && !is_reached);
-		/* Only where the peer has headers apart is a slot two writes. */
+		/* Only with separate headers at the peer does a slot take two writes. */
 		if (ends[i][1] == WEIR_EXCHANGE_HOST || !is_reached)
 			assert_int_equal(info.writes, info.put + 1);
 		else
@@ -281,8 +281,11 @@ static void slots_are_filled_and_read_in_the_gpu(void **state)
 	weir_exchange_close(b);
 }
 
-/* Copies within the GPU are not done when the driver returns: neither may a slot be sent before, nor given back. */
-static void what_the_user_has_in_the_gpu_is_put_and_got(void **state)
+/*
+ * Copies within the GPU complete after the driver returns: a slot must be neither sent nor
+ * returned before.
+ */
+static void user_buffers_in_the_gpu_work(void **state)
 {
 	char *mine = gpu_alloc(SLOT_BYTES), *got = gpu_alloc(SLOTS * 3 * SLOT_BYTES),
 	     data[SLOT_BYTES];
@@ -347,7 +350,7 @@ static void add_bytes(void *into, const void *from, size_t length, void *arg)
 	gpu_copy(into, a, length);
 }
 
-/* Gathers, and sums up, what each has: thousands of its number + 1. */
+/* Gathers and sums up thousands of (member + 1). */
 static void *be_member(void *arg)
 {
 	struct weir_exchange_options options = options_of(WEIR_EXCHANGE_CUDA);
@@ -397,7 +400,7 @@ static void groups_gather_and_sum_up_through_the_gpu(void **state)
 static int run_without(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_a_driver_it_is_refused_and_said_why),
+		cmocka_unit_test(without_a_driver_the_open_fails_with_a_reason),
 	};
 
 	if (dlopen("libcuda.so.1", RTLD_NOW)) {
@@ -411,9 +414,9 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_gpu_that_is_not_there_is_named),
-		cmocka_unit_test(what_is_put_is_got_wherever_the_slots_are),
+		cmocka_unit_test(a_message_put_is_got_in_any_memory),
 		cmocka_unit_test(slots_are_filled_and_read_in_the_gpu),
-		cmocka_unit_test(what_the_user_has_in_the_gpu_is_put_and_got),
+		cmocka_unit_test(user_buffers_in_the_gpu_work),
 		cmocka_unit_test(groups_gather_and_sum_up_through_the_gpu),
 		cmocka_unit_test(a_driver_that_fails_ends_the_exchange),
 	};
@@ -423,6 +426,6 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "none"))
 		return run_without();
 	is_reached = !strcmp(argv[1], "reached");
-	assert_non_null(dlopen("libcuda.so.1", RTLD_NOW)); /* it stays, with what it has */
+	assert_non_null(dlopen("libcuda.so.1", RTLD_NOW)); /* keeps the driver's state loaded */
 	return fixture_run_modes(tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Exchanges: both ends in one process, in threads of their own where both must move. */
+/* Exchanges with both ends in one process, in separate threads where both must move. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -91,7 +91,7 @@ static void expect(struct weir_exchange *x, const void *data, size_t length)
 	free(got);
 }
 
-static void what_is_put_is_got(void **state)
+static void a_message_put_is_got(void **state)
 {
 	struct exchange_pair pair =
 		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
@@ -110,7 +110,7 @@ static void what_is_put_is_got(void **state)
 
 #define MESSAGE_MAX 1000
 
-/* A message's bytes and length follow from its number. */
+/* Length and bytes of a message follow from its number. */
 static size_t message_fill(uint32_t number, char *data)
 {
 	uint64_t seed = number + 1;
@@ -200,7 +200,7 @@ static void *take_all_and_leave(void *arg)
 	return NULL;
 }
 
-static void who_has_taken_all_may_leave_at_once(void **state)
+static void a_receiver_may_leave_after_taking_everything(void **state)
 {
 	struct weir_exchange_info info;
 	struct exchange_pair pair;
@@ -221,7 +221,7 @@ static void who_has_taken_all_may_leave_at_once(void **state)
 	}
 }
 
-static void all_that_is_put_comes_once_and_in_order(void **state)
+static void all_messages_come_once_and_in_order(void **state)
 {
 	(void)state;
 	flood_through(256, 1024, (uint32_t)fixture_rounds(20000), false, false);
@@ -297,7 +297,7 @@ static void slots_are_filled_and_read_where_they_are(void **state)
 static unsigned int acquire_all(struct weir_exchange *x, struct weir_exchange_slot *slots,
 				unsigned int max)
 {
-	uint64_t timeout_ns = TIMEOUT_NS; /* of the first */
+	uint64_t timeout_ns = TIMEOUT_NS; /* of the first attempt */
 	unsigned int count = 0;
 	int n = 0;
 
@@ -313,8 +313,8 @@ static unsigned int acquire_all(struct weir_exchange *x, struct weir_exchange_sl
 	return count;
 }
 
-/* The queue to the device is shorter than a large pool, and has room for all that was handed out. */
-static void all_that_could_be_acquired_can_be_committed(void **state)
+/* The send queue is shorter than a large pool, and still has room for all acquired slots. */
+static void all_slots_acquired_can_be_committed(void **state)
 {
 	const unsigned int most = fixture_mode == WEIR_EXCHANGE_IMM ? 4096 : 16384;
 	const struct weir_exchange_options options = { .slots = most, .slot_bytes = 64 };
@@ -353,7 +353,7 @@ static void a_full_pool_takes_part_of_a_message_and_then_the_rest(void **state)
 	assert_int_equal(done, 300);
 	assert_int_equal(weir_exchange_finish(pair.a, 0), -EINVAL);
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
-	/* What has come of a message makes room for the rest, however short a get() waits for it. */
+	/* Received parts make room for the rest, even if a get() waits only briefly. */
 	while ((rc = weir_exchange_put(pair.a, data + done, 500 - done, 1000000, &more))) {
 		assert_int_equal(rc, -ETIMEDOUT);
 		done += more;
@@ -369,7 +369,7 @@ static void a_full_pool_takes_part_of_a_message_and_then_the_rest(void **state)
 
 #define PARTS_MAX 500
 
-/* A message without an end, until nobody waits for it any more. */
+/* Sends an endless message until stopped. */
 struct trickle {
 	struct weir_exchange *x;
 	atomic_bool is_over;
@@ -397,7 +397,7 @@ static void *send_trickle(void *arg)
 	return NULL;
 }
 
-/* Each part comes sooner than the timeout is over: it is of the message. */
+/* Each part arrives before the timeout, and belongs to the message. */
 static void a_message_that_comes_slowly_is_got_by_the_deadline_or_later(void **state)
 {
 	struct exchange_pair pair =
@@ -427,7 +427,7 @@ struct exchange_late {
 	uint64_t gave_ns;
 };
 
-/* Half a second late; and then no more. */
+/* Releases half a second late, then no more. */
 static void *give_late(void *arg)
 {
 	struct weir_exchange_slot slot;
@@ -440,7 +440,10 @@ static void *give_late(void *arg)
 	return NULL;
 }
 
-/* Return: how long after there was room for the end it gave up waiting for that to be taken, ns; 0: before. */
+/*
+ * Return: ns from the first room for the end slot to the timeout of finish(); 0: timeout before
+ * room.
+ */
 static uint64_t finish_late(void)
 {
 	const struct weir_exchange_options options = { .slots = 1 };
@@ -459,8 +462,8 @@ static uint64_t finish_late(void)
 	return end_ns > late.gave_ns ? end_ns - late.gave_ns : 0;
 }
 
-/* What is waited for first is of the same time. On a busy machine that may show late. */
-static void an_end_is_given_up_by_one_deadline(void **state)
+/* Both waits count against one timeout. A busy machine may add delay. */
+static void finish_keeps_a_single_deadline(void **state)
 {
 	uint64_t late_ns = 0;
 	int tries = 30;
@@ -518,8 +521,11 @@ static void both_ends_may_finish_at_once(void **state)
 	}
 }
 
-/* All that the other one put was taken: that ends the call of who has not taken all. */
-static void who_finishes_hears_of_the_end_only_behind_what_it_has_not_taken(void **state)
+/*
+ * b's finish() completes once a has taken everything from b, although b has not taken everything
+ * from a. a's finish() waits for b's last take.
+ */
+static void finish_acknowledges_the_end_only_behind_untaken_slots(void **state)
 {
 	const struct weir_exchange_options options = { 0 };
 	struct exchange_pair pair = pair_of(options, options);
@@ -539,7 +545,7 @@ static void who_finishes_hears_of_the_end_only_behind_what_it_has_not_taken(void
 	pair_close(&pair);
 }
 
-static void what_is_too_long_is_dropped_and_the_next_is_got(void **state)
+static void a_message_too_long_is_dropped_and_the_next_is_got(void **state)
 {
 	struct exchange_pair pair =
 		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
@@ -556,7 +562,7 @@ static void what_is_too_long_is_dropped_and_the_next_is_got(void **state)
 	pair_close(&pair);
 }
 
-/* Whoever waits for the descriptor misses nothing. */
+/* A waiter on the descriptor misses nothing. */
 static void a_descriptor_tells_when_there_is_something(void **state)
 {
 	struct exchange_pair pair =
@@ -593,8 +599,7 @@ static void a_descriptor_tells_when_there_is_something(void **state)
 	pair_close(&pair);
 }
 
-/* Asks after each message, and waits for no answer: that takes no more of the queue than it has. */
-static void who_found_no_slot_hears_of_one_that_is_abandoned(void **state)
+static void an_abandoned_slot_wakes_a_starved_sender(void **state)
 {
 	const struct weir_exchange_options options = { .slots = 1 };
 	struct exchange_pair pair = pair_of(options, options);
@@ -611,6 +616,7 @@ static void who_found_no_slot_hears_of_one_that_is_abandoned(void **state)
 	pair_close(&pair);
 }
 
+/* Asks after each message without waiting; the send queue must not fill up. */
 static void asking_without_waiting_costs_nothing(void **state)
 {
 	struct exchange_pair pair =
@@ -632,8 +638,8 @@ static void asking_without_waiting_costs_nothing(void **state)
 	pair_close(&pair);
 }
 
-/* Who has asked to be woken need not look, however often it is asked. */
-static void who_will_be_woken_looks_no_more(void **state)
+/* After a request to be woken, calls post no bitmap reads. */
+static void a_peer_to_be_woken_reads_no_bitmaps(void **state)
 {
 	struct exchange_pair pair =
 		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
@@ -651,7 +657,7 @@ static void who_will_be_woken_looks_no_more(void **state)
 	for (i = 0; i < 100; i++)
 		assert_int_equal(weir_exchange_take(pair.b, &slot, 1, 0), -EAGAIN);
 	weir_exchange_info(pair.b, &after);
-	assert_in_range(after.looks - before.looks, 0, 2); /* on a slow wire one was under way */
+	assert_in_range(after.looks - before.looks, 0, 2); /* one was in flight on a slow wire */
 	put_all(pair.a, "hello", 5);
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
 	assert_int_equal(poll(&fd, 1, 60000), 1);
@@ -659,8 +665,11 @@ static void who_will_be_woken_looks_no_more(void **state)
 	pair_close(&pair);
 }
 
-/* Who waits for more of what it holds most of, and who waits for room, do not wait for each other. */
-static void a_little_room_is_heard_of_when_its_giver_waits(void **state)
+/*
+ * A taker that holds most slots and waits for more, and a sender that waits for room, do not
+ * block each other.
+ */
+static void a_waiting_taker_reports_even_a_little_room(void **state)
 {
 	const unsigned int count = 8;
 	struct exchange_pair pair = pair_of((struct weir_exchange_options){ .slots = count },
@@ -691,7 +700,7 @@ static void a_little_room_is_heard_of_when_its_giver_waits(void **state)
 	pair_close(&pair);
 }
 
-/* Waits for the descriptor until there is a message, and takes it. */
+/* Waits on the descriptor for a message and takes it. */
 static struct weir_exchange_slot await_one(struct weir_exchange *x)
 {
 	struct pollfd fd = { .fd = weir_exchange_fd(x), .events = POLLIN };
@@ -708,19 +717,22 @@ static struct weir_exchange_slot await_one(struct weir_exchange *x)
 	return slot;
 }
 
-/* Until its ring is at the peer: so is what came before the look behind that, which is back. */
+/* Waits until the doorbell has reached the peer and the bitmap read behind it is back. */
 static void await_rung(struct weir_exchange *x, unsigned int heard)
 {
 	struct weir_exchange_info info;
 
 	do {
 		assert_int_equal(weir_exchange_process(x), 0);
-		usleep(1000); /* it puts slowly, too */
+		usleep(1000); /* slow puts */
 		weir_exchange_info(x, &info);
 	} while (info.completions < info.looks + heard);
 }
 
-/* Return: whether each of @count that come alone was told of at once; the sender does nothing more for it. */
+/*
+ * Return: whether each of @count lone slots got its own notice without further action of the
+ * sender.
+ */
 static bool are_told_of_alone(const struct exchange_pair *pair, unsigned int count)
 {
 	struct pollfd fd = { .fd = weir_exchange_fd(pair->b), .events = POLLIN };
@@ -740,13 +752,12 @@ static bool are_told_of_alone(const struct exchange_pair *pair, unsigned int cou
 }
 
 /*
- * To who waits, one that comes alone is a single request, and no look is needed to find it. Where a
- * look took as long as on a slow wire, because the machine stood still, who waits is told of many
- * together.
+ * A lone slot for a waiting peer takes a single work request, and no bitmap read. If a bitmap
+ * read took long because the machine stood still, notices are shared.
  */
-static void who_waits_is_told_of_what_comes_alone(void **state)
+static void a_lone_slot_gets_its_own_notice(void **state)
 {
-	const unsigned int count = 64; /* that a ring is good for */
+	const unsigned int count = 64; /* allowance of a doorbell */
 	struct exchange_pair pair =
 		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
 	struct weir_exchange_info sender, receiver;
@@ -768,14 +779,14 @@ static void who_waits_is_told_of_what_comes_alone(void **state)
 	assert_int_equal(receiver.wakes, 1);
 	assert_int_equal(receiver.looks, 1);
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
-	put_all(pair.a, "on", 2); /* the ring is used up: it rings again */
+	put_all(pair.a, "on", 2); /* the allowance is used up: the peer rings again */
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
 	expect(pair.b, "on", 2);
 	pair_close(&pair);
 }
 
-/* Of many that are put at once, by one immediate; and of what waits to be shown, by whoever flushes. */
-static void who_waits_is_told_of_many_together(void **state)
+/* Many slots put at once share a notice; a flush also notifies of slots waiting to be shown. */
+static void many_slots_share_a_notice(void **state)
 {
 	struct exchange_pair pair =
 		pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
@@ -814,7 +825,7 @@ static void who_waits_is_told_of_many_together(void **state)
 	pair_close(&pair);
 }
 
-/* Return: how often a peer that waits is told of @count small messages in large slots. */
+/* Return: notices sent to a waiting peer for @count small messages in large slots. */
 static uint64_t tells_of_small_ones(unsigned int count)
 {
 	const struct weir_exchange_options options = { .slots = 64, .slot_bytes = 256 << 10 };
@@ -833,8 +844,8 @@ static uint64_t tells_of_small_ones(unsigned int count)
 	return sender.tells;
 }
 
-/* It is what is in them that counts, not how large they are. On a busy machine they may come slowly. */
-static void small_ones_in_large_slots_are_told_of_together(void **state)
+/* The size of the payload counts, not of the slot. A busy machine may slow the puts. */
+static void small_messages_in_large_slots_share_a_notice(void **state)
 {
 	const unsigned int count = 48;
 	uint64_t tells = count;
@@ -846,7 +857,7 @@ static void small_ones_in_large_slots_are_told_of_together(void **state)
 	assert_in_range(tells, 0, count / 2);
 }
 
-/* Return: how often it slept until four large ones were at the peer. */
+/* Return: sleeps until four large slots were at the peer. */
 static uint64_t sleeps_for_large_ones(void)
 {
 	const struct weir_exchange_options options = { .slots = 4, .slot_bytes = 4 * MIB };
@@ -862,8 +873,11 @@ static uint64_t sleeps_for_large_ones(void)
 	return info.sleeps;
 }
 
-/* It stands behind them. Where the machine stood still it may be back when it is first waited for. */
-static void a_look_that_takes_long_is_slept_for(void **state)
+/*
+ * The bitmap read queues behind large writes. If the machine stood still, it may be back at
+ * once.
+ */
+static void a_long_bitmap_read_is_slept_for(void **state)
 {
 	uint64_t sleeps = 0;
 	int tries = 30;
@@ -874,7 +888,7 @@ static void a_look_that_takes_long_is_slept_for(void **state)
 	assert_true(sleeps);
 }
 
-/* A slot that is used again lies before one that was used once: it is found first, and comes later. */
+/* A reused slot precedes a slot used once in the bitmap: it is found first, but comes later. */
 static void find_two(bool unordered, const char *first, const char *second)
 {
 	struct exchange_pair pair =
@@ -901,7 +915,7 @@ static void find_two(bool unordered, const char *first, const char *second)
 	pair_close(&pair);
 }
 
-static void what_is_found_first_is_taken_first_if_order_is_not_wanted(void **state)
+static void unordered_slots_are_taken_as_found(void **state)
 {
 	(void)state;
 	find_two(false, "1", "2");
@@ -955,13 +969,13 @@ static void without_order_a_message_has_one_slot(void **state)
 	assert_int_equal(weir_exchange_commit(pair.a, &slot, 1), -EMSGSIZE);
 	slot.last = true;
 	assert_int_equal(weir_exchange_commit(pair.a, &slot, 1), 0);
-	put_all(pair.b, data, 101); /* the other way they come in order */
+	put_all(pair.b, data, 101); /* this direction is ordered */
 	assert_int_equal(weir_exchange_flush(pair.b, TIMEOUT_NS), 0);
 	expect(pair.a, data, 101);
 	pair_close(&pair);
 }
 
-/* One end of two that send to each other; @step: 0 puts, 1 flushes, 2 finishes, 3 has done so */
+/* One of two ends that send to each other; @step: 0 puts, 1 flushes, 2 finishes, 3 has finished */
 struct stepped_end {
 	struct weir_exchange *x;
 	uint32_t put, taken, count;
@@ -974,7 +988,7 @@ static bool is_done(const struct stepped_end *e)
 	return e->step == 3 && e->is_over;
 }
 
-/* Return: whether there was anything to be sent, or to be asked for. */
+/* Return: whether any step was possible. */
 static bool send_on(struct stepped_end *e)
 {
 	size_t done;
@@ -1015,7 +1029,7 @@ static bool take_on(struct stepped_end *e)
 	return n >= 0;
 }
 
-/* All that can be done now; what was refused is tried again only when the exchange says so. */
+/* Does all steps now possible; a refused step is retried only when the exchange says so. */
 static void go_on(struct stepped_end *e)
 {
 	bool moved;
@@ -1029,7 +1043,7 @@ static void go_on(struct stepped_end *e)
 	assert_int_equal(rc, 0);
 }
 
-static void descriptors_are_all_that_two_ends_need(void **state)
+static void two_ends_run_on_descriptors_alone(void **state)
 {
 	const struct weir_exchange_options options = { .slots = 7, .slot_bytes = 64 };
 	struct exchange_pair pair = pair_of(options, options);
@@ -1052,7 +1066,7 @@ static void descriptors_are_all_that_two_ends_need(void **state)
 	pair_close(&pair);
 }
 
-/* Runs this program as a peer that dies: act() below. */
+/* Runs this program as a peer that will be killed: see act(). */
 static pid_t spawn(const char *act, const char *address)
 {
 	char mode_text[2] = { (char)('0' + fixture_mode), '\0' };
@@ -1063,7 +1077,7 @@ static pid_t spawn(const char *act, const char *address)
 	return pid;
 }
 
-/* A peer in another process, until it is killed. */
+/* A peer in another process, until killed. */
 static int act(char **argv)
 {
 	struct weir_exchange_options options = { .mode = argv[3][0] - '0', .slots = 16 };
@@ -1102,7 +1116,7 @@ static void kill_peer(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void what_was_found_outlives_its_sender(void **state)
+static void arrived_slots_outlive_their_sender(void **state)
 {
 	struct weir_exchange_info info;
 	struct weir_exchange *x;
@@ -1112,7 +1126,7 @@ static void what_was_found_outlives_its_sender(void **state)
 
 	(void)state;
 	x = with_peer(&pid);
-	for (i = 0; i < 10; i++) { /* all are there */
+	for (i = 0; i < 10; i++) { /* all have arrived */
 		assert_int_equal(weir_exchange_get(x, &got, 4, &length, TIMEOUT_NS), 0);
 		assert_int_equal(got, i);
 	}
@@ -1133,7 +1147,7 @@ static void a_sender_hears_that_its_peer_is_dead(void **state)
 
 	(void)state;
 	x = with_peer(&pid);
-	do { /* it takes nothing */
+	do { /* takes nothing */
 		rc = weir_exchange_put(x, "x", 1, 0, &done);
 	} while (!rc);
 	assert_int_equal(rc, -EAGAIN);
@@ -1148,7 +1162,7 @@ static void a_sender_hears_that_its_peer_is_dead(void **state)
 	weir_exchange_close(x);
 }
 
-/* What connecting to a listener with @b ends with. It lets the next one in, who fits. */
+/* Return: the result of connecting to a listener with options @b; a matching connect follows. */
 static int refusal_of(struct weir_exchange_options a, struct weir_exchange_options b, char *text)
 {
 	const struct weir_exchange_options fits = {
@@ -1192,7 +1206,7 @@ static void pools_are_as_large_as_their_memory_lets_them_be(void **state)
 	assert_int_equal(slots_of(options), 256);
 	options.slot_bytes = MIB / 16 - 64;
 	options.pool_bytes = 40 * MIB / 16;
-	assert_int_equal(slots_of(options), 20); /* as many in the mirror of one like it */
+	assert_int_equal(slots_of(options), 20); /* as many in the mirror of a like pool */
 	options.exchanges = 2;
 	assert_int_equal(slots_of(options), 10);
 	options.exchanges = 100;
@@ -1201,7 +1215,7 @@ static void pools_are_as_large_as_their_memory_lets_them_be(void **state)
 	assert_int_equal(slots_of(options), 3);
 }
 
-static void who_does_not_fit_is_told_why(void **state)
+static void a_mismatched_peer_learns_the_reason(void **state)
 {
 	struct weir_exchange_options a = { .mode = !fixture_mode }, b = { 0 };
 	struct weir_exchange *x;
@@ -1223,42 +1237,42 @@ static void who_does_not_fit_is_told_why(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest by_bitmaps[] = {
-		cmocka_unit_test(who_waits_is_told_of_what_comes_alone),
-		cmocka_unit_test(who_waits_is_told_of_many_together),
-		cmocka_unit_test(small_ones_in_large_slots_are_told_of_together),
-		cmocka_unit_test(what_is_found_first_is_taken_first_if_order_is_not_wanted),
+		cmocka_unit_test(a_lone_slot_gets_its_own_notice),
+		cmocka_unit_test(many_slots_share_a_notice),
+		cmocka_unit_test(small_messages_in_large_slots_share_a_notice),
+		cmocka_unit_test(unordered_slots_are_taken_as_found),
 	};
 	const struct CMUnitTest on_slow_wires[] = {
-		cmocka_unit_test(a_look_that_takes_long_is_slept_for),
+		cmocka_unit_test(a_long_bitmap_read_is_slept_for),
 	};
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_put_is_got),
-		cmocka_unit_test(who_has_taken_all_may_leave_at_once),
-		cmocka_unit_test(all_that_is_put_comes_once_and_in_order),
+		cmocka_unit_test(a_message_put_is_got),
+		cmocka_unit_test(a_receiver_may_leave_after_taking_everything),
+		cmocka_unit_test(all_messages_come_once_and_in_order),
 		cmocka_unit_test(messages_longer_than_a_slot_come_whole),
 		cmocka_unit_test(one_slot_is_enough),
 		cmocka_unit_test(a_slow_sender_wakes_the_receiver),
 		cmocka_unit_test(a_slow_receiver_wakes_the_sender),
 		cmocka_unit_test(slots_are_filled_and_read_where_they_are),
-		cmocka_unit_test(all_that_could_be_acquired_can_be_committed),
+		cmocka_unit_test(all_slots_acquired_can_be_committed),
 		cmocka_unit_test(a_full_pool_takes_part_of_a_message_and_then_the_rest),
 		cmocka_unit_test(a_message_that_comes_slowly_is_got_by_the_deadline_or_later),
-		cmocka_unit_test(an_end_is_given_up_by_one_deadline),
+		cmocka_unit_test(finish_keeps_a_single_deadline),
 		cmocka_unit_test(both_ends_may_finish_at_once),
-		cmocka_unit_test(who_finishes_hears_of_the_end_only_behind_what_it_has_not_taken),
-		cmocka_unit_test(what_is_too_long_is_dropped_and_the_next_is_got),
+		cmocka_unit_test(finish_acknowledges_the_end_only_behind_untaken_slots),
+		cmocka_unit_test(a_message_too_long_is_dropped_and_the_next_is_got),
 		cmocka_unit_test(a_descriptor_tells_when_there_is_something),
-		cmocka_unit_test(who_found_no_slot_hears_of_one_that_is_abandoned),
+		cmocka_unit_test(an_abandoned_slot_wakes_a_starved_sender),
 		cmocka_unit_test(asking_without_waiting_costs_nothing),
-		cmocka_unit_test(who_will_be_woken_looks_no_more),
-		cmocka_unit_test(a_little_room_is_heard_of_when_its_giver_waits),
-		cmocka_unit_test(descriptors_are_all_that_two_ends_need),
+		cmocka_unit_test(a_peer_to_be_woken_reads_no_bitmaps),
+		cmocka_unit_test(a_waiting_taker_reports_even_a_little_room),
+		cmocka_unit_test(two_ends_run_on_descriptors_alone),
 		cmocka_unit_test(without_order_nothing_is_lost_or_doubled_and_the_end_comes_last),
 		cmocka_unit_test(without_order_a_message_has_one_slot),
-		cmocka_unit_test(what_was_found_outlives_its_sender),
+		cmocka_unit_test(arrived_slots_outlive_their_sender),
 		cmocka_unit_test(a_sender_hears_that_its_peer_is_dead),
 		cmocka_unit_test(pools_are_as_large_as_their_memory_lets_them_be),
-		cmocka_unit_test(who_does_not_fit_is_told_why),
+		cmocka_unit_test(a_mismatched_peer_learns_the_reason),
 	};
 
 	if (argc == 4)

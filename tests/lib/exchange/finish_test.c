@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Both ends finish, and the looks of either cross the other's: neither sleeps for the other. One
- * thread is both ends, and goes over to the other in the middle of a call of the one.
+ * Both ends finish while their bitmap reads cross: neither may sleep for the other. A single
+ * thread runs both ends, and switches to the other end in the middle of a call.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ int __wrap_weir_exchange_completion_poll(struct weir_exchange *x);
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 
-/* What a reads of b's bits was read; before a sees it b ends, too, and reads a's. */
+/* a's read of b's bits has completed; before a handles it, b finishes, too, and reads a's bits. */
 int __wrap_weir_exchange_completion_poll(struct weir_exchange *x)
 {
 	if (crosses && x == a && a->is_ending && a->look.is_looking) {
@@ -36,8 +36,8 @@ int __wrap_weir_exchange_completion_poll(struct weir_exchange *x)
 }
 
 /*
- * Called now and then by who waits, also to sleep. Nothing of a's is under way, and it has asked:
- * so it waits for a sign. Of b's end, which is there to be found, none will come.
+ * Called in every wait. If a polls with its doorbell rung and no read in flight, a sleeps for a
+ * wake-up; b's end is already visible, so none will come.
  */
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
@@ -69,7 +69,7 @@ static void pair_open(void)
 	weir_exchange_unlisten(listener);
 }
 
-/* And has room all the same: b knows of none that it could tell of. */
+/* Even though there is room: b has nothing to report. */
 static void a_asks_for_room(void)
 {
 	struct weir_exchange_slot slots[SLOTS], another;
@@ -88,7 +88,7 @@ static bool has_finished(struct weir_exchange *x)
 	return !rc;
 }
 
-static void who_finish_at_once_do_not_sleep_for_each_other(void **state)
+static void simultaneous_finishes_do_not_sleep_for_each_other(void **state)
 {
 	const uint64_t deadline_ns = now_ns() + TIMEOUT_NS;
 	bool have = false;
@@ -104,7 +104,7 @@ static void who_finish_at_once_do_not_sleep_for_each_other(void **state)
 	}
 	assert_true(has_crossed);
 	assert_false(waits_in_vain);
-	has_crossed = false; /* a is looked at no longer */
+	has_crossed = false; /* stop the crossing */
 	weir_exchange_close(a);
 	weir_exchange_close(b);
 }
@@ -112,7 +112,7 @@ static void who_finish_at_once_do_not_sleep_for_each_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_finish_at_once_do_not_sleep_for_each_other),
+		cmocka_unit_test(simultaneous_finishes_do_not_sleep_for_each_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

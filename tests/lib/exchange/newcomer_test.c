@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Those who come to an exchange's listener and do not prove its key, those who come beside them,
- * those who know it by a name of several addresses, and those who wait for them.
+ * Newcomers at a listener: mute ones, others beside them, names with several addresses, and
+ * waiters in accept.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +23,7 @@
 #define TIMEOUT_NS (60 * SECOND_NS)
 #define MUTES 3
 
-/* One that connects and says nothing. */
+/* A newcomer that connects and stays silent. */
 struct mute {
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *id;
@@ -103,7 +103,7 @@ static struct weir_exchange_listener *listen_here(void)
 	return listener;
 }
 
-/* Return: whether the mutes were there all the while. */
+/* Return: whether the mute newcomers were there all the time. */
 static bool try_beside_mutes(void)
 {
 	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
@@ -131,8 +131,8 @@ static bool try_beside_mutes(void)
 	return all_stay;
 }
 
-/* On a machine that is so busy that the time of the mutes is over first, it is tried again. */
-static void who_is_mute_holds_nobody_up(void **state)
+/* Retried if a busy machine lets the mute newcomers expire first. */
+static void a_mute_newcomer_delays_no_other(void **state)
 {
 	uint64_t began_ns;
 	bool all_stay;
@@ -145,7 +145,7 @@ static void who_is_mute_holds_nobody_up(void **state)
 	assert_true(all_stay);
 }
 
-/* One that comes to a listener that has much else to do. */
+/* A newcomer at a listener with much else to do. */
 struct patient {
 	struct acceptor a;
 	struct weir_exchange *x;
@@ -163,7 +163,7 @@ static void *come(void *arg)
 	return NULL;
 }
 
-/* Of all there is to hear it hears one thing each time. Return: how long it was away at the most. */
+/* Handles one message at a time. Return: the longest pause. */
 static uint64_t serve_slowly(struct patient *p)
 {
 	uint64_t before_ns = now_ns(), away_ns = 0;
@@ -179,7 +179,7 @@ static uint64_t serve_slowly(struct patient *p)
 	}
 }
 
-/* Return: whether it was let in, or may not have been because the machine stood still. */
+/* Return: whether the newcomer was accepted, or the machine was too slow to tell. */
 static bool try_slowly(void)
 {
 	struct patient p = { .a.listener = listen_here() };
@@ -198,13 +198,13 @@ static bool try_slowly(void)
 	return (!p.rc && !p.a.rc) || away_ns >= WEIR_HANDSHAKE_NS;
 }
 
-static void who_is_served_slowly_is_let_in(void **state)
+static void a_newcomer_served_slowly_is_accepted(void **state)
 {
 	(void)state;
 	assert_true(try_slowly());
 }
 
-static void who_is_mute_is_sent_away_in_the_end(void **state)
+static void a_mute_newcomer_is_rejected_in_the_end(void **state)
 {
 	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
 	struct mute mute;
@@ -226,7 +226,7 @@ static void who_is_mute_is_sent_away_in_the_end(void **state)
 	mute_end(&mute);
 }
 
-/* Of one who comes. */
+/* Accepts and returns the info of a newcomer. */
 static struct weir_exchange_info meet(struct weir_exchange_listener *listener)
 {
 	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
@@ -267,8 +267,8 @@ static void a_listener_keeps_the_name_of_its_device(void **state)
 
 #define ACCEPTORS 4
 
-/* Each who comes goes to one of those who wait. */
-static void many_may_wait_at_once(void **state)
+/* Each newcomer goes to one waiting thread. */
+static void many_threads_may_accept_at_once(void **state)
 {
 	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
 	struct weir_exchange_listener *listener = listen_here();
@@ -299,8 +299,8 @@ static void many_may_wait_at_once(void **state)
 	weir_exchange_unlisten(listener);
 }
 
-/* Who has met a newcomer waits still, that much is known. */
-static void who_waits_hears_that_the_listener_was_closed(void **state)
+/* A waiter that has served a newcomer still waits. */
+static void closing_the_listener_wakes_waiters(void **state)
 {
 	struct acceptor a = { .listener = listen_here(), .timeout_ns = WEIR_EXCHANGE_FOREVER };
 	struct mute mute;
@@ -325,8 +325,11 @@ static void *lead(void *arg)
 	return NULL;
 }
 
-/* Whoever it waits for: one who does not prove the key, or one who does and does not say who it is. */
-static void who_leads_hears_that_the_listener_was_closed(void **state)
+/*
+ * The leader waits for a newcomer without a proof, or for one that has proven the key and sends
+ * no hello.
+ */
+static void closing_the_listener_wakes_the_leader(void **state)
 {
 	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
 	struct weir_exchange *x = NULL;
@@ -353,7 +356,7 @@ static void who_leads_hears_that_the_listener_was_closed(void **state)
 	mute_end(&mute);
 }
 
-#define TWO "two.example" /* of two addresses: at the first, nobody listens */
+#define TWO "two.example" /* two addresses; nobody listens at the first */
 
 int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
 		       struct addrinfo **list);
@@ -396,13 +399,13 @@ static void all_addresses_of_a_name_are_tried(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_is_mute_holds_nobody_up),
-		cmocka_unit_test(who_is_mute_is_sent_away_in_the_end),
-		cmocka_unit_test(who_is_served_slowly_is_let_in),
+		cmocka_unit_test(a_mute_newcomer_delays_no_other),
+		cmocka_unit_test(a_mute_newcomer_is_rejected_in_the_end),
+		cmocka_unit_test(a_newcomer_served_slowly_is_accepted),
 		cmocka_unit_test(a_listener_keeps_the_name_of_its_device),
-		cmocka_unit_test(many_may_wait_at_once),
-		cmocka_unit_test(who_waits_hears_that_the_listener_was_closed),
-		cmocka_unit_test(who_leads_hears_that_the_listener_was_closed),
+		cmocka_unit_test(many_threads_may_accept_at_once),
+		cmocka_unit_test(closing_the_listener_wakes_waiters),
+		cmocka_unit_test(closing_the_listener_wakes_the_leader),
 		cmocka_unit_test(all_addresses_of_a_name_are_tried),
 	};
 

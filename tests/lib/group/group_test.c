@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Groups, each member a thread of this process. */
+/* Groups; each member is a thread of this process. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -94,7 +94,7 @@ static void assert_filled(const unsigned char *bytes, unsigned int value)
 		assert_int_equal(bytes[i], value);
 }
 
-/* What a sum in any other order would not give. */
+/* Detects any other order of the sum. */
 static void append(void *into, const void *from, size_t length, void *arg)
 {
 	unsigned char *sum = into;
@@ -171,7 +171,7 @@ static void send_and_finish(struct weir_group *group)
 	done(group);
 }
 
-/* More than can be acquired at once. */
+/* More slots than can be acquired at once. */
 static void test_a_group_of_many_slots_finishes(void **state)
 {
 	(void)state;
@@ -180,7 +180,7 @@ static void test_a_group_of_many_slots_finishes(void **state)
 
 static pthread_barrier_t all_have_met;
 
-/* Once all have met, member 1 goes: whoever waits for it is told so, and is told so again. */
+/* Member 1 leaves after the setup: members waiting for it get an error, each time. */
 static void one_leaves(struct weir_group *group)
 {
 	unsigned char mine[1] = { 0 }, all[SIZE];
