@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir share's configuration: what it says of whom, and what is wrong with it. */
+/* weir share's configuration: policies, and the errors for mistakes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static void parse(const char *text, struct share_config *config)
 		fail_msg("%s", error.text);
 }
 
-static void nothing_said_leaves_the_defaults(void **state)
+static void an_empty_configuration_leaves_the_defaults(void **state)
 {
 	struct share_config config;
 	struct share_policy terms;
@@ -36,7 +36,7 @@ static void nothing_said_leaves_the_defaults(void **state)
 	share_config_fini(&config);
 }
 
-static void a_line_says_some_and_default_the_rest(void **state)
+static void terms_missing_in_a_line_come_from_default(void **state)
 {
 	struct share_config config;
 	struct share_policy terms;
@@ -56,7 +56,7 @@ static void a_line_says_some_and_default_the_rest(void **state)
 	share_config_fini(&config);
 }
 
-static void a_user_or_the_processes_of_a_cgroups_line_are_one_party(void **state)
+static void a_user_or_a_cgroup_line_is_a_party(void **state)
 {
 	struct share_config config;
 
@@ -75,7 +75,7 @@ static void a_user_or_the_processes_of_a_cgroups_line_are_one_party(void **state
 	share_config_fini(&config);
 }
 
-static void the_longest_cgroup_that_holds_somebody_counts(void **state)
+static void the_longest_matching_cgroup_applies(void **state)
 {
 	struct share_config config;
 
@@ -132,7 +132,7 @@ static void classes_are_those_of_a_mux_without_options_until_lines_say_otherwise
 	share_config_fini(&config);
 }
 
-static void queue_pairs_that_nobody_needs_are_kept_for_as_long_as_it_says(void **state)
+static void idle_queue_pairs_are_kept_for_the_configured_time(void **state)
 {
 	struct share_config config;
 
@@ -151,7 +151,7 @@ static void queue_pairs_that_nobody_needs_are_kept_for_as_long_as_it_says(void *
 	share_config_fini(&config);
 }
 
-static void users_have_names_too(void **state)
+static void a_user_line_takes_a_name(void **state)
 {
 	struct share_config config;
 
@@ -161,7 +161,7 @@ static void users_have_names_too(void **state)
 	share_config_fini(&config);
 }
 
-static void mistakes_are_told_with_their_line(void **state)
+static void mistakes_are_reported_with_the_line(void **state)
 {
 	static const struct {
 		const char *text, *credited;
@@ -224,16 +224,16 @@ static void mistakes_are_told_with_their_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_said_leaves_the_defaults),
-		cmocka_unit_test(a_line_says_some_and_default_the_rest),
-		cmocka_unit_test(a_user_or_the_processes_of_a_cgroups_line_are_one_party),
-		cmocka_unit_test(the_longest_cgroup_that_holds_somebody_counts),
+		cmocka_unit_test(an_empty_configuration_leaves_the_defaults),
+		cmocka_unit_test(terms_missing_in_a_line_come_from_default),
+		cmocka_unit_test(a_user_or_a_cgroup_line_is_a_party),
+		cmocka_unit_test(the_longest_matching_cgroup_applies),
 		cmocka_unit_test(classes_have_types_of_service),
 		cmocka_unit_test(
 			classes_are_those_of_a_mux_without_options_until_lines_say_otherwise),
-		cmocka_unit_test(queue_pairs_that_nobody_needs_are_kept_for_as_long_as_it_says),
-		cmocka_unit_test(users_have_names_too),
-		cmocka_unit_test(mistakes_are_told_with_their_line),
+		cmocka_unit_test(idle_queue_pairs_are_kept_for_the_configured_time),
+		cmocka_unit_test(a_user_line_takes_a_name),
+		cmocka_unit_test(mistakes_are_reported_with_the_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

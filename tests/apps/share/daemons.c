@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the tests of weir share have in common. */
+/* Common code of the tests of weir share. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 struct daemon near, far;
 static char directory[] = "/tmp/weir-share-XXXXXX";
 
-/* The daemon's first line: "ready ADDR:PORT". */
+/* Parses the daemon's first line: "ready ADDR:PORT". */
 static void read_address(struct daemon *d, int fd)
 {
 	char line[128];
@@ -67,7 +67,7 @@ void daemon_start_with(struct daemon *d, const char *name, const char *lines)
 	assert_int_equal(pipe(out), 0);
 	d->pid = fork();
 	if (!d->pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing is left of a test that fails */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves no daemons behind */
 		dup2(out[1], 1);
 		close(out[0]);
 		close(out[1]);
@@ -97,7 +97,7 @@ static struct weir_mux_ipc_reply look(int fd, struct weir_mux_ipc_request ask)
 	return answer;
 }
 
-/* Its number is 0: it is no tenant. */
+/* This connection is no tenant, since it sends no HELLO. */
 static struct weir_mux_ipc_tenant tenant_is(int fd, pid_t pid)
 {
 	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_TENANT };
@@ -318,7 +318,10 @@ static int serve(const struct role *role, uint32_t service, int credited)
 	struct weir_mux *mux = tenant_of(&far);
 	int rc;
 
-	/* Who offered it before has been killed, and the daemon may not have cleaned up yet. */
+	/*
+	 * The last process to offer the service was killed, and the daemon may still be cleaning
+	 * up.
+	 */
 	while ((rc = weir_mux_listen(mux, service, 1024, &listener)) == -EADDRINUSE)
 		poll(NULL, 0, 1);
 	if (rc || write(credited, "", 1) != 1)
@@ -326,7 +329,7 @@ static int serve(const struct role *role, uint32_t service, int credited)
 	return role->serve(listener, mux);
 }
 
-/* ROLE SERVICE FD NEAR-SOCKET FAR-SOCKET FAR-ADDRESS. */
+/* Arguments: ROLE SERVICE FD NEAR-SOCKET FAR-SOCKET FAR-ADDRESS. */
 int child_main(char **argv, const struct role *roles)
 {
 	uint32_t service = (uint32_t)atoi(argv[2]);

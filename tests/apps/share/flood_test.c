@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir share: what one user asks for in vain, and how often he comes, takes nothing from others. */
+/* weir share: futile connects of one user, however many, cost other users nothing. */
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
@@ -18,10 +18,9 @@
 #include "tests/support/stop_process.h"
 
 #define NOBODYS 999
-#define SOCKETS \
-	40 /* more connects in all than a node may be asked at once, and than a party's pace keeps */
-#define TIMEOUT_NS (10 * WEIR_NS_PER_S) /* of a daemon's hub */
-#define STRANGER 65534 /* a user who is not root, and another */
+#define SOCKETS 40 /* more than may be unanswered per remote, and than the burst of a party */
+#define TIMEOUT_NS (10 * WEIR_NS_PER_S) /* of a daemon's mux */
+#define STRANGER 65534 /* another user than root, and a second */
 #define DENIED 65533
 
 static int say_hello(int fd)
@@ -44,7 +43,7 @@ static bool is_dialer(const char *task)
 	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", near.pid, task);
 	file = fopen(path, "r");
 	if (!file)
-		return false; /* it has ended meanwhile */
+		return false; /* has ended meanwhile */
 	if (!fgets(name, sizeof(name), file))
 		name[0] = '\0';
 	fclose(file);
@@ -67,7 +66,7 @@ static unsigned int dialers(void)
 	return count;
 }
 
-/* One that has left its desk may be ending still; one too many stays longer than this looks. */
+/* A worker that left its queue may still be ending; one too many would stay longer than we look. */
 static void check_dialers(void)
 {
 	const uint64_t until_ns = weir_now_ns() + 250 * WEIR_NS_PER_MS;
@@ -78,7 +77,7 @@ static void check_dialers(void)
 	assert_in_range(count, 0, SHARE_CONNECT_WORKERS_MAX);
 }
 
-/* The answers that there are. */
+/* Reads the replies that are there. */
 static unsigned int answers_take(int fd)
 {
 	struct weir_mux_ipc_reply answer;
@@ -114,7 +113,7 @@ static void ask_in_vain(const int *fds, unsigned int nr_fds, unsigned int nr, co
 		assert_int_equal(weir_mux_ipc_send(fds[i % nr_fds], &ask, sizeof(ask), NULL, 0), 0);
 }
 
-static void connects_in_vain_have_few_threads_and_break_nothing(void **state)
+static void futile_connects_take_few_threads_and_break_nothing(void **state)
 {
 	const unsigned int asked = SOCKETS * SHARE_CONNECTS_MAX;
 	pid_t child = child_start(SERVICE, "echo");
@@ -140,7 +139,7 @@ static void connects_in_vain_have_few_threads_and_break_nothing(void **state)
 	child_end(child, 0);
 }
 
-/* All that it has asked for is with the desk: a clerk does one thing after another. */
+/* The RPC thread handles requests in order: after this reply, all connects are queued. */
 static void wait_asked(int fd)
 {
 	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_INFO, .number = 1 };
@@ -153,7 +152,7 @@ static void wait_asked(int fd)
 	}
 }
 
-/* It asks no more, and its clerk ends what is its. Return: how much of that was answered before. */
+/* Ends the tenant's requests and reads until the daemon closes. Return: the number of replies. */
 static unsigned int answers_at_the_end(int fd)
 {
 	struct weir_mux_ipc_reply answer;
@@ -177,11 +176,10 @@ static unsigned int work_requests_of(struct weir_mux *mux)
 }
 
 /*
- * Another of the user has all dialers. What this one has asked for behind him is not begun when it
- * goes, and never is: nothing is answered, and the other host, which would say no each time, is not
- * asked.
+ * The user's other tenant occupies all workers. Connects of this tenant, queued behind, are
+ * dropped when it goes: no replies come, and the peer, which would refuse each, gets no OPEN.
  */
-static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
+static void queued_connects_of_a_gone_tenant_are_dropped(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near), *asked = tenant_of(&far);
@@ -203,7 +201,7 @@ static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
 	wait_asked(first);
 	ask_in_vain(&second, 1, SHARE_CONNECTS_MAX, far.address);
 	assert_int_equal(answers_at_the_end(second), 0);
-	/* What was sent before may be counted late. */
+	/* Earlier work requests may be counted late. */
 	assert_in_range(work_requests_of(asked) - before, 0, SHARE_CONNECTS_MAX / 4);
 	close(first);
 	close(second);
@@ -216,8 +214,8 @@ static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
 	child_end(child, 0);
 }
 
-/* A name server that does not answer would hold a dialer, whatever the timeout. */
-static void names_are_looked_up_by_who_gives_them(void **state)
+/* A silent name server would hold a worker beyond any timeout. */
+static void names_are_resolved_by_the_tenant(void **state)
 {
 	struct weir_mux_ipc_reply answer;
 	struct weir_mux *mux = tenant_of(&near);
@@ -234,14 +232,14 @@ static void names_are_looked_up_by_who_gives_them(void **state)
 	assert_int_equal(answer.status, -EINVAL);
 	assert_non_null(strstr(answer.text, "in numbers"));
 	close(fd);
-	/* Nobody listens there. */
+	/* No process listens there. */
 	rc = weir_mux_connect(mux, "localhost:1", NOBODYS, NULL, &conn, &error);
 	assert_true(rc && rc != -EINVAL);
 	assert_null(strstr(error.text, "localhost:1"));
 	weir_mux_close(mux);
 }
 
-/* Until the daemon has answered all of what was asked on @fd: in vain, and in time. */
+/* Waits until all connects asked for on @fd have failed in time. */
 static void wait_timed_out(int fd, unsigned int nr, uint64_t until_ns)
 {
 	struct weir_mux_ipc_reply answer;
@@ -254,8 +252,8 @@ static void wait_timed_out(int fd, unsigned int nr, uint64_t until_ns)
 	}
 }
 
-/* There are four times as many as dialers, who would dial them one after another. */
-static void who_waits_for_a_dialer_waits_no_longer_than_the_timeout(void **state)
+/* Four times as many connects as workers, which would run them one after another. */
+static void a_queued_connect_waits_no_longer_than_the_timeout(void **state)
 {
 	static struct daemon mute;
 	uint64_t asked_ns;
@@ -276,7 +274,7 @@ static void who_waits_for_a_dialer_waits_no_longer_than_the_timeout(void **state
 	daemon_stop(&mute);
 }
 
-static void connects_have_a_pace_and_what_is_not_used_is_kept(void **state)
+static void connects_are_rate_limited_with_a_burst(void **state)
 {
 	uint64_t now_ns = 3600 * 1000000000ull, paid_ns = 0, due_ns;
 	int i, round;
@@ -290,7 +288,7 @@ static void connects_have_a_pace_and_what_is_not_used_is_kept(void **state)
 		now_ns = due_ns;
 		assert_int_equal(share_connect_rate_take(&paid_ns, now_ns), 0);
 	}
-	/* For a day nobody connects: that is no more than one such beginning. */
+	/* A day without connects earns no more than one burst. */
 	for (round = 0; round < 2; round++) {
 		now_ns += 86400 * 1000000000ull;
 		for (i = 0; i <= SHARE_CONNECT_RATE_KEPT; i++)
@@ -300,7 +298,7 @@ static void connects_have_a_pace_and_what_is_not_used_is_kept(void **state)
 	}
 }
 
-/* So many sockets as the test may need, and of another user than root. */
+/* Switches to another user than root, with all descriptors the test may need. */
 static void become(uid_t uid)
 {
 	struct rlimit files;
@@ -312,7 +310,7 @@ static void become(uid_t uid)
 		_exit(1);
 }
 
-/* Takes as many places as it gets, and tells how many. */
+/* Takes as many places as possible, and reports the number. */
 static int squat(uint32_t service, int credited)
 {
 	unsigned char count[2];
@@ -330,7 +328,7 @@ static int squat(uint32_t service, int credited)
 	return 1;
 }
 
-/* Until the daemon has read that this user is denied. */
+/* Waits until the daemon has read that the user is denied. */
 static int wait_denied(void)
 {
 	int fd, rc;
@@ -362,8 +360,8 @@ static int throng(uint32_t service, int credited)
 }
 
 /*
- * Who has been killed holds his places until his clerks have ended: again, for a while. Whom the
- * throng leaves no room to be credited that is cut off.
+ * A killed process holds places until its RPC threads have ended, so retry for a while. With
+ * too many refusals pending, the daemon cuts off a visitor without a reply.
  */
 static int visit(uint32_t service, int credited)
 {
@@ -390,7 +388,7 @@ static void need_root(void)
 	skip();
 }
 
-static void a_user_has_so_many_places_and_root_has_his(void **state)
+static void a_user_has_limited_places_and_root_keeps_some(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo"), crowd;
 	unsigned char count[2];
@@ -415,7 +413,7 @@ static void a_user_has_so_many_places_and_root_has_his(void **state)
 	child_end(child, 0);
 }
 
-static void the_last_places_are_roots(void **state)
+static void the_last_places_are_reserved_for_root(void **state)
 {
 	const unsigned int others = SHARE_TENANTS_MAX - SHARE_TENANTS_KEPT;
 
@@ -433,7 +431,7 @@ static void the_last_places_are_roots(void **state)
 	assert_int_equal(share_tenant_limits_check(true, false, SHARE_TENANTS_MAX, 500), -EAGAIN);
 }
 
-static void who_is_denied_takes_no_place(void **state)
+static void a_denied_tenant_takes_no_place(void **state)
 {
 	pid_t crowd;
 
@@ -456,14 +454,14 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connects_in_vain_have_few_threads_and_break_nothing),
-		cmocka_unit_test(who_asks_in_vain_and_goes_leaves_nothing_to_be_done),
-		cmocka_unit_test(names_are_looked_up_by_who_gives_them),
-		cmocka_unit_test(who_waits_for_a_dialer_waits_no_longer_than_the_timeout),
-		cmocka_unit_test(connects_have_a_pace_and_what_is_not_used_is_kept),
-		cmocka_unit_test(a_user_has_so_many_places_and_root_has_his),
-		cmocka_unit_test(the_last_places_are_roots),
-		cmocka_unit_test(who_is_denied_takes_no_place),
+		cmocka_unit_test(futile_connects_take_few_threads_and_break_nothing),
+		cmocka_unit_test(queued_connects_of_a_gone_tenant_are_dropped),
+		cmocka_unit_test(names_are_resolved_by_the_tenant),
+		cmocka_unit_test(a_queued_connect_waits_no_longer_than_the_timeout),
+		cmocka_unit_test(connects_are_rate_limited_with_a_burst),
+		cmocka_unit_test(a_user_has_limited_places_and_root_keeps_some),
+		cmocka_unit_test(the_last_places_are_reserved_for_root),
+		cmocka_unit_test(a_denied_tenant_takes_no_place),
 	};
 
 	if (IS_CHILD(argc))

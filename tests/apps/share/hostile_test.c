@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir share: whatever tenants do, they harm themselves alone. */
+/* weir share: a hostile tenant harms only itself. */
 #include <errno.h>
 #include <linux/sched.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
 #endif
 
-/* Rings for nothing, as fast as it can, until it is killed. */
+/* Rings the bell without news, as fast as possible, until killed. */
 static int flood(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
 	int bell = container_of(listener, struct weir_mux_proxy_listener, listener)->tenant->bell;
@@ -35,7 +35,7 @@ static int flood(struct weir_mux_listener *listener, struct weir_mux *mux)
 	return 1;
 }
 
-static void a_tenant_that_rings_all_the_time_holds_nobody_up(void **state)
+static void a_tenant_that_rings_all_the_time_delays_no_other(void **state)
 {
 	pid_t loud = child_start(SERVICE + 1, "flood"), child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
@@ -51,7 +51,7 @@ static void a_tenant_that_rings_all_the_time_holds_nobody_up(void **state)
 	child_end(loud, SIGKILL);
 }
 
-/* What a tenant can write where the daemon reads: at random, all of it, and more than once. */
+/* Writes random bytes, repeatedly, to all memory shared with the daemon. */
 static void scribble(struct weir_mux_conn *app, uint32_t seed)
 {
 	struct weir_mux_proxy_conn *conn = container_of(app, struct weir_mux_proxy_conn, app);
@@ -66,7 +66,7 @@ static void scribble(struct weir_mux_conn *app, uint32_t seed)
 	conn->app.host->news(app);
 }
 
-static void what_a_tenant_scribbles_into_its_memory_harms_it_alone(void **state)
+static void a_tenant_that_scribbles_harms_only_itself(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo"), victim;
 	struct weir_mux *mux = tenant_of(&near), *hostile;
@@ -90,8 +90,8 @@ static void what_a_tenant_scribbles_into_its_memory_harms_it_alone(void **state)
 	child_end(child, 0);
 }
 
-/* Questions that make no sense, in any order, of any length. */
-static void what_a_tenant_asks_at_random_harms_nobody(void **state)
+/* Sends malformed requests of any length in any order. */
+static void random_requests_harm_no_other(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
@@ -121,7 +121,7 @@ static void what_a_tenant_asks_at_random_harms_nobody(void **state)
 			if (ask.what == WEIR_MUX_IPC_CONNECT)
 				memset(ask.peer, 'x', sizeof(ask.peer));
 			if (weir_mux_ipc_send(fd, &ask, i % 29 ? sizeof(ask) : i, NULL, 0))
-				break; /* it has had enough */
+				break; /* the daemon has cut us off */
 		}
 		close(fd);
 		round_trip(conn, 1000);
@@ -131,7 +131,7 @@ static void what_a_tenant_asks_at_random_harms_nobody(void **state)
 	child_end(child, 0);
 }
 
-static void who_does_not_begin_with_hello_is_sent_away(void **state)
+static void a_tenant_must_begin_with_hello(void **state)
 {
 	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_INFO };
 	struct weir_mux_ipc_reply answer;
@@ -146,7 +146,7 @@ static void who_does_not_begin_with_hello_is_sent_away(void **state)
 	close(fd);
 }
 
-/* Connects, leaves the socket to its parent, and ends. */
+/* Connects, passes the socket to the parent, and ends. */
 static void connect_for(int parent)
 {
 	int fd = weir_mux_ipc_connect(near.socket, NULL);
@@ -154,7 +154,7 @@ static void connect_for(int parent)
 	_exit(fd < 0 || weir_mux_ipc_send(parent, "", 1, &fd, 1));
 }
 
-/* A process of that number; -1: this one may not say which number one has. */
+/* Starts a process with that pid; -1: this process lacks the right to choose pids. */
 static pid_t process_start(pid_t pid)
 {
 	struct clone_args args = { .exit_signal = SIGCHLD,
@@ -191,8 +191,8 @@ static int say_hello(int fd)
 	return answer.status;
 }
 
-/* The daemon looks when another has the number. */
-static void who_has_ended_is_not_taken_for_who_has_his_number(void **state)
+/* The daemon reads the identity when another process has the pid. */
+static void an_ended_process_is_not_mistaken_for_the_next_with_its_pid(void **state)
 {
 	int pair[2], fds[WEIR_MUX_IPC_FDS_MAX], status;
 	pid_t child, other;
@@ -224,8 +224,8 @@ static void who_has_ended_is_not_taken_for_who_has_his_number(void **state)
 	assert_int_equal(status, -EPERM);
 }
 
-/* So many that others had no room in the daemon: neither more of the same process nor of another. */
-static void regions_are_so_many_and_no_more(void **state)
+/* The limit leaves room for other tenants: it holds across processes of the user. */
+static void the_number_of_regions_is_limited(void **state)
 {
 	struct weir_mux *mux = tenant_of(&near), *other = tenant_of(&near);
 	struct weir_mux_region *regions[WEIR_MUX_MRS_MAX], *more = NULL;
@@ -244,7 +244,7 @@ static void regions_are_so_many_and_no_more(void **state)
 	weir_mux_close(mux);
 }
 
-static void who_has_no_descriptor_left_hears_so_and_may_try_again(void **state)
+static void a_tenant_out_of_descriptors_gets_an_error_and_may_retry(void **state)
 {
 	struct weir_mux *mux = tenant_of(&near);
 	struct weir_mux_listener *listener = NULL;
@@ -273,13 +273,13 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_tenant_scribbles_into_its_memory_harms_it_alone),
-		cmocka_unit_test(what_a_tenant_asks_at_random_harms_nobody),
-		cmocka_unit_test(a_tenant_that_rings_all_the_time_holds_nobody_up),
-		cmocka_unit_test(who_does_not_begin_with_hello_is_sent_away),
-		cmocka_unit_test(who_has_ended_is_not_taken_for_who_has_his_number),
-		cmocka_unit_test(regions_are_so_many_and_no_more),
-		cmocka_unit_test(who_has_no_descriptor_left_hears_so_and_may_try_again),
+		cmocka_unit_test(a_tenant_that_scribbles_harms_only_itself),
+		cmocka_unit_test(random_requests_harm_no_other),
+		cmocka_unit_test(a_tenant_that_rings_all_the_time_delays_no_other),
+		cmocka_unit_test(a_tenant_must_begin_with_hello),
+		cmocka_unit_test(an_ended_process_is_not_mistaken_for_the_next_with_its_pid),
+		cmocka_unit_test(the_number_of_regions_is_limited),
+		cmocka_unit_test(a_tenant_out_of_descriptors_gets_an_error_and_may_retry),
 	};
 
 	if (IS_CHILD(argc))

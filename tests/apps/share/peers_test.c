@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir share: what it has with other daemons, whoever of its tenants began it, and for how long. */
+/* weir share: queue pairs to other daemons, across tenants and over time. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,9 +7,8 @@
 
 #include "tests/apps/share/daemons.h"
 
-static struct daemon third; /* whose tenants may have one peer; impatient */
-static struct daemon
-	patient[2]; /* who keep their queue pairs for ever, until they are told otherwise */
+static struct daemon third; /* tenants may have one peer; short idle time */
+static struct daemon patient[2]; /* keep idle queue pairs until reconfigured */
 
 static void wait_queue_pairs(struct weir_mux *mux, unsigned int count)
 {
@@ -25,8 +24,8 @@ static void wait_queue_pairs(struct weir_mux *mux, unsigned int count)
 	}
 }
 
-/* Each connects to the other: two queue pairs, one a class; none when nobody is connected any more. */
-static void two_daemons_have_one_set_of_queue_pairs_as_long_as_they_use_it(void **state)
+/* Each daemon connects to the other: two queue pairs, one per class; none without connections. */
+static void two_daemons_share_one_set_of_queue_pairs_while_in_use(void **state)
 {
 	struct weir_mux *muxes[2] = { tenant_of(&near), tenant_of(&far) };
 	struct weir_mux_conn *conns[2], *accepted[2];
@@ -59,7 +58,7 @@ static void two_daemons_have_one_set_of_queue_pairs_as_long_as_they_use_it(void 
 		weir_mux_close(muxes[i]);
 }
 
-static void a_party_has_only_so_many_peers(void **state)
+static void a_party_reaches_its_limit_of_peers(void **state)
 {
 	struct weir_mux *mux = tenant_of(&third), *first = tenant_of(&far),
 			*other = tenant_of(&near);
@@ -75,7 +74,7 @@ static void a_party_has_only_so_many_peers(void **state)
 	assert_int_equal(weir_mux_connect(mux, near.address, SERVICE, NULL, &conn, &error),
 			 -EDQUOT);
 	assert_non_null(strstr(error.text, "at most 1 allowed"));
-	/* To the one that it has nothing is in the way; and to another, when that has gone. */
+	/* The existing peer stays open for connects; another is allowed once that peer has gone. */
 	weir_mux_conn_close(connect_to(mux, &far, SERVICE));
 	weir_mux_conn_close(accept_from(listener));
 	weir_mux_conn_close(conn);
@@ -90,7 +89,7 @@ static void a_party_has_only_so_many_peers(void **state)
 	weir_mux_close(other);
 }
 
-static void queue_pairs_that_nobody_needs_go_when_the_configuration_says_so(void **state)
+static void idle_queue_pairs_go_after_the_configured_time(void **state)
 {
 	struct weir_mux *mux = tenant_of(&patient[0]), *other = tenant_of(&patient[1]);
 	struct weir_mux_listener *listener;
@@ -130,9 +129,9 @@ static int stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_daemons_have_one_set_of_queue_pairs_as_long_as_they_use_it),
-		cmocka_unit_test(a_party_has_only_so_many_peers),
-		cmocka_unit_test(queue_pairs_that_nobody_needs_go_when_the_configuration_says_so),
+		cmocka_unit_test(two_daemons_share_one_set_of_queue_pairs_while_in_use),
+		cmocka_unit_test(a_party_reaches_its_limit_of_peers),
+		cmocka_unit_test(idle_queue_pairs_go_after_the_configured_time),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

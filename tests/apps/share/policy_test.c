@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir share: who may do what, and how much, as its configuration says. */
+/* weir share: rights and limits from the configuration. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include "lib/base/clock.h"
 #include "tests/apps/share/daemons.h"
 
-/* Waits until the daemon has read it: until a tenant is treated so. */
+/* Writes the configuration and waits until a tenant is treated by the new one. */
 static void configure_at(const struct daemon *d, const char *text, int status)
 {
 	const struct weir_mux_options options = { .share = d->socket };
@@ -31,7 +31,7 @@ static void configure(const char *text, int status)
 	configure_at(&near, text, status);
 }
 
-/* The first of a test: what others of this user had may still be counted. */
+/* For the start of a test: connections of this user's former processes may still count. */
 static struct weir_mux_conn *connect_when_they_have_gone(struct weir_mux *mux, uint32_t service)
 {
 	struct weir_error error = { "" };
@@ -46,7 +46,7 @@ static struct weir_mux_conn *connect_when_they_have_gone(struct weir_mux *mux, u
 	return conn;
 }
 
-static void the_configuration_says_who_may_and_how_much(void **state)
+static void the_configuration_admits_and_limits_tenants(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux_conn *conn, *second = NULL;
@@ -58,7 +58,7 @@ static void the_configuration_says_who_may_and_how_much(void **state)
 	configure("default connections 1 class 1 rate 50M\n", 0);
 	mux = tenant_of(&near);
 	conn = connect_when_they_have_gone(mux, SERVICE);
-	round_trip(conn, 1000003); /* held back again and again, and complete */
+	round_trip(conn, 1000003); /* delayed repeatedly, and complete */
 	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE, NULL, &second, &error),
 			 -EDQUOT);
 	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE,
@@ -74,8 +74,8 @@ static void the_configuration_says_who_may_and_how_much(void **state)
 	child_end(child, 0);
 }
 
-/* The rings of its connections take 8 MiB and some of them. */
-static void regions_and_rings_are_of_the_memory_that_the_configuration_grants(void **state)
+/* The rings of the connections take a bit over 8 MiB. */
+static void regions_and_rings_count_against_the_memory_limit(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux_region *region, *second = NULL;
@@ -104,8 +104,8 @@ static void regions_and_rings_are_of_the_memory_that_the_configuration_grants(vo
 	child_end(child, 0);
 }
 
-/* More processes bring a user nothing: this one and another are his. */
-static void connections_are_of_all_processes_of_a_user(void **state)
+/* Another process of the same user gains nothing. */
+static void connections_of_all_processes_of_a_user_count_together(void **state)
 {
 	struct weir_mux *mux = tenant_of(&near), *other = tenant_of(&near);
 	pid_t child = child_start(SERVICE, "echo");
@@ -126,7 +126,7 @@ static void connections_are_of_all_processes_of_a_user(void **state)
 	child_end(child, 0);
 }
 
-/* A tenant of @near that has closed a connection, and waits for a reader who does not read. */
+/* A tenant of @near that has closed a connection, and waits for a peer that does not read. */
 static int shut(uint32_t service, int credited)
 {
 	struct weir_mux *mux = tenant_of(&near);
@@ -134,7 +134,7 @@ static int shut(uint32_t service, int credited)
 	static char data[100000];
 	int i;
 
-	/* More than the other end's ring takes, and less than that and ours. */
+	/* More than the other end's ring holds, and less than both rings. */
 	for (i = 0; i < 4; i++)
 		if (weir_mux_conn_send(conn, data, sizeof(data), 0))
 			return 1;
@@ -142,11 +142,11 @@ static int shut(uint32_t service, int credited)
 	if (write(credited, "", 1) != 1)
 		return 1;
 	weir_mux_close(mux);
-	pause(); /* whoever kills it was slow */
+	pause(); /* the killer was slow */
 	return 1;
 }
 
-static void who_is_killed_while_he_waits_for_a_reader_leaves_nothing(void **state)
+static void a_tenant_killed_while_waiting_for_a_reader_leaves_nothing(void **state)
 {
 	pid_t deaf = child_start(SERVICE + 1, "hold"), child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
@@ -168,7 +168,7 @@ static void who_is_killed_while_he_waits_for_a_reader_leaves_nothing(void **stat
 	child_end(deaf, SIGKILL);
 }
 
-static void who_is_denied_by_a_new_configuration_makes_nothing_more(void **state)
+static void a_tenant_denied_by_a_new_configuration_creates_nothing_more(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
@@ -189,8 +189,8 @@ static void who_is_denied_by_a_new_configuration_makes_nothing_more(void **state
 	child_end(child, 0);
 }
 
-/* At the first rate, what is sent would take hours. */
-static void a_higher_rate_holds_for_what_waits_already(void **state)
+/* At the first rate the transfer would take hours. */
+static void a_higher_rate_applies_to_queued_bytes(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
 	char *data = calloc(1, 200000);
@@ -215,8 +215,8 @@ static void a_higher_rate_holds_for_what_waits_already(void **state)
 	free(data);
 }
 
-/* Whoever opens a connection: it is of the tenant who offers the service, too. */
-static void a_class_is_not_had_by_listening(void **state)
+/* A connection also counts for the tenant that offers the service, whichever end opens. */
+static void listening_gives_no_access_to_a_class(void **state)
 {
 	const struct weir_mux_conn_options urgent = { .class_nr = WEIR_MUX_CLASS_URGENT };
 	struct weir_mux_conn *conn = NULL, *normal;
@@ -241,7 +241,7 @@ static void a_class_is_not_had_by_listening(void **state)
 	configure_at(&far, "default connections 65535\n", 0);
 }
 
-static void a_class_is_cut_into_segments_as_its_line_says(void **state)
+static void segments_are_as_long_as_the_class_line_says(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux_info before, after;
@@ -258,12 +258,12 @@ static void a_class_is_cut_into_segments_as_its_line_says(void **state)
 	weir_mux_info(mux, &after);
 	assert_true(after.work_requests - before.work_requests >= 100000 / 4096);
 	weir_mux_conn_close(conn);
-	child_end(child, 0); /* it hears of the end while there is still one to tell it */
+	child_end(child, 0); /* the child sees the end of an open connection */
 	weir_mux_close(mux);
 	daemon_stop(&third);
 }
 
-static void who_accepts_says_what_his_end_weighs(void **state)
+static void the_accepting_end_sets_its_own_weight(void **state)
 {
 	struct weir_mux *mux = tenant_of(&near), *server = tenant_of(&far);
 	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL,
@@ -289,8 +289,8 @@ static void who_accepts_says_what_his_end_weighs(void **state)
 }
 
 /*
- * A tenant of @near that lends memory, of which a write by the other end is under way, and
- * withdraws it: that waits until the write is done.
+ * A tenant of @near that grants a region and withdraws the grant while a write of the peer is in
+ * flight: the withdrawal waits for the write.
  */
 static int withdraw(uint32_t service, int credited)
 {
@@ -310,11 +310,11 @@ static int withdraw(uint32_t service, int credited)
 	if (write(credited, "", 1) != 1)
 		return 1;
 	weir_mux_conn_withdraw(conn, handle);
-	pause(); /* whoever kills it was slow */
+	pause(); /* the killer was slow */
 	return 1;
 }
 
-/* Of @far: writes there, at a rate at which it takes hours. */
+/* A tenant of @far that writes there, at a rate that takes hours. */
 static int write_slowly(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
 	struct weir_mux_conn *conn = accept_from(listener);
@@ -334,10 +334,10 @@ static int write_slowly(struct weir_mux_listener *listener, struct weir_mux *mux
 }
 
 /*
- * The clerk of who is killed waits, for as long as the daemon's timeout, which is 10 s. He hears of
- * it in 20 ms.
+ * The killed tenant's RPC thread waits in the withdrawal, up to the daemon's timeout of 10 s. It
+ * notices the death within 20 ms.
  */
-static void who_is_killed_while_he_withdraws_is_gone_at_once(void **state)
+static void a_tenant_killed_while_withdrawing_goes_at_once(void **state)
 {
 	struct weir_mux_conn *conn;
 	struct weir_mux *mux;
@@ -351,7 +351,7 @@ static void who_is_killed_while_he_withdraws_is_gone_at_once(void **state)
 	victim = child_start(SERVICE + 1, "withdraw");
 	configure("default deny\n", -EPERM);
 	configure("default connections 1\n", 0);
-	poll(NULL, 0, 100); /* he has most likely asked by now */
+	poll(NULL, 0, 100); /* the withdrawal has most likely begun */
 	killed_ns = weir_now_ns();
 	child_end(victim, SIGKILL);
 	child_end(writer, 0);
@@ -380,16 +380,16 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_configuration_says_who_may_and_how_much),
-		cmocka_unit_test(regions_and_rings_are_of_the_memory_that_the_configuration_grants),
-		cmocka_unit_test(connections_are_of_all_processes_of_a_user),
-		cmocka_unit_test(who_is_killed_while_he_waits_for_a_reader_leaves_nothing),
-		cmocka_unit_test(who_is_denied_by_a_new_configuration_makes_nothing_more),
-		cmocka_unit_test(a_higher_rate_holds_for_what_waits_already),
-		cmocka_unit_test(a_class_is_not_had_by_listening),
-		cmocka_unit_test(a_class_is_cut_into_segments_as_its_line_says),
-		cmocka_unit_test(who_accepts_says_what_his_end_weighs),
-		cmocka_unit_test(who_is_killed_while_he_withdraws_is_gone_at_once),
+		cmocka_unit_test(the_configuration_admits_and_limits_tenants),
+		cmocka_unit_test(regions_and_rings_count_against_the_memory_limit),
+		cmocka_unit_test(connections_of_all_processes_of_a_user_count_together),
+		cmocka_unit_test(a_tenant_killed_while_waiting_for_a_reader_leaves_nothing),
+		cmocka_unit_test(a_tenant_denied_by_a_new_configuration_creates_nothing_more),
+		cmocka_unit_test(a_higher_rate_applies_to_queued_bytes),
+		cmocka_unit_test(listening_gives_no_access_to_a_class),
+		cmocka_unit_test(segments_are_as_long_as_the_class_line_says),
+		cmocka_unit_test(the_accepting_end_sets_its_own_weight),
+		cmocka_unit_test(a_tenant_killed_while_withdrawing_goes_at_once),
 	};
 
 	if (IS_CHILD(argc))

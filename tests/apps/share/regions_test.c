@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir share: what tenants read, write and send with their regions. */
+/* weir share: tenants read, write and send with regions. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,11 +13,11 @@
 #include "wire/mux.h"
 
 #define LENT MIB
-#define GRANTERS 8 /* connections; more grants of theirs than there is room for in the other end */
-#define QUIET_MS 200 /* who has done nothing for so long most likely waits */
-#define HEARD_NS (8 * WEIR_NS_PER_S) /* less than the timeout, which ends all waiting */
+#define GRANTERS 8 /* connections; more grants than the other end has room for */
+#define QUIET_MS 200 /* idle this long most likely means waiting */
+#define HEARD_NS (8 * WEIR_NS_PER_S) /* less than the timeout, which ends any wait */
 
-/* Lends its memory, and waits to be killed, or for the other end to go. */
+/* Grants its memory, and waits to be killed or for the peer to go. */
 static int lend(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
 	struct weir_mux_conn *conn = accept_from(listener);
@@ -45,7 +45,7 @@ static uint32_t handle_of(struct weir_mux_conn *conn)
 	return handle;
 }
 
-static void tenants_read_and_write_by_handles_and_not_by_anothers(void **state)
+static void tenants_read_and_write_by_their_own_handles_only(void **state)
 {
 	pid_t child = child_start(SERVICE, "lend"), second = child_start(SERVICE + 1, "lend");
 	struct weir_mux *mux = tenant_of(&near), *hostile = tenant_of(&near);
@@ -63,7 +63,7 @@ static void tenants_read_and_write_by_handles_and_not_by_anothers(void **state)
 	assert_int_equal(weir_mux_conn_write(conn, handle, 0, region, 0, LENT), 0);
 	assert_int_equal(weir_mux_conn_read(conn, handle, 0, region, LENT, LENT), 0);
 	assert_memory_equal(data, data + LENT, LENT);
-	/* A number that is not its own, of either kind, and one that nobody has. */
+	/* A foreign handle, a foreign region, and an unknown one. */
 	assert_int_equal(weir_mux_conn_write(other, others + 1, 0, foreign, 0, 1), -EACCES);
 	foreign->number += 1;
 	assert_int_equal(weir_mux_conn_write(other, others, 0, foreign, 0, 1), -EINVAL);
@@ -80,7 +80,7 @@ static void tenants_read_and_write_by_handles_and_not_by_anothers(void **state)
 	child_end(second, 0);
 }
 
-/* It is one tenant here; whoever was it before may not be gone yet. */
+/* Waits for older tenants to go, so that this process is the only one. */
 static struct weir_mux *only_tenant(void)
 {
 	while (daemon_has(&near, getpid()))
@@ -88,7 +88,7 @@ static struct weir_mux *only_tenant(void)
 	return tenant_of(&near);
 }
 
-/* That so much more has been sent and received since @tenant and @flow were; these are now's then. */
+/* Checks the growth of the counters since @tenant and @flow, and updates both. */
 static void is_shown(uint64_t sent, uint64_t received, struct weir_mux_ipc_tenant *tenant,
 		     struct weir_mux_ipc_flow *flow)
 {
@@ -102,7 +102,7 @@ static void is_shown(uint64_t sent, uint64_t received, struct weir_mux_ipc_tenan
 	assert_int_equal(flow->bytes_received - flow_before.bytes_received, received);
 }
 
-static void what_is_read_and_written_by_handles_is_shown(void **state)
+static void weir_top_counts_reads_and_writes_by_handle(void **state)
 {
 	pid_t child = child_start(SERVICE, "lend");
 	struct weir_mux *mux = only_tenant();
@@ -127,8 +127,8 @@ static void what_is_read_and_written_by_handles_is_shown(void **state)
 	child_end(child, 0);
 }
 
-/* Nobody reads: what goes is what both rings on the way take. */
-static void tenants_have_rings_as_long_as_they_ask(void **state)
+/* Nobody reads, so exactly both rings on the way fill up. */
+static void tenants_get_rings_as_long_as_requested(void **state)
 {
 	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL,
 						       .ring_bytes = MIB };
@@ -151,8 +151,8 @@ static void tenants_have_rings_as_long_as_they_ask(void **state)
 	free(data);
 }
 
-/* Its memory goes when nothing is posted to it any more: the queue pair of all is whole. */
-static void who_lends_and_is_killed_breaks_nothing(void **state)
+/* The memory goes only when nothing posted refers to it, so the shared queue pair survives. */
+static void a_tenant_killed_with_grants_breaks_nothing(void **state)
 {
 	pid_t steady = child_start(SERVICE, "echo"), child;
 	struct weir_mux *mux = tenant_of(&near);
@@ -183,7 +183,7 @@ static void who_lends_and_is_killed_breaks_nothing(void **state)
 	child_end(steady, 0);
 }
 
-/* Sends the same from its region, again and again, without a copy. */
+/* Sends the same bytes from a region repeatedly, without a copy. */
 static int send_lent(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
 	struct weir_mux_conn *conn = accept_from(listener);
@@ -199,7 +199,7 @@ static int send_lent(struct weir_mux_listener *listener, struct weir_mux *mux)
 	return weir_mux_region_close(region) || rc != -ENOTCONN;
 }
 
-static void what_tenants_send_from_regions_arrives(void **state)
+static void messages_sent_from_regions_arrive(void **state)
 {
 	pid_t child = child_start(SERVICE, "send_lent");
 	struct weir_mux *mux = tenant_of(&near);
@@ -216,15 +216,15 @@ static void what_tenants_send_from_regions_arrives(void **state)
 		assert_int_equal(length, LENT);
 		assert_memory_equal(got, data, LENT);
 	}
-	weir_mux_conn_close(conn); /* it sends on: what it lends is its own again, and it ends */
+	weir_mux_conn_close(conn); /* the child gets its buffer back, and ends */
 	child_end(child, 0);
 	weir_mux_close(mux);
 	free(data);
 	free(got);
 }
 
-/* What is posted of its memory is done before that goes, whether the other end reads or not. */
-static void who_is_killed_while_he_sends_from_a_region_breaks_nothing(void **state)
+/* Work requests on the memory complete before the memory goes, whether the peer reads or not. */
+static void a_tenant_killed_while_sending_from_a_region_breaks_nothing(void **state)
 {
 	pid_t steady = child_start(SERVICE, "echo"), child;
 	struct weir_mux *mux = tenant_of(&near);
@@ -255,7 +255,7 @@ static void who_is_killed_while_he_sends_from_a_region_breaks_nothing(void **sta
 	free(got);
 }
 
-static void who_sends_from_anothers_region_loses_that_connection_alone(void **state)
+static void a_send_from_a_foreign_region_ends_only_its_connection(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo"), second = child_start(SERVICE + 1, "hold");
 	struct weir_mux *mux = tenant_of(&near), *hostile = tenant_of(&near);
@@ -283,7 +283,7 @@ static void who_sends_from_anothers_region_loses_that_connection_alone(void **st
 	child_end(second, SIGKILL);
 }
 
-/* The test goes on, and says when this may. */
+/* Waits for the parent's signal. */
 static int wait_told(int credited, const sigset_t *go)
 {
 	int sig;
@@ -299,8 +299,8 @@ static void wait_begin(sigset_t *go)
 }
 
 /*
- * Of @near: grants, and says so each time, until the other end takes in nothing any more: from then
- * on there is no room in which a grant could be sent.
+ * A tenant of @near that grants, and reports each grant, until the halted peer takes in nothing
+ * and the next grant lacks room.
  */
 static int grant(uint32_t service, int credited)
 {
@@ -326,7 +326,10 @@ static int grant(uint32_t service, int credited)
 	return 1;
 }
 
-/* Of @near: closes a connection by which a region is granted, and that: it waits for the other end. */
+/*
+ * A tenant of @near that closes a connection with a granted region, and then the region: the
+ * close waits for the peer.
+ */
 static int take_back(uint32_t service, int credited)
 {
 	struct weir_mux_region *region;
@@ -359,8 +362,8 @@ static void wait_quiet(int credited)
 }
 
 /*
- * His clerk waits for the other end, which does nothing: until the timeout, if nobody heard that he
- * is gone. Once it does something again all goes on.
+ * The killed tenant's RPC thread waits for a halted peer. It must notice the death before the
+ * timeout. When the peer continues, everything else goes on.
  */
 static void is_heard_of(const char *role)
 {
@@ -396,13 +399,13 @@ static void is_heard_of(const char *role)
 	child_end(other, SIGKILL);
 }
 
-static void who_is_killed_while_he_grants_is_gone_at_once(void **state)
+static void a_tenant_killed_while_granting_goes_at_once(void **state)
 {
 	(void)state;
 	is_heard_of("grant");
 }
 
-static void who_is_killed_while_he_gives_a_region_back_is_gone_at_once(void **state)
+static void a_tenant_killed_while_closing_a_region_goes_at_once(void **state)
 {
 	(void)state;
 	is_heard_of("take_back");
@@ -421,15 +424,15 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tenants_read_and_write_by_handles_and_not_by_anothers),
-		cmocka_unit_test(what_is_read_and_written_by_handles_is_shown),
-		cmocka_unit_test(tenants_have_rings_as_long_as_they_ask),
-		cmocka_unit_test(who_lends_and_is_killed_breaks_nothing),
-		cmocka_unit_test(what_tenants_send_from_regions_arrives),
-		cmocka_unit_test(who_is_killed_while_he_sends_from_a_region_breaks_nothing),
-		cmocka_unit_test(who_sends_from_anothers_region_loses_that_connection_alone),
-		cmocka_unit_test(who_is_killed_while_he_grants_is_gone_at_once),
-		cmocka_unit_test(who_is_killed_while_he_gives_a_region_back_is_gone_at_once),
+		cmocka_unit_test(tenants_read_and_write_by_their_own_handles_only),
+		cmocka_unit_test(weir_top_counts_reads_and_writes_by_handle),
+		cmocka_unit_test(tenants_get_rings_as_long_as_requested),
+		cmocka_unit_test(a_tenant_killed_with_grants_breaks_nothing),
+		cmocka_unit_test(messages_sent_from_regions_arrive),
+		cmocka_unit_test(a_tenant_killed_while_sending_from_a_region_breaks_nothing),
+		cmocka_unit_test(a_send_from_a_foreign_region_ends_only_its_connection),
+		cmocka_unit_test(a_tenant_killed_while_granting_goes_at_once),
+		cmocka_unit_test(a_tenant_killed_while_closing_a_region_goes_at_once),
 	};
 
 	if (IS_CHILD(argc))

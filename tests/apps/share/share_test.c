@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir share: messages between tenants of two daemons, in processes of their own. */
+/* weir share: messages between tenants of two daemons, in separate processes. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 #include "tests/apps/share/daemons.h"
 
-#define LARGE_MIB 64 /* less where the device is slow */
+#define LARGE_MIB 64 /* less on a slow device */
 
 static void messages_of_any_size_pass_between_tenants_of_two_daemons(void **state)
 {
@@ -28,7 +28,7 @@ static void messages_of_any_size_pass_between_tenants_of_two_daemons(void **stat
 	child_end(child, 0);
 }
 
-/* Many times what its rings hold. */
+/* Many times the size of the rings. */
 static void a_large_message_passes_as_well(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo_large");
@@ -62,7 +62,7 @@ static int echo_large(struct weir_mux_listener *listener, struct weir_mux *mux)
 	return rc;
 }
 
-static void a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed(void **state)
+static void a_killed_tenant_is_reported_and_disturbs_no_other(void **state)
 {
 	int i, rc, rounds = fixture_rounds(5);
 	pid_t steady = child_start(SERVICE, "echo"), child;
@@ -75,7 +75,7 @@ static void a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed(voi
 	for (i = 0; i < rounds; i++) {
 		child = child_start(SERVICE + 1, "hold");
 		conn = connect_to(mux, &far, SERVICE + 1);
-		/* Both rings are full when it dies: something is on its way, always. */
+		/* Both rings are full when the tenant dies, so data is in flight. */
 		while (!weir_mux_conn_send(conn, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 			;
 		child_end(child, SIGKILL);
@@ -92,7 +92,7 @@ static void a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed(voi
 	child_end(steady, 0);
 }
 
-static void who_does_not_read_is_held_back_alone(void **state)
+static void a_slow_reader_holds_back_only_its_own_connection(void **state)
 {
 	pid_t deaf = child_start(SERVICE + 1, "hold"), child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
@@ -115,7 +115,7 @@ static void who_does_not_read_is_held_back_alone(void **state)
 	free(data);
 }
 
-static void descriptors_say_when_a_call_is_worth_it(void **state)
+static void descriptors_turn_readable_when_a_call_can_succeed(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
@@ -143,11 +143,10 @@ static void descriptors_say_when_a_call_is_worth_it(void **state)
 }
 
 /*
- * All connections are busy at once: the caller sends on each of them, and in each class, before it
- * looks for the first answer. A message is no longer than a ring, so that nobody waits for him who
- * waits.
+ * All connections are busy at once: the caller sends on each, in each class, before waiting for
+ * the first answer. Messages are no longer than a ring, so that no deadlock can occur.
  */
-#define EACH_MAX 128 /* connections: fewer where the device is slow */
+#define EACH_MAX 128 /* connections: fewer on a slow device */
 #define PROCESSES 16
 #define TIMES 3
 #define BUSY_MAX 16384
@@ -174,7 +173,7 @@ static int echo_many(struct weir_mux_listener *listener, struct weir_mux *mux)
 			rc = weir_mux_conn_send(conns[k % each], buffer, length, 0);
 	}
 	for (i = 0; i < each; i++)
-		rc |= echo(conns[i], buffer, sizeof(buffer)); /* until the other end closes */
+		rc |= echo(conns[i], buffer, sizeof(buffer)); /* until the peer closes */
 	return rc;
 }
 
@@ -248,11 +247,11 @@ static void a_thousand_connections_of_sixteen_processes_share_a_queue_pair_a_cla
 		child_end(servers[i], 0);
 	}
 	weir_mux_info(mux, &info);
-	assert_int_equal(info.queue_pairs, 2); /* there are two classes */
+	assert_int_equal(info.queue_pairs, 2); /* two classes */
 	weir_mux_close(mux);
 }
 
-/* What 'weir top' says of near's tenants. */
+/* Reads the output of 'weir top' about near's tenants. */
 static void top_read(char *text, size_t size)
 {
 	char command[512];
@@ -269,7 +268,7 @@ static void top_read(char *text, size_t size)
 	assert_int_equal(pclose(out), 0);
 }
 
-static void who_looks_sees_who_has_sent_how_much(void **state)
+static void weir_top_shows_bytes_sent_per_tenant(void **state)
 {
 	static const char *const said[] = {
 		"\"process\": \"weir_share_test\"", "\"connections\": 1,",  "\"weight\": 1,",
@@ -283,7 +282,7 @@ static void who_looks_sees_who_has_sent_how_much(void **state)
 
 	(void)state;
 	round_trip(conn, 1000003);
-	do { /* the daemon counts what has been done a moment later */
+	do { /* the counters lag a moment */
 		top_read(text, sizeof(text));
 	} while (!strstr(text, "\"bytes_sent\": 1000011, \"bytes_received\": 1000011, \"turns\""));
 	for (i = 0; i < sizeof(said) / sizeof(*said); i++)
@@ -313,8 +312,8 @@ static void *read_one(void *arg)
 	return NULL;
 }
 
-/* It ends the daemon, and starts another. */
-static void the_end_of_the_daemon_wakes_who_waits(void **state)
+/* Ends the daemon and starts another. */
+static void the_end_of_the_daemon_wakes_waiters(void **state)
 {
 	pid_t child = child_start(SERVICE, "hold");
 	struct weir_mux *mux = tenant_of(&near);
@@ -347,18 +346,18 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_of_any_size_pass_between_tenants_of_two_daemons),
 		cmocka_unit_test(a_large_message_passes_as_well),
-		cmocka_unit_test(a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed),
-		cmocka_unit_test(who_does_not_read_is_held_back_alone),
-		cmocka_unit_test(descriptors_say_when_a_call_is_worth_it),
+		cmocka_unit_test(a_killed_tenant_is_reported_and_disturbs_no_other),
+		cmocka_unit_test(a_slow_reader_holds_back_only_its_own_connection),
+		cmocka_unit_test(descriptors_turn_readable_when_a_call_can_succeed),
 		cmocka_unit_test(
 			a_thousand_connections_of_sixteen_processes_share_a_queue_pair_a_class),
-		cmocka_unit_test(who_looks_sees_who_has_sent_how_much),
-		cmocka_unit_test(the_end_of_the_daemon_wakes_who_waits),
+		cmocka_unit_test(weir_top_shows_bytes_sent_per_tenant),
+		cmocka_unit_test(the_end_of_the_daemon_wakes_waiters),
 	};
 	const struct CMUnitTest anywhere[] = {
 		cmocka_unit_test(messages_of_any_size_pass_between_tenants_of_two_daemons),
 		cmocka_unit_test(a_large_message_passes_as_well),
-		cmocka_unit_test(a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed),
+		cmocka_unit_test(a_killed_tenant_is_reported_and_disturbs_no_other),
 		cmocka_unit_test(
 			a_thousand_connections_of_sixteen_processes_share_a_queue_pair_a_class),
 	};
