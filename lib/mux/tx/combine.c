@@ -12,7 +12,7 @@
 #include "lib/mux/tx/post.h"
 
 #define PASSES_MAX 8 /* passes of a combining thread before the worker takes over */
-#define PASSES_SOME 2 /* passes of the poller, between looks for arrivals */
+#define PASSES_SOME 2 /* passes of the poller between polls for arrivals */
 #define BULK_BYTES WIRE_MUX_SEGMENT_MAX /* low-level bytes in flight: the poller stops */
 #define NODES_MAX 16 /* combined in one call; workers serve the others */
 
