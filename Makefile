@@ -28,7 +28,8 @@ help:
 
 demo:
 	@scripts/deps demo
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	ninja -C $(BUILD) weir-demo
 	@scripts/demo $(BUILD)/weir
 
 check:
