@@ -509,7 +509,7 @@ int main(void)
 
 	if (geteuid()) {
 		/* A test that skips itself is, in cmocka's TAP, one that failed. */
-		printf("# another_user_is_not_listened_to: left out, only root can become another\n");
+		fprintf(stderr, "# another_user_is_not_listened_to: left out, only root can become another\n");
 		cmocka_set_skip_filter("another_user_is_not_listened_to");
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
