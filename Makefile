@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vm check-kernel-debug soak vm-shell lab bench bench-fs bench-swap build modules dkms wheel install clean
+.PHONY: help demo check check-canary check-vm check-kernel-debug soak vm-shell lab bench bench-fs bench-swap build modules dkms wheel install clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -11,6 +11,7 @@ MESON_ARGS ?=
 help:
 	@echo 'make demo     install what is missing, build, and mount remote memory on this machine'
 	@echo 'make check    install what is missing, build, and run the tests'
+	@echo 'make check-canary  plant bugs, one at a time, and see the tests find each: 30 minutes of CPU'
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
 	@echo 'make check-kernel-debug  /dev/weirN on a kernel with KASAN and lockdep, built once'
 	@echo 'make soak     for MINUTES=60: swap to /dev/weir0 while its donors die and come again'
@@ -37,6 +38,12 @@ check:
 	@$(MAKE) --no-print-directory build
 	meson test -C $(BUILD) --no-rebuild --print-errorlogs && failed=0 || failed=1; \
 	$(MAKE) --no-print-directory check-vm && exit $$failed
+
+# What the last "make check" left as its results stays.
+check-canary:
+	@scripts/deps check
+	@$(MAKE) --no-print-directory build
+	meson test -C $(BUILD) --no-rebuild --print-errorlogs --logbase canarylog --suite canary
 
 # 77: no virtual machine can run here, and it has said why.
 check-vm:
