@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vm check-kernel-debug soak vm-shell lab bench bench-fs bench-swap build modules dkms wheel install clean
+.PHONY: help demo check check-canary check-distros check-vm check-kernel-debug soak vm-shell lab bench bench-fs bench-swap build modules dkms wheel install clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -11,6 +11,8 @@ MESON_ARGS ?=
 help:
 	@echo 'make demo     install what is missing, build, and mount remote memory on this machine'
 	@echo 'make check    install what is missing, build, and run the tests'
+	@echo 'make check-canary  plant bugs, one at a time, and see the tests find each: 30 minutes of CPU'
+	@echo 'make check-distros demo and check on fresh Debian 12, Debian 13 and Ubuntu 24.04; as root'
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
 	@echo 'make check-kernel-debug  /dev/weirN on a kernel with KASAN and lockdep, built once'
 	@echo 'make soak     for MINUTES=60: swap to /dev/weir0 while its donors die and come again'
@@ -28,7 +30,8 @@ help:
 
 demo:
 	@scripts/deps demo
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	ninja -C $(BUILD) weir-demo
 	@scripts/demo $(BUILD)/weir
 
 check:
@@ -36,6 +39,22 @@ check:
 	@$(MAKE) --no-print-directory build
 	meson test -C $(BUILD) --no-rebuild --print-errorlogs && failed=0 || failed=1; \
 	$(MAKE) --no-print-directory check-vm && exit $$failed
+
+# What the last "make check" left as its results stays.
+check-canary:
+	@scripts/deps check
+	@$(MAKE) --no-print-directory build
+	meson test -C $(BUILD) --no-rebuild --print-errorlogs --logbase canarylog --suite canary
+
+RELEASES ?= bookworm trixie noble
+
+# 77: no root of a release can be made here, and the script has said why.
+check-distros:
+	@scripts/deps distros
+	@failed=; for release in $(RELEASES); do \
+		scripts/distro-root $$release demo check; \
+		case $$? in 0|77) ;; *) failed="$$failed $$release" ;; esac; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 # 77: no virtual machine can run here, and it has said why.
 check-vm:

@@ -65,7 +65,7 @@ int weir_region_attach(struct weir_session *session, const struct weir_region_to
 /* What a program knows of how often it writes somewhere: see enum weir_unloading. */
 enum weir_hint {
 	WEIR_NO_HINT,
-	WEIR_ALWAYS_INLINE, /* often: small writes go by RDMA */
+	WEIR_HOT, /* often: small writes go by RDMA */
 	WEIR_COLD, /* seldom: small writes are unloaded, unless that is off */
 };
 

@@ -104,7 +104,7 @@ void cm_addr_unmap(union cm_addr *addr)
 	addr->in = in;
 }
 
-static bool is_loopback(const union cm_addr *addr)
+bool cm_addr_is_loopback(const union cm_addr *addr)
 {
 	if (addr->sa.sa_family == AF_INET)
 		return ntohl(addr->in.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
@@ -131,7 +131,7 @@ bool cm_addr_is_local(const union cm_addr *addr)
 	bool found = false;
 
 	cm_addr_unmap(&plain);
-	if (is_loopback(&plain))
+	if (cm_addr_is_loopback(&plain))
 		return true;
 	if (getifaddrs(&all) < 0)
 		return false;
@@ -146,7 +146,7 @@ void cm_addr_gid(const union cm_addr *addr, union ibv_gid *gid)
 	union cm_addr plain = *addr;
 
 	cm_addr_unmap(&plain);
-	if (is_loopback(&plain))
+	if (cm_addr_is_loopback(&plain))
 		cm_addr_set_loopback(&plain);
 	memset(gid, 0, sizeof(*gid));
 	if (plain.sa.sa_family == AF_INET) {

@@ -23,6 +23,7 @@ socklen_t cm_addr_len(const struct sockaddr *sa);
 int cm_addr_read(union cm_addr *addr, const struct sockaddr *sa);
 
 bool cm_addr_is_any(const union cm_addr *addr);
+bool cm_addr_is_loopback(const union cm_addr *addr);
 bool cm_addr_is_multicast(const union cm_addr *addr);
 
 /* IPv6 link-local without a scope: it could be on any interface. */

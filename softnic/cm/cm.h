@@ -79,7 +79,7 @@ struct cm_group {
  * @id: what the user sees
  * @state: where it stands
  * @sync: created without a channel: its calls wait for their event
- * @afonly: of the IPv6 wildcard: IPv4 does not come here
+ * @afonly: a wildcard accepts calls to its own address family only
  * @reuse: not 0 if others with RDMA_OPTION_ID_REUSEADDR may have its address too; see cm_claims.h
  * @ack_timeout: of the QP, as in ibv_qp_attr.timeout
  * @fd: its socket: bound, then listening or connected; -1 if there is none. Lives until the id is

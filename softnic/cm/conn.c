@@ -91,11 +91,22 @@ static void conn_lost(struct cm_id *id, int status)
 	}
 }
 
+/* A call to ::1 also reaches the IPv4 wildcard: see softnic/cm/port.c. */
+static bool is_of_excluded_family(const struct cm_id *listener, const struct cm_msg *msg)
+{
+	union cm_addr bound, called = msg->dst;
+
+	cm_id_src(listener, &bound);
+	cm_addr_unmap(&called);
+	return listener->afonly && bound.sa.sa_family == AF_INET && called.sa.sa_family == AF_INET6;
+}
+
 static void req_received(struct cm_id *id, const struct cm_msg *msg)
 {
 	const struct cm_device *device;
 
-	if (id->listener->state != CM_LISTENING || cm_device_get(&device)) {
+	if (id->listener->state != CM_LISTENING || is_of_excluded_family(id->listener, msg) ||
+	    cm_device_get(&device)) {
 		cm_conn_reject(id, CM_REASON_INVALID_SERVICE_ID, NULL, 0);
 		return;
 	}

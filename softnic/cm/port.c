@@ -8,7 +8,9 @@
  * user, for anybody may bind any name.
  *
  * A listener on the wildcard has the wildcard's own name, so a caller tries the address it calls
- * and then the wildcard. The IPv6 wildcard takes the IPv4 one too. That a wildcard and an address
+ * and then the wildcard. The IPv6 wildcard takes the IPv4 one too. A call to ::1 tries the IPv4
+ * wildcard last: a stock host resolves "localhost" to ::1 first, while a listener without an
+ * address gets the IPv4 wildcard. That a wildcard and an address
  * exclude each other no kernel watches: cm_claims.c does, after the name was taken. Of two that
  * try at the same moment at least one sees the other, so it may be that neither gets the port, but
  * never that both do.
@@ -271,5 +273,9 @@ int cm_port_connect(const struct cm_id *id, const union cm_addr *addr)
 		return rc;
 	any.sa.sa_family = plain.sa.sa_family;
 	cm_addr_set_port(&any, cm_addr_port(&plain));
+	rc = connect_claimed(id, &any);
+	if (rc != -ECONNREFUSED || plain.sa.sa_family != AF_INET6 || !cm_addr_is_loopback(&plain))
+		return rc;
+	any = (union cm_addr){ .in = { .sin_family = AF_INET, .sin_port = cm_addr_port(&plain) } };
 	return connect_claimed(id, &any);
 }

@@ -46,9 +46,10 @@ void async_fini(struct context *c)
 	struct async_event *e;
 
 	pthread_mutex_lock(&open_lock);
-	while (*at != c)
+	while (*at && *at != c)
 		at = &(*at)->next;
-	*at = c->next;
+	if (*at) /* the child of a fork has forgotten its parent's contexts, and may close them */
+		*at = c->next;
 	pthread_mutex_unlock(&open_lock);
 	while ((e = c->first)) {
 		c->first = e->next;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <sys/utsname.h>
 
 #include "test_device.h"
 #include "verbs_puppet.h"
@@ -29,6 +30,30 @@ void skip_on_soft_roce(const char *why)
 {
 	if (soft_roce_differs(why))
 		skip();
+}
+
+static bool is_after_linux_6_1(void)
+{
+	unsigned int major, minor;
+	struct utsname host;
+
+	return !uname(&host) && sscanf(host.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor > 1));
+}
+
+static bool is_refused_here(enum ibv_wc_status status)
+{
+	return status == IBV_WC_LOC_LEN_ERR || status == IBV_WC_LOC_QP_OP_ERR ||
+	       status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_MW_BIND_ERR;
+}
+
+enum ibv_wc_status refused_status(enum ibv_wc_status found, enum ibv_wc_status wanted)
+{
+	if (found != IBV_WC_WR_FLUSH_ERR || !is_refused_here(wanted) || !is_after_linux_6_1())
+		return found;
+	return soft_roce_differs("after Linux 6.1, what its own side refuses may end as flushed") ?
+		       wanted :
+		       found;
 }
 
 static bool is_wanted(struct ibv_device *device)

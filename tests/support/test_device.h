@@ -18,6 +18,12 @@ bool soft_roce_differs(const char *how);
 /* The same, for a whole test: it is skipped there. */
 void skip_on_soft_roce(const char *why);
 
+/*
+ * @found, or @wanted if the device may flush a request that its own side refuses before it tells why.
+ * Soft-RoCE does so after Linux 6.1.
+ */
+enum ibv_wc_status refused_status(enum ibv_wc_status found, enum ibv_wc_status wanted);
+
 /* The nth one; elsewhere than on softnic WEIR_DEVICE names the only one. */
 struct ibv_context *open_device(int n);
 

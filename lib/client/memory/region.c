@@ -11,7 +11,7 @@
 
 static_assert(WEIR_REGION_NAME_MAX == WIRE_CONTROL_NAME_MAX,
 	      "the API promises what the wire carries");
-static_assert((int)WEIR_ALWAYS_INLINE == (int)WEIR_PATH_HINT_HOT &&
+static_assert((int)WEIR_HOT == (int)WEIR_PATH_HINT_HOT &&
 		      (int)WEIR_COLD == (int)WEIR_PATH_HINT_COLD,
 	      "hints reach the core as they are");
 static_assert(WEIR_REGION_EXCLUSIVE == WIRE_REGION_EXCLUSIVE &&

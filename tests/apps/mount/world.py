@@ -89,6 +89,8 @@ class Client:
                 not self.is_mounted():
             self.process.kill()
             raise AssertionError(f"did not mount: {self.said()}")
+        # The mount is listed before the first request is answered; ended there, it is an error.
+        os.statvfs(self.path)
 
     def said(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:

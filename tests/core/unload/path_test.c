@@ -261,7 +261,7 @@ static void counters_never_run_up_to_their_end(void **state)
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		double share = hot_share(cases[i].pages, cases[i].stride, cases[i].is_skewed);
 
-		print_message("hot %.3f, at best %.3f\n", share, cases[i].ideal);
+		print_message("# hot %.3f, at best %.3f\n", share, cases[i].ideal);
 		assert_true(share > cases[i].ideal * 0.8); /* in a sketch, some share a counter */
 		assert_true(share < cases[i].ideal * 1.3);
 	}

@@ -23,7 +23,7 @@ struct user {
 	pthread_t thread;
 	bool stop; /* atomic */
 	int status; /* the first error */
-	uint64_t done;
+	uint64_t done; /* rounds begun; atomic */
 	char bytes[2 * DEPTH * PLACE];
 };
 
@@ -103,7 +103,7 @@ static int write_and_read(struct user *user)
 	struct weir_iov iov = { user->bytes, PLACE, user->memory };
 	int i, rc, submitted = 0;
 
-	user->done++;
+	__atomic_fetch_add(&user->done, 1, __ATOMIC_RELAXED);
 	memset(user->bytes, (int)user->done, DEPTH * PLACE);
 	for (i = 0; i < 2 * DEPTH; i++) {
 		uint64_t offset = (uint64_t)(i % DEPTH) * PLACE;
@@ -152,6 +152,13 @@ static void *use(void *arg)
 static void start_user(struct user *user)
 {
 	assert_int_equal(pthread_create(&user->thread, NULL, use, user), 0);
+}
+
+/* A busy machine may not let the thread run for longer than a whole test takes. */
+static void await_first_round(const struct user *user)
+{
+	while (!__atomic_load_n(&user->done, __ATOMIC_RELAXED))
+		usleep(1000);
 }
 
 static int stop_user(struct user *user)
@@ -227,6 +234,8 @@ static void sessions_come_and_go_while_others_work(void **in)
 		open_user(&users[i], &donor, (struct weir_session_options){ .depth = 8 });
 	for (i = 0; i < 2; i++)
 		start_user(&users[i]);
+	for (i = 0; i < 2; i++)
+		await_first_round(&users[i]);
 	for (i = 0; i < fixture_rounds(20); i++) {
 		struct completion_tally tally = { 0 };
 		struct weir_completion completion = { .done = tally_done, .arg = &tally };

@@ -193,7 +193,7 @@ static void hints_are_followed(void **state)
 	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done,
 					      .arg = &tally,
-					      .hint = WEIR_ALWAYS_INLINE };
+					      .hint = WEIR_HOT };
 	char data[8] = "hints";
 	struct weir_iov iov = { data, sizeof(data), NULL };
 

@@ -145,6 +145,44 @@ static void a_wildcard_is_reached_by_each_address(void **state)
 	assert_null(reached(e, "127.0.0.1", port));
 }
 
+/* A stock host resolves "localhost" to ::1 first, and a listener without an address gets 0.0.0.0. */
+static void ipv6_loopback_reaches_the_ipv4_wildcard_last(void **state)
+{
+	struct ends *e = *state;
+	struct rdma_cm_id *other;
+	uint16_t port = listen_on(e, "0.0.0.0", 0);
+
+	assert_ptr_equal(reached(e, "::1", port), e->listener);
+	other = listen_too(e, "::", port, 1);
+	assert_ptr_equal(reached(e, "::1", port), other);
+	rdma_destroy_id(other);
+	other = listen_too(e, "::1", port, 0);
+	assert_ptr_equal(reached(e, "::1", port), other);
+	assert_ptr_equal(reached(e, "127.0.0.1", port), e->listener);
+	rdma_destroy_id(other);
+	assert_ptr_equal(reached(e, "::1", port), e->listener);
+}
+
+static void ipv6_loopback_reaches_no_ipv4_address(void **state)
+{
+	struct ends *e = *state;
+	uint16_t port = listen_on(e, "127.0.0.1", 0);
+
+	assert_null(reached(e, "::1", port));
+}
+
+static void an_ipv4_wildcard_for_its_family_only_is_not_reached_by_ipv6(void **state)
+{
+	struct ends *e = *state;
+
+	e->listener = listen_too(e, "0.0.0.0", 0, 1);
+	assert_null(reached(e, "::1", ntohs(rdma_get_src_port(e->listener))));
+	assert_ptr_equal(reached(e, "127.0.0.1", ntohs(rdma_get_src_port(e->listener))),
+			 e->listener);
+	assert_ptr_equal(reached(e, "::ffff:127.0.0.1", ntohs(rdma_get_src_port(e->listener))),
+			 e->listener);
+}
+
 static void a_wildcard_and_an_address_exclude_each_other(void **state)
 {
 	struct cm_ends *e = *state;
@@ -449,6 +487,9 @@ int main(void)
 		TEST(a_listener_not_bound_gets_a_port),
 		TEST(ipv6_loopback_is_reached),
 		TEST(a_wildcard_is_reached_by_each_address),
+		TEST(ipv6_loopback_reaches_the_ipv4_wildcard_last),
+		TEST(ipv6_loopback_reaches_no_ipv4_address),
+		TEST(an_ipv4_wildcard_for_its_family_only_is_not_reached_by_ipv6),
 		TEST(a_wildcard_and_an_address_exclude_each_other),
 		TEST(an_address_for_reuse_is_shared_until_someone_listens),
 		TEST(a_connection_does_not_hold_its_listeners_port),
@@ -468,7 +509,7 @@ int main(void)
 
 	if (geteuid()) {
 		/* A test that skips itself is, in cmocka's TAP, one that failed. */
-		printf("# another_user_is_not_listened_to: left out, only root can become another\n");
+		fprintf(stderr, "# another_user_is_not_listened_to: left out, only root can become another\n");
 		cmocka_set_skip_filter("another_user_is_not_listened_to");
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

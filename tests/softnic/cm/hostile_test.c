@@ -288,6 +288,6 @@ int main(void)
 	const char *seed = getenv("WEIR_TEST_SEED");
 
 	state_of_the_die = seed ? strtoull(seed, NULL, 0) : 1;
-	printf("# WEIR_TEST_SEED=%llu\n", (unsigned long long)state_of_the_die);
+	fprintf(stderr, "# WEIR_TEST_SEED=%llu\n", (unsigned long long)state_of_the_die);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,6 +140,9 @@ class Programs(unittest.TestCase):
     def test_ucmatose_by_name(self):
         self.pair("ucmatose -p {port}", "ucmatose -s localhost -f name -p {port}")
 
+    def test_ucmatose_without_a_listeners_address_over_ipv6(self):
+        self.pair("ucmatose -p {port} -c 4", "ucmatose -s ::1 -p {port} -c 4")
+
     def test_ucmatose_over_ipv6(self):
         self.pair("ucmatose -b ::1 -p {port} -c 4", "ucmatose -s ::1 -p {port} -c 4")
 

@@ -14,7 +14,6 @@ import sys
 import time
 
 PATIENCE_S = 120
-SKIPPED = 77
 SIZES = "-a -n 50"  # 2 B to 8 MiB
 LATENCY = "-s 131072 -n 200"  # -a calibrates a clock for each size
 
@@ -113,7 +112,7 @@ def main():
     library = os.path.abspath(options.library)
     if not shutil.which("ib_write_bw"):
         print("1..0 # SKIP perftest is not installed")
-        return SKIPPED
+        return 0  # the plan says it; under TAP, any other status is an error
     lines = [line for line in cases(options.all) if all(word in line for word in options.word)]
     print(f"1..{len(lines)}", flush=True)
     failed = 0

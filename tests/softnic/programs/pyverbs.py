@@ -23,13 +23,18 @@ KNOWN = {
     "test_create_ah_roce":
         "wants an address without a GRH refused, as RoCE must; here the number leads there, and"
         " programs that know InfiniBand only, such as ibv_ud_pingpong, work without options",
+    "test_get_pkey_index":
+        "reads the partition key from sysfs, where softnic's device is not",
     "test_imported_rc_ex_rdma_write":
         "shares a device by duplicating its descriptor of /dev/infiniband, and there is none",
 }
 
 # The suite asks sysfs for the address of the device's interface; softnic has those of the host.
+# The collector frees a cycle in any order: from Python 3.12 on it closes a context before the
+# completion queues of that context, which no libibverbs survives. So nothing is collected.
 DRIVER = """
-import sys, unittest
+import gc, os, sys, unittest
+gc.disable()
 sys.path[:0] = [{root!r}, {root!r} + "/tests"]
 from args_parser import parser
 import tests, tests.base
@@ -37,7 +42,9 @@ def add_loopback(self, dev, port, index):
     self.args.append([dev, port, index, "127.0.0.1", "00:00:00:00:00:00"])
 tests.base.RDMATestCase._get_ip_mac = add_loopback
 parser.parse_args()
-unittest.main(module=tests)
+unittest.main(module=tests, exit=False)
+sys.stderr.flush()
+os._exit(0)
 """
 
 

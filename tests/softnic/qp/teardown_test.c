@@ -449,6 +449,32 @@ static void test_a_child_may_open_the_device_for_itself(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
+/* Python's collector does so: a child has its parent's garbage, too. */
+static void test_a_child_may_close_what_its_parent_opened(void **state)
+{
+	struct ibv_context *ctx;
+	struct ibv_device **list;
+	struct ibv_pd *pd;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	list = ibv_get_device_list(NULL);
+	assert_non_null(list);
+	ctx = ibv_open_device(list[0]);
+	assert_non_null(ctx);
+	pd = ibv_alloc_pd(ctx);
+	assert_non_null(pd);
+	pid = fork();
+	if (!pid)
+		_exit(ibv_dealloc_pd(pd) || ibv_close_device(ctx));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	ibv_free_device_list(list);
+}
+
 /* So that whoever makes one more looks through all of the table first, under its lock. */
 static uint32_t fill_table(struct ibv_pd *pd, struct ibv_mw **windows)
 {
@@ -635,6 +661,7 @@ static int tests(void)
 		cmocka_unit_test(test_a_stopped_peer_does_not_hold_up_a_deregistration_for_long),
 #ifndef __SANITIZE_THREAD__
 		cmocka_unit_test(test_a_child_may_open_the_device_for_itself),
+		cmocka_unit_test(test_a_child_may_close_what_its_parent_opened),
 		cmocka_unit_test(test_a_child_finds_no_lock_held_and_room_in_its_tables),
 		cmocka_unit_test(test_a_child_has_no_way_to_the_memory_of_others),
 		cmocka_unit_test(test_a_child_that_lives_on_does_not_hide_a_death),
