@@ -148,7 +148,7 @@ static void a_wildcard_is_reached_by_each_address(void **state)
 /* A stock host resolves "localhost" to ::1 first, and a listener without an address gets 0.0.0.0. */
 static void ipv6_loopback_reaches_the_ipv4_wildcard_last(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	struct rdma_cm_id *other;
 	uint16_t port = listen_on(e, "0.0.0.0", 0);
 
@@ -165,7 +165,7 @@ static void ipv6_loopback_reaches_the_ipv4_wildcard_last(void **state)
 
 static void ipv6_loopback_reaches_no_ipv4_address(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 	uint16_t port = listen_on(e, "127.0.0.1", 0);
 
 	assert_null(reached(e, "::1", port));
@@ -173,7 +173,7 @@ static void ipv6_loopback_reaches_no_ipv4_address(void **state)
 
 static void an_ipv4_wildcard_for_its_family_only_is_not_reached_by_ipv6(void **state)
 {
-	struct ends *e = *state;
+	struct cm_ends *e = *state;
 
 	e->listener = listen_too(e, "0.0.0.0", 0, 1);
 	assert_null(reached(e, "::1", ntohs(rdma_get_src_port(e->listener))));

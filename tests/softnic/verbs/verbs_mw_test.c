@@ -336,7 +336,7 @@ static void test_what_is_no_window_of_ones_own_cannot_be_invalidated(void **stat
 	assert_int_equal(invalidate(&s->a, s->mw->rkey), IBV_WC_MW_BIND_ERR);
 }
 
-static void bind_is_refused(struct ends *s, struct ibv_mw_bind_info bind)
+static void bind_is_refused(struct mw_ends *s, struct ibv_mw_bind_info bind)
 {
 	assert_int_equal(refused_status(bind_2(s, bind), IBV_WC_MW_BIND_ERR), IBV_WC_MW_BIND_ERR);
 }
