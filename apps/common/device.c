@@ -113,7 +113,7 @@ int device_preload(const char *cmd, unsigned int libraries)
 	if (libraries & DEVICE_SOFTNIC)
 		status = preload_library(cmd, "softnic", SOFTNIC_LIBRARY);
 	if (!status && libraries & DEVICE_UNLOAD)
-		status = preload_library(cmd, "unload", UNLOAD_LIBRARY);
+		status = preload_library(cmd, "preload/unload", UNLOAD_LIBRARY);
 	dl_iterate_phdr(note_sanitizer, &sanitizer);
 	return status || !sanitizer ? status : preload_first(cmd, sanitizer);
 }
