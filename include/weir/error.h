@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Errors. Functions return 0 or a negative errno of the closed list in
- * docs/errors.md; results go through out-parameters, written on success only.
- * What can fail for many reasons (opening, connecting, loading a key) also takes
- * a struct weir_error and explains itself there in a sentence for people.
+ * Errors. Functions return 0 or a negative errno from the closed list in docs/errors.md.
+ * Out-parameters are written on success only. Functions that can fail for many reasons (open,
+ * connect, load a key) also fill a struct weir_error with a sentence for people.
  */
 #ifndef WEIR_ERROR_H
 #define WEIR_ERROR_H
@@ -12,13 +11,13 @@
 extern "C" {
 #endif
 
-/* Filled on failure with one line, no newline: the thing, the value, the remedy. */
+/* Filled on failure with one line, without a newline: the object, the value, the remedy. */
 struct weir_error {
 	char text[512];
 };
 
 /**
- * weir_strerror() - what an errno of weir's list means
+ * weir_strerror() - describe an errno of weir's list
  * @status: 0 or a negative errno
  *
  * Context: Any thread.

@@ -2,31 +2,30 @@
 /*
  * Exchanges: messages between two programs through pools of registered slots (HiPower).
  *
- * Each end has a pool of slots to send from, and a mirror of its peer's to receive in. A message is
- * written from a slot straight into its mirror. Who has what is told by two bitmaps, which each end
- * keeps in its own memory and the other reads: one read confirms many messages and frees many
- * slots, and takes no part of the peer's CPU. The immediate mode is the usual way instead, for
- * comparison: an immediate a message, and messages that give slots back.
+ * Each end has a pool of slots to send from, and a mirror of the peer's pool to receive in. The
+ * sender writes a message from a slot straight into the slot's mirror. Two bitmaps record the owner
+ * of each slot. Each end keeps a bitmap in its own memory for the peer to read. A single RDMA read
+ * confirms many messages and frees many slots without the peer's CPU. The immediate mode is the
+ * conventional scheme, for comparison: an immediate per message, and messages that return slots.
  *
- * Messages arrive once and in order for as long as the connection lives. When it breaks, what was
- * found until then can still be taken, weir_exchange_info() says what the peer is known to have,
- * and nothing is repeated.
+ * Messages arrive once and in order while the connection lives. After it breaks, messages already
+ * found can still be taken, weir_exchange_info() reports what the peer is known to have, and
+ * nothing is sent again.
  *
  *	sender                                     receiver
  *	weir_exchange_put(x, data, length, ...)    n = weir_exchange_take(x, slots, max, ...)
- *	...                                        use slots[0] to slots[n - 1] where they are
+ *	...                                        use slots[0] to slots[n - 1] in place
  *	weir_exchange_flush(x, ...)                weir_exchange_release(x, slots, n)
  *
- * An exchange is driven by the calls on it, and by nothing else: no thread is started. What was put
- * is on its way when the call returns, but the peer may not find it until a later call here has
- * seen that it arrived. So whoever has put its last for now calls weir_exchange_flush(), or waits
- * in weir_exchange_take().
+ * An exchange has no thread: only calls drive it. A put message is in flight when the call returns,
+ * but the peer may not find it until a later call at the sender has seen its completion. After its
+ * last message, a sender therefore calls weir_exchange_flush(), or waits in weir_exchange_take().
  *
- * Context of all: one thread at a time for an exchange, whichever it is, also to close it: nothing
- * ends a call that waits in another thread but its timeout and its peer. Other exchanges are
- * independent. A listener may be used by any number of threads. A call that waits stops waiting
- * after its timeout: 0 does not wait, WEIR_EXCHANGE_FOREVER has no end. Where slots are in a GPU's
- * memory, -EIO says that the driver failed to copy one, and the exchange has ended.
+ * Context of all calls: one thread at a time per exchange, any thread, also for the close. Only the
+ * timeout and the peer end a waiting call. Exchanges are independent of each other. Any number of
+ * threads may use a listener. A timeout of 0 does not wait; WEIR_EXCHANGE_FOREVER has no end. With
+ * slots in GPU memory, -EIO means that the driver failed to copy a slot and that the exchange has
+ * ended.
  */
 #ifndef WEIR_EXCHANGE_H
 #define WEIR_EXCHANGE_H
@@ -48,56 +47,70 @@ struct weir_exchange_listener;
 #define WEIR_EXCHANGE_SLOTS_MAX 65536
 #define WEIR_EXCHANGE_FOREVER UINT64_MAX
 
-/* How one end learns of the other's messages and free slots. Both ends want the same. */
+/* How an end learns of new messages and free slots. Both ends must choose the same mode. */
 enum weir_exchange_mode {
-	WEIR_EXCHANGE_BITMAP, /* by reading its bitmaps: many at a time, without its CPU */
-	WEIR_EXCHANGE_IMM, /* by an immediate for each message, and messages that give slots back */
+	/* reads the peer's bitmaps: many slots per read, without the peer's CPU */
+	WEIR_EXCHANGE_BITMAP,
+	WEIR_EXCHANGE_IMM, /* an immediate per message, and messages that return slots */
 };
 
-/* Where an end has its slots; each end as it likes. */
+/* Where an end keeps its slots. Each end chooses for itself. */
 enum weir_exchange_memory {
 	WEIR_EXCHANGE_HOST,
-	WEIR_EXCHANGE_CUDA, /* in a GPU: by the device if it reaches that, or else copied by the
-			     * driver */
+	/* in a GPU: accessed by the device if it can, otherwise copied by the driver */
+	WEIR_EXCHANGE_CUDA,
 };
 
-/* Zero means the default everywhere. */
+/* Zero means the default in every field. */
 struct weir_exchange_options {
 	const struct weir_key *key; /* NULL: none, on loopback only; kept until close */
-	const char *device; /* only this verbs device; NULL: what the route says */
+	const char *device; /* use only this verbs device; NULL: follow the route */
 	enum weir_exchange_mode mode;
-	unsigned int slots; /* to send from, 1 to WEIR_EXCHANGE_SLOTS_MAX, or 4096 in immediate
-			     * mode; default as many as @pool_bytes has room for, 8 to 256 */
-	size_t slot_bytes; /* of a message that one slot carries, up to 1 GiB; default 4096 */
-	uint64_t receive_bytes_max; /* a peer whose pool needs more memory here is refused;
-				     * default 1 GiB */
-	bool busy; /* never sleep while waiting. Default: poll for as long as it pays, then sleep */
-	unsigned int percent_min; /* bitmap: with fewer of its slots free than this, an end asks
-				   * which have become free, 1 to 99; default 40 */
-	uint64_t timeout_ns; /* of connecting, default 10 s */
+	/*
+	 * Slots to send from, 1 to WEIR_EXCHANGE_SLOTS_MAX (immediate mode: to 4096); default: as
+	 * many as fit in @pool_bytes, 8 to 256.
+	 */
+	unsigned int slots;
+	size_t slot_bytes; /* message bytes per slot, up to 1 GiB; default 4096 */
+	/* Refuse a peer whose pool needs more memory here than this; default 1 GiB. */
+	uint64_t receive_bytes_max;
+	bool busy; /* never sleep while waiting; default: poll while polling pays, then sleep */
+	/*
+	 * Bitmap mode: free slots, in percent, below which an end reads the peer's bitmap for more,
+	 * 1 to 99; default 40.
+	 */
+	unsigned int percent_min;
+	uint64_t timeout_ns; /* for connecting; default 10 s */
 	enum weir_exchange_memory memory;
-	unsigned int gpu; /* of WEIR_EXCHANGE_CUDA: which, as the CUDA driver counts them */
-	uint64_t pool_bytes; /* memory for all @exchanges, of pools and mirrors; default 64 MiB */
-	unsigned int exchanges; /* that share it: who receives from many has a mirror of each one's
-				 * pool, so each one's is to be smaller; default 1, of a group all
-				 * but this member */
-	bool unordered; /* this end takes what has come as it finds it: a message that is there does
-			 * not wait for an earlier one that is not found yet. The peer's messages
-			 * have one slot each then */
-	bool (*goes_on)(void *arg); /* asked about ten times a second, by who waits in
-				     * weir_exchange_connect(), weir_group_lead() or _join(): false
-				     * ends the call, with -ECANCELED; default no */
+	unsigned int gpu; /* with WEIR_EXCHANGE_CUDA: the GPU's number in the CUDA driver */
+	uint64_t pool_bytes; /* memory for pools and mirrors of all @exchanges; default 64 MiB */
+	/*
+	 * Number of exchanges that share @pool_bytes. A receiver from many peers keeps a mirror for
+	 * each, so each pool must be smaller. Default 1; in a group, the number of other members.
+	 */
+	unsigned int exchanges;
+	/*
+	 * This end takes messages in the order in which it finds them, without waiting for earlier
+	 * messages. The peer's messages are then limited to one slot each.
+	 */
+	bool unordered;
+	/*
+	 * Called about ten times a second while weir_exchange_connect(), weir_group_lead() or
+	 * weir_group_join() waits; false ends the wait with -ECANCELED. May be NULL.
+	 */
+	bool (*goes_on)(void *arg);
 	void *goes_on_arg;
 };
 
 /**
- * struct weir_exchange_slot - a slot, as it is acquired or taken
- * @data: its memory; a message's bytes go here, or are here. WEIR_EXCHANGE_CUDA: an address of
- *	the GPU; what is to be sent is there, all streams waited for, before it is committed
- * @length: taken: bytes that are there. Acquired: bytes that fit; set it to what is to be sent
- * @number: which slot it is; not to be changed
- * @last: whether the message ends with this slot; acquired: true, to be set to false for all but
- *	the last slot of a longer message
+ * struct weir_exchange_slot - a slot, acquired or taken
+ * @data: the slot's memory. With WEIR_EXCHANGE_CUDA a GPU address: all streams that write the
+ *	message must have finished before the commit
+ * @length: of a taken slot: bytes received. Of an acquired slot: capacity; the caller sets the
+ *	bytes to send
+ * @number: the slot's number; read-only
+ * @last: whether the message ends with this slot. Of an acquired slot: true; the caller sets false
+ *	for all but the last slot of a longer message
  */
 struct weir_exchange_slot {
 	void *data;
@@ -107,204 +120,265 @@ struct weir_exchange_slot {
 };
 
 /**
- * weir_exchange_listen() - wait for peers at an address
- * @address: "addr", "addr:port", ":port"; NULL: 127.0.0.1; the port defaults to
- *	WEIR_PORT_DEFAULT, 0 is any
- * @options: for all that are accepted; NULL for defaults; copied
+ * weir_exchange_listen() - listen for peers at an address
+ * @address: "addr", "addr:port" or ":port"; NULL: 127.0.0.1; the port defaults to
+ *	WEIR_PORT_DEFAULT, 0 means any
+ * @options: for all accepted exchanges; NULL for defaults; copied
+ * @listener: receives the listener
+ * @error: may be NULL
  *
- * Return: 0; -EINVAL; -ENODEV no device, or no GPU; -EADDRINUSE; -EPERM no key but not loopback.
+ * The caller owes a weir_exchange_unlisten().
+ *
+ * Return: 0, or
+ *	-EINVAL      a malformed address or option;
+ *	-ENODEV      no verbs device, or no GPU;
+ *	-EADDRINUSE  another process listens at the address;
+ *	-EPERM       without a key, only loopback addresses are allowed.
  */
 int weir_exchange_listen(const char *address, const struct weir_exchange_options *options,
 			 struct weir_exchange_listener **listener, struct weir_error *error);
 
-/* The address:port that it listens at, valid until it is closed. */
+/* The listener's address:port, valid until weir_exchange_unlisten(). */
 const char *weir_exchange_address(const struct weir_exchange_listener *listener);
 
 /**
  * weir_exchange_accept() - take the next peer that proves the key
- * @x: receives an exchange with it; end it with weir_exchange_close()
+ * @listener: the listener
+ * @timeout_ns: how long to wait
+ * @x: receives the exchange
+ * @error: may be NULL
  *
- * One that fails to prove the key is refused, and the next one waited for. All who come prove it at
- * once, in calls of this, 32 at a time; one that is mute is sent away after 5 s. Each peer goes to
- * one of those who call.
+ * A peer that fails the proof is refused, and the call waits for the next. Up to 32 peers prove the
+ * key concurrently, inside calls of this function. A silent peer is disconnected after 5 s. With
+ * several callers, each peer goes to one caller. The caller owes a weir_exchange_close().
  *
- * Return: 0; -EAGAIN nobody (timeout 0); -ETIMEDOUT; -ECANCELED the listener was closed; -ENOMEM;
- * -EIO.
+ * Return: 0, or
+ *	-EAGAIN     no peer (timeout 0);
+ *	-ETIMEDOUT  no peer in time;
+ *	-ECANCELED  the listener was closed;
+ *	-ENOMEM, -EIO.
  */
 int weir_exchange_accept(struct weir_exchange_listener *listener, uint64_t timeout_ns,
 			 struct weir_exchange **x, struct weir_error *error);
 
 /**
  * weir_exchange_unlisten() - stop listening
- * @listener: NULL is nothing
+ * @listener: NULL is allowed
  *
- * Exchanges that were accepted stay. Calls of weir_exchange_accept() and weir_group_lead() that are
- * under way in other threads end with -ECANCELED, which this waits for: so not from within goes_on.
- * No other call may begin any more.
+ * Accepted exchanges stay open. Calls of weir_exchange_accept() and weir_group_lead() in other
+ * threads end with -ECANCELED, and this call waits for them. It must therefore not run inside
+ * goes_on. No other call may start any more.
  */
 void weir_exchange_unlisten(struct weir_exchange_listener *listener);
 
 /**
- * weir_exchange_connect() - connect to a listener, prove the key, mutually, and agree on pools
- * @peer: "host", "host:port", "[v6]:port"
+ * weir_exchange_connect() - connect to a listener, prove the key mutually, and agree on pools
+ * @peer: "host", "host:port" or "[v6]:port"
  * @options: NULL for defaults; copied
+ * @x: receives the exchange
+ * @error: may be NULL
  *
- * Return: 0; -EINVAL malformed name or option;
- * -EHOSTUNREACH; -ECONNREFUSED nobody listens; -EAGAIN; -EKEYREJECTED; -EPROTO; -EPROTONOSUPPORT;
- * -EPROTO also if the peer wants the other mode; -EDQUOT an end takes no pool as large as the
- * other's; -ENODEV no device, or no GPU; -ETIMEDOUT; -ENOMEM.
+ * The caller owes a weir_exchange_close().
+ *
+ * Return: 0, or
+ *	-EINVAL           a malformed name or option;
+ *	-EHOSTUNREACH     no route to the peer;
+ *	-ECONNREFUSED     no process listens there;
+ *	-EAGAIN           the listener is busy: try again;
+ *	-EKEYREJECTED     either side failed to prove the key;
+ *	-EPROTO           an invalid reply, or the peer uses the other mode;
+ *	-EPROTONOSUPPORT  the peer speaks another version;
+ *	-EDQUOT           an end refuses a pool as large as the other's;
+ *	-ENODEV           no verbs device, or no GPU;
+ *	-ETIMEDOUT, -ENOMEM.
  */
 int weir_exchange_connect(const char *peer, const struct weir_exchange_options *options,
 			  struct weir_exchange **x, struct weir_error *error);
 
 /**
  * weir_exchange_put() - send a message, copied
- * @data: also of a GPU, if the slots are in one's memory
- * @length: bytes; any number of slots, also none: an empty message is one
- * @done: receives how many bytes were taken; may be NULL if the timeout is
- *	WEIR_EXCHANGE_FOREVER
+ * @x: the exchange
+ * @data: the message; may be in a GPU if the slots are
+ * @length: bytes; any number of slots; 0 sends an empty message
+ * @timeout_ns: how long to wait for free slots
+ * @done: receives how many bytes were taken; may be NULL with WEIR_EXCHANGE_FOREVER
  *
- * If not all of it was taken, the message goes on with the rest: put @data + @done next, and
- * nothing else before. A part that was taken is never lost while the connection lives.
+ * If only a part was taken, the caller's next call must put the rest, @data + @done. A part that
+ * was taken is never lost while the connection lives.
  *
- * Return: 0 all of it is on its way; -EAGAIN no free slot (timeout 0); -ETIMEDOUT; -ECONNRESET the
- * connection is gone; -EINVAL after weir_exchange_finish(); -EMSGSIZE longer than a slot, and the
- * peer takes messages unordered.
+ * Return: 0 (the whole message is in flight), or
+ *	-EAGAIN      no free slot (timeout 0);
+ *	-ETIMEDOUT   no free slot in time;
+ *	-ECONNRESET  the connection is lost;
+ *	-EINVAL      after weir_exchange_finish();
+ *	-EMSGSIZE    longer than a slot, and the peer takes messages unordered.
  */
 int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length, uint64_t timeout_ns,
 		      size_t *done);
 
 /**
- * weir_exchange_acquire() - free slots to write messages in, without a copy
- * @slots: receives them
- * @max: at most so many, at least 1
+ * weir_exchange_acquire() - get free slots in which to write messages without a copy
+ * @x: the exchange
+ * @slots: receives the slots
+ * @max: most slots to return, at least 1
+ * @timeout_ns: how long to wait for a free slot
  *
- * Each is owed a weir_exchange_commit(), which sends it, or a weir_exchange_abandon().
- * Of a pool larger than the device's queue no more are handed out than can be sent at once.
+ * For each slot the caller owes a weir_exchange_commit(), which sends it, or a
+ * weir_exchange_abandon(). The call never returns more slots than fit in the device's send queue.
  *
- * Return: how many, at least 1; -EAGAIN none is free (timeout 0); -ETIMEDOUT; -ECONNRESET; -EINVAL.
+ * Return: number of slots, at least 1, or
+ *	-EAGAIN  no free slot (timeout 0);
+ *	-ETIMEDOUT, -ECONNRESET, -EINVAL.
  */
 int weir_exchange_acquire(struct weir_exchange *x, struct weir_exchange_slot *slots,
 			  unsigned int max, uint64_t timeout_ns);
 
 /**
- * weir_exchange_commit() - send slots that were filled, in this order
- * @slots: acquired, with length and last set
+ * weir_exchange_commit() - send filled slots, in the order given
+ * @x: the exchange
+ * @slots: acquired, with length and last set; read-only from now on
+ * @count: number of slots
  *
- * They must not be written to any more. Return: 0; -EMSGSIZE longer than the slot, or not the last
- * of its message though the peer takes messages unordered, -EINVAL a slot that was not acquired:
- * nothing was sent; -ECONNRESET.
+ * Return: 0, or
+ *	-EMSGSIZE longer than the slot, or a message of several slots though the peer takes
+ *	  messages unordered: nothing was sent;
+ *	-EINVAL      a slot was not acquired: nothing was sent;
+ *	-ECONNRESET  the connection is lost.
  */
 int weir_exchange_commit(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			 unsigned int count);
 
 /*
- * Gives slots back that were acquired and will not be sent. Return: 0; -EINVAL one of them is not
- * acquired: it and those after it were not given back.
+ * Returns acquired slots that the caller will not send.
+ * Return: 0; -EINVAL a slot was not acquired: this slot and the slots after it were not returned.
  */
 int weir_exchange_abandon(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			  unsigned int count);
 
 /**
- * weir_exchange_flush() - make sure that the peer can take all that was put
+ * weir_exchange_flush() - wait until the peer can take everything that was put
+ * @x: the exchange
+ * @timeout_ns: how long to wait
  *
- * Return: 0: all of it is in the peer's memory, and the peer finds it there; -EAGAIN not yet
- * (timeout 0); -ETIMEDOUT; -ECONNRESET.
+ * Return: 0 (everything is in the peer's memory, where the peer finds it), or
+ *	-EAGAIN  not yet (timeout 0);
+ *	-ETIMEDOUT, -ECONNRESET.
  */
 int weir_exchange_flush(struct weir_exchange *x, uint64_t timeout_ns);
 
 /**
- * weir_exchange_finish() - say that nothing more will be put, and wait until all was taken
+ * weir_exchange_finish() - put nothing more, and wait until the peer has taken everything
+ * @x: the exchange
+ * @timeout_ns: how long to wait; after a timeout the caller may call again
  *
- * If the peer has not taken all in time it can be called again. Both ends may finish at once. What
- * the peer has put is not taken here: who has messages left to take keeps the peer's call waiting.
+ * Both ends may finish at the same time. The call does not take the peer's messages: while this end
+ * leaves messages untaken, the peer's weir_exchange_finish() keeps waiting.
  *
- * Return: 0: the peer has taken all that was put; -EAGAIN not yet (timeout 0); -ETIMEDOUT;
- * -ECONNRESET; -EINVAL a message was not put to its end.
+ * Return: 0 (the peer has taken everything), or
+ *	-EAGAIN  not yet (timeout 0);
+ *	-EINVAL  a message was put only in part;
+ *	-ETIMEDOUT, -ECONNRESET.
  */
 int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns);
 
 /**
- * weir_exchange_take() - what has come, where it lies, in order, unless that is not wanted
- * @slots: receives them; valid, and theirs to write to as well, until released
- * @max: at most so many, at least 1
+ * weir_exchange_take() - receive messages in place, in order (unless the option unordered is set)
+ * @x: the exchange
+ * @slots: receives the slots; the caller may read and write their memory until the release
+ * @max: most slots to return, at least 1
+ * @timeout_ns: how long to wait for a slot
  *
- * A message longer than a slot comes slot by slot: @last tells its end.
+ * A message longer than a slot arrives slot by slot; @last marks its end. The caller owes a
+ * weir_exchange_release() for each slot.
  *
- * Return: how many; 0 the peer has finished and all was taken; -EAGAIN nothing is there (timeout
- * 0); -ETIMEDOUT; -ECONNRESET the connection is gone, and all that had come was taken; -EPROTO the
- * peer breaks the rules.
+ * Return: number of slots, 0 (the peer has finished and everything is taken), or
+ *	-EAGAIN      nothing has arrived (timeout 0);
+ *	-ETIMEDOUT   nothing arrived in time;
+ *	-ECONNRESET  the connection is lost, and everything that had arrived is taken;
+ *	-EPROTO      the peer violates the protocol.
  */
 int weir_exchange_take(struct weir_exchange *x, struct weir_exchange_slot *slots, unsigned int max,
 		       uint64_t timeout_ns);
 
 /**
- * weir_exchange_release() - give slots that were taken back to the sender
+ * weir_exchange_release() - return taken slots to the sender
+ * @x: the exchange
+ * @slots: taken slots, in any order
+ * @count: number of slots
  *
- * In any order, any number at a time: the sender learns of many at once.
- *
- * Return: 0; -EINVAL one of them is not taken: it and those after it were not given back;
- * -ECONNRESET.
+ * Return: 0, or
+ *	-EINVAL  a slot was not taken: this slot and the slots after it were not returned;
+ *	-ECONNRESET.
  */
 int weir_exchange_release(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			  unsigned int count);
 
 /**
- * weir_exchange_get() - the next message, copied
- * @data: as of weir_exchange_put()
- * @max: bytes of @data
- * @length: receives its length
+ * weir_exchange_get() - receive the next message, copied
+ * @x: the exchange
+ * @data: as for weir_exchange_put()
+ * @max: bytes that fit at @data
+ * @length: receives the message's length
+ * @timeout_ns: how long to wait
  *
- * Not to be mixed with weir_exchange_take() within one message.
+ * Within a message the caller must not mix this call with weir_exchange_take().
  *
- * Return: 0; -EAGAIN or -ETIMEDOUT it is not all there: call again with the same buffer;
- * -EMSGSIZE it is longer than @max: *length says how long, and it is dropped; -ECONNRESET;
- * -ENOENT the peer has finished; -EPROTO.
+ * Return: 0, or
+ *	-EAGAIN, -ETIMEDOUT  the message is incomplete: call again with the same buffer;
+ *	-EMSGSIZE            longer than @max: *@length says how long; the message is dropped;
+ *	-ECONNRESET          the connection is lost;
+ *	-ENOENT              the peer has finished;
+ *	-EPROTO              the peer violates the protocol.
  */
 int weir_exchange_get(struct weir_exchange *x, void *data, size_t max, size_t *length,
 		      uint64_t timeout_ns);
 
 /**
- * weir_exchange_process() - do what is to be done, without waiting
+ * weir_exchange_process() - make progress without waiting
+ * @x: the exchange
  *
- * For event loops: while it returns 1 there is something to take, or room where there was none, or
- * a call that was refused with -EAGAIN is worth another try. When it has returned 0,
- * weir_exchange_fd() becomes readable once there may be.
+ * For event loops. A return of 1 means that there are messages to take, that slots have become
+ * free, or that a call refused with -EAGAIN should be tried again. After a return of 0,
+ * weir_exchange_fd() becomes readable when the next call may return 1.
  *
- * It asks nothing of a peer that is silent, so neither this nor the descriptor tells of one that
- * has vanished without a word, as when its host loses power. Who has to know calls, after each
- * second or so in which the descriptor was silent, weir_exchange_take() or another call that waits,
- * with a timeout of some milliseconds: that asks. Once the device has given up,
- * weir_exchange_process() says -ECONNRESET.
+ * This call and the descriptor never probe a silent peer, so they do not detect a host that
+ * vanishes, such as by a power failure. A caller that must detect this calls a waiting function,
+ * such as weir_exchange_take() with a timeout of some milliseconds, after each second or so of
+ * silence: the wait probes the peer. Once the device has given up, weir_exchange_process() returns
+ * -ECONNRESET.
  *
- * Return: 1; 0; -ECONNRESET and -EPROTO, as weir_exchange_take(), when there is nothing left to
- * take.
+ * Return: 1; 0; or, when nothing is left to take, -ECONNRESET or -EPROTO as for
+ * weir_exchange_take().
  */
 int weir_exchange_process(struct weir_exchange *x);
 
-/* For poll/epoll; the exchange's. */
+/* A descriptor for poll() and epoll, owned by the exchange. */
 int weir_exchange_fd(const struct weir_exchange *x);
 
-/* All since the beginning, but for the first few. */
+/* Totals since the beginning, except for the first few counts. */
 struct weir_exchange_info {
 	char device[64];
 	char peer[64]; /* address:port */
 	enum weir_exchange_mode mode;
 	enum weir_exchange_memory memory;
-	bool staged; /* the device does not reach the GPU: slots are copied through host memory */
+	bool staged; /* the device cannot access the GPU: slots are copied through host memory */
 	unsigned int slots, peer_slots; /* to send from, to receive in */
 	size_t slot_bytes, peer_slot_bytes;
 	uint64_t put; /* slots committed */
-	uint64_t arrived; /* of them, in the peer's memory, where it finds them */
-	uint64_t released; /* of them, taken by the peer and given back, as far as is known */
-	uint64_t taken; /* slots that were taken here */
+	/* those of @put that are in the peer's memory, where the peer finds them */
+	uint64_t arrived;
+	uint64_t released; /* those of @put that the peer is known to have taken and returned */
+	uint64_t taken; /* slots taken here */
 	uint64_t bytes_put, bytes_taken;
 	uint64_t writes; /* work requests that carried slots */
 	uint64_t looks; /* reads of the peer's bitmaps */
-	uint64_t tells; /* bitmap: of @writes, those with an immediate, for a peer that waits: it
-			 * tells of all slots that the peer did not know of */
-	uint64_t wakes; /* writes of nothing with an immediate, and requests for those */
-	uint64_t gives; /* immediate mode: messages that gave slots back */
+	/*
+	 * Bitmap mode: those of @writes with an immediate, for a waiting peer. The immediate
+	 * announces all slots that the peer did not know of.
+	 */
+	uint64_t tells;
+	uint64_t wakes; /* empty writes with an immediate, and requests for such writes */
+	uint64_t gives; /* immediate mode: messages that returned slots */
 	uint64_t recvs; /* receive work requests posted */
 	uint64_t doorbells, completions, events, sleeps;
 };
@@ -313,10 +387,11 @@ void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info
 
 /**
  * weir_exchange_close() - end the exchange
+ * @x: NULL is allowed
  *
- * What the peer has not found yet is lost to it, unless weir_exchange_finish() has said that it has
- * taken all. Waits for nothing but, five seconds at most, for a peer that has finished to hear that
- * all of it was taken. Slots that are taken or acquired go with it. NULL is nothing.
+ * Messages that the peer has not found yet are lost, unless weir_exchange_finish() has returned 0.
+ * The call waits only for a peer in weir_exchange_finish(), five seconds at most, so that the peer
+ * learns that everything was taken. All slots, taken or acquired, become invalid.
  */
 void weir_exchange_close(struct weir_exchange *x);
 

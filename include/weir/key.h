@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Keys. Donor and client hold the same secret in a file; each proves to the other
- * that it knows it, by HMAC-SHA-256 over fresh nonces, before any memory is named.
- * The key never travels.
+ * Keys. Donor and client hold the same secret in a file. Each side proves to the other that it
+ * knows the secret, by HMAC-SHA-256 over fresh nonces, before any address or rkey is sent. The key
+ * itself is never sent.
  */
 #ifndef WEIR_KEY_H
 #define WEIR_KEY_H
@@ -17,25 +17,31 @@ struct weir_key;
 
 /**
  * weir_key_load() - read a key from a file
- * @path: a regular file that only its owner may read, 16 to 4096 bytes, any content;
- *	one trailing newline is ignored
- * @key: receives the key; free it with weir_key_free()
+ * @path: a regular file of 16 to 4096 bytes, any content, readable by its owner only; one trailing
+ *	newline is ignored
+ * @key: receives the key
  * @error: may be NULL
  *
- * Return: 0; -ENOENT; -EACCES if it can't be read or others may read it (mode & 077);
- * -EINVAL if it is shorter than 16 or longer than 4096 bytes; -ENOMEM.
+ * The caller owes a weir_key_free().
+ *
+ * Return: 0, or
+ *	-ENOENT  the file does not exist;
+ *	-EACCES  the file is unreadable, or others may access it (mode & 077);
+ *	-EINVAL  shorter than 16 or longer than 4096 bytes;
+ *	-ENOMEM  out of memory.
  */
 int weir_key_load(const char *path, struct weir_key **key, struct weir_error *error);
 
 /**
  * weir_key_create() - write a new random key to a file, mode 0600
  * @path: must not exist
+ * @error: may be NULL
  *
- * Return: 0; -EEXIST; another errno of open(2) or write(2).
+ * Return: 0; -EEXIST; or another errno of open(2) or write(2).
  */
 int weir_key_create(const char *path, struct weir_error *error);
 
-/* Wipes and frees @key. NULL is fine. No session or donor that was given it may be open. */
+/* Wipes and frees @key. NULL is allowed. All sessions and donors with this key must be closed. */
 void weir_key_free(struct weir_key *key);
 
 #ifdef __cplusplus

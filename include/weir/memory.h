@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Local memory that a NIC may touch: registered ranges, and pools of registered buffers.
+ * Local memory that a NIC may access: registered ranges, and pools of registered buffers.
  * Registration is explicit: weir installs no malloc hooks.
  */
 #ifndef WEIR_MEMORY_H
@@ -20,34 +20,46 @@ struct weir_pool;
 
 /**
  * weir_memory_register() - let the session's NIC read and write a range
- * @addr, @length: stays mapped until weir_memory_deregister()
+ * @session: the session
+ * @addr: start of the range, which must stay mapped until weir_memory_deregister()
+ * @length: bytes
+ * @memory: receives the registered memory
+ * @error: may be NULL
  *
- * Context: any thread. Return: 0; -EINVAL; -ENOMEM (the text names RLIMIT_MEMLOCK if that is it).
+ * The caller owes a weir_memory_deregister().
+ *
+ * Context: Any thread.
+ * Return: 0; -EINVAL; -ENOMEM (@error names RLIMIT_MEMLOCK if that limit is the cause).
  */
 int weir_memory_register(struct weir_session *session, void *addr, size_t length,
 			 struct weir_memory **memory, struct weir_error *error);
 
-/* No request may still use it. */
+/* No request may still use @memory. */
 void weir_memory_deregister(struct weir_memory *memory);
 
 /**
- * weir_pool_create() - buffers of one size, registered once, in huge pages when there are any
- * @size: bytes of a buffer; rounded up to 64
- * @count: buffers, at least 1
+ * weir_pool_create() - register buffers of one size, in huge pages where available
+ * @session: the session
+ * @size: bytes per buffer; rounded up to a multiple of 64
+ * @count: number of buffers, at least 1
+ * @pool: receives the pool
+ * @error: may be NULL
+ *
+ * The caller owes a weir_pool_destroy().
  */
 int weir_pool_create(struct weir_session *session, size_t size, unsigned int count,
 		     struct weir_pool **pool, struct weir_error *error);
 
-/* All buffers must have been put back. */
+/* The caller must have put back all buffers. */
 void weir_pool_destroy(struct weir_pool *pool);
 
-/* Context: any thread, never blocks. Return: a buffer, or NULL when all are out. */
+/* Context: any thread, never blocks. Return: a buffer, or NULL if none is free. */
 void *weir_pool_get(struct weir_pool *pool);
-/* Like get, but waits until one is put back. */
+/* Like weir_pool_get(), but waits for a free buffer. */
 void *weir_pool_get_wait(struct weir_pool *pool);
 void weir_pool_put(struct weir_pool *pool, void *buffer);
 
-/* The registered memory that all buffers of @pool lie in. */
+/* The registered memory that contains all buffers of @pool. */
 struct weir_memory *weir_pool_memory(const struct weir_pool *pool);
 
 #ifdef __cplusplus

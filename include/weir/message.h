@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Messages between the applications at the two ends of a session, and calls: a message
- * that is answered.
+ * Messages between the applications at the two ends of a session, and calls: messages with a reply.
  */
 #ifndef WEIR_MESSAGE_H
 #define WEIR_MESSAGE_H
@@ -14,61 +13,86 @@ extern "C" {
 #endif
 
 struct weir_session;
-struct weir_peer; /* the donor's view of one client; valid until on_leave returns */
-struct weir_call; /* a call that waits for its answer */
+struct weir_peer; /* the donor's view of a client; valid until on_leave returns */
+struct weir_call; /* a call that waits for its reply */
 
 #define WEIR_MESSAGE_MAX 16000 /* bytes of one message */
 
 /**
- * typedef weir_message_fn - a message arrived
- * @peer: who sent it (NULL at the client: it was the donor)
- * @call: NULL, or what weir_reply() wants: the sender waits for an answer
- * @data: valid during the call only
+ * typedef weir_message_fn - called when a message arrives
+ * @arg: from the options
+ * @peer: the sending client; NULL at the client, where the sender is the donor
+ * @call: NULL for a plain message; otherwise the receiver owes a weir_reply()
+ * @data: the message; valid during the call only
+ * @length: bytes
  *
- * Messages of one peer arrive in the order sent, one at a time. Must not block.
+ * Messages of one peer arrive in the order sent, one at a time. The function must not block.
  */
 typedef void weir_message_fn(void *arg, struct weir_peer *peer, struct weir_call *call,
 			     const void *data, size_t length);
 
 /**
  * weir_send() - send a message to the donor's application
+ * @session: the session
+ * @data: copied
+ * @length: bytes, at most WEIR_MESSAGE_MAX
  *
- * Copies @data. Context: any thread; blocks only while the peer has granted no room; never in a
- * callback, where such a message is kept and sent later.
- * Return: 0; -EMSGSIZE; -ENOTCONN; -ETIMEDOUT; -ENOMEM; in a callback also -EAGAIN, 2048 are kept.
+ * Blocks only while the peer grants no room. Inside a callback the call never blocks: a message
+ * without room is queued.
+ *
+ * Context: Any thread.
+ * Return: 0; -EMSGSIZE; -ENOTCONN; -ETIMEDOUT; -ENOMEM; in a callback also -EAGAIN if 2048 messages
+ * are queued.
  */
 int weir_send(struct weir_session *session, const void *data, size_t length);
 
 /**
- * weir_call() - send a message and wait for the answer
- * @reply, @reply_max: where the answer goes
- * @reply_length: receives its length
+ * weir_call() - send a message and wait for the reply
+ * @session: the session
+ * @data: the message
+ * @length: bytes, at most WEIR_MESSAGE_MAX
+ * @reply: receives the reply
+ * @reply_max: bytes that fit at @reply
+ * @reply_length: receives the reply's length
  *
- * Context: any thread but a callback.
- * Return: 0; -EMSGSIZE one of the two is too long; -ENOTCONN; -ETIMEDOUT; -ECONNRESET; -ENOMEM;
- * -EAGAIN 1024 calls of this session wait for an answer.
+ * Context: Any thread outside callbacks; sleeps.
+ * Return: 0, or
+ *	-EMSGSIZE    the message or the reply is too long;
+ *	-EAGAIN      1024 calls of this session wait for a reply;
+ *	-ENOTCONN    the session is down;
+ *	-ECONNRESET  the channel failed: the outcome is unknown;
+ *	-ETIMEDOUT   no reply in time;
+ *	-ENOMEM      out of memory.
  */
 int weir_call(struct weir_session *session, const void *data, size_t length, void *reply,
 	      size_t reply_max, size_t *reply_length);
 
-/* The answer to a weir_call_async(): @status, and if that is 0 the bytes, valid during the call. */
+/* The reply to a weir_call_async(): @status and, if 0, the bytes, valid during the call. */
 typedef void weir_reply_fn(void *arg, int status, const void *reply, size_t length);
 
-/* The same without waiting, and without a time limit if @timeout_ns is UINT64_MAX (0: the
- * session's): for answers that may be long in coming, such as a lock. @fn runs as weir_done_fn
- * does, once, if this returns 0. */
+/*
+ * Like weir_call(), without waiting. @timeout_ns 0 means the session's timeout, UINT64_MAX none:
+ * for replies that may take long, such as a lock's. If the call returns 0, @fn runs once, like a
+ * weir_done_fn.
+ */
 int weir_call_async(struct weir_session *session, const void *data, size_t length,
 		    uint64_t timeout_ns, weir_reply_fn *fn, void *arg);
 
 /**
- * weir_reply() - answer a call, once, now or later, from any thread
+ * weir_reply() - reply to a call
+ * @call: consumed, even on failure
+ * @data: the reply; copied
+ * @length: bytes
  *
- * Uses up @call, also when it fails. Return: 0; -EMSGSIZE (an empty answer was sent);
- * -ENOTCONN the peer is gone.
+ * Context: Any thread, inside the callback or later.
+ * Return: 0; -EMSGSIZE too long: an empty reply was sent; -ENOTCONN the peer is gone.
  */
 int weir_reply(struct weir_call *call, const void *data, size_t length);
 
-/* Donor: a message to one client. Context: any thread. -EAGAIN: it reads too slowly. */
+/*
+ * For donors: sends a message to one client. Context: any thread. Return: 0; -EAGAIN the client
+ * reads too slowly.
+ */
 int weir_peer_send(struct weir_peer *peer, const void *data, size_t length);
 
 #ifdef __cplusplus

@@ -2,8 +2,8 @@
 /*
  * Regions: ranges of a donor's memory that a client holds.
  *
- * A region is zeroed before it changes hands. A named region outlives its creator,
- * until it is deleted or the donor ends; a nameless one ends with the session.
+ * The donor zeroes a region before its memory changes hands. A named region outlives its creator:
+ * it exists until it is deleted or the donor ends. An unnamed region ends with its session.
  */
 #ifndef WEIR_REGION_H
 #define WEIR_REGION_H
@@ -21,33 +21,56 @@ struct weir_region;
 
 #define WEIR_REGION_NAME_MAX 63 /* bytes, no '/' and no NUL */
 
-#define WEIR_REGION_EXCLUSIVE 1u /* nobody else may hold it while I do */
-#define WEIR_REGION_READ_ONLY 2u /* open: writes are refused */
+#define WEIR_REGION_EXCLUSIVE 1u /* no other client may hold the region */
+#define WEIR_REGION_READ_ONLY 2u /* for open: writes are refused */
 
 /**
  * weir_region_create() - ask the donor for memory
- * @name: 1 to WEIR_REGION_NAME_MAX bytes, or NULL for a nameless region
- * @length: bytes, rounded up by the donor to its page size
+ * @session: the session
+ * @name: 1 to WEIR_REGION_NAME_MAX bytes, or NULL for an unnamed region
+ * @length: bytes; the donor rounds up to its page size
  * @flags: 0 or WEIR_REGION_EXCLUSIVE
+ * @region: receives the region
+ * @error: may be NULL
  *
- * Blocks. Return: 0; -EEXIST; -EDQUOT over this client's quota; -ENOSPC the donor is full;
- * -EINVAL; -ENOTCONN; -ETIMEDOUT.
+ * The caller owes a weir_region_close().
+ *
+ * Context: Any thread outside callbacks; sleeps.
+ * Return: 0, or
+ *	-EEXIST     a region of this name exists;
+ *	-EDQUOT     over this client's quota;
+ *	-ENOSPC     all of the donor's memory is lent;
+ *	-EINVAL     a malformed name, length or flag;
+ *	-ENOTCONN   the session is down;
+ *	-ETIMEDOUT  no reply in time.
  */
 int weir_region_create(struct weir_session *session, const char *name, uint64_t length,
 		       unsigned int flags, struct weir_region **region, struct weir_error *error);
 
-/* Return: 0; -ENOENT; -EBUSY someone holds it exclusively (or, asking for that, at all). */
+/*
+ * Opens a named region. Return: 0; -ENOENT; -EBUSY another client holds it exclusively, or holds it
+ * at all and @flags asks for exclusive access.
+ */
 int weir_region_open(struct weir_session *session, const char *name, unsigned int flags,
 		     struct weir_region **region, struct weir_error *error);
 
-/* Gives it back. Nothing may be in flight to it. A nameless region is gone. Blocks for one message
- * there and back. Context of this and of all that ask the donor: any thread but a callback. */
+/**
+ * weir_region_close() - return a region to the donor
+ * @region: no request to it may be in flight
+ *
+ * An unnamed region ceases to exist. Blocks for one round trip.
+ *
+ * Context: Any thread outside callbacks, as for all calls that ask the donor.
+ */
 void weir_region_close(struct weir_region *region);
 
-/* Removes the name; memory is freed when its last holder closes it. Return: 0; -ENOENT; -EBUSY. */
+/*
+ * Removes the name. The donor frees the memory when the last holder closes the region.
+ * Return: 0; -ENOENT; -EBUSY.
+ */
 int weir_region_delete(struct weir_session *session, const char *name, struct weir_error *error);
 
-/* What one application passes another in a message so that it can reach a region. */
+/* Describes a region in a message between two applications: see weir_region_attach(). */
 struct weir_region_token {
 	uint64_t addr;
 	uint64_t length;
@@ -56,20 +79,26 @@ struct weir_region_token {
 };
 
 /**
- * weir_region_attach() - a region that the application at the donor described itself
- * (see weir_donor_region_create()); close it with weir_region_close(). Sends nothing.
+ * weir_region_attach() - access a region described by the donor's application
+ * @session: the session
+ * @token: from weir_donor_region_create()
+ * @region: receives the region
+ *
+ * Sends nothing. The caller owes a weir_region_close().
+ *
+ * Return: 0, or a negative errno.
  */
 int weir_region_attach(struct weir_session *session, const struct weir_region_token *token,
 		       struct weir_region **region);
 
-/* What a program knows of how often it writes somewhere: see enum weir_unloading. */
+/* How often a program writes to a place: see enum weir_unloading. */
 enum weir_hint {
 	WEIR_NO_HINT,
 	WEIR_HOT, /* often: small writes go by RDMA */
-	WEIR_COLD, /* seldom: small writes are unloaded, unless that is off */
+	WEIR_COLD, /* rarely: small writes are unloaded, unless unloading is off */
 };
 
-/* For all requests to @region that are submitted from now on and have none of their own. */
+/* Sets the hint for later requests to @region that carry no hint of their own. */
 void weir_region_hint(struct weir_region *region, enum weir_hint hint);
 
 uint64_t weir_region_length(const struct weir_region *region);

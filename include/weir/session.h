@@ -2,22 +2,22 @@
 /*
  * Sessions: a client's connections to one donor, and the pipeline over them.
  *
- * A channel that breaks is connected anew, as often as it takes and for as long as the session's
- * timeout, while the donor lives and remembers the session. Then reads that were under way are
- * repeated, and so are writes to regions held exclusively, if they have retries left; all else
- * ends with -ECONNRESET, outcome unknown. Calls that were sent and not answered end so at once.
- * What was not sent yet is sent. A session whose donor has ended, or that could not be mended, is
- * down.
+ * A broken channel is reconnected while the donor lives and remembers the session, and for at most
+ * the session's timeout. After the reconnect, reads in flight are posted again. Writes in flight to
+ * exclusive regions are posted again if they have retries left. All other requests in flight end
+ * with -ECONNRESET: their outcome is unknown. Calls without a reply end in the same way, at once.
+ * Requests that were never posted are posted after the reconnect. A session is down once its donor
+ * has ended or the reconnect has failed.
  *
- * A session that has posted nothing for keepalive_ns asks on each channel whether the donor's host
- * is there still, by an empty RDMA write, which takes none of the donor's CPU time. A host that has
- * vanished without a word is so found out after keepalive_ns to twice as long, and what the
- * transport takes to give up, or timeout_ns if that is less; timeout_ns later the session is down.
+ * After keepalive_ns without a work request, a session probes the donor's host on each channel with
+ * an empty RDMA write, which costs the donor's CPU nothing. A host that vanishes silently is
+ * detected within keepalive_ns to 2 * keepalive_ns, plus the transport's own retry time or
+ * timeout_ns, whichever is shorter. The session is down timeout_ns later.
  *
- * A session that had no answer to what it has in flight for half of timeout_ns, or up to an eighth
- * longer, while others wait for room in the NIC's window, breaks the channels concerned, or all of
- * them if it had no answer at all: else who waits behind what goes to such a host would be late,
- * too.
+ * A session in which no request completes for timeout_ns / 2 (up to an eighth longer) while other
+ * sessions wait for room in the NIC's window breaks the channels concerned. If the donor has
+ * answered nothing at all, the session breaks all its channels. Otherwise, requests to a dead host
+ * would delay the requests queued behind them.
  */
 #ifndef WEIR_SESSION_H
 #define WEIR_SESSION_H
@@ -40,226 +40,307 @@ struct ibv_qp;
 
 #define WEIR_PORT_DEFAULT 7474
 
-/* What is chosen where the options below say DEFAULT. */
+/* The preset: chooses each option below whose value is DEFAULT. */
 enum weir_preset {
 	WEIR_PRESET_DEFAULT, /* rdmabox */
-	WEIR_PRESET_RDMABOX, /* hybrid batching, memory auto, polling adaptive */
-	WEIR_PRESET_SINGLE, /* as plain verbs: single, auto, adaptive */
-	WEIR_PRESET_ACCELIO, /* as Accelio: doorbell, dyn, event batch */
+	WEIR_PRESET_RDMABOX, /* hybrid batching, auto memory, adaptive polling */
+	WEIR_PRESET_SINGLE, /* plain verbs: single, auto, adaptive */
+	WEIR_PRESET_ACCELIO, /* like Accelio: doorbell, dyn, event batch */
 };
 
-/* What requests that wait at the same time become. */
+/* How requests that wait at the same time are batched. */
 enum weir_batching {
-	WEIR_BATCHING_DEFAULT, /* the preset's */
+	WEIR_BATCHING_DEFAULT, /* from the preset */
 	WEIR_BATCHING_SINGLE, /* one work request and one doorbell each */
 	WEIR_BATCHING_DOORBELL, /* chains of work requests, one doorbell each */
-	WEIR_BATCHING_MERGE, /* neighbours at the destination, each shorter than 64 KiB, become
-			      * one work request */
-	WEIR_BATCHING_HYBRID, /* both */
+	/* neighbours at the destination, each shorter than 64 KiB, share a work request */
+	WEIR_BATCHING_MERGE,
+	WEIR_BATCHING_HYBRID, /* merge and doorbell */
 };
 
-/* How much may be in flight on the NIC; the first session on it decides. */
+/* How many bytes may be in flight on a NIC. The first session on the NIC decides. */
 enum weir_admission {
 	WEIR_ADMISSION_DEFAULT, /* static */
-	WEIR_ADMISSION_STATIC, /* window_bytes */
-	WEIR_ADMISSION_DELAY, /* up to window_bytes, by how long completions take */
-	WEIR_ADMISSION_KNEE, /* up to window_bytes, by where more brings no more throughput */
+	WEIR_ADMISSION_STATIC, /* a fixed window of window_bytes */
+	WEIR_ADMISSION_DELAY, /* up to window_bytes, adapted to completion latency */
+	WEIR_ADMISSION_KNEE, /* up to window_bytes, adapted to the throughput's knee */
 };
 
 /*
- * How small writes go: by RDMA, or unloaded, that is into a buffer which the donor's CPU copies
- * from. That is faster where the donor's NIC would have to look up where the page lies. Either way
- * they complete, fail and keep their order alike.
+ * How small writes travel: by RDMA or unloaded. An unloaded write goes into a buffer from which the
+ * donor's CPU copies it. Unloading is faster if the page misses the translation cache of the
+ * donor's NIC. Completion, failure and order are the same on both paths.
  */
 enum weir_unloading {
 	WEIR_UNLOAD_DEFAULT, /* off */
 	WEIR_UNLOAD_OFF,
-	WEIR_UNLOAD_ALWAYS, /* all that fit a slot */
-	WEIR_UNLOAD_HINTS, /* those said to be WEIR_COLD */
-	WEIR_UNLOAD_FREQUENCY, /* those to pages that are written seldom */
-	WEIR_UNLOAD_MEASURED, /* the same, while that proves faster */
+	WEIR_UNLOAD_ALWAYS, /* all writes that fit a slot */
+	WEIR_UNLOAD_HINTS, /* writes hinted WEIR_COLD */
+	WEIR_UNLOAD_FREQUENCY, /* writes to rarely written pages */
+	WEIR_UNLOAD_MEASURED, /* like FREQUENCY, while measurements show a gain */
 };
 
-/* How completions are waited for, by the session's thread and by the blocking calls. */
+/* How the session's thread and blocking calls wait for completions. */
 enum weir_polling {
-	WEIR_POLLING_DEFAULT, /* the preset's */
-	WEIR_POLLING_ADAPTIVE, /* poll for as long as it pays, then sleep until an event */
+	WEIR_POLLING_DEFAULT, /* from the preset */
+	WEIR_POLLING_ADAPTIVE, /* poll while polling pays, then sleep until an event */
 	WEIR_POLLING_BUSY, /* never sleep */
-	WEIR_POLLING_EVENT, /* sleep, and have each completion raise an event */
+	WEIR_POLLING_EVENT, /* sleep, with an event for each completion */
 	WEIR_POLLING_EVENT_BATCH, /* take up to poll_wcs_max after each event, then sleep */
-	WEIR_POLLING_HYBRID, /* poll while there is something, then sleep */
-	WEIR_POLLING_SCQ, /* completion queues of the NIC, shared by all sessions of the process
-			   * that choose this, and one thread for them all, which never sleeps;
-			   * callers that wait do */
+	WEIR_POLLING_HYBRID, /* poll while completions arrive, then sleep */
+	/*
+	 * Shared completion queues: all sessions of the process with this option use the NIC's
+	 * common CQs and one polling thread, which never sleeps. Waiting callers sleep.
+	 */
+	WEIR_POLLING_SCQ,
 };
 
-/* How requests reach memory that nobody registered: see struct weir_iov. */
+/* How requests access unregistered memory: see struct weir_iov. */
 enum weir_mr {
-	WEIR_MR_DEFAULT, /* the preset's */
-	WEIR_MR_AUTO, /* whichever is cheaper for its length; what is to be copied while all buffers
-		       * are in use is registered */
-	WEIR_MR_PRE, /* copied through registered buffers: while all are in use a call that submits
-		      * is refused with -EAGAIN, and a blocking one waits; only what is longer than
-		      * 512 KiB is registered */
-	WEIR_MR_DYN, /* registered while the request is under way */
+	WEIR_MR_DEFAULT, /* from the preset */
+	/*
+	 * Copy or register, whichever is cheaper at this length. Registers also when all bounce
+	 * buffers are in use.
+	 */
+	WEIR_MR_AUTO,
+	/*
+	 * Copy through registered bounce buffers; register only memory longer than 512 KiB. While
+	 * all buffers are in use, asynchronous calls return -EAGAIN and blocking calls wait.
+	 */
+	WEIR_MR_PRE,
+	WEIR_MR_DYN, /* register for the duration of the request */
 };
 
-#define WEIR_RETRIES_NONE (~0u) /* what was lost ends with -ECONNRESET, a read too */
+#define WEIR_RETRIES_NONE (~0u) /* a lost request ends with -ECONNRESET, even a read */
 
-/* How to open a session; zero means the default everywhere. */
+/* How to open a session. Zero means the default in every field. */
 struct weir_session_options {
-	const struct weir_key *key; /* NULL: the donor wants none (loopback only); kept until
-				     * close */
-	const char *device; /* only this verbs device, such as "rxe0"; NULL: what the route says */
-	unsigned int channels; /* QPs, 1 to 16, or to 15 if it unloads; default 2 */
-	unsigned int depth; /* WRs in flight a channel; default 128 */
-	uint64_t window_bytes; /* in flight on the NIC, over all its sessions; default 8 MiB. The
-				* first session on a NIC decides. */
-	uint64_t timeout_ns; /* of a request, and of connecting; default 10 s */
-	uint64_t keepalive_ns; /* without a work request until the donor's host is asked for, at
-				* least 1 ms; UINT64_MAX: never; default 10 s */
-	unsigned int retries; /* times a read, or a write to an exclusive region, may be posted
-			       * again after a channel failed, 1 to 255, or WEIR_RETRIES_NONE;
-			       * default 3 */
+	/* NULL: the donor wants none (loopback only); kept until close */
+	const struct weir_key *key;
+	const char *device; /* use only this verbs device, such as "rxe0"; NULL: follow the route */
+	unsigned int channels; /* QPs, 1 to 16 (15 with unloading); default 2 */
+	unsigned int depth; /* WRs in flight per channel; default 128 */
+	/*
+	 * Bytes in flight on the NIC, over all its sessions; default 8 MiB. The first session on a
+	 * NIC decides.
+	 */
+	uint64_t window_bytes;
+	uint64_t timeout_ns; /* for each request and for connecting; default 10 s */
+	/*
+	 * Idle time before the session probes the donor's host, at least 1 ms; UINT64_MAX: never;
+	 * default 10 s.
+	 */
+	uint64_t keepalive_ns;
+	/*
+	 * How often a read, or a write to an exclusive region, may be posted again after a channel
+	 * failure: 1 to 255, or WEIR_RETRIES_NONE; default 3.
+	 */
+	unsigned int retries;
 	enum weir_preset preset;
 	enum weir_batching batching;
-	unsigned int chain_max; /* work requests with one doorbell, 1 to 32; default 32 */
-	size_t fragment_bytes; /* a work request is at most this long, 4 KiB to 1 GiB; default 1
-				* MiB, and never longer than the smallest window */
+	unsigned int chain_max; /* work requests per doorbell, 1 to 32; default 32 */
+	/*
+	 * Longest work request, 4 KiB to 1 GiB; default 1 MiB. Never longer than the smallest
+	 * window.
+	 */
+	size_t fragment_bytes;
 	enum weir_admission admission;
 	enum weir_mr mr;
-	size_t pool_bytes_max; /* of buffers for what is copied, at least 4 MiB; default 16 MiB, and
-				* 64 MiB with WEIR_MR_PRE. They are made 4 MiB at a time, when
-				* they are wanted, and stay until the session is closed */
-	size_t mr_dyn_bytes; /* auto: from this length on it is registered; default: measured when
-			      * the process first uses the device */
+	/*
+	 * Most memory for bounce buffers, at least 4 MiB; default 16 MiB, with WEIR_MR_PRE 64 MiB.
+	 * The session allocates buffers on demand, 4 MiB at a time, and frees them when it closes.
+	 */
+	size_t pool_bytes_max;
+	/*
+	 * WEIR_MR_AUTO registers from this length on; default: measured on the process's first use
+	 * of the device.
+	 */
+	size_t mr_dyn_bytes;
 	enum weir_polling polling;
 	enum weir_unloading unload;
-	unsigned int unload_hot_pages; /* 4 KiB pages that the donor's NIC has room for: writes to
-					* as many, those written most, are not unloaded; default
-					* 4096 */
-	unsigned int cqs; /* completion queues that the channels share, 1 to channels; default: one
-			   * each. WEIR_POLLING_SCQ: that the sessions share, 1 to 16; default 1.
-			   * The first session on a NIC decides */
-	unsigned int comp_vectors; /* completion queues are spread over so many of the device's
-				    * completion vectors, its interrupts; default: all */
-	unsigned int poll_wcs_max; /* completions taken from a CQ at a time, 1 to 32; default 32 */
-	unsigned int poll_retries_max; /* adaptive: empty polls in a row before sleeping; default:
-					* as many as pay, learned from the load */
-	unsigned int poll_percent_max; /* adaptive: of its time the session's thread may poll for
-					* nothing, 1 to 100; default 90. Blocking calls may
-					* always */
-	bool no_thread; /* weir starts no thread: the caller drives by weir_session_process(). Only
-			 * a channel that broke has one start, to connect it anew */
+	/*
+	 * 4 KiB pages that fit the translation cache of the donor's NIC; default 4096. Writes to so
+	 * many of the hottest pages are not unloaded.
+	 */
+	unsigned int unload_hot_pages;
+	/*
+	 * CQs that the channels share, 1 to channels; default: one per channel. WEIR_POLLING_SCQ:
+	 * CQs that all sessions share, 1 to 16; default 1; the first session on a NIC decides.
+	 */
+	unsigned int cqs;
+	/*
+	 * Number of the device's completion vectors (interrupts) over which the CQs are spread;
+	 * default: all.
+	 */
+	unsigned int comp_vectors;
+	unsigned int poll_wcs_max; /* completions per poll of a CQ, 1 to 32; default 32 */
+	/*
+	 * Adaptive polling: consecutive empty polls before sleeping; default: learned from the
+	 * load.
+	 */
+	unsigned int poll_retries_max;
+	/*
+	 * Adaptive polling: share of its time, in percent, that the session's thread may spend on
+	 * empty polls, 1 to 100; default 90. Blocking calls have no such limit.
+	 */
+	unsigned int poll_percent_max;
+	/*
+	 * Start no thread: the caller calls weir_session_process(). Only a broken channel starts a
+	 * thread, to reconnect.
+	 */
+	bool no_thread;
 
-	weir_message_fn *on_message; /* messages the donor sends unasked; may be NULL */
-	void (*on_down)(void *arg, int status); /* once, when the last channel is gone; from the
-						 * session's thread, or weir_session_process()
-						 * without one; may be NULL */
-	void *arg; /* for both */
+	weir_message_fn *on_message; /* unsolicited messages from the donor; may be NULL */
+	/*
+	 * Runs once, when the last channel is gone, in the session's thread or, without a thread,
+	 * in weir_session_process(). May be NULL.
+	 */
+	void (*on_down)(void *arg, int status);
+	void *arg; /* passed to both callbacks */
 };
 
 /**
- * weir_session_open() - connect to a donor and prove the key, mutually
- * @donor: "host", "host:port", "[v6]:port"; the port defaults to WEIR_PORT_DEFAULT
+ * weir_session_open() - connect to a donor and prove the key mutually
+ * @donor: "host", "host:port" or "[v6]:port"; the port defaults to WEIR_PORT_DEFAULT
  * @options: NULL for defaults; copied
- * @session: receives the session; close it with weir_session_close()
+ * @session: receives the session
  * @error: may be NULL
  *
- * Blocks up to the timeout. Context: any thread.
- * Return: 0; -EINVAL malformed name or option; -ENODEV no verbs device reaches the donor;
- * -EHOSTUNREACH; -ECONNREFUSED nobody listens; -EAGAIN the donor has no room just now;
- * -EKEYREJECTED either side could not prove the key; -EPROTONOSUPPORT the donor speaks another
- * version; -EPROTO it answered nonsense; -EDQUOT; -ETIMEDOUT; -ENOMEM (also locked-memory limit:
- * the text says so).
+ * The caller owes a weir_session_close(). Blocks up to the timeout.
+ *
+ * Context: Any thread.
+ * Return: 0, or
+ *	-EINVAL           a malformed name or option;
+ *	-ENODEV           no verbs device reaches the donor;
+ *	-EHOSTUNREACH     no route to the donor;
+ *	-ECONNREFUSED     no process listens there;
+ *	-EAGAIN           the donor has no room at present: try later;
+ *	-EKEYREJECTED     either side failed to prove the key;
+ *	-EPROTONOSUPPORT  the donor speaks another version;
+ *	-EPROTO           the donor sent an invalid reply;
+ *	-EDQUOT           the donor has its maximum number of clients;
+ *	-ETIMEDOUT        no reply in time;
+ *	-ENOMEM           out of memory, or over the locked-memory limit (@error says so).
  */
 int weir_session_open(const char *donor, const struct weir_session_options *options,
 		      struct weir_session **session, struct weir_error *error);
 
 /**
  * weir_session_close() - end a session
+ * @session: the session
  *
- * What is in flight ends with -ECANCELED or its real outcome; every callback has returned when
- * this returns. Regions, memories and pools of the session that have not been released by then
- * are released with it.
- * Context: any thread but a callback, of this session or another: it waits.
+ * Requests in flight end with -ECANCELED or with their real outcome. All callbacks have returned
+ * when this call returns. The call also releases all regions, memories and pools that the session
+ * still holds.
+ *
+ * Context: Any thread outside callbacks of this or any other session; sleeps.
  */
 void weir_session_close(struct weir_session *session);
 
 /**
  * weir_session_fd() - a descriptor that is readable when weir_session_process() has work
+ * @session: the session
  *
- * For poll/epoll. Owned by the session. What was done when it was submitted has been told by then,
- * and raises nothing here: look into queues before you sleep on it, or sleep on their descriptors
- * too.
+ * For poll() and epoll; the session owns the descriptor. A request that completes inside the
+ * submitting call does not make the descriptor readable. Poll completion queues before sleeping on
+ * this descriptor, or sleep on their descriptors too.
+ *
+ * Context: Any thread.
+ * Return: the descriptor.
  */
 int weir_session_fd(const struct weir_session *session);
 
 /**
  * weir_session_process() - poll for completions and messages, and run their callbacks
+ * @session: the session
  *
- * Needed only with no_thread; allowed from any thread at any time: blocking helpers call it
- * themselves instead of waiting to be woken.
- * Return: number of events handled, 0 if there was nothing.
+ * Required only with no_thread, but always allowed. Blocking calls poll in the same way while they
+ * wait.
+ *
+ * Context: Any thread.
+ * Return: number of events handled, 0 if none.
  */
 int weir_session_process(struct weir_session *session);
 
 struct weir_session_info {
-	char device[64]; /* verbs device the bytes take, such as "softnic0" */
+	char device[64]; /* verbs device in use, such as "softnic0" */
 	char peer[64]; /* address:port of the donor */
-	unsigned int channels; /* alive now */
-	enum weir_preset preset; /* this and the next three: what was chosen, by the options or for
-				  * them */
+	unsigned int channels; /* channels that are up */
+	enum weir_preset preset; /* these four: as chosen by options or preset */
 	enum weir_batching batching;
 	enum weir_mr mr;
 	enum weir_polling polling;
-	uint64_t incarnation; /* of the donor: changes when it starts anew */
-	uint64_t quota_bytes; /* what this client may hold */
-	uint64_t requests, work_requests, doorbells, completions, events; /* so far */
-	uint64_t merged; /* requests that shared a work request with others */
-	uint64_t split; /* requests that were cut into several work requests */
+	uint64_t incarnation; /* of the donor; changes when the donor restarts */
+	uint64_t quota_bytes; /* most memory that this client may hold */
+	uint64_t requests, work_requests, doorbells, completions, events; /* totals since open */
+	uint64_t merged; /* requests that shared a work request */
+	uint64_t split; /* requests split into several work requests */
 	uint64_t chains; /* doorbells for more than one work request */
 	uint64_t window_waits; /* times the window was full */
-	size_t mr_dyn_bytes; /* from this length on memory is registered rather than copied, by the
-			      * options or as measured; 0 with WEIR_MR_DYN */
-	uint64_t pre, dyn; /* requests whose memory was copied, and those whose was registered */
-	uint64_t inlined; /* work requests posted with their data */
-	uint64_t empty_polls, arms, sleeps; /* of the session's thread and of blocking calls */
+	/*
+	 * Memory of this length or more is registered rather than copied, from the options or as
+	 * measured. 0 with WEIR_MR_DYN.
+	 */
+	size_t mr_dyn_bytes;
+	uint64_t pre, dyn; /* requests with copied and with registered memory */
+	uint64_t inlined; /* work requests posted with inline data */
+	uint64_t empty_polls, arms, sleeps; /* by the session's thread and by blocking calls */
 	uint64_t bytes_read, bytes_written, retries, errors, reconnects;
-	uint64_t small, hot; /* writes that could be unloaded; of them, those to pages written
-			      * often */
-	uint64_t unloaded, unload_full; /* those that the donor's CPU copied; that found no room */
-	uint64_t pages; /* of 4 KiB that small writes went to lately, where the way of unloading
-			 * counts */
+	/* Writes small enough to unload, and the part of them that went to hot pages. */
+	uint64_t small, hot;
+	/* Writes that the donor's CPU copied, and writes that found no free slot. */
+	uint64_t unloaded, unload_full;
+	/* 4 KiB pages with recent small writes, in modes that count writes per page. */
+	uint64_t pages;
 };
 
-/* Context: any thread. */
+/**
+ * weir_session_info() - read a session's counters
+ * @session: the session
+ * @info: receives the counters
+ *
+ * Context: Any thread.
+ */
 void weir_session_info(const struct weir_session *session, struct weir_session_info *info);
 
-/* What a donor tells its clients of itself. */
+/* What a donor reports about itself. */
 struct weir_donor_state {
 	uint64_t incarnation;
-	uint64_t memory_bytes, lent_bytes; /* in all, to all */
-	uint64_t quota_bytes, held_bytes; /* this client's */
+	uint64_t memory_bytes, lent_bytes; /* total memory, and memory lent to all clients */
+	uint64_t quota_bytes, held_bytes; /* for this client */
 	unsigned int clients, regions;
 };
 
 /**
- * weir_session_donor_state() - ask the donor how it is
+ * weir_session_donor_state() - ask the donor for its state
+ * @session: the session
+ * @state: receives the state
  *
- * Blocks for one message there and back. Context: any thread but a callback.
- * Return: 0; -ENOTCONN; -ECONNRESET; -ETIMEDOUT; -EPROTO it answered nonsense.
+ * Blocks for one round trip.
+ *
+ * Context: Any thread outside callbacks.
+ * Return: 0, or
+ *	-ENOTCONN    the session is down;
+ *	-ECONNRESET  the channel failed;
+ *	-ETIMEDOUT   no reply in time;
+ *	-EPROTO      the donor sent an invalid reply.
  */
 int weir_session_donor_state(struct weir_session *session, struct weir_donor_state *state);
 
 /**
- * weir_session_verbs() - the plain verbs objects of one channel, for what weir does not do
+ * weir_session_verbs() - the verbs objects of one channel, for uses that weir does not cover
+ * @session: the session, which owns the objects
+ * @channel: from 0
+ * @pd: receives the protection domain; valid until the session closes
+ * @cq: receives the completion queue; valid until the session closes
+ * @qp: receives the queue pair; valid until the channel breaks
  *
- * They are the session's. The QP's and CQ's own queues belong to weir; a user's traffic
- * wants a QP of its own on @pd. A channel that breaks gets another QP, and the old one is gone
- * then;
- * @pd and @cq stay until the session is closed.
- * Return: 0, or -EINVAL if there is no such channel, or it is not up.
+ * The queues of the QP and the CQ belong to weir. For its own traffic, a caller creates another QP
+ * on
+ * @pd. A broken channel gets a new QP when it reconnects.
+ *
+ * Context: Any thread.
+ * Return: 0, or -EINVAL if the channel does not exist or is not up.
  */
 int weir_session_verbs(struct weir_session *session, unsigned int channel, struct ibv_pd **pd,
 		       struct ibv_cq **cq, struct ibv_qp **qp);
