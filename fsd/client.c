@@ -24,7 +24,7 @@ struct wire_fs_reply fsd_client_reply(struct fsd_client *client, int status)
 {
 	struct wire_fs_reply reply = { .status = status };
 
-	/* One that has been asked to share must have answered before it may cache again. */
+	/* A client asked to share may cache again only after its answer. */
 	reply.shared = client->asked_to_share || !is_alone(client);
 	if (client->state == FSD_MOUNTED && !reply.shared)
 		client->caches = true;
@@ -87,7 +87,7 @@ static void ask_to_share(struct fsd_client *client)
 	fsd->host.tell(fsd->host.arg, client->peer, &message, sizeof(message));
 }
 
-/* Somebody has stopped caching, or has gone: who waited for that? */
+/* A client has stopped caching or left: answers the mounts that waited for it. */
 static void answer_waiting_mounts(struct fsd *fsd)
 {
 	struct fsd_client *client;
@@ -166,7 +166,10 @@ uint64_t fsd_deadline_ns(const struct fsd *fsd)
 	return deadline;
 }
 
-/* A client that is stopped keeps others from mounting, until the donor finds it dead. */
+/*
+ * A stopped client blocks other mounts until the donor declares the client dead. Mounts that wait
+ * too long fail.
+ */
 void fsd_expired(struct fsd *fsd)
 {
 	uint64_t now = fsd->host.clock_ns(fsd->host.arg);

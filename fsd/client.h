@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Clients: their coming and going, and whether they may cache names.
+ * Clients: joining, leaving, and permission to cache names.
  *
- * A client that is told that it is alone may cache names and attributes. Before another one's
- * mount is answered, it is asked to share, and the answer waits until it has.
+ * A client that is alone may cache names and attributes. Before a second client's mount is
+ * answered, the server asks the caching client to share, and the mount waits for the client's
+ * answer.
  */
 #ifndef WEIR_FSD_CLIENT_H
 #define WEIR_FSD_CLIENT_H
 
 #include "fsd/internal.h"
 
-/* The head of an answer to a client. */
+/* Returns the head of a reply to a client. */
 struct wire_fs_reply fsd_client_reply(struct fsd_client *client, int status);
 
-/* Answers with nothing but a status. @call may be NULL. */
+/* Sends a reply with a status only. @call may be NULL. */
 void fsd_client_answer(struct fsd_client *client, void *call, int status);
 
-/* Return: 0, and the call is answered now or later; -EALREADY it has mounted. */
+/* Return: 0 (the call is answered now or later), or -EALREADY if the client is mounted already. */
 int fsd_client_mount(struct fsd_client *client, void *call);
 
-/* It caches no more. */
+/* The client has stopped caching. */
 void fsd_client_stopped_caching(struct fsd_client *client);
 
 #endif

@@ -48,7 +48,10 @@ static void deferred_end(struct fsd_deferred *p)
 	free(p);
 }
 
-/* While there is something to zero there is hope; for limbo alone it waits no longer than this. */
+/*
+ * A deferred request waits as long as there is dirty memory to zero. For memory in limbo alone, the
+ * wait is limited by the deadline.
+ */
 static bool is_hopeless(const struct fsd *fsd, const struct fsd_deferred *p)
 {
 	return !fsd->space.dirty && fsd->host.clock_ns(fsd->host.arg) >= p->deadline_ns;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * All names of all directories are in one hash table, by directory and text. Besides, each
- * directory keeps its names in an array in the order they came: a cookie is a name's number in
- * that order, so that a listing goes on where it was whatever came and went meanwhile.
+ * A single hash table holds all names of all directories, keyed by directory and text. Each
+ * directory also keeps its names in an array in order of creation. A cookie is a name's number in
+ * this order, so a listing resumes correctly even if names were added or removed meanwhile.
  */
 #include <errno.h>
 #include <sodium.h>
@@ -62,7 +62,7 @@ struct fsd_inode *fsd_dir_find(const struct fsd *fsd, const struct fsd_inode *di
 	return name ? name->inode : NULL;
 }
 
-/* The first slot whose cookie is at least @cookie. */
+/* The first slot with a cookie of at least @cookie. */
 static uint32_t slot_of(const struct fsd_dir *dir, uint64_t cookie)
 {
 	uint32_t low = 0, high = dir->nr;
@@ -78,7 +78,7 @@ static uint32_t slot_of(const struct fsd_dir *dir, uint64_t cookie)
 	return low;
 }
 
-/* Squeezes out the slots of names that are gone. */
+/* Removes the slots of deleted names. */
 static void compact_slots(struct fsd_dir *dir)
 {
 	uint32_t nr = 0;
@@ -173,13 +173,14 @@ int fsd_dir_link(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text,
 	return 0;
 }
 
-/* The inode of a name that has gone or been replaced has one name less. */
+/* Drops a link of an inode after one of its names was removed or replaced. */
 static void inode_unlinked(struct fsd *fsd, struct fsd_inode *dir, struct fsd_inode *inode)
 {
 	fsd_inode_stamp(fsd, inode);
 	if (fsd_inode_is_dir(inode)) {
 		inode->nlink = 0;
-		inode->dir.parent = inode; /* the other may go before this one, if it is open */
+		/* the old parent may be freed before this directory, if this directory is open */
+		inode->dir.parent = inode;
 		dir->nlink--;
 	} else {
 		inode->nlink--;
@@ -222,7 +223,7 @@ int fsd_dir_rmdir(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text)
 	return 0;
 }
 
-/* Is @inode @dir itself, or does it lie above it? */
+/* Whether @inode is @dir or an ancestor of @dir. */
 static bool is_ancestor(const struct fsd_inode *inode, const struct fsd_inode *dir)
 {
 	if (!fsd_inode_is_dir(inode))
@@ -232,7 +233,7 @@ static bool is_ancestor(const struct fsd_inode *inode, const struct fsd_inode *d
 	return dir == inode;
 }
 
-/* A directory has moved: ".." counts for another one. */
+/* Moves the link that a directory's ".." counts for. */
 static void reparent(struct fsd_inode *inode, struct fsd_inode *from, struct fsd_inode *to)
 {
 	if (!fsd_inode_is_dir(inode))
@@ -324,7 +325,7 @@ int fsd_dir_rename(struct fsd *fsd, struct fsd_inode *from, struct fsd_text old,
 		return exchange_names(fsd, a, b);
 	if (is_ancestor(a->inode, to))
 		return -EINVAL;
-	if (b && b->inode == a->inode) /* two names of one file: POSIX wants nothing done */
+	if (b && b->inode == a->inode) /* two names of the same file: POSIX requires a no-op */
 		return 0;
 	return b ? replace_name(fsd, a, b) : move_name(fsd, a, to, new);
 }

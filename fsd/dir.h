@@ -2,8 +2,8 @@
 /*
  * Directories: names, and the operations on them.
  *
- * A name is given by its text and length, checked already: 1 to FS_NAME_MAX bytes without '/' and
- * NUL, not "." and not "..". Directories are checked to be ones.
+ * Callers pass names that are checked: 1 to FS_NAME_MAX bytes without '/' and NUL, neither "." nor
+ * "..". Callers also check that @dir is a directory.
  */
 #ifndef WEIR_FSD_DIR_H
 #define WEIR_FSD_DIR_H
@@ -16,7 +16,7 @@ struct fsd_text {
 };
 
 void fsd_dir_init(struct fsd_inode *dir, struct fsd_inode *parent);
-/* Frees the directory's own memory; it is empty. */
+/* Frees the memory of an empty directory. */
 void fsd_dir_fini(struct fsd_inode *dir);
 
 /* Return: the inode of this name, or NULL. */
@@ -25,9 +25,11 @@ struct fsd_inode *fsd_dir_find(const struct fsd *fsd, const struct fsd_inode *di
 
 /**
  * fsd_dir_link() - give an inode a name in @dir
+ * @text: must not exist in @dir
  *
- * The name does not exist. Counts links, of @dir too if @inode is a directory, and sets times.
- * Return: 0; -ENOENT @dir is removed itself; -EMLINK; -ENOSPC; -ENOMEM.
+ * Updates link counts (also of @dir if @inode is a directory) and times.
+ *
+ * Return: 0; -ENOENT @dir has been removed; -EMLINK; -ENOSPC; -ENOMEM.
  */
 int fsd_dir_link(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text,
 		 struct fsd_inode *inode);
@@ -41,18 +43,19 @@ int fsd_dir_rmdir(struct fsd *fsd, struct fsd_inode *dir, struct fsd_text text);
  * fsd_dir_rename() - rename(2)
  * @flags: 0, RENAME_NOREPLACE or RENAME_EXCHANGE
  *
- * Return: 0; -ENOENT; -EEXIST; -EISDIR; -ENOTDIR; -ENOTEMPTY; -EINVAL into itself, or the flags;
- * -EMLINK; -ENOSPC; -ENOMEM. Nothing has changed then.
+ * Return: 0, or with nothing changed -ENOENT; -EEXIST; -EISDIR; -ENOTDIR; -ENOTEMPTY; -EINVAL bad
+ * flags, or a directory moved into itself; -EMLINK; -ENOSPC; -ENOMEM.
  */
 int fsd_dir_rename(struct fsd *fsd, struct fsd_inode *from, struct fsd_text old,
 		   struct fsd_inode *to, struct fsd_text new, uint32_t flags);
 
 /**
  * fsd_dir_read() - list names
- * @cookie: 0, or that of the last name seen
- * @out, @room: receives struct wire_fs_dirent and names
+ * @cookie: 0, or the cookie of the last name seen
+ * @out: receives struct wire_fs_dirent entries with names
+ * @room: bytes that fit at @out
  *
- * Return: bytes written; 0: the end.
+ * Return: bytes written; 0 at the end.
  */
 size_t fsd_dir_read(const struct fsd_inode *dir, uint64_t cookie, void *out, size_t room);
 

@@ -7,8 +7,8 @@
 #include "fsd/deferred.h"
 
 #define META_BYTES_MIN (16ull << 20)
-#define CLEAN_BYTES (2u << 20) /* at a time: some 0.3 ms */
-#define META_PART 8 /* names and attributes may take as much as an eighth of the data */
+#define CLEAN_BYTES (2u << 20) /* per slice: about 0.3 ms */
+#define META_PART 8 /* metadata may use an eighth of bytes_max */
 
 static int make_root(struct fsd *fsd)
 {
@@ -79,7 +79,7 @@ void fsd_close(struct fsd *fsd)
 	free(fsd);
 }
 
-/* Shall the volume grow ahead of need? */
+/* Whether the volume should grow ahead of need. */
 static bool is_short(const struct fsd *fsd)
 {
 	const struct fsd_client *client;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The file system at the donor: names, attributes and maps of one tenant's files.
+ * The file server at the donor: names, attributes and maps of a tenant's files.
  *
- * It answers the messages of wire/fs.h and does nothing else: no I/O, no clock, no thread. Its
- * host gives it memory, time and a way to answer, so that a test can be the host.
+ * It answers the messages of wire/fs.h and has no I/O, clock or thread. Its host supplies memory,
+ * time and a way to reply, so a test can be the host.
  *
- * All calls on one struct fsd are serialised by the host (the donor's thread). The host's
- * functions are called during them, and must not call back.
+ * The host (the donor's thread) serialises all calls on a struct fsd. The host's functions run
+ * during these calls and must not call back.
  */
 #ifndef WEIR_FSD_FSD_H
 #define WEIR_FSD_FSD_H
@@ -17,21 +17,23 @@
 
 #include "wire/fs.h"
 
-#define FSD_MESSAGE_MAX 16000 /* bytes of an answer */
+#define FSD_MESSAGE_MAX 16000 /* bytes of a reply */
 #define FSD_NEVER UINT64_MAX
 
 struct fsd;
 struct fsd_client;
 
 /**
- * struct fsd_host - what the file system wants from whoever runs it
- * @take_chunk: memory for the volume, zeroed and open to the clients; @chunk says how they reach
- *	it, @memory where it lies here. It is kept until fsd_close(). 0 or -ENOSPC
- * @room: bytes that @take_chunk could still give
+ * struct fsd_host - services that the file server needs from its host
+ * @take_chunk: allocate zeroed memory for the volume, accessible to the clients and kept until
+ *	fsd_close(). @chunk receives the clients' address of the memory, @memory the local
+ *	address. Return: 0 or -ENOSPC
+ * @room: bytes that @take_chunk could still allocate
  * @tell: send a one-way message to a client
- * @answer: answer a request, now or long after; each @call exactly once
+ * @answer: reply to a request, now or later; each @call exactly once
  * @wall: the time of day
- * @clock_ns: monotonic
+ * @clock_ns: monotonic time
+ * @arg: passed to all functions
  */
 struct fsd_host {
 	int (*take_chunk)(void *arg, uint64_t length, struct wire_fs_chunk *chunk, void **memory);
@@ -44,11 +46,12 @@ struct fsd_host {
 };
 
 /**
- * struct fsd_options - fixed for the life of a file system
- * @bytes_max: of file data
- * @chunk_bytes: the volume grows by this much; a multiple of FS_BLOCK
- * @hash_key: random, so that nobody can choose names that collide
- * @uid, @gid: who owns the root directory
+ * struct fsd_options - fixed for the life of a file server
+ * @bytes_max: most bytes of file data
+ * @chunk_bytes: growth of the volume per chunk; a multiple of FS_BLOCK
+ * @hash_key: random, so that clients cannot choose names that collide
+ * @uid: owner of the root directory
+ * @gid: group of the root directory
  */
 struct fsd_options {
 	uint64_t bytes_max;
@@ -58,59 +61,62 @@ struct fsd_options {
 };
 
 /**
- * fsd_open() - an empty file system
+ * fsd_open() - create an empty file system
  * @host: copied
+ *
+ * The caller owes an fsd_close().
  *
  * Return: 0; -ENOMEM.
  */
 int fsd_open(const struct fsd_host *host, const struct fsd_options *options, struct fsd **fsd);
 
-/* Frees all but the chunks, which are the host's. All clients have left. */
+/* Frees everything except the chunks, which belong to the host. All clients must have left. */
 void fsd_close(struct fsd *fsd);
 
 /**
- * fsd_join() - a client has come
- * @peer: handed to the host's tell()
+ * fsd_join() - add a client
+ * @peer: passed to the host's tell()
+ *
+ * The caller owes an fsd_leave().
  *
  * Return: 0; -ENOMEM.
  */
 int fsd_join(struct fsd *fsd, void *peer, struct fsd_client **client);
 
 /**
- * fsd_leave() - a client's QPs are gone
+ * fsd_leave() - remove a client, after its QPs are gone
  *
- * Releases what it had open, its locks and its maps; frees @client. Its calls that wait are
- * answered, too: each call exactly once.
+ * Releases the client's opens, locks and maps, and frees @client. Also answers its waiting calls,
+ * so that each call is answered exactly once.
  */
 void fsd_leave(struct fsd_client *client);
 
 /**
- * fsd_request() - a message of a client has arrived
- * @call: handed to the host's answer(), during this call or later; NULL if no answer is wanted
- * @message: any bytes at all, any alignment; borrowed for the call
+ * fsd_request() - handle a client's message
+ * @call: passed to the host's answer(), during this call or later; NULL if no reply is wanted
+ * @message: any bytes, any alignment; borrowed for the call
  */
 void fsd_request(struct fsd_client *client, void *call, const void *message, size_t length);
 
 /**
- * fsd_work() - do a little of what is to be done
+ * fsd_work() - do a slice of background work
  *
- * Zeroes memory that was freed, takes a chunk before it is needed, and goes on with requests that
- * want so much memory that it could not all be had at once. To be called again, soon but not at
- * once, while fsd_has_work(): a call takes about a millisecond.
+ * Zeroes freed memory, takes a chunk ahead of need, and retries deferred requests. A call takes
+ * about a millisecond. While fsd_has_work(), the host calls again soon, but not immediately.
  */
 void fsd_work(struct fsd *fsd);
 bool fsd_has_work(const struct fsd *fsd);
 
-/* When fsd_expired() wants to be called, on the host's clock; FSD_NEVER if nothing waits. */
+/* The host's clock at which to call fsd_expired(); FSD_NEVER if nothing waits. */
 uint64_t fsd_deadline_ns(const struct fsd *fsd);
-void fsd_expired(struct fsd *fsd); /* too early: nothing happens */
+void fsd_expired(struct fsd *fsd); /* no-op if called too early */
 
 struct fsd_info {
 	uint64_t files; /* inodes */
-	uint64_t bytes_taken; /* chunks */
-	uint64_t bytes_used; /* extents of files, and in limbo */
-	uint64_t bytes_limbo; /* freed, but someone may still write there */
-	uint64_t bytes_dirty; /* freed, to be zeroed */
+	uint64_t bytes_taken; /* in chunks */
+	uint64_t bytes_used; /* in extents of files and in limbo */
+	uint64_t bytes_limbo; /* freed, but clients may still write there */
+	uint64_t bytes_dirty; /* freed, not zeroed yet */
 	unsigned int mounted;
 };
 

@@ -7,7 +7,7 @@
 #include "fsd/inode.h"
 #include "fsd/lock.h"
 
-/* Few clients have one file: a walk is enough. */
+/* Linear search: few clients have the same file open. */
 static struct fsd_handle *find_handle(const struct fsd_client *client,
 				      const struct fsd_inode *inode)
 {
@@ -66,7 +66,7 @@ void fsd_handle_grant_map(struct fsd_client *client, struct fsd_inode *inode)
 	handle->newest = inode->epoch;
 }
 
-/* May a client still write to these? */
+/* Whether a client may still write to these extents. */
 static bool map_is_held(const struct fsd_inode *inode, const struct fsd_freed *freed)
 {
 	const struct fsd_handle *handle;
@@ -78,7 +78,7 @@ static bool map_is_held(const struct fsd_inode *inode, const struct fsd_freed *f
 	return false;
 }
 
-/* Lets go what nobody holds any more. */
+/* Frees extents in limbo that no client can reach any more. */
 static void free_limbo(struct fsd *fsd, struct fsd_inode *inode)
 {
 	struct fsd_freed *freed, *next;
@@ -135,7 +135,7 @@ void fsd_handle_recall(struct fsd *fsd, struct fsd_inode *inode, struct fsd_free
 	free_limbo(fsd, inode);
 }
 
-/* A client's last open of a file ends: with it end its locks and its map. */
+/* Ends a client's last open of a file, with its locks and its map. */
 static void end(struct fsd *fsd, struct fsd_handle *handle)
 {
 	struct fsd_inode *inode = handle->inode;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who has a file open, and who holds its map.
+ * Open files and map holders.
  *
- * A holder of a map reads and writes extents one-sidedly, and the donor cannot see it. So an
- * extent that is freed under a holder stays in limbo until each one has answered the recall, or
- * its QPs are gone.
+ * A client that holds a file's map reads and writes extents one-sidedly, unseen by the donor. An
+ * extent freed under such a holder therefore stays in limbo until each holder has answered the
+ * recall or lost its QPs.
  */
 #ifndef WEIR_FSD_HANDLE_H
 #define WEIR_FSD_HANDLE_H
@@ -13,24 +13,24 @@
 
 /* Return: 0; -ENFILE; -ENOMEM. */
 int fsd_handle_open(struct fsd_client *client, struct fsd_inode *inode);
-/* The file may be gone afterwards. Return: 0; -EBADF it isn't open. */
+/* Return: 0 (the inode may be freed); -EBADF the file is not open. */
 int fsd_handle_close(struct fsd_client *client, struct fsd_inode *inode);
 bool fsd_handle_is_open(const struct fsd_client *client, const struct fsd_inode *inode);
 
-/* A client that has the file open gets its map as it is now. */
+/* Records that a client, which has the file open, receives the current map. */
 void fsd_handle_grant_map(struct fsd_client *client, struct fsd_inode *inode);
-/* It holds no map up to @epoch any more. */
+/* The client has returned all maps up to @epoch. */
 void fsd_handle_map_returned(struct fsd_client *client, struct fsd_inode *inode, uint64_t epoch);
-/* It holds none at all. */
+/* The client has returned all maps. */
 void fsd_handle_map_forgotten(struct fsd_client *client, struct fsd_inode *inode);
 
 /**
- * fsd_handle_recall() - extents were carved out of a file's map
- * @freed: given; recalled from those who hold the map, or free at once
+ * fsd_handle_recall() - recall extents that were removed from a file's map
+ * @freed: given; recalled from map holders or, without holders, freed at once
  */
 void fsd_handle_recall(struct fsd *fsd, struct fsd_inode *inode, struct fsd_freed *freed);
 
-/* The client goes: its opens, its locks and its maps. */
+/* The client leaves: drops its opens, locks and maps. */
 void fsd_handle_drop_client(struct fsd_client *client);
 
 #endif

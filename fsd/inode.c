@@ -24,7 +24,7 @@ void fsd_uncharge(struct fsd *fsd, uint64_t bytes)
 	fsd->meta_bytes -= bytes;
 }
 
-/* Numbers are given out one after the other: spread them over the table. */
+/* Inode numbers are sequential; this spreads them over the table. */
 static uint64_t hash(uint64_t ino)
 {
 	ino *= 0x9e3779b97f4a7c15u;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * What the files of the file system share: its structures. Each noun's functions are in its own
- * header.
- */
+/* Structures shared by the files of the server. Each noun has its functions in its own header. */
 #ifndef WEIR_FSD_INTERNAL_H
 #define WEIR_FSD_INTERNAL_H
 
@@ -24,12 +21,12 @@ struct fsd_name {
 
 struct fsd_slot {
 	uint64_t cookie;
-	struct fsd_name *name; /* NULL: it is gone */
+	struct fsd_name *name; /* NULL: the name was removed */
 };
 
-/* A directory's names in order of their cookies, which is the order they came in. */
+/* A directory's names in order of cookies, which is the order of creation. */
 struct fsd_dir {
-	struct fsd_inode *parent; /* the root's is the root */
+	struct fsd_inode *parent; /* the root is its own parent */
 	struct fsd_slot *slot;
 	uint32_t nr, room; /* slots */
 	uint32_t names; /* slots in use */
@@ -48,13 +45,14 @@ struct fsd_inode {
 	uint64_t ino, size, change;
 	struct wire_fs_time atime, mtime, ctime;
 	uint32_t mode, nlink, uid, gid, rdev;
-	uint32_t opens; /* of all clients; without them and without names it goes */
-	uint64_t epoch; /* of its map: grows when extents are freed */
-	uint64_t kept_end; /* fallocate(2) wants blocks kept up to here, past the size too */
+	uint32_t opens; /* by all clients; the inode is freed at 0 opens and 0 names */
+	uint64_t epoch; /* of the map; incremented when extents are freed */
+	/* end of the blocks that fallocate(2) reserved, possibly past the size */
+	uint64_t kept_end;
 	union {
 		struct fsd_map map; /* regular file */
 		struct fsd_dir dir;
-		char *target; /* symbolic link, @size bytes */
+		char *target; /* symbolic link of @size bytes */
 	};
 	struct fsd_handle_list handles;
 	struct fsd_freed_list limbo; /* oldest first */
@@ -63,18 +61,18 @@ struct fsd_inode {
 	struct fsd_xattr_list xattrs;
 };
 
-/* What one client has to do with one file. */
+/* A client's state for a file. */
 struct fsd_handle {
 	TAILQ_ENTRY(fsd_handle) of_inode, of_client;
 	struct fsd_inode *inode;
 	struct fsd_client *client;
 	uint32_t opens;
-	uint64_t oldest, newest; /* epochs of maps it may have; newest 0: none */
+	uint64_t oldest, newest; /* epochs of maps that the client may hold; newest 0: none */
 };
 
 enum fsd_client_state {
 	FSD_NEW,
-	FSD_MOUNTING, /* waits until the others share */
+	FSD_MOUNTING, /* waits until the other clients share */
 	FSD_MOUNTED,
 };
 
@@ -84,9 +82,9 @@ struct fsd_client {
 	void *peer;
 	uint64_t id;
 	enum fsd_client_state state;
-	bool caches; /* was told that it is alone, and may cache names */
-	bool asked_to_share; /* FS_SHARE was sent, FS_SHARED has not come */
-	void *mount_call; /* while mounting */
+	bool caches; /* may cache names: the client was told that it is alone */
+	bool asked_to_share; /* FS_SHARE was sent, FS_SHARED has not arrived */
+	void *mount_call; /* in FSD_MOUNTING */
 	uint64_t mount_deadline_ns;
 	struct fsd_handle_list handles;
 	struct fsd_wait_list waits;
@@ -100,7 +98,8 @@ struct fsd {
 	struct fsd_hashtable inodes, names;
 	struct fsd_inode *root;
 	uint64_t next_ino, next_client;
-	uint64_t meta_bytes, meta_bytes_max; /* of the donor's own memory, for all but file data */
+	/* of the donor's own memory, for everything except file data */
+	uint64_t meta_bytes, meta_bytes_max;
 	struct fsd_client_list clients;
 	struct fsd_deferred_list deferred; /* oldest first */
 	uint32_t nr_deferred;
@@ -108,8 +107,8 @@ struct fsd {
 };
 
 /*
- * Names, attributes and the like live in the donor's own memory. They are charged for, so that
- * a client that makes files without end gets ENOSPC and not the donor killed.
+ * Names, attributes and other metadata live in the donor's own memory. Charging limits them: a
+ * client that creates files without end gets -ENOSPC instead of exhausting the donor's memory.
  */
 int fsd_charge(struct fsd *fsd, uint64_t bytes); /* 0; -ENOSPC */
 void fsd_uncharge(struct fsd *fsd, uint64_t bytes);

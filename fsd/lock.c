@@ -6,8 +6,8 @@
 #include "fsd/client.h"
 #include "fsd/lock.h"
 
-#define WAITS_MAX 1024 /* of one client */
-#define CHAIN_MAX 64 /* owners waiting for each other */
+#define WAITS_MAX 1024 /* per client */
+#define CHAIN_MAX 64 /* owners that wait for each other */
 
 struct fsd_lock {
 	TAILQ_ENTRY(fsd_lock) entry;
@@ -41,7 +41,7 @@ static bool adjoin(const struct fsd_lock *a, const struct fsd_lock *b)
 	       (a->start && b->end == a->start - 1);
 }
 
-/* What is in the way of @wanted, or NULL. */
+/* The lock that conflicts with @wanted, or NULL. */
 static struct fsd_lock *conflict(const struct fsd_inode *inode, const struct fsd_lock *wanted)
 {
 	struct fsd_lock *lock;
@@ -116,8 +116,8 @@ static struct fsd_lock *lock_new(struct fsd *fsd)
 }
 
 /*
- * Makes way for @new among the locks of its owner: of another type, cut; of the same type,
- * swallowed. Cutting a hole into one makes two of it: that takes *@spare.
+ * Adjusts the owner's existing locks to @new: locks of the same type are merged into @new, locks of
+ * the other type are cut. A hole cut into a lock splits the lock and uses *@spare.
  */
 static void make_way(struct fsd *fsd, struct fsd_inode *inode, struct fsd_lock *new,
 		     struct fsd_lock **spare)
@@ -153,7 +153,7 @@ static void make_way(struct fsd *fsd, struct fsd_inode *inode, struct fsd_lock *
 	}
 }
 
-/* Nothing is in the way. */
+/* Applies a lock that has no conflict. */
 static int apply_lock(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *wanted)
 {
 	struct fsd_lock *lock = lock_new(fsd), *spare = lock_new(fsd);
@@ -186,7 +186,7 @@ static void wait_end(struct fsd_wait *wait, int status)
 	free(wait);
 }
 
-/* A lock has gone or become weaker: who waits for it? First come, first served. */
+/* Grants waiting locks after a lock was removed or weakened. First come, first served. */
 static void wake_waiters(struct fsd *fsd, struct fsd_inode *inode)
 {
 	struct fsd_wait *wait = TAILQ_FIRST(&inode->waits);
@@ -197,12 +197,12 @@ static void wake_waiters(struct fsd *fsd, struct fsd_inode *inode)
 			continue;
 		}
 		wait_end(wait, apply_lock(fsd, inode, &wait->wanted));
-		/* It may have been a weaker lock in exchange for a stronger: start again. */
+		/* The grant may have weakened the owner's previous lock: start again. */
 		wait = TAILQ_FIRST(&inode->waits);
 	}
 }
 
-/* Would @wanted wait for an owner that itself, by however many others, waits for its owner? */
+/* Whether @wanted's owner would wait for itself through a chain of waiting owners. */
 static bool deadlocks(const struct fsd_inode *inode, const struct fsd_lock *wanted)
 {
 	const struct fsd_lock *blocker = conflict(inode, wanted);
@@ -243,7 +243,10 @@ static int wait_begin(struct fsd_inode *inode, const struct fsd_lock *wanted, ui
 	return 0;
 }
 
-/* flock(2) gives up the old lock before it waits for another: else two would wait for ever. */
+/*
+ * flock(2) releases the old lock before it waits for the new lock. Otherwise two owners could
+ * deadlock.
+ */
 static void give_up_flock(struct fsd *fsd, struct fsd_inode *inode, const struct fsd_lock *wanted)
 {
 	struct fsd_lock nothing = *wanted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Ranges and flags are checked by those whose they are. That a user may do what he asks is checked
- * by the kernel at the client, which knows the key and so could touch all of this anyway.
+ * The modules that use ranges and flags check them. The client's kernel checks user permissions.
+ * The server cannot: a client that knows the key could access all files anyway.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -103,12 +103,12 @@ static int check_make(const struct fsd_request *r)
 	if (r->second.length > target)
 		return -ENAMETOOLONG;
 	if (S_ISLNK(r->make.mode) && !r->second.length)
-		return -ENOENT; /* as symlink(2) says */
+		return -ENOENT; /* as symlink(2) requires */
 	if (!fsd_dir_find(r->fsd, r->inode, r->name))
 		return 0;
 	/*
-	 * ESTALE: the kernel looks the name up again, checks whether this user may open it, and
-	 * then does. To open it here would spare it the check.
+	 * On -ESTALE the kernel looks the name up again, checks the user's permission, and then
+	 * opens the file. Opening here would bypass the check.
 	 */
 	if (r->make.make == FS_MAKE_OPEN)
 		return -ESTALE;
@@ -288,7 +288,10 @@ static int do_fallocate(struct fsd_request *r)
 {
 	int rc;
 
-	/* Only what cuts: the rest may be postponed, and the client have a new map by then. */
+	/*
+	 * Only for modes that remove blocks. Other modes may be deferred, and by the time they run
+	 * the client may hold a new map.
+	 */
 	if (r->fallocate.mode & FALLOC_FL_PUNCH_HOLE)
 		fsd_handle_map_forgotten(r->client, r->inode);
 	rc = fsd_file_fallocate(r->fsd, r->inode, &r->fallocate);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * What the operations of wire/fs.h do, once a request has been decoded.
- */
+/* The operations of wire/fs.h, after decoding. */
 #ifndef WEIR_FSD_OP_H
 #define WEIR_FSD_OP_H
 
 #include "fsd/dir.h"
 
-/* A request on its way through its handler. */
+/* A decoded request. */
 struct fsd_request {
 	struct fsd *fsd;
 	struct fsd_client *client;
@@ -28,28 +26,28 @@ struct fsd_request {
 		struct wire_fs_lock lock;
 		struct wire_fs_recall recall;
 	};
-	struct fsd_text name, second; /* the strings that follow it */
-	struct fsd_inode *inode; /* head.ino, if the operation has one */
-	size_t length; /* of the answer so far */
-	bool later; /* answered by another hand */
+	struct fsd_text name, second; /* strings after the fixed part */
+	struct fsd_inode *inode; /* the inode of head.ino, if the operation has one */
+	size_t length; /* bytes of the reply so far */
+	bool later; /* the reply is sent later, outside the handler */
 };
 
-/* What the message is to have, and is checked for before its operation sees it. */
+/* Checks of the message before its operation runs. */
 enum {
-	FSD_OP_INODE = 1, /* head.ino is one, of any type */
+	FSD_OP_INODE = 1, /* head.ino is an inode of any type */
 	FSD_OP_DIR = FSD_OP_INODE | 2,
 	FSD_OP_FILE = FSD_OP_INODE | 4,
-	FSD_OP_NAME = 8, /* a name follows, and is one in a directory */
-	FSD_OP_XATTR = 16, /* a name follows, and is one of an attribute */
+	FSD_OP_NAME = 8, /* a valid directory entry's name follows */
+	FSD_OP_XATTR = 16, /* a valid attribute's name follows */
 	FSD_OP_FIRST = 32, /* allowed before FS_MOUNT */
 };
 
 /**
  * struct fsd_op - an operation
- * @handle: does it, and puts the answer into fsd->reply. 0; -EINPROGRESS: it has done nothing yet
- *	and is to be tried again; or the answer's status
+ * @handle: handles the request and writes the reply into fsd->reply. Returns the reply's status, or
+ *	-EINPROGRESS if it changed nothing and must be retried
  * @fixed: bytes of the message before its strings
- * @flags: FSD_OP_
+ * @flags: FSD_OP_ flags
  */
 struct fsd_op {
 	int (*handle)(struct fsd_request *r);
@@ -57,10 +55,10 @@ struct fsd_op {
 	uint16_t flags;
 };
 
-/* Return: NULL if there is no such operation. */
+/* Return: the operation, or NULL if none has this number. */
 const struct fsd_op *fsd_op(uint32_t op);
 
-/* Whether it can be one in a directory. */
+/* Whether @name is valid in a directory. */
 bool fsd_is_name(struct fsd_text name);
 
 #endif

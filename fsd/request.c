@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A client's messages: decoded, checked, dispatched, answered. Nothing in a message is believed:
- * its lengths, its strings and its inode numbers are checked here.
+ * A client's messages: decode, check, dispatch, answer. This file validates all lengths, strings
+ * and inode numbers of a message.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static uint32_t second_length(const struct fsd_request *r)
 	}
 }
 
-/* A message is its fixed part and its strings, to the byte. */
+/* The message must consist of exactly the fixed part and the strings. */
 static int decode_request(struct fsd_request *r, const struct fsd_op *op, const char *message,
 			  size_t length)
 {

@@ -4,7 +4,7 @@
 
 #include "fsd/internal.h"
 
-/* Handles and answers a message, or returns -EINPROGRESS and has done neither. */
+/* Handles and answers a message. Returns -EINPROGRESS if the message must be retried. */
 int fsd_request_try(struct fsd_client *client, void *call, const void *message, size_t length);
 
 #endif

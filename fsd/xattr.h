@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Extended attributes. Names are 1 to FS_NAME_MAX bytes without NUL. Those of "system." are
- * refused: an access list that nobody enforces would be a lie.
+ * Extended attributes. Names are 1 to FS_NAME_MAX bytes without NUL. Names in "system." are
+ * refused: the server does not enforce access lists, so it does not store them.
  */
 #ifndef WEIR_FSD_XATTR_H
 #define WEIR_FSD_XATTR_H
@@ -9,15 +9,17 @@
 #include "fsd/dir.h"
 #include "fsd/internal.h"
 
-/* @flags: 0, XATTR_CREATE or XATTR_REPLACE. Return: 0; -EEXIST; -ENODATA; -E2BIG; -ENOSPC;
- * -EOPNOTSUPP; -EINVAL; -ENOMEM. */
+/*
+ * @flags: 0, XATTR_CREATE or XATTR_REPLACE. Return: 0; -EEXIST; -ENODATA; -E2BIG; -ENOSPC;
+ * -EOPNOTSUPP; -EINVAL; -ENOMEM.
+ */
 int fsd_xattr_set(struct fsd *fsd, struct fsd_inode *inode, struct fsd_text name,
 		  struct fsd_text value, uint32_t flags);
 
-/* The value stays where it is until the attribute changes. Return: 0; -ENODATA. */
+/* @value stays valid until the attribute changes. Return: 0; -ENODATA. */
 int fsd_xattr_get(const struct fsd_inode *inode, struct fsd_text name, struct fsd_text *value);
 
-/* Writes the names, each with a NUL: at most FS_XATTR_MAX bytes. Return: bytes. */
+/* Writes the names, each with a NUL, FS_XATTR_MAX bytes at most. Return: bytes written. */
 size_t fsd_xattr_list(const struct fsd_inode *inode, char *out);
 
 /* Return: 0; -ENODATA. */

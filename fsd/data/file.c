@@ -27,7 +27,7 @@ static int check_range(uint64_t offset, uint64_t length)
 	return 0;
 }
 
-/* Zeroes what is there of a range. */
+/* Zeroes the allocated parts of a range. */
 static void zero(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
 {
 	struct fsd_map_cursor place = fsd_map_seek(&inode->map, start);
@@ -43,7 +43,7 @@ static void zero(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint6
 	}
 }
 
-/* Frees the extents of whole blocks. */
+/* Frees the extents of a range of whole blocks. */
 static int free_range(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
 {
 	struct fsd_freed *freed;
@@ -82,7 +82,7 @@ int fsd_file_resize(struct fsd *fsd, struct fsd_inode *inode, uint64_t size)
 	return 0;
 }
 
-/* The first hole from @at on. False: none before @end. */
+/* Finds the first hole from @at on. Returns false if there is none before @end. */
 static bool next_hole(const struct fsd_map *map, uint64_t at, uint64_t end, uint64_t *hole,
 		      uint64_t *length)
 {
@@ -159,7 +159,7 @@ static int punch(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint6
 	int rc = free_range(fsd, inode, block_end(start), block_start(end));
 
 	if (!rc)
-		zero(fsd, inode, start, end); /* what is left are the two ends */
+		zero(fsd, inode, start, end); /* the partial blocks at both ends */
 	return rc;
 }
 
@@ -212,7 +212,7 @@ void fsd_file_trim(struct fsd *fsd, struct fsd_inode *inode)
 {
 	uint64_t end = inode->size > inode->kept_end ? inode->size : inode->kept_end;
 
-	/* If there is no memory to do it, it stays allocated: no harm. */
+	/* Without memory for this, the blocks stay allocated, which is harmless. */
 	(void)free_range(fsd, inode, block_end(end), UINT64_MAX);
 }
 
@@ -226,7 +226,7 @@ void fsd_file_free(struct fsd *fsd, struct fsd_inode *inode)
 		fsd_space_give_dirty(&fsd->space, freed);
 		return;
 	}
-	/* No memory even for that: zero at once. */
+	/* No memory for struct fsd_freed: zero immediately. */
 	while (fsd_map_pop(&inode->map, UINT64_MAX, &e)) {
 		memset(fsd_space_memory(&fsd->space, e.volume), 0, e.length);
 		fsd_space_give(&fsd->space, e.volume, e.length);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A tree of two levels: an array of leaves, each a small sorted array. Most files are one leaf
- * of one extent; a file of a million extents has some ten thousand leaves, and an insertion
- * moves at most one leaf's worth of them.
+ * A tree of two levels: an array of leaves, each a small sorted array. Most files have a single
+ * leaf with a single extent. A file of a million extents has about ten thousand leaves, and an
+ * insertion moves at most a leaf's extents.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ void fsd_map_step(struct fsd_map_cursor *place)
 	place->slot = 0;
 }
 
-/* Room for @nr more leaves in the array. */
+/* Makes room for @nr more leaves in the array. */
 static int map_reserve(struct fsd_map *map, uint32_t nr)
 {
 	uint32_t room = map->room ? map->room : 1;
@@ -101,7 +101,7 @@ static struct fsd_leaf *leaf_new(uint32_t room)
 	return leaf;
 }
 
-/* A new leaf at @index; there is room in the array. */
+/* Inserts a leaf at @index; the array has room. */
 static void map_put(struct fsd_map *map, uint32_t index, struct fsd_leaf *leaf)
 {
 	memmove(&map->leaf[index + 1], &map->leaf[index], (map->nr - index) * sizeof(map->leaf[0]));
@@ -116,7 +116,7 @@ static void map_drop(struct fsd_map *map, uint32_t index)
 	memmove(&map->leaf[index], &map->leaf[index + 1], (map->nr - index) * sizeof(map->leaf[0]));
 }
 
-/* Cuts a leaf in two before @slot. */
+/* Splits a leaf before @slot. */
 static int leaf_split(struct fsd_map *map, uint32_t index, uint32_t slot)
 {
 	struct fsd_leaf *left = map->leaf[index], *right = leaf_new(LEAF_MAX);
@@ -145,7 +145,7 @@ static int leaf_grow(struct fsd_map *map, uint32_t index)
 	return 0;
 }
 
-/* A first leaf, or a place for one more extent in the leaf at @place, which may move. */
+/* Makes room for an extent at @place; may create the first leaf or move @place. */
 static int make_room(struct fsd_map *map, struct fsd_map_cursor *place)
 {
 	struct fsd_leaf *leaf;
@@ -168,7 +168,7 @@ static int make_room(struct fsd_map *map, struct fsd_map_cursor *place)
 		return 0;
 	if (leaf->room < LEAF_MAX)
 		return leaf_grow(map, place->leaf);
-	/* A file that grows at its end fills its leaves; others halve them. */
+	/* Appending leaves full leaves behind; an insertion elsewhere splits in half. */
 	if (leaf_split(map, place->leaf, place->slot == LEAF_MAX ? LEAF_MAX - 1 : LEAF_MAX / 2))
 		return -ENOMEM;
 	if (place->slot > leaf->nr) {
@@ -246,7 +246,7 @@ int fsd_map_insert(struct fsd_map *map, const struct wire_fs_extent *extent, uin
 	return 0;
 }
 
-/* Sees to it that no extent lies across @offset. */
+/* Splits the extent that crosses @offset, if any. */
 static int cut_at(struct fsd_map *map, uint64_t offset)
 {
 	struct fsd_map_cursor place = fsd_map_seek(map, offset);
@@ -267,7 +267,7 @@ static int cut_at(struct fsd_map *map, uint64_t offset)
 	return 0;
 }
 
-/* Sees to it that the extents from @offset on begin a leaf; says which. */
+/* Splits so that a leaf begins at @offset, and returns the leaf's index. */
 static int cut_leaf_at(struct fsd_map *map, uint64_t offset, uint32_t *leaf)
 {
 	struct fsd_map_cursor place;
@@ -284,7 +284,7 @@ static int cut_leaf_at(struct fsd_map *map, uint64_t offset, uint32_t *leaf)
 	return 0;
 }
 
-/* Carving leaves small leaves behind: join the two that now meet. */
+/* Joins two small leaves that carving has made adjacent. */
 static void join_leaves(struct fsd_map *map, uint32_t index)
 {
 	struct fsd_leaf *left, *right;
@@ -317,7 +317,7 @@ int fsd_map_carve(struct fsd_map *map, uint64_t start, uint64_t end, struct fsd_
 
 	if (start >= end || !map->nr)
 		return 0;
-	/* The far cut first: it doesn't move what the near one finds. */
+	/* Cut at the end first: this does not move what the cut at the start finds. */
 	if (cut_leaf_at(map, end, &last) || cut_leaf_at(map, start, &first))
 		return -ENOMEM;
 	last = fsd_map_seek(map, end).leaf;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The allocator. Free runs of blocks carry their length at both ends (boundary tags), so that a
- * freed extent joins its neighbours at once, and are listed by the power of two of their length.
+ * freed extent merges with its neighbours at once. Lists by power of two of the length hold the
+ * runs.
  *
- * Where to take from decides how files lie. A file that grows goes on where it ended, if that is
- * free. Else a small piece comes from the smallest run that has it, and a large one, or one of a
- * file that grows, from the largest run, but from its middle: what lies in front of a run is
- * likely another file that grows, and so both have room. Files that grow side by side end up in
- * few large pieces.
+ * Placement decides how contiguous files are. A growing file continues at its end if the next block
+ * is free. Otherwise a small request takes the smallest run that fits. A large request, or one for
+ * a growing file, takes the largest run, but starts in the middle of the run: the run probably
+ * follows another growing file, and both files then have room. Files that grow in parallel thus get
+ * few large extents.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,16 +16,16 @@
 
 #include "fsd/data/space.h"
 
-#define SMALL_BLOCKS 16 /* what is smaller fills gaps, ... */
-#define GROWING_BLOCKS 8 /* ... unless it follows as much as this in its file */
-#define FIT_TRIES 8 /* runs looked at in the list that may have one long enough */
-#define CLEAN_BYTES_MAX (16u << 20) /* zeroed while a request waits: some 2 ms */
-#define CHUNK_ALIGN (2u << 20) /* a short last chunk should still be huge pages */
+#define SMALL_BLOCKS 16 /* smaller requests fill gaps, ... */
+#define GROWING_BLOCKS 8 /* ... unless they follow at least this many blocks of their file */
+#define FIT_TRIES 8 /* runs examined in the list that may have one long enough */
+#define CLEAN_BYTES_MAX (16u << 20) /* zeroed while a request waits: about 2 ms */
+#define CHUNK_ALIGN (2u << 20) /* so that a short last chunk still uses huge pages */
 
-/* One for each block. All zero: in use, or inside a free run. */
+/* A tag per block. All zero: in use, or inside a free run. */
 struct fsd_tag {
-	uint32_t length; /* of the free run that begins or ends here; blocks */
-	uint32_t prev, next; /* of a run that begins here: block + 1 in the list, or 0 */
+	uint32_t length; /* blocks of the free run that begins or ends here */
+	uint32_t prev, next; /* for a run that begins here: list neighbours as block + 1, or 0 */
 };
 
 void fsd_space_init(struct fsd_space *space, const struct fsd_host *host, uint64_t bytes_max,
@@ -96,7 +97,10 @@ static void run_remove(struct fsd_space *space, uint32_t block)
 	memset(first, 0, sizeof(*first));
 }
 
-/* The smallest run of at least @want among the first of its list; else any of a longer list. */
+/*
+ * Finds the smallest run of at least @want among the first runs of its list, or any run of a longer
+ * list.
+ */
 static bool find_fitting(const struct fsd_space *space, uint32_t want, uint32_t *block)
 {
 	unsigned int class = class_of(want);
@@ -129,7 +133,7 @@ static bool begins_chunk(const struct fsd_space *space, uint32_t block)
 	return (uint64_t)block * FS_BLOCK % space->chunk_bytes == 0;
 }
 
-/* Takes @count blocks from @at on, out of the run that begins at @run. */
+/* Takes @count blocks from @at on, out of the run that starts at @run. */
 static void claim_blocks(struct fsd_space *space, uint32_t run, uint32_t at, uint32_t count)
 {
 	uint32_t end = run + tag(space, run)->length;
@@ -144,7 +148,7 @@ static void claim_blocks(struct fsd_space *space, uint32_t run, uint32_t at, uin
 
 static bool is_free_run(const struct fsd_space *space, uint64_t goal)
 {
-	/* What precedes the goal is in use: a tag there can only be the run's beginning. */
+	/* The block before the goal is in use, so a tag at the goal marks the start of a run. */
 	return goal < space->total && tag(space, goal / FS_BLOCK)->length;
 }
 

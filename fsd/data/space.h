@@ -2,8 +2,8 @@
 /*
  * The volume's space: chunks taken from the host as files grow, and the extents in them.
  *
- * A block is free (zeroed, may be taken), dirty (freed, to be zeroed) or in use. An extent never
- * crosses the border of a chunk, because each chunk is a region of its own.
+ * A block is free (zeroed), dirty (freed, not zeroed yet) or in use. An extent never crosses a
+ * chunk's border, because each chunk is a region of its own.
  */
 #ifndef WEIR_FSD_DATA_SPACE_H
 #define WEIR_FSD_DATA_SPACE_H
@@ -23,7 +23,7 @@ struct fsd_chunk {
 struct fsd_freed {
 	TAILQ_ENTRY(fsd_freed) entry;
 	struct fsd_map map;
-	uint64_t epoch; /* in limbo: who holds a map up to this epoch may still write there */
+	uint64_t epoch; /* in limbo: clients with a map up to this epoch may still write there */
 };
 
 TAILQ_HEAD(fsd_freed_list, fsd_freed);
@@ -35,11 +35,11 @@ struct fsd_space {
 	struct fsd_chunk *chunk;
 	uint32_t nr_chunks;
 	uint64_t total; /* bytes of all chunks */
-	uint64_t free; /* bytes */
+	uint64_t free; /* bytes, ready to take */
 	uint64_t dirty;
-	uint64_t limbo; /* counted here, kept by the inodes */
-	bool stuck; /* the host had no chunk, though it has room: ask again only if we must */
-	uint32_t classes; /* bit i: a free run of 2^i .. 2^(i+1)-1 blocks exists */
+	uint64_t limbo; /* counted here; the extents are listed in the inodes */
+	bool stuck; /* the host refused a chunk though it has room: ask again only if necessary */
+	uint32_t classes; /* bit i: there is a free run of 2^i .. 2^(i+1)-1 blocks */
 	uint32_t head[32]; /* block + 1, or 0 */
 	struct fsd_freed_list dirty_list;
 };
@@ -49,44 +49,45 @@ void fsd_space_init(struct fsd_space *space, const struct fsd_host *host, uint64
 void fsd_space_fini(struct fsd_space *space);
 
 /**
- * fsd_space_reserve() - see to it that so much is free
+ * fsd_space_reserve() - make bytes available
  * @bytes: a multiple of FS_BLOCK
  *
- * Zeroes dirty memory and takes chunks as needed, but not too much of that at once.
- * Return: 0: as many fsd_space_take() will not fail; -ENOSPC; -EINPROGRESS: try again soon, it
- * will take more time, or extents in limbo.
+ * Zeroes dirty memory and takes chunks as needed, limited per call.
+ *
+ * Return: 0 (fsd_space_take() can supply @bytes); -ENOSPC; -EINPROGRESS more zeroing is needed, or
+ * extents in limbo: try again soon.
  */
 int fsd_space_reserve(struct fsd_space *space, uint64_t bytes);
 
 /**
- * fsd_space_take() - a free extent
- * @before: the extent of the file that it follows, so that both lie in one piece; or NULL
+ * fsd_space_take() - take a free extent
+ * @before: the preceding extent of the file, so that both can be contiguous; or NULL
  * @bytes: wanted, a multiple of FS_BLOCK
- * @volume: receives where it begins; it is all zeroes
+ * @volume: receives the extent's start; its bytes are zero
  *
- * Return: its length, at most @bytes, often less; 0: nothing is free.
+ * Return: the extent's length, at most @bytes, often less; 0 if nothing is free.
  */
 uint64_t fsd_space_take(struct fsd_space *space, const struct wire_fs_extent *before,
 			uint64_t bytes, uint64_t *volume);
 
-/* An extent that nobody wrote to goes back. */
+/* Returns an extent that no client has written. */
 void fsd_space_give(struct fsd_space *space, uint64_t volume, uint64_t bytes);
 
-/* The extents of a map go back, to be zeroed first. @freed is given. */
+/* Returns a map's extents, to be zeroed first. @freed is given. */
 void fsd_space_give_dirty(struct fsd_space *space, struct fsd_freed *freed);
 
-/* Zeroes at most @bytes_max of what is dirty. */
+/* Zeroes at most @bytes_max of dirty memory. */
 void fsd_space_clean(struct fsd_space *space, uint64_t bytes_max);
 
-/* Is less than half a chunk free, and could there be more? */
+/* Whether less than half a chunk is available and the volume can grow. */
 bool fsd_space_is_short(const struct fsd_space *space);
-/* Takes a chunk, if there is one. */
+/* Takes a chunk from the host if possible. */
 void fsd_space_grow(struct fsd_space *space);
 
-/* What could still be had: free, dirty, or not yet taken from the host. Bytes. */
+/* Bytes still available: free, dirty, or not yet taken from the host. */
 uint64_t fsd_space_room(const struct fsd_space *space);
 
-/* Where a place of the volume lies in memory. */
+/* The memory at a place in the volume. */
 void *fsd_space_memory(const struct fsd_space *space, uint64_t volume);
 
 #endif

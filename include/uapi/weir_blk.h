@@ -107,7 +107,7 @@ enum weir_blk_state {
 	X(failovers, "reads sent to another replica")                                              \
 	X(pieces, "pieces that the device has")                                                    \
 	X(degraded,                                                                                \
-	  "pieces with too few replicas, but at least one or a copy on the local disk") \
+	  "pieces with too few replicas, but at least one or a copy on the local disk")            \
 	X(lost, "pieces without any replica")                                                      \
 	X(bytes_copied, "bytes copied to new replicas")                                            \
 	X(mismatches, "reads that returned other data than was written")                           \
