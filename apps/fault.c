@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir fault: has softnic fail in a running program. */
+/* weir fault: injects faults into softnic in a running program. */
 #include "apps/common/cmd.h"
 #include "apps/common/pid.h"
 #include "softnic/control/control.h"
@@ -13,7 +13,7 @@
 static void print_help(void)
 {
 	printf("Usage: weir fault PID NAME=VALUE[,NAME=VALUE...]\n"
-	       "Has softnic fail in a running program of yours, to see what the program does.\n\n");
+	       "Injects faults into softnic in a running program of yours.\n\n");
 	for (int i = OPTION_FIRST_FAULT; i < OPTIONS; i++)
 		printf("  %-18s %s\n", option_name(i), option_help(i));
 	printf("\n\"After N operations\" counts from now; 0 is at once. Numbers may end in K, M or G.\n"
@@ -28,13 +28,15 @@ static int explain_failure(const char *cmd, const char *pid, int rc)
 	switch (rc) {
 	case -ESRCH:
 		return failure(cmd,
-			       "%s: no such process of yours has softnic open; weir stat lists "
+			       "%s: not a process of yours with softnic open; weir stat lists "
 			       "them",
 			       pid);
 	case -EPERM:
-		return failure(cmd, "%s: it heeds processes of its own PID namespace only", pid);
+		return failure(cmd,
+			       "%s: softnic there accepts faults only from its own PID namespace",
+			       pid);
 	case -ETIMEDOUT:
-		return failure(cmd, "%s: it does not answer; is it stopped?", pid);
+		return failure(cmd, "%s: no answer; is the process stopped?", pid);
 	default:
 		return failure(cmd, "%s: %s", pid, strerror(-rc));
 	}
@@ -58,17 +60,17 @@ int cmd_fault(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (argc - optind < 2)
-		return usage_error(argv[0], "which process, and which faults?");
+		return usage_error(argv[0], "expected: PID NAME=VALUE[,NAME=VALUE...]");
 	if (argc - optind > 2)
 		return usage_error(argv[0], "%s: name all faults in one argument: %s,%s",
 				   argv[optind + 2], argv[optind + 1], argv[optind + 2]);
 	if (!pid_parse(argv[optind], &pid))
-		return usage_error(argv[0], "%s: not the number of a process", argv[optind]);
+		return usage_error(argv[0], "'%s': not a process id", argv[optind]);
 	option_defaults(&options);
 	if (option_parse(argv[optind + 1], OPTION_FIRST_FAULT, &options, why, sizeof(why)))
 		return usage_error(argv[0], "%s", why);
 	if (!options.given)
-		return usage_error(argv[0], "which faults?");
+		return usage_error(argv[0], "no fault given: NAME=VALUE[,NAME=VALUE...]");
 	rc = softnic_fault(pid, &options);
 	return rc ? explain_failure(argv[0], argv[optind], rc) : EXIT_OK;
 }

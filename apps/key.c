@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir key: makes the secret that donor and clients share. */
+/* weir key: creates the secret that donor and clients share. */
 #include "apps/common/cmd.h"
 
 #include <getopt.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir lab: the papers' figures, on a simulated NIC. It is written in Python. */
+/* weir lab: reproduces the papers' figures on a simulated NIC. The experiments are in Python. */
 #include "apps/common/cmd.h"
 
 #include <errno.h>
@@ -11,11 +11,9 @@
 #include <unistd.h>
 
 #define LAB_FILE "/lab/__main__.py"
-#define PACKAGED_PYTHON "/usr/bin/python3" /* matplotlib belongs to it */
+#define PACKAGED_PYTHON "/usr/bin/python3" /* the Python that Debian's matplotlib belongs to */
 
-/*
- * What is in the folder that has lab/ and sim/ in it: this program's own if it was not installed.
- */
+/* Finds the folder that contains lab/ and sim/: beside this program, or installed. */
 static int find(char folder[PATH_MAX], char *program, size_t size)
 {
 	ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
@@ -38,20 +36,24 @@ int cmd_lab(int argc, char **argv)
 	sigset_t interrupt;
 
 	if (find(folder, program, sizeof(program)))
-		return failure(argv[0], "its files are neither beside this program nor in %s",
+		return failure(argv[0],
+			       "found no lab/ beside this program or in %s: install all of weir",
 			       WEIR_LIBEXECDIR);
 	args = calloc((size_t)argc + 2, sizeof(*args));
 	if (!args || setenv("PYTHONPATH", folder, 1))
 		return failure(argv[0], "out of memory");
-	/* Python would say much about a Ctrl-C while it begins: it hears of one when it has. */
+	/*
+	 * Python prints a long traceback for a Ctrl-C during its start. The lab unblocks SIGINT
+	 * later.
+	 */
 	sigemptyset(&interrupt);
 	sigaddset(&interrupt, SIGINT);
 	sigprocmask(SIG_BLOCK, &interrupt, NULL);
 	args[0] = PACKAGED_PYTHON;
 	args[1] = program;
-	memcpy(&args[2], &argv[1], (size_t)argc * sizeof(*args)); /* the NULL at the end, too */
+	memcpy(&args[2], &argv[1], (size_t)argc * sizeof(*args)); /* with the NULL at the end */
 	execv(args[0], args);
 	args[0] = "python3";
 	execvp(args[0], args);
-	return failure(argv[0], "can't run python3: %s", strerror(errno));
+	return failure(argv[0], "cannot run python3: %s", strerror(errno));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir lend: changes how much a donor lends, while it runs. */
+/* weir lend: changes how much memory a running donor lends. */
 #include "apps/common/cmd.h"
 #include "apps/lend.h"
 #include "apps/common/pid.h"
@@ -13,10 +13,10 @@
 
 static const char help[] =
 	"Usage: weir lend PID SIZE\n"
-	"Has a donor of this machine, 'weir serve' with this PID, lend so much in all from now on; more\n"
-	"than it was started with stands for that. Nothing that is lent already is taken away. Block devices\n"
-	"of several donors are asked to give back what is beyond, move it to others, and the memory\n"
-	"goes to the system; what nobody can move stays. 'weir stat DONOR' shows how far that is.\n\n"
+	"Changes how much memory a donor on this host ('weir serve' with this PID) lends in total,\n"
+	"at most as much as it was started with. The donor takes nothing back. It asks block devices\n"
+	"of several donors to move the excess elsewhere, and returns that memory to the system.\n"
+	"Memory that no client can move stays lent. 'weir stat DONOR' shows the progress.\n\n"
 	"  -h, --help\n\n"
 	"  weir lend 4242 1G\n";
 
@@ -40,7 +40,7 @@ static int lend(const char *cmd, const char *text, pid_t pid, uint64_t bytes)
 	const union sigval value = { .sival_ptr = (void *)(uintptr_t)bytes };
 
 	if (!is_donor(pid))
-		return failure(cmd, "%s: no such process is a weir serve", text);
+		return failure(cmd, "%s: not a process of weir serve", text);
 	if (sigqueue(pid, LEND_SIGNAL, value))
 		return failure(cmd, "%s: %s", text, strerror(errno));
 	return EXIT_OK;
@@ -65,7 +65,7 @@ int cmd_lend(int argc, char **argv)
 	if (argc - optind != 2)
 		return usage_error(argv[0], "expected: PID SIZE");
 	if (!pid_parse(argv[optind], &pid))
-		return usage_error(argv[0], "'%s' is no process's number", argv[optind]);
+		return usage_error(argv[0], "'%s': not a process id", argv[optind]);
 	if (size_parse(argv[optind + 1], &bytes))
 		return usage_error(argv[0], "%s: not a size; try 512M, 4G or 0", argv[optind + 1]);
 	return lend(argv[0], argv[optind], pid, bytes);

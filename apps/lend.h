@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What 'weir lend' says to 'weir serve': a signal, whose value is how many bytes to lend from now
- * on.
+ * Interface between 'weir lend' and 'weir serve': a signal that carries the number of bytes to
+ * lend.
  */
 #ifndef WEIR_APPS_LEND_H
 #define WEIR_APPS_LEND_H
@@ -10,8 +10,9 @@
 #include <signal.h>
 #include <stdint.h>
 
-#define LEND_SIGNAL SIGRTMIN /* such signals are queued: none of several is missed */
-#define LEND_COMM "weir-serve" /* what the process is called, for whom else it would be the end */
+#define LEND_SIGNAL SIGRTMIN /* a real-time signal: queued, so no value is lost */
+/* the process name, checked because the signal would kill any other process */
+#define LEND_COMM "weir-serve"
 
 static_assert(sizeof(void *) == sizeof(uint64_t), "a size fits into a signal");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The weir command: finds the subcommand and gets out of its way. */
+/* The weir command: finds and runs the subcommand. */
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
 
@@ -18,14 +18,14 @@ static const struct cmd {
 	{ "mount", cmd_mount, "mount a donor's memory as a file system" },
 	{ "blk", cmd_blk, "make block devices of donors' memory, for swap too" },
 	{ "share", cmd_share, "share few queue pairs among many processes, fairly" },
-	{ "top", cmd_top, "watch who shares them, and how much each gets" },
+	{ "top", cmd_top, "watch tenants of weir share and their throughput" },
 	{ "run", cmd_run, "run any verbs program on softnic, the software device" },
 	{ "ping", cmd_ping, "measure round trips to a donor" },
-	{ "perf", cmd_perf, "measure what a donor's memory gives, and what it costs" },
+	{ "perf", cmd_perf, "measure speed and cost of a donor's memory" },
 	{ "stat", cmd_stat, "show the counters of softnic, of sessions, or of a donor" },
-	{ "trace", cmd_trace, "show what the sessions of a program decided, and why" },
-	{ "fault", cmd_fault, "have softnic fail in a running program" },
-	{ "doctor", cmd_doctor, "check this machine, say what to do, and prove the path" },
+	{ "trace", cmd_trace, "show decisions of a program's sessions, and why" },
+	{ "fault", cmd_fault, "inject faults into softnic in a running program" },
+	{ "doctor", cmd_doctor, "check this machine, advise, and prove the path" },
 	{ "lab", cmd_lab, "run the papers' experiments on a simulated NIC" },
 	{ "key", cmd_key, "make a key that donor and clients share" },
 };
@@ -39,13 +39,13 @@ static int print_help(void)
 	for (size_t i = 0; i < NR_CMDS; i++)
 		printf("  %-8s  %s\n", cmds[i].name, cmds[i].summary);
 	printf("\n"
-	       "  -h, --help     this help; 'weir COMMAND --help' tells more\n"
+	       "  -h, --help     this help; see also 'weir COMMAND --help'\n"
 	       "  -V, --version  print the version\n\n"
 	       "The memory is volatile: it ends with the donor. RDMA does not encrypt.\n");
 	return EXIT_OK;
 }
 
-/* On a full disk what was found out is lost: that is no success. */
+/* A failed write to standard output, as on a full disk, makes the command fail. */
 static int flush_and_end(const char *cmd, int status)
 {
 	if ((!fflush(stdout) && !ferror(stdout)) || status)
@@ -57,7 +57,7 @@ static int run_cmd(const struct cmd *cmd, int argc, char **argv)
 {
 	char name[32];
 
-	/* What ps, top and weir stat show. */
+	/* The name that ps, top and weir stat show. */
 	snprintf(name, sizeof(name), "weir-%s", cmd->name);
 	prctl(PR_SET_NAME, name);
 	name[strlen("weir")] = ' ';
@@ -80,6 +80,6 @@ int main(int argc, char **argv)
 		if (!strcmp(name, cmds[i].name))
 			return run_cmd(&cmds[i], argc - 1, argv + 1);
 	if (!*name)
-		return usage_error("weir", "which command?");
+		return usage_error("weir", "no COMMAND given");
 	return usage_error("weir", "no command '%s'", name);
 }

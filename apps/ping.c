@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * weir ping: round trips to a donor, three ways. A message is answered by the donor's thread; a
- * read and a write go to a nameless region of its memory and take no part of its CPU.
+ * weir ping: round trips to a donor, of three kinds. The donor's thread answers a message. A read
+ * and a write access an unnamed region without the donor's CPU.
  */
 #include "apps/common/client.h"
 #include "apps/common/cmd.h"
@@ -25,11 +25,11 @@
 
 static const char help[] =
 	"Usage: weir ping [OPTION...] DONOR\n"
-	"Measures round trips to a donor: a message that its thread answers, and a read and a\n"
-	"write of its memory that take no part of its CPU.\n\n"
+	"Measures round trips to a donor: a message, answered by the donor's thread, and a read\n"
+	"and a write of memory, without the donor's CPU.\n\n"
 	"  -c, --count N          round trips of each kind, default 10\n"
 	"  -i, --interval S       seconds between them, default 0.1; 0: none\n"
-	"  -s, --size BYTES       of a read and a write, default 4K\n"
+	"  -s, --size BYTES       length of reads and writes, default 4K\n"
 	"  -q, --quiet            the summary only\n"
 	"  -j, --json             the summary, for programs\n" CLIENT_HELP DEVICE_HELP
 	"  -h, --help\n";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir run: any verbs program, on softnic, or with its small writes unloaded. */
+/* weir run: runs any verbs program on softnic, or with small writes unloaded. */
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
 #include "softnic/control/option.h"
@@ -19,22 +19,22 @@ enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };
 static const char help[] =
 	"Usage: weir run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	"Runs a program that speaks verbs on softnic, weir's own RDMA device in software.\n"
-	"It reaches other such programs of this user on this host, and sees no other device.\n\n"
-	"      --unload[=WHICH]   have small RDMA writes copied by the CPU of the peer, which\n"
-	"                         runs so, too: measured (default), frequency, always\n"
-	"      --hot-pages N      4 KiB pages that the peer's NIC has room for; default 4096\n"
-	"      --cpu PERCENT      of a processor, at most, to copy for peers; default 50\n"
-	"  -k, --key FILE         the key that peers on other hosts have, too ('weir key new FILE');\n"
+	"The program reaches this user's softnic programs on this host and sees no other device.\n\n"
+	"      --unload[=WHICH]   small RDMA writes are copied by the CPU of the peer, which must\n"
+	"                         run with --unload, too: measured (default), frequency, always\n"
+	"      --hot-pages N      4 KiB pages in the cache of the peer's NIC; default 4096\n"
+	"      --cpu PERCENT      most of a processor used to copy for peers; default 50\n"
+	"  -k, --key FILE         key shared with peers on other hosts ('weir key new FILE');\n"
 	"                         without it, only peers of this user on this host\n"
-	"  -d, --device softnic   the device; with --unload also host: those of this host\n"
-	"  -q, --quiet            do not say which device it is, nor what was unloaded\n"
+	"  -d, --device softnic   the device; with --unload also host: the host's devices\n"
+	"  -q, --quiet            print neither the device nor statistics of unloading\n"
 	"  -h, --help\n\n"
-	"Exit status: the program's; 127 not found, 126 it can't be executed; 2, before it\n"
-	"begins, an option or WEIR_SOFTNIC can't be read.\n\n"
+	"Exit status: the program's; 127 program not found; 126 not executable; 2 invalid\n"
+	"option or WEIR_SOFTNIC, before the program starts.\n\n"
 	"  weir run -- ibv_devinfo\n"
 	"  weir run -- ib_write_bw & sleep 1; weir run -- ib_write_bw localhost\n";
 
-/* @unload, @hot_pages, @cpu, @key: as given, or NULL. */
+/* Options as given on the command line, or NULL. */
 struct run_choice {
 	const char *device;
 	const char *unload;
@@ -44,13 +44,13 @@ struct run_choice {
 	bool is_quiet;
 };
 
-/* For the library, which takes what is not set for its default. */
+/* Sets an environment variable for the preloaded library. Unset means the library's default. */
 static bool hand_down(const char *name, const char *value)
 {
 	return !value || !setenv(name, value, 1);
 }
 
-/* The program may go to another folder before it reads the key. */
+/* Passes an absolute path: the program may change its directory before it reads the key. */
 static int hand_down_key(const char *cmd, const char *path)
 {
 	struct weir_error error;
@@ -116,15 +116,19 @@ static bool is_number(const char *text, unsigned long max)
 static int check_numbers(const char *cmd, const struct run_choice *choice)
 {
 	if (choice->hot_pages && !is_number(choice->hot_pages, UINT32_MAX))
-		return usage_error(cmd, "--hot-pages %s: a number of pages", choice->hot_pages);
+		return usage_error(cmd, "--hot-pages %s: expected a number of pages",
+				   choice->hot_pages);
 	if (choice->cpu && !is_number(choice->cpu, 100))
-		return usage_error(cmd, "--cpu %s: it is a percentage, 1 to 100", choice->cpu);
+		return usage_error(cmd, "--cpu %s: expected a percentage, 1 to 100", choice->cpu);
 	if (!choice->unload && (choice->hot_pages || choice->cpu || choice->key))
-		return usage_error(cmd, "--hot-pages, --cpu and --key go with --unload");
+		return usage_error(cmd, "--hot-pages, --cpu and --key require --unload");
 	return 0;
 }
 
-/* softnic would only say so and have no device, which many a test takes for a reason to skip. */
+/*
+ * Rejects bad settings here. softnic would only print a message and show no device, which many
+ * tests take as a reason to skip.
+ */
 static int check_environment(const char *cmd)
 {
 	const char *text = getenv("WEIR_SOFTNIC");
@@ -142,11 +146,11 @@ static int check(const char *cmd, const struct run_choice *choice)
 	bool on_softnic = !strcmp(choice->device, "softnic");
 
 	if (choice->unload && !is_policy(choice->unload))
-		return usage_error(cmd, "--unload %s: it is measured, frequency or always",
+		return usage_error(cmd, "--unload %s: expected measured, frequency or always",
 				   choice->unload);
 	if (choice->unload && !on_softnic && strcmp(choice->device, "host"))
 		return usage_error(cmd,
-				   "--device %s: it is softnic, or host for those of this host",
+				   "--device %s: expected softnic, or host for the host's devices",
 				   choice->device);
 	if (!choice->unload && !on_softnic)
 		return usage_error(cmd, "--device %s: a program on a real device needs no weir run",
@@ -202,6 +206,6 @@ int cmd_run(int argc, char **argv)
 	if (rc)
 		return rc;
 	if (optind == argc)
-		return usage_error(argv[0], "which program?");
+		return usage_error(argv[0], "no PROGRAM given");
 	return execute(argv[0], argv + optind, &choice);
 }

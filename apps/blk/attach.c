@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * weir blk attach: what it needs of user space is an address and a key; the module does the rest.
- */
+/* weir blk attach: resolves addresses and loads the key; the module does the rest. */
 #include "apps/blk/blk.h"
 #include "apps/common/cmd.h"
 #include "apps/common/size.h"
@@ -21,27 +19,27 @@
 
 static const char help[] =
 	"Usage: weir blk attach [OPTION...] DONOR[,DONOR...] [SIZE]\n"
-	"Makes /dev/weirN, a block device of SIZE bytes of the memory of up to 8 donors.\n\n"
+	"Creates /dev/weirN, a block device of SIZE bytes in the memory of up to 8 donors.\n\n"
 	"  -r, --replicas N       copies of each piece, at different donors, 1 to 4, default 1;\n"
-	"                         what a donor had that dies is copied to another one\n"
-	"  -n, --name NAME        of a region at the one donor, which stays when the device is\n"
-	"                         detached, and is made if it is not there; without SIZE it\n"
-	"                         must be. Default: none, and it ends with the device\n"
+	"                         the pieces of a donor that dies are copied to another donor\n"
+	"  -n, --name NAME        use a named region at a single donor, which outlives the\n"
+	"                         device, and is created if missing; without SIZE it must\n"
+	"                         exist. Default: unnamed; the memory is freed on detach\n"
 	"  -k, --key FILE         the key that the donor was given\n"
 	"  -c, --channels N       connections, 1 to 16, default 2\n"
-	"  -t, --timeout S        of a read or write, and to mend a connection, default 10\n"
-	"  -w, --window SIZE      in flight on the RDMA device at once, default 8M; the first\n"
-	"                         device that is attached decides\n"
-	"  -R, --reserve SIZE     of the pieces of which all was discarded keep their memory, for\n"
-	"                         what will be written; default an eighth of the device\n"
-	"  -L, --local DEVICE     a block device of this machine, as large, that gets a copy of what is\n"
-	"                         written, later, and is read where no donor can be; what is on it\n"
+	"  -t, --timeout S        for a read or write, and for a reconnect, default 10\n"
+	"  -w, --window SIZE      bytes in flight on the RDMA device, default 8M; the first\n"
+	"                         attached device decides\n"
+	"  -R, --reserve SIZE     bytes of fully discarded pieces that keep their memory, for\n"
+	"                         later writes; default an eighth of the device\n"
+	"  -L, --local DEVICE     a local block device, as large, that receives all writes, too,\n"
+	"                         with a delay, and is read if no donor has the data; its data\n"
 	"                         is overwritten. Default: none\n"
-	"  -P, --preset NAME      rdmabox, single or accelio: what the next three choose where\n"
-	"                         they are not given; default rdmabox, of each the first\n"
+	"  -P, --preset NAME      rdmabox, single or accelio: defaults for the next three\n"
+	"                         options; default rdmabox, the first choice of each\n"
 	"  -b, --batching HOW     hybrid, single, doorbell or merge\n"
-	"  -m, --mr HOW           dyn: the device reads and writes pages where they are; pre: it\n"
-	"                         does so with copies, in memory that is ready for it\n"
+	"  -m, --mr HOW           dyn: the device accesses pages in place; pre: pages are copied\n"
+	"                         to registered memory\n"
 	"  -p, --polling HOW      adaptive, event, event-batch or hybrid\n"
 	"  -h, --help\n";
 
@@ -74,7 +72,7 @@ static const struct attach_choice mrs[] = {
 	{ NULL },
 };
 
-/* As those of libweir: RDMAbox, section VI-B. */
+/* The same presets as libweir's: RDMAbox, section VI-B. */
 static const struct attach_preset {
 	uint32_t batching, mr, polling;
 } presets[] = {
@@ -110,10 +108,10 @@ static int parse_choice(struct attach *a, const char *option, const struct attac
 		}
 		strcat(strcat(names, *names ? ", " : ""), choice->name);
 	}
-	return usage_error(a->cmd, "--%s %s: one of %s", option, optarg, names);
+	return usage_error(a->cmd, "--%s %s: expected one of %s", option, optarg, names);
 }
 
-/* What the preset chooses where nothing was said. */
+/* Fills in the preset's choices for options that were not given. */
 static void fill_in(struct attach *a)
 {
 	const struct attach_preset *preset = &presets[a->preset];
@@ -129,7 +127,7 @@ static int parse_timeout(struct attach *a, const char *text)
 	double seconds = strtod(text, &end);
 
 	if (end == text || *end || !(seconds >= 0.1 && seconds <= 600))
-		return usage_error(a->cmd, "--timeout %s: 0.1 to 600 seconds", text);
+		return usage_error(a->cmd, "--timeout %s: expected 0.1 to 600 seconds", text);
 	a->timeout_ms = (uint32_t)(seconds * 1000);
 	return 0;
 }
@@ -141,12 +139,12 @@ static int parse_count(struct attach *a, const char *option, const char *text, u
 	unsigned long value = strtoul(text, &end, 10);
 
 	if (*text < '0' || *text > '9' || *end || !value || value > max)
-		return usage_error(a->cmd, "--%s %s: 1 to %lu", option, text, max);
+		return usage_error(a->cmd, "--%s %s: expected 1 to %lu", option, text, max);
 	*count = (uint32_t)value;
 	return 0;
 }
 
-/* How requests are carried out. */
+/* Parses options for performance. */
 static int parse_way(struct attach *a, int opt)
 {
 	switch (opt) {
@@ -169,7 +167,8 @@ static int parse_option(struct attach *a, int opt)
 	case 'n':
 		a->name = optarg;
 		if (!*optarg || strlen(optarg) > 63 || strchr(optarg, '/'))
-			return usage_error(a->cmd, "--name %s: 1 to 63 bytes, no '/'", optarg);
+			return usage_error(a->cmd, "--name %s: expected 1 to 63 bytes without '/'",
+					   optarg);
 		return 0;
 	case 'k':
 		a->key = optarg;
@@ -182,17 +181,17 @@ static int parse_option(struct attach *a, int opt)
 		return parse_timeout(a, optarg);
 	case 'w':
 		if (size_parse(optarg, &a->window_bytes) || a->window_bytes < 65536)
-			return usage_error(a->cmd, "--window %s: a size, 64K at least", optarg);
+			return usage_error(a->cmd, "--window %s: expected at least 64K", optarg);
 		return 0;
 	case 'L':
 		a->local = optarg;
 		if (!*optarg || strlen(optarg) > 1023)
-			return usage_error(a->cmd, "--local %s: the path of a block device",
+			return usage_error(a->cmd, "--local %s: expected a block device",
 					   optarg);
 		return 0;
 	case 'R':
 		if (size_parse(optarg, &a->reserve_bytes) || !a->reserve_bytes)
-			return usage_error(a->cmd, "--reserve %s: a size", optarg);
+			return usage_error(a->cmd, "--reserve %s: expected a size", optarg);
 		return 0;
 	default:
 		return parse_way(a, opt);
@@ -200,8 +199,8 @@ static int parse_option(struct attach *a, int opt)
 }
 
 /*
- * Into the keyring of this process, which ends with it; the module looks there while it attaches.
- * Nobody can read a logon key back.
+ * Adds the key to this process's keyring, which ends with the process. The module looks there
+ * during the attach. User space cannot read a logon key back.
  */
 static int give_key(const struct attach *a)
 {
@@ -214,7 +213,7 @@ static int give_key(const struct attach *a)
 	id = syscall(SYS_add_key, "logon", WEIR_BLK_KEY, key->bytes, key->length,
 		     KEY_SPEC_PROCESS_KEYRING);
 	weir_key_free(key);
-	return id < 0 ? failure(a->cmd, "the kernel takes no key: %s", strerror(errno)) : 0;
+	return id < 0 ? failure(a->cmd, "the kernel refuses the key: %s", strerror(errno)) : 0;
 }
 
 static void write_attach(struct nlmsghdr *message, const struct attach *a)
@@ -285,13 +284,13 @@ static int resolve_and_attach(struct attach *a)
 		status = resolve(a, donor);
 	free(donors);
 	if (!status && a->replicas > a->nr_donors)
-		return usage_error(a->cmd, "--replicas %u wants as many donors: %s", a->replicas,
+		return usage_error(a->cmd, "--replicas %u: too few donors: %s", a->replicas,
 				   a->donors);
 	if (!status && a->name && a->nr_donors > 1)
-		return usage_error(a->cmd, "--name %s: a region with a name is at one donor",
+		return usage_error(a->cmd, "--name %s: a named region needs a single donor",
 				   a->name);
 	if (!status && a->name && a->local)
-		return usage_error(a->cmd, "--name %s: a region with a name has no local disk",
+		return usage_error(a->cmd, "--name %s: a named region cannot have a --local disk",
 				   a->name);
 	return status ? status : attach(a);
 }
@@ -302,9 +301,9 @@ static int parse_arguments(struct attach *a, int argc, char **argv)
 		return usage_error(a->cmd, "expected: DONOR[,DONOR...] [SIZE]");
 	a->donors = argv[0];
 	if (argc == 2 && (size_parse(argv[1], &a->bytes) || !a->bytes || a->bytes % 4096))
-		return usage_error(a->cmd, "%s: a size, and a multiple of 4096 bytes", argv[1]);
+		return usage_error(a->cmd, "%s: expected a multiple of 4096 bytes", argv[1]);
 	if (argc == 1 && !a->name)
-		return usage_error(a->cmd, "how large? Give a SIZE, or the --name of a region");
+		return usage_error(a->cmd, "expected a SIZE, or --name of an existing region");
 	return 0;
 }
 

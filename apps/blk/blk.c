@@ -10,25 +10,25 @@
 
 static const char help[] =
 	"Usage: weir blk COMMAND [OPTION...]\n"
-	"Block devices of donors' memory, for swap and for file systems. Needs the module weir_blk.\n\n"
-	"  attach DONOR[,DONOR...] SIZE  make /dev/weirN\n"
-	"  detach DEVICE                 end it, unless it is in use\n"
-	"  resize DEVICE SIZE            make it larger, or smaller if nobody uses it\n"
-	"  list                          show those that there are\n"
-	"  stat DEVICE                   show what one has done\n\n"
-	"  -h, --help         this help; 'weir blk COMMAND --help' tells more\n\n"
-	"What is there ends with the last donor that has it: there the device then answers with\n"
-	"I/O errors.\n";
+	"Block devices in donors' memory, for swap and file systems. Needs the module weir_blk.\n\n"
+	"  attach DONOR[,DONOR...] SIZE  create /dev/weirN\n"
+	"  detach DEVICE                 remove a device that is not in use\n"
+	"  resize DEVICE SIZE            enlarge a device, or shrink one that is not in use\n"
+	"  list                          show all devices\n"
+	"  stat DEVICE                   show a device's counters\n\n"
+	"  -h, --help         this help; see also 'weir blk COMMAND --help'\n\n"
+	"Data is lost with the last donor that holds it: requests for it then fail with I/O\n"
+	"errors.\n";
 
 static const char detach_help[] =
 	"Usage: weir blk detach DEVICE\n"
-	"Ends /dev/weirN, unless it is mounted, in use as swap, or open.\n\n"
+	"Removes /dev/weirN, unless the device is mounted, in use as swap, or open.\n\n"
 	"  -h, --help\n";
 
 static const char resize_help[] =
 	"Usage: weir blk resize DEVICE SIZE\n"
-	"Gives /dev/weirN another size: a larger one while it is in use, if its donors have room; a\n"
-	"smaller one only while nobody uses it. What is beyond the new end is gone.\n\n"
+	"Changes the size of /dev/weirN. A device can grow while in use, if donors have room. A\n"
+	"device can shrink only while not in use, and loses the data beyond the new end.\n\n"
 	"  -h, --help\n";
 
 int blk_parse_device(const char *cmd, const char *text, uint32_t *number)
@@ -43,7 +43,7 @@ int blk_parse_device(const char *cmd, const char *text, uint32_t *number)
 		digits += 4;
 	value = strtoul(digits, &end, 10);
 	if (*digits < '0' || *digits > '9' || *end || value > WEIR_BLK_NUMBER_MAX)
-		return usage_error(cmd, "%s: no device of weir's: /dev/weir0 is one", text);
+		return usage_error(cmd, "%s: expected a device such as /dev/weir0", text);
 	*number = (uint32_t)value;
 	return 0;
 }
@@ -116,7 +116,7 @@ static int blk_resize(const char *cmd, int argc, char **argv)
 	if (status)
 		return status;
 	if (size_parse(argv[optind + 1], &bytes) || !bytes || bytes % 4096)
-		return usage_error(cmd, "%s: a size, and a multiple of 4096 bytes",
+		return usage_error(cmd, "%s: expected a multiple of 4096 bytes",
 				   argv[optind + 1]);
 	return resize(cmd, number, bytes);
 }
@@ -146,5 +146,5 @@ int cmd_blk(int argc, char **argv)
 		return commands[i].run(cmd, argc - 1, argv + 1);
 	}
 	return *name ? usage_error(argv[0], "no command '%s'", name) :
-		       usage_error(argv[0], "which command?");
+		       usage_error(argv[0], "no COMMAND given");
 }

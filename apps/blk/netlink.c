@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* What an answer's attributes are checked for; what is not here is a name or a blob. */
+/* Expected types of a reply's attributes. Attributes not listed are names or binary data. */
 static const enum mnl_attr_data_type types[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
 	[WEIR_BLK_STATUS] = MNL_TYPE_U32,  [WEIR_BLK_TEXT] = MNL_TYPE_NUL_STRING,
 	[WEIR_BLK_NUMBER] = MNL_TYPE_U32,  [WEIR_BLK_NAME] = MNL_TYPE_NUL_STRING,
@@ -21,7 +21,7 @@ static int read_attribute(const struct nlattr *attr, void *data)
 	uint16_t type = mnl_attr_get_type(attr);
 
 	if (type > WEIR_BLK_ATTRIBUTE_MAX)
-		return MNL_CB_OK; /* of a newer module */
+		return MNL_CB_OK; /* from a newer module */
 	if (types[type] && mnl_attr_validate(attr, types[type]) < 0)
 		return MNL_CB_ERROR;
 	attrs[type] = attr;
@@ -65,7 +65,9 @@ struct nlmsghdr *blk_netlink_message(struct blk_netlink *talk, enum weir_blk_com
 	return write_head(talk, talk->family, (uint8_t)command, WEIR_BLK_VERSION, flags);
 }
 
-/* Until the kernel acknowledges, or ends its dump. Return: 0 or a negative errno. */
+/*
+ * Sends and receives until the kernel acknowledges or ends a dump. Return: 0 or a negative errno.
+ */
 static int send_and_receive(struct blk_netlink *talk, const struct nlmsghdr *message,
 			    mnl_cb_t callback, void *arg)
 {
@@ -107,14 +109,14 @@ int blk_netlink_open(struct blk_netlink *talk, const char *cmd)
 
 	talk->socket = mnl_socket_open(NETLINK_GENERIC);
 	if (!talk->socket || mnl_socket_bind(talk->socket, 0, MNL_SOCKET_AUTOPID) < 0)
-		return failure(cmd, "no netlink: %s", strerror(errno));
+		return failure(cmd, "cannot open a netlink socket: %s", strerror(errno));
 	talk->sequence = (uint32_t)time(NULL);
 	message = write_head(talk, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, 0);
 	mnl_attr_put_strz(message, CTRL_ATTR_FAMILY_NAME, WEIR_BLK_FAMILY);
 	rc = send_and_receive(talk, message, on_family, &talk->family);
 	if (rc == -ENOENT || (!rc && !talk->family))
 		return failure(cmd,
-			       "this kernel has no weir_blk: load the module, 'modprobe weir_blk'");
+			       "the module weir_blk is not loaded: modprobe weir_blk");
 	return rc ? failure(cmd, "the kernel does not answer: %s", strerror(-rc)) : 0;
 }
 
@@ -131,11 +133,11 @@ int blk_netlink_request(struct blk_netlink *talk, const char *cmd, struct nlmsgh
 	int rc = send_and_receive(talk, message, on_message, &hearing);
 
 	if (rc == -EPERM)
-		return failure(cmd, "only root may: use sudo");
+		return failure(cmd, "permission denied: use sudo");
 	return rc ? failure(cmd, "the module does not answer: %s", strerror(-rc)) : 0;
 }
 
-/* What an ATTACH or DETACH is answered with. */
+/* The reply to an ATTACH, DETACH or RESIZE. */
 struct blk_answer {
 	const char *cmd;
 	uint32_t number;

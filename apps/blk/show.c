@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir blk list, weir blk stat: what the module tells of its devices. */
+/* weir blk list, weir blk stat: the module's devices and their counters. */
 #include "apps/blk/blk.h"
 #include "apps/common/cmd.h"
 #include "apps/common/json.h"
@@ -14,12 +14,12 @@
 #include <string.h>
 
 static const char list_help[] = "Usage: weir blk list [--json]\n"
-				"Shows the devices that are attached.\n\n"
+				"Shows all attached devices.\n\n"
 				"  -j, --json  for programs\n"
 				"  -h, --help\n";
 
 static const char stat_help[] = "Usage: weir blk stat [--json] DEVICE\n"
-				"Shows what a device has done so far.\n\n"
+				"Shows a device's counters.\n\n"
 				"  -j, --json  for programs\n"
 				"  -h, --help\n";
 
@@ -38,7 +38,7 @@ static const struct {
 #undef COUNTER
 };
 
-/* A device, as the module tells of it. */
+/* A device as reported by the module. */
 struct blk_device {
 	uint32_t number, openers, replicas;
 	uint64_t bytes;
@@ -120,7 +120,7 @@ static void print_json(struct json *json, const struct blk_device *device)
 		json_uint(json, counters[i].name, device->counters[i]);
 }
 
-/* As large as the longest of the counters' names. */
+/* As long as the longest name of a counter. */
 union blk_name {
 #define COUNTER(name, help) char name[sizeof(#name)];
 	WEIR_BLK_COUNTER_LIST(COUNTER)
@@ -137,7 +137,7 @@ static void print_text(const struct blk_device *device)
 	       size_format(device->bytes).text, *device->name ? ", region " : "", device->name,
 	       device->replicas, device->state, device->openers);
 	for (size_t i = 0; i < device->nr_donors; i++)
-		printf("%*s %12s  at donor %s, which is %s\n", NAME_WIDTH, "",
+		printf("%*s %12s  at donor %s: %s\n", NAME_WIDTH, "",
 		       size_format(device->donor[i].bytes).text,
 		       address_of(&device->donor[i], text), state_of(device->donor[i].state));
 	for (size_t i = 0; i < WEIR_BLK_COUNTERS_NR; i++)
@@ -145,7 +145,7 @@ static void print_text(const struct blk_device *device)
 		       counters[i].help);
 }
 
-/* What list and stat do with each device they hear of. */
+/* State of list and stat while they receive devices. */
 struct blk_view {
 	const char *cmd;
 	bool json;
@@ -155,7 +155,7 @@ struct blk_view {
 	bool found;
 };
 
-/* The first, and how many more. */
+/* Adds the first donor and the number of others. */
 static void print_donors(struct text_table *table, const struct blk_device *device)
 {
 	char text[WEIR_ADDRESS_MAX] = "-";
@@ -289,7 +289,7 @@ int blk_stat(const char *cmd, int argc, char **argv)
 	if (!status)
 		status = ask(&view, on_stat);
 	if (!status && !view.found)
-		return failure(cmd, "there is no weir%u: 'weir blk list' shows what there is",
+		return failure(cmd, "no device weir%u: 'weir blk list' shows all devices",
 			       view.wanted);
 	return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What every command that visits a donor does: choose a device, load the key, open a session. */
+/* Opens a session for a command: loads the key and connects to the donor. */
 #ifndef WEIR_APPS_COMMON_CLIENT_H
 #define WEIR_APPS_COMMON_CLIENT_H
 
@@ -14,16 +14,20 @@ struct cmd_client {
 };
 
 /**
- * client_open() - open a session; says on standard error why it can't
+ * client_open() - open a session, or print the reason on standard error
+ * @client: receives key and session
  * @cmd: argv[0] of the command
- * @device: what device_choose() gave
+ * @donor: the donor's name
+ * @device: from device_choose()
  * @key_path: a file, or NULL
  *
- * Return: 0, then the caller owes a client_close(); otherwise an exit status.
+ * On success the caller owes a client_close().
+ *
+ * Return: 0, or an exit status.
  */
 int client_open(struct cmd_client *client, const char *cmd, const char *donor, const char *device,
 		const char *key_path);
-/* The same with all of the session's @given options but its key, which @key_path gives. */
+/* Like client_open(), with the session options in @given; the key still comes from @key_path. */
 int client_open_with(struct cmd_client *client, const char *cmd, const char *donor,
 		     const struct weir_session_options *given, const char *key_path);
 void client_close(struct cmd_client *client);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The subcommands of weir. Each parses its own options; main() has set argv[0] to
- * "weir NAME", so that getopt's complaints name the command.
+ * The subcommands of weir. Each parses its own options. main() has set argv[0] to "weir NAME", so
+ * that getopt's messages name the command.
  */
 #ifndef WEIR_APPS_COMMON_CMD_H
 #define WEIR_APPS_COMMON_CMD_H
@@ -10,8 +10,8 @@
 
 enum {
 	EXIT_OK = 0,
-	EXIT_FAILED = 1, /* what was asked for could not be done */
-	EXIT_USAGE = 2, /* what was asked for makes no sense */
+	EXIT_FAILED = 1, /* a valid command failed */
+	EXIT_USAGE = 2, /* an invalid command line */
 };
 
 int cmd_serve(int argc, char **argv);
@@ -31,17 +31,19 @@ int cmd_key(int argc, char **argv);
 int cmd_lab(int argc, char **argv);
 
 /**
- * usage_error() - complain about the command line
+ * usage_error() - report an error in the command line
  * @cmd: argv[0] of the command: "weir ping"
+ * @format: the message, or NULL if getopt has printed one already
  *
- * Prints "weir ping: MESSAGE" and where help is to be had. getopt has printed its own message
- * already: @format may be NULL then.
+ * Prints "weir ping: MESSAGE" and how to get help.
+ *
  * Return: EXIT_USAGE.
  */
 int usage_error(const char *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /**
- * failure() - say what went wrong
+ * failure() - report a failure
+ *
  * Return: EXIT_FAILED.
  */
 int failure(const char *cmd, const char *format, ...) __attribute__((format(printf, 2, 3)));

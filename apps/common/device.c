@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAME_BYTES 64 /* of a device, its NUL included */
+#define NAME_BYTES 64 /* bytes of a device's name, with its NUL */
 #define SOFTNIC_LIBRARY "libweir-softnic.so"
 #define UNLOAD_LIBRARY "libweir-unload.so"
-/* In the environment of the second execution only: LD_PRELOAD as it was. */
+/* Original LD_PRELOAD, in the environment of the second execution only. */
 #define SAVED_PRELOAD "WEIR_SAVED_PRELOAD"
 
 static char **command_line;
@@ -45,7 +45,7 @@ bool device_is_second_execution(void)
 	return executed_anew;
 }
 
-/* Beside this program, in @folder, or where it was installed. */
+/* Looks beside this program, in @folder, and then in the installation's library directory. */
 static int library_path(const char *folder, const char *name, char *path, size_t size)
 {
 	char exe[PATH_MAX];
@@ -66,7 +66,7 @@ int device_softnic_path(char *path, size_t size)
 	return library_path("softnic", SOFTNIC_LIBRARY, path, size);
 }
 
-/* gcc's sanitizers are shared libraries that insist on being the first one loaded. */
+/* gcc's sanitizers are shared libraries and must be loaded first. */
 static int note_sanitizer(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	const char *slash = strrchr(info->dlpi_name, '/');
@@ -131,7 +131,7 @@ static int execute_on_softnic(const char *cmd)
 	if (status)
 		return status;
 	execv("/proc/self/exe", command_line);
-	return failure(cmd, "can't execute myself again: %s", strerror(errno));
+	return failure(cmd, "cannot execute /proc/self/exe for softnic: %s", strerror(errno));
 }
 
 static bool is_softnic(const char *name)
@@ -139,7 +139,10 @@ static bool is_softnic(const char *name)
 	return !strncmp(name, "softnic", strlen("softnic"));
 }
 
-/* The first device of this name, or the first of all. @found: room for NAME_BYTES. */
+/*
+ * Finds the device @name or, if NULL, the first device. @found: receives the name, NAME_BYTES at
+ * most.
+ */
 static bool find_device(const char *name, char *found)
 {
 	int count = 0;
@@ -165,13 +168,15 @@ bool device_is_softnic(void)
 static int choose_softnic(const char *cmd, const char *why)
 {
 	if (device_is_softnic()) {
-		/* The first execution has said it already. */
+		/* the first execution has printed this already */
 		if (!executed_anew)
 			fprintf(stderr, "%susing softnic (this host only)\n", why);
 		return 0;
 	}
 	if (executed_anew)
-		return failure(cmd, "softnic's library was preloaded but answers for no device");
+		return failure(
+			cmd,
+			"softnic's library is preloaded but shows no device: check WEIR_SOFTNIC");
 	fprintf(stderr, "%susing softnic (this host only)\n", why);
 	return execute_on_softnic(cmd);
 }
@@ -186,11 +191,11 @@ static int choose_named(const char *cmd, const char *wanted, const char **device
 		return 0;
 	}
 	if (find_device(NULL, found))
-		return failure(cmd, "no RDMA device %s here; there is %s", wanted, found);
-	return failure(cmd, "no RDMA device %s here, nor any other: try --device softnic", wanted);
+		return failure(cmd, "no RDMA device %s on this host; there is %s", wanted, found);
+	return failure(cmd, "no RDMA device %s on this host: try --device softnic", wanted);
 }
 
-/* Any of them may be taken: librdmacm asks the routing table which. */
+/* Lists all devices: librdmacm chooses by the routing table. */
 static void say_devices(void)
 {
 	int count = 0;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which verbs device the bytes take: a real one, Soft-RoCE, or softnic.
+ * Choice of the verbs device: a NIC, Soft-RoCE, or softnic.
  *
- * softnic is a library that must be loaded before libibverbs, so choosing it means executing
- * the command once more with LD_PRELOAD set. The environment is as it was after that:
- * children do not inherit the preload.
+ * softnic must be loaded before libibverbs. To choose it, the command executes itself again with
+ * LD_PRELOAD set, then restores the environment, so that children do not inherit the preload.
  */
 #ifndef WEIR_APPS_COMMON_DEVICE_H
 #define WEIR_APPS_COMMON_DEVICE_H
@@ -12,50 +11,50 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* For the --help of commands that call device_choose(). */
+/* --help text for commands that call device_choose(). */
 #define DEVICE_HELP                                                                             \
 	"  -d, --device DEVICE    auto, softnic, or the name of a verbs device such as rxe0;\n" \
-	"                         default $WEIR_DEVICE, or else auto: a real device if there\n" \
+	"                         default $WEIR_DEVICE, then auto: a real device if there\n" \
 	"                         is one, else softnic\n"
 
-/* Remembers the command line for a second execution. main() calls it first. */
+/* Saves the command line for a second execution. main() calls this first. */
 void device_init(int argc, char **argv);
 
 /**
- * device_choose() - settle on a device, and say on standard error which
+ * device_choose() - choose a device, and name it on standard error
  * @cmd: argv[0] of the command, for messages
  * @wanted: the argument of --device, or NULL
- * @device: receives the verbs device to restrict oneself to, or NULL for any: what
- *	weir_session_options.device and weir_donor_options.device want. Lives for ever.
+ * @device: receives a device name for the field device of session and donor options, or NULL for
+ *	any device; never freed
  *
- * May execute the program anew and not return: call it right after parsing the options, before
- * anything has been printed, opened or started.
+ * May execute the program again and not return. Commands therefore call this right after parsing
+ * options, before printing, opening or starting anything.
  *
- * Return: 0, or an exit status; it has explained itself then.
+ * Return: 0, or an exit status after a message.
  */
 int device_choose(const char *cmd, const char *wanted, const char **device);
 
-/* Is the device that device_choose() settled on softnic's? */
+/* Whether device_choose() has chosen softnic. */
 bool device_is_softnic(void);
 
-/* Has device_choose() executed the program anew? For what must happen once, before it. */
+/* Whether this is the second execution, for actions that must run only once. */
 bool device_is_second_execution(void);
 
-/* What softnic's library is called where this command was built or installed. */
+/* The path of softnic's library, beside this command or installed. */
 __attribute__((nonnull)) int device_softnic_path(char *path, size_t size);
 
-/* What may be preloaded into a program; both may be. */
+/* Libraries to preload; flags. */
 enum device_library {
 	DEVICE_SOFTNIC = 1,
-	DEVICE_UNLOAD = 2, /* goes before softnic, or before libibverbs */
+	DEVICE_UNLOAD = 2, /* goes before softnic or libibverbs */
 };
 
 /**
- * device_preload() - put libraries, and the runtime of a sanitizer if this program has
- * one, before what LD_PRELOAD holds already
- * @libraries: of enum device_library; what is there already is not put there again
+ * device_preload() - prepend libraries to LD_PRELOAD, and the sanitizer's runtime if there is one
+ * @cmd: argv[0] of the command, for messages
+ * @libraries: flags of enum device_library; libraries already listed are not added again
  *
- * Return: 0, or an exit status; it has explained itself then.
+ * Return: 0, or an exit status after a message.
  */
 int device_preload(const char *cmd, unsigned int libraries);
 

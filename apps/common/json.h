@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Writes JSON: two spaces an indent, or all on one line; strings escaped. @key is NULL inside
+ * JSON writer with two spaces of indent, or all on one line. Escapes strings. @key is NULL in
  * arrays.
  */
 #ifndef WEIR_APPS_COMMON_JSON_H
@@ -18,8 +18,8 @@ struct json {
 };
 
 void json_begin(struct json *json, FILE *out); /* opens the outermost object */
-void json_begin_line(struct json *json, FILE *out); /* the same, all of it on one line */
-void json_end(struct json *json); /* closes it and ends the line */
+void json_begin_line(struct json *json, FILE *out); /* the same, on one line */
+void json_end(struct json *json); /* closes the outermost object and ends the line */
 
 void json_open_object(struct json *json, const char *key);
 void json_close_object(struct json *json);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* A process's number as a user writes it; false when it can be none. */
+/* Parses a process id. Returns false if @text is not a valid one. */
 bool pid_parse(const char *text, pid_t *pid);
 
 #endif

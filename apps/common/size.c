@@ -10,7 +10,7 @@
 
 static const char units[] = "KMGTPE";
 
-/* The power of 1024 that a suffix means, or -1. Takes "", "B", "K", "KB", "KiB". */
+/* The power of 1024 for a suffix ("", "B", "K", "KB", "KiB"), or -1. */
 static int suffix_power(const char *suffix)
 {
 	const char *unit;

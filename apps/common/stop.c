@@ -32,7 +32,7 @@ void stop_or_sleep(double seconds)
 		.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9),
 	};
 
-	/* A signal just before the sleep is missed until its end: sleeps are short. */
+	/* A signal just before nanosleep() takes effect after the sleep: sleeps are short. */
 	while (!requested && nanosleep(&left, &left))
 		;
 }

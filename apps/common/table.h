@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A table for people: the first column is flush left, numbers in the others flush right. */
+/* A text table: first column left-aligned, others right-aligned. */
 #ifndef WEIR_APPS_COMMON_TABLE_H
 #define WEIR_APPS_COMMON_TABLE_H
 
@@ -16,7 +16,7 @@ struct text_table {
 
 /* @columns: 1 to TABLE_COLUMNS_MAX. */
 void table_init(struct text_table *table, unsigned int columns);
-/* The next cell, from left to right and down. */
+/* Adds the next cell, row by row. */
 void table_add(struct text_table *table, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void table_print(const struct text_table *table, FILE *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The checks. Each adds one finding or several, changes nothing, and opens no verbs device. */
+/* The checks. Each adds findings, changes nothing, and opens no verbs device. */
 #ifndef WEIR_DOCTOR_CHECK_H
 #define WEIR_DOCTOR_CHECK_H
 
@@ -24,16 +24,16 @@ void check_port(struct report *report);
 void check_soft_roce(struct report *report);
 
 /**
- * fix_soft_roce() - load rdma_rxe and put a device on the interface of the default route
+ * fix_soft_roce() - load rdma_rxe and add a device on the interface of the default route
  *
- * Does nothing where there is an RDMA device. Says on standard error what it does.
+ * No-op if there is an RDMA device. Reports each step on standard error.
  */
 void fix_soft_roce(void);
 void fix_fuse(void); /* loads the module if /dev/fuse is missing */
 
 /**
- * check_path() - prove the path: lend memory in a child, write, read back, compare
- * @device: what device_choose() gave
+ * check_path() - prove the path: lend memory in a child process, then write, read back and compare
+ * @device: from device_choose()
  */
 void check_path(struct report *report, const char *device);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which devices there are, and whether softnic may copy between processes. */
+/* Checks for RDMA devices, and whether softnic may copy between processes. */
 #include "apps/common/device.h"
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
@@ -19,7 +19,7 @@ void check_rdma_devices(struct report *report)
 
 	if (!sysfs_rdma_device(name, sizeof(name))) {
 		report_add(report, "RDMA device", VERDICT_WARN,
-			   "none: softnic is used, which reaches processes of this host only");
+			   "none: weir uses softnic, which reaches processes of this host only");
 		report_remedy(report, "to reach other hosts: an RDMA NIC, or Soft-RoCE (below)");
 		return;
 	}
@@ -36,11 +36,13 @@ void check_rdma_devices(struct report *report)
 	report_add(report, "RDMA device", strstr(state, "ACTIVE") ? VERDICT_OK : VERDICT_WARN,
 		   "%s, port 1 %s", name, state);
 	if (!strstr(state, "ACTIVE"))
-		report_remedy(report, "bring its link up: ip link set NETDEV up; rdma link");
+		report_remedy(report, "bring the link up: ip link set NETDEV up; rdma link");
 }
 
-/* Reads a word of a child that has not been asked: as softnic's processes do to each other, but
- * in the direction that Yama forbids unless the target has agreed. */
+/*
+ * The child reads a word of the parent, as softnic's processes do. Yama forbids this direction
+ * unless the parent has agreed by prctl().
+ */
 static bool child_reads_parent(int *error)
 {
 	static volatile long word = 0x77656972;

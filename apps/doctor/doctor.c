@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir doctor: what is right and wrong on this machine, what to do, and the proof of the path. */
+/* weir doctor: checks this machine, prints remedies, and proves the path. */
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
 #include "apps/doctor/check.h"
@@ -9,11 +9,11 @@
 
 static const char help[] =
 	"Usage: weir doctor [OPTION...]\n"
-	"Checks what weir needs of this machine and says what to do about what is missing. Then\n"
-	"proves the path: lends memory in one process, writes and reads it from another.\n\n"
-	"  -f, --fix              load modules and set up Soft-RoCE where that is missing (root)\n"
+	"Checks what weir needs on this machine and prints a remedy for each problem. Then\n"
+	"proves the path: lends memory in one process, and writes and reads it in another.\n\n"
+	"  -f, --fix              load missing modules and set up Soft-RoCE (root)\n"
 	"  -j, --json             for programs\n" DEVICE_HELP "  -h, --help\n\n"
-	"Exit status: 0 nothing is broken, 1 something is.\n";
+	"Exit status: 0 if nothing is broken, otherwise 1.\n";
 
 static int examine(const char *cmd, const char *wanted, bool fix, bool json)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What weir mount needs. */
+/* Checks the requirements of weir mount. */
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
 
@@ -29,7 +29,7 @@ static void check_fuse_device(struct report *report)
 			"chmod 666 /dev/fuse; in a container: --device /dev/fuse --cap-add SYS_ADMIN");
 }
 
-/* Where a program is on the PATH. */
+/* Finds a program on the PATH. */
 static bool find_program(const char *name, char *path, size_t size)
 {
 	char *dirs = strdup(getenv("PATH") ? getenv("PATH") : "/usr/bin:/bin");
@@ -64,7 +64,7 @@ static void check_fusermount(struct report *report)
 	report_add(report, "fusermount3", VERDICT_OK, "%s", path);
 }
 
-/* May others than the one who mounted be let in? Only matters with --allow-other. */
+/* Checks whether users may use --allow-other. */
 static void check_allow_other(struct report *report)
 {
 	FILE *file = fopen("/etc/fuse.conf", "re");
@@ -81,7 +81,7 @@ static void check_allow_other(struct report *report)
 	}
 	report_add(report, "allow_other", VERDICT_WARN,
 		   "only root may let other users into a mount");
-	report_remedy(report, "if you want that: put 'user_allow_other' into /etc/fuse.conf");
+	report_remedy(report, "to allow users: put 'user_allow_other' into /etc/fuse.conf");
 }
 
 void check_fuse(struct report *report)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What bounds the memory that can be registered and lent. */
+/* Checks the limits of memory that can be registered and lent. */
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
 #include "apps/common/size.h"
@@ -29,9 +29,10 @@ void check_locked_memory(struct report *report)
 			   size_format(limit.rlim_max).text);
 		return;
 	}
-	report_add(report, "locked memory", VERDICT_WARN,
-		   "RLIMIT_MEMLOCK is %s: a NIC and Soft-RoCE can register no more (softnic can)",
-		   size_format(limit.rlim_max).text);
+	report_add(
+		report, "locked memory", VERDICT_WARN,
+		"RLIMIT_MEMLOCK is %s: a NIC and Soft-RoCE can register no more; softnic can",
+		size_format(limit.rlim_max).text);
 	report_remedy(report,
 		      "put '* - memlock unlimited' into /etc/security/limits.d/weir.conf and "
 		      "log in again; in a unit: LimitMEMLOCK=infinity");
@@ -53,7 +54,7 @@ void check_huge_pages(struct report *report)
 	}
 	if (strstr(transparent, "[madvise]") || strstr(transparent, "[always]")) {
 		report_add(report, "huge pages", VERDICT_OK,
-			   "none reserved; transparent ones on request");
+			   "none reserved; transparent huge pages on request");
 		return;
 	}
 	report_add(report, "huge pages", VERDICT_WARN,
@@ -61,7 +62,7 @@ void check_huge_pages(struct report *report)
 	report_remedy(report, "sysctl vm.nr_hugepages=N, 512 for each GiB lent");
 }
 
-/* The tightest memory.max of this process's cgroups that lie within its cgroup namespace. */
+/* The room below the tightest memory.max of this process's cgroups, within its cgroup namespace. */
 static uint64_t cgroup_room(void)
 {
 	char line[512], path[640];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The proof that bytes get through: a child lends memory, as weir serve does, and this process
- * writes to it, reads it back and compares. On softnic over loopback; on a real device over the
- * device's own address, with a key made for the occasion.
+ * Proves that data gets through: a child lends memory, like weir serve, and this process writes,
+ * reads back and compares. On softnic over loopback. On a real device over the device's own
+ * address, with a temporary key.
  */
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
@@ -42,7 +42,7 @@ static double now_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The IPv4 address in the GID table of a RoCE device. */
+/* Finds the IPv4 address in the GID table of a RoCE device. */
 static bool device_address(const char *device, char *address, size_t size)
 {
 	char path[128], gid[64];
@@ -79,7 +79,7 @@ static int make_key(struct path_check *path, struct weir_error *error)
 	return rc;
 }
 
-/* Where to listen: what the chosen device can reach. */
+/* Chooses an address that the device can reach. */
 static int choose_address(struct path_check *path, struct weir_error *error)
 {
 	static char first[64];
@@ -92,7 +92,10 @@ static int choose_address(struct path_check *path, struct weir_error *error)
 	return make_key(path, error);
 }
 
-/* The child: lends until the parent closes its end of the pipe. Says where, or why not. */
+/*
+ * The child process: lends until the parent closes the pipe. Reports an address or an error through
+ * @to_parent.
+ */
 static void lend(const struct path_check *path, int to_parent, int from_parent)
 {
 	const struct weir_key *keys[] = { path->key };
@@ -145,7 +148,7 @@ static int start_donor(struct path_check *path, struct weir_error *error)
 	said[length > 0 ? length : 0] = '\0';
 	if (length <= 0 || said[0] == '!') {
 		snprintf(error->text, sizeof(error->text), "no donor: %s",
-			 length > 0 ? said + 1 : "it ended without a word");
+			 length > 0 ? said + 1 : "the process ended without a message");
 		return -EIO;
 	}
 	snprintf(path->address, sizeof(path->address), "%.*s", (int)sizeof(path->address) - 1,
@@ -172,7 +175,7 @@ struct path_rates {
 };
 
 /*
- * Writes and reads back until the rates mean something. Return: 0; -EBADMSG other bytes came back.
+ * Writes and reads back, often enough for meaningful rates. Return: 0; -EBADMSG the data differs.
  */
 static int transfer_rounds(struct weir_region *region, uint64_t *out, uint64_t *in,
 			   struct path_rates *rates)
@@ -190,7 +193,7 @@ static int transfer_rounds(struct weir_region *region, uint64_t *out, uint64_t *
 		reading += now_s() - start;
 		if (!rc && memcmp(out, in, PROOF_BYTES))
 			rc = -EBADMSG;
-		if (!round) /* the first one finds memory that nobody has touched */
+		if (!round) /* the first round also faults in the memory */
 			writing = reading = 0;
 	}
 	rates->write_mbps = (PROOF_ROUNDS - 1) * (double)PROOF_BYTES / writing / 1e6;
@@ -226,7 +229,7 @@ static int prove_path(struct path_check *path, struct path_rates *rates,
 	rc = transfer_rounds(region, out, in, rates);
 	if (rc)
 		snprintf(error->text, sizeof(error->text), "%s",
-			 rc == -EBADMSG ? "other bytes came back than were written" :
+			 rc == -EBADMSG ? "the data read differs from the data written" :
 					  weir_strerror(rc));
 	weir_session_info(session, info);
 	weir_region_close(region);
@@ -255,12 +258,12 @@ void check_path(struct report *report, const char *device)
 	if (rc) {
 		report_add(report, "path", VERDICT_FAIL, "%s", error.text);
 		report_remedy(report,
-			      "mend what is broken above first; then weir ping DONOR says more");
+			      "first fix the problems above; then weir ping DONOR shows more");
 		return;
 	}
 	report_add(
 		report, "path", VERDICT_OK,
-		"%u MiB written and read back over %s, all alike: write %.0f MB/s, read %.0f MB/s, "
+		"%u MiB written and read back over %s, all equal: write %.0f MB/s, read %.0f MB/s, "
 		"4 KiB in %.1f and %.1f us",
 		PROOF_ROUNDS * (PROOF_BYTES >> 20), info.device, rates.write_mbps, rates.read_mbps,
 		rates.write_us, rates.read_us);

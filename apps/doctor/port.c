@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Is the donor's port free? Ports of RDMA connections are librdmacm's, not TCP's. */
+/* Checks whether the donor's port is free. librdmacm has its own ports, separate from TCP's. */
 #include "apps/doctor/check.h"
 
 #include <arpa/inet.h>
@@ -10,7 +10,10 @@
 #include <unistd.h>
 #include <weir/session.h>
 
-/* Whoever listens on one address keeps the wildcard from others: rdma_cm says EADDRNOTAVAIL. */
+/*
+ * A listener on a specific address keeps others off the wildcard: rdma_cm then returns
+ * EADDRNOTAVAIL.
+ */
 static int try_to_listen(void)
 {
 	struct sockaddr_in any = {
@@ -31,7 +34,7 @@ static int try_to_listen(void)
 	return error;
 }
 
-/* In a child: whoever has used a device should not fork any more, and check_path() will. */
+/* In a child: a process that has used a device should not fork, and check_path() forks. */
 static int try_in_child(void)
 {
 	int status;
@@ -54,12 +57,12 @@ void check_port(struct report *report)
 		break;
 	case EADDRINUSE:
 	case EADDRNOTAVAIL:
-		report_add(report, "port", VERDICT_OK, "%u is taken: a donor runs here already?",
+		report_add(report, "port", VERDICT_OK, "%u is in use: probably by a donor",
 			   WEIR_PORT_DEFAULT);
-		report_remedy(report, "for a second one: weir serve --listen ADDRESS:PORT");
+		report_remedy(report, "for a second donor: weir serve --listen ADDRESS:PORT");
 		break;
 	default:
-		report_add(report, "port", VERDICT_FAIL, "can't listen for RDMA connections: %s",
+		report_add(report, "port", VERDICT_FAIL, "cannot listen for RDMA connections: %s",
 			   strerror(error));
 		report_remedy(report,
 			      "modprobe rdma_ucm; between hosts let UDP port 4791 (RoCE v2) pass");

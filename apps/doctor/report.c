@@ -53,7 +53,7 @@ void report_print(const struct report *report)
 		if (*finding->remedy)
 			printf("%22s%s\n", "-> ", finding->remedy);
 	}
-	printf("\n%u ok, %u to look at, %u broken\n", report_count(report, VERDICT_OK),
+	printf("\n%u ok, %u warnings, %u broken\n", report_count(report, VERDICT_OK),
 	       report_count(report, VERDICT_WARN), report_count(report, VERDICT_FAIL));
 }
 

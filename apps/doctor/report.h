@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What weir doctor found: one finding a check, in the order made. */
+/* The findings of weir doctor, in the order of the checks. */
 #ifndef WEIR_DOCTOR_REPORT_H
 #define WEIR_DOCTOR_REPORT_H
 
@@ -12,7 +12,7 @@ enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL, VERDICTS };
 struct finding {
 	const char *check;
 	enum verdict verdict;
-	char text[400]; /* what is */
+	char text[400]; /* the finding */
 	char remedy[400]; /* what to do; empty if nothing */
 };
 
@@ -21,10 +21,10 @@ struct report {
 	unsigned int count;
 };
 
-/* Adds a finding. @format: what is. */
+/* Adds a finding. @format: its text. */
 void report_add(struct report *report, const char *check, enum verdict verdict, const char *format,
 		...) __attribute__((format(printf, 4, 5)));
-/* What to do about the last finding. */
+/* Adds a remedy to the last finding. */
 void report_remedy(struct report *report, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

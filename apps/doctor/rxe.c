@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Soft-RoCE: the kernel's RDMA over any network interface, for hosts without an RDMA NIC. */
+/* Checks Soft-RoCE: the kernel's RDMA over any network interface, for hosts without an RDMA NIC. */
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
 
@@ -36,7 +36,7 @@ static bool module_exists(void)
 	return file_mentions(path, "/rdma_rxe.ko");
 }
 
-/* The interface of the default route: where Soft-RoCE would most likely go. */
+/* The interface of the default route, the likely place for Soft-RoCE. */
 static void default_interface(char *name, size_t size)
 {
 	FILE *file = fopen("/proc/net/route", "re");
@@ -62,7 +62,7 @@ void check_soft_roce(struct report *report)
 	default_interface(interface, sizeof(interface));
 	if (module_exists()) {
 		report_add(report, "Soft-RoCE", VERDICT_OK,
-			   "the kernel has it: hosts without an RDMA NIC can reach each other");
+			   "available: hosts without an RDMA NIC can reach each other");
 		report_remedy(
 			report,
 			"as root, on each host: modprobe rdma_rxe && rdma link add rxe0 type rxe "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Small files of the kernel, and the RDMA devices it names there. */
+/* Helpers to read small files of /proc and /sys, and to run programs. */
 #ifndef WEIR_DOCTOR_SYSFS_H
 #define WEIR_DOCTOR_SYSFS_H
 
@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first line of a file, without its newline. Return: whether there was one. */
+/* Reads the first line of a file, without the newline. Returns false if there is none. */
 bool sysfs_line(const char *path, char *line, size_t size);
-/* The number a file begins with. Return: whether it does. */
+/* Reads the number at the start of a file. Returns false if there is none. */
 bool sysfs_number(const char *path, uint64_t *number);
-/* A line "NAME: NUMBER kB" of /proc/meminfo; the number as it stands there. */
+/* Reads a line "NAME: NUMBER kB" of /proc/meminfo; @number is in kB. */
 bool sysfs_meminfo(const char *name, uint64_t *number);
-/* The first RDMA device in the kernel's list. */
+/* Finds the first RDMA device in the kernel's list. */
 bool sysfs_rdma_device(char *name, size_t size);
-/* Runs a program, its output to standard error. Return: whether it exited with 0. */
+/* Runs a program, with its output on standard error. Returns whether it exited with 0. */
 bool run_program(const char *const argv[]);
 
 #endif

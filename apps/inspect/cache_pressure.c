@@ -13,7 +13,7 @@
 #define PROFILE_FOLDER "sim/profiles"
 #define ENTRIES_MAX (1u << 30)
 
-/* Who wrote the ledger may be anybody: sums may wrap, and mean nothing then. */
+/* Any process may have written the statistics: sums may wrap and are then meaningless. */
 static uint64_t pages_in(const uint64_t *histogram)
 {
 	uint64_t count = 0;
@@ -78,7 +78,7 @@ static int entries_of_profile(const char *folder, const char *name, uint64_t *en
 	return rc;
 }
 
-/* They are beside this program if it was not installed. */
+/* Looks for the profile beside this program, then in the installation. */
 static int entries_named(const char *name, uint64_t *entries)
 {
 	char folder[PATH_MAX];
@@ -111,17 +111,17 @@ static double part(uint64_t some, uint64_t all)
 void cache_pressure_print(const struct cache_pressure *p, const struct weir_counters *c)
 {
 	if (!p->entries) {
-		puts("translation: not counted; it is with unload frequency or measured");
+		puts("translation: counted only with --unload frequency or measured");
 		return;
 	}
-	printf("translation, as small writes press on the donor's NIC lately:\n");
+	printf("translation cache of the donor's NIC, for recent small writes:\n");
 	printf("  pages touched  %15" PRIu64 "  of 4 KiB, or %" PRIu64 " of 2 MiB\n", p->pages,
 	       p->huge_pages);
 	printf("  in the hot set %13.1f %%  of small writes so far\n",
 	       100 * part(c->hot, c->small));
-	printf("  hit rate       %13.1f %%  estimated, with a cache of %" PRIu64 " entries\n",
+	printf("  hit rate       %13.1f %%  estimated for a cache of %" PRIu64 " entries\n",
 	       100 * p->hits, p->entries);
-	printf("  in huge pages  %13.1f %%  it would be\n", 100 * p->huge_hits);
+	printf("  in huge pages  %13.1f %%  estimated hit rate\n", 100 * p->huge_hits);
 	printf("  unloaded       %13.1f %%  of small writes so far\n",
 	       100 * part(c->unloaded, c->small));
 }

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* As the kernel shows a memfd. */
+/* The link target by which /proc shows a memfd. */
 static const char target[] = "/memfd:" WEIR_STATS_SHM_NAME " (deleted)";
 
 static void read_comm(int process, char *comm, size_t size)
@@ -38,7 +38,7 @@ static bool is_known(const struct session_list *find, const struct stat *stat)
 	return false;
 }
 
-/* What is no ledger, or is one already known, is passed over. */
+/* Skips descriptors that are no statistics, and sessions already listed. */
 static int add_session(struct session_list *find, int fd, int process, pid_t pid)
 {
 	struct found_session *found;
@@ -80,7 +80,7 @@ static int add_open_files(struct session_list *find, DIR *fds, int process, pid_
 	while (!rc && (entry = readdir(fds))) {
 		if (!is_called_ledger(dirfd(fds), entry->d_name))
 			continue;
-		/* By now it may be something else, which must not hold us up. */
+		/* The descriptor may have been reused: the open must not block. */
 		fd = openat(dirfd(fds), entry->d_name,
 			    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 		if (fd < 0)
@@ -151,8 +151,8 @@ int session_list_failure(const char *cmd, pid_t pid, int err)
 	case -EACCES:
 	case -EPERM:
 		return failure(cmd,
-			       "%d: another user's process: only that user and root may look "
-			       "into it",
+			       "%d: another user's process: only that user and root may "
+			       "inspect it",
 			       pid);
 	default:
 		return failure(cmd, "%d: %s", pid, strerror(-err));
@@ -163,8 +163,9 @@ int session_list_empty_failure(const struct session_list *find, const char *cmd,
 {
 	if (find->others)
 		return failure(cmd,
-			       "%d: it runs another version of weir, which this one cannot "
+			       "%d: runs another version of weir, which this version cannot "
 			       "read",
 			       pid);
-	return failure(cmd, "%d: it has no session open; weir stat lists those that have", pid);
+	return failure(cmd, "%d: no session open; weir stat lists processes with sessions",
+		       pid);
 }

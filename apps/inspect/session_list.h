@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sessions of other processes, found by the ledgers that these have open. */
+/* Finds sessions of other processes by the statistics memory that each session keeps open. */
 #ifndef WEIR_APPS_INSPECT_SESSION_LIST_H
 #define WEIR_APPS_INSPECT_SESSION_LIST_H
 
@@ -11,9 +11,12 @@
 #define SESSION_LIST_MAX 1024
 
 /**
- * struct found_session - a session
- * @pid, @comm: of its process; the name is printable
- * @device, @inode: of the ledger's file, by which it is known again
+ * struct found_session - a session of another process
+ * @view: its statistics
+ * @pid: the process
+ * @comm: the process's name; printable
+ * @device: of the statistics file; with @inode, identifies the session
+ * @inode: of the statistics file
  */
 struct found_session {
 	struct stats_view view;
@@ -24,8 +27,10 @@ struct found_session {
 };
 
 /**
- * struct session_list - @found[@count], SESSION_LIST_MAX at most; zeroed, it is empty, and session_list_free() ends it
- * @others: ledgers seen that only another version of weir can read
+ * struct session_list - sessions found; all zero: empty
+ * @found: the sessions; session_list_free() frees them
+ * @count: number of sessions, SESSION_LIST_MAX at most
+ * @others: number of sessions of other, unreadable versions of weir
  */
 struct session_list {
 	struct found_session *found;
@@ -34,19 +39,19 @@ struct session_list {
 };
 
 /**
- * session_list_add_process() - add the sessions of a process that are not there yet
+ * session_list_add_process() - add sessions of a process that are not in the list yet
  *
- * Return: 0; -ESRCH no such process; -EACCES it may not be looked into: another user's; -ENOMEM;
- * what /proc says otherwise.
+ * Return: 0; -ESRCH no such process; -EACCES another user's process; -ENOMEM; other errors of
+ * /proc.
  */
 int session_list_add_process(struct session_list *find, pid_t pid);
 
-/* The same for all processes of this user; those that may not be looked into are left out. */
+/* The same for all processes of this user. Skips processes that may not be inspected. */
 int session_list_add_all(struct session_list *find);
 
 void session_list_free(struct session_list *find);
 
-/* Say why session_list_add_process() failed, or why it found nothing. Return: EXIT_FAILED. */
+/* Print why session_list_add_process() failed, or why it found nothing. Return: EXIT_FAILED. */
 int session_list_failure(const char *cmd, pid_t pid, int rc);
 int session_list_empty_failure(const struct session_list *find, const char *cmd, pid_t pid);
 

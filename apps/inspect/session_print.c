@@ -72,12 +72,13 @@ static void show_one(const struct found_session *found, uint64_t entries)
 	WEIR_COUNTERS(PRINT_COUNTER)
 #undef PRINT_COUNTER
 	print_number("window_bytes", window.bytes,
-		     "in flight on the NIC, when it last did something");
-	print_number("window_wrs", window.wrs, "and how many work requests");
-	print_number("window_limit", window.bytes_max, "bytes that may be in flight then");
-	print_number("window_top", window.bytes_top, "the highest that the limit can be");
+		     "in flight on the NIC, at the last change");
+	print_number("window_wrs", window.wrs, "work requests in flight, at the last change");
+	print_number("window_limit", window.bytes_max,
+		     "bytes that might be in flight, at the last change");
+	print_number("window_top", window.bytes_top, "highest value of the limit");
 	print_number("mr_dyn_bytes", found->view.mr_dyn_bytes,
-		     "from this length on memory that nobody registered is registered, not copied");
+		     "from this length on, unregistered memory is registered, not copied");
 	cache_pressure_print(&pressure, &counters);
 }
 

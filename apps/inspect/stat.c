@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * weir stat: the counters of softnic and of sessions on this host, or what a donor says of itself.
- */
+/* weir stat: prints counters of softnic and of sessions on this host, or the state of a donor. */
 #include "apps/common/client.h"
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
@@ -27,15 +25,15 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char help[] =
-	"Usage: weir stat [OPTION...]          what softnic and sessions of weir counted, for each\n"
+	"Usage: weir stat [OPTION...]          counters of softnic and of sessions, for each\n"
 	"                                      process of yours\n"
-	"       weir stat [OPTION...] PID      all that the sessions of one process counted\n"
+	"       weir stat [OPTION...] PID      all counters of a process's sessions\n"
 	"       weir stat [OPTION...] DONOR    a donor's memory, clients and regions\n\n"
 	"  -j, --json             for programs\n"
-	"  -w, --watch[=SECONDS]  again and again; default every second\n"
-	"  -n, --nic NIC          whose translation cache small writes press on: a profile of weir\n"
-	"                         lab (connectx-3, connectx-5), or how many pages it has room for;\n"
-	"                         default: what the session was told\n" CLIENT_HELP DEVICE_HELP
+	"  -w, --watch[=SECONDS]  repeat; default every second\n"
+	"  -n, --nic NIC          the donor's NIC, for estimates of its cache: a profile of weir\n"
+	"                         lab (connectx-3, connectx-5), or the cache's size in pages;\n"
+	"                         default: as the session was configured\n" CLIENT_HELP DEVICE_HELP
 	"  -h, --help\n";
 
 struct stat_options {
@@ -43,7 +41,7 @@ struct stat_options {
 	pid_t pid; /* or 0 */
 	bool json;
 	double watch_s; /* 0: once */
-	uint64_t entries; /* of a NIC's translation cache; 0: what the session was told */
+	uint64_t entries; /* size of a NIC's translation cache; 0: as the session was configured */
 };
 
 static void print_processes(const struct softnic_process *processes, size_t count)
@@ -126,7 +124,8 @@ static int stat_host(const struct stat_options *options)
 		print_all(processes, count, &find);
 	free(processes);
 	session_list_free(&find);
-	return rc ? failure(options->cmd, "can't ask the processes here: %s", strerror(-rc)) :
+	return rc ? failure(options->cmd, "cannot query the processes of this host: %s",
+			    strerror(-rc)) :
 		    EXIT_OK;
 }
 
@@ -165,7 +164,7 @@ static void print_donor(const struct weir_session_info *session,
 	printf("incarnation  %016" PRIx64 "\n", state->incarnation);
 	printf("memory       %s of %s lent\n", size_format(state->lent_bytes).text,
 	       size_format(state->memory_bytes).text);
-	printf("quota        %s a client\n", size_format(state->quota_bytes).text);
+	printf("quota        %s per client\n", size_format(state->quota_bytes).text);
 	printf("clients      %u, this one included\n", state->clients);
 	printf("regions      %u\n", state->regions);
 }
@@ -203,7 +202,7 @@ static int stat_donor(const struct stat_options *options, struct weir_session *s
 	return EXIT_OK;
 }
 
-/* Prints once, or until it fails, is asked to stop, or cannot be heard. */
+/* Prints once or repeatedly, until a failure, a stop request, or an error on standard output. */
 static int repeat(const struct stat_options *options, struct cmd_client *client)
 {
 	bool clear = options->watch_s > 0 && !options->json && isatty(STDOUT_FILENO);
@@ -275,7 +274,7 @@ int cmd_stat(int argc, char **argv)
 		case 'n':
 			if (cache_pressure_entries(optarg, &options.entries))
 				return usage_error(argv[0],
-						   "--nic %s: it is a profile of weir lab, such "
+						   "--nic %s: expected a profile of weir lab, such "
 						   "as connectx-5, or a number of pages",
 						   optarg);
 			break;
@@ -293,7 +292,7 @@ int cmd_stat(int argc, char **argv)
 		}
 	}
 	if (argc - optind > 1)
-		return usage_error(argv[0], "one DONOR at most");
+		return usage_error(argv[0], "expected at most one PID or DONOR");
 	options.donor = argv[optind];
 	if (options.donor && !pid_parse(options.donor, &options.pid))
 		return visit_donor(&options);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Up to a NUL, or to the end; what is not printable ASCII becomes a question mark. */
+/* Copies up to a NUL or to the end. Replaces all but printable ASCII by question marks. */
 static void copy_text(char *to, const char *from)
 {
 	int i;
@@ -39,7 +39,7 @@ int stats_view_check(struct stats_view *view, const void *map)
 	return 0;
 }
 
-/* Another version may be of another size. */
+/* Checked before mapping: another version may have another size. */
 static int check_version(int fd)
 {
 	struct {
@@ -99,7 +99,7 @@ void stats_view_pressure(const struct stats_view *view, struct weir_stats_shm_pa
 		     sizeof(*pressure));
 }
 
-/* The highest number in a slot where that number belongs. */
+/* The highest record number found in the slot where it belongs. */
 static uint64_t newest(const struct weir_stats_shm *ledger)
 {
 	uint64_t number, best = 0;

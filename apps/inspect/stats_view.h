@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a session of another process shows of itself: its ledger (lib/client/stats_shm.h), looked at.
+ * A read-only view of the statistics memory of another process's session (lib/client/stats_shm.h).
  *
- * Whoever wrote it may be anybody, and may be writing: nothing in it is trusted. Texts are made
- * printable, records are whole, and no number in it is an address, an index or a size here.
+ * The writer may be any process and may write concurrently, so the reader trusts nothing. Texts are
+ * made printable, records are read whole, and no number becomes an address, an index or a size.
  */
 #ifndef WEIR_APPS_INSPECT_STATS_VIEW_H
 #define WEIR_APPS_INSPECT_STATS_VIEW_H
@@ -13,10 +13,12 @@
 #include <stdint.h>
 
 /**
- * struct stats_view - one ledger
- * @ledger: mapped, of its full size
- * @device, @peer: printable
- * @opened_ns, @mr_dyn_bytes: as the session says
+ * struct stats_view - the mapped statistics of a session
+ * @ledger: the mapping, of full size
+ * @device: printable
+ * @peer: printable
+ * @opened_ns: as the session wrote
+ * @mr_dyn_bytes: as the session wrote
  */
 struct stats_view {
 	const struct weir_stats_shm *ledger;
@@ -26,44 +28,46 @@ struct stats_view {
 	uint64_t mr_dyn_bytes;
 };
 
-/* The decisions that one look at a trace found: @record[@count], the oldest first. */
+/* Trace records found by a read: @record[@count], oldest first. */
 struct stats_view_trace {
 	struct weir_trace_record record[WEIR_STATS_SHM_SLOTS];
 	uint32_t count;
-	uint64_t newest; /* the number of the last record that there is */
-	uint64_t lost; /* records that were overwritten before they were seen */
+	uint64_t newest; /* number of the last record */
+	uint64_t lost; /* records overwritten before they were read */
 };
 
 /**
- * stats_view_check() - is this a ledger?
- * @view: receives it
- * @map: of sizeof(struct weir_stats_shm) bytes, which stay
+ * stats_view_check() - check whether a mapping contains statistics
+ * @view: receives the view
+ * @map: sizeof(struct weir_stats_shm) bytes, which must stay mapped
  *
- * Return: 0; -EPROTO it is none; -EPROTONOSUPPORT of another version.
+ * Return: 0; -EPROTO no statistics; -EPROTONOSUPPORT another version.
  */
 int stats_view_check(struct stats_view *view, const void *map);
 
 /**
- * stats_view_open() - map a descriptor and check what is there
- * @view: receives it; stats_view_close() it
+ * stats_view_open() - map a descriptor and check the contents
+ * @view: receives the view
  * @fd: may be closed afterwards
  *
- * Return: as stats_view_check(); -EPROTO also when it could shrink under the reader, which would be
- * killed by that; what mmap(2) says.
+ * The caller owes a stats_view_close().
+ *
+ * Return: as for stats_view_check(); -EPROTO also if the file could shrink, which would kill the
+ * reader; errors of mmap(2).
  */
 int stats_view_open(struct stats_view *view, int fd);
 void stats_view_close(struct stats_view *view);
 
-/* The counters and the window, each number as it was at some moment. */
+/* Reads counters and window. Each number is a value at some moment of the call. */
 void stats_view_counters(const struct stats_view *view, struct weir_counters *counters,
 			 struct weir_stats_shm_window *window);
 
 void stats_view_pressure(const struct stats_view *view, struct weir_stats_shm_page_heat *pressure);
 
 /**
- * stats_view_trace() - what was decided after record number @after; 0: all that is there
+ * stats_view_trace() - read trace records after number @after; 0: all records present
  *
- * Nothing is lost before the first look.
+ * A read with @after 0 reports no records as lost.
  */
 void stats_view_trace(const struct stats_view *view, uint64_t after,
 		      struct stats_view_trace *trace);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * weir trace: what the sessions of a running program decided, and why.
+ * weir trace: prints the decisions of a running program's sessions, and the reasons.
  *
- * The program does not notice: its decisions lie in memory that this maps. To follow them is to
- * look again and again, often enough to miss none at a usual pace, and to say when some were
+ * The traced program is not involved: this command maps the memory that contains its trace. To
+ * follow a trace, the command polls it, often enough for usual rates, and reports records that it
  * missed.
  */
 #include "apps/common/cmd.h"
@@ -26,23 +26,26 @@
 #include <unistd.h>
 
 enum {
-	LOOK_MS = 10, /* between two looks at the traces */
-	FIND_EVERY = 25, /* looks, between two for new sessions */
+	LOOK_MS = 10, /* between two polls of the traces */
+	FIND_EVERY = 25, /* polls between two searches for new sessions */
 };
 
 static const char help[] =
 	"Usage: weir trace [OPTION...] PID\n"
-	"What the sessions of a running program of yours decided, and why: posted, merged, waited,\n"
+	"Prints decisions of a running program's sessions, and why: posted, merged, waited,\n"
 	"failed, slept. The last 2048 decisions of each session; weir stat lists the programs.\n\n"
-	"  -f, --follow  and what they decide from then on, until the program ends\n"
-	"  -j, --json    for programs: an object a line\n"
+	"  -f, --follow  continue with new decisions, until the program ends\n"
+	"  -j, --json    for programs: an object per line\n"
 	"  -h, --help\n";
 
 /**
- * struct trace_run - what is being looked at
+ * struct trace_run - state of a run
  * @cmd: argv[0]
- * @find: the sessions; @seen: of each, the number of the last record that was told
- * @begin_ns: what CLOCK_MONOTONIC's zero is by the wall clock
+ * @find: the sessions
+ * @seen: per session, the number of the last record printed
+ * @introduced: number of sessions already announced
+ * @begin_ns: wall-clock time of CLOCK_MONOTONIC's zero
+ * @look: the last read
  */
 struct trace_run {
 	const char *cmd;
@@ -67,7 +70,7 @@ struct when {
 	char text[48];
 };
 
-/* Any number may be asked for. */
+/* Formats a time; any value of @at_ns is valid. */
 static struct when when(const struct trace_run *t, uint64_t at_ns, bool utc)
 {
 	uint64_t ns = t->begin_ns + at_ns;
@@ -135,11 +138,11 @@ static void print_lost(const struct trace_run *t, size_t i)
 		printf("{\"session\": %zu, \"what\": \"lost\", \"records\": %" PRIu64 "}\n", i + 1,
 		       t->look.lost);
 	else
-		printf("%zu ... %" PRIu64 " more, which came too fast to be followed\n", i + 1,
-		       t->look.lost);
+		printf("%zu ... %" PRIu64 " more, lost: the program was faster than this trace\n",
+		       i + 1, t->look.lost);
 }
 
-/* Tells what is new. */
+/* Prints all new records. */
 static void look(struct trace_run *t)
 {
 	for (; t->introduced < t->find.count; t->introduced++)
@@ -155,8 +158,10 @@ static void look(struct trace_run *t)
 	}
 }
 
-/* Goes on until the process ends, the user has enough, or nobody reads. What was decided last
- * is told, too: the traces outlive the process. */
+/*
+ * Polls until the process ends, the user interrupts, or standard output fails. The traces outlive
+ * the process, so the last decisions are printed, too.
+ */
 static int follow(struct trace_run *t, int process)
 {
 	struct pollfd end = { .fd = process, .events = POLLIN };
@@ -238,9 +243,9 @@ int cmd_trace(int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return usage_error(argv[0],
-				   "which process? weir stat lists those that have a session");
+				   "expected a PID; weir stat lists processes with sessions");
 	if (!pid_parse(argv[optind], &t.pid))
-		return usage_error(argv[0], "%s: not the number of a process", argv[optind]);
+		return usage_error(argv[0], "'%s': not a process id", argv[optind]);
 	if (t.follow)
 		stop_on_signals();
 	return trace(&t);

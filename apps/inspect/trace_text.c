@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <weir/error.h>
 
-/* "1 request", "2 requests". */
+/* Count with noun: "1 request", "2 requests". */
 struct several {
 	char text[48];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A decision of the engine's, in words. */
+/* Formats the engine's decisions as text. */
 #ifndef WEIR_APPS_INSPECT_TRACE_TEXT_H
 #define WEIR_APPS_INSPECT_TRACE_TEXT_H
 
@@ -7,13 +7,13 @@
 
 #include <stdio.h>
 
-/* What kind it is, in a word: "post". Lives for ever. */
+/* The kind as a word, such as "post". A constant string. */
 const char *trace_text_kind(const struct weir_trace_record *record);
 
-/* What the device said of what failed, in libibverbs' words; for one with @verbs. */
+/* libibverbs' text for the device's error status; for records with @verbs. */
 const char *trace_text_verbs(const struct weir_trace_record *record);
 
-/* What was decided, and why: part of a line. */
+/* Prints decision and reason, without a newline. */
 void trace_text_print(FILE *out, const struct weir_trace_record *record);
 
 #endif

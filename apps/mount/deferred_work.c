@@ -57,7 +57,7 @@ void deferred_work_free(struct deferred_work *work)
 
 void deferred_queue_wake(struct deferred_queue *deferred)
 {
-	/* Fails only when it is about to overflow: it is readable then. */
+	/* Fails only if the counter would overflow; the descriptor is readable then. */
 	(void)!eventfd_write(deferred->fd, 1);
 }
 

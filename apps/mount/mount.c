@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * weir mount: options, checks, and going to the background once the file system is there.
+ * weir mount: options, checks, and the move to the background once the file system is mounted.
  *
- * Threads do not survive fork(), so the child does everything and the parent waits until the
- * child says that the mount is up, or ends.
+ * Threads do not survive fork(). So the child does all the work, and the parent waits until the
+ * child reports the mount or ends.
  */
 #include "apps/mount/mount.h"
 
@@ -27,21 +27,21 @@
 #include "apps/mount/mountpoint.h"
 
 #define THREADS_DEFAULT 4
-/* Of /dev/fuse, as the kernel has assigned them for good. */
+/* The device number of /dev/fuse, fixed by the kernel. */
 #define FUSE_MAJOR 10
 #define FUSE_MINOR 229
 
 static const char help[] =
 	"Usage: weir mount [OPTION...] DONOR MOUNTPOINT\n"
 	"Mounts the memory that 'weir serve' lends at DONOR (host, host:port or [v6]:port) as a\n"
-	"file system on the empty directory MOUNTPOINT, and goes to the background.\n"
-	"End it with: umount MOUNTPOINT\n\n"
+	"file system on the empty directory MOUNTPOINT, and continues in the background.\n"
+	"To unmount: umount MOUNTPOINT\n\n"
 	"  -f, --foreground       stay in the foreground; Ctrl-C unmounts\n"
-	"  -r, --read-only        change nothing\n"
-	"  -o, --allow-other      let other users in, as far as modes allow; root's default\n"
-	"  -t, --threads N        that receive requests, 1 to 64; default 4\n" CLIENT_HELP
+	"  -r, --read-only        mount read-only\n"
+	"  -o, --allow-other      admit other users, subject to modes; default for root\n"
+	"  -t, --threads N        receiving threads, 1 to 64; default 4\n" CLIENT_HELP
 		DEVICE_HELP "  -h, --help\n\n"
-	"The memory is volatile: the files end with the donor. RDMA does not encrypt.\n";
+	"The memory is volatile: files are lost when the donor ends. RDMA does not encrypt.\n";
 
 static int parse_threads(const char *cmd, const char *text, unsigned int *threads)
 {
@@ -73,17 +73,17 @@ static int check_fuse(const char *cmd)
 		return EXIT_OK;
 	if (rc == EACCES || rc == EPERM)
 		return failure(cmd,
-			       "/dev/fuse can't be opened: %s; run as root, or give this user "
+			       "cannot open /dev/fuse: %s; run as root, or give this user "
 			       "access to it",
 			       strerror(rc));
 	return failure(cmd,
-		       "/dev/fuse can't be used: %s; load the module with 'modprobe fuse', "
+		       "cannot use /dev/fuse: %s; load the module with 'modprobe fuse', "
 		       "or, in a container, start it with --device /dev/fuse --cap-add "
 		       "SYS_ADMIN",
 		       strerror(rc));
 }
 
-/* 0: the options are complete; EXIT_USAGE; -1: help was asked for and given. */
+/* Return: 0 with complete options; EXIT_USAGE; -1 after printing help. */
 static int parse_options(int argc, char **argv, struct mount_options *o, bool *foreground)
 {
 	static const struct option options[] = {
@@ -133,7 +133,7 @@ static int parse_options(int argc, char **argv, struct mount_options *o, bool *f
 	return EXIT_OK;
 }
 
-/* In the child: the terminal is let go of, and the parent learns that all is well. */
+/* In the child: releases the terminal and notifies the parent. */
 static void go_to_background(struct mount *m, int ready)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -174,7 +174,8 @@ static int serve(const struct mount_options *options, int ready)
 	mount_block_signals();
 	status = unmount_watchdog_start(&watchdog, options->mountpoint);
 	if (status)
-		return failure(options->cmd, "can't start a process: %s", strerror(-status));
+		return failure(options->cmd, "cannot start the watchdog process: %s",
+			       strerror(-status));
 	status = mount_open(&mount, options);
 	if (!status)
 		serve_mount(&mount, ready);
@@ -182,7 +183,7 @@ static int serve(const struct mount_options *options, int ready)
 	return status;
 }
 
-/* Return: the child's status if it ends before it is ready. */
+/* Return: 0, or the child's status if it ends before it is ready. */
 static int wait_until_ready(const char *cmd, pid_t child, int ready)
 {
 	char yes;
@@ -191,7 +192,7 @@ static int wait_until_ready(const char *cmd, pid_t child, int ready)
 	if (read(ready, &yes, 1) == 1)
 		return EXIT_OK;
 	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return failure(cmd, "the process that mounts was killed");
+		return failure(cmd, "the mounting process was killed");
 	return WEXITSTATUS(status);
 }
 

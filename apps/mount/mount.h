@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One mounted donor.
+ * A mounted donor.
  *
- * Threads. The main thread sleeps until there is a signal, a work (work.h), another client
- * (share.h), or the end. Some threads receive requests from the kernel (loop.h); they may block in
- * calls to the donor. The callbacks of the session (done, answered, message) run in its own thread
- * or in any that submits: they never block. File data is therefore moved, and replied to, entirely
- * by callbacks (data.c): a thread that has started a transfer goes on receiving.
+ * Threads. The main thread sleeps until a signal, deferred work (deferred_work.h), a second client
+ * (sharing.h), or the end. Receiving threads take requests from the kernel (loop.h) and may block
+ * in calls to the donor. Callbacks of the session run in its thread or in any thread that submits,
+ * and never block. File data is therefore moved, and replied to, by callbacks only (io.c): a
+ * receiving thread starts a transfer and goes on receiving.
  *
- * Locks: mount.inodes' lock, an inode's lock, the volume's lock. None is taken while another
- * is held, and no call is made under one.
+ * Locks: that of mount.inodes, of an inode, of the volume. No thread holds two of these, and no
+ * thread calls the donor while holding one.
  */
 #ifndef WEIR_MOUNT_MOUNT_H
 #define WEIR_MOUNT_MOUNT_H
@@ -29,8 +29,9 @@
 #include "apps/mount/donor/sharing.h"
 #include "apps/mount/donor/volume.h"
 
-#define MOUNT_TRANSFER_MAX (1u << 20) /* bytes of one read or write; FUSE's own limit */
-#define MOUNT_TIMEOUT_NS 5000000000ull /* of a call or transfer: a dead donor is EIO by then */
+#define MOUNT_TRANSFER_MAX (1u << 20) /* bytes per read or write; FUSE's own limit */
+/* per call or transfer; with a dead donor, the result is then EIO */
+#define MOUNT_TIMEOUT_NS 5000000000ull
 
 struct mount_options {
 	const char *cmd; /* for messages */
@@ -54,8 +55,8 @@ struct mount {
 	struct deferred_queue deferred;
 	struct loop loop;
 	struct affinity caller;
-	atomic_ulong changes; /* names or attributes changed here so often */
-	atomic_uint in_flight; /* transfers, and calls that nobody waits for */
+	atomic_ulong changes; /* number of changes of names or attributes by this client */
+	atomic_uint in_flight; /* transfers, and calls without a waiter */
 	bool background; /* log to syslog */
 	bool greeted; /* FUSE_INIT has been answered */
 };
@@ -63,23 +64,25 @@ struct mount {
 /**
  * mount_open() - connect, mount, and start serving
  * @m: all zero
+ * @options: kept until mount_close()
  *
- * Return: 0, then the caller owes mount_wait() and mount_close(); or an exit status, having said
- * why on standard error.
+ * On success the caller owes mount_wait() and mount_close().
+ *
+ * Return: 0, or an exit status after a message.
  */
 int mount_open(struct mount *m, const struct mount_options *options);
-/* Returns when the file system has been unmounted or a signal says so. */
+/* Returns after an unmount or a signal. */
 void mount_wait(struct mount *m);
-/* Finishes what is in flight, tells the donor what it doesn't know yet, and unmounts. */
+/* Completes what is in flight, commits dirty inodes to the donor, and unmounts. */
 void mount_close(struct mount *m);
 
-/* The signals that end a mount, blocked in every thread. Call it before any is started. */
+/* Blocks the signals that end a mount. Must be called before any thread is started. */
 void mount_block_signals(void);
 
 void mount_log(const struct mount *m, int priority, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Each mount_begin() keeps the session and the buffers until its mount_end(). */
+/* Between mount_begin() and mount_end() the session and the buffers stay valid. */
 void mount_begin(struct mount *m);
 void mount_end(struct mount *m);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A mount from end to end: session, volume, kernel, threads; and back. */
+/* Opening, running and closing a mount: session, volume, kernel, threads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -114,8 +114,8 @@ static int join_donor(struct mount *m)
 	    (mounted.root.ino != FS_ROOT || !mounted.chunk_bytes || mounted.chunk_bytes % FS_BLOCK))
 		rc = -EPROTO;
 	if (rc)
-		return failure(cmd, "the donor %s offers no file system: %s", m->options->donor,
-			       strerror(-rc));
+		return failure(cmd, "cannot mount the file system of donor %s: %s",
+			       m->options->donor, strerror(-rc));
 	volume_init(&m->volume, mounted.chunk_bytes);
 	if (!inode_add(m, &mounted.root))
 		return failure(cmd, "out of memory");
@@ -129,7 +129,7 @@ static int mount_fuse(struct mount *m)
 	char *argv[] = { "weir", "-o", options, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 
-	/* A comma would begin another option. */
+	/* a comma would begin another mount option */
 	snprintf(options, sizeof(options),
 		 "fsname=weir:%.200s,subtype=weir,default_permissions%s%s",
 		 strchr(o->donor, ',') ? "donor" : o->donor, o->allow_other ? ",allow_other" : "",
@@ -141,15 +141,19 @@ static int mount_fuse(struct mount *m)
 	if (fuse_session_mount(m->fuse, o->mountpoint)) {
 		fuse_session_destroy(m->fuse);
 		m->fuse = NULL;
-		return failure(o->cmd, "can't mount on %s (libfuse has said why)", o->mountpoint);
+		return failure(o->cmd, "cannot mount on %s: see libfuse's message above",
+			       o->mountpoint);
 	}
 	affinity_init(&m->caller, fuse_session_fd(m->fuse));
 	if (privilege_hook(m) || loop_first(m) || loop_start(m, o->threads))
-		return failure(o->cmd, "the kernel ended the mount on %s at once", o->mountpoint);
+		return failure(o->cmd, "the kernel closed the mount on %s immediately", o->mountpoint);
 	return EXIT_OK;
 }
 
-/* The kernel reads 128 KiB ahead unless told otherwise; only root may. */
+/*
+ * Raises the read-ahead from the kernel's default of 128 KiB. Only root may; others keep the
+ * default.
+ */
 static void widen_read_ahead(const struct mount *m)
 {
 	unsigned int major, minor;
@@ -221,7 +225,7 @@ void mount_wait(struct mount *m)
 	close(fds[2].fd);
 }
 
-/* Every call and transfer ends in time, also when the donor is dead. */
+/* Waits for all calls and transfers. Each has a timeout, so this ends even with a dead donor. */
 static void drain_in_flight(struct mount *m)
 {
 	struct pollfd fd = { .fd = m->deferred.fd, .events = POLLIN };

@@ -23,7 +23,7 @@ bool mountpoint_is_mounted(const char *absolute)
 	return found;
 }
 
-/* Undoes the table's octal for spaces, tabs, line ends and backslashes. */
+/* Decodes the table's octal escapes for spaces, tabs, newlines and backslashes. */
 static void unescape(char *path)
 {
 	char *to = path;
@@ -53,7 +53,7 @@ bool mountpoint_device(const char *absolute, unsigned int *major, unsigned int *
 			continue;
 		unescape(path);
 		if (!strcmp(path, absolute)) {
-			*major = ma; /* the last one lies on top */
+			*major = ma; /* the last mount on a path is on top */
 			*minor = mi;
 			found = true;
 		}
@@ -87,7 +87,7 @@ int mountpoint_check(const char *cmd, const char *path, char *absolute)
 	if (!realpath(path, absolute))
 		return unusable(cmd, path, errno);
 	if (mountpoint_is_mounted(absolute))
-		return failure(cmd, "weir is mounted on %s already; end that with: umount %s", path,
+		return failure(cmd, "weir is mounted on %s already; to unmount: umount %s", path,
 			       path);
 	dir = opendir(absolute);
 	if (!dir)

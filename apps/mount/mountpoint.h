@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The directory that is mounted on. */
+/* The mount point. */
 #ifndef WEIR_APPS_MOUNT_MOUNTPOINT_H
 #define WEIR_APPS_MOUNT_MOUNTPOINT_H
 
 #include <stdbool.h>
 
 /**
- * mountpoint_check() - find out whether a directory can be mounted on
+ * mountpoint_check() - check whether a directory can be a mount point
  * @cmd: for messages
  * @path: as the user wrote it
- * @absolute: set to the same without links; at least PATH_MAX bytes
+ * @absolute: receives the absolute path without symbolic links; at least PATH_MAX bytes
  *
- * Return: EXIT_OK, or EXIT_FAILED, having said why.
+ * Return: EXIT_OK, or EXIT_FAILED after a message.
  */
 int mountpoint_check(const char *cmd, const char *path, char *absolute);
 
-/* Is weir mounted there, alive or dead? Nothing is asked of the file system itself. */
+/*
+ * Whether weir is mounted there, even if its process is dead. Does not access the file system
+ * itself.
+ */
 bool mountpoint_is_mounted(const char *absolute);
 
 /**
- * mountpoint_device() - the device number of what is mounted on a path
+ * mountpoint_device() - get the device number of the file system mounted on a path
  *
- * Unlike stat(2) it does not touch the mount: a process that looks at its own would keep it busy,
- * and somebody who unmounts it just then would fail.
+ * Unlike stat(2), this does not access the mount. A process that accesses its own mount keeps it
+ * busy, so that a concurrent unmount would fail.
+ *
  * Return: false if nothing is mounted there.
  */
 bool mountpoint_device(const char *absolute, unsigned int *major, unsigned int *minor);

@@ -21,7 +21,7 @@ static void watchdog_run(const char *mountpoint)
 	} while (n < 0 && errno == EINTR);
 	if (n == 1 || !mountpoint_is_mounted(mountpoint) || !umount2(mountpoint, MNT_DETACH))
 		_exit(0);
-	/* Who may not unmount was helped to mount by fusermount3. */
+	/* Users without the right to unmount have mounted through fusermount3. */
 	execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mountpoint, (char *)NULL);
 	_exit(1);
 }
@@ -41,7 +41,9 @@ int unmount_watchdog_start(struct unmount_watchdog *guard, const char *mountpoin
 		return rc;
 	}
 	if (!guard->pid) {
-		/* Not in the terminal's process group: Ctrl-C is not for the guard. */
+		/*
+		 * Leaves the terminal's process group, so that Ctrl-C does not kill the watchdog.
+		 */
 		setsid();
 		prctl(PR_SET_NAME, "weir-guard");
 		dup2(ends[0], STDIN_FILENO);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The guard: a process that unmounts should this one be killed, so that no mount point is left
- * that answers with "transport endpoint is not connected".
+ * The unmount watchdog: a process that unmounts if the mounting process is killed. Otherwise the
+ * mount point would stay and return "transport endpoint is not connected".
  *
- * libfuse's auto_unmount would do that, too, but its helper gives up if it looks while the kernel
- * is still cutting the dead connection.
+ * libfuse's auto_unmount does the same, but its helper gives up if the kernel is still aborting the
+ * dead connection.
  */
 #ifndef WEIR_APPS_MOUNT_UNMOUNT_WATCHDOG_H
 #define WEIR_APPS_MOUNT_UNMOUNT_WATCHDOG_H
@@ -13,12 +13,12 @@
 
 struct unmount_watchdog {
 	pid_t pid;
-	int fd; /* the guard waits for its end */
+	int fd; /* the watchdog waits for the end of this pipe */
 };
 
-/* Before any thread is started. Return: 0 or a negative errno. */
+/* Must be called before any thread is started. Return: 0 or a negative errno. */
 int unmount_watchdog_start(struct unmount_watchdog *guard, const char *mountpoint);
-/* All is unmounted. */
+/* To be called after the unmount. */
 void unmount_watchdog_stop(struct unmount_watchdog *guard);
 
 #endif

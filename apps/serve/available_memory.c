@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * MemAvailable is the machine's: in a container there may be less, and who takes more is killed. So
- * the limits of control groups (version 2) count as well, all the way up.
+ * MemAvailable counts the whole machine. A container may have less, and exceeding its limit kills
+ * processes. So the limits of all enclosing control groups (version 2) count, too.
  */
 #include "apps/serve/available_memory.h"
 
@@ -22,7 +22,7 @@ static FILE *open_below(const char *root, const char *directory, const char *nam
 	return fopen(path, "re");
 }
 
-/* Of a file with a number in it. Return: whether there is one: "max" is none. */
+/* Reads a number from a file. Returns false if there is none, as for "max". */
 static bool number_in(const char *root, const char *directory, const char *name, uint64_t *number)
 {
 	FILE *file = open_below(root, directory, name);
@@ -33,7 +33,7 @@ static bool number_in(const char *root, const char *directory, const char *name,
 	return found;
 }
 
-/* The sum of these names' numbers in a file of names and numbers. Return: whether any is there. */
+/* Sums the values of @names in a file of names and numbers. Returns false if there is none. */
 static bool sum_in(FILE *file, const char *const *names, uint64_t *sum)
 {
 	char line[256], name[128];
@@ -87,7 +87,7 @@ static uint64_t of_group(const char *root, const char *directory)
 	return max - lesser(max, used);
 }
 
-/* The group of this process, in the one hierarchy of version 2. */
+/* Finds this process's control group in the version 2 hierarchy. */
 static bool find_group(const char *root, char *path, size_t size)
 {
 	FILE *file = open_below(root, "/proc/self", "cgroup");

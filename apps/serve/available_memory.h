@@ -5,14 +5,13 @@
 #include <stdint.h>
 
 /**
- * available_memory() - how much more memory this process could have without anybody's swapping
- * @root: where /proc and /sys are; "": here
+ * available_memory() - how much more memory this process can use without causing swapping
+ * @root: directory with /proc and /sys; "" for this system
  *
- * The least of what the machine has, and of what each control group that the process is in, or
- * that group's parents, leave below their limits; with what could be had by dropping caches of
- * files.
+ * The minimum over the machine and all enclosing control groups of the room below the limit,
+ * counting reclaimable file caches as free.
  *
- * Return: bytes; UINT64_MAX where nobody says.
+ * Return: bytes; UINT64_MAX if unknown.
  */
 uint64_t available_memory(const char *root);
 

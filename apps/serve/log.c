@@ -32,7 +32,7 @@ void log_set_level(enum weir_log_level level)
 	level_max = level;
 }
 
-/* Where the event's name ends: before the first word with a '=', or the reason. */
+/* Length of the event's name, which ends before the first word with a '=' or before the reason. */
 static size_t event_length(const char *line)
 {
 	size_t end = strcspn(line, "=");
@@ -43,7 +43,7 @@ static size_t event_length(const char *line)
 	return reason && (size_t)(reason - line) < end ? (size_t)(reason - line) : end;
 }
 
-/* Quoted; what could end the quotes or the line is replaced. */
+/* Writes a quoted string. Replaces control characters. */
 static void put_quoted(FILE *out, const char *text, size_t length)
 {
 	fputc('"', out);

@@ -8,14 +8,15 @@
 
 #include <weir/donor.h>
 
-/* Return: 0; -EINVAL: not "error", "warning", "info" or "debug". */
+/* Return: 0, or -EINVAL for anything but "error", "warning", "info" or "debug". */
 int log_level_parse(const char *text, enum weir_log_level *level);
 
 void log_set_level(enum weir_log_level level);
 
 /**
  * log_line() - write a line
- * @line: "EVENT[ KEY=VALUE...][: REASON]"; EVENT is one word or several without '='
+ * @level: dropped if above the level set
+ * @line: "EVENT[ KEY=VALUE...][: REASON]"; EVENT is one or more words without '='
  *
  * Context: any thread.
  */
@@ -23,7 +24,7 @@ void log_line(enum weir_log_level level, const char *line);
 void log_event(enum weir_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* log_line() as text, without time and level. For tests. */
+/* Formats like log_line(), without time and level. For tests. */
 void log_format(const char *line, char *out, size_t size);
 
 #endif

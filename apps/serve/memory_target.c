@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When less is available than is to be, so much less is lent; what clients give back is available
- * then. More is lent again only when an eighth more than that is available, so that it does not go
- * up and down.
+ * If less memory is available than --spare, the donor lends less by the difference, and memory that
+ * clients give back becomes available. The donor lends more again only once an eighth more than
+ * --spare is available, so that the target does not oscillate.
  */
 #include "apps/serve/memory_target.h"
 #include "apps/serve/available_memory.h"
@@ -10,7 +10,7 @@
 
 #include <weir/donor.h>
 
-#define STEP (2ull << 20) /* no client is bothered for less */
+#define STEP (2ull << 20) /* clients are not asked for less */
 
 void memory_target_init(struct memory_target *target, struct weir_donor *donor, uint64_t memory,
 			uint64_t spare)
@@ -45,7 +45,7 @@ static uint64_t greater(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* In whole steps, so that what comes and goes is not worth a word. */
+/* Rounds to whole steps, so that small changes cause no messages. */
 static uint64_t can_spare(const struct memory_target *target, uint64_t left)
 {
 	uint64_t missing, surplus = left > target->spare ? left - target->spare : 0;

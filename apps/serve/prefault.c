@@ -24,14 +24,14 @@ struct range {
 
 struct prefault {
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards the rest */
+	pthread_mutex_t lock; /* guards the fields below */
 	pthread_cond_t changed;
 	struct range waiting[WAITING_MAX]; /* oldest first */
 	unsigned int nr;
 	bool stop;
 };
 
-/* The next slice, when there is one. False: it is time to end. */
+/* Waits for the next slice. Returns false to end the thread. */
 static bool next_slice(struct prefault *touch, struct range *slice)
 {
 	struct range *first = &touch->waiting[0];
@@ -62,7 +62,7 @@ static void *touch_pages(void *arg)
 	struct range slice;
 
 	setpriority(PRIO_PROCESS, gettid(), NICE);
-	/* Kernels before 5.14 don't know how: then the first writer touches, as ever. */
+	/* Kernels before 5.14 lack this: there the first writer faults the pages in. */
 	while (next_slice(arg, &slice))
 		(void)madvise(slice.memory, slice.length, MADV_POPULATE_WRITE);
 	return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Touches memory before it is on somebody's path: the first touch of a page costs the kernel, and
- * on a virtual machine its host, many times what a write costs. A thread of its own does it, at a
- * low priority; what it touches stays as it is.
+ * Faults in memory before its first use. The first touch of a page costs the kernel (and the host
+ * of a virtual machine) many times as much as a write. A thread of low priority does this work and
+ * leaves the contents unchanged.
  */
 #ifndef WEIR_APPS_SERVE_PREFAULT_H
 #define WEIR_APPS_SERVE_PREFAULT_H
@@ -11,14 +11,14 @@
 
 struct prefault;
 
-/* Return: 0; -ENOMEM; -EAGAIN no more threads. */
+/* Return: 0; -ENOMEM; -EAGAIN no thread could be started. */
 int prefault_start(struct prefault **touch);
 
-/* @memory stays mapped until prefault_stop(). Forgotten if much else waits already. */
+/* Queues memory, which must stay mapped until prefault_stop(). Dropped if the queue is full. */
 void prefault_queue(struct prefault *touch, void *memory, size_t length);
 
-/* Returns soon, with what is left untouched; more may still be handed over, in vain. */
+/* Ends the thread soon, with the rest untouched. Later calls of prefault_queue() have no effect. */
 void prefault_stop(struct prefault *touch);
-void prefault_free(struct prefault *touch); /* stopped, and nobody has it any more */
+void prefault_free(struct prefault *touch); /* after prefault_stop(), when no thread uses it */
 
 #endif

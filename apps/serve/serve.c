@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir serve: lends this machine's memory, to clients of libweir and as a file system. */
+/* weir serve: lends this machine's memory to clients of libweir and as a file system. */
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
 #include "apps/lend.h"
@@ -17,36 +17,35 @@
 #include <unistd.h>
 
 #define KEYS_MAX 64
-#define PAGE (2ull << 20) /* of the smallest size it is worth lending */
+#define PAGE (2ull << 20) /* the smallest unit of lending */
 #define CHUNK_MAX (256ull << 20)
 #define KEEPALIVE_MAX (7 * 24 * 3600) /* seconds */
-#define CHUNKS 16 /* about as many make up the memory: what is not used can be lent otherwise */
+#define CHUNKS 16 /* chunks per file system, roughly: unused chunks can be lent as regions */
 
 static const char help[] =
 	"Usage: weir serve [OPTION...]\n"
-	"Lends this machine's memory until it is told to stop: to weir mount as a file system,\n"
+	"Lends this machine's memory until stopped by a signal: to weir mount as a file system,\n"
 	"and to programs of libweir as regions. The memory is volatile: it ends with this\n"
 	"process. RDMA does not encrypt.\n\n"
-	"  -l, --listen ADDR[:PORT]  default 127.0.0.1:7474; port 0: any that is free\n"
-	"  -m, --memory SIZE      to lend in all, such as 4G; default: a quarter of the RAM\n"
-	"  -q, --quota SIZE       what one client's regions, and the file system of one key,\n"
-	"                         may take of it; default: all\n"
-	"  -k, --key FILE         whom to let in: who has the same key ('weir key new FILE').\n"
-	"                         Several: each key has its own file system and regions.\n"
-	"                         Needed to listen on more than loopback\n"
-	"      --spare SIZE       of this machine's memory that is to stay available: when it is less,\n"
-	"                         less is lent, and asked back as by 'weir lend'; default 0\n"
-	"      --cpu PERCENT      of a processor, at most, to copy what clients unload; default 50\n"
-	"      --keepalive SECONDS  without a word of a client until its host is asked whether it is\n"
-	"                         there; one that is not has as long again to come back, 30 s at\n"
+	"  -l, --listen ADDR[:PORT]  default 127.0.0.1:7474; port 0: any free port\n"
+	"  -m, --memory SIZE      memory to lend in total, such as 4G; default: a quarter of RAM\n"
+	"  -q, --quota SIZE       most memory for a client's regions, and for a key's file\n"
+	"                         system; default: all\n"
+	"  -k, --key FILE         admit clients that have the same key ('weir key new FILE').\n"
+	"                         Repeatable: each key has its own file system and regions.\n"
+	"                         Required to listen beyond loopback\n"
+	"      --spare SIZE       memory to keep available to this machine: if less is available,\n"
+	"                         lend less, and ask memory back like 'weir lend'; default 0\n"
+	"      --cpu PERCENT      most of a processor used to copy unloaded writes; default 50\n"
+	"      --keepalive SECONDS  silence of a client before its host is probed; a client that\n"
+	"                         does not answer has as long again to come back, 30 s at\n"
 	"                         least; default 600\n"
-	"      --no-huge-pages    don't use the huge pages that the system has reserved\n"
+	"      --no-huge-pages    do not use the system's reserved huge pages\n"
 	"      --log-level LEVEL  error, warning, info (the default) or debug\n"
-	"  -j, --json             the line that says where it listens is JSON\n" DEVICE_HELP
-	"  -h, --help\n\n"
-	"Once it listens it prints \"ready ADDR:PORT\" on standard output; all else goes to\n"
-	"standard error. SIGINT or SIGTERM: tells the clients and ends; a second one: at once.\n"
-	"'weir lend' changes how much it lends.\n";
+	"  -j, --json             print the ready line as JSON\n" DEVICE_HELP "  -h, --help\n\n"
+	"Prints \"ready ADDR:PORT\" on standard output once it listens; everything else goes to\n"
+	"standard error. SIGINT or SIGTERM notifies the clients and ends; a second one kills.\n"
+	"'weir lend' changes how much memory is lent.\n";
 
 struct serve {
 	const char *cmd, *listen, *wanted, *device;
@@ -69,7 +68,7 @@ static int parse_size(const struct serve *serve, const char *option, uint64_t *s
 	return 0;
 }
 
-/* @what it is, for who gave something else. */
+/* @what: the expected value, for the error message. */
 static int parse_number(const struct serve *serve, const char *option, const char *what,
 			unsigned int max, unsigned int *number)
 {
@@ -77,8 +76,8 @@ static int parse_number(const struct serve *serve, const char *option, const cha
 	unsigned long n = strtoul(optarg, &end, 10);
 
 	if (*optarg < '0' || *optarg > '9' || *end || n < 1 || n > max)
-		return usage_error(serve->cmd, "--%s %s: it is %s, 1 to %u", option, optarg, what,
-				   max);
+		return usage_error(serve->cmd, "--%s %s: expected %s, 1 to %u", option, optarg,
+				   what, max);
 	*number = (unsigned int)n;
 	return 0;
 }
@@ -105,7 +104,7 @@ static int parse_option(struct serve *serve, int opt)
 	case 'C':
 		return parse_number(serve, "cpu", "a percentage", 100, &serve->cpu_percent);
 	case 'K':
-		return parse_number(serve, "keepalive", "in seconds", KEEPALIVE_MAX,
+		return parse_number(serve, "keepalive", "seconds", KEEPALIVE_MAX,
 				    &serve->keepalive);
 	case 'H':
 		serve->no_huge_pages = true;
@@ -113,7 +112,8 @@ static int parse_option(struct serve *serve, int opt)
 	case 'L':
 		if (log_level_parse(optarg, &level))
 			return usage_error(serve->cmd,
-					   "--log-level %s: error, warning, info or debug", optarg);
+					   "--log-level %s: not error, warning, info, debug",
+					   optarg);
 		log_set_level(level);
 		return 0;
 	case 'j':
@@ -164,7 +164,7 @@ static int open_donor(struct serve *serve)
 		.nr_keys = serve->nr_keys,
 		.memory_bytes = serve->memory,
 		.quota_bytes = serve->quota,
-		/* which softnic's peers cannot map */
+		/* softnic's peers cannot map huge pages */
 		.no_huge_pages = serve->no_huge_pages || device_is_softnic(),
 		.unload_percent_max = serve->cpu_percent,
 		.keepalive_ms = serve->keepalive * 1000,
@@ -202,7 +202,7 @@ static void say_ready(const struct serve *serve)
 	fflush(stdout);
 }
 
-/* The signals that tell it something; blocked in all threads, so that they can be waited for. */
+/* Blocks the signals of this process in all threads, so that wait_end() can wait for them. */
 static void hold_signals(sigset_t *ends, sigset_t *all)
 {
 	sigemptyset(ends);
@@ -213,7 +213,7 @@ static void hold_signals(sigset_t *ends, sigset_t *all)
 	sigprocmask(SIG_BLOCK, all, NULL);
 }
 
-/* Return: the signal that ends it. */
+/* Waits for a signal to end, and handles 'weir lend'. Return: the signal. */
 static int wait_end(const struct serve *serve, const sigset_t *set)
 {
 	static const struct timespec second = { .tv_sec = 1 };
@@ -244,7 +244,7 @@ static int run_until_signal(struct serve *serve)
 		return status;
 	say_ready(serve);
 	sig = wait_end(serve, &all);
-	/* A second one ends it at once; what it is to lend is nothing to it any more. */
+	/* A second signal kills. LEND_SIGNAL stays blocked. */
 	sigprocmask(SIG_UNBLOCK, &ends, NULL);
 	log_event(WEIR_LOG_INFO, "stopping signal=%d", sig);
 	tenants_stop(&serve->tenants);
@@ -283,7 +283,7 @@ int cmd_serve(int argc, char **argv)
 			return status;
 	}
 	if (optind < argc)
-		return usage_error(argv[0], "'%s': there are only options", argv[optind]);
+		return usage_error(argv[0], "unexpected argument '%s'", argv[optind]);
 	status = device_choose(argv[0], serve.wanted, &serve.device);
 	if (!status)
 		status = load_keys(&serve);

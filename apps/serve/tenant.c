@@ -52,7 +52,7 @@ static void send_message(void *arg, void *peer, const void *message, size_t leng
 	int rc = weir_peer_send(peer, message, length);
 
 	(void)arg;
-	/* One that reads too slowly keeps its extents in limbo until it is gone. */
+	/* A client that reads too slowly keeps its extents in limbo until it disconnects. */
 	if (rc)
 		log_event(WEIR_LOG_WARNING, "not told client=%s: %s", weir_peer_name(peer),
 			  weir_strerror(rc));
@@ -61,7 +61,7 @@ static void send_message(void *arg, void *peer, const void *message, size_t leng
 static void answer(void *arg, void *call, const void *reply, size_t length)
 {
 	(void)arg;
-	(void)weir_reply(call, reply, length); /* a client that is gone needs no answer */
+	(void)weir_reply(call, reply, length); /* a client that is gone needs no reply */
 }
 
 static void wall_clock(void *arg, struct wire_fs_time *now)
@@ -102,8 +102,10 @@ static void run_deadline(void *arg)
 	set_timers(tenant);
 }
 
-/* Sets timers for what the file system wants done later. If there is no memory for one, the
- * next request tries again. */
+/*
+ * Sets timers for the file server's pending work. If memory for a timer is missing, the next
+ * request tries again.
+ */
 static void set_timers(struct fs_tenant *tenant)
 {
 	struct weir_donor *donor = tenant->all->donor;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Messages to the donor's file system and its answers.
+ * Calls to the donor's file server.
  *
- * Statuses: what the donor says is passed on, and whatever happens to the session is EIO: that
- * is what programs expect of a disk that is gone.
+ * Errors: a status from the donor is passed on. Any failure of the session becomes -EIO, as
+ * programs expect of a failed disk.
  */
 #ifndef WEIR_APPS_MOUNT_DONOR_CALL_H
 #define WEIR_APPS_MOUNT_DONOR_CALL_H
@@ -32,9 +32,9 @@ struct donor_reply {
 };
 
 /**
- * call_begin() - the fixed part of a message, zeroed but for its head
- * @fixed: its size
- * @req: on whose behalf; NULL: the client's own
+ * call_begin() - begin a message: zero its fixed part and fill in the head
+ * @fixed: size of the fixed part
+ * @req: the request whose user the call acts for; NULL: the client itself
  *
  * Return: the fixed part.
  */
@@ -42,18 +42,19 @@ void *call_begin(struct donor_message *q, enum wire_fs_op op, uint64_t ino, size
 		 fuse_req_t req);
 /* Both return 0 or -EMSGSIZE. */
 int call_add_bytes(struct donor_message *q, const void *bytes, size_t length);
-/* The first string. -ENAMETOOLONG. */
+/* Adds the first string. Also returns -ENAMETOOLONG. */
 int call_add_name(struct donor_message *q, const char *name);
 
 /**
- * call() - ask and wait
+ * call() - call the donor and wait for the reply
  * @body_min: bytes that must follow the reply's head
  *
- * Context: any thread but a callback. Return: 0 or what the program is told.
+ * Context: any thread outside callbacks.
+ * Return: 0, or an errno for the program.
  */
 int call(struct mount *m, const struct donor_message *q, struct donor_reply *reply,
 	 size_t body_min);
-/* The same for the many that answer nothing, or attributes. */
+/* The same for operations that reply nothing, or attributes. */
 int call_plain(struct mount *m, const struct donor_message *q);
 int call_attr(struct mount *m, const struct donor_message *q, struct wire_fs_attr *attr);
 
@@ -63,22 +64,23 @@ static inline const void *call_reply_body(const struct donor_reply *reply)
 }
 
 /**
- * call_later() - ask and go on
+ * call_later() - call the donor without waiting
  * @message: begins with a wire_fs_head; copied
- * @fn: gets the session's status; make sense of it with call_status()
+ * @fn: receives the session's status; see call_status()
  *
- * Return: 0, then @fn is called once; or -EIO, then it is not.
+ * Return: 0 (@fn is called once), or -EIO (not called).
  */
 int call_later(struct mount *m, const void *message, size_t length, uint64_t timeout_ns,
 	       weir_reply_fn *fn, void *arg);
 /*
- * Ask, and don't wonder about the answer. It is wanted all the same: a message that nobody answers
- * ends the session when its channel breaks (weir_send()).
- * Context: any thread. Return: 0, or -EIO: not sent.
+ * Calls the donor and ignores the reply. The message is a call nevertheless: an unanswered one-way
+ * message ends the session when its channel breaks (weir_send()).
+ *
+ * Context: any thread. Return: 0, or -EIO if not sent.
  */
 int call_without_reply(struct mount *m, const void *message, size_t length);
 
-/* What a reply with at least @body_min bytes after its head amounts to. */
+/* The result of a call: the session's error, the donor's status, or -EIO for a malformed reply. */
 int call_status(int status, const void *reply, size_t length, size_t body_min);
 
 #endif

@@ -8,7 +8,7 @@
 #include "apps/mount/donor/call.h"
 #include "apps/mount/mount.h"
 
-/* A thread that saw "alone" may be held up before its reply reaches the kernel. */
+/* Allows for delays of a thread between a reply "alone" and its own reply to the kernel. */
 #define MARGIN_MS 200
 #define EXPIRY_MS (FS_ALONE_MS + MARGIN_MS)
 
@@ -32,7 +32,10 @@ void sharing_note_reply(struct sharing *share, unsigned int phase, bool shared)
 	if (phase % 2 || phase != atomic_load(&share->phase))
 		return;
 	atomic_store(&share->shared, false);
-	/* The warning came in between: it says so after it has begun the phase, and so do we. */
+	/*
+	 * An FS_SHARE may have arrived meanwhile. sharing_warned() begins a phase, then sets
+	 * shared; here the order is reversed, so the value true wins.
+	 */
 	if (phase != atomic_load(&share->phase))
 		atomic_store(&share->shared, true);
 }
@@ -48,7 +51,7 @@ void sharing_warned(struct mount *m)
 	const bool begins = atomic_fetch_or(&m->share.phase, 1) % 2 == 0;
 
 	atomic_store(&m->share.shared, true);
-	/* A donor that warns twice is answered once: both mean the same clients. */
+	/* A repeated FS_SHARE concerns the same clients and gets a single answer. */
 	if (begins)
 		timerfd_settime(m->share.fd, 0, &expiry, NULL);
 }
@@ -59,12 +62,16 @@ void sharing_answer(struct mount *m)
 	uint64_t count;
 
 	if (read(m->share.fd, &count, sizeof(count)) != sizeof(count))
-		return; /* not expired so far */
-	inodes_commit_ahead(m); /* what nobody else could see so far */
-	/* Before the answer: the donor may warn anew as soon as it has that. */
+		return; /* not expired yet */
+	inodes_commit_ahead(m); /* the other client must see this client's changes */
+	/*
+	 * End the phase before the answer: the donor may send another FS_SHARE once it has the
+	 * answer.
+	 */
 	atomic_fetch_add(&m->share.phase, 1);
 	/*
-	 * Another client waits for it. If memory was short: all over again, for this phase is over.
+	 * The other client waits for the answer. If memory is short, begin another phase and try
+	 * again.
 	 */
 	if (call_without_reply(m, &shared, sizeof(shared)))
 		sharing_warned(m);

@@ -65,7 +65,7 @@ int volume_learn(struct mount *m, uint32_t first, const void *chunks, size_t len
 	pthread_mutex_lock(&volume->lock);
 	if (first > volume->nr || first + nr <= first)
 		rc = -EIO;
-	/* Another thread may have asked the same and been answered first. */
+	/* Another thread may have fetched the same chunks first. */
 	for (uint32_t i = volume->nr - first; i < nr && !rc; i++) {
 		struct wire_fs_chunk chunk;
 

@@ -9,17 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOK_EVERY 16u /* calls: is another one waiting? */
-#define FIND_EVERY AFFINITY_LONE_MIN /* calls: where does he run? A multiple of LOOK_EVERY */
+#define LOOK_EVERY 16u /* calls between checks for a concurrent call */
+/* calls between reads of the program's CPU; a multiple of LOOK_EVERY */
+#define FIND_EVERY AFFINITY_LONE_MIN
 #define MOVES_MAX 4u
-#define STAT_CPU 37 /* word of /proc/TID/stat after the name: proc(5) counts it 39th */
+#define STAT_CPU 37 /* index of the word in /proc/TID/stat after the name: field 39 in proc(5) */
 
 void affinity_init(struct affinity *caller, int fuse)
 {
 	*caller = (struct affinity){ .fuse = fuse, .cpu = AFFINITY_ANY_CPU };
 	pthread_mutex_init(&caller->lock, NULL);
 	if (sched_getaffinity(0, sizeof(caller->all), &caller->all))
-		CPU_ZERO(&caller->all); /* more CPUs than the set holds: nobody is followed */
+		CPU_ZERO(&caller->all); /* more CPUs than the set holds: never follow */
 }
 
 void affinity_fini(struct affinity *caller)
@@ -38,7 +39,7 @@ static const char *word(const char *text, int number)
 	return text;
 }
 
-/* AFFINITY_ANY_CPU if that cannot be known: he may have ended, or be hidden. */
+/* The thread's CPU, or AFFINITY_ANY_CPU if unknown: the thread has ended or is hidden. */
 static int cpu_of(uint32_t tid)
 {
 	char path[32], text[1024];
@@ -110,7 +111,7 @@ static void note_request(struct affinity *caller, const struct fuse_in_header *c
 		locate_caller(caller);
 }
 
-/* Where this thread was told to run last. */
+/* This thread's current affinity. */
 static __thread int settled = AFFINITY_ANY_CPU;
 
 static void set_thread_affinity(const struct affinity *caller)
@@ -124,7 +125,7 @@ static void set_thread_affinity(const struct affinity *caller)
 	CPU_ZERO(&one);
 	if (cpu >= 0)
 		CPU_SET((unsigned int)cpu, &one);
-	/* Refused, it runs where it did. */
+	/* If refused, the thread stays where it is. */
 	(void)!sched_setaffinity(0, sizeof(one), cpu < 0 ? &caller->all : &one);
 }
 

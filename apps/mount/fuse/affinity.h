@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Staying near the program that calls.
+ * CPU affinity to the calling program.
  *
- * A program that makes one call at a time sleeps until it is answered. To wake a thread of another
- * CPU, there and back, takes far longer than a call of a few pages itself: some 70 us in a small
- * virtual machine, 2 us on the same CPU. So the threads that answer such a program run where it
- * does. As soon as two calls are there at once, or another thread calls, they run anywhere again:
- * then another CPU is a help.
+ * A program that makes a call at a time sleeps until the reply. Waking a thread on another CPU,
+ * there and back, takes far longer than a call of a few pages: some 70 us in a small virtual
+ * machine, against 2 us on the same CPU. So the receiving threads move to the CPU of such a
+ * program. Once two calls are concurrent, or another thread calls, the receiving threads run
+ * anywhere again, because then a second CPU helps.
  *
- * The kernel says who calls, and now and then /proc is asked where that one runs. Caches that CPUs
- * share change the picture: there the scheduler moves who is woken to an idle CPU, and a program
- * that does not stay is not followed for long.
+ * The kernel passes the caller's thread id, and from time to time this code reads the thread's CPU
+ * from /proc. Where CPUs share caches, the scheduler moves woken threads to idle CPUs. A program
+ * that keeps moving is soon not followed any more.
  */
 #ifndef WEIR_APPS_MOUNT_FUSE_AFFINITY_H
 #define WEIR_APPS_MOUNT_FUSE_AFFINITY_H
@@ -22,39 +22,39 @@
 #include <stdint.h>
 
 #define AFFINITY_ANY_CPU (-1)
-#define AFFINITY_LONE_MIN 64u /* calls in a row, each alone, before anybody is followed */
+#define AFFINITY_LONE_MIN 64u /* consecutive lone calls before following */
 
 struct fuse_in_header;
 
 struct affinity {
 	int fuse; /* readable: another call waits */
-	cpu_set_t all; /* where the process may run */
-	atomic_int cpu; /* where its threads are to run now, or AFFINITY_ANY_CPU */
-	atomic_uint serving; /* reads and writes that were received and not answered */
-	pthread_mutex_t lock; /* of what follows */
-	uint32_t tid; /* of who called last */
-	unsigned int lone; /* reads and writes of his in a row, none of them known not to be
-			    * alone */
-	unsigned int moves; /* times in a row that he was found on another CPU */
+	cpu_set_t all; /* CPUs that the process may use */
+	atomic_int cpu; /* the CPU for the receiving threads, or AFFINITY_ANY_CPU */
+	atomic_uint serving; /* reads and writes received and not answered */
+	pthread_mutex_t lock; /* guards the fields below */
+	uint32_t tid; /* thread of the last call */
+	/* consecutive reads and writes of this thread without a known concurrent call */
+	unsigned int lone;
+	unsigned int moves; /* consecutive times that the thread was found on another CPU */
 };
 
-/* @fuse: the descriptor that calls are received from. */
+/* @fuse: the descriptor of the FUSE connection. */
 void affinity_init(struct affinity *caller, int fuse);
 void affinity_fini(struct affinity *caller);
 
 /*
- * A call has been received, and @call is its head: the thread that received it goes where it should
- * be. Context: that thread, before it serves the call.
+ * Moves the calling thread to the CPU of the program. @call: head of the call received. Context:
+ * the thread that received the call, before it serves the call.
  */
 void affinity_follow(struct affinity *caller, const struct fuse_in_header *call);
 
-/* A read or write is served from here on; the caller owes a affinity_io_end(). */
+/* Begins serving a read or write. The caller owes an affinity_io_end(). */
 static inline void affinity_io_begin(struct affinity *caller)
 {
 	atomic_fetch_add_explicit(&caller->serving, 1, memory_order_relaxed);
 }
 
-/* Just before it is answered: who called may be there again before the thread goes on. */
+/* Call before the reply: the program may call again before this thread continues. */
 static inline void affinity_io_end(struct affinity *caller)
 {
 	atomic_fetch_sub_explicit(&caller->serving, 1, memory_order_relaxed);

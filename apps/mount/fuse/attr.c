@@ -70,7 +70,7 @@ static void fill_setattr(struct wire_fs_setattr *set, const struct stat *st, int
 	set->mtime = wire_time(&st->st_mtim);
 }
 
-/* A change of owner, by whomever. */
+/* Clears the privilege bits on a change of owner by any user. */
 static void drop_privilege(struct inode *inode, struct wire_fs_setattr *set)
 {
 	uint32_t mode;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Directories. One answer of the donor's holds some hundred entries with their attributes, the
- * kernel takes them a page at a time: what is left over is kept with the open directory, and used
- * if it is what the kernel asks for next and nothing has changed here in between.
+ * Directories. A reply of the donor holds about a hundred entries with attributes, and the kernel
+ * takes a page at a time. The rest stays with the open directory. It is used if the kernel
+ * continues there and this client has changed nothing meanwhile.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "apps/mount/fuse/ops.h"
 
 struct dir {
-	pthread_mutex_t lock; /* guards the rest */
-	uint64_t cookie; /* of the entry before the next one */
-	unsigned long changes; /* mount.changes before it was asked */
+	pthread_mutex_t lock; /* guards the fields below */
+	uint64_t cookie; /* of the last entry returned */
+	unsigned long changes; /* mount.changes before the call to the donor */
 	size_t at; /* of the next entry in reply */
 	struct donor_reply reply;
 };
@@ -67,7 +67,7 @@ static int fetch_entries(struct mount *m, fuse_ino_t ino, struct dir *dir, uint6
 	return rc;
 }
 
-/* The next entry and its name, or false at the end of what the donor has sent. */
+/* Reads the next entry and its name. Returns false at the end of the donor's reply. */
 static bool peek_entry(const struct dir *dir, struct wire_fs_dirent *entry, char *name,
 		       size_t *bytes)
 {
@@ -89,7 +89,7 @@ static bool is_dots(const char *name)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* Return: bytes the entry takes; more than @size: it was not added. */
+/* Return: the entry's size; if larger than @size, the entry was not added. */
 static size_t add_entry(fuse_req_t req, char *page, size_t size, const struct wire_fs_dirent *entry,
 			const char *name)
 {
@@ -99,7 +99,10 @@ static size_t add_entry(fuse_req_t req, char *page, size_t size, const struct wi
 	return fuse_add_direntry(req, page, size, name, &st, (off_t)entry->cookie);
 }
 
-/* The same with attributes: counts as a lookup, but not of "." and "..". 0: out of memory. */
+/*
+ * The same with attributes. Counts as a lookup, except for "." and "..". Return: 0 if out of
+ * memory.
+ */
 static size_t add_entry_plus(fuse_req_t req, char *page, size_t size,
 			     const struct wire_fs_dirent *entry, const char *name)
 {
@@ -139,7 +142,7 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		size_t taken = plus ? add_entry_plus(req, page + used, size - used, &entry, name) :
 				      add_entry(req, page + used, size - used, &entry, name);
 
-		/* An empty page would be the end of the directory. */
+		/* An empty page would mean the end of the directory. */
 		if (!taken && !used)
 			rc = -ENOMEM;
 		if (!taken || taken > size - used)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Names that lead to inodes: looked up, made, moved and removed. */
+/* Operations on names: lookup, creation, renaming and removal. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,7 +66,7 @@ void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (!rc)
 		rc = call_attr(m, &q, &attr);
 	if (rc == -ENOENT && sharing_cache_seconds(&m->share) > 0) {
-		/* That there is no such name may be cached as well. */
+		/* The absence of a name may be cached, too. */
 		const struct fuse_entry_param none = {
 			.entry_timeout = sharing_cache_seconds(&m->share),
 		};
@@ -115,7 +115,7 @@ void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const cha
 	make(req, parent, name, S_IFLNK | 0777, 0, target);
 }
 
-/* What is dirty is told first, for the answer has the inode's attributes. */
+/* Commits first, because the reply contains the inode's attributes. */
 static void commit_ahead(struct mount *m, fuse_ino_t ino)
 {
 	struct inode *inode = inode_get(m, ino);

@@ -2,10 +2,10 @@
 /*
  * File data: one-sided reads and writes between the buffer of a FUSE request and the donor.
  *
- * A transfer is a small machine that never sleeps. It passes the gate of its file, then goes
- * along the map: extents become reads and writes on the volume's chunks, holes become zeroes,
- * and where the map says nothing, the donor is asked. Whoever completes a step (this thread, or
- * whichever runs the callback) takes the next one; the last replies to the kernel.
+ * A transfer is a state machine that never sleeps. It enters the gate of its file, then follows the
+ * map: extents become reads and writes on the volume's chunks, holes become zeroes, and for unknown
+ * ranges the transfer asks the donor. The thread that completes a step runs the next step, and the
+ * last step replies to the kernel.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "apps/mount/fuse/io.h"
 #include "apps/mount/fuse/privilege.h"
 
-#define PIECES_MAX 16 /* started at a time */
-#define RPCS_MAX 8 /* for one place, before the donor is found to make no sense */
+#define PIECES_MAX 16 /* pieces started at a time */
+#define RPCS_MAX 8 /* requests for the same place before the donor's replies are judged invalid */
 
 enum io_step { STEP_GO, STEP_END, STEP_ASK, STEP_ASK_VOLUME };
 
@@ -35,7 +35,7 @@ static bool is_hole(const struct io *io, uint64_t at, uint64_t *length)
 	return !atomic_load(&io->mount->share.shared) && map_is_known(&io->inode->map, at, length);
 }
 
-/* The next piece from io->done on; inode's lock held. */
+/* Finds the next piece from io->done on. Inode's lock held. */
 static enum io_step next_piece(struct io *io, struct io_piece *piece)
 {
 	uint64_t at = io->offset + io->done;
@@ -57,7 +57,7 @@ static enum io_step next_piece(struct io *io, struct io_piece *piece)
 	return STEP_GO;
 }
 
-/* Inside the gate: how much is there to do? Inode's lock held. */
+/* Determines the length, inside the gate. Inode's lock held. */
 static enum io_step begin_io(struct io *io)
 {
 	struct inode *inode = io->inode;
@@ -67,7 +67,7 @@ static enum io_step begin_io(struct io *io)
 		io->sequential = io->offset && io->offset == inode->next_offset;
 		inode->next_offset = end;
 	} else if (end > inode->size) {
-		/* Others may have made it longer: the answer says so. */
+		/* Other clients may have extended the file: ask the donor. */
 		if (io->direct && !io->rpcs && atomic_load(&io->mount->share.shared))
 			return STEP_ASK;
 		io->length = io->offset < inode->size ? inode->size - io->offset : 0;
@@ -76,7 +76,7 @@ static enum io_step begin_io(struct io *io)
 	return STEP_GO;
 }
 
-/* The next pieces, at least one, or what is to be done instead. */
+/* Plans the next pieces, at least one, or returns the step to take instead. */
 static enum io_step plan_pieces(struct io *io, struct io_piece *pieces, unsigned int *nr)
 {
 	enum io_step step = STEP_GO;
@@ -124,7 +124,7 @@ static int start_piece(struct io *io, const struct io_piece *piece)
 	return weir_read_async(piece->region, piece->offset, &iov, 1, &completion, NULL);
 }
 
-/* True: all are done already. */
+/* Return: true if all pieces are complete already. */
 static bool start_pieces(struct io *io, const struct io_piece *pieces, unsigned int nr)
 {
 	unsigned int settled = 1;
@@ -142,7 +142,7 @@ static bool start_pieces(struct io *io, const struct io_piece *pieces, unsigned 
 	return atomic_fetch_sub(&io->pending, settled) == settled;
 }
 
-/* The gate is passed back before the reply: who waits there needs no copy in the kernel. */
+/* Leaves the gate before the reply, so that waiters need not wait for the kernel's copy. */
 static void finish_io(struct io *io, int rc)
 {
 	struct mount *m = io->mount;
@@ -184,7 +184,7 @@ void io_run(struct io *io)
 		finish_io(io, atomic_load(&io->status));
 }
 
-/* The transfer that this very thread begins, and may wait for: it is in no callback. */
+/* The transfer that this thread has just received and may block for, outside callbacks. */
 static __thread struct io *beginning;
 
 bool io_may_wait(const struct io *io)
@@ -240,7 +240,7 @@ void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 	      struct fuse_file_info *fi)
 {
 	(void)ino;
-	(void)data; /* it lies in the buffer that is claimed */
+	(void)data; /* the data is in the claimed buffer */
 	privilege_check(req, file_inode(fi));
 	transfer(req, size, offset, fi, true);
 }

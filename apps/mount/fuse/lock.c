@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Locks, kept by the donor. They are also how programs on several clients take turns: who gives
- * a lock up has told the donor what it wrote, and who gets one drops pages that are out of date.
+ * Locks, held at the donor. Programs on several clients synchronise through locks: an unlock first
+ * commits this client's writes, and a lock drops stale pages.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 #include "apps/mount/donor/call.h"
 #include "apps/mount/fuse/ops.h"
 
-/* A request for a lock, until it is granted or refused. */
+/* A lock request until it is granted or refused. */
 struct waiter {
 	struct mount *mount;
 	struct inode *inode;
 	fuse_req_t req;
 	uint64_t cancel;
-	bool locks; /* rather than unlocks */
+	bool locks; /* false: an unlock */
 };
 
 static struct wire_fs_lock make_lock(uint64_t ino, uint64_t owner, const struct flock *lock)
@@ -59,8 +59,9 @@ void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct 
 }
 
 /*
- * Drops the kernel's pages if another client has changed the file. It waits for reads of them:
- * once nobody serves those any more, for ever.
+ * Drops the kernel's pages if another client has changed the file. The notification waits for reads
+ * of these pages, so it must not run once the receiving threads have stopped: it would wait
+ * forever.
  */
 static void look_again(struct mount *m, struct inode *inode)
 {
@@ -119,7 +120,7 @@ static void answered(void *arg, int status, const void *reply, size_t length)
 	end_wait(w, call_status(status, reply, length, 0));
 }
 
-/* Held while a request is sent, so that no cancel of it can reach the donor before it does. */
+/* Held while a request is sent, so that its cancel cannot reach the donor first. */
 static pthread_mutex_t sending = PTHREAD_MUTEX_INITIALIZER;
 
 static void cancel(struct deferred_work *work)
@@ -133,7 +134,7 @@ static void cancel(struct deferred_work *work)
 	deferred_work_free(work);
 }
 
-/* A signal: libfuse holds the request, whose answer may come while this runs. */
+/* Called on a signal. libfuse holds the request, but the reply may arrive concurrently. */
 static void interrupted(fuse_req_t req, void *arg)
 {
 	struct waiter *w = arg;
@@ -146,7 +147,7 @@ static void interrupted(fuse_req_t req, void *arg)
 	(void)deferred_work_add(w->mount, cancel, &lock, sizeof(lock));
 }
 
-/* The answer may be long in coming. */
+/* Requests a lock without a timeout. */
 static void wait_for_lock(struct waiter *w, const struct wire_fs_lock *lock)
 {
 	int rc;
@@ -241,6 +242,9 @@ void lock_drop(struct inode *inode, uint64_t owner, bool flock)
 		.flags = flock ? FS_LOCK_FLOCK : 0,
 	};
 
-	/* A one-way message would be given up if the donor stalls, and the lock stay for good. */
+	/*
+	 * A one-way message could be dropped while the donor stalls, and the lock would stay
+	 * forever.
+	 */
 	call_without_reply(inode->mount, &drop, sizeof(drop));
 }

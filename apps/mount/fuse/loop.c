@@ -4,11 +4,11 @@
 
 #include "apps/mount/mount.h"
 
-/* What precedes the payload of a write: struct fuse_in_header, struct fuse_write_in. */
+/* FUSE's headers before the payload of a write: struct fuse_in_header, struct fuse_write_in. */
 #define FUSE_HEADERS 80u
 /* libfuse reads up to a page more than the largest write. */
 #define BUFFER_BYTES (BUFFER_PAGE + MOUNT_TRANSFER_MAX + BUFFER_PAGE)
-/* Transfers under way at once; beyond, threads wait for a buffer before they receive. */
+/* Maximum of concurrent transfers. Beyond that, threads wait for a buffer before they receive. */
 #define TRANSFERS_MAX 40u
 
 static __thread struct buffer *current;
@@ -44,7 +44,7 @@ void buffer_put(struct mount *m, struct buffer *buffer)
 	weir_pool_put(m->loop.pool, buffer);
 }
 
-/* Return: false at the end of the file system, or if the loop is stopped. */
+/* Receives a request. Returns false when the file system or the loop has ended. */
 static bool receive(struct mount *m, struct fuse_buf *request)
 {
 	int length;
@@ -103,7 +103,7 @@ int loop_start(struct mount *m, unsigned int threads)
 {
 	const struct sigaction action = { .sa_handler = on_interrupt };
 
-	/* Without SA_RESTART: it ends a read of a thread that waits in the kernel. */
+	/* Without SA_RESTART: the signal interrupts a thread's read in the kernel. */
 	sigaction(SIGUSR1, &action, NULL);
 	for (; m->loop.threads < threads; m->loop.threads++) {
 		atomic_fetch_add(&m->loop.running, 1);
@@ -121,7 +121,7 @@ void loop_stop(struct mount *m)
 
 	fuse_session_exit(m->fuse);
 	while (atomic_load(&m->loop.running)) {
-		/* Repeated, because one that comes just before the read is lost. */
+		/* Repeated, because a signal just before the read has no effect. */
 		for (unsigned int i = 0; i < m->loop.threads; i++)
 			pthread_kill(m->loop.thread[i], SIGUSR1);
 		nanosleep(&pause, NULL);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The threads that receive the kernel's requests, and the buffers they receive them in.
+ * The threads that receive the kernel's requests, and their buffers.
  *
- * Buffers are registered with the session. A request stays in the buffer that it came in: the
- * payload of a write goes from there to the donor, the data of a read comes from the donor to
- * there, and the kernel copies from and to it. A transfer that outlives the receiving thread's
- * turn claims the buffer, and the thread takes another one.
+ * Buffers are registered with the session, and data stays in the buffer of its request. The NIC
+ * reads a write's payload from the buffer and writes a read's data into the buffer; the kernel
+ * copies to and from it. A transfer that continues after the receiving thread's turn claims the
+ * buffer, and the thread takes another.
  *
- * A buffer has a page of its own before the payload: the transfer itself lives there, and FUSE's
- * two headers end where the payload begins, so that a write's payload lies on whole pages.
+ * A buffer has an extra page in front of the payload. The page holds the transfer's state, and
+ * FUSE's two headers end where the payload begins, so a write's payload is page-aligned.
  */
 #ifndef WEIR_APPS_MOUNT_FUSE_LOOP_H
 #define WEIR_APPS_MOUNT_FUSE_LOOP_H
@@ -33,22 +33,22 @@ struct buffer {
 
 struct loop {
 	struct weir_pool *pool;
-	struct weir_memory *memory; /* that the pool's buffers lie in */
+	struct weir_memory *memory; /* contains the pool's buffers */
 	pthread_t thread[LOOP_THREADS_MAX];
-	unsigned int threads; /* started, and not joined */
+	unsigned int threads; /* started, not joined */
 	atomic_uint running;
 };
 
-/* Takes buffers for @threads and as many transfers as the kernel may have under way. */
+/* Allocates buffers for @threads and for the kernel's maximum of concurrent transfers. */
 int loop_open(struct mount *m, unsigned int threads, struct weir_error *error);
-void loop_close(struct mount *m); /* all buffers are back */
+void loop_close(struct mount *m); /* all buffers must be back */
 
-/* Receives and serves the first request, FUSE_INIT, that all else depends on. */
+/* Receives and serves the first request, FUSE_INIT. */
 int loop_first(struct mount *m);
 int loop_start(struct mount *m, unsigned int threads);
-void loop_stop(struct mount *m); /* returns when no thread is left */
+void loop_stop(struct mount *m); /* returns when all threads have ended */
 
-/* The buffer of the request that this thread is serving. The caller owes a buffer_put(). */
+/* Claims the buffer of the request that this thread serves. The caller owes a buffer_put(). */
 struct buffer *buffer_claim(void);
 void buffer_put(struct mount *m, struct buffer *buffer);
 

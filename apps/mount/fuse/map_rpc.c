@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Where a file's bytes lie, and where it may have more: a transfer asks the donor, and learns. */
+/* Requests to the donor for a file's map, for allocation, and for the volume's chunks. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 #define AHEAD_MAX (4u << 20)
 
 /*
- * How much more than it needs a write asks for. A file that grows steadily gets ever more, so
- * that few of its writes have to ask; the donor takes back what is left over at the end.
+ * Bytes to allocate beyond a write's need. The amount grows while a file grows sequentially, so few
+ * writes need a request. The donor frees the unused rest at the last close.
  */
 static uint64_t ahead(const struct io *io)
 {
@@ -28,7 +28,7 @@ static uint64_t round_up(uint64_t offset)
 	return (offset + FS_BLOCK - 1) / FS_BLOCK * FS_BLOCK;
 }
 
-/* What to ask for; inode's lock held. */
+/* Chooses the range to request. Inode's lock held. */
 static enum wire_fs_op choose_range(struct io *io)
 {
 	uint64_t at = io->offset + io->done;
@@ -37,7 +37,7 @@ static enum wire_fs_op choose_range(struct io *io)
 
 	io->ask = at / FS_BLOCK * FS_BLOCK;
 	io->ask_end = round_up(io->offset + io->length);
-	/* The map is asked for to the end of the file: it is small. */
+	/* A map is small: request it to the end of the file. */
 	if (!io->write || (at < file_end && !map_is_known(&io->inode->map, at, &unknown) &&
 			   !(at >= io->hole && at < io->hole_end))) {
 		if (io->ask_end < file_end)
@@ -48,7 +48,7 @@ static enum wire_fs_op choose_range(struct io *io)
 	return FS_ALLOC;
 }
 
-/* Does a question under way answer this one? Then wait for its answer; inode's lock held. */
+/* Joins a request in flight that covers this range, and waits for its reply. Inode's lock held. */
 static bool join_pending_rpc(struct io *io)
 {
 	struct inode *inode = io->inode;
@@ -87,7 +87,7 @@ static int learn_map(struct io *io, const void *reply, size_t length)
 
 	if (!map_makes_sense(reply, length, io->ask, &map))
 		return -EIO;
-	/* A recall has overtaken this answer: ask again. */
+	/* A recall has overtaken this reply: ask again. */
 	if (map.epoch <= inode->recalled)
 		return 0;
 	if (map_learn(&inode->map, io->ask, map.end, extents, map.extents))
@@ -112,7 +112,7 @@ static void map_answered(void *arg, int status, const void *reply, size_t length
 	others = end_rpc(io);
 	pthread_mutex_unlock(&io->inode->lock);
 
-	/* Perhaps what it needs is there, without what would be nice to have. */
+	/* There may be enough space without allocating ahead. */
 	if (status == -ENOSPC && !io->no_ahead)
 		io->no_ahead = true;
 	else if (status)
@@ -126,7 +126,7 @@ static void map_answered(void *arg, int status, const void *reply, size_t length
 	}
 }
 
-/* Waiting includes looking for the answer a while, which spares waking the session's thread. */
+/* A blocking call polls for the reply for a while, which avoids waking the session's thread. */
 static void fetch_and_wait(struct io *io, const struct wire_fs_range *range)
 {
 	struct donor_reply reply;
@@ -169,7 +169,7 @@ static void volume_answered(void *arg, int status, const void *reply, size_t len
 	io_run(io);
 }
 
-/* The donor has let the volume grow. */
+/* Fetches chunks after the donor has extended the volume. */
 void map_rpc_fetch_volume(struct io *io)
 {
 	struct wire_fs_volume volume = { .head = { .op = FS_VOLUME } };

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Open files. What one client wrote is known to all once it has closed the file. */
+/* Open files, with close-to-open consistency: a close makes a client's writes visible to all. */
 #include <errno.h>
 
 #include "apps/mount/donor/call.h"
 #include "apps/mount/fuse/privilege.h"
 
-/* The donor counts one more open already: only now may maps be held until the last release. */
+/* The donor has counted the open: from now until the last release, this client may hold maps. */
 static void note_open(struct inode *inode, uint64_t change, struct fuse_file_info *fi)
 {
 	pthread_mutex_lock(&inode->lock);
 	inode->opens++;
 	fi->fh = (uintptr_t)inode;
-	/* The kernel may keep the pages of a file that nobody else has changed. */
+	/* The kernel may keep its pages if no other client has changed the file. */
 	fi->keep_cache = change == inode->pages;
 	inode->pages = change;
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* The kernel has one handle less, or never got it. */
+/* The kernel has released a handle, or did not get it. */
 static void close_file(struct inode *inode)
 {
 	struct wire_fs_head head = { .op = FS_RELEASE, .ino = inode->ino };
@@ -31,7 +31,7 @@ static void close_file(struct inode *inode)
 	call_without_reply(inode->mount, &head, sizeof(head));
 }
 
-/* FS_MAKE may have found a file that another client made just now: it is not empty then. */
+/* FS_MAKE may have found a file that another client has just created, with contents. */
 static int truncate_found(struct inode *inode)
 {
 	struct donor_message q;
@@ -62,7 +62,10 @@ void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		rc = call_attr(m, &q, &attr);
 	atomic_fetch_add(&m->changes, 1);
 	if (rc || !(inode = inode_add(m, &attr))) {
-		/* Without memory the donor's count stays one too high until this client leaves. */
+		/*
+		 * Out of memory: the donor's count of opens stays one too high until this client
+		 * leaves.
+		 */
 		op_reply(req, rc ? rc : -ENOMEM);
 		return;
 	}
@@ -129,7 +132,7 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	op_reply(req, rc);
 }
 
-/* A write has replied when the donor had the data: the size and time are all that is left. */
+/* A write replies after the donor has the data, so only size and times are left to commit. */
 void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	(void)ino;

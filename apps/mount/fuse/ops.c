@@ -3,21 +3,21 @@
 
 #include <errno.h>
 
-#define BACKGROUND_MAX 64 /* reads and direct writes the kernel keeps under way */
+#define BACKGROUND_MAX 64 /* reads and direct writes that the kernel keeps in flight */
 
 /*
- * Capabilities that libfuse would take by itself and weir does without:
- * - splicing: data goes to and from registered buffers;
- * - AUTO_INVAL_DATA: it would drop a file's pages whenever its time changes, also by this
- *   client's own writes. Pages are judged at open, and when a lock is granted;
- * - HANDLE_KILLPRIV: privilege.h has a better one.
- * Nor does it want WRITEBACK_CACHE: pages that only one client's kernel knows could not be seen
- * by another, and would be lost in a crash after write() has returned.
+ * Capabilities that libfuse enables by default, and weir disables: - splicing: data goes to and
+ * from registered buffers; - AUTO_INVAL_DATA: drops a file's pages whenever its times change, even
+ * by this client's own writes. weir
+ *   checks pages at open and when a lock is granted;
+ * - HANDLE_KILLPRIV: see privilege.h; - WRITEBACK_CACHE: other clients could not see pages cached
+ * in this kernel, and a crash would lose them
+ *   after write() has returned.
  */
 #define UNWANTED                                                               \
 	(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | \
 	 FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_WRITEBACK_CACHE)
-/* A symbolic link's target never changes, nor is an inode's number used again. */
+/* The target of a symbolic link never changes, and inode numbers are never reused. */
 #define WANTED                                                                        \
 	(FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |        \
 	 FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ATOMIC_O_TRUNC | \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the kernel asks for: libfuse's low-level operations. Their contracts are in
- * fuse_lowlevel.h; each ends in one reply.
+ * Operations requested by the kernel: libfuse's low-level operations. See fuse_lowlevel.h for their
+ * contracts. Each ends with a single reply.
  */
 #ifndef WEIR_APPS_MOUNT_FUSE_OPS_H
 #define WEIR_APPS_MOUNT_FUSE_OPS_H
@@ -12,18 +12,18 @@
 
 extern const struct fuse_lowlevel_ops mount_ops;
 
-/* What a file handle stands for: the open file's inode. */
+/* The open file's inode, stored in the file handle. */
 static inline struct inode *file_inode(const struct fuse_file_info *fi)
 {
 	return (struct inode *)(uintptr_t)fi->fh;
 }
 
-/* The inode an operation is about; the caller owes an inode_put(). NULL: replied ESTALE. */
+/* The inode of an operation; the caller owes an inode_put(). NULL: replied ESTALE. */
 struct inode *op_inode(fuse_req_t req, fuse_ino_t ino);
 /* Replies 0 or an error. */
 void op_reply(fuse_req_t req, int rc);
 
-/* entry.c. What the kernel is told of an inode that a name leads to: counts as a lookup. */
+/* entry.c. Fills in what the kernel learns about an inode; counts as a lookup. */
 void entry_fill(struct inode *inode, struct fuse_entry_param *entry);
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups);
@@ -59,7 +59,7 @@ void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
-/* data.c */
+/* io.c */
 void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
 void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
 	      struct fuse_file_info *fi);
@@ -75,7 +75,7 @@ void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct 
 void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
 	      int sleep);
 void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op);
-/* A descriptor is closed: drops the owner's record locks, or its flock. */
+/* Drops an owner's record locks, or its flock, when a descriptor is closed. */
 void lock_drop(struct inode *inode, uint64_t owner, bool flock);
 
 /* xattr.c */

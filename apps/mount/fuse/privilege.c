@@ -8,8 +8,8 @@
 #include "apps/mount/donor/call.h"
 
 /*
- * libfuse's answer to FUSE_INIT, the first of all, is the only one that is touched. Kernels that
- * don't know the promise (before 5.11) ignore it, and go on asking.
+ * Patches only the first reply, libfuse's reply to FUSE_INIT. Kernels before 5.11 ignore the flag
+ * and continue to read capabilities.
  */
 static ssize_t send_reply(int fd, struct iovec *iov, int count, void *userdata)
 {

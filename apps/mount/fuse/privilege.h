@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Set-user-ID and set-group-ID: a change of the file by another takes them away.
+ * Clearing set-user-ID and set-group-ID when another user changes a file.
  *
- * Left to itself the kernel asks for the capabilities of a file before each write, a round trip
- * as long as the write itself. It does without if the file system takes the bits away
- * (FUSE_HANDLE_KILLPRIV_V2): so this one does. libfuse before 3.17 can't say so, hence the detour
- * in privilege_hook().
+ * By default the kernel reads a file's capabilities before each write, a round trip as long as the
+ * write. It omits this if the file system clears the bits (FUSE_HANDLE_KILLPRIV_V2), so weir does.
+ * libfuse before 3.17 cannot announce this, hence privilege_hook().
  */
 #ifndef WEIR_APPS_MOUNT_FUSE_PRIVILEGE_H
 #define WEIR_APPS_MOUNT_FUSE_PRIVILEGE_H
@@ -14,13 +13,13 @@
 
 #include "apps/mount/fuse/ops.h"
 
-/* Between mounting and the first request: the answer to FUSE_INIT will promise it. */
+/* To be called between mounting and the first request: patches the reply to FUSE_INIT. */
 int privilege_hook(struct mount *m);
 
-/* @mode after a change of owner. */
+/* The mode after a change of owner. */
 uint32_t privilege_drop(uint32_t mode);
 
-/* @req is about to change the data of @inode: tells the donor if that costs a bit. */
+/* Called before @req changes the data of @inode: clears the bits at the donor if necessary. */
 void privilege_check(fuse_req_t req, struct inode *inode);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Space: how much there is, and where a file has some. */
+/* Space: free space, allocation, and holes of files. */
 #include <errno.h>
 #include <linux/falloc.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "apps/mount/donor/call.h"
 #include "apps/mount/fuse/privilege.h"
 
-/* Maps that one lseek looks at; a file in more pieces than they hold counts as data from there. */
+/* Map requests per lseek. The rest of a more fragmented file counts as data. */
 #define SEEK_MAPS_MAX 4096
 #define MODES (FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)
 
@@ -38,7 +38,7 @@ void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t 
 	op_reply(req, rc);
 }
 
-/* The extents from @at on; *extents points into @reply. */
+/* Fetches the extents from @at on; *extents points into @reply. */
 static int fetch_map(struct mount *m, uint64_t ino, uint64_t at, struct donor_reply *reply,
 		     struct wire_fs_map *map, const char **extents)
 {
@@ -56,8 +56,8 @@ static int fetch_map(struct mount *m, uint64_t ino, uint64_t at, struct donor_re
 }
 
 /*
- * SEEK_DATA: the first offset from *@at on that is in an extent; SEEK_HOLE: the first that isn't.
- * True: found; false: *@at is where the answer ended.
+ * Finds the first offset from *@at on that is in an extent (SEEK_DATA) or in none (SEEK_HOLE).
+ * Returns false, with the end of the reply in *@at, if not found.
  */
 static bool find_in_map(const struct wire_fs_map *map, const char *extents, int whence,
 			uint64_t *at)
@@ -135,7 +135,7 @@ void op_statfs(fuse_req_t req, fuse_ino_t ino)
 				       .f_blocks = fs.blocks,
 				       .f_bfree = fs.free,
 				       .f_bavail = fs.free,
-				       /* No limit of its own: as many as blocks. */
+				       /* inodes are limited by blocks only */
 				       .f_files = fs.files + fs.free,
 				       .f_ffree = fs.free,
 				       .f_favail = fs.free,

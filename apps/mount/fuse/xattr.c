@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Extended attributes. The kernel asks for security.capability before each write, and ls and cp
- * ask for more of each file: a file that is known to have none costs no call.
+ * Extended attributes. The kernel reads security.capability before each write, and ls and cp read
+ * further attributes of each file. For a file known to have none, no call to the donor is needed.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,9 +12,8 @@
 #define CAPABILITY "security.capability"
 
 /*
- * Another client may give a file its first attribute at any time, so in company that is believed
- * for the capabilities only, of which the kernel wants to know whether the write at hand must
- * take them away.
+ * Another client may add a file's first attribute at any time. While sharing, the local knowledge
+ * is used only for capabilities, which the kernel reads before a write in order to clear them.
  */
 static bool has_none(struct mount *m, fuse_ino_t ino, bool before_write)
 {
@@ -63,7 +62,7 @@ void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *v
 	op_reply(req, rc);
 }
 
-/* A value, or the list of names; @size 0 asks how long it is. */
+/* Replies a value or the list of names; @size 0 asks for the length. */
 static void reply_value(fuse_req_t req, const struct donor_message *q, size_t size)
 {
 	struct donor_reply reply;

@@ -39,7 +39,7 @@ void inodes_fini(struct inodes *inodes)
 
 static struct inode **bucket_of(struct inodes *inodes, uint64_t ino)
 {
-	/* Numbers are given out one after the other: their low bits are as good as a hash. */
+	/* Inode numbers are sequential, so their low bits distribute well. */
 	return &inodes->bucket[ino & (inodes->buckets - 1)];
 }
 
@@ -52,7 +52,7 @@ static struct inode **find_slot(struct inodes *inodes, uint64_t ino)
 	return at;
 }
 
-/* Twice as many buckets; if there is no memory, the lists grow longer instead. */
+/* Doubles the number of buckets. Without memory, the lists grow longer instead. */
 static void grow(struct inodes *inodes)
 {
 	struct inodes bigger = { .buckets = 2 * inodes->buckets };
@@ -153,12 +153,12 @@ void inodes_commit(struct mount *m)
 {
 	for (size_t i = 0; i < m->inodes.buckets; i++)
 		for (struct inode *inode = m->inodes.bucket[i]; inode; inode = inode->next)
-			/* Each would wait as long for a donor that doesn't answer. */
+			/* An unresponsive donor: each further commit would wait as long. */
 			if (inode_commit(inode) == -EIO)
 				return;
 }
 
-/* Must not fail, so it doesn't allocate: the list of those to commit goes through themselves. */
+/* Must not fail, so it does not allocate: the inodes to commit are linked through themselves. */
 void inodes_commit_ahead(struct mount *m)
 {
 	struct inode *first = NULL;

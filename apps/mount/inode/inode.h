@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The inodes that the kernel knows, by the donor's numbers.
+ * The inodes known to the kernel, by the donor's numbers.
  *
- * What a program writes lands in the donor's memory at once, but the new size and time are told
- * only by FS_COMMIT: at close, at fsync, and before the donor is asked for something that depends
- * on them. Until then the inode is *dirty*, and what is here counts rather than what the donor
- * says. While this client is alone the same goes for attributes that are set while the file is
- * open: FS_COMMIT takes them along.
+ * A program's writes reach the donor's memory at once. Their new size and times reach the donor
+ * only with FS_COMMIT: at close, at fsync, and before calls that depend on them. Until then the
+ * inode is *dirty*, and the local attributes are newer than the donor's. While this client is
+ * alone, attributes set on an open file are deferred to FS_COMMIT, too.
  */
 #ifndef WEIR_APPS_MOUNT_INODE_INODE_H
 #define WEIR_APPS_MOUNT_INODE_INODE_H
@@ -28,40 +27,41 @@ struct io;
 struct inode {
 	struct mount *mount;
 	uint64_t ino;
-	struct inode *next; /* in its bucket; the inodes' lock */
-	struct inode *next_commit; /* of inodes_commit_ahead() */
-	uint64_t refs; /* lookups of the kernel, and uses; the inodes' lock */
+	struct inode *next; /* in its bucket; under the inodes' lock */
+	struct inode *next_commit; /* list of inodes_commit_ahead() */
+	uint64_t refs; /* lookups by the kernel, and uses; under the inodes' lock */
 
-	pthread_mutex_t lock; /* guards the rest */
-	struct wire_fs_attr attr; /* the donor's, as of attr.change, but for what is set or sent */
+	pthread_mutex_t lock; /* guards the fields below */
+	/* the donor's as of attr.change, except for fields in @set or @sent */
+	struct wire_fs_attr attr;
 	unsigned long changes; /* mount.changes when attr was learned */
 	uint64_t size;
-	uint64_t written; /* bytes since the last commit: an estimate for blocks */
+	uint64_t written; /* bytes since the last commit, to estimate blocks */
 	bool dirty;
-	uint32_t set; /* FS_SET_* of what in attr the donor is yet to be told, ... */
-	uint32_t sent; /* ... and of what is under way, if committing */
-	bool posix_locks; /* some were taken: a close has to drop them */
-	bool xattrs; /* one was set here: believe no FS_ATTR_PLAIN under way */
-	unsigned int committing; /* FS_COMMITs and FS_SETATTRs under way, of inode_commit() */
+	uint32_t set; /* FS_SET_* of local changes in attr, not sent, ... */
+	uint32_t sent; /* ... and of changes sent by a commit in progress */
+	bool posix_locks; /* locks were taken: close must drop them */
+	bool xattrs; /* an attribute was set: ignore FS_ATTR_PLAIN in replies in flight */
+	unsigned int committing; /* FS_COMMITs and FS_SETATTRs in flight */
 	unsigned int opens;
-	int error; /* of a commit that nobody waited for: for the next fsync or close */
-	uint64_t pages; /* the attr.change that the kernel's pages go by */
+	int error; /* of a commit without a waiter, for the next fsync or close */
+	uint64_t pages; /* the attr.change for which the kernel's pages are valid */
 
 	struct rw_gate gate;
 	struct map map;
-	uint64_t recalled; /* maps with an epoch up to this must not be used */
+	uint64_t recalled; /* maps with an epoch up to this are invalid */
 	bool recalling;
 	struct rw_gate_pass recall;
 
-	uint64_t next_offset; /* where a sequential writer goes on */
-	uint64_t ahead; /* bytes to allocate beyond what it needs */
-	bool map_rpc_pending; /* one FS_MAP or FS_ALLOC for the range below is under way, ... */
+	uint64_t next_offset; /* where a sequential write would continue */
+	uint64_t ahead; /* bytes to allocate ahead of a sequential writer */
+	bool map_rpc_pending; /* an FS_MAP or FS_ALLOC for the range below is in flight, ... */
 	uint64_t ask, ask_end;
-	struct io *map_rpc_waiters; /* ... and these wait for it too */
+	struct io *map_rpc_waiters; /* ... and these transfers wait for it, too */
 };
 
 struct inodes {
-	pthread_mutex_t lock; /* guards all of it, and next and refs of each inode */
+	pthread_mutex_t lock; /* guards this struct, and next and refs of each inode */
 	struct inode **bucket;
 	size_t buckets; /* a power of two */
 	size_t nr;
@@ -71,60 +71,62 @@ int inodes_init(struct inodes *inodes);
 void inodes_fini(struct inodes *inodes);
 
 /**
- * inode_add() - the kernel is about to be told of an inode: one lookup more
+ * inode_add() - look up or create an inode, and count a lookup by the kernel
  *
- * Learns @attr. Return: the inode, or NULL if there is no memory.
+ * Learns @attr.
+ *
+ * Return: the inode, or NULL if out of memory.
  */
 struct inode *inode_add(struct mount *m, const struct wire_fs_attr *attr);
-/* One reference more to an inode that is known; NULL if it isn't. */
+/* Takes a reference to a known inode. Return: the inode, or NULL if unknown. */
 struct inode *inode_get(struct mount *m, uint64_t ino);
 void inode_ref(struct inode *inode);
 void inode_put(struct inode *inode, uint64_t refs);
 
-/* The donor has said what @attr is: believed unless newer things are known. */
+/* Learns attributes from the donor unless newer ones are known. */
 void inode_learn(struct inode *inode, const struct wire_fs_attr *attr);
-/* The same after an operation that set the size; the gate is held alone. */
+/* The same after an operation that sets the size; the caller holds the gate alone. */
 void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr);
-/* What the kernel is to be told. */
+/* The attributes for the kernel. */
 void inode_stat(struct inode *inode, struct stat *st);
 void attr_stat(const struct wire_fs_attr *attr, struct stat *st);
 
-/* Is there nothing that the donor could add? Only while this client is alone. */
+/* Whether the local attributes are current. Valid only while this client is alone. */
 bool inode_knows_best(struct inode *inode);
-/* Something changes now, by this client's clock: attr.ctime grows. Inode's lock held. */
+/* Advances attr.ctime by this client's clock. Inode's lock held. */
 struct wire_fs_time inode_changed_now(struct inode *inode);
-/* Data was written up to @end. */
+/* Notes a write of @length bytes up to @end. */
 void inode_wrote(struct inode *inode, uint64_t end, uint64_t length);
 
 /**
- * inode_commit() - tell the donor of what was written and set, and wait
+ * inode_commit() - send local changes to the donor, and wait
  *
- * Return: 0, also if there is nothing to tell; what the donor says; or the error of an earlier
- * commit that nobody waited for.
+ * Return: 0, also without changes; the donor's error; or the error of an earlier commit without a
+ * waiter.
  */
 int inode_commit(struct inode *inode);
-/* The same without waiting: whatever is sent to the donor afterwards comes after it. */
+/* The same without waiting: the commit precedes any later message to the donor. */
 void inode_commit_ahead(struct inode *inode);
-/* The same, waiting only if anybody else could look: what a close owes. */
+/* For close: waits for the commit only if other clients could see the file. */
 int inode_flush(struct inode *inode);
-/* Without waiting, for all inodes. Context: the main thread. */
+/* Commits all inodes without waiting. Context: the main thread. */
 void inodes_commit_ahead(struct mount *m);
-/* Commits whatever is dirty. Nobody else uses the inodes any more. */
+/* Commits all dirty inodes. No other thread uses the inodes any more. */
 void inodes_commit(struct mount *m);
 
 /**
- * inode_set() - attributes are to be set
- * @q: a FS_SETATTR; if it sets the size, the gate is held alone
+ * inode_set() - set attributes
+ * @q: an FS_SETATTR; if it sets the size, the caller holds the gate alone
  *
- * Learns what comes of it. Return: 0 or what the program is told.
+ * Return: 0, or an errno for the program.
  */
 int inode_set(struct inode *inode, const struct donor_message *q);
 
-/* Pass the gate alone, sleeping if need be; what the donor's map says is forgotten. */
+/* Enter the gate alone, sleeping if necessary, and forget the map. */
 void inode_enter_alone(struct inode *inode);
 void inode_leave(struct inode *inode);
 
-/* The donor wants the maps of an inode back, up to an epoch. Never blocks. */
+/* Handles the donor's recall of an inode's maps up to @epoch. Never blocks. */
 void inode_recall(struct mount *m, uint64_t ino, uint64_t epoch);
 
 #endif

@@ -78,7 +78,10 @@ static bool continues(const struct wire_fs_extent *left, const struct wire_fs_ex
 	return extent_end(left) == right->offset && left->volume + left->length == right->volume;
 }
 
-/* Where extents overlap they agree, for a map that changed was recalled: so they are joined. */
+/*
+ * Inserts an extent, merged with its neighbours. Overlapping extents agree, because a map that
+ * changed was recalled.
+ */
 static int insert(struct map *map, struct wire_fs_extent extent)
 {
 	uint32_t at = first_after(map, extent.offset);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a client knows of where a file's bytes lie: the extents that the donor told it.
+ * A client's knowledge of a file's map: the extents that the donor has reported.
  *
- * What lies between two of them is a hole or merely unknown. One range, the *known* one, is
- * remembered as having been answered completely: gaps in it were holes then. As long as the
- * client is alone they still are.
+ * A gap between extents is either a hole or unknown. For a single range, the *known* range, the
+ * donor's replies were complete: gaps there were holes at that time, and still are while the client
+ * is alone.
  *
- * Pure, but that it allocates; guarded by the inode's lock.
+ * No side effects except allocation. The inode's lock guards a map.
  */
 #ifndef WEIR_APPS_MOUNT_INODE_MAP_H
 #define WEIR_APPS_MOUNT_INODE_MAP_H
@@ -17,44 +17,47 @@
 
 #include "wire/fs.h"
 
-struct map { /* all zero: nothing is known */
-	struct wire_fs_extent *extent; /* in order of offset; no two overlap */
+struct map { /* all zero: nothing known */
+	struct wire_fs_extent *extent; /* ordered by offset, not overlapping */
 	uint32_t nr, room;
 	uint64_t known, known_end;
 };
 
-/* Enough for 4 GiB in shreds of 64 KiB; a map that grows beyond is forgotten and asked anew. */
+/* Enough for 4 GiB in extents of 64 KiB. A larger map is dropped and fetched again. */
 #define MAP_EXTENTS_MAX 65536u
 
 /**
- * map_makes_sense() - check an answer of the donor's: it is not trusted
- * @reply, @length: a wire_fs_map, and what follows it
- * @at: what was asked for begins there
+ * map_makes_sense() - validate a reply of the donor, which is not trusted
+ * @reply: a wire_fs_map with its extents
+ * @length: bytes of @reply
+ * @at: start of the range requested
  * @map: receives the wire_fs_map
  *
- * Return: true if the answer goes beyond @at, and its extents lie on blocks and in order.
+ * Return: true if the reply reaches beyond @at and its extents are block-aligned and ordered.
  */
 bool map_makes_sense(const void *reply, size_t length, uint64_t at, struct wire_fs_map *map);
 
 /**
- * map_learn() - put an answer of the donor's in
- * @offset, @end: what it is complete for
- * @extent, @nr: extents that touch it, in order, checked; may be unaligned
+ * map_learn() - add a reply of the donor
+ * @offset: start of the range that the reply covers
+ * @end: end of the range
+ * @extent: validated extents in order; may be unaligned in memory
+ * @nr: number of extents
  *
- * Return: 0; -ENOMEM, having forgotten everything.
+ * Return: 0; -ENOMEM, after forgetting everything.
  */
 int map_learn(struct map *map, uint64_t offset, uint64_t end, const void *extent, uint32_t nr);
 
 /**
- * map_find() - what is at @offset
- * @volume: receives its place in the volume if it is in an extent
- * @length: receives how far this extent, or this gap, goes on; UINT64_MAX - @offset at most
+ * map_find() - look up @offset
+ * @volume: receives the place in the volume if @offset is in an extent
+ * @length: receives the bytes left in this extent or gap; UINT64_MAX - @offset at most
  *
  * Return: true if @offset is in an extent.
  */
 bool map_find(const struct map *map, uint64_t offset, uint64_t *volume, uint64_t *length);
 
-/* Were gaps here holes when the donor last answered? @length, at least 1, is cut to where so. */
+/* Whether @offset is in the known range. @length, at least 1, is reduced to that range. */
 bool map_is_known(const struct map *map, uint64_t offset, uint64_t *length);
 
 void map_forget(struct map *map);

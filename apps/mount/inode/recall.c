@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Maps that must be forgotten: because this client cuts the file, or another one does. */
+/* Invalidation of maps: this client or another client removes blocks of the file. */
 #include <semaphore.h>
 #include <stddef.h>
 
@@ -89,6 +89,6 @@ void inode_recall(struct mount *m, uint64_t ino, uint64_t epoch)
 	pthread_mutex_unlock(&inode->lock);
 	if (entered)
 		recall_granted(&inode->recall);
-	if (!first) /* the recall that waits answers this one, too */
+	if (!first) /* the waiting recall answers this one, too */
 		inode_put(inode, 1);
 }

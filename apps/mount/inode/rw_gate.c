@@ -21,7 +21,7 @@ static void grant_waiting(struct rw_gate *gate, const struct rw_gate_pass *pass)
 
 bool rw_gate_enter(struct rw_gate *gate, struct rw_gate_pass *pass)
 {
-	/* Whoever waits goes first, or a stream of transfers would keep a truncation out. */
+	/* Waiters go first. Otherwise a stream of transfers would starve a truncation. */
 	if (!gate->first && has_room(gate, pass)) {
 		grant_waiting(gate, pass);
 		return true;

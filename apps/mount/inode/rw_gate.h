@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The gate of a file: many transfers pass together, but what changes the ground under them (a
- * truncation, a hole punched, a map recalled) passes alone, in the order they came.
+ * A file's read-write gate. Transfers share the gate. Operations that change the map (truncation,
+ * hole punching, recall of a map) hold it alone, in order of arrival.
  *
- * Nobody sleeps at a gate who does not want to: who has to wait leaves a function to be called.
+ * A gate never blocks: a waiter leaves a function to call.
  *
- * Guarded by the inode's lock, except for what is said to be called without it.
+ * The inode's lock guards a gate, except where stated.
  */
 #ifndef WEIR_APPS_MOUNT_INODE_RW_GATE_H
 #define WEIR_APPS_MOUNT_INODE_RW_GATE_H
@@ -19,17 +19,17 @@ struct rw_gate_pass {
 };
 
 struct rw_gate {
-	unsigned int inside; /* passes granted and not given back */
-	bool alone; /* the one inside wants no company */
-	struct rw_gate_pass *first, **last; /* who waits */
+	unsigned int inside; /* passes granted and not returned */
+	bool alone; /* the current holder excludes others */
+	struct rw_gate_pass *first, **last; /* waiting passes */
 };
 
 void rw_gate_init(struct rw_gate *gate);
 
-/* True: come in. False: @pass waits, and pass->granted() will be called. */
+/* Return: true: entered. False: @pass waits, and pass->granted() will be called. */
 bool rw_gate_enter(struct rw_gate *gate, struct rw_gate_pass *pass);
 
-/* Gives a pass back. Return: who may enter now, to be handed to rw_gate_call_granted() without the lock. */
+/* Returns a pass. Return: the passes granted now, for rw_gate_call_granted() without the lock. */
 struct rw_gate_pass *rw_gate_leave(struct rw_gate *gate);
 void rw_gate_call_granted(struct rw_gate_pass *granted);
 

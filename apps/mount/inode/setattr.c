@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Attributes that are set. The kernel has checked that the caller may, so the donor has nothing
- * to say against it, and while this client is alone nobody else looks: then they are set here, and
- * the donor is told without waiting; of a dirty file, together with what was written to it. A
- * program that unpacks a file sets three of them before it closes it.
+ * Setting attributes. The kernel has checked permissions, so the donor will not refuse. While this
+ * client is alone, attributes are set locally, and the donor is informed without waiting: for a
+ * dirty file together with the commit of its writes. A program that unpacks an archive sets three
+ * attributes per file before the close.
  */
 #include "apps/mount/donor/call.h"
 #include "apps/mount/inode/inode.h"
 
 #define MODE_BITS 07777u
 
-/* Inode's lock held. The kernel says NOW only besides the time itself. */
+/* Inode's lock held. The kernel sets a NOW flag only together with the time's flag. */
 static void apply_attr(struct inode *inode, const struct wire_fs_setattr *set)
 {
 	struct wire_fs_attr *attr = &inode->attr;
@@ -29,7 +29,10 @@ static void apply_attr(struct inode *inode, const struct wire_fs_setattr *set)
 	inode->set |= set->mask & ~(FS_SET_ATIME_NOW | FS_SET_MTIME_NOW);
 }
 
-/* True: done, unless it is to be sent at once. Not if the donor's answer had other news. */
+/*
+ * Sets attributes locally if possible. Returns false if the donor must be asked, also if names or
+ * attributes have changed since the inode's were learned. @send: the change must be sent at once.
+ */
 static bool set_here(struct inode *inode, const struct wire_fs_setattr *set, bool *send)
 {
 	struct mount *m = inode->mount;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which of the two knows better: what the donor said of an inode, or what was written here? */
+/* Write-back of attributes, and the choice between local and the donor's attributes. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -8,15 +8,15 @@
 #include "apps/mount/inode/inode.h"
 
 #define SECTOR 512u
-#define NSEC 1000000000u /* in a second */
+#define NSEC 1000000000u /* per second */
 
-/* The donor doesn't know everything yet: its size may be too small. */
+/* Whether the donor lacks local changes: its size may be too small. */
 static bool is_ahead(const struct inode *inode)
 {
 	return inode->dirty || inode->set || inode->committing;
 }
 
-/* Names may have changed since, and with them the number of links. */
+/* Names, and so the number of links, may have changed since the attributes were learned. */
 bool inode_knows_best(struct inode *inode)
 {
 	bool knows;
@@ -32,7 +32,7 @@ static bool is_before(const struct wire_fs_time *a, const struct wire_fs_time *b
 	return a->sec < b->sec || (a->sec == b->sec && a->nsec < b->nsec);
 }
 
-/* Answers may overtake each other on their way through the threads here. */
+/* Replies may overtake each other between threads of this client. */
 static bool is_older(const struct wire_fs_attr *attr, const struct wire_fs_attr *known)
 {
 	if (attr->change != known->change)
@@ -40,7 +40,7 @@ static bool is_older(const struct wire_fs_attr *attr, const struct wire_fs_attr 
 	return is_before(&attr->ctime, &known->ctime);
 }
 
-/* All that the donor says, but for what it may not have been told when it said so. */
+/* Takes the donor's attributes, except for local changes that the donor may not have. */
 static void take_attr(struct inode *inode, const struct wire_fs_attr *attr)
 {
 	const struct wire_fs_attr known = inode->attr;
@@ -74,8 +74,8 @@ void inode_learn(struct inode *inode, const struct wire_fs_attr *attr)
 }
 
 /*
- * The kernel's pages hold what was changed here. They stay good if nobody else changed the file
- * in between, which shows as a step of one.
+ * The kernel's pages contain this client's changes. They stay valid if no other client changed the
+ * file meanwhile, that is, if attr.change grew by one.
  */
 static void advance_pages_change(struct inode *inode, const struct wire_fs_attr *attr)
 {
@@ -88,7 +88,7 @@ void inode_learn_size(struct inode *inode, const struct wire_fs_attr *attr)
 	pthread_mutex_lock(&inode->lock);
 	advance_pages_change(inode, attr);
 	inode->size = attr->size;
-	inode->sent &= ~FS_SET_MTIME; /* to cut it is to change it, later than that */
+	inode->sent &= ~FS_SET_MTIME; /* truncation sets a later mtime */
 	take_attr(inode, attr);
 	pthread_mutex_unlock(&inode->lock);
 }
@@ -111,7 +111,7 @@ void attr_stat(const struct wire_fs_attr *attr, struct stat *st)
 	};
 }
 
-/* The blocks that a file may have at most. */
+/* Most blocks that a file of this size can have. */
 static uint64_t blocks_max(uint64_t size)
 {
 	return (size + FS_BLOCK - 1) / FS_BLOCK * (FS_BLOCK / SECTOR);
@@ -164,7 +164,7 @@ void inode_wrote(struct inode *inode, uint64_t end, uint64_t length)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* True: there is something to tell, and commit_end() is owed. */
+/* Return: true if there are changes to send; the caller then owes a commit_end(). */
 static bool commit_begin(struct inode *inode, struct wire_fs_setattr *commit)
 {
 	bool any;
@@ -201,7 +201,7 @@ static void commit_end(struct inode *inode, const struct wire_fs_attr *attr)
 	pthread_mutex_lock(&inode->lock);
 	if (!--inode->committing)
 		inode->sent = 0;
-	if (!attr) /* whatever the donor says is right */
+	if (!attr) /* accept the donor's next ctime, whatever its value */
 		inode->attr.ctime = (struct wire_fs_time){ 0 };
 	if (attr) {
 		advance_pages_change(inode, attr);
@@ -222,7 +222,7 @@ static bool is_committing(struct inode *inode)
 	return committing;
 }
 
-/* What has failed since this was asked last? */
+/* Returns and clears the error of earlier commits. */
 static int take_earlier_error(struct inode *inode)
 {
 	int rc;
@@ -246,7 +246,7 @@ int inode_commit(struct inode *inode)
 		rc = call_attr(inode->mount, &q, &attr);
 		commit_end(inode, rc ? NULL : &attr);
 	} else if (is_committing(inode)) {
-		/* Asked after a commit that nobody waits for, answered after it. */
+		/* A call after the commit in flight is answered after the commit. */
 		call_begin(&q, FS_GETATTR, inode->ino, sizeof(struct wire_fs_head), NULL);
 		rc = call_attr(inode->mount, &q, &attr);
 	}
@@ -262,8 +262,8 @@ static void commit_failed(struct inode *inode, int rc)
 }
 
 /*
- * A donor that sleeps may have heard of it or not. To tell it once more does no harm, and spares
- * whoever closes the file next an error that is none.
+ * A donor that timed out may have the commit or not. Sending it again does no harm, and avoids a
+ * spurious error at the next close.
  */
 static void commit_again_later(struct inode *inode)
 {
