@@ -13,9 +13,9 @@
 
 static const char help[] =
 	"Usage: weir lend PID SIZE\n"
-	"Changes how much memory a donor on this host ('weir serve' with this PID) lends in total,\n"
-	"at most as much as it was started with. The donor takes nothing back. It asks block devices\n"
-	"of several donors to move the excess elsewhere, and returns that memory to the system.\n"
+	"Changes how much memory a donor on this host ('weir serve' with this PID) lends in\n"
+	"total, at most as much as at its start. The donor takes nothing back. It asks block\n"
+	"devices of several donors to move the excess, and returns that memory to the system.\n"
 	"Memory that no client can move stays lent. 'weir stat DONOR' shows the progress.\n\n"
 	"  -h, --help\n\n"
 	"  weir lend 4242 1G\n";

@@ -19,7 +19,7 @@ enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };
 static const char help[] =
 	"Usage: weir run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	"Runs a program that speaks verbs on softnic, weir's own RDMA device in software.\n"
-	"The program reaches this user's softnic programs on this host and sees no other device.\n\n"
+	"The program reaches this user's softnic programs on this host, and no other device.\n\n"
 	"      --unload[=WHICH]   small RDMA writes are copied by the CPU of the peer, which must\n"
 	"                         run with --unload, too: measured (default), frequency, always\n"
 	"      --hot-pages N      4 KiB pages in the cache of the peer's NIC; default 4096\n"

@@ -146,7 +146,7 @@ static int mount_fuse(struct mount *m)
 	}
 	affinity_init(&m->caller, fuse_session_fd(m->fuse));
 	if (privilege_hook(m) || loop_first(m) || loop_start(m, o->threads))
-		return failure(o->cmd, "the kernel closed the mount on %s immediately", o->mountpoint);
+		return failure(o->cmd, "the kernel closed the mount on %s", o->mountpoint);
 	return EXIT_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Whether what weir perf is asked for goes together. */
+/* Checks that weir perf's options are consistent. */
 #include "apps/perf/options.h"
 #include "apps/common/cmd.h"
 #include "apps/perf/trace.h"
@@ -20,22 +20,22 @@ int perf_options_check_buffers(const struct perf_options *o, uint64_t slot_bytes
 	if (bytes <= BUFFERS_MAX_BYTES)
 		return 0;
 	return usage_error(o->cmd,
-			   "%u threads of depth %u with %s each are %s of buffers: at most %s",
+			   "%u threads of depth %u with %s each need %s of buffers: at most %s",
 			   o->threads, o->depth, size_format(slot_bytes).text,
 			   size_format(bytes).text, size_format(BUFFERS_MAX_BYTES).text);
 }
 
-/* A trace says by itself what is asked for, of which memory. */
+/* Checks options of traces. A trace determines requests and memory by itself. */
 static int check_trace(struct perf_options *o)
 {
 	bool has_trace = o->pattern == PATTERN_TRACE;
 
 	if (has_trace != !!o->trace_path)
-		return usage_error(o->cmd, "--pattern trace and --trace FILE go together");
+		return usage_error(o->cmd, "--pattern trace and --trace FILE require each other");
 	if (!has_trace)
 		return 0;
 	if (o->has_region || o->ops || o->threads || o->batch)
-		return usage_error(o->cmd, "--%s: the trace says it",
+		return usage_error(o->cmd, "--%s: the trace determines this",
 				   o->ops     ? "ops" :
 				   o->threads ? "threads" :
 				   o->batch   ? "batch" :
@@ -46,7 +46,7 @@ static int check_trace(struct perf_options *o)
 	return 0;
 }
 
-/* What only one pattern has a meaning for. */
+/* Checks options that belong to a single pattern. */
 static int check_pattern(const struct perf_options *o)
 {
 	const struct {
@@ -61,7 +61,7 @@ static int check_pattern(const struct perf_options *o)
 
 	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		if (parts[i].given && o->pattern != parts[i].pattern)
-			return usage_error(o->cmd, "--%s goes with --pattern %s", parts[i].option,
+			return usage_error(o->cmd, "--%s requires --pattern %s", parts[i].option,
 					   perf_pattern_names[parts[i].pattern]);
 	}
 	return 0;
@@ -70,17 +70,17 @@ static int check_pattern(const struct perf_options *o)
 static int check_donors(const struct perf_options *o)
 {
 	if (o->nr_donors > 1 && (o->verify || o->pattern == PATTERN_TRACE))
-		return usage_error(o->cmd, "%s goes with one DONOR",
+		return usage_error(o->cmd, "%s requires a single DONOR",
 				   o->verify ? "--verify" : "--pattern trace");
 	if (o->threads && o->threads < o->nr_donors)
-		return usage_error(o->cmd, "--threads %u: at least one for each DONOR, %u",
+		return usage_error(o->cmd, "--threads %u: at least one per DONOR, %u",
 				   o->threads, o->nr_donors);
 	if (o->nr_donors > THREADS_MAX)
 		return usage_error(o->cmd, "%u DONORs: at most %u", o->nr_donors, THREADS_MAX);
 	return 0;
 }
 
-/* It is written at the end: better to know before that it can be. */
+/* Checks the plot's file now: it is written only at the end. */
 static int check_plot(const struct perf_options *o)
 {
 	int fd;
@@ -105,7 +105,8 @@ static int check_walk(struct perf_options *o)
 	if (!o->stride)
 		o->stride = 2 * o->size;
 	if (o->stride % o->size)
-		return usage_error(o->cmd, "--stride %" PRIu64 ": a multiple of --size %" PRIu64,
+		return usage_error(o->cmd,
+				   "--stride %" PRIu64 ": not a multiple of --size %" PRIu64,
 				   o->stride, o->size);
 	o->stride /= o->size;
 	if (!o->cluster)
@@ -114,12 +115,12 @@ static int check_walk(struct perf_options *o)
 		return usage_error(o->cmd, "--cluster %u: at most --depth, %u", o->cluster,
 				   o->depth);
 	if (o->region_bytes / o->size < (uint64_t)o->threads)
-		return usage_error(o->cmd, "--region %s: at least --size for each thread",
+		return usage_error(o->cmd, "--region %s: smaller than --size times --threads",
 				   size_format(o->region_bytes).text);
 	return perf_options_check_buffers(o, o->size);
 }
 
-/* Elsewhere it has no say. */
+/* Checks --mr-dyn, which has no effect in other modes. */
 static int check_memory(const struct perf_options *o)
 {
 	enum weir_mr mr = o->session.mr;
@@ -127,7 +128,7 @@ static int check_memory(const struct perf_options *o)
 	if (!mr && o->session.preset == WEIR_PRESET_ACCELIO)
 		mr = WEIR_MR_DYN;
 	if (o->session.mr_dyn_bytes && (o->user_mr || (mr && mr != WEIR_MR_AUTO)))
-		return usage_error(o->cmd, "--mr-dyn goes with --mr auto");
+		return usage_error(o->cmd, "--mr-dyn requires --mr auto");
 	return 0;
 }
 

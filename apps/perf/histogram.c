@@ -11,7 +11,7 @@ static unsigned int bucket_of(uint64_t ns)
 	return (shift + 1) * HISTOGRAM_LINEAR + (unsigned int)(ns >> shift) - HISTOGRAM_LINEAR;
 }
 
-/* The longest that falls into a bucket. */
+/* The longest duration in a bucket. */
 static uint64_t last_of(unsigned int bucket)
 {
 	unsigned int shift;

@@ -17,45 +17,45 @@
 #define CLUSTER_MAX DEPTH_MAX
 #define GAP_US_MAX 10000000u
 #define SIZE_MAX_BYTES (64u << 20)
-#define WINDOW_MIN_BYTES 65536 /* the library's */
+#define WINDOW_MIN_BYTES 65536 /* the library's minimum */
 
 static const char help[] =
 	"Usage: weir perf [OPTION...] DONOR...\n"
 	"       weir perf exchange [OPTION...]\n"
-	"Measures reads and writes of donors' memory: rates, latencies, and what they cost in work\n"
-	"requests, doorbells, completions, events, context switches and CPU time. 'weir perf exchange'\n"
-	"measures messages between processes: see its --help.\n\n"
+	"Measures reads and writes of donors' memory: rates, latencies, and their cost in work\n"
+	"requests, doorbells, completions, events, context switches and CPU time. For messages\n"
+	"between processes, see 'weir perf exchange --help'.\n\n"
 	"  -o, --op OP            read, write or mix (half of each); default write\n"
-	"  -t, --threads N        that submit, default one a donor; they take turns over the donors\n"
-	"  -n, --depth N          requests in flight of each thread, default 1; trace: as recorded\n"
-	"      --batch N          submit so many of them with one call, if they are due; default --depth\n"
-	"  -s, --size BYTES       of a request, default 4K\n"
-	"  -r, --region BYTES     of the donor's memory that are walked, default 64M\n"
-	"  -S, --seconds S        how long, default 5; 0: no limit\n"
-	"  -N, --ops N            end after so many requests\n"
-	"  -p, --pattern PATTERN  sequential: the threads together walk one range (the default);\n"
+	"  -t, --threads N        submitting threads, default one per donor\n"
+	"  -n, --depth N          requests in flight per thread, default 1; trace: as recorded\n"
+	"      --batch N          requests submitted per call, if due; default --depth\n"
+	"  -s, --size BYTES       request size, default 4K\n"
+	"  -r, --region BYTES     size of the donor's memory to access, default 64M\n"
+	"  -S, --seconds S        duration, default 5; 0: no limit\n"
+	"  -N, --ops N            end after N requests\n"
+	"  -p, --pattern PATTERN  sequential (the default): all threads share a single range;\n"
 	"                         random; strided; zipf; clusters; trace\n"
-	"      --stride BYTES     strided: from one request to the next, default twice --size\n"
-	"      --cluster N        clusters: requests of a burst, default --depth\n"
+	"      --stride BYTES     strided: distance between requests, default twice --size\n"
+	"      --cluster N        clusters: requests per burst, default --depth\n"
 	"      --gap US           clusters: microseconds between bursts, default 100\n"
-	"      --trace FILE       trace: requests to repeat, 4K a page; -: standard input\n"
-	"      --seed N           of what is random, default 1\n"
+	"      --trace FILE       trace: requests to replay, in 4K pages; -: standard input\n"
+	"      --seed N           seed of the random generator, default 1\n"
 	"  -P, --preset NAME      rdmabox (the default), single or accelio; the next three\n"
-	"                         override its parts\n"
+	"                         options override parts of the preset\n"
 	"  -b, --batching HOW     single, doorbell, merge or hybrid\n"
-	"  -m, --mr HOW           pre, dyn or auto; user: registered once, beforehand\n"
-	"      --mr-dyn BYTES     auto: from this length on it is registered; default: as measured\n"
-	"  -l, --polling HOW      busy, event, event-batch, hybrid or adaptive; scq: one thread polls\n"
-	"                         completion queues that all sessions share\n"
+	"  -m, --mr HOW           pre, dyn or auto; user: buffers registered once, at start\n"
+	"      --mr-dyn BYTES     auto: register from this length on; default: as measured\n"
+	"  -l, --polling HOW      busy, event, event-batch, hybrid or adaptive; scq: one thread\n"
+	"                         polls completion queues shared by all sessions\n"
 	"  -w, --window HOW       off, BYTES in flight, delay or knee; default 8M\n"
-	"      --unload HOW       small writes by the donor's CPU: off (the default), always, hints,\n"
+	"      --unload HOW       small writes by the donor's CPU: off (default), always, hints,\n"
 	"                         frequency or measured\n"
-	"      --hot-pages N      pages that the donor's NIC has room for, default 4096: writes to\n"
-	"                         those written most are not unloaded\n"
+	"      --hot-pages N      pages in the cache of the donor's NIC, default 4096: writes to\n"
+	"                         the N hottest pages are not unloaded\n"
 	"  -c, --channels N       queue pairs, default 2\n"
-	"      --cqs N            completion queues that they share, default one each; scq: one\n"
-	"      --fragment BYTES   a work request is at most this long, default 1M\n"
-	"      --verify           compare what was read with what was written\n"
+	"      --cqs N            completion queues, default one per channel; scq: one\n"
+	"      --fragment BYTES   longest work request, default 1M\n"
+	"      --verify           compare data read with data written\n"
 	"      --plot FILE        draw the latencies, as SVG\n"
 	"  -j, --json             for programs\n" CLIENT_HELP DEVICE_HELP "  -h, --help\n";
 
@@ -63,7 +63,7 @@ const char *const perf_op_names[] = { "read", "write", "mix", NULL };
 const char *const perf_pattern_names[] = { "sequential", "random", "strided", "zipf",
 					   "clusters",	 "trace",  NULL };
 
-/* The first of these is never written by users: it stands for the default. */
+/* The first name, "", stands for the default and is not accepted from users. */
 const char *const perf_preset_names[] = { "", "rdmabox", "single", "accelio", NULL };
 const char *const perf_batching_names[] = { "", "single", "doorbell", "merge", "hybrid", NULL };
 const char *const perf_mr_names[] = { "", "auto", "pre", "dyn", "user", NULL };
@@ -73,7 +73,7 @@ const char *const perf_unload_names[] = { "",	       "off",	   "always", "hints"
 					  "frequency", "measured", NULL };
 #define MR_USER (WEIR_MR_DYN + 1)
 
-/* What getopt_long() gives for options without a letter. */
+/* getopt_long()'s values for options without a letter. */
 enum {
 	OPT_BATCH = 256,
 	OPT_STRIDE,
@@ -134,7 +134,7 @@ static const char *option_name(int opt)
 	return o->name;
 }
 
-/* "a, b or c" */
+/* Formats as "a, b or c". */
 static void list_names(const char *const *names, char *text, size_t room)
 {
 	size_t used = 0;
@@ -159,7 +159,7 @@ static int choose(const struct perf_options *o, int opt, const char *const *name
 		}
 	}
 	list_names(names, text, sizeof(text));
-	return usage_error(o->cmd, "--%s %s: %s", option_name(opt), optarg, text);
+	return usage_error(o->cmd, "--%s %s: expected %s", option_name(opt), optarg, text);
 }
 
 static int number(const struct perf_options *o, int opt, uint64_t min, uint64_t max,
@@ -171,8 +171,8 @@ static int number(const struct perf_options *o, int opt, uint64_t min, uint64_t 
 	errno = 0;
 	parsed = strtoull(optarg, &end, 10);
 	if (errno || *optarg < '0' || *optarg > '9' || *end || parsed < min || parsed > max)
-		return usage_error(o->cmd, "--%s %s: %" PRIu64 " to %" PRIu64, option_name(opt),
-				   optarg, min, max);
+		return usage_error(o->cmd, "--%s %s: expected %" PRIu64 " to %" PRIu64,
+				   option_name(opt), optarg, min, max);
 	*value = parsed;
 	return 0;
 }
@@ -192,7 +192,7 @@ static int bytes(const struct perf_options *o, int opt, uint64_t min, uint64_t m
 	uint64_t parsed;
 
 	if (size_parse(optarg, &parsed) || parsed < min || parsed > max)
-		return usage_error(o->cmd, "--%s %s: %s to %s", option_name(opt), optarg,
+		return usage_error(o->cmd, "--%s %s: expected %s to %s", option_name(opt), optarg,
 				   size_format(min).text, size_format(max).text);
 	*value = parsed;
 	return 0;
@@ -205,7 +205,7 @@ static int parse_seconds(struct perf_options *o)
 	o->seconds = strtod(optarg, &end);
 	o->has_seconds = true;
 	if (end == optarg || *end || !(o->seconds >= 0 && o->seconds <= 86400))
-		return usage_error(o->cmd, "--seconds %s: 0 to 86400", optarg);
+		return usage_error(o->cmd, "--seconds %s: expected 0 to 86400", optarg);
 	return 0;
 }
 
@@ -223,11 +223,12 @@ static int parse_window(struct perf_options *o)
 	else if (!strcmp(optarg, "off"))
 		s->window_bytes = UINT64_MAX;
 	else if (size_parse(optarg, &s->window_bytes) || s->window_bytes < WINDOW_MIN_BYTES)
-		return usage_error(o->cmd, "--window %s: off, delay, knee or at least 64K", optarg);
+		return usage_error(o->cmd, "--window %s: expected off, delay, knee or at least 64K",
+				   optarg);
 	return 0;
 }
 
-/* What becomes a part of the session's options. */
+/* Parses options of the session. */
 static int parse_session(struct perf_options *o, int opt)
 {
 	unsigned int choice = 0;
@@ -247,7 +248,7 @@ static int parse_session(struct perf_options *o, int opt)
 		status = choose(o, opt, perf_mr_names, &choice);
 		o->user_mr = choice == MR_USER;
 		o->session.mr = o->user_mr ? WEIR_MR_DEFAULT : choice;
-		/* As much as --threads and --depth make of it. */
+		/* as much as --threads and --depth need */
 		o->session.pool_bytes_max = choice == WEIR_MR_PRE ? SIZE_MAX : 0;
 		return status;
 	case 'l':
@@ -277,7 +278,7 @@ static int parse_session(struct perf_options *o, int opt)
 	}
 }
 
-/* What says which requests there are. */
+/* Parses options of the load. */
 static int parse_load(struct perf_options *o, int opt)
 {
 	unsigned int choice = 0;
@@ -303,7 +304,7 @@ static int parse_load(struct perf_options *o, int opt)
 	case 'r':
 		o->has_region = true;
 		return bytes(o, opt, 1, 1ull << 50, &o->region_bytes);
-	case OPT_STRIDE: /* in bytes until it is known how many a block has */
+	case OPT_STRIDE: /* in bytes until the block size is known */
 		return bytes(o, opt, 1, 1ull << 50, &o->stride);
 	case OPT_CLUSTER:
 		return count(o, opt, CLUSTER_MAX, &o->cluster);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What weir perf is asked for. */
+/* The options of weir perf. */
 #ifndef WEIR_APPS_PERF_OPTIONS_H
 #define WEIR_APPS_PERF_OPTIONS_H
 
@@ -13,18 +13,21 @@ enum perf_op { PERF_READ, PERF_WRITE, PERF_MIX };
 
 /**
  * struct perf_options - the command line
- * @session: the session's part of it
- * @window: the argument of --window, for people
- * @user_mr: the buffers are registered by the user, once
- * @seconds: 0: no limit; @ops: in all; 0: no limit
- * @size: bytes of a request; with a trace, a page
- * @region_bytes: of the donor's memory
+ * @cmd: argv[0], for messages
+ * @session: options of the sessions
+ * @window: the argument of --window, for the report
+ * @user_mr: all buffers are registered once, at start
+ * @seconds: 0: no limit
+ * @ops: requests in total; 0: no limit
+ * @size: bytes per request; with a trace, a page
+ * @region_bytes: size of the donor's memory to access
  * @stride: in blocks
- * @cluster: requests of a burst; @gap_us: between one that is done and the next
- * @depth: 0 with a trace: as deep as that was
+ * @cluster: requests per burst
+ * @gap_us: from the end of a burst to the next
+ * @depth: with a trace, 0 means as recorded
  * @batch: requests submitted together, at most @depth
- * @donors: @nr_donors of them, each with a session and a region of its own
- * @has_seconds, @has_region, @has_gap: they were asked for
+ * @donors: @nr_donors names, each with its own session and region
+ * @has_seconds, @has_region, @has_gap: the option was given
  */
 struct perf_options {
 	const char *cmd, *device, *key;
@@ -41,29 +44,30 @@ struct perf_options {
 };
 
 /**
- * perf_options_parse() - read the command line
- * @go_on: receives false when there is nothing left to do (--help)
+ * perf_options_parse() - parse the command line
+ * @go_on: receives false if nothing is left to do (--help)
  *
- * Return: 0, or an exit status; it has explained itself then.
+ * Return: 0, or an exit status after a message.
  */
 int perf_options_parse(int argc, char **argv, struct perf_options *options, bool *go_on);
 
 #define THREADS_MAX 256u
 
 /*
- * Part of it: whether they go together; fills in what is left open. Return: 0, or an exit status.
+ * Second part of parsing: checks that the options are consistent, and fills in defaults. Return: 0,
+ * or an exit status after a message.
  */
 int perf_options_check(struct perf_options *options);
 
 /**
- * perf_options_check_buffers() - whether there is to be so much memory for requests
- * @slot_bytes: of the longest, at most 64 MiB; how many there are is in @options
+ * perf_options_check_buffers() - check the amount of memory for requests
+ * @slot_bytes: longest request, 64 MiB at most; @options determine the number of slots
  *
- * Return: 0, or an exit status; it has explained itself then.
+ * Return: 0, or an exit status after a message.
  */
 int perf_options_check_buffers(const struct perf_options *options, uint64_t slot_bytes);
 
-/* The names of choices, as on the command line, by their numbers. */
+/* The choices' names on the command line, indexed by value. */
 extern const char *const perf_op_names[], *const perf_pattern_names[];
 extern const char *const perf_preset_names[], *const perf_batching_names[];
 extern const char *const perf_mr_names[], *const perf_polling_names[];

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-#define THETA 0.99 /* YCSB's */
+#define THETA 0.99 /* as in YCSB */
 
-/* SplitMix64 (Steele et al., OOPSLA 2014): its finalizer also serves as a hash. */
+/* SplitMix64 (Steele et al., OOPSLA 2014); its finalizer also serves as a hash. */
 static uint64_t mixed(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -18,7 +18,7 @@ uint64_t walk_random(struct perf_walk *walk)
 	return mixed(walk->random += 0x9e3779b97f4a7c15u);
 }
 
-/* The high half of a product: what a division would make of it, without one. */
+/* A number below @bound: the high half of a product, which avoids a division. */
 static uint64_t below(struct perf_walk *walk, uint64_t bound)
 {
 	return (uint64_t)(((unsigned __int128)walk_random(walk) * bound) >> 64);
@@ -61,7 +61,7 @@ void walk_init(struct perf_walk *walk, struct walk_plan *plan, unsigned int work
 	};
 }
 
-/* 0 is the most frequent. */
+/* Rank 0 is the most frequent. */
 static uint64_t zipf_rank(struct perf_walk *walk)
 {
 	const struct walk_plan *p = walk->plan;
@@ -81,7 +81,7 @@ static uint64_t take_turn(struct perf_walk *walk)
 	return __atomic_fetch_add(&walk->plan->cursor, 1, __ATOMIC_RELAXED);
 }
 
-/* Every block once, those that lie @stride apart first. */
+/* Visits every block once, in passes of distance @stride. */
 static uint64_t strided(const struct walk_plan *plan, uint64_t turn)
 {
 	uint64_t reach = plan->blocks / plan->stride, at = turn % (reach * plan->stride);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * weir perf: what a donor's memory gives, and what it costs. Regions are taken from the donors and
- * given back; counts are those that the sessions themselves keep.
+ * weir perf: speed and cost of donors' memory. Regions are created for the measurement and returned
+ * after it. The counts are the sessions' own counters.
  */
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
@@ -60,7 +60,7 @@ static int visit(struct perf_options *o, const struct page_trace *trace)
 	return status;
 }
 
-/* A trace says of itself how many threads there were, how deep, and over what. */
+/* Takes number of threads, depth and region size from the trace. */
 static int follow_trace(struct perf_options *o, struct page_trace *trace)
 {
 	int status = trace_read(o->cmd, o->trace_path, trace);

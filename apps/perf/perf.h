@@ -2,7 +2,7 @@
 #ifndef WEIR_APPS_PERF_PERF_H
 #define WEIR_APPS_PERF_PERF_H
 
-/* weir perf exchange: a command of its own, as in apps/common/cmd.h. */
+/* weir perf exchange: a command, as in apps/common/cmd.h. */
 int perf_exchange(int argc, char **argv);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Latencies as an SVG: how many of a thousand took how long, on a logarithmic axis of time. Eight
- * bars a power of two: the histogram's own buckets, eight by eight.
+ * Draws latencies as an SVG: distribution over a logarithmic time axis, eight bars per power of
+ * two. A bar covers eight of the histogram's buckets.
  */
 #include "apps/common/cmd.h"
 #include "apps/perf/report.h"
@@ -12,16 +12,16 @@
 #include <string.h>
 
 #define BARS_PER_POWER 8
-#define POWERS 40 /* to 18 minutes */
+#define POWERS 40 /* up to 18 minutes */
 #define LEFT 60
 #define TOP 50
 #define WIDTH 640
 #define HEIGHT 260
 
-/* Powers of two that are shown. */
+/* The range of powers of two shown. */
 struct axis {
 	int first, last;
-	double most; /* share of the fullest bar */
+	double most; /* fraction of the highest bar */
 };
 
 static double share(const struct histogram *h, int power, int bar)
@@ -137,7 +137,7 @@ int plot_write(const struct perf_options *o, const struct perf_result *r)
 	draw(out, o, r);
 	rc = ferror(out);
 	if (fclose(out) || rc)
-		return failure(o->cmd, "--plot %s: can't be written: %s", o->plot_path,
+		return failure(o->cmd, "--plot %s: cannot write: %s", o->plot_path,
 			       strerror(errno));
 	return 0;
 }

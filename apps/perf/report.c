@@ -9,7 +9,7 @@
 
 #define BAR_COLUMNS 50
 
-/* What the session counted meanwhile. */
+/* Increase of a session's counter during the measurement. */
 #define COUNTED(result, name) ((result)->after.name - (result)->before.name)
 
 static double us(uint64_t ns)
@@ -45,7 +45,7 @@ void report_title(const struct perf_options *o, char *text, size_t room)
 		 o->threads == 1 ? "" : "s", o->depth);
 }
 
-/* One line for each power of two in which there was something. */
+/* Prints a line per power of two between the shortest and the longest. */
 static void print_histogram(const struct histogram *h)
 {
 	uint64_t most = 0, count;
@@ -70,17 +70,17 @@ static void print_histogram(const struct histogram *h)
 	}
 }
 
-/* How they reached memory that was not registered beforehand, if any was. */
+/* How requests reached memory that was not registered at start. */
 static void print_memory(const struct perf_result *r)
 {
 	uint64_t copied = COUNTED(r, pre), registered = COUNTED(r, dyn);
 
 	if (!copied && !registered)
 		return;
-	printf("copied         %12" PRIu64 "  requests, through registered buffers\n", copied);
-	printf("registered     %12" PRIu64 "  requests, each for itself\n", registered);
+	printf("copied         %12" PRIu64 "  requests, through bounce buffers\n", copied);
+	printf("registered     %12" PRIu64 "  requests, individually\n", registered);
 	if (r->after.mr_dyn_bytes)
-		printf("registers from %12zu  bytes on; what is shorter is copied, while there is room\n",
+		printf("registers from %12zu  bytes on; shorter requests are copied if possible\n",
 		       r->after.mr_dyn_bytes);
 }
 

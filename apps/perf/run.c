@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <weir/request.h>
 
-/* Progress is shown this often; a stop that came just before a sleep is noticed after it. */
+/* Interval of progress lines. A stop request just before a sleep takes effect after the sleep. */
 #define TICK_S 0.5
 
 struct perf_run {
@@ -27,7 +27,7 @@ struct perf_run {
 	struct verify verify;
 };
 
-/* What the process has used so far. */
+/* Resources used by the process so far. */
 struct perf_usage {
 	double cpu_seconds;
 	uint64_t context_switches;
@@ -90,7 +90,7 @@ static void show_progress(const struct perf_run *run, double elapsed)
 	fprintf(stderr, "%" PRIu64 " requests, %.0f a second\033[K", ops, (double)ops / elapsed);
 }
 
-/* Until the time is over, all workers have ended, or somebody asks to stop. */
+/* Waits until the time is over, all workers have ended, or a stop is requested. */
 static void watch_progress(struct perf_run *run)
 {
 	const struct perf_options *o = run->load.options;
@@ -109,7 +109,7 @@ static void watch_progress(struct perf_run *run)
 		fputs("\r\033[K", stderr);
 }
 
-/* Signals are for the main thread. Returns how many threads run. */
+/* Starts workers with all signals blocked. Return: number of threads started. */
 static unsigned int start_workers(struct perf_run *run)
 {
 	unsigned int wanted = run->load.options->threads, started = 0;
@@ -143,7 +143,7 @@ static int run_workers(struct perf_run *run, struct perf_result *result)
 		load_start(&run->load);
 		join_workers(run, started);
 		return failure(o->cmd,
-			       "no more than %u threads can be started: fewer --threads, or a "
+			       "cannot start more than %u threads: use fewer --threads, or a "
 			       "higher limit (ulimit -u)",
 			       started);
 	}
@@ -178,7 +178,7 @@ static void sum_up(const struct perf_run *run, struct perf_result *result)
 	result->seconds = (double)(end_ns - begin_ns) * 1e-9;
 }
 
-/* What went wrong in the first worker to which anything did. */
+/* Reports the failure of the first failed worker. */
 static int first_failure(const struct perf_run *run)
 {
 	const struct perf_options *o = run->load.options;
@@ -188,8 +188,8 @@ static int first_failure(const struct perf_run *run)
 
 		if (w->error == -EILSEQ)
 			return failure(o->cmd,
-				       "%s: what was read at %" PRIu64 " is not what belongs "
-				       "there",
+				       "%s: the data read at %" PRIu64 " is not the data "
+				       "expected",
 				       target_name(w->target).text, w->failed.offset);
 		if (w->twice)
 			return failure(o->cmd, "%s: %" PRIu64 " requests completed more than once",
@@ -207,14 +207,14 @@ static int compare_what_was_written(const struct perf_run *run)
 {
 	const struct perf_options *o = run->load.options;
 	uint64_t wrong;
-	struct perf_target *target = run->load.targets; /* the only one */
+	struct perf_target *target = run->load.targets; /* the only target */
 	int rc = verify_read_back(&run->verify, target->region, &wrong);
 
 	if (rc)
 		return failure(o->cmd, "%s: reading back: %s", target_name(target).text,
 			       weir_strerror(rc));
 	if (wrong != UINT64_MAX)
-		return failure(o->cmd, "%s: what was written at %" PRIu64 " is not there",
+		return failure(o->cmd, "%s: the data written at %" PRIu64 " is missing",
 			       target_name(target).text, wrong);
 	return 0;
 }
@@ -233,7 +233,7 @@ int run_measure(struct perf_run *run, struct perf_result *result)
 	if (!status && run->load.verify)
 		status = compare_what_was_written(run);
 	if (!status && !result->ops)
-		status = failure(o->cmd, "stopped before a request was done");
+		status = failure(o->cmd, "stopped before any request completed");
 	return status;
 }
 
@@ -249,15 +249,15 @@ static int make_verify(struct perf_run *run)
 		return failure(o->cmd, "out of memory to verify");
 	run->load.verify = &run->verify;
 	if (o->op == PERF_WRITE && !run->load.trace)
-		return 0; /* what is not written holds 0, and does not match */
+		return 0; /* unwritten memory contains 0, which never matches */
 	rc = verify_write_all(&run->verify, run->load.targets->region);
 	if (rc)
-		return failure(o->cmd, "%s: writing what is to be read: %s",
+		return failure(o->cmd, "%s: writing test data: %s",
 			       target_name(run->load.targets).text, weir_strerror(rc));
 	return 0;
 }
 
-/* Touched, so that no page fault is measured. */
+/* Populates the buffers, so that no page fault is measured. */
 static int make_buffers(struct perf_run *run, size_t slot_bytes)
 {
 	const struct perf_options *o = run->load.options;
@@ -269,7 +269,7 @@ static int make_buffers(struct perf_run *run, size_t slot_bytes)
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (at == MAP_FAILED)
 		return failure(o->cmd,
-			       "no memory for %s of buffers: fewer --threads or less --depth",
+			       "no memory for %s of buffers: use fewer --threads or less --depth",
 			       size_format(run->buffers_bytes).text);
 	run->buffers = at;
 	for (unsigned int i = 0; o->user_mr && i < o->nr_donors; i++) {
@@ -297,7 +297,7 @@ static int make_workers(struct perf_run *run, size_t slot_bytes)
 	return 0;
 }
 
-/* Threads take turns over the donors. */
+/* Threads are distributed over the donors in turn. */
 static unsigned int workers_of(const struct perf_options *o, unsigned int donor)
 {
 	return o->threads / o->nr_donors + (donor < o->threads % o->nr_donors);

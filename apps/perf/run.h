@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The measurement itself: workers that submit, and what came of it. */
+/* The measurement: starts workers and collects results. */
 #ifndef WEIR_APPS_PERF_RUN_H
 #define WEIR_APPS_PERF_RUN_H
 
@@ -10,11 +10,13 @@
 #include "apps/perf/trace.h"
 
 /**
- * struct perf_result - what was measured
- * @ops, @bytes: requests that were done, and what they moved
+ * struct perf_result - results of a measurement
+ * @ops: completed requests
+ * @bytes: bytes moved
  * @seconds: from the first submission to the last completion
- * @cpu_seconds, @context_switches: of the whole process meanwhile
- * @before, @after: the counters of all sessions
+ * @cpu_seconds, @context_switches: of the whole process during the measurement
+ * @before, @after: summed counters of all sessions
+ * @latency: of all requests
  */
 struct perf_result {
 	uint64_t ops, bytes;
@@ -27,25 +29,26 @@ struct perf_result {
 struct perf_run;
 
 /**
- * run_create() - make ready
- * @trace: NULL without one; *kept*, as @options and @targets are
- * @run: receives it
+ * run_create() - prepare a measurement
+ * @trace: NULL without a trace; kept, like @options and @targets
+ * @run: receives the run; the caller owes run_destroy() in any case
  *
- * Return: 0, or an exit status; it has explained itself then.
+ * Return: 0, or an exit status after a message.
  */
 int run_create(const struct perf_options *options, const struct page_trace *trace,
 	       struct perf_target *targets, struct perf_run **run);
 
 /**
  * run_measure() - measure, once
- * @result: receives what was measured, also when requests failed
+ * @result: receives the results, even if requests failed
  *
- * Ends early when asked to stop. Everything submitted has been waited for when it returns.
- * Return: 0, or an exit status; it has explained itself then.
+ * Ends early on a stop request. All submitted requests are complete on return.
+ *
+ * Return: 0, or an exit status after a message.
  */
 int run_measure(struct perf_run *run, struct perf_result *result);
 
-/* The sessions are closed: no completion is still on its way out. NULL is fine. */
+/* The sessions must be closed, so that no completion is outstanding. NULL is allowed. */
 void run_destroy(struct perf_run *run);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is measured: one region or more, each by a session of its own to a donor. */
+/* The targets of a measurement: regions at donors, each with a session. */
 #ifndef WEIR_APPS_PERF_TARGET_H
 #define WEIR_APPS_PERF_TARGET_H
 
@@ -10,12 +10,12 @@
 #include "apps/perf/pattern.h"
 
 /**
- * struct perf_target - one donor's memory
+ * struct perf_target - a donor's region
  * @donor: as on the command line
  * @client: the session
  * @region: of options->region_bytes
- * @memory: of all buffers, for this session; NULL: nobody registered them
- * @plan: what the ways of its workers have in common
+ * @memory: all buffers, registered with this session; NULL if not registered
+ * @plan: common plan of the target's workers
  */
 struct perf_target {
 	const char *donor;
@@ -25,32 +25,35 @@ struct perf_target {
 	struct walk_plan plan;
 };
 
-/* "127.0.0.1:7474 over softnic0": whom it failed with. Only while its session is open. */
+/* A name for error messages: "127.0.0.1:7474 over softnic0". Valid while the session is open. */
 struct target_name {
 	char text[160];
 };
 struct target_name target_name(const struct perf_target *target);
 
 /**
- * targets_open() - open a session to each of options->donors, and take a region there
- * @targets: receives an array of options->nr_donors; the caller owes targets_close() in any case,
- *	and free() when no worker uses them any more
+ * targets_open() - open a session and create a region at each of options->donors
+ * @targets: receives an array of options->nr_donors. In any case the caller owes targets_close(),
+ *	and free() after the last worker has ended
  *
- * Return: 0, or an exit status; it has explained itself then.
+ * Return: 0, or an exit status after a message.
  */
 int targets_open(const struct perf_options *options, struct perf_target **targets);
 
 /*
- * Gives the regions back, and closes the sessions. @targets: NULL is fine. Who asked to stop does
- * not wait until the donor has answered: it notices that the sessions are gone.
+ * Closes regions and sessions. @targets: NULL is allowed. After a stop request, does not wait for
+ * the donor to take the regions back: the end of the sessions returns them.
  */
 void targets_close(const struct perf_options *options, struct perf_target *targets);
 
-/* Writes all of the regions once: memory that is touched for the first time costs its donor a page
- * fault, which is not what is to be measured. Return: 0, or an exit status. */
+/*
+ * Writes all regions once. The first touch costs the donor a page fault, which must not be
+ * measured.
+ * Return: 0, or an exit status.
+ */
 int targets_touch(const struct perf_options *options, struct perf_target *targets);
 
-/* The first session's, with the counters of all. */
+/* Information about the first session, with counters summed over all sessions. */
 void targets_info(const struct perf_options *options, const struct perf_target *targets,
 		  struct weir_session_info *info);
 

@@ -14,18 +14,18 @@
 struct trace_reader {
 	const char *cmd, *path;
 	FILE *file;
-	unsigned long line; /* number of the one read last */
+	unsigned long line; /* number of the last line read */
 	size_t room; /* records */
 	struct page_trace *trace;
 };
 
 static int is_wrong(const struct trace_reader *r, const char *what)
 {
-	return failure(r->cmd, "%s:%lu: %s; see weir-perf(1) for the form of a trace", r->path,
+	return failure(r->cmd, "%s:%lu: %s; see weir-perf(1) for the format", r->path,
 		       r->line, what);
 }
 
-/* Returns whether there is one more, comments left out. */
+/* Reads the next line that is not a comment. Returns false at the end. */
 static bool read_line(struct trace_reader *r, char *line)
 {
 	do {
@@ -86,9 +86,9 @@ static int read_record(struct trace_reader *r, const char *line)
 	if (page >= t->pages || count > t->pages - page)
 		return is_wrong(r, "PAGE lies outside of the device");
 	if (thread >= t->threads)
-		return is_wrong(r, "THREAD is not one of those announced");
+		return is_wrong(r, "THREAD is out of range");
 	if (done > t->nr_records)
-		return is_wrong(r, "DONE is more than there were requests before");
+		return is_wrong(r, "DONE exceeds the number of earlier requests");
 	if (grow(r))
 		return EXIT_FAILED;
 	t->records[t->nr_records++] = (struct trace_record){
@@ -109,9 +109,9 @@ static int read_all(struct trace_reader *r)
 	while (!status && read_line(r, line))
 		status = read_record(r, line);
 	if (!status && ferror(r->file))
-		status = failure(r->cmd, "%s: can't be read: %s", r->path, strerror(errno));
+		status = failure(r->cmd, "%s: cannot read: %s", r->path, strerror(errno));
 	if (!status && !r->trace->nr_records)
-		status = is_wrong(r, "there is no request in it");
+		status = is_wrong(r, "the trace has no requests");
 	return status;
 }
 

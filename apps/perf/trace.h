@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Page traces: what a block device was asked for, in the order in which it was.
+ * Page traces: the requests to a block device, in order.
  *
- * Text; lines that begin with '#' are comments. The first other line is
+ * A text file; lines that begin with '#' are comments. The first other line is
  *
  *	weir-trace 1 PAGES THREADS
  *
- * pages of 4 KiB that the device has, and threads that asked. Then a line a request:
+ * with the device's size in 4 KiB pages, and the number of threads. Then a line per request:
  *
  *	OP PAGE COUNT THREAD DONE US
  *
- * R or W; the first page, and how many; who asked, from 0; how many requests of the trace were
- * done by then; and when, in microseconds since the beginning. DONE is what has to be known of the
- * queue: this line's number (from 0) less DONE is how many were outstanding together.
+ * OP is R or W, PAGE the first page, COUNT the number of pages, THREAD the submitting thread from
+ * 0. DONE is the number of the trace's requests completed at submission, and US the time in
+ * microseconds since the start. The line's number (from 0) less DONE is the queue depth at that
+ * moment.
  */
 #ifndef WEIR_APPS_PERF_TRACE_H
 #define WEIR_APPS_PERF_TRACE_H
@@ -23,7 +24,7 @@
 
 #define TRACE_PAGE 4096u
 #define TRACE_THREADS_MAX 256u
-#define TRACE_COUNT_MAX 256u /* pages of a request */
+#define TRACE_COUNT_MAX 256u /* pages per request */
 #define TRACE_RECORDS_MAX 16777216u
 
 struct trace_record {
@@ -38,7 +39,7 @@ struct page_trace {
 	uint64_t pages;
 	unsigned int threads;
 	unsigned int count_max; /* pages of the longest request */
-	unsigned int depth; /* requests that were outstanding together, at most */
+	unsigned int depth; /* maximum of outstanding requests */
 	size_t nr_records;
 	struct trace_record *records;
 };
@@ -47,9 +48,9 @@ struct page_trace {
  * trace_read() - read a whole trace
  * @cmd: for messages
  * @path: a file; "-": standard input
- * @trace: receives it; free it with trace_free()
+ * @trace: receives the trace; the caller owes a trace_free()
  *
- * Return: 0, or an exit status; it has explained itself then, with the line.
+ * Return: 0, or an exit status after a message with the line's number.
  */
 int trace_read(const char *cmd, const char *path, struct page_trace *trace);
 void trace_free(struct page_trace *trace);

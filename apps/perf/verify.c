@@ -25,7 +25,7 @@ void verify_fini(struct verify *v)
 	v->written = NULL;
 }
 
-/* Never 0, which is what untouched memory holds. */
+/* Never 0, the contents of unwritten memory. */
 static uint64_t word_at(const struct verify *v, uint64_t offset)
 {
 	uint64_t x = (offset / 8 + v->seed) * 0x9e3779b97f4a7c15u;
@@ -77,7 +77,7 @@ void verify_note_written(struct verify *v, uint64_t offset, uint64_t length)
 		__atomic_fetch_or(&v->written[block / 64], 1ull << (block % 64), __ATOMIC_RELAXED);
 }
 
-/* Blocks that are moved at a time: 1 MiB, or one. */
+/* Number of blocks to move at once: 1 MiB, or a single block. */
 static uint64_t blocks_at(const struct verify *v, uint64_t block)
 {
 	uint64_t count = v->block_bytes < CHUNK_BYTES ? CHUNK_BYTES / v->block_bytes : 1;
@@ -105,7 +105,7 @@ static bool is_written(const struct verify *v, uint64_t block)
 	return v->written[block / 64] >> (block % 64) & 1;
 }
 
-/* The first that is wrong of @count blocks from @first on, which @chunk holds. */
+/* Finds the first wrong block of @count blocks from @first on, in @chunk. */
 static uint64_t find_wrong(const struct verify *v, const uint8_t *chunk, uint64_t first,
 			   uint64_t count)
 {

@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define NAP_US 50000u /* in a long gap, who is to stop is not waited for longer */
+#define NAP_US 50000u /* bounds the delay of a stop request during a long gap */
 
 static uint64_t now_ns(void)
 {
@@ -39,7 +39,7 @@ static bool is_stopped(const struct load *load)
 	return __atomic_load_n(&load->stop, __ATOMIC_SEQ_CST);
 }
 
-/* The first of a worker's errors ends the measurement. */
+/* Records a worker's first error and ends the measurement. */
 static void fail(struct perf_worker *w, int error, const struct want *want)
 {
 	if (!w->error) {
@@ -89,9 +89,9 @@ static void slot_done(struct perf_worker *w, struct perf_slot *slot, int status,
 }
 
 /*
- * With a trace, others may wait for so many to be done. Who waits says so and then looks at what is
- * done; who adds to that does so and then looks who waits. In one order of both, one of the two
- * sees the other.
+ * In a trace, workers wait until a number of requests is complete. A waiter sets turn, then reads
+ * done; this thread updates done, then reads turn. Both are sequentially consistent, so at least
+ * one sees the other.
  */
 static void tell_done(struct load *load, unsigned int count)
 {
@@ -106,7 +106,8 @@ static void tell_done(struct load *load, unsigned int count)
 }
 
 /*
- * Takes all that has come back; waits until some has, or until woken, if @timeout_ms is -1, not 0.
+ * Takes all completions. With @timeout_ms -1, waits for a completion or a wake; with 0, does not
+ * wait.
  */
 static void collect_done(struct perf_worker *w, int timeout_ms)
 {
@@ -140,7 +141,10 @@ static void wait_for_turn(struct perf_worker *w, uint64_t done)
 	__atomic_store_n(&w->turn, UINT64_MAX, __ATOMIC_SEQ_CST);
 }
 
-/* Goes when as many are done as were when it was recorded. Returns false at the end. */
+/*
+ * Takes the next request of the trace, once as many are complete as when it was recorded. Returns
+ * false at the end.
+ */
 static bool want_recorded(struct perf_worker *w, struct want *want)
 {
 	const struct page_trace *trace = w->load->trace;
@@ -160,7 +164,9 @@ static bool want_recorded(struct perf_worker *w, struct want *want)
 	return !is_stopped(w->load);
 }
 
-/* Returns false when there is no more to do. However short the time, each has its first turn. */
+/*
+ * Returns false when all is submitted. Each worker submits at least once, however short the time.
+ */
 static bool want_next(struct perf_worker *w, struct want *want)
 {
 	const struct perf_options *o = w->load->options;
@@ -196,7 +202,7 @@ static void fill_slot(struct perf_worker *w, const struct want *want)
 	};
 }
 
-/* Those that were refused come back at once. */
+/* Refused requests complete immediately. */
 static void submit_batch(struct perf_worker *w)
 {
 	unsigned int i, submitted;
@@ -217,7 +223,7 @@ static void submit_batch(struct perf_worker *w)
 	w->nr_batch = 0;
 }
 
-/* How many go together now: what was recorded went one by one; a burst ends before a gap. */
+/* Number of requests to submit together: a trace's singly; a burst's not across a gap. */
 static unsigned int batch_max(const struct perf_worker *w, uint64_t submitted)
 {
 	const struct perf_options *o = w->load->options;
@@ -231,7 +237,7 @@ static unsigned int batch_max(const struct perf_worker *w, uint64_t submitted)
 	return left < o->batch ? left : o->batch;
 }
 
-/* Return: how many there are to be submitted; 0 at the end. */
+/* Return: number of requests to submit; 0 at the end. */
 static unsigned int gather_batch(struct perf_worker *w, uint64_t submitted)
 {
 	unsigned int max = batch_max(w, submitted);
@@ -242,7 +248,7 @@ static unsigned int gather_batch(struct perf_worker *w, uint64_t submitted)
 	return w->nr_batch;
 }
 
-/* A burst is done before there is a gap, and the gap before the next burst. */
+/* A gap begins when the whole burst is complete. */
 static void pause_between_bursts(struct perf_worker *w, uint64_t submitted)
 {
 	const struct perf_options *o = w->load->options;
@@ -277,7 +283,7 @@ void *worker_run(void *arg)
 	struct perf_worker *w = arg;
 
 	prctl(PR_SET_NAME, "weir-worker");
-	prctl(PR_SET_TIMERSLACK, 1); /* gaps are as long as they should be */
+	prctl(PR_SET_TIMERSLACK, 1); /* makes gaps precise */
 	while (!__atomic_load_n(&w->load->started, __ATOMIC_SEQ_CST))
 		collect_done(w, -1);
 	work(w);
@@ -310,7 +316,7 @@ int worker_init(struct perf_worker *w, struct load *load, unsigned int index,
 	}
 	if (!load->trace)
 		walk_init(&w->walk, &w->target->plan, index / o->nr_donors);
-	if (o->ops) /* the first ones do what is over */
+	if (o->ops) /* the first workers take the remainder */
 		w->quota = o->ops / o->threads + (index < o->ops % o->threads);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A worker: one thread that keeps its slots full. A slot is a request in flight, with its buffer;
- * it comes back through the worker's queue, where the worker waits also for its turn.
+ * A worker: a thread that keeps its slots in flight. A slot is a request with its buffer. It
+ * completes through the worker's queue, where the worker also waits for its turn.
  */
 #ifndef WEIR_APPS_PERF_WORKER_H
 #define WEIR_APPS_PERF_WORKER_H
@@ -18,7 +18,7 @@
 #include "apps/perf/trace.h"
 #include "apps/perf/verify.h"
 
-/* What was asked for next. */
+/* The next request. */
 struct want {
 	bool is_write;
 	uint64_t offset, length;
@@ -26,9 +26,12 @@ struct want {
 
 /**
  * struct perf_slot - a request
- * @next: of those that are free
- * @in_flight: until its completion was taken
- * @begin_ns: when it was submitted
+ * @next: in the list of free slots
+ * @in_flight: until the completion is taken
+ * @want: the request
+ * @begin_ns: time of submission
+ * @buffer: its data
+ * @iov: the buffer as passed to the library
  */
 struct perf_slot {
 	struct perf_slot *next;
@@ -40,14 +43,17 @@ struct perf_slot {
 };
 
 /**
- * struct load - what all workers share
- * @targets: options->nr_donors of them
- * @workers: options->threads of them
- * @verify: NULL if nothing is to be compared
- * @started: they may begin; atomic
+ * struct load - state shared by all workers
+ * @options: the command line
+ * @trace: NULL without a trace
+ * @targets: options->nr_donors targets
+ * @workers: options->threads workers
+ * @verify: NULL without verification
+ * @started: workers may begin; atomic
  * @stop: no new requests; atomic
- * @done: requests of the trace that are done; atomic
- * @running: workers that are; atomic. The last one posts @ended
+ * @done: completed requests of the trace; atomic
+ * @running: running workers; atomic. The last worker posts @ended
+ * @ended: posted at the end
  */
 struct load {
 	const struct perf_options *options;
@@ -62,20 +68,28 @@ struct load {
 };
 
 /**
- * struct perf_worker - one thread; the thread's own unless noted
- * @target: the one that it uses: workers take turns
- * @free: slots to be used; @in_flight: those that are not here
- * @batch: those filled and not submitted yet, @nr_batch of them
- * @queue: where slots come back, and others wake it; @events: those taken from there
- * @at: with a trace, the next record to look at
- * @turn: with a trace, how many must be done before it goes on, UINT64_MAX if it does not wait;
+ * struct perf_worker - a worker; owned by its thread unless noted
+ * @target: the worker's target; workers are distributed in turn
+ * @slots: all slots
+ * @free: free slots
+ * @in_flight: number of slots in flight
+ * @batch: @nr_batch slots filled and not submitted
+ * @queue: completions arrive here; other workers wake it
+ * @events: completions taken from @queue
+ * @walk: the worker's walk
+ * @at: with a trace, the next record
+ * @turn: with a trace, the number of completed requests to wait for; UINT64_MAX if not waiting;
  *	atomic
- * @quota: requests that it may still submit
- * @has_begun: it has submitted some
- * @ops: that are done; others may read it, atomically. @bytes: what they moved
- * @twice: completions for what was not in flight
- * @begin_ns, @end_ns: of its first submission and its last completion
- * @error: the first, and what it was about
+ * @quota: requests left to submit
+ * @has_begun: at least a request was submitted
+ * @ops: completed requests; others read it atomically
+ * @bytes: bytes moved
+ * @twice: completions of slots not in flight
+ * @begin_ns: time of the first submission
+ * @end_ns: time of the last completion
+ * @error: the first error
+ * @failed: the request that failed
+ * @latency: of the worker's requests
  */
 struct perf_worker {
 	struct load *load;
@@ -100,14 +114,17 @@ struct perf_worker {
 	struct histogram latency;
 };
 
-/* All workers begin; they submit no more. Context: any thread. */
+/* Start all workers; stop new requests. Context: any thread. */
 void load_start(struct load *load);
 void load_stop(struct load *load);
 
-/* @buffers: one a slot, @slot_bytes each. Return: 0; -ENOMEM. Owes a worker_fini() in any case. */
+/*
+ * @buffers: a buffer of @slot_bytes per slot. Return: 0; -ENOMEM. The caller owes a worker_fini()
+ * in any case.
+ */
 int worker_init(struct perf_worker *worker, struct load *load, unsigned int index,
 		unsigned char *buffers, uint64_t slot_bytes);
-/* Its completions have returned: the session is closed. */
+/* All completions must have returned: call after closing the session. */
 void worker_fini(struct perf_worker *worker);
 
 void *worker_run(void *worker);

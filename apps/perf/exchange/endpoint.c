@@ -15,9 +15,9 @@
 #define TAKEN_MAX 64
 #define READ_BYTES 262144
 #define ACCEPT_NS 200000000ull
-#define MEET_NS 60000000000ull /* many may have to meet on few CPUs */
-#define SLICE_NS 100000000ull /* of a wait: in between it is asked whether to stop */
-#define GRACE_S 3 /* once asked to stop, others have so long to take what they are owed */
+#define MEET_NS 60000000000ull /* many processes may have to connect on few CPUs */
+#define SLICE_NS 100000000ull /* slice of a wait, to check for a stop request */
+#define GRACE_S 3 /* after a stop request, time for peers to take their messages */
 
 bool endpoint_gives_up(void)
 {
@@ -32,7 +32,7 @@ bool endpoint_gives_up(void)
 	return now.tv_sec - since >= GRACE_S;
 }
 
-/* Whether a wait that was cut off goes on. */
+/* Whether to continue an interrupted wait. */
 static bool goes_on(int rc)
 {
 	return (rc == -ETIMEDOUT || rc == -EAGAIN || rc == -EINTR) && !endpoint_gives_up();
@@ -53,7 +53,7 @@ static struct weir_exchange_options options_of(enum carrier carrier,
 	};
 }
 
-/* TCP takes an address in numbers, without a port. */
+/* Parses a numeric IPv4 address without a port. */
 static int tcp_address(const char *text, struct sockaddr_in *address, struct weir_error *error)
 {
 	*address = (struct sockaddr_in){ .sin_family = AF_INET };
@@ -61,7 +61,7 @@ static int tcp_address(const char *text, struct sockaddr_in *address, struct wei
 		return 0;
 	snprintf(
 		error->text, sizeof(error->text),
-		"TCP is compared over an IPv4 address, and %s is none: --mode bitmap,imm goes without",
+		"mode tcp requires an IPv4 address, not %s; or use --mode bitmap,imm",
 		text);
 	return -EINVAL;
 }
@@ -194,7 +194,7 @@ int endpoint_put(struct exchange_end *line, const void *message)
 	return rc;
 }
 
-/* A TCP peer that has taken all closes its end. */
+/* A TCP peer closes its end after it has taken everything. */
 static int tcp_finish(struct exchange_end *line)
 {
 	char end;

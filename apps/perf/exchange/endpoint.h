@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What carries messages of one size between two processes: an exchange, or a TCP connection. */
+/* An end of a connection for messages of fixed size: an exchange, or a TCP connection. */
 #ifndef WEIR_APPS_PERF_EXCHANGE_ENDPOINT_H
 #define WEIR_APPS_PERF_EXCHANGE_ENDPOINT_H
 
@@ -8,10 +8,12 @@
 #include "apps/perf/exchange/exchange.h"
 
 /**
- * struct exchange_end - one end
- * @x: NULL: @fd is the connection
- * @size: of a message; @part: bytes of the next one that have come
- * @is_over: nothing more will come
+ * struct exchange_end - an end
+ * @x: the exchange; NULL: @fd is the connection
+ * @fd: the TCP connection, or -1
+ * @size: bytes per message
+ * @part: bytes received of an incomplete message
+ * @is_over: the peer has finished
  */
 struct exchange_end {
 	struct weir_exchange *x;
@@ -20,22 +22,23 @@ struct exchange_end {
 	bool is_over;
 };
 
-/* Where peers come from. */
+/* A listener. */
 struct exchange_door {
-	struct weir_exchange_listener *listener; /* NULL: @fd is */
+	struct weir_exchange_listener *listener; /* NULL: @fd listens */
 	int fd;
 	char address[128];
 };
 
 /*
- * All of these return 0, or a negative errno; -ETIMEDOUT, -EAGAIN: endpoint_gives_up(), and it waited.
+ * All functions return 0 or a negative errno. -ETIMEDOUT and -EAGAIN of a waiting function mean
+ * that endpoint_gives_up().
  */
 
 int endpoint_listen(struct exchange_door *door, enum carrier carrier,
 		    const struct exchange_options *o, struct weir_error *error);
 void endpoint_listen_end(struct exchange_door *door);
 
-/* Waits for a peer. -ETIMEDOUT, -EAGAIN: none has come for a while. */
+/* Waits for a peer. -ETIMEDOUT, -EAGAIN: no peer for a while. */
 int endpoint_accept(struct exchange_end *line, struct exchange_door *door, uint64_t size,
 		    struct weir_error *error);
 int endpoint_connect(struct exchange_end *line, enum carrier carrier,
@@ -43,24 +46,22 @@ int endpoint_connect(struct exchange_end *line, enum carrier carrier,
 		     struct weir_error *error);
 void endpoint_close(struct exchange_end *line);
 
-/*
- * A while after it was asked to stop: who has not taken or sent his part by then is not waited for.
- */
+/* Whether the time after a stop request is over: waits for peers' messages end then. */
 bool endpoint_gives_up(void);
 
-/* Waits until it is on its way. */
+/* Sends a message, and waits until it is in flight. */
 int endpoint_put(struct exchange_end *line, const void *message);
 
-/* Nothing more will be put. Waits until all was taken. */
+/* Ends sending, and waits until the peer has taken everything. */
 int endpoint_finish(struct exchange_end *line);
 
-/* Takes what has come, and counts it; waits if @wait. -EAGAIN: nothing. */
+/* Takes and counts messages; waits if @wait. -EAGAIN: none. */
 int endpoint_take(struct exchange_end *line, bool wait, uint64_t *messages);
 
-/* Whether there may be more to take at once; if not, @fd tells when. */
+/* Whether there may be more to take immediately; if not, @fd tells when. */
 bool endpoint_is_due(struct exchange_end *line, struct pollfd *fd);
 
-/* What it has cost so far, but for the time. */
+/* Adds the costs so far, except time. */
 void endpoint_count(const struct exchange_end *line, struct exchange_tally *tally);
 
 #endif

@@ -12,9 +12,9 @@ static int measure(const struct exchange_options *o)
 
 	if (status || !count)
 		return status ? status :
-				failure(o->cmd, "stopped before there was anything to tell");
+				failure(o->cmd, "stopped before any mode was measured");
 	if (!outcomes[0].received.messages)
-		return failure(o->cmd, "stopped before a message was taken");
+		return failure(o->cmd, "stopped before any message was received");
 	if (o->json)
 		exchange_report_json(o, outcomes, count);
 	else

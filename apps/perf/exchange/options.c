@@ -13,25 +13,24 @@
 #include <string.h>
 
 #define SIZE_MAX_BYTES (64u << 20)
-#define SLOTS_MAX 4096u /* what both modes take */
+#define SLOTS_MAX 4096u /* valid in both modes */
 #define POOL_BYTES \
-	(16u << 20) /* a pool's by default, if it has not too few or too many slots
-				* then */
+	(16u << 20) /* default size of a pool, within the limits of slots */
 
 static const char help[] =
 	"Usage: weir perf exchange [OPTION...]\n"
-	"Measures messages between processes of this machine: rates, and what one costs the sender and\n"
-	"the receiver, when bitmaps confirm it, when immediates do, and over TCP.\n\n"
+	"Measures messages between processes on this machine: rates, and the cost per message to\n"
+	"sender and receiver, confirmed by bitmaps, by immediates, and over TCP.\n\n"
 	"  -m, --mode MODE[,...]  bitmap, imm, tcp; default all, one after the other\n"
-	"  -p, --pattern PATTERN  one: to one other (the default); broadcast: one to all others;\n"
-	"                         gather: all others to one\n"
-	"  -n, --members N        others than that one, default 1, or 4 for broadcast and gather\n"
-	"  -s, --size BYTES       of a message, default 512\n"
-	"      --memory MEMORY    that has the slots of both ends: host (the default) or cuda\n"
-	"      --slots N          of a pool, default as many as 16 MiB hold, 8 to 256\n"
-	"  -S, --seconds S        how long each mode, default 2\n"
-	"  -N, --messages N       end after so many from each sender to each receiver\n"
-	"  -a, --address ADDRESS  of this machine, where they meet, default 127.0.0.1\n"
+	"  -p, --pattern PATTERN  one: to a single peer (the default); broadcast: to all peers;\n"
+	"                         gather: from all peers\n"
+	"  -n, --members N        number of peers, default 1, or 4 for broadcast and gather\n"
+	"  -s, --size BYTES       message size, default 512\n"
+	"      --memory MEMORY    memory of the slots at both ends: host (the default) or cuda\n"
+	"      --slots N          slots per pool, default as many as fit 16 MiB, 8 to 256\n"
+	"  -S, --seconds S        duration per mode, default 2\n"
+	"  -N, --messages N       end after N messages per sender and receiver\n"
+	"  -a, --address ADDRESS  this machine's address to connect through, default 127.0.0.1\n"
 	"  -j, --json             for programs\n" CLIENT_HELP DEVICE_HELP "  -h, --help\n";
 
 enum { OPT_SLOTS = 256, OPT_MEMORY };
@@ -57,7 +56,7 @@ const char *const carrier_names[] = { "bitmap", "imm", "tcp", NULL };
 const char *const flow_names[] = { "one", "broadcast", "gather", NULL };
 const char *const memory_names[] = { "host", "cuda", NULL };
 
-/* Return: its place among @names; -1: it is none. */
+/* Return: the index of @name in @names, or -1. */
 static int find(const char *const *names, const char *name)
 {
 	int i;
@@ -79,7 +78,7 @@ static int parse_modes(struct exchange_options *o)
 		carrier = find(carrier_names, name);
 		if (carrier < 0)
 			return usage_error(o->cmd,
-					   "--mode %s: bitmap, imm or tcp, with commas "
+					   "--mode %s: expected bitmap, imm or tcp, with commas "
 					   "between them",
 					   optarg);
 		o->carriers |= 1u << carrier;
@@ -92,7 +91,8 @@ static int parse_pattern(struct exchange_options *o)
 	int flow = find(flow_names, optarg);
 
 	if (flow < 0)
-		return usage_error(o->cmd, "--pattern %s: one, broadcast or gather", optarg);
+		return usage_error(o->cmd, "--pattern %s: expected one, broadcast or gather",
+				   optarg);
 	o->flow = (enum flow)flow;
 	return 0;
 }
@@ -102,7 +102,7 @@ static int parse_memory(struct exchange_options *o)
 	int memory = find(memory_names, optarg);
 
 	if (memory < 0)
-		return usage_error(o->cmd, "--memory %s: host or cuda", optarg);
+		return usage_error(o->cmd, "--memory %s: expected host or cuda", optarg);
 	o->memory = (enum weir_exchange_memory)memory;
 	return 0;
 }
@@ -116,7 +116,7 @@ static int parse_number(const struct exchange_options *o, const char *name, uint
 	errno = 0;
 	parsed = strtoull(optarg, &end, 10);
 	if (errno || *optarg < '0' || *optarg > '9' || *end || !parsed || parsed > max)
-		return usage_error(o->cmd, "--%s %s: 1 to %" PRIu64, name, optarg, max);
+		return usage_error(o->cmd, "--%s %s: expected 1 to %" PRIu64, name, optarg, max);
 	*value = parsed;
 	return 0;
 }
@@ -134,7 +134,7 @@ static int parse_count(const struct exchange_options *o, const char *name, unsig
 static int parse_size(struct exchange_options *o)
 {
 	if (size_parse(optarg, &o->size) || !o->size || o->size > SIZE_MAX_BYTES)
-		return usage_error(o->cmd, "--size %s: 1 B to %s", optarg,
+		return usage_error(o->cmd, "--size %s: expected 1 B to %s", optarg,
 				   size_format(SIZE_MAX_BYTES).text);
 	return 0;
 }
@@ -145,7 +145,7 @@ static int parse_seconds(struct exchange_options *o)
 
 	o->seconds = strtod(optarg, &end);
 	if (end == optarg || *end || !(o->seconds > 0 && o->seconds <= 86400))
-		return usage_error(o->cmd, "--seconds %s: more than 0, to 86400", optarg);
+		return usage_error(o->cmd, "--seconds %s: expected more than 0, to 86400", optarg);
 	return 0;
 }
 
@@ -185,16 +185,17 @@ static int parse_option(struct exchange_options *o, int opt)
 	}
 }
 
-/* What goes together, and what was left open. */
+/* Checks consistency and fills in defaults. */
 static int check(struct exchange_options *o)
 {
 	uint64_t fit = POOL_BYTES / o->size;
 
 	if (o->flow == FLOW_ONE && o->peers > 1)
-		return usage_error(o->cmd,
-				   "--members %u: pattern one has one; broadcast and gather "
-				   "have more",
-				   o->peers);
+		return usage_error(
+			o->cmd,
+			"--members %u: pattern one has a single peer; broadcast and gather "
+			"have more",
+			o->peers);
 	if (!o->peers)
 		o->peers = o->flow == FLOW_ONE ? 1 : 4;
 	if (!o->slots)
@@ -225,7 +226,7 @@ int exchange_options_parse(int argc, char **argv, struct exchange_options *o, bo
 			return status;
 	}
 	if (optind < argc)
-		return usage_error(o->cmd, "%s: one more word than there are options for",
+		return usage_error(o->cmd, "unexpected argument '%s'",
 				   argv[optind]);
 	return check(o);
 }

@@ -11,7 +11,7 @@ static double each(const struct outcome *outcome, uint64_t count)
 	return (double)count / (double)outcome->received.messages;
 }
 
-/* The longest of all, from when they had met until all was taken. */
+/* The maximum of all times, from connection until everything is taken. */
 static double seconds_of(const struct outcome *outcome)
 {
 	uint64_t ns = outcome->sent.wall_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The peers are forked before anything of verbs is opened, all of them at once. Those of one
- * carrier wait at a pipe until the center listens.
+ * All peers are forked before anything of verbs is opened. The peers of a carrier wait on a pipe
+ * until the center listens.
  */
 #include "apps/common/cmd.h"
 #include "apps/perf/exchange/endpoint.h"
@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_MS 100 /* to be asked in between whether to stop */
+#define POLL_MS 100 /* interval of checks for a stop request */
 
-/* What all processes see of one carrier's run. */
+/* Memory shared by all processes of a carrier. */
 struct shared {
 	char address[128];
 	struct exchange_tally peers[PEERS_MAX];
@@ -77,7 +77,7 @@ static int receive_one(struct exchange_end *line, struct exchange_tally *tally)
 	return rc;
 }
 
-/* What is there of each in turn; sleeps when there is nothing of any. */
+/* Takes from all peers in turn; sleeps if none has messages. */
 static int receive_round(struct exchange_end *lines, unsigned int count,
 			 struct exchange_tally *tally, bool *is_over)
 {
@@ -116,7 +116,7 @@ static int receive_all(struct exchange_end *lines, unsigned int count, struct ex
 	return rc;
 }
 
-/* What meeting has cost is not counted. */
+/* Measures transfers, without the cost of connecting. */
 static int run_transfers(const struct exchange_options *o, bool sends, struct exchange_end *lines,
 			 unsigned int count, struct exchange_tally *tally)
 {
@@ -150,7 +150,7 @@ static int peer_main(const struct exchange_options *o, enum carrier carrier,
 	int rc;
 
 	if (read(stage->pipe[0], &go, 1) != 1)
-		return EXIT_FAILED; /* the center has said why */
+		return EXIT_FAILED; /* the center has printed the reason */
 	rc = endpoint_connect(&line, carrier, o, stage->shared->address, &error);
 	if (!rc)
 		rc = run_transfers(o, !center_sends(o), &line, 1, &stage->shared->peers[number]);
@@ -158,7 +158,7 @@ static int peer_main(const struct exchange_options *o, enum carrier carrier,
 	return rc ? report_failure(o, carrier, rc, &error) : EXIT_OK;
 }
 
-/* In a peer this does not return. */
+/* Does not return in a peer. */
 static int stage_fork(const struct exchange_options *o, enum carrier carrier,
 		      struct exchange_stage *stages)
 {
@@ -178,7 +178,7 @@ static int stage_fork(const struct exchange_options *o, enum carrier carrier,
 	return 0;
 }
 
-/* Return: 0; an exit status if a peer has ended, and said why. */
+/* Return: 0; an exit status if a peer has ended, after its message. */
 static int peers_are_there(const struct exchange_options *o, struct exchange_stage *stage)
 {
 	unsigned int i;
@@ -272,7 +272,7 @@ static int run_carrier(const struct exchange_options *o, enum carrier carrier,
 	if (rc && !status)
 		status = endpoint_gives_up() ?
 				 failure(o->cmd,
-					 "%s: stopped, and not all members have ended "
+					 "%s: stopped, and some peers did not end "
 					 "in time",
 					 carrier_names[carrier]) :
 				 report_failure(o, carrier, rc, NULL);
@@ -284,7 +284,8 @@ static int run_carrier(const struct exchange_options *o, enum carrier carrier,
 }
 
 /*
- * Those that still wait at their pipe end with it; one that has been stopped hears of nothing else.
+ * Ends a carrier: peers that wait on the pipe end with it, and the rest are killed, including
+ * stopped ones.
  */
 static void stage_end(const struct exchange_options *o, struct exchange_stage *stage)
 {
@@ -308,7 +309,7 @@ static int stage_begin(const struct exchange_options *o, struct exchange_stage *
 	*stage = (struct exchange_stage){ .shared = memory == MAP_FAILED ? NULL : memory };
 	if (pipe(stage->pipe)) {
 		stage->pipe[0] = stage->pipe[1] = -1;
-		return failure(o->cmd, "no pipe: %s", strerror(errno));
+		return failure(o->cmd, "cannot create a pipe: %s", strerror(errno));
 	}
 	return stage->shared ? 0 : failure(o->cmd, "out of memory");
 }
