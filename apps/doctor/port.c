@@ -57,7 +57,7 @@ void check_port(struct report *report)
 		break;
 	case EADDRINUSE:
 	case EADDRNOTAVAIL:
-		report_add(report, "port", VERDICT_OK, "%u is in use: probably by a donor",
+		report_add(report, "port", VERDICT_OK, "%u is taken, probably by a donor",
 			   WEIR_PORT_DEFAULT);
 		report_remedy(report, "for a second donor: weir serve --listen ADDRESS:PORT");
 		break;

@@ -78,7 +78,7 @@ static void show_one(const struct found_session *found, uint64_t entries)
 		     "bytes that might be in flight, at the last change");
 	print_number("window_top", window.bytes_top, "highest value of the limit");
 	print_number("mr_dyn_bytes", found->view.mr_dyn_bytes,
-		     "from this length on, unregistered memory is registered, not copied");
+		     "from this length on unregistered memory is registered, not copied");
 	cache_pressure_print(&pressure, &counters);
 }
 

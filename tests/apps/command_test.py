@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The weir command as a user meets it: help, bad input, exit codes, keys, softnic's counters."""
+"""The weir command for users: help, bad input, exit codes, keys, softnic's counters."""
 import json
 import os
 import random
@@ -34,7 +34,7 @@ class Help(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""), command)
             self.assertTrue(done.stdout.startswith("Usage: weir"), command)
 
-    def test_the_version_is_told(self):
+    def test_the_version_is_printed(self):
         self.assertRegex(weir("--version").stdout, r"^weir \d+\.\d+\.\d+\n$")
 
     def test_help_names_every_command(self):
@@ -61,12 +61,12 @@ class BadInput(unittest.TestCase):
             self.assertIn("--help'", done.stderr, args)
             self.assertEqual(done.stdout, "", args)
 
-    def test_faults_in_two_arguments_are_told_to_be_one(self):
+    def test_faults_in_two_arguments_are_refused(self):
         done = weir("fault", "1", "rnr=30", "delay_us=2")
         self.assertEqual(done.returncode, 2)
         self.assertIn("delay_us=2: name all faults in one argument: rnr=30,delay_us=2", done.stderr)
 
-    def test_what_cannot_be_written_is_no_success(self):
+    def test_a_failed_write_of_output_is_a_failure(self):
         for args in (("--help",), ("--version",), ("perf", "--help"), ("stat",), ("stat", "--json"),
                      ("stat", "--watch=0.1")):
             with open("/dev/full", "w", encoding="ascii") as full:
@@ -81,20 +81,20 @@ class BadInput(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("mlx5_77", done.stderr)
 
-    def test_nobody_listening_is_said_with_the_address(self):
+    def test_a_refused_connection_names_the_address(self):
         done = weir("ping", "--device", "softnic", "127.0.0.1:19")
         self.assertEqual(done.returncode, 1)
         self.assertIn("127.0.0.1:19", done.stderr)
 
 
 class Device(unittest.TestCase):
-    def test_which_device_it_is_is_said_once(self):
+    def test_the_device_is_named_once(self):
         done = weir("ping", "127.0.0.1:19", WEIR_DEVICE="softnic")
         self.assertEqual(done.stderr.count("using softnic (this host only)"), 1)
 
     @unittest.skipIf(os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"),
                      "this machine has an RDMA device")
-    def test_without_a_device_softnic_is_taken_and_said(self):
+    def test_without_a_device_softnic_is_used_and_named(self):
         done = weir("ping", "127.0.0.1:19")
         self.assertIn("no RDMA device found: using softnic (this host only)", done.stderr)
 
@@ -111,7 +111,7 @@ class Run(unittest.TestCase):
     def test_a_file_that_is_no_program_gives_126(self):
         self.assertEqual(weir("run", "--", "/etc/passwd").returncode, 126)
 
-    def test_what_softnic_is_to_do_is_read_before_the_program_begins(self):
+    def test_softnics_settings_are_checked_before_the_program_starts(self):
         for wrong in ("nonsense", "rnr=101", "devices=0"):
             done = weir("run", "echo", "begun", WEIR_SOFTNIC=wrong)
             self.assertEqual((done.returncode, done.stdout), (2, ""), wrong)
@@ -131,7 +131,7 @@ class Run(unittest.TestCase):
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("libweir-softnic.so", done.stderr)
 
-    def test_a_key_is_read_before_the_program_begins_and_found_wherever_it_goes(self):
+    def test_a_key_is_read_before_the_program_starts_and_found_from_any_directory(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "key")
             done = weir("run", "-q", "--unload", "--key", path, "true")
@@ -169,7 +169,7 @@ class Key(unittest.TestCase):
 
 
 class Donor(unittest.TestCase):
-    """Against a real donor, on softnic."""
+    """With a real donor, on softnic."""
 
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory()
@@ -192,7 +192,7 @@ class Donor(unittest.TestCase):
     def ping(self, *args):
         return weir("ping", "--device", "softnic", "--key", self.key, *args, self.address)
 
-    def test_ping_measures_all_three_and_says_the_device(self):
+    def test_ping_measures_all_three_kinds_and_names_the_device(self):
         done = self.ping("--json", "-c", "5", "-i", "0", "--size", "64K")
         self.assertEqual(done.returncode, 0, done.stderr)
         result = json.loads(done.stdout)
@@ -212,14 +212,14 @@ class Donor(unittest.TestCase):
         self.assertIn("p99", rest)
         self.assertEqual(ping.returncode, 0)
 
-    def test_a_donor_tells_of_itself_to_who_has_the_key(self):
+    def test_stat_with_the_key_shows_the_donor(self):
         done = weir("stat", "--json", "--device", "softnic", "--key", self.key, self.address)
         self.assertEqual(done.returncode, 0, done.stderr)
         told = json.loads(done.stdout)
         self.assertEqual((told["donor"], told["memory_bytes"]), (self.address, 64 << 20))
         self.assertGreaterEqual(told["clients"], 1)
 
-    def test_without_the_key_nobody_gets_in(self):
+    def test_a_client_without_the_key_is_refused(self):
         other = os.path.join(self.directory.name, "other")
         weir("key", "new", other)
         for options in ((), ("--key", other)):
@@ -227,7 +227,7 @@ class Donor(unittest.TestCase):
             self.assertEqual(done.returncode, 1, options)
             self.assertIn("key", done.stderr)
 
-    def test_the_donors_process_is_among_the_counted(self):
+    def test_the_donors_process_is_listed(self):
         processes = json.loads(weir("stat", "--json").stdout)["processes"]
         self.assertIn(self.donor.pid, [process["pid"] for process in processes])
 
@@ -241,7 +241,7 @@ class Doctor(unittest.TestCase):
         self.assertEqual(done.returncode, 1 if broken else 0)
 
     def test_a_donor_on_the_default_port_is_seen(self):
-        # If it ends at once, another donor has the port already.
+        # If this donor ends at once, another donor holds the port.
         donor = subprocess.Popen([WEIR, "serve", "--device", "softnic", "--memory", "64M"],
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                  stderr=subprocess.DEVNULL, env=clean_environment())
@@ -254,7 +254,7 @@ class Doctor(unittest.TestCase):
         checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
         self.assertIn("taken", checks["port"]["text"])
 
-    def test_what_is_not_right_comes_with_a_remedy(self):
+    def test_every_problem_has_a_remedy(self):
         done = weir("doctor", "--json", "--device", "softnic")
         for check in json.loads(done.stdout)["checks"]:
             if check["verdict"] == "fail" or check["check"] == "Soft-RoCE":

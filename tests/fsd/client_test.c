@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Mounting: alone, together, and when one of them doesn't answer. */
+/* Mounts of a single client and of several, and a client that does not answer. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,12 +68,12 @@ static void the_second_waits_until_the_first_shares(void **state)
 	assert_int_equal(b.answer.times, 1);
 	assert_int_equal(b.answer.status, 0);
 	assert_true(b.answer.shared);
-	peer_join(&c, &host); /* nobody caches any more */
+	peer_join(&c, &host); /* no client caches any more */
 	assert_int_equal(c.answer.times, 1);
 	assert_int_equal(a.nr_told, 1);
 }
 
-static void the_second_need_not_wait_for_who_leaves(void **state)
+static void a_mount_does_not_wait_for_a_client_that_leaves(void **state)
 {
 	(void)state;
 	peer_join(&b, &host);
@@ -83,7 +83,7 @@ static void the_second_need_not_wait_for_who_leaves(void **state)
 	assert_false(b.answer.shared);
 }
 
-static void who_is_left_alone_may_cache_again(void **state)
+static void the_last_client_may_cache_again(void **state)
 {
 	(void)state;
 	peer_join(&b, &host);
@@ -96,11 +96,11 @@ static void who_is_left_alone_may_cache_again(void **state)
 	assert_int_equal(a.nr_told, 2);
 }
 
-static void who_was_asked_answers_before_it_caches_again(void **state)
+static void a_client_asked_to_share_answers_before_it_caches_again(void **state)
 {
 	(void)state;
 	peer_join(&b, &host);
-	peer_leave(&b); /* gives up */
+	peer_leave(&b); /* times out */
 	assert_int_equal(do_getattr(&a, FS_ROOT), 0);
 	assert_true(a.answer.shared);
 	shared(&a);
@@ -123,7 +123,7 @@ static void a_mount_that_waits_too_long_is_refused(void **state)
 	assert_int_equal(do_getattr(&b, FS_ROOT), -EPROTO);
 }
 
-static void who_leaves_while_it_waits_is_answered(void **state)
+static void a_waiting_client_that_leaves_is_answered(void **state)
 {
 	(void)state;
 	peer_join(&b, &host);
@@ -146,10 +146,10 @@ static void a_mount_is_checked(void **state)
 	mount.version--;
 	assert_int_equal(ask(&a, &mount, sizeof(mount), NULL, NULL, 0), -EALREADY);
 	assert_int_equal(a.nr_told, 0);
-	assert_int_equal(shared(&a), 0); /* unasked: means nothing */
+	assert_int_equal(shared(&a), 0); /* unsolicited: no effect */
 }
 
-static void the_volume_is_told_as_it_grows(void **state)
+static void clients_learn_chunks_as_the_volume_grows(void **state)
 {
 	struct wire_fs_volume volume = { .head.op = FS_VOLUME };
 	struct wire_fs_chunk chunk;
@@ -179,13 +179,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_first_is_alone),
 		TEST(the_second_waits_until_the_first_shares),
-		TEST(the_second_need_not_wait_for_who_leaves),
-		TEST(who_is_left_alone_may_cache_again),
-		TEST(who_was_asked_answers_before_it_caches_again),
+		TEST(a_mount_does_not_wait_for_a_client_that_leaves),
+		TEST(the_last_client_may_cache_again),
+		TEST(a_client_asked_to_share_answers_before_it_caches_again),
 		TEST(a_mount_that_waits_too_long_is_refused),
-		TEST(who_leaves_while_it_waits_is_answered),
+		TEST(a_waiting_client_that_leaves_is_answered),
 		TEST(a_mount_is_checked),
-		TEST(the_volume_is_told_as_it_grows),
+		TEST(clients_learn_chunks_as_the_volume_grows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Names: making, linking, removing and renaming them, and listing while they come and go. */
+/* Names: creation, links, removal, renaming, and listing during changes. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,7 +116,7 @@ static void a_listing_goes_on_while_names_go(void **state)
 		snprintf(name, sizeof(name), "f%d", i);
 		assert_int_equal(do_make(&p, FS_ROOT, name, S_IFREG | 0600, 0, NULL), 0);
 	}
-	/* As rm -r does: remove all that one listing returns, then ask for more. */
+	/* Like rm -r: remove everything that a listing returns, then list again. */
 	for (;;) {
 		size_t at = sizeof(struct wire_fs_reply), length;
 		struct fsd_answer listing;
@@ -160,7 +160,7 @@ static void a_removed_directory_takes_no_names(void **state)
 	assert_int_equal(do_getattr(&p, dir), -ESTALE);
 }
 
-static void what_is_made_belongs_to_who_asks(void **state)
+static void a_new_file_belongs_to_the_caller(void **state)
 {
 	(void)state;
 	p.uid = 12;
@@ -227,7 +227,7 @@ static void names_without_end_are_refused_in_time(void **state)
 	assert_int_equal(do_make(&p, FS_ROOT, "17", S_IFREG | 0600, 0, NULL), 0);
 }
 
-static void times_tell_what_changed(void **state)
+static void times_show_changes(void **state)
 {
 	struct wire_fs_attr before, after;
 
@@ -251,7 +251,7 @@ static void times_tell_what_changed(void **state)
 	assert_true(after.ctime.nsec > before.ctime.nsec);
 }
 
-/* A client takes an answer with a lesser ctime for an older one. */
+/* A client treats a reply with a smaller ctime as older. */
 static void a_clock_that_steps_back_hides_no_change(void **state)
 {
 	struct wire_fs_attr before, after;
@@ -277,12 +277,12 @@ int main(void)
 		cmocka_unit_test(names),
 		TEST(a_listing_goes_on_while_names_go),
 		TEST(a_removed_directory_takes_no_names),
-		TEST(what_is_made_belongs_to_who_asks),
+		TEST(a_new_file_belongs_to_the_caller),
 		TEST(a_setgid_directory_hands_its_group_down),
 		TEST(a_symbolic_link_is_read_back),
 		TEST(an_open_of_an_existing_name_is_left_to_the_kernel),
 		TEST(names_without_end_are_refused_in_time),
-		TEST(times_tell_what_changed),
+		TEST(times_show_changes),
 		TEST(a_clock_that_steps_back_hides_no_change),
 	};
 

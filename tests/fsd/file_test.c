@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Files: sizes, holes, space, and extents that others still hold. */
+/* Files: sizes, holes, space, and extents that other clients still hold. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -25,7 +25,7 @@ static int setup(void **state)
 	host_init(&host, VOLUME, CHUNK);
 	peer_join(&a, &host);
 	peer_join(&b, &host);
-	if (!b.answer.times) { /* a was alone until now */
+	if (!b.answer.times) { /* until now, a was alone */
 		struct wire_fs_head shared = { .op = FS_SHARED };
 
 		ask(&a, &shared, sizeof(shared), NULL, NULL, 0);
@@ -45,7 +45,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A file that @a has open. */
+/* Creates a file that @a has open. */
 static uint64_t new_file(const char *name)
 {
 	assert_int_equal(do_make(&a, FS_ROOT, name, S_IFREG | 0600, FS_MAKE_OPEN, NULL), 0);
@@ -97,7 +97,7 @@ static bool all_zero(struct fsd_peer *p, uint64_t ino, uint64_t offset, size_t l
 	return true;
 }
 
-static void what_is_written_is_read(void **state)
+static void written_data_is_read_back(void **state)
 {
 	uint64_t f = new_file("f");
 	char text[12];
@@ -124,7 +124,7 @@ static void a_hole_takes_no_space(void **state)
 	assert_int_equal(map_of(&a).end, BLOCKS(1000));
 }
 
-static void a_file_that_grows_lies_in_one_piece(void **state)
+static void a_growing_file_is_contiguous(void **state)
 {
 	uint64_t f = new_file("f"), g = new_file("g");
 
@@ -187,7 +187,7 @@ static void a_full_donor_says_so_and_nothing_is_half_done(void **state)
 	assert_int_equal(attr_of(f).size, 0);
 }
 
-static void what_was_freed_comes_back_zeroed(void **state)
+static void freed_blocks_come_back_zeroed(void **state)
 {
 	static uint8_t dirt[VOLUME];
 	uint64_t f = new_file("f");
@@ -238,7 +238,7 @@ static void much_is_zeroed_in_steps(void **state)
 	assert_int_equal(do_truncate(&a, f, 0), 0);
 }
 
-static void who_leaves_while_it_waits_for_memory_is_answered(void **state)
+static void a_client_that_leaves_while_waiting_for_memory_is_answered(void **state)
 {
 	const uint64_t bytes = 64 << 20;
 	struct wire_fs_range alloc = { { .op = FS_ALLOC }, 0, bytes };
@@ -267,7 +267,7 @@ static void the_volume_grows_ahead_of_need(void **state)
 	assert_true(fsd_has_work(host.fsd));
 	fsd_work(host.fsd);
 	assert_int_equal(host.nr_chunks, 2);
-	host.room = 1; /* another has taken the rest */
+	host.room = 1; /* another tenant has taken the rest */
 	assert_int_equal(do_alloc(&a, f, 0, BLOCKS(128)), 0);
 	assert_false(fsd_has_work(host.fsd));
 	assert_int_equal(do_alloc(&a, f, 0, BLOCKS(129)), -ENOSPC);
@@ -337,7 +337,7 @@ static void unknown_modes_and_ranges_are_refused(void **state)
 	assert_int_equal(do_map(&a, f, UINT64_MAX, UINT64_MAX), 0);
 }
 
-static void what_was_allocated_ahead_goes_with_the_last_open(void **state)
+static void blocks_allocated_ahead_are_freed_at_the_last_close(void **state)
 {
 	uint64_t f = new_file("f");
 
@@ -409,7 +409,7 @@ static void a_large_map_comes_in_parts(void **state)
 	unsigned int extents = 0;
 
 	(void)state;
-	for (int i = 255; i >= 0; i--) /* backwards: no two touch in the volume */
+	for (int i = 255; i >= 0; i--) /* backwards: no two extents are adjacent in the volume */
 		assert_int_equal(do_alloc(&a, f, BLOCKS(i), 1), 0);
 	assert_int_equal(do_truncate(&a, f, 0), 0);
 	for (int i = 0; i < 128; i++)
@@ -423,7 +423,7 @@ static void a_large_map_comes_in_parts(void **state)
 	assert_int_equal(extents, 128);
 }
 
-/* Two clients. @a has written @n blocks of f; @b has them open and mapped. */
+/* Creates a file shared by two clients: @a has written @n blocks, @b has it open and mapped. */
 static uint64_t shared_file(unsigned int n)
 {
 	static uint8_t dirt[VOLUME];
@@ -455,7 +455,7 @@ static void an_extent_that_another_holds_is_recalled(void **state)
 	assert_int_equal(b.told[0].head.op, FS_RECALL);
 	assert_int_equal(b.told[0].head.ino, f);
 	assert_int_equal(b.told[0].recall.epoch, epoch);
-	assert_int_equal(a.nr_told, 0); /* it asked, it knows */
+	assert_int_equal(a.nr_told, 0); /* the client that truncates is not recalled */
 	assert_int_equal(info().bytes_limbo, BLOCKS(10));
 	assert_int_equal(free_blocks(), 246);
 	assert_int_equal(do_return(&b, f, epoch), 0);
@@ -487,12 +487,12 @@ static void limbo_is_never_used_again(void **state)
 	for (int i = 0; i < 10; i++)
 		fsd_work(host.fsd);
 	assert_int_equal(*(uint8_t *)host_memory(&host, 0), 0xaa);
-	assert_int_equal(do_release(&b, f), 0); /* gives the map back, too */
+	assert_int_equal(do_release(&b, f), 0); /* returns the map, too */
 	assert_int_equal(do_alloc(&a, f, 0, VOLUME), 0);
 	assert_true(all_zero(&a, f, 0, VOLUME));
 }
 
-static void who_wants_what_is_in_limbo_waits_a_while(void **state)
+static void a_request_for_memory_in_limbo_waits_a_while(void **state)
 {
 	struct wire_fs_range alloc = { { .op = FS_ALLOC }, 0, VOLUME };
 
@@ -507,7 +507,7 @@ static void who_wants_what_is_in_limbo_waits_a_while(void **state)
 		fsd_work(host.fsd);
 	assert_int_equal(a.answer.status, 0);
 	assert_int_equal(map_of(&a).extents, 4);
-	alloc.length++; /* there is no hope for that */
+	alloc.length++; /* more than limbo can ever return */
 	assert_int_equal(ask(&a, &alloc, sizeof(alloc), NULL, NULL, 0), -ENOSPC);
 }
 
@@ -529,21 +529,21 @@ static void a_return_covers_its_epoch_only(void **state)
 	uint64_t old = map_of(&b).epoch;
 
 	(void)state;
-	assert_int_equal(do_truncate(&a, f, BLOCKS(8)), 0); /* limbo of the first epoch */
+	assert_int_equal(do_truncate(&a, f, BLOCKS(8)), 0); /* in limbo with the first epoch */
 	assert_int_equal(do_map(&b, f, 0, BLOCKS(8)), 0);
 	assert_int_equal(map_of(&b).epoch, old + 1);
-	assert_int_equal(do_truncate(&a, f, BLOCKS(6)), 0); /* of the second */
+	assert_int_equal(do_truncate(&a, f, BLOCKS(6)), 0); /* with the second epoch */
 	assert_int_equal(b.nr_told, 2);
 	assert_int_equal(info().bytes_limbo, BLOCKS(4));
 	assert_int_equal(do_return(&b, f, old), 0);
 	assert_int_equal(info().bytes_limbo, BLOCKS(2));
-	assert_int_equal(do_return(&b, f, old), 0); /* again: means nothing */
+	assert_int_equal(do_return(&b, f, old), 0); /* repeated: no effect */
 	assert_int_equal(info().bytes_limbo, BLOCKS(2));
 	assert_int_equal(do_return(&b, f, old + 1), 0);
 	assert_int_equal(info().bytes_limbo, 0);
 }
 
-static void who_truncates_after_another_gives_its_own_map_back(void **state)
+static void a_truncating_client_returns_its_own_map(void **state)
 {
 	uint64_t f = shared_file(10);
 
@@ -551,7 +551,8 @@ static void who_truncates_after_another_gives_its_own_map_back(void **state)
 	assert_int_equal(do_map(&a, f, 0, 1), 0);
 	assert_int_equal(do_truncate(&a, f, BLOCKS(8)), 0);
 	assert_int_equal(info().bytes_limbo, BLOCKS(2));
-	assert_int_equal(do_truncate(&b, f, BLOCKS(6)), 0); /* b forgot, a never asked since */
+	/* b has no map, and a has not fetched one since */
+	assert_int_equal(do_truncate(&b, f, BLOCKS(6)), 0);
 	assert_int_equal(info().bytes_limbo, 0);
 	assert_int_equal(info().bytes_dirty, BLOCKS(4));
 }
@@ -561,21 +562,21 @@ static void who_truncates_after_another_gives_its_own_map_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_written_is_read),
+		TEST(written_data_is_read_back),
 		TEST(a_hole_takes_no_space),
-		TEST(a_file_that_grows_lies_in_one_piece),
+		TEST(a_growing_file_is_contiguous),
 		TEST(files_that_grow_side_by_side_lie_in_few_pieces),
 		TEST(an_extent_stays_within_its_chunk),
 		TEST(a_full_donor_says_so_and_nothing_is_half_done),
-		TEST(what_was_freed_comes_back_zeroed),
+		TEST(freed_blocks_come_back_zeroed),
 		TEST(much_is_zeroed_in_steps),
-		TEST(who_leaves_while_it_waits_for_memory_is_answered),
+		TEST(a_client_that_leaves_while_waiting_for_memory_is_answered),
 		TEST(the_volume_grows_ahead_of_need),
 		TEST(truncation_zeroes_the_tail),
 		TEST(a_hole_is_punched),
 		TEST(a_range_is_zeroed_and_stays_allocated),
 		TEST(unknown_modes_and_ranges_are_refused),
-		TEST(what_was_allocated_ahead_goes_with_the_last_open),
+		TEST(blocks_allocated_ahead_are_freed_at_the_last_close),
 		TEST(an_unlinked_file_lives_while_it_is_open),
 		TEST(an_unlinked_file_goes_with_its_client),
 		TEST(maps_are_given_of_open_files_only),
@@ -584,10 +585,10 @@ int main(void)
 		TEST(an_extent_that_another_holds_is_recalled),
 		TEST(only_a_hole_gives_the_map_back_unasked),
 		TEST(limbo_is_never_used_again),
-		TEST(who_wants_what_is_in_limbo_waits_a_while),
+		TEST(a_request_for_memory_in_limbo_waits_a_while),
 		TEST(limbo_ends_with_the_client),
 		TEST(a_return_covers_its_epoch_only),
-		TEST(who_truncates_after_another_gives_its_own_map_back),
+		TEST(a_truncating_client_returns_its_own_map),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,7 +119,7 @@ int ask_for(struct fsd_peer *peer, struct fsd_answer *answer, void *fixed, size_
 	size_t name_length = name ? strlen(name) : 0;
 	size_t length = size + name_length + second_length;
 	struct wire_fs_head head;
-	char *message = malloc(length); /* to the byte, for the sanitizer */
+	char *message = malloc(length); /* exactly as long, so that the sanitizer finds overruns */
 
 	memcpy(&head, fixed, sizeof(head));
 	head.uid = peer->uid;
@@ -240,7 +240,7 @@ int do_truncate(struct fsd_peer *p, uint64_t ino, uint64_t size)
 	return ask(p, &set, sizeof(set), NULL, NULL, 0);
 }
 
-/* An answer that has to wait for memory comes in the end. */
+/* A reply that waits for memory arrives eventually. */
 static int wait_for_memory(struct fsd_peer *p, int status)
 {
 	while (status == PENDING) {
@@ -296,7 +296,7 @@ int do_return(struct fsd_peer *p, uint64_t ino, uint64_t epoch)
 	return ask(p, &recall, sizeof(recall), NULL, NULL, 0);
 }
 
-/* Calls back for each piece of a range that the latest map has. */
+/* Calls @fn for each extent of a range in the latest map. */
 static void each_piece(struct fsd_peer *p, uint64_t offset, size_t length,
 		       void (*fn)(void *memory, size_t at, size_t length, void *data), void *data)
 {
@@ -348,7 +348,7 @@ int do_read(struct fsd_peer *p, uint64_t ino, uint64_t offset, void *data, size_
 	return 0;
 }
 
-/* The directory a path is in; @name receives its last component. */
+/* The directory of a path; @name receives the last component. */
 static uint64_t walk_to(struct fsd_peer *p, const char *path, const char **name)
 {
 	const char *slash;

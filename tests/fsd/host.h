@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A host for the file system that is no donor: memory from malloc, a clock that the test sets,
- * answers and messages kept for the test to look at. And its clients, who ask as mount does.
+ * A test host for the file server: memory from malloc, a clock set by the test, and replies and
+ * messages kept for inspection. Also clients that send requests as weir mount does.
  */
 #ifndef WEIR_TESTS_FSD_HOST_H
 #define WEIR_TESTS_FSD_HOST_H
@@ -13,12 +13,12 @@
 #define HOST_CHUNKS_MAX 64
 #define TOLD_MAX 256
 
-/* A call and its answer. */
+/* A call and its reply. */
 struct fsd_answer {
-	unsigned int times; /* answered */
+	unsigned int times; /* number of replies */
 	int status;
 	bool shared;
-	size_t length; /* of the whole */
+	size_t length; /* of the whole reply */
 	uint8_t bytes[FSD_MESSAGE_MAX];
 };
 
@@ -51,26 +51,24 @@ void peer_join(struct fsd_peer *peer, struct host *host); /* and mounts */
 void peer_join_only(struct fsd_peer *peer, struct host *host);
 void peer_leave(struct fsd_peer *peer);
 
-#define PENDING 1 /* not answered yet */
+#define PENDING 1 /* no reply yet */
 
 /**
  * ask() - send a request
- * @fixed: its fixed part; op and ino are set already, the rest of the head is done here
+ * @fixed: the fixed part, with op and ino set; the rest of the head is filled in
  * @name: NULL or a C string
  * @second: the second string
- *
- * Return: the status of the answer, kept in peer->answer, or PENDING.
  */
 int ask(struct fsd_peer *peer, void *fixed, size_t size, const char *name, const void *second,
 	size_t second_length);
-/* The same, kept in @answer, which must live until the answer has come. */
+/* The same, with the reply in @answer, which must live until the reply. */
 int ask_for(struct fsd_peer *peer, struct fsd_answer *answer, void *fixed, size_t size,
 	    const char *name, const void *second, size_t second_length);
 
-const void *body(const struct fsd_peer *peer); /* of the latest answer, after the wire_fs_reply */
+const void *body(const struct fsd_peer *peer); /* the latest reply after the wire_fs_reply */
 struct wire_fs_attr attr(const struct fsd_peer *peer);
 
-/* Operations, by inode number. Those that return an wire_fs_attr leave it for attr(). */
+/* Operations, by inode number. Those that reply a wire_fs_attr leave it for attr(). */
 int do_lookup(struct fsd_peer *p, uint64_t dir, const char *name);
 int do_getattr(struct fsd_peer *p, uint64_t ino);
 int do_make(struct fsd_peer *p, uint64_t dir, const char *name, uint32_t mode, uint32_t make,
@@ -89,7 +87,7 @@ int do_alloc(struct fsd_peer *p, uint64_t ino, uint64_t offset, uint64_t length)
 int do_commit(struct fsd_peer *p, uint64_t ino, uint64_t size);
 int do_return(struct fsd_peer *p, uint64_t ino, uint64_t epoch);
 
-/* What a client does with a map. Return: 0 or what FS_ALLOC, FS_MAP or FS_COMMIT say. */
+/* A client's use of a map. Return: 0, or the status of FS_ALLOC, FS_MAP or FS_COMMIT. */
 int do_write(struct fsd_peer *p, uint64_t ino, uint64_t offset, const void *data, size_t length);
 int do_read(struct fsd_peer *p, uint64_t ino, uint64_t offset, void *data, size_t length);
 
@@ -100,10 +98,10 @@ uint64_t walk(struct fsd_peer *p, const char *path);
  * script() - run operations, separated by "; "
  *
  * file P | mkdir P | symlink T P | link P Q | unlink P | rmdir P | rename P Q | noreplace P Q |
- * exchange P Q | chmod MODE P | open P | release P; and checks, which are -EBADMSG if untrue:
- * is P | no P | same P Q | nlink P N | list P N.
+ * exchange P Q | chmod MODE P | open P | release P; and checks, which are -EBADMSG if untrue: is P
+ * | no P | same P Q | nlink P N | list P N.
  *
- * Return: what the first that failed said.
+ * Return: the status of the first operation that failed, or 0.
  */
 int script(struct fsd_peer *p, const char *text);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Locks: ranges, waiting, cancelling, and what is left when a client goes. */
+/* Locks: ranges, waiting, cancelling, and the end of a client. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -78,7 +78,7 @@ static int set_flock(struct fsd_peer *p, uint64_t owner, uint32_t type)
 	return ask(p, &l, sizeof(l), NULL, NULL, 0);
 }
 
-/* What of the bytes 0 to 15 a stranger finds locked: one letter each, '-' if not. */
+/* Bytes 0 to 15 as another owner finds them: a letter for each locked byte, otherwise '-'. */
 static const char *picture(void)
 {
 	static char text[17];
@@ -155,7 +155,7 @@ static void ranges(void **state)
 	}
 }
 
-static void a_conflict_is_told(void **state)
+static void a_conflict_is_reported(void **state)
 {
 	struct wire_fs_lock l, found;
 
@@ -182,7 +182,7 @@ static void one_number_at_two_clients_is_two_owners(void **state)
 	assert_int_equal(set(&b, 1, F_RDLCK, 0, 9), 0);
 }
 
-static void who_waits_is_answered_when_it_is_free(void **state)
+static void a_waiter_is_answered_when_the_lock_is_free(void **state)
 {
 	struct fsd_answer first, second;
 
@@ -194,12 +194,12 @@ static void who_waits_is_answered_when_it_is_free(void **state)
 	assert_int_equal(first.times, 1);
 	assert_int_equal(first.status, 0);
 	assert_int_equal(second.times, 0);
-	assert_int_equal(set(&a, 1, F_RDLCK, 5, 9), 0); /* weaker is enough */
+	assert_int_equal(set(&a, 1, F_RDLCK, 5, 9), 0); /* weakening is enough */
 	assert_int_equal(second.times, 1);
 	assert_int_equal(second.status, 0);
 }
 
-static void who_waits_can_be_cancelled(void **state)
+static void a_waiter_can_be_cancelled(void **state)
 {
 	struct wire_fs_lock cancel;
 	struct fsd_answer waits;
@@ -207,18 +207,19 @@ static void who_waits_can_be_cancelled(void **state)
 	(void)state;
 	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
 	assert_int_equal(wait_for(&b, &waits, 2, F_RDLCK, 0, 4, 0), PENDING);
-	cancel = lock(FS_CANCELLK, 3, 0, 0, 0, 0); /* another's */
+	cancel = lock(FS_CANCELLK, 3, 0, 0, 0, 0); /* belongs to another client */
 	assert_int_equal(ask(&b, &cancel, sizeof(cancel), NULL, NULL, 0), 0);
 	assert_int_equal(waits.times, 0);
 	cancel = lock(FS_CANCELLK, 2, 0, 0, 0, 0);
 	assert_int_equal(ask(&b, &cancel, sizeof(cancel), NULL, NULL, 0), 0);
 	assert_int_equal(waits.status, -EINTR);
-	assert_int_equal(ask(&b, &cancel, sizeof(cancel), NULL, NULL, 0), 0); /* too late: fine */
+	/* too late: no effect */
+	assert_int_equal(ask(&b, &cancel, sizeof(cancel), NULL, NULL, 0), 0);
 	assert_int_equal(set(&a, 1, F_UNLCK, 0, 9), 0);
 	assert_string_equal(picture(), "----------------");
 }
 
-static void two_who_would_wait_for_each_other_are_told(void **state)
+static void a_deadlock_is_reported(void **state)
 {
 	struct fsd_answer waits, refused;
 
@@ -280,7 +281,7 @@ static void two_flocks_may_both_wait_to_be_exclusive(void **state)
 	assert_int_equal(set_flock(&a, 1, F_RDLCK), 0);
 	assert_int_equal(set_flock(&b, 2, F_RDLCK), 0);
 	assert_int_equal(wait_for(&a, &first, 1, F_WRLCK, 0, UINT64_MAX, FS_LOCK_FLOCK), PENDING);
-	/* a has given its shared one up to wait, so b gets it. */
+	/* a has released its shared lock in order to wait, so b gets the lock. */
 	assert_int_equal(wait_for(&b, &second, 2, F_WRLCK, 0, UINT64_MAX, FS_LOCK_FLOCK), 0);
 	assert_int_equal(first.times, 0);
 	assert_int_equal(set_flock(&b, 2, F_UNLCK), 0);
@@ -295,7 +296,7 @@ static void nonsense_is_refused(void **state)
 	assert_int_equal(set(&a, 1, 17, 0, 8), -EINVAL);
 }
 
-static void who_waits_too_often_is_refused(void **state)
+static void too_many_waits_are_refused(void **state)
 {
 	static struct fsd_answer waits[1024], refused;
 
@@ -315,17 +316,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranges),
-		TEST(a_conflict_is_told),
+		TEST(a_conflict_is_reported),
 		TEST(one_number_at_two_clients_is_two_owners),
-		TEST(who_waits_is_answered_when_it_is_free),
-		TEST(who_waits_can_be_cancelled),
-		TEST(two_who_would_wait_for_each_other_are_told),
+		TEST(a_waiter_is_answered_when_the_lock_is_free),
+		TEST(a_waiter_can_be_cancelled),
+		TEST(a_deadlock_is_reported),
 		TEST(locks_go_with_the_last_open),
 		TEST(locks_go_with_the_client),
 		TEST(flock_and_fcntl_do_not_see_each_other),
 		TEST(two_flocks_may_both_wait_to_be_exclusive),
 		TEST(nonsense_is_refused),
-		TEST(who_waits_too_often_is_refused),
+		TEST(too_many_waits_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A map beside an array that says for each block of the file where it lies: random extents put
- * into holes, ranges carved out, ends popped, until leaves have split and joined many times.
+ * Compares a map with an array that records the place of each block. Inserts random extents into
+ * holes, carves ranges and pops ends, until leaves have split and joined many times.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -130,7 +130,7 @@ static void many_extents_in_any_order(void **state)
 
 		memset(lies, 0, sizeof(lies));
 		for (unsigned int i = 0; i < BLOCKS; i++) {
-			insert(block, 1, 2 * block); /* no two touch in the volume */
+			insert(block, 1, 2 * block); /* no two are adjacent in the volume */
 			block = (block + BLOCKS + orders[o]) % BLOCKS;
 		}
 		check();
@@ -140,7 +140,7 @@ static void many_extents_in_any_order(void **state)
 	}
 }
 
-static void what_touches_becomes_one_but_not_across_chunks(void **state)
+static void adjacent_extents_are_merged_but_not_across_chunks(void **state)
 {
 	(void)state;
 	memset(lies, 0, sizeof(lies));
@@ -163,7 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_changes),
 		cmocka_unit_test(many_extents_in_any_order),
-		cmocka_unit_test(what_touches_becomes_one_but_not_across_chunks),
+		cmocka_unit_test(adjacent_extents_are_merged_but_not_across_chunks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

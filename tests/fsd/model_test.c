@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Random operations of two clients, beside a naive file system that keeps each file as an array
- * of bytes. After each step the two agree: on what the operation returned, on names, attributes,
- * contents and free space. No block ever belongs to two files, or to one while a client that was
- * told otherwise has not given its map back; and what is newly allocated is zero.
+ * Runs random operations of two clients, and compares the server with a naive file system that
+ * keeps each file as an array of bytes. After each step both agree on the operation's result, and
+ * on names, attributes, contents and free space. No block ever belongs to two files. No block is
+ * reused while a client has not returned a recalled map of it. Newly allocated blocks are zero.
  *
  * usage: model_test [SEED [STEPS]]; a failure names the seed and the step.
  */
@@ -18,7 +18,7 @@
 #include "fsd/internal.h"
 #include "tests/fsd/host.h"
 
-#define BLOCKS_MAX 24 /* of a file */
+#define BLOCKS_MAX 24 /* per file */
 #define FILE_MAX (BLOCKS_MAX * FS_BLOCK)
 #define CHUNK (16 * FS_BLOCK)
 #define VOLUME (5 * CHUNK + CHUNK / 2)
@@ -28,7 +28,7 @@
 #define CLIENTS 2
 
 struct entry {
-	struct node *node; /* NULL: no such name */
+	struct node *node; /* NULL: the name does not exist */
 };
 
 struct node {
@@ -36,14 +36,14 @@ struct node {
 	uint32_t mode, nlink;
 	uint64_t ino, size, kept_end;
 	struct node *parent;
-	struct entry entry[NAMES]; /* of a directory, by the number of the name */
+	struct entry entry[NAMES]; /* of a directory, indexed by name number */
 	uint8_t data[FILE_MAX];
 	bool allocated[BLOCKS_MAX];
 	unsigned int opens[CLIENTS];
 	uint64_t holds[CLIENTS]; /* epoch of the newest map, or 0 */
 };
 
-/* A block that was freed while somebody held the map. */
+/* A block freed while a client held the map. */
 struct limbo {
 	uint64_t ino, epoch;
 	bool waits[CLIENTS];
@@ -95,7 +95,7 @@ static bool is_open(const struct node *node)
 	return node->opens[0] || node->opens[1];
 }
 
-/* One of those that live and satisfy @test; NULL if there is none. */
+/* A random live node that satisfies @test; NULL if there is none. */
 static struct node *pick(bool (*test)(const struct node *node))
 {
 	unsigned int first = roll(NODES);
@@ -187,7 +187,7 @@ static void node_put(struct node *node)
 		node->used = false;
 }
 
-/* Blocks from @first to @last are about to be freed; who holds the map keeps them in limbo. */
+/* Blocks @first to @last are about to be freed; map holders keep them in limbo. */
 static void freeing(struct node *node, unsigned int first, unsigned int last)
 {
 	struct fsd_inode *inode = inode_of(node);
@@ -397,7 +397,7 @@ static void try_open(unsigned int c)
 	node->opens[c]++;
 }
 
-/* @client's last open has gone. */
+/* The client's last open has ended. */
 static void closed(struct node *node, unsigned int c)
 {
 	forget(node, c);
@@ -421,7 +421,7 @@ static void try_release(unsigned int c)
 		closed(node, c);
 }
 
-/* Fills holes; checks that there was room, or rightly none. */
+/* Fills holes, and checks that success or -ENOSPC is correct. */
 static bool filled(struct node *node, unsigned int first, unsigned int last, int status)
 {
 	unsigned int holes = 0, room = VOLUME_BLOCKS - used_blocks();
@@ -434,7 +434,7 @@ static bool filled(struct node *node, unsigned int first, unsigned int last, int
 	return !status;
 }
 
-/* What a client finds new in a map is zero, and nobody else's. */
+/* New blocks in a client's map must be zero and belong to no other file. */
 static void check_new(struct node *node, const bool *before)
 {
 	struct fsd_inode *inode = inode_of(node);
@@ -546,7 +546,7 @@ static void try_read(unsigned int c)
 		same("a byte read", data[i], node->data[i]);
 }
 
-/* Answers the oldest recall, at last. */
+/* Answers the oldest recall. */
 static void try_return(unsigned int c)
 {
 	struct fsd_peer *p = &peers[c];
@@ -562,7 +562,7 @@ static void try_return(unsigned int c)
 		same("status", do_return(p, ino, epoch), 0);
 		let_go(&nodes[i], c, epoch);
 		if (nodes[i].holds[c] <= epoch)
-			forget(&nodes[i], c); /* it had no newer map, so it has none */
+			forget(&nodes[i], c); /* the client had no newer map, so it has none */
 	}
 }
 

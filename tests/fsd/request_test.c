@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a client sends is not believed; and attributes, extended ones among them. */
+/* Validation of requests; attributes, including extended attributes. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static void names_are_checked(void **state)
 
 static int send_bytes(const void *bytes, size_t length)
 {
-	char *message = malloc(length); /* to the byte, for the sanitizer */
+	char *message = malloc(length); /* exactly as long, so that the sanitizer finds overruns */
 
 	memcpy(message, bytes, length);
 	memset(&p.answer, 0, offsetof(struct fsd_answer, bytes));
@@ -135,7 +135,7 @@ static void attributes_are_set(void **state)
 	struct wire_fs_setattr set = {
 		.head = { .op = FS_SETATTR, .ino = 2 },
 		.mask = FS_SET_MODE | FS_SET_UID | FS_SET_GID | FS_SET_ATIME | FS_SET_MTIME,
-		.mode = S_IFDIR | 04711, /* the type stays */
+		.mode = S_IFDIR | 04711, /* the type must not change */
 		.uid = 1,
 		.gid = 2,
 		.atime = { 123, 456, 0 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What sessions show is read as it was written, and a file that lies does no harm. */
+/* Statistics are read as written, and malformed files do no harm. */
 #include "apps/inspect/session_list.h"
 #include "apps/inspect/stats_view.h"
 
@@ -23,7 +23,7 @@
 
 static struct stats_view_trace look;
 
-/* A ledger as a session makes it, and a trace that writes there. */
+/* Statistics as a session creates them, and a trace that writes to them. */
 struct shown {
 	struct weir_stats_shm *ledger;
 	struct weir_trace trace;
@@ -54,7 +54,7 @@ static void note(struct shown *s, uint32_t count)
 				&(struct weir_trace_record){ .what = WEIR_TRACE_POST, .wrs = 1 });
 }
 
-static void what_is_shown_is_read(void **state)
+static void statistics_are_read(void **state)
 {
 	struct weir_stats_shm_window window;
 	struct weir_counters counters;
@@ -99,7 +99,7 @@ static void each_decision_is_seen_once(void **state)
 	shown_fini(&s);
 }
 
-static void what_was_overwritten_is_counted(void **state)
+static void overwritten_records_are_counted(void **state)
 {
 	struct shown s;
 
@@ -109,7 +109,7 @@ static void what_was_overwritten_is_counted(void **state)
 	stats_view_trace(&s.view, 0, &look);
 	assert_int_equal(look.count, SLOTS);
 	assert_int_equal(look.record[0].at_ns, 11);
-	assert_int_equal(look.lost, 0); /* nobody was looking */
+	assert_int_equal(look.lost, 0); /* the first read reports no loss */
 	note(&s, SLOTS + 3);
 	stats_view_trace(&s.view, look.newest, &look);
 	assert_int_equal(look.count, SLOTS);
@@ -163,7 +163,7 @@ static void texts_end_and_can_be_printed(void **state)
 	assert_int_equal(strlen(view.peer), WEIR_STATS_SHM_TEXT - 1);
 }
 
-/* A file of @size with @head at its beginning, sealed or not. */
+/* A file of @size that begins with @head, sealed or not. */
 static int file_of(const void *head, size_t head_size, size_t size, int seals)
 {
 	int fd = memfd_create(WEIR_STATS_SHM_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -183,7 +183,7 @@ static void refuses(int fd, int why)
 	close(fd);
 }
 
-static void what_is_no_ledger_is_refused(void **state)
+static void a_file_without_statistics_is_refused(void **state)
 {
 	struct weir_stats_shm head = { .magic = WEIR_STATS_SHM_MAGIC,
 				       .version = WEIR_STATS_SHM_VERSION,
@@ -192,7 +192,7 @@ static void what_is_no_ledger_is_refused(void **state)
 	int fds[2];
 
 	(void)state;
-	refuses(file_of(&head, begin, size, 0), -EPROTO); /* it could shrink */
+	refuses(file_of(&head, begin, size, 0), -EPROTO); /* could shrink */
 	refuses(file_of(&head, begin, size - 1, F_SEAL_SHRINK), -EPROTO);
 	refuses(file_of(&head, begin, size + 1, F_SEAL_SHRINK), -EPROTO);
 	refuses(file_of(&head, 8, 8, F_SEAL_SHRINK), -EPROTO);
@@ -241,7 +241,7 @@ static void a_session_is_found_once(void **state)
 	assert_int_equal(find.count, 1);
 	close(again);
 	shown_fini(&s);
-	stats_view_trace(&find.found[0].view, 0, &look); /* what it showed stays */
+	stats_view_trace(&find.found[0].view, 0, &look); /* the mapping stays valid */
 	assert_int_equal(look.count, 0);
 	session_list_free(&find);
 	assert_int_equal(session_list_add_process(&find, getpid()), 0);
@@ -251,14 +251,14 @@ static void a_session_is_found_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SAYS("what is shown is read", what_is_shown_is_read),
+		SAYS("what is shown is read", statistics_are_read),
 		SAYS("each decision is seen once", each_decision_is_seen_once),
-		SAYS("what was overwritten is counted", what_was_overwritten_is_counted),
+		SAYS("what was overwritten is counted", overwritten_records_are_counted),
 		SAYS("numbers where they do not belong are passed over",
 		     numbers_where_they_do_not_belong_are_passed_over),
 		SAYS("the last number that there is ends it", the_last_number_there_is_ends_it),
 		SAYS("texts end, and can be printed", texts_end_and_can_be_printed),
-		SAYS("what is no ledger is refused", what_is_no_ledger_is_refused),
+		SAYS("what is no ledger is refused", a_file_without_statistics_is_refused),
 		SAYS("only the session writes", only_the_session_writes),
 		SAYS("a session is found once", a_session_is_found_once),
 	};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""weir trace and weir stat beside a client, on softnic: what it decided, told from outside.
+"""weir trace and weir stat of a running client, on softnic.
 
 Called with the path of the weir command.
 """
@@ -35,7 +35,7 @@ def weir(*args):
 
 
 def sessions(pid=None):
-    """What weir stat tells of the sessions of @pid, or of all."""
+    """The sessions of @pid, or all sessions, from weir stat."""
     _, out, _ = weir("stat", "--json")
     return [each for each in json.loads(out)["sessions"] if pid in (None, each["pid"])]
 
@@ -53,7 +53,7 @@ class Trace(unittest.TestCase):
         cls.donor.communicate(timeout=SECONDS)
 
     def client(self, *before):
-        """One that goes on and on; it waits for a line first if it is started by a shell."""
+        """A client that runs until stopped; started by a shell, it first waits for a line."""
         ping = ["ping", "--device", "softnic", "-c", "1000000", "-i", "0.2", self.address]
         if before:
             process = subprocess.Popen([*before, WEIR, *ping], env=environment(), text=True,
@@ -67,7 +67,7 @@ class Trace(unittest.TestCase):
         return process
 
     def busy_client(self):
-        """One that has a session, and has done something."""
+        """A client with a session and completed requests."""
         process = self.client()
         deadline = time.monotonic() + SECONDS
         while not any(each["requests"] for each in sessions(process.pid)):
@@ -81,7 +81,7 @@ class Trace(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
-    def test_what_was_decided_is_told_in_words(self):
+    def test_decisions_are_printed_in_words(self):
         client = self.busy_client()
         status, out, err = weir("trace", str(client.pid))
         self.assertEqual((status, err), (0, ""))
@@ -96,10 +96,9 @@ class Trace(unittest.TestCase):
         self.assertIn("copy", [kind for _, _, kind, _ in told])
 
     def records_of_copies(self, *options):
-        """All the trace holds of one that writes 4 KiB from memory that nobody registered, again and again.
+        """The trace of a client that repeatedly writes 4 KiB from unregistered memory.
 
-        By then many of its requests have been told of together.
-        """
+        By then, many of its requests share records."""
         process = start("perf", "--device", "softnic", "--mr", "pre", "--region", "16M", "--seconds", "600",
                         *options, self.address, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -116,8 +115,8 @@ class Trace(unittest.TestCase):
             process.kill()
             process.wait()
 
-    def test_what_is_copied_leaves_room_for_decisions(self):
-        """It is told of every 10 ms at most."""
+    def test_copies_do_not_crowd_out_decisions(self):
+        """A copy is recorded every 10 ms at most."""
         for options in (("--depth", "1"), ("--threads", "8", "--depth", "32")):
             with self.subTest(options):
                 told_ns = [each["at_ns"] for each in self.records_of_copies(*options)
@@ -125,8 +124,9 @@ class Trace(unittest.TestCase):
                 for before, after in zip(told_ns, told_ns[1:]):
                     self.assertGreaterEqual(after - before, 10e6)
 
-    def test_what_failed_is_told_in_the_devices_words(self):
-        """Each queue pair fails after some operations; the read is repeated, and the client goes on."""
+    def test_failures_show_the_devices_status(self):
+        """Each queue pair fails after some operations; the read is posted again, and the client
+        continues."""
         client = start("perf", "--device", "softnic", "--op", "read", "--region", "1M", "--seconds",
                        "600", self.address, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        env=environment() | {"WEIR_SOFTNIC": "error_after=500"})
@@ -184,7 +184,7 @@ class Trace(unittest.TestCase):
         client.stdin.flush()
         self.assertEqual(json.loads(process.stdout.readline())["what"], "up")
 
-    def test_nobody_to_look_at_is_said(self):
+    def test_a_process_without_sessions_is_reported(self):
         ended = subprocess.Popen(["true"])
         ended.wait()
         for args in (("trace",), ("trace", "--follow"), ("stat",)):
@@ -194,7 +194,7 @@ class Trace(unittest.TestCase):
         for command in ("trace", "stat"):
             status, out, err = weir(command, str(os.getpid()))
             self.assertEqual((status, out), (1, ""))
-            self.assertIn(f"{os.getpid()}: it has no session open", err)
+            self.assertIn(f"{os.getpid()}: no session open", err)
 
     def test_another_users_process_stays_closed(self):
         if os.geteuid():
@@ -210,7 +210,7 @@ class Trace(unittest.TestCase):
             self.assertEqual((look.returncode, out), (1, ""), err)
             self.assertIn(f"{client.pid}: another user's process", err)
 
-    def test_stat_knows_all_of_one_process(self):
+    def test_stat_shows_all_counters_of_a_process(self):
         client = self.busy_client()
         status, out, _ = weir("stat", "--json", str(client.pid))
         self.assertEqual(status, 0)
@@ -230,13 +230,13 @@ class Trace(unittest.TestCase):
         self.assertRegex(out, f"(?m)^weir-ping +{client.pid} +{self.address} ")
 
     def pressure(self, pid, nic):
-        """What weir stat says of the small writes of @pid, on a NIC with so many entries."""
+        """The estimate of weir stat for the small writes of @pid, on a NIC with @nic cache entries."""
         status, out, err = weir("stat", "--json", "--nic", nic, str(pid))
         self.assertEqual(status, 0, err)
         [session] = json.loads(out)["sessions"]
         return session["pressure"]
 
-    def test_stat_tells_how_small_writes_press_on_the_nic(self):
+    def test_stat_estimates_the_nics_translation_cache(self):
         client = start("perf", "--device", "softnic", "--size", "16", "--region", "16M", "--pattern",
                        "random", "--unload", "frequency", "--hot-pages", "64", "--seconds", "600",
                        self.address, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -257,9 +257,9 @@ class Trace(unittest.TestCase):
             self.assertLess(few[share], 1)
         _, out, _ = weir("stat", str(client.pid))
         self.assertRegex(out, r"(?m)^  pages touched +\d+  of 4 KiB, or 8 of 2 MiB$")
-        self.assertRegex(out, r"(?m)^  hit rate +[\d.]+ %  estimated, with a cache of 64 entries$")
+        self.assertRegex(out, r"(?m)^  hit rate +[\d.]+ %  estimated for a cache of 64 entries$")
 
-    def test_a_nic_that_nobody_knows_is_refused(self):
+    def test_an_unknown_nic_is_refused(self):
         for nic in ("connectx-0", "0", "", "../profiles/connectx-3", "12x"):
             status, out, err = weir("stat", "--nic", nic, "1")
             self.assertEqual((status, out), (2, ""))

@@ -10,7 +10,7 @@
 
 #include "apps/mount/fuse/affinity.h"
 
-#define NOBODY 0u /* a caller that /proc does not have */
+#define NOBODY 0u /* a thread id that /proc does not have */
 #define CALLS 1000u
 
 static int pipe_ends[2];
@@ -49,7 +49,7 @@ static void calls(struct affinity *caller, uint32_t opcode, uint32_t tid, unsign
 		affinity_follow(caller, &call);
 }
 
-/* Enough that the test itself, the caller, is followed. */
+/* Makes enough calls for this test's thread to be followed. */
 static void be_followed(struct affinity *caller)
 {
 	calls(caller, FUSE_READ, (uint32_t)gettid(), 1 + AFFINITY_LONE_MIN);
@@ -75,7 +75,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* The thread must not think that it is where the next test's caller was. */
+/* Resets this thread's affinity for the next test. */
 static int teardown(void **state)
 {
 	struct affinity *caller = *state;
@@ -87,7 +87,7 @@ static int teardown(void **state)
 	return sched_setaffinity(0, sizeof(all), &all);
 }
 
-static void who_calls_alone_is_followed(void **state)
+static void a_lone_caller_is_followed(void **state)
 {
 	struct affinity *caller = *state;
 	const cpu_set_t here = only(cpu(0));
@@ -118,7 +118,7 @@ static void another_caller_frees(void **state)
 	check_affinity(&all);
 }
 
-static void two_that_take_turns_are_not_followed(void **state)
+static void two_alternating_callers_are_not_followed(void **state)
 {
 	struct affinity *caller = *state;
 
@@ -129,7 +129,7 @@ static void two_that_take_turns_are_not_followed(void **state)
 	}
 }
 
-static void a_call_that_waits_frees(void **state)
+static void a_waiting_call_ends_following(void **state)
 {
 	struct affinity *caller = *state;
 
@@ -142,7 +142,7 @@ static void a_call_that_waits_frees(void **state)
 	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 }
 
-static void a_call_that_is_being_served_frees(void **state)
+static void a_call_in_service_ends_following(void **state)
 {
 	struct affinity *caller = *state;
 
@@ -155,7 +155,7 @@ static void a_call_that_is_being_served_frees(void **state)
 	be_followed(caller);
 }
 
-static void what_is_not_data_frees(void **state)
+static void a_call_without_data_ends_following(void **state)
 {
 	struct affinity *caller = *state;
 
@@ -165,7 +165,7 @@ static void what_is_not_data_frees(void **state)
 	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 }
 
-static void who_cannot_be_found_is_not_followed(void **state)
+static void a_caller_unknown_to_proc_is_not_followed(void **state)
 {
 	struct affinity *caller = *state;
 
@@ -173,7 +173,7 @@ static void who_cannot_be_found_is_not_followed(void **state)
 	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 }
 
-static void who_may_not_be_joined_is_not_followed(void **state)
+static void a_caller_on_a_forbidden_cpu_is_not_followed(void **state)
 {
 	struct affinity *caller = *state;
 
@@ -183,7 +183,7 @@ static void who_may_not_be_joined_is_not_followed(void **state)
 	assert_int_equal(caller->cpu, AFFINITY_ANY_CPU);
 }
 
-static void who_does_not_stay_is_not_followed_for_long(void **state)
+static void a_moving_caller_is_not_followed_for_long(void **state)
 {
 	struct affinity *caller = *state;
 
@@ -202,19 +202,20 @@ static void who_does_not_stay_is_not_followed_for_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(who_calls_alone_is_followed, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_lone_caller_is_followed, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_few_calls_are_not_enough, setup, teardown),
 		cmocka_unit_test_setup_teardown(another_caller_frees, setup, teardown),
-		cmocka_unit_test_setup_teardown(two_that_take_turns_are_not_followed, setup,
+		cmocka_unit_test_setup_teardown(two_alternating_callers_are_not_followed, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(a_call_that_waits_frees, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_call_that_is_being_served_frees, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_not_data_frees, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_cannot_be_found_is_not_followed, setup,
+		cmocka_unit_test_setup_teardown(a_waiting_call_ends_following, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_call_in_service_ends_following, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_call_without_data_ends_following, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(who_may_not_be_joined_is_not_followed, setup,
+		cmocka_unit_test_setup_teardown(a_caller_unknown_to_proc_is_not_followed, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(who_does_not_stay_is_not_followed_for_long, setup,
+		cmocka_unit_test_setup_teardown(a_caller_on_a_forbidden_cpu_is_not_followed, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_moving_caller_is_not_followed_for_long, setup,
 						teardown),
 	};
 

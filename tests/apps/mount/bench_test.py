@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""bench/fs runs, measures what it was asked to, ends when it is told to, and holds up nobody.
+"""bench/fs runs, measures as asked, ends on a signal, and leaves other processes alone.
 
-Called with the paths of the weir command, which the benchmark's client lies beside, and of bench/fs/run. GlusterFS, UCX and libfabric are not tried: they are not weir's, and not everywhere.
+Called with the paths of the weir command, beside which the benchmark's client lies, and of
+bench/fs/run.
+GlusterFS, UCX and libfabric are not tested: they are not part of weir, nor installed everywhere.
 """
 import json
 import os
@@ -38,7 +40,7 @@ class Bench(unittest.TestCase):
             self.assertGreater(measured[0], 0, job)
         self.assertIn("load of the machine", done.stdout)
 
-    def test_it_keeps_no_mount_of_others_and_ends_at_a_signal(self):
+    def test_it_leaves_other_mounts_alone_and_ends_at_a_signal(self):
         there = world.World()
         self.addCleanup(there.destroy)
         client = there.mount()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Two clients of one donor: close-to-open, locks, and maps that are recalled."""
+"""Two clients of a donor: close-to-open consistency, locks, and recalled maps."""
 import errno
 import fcntl
 import os
@@ -36,7 +36,7 @@ class TwoClients(FsTest):
         os.unlink(self.a("other"))
         self.assertEqual(os.listdir(self.there), [])
 
-    def test_what_was_closed_is_seen_by_who_opens(self):
+    def test_an_open_sees_what_a_close_wrote(self):
         for round_number in range(20):
             text = b"%d" % round_number * (round_number * 1000 + 1)
             writer, reader = (self.a, self.b) if round_number % 2 else (self.b, self.a)
@@ -61,7 +61,7 @@ class TwoClients(FsTest):
         self.assertEqual(os.stat(self.b("file")).st_mtime, 5)
         self.assertEqual(os.getxattr(self.b("file"), "user.key"), b"value")
 
-    def test_a_file_that_another_cuts_gives_no_old_bytes(self):
+    def test_a_file_truncated_elsewhere_gives_no_old_bytes(self):
         write(self.a("file"), b"A" * (4 << 20))
         held = os.open(self.b("file"), os.O_RDWR | os.O_DIRECT)
         self.assertEqual(len(os.pread(held, 1 << 20, 0)), 1 << 20)
@@ -72,7 +72,7 @@ class TwoClients(FsTest):
         fd = os.open(self.b("file"), os.O_RDONLY)
         self.assertEqual(os.pread(fd, 1 << 20, 0), bytes(1 << 20))
         os.close(fd)
-        # What the holder writes now must land in the file, and nowhere else.
+        # The holder's next write must reach this file only.
         os.pwrite(held, b"C" * 4096, 0)
         os.close(held)
         self.assertEqual(read(self.a("file"))[:4097], b"C" * 4096 + b"\0")
@@ -101,7 +101,7 @@ class TwoClients(FsTest):
             fcntl.lockf(first, fcntl.LOCK_UN)
             fcntl.lockf(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def test_who_gets_a_lock_sees_what_was_written_under_it(self):
+    def test_a_lock_holder_sees_what_was_written_under_the_lock(self):
         write(self.a("file"), b"%08d" % 0)
         counter = """
 import fcntl, os, sys
@@ -119,7 +119,7 @@ for _ in range(int(sys.argv[2])):
             self.assertEqual(process.wait(60), 0)
         self.assertEqual(read(self.a("file")), b"%08d" % (2 * times))
 
-    def test_one_database_of_both(self):
+    def test_two_clients_share_a_database(self):
         base = sqlite3.connect(self.a("base.db"))
         base.execute("create table t(a)")
         base.close()
@@ -155,7 +155,7 @@ class OneAfterTheOther(FsTest):
         self.assertEqual(second.unmount(), 0)
 
     def test_locks_are_granted_while_a_second_client_waits(self):
-        """Taking turns takes no longer than a turn, also in the second that the other waits."""
+        """Passing a lock on is fast, even in the second for which another client's mount waits."""
         write("file")
         waiter = """
 import fcntl, sys
@@ -184,7 +184,7 @@ with open("file", "r+b") as file:
         self.assertEqual(second.result().unmount(), 0)
         self.assertLess(longest, 0.6)
 
-    def test_what_was_set_of_an_open_file_is_seen_by_who_comes_later(self):
+    def test_a_later_client_sees_attributes_set_on_an_open_file(self):
         with open("file", "wb") as file:
             file.write(b"written")
             file.flush()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Ends of all kinds: full, unmounted, signalled, killed; and mounts that cannot be."""
+"""Full donors, unmounts, signals, kills, and impossible mounts."""
 import errno
 import os
 import signal
@@ -12,12 +12,12 @@ import unittest
 from world import (KEY, NOBODY, PATIENCE_SECONDS, PROMPT_SECONDS, WEIR, World, environment,
                    is_mount_point, main, read, scaled, until, write)
 
-# What a donor lends to those who will see an end of it; on a slow device it is filled sooner.
+# Memory of donors that a test fills: less on a slow device.
 MEMORY = max(16, scaled(64)) << 20
 
 
 def keep_writing(path, errors):
-    """Until it fails."""
+    """Writes until an error."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT)
     except OSError as error:
@@ -31,7 +31,7 @@ def keep_writing(path, errors):
     try:
         os.close(fd)
     except OSError:
-        pass  # what could not be told the donor at close
+        pass  # data that could not be committed at close
 
 
 def works(path):
@@ -90,7 +90,7 @@ class Ends(unittest.TestCase):
         self.assertTrue(until(lambda: os.path.exists(self.client / "file")))
         self.assertEqual(read(self.client / "file"), b"here")
 
-    def test_what_was_closed_while_the_donor_slept_is_told_again(self):
+    def test_a_close_during_the_donors_sleep_is_committed_again(self):
         with open(self.client / "late", "wb") as file:
             file.write(b"told")
             file.flush()
@@ -108,7 +108,7 @@ class Ends(unittest.TestCase):
     @unittest.skipUnless(is_mount_point("/"), "fusermount3 takes no mount down in a plain chroot")
     @unittest.skipIf(os.environ.get("WEIR_DEVICE", "softnic") != "softnic",
                      "only softnic breaks connections on demand")
-    def test_a_connection_that_breaks_is_made_anew(self):
+    def test_a_broken_connection_is_reestablished(self):
         fault = [WEIR, "fault", str(self.client.process.pid)]
         stop = threading.Event()
         errors = []
@@ -133,7 +133,7 @@ class Ends(unittest.TestCase):
         writer.join(PROMPT_SECONDS)
         self.assertFalse(writer.is_alive(), "a write hangs")
         self.assertLessEqual(set(errors), {errno.EIO})
-        # Who asks first may be the one that notices the last break.
+        # The first operation may be the one that detects the broken connection.
         self.assertTrue(until(lambda: works(self.client / "after")))
 
     def test_a_client_that_is_killed_leaves_no_mount(self):
@@ -152,7 +152,7 @@ class Ends(unittest.TestCase):
         self.client.process.wait()
         self.assertTrue(until(lambda: not self.client.is_mounted()), self.client.said())
 
-    def test_a_signal_unmounts_and_what_was_written_stays(self):
+    def test_a_signal_unmounts_and_keeps_written_data(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             client = self.world.mount()
             fd = os.open(client / "open", os.O_WRONLY | os.O_CREAT)
@@ -184,7 +184,7 @@ class Ends(unittest.TestCase):
 
 
 class Refused(unittest.TestCase):
-    """What cannot be is said in one line that names the thing, and nothing stays behind."""
+    """An impossible mount prints a line that names the object, and leaves nothing behind."""
 
     def mount(self, *args):
         return subprocess.run([WEIR, "mount", *args], env=environment(), text=True,
@@ -212,7 +212,7 @@ class Refused(unittest.TestCase):
         world.kill_donor()
         self.refused("umount", *KEY, world.address, client.path)
 
-    def test_nobody_listens(self):
+    def test_no_donor_listens(self):
         with tempfile.TemporaryDirectory() as directory:
             self.refused(NOBODY, *KEY, NOBODY, directory)
             self.assertFalse(os.path.ismount(directory))

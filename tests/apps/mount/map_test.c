@@ -77,7 +77,7 @@ static void neighbours_in_the_file_alone_do_not(void **state)
 	assert_int_equal(map->nr, 2);
 }
 
-static void what_is_learnt_twice_is_kept_once(void **state)
+static void an_extent_learnt_twice_is_kept_once(void **state)
 {
 	struct map *map = *state;
 
@@ -118,7 +118,7 @@ static void a_map_that_grows_too_large_is_forgotten(void **state)
 	assert_false(map_is_known(map, 0, &length));
 }
 
-/* Against an array with one place a block: the volume's block, or none. */
+/* Compares a map with an array of the volume's block for each block. */
 static void random_extents_agree_with_an_array(void **state)
 {
 	struct map *map = *state;
@@ -128,7 +128,7 @@ static void random_extents_agree_with_an_array(void **state)
 	for (int round = 0; round < 2000; round++) {
 		uint64_t offset = (uint64_t)rand() % 500;
 		uint64_t blocks = 1 + (uint64_t)rand() % 12;
-		/* Blocks 0 to 255 lie in one piece, the others each on their own. */
+		/* Blocks 0 to 255 are contiguous; all others are separate. */
 		uint64_t volume = offset < 256 ? 1000 + offset : 5000 + 2 * offset;
 
 		if (offset >= 256)
@@ -183,10 +183,10 @@ static void an_answer_is_checked(void **state)
 	bad.map.size = UINT64_MAX;
 	assert_false(makes_sense(&bad));
 	bad = good;
-	bad.extent[0].length = 3 * B; /* into the next */
+	bad.extent[0].length = 3 * B; /* overlaps the next extent */
 	assert_false(makes_sense(&bad));
 	bad = good;
-	bad.extent[1].length = -2 * (uint64_t)B; /* round to where it began */
+	bad.extent[1].length = -2 * (uint64_t)B; /* wraps around to its start */
 	assert_false(makes_sense(&bad));
 	bad = good;
 	bad.extent[1].length = 0;
@@ -205,7 +205,7 @@ int main(void)
 		TEST(an_offset_within_an_extent_is_found),
 		TEST(neighbours_in_file_and_volume_become_one),
 		TEST(neighbours_in_the_file_alone_do_not),
-		TEST(what_is_learnt_twice_is_kept_once),
+		TEST(an_extent_learnt_twice_is_kept_once),
 		TEST(a_gap_is_a_hole_where_the_answer_was_complete),
 		TEST(a_map_that_grows_too_large_is_forgotten),
 		TEST(random_extents_agree_with_an_array),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What POSIX promises of a file system, one client."""
+"""POSIX semantics of a file system with a single client."""
 import ctypes
 import errno
 import fcntl
@@ -152,7 +152,7 @@ class Attributes(FsTest):
         write("other")
         self.assertGreater(os.stat(".").st_mtime_ns, before)
 
-    def test_the_donor_is_told_what_programs_have_seen(self):
+    def test_the_donor_learns_what_programs_have_seen(self):
         fd = os.open("file", os.O_WRONLY | os.O_CREAT)
         os.write(fd, b"written")
         os.utime(fd, (1, 2))
@@ -166,11 +166,11 @@ class Attributes(FsTest):
         os.mkdir("directory")
         os.chmod("directory", 0o704)
         directory = os.stat("directory")
-        time.sleep(1.2)  # until the kernel asks again
+        time.sleep(1.2)  # until the kernel asks the client again
         self.assertEqual(os.stat("file"), seen)
         self.assertEqual(os.stat("directory"), directory)
 
-    def test_who_cuts_a_file_changes_it_later_than_who_wrote(self):
+    def test_a_truncation_sets_a_later_mtime_than_a_write(self):
         for cut in (os.truncate, lambda name, _size: write(name)):
             fd = os.open("file", os.O_WRONLY | os.O_CREAT)
             os.write(fd, b"written")
@@ -283,7 +283,7 @@ class Data(FsTest):
         after = os.stat("file")
         self.assertEqual((after.st_size, after.st_blocks), (1 << 20, 4096 - 8))
 
-    def test_what_was_allocated_ahead_is_given_back(self):
+    def test_blocks_allocated_ahead_are_given_back(self):
         fd = os.open("file", os.O_WRONLY | os.O_CREAT)
         for _ in range(50):
             os.write(fd, b"x" * 100000)
@@ -379,7 +379,8 @@ class Locks(FsTest):
         fcntl.flock(first, fcntl.LOCK_EX)
         self.fails(errno.EAGAIN, fcntl.flock, second, fcntl.LOCK_SH | fcntl.LOCK_NB)
         first.close()
-        # Not LOCK_NB: the kernel sends the release, which ends the lock, after close() returned.
+        # Not LOCK_NB: the kernel sends the release, which ends the lock, after close() has
+        # returned.
         fcntl.flock(second, fcntl.LOCK_EX)
         second.close()
 
@@ -391,7 +392,7 @@ class Locks(FsTest):
             open("file", "rb").close()
             self.assertEqual(self.try_lock(100, 100), 0)
 
-    def test_who_waits_gets_the_lock(self):
+    def test_a_waiter_gets_the_lock(self):
         with open("file", "r+b") as file:
             fcntl.lockf(file, fcntl.LOCK_EX)
             waiter = subprocess.Popen(
@@ -402,7 +403,7 @@ class Locks(FsTest):
             fcntl.lockf(file, fcntl.LOCK_UN)
             self.assertEqual(waiter.wait(10), 0)
 
-    def test_who_waits_can_be_interrupted_and_killed(self):
+    def test_a_waiter_can_be_interrupted_and_killed(self):
         def wait_until_alarm():
             def alarm(_signal, _frame):
                 raise InterruptedError(errno.EINTR, "alarm")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The programs that people will run first."""
+"""Common programs on a mounted file system."""
 import os
 import shutil
 import sqlite3
@@ -27,7 +27,7 @@ def run(*args):
 @unittest.skipUnless(os.path.isdir(TREE), f"there is no {TREE}")
 class Trees(FsTest):
     def same_for_a_new_client(self, there):
-        """Nothing may come from the first client's page cache."""
+        """A second client, so that no data comes from the first client's page cache."""
         client = self.world.mount()
         path = client / os.path.relpath(there, self.world.clients[0].path)
         run("diff", "-r", "--no-dereference", TREE, path)
@@ -104,7 +104,7 @@ class Programs(FsTest):
             base.close()
 
     @needs("fio")
-    def test_fio_finds_what_it_wrote(self):
+    def test_fio_verifies_its_data(self):
         jobs = (("--rw=write", "--bs=1M", "--ioengine=libaio", "--direct=1", "--iodepth=16"),
                 ("--rw=randwrite", "--bs=4k", "--ioengine=libaio", "--direct=1", "--iodepth=16"),
                 ("--rw=randrw", "--bs=16k", "--ioengine=psync", "--direct=0"),

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The file that the benchmark compares ways to remote memory with: each carries the bytes.
+"""The file with which the benchmark compares ways to remote memory: each way carries the bytes.
 
-Called with the paths of the weir command and of the benchmark's clients over plain verbs and over the
-library. UCX and libfabric are not tried: they are not weir's, and not everywhere.
+Called with the paths of the weir command and of the benchmark's clients over plain verbs and over
+the
+library. UCX and libfabric are not tested: they are not part of weir, nor installed everywhere.
 """
 import os
 import random

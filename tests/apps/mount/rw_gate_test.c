@@ -44,7 +44,7 @@ static void transfers_pass_together(void **state)
 	assert_true(rw_gate_enter(*state, &b));
 }
 
-static void who_wants_to_be_alone_waits_for_all(void **state)
+static void an_exclusive_pass_waits_for_all(void **state)
 {
 	struct rw_gate_pass a = together(), b = together(), cut = alone();
 
@@ -56,7 +56,7 @@ static void who_wants_to_be_alone_waits_for_all(void **state)
 	assert_null(cut.next);
 }
 
-static void nobody_joins_who_is_alone(void **state)
+static void an_exclusive_pass_excludes_all(void **state)
 {
 	struct rw_gate_pass cut = alone(), a = together(), other = alone();
 
@@ -68,7 +68,7 @@ static void nobody_joins_who_is_alone(void **state)
 	assert_null(rw_gate_leave(*state));
 }
 
-static void who_waits_is_not_overtaken(void **state)
+static void a_waiter_is_not_overtaken(void **state)
 {
 	struct rw_gate_pass a = together(), cut = alone(), b = together();
 
@@ -79,7 +79,7 @@ static void who_waits_is_not_overtaken(void **state)
 	assert_ptr_equal(rw_gate_leave(*state), &b);
 }
 
-static void all_that_may_enter_do(void **state)
+static void all_compatible_waiters_enter(void **state)
 {
 	struct rw_gate_pass cut = alone(), a = together(), b = together(), last = alone();
 
@@ -98,10 +98,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(transfers_pass_together, setup),
-		cmocka_unit_test_setup(who_wants_to_be_alone_waits_for_all, setup),
-		cmocka_unit_test_setup(nobody_joins_who_is_alone, setup),
-		cmocka_unit_test_setup(who_waits_is_not_overtaken, setup),
-		cmocka_unit_test_setup(all_that_may_enter_do, setup),
+		cmocka_unit_test_setup(an_exclusive_pass_waits_for_all, setup),
+		cmocka_unit_test_setup(an_exclusive_pass_excludes_all, setup),
+		cmocka_unit_test_setup(a_waiter_is_not_overtaken, setup),
+		cmocka_unit_test_setup(all_compatible_waiters_enter, setup),
 	};
 
 	return cmocka_run_group_tests_name("gate", tests, NULL, NULL);

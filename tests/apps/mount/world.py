@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A donor and clients that mount it, for the tests of the file system.
+"""A donor, and clients that mount it, for tests of the file system.
 
 The tests are called with the path of the weir command. WEIR_DEVICE chooses the device; default
-softnic. WEIR_TEST_ADDRESS is where a donor may listen on it, 127.0.0.1 if unset; WEIR_TEST_KEY a
-key file, which is needed beyond loopback; WEIR_TEST_SIZE a factor of at most 1 for what moves many
-bytes, where the device is slow.
+softnic.
+WEIR_TEST_ADDRESS is the address for donors, 127.0.0.1 if unset. WEIR_TEST_KEY is a key file, needed
+beyond
+loopback. WEIR_TEST_SIZE, at most 1, scales the amount of data on slow devices.
 """
 import os
 import re
@@ -21,9 +22,9 @@ ADDRESS = os.environ.get("WEIR_TEST_ADDRESS") or "127.0.0.1"
 KEY = ["--key", os.environ["WEIR_TEST_KEY"]] if os.environ.get("WEIR_TEST_KEY") else []
 NOBODY = ADDRESS + ":1"
 SKIPPED = 77
-# Longer than a call's time limit, shorter than what a user takes for a hang.
+# Longer than a call's timeout, shorter than users accept.
 PROMPT_SECONDS = 9
-# For what comes soon, but on no machine too late.
+# For events that are soon on any machine, but never later than this.
 PATIENCE_SECONDS = 60
 COMPLAINTS = ("Sanitizer", "runtime error")
 
@@ -38,14 +39,14 @@ def scaled(number):
 
 
 def with_key(options):
-    """The options of a donor or client, with the tests' own key if they name none."""
+    """The options of a donor or client, with the tests' own key unless they name another."""
     return options if "--key" in options else (*options, *KEY)
 
 
 def why_not():
-    """Why the tests cannot run here, or None."""
+    """The reason why the tests cannot run here, or None."""
     if not os.path.exists("/dev/fuse") or not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return "/dev/fuse can't be opened"
+        return "cannot open /dev/fuse"
     if not shutil.which("fusermount3"):
         return "there is no fusermount3"
     return None
@@ -60,7 +61,7 @@ def main():
 
 
 def until(condition, seconds=PATIENCE_SECONDS):
-    """Whether it comes true in time."""
+    """Waits for @condition; returns False after a timeout."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -103,7 +104,7 @@ class Client:
         return os.path.join(self.path, name)
 
     def unmount(self):
-        """Returns the exit status of the process; it must end by itself."""
+        """Unmounts, and returns the exit status of the process, which must end on its own."""
         if self.is_mounted():
             subprocess.run(["fusermount3", "-u", self.path], check=True, timeout=PATIENCE_SECONDS)
         return self.process.wait(PATIENCE_SECONDS)
@@ -121,7 +122,7 @@ class Client:
 
 
 class World:
-    """A donor, and any number of clients."""
+    """A donor with any number of clients."""
 
     def __init__(self, memory="256M", *options):
         self.dir = tempfile.mkdtemp(prefix="weir-fs-")
@@ -147,7 +148,7 @@ class World:
         self.donor.wait(PATIENCE_SECONDS)
 
     def stop_donor(self):
-        """Every thread of it, before this returns."""
+        """Stops every thread of the donor before it returns."""
         tasks = f"/proc/{self.donor.pid}/task"
 
         def is_stopped(task):
@@ -178,7 +179,7 @@ class World:
 
 
 class FsTest(unittest.TestCase):
-    """Each class has one donor and `clients` clients; each test a directory of its own."""
+    """A donor and `clients` clients per class; a directory per test."""
     memory = "256M"
     clients = 1
 
@@ -213,7 +214,7 @@ def read(path):
 
 
 def in_child(function, uid=0):
-    """What @function returns (a small number) or the errno that it fails with, in a process."""
+    """The result of @function (a small number), or its errno, in a child process."""
     pid = os.fork()
     if pid == 0:
         status = 255

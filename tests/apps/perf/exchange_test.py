@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""weir perf exchange: what it counts in each mode and pattern, and bad input.
+"""weir perf exchange: counts in each mode and pattern, and bad input.
 
-perf_exchange_test.py WEIR: the command. The device, the address and the key are in the environment,
-as tests/support/libweir_fixture.h has it.
+exchange_test.py WEIR: the command. The environment gives device, address and key: see
+tests/support/libweir_fixture.h.
 """
 import ctypes
 import json
@@ -31,7 +31,7 @@ def perf(*options):
 
 
 def has_sent(pid):
-    """A member that has used so much of a processor has met the others, and is at work."""
+    """A process that has used so much CPU time is connected and at work."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12]) > 20
 
@@ -48,10 +48,11 @@ class PerfExchange(unittest.TestCase):
         bitmap, imm = modes["bitmap"], modes["imm"]
         for mode in (bitmap, imm):
             self.assertGreaterEqual(mode["sender"]["work_requests"], messages)
-        # What the first receives were posted for is not counted, so some of the last are owed.
+        # The first receives are posted before counting, so some of the last are missing.
         self.assertGreaterEqual(imm["receiver"]["completions"], messages)
         self.assertGreater(imm["receiver"]["receives"], messages / 2)
-        # Who sleeps is rung for once, by a message or by the end; how often that is, the machine says.
+        # A sleeping receiver is woken once, by a message or by the end; the number depends on the
+        # machine.
         self.assertLessEqual(bitmap["receiver"]["receives"], messages + members)
         self.assertNotIn("receives", modes["tcp"]["receiver"])
 
@@ -73,7 +74,7 @@ class PerfExchange(unittest.TestCase):
         self.assertRegex(done.stdout, r"of each message +bitmap +imm\n")
         self.assertRegex(done.stdout, r"receiver's CPU, us +[0-9.]+ +[0-9.]+\n")
 
-    def test_one_signal_ends_it_though_a_member_has_been_stopped(self):
+    def test_a_signal_ends_it_even_with_a_stopped_peer(self):
         key = ["--key", KEY] if KEY else []
         process = subprocess.Popen([WEIR, "perf", "exchange", "--address", ADDRESS, *key, "--mode", "bitmap",
                                     "--pattern", "gather", "--members", "2", "--seconds", "3600"],
@@ -93,19 +94,19 @@ class PerfExchange(unittest.TestCase):
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
         self.assertEqual(process.returncode, 1, said)
-        self.assertIn("not all members have ended in time", said)
+        self.assertIn("some peers did not end in time", said)
 
     def test_bad_input_is_explained(self):
         for options, said in (
-                (("--mode", "imm,magic"), "--mode imm,magic: bitmap, imm or tcp"),
+                (("--mode", "imm,magic"), "--mode imm,magic: expected bitmap, imm or tcp"),
                 (("--pattern", "all"), "one, broadcast or gather"),
-                (("--members", "2"), "--members 2: pattern one has one"),
-                (("--members", "65"), "--members 65: 1 to 64"),
-                (("--memory", "disk"), "--memory disk: host or cuda"),
-                (("--size", "0"), "--size 0: 1 B to 64.0 MiB"),
+                (("--members", "2"), "--members 2: pattern one has a single peer"),
+                (("--members", "65"), "--members 65: expected 1 to 64"),
+                (("--memory", "disk"), "--memory disk: expected host or cuda"),
+                (("--size", "0"), "--size 0: expected 1 B to 64.0 MiB"),
                 (("--slots", "4097"), "1 to 4096"), (("--seconds", "0"), "more than 0"),
-                (("--messages", "-1"), "--messages -1: 1 to"),
-                (("here",), "here: one more word")):
+                (("--messages", "-1"), "--messages -1: expected 1 to"),
+                (("here",), "unexpected argument 'here'")):
             done = perf(*options)
             self.assertEqual((done.returncode, done.stdout), (2, ""), options)
             self.assertIn(said, done.stderr)
@@ -120,10 +121,10 @@ class PerfExchange(unittest.TestCase):
         else:
             self.skipTest("this machine has a CUDA driver")
 
-    def test_what_cannot_be_had_is_named(self):
+    def test_a_resource_that_is_missing_is_named(self):
         for options, said in (
                 (("--address", "192.0.2.1"), "192.0.2.1"),
-                (("--mode", "tcp", "--address", "here"), "here is none"),
+                (("--mode", "tcp", "--address", "here"), "requires an IPv4 address, not here"),
                 (("--key", "/nowhere"), "/nowhere")):
             done = perf(*options)
             self.assertEqual((done.returncode, done.stdout), (1, ""), options)

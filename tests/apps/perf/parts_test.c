@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The parts of weir perf that need no donor: the histogram, the patterns, the contents. */
+/* The parts of weir perf that need no donor: histogram, patterns, contents. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void a_bucket_is_at_most_a_64th_wide(void **in)
 	for (uint64_t ns = 1; ns < 1ull << 62; ns = ns * 5 / 3 + 1) {
 		memset(h, 0, sizeof(*h));
 		histogram_add(h, ns);
-		h->max_ns = UINT64_MAX; /* or it would be the answer */
+		h->max_ns = UINT64_MAX; /* otherwise max_ns limits the result */
 		assert_in_range(histogram_at(h, 0.5), ns, ns + ns / 64);
 	}
 	free(h);
@@ -55,7 +55,7 @@ static void merging_adds_up(void **in)
 	free(b);
 }
 
-/* How often each block is met when @workers take @steps each, in turns. */
+/* Counts visits of each block when @workers take @steps each, in turns. */
 static void walk_all(enum pattern pattern, unsigned int workers, unsigned int steps,
 		     unsigned int *met)
 {
@@ -76,7 +76,7 @@ static void walk_all(enum pattern pattern, unsigned int workers, unsigned int st
 	}
 }
 
-static void those_that_walk_meet_each_block_alike(void **in)
+static void walks_visit_each_block_equally_often(void **in)
 {
 	static const enum pattern patterns[] = { PATTERN_SEQUENTIAL, PATTERN_STRIDED,
 						 PATTERN_CLUSTERS };
@@ -116,8 +116,8 @@ static void strided_has_no_neighbours_in_a_round(void **in)
 	assert_int_equal(walk_next(&walk), 1);
 }
 
-/* Of 100,000 by Zipf's law with 0.99 over 1000, the most frequent has one in 7.7. */
-static void zipf_is_as_skewed_as_it_should_be(void **in)
+/* Of 100,000 draws by Zipf's law with 0.99 over 1000 blocks, the most frequent has 1 in 7.7. */
+static void zipf_has_the_expected_skew(void **in)
 {
 	unsigned int met[BLOCKS], most = 0;
 
@@ -166,10 +166,10 @@ int main(void)
 		cmocka_unit_test(a_bucket_is_at_most_a_64th_wide),
 		cmocka_unit_test(percentiles_of_a_thousand_are_where_they_belong),
 		cmocka_unit_test(merging_adds_up),
-		cmocka_unit_test(those_that_walk_meet_each_block_alike),
+		cmocka_unit_test(walks_visit_each_block_equally_often),
 		cmocka_unit_test(sequential_gives_neighbours_to_neighbours),
 		cmocka_unit_test(strided_has_no_neighbours_in_a_round),
-		cmocka_unit_test(zipf_is_as_skewed_as_it_should_be),
+		cmocka_unit_test(zipf_has_the_expected_skew),
 		cmocka_unit_test(random_is_flat_and_the_seed_decides),
 		cmocka_unit_test(contents_that_moved_or_changed_are_noticed),
 	};

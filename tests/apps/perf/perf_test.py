@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""weir perf against a donor: what it reports, that its counts are the verbs' own, bad input.
+"""weir perf with a donor: reports, counts equal to those at the verbs boundary, bad input.
 
 perf_test.py WEIR COUNT: the command, and the library that counts at the verbs boundary. The
-device, the donor's address and key are in the environment, as tests/support/libweir_fixture.h has it.
+environment
+gives device, donor's address and key: see tests/support/libweir_fixture.h.
 """
 import json
 import lzma
@@ -19,7 +20,7 @@ WEIR = sys.argv.pop(1)
 DEVICE = os.environ.get("WEIR_DEVICE") or "softnic"
 ADDRESS = os.environ.get("WEIR_TEST_ADDRESS") or "127.0.0.1"
 KEY = os.environ.get("WEIR_TEST_KEY")
-# What stands before libibverbs where the device is softnic.
+# Libraries preloaded before libibverbs if the device is softnic.
 PRELOAD = os.environ.get("WEIR_TEST_PRELOAD", "")
 MIB = 1 << 20
 TRACES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "bench",
@@ -34,7 +35,7 @@ def environment(**more):
 
 
 class Donor:
-    """A donor for a `with`."""
+    """A donor for a `with` statement."""
 
     def __init__(self, memory="64M"):
         self.memory = memory
@@ -73,7 +74,7 @@ class WithDonor(unittest.TestCase):
 
 
 class Report(WithDonor):
-    def test_the_object_has_what_it_should(self):
+    def test_the_json_is_complete(self):
         said = self.measured("--ops", "1000", "--threads", "2", "--depth", "4", "--op", "mix")
         self.assertEqual(said["ops"], 1000)
         self.assertEqual(said["bytes"], 1000 * 4096)
@@ -91,7 +92,7 @@ class Report(WithDonor):
         self.assertEqual((settings["batching"], settings["mr"], settings["polling"]),
                          ("hybrid", "auto", "adaptive"))
 
-    def test_text_says_what_was_measured(self):
+    def test_the_text_names_the_measurement(self):
         done = self.donor.perf("--region", "1M", "--ops", "100", "--mr", "user")
         self.assertEqual(done.returncode, 0, done.stderr)
         for word in ("write, 4.0 KiB, sequential over 1.0 MiB", "memory user", "work requests",
@@ -99,7 +100,7 @@ class Report(WithDonor):
             self.assertIn(word, done.stdout)
         self.assertNotRegex(done.stdout, "copied|register")
 
-    def test_text_says_how_many_were_copied_and_how_many_registered(self):
+    def test_the_text_counts_copies_and_registrations(self):
         for way, copied, registered in (("pre", 1000, 0), ("dyn", 0, 1000)):
             done = self.donor.perf("--region", "1M", "--ops", "1000", "--threads", "4", "--depth", "64",
                                    "--mr", way)
@@ -107,7 +108,7 @@ class Report(WithDonor):
             self.assertRegex(done.stdout, rf"(?m)^copied +{copied}  requests")
             self.assertRegex(done.stdout, rf"(?m)^registered +{registered}  requests")
 
-    def test_from_which_length_on_memory_is_registered_can_be_said(self):
+    def test_the_length_from_which_memory_is_registered_can_be_set(self):
         for from_bytes, copied, registered in (("8K", 1000, 0), ("4K", 0, 1000)):
             options = ("--region", "1M", "--ops", "1000", "--mr-dyn", from_bytes)
             done = self.donor.perf(*options)
@@ -117,7 +118,7 @@ class Report(WithDonor):
             self.assertEqual((said["copied"], said["registered"]), (copied, registered))
             self.assertEqual(said["settings"]["mr_dyn_bytes"], int(from_bytes[0]) * 1024)
 
-    def test_every_way_completes_every_request_once_and_finds_what_it_wrote(self):
+    def test_every_mode_completes_each_request_once_and_verifies(self):
         for way in ("-o read -p random -m pre -b single -l busy",
                     "-o write -p sequential -m dyn -b doorbell -l event -w 64K",
                     "-o mix -p zipf -m user -b merge -l event-batch -w off -c 4",
@@ -148,8 +149,9 @@ class Report(WithDonor):
             self.assertGreater(len(list(bars)), 1)
 
     @no_matter_which_device
-    def test_being_interrupted_it_does_not_wait_for_a_donor_that_is_stopped(self):
-        """Who asks that donor for anything waits for 10 s. A machine may be busy for as long, but not always."""
+    def test_an_interrupt_does_not_wait_for_a_stopped_donor(self):
+        """A request to the stopped donor would take 10 s. A busy machine may be as slow, but not
+        every time."""
         took_s = []
         while len(took_s) < 5 and (not took_s or took_s[-1] > 8):
             with Donor() as donor:
@@ -171,12 +173,12 @@ class Report(WithDonor):
             finally:
                 donor.process.send_signal(signal.SIGCONT)
 
-    def test_being_interrupted_it_reports_what_was_measured(self):
+    def test_an_interrupt_reports_the_measurement_so_far(self):
         key = ["--key", KEY] if KEY else []
         with subprocess.Popen([WEIR, "perf", "--json", *key, "--region", "1M", "--seconds", "0",
                                self.donor.address], stdout=subprocess.PIPE, text=True,
                               stderr=subprocess.PIPE, env=environment()) as process:
-            # It says nothing while it measures: wait until it has workers.
+            # There is no output during the measurement: wait for the workers instead.
             while not any(name == "weir-worker" for name in threads_of(process.pid)):
                 self.assertIsNone(process.poll())
                 time.sleep(0.02)
@@ -185,7 +187,7 @@ class Report(WithDonor):
         self.assertEqual(process.returncode, 0, complaint)
         self.assertGreater(json.loads(said)["ops"], 0)
 
-    def test_however_short_the_time_each_thread_has_its_turn(self):
+    def test_each_thread_submits_however_short_the_time(self):
         done = self.donor.perf("--json", "--region", "1M", "--seconds", "0.000001", "--threads", "8",
                                "--depth", "4")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -199,7 +201,7 @@ def threads_of(pid):
             with open(f"/proc/{pid}/task/{thread}/comm", encoding="ascii") as file:
                 names.append(file.read().strip())
     except OSError:
-        pass  # one has ended
+        pass  # the thread has ended
     return names
 
 
@@ -211,10 +213,10 @@ class Counts(WithDonor):
                                  LD_PRELOAD=PRELOAD or COUNT)
             return said, json.loads(file.read().splitlines()[-1])
 
-    def test_they_are_those_at_the_verbs_boundary(self):
+    def test_counts_equal_those_at_the_verbs_boundary(self):
         for batching in ("single", "hybrid"):
             with self.subTest(batching=batching):
-                # Each run writes its region once before it measures: the same of both.
+                # Each run writes its region once before measuring: the same in both runs.
                 (few_said, few), (said, verbs) = (self.counted(ops, batching)
                                                   for ops in ("1", "2000"))
 
@@ -224,19 +226,19 @@ class Counts(WithDonor):
                                  more("posted_writes", "posted_reads"))
                 self.assertEqual(said["bytes"] - few_said["bytes"],
                                  more("posted_write_bytes", "posted_read_bytes"))
-                # What the session says to the donor has doorbells of its own.
+                # The session's messages to the donor have doorbells of their own.
                 self.assertLessEqual(said["doorbells"],
                                      verbs["doorbells"] - verbs["posted_sends"])
                 self.assertLessEqual(said["events"], verbs["cq_events"])
 
-    def test_single_posts_each_by_itself(self):
+    def test_single_posts_each_request_alone(self):
         said = self.measured("--ops", "2000", "--threads", "4", "--depth", "16", "--batching",
                              "single")
         self.assertEqual((said["work_requests"], said["doorbells"]), (2000, 2000))
 
 
 class ManyDonors(WithDonor):
-    def test_threads_take_turns_over_them_and_counts_are_of_all(self):
+    def test_threads_are_spread_over_donors_and_counts_are_summed(self):
         with Donor() as other:
             for polling in ("adaptive", "busy", "scq"):
                 done = self.donor.perf("--json", "--region", "4M", "--ops", "900", "--polling", polling,
@@ -249,7 +251,7 @@ class ManyDonors(WithDonor):
                 self.assertEqual(said["settings"]["polling"], polling)
 
     @no_matter_which_device
-    def test_one_that_is_not_there_is_named(self):
+    def test_a_missing_donor_is_named(self):
         done = self.donor.perf("--ops", "1", "127.0.0.1:1")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("127.0.0.1:1", done.stderr)
@@ -264,7 +266,7 @@ class Trace(WithDonor):
             file.flush()
             return self.donor.perf("--json", "--pattern", "trace", "--trace", file.name, *options)
 
-    def test_every_request_is_repeated(self):
+    def test_every_request_is_replayed(self):
         lines = [f"{'RW'[i % 3 == 0]} {i % 900} {1 + i % 4} {i % 2} {max(0, i - 8)} {i}\n"
                  for i in range(1000)]
         done = self.replay(self.HEAD + "".join(lines), "--verify")
@@ -275,7 +277,7 @@ class Trace(WithDonor):
         self.assertEqual(said["settings"]["threads"], 2)
 
     @no_matter_which_device
-    def test_what_was_recorded_of_redis_is_repeated(self):
+    def test_a_trace_of_redis_is_replayed(self):
         with Donor("192M") as donor:
             for mix in ("etc", "sys"):
                 with lzma.open(os.path.join(TRACES, f"{mix}.xz"), "rt") as file, \
@@ -292,14 +294,14 @@ class Trace(WithDonor):
                 self.assertEqual(said["bytes"], sum(4096 * int(r[2]) for r in requests))
 
     @no_matter_which_device
-    def test_more_buffers_than_are_sensible_are_refused(self):
+    def test_too_many_buffers_are_refused(self):
         done = self.replay("weir-trace 1 1000 256\n" + "W 0 256 0 0 0\n" * 5000)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("256 threads of depth 4096 with 1.0 MiB each are 1.0 TiB of buffers: "
+        self.assertIn("256 threads of depth 4096 with 1.0 MiB each need 1.0 TiB of buffers: "
                       "at most 4.0 GiB", done.stderr)
 
     @no_matter_which_device
-    def test_what_is_no_trace_is_refused_with_its_line(self):
+    def test_a_malformed_trace_is_refused_with_its_line(self):
         for text, line, what in (
                 ("", 0, "empty"), ("weir-trace 2 10 1\n", 1, "expected"),
                 ("weir-trace 1 0 1\n", 1, "PAGES"), ("weir-trace 1 10 257\n", 1, "THREADS"),
@@ -318,10 +320,10 @@ class Trace(WithDonor):
 
 @no_matter_which_device
 class BadInput(WithDonor):
-    def test_it_is_named_with_what_may_be(self):
+    def test_a_bad_option_is_named_with_valid_values(self):
         for options, said in (
-                (("--op", "fly"), "--op fly: read, write or mix"),
-                (("--batching", ""), "--batching : single, doorbell, merge or hybrid"),
+                (("--op", "fly"), "--op fly: expected read, write or mix"),
+                (("--batching", ""), "--batching : expected single, doorbell, merge or hybrid"),
                 (("--mr", "x"), "auto, pre, dyn or user"),
                 (("--polling", "x"), "adaptive, busy, event, event-batch"),
                 (("--pattern", "x"), "sequential, random"), (("--threads", "0"), "1 to 256"),
@@ -331,26 +333,26 @@ class BadInput(WithDonor):
                 (("--window", "65535"), "off, delay, knee or at least 64K"),
                 (("--mr-dyn", "0"), "1 B to 1.0 GiB"), (("--mr-dyn", "4K", "-m", "dyn"), "--mr auto"),
                 (("--mr-dyn", "4K", "--preset", "accelio"), "--mr auto"),
-                (("--channels", "17"), "1 to 16"), (("--ops", "0"), "--ops 0: 1 to"),
+                (("--channels", "17"), "1 to 16"), (("--ops", "0"), "--ops 0: expected 1 to"),
                 (("--seed", "18446744073709551616"), "0 to 18446744073709551615"),
                 (("--pattern", "strided", "--stride", "5000"), "a multiple of --size 4096"),
-                (("--stride", "8192"), "--stride goes with --pattern strided"),
-                (("--gap", "100"), "--gap goes with --pattern clusters"),
-                (("--cluster", "1", "-p", "random"), "--cluster goes with --pattern clusters"),
+                (("--stride", "8192"), "--stride requires --pattern strided"),
+                (("--gap", "100"), "--gap requires --pattern clusters"),
+                (("--cluster", "1", "-p", "random"), "--cluster requires --pattern clusters"),
                 (("--pattern", "clusters", "--cluster", "2"), "at most --depth, 1"),
                 (("--depth", "4", "--batch", "5"), "at most --depth, 4"),
-                (("--region", "8K", "--threads", "3"), "at least --size for each thread"),
+                (("--region", "8K", "--threads", "3"), "smaller than --size times --threads"),
                 (("--size", "64M", "--depth", "65"), "4.0 GiB"),
-                (("--pattern", "trace"), "--trace FILE go together"),
-                (("--trace", "x"), "--trace FILE go together"),
-                (("--pattern", "trace", "--trace", "x", "--ops", "1"), "--ops: the trace says it"),
-                (("--verify", "another"), "--verify goes with one DONOR"),
-                (("--threads", "1", "another"), "--threads 1: at least one for each DONOR, 2")):
+                (("--pattern", "trace"), "--trace FILE require each other"),
+                (("--trace", "x"), "--trace FILE require each other"),
+                (("--pattern", "trace", "--trace", "x", "--ops", "1"), "--ops: the trace determines this"),
+                (("--verify", "another"), "--verify requires a single DONOR"),
+                (("--threads", "1", "another"), "--threads 1: at least one per DONOR, 2")):
             done = self.donor.perf(*options)
             self.assertEqual((done.returncode, done.stdout), (2, ""), options)
             self.assertIn(said, done.stderr)
 
-    def test_what_cannot_be_had_is_named(self):
+    def test_a_resource_that_is_missing_is_named(self):
         for options, said in (
                 (("--region", "1G"), "a region of 1.0 GiB"),
                 (("--pattern", "trace", "--trace", "/nowhere"), "--trace /nowhere"),

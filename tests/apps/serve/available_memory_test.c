@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How much memory there is, on machines made of files. */
+/* available_memory() on simulated trees of /proc and /sys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +56,7 @@ static int end(void **state)
 	return system(command);
 }
 
-static void where_nobody_says_there_is_no_end_to_it(void **state)
+static void without_limits_memory_is_unbounded(void **state)
 {
 	(void)state;
 	assert_true(available_memory(root) == UINT64_MAX);
@@ -88,7 +88,7 @@ static void a_group_may_leave_less_but_for_the_caches_of_files(void **state)
 	assert_int_equal(available_memory(root), 0);
 }
 
-static void so_may_any_that_it_is_in(void **state)
+static void parent_groups_limit_too(void **state)
 {
 	(void)state;
 	make("/proc", "meminfo", "MemAvailable:  1048576 kB\n");
@@ -100,7 +100,7 @@ static void so_may_any_that_it_is_in(void **state)
 	make("/sys/fs/cgroup/a", "memory.current", "46137344\n");
 	assert_int_equal(available_memory(root), 4 * MIB);
 	make("/sys/fs/cgroup", "memory.max",
-	     "50331648\n"); /* as of a container that sees its own as the root */
+	     "50331648\n"); /* as in a container that sees its own group as the root */
 	make("/sys/fs/cgroup", "memory.current", "48234496\n");
 	assert_int_equal(available_memory(root), 2 * MIB);
 }
@@ -110,10 +110,10 @@ static void so_may_any_that_it_is_in(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_A_WORLD(where_nobody_says_there_is_no_end_to_it),
+		IN_A_WORLD(without_limits_memory_is_unbounded),
 		IN_A_WORLD(a_machine_says_by_itself),
 		IN_A_WORLD(a_group_may_leave_less_but_for_the_caches_of_files),
-		IN_A_WORLD(so_may_any_that_it_is_in),
+		IN_A_WORLD(parent_groups_limit_too),
 	};
 
 	return cmocka_run_group_tests_name("serve available", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""weir serve as a process: how it starts, what it refuses, how it ends.
+"""weir serve as a process: start, refusals, end.
 
 Called with the path of the weir command. WEIR_DEVICE chooses the device; default softnic.
 """
@@ -28,7 +28,7 @@ def start(*args):
 
 
 def run(*args):
-    """What one that cannot start says: (status, standard error)."""
+    """Exit status and standard error of a donor that cannot start."""
     process = start(*args)
     try:
         err = process.communicate(timeout=SECONDS)[1]
@@ -60,14 +60,14 @@ class Serve(unittest.TestCase):
         out, err = process.communicate(timeout=SECONDS)
         return process.returncode, out, err
 
-    def test_it_says_where_it_listens(self):
+    def test_it_prints_its_address(self):
         process, line = self.donor()
         self.assertRegex(line, r"^ready 127\.0\.0\.1:\d+\n$")
         process.terminate()
         status, out, _err = self.ends(process)
         self.assertEqual((status, out), (0, ""))
 
-    def test_it_says_so_to_programs(self):
+    def test_it_prints_its_address_as_json(self):
         process, line = self.donor("--json", "--key", self.key())
         said = json.loads(line)
         self.assertEqual(said["ready"], True)
@@ -101,7 +101,7 @@ class Serve(unittest.TestCase):
         return subprocess.run([WEIR, "lend", str(pid), size], stdin=subprocess.DEVNULL, text=True,
                               capture_output=True, timeout=60)
 
-    def test_how_much_it_lends_can_be_changed_up_to_what_it_was_started_with(self):
+    def test_the_amount_lent_can_be_changed_up_to_the_amount_at_start(self):
         process, _line = self.donor()
         for size, lent in (("4M", 4 << 20), ("0", 0), ("1T", 8 << 20)):
             self.assertEqual(self.lend(process.pid, size).returncode, 0)
@@ -110,7 +110,7 @@ class Serve(unittest.TestCase):
         process.terminate()
         self.assertEqual(self.ends(process)[0], 0)
 
-    def test_it_lends_nothing_where_less_is_available_than_is_to_be_spared(self):
+    def test_it_lends_nothing_if_less_is_available_than_to_spare(self):
         process, _line = self.donor("--spare", "1000T")
         said = next(line for line in process.stderr if "msg=limit " in line)
         self.assertIn("bytes=0 ", said)
@@ -120,7 +120,7 @@ class Serve(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertNotIn("msg=limit ", err)
 
-    def test_who_says_nothing_is_asked_as_soon_as_it_was_told_to(self):
+    def test_a_silent_client_is_probed_after_the_keepalive_time(self):
         process, line = self.donor("--keepalive", "1", "--log-level", "debug")
         client = subprocess.Popen([WEIR, "perf", "--region", "1M", "--seconds", "600", line.split()[1]],
                                   env=process_environment(), stdin=subprocess.DEVNULL,
@@ -129,7 +129,7 @@ class Serve(unittest.TestCase):
         self.addCleanup(client.kill)
         self.assertTrue(any("asks peer=" in said for said in process.stderr))
 
-    def test_it_ends_cleanly_with_a_change_still_before_it(self):
+    def test_it_ends_cleanly_with_a_change_pending(self):
         process, _line = self.donor()
         process.send_signal(signal.SIGSTOP)
         self.assertEqual(self.lend(process.pid, "4M").returncode, 0)
@@ -137,12 +137,12 @@ class Serve(unittest.TestCase):
         process.send_signal(signal.SIGCONT)
         self.assertEqual(self.ends(process)[0], 0)
 
-    def test_who_is_no_donor_is_told_nothing(self):
+    def test_lend_refuses_a_process_that_is_no_donor(self):
         done = self.lend(os.getpid(), "4M")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("weir serve", done.stderr)
 
-    def test_a_port_that_is_taken_is_named(self):
+    def test_a_port_in_use_is_named(self):
         _process, line = self.donor()
         address = line.split()[1]
         status, err = run("--listen", address, "--memory", "8M")
