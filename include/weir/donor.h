@@ -83,7 +83,8 @@ struct weir_donor_options {
  *	-ENODEV      no verbs device;
  *	-EADDRINUSE  another process listens at the address;
  *	-EPERM       without keys, only loopback addresses are allowed;
- *	-ENOMEM too little memory or RLIMIT_MEMLOCK too low (@error says which, and the remedy).
+ *	-ENOMEM      too little memory or RLIMIT_MEMLOCK too low (@error says which, and the
+ *	             remedy).
  */
 int weir_donor_open(const struct weir_donor_options *options, struct weir_donor **donor,
 		    struct weir_error *error);

@@ -240,8 +240,8 @@ int weir_exchange_acquire(struct weir_exchange *x, struct weir_exchange_slot *sl
  * @count: number of slots
  *
  * Return: 0, or
- *	-EMSGSIZE longer than the slot, or a message of several slots though the peer takes
- *	  messages unordered: nothing was sent;
+ *	-EMSGSIZE    longer than the slot, or a message of several slots though the peer takes
+ *	             messages unordered: nothing was sent;
  *	-EINVAL      a slot was not acquired: nothing was sent;
  *	-ECONNRESET  the connection is lost.
  */

@@ -223,8 +223,7 @@ struct weir_mux_conn_options {
  *
  * The first connection to a mux, and the first of a class, create the queue pair and prove the key.
  * Further connections take a single round trip. Blocks up to the mux's timeout, plus the time to
- * resolve
- * @peer. The caller owes a weir_mux_conn_close().
+ * resolve @peer. The caller owes a weir_mux_conn_close().
  *
  * Context: Any thread; sleeps.
  * Return: 0, or
@@ -237,7 +236,8 @@ struct weir_mux_conn_options {
  *	-EKEYREJECTED     either side failed to prove the key;
  *	-EPROTO           the peer sent an invalid reply;
  *	-EPROTONOSUPPORT  the peer speaks another version;
- *	-EDQUOT an end is at its limit of connections, or this end at its limit of remote muxes;
+ *	-EDQUOT           an end is at its limit of connections, or this end at its limit of remote
+ *	                  muxes;
  *	-ECONNRESET, -ETIMEDOUT, -ENOMEM.
  */
 int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
@@ -292,9 +292,8 @@ int weir_mux_conn_send(struct weir_mux_conn *conn, const void *data, size_t leng
  * @flags: 0 or WEIR_MUX_CONN_DONTWAIT
  *
  * Blocks until a message arrives, except with WEIR_MUX_CONN_DONTWAIT. After -EAGAIN a part may be
- * in
- * @buffer: the next call must pass the same buffer. To receive large messages without a copy, see
- *	weir_mux_conn_take().
+ * in @buffer: the next call must pass the same buffer. To receive large messages without a copy,
+ * see weir_mux_conn_take().
  *
  * Context: Any thread; one at a time per connection, besides a sender.
  * Return: 0, or
@@ -329,8 +328,8 @@ struct weir_mux_conn_part {
  *
  * Context: As for weir_mux_conn_recv(); the two calls exclude each other.
  * Return: 0, or
- *	-EAGAIN      nothing has arrived: call again;
- *	-EINVAL      a part is still held, or weir_mux_conn_recv() has begun the message;
+ *	-EAGAIN  nothing has arrived: call again;
+ *	-EINVAL  a part is still held, or weir_mux_conn_recv() has begun the message;
  *	-ENOTCONN, -ECONNRESET as for weir_mux_conn_recv().
  */
 int weir_mux_conn_take(struct weir_mux_conn *conn, struct weir_mux_conn_part *part, int flags);
@@ -354,8 +353,8 @@ struct weir_mux_region;
  *
  * Context: Any thread.
  * Return: 0, or
- *	-EDQUOT 1024 regions exist (with a daemon: of all processes of the user), or the daemon
- *	  grants no more memory;
+ *	-EDQUOT  1024 regions exist (with a daemon: of all processes of the user), or the daemon
+ *	         grants no more memory;
  *	-EINVAL, -ENOMEM, -ECONNRESET.
  */
 int weir_mux_region_open(struct weir_mux *mux, size_t length, struct weir_mux_region **region);
@@ -400,8 +399,8 @@ int weir_mux_region_close(struct weir_mux_region *region);
  *	-EMSGSIZE    longer than WEIR_MUX_MESSAGE_MAX;
  *	-EINVAL      beyond the region's end, or another message is incomplete;
  *	-ENOTCONN    the other end has closed;
- *	-ECONNRESET the connection is lost; the device may read the memory until the region is
- *	  closed;
+ *	-ECONNRESET  the connection is lost; the device may read the memory until the region is
+ *	             closed;
  *	-EPROTO      the region belongs to another mux; the connection is lost.
  */
 int weir_mux_conn_send_region(struct weir_mux_conn *conn, const struct weir_mux_region *region,
@@ -465,8 +464,8 @@ int weir_mux_conn_withdraw(struct weir_mux_conn *conn, uint32_t handle);
  *	-EACCES      no such handle, beyond its end, or without the right;
  *	-EINVAL      beyond the region's end;
  *	-ENOTCONN    the other end has closed;
- *	-ECONNRESET the connection is lost; the write may still take effect until the region is
- *	  closed.
+ *	-ECONNRESET  the connection is lost; the write may still take effect until the region is
+ *	             closed.
  */
 int weir_mux_conn_write(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,
 			const struct weir_mux_region *region, uint64_t at, uint64_t length);

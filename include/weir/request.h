@@ -80,8 +80,8 @@ struct weir_completion {
  *	-EINVAL    bad bounds or pieces, or @request given for a request without @done;
  *	-EACCES    a read-only region;
  *	-ENOTCONN  the session is down;
- *	-EAGAIN with WEIR_MR_PRE, all bounce buffers are in use, perhaps by other threads: try
- *	  again after a completion of the session;
+ *	-EAGAIN    with WEIR_MR_PRE, all bounce buffers are in use, perhaps by other threads: try
+ *	           again after a completion of the session;
  *	-ENOMEM    out of memory, also for registering or for a bounce buffer.
  */
 int weir_read_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,

@@ -336,8 +336,7 @@ int weir_session_donor_state(struct weir_session *session, struct weir_donor_sta
  * @qp: receives the queue pair; valid until the channel breaks
  *
  * The queues of the QP and the CQ belong to weir. For its own traffic, a caller creates another QP
- * on
- * @pd. A broken channel gets a new QP when it reconnects.
+ * on @pd. A broken channel gets a new QP when it reconnects.
  *
  * Context: Any thread.
  * Return: 0, or -EINVAL if the channel does not exist or is not up.
