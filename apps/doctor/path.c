@@ -93,8 +93,8 @@ static int choose_address(struct path_check *path, struct weir_error *error)
 }
 
 /*
- * The child process: lends until the parent closes the pipe. Reports an address or an error through
- * @to_parent.
+ * The child process: lends until the parent closes the pipe. Reports its address, or an error,
+ * through @to_parent.
  */
 static void lend(const struct path_check *path, int to_parent, int from_parent)
 {

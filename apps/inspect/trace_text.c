@@ -41,7 +41,7 @@ static void print_wait(FILE *out, const struct weir_trace_record *record)
 
 static void print_limit(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "the window's limit is %s now, by what completions took",
+	fprintf(out, "the window's limit is now %s, adapted to completions",
 		size_format(record->bytes).text);
 }
 
@@ -74,15 +74,15 @@ static void print_late(FILE *out, const struct weir_trace_record *record)
 static void print_arm(FILE *out, const struct weir_trace_record *record)
 {
 	if (record->wrs)
-		fprintf(out, "channel %u's completions raise an event: nobody polls for %s",
+		fprintf(out, "channel %u's completions raise an event: no thread polls for %s",
 			record->channel, several(record->wrs, "work request").text);
 	else
-		fprintf(out, "messages raise an event: nobody polls for them");
+		fprintf(out, "messages raise an event: no thread polls for messages");
 }
 
 static void print_sleep(FILE *out, const struct weir_trace_record *record)
 {
-	fputs(record->reqs ? "a caller sleeps until it is done" :
+	fputs(record->reqs ? "a caller sleeps until its request completes" :
 			     "the session's thread sleeps: polling no longer pays",
 	      out);
 }
@@ -101,20 +101,20 @@ static void print_wake(FILE *out, const struct weir_trace_record *record)
 
 static void print_copy(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "%s on memory that nobody registered, %s: copied",
+	fprintf(out, "%s on unregistered memory, %s: copied",
 		several(record->reqs, "request").text, size_format(record->bytes).text);
 }
 
 static void print_register(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "%s on memory that nobody registered, %s: registered meanwhile",
+	fprintf(out, "%s on unregistered memory, %s: registered for the request",
 		several(record->reqs, "request").text, size_format(record->bytes).text);
 }
 
 static void print_stray(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out,
-		"a request that failed on channel %u may still arrive, %s: what overlaps it waits "
+		"a failed request on channel %u may still arrive, %s: overlapping requests wait "
 		"until that is ruled out",
 		record->channel, size_format(record->bytes).text);
 }
@@ -126,24 +126,24 @@ static void print_up(FILE *out, const struct weir_trace_record *record)
 
 static void print_break(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "channel %u is broken: what it had in flight is over", record->channel);
+	fprintf(out, "channel %u is broken: its requests in flight have ended", record->channel);
 }
 
 static void print_down(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "channel %u is down for good", record->channel);
+	fprintf(out, "channel %u is down permanently", record->channel);
 }
 
 static void print_vain(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out,
-		"channel %u is given up, with %s: others wait for the window, and no answer came",
+		"channel %u is reset, with %s: no answer, and other sessions wait for the window",
 		record->channel, several(record->wrs, "work request").text);
 }
 
 static void print_unknown(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "something of a newer version, kind %u", record->what);
+	fprintf(out, "unknown kind %u, from a newer version", record->what);
 }
 
 static const struct trace_kind {
