@@ -16,7 +16,7 @@ static void print_help(void)
 	       "Injects faults into softnic in a running program of yours.\n\n");
 	for (int i = OPTION_FIRST_FAULT; i < OPTIONS; i++)
 		printf("  %-18s %s\n", option_name(i), option_help(i));
-	printf("\n\"After N operations\" counts from now; 0 is at once. Numbers may end in K, M or G.\n"
+	printf("\n\"After N operations\" counts from now; 0: now. Numbers may end in K, M or G.\n"
 	       "From a program's start: WEIR_SOFTNIC=NAME=VALUE,... in its environment.\n\n"
 	       "  -h, --help\n\n"
 	       "  weir fault 4242 port_down_after=0,port_down_ms=500\n"

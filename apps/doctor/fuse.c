@@ -26,7 +26,8 @@ static void check_fuse_device(struct report *report)
 		errno == ENOENT ?
 			"modprobe fuse (or weir doctor --fix); in a container: "
 			"--device /dev/fuse --cap-add SYS_ADMIN" :
-			"chmod 666 /dev/fuse; in a container: --device /dev/fuse --cap-add SYS_ADMIN");
+			"chmod 666 /dev/fuse; in a container: "
+			"--device /dev/fuse --cap-add SYS_ADMIN");
 }
 
 /* Finds a program on the PATH. */

@@ -74,8 +74,8 @@ void check_soft_roce(struct report *report)
 		   "this kernel has no module rdma_rxe: without an RDMA NIC, this host only");
 	report_remedy(
 		report,
-		"install the kernel's extra modules, or boot a distribution's kernel; then, on each "
-		"host: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev %s",
+		"install the kernel's extra modules, or boot a distribution's kernel; then, on "
+		"each host: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev %s",
 		interface);
 }
 
