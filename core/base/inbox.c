@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A list that only ever grows at its head or is taken whole: neither can meet an address
- * that came back (ABA), so one word and one compare-and-swap do. It comes out newest
- * first and is turned round by the taker, who has the lock and hence the time.
+ * A push adds at the head, and a take removes the whole list. Neither can meet an address that came
+ * back (ABA), so one word and one compare-and-swap are enough. The list is newest first; the taker
+ * reverses it under its lock.
  */
 #include "core/base/inbox.h"
 
@@ -22,8 +22,9 @@ void weir_inbox_push_all(struct weir_inbox *inbox, struct weir_inbox_node *newes
 	struct weir_inbox_node *before = weir_atomic_load(&inbox->newest);
 
 	/*
-	 * Releases what the pusher wrote to the nodes to the swap in weir_inbox_take(). Acquires
-	 * the unlock before the replacement in weir_inbox_is_empty(), if that came first.
+	 * Release: the swap in weir_inbox_take() sees what the pusher wrote to the nodes. Acquire:
+	 * if the replacement in weir_inbox_is_empty() came first, the push sees the unlock before
+	 * it.
 	 */
 	do {
 		oldest->next = before;
@@ -32,7 +33,7 @@ void weir_inbox_push_all(struct weir_inbox *inbox, struct weir_inbox_node *newes
 
 struct weir_inbox_node *weir_inbox_take(struct weir_inbox *inbox)
 {
-	/* Acquires from each weir_inbox_push() of the list what its pusher wrote. */
+	/* Acquire: pairs with weir_inbox_push(), so the taker sees what each pusher wrote. */
 	struct weir_inbox_node *node = weir_atomic_exchange(&inbox->newest, NULL);
 	struct weir_inbox_node *oldest = NULL, *next;
 
@@ -49,10 +50,10 @@ bool weir_inbox_is_empty(struct weir_inbox *inbox)
 	struct weir_inbox_node *none = NULL;
 
 	/*
-	 * Not a load: the unlock before it and a load could pass each other, just as the push
-	 * and the trylock of another thread, and then neither would see the other. All
-	 * changes of one word have one order, so either the push came first and is seen, or
-	 * it comes later, acquires from this replacement, and finds the lock given back.
+	 * A load is not enough. The unlock before it could pass the load, just as the push could
+	 * pass the pusher's trylock, and both threads would miss each other. All changes of one
+	 * word have one order: either the push comes first and is seen here, or the push acquires
+	 * from this replacement and then finds the lock free.
 	 */
 	return weir_atomic_compare_exchange(&inbox->newest, &none, NULL);
 }

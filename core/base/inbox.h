@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The inbox: where requests from all threads meet before anybody holds a lock (RDMAbox,
- * section IV-A). The first thread there serves all; those that come later find their
- * request taken and return, instead of standing in line for the lock.
+ * The inbox: threads submit requests here without a lock (RDMAbox, section IV-A). The first thread
+ * to arrive serves all of them. Threads that come later find their request taken and return,
+ * instead of waiting for the lock.
  *
- * One inbox belongs to one lock of the host, the one over all engines of a NIC. The host
- * keeps the protocol; tests/model/inbox.pml is its proof:
+ * One inbox belongs to one lock of the host: the lock over all engines of a NIC. The host follows
+ * this protocol; tests/model/inbox.pml proves it:
  *
  *	submit(node):
  *		weir_inbox_push(inbox, node);
@@ -18,13 +18,13 @@
  *			more = some engine has more to post;
  *			unlock;
  *		}
- *	there is work: @more, as seen under the lock that this thread has just given back,
- *		or !weir_inbox_is_empty(), looked at after it was given back.
+ *	there is work: @more, as read under the lock that this thread has just released,
+ *		or !weir_inbox_is_empty(), called after the unlock.
  *
- * Whoever holds the lock for another reason (to poll, to close) ends as serve() does: it
- * unlocks, looks, and serves while there is work. So a thread whose trylock failed may
- * leave: the one that made it fail looks again after its unlock. And one that posts a
- * chain and unlocks lets another thread take the rest, and goes on only if none did.
+ * A thread that holds the lock for another reason (to poll, to close) ends as serve() does: unlock,
+ * test, and serve while there is work. A thread whose trylock fails may therefore return, because
+ * the lock holder tests again after its unlock. A thread that unlocks after one chain lets another
+ * thread continue, and continues itself only if no other thread did.
  */
 #ifndef WEIR_CORE_BASE_INBOX_H
 #define WEIR_CORE_BASE_INBOX_H
@@ -32,61 +32,61 @@
 #include "core/base/platform.h"
 
 /**
- * struct weir_inbox_node - embedded in what is pushed
- * @next: the next in what weir_inbox_take() returned
+ * struct weir_inbox_node - embedded in each object that is pushed
+ * @next: the next node of the list that weir_inbox_take() returned
  */
 struct weir_inbox_node {
 	struct weir_inbox_node *next;
 };
 
 /**
- * struct weir_inbox - what has been pushed and not been taken
- * @newest: the last one pushed, or NULL; each @next leads to the one pushed before it
+ * struct weir_inbox - nodes pushed and not yet taken
+ * @newest: the last node pushed, or NULL; @next leads to the node pushed before
  */
 struct weir_inbox {
 	struct weir_inbox_node *newest;
 };
 
 /**
- * weir_inbox_init() - an empty inbox
+ * weir_inbox_init() - initialise an empty inbox
  * @inbox: to be initialised
  *
- * Context: before any other thread knows it.
+ * Context: Before any other thread can reach the inbox.
  */
 void weir_inbox_init(struct weir_inbox *inbox);
 
 /**
- * weir_inbox_push() - something comes
+ * weir_inbox_push() - push a node
  * @inbox: the inbox
- * @node: *kept until* it is taken, and served, which another thread may do at once: the
- *	caller touches it no more, unless it knows otherwise that it lives
+ * @node: *kept until* taken. Another thread may take and serve the node at once, so the caller must
+ *	not touch it again unless something else keeps it alive
  *
- * The caller now owes a look at the lock: serve(), above.
+ * The caller owes serve(), as above.
  *
  * Context: Any thread or interrupt; never sleeps; lock-free.
  */
 void weir_inbox_push(struct weir_inbox *inbox, struct weir_inbox_node *node);
 
 /**
- * weir_inbox_push_all() - several come, with one step: who takes one of them takes all
+ * weir_inbox_push_all() - push several nodes in one step
  * @inbox: the inbox
- * @newest: the last of them, linked by @next down to the first
- * @oldest: the first
+ * @newest: the last node, linked by @next down to the first
+ * @oldest: the first node
  *
- * Otherwise as weir_inbox_push().
+ * One weir_inbox_take() takes all of the nodes. Otherwise as weir_inbox_push().
  */
 void weir_inbox_push_all(struct weir_inbox *inbox, struct weir_inbox_node *newest,
 			 struct weir_inbox_node *oldest);
 
 /**
- * weir_inbox_may_have() - whether there is something to take for who holds the lock
+ * weir_inbox_may_have() - whether the lock holder has something to take
  * @inbox: the inbox
  *
- * What is being pushed meanwhile may be missed: whoever holds the lock looks again, with
- * weir_inbox_is_empty(), when he has given it back.
+ * A concurrent push may be missed. The lock holder therefore calls weir_inbox_is_empty() after its
+ * unlock.
  *
- * Context: with the lock held; never sleeps.
- * Return: true, at least when a push had returned before this was called.
+ * Context: With the lock held; never sleeps.
+ * Return: true, at least if a push returned before this call.
  */
 static inline bool weir_inbox_may_have(const struct weir_inbox *inbox)
 {
@@ -94,26 +94,25 @@ static inline bool weir_inbox_may_have(const struct weir_inbox *inbox)
 }
 
 /**
- * weir_inbox_take() - take all that has come
+ * weir_inbox_take() - take all nodes
  * @inbox: the inbox
  *
- * Context: with the lock held, so that what one thread took is served before what another
- *	takes later; never sleeps.
- * Return: the first that came, chained by @next to the last, or NULL. When one push
- *	returned before another began, it comes first.
+ * Context: With the lock held, so that nodes are served in the order taken; never sleeps.
+ * Return: the oldest node, chained by @next to the newest, or NULL. If one push returned before
+ *	another began, its node comes first.
  */
 struct weir_inbox_node *weir_inbox_take(struct weir_inbox *inbox);
 
 /**
- * weir_inbox_is_empty() - whether nothing waits for whoever has just unlocked
+ * weir_inbox_is_empty() - whether the inbox is empty after an unlock
  * @inbox: the inbox
  *
- * True means more than that it was empty: a push that this did not see is ordered after
- * it, and so after the caller's unlock, so that the pusher's trylock fails only for
- * somebody who holds the lock still, and will look when he gives it back.
+ * True is a promise about later pushes too. A push not seen here is ordered after the caller's
+ * unlock. If that pusher's trylock fails, another thread holds the lock and will test again after
+ * its own unlock.
  *
  * Context: Any thread, after its unlock; never sleeps.
- * Return: false when there is something to take.
+ * Return: false if there is something to take.
  */
 bool weir_inbox_is_empty(struct weir_inbox *inbox);
 

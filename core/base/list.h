@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A doubly linked list whose links live inside the listed objects. A link that is in no
- * list points to itself, so that taking it out once more does no harm.
+ * A doubly linked list whose links live inside the listed objects. A link outside any list points
+ * to itself, so removing it twice is harmless.
  *
- * Context of all: any; serialised by whoever owns the list.
+ * Context of all: Any; serialised by the list's owner.
  */
 #ifndef WEIR_CORE_BASE_LIST_H
 #define WEIR_CORE_BASE_LIST_H
 
 #include "core/base/platform.h"
 
-/* The head of a list, or a link in it. */
+/* The head of a list, or a link in a list. */
 struct weir_list {
 	struct weir_list *next;
 	struct weir_list *prev;
@@ -19,26 +19,26 @@ struct weir_list {
 /* The object of @type that has @link as its @member. */
 #define weir_list_entry(link, type, member) container_of(link, type, member)
 
-/* Makes an empty list, or a link that is in none. */
+/* Initialises an empty list, or a link outside any list. */
 static inline void weir_list_init(struct weir_list *list)
 {
 	list->next = list;
 	list->prev = list;
 }
 
-/* Whether the list has no members; of a link, whether it is in no list. */
+/* Whether a list has no members, or a link is in no list. */
 static inline bool weir_list_is_empty(const struct weir_list *list)
 {
 	return list->next == list;
 }
 
-/* Whether the list has one member, of a list that is not empty. */
+/* Whether a non-empty list has exactly one member. */
 static inline bool weir_list_has_one(const struct weir_list *list)
 {
 	return list->next == list->prev;
 }
 
-/* Puts @link, which must be in no list, right behind @where. */
+/* Inserts @link, which must be in no list, right behind @where. */
 static inline void weir_list_add(struct weir_list *where, struct weir_list *link)
 {
 	link->prev = where;
@@ -47,13 +47,13 @@ static inline void weir_list_add(struct weir_list *where, struct weir_list *link
 	where->next = link;
 }
 
-/* Puts @link, which must be in no list, at the end of @list. */
+/* Inserts @link, which must be in no list, at the end of @list. */
 static inline void weir_list_add_tail(struct weir_list *list, struct weir_list *link)
 {
 	weir_list_add(list->prev, link);
 }
 
-/* Takes @link out of its list, if it is in one. */
+/* Removes @link from its list, if any. */
 static inline void weir_list_del(struct weir_list *link)
 {
 	link->prev->next = link->next;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Writing into memory that somebody watches, as behind a NIC: programs poll a word that a write
- * ends with, take it for whole when it changes, and then expect all before it to be there.
- * memcpy() promises neither.
+ * Stores to memory that other threads or processes poll, as a NIC stores it. Programs poll the last
+ * word of a write, and expect every byte before it to be there when the word changes as a whole.
+ * memcpy() promises neither order nor whole words.
  */
 #ifndef WEIR_CORE_BASE_ORDERED_STORE_H
 #define WEIR_CORE_BASE_ORDERED_STORE_H
@@ -10,8 +10,8 @@
 #include "core/base/platform.h"
 
 /*
- * The bytes of the word that is stored next: the largest that is aligned at @addr and within @left,
- * which is at least 1. Return: 8, 4, 2 or 1.
+ * The size of the next word to store: the largest power of two up to 8 that is aligned at @addr and
+ * fits @left bytes. @left is at least 1. Return: 8, 4, 2 or 1.
  */
 static inline uint32_t weir_ordered_store_bytes(uintptr_t addr, uint32_t left)
 {
@@ -23,12 +23,13 @@ static inline uint32_t weir_ordered_store_bytes(uintptr_t addr, uint32_t left)
 }
 
 /**
- * weir_ordered_store() - copy to where others look
- * @to: any alignment; each aligned word of 8, 4 or 2 bytes that it covers is stored whole
- * @from: nothing of @to; who writes there meanwhile decides what is stored, and no more
+ * weir_ordered_store() - copy to memory that others poll
+ * @to: any alignment; each aligned word of 8, 4 or 2 bytes inside the range is stored whole
+ * @from: must not overlap @to; a concurrent writer there can change the bytes stored, nothing else
  * @length: bytes
  *
- * Words are stored in ascending order, and who sees one with acquire sees those before it.
+ * Words are stored in ascending order. A reader that loads a word with acquire sees all words
+ * before it.
  *
  * Context: Any; never sleeps.
  */

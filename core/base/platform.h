@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Everything the core wants from its host, in user space and in the kernel. No other
- * file of the core knows __KERNEL__.
+ * Everything the core needs from its host, in user space and in the kernel. No other file of the
+ * core knows __KERNEL__.
  */
 #ifndef WEIR_CORE_BASE_PLATFORM_H
 #define WEIR_CORE_BASE_PLATFORM_H
@@ -37,15 +37,15 @@
 #endif
 
 /*
- * The atomics of inbox.c, on pointers, and of trace.c, on numbers. A swap orders everything
- * before it before everything after it, and so does a replacement that succeeds.
+ * The atomics of inbox.c (on pointers) and of trace.c (on numbers). A swap is a full barrier, and
+ * so is a compare-and-swap that succeeds.
  *
- * weir_atomic_load(from): unordered.
- * weir_atomic_exchange(at, to): what was there.
- * weir_atomic_compare_exchange(at, expected, to): true when *@expected was there, and @to is now;
- *	otherwise *@expected becomes what is there.
- * weir_load_acquire(from): everything after it comes after it.
- * weir_store_release(at, to): everything before it comes before it.
+ * weir_atomic_load(from): relaxed.
+ * weir_atomic_exchange(at, to): returns the old value.
+ * weir_atomic_compare_exchange(at, expected, to): true if *@expected was there and @to is now;
+ *	otherwise *@expected becomes the value found.
+ * weir_load_acquire(from): no later access moves before this load.
+ * weir_store_release(at, to): no earlier access moves after this store.
  */
 #ifdef __KERNEL__
 #define weir_load_acquire(from) smp_load_acquire(from)
@@ -63,11 +63,10 @@
 #endif
 
 /**
- * weir_bug() - report an error of our own, as opposed to one of the world
- * @broken: what must never be true
+ * weir_bug() - report a programming error of our own, not an error of the world
+ * @broken: a condition that must never be true
  *
- * In user space it ends the program on the spot, in the kernel it warns once and lets
- * the caller return safely.
+ * In user space the program traps at once. The kernel warns once and lets the caller return safely.
  *
  * Context: Any.
  * Return: @broken.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Each slot has a lock that never makes the writer wait: its number. That is taken away
- * before the record changes and put_record back afterwards; a reader has what belongs together when
- * the number is the one that it asked for before and after it copied the words.
+ * The number of each slot is a sequence lock that never makes the writer wait. The writer clears
+ * the number, changes the record, and stores the next number. A reader has a consistent record if
+ * it finds the wanted number both before and after copying the words.
  *
- * Nothing here is a fence, which no sanitizer follows: each word is stored with a release,
- * and so after the number was taken away; a reader that sees a word of the next record
- * acquires that, and cannot find the old number afterwards.
+ * There are no fences, because sanitizers do not follow them. The writer stores each word with
+ * release, so after clearing the number. A reader that loads a word of the next record acquires the
+ * cleared number too, and cannot find the old number afterwards.
  */
 #include "core/base/trace.h"
 
@@ -31,7 +31,7 @@ static void put_record(struct weir_trace_slot *slot, int i, const struct weir_tr
 	weir_store_release(&slot->word[i], word);
 }
 
-/* On the path of every request: no loop, and nothing is copied twice. */
+/* On the path of every request: no loop, and no byte is copied twice. */
 void weir_trace_note(struct weir_trace *t, uint64_t at_ns, const struct weir_trace_record *record)
 {
 	struct weir_trace_slot *slot;

@@ -1,53 +1,55 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The trace: what the engine decided last, and why. A ring of records in the host's memory,
- * cheap enough to be always on; the oldest are overwritten.
+ * The trace: the engine's last decisions and their reasons. A ring of records in the host's memory,
+ * cheap enough to be always on. New records overwrite the oldest.
  *
- * One writes, serialised by the host. Any number read while it does, in other processes too
- * where the memory is shared; a reader trusts nothing in it.
+ * The host serialises the one writer. Any number of readers may read concurrently, also from other
+ * processes if the memory is shared. A reader must trust nothing in the ring.
  */
 #ifndef WEIR_CORE_BASE_TRACE_H
 #define WEIR_CORE_BASE_TRACE_H
 
 #include "core/base/platform.h"
 
-/* The numbers are part of the layout that other processes read: new ones come last. */
+/* Other processes read these numbers: new events go last. */
 enum weir_trace_event {
-	WEIR_TRACE_POST = 1, /* a chain of @wrs with @reqs requests was posted on @channel. Of a
-			      * request, no message, that goes out whole, alone, nothing is
-			      * noted: nothing was decided */
-	WEIR_TRACE_WAIT, /* the window was full: a WR with @reqs requests stands in line */
+	WEIR_TRACE_POST = 1, /* a chain of @wrs WRs with @reqs requests was posted on @channel; not
+			      * noted for a whole request sent alone, unless a message */
+	WEIR_TRACE_WAIT, /* the window was full: a WR with @reqs requests waits */
 	WEIR_TRACE_LIMIT, /* the window's policy moved the limit to @bytes */
-	WEIR_TRACE_FAIL, /* a WR with @reqs requests failed on @channel with @why; @verbs is what
-			  * the device said */
+	WEIR_TRACE_FAIL, /* a WR with @reqs requests failed on @channel with @why; @verbs is the
+			  * device's status */
 	WEIR_TRACE_REPEAT, /* a request will be posted again, because of @why */
-	WEIR_TRACE_LATE, /* a request passed its deadline; @wrs of it were in flight */
-	WEIR_TRACE_ARM, /* the host armed @channel's CQ, with @wrs in flight; 0: that of messages */
-	WEIR_TRACE_SLEEP, /* the host went to sleep, or @reqs of its callers */
-	WEIR_TRACE_WAKE, /* it woke, with @wrs completion events, or @reqs of its callers */
-	WEIR_TRACE_COPY, /* the host copies @reqs requests through memory of its own: all since it
-			  * last said so */
-	WEIR_TRACE_REGISTER, /* the host registered memory for @reqs requests, as well */
-	WEIR_TRACE_IN_DOUBT, /* what failed on @channel may still arrive: what overlaps it waits */
+	WEIR_TRACE_LATE, /* a request passed its deadline with @wrs WRs in flight */
+	WEIR_TRACE_ARM, /* the host armed @channel's CQ with @wrs in flight; 0: the CQ of
+			 * messages */
+	WEIR_TRACE_SLEEP, /* the host went to sleep, or @reqs callers did */
+	WEIR_TRACE_WAKE, /* the host woke with @wrs completion events, or @reqs callers did */
+	WEIR_TRACE_COPY, /* the host copied @reqs requests through bounce buffers since its last
+			  * such record */
+	WEIR_TRACE_REGISTER, /* the host registered memory for @reqs requests since its last such
+			      * record */
+	WEIR_TRACE_IN_DOUBT, /* a WR that failed on @channel may still take effect: overlapping
+			      * requests wait */
 	WEIR_TRACE_UP, /* @channel came up */
 	WEIR_TRACE_BREAK, /* @channel broke, and may come up again */
 	WEIR_TRACE_DOWN, /* @channel will not come up again */
-	WEIR_TRACE_STALL, /* @channel, with @wrs in flight, is given up: its session had no answer for
-			  * long, and others wait for room in the window */
+	WEIR_TRACE_STALL, /* @channel was failed with @wrs in flight: no completion for long, and
+			   * other sessions wait for the window */
 };
 
 /**
  * struct weir_trace_record - one decision
- * @at_ns: when, by the host's clock
- * @bytes: in all
+ * @at_ns: the host's clock
+ * @bytes: total bytes
  * @why: 0 or a negative errno
  * @wrs: work requests
  * @reqs: requests
  * @what: an enum weir_trace_event
- * @channel: where, if anywhere
- * @verbs: the verbs' status of a work completion
+ * @channel: number of the channel, if any
+ * @verbs: the verbs status of a work completion
  *
- * What does not apply is 0.
+ * A field that does not apply is 0.
  */
 struct weir_trace_record {
 	uint64_t at_ns;
@@ -66,8 +68,7 @@ _Static_assert(sizeof(struct weir_trace_record) == 8 * WEIR_TRACE_WORDS, "others
 
 /**
  * struct weir_trace_slot - a place in the ring
- * @number: of the record in it, counted from 1 over all that there ever were; 0 while it is
- *	being written
+ * @number: sequence number of its record, counted from 1; 0 during a write
  * @word: the record
  */
 struct weir_trace_slot {
@@ -76,10 +77,10 @@ struct weir_trace_slot {
 };
 
 /**
- * struct weir_trace - who writes
+ * struct weir_trace - the writer
  * @ring: the slots
- * @mask: how many, less 1
- * @number: of the last record
+ * @mask: number of slots, less 1
+ * @number: sequence number of the last record
  */
 struct weir_trace {
 	struct weir_trace_slot *ring;
@@ -88,37 +89,37 @@ struct weir_trace {
 };
 
 /**
- * weir_trace_init() - begin to write
+ * weir_trace_init() - initialise a writer
  * @t: to be initialised
- * @ring: *kept*; zeroes
- * @count: how many; a power of two
+ * @ring: *kept*; all zeroes
+ * @count: number of slots, a power of two
  *
  * Context: Any.
- * Return: 0, or -EINVAL when @count is not a power of two.
+ * Return: 0, or -EINVAL if @count is not a power of two.
  */
 int weir_trace_init(struct weir_trace *t, struct weir_trace_slot *ring, uint32_t count);
 
 /**
  * weir_trace_note() - write one record
- * @t: where; NULL when nobody wants it
- * @at_ns: when
- * @record: all but that; copied
+ * @t: the writer; NULL if tracing is off
+ * @at_ns: the time
+ * @record: all fields but the time; copied
  *
  * Context: Any; never sleeps. Externally serialised.
  */
 void weir_trace_note(struct weir_trace *t, uint64_t at_ns, const struct weir_trace_record *record);
 
 /**
- * weir_trace_read() - read one record, while another may be writing
+ * weir_trace_read() - read one record, possibly during a write
  * @ring: the slots
- * @count: how many; a power of two, from a source that can be trusted
- * @number: which, at least 1
- * @out: receives it: what the writer wrote at one time, if the writer can be trusted
+ * @count: number of slots, a power of two, from a trusted source
+ * @number: sequence number of the record, at least 1
+ * @out: receives the record, consistent if the writer can be trusted
  *
  * Context: Any; never sleeps.
  * Return: 0, or
- *	-EAGAIN it has not been written yet;
- *	-ENOENT it has been overwritten.
+ *	-EAGAIN the record is not written yet;
+ *	-ENOENT the record has been overwritten.
  */
 int weir_trace_read(const struct weir_trace_slot *ring, uint32_t count, uint64_t number,
 		    struct weir_trace_record *out);
