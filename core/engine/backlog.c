@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Barriers divide the requests into epochs, and only those of one epoch are in the order
- * tree at a time. An epoch is a number in each request rather than the barrier itself,
- * so that the wall stands even when its barrier was cancelled or timed out: what was
- * submitted behind it did not stop relying on it.
+ * Barriers divide requests into epochs, and the order tree holds only one epoch at a time. Each
+ * request stores its epoch as a number instead of pointing at its barrier. A barrier that is
+ * cancelled or times out therefore still separates the requests before and after it.
  */
 #include "core/engine/backlog.h"
 #include "core/engine/deadline.h"
@@ -71,7 +70,7 @@ void weir_backlog_add_posted(struct weir_backlog *b, struct weir_req *req)
 {
 	init_req(b, req);
 	req->epoch = b->epoch =
-		b->epochs; /* there is nothing that barriers could still hold back */
+		b->epochs; /* no requests, so no barrier can hold anything back */
 	admit(b, req);
 	weir_list_del(&req->link);
 	req->state = WEIR_REQ_IN_FLIGHT;
@@ -92,7 +91,7 @@ void weir_backlog_add_done(struct weir_backlog *b, struct weir_req *req)
 	hand_back(b, req);
 }
 
-/* Out of the order, which may free some that it held. */
+/* Removes @req from the order. Requests that only waited for @req become ready. */
 static void leave_order(struct weir_backlog *b, struct weir_req *req)
 {
 	struct weir_order_node *node = weir_order_remove(&b->order, &req->order);
@@ -115,7 +114,7 @@ static void finish_req(struct weir_backlog *b, struct weir_req *req)
 	hand_back(b, req);
 }
 
-/* In flight it is in no list, or among those in_doubt. */
+/* A request in flight is in no list, or in the in_doubt list. */
 static void stop_posting(struct weir_req *req)
 {
 	if (req->state == WEIR_REQ_IN_FLIGHT)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where the requests of a session stand: behind a barrier, held by the order, ready,
- * in flight, done. All changes of a request's state are here.
+ * The state of each request of a session: behind a barrier, held by the order, ready, in flight,
+ * done. Only this module changes the state.
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_ENGINE_BACKLOG_H
 #define WEIR_CORE_ENGINE_BACKLOG_H
@@ -12,14 +12,14 @@
 
 /**
  * struct weir_backlog - the requests of one session, from submit to done
- * @order: those past the barriers, messages excepted
- * @behind: barriers that have not passed, and what was submitted after them, in order
- * @ready: with parts to be posted, in order
- * @messages: the same for messages
- * @in_doubt: with something that was lost and may still arrive
- * @done: to be handed back, in order
- * @deadlines: all that have one, by it
- * @epoch: of the requests that are past the barriers
+ * @order: requests past the barriers, except messages
+ * @behind: barriers that have not passed and the requests behind them, in order
+ * @ready: requests with parts to post, in order
+ * @messages: ready messages, in order
+ * @in_doubt: requests with a lost WR that may still take effect
+ * @done: requests to hand back, in order
+ * @deadlines: requests with a deadline, sorted
+ * @epoch: epoch of the requests past the barriers
  * @epochs: barriers submitted so far, which is the epoch of the next request
  * @live: requests past the barriers and not done
  */
@@ -37,106 +37,107 @@ struct weir_backlog {
 };
 
 /**
- * weir_backlog_init() - no requests
+ * weir_backlog_init() - initialise an empty backlog
  * @b: to be initialised
  * @seed: any number
  */
 void weir_backlog_init(struct weir_backlog *b, uint64_t seed);
 
 /**
- * weir_backlog_add() - a request comes
+ * weir_backlog_add() - add a request
  * @b: the backlog
- * @req: checked; *kept until* weir_backlog_pop_done() returns it
+ * @req: checked; *kept until* weir_backlog_pop_done() returns the request
  */
 void weir_backlog_add(struct weir_backlog *b, struct weir_req *req);
 
 /**
- * weir_backlog_add_posted() - a request comes that is posted already, whole, as one WR
- * @b: the backlog, with no requests
+ * weir_backlog_add_posted() - add a request already posted whole as one WR
+ * @b: the backlog, without requests
  * @req: as for weir_backlog_add()
  */
 void weir_backlog_add_posted(struct weir_backlog *b, struct weir_req *req);
 
 /**
- * weir_backlog_add_done() - a request is done that never was in the backlog
+ * weir_backlog_add_done() - add a request that completed outside the backlog
  * @b: the backlog
- * @req: successful; *kept until* weir_backlog_pop_done() returns it
+ * @req: successful; *kept until* weir_backlog_pop_done() returns the request
  */
 void weir_backlog_add_done(struct weir_backlog *b, struct weir_req *req);
 
 /**
- * weir_backlog_end() - a request is to end, early or not
+ * weir_backlog_end() - end a request, early or not
  * @b: the backlog
- * @req: any that is not done
- * @status: why; an earlier reason stays
+ * @req: any request that is not done
+ * @status: the result, unless an earlier status is set
  *
- * Nothing more of it is posted, and it is done as soon as none of its WRs is in flight, or in_doubt.
+ * Nothing more of @req is posted. The request is done once no WR is in flight or in doubt.
  */
 void weir_backlog_end(struct weir_backlog *b, struct weir_req *req, int status);
 
 /**
- * weir_backlog_repeat() - what was posted of a request is to be posted again
- * @req: one that is safe to repeat
+ * weir_backlog_repeat() - post a request again from its beginning
+ * @req: a request that is safe to repeat
  *
- * Nothing more of it is posted until none of its WRs is in flight, or in_doubt; then it is ready,
- * before all others, from its beginning.
+ * Posting stops until no WR of @req is in flight or in doubt. Then @req becomes ready, before all
+ * others.
  */
 void weir_backlog_repeat(struct weir_req *req);
 
 /**
- * weir_backlog_unpost() - the newest part of a request was not posted after all
+ * weir_backlog_unpost() - undo the newest part of a request, which was not posted
  * @b: the backlog
  * @req: the request
- * @offset: where that part begins; what was posted before it stays so
+ * @offset: where the part begins; earlier parts stay posted
  *
- * It is ready again, before all others, unless it ends, or is to begin anew, anyway.
+ * @req becomes ready again, before all others, unless @req is ending or will be repeated from its
+ * beginning.
  */
 void weir_backlog_unpost(struct weir_backlog *b, struct weir_req *req, uint64_t offset);
 
 /**
- * weir_backlog_settle() - one of a request's WRs is in flight no longer
+ * weir_backlog_settle() - one WR of a request is no longer in flight
  * @b: the backlog
- * @req: @req->wrs says how many still are
+ * @req: with @req->wrs already updated
  */
 void weir_backlog_settle(struct weir_backlog *b, struct weir_req *req);
 
 /**
- * weir_backlog_mark_in_doubt() - something of a request was lost on a channel, and may still arrive
+ * weir_backlog_mark_in_doubt() - a WR was lost on a channel and may still take effect
  * @b: the backlog
- * @req: one with a WR that failed. Nothing more of it is posted; weir_backlog_end() or
- *	weir_backlog_repeat() says what becomes of it
- * @channel: which
+ * @req: the request of the failed WR. Posting stops; weir_backlog_end() or weir_backlog_repeat()
+ *	then decides how @req goes on
+ * @channel: number of the channel
  */
 void weir_backlog_mark_in_doubt(struct weir_backlog *b, struct weir_req *req, uint16_t channel);
 
 /**
- * weir_backlog_resolve_doubt() - nothing that was sent on a channel can arrive any more
+ * weir_backlog_resolve_doubt() - no WR sent on a channel can take effect any more
  * @b: the backlog
- * @channel: which
- * @may_repeat: whether what went in_doubt there may be posted again; else it ends
+ * @channel: number of the channel
+ * @may_repeat: true if requests in doubt there may be posted again; otherwise they end
  */
 void weir_backlog_resolve_doubt(struct weir_backlog *b, uint16_t channel, bool may_repeat);
 
 /**
- * weir_backlog_pass_barriers() - end the barriers with nothing before them
+ * weir_backlog_pass_barriers() - end each barrier with nothing before it
  * @b: the backlog
  *
- * What they held back is ready, or held by the order.
+ * Requests behind such a barrier become ready, or are held by the order.
  */
 void weir_backlog_pass_barriers(struct weir_backlog *b);
 
 /**
- * weir_backlog_end_stranded() - no channel is left to post some requests on
+ * weir_backlog_end_stranded() - end ready requests that have no channel left
  * @b: the backlog
  * @ready: @b->ready or @b->messages
  *
- * They end: with -ENOTCONN when nothing of them was sent, else with -ECONNRESET.
+ * Each request ends with -ENOTCONN if nothing of the request was sent, else with -ECONNRESET.
  *
- * Return: true when there were any.
+ * Return: true if there were any.
  */
 bool weir_backlog_end_stranded(struct weir_backlog *b, struct weir_list *ready);
 
-/* The first of a non-empty list of requests linked by @link. */
+/* The first request of a non-empty list linked by @link. */
 static inline struct weir_req *weir_backlog_first(const struct weir_list *list)
 {
 	return weir_list_entry(list->next, struct weir_req, link);
@@ -146,7 +147,7 @@ static inline struct weir_req *weir_backlog_first(const struct weir_list *list)
  * weir_backlog_pop_done() - hand a request back
  * @b: the backlog
  *
- * Return: the first that is done, the caller's again, or NULL.
+ * Return: the first request done, which is the caller's again, or NULL.
  */
 static inline struct weir_req *weir_backlog_pop_done(struct weir_backlog *b)
 {
@@ -159,7 +160,7 @@ static inline struct weir_req *weir_backlog_pop_done(struct weir_backlog *b)
 	return req;
 }
 
-/* Whether it has no requests, but for those that are done. */
+/* Whether there are no requests, except those done. */
 static inline bool weir_backlog_is_empty(const struct weir_backlog *b)
 {
 	return !b->live && weir_list_is_empty(&b->behind);

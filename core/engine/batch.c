@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A batch takes whatever is ready at this moment: alone, a request is a batch of one. Only what
- * comes merge_next a stream that keeps the NIC busy stays, until it can go along with what follows it
- * (Nagle's rule, RFC 896, with as many in flight as a NIC works on at a time in place of one), and
- * what is ready behind that stays with it: there is one line. The first that is ready brings its
- * neighbours along, merged, and the next one begins the next WR of the chain. What is too long to
- * be merged (see merge.h) stays for nobody and brings nobody. The chain ends at its limit, or once
- * it holds a fragment's worth of bytes: chaining saves doorbells for small requests, while large
- * ones would only queue up behind each other on one channel with others idle.
+ * A batch takes the requests that are ready now, so a lone request is a batch of one. Nothing waits
+ * for company, with one exception. A request beside a stream that keeps the NIC busy gathers until
+ * the next requests can go with it. This is Nagle's rule (RFC 896) with as many WRs in flight as a
+ * NIC works on at a time, instead of one. Ready requests behind a gathering request wait too,
+ * because there is one queue.
  *
- * A merged WR waits for as much room in the window as it wants rather than taking what
- * there is, or one small completion at a time would keep what waits in small pieces for
- * ever. It wants no more than a part of the window, so that meanwhile the rest is at work.
+ * The first ready request is merged with its neighbours into one WR, and the next ready request
+ * begins the next WR of the chain. A request too long to merge (see merge.h) neither gathers nor
+ * brings neighbours. The chain ends at its limit, or once it holds a fragment's worth of bytes.
+ * Chaining saves doorbells for small requests; large requests would only queue on one channel while
+ * others are idle.
  *
- * Which path a WR takes is decided when it is known what it carries, and that it can go. All WRs of
- * a batch go the way of the first: one that wants the other begins the next batch.
+ * A merged WR waits for all the window space it wants. Otherwise each small completion would
+ * release another small piece, and merging would never recover. A WR wants at most a part of the
+ * window, so that the rest stays in use meanwhile.
+ *
+ * The path is chosen last, when the contents of a WR are known and a channel may have room. All WRs
+ * of a batch take the path of the first; a WR for the other path begins the next batch.
  */
 #include "core/engine/batch.h"
 #include "core/engine/fragment.h"
 #include "core/engine/merge.h"
 #include "core/engine/stall.h"
 
-#define WINDOW_SHARE 4 /* a merged WR takes at most one part in this many of the window */
+#define WINDOW_SHARE 4 /* a merged WR takes at most 1/WINDOW_SHARE of the window */
 
 struct batch {
 	struct weir_wr *first;
@@ -52,7 +55,7 @@ static struct weir_merge_limits merge_limits(const struct weir_engine *e)
 	};
 }
 
-/* What the next WR will carry: a part of @req, or all of it and what lies merge_next it. */
+/* Plans the next WR: a part of @req, or all of @req with its neighbours. */
 static void plan_wr(const struct weir_engine *e, struct weir_merge *m, struct weir_req *req,
 		    const struct weir_merge_limits *limits)
 {
@@ -62,13 +65,13 @@ static void plan_wr(const struct weir_engine *e, struct weir_merge *m, struct we
 		weir_merge_grow(m, &e->backlog.order, limits);
 }
 
-/* A small write was to be unloaded, and goes by @path. */
+/* Counts a small write meant for unload that goes by @path instead. */
 static void count_unload_full(struct weir_engine *e, const struct weir_req *req, uint8_t path)
 {
 	e->unload_full += path == WEIR_PATH_OFFLOAD && req->path == WEIR_PATH_UNLOAD;
 }
 
-/* Whether it is better off with what comes merge_next it next: see engine.h. */
+/* Whether to hold @req back until its neighbours arrive: see engine.h. */
 static bool should_gather(const struct weir_engine *e, const struct weir_req *req)
 {
 	return e->streaming >= WEIR_STREAM_WRS && req->op <= WEIR_OP_WRITE &&
@@ -85,7 +88,7 @@ static void add_part(struct weir_wr *wr, struct weir_req *req, uint32_t length)
 	req->state = WEIR_REQ_IN_FLIGHT;
 }
 
-/* Most WRs are one request, of one piece of memory. */
+/* Most WRs are one request with one SGE. */
 static bool is_whole(const struct weir_merge *m)
 {
 	return m->nr_reqs == 1 && m->first->nr_sge == 1 && m->bytes == m->first->length;
@@ -100,7 +103,7 @@ static void add_whole(struct weir_wr *wr, struct weir_req *req)
 	req->state = WEIR_REQ_IN_FLIGHT;
 }
 
-/* Carries out a plan_wr: makes it a WR, which must be free, on @channel. */
+/* Makes the planned WR on @channel. A free WR must exist. */
 static struct weir_wr *make_wr(struct weir_engine *e, const struct weir_merge *m, uint16_t channel,
 			       uint8_t path)
 {
@@ -127,7 +130,7 @@ static struct weir_wr *make_wr(struct weir_engine *e, const struct weir_merge *m
 	return wr;
 }
 
-/* Whole and small writes only; a WR of several requests has each of them whole. */
+/* Only whole, small writes. A WR of several requests has each of them whole. */
 static bool may_unload(const struct weir_engine *e, const struct weir_merge *m)
 {
 	return e->selector && m->first->op == WEIR_OP_WRITE &&
@@ -135,14 +138,16 @@ static bool may_unload(const struct weir_engine *e, const struct weir_merge *m)
 	       (m->nr_reqs > 1 || m->first->length == m->bytes);
 }
 
-/* A WR that was to tell how long it takes, and does not go as it was to, tells nothing. */
+/* A probe measures its path; a WR that takes another path, or none, measures nothing. */
 static void abandon_probe(struct weir_engine *e, uint8_t path)
 {
 	if (path & WEIR_PATH_PROBE)
 		weir_path_abandon_probe(e->selector);
 }
 
-/* How a small write goes: as decided when it was first planned. With the buffer full it is offloaded. */
+/*
+ * The path of a small write, decided once per request. With the unload buffer full, the NIC's path.
+ */
 static uint8_t choose_path(struct weir_engine *e, struct weir_req *req)
 {
 	uint8_t path = req->path;
@@ -163,7 +168,7 @@ static uint16_t channel_for(const struct weir_engine *e, uint8_t path)
 	return path & WEIR_PATH_UNLOAD ? e->unload : weir_channels_pick(&e->channels);
 }
 
-/* Whether the next WR can be one of @b, which has got its channel by the first. */
+/* Whether the next WR fits @b, whose channel the first WR chose. */
 static bool batch_takes(const struct weir_engine *e, const struct batch *b, uint8_t path)
 {
 	return b->channel != WEIR_CHANNEL_NONE && weir_channels_room(&e->channels, b->channel) &&
@@ -188,9 +193,11 @@ static int batch_claim(struct weir_engine *e, const struct weir_merge *m)
 }
 
 /*
- * Posts from @ready what fits, on the batch's channel, or on one that suits its first WR. Returns
- * -EAGAIN when the window refused the very first WR, and the engine stands in line; 0 otherwise. Who
- * got something loses its turn, and stands in line again, at its end, when it asks for more.
+ * Posts from @ready as much as fits, on the batch's channel or on the channel chosen for its first
+ * WR. After a success the engine loses its turn at the window; when it wants more room, it queues
+ * at the end.
+ *
+ * Return: -EAGAIN if the window refused the first WR and the engine now waits for room; else 0.
  */
 static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *ready)
 {
@@ -225,7 +232,7 @@ static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *
 	return b->count ? 0 : rc;
 }
 
-/* When a request goes out whole, alone, nothing was decided. Messages are few. */
+/* A whole request sent alone involved no decision. Messages are rare. */
 static bool is_traced(const struct batch *b)
 {
 	const struct weir_req *req = b->first->req;

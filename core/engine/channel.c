@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A queue pair that has shown one error takes no more work, so a channel is given up at
- * its first failed completion, before its host may have noticed.
+ * A queue pair accepts no more work after an error, so the engine stops using a channel at its
+ * first failed completion, possibly before the host notices.
  */
 #include "core/engine/channel.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The channels of one session: which live, and how full each one's send queue is.
+ * The channels of one session: their states, and how full each send queue is.
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_ENGINE_CHANNEL_H
 #define WEIR_CORE_ENGINE_CHANNEL_H
@@ -13,11 +13,11 @@
 #define WEIR_CHANNEL_NONE UINT16_MAX
 
 /**
- * struct weir_channel - what the engine knows of one QP
- * @depth: WRs that fit its send queue
+ * struct weir_channel - the engine's view of one QP
+ * @depth: WRs that fit the send queue
  * @in_flight: WRs posted and not completed, at most @depth
- * @progress_ns: when one last succeeded, or when it began to have any in flight
- * @suspect_ns: when it was first seen to be silent since then, or 0
+ * @progress_ns: time of the last success, or when @in_flight last left 0
+ * @suspect_ns: when the channel was first found silent since @progress_ns, or 0
  */
 struct weir_channel {
 	uint32_t depth;
@@ -27,12 +27,12 @@ struct weir_channel {
 };
 
 /**
- * struct weir_channels - all of a session
+ * struct weir_channels - all channels of a session
  * @channel: by number
- * @up: bit n: channel n may be posted to
+ * @up: bit n: channel n accepts posts
  * @broken: bit n: channel n may come up again
- * @failed: bit n: the host has yet to hear that channel n is used no longer
- * @reserved: bit n: channel n is for what cannot go elsewhere too, and is never picked
+ * @failed: bit n: the host has not yet been told that channel n failed
+ * @reserved: bit n: channel n serves one special purpose and is never picked
  */
 struct weir_channels {
 	struct weir_channel channel[WEIR_CHANNEL_MAX];
@@ -43,81 +43,81 @@ struct weir_channels {
 };
 
 /**
- * weir_channels_init() - all are down
+ * weir_channels_init() - start with all channels down
  * @c: to be initialised
  */
 void weir_channels_init(struct weir_channels *c);
 
 /**
- * weir_channels_up() - one has come up
+ * weir_channels_up() - a channel has come up
  * @c: the channels
- * @number: which, below WEIR_CHANNEL_MAX
+ * @number: the channel, below WEIR_CHANNEL_MAX
  * @depth: WRs that fit its send queue, at least 1
  *
- * Return: 0; -EINVAL for a bad number or depth; -EBUSY when it is up already, or when WRs
- *	of its former life have not completed yet.
+ * Return: 0; -EINVAL for a bad number or depth; -EBUSY if the channel is up already, or if WRs from
+ *	before have not completed yet.
  */
 int weir_channels_up(struct weir_channels *c, uint16_t number, uint32_t depth);
 
 /**
- * weir_channels_broken() - one must not be used until it comes up again, and the host knows
+ * weir_channels_broken() - the host reports a broken channel, which may come up again
  * @c: the channels
- * @number: which
+ * @number: the channel
  */
 void weir_channels_broken(struct weir_channels *c, uint16_t number);
 
 /**
- * weir_channels_down() - one is gone for good, and the host knows
+ * weir_channels_down() - the host reports that a channel is gone for good
  * @c: the channels
- * @number: which
+ * @number: the channel
  */
 void weir_channels_down(struct weir_channels *c, uint16_t number);
 
 /**
- * weir_channels_fail() - one is broken, and the host is to hear of it
+ * weir_channels_fail() - mark a channel broken; the host must be told
  * @c: the channels
- * @number: which; nothing happens when it is down already
+ * @number: the channel; no effect unless up
  */
 void weir_channels_fail(struct weir_channels *c, uint16_t number);
 
 /**
- * weir_channels_pop_failed() - one that the host has to hear of
+ * weir_channels_pop_failed() - take a failed channel to report to the host
  * @c: the channels
  *
- * Return: its number, told once, or WEIR_CHANNEL_NONE.
+ * Return: its number, returned once, or WEIR_CHANNEL_NONE.
  */
 uint16_t weir_channels_pop_failed(struct weir_channels *c);
 
-/* Whether there is one. */
+/* Whether the host must be told of a failed channel. */
 static inline bool weir_channels_any_failed(const struct weir_channels *c)
 {
 	return c->failed;
 }
 
-/* Whether a channel can be posted to. */
+/* Whether a channel accepts posts. */
 static inline bool weir_channels_is_up(const struct weir_channels *c, uint16_t number)
 {
 	return c->up >> number & 1;
 }
 
-/* Whether one has failed and may come up again. */
+/* Whether a channel has failed and may come up again. */
 static inline bool weir_channels_is_broken(const struct weir_channels *c, uint16_t number)
 {
 	return c->broken >> number & 1;
 }
 
-/* Whether there is, or may be again, anywhere to post. */
+/* Whether any channel is up or may come up again. */
 static inline bool weir_channels_any_left(const struct weir_channels *c)
 {
 	return (c->up | c->broken) & ~c->reserved;
 }
 
 /**
- * weir_channels_room() - how many WRs one takes now
+ * weir_channels_room() - how many more WRs a channel accepts
  * @c: the channels
- * @number: which
+ * @number: the channel
  *
- * Return: WRs; 0 when it is full or down.
+ * Return: WRs; 0 if the channel is full or down.
  */
 static inline uint32_t weir_channels_room(const struct weir_channels *c, uint16_t number)
 {
@@ -126,17 +126,17 @@ static inline uint32_t weir_channels_room(const struct weir_channels *c, uint16_
 	return weir_channels_is_up(c, number) ? channel->depth - channel->in_flight : 0;
 }
 
-/* Those that may be picked. */
+/* Channels that weir_channels_pick() may return, as bits. */
 static inline uint32_t weir_channels_pickable(const struct weir_channels *c)
 {
 	return c->up & ~c->reserved;
 }
 
 /**
- * weir_channels_pick() - where to post next
+ * weir_channels_pick() - choose the channel for the next post
  * @c: the channels
  *
- * Return: the one with room and the fewest WRs in flight, or WEIR_CHANNEL_NONE.
+ * Return: the channel with room and the fewest WRs in flight, or WEIR_CHANNEL_NONE.
  */
 static inline uint16_t weir_channels_pick(const struct weir_channels *c)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* See deadline.h. */
 #include "core/engine/deadline.h"
 
 static struct weir_req *req_of(struct weir_list *link)

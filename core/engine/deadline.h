@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Requests by their deadline. A sorted list, filled from its end: with one timeout for
- * all, which is the rule, each new request belongs there, and none takes more than a step. With
- * several timeouts it takes a step for each that ends later, which shows where thousands wait.
+ * Requests sorted by deadline, in a list that is searched from its end. With one timeout for all
+ * requests, which is usual, an insertion takes one step. With several timeouts an insertion passes
+ * each request with a later deadline, which is noticeable with thousands waiting.
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_ENGINE_DEADLINE_H
 #define WEIR_CORE_ENGINE_DEADLINE_H
 
 #include "core/engine/request.h"
 
-/* Puts one that has a deadline before those that are later. */
+/* Inserts a request that has a deadline, before all later deadlines. */
 void weir_deadline_insert(struct weir_list *deadlines, struct weir_req *req);
 
 /**
- * weir_deadline_add() - remember a request's deadline
+ * weir_deadline_add() - add a request, if it has a deadline
  * @deadlines: the list
- * @req: *kept until* weir_deadline_remove(); one without a deadline is not remembered
+ * @req: *kept until* weir_deadline_remove()
  */
 static inline void weir_deadline_add(struct weir_list *deadlines, struct weir_req *req)
 {
@@ -33,7 +33,7 @@ static inline void weir_deadline_add(struct weir_list *deadlines, struct weir_re
 }
 
 /**
- * weir_deadline_remove() - forget it, if it is remembered
+ * weir_deadline_remove() - remove a request, if it is in the list
  * @req: the request
  */
 static inline void weir_deadline_remove(struct weir_req *req)
@@ -42,19 +42,19 @@ static inline void weir_deadline_remove(struct weir_req *req)
 }
 
 /**
- * weir_deadline_next_ns() - when to look again
+ * weir_deadline_next_ns() - the earliest deadline
  * @deadlines: the list
  *
- * Return: the first deadline, or WEIR_NEVER.
+ * Return: the deadline, or WEIR_NEVER if the list is empty.
  */
 uint64_t weir_deadline_next_ns(const struct weir_list *deadlines);
 
 /**
- * weir_deadline_pop() - one whose time has come
+ * weir_deadline_pop() - remove a request whose deadline has passed
  * @deadlines: the list
  * @now_ns: the time
  *
- * Return: the request, remembered no longer, or NULL when it is too early for any.
+ * Return: the request, or NULL if no deadline has passed.
  */
 struct weir_req *weir_deadline_pop(struct weir_list *deadlines, uint64_t now_ns);
 

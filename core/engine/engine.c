@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Routes events to the modules merge_next it. Events only change state; what follows from
- * it (barriers that can pass, requests with no channel left, a turn at the window that
- * is free) is worked out when the host pulls, so no event can set off another.
+ * Routes events to the modules beside it. Events only change state. Consequences are worked out
+ * when the host pulls: barriers that can pass, requests with no channel left, a free turn at the
+ * window. No event can therefore trigger another.
  */
 #include "core/engine/engine.h"
 #include "core/engine/batch.h"
@@ -121,22 +121,22 @@ int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now
 	return 0;
 }
 
-/* Done twice it is as done once. */
+/* Whether executing @req twice has the effect of executing it once. */
 static bool is_idempotent(const struct weir_req *req)
 {
 	return req->op == WEIR_OP_READ || (req->op == WEIR_OP_WRITE && req->exclusive);
 }
 
 /*
- * Whether @req may be innocent of the error that its WR, shared with others, met. When the WR was
- * refused, or its local memory was not as registered, one of them was the reason.
+ * Whether a WR that several requests share was refused, or named invalid local memory. Then one
+ * request is at fault, and the others may be innocent.
  */
 static bool is_refusal(int status)
 {
 	return status == -EACCES || status == -EFAULT;
 }
 
-/* What was refused comes to nothing later; of all else something may be under way still. */
+/* A refused change has no effect later. After any other error it may still be under way. */
 static bool may_be_in_doubt(const struct weir_req *req, int status)
 {
 	return weir_req_modifies(req) && status != -ENOTCONN && status != -EACCES;
@@ -154,8 +154,8 @@ static void trace_req(struct weir_engine *e, const struct weir_req *req, enum we
 }
 
 /*
- * @wr was never posted, which is safe to do elsewhere; but a change of which parts were posted
- * after it is not begun anew. A message is not moved: it has the one channel, which failed.
+ * @wr was never posted, so posting it elsewhere is safe. But a change whose later parts were posted
+ * cannot start again. A message cannot move, because messages have one channel, which failed.
  */
 static void req_unsent(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr)
 {
@@ -175,8 +175,8 @@ static void req_unsent(struct weir_engine *e, struct weir_req *req, const struct
 }
 
 /*
- * One of @req's WRs failed, and may have taken effect. A read is safe to post again; a change
- * may still arrive, and is waited for.
+ * A WR of @req failed and may have taken effect. A read can be posted again. A change may still
+ * arrive, so the engine waits until its fate is known.
  */
 static void req_fail(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr,
 		     int status)
@@ -248,7 +248,7 @@ static void wr_succeeded(struct weir_engine *e, const struct weir_wr *wr)
 							     .bytes = e->window->bytes_max });
 }
 
-/* The selector learns from what went as it was decided, and succeeded. */
+/* The selector learns only from WRs that took the chosen path and succeeded. */
 static void wr_probe_done(struct weir_engine *e, const struct weir_wr *wr, int status)
 {
 	if (status)
@@ -291,7 +291,7 @@ static bool wr_carries(const struct weir_wr *wr, const struct weir_req *req)
 	return carried;
 }
 
-/* Only a flush gives back the memory that the NIC may still touch for @req. */
+/* The NIC may still touch the memory of @req; only a flush of the QP ends that. */
 static void fail_channels_of(struct weir_engine *e, const struct weir_req *req)
 {
 	uint32_t i;
@@ -324,7 +324,7 @@ bool weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
 	return weir_stall_check(e, now_ns) || any;
 }
 
-/* Ends what waits for a channel that is not there, and passes the barriers behind it. */
+/* Ends requests that have no channel left, and passes the barriers behind them. */
 static void end_stranded(struct weir_engine *e)
 {
 	bool any;
@@ -370,7 +370,7 @@ static bool next_waiting_engine(struct weir_engine *e, struct weir_action *out)
 	return true;
 }
 
-/* Mostly nothing waits for a barrier, and all channels are there. */
+/* Usually no request waits for a barrier, and all channels are up. */
 static bool may_be_stranded(const struct weir_engine *e)
 {
 	return !weir_list_is_empty(&e->backlog.behind) || !weir_channels_is_up(&e->channels, 0) ||

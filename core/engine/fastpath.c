@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* See fastpath.h. */
 #include "core/engine/fastpath.h"
 
 void weir_fastpath_succeeded(struct weir_engine *e)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A request that comes alone (promise 5): it goes out at once, whole, and stands in no book, not
- * in the order, nor the backlog, nor among the deadlines. Most are done before anything else
- * happens, and that was all. If something does, it is entered in the books first, as if it had
- * come the long way, and all goes on from there.
+ * The fast path of a lone request (promise 5). The request is posted at once, whole, and is
+ * recorded neither in the order nor in the backlog nor among the deadlines. Most lone requests
+ * complete before anything else happens. If something else does happen, the request first enters
+ * the backlog as if submitted normally.
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_ENGINE_FASTPATH_H
 #define WEIR_CORE_ENGINE_FASTPATH_H
@@ -14,7 +14,10 @@
 #include "core/engine/engine.h"
 #include "core/engine/stall.h"
 
-/* Whether @req can go, but for the window. With no other request each channel has room. */
+/*
+ * Whether @req can take the fast path, apart from window space. Without other requests, every
+ * channel has room.
+ */
 static inline bool weir_fastpath_is_open(const struct weir_engine *e, const struct weir_req *req)
 {
 	return weir_engine_is_idle(e) && weir_channels_pickable(&e->channels) &&
@@ -22,7 +25,7 @@ static inline bool weir_fastpath_is_open(const struct weir_engine *e, const stru
 	       (!e->selector || req->op == WEIR_OP_READ);
 }
 
-/* Its WR: any, since none is in flight. */
+/* Fills in a WR for @req. Any WR will do, since none is in flight. */
 static inline struct weir_wr *weir_fastpath_wr(struct weir_engine *e, struct weir_req *req)
 {
 	uint16_t channel = (uint16_t)__builtin_ctz(weir_channels_pickable(&e->channels));
@@ -39,20 +42,23 @@ static inline struct weir_wr *weir_fastpath_wr(struct weir_engine *e, struct wei
 }
 
 /**
- * weir_fastpath_post() - the short way out, for a request that comes alone
+ * weir_fastpath_post() - post a lone request
  * @e: the engine
- * @req: as for weir_engine_submit(), and weir_req_check() accepts it; its deadline may be set until
- *	the next other call for @e. When it is on its way *kept until* a WEIR_ACTION_DONE returns it
+ * @req: as for weir_engine_submit(), and accepted by weir_req_check(). The deadline may be set
+ *	until the next other call for @e. On success *kept until* a WEIR_ACTION_DONE returns the
+ *	request
  *
- * In place of weir_engine_submit(), and of the WEIR_ACTION_POST that would follow: the host knows
- * that no other request is about to be submitted, with which this one might be merged. It tells
- * no time, because the clock can be read when the request is on its way, and if it has not ended
- * then a weir_fastpath_start_timer() is owed; a window with a policy wants a weir_window_tick() before it.
+ * Replaces weir_engine_submit() and the WEIR_ACTION_POST that would follow. The host must know that
+ * no other request, which could be merged with @req, is about to be submitted.
  *
- * Return: the WR, to be posted on its channel, with a completion owed; NULL, and nothing has
- *	changed, when it must go the long way: the engine has other requests; it is not a read or
- *	a write of one piece of memory, at most a fragment long; it is a write, and some are
- *	unloaded; the window has no room, or others stand in line for it; no channel is up.
+ * The call takes no time, so that the host can post before reading the clock. If the request has
+ * not completed by then, the host owes a weir_fastpath_start_timer(). A window with a policy needs
+ * a weir_window_tick() before this call.
+ *
+ * Return: the WR, to be posted on its channel, with a completion owed. NULL, with nothing changed,
+ *	if @req must take the normal path: the engine has other requests; @req is not a read or
+ *	write of one SGE, at most a fragment long; @req is a write and the engine unloads writes;
+ *	the window has no room, or others wait for room; or no channel is up.
  */
 static inline struct weir_wr *weir_fastpath_post(struct weir_engine *e, struct weir_req *req)
 {
@@ -64,9 +70,9 @@ static inline struct weir_wr *weir_fastpath_post(struct weir_engine *e, struct w
 }
 
 /**
- * weir_fastpath_start_timer() - it stays in flight, and now the host has read the clock
+ * weir_fastpath_start_timer() - the request stays in flight, and the host has read the clock
  * @e: the engine
- * @wr: what the last weir_fastpath_post() returned
+ * @wr: the result of the last weir_fastpath_post()
  * @now_ns: the time
  */
 static inline void weir_fastpath_start_timer(struct weir_engine *e, const struct weir_wr *wr,
@@ -77,19 +83,19 @@ static inline void weir_fastpath_start_timer(struct weir_engine *e, const struct
 }
 
 /**
- * weir_fastpath_succeeded() - its WR has completed, without an error
- * @e: the engine, of which this is the fastpath request; done then
+ * weir_fastpath_succeeded() - the WR of the fastpath request succeeded
+ * @e: the engine, whose fastpath request is done now
  */
 void weir_fastpath_succeeded(struct weir_engine *e);
 
 /**
- * weir_fastpath_complete() - its WR has completed, without an error, before anything else happened
+ * weir_fastpath_complete() - the WR succeeded before anything else happened
  * @e: the engine; its window has no policy
- * @wr: what the last weir_fastpath_post() returned
+ * @wr: the result of the last weir_fastpath_post()
  *
- * In place of weir_engine_completed(), and of the WEIR_ACTION_DONE that would follow.
+ * Replaces weir_engine_completed() and the WEIR_ACTION_DONE that would follow.
  *
- * Return: the request, the caller's again.
+ * Return: the request, which is the caller's again.
  */
 static inline struct weir_req *weir_fastpath_complete(struct weir_engine *e, struct weir_wr *wr)
 {
@@ -107,7 +113,7 @@ static inline struct weir_req *weir_fastpath_complete(struct weir_engine *e, str
 }
 
 /**
- * weir_fastpath_demote() - something else happens: enter the fastpath request, if there is one
+ * weir_fastpath_demote() - move the fastpath request, if any, to the backlog
  * @e: the engine
  */
 void weir_fastpath_demote(struct weir_engine *e);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The place of the next cut is recomputed from the bytes posted so far rather than
- * remembered: a request has at most WEIR_SGE_MAX entries, and a retry is then only a
- * matter of setting that number back.
+ * The start of the next part is computed from the bytes posted so far, not stored. A request has at
+ * most WEIR_SGE_MAX entries, so the search is short, and a retry only resets @posted.
  */
 #include "core/engine/fragment.h"
 
@@ -17,8 +16,8 @@ void weir_fragment_begin(struct weir_wr *wr, struct weir_req *req)
 }
 
 /*
- * Adds a piece. Where it goes on where the one before it ended it needs no entry, and there may be
- * none.
+ * Appends a piece to the SGEs of @wr, extending the last SGE if the memory is contiguous. @wr may
+ * have no SGE yet.
  */
 static void append_sge(struct weir_wr *wr, const struct weir_sge *piece)
 {
@@ -32,7 +31,7 @@ static void append_sge(struct weir_wr *wr, const struct weir_sge *piece)
 	wr->nr_sge++;
 }
 
-/* Adds what [@offset, @offset + @length) of the request's local memory consists of. */
+/* Appends the local memory of bytes [@offset, @offset + @length) of @req. */
 static void append_slice(struct weir_wr *wr, const struct weir_req *req, uint64_t offset,
 			 uint32_t length)
 {

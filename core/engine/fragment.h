@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Cuts requests into work requests, and their local memory along with them. */
+/* Cuts requests, and their local memory, into work requests. */
 #ifndef WEIR_CORE_ENGINE_FRAGMENT_H
 #define WEIR_CORE_ENGINE_FRAGMENT_H
 
 #include "core/engine/request.h"
 
 /**
- * weir_fragment_length() - how long the next part of a request is
+ * weir_fragment_length() - the length of a request's next part
  * @req: the request
- * @fragment_bytes: a WR is at most this long, at least 1
+ * @fragment_bytes: maximum length of a WR, at least 1
  *
  * Context: Any.
  * Return: bytes; 0 only for an empty message.
@@ -21,9 +21,9 @@ static inline uint32_t weir_fragment_length(const struct weir_req *req, uint32_t
 }
 
 /**
- * weir_fragment_begin() - begin a WR
- * @wr: to be filled in, all but its channel; empty
- * @req: the first that will be added to it
+ * weir_fragment_begin() - begin an empty WR
+ * @wr: to be filled in, all but its channel
+ * @req: the first request that will be added
  *
  * Context: Any.
  */
@@ -32,20 +32,19 @@ void weir_fragment_begin(struct weir_wr *wr, struct weir_req *req);
 /**
  * weir_fragment_add() - add the next part of a request to a WR
  * @wr: begun
- * @req: the request; its count of posted bytes and of WRs goes up
+ * @req: the request; its posted bytes and WRs go up
  * @length: from weir_fragment_length()
  *
- * Where the local memory goes on where that of the request before it ended, the two share
- * an entry.
+ * If the local memory continues that of the request before, both share an SGE.
  *
  * Context: Any. Externally serialised.
  */
 void weir_fragment_add(struct weir_wr *wr, struct weir_req *req, uint32_t length);
 
 /**
- * weir_fragment_whole() - fill in a WR that is all of a request of one piece, and of no other
+ * weir_fragment_whole() - fill in a WR with one whole request of one SGE
  * @wr: to be filled in, all but its channel
- * @req: nothing of it is posted; it is told nothing
+ * @req: with nothing posted; its counts do not change
  *
  * Context: Any.
  */
@@ -61,12 +60,12 @@ static inline void weir_fragment_whole(struct weir_wr *wr, struct weir_req *req)
 }
 
 /**
- * weir_fragment_is_contiguous() - whether two pieces of local memory can be one entry
+ * weir_fragment_is_contiguous() - whether two pieces of local memory fit one SGE
  * @a: a piece
- * @b: what comes after it
+ * @b: the next piece
  *
  * Context: Any.
- * Return: true when @b begins where @a ends, and they are of one registration.
+ * Return: true if @b begins where @a ends, under the same lkey.
  */
 static inline bool weir_fragment_is_contiguous(const struct weir_sge *a, const struct weir_sge *b)
 {

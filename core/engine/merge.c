@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The tree that keeps the order knows every request that is not done by its remote
- * address, so it also knows the neighbours, and nothing is sorted or kept for merging. A
- * request on its own pays a comparison.
+ * The order tree holds every unfinished request with neighbours, sorted by remote address. Merging
+ * therefore needs no sorting and no structure of its own. An isolated request costs one comparison.
  */
 #include "core/engine/merge.h"
 #include "core/engine/fragment.h"
@@ -27,7 +26,7 @@ static bool wr_has_room(const struct weir_merge *m, const struct weir_req *req,
 	       m->nr_sge + req->nr_sge - joins <= limits->sge_max;
 }
 
-/* Takes @req in, which lies right after @m, or right before it. */
+/* Adds @req, which lies right after @m or right before it. */
 static bool try_merge(struct weir_merge *m, struct weir_req *req, bool after,
 		      const struct weir_merge_limits *limits)
 {
@@ -51,7 +50,10 @@ static bool try_merge(struct weir_merge *m, struct weir_req *req, bool after,
 	return true;
 }
 
-/* Whether a neighbour was found after @m, or before it. There is a byte on that side. */
+/*
+ * Adds a neighbour after @m, or before it, if there is one. @m must not touch the end of the
+ * address space on that side.
+ */
 static bool add_neighbour_on(struct weir_merge *m, const struct weir_order *order,
 			     const struct weir_merge_limits *limits, bool after)
 {

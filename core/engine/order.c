@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * An interval tree over a treap: sorted by where a range begins, heap by a random priority,
- * and each node knows how far its subtree reaches, so that a search for overlaps skips
- * what ends too early. A treap because its expected depth needs no bookkeeping, and
- * parents because nothing here may recurse: the kernel's stack is small.
+ * An interval tree on top of a treap: sorted by the start of each range, and a heap by random
+ * priority. Each node knows how far its subtree reaches, so a search for overlaps skips ranges that
+ * end too early. A treap needs no bookkeeping for its expected depth. Nodes have parent pointers
+ * because nothing here may recurse: the kernel's stack is small.
  *
- * Counting blockers, rather than keeping edges, needs no memory and makes a request that
- * is given up in the middle (cancelled, timed out) no special case: those after it also
- * counted whatever it waited for, where they overlap that.
+ * Each node counts its blockers instead of storing edges, so the order needs no memory. Giving up a
+ * request in the middle (by cancel or timeout) is no special case. Later requests have also counted
+ * the blockers of that request, wherever the ranges overlap.
  *
- * Most requests meet none, and never see the tree. Among those in it that do not overlap, the one
- * before a new one and the one after it are on its way down, and say all: it is searched further
- * only while some in the tree overlap. One that begins behind all others, as in a walk from one end
- * of the memory to the other, finds its place without a way down.
+ * Most requests overlap nothing and never enter the tree. As long as no ranges in the tree overlap,
+ * a new range meets its predecessor and successor on the way down, and these two settle everything.
+ * Only while some ranges overlap is the tree searched further. A range behind all others, as in a
+ * sequential walk, finds its place without a descent.
  */
 #include "core/engine/order.h"
 #include "core/engine/order_hash.h"
@@ -23,7 +23,7 @@ void weir_order_init(struct weir_order *o, uint64_t seed)
 	o->seed = seed;
 }
 
-/* Knuth's linear congruential generator (MMIX): the upper bits of what it runs through. */
+/* Knuth's linear congruential generator (MMIX); returns the upper half of the state. */
 static uint32_t next_priority(struct weir_order *o)
 {
 	o->seed = o->seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -39,7 +39,7 @@ static void update_subtree_last(struct weir_order_node *n)
 		n->subtree_last = n->right->subtree_last;
 }
 
-/* The pointer that holds @n: its parent's or the root. */
+/* The pointer to @n: in its parent, or the root. */
 static struct weir_order_node **link_to(struct weir_order *o, struct weir_order_node *n)
 {
 	if (!n->parent)
@@ -47,7 +47,7 @@ static struct weir_order_node **link_to(struct weir_order *o, struct weir_order_
 	return n->parent->left == n ? &n->parent->left : &n->parent->right;
 }
 
-/* Swaps @n with its parent, keeping the sequence. */
+/* Swaps @n with its parent, keeping the sort order. */
 static void rotate_up(struct weir_order *o, struct weir_order_node *n)
 {
 	struct weir_order_node *p = n->parent, *middle;
@@ -70,7 +70,7 @@ static void rotate_up(struct weir_order *o, struct weir_order_node *n)
 	update_subtree_last(n);
 }
 
-/* The neighbours by where they begin. */
+/* The neighbours by start address. */
 static struct weir_order_node *tree_next(struct weir_order_node *n)
 {
 	struct weir_order_node *below;
@@ -125,8 +125,8 @@ static void tree_remove(struct weir_order *o, struct weir_order_node *n)
 }
 
 /*
- * The first in the subtree @n that overlaps [@first, @last]. Going left is final: what
- * reaches @first there and begins after @last proves that all the rest begins later still.
+ * The first node in the subtree @n that overlaps [@first, @last]. Going left is final. If a node
+ * there reaches @first but begins after @last, all the rest begins later still.
  */
 static struct weir_order_node *first_overlap(struct weir_order_node *n, uint64_t first,
 					     uint64_t last)
@@ -145,7 +145,7 @@ static struct weir_order_node *first_overlap(struct weir_order_node *n, uint64_t
 	return NULL;
 }
 
-/* The next after @n that overlaps [@first, @last]. */
+/* The next node after @n that overlaps [@first, @last]. */
 static struct weir_order_node *next_overlap(struct weir_order_node *n, uint64_t first,
 					    uint64_t last)
 {
@@ -171,7 +171,10 @@ static void note_neighbour(struct weir_order_node *n, struct weir_order_node *ot
 		n->in_stream = n->has_neighbour = other->has_neighbour = true;
 }
 
-/* Where @n belongs, below its parent now, in a tree that is not empty. Notes who lies beside it, and whether it meets one. */
+/*
+ * The link where @n belongs in a tree that is not empty; sets @n->parent. Notes adjacent nodes, and
+ * whether @n overlaps a node on the way.
+ */
 static struct weir_order_node **find_link_below_root(struct weir_order *o,
 						     struct weir_order_node *n)
 {
@@ -210,7 +213,7 @@ static void count_blockers(const struct weir_order *o, struct weir_order_node *n
 	}
 }
 
-/* Counts its blockers, and puts it among the others, at the place that find_link() found. */
+/* Counts the blockers of @n and inserts @n at @place, as found by find_link(). */
 static void tree_insert(struct weir_order *o, struct weir_order_node *n,
 			struct weir_order_node **place)
 {
@@ -221,7 +224,7 @@ static void tree_insert(struct weir_order *o, struct weir_order_node *n,
 	n->priority = next_priority(o);
 	if (n->overlapped || o->nr_overlapped) {
 		count_blockers(o, n);
-		o->exact_from = o->next_seq; /* those beside it may not have been on its way */
+		o->exact_from = o->next_seq; /* the descent may have missed neighbours of @n */
 	}
 	o->nr_overlapped += n->overlapped;
 	for (above = n->parent; above && above->subtree_last < n->last; above = above->parent)
@@ -233,7 +236,7 @@ static void tree_insert(struct weir_order *o, struct weir_order_node *n,
 		rotate_up(o, n);
 }
 
-/* Those that stood hashed, and that @n meets, enter the tree. Returns how many it was compared with. */
+/* Moves hashed nodes that overlap or touch @n to the tree. Returns the number of nodes compared. */
 static uint32_t move_overlapping_to_tree(struct weir_order *o, const struct weir_order_node *n)
 {
 	struct weir_order_node *other, *next;
@@ -252,13 +255,13 @@ static uint32_t move_overlapping_to_tree(struct weir_order *o, const struct weir
 	return looks;
 }
 
-/* Whether one in the tree touches a byte of @n, or one right beside it. */
+/* Whether a node in the tree overlaps @n or is adjacent. */
 static bool touches_tree(const struct weir_order *o, const struct weir_order_node *n)
 {
 	return first_overlap(o->root, n->first - (n->first > 0), n->last + (n->last < UINT64_MAX));
 }
 
-/* What find_link() has found is all there is to find, unless some in the tree overlap. */
+/* find_link() has found every overlap and neighbour, unless ranges in the tree overlap. */
 static bool must_be_in_tree(const struct weir_order *o, const struct weir_order_node *n)
 {
 	return n->overlapped || n->has_neighbour || (o->nr_overlapped && touches_tree(o, n));

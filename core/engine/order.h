@@ -2,11 +2,12 @@
 /*
  * The order promise: which requests wait for which.
  *
- * Those requests of a session that are not done and meet, which is to overlap or to lie side by
- * side, are in one tree, by the remote range they touch. One that comes counts those before it that
- * overlap it and conflict with it, its blockers; it may be posted when that count is zero. One that
- * leaves takes one off the count of each later one that it blocked. Two that only read never
- * conflict. One that meets none stands hashed, in no tree, until one comes that meets it: hashed.h.
+ * Unfinished requests of a session that overlap or are adjacent are in one tree, sorted by remote
+ * range. A new request counts its blockers: earlier requests that overlap the new one and conflict.
+ * The new request may be posted when the count is zero. A request that leaves decrements the count
+ * of each later request that it blocked. Two reads never conflict. A request with no overlap or
+ * neighbour stays outside the tree, in a hash table, until another request meets it: see
+ * order_hash.h.
  */
 #ifndef WEIR_CORE_ENGINE_ORDER_H
 #define WEIR_CORE_ENGINE_ORDER_H
@@ -17,22 +18,23 @@
 
 /**
  * struct weir_order_node - one request's place in the order
- * @parent: above it in the tree; or the one before it among those hashed
- * @left: begins at or before it; or the one after it among those hashed
- * @right: begins at or after it
- * @freed: the next in what weir_order_remove() returned
- * @first: first byte that it touches
- * @last: last byte that it touches, so that a range may end at the end of the address space
- * @subtree_last: the greatest @last in its subtree
- * @seq: when it came, counted in requests
- * @priority: random; no node weighs more than its parent, which keeps the tree flat
- * @blockers: earlier ones still there that it must wait for
- * @modifies: it changes the remote memory
- * @in_stream: when it came, one that does the same lay right beside it; may be missed where others
- *	overlap that one
- * @overlapped: when it came, it overlapped another
- * @has_neighbour: one that does the same lay right beside it, or came there; see weir_order_is_isolated()
- * @hashed: it is not in the tree: it overlaps none, and none that does the same lies beside it
+ * @parent: parent in the tree; or the previous node of a hash chain
+ * @left: begins at or before this node; or the next node of a hash chain
+ * @right: begins at or after this node
+ * @freed: the next in the result of weir_order_remove()
+ * @first: first byte of the range
+ * @last: last byte of the range, inclusive, so that a range may reach the end of the address space
+ * @subtree_last: the greatest @last in the subtree
+ * @seq: arrival number
+ * @priority: random, at most the parent's, which keeps the tree flat
+ * @blockers: earlier requests still to wait for
+ * @modifies: the request changes remote memory
+ * @in_stream: on arrival, an adjacent request did the same; may be missed where others overlap the
+ *	neighbour
+ * @overlapped: on arrival, the range overlapped another
+ * @has_neighbour: an adjacent request does the same, or did; see weir_order_is_isolated()
+ * @hashed: in the hash table, not the tree: overlaps nothing, and has no neighbour that does the
+ *	same
  */
 struct weir_order_node {
 	struct weir_order_node *parent;
@@ -53,16 +55,16 @@ struct weir_order_node {
 };
 
 /**
- * struct weir_order - the requests of one session that are not done
- * @root: of the tree, or NULL
- * @greatest: the last in the tree by where they begin, or NULL
- * @next_seq: requests that have come so far
- * @nr_overlapped: of those in the tree, how many overlapped another when they came. While it is 0 no two
- *	do, and nobody needs to be searched for
- * @exact_from: from this seq on @has_neighbour has missed none
- * @seed: of the next priority
- * @nr_hashed: requests that stand hashed
- * @hashed: these, by where they begin
+ * struct weir_order - the unfinished requests of one session
+ * @root: root of the tree, or NULL
+ * @greatest: the last node of the tree by start address, or NULL
+ * @next_seq: requests that have arrived so far
+ * @nr_overlapped: nodes in the tree with @overlapped set. While 0, no two ranges in the tree
+ *	overlap, and no search is needed
+ * @exact_from: @has_neighbour is exact for nodes with this @seq or a later one
+ * @seed: state of the priority generator
+ * @nr_hashed: nodes in the hash table
+ * @hashed: the hash table, by start address
  *
  * Serialised by the engine's host.
  */
@@ -80,22 +82,22 @@ struct weir_order {
 /**
  * weir_order_init() - start with no requests
  * @o: to be initialised
- * @seed: any number; the tree's shape follows from it
+ * @seed: any number; determines the tree's shape
  *
  * Context: Any.
  */
 void weir_order_init(struct weir_order *o, uint64_t seed);
 
 /**
- * weir_order_add() - a request comes
+ * weir_order_add() - add a request
  * @o: the order
- * @node: the request's; *kept until* weir_order_remove()
- * @first: remote address of its first byte
+ * @node: the request's node; *kept until* weir_order_remove()
+ * @first: remote address of the first byte
  * @length: bytes, at least 1; the range must not wrap
- * @modifies: whether it changes that memory
+ * @modifies: whether the request changes remote memory
  *
- * Afterwards @node->blockers says how many it must wait for. Takes some steps if it meets none;
- * otherwise logarithmic time, and a step for each earlier request that it overlaps.
+ * Sets @node->blockers to the number of requests to wait for. Takes constant time for an isolated
+ * request; else logarithmic time, plus a step for each earlier request that overlaps.
  *
  * Context: Any; never sleeps. Externally serialised.
  */
@@ -103,23 +105,23 @@ void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t
 		    uint64_t length, bool modifies);
 
 /**
- * weir_order_remove() - a request is done, or has been given up
+ * weir_order_remove() - remove a request that is done or given up
  * @o: the order
  * @node: added before; the caller's again
  *
  * Context: Any; never sleeps. Externally serialised.
- * Return: those whose last blocker it was, chained by @freed, or NULL. They are still in
- *	the order, and may be posted now.
+ * Return: requests whose last blocker was @node, chained by @freed, or NULL. They stay in the order
+ *	and may be posted now.
  */
 struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node);
 
 /**
- * weir_order_is_isolated() - whether a request is known to have no neighbour that does the same
+ * weir_order_is_isolated() - whether a request surely has no neighbour that does the same
  * @o: the order
- * @node: one that is in it
+ * @node: in the order
  *
  * Context: Any. Externally serialised.
- * Return: true when none is there; false says nothing.
+ * Return: true if there is no such neighbour; false means unknown.
  */
 static inline bool weir_order_is_isolated(const struct weir_order *o,
 					  const struct weir_order_node *node)
@@ -128,23 +130,23 @@ static inline bool weir_order_is_isolated(const struct weir_order *o,
 }
 
 /**
- * weir_order_neighbour() - who lies right beside a request, where none overlap
- * @node: one that does not stand hashed; @o->nr_overlapped is 0
- * @after: behind it; otherwise before it
+ * weir_order_neighbour() - the adjacent request in a tree without overlaps
+ * @node: in the tree, not hashed; @o->nr_overlapped is 0
+ * @after: true for the request behind @node, false for the request before @node
  *
  * Context: Any; never sleeps. Externally serialised.
- * Return: the next one on that side if it begins, or ends, where @node ends, or begins; or NULL.
+ * Return: the neighbour on that side without a gap, or NULL.
  */
 struct weir_order_node *weir_order_neighbour(struct weir_order_node *node, bool after);
 
 /**
- * weir_order_covering() - who touches a byte, of those that do not stand hashed
+ * weir_order_covering() - iterate over the requests in the tree that touch a byte
  * @o: the order
  * @byte: a remote address
- * @after: NULL for the first, or what was returned before, for the next
+ * @after: NULL for the first, or the previous result for the next
  *
  * Context: Any; never sleeps. Externally serialised.
- * Return: one whose range holds @byte, by where they begin, or NULL.
+ * Return: a node whose range holds @byte, in order of start address, or NULL.
  */
 struct weir_order_node *weir_order_covering(const struct weir_order *o, uint64_t byte,
 					    struct weir_order_node *after);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Requests that stand hashed: each overlaps no other, and none that does the same lies right beside
- * it. Most do where places are drawn at random. All that they are asked is whether one that comes
- * meets them, so they are in chains by where they begin, and cost a few steps to come and to go.
+ * The hash table of isolated requests: ranges that overlap no other, and have no adjacent request
+ * that does the same. With random access most requests are isolated. The only question asked of
+ * these is whether a new request meets one. So they are hashed by start address, and take a few
+ * steps to add and to remove.
  *
- * Remote memory is divided into places, and each chain is for some of them. A request that is no
- * longer than a place can only be met by one that touches the place in which it begins, or the next.
+ * Remote memory is divided into granules, and each chain serves some of the granules. A range no
+ * longer than a granule can only be met by a range that touches the granule where it begins, or the
+ * next.
  *
- * Context of all: any; never sleeps; externally serialised. Used by order.c alone.
+ * Context of all: Any; never sleeps; externally serialised. Used by order.c alone.
  */
 #ifndef WEIR_CORE_ENGINE_ORDER_HASH_H
 #define WEIR_CORE_ENGINE_ORDER_HASH_H
@@ -17,9 +19,9 @@
 #define WEIR_ORDER_HASH_SHIFT 16
 #define WEIR_ORDER_HASH_BYTES (1ull << WEIR_ORDER_HASH_SHIFT)
 #define WEIR_ORDER_HASH_CHAIN_MAX \
-	16 /* no chain gets longer, so that the tree is there for crowds */
+	16 /* chains stay this short, so that crowds go to the tree */
 
-/* The chain of a place. What lies hashed by a power of two is not all in one. */
+/* The chain of a granule. Spreads addresses that differ by a power of two. */
 static inline uint32_t weir_order_hash_bucket(uint64_t place)
 {
 	return (uint32_t)((place ^ place / WEIR_ORDER_HASH_BUCKETS) % WEIR_ORDER_HASH_BUCKETS);
@@ -31,7 +33,7 @@ static inline bool weir_order_overlaps(const struct weir_order_node *a,
 	return a->first <= b->last && b->first <= a->last;
 }
 
-/* Whether both do the same, side by side. */
+/* Whether two adjacent requests do the same: both read or both modify. */
 static inline bool weir_order_is_adjacent(const struct weir_order_node *a,
 					  const struct weir_order_node *b)
 {
@@ -39,11 +41,12 @@ static inline bool weir_order_is_adjacent(const struct weir_order_node *a,
 }
 
 /**
- * weir_order_hash_first_granule() - where those begin that @n may meet
+ * weir_order_hash_first_granule() - the granules to search for nodes that @n may meet
  * @n: in no tree or chain
- * @last: receives the last place
+ * @last: receives the last granule
  *
- * Return: the first. Between them are no more than there are chains, and then one of each.
+ * Return: the first granule. The range has at most as many granules as there are chains, and then
+ *	one for each chain.
  */
 static inline uint64_t weir_order_hash_first_granule(const struct weir_order_node *n,
 						     uint64_t *last)
@@ -58,7 +61,7 @@ static inline uint64_t weir_order_hash_first_granule(const struct weir_order_nod
 	return 0;
 }
 
-/* Whether @n, which was compared with @looks of them, can be one. */
+/* Whether @n, after @looks comparisons, may enter the hash table. */
 static inline bool weir_order_hash_accepts(const struct weir_order_node *n, uint32_t looks)
 {
 	return n->last - n->first < WEIR_ORDER_HASH_BYTES && looks < WEIR_ORDER_HASH_CHAIN_MAX;

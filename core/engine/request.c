@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a request must look like before anything else looks at it. */
+/* Validates a request before any other module reads it. */
 #include "core/engine/request.h"
 
 static bool sges_sum_up(const struct weir_req *req)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the engine works on: a request as the user submitted it, and the work
- * requests (WRs) that the engine makes of it.
+ * The objects of the engine: a request as the user submitted it, and the work requests (WRs) that
+ * the engine makes of it.
  *
- * A request lives in the caller's memory from weir_engine_submit() until the
- * engine hands it back in a WEIR_ACTION_DONE. In between the engine owns every
- * field of it. It may become several WRs: it is cut at the fragment size, and
- * each WR takes the channel that has room. Or it is merged with its neighbours,
- * and they become one WR.
+ * A request lives in the caller's memory. The engine owns every field from weir_engine_submit()
+ * until the WEIR_ACTION_DONE. A request longer than a fragment is cut into several WRs, each on a
+ * channel with room. Short neighbours are merged into one WR.
  */
 #ifndef WEIR_CORE_ENGINE_REQUEST_H
 #define WEIR_CORE_ENGINE_REQUEST_H
@@ -18,7 +16,7 @@
 #include "core/unload/path.h"
 
 #define WEIR_SGE_MAX 8 /* scatter/gather entries of one request */
-#define WEIR_WR_SGE_MAX 32 /* of one WR, which may carry several */
+#define WEIR_WR_SGE_MAX 32 /* of one WR, which may carry several requests */
 #define WEIR_NEVER UINT64_MAX
 
 enum weir_op {
@@ -27,15 +25,15 @@ enum weir_op {
 	WEIR_OP_CAS, /* 8 bytes; the old value lands in sge[0] */
 	WEIR_OP_FADD, /* 8 bytes; the old value lands in sge[0] */
 	WEIR_OP_SEND, /* a message, on channel 0, never cut */
-	WEIR_OP_BARRIER, /* done when all before it are done; all after it wait for it */
+	WEIR_OP_BARRIER, /* done when all requests before it are done; later requests wait for it */
 };
 
-/* Where a request stands; it only ever goes down this list, but for a retry. */
+/* The state of a request. It only moves down this list, except for a retry. */
 enum weir_req_state {
-	WEIR_REQ_BEHIND_BARRIER, /* waits for a barrier before it, or is one */
-	WEIR_REQ_HELD, /* waits for requests that it conflicts with */
-	WEIR_REQ_READY, /* has parts to be posted */
-	WEIR_REQ_IN_FLIGHT, /* waits for completions, or for what went in_doubt, only */
+	WEIR_REQ_BEHIND_BARRIER, /* waits for an earlier barrier, or is a barrier */
+	WEIR_REQ_HELD, /* waits for conflicting requests */
+	WEIR_REQ_READY, /* has parts to post */
+	WEIR_REQ_IN_FLIGHT, /* waits only for completions, or for WRs in doubt */
 	WEIR_REQ_DONE, /* waits to be handed back, or has been */
 };
 
@@ -48,40 +46,40 @@ struct weir_sge {
 
 /**
  * struct weir_req - one request as submitted
- * @op: what to do
- * @retries: how often a request that is safe to repeat may be posted again after a channel
- *	failed: a read, or an @exclusive write
- * @exclusive: nobody else changes the range, so that writing the same once more does no harm
- * @hint: what its user knows of how often it writes there, an enum weir_path_hint
+ * @op: the operation
+ * @retries: how often a request may be posted again after a channel failure. Only reads and
+ *	@exclusive writes are
+ * @exclusive: no other session changes the range, so repeating the write is harmless
+ * @hint: the user's hint on how often it writes there, an enum weir_path_hint
  * @nr_sge: entries used in @sge, at most WEIR_SGE_MAX
  * @rkey: remote key of the region
- * @remote: remote virtual address; the order promise goes by it
+ * @remote: remote virtual address, by which requests are ordered
  * @length: bytes; the sum over @sge
  * @compare: CAS: expected value
- * @operand: CAS: new value; FADD: what to add
- * @deadline_ns: when it ends with -ETIMEDOUT, or WEIR_NEVER. Later it ends while WRs of it are in
- *	flight, for the NIC may still touch its memory; and while it is in_doubt, for what has ended
- *	must not change the range any more: its user may have given that to somebody else
+ * @operand: CAS: new value; FADD: addend
+ * @deadline_ns: when the request ends with -ETIMEDOUT, or WEIR_NEVER. The end is delayed while WRs
+ *	are in flight, because the NIC may still touch local memory. The end is also delayed while
+ *	in doubt: after the end the range must not change, because the user may have passed the
+ *	memory on
  * @status: result: 0 or a negative errno from docs/errors.md, valid once done
  * @sge: local memory, in order
  *
  * The members below @sge are the engine's:
  *
- * @order: its remote range among those not done
- * @link: in at most one queue: behind a barrier, ready, in_doubt, done
- * @deadline_link: among those with a deadline
- * @epoch: how many barriers were submitted before it
+ * @order: the remote range in the order
+ * @link: in at most one queue: behind a barrier, ready, in doubt, or done
+ * @deadline_link: in the list of deadlines
+ * @epoch: barriers submitted before this request
  * @posted: bytes given to WRs
  * @wrs: WRs in flight
- * @in_doubt: bit n: what it sent on channel n is lost, and may still arrive
+ * @in_doubt: bit n: a WR lost on channel n may still take effect
  * @state: an enum weir_req_state
- * @sent: something of it reached a channel, so that it may have taken effect
- * @again: to be posted again from its beginning when @wrs is 0
- * @lost: doing so costs one of @retries
- * @alone: a WR that it shared was refused: it is merged no more, so that whose fault it was
- *	shows
- * @path: how it is to go, when that is decided already: an enum weir_path
- * @merge_next: the next of the WR that it shares, which begins where this one ends, or NULL
+ * @sent: a WR reached a channel, so the request may have taken effect
+ * @again: post again from the beginning when @wrs is 0
+ * @lost: posting again costs one of @retries
+ * @alone: a merged WR was refused: never merge this request again, so that the guilty request shows
+ * @path: the path, if decided already: an enum weir_path
+ * @merge_next: the next request of the shared WR, which begins where this one ends, or NULL
  */
 struct weir_req {
 	enum weir_op op;
@@ -116,20 +114,20 @@ struct weir_req {
 
 /**
  * struct weir_wr - one work request in flight
- * @next: the next of its batch, in posting order
- * @req: the request that it is a part of; or the first of several that it carries whole,
- *	linked by @merge_next, in the order of their remote addresses
- * @offset: where in @req it begins, bytes; its remote address is that of @req and this
+ * @next: the next of the batch, in posting order
+ * @req: the request that this WR is a part of; or the first of several whole requests, linked by
+ *	@merge_next in order of remote address
+ * @offset: where in @req the WR begins, bytes, relative to the remote address of @req
+ * @posted_ns: time of the post, by the window's clock
  * @length: bytes
- * @channel: where it is posted
- * @posted_ns: when, as the window knew the time
- * @nr_reqs: requests that it carries, at least 1
+ * @channel: number of the channel
+ * @nr_reqs: requests carried, at least 1
  * @nr_sge: entries used in @sge
- * @path: how it was to go: an enum weir_path
- * @in_stream: it carries neighbours, or came merge_next one that was not done
- * @sge: the local memory of what it carries
+ * @path: the chosen path: an enum weir_path
+ * @in_stream: carries neighbours, or arrived beside an unfinished request
+ * @sge: local memory
  *
- * Its address is the wr_id that the host posts and finds in the completion.
+ * The host posts the address of this struct as wr_id and finds it in the completion.
  */
 struct weir_wr {
 	struct weir_wr *next;
@@ -147,16 +145,16 @@ struct weir_wr {
 
 /**
  * struct weir_wc - a work completion, with the verbs status translated
- * @wr: what completed
+ * @wr: the completed WR
  * @status: 0, or
- *	-ECONNRESET it was posted, and flushed or failed by the transport: it may be under way
- *	            still. To be reported when the device has let go of local memory;
- *	-ENOTCONN   it was never posted: the post failed at it or before it in its chain;
+ *	-ECONNRESET posted, then flushed or failed by the transport: may still be under way. Report
+ *	  only when the device no longer uses local memory;
+ *	-ENOTCONN   never posted: the post failed at this WR or before it in its chain;
  *	-EACCES     the peer refused the access, and executes nothing more on this channel;
  *	-EFAULT     local memory was not as registered;
- *	-EIO        the rest: it may be under way still, too.
- * @verbs: what it was translated from, which ibv_wc_status_str() has words for; 0 where there was
- *	no completion of its own. For the trace
+ *	-EIO        any other error; may also be under way still.
+ * @verbs: the original status, for ibv_wc_status_str(); 0 without a completion of its own. For the
+ *	trace
  */
 struct weir_wc {
 	struct weir_wr *wr;
@@ -165,19 +163,19 @@ struct weir_wc {
 };
 
 /**
- * weir_req_check() - whether a request makes sense
+ * weir_req_check() - validate a request
  * @req: as the user filled it in
  * @send_max: longest message, bytes
  *
  * Context: Any.
  * Return: 0, or
- *	-EINVAL   unknown op; nothing to transfer; @length is not the sum over @sge; the
- *	          remote range wraps; an atomic that is not 8 aligned bytes;
+ *	-EINVAL   unknown op; nothing to transfer; @length is not the sum over @sge; the remote
+ *	  range wraps; an atomic that is not 8 aligned bytes;
  *	-EMSGSIZE a message longer than @send_max.
  */
 int weir_req_check(const struct weir_req *req, uint32_t send_max);
 
-/* A read or write of one piece of memory that weir_req_check() accepts: what most are. */
+/* The usual case: a read or write of one SGE that weir_req_check() accepts. */
 static inline bool weir_req_is_plain(const struct weir_req *req)
 {
 	return req->op <= WEIR_OP_WRITE && req->nr_sge == 1 && req->length &&
@@ -185,7 +183,7 @@ static inline bool weir_req_is_plain(const struct weir_req *req)
 }
 
 /**
- * weir_req_modifies() - whether it changes the remote memory that it names
+ * weir_req_modifies() - whether a request changes its remote memory
  * @req: the request
  *
  * Context: Any.

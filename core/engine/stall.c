@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* See patience.h. */
 #include "core/engine/stall.h"
 
 static bool is_silent(const struct weir_engine *e, uint64_t progress_ns, uint64_t now_ns)
@@ -7,13 +6,16 @@ static bool is_silent(const struct weir_engine *e, uint64_t progress_ns, uint64_
 	return now_ns >= progress_ns && now_ns - progress_ns >= e->stall_timeout_ns;
 }
 
-/* From one next_check_ns at what is silent to the next. */
+/* Time between two checks of a silent channel. */
 static uint64_t check_interval_ns(const struct weir_engine *e)
 {
 	return e->stall_timeout_ns / 8 + 1;
 }
 
-/* When to next_check_ns at it next; at what is waited for in vain already, in case that others come. */
+/*
+ * When to check @channel next. A channel already suspect is checked again too, because other
+ * sessions may begin to wait.
+ */
 static uint64_t next_check_ns(struct weir_engine *e, struct weir_channel *channel, uint64_t now_ns)
 {
 	uint64_t due_ns;
@@ -32,7 +34,7 @@ static bool is_stalled(const struct weir_engine *e, const struct weir_channel *c
 	return channel->suspect_ns && now_ns - channel->suspect_ns >= check_interval_ns(e);
 }
 
-/* Those that are, of those that may be picked. Sets when to next_check_ns again. */
+/* The stalled channels among those that may be picked, as bits. Sets @e->stall_check_ns. */
 static uint32_t find_stalled(struct weir_engine *e, uint64_t now_ns)
 {
 	uint32_t vain = 0, left = weir_channels_pickable(&e->channels);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who holds the window in vain. A host that is gone answers nothing, and what is on its way there
- * keeps its room in the window until its deadline. By then all that stood in line behind it is
- * late, too, though it was for others. So a channel that has had something in flight and no answer
- * for as long as its engine's patience, half the time of a request, is given up if others stand in
- * line: they have the other half. If nobody does it may go on waiting, for a network may be away
- * for a moment.
+ * The watchdog for a stalled channel that blocks the shared window. A dead peer answers nothing,
+ * but WRs in flight to the peer keep their window space until their deadlines. By then all requests
+ * of other sessions behind them are late too. So a channel with WRs in flight and no completion for
+ * @stall_timeout_ns (half a request's timeout) is failed if other sessions wait for the window. The
+ * other sessions have the other half of the timeout left. If no session waits, the channel stays:
+ * the network may only be away for a moment.
  *
- * Silence counts, not age: in a long queue each waits, and all are answered.
+ * The watchdog counts silence, not age. In a long queue every WR waits, but all are answered.
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_ENGINE_STALL_H
 #define WEIR_CORE_ENGINE_STALL_H
@@ -22,7 +22,7 @@ static inline void weir_stall_reset(struct weir_engine *e, uint16_t channel, uin
 	e->channels.channel[channel].suspect_ns = 0;
 }
 
-/* Something is in flight on @channel, where nothing was. */
+/* A WR is in flight on @channel, which was empty before. */
 static inline void weir_stall_start_timer(struct weir_engine *e, uint16_t channel, uint64_t now_ns)
 {
 	weir_stall_reset(e, channel, now_ns);
@@ -30,7 +30,7 @@ static inline void weir_stall_start_timer(struct weir_engine *e, uint16_t channe
 		e->stall_check_ns = now_ns + e->stall_timeout_ns;
 }
 
-/* Something has succeeded there. */
+/* A WR on @channel has succeeded. */
 static inline void weir_stall_progressed(struct weir_engine *e, uint16_t channel, uint64_t now_ns)
 {
 	weir_stall_reset(e, channel, now_ns);
@@ -38,16 +38,18 @@ static inline void weir_stall_progressed(struct weir_engine *e, uint16_t channel
 }
 
 /**
- * weir_stall_check() - fail the channels that others wait for in vain
+ * weir_stall_check() - fail stalled channels that block other sessions
  * @e: the engine
- * @now_ns: the time; before @e->stall_check_ns nothing happens
+ * @now_ns: the time; no effect before @e->stall_check_ns
  *
- * Only when they were found silent an eighth of the patience ago, too: a host that stood still
- * itself finds its answers a moment later. All of them, where none has had an answer for so long: what is
- * lost on one would be posted to another next, and be held up there. The channel that unloads is
- * left alone, for it waits for a CPU, not for a NIC.
+ * A channel is failed only if an earlier check, at least an eighth of the timeout ago, found it
+ * silent too. A host that was itself suspended may find its completions a moment later.
  *
- * Return: whether any was failed.
+ * If no channel of the session has had a completion for the timeout, all channels are failed.
+ * Otherwise the lost requests would be posted to the next channel and be held up there. The unload
+ * channel is exempt, because it waits for a CPU, not for a NIC.
+ *
+ * Return: true if any channel was failed.
  */
 bool weir_stall_check(struct weir_engine *e, uint64_t now_ns);
 
