@@ -21,7 +21,7 @@ enum weir_trace_event {
 			  * device's status */
 	WEIR_TRACE_REPEAT, /* a request will be posted again, because of @why */
 	WEIR_TRACE_LATE, /* a request passed its deadline with @wrs WRs in flight */
-	WEIR_TRACE_ARM, /* the host armed @channel's CQ with @wrs in flight; 0: the CQ of
+	WEIR_TRACE_ARM, /* the host armed @channel's CQ, with @wrs in flight; 0: the CQ for
 			 * messages */
 	WEIR_TRACE_SLEEP, /* the host went to sleep, or @reqs callers did */
 	WEIR_TRACE_WAKE, /* the host woke with @wrs completion events, or @reqs callers did */

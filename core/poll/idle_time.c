@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Polling for @budget and then sleeping costs the gap, if it is shorter, or else the budget
- * and a wake-up: the renting of skis. With the gaps of late at hand the best budget is the
- * one that would have cost least for them. RDMAbox's fixed MAX_RETRY (section IV-B) is this
- * with one budget for all loads.
+ * Polling for @budget_ns before sleeping costs the idle time, if shorter than the budget; otherwise
+ * the budget plus a wake-up. This is the ski rental problem. The best budget is the one that would
+ * have cost least for recent idle times. RDMAbox's fixed MAX_RETRY (section IV-B) is the same with
+ * one budget for all loads.
  */
 #include "core/poll/idle_time.h"
 
-#define FADE_AT 256 /* gaps: then each counts half */
-#define EXPLORE_EVERY 32 /* idles: wasted, it costs each of them a thirtieth of the price */
-#define REST_FACTOR 64 /* so that all stalls together take a sixty-fourth of the time at most */
+#define FADE_AT 256 /* samples; then all counts are halved */
+#define EXPLORE_EVERY 32 /* idle periods; a useless exploration costs each period 1/32 of the
+			  * price */
+#define REST_FACTOR 64 /* bounds the time lost to stalls to 1/64 */
 
 void weir_idle_time_init(struct weir_idle_time *g, uint32_t price_ns, uint32_t wake_ns)
 {
@@ -19,7 +20,7 @@ void weir_idle_time_init(struct weir_idle_time *g, uint32_t price_ns, uint32_t w
 	g->budget_ns = price_ns;
 }
 
-/* Where a bucket ends, which is how long one must poll to see all gaps in it. */
+/* The upper end of a bucket: the polling time that catches every sample in the bucket. */
 static uint64_t bucket_end_ns(unsigned int bucket)
 {
 	return 256ull << bucket;
@@ -50,8 +51,8 @@ static void fade_counts(struct weir_idle_time *g)
 }
 
 /*
- * The last bucket has no end, so nobody polls for what is in it. What polling for the others costs is
- * how long they were, not how long their bucket is: the price may lie within it.
+ * The last bucket has no upper end, so polling never aims for it. The cost of the other buckets is
+ * counted from the samples, not from the bucket ends, because the price may lie within a bucket.
  */
 static uint64_t cheapest_budget_ns(const struct weir_idle_time *g)
 {
@@ -74,8 +75,8 @@ static uint64_t cheapest_budget_ns(const struct weir_idle_time *g)
 }
 
 /*
- * What was found because it was looked for beyond the budget stands for all the idles in
- * which it was not, where it was slept through and looked as long as the sleep.
+ * A short idle time found while exploring stands for all idle periods that were not explored. In
+ * those the poller slept, and each looked as long as the sleep.
  */
 void weir_idle_time_add(struct weir_idle_time *g, uint64_t ns)
 {

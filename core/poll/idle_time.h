@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How long it takes until something comes, and how long it is worth polling for it.
+ * Estimates the idle time until the next completion, and how long polling pays.
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_POLL_IDLE_TIME_H
 #define WEIR_CORE_POLL_IDLE_TIME_H
 
 #include "core/base/platform.h"
 
-#define WEIR_IDLE_TIME_STALL_NS 200000 /* a peer on the same CPU takes less, others' work more */
+#define WEIR_IDLE_TIME_STALL_NS 200000 /* longer than a turn of a peer on the same CPU, shorter than
+				        * other work */
 #define WEIR_IDLE_TIME_BUCKETS \
-	16 /* the first up to 256 ns, each twice as far, the last all above 4 ms */
+	16 /* the first ends at 256 ns, each next at twice that; the last has all above 4 ms */
 
 /**
- * struct weir_idle_time - the gaps seen lately
- * @price_ns: what being found awake is worth, in time spent polling; at least 1
- * @wake_ns: by how much a wake-up is late, at least
- * @count: gaps by their length; old ones fade
- * @sum_ns: of all in a bucket, but the last, which nobody polls for
- * @total: of @count
- * @idles: times that a budget was asked for
- * @exploring: the last answer was longer than @budget_ns, to see what there is
- * @budget_ns: what is cheapest for the gaps in @count
+ * struct weir_idle_time - recent idle times
+ * @price_ns: what being found awake is worth, as polling time; at least 1
+ * @wake_ns: the minimum delay of a wake-up
+ * @count: histogram of idle times; old samples fade
+ * @sum_ns: sum of the samples in each bucket but the last
+ * @total: sum of @count
+ * @idles: how often a budget was requested
+ * @exploring: the last budget exceeded @budget_ns, to learn the real idle time
+ * @budget_ns: the cheapest budget for the samples in @count
  * @rest_until_ns: see weir_idle_time_is_resting()
  */
 struct weir_idle_time {
@@ -38,38 +39,38 @@ struct weir_idle_time {
 };
 
 /**
- * weir_idle_time_init() - nothing seen yet
+ * weir_idle_time_init() - start without samples
  * @g: to be initialised
- * @price_ns: at least 1: no wait is polled for longer. Where only the CPU's time counts, what going
- *	to sleep and being woken costs; more, where it counts more that nothing comes late
- * @wake_ns: that a gap looks longer if it was slept through; at most @price_ns. Too much makes long
- *	gaps look short, and polls for them in vain; too little is found out now and then
+ * @price_ns: the longest polling time, at least 1. If only CPU time counts, the cost of a sleep and
+ *	a wake-up; more if latency counts more
+ * @wake_ns: how much a sleep lengthens the measured idle time; at most @price_ns. If too high, long
+ *	idle times look short and polling is wasted; if too low, exploration corrects the error
  *
- * Until it has seen gaps it says @price_ns, which never costs more than twice the best.
+ * Without samples the budget is @price_ns, which never costs more than twice the best.
  */
 void weir_idle_time_init(struct weir_idle_time *g, uint32_t price_ns, uint32_t wake_ns);
 
 /**
- * weir_idle_time_add() - something came
- * @g: the gaps
- * @ns: after so long without anything
+ * weir_idle_time_add() - add a sample
+ * @g: the estimate
+ * @ns: idle time before a completion
  */
 void weir_idle_time_add(struct weir_idle_time *g, uint64_t ns);
 
 /**
- * weir_idle_time_stalled() - who polls gave others a turn on its CPU, and they took long
- * @g: the gaps
+ * weir_idle_time_stalled() - a yielding poller lost the CPU for long
+ * @g: the estimate
  * @ns: how long, above WEIR_IDLE_TIME_STALL_NS, at most an hour
  * @now_ns: the time
  *
- * Polling is no use for a while: on a crowded machine who sleeps is back on a CPU the moment
- * that it is woken, but who polls has used up its turn when something comes.
+ * Polling does not pay for a while afterwards. On a crowded machine a sleeper gets a CPU as soon as
+ * it is woken, but a poller has used up its time slice when a completion arrives.
  */
 void weir_idle_time_stalled(struct weir_idle_time *g, uint64_t ns, uint64_t now_ns);
 
 /**
- * weir_idle_time_is_resting() - whether polling is no use now
- * @g: the gaps
+ * weir_idle_time_is_resting() - whether polling does not pay now
+ * @g: the estimate
  * @now_ns: the time
  *
  * Return: true for a while after a stall.
@@ -80,11 +81,11 @@ static inline bool weir_idle_time_is_resting(const struct weir_idle_time *g, uin
 }
 
 /**
- * weir_idle_time_budget_ns() - nothing comes right now: how long to poll on?
- * @g: the gaps
+ * weir_idle_time_budget_ns() - how long to poll before sleeping
+ * @g: the estimate
  *
- * Now and then it answers with the price, whatever it has seen: who always
- * sleeps at once would never find out that the gaps have become short.
+ * Once in a while the budget is @price_ns regardless of the samples. A poller that always sleeps at
+ * once could never learn that idle times have become short.
  *
  * Return: nanoseconds; 0: sleep at once.
  */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Algorithm 3 of RDMAbox, with its holes closed: the retries that count are consecutive,
- * and who arms looks once more before it sleeps, because what came between its last look
- * and the arming raises no event.
+ * Algorithm 3 of RDMAbox, with two corrections. Only consecutive retries count. And the poller
+ * polls once more between arming and sleeping, because a completion that arrived before the arming
+ * raises no event.
  *
- * A gap that ended with a wake-up looks longer by the wake-up. Taken as it is, it would
- * teach that gaps are long, so that sleeping is right, so that all gaps look long: the
- * price of a wake-up is taken off.
+ * A wake-up lengthens the measured idle time. Taken as measured, idle times would look long, so
+ * sleeping would look right, and every later idle time would look long too. The delay of a wake-up
+ * is therefore subtracted.
  */
 #include "core/poll/poll.h"
 
-#define CREDIT_NS_MAX 1000000ll /* saved up at most */
-#define EARN_NS_MAX 1000000000ull /* longer sleeps earn no more, and cannot overflow */
+#define CREDIT_NS_MAX 1000000ll /* most credit that can be saved */
+#define EARN_NS_MAX 1000000000ull /* longer sleeps earn no more; prevents overflow */
 
 void weir_poll_init(struct weir_poll *p, const struct weir_poll_config *config,
 		    struct weir_idle_time *gaps, uint64_t now_ns)
@@ -23,7 +23,7 @@ void weir_poll_init(struct weir_poll *p, const struct weir_poll_config *config,
 	p->credit = CREDIT_NS_MAX * 100;
 }
 
-/* Time has passed, in an found_nothing poll or not. */
+/* Accounts for the time since the last report, spent in an empty poll or not. */
 static void update_credit(struct weir_poll *p, bool was_empty, uint64_t now_ns)
 {
 	uint64_t passed_ns = now_ns - p->at_ns < EARN_NS_MAX ? now_ns - p->at_ns : EARN_NS_MAX;
@@ -63,7 +63,7 @@ enum weir_poll_verdict weir_poll_woken(struct weir_poll *p, uint64_t now_ns)
 	return p->config.mode == WEIR_POLL_EVENT ? arm_cq(p) : WEIR_POLL_AGAIN;
 }
 
-/* How long nothing came: at least for as long as it was polled for. */
+/* The idle time before a completion: at least the time spent polling. */
 static uint64_t gap_ns(const struct weir_poll *p)
 {
 	uint64_t ns = p->at_ns - p->idle_ns, least_ns = p->polled_ns;

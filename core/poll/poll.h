@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When to poll a CQ, when to arm it, and when to sleep (RDMAbox, section IV-B).
+ * Decides when to poll a CQ, when to arm it, and when to sleep (RDMAbox, section IV-B).
  *
- * Whoever polls tells what each poll found and does what the answer says. The host owns
- * the CQ, the clock and the thread; one poller may stand for several CQs that are polled,
- * armed and slept on together.
+ * The host reports the result of each poll and follows the verdict. The host owns the CQ, the clock
+ * and the thread. One poller may stand for several CQs that the host polls, arms and waits for
+ * together.
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_POLL_POLL_H
 #define WEIR_CORE_POLL_POLL_H
@@ -14,26 +14,27 @@
 #include "core/poll/idle_time.h"
 
 enum weir_poll_mode {
-	WEIR_POLL_ADAPTIVE, /* polls on for a while, learned or fixed, then sleeps */
+	WEIR_POLL_ADAPTIVE, /* polls for a while, learned or fixed, then sleeps */
 	WEIR_POLL_BUSY, /* never sleeps */
-	WEIR_POLL_EVENT, /* is armed before each look, so whatever comes raises an event */
-	WEIR_POLL_EVENT_BATCH, /* takes up to wcs_max an event, then is armed (Accelio, NAPI) */
-	WEIR_POLL_HYBRID, /* polls while there is something, then sleeps (X-RDMA) */
+	WEIR_POLL_EVENT, /* arms before each poll, so that every completion raises an event */
+	WEIR_POLL_EVENT_BATCH, /* takes up to wcs_max completions an event, then arms (Accelio,
+			        * NAPI) */
+	WEIR_POLL_HYBRID, /* polls until the CQ is empty, then sleeps (X-RDMA) */
 };
 
 enum weir_poll_verdict {
 	WEIR_POLL_AGAIN, /* poll again */
-	WEIR_POLL_ARM, /* arm, and then poll again: what came before raises no event */
-	WEIR_POLL_SLEEP, /* it is armed and empty: sleep, and come back by weir_poll_woken() */
+	WEIR_POLL_ARM, /* arm the CQ, then poll again: earlier completions raise no event */
+	WEIR_POLL_SLEEP, /* armed and empty: sleep, then call weir_poll_woken() */
 };
 
 /**
  * struct weir_poll_config - the host's settings
  * @mode: when to sleep
- * @wcs_max: completions to ask a CQ for at a time, at least 1; MAX_POLL_WC in the paper
- * @retries_max: ADAPTIVE: consecutive empty polls before sleeping, MAX_RETRY in the paper;
- *	0: learned
- * @busy_percent_max: ADAPTIVE: of the time, how much may go into empty polls, 1 to 100
+ * @wcs_max: completions taken in one poll of a CQ, at least 1; MAX_POLL_WC in the paper
+ * @retries_max: ADAPTIVE: consecutive empty polls before sleeping, MAX_RETRY in the paper; 0:
+ *	learned
+ * @busy_percent_max: ADAPTIVE: largest share of time for empty polls, 1 to 100
  */
 struct weir_poll_config {
 	enum weir_poll_mode mode;
@@ -45,19 +46,21 @@ struct weir_poll_config {
 enum weir_poll_state { WEIR_POLL_POLLING, WEIR_POLL_ARMED, WEIR_POLL_ASLEEP };
 
 /**
- * struct weir_poll - one that polls
+ * struct weir_poll - a poller
  * @config: copied
- * @gaps: where it learns
+ * @gaps: estimate of idle time
  * @state: an enum weir_poll_state
- * @slept: since the last completion
+ * @slept: has slept since the last completion
  * @retries: consecutive empty polls
- * @taken: completions since it was woken
- * @at_ns: of the last report
- * @idle_ns: of the last completion, or of the beginning
- * @budget_ns: how long after @idle_ns it polls
- * @polled_ns: how long after @idle_ns it did, when it slept
- * @credit: time for empty polls, in hundredths of a nanosecond
- * @empty_polls, @arms, @sleeps: so far
+ * @taken: completions since the last wake-up
+ * @at_ns: time of the last report
+ * @idle_ns: time of the last completion, or of the start
+ * @budget_ns: how long to poll after @idle_ns
+ * @polled_ns: polling time after @idle_ns before the first sleep
+ * @credit: time left for empty polls, in hundredths of a nanosecond
+ * @empty_polls: total so far
+ * @arms: total so far
+ * @sleeps: total so far
  */
 struct weir_poll {
 	struct weir_poll_config config;
@@ -77,10 +80,10 @@ struct weir_poll {
 };
 
 /**
- * weir_poll_init() - the wait begins
+ * weir_poll_init() - initialise a poller
  * @p: to be initialised
  * @config: copied
- * @gaps: *kept*; initialised; may be shared with others that wait for the same kind of thing
+ * @gaps: *kept*; initialised; may be shared by pollers that wait for similar completions
  * @now_ns: the time
  *
  * The first call is weir_poll_woken().
@@ -89,30 +92,30 @@ void weir_poll_init(struct weir_poll *p, const struct weir_poll_config *config,
 		    struct weir_idle_time *gaps, uint64_t now_ns);
 
 /**
- * weir_poll_woken() - it is to look: an event came, or something else ended the sleep
+ * weir_poll_woken() - the sleep has ended, by an event or otherwise
  * @p: the poller
  * @now_ns: the time
  *
- * Return: AGAIN, or ARM.
+ * Return: AGAIN or ARM.
  */
 enum weir_poll_verdict weir_poll_woken(struct weir_poll *p, uint64_t now_ns);
 
 /**
- * weir_poll_polled() - what a poll found
+ * weir_poll_polled() - report the result of a poll
  * @p: the poller
- * @wcs: completions; 0 must mean that there was none
+ * @wcs: completions taken; 0 only if the CQ was empty
  * @now_ns: the time
  *
- * Return: what to do next. SLEEP comes only when the poll that followed an ARM found
- *	nothing, or all polls since then have emptied the CQ: whatever comes now raises an event.
+ * Return: the next step. SLEEP is safe: the CQ was found empty after the last ARM, so the next
+ *	completion raises an event.
  */
 enum weir_poll_verdict weir_poll_polled(struct weir_poll *p, uint32_t wcs, uint64_t now_ns);
 
 /**
- * weir_poll_is_armed() - whether it may sleep after the next poll
+ * weir_poll_is_armed() - whether the poller may sleep after the next poll
  * @p: the poller
  *
- * Return: true from an ARM on, until a SLEEP or until it goes back to polling.
+ * Return: true from an ARM until a SLEEP or the return to polling.
  */
 static inline bool weir_poll_is_armed(const struct weir_poll *p)
 {

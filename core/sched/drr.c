@@ -76,7 +76,7 @@ void weir_drr_charge(struct weir_drr *t, struct weir_drr_member *m, uint32_t cos
 	m->left += quantum_of_member(m, unit);
 }
 
-/* All have spent their quantum: whoever waits has another. */
+/* All members have spent their quantum: each waiting member receives the next. */
 static void begin_round(struct weir_drr *t)
 {
 	t->round++;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two levels of rounds in a class, of its bundles and of a bundle's flows, and a choice between
- * classes: those of a level share by the least weighted sum sent (start-time fair queueing): they
- * are few.
+ * Each class has two levels of rounds: between its bundles, and between the flows of a bundle.
+ * Classes of one level are few and share by start-time fair queueing: the least weighted sum sent
+ * goes first.
  *
- * A bundle is listed among those that may have a turn until it is found at its turn that none of
- * its flows may. That is forgotten when one of them may again. Where there is no room for the low
- * levels nobody loses his place: turns go on where they stopped.
+ * A bundle stays listed until its turn comes and none of its flows can send. The bundle is listed
+ * again when a flow can send again. While the low levels have no room in flight, all rounds keep
+ * their place and continue later from there.
  */
 #include "core/sched/sched.h"
 
-/* The sums of classes of a level are compared at this resolution. */
+/* Resolution of the weighted sums of classes. */
 #define SHARE_SHIFT 10
 
 static bool config_is_valid(const struct weir_sched_config *c)
@@ -95,13 +95,13 @@ static uint32_t cost_of(const struct weir_sched_class *c, uint32_t bytes)
 	return bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : bytes;
 }
 
-/* What a weight of 1 may spend in a round: the dearest turn. */
+/* The quantum of weight 1: the cost of the largest turn. */
 static uint32_t unit_of(const struct weir_sched_class *c)
 {
 	return cost_of(c, c->config.segment_bytes);
 }
 
-/* Something of the bundle may be sent, perhaps. */
+/* The bundle may have something to send. */
 static void bundle_enqueue(struct weir_sched_class *c, struct weir_bundle *bundle)
 {
 	if (!bundle->is_paused)
@@ -114,7 +114,7 @@ static void flow_enqueue(struct weir_sched_class *c, struct weir_flow *flow)
 	bundle_enqueue(c, flow->bundle);
 }
 
-/* What its flows that compete have for room; nothing while it may not send. */
+/* Room reserved for the bundle's competing flows; none while the bundle is paused. */
 static uint64_t bundle_floor(const struct weir_sched *s, const struct weir_bundle *bundle)
 {
 	const struct weir_sched_class *c = &s->classes[bundle->class];
@@ -124,7 +124,7 @@ static uint64_t bundle_floor(const struct weir_sched *s, const struct weir_bundl
 	return (uint64_t)bundle->competing * c->config.segment_bytes;
 }
 
-/* A flow competes from now on, or does no more. */
+/* A flow begins or stops competing. */
 static void flow_starts_competing(struct weir_sched *s, struct weir_bundle *bundle)
 {
 	s->low_floor -= bundle_floor(s, bundle);
@@ -146,7 +146,10 @@ static void bundle_set_paused(struct weir_sched *s, struct weir_bundle *bundle, 
 	s->low_floor += bundle_floor(s, bundle);
 }
 
-/* What @level has come to: of those who want to send the least, of nobody the most. */
+/*
+ * The share that a new class of @level starts from: the least among classes that want to send, or
+ * else the most among all classes of the level.
+ */
 static uint64_t level_share(const struct weir_sched *s, uint8_t level)
 {
 	uint64_t least = UINT64_MAX, most = 0;
@@ -165,7 +168,7 @@ static uint64_t level_share(const struct weir_sched *s, uint8_t level)
 	return least != UINT64_MAX ? least : most;
 }
 
-/* A class that begins to send has no claim to what it did not send before. */
+/* A class that starts sending has no claim to bandwidth from before. */
 static void class_start(const struct weir_sched *s, struct weir_sched_class *c)
 {
 	uint64_t share = level_share(s, c->config.level);
@@ -220,7 +223,7 @@ void weir_sched_idle(struct weir_sched *s, struct weir_flow *flow)
 	if (!weir_sched_bundle_is_wanted(bundle))
 		bundle_leave(s, bundle);
 	else
-		bundle_enqueue(c, bundle); /* others may have waited for it */
+		bundle_enqueue(c, bundle); /* other flows may have waited for this one */
 }
 
 void weir_sched_flow_move(struct weir_sched *s, struct weir_flow *flow, struct weir_bundle *bundle)
@@ -242,7 +245,7 @@ void weir_sched_flow_move(struct weir_sched *s, struct weir_flow *flow, struct w
 		weir_sched_ready(s, flow);
 	if (!weir_drr_is_wanted(&before.bundles))
 		return;
-	/* The class has not begun anew, if it is the only flow of it. */
+	/* If @flow is its class's only flow, the move must not look like a restart. */
 	c->share = before.share;
 	c->passed_bytes = before.passed_bytes;
 }
@@ -266,7 +269,7 @@ void weir_sched_resume(struct weir_sched *s, struct weir_bundle *bundle)
 	bundle_enqueue(c, bundle);
 }
 
-/* Whether the low levels may have more in flight: if they have nothing, whatever it is. */
+/* Whether the low levels may have more in flight. With nothing in flight, any size may go. */
 static bool low_levels_have_room(const struct weir_sched *s)
 {
 	uint64_t most = s->low_floor > s->low_bytes_max ? s->low_floor : s->low_bytes_max;
@@ -274,7 +277,7 @@ static bool low_levels_have_room(const struct weir_sched *s)
 	return !s->low_bytes || s->low_bytes + s->low_segment <= most;
 }
 
-/* Whose turn it would be in a class. A bundle waits if all its flows wait for completions. */
+/* The next flow of a class. Delists bundles whose flows all wait for completions. */
 static struct weir_flow *class_next_flow(const struct weir_sched *s, struct weir_sched_class *c)
 {
 	struct weir_drr_member *turn, *of_bundle;
@@ -295,7 +298,7 @@ static bool class_is_starved(const struct weir_sched_class *c)
 	return c->config.pass_bytes_max && c->passed_bytes >= c->config.pass_bytes_max;
 }
 
-/* Whether @a goes before @b, which is of no higher level. */
+/* Whether @a goes before @b. The level number of @b is at most that of @a. */
 static bool class_precedes(const struct weir_sched_class *a, const struct weir_sched_class *b)
 {
 	if (class_is_starved(a) != class_is_starved(b))
@@ -324,7 +327,7 @@ struct weir_flow *weir_sched_next(struct weir_sched *s, uint32_t classes)
 	return found;
 }
 
-/* The class of @flow has sent: it is served, its level goes on, those below were passed. */
+/* Class @c has sent: charges its share, ends its wait, and counts bytes passing lower levels. */
 static void class_posted(struct weir_sched *s, struct weir_sched_class *c, uint32_t cost)
 {
 	uint8_t i;

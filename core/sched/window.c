@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The line is strict: only its head may take, even when somebody behind it would fit.
- * That costs a little room for a moment, and in exchange nothing starves.
+ * The line is strict: only its head may take room, even if a later waiter would fit. This wastes a
+ * little room for a moment, and nothing starves.
  */
 #include "core/sched/window.h"
 
@@ -88,7 +88,7 @@ struct weir_window_waiter *weir_window_next_waiter(struct weir_window *w)
 		return NULL;
 	first = weir_list_entry(w->line.next, struct weir_window_waiter, link);
 	if (!weir_window_fits(w, first->bytes)) {
-		first->called = false; /* a policy may have taken back what it was called for */
+		first->called = false; /* a policy may have withdrawn the room offered before */
 		return NULL;
 	}
 	if (first->called)

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The window: what may be in flight on one NIC at once, in bytes and in work requests
- * (RDMAbox, section III). Work beyond that waits in its session, where it can still be
- * chained with what comes later, instead of in the NIC, where it thrashes caches.
+ * The window: the bytes and work requests that may be in flight on one NIC (RDMAbox, section III).
+ * Further work waits in its session, where requests can still be merged with later ones. In the
+ * NIC, excess work would thrash the caches.
  *
- * How much that is may be learned: a policy hears of each completion and moves the limit,
- * between one that lets every engine work and one that the host allows.
+ * A policy can learn the limit. The policy sees each completion and moves the limit between a lower
+ * bound, at which every engine can work, and the host's upper bound.
  *
- * Several engines share a window. Those that it refuses stand in line, and turns go by
- * the line: nobody takes past one who waits, so a large request is not starved by small
- * ones, nor one session by another.
+ * Several engines share a window. A refused engine waits in line, and no engine takes room ahead of
+ * the line. Large requests are therefore not starved by small ones, and no session starves another.
  */
 #ifndef WEIR_CORE_SCHED_WINDOW_H
 #define WEIR_CORE_SCHED_WINDOW_H
@@ -17,11 +16,11 @@
 #include "core/base/list.h"
 
 /**
- * struct weir_window_sample - one work request that has succeeded
- * @posted_ns: when it was posted
- * @now_ns: when its completion was seen, not before @posted_ns
+ * struct weir_window_sample - one successful work request
+ * @posted_ns: time of the post
+ * @now_ns: time when the completion was seen, not before @posted_ns
  * @bytes: its size
- * @in_flight: bytes, itself included
+ * @in_flight: bytes in flight, including this WR
  */
 struct weir_window_sample {
 	uint64_t posted_ns;
@@ -33,11 +32,11 @@ struct weir_window_sample {
 struct weir_window;
 
 /**
- * struct weir_window_policy - decides how large a window is; embedded in what it remembers
- * @completed: called for each success, with the window as it is before this gives its room
- *	back; returns the limit from now on, bytes, which is then held to the window's bounds
+ * struct weir_window_policy - decides the size of a window; embedded in the policy's state
+ * @completed: called for each success, before the WR's room is returned. Returns the new limit in
+ *	bytes, which is then clamped to the window's bounds
  *
- * Serialised with the window. Neither allocates nor sleeps nor uses floating point.
+ * Serialised with the window. Must not allocate, sleep or use floating point.
  */
 struct weir_window_policy {
 	uint64_t (*completed)(struct weir_window_policy *policy, const struct weir_window *w,
@@ -46,17 +45,17 @@ struct weir_window_policy {
 
 /**
  * struct weir_window - room in flight
- * @policy: moves @bytes_max, or NULL when nothing does
- * @bytes_min: the lowest @bytes_max can be; whatever is no larger fits in the end
- * @bytes_top: the highest
+ * @policy: moves @bytes_max, or NULL for a fixed limit
+ * @bytes_min: lowest @bytes_max; a WR up to this size can always fit eventually
+ * @bytes_top: highest @bytes_max
  * @bytes_max: limit, at least 1
  * @wrs_max: limit, at least 1
- * @bytes: in flight; at most what @bytes_max was when the last was taken
- * @wrs: in flight, at most @wrs_max
- * @now_ns: the latest time that any engine was told
- * @line: waiters, the one whose turn it is first
+ * @bytes: bytes in flight; at most the @bytes_max of the last take
+ * @wrs: WRs in flight, at most @wrs_max
+ * @now_ns: the latest time reported by any engine
+ * @line: waiters, in order
  *
- * Serialised by the host, with one lock over all engines that share it.
+ * Serialised by the host, with one lock over all engines that share the window.
  */
 struct weir_window {
 	struct weir_window_policy *policy;
@@ -71,10 +70,10 @@ struct weir_window {
 };
 
 /**
- * struct weir_window_waiter - one that takes from a window, and may have to wait
+ * struct weir_window_waiter - a user of a window, who may have to wait
  * @link: in the window's line, or in no list
- * @bytes: what it was refused last
- * @called: it has been told that there is room
+ * @bytes: the size last refused
+ * @called: the waiter has been told that there is room
  */
 struct weir_window_waiter {
 	struct weir_list link;
@@ -83,32 +82,32 @@ struct weir_window_waiter {
 };
 
 /**
- * weir_window_init() - an empty window
+ * weir_window_init() - initialise an empty window
  * @w: to be initialised
  * @bytes_max: bytes in flight at most, at least 1
  * @wrs_max: work requests in flight at most, at least 1
  *
  * Context: Any.
- * Return: 0, or -EINVAL when a limit is 0.
+ * Return: 0, or -EINVAL if a limit is 0.
  */
 int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max);
 
 /**
- * weir_window_set_policy() - let a policy move the limit, which begins at its lowest
- * @w: a window that no engine uses yet
+ * weir_window_set_policy() - let a policy move the limit, starting at the lowest
+ * @w: a window not used by any engine yet
  * @policy: *kept*; initialised
- * @bytes_min: the limit will never be lower; at least the largest fragment of the engines
+ * @bytes_min: lowest limit; at least the largest fragment of any engine
  *
  * Context: Any.
- * Return: 0, or -EINVAL when @bytes_min is 0 or above what @w was initialised with.
+ * Return: 0, or -EINVAL if @bytes_min is 0 or above the initial limit of @w.
  */
 int weir_window_set_policy(struct weir_window *w, struct weir_window_policy *policy,
 			   uint64_t bytes_min);
 
 /**
- * weir_window_tick() - time has passed
+ * weir_window_tick() - report the time
  * @w: the window
- * @now_ns: the time; an earlier one does nothing
+ * @now_ns: the time; no effect if earlier than the last
  *
  * Context: Any; never sleeps. Externally serialised.
  */
@@ -118,14 +117,14 @@ static inline void weir_window_tick(struct weir_window *w, uint64_t now_ns)
 		w->now_ns = now_ns;
 }
 
-/* The same, where there is a policy. */
+/* weir_window_completed() for a window with a policy. */
 void weir_window_run_policy(struct weir_window *w, uint32_t bytes, uint64_t posted_ns);
 
 /**
  * weir_window_completed() - one work request has succeeded
  * @w: the window; weir_window_give() is still owed
  * @bytes: as taken
- * @posted_ns: when it was posted
+ * @posted_ns: time of the post
  *
  * Context: Any; never sleeps. Externally serialised.
  */
@@ -136,21 +135,21 @@ static inline void weir_window_completed(struct weir_window *w, uint32_t bytes, 
 }
 
 /**
- * weir_window_is_filled_by() - whether so much in flight says something about the limit
+ * weir_window_is_filled_by() - whether the load was enough to judge the limit
  * @w: the window
- * @in_flight: bytes, at the most there was
+ * @in_flight: most bytes in flight during the period
  *
- * For policies: who had less than the window allows would have had no more from a larger one.
+ * For policies: a load that did not fill the window would gain nothing from a larger one.
  *
  * Context: Any.
- * Return: true when it is most of the limit, or what was left may have been too little for
- *	one more.
+ * Return: true if @in_flight is most of the limit, or the rest may have been too small for one more
+ *	WR.
  */
 bool weir_window_is_filled_by(const struct weir_window *w, uint64_t in_flight);
 
 /**
- * weir_window_waiter_init() - one that will take from a window
- * @waiter: to be initialised; in no line
+ * weir_window_waiter_init() - initialise a waiter outside the line
+ * @waiter: to be initialised
  *
  * Context: Any.
  */
@@ -159,22 +158,22 @@ void weir_window_waiter_init(struct weir_window_waiter *waiter);
 /**
  * weir_window_take() - claim room for one work request
  * @w: an initialised window
- * @waiter: who claims; *kept until* weir_window_leave() when refused
- * @bytes: what it will put on the wire; may be 0, for an empty message
+ * @waiter: the claimant; if refused, *kept until* weir_window_leave()
+ * @bytes: size on the wire; may be 0, for an empty message
  *
- * On success the caller owes one weir_window_give() of the same size, when the
- * completion is seen, whether it succeeded or was flushed. A waiter that stood in line
- * keeps its turn and may take more; it owes a weir_window_leave() when it has enough.
+ * On success the caller owes one weir_window_give() of the same size when the WR completes,
+ * successful or flushed. A waiter in line keeps its turn and may take more. When done, it owes a
+ * weir_window_leave().
  *
  * Context: Any; never sleeps. Externally serialised.
  * Return: 0, or
- *	-EAGAIN   the window is full or it is another's turn: nothing claimed; @waiter now
- *	          stands in line and weir_window_next_waiter() names it when there is room;
+ *	-EAGAIN   the window is full or another waiter is first: nothing claimed. @waiter is in line
+ *	  now, and weir_window_next_waiter() returns it when there is room;
  *	-EMSGSIZE @bytes can never fit: trying again is useless.
  */
 int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, uint32_t bytes);
 
-/* Whether there is room for one work request of @bytes. Whose turn it is says the line. */
+/* Whether @bytes fit now, regardless of the line. */
 static inline bool weir_window_fits(const struct weir_window *w, uint32_t bytes)
 {
 	return w->wrs < w->wrs_max && w->bytes + bytes <= w->bytes_max;
@@ -187,14 +186,14 @@ static inline void weir_window_claim(struct weir_window *w, uint32_t bytes)
 }
 
 /**
- * weir_window_try_take() - claim room, or let it be
+ * weir_window_try_take() - claim room without waiting
  * @w: an initialised window
  * @bytes: at most its @bytes_min
  *
- * As weir_window_take(), for one who does not wait, and stands in no line.
+ * As weir_window_take(), without a waiter. Fails if any waiter is in line.
  *
  * Context: Any; never sleeps. Externally serialised.
- * Return: whether room was claimed.
+ * Return: true if room was claimed.
  */
 static inline bool weir_window_try_take(struct weir_window *w, uint32_t bytes)
 {
@@ -206,7 +205,7 @@ static inline bool weir_window_try_take(struct weir_window *w, uint32_t bytes)
 
 /**
  * weir_window_give() - return the room of one work request
- * @w: the window that it was taken from
+ * @w: the same window
  * @bytes: as taken
  *
  * Context: Any; never sleeps. Externally serialised.
@@ -220,10 +219,10 @@ static inline void weir_window_give(struct weir_window *w, uint32_t bytes)
 }
 
 /**
- * weir_window_leave() - want nothing any more
- * @waiter: who leaves the line, if it stands in one
+ * weir_window_leave() - leave the line
+ * @waiter: in line or not
  *
- * Whoever is next may be able to go now: weir_window_next_waiter() says.
+ * The next waiter may be able to go now: see weir_window_next_waiter().
  *
  * Context: Any; never sleeps. Externally serialised.
  */
@@ -234,22 +233,21 @@ static inline void weir_window_leave(struct weir_window_waiter *waiter)
 }
 
 /**
- * weir_window_must_wait() - whether asking again is useless now
+ * weir_window_must_wait() - whether a take is useless now
  * @w: the window
- * @waiter: who would ask
+ * @waiter: the claimant
  *
  * Context: Any; never sleeps. Externally serialised.
- * Return: true when @waiter stands in line, and it is another's turn or what it was refused
- *	still does not fit.
+ * Return: true if @waiter is in line, and another is first or the refused size still does not fit.
  */
 bool weir_window_must_wait(const struct weir_window *w, const struct weir_window_waiter *waiter);
 
 /**
- * weir_window_is_awaited() - whether another waits for room
+ * weir_window_is_awaited() - whether another waiter is short of room
  * @w: the window
- * @waiter: who asks
+ * @waiter: the caller's
  *
- * Return: true when another stands in line, and there is no room for who is first there.
+ * Return: true if another waiter is in line and the first of the line does not fit.
  */
 static inline bool weir_window_is_awaited(const struct weir_window *w,
 					  const struct weir_window_waiter *waiter)
@@ -262,14 +260,14 @@ static inline bool weir_window_is_awaited(const struct weir_window *w,
 }
 
 /**
- * weir_window_next_waiter() - whose turn has come
+ * weir_window_next_waiter() - take the waiter to be called next
  * @w: the window
  *
- * Each time that the first of the line finds room it is named once.
+ * The first waiter is returned once each time that room appears.
  *
  * Context: Any; never sleeps. Externally serialised.
- * Return: the first in line if what it was refused fits now, otherwise NULL. It should
- *	take, or leave; until then nobody else can take.
+ * Return: the first in line if its refused size fits now, else NULL. The waiter must take or leave;
+ *	until then no other can take.
  */
 struct weir_window_waiter *weir_window_next_waiter(struct weir_window *w);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * TIMELY sets a rate and this a window, so a step_bytes is made once for each window's worth of
- * completions, about a round trip. Its thresholds of 50 and 500 us belong to one network:
- * here they are multiples of the delay without a queue. Paths change, so that is measured
- * again from time to time: the window is closed to its smallest, and the first that is
- * posted after what was in flight has drained tells.
+ * TIMELY sets a rate; this policy sets a window. So it makes one step for each window's worth of
+ * completions, about one round trip. TIMELY's thresholds of 50 and 500 us suit one network. Here
+ * the thresholds are multiples of the delay without a queue. Paths change, so that delay is
+ * measured again now and then. The window closes to its minimum, and the first WR posted after the
+ * drain is the sample.
  *
- * TIMELY's own rule between the thresholds has no one point of rest, so how flows share is
- * left to chance; steer_by_trend() follows the patch by Zhu et al. (CoNEXT 2016), which has.
+ * TIMELY's own rule between the thresholds has no fixed point, so the flows' shares are left to
+ * chance. steer_by_trend() follows the patch by Zhu et al. (CoNEXT 2016), which has a fixed point.
  */
 #include "core/sched/window_delay.h"
 
-#define STEPS 4 /* the window grows by one part in so many of its lowest */
-#define CALM_ROUNDS 5 /* after so many rounds of short delay it grows faster, ... */
-#define CALM_STEPS 5 /* ... by so many steps; both are N of section 4.3 */
+#define STEPS 4 /* one growth step is the smallest window divided by STEPS */
+#define CALM_ROUNDS 5 /* rounds of short delay before faster growth ... */
+#define CALM_STEPS 5 /* ... by this many steps; both are N of section 4.3 */
 #define GENTLY 8 /* 1/beta of the patch */
 #define MEASURE_ROUNDS 256
 
@@ -32,7 +32,7 @@ static uint64_t step_bytes(const struct weir_window *w)
 	return w->bytes_min / STEPS + 1;
 }
 
-/* No queue to speak of. */
+/* There is no queue to speak of. */
 static uint64_t grow_window(struct weir_window_delay *d, const struct weir_window *w)
 {
 	d->calm++;
@@ -41,7 +41,10 @@ static uint64_t grow_window(struct weir_window_delay *d, const struct weir_windo
 	return w->bytes_max + (d->calm >= CALM_ROUNDS ? CALM_STEPS * step_bytes(w) : step_bytes(w));
 }
 
-/* Far too long a queue: down by 4/5 of what is too much (beta of TIMELY), at most to a half. */
+/*
+ * The queue is far too long: reduces the window by 4/5 of the excess (beta of TIMELY), at most by
+ * half.
+ */
 static uint64_t shrink_window(struct weir_window_delay *d, const struct weir_window *w)
 {
 	uint64_t percent = 80 * (d->mean_ns - high_ns(d)) / d->mean_ns;
@@ -51,9 +54,10 @@ static uint64_t shrink_window(struct weir_window_delay *d, const struct weir_win
 }
 
 /*
- * In between, by the trend: growing by steps when the delay falls, shrinking in proportion to
- * the queue when it rises, and both by halves when it stays. So a window rests where its size
- * times its queue is so many steps, which is the same for all who share the queue.
+ * Between the thresholds, follows the trend. A falling delay grows the window by steps. A rising
+ * delay shrinks the window in proportion to the queue. A constant delay does half of both. The
+ * window rests where its size times its queue is a fixed number of steps, the same for all users of
+ * the queue.
  */
 static uint64_t steer_by_trend(struct weir_window_delay *d, const struct weir_window *w)
 {
@@ -87,7 +91,6 @@ static uint64_t measure_base(struct weir_window_delay *d, const struct weir_wind
 	return d->home;
 }
 
-/* At the end of a round. */
 static uint64_t end_round(struct weir_window_delay *d, const struct weir_window *w,
 			  uint64_t mean_ns)
 {

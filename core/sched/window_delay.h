@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A window policy that listens to delay, in the manner of TIMELY (Mittal et al., SIGCOMM 2015,
- * section 4): what matters is less how long completions take than whether it is getting
- * longer. Several of them that share a NIC or a path, each in its own process, come to share
- * it evenly, for all grow by the same steps and shrink in proportion.
+ * A window policy driven by delay, after TIMELY (Mittal et al., SIGCOMM 2015, section 4). The trend
+ * of the completion time matters more than its length. Windows of several processes that share a
+ * NIC or a path converge to equal shares: all grow by the same steps and shrink in proportion.
  */
 #ifndef WEIR_CORE_SCHED_WINDOW_DELAY_H
 #define WEIR_CORE_SCHED_WINDOW_DELAY_H
@@ -11,16 +10,19 @@
 #include "core/sched/window.h"
 
 /**
- * struct weir_window_delay - what it remembers
+ * struct weir_window_delay - state of the policy
  * @policy: for weir_window_set_policy()
- * @base_ns: how long a completion takes with no queue before it, as far as known, or 0
- * @mean_ns: how long they took in the last round, or 0
- * @trend_ns: by how much that grows from round to round, smoothed
- * @calm: rounds in a row without a queue
- * @rounds: since @base_ns was measured
- * @home: the limit to come back to when it has been
- * @measure_ns: when measuring it began, or 0
- * @count, @sum_ns, @bytes, @in_flight_max: of the round that goes on
+ * @base_ns: completion time without a queue, as last measured, or 0
+ * @mean_ns: mean completion time of the last round, or 0
+ * @trend_ns: smoothed change of @mean_ns between rounds
+ * @calm: consecutive rounds without a queue
+ * @rounds: rounds since @base_ns was measured
+ * @home: the limit to restore after measuring
+ * @measure_ns: start of the current measurement of @base_ns, or 0
+ * @count: completions in the current round
+ * @sum_ns: completion times in the current round
+ * @bytes: bytes in the current round
+ * @in_flight_max: most bytes in flight in the current round
  *
  * A round is one window's worth of completions.
  */
@@ -40,8 +42,8 @@ struct weir_window_delay {
 };
 
 /**
- * weir_window_delay_init() - one that knows nothing yet
- * @d: to be initialised; hand &d->policy to weir_window_set_policy()
+ * weir_window_delay_init() - initialise the policy
+ * @d: to be initialised; pass &d->policy to weir_window_set_policy()
  *
  * Context: Any.
  */

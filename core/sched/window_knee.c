@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A quarter more room must bring a twentieth more throughput to be kept; a fifth less room
- * may cost a fortieth. Below the knee throughput goes with the window, above it there is
- * nothing to gain, so both are far from what they tell apart. Less is always measured
- * against the best, or many small losses would add up.
+ * A quarter more room is kept if throughput rises by a twentieth. A fifth less room is kept if
+ * throughput falls by less than a fortieth. Below the knee, throughput is proportional to the
+ * window; above, it is constant. Both thresholds are far from either case. A smaller window is
+ * always compared with the best rate so far, so that many small losses cannot add up.
  *
- * Each try disturbs, so the less there is to find the rarer they become, until what a
- * window yields changes by itself.
+ * Each trial disturbs the traffic. Trials become rarer as long as they find nothing, until the
+ * yield of the window changes by itself.
  */
 #include "core/sched/window_knee.h"
 
@@ -55,7 +55,7 @@ static uint64_t end_climb(struct weir_window_knee *k, uint64_t limit, uint64_t r
 	return start_round(k, WEIR_KNEE_CLIMB, 2 * limit);
 }
 
-/* Goes on holding, unless it is time to try, or the rate is not what it was. */
+/* Holds the window until a trial is due. A changed rate makes trials frequent again. */
 static uint64_t held(struct weir_window_knee *k, uint64_t rate)
 {
 	bool changed = rate > k->rate + k->rate / 8 || rate < k->rate - k->rate / 8;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A window policy that finds the knee of throughput by itself: the smallest window with which
- * the NIC does what it can (RDMAbox, figure 1: beyond it, more in flight only waits longer,
- * and in the end thrashes the NIC's caches). It assumes nothing about delay; it tries a
- * little more and a little less and keeps what is better.
+ * A window policy that finds the knee of throughput: the smallest window with which the NIC reaches
+ * its full rate. Beyond the knee, more bytes in flight only wait longer, and finally thrash the
+ * NIC's caches (RDMAbox, figure 1). The policy assumes nothing about delay. It tries slightly
+ * larger and smaller windows and keeps the better one.
  */
 #ifndef WEIR_CORE_SCHED_WINDOW_KNEE_H
 #define WEIR_CORE_SCHED_WINDOW_KNEE_H
@@ -11,22 +11,24 @@
 #include "core/sched/window.h"
 
 enum weir_window_knee_state {
-	WEIR_KNEE_CLIMB, /* doubles while that pays */
-	WEIR_KNEE_HOLD, /* stays at home, and looks whether it is as fast as it was */
+	WEIR_KNEE_CLIMB, /* doubles the window while throughput follows */
+	WEIR_KNEE_HOLD, /* stays at @home, and watches for a changed rate */
 	WEIR_KNEE_MORE, /* tries a quarter more */
 	WEIR_KNEE_LESS, /* tries a fifth less */
 };
 
 /**
- * struct weir_window_knee - what it remembers
+ * struct weir_window_knee - state of the policy
  * @policy: for weir_window_set_policy()
  * @state: an enum weir_window_knee_state
  * @home: the best window so far, bytes
- * @rate: what it yields, bytes in 1024 ns
- * @held: rounds at @home since it last tried
- * @rest: after so many it tries again
- * @settled: the NIC has filled with the limit as it is, and is being measured
- * @since_ns, @bytes, @in_flight_max: of the round that goes on
+ * @rate: throughput at @home, bytes in 1024 ns
+ * @held: rounds at @home since the last trial
+ * @rest: rounds between trials
+ * @settled: the NIC has filled up to the current limit, and the measurement runs
+ * @since_ns: start of the measurement
+ * @bytes: bytes completed in this round
+ * @in_flight_max: most bytes in flight in this round
  */
 struct weir_window_knee {
 	struct weir_window_policy policy;
@@ -42,8 +44,8 @@ struct weir_window_knee {
 };
 
 /**
- * weir_window_knee_init() - one that knows nothing yet
- * @k: to be initialised; hand &k->policy to weir_window_set_policy()
+ * weir_window_knee_init() - initialise the policy
+ * @k: to be initialised; pass &k->policy to weir_window_set_policy()
  *
  * Context: Any.
  */
