@@ -23,7 +23,7 @@ static uint64_t idle_gap_ns(const struct weir_moderation *p)
 	return p->gap_ns < PATIENCE_NS_MAX / 2 ? 2 * p->gap_ns : PATIENCE_NS_MAX;
 }
 
-/* For a full batch, or as much of one as comes in time. */
+/* Time for a full batch, or for as much of a batch as arrives in time. */
 static uint64_t next_gap_ns(const struct weir_moderation *p)
 {
 	if (p->interval_ns * p->batch <= p->gap_ns_max)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * All work goes by words: what differs, what agrees and what bit_is_set changed are one operation for 64
- * slots. Only the slots that a look tells something new of are visited one by one.
+ * All work is done by words: differences, matches and flips are one operation for 64 slots. Slots
+ * are visited one by one only when a read reveals a change.
  */
 #include "core/slots/slot_bitmap.h"
 
@@ -32,7 +32,7 @@ static uint32_t lowest_bit(uint64_t word)
 	return (uint32_t)__builtin_ctzll(word);
 }
 
-/* Everything before it, the data included, comes before whoever sees it. */
+/* Release: a peer that reads the flip also sees everything stored before, including the data. */
 static void flip_bits(uint64_t *word, uint64_t mask)
 {
 	weir_store_release(word, *word ^ mask);
@@ -62,13 +62,13 @@ void weir_slot_bitmap_tx_init(struct weir_slot_bitmap_tx *o, uint32_t slots, uin
 	o->free = slots;
 }
 
-/* Of one word, the slots that the peer bit_is_set. */
+/* The slots of one word that the peer has. */
 static uint64_t full_slots(const struct weir_slot_bitmap_tx *o, uint32_t word)
 {
 	return o->bits[word] ^ o->told[word] ^ o->seen[word];
 }
 
-/* Those that can be acquired. */
+/* The slots of one word that can be acquired. */
 static uint64_t free_slots(const struct weir_slot_bitmap_tx *o, uint32_t word)
 {
 	return ~(full_slots(o, word) | o->held[word] | o->in_flight[word]) &
@@ -121,7 +121,7 @@ void weir_slot_bitmap_tx_read_posted(struct weir_slot_bitmap_tx *o)
 	o->covered = o->committed;
 }
 
-/* In @words. Slots that were acquired one after the other lie in one word more often than not. */
+/* Flips arrived slots in @words. Slots acquired in sequence usually share a word. */
 static void flip_arrived(struct weir_slot_bitmap_tx *o, uint64_t *words)
 {
 	uint64_t mask = 0;
@@ -191,7 +191,7 @@ void weir_slot_bitmap_rx_init(struct weir_slot_bitmap_rx *in, uint32_t slots, ui
 	in->slots = slots;
 }
 
-/* Of one word, the slots that are not empty. */
+/* The slots of one word that are not empty. */
 static uint64_t filled_slots(const struct weir_slot_bitmap_rx *in, uint32_t word)
 {
 	return in->bits[word] ^ in->told[word] ^ in->seen[word];

@@ -1,46 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which slots are full, which are free (HiPower, section 3.1).
+ * Bitmap ownership of slots: which are full, which are free (HiPower, section 3.1).
  *
- * A pool of slots lies at the end that sends, and its mirror at the end that receives. Each end has
- * a bit for each slot, in memory of its own that only it writes and the other one reads. A slot is
- * free where the two agree, and full where they differ. The sender flips its bit when the data is in
- * the mirror, the receiver flips its own when it needs the slot no more. So a bit is flipped by turns,
- * and one read of the peer's bits, a look, tells of all slots at once.
+ * The sender has a pool of slots, and the receiver has a mirror of the pool. Each end has a bit for
+ * each slot, in memory that only this end writes and the peer reads. A slot is free where the two
+ * bits agree, and full where they differ. The sender flips its bit when the data is in the mirror;
+ * the receiver flips its bit when it has finished with the slot. So the two ends flip in turn, and
+ * one RDMA READ of the peer's bits shows the state of all slots.
  *
  *	sender                                    receiver
  *	acquire: a slot whose bits agree
  *	write its data; commit
- *	a look, posted behind the writes          a look
- *	it is back: looked(): flip what it        it is back: looked(): what differs is full
- *	  followed; what agrees is free           find each; read its data
- *	                                          release: flip
+ *	READ, posted behind the writes            READ
+ *	read_done(): flip the slots committed     read_done(): slots that differ are full
+ *	  before; slots that agree are free       next_full(): each one; use its data
+ *	                                          release(): flip
  *
- * Why nobody sees a bit before its data. A look is a READ on the same reliable connection as the
- * writes before it. The responder executes it after them, and its answer cannot leave that host's
- * memory before they are in it: a device's read pushes its own writes before it. So when the
- * answer is back, everything committed before the look was posted is in the mirror; only then does
- * the sender flip. A receiver whose look sees the flip has therefore had the data all along. The
- * completion of a WRITE alone would not do: it says that the peer's device has it.
+ * Why a bit is never seen before its data. The READ follows the writes on the same reliable
+ * connection. The responder executes the READ after the writes. Its response cannot leave host
+ * memory before their data is there, because a device's read pushes the device's earlier writes.
+ * When the READ completes, all data committed before its post is in the mirror, and only then does
+ * the sender flip. A receiver that sees the flip therefore has the data. The completion of a WRITE
+ * alone only proves that the peer's device has the data.
  *
- * Why a look that is late does no harm. One look of an end is under way at a time, so what it saw
- * is applied once, and in the order seen. A bit of the peer's that changes after the look has passed
- * shows the older value: to the sender a slot as full that is free already, to the receiver one as
- * empty that is full. A value from two flips ago, which would look like the newest, cannot be seen:
- * the second flip of a slot waits for the other end's flip in between, which that end makes only
- * after a look that came later. A peer whose bits change out of turn breaks the rules, and is
- * found out.
+ * Why a late READ does no harm. Each end has one READ in flight at a time, so results are applied
+ * once and in order. If the peer flips a bit after the READ has passed, the result shows the older
+ * value. The sender then takes a free slot for full, or the receiver takes a full slot for empty. A
+ * value from two flips ago would look current, but is impossible. The second flip of a slot waits
+ * for the other end's flip in between, and that end flips only after a later READ. A peer that
+ * flips out of turn breaks the protocol and is detected.
  *
- * Slots may be told of instead: by an immediate, with the number of the last one. It is heard after the
- * data of all writes before it on the connection is there, so no look has to follow; and no bit may tell
- * of those slots, for that would be seen before, or be taken for news once more. So what is told changes
- * no bit that the peer reads: each end keeps the difference, in words of its own. The receiver gives such
- * a slot back as any other.
+ * Notified slots. Instead of flipping bits, the sender can send an immediate with the number of the
+ * last slot. It arrives after the data of all earlier writes on the connection, so no READ has to
+ * follow. No bit may announce these slots as well: the peer could see the bit first, or count the
+ * slot twice. Each end therefore keeps notified slots as a difference, in private words. The
+ * receiver releases such a slot like any other.
  *
- * Bits are changed by one aligned store a word, however many slots it tells of: wait-free. The host owns
- * the memory, the reads, and the time.
+ * Bits change by one aligned store a word, for any number of slots: wait-free. The host owns the
+ * memory, the READs and the time.
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_SLOTS_SLOT_BITMAP_H
 #define WEIR_CORE_SLOTS_SLOT_BITMAP_H
@@ -49,26 +48,27 @@
 
 #define WEIR_SLOT_BITMAP_SLOTS_MAX 65536u
 
-/* Words of 64 bits that the bits of @slots slots take. */
+/* Words of 64 bits for @slots slots. */
 static inline uint32_t weir_slot_bitmap_words(uint32_t slots)
 {
 	return (slots + 63) / 64;
 }
 
 /**
- * struct weir_slot_bitmap_tx - the end that sends
- * @bits: its bits; the peer reads them
- * @seen: the peer's, as of the last look
- * @told: what its bits would differ by if they were flipped for what is told, too
+ * struct weir_slot_bitmap_tx - the sender's end
+ * @bits: own bits; the peer reads this memory
+ * @seen: the peer's bits, as of the last READ
+ * @told: difference for notified slots: @bits ^ @told is the true state
  * @held: slots acquired, and neither committed nor abandoned
  * @in_flight: slots committed, and not flipped yet
- * @sent: slots committed and not flipped yet, by number modulo @slots
+ * @sent: ring of the slots in @in_flight, by commit number modulo @slots
  * @slots: 1 to WEIR_SLOT_BITMAP_SLOTS_MAX
- * @free: how many can be acquired
- * @word: where the search for a free one begins
- * @committed, @covered, @arrived: slots committed so far; of them, those before the last look;
- *	and those known to be in the mirror
- * @freed: slots that the peer has given back so far
+ * @free: slots that can be acquired
+ * @word: where the search for a free slot begins
+ * @committed: slots committed so far
+ * @covered: slots committed before the last READ
+ * @arrived: slots known to be in the mirror
+ * @freed: slots that the peer has released so far
  */
 struct weir_slot_bitmap_tx {
 	uint64_t *bits;
@@ -84,76 +84,81 @@ struct weir_slot_bitmap_tx {
 	uint64_t freed;
 };
 
-/* Bytes of memory that weir_slot_bitmap_tx_init() wants besides the bits. */
+/* Bytes of memory that weir_slot_bitmap_tx_init() needs besides the bits. */
 size_t weir_slot_bitmap_tx_bytes(uint32_t slots);
 
 /**
- * weir_slot_bitmap_tx_init() - all slots are free
+ * weir_slot_bitmap_tx_init() - start with all slots free
  * @o: to be initialised
  * @slots: 1 to WEIR_SLOT_BITMAP_SLOTS_MAX
- * @bits: *kept*: weir_slot_bitmap_words() of zeros, which the peer reads
- * @memory: *kept*: zeros, aligned to 8
+ * @bits: *kept*: weir_slot_bitmap_words() zero words, which the peer reads
+ * @memory: *kept*: zeroed, aligned to 8
  */
 void weir_slot_bitmap_tx_init(struct weir_slot_bitmap_tx *o, uint32_t slots, uint64_t *bits,
 			      void *memory);
 
 /**
- * weir_slot_bitmap_tx_acquire() - a free slot
+ * weir_slot_bitmap_tx_acquire() - acquire a free slot
  *
- * The caller owes a commit or an abandon. Return: its number; -EAGAIN there is none.
+ * The caller owes a commit or an abandon. Return: its number; -EAGAIN if no slot is free.
  */
 int weir_slot_bitmap_tx_acquire(struct weir_slot_bitmap_tx *o);
 
 /* Whether @slot was acquired, and neither committed nor abandoned. */
 bool weir_slot_bitmap_tx_is_held(const struct weir_slot_bitmap_tx *o, uint32_t slot);
 
-/* Whether @slot is at the peer, or under way to it. */
+/* Whether @slot is at the peer, or on its way there. */
 bool weir_slot_bitmap_tx_is_full(const struct weir_slot_bitmap_tx *o, uint32_t slot);
 
-/* It is free again, unused. */
+/* Returns an acquired slot unused. */
 void weir_slot_bitmap_tx_abandon(struct weir_slot_bitmap_tx *o, uint32_t slot);
 
-/* Its write is posted, before any look that follows. It is the @o->committed'th, counted from 0. */
+/*
+ * The write of @slot is posted, before any later READ. Commits are numbered from 0: this one is
+ * number @o->committed.
+ */
 void weir_slot_bitmap_tx_commit(struct weir_slot_bitmap_tx *o, uint32_t slot);
 
-/* The slot that was committed last; there is one. */
+/* The slot committed last. At least one must have been committed. */
 static inline uint32_t weir_slot_bitmap_tx_last(const struct weir_slot_bitmap_tx *o)
 {
 	return o->sent[(o->committed - 1) % o->slots];
 }
 
-/* A look is posted. */
+/* The READ is posted. */
 void weir_slot_bitmap_tx_read_posted(struct weir_slot_bitmap_tx *o);
 
 /**
- * weir_slot_bitmap_tx_read_done() - the look is back: flip what it followed, free what the peer gave back
- * @fresh: the peer's bits, as seen
+ * weir_slot_bitmap_tx_read_done() - the READ is done: flip arrived slots, free released slots
+ * @fresh: the peer's bits, as read
  *
- * Return: slots that the peer has given back since the last look; -EPROTO it flipped one that
- * it did not have.
+ * Return: slots that the peer has released since the last READ; -EPROTO if the peer flipped a slot
+ *	that it did not have.
  */
 int weir_slot_bitmap_tx_read_done(struct weir_slot_bitmap_tx *o, const uint64_t *fresh);
 
 /**
- * weir_slot_bitmap_tx_notified() - all that is committed and not flipped yet is told of
+ * weir_slot_bitmap_tx_notified() - an immediate covers all committed slots not flipped yet
  *
- * An immediate comes behind the last one's write, or with it. All count as full, and as arrived, at
- * once; a look under way that follows some of them flips nothing for those.
+ * The immediate follows the last slot's write, or goes with it. All these slots count as full and
+ * arrived at once. A READ in flight flips nothing for them.
  */
 void weir_slot_bitmap_tx_notified(struct weir_slot_bitmap_tx *o);
 
-/* The peer says that it has given @slot back. Return: 0; -EPROTO it did not have it. */
+/*
+ * The peer has released @slot by a message. Return: 0; -EPROTO if the peer did not have the slot.
+ */
 int weir_slot_bitmap_tx_slot_returned(struct weir_slot_bitmap_tx *o, uint32_t slot);
 
 /**
- * struct weir_slot_bitmap_rx - the end that receives
- * @bits: its bits; the peer reads them
- * @seen: the peer's, as of the last look
- * @told: what they would differ by if they were flipped for what was told, too
- * @held: full slots that were found and not released
+ * struct weir_slot_bitmap_rx - the receiver's end
+ * @bits: own bits; the peer reads this memory
+ * @seen: the peer's bits, as of the last READ
+ * @told: difference for notified slots: @bits ^ @told is the true state
+ * @held: full slots found and not released
  * @slots: 1 to WEIR_SLOT_BITMAP_SLOTS_MAX
- * @full: full, and not found yet
- * @word: where the search for them begins
+ * @full: full slots not found yet
+ * @word: where the search for a full slot begins
  */
 struct weir_slot_bitmap_rx {
 	uint64_t *bits;
@@ -167,28 +172,33 @@ struct weir_slot_bitmap_rx {
 
 size_t weir_slot_bitmap_rx_bytes(uint32_t slots);
 
-/* As weir_slot_bitmap_tx_init(): all slots are empty. */
+/* As weir_slot_bitmap_tx_init(): starts with all slots empty. */
 void weir_slot_bitmap_rx_init(struct weir_slot_bitmap_rx *in, uint32_t slots, uint64_t *bits,
 			      void *memory);
 
 /**
- * weir_slot_bitmap_rx_read_done() - a look is back
- * @fresh: the peer's bits, as seen
+ * weir_slot_bitmap_rx_read_done() - the READ is done
+ * @fresh: the peer's bits, as read
  *
- * Return: slots that have become full since the last look; -EPROTO one was that was not empty.
+ * Return: slots filled since the last READ; -EPROTO if the peer filled a slot that was not empty.
  */
 int weir_slot_bitmap_rx_read_done(struct weir_slot_bitmap_rx *in, const uint64_t *fresh);
 
-/* One of the full slots that were not found yet; it is owed a release. Return: its number; -EAGAIN. */
+/*
+ * Finds the next full slot; the caller owes a release. Return: its number; -EAGAIN if there is
+ * none.
+ */
 int weir_slot_bitmap_rx_next_full(struct weir_slot_bitmap_rx *in);
 
-/* The peer says that @slot is full; as if found. Return: 0; -EPROTO it was not empty. */
+/*
+ * The peer has filled @slot, by a notification; counts as found. Return: 0; -EPROTO if not empty.
+ */
 int weir_slot_bitmap_rx_slot_filled(struct weir_slot_bitmap_rx *in, uint32_t slot);
 
 /* Whether @slot was found and not released. */
 bool weir_slot_bitmap_rx_is_held(const struct weir_slot_bitmap_rx *in, uint32_t slot);
 
-/* @slot is free again: the peer may write to it as soon as it sees that. */
+/* Frees @slot: the peer may write there as soon as it reads the flip. */
 void weir_slot_bitmap_rx_release(struct weir_slot_bitmap_rx *in, uint32_t slot);
 
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "core/slots/slot_poll.h"
 
-#define BATCH 64u /* news that a look is to find */
-#define CONFIRM_MANY 32u /* slots that are not left unconfirmed, whatever the peer is at */
-#define CACHED_BYTES (4u << 20) /* slots in use, and as much of mirrors, that caches may have */
-#define BUSY_GAPS 4u /* as long is put off what is less than the peer had at the last look */
-#define COMPANY_MIN 2u /* slots to be told of together, or to wait for more is not worth it */
-#define COMPANY_MAX 32u /* more say no more */
-#define TOLD_BYTES (256u << 10) /* who waits has them at once: to tell costs little beside them */
-#define LONE_MIN 8u /* slots before it is tried whether they could be told of together */
-#define TRIALS 3u /* in vain, each of which puts the next off for twice as long */
-#define ROOM_LOOKS 4u /* who has no slot left waits no longer than so many take for the next */
-#define LOOKS_WORTH 16u /* what was put may wait as long as so many looks take */
-#define AT_ONCE_NS 4000u /* of a device that is done with a look when it is posted, and some more */
+#define BATCH 64u /* changes that a READ should find */
+#define CONFIRM_MANY 32u /* slots that are confirmed even if the peer is busy */
+#define CACHED_BYTES (4u << 20) /* bytes of used slots, mirrors included, that fit the caches */
+#define BUSY_GAPS 4u /* a confirmation is delayed this much longer while the peer has enough
+		      * slots */
+#define COMPANY_MIN 2u /* slots in a notification that make waiting for more worthwhile */
+#define COMPANY_MAX 32u /* cap on the slots counted */
+#define TOLD_BYTES (256u << 10) /* data worth an immediate of its own */
+#define LONE_MIN 8u /* slots put before coalescing is tried again */
+#define TRIALS 3u /* failed trials, each doubling the time to the next */
+#define ROOM_LOOKS 4u /* a sender without slots polls at least once in this many READ times */
+#define LOOKS_WORTH 16u /* a slot may stay unconfirmed for this many READ times */
+#define AT_ONCE_NS 4000u /* READ time of a device that completes within the post, plus a margin */
 
 static uint32_t batch_part(uint32_t slots, uint32_t parts)
 {
@@ -59,7 +60,7 @@ uint64_t weir_slot_poll_patience_ns(const struct weir_slot_poll *l)
 		       WEIR_SLOT_POLL_CONFIRM_NS_MAX);
 }
 
-/* One that nobody waited for says how long nobody asked for it, unless it was there as good as at once. */
+/* A READ that no caller polled for measures the caller's absence, unless it was fast. */
 static void update_read_time(struct weir_slot_poll *l, uint64_t now_ns)
 {
 	uint64_t took_ns = now_ns - l->asked_ns;
@@ -75,7 +76,7 @@ void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_b
 {
 	l->is_looking = false;
 	if (l->shown_bytes < l->covered_bytes)
-		l->shown_bytes = l->covered_bytes; /* or it was told of since */
+		l->shown_bytes = l->covered_bytes; /* a notification may have shown more since */
 	update_read_time(l, now_ns);
 	l->free_seen = freed ? 2 * o->slots : o->free;
 	weir_moderation_polled(&l->news, found, now_ns);
@@ -84,7 +85,7 @@ void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_b
 		weir_moderation_polled(&l->confirm, shown, now_ns);
 }
 
-/* So few are free, or so much was written, that slots asked for now would be in the cache still. */
+/* Few slots are free, or so much was written that reused slots would still be in the cache. */
 static bool is_short_of_slots(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o)
 {
 	uint64_t used = o->slots - o->free;
@@ -94,9 +95,9 @@ static bool is_short_of_slots(const struct weir_slot_poll *l, const struct weir_
 }
 
 /*
- * A peer that still had slots to give back when it was last looked at is busy with those. Once it
- * is through and finds no more it rings, and the next put hears of that. Who polls without end and
- * never rings finds more a little later, then.
+ * A peer that still had slots to release at the last READ is busy. When it finishes and finds no
+ * more, it sends a request, and the next put sees the request. A peer that polls without end and
+ * sends no request finds more slots a little later.
  */
 static bool must_confirm(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			 struct weir_slot_poll_request ring, uint64_t now_ns)
@@ -113,8 +114,8 @@ static bool must_confirm(const struct weir_slot_poll *l, const struct weir_slot_
 }
 
 /*
- * Who sleeps gives nothing back until it is told: the look that wakes it tells of what came before.
- * One in vain is done again with half as many free.
+ * A sleeping peer releases nothing until notified; the READ that wakes it covers earlier slots.
+ * After a READ that found no room, the next waits until half as many are free.
  */
 static bool must_find_room(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			   struct weir_slot_poll_request ring, uint64_t now_ns)
@@ -131,7 +132,7 @@ bool weir_slot_poll_is_due(const struct weir_slot_poll *l, const struct weir_slo
 	       (must_confirm(l, o, ring, now_ns) || must_find_room(l, o, ring, now_ns));
 }
 
-/* While as many came as are to be told of together they might have been. */
+/* Whether slots were put fast enough to have been notified together. */
 static bool comes_together(const struct weir_slot_poll *l, uint64_t slots, uint64_t now_ns)
 {
 	uint64_t gaps_ns = slots * l->confirm.gap_ns_max;
@@ -147,9 +148,8 @@ static void restart_watch(struct weir_slot_poll_coalescing *c, const struct weir
 }
 
 /*
- * Where each is told of at once it is seen only how fast they come. If not slowly, it is tried how many
- * there are when they wait for coalescing. The more often that was in vain, the longer it is until the
- * next trial.
+ * With a notification for each slot, only their rate is visible. If the rate is high enough, tries
+ * how many slots gather when they wait. Each failed trial doubles the time to the next.
  */
 static void retry_coalescing(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			     uint64_t now_ns)
@@ -166,7 +166,7 @@ static void retry_coalescing(struct weir_slot_poll *l, const struct weir_slot_bi
 	restart_watch(c, o, now_ns);
 }
 
-/* Who only tells does not look: the peer knows how long that takes. */
+/* A sender that only notifies never reads, so it takes the READ time from the peer's request. */
 bool weir_slot_poll_must_notify(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 				struct weir_slot_poll_request ring, uint64_t now_ns)
 {
@@ -198,7 +198,7 @@ void weir_slot_poll_notified(struct weir_slot_poll *l, const struct weir_slot_bi
 	restart_watch(c, o, now_ns);
 }
 
-/* Patience is for who has slots left: without one nothing is put meanwhile, and the link idles. */
+/* Delays suit a sender with free slots. Without a free slot nothing is put, and the link idles. */
 static bool room_is_due(const struct weir_slot_poll *l, uint64_t now_ns)
 {
 	return weir_moderation_is_due(&l->room, now_ns) ||
@@ -212,7 +212,7 @@ bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want,
 		return false;
 	if (owes)
 		return true;
-	/* Of room there may be some that is not worth waking a sleeper for. */
+	/* Some room may exist that is not worth a wake-up, so keep polling for ROOM. */
 	if (want == WEIR_SLOT_POLL_NEWS && weir_slot_poll_has_requested(l, want, owes))
 		return false;
 	return want == WEIR_SLOT_POLL_NEWS ? weir_moderation_is_due(&l->news, now_ns) :

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When an end of an exchange looks at its peer's bits (core/slots/slot_bitmap.h), and when it is better told.
+ * When an end of an exchange reads its peer's bits (core/slots/slot_bitmap.h), and when
+ * notifications are better.
  *
- * Nothing comes by itself where bits confirm. So who has looked in vain, or whose looks take long,
- * rings at the peer, and looks once more. The peer flips bits first and hears the ring then: either
- * that last look sees the flip, or the peer hears of the ring and gives one sign. Or it tells of what
- * it puts next by an immediate, up to so many for a ring: one tells of all slots that were put
- * before it and not shown yet, so who waits needs no look, nor does who tells. What comes alone is told
- * of at once; of many, together as many as a look would show.
+ * Bits alone wake no thread. An end whose READ found nothing, or whose READs take long, sends a
+ * request to the peer and reads once more. The peer flips bits before it checks for requests. So
+ * either that last READ sees the flip, or the peer sees the request and answers with one wake-up.
+ * Alternatively the peer notifies the next slots by immediates, up to a limit for each request. One
+ * immediate covers all slots put before and not shown yet, so neither end needs a READ. A lone slot
+ * is notified at once; frequent slots are notified together, as many as a READ would show.
  *
- * The host owns the reads, the rings and the signs, and the time. An end sends and receives; one
- * that does only one of both leaves the rest alone.
+ * The host owns the READs, requests, wake-ups and the time. Each end both sends and receives; an
+ * end that does only one ignores the other half.
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_SLOTS_SLOT_POLL_H
 #define WEIR_CORE_SLOTS_SLOT_POLL_H
@@ -24,18 +25,18 @@
 #define WEIR_SLOT_POLL_NEWS 1u
 #define WEIR_SLOT_POLL_ROOM 2u
 
-#define WEIR_SLOT_POLL_NOTIFIES_MAX 64u /* immediates that a ring allows */
-#define WEIR_SLOT_POLL_COALESCED_MAX 32768u /* slots that one tells of */
+#define WEIR_SLOT_POLL_NOTIFIES_MAX 64u /* immediates that a request allows */
+#define WEIR_SLOT_POLL_COALESCED_MAX 32768u /* slots that one immediate covers, at most */
 #define WEIR_SLOT_POLL_CONFIRM_NS \
-	512000u /* while more is put, what was put is unconfirmed no longer */
-#define WEIR_SLOT_POLL_CONFIRM_NS_MAX 8000000u /* the same, where a look itself takes long */
-#define WEIR_SLOT_POLL_SLOW_NS 32000u /* who looks for as long had better be told */
+	512000u /* longest time that a slot stays unconfirmed while more are put */
+#define WEIR_SLOT_POLL_CONFIRM_NS_MAX 8000000u /* the same, where a READ takes long */
+#define WEIR_SLOT_POLL_SLOW_NS 32000u /* with READs this slow, notifications are better */
 
 /**
- * struct weir_slot_poll_request - for news, of the peer, as it stands now
- * @number: other than that of the one before; 0: none, or it has been answered
- * @tells: how often the peer may be told now
- * @patience_ns: it may wait so long for what comes to be told of together
+ * struct weir_slot_poll_request - the peer's current request for news
+ * @number: differs from the request before; 0: none, or answered
+ * @tells: notifications that the peer still accepts
+ * @patience_ns: longest time that a slot may wait to be notified with others
  */
 struct weir_slot_poll_request {
 	uint64_t number;
@@ -44,11 +45,12 @@ struct weir_slot_poll_request {
 };
 
 /**
- * struct weir_slot_poll_coalescing - whether slots come alone, to a peer that has rung
- * @expected: slots that are told of together, lately
- * @is_sparse: few are expected: each is told of at once
- * @trials: one after the other, that have shown that
- * @since, @since_ns: slots committed, and when, as it began to be watched how fast they come
+ * struct weir_slot_poll_coalescing - whether slots come alone, to a peer that sent a request
+ * @expected: recent number of slots in a notification
+ * @is_sparse: few are expected: notify each slot at once
+ * @trials: consecutive trials that found slots sparse
+ * @since: slots committed when the rate measurement began
+ * @since_ns: when the rate measurement began
  */
 struct weir_slot_poll_coalescing {
 	uint32_t expected;
@@ -59,20 +61,25 @@ struct weir_slot_poll_coalescing {
 };
 
 /**
- * struct weir_slot_poll - one end's
- * @confirm, @news, @room: when one is due for what was sent, for what comes, for free slots
- * @percent_min: as weir_slot_poll_init() was told
- * @put_bytes: so far; @covered_bytes: of them, those before the last look; @shown_bytes: and those that the
- *	peer finds, or was told of
- * @each_bytes: of a slot, lately
- * @is_looking: one is under way
- * @is_woken: the peer has given a sign: the next one will find something
- * @asked_ns, @polled_ns: when the one under way was posted, and last not back yet
- * @took_ns: that they take, lately; 0: not known
- * @free_seen: slots free when the last one found no more; of one that did, more than there are
- * @rung: what the peer was asked to give a sign of, and has not
- * @heard: immediates by which the peer has told, so far; @heard_before: of them, before the last ring
- * @coalescing: of what is sent
+ * struct weir_slot_poll - the polling state of one end
+ * @confirm: moderation of READs to confirm sent slots
+ * @news: moderation of READs for received slots
+ * @room: moderation of READs for free slots
+ * @percent_min: as passed to weir_slot_poll_init()
+ * @put_bytes: bytes put so far
+ * @covered_bytes: bytes put before the last READ
+ * @shown_bytes: bytes that the peer can find, or was notified of
+ * @each_bytes: recent mean size of a slot
+ * @is_looking: a READ is in flight
+ * @is_woken: the peer has sent a wake-up: the next READ will find something
+ * @asked_ns: when the READ in flight was posted
+ * @polled_ns: when the READ in flight was last found incomplete
+ * @took_ns: recent mean time of a READ; 0: unknown
+ * @free_seen: slots free when the last READ found no more; more than exist if it found some
+ * @rung: the request sent and not answered, as WEIR_SLOT_POLL_ bits
+ * @heard: notifications received so far
+ * @heard_before: notifications received before the last request
+ * @coalescing: of sent slots
  */
 struct weir_slot_poll {
 	struct weir_moderation confirm, news, room;
@@ -87,57 +94,58 @@ struct weir_slot_poll {
 };
 
 /**
- * weir_slot_poll_init() - nothing is known yet
+ * weir_slot_poll_init() - start without history
  * @l: to be initialised
- * @slots: to send from
- * @percent_min: with fewer of them free than this, free ones are looked for
+ * @slots: slots to send from
+ * @percent_min: read for free slots when fewer than this percentage are free
  */
 void weir_slot_poll_init(struct weir_slot_poll *l, uint32_t slots, uint32_t percent_min);
 
-/* A slot is committed, with so many bytes in it. */
+/* A slot with this many bytes is committed. */
 void weir_slot_poll_put(struct weir_slot_poll *l, uint64_t bytes);
 
-/* One is posted; it is not back yet. */
+/* A READ is posted; a READ was found incomplete. */
 void weir_slot_poll_posted(struct weir_slot_poll *l, uint64_t now_ns);
 void weir_slot_poll_polled(struct weir_slot_poll *l, uint64_t now_ns);
 
 /**
- * weir_slot_poll_read_done() - it is, and was applied to @o
- * @found, @freed: slots that it has found full, and free
- * @shown: slots of @o's that have arrived by it
+ * weir_slot_poll_read_done() - a READ is done and was applied to @o
+ * @found: slots found full
+ * @freed: slots found free
+ * @shown: slots of @o that arrived by this READ
  */
 void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			      uint32_t found, uint32_t freed, uint32_t shown, uint64_t now_ns);
 
-/* What it finds out of how long looks take, says how long what comes may wait for coalescing. */
+/* How long the peer's slots may wait to be notified together, from the READ time. */
 uint64_t weir_slot_poll_patience_ns(const struct weir_slot_poll *l);
 
-/* They take so long that to be told is better. */
+/* Whether READs are so slow that notifications are better. */
 static inline bool weir_slot_poll_is_slow(const struct weir_slot_poll *l)
 {
 	return l->took_ns >= WEIR_SLOT_POLL_SLOW_NS;
 }
 
-/* Of what was put, what the peer does not find unless this end looks. */
+/* Slots put that the peer cannot find until this end reads. */
 static inline uint64_t weir_slot_poll_unshown(const struct weir_slot_bitmap_tx *o)
 {
 	return o->committed - o->arrived;
 }
 
 /*
- * Who sends: whether the last of the slots that are being sent, which are committed, tells of all that
- * are not shown; and it does, of @together.
+ * For a sender: whether the last of the committed slots now being sent should notify all slots not
+ * shown. If so, the host calls weir_slot_poll_notified() with their number as @together.
  */
 bool weir_slot_poll_must_notify(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 				struct weir_slot_poll_request ring, uint64_t now_ns);
 void weir_slot_poll_notified(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			     uint64_t together, uint64_t now_ns);
 
-/* After that: whether they are to be followed by a look. */
+/* After that: whether a READ should follow the slots. */
 bool weir_slot_poll_is_due(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			   struct weir_slot_poll_request ring, uint64_t now_ns);
 
-/* Who waits, of the peer that does so, too: whether it can be told of what is not shown. */
+/* Whether a waiting peer can be notified of the slots not shown. */
 static inline bool weir_slot_poll_can_notify(const struct weir_slot_bitmap_tx *o,
 					     struct weir_slot_poll_request ring)
 {
@@ -146,30 +154,33 @@ static inline bool weir_slot_poll_can_notify(const struct weir_slot_bitmap_tx *o
 }
 
 /**
- * weir_slot_poll_is_wanted() - by who waits
- * @want: WEIR_SLOT_POLL_NEWS or _ROOM: of the latter nothing is left
- * @owes: something that was put has to be looked for before
+ * weir_slot_poll_is_wanted() - whether a waiting end should read
+ * @want: WEIR_SLOT_POLL_NEWS, or WEIR_SLOT_POLL_ROOM if no slot is free
+ * @owes: a slot put must be confirmed first
  */
 bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want, bool owes,
 			      uint64_t now_ns);
 
-/* The peer was asked for a sign of @want, and the look behind that found none. */
+/* Whether the peer was asked for @want, and the READ after the request found nothing. */
 static inline bool weir_slot_poll_has_requested(const struct weir_slot_poll *l, unsigned int want,
 						bool owes)
 {
 	return l->rung & want && !l->is_looking && !owes;
 }
 
-/* A look that takes long found nothing: what comes is told of sooner than another would find it. */
+/* Whether a slow READ found nothing: a notification will arrive before another READ would. */
 static inline bool weir_slot_poll_prefers_notify(const struct weir_slot_poll *l)
 {
 	return weir_slot_poll_is_slow(l) && l->news.found_ns != l->news.looked_ns && !l->is_woken;
 }
 
-/* The peer is asked for a sign of @want, and may tell WEIR_SLOT_POLL_NOTIFIES_MAX times from now on. */
+/*
+ * The peer is asked for a wake-up for @want, and may now send WEIR_SLOT_POLL_NOTIFIES_MAX
+ * notifications.
+ */
 void weir_slot_poll_requested(struct weir_slot_poll *l, unsigned int want);
 
-/* It has given the sign; it has told. */
+/* The peer has sent a wake-up; the peer has sent a notification. */
 void weir_slot_poll_woken(struct weir_slot_poll *l);
 void weir_slot_poll_was_notified(struct weir_slot_poll *l);
 

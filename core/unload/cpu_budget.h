@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How much of its time a target's CPU may spend on unloaded writes: looking for them, copying them
- * and saying so. A thread that takes more owes, and initiators are told to leave it alone until it
- * would have earned that again. What it did not take is kept for one period, so that a burst goes
- * through.
+ * A token bucket for the CPU time that a target thread spends on unloaded writes: polling, copying,
+ * reporting. A thread that exceeds its budget tells the initiators to pause until the time is
+ * earned again. Unused time is kept for one period, so that a burst passes.
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_UNLOAD_CPU_BUDGET_H
 #define WEIR_CORE_UNLOAD_CPU_BUDGET_H
@@ -15,10 +14,11 @@
 #define WEIR_CPU_BUDGET_PERIOD_NS 10000000ull
 
 /**
- * struct weir_cpu_budget - one thread's
- * @percent: of its time, 1 to 100: with 100 there is no ceiling
- * @now_ns, @cpu_ns: both clocks when it last asked
- * @kept_ns: of CPU time it may take before it owes; negative: it owes
+ * struct weir_cpu_budget - the budget of one thread
+ * @percent: share of its time, 1 to 100; 100 means no limit
+ * @now_ns: wall clock at the last call
+ * @cpu_ns: CPU clock at the last call
+ * @kept_ns: CPU time left; negative: overdrawn
  */
 struct weir_cpu_budget {
 	uint32_t percent;
@@ -33,12 +33,12 @@ static inline void weir_cpu_budget_init(struct weir_cpu_budget *c, uint32_t perc
 }
 
 /**
- * weir_cpu_budget_pause() - for how long unloaded writes are not wanted
- * @c: the ceiling
- * @cpu_ns: the CPU time that the thread has taken so far
- * @now_ns: the time; both from clocks that do not go back
+ * weir_cpu_budget_pause() - for how long initiators should not unload
+ * @c: the budget
+ * @cpu_ns: CPU time that the thread has used so far
+ * @now_ns: the time; both clocks must be monotonic
  *
- * Return: nanoseconds; 0: they are wanted.
+ * Return: nanoseconds; 0: unloaded writes are welcome.
  */
 static inline uint64_t weir_cpu_budget_pause(struct weir_cpu_budget *c, uint64_t cpu_ns,
 					     uint64_t now_ns)
@@ -55,7 +55,7 @@ static inline uint64_t weir_cpu_budget_pause(struct weir_cpu_budget *c, uint64_t
 	return c->percent >= 100 || c->kept_ns >= 0 ? 0 : (uint64_t)-c->kept_ns * 100 / c->percent;
 }
 
-/* The same in milliseconds, as a return says it: 255 at most, and at least 1 if at all. */
+/* The same in milliseconds, as returned to the initiator: 0 only if welcome, at most 255. */
 static inline uint8_t weir_cpu_budget_pause_ms(struct weir_cpu_budget *c, uint64_t cpu_ns,
 					       uint64_t now_ns)
 {

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A write touches one counter, or two, its place in the histogram, and now and then one counter
- * that fades. A counter loses a quarter of itself each time round, so that it stands for the last
- * few rounds, in each of which FADE_TICKS writes come on average to a page, if all between the first
- * and the last are written: enough to tell pages from each other, and far from where eight bits end.
- * Where few are, or few take nearly all writes, those would run up to that end and look alike:
- * before the threshold gets there the cursor hurries. That costs little, since lines of counters that
- * are empty are passed by the word: a round is as long as there are others, of which each write
- * makes one at most.
+ * A write touches one counter or two, the histogram, and sometimes one counter that fades. A
+ * counter loses a quarter of its value each time the cursor passes, so it stands for the last few
+ * rounds. In a round, a page receives FADE_TICKS writes on average if all pages in the range are
+ * written. That is enough to tell pages apart, and far below the limit of eight bits.
+ *
+ * If few pages are written, or few take nearly all writes, their counters would reach the limit and
+ * look alike. The cursor speeds up before the threshold gets there. This costs little, because the
+ * cursor skips empty lines of counters by the word. A round is as long as the number of non-empty
+ * counters, and each write adds at most one.
  */
 #include "core/unload/page_heat.h"
 
 #define COUNT_MAX 255
 #define FADE_TICKS 8
 #define THRESHOLD_HIGH 192
-#define FADES_MAX 64 /* steps that one write pays for, each of a counter or of what is empty */
+#define FADES_MAX 64 /* fade steps in one write, each of a counter or of an empty run */
 #define LINE WEIR_PAGE_HEAT_LINE
 #define LINES WEIR_PAGE_HEAT_LINES
 #define GOLDEN 0x9e3779b97f4a7c15ull
@@ -35,7 +36,7 @@ int weir_page_heat_init(struct weir_page_heat *p, uint8_t *counters, uint32_t nr
 	return 0;
 }
 
-/* A counter of those that the histogram knows goes from @from to @to. */
+/* Moves a counter in the histogram from @from to @to. */
 static void update_histogram(struct weir_page_heat *p, uint8_t from, uint8_t to)
 {
 	if (from)
@@ -46,7 +47,7 @@ static void update_histogram(struct weir_page_heat *p, uint8_t from, uint8_t to)
 	p->hot += (to >= p->threshold) - (from >= p->threshold);
 }
 
-/* The lowest threshold that leaves as many hot as there is room for, or fewer. */
+/* Finds the lowest threshold that keeps the hot pages within @room. */
 static void settle_threshold(struct weir_page_heat *p)
 {
 	while (p->hot > p->room)
@@ -69,7 +70,7 @@ static void set_counter(struct weir_page_heat *p, uint64_t counter, uint8_t valu
 	p->counters[counter] = value;
 }
 
-/* Where the cursor goes round: all pages that were ever counted, or the whole sketch. */
+/* The cursor's range: all pages ever counted, or the whole sketch. */
 static uint64_t first_counter(const struct weir_page_heat *p)
 {
 	return p->is_sketch ? 0 : p->first;
@@ -93,7 +94,7 @@ static bool counters_are_empty(const struct weir_page_heat *p, uint64_t counter,
 	return true;
 }
 
-/* Counters from the beginning of a line on that are empty, as far as one word of lines says. */
+/* Empty counters from the start of a line on, as far as one word of @lines shows. */
 static uint64_t count_empty_lines(struct weir_page_heat *p, uint64_t counter)
 {
 	uint64_t line = counter / LINE, end = p->nr_counters / LINE;
@@ -108,7 +109,7 @@ static uint64_t count_empty_lines(struct weir_page_heat *p, uint64_t counter)
 	return (count < end - line ? count : end - line) * LINE;
 }
 
-/* As many counters from here on as are empty and are passed in one step, or 0. */
+/* The number of empty counters that one step can skip from here, or 0. */
 static uint64_t count_empty_here(struct weir_page_heat *p, uint64_t counter)
 {
 	uint64_t count = counter % LINE ? 0 : count_empty_lines(p, counter);
@@ -119,7 +120,7 @@ static uint64_t count_empty_here(struct weir_page_heat *p, uint64_t counter)
 	return sizeof(uint64_t);
 }
 
-/* One counter fades, or some that are empty are passed. */
+/* Fades one counter, or skips empty ones. */
 static void fade_next_counter(struct weir_page_heat *p)
 {
 	uint64_t counter, empty;
@@ -151,7 +152,7 @@ static void fade_some(struct weir_page_heat *p)
 	}
 }
 
-/* From here on pages share counters. Once in the life of a route: all is counted anew. */
+/* Pages share counters from now on. Happens once at most, and restarts all counts. */
 static void become_sketch(struct weir_page_heat *p)
 {
 	uint32_t i;
@@ -182,7 +183,7 @@ static void extend_range(struct weir_page_heat *p, uint64_t page)
 		become_sketch(p);
 }
 
-/* Only the lower of the two is raised: the other one counts others, too. */
+/* Raises only the lower of the two counters: the higher also counts other pages. */
 static uint8_t count_in_sketch(struct weir_page_heat *p, uint64_t page)
 {
 	uint32_t half = p->nr_counters / 2;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How often each page was written lately, and which are hot: those that a translation cache with
- * room for so many would know if it kept the ones written most (uRDMA, section 3.2).
+ * Recent write frequency of each page, and which pages are hot. Hot are the pages that a
+ * translation cache of a given size would hold if it kept the most written pages (uRDMA, section
+ * 3.2).
  *
- * One counter for each page says how often it was written lately; above the threshold it is hot,
- * and the threshold is the lowest that leaves no more pages hot than there is room for. Both the
- * counters' histogram and the threshold are kept up with each write, and a few counters fade, so that
- * no write ever pays for many; a bit for each line of counters says where there is something to
- * fade. Where there are more pages than counters these are shared, two for each page, of which the
- * lower counts (a sketch).
+ * Each page has a counter of recent writes. A page is hot above a threshold, the lowest with no
+ * more hot pages than the cache has room for. Each write updates the counters' histogram and the
+ * threshold, and fades a few counters, so no write is expensive. A bit for each line of counters
+ * shows where there is something to fade. With more pages than counters, pages share counters: each
+ * page has two, and the lower counts (a sketch).
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_UNLOAD_PAGE_HEAT_H
 #define WEIR_CORE_UNLOAD_PAGE_HEAT_H
@@ -19,25 +19,29 @@
 
 #define WEIR_PAGE_HEAT_COUNTERS_MIN 64
 #define WEIR_PAGE_HEAT_COUNTERS_MAX (1u << 24)
-#define WEIR_PAGE_HEAT_COUNTS 256 /* that a counter can have */
-#define WEIR_PAGE_HEAT_LINE 64 /* counters */
-#define WEIR_PAGE_HEAT_LINES 64 /* of which one word says which are empty */
-/* Memory for @nr counters, and their lines. */
+#define WEIR_PAGE_HEAT_COUNTS 256 /* values of a counter */
+#define WEIR_PAGE_HEAT_LINE 64 /* counters in a line */
+#define WEIR_PAGE_HEAT_LINES 64 /* lines whose bits share a word */
+/* Memory for @nr counters and the bits of their lines. */
 #define WEIR_PAGE_HEAT_BYTES(nr) \
 	((nr) + 8 * (((nr)-1) / (WEIR_PAGE_HEAT_LINE * WEIR_PAGE_HEAT_LINES) + 1))
 
 /**
- * struct weir_page_heat - of one size
- * @counters: the host's, @nr_counters of them
- * @lines: a bit for each line of them that may not be empty
+ * struct weir_page_heat - write frequency of pages of one size
+ * @counters: the host's memory, @nr_counters of them
+ * @lines: a bit for each line of counters that may not be empty
+ * @nr_counters: a power of two
  * @room: pages that may be hot
  * @is_sketch: pages share counters
- * @any: some page was counted; then @first and @last are the lowest and the highest
- * @cursor: what fades next; @ticks: writes since the last did
- * @histogram: counters by their value, those that are 0 not included; of a sketch, of the first row
- * @count: pages that were written lately: what is in @histogram; of a sketch, at least so many were
- * @threshold: from this count on a page is hot, 1 to WEIR_PAGE_HEAT_COUNTS
- * @hot: counters that have reached it
+ * @any: some page was counted; @first and @last are valid
+ * @first: lowest page counted
+ * @last: highest page counted
+ * @cursor: the counter that fades next
+ * @ticks: writes since a counter last faded
+ * @histogram: counters by value, except 0; for a sketch, of the first row only
+ * @count: pages written recently, the sum of @histogram; for a sketch, a lower bound
+ * @threshold: a page with this count is hot, 1 to WEIR_PAGE_HEAT_COUNTS
+ * @hot: counters at or above @threshold
  */
 struct weir_page_heat {
 	uint8_t *counters;
@@ -56,19 +60,19 @@ struct weir_page_heat {
 };
 
 /**
- * weir_page_heat_init() - nothing has been written yet
+ * weir_page_heat_init() - start with no writes
  * @p: to be initialised
- * @counters: *kept*; WEIR_PAGE_HEAT_BYTES(@nr_counters), zeroed, at a multiple of 8
- * @nr_counters: a power of two, WEIR_PAGE_HEAT_COUNTERS_MIN to MAX. With as many as there are pages
- *	between the first and the last nothing is shared
+ * @counters: *kept*; WEIR_PAGE_HEAT_BYTES(@nr_counters), zeroed, aligned to 8
+ * @nr_counters: a power of two, WEIR_PAGE_HEAT_COUNTERS_MIN to MAX. Pages share no counters if the
+ *	range of pages is no larger
  * @room: pages that may be hot, at least 1
  *
- * Return: 0, or -EINVAL: something out of its range.
+ * Return: 0, or -EINVAL if an argument is out of its range.
  */
 int weir_page_heat_init(struct weir_page_heat *p, uint8_t *counters, uint32_t nr_counters,
 			uint32_t room);
 
-/* Page number @page is written once. Return: whether it is hot. */
+/* Counts one write to page number @page. Return: whether the page is hot. */
 bool weir_page_heat_record_write(struct weir_page_heat *p, uint64_t page);
 
 #endif

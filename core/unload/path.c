@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Of huge pages nothing is decided: a sample of the writes says enough of them. It is drawn, for
- * programs write in patterns.
+ * Counts of huge pages decide nothing, so a sample of the writes is enough. The sample is random,
+ * because programs write in patterns.
  */
 #include "core/unload/path.h"
 
 #define SAMPLE_SHIFT 29 /* one in eight */
-/* Of all pairs, so many in PAIRS_OF must find the unloaded write faster. */
+/* The unloaded write must be faster in more than PAIRS_MIN of PAIRS_OF pairs. */
 #define PAIRS_MIN 11
 #define PAIRS_OF 16
-#define TAKEN_MIN 16 /* of each path, or there is no verdict */
+#define TAKEN_MIN 16 /* samples of each path needed for a verdict */
 
 static void begin_trial(struct weir_path_trial *t)
 {
@@ -47,7 +47,7 @@ static bool page_is_hot(struct weir_path_selector *r, uint64_t remote)
 	return weir_page_heat_record_write(&r->pages, remote >> WEIR_PATH_PAGE_SHIFT);
 }
 
-/* In the order offload, unload, unload, offload: what drifts meanwhile hits both alike. */
+/* Alternates offload, unload, unload, offload, so that drift affects both paths alike. */
 static unsigned int choose_probe(struct weir_path_trial *t)
 {
 	uint32_t n = t->to_send--;
@@ -95,7 +95,7 @@ unsigned int weir_path_decide(struct weir_path_selector *r, uint64_t remote,
 	return path;
 }
 
-/* Each with each: how long the slowest took, say, counts for no more than that it was slow. */
+/* Compares all pairs, so that an outlier counts only as slow, however slow. */
 static bool unload_is_faster(const struct weir_path_trial *t)
 {
 	uint32_t i, j, faster = 0;

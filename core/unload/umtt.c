@@ -11,13 +11,13 @@ int weir_umtt_init(struct weir_umtt *m, struct weir_umtt_entry *table, uint32_t 
 	return 0;
 }
 
-/* rkeys differ in their low bits, or in their high ones: as the device likes. */
+/* Depending on the device, rkeys differ in their low bits or in their high bits. */
 static uint32_t home_slot(const struct weir_umtt *m, uint32_t tag)
 {
 	return (uint32_t)(tag * GOLDEN >> 32) & (m->size - 1);
 }
 
-/* Where a tag is, or would be: there is always a free place. */
+/* The slot of a tag, or where the tag would go. A free slot always exists. */
 static uint32_t find_slot(const struct weir_umtt *m, uint32_t tag)
 {
 	uint32_t at = home_slot(m, tag);
@@ -43,7 +43,7 @@ int weir_umtt_add(struct weir_umtt *m, const struct weir_umtt_entry *entry)
 	return 0;
 }
 
-/* Whether what is at @from may move to the gap at @to: its home is not between them. */
+/* Whether the entry at @from may move to the gap at @to: its home must not lie between them. */
 static bool may_move_back(const struct weir_umtt *m, uint32_t from, uint32_t to)
 {
 	uint32_t mask = m->size - 1, home = home_slot(m, m->table[from].tag);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the target's CPU checks before it copies an unloaded write, in the place of its NIC: which
- * memory a tag stands for, whose it is, and whether it may be written (uRDMA, section 3.1: uMTT).
+ * The checks of the target's CPU before it copies an unloaded write, in place of its NIC. The map
+ * says which memory a tag stands for, who owns the registration, and whether it is writable (uRDMA,
+ * section 3.1: uMTT).
  *
- * A tag is the rkey of a registration: who may not write by the NIC may not by the CPU. The
- * host adds a registration when it stands, and takes it out before it goes; between a check
- * and the end of the copy it keeps the map locked, so that nothing is written after a removal has
- * returned. The table is the host's memory; it is looked through by open addressing, and
- * what is taken out leaves no trace.
+ * A tag is the rkey of a registration, so a peer that cannot write through the NIC cannot write
+ * through the CPU. The host adds a registration after registering, and removes it before
+ * deregistering. The host locks the map from a check to the end of the copy, so nothing is written
+ * after a removal returns. The table is the host's memory. It uses open addressing, and removal
+ * leaves no tombstone.
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_UNLOAD_UMTT_H
 #define WEIR_CORE_UNLOAD_UMTT_H
@@ -18,10 +19,11 @@
 
 /**
  * struct weir_umtt_entry - one registration
- * @addr, @length: of its memory; @length is at least 1, or the entry is free
- * @tag: its rkey
- * @owner: who may use it
- * @is_writable: its holder may write
+ * @addr: start of the memory
+ * @length: bytes, at least 1; 0 for a free entry
+ * @tag: the rkey
+ * @owner: the peer that may use the registration
+ * @is_writable: the owner may write
  */
 struct weir_umtt_entry {
 	uint64_t addr;
@@ -33,8 +35,9 @@ struct weir_umtt_entry {
 
 /**
  * struct weir_umtt - the map
- * @table: the host's, @size of them, a power of two
- * @count: in use, at most three in four
+ * @table: the host's memory
+ * @size: entries in @table, a power of two
+ * @count: entries in use, at most three quarters
  */
 struct weir_umtt {
 	struct weir_umtt_entry *table;
@@ -43,36 +46,37 @@ struct weir_umtt {
 };
 
 /**
- * weir_umtt_init() - an empty map
+ * weir_umtt_init() - initialise an empty map
  * @m: to be initialised
  * @table: *kept*; zeroed
- * @size: of @table, a power of two, at least 4
+ * @size: entries in @table, a power of two, at least 4
  *
  * Return: 0, or -EINVAL.
  */
 int weir_umtt_init(struct weir_umtt *m, struct weir_umtt_entry *table, uint32_t size);
 
 /**
- * weir_umtt_add() - something was registered
+ * weir_umtt_add() - add a registration
  * @m: the map
  * @entry: copied
  *
- * Return: 0; -EINVAL no bytes, or they wrap; -EEXIST the tag is in use; -ENOSPC.
+ * Return: 0; -EINVAL if the range is empty or wraps; -EEXIST if the tag is in use; -ENOSPC if the
+ *	map is full.
  */
 int weir_umtt_add(struct weir_umtt *m, const struct weir_umtt_entry *entry);
 
-/* It is about to be deregistered. A tag that is not there does nothing. */
+/* Removes a registration before it is deregistered. An unknown tag has no effect. */
 void weir_umtt_remove(struct weir_umtt *m, uint32_t tag);
 
 /**
- * weir_umtt_check() - whether somebody may write somewhere
+ * weir_umtt_check() - whether a peer may write to a range
  * @m: the map
- * @owner: who
- * @tag: what he shows
- * @addr, @length: where; at least 1 byte
+ * @owner: the peer
+ * @tag: the tag that the peer sent
+ * @addr: start of the range
+ * @length: bytes, at least 1
  *
- * Return: 0, or -EACCES: no such tag, or another's; it may not be written; out of bounds; no
- *	bytes.
+ * Return: 0, or -EACCES: unknown tag, or another owner's; not writable; out of bounds; empty.
  */
 int weir_umtt_check(const struct weir_umtt *m, uint32_t owner, uint32_t tag, uint64_t addr,
 		    uint64_t length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who has what, and where reads and writes go. volume_memory.c says who gives memory, volume_copy.c
- * fills replicas.
+ * Replica states, and where reads and writes go. volume_placement.c decides which donor gives
+ * memory; volume_resync.c fills replicas; volume_local.c keeps the local disk.
  */
 #include "core/volume/volume.h"
 
@@ -147,7 +147,7 @@ void weir_volume_discard(struct weir_volume *v, uint32_t extent, uint32_t page, 
 	e->thin = !e->live && !keep;
 }
 
-/* The bits of the chunk that [page, page + pages) covers. */
+/* The bits of the chunk for the pages in [page, page + pages). */
 static uint64_t chunk_bits(const struct weir_volume_resync *copy, uint32_t page, uint32_t pages)
 {
 	uint32_t first = page > copy->page ? page - copy->page : 0, end;
@@ -209,7 +209,7 @@ int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32
 	return 0;
 }
 
-/* Of the replicas @slots the one that stays when none of them is certain to have a write. */
+/* The replica among @slots to keep if none certainly has a write. */
 static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_volume_extent *e,
 			       uint8_t slots)
 {
@@ -226,8 +226,8 @@ static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_vo
 }
 
 /*
- * A write has failed. Where none has come after it, nobody knows what is there; but where nothing was
- * before, nothing is.
+ * A write has failed. Its pages are unknown, unless written again since. A page that was zeroes
+ * before the write counts as zeroes again.
  */
 static void mark_unknown(struct weir_volume *v, const struct weir_volume_write *w)
 {

@@ -1,49 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A volume: a linear space of extents, each kept at several donors, and who may be believed.
+ * A volume: a linear space of extents, each replicated on several donors. The volume knows which
+ * replicas are valid.
  *
- *	NONE ---- granted ----> FILLING ---- all is copied ----> VALID
- *	  ^  (an extent that holds nothing: VALID at once)        |
+ *	NONE ---- granted ----> FILLING ---- all pages copied ----> VALID
+ *	  ^  (an empty extent: VALID at once)                        |
  *	  +---- released <--- STALE <-- missed a write, or its donor is gone
  *
- * What is read comes from a VALID replica, which has every write that was ever said to be done.
- * A write goes to all that are VALID or FILLING. It is done when one that is VALID has it; those
- * that have missed it are STALE before anybody hears that it is done, and are never read again.
- * When none that is VALID has it, it failed, and nobody knows what of it is there: one replica stays
- * VALID and alone decides, so that two reads never differ. An extent that holds something and has no
- * VALID replica is lost, and stays so: what comes anew would be zeroes, and not what was written.
+ * Reads and writes. A read goes to a VALID replica, which has every completed write. A write goes
+ * to all VALID and FILLING replicas, and succeeds if a VALID replica has the data. Replicas that
+ * missed the write become STALE before the write is reported done, and are never read again. If no
+ * VALID replica has the data, the write fails and its outcome is unknown. One replica then stays
+ * VALID and alone decides, so that two reads never differ. A non-empty extent without a VALID
+ * replica is lost for good: new memory would hold zeroes, not the data written.
  *
- * How a replica is filled while all goes on. It is copied chunk by chunk. A window opens over a chunk
- * before it is read, and closes when it has been written. A write that begins in the window has
- * overtaken the copy, which leaves its pages out. The chunk is read only when the writes from before
- * the window have ended: the source is VALID in spite of them. And the last that overtook end before
- * the replica is called VALID: it has what they wrote.
+ * Filling a replica during reads and writes. The data is copied chunk by chunk. A window opens over
+ * a chunk before it is read, and closes after it is written. A write that begins in the window
+ * overtakes the copy, which then skips the pages of that write. The chunk is read only after the
+ * writes from before the window have ended, so the source has their data. The replica becomes VALID
+ * only after the last overtaking writes have ended, so the replica has their data too.
  *
- * What a page should be. The volume remembers a checksum of each page as it was last written, and the
- * writes and reads of a page have one order everywhere: that in which the host pushes them. So who
- * reads takes along what the pages should be by then, and compares. What differs was changed behind
- * the volume's back, and another replica is asked. A page that was never written, or discarded, is
- * zeroes by definition, and no donor is asked for it; it stays so if its first write fails. A page whose
- * later write failed may be anything.
+ * Checksums. The volume keeps a checksum of each page as last written. Reads and writes of a page
+ * have one order everywhere: the order in which the host pushes them. A reader therefore takes the
+ * expected checksums at that time and compares. A mismatch means that the memory was changed behind
+ * the volume's back, and another replica is read. A page never written, or discarded, is zeroes by
+ * definition and needs no donor. If the first write of such a page fails, the page stays zeroes. A
+ * page whose later write failed may hold anything.
  *
- * Memory comes and goes by extents. One of which all was discarded is thin: it wants no memory, and gives
- * back what it has, but for a reserve. What is written to an extent that has none takes the memory of an
- * idle one, at once; the reserve is filled up later.
+ * Memory moves by extents. An extent with all pages discarded is thin: it wants no memory and gives
+ * back what it has, except for a reserve. A write to an extent without memory takes the memory of
+ * an idle extent at once. The reserve is refilled later.
  *
- * A donor may want memory back: it says how many extents it keeps, and the replicas beyond that are to
- * leave. They are believed, read and written as before, while others in their place are filled elsewhere:
- * for that an extent has one slot more than replicas. Only when it has more VALID replicas than it
- * should, one that is to leave is STALE. So what nobody else has room for stays where it is.
+ * A donor may want memory back. The donor states how many extents it keeps, and its other replicas
+ * must leave. Such replicas stay VALID, and are read and written, while replacements are filled
+ * elsewhere. An extent has one slot more than replicas for this. A leaving replica becomes STALE
+ * only when the extent has more VALID replicas than required. Replicas with no room elsewhere stay
+ * where they are.
  *
- * A local disk, where the host has one, is the last resort. What was written is copied there later, from a
- * replica that is VALID; for each page a bit says that the disk has it as it was last written, and goes
- * when the page changes. Where no replica can be read, the disk is, for pages that it has. An extent of which
- * it has all is not lost: when a donor gives memory it is filled from there. Until then nothing is
- * written to it, so that nothing overtakes that copy.
+ * A local disk, if the host has one, is the last resort. Written pages are copied there later, from
+ * a VALID replica. A bit for each page says that the disk has the latest version, and is cleared
+ * when the page changes. If no replica can be read, the disk is read for the pages that it has. An
+ * extent is not lost if the disk has all its pages. Once a donor gives memory, the extent is filled
+ * from the disk. Until then the extent accepts no writes, so that no write overtakes that copy.
  *
- * The host owns memory, requests and time, and asks donors for what weir_volume_next_placement() wants.
+ * The host owns memory, requests and time, and asks donors for the placements from
+ * weir_volume_next_placement().
  *
- * Context of all: any; never sleeps; externally serialised.
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_VOLUME_VOLUME_H
 #define WEIR_CORE_VOLUME_VOLUME_H
@@ -54,32 +57,32 @@
 #define WEIR_VOLUME_REPLICAS_MAX 4u
 #define WEIR_VOLUME_SLOTS_MAX (WEIR_VOLUME_REPLICAS_MAX + 1)
 #define WEIR_VOLUME_KEEPS_ALL UINT64_MAX
-#define WEIR_VOLUME_CHUNK_PAGES 64u /* that a copy moves at a time */
+#define WEIR_VOLUME_CHUNK_PAGES 64u /* pages copied at a time */
 
-/* What a page should be; all other even values are the host's checksums. */
+/* The expected contents of a page; other even values are checksums from the host. */
 #define WEIR_SUM_NOTHING 0u /* zeroes: never written, or discarded */
-#define WEIR_SUM_UNKNOWN 1u /* its last write failed, or was not seen */
-#define WEIR_SUM_FRESH 1u /* with a checksum: NOTHING before, should this write fail */
+#define WEIR_SUM_UNKNOWN 1u /* the last write failed, or was not seen */
+#define WEIR_SUM_FRESH 1u /* flag on a checksum: the page reverts to NOTHING if this write fails */
 
 enum weir_volume_replica_state {
 	WEIR_REPLICA_NONE, /* no memory */
-	WEIR_REPLICA_FILLING, /* has what was written since it is there, and not all from before */
-	WEIR_REPLICA_VALID, /* has all */
-	WEIR_REPLICA_STALE, /* its memory is to be given back once nobody uses it */
+	WEIR_REPLICA_FILLING, /* has all writes since its grant, but not all earlier data */
+	WEIR_REPLICA_VALID, /* has all data */
+	WEIR_REPLICA_STALE, /* its memory goes back once unused */
 };
 
 enum weir_volume_donor_state {
-	WEIR_VOLUME_DONOR_DOWN, /* gives no memory, and has none of ours */
-	WEIR_VOLUME_DONOR_SLOW, /* may come back with what it has; others are asked first */
+	WEIR_VOLUME_DONOR_DOWN, /* gives no memory, and holds none of the volume's data */
+	WEIR_VOLUME_DONOR_SLOW, /* may come back with its data; other donors are preferred */
 	WEIR_VOLUME_DONOR_UP,
 };
 
 /**
  * struct weir_volume_replica - one copy of an extent
- * @donor: where, unless it is NONE
+ * @donor: number of the donor, unless NONE
  * @state: an enum weir_volume_replica_state
- * @leaves: its donor wants the memory back
- * @users: reads, writes and copies under way there
+ * @leaves: the donor wants the memory back
+ * @users: reads, writes and copies in progress
  */
 struct weir_volume_replica {
 	uint8_t donor;
@@ -90,14 +93,14 @@ struct weir_volume_replica {
 
 /**
  * struct weir_volume_extent - a piece of the volume
- * @replica: the first volume->slots
- * @sum: *kept*; of each of its pages, what it should be; NOTHING at first
- * @local: *kept*; a bit for each page, which the local disk has; zeroed at first. NULL: there is no disk
- * @nr_local: how many
- * @live: pages that are not NOTHING: something was written, whether it came about or not
- * @thin: all of it was discarded, and nothing written since
- * @phase: 0 or 1; flips when a window of a copy opens
- * @writes: under way, by the phase in which they began
+ * @replica: the first volume->slots are used
+ * @sum: *kept*; expected contents of each page; NOTHING at first
+ * @local: *kept*; a bit for each page on the local disk; zeroed at first. NULL: no disk
+ * @nr_local: bits set in @local
+ * @live: pages other than NOTHING: written, successfully or not
+ * @thin: all pages discarded, and nothing written since
+ * @phase: 0 or 1; flips when a copy opens a window
+ * @writes: writes in progress, by the phase in which they began
  */
 struct weir_volume_extent {
 	struct weir_volume_replica replica[WEIR_VOLUME_SLOTS_MAX];
@@ -111,10 +114,10 @@ struct weir_volume_extent {
 };
 
 /**
- * struct weir_volume_donor - what the volume knows of a donor
+ * struct weir_volume_donor - the volume's view of a donor
  * @state: an enum weir_volume_donor_state
- * @free: extents that it may have room for; the host says
- * @keep: extents that it wants to have at most
+ * @free: extents of free memory, as the host last reported
+ * @keep: most extents that the donor wants to hold
  */
 struct weir_volume_donor {
 	uint8_t state;
@@ -130,12 +133,14 @@ enum weir_volume_resync_state {
 };
 
 /**
- * struct weir_volume_resync - the one copy that is under way
+ * struct weir_volume_resync - the one copy in progress
  * @state: an enum weir_volume_resync_state
- * @source, @target: replicas of @extent; @source is volume->slots: the local disk
- * @page: of the extent, where the chunk begins
- * @pages: in the chunk
- * @taken: pages of the chunk that have been written, or left out
+ * @source: replica of @extent to read; volume->slots: the local disk
+ * @target: replica of @extent to fill
+ * @extent: number of the extent
+ * @page: first page of the chunk
+ * @pages: pages in the chunk
+ * @taken: pages of the chunk written or skipped
  * @overtaken: a bit for each page of the chunk
  */
 struct weir_volume_resync {
@@ -147,12 +152,13 @@ struct weir_volume_resync {
 };
 
 /**
- * struct weir_volume_local_copy - what is copied to the local disk
- * @is_busy: pages are on their way
- * @extent, @page: the first of them, or where to look for the next
- * @pages: how many
- * @overtaken: a bit for each, that has changed since it was read
- * @passed: extents looked through since something was found
+ * struct weir_volume_local_copy - the copy to the local disk
+ * @is_busy: pages are being copied
+ * @extent: the extent being copied or searched
+ * @page: first page being copied, or where to search next
+ * @pages: pages being copied
+ * @overtaken: a bit for each page changed since it was read
+ * @passed: extents searched since a page was found
  */
 struct weir_volume_local_copy {
 	bool is_busy;
@@ -164,11 +170,17 @@ struct weir_volume_local_copy {
 
 /**
  * struct weir_volume - the volume
- * @extent: @nr_extents of them, of @pages pages each
- * @replicas: that each extent should have
- * @slots: that it has for them: one more, if there is a donor more
+ * @donor: the first @nr_donors are used
+ * @extent: @nr_extents of them
+ * @nr_extents: at least 1
+ * @pages: pages in each extent
+ * @nr_donors: 1 to WEIR_VOLUME_DONORS_MAX
+ * @replicas: required replicas of each extent
+ * @slots: replica slots of each extent: one more than @replicas if there is another donor
  * @reserve: thin extents that keep their memory
- * @copied: pages that were copied so far
+ * @copy: the copy that fills a replica
+ * @copied: pages copied so far
+ * @local: the copy to the local disk
  */
 struct weir_volume {
 	struct weir_volume_donor donor[WEIR_VOLUME_DONORS_MAX];
@@ -185,50 +197,52 @@ struct weir_volume {
 };
 
 /**
- * weir_volume_init() - a volume without memory, whose donors are away
- * @extents: *kept*; zeroed, but for each one's @sum
+ * weir_volume_init() - initialise a volume without memory, all donors down
+ * @v: to be initialised
+ * @extents: *kept*; zeroed, except each @sum
  * @nr_extents: at least 1
- * @pages: of an extent, at least 1
+ * @pages: pages of an extent, at least 1
  * @nr_donors: 1 to WEIR_VOLUME_DONORS_MAX
  * @replicas: 1 to WEIR_VOLUME_REPLICAS_MAX, and at most @nr_donors
  *
- * Its @reserve is 0 until the host sets it.
+ * @v->reserve is 0 until the host sets it.
  *
- * Return: 0; -EINVAL one of them is out of its range.
+ * Return: 0; -EINVAL if an argument is out of its range.
  */
 int weir_volume_init(struct weir_volume *v, struct weir_volume_extent *extents, uint32_t nr_extents,
 		     uint32_t pages, uint8_t nr_donors, uint8_t replicas);
 
 /**
- * weir_volume_grow() - more extents
- * @extents: *kept*, in place of those that there were, and beginning with them as they are now
- * @nr_extents: at least as many as there were
+ * weir_volume_grow() - add extents
+ * @v: the volume
+ * @extents: *kept*; replaces the old array and begins with a copy of it
+ * @nr_extents: at least as many as before
  */
 void weir_volume_grow(struct weir_volume *v, struct weir_volume_extent *extents,
 		      uint32_t nr_extents);
 
-/* A donor is there. */
+/* A donor is up. */
 void weir_volume_donor_up(struct weir_volume *v, uint8_t donor);
 
-/* It has room for so many extents more, as far as is known; 0: it lends no more, for now. */
+/* A donor has room for this many more extents, as far as the host knows; 0: none for now. */
 void weir_volume_donor_room(struct weir_volume *v, uint8_t donor, uint64_t extents);
 
-/* It may be up again soon, with what it has. */
+/* A donor does not answer, and may be up again soon with its data. */
 void weir_volume_donor_slow(struct weir_volume *v, uint8_t donor);
 
-/* It is gone, and what it had: its replicas are STALE. */
+/* A donor is gone with its data: its replicas become STALE. */
 void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor);
 
 /*
- * It wants to have so many extents at most; KEEPS_ALL: as many as it has. Those that hold
- * nothing leave first. To be said again whenever the host looks, since what extents hold changes.
+ * A donor wants to keep at most @extents extents; KEEPS_ALL: all of them. Empty extents leave
+ * first. The host must repeat the call regularly, since the contents of extents change.
  */
 void weir_volume_donor_keeps(struct weir_volume *v, uint8_t donor, uint64_t extents);
 
-/* Return: how many extents have a replica there, whatever its state. */
+/* Return: the number of extents with a replica on this donor, in any state. */
 uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor);
 
-/* One replica of one extent, at a donor. */
+/* One replica slot of one extent, at a donor. */
 struct weir_volume_placement {
 	uint32_t extent;
 	uint8_t slot;
@@ -236,106 +250,127 @@ struct weir_volume_placement {
 };
 
 /**
- * weir_volume_next_placement() - which memory is missing, and who should give it
+ * weir_volume_next_placement() - find missing memory and a donor for it
+ * @v: the volume
+ * @place: receives the placement
  *
- * Of the donors that are up and have none of the extent, the one with the most room. Whoever gives it
- * owes a weir_volume_granted(), or says that it has no room.
+ * Chooses the donor with the most room among the donors that are up and do not hold the extent. The
+ * host asks this donor, and owes a weir_volume_granted() or a report that the donor has no room.
  *
- * Return: 0; -ENOENT nothing is missing but what is lost, or for what is to leave; -ENOSPC no donor
- *	can give it.
+ * Return: 0; -ENOENT if no memory is missing, apart from lost extents and leaving replicas; -ENOSPC
+ *	if no donor has room.
  */
 int weir_volume_next_placement(const struct weir_volume *v, struct weir_volume_placement *place);
 
 /**
- * weir_volume_granted() - @place->donor has given memory, full of zeroes
- * @place: what it was asked for, and receives where the memory is wanted by now
+ * weir_volume_granted() - @place->donor has given zeroed memory
+ * @v: the volume
+ * @place: as requested; receives the place where memory is wanted now
  *
- * Return: 0; -ENOENT nowhere, any more: give it back.
+ * Return: 0; -ENOENT if no extent wants the memory: the host gives it back.
  */
 int weir_volume_granted(struct weir_volume *v, struct weir_volume_placement *place);
 
 /**
- * weir_volume_adopt() - memory that is there, with what it holds: the one replica of the one extent
- * @sum: *kept*; for @pages pages, all of which are UNKNOWN
+ * weir_volume_adopt() - use existing memory as the only replica of the only extent
+ * @v: the volume
+ * @sum: *kept*; for @pages pages, set to UNKNOWN
+ * @pages: pages in the extent
  */
 void weir_volume_adopt(struct weir_volume *v, uint32_t *sum, uint32_t pages);
 
 /*
- * Thin extents beyond the reserve need their memory no more, if nobody uses it and no donor of it is slow;
- * nor does a replica that is to leave, once there are enough others; nor what is filled from nobody.
+ * Releases memory no longer needed: of thin extents beyond the reserve, if unused and without a
+ * slow donor; of leaving replicas, once there are enough others; of FILLING replicas without a
+ * source.
  */
 void weir_volume_trim(struct weir_volume *v);
 
 /**
- * weir_volume_next_return() - whose memory nobody needs any more
- * @donors: a bit for each donor that can be told, or needs not be
- * @place: receives where; owes a weir_volume_returned()
+ * weir_volume_next_return() - find memory to give back
+ * @v: the volume
+ * @donors: a bit for each donor that can be told, or need not be
+ * @place: receives the place; the host owes a weir_volume_returned()
  *
- * Return: whether there is any.
+ * Return: true if there is any.
  */
 bool weir_volume_next_return(struct weir_volume *v, uint8_t donors,
 			     struct weir_volume_placement *place);
 
-/* @is_told: the donor has it back. Else it is the donor's memory and nobody's, and to be told again. */
+/*
+ * @is_told: the donor has its memory back. Otherwise the memory stays assigned, and the host must
+ *	try again.
+ */
 void weir_volume_returned(struct weir_volume *v, const struct weir_volume_placement *place,
 			  bool is_told);
 
-/* Both, of any donor. Return: true: the memory at @place is the volume's no more: give it back. */
+/* Both in one step, for any donor. Return: true: the host gives back the memory at @place. */
 bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_placement *place);
 
 /**
- * weir_volume_provide() - memory for what will be written
- * @extent: where
- * @from: receives @extent, which has memory; or another one, with which it has changed memory, slot by
- *	slot: the host does the same before it gives its lock back
+ * weir_volume_provide() - find memory for an extent about to be written
+ * @v: the volume
+ * @extent: number of the extent
+ * @from: receives @extent if it has memory, or the extent whose memory was exchanged with it, slot
+ *	by slot. The host makes the same exchange before it releases its lock
  *
- * Return: 0; -EAGAIN: once donors have been asked, or one that is slow answers, or what the local disk has
- *	is there again; -ENOSPC no donor has any; -EIO it is lost.
+ * Return: 0; -EAGAIN until a donor gives memory, a slow donor answers, or the extent is filled from
+ *	the local disk; -ENOSPC if no donor has any; -EIO if the extent is lost.
  */
 int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from);
 
 /**
- * weir_volume_discard() - pages are zeroes from now on
- * @keep: the extent is to have memory nevertheless
+ * weir_volume_discard() - turn pages into zeroes
+ * @v: the volume
+ * @extent: number of the extent
+ * @page: first page
+ * @pages: number of pages
+ * @keep: the extent keeps wanting memory
  */
 void weir_volume_discard(struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
 			 bool keep);
 
-/* Whether all these pages are NOTHING: no donor needs to be asked for them. */
+/* Whether all these pages are NOTHING, so that no donor needs to be read. */
 bool weir_volume_is_blank(const struct weir_volume *v, uint32_t extent, uint32_t page,
 			  uint32_t pages);
 
 /**
- * weir_volume_read() - where to read
- * @extent: of it
- * @tried: a bit for each replica that was tried
- * @slot: receives which one; then owes a weir_volume_read_end()
+ * weir_volume_read() - choose a replica to read
+ * @v: the volume
+ * @extent: number of the extent
+ * @tried: a bit for each replica already tried
+ * @slot: receives the replica; the host owes a weir_volume_read_end()
  *
- * Return: 0; -EIO no other has it.
+ * Return: 0; -EIO if no other replica is VALID.
  */
 int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *slot);
 void weir_volume_read_end(struct weir_volume *v, uint32_t extent, uint8_t slot);
 
 /**
- * weir_volume_expect() - what pages should be, for a read that is pushed now
- * @sums: receives them, @pages of them; what is NOTHING there the host makes zeroes
+ * weir_volume_expect() - the expected contents of pages, for a read pushed now
+ * @v: the volume
+ * @extent: number of the extent
+ * @page: first page
+ * @pages: number of pages
+ * @sums: receives @pages values; for NOTHING the host fills in zeroes
  */
 void weir_volume_expect(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
 			uint32_t *sums);
 
-/* A replica has what was never written: it is STALE, unless it is the last one. Return: whether it is. */
+/* A replica has wrong data. It becomes STALE, unless it is the last. Return: true if STALE. */
 bool weir_volume_distrust(struct weir_volume *v, uint32_t extent, uint8_t slot);
 
-/* A bit for each replica that a write would go to; 0: the extent has none that is VALID. */
+/* A bit for each replica that a write would go to; 0: no replica is VALID. */
 uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent);
 
 /**
- * struct weir_volume_write - a write under way
- * @extent: where
- * @phase: of the extent, when it began
- * @slots: a bit for each replica that it goes to, as weir_volume_writable() said
- * @page, @pages: of the extent
- * @sums: of the pages; *kept until it has ended*
+ * struct weir_volume_write - a write in progress
+ * @extent: number of the extent
+ * @phase: phase of the extent when the write began
+ * @slots: a bit for each replica written, from weir_volume_writable()
+ * @page: first page
+ * @pages: number of pages
+ * @sums: checksums of the pages; *kept until the write ends*
  */
 struct weir_volume_write {
 	uint32_t extent;
@@ -346,41 +381,49 @@ struct weir_volume_write {
 };
 
 /**
- * weir_volume_write() - where to write
- * @w: receives it
- * @extent: of it; @page, @pages: of that, within it
- * @sums: their checksums, even and not 0; *kept until it has ended*
+ * weir_volume_write() - begin a write
+ * @v: the volume
+ * @w: receives the write
+ * @extent: number of the extent
+ * @page: first page, within the extent
+ * @pages: number of pages
+ * @sums: checksums of the pages, even and not 0; *kept until the write ends*
  *
- * The host pushes the write to all of @w->slots before it gives its lock back, and owes a
+ * The host pushes the write to all of @w->slots before it releases its lock. The host owes a
  * weir_volume_write_end() when all of them have ended.
  *
- * Return: 0; -EIO the extent has no VALID replica.
+ * Return: 0; -EIO if the extent has no VALID replica.
  */
 int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32_t extent,
 		      uint32_t page, uint32_t pages, const uint32_t *sums);
 
 /**
- * weir_volume_write_end() - it has ended at all its replicas
- * @failed: a bit for each of which it is not certain that it has it
+ * weir_volume_write_end() - a write has ended at all its replicas
+ * @v: the volume
+ * @w: the write
+ * @failed: a bit for each replica that may lack the data
  *
- * Return: 0; -EIO it failed: old and new may both be there, but all reads agree.
+ * Return: 0; -EIO if the write failed: pages may be old or new, but all reads agree.
  */
 int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write *w, uint8_t failed);
 
 enum weir_volume_copy_op {
-	WEIR_VOLUME_COPY_NOTHING, /* no replica is to be filled */
-	WEIR_VOLUME_COPY_WAIT, /* until a write of this volume has ended: then ask again */
+	WEIR_VOLUME_COPY_NOTHING, /* no replica to fill */
+	WEIR_VOLUME_COPY_WAIT, /* ask again when a write of this volume has ended */
 	WEIR_VOLUME_COPY_READ, /* from @slot */
-	WEIR_VOLUME_COPY_WRITE, /* to @slot, pushed before the host gives its lock back */
+	WEIR_VOLUME_COPY_WRITE, /* to @slot; the host pushes the write before it releases its
+				 * lock */
 	WEIR_VOLUME_COPY_READ_LOCAL, /* from the local disk */
 };
 
 /**
- * struct weir_volume_copy_step - what to do next
+ * struct weir_volume_copy_step - the next step of a copy
  * @what: an enum weir_volume_copy_op
- * @extent, @slot: where
- * @page, @pages: of the extent
- * @offset: of these pages in what was read, pages
+ * @extent: number of the extent
+ * @slot: the replica
+ * @page: first page
+ * @pages: number of pages
+ * @offset: offset of these pages in the data read, in pages
  */
 struct weir_volume_copy_step {
 	uint8_t what;
@@ -389,7 +432,10 @@ struct weir_volume_copy_step {
 	uint32_t page, pages, offset;
 };
 
-/* Reads and writes owe a weir_volume_resync_done(), before the next is asked for. */
+/*
+ * Gets the next step. After a read or a write the host owes a weir_volume_resync_done() before the
+ * next step.
+ */
 void weir_volume_resync_next(struct weir_volume *v, struct weir_volume_copy_step *step);
 void weir_volume_resync_done(struct weir_volume *v, bool succeeded);
 
@@ -397,36 +443,41 @@ void weir_volume_resync_done(struct weir_volume *v, bool succeeded);
 bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_t page,
 			   uint32_t pages);
 
-/* Whether the extent holds something, and the local disk has all of it. */
+/* Whether the extent is not empty and the local disk has all its pages. */
 bool weir_volume_is_local(const struct weir_volume *v, uint32_t extent);
 
 /**
- * weir_volume_local_next() - which pages the local disk should have next
- * @step: receives READ: of these pages, at this replica, pushed before the host gives its lock back; owes a
- *	weir_volume_read_end() and then, when the disk has them, a weir_volume_local_done(). WAIT: ask
- *	again, it has looked for long enough. NOTHING: it has all that it can, until something is written
+ * weir_volume_local_next() - choose pages to copy to the local disk
+ * @v: the volume
+ * @step: receives READ: the host reads these pages from this replica, pushed before it releases its
+ *	lock. The host then owes a weir_volume_read_end() and, when the disk is written, a
+ *	weir_volume_local_done(). WAIT: ask again; the search takes several calls. NOTHING: the disk
+ *	is up to date until the next write
  */
 void weir_volume_local_next(struct weir_volume *v, struct weir_volume_copy_step *step);
 
-/* @succeeded: the disk has what was read, and that was what it should be. */
+/* @succeeded: the disk holds the pages, and their checksums matched. */
 void weir_volume_local_done(struct weir_volume *v, bool succeeded);
 
-/* A page has changed. Of the core's own. */
+/* A page has changed. For the core's own use. */
 void weir_volume_local_forget(struct weir_volume *v, uint32_t extent, uint32_t page);
 
-/* How many of its replicas are VALID. */
+/* The number of VALID replicas of an extent. */
 uint8_t weir_volume_count_valid(const struct weir_volume *v, uint32_t extent);
 
-/* Whether an extent has lost what it held: no replica is VALID, nor has the local disk all of it. */
+/* Whether an extent has lost its data: no replica is VALID, and the local disk is incomplete. */
 bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent);
 
 /**
- * struct weir_volume_census - how the extents are
- * @whole: those that have all their replicas; @lean: fewer, but one; @bare: none
- * @local: none, but the local disk has all of it; not among the @bare ones
- * @behind: pages that the local disk should have, and has not, or that may be anything
- * @lost: of the @bare ones, those that held something; @thin: those that want none
- * @leaving: those with a replica that is to leave
+ * struct weir_volume_census - extents by condition
+ * @whole: all replicas VALID
+ * @lean: at least one replica VALID, but not all
+ * @bare: no replica VALID
+ * @local: no replica VALID, but all on the local disk; not counted in @bare
+ * @lost: the @bare extents that held data
+ * @thin: extents that want no memory
+ * @leaving: extents with a leaving replica
+ * @behind: pages missing on the local disk, including unknown pages
  */
 struct weir_volume_census {
 	uint32_t whole, lean, bare, local, lost, thin, leaving;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the local disk page_is_local, and what it should have next: volume.h tells when it is read. */
+/*
+ * The pages on the local disk, and the pages to copy there next; volume.h explains when the disk is
+ * read.
+ */
 #include "core/volume/volume.h"
 
-#define LOOK_PAGES_MAX 4096u /* in one call, with the host's lock held */
+#define LOOK_PAGES_MAX 4096u /* pages searched in one call, with the host's lock held */
 
 static bool page_is_local(const struct weir_volume_extent *e, uint32_t page)
 {
@@ -40,14 +43,14 @@ void weir_volume_local_forget(struct weir_volume *v, uint32_t extent, uint32_t p
 		local->overtaken |= 1ull << (page - local->page);
 }
 
-/* Whether the disk should have a page, and page_is_local it not. Of one that may be anything it page_is_local nothing. */
+/* Whether the disk lacks a page that it should have. An unknown page is never copied. */
 static bool is_behind(const struct weir_volume_extent *e, uint32_t page)
 {
 	return e->sum[page] != WEIR_SUM_NOTHING && e->sum[page] != WEIR_SUM_UNKNOWN &&
 	       !page_is_local(e, page);
 }
 
-/* Whether it is worth looking through the extent where @local stands. */
+/* Whether the current extent is worth searching. */
 static bool may_be_behind(const struct weir_volume *v)
 {
 	const struct weir_volume_extent *e = &v->extent[v->local.extent];
@@ -63,7 +66,7 @@ static void go_to_next_extent(struct weir_volume *v)
 	v->local.passed++;
 }
 
-/* Goes on to the next page that the disk should have. Return: whether there is one, as far as it looked. */
+/* Moves to the next page to copy. Return: true if found before the search limit. */
 static bool find_next_page(struct weir_volume *v)
 {
 	struct weir_volume_local_copy *local = &v->local;
@@ -107,7 +110,7 @@ void weir_volume_local_next(struct weir_volume *v, struct weir_volume_copy_step 
 	weir_volume_read(v, local->extent, 0, &step->slot);
 }
 
-/* A page that page_is_local changed, or of which the last write failed since, is not what was read. */
+/* A page that changed since it was read, or whose last write failed, is not recorded as copied. */
 void weir_volume_local_done(struct weir_volume *v, bool succeeded)
 {
 	struct weir_volume_local_copy *local = &v->local;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which memory a volume wants, who gives it, and who gets it.
+ * Which extents want memory, which donors give it, and which extents get it.
  *
- * All memory is alike. What a donor gives goes to whoever wants it by then, and what is written where
- * there is none takes that of an idle extent: nothing of it is asked for on the way of a write.
+ * All memory is alike. Granted memory goes to any extent that wants memory by then. A write to an
+ * extent without memory takes that of an idle extent, so no write waits for a donor.
  */
 #include "core/volume/volume.h"
 
@@ -27,7 +27,7 @@ uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor)
 	return extents;
 }
 
-/* Whether it would want back what it gave. */
+/* Whether the donor would want back any further extent. */
 static bool has_enough(const struct weir_volume *v, uint8_t donor)
 {
 	uint64_t keep = v->donor[donor].keep;
@@ -50,7 +50,7 @@ static uint8_t choose_donor(const struct weir_volume *v, const struct weir_volum
 	return best;
 }
 
-/* A slot of @extent that has no memory; slots: all have. */
+/* Return: a slot of @extent without memory, or slots if all have memory. */
 static uint8_t find_free_slot(const struct weir_volume *v, const struct weir_volume_extent *extent)
 {
 	uint8_t slot = 0;
@@ -65,7 +65,7 @@ static bool is_live(const struct weir_volume_replica *replica)
 	return replica->state == WEIR_REPLICA_VALID || replica->state == WEIR_REPLICA_FILLING;
 }
 
-/* How many replicas it has, or will have, wherever they are. */
+/* The number of replicas that are VALID or will be. */
 static uint8_t count_live(const struct weir_volume *v, const struct weir_volume_extent *extent)
 {
 	uint8_t live = 0;
@@ -75,7 +75,7 @@ static uint8_t count_live(const struct weir_volume *v, const struct weir_volume_
 	return live;
 }
 
-/* How many of them stay. */
+/* The number of those not leaving. */
 static uint8_t count_staying(const struct weir_volume *v, const struct weir_volume_extent *extent)
 {
 	uint8_t staying = 0;
@@ -85,7 +85,7 @@ static uint8_t count_staying(const struct weir_volume *v, const struct weir_volu
 	return staying;
 }
 
-/* Whether it should have all its replicas; @reserve: thin extents that may do without no longer. */
+/* Whether the extent should get memory. @reserve: thin extents still needed for the reserve. */
 static bool wants_memory(const struct weir_volume *v, uint32_t extent, uint32_t reserve)
 {
 	if (weir_volume_is_lost(v, extent) || find_free_slot(v, &v->extent[extent]) == v->slots ||
@@ -94,7 +94,7 @@ static bool wants_memory(const struct weir_volume *v, uint32_t extent, uint32_t 
 	return !v->extent[extent].thin || weir_volume_count_valid(v, extent) || reserve;
 }
 
-/* How many thin extents are to be given memory, so that there is a reserve. */
+/* The number of thin extents that need memory to complete the reserve. */
 static uint32_t missing_reserve(const struct weir_volume *v)
 {
 	uint32_t reserve = v->reserve;
@@ -167,7 +167,7 @@ void weir_volume_adopt(struct weir_volume *v, uint32_t *sum, uint32_t pages)
 		sum[i] = WEIR_SUM_UNKNOWN;
 }
 
-/* Whether nothing of it is under way: then its memory can be another's. */
+/* Whether no operation uses the extent, so that its memory can move. */
 static bool extent_is_unused(const struct weir_volume *v, uint32_t extent)
 {
 	if (v->copy.state != WEIR_RESYNC_IDLE && v->copy.extent == extent)
@@ -179,7 +179,10 @@ static bool extent_is_unused(const struct weir_volume *v, uint32_t extent)
 	return true;
 }
 
-/* Of the replicas of one kind there, @stay stay, if they are so many. Return: how many more could. */
+/*
+ * Marks all but @stay of the donor's replicas of one kind as leaving. Return: @stay, less the
+ * replicas kept.
+ */
 static uint64_t keep_replicas(struct weir_volume *v, uint8_t donor, bool holds, uint64_t stay)
 {
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
@@ -203,7 +206,7 @@ void weir_volume_donor_keeps(struct weir_volume *v, uint8_t donor, uint64_t exte
 	keep_replicas(v, donor, false, keep_replicas(v, donor, true, extents));
 }
 
-/* The replica of @extent that it can best do without: one that leaves, or else the last. */
+/* The replica of @extent to give up first: a leaving one, or else the last. */
 static struct weir_volume_replica *choose_spare(struct weir_volume *v,
 						struct weir_volume_extent *extent)
 {
@@ -218,14 +221,14 @@ static struct weir_volume_replica *choose_spare(struct weir_volume *v,
 	return spare;
 }
 
-/* What cannot be filled is of no use, nor where it is not to stay; nor is one VALID replica too many. */
+/* Retires FILLING replicas that leave or have no source, and one VALID replica in excess. */
 static void retire_replicas(struct weir_volume *v, uint32_t number)
 {
 	struct weir_volume_extent *extent = &v->extent[number];
 	uint8_t valid = weir_volume_count_valid(v, number);
 
 	if (!valid && weir_volume_is_local(v, number))
-		return; /* it is filled from there */
+		return; /* the local disk is the source */
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		struct weir_volume_replica *replica = &extent->replica[slot];
 
@@ -236,7 +239,7 @@ static void retire_replicas(struct weir_volume *v, uint32_t number)
 		choose_spare(v, extent)->state = WEIR_REPLICA_STALE;
 }
 
-/* What such a donor has can be written, but not be given back now. */
+/* Data at a slow donor can be rewritten, but its memory cannot be given back now. */
 static bool has_slow_donor(const struct weir_volume *v, const struct weir_volume_extent *extent)
 {
 	bool found = false;
@@ -269,7 +272,8 @@ void weir_volume_trim(struct weir_volume *v)
 static void detach_memory(struct weir_volume *v, const struct weir_volume_placement *place)
 {
 	if (v->copy.extent == place->extent && v->copy.target == place->slot)
-		v->copy.state = WEIR_RESYNC_IDLE; /* what comes there next has none of it */
+		v->copy.state = WEIR_RESYNC_IDLE; /* memory that comes to this slot later holds none
+						   * of the copy */
 	v->extent[place->extent].replica[place->slot].state = WEIR_REPLICA_NONE;
 	if (v->donor[place->donor].state == WEIR_VOLUME_DONOR_UP)
 		v->donor[place->donor].free++;
@@ -310,7 +314,7 @@ bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_placement *pl
 	return any;
 }
 
-/* The idle extent with the most replicas, or nr_extents: none has any. */
+/* Return: the idle extent with the most VALID replicas, or nr_extents if none has any. */
 static uint32_t find_idle_extent(const struct weir_volume *v)
 {
 	uint32_t best = v->nr_extents;
@@ -327,7 +331,7 @@ static uint32_t find_idle_extent(const struct weir_volume *v)
 	return best;
 }
 
-/* Whether one that does not answer now may have memory when it does. */
+/* Whether a donor that does not answer now may have memory later. */
 static bool any_donor_is_slow(const struct weir_volume *v)
 {
 	bool found = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How a replica is filled while reads and writes go on: volume.h tells why this is right. */
+/* Fills a replica during reads and writes; volume.h explains why this is correct. */
 #include "core/volume/volume.h"
 
 static struct weir_volume_replica *replica_of(struct weir_volume *v, uint8_t slot)
@@ -7,7 +7,7 @@ static struct weir_volume_replica *replica_of(struct weir_volume *v, uint8_t slo
 	return &v->extent[v->copy.extent].replica[slot];
 }
 
-/* Return: a replica of @extent in @state, or slots: none is. */
+/* Return: a replica of @extent in @state, or slots if there is none. */
 static uint8_t find_replica(const struct weir_volume *v, uint32_t extent,
 			    enum weir_volume_replica_state state)
 {
@@ -24,8 +24,8 @@ static bool has_source(const struct weir_volume *v, uint32_t extent)
 }
 
 /*
- * Opens the window over the next chunk, and begins a phase: the writes from before it must end before
- * the chunk is read, or, when all is copied, before the copy is believed.
+ * Opens the window over the next chunk and begins a phase. Writes of the phase before must end
+ * before the chunk is read, or, after the last chunk, before the replica becomes VALID.
  */
 static void open_window(struct weir_volume *v)
 {
@@ -39,7 +39,10 @@ static void open_window(struct weir_volume *v)
 	v->extent[copy->extent].phase ^= 1;
 }
 
-/* Chooses an extent. Return: COPY_READ: one to begin with; COPY_WAIT: there will be; COPY_NOTHING. */
+/*
+ * Chooses an extent to fill. Return: COPY_READ if chosen; COPY_WAIT if one will be ready later;
+ * COPY_NOTHING.
+ */
 static enum weir_volume_copy_op choose_extent(struct weir_volume *v)
 {
 	enum weir_volume_copy_op what = WEIR_VOLUME_COPY_NOTHING;
@@ -51,7 +54,7 @@ static enum weir_volume_copy_op choose_extent(struct weir_volume *v)
 			continue;
 		what = WEIR_VOLUME_COPY_WAIT;
 		if (v->extent[i].writes[!v->extent[i].phase])
-			continue; /* of a copy that was broken off */
+			continue; /* of a copy that was aborted */
 		v->copy = (struct weir_volume_resync){ .extent = i, .target = target };
 		open_window(v);
 		return WEIR_VOLUME_COPY_READ;
@@ -77,7 +80,7 @@ static void read_chunk(struct weir_volume *v, uint8_t source, struct weir_volume
 	};
 }
 
-/* Pages that were not overtaken and follow each other; true: @step says which. */
+/* Finds the next run of pages that were not overtaken. Return: true if @step describes one. */
 static bool next_run(struct weir_volume *v, struct weir_volume_copy_step *step)
 {
 	struct weir_volume_resync *copy = &v->copy;
@@ -107,7 +110,7 @@ static void close_chunk(struct weir_volume *v)
 	open_window(v);
 }
 
-/* Return: whether @step says what to do; false: look again. */
+/* Return: true if @step says what to do; false: call again. */
 static bool advance(struct weir_volume *v, struct weir_volume_copy_step *step)
 {
 	struct weir_volume_resync *copy = &v->copy;
@@ -152,7 +155,7 @@ void weir_volume_resync_next(struct weir_volume *v, struct weir_volume_copy_step
 	} while (!advance(v, step));
 }
 
-/* The local disk has it not, after all. */
+/* The local disk cannot be read: clears the bits of the chunk. */
 static void forget_chunk(struct weir_volume *v)
 {
 	for (uint32_t i = 0; i < v->copy.pages; i++)
@@ -174,7 +177,7 @@ void weir_volume_resync_done(struct weir_volume *v, bool succeeded)
 		target->users--;
 		if (copy->source == v->slots)
 			forget_chunk(v);
-		open_window(v); /* and read it again, from whoever is VALID then */
+		open_window(v); /* and read it again from a replica that is VALID then */
 	} else if (!succeeded) {
 		target->users--;
 		if (target->state == WEIR_REPLICA_FILLING)

@@ -406,7 +406,7 @@ BUGS = [
      "replica_of(v, copy->target)->users++;", ";"),
     ("what the disk cannot read is read for ever", "core/volume/volume_resync.c", "\t\t\tforget_chunk(v);", "\t\t\t;"),
     ("what is filled from the disk is given back", "core/volume/volume_placement.c",
-     "return; /* it is filled from there */", ";"),
+     "return; /* the local disk is the source */", ";"),
     ("what the disk has cannot be written again", "core/volume/volume_placement.c",
      "return weir_volume_is_local(v, extent) ? -EAGAIN : -EIO;", "return -EIO;"),
     ("the disk is believed though a page has changed", "core/volume/volume_local.c",
