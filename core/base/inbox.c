@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A push adds at the head, and a take removes the whole list. Neither can meet an address that came
- * back (ABA), so one word and one compare-and-swap are enough. The list is newest first; the taker
- * reverses it under its lock.
+ * Pushes add at the head, and a take removes the whole list, so ABA cannot occur and one
+ * compare-and-swap is enough. The list is newest first; the taker reverses the order under the
+ * lock.
  */
 #include "core/base/inbox.h"
 
@@ -51,9 +51,9 @@ bool weir_inbox_is_empty(struct weir_inbox *inbox)
 
 	/*
 	 * A load is not enough. The unlock before it could pass the load, just as the push could
-	 * pass the pusher's trylock, and both threads would miss each other. All changes of one
-	 * word have one order: either the push comes first and is seen here, or the push acquires
-	 * from this replacement and then finds the lock free.
+	 * pass the pusher's trylock, and both threads would miss each other. A compare-and-swap is
+	 * ordered with the push: either the push is seen here, or the pusher acquires from this
+	 * replacement and finds the lock free.
 	 */
 	return weir_atomic_compare_exchange(&inbox->newest, &none, NULL);
 }

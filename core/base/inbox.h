@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The inbox: threads submit requests here without a lock (RDMAbox, section IV-A). The first thread
- * to arrive serves all of them. Threads that come later find their request taken and return,
- * instead of waiting for the lock.
+ * to arrive serves them all; later threads find their request taken and return without waiting.
  *
  * One inbox belongs to one lock of the host: the lock over all engines of a NIC. The host follows
  * this protocol; tests/model/inbox.pml proves it:
@@ -23,8 +22,8 @@
  *
  * A thread that holds the lock for another reason (to poll, to close) ends as serve() does: unlock,
  * test, and serve while there is work. A thread whose trylock fails may therefore return, because
- * the lock holder tests again after its unlock. A thread that unlocks after one chain lets another
- * thread continue, and continues itself only if no other thread did.
+ * the lock holder tests again after its unlock. After one chain a thread unlocks, and continues
+ * only if no other thread did.
  */
 #ifndef WEIR_CORE_BASE_INBOX_H
 #define WEIR_CORE_BASE_INBOX_H
@@ -58,8 +57,8 @@ void weir_inbox_init(struct weir_inbox *inbox);
 /**
  * weir_inbox_push() - push a node
  * @inbox: the inbox
- * @node: *kept until* taken. Another thread may take and serve the node at once, so the caller must
- *	not touch it again unless something else keeps it alive
+ * @node: *kept until* taken. Another thread may serve the node at once: the caller must not touch
+ *	the node again unless something else keeps it alive
  *
  * The caller owes serve(), as above.
  *
@@ -107,9 +106,8 @@ struct weir_inbox_node *weir_inbox_take(struct weir_inbox *inbox);
  * weir_inbox_is_empty() - whether the inbox is empty after an unlock
  * @inbox: the inbox
  *
- * True is a promise about later pushes too. A push not seen here is ordered after the caller's
- * unlock. If that pusher's trylock fails, another thread holds the lock and will test again after
- * its own unlock.
+ * A push not seen here is ordered after the caller's unlock. If that pusher's trylock fails, a
+ * later lock holder will test again.
  *
  * Context: Any thread, after its unlock; never sleeps.
  * Return: false if there is something to take.

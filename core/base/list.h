@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A doubly linked list whose links live inside the listed objects. A link outside any list points
- * to itself, so removing it twice is harmless.
+ * A doubly linked list with links inside the listed objects. A link outside any list points to
+ * itself, so a second removal is harmless.
  *
  * Context of all: Any; serialised by the list's owner.
  */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Splits the copy into aligned words and stores each with release, in ascending order. */
 #include "core/base/ordered_store.h"
 
 #define STORE(type, to, from)                           \

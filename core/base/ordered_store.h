@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Stores to memory that other threads or processes poll, as a NIC stores it. Programs poll the last
- * word of a write, and expect every byte before it to be there when the word changes as a whole.
- * memcpy() promises neither order nor whole words.
+ * Stores to polled memory, as a NIC would. Programs poll the last word of a write: once the whole
+ * word changes, all earlier bytes must be there. memcpy() promises neither order nor whole words.
  */
 #ifndef WEIR_CORE_BASE_ORDERED_STORE_H
 #define WEIR_CORE_BASE_ORDERED_STORE_H

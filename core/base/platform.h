@@ -66,7 +66,7 @@
  * weir_bug() - report a programming error of our own, not an error of the world
  * @broken: a condition that must never be true
  *
- * In user space the program traps at once. The kernel warns once and lets the caller return safely.
+ * Traps in user space. In the kernel, warns once and lets the caller return safely.
  *
  * Context: Any.
  * Return: @broken.

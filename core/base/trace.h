@@ -3,8 +3,8 @@
  * The trace: the engine's last decisions and their reasons. A ring of records in the host's memory,
  * cheap enough to be always on. New records overwrite the oldest.
  *
- * The host serialises the one writer. Any number of readers may read concurrently, also from other
- * processes if the memory is shared. A reader must trust nothing in the ring.
+ * The host serialises the one writer. Readers may read concurrently, also from other processes, and
+ * must trust nothing in the ring.
  */
 #ifndef WEIR_CORE_BASE_TRACE_H
 #define WEIR_CORE_BASE_TRACE_H

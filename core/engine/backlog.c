@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Barriers divide requests into epochs, and the order tree holds only one epoch at a time. Each
- * request stores its epoch as a number instead of pointing at its barrier. A barrier that is
- * cancelled or times out therefore still separates the requests before and after it.
+ * Barriers divide requests into epochs, and the order tree holds one epoch at a time. Each request
+ * stores its epoch as a number, not a pointer to the barrier. A cancelled or expired barrier
+ * therefore still separates the requests around it.
  */
 #include "core/engine/backlog.h"
 #include "core/engine/deadline.h"
@@ -69,8 +69,7 @@ void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
 void weir_backlog_add_posted(struct weir_backlog *b, struct weir_req *req)
 {
 	init_req(b, req);
-	req->epoch = b->epoch =
-		b->epochs; /* no requests, so no barrier can hold anything back */
+	req->epoch = b->epoch = b->epochs; /* no barrier is left to hold anything back */
 	admit(b, req);
 	weir_list_del(&req->link);
 	req->state = WEIR_REQ_IN_FLIGHT;

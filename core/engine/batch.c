@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A batch takes the requests that are ready now, so a lone request is a batch of one. Nothing waits
- * for company, with one exception. A request beside a stream that keeps the NIC busy gathers until
- * the next requests can go with it. This is Nagle's rule (RFC 896) with as many WRs in flight as a
- * NIC works on at a time, instead of one. Ready requests behind a gathering request wait too,
- * because there is one queue.
+ * A batch takes the requests that are ready now; a lone request is a batch of one. Only requests
+ * beside a stream that keeps the NIC busy wait for company. This is Nagle's rule (RFC 896), with a
+ * NIC's worth of WRs in flight instead of one. Requests behind a waiting request wait too, because
+ * there is one queue.
  *
- * The first ready request is merged with its neighbours into one WR, and the next ready request
- * begins the next WR of the chain. A request too long to merge (see merge.h) neither gathers nor
- * brings neighbours. The chain ends at its limit, or once it holds a fragment's worth of bytes.
- * Chaining saves doorbells for small requests; large requests would only queue on one channel while
- * others are idle.
+ * Each ready request is merged with its neighbours into one WR of the chain, unless too long to
+ * merge (see merge.h). The chain ends at its limit, or with a fragment's worth of bytes. Chaining
+ * saves doorbells for small requests; large requests would only queue on one channel while others
+ * are idle.
  *
- * A merged WR waits for all the window space it wants. Otherwise each small completion would
- * release another small piece, and merging would never recover. A WR wants at most a part of the
- * window, so that the rest stays in use meanwhile.
+ * A merged WR waits for all the window space it wants; otherwise each small completion would
+ * release another small piece. A WR wants at most a part of the window, so that the rest stays in
+ * use.
  *
- * The path is chosen last, when the contents of a WR are known and a channel may have room. All WRs
- * of a batch take the path of the first; a WR for the other path begins the next batch.
+ * The path is chosen last, when the contents of a WR are known. All WRs of a batch take the path of
+ * the first; a WR for the other path begins the next batch.
  */
 #include "core/engine/batch.h"
 #include "core/engine/fragment.h"
@@ -193,9 +191,8 @@ static int batch_claim(struct weir_engine *e, const struct weir_merge *m)
 }
 
 /*
- * Posts from @ready as much as fits, on the batch's channel or on the channel chosen for its first
- * WR. After a success the engine loses its turn at the window; when it wants more room, it queues
- * at the end.
+ * Posts from @ready as much as fits, on the batch's channel or on the channel of the first WR.
+ * After a success the engine loses its turn at the window and queues at the end for more.
  *
  * Return: -EAGAIN if the window refused the first WR and the engine now waits for room; else 0.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A queue pair accepts no more work after an error, so the engine stops using a channel at its
- * first failed completion, possibly before the host notices.
+ * A queue pair accepts no work after an error, so a channel is unusable from its first failed
+ * completion on, even before the host notices.
  */
 #include "core/engine/channel.h"
 

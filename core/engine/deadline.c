@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A list sorted by deadline, searched from the end: see deadline.h. */
 #include "core/engine/deadline.h"
 
 static struct weir_req *req_of(struct weir_list *link)

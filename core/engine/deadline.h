@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Requests sorted by deadline, in a list that is searched from its end. With one timeout for all
- * requests, which is usual, an insertion takes one step. With several timeouts an insertion passes
- * each request with a later deadline, which is noticeable with thousands waiting.
+ * Requests sorted by deadline. Insertion searches from the end: with one common timeout, the usual
+ * case, it takes one step. With several timeouts it passes each later deadline, which is noticeable
+ * with thousands of requests.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Routes events to the modules beside it. Events only change state. Consequences are worked out
- * when the host pulls: barriers that can pass, requests with no channel left, a free turn at the
- * window. No event can therefore trigger another.
+ * Routes events to the other modules. Events only change state, so no event triggers another. The
+ * consequences follow when the host pulls: barriers pass, stranded requests end, waiters get their
+ * turn.
  */
 #include "core/engine/engine.h"
 #include "core/engine/batch.h"
@@ -128,8 +128,8 @@ static bool is_idempotent(const struct weir_req *req)
 }
 
 /*
- * Whether a WR that several requests share was refused, or named invalid local memory. Then one
- * request is at fault, and the others may be innocent.
+ * Whether a WR was refused, or named invalid local memory. If requests share the WR, one is at
+ * fault and the rest may be innocent.
  */
 static bool is_refusal(int status)
 {
@@ -154,8 +154,8 @@ static void trace_req(struct weir_engine *e, const struct weir_req *req, enum we
 }
 
 /*
- * @wr was never posted, so posting it elsewhere is safe. But a change whose later parts were posted
- * cannot start again. A message cannot move, because messages have one channel, which failed.
+ * @wr was never posted, so posting elsewhere is safe, except for a change whose later parts were
+ * posted. A message cannot move: the only channel for messages failed.
  */
 static void req_unsent(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr)
 {
@@ -175,8 +175,8 @@ static void req_unsent(struct weir_engine *e, struct weir_req *req, const struct
 }
 
 /*
- * A WR of @req failed and may have taken effect. A read can be posted again. A change may still
- * arrive, so the engine waits until its fate is known.
+ * A WR of @req failed and may have taken effect. A read can be posted again; a change may still
+ * arrive and is waited for.
  */
 static void req_fail(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr,
 		     int status)

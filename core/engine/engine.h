@@ -3,36 +3,34 @@
  * The engine of one session: requests in, batches of work requests out.
  *
  * The engine decides and never does. A host (libweir, the kernel module, the simulator) reports
- * three events: submit, completed and expired. After each event, a cancel, or a change of a
- * channel, the host pulls actions with weir_engine_next() until there are none, and executes them.
- * The engine owns no memory, clock, lock or thread.
+ * submit, completed and expired events. After each event, cancel, or channel change, the host pulls
+ * actions with weir_engine_next() until there are none, and executes them. The engine owns no
+ * memory, clock, lock or thread.
  *
- * Order (promise 1): two requests conflict if their remote ranges overlap and at least one changes
- * memory. Conflicting requests are posted one after the other, each when the one before is done.
- * All others are free. See order.h. Messages are posted in the order submitted.
+ * Order (promise 1): two requests conflict if their remote ranges overlap and either changes
+ * memory. A request is posted when all earlier conflicting requests are done; see order.h. Messages
+ * are posted in the order submitted.
  *
  * Batching (promise 5): ready requests that are adjacent in remote memory are merged (see merge.h),
- * and WRs are chained. Nothing waits for company, except in a stream. With WEIR_STREAM_WRS WRs of a
- * stream in flight, a request that arrived beside an unfinished neighbour waits until one of those
- * WRs completes. Ready requests behind such a request wait too. The wait is short, and the NIC has
- * enough to do meanwhile.
+ * and WRs are chained. Nothing waits for company, except in a stream. With WEIR_STREAM_WRS stream
+ * WRs in flight, a request beside an unfinished neighbour waits, with all ready requests behind,
+ * until a stream WR completes. The NIC has enough to do during this short wait.
  *
- * Unloading (see core/unload/path.h): small writes, merged or not, may take a channel of their own,
+ * Unloading (see core/unload/path.h): small writes, merged or not, may take a separate channel,
  * where the target's CPU copies the data and reports completion. The engine treats this channel
- * like any other, but posts only unloaded writes there. A write that finds no room there is
- * offloaded to the NIC instead.
+ * like any other, but posts only unloaded writes there. Without room there, a write is offloaded to
+ * the NIC.
  *
- * Errors (promise 3): a request cut into several WRs is done when none of its WRs is in flight,
- * with the first error met. The requests of a merged WR end separately. If the peer refused the WR,
- * or its local memory was invalid, each request is posted again alone, so that only the guilty
- * request fails.
+ * Errors (promise 3): a request cut into several WRs is done when no WR is in flight, with the
+ * first error. Requests of a merged WR end separately. If the peer refused the WR, or local memory
+ * was invalid, each request is posted again alone, so that only the guilty request fails.
  *
- * A failed channel is broken. The channel may come up again, once the host knows that no WR sent
- * before can still arrive, or it may go down for good. Reads posted there move to another channel
- * while retries are left. Writes and atomics are in doubt until the host decides, and hold back
- * conflicting requests. When the channel comes up, exclusive writes with retries left are posted
- * again; other changes end with -ECONNRESET, outcome unknown. Messages end so at once. Requests not
- * yet posted take another channel or wait for one; with no channel left they end with -ENOTCONN.
+ * A failed channel is broken. The host brings the channel up again, once no WR sent before can
+ * still arrive, or down for good. Reads posted there move to another channel while retries are
+ * left. Writes and atomics are in doubt until the host decides, and hold back conflicting requests.
+ * When the channel comes up, exclusive writes with retries left are posted again; other changes end
+ * with -ECONNRESET, outcome unknown. Messages end so at once. Requests not yet posted take another
+ * channel or wait for one; with no channel left they end with -ENOTCONN.
  *
  * Context of all: Any; never sleeps. Serialised by the host, with one lock over all engines that
  * share a window.
@@ -85,8 +83,8 @@ struct weir_action {
  * @chain_max: WRs posted with one doorbell, 1 to WEIR_BATCH_MAX
  * @sge_max: scatter/gather entries in a WR, WEIR_SGE_MAX to WEIR_WR_SGE_MAX
  * @merge: merge neighbours into one WR
- * @stall_timeout_ns: silence after which a channel that blocks the shared window is failed; 0:
- *	never. See stall.h
+ * @stall_timeout_ns: silence before a channel that blocks the window is failed; 0: never. See
+ *	stall.h
  * @seed: any number; all randomness follows from it
  *
  * The four modes of RDMAbox: single (@chain_max 1, no @merge), doorbell (longer chains), merge
@@ -199,9 +197,9 @@ int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t dep
  * @e: the engine
  * @channel: its number
  *
- * For failures that the host detects itself; redundant after a WEIR_ACTION_FAIL. The host still
- * owes the completion of each WR posted on this channel, by flushing the QP. Later the host owes a
- * weir_engine_channel_up() or weir_engine_channel_down().
+ * For failures that the host detects; redundant after a WEIR_ACTION_FAIL. The host owes the
+ * completion of each WR posted there, by flushing the QP, and later a weir_engine_channel_up() or
+ * weir_engine_channel_down().
  */
 void weir_engine_channel_broken(struct weir_engine *e, uint16_t channel);
 
@@ -210,9 +208,8 @@ void weir_engine_channel_broken(struct weir_engine *e, uint16_t channel);
  * @e: the engine
  * @channel: its number
  *
- * Changes in doubt on this channel end. The host must therefore know that they can no longer
- * arrive, or give up all channels. The host still owes the completion of each WR posted on this
- * channel, by flushing the QP.
+ * Ends the changes in doubt there. The host must know that these can no longer arrive, or give up
+ * all channels. The host owes the completion of each WR posted there, by flushing the QP.
  */
 void weir_engine_channel_down(struct weir_engine *e, uint16_t channel);
 
@@ -236,7 +233,7 @@ int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now
  * @wc: the WR and its status; exactly once for each WR of a WEIR_ACTION_POST
  * @now_ns: the time
  *
- * An error means that the channel has failed. It is not used until it comes up again.
+ * On an error the channel is broken until the host reports it up again.
  */
 void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint64_t now_ns);
 
@@ -246,8 +243,8 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
  * @now_ns: the time; no effect before weir_engine_deadline_ns()
  *
  * Late requests end with -ETIMEDOUT: at once if not posted, else when the NIC no longer uses their
- * memory. To get the memory back, the channels of late requests are failed. Silent channels that
- * block the shared window are failed too: see stall.h.
+ * memory. To get the memory back, their channels are failed. So are silent channels that block the
+ * window: see stall.h.
  *
  * Return: true if a request ended or a channel failed.
  */
@@ -266,8 +263,7 @@ bool weir_engine_next(struct weir_engine *e, struct weir_action *out);
  * weir_engine_next_done() - pull one more finished request
  * @e: the engine; the last weir_engine_next() returned a finished request
  *
- * Cheaper than weir_engine_next(), because it skips all other actions. Posts that a later event
- * allows come with the next weir_engine_next().
+ * Cheaper than weir_engine_next(), which also returns other actions.
  *
  * Return: the request, as by a WEIR_ACTION_DONE, or NULL.
  */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The exits of the fast path that need the backlog: see fastpath.h. */
 #include "core/engine/fastpath.h"
 
 void weir_fastpath_succeeded(struct weir_engine *e)

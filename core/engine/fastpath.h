@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The fast path of a lone request (promise 5). The request is posted at once, whole, and is
- * recorded neither in the order nor in the backlog nor among the deadlines. Most lone requests
- * complete before anything else happens. If something else does happen, the request first enters
- * the backlog as if submitted normally.
+ * The fast path of a lone request (promise 5). The request is posted at once, whole, without
+ * entering the order, the backlog or the deadlines. Most lone requests complete before anything
+ * else happens. Otherwise the request first enters the backlog, as if submitted normally.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */
@@ -48,12 +47,12 @@ static inline struct weir_wr *weir_fastpath_wr(struct weir_engine *e, struct wei
  *	until the next other call for @e. On success *kept until* a WEIR_ACTION_DONE returns the
  *	request
  *
- * Replaces weir_engine_submit() and the WEIR_ACTION_POST that would follow. The host must know that
- * no other request, which could be merged with @req, is about to be submitted.
+ * Replaces weir_engine_submit() and the WEIR_ACTION_POST. For hosts about to submit no other
+ * request, which could be merged with @req.
  *
- * The call takes no time, so that the host can post before reading the clock. If the request has
- * not completed by then, the host owes a weir_fastpath_start_timer(). A window with a policy needs
- * a weir_window_tick() before this call.
+ * The host can read the clock after the post. If the request has not completed by then, the host
+ * owes a weir_fastpath_start_timer(). A window with a policy needs a weir_window_tick() before this
+ * call.
  *
  * Return: the WR, to be posted on its channel, with a completion owed. NULL, with nothing changed,
  *	if @req must take the normal path: the engine has other requests; @req is not a read or
@@ -93,7 +92,7 @@ void weir_fastpath_succeeded(struct weir_engine *e);
  * @e: the engine; its window has no policy
  * @wr: the result of the last weir_fastpath_post()
  *
- * Replaces weir_engine_completed() and the WEIR_ACTION_DONE that would follow.
+ * Replaces weir_engine_completed() and the WEIR_ACTION_DONE.
  *
  * Return: the request, which is the caller's again.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The start of the next part is computed from the bytes posted so far, not stored. A request has at
- * most WEIR_SGE_MAX entries, so the search is short, and a retry only resets @posted.
+ * The start of the next part is computed from @posted. The search is short, at most WEIR_SGE_MAX
+ * entries, and a retry only resets @posted.
  */
 #include "core/engine/fragment.h"
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Cuts requests, and their local memory, into work requests. */
+/*
+ * Cuts requests, and their local memory, into work requests.
+ *
+ * Context of all: Any; never sleeps; externally serialised.
+ */
 #ifndef WEIR_CORE_ENGINE_FRAGMENT_H
 #define WEIR_CORE_ENGINE_FRAGMENT_H
 
@@ -10,7 +14,6 @@
  * @req: the request
  * @fragment_bytes: maximum length of a WR, at least 1
  *
- * Context: Any.
  * Return: bytes; 0 only for an empty message.
  */
 static inline uint32_t weir_fragment_length(const struct weir_req *req, uint32_t fragment_bytes)
@@ -24,8 +27,6 @@ static inline uint32_t weir_fragment_length(const struct weir_req *req, uint32_t
  * weir_fragment_begin() - begin an empty WR
  * @wr: to be filled in, all but its channel
  * @req: the first request that will be added
- *
- * Context: Any.
  */
 void weir_fragment_begin(struct weir_wr *wr, struct weir_req *req);
 
@@ -36,8 +37,6 @@ void weir_fragment_begin(struct weir_wr *wr, struct weir_req *req);
  * @length: from weir_fragment_length()
  *
  * If the local memory continues that of the request before, both share an SGE.
- *
- * Context: Any. Externally serialised.
  */
 void weir_fragment_add(struct weir_wr *wr, struct weir_req *req, uint32_t length);
 
@@ -45,8 +44,6 @@ void weir_fragment_add(struct weir_wr *wr, struct weir_req *req, uint32_t length
  * weir_fragment_whole() - fill in a WR with one whole request of one SGE
  * @wr: to be filled in, all but its channel
  * @req: with nothing posted; its counts do not change
- *
- * Context: Any.
  */
 static inline void weir_fragment_whole(struct weir_wr *wr, struct weir_req *req)
 {
@@ -64,7 +61,6 @@ static inline void weir_fragment_whole(struct weir_wr *wr, struct weir_req *req)
  * @a: a piece
  * @b: the next piece
  *
- * Context: Any.
  * Return: true if @b begins where @a ends, under the same lkey.
  */
 static inline bool weir_fragment_is_contiguous(const struct weir_sge *a, const struct weir_sge *b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The order tree holds every unfinished request with neighbours, sorted by remote address. Merging
- * therefore needs no sorting and no structure of its own. An isolated request costs one comparison.
+ * The order tree sorts all unfinished requests with neighbours by remote address, so merging needs
+ * no structure. An isolated request costs one comparison.
  */
 #include "core/engine/merge.h"
 #include "core/engine/fragment.h"

@@ -2,6 +2,8 @@
 /*
  * Merging: requests with adjacent remote ranges become one work request (RDMAbox, section IV-A),
  * whatever the order of their arrival.
+ *
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_ENGINE_MERGE_H
 #define WEIR_CORE_ENGINE_MERGE_H
@@ -12,10 +14,10 @@
 #define WEIR_MERGE_LOOKS_MAX 16 /* candidates tested for the neighbour on one side */
 
 /*
- * A request of this length or more is never merged. Merging saves work requests, not bytes, and a
- * NIC reaches line rate with far smaller WRs, so little is saved. The cost grows with the bytes:
- * each request waits for the last byte of the WR, and its user cannot ask for more meanwhile. On
- * softnic, merged 128 KiB reads at depth eight reach 0.7 of the throughput of separate reads.
+ * A request of this length or more is never merged. A NIC reaches line rate with far smaller WRs,
+ * so little would be saved. The cost grows with the length: each request waits for the last byte of
+ * the WR, which delays the user's next request. On softnic, merged 128 KiB reads at depth eight
+ * reach 0.7 of the throughput of separate reads.
  */
 #define WEIR_MERGE_REQ_BYTES_MAX (64u << 10)
 
@@ -37,8 +39,7 @@ struct weir_merge_limits {
  * @nr_reqs: how many requests
  * @nr_sge: SGEs needed at most
  *
- * A plan only. Planning changes nothing in the requests but @merge_next, which has no meaning while
- * a request is ready.
+ * Planning changes only @merge_next in the requests, which has no meaning while a request is ready.
  */
 struct weir_merge {
 	struct weir_req *first;
@@ -59,8 +60,6 @@ static inline bool weir_merge_is_worthwhile(const struct weir_req *req)
  * @m: the plan
  * @req: ready
  * @bytes: length of the next part of @req
- *
- * Context: Any; never sleeps. Externally serialised.
  */
 static inline void weir_merge_begin(struct weir_merge *m, struct weir_req *req, uint32_t bytes)
 {
@@ -78,10 +77,8 @@ static inline void weir_merge_begin(struct weir_merge *m, struct weir_req *req, 
  * @limits: the largest WR allowed
  *
  * Merged requests are all reads or all writes, of one region, shorter than
- * WEIR_MERGE_REQ_BYTES_MAX, ready, and with nothing posted. Two ready requests never wait for each
- * other, so merging breaks no order. Takes logarithmic time for each request added.
- *
- * Context: Any; never sleeps. Externally serialised.
+ * WEIR_MERGE_REQ_BYTES_MAX, ready and unposted. Ready requests never wait for each other, so
+ * merging breaks no order. Takes logarithmic time a request.
  */
 void weir_merge_grow(struct weir_merge *m, const struct weir_order *order,
 		     const struct weir_merge_limits *limits);

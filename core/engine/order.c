@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * An interval tree on top of a treap: sorted by the start of each range, and a heap by random
- * priority. Each node knows how far its subtree reaches, so a search for overlaps skips ranges that
- * end too early. A treap needs no bookkeeping for its expected depth. Nodes have parent pointers
- * because nothing here may recurse: the kernel's stack is small.
+ * An interval tree on top of a treap: sorted by range start, and a heap by random priority. Each
+ * node stores the end of its subtree, so a search for overlaps skips ranges that end too early. A
+ * treap stays flat without bookkeeping. Parent pointers avoid recursion, because the kernel's stack
+ * is small.
  *
  * Each node counts its blockers instead of storing edges, so the order needs no memory. Giving up a
- * request in the middle (by cancel or timeout) is no special case. Later requests have also counted
- * the blockers of that request, wherever the ranges overlap.
+ * request in the middle (by cancel or timeout) is no special case, because later requests have also
+ * counted its blockers where ranges overlap.
  *
- * Most requests overlap nothing and never enter the tree. As long as no ranges in the tree overlap,
- * a new range meets its predecessor and successor on the way down, and these two settle everything.
- * Only while some ranges overlap is the tree searched further. A range behind all others, as in a
- * sequential walk, finds its place without a descent.
+ * Most requests overlap nothing and never enter the tree. While no ranges in the tree overlap, the
+ * predecessor and successor on the way down settle everything; otherwise the tree is searched. A
+ * range behind all others, as in a sequential walk, needs no descent.
  */
 #include "core/engine/order.h"
 #include "core/engine/order_hash.h"
@@ -125,8 +124,8 @@ static void tree_remove(struct weir_order *o, struct weir_order_node *n)
 }
 
 /*
- * The first node in the subtree @n that overlaps [@first, @last]. Going left is final. If a node
- * there reaches @first but begins after @last, all the rest begins later still.
+ * The first node in the subtree @n that overlaps [@first, @last]. Going left is final: if a node
+ * there reaches @first but begins after @last, all later nodes do too.
  */
 static struct weir_order_node *first_overlap(struct weir_order_node *n, uint64_t first,
 					     uint64_t last)
@@ -172,8 +171,8 @@ static void note_neighbour(struct weir_order_node *n, struct weir_order_node *ot
 }
 
 /*
- * The link where @n belongs in a tree that is not empty; sets @n->parent. Notes adjacent nodes, and
- * whether @n overlaps a node on the way.
+ * The link for @n in a non-empty tree; sets @n->parent. Notes adjacent nodes and overlaps on the
+ * way.
  */
 static struct weir_order_node **find_link_below_root(struct weir_order *o,
 						     struct weir_order_node *n)

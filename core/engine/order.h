@@ -3,11 +3,12 @@
  * The order promise: which requests wait for which.
  *
  * Unfinished requests of a session that overlap or are adjacent are in one tree, sorted by remote
- * range. A new request counts its blockers: earlier requests that overlap the new one and conflict.
- * The new request may be posted when the count is zero. A request that leaves decrements the count
- * of each later request that it blocked. Two reads never conflict. A request with no overlap or
- * neighbour stays outside the tree, in a hash table, until another request meets it: see
- * order_hash.h.
+ * range. A new request counts its blockers: earlier requests that overlap and conflict. Two reads
+ * never conflict. A request may be posted when the count is zero. A leaving request decrements the
+ * count of each request blocked. Isolated requests stay in a hash table until another request meets
+ * them: see order_hash.h.
+ *
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_ENGINE_ORDER_H
 #define WEIR_CORE_ENGINE_ORDER_H
@@ -83,8 +84,6 @@ struct weir_order {
  * weir_order_init() - start with no requests
  * @o: to be initialised
  * @seed: any number; determines the tree's shape
- *
- * Context: Any.
  */
 void weir_order_init(struct weir_order *o, uint64_t seed);
 
@@ -98,8 +97,6 @@ void weir_order_init(struct weir_order *o, uint64_t seed);
  *
  * Sets @node->blockers to the number of requests to wait for. Takes constant time for an isolated
  * request; else logarithmic time, plus a step for each earlier request that overlaps.
- *
- * Context: Any; never sleeps. Externally serialised.
  */
 void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t first,
 		    uint64_t length, bool modifies);
@@ -109,7 +106,6 @@ void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t
  * @o: the order
  * @node: added before; the caller's again
  *
- * Context: Any; never sleeps. Externally serialised.
  * Return: requests whose last blocker was @node, chained by @freed, or NULL. They stay in the order
  *	and may be posted now.
  */
@@ -120,7 +116,6 @@ struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_orde
  * @o: the order
  * @node: in the order
  *
- * Context: Any. Externally serialised.
  * Return: true if there is no such neighbour; false means unknown.
  */
 static inline bool weir_order_is_isolated(const struct weir_order *o,
@@ -134,7 +129,6 @@ static inline bool weir_order_is_isolated(const struct weir_order *o,
  * @node: in the tree, not hashed; @o->nr_overlapped is 0
  * @after: true for the request behind @node, false for the request before @node
  *
- * Context: Any; never sleeps. Externally serialised.
  * Return: the neighbour on that side without a gap, or NULL.
  */
 struct weir_order_node *weir_order_neighbour(struct weir_order_node *node, bool after);
@@ -145,7 +139,6 @@ struct weir_order_node *weir_order_neighbour(struct weir_order_node *node, bool 
  * @byte: a remote address
  * @after: NULL for the first, or the previous result for the next
  *
- * Context: Any; never sleeps. Externally serialised.
  * Return: a node whose range holds @byte, in order of start address, or NULL.
  */
 struct weir_order_node *weir_order_covering(const struct weir_order *o, uint64_t byte,

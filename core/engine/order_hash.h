@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The hash table of isolated requests: ranges that overlap no other, and have no adjacent request
- * that does the same. With random access most requests are isolated. The only question asked of
- * these is whether a new request meets one. So they are hashed by start address, and take a few
- * steps to add and to remove.
+ * The hash table of isolated requests: no overlap, and no adjacent request that does the same. With
+ * random access most requests are isolated. Hashing by start address makes adding, finding and
+ * removing cheap.
  *
- * Remote memory is divided into granules, and each chain serves some of the granules. A range no
- * longer than a granule can only be met by a range that touches the granule where it begins, or the
- * next.
+ * Remote memory is divided into granules, and each chain serves some granules. A range no longer
+ * than a granule can only meet ranges that touch its first granule or the next.
  *
  * Context of all: Any; never sleeps; externally serialised. Used by order.c alone.
  */

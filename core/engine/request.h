@@ -3,9 +3,9 @@
  * The objects of the engine: a request as the user submitted it, and the work requests (WRs) that
  * the engine makes of it.
  *
- * A request lives in the caller's memory. The engine owns every field from weir_engine_submit()
- * until the WEIR_ACTION_DONE. A request longer than a fragment is cut into several WRs, each on a
- * channel with room. Short neighbours are merged into one WR.
+ * A request lives in the caller's memory, and the engine owns every field from weir_engine_submit()
+ * until the WEIR_ACTION_DONE. A long request is cut into several WRs, each on a channel with room.
+ * Short neighbours are merged into one WR.
  */
 #ifndef WEIR_CORE_ENGINE_REQUEST_H
 #define WEIR_CORE_ENGINE_REQUEST_H
@@ -58,9 +58,8 @@ struct weir_sge {
  * @compare: CAS: expected value
  * @operand: CAS: new value; FADD: addend
  * @deadline_ns: when the request ends with -ETIMEDOUT, or WEIR_NEVER. The end is delayed while WRs
- *	are in flight, because the NIC may still touch local memory. The end is also delayed while
- *	in doubt: after the end the range must not change, because the user may have passed the
- *	memory on
+ *	are in flight, because the NIC may touch local memory. The end is also delayed while in
+ *	doubt, because the user may pass on the remote range after the end
  * @status: result: 0 or a negative errno from docs/errors.md, valid once done
  * @sge: local memory, in order
  *

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The first check that finds a channel silent only marks it suspect; a later check fails it. */
 #include "core/engine/stall.h"
 
 static bool is_silent(const struct weir_engine *e, uint64_t progress_ns, uint64_t now_ns)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The watchdog for a stalled channel that blocks the shared window. A dead peer answers nothing,
- * but WRs in flight to the peer keep their window space until their deadlines. By then all requests
- * of other sessions behind them are late too. So a channel with WRs in flight and no completion for
- * @stall_timeout_ns (half a request's timeout) is failed if other sessions wait for the window. The
- * other sessions have the other half of the timeout left. If no session waits, the channel stays:
- * the network may only be away for a moment.
+ * The watchdog for a stalled channel that blocks the shared window. WRs in flight to a dead peer
+ * keep their window space until their deadlines. By then the waiting requests of other sessions are
+ * late too. So a channel with WRs in flight and no completion for @stall_timeout_ns (half a
+ * request's timeout) is failed if other sessions wait for the window. The other half of the timeout
+ * is left for them. If no session waits, the channel stays: the network may only be away for a
+ * moment.
  *
- * The watchdog counts silence, not age. In a long queue every WR waits, but all are answered.
+ * The watchdog counts silence, not age: in a long queue every WR waits, but completions keep
+ * coming.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */
@@ -42,12 +43,12 @@ static inline void weir_stall_progressed(struct weir_engine *e, uint16_t channel
  * @e: the engine
  * @now_ns: the time; no effect before @e->stall_check_ns
  *
- * A channel is failed only if an earlier check, at least an eighth of the timeout ago, found it
- * silent too. A host that was itself suspended may find its completions a moment later.
+ * A channel is failed only if an earlier check, at least an eighth of the timeout ago, found
+ * silence too: a suspended host may find the completions a moment later.
  *
- * If no channel of the session has had a completion for the timeout, all channels are failed.
- * Otherwise the lost requests would be posted to the next channel and be held up there. The unload
- * channel is exempt, because it waits for a CPU, not for a NIC.
+ * If no channel had a completion for the timeout, all are failed; otherwise lost requests would
+ * only stall on the next channel. The unload channel is exempt, because it waits for a CPU, not for
+ * a NIC.
  *
  * Return: true if any channel was failed.
  */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Polling for @budget_ns before sleeping costs the idle time, if shorter than the budget; otherwise
- * the budget plus a wake-up. This is the ski rental problem. The best budget is the one that would
- * have cost least for recent idle times. RDMAbox's fixed MAX_RETRY (section IV-B) is the same with
- * one budget for all loads.
+ * Polling before a sleep costs the idle time if shorter than @budget_ns, else the budget plus a
+ * wake-up: the ski rental problem. The best budget would have cost least for recent idle times.
+ * RDMAbox's MAX_RETRY (section IV-B) is one fixed budget for all loads.
  */
 #include "core/poll/idle_time.h"
 
@@ -51,8 +50,8 @@ static void fade_counts(struct weir_idle_time *g)
 }
 
 /*
- * The last bucket has no upper end, so polling never aims for it. The cost of the other buckets is
- * counted from the samples, not from the bucket ends, because the price may lie within a bucket.
+ * The last bucket has no upper end and is never polled for. Costs are counted from the samples, not
+ * the bucket ends, because the price may lie within a bucket.
  */
 static uint64_t cheapest_budget_ns(const struct weir_idle_time *g)
 {
@@ -75,8 +74,8 @@ static uint64_t cheapest_budget_ns(const struct weir_idle_time *g)
 }
 
 /*
- * A short idle time found while exploring stands for all idle periods that were not explored. In
- * those the poller slept, and each looked as long as the sleep.
+ * A short idle time found while exploring stands for the unexplored periods too, which looked as
+ * long as the sleeps.
  */
 void weir_idle_time_add(struct weir_idle_time *g, uint64_t ns)
 {

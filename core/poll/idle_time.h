@@ -63,8 +63,8 @@ void weir_idle_time_add(struct weir_idle_time *g, uint64_t ns);
  * @ns: how long, above WEIR_IDLE_TIME_STALL_NS, at most an hour
  * @now_ns: the time
  *
- * Polling does not pay for a while afterwards. On a crowded machine a sleeper gets a CPU as soon as
- * it is woken, but a poller has used up its time slice when a completion arrives.
+ * Polling does not pay for a while afterwards. On a crowded machine a woken sleeper gets a CPU at
+ * once, but a poller has used up its time slice when a completion arrives.
  */
 void weir_idle_time_stalled(struct weir_idle_time *g, uint64_t ns, uint64_t now_ns);
 
@@ -84,8 +84,8 @@ static inline bool weir_idle_time_is_resting(const struct weir_idle_time *g, uin
  * weir_idle_time_budget_ns() - how long to poll before sleeping
  * @g: the estimate
  *
- * Once in a while the budget is @price_ns regardless of the samples. A poller that always sleeps at
- * once could never learn that idle times have become short.
+ * Now and then the budget is @price_ns regardless of the samples. Otherwise a poller that always
+ * sleeps at once would never see idle times become short.
  *
  * Return: nanoseconds; 0: sleep at once.
  */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Algorithm 3 of RDMAbox, with two corrections. Only consecutive retries count. And the poller
- * polls once more between arming and sleeping, because a completion that arrived before the arming
- * raises no event.
+ * Algorithm 3 of RDMAbox, with two corrections. Only consecutive retries count. After arming, the
+ * poller polls again before sleeping, because completions from before the arming raise no event.
  *
- * A wake-up lengthens the measured idle time. Taken as measured, idle times would look long, so
- * sleeping would look right, and every later idle time would look long too. The delay of a wake-up
- * is therefore subtracted.
+ * A wake-up lengthens the measured idle time. Left in, sleeping would make idle times look long,
+ * and long idle times would make sleeping look right. The delay of a wake-up is therefore
+ * subtracted.
  */
 #include "core/poll/poll.h"
 

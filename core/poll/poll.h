@@ -2,9 +2,8 @@
 /*
  * Decides when to poll a CQ, when to arm it, and when to sleep (RDMAbox, section IV-B).
  *
- * The host reports the result of each poll and follows the verdict. The host owns the CQ, the clock
- * and the thread. One poller may stand for several CQs that the host polls, arms and waits for
- * together.
+ * The host owns the CQ, the clock and the thread, reports each poll, and follows the verdict. One
+ * poller may stand for several CQs polled, armed and waited for together.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * One list holds the members of this round, another those of the next. A member changes lists when
+ * its quantum is spent. Overdrafts are subtracted from the next quantum, so long-term shares are
+ * exact.
+ */
 #include "core/sched/drr.h"
 
 void weir_drr_init(struct weir_drr *t)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Deficit round robin (Shreedhar and Varghese, 1996), with two changes. A member may overdraw on
- * its last turn, so that the size of a turn can be decided during the turn. And a member spends its
- * quantum in turns that alternate with other members' turns, not in one go.
+ * its last turn, so that the turn's size can be decided late. And members alternate, instead of
+ * spending a quantum in one go.
  *
- * In each round a member gets a quantum: its weight times a unit. A member that has spent its
- * quantum waits for the next round. The round ends when all members that want turns have spent
- * their quanta, including members that cannot take a turn now. If such members were passed over,
- * each member's share would follow from its blocking, not from its weight. A member that joins
+ * In each round a member gets a quantum: its weight times a unit. The round ends when all members
+ * that want turns have spent their quanta, including members that cannot take a turn now. Passing
+ * over blocked members would make shares follow from blocking, not from weights. A joining member
  * takes part in the current round with its remaining quantum.
  *
  * Context of all: Any; constant time; externally serialised.

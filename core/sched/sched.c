@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Each class has two levels of rounds: between its bundles, and between the flows of a bundle.
- * Classes of one level are few and share by start-time fair queueing: the least weighted sum sent
- * goes first.
+ * Each class has rounds between bundles, and each bundle has rounds between flows. The few classes
+ * of a level share by start-time fair queueing: the least weighted sum sent goes first.
  *
- * A bundle stays listed until its turn comes and none of its flows can send. The bundle is listed
- * again when a flow can send again. While the low levels have no room in flight, all rounds keep
- * their place and continue later from there.
+ * A bundle stays listed until its turn comes and no flow can send, and is listed again when a flow
+ * can. While the low levels have no room in flight, all rounds keep their place.
  */
 #include "core/sched/sched.h"
 

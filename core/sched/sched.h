@@ -2,18 +2,17 @@
 /*
  * The scheduler: which flow sends next, and how much (Avatar, section 3.2).
  *
- * A flow is one sender. Each flow belongs to a bundle, and each bundle to a class. A bundle is the
- * traffic of one tenant in a class. Each class has a level: lower numbers go first, and classes of
- * one level share by weight. Bundles share their class, and flows share their bundle. A tenant with
- * many flows therefore gets no more than a tenant with few. Sharing is by bytes (deficit round
- * robin with weights) or by turns (round robin); see core/sched/drr.h.
+ * A flow is one sender. Each flow belongs to a bundle: the traffic of one tenant in a class. Each
+ * class has a level: lower numbers go first, and classes of one level share by weight. Bundles
+ * share the class, and flows share the bundle, so a tenant gains nothing by having many flows.
+ * Sharing is by bytes (deficit round robin with weights) or by turns (round robin); see
+ * core/sched/drr.h.
  *
  * A turn is one work request of at most a segment. Longer data is cut; shorter data of one flow may
- * be merged. A flow that starts to send, alone in its bundle, therefore waits for at most one
- * segment of each competing bundle. Within a busy bundle it waits for one segment of each flow.
- * Posted work cannot be overtaken. So each flow has few work requests posted, and all levels below
- * the first share @low_bytes_max bytes in flight. If one segment for each competing flow is more,
- * that sum is the limit. The room goes to the next flow in turn.
+ * be merged. A new flow therefore waits for at most one segment of each competing bundle and of
+ * each flow in its own bundle. Posted work cannot be overtaken. So each flow has few work requests
+ * posted, and levels below the first share @low_bytes_max bytes in flight, or one segment for each
+ * competing flow if more.
  *
  * Low levels do not starve: higher levels send at most @pass_bytes_max before a waiting class gets
  * a turn.
@@ -83,12 +82,12 @@ struct weir_sched_class {
 
 /**
  * struct weir_sched - the scheduler of one NIC, or of one peer
- * @classes: @nr_classes of them, sorted by level
+ * @classes: sorted by level
  * @low_bytes_max: most bytes in flight below the first level, unless @low_floor is more
  * @low_bytes: bytes in flight below the first level
  * @low_floor: one segment for each competing flow below the first level in unpaused bundles
- * @low_segment: the longest segment below the first level. There is room for all classes if this
- *	segment fits, else for none; otherwise short segments could keep long ones out
+ * @low_segment: the longest segment below the first level. No class has room unless this segment
+ *	fits, so that short segments cannot keep out long segments
  *
  * Serialised by its host.
  */
@@ -131,7 +130,7 @@ struct weir_flow {
 /**
  * weir_sched_init() - initialise a scheduler without flows
  * @s: to be initialised
- * @configs: @nr_classes of them, sorted by level
+ * @configs: @nr_classes entries, sorted by level
  * @nr_classes: 1 to WEIR_SCHED_CLASSES_MAX
  * @low_bytes_max: as above: the bandwidth-delay product, so that low levels can still fill the wire
  *	when higher levels are idle; UINT64_MAX: no limit
@@ -172,8 +171,8 @@ void weir_sched_flow_init(struct weir_flow *flow, struct weir_bundle *bundle, ui
  * @flow: in any state; the caller must not use a turn received before the move
  * @bundle: of the same class; *kept* until the flow moves again or is freed
  *
- * Quantum spent in the old bundle's round stays spent, and WRs in flight count for the new bundle.
- * The old bundle may be freed if it has no other flow.
+ * Quantum spent in the old round stays spent, and WRs in flight count for the new bundle. A bundle
+ * without flows may be freed.
  */
 void weir_sched_flow_move(struct weir_sched *s, struct weir_flow *flow, struct weir_bundle *bundle);
 
@@ -185,8 +184,7 @@ void weir_sched_idle(struct weir_sched *s, struct weir_flow *flow);
 
 /*
  * Stops a bundle from sending until weir_sched_resume(), or until no flow of the bundle is ready.
- * Other bundles' rounds continue. The rounds inside the bundle stand still, so that its flows share
- * later turns by weight. No effect if paused already.
+ * Rounds inside the bundle stand still; other bundles continue. No effect if paused already.
  */
 void weir_sched_pause(struct weir_sched *s, struct weir_bundle *bundle);
 void weir_sched_resume(struct weir_sched *s, struct weir_bundle *bundle);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The line is strict: only its head may take room, even if a later waiter would fit. This wastes a
- * little room for a moment, and nothing starves.
+ * The line is strict: only the first waiter may take room, even if a later waiter would fit. A
+ * little room is unused for a moment, but nothing starves.
  */
 #include "core/sched/window.h"
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The window: the bytes and work requests that may be in flight on one NIC (RDMAbox, section III).
- * Further work waits in its session, where requests can still be merged with later ones. In the
- * NIC, excess work would thrash the caches.
+ * Further work waits in the session, where merging is still possible, instead of thrashing the
+ * NIC's caches.
  *
- * A policy can learn the limit. The policy sees each completion and moves the limit between a lower
- * bound, at which every engine can work, and the host's upper bound.
+ * A policy can learn the limit from completions, between a lower bound that lets every engine work
+ * and the host's upper bound.
  *
- * Several engines share a window. A refused engine waits in line, and no engine takes room ahead of
- * the line. Large requests are therefore not starved by small ones, and no session starves another.
+ * Several engines share a window. A refused engine waits in line, and no engine passes the line.
+ * Small requests therefore cannot starve large requests, and no session starves another.
+ *
+ * Context of all: Any; never sleeps; externally serialised.
  */
 #ifndef WEIR_CORE_SCHED_WINDOW_H
 #define WEIR_CORE_SCHED_WINDOW_H
@@ -87,7 +89,6 @@ struct weir_window_waiter {
  * @bytes_max: bytes in flight at most, at least 1
  * @wrs_max: work requests in flight at most, at least 1
  *
- * Context: Any.
  * Return: 0, or -EINVAL if a limit is 0.
  */
 int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max);
@@ -98,7 +99,6 @@ int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max
  * @policy: *kept*; initialised
  * @bytes_min: lowest limit; at least the largest fragment of any engine
  *
- * Context: Any.
  * Return: 0, or -EINVAL if @bytes_min is 0 or above the initial limit of @w.
  */
 int weir_window_set_policy(struct weir_window *w, struct weir_window_policy *policy,
@@ -108,8 +108,6 @@ int weir_window_set_policy(struct weir_window *w, struct weir_window_policy *pol
  * weir_window_tick() - report the time
  * @w: the window
  * @now_ns: the time; no effect if earlier than the last
- *
- * Context: Any; never sleeps. Externally serialised.
  */
 static inline void weir_window_tick(struct weir_window *w, uint64_t now_ns)
 {
@@ -125,8 +123,6 @@ void weir_window_run_policy(struct weir_window *w, uint32_t bytes, uint64_t post
  * @w: the window; weir_window_give() is still owed
  * @bytes: as taken
  * @posted_ns: time of the post
- *
- * Context: Any; never sleeps. Externally serialised.
  */
 static inline void weir_window_completed(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
 {
@@ -139,9 +135,8 @@ static inline void weir_window_completed(struct weir_window *w, uint32_t bytes, 
  * @w: the window
  * @in_flight: most bytes in flight during the period
  *
- * For policies: a load that did not fill the window would gain nothing from a larger one.
+ * For policies: a load that left the window unfilled gains nothing from more room.
  *
- * Context: Any.
  * Return: true if @in_flight is most of the limit, or the rest may have been too small for one more
  *	WR.
  */
@@ -150,8 +145,6 @@ bool weir_window_is_filled_by(const struct weir_window *w, uint64_t in_flight);
 /**
  * weir_window_waiter_init() - initialise a waiter outside the line
  * @waiter: to be initialised
- *
- * Context: Any.
  */
 void weir_window_waiter_init(struct weir_window_waiter *waiter);
 
@@ -162,10 +155,9 @@ void weir_window_waiter_init(struct weir_window_waiter *waiter);
  * @bytes: size on the wire; may be 0, for an empty message
  *
  * On success the caller owes one weir_window_give() of the same size when the WR completes,
- * successful or flushed. A waiter in line keeps its turn and may take more. When done, it owes a
+ * successful or flushed. A waiter in line keeps its turn and may take more, and then owes a
  * weir_window_leave().
  *
- * Context: Any; never sleeps. Externally serialised.
  * Return: 0, or
  *	-EAGAIN   the window is full or another waiter is first: nothing claimed. @waiter is in line
  *	  now, and weir_window_next_waiter() returns it when there is room;
@@ -192,7 +184,6 @@ static inline void weir_window_claim(struct weir_window *w, uint32_t bytes)
  *
  * As weir_window_take(), without a waiter. Fails if any waiter is in line.
  *
- * Context: Any; never sleeps. Externally serialised.
  * Return: true if room was claimed.
  */
 static inline bool weir_window_try_take(struct weir_window *w, uint32_t bytes)
@@ -207,8 +198,6 @@ static inline bool weir_window_try_take(struct weir_window *w, uint32_t bytes)
  * weir_window_give() - return the room of one work request
  * @w: the same window
  * @bytes: as taken
- *
- * Context: Any; never sleeps. Externally serialised.
  */
 static inline void weir_window_give(struct weir_window *w, uint32_t bytes)
 {
@@ -223,8 +212,6 @@ static inline void weir_window_give(struct weir_window *w, uint32_t bytes)
  * @waiter: in line or not
  *
  * The next waiter may be able to go now: see weir_window_next_waiter().
- *
- * Context: Any; never sleeps. Externally serialised.
  */
 static inline void weir_window_leave(struct weir_window_waiter *waiter)
 {
@@ -237,7 +224,6 @@ static inline void weir_window_leave(struct weir_window_waiter *waiter)
  * @w: the window
  * @waiter: the claimant
  *
- * Context: Any; never sleeps. Externally serialised.
  * Return: true if @waiter is in line, and another is first or the refused size still does not fit.
  */
 bool weir_window_must_wait(const struct weir_window *w, const struct weir_window_waiter *waiter);
@@ -265,7 +251,6 @@ static inline bool weir_window_is_awaited(const struct weir_window *w,
  *
  * The first waiter is returned once each time that room appears.
  *
- * Context: Any; never sleeps. Externally serialised.
  * Return: the first in line if its refused size fits now, else NULL. The waiter must take or leave;
  *	until then no other can take.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * TIMELY sets a rate; this policy sets a window. So it makes one step for each window's worth of
- * completions, about one round trip. TIMELY's thresholds of 50 and 500 us suit one network. Here
- * the thresholds are multiples of the delay without a queue. Paths change, so that delay is
- * measured again now and then. The window closes to its minimum, and the first WR posted after the
- * drain is the sample.
+ * TIMELY sets a rate; this policy sets a window, and makes one step for each window's worth of
+ * completions, about a round trip. TIMELY's thresholds of 50 and 500 us suit one network; here they
+ * are multiples of the delay without a queue. Because paths change, that delay is measured again
+ * now and then. The window closes to its minimum, and the first WR posted after the drain is the
+ * sample.
  *
  * TIMELY's own rule between the thresholds has no fixed point, so the flows' shares are left to
  * chance. steer_by_trend() follows the patch by Zhu et al. (CoNEXT 2016), which has a fixed point.
@@ -54,10 +54,9 @@ static uint64_t shrink_window(struct weir_window_delay *d, const struct weir_win
 }
 
 /*
- * Between the thresholds, follows the trend. A falling delay grows the window by steps. A rising
- * delay shrinks the window in proportion to the queue. A constant delay does half of both. The
- * window rests where its size times its queue is a fixed number of steps, the same for all users of
- * the queue.
+ * Between the thresholds, follows the trend. A falling delay grows the window by steps; a rising
+ * delay shrinks it in proportion to the queue; a constant delay does half of both. The window rests
+ * where size times queue is a fixed number of steps, the same for all users of the queue.
  */
 static uint64_t steer_by_trend(struct weir_window_delay *d, const struct weir_window *w)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A quarter more room is kept if throughput rises by a twentieth. A fifth less room is kept if
- * throughput falls by less than a fortieth. Below the knee, throughput is proportional to the
- * window; above, it is constant. Both thresholds are far from either case. A smaller window is
- * always compared with the best rate so far, so that many small losses cannot add up.
+ * A quarter more room must raise throughput by a twentieth; a fifth less room may lower it by a
+ * fortieth. Throughput is proportional to the window below the knee and constant above, far from
+ * both thresholds. A smaller window is compared with the best rate so far, so that small losses
+ * cannot add up.
  *
- * Each trial disturbs the traffic. Trials become rarer as long as they find nothing, until the
- * yield of the window changes by itself.
+ * Trials disturb the traffic, so failed trials become rarer until the rate changes by itself.
  */
 #include "core/sched/window_knee.h"
 

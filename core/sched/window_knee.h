@@ -2,8 +2,8 @@
 /*
  * A window policy that finds the knee of throughput: the smallest window with which the NIC reaches
  * its full rate. Beyond the knee, more bytes in flight only wait longer, and finally thrash the
- * NIC's caches (RDMAbox, figure 1). The policy assumes nothing about delay. It tries slightly
- * larger and smaller windows and keeps the better one.
+ * NIC's caches (RDMAbox, figure 1). The policy ignores delay: it tries slightly larger and smaller
+ * windows and keeps the better.
  */
 #ifndef WEIR_CORE_SCHED_WINDOW_KNEE_H
 #define WEIR_CORE_SCHED_WINDOW_KNEE_H

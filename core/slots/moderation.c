@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The mean interval between changes tells when a read will find a full batch. Patient reads that
+ * find nothing back off exponentially.
+ */
 #include "core/slots/moderation.h"
 
 #define PATIENCE_NS_MIN 1000

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When to read the peer's bits again. At high rates a read should find many changes; at low rates a
- * lone change should not wait. HiPower (section 3.1) uses a fixed threshold; this module adapts to
- * the observed rate.
+ * When to read the peer's bits again. A read should find many changes at high rates, and a lone
+ * change should not wait. HiPower (section 3.1) uses a fixed threshold; this module adapts to the
+ * observed rate.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */

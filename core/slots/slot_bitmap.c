@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * All work is done by words: differences, matches and flips are one operation for 64 slots. Slots
- * are visited one by one only when a read reveals a change.
+ * All work is done by words of 64 slots. Single slots are visited only when a READ reveals a
+ * change.
  */
 #include "core/slots/slot_bitmap.h"
 
@@ -62,13 +62,13 @@ void weir_slot_bitmap_tx_init(struct weir_slot_bitmap_tx *o, uint32_t slots, uin
 	o->free = slots;
 }
 
-/* The slots of one word that the peer has. */
+/* Full slots in one word. */
 static uint64_t full_slots(const struct weir_slot_bitmap_tx *o, uint32_t word)
 {
 	return o->bits[word] ^ o->told[word] ^ o->seen[word];
 }
 
-/* The slots of one word that can be acquired. */
+/* Free slots in one word. */
 static uint64_t free_slots(const struct weir_slot_bitmap_tx *o, uint32_t word)
 {
 	return ~(full_slots(o, word) | o->held[word] | o->in_flight[word]) &
@@ -191,7 +191,7 @@ void weir_slot_bitmap_rx_init(struct weir_slot_bitmap_rx *in, uint32_t slots, ui
 	in->slots = slots;
 }
 
-/* The slots of one word that are not empty. */
+/* Full slots in one word. */
 static uint64_t filled_slots(const struct weir_slot_bitmap_rx *in, uint32_t word)
 {
 	return in->bits[word] ^ in->told[word] ^ in->seen[word];

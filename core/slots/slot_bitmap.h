@@ -3,10 +3,10 @@
  * Bitmap ownership of slots: which are full, which are free (HiPower, section 3.1).
  *
  * The sender has a pool of slots, and the receiver has a mirror of the pool. Each end has a bit for
- * each slot, in memory that only this end writes and the peer reads. A slot is free where the two
- * bits agree, and full where they differ. The sender flips its bit when the data is in the mirror;
- * the receiver flips its bit when it has finished with the slot. So the two ends flip in turn, and
- * one RDMA READ of the peer's bits shows the state of all slots.
+ * each slot, written by this end only and read by the peer. A slot is free where the two bits
+ * agree, and full where they differ. The sender flips when the data is in the mirror; the receiver
+ * flips when finished with the slot. So the ends flip in turn, and one RDMA READ of the peer's bits
+ * shows the state of all slots.
  *
  *	sender                                    receiver
  *	acquire: a slot whose bits agree
@@ -17,24 +17,23 @@
  *	                                          release(): flip
  *
  * Why a bit is never seen before its data. The READ follows the writes on the same reliable
- * connection. The responder executes the READ after the writes. Its response cannot leave host
- * memory before their data is there, because a device's read pushes the device's earlier writes.
- * When the READ completes, all data committed before its post is in the mirror, and only then does
- * the sender flip. A receiver that sees the flip therefore has the data. The completion of a WRITE
- * alone only proves that the peer's device has the data.
+ * connection. The responder executes the READ after the writes. The response cannot leave host
+ * memory before the data is there, because a device's read pushes the device's earlier writes. Only
+ * when the READ completes, so with all data in the mirror, does the sender flip. A receiver that
+ * sees the flip therefore has the data. The completion of a WRITE only proves that the peer's
+ * device has the data.
  *
- * Why a late READ does no harm. Each end has one READ in flight at a time, so results are applied
- * once and in order. If the peer flips a bit after the READ has passed, the result shows the older
- * value. The sender then takes a free slot for full, or the receiver takes a full slot for empty. A
- * value from two flips ago would look current, but is impossible. The second flip of a slot waits
- * for the other end's flip in between, and that end flips only after a later READ. A peer that
- * flips out of turn breaks the protocol and is detected.
+ * Why a late READ does no harm. Each end has one READ in flight at a time, so results apply once
+ * and in order. If the peer flips after the READ has passed, the result is older: the sender takes
+ * a free slot for full, or the receiver a full slot for empty. A value from two flips ago would
+ * look current, but is impossible: the second flip waits for the other end's flip in between, which
+ * follows a later READ. A peer that flips out of turn is detected.
  *
  * Notified slots. Instead of flipping bits, the sender can send an immediate with the number of the
- * last slot. It arrives after the data of all earlier writes on the connection, so no READ has to
- * follow. No bit may announce these slots as well: the peer could see the bit first, or count the
- * slot twice. Each end therefore keeps notified slots as a difference, in private words. The
- * receiver releases such a slot like any other.
+ * last slot. The immediate arrives after the data of all earlier writes, so no READ has to follow.
+ * No bit may announce these slots as well: the peer could see the bit first, or count the slot
+ * twice. Each end therefore keeps notified slots as a private difference. The receiver releases
+ * such a slot like any other.
  *
  * Bits change by one aligned store a word, for any number of slots: wait-free. The host owns the
  * memory, the READs and the time.

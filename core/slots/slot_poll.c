@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Reads to confirm, for news and for room are moderated apart. A peer that has sent a request is
+ * notified instead; trials decide whether one by one or coalesced.
+ */
 #include "core/slots/slot_poll.h"
 
 #define BATCH 64u /* changes that a READ should find */
 #define CONFIRM_MANY 32u /* slots that are confirmed even if the peer is busy */
 #define CACHED_BYTES (4u << 20) /* bytes of used slots, mirrors included, that fit the caches */
-#define BUSY_GAPS 4u /* a confirmation is delayed this much longer while the peer has enough
-		      * slots */
+#define BUSY_GAPS 4u /* factor of delay while the peer has slots enough */
 #define COMPANY_MIN 2u /* slots in a notification that make waiting for more worthwhile */
 #define COMPANY_MAX 32u /* cap on the slots counted */
-#define TOLD_BYTES (256u << 10) /* data worth an immediate of its own */
+#define TOLD_BYTES (256u << 10) /* bytes notified at once, since an immediate costs little beside
+				 * them */
 #define LONE_MIN 8u /* slots put before coalescing is tried again */
 #define TRIALS 3u /* failed trials, each doubling the time to the next */
-#define ROOM_LOOKS 4u /* a sender without slots polls at least once in this many READ times */
+#define ROOM_LOOKS 4u /* a sender without slots waits at most this many READ times */
 #define LOOKS_WORTH 16u /* a slot may stay unconfirmed for this many READ times */
 #define AT_ONCE_NS 4000u /* READ time of a device that completes within the post, plus a margin */
 
@@ -60,7 +64,7 @@ uint64_t weir_slot_poll_patience_ns(const struct weir_slot_poll *l)
 		       WEIR_SLOT_POLL_CONFIRM_NS_MAX);
 }
 
-/* A READ that no caller polled for measures the caller's absence, unless it was fast. */
+/* Without a caller polling, a slow READ measures the caller's absence. */
 static void update_read_time(struct weir_slot_poll *l, uint64_t now_ns)
 {
 	uint64_t took_ns = now_ns - l->asked_ns;
@@ -95,9 +99,9 @@ static bool is_short_of_slots(const struct weir_slot_poll *l, const struct weir_
 }
 
 /*
- * A peer that still had slots to release at the last READ is busy. When it finishes and finds no
- * more, it sends a request, and the next put sees the request. A peer that polls without end and
- * sends no request finds more slots a little later.
+ * A peer that had slots to release at the last READ is busy. When finished, the peer sends a
+ * request, and the next put sees the request. A peer that polls without end sends no request, and
+ * finds more slots a little later.
  */
 static bool must_confirm(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			 struct weir_slot_poll_request ring, uint64_t now_ns)
@@ -114,8 +118,8 @@ static bool must_confirm(const struct weir_slot_poll *l, const struct weir_slot_
 }
 
 /*
- * A sleeping peer releases nothing until notified; the READ that wakes it covers earlier slots.
- * After a READ that found no room, the next waits until half as many are free.
+ * A sleeping peer releases nothing until woken. After a READ that found no room, the next READ
+ * waits until half as many slots are free.
  */
 static bool must_find_room(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			   struct weir_slot_poll_request ring, uint64_t now_ns)
@@ -166,7 +170,7 @@ static void retry_coalescing(struct weir_slot_poll *l, const struct weir_slot_bi
 	restart_watch(c, o, now_ns);
 }
 
-/* A sender that only notifies never reads, so it takes the READ time from the peer's request. */
+/* A sender that only notifies never reads; the peer's request carries the READ time. */
 bool weir_slot_poll_must_notify(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 				struct weir_slot_poll_request ring, uint64_t now_ns)
 {
@@ -212,7 +216,7 @@ bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want,
 		return false;
 	if (owes)
 		return true;
-	/* Some room may exist that is not worth a wake-up, so keep polling for ROOM. */
+	/* The peer may have room to give that is not worth a wake-up. */
 	if (want == WEIR_SLOT_POLL_NEWS && weir_slot_poll_has_requested(l, want, owes))
 		return false;
 	return want == WEIR_SLOT_POLL_NEWS ? weir_moderation_is_due(&l->news, now_ns) :

@@ -3,15 +3,14 @@
  * When an end of an exchange reads its peer's bits (core/slots/slot_bitmap.h), and when
  * notifications are better.
  *
- * Bits alone wake no thread. An end whose READ found nothing, or whose READs take long, sends a
- * request to the peer and reads once more. The peer flips bits before it checks for requests. So
- * either that last READ sees the flip, or the peer sees the request and answers with one wake-up.
- * Alternatively the peer notifies the next slots by immediates, up to a limit for each request. One
- * immediate covers all slots put before and not shown yet, so neither end needs a READ. A lone slot
- * is notified at once; frequent slots are notified together, as many as a READ would show.
+ * Bits alone wake no thread. After a fruitless READ, or if READs take long, an end sends a request
+ * to the peer and reads once more. The peer flips bits before checking for requests. So either the
+ * last READ sees the flip, or the peer sees the request and answers with a wake-up. Or the peer
+ * notifies the next slots by immediates, up to a limit a request. One immediate covers all slots
+ * not shown yet, so neither end needs a READ. A lone slot is notified at once; frequent slots are
+ * notified together.
  *
- * The host owns the READs, requests, wake-ups and the time. Each end both sends and receives; an
- * end that does only one ignores the other half.
+ * The host owns the READs, requests, wake-ups and the time. A one-way end ignores the other half.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */
@@ -36,7 +35,7 @@
  * struct weir_slot_poll_request - the peer's current request for news
  * @number: differs from the request before; 0: none, or answered
  * @tells: notifications that the peer still accepts
- * @patience_ns: longest time that a slot may wait to be notified with others
+ * @patience_ns: longest delay of a notification
  */
 struct weir_slot_poll_request {
 	uint64_t number;
@@ -126,15 +125,15 @@ static inline bool weir_slot_poll_is_slow(const struct weir_slot_poll *l)
 	return l->took_ns >= WEIR_SLOT_POLL_SLOW_NS;
 }
 
-/* Slots put that the peer cannot find until this end reads. */
+/* Slots put but not shown: the peer finds them only after a READ by this end. */
 static inline uint64_t weir_slot_poll_unshown(const struct weir_slot_bitmap_tx *o)
 {
 	return o->committed - o->arrived;
 }
 
 /*
- * For a sender: whether the last of the committed slots now being sent should notify all slots not
- * shown. If so, the host calls weir_slot_poll_notified() with their number as @together.
+ * Whether the last slot being sent, already committed, should notify all slots not shown. If so,
+ * the host calls weir_slot_poll_notified() with their number as @together.
  */
 bool weir_slot_poll_must_notify(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 				struct weir_slot_poll_request ring, uint64_t now_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A token bucket for the CPU time that a target thread spends on unloaded writes: polling, copying,
- * reporting. A thread that exceeds its budget tells the initiators to pause until the time is
- * earned again. Unused time is kept for one period, so that a burst passes.
+ * A token bucket for the CPU time of a target thread on unloaded writes: polling, copying,
+ * reporting. Beyond its budget the thread asks initiators to pause until the time is earned again.
+ * Unused time is kept for one period, for bursts.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A write touches one counter or two, the histogram, and sometimes one counter that fades. A
- * counter loses a quarter of its value each time the cursor passes, so it stands for the last few
- * rounds. In a round, a page receives FADE_TICKS writes on average if all pages in the range are
- * written. That is enough to tell pages apart, and far below the limit of eight bits.
+ * A write updates one or two counters and the histogram, and sometimes fades a counter. A counter
+ * loses a quarter each time the cursor passes, so its value covers the last few rounds. A round has
+ * FADE_TICKS writes a page on average: enough to tell pages apart, and far below the limit of eight
+ * bits.
  *
- * If few pages are written, or few take nearly all writes, their counters would reach the limit and
- * look alike. The cursor speeds up before the threshold gets there. This costs little, because the
- * cursor skips empty lines of counters by the word. A round is as long as the number of non-empty
- * counters, and each write adds at most one.
+ * If a few pages take nearly all writes, their counters would reach the limit and look alike. The
+ * cursor therefore speeds up before the threshold gets there. This is cheap, because the cursor
+ * skips empty lines of counters by the word.
  */
 #include "core/unload/page_heat.h"
 

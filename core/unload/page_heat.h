@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Recent write frequency of each page, and which pages are hot. Hot are the pages that a
- * translation cache of a given size would hold if it kept the most written pages (uRDMA, section
- * 3.2).
+ * Recent write frequency of pages. Hot pages are the most written pages, as many as a translation
+ * cache of a given size would hold (uRDMA, section 3.2).
  *
- * Each page has a counter of recent writes. A page is hot above a threshold, the lowest with no
- * more hot pages than the cache has room for. Each write updates the counters' histogram and the
- * threshold, and fades a few counters, so no write is expensive. A bit for each line of counters
- * shows where there is something to fade. With more pages than counters, pages share counters: each
- * page has two, and the lower counts (a sketch).
+ * Each page has a counter of recent writes and is hot from a threshold on, the lowest at which all
+ * hot pages fit the cache. Each write updates the histogram and the threshold, and fades a few
+ * counters, so no write is expensive. With more pages than counters, each page shares two counters,
+ * and the lower counts (a sketch).
  *
  * Context of all: Any; never sleeps; externally serialised.
  */

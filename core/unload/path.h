@@ -2,16 +2,15 @@
 /*
  * The path of a small write (uRDMA, section 3.2). An offloaded write is one-sided, through the
  * target's NIC. An unloaded write goes to a buffer, and the target's CPU copies the data. The NIC
- * is faster if it has the page's translation cached, else the CPU is. The initiator cannot see that
- * cache, and guesses from the write frequency of each page.
+ * is faster with the page's translation cached, else the CPU. The initiator guesses the cache's
+ * contents from write frequency.
  *
- * Hot pages are the pages that the NIC's cache will hold, up to its configured size: see
- * core/unload/page_heat.h. Pages of 2 MiB are counted beside those of 4 KiB, to show the effect of
- * huge pages.
+ * Hot pages are assumed cached, up to a configured number: see core/unload/page_heat.h. Pages of 2
+ * MiB are counted too, to show the effect of huge pages.
  *
- * Whether unloading pays at all depends on devices and CPUs. WEIR_PATH_POLICY_MEASURED sends
+ * Whether unloading pays depends on devices and CPUs. WEIR_PATH_POLICY_MEASURED sends
  * WEIR_PATH_PROBES cold writes by both paths and compares all pairs. Unless unloading is faster in
- * most pairs, everything is offloaded, and trials become rarer.
+ * most pairs, all writes are offloaded, and trials become rarer.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */

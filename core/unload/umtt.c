@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Open addressing with linear probing. A removal moves later entries back into the gap, so there
+ * are no tombstones.
+ */
 #include "core/unload/umtt.h"
 
 #define GOLDEN 0x9e3779b97f4a7c15ull

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The checks of the target's CPU before it copies an unloaded write, in place of its NIC. The map
- * says which memory a tag stands for, who owns the registration, and whether it is writable (uRDMA,
- * section 3.1: uMTT).
+ * The target's CPU checks each unloaded write before copying, as its NIC would. The map gives the
+ * memory, owner and rights of each tag (uRDMA, section 3.1: uMTT).
  *
- * A tag is the rkey of a registration, so a peer that cannot write through the NIC cannot write
- * through the CPU. The host adds a registration after registering, and removes it before
- * deregistering. The host locks the map from a check to the end of the copy, so nothing is written
- * after a removal returns. The table is the host's memory. It uses open addressing, and removal
- * leaves no tombstone.
+ * A tag is the rkey of a registration, so the CPU grants no more access than the NIC. The host adds
+ * a memory region after registering and removes it before deregistering. The host locks the map
+ * from a check to the end of the copy, so nothing is written after a removal returns.
  *
  * Context of all: Any; never sleeps; externally serialised.
  */

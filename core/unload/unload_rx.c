@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A report carries a 16-bit count of copied writes, so one report covers any number of them. */
 #include "core/unload/unload_rx.h"
 #include "core/base/ordered_store.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The target's end of one unload buffer: checks and copies writes, and decides when to report.
- * Writes are executed in order of arrival. A refused write ends the buffer: earlier writes are
- * done, later ones never are. The host receives slots and sends reports: a donor's link
- * (lib/donor/unload_rx.h), or a queue pair beside the program's (preload/unload/unload_rx.h).
+ * Writes are executed in order of arrival. A refused write ends the buffer: no later write is
+ * executed. The host receives slots and sends reports: a donor's link (lib/donor/unload_rx.h), or a
+ * queue pair beside the program's (preload/unload/unload_rx.h).
  *
  * Context of all: Any; never sleeps; externally serialised, also against changes of the map.
  */
@@ -39,8 +39,8 @@ static inline void weir_unload_rx_init(struct weir_unload_rx *c, uint16_t tell_m
 /**
  * weir_unload_rx_check() - check the next write
  *
- * For a host that makes its own checks too, and then calls weir_unload_rx_store() or
- * weir_unload_rx_refuse(). Otherwise as weir_unload_rx_copy(), which does both steps.
+ * For hosts with checks of their own, followed by weir_unload_rx_store() or
+ * weir_unload_rx_refuse(). Otherwise as weir_unload_rx_copy().
  */
 int weir_unload_rx_check(struct weir_unload_rx *c, const struct weir_umtt *map, uint32_t owner,
 			 uint32_t tag, uint64_t addr, uint32_t length);

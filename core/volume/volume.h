@@ -10,38 +10,37 @@
  * Reads and writes. A read goes to a VALID replica, which has every completed write. A write goes
  * to all VALID and FILLING replicas, and succeeds if a VALID replica has the data. Replicas that
  * missed the write become STALE before the write is reported done, and are never read again. If no
- * VALID replica has the data, the write fails and its outcome is unknown. One replica then stays
- * VALID and alone decides, so that two reads never differ. A non-empty extent without a VALID
- * replica is lost for good: new memory would hold zeroes, not the data written.
+ * VALID replica has the data, the write fails, outcome unknown. A single replica then stays VALID,
+ * so that two reads never differ. A non-empty extent without a VALID replica is lost for good: new
+ * memory would hold zeroes.
  *
- * Filling a replica during reads and writes. The data is copied chunk by chunk. A window opens over
- * a chunk before it is read, and closes after it is written. A write that begins in the window
- * overtakes the copy, which then skips the pages of that write. The chunk is read only after the
- * writes from before the window have ended, so the source has their data. The replica becomes VALID
- * only after the last overtaking writes have ended, so the replica has their data too.
+ * Filling a replica during reads and writes. The data is copied chunk by chunk. A window is open
+ * over a chunk from before the read until after the write. A write that begins in the window
+ * overtakes the copy, which then skips those pages. The chunk is read only after writes from before
+ * the window have ended, so the source has their data. The replica becomes VALID only after the
+ * last overtaking writes have ended, for the same reason.
  *
  * Checksums. The volume keeps a checksum of each page as last written. Reads and writes of a page
- * have one order everywhere: the order in which the host pushes them. A reader therefore takes the
- * expected checksums at that time and compares. A mismatch means that the memory was changed behind
- * the volume's back, and another replica is read. A page never written, or discarded, is zeroes by
- * definition and needs no donor. If the first write of such a page fails, the page stays zeroes. A
- * page whose later write failed may hold anything.
+ * take effect in the order pushed by the host, so a reader takes the expected checksums when
+ * pushing the read. On a mismatch, memory was changed behind the volume's back, and another replica
+ * is read. A page never written, or discarded, is zeroes by definition and needs no donor. If the
+ * first write of such a page fails, the page stays zeroes. A page whose later write failed may hold
+ * anything.
  *
- * Memory moves by extents. An extent with all pages discarded is thin: it wants no memory and gives
- * back what it has, except for a reserve. A write to an extent without memory takes the memory of
- * an idle extent at once. The reserve is refilled later.
+ * Memory moves by extents. An extent with all pages discarded is thin: its memory is given back,
+ * except for a reserve. A write to an extent without memory takes the memory of an idle extent at
+ * once; the reserve is refilled later.
  *
- * A donor may want memory back. The donor states how many extents it keeps, and its other replicas
- * must leave. Such replicas stay VALID, and are read and written, while replacements are filled
- * elsewhere. An extent has one slot more than replicas for this. A leaving replica becomes STALE
- * only when the extent has more VALID replicas than required. Replicas with no room elsewhere stay
- * where they are.
+ * A donor may want memory back, and limits the extents it keeps; other replicas must leave. Leaving
+ * replicas stay in use while replacements are filled elsewhere, in the one slot that an extent has
+ * beyond its replicas. A leaving replica becomes STALE only when the extent has more VALID replicas
+ * than required. Without room elsewhere, replicas stay where they are.
  *
- * A local disk, if the host has one, is the last resort. Written pages are copied there later, from
- * a VALID replica. A bit for each page says that the disk has the latest version, and is cleared
- * when the page changes. If no replica can be read, the disk is read for the pages that it has. An
- * extent is not lost if the disk has all its pages. Once a donor gives memory, the extent is filled
- * from the disk. Until then the extent accepts no writes, so that no write overtakes that copy.
+ * A local disk, if any, is the last resort. Written pages are copied there later, from a VALID
+ * replica. A bit for each page says that the disk has the latest version. If no replica can be
+ * read, the disk is. An extent with all pages on disk is not lost: once a donor gives memory, the
+ * extent is filled from the disk. Until then the extent accepts no writes, so that no write
+ * overtakes that copy.
  *
  * The host owns memory, requests and time, and asks donors for the placements from
  * weir_volume_next_placement().
@@ -254,8 +253,8 @@ struct weir_volume_placement {
  * @v: the volume
  * @place: receives the placement
  *
- * Chooses the donor with the most room among the donors that are up and do not hold the extent. The
- * host asks this donor, and owes a weir_volume_granted() or a report that the donor has no room.
+ * Chooses the donor with the most room that is up and does not hold the extent. The host asks this
+ * donor, and owes a weir_volume_granted() or a weir_volume_donor_room() of 0.
  *
  * Return: 0; -ENOENT if no memory is missing, apart from lost extents and leaving replicas; -ENOSPC
  *	if no donor has room.
@@ -311,8 +310,8 @@ bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_placement *pl
  * weir_volume_provide() - find memory for an extent about to be written
  * @v: the volume
  * @extent: number of the extent
- * @from: receives @extent if it has memory, or the extent whose memory was exchanged with it, slot
- *	by slot. The host makes the same exchange before it releases its lock
+ * @from: receives @extent if memory was there, or else the extent that exchanged memory with
+ *	@extent, slot by slot. The host makes the same exchange before unlocking
  *
  * Return: 0; -EAGAIN until a donor gives memory, a slow donor answers, or the extent is filled from
  *	the local disk; -ENOSPC if no donor has any; -EIO if the extent is lost.
@@ -330,7 +329,7 @@ int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from);
 void weir_volume_discard(struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
 			 bool keep);
 
-/* Whether all these pages are NOTHING, so that no donor needs to be read. */
+/* Whether all pages are NOTHING, so that no donor needs to be read. */
 bool weir_volume_is_blank(const struct weir_volume *v, uint32_t extent, uint32_t page,
 			  uint32_t pages);
 
@@ -357,7 +356,7 @@ void weir_volume_read_end(struct weir_volume *v, uint32_t extent, uint8_t slot);
 void weir_volume_expect(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
 			uint32_t *sums);
 
-/* A replica has wrong data. It becomes STALE, unless it is the last. Return: true if STALE. */
+/* Makes a replica with wrong data STALE, unless no other is VALID. Return: true if STALE. */
 bool weir_volume_distrust(struct weir_volume *v, uint32_t extent, uint8_t slot);
 
 /* A bit for each replica that a write would go to; 0: no replica is VALID. */
@@ -389,8 +388,8 @@ struct weir_volume_write {
  * @pages: number of pages
  * @sums: checksums of the pages, even and not 0; *kept until the write ends*
  *
- * The host pushes the write to all of @w->slots before it releases its lock. The host owes a
- * weir_volume_write_end() when all of them have ended.
+ * The host pushes the write to all @w->slots before unlocking, and owes a weir_volume_write_end()
+ * when all have ended.
  *
  * Return: 0; -EIO if the extent has no VALID replica.
  */
@@ -411,8 +410,7 @@ enum weir_volume_copy_op {
 	WEIR_VOLUME_COPY_NOTHING, /* no replica to fill */
 	WEIR_VOLUME_COPY_WAIT, /* ask again when a write of this volume has ended */
 	WEIR_VOLUME_COPY_READ, /* from @slot */
-	WEIR_VOLUME_COPY_WRITE, /* to @slot; the host pushes the write before it releases its
-				 * lock */
+	WEIR_VOLUME_COPY_WRITE, /* to @slot; the host pushes the write before unlocking */
 	WEIR_VOLUME_COPY_READ_LOCAL, /* from the local disk */
 };
 
@@ -439,7 +437,7 @@ struct weir_volume_copy_step {
 void weir_volume_resync_next(struct weir_volume *v, struct weir_volume_copy_step *step);
 void weir_volume_resync_done(struct weir_volume *v, bool succeeded);
 
-/* Whether the local disk has all these pages, or they are NOTHING. */
+/* Whether each page is on the local disk or NOTHING. */
 bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_t page,
 			   uint32_t pages);
 
@@ -449,10 +447,10 @@ bool weir_volume_is_local(const struct weir_volume *v, uint32_t extent);
 /**
  * weir_volume_local_next() - choose pages to copy to the local disk
  * @v: the volume
- * @step: receives READ: the host reads these pages from this replica, pushed before it releases its
- *	lock. The host then owes a weir_volume_read_end() and, when the disk is written, a
- *	weir_volume_local_done(). WAIT: ask again; the search takes several calls. NOTHING: the disk
- *	is up to date until the next write
+ * @step: receives READ: the host reads the pages from the replica, pushed before unlocking. The
+ *	host then owes a weir_volume_read_end() and, when the disk is written, a
+ *	weir_volume_local_done(). WAIT: ask again, the search is not finished. NOTHING: the disk is
+ *	up to date until the next write
  */
 void weir_volume_local_next(struct weir_volume *v, struct weir_volume_copy_step *step);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which extents want memory, which donors give it, and which extents get it.
+ * Matches extents that want memory with donors.
  *
  * All memory is alike. Granted memory goes to any extent that wants memory by then. A write to an
  * extent without memory takes that of an idle extent, so no write waits for a donor.
@@ -180,8 +180,8 @@ static bool extent_is_unused(const struct weir_volume *v, uint32_t extent)
 }
 
 /*
- * Marks all but @stay of the donor's replicas of one kind as leaving. Return: @stay, less the
- * replicas kept.
+ * Marks replicas as leaving, all but @stay of the donor's extents with data (@holds) or without.
+ * Return: how many more may stay.
  */
 static uint64_t keep_replicas(struct weir_volume *v, uint8_t donor, bool holds, uint64_t stay)
 {
@@ -272,8 +272,8 @@ void weir_volume_trim(struct weir_volume *v)
 static void detach_memory(struct weir_volume *v, const struct weir_volume_placement *place)
 {
 	if (v->copy.extent == place->extent && v->copy.target == place->slot)
-		v->copy.state = WEIR_RESYNC_IDLE; /* memory that comes to this slot later holds none
-						   * of the copy */
+		v->copy.state = WEIR_RESYNC_IDLE; /* the next memory in this slot holds no part of
+						   * the copy */
 	v->extent[place->extent].replica[place->slot].state = WEIR_REPLICA_NONE;
 	if (v->donor[place->donor].state == WEIR_VOLUME_DONOR_UP)
 		v->donor[place->donor].free++;
