@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Locks that cost what locks cost: little when nobody else wants them, and more to hand over the
- * more threads wait for the line that the lock lies in. First come, first served.
+ * Locks with modelled cost: an uncontended take is cheap; a handover costs more for each thread
+ * that spins on the lock's cache line. Waiters get the lock in order of arrival.
  */
 #ifndef WEIR_SIM_CPU_LOCK_H
 #define WEIR_SIM_CPU_LOCK_H
@@ -10,12 +10,12 @@
 
 /**
  * struct sim_lock - one lock
- * @owner: who has it, or NULL
- * @waiters: who wants it, by wait_link
- * @sleeps: who waits sleeps, as on a futex; otherwise it spins
- * @nr_waiters: how many
- * @takes: how often it was taken
- * @contended: how often by one that had to wait
+ * @owner: the holder, or NULL
+ * @waiters: threads that wait, by wait_link
+ * @sleeps: waiters sleep, as on a futex; otherwise waiters spin
+ * @nr_waiters: length of @waiters
+ * @takes: successful takes so far
+ * @contended: takes that had to wait
  */
 struct sim_lock {
 	struct sim_thread *owner;
@@ -26,16 +26,16 @@ struct sim_lock {
 	uint64_t contended;
 };
 
-/* A free lock, *kept* where it is. */
+/* Initialises a free lock, *kept*. */
 void sim_lock_init(struct sim_lock *lock, bool sleeps);
 
-/* Takes it, after all who wanted it before. */
+/* Takes the lock, after all earlier waiters. */
 void sim_lock_take(struct sim_lock *lock, struct sim_thread *self);
 
-/* Takes it if it is free. Return: whether it has it. */
+/* Takes the lock if free. Return: whether @self now holds the lock. */
 bool sim_lock_try(struct sim_lock *lock, struct sim_thread *self);
 
-/* Gives back what it has, to who waits the longest. */
+/* Gives the lock to the oldest waiter. @self must hold the lock. */
 void sim_lock_give(struct sim_lock *lock, struct sim_thread *self);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a running thread does with its core is an event at the time when it is done. To preempt it
- * is to take the event back and keep what was left; an interrupt moves the event. The thread's
- * code sees nothing of either: it is behind a call that takes longer.
+ * An event marks the time at which a running thread finishes its use of the core. To preempt the
+ * thread, the core cancels the event and records the remaining time; an interrupt moves the event.
+ * The thread's code notices neither, except that the current call takes longer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static struct sim_thread *next_for(struct sim_core *core)
 	return NULL;
 }
 
-/* Lets the quantum end somebody's turn, since another waits. */
+/* Arms the end of the quantum, because another thread waits for the core. */
 static void arm_tick(struct sim_core *core)
 {
 	struct sim_clock *clock = core->host->clock;
@@ -117,7 +117,7 @@ static void tick_happens(struct sim_event *event)
 
 	if (!t || !next_for(core))
 		return;
-	if (clock->now_ps < core->slice_ps) { /* the one whose quantum it was has gone */
+	if (clock->now_ps < core->slice_ps) { /* the quantum's thread has left the core */
 		arm_tick(core);
 		return;
 	}

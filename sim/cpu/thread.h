@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A host's cores and the threads on them, each straight code on a fiber.
+ * The cores of a host and the threads on them. Each thread is straight code on a fiber.
  *
- * One run queue for all cores, first come first served; a thread keeps its core until it sleeps,
- * or until its quantum is over and another wants the core. A woken one takes the core that it had
- * last if that is idle, else any that is. An interrupt takes its time from whoever runs there.
+ * All cores share one run queue, first come first served. A thread keeps its core until the thread
+ * sleeps, or until its quantum is over and another thread waits. A woken thread takes its last core
+ * if idle, else any idle core. An interrupt takes its time from the thread that runs on the core.
  *
- * Calls that take a thread first, "@self", are made by that thread, and time passes in them.
+ * The thread @self makes the call itself, and virtual time passes during the call.
  */
 #ifndef WEIR_SIM_CPU_THREAD_H
 #define WEIR_SIM_CPU_THREAD_H
@@ -21,15 +21,15 @@ struct sim_thread;
 
 /**
  * struct sim_core - one logical CPU
- * @host: whose it is
- * @running: who has it, or NULL
- * @last: who had it last: going on costs no switch
- * @tick: when its quantum is over; scheduled when somebody waits
- * @slice_ps: when its quantum is over
- * @stolen_ps: interrupts have it until then
- * @since_ps: since when it is not idle
- * @busy_ps: not idle, up to @since_ps
- * @interrupts, @switches: so far
+ * @host: the machine of this core
+ * @running: the thread on the core, or NULL
+ * @last: the previous thread; resuming @last costs no switch
+ * @tick: fires at the end of the quantum; scheduled when another thread waits
+ * @slice_ps: end of the quantum
+ * @stolen_ps: end of the interrupts under way
+ * @since_ps: start of the current busy time
+ * @busy_ps: busy time up to @since_ps
+ * @interrupts, @switches: counts so far
  */
 struct sim_core {
 	struct sim_host *host;
@@ -46,10 +46,10 @@ struct sim_core {
 
 /**
  * struct sim_host - one machine
- * @clock, @profile: kept
- * @cores, @nr_cores: its CPUs
- * @kernel_ps: CPU of interrupts, switches and system calls so far
- * @ready: threads that could run
+ * @clock, @profile: *kept*
+ * @cores, @nr_cores: the CPUs
+ * @kernel_ps: CPU time of interrupts, switches and system calls so far
+ * @ready: threads that wait for a core
  */
 struct sim_host {
 	struct sim_clock *clock;
@@ -61,7 +61,7 @@ struct sim_host {
 };
 
 enum sim_thread_state {
-	SIM_THREAD_ASLEEP, /* a scheduled @event wakes it */
+	SIM_THREAD_ASLEEP, /* @event, if scheduled, wakes the thread */
 	SIM_THREAD_READY,
 	SIM_THREAD_RUNNING,
 	SIM_THREAD_OVER,
@@ -69,19 +69,19 @@ enum sim_thread_state {
 
 /**
  * struct sim_thread - one thread of a host
- * @fiber: its code
- * @event: asleep: it is ready then; running: what it does with the core is done then, and when
- *	it is not scheduled it spins for ever
- * @link: among the ready
- * @wait_link: for whatever it waits for to know it by
- * @host: its machine
- * @core: the one that it has, or had last
- * @left_ps: ready: of what it was doing with its core when it lost it; SIM_NEVER: spins for ever
+ * @fiber: the code
+ * @event: asleep: the thread becomes ready; running: the current use of the core ends. A running
+ *	thread whose @event is not scheduled spins for ever
+ * @link: in the ready list
+ * @wait_link: for the list of the lock or CQ that the thread waits for
+ * @host: the machine
+ * @core: the current core, or the last
+ * @left_ps: ready: time left of the use of the core that was preempted; SIM_NEVER: spins for ever
  * @state: an enum sim_thread_state
- * @pinned: it runs on @core only
- * @spins: it waits without giving its core up
- * @poked: it need not any more
- * @woken: it need not sleep the next time
+ * @pinned: the thread runs on @core only
+ * @spins: the thread waits and keeps its core
+ * @poked: the spin may end
+ * @woken: the next sleep returns at once
  */
 struct sim_thread {
 	struct sim_fiber fiber;
@@ -101,70 +101,70 @@ struct sim_thread {
 /**
  * sim_host_init() - a machine with idle cores
  * @host: *kept*
- * @clock, @profile: *kept*; the profile says how many cores
+ * @clock, @profile: *kept*; the profile gives the number of cores
  *
  * Return: 0, or -ENOMEM.
  */
 int sim_host_init(struct sim_host *host, struct sim_clock *clock,
 		  const struct sim_profile *profile);
 
-/* Frees what it holds; its threads were finished before. */
+/* Frees the cores. The caller has finished all threads. */
 void sim_host_fini(struct sim_host *host);
 
-/* The time that all cores together were not idle. */
+/* Busy time, summed over all cores. */
 uint64_t sim_host_busy_ps(const struct sim_host *host);
 
 /**
- * sim_thread_init() - a thread that is ready to begin now
+ * sim_thread_init() - a thread that is ready to start now
  * @thread: *kept* until sim_thread_fini()
- * @host: where
- * @core: the only core that it runs on, or -1
- * @run, @arg: what it runs; when that returns it is over
+ * @host: the machine
+ * @core: the only core that the thread may use, or -1
+ * @run, @arg: the thread's code; the thread is over when @run returns
  *
  * Return: 0, or -ENOMEM.
  */
 int sim_thread_init(struct sim_thread *thread, struct sim_host *host, int core,
 		    void (*run)(void *arg), void *arg);
 
-/* Gives its stack back, wherever it stands; the clock must not run any more. */
+/* Frees the stack, whether or not the thread is over. The clock must not run afterwards. */
 void sim_thread_fini(struct sim_thread *thread);
 
-/* Computes: keeps the core for @ps. */
+/* Computes: uses the core for @ps. */
 void sim_thread_run(struct sim_thread *self, uint64_t ps);
 
-/* A system call, in which the kernel is busy for @ps. */
+/* A system call that keeps the kernel busy for @ps. */
 void sim_thread_call(struct sim_thread *self, uint64_t ps);
 
 /**
- * sim_thread_spin() - keep the core until somebody pokes
- * @self: the thread
- * @max_ps: at most so long; SIM_NEVER: no bound
+ * sim_thread_spin() - keep the core until poked
+ * @self: the calling thread
+ * @max_ps: longest spin; SIM_NEVER: no bound
  *
- * Return: whether it was poked.
+ * Return: whether the thread was poked.
  */
 bool sim_thread_spin(struct sim_thread *self, uint64_t max_ps);
 
-/* Ends a spin, @in_ps from now; does nothing to a thread that does not spin, or was poked. */
+/* Ends a spin, @in_ps from now. No effect on a thread that does not spin or was poked already. */
 void sim_thread_poke(struct sim_thread *thread, uint64_t in_ps);
 
 /**
- * sim_thread_sleep() - give the core up until woken
- * @self: the thread
- * @until_ps: at the latest; SIM_NEVER: only when woken
+ * sim_thread_sleep() - give up the core until woken
+ * @self: the calling thread
+ * @until_ps: latest wake-up; SIM_NEVER: only sim_thread_wake() ends the sleep
  *
- * Returns at once when it was woken since it last slept.
+ * Returns at once if the thread was woken since its last sleep.
  */
 void sim_thread_sleep(struct sim_thread *self, uint64_t until_ps);
 
-/* Wakes it, or keeps it from sleeping once. What the waker pays is the caller's affair. */
+/* Wakes @thread, or makes its next sleep return at once. The waker pays for its own call. */
 void sim_thread_wake(struct sim_thread *thread);
 
 /**
  * sim_core_interrupt() - an interrupt
- * @core: where
- * @ps: how long its handler takes
+ * @core: the interrupted core
+ * @ps: run time of the handler
  *
- * Return: when the handler is done.
+ * Return: the time at which the handler is done.
  */
 uint64_t sim_core_interrupt(struct sim_core *core, uint64_t ps);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A heap of four children a node: half as deep as a binary one, and a node's children share two
- * cache lines or three. The keys lie in the heap itself, so that sifting touches no event but the
- * one it moves.
+ * A heap with four children a node: half as deep as a binary heap, and the children of a node share
+ * two or three cache lines. The heap holds the keys, so that sifting touches only the moved event.
  *
- * What happens mostly schedules something: while it does, its place at the top stays empty, and
- * what it schedules first goes down from there, which saves filling it from the end. Its key stays
- * too, before all others, so that none of them moves up to the empty place.
+ * Most events schedule another event. While an event runs, its place at the top stays empty, and
+ * the first event that it schedules is sifted down from there. This saves filling the top from the
+ * end. The old key stays at the top and precedes all others, so that no event moves up to the empty
+ * place.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define CHILDREN 4
 #define ROOM_MIN 256
 
-/* The time above and the number below, so that one comparison tells which comes first. */
+/* Time in the high half, sequence number in the low half: one comparison orders two events. */
 struct sim_due {
 	unsigned __int128 key;
 	struct sim_event *event;
@@ -56,7 +56,7 @@ static void sift_up(struct sim_clock *clock, uint32_t place, struct sim_due due)
 	put_event(clock, place, &due);
 }
 
-/* Of two that lie side by side, which; in numbers, since no branch could be foretold. */
+/* Index of the smaller of two adjacent keys. No branch, because a branch could not be predicted. */
 static uint32_t later_is_first(const struct sim_due *pair)
 {
 	return pair[1].key < pair[0].key;
@@ -81,8 +81,8 @@ static uint32_t first_child(const struct sim_clock *clock, uint32_t place)
 }
 
 /*
- * What takes a free place comes from the end of the heap as a rule, and so belongs near it: the
- * place moves all the way down, past the first child each time, and then @due up from there.
+ * Fills a free place with @due, which usually comes from the end of the heap and belongs near the
+ * end. The free place moves down to a leaf along the first children; then @due moves up.
  */
 static void sift(struct sim_clock *clock, uint32_t place, struct sim_due due)
 {
@@ -95,7 +95,7 @@ static void sift(struct sim_clock *clock, uint32_t place, struct sim_due due)
 	sift_up(clock, place, due);
 }
 
-/* The same for what comes from anywhere, and so belongs anywhere: it stops on the way down. */
+/* As sift(), for an event that may belong anywhere: stops on the way down. */
 static void sift_down(struct sim_clock *clock, struct sim_due due)
 {
 	uint32_t place = 0;
@@ -138,7 +138,7 @@ void sim_clock_at(struct sim_clock *clock, struct sim_event *event, uint64_t whe
 	sift_up(clock, clock->count++, due);
 }
 
-/* What comes from the end of the heap takes a free place. */
+/* Moves the last event of the heap to a free place. */
 static void fill_top(struct sim_clock *clock, uint32_t place)
 {
 	if (place < --clock->count)
@@ -160,7 +160,7 @@ uint64_t sim_clock_due_ps(const struct sim_clock *clock, const struct sim_event 
 
 bool sim_clock_skip(struct sim_clock *clock, uint64_t until_ps)
 {
-	/* Where the top is empty, what comes first is the first child of it. */
+	/* With an empty top, the first event is the first child of the top. */
 	uint32_t first = clock->top_is_empty ? first_child(clock, 0) : 0;
 
 	if (until_ps > clock->until_ps ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a switch must keep is what the calling convention has a function keep: it looks like a
- * call to the compiler. Rounding modes are not switched, because no fiber changes them.
+ * A switch saves only the registers that a function must preserve under the calling convention: to
+ * the compiler, the switch looks like a call. Rounding modes stay, because no fiber changes them.
  */
 #include <assert.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "sim/event/fiber.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define STACK_BYTES (256u << 10) /* its red zones want room */
+#define STACK_BYTES (256u << 10) /* the sanitizer's red zones need room */
 #include <sanitizer/common_interface_defs.h>
 #else
 #define STACK_BYTES (64u << 10)
@@ -22,9 +22,9 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-/* Saves where it was called in *@from, and returns where @to was saved. */
+/* Saves the caller's stack pointer in *@from and continues where @to was saved. */
 void sim_fiber_switch(void **from, void *to);
-/* Where a fiber begins: calls the function in the first saved register with the second. */
+/* Entry of a fiber: calls the function in the first saved register with the second as argument. */
 void sim_fiber_begin(void);
 
 #if defined(__x86_64__)
@@ -78,12 +78,12 @@ __asm__(".text\n"
 #error "fibers want a switch for this processor"
 #endif
 
-/* Tells the sanitizers that the stack is about to be another one, and that it now is. */
+/* Tell the sanitizers that the stack is about to change, and that it has changed. */
 
 static void leave_begins(struct sim_fiber *fiber)
 {
 #if defined(__SANITIZE_ADDRESS__)
-	/* No place to save: what the address sanitizer holds of a fiber that is over is freed. */
+	/* NULL for a fiber that is over: the address sanitizer frees its fake stack. */
 	__sanitizer_start_switch_fiber(fiber->is_over ? NULL : &fiber->own_fake, fiber->outer_stack,
 				       fiber->outer_bytes);
 #elif defined(__SANITIZE_THREAD__)
@@ -147,7 +147,7 @@ int sim_fiber_init(struct sim_fiber *fiber, void (*run)(void *arg), void *arg)
 		munmap(fiber->stack, fiber->stack_bytes);
 		return -ENOMEM;
 	}
-	/* Where they were saved ends at a multiple of 16, as a call wants it. */
+	/* The stack pointer after the saved words is a multiple of 16, as a call requires. */
 	saved = (uintptr_t *)(fiber->stack + fiber->stack_bytes) - SAVED_WORDS - 2;
 	saved[SAVED_CALL] = (uintptr_t)fiber_main;
 	saved[SAVED_ARG] = (uintptr_t)fiber;

@@ -3,7 +3,7 @@
 
 #define LINEAR (1ull << SIM_HISTOGRAM_LINEAR_BITS)
 
-/* Below 2 * LINEAR each value has its bucket; above, each power of two has LINEAR of them. */
+/* Below 2 * LINEAR, one bucket a value; above, LINEAR buckets for each power of two. */
 static unsigned int bucket_of(uint64_t value)
 {
 	unsigned int shift;

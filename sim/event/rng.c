@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * xoshiro256** of Blackman and Vigna, its state filled by splitmix64 as they advise, and numbers
- * below a bound by Lemire's multiplication ("Fast Random Integer Generation in an Interval").
+ * xoshiro256** by Blackman and Vigna, seeded by splitmix64 as they advise. Numbers below a bound
+ * use Lemire's multiplication ("Fast Random Integer Generation in an Interval").
  */
 #include "sim/event/rng.h"
 
@@ -46,7 +46,7 @@ uint64_t sim_rng_next(struct sim_rng *rng)
 
 uint64_t sim_rng_below(struct sim_rng *rng, uint64_t count)
 {
-	uint64_t unfair = -count % count; /* so many low parts come once too often */
+	uint64_t unfair = -count % count; /* low parts below this number occur too often */
 	unsigned __int128 product;
 
 	do {

@@ -25,7 +25,7 @@ static uint64_t *set_of(const struct sim_cache *cache, uint64_t key)
 	return cache->keys + (size_t)((hash >> 32) * cache->nr_sets >> 32) * cache->nr_ways;
 }
 
-/* Moves what is at @way, or falls out there, to the front as @key. */
+/* Moves the key at @way to the front; a key that differs from @key falls out. */
 static void to_front(uint64_t *set, uint32_t way, uint64_t key)
 {
 	memmove(set + 1, set, way * sizeof(*set));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A cache of a NIC: sets of a few ways, the least recently used of a set goes. Which set is a
- * hash of the key, so that the fall at its size is not a cliff.
+ * A cache of a NIC: sets of a few ways, least recently used replacement. A hash of the key chooses
+ * the set, so that the hit rate falls gradually near the cache's size.
  */
 #ifndef WEIR_SIM_NIC_CACHE_H
 #define WEIR_SIM_NIC_CACHE_H
@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 /**
- * struct sim_cache - what is in it
- * @keys: of the ways of each set, the one used last first; 0: free
- * @nr_sets, @nr_ways: how it is laid out
- * @hits, @misses: so far
+ * struct sim_cache - a cache
+ * @keys: ways of each set, most recently used first; 0: free
+ * @nr_sets, @nr_ways: layout
+ * @hits, @misses: counts so far
  */
 struct sim_cache {
 	uint64_t *keys;
@@ -23,19 +23,19 @@ struct sim_cache {
 	uint64_t misses;
 };
 
-/* Empty, with room for @entries, rounded up to whole sets of @ways. Return: 0, or -ENOMEM. */
+/* An empty cache of @entries, rounded up to whole sets of @ways. Return: 0, or -ENOMEM. */
 int sim_cache_init(struct sim_cache *cache, uint32_t entries, uint32_t ways);
 
-/* Frees what it holds. */
+/* Frees the keys. */
 void sim_cache_fini(struct sim_cache *cache);
 
-/* Looks up @key, any but UINT64_MAX. Return: whether it was there; now it is. */
+/* Looks up @key (any but UINT64_MAX) and inserts it. Return: whether it was a hit. */
 bool sim_cache_look(struct sim_cache *cache, uint64_t key);
 
-/* Puts @key in without a look that would count. */
+/* Inserts @key without counting a hit or miss. */
 void sim_cache_put(struct sim_cache *cache, uint64_t key);
 
-/* Makes room: @key is wanted no more. */
+/* Removes @key. */
 void sim_cache_drop(struct sim_cache *cache, uint64_t key);
 
 #endif

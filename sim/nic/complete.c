@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The ends of connections, and how their work requests end: in the order posted. */
+/* The ends of a connection, and completion of its work requests in the order posted. */
 #include <errno.h>
 #include <stdlib.h>
 

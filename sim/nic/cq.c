@@ -43,13 +43,13 @@ void sim_cq_fini(struct sim_cq *cq)
 	free(cq->ring);
 }
 
-/* Who polls in a loop sees it when the poll under way is over. */
+/* A spinning thread notices a completion at the end of the poll under way. */
 static void wake_spinner(struct sim_thread *spinner, const struct sim_profile *p)
 {
 	sim_thread_poke(spinner, p->poll_empty_ps / 2);
 }
 
-/* Twice as large, and unrolled. */
+/* Doubles the ring; the oldest completion moves to index 0. */
 static void grow_ring(struct sim_cq *cq)
 {
 	struct sim_wc *ring = calloc(2 * (size_t)cq->room, sizeof(*ring));

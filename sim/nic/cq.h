@@ -2,8 +2,8 @@
 /*
  * Completion queues and their events.
  *
- * A CQ belongs to a completion channel, and that to a completion vector: an event is an interrupt
- * on the vector's core, which wakes the thread that waits at the channel.
+ * A CQ belongs to a completion channel, and the channel to a completion vector. An event interrupts
+ * the vector's core and wakes the thread that waits on the channel.
  */
 #ifndef WEIR_SIM_NIC_CQ_H
 #define WEIR_SIM_NIC_CQ_H
@@ -15,7 +15,7 @@ struct sim_qp;
 /**
  * struct sim_wc - a work completion
  * @id: as posted; 0 for a receive
- * @qp: whose
+ * @qp: the QP of the work request
  * @bytes: received
  * @status: 0 or a negative errno
  * @is_recv: a receive
@@ -30,10 +30,10 @@ struct sim_wc {
 
 /**
  * struct sim_channel - a completion channel
- * @core: where its vector interrupts
- * @waiter: the thread that waits, or NULL
- * @events: that nobody has taken yet
- * @event: the handler has run
+ * @core: the core that the vector interrupts
+ * @waiter: the waiting thread, or NULL
+ * @events: events not yet taken
+ * @event: end of the interrupt handler
  * @raised: interrupts whose handler has not run yet
  */
 struct sim_channel {
@@ -46,11 +46,11 @@ struct sim_channel {
 
 /**
  * struct sim_cq - one completion queue
- * @channel: where its events go, or NULL
- * @msi: the event on its way to the core
+ * @channel: for events, or NULL
+ * @msi: the interrupt on its way to the core
  * @ring, @room, @first, @count: completions, oldest first
  * @is_armed: the next completion raises an event
- * @spinners: threads that poll it in a loop, by wait_link
+ * @spinners: threads that poll in a loop, by wait_link
  * @pushed: completions so far
  */
 struct sim_cq {
@@ -65,23 +65,23 @@ struct sim_cq {
 	uint64_t pushed;
 };
 
-/* A channel without events; *kept* where it is. */
+/* A channel without events, *kept*. */
 void sim_channel_init(struct sim_channel *channel, struct sim_core *core);
 
 /**
  * sim_cq_init() - an empty CQ
  * @cq: *kept*
  * @channel: *kept*, or NULL
- * @room: completions that it begins with room for, at least 1; it grows when it must
+ * @room: initial capacity in completions, at least 1; grows when needed
  *
  * Return: 0, or -ENOMEM.
  */
 int sim_cq_init(struct sim_cq *cq, struct sim_channel *channel, uint32_t room);
 
-/* Frees what it holds. */
+/* Frees the ring. */
 void sim_cq_fini(struct sim_cq *cq);
 
-/* The device wrote a completion, and the CPU would see it now. */
+/* A completion written by the device becomes visible to the CPU now. */
 void sim_cq_push(struct sim_cq *cq, const struct sim_wc *wc);
 
 #endif

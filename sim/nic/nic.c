@@ -32,7 +32,7 @@ static uint64_t mtt_key(uint32_t key, uint64_t page)
 	return (uint64_t)key << 40 | page;
 }
 
-/* The pages of one message are looked up at a time: who missed waits for one of them. */
+/* The NIC looks up the pages of a message in parallel: all misses together delay it by one miss. */
 void sim_lookup_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_t bytes,
 		       struct sim_cache_misses *looks)
 {
@@ -60,7 +60,7 @@ void sim_memory_cached(struct sim_nic *nic, uint32_t key, uint64_t addr, uint64_
 		sim_cache_put(&nic->mtts, mtt_key(key, page));
 }
 
-/* A write or send keeps its data too, for as long as it may have to be sent again. */
+/* A write or send also holds its data, in case the NIC has to retransmit. */
 static uint32_t slots(const struct sim_nic *nic, const struct sim_wqe *wqe)
 {
 	return sim_op_is_read(wqe->wr.op) ? 1 : (uint32_t)nic->profile->wqe_slots_write;
@@ -136,7 +136,7 @@ static uint64_t transfer_ps(const struct sim_profile *p, uint32_t bytes, uint64_
 	return sim_bytes_ps(bytes > p->pcie_bytes_min ? bytes : p->pcie_bytes_min, mbps);
 }
 
-/* So many reads are under way at most, each for a round trip: one begins every so often. */
+/* The PCIe tags bound the reads under way, each for a round trip: time per @bytes at this bound. */
 static uint64_t tags_ps(const struct sim_profile *p, uint32_t bytes)
 {
 	uint64_t reads = (bytes + p->pcie_read_bytes - 1) / p->pcie_read_bytes;

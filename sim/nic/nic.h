@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A NIC, stage by stage. A message passes:
+ * A NIC, stage by stage. A message passes these stages:
  *
- *	doorbell     over PCIe; a BlueFlame write brings the WQE along
+ *	doorbell     over PCIe; a BlueFlame write carries the WQE
  *	fetch        other WQEs are read from memory, several at a time          transmit.c
- *	PU           one WQE of a QP after the other, on the unit that the QP is bound to
- *	pipeline     what all units share: so many WQEs a second; a context that is in no
- *	             cache is read from memory, and everybody waits for a part of that
- *	payload      is is read from memory, a quantum of one QP after that of another; by class
- *	port, wire   one packet after the other, here and, after the switch, there  stream.c
- *	responder    the pipeline of the other NIC, its caches; then memory        receive.c
- *	answer       an acknowledgement before the data has landed; or the data that was read
+ *	PU           serves the WQEs of its QPs in order; a QP is bound to one PU
+ *	pipeline     shared by all PUs; bounds the WQEs a second. A context that no cache
+ *	             holds is read from memory, and the whole pipeline stalls for a part of
+ *	             this time
+ *	payload      read from memory in quanta, QPs in turn, by class
+ *	port, wire   packets in order: this port, the switch, the peer's port    stream.c
+ *	responder    the pipeline and caches of the peer's NIC; then memory      receive.c
+ *	answer       an acknowledgement before the data has landed, or the data of a read
  *	completion   in the order posted; the CQE is written to memory           complete.c
  *
- * Stages that serve in the order asked are servers (server.h); what is between two stages is an
- * event. QPs are reliable connections; nothing is lost on the wire.
+ * A stage that serves in order of arrival is a server (server.h). Between two stages lies an event.
+ * QPs are reliable connections; the wire loses nothing.
  *
  * Context of all: the simulation.
  */
@@ -30,7 +31,7 @@
 
 enum sim_op { SIM_OP_WRITE, SIM_OP_READ, SIM_OP_SEND, SIM_OP_WRITE_IMM, SIM_OP_CAS, SIM_OP_FADD };
 
-/* A piece of registered memory. */
+/* A range of registered memory. */
 struct sim_sge {
 	uint64_t addr;
 	uint32_t length;
@@ -39,14 +40,14 @@ struct sim_sge {
 
 /**
  * struct sim_wr - a work request
- * @id: what its completion says
+ * @id: copied to the completion
  * @op: an enum sim_op
- * @is_inline: the WQE carries the data; at most the profile's inline_max
- * @is_silent: no completion unless it fails
- * @nr_sge: of @sge
- * @sge: local memory; *kept until* it is done
- * @bytes: in all
- * @remote, @rkey: where to
+ * @is_inline: the WQE carries the data, at most the profile's inline_max bytes
+ * @is_silent: no completion unless the request fails
+ * @nr_sge: entries of @sge
+ * @sge: local memory; *kept until* the request is done
+ * @bytes: total length
+ * @remote, @rkey: the target
  * @compare, @operand: of atomics
  */
 struct sim_wr {
@@ -67,15 +68,15 @@ struct sim_nic;
 struct sim_qp;
 
 /**
- * struct sim_wqe - a work request in a send queue, and the message that it becomes
+ * struct sim_wqe - a work request in a send queue, and its message
  * @wr: as posted
- * @qp: where
- * @event: its next step
- * @link: among the messages of a stream
- * @left: bytes that its stream has yet to send
- * @chain: WQEs that its doorbell announced
- * @is_fetched: the NIC has it
- * @is_bound: it is in the send queue
+ * @qp: the QP
+ * @event: the next step
+ * @link: in the messages of a stream
+ * @left: bytes that the stream has yet to send
+ * @chain: WQEs announced by the same doorbell
+ * @is_fetched: the NIC has the WQE
+ * @is_bound: the WQE is in the send queue
  * @is_done: confirmed
  * @status: 0 or a negative errno
  */
@@ -93,11 +94,11 @@ struct sim_wqe {
 };
 
 /**
- * struct sim_stream - messages that a QP has to send, one after the other
- * @link: among those that want a turn
+ * struct sim_stream - messages that a QP sends in order
+ * @link: in the list of streams that wait for a turn
  * @messages: by link
- * @ready_ps: nothing of it reaches the port earlier
- * @qp: whose; requests and answers are two streams
+ * @ready_ps: earliest time for the next packet at the port
+ * @qp: the QP; it has two streams, requests and answers
  */
 struct sim_stream {
 	struct weir_list link;
@@ -108,24 +109,24 @@ struct sim_stream {
 
 /**
  * struct sim_qp - one end of a connection
- * @nic, @peer: where it is, and its other end
- * @number: on its NIC
- * @class: its traffic class
- * @send_cq, @recv_cq: where completions go
+ * @nic, @peer: the NIC, and the other end
+ * @number: on @nic
+ * @class: traffic class
+ * @send_cq, @recv_cq: for completions
  * @sq, @depth: the send queue, a ring
- * @head, @posted, @visible, @fetched, @sent: WQEs ever: done; posted; known to the NIC; that it
- *	has; taken by the PU
- * @fetching: WQEs on their way to it
- * @fetch: they have come
- * @link: among those that their PU may serve
+ * @head, @posted, @visible, @fetched, @sent: total counts of WQEs: done; posted; announced to the
+ *	NIC; fetched; taken by the PU
+ * @fetching: WQEs being fetched
+ * @fetch: end of the fetch
+ * @link: in the ready list of the PU
  * @recvs: receives posted
- * @reads: under way
- * @out_ps: no WQE leaves the pipeline earlier
- * @in_ps: nor anything that comes in
- * @stalled_ps: nothing is taken before that time, because a receive was missing
- * @requests, @answers: what it has to send
- * @execute: told when a message takes effect in the memory of this end, or NULL. A write that
- *	lands after it was confirmed may have lost its pieces by then
+ * @reads: reads and atomics under way
+ * @out_ps: earliest time for the next WQE to leave the pipeline
+ * @in_ps: earliest time for the next incoming packet to leave the pipeline
+ * @stalled_ps: end of the wait for a missing receive
+ * @requests, @answers: the streams
+ * @execute: called when a message takes effect in the memory of this end, or NULL. A write that
+ *	lands after its confirmation may have lost its @sge by then
  * @arg: for @execute
  */
 struct sim_qp {
@@ -152,8 +153,8 @@ struct sim_qp {
 
 /**
  * struct sim_pu - a processing unit
- * @event: it is free again
- * @ready: QPs with a WQE for it, by class
+ * @event: the unit is free again
+ * @ready: QPs with a WQE for this unit, by class
  * @is_busy: until @event
  */
 struct sim_pu {
@@ -166,14 +167,14 @@ enum sim_packet_kind { SIM_REQUEST, SIM_RESPONSE };
 
 /**
  * struct sim_packet - up to a burst of one message, on its way
- * @event: its next step
+ * @event: the next step
  * @wqe: the message
- * @bytes: of data
- * @offset: of it in the message
+ * @bytes: data bytes
+ * @offset: of the data in the message
  * @kind: an enum sim_packet_kind
- * @is_first, @is_last: of its message
- * @wr: of the message, when it may be over for its sender before it has landed
- * @next: free ones
+ * @is_first, @is_last: position in the message
+ * @wr: copy of the request; the sender may be done with the WQE before this packet has landed
+ * @next: in the free list
  */
 struct sim_packet {
 	struct sim_event event;
@@ -188,8 +189,8 @@ struct sim_packet {
 };
 
 /**
- * struct sim_nic_counts - what passed
- * @wqes, @reads, @doorbells, @fetches, @cqes, @rnrs, @packets: so many; @reads: of @wqes
+ * struct sim_nic_counts - counters of a NIC
+ * @wqes, @reads, @doorbells, @fetches, @cqes, @rnrs, @packets: counts; @reads is part of @wqes
  */
 struct sim_nic_counts {
 	uint64_t wqes, reads, doorbells, fetches, cqes, rnrs, packets;
@@ -197,21 +198,21 @@ struct sim_nic_counts {
 
 /**
  * struct sim_nic - one NIC
- * @host: where it is
+ * @host: the machine
  * @clock, @profile: the host's
  * @pus: processing units
- * @pipe: what they share
- * @pcie_read, @pcie_write: reading memory and writing it
+ * @pipe: the pipeline shared by @pus
+ * @pcie_read, @pcie_write: reads and writes of memory
  * @port_out, @port_in: the link
- * @atomics: one after the other
- * @streams: that want their payload read, by class
- * @turn: the quantum that is being read is over
- * @reading: whose quantum is being read, until @turn, or NULL
- * @wqes, @qpcs, @mtts, @mpts: its caches
- * @free_packets: none is ever given back to the system before sim_nic_fini()
- * @slabs: where they came from
- * @nr_qps: so far
- * @counts: what passed
+ * @atomics: executes atomics one by one
+ * @streams: streams that wait to read their payload, by class
+ * @turn: end of the quantum being read
+ * @reading: the stream whose quantum is being read, until @turn, or NULL
+ * @wqes, @qpcs, @mtts, @mpts: caches
+ * @free_packets: freed only by sim_nic_fini()
+ * @slabs: allocations that hold the packets
+ * @nr_qps: QPs so far
+ * @counts: counters
  */
 struct sim_nic {
 	struct sim_host *host;
@@ -235,17 +236,17 @@ struct sim_nic {
 /* An idle NIC in @host, *kept*. Return: 0, or -ENOMEM. */
 int sim_nic_init(struct sim_nic *nic, struct sim_host *host);
 
-/* Frees what it holds; its QPs were finished before. */
+/* Frees all memory of the NIC. The caller has finished its QPs. */
 void sim_nic_fini(struct sim_nic *nic);
 
-/* The contexts of @bytes of memory at @addr under @key are in @nic's caches, as after a request; no look. */
+/* Puts the contexts of @bytes of memory at @addr under @key in @nic's caches. Counts nothing. */
 void sim_memory_cached(struct sim_nic *nic, uint32_t key, uint64_t addr, uint64_t bytes);
 
 /**
  * sim_qp_init() - one end of a connection
  * @qp: *kept*
  * @nic, @send_cq, @recv_cq: *kept*
- * @depth: WQEs that its send queue holds
+ * @depth: capacity of the send queue in WQEs
  * @class: traffic class, below SIM_CLASSES
  *
  * Return: 0, or -ENOMEM.
@@ -253,10 +254,10 @@ void sim_memory_cached(struct sim_nic *nic, uint32_t key, uint64_t addr, uint64_
 int sim_qp_init(struct sim_qp *qp, struct sim_nic *nic, struct sim_cq *send_cq,
 		struct sim_cq *recv_cq, uint32_t depth, uint8_t class);
 
-/* Frees what it holds. */
+/* Frees the send queue. */
 void sim_qp_fini(struct sim_qp *qp);
 
-/* Makes the two ends of a connection of them. */
+/* Connects two QPs. */
 void sim_qp_connect(struct sim_qp *a, struct sim_qp *b);
 
 /**
@@ -266,7 +267,10 @@ void sim_qp_connect(struct sim_qp *a, struct sim_qp *b);
  */
 struct sim_wqe *sim_qp_put(struct sim_qp *qp, const struct sim_wr *wr);
 
-/* Tells the NIC of @count WQEs, @first and those after it; @blueflame: and brings the one. */
+/*
+ * Announces @count WQEs to the NIC, starting at @first. With @blueflame, the doorbell write carries
+ * the (only) WQE.
+ */
 void sim_qp_ring(struct sim_qp *qp, struct sim_wqe *first, uint32_t count, bool blueflame);
 
 #endif

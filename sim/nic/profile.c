@@ -6,9 +6,9 @@
 
 #include "sim/nic/profile.h"
 
-#define VALUE_MAX 1000000000000ull /* larger ones are mistakes, and would overflow times */
+#define VALUE_MAX 1000000000000ull /* larger values are mistakes, and would overflow times */
 
-/* Where each number is, and how many decimals it may have. */
+/* Where each number is stored, and its number of decimals. */
 struct profile_field {
 	const char *name;
 	size_t offset;
@@ -69,7 +69,7 @@ int sim_profile_set(struct sim_profile *profile, const char *name, const char *v
 	return parse(value, field->decimals, (uint64_t *)((char *)profile + field->offset));
 }
 
-/* Takes one line apart. Return: 1: an empty one; 0; or -EINVAL. */
+/* Splits a line. Return: 1: empty; 0: name and value; or -EINVAL. */
 static int take_apart(char *line, char name[64], char value[64])
 {
 	char rest;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * From the wire to memory, at both ends. A packet passes the pipeline, in order with those of its
- * QP, and then does what it is for. A write is acknowledged before it has landed, as these NICs
- * do; a read that follows sees it nevertheless, because PCIe keeps the order.
+ * From the wire to memory, at both ends. A packet passes the pipeline, in order with the other
+ * packets of its QP, and then takes effect. A write is acknowledged before its data has landed, as
+ * these NICs do. A later read still sees the data, because PCIe keeps the order.
  */
 #include "sim/nic/stages.h"
 
@@ -16,7 +16,7 @@ static uint64_t service_ps(const struct sim_profile *p, uint8_t op)
 	return sim_op_wants_recv(op) ? p->rx_send_ps : p->rx_write_ps;
 }
 
-/* Through the pipeline of the NIC at @end, and then to @next. */
+/* Passes a packet through the pipeline of the NIC at @end, then to @next. */
 static void enter_pipeline(struct sim_packet *packet, struct sim_qp *end, uint64_t ps,
 			   uint64_t latency_ps, const struct sim_cache_misses *looks,
 			   void (*next)(struct sim_event *event))
@@ -24,7 +24,7 @@ static void enter_pipeline(struct sim_packet *packet, struct sim_qp *end, uint64
 	struct sim_nic *nic = end->nic;
 	uint64_t done_ps = nic->clock->now_ps;
 
-	/* What takes none of its time does not stand in line for it. */
+	/* A packet that takes no pipeline time does not queue. */
 	if (ps + looks->stall_ps)
 		done_ps = sim_server_take(&nic->pipe, done_ps, ps + looks->stall_ps);
 	done_ps += latency_ps + looks->later_ps;
@@ -78,7 +78,7 @@ void sim_packet_arrives(struct sim_event *event)
 		answer_arrives(packet);
 }
 
-/* A message has taken effect, and whoever waits for one may know. */
+/* A message has taken effect: completes a receive, if the message consumed one. */
 static void lands(struct sim_event *event)
 {
 	struct sim_packet *packet = container_of(event, struct sim_packet, event);
@@ -106,7 +106,7 @@ static void acknowledge(struct sim_wqe *wqe)
 	sim_port_send(nic, sim_packet_get(nic, wqe, 0, SIM_RESPONSE), nic->clock->now_ps);
 }
 
-/* The acknowledgement goes first: the sender may be done with the WQE before this lands. */
+/* The acknowledgement goes first: the sender may be done with the WQE before the data lands. */
 static void take_data(struct sim_packet *packet, struct sim_qp *end)
 {
 	struct sim_nic *nic = end->nic;
@@ -125,7 +125,7 @@ static void take_data(struct sim_packet *packet, struct sim_qp *end)
 	land_at(packet, landed_ps);
 }
 
-/* When all that came in before, for whichever QP, is in memory: PCIe lets no read pass it. */
+/* Time when all earlier writes, of any QP, are in memory: no PCIe read passes a write. */
 static uint64_t landed_ps(const struct sim_nic *nic)
 {
 	return nic->pcie_write.free_ps + nic->profile->pcie_ps;
@@ -166,7 +166,7 @@ static void begin_atomic(struct sim_packet *packet, struct sim_qp *end)
 		     sim_server_take(&nic->atomics, from_ps, nic->profile->atomic_ps));
 }
 
-/* Whether a message may be taken: it finds a receive, or wants none. */
+/* Whether a message may be taken: it finds a receive or needs none. */
 static bool takes_recv(const struct sim_packet *packet, struct sim_qp *end)
 {
 	if (!packet->is_first || !sim_op_wants_recv(packet->wqe->wr.op))
@@ -178,8 +178,8 @@ static bool takes_recv(const struct sim_packet *packet, struct sim_qp *end)
 }
 
 /*
- * A message that finds no receive is sent again after a while, and so is all that comes after it:
- * here it waits for as long, and then the others find themselves behind it.
+ * A message that finds no receive is sent again after a while, with all later messages. The model
+ * holds the message here for the same time; later messages then queue behind it.
  */
 static bool stalls(struct sim_packet *packet, struct sim_qp *end)
 {
@@ -211,7 +211,7 @@ static void take_request(struct sim_event *event)
 		take_data(packet, end);
 }
 
-/* The CQE that follows is written behind the data. */
+/* The CQE is written after the data. */
 static void take_answer(struct sim_event *event)
 {
 	struct sim_packet *packet = container_of(event, struct sim_packet, event);

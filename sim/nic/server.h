@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Something that serves one after the other, in the order in which it was asked: a link, a bus,
- * a pipeline. It needs no events of its own: when it will be done is known when it is asked.
+ * A resource that serves requests in order of arrival: a link, a bus, a pipeline. A server needs no
+ * events, because the end of each service is known at its request.
  */
 #ifndef WEIR_SIM_NIC_SERVER_H
 #define WEIR_SIM_NIC_SERVER_H
@@ -10,15 +10,15 @@
 
 /**
  * struct sim_server - one server
- * @free_ps: when it will have served all that asked
- * @busy_ps: for how long it served, and will
+ * @free_ps: end of all services requested so far
+ * @busy_ps: total service time requested so far
  */
 struct sim_server {
 	uint64_t free_ps;
 	uint64_t busy_ps;
 };
 
-/* Asks for @ps of its time, from @now_ps on at the earliest. Return: when that is over. */
+/* Requests @ps of service, not before @now_ps. Return: the end of the service. */
 static inline uint64_t sim_server_take(struct sim_server *server, uint64_t now_ps, uint64_t ps)
 {
 	if (server->free_ps < now_ps)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * From the pipeline to the wire. The payload of one QP at a time is read from memory, a quantum
- * long; then it is another's turn, a lower class's only when no higher one wants any. What has
- * been read goes to the port burst by burst, while the rest is being read. What carries its data
- * with it, or has none, reads nothing and waits for no turn.
+ * From the pipeline to the wire. The NIC reads payload from memory for one QP at a time, a quantum
+ * a turn. A lower class gets a turn only when no higher class waits. Data goes to the port in
+ * bursts while the NIC reads the rest. Messages without payload, and inline data, need no turn.
  */
 #include "sim/nic/stages.h"
 
@@ -28,7 +27,7 @@ static uint64_t wire_bytes(const struct sim_profile *p, const struct sim_packet 
 	return packet->bytes + packets * p->header_bytes;
 }
 
-/* From this port to that of the other end: the first bit arrives while the last is still here. */
+/* From this port to the peer's: the first bit arrives while the last is still being sent. */
 static void at_port(struct sim_event *event)
 {
 	struct sim_packet *packet = container_of(event, struct sim_packet, event);
@@ -51,7 +50,7 @@ void sim_port_send(struct sim_nic *nic, struct sim_packet *packet, uint64_t at_p
 	sim_clock_at(nic->clock, &packet->event, at_ps);
 }
 
-/* One packet of the first message of @stream, which can go at @at_ps. */
+/* Sends one packet of the first message of @stream, not before @at_ps. */
 static void send_packet(struct sim_stream *stream, uint32_t bytes, uint64_t at_ps)
 {
 	struct sim_wqe *wqe = weir_list_entry(stream->messages.next, struct sim_wqe, link);
@@ -78,7 +77,7 @@ static bool reads_nothing(const struct sim_stream *stream, const struct sim_wqe 
 	       sim_op_is_atomic(wqe->wr.op);
 }
 
-/* Sends what needs no turn. Return: whether something is left that does. */
+/* Sends messages that need no turn. Return: whether a message that needs a turn is left. */
 static bool pass_quantum(struct sim_stream *stream)
 {
 	while (!weir_list_is_empty(&stream->messages)) {
@@ -120,7 +119,7 @@ static struct sim_stream *next_turn(struct sim_nic *nic)
 	return NULL;
 }
 
-/* Behind all others of its class, if it wants one. */
+/* Queues the stream at the end of its class, if it needs a turn. */
 static void wants_turn(struct sim_stream *stream)
 {
 	if (pass_quantum(stream))

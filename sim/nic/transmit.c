@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * From the doorbell to the pipeline. WQEs that BlueFlame did not bring are read from memory,
- * several at once; a QP's PU takes them in order. The pipeline is what all PUs share: it makes
- * the message rate of the NIC, and it is there that a missing context holds up everybody for a
- * while. The message itself waits longer, without holding up others.
+ * From the doorbell to the pipeline. WQEs not carried by BlueFlame are read from memory, several at
+ * once, and the QP's PU takes them in order. All PUs share the pipeline, which sets the message
+ * rate of the NIC. A missing context stalls the pipeline for a while, and delays its own message
+ * longer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void skip_fetched(struct sim_qp *qp)
 		qp->fetched++;
 }
 
-/* One read at a time for each QP, of as many as there are. */
+/* One read at a time for each QP, of as many WQEs as possible. */
 static void fetch(struct sim_qp *qp)
 {
 	struct sim_nic *nic = qp->nic;
@@ -41,7 +41,7 @@ static void fetch(struct sim_qp *qp)
 	qp->fetching =
 		(uint32_t)(left < nic->profile->fetch_wqes ? left : nic->profile->fetch_wqes);
 	nic->counts.fetches++;
-	/* It passes what payload is being read: it takes bandwidth, and does not wait for it. */
+	/* The fetch overtakes payload reads: it uses bandwidth but does not wait for them. */
 	sim_pcie_read(nic, nic->clock->now_ps, qp->fetching * WQE_BYTES);
 	sim_clock_in(nic->clock, &qp->fetch,
 		     2 * nic->profile->pcie_ps +

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a program calls, as in libibverbs, and what it costs the CPU. Baselines and the core's host
- * are written against this.
+ * The verbs calls of a program, as in libibverbs, with their CPU cost. The baselines and the core's
+ * host use these calls.
  *
- * All by a thread, "@self", whose time passes. As in libibverbs' thread-safe form, a QP's doorbell
- * page is behind a lock of its own when the device has fewer pages than QPs; the QP itself is the
- * caller's to serialise.
+ * The thread @self makes each call, and its time passes. As in libibverbs' thread-safe form, a lock
+ * guards a doorbell page when the device has fewer pages than QPs. The caller serialises the QP.
  */
 #ifndef WEIR_SIM_NIC_VERBS_H
 #define WEIR_SIM_NIC_VERBS_H
@@ -14,9 +13,9 @@
 #include "sim/nic/nic.h"
 
 /**
- * struct sim_device - a NIC as a program opens it
+ * struct sim_device - a NIC as opened by a program
  * @nic: the NIC
- * @uars: its doorbell pages' locks, the profile's "uars" of them
+ * @uars: locks of the doorbell pages, the profile's "uars" many
  */
 struct sim_device {
 	struct sim_nic *nic;
@@ -26,17 +25,17 @@ struct sim_device {
 /* Opens @nic, *kept*. Return: 0, or -ENOMEM. */
 int sim_device_open(struct sim_device *device, struct sim_nic *nic);
 
-/* Frees what it holds. */
+/* Frees the locks. */
 void sim_device_close(struct sim_device *device);
 
 /**
- * sim_post_send() - post a chain, with one doorbell
- * @self: who
+ * sim_post_send() - post a chain with one doorbell
+ * @self: the calling thread
  * @device: open
- * @qp: of that device
- * @wrs, @count: the chain; copied but for the pieces of memory
+ * @qp: of @device
+ * @wrs, @count: the chain; copied, except the memory that @sge points to
  *
- * Return: how many fitted the send queue.
+ * Return: WRs that fitted the send queue.
  */
 uint32_t sim_post_send(struct sim_thread *self, struct sim_device *device, struct sim_qp *qp,
 		       const struct sim_wr *wrs, uint32_t count);
@@ -48,21 +47,21 @@ void sim_post_recv(struct sim_thread *self, struct sim_qp *qp, uint32_t count);
 uint32_t sim_poll_cq(struct sim_thread *self, struct sim_cq *cq, struct sim_wc *wcs, uint32_t max);
 
 /**
- * sim_await_cq() - poll in a loop until there is something, and leave it there
+ * sim_await_cq() - poll in a loop until the CQ has a completion, without taking it
  * @self, @cq: as sim_poll_cq()
- * @max_ps: for so long at most; SIM_NEVER: no bound
+ * @max_ps: longest wait; SIM_NEVER: no bound
  *
- * Costs what as many polls would, and far fewer events. Returns also when somebody pokes the
- * thread for another reason.
+ * Costs as much CPU as polling in a loop, with far fewer events. Also returns when another thread
+ * pokes @self.
  */
 void sim_await_cq(struct sim_thread *self, struct sim_cq *cq, uint64_t max_ps);
 
-/* The next completion raises an event; what is there already does not. */
+/* Arms the CQ: the next completion raises an event. Earlier completions raise none. */
 void sim_req_notify_cq(struct sim_thread *self, struct sim_cq *cq);
 
 /*
- * Sleeps until there is an event, and takes all that there are; or until somebody wakes the thread
- * for another reason. One thread a channel.
+ * Sleeps until the channel has events and takes all of them, or until another thread wakes @self.
+ * One thread a channel.
  */
 void sim_get_cq_event(struct sim_thread *self, struct sim_channel *channel);
 
