@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Drives the core's engine as the library does. A thread that submits takes the lock only if free;
+ * the holder checks for new requests after it has given the lock back.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -6,9 +10,9 @@
 #include "sim/host/engine_host.h"
 
 #define POLL_WCS_MAX 256
-#define WAKE_NS 5000 /* what a wake-up costs, until gaps were seen */
+#define WAKE_NS 5000 /* cost of a wake-up, until idle times were measured */
 
-/* The core describes local memory just as the simulated verbs do. */
+/* weir_sge and sim_sge have the same layout. */
 static_assert(sizeof(struct weir_sge) == sizeof(struct sim_sge) &&
 		      offsetof(struct weir_sge, length) == offsetof(struct sim_sge, length) &&
 		      offsetof(struct weir_sge, lkey) == offsetof(struct sim_sge, key),
@@ -100,7 +104,7 @@ static void complete_request(struct sim_thread *self, struct sim_request *reques
 		pay_for_waking(self);
 }
 
-/* Does what the engine says until it has posted once. Return: whether it has. */
+/* Carries out the engine's actions up to one post. Return: whether it posted. */
 static bool pull_chain(struct sim_thread *self, struct sim_session *session)
 {
 	struct weir_action action;
@@ -123,7 +127,7 @@ static bool pull_chain(struct sim_thread *self, struct sim_session *session)
 	return false;
 }
 
-/* All up to the one that a completion tells of are done. */
+/* A completion retires its WR and all earlier WRs of the channel. */
 static void retire_wrs(struct sim_thread *self, struct weir_wr *last)
 {
 	struct sim_session *session = container_of(last->req, struct sim_request, req)->session;
@@ -139,7 +143,7 @@ static void retire_wrs(struct sim_thread *self, struct weir_wr *last)
 	mark_ready(session);
 }
 
-/* With the lock. Return: completions seen. */
+/* Caller holds the lock. Return: completions seen. */
 static uint32_t poll(struct sim_thread *self, struct sim_engine_host *weir,
 		     struct sim_poller *poller)
 {
@@ -159,7 +163,7 @@ static uint32_t poll(struct sim_thread *self, struct sim_engine_host *weir,
 	return taken;
 }
 
-/* With the lock. */
+/* Caller holds the lock. */
 static void take_inbox(struct sim_thread *self, struct sim_engine_host *weir)
 {
 	struct weir_inbox_node *node = weir_inbox_take(&weir->inbox), *next;
@@ -170,12 +174,12 @@ static void take_inbox(struct sim_thread *self, struct sim_engine_host *weir)
 		next = node->next;
 		sim_thread_run(self, weir->settings->core_ps);
 		if (weir_engine_submit(&r->session->engine, &r->req, now_ns(weir)))
-			abort(); /* it must make sense */
+			abort(); /* the load submits valid requests only */
 		mark_ready(r->session);
 	}
 }
 
-/* Gives the lock back. Return: whether there is work for who has it. */
+/* Gives the lock back. Return: whether there is work for the next holder. */
 static bool unlock_and_look(struct sim_thread *self, struct sim_engine_host *weir)
 {
 	bool more = !weir_list_is_empty(&weir->fed);
@@ -201,7 +205,7 @@ static void serve_sessions(struct sim_thread *self, struct sim_engine_host *weir
 {
 	do {
 		if (!sim_lock_try(&weir->lock, self))
-			return; /* who has it looks when it is given back */
+			return; /* the holder checks for work after it gives the lock back */
 		take_inbox(self, weir);
 		if (!weir_list_is_empty(&weir->fed))
 			serve_first(self, weir, mine);
@@ -230,7 +234,7 @@ static uint32_t poll_and_serve(struct sim_thread *self, struct sim_engine_host *
 	return taken;
 }
 
-/* One look, after what the poller wants done before it. */
+/* One round of the leader: first sleep if the poller's verdict says so, then poll. */
 static void lead_once(struct sim_thread *self, struct sim_engine_host *weir,
 		      struct sim_poller *poller)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The third host of weir's core: the engine, window, merging and polling that ship, driven as the
- * library drives them, by simulated threads over simulated verbs.
+ * The simulator's host of weir's core. Simulated threads drive the engine, window, merging and
+ * polling over simulated verbs, as the library does.
  *
- * Requests meet in the NIC's inbox; who finds the lock free serves all, a chain at a time; nobody
- * waits for the lock to submit. Who waits for a completion leads when nobody does: it polls for
- * all, sleeps when the poller says so, and hands the lead on when it has what it waited for; the
- * others sleep until theirs is done. A thread of its own that leads for ever is the session's
- * polling thread.
+ * Threads submit to the NIC's inbox. A thread that finds the lock free serves all requests, a chain
+ * at a time; a submitter never waits for the lock. A thread that waits for a completion becomes the
+ * leader if there is none. The leader polls for all, sleeps when the poller says so, and passes the
+ * lead on when its own wait is over. The other waiters sleep until their requests are done. A
+ * session's polling thread is a thread that leads for ever.
  *
- * Channels do not fail here. A session has one CQ for all its channels; that one, or one of some
- * that all sessions of the NIC go round, as the library's shared ones.
+ * Channels do not fail here. All channels of a session share a CQ. With "cqs" set, the sessions of
+ * the NIC use a number of shared CQs in turn, as in the library.
  */
 #ifndef WEIR_SIM_HOST_ENGINE_HOST_H
 #define WEIR_SIM_HOST_ENGINE_HOST_H
@@ -21,11 +21,11 @@
 #include "sim/host/world.h"
 
 /**
- * struct sim_poller - a CQ, and who waits for its completions
- * @cq, @events: of all channels of its sessions
- * @leader: who polls for all, or NULL
- * @followers: who waits for the leader, by wait_link
- * @poll, @gaps, @verdict: when the leader sleeps
+ * struct sim_poller - a CQ, and the threads that wait for its completions
+ * @cq, @events: for all channels of its sessions
+ * @leader: the polling thread, or NULL
+ * @followers: threads that wait for the leader, by wait_link
+ * @poll, @gaps, @verdict: adaptive polling, used by the leader
  */
 struct sim_poller {
 	struct sim_cq cq;
@@ -39,15 +39,15 @@ struct sim_poller {
 
 /**
  * struct sim_engine_host - weir on one NIC
- * @node: where
- * @settings: kept
- * @lock: guards all of it and its sessions' engines
- * @inbox: requests that nobody has taken
- * @fed: sessions that may have something to post
- * @window: of all its sessions
- * @peak_bytes: the most that was in flight
- * @pollers, @nr_pollers: its sessions go round them
- * @nr_sessions: so far
+ * @node: the machine
+ * @settings: *kept*
+ * @lock: guards this struct and the engines of its sessions
+ * @inbox: requests not yet taken
+ * @fed: sessions that may have actions
+ * @window: shared by all sessions
+ * @peak_bytes: the most bytes in flight so far
+ * @pollers, @nr_pollers: assigned to sessions in turn
+ * @nr_sessions: sessions so far
  */
 struct sim_engine_host {
 	struct sim_node *node;
@@ -62,7 +62,7 @@ struct sim_engine_host {
 	uint32_t nr_sessions;
 };
 
-/* What was posted on a channel and not seen to be done, oldest first, by next. */
+/* WRs posted on a channel and not yet retired, oldest first, by next. */
 struct sim_engine_channel {
 	struct sim_qp *qp;
 	struct weir_wr *oldest, *newest;
@@ -71,12 +71,12 @@ struct sim_engine_channel {
 
 /**
  * struct sim_session - a session
- * @weir: on which NIC
+ * @weir: the host
  * @engine, @wrs: the core's
  * @poller: takes the completions of all channels
  * @channels: QPs
- * @fed: among those that may have something to post
- * @chains, @wrs_posted, @reqs_posted: so far
+ * @fed: in the host's list of sessions that may have actions
+ * @chains, @wrs_posted, @reqs_posted: counts so far
  */
 struct sim_session {
 	struct sim_engine_host *weir;
@@ -89,12 +89,12 @@ struct sim_session {
 };
 
 /**
- * struct sim_request - a request; the caller's but while it is under way
- * @req: as the core wants it
+ * struct sim_request - a request; belongs to the caller except while in flight
+ * @req: for the core
  * @node: in the inbox
- * @session: whose
- * @done: called when it is done, by whoever finds out, with the lock; takes no time. Returns
- *	whether it woke a thread, which costs who called
+ * @session: the session
+ * @done: called at completion, in any thread, with the lock held; takes no time. Returns whether a
+ *	thread was woken; the calling thread pays for waking
  */
 struct sim_request {
 	struct weir_req req;
@@ -108,37 +108,37 @@ struct sim_request {
  * @weir, @node, @settings: *kept*
  * @nr_pollers: at least 1
  *
- * Return: 0; -ENOMEM; -EINVAL: no such window.
+ * Return: 0; -ENOMEM; -EINVAL: invalid window.
  */
 int sim_engine_host_init(struct sim_engine_host *weir, struct sim_node *node,
 			 const struct sim_load_settings *settings, uint32_t nr_pollers);
 
-/* Frees what it holds; its sessions were finished before. */
+/* Frees all memory of the host. The caller has finished its sessions. */
 void sim_engine_host_fini(struct sim_engine_host *weir);
 
 /**
  * sim_session_init() - a session with a number of channels
  * @session: *kept*
  * @weir: *kept*
- * @world: where its connections are made, to the client's next server
+ * @world: connects the channels to the client's next server
  *
- * Return: 0, -ENOMEM, or -EINVAL: what the core does not take.
+ * Return: 0, -ENOMEM, or -EINVAL: the core refuses the configuration.
  */
 int sim_session_init(struct sim_session *session, struct sim_engine_host *weir,
 		     struct sim_world *world);
 
-/* Frees what it holds. */
+/* Frees all memory of the session. */
 void sim_session_fini(struct sim_session *session);
 
-/* Submits a request, and serves unless somebody does. It must make sense to the core. */
+/* Submits a request, and serves requests if the lock is free. The core must accept the request. */
 void sim_engine_host_submit(struct sim_thread *self, struct sim_request *request);
 
 /**
- * sim_engine_host_await() - wait until something has happened
- * @self: who
- * @weir: whose completions are to be polled for meanwhile
- * @poller: and there, which
- * @happened: asked with @arg after each step; NULL: lead for ever
+ * sim_engine_host_await() - wait for a condition
+ * @self: the calling thread
+ * @weir: the host
+ * @poller: the poller to lead or follow
+ * @happened: the condition, tested with @arg after each step; NULL: lead for ever
  */
 void sim_engine_host_await(struct sim_thread *self, struct sim_engine_host *weir,
 			   struct sim_poller *poller, bool (*happened)(void *arg), void *arg);

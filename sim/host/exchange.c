@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The sender and the receiver of an exchange. Each posts its own bitmap reads; core/slots decides
+ * when to read, when to ask for a notification and when to send one.
+ */
 #include <stdlib.h>
 
 #include "sim/host/exchange.h"
 
 #define WCS_MAX 32
-#define SIGNAL_EVERY 32 /* writes with an immediate, with one completion */
+#define SIGNAL_EVERY 32 /* writes with immediate for each signalled one */
 
 static uint64_t now_ns(const struct sim_exchange *x)
 {
@@ -55,7 +59,7 @@ static struct sim_wr write_of(struct sim_exchange *x, uint32_t slot, uint32_t by
 	return wr;
 }
 
-/* The write of the last slot tells of all that are not shown. */
+/* The immediate of the last slot covers all slots that the receiver was not notified of. */
 static void notify_with(struct sim_exchange *x, struct sim_wr *wr)
 {
 	struct sim_exchange_end *end = &x->sender;
@@ -69,7 +73,7 @@ static void notify_with(struct sim_exchange *x, struct sim_wr *wr)
 		end->unsignalled = 0;
 }
 
-/* What the receiver asks for now. */
+/* The receiver's current request for notification. */
 static struct weir_slot_poll_request request_of(const struct sim_exchange *x)
 {
 	uint32_t tells = x->limit - x->told;
@@ -109,7 +113,7 @@ static void post_read(struct sim_thread *self, struct sim_exchange *x, struct si
 	post_chain(self, end, &look, 1);
 }
 
-/* The receiver wants a sign, and looks once more. */
+/* The receiver asks for a notification, then reads the bitmap once more. */
 static void request_notification(struct sim_thread *self, struct sim_exchange *x)
 {
 	struct sim_exchange_end *end = &x->receiver;
@@ -128,7 +132,7 @@ static void request_notification(struct sim_thread *self, struct sim_exchange *x
 	post_chain(self, end, wrs, 2);
 }
 
-/* The sender has flipped bits: whoever has rung for that is woken. */
+/* The sender has flipped bits: notifies the receiver if it has asked. */
 static void answer_request(struct sim_thread *self, struct sim_exchange *x)
 {
 	struct sim_exchange_end *end = &x->sender;
@@ -176,7 +180,7 @@ static void sender_looked(struct sim_thread *self, struct sim_exchange *x)
 	int freed = weir_slot_bitmap_tx_read_done(&x->out, x->sender.fresh);
 
 	if (freed < 0)
-		abort(); /* the other end keeps the rules */
+		abort(); /* the peer keeps the protocol */
 	if (x->acked < x->look_end)
 		x->acked = x->look_end;
 	weir_slot_poll_read_done(&x->sender.look, &x->out, 0, (uint32_t)freed,
@@ -203,7 +207,7 @@ static void sender_completed(struct sim_thread *self, struct sim_exchange *x, ui
 		x->acked = id >> 8;
 }
 
-/* Who has no slot left waits for one, and for what it has put to be found. */
+/* A sender without free slots waits for a slot, and for its writes to be found. */
 static bool wants_room(const struct sim_exchange *x)
 {
 	return !x->is_imm && !x->out.free &&
@@ -217,7 +221,7 @@ bool sim_exchange_hear(struct sim_thread *self, struct sim_exchange *x)
 	struct sim_wc wcs[WCS_MAX];
 	uint32_t i, n = 0, taken;
 
-	/* Immediate mode: completions of writes say nothing that is not known, and are taken last. */
+	/* Immediate mode: completions of writes carry no news and are polled last. */
 	if (x->is_imm && end->recv_cq.count) {
 		n = sim_poll_cq(self, &end->recv_cq, wcs, WCS_MAX);
 		reclaim_slots(x, n * (uint32_t)x->settings->gives);
@@ -247,7 +251,7 @@ static void receiver_looked(struct sim_exchange *x)
 	weir_slot_poll_read_done(&x->receiver.look, &x->out, (uint32_t)found, 0, 0, now_ns(x));
 }
 
-/* Of a slot and those before it, or of nothing. */
+/* Notification of @slot and the slots before it, or of no slot. */
 static void told(struct sim_exchange *x, uint32_t slot)
 {
 	uint32_t others;
@@ -266,7 +270,9 @@ static void told(struct sim_exchange *x, uint32_t slot)
 	}
 }
 
-/* As many as receives were taken, in the order landed. Where bitmaps confirm they are few. */
+/*
+ * Takes the immediates of @count receives, in the order landed. With bitmaps, immediates are rare.
+ */
 static void take_immediates(struct sim_thread *self, struct sim_exchange *x, uint32_t count)
 {
 	uint32_t i;
@@ -333,7 +339,7 @@ uint32_t sim_exchange_take(struct sim_exchange *x)
 	uint32_t slot = x->taken[--x->nr_taken];
 
 	if (!x->has_landed[slot])
-		abort(); /* nobody is told of a slot before its data is there */
+		abort(); /* no slot may be announced before its data has landed */
 	return slot;
 }
 

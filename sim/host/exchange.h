@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * An exchange on simulated threads: messages from one machine to another through a pool of slots,
- * as lib/exchange has it. core/confirm says which slots are full and which are free, core/look when
- * to look, to ring at the other end, and to tell it of a slot by an immediate. Or, as usual,
- * by an immediate for each message and messages that give slots back. Both ends poll, as who calls
- * lib/exchange without waiting does: nobody sleeps.
+ * as in lib/exchange. core/slots/slot_bitmap tracks full and free slots. core/slots/slot_poll
+ * decides when to read the peer's bitmap, when to ask the peer for a notification, and when to
+ * notify by an immediate. In immediate mode, each message has an immediate, and messages return the
+ * slots. Both ends poll and never sleep, as callers of lib/exchange that do not wait.
  *
- * Each end has a QP to the other. A look reads the other end's bits when it is executed there,
- * after the writes that came before it; that no slot is found before its data has landed is
- * checked.
+ * Each end has a QP to the other. A bitmap read sees the peer's bits when the peer's NIC executes
+ * it, after all earlier writes. The model checks that no slot is found before its data has landed.
  *
- * A call belongs to the thread of its end. Slots are found in no order, and given back as they
- * are.
+ * Each call belongs to the thread of its end. Slots are found in any order, and returned in the
+ * order released.
  */
 #ifndef WEIR_SIM_HOST_EXCHANGE_H
 #define WEIR_SIM_HOST_EXCHANGE_H
@@ -19,11 +18,11 @@
 #include "core/slots/slot_poll.h"
 #include "sim/host/world.h"
 
-#define SIM_EXCHANGE_CHAIN 32u /* messages with one doorbell, at most */
-#define SIM_EXCHANGE_RECVS 32u /* receives with one doorbell, where bitmaps confirm */
-#define SIM_EXCHANGE_NO_SLOT UINT32_MAX /* what an immediate is of that is a sign */
+#define SIM_EXCHANGE_CHAIN 32u /* most messages with one doorbell */
+#define SIM_EXCHANGE_RECVS 32u /* with bitmaps: receives with one doorbell */
+#define SIM_EXCHANGE_NO_SLOT UINT32_MAX /* immediate that announces no slot, only wakes */
 
-/* What a completion is of: the low byte of its id; above it, of a write, slots committed then. */
+/* Kind of a completion: low byte of its id. Above, for a write: slots committed at the time. */
 enum sim_exchange_tag {
 	SIM_EXCHANGE_LOOK = 1,
 	SIM_EXCHANGE_WRITE,
@@ -41,15 +40,15 @@ enum sim_exchange_key {
 struct sim_exchange;
 
 /**
- * struct sim_exchange_end - what both ends have
- * @exchange: of which it is an end
- * @node: where
- * @qp: to the other
- * @send_cq, @recv_cq: of it, and of what the other sends
- * @bits: its bits; @fresh: the other's, as the look under way found them; @memory: core/confirm's
- * @look: when to look
- * @sge: of what it posts
- * @unsignalled: work requests since the last one with a completion
+ * struct sim_exchange_end - state of either end
+ * @exchange: the exchange
+ * @node: the machine
+ * @qp: to the other end
+ * @send_cq, @recv_cq: for own requests, and for incoming messages
+ * @bits: own bitmap; @fresh: the peer's bitmap, as last read; @memory: of slot_bitmap
+ * @look: decides when to read the peer's bitmap
+ * @sge: of posted requests
+ * @unsignalled: work requests since the last signalled one
  */
 struct sim_exchange_end {
 	struct sim_exchange *exchange;
@@ -65,23 +64,23 @@ struct sim_exchange_end {
 
 /**
  * struct sim_exchange - one direction, from a sender to a receiver
- * @settings: kept
- * @is_imm: an immediate for each
- * @sender, @receiver: its ends
- * @out, @in: core's
- * @bell, @limit: what the receiver has rung, and how often in all it may be told;
- *	@answered: the last that was; @rings, @told: so far
- * @look_end, @acked: slots committed before the sender's look under way; those whose writes are
- *	known to be done
- * @has_landed, @begin_ps, @bytes: of each slot: its data is in the mirror; when its message began;
- *	its length
- * @taken, @nr_taken: slots found, and not asked for yet
- * @landed, @first_landed, @nr_landed, @landed_max: slots whose immediates wait, and signs, in the
- *	order landed, a ring; @nr_spare: receives that are to be posted again
- * @before, @others: of each slot: which was sent before it; how many of those its immediate tells of, too
- * @given, @first_given, @nr_given: slots given back, in the order sent, a ring; the last @nr_back
- *	are not sent yet
- * @looks: of both ends, so far
+ * @settings: *kept*
+ * @is_imm: immediate mode
+ * @sender, @receiver: the ends
+ * @out, @in: the core's
+ * @bell, @limit: the receiver's latest request number, and the total of notifications it allows;
+ *	@answered: the last request answered; @rings, @told: requests and notifications so far
+ * @look_end, @acked: slots committed before the sender's bitmap read under way; slots whose writes
+ *	are known to be complete
+ * @has_landed, @begin_ps, @bytes: per slot: data has landed; start time and length of the message
+ * @taken, @nr_taken: slots found, and not yet given to the caller
+ * @landed, @first_landed, @nr_landed, @landed_max: ring of immediates not yet polled, in the order
+ *	landed; @nr_spare: receives to post again
+ * @before, @others: per slot: the slot sent before; number of earlier slots that the immediate
+ *	covers
+ * @given, @first_given, @nr_given: ring of returned slots, in the order sent; the last @nr_back are
+ *	not sent yet
+ * @looks: bitmap reads of both ends so far
  */
 struct sim_exchange {
 	const struct sim_load_settings *settings;
@@ -111,30 +110,30 @@ struct sim_exchange {
 int sim_exchange_init(struct sim_exchange *exchange, struct sim_world *world, struct sim_node *from,
 		      struct sim_node *to, const struct sim_load_settings *settings);
 
-/* Frees what it holds; the clock runs no more. */
+/* Frees all memory of the exchange. The clock must not run afterwards. */
 void sim_exchange_fini(struct sim_exchange *exchange);
 
 /**
- * sim_exchange_put() - send what there is room for
+ * sim_exchange_put() - send messages into the free slots
  * @self: the sender's thread
  * @x: the exchange
- * @bytes: of each of @count messages, at most SIM_EXCHANGE_CHAIN
+ * @bytes: length of each of @count messages, at most SIM_EXCHANGE_CHAIN
  *
- * Return: how many were sent, perhaps none.
+ * Return: messages sent, possibly 0.
  */
 uint32_t sim_exchange_put(struct sim_thread *self, struct sim_exchange *x, const uint32_t *bytes,
 			  uint32_t count);
 
-/* Takes what the other end tells, and looks if it has to. Return: whether anything was told. */
+/* Sender: polls its CQs, and reads the bitmap if due. Return: whether any completion came. */
 bool sim_exchange_hear(struct sim_thread *self, struct sim_exchange *x);
 
-/* At the receiver: the same. Return: how many messages can be taken. */
+/* Receiver: the same. Return: number of messages to take. */
 uint32_t sim_exchange_look(struct sim_thread *self, struct sim_exchange *x);
 
-/* Where the receiver hears of the next. */
+/* The CQ that announces the receiver's next message. */
 struct sim_cq *sim_exchange_awaited(struct sim_exchange *x);
 
-/* One of them; it is owed a sim_exchange_release(). Return: its slot. */
+/* Takes a message. The caller owes a sim_exchange_release(). Return: its slot. */
 uint32_t sim_exchange_take(struct sim_exchange *x);
 void sim_exchange_release(struct sim_thread *self, struct sim_exchange *x, uint32_t slot);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Both ends of an exchange, their memory, and what takes effect in it. */
+/* Both ends of an exchange: their memory, and the effect of messages on the memory. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "sim/host/exchange.h"
 
-#define DEPTH 4096 /* of a QP: deeper than what one end has under way */
+#define DEPTH 4096 /* of a QP: more than one end has in flight */
 #define SLOTS_KEY (1u << 31)
-#define RECVS (WEIR_SLOT_POLL_NOTIFIES_MAX + 2 * SIM_EXCHANGE_RECVS) /* bitmaps */
+#define RECVS (WEIR_SLOT_POLL_NOTIFIES_MAX + 2 * SIM_EXCHANGE_RECVS) /* with bitmaps */
 
-/* A message takes effect at the receiver. */
+/* Effect of a message in the receiver's memory. */
 static void effect_at_receiver(void *arg, const struct sim_wr *wr)
 {
 	struct sim_exchange *x = arg;
@@ -27,7 +27,7 @@ static void effect_at_receiver(void *arg, const struct sim_wr *wr)
 			wr->id == SIM_EXCHANGE_SIGN ? SIM_EXCHANGE_NO_SLOT : slot;
 }
 
-/* And at the sender: a look, a ring, or slots that are given back. */
+/* Effect in the sender's memory: a bitmap read, a notification request, or returned slots. */
 static void effect_at_sender(void *arg, const struct sim_wr *wr)
 {
 	struct sim_exchange *x = arg;
@@ -63,14 +63,14 @@ static int end_init(struct sim_exchange_end *end, struct sim_exchange *x, struct
 		       0;
 }
 
-/* @from's QP; what it posts takes effect at @to. */
+/* Connects @from's QP; its requests take effect at @to. */
 static int connect_end(struct sim_exchange *x, struct sim_world *world,
 		       struct sim_exchange_end *from, struct sim_exchange_end *to,
 		       void (*effect)(void *arg, const struct sim_wr *wr))
 {
 	struct sim_load_settings settings = *x->settings;
 
-	settings.op = SIM_OP_WRITE; /* receives are this one's own affair */
+	settings.op = SIM_OP_WRITE; /* no receives from the world: the exchange posts its own */
 	from->qp = sim_world_connect(world, from->node, to->node, &from->send_cq, &settings, DEPTH);
 	if (!from->qp)
 		return -ENOMEM;

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The mux worker: takes connections with news from the inbox, posts the segments that the scheduler
+ * picks, polls the CQ, and sleeps when the poller says so.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "sim/host/mux.h"
 
 #define POLL_WCS 32
-#define WAKE_NS 5000 /* what a wake-up costs, until gaps were seen */
+#define WAKE_NS 5000 /* cost of a wake-up, until idle times were measured */
 
 static uint64_t now_ns(const struct sim_mux *mux)
 {
@@ -43,7 +47,7 @@ static void ring_doorbell(struct sim_thread *self, struct sim_mux *mux, struct s
 		return;
 	if (sim_post_send(self, &mux->node->device, lane->qp, lane->chain, lane->nr_chain) !=
 	    lane->nr_chain)
-		abort(); /* no more than the lane holds is given a turn */
+		abort(); /* the scheduler never picks more WRs than the QP holds */
 	lane->nr_chain = 0;
 }
 
@@ -64,7 +68,7 @@ static void append_wr(struct sim_thread *self, struct sim_mux *mux, struct sim_m
 		ring_doorbell(self, mux, lane);
 }
 
-/* A segment of the oldest message that is not all posted. */
+/* Posts a segment of the connection's oldest message that is not fully posted. */
 static void take_segment(struct sim_thread *self, struct sim_mux *mux, struct sim_mux_conn *conn)
 {
 	struct sim_mux_message *message =
@@ -145,7 +149,7 @@ static uint32_t take_completions(struct sim_thread *self, struct sim_mux *mux)
 	return taken;
 }
 
-/* Sleeps, when the look after the arming has found nothing, until a completion or news come. */
+/* The CQ is armed, and a poll found nothing: sleeps until a completion or news. */
 static void sleep_until_event(struct sim_thread *self, struct sim_mux *mux)
 {
 	mux->is_asleep = true;
@@ -199,7 +203,7 @@ static int sched_init(struct sim_mux *mux)
 	return weir_sched_init(&mux->sched, configs, SIM_CLASSES, s->low_bytes);
 }
 
-/* Of the class that its number is. */
+/* The QP for @class. */
 static int qp_init(struct sim_mux *mux, struct sim_world *world, struct sim_node *peer,
 		   uint8_t class)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The mux on simulated threads: connections that share few queue pairs, as lib/mux and Avatar have
- * them, with the scheduler that ships.
+ * The mux on simulated threads: many connections share few queue pairs, as in lib/mux and Avatar,
+ * with the core's scheduler.
  *
- * A mux leads from one machine to another. It has a QP for each traffic class, and a worker, who
- * alone posts, so that neither the QPs nor the scheduler need a lock. Applications leave a
- * connection with news in the worker's inbox; what it has to send goes as the scheduler says, a
- * segment a turn. The worker sleeps when there has been nothing to do for a while; who leaves
- * news then wakes it.
+ * A mux leads from one machine to another. It has a QP for each traffic class and one worker
+ * thread. Only the worker posts, so neither the QPs nor the scheduler need a lock. Applications put
+ * a connection with new messages into the worker's inbox. The worker sends its messages a segment a
+ * turn, in the scheduler's order. An idle worker sleeps; the next application with news wakes it.
  *
- * At the other end messages take receives of one queue, which that machine's receiver gives back.
+ * At the peer, messages consume receives of a shared queue, which the peer's receiver thread
+ * reposts.
  */
 #ifndef WEIR_SIM_HOST_MUX_H
 #define WEIR_SIM_HOST_MUX_H
@@ -19,10 +19,10 @@
 #include "core/sched/sched.h"
 #include "sim/host/world.h"
 
-#define SIM_MUX_QP_DEPTH 256 /* WRs on a QP */
+#define SIM_MUX_QP_DEPTH 256 /* capacity of a QP in WRs */
 #define SIM_MUX_QP_CHAIN 16 /* WRs with one doorbell */
 
-/* A WR until its completion is seen; in the order posted. */
+/* A WR in flight, in the order posted. */
 struct sim_mux_wr {
 	struct sim_mux_message *message;
 	uint32_t bytes;
@@ -30,8 +30,8 @@ struct sim_mux_wr {
 
 /**
  * struct sim_mux_qp - one QP
- * @qp: its near end
- * @posted, @first, @count: WRs on it, a ring
+ * @qp: the near end
+ * @posted, @first, @count: WRs in flight, a ring
  * @chain, @nr_chain: WRs that wait for the doorbell
  */
 struct sim_mux_qp {
@@ -43,17 +43,17 @@ struct sim_mux_qp {
 };
 
 /**
- * struct sim_mux - connections of one machine to another
- * @node: from where
- * @settings: kept; of who began it
- * @sched: whose turn it is; @bundles: by class, of all its connections
- * @lanes: by class
- * @cq, @events: of all lanes
+ * struct sim_mux - connections from one machine to another
+ * @node: the near machine
+ * @settings: *kept*; of the load that started the mux
+ * @sched: the scheduler; @bundles: by class, over all connections
+ * @lanes: QPs by class
+ * @cq, @events: for all QPs
  * @inbox: connections with news
- * @worker: who posts
- * @is_asleep: it is to be woken
- * @poll, @gaps: when it sleeps
- * @sge: where messages lie
+ * @worker: the posting thread
+ * @is_asleep: the worker needs a wake-up
+ * @poll, @gaps: adaptive polling
+ * @sge: memory of the messages
  */
 struct sim_mux {
 	struct sim_node *node;
@@ -73,10 +73,10 @@ struct sim_mux {
 
 /**
  * struct sim_mux_conn - a connection
- * @mux: where
+ * @mux: the mux
  * @flow: the scheduler's
- * @news: in the inbox, when @has_news
- * @messages: not all posted yet, by link
+ * @news: in the inbox, while @has_news
+ * @messages: not fully posted, by link
  */
 struct sim_mux_conn {
 	struct sim_mux *mux;
@@ -87,13 +87,13 @@ struct sim_mux_conn {
 };
 
 /**
- * struct sim_mux_message - a message; the caller's but while it is under way
- * @conn: on which
- * @link: among those of @conn
- * @bytes: of it, at least 1
- * @posted, @sent: bytes that were posted, and of which the completion was seen
- * @done: called when all is sent, by the worker; takes no time. Returns whether it woke a thread,
- *	which costs the worker
+ * struct sim_mux_message - a message; belongs to the caller except while in flight
+ * @conn: the connection
+ * @link: in @conn's messages
+ * @bytes: length, at least 1
+ * @posted, @sent: bytes posted, and bytes completed
+ * @done: called by the worker when all bytes are sent; takes no time. Returns whether a thread was
+ *	woken; the worker pays for waking
  */
 struct sim_mux_message {
 	struct sim_mux_conn *conn;
@@ -106,20 +106,20 @@ struct sim_mux_message {
 /**
  * sim_mux_init() - a mux from @node to its next peer, and its worker
  * @mux: *kept* until sim_mux_fini()
- * @world, @node, @settings: *kept*; the settings say how the classes share
+ * @world, @node, @settings: *kept*; the settings configure the scheduler's classes
  *
- * Return: 0, -ENOMEM, or -EINVAL: what the scheduler does not take.
+ * Return: 0, -ENOMEM, or -EINVAL: the scheduler refuses the configuration.
  */
 int sim_mux_init(struct sim_mux *mux, struct sim_world *world, struct sim_node *node,
 		 const struct sim_load_settings *settings);
 
-/* Frees what it holds; the clock runs no more. */
+/* Frees all memory of the mux. The clock must not run afterwards. */
 void sim_mux_fini(struct sim_mux *mux);
 
 /* A connection of @class; both *kept*. */
 void sim_mux_conn_init(struct sim_mux_conn *conn, struct sim_mux *mux, uint8_t class);
 
-/* Sends a message, whose conn, bytes and done are set; *kept until* done. */
+/* Sends a message with conn, bytes and done set; *kept until* done. */
 void sim_mux_send(struct sim_thread *self, struct sim_mux_message *message);
 
 #endif

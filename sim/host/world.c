@@ -68,7 +68,7 @@ void sim_world_fini(struct sim_world *world)
 	sim_clock_fini(&world->clock);
 }
 
-/* Takes messages, and gives each QP its post_receives back. */
+/* Receiver thread: takes messages and reposts a receive on each one's QP. */
 static void post_receives(void *arg)
 {
 	struct sim_node *node = arg;

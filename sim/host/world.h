@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The machines of a run, how they are connected, and what is counted of them. */
+/* The machines of a run and their connections. */
 #ifndef WEIR_SIM_HOST_WORLD_H
 #define WEIR_SIM_HOST_WORLD_H
 
 #include "sim/run/settings.h"
 #include "sim/nic/verbs.h"
 
-#define SIM_RECVS 4096 /* receives that a server has posted */
+#define SIM_RECVS 4096 /* receives posted by a server */
 
 /**
  * struct sim_node - one machine
- * @mux: what its connections share, once a load has begun one, or NULL
- * @host, @nic, @device: of it
- * @recv_cq: what comes in, of all its QPs
- * @receiver: takes it, and posts receives again
- * @has_receiver: there is one
- * @handle_ps: CPU for each
- * @next_peer: whom its next connection goes to
+ * @mux: the mux of its connections, once a load has started one, or NULL
+ * @host, @nic, @device: of this machine
+ * @recv_cq: completions of receives on all QPs
+ * @receiver: takes the receives' completions and reposts receives
+ * @has_receiver: @receiver runs
+ * @handle_ps: CPU for each message
+ * @next_peer: index of the next connection's peer
  */
 struct sim_node {
 	struct sim_mux *mux;
@@ -31,11 +31,11 @@ struct sim_node {
 };
 
 /**
- * struct sim_world - all of a run
- * @settings: kept
- * @clock: the time of all
+ * struct sim_world - all machines of a run
+ * @settings: *kept*
+ * @clock: the time
  * @nodes, @nr_nodes: clients first, then servers
- * @links: the connections, newest first
+ * @links: connections, newest first
  */
 struct sim_world {
 	const struct sim_settings *settings;
@@ -45,21 +45,21 @@ struct sim_world {
 	struct sim_connection *links;
 };
 
-/* Machines without connections and threads. Return: 0, or -ENOMEM. */
+/* Initialises machines without connections and threads. Return: 0, or -ENOMEM. */
 int sim_world_init(struct sim_world *world, const struct sim_settings *settings);
 
-/* Frees what it holds; threads on it were finished before. */
+/* Frees all memory. The caller has finished the threads. */
 void sim_world_fini(struct sim_world *world);
 
-/* Whom a client's next connection goes to: each server in turn. */
+/* Peer of a client's next connection: the servers in turn. */
 struct sim_node *sim_world_next_peer(struct sim_world *world, struct sim_node *node);
 
 /**
- * sim_world_connect() - a connection
+ * sim_world_connect() - connect two machines
  * @world: the machines
  * @node, @peer: the client, and the server
- * @send_cq: where completions go
- * @load: says the traffic class, and whether messages need receives
+ * @send_cq: for the client's completions
+ * @load: gives the traffic class, and whether messages need receives
  * @depth: of the send queue
  *
  * Return: the client's end, which lives as long as the world, or NULL: no memory.

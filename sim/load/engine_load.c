@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Threads over weir's core. All of a client share one session with each of its servers; who finds
- * another's completion puts it on that one's list, and wakes it if it sleeps. A thread of its own
- * that leads for ever is a poller's polling thread.
+ * Threads over weir's core. The threads of a client share one session with each server. A thread
+ * that finds another thread's completion puts the job on the owner's list and wakes the owner. A
+ * polling thread is a thread that leads its poller for ever.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 struct engine_load_worker;
 
-/* A request under way, or done and not seen yet. */
+/* A request in flight, or done and not yet seen by its worker. */
 struct engine_load_job {
 	struct sim_request request;
 	struct engine_load_worker *worker;
@@ -26,13 +26,13 @@ struct engine_load_worker {
 	struct sim_thread thread;
 	struct sim_pattern pattern;
 	struct engine_load_job *jobs, *free_jobs, *done_jobs;
-	uint64_t job_bytes; /* of local memory that each has */
+	uint64_t job_bytes; /* local memory of each job */
 	uint32_t number;
 	uint32_t under_way;
 	bool waits;
 };
 
-/* A thread of its own that polls. */
+/* A polling thread. */
 struct engine_load_leader {
 	struct sim_engine_host *weir;
 	struct sim_poller *poller;
@@ -53,14 +53,14 @@ struct engine_loads {
 	uint32_t nr_workers, nr_started;
 };
 
-/* With the lock, in somebody's time: only what the waiter's own thread cannot do. */
+/* Called with the lock held, by any thread: leaves all other work to the worker's own thread. */
 static bool done(struct sim_request *request)
 {
 	struct engine_load_job *job = container_of(request, struct engine_load_job, request);
 	struct engine_load_worker *w = job->worker;
 
 	if (request->req.status)
-		abort(); /* nothing fails here */
+		abort(); /* the model injects no errors */
 	job->next = w->done_jobs;
 	w->done_jobs = job;
 	if (!w->waits)
@@ -104,8 +104,8 @@ static struct weir_req next_request(struct engine_load_worker *w)
 }
 
 /*
- * Where memory is large it takes as many requests as it has pages until the NIC's cache holds what
- * it will hold: these were before the run, and took none of its time.
+ * Warms the NIC's cache. With much memory, the cache fills only after as many requests as it has
+ * pages. These requests precede the run and take none of its time.
  */
 static void touch_memory(struct engine_loads *all)
 {
@@ -120,7 +120,7 @@ static void touch_memory(struct engine_loads *all)
 				  req.length);
 		if (s->pattern == SIM_PATTERN_SEQ && of_a_page > 1)
 			w->pattern.next +=
-				of_a_page - 1; /* the next ones touch_memory nothing new */
+				of_a_page - 1; /* later requests of this page add no page */
 	}
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Messages through exchanges, as HiPower times them: from each client to each server. A thread of
- * a client sends to all servers by turns, whatever there is room for; a thread of a server takes
- * from all clients. Both poll busily, and how long they work, and do not look in vain, is
- * counted.
+ * Messages through exchanges, as HiPower times them: from each client to each server. A client's
+ * thread sends to all servers in turn, whenever slots are free; a server's thread takes messages
+ * from all clients. Both threads poll all the time. The counted work excludes polls that find
+ * nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 
 struct exchange_loads;
 
-/* One thread of a machine, and its ends: @count exchanges, each @step after the one before it. */
+/* A thread of a machine and its exchange ends: @count ends, @step apart. */
 struct exchange_load_side {
 	struct exchange_loads *all;
 	struct sim_exchange *first;
 	uint32_t count, step;
 	struct sim_thread thread;
 	bool has_thread;
-	uint32_t *turn; /* of a sender, by exchange: which length comes next */
+	uint32_t *turn; /* sender: index of the next length, by exchange */
 	uint64_t work_ps;
 };
 
@@ -49,7 +49,7 @@ static uint32_t length_of(const struct exchange_load_side *side, uint32_t turn)
 			      (uint32_t)side->all->loads.settings->size;
 }
 
-/* As many messages as there is room for, up to a batch. Return: whether any were sent. */
+/* Sends up to a batch of messages into the free slots. Return: whether any were sent. */
 static bool put_messages(struct exchange_load_side *side, uint32_t i)
 {
 	const struct sim_load_settings *s = side->all->loads.settings;
@@ -68,8 +68,8 @@ static bool put_messages(struct exchange_load_side *side, uint32_t i)
 }
 
 /*
- * Until something comes, or a look may be due. With one exchange only it is known where to wait,
- * and thousands of looks in vain are one event.
+ * Waits until a message comes or a bitmap read may be due. With a single exchange, the CQ to wait
+ * on is known, and one event replaces thousands of empty polls.
  */
 static void idle_until_event(struct exchange_load_side *side, struct sim_cq *cq)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the threads of clients do: each keeps so many requests under way, over plain verbs
- * (verbsload.c) or over weir's core (weirload.c), and each request's time is taken. Or what it
- * does is round trips, by one path or another (tripload.c), messages on connections that share
- * queue pairs (muxload.c), or messages through slots that both ends know (exchangeload.c).
+ * The load on the clients. Each thread keeps a number of requests in flight, over plain verbs
+ * (verbs_load.c) or over weir's core (engine_load.c), and each request is timed. Other loads: round
+ * trips of writes, offloaded or unloaded (pingpong_load.c); messages on connections that share
+ * queue pairs (mux_load.c); messages through slots known to both ends (exchange_load.c).
  */
 #ifndef WEIR_SIM_LOAD_LOAD_H
 #define WEIR_SIM_LOAD_LOAD_H
@@ -14,16 +14,16 @@
 #include "sim/host/world.h"
 
 /**
- * struct sim_tally - what has been done; begins as zeroes
- * @ops, @bytes: that completed
- * @latency_ps: each one's, from before it was submitted until its completion was seen
+ * struct sim_tally - results; starts as zeroes
+ * @ops, @bytes: completed requests and their bytes
+ * @latency_ps: per request, from before the submission until the completion was seen
  * @empty_polls, @arms, @sleeps: of poll modes that may sleep
- * @contended, @takes: of locks that threads share
- * @window_waits: weir: how often the window was full
- * @peak_bytes: weir: the most that a client had in flight
- * @unloaded: trip: how many were
- * @looks: exchange: at the other end's bits
- * @send_work_ps, @take_work_ps: exchange: what the threads of senders, and of receivers, worked
+ * @contended, @takes: of locks shared by threads
+ * @window_waits: weir: times that the window was full
+ * @peak_bytes: weir: the most bytes that a client had in flight
+ * @unloaded: trip: unloaded writes
+ * @looks: exchange: reads of the peer's bitmap
+ * @send_work_ps, @take_work_ps: exchange: work of the senders' and of the receivers' threads
  */
 struct sim_tally {
 	uint64_t ops, bytes;
@@ -39,10 +39,10 @@ struct sim_tally {
 struct sim_loads;
 
 /**
- * struct sim_load_kind - how requests are made
- * @start, @stop, @collect, @forget: as the calls below; @stop takes what @start left half done
+ * struct sim_load_kind - operations of a driver
+ * @start, @stop, @collect, @forget: implement the calls below; @stop also undoes a failed @start
  *
- * The start gives a struct that begins with its struct sim_loads.
+ * @start returns a struct that begins with a struct sim_loads.
  */
 struct sim_load_kind {
 	int (*start)(struct sim_world *world, const struct sim_load_settings *load,
@@ -54,11 +54,11 @@ struct sim_load_kind {
 
 /**
  * struct sim_loads - a load on all clients
- * @kind: how its requests are made
- * @settings, @world: kept
- * @zipf: for the patterns, when they want it
- * @trace: for the patterns, when they want it: that of the settings, with a place in it of its own
- * @tally: what it has done; the counters that pollers and locks keep come at sim_loads_tally()
+ * @kind: the driver
+ * @settings, @world: *kept*
+ * @zipf: for patterns by Zipf's law
+ * @trace: for the trace pattern: the settings' records, with a position of its own
+ * @tally: results; sim_loads_tally() adds the counters of pollers and locks
  */
 struct sim_loads {
 	const struct sim_load_kind *kind;
@@ -76,38 +76,38 @@ extern const struct sim_load_kind sim_mux_load;
 extern const struct sim_load_kind sim_exchange_load;
 
 /**
- * sim_loads_start() - begin one load on all clients
+ * sim_loads_start() - start a load on all clients
  * @world: the machines
- * @load: *kept*; what to do
- * @loads: receives it, for sim_loads_stop()
+ * @load: *kept*; describes the load
+ * @loads: receives the load, for sim_loads_stop()
  *
  * Return: 0, or -ENOMEM.
  */
 int sim_loads_start(struct sim_world *world, const struct sim_load_settings *load,
 		    struct sim_loads **loads);
 
-/* Frees it, when the clock runs no more; NULL is fine. */
+/* Frees the load; the clock must not run afterwards. @loads may be NULL. */
 void sim_loads_stop(struct sim_loads *loads);
 
-/* What it has done since it began, or since it was told to forget. */
+/* Results since the start, or since the last sim_loads_forget(). */
 const struct sim_tally *sim_loads_tally(struct sim_loads *loads);
 
-/* Counts from now on. */
+/* Resets the results. */
 void sim_loads_forget(struct sim_loads *loads);
 
-/* A request of @bytes that began at @begin_ps has been seen to be done. */
+/* Counts a completed request of @bytes that began at @begin_ps. */
 void sim_loads_count(struct sim_loads *loads, uint64_t begin_ps, uint64_t bytes);
 
 /*
- * What the memory of a request of @bytes costs its thread before it is submitted, and when it is
- * done; @is_read: it brings data back.
+ * Memory cost of a request of @bytes to its thread: sim_memory_in() before the submission,
+ * sim_memory_out() at completion. @is_read: the request brings data back.
  */
 void sim_memory_in(struct sim_thread *self, const struct sim_load_settings *load, uint64_t bytes,
 		   bool is_read);
 void sim_memory_out(struct sim_thread *self, const struct sim_load_settings *load, uint64_t bytes,
 		    bool is_read);
 
-/* Whether all requests of @load bring data back. */
+/* Whether the requests of @load bring data back. */
 static inline bool sim_load_is_read(const struct sim_load_settings *load)
 {
 	return load->op == SIM_OP_READ || load->op > SIM_OP_WRITE_IMM;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Threads that send_messages messages over a mux: each has connections of its own, and sends on them in
- * turn. A load in the background uses the mux of the first, as other applications of the machine
+ * Threads that send messages over a mux. Each thread has connections of its own and sends on them
+ * in turn. A background load uses the mux of the first load, as other applications of a machine
  * would.
  */
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 struct mux_load_app;
 
-/* A message under way, or sent and not seen yet. */
+/* A message in flight, or sent and not yet seen by its thread. */
 struct mux_load_job {
 	struct sim_mux_message message;
 	struct mux_load_app *app;
@@ -20,7 +20,7 @@ struct mux_load_job {
 	struct mux_load_job *next;
 };
 
-/* A thread, and the connections that it sends on: @nr_conns, from @conns on. */
+/* A thread and its @nr_conns connections, from @conns on. */
 struct mux_load_app {
 	struct sim_loads *loads;
 	struct sim_thread thread;
@@ -33,7 +33,7 @@ struct mux_load_app {
 
 struct mux_loads {
 	struct sim_loads loads;
-	struct sim_mux *muxes; /* that this load began; one a client */
+	struct sim_mux *muxes; /* started by this load, one a client */
 	uint32_t nr_muxes;
 	struct sim_mux_conn *conns;
 	struct mux_load_app *apps;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Only sqrt() and the four operations: they give the same bits on every machine. */
+/* Uses only sqrt() and the four operations: both give the same bits on every machine. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define ONE (1u << 12)
 
-/* @x to the power of @hundredths, by square roots of square roots: its exponent's binary digits. */
+/* @x to the power of @hundredths: nested square roots, by the binary digits of the exponent. */
 static double power(double x, uint64_t hundredths)
 {
 	uint64_t whole = hundredths / 100, part = hundredths % 100 * ONE / 100;

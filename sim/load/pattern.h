@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Where requests go: which region, and where in it. */
+/* Targets of requests: the region, and the offset. */
 #ifndef WEIR_SIM_LOAD_PATTERN_H
 #define WEIR_SIM_LOAD_PATTERN_H
 
@@ -7,11 +7,11 @@
 #include "sim/run/settings.h"
 
 /**
- * struct sim_pattern - one thread's requests
- * @settings: kept
- * @rng: its own stream
- * @next: sequential: the next place; of all threads together each has its own part
- * @first: where its part begins
+ * struct sim_pattern - targets of one thread
+ * @settings: *kept*
+ * @rng: the thread's stream
+ * @next: sequential: the next place. Each thread has a part of the places
+ * @first: start of the thread's part
  * @zipf: shared by all threads of a load, or NULL
  */
 struct sim_pattern {
@@ -23,17 +23,16 @@ struct sim_pattern {
 };
 
 /**
- * struct sim_zipf - which of some things, by Zipf's law: the k-th is asked for 1 / k^skew as often as
- * the first
- * @upto: of the first so many, how often in all
- * @count: things
+ * struct sim_zipf - Zipf's law: item k is chosen 1 / k^skew times as often as item 1
+ * @upto: cumulative weights
+ * @count: items
  */
 struct sim_zipf {
 	double *upto;
 	uint64_t count;
 };
 
-/* For @count things, and a @skew in hundredths. Return: 0, or -ENOMEM. */
+/* For @count items, with @skew in hundredths. Return: 0, or -ENOMEM. */
 int sim_zipf_init(struct sim_zipf *zipf, uint64_t count, uint64_t skew);
 void sim_zipf_fini(struct sim_zipf *zipf);
 
@@ -41,7 +40,7 @@ void sim_zipf_fini(struct sim_zipf *zipf);
 void sim_pattern_init(struct sim_pattern *pattern, const struct sim_load_settings *settings,
 		      const struct sim_zipf *zipf, uint64_t seed, uint64_t number);
 
-/* The next place: @region's number, and the @offset in it, a multiple of the size. */
+/* The next target: @region's number, and the @offset, a multiple of the size. */
 void sim_pattern_next(struct sim_pattern *pattern, uint64_t *region, uint64_t *offset);
 
 #endif

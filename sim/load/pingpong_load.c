@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Round trips of small writes, as uRDMA times them (section 4): a thread writes to the other side,
- * where a thread waits for that, and writes back a word that the first one waits for. core/route
- * says by which path each goes. An offloaded write is seen in memory. An unloaded one goes, with
- * immediate, to a buffer that is always the same; the other thread takes its completion, posts a receive,
- * checks, which is what handle_ns stands for, and copies.
+ * Round trips of small writes, as uRDMA times them (section 4). A thread writes to the other side.
+ * A thread there waits for the write, and writes back a word that the first thread waits for.
+ * core/unload/path chooses the path of each write. An offloaded write is seen in memory. An
+ * unloaded write goes, with immediate, to a buffer that stays the same. The other thread takes its
+ * completion, posts a receive, checks (modelled by handle_ns), and copies.
  *
- * The NIC completes an unloaded write before it is copied. With parity, which the paper leaves open, the
- * other thread sends an empty message when it has copied, before it answers: that is the completion.
+ * The NIC completes an unloaded write before the copy. The paper leaves parity open. With parity,
+ * the other thread sends an empty message after the copy and before its answer: this is the
+ * completion.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,14 +17,14 @@
 #include "sim/load/load.h"
 
 #define ANSWER_BYTES 4
-#define HEAD_BYTES 8 /* of a slot: where the data belong */
-#define ANSWER_RKEY (1u << 30) /* and of the buffer; neither is ever out of the caches for long */
+#define HEAD_BYTES 8 /* header of a slot: target of the data */
+#define ANSWER_RKEY (1u << 30) /* like the buffer's, never out of the caches for long */
 #define BUFFER_RKEY (ANSWER_RKEY + 1)
 #define COUNTERS (1u << 20)
 
 struct pingpong_loads;
 
-/* One end of what a thread does, and who waits there. */
+/* One end of a round trip, and its waiting thread. */
 struct pingpong_side {
 	struct pingpong *trip;
 	struct sim_node *node;
@@ -34,19 +35,19 @@ struct pingpong_side {
 	struct sim_sge sge;
 	uint64_t landed; /* writes that took effect in this side's memory */
 	uint64_t seen;
-	uint8_t op; /* of the last */
+	uint8_t op; /* of the last write */
 };
 
 struct pingpong {
 	struct sim_loads *loads;
 	struct pingpong_side here, there;
-	struct sim_cq slots; /* what is unloaded, there */
-	struct sim_cq returns; /* what is copied, here */
+	struct sim_cq slots; /* unloaded writes, at the far side */
+	struct sim_cq returns; /* copied writes, at the near side */
 	struct sim_pattern pattern;
 	struct weir_path_selector *route;
 };
 
-/* A client's choice of path is one, with any number of queue pairs, as a session's is. */
+/* A client has one path selector for all its queue pairs, as a session has. */
 struct pingpong_loads {
 	struct sim_loads loads;
 	struct pingpong *trips;
@@ -66,7 +67,7 @@ static void unloaded_lands(void *arg, const struct sim_wr *wr)
 	sim_thread_poke(&side->thread, 0);
 }
 
-/* Looks at memory until something has come. */
+/* Polls memory until a write has landed. */
 static void await_memory(struct pingpong_side *side)
 {
 	while (side->landed == side->seen)
@@ -75,7 +76,7 @@ static void await_memory(struct pingpong_side *side)
 	sim_thread_run(&side->thread, side->node->host.profile->poll_empty_ps);
 }
 
-/* One write; the completion of the one before is taken first, so that the queue never fills. */
+/* Posts one write. Polls the previous completion first, so that the queue never fills. */
 static void post_write(struct pingpong_side *side, struct sim_wr *wr)
 {
 	struct sim_wc wc;
@@ -87,7 +88,7 @@ static void post_write(struct pingpong_side *side, struct sim_wr *wr)
 	wr->is_inline = wr->bytes <= side->node->host.profile->inline_max;
 	side->sge.length = wr->bytes;
 	if (sim_post_send(&side->thread, &side->node->device, side->qp, wr, 1) != 1)
-		abort(); /* the queue is deeper than what one round trip leaves */
+		abort(); /* the queue is deeper than a round trip needs */
 }
 
 static void await_one(struct pingpong_side *side, struct sim_cq *cq)
@@ -104,7 +105,7 @@ static bool is_returned(const struct pingpong *trip, unsigned int path)
 	return trip->loads->settings->parity && path & WEIR_PATH_UNLOAD;
 }
 
-/* Until the write that went by @path is complete. */
+/* Waits until the write on @path is complete. */
 static void await_completion(struct pingpong *trip, unsigned int path)
 {
 	struct pingpong_side *here = &trip->here;
@@ -124,7 +125,7 @@ static enum weir_path_hint hint_of(const struct pingpong *trip, uint64_t region)
 	return region < trip->route->config.hot_pages ? WEIR_PATH_HINT_HOT : WEIR_PATH_HINT_COLD;
 }
 
-/* The regions that are written most come first, as Zipf's law has it here. */
+/* Low regions are written most, as Zipf's law is used here. */
 static unsigned int next_write(struct pingpong *trip, struct sim_wr *wr)
 {
 	uint64_t region, offset, now_ns = trip->loads->world->clock.now_ps / SIM_PS_PER_NS;
@@ -178,7 +179,7 @@ static void client_main(void *arg)
 	}
 }
 
-/* What was unloaded is checked and copied, and its sender is told if he wants to know. */
+/* Checks and copies an unloaded write; with parity, notifies the sender. */
 static void copy_unloaded(struct pingpong *trip)
 {
 	const struct sim_load_settings *s = trip->loads->settings;
@@ -211,7 +212,7 @@ static void server_main(void *arg)
 	}
 }
 
-/* @from's queue pair; what it writes unloaded_lands at @to. */
+/* Connects @from's queue pair; its writes land at @to. */
 static int connect_sides(struct pingpong *trip, struct pingpong_side *from,
 			 struct pingpong_side *to)
 {
@@ -230,7 +231,7 @@ static int connect_sides(struct pingpong *trip, struct pingpong_side *from,
 	return 0;
 }
 
-/* Of the client whose first round trips these are. */
+/* Path selector of the client that owns these first round trips. */
 static int route_init(struct pingpong *trip, uint8_t **counters)
 {
 	const struct sim_load_settings *s = trip->loads->settings;
@@ -248,7 +249,7 @@ static int route_init(struct pingpong *trip, uint8_t **counters)
 	if (!*counters)
 		return -ENOMEM;
 	rc = weir_path_init(trip->route, &config, *counters);
-	/* What was written before the run: of trials nothing is known. */
+	/* Writes before the run. Probes have no result here. */
 	for (i = 0; !rc && i < s->learn; i++) {
 		if (next_write(trip, &wr) & WEIR_PATH_PROBE)
 			weir_path_abandon_probe(trip->route);

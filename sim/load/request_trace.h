@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A trace: what was asked for, one request after the other, to be asked for again by simulated
- * threads. In the form of weir-perf(1): "weir-trace 1 PAGES THREADS", then a line a request,
- * "OP PAGE COUNT ...", of which the rest is not looked at; '#' begins a comment.
+ * A trace: recorded requests that simulated threads repeat. The format is weir-perf(1)'s:
+ * "weir-trace 1 PAGES THREADS", then "OP PAGE COUNT ..." for each request; further fields are
+ * ignored, and '#' starts a comment.
  *
- * A load's threads take its requests by turns, as many at a time as they have under way; after the
- * last comes the first again.
+ * A load's threads share the trace and take the next request, each as many as it keeps in flight.
+ * After the last request, the trace starts again.
  */
 #ifndef WEIR_SIM_LOAD_REQUEST_TRACE_H
 #define WEIR_SIM_LOAD_REQUEST_TRACE_H
@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #define SIM_TRACE_PAGE 4096u
-#define SIM_TRACE_PAGES_MAX 256u /* of one request */
+#define SIM_TRACE_PAGES_MAX 256u /* of a single request */
 
-/* A request of so many pages. */
+/* A request for a number of pages. */
 struct sim_request_record {
 	uint64_t page;
 	uint32_t pages;
@@ -24,10 +24,10 @@ struct sim_request_record {
 };
 
 /**
- * struct sim_request_trace - a trace, and how far it has been repeated
- * @records, @count: its requests
- * @most: pages of the longest
- * @next: the next one to be asked for
+ * struct sim_request_trace - a trace and a position
+ * @records, @count: the requests
+ * @most: pages of the longest request
+ * @next: index of the next request
  */
 struct sim_request_trace {
 	struct sim_request_record *records;
@@ -38,9 +38,9 @@ struct sim_request_trace {
 
 /**
  * sim_trace_load() - read a trace
- * @trace: receives it; sim_trace_fini() frees it
+ * @trace: receives the trace; sim_trace_fini() frees it
  * @path: the file
- * @why: receives what is wrong, and where; @why_bytes of room
+ * @why: receives the error and its place; @why_bytes of room
  *
  * Return: 0, -EINVAL, or -ENOMEM.
  */
@@ -49,7 +49,7 @@ int sim_trace_load(struct sim_request_trace *trace, const char *path, char *why,
 
 void sim_trace_fini(struct sim_request_trace *trace);
 
-/* The next request. */
+/* Returns the next request. */
 const struct sim_request_record *sim_trace_next(struct sim_request_trace *trace);
 
 #endif

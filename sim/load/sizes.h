@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Lengths of messages, from a file: a number of bytes a line; '#' begins a comment. */
+/* Lengths of messages from a file: a number of bytes a line; '#' starts a comment. */
 #ifndef WEIR_SIM_LOAD_SIZES_H
 #define WEIR_SIM_LOAD_SIZES_H
 
@@ -7,7 +7,7 @@
 
 #define SIM_SIZES_MAX 1048576u
 
-/* @count lengths, @most of them the largest. */
+/* @count lengths; @most is the largest. */
 struct sim_sizes {
 	uint32_t *bytes;
 	uint32_t count;
@@ -16,9 +16,9 @@ struct sim_sizes {
 
 /**
  * sim_sizes_load() - read lengths
- * @sizes: receives them; sim_sizes_fini() frees them
+ * @sizes: receives the lengths; sim_sizes_fini() frees them
  * @path: the file
- * @why: receives what is wrong, and where; @why_bytes of room
+ * @why: receives the error and its place; @why_bytes of room
  *
  * Return: 0, -EINVAL, or -ENOMEM.
  */

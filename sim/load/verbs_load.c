@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Plain verbs. A port is what one thread has for itself, or several share behind a lock: QPs and
- * the CQ of them. Who finds another's completion in a shared CQ tells him.
+ * Plain verbs. A port holds QPs and their CQ. A port belongs to one thread, or several threads
+ * share it behind a lock. A thread that polls another thread's completion notifies the owner.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "sim/load/load.h"
 
 #define WCS_MAX 256
-#define WAKE_NS 5000 /* what a wake-up costs, until gaps were seen */
+#define WAKE_NS 5000 /* cost of a wake-up, until idle times were measured */
 
 struct verbs_loads;
 struct verbs_load_worker;
 
-/* A request under way. */
+/* A request in flight. */
 struct verbs_load_job {
 	struct verbs_load_worker *worker;
 	uint64_t begin_ps;
@@ -85,7 +85,7 @@ static void fill_wr(struct verbs_load_worker *w, struct sim_wr *wr)
 	wr->rkey = 1 + (uint32_t)region;
 }
 
-/* As requests go to places: in turn, or at random. */
+/* The QP is chosen as the target is: in turn, or at random. */
 static struct sim_qp *next_qp(struct verbs_load_worker *w)
 {
 	struct verbs_load_port *port = w->port;
@@ -95,7 +95,7 @@ static struct sim_qp *next_qp(struct verbs_load_worker *w)
 	return port->qps[sim_rng_below(&w->choice, port->nr_qps)];
 }
 
-/* With one doorbell. */
+/* Posts with one doorbell. */
 static void post_wrs(struct verbs_load_worker *w, uint32_t count)
 {
 	const struct sim_load_settings *s = w->loads->settings;
@@ -110,7 +110,7 @@ static void post_wrs(struct verbs_load_worker *w, uint32_t count)
 	if (port->is_shared && s->hold == SIM_HOLD_POST)
 		sim_lock_take(&port->post_lock, &w->thread);
 	if (sim_post_send(&w->thread, &w->node->device, next_qp(w), w->wrs, count) != count)
-		abort(); /* the queue is as deep as all who use it together */
+		abort(); /* the queue has room for all requests of its users */
 	if (port->is_shared && s->hold == SIM_HOLD_POST)
 		sim_lock_give(&port->post_lock, &w->thread);
 }
@@ -157,7 +157,7 @@ static uint32_t poll(struct verbs_load_worker *w)
 	return taken;
 }
 
-/* Until some completion has been seen, or somebody else saw one of this thread's. */
+/* Waits until a poll finds a completion, or another thread has found one for this thread. */
 static void await_completion(struct verbs_load_worker *w)
 {
 	uint32_t taken = 0;
@@ -255,7 +255,7 @@ static int worker_init(struct verbs_loads *all, struct verbs_load_worker *w, str
 	return 0;
 }
 
-/* The ports and the threads of client @number. */
+/* Sets up the ports and threads of client @number. */
 static int client_init(struct verbs_loads *all, uint32_t number)
 {
 	uint32_t threads = (uint32_t)all->loads.settings->threads, ports = all->nr_ports, i;

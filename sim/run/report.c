@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "sim/run/report.h"
 
-/* @value / @unit with so many decimals, rounded down. */
+/* Prints @value / @unit with @decimals, rounded down. */
 static void number(FILE *out, const char *name, uint64_t value, uint64_t unit, int decimals)
 {
 	uint64_t scale = 1;
@@ -20,7 +20,7 @@ static void count(FILE *out, const char *name, uint64_t value)
 	fprintf(out, ", \"%s\": %llu", name, (unsigned long long)value);
 }
 
-/* @amount for each of @ps, in parts of a unit: per second when it is a count. */
+/* Prints @amount * @factor / @ps with 6 decimals: with the factor for a count, a rate a second. */
 static void rate(FILE *out, const char *name, uint64_t amount, uint64_t ps, uint64_t factor)
 {
 	uint64_t millionths = (uint64_t)((unsigned __int128)amount * factor / (ps ? ps : 1));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What came out of a run, as one JSON object a line; sim/README.md tells what each member means.
- * Numbers are printed from integers: the same run gives the same bytes everywhere.
+ * The results of a run, as a JSON object a line; sim/README.md describes each member. Numbers are
+ * printed from integers: the same run gives the same bytes everywhere.
  */
 #ifndef WEIR_SIM_RUN_REPORT_H
 #define WEIR_SIM_RUN_REPORT_H
@@ -11,13 +11,13 @@
 #include "sim/load/load.h"
 
 /**
- * struct sim_usage - what some machines have done so far
+ * struct sim_usage - totals of a set of machines so far
  * @counts: of their NICs
  * @hits, @misses: of the caches of WQEs, QPs, MTTs and MPTs
  * @busy_ps: of pipeline, PCIe reads, PCIe writes, link out, link in
- * @cpu_ps: of their cores; @kernel_ps: of that, in the kernel
+ * @cpu_ps: of their cores; @kernel_ps: part in the kernel
  * @interrupts, @switches: of their cores
- * @nodes: how many
+ * @nodes: number of machines
  */
 struct sim_usage {
 	struct sim_nic_counts counts;
@@ -28,17 +28,17 @@ struct sim_usage {
 	uint32_t nodes;
 };
 
-/* Of @count nodes, from @first on. */
+/* Totals of @count machines, from @first on. */
 void sim_usage_take(struct sim_usage *usage, const struct sim_world *world, uint32_t first,
 		    uint32_t count);
 
 /**
- * struct sim_report - all that is told
- * @run_ps: how long was counted
- * @load, @background: what was done; no background: NULL
- * @half_ops: of the load's operations, those of the first half of the time
- * @before, @after: of clients and of servers, when counting began and ended
- * @events: that happened, all in all
+ * struct sim_report - all results
+ * @run_ps: counted time
+ * @load, @background: results of the loads; without background: NULL
+ * @half_ops: operations of the load in the first half of the time
+ * @before, @after: totals of clients and of servers, at the start and the end of the counted time
+ * @events: events in all
  */
 struct sim_report {
 	uint64_t run_ps;
@@ -48,7 +48,7 @@ struct sim_report {
 	uint64_t events;
 };
 
-/* Prints it, and the end of the line. */
+/* Prints @report as one line. */
 void sim_report_print(FILE *out, const struct sim_report *report);
 
 #endif

@@ -14,7 +14,7 @@
 
 #define NAMES_MAX 6
 
-/* One setting: a number between two bounds, or one of some names. */
+/* A setting: a number between two bounds, or a name from a list. */
 struct sim_setting {
 	const char *name;
 	size_t offset;
@@ -240,7 +240,7 @@ static int load_profile(struct sim_settings *settings, const char *profiles, int
 	return sim_profile_load(&settings->profile, settings->profile_path, why);
 }
 
-/* What makes no sense together. */
+/* Refuses combinations of settings that make no sense. */
 static int check_load(const struct sim_load_settings *load, char why[SIM_SETTINGS_WHY_BYTES])
 {
 	const char *wrong = NULL;
@@ -282,7 +282,7 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 	return -EINVAL;
 }
 
-/* Requests that the queues of one load have count_room for, which is what takes memory. */
+/* Requests that the queues of a load have room for; a measure of the memory needed. */
 static uint64_t count_room(const struct sim_settings *s, const struct sim_load_settings *load)
 {
 	uint64_t under_way = s->clients * load->threads * load->depth;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What weir-sim is asked to run, "name=value" each. Names that are none of these are numbers of
- * the profile (profile.h) and change it; a name that begins with "bg_" is of the load in the
- * background, which is off while its threads are 0. sim/README.md tells what each means.
+ * The settings of a weir-sim run, "name=value" each. A name not defined here is a number of the
+ * profile (profile.h), and the value replaces the profile's. A name with the prefix "bg_" belongs
+ * to the background load, which is off while its threads are 0. sim/README.md describes each
+ * setting.
  */
 #ifndef WEIR_SIM_RUN_SETTINGS_H
 #define WEIR_SIM_RUN_SETTINGS_H
@@ -25,43 +26,43 @@ enum sim_until { SIM_UNTIL_ANSWER, SIM_UNTIL_COMPLETE };
 enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, SIM_PATTERN_TRACE };
 
 /**
- * struct sim_load_settings - one load: what each client's threads do
+ * struct sim_load_settings - one load: the work of each client's threads
  * @driver: an enum sim_driver
  * @threads: of each client
- * @depth: requests that each thread has under way at most
- * @batch: requests that it submits at a time
- * @chain: of those, how many are posted with one doorbell at most
+ * @depth: the most requests in flight for each thread
+ * @batch: requests that a thread submits at a time
+ * @chain: the most requests of a batch that are posted with one doorbell
  * @op: an enum sim_op
- * @size: bytes of each
+ * @size: bytes of each request
  * @qps: of each thread; weir: channels of each session
- * @share: verbs: so many QPs for all threads of a client instead, with locks
- * @lock, @hold: of those: an enum sim_lock_kind, and while what is done it is held
+ * @share: verbs: number of QPs that all threads of a client share, with locks; 0: no sharing
+ * @lock, @hold: of the shared QPs: an enum sim_lock_kind, and an enum sim_hold
  * @poll, @poll_wcs, @poll_retries: as struct weir_poll_config
- * @pattern: where to: an enum sim_pattern_kind
+ * @pattern: of targets: an enum sim_pattern_kind
  * @skew: of Zipf's law, in hundredths
- * @mrs, @region_bytes: how many regions a server has, how large each
+ * @mrs, @region_bytes: number of regions of a server, and their size
  * @class: traffic class
- * @mr: an enum sim_mr: memory is registered already, copied through some that is, or registered
- *	for each request
+ * @mr: an enum sim_mr: local memory is registered already, copied through a registered buffer, or
+ *	registered for each request
  * @think_ps: CPU between two batches
  * @handle_ps: CPU for each completion
- * @poller: weir: a thread of its own polls each CQ
- * @cqs: weir: CQs that the sessions of a client share; 0: one each
- * @sq_depth: weir: work requests that a channel holds
- * @core_ps: weir: CPU that the core takes for a request when it is submitted, and when it is done
+ * @poller: weir: a polling thread for each CQ
+ * @cqs: weir: CQs shared by the sessions of a client; 0: one for each session
+ * @sq_depth: weir: capacity of a channel in work requests
+ * @core_ps: weir: CPU of the core for a request, at submission and again at completion
  * @merge, @sge_max, @fragment: weir: as struct weir_engine_config
- * @touched: weir: requests of which the servers' NICs have the translations when the run begins
- * @unload, @hot: trip: an enum weir_path_policy; pages that the target's NIC has room for
- * @learn: trip: writes that the policy has seen before the run
- * @parity: trip: what was unloaded is complete when the target says that it has copied
- * @until: trip: an enum sim_until: what is timed
+ * @touched: weir: requests whose translations the servers' NICs hold at the start of the run
+ * @unload, @hot: trip: an enum weir_path_policy; pages that fit in the target NIC's cache
+ * @learn: trip: writes seen by the policy before the run
+ * @parity: trip: an unloaded write completes when the target confirms the copy
+ * @until: trip: an enum sim_until: end of the timed part
  * @conns: mux: connections of each client
- * @segment, @policy, @flow_wrs: mux: as struct weir_sched_config, of all classes
- * @low_bytes: mux: what all but the first class have in flight
+ * @segment, @policy, @flow_wrs: mux: as struct weir_sched_config, for all classes
+ * @low_bytes: mux: the most bytes in flight for all but the first class
  * @slots, @slot_bytes: exchange: the pool
- * @imm, @gives: exchange: an immediate for each message, and a message for so many slots given back
- * @percent: exchange: with fewer slots free than this the sender looks for free ones
- * @window, @window_wrs: weir: what may be in flight, of all sessions of a client
+ * @imm, @gives: exchange: an immediate for each message, and slots returned in one message
+ * @percent: exchange: the sender looks for free slots when fewer than this are free
+ * @window, @window_wrs: weir: the most in flight, over all sessions of a client
  */
 struct sim_load_settings {
 	uint64_t driver, threads, depth, batch, op, size, qps, share, lock, hold;
@@ -74,16 +75,16 @@ struct sim_load_settings {
 };
 
 /**
- * struct sim_settings - all of a run
- * @profile: with what was changed of it
- * @profile_path: where it came from
- * @trace: of loads whose pattern says so
- * @sizes: lengths of an exchange's messages, in turn; none: all are as long as the load says
- * @seed: any
- * @clients, @servers: hosts; each client's QPs go round the servers
- * @both: clients are servers too: @servers is 0 and each has the others for peers
- * @warmup_ps, @run_ps: how long before, and while, is counted
- * @load, @background: what the clients do
+ * struct sim_settings - all settings of a run
+ * @profile: with changes applied
+ * @profile_path: file of the profile
+ * @trace: for loads with the trace pattern
+ * @sizes: lengths of an exchange's messages, in turn; empty: the load's size
+ * @seed: any number
+ * @clients, @servers: hosts; each client's QPs go to the servers in turn
+ * @both: clients are servers too: @servers is 0 and all other clients are peers
+ * @warmup_ps, @run_ps: time before counting starts, and time counted
+ * @load, @background: the loads
  */
 struct sim_settings {
 	struct sim_profile profile;
@@ -95,18 +96,18 @@ struct sim_settings {
 	struct sim_load_settings load, background;
 };
 
-#define SIM_ROOM_MAX (1 << 22) /* requests that all queues have room for */
+#define SIM_ROOM_MAX (1 << 22) /* the most requests that all queues may have room for */
 #define SIM_SETTINGS_WHY_BYTES 512
 #define SIM_CLIENTS_MAX 64
 
 /**
  * sim_settings_parse() - read the command line
- * @settings: receives them
- * @profiles: folder of the profiles that are called by name
- * @argc, @argv: "name=value" each; "profile" is read first wherever it stands
- * @why: receives what is wrong
+ * @settings: receives the settings
+ * @profiles: folder of the profiles known by name
+ * @argc, @argv: "name=value" each; "profile" is read first, at any position
+ * @why: receives the error
  *
- * Return: 0: sim_settings_fini() is owed; or -EINVAL.
+ * Return: 0: the caller owes sim_settings_fini(); or -EINVAL.
  */
 int sim_settings_parse(struct sim_settings *settings, const char *profiles, int argc,
 		       char *const argv[], char why[SIM_SETTINGS_WHY_BYTES]);

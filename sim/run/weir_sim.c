@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * weir-sim: one run of the simulator. Settings in, "name=value" each; one JSON object out. What
- * it prints depends on its arguments and the profile only.
+ * weir-sim: one run of the simulator. Settings in, "name=value" each; one JSON object out. The
+ * output depends on the arguments and the profile only.
  */
 #include <stdio.h>
 #include <stdlib.h>
