@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A poller over a CQ that arms as verbs do: only what comes after the arming raises an event, and
- * only one. Judged from outside: who is told to sleep will be woken for what there is, and for what
- * comes; all is taken; who has nothing to wait for sleeps, unless it never does.
+ * A poller over a CQ that arms as verbs do: only a completion after the arming raises an event, and
+ * only one event. The hunt checks from outside that a poller told to sleep is woken for present and
+ * later completions, takes all of them, and sleeps when idle, except in busy mode.
  */
 #include "core/poll/poll.h"
 #include "sim/hunt/hunt.h"
 
 #define COMPLETIONS 200
-#define POLL_NS 100 /* a poll_cq takes */
+#define POLL_NS 100 /* duration of a poll */
 #define POLLS_MAX 1000000
 
 struct fuzz_poll {
@@ -16,12 +16,12 @@ struct fuzz_poll {
 	struct sim_rng rng;
 	struct weir_poll poll_cq;
 	struct weir_idle_time gaps;
-	uint64_t now_ns, next_ns; /* when the next completion comes */
+	uint64_t now_ns, next_ns; /* arrival of the next completion */
 	uint32_t to_come, in_cq, polls;
 	bool is_armed, has_event;
 };
 
-/* One draw a statement: in what order an initializer makes them the compiler may choose. */
+/* One draw a statement: the compiler may evaluate an initializer in any order. */
 static void init_run(struct fuzz_poll *n)
 {
 	uint32_t price_ns = 1 + (uint32_t)sim_rng_below(&n->rng, 20000);
@@ -66,15 +66,16 @@ static enum weir_poll_verdict poll_cq(struct fuzz_poll *n)
 	return weir_poll_polled(&n->poll_cq, taken, n->now_ns);
 }
 
-/* Returns whether something will wake it. */
+/* Returns whether an event will wake the poller. */
 static bool is_woken(struct fuzz_poll *n)
 {
 	hunt_expect(n->hunt, n->poll_cq.config.mode != WEIR_POLL_BUSY,
-		    "a poller sleeps that is to be busy");
+		    "a busy poller sleeps");
 	if (n->is_armed && n->to_come)
 		advance_time(n, n->now_ns < n->next_ns ? n->next_ns : n->now_ns);
 	hunt_expect(n->hunt, n->has_event || (!n->in_cq && !n->to_come),
-		    "a poller sleeps on %u completions, and %u are to come", n->in_cq, n->to_come);
+		    "a poller sleeps with %u completions in the CQ and %u to come", n->in_cq,
+		    n->to_come);
 	if (!n->has_event)
 		return false;
 	n->has_event = false;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The scheduler under random flows, on queue pairs with random room_of_qp. What it may do is judged from
- * outside, by the hunt's own books: a turn goes to who has something to send and may, no level is
- * overtaken by a lower one, nor passes one for longer than it may, low levels keep to what they
- * may have in flight, who shares has had what his weight gives him, somebody always gets on, and
- * in the end all has been sent.
+ * The scheduler under random flows, on queue pairs of random depth. The hunt keeps its own books
+ * and checks from outside: a turn goes to a flow that has data and may send; a lower level never
+ * overtakes a higher one, and a starved level gets its turn in time; low levels keep to their limit
+ * in flight; flows that share get shares by weight; some flow always progresses; all data is sent.
  */
 #include "core/sched/sched.h"
 #include "sim/hunt/hunt.h"
 
 #define FLOWS 8
-#define BUNDLES 3 /* of a class */
+#define BUNDLES 3 /* a class */
 #define CLASSES 4
 #define WRS 64 /* in flight */
 #define MESSAGES 60
 #define WEIGHTS 4
-#define WEIGHT_LCM 12 /* of all weights: shares are whole numbers then */
+#define WEIGHT_LCM 12 /* least common multiple of all weights: makes shares whole numbers */
 /*
- * Two that both want turns have spent all rounds between them, each but for one quantum at either
- * end, and may have overdrawn by a turn; in the dearest turns, for a weight of 1.
+ * Bound on the lead of a member over another while both want turns. They shared all rounds, except
+ * a quantum at either end, and each may overdraw by a turn; in units of the dearest turn at weight
+ * 1.
  */
 #define LEAD_MAX 4
 
@@ -33,7 +33,7 @@ struct fuzz_wr {
 	uint32_t bytes;
 };
 
-/* Of members that share, what one has had more than another since both want turns, by weight. */
+/* Lead of each member over each other member, by weight, since both want turns. */
 struct fuzz_accounts {
 	int64_t lead[FLOWS][FLOWS];
 };
@@ -51,7 +51,7 @@ struct fuzz_sched {
 	uint64_t low_bytes;
 	bool may_pass; /* a lower level may go before a higher one */
 	struct fuzz_accounts flow_books, bundle_books[CLASSES];
-	uint64_t passed[CLASSES]; /* what higher levels have sent while it waits for a turn */
+	uint64_t passed[CLASSES]; /* bytes sent by higher levels while this class waits */
 };
 
 static uint64_t draw_upto(struct fuzz_sched *t, uint64_t most)
@@ -59,7 +59,7 @@ static uint64_t draw_upto(struct fuzz_sched *t, uint64_t most)
 	return 1 + sim_rng_below(&t->rng, most);
 }
 
-/* One draw a statement: in what order an initializer makes them the compiler may choose. */
+/* One draw a statement: the compiler may evaluate an initializer in any order. */
 static void config_draw(struct fuzz_sched *t, struct weir_sched_config *config, uint8_t level)
 {
 	config->level = level;
@@ -93,7 +93,7 @@ static void init_run(struct fuzz_sched *t)
 	}
 	hunt_expect(t->hunt,
 		    !weir_sched_init(&t->sched, configs, nr, sim_rng_below(&t->rng, 30000)),
-		    "the scheduler does not take what makes sense");
+		    "the scheduler refuses a valid configuration");
 	bundles_draw(t, nr);
 	t->nr_flows = (uint32_t)draw_upto(t, FLOWS);
 	for (i = 0; i < t->nr_flows; i++) {
@@ -128,7 +128,7 @@ static uint32_t room_of_qp(const struct fuzz_sched *t)
 	return classes;
 }
 
-/* What the low levels may have in flight: a segment of each flow that competes, if that is more. */
+/* Limit of the low levels in flight; at least a segment of each competing flow. */
 static uint64_t low_most(const struct fuzz_sched *t)
 {
 	uint64_t floor = 0;
@@ -143,7 +143,7 @@ static uint64_t low_most(const struct fuzz_sched *t)
 	return floor > t->sched.low_bytes_max ? floor : t->sched.low_bytes_max;
 }
 
-/* Whether the longest segment of theirs fits; if nothing is in flight it does. */
+/* Whether their longest segment fits; with nothing in flight, any segment fits. */
 static bool low_has_room(const struct fuzz_sched *t)
 {
 	uint32_t longest = 0;
@@ -165,7 +165,7 @@ static bool may_post(const struct fuzz_sched *t, const struct fuzz_flow *flow, u
 	       (!is_low(t, flow) || low_has_room(t)) && classes >> flow->flow.bundle->class & 1;
 }
 
-/* The only one of its class that wants to send waits for nobody's round. */
+/* The only flow of its class with data waits for no round. */
 static bool is_alone(const struct fuzz_sched *t, const struct fuzz_flow *flow)
 {
 	uint32_t i;
@@ -193,14 +193,14 @@ static void watch_turn(const struct fuzz_sched *t, const struct fuzz_flow *flow,
 	}
 }
 
-/* Nothing is in flight that could be waited for. */
+/* With nothing in flight, no flow may have to wait. */
 static void watch_nobody(const struct fuzz_sched *t, uint32_t classes)
 {
 	uint32_t i;
 
 	for (i = 0; i < t->nr_flows && !t->nr_wrs; i++)
 		hunt_expect(t->hunt, !may_post(t, &t->flows[i], classes),
-			    "nobody has a turn, and flow %u waits for nothing", i);
+			    "no flow has a turn, and flow %u waits for nothing", i);
 }
 
 static void watch_low(const struct fuzz_sched *t, const struct fuzz_flow *flow, uint32_t bytes)
@@ -257,7 +257,7 @@ static bool class_wants(const struct fuzz_sched *t, uint8_t class)
 	return false;
 }
 
-/* Before @flow, which has had a turn, says whether it wants another. */
+/* Called before @flow, after its turn, says whether it wants another. */
 static void watch_shares(struct fuzz_sched *t, const struct fuzz_flow *flow, uint64_t bytes)
 {
 	const struct weir_sched_config *config = config_of(t, flow);
@@ -281,7 +281,7 @@ static void watch_shares(struct fuzz_sched *t, const struct fuzz_flow *flow, uin
 			    "a bundle of class %u has more than its share", bundle->class);
 }
 
-/* Whether @class could have had the turn, for one: somebody of it waits for nothing else. */
+/* Whether some flow of @class waits for nothing but the turn. */
 static bool is_kept_waiting(const struct fuzz_sched *t, uint8_t class, uint32_t classes)
 {
 	uint32_t i;
@@ -308,7 +308,7 @@ static bool starves(const struct fuzz_sched *t, uint8_t class)
 	return most && t->passed[class] >= most;
 }
 
-/* Before the turn of @flow counts. */
+/* Called before the turn of @flow counts. */
 static void watch_passed(struct fuzz_sched *t, const struct fuzz_flow *flow, uint32_t classes)
 {
 	uint8_t i, class = flow->flow.bundle->class;
@@ -413,5 +413,5 @@ void hunt_sched(struct hunt *h, uint64_t seed)
 			post_all_turns(&t);
 	}
 	for (i = 0; i < t.nr_flows; i++)
-		hunt_expect(h, !t.flows[i].to_send, "flow %u is never sent to its end", i);
+		hunt_expect(h, !t.flows[i].to_send, "flow %u is never sent completely", i);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Confirmation between two ends that start_read when they please, over post_work pairs that take their time.
- * A start_read reads one word after the other while the peer goes on; what was posted before it has been
- * executed by then. Slots are told of by bitmaps, or now and then by an immediate, or by nothing
- * else; then messages give them back, too. Judged from outside: each message is found once, after
- * its data is there and as it was sent; no slot is written while the receiver has it; none is lost.
- * Sometimes one end breaks the rules, and the other must see it.
+ * Slot confirmation between two ends that read each other's bitmap at random times, over QPs with
+ * random delay. A read fetches word by word while the peer goes on; all work posted before the read
+ * has executed by then. Slots are announced by bitmaps, by bitmaps and some immediates, or by
+ * immediates only; then messages also return the slots. The hunt checks from outside: each message
+ * is found once, unaltered, after its data has landed; no slot is written while the receiver holds
+ * it; no slot is lost. Sometimes an end breaks the rules, and the other must detect this.
  */
 #include "core/slots/slot_bitmap.h"
 #include "sim/hunt/hunt.h"
@@ -16,35 +16,35 @@
 #define MESSAGES 300
 #define STEPS_MAX 200000
 
-/* By what the ends notify_slot each other of slots. */
+/* How the ends announce slots to each other. */
 enum fuzz_slots_mode {
 	SLOTS_BITS,
-	SLOTS_BITS_AND_TELLS, /* the receiver gives all back by bits */
+	SLOTS_BITS_AND_TELLS, /* the receiver returns all slots by bits */
 	SLOTS_TELLS,
 };
 
-/* Slots that an end was told of, and has yet to next_notice of; the oldest first. */
+/* Slots announced to an end and not yet processed, oldest first. */
 struct fuzz_slot_notice {
 	uint32_t slots[SLOTS];
 	uint32_t first, count;
 };
 
-/* What an end has posted, oldest first: a slot's write, or a start_read. */
+/* Work posted by an end, oldest first: the write of a slot, or a bitmap read. */
 struct fuzz_slot_end {
 	uint64_t bits[WORDS], fresh[WORDS];
 	uint64_t memory[4 * WORDS + SLOTS];
-	int32_t post_work[QUEUE]; /* a slot, or -1: a start_read */
+	int32_t post_work[QUEUE]; /* a slot, or -1: a bitmap read */
 	struct fuzz_slot_notice news;
 	uint32_t first, count;
 	bool is_looking, is_answered;
-	uint32_t word; /* of the start_read that is being executed, the next */
+	uint32_t word; /* next word of the bitmap read being executed */
 };
 
 struct fuzz_slots {
 	struct hunt *hunt;
 	struct sim_rng rng;
 	enum fuzz_slots_mode mode;
-	uint32_t honest; /* steps until somebody breaks the rules */
+	uint32_t honest; /* steps until an end breaks the rules */
 	struct weir_slot_bitmap_tx out;
 	struct weir_slot_bitmap_rx in;
 	struct fuzz_slot_end sender, receiver;
@@ -52,8 +52,8 @@ struct fuzz_slots {
 	uint32_t written[SLOTS], landed[SLOTS]; /* the message in a slot, counted from 1 */
 	bool is_told[SLOTS], is_at_receiver[SLOTS], was_found[MESSAGES + 1];
 	uint32_t sent, found;
-	uint32_t unshown,
-		covered; /* sent, and only a start_read will notify_slot; those before the last start_read */
+	/* Slots that only a bitmap read will announce: all, and those before the last read. */
+	uint32_t unshown, covered;
 	uint32_t held[SLOTS], nr_held;
 };
 
@@ -68,7 +68,7 @@ static void notify_slot(struct fuzz_slot_end *end, uint32_t slot)
 	end->news.slots[(end->news.first + end->news.count++) % SLOTS] = slot;
 }
 
-/* Returns the next slot that @end hears of, or -1. */
+/* Returns the next slot announced to @end, or -1. */
 static int next_notice(struct fuzz_slot_end *end)
 {
 	uint32_t slot = end->news.slots[end->news.first];
@@ -89,7 +89,7 @@ static void init_run(struct fuzz_slots *s)
 	weir_slot_bitmap_rx_init(&s->in, s->nr_slots, s->receiver.bits, s->receiver.memory);
 }
 
-/* All of which no start_read has told yet are told of at once, or none is: so it is told of alone. */
+/* An immediate announces all unannounced slots. So a slot is announced only if no other waits. */
 static bool is_to_tell(struct fuzz_slots *s)
 {
 	if (s->mode == SLOTS_TELLS)
@@ -116,7 +116,7 @@ static void start_read(struct fuzz_slots *s)
 	post_work(&s->sender, -1);
 }
 
-/* One message, or a slot taken and given up; or a start_read. */
+/* Sends a message, takes a slot and gives it up, or starts a bitmap read. */
 static void send_one(struct fuzz_slots *s)
 {
 	int slot;
@@ -137,7 +137,7 @@ static void send_one(struct fuzz_slots *s)
 	put_message(s, (uint32_t)slot);
 }
 
-/* The next thing that an end has posted, or the next word of it. */
+/* Executes the next posted work of an end, or its next word. */
 static void execute_posted(struct fuzz_slots *s, struct fuzz_slot_end *end, const uint64_t *others)
 {
 	int32_t what = end->count ? end->post_work[end->first] : 0;
@@ -179,7 +179,7 @@ static void take_slot(struct fuzz_slots *s, uint32_t slot)
 	uint32_t message = s->landed[slot];
 
 	hunt_expect(s->hunt, message && message == s->written[slot],
-		    "slot %u is found, and its message is not there", slot);
+		    "slot %u is found before its message is there", slot);
 	hunt_expect(s->hunt, !s->was_found[message], "message %u is found twice", message);
 	s->was_found[message] = true;
 	s->found++;
@@ -253,7 +253,7 @@ static void run_step(struct fuzz_slots *s)
 	}
 }
 
-/* One that the sender has, which the receiver cannot give back; or one that is not there. */
+/* A slot that the sender holds, so the receiver cannot return it; or a slot that does not exist. */
 static uint32_t slot_of_sender(struct fuzz_slots *s)
 {
 	int slot = hunt_dice(&s->rng, 800) ? weir_slot_bitmap_tx_acquire(&s->out) : -1;
@@ -265,7 +265,7 @@ static uint32_t slot_of_sender(struct fuzz_slots *s)
 	return (uint32_t)slot;
 }
 
-/* One that the receiver has, which cannot be filled; or one that is not there. */
+/* A slot that the receiver holds, so it cannot be filled; or a slot that does not exist. */
 static uint32_t slot_of_receiver(struct fuzz_slots *s)
 {
 	if (!s->nr_held || hunt_dice(&s->rng, 200))
@@ -273,7 +273,7 @@ static uint32_t slot_of_receiver(struct fuzz_slots *s)
 	return s->held[sim_rng_below(&s->rng, s->nr_held)];
 }
 
-/* What the peer shows, and the bit of @slot the wrong way. */
+/* The peer's bitmap with the bit of @slot inverted. */
 static bool show_bad_bits(struct fuzz_slots *s, struct fuzz_slot_end *end,
 			  const struct fuzz_slot_end *peer, uint32_t slot)
 {
@@ -284,7 +284,7 @@ static bool show_bad_bits(struct fuzz_slots *s, struct fuzz_slot_end *end,
 	return true;
 }
 
-/* The last that happens, since nobody goes on after it. */
+/* The last step: no end continues afterwards. */
 static void break_rules(struct fuzz_slots *s)
 {
 	bool by_bits = s->mode != SLOTS_TELLS && (s->mode == SLOTS_BITS || hunt_dice(&s->rng, 500));

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the target's CPU copies, beside a list that is looked through from end to end and a naive
- * memory: registrations come and go, overlap, and some write where they may, and some where they may
- * not, or a byte beyond. What is not refused is there, nothing else is, and it is told of once.
+ * Checks and copies by the target's CPU, compared with a list that is searched linearly and a naive
+ * memory. Registrations come, go and overlap. Writes hit allowed places, forbidden places, or a
+ * byte too far. An accepted write must be in memory, no other may be, and each is reported once.
  */
 #include <string.h>
 
 #include "core/unload/unload_rx.h"
 #include "sim/hunt/hunt.h"
 
-#define SIZE 32 /* of the table */
+#define SIZE 32 /* entries of the table */
 #define TAGS 40
 #define OWNERS 3
 #define STEPS 300
-#define AREA 128 /* registrations begin at a multiple, and may be longer */
+#define AREA 128 /* registrations start at multiples and may be longer */
 #define AREAS 8
-#define LENGTH 200 /* of a registration, at most */
+#define LENGTH 200 /* longest registration */
 #define MEMORY ((AREAS + 2) * AREA)
 #define TELL_MAX 4
 
@@ -24,10 +24,10 @@ struct fuzz_umtt {
 	struct sim_rng rng;
 	struct weir_unload_rx copier;
 	uint8_t memory[MEMORY], model[MEMORY];
-	uint16_t copied, told; /* since the buffer is there */
+	uint16_t copied, told; /* since the buffer was set up */
 	struct weir_umtt map;
 	struct weir_umtt_entry table[SIZE];
-	struct weir_umtt_entry list[TAGS]; /* by tag; of no length: there is none */
+	struct weir_umtt_entry list[TAGS]; /* by tag; length 0: not registered */
 	uint32_t count;
 };
 
@@ -36,7 +36,7 @@ static uint32_t draw_below(struct fuzz_umtt *r, uint32_t count)
 	return (uint32_t)sim_rng_below(&r->rng, count);
 }
 
-/* One draw a statement: in what order an initializer makes them the compiler may choose. */
+/* One draw a statement: the compiler may evaluate an initializer in any order. */
 static void add_registration(struct fuzz_umtt *r, uint32_t tag)
 {
 	struct weir_umtt_entry entry = { .tag = tag * 0x101 };
@@ -48,7 +48,7 @@ static void add_registration(struct fuzz_umtt *r, uint32_t tag)
 	entry.is_writable = draw_below(r, 4);
 	rc = weir_umtt_add(&r->map, &entry);
 	hunt_expect(r->hunt, (rc == -EEXIST) == !!r->list[tag].length,
-		    "tag %u is registered, and that returns %d", tag, rc);
+		    "registering tag %u returns %d", tag, rc);
 	hunt_expect(r->hunt, rc != -ENOSPC || r->count >= SIZE - SIZE / 4,
 		    "there is no room for tag %u", tag);
 	if (rc)
@@ -64,19 +64,20 @@ static void remove_registration(struct fuzz_umtt *r, uint32_t tag)
 	r->list[tag].length = 0;
 }
 
-/* What was refused ends a buffer; the initiator gets another when it knows. */
+/* A refused write ends a buffer; the initiator gets a new buffer after the report. */
 static void report_to_initiator(struct fuzz_umtt *r, bool more)
 {
 	bool is_news = r->copied != r->told || r->copier.is_refused;
 	bool tells = weir_unload_rx_must_report(&r->copier, more);
 
-	hunt_expect(r->hunt, !tells || is_news, "a return says nothing new");
-	hunt_expect(r->hunt, tells || more || !is_news, "%u writes are done, and nobody is told",
+	hunt_expect(r->hunt, !tells || is_news, "a report says nothing new");
+	hunt_expect(r->hunt, tells || more || !is_news, "%u writes are done and not reported",
 		    r->copied - r->told);
-	hunt_expect(r->hunt, tells || r->copied - r->told < TELL_MAX, "too much is not told");
+	hunt_expect(r->hunt, tells || r->copied - r->told < TELL_MAX,
+		    "too many writes are not reported");
 	if (!tells)
 		return;
-	hunt_expect(r->hunt, r->copier.seen == r->copied, "%u writes are done, and %u are told",
+	hunt_expect(r->hunt, r->copier.seen == r->copied, "%u writes are done, and %u are reported",
 		    r->copied, r->copier.seen);
 	weir_unload_rx_reported(&r->copier);
 	r->told = r->copied;
@@ -113,7 +114,7 @@ static void unload_one(struct fuzz_umtt *r, uint32_t tag)
 		r->copied++;
 	}
 	hunt_expect(r->hunt, !memcmp(r->memory, r->model, MEMORY),
-		    "after a write by tag %u the memory is not the naive one", tag);
+		    "after a write by tag %u the memory differs from the model", tag);
 	report_to_initiator(r, draw_below(r, 2));
 }
 

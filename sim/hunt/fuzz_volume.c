@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A volume over donors that fail, come back empty, and want memory back. Judged from outside: what
- * is read is what was written, or is an error; nothing is lost but with a donor; memory is given
- * back when nobody uses it. When all is quiet each extent that is not lost has all its replicas,
- * and they are the same.
+ * A volume over donors that fail, come back empty, and want memory back. The hunt checks from
+ * outside: a read returns the written data or an error; data is lost only with a donor; memory is
+ * given back only when unused. In the end each extent that is not lost has all its replicas, all
+ * equal.
  */
 #include "sim/hunt/fuzz_volume.h"
 
@@ -34,7 +34,7 @@ static struct fuzz_volume_task *unused_task(struct fuzz_volume *v)
 	return i < VOLUME_TASKS ? &v->tasks[i] : NULL;
 }
 
-/* Memory goes, and comes; who wants it may be another one by then. */
+/* Returns reclaimed memory, then grants a placement, perhaps of another extent than wanted. */
 static void grant_memory(struct fuzz_volume *v)
 {
 	struct weir_volume_placement place;
@@ -42,13 +42,13 @@ static void grant_memory(struct fuzz_volume *v)
 	weir_volume_trim(&v->volume);
 	while (weir_volume_reclaim(&v->volume, &place)) {
 		hunt_expect(v->hunt, !hunt_volume_is_busy(v, place.extent, place.slot),
-			    "memory of extent %u is given back while it is used", place.extent);
+			    "memory of extent %u is given back while in use", place.extent);
 		v->is_there[place.extent][place.slot] = false;
 	}
 	if (weir_volume_next_placement(&v->volume, &place))
 		return;
-	hunt_expect(v->hunt, v->is_up[place.donor], "memory is asked of donor %u, which is away",
-		    place.donor);
+	hunt_expect(v->hunt, v->is_up[place.donor],
+		    "memory is requested of donor %u, which is down", place.donor);
 	if (!v->is_calm && !hunt_volume_below(v, 10)) {
 		weir_volume_donor_room(&v->volume, place.donor, 0);
 		return;
@@ -57,7 +57,7 @@ static void grant_memory(struct fuzz_volume *v)
 	if (weir_volume_granted(&v->volume, &place))
 		return;
 	hunt_expect(v->hunt, !v->is_there[place.extent][place.slot],
-		    "memory is put where there is some");
+		    "memory is granted to a replica that has memory");
 	v->is_there[place.extent][place.slot] = true;
 	memset(v->memory[place.extent][place.slot], 0, sizeof(v->memory[0][0]));
 }
@@ -82,7 +82,7 @@ static void discard_pages(struct fuzz_volume *v)
 			(struct fuzz_volume_page){ .changed = v->clock };
 }
 
-/* Only so may something be lost: that of an extent whose last replica goes with its donor. */
+/* The only cause of loss: an extent's last replica goes with its donor. */
 static void donor_lost(struct fuzz_volume *v, uint8_t donor)
 {
 	uint32_t i;
@@ -158,7 +158,7 @@ static bool is_quiet(const struct fuzz_volume *v)
 	return !census.lean && !census.leaving && census.lost == census.bare;
 }
 
-/* What was never written may be anything. */
+/* Pages never written may hold anything. */
 static void watch_same(struct fuzz_volume *v, uint32_t extent)
 {
 	int first = -1;
@@ -190,7 +190,7 @@ void hunt_volume(struct hunt *h, uint64_t seed)
 	v.is_calm = true;
 	for (i = 0; i < CALM_STEPS && !*h->why && !is_quiet(&v); i++)
 		run_step(&v);
-	hunt_expect(h, is_quiet(&v), "donors are there, and a volume is not whole");
+	hunt_expect(h, is_quiet(&v), "all donors are up, and the volume is not whole");
 	for (i = 0; i < VOLUME_EXTENTS; i++)
 		watch_same(&v, i);
 	hunt_note(h, "volume", v.written, (int64_t)v.volume.copied, v.turns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What volumes.c and volume_tasks.c have between them: a volume, and what is under way. */
+/* Shared by fuzz_volume.c and fuzz_volume_tasks.c: a volume and the tasks under way. */
 #ifndef WEIR_SIM_HUNT_FUZZ_VOLUME_H
 #define WEIR_SIM_HUNT_FUZZ_VOLUME_H
 
@@ -21,7 +21,7 @@ enum fuzz_volume_task_kind {
 	VOLUME_COPY_WRITE,
 };
 
-/* What a replica is asked for. */
+/* An operation at a replica. */
 struct fuzz_volume_op {
 	bool is_asked, is_done, succeeded;
 	uint8_t donor;
@@ -38,11 +38,11 @@ struct fuzz_volume_task {
 	uint32_t begun;
 };
 
-/* What may be read of a page: @sure, or what was written since and did not succeed. */
+/* Valid contents of a page: @sure, or the value of a later write that has not succeeded. */
 struct fuzz_volume_page {
 	uint32_t sure, maybe[VOLUME_MAYBE_MAX], nr_maybe;
 	bool is_being_written;
-	uint32_t changed; /* when a write of it began or ended */
+	uint32_t changed; /* when a write of the page began or ended */
 };
 
 struct fuzz_volume {
@@ -65,17 +65,17 @@ static inline uint32_t hunt_volume_below(struct fuzz_volume *v, uint32_t count)
 	return (uint32_t)sim_rng_below(&v->rng, count);
 }
 
-/* volume_tasks.c: a task, which begins with a place for a few pages. */
+/* fuzz_volume_tasks.c: starts a task at a random place of a few pages. */
 void hunt_volume_task(struct fuzz_volume *v, struct fuzz_volume_task *task,
 		      enum fuzz_volume_task_kind kind, uint32_t extent);
 bool hunt_volume_may_write(const struct fuzz_volume *v, const struct fuzz_volume_task *task);
-/* Whether a replica is asked for something. */
+/* Whether an operation is under way at a replica. */
 bool hunt_volume_is_busy(const struct fuzz_volume *v, uint32_t extent, uint8_t slot);
-/* Begin @task, which is unused; nothing happens when there is nothing to begin. */
+/* Start @task, which is unused; no effect when there is nothing to do. */
 void hunt_volume_write(struct fuzz_volume *v, struct fuzz_volume_task *task);
 void hunt_volume_read(struct fuzz_volume *v, struct fuzz_volume_task *task);
 void hunt_volume_copy(struct fuzz_volume *v, struct fuzz_volume_task *task);
-/* Some donor does something, or tells of something. */
+/* A donor executes or completes an operation. */
 void hunt_volume_work(struct fuzz_volume *v);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Reads, writes and copies of a volume, on their way to donors and back. A donor does what overlaps
- * in the order in which it was asked, the rest in any, and tells of it in any.
+ * Reads, writes and copies of a volume, on their way to donors and back. A donor executes
+ * overlapping operations in the order submitted, others in any order, and completes them in any
+ * order.
  */
 #include "sim/hunt/fuzz_volume.h"
 
@@ -35,7 +36,7 @@ static void send_to_donor(struct fuzz_volume *v, struct fuzz_volume_task *task, 
 	};
 }
 
-/* As a file system, which does not write a page that it is writing. */
+/* As a file system does: no second write to a page being written. */
 bool hunt_volume_may_write(const struct fuzz_volume *v, const struct fuzz_volume_task *task)
 {
 	uint32_t i;
@@ -49,7 +50,7 @@ bool hunt_volume_may_write(const struct fuzz_volume *v, const struct fuzz_volume
 	return true;
 }
 
-/* Memory for a write, perhaps that of another extent. Returns whether there is some. */
+/* Provides memory for a write, perhaps another extent's. Returns whether there is some. */
 static bool provide_memory(struct fuzz_volume *v, uint32_t extent)
 {
 	uint32_t memory[VOLUME_PAGES], from;
@@ -63,7 +64,7 @@ static bool provide_memory(struct fuzz_volume *v, uint32_t extent)
 		hunt_expect(v->hunt,
 			    !hunt_volume_is_busy(v, from, slot) &&
 				    !hunt_volume_is_busy(v, extent, slot),
-			    "memory moves that is used");
+			    "memory in use moves");
 		memcpy(memory, v->memory[extent][slot], sizeof(memory));
 		memcpy(v->memory[extent][slot], v->memory[from][slot], sizeof(memory));
 		memcpy(v->memory[from][slot], memory, sizeof(memory));
@@ -116,7 +117,7 @@ static void written(struct fuzz_volume *v, struct fuzz_volume_task *task)
 	task->kind = VOLUME_NO_TASK;
 }
 
-/* What was read while nothing changed is what all will read from now on. */
+/* A value read while nothing changed is the value of all later reads. */
 static void watch_page(struct fuzz_volume *v, const struct fuzz_volume_task *task, uint32_t i)
 {
 	struct fuzz_volume_page *page = &v->pages[task->extent][task->page + i];
@@ -160,7 +161,7 @@ void hunt_volume_read(struct fuzz_volume *v, struct fuzz_volume_task *task)
 	read_from_one(v, task);
 }
 
-/* As the host does it. Returns whether all pages are what they should be. */
+/* As the host does. Returns whether all pages match their checksums. */
 static bool is_as_expected(struct fuzz_volume_task *task)
 {
 	uint32_t i;
@@ -174,7 +175,7 @@ static bool is_as_expected(struct fuzz_volume_task *task)
 	return true;
 }
 
-/* Nobody changes memory by himself here: what differs is being written, or was just now. */
+/* Memory changes only by writes here: a page that differs is being written, or was just now. */
 static void watch_difference(struct fuzz_volume *v, const struct fuzz_volume_task *task,
 			     uint8_t slot)
 {
@@ -186,7 +187,7 @@ static void watch_difference(struct fuzz_volume *v, const struct fuzz_volume_tas
 
 		is_changing |= page->changed >= task->begun || page->is_being_written;
 	}
-	hunt_expect(v->hunt, is_changing, "replica %u of extent %u has what was never written",
+	hunt_expect(v->hunt, is_changing, "replica %u of extent %u has data that was never written",
 		    slot, task->extent);
 	weir_volume_distrust(&v->volume, task->extent, slot);
 }
@@ -252,7 +253,7 @@ static bool is_first(const struct fuzz_volume *v, const struct fuzz_volume_task 
 	return true;
 }
 
-/* A donor does it, or fails to, and then may have done it nevertheless. */
+/* A donor executes an operation or fails; a failed operation may have taken effect. */
 static void donor_executes(struct fuzz_volume *v, struct fuzz_volume_task *task, uint8_t slot)
 {
 	struct fuzz_volume_op *op = &task->ops[slot];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The host: what threads push is gathered until somebody has the lock, which takes as long as it
- * takes; then it is submitted and pulled. Deadlines are looked at when they pass.
+ * The host of the engines. Threads push requests to an inbox until a thread gets the lock, after a
+ * random time, and submits and pulls. The host calls the engine when a deadline passes.
  */
 #include "core/engine/fastpath.h"
 #include "sim/hunt/hunt.h"
@@ -21,7 +21,7 @@ static void post_chain(struct hunt_session *s, const struct weir_action *a)
 	hunt_qp_post(&s->qps[a->channel], a->wr);
 }
 
-/* The engine's next action, if there is one. Who stands in line is not passed for it. */
+/* The engine's next action, if any. No session may pass the sessions that wait in line. */
 static bool next(struct hunt_session *s, struct weir_action *a)
 {
 	const struct weir_list *line = &s->hunt->window.line, *first = line->next;
@@ -30,7 +30,7 @@ static bool next(struct hunt_session *s, struct weir_action *a)
 		return false;
 	hunt_expect(s->hunt,
 		    a->type != WEIR_ACTION_POST || first == line || first == &s->engine.waiter.link,
-		    "session %d posts before one that stands in line", s->number);
+		    "session %d posts before the first in line", s->number);
 	return true;
 }
 
@@ -78,7 +78,7 @@ void hunt_host_pull(struct hunt_session *s)
 	hunt_watch_liveness(s);
 }
 
-/* Whether there is nothing else that a request could have to wait for. */
+/* Whether a request would have nothing to wait for. */
 static bool may_go_alone(const struct hunt_session *s)
 {
 	return !s->hunt->window.wrs && weir_list_is_empty(&s->hunt->window.line) &&
@@ -97,7 +97,7 @@ static void submit_request(struct hunt_session *s, struct hunt_request *r)
 	int rc = weir_engine_submit(&s->engine, &r->req, hunt_now_ns(s->hunt));
 
 	hunt_expect(s->hunt, !r->refusal || rc == r->refusal,
-		    "request %u makes no sense, and that returns %d", r->number, rc);
+		    "request %u is invalid, and the engine returns %d", r->number, rc);
 	r->is_in = !rc;
 	r->epoch = s->barriers;
 	s->barriers += !rc && r->asked.op == WEIR_OP_BARRIER;
@@ -105,7 +105,7 @@ static void submit_request(struct hunt_session *s, struct hunt_request *r)
 		complete_unposted(r, rc);
 }
 
-/* The short way, which is the host's choice. Returns whether it was taken. */
+/* The fast path, which is the host's choice. Returns whether the host took it. */
 static bool post_by_fastpath(struct hunt_session *s, struct hunt_request *r, bool is_alone)
 {
 	struct weir_action action = { .type = WEIR_ACTION_POST, .count = 1 };
@@ -117,12 +117,12 @@ static bool post_by_fastpath(struct hunt_session *s, struct hunt_request *r, boo
 	weir_window_tick(&h->window, hunt_now_ns(h));
 	action.wr = weir_fastpath_post(&s->engine, &r->req);
 	hunt_expect(h, action.wr || !is_alone || !is_fastpath_shaped(s, &r->req),
-		    "request %u comes alone, and cannot go the short way", r->number);
+		    "request %u comes alone, and cannot take the fast path", r->number);
 	if (!action.wr)
 		return false;
 	hunt_expect(h, weir_list_is_empty(&h->window.line),
-		    "request %u goes the short way past those in line", r->number);
-	hunt_expect(h, !r->refusal, "request %u makes no sense, and goes the short way", r->number);
+		    "request %u takes the fast path past the line", r->number);
+	hunt_expect(h, !r->refusal, "request %u is invalid, and takes the fast path", r->number);
 	weir_fastpath_start_timer(&s->engine, action.wr, hunt_now_ns(h));
 	action.channel = action.wr->channel;
 	r->is_in = true;
@@ -175,7 +175,7 @@ static void expire(struct sim_event *event)
 	hunt_host_pull(s);
 }
 
-/* A second one while the lock is held joins the first. */
+/* A wake-up while the lock is held joins the first. */
 void hunt_host_wake(struct hunt_session *s)
 {
 	struct hunt *h = s->hunt;
@@ -202,12 +202,12 @@ static void window_begin(struct hunt *h)
 	}
 }
 
-/* The last of several queue pairs may be one that unloads. */
+/* The last of several queue pairs may be used for unloading. */
 static void unload_begin(struct hunt *h, struct hunt_session *s)
 {
 	struct weir_path_config config = { .nr_counters = HUNT_COUNTERS };
 
-	/* One draw a statement: in what order an initializer makes them the compiler may choose. */
+	/* One draw a statement: the compiler may evaluate an initializer in any order. */
 	config.policy =
 		(enum weir_path_policy)sim_rng_below(&h->paths, WEIR_PATH_POLICY_MEASURED + 1);
 	config.bytes_max = HUNT_CELL_BYTES * (1 + (uint32_t)sim_rng_below(&h->paths, 8));
@@ -238,7 +238,7 @@ static void session_begin(struct hunt *h, int number)
 		hunt_qp_init(&s->qps[i], s, i);
 }
 
-/* Some hunts are all about deadlines. */
+/* In some hunts, most requests have deadlines. */
 static void haste_begin(struct hunt *h)
 {
 	bool is_hasty = hunt_dice(&h->waits, 200);

@@ -4,7 +4,7 @@
 
 #include "sim/hunt/hunt.h"
 
-/* Long after the last request; a hunt that is not over by then never is. */
+/* Long after the last request: a hunt still running by then has hung. */
 #define LONG_PS (10 * SIM_PS_PER_S)
 
 /* FNV-1a, over numbers. */
@@ -51,7 +51,7 @@ bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
 	start_sessions(h, seed, trace);
 	while (!*h->why && h->clock.count && h->clock.now_ps < LONG_PS)
 		sim_clock_run(&h->clock, h->clock.now_ps + SIM_PS_PER_S / 1000);
-	hunt_expect(h, !h->clock.count, "it never comes to an end");
+	hunt_expect(h, !h->clock.count, "the hunt does not end");
 	if (!*h->why)
 		hunt_watch_over(h);
 	if (!*h->why)

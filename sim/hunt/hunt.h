@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Hunting bugs in core/ by the seed: sessions on one window, with random requests, over queue
- * pairs that do what verbs allow, and fail as they may. All of it happens in virtual time, and
- * follows from one number.
+ * Hunts bugs in core/ by seed: sessions on one window, with random requests, over queue pairs that
+ * behave and fail as verbs allow. A hunt runs in virtual time; the seed decides everything.
  *
- * Who does what: load.c makes requests, host.c drives the engines as libweir does, qp.c is a queue
- * pair, memory.c the bytes that it moves, promise.c and waits.c watch from outside what they
- * promise each other.
+ * requests.c makes requests, host.c drives the engines as libweir does, qp.c is a queue pair, and
+ * memory.c moves its bytes. invariants.c and liveness.c check from outside.
  *
- * What is no part of an engine is hunted by itself, from the same seed: the scheduler in turns.c,
- * the confirmation in slots.c, the poller in naps.c, what unloading checks and copies in rights.c,
- * volumes in volumes.c and volume_tasks.c.
+ * Parts outside the engine have hunts of their own, from the same seed: the scheduler in
+ * fuzz_sched.c, slot confirmation in fuzz_slot_bitmap.c, the poller in fuzz_poll.c, the target side
+ * of unloading in fuzz_umtt.c, volumes in fuzz_volume.c and fuzz_volume_tasks.c.
  *
  * Context of all: one thread a hunt; hunts share nothing.
  */
@@ -26,9 +24,10 @@
 
 #define HUNT_SESSIONS 3
 #define HUNT_CHANNELS 4
-#define HUNT_WRS 24 /* of one session */
-#define HUNT_REQUESTS 256 /* of one hunt */
-#define HUNT_CELLS 48 /* of a session's remote memory; requests begin and end near one */
+#define HUNT_WRS 24 /* of a session */
+#define HUNT_REQUESTS 256 /* of a hunt */
+/* of a session's remote memory; requests begin and end near a cell's border */
+#define HUNT_CELLS 48
 #define HUNT_CELL_BYTES 512
 #define HUNT_REMOTE_BYTES (HUNT_CELLS * HUNT_CELL_BYTES)
 #define HUNT_MEMORIES 2 /* of a session, at the same addresses */
@@ -42,25 +41,25 @@ struct hunt;
 struct hunt_session;
 
 /**
- * struct hunt_request - what was asked for, and what became of it
- * @req: as the engine has it
- * @asked: as it was submitted
+ * struct hunt_request - a request and its outcome
+ * @req: as held by the engine
+ * @asked: as submitted
  * @node: in the inbox
- * @session: whose
- * @number: of the hunt's requests, in the order in which they went into the inbox
- * @epoch: barriers of the session before it
- * @is_bad: the peer will refuse it
- * @is_unregistered: the NIC will not find its local memory
- * @refusal: how it is refused: it was submitted otherwise than @asked, and makes no sense; or 0
- * @effects: WRs of it that have taken effect, whole or their part
- * @did: of each of its bytes, whether one has; @did_bytes: of how many
- * @may_repeat: the engine may post it again after it may have taken effect
- * @is_lost: something of it failed with a queue pair since it was last begun; @repeats: how often
- *	it was begun anew for that
- * @in_doubt: bit n: a change was lost on queue pair n, and may still arrive; @is_doomed: n is gone
- * @posted: WRs of it that each queue pair has, or has refused and not said so yet
- * @is_in: the engine has it
- * @has_ended: it came back, with @status
+ * @session: the session
+ * @number: index in the hunt, in inbox order
+ * @epoch: barriers of the session before this request
+ * @is_bad: the peer will refuse the request
+ * @is_unregistered: the NIC will not find the local memory
+ * @refusal: expected status of an invalid request, which differs from @asked; or 0
+ * @effects: WRs that have taken effect, for the whole request or a part
+ * @did: per byte: has taken effect; @did_bytes: number of such bytes
+ * @may_repeat: the engine may repost the request after a possible effect
+ * @is_lost: a part failed with a queue pair since the last start; @repeats: restarts for this
+ *	reason
+ * @in_doubt: bit n: a change was lost on queue pair n and may still arrive; @is_doomed: n is gone
+ * @posted: per queue pair: WRs posted, or refused and not yet reported
+ * @is_in: the engine has the request
+ * @has_ended: the request came back, with @status
  */
 struct hunt_request {
 	struct weir_req req;
@@ -86,7 +85,7 @@ struct hunt_request {
 	int status;
 };
 
-/* A WR as the queue pair has it: when it has completed the engine uses its own for another. */
+/* A queue pair's copy of a WR: after the completion, the engine reuses its own. */
 struct hunt_wqe {
 	struct weir_wr *wr;
 	enum weir_op op;
@@ -96,23 +95,23 @@ struct hunt_wqe {
 	struct weir_sge sge[WEIR_WR_SGE_MAX];
 	uint16_t nr_reqs;
 	uint16_t reqs[HUNT_REQUESTS];
-	bool is_done; /* and its completion is @status */
+	bool is_done; /* completed, with @status */
 	int status;
 };
 
 /**
- * struct hunt_qp - a queue pair, and what the network still has of it
+ * struct hunt_qp - a queue pair, and its packets in the network
  * @wqes: posted, oldest first; a ring
  * @head, @count: of @wqes
- * @next: of those counted, the first that was not executed
- * @late: were given up as lost, and arrive yet, in order
- * @nr_late: how many
- * @unsent: could not be posted, and the engine has yet to hear of it; @nr_unsent: how many
+ * @next: index of the first WQE not executed
+ * @late: given up as lost but still to arrive, in order
+ * @nr_late: number of @late
+ * @unsent: WRs that could not be posted and are not yet reported; @nr_unsent: their number
  * @is_failed: in the error state
  * @is_gone: for good
- * @is_silent: the peer answers no longer
- * @rnr: how often it has said that it has nowhere to receive the message that is next
- * @execute, @complete, @arrive, @mend, @tell: what happens to it, and when
+ * @is_silent: the peer no longer answers
+ * @rnr: RNR replies to the next message so far
+ * @execute, @complete, @arrive, @mend, @tell: events of the queue pair
  */
 struct hunt_qp {
 	struct hunt_session *session;
@@ -129,15 +128,15 @@ struct hunt_qp {
 };
 
 /**
- * struct hunt_session - an engine and all around it
- * @route, @counters: by which path it writes; @unload: the queue pair that unloads, or -1
+ * struct hunt_session - an engine and its surroundings
+ * @route, @counters: path selector for writes; @unload: the queue pair for unloading, or -1
  * @memory: at the peer
- * @has_failed: a queue pair of it has; @has_lost: one is gone
- * @barriers: that the engine took so far
+ * @has_failed: a queue pair has failed; @has_lost: a queue pair is gone
+ * @barriers: barriers accepted by the engine so far
  * @sent: the last message that arrived
- * @serve, @expire, @submit: what happens to it, and when
- * @expired_ns: when its engine was last told that time has passed
- * @to_come: requests that it will still submit
+ * @serve, @expire, @submit: events of the session
+ * @expired_ns: the engine's last deadline call
+ * @to_come: requests still to submit
  */
 struct hunt_session {
 	struct hunt *hunt;
@@ -161,13 +160,13 @@ struct hunt_session {
 
 /**
  * struct hunt - one run
- * @why: the first promise that was broken; empty while none was
- * @digest: of all that happened: two runs of one seed have the same
- * @trace: prints all that happens
- * @peril: of 1,000 WRs about so many fail
- * @refusal: of 1,000 WRs about so many cannot be posted
- * @haste: of 1,000 requests so many have a deadline; @patience_ns: the longest
- * @local: all local memory, of which @local_bytes are used; @did: see struct hunt_request
+ * @why: the first broken invariant; empty while none is
+ * @digest: of all events; equal for two runs of a seed
+ * @trace: print all events
+ * @peril: failures in 1,000 WRs, about
+ * @refusal: WRs in 1,000 that cannot be posted, about
+ * @haste: requests in 1,000 with a deadline; @patience_ns: the longest deadline
+ * @local: all local memory, @local_bytes in use; @did: see struct hunt_request
  */
 struct hunt {
 	struct sim_clock clock;
@@ -189,83 +188,83 @@ struct hunt {
 	bool trace;
 	char why[HUNT_WHY_BYTES];
 	uint64_t local_bytes, did_bytes;
-	uint8_t local[HUNT_LOCAL_BYTES]; /* from here on anything, when a hunt begins */
+	uint8_t local[HUNT_LOCAL_BYTES]; /* from here on, contents are undefined at the start */
 	uint8_t did[HUNT_LOCAL_BYTES];
 };
 
 /**
- * hunt_run() - one hunt
- * @h: anything; holds the outcome afterwards
- * @seed: all follows from it
- * @trace: print all that happens
+ * hunt_run() - run one hunt
+ * @h: any contents; holds the outcome afterwards
+ * @seed: decides everything
+ * @trace: print all events
  *
- * Return: whether all promises were kept; otherwise @h->why says which was not.
+ * Return: whether all invariants held; otherwise @h->why names the broken one.
  */
 bool hunt_run(struct hunt *h, uint64_t seed, bool trace);
 
-/* load.c: begins to submit. */
+/* requests.c: starts submitting. */
 void hunt_requests_begin(struct hunt_session *s);
 
-/* host.c: engines, window and queue pairs as the seed wants them; what the peers do. */
+/* host.c: sets up engines, window, queue pairs and peers as the seed decides. */
 void hunt_host_begin(struct hunt *h);
-/* Something was pushed into @s's inbox. */
+/* Called after a push into @s's inbox. */
 void hunt_host_wake(struct hunt_session *s);
-/* Runs all that @s, and those that it wakes, have to do. */
+/* Runs all work of @s and of the sessions that it wakes. */
 void hunt_host_pull(struct hunt_session *s);
 
-/* qp.c: all up. */
+/* qp.c: a queue pair that is up. */
 void hunt_qp_init(struct hunt_qp *qp, struct hunt_session *s, uint16_t number);
-/* Posts a chain. The engine hears at once, or later, of what could not be. */
+/* Posts a chain. The engine learns of WRs that could not be posted, at once or later. */
 void hunt_qp_post(struct hunt_qp *qp, struct weir_wr *wr);
-/* To the error state: what was not executed is flushed, or arrives late. */
+/* Enters the error state: WQEs not executed are flushed, or arrive late. */
 void hunt_qp_fail(struct hunt_qp *qp);
 
-/* memory.c: local memory that goes on for so long. Return: its address. */
+/* memory.c: contiguous local memory. Return: its address. */
 uint64_t hunt_memory_alloc(struct hunt *h, uint64_t bytes);
-/* That of @r begins at @at; its last @apart bytes lie elsewhere. */
+/* Assigns local memory at @at to @r; its last @apart bytes lie elsewhere. */
 void hunt_memory_assign(struct hunt_request *r, uint64_t at, uint64_t apart);
-/* The memory that @rkey is for, as a number of @s's; -1: it is for none of them. */
+/* Index of @s's memory that @rkey names, or -1. */
 int hunt_memory_of(const struct hunt_session *s, uint32_t rkey);
-/* An rkey of @s's: mostly the same. */
+/* An rkey of @s: mostly the same. */
 uint32_t hunt_memory_key(struct hunt_session *s);
-/* What @wqe says is done; what it brings lands, if it is answered. */
+/* Executes @wqe; the answer's data lands if @is_answered. */
 void hunt_memory_move(struct hunt_qp *qp, const struct hunt_wqe *wqe, bool is_answered);
-/* Nothing happens any more: is all as if the requests had come one at a time? */
+/* At the end: the memory must be as if the requests had come one at a time. */
 void hunt_memory_over(struct hunt_session *s);
 
-/* promise.c: watches. */
+/* invariants.c: checks. */
 __attribute__((format(printf, 3, 4))) void hunt_expect(struct hunt *h, bool holds,
 						       const char *format, ...);
-/* Before @wqe takes effect, of which it says whether that is still allowed. */
+/* Called before @wqe takes effect: checks that the effect is still allowed. */
 void hunt_watch_effect(struct hunt_qp *qp, const struct hunt_wqe *wqe);
 void hunt_watch_post(struct hunt_session *s, const struct weir_action *a);
-/* Before the engine hears of it. */
+/* Called before the engine learns of the completion. */
 void hunt_watch_complete(struct hunt_qp *qp, const struct hunt_wqe *wqe);
-/* Nothing that was sent on @qp can arrive any more; it comes up again, or is gone. */
+/* No packet sent on @qp can arrive any more; @qp comes up again, or is gone. */
 void hunt_watch_found(struct hunt_qp *qp);
-/* Before the engine hears that @wr could not be posted. */
+/* Called before the engine learns that @wr could not be posted. */
 void hunt_watch_unsent(struct hunt_qp *qp, const struct weir_wr *wr);
 void hunt_watch_end(struct hunt_request *r);
 void hunt_watch_counts(struct hunt *h);
-/* Nothing happens any more: nothing may be left, and all that was seen must have been so. */
+/* At the end: no request may be left, and all data read must have been right. */
 void hunt_watch_over(struct hunt *h);
 
-/* Whether both are at one address, and one changes what is there: the engine lets one wait. */
+/* Whether both overlap in address and one is a write or atomic: the engine orders them. */
 bool hunt_overlaps(const struct hunt_request *a, const struct hunt_request *b);
-/* Whether one of the two must wait for the other: they meet in one memory. */
+/* Whether one must wait for the other: both overlap in the same memory. */
 bool hunt_conflicts(const struct hunt_request *a, const struct hunt_request *b);
 
-/* waits.c: @s has done all that there was to do: who waits has a reason, and not for ever. */
+/* liveness.c: @s has done all its work: each waiting request has a reason, with an end. */
 void hunt_watch_liveness(struct hunt_session *s);
 
-/* turns.c, slots.c, naps.c, rights.c, volumes.c: each by itself. */
+/* fuzz_sched.c, fuzz_slot_bitmap.c, fuzz_poll.c, fuzz_umtt.c, fuzz_volume.c: separate hunts. */
 void hunt_sched(struct hunt *h, uint64_t seed);
 void hunt_slot_bitmap(struct hunt *h, uint64_t seed);
 void hunt_poll(struct hunt *h, uint64_t seed);
 void hunt_umtt(struct hunt *h, uint64_t seed);
 void hunt_volume(struct hunt *h, uint64_t seed);
 
-/* Notes, in the digest and the trace, that something happened. */
+/* Adds an event to the digest and the trace. */
 void hunt_note(struct hunt *h, const char *what, int64_t a, int64_t b, int64_t c);
 
 static inline bool hunt_dice(struct sim_rng *rng, uint32_t in_1000)

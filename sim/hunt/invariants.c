@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What must be true, looked at from outside: the order of effects, each effect once, each end once
- * and truthful, the window's counts, progress.
+ * Invariants, checked from outside: the order of effects, each effect once, each request ends once
+ * and with a true status, the window's counts, progress.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "sim/hunt/hunt.h"
 
-/* A queue pair that is full is flushed, and comes up again, in less. */
+/* Upper bound for flushing a full queue pair and bringing it up again. */
 #define LATE_NS_MAX 4000000
 
 void hunt_expect(struct hunt *h, bool holds, const char *format, ...)
@@ -39,7 +39,7 @@ bool hunt_conflicts(const struct hunt_request *a, const struct hunt_request *b)
 	       hunt_memory_of(s, a->asked.rkey) == hunt_memory_of(s, b->asked.rkey);
 }
 
-/* All that had to be over before @r takes effect is over, and nothing that comes after has. */
+/* Before @r takes effect, all requests that it must follow are over, and no later one has begun. */
 static void watch_order(const struct hunt_request *r)
 {
 	struct hunt *h = r->session->hunt;
@@ -64,14 +64,14 @@ static void watch_order(const struct hunt_request *r)
 	}
 }
 
-/* Nobody waits for what has become of a message: it ends at once, outcome unknown. */
+/* A message may still arrive after it has ended with an unknown outcome. */
 static bool may_come_later(const struct hunt_request *r)
 {
 	return r->asked.op == WEIR_OP_SEND &&
 	       (r->status == -ECONNRESET || r->status == -ETIMEDOUT || r->status == -EIO);
 }
 
-/* What of @r is done by @wqe; *@length is how much. A message is sent from its beginning. */
+/* Offset in @r of the part that @wqe covers, and its @length. A message starts at 0. */
 static uint64_t part_of(const struct hunt_request *r, const struct hunt_wqe *wqe, uint64_t *length)
 {
 	uint64_t first = wqe->remote, end = wqe->remote + wqe->length;
@@ -87,7 +87,7 @@ static uint64_t part_of(const struct hunt_request *r, const struct hunt_wqe *wqe
 	return first - r->asked.remote;
 }
 
-/* Returns how many bytes of @r are done. */
+/* Checks an effect on @r and counts its bytes. */
 static uint64_t watch_once(struct hunt_request *r, const struct hunt_wqe *wqe)
 {
 	uint64_t length, at = part_of(r, wqe, &length), end = at + length;
@@ -174,14 +174,17 @@ void hunt_watch_found(struct hunt_qp *qp)
 	}
 }
 
-/* What failed is begun anew as often as its user allowed, when nothing of it can arrive late. */
+/*
+ * A failed request is posted again at most as often as its user allowed, and only when no part of
+ * the failed attempt can still arrive.
+ */
 static void watch_repeat(struct hunt_request *r)
 {
 	struct hunt *h = r->session->hunt;
 
-	hunt_expect(h, !r->in_doubt, "request %u is posted while some of it may still arrive",
+	hunt_expect(h, !r->in_doubt, "request %u is posted while a part may still arrive",
 		    r->number);
-	hunt_expect(h, !r->is_doomed, "request %u is posted again; where it was is gone",
+	hunt_expect(h, !r->is_doomed, "request %u is posted again after its channel was lost",
 		    r->number);
 	r->repeats += r->is_lost;
 	r->is_lost = false;
@@ -197,23 +200,23 @@ static void watch_wr(struct hunt *h, const struct weir_wr *wr)
 
 	for (i = 0; i < wr->nr_sge; i++)
 		sum += wr->sge[i].length;
-	hunt_expect(h, sum == wr->length, "a WR's pieces are %llu bytes, and it is %u",
+	hunt_expect(h, sum == wr->length, "a WR's pieces have %llu bytes, and the WR has %u",
 		    (unsigned long long)sum, wr->length);
 	hunt_expect(h, wr->nr_sge <= h->config.sge_max, "a WR has %u pieces", wr->nr_sge);
 	hunt_expect(h, wr->length <= h->config.fragment_bytes, "a WR is %u bytes", wr->length);
 	for (; req; at += req->length, req = req->merge_next, count++) {
 		hunt_expect(h, wr->nr_reqs == 1 || (req->remote == at && req->op == wr->req->op),
-			    "request %u is merged with what it does not go with",
+			    "request %u is merged with an unlike request",
 			    hunt_request_of(req)->number);
 		watch_repeat(hunt_request_of(req));
 		hunt_request_of(req)->posted[wr->channel]++;
 	}
 	hunt_expect(h, count == wr->nr_reqs, "a WR carries %d requests, and says %u", count,
 		    wr->nr_reqs);
-	hunt_expect(h, count == 1 || h->config.merge, "requests are merged that must not be");
+	hunt_expect(h, count == 1 || h->config.merge, "requests are merged while merging is off");
 }
 
-/* Only small writes are unloaded, and whole ones: the buffer has a slot for each. */
+/* Only small, whole writes are unloaded: the buffer has a slot for each. */
 static void watch_unloaded(struct hunt_session *s, const struct weir_wr *wr)
 {
 	const struct weir_req *req;
@@ -227,7 +230,7 @@ static void watch_unloaded(struct hunt_session *s, const struct weir_wr *wr)
 				    (wr->nr_reqs > 1 || req->length == wr->length),
 			    "request %u is unloaded", hunt_request_of(req)->number);
 	hunt_expect(s->hunt, s->route.config.policy != WEIR_PATH_POLICY_OFFLOAD,
-		    "what is to be offloaded is unloaded");
+		    "a write is unloaded under the offload policy");
 }
 
 void hunt_watch_post(struct hunt_session *s, const struct weir_action *a)
@@ -246,7 +249,8 @@ void hunt_watch_post(struct hunt_session *s, const struct weir_action *a)
 		    h->config.chain_max);
 	hunt_expect(h, h->window.bytes <= h->window.bytes_max && h->window.wrs <= h->window.wrs_max,
 		    "more is posted than the window allows");
-	hunt_expect(h, !s->qps[a->channel].is_gone, "channel %u is gone, and used", a->channel);
+	hunt_expect(h, !s->qps[a->channel].is_gone, "channel %u is used after its loss",
+		    a->channel);
 }
 
 void hunt_watch_counts(struct hunt *h)
@@ -274,7 +278,7 @@ static bool is_all_done(const struct hunt_request *r)
 	return r->did_bytes == r->asked.length && (r->effects || r->asked.op == WEIR_OP_BARRIER);
 }
 
-/* Whether how @r ended is the truth. */
+/* Whether the status of @r is true. */
 static bool is_true(const struct hunt_request *r)
 {
 	if (r->refusal)
@@ -301,7 +305,7 @@ static bool is_true(const struct hunt_request *r)
 	}
 }
 
-/* All that was submitted before a barrier has come back when it is done. */
+/* When a barrier is done, all earlier requests of the session have ended. */
 static void watch_barrier(const struct hunt_request *r)
 {
 	const struct hunt *h = r->session->hunt;
@@ -311,7 +315,7 @@ static void watch_barrier(const struct hunt_request *r)
 		const struct hunt_request *before = &h->requests[i];
 
 		hunt_expect(r->session->hunt, before->session != r->session || before->has_ended,
-			    "the barrier %u is done, and %u, which is before it, is not", r->number,
+			    "barrier %u ends before the earlier request %u", r->number,
 			    i);
 	}
 }
@@ -321,7 +325,7 @@ void hunt_watch_end(struct hunt_request *r)
 	struct hunt *h = r->session->hunt;
 
 	hunt_expect(h, !r->has_ended, "request %u ends twice", r->number);
-	hunt_expect(h, is_true(r), "request %u ends with %d, which is not true", r->number,
+	hunt_expect(h, is_true(r), "request %u ends with %d, a false status", r->number,
 		    r->status);
 	hunt_expect(h,
 		    r->asked.deadline_ns == WEIR_NEVER ||
@@ -339,7 +343,7 @@ void hunt_watch_over(struct hunt *h)
 
 	for (i = 0; i < h->nr_requests; i++)
 		hunt_expect(h, h->requests[i].has_ended,
-			    "nothing happens any more, and request %u has not ended", i);
+			    "the hunt is over, and request %u has not ended", i);
 	for (i = 0; i < (uint32_t)h->nr_sessions; i++)
 		hunt_memory_over(&h->sessions[i]);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When an engine has done all that there is to do: who is left has something to wait for, and will
- * be looked after when his time is over. Company is nothing to wait for, unless many are in flight.
+ * Checks an engine that has done all its work. Each waiting request has a reason to wait, and the
+ * engine will handle its deadline. Waiting for other requests to merge with is no reason, unless
+ * many are in flight.
  */
 #include <inttypes.h>
 
@@ -22,20 +23,20 @@ static bool is_posted(const struct hunt_request *r)
 	return sum;
 }
 
-/* What is late and posted is being flushed, or may arrive yet; what is not posted ends at once. */
+/* A late request that is posted is being flushed or may still arrive; any other ends at once. */
 static void watch_late(const struct hunt_session *s, const struct hunt_request *r)
 {
 	int i;
 
 	for (i = 0; i < s->nr_qps; i++)
 		hunt_expect(s->hunt, !r->posted[i] || s->qps[i].is_failed,
-			    "request %u is late, and channel %d, which has it, goes on", r->number,
+			    "request %u is late, and its channel %d goes on", r->number,
 			    i);
 	hunt_expect(s->hunt, r->in_doubt || is_posted(r),
-		    "request %u is late, and waits for nothing", r->number);
+		    "request %u is late and waits for nothing", r->number);
 }
 
-/* Whether all that @r has to wait for is over. */
+/* Whether all requests that @r must follow are over. */
 static bool has_turn(const struct hunt_request *r)
 {
 	const struct hunt *h = r->session->hunt;
@@ -51,7 +52,7 @@ static bool has_turn(const struct hunt_request *r)
 	return true;
 }
 
-/* Whether there is room for more: who finds none in the window stands in its line. */
+/* Whether @s has room for more WRs. A session without room in the window stands in its line. */
 static bool has_room(const struct hunt_session *s)
 {
 	uint32_t posted = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir-hunt: what `weir lab hunt` runs. */
+/* weir-hunt: the program behind `weir lab hunt`. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -11,9 +11,9 @@
 
 static const char help[] =
 	"Usage: weir-hunt FIRST LAST [trace]\n"
-	"Runs the seeds from FIRST to LAST; ends at the first that breaks a promise. A line on\n"
-	"standard output says how far it is, now and then, and at the end the digest of all.\n"
-	"Exit status: 0 all kept; 1 one was broken; 2 bad arguments.\n";
+	"Runs the seeds from FIRST to LAST; ends at the first seed that breaks a promise. A line\n"
+	"on standard output reports progress now and then; the last line has the digest.\n"
+	"Exit status: 0 all promises kept; 1 a promise broken; 2 bad arguments.\n";
 
 static bool number(const char *text, uint64_t *out)
 {
@@ -24,13 +24,15 @@ static bool number(const char *text, uint64_t *out)
 	return isdigit((unsigned char)*text) && !*end && !errno;
 }
 
-static uint64_t seed; /* that is being run */
+static uint64_t seed; /* seed being run */
 
-/* weir_bug() has stopped the core. That prints nothing, so that this may; and it ends here. */
+/*
+ * Ends the program after weir_bug() stopped the core. The core prints nothing, so printing is safe.
+ */
 static void stop(int signal)
 {
 	(void)signal;
-	printf("broken %" PRIu64 " the core finds an error of its own\n", seed);
+	printf("broken %" PRIu64 " the core detects an internal error\n", seed);
 	fflush(stdout);
 	_exit(1);
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Bytes. Each request has local memory of its own, in registered pieces, and in it what no other
- * has; a queue pair moves what a WR's pieces name to where the WR says, and knows nothing of what
- * was asked for. What should have come of it is found in another way: from the requests, as they
- * were submitted, one at a time.
+ * Bytes. Each request has local memory of its own, in registered pieces, filled with data that no
+ * other request has. A queue pair moves the bytes that a WR names, without knowledge of requests.
+ * The expected result is computed separately: from the requests as submitted, one at a time.
  */
 #include <inttypes.h>
 
 #include "sim/hunt/hunt.h"
 
-#define LOCAL 0x100000000ull /* where local memory begins */
-#define MR_BYTES 8192 /* of it are one registration */
-#define GAP_BYTES 64 /* between what does not go on */
+#define LOCAL 0x100000000ull /* start of local memory */
+#define MR_BYTES 8192 /* size of a registration */
+#define GAP_BYTES 64 /* between separate ranges */
 
 static uint8_t *local_at(struct hunt *h, uint64_t addr)
 {
@@ -23,7 +22,7 @@ static uint32_t key_of(uint64_t addr)
 	return 1 + (uint32_t)((addr - LOCAL) / MR_BYTES);
 }
 
-/* The last one is of the first memory, too, as another registration is. */
+/* The last key names the first memory again, as a second registration does. */
 uint32_t hunt_memory_key(struct hunt_session *s)
 {
 	struct sim_rng *rng = &s->hunt->keys;
@@ -48,7 +47,7 @@ uint64_t hunt_memory_alloc(struct hunt *h, uint64_t bytes)
 	return at;
 }
 
-/* Words that no other request has, nor this one elsewhere. */
+/* Fills with words that occur nowhere else, in this request or others. */
 static void fill(uint8_t *to, uint32_t number, uint64_t length)
 {
 	uint64_t at, word;
@@ -60,7 +59,7 @@ static void fill(uint8_t *to, uint32_t number, uint64_t length)
 	}
 }
 
-/* The local memory of @r to @to, or from there. */
+/* Copies the local memory of @r to @bytes, or back. */
 static void copy_local(struct hunt_request *r, uint8_t *bytes, bool to)
 {
 	struct hunt *h = r->session->hunt;
@@ -120,7 +119,7 @@ static bool may_move(struct hunt_qp *qp, const struct hunt_wqe *wqe)
 		    "a WR is for %u bytes at %" PRIu64 ", which is beyond the region", wqe->length,
 		    wqe->remote);
 	hunt_expect(h, wqe->op == WEIR_OP_SEND || hunt_memory_of(qp->session, wqe->rkey) >= 0,
-		    "a WR has the rkey %u, which is for nothing of the session", wqe->rkey);
+		    "a WR has the rkey %u, which the session does not own", wqe->rkey);
 	for (i = 0; i < wqe->nr_sge; i++)
 		hunt_expect(h, is_registered(h, &wqe->sge[i]),
 			    "a WR names local memory that is not registered so");
@@ -183,7 +182,7 @@ void hunt_memory_move(struct hunt_qp *qp, const struct hunt_wqe *wqe, bool is_an
 static void expect_seen(struct hunt_request *r, const uint8_t *memory, const uint8_t *seen)
 {
 	hunt_expect(r->session->hunt, !memcmp(memory, seen, r->asked.length),
-		    "request %u saw what was not there in its turn", r->number);
+		    "request %u read data that was not there at its turn", r->number);
 }
 
 static void take_turn_atomic(struct hunt_request *r, uint8_t *at, const uint8_t *seen)
@@ -209,12 +208,12 @@ static void take_turn_write(struct hunt_request *r, uint8_t *at, const uint8_t *
 
 	fill(bytes, r->number, r->asked.length);
 	hunt_expect(r->session->hunt, !memcmp(bytes, local, r->asked.length),
-		    "the local memory of request %u, which writes, has changed", r->number);
+		    "the local memory of write request %u has changed", r->number);
 	for (i = 0; i < r->asked.length && r->effects; i++)
 		at[i] = r->did[i] ? bytes[i] : at[i];
 }
 
-/* Of a read that failed nobody looks at what it saw. */
+/* The data of a failed read is not checked. */
 static void take_turn(struct hunt_request *r, uint8_t memories[][HUNT_REMOTE_BYTES])
 {
 	uint8_t local[HUNT_REMOTE_BYTES], *memory;
@@ -241,5 +240,5 @@ void hunt_memory_over(struct hunt_session *s)
 		if (h->requests[i].session == s)
 			take_turn(&h->requests[i], memory);
 	hunt_expect(h, !memcmp(memory, s->memory, sizeof(memory)),
-		    "the memory of session %d holds something else", s->number);
+		    "the memory of session %d differs from the model", s->number);
 }

@@ -9,76 +9,76 @@ import pathlib
 import sys
 
 PLANTS = {
-    # Who comes later goes past those that stand in line, when what he wants fits.
+    # A late session passes the waiters in line when its request fits.
     "window": ("is_turn_of(w, waiter) && weir_window_fits(w, bytes)", "weir_window_fits(w, bytes)"),
     # Levels are no more than classes that share.
     "sched": ("return a->config.level == b->config.level && ", "return "),
-    # A look is taken to tell also of what was posted behind it.
+    # A bitmap read also confirms slots posted after it.
     "confirm": ("o->arrived < o->covered", "o->arrived < o->committed"),
-    # All parts of a request but the first are of its first bytes.
+    # All parts of a request are taken from its first bytes.
     "place": ("piece.addr += offset;", ""),
-    # Ranges that share one byte, the last of one and the first of the other, do not overlap.
+    # Ranges that share a single byte do not overlap.
     "end": ("while (n && n->subtree_last >= first) {", "while (n && n->subtree_last > first) {"),
-    # After a piece that is cut off, the next is cut off, too.
+    # After a piece that is cut, the next piece is cut, too.
     "twice": ("\t\toffset = 0;\n", ""),
-    # A poller sleeps on a CQ that it has not armed.
+    # A poller sleeps on a CQ that is not armed.
     "nap": ("\treturn arm_cq(p);\n}\n\nenum", "\treturn sleep_now(p);\n}\n\nenum"),
-    # What begins within what one may write goes on beyond it.
+    # A write that starts within a registration may go beyond its end.
     "bounds": ("length > entry->length - offset)", "length > entry->length)"),
-    # Of retries there is no end.
+    # Retries never end.
     "retries": ("req->retries -= req->lost;", ""),
-    # Who waits for a peer that does not answer waits on after his deadline.
+    # A request to a silent peer waits past its deadline.
     "silence": ("if (wr_carries(&e->wrs[i], req))", "if (!req && wr_carries(&e->wrs[i], req))"),
-    # What was lost on a channel that is gone for good is posted again.
+    # A request lost on a channel that is gone is posted again.
     "gone": ("if (!may_repeat && !req->status)", "if (!may_repeat && req->status)"),
-    # A part is not posted, a later one was: all from there is sent again.
+    # A part is not posted, a later part was: the engine sends all parts from there again.
     "part": ("} else if (wr->offset + length == req->posted) {",
              "} else if (wr->offset + length <= req->posted) {"),
-    # A part is not posted, a later one was: what cannot be repeated is sent again, all of it.
+    # A part is not posted, a later part was: the engine repeats even a request that must not be.
     "hole": ("} else if (is_idempotent(req)) {", "} else if (true) {"),
     # Neighbours of two regions become one WR, under the key of the first.
     "region": (" || req->rkey != m->first->rkey", ""),
-    # A barrier is done before what it waits for.
+    # A barrier ends before the requests that it waits for.
     "barrier": ("(req->op == WEIR_OP_BARRIER || req->epoch != b->epoch)",
                 "(req->op != WEIR_OP_BARRIER && req->epoch != b->epoch)"),
-    # A short deadline behind a long one is not seen until that one passes.
+    # A short deadline behind a long one is noticed only when the long one passes.
     "sort": ("while (before != deadlines && ", "while (0 && "),
-    # Who goes alone has no deadline.
+    # A request on the fast path has no deadline.
     "lone": ("e->fastpath ? e->fastpath->deadline_ns", "e->fastpath ? WEIR_NEVER"),
-    # Slots that the peer gives back by a message stay its own.
+    # Slots returned by a message stay the peer's.
     "told": ("\to->free++;\n\to->freed++;", "\to->freed++;"),
-    # Who was told of a slot does not have it.
+    # A receiver does not hold a slot announced by an immediate.
     "held": ("\tin->held[slot / 64] |= mask_of(slot);\n", ""),
-    # A peer may give back what it does not have, and fill what is full; by messages, and by bits.
+    # A peer may return slots that it does not hold, and fill full slots; by messages and by bits.
     "given": ("slot >= o->slots || !(full_slots(o, slot / 64) & mask_of(slot))", "slot >= o->slots"),
     "freed": ("if (changed & ~full_slots(o, word))", "if (false)"),
     "filled": ("slot >= in->slots || filled_slots(in, slot / 64) & mask_of(slot)",
                "slot >= in->slots"),
     "empty": ("if (changed & (filled_slots(in, word) | ~valid_slots(in->slots, word)))", "if (false)"),
-    # Weights do nothing.
+    # Weights have no effect.
     "weight": ("(int64_t)m->weight * unit", "(int64_t)(m->weight > 0) * unit"),
     # A low level is passed for ever.
     "starve": ("return class_is_starved(a);", "return false;"),
     # A tenant has a share for each of its flows.
     "tenant": ("weir_drr_charge(&c->bundles, &bundle->turn, cost_of(c, bytes), unit_of(c));", ""),
-    # Ranges may wrap, what is atomic may lie anywhere, pieces need not sum up.
+    # Ranges may wrap, atomics may be unaligned, pieces need not add up to the length.
     "wrap": ("req->remote + (req->length - 1) < req->remote", "!req->length"),
     "align": (" && req->remote % 8 == 0", ""),
     "sum": ("return !left;", "return !left || true;"),
-    # A request waits for company with hardly anything in flight.
+    # A request waits for others with hardly anything in flight.
     "company": ("e->streaming >= WEIR_STREAM_WRS", "e->streaming"),
-    # Of two bytes one is copied.
+    # The copy takes one byte out of two.
     "copy": ("STORE(uint16_t, to, from)", "STORE(uint8_t, to, from)"),
-    # A replica that has missed a write is believed.
+    # A replica that has missed a write is trusted.
     "stale": ("\t\t\te->replica[slot].state = WEIR_REPLICA_STALE;\n", "\t\t\tcontinue;\n"),
-    # A copy overwrites what overtook it.
+    # A copy overwrites a write that overtook it.
     "overtake": ("copy->overtaken |= chunk_bits(copy, page, pages);", "(void)chunk_bits;"),
-    # A chunk that could not be written is believed.
+    # A chunk that could not be written is trusted.
     "chunk": ("} else if (!succeeded) {", "} else if (false) {"),
-    # Memory is given back while it is used.
+    # Memory in use is given back.
     "reclaim": ("if (replica->state != WEIR_REPLICA_STALE || replica->users ||",
                 "if (replica->state != WEIR_REPLICA_STALE ||"),
-    # What a flow has in flight is not counted, which the scheduler itself finds when it completes.
+    # The scheduler does not count the WRs of a flow in flight; its own check detects this.
     "count": ("\tflow->wrs++;\n", ""),
     "begin": ("\t\tif (n->first > last)\n", "\t\tif (n->first >= last)\n"),
 }

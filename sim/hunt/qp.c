@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A reliable connection, as verbs promise it and no better: the peer executes in the order posted;
- * completions come in that order, later; queue pairs know nothing of each other. One that fails
- * flushes the rest; of that some has arrived, and some may arrive for as long as the peer has the
- * other end_wqe. When the peer has refused something it executes nothing more. It may have nowhere to
- * receive a message for a while (RNR), or not answer at all: then the NIC gives up, in the end_wqe.
+ * A reliable connection that keeps only the promises of verbs. The peer executes in the order
+ * posted; completions come in this order, later; queue pairs are independent. A failed queue pair
+ * flushes the rest. Some of the rest has arrived, and some may arrive as long as the peer has its
+ * end. After a refusal the peer executes nothing more. The peer may lack a receive for a while
+ * (RNR), or not answer at all; the NIC then gives up in the end.
  */
 #include "sim/hunt/hunt.h"
 
-#define SILENCE_PS (SIM_PS_PER_S / 10) /* until the NIC gives up */
+#define SILENCE_PS (SIM_PS_PER_S / 10) /* before the NIC gives up */
 #define RNR_WAIT_PS (20 * SIM_PS_PER_US)
 #define RNR_RETRIES 6
 
@@ -61,7 +61,7 @@ static void give_up(struct hunt_qp *qp, bool may_arrive)
 		wqe->is_done = true;
 		wqe->status = -ECONNRESET;
 		may_arrive &= hunt_dice(&h->net, 700);
-		/* Of a late read the answer finds nobody. */
+		/* A late read has no effect: its answer is dropped. */
 		if (may_arrive && wqe->op != WEIR_OP_READ && qp->nr_late < HUNT_WRS)
 			qp->late[qp->nr_late++] = *wqe;
 	}
@@ -85,7 +85,7 @@ static void end_wqe(struct hunt_qp *qp, struct hunt_wqe *wqe, int status)
 	come_to_complete(qp);
 }
 
-/* The answer is lost, or the WR is, now or for good. */
+/* Loses the answer, or the WR, now or for good. */
 static void break_at(struct hunt_qp *qp, struct hunt_wqe *wqe)
 {
 	struct sim_rng *rng = &qp->session->hunt->net;
@@ -97,7 +97,7 @@ static void break_at(struct hunt_qp *qp, struct hunt_wqe *wqe)
 	give_up(qp, true);
 }
 
-/* The peer has nowhere to receive; of what it has refused so often nothing arrives. */
+/* The peer has no receive; a message refused this often never arrives. */
 static void wait_for_receive(struct hunt_qp *qp, struct hunt_wqe *wqe)
 {
 	struct hunt *h = qp->session->hunt;
@@ -128,8 +128,8 @@ static void fall_silent(struct hunt_qp *qp)
 }
 
 /*
- * What the NIC cannot read, or write, it may find out before or after the peer was asked. The
- * requests that a WR shares are then tried alone, and a write may be seen twice.
+ * The NIC may detect memory that it cannot read or write before or after it asked the peer. The
+ * engine then retries the requests of a shared WR alone, and a write may take effect twice.
  */
 static void fault_at(struct hunt_qp *qp, struct hunt_wqe *wqe)
 {
@@ -190,7 +190,7 @@ static void arrive(struct sim_event *event)
 		sim_clock_in(&h->clock, event, hunt_while(&h->net));
 }
 
-/* The peer has destroyed its end_wqe: nothing more arrives. Mostly there is a new one. */
+/* The peer has destroyed its end: nothing more arrives. Mostly the peer offers a new end. */
 static void mend(struct sim_event *event)
 {
 	struct hunt_qp *qp = container_of(event, struct hunt_qp, mend);
@@ -266,7 +266,7 @@ static void wqe_fill(struct hunt_wqe *wqe, struct weir_wr *wr)
 		wqe->reqs[wqe->nr_reqs++] = (uint16_t)hunt_request_of(req)->number;
 }
 
-/* The engine hears that nothing came of what could not be posted. */
+/* The engine learns which WRs could not be posted. */
 static void tell_unsent(struct hunt_qp *qp)
 {
 	uint32_t i;
@@ -290,7 +290,7 @@ static void tell(struct sim_event *event)
 	come_to_complete(qp);
 }
 
-/* Meanwhile it may post on: other threads do not know yet. */
+/* The engine may post more meanwhile: its other threads do not know yet. */
 static void refuse_access(struct hunt_qp *qp, struct weir_wr *wr)
 {
 	struct hunt *h = qp->session->hunt;

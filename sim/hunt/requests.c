@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Requests close together in a small memory, so that they meet: in threes and fours that lie side
- * by side, too. Some come with little patience, some are taken back, a few are wrong.
+ * Requests close together in a small memory, so that many overlap, some as groups of neighbours.
+ * Some have short deadlines, some are cancelled, a few are invalid.
  */
 #include "sim/hunt/hunt.h"
 
@@ -9,7 +9,7 @@ static const enum weir_op ops[] = { WEIR_OP_READ,  WEIR_OP_WRITE, WEIR_OP_READ,
 				    WEIR_OP_WRITE, WEIR_OP_WRITE, WEIR_OP_CAS,
 				    WEIR_OP_FADD,  WEIR_OP_SEND,  WEIR_OP_BARRIER };
 
-/* What of the memory it is about: some cells, or a little less or more. */
+/* Draws the remote range: some cells, or a little less or more. */
 static void draw_range(struct hunt_request *r, uint32_t first, uint32_t cells)
 {
 	struct sim_rng *rng = &r->session->hunt->places;
@@ -28,7 +28,7 @@ static void draw_range(struct hunt_request *r, uint32_t first, uint32_t cells)
 	r->req.length = end > at ? end - at : 1;
 }
 
-/* Few words, and few values, so that what is compared is there. */
+/* Few words and few values, so that a compare often succeeds. */
 static void place_atomic(struct hunt_request *r, uint32_t first)
 {
 	struct sim_rng *rng = &r->session->hunt->places;
@@ -63,7 +63,7 @@ static void draw_shape(struct hunt_request *r, uint32_t first, uint32_t cells)
 	hunt_memory_assign(r, hunt_memory_alloc(h, r->req.length), apart);
 }
 
-/* Short ones and long ones are mixed, in some hunts by far. */
+/* Mixes short and long deadlines, in some hunts far apart. */
 static uint64_t deadline_draw(struct hunt *h)
 {
 	uint64_t most_ns = hunt_dice(&h->waits, 500) ? h->patience_ns / 10 : h->patience_ns;
@@ -73,7 +73,7 @@ static uint64_t deadline_draw(struct hunt *h)
 	return hunt_now_ns(h) + 1 + sim_rng_below(&h->waits, most_ns);
 }
 
-/* The next request, without a draw_shape; NULL when there have been enough. */
+/* The next request, without a range; NULL after the last. */
 static struct hunt_request *next_request(struct hunt_session *s, enum weir_op op)
 {
 	struct hunt *h = s->hunt;
@@ -104,7 +104,7 @@ static void spoil_length(struct weir_req *req, uint64_t length)
 	req->length = length;
 }
 
-/* A message can be of nothing, and long; what is atomic is of one aligned word. */
+/* A message may be empty or too long; an atomic has one aligned word. */
 static int spoil_shape(struct hunt *h, struct weir_req *req)
 {
 	switch (req->op) {
@@ -124,7 +124,7 @@ static int spoil_shape(struct hunt *h, struct weir_req *req)
 	}
 }
 
-/* Makes it such that it makes no sense. Returns what the engine has to say to that. */
+/* Makes a request invalid. Returns the status that the engine must give. */
 static int make_invalid(struct hunt *h, struct weir_req *req)
 {
 	switch (sim_rng_below(&h->errors, 4)) {
@@ -164,7 +164,7 @@ static void submit_one(struct hunt_session *s, enum weir_op op, uint32_t first, 
 	submit(r);
 }
 
-/* Neighbours, in any order; side by side in local memory, too, unless each has its own. */
+/* Submits neighbours in any order, mostly adjacent in local memory, too. */
 static void submit_neighbours(struct hunt_session *s, enum weir_op op, uint32_t first)
 {
 	struct hunt *h = s->hunt;
@@ -209,7 +209,7 @@ static void cancel_one(struct hunt_session *s)
 	hunt_note(h, "cancel", r->number, rc, 0);
 	hunt_host_pull(s);
 	hunt_expect(h, rc || (r->has_ended && r->status == -ECANCELED),
-		    "request %u was cancelled, and did not come back so", r->number);
+		    "request %u was cancelled, and ended otherwise", r->number);
 }
 
 static void happen(struct sim_event *event)
