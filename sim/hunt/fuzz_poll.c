@@ -69,8 +69,7 @@ static enum weir_poll_verdict poll_cq(struct fuzz_poll *n)
 /* Returns whether an event will wake the poller. */
 static bool is_woken(struct fuzz_poll *n)
 {
-	hunt_expect(n->hunt, n->poll_cq.config.mode != WEIR_POLL_BUSY,
-		    "a busy poller sleeps");
+	hunt_expect(n->hunt, n->poll_cq.config.mode != WEIR_POLL_BUSY, "a busy poller sleeps");
 	if (n->is_armed && n->to_come)
 		advance_time(n, n->now_ns < n->next_ns ? n->next_ns : n->now_ns);
 	hunt_expect(n->hunt, n->has_event || (!n->in_cq && !n->to_come),

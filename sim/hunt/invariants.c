@@ -315,8 +315,7 @@ static void watch_barrier(const struct hunt_request *r)
 		const struct hunt_request *before = &h->requests[i];
 
 		hunt_expect(r->session->hunt, before->session != r->session || before->has_ended,
-			    "barrier %u ends before the earlier request %u", r->number,
-			    i);
+			    "barrier %u ends before the earlier request %u", r->number, i);
 	}
 }
 
@@ -325,8 +324,7 @@ void hunt_watch_end(struct hunt_request *r)
 	struct hunt *h = r->session->hunt;
 
 	hunt_expect(h, !r->has_ended, "request %u ends twice", r->number);
-	hunt_expect(h, is_true(r), "request %u ends with %d, a false status", r->number,
-		    r->status);
+	hunt_expect(h, is_true(r), "request %u ends with %d, a false status", r->number, r->status);
 	hunt_expect(h,
 		    r->asked.deadline_ns == WEIR_NEVER ||
 			    hunt_now_ns(h) <= r->asked.deadline_ns + LATE_NS_MAX,

@@ -30,8 +30,7 @@ static void watch_late(const struct hunt_session *s, const struct hunt_request *
 
 	for (i = 0; i < s->nr_qps; i++)
 		hunt_expect(s->hunt, !r->posted[i] || s->qps[i].is_failed,
-			    "request %u is late, and its channel %d goes on", r->number,
-			    i);
+			    "request %u is late, and its channel %d goes on", r->number, i);
 	hunt_expect(s->hunt, r->in_doubt || is_posted(r),
 		    "request %u is late and waits for nothing", r->number);
 }

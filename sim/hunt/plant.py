@@ -50,11 +50,13 @@ PLANTS = {
     # A receiver does not hold a slot announced by an immediate.
     "held": ("\tin->held[slot / 64] |= mask_of(slot);\n", ""),
     # A peer may return slots that it does not hold, and fill full slots; by messages and by bits.
-    "given": ("slot >= o->slots || !(full_slots(o, slot / 64) & mask_of(slot))", "slot >= o->slots"),
+    "given": ("slot >= o->slots || !(full_slots(o, slot / 64) & mask_of(slot))",
+              "slot >= o->slots"),
     "freed": ("if (changed & ~full_slots(o, word))", "if (false)"),
     "filled": ("slot >= in->slots || filled_slots(in, slot / 64) & mask_of(slot)",
                "slot >= in->slots"),
-    "empty": ("if (changed & (filled_slots(in, word) | ~valid_slots(in->slots, word)))", "if (false)"),
+    "empty": ("if (changed & (filled_slots(in, word) | ~valid_slots(in->slots, word)))",
+              "if (false)"),
     # Weights have no effect.
     "weight": ("(int64_t)m->weight * unit", "(int64_t)(m->weight > 0) * unit"),
     # A low level is passed for ever.
