@@ -37,7 +37,7 @@ def _wanted(names):
 
 
 def _results(options, names):
-    """Each experiment and its result, as they come. Those of one NIC share what was run."""
+    """Yields each experiment with its result. Experiments on the same NIC share their runs."""
     sims = {}
     for module in _wanted(names):
         profile = options.profile or module.PROFILE
@@ -98,13 +98,15 @@ def _report(options):
 
 @contextlib.contextmanager
 def _whole(path):
-    """A file to write. Opened first, so that a path that cannot be written is not found out in the
-    end; beside it, so that one that is there stays whole until this one is."""
-    if path.exists() and not path.is_file():  # a pipe, a terminal: what is written is gone
+    """Opens a file for writing. A path that cannot be written fails at once. The text goes to a
+    temporary file beside the path, so that an existing file stays intact until the new file is
+    complete.
+    """
+    if path.exists() and not path.is_file():  # a pipe or a terminal: cannot be replaced
         with open(path, "w", encoding="utf-8") as page:
             yield page
         return
-    path = path.resolve()  # a link stays one
+    path = path.resolve()  # keeps a symbolic link a link
     unfinished = path.with_name(path.name + ".unfinished")
     try:
         with open(unfinished, "w", encoding="utf-8") as page:
@@ -227,7 +229,7 @@ def _window(text):
 
 
 def _add_what_if(commands):
-    """The options of weir perf that the simulator has something to say of."""
+    """The options of weir perf that the simulator can model."""
     asking = commands.add_parser("what-if", help="what a NIC would do with a workload of weir perf",
                                  description="What a NIC would do with a workload of weir perf, "
                                  "what limits it, and what would be better. Some forty runs: "
@@ -308,7 +310,7 @@ def _options():
 
 
 def _hush():
-    """Python flushes once more when it ends: where nothing can be written it is not to complain."""
+    """Avoids an error from Python's last flush when standard output cannot be written."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -321,7 +323,7 @@ def main():
     if not sys.stdout:
         sys.exit("weir lab: standard output is closed")
     try:
-        # Whoever started us may have kept a Ctrl-C back until somebody hears of it.
+        # The parent may have blocked SIGINT.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         options = _options()
@@ -330,7 +332,7 @@ def main():
     except (hunt.Failure, simulate.Failure, traces.Failure) as failure:
         sys.exit(f"weir lab: {failure}")
     except BrokenPipeError:
-        _hush()  # whoever read has seen enough
+        _hush()  # the reader has closed the pipe
     except OSError as error:
         _hush()
         sys.exit(f"weir lab: {f'{error.filename}: ' if error.filename else ''}{error.strerror}")

@@ -3,8 +3,8 @@
 
 KIB = 1024
 BACKGROUND = [16 * KIB, 64 * KIB, 128 * KIB]
-SEGMENT = 16 * KIB  # the least that is sent there; the paper does not say how it cuts
-UNDER_WAY = 2  # of each flow in the background; nor this
+SEGMENT = 16 * KIB  # smallest message in these figures; the paper does not give its segment size
+UNDER_WAY = 2  # messages of each background flow; not in the paper either
 GUESSED = ("The paper says neither how long its segments are (here 16 KB), nor how much its "
            "background has under way (here two messages a flow): guesses, and not chosen to meet "
            "it.")
@@ -14,7 +14,7 @@ READ_AHEAD = ("Not modelled: a bound on how far ahead of the wire the data of on
 
 
 def mux(size, background, first, policy="fair", flows=1, depth=1):
-    """first: the foreground is of a class that goes first."""
+    """first: the foreground's class goes first."""
     one = {"driver": "mux", "op": "send", "poll": "adaptive", "threads": flows, "conns": flows}
     back = {f"bg_{name}": value for name, value in one.items()}
     return {**one, **back, "depth": depth, "size": size, "bg_size": background,
@@ -23,7 +23,7 @@ def mux(size, background, first, policy="fair", flows=1, depth=1):
 
 
 def native(size, background, first, flows=1):
-    """A QP for each flow, polled busily."""
+    """A QP for each flow, with busy polling."""
     return {"op": "send", "threads": flows, "size": size, "bg_op": "send", "bg_threads": flows,
             "bg_size": background, "bg_depth": UNDER_WAY, "bg_class": int(first), "run_us": 8000}
 

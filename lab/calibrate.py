@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""weir lab calibrate: the model beside what was measured.
+"""weir lab calibrate: the model beside measurements.
 
-What the model's numbers were fitted to, and how well they fit: measured, modelled and the error of
-each point, and of a cache's series where the fall begins, in both. None of these points is a figure
-that the lab reproduces afterwards, but for those that are marked as calibrated there.
+Shows the data that the model's numbers were fitted to and how well they fit: measured value,
+modelled value and error of each point, and for a cache's series where the rate falls, in both. None
+of these points is a figure that the lab reproduces later, except figures marked as calibrated.
 """
 
 import csv
@@ -14,8 +14,8 @@ ANCHORS = pathlib.Path(__file__).with_name("anchors.csv")
 CX3, CX5 = {"profile": "connectx-3"}, {"profile": "connectx-5"}
 EDR = {"profile": "connectx-5-edr"}
 WIDE = {"cores": 64, "uars": 0}  # more cores than threads, and a device context each
-# ATC'16's machines have 8 cores for 14 threads, so that each runs at about half the speed, and
-# HERD Fig. 2 has a WRITE 0.3 us slower on them than KBNets on RDMAbox's.
+# ATC'16's machines have 8 cores for 14 threads, so each thread runs at about half the speed. In
+# HERD Fig. 2 a WRITE takes 0.3 us longer on them than in KBNets on RDMAbox's machines.
 KALIA = {**CX3, **WIDE, "post_ns": 110, "blueflame_ns": 110, "wire_ns": 350}
 
 
@@ -28,22 +28,22 @@ def mops(out):
 
 
 def mops_each(out):
-    """Of one machine of two that do the same."""
+    """Rate of one of two machines that do the same."""
     return out["load"]["mops"] / 2
 
 
 @dataclasses.dataclass
 class Series:
-    """Points of one figure, and how the model is asked for them.
+    """Points of one figure, and the settings that model them.
 
     @points: (x, y), or the names of a source, figure and series in anchors.csv
-    @settings: the settings of weir-sim for an x
-    @value: what to take of what came out
-    @within: tolerance, a part of the measured; or @slack: at least so much, absolutely
-    @knee: the series falls, and where it does must agree to one step
-    @from_first: another host's: only what is added to the first point is compared
-    @known: why a point may be out of tolerance; what is seen, where nobody knows why:
-    @unknown_cause
+    @settings: function from an x to settings of weir-sim
+    @value: function from the output to the modelled value
+    @within: relative tolerance; or @slack: absolute tolerance, if larger
+    @knee: the series falls, and the model must fall at the same step, give or take a step
+    @from_first: another host: only the increase over the first point is compared
+    @known: reason for points out of tolerance, or, with @unknown_cause, the observation
+    @unknown_cause: the reason is unknown
     """
     title: str
     points: object
@@ -66,7 +66,7 @@ class Series:
 
 
 def loop(base, **more):
-    """Settings that are @base and @more; a value that can be called is of x."""
+    """Settings @base with @more; a callable value is a function of x."""
     def settings(x):
         return {**base, **{name: value(x) if callable(value) else value
                            for name, value in more.items()}}
@@ -201,7 +201,7 @@ KNEES = [
            lambda out: out["load"]["latency_us"]["mean"], "us", 0.25, from_first=True),
 ]
 
-# KBNets' flows are of one message at a time.
+# KBNets' flows have a single message in flight.
 MOUSE = loop(CX3, size=whole, bg_threads=1, bg_size=1 << 20, warmup_us=2000, run_us=20000)
 BESIDE = {"unknown_cause": True,
           "known": "what a message of 10 bytes is later beside 1 MB than alone is another amount "
@@ -234,8 +234,7 @@ CONTENTION = [
 ]
 
 ALL = LATENCIES + CEILINGS + KNEES + CONTENTION
-# Points of the same sources, and of others that were gathered with them, that nothing here was
-# fitted to.
+# Points of these and other sources that the model was not fitted to.
 UNUSED = {
     "ATC'16 Figs. 13b and 13c, reads over PCIe (20 points)": "the CPU counts lines that are read, "
                                                              "the model reads of WQEs",
@@ -273,19 +272,20 @@ class Point:
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """A series, and what came out. falls: at which step, as measured and as modelled; or None."""
+    """A series and its result. falls: the steps of the fall, measured and modelled; or None."""
     series: Series
     points: list
     falls: tuple | None
 
     def wrong(self):
-        """How much is out of tolerance: a fall at another step counts as a point."""
+        """Number of points out of tolerance; a fall at another step counts as a point."""
         far = self.falls is not None and abs(self.falls[0] - self.falls[1]) > 1
         return sum(not point.within for point in self.points) + far
 
 
 def falls_at(values):
-    """The step at which what rose or stayed begins to fall for good."""
+    """First step after the maximum with a value below 85 % of the maximum, or the number of steps.
+    """
     best = max(values)
     for step, value in enumerate(values):
         if step > values.index(best) and value < 0.85 * best:
@@ -307,12 +307,12 @@ def _fit(sim, series):
 
 
 def fits(sim, titled=""):
-    """Each series whose title contains @titled, as they come."""
+    """Yields the fit of each series whose title contains @titled."""
     return (_fit(sim, series) for series in ALL if titled in series.title)
 
 
 def notes(fit):
-    """What there is to say below a table, sentence by sentence."""
+    """Sentences below a table."""
     said = []
     if fit.series.from_first:
         said.append("Another host's: shifted so that the first point agrees.")
@@ -331,7 +331,7 @@ def _wrong(all_fits, of):
 
 
 def silent(all_fits):
-    """How much is out of tolerance in series that say nothing of it."""
+    """Points out of tolerance in series without an explanation."""
     return _wrong(all_fits, lambda series: not series.known)
 
 
@@ -344,7 +344,7 @@ def summary(all_fits):
 
 
 def unused():
-    """What was gathered and is not compared, and why."""
+    """Gathered points that are not compared, with reasons."""
     return [f"{points}: {why}." for points, why in UNUSED.items()]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Programs that several threads run, and that end when the lab does."""
+"""Child processes of several threads; all of them end with the lab."""
 
 import contextlib
 import signal
@@ -9,8 +9,9 @@ import threading
 
 @contextlib.contextmanager
 def undisturbed():
-    """What ends the lab waits until threads have begun: one that was interrupted while it began is
-    known to nobody and joined by nobody, and Python, ending, frees what it runs on (a crash)."""
+    """Delays SIGINT and SIGTERM until the new threads have started. A thread interrupted during its
+    start is neither registered nor joined, and Python would free its memory on exit (a crash).
+    """
     came = []
     handlers = {number: handler for number in (signal.SIGINT, signal.SIGTERM)
                 if callable(handler := signal.getsignal(number))}
@@ -26,7 +27,7 @@ def undisturbed():
 
 
 class Children:
-    """Once they are to end, none begins."""
+    """Running child processes. After end(), no child starts."""
 
     def __init__(self):
         self._running = set()
@@ -42,17 +43,20 @@ class Children:
             return child
 
     def run(self, arguments, **more):
-        """Its exit status, what it said and what it complained of. OSError: it cannot be run."""
+        """Exit status, standard output and standard error. Raises OSError if the program cannot be
+        run.
+        """
         child = self._begin(arguments, **more)
         said, wrong = child.communicate()
         with self._lock:
             self._running.remove(child)
-        if child.returncode == -signal.SIGINT:  # so were we, and perhaps have yet to hear of it
+        # the lab received SIGINT, too, perhaps not yet handled
+        if child.returncode == -signal.SIGINT:
             raise KeyboardInterrupt
         return child.returncode, said, wrong
 
     def end(self):
-        """Whoever waits for one hears of its end."""
+        """Kills all children; run() returns in the threads that wait for them."""
         with self._lock:
             self._ends = True
             for child in self._running:

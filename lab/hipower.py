@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""HiPower's two prototypes: bitmaps that are looked at, and an immediate for each message; and TCP/IP."""
+"""HiPower's two prototypes, bitmaps and an immediate for each message; and TCP/IP."""
 
 from lab.experiment import Series
 
-SLOTS = 256  # lib/exchange's default; the paper says only that both pools are of one size
-SLOTS_MIN, POOL_BYTES = 8, 32 << 20  # large slots are as many as its default pool has room for
-# The sender looks for free slots below so many per cent: 50 in the paper's section 4.1, 40 in 3.1.
+SLOTS = 256  # lib/exchange's default; the paper says only that both pools have the same size
+SLOTS_MIN, POOL_BYTES = 8, 32 << 20  # large slots: as many as fit the default pool
+# The sender looks for free slots when fewer than this percentage are free: 50 in section 4.1 of the
+# paper, 40 in 3.1.
 WAYS = {"bitmaps": {"imm": 0, "percent": 50}, "bitmaps, 40 %": {"imm": 0, "percent": 40},
         "immediates": {"imm": 1, "gives": 1}}
 NIC = {"link_gbps": 40}  # the paper's ConnectX-3
 
-# What a NIC reads of a GPU nobody can have written into the WQE, and it crosses the CPU's PCIe root. Both
-# rates are assumed, of a Xeon E5 v2 with both devices behind one socket [D]: 3.5 and 6.4 GB/s. The
-# paper names neither its GPU nor how that is attached. Bitmaps lie in the CPU's memory.
+# A CPU cannot inline data of a GPU's memory into the WQE, and the NIC's reads cross the CPU's PCIe
+# root. Both rates are assumed, for a Xeon E5 v2 with both devices behind one socket [D]: 3.5 and
+# 6.4 GB/s. The paper names neither its GPU nor the attachment. Bitmaps lie in the CPU's memory.
 GPU = "GPU (rates assumed)"
 MEMORIES = {"CPU": {}, GPU: {"inline_max": 0, "pcie_read_gbps": 28, "pcie_write_gbps": 51.2}}
-# What a NIC reads of a GPU's memory, in GB/s. Through a CPU of before 2013 about 0.8, and behind a PCIe switch 7.4
-# from GPU to GPU, over two ports: NVIDIA, Benchmarking GPUDirect RDMA on Modern Server Platforms, 2014, as others
-# quote it [C]; one port of a ConnectX-3 gets 6.6 over its eight lanes. 3.5: assumed.
+# A NIC's reads of a GPU's memory, in GB/s. Through a CPU from before 2013 about 0.8. Behind a PCIe
+# switch 7.4 from GPU to GPU, over two ports: NVIDIA, Benchmarking GPUDirect RDMA on Modern Server
+# Platforms, 2014, as others quote the article [C]. A port of a ConnectX-3 gets 6.6 over its eight
+# lanes. 3.5: assumed.
 GPU_READS_GBYTES = {"0.8, older CPU": 0.8, "3.5, assumed": 3.5, "5, assumed": 5, "6.6, PCIe switch": 6.6}
 GPU_NOTE = ("Memory of a GPU: nothing is inlined, and the NIC reads 3.5 GB/s of it and writes 6.4. Both rates are assumed. "
             "Published for such reads is about 0.8 GB/s through an older CPU, and up to 7.4 behind a PCIe switch (NVIDIA 2014, as "
@@ -31,14 +33,14 @@ TCP_NOTE = (f"TCP/IP is arithmetic, not a run: {TCP_CALL_US:.0f} us a call at ea
 
 
 def settings(way, size, memory="CPU", clients=1, servers=1, slots=0, **more):
-    """Messages one at a time, whenever a slot is free."""
+    """Messages sent singly, whenever a slot is free."""
     slots = slots or max(SLOTS_MIN, min(SLOTS, POOL_BYTES // size))
     asked = {"driver": "exchange", "size": size, "slots": slots, "slot_bytes": max(size, 4096),
              "clients": clients, "servers": servers, **NIC, **WAYS[way], **MEMORIES[memory], **more}
-    # All slots may be told of at once: several such times are counted.
+    # All slots may be announced at once: the run covers several times the pool's transfer time.
     gbps_max = min(NIC["link_gbps"], asked.get("pcie_read_gbps", NIC["link_gbps"]))
     pools_us = int(slots * size * 8 * max(clients, servers) / (1000 * gbps_max))
-    # Until many ends look as they do in the long run takes long, and their rate swings by a fifth within milliseconds.
+    # Many ends take long to reach a steady state; their rate varies by a fifth within milliseconds.
     warmup_us, run_us = (5000, 15000) if clients * servers > 1 else (500, 2500)
     return {"warmup_us": warmup_us + 3 * pools_us, "run_us": run_us + 12 * pools_us, **asked}
 
@@ -48,7 +50,7 @@ def gbps(one):
 
 
 def us_a_message(one, side):
-    """CPU of the threads of one side that is not spent on looking in vain."""
+    """CPU time a message of one side's threads, without empty polls."""
     return one["load"][f"{side}_cores"] / one["load"]["mops"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""weir lab hunt: seeded runs of the engine over a world that fails, by the hundred thousand."""
+"""weir lab hunt: hundreds of thousands of seeded runs of the engine, with injected failures."""
 
 import collections
 import concurrent.futures
@@ -14,15 +14,15 @@ import sys
 from lab.children import Children, undisturbed
 
 PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "sim" / "hunt" / "weir-hunt"
-CHUNK = 1000  # seeds that one process runs; the digest of all does not depend on how many CPUs
+CHUNK = 1000  # seeds a process; the digest does not depend on the number of CPUs
 
 
 class Failure(Exception):
-    """It cannot be run."""
+    """The hunt cannot be run."""
 
 
 def _chunk(children, program, first, last):
-    """What the hunt of some seeds printed last, in words."""
+    """The last line of output of a hunt over some seeds."""
     try:
         status, said, wrong = children.run([program, str(first), str(last)])
     except OSError as error:
@@ -44,7 +44,9 @@ def _progress(first, done, last):
 
 
 def _chunks(children, program, first, last):
-    """The last seed of each, and what was said of it, in order; some run ahead."""
+    """Yields the last seed and the last output line of each chunk, in order; later chunks run
+    ahead.
+    """
     jobs = os.cpu_count() or 1
     begun, at = collections.deque(), first
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -63,7 +65,7 @@ def _chunks(children, program, first, last):
 
 
 def hunt(first, last, program=PROGRAM, quiet=False):
-    """Return: None and the digest of all runs, or what was broken first and None."""
+    """Return: None and the digest of all runs; or the first failure and None."""
     digest = hashlib.sha256()
     with contextlib.closing(_chunks(Children(), program, first, last)) as chunks:
         for end, said in chunks:
@@ -76,6 +78,6 @@ def hunt(first, last, program=PROGRAM, quiet=False):
 
 
 def trace(seed, program=PROGRAM):
-    """Prints all that happens in one hunt. Return: the exit status."""
+    """Prints all events of a hunt. Return: the exit status."""
     status = subprocess.run([program, str(seed), str(seed), "trace"], check=False).returncode
-    return 0 if status == -signal.SIGPIPE else status  # who read has seen enough
+    return 0 if status == -signal.SIGPIPE else status  # the reader has closed the pipe

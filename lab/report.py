@@ -38,7 +38,7 @@ was used, that one is marked calibrated there.
 """
 
 NO_PLOTS = "No plots: matplotlib is not installed (apt-get install python3-matplotlib)."
-SPREAD = 64  # from the least to the most: more of it is shown by its logarithm
+SPREAD = 64  # ratio of maximum to minimum from which an axis is logarithmic
 
 
 COLUMNS = 2
@@ -46,20 +46,20 @@ COLUMNS = 2
 
 @functools.cache
 def pyplot():
-    """What plots, or None: it takes long to come, and is not there everywhere."""
+    """matplotlib's pyplot, or None: the import is slow, and matplotlib is optional."""
     try:
         import matplotlib
         matplotlib.use("svg")
         from matplotlib import pyplot as found
     except ImportError:
         return None
-    # The same page from the same results, to the byte.
+    # Makes the SVG the same to the byte for the same results.
     matplotlib.rcParams["svg.hashsalt"] = "weir"
     return found
 
 
 def _plot(result):
-    """An SVG, or why there is none."""
+    """An SVG, or a text that says why there is none."""
     if not pyplot():
         return f"<p>{NO_PLOTS}</p>"
     units = list(dict.fromkeys(series.unit for series in result.series))
@@ -90,7 +90,7 @@ def _plot(result):
     out = io.StringIO()
     figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     pyplot().close(figure)
-    # Without what says who drew it, which names other pages.
+    # Without the metadata, which name the program and other pages.
     return re.sub(r"<metadata>.*?</metadata>", "", out.getvalue()[out.getvalue().index("<svg"):], flags=re.DOTALL)
 
 
@@ -101,7 +101,7 @@ def _row(cells, tag="td", style=""):
 
 
 def _table(head, rows):
-    """rows: of cells, and a style. What would stand over nothing is left out."""
+    """rows: pairs of cells and a style. Empty columns are left out."""
     full = [i for i in range(len(head)) if any(str(cells[i]) for cells, _ in rows)]
     return (f"<table>{_row([head[i] for i in full], 'th')}"
             f"{''.join(_row([cells[i] for i in full], style=style) for cells, style in rows)}</table>")
@@ -150,17 +150,17 @@ COUNTED = {
 
 
 def _counts(targets):
-    """Of each column of the summary."""
+    """The counts for each column of the summary."""
     return [sum(map(counts, targets)) or "" for counts in COUNTED.values()]
 
 
 def _is_of_another(module, result):
-    """Whether the NIC is not the paper's."""
+    """Whether the NIC differs from the paper's."""
     return result.ran["profile"] != module.PROFILE
 
 
 def _other_nic(results):
-    """What is to be said where the user asked for a NIC."""
+    """The remark for a NIC chosen by the user."""
     others = [(module, result) for module, result in results if _is_of_another(module, result)]
     if not others:
         return ""

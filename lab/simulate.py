@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Runs the simulator: one process a run, as many at once as there are CPUs.
+"""Runs the simulator: a process for each run, as many at once as there are CPUs.
 
-A run is a matter of its settings and its seed alone, so nothing is run twice, and the order in
-which runs end changes nothing.
+A run depends on its settings and seed only. So no run is repeated, and the order in which runs end
+has no effect.
 """
 
 import concurrent.futures
@@ -22,21 +22,22 @@ ENVIRONMENT = {**os.environ, "WEIR_SIM_PROFILES": str(PROFILES)}
 SHORT = {"cx3": "connectx-3", "cx5": "connectx-5", "cx5-edr": "connectx-5-edr"}
 
 
-STEADY = 0.1  # the halves of a run's time may differ by so much of all
+STEADY = 0.1  # the halves of a run may differ by this part of the total
 ENOUGH = 500  # operations
 
 
 class Failure(Exception):
-    """The simulator refused, or broke."""
+    """The simulator refused the settings, or failed."""
 
 
 def profiles():
-    """The names of those that come with the lab."""
+    """Names of the profiles shipped with the lab."""
     return sorted(path.name for path in PROFILES.iterdir() if path.name.startswith("connectx"))
 
 
 def profile_named(said):
-    """As the simulator takes it: a name of one that comes with the lab, or a path; None: there is none."""
+    """The name of a shipped profile, or a path, as the simulator takes it; None: no such profile.
+    """
     name = SHORT.get(said, said)
     if name in profiles():
         return name
@@ -44,7 +45,7 @@ def profile_named(said):
 
 
 def profile_path(profile):
-    """Of one that profile_named() gave."""
+    """Path of a profile returned by profile_named()."""
     return pathlib.Path(profile) if "/" in profile else PROFILES / profile
 
 
@@ -59,7 +60,7 @@ def _run(children, arguments):
 
 
 def wrong_with(profile):
-    """What the simulator has to say against one, or nothing."""
+    """The simulator's objection to a profile, or ""."""
     try:
         _run(Children(), [f"profile={profile}", "threads=0", "run_us=1", "warmup_us=0"])
     except Failure as failure:
@@ -68,7 +69,7 @@ def wrong_with(profile):
 
 
 def _median(outcomes):
-    """Of each number in what several runs of the same settings printed."""
+    """Median of each number over several runs of the same settings."""
     first = outcomes[0]
     if isinstance(first, dict):
         return {key: _median([outcome[key] for outcome in outcomes]) for key in first}
@@ -78,18 +79,18 @@ def _median(outcomes):
 
 
 def _draws(settings):
-    """Whether anything in a run is random: what is not, is run once."""
+    """Whether a run uses random numbers; other runs are run once."""
     return any(settings.get(name) in ("random", "zipf") for name in ("pattern", "bg_pattern"))
 
 
 def _is_steady(outcome):
-    """Whether as much was done in both halves of the time, as far as so few operations can tell."""
+    """Whether both halves of the run did as much, as far as so few operations can tell."""
     ops, half = outcome["load"]["ops"], outcome["half_ops"]
     return ops < ENOUGH or abs(2 * half - ops) <= STEADY * ops
 
 
 class Sim:
-    """What an experiment asks."""
+    """The simulator, as used by an experiment."""
 
     def __init__(self, profile, seeds=3, quiet=False):
         self.profile = profile
@@ -100,7 +101,8 @@ class Sim:
         self._unsteady = set()
 
     def all(self, settings, what=""):
-        """What came out for each of a list of settings: medians over the seeds. In each, something did."""
+        """The outcome for each settings: medians over the seeds. Each run must complete operations.
+        """
         outs = self.whatever(settings, what)
         for one, out in zip(settings, outs):
             if not out["load"]["ops"]:
@@ -109,7 +111,7 @@ class Sim:
         return outs
 
     def whatever(self, settings, what=""):
-        """As all(), but where nothing was done in a run's time that is what came out."""
+        """As all(), but a run without operations is an outcome."""
         wanted = [[self._arguments(one, seed) for seed in (self.seeds if _draws(one) else self.seeds[:1])]
                   for one in settings]
         self._run_missing({tuple(a) for one in wanted for a in one} - self._known.keys(), what)
@@ -117,12 +119,12 @@ class Sim:
         return [_median([self._known[tuple(a)] for a in one]) for one in wanted]
 
     def unsteady(self):
-        """The settings of runs that were not steady, of those asked for since this was asked last."""
+        """Settings of the unsteady runs since the last call."""
         settings, self._unsteady = sorted(self._unsteady), set()
         return settings
 
     def profile_numbers(self):
-        """The profile's numbers by name, as its file has them."""
+        """The profile's numbers by name, in the file's units."""
         text = profile_path(self.profile).read_text(encoding="utf-8")
         lines = (line.split("#")[0] for line in text.splitlines())
         return {name.strip(): float(value) for name, _, value in
@@ -148,7 +150,7 @@ class Sim:
                 raise
 
     def _begins(self, what):
-        """Where no line can be written over: one for each thing that is run."""
+        """Not on a terminal: prints a line for each experiment."""
         if what and what != self._said and not self.quiet and not sys.stderr.isatty():
             print(f"weir lab: {what}", file=sys.stderr, flush=True)
             self._said = what

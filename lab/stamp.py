@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What sources a result is of: a digest of all that it depends on.
+"""Digest of the sources that a result depends on.
 
-  stamp.py TEMPLATE OUTPUT DEPFILE VERSION     fills version.py.in in, when weir is built
+  stamp.py TEMPLATE OUTPUT DEPFILE VERSION     fills in version.py.in, at build time
 """
 
 import hashlib
@@ -29,7 +29,7 @@ def main(template, output, depfile, version):
     text = pathlib.Path(template).read_text(encoding="ascii")
     text = text.replace("@version@", version).replace("@sources@", digest())
     pathlib.Path(output).write_text(text, encoding="ascii")
-    # A folder, too: a file that comes or goes changes it.
+    # Folders, too: adding or removing a file changes its folder.
     folders = sorted({path.parent for path in files()})
     needs = [str(path).replace(" ", "\\ ") for path in [*files(), *folders]]
     pathlib.Path(depfile).write_text(f"{output}: {' '.join(needs)}\n", encoding="utf-8")

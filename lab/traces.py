@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Files for the simulator: page traces in the form of weir-perf(1), shipped or a user's, and others."""
+"""Files for the simulator: page traces in the format of weir-perf(1), shipped or a user's, and
+others.
+"""
 
 import atexit
 import functools
@@ -13,29 +15,29 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 SHIPPED = {"etc": HERE / "etc.xz", "sys": HERE / "sys.xz"}
 STDIN = "-"
-# weir-perf(1) has the form.
+# weir-perf(1) describes the format.
 FIRST, HEADER = "weir-trace 1 PAGES THREADS", re.compile(r"weir-trace 1 ([1-9]\d{0,9}) \d+")
 FORM, REQUEST = "OP PAGE COUNT THREAD DONE US", re.compile(r"([RW]) (\d+) (\d+) \d+ (\d+) \d+")
 PAGES_MAX = 256  # of a request
-XZ = b"\xfd7zXZ\0"  # how such a file begins
+XZ = b"\xfd7zXZ\0"  # first bytes of an xz file
 _unpacked = {}
 _written = {}
 
 
 class Failure(Exception):
-    """It cannot be read."""
+    """The trace cannot be read."""
 
 
 @functools.cache
 def _folder():
-    """Goes when the program ends."""
+    """A temporary folder, removed at exit."""
     folder = tempfile.mkdtemp(prefix="weir-lab-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return pathlib.Path(folder)
 
 
 def scratch(name, text):
-    """A file of that name with this text in it, for as long as the program runs."""
+    """Path of a file of this name and text, which exists until the program ends."""
     if name not in _written:
         _written[name] = _folder() / name
         _written[name].write_text(text, encoding="ascii")
@@ -43,7 +45,7 @@ def scratch(name, text):
 
 
 def _packed(name, path):
-    """What is to be unpacked, or None: the simulator reads the file itself."""
+    """Compressed data to unpack, or None: the simulator reads the file itself."""
     if name == STDIN:
         if not sys.stdin:
             raise Failure("standard input is closed")
@@ -52,8 +54,8 @@ def _packed(name, path):
 
 
 def plain(name):
-    """Of one that is shipped, by its name, of any by its path, or what comes in: a file that the simulator
-    reads."""
+    """Path of a file for the simulator. @name: a shipped trace, a path, or "-" for standard input.
+    """
     path = pathlib.Path(SHIPPED.get(name, name))
     if name not in _unpacked:
         try:
@@ -70,7 +72,7 @@ def plain(name):
 
 
 def _wrong_with(request, pages, before):
-    """A request's page, how many pages, and how many were done when it came; before: how many had come."""
+    """Checks a request: page, pages, and requests done at its start. before: requests so far."""
     page, count, done = request
     if not 1 <= count <= PAGES_MAX:
         return f"COUNT is {count}: 1 to {PAGES_MAX}"
@@ -80,7 +82,7 @@ def _wrong_with(request, pages, before):
 
 
 def _requests(name):
-    """Of each: whether it reads, its page, how many pages, and how many were done when it came."""
+    """Yields for each request: whether it reads, page, pages, and requests done at its start."""
     pages = before = 0
     with open(plain(name), encoding="ascii", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
@@ -100,7 +102,7 @@ def _requests(name):
 
 
 def facts(name):
-    """How many requests, reads of them, and pages; how many at a time at most; the page after the last."""
+    """Number of requests, of reads and of pages; the most in flight; the page after the last."""
     requests = reads = pages = deepest = last = 0
     try:
         for is_read, page, count, done in _requests(name):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""weir lab what-if: what a NIC would do with a workload, what limits it, and what would be better.
+"""weir lab what-if: a NIC's performance with a workload, its limit, and better settings.
 
-A workload is a dictionary of what `weir perf` is asked by the same names; "trace", if it is not
-None, says what is asked for in place of op, size and pattern. What limits it is asked of the
-simulator itself: each limit is made twice as wide in turn, and the one that gains most binds.
-Sleeping is tried first, by polling busily: if that gains, it binds, and the others are tried with
-busy polling, too, for who sleeps may sleep less when something is a little faster.
+A workload is a dictionary with the option names of `weir perf`; "trace", if not None, replaces op,
+size and pattern. The simulator itself finds the limit: each limit in turn is doubled, and the
+largest gain shows the limit that binds. Busy polling is tried first. If busy polling gains,
+sleeping binds, and the other limits are tried with busy polling too, because a sleeping thread may
+sleep less when other steps become a little faster.
 """
 
 import dataclasses
@@ -20,20 +20,20 @@ PATTERNS = {"sequential": "seq", "random": "random"}
 NO_WINDOW = 1 << 30
 PAGE = 4096
 FRAGMENT = 1 << 20
-UNDER_WAY_MAX = 1 << 14  # requests: more of them take minutes to come to a steady state
-# What is under way when a run begins or ends is counted with it or not: a run is to be many times
-# as long.
+UNDER_WAY_MAX = 1 << 14  # requests: more would take minutes to reach a steady state
+# Requests in flight at the start and end of a run blur the count, so a run must be many times as
+# long as these requests take.
 TURNS = 100
 WARM_TURNS = 10
-TURNS_OF_MANY, MANY = 10, 400000  # requests of a run; so many are a long run in any case
-RUN_BYTES = 64 << 20  # at the least, if that is not too few or too many requests
+TURNS_OF_MANY, MANY = 10, 400000  # requests of a run; MANY make a long run in any case
+RUN_BYTES = 64 << 20  # at least, unless this means too few or too many requests
 WARM_US_MAX, RUN_US_MAX = 2000000, 10000000
 TRIES = 6
-MOPS_MAX = 10  # a first guess is no more
-GAIN = 1.03  # what is less than that is no difference
-FULL = 0.95  # busy for so much of the time
+MOPS_MAX = 10  # upper bound of the first guess
+GAIN = 1.03  # smaller gains do not count
+FULL = 0.95  # busy for this part of the time
 
-# What is tried in place of what was asked.
+# Alternatives to the user's settings.
 CHOICES = {
     "channels": [1, 2, 4, 8, 16],
     "batching": list(BATCHING),
@@ -42,7 +42,7 @@ CHOICES = {
     "mr": ["pre", "dyn"],
 }
 
-# What a user can do about each limit.
+# Remedies for each limit.
 REMEDIES = {
     "message rate": "fewer and longer requests; neighbours merge, --batching hybrid",
     "link": "the NIC can do no more",
@@ -62,16 +62,16 @@ CPU_COSTS = ["post_ns", "post_sge_ns", "doorbell_ns", "blueflame_ns", "poll_ns",
              "syscall_ns", "switch_ns", "irq_ns", "copy_call_ns", "reg_ns", "reg_page_ns",
              "dereg_ns", "dereg_page_ns"]
 PIPELINE = [f"{way}_{what}_ns" for way in ("tx", "rx") for what in ("write", "read")]
-CORE_NS = 50  # weir-sim's own default
+CORE_NS = 50  # weir-sim's default
 
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """One that may bind.
+    """A limit that may bind.
 
-    polling, base_mops: of the run in which this alone is changed; busy: the part of its time that
-    it is, where that can be said; shown: that, or what else there is to say of it; gain: the rate
-    if it were twice as wide, in parts of base_mops
+    polling, base_mops: of the run in which only this limit changes; busy: busy part of the time, if
+    known; shown: the same as text, or another fact; gain: the rate with twice the limit, relative
+    to base_mops
     """
     name: str
     polling: str
@@ -82,7 +82,7 @@ class Limit:
 
 
 def of_trace(path):
-    """What stands in a workload for a trace: its mean request, and how many at once."""
+    """Workload entries of a trace: mean size, and the most requests in flight."""
     facts = traces.facts(path)
     return {"trace": path, "pattern": "trace", "op": "mixed", "threads": facts["deepest"],
             "depth": 1,
@@ -90,7 +90,7 @@ def of_trace(path):
 
 
 def _asked(workload):
-    """What is asked for."""
+    """The requests, as weir-sim settings."""
     if workload["trace"]:
         return {"pattern": "trace", "trace": traces.plain(workload["trace"])}
     return {"op": workload["op"], "size": workload["size"],
@@ -99,7 +99,7 @@ def _asked(workload):
 
 
 def settings(workload):
-    """What weir-sim is to run; how long, it is not said."""
+    """Settings of weir-sim, without the run time."""
     return {
         "driver": "weir", **_asked(workload), "threads": workload["threads"],
         "depth": workload["depth"], "mr": workload["mr"], "qps": workload["channels"],
@@ -109,7 +109,7 @@ def settings(workload):
 
 
 def _to_be_done(workload, numbers):
-    """How many requests are to be done before and in a run, to have the rate of a long one."""
+    """Requests before and during a run that give the rate of a long run."""
     asked = workload["threads"] * workload["depth"]
     # The others wait for the window.
     under_way = min(asked, max(1, workload["window"] // workload["size"]))
@@ -119,35 +119,35 @@ def _to_be_done(workload, numbers):
 
 
 def _touched(workload, numbers):
-    """How many requests were made before a run: the donor's NIC has what it has in the long run."""
+    """Requests before the run that fill the donor NIC's cache as a long run would."""
     pages, entries = workload["region"] / numbers["page_bytes"], numbers["mtt_entries"]
     of_each = min(1, numbers["page_bytes"] / workload["size"])
-    # Each page once; of more than there is room for the next is never there.
+    # Each page once. If the pages exceed the cache, the next page is never cached.
     if workload["pattern"] == "sequential":
         return round(pages * of_each) if pages <= entries else 0
     return round(3 * min(pages, entries) * of_each)
 
 
 def _times(rate_mops, to_be_done):
-    """By what weir-sim calls them: how long that takes at this rate."""
+    """Run times in weir-sim's names for these requests at this rate."""
     before, during = to_be_done
     return {"warmup_us": round(min(WARM_US_MAX, 100 + before / rate_mops)),
             "run_us": round(min(RUN_US_MAX, max(1000, during / rate_mops)))}
 
 
 def _better_times(times, out, to_be_done):
-    """Those for the rate that came out of a run of such times."""
-    if not rate(out):  # a handful in ten seconds is printed as none, too
+    """Run times for the rate that a run showed."""
+    if not rate(out):  # a few requests in ten seconds are printed as 0, too
         return {"warmup_us": min(WARM_US_MAX, 8 * times["warmup_us"]),
                 "run_us": min(RUN_US_MAX, 8 * times["run_us"])}
     return _times(rate(out), to_be_done)
 
 
 def run(sim, workload, numbers, changes, what=""):
-    """What comes out of the workload with each of these changes to weir-sim's settings.
+    """The outcome of the workload with each of these changes to weir-sim's settings.
 
-    Nobody knows beforehand how long a request takes: what turns out to have run for too short is
-    run again, for as long as its rate asks for. Nothing done in ten seconds is a rate of 0.
+    The time of a request is not known beforehand. A run that was too short for its rate is repeated
+    with a longer time. No request in ten seconds counts as a rate of 0.
     """
     asked = [{**settings(workload), "touched": _touched(workload, numbers), **change}
              for change in changes]
@@ -170,7 +170,7 @@ def rate(out):
 
 
 def _wider(numbers, workload):
-    """By each limit's name, what makes it twice as wide; what a cache misses costs nothing."""
+    """Changes that double each limit, by name; for a cache, misses become free."""
     def times(names, factor):
         return {name: f"{numbers[name] * factor:.3f}" for name in names}
 
@@ -192,7 +192,7 @@ def _wider(numbers, workload):
 
 
 def _as_it_is(out, numbers):
-    """By each limit's name, what the run says of it: its busy and shown."""
+    """The run's state of each limit, by name: busy and shown."""
     sides = [out["clients"], out["servers"]]
 
     def busy(*parts):
@@ -216,7 +216,7 @@ def _as_it_is(out, numbers):
 
 
 def limits(sim, workload, numbers, out):
-    """All limits, the one that binds first: sleeping, if it does; then by what they gain."""
+    """All limits, the binding one first: sleeping, if it binds; then by gain."""
     def limit(name, after):
         return Limit(name, workload["polling"], rate(out), *_as_it_is(out, numbers)[name],
                      rate(after) / rate(out))
@@ -234,25 +234,25 @@ def limits(sim, workload, numbers, out):
 
 
 def with_busy_polling(found):
-    """Of limits(), those that were tried with it since sleeping binds first."""
+    """The limits that were tried with busy polling, because sleeping binds."""
     return found[1:] if found[0].name == "sleeping" and found[0].gain >= GAIN else []
 
 
 def binds(found):
-    """The limits that bind first: one, or those that are full together; or none."""
+    """The limits that bind: one, or several that are full; or none."""
     if found and found[0].gain >= GAIN:
         return [found[0].name]
     return [limit.name for limit in found if limit.busy is not None and limit.busy >= FULL]
 
 
 def best(sim, workload, numbers):
-    """The best settings found, one at a time, until none gains. Return: workload, what came out."""
+    """Improves the settings one at a time until no change gains. Return: workload and outcome."""
     here, (out,) = workload, run(sim, workload, numbers, [{}])
     while True:
         before = here
         for name, values in CHOICES.items():
             if name == "mr" and here["mr"] == "user":
-                continue  # it is registered already: nothing is better
+                continue  # registered already: no alternative is better
             there = [{**here, name: value} for value in values]
             outs = run(sim, workload, numbers, [settings(one) for one in there], f"trying {name}")
             most = max(range(len(there)), key=lambda i: rate(outs[i]))
@@ -264,7 +264,7 @@ def best(sim, workload, numbers):
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """workload, out: what was asked, and what came out; better, better_out: the best found."""
+    """workload, out: the user's workload and its outcome; better, better_out: the best found."""
     profile: str
     workload: dict
     out: dict
@@ -273,7 +273,7 @@ class Answer:
     better_out: dict
 
     def changed(self):
-        """The settings in which the best differs from what was asked."""
+        """The settings in which the best workload differs from the user's."""
         return {name: self.better[name] for name in CHOICES
                 if self.better[name] != self.workload[name]}
 
@@ -290,7 +290,7 @@ def answer(sim, workload):
 
 
 def _outcome(out):
-    """What a user wants to know of a run."""
+    """The part of an outcome that is shown."""
     load = out["load"]
     return {"mops": load["mops"], "gbps": load["gbps"], "latency_us": load["latency_us"],
             "client_cores": out["clients"]["busy"]["cores"],
@@ -308,7 +308,7 @@ def as_json(a):
 
 
 def size(number):
-    """As weir perf takes it: 4096 is 4K."""
+    """In the notation of weir perf: 4096 is 4K."""
     for unit, letter in ((1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
         if number % unit == 0:
             return f"{number // unit}{letter}"
@@ -321,7 +321,7 @@ def _said(name, value):
 
 
 def _per_second(mops):
-    """With three digits that say something."""
+    """With three significant digits."""
     if mops >= 0.1:
         return f"{mops:.3f} M/s"
     return f"{mops * 1000:.3f} K/s" if mops >= 0.0001 else f"{mops * 1e6:.3g} /s"

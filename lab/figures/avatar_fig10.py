@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""How long a message takes, by its size, and what CPU: over plain verbs, and over the mux."""
+"""Latency and CPU of a message by size: over plain verbs, and over the mux."""
 
 from lab.avatar import READ_AHEAD
 from lab.experiment import Result, Series, Target, holds, within
@@ -13,12 +13,12 @@ PROFILE = "connectx-5-edr"
 
 KIB = 1024
 SIZES = [64, 256, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB]
-PAPER_US = [1, 2, 2, 2, 4, 12, 47]  # its labels: whole microseconds
+PAPER_US = [1, 2, 2, 2, 4, 12, 47]  # the paper's labels: whole microseconds
 PAPER_AVATAR_US = [3, 3, 3, 4, 5, 12, 30]
 GB = [1, 10, 100]
 WAYS = {"poll": {"op": "send"}, "event": {"op": "send", "poll": "event"},
         "mux": {"op": "send", "driver": "mux", "poll": "adaptive", "conns": 1}}
-# By panel: what, and the paper's labels in seconds.
+# By panel: title, and the paper's labels in seconds.
 PAPER_S = {
     "10b": ("real time", {"poll": [0.67, 5.46, 38.64], "event": [0.68, 5.17, 46.41], "mux": [1.44, 3.89, 35.19]}),
     "10c": ("user time", {"poll": [0.54, 5.31, 38.47], "event": [0.32, 2.72, 27.61], "mux": [0.38, 2.97, 34.8]}),
@@ -41,7 +41,7 @@ COPIES = ("in the model a message of 1 MB leaves hardly any work to who sleeps; 
 
 
 def _seconds(one):
-    """Of a GB, by panel."""
+    """Seconds a GB, by panel."""
     real, busy = 8 / one["load"]["gbps"], one["clients"]["busy"]
     return {"10b": real, "10c": (busy["cores"] - busy["kernel"]) * real, "10d": busy["cores"] * real}
 

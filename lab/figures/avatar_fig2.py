@@ -14,16 +14,16 @@ PROFILE = "connectx-5-edr"
 
 KIB = 1024
 SIZES = {"none": 0, "16 KB": 16 * KIB, "64 KB": 64 * KIB, "256 KB": 256 * KIB, "1 MB": 1024 * KIB}
-# Nothing is random here: who comes as soon as the one before is done meets the large ones at one
-# place each time. So it comes later and later, up to a turn of the NIC's, and the medians of these
-# runs are what is shown.
+# Nothing here is random. A message sent right after the last would meet the large messages at the
+# same place each time. So each run adds a longer pause, up to a quantum of the NIC, and the plot
+# shows the medians of these runs.
 PAUSES_NS = range(0, 40000, 500)
 PARTS = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
 # Read off the plot by eye, in us.
 PAPER = {("16 KB", 100): 5, ("64 KB", 40): 3, ("64 KB", 100): 9,
          ("256 KB", 50): 9, ("256 KB", 90): 25, ("256 KB", 100): 35,
          ("1 MB", 20): 7, ("1 MB", 50): 22, ("1 MB", 90): 39, ("1 MB", 100): 47}
-# All of these are one number, the time that the NIC's quantum takes, which was fitted to the last.
+# All of these depend on one number, the time of the NIC's quantum, which was fitted to the last.
 FITTED, QUANTUM = ("1 MB", 100), ("256 KB", "1 MB")
 BY_EYE = "read off the plot by eye: met within a quarter"
 NEVER_IDLE = ("the modelled NIC has a large message to send at any time, so that a small one waits "
@@ -43,7 +43,7 @@ def _setting(size, pause_ns):
 
 
 def _by_part(outs):
-    """The runs, each as likely as any other, by how long their messages take."""
+    """The distribution of latency over the runs, all equally likely."""
     medians = sorted(one["load"]["latency_us"]["p50"] for one in outs)
     latest = max(one["load"]["latency_us"]["max"] for one in outs)
     return [*(medians[math.ceil(len(medians) * part / 100) - 1] for part in PARTS[:-1]), latest]

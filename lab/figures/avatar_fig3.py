@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What another's requests, or another class's, cost a message."""
+"""The cost to a message of another QP's requests, or another class's."""
 
 from lab.experiment import Result, Series, holds
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Many connections, and many threads, on one queue pair that nobody locks."""
+"""Many connections, and many threads, on one queue pair without a lock."""
 
 from lab.experiment import Result, Series, holds, own
 
@@ -20,7 +20,8 @@ WORKER = ("the model's worker has the same work with any number of threads; its 
 
 
 def _one_cpu(page, small):
-    """Why the rates are not the paper's: of 4 KB as of 64 bytes they are one worker's."""
+    """Why the rates differ from the paper's: one worker bounds the rates of 4 KB and of 64 bytes.
+    """
     link = page * 4096 * 8 / 100e3
     return (f"the model's one worker does {page:.2f} M/s of 4 KB, {100 * link:.0f} % of the link, and {small:.2f} of "
             f"64 bytes, {100 * link * small / page / 64:.0f} % of it: its CPU is the limit, for any number of "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What another's large messages cost a small one, under the scheduler."""
+"""The cost to a small message of another flow's large messages, under the scheduler."""
 
 from lab import avatar as mux
 from lab.experiment import Result, Series, holds
@@ -12,10 +12,10 @@ PROFILE = "connectx-5-edr"
 
 PANELS = {"6a: WFQ, w/ PRI": ("fair", True), "6b: WFQ, w/o PRI": ("fair", False),
           "6c: RR, w/ PRI": ("turns", True), "6d: RR, w/o PRI": ("turns", False)}
-# Medians beside 16 to 128 KB, read off the plots by eye; of 6b there is no more than "hardly more".
+# Medians beside 16 to 128 KB, read off the plots by eye; for 6b the paper says only "hardly more".
 PAPER_US = {"6a: WFQ, w/ PRI": (21, 27), "6c: RR, w/ PRI": (22, 22), "6d: RR, w/o PRI": (22, 22)}
-AFFECTED = "6a: WFQ, w/ PRI"  # by the background, in the paper; in the other panels it is not
-SEGMENTS = [16, 32, 64, 128]  # KB; what the paper's are it does not say
+AFFECTED = "6a: WFQ, w/ PRI"  # affected by the background in the paper; the other panels are not
+SEGMENTS = [16, 32, 64, 128]  # KB; the paper does not give its own
 
 
 def _why(by_segment):

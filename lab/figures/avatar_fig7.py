@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A large message beside another's, without priorities."""
+"""A large message beside another flow's, without priorities."""
 
 from lab import avatar as mux
 from lab.experiment import Result, Series, holds, within
@@ -20,7 +20,7 @@ TURNS = ("the modelled NIC takes turns between the queue pairs, by at most a qua
 
 
 def outcome(sim, name, first, papers, why, native_why):
-    """For this figure, and for Fig. 8."""
+    """For this figure and for Fig. 8."""
     sizes = [size // mux.KIB for size in mux.BACKGROUND]
     rows = {"native": sim.all([mux.native(1 << 20, size, first) for size in mux.BACKGROUND], name),
             "weir": sim.all([mux.mux(1 << 20, size, first) for size in mux.BACKGROUND], name)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A large message of the class that goes first."""
+"""A large message of the first class."""
 
 from lab.figures import avatar_fig7 as fig7
 

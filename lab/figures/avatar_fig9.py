@@ -11,12 +11,12 @@ VARIED = ("flows in all, half of them sending 16 KB at a time, half 128 KB in th
 PROFILE = "connectx-5-edr"
 
 PANELS = {"4, w/o PRI": (2, False), "4, w/ PRI": (2, True), "8, w/o PRI": (4, False), "8, w/ PRI": (4, True)}
-# Medians of the paper, read off by eye: Avatar's and native's. Which panel is which it does not say.
+# Medians of the paper, read off by eye: Avatar's and native's. The paper does not label the panels.
 PAPER = {"4, w/o PRI": (22, 55), "4, w/ PRI": (30, 80), "8, w/o PRI": (38, 80), "8, w/ PRI": (57, 117)}
 
 FIRST = ("the modelled NIC keeps its classes apart, a quantum at a time, so that the first class waits for one message "
          "of the lower at most; in the paper's figure native is hardly better off with a priority than without")
-SEGMENTS = [16, 32, 64, 128]  # KB; what the paper's are it does not say
+SEGMENTS = [16, 32, 64, 128]  # KB; the paper does not give its own
 
 
 def _why(by_segment):
@@ -38,7 +38,7 @@ def run(sim):
     by_segment = Series("weir, 4, w/o PRI", "us, median, by KB of a segment", SEGMENTS, list(map(mux.latency, sim.all(
         [{**mux.mux(16 * mux.KIB, 128 * mux.KIB, False, "turns", 2), "segment": kb * mux.KIB} for kb in SEGMENTS], NAME))))
     waits = _why(by_segment)
-    # What is met without a priority is met by the segment that was guessed.
+    # Targets met without a priority follow from the guessed segment.
     guessed = {name: {"note": waits, "by_input": True} if "w/o PRI" in name else {} for name in names}
     targets = [within(f"{name}: the scheduler's, in parts of native's (the text)", 0.5, lines[0].at(name) / lines[1].at(name), 0.15,
                       "", FIRST if "w/ PRI" in name else waits, **guessed[name]) for name in names]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""One sender, one receiver: an immediate for each message, or bitmaps that tell of many."""
+"""One sender, one receiver: an immediate for each message, or bitmaps that announce many."""
 
 from lab import hipower
 from lab.experiment import Result, Series, Target, holds, own, within
@@ -12,12 +12,12 @@ PROFILE = "connectx-3"
 
 SIZES = [64, 128, 256, 512, 1024, 2048, 4096, 16384, 65536, 262144, 1048576]
 SMALL = [size for size in SIZES if size < 4096]
-SAVING = [size for size in SIZES if size <= 262144]  # beyond, the paper's requester saves nothing any more
+SAVING = [size for size in SIZES if size <= 262144]  # beyond, the paper's requester saves nothing
 PAPER_GBPS = {"immediates": {512: 11.5, 1024: 23.3}, "bitmaps": {512: 20.1, 1024: 29.9}}
-PAPER_GPU_GAINS = [11.2, 43]  # of 512 bytes and 1 KB, or the other way round
+PAPER_GPU_GAINS = [11.2, 43]  # of 512 bytes and 1 KB, or in the opposite order
 PANELS = {"CPU": ("5a", "5b"), hipower.GPU: ("5d", "5e")}
 GPU_SIZES = [512, 1024]
-MORE_CPU_NS = 120  # of weir's core, in place of the 50 that weir-sim has
+MORE_CPU_NS = 120  # of weir's core, in place of weir-sim's 50
 LONE = "us until taken, one slot"
 UNLOADED = ("a rate of the paper's, turned over, is what its busier thread takes for a message: {}; in the model that is {} us with "
             "an immediate and {} with bitmaps: its programs do more for each")
@@ -40,7 +40,7 @@ def _unit(what, memory):
 
 
 class Runs:
-    """Of one kind of memory, by the way, a line of each thing that is shown."""
+    """The runs of one kind of memory: for each way, a line of each quantity."""
 
     def __init__(self, sim, memory):
         rows = {way: sim.all([hipower.settings(way, size, memory) for size in SIZES], NAME) for way in hipower.WAYS}
@@ -81,7 +81,7 @@ def run(sim):
 
 
 def _by_what_is_read(sim):
-    """Of 512 bytes and 1 KB, what bitmaps gain where a NIC reads so much of a GPU's memory."""
+    """Gain of bitmaps for 512 bytes and 1 KB, by the rate at which a NIC reads a GPU's memory."""
     keys = [(size, gbytes) for size in GPU_SIZES for gbytes in hipower.GPU_READS_GBYTES.values()]
     rates = [[hipower.gbps(one) for one in sim.all([hipower.settings(way, size, hipower.GPU, pcie_read_gbps=8 * gbytes)
                                                     for size, gbytes in keys], NAME)] for way in ("bitmaps", "immediates")]
@@ -91,7 +91,9 @@ def _by_what_is_read(sim):
 
 
 def _with_more_cpu(sim):
-    """The published rates again, where weir's core takes another price of each message: a number without a source."""
+    """The published rates with another CPU cost of weir's core a message: a number without a
+    source.
+    """
     asked = [(way, size) for way, papers in PAPER_GBPS.items() for size in papers]
     outs = sim.all([hipower.settings(way, size, core_ns=MORE_CPU_NS) for way, size in asked], NAME)
     said = ", ".join(f"{hipower.gbps(one):.1f} for {PAPER_GBPS[way][size]} ({way}, {size} B)"

@@ -19,7 +19,7 @@ MASTER = {"gather": "take", "broadcast": "send"}
 WAYS = {"CPU": list(hipower.WAYS), hipower.GPU: ["bitmaps", "immediates"]}
 KINDS = [(shape, memory) for shape in SHAPES for memory in WAYS]
 PANELS = {"gather": "6a", "broadcast": "6d"}
-# What bitmaps gain, in per cent: from the least to the most; and how much of the master's CPU they save.
+# The paper's gain of bitmaps in per cent, least and most; and the saving of the master's CPU.
 PAPER_GAINS = {("gather", "CPU"): (7.8, 68), ("gather", hipower.GPU): (5.2, 72),
                ("broadcast", "CPU"): (8.9, 70), ("broadcast", hipower.GPU): (5.9, 75)}
 PAPER_SAVES = {("gather", "CPU"): 79, ("gather", hipower.GPU): 79, ("broadcast", "CPU"): 20, ("broadcast", hipower.GPU): 15}
@@ -32,7 +32,7 @@ SAVES = ("a receive and a message that gives the slot back, which bitmaps do wit
 
 
 class Runs:
-    """Of one shape and kind of memory, by the way, a line of each thing that is shown."""
+    """The runs of one shape and kind of memory: for each way, a line of each quantity."""
 
     def __init__(self, sim, shape, memory):
         self.rows = {way: sim.all([hipower.settings(way, size, memory, **SHAPES[shape]) for size in SIZES], NAME)
@@ -50,7 +50,7 @@ class Runs:
         return [line for lines in (self.rate, self.cpu, self.late) for line in lines.values()]
 
     def compared(self, line):
-        """Bitmaps, in parts of immediates, of each size."""
+        """Bitmaps relative to immediates, by size."""
         return [a / b for a, b in zip(line["bitmaps"].y, line["immediates"].y)]
 
 

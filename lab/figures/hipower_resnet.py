@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The parameters of ResNet-152, once from one machine to another."""
+"""The parameters of ResNet-152, sent once from one machine to another."""
 
 import csv
 import pathlib
@@ -26,7 +26,7 @@ def _blocks():
 
 
 def _sizes(slot):
-    """A file of the messages' lengths."""
+    """Path of a file with the messages' lengths."""
     pieces = [min(slot, block - at) for block in _blocks() for at in range(0, block, slot)]
     return traces.scratch(f"resnet-{slot}", "".join(f"{piece}\n" for piece in pieces))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""One queue pair, more and more threads that write."""
+"""One queue pair, and a growing number of writing threads."""
 
 from lab.experiment import RIPPLE, Result, Series, holds
 

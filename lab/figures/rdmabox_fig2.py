@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Clusters of writes, and how their completions are waited for."""
+"""Clusters of writes, and ways of waiting for their completions."""
 
 from lab.experiment import Result, Series, Target, holds
 
@@ -36,8 +36,9 @@ def _setting(cluster, poll, more):
 
 
 def _patterns(busy):
-    """The paper's small, medium and large: one at a time; in the middle; the least with which busy polling is as
-    fast as it gets."""
+    """The paper's small, medium and large clusters: one request; the middle; the smallest cluster
+    at which busy polling reaches its full rate.
+    """
     large = next(n for n in CLUSTERS if busy.at(n) >= FULL * max(busy.y))
     medium = min(CLUSTERS, key=lambda n: abs(n - (1 + large) / 2))
     return {"small": 1, "medium": medium, "large": large}
@@ -69,7 +70,7 @@ def run(sim):
 
 
 def _by_price(sim, cluster):
-    """In words: how far hybrid is ahead of event-batch with handlers that take longer."""
+    """In words: the lead of hybrid over event-batch with slower handlers."""
     runs = iter(sim.all([{**_setting(cluster, poll, {}), "handle_ns": price}
                          for price in PRICES_NS for poll in ("batch", "hybrid")], NAME))
     batches = [(next(runs)["load"]["mops"], next(runs)["load"]["mops"]) for _ in PRICES_NS]
@@ -96,7 +97,7 @@ def _rates(rate, patterns, by_price):
 
 
 def _counts(panel, what, lines, patterns):
-    """What the paper says of Figs. 2c and 2d, if any way does such a thing at all."""
+    """The paper's statements on Figs. 2c and 2d, where any way of polling shows such an effect."""
     targets = []
     for name, n in patterns.items():
         here = {way: lines[way].at(n) for way in ("event-batch", "hybrid", "adaptive")}

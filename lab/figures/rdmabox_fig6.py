@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What batching gains an application that pages."""
+"""The gain of batching for an application that pages."""
 
 from lab import traces
 from lab.experiment import Result, Series, holds
@@ -15,13 +15,13 @@ PROFILE = "connectx-3"
 INPUTS = {"none": {}, "page 10 us": {"think_ns": 10000}, "page 40 us": {"think_ns": 40000},
           "handler 0.2 us": {"poll_wc_ns": 200}, "handler 0.35 us": {"poll_wc_ns": 350}, "handler 1 us": {"poll_wc_ns": 1000}}
 X = list(INPUTS)
-# The input at which the first row that is calibrated comes out.
+# The input at which the first calibrated row is met.
 HANDLER = "handler 0.35 us"
 APPROACHES = {"single preMR": ("single", "preMR"), "merge preMR": ("merge", "preMR"),
               "doorbell preMR": ("doorbell", "preMR"), "hybrid preMR": ("hybrid", "preMR"),
               "single dynMR": ("single", "dynMR"), "merge dynMR": ("merge", "dynMR"),
               "doorbell dynMR": ("doorbell", "dynMR"), "hybrid dynMR": ("hybrid", "dynMR")}
-# What one gains over the other, in per cent, over both workloads.
+# The gain of the first over the second, in per cent, over both workloads.
 PAPER = [("merge", "single", "preMR", 23.6, 24.4), ("merge", "single", "dynMR", 11.2, 11.5),
          ("hybrid", "single", "preMR", 22.2, 47.7), ("hybrid", "single", "dynMR", 15.7, 40.5),
          ("hybrid", "doorbell", "preMR", 10.8, 22.2), ("hybrid", "doorbell", "dynMR", 7.5, 13.4)]
@@ -37,7 +37,7 @@ def settings(approach, workload, inputs):
 
 
 def outcomes(sim, what):
-    """By workload and approach, one of each input."""
+    """The runs by workload and approach, one for each input."""
     keys = [(workload, approach) for workload in traces.SHIPPED for approach in APPROACHES]
     runs = iter(sim.all([settings(approach, workload, inputs) for workload, approach in keys
                          for inputs in INPUTS.values()], what))

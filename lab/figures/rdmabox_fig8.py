@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""More and more threads on four queue pairs, with and without a window."""
+"""A growing number of threads on four queue pairs, with and without a window."""
 
 from lab.experiment import Result, Series, holds, within
 
@@ -18,8 +18,8 @@ PAGE, SHORT = 4096, 1024
 DEPTH = 256
 BLK_MQ = "a queue of the block device is in RDMAbox's code (its rpg_drv.h: 256 requests)"
 MOST = THREADS[-1]
-# What a miss of a WQE costs the pipeline, and how many are kept: the fitted, one changed, the
-# other, both.
+# The pipeline's stall for a WQE cache miss, and the cache's entries: as fitted, either changed, and
+# both changed.
 STALL, ENTRIES = {"wqe_stall_ns": 400}, {"wqe_entries": 4000}
 NICS = {"as fitted": {}, "a miss stalls 400 ns": STALL, "4,000 entries": ENTRIES,
         "both": {**STALL, **ENTRIES}}
@@ -33,7 +33,7 @@ def _setting(size, window, threads, nic=None):
 
 
 def _gains(sim):
-    """Of each NIC, what the window gains with the most threads, in per cent."""
+    """The window's gain with the most threads, in per cent, for each NIC."""
     runs = iter(sim.all([_setting(PAGE, window, MOST, nic)
                          for nic in NICS.values() for window in WINDOWS.values()], NAME))
     rates = [[next(runs)["load"]["mops"] for _ in WINDOWS] for _ in NICS]
@@ -67,7 +67,7 @@ WANDERS = ("Writes of 1 KB by 4 threads and more go back and forth between rates
 
 
 def run(sim):
-    # In order, so that nothing is random and it is run once.
+    # Sequential, so that nothing is random and a single run suffices.
     busily = sim.all([{**_setting(PAGE, WINDOWS["without"], n), "pattern": "seq",
                        "think_ns": BUSY_NS, "warmup_us": 20000, "run_us": 20000} for n in SOME],
                      NAME)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""More and more peers, and who waits for their completions."""
+"""A growing number of peers, and ways of waiting for their completions."""
 
 from lab.experiment import Result, Series, holds
 

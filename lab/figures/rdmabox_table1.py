@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""How many work requests the NIC is given, with and without merging."""
+"""The number of work requests posted to the NIC, with and without merging."""
 
 from lab import traces
 from lab.experiment import Result, Series, holds, within
@@ -15,14 +15,15 @@ PROFILE = "connectx-3"
 
 WAYS = {"single": {"chain": 1, "merge": 0}, "merge": {"chain": 1, "merge": 1},
         "doorbell": {"merge": 0}, "hybrid": {}}
-# In the kernel what the paper calls dynMR is a DMA mapping: rdmabox-fig5.
+# In the kernel, the paper's dynMR is a DMA mapping: rdmabox-fig5.
 MAPPED = {"mr": "dyn", "reg_ns": 0, "reg_page_ns": DMA_MAP_NS_PER_PAGE, "dereg_ns": 0,
           "dereg_page_ns": DMA_MAP_NS_PER_PAGE}
 MEMORY = {"preMR": {"mr": "pre"}, "dynMR": MAPPED}
-# A request of the table's, in those of single: 13.2 M reads became 11.5 and 11, 308 K and 305 K writes 272, 282 and 280.
+# Requests in the table relative to single: 13.2 M reads became 11.5 and 11; 308 K and 305 K writes
+# became 272, 282 and 280.
 PAPER = {"reads": {("merge", "preMR"): 11.5 / 13.2, ("merge", "dynMR"): 11 / 13.2, ("hybrid", "dynMR"): 11 / 13.2},
          "writes": {("merge", "preMR"): 272 / 308, ("merge", "dynMR"): 282 / 305, ("hybrid", "dynMR"): 280 / 305}}
-# Work requests of each kind, for a request of either.
+# Work requests of each kind, relative to all requests.
 KINDS = {"reads": lambda one: one["clients"]["reads"] / one["load"]["ops"],
          "writes": lambda one: (one["clients"]["wqes"] - one["clients"]["reads"]) / one["load"]["ops"]}
 NO_NEIGHBOURS = ("the trace is of what the kernel issued, which had merged already; what the paper's "

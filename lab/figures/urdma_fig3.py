@@ -12,10 +12,11 @@ PROFILE = "connectx-5"
 
 EXPONENTS = [0, 8, 12, 14, 16, 18, 20]
 ENDS = EXPONENTS[0], EXPONENTS[-1]
-HOT = 4096  # the paper's: so many regions are offloaded
-# What the server's CPU takes to check, fitted to 3.4 us with one region.
+HOT = 4096  # the paper's: this many regions are offloaded
+# The check by the server's CPU, fitted to 3.4 us with one region.
 HANDLE_NS = 618
-# A decision by counting, with pages in 4 GB: docs/unload.md has 29 to 32 ns, measured; by hints 4 to 5.
+# A decision by counting, with pages in 4 GB: docs/unload.md has 29 to 32 ns, measured; by hints 4
+# to 5.
 CORE_NS = {"adaptive, by frequency": 30}
 DECIDES = ("counting decides as knowing would, but it costs CPU in each round trip, and what is gained is hardly more")
 WAYS = {
@@ -25,7 +26,7 @@ WAYS = {
     "adaptive, by frequency": {"unload": "frequency"},
 }
 PARITY = {"parity": 1}
-# By name: which way, and what is added to it.
+# By name: the way, and additional settings.
 WITH_PARITY = {"unload, parity": ("unload", PARITY), "adaptive, by hints, parity": ("adaptive, by hints", PARITY)}
 COMPLETE = {"until": "complete"}
 UNTIL_COMPLETE = {"offload": ("offload", COMPLETE), "unload, no parity": ("unload", COMPLETE),
@@ -34,7 +35,7 @@ UNTIL_COMPLETE = {"offload": ("offload", COMPLETE), "unload, no parity": ("unloa
 
 
 def settings(exponent, way):
-    # A policy that counts has seen the regions before the run, the hot ones often.
+    # A counting policy has seen the regions before the run, the hot ones often.
     return {"driver": "trip", "size": 16, "mrs": 2 ** exponent, "region_bytes": 4096,
             "pattern": "zipf", "warmup_us": 40000 if exponent < 16 else 150000, "run_us": 10000,
             "learn": min(16 << exponent, 2000000) if way == "adaptive, by frequency" else 0,
@@ -42,7 +43,7 @@ def settings(exponent, way):
 
 
 def _lines(sim, ways, unit):
-    """Of each way by its name, a line of mean times."""
+    """A line of mean times for each way, by name."""
     runs = iter(sim.all([{**settings(exponent, way), **more} for way, more in ways.values()
                          for exponent in EXPONENTS], NAME))
     return {name: Series(name, unit, EXPONENTS, [next(runs)["load"]["latency_us"]["mean"] for _ in EXPONENTS])
@@ -98,7 +99,7 @@ def _published(what, model, came_out, why=""):
 
 
 def _adaptive(offload, unload, line, says):
-    """What is said of the adaptive line, of one policy's."""
+    """The targets for the adaptive line of one policy."""
     better = [min(pair) for pair in zip(offload.y, unload.y)]
     later = [100 * (have / best - 1) for have, best in zip(line.y, better)]
     mixed = [x for x, a, b in zip(offload.x, offload.y, unload.y) if a > b]

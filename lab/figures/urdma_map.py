@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Where unloading pays: by how unevenly pages are written, by length, and by queue pairs."""
+"""Where unloading pays: by skew of the writes, by length, and by queue pairs."""
 
 from lab.experiment import Result, Series, Target, own
 from lab.figures import urdma_fig3 as fig3
@@ -13,10 +13,10 @@ PROFILE = "connectx-5"
 SKEWS = [0, 60, 90, 120]  # in hundredths
 SIZES = [16, 248, 4096]
 QPS = [1, 32]
-SHORT = SIZES[:2]  # what fits a slot of weir's
+SHORT = SIZES[:2]  # sizes that fit a slot of weir's
 COMPARED = [(SIZES[0], qps) for qps in QPS]
 POLICIES = ["adaptive, by hints", "adaptive, by frequency"]
-LEARN = 1000000  # writes that counting has seen before
+LEARN = 1000000  # writes counted before the run
 
 
 def _settings(way, skew, size, qps):
@@ -27,7 +27,7 @@ def _settings(way, skew, size, qps):
 
 
 def _rows(sim, way, lines):
-    """Of each line, a size and a number of QPs, the round trip of each skew in us."""
+    """The round trip in us by skew, for each line, a size and a number of QPs."""
     runs = iter(sim.all([_settings(way, skew, *line) for line in lines for skew in SKEWS], NAME))
     return {line: [next(runs)["load"]["latency_us"]["mean"] for _ in SKEWS] for line in lines}
 
