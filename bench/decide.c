@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * decide - what it costs to choose the path of one small write, by each policy
+ * decide - cost of choosing the path of one small write, by each policy
  *
- * Instructions are counted one step at a time, over STEPS decisions after WARM others, the loop around
- * them included; times are the CPU's, of ROUNDS rounds in turns: the median, with the least and the
- * most. Pages are drawn beforehand. Nothing is measured of what a decision leads to: trials of the
- * measured policy find at once that both paths take as long.
+ * Counts instructions by single steps over STEPS decisions after WARM others, including the loop
+ * around them. Times are CPU time over ROUNDS rounds, with the policies in turns: median, least and
+ * most. Pages are drawn beforehand. The consequences of a decision are not measured: probes of the
+ * measured policy report equal times for both paths at once.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static const struct {
 	{ "measured", WEIR_PATH_POLICY_MEASURED },
 };
 
-/* Of @pages, each @stride from the next, @hot_pages may be hot. */
+/* Of @pages at a distance of @stride, @hot_pages may be hot. */
 static const struct spread {
 	const char *name;
 	uint64_t pages, stride;
@@ -61,7 +61,7 @@ static void draw(const struct spread *spread)
 		addresses[i] = (state >> 33) % spread->pages * spread->stride
 			       << WEIR_PATH_PAGE_SHIFT;
 	}
-	/* From the first to the last. */
+	/* The range always spans the first and the last page. */
 	addresses[0] = 0;
 	addresses[1] = (spread->pages - 1) * spread->stride << WEIR_PATH_PAGE_SHIFT;
 }
@@ -103,7 +103,7 @@ static unsigned long steps_of(struct weir_path_selector *r, uint32_t count)
 	waitpid(child, &status, 0);
 	for (; WIFSTOPPED(status); steps++) {
 		if (ptrace(PTRACE_SINGLESTEP, child, NULL, NULL)) {
-			perror("decide: this machine lets nobody be traced");
+			perror("decide: ptrace is not allowed on this machine");
 			exit(1);
 		}
 		waitpid(child, &status, 0);

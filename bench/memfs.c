@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What FUSE itself can do on this machine: one file in this process's memory, no network. weir's file
- * system is measured against it.
+ * The speed of FUSE itself on this machine: one file in this process's memory, without a network.
+ * The baseline for weir's file system.
  */
 #include "bench/onefile.h"
 
@@ -30,7 +30,7 @@ static void memory_write(unsigned int thread, const char *buffer, size_t size, u
 
 static const struct onefile_ops ops = { .read = memory_read, .write = memory_write };
 
-/* Touched beforehand: the donor's memory is, too, once it has been written. */
+/* Touched beforehand, as a donor's memory is once written. */
 static void *memory(size_t bytes)
 {
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,

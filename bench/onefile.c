@@ -17,14 +17,14 @@
 
 #define FILE_INO 2
 #define FOREVER_S 1e6
-#define HEADS 80u /* before the data of a write: struct fuse_in_header, struct fuse_write_in */
+#define HEADS 80u /* headers before a write's data: struct fuse_in_header, struct fuse_write_in */
 
 static const struct onefile_ops *io;
 static size_t file_bytes;
 static struct fuse_session *session;
 static struct affinity caller;
 static void *all_buffers;
-static atomic_uint receiving; /* threads that may */
+static atomic_uint receiving; /* threads that may receive calls */
 
 static __thread struct {
 	unsigned int thread;
@@ -52,7 +52,7 @@ static unsigned int call_max(void)
 								 ONEFILE_IO_MAX;
 }
 
-/* Data go from and to the threads' buffers: nothing is spliced. */
+/* Data moves through the threads' buffers, without splice. */
 static void onefile_init(void *arg, struct fuse_conn_info *conn)
 {
 	(void)arg;
@@ -174,7 +174,7 @@ static void *serve_calls(void *arg)
 		}
 	} while (!fuse_session_exited(session) && (length > 0 || length == -EINTR));
 	atomic_fetch_sub(&receiving, 1);
-	kill(getpid(), SIGUSR1); /* unmounted: whoever waits for the end is told */
+	kill(getpid(), SIGUSR1); /* unmounted: wakes the thread that waits for the end */
 	return NULL;
 }
 
@@ -200,7 +200,7 @@ static void interrupt(int signal)
 	(void)signal;
 }
 
-/* Repeated, because a signal that comes just before a thread receives is lost. */
+/* Repeats the signal, because a signal just before a thread receives is lost. */
 static void stop(const pthread_t *thread, unsigned int threads)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };

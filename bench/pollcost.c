@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * pollcost [ROUNDS]: what ibv_poll_cq() costs with 1, 10, 100 and 1,000 queue pairs of one completion
- * queue, of which none or one is busy. Each is connected to itself; the busy one sends itself 8 bytes,
- * so that a poll finds two completions. Medians.
+ * pollcost [ROUNDS]: cost of ibv_poll_cq() with 1, 10, 100 and 1,000 queue pairs on one completion
+ * queue, with none or one busy. Each queue pair is connected to itself. The busy queue pair sends
+ * itself 8 bytes, so that a poll finds two completions. Medians.
  */
 #include <err.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ static uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* Nanoseconds of one poll, or, without a queue, of measuring itself. */
+/* Nanoseconds of one poll, or, without a queue, of the measurement itself. */
 static uint64_t measure(struct ibv_cq *polled, int expected)
 {
 	struct ibv_wc wc[ROOM];

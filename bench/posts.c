@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * posts [ROUNDS [BYTES]]: what the thread that posts small RDMA writes spends on each, by the queue
- * pair's own device or, under weir run --unload=always, unloaded: ibv_post_send() alone of writes
- * without a completion, one after the other or after 20 us each, and all until the completion of
- * one that has one. The queue pair is connected to itself. Medians of rounds of 16, after a second to warm up.
+ * posts [ROUNDS [BYTES]]: time that a thread spends on posting small RDMA writes, on the queue
+ * pair's own device or, under weir run --unload=always, unloaded. Measures ibv_post_send() of
+ * unsignalled writes, back to back or with pauses of 20 us, and a signalled write until its
+ * completion. The queue pair is connected to itself. Medians of rounds of 16, after a second of
+ * warm-up.
  */
 #include <err.h>
 #include <stdbool.h>
@@ -78,7 +79,7 @@ static void complete(uint32_t bytes)
 		errx(1, "%s", ibv_wc_status_str(wc.status));
 }
 
-/* Nanoseconds of each, but for @rest_ns after it. */
+/* Nanoseconds a write, without the pause of @rest_ns after each. */
 static uint64_t measure(uint32_t bytes, bool completes, uint64_t rest_ns)
 {
 	uint64_t sum_ns = 0, begin_ns, end_ns;
@@ -95,7 +96,7 @@ static uint64_t measure(uint32_t bytes, bool completes, uint64_t rest_ns)
 		while (now_ns() - end_ns < rest_ns)
 			;
 	}
-	/* Its place in the queue is free again only then. */
+	/* The completion frees the queue. */
 	complete(bytes);
 	return sum_ns / ROUND;
 }

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""File systems that hold one file, "data", for a `with`, and fio on it. Used by bench/run and bench/fs."""
+"""File systems with a single file, "data", as context managers, and fio on it. Used by bench/run
+and bench/fs.
+"""
 import json
 import os
 import statistics
@@ -17,7 +19,7 @@ START_SECONDS = 30
 
 
 def fio(path, options, size, seconds):
-    """MiB/s of one job on a file that exists in full."""
+    """MiB/s of one job on a fully written file."""
     done = subprocess.run(
         ["fio", "--name=job", f"--filename={path}", f"--size={size}", "--direct=1",
          "--time_based", f"--runtime={round(1000 * seconds)}ms", "--output-format=json", "--fallocate=none",
@@ -37,12 +39,12 @@ def write_in_full(path, size):
 
 
 def spread(rates):
-    """Median, and from the worst round to the best."""
+    """Median, least and most."""
     return f"{statistics.median(rates):6.0f} ({min(rates):.0f}..{max(rates):.0f})"
 
 
 class Program:
-    """What a program mounts for as long as it runs: its mount point is its last argument."""
+    """A program that mounts a file system while running; its last argument is the mount point."""
 
     def __init__(self, *command):
         self.command = command
@@ -79,7 +81,7 @@ class Program:
 
 
 class Mount(Stage):
-    """weir's file system, with a file of the given size, written in full."""
+    """weir's file system, with a fully written file of the given size."""
 
     def __init__(self, weir, size):
         super().__init__(weir, 2 * size)

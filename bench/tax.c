@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * tax DONOR [KEYFILE] - what the library costs before a lone request reaches the device
+ * tax DONOR [KEYFILE] - cost of the library before a lone request reaches the device
  *
- * Executes one step at a time, and counts: the instructions, and the system calls among them, from
- * the call to the driver's entry for posting, by each way in, of a write, of one that is short
- * enough to go inline, and of a read; and the same for a work request filled in by hand. One thread,
- * nothing else in flight; what is handed over is there before the call. The device is whatever leads
- * to DONOR; on a machine without one run it as `weir run -- tax DONOR`. Exits with 77 where no
- * process may be traced.
+ * Counts instructions and system calls by single steps, from the call to the driver's post
+ * function, for each way to submit: a write, a write short enough for inline data, and a read; and
+ * for comparison a work request filled in by hand. One thread, nothing else in flight, all objects
+ * set up before the call. The device is the route to DONOR; without an RDMA device run `weir run --
+ * tax DONOR`. Exits with 77 where ptrace is not allowed.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -24,14 +23,14 @@
 #include <weir/weir.h>
 
 #define BYTES 4096
-#define ROUNDS 64 /* of which the last is counted: caches and free lists are warm then */
+#define ROUNDS 64 /* only the last is counted, with warm caches and free lists */
 #define SYSCALL 0x050f /* the instruction, as a little-endian number */
 #define SKIP 77
 
 static int (*driver_post)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 static bool is_counted, is_refused;
 
-/* To whoever counts: begin, and end. What was written before is in its place by then. */
+/* Signals begin and end to the counting process. Earlier stores are complete. */
 static inline void mark(void)
 {
 	if (is_counted)
@@ -41,7 +40,7 @@ static inline void mark(void)
 static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	mark();
-	is_counted = false; /* others may be posted before the request is done */
+	is_counted = false; /* more may be posted before the request is done */
 	return is_refused ? ENOMEM : driver_post(qp, wr, bad);
 }
 
@@ -56,7 +55,7 @@ static void die(const char *what, int status)
 	exit(1);
 }
 
-/* What is to be measured. Everything is there; only the posting is left. */
+/* Everything set up for the measured post. */
 struct tax_stage {
 	struct weir_session *session;
 	struct weir_region *region;
@@ -72,7 +71,7 @@ struct tax_stage {
 	int status;
 };
 
-/* What is asked for. */
+/* A kind of request. */
 struct tax_kind {
 	const char *name;
 	enum weir_direction direction;
@@ -90,7 +89,7 @@ static const struct tax_kind kinds[] = {
 	{ "read 4096", WEIR_READ, BYTES, weir_read_async, weir_readv },
 };
 
-/* What the calls are given. */
+/* The arguments of the calls. */
 static void stage_fill(struct tax_stage *s)
 {
 	s->iov = (struct weir_iov){ s->bytes, s->kind->bytes, s->memory };
@@ -180,7 +179,7 @@ static void one_of_several(struct tax_stage *s)
 	await_call(s);
 }
 
-/* Refused, so that the session does not find a completion that is not its own. */
+/* Refused by the driver stub, so that the session sees no foreign completion. */
 static void by_hand(struct tax_stage *s)
 {
 	struct ibv_send_wr *bad, wr;
@@ -230,14 +229,14 @@ struct count {
 	unsigned long instructions, system_calls;
 };
 
-/* Lets the child go on. Returns whether it stands at a mark; exits if it has ended. */
+/* Continues the child. Returns whether the child is at a mark; exits if the child has ended. */
 static bool go_on(pid_t child, int how)
 {
 	siginfo_t info;
 	int status;
 
 	if (ptrace(how, child, NULL, NULL)) {
-		fprintf(stderr, "tax: a step at a time is not to be had: %s\n", strerror(errno));
+		fprintf(stderr, "tax: single steps are not available: %s\n", strerror(errno));
 		kill(child, SIGKILL);
 		exit(SKIP);
 	}
@@ -269,7 +268,8 @@ static struct count count(const char *donor, const char *key_file, const struct 
 		child_run(donor, key_file, kind, request);
 	waitpid(child, &status, 0);
 	if (!WIFSTOPPED(status))
-		exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1); /* it has said why */
+		/* the child has printed the reason */
+		exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 	while (!go_on(child, PTRACE_CONT))
 		;
 	do {
@@ -296,7 +296,7 @@ static const struct tax_way {
 static void tell(const char *kind, const char *way, const struct count *c, long tax)
 {
 	printf("%-10s %-28s %12lu %12ld %14lu\n", kind, way, c->instructions, tax, c->system_calls);
-	fflush(stdout); /* or the next child writes it, too */
+	fflush(stdout); /* before fork, or the next child writes it, too */
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* libfabric's fi_write and fi_read on its verbs provider: a connected endpoint a lane. */
+/* libfabric's fi_write and fi_read on its verbs provider: a connected endpoint for each lane. */
 #include "bench/engine/rival.h"
 
 #include <ifaddrs.h>
@@ -17,7 +17,7 @@
 #define API FI_VERSION(1, 11)
 #define WAIT_MS 10000
 
-/* What the lender tells, once the lanes are there. */
+/* Sent by the lender once the lanes are connected. */
 struct libfabric_lent {
 	uint64_t address, key;
 };
@@ -40,7 +40,7 @@ static void ok(long rc, const char *what)
 	must(rc >= 0, what, fi_strerror((int)-rc));
 }
 
-/* The provider knows the device by an address, and leaves out 127.0.0.1. */
+/* The provider finds the device by an address other than 127.0.0.1. */
 static struct sockaddr_in own_address(void)
 {
 	struct sockaddr_in own = { .sin_family = AF_INET };
@@ -72,7 +72,7 @@ static struct fi_info *hints_of(void)
 	return hints;
 }
 
-/* To listen on @address, or to connect to it. */
+/* For listening on @address, or for connecting to it. */
 static struct fi_info *get_info(const struct sockaddr_in *address, bool listens)
 {
 	struct fi_info *info, *hints = hints_of();
@@ -203,7 +203,7 @@ static void libfabric_post(int number, void *buffer, uint64_t offset)
 	ok(rc, "post");
 }
 
-/* A completion says it already, on this provider. */
+/* Nothing to do: a completion on this provider means done. */
 static void libfabric_settle(int number)
 {
 	(void)number;

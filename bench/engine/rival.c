@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rival WAY read|write sequential|random THREADS DEPTH BYTES SECONDS [MIB] - what each way does
+ * rival WAY read|write sequential|random THREADS DEPTH BYTES SECONDS [MIB] - rates of each way
  *
- * Prints requests a second, and the microseconds of CPU time and the switches of context that one
- * took; with libweir-count.so preloaded also its work requests and doorbells, receives' included.
- * Sequential: thread t of n has every n-th block, so that neighbours are in neighbouring threads.
- * MIB are lent, and all are touched before the clock runs, which takes a slow device long. In place
- * of SECONDS, 1000x has each thread make 1000 requests: for who counts instructions. Without an
- * RDMA device run it as `weir run -- rival ...`.
+ * Prints requests a second, then CPU time in microseconds and context switches a request; with
+ * libweir-count.so preloaded also work requests, receives included, and doorbells a request.
+ * Sequential: thread t of n accesses every n-th block, so that neighbours belong to neighbouring
+ * threads. All MIB of lent memory are touched before the clock starts, which takes long on a slow
+ * device. With 1000x in place of SECONDS each thread makes 1000 requests, for counting
+ * instructions. Without an RDMA device run `weir run -- rival ...`.
  */
 #include "bench/engine/rival.h"
 #include "preload/count/count.h"
@@ -30,7 +30,7 @@
 #pragma weak verbs_count_read
 #define LENT_MIB 64
 #define LENT_MIB_MAX 256
-#define LOOK 16 /* requests between two looks at the clock */
+#define LOOK 16 /* requests between two reads of the clock */
 
 static const struct rival *const rivals[] = {
 	&rival_hybrid,	  &rival_single, &rival_doorbell,
@@ -50,7 +50,7 @@ static struct rival_job job;
 static char *buffers;
 static pthread_barrier_t warm, start;
 
-/* A lane's thread. */
+/* A lane and its thread. */
 struct rival_lane {
 	pthread_t thread;
 	int number;
@@ -95,7 +95,7 @@ static double now(void)
 	return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
-/* What this process has used so far. */
+/* Use of this process so far. */
 struct rival_usage {
 	double cpu_seconds, switches;
 };
@@ -122,7 +122,7 @@ static uint64_t next_offset(struct rival_lane *lane, uint64_t step)
 	return (lane->random >> 33) % blocks * job.size;
 }
 
-/* All places once, before the clock runs: the first touch of each costs more than a request. */
+/* Touches all memory before the clock starts: a first touch costs more than a request. */
 static void warm_up(struct rival_lane *lane)
 {
 	char *mine = buffers + (size_t)lane->number * (size_t)job.depth * job.size;
@@ -178,7 +178,7 @@ static void *map(size_t bytes, int flags, int fd)
 	return at;
 }
 
-/* As weir's donor has it on softnic: a file that cannot shrink, which is reached more quickly. */
+/* As weir's donor on softnic: a file that cannot shrink, which softnic accesses faster. */
 static void *map_lent(size_t bytes)
 {
 	int fd = memfd_create("rival", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -188,7 +188,7 @@ static void *map_lent(size_t bytes)
 	return map(bytes, MAP_SHARED, fd);
 }
 
-/* What passed the verbs' boundary; nothing if nobody counts there. */
+/* Counts at the verbs' boundary; zeroes unless libweir-count.so is loaded. */
 static struct verbs_counters counted(void)
 {
 	struct verbs_counters now = { 0 };
@@ -305,5 +305,5 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	kill(lender, SIGKILL);
 	waitpid(lender, &status, 0);
-	_exit(0); /* the ways' own ends are not what is measured */
+	_exit(0); /* skips the library's exit handlers, which are not measured */
 }

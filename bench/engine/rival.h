@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One loop, and what it does with the same device by weir, plain verbs, UCX and libfabric, each as
- * its own manual would have it. A lender and a borrower, in two processes, with a socket between them
- * over which they tell each other what they need. A lane is for one thread, with a queue pair (an
- * endpoint) of its own.
+ * One benchmark loop over weir, plain verbs, UCX and libfabric on the same device, each used as its
+ * manual advises. A lender and a borrower, in two processes, exchange addresses and keys over a
+ * socket. A lane belongs to one thread and has its own queue pair (endpoint).
  *
- * Nobody recovers here: what fails is told on standard error and ends the process.
+ * No error is recovered: a failure prints a message on standard error and ends the process.
  */
 #ifndef WEIR_BENCH_ENGINE_RIVAL_H
 #define WEIR_BENCH_ENGINE_RIVAL_H
@@ -17,23 +16,23 @@
 #define LANES_MAX 16
 #define DEPTH_MAX 64
 
-/* What is asked for. */
+/* The parameters of a run. */
 struct rival_job {
 	int lanes, depth;
 	bool is_read, is_random;
 	size_t size; /* of a request */
 	size_t lent_bytes;
 	double seconds;
-	uint64_t ops; /* of each lane, if not 0, however long they take */
+	uint64_t ops; /* of each lane; if not 0, replaces @seconds */
 };
 
 /**
  * struct rival - one way
- * @lend: in a process of its own: lend job->lent_bytes at @memory; returns once the socket ended
- * @borrow: connect; @buffers has job->size for each of depth requests of each lane
- * @post: begin a request between a lane's buffer and @offset of what is lent; there is room
- * @reap: how many requests of a lane have ended since; may wait for one, there is one in flight
- * @settle: returns when all that @lane posted is where it belongs
+ * @lend: in a process of its own: lends job->lent_bytes at @memory until the socket ends
+ * @borrow: connects; @buffers has job->size for each of depth requests of each lane
+ * @post: starts a request between a lane's buffer and @offset of the lent memory; there is room
+ * @reap: returns the number of requests that ended on a lane; may wait, as one is in flight
+ * @settle: returns when all requests of @lane have taken effect
  */
 struct rival {
 	const char *name;
@@ -49,14 +48,14 @@ extern const struct rival rival_verbs, rival_events;
 extern const struct rival rival_ucx;
 extern const struct rival rival_libfabric;
 
-/* Ends the process with @what and why unless @good. */
+/* Unless @good, ends the process with @what and @why. */
 void must(bool good, const char *what, const char *why);
 
-/* All of it, to or from the other process. */
+/* Send or receive all @size bytes. */
 void tell(int socket, const void *data, size_t size);
 void hear(int socket, void *data, size_t size);
 
-/* Returns when the other process has ended; meanwhile does @turn, if any, again and again. */
+/* Returns when the other process has ended; calls @turn, if any, repeatedly meanwhile. */
 void until_over(int socket, void (*turn)(void));
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * UCX's ucp_put and ucp_get over rc_verbs, a worker and an endpoint a lane. A put is reported when
- * its buffer may be used again; all of them are flushed at the end.
+ * UCX's ucp_put and ucp_get over rc_verbs, with a worker and an endpoint for each lane. A put is
+ * reported when its buffer may be reused; the end of the run flushes all puts.
  */
 #include "bench/engine/rival.h"
 
@@ -11,19 +11,19 @@
 
 #define BLOB_MAX 4096
 
-/* What the lender tells: where its worker and its memory are. */
+/* Sent by the lender: the addresses of its worker and memory. */
 struct ucx_lender {
 	uint64_t memory;
 	uint32_t address_size, key_size;
 	char address[BLOB_MAX], key[BLOB_MAX];
 };
 
-/* A lane, and what of it is under way. */
+/* A lane and its requests. */
 struct ucx_lane {
 	ucp_worker_h worker;
 	ucp_ep_h ep;
 	ucp_rkey_h key;
-	int done; /* not yet reported; the lane's thread alone */
+	int done; /* completed and not yet reported; used by the lane's thread only */
 };
 
 static ucp_context_h context;
@@ -149,7 +149,7 @@ static void ucx_settle(int number)
 	ok(status, "flush");
 }
 
-/* The first transfer of each lane brings it up. */
+/* The first transfer of each lane completes its connection. */
 static void ucx_borrow(int socket, void *buffers, const struct rival_job *job)
 {
 	ucp_ep_params_t params = { .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,

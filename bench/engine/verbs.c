@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Plain verbs: a queue pair a lane, a work request and a doorbell a request, all signalled. Polled
- * without end, or, as "events", with a sleep for an event where a poll finds nothing.
+ * Plain verbs: a queue pair for each lane, a work request and a doorbell for each request, all
+ * signalled. Polls busily, or, as "events", sleeps until an event when a poll finds nothing.
  */
 #include "bench/engine/rival.h"
 
@@ -11,7 +11,7 @@
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define READS 16 /* outstanding on a queue pair */
 
-/* What one side tells the other. */
+/* Sent by each side to the other. */
 struct verbs_side {
 	uint32_t qp[LANES_MAX];
 	union ibv_gid gid;
@@ -29,7 +29,7 @@ static uint8_t gid_index;
 static enum ibv_wr_opcode opcode;
 static uint32_t size;
 
-/* An IPv4 address is routed on every device. */
+/* A GID with an IPv4 address is routable on every device. */
 static bool is_mapped(const union ibv_gid *gid)
 {
 	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
@@ -115,7 +115,7 @@ static void connect_lane(int lane)
 	     "queue pair", "cannot be connected");
 }
 
-/* Both sides do the same; the byte at the end says that both are ready. */
+/* Both sides do the same; the last byte says that both are ready. */
 static void meet(int socket, void *memory, size_t bytes, const struct rival_job *job, bool sleeps)
 {
 	char ready = 1;
@@ -178,7 +178,7 @@ static int verbs_reap(int lane)
 	return got;
 }
 
-/* What came between the poll and the arming raises no event: it polls once more. */
+/* A completion between the poll and the arming raises no event, so polls once more. */
 static int events_reap(int lane)
 {
 	struct ibv_cq *of;
@@ -196,7 +196,7 @@ static int events_reap(int lane)
 	return verbs_reap(lane);
 }
 
-/* A completion says it already. */
+/* Nothing to do: a completion means done. */
 static void verbs_settle(int lane)
 {
 	(void)lane;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * weir in the same loop, by three of its ways of batching, and as hybrid with events ("asleep"). What may go at once is submitted at once;
- * all lanes share a session. Memory comes from a donor that runs already: RIVAL_DONOR is its
- * address, RIVAL_KEY the file of its key.
+ * weir in the same loop, with three of its ways of batching, and as hybrid with events ("asleep").
+ * Requests that are ready together are submitted together; all lanes share a session. A running
+ * donor lends the memory: RIVAL_DONOR is its address, RIVAL_KEY the file of its key.
  */
 #include "bench/engine/rival.h"
 
@@ -14,7 +14,7 @@ static struct weir_memory *memory;
 static enum weir_direction direction;
 static size_t size;
 
-/* What a lane has yet to submit. */
+/* A lane's requests not yet submitted. */
 static struct session_lane {
 	struct weir_queue *queue;
 	struct weir_transfer transfers[DEPTH_MAX];
@@ -28,10 +28,10 @@ static void weir_lend(int socket, void *unused, const struct rival_job *job)
 	until_over(socket, NULL);
 }
 
-/* No first touch of the donor's memory is measured. */
+/* Touches the donor's memory, so that no first touch is measured. */
 static void touch(uint64_t bytes)
 {
-	static char zeroes[1 << 20]; /* a round trip for each page would take a slow device long */
+	static char zeroes[1 << 20]; /* a round trip a page would take long on a slow device */
 	uint64_t at;
 
 	for (at = 0; at < bytes; at += sizeof(zeroes))
@@ -117,7 +117,7 @@ static int weir_reap(int number)
 	return got;
 }
 
-/* A completion says it already. */
+/* Nothing to do: a completion means done. */
 static void weir_settle(int number)
 {
 	(void)number;

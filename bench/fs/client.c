@@ -2,9 +2,9 @@
 /*
  * client-TRANSPORT MEBIBYTES MOUNTPOINT - a file in another process's memory, by RDMA
  *
- * The other process is started by this one and ends with it. Without an RDMA device run it as
- * `weir run -- client-TRANSPORT ...`. Each transport is a program of its own: some of their libraries
- * change the process that they are in.
+ * This program starts the other process, which ends with it. Without an RDMA device run `weir run
+ * -- client-TRANSPORT ...`. Each transport is a separate program, because some of their libraries
+ * change the whole process.
  */
 #include "bench/fs/transport.h"
 #include "bench/onefile.h"
@@ -55,7 +55,7 @@ static const char *remote_read(unsigned int lane, char *data, size_t size, uint6
 	return data;
 }
 
-/* The data are in the lane's buffer. */
+/* The data is already in the lane's buffer. */
 static void remote_write(unsigned int lane, const char *data, size_t size, uint64_t offset)
 {
 	(void)data;
@@ -64,7 +64,7 @@ static void remote_write(unsigned int lane, const char *data, size_t size, uint6
 
 static const struct onefile_ops ops = { .read = remote_read, .write = remote_write };
 
-/* Touched: what is measured is not the first time. */
+/* Touched, so that no first touch is measured. */
 static void *map(size_t bytes, int flags, int fd)
 {
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_POPULATE, fd, 0);
@@ -78,7 +78,7 @@ static void *memory(size_t bytes)
 	return map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
-/* As weir's donor has it: a file in memory that cannot shrink, which softnic reaches more quickly. */
+/* As weir's donor: a memory file that cannot shrink, which softnic accesses faster. */
 static void *lent(size_t bytes)
 {
 	int fd = memfd_create("lent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -119,7 +119,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "Usage: client-%s MEBIBYTES MOUNTPOINT\n", transport.name);
 		return 2;
 	}
-	onefile_block_signals(); /* libfabric brings libraries that end the process on these */
+	/* libfabric loads libraries that end the process on these signals */
+	onefile_block_signals();
 	lender = start_lender(&socket, bytes);
 	buffers = memory(LANES_BYTES);
 	transport.borrow(socket, buffers, bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* libfabric's fi_write and fi_read on its verbs provider: a connected endpoint a lane. */
+/* libfabric's fi_write and fi_read on its verbs provider: a connected endpoint for each lane. */
 #include "bench/fs/transport.h"
 
 #include <ifaddrs.h>
@@ -17,7 +17,7 @@
 #define VERSION FI_VERSION(1, 11)
 #define WAIT_MS 10000
 
-/* What the lender tells once the lanes are there. */
+/* Sent by the lender once the lanes are connected. */
 struct fs_lent {
 	uint64_t address, key;
 };
@@ -54,7 +54,7 @@ static struct sockaddr_in own_address(void)
 	return own;
 }
 
-/* @address is one's own, to listen on, or the other's. */
+/* @address is this side's, to listen on, or the other side's. */
 static struct fi_info *get_info(const struct sockaddr_in *address, bool own)
 {
 	struct fi_info *info, *hints = fi_allocinfo();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Ways to reach another process's memory over RDMA, so that one and the same file system can be
- * measured on each. A lender and a borrower, in two processes, with a socket between them over which
- * they tell each other what they need. Every lane is for one thread at a time and has a queue pair
- * (an endpoint) of its own where the way has such a thing: as well as each can be used plainly.
+ * Ways to access another process's memory over RDMA, for measuring one file system on each. A
+ * lender and a borrower, in two processes, exchange addresses and keys over a socket. A lane serves
+ * one thread at a time and has its own queue pair (endpoint), where the way has them. Each way is
+ * used as well as a plain program can.
  *
- * Nobody recovers here: what fails is told on standard error and ends the process.
+ * No error is recovered: a failure prints a message on standard error and ends the process.
  */
 #ifndef WEIR_BENCH_FS_TRANSPORT_H
 #define WEIR_BENCH_FS_TRANSPORT_H
@@ -18,14 +18,14 @@
 
 #define LANES 4 /* as many as threads of weir mount */
 #define LANE_BYTES ONEFILE_IO_MAX
-#define LANES_BYTES ((size_t)LANES * ONEFILE_BUFFER) /* what is registered */
+#define LANES_BYTES ((size_t)LANES * ONEFILE_BUFFER) /* registered memory */
 
 /**
  * struct fs_transport - one way
- * @name: of it
- * @lend: in a process of its own: lend @bytes at @memory; returns once the socket has ended
- * @borrow: connect; @buffers is LANES_BYTES, which lanes read into and write from
- * @read, @write: between @lane's buffer and @offset of what is lent; returns when it is done
+ * @name: its name
+ * @lend: in a process of its own: lends @bytes at @memory until the socket ends
+ * @borrow: connects; @buffers has LANES_BYTES for the lanes' reads and writes
+ * @read, @write: between @lane's buffer and @offset of the lent memory; return when done
  */
 struct fs_transport {
 	const char *name;
@@ -35,17 +35,17 @@ struct fs_transport {
 	void (*write)(int lane, size_t size, uint64_t offset);
 };
 
-/* The one that this program has. */
+/* The transport of this program. */
 extern const struct fs_transport transport;
 
-/* Ends the process with @what and why unless @good. */
+/* Unless @good, ends the process with @what and @why. */
 void must(bool good, const char *what, const char *why);
 
-/* All of it, to or from the other process. */
+/* Send or receive all @size bytes. */
 void tell(int socket, const void *data, size_t size);
 void hear(int socket, void *data, size_t size);
 
-/* Returns when the other process has ended; meanwhile does @turn, if any, again and again. */
+/* Returns when the other process has ended; calls @turn, if any, repeatedly meanwhile. */
 void until_over(int socket, void (*turn)(void));
 
 static inline void *lane_buffer(void *buffers, int lane)

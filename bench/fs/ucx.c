@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * UCX's ucp_put and ucp_get: a worker and an endpoint a lane. A put is done when it is flushed.
- * The bytes go by rc_verbs, and datagrams bring that up, unless UCX_TLS says otherwise.
+ * UCX's ucp_put and ucp_get, with a worker and an endpoint for each lane. A put is done when
+ * flushed. Unless UCX_TLS says otherwise, data goes over rc_verbs, and datagrams set up the
+ * connection.
  */
 #include "bench/fs/transport.h"
 
@@ -11,7 +12,7 @@
 
 #define BLOB_MAX 4096
 
-/* What the lender tells: where its worker and its memory are. */
+/* Sent by the lender: the addresses of its worker and memory. */
 struct fs_ucx_lender {
 	uint64_t memory;
 	size_t address_size, key_size;
@@ -95,7 +96,7 @@ static void ucx_lend(int socket, void *memory, size_t bytes)
 	until_over(socket, progress_lender);
 }
 
-/* Returns when what @request stands for is done on @lane. */
+/* Returns when @request is done on @lane. */
 static void finish(int lane, ucs_status_ptr_t request, const char *what)
 {
 	ucs_status_t status = UCS_PTR_IS_PTR(request) ? UCS_INPROGRESS : UCS_PTR_STATUS(request);
@@ -130,7 +131,7 @@ static void ucx_write(int lane, size_t size, uint64_t offset)
 	finish(lane, ucp_ep_flush_nbx(ep[lane], &param), "flush");
 }
 
-/* The first transfer of each lane brings it up. */
+/* The first transfer of each lane completes its connection. */
 static void ucx_borrow(int socket, void *buffers, size_t bytes)
 {
 	ucp_ep_params_t params = { .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Plain verbs: a queue pair a lane, one work request at a time, polled for. */
+/* Plain verbs: a queue pair for each lane, one work request at a time, with busy polling. */
 #include "bench/fs/transport.h"
 
 #include <infiniband/verbs.h>
@@ -7,7 +7,7 @@
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
-/* What one side tells the other. */
+/* Sent by each side to the other. */
 struct fs_side {
 	uint32_t qp[LANES];
 	union ibv_gid gid;
@@ -38,7 +38,7 @@ static struct ibv_context *open_device(void)
 	return context;
 }
 
-/* One with an IPv4 address is routed on any device. */
+/* A GID with an IPv4 address is routable on any device. */
 static void choose_gid(struct ibv_context *context)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -107,7 +107,7 @@ static void connect_lane(struct ibv_qp *qp, uint32_t to)
 	must(!rc, "queue pair", "cannot be connected");
 }
 
-/* Both sides do the same; the word at the end says that both are ready. */
+/* Both sides do the same; the last word says that both are ready. */
 static void meet(int socket, void *memory, size_t bytes)
 {
 	char ready = 'r';

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A donor and a session, and the calls that block, on memory registered beforehand as all others do. */
+/*
+ * A donor and a session, with blocking calls, on memory registered beforehand as in all transports.
+ */
 #include "bench/fs/transport.h"
 
 #include <stdlib.h>
@@ -30,7 +32,7 @@ static void weir_lend(int socket, void *unused, size_t bytes)
 	weir_donor_close(donor);
 }
 
-/* BENCH_FS_PRESET=single: without what the engine does when requests meet. */
+/* BENCH_FS_PRESET=single: without the engine's handling of concurrent requests. */
 static struct weir_session_options options_of_session(void)
 {
 	const char *preset = getenv("BENCH_FS_PRESET");
@@ -53,7 +55,7 @@ static void weir_borrow(int socket, void *buffers, size_t bytes)
 	hear(socket, address, sizeof(address));
 	must(!weir_session_open(address, &options, &session, &error), "session", error.text);
 	must(!weir_region_create(session, NULL, bytes, 0, &region, &error), "region", error.text);
-	for (at = 0; at < bytes; at += sizeof(zeroes)) /* touched, like the others' */
+	for (at = 0; at < bytes; at += sizeof(zeroes)) /* touched, as in the other transports */
 		must(!weir_write(region, at, zeroes, sizeof(zeroes)), "write", "failed");
 	must(!weir_memory_register(session, buffers, LANES_BYTES, &memory, &error), "memory",
 	     error.text);

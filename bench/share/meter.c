@@ -22,7 +22,7 @@ static uint64_t cpu_ns(pid_t pid)
 	return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
 }
 
-/* How often a thread has gone to sleep of its own accord. */
+/* Voluntary context switches of a thread. */
 static uint64_t switches(pid_t pid, const char *thread)
 {
 	unsigned long long count = 0;
@@ -61,7 +61,7 @@ static int syscalls_open(const char *thread, int id)
 	return (int)syscall(SYS_perf_event_open, &attr, atoi(thread), -1, -1, 0);
 }
 
-/* Calls @each with every thread of every process. */
+/* Calls @each for every thread of every process. */
 static void for_threads(const struct meter *m, void (*each)(void *, pid_t, const char *), void *arg)
 {
 	const struct dirent *entry;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What processes use of the machine: their own kernel's counts, of all their threads. */
+/* Resource use of processes: the kernel's counts over all their threads. */
 #ifndef WEIR_BENCH_SHARE_METER_H
 #define WEIR_BENCH_SHARE_METER_H
 
@@ -10,14 +10,14 @@
 #define METER_PIDS_MAX 4
 #define METER_THREADS_MAX 4096
 
-/* @syscalls: 0 where the kernel does not let us count them: @has_syscalls tells. */
+/* @syscalls: valid if @has_syscalls; else 0, because the kernel does not allow counting. */
 struct meter_reading {
 	uint64_t cpu_ns, switches, syscalls;
 };
 
 /**
- * struct meter - of some processes
- * @fds: a counter of system calls for each thread that there is when the meter begins
+ * struct meter - the use of some processes
+ * @fds: a system call counter for each thread that exists at meter_begin()
  */
 struct meter {
 	pid_t pids[METER_PIDS_MAX];
@@ -26,9 +26,9 @@ struct meter {
 	struct meter_reading begin;
 };
 
-/* From now on. @pids: @nr_pids of them, filled in by the caller. */
+/* Starts counting. The caller has filled in @pids and @nr_pids. */
 void meter_begin(struct meter *m);
-/* Since then; counts on. */
+/* Use since meter_begin(); counting goes on. */
 struct meter_reading meter_read(const struct meter *m);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Plain verbs: a queue pair for each connection, whose thread polls without end, or sleeps until
- * there is an event; or one queue pair for all, behind a lock, as in FaRM (NSDI 2014) and LITE
- * (SOSP 2017): who waits polls for everybody. Messages are neither copied nor looked at. Who finds
- * nothing yields now and then, lest he keep from the processor whom he waits for.
+ * Plain verbs: a queue pair for each connection, whose thread polls busily or sleeps until an
+ * event; or one queue pair for all, behind a lock, as in FaRM (NSDI 2014) and LITE (SOSP 2017),
+ * where a waiting thread polls for all. Messages are neither copied nor inspected. A thread that
+ * finds nothing yields now and then, to leave the processor to the thread that it waits for.
  */
 #include "bench/share/way.h"
 
@@ -18,15 +18,15 @@
 #include <string.h>
 
 #define WCS_MAX 16
-#define EMPTY_MAX 100 /* polls, before it yields */
+#define EMPTY_MAX 100 /* empty polls before a yield */
 #define SENDS_MAX 256 /* of a queue pair */
-#define PLACES_MAX 64 /* of a pipe: nobody looks at what is received, so many share one */
+#define PLACES_MAX 64 /* of a pipe: received data is ignored, so many receives share a place */
 
 /**
  * struct pipe - a queue pair
- * @memory: what is sent, and after it @places for what is received, @slot bytes each
- * @room: in its send queue
- * @lock: of all, where there are several connections
+ * @memory: data to send, then @places for received data, @slot bytes each
+ * @room: free entries of the send queue
+ * @lock: guards the pipe, if several connections share it
  */
 struct pipe {
 	struct rdma_cm_id *id;
@@ -57,14 +57,14 @@ static void receive_post(struct pipe *p, uint64_t number)
 	     "refused");
 }
 
-/* Memory, and receives for all that can be under way. Before it is connected. */
+/* Sets up memory and receives for all messages in flight. Before connecting. */
 static void pipe_open(struct pipe *p, const struct share_job *job, int first, int last)
 {
 	uint64_t receives = 0, i;
 	int conn;
 
 	pthread_mutex_init(&p->lock, NULL);
-	/* One size for all: whose message comes to which receive is not known. */
+	/* One size for all: any message may consume any receive. */
 	for (conn = first; conn < last; conn++) {
 		receives += (uint64_t)job->depths[conn];
 		if (p->slot < job->sizes[conn])
@@ -190,7 +190,7 @@ static void locked_call(const struct share_job *job, const char *address)
 	native_call(job, address);
 }
 
-/* What was sent is no longer under way: its number says how much that was. */
+/* Completed sends leave flight: wr_id holds the bytes of each. */
 static bool take_sent(struct pipe *p)
 {
 	struct ibv_wc wc[WCS_MAX];

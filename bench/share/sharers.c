@@ -2,11 +2,12 @@
 /*
  * sharers WAY BULK BYTES DEPTH WEIGHT URGENT SECONDS HOST [NEAR FAR PID...]
  *
- * Many connections, one NIC. BULK connections that send messages of BYTES with DEPTH under way and of
- * WEIGHT, each a list like 1024,65536 of which the connections take one after another; URGENT 1: another
- * that sends URGENT_BYTES one at a time. The server listens at HOST. NEAR, FAR: the sockets of two weir
- * share, whose processes are the PIDs. $SHARERS_KEY: a key file, which muxes need beyond loopback. Prints
- * a line of JSON. Without an RDMA device run it as `weir run -- sharers ...`.
+ * Many connections over one NIC. BULK connections send messages of BYTES with DEPTH in flight, and
+ * with WEIGHT; each of the three is a list like 1024,65536 that the connections use in turn. URGENT
+ * 1: one more connection sends URGENT_BYTES, one message at a time. The server listens at HOST.
+ * NEAR, FAR: the sockets of two weir share, whose processes are the PIDs. $SHARERS_KEY: a key file,
+ * which muxes need beyond loopback. Prints a line of JSON. Without an RDMA device run `weir run --
+ * sharers ...`.
  */
 #include "bench/share/meter.h"
 #include "bench/share/way.h"
@@ -24,9 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WARM_UP 0.2 /* of the time, before it is measured */
-#define SAMPLES_MAX (1 << 16) /* of a connection: the last ones */
-#define LOOK_S 0.1 /* at what the server has received */
+#define WARM_UP 0.2 /* part of the time, before the measurement */
+#define SAMPLES_MAX (1 << 16) /* of a connection: the last samples */
+#define LOOK_S 0.1 /* interval of the samples of received bytes */
 #define LOOKS_MAX 1024
 
 static const struct share_way *const ways[] = { &way_busy, &way_event, &way_locked, &way_weir,
@@ -37,7 +38,7 @@ static struct share_job job;
 static pthread_barrier_t start;
 static _Atomic bool is_measured, is_over;
 
-/* A connection's thread. @samples: nanoseconds, of @nr_samples messages. */
+/* A connection's thread. @samples: nanoseconds of @nr_samples messages. */
 struct conn {
 	pthread_t thread;
 	int number;
@@ -47,7 +48,7 @@ struct conn {
 
 static struct conn *conns;
 
-/* Bytes that the server has received of each connection, which the caller reads; and when it did. */
+/* Bytes received by the server for each connection, sampled by the caller with the time. */
 static _Atomic uint64_t *received;
 static struct share_look {
 	uint64_t at_ns, bytes[CONNS_MAX];
@@ -124,13 +125,16 @@ static void threads_start(void *(*run)(void *))
 	}
 }
 
-/* The server, until it is killed. */
+/* The server; runs until killed. */
 static void serve(int socket)
 {
 	char address[ADDRESS_MAX] = "";
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* The caller's device alone is slowed: each answer and credit would take what a segment does. */
+	/*
+	 * Only the caller's device is slowed down: otherwise each answer and credit would take as
+	 * long as a segment.
+	 */
 	unsetenv("WEIR_SOFTNIC");
 	way->serve(&job, address);
 	must(write(socket, address, sizeof(address)) == sizeof(address), "caller", "it has gone");
@@ -146,7 +150,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Of connections @first to before @last: how many messages, and how long they took. */
+/* Prints the number of messages of connections @first to @last - 1, and their latency. */
 static void say(const char *name, int first, int last)
 {
 	uint64_t *all = malloc((size_t)(last - first + 1) * SAMPLES_MAX * sizeof(*all)), n = 0;
@@ -178,7 +182,7 @@ static void look(void)
 		at->bytes[i] = received[i];
 }
 
-/* Until the time is over. */
+/* Samples until the time is over. */
 static void watch(void)
 {
 	const uint64_t end_ns = now_ns() + (uint64_t)(job.seconds * 1e9);
@@ -194,7 +198,7 @@ static void watch(void)
 	}
 }
 
-/* Each look: seconds since the first, and then bytes of each connection. */
+/* For each sample: seconds since the first, then bytes of each connection. */
 static void say_received(void)
 {
 	int i, k;
@@ -246,7 +250,7 @@ static void measure(struct meter *m)
 	printf("}\n");
 }
 
-/* A number of a list: the @nth, and after the last one the first again. */
+/* The @nth number of a list, cyclically. */
 static unsigned long nth_of(const char *list, int nth)
 {
 	int count = 1;
@@ -332,5 +336,5 @@ int main(int argc, char **argv)
 	measure(&meter);
 	kill(server, SIGKILL);
 	fflush(stdout);
-	_exit(0); /* the server is gone: there is nobody to say goodbye to */
+	_exit(0); /* no goodbye: the server is gone */
 }

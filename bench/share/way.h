@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Ways of carrying many connections over one NIC. A caller and a server, in two processes; each
- * connection has a thread at either end. The caller sends messages, the server answers each with
- * ANSWER_BYTES. Connections from 0 on are bulk; the last one is urgent, where one is wanted.
+ * Ways of carrying many connections over one NIC. A caller and a server run in two processes; each
+ * connection has a thread at either end. The caller sends messages, and the server answers each
+ * with ANSWER_BYTES. Connections from 0 on are bulk; the last connection may be urgent.
  *
- * Nobody recovers here: what fails is told on standard error and ends the process.
+ * No error is recovered: a failure prints a message on standard error and ends the process.
  */
 #ifndef WEIR_BENCH_SHARE_WAY_H
 #define WEIR_BENCH_SHARE_WAY_H
@@ -20,12 +20,12 @@
 #define ADDRESS_MAX 64
 
 /**
- * struct share_job - what is asked for
- * @conns: all of them; @urgent: the number of the urgent one, or -1
- * @sizes, @depths, @weights: of each connection: bytes of a message, how many wait for their answers,
- *	and its weight, for those who know such
- * @host: where the server listens
- * @near, @far: sockets of the daemons of caller and server, or NULL
+ * struct share_job - the parameters of a run
+ * @conns: number of connections; @urgent: index of the urgent connection, or -1
+ * @sizes, @depths, @weights: per connection: bytes of a message, messages in flight, and the
+ *	weight, for ways with weights
+ * @host: address on which the server listens
+ * @near, @far: sockets of the caller's and the server's daemons, or NULL
  */
 struct share_job {
 	int conns, urgent;
@@ -36,19 +36,21 @@ struct share_job {
 	const char *host, *near, *far;
 };
 
-/* So far. @ahead_bytes_max: of bulk, posted and not done, when something urgent was. */
+/*
+ * Counts so far. @ahead_bytes_max: the most bulk bytes in flight at the post of an urgent message.
+ */
 struct share_tally {
 	uint64_t work_requests, doorbells, sleeps, ahead_bytes_max;
 };
 
 /**
- * struct share_way - one
- * @serve: be ready for the caller; @address receives where
- * @accept: returns when all connections are there
- * @call: connect all
- * @send: a message of connection @conn; waits for room
- * @receive: returns when a message of @conn has come. One thread a connection
- * @count: of the calling process, or of what it shares
+ * struct share_way - one way
+ * @serve: gets ready for the caller; writes the listening address to @address
+ * @accept: returns when all connections are accepted
+ * @call: connects all
+ * @send: sends a message on connection @conn; waits for room
+ * @receive: returns when a message of @conn has arrived. One thread a connection
+ * @count: counts of the calling process, or of the daemon it shares
  */
 struct share_way {
 	const char *name;
@@ -63,7 +65,7 @@ struct share_way {
 extern const struct share_way way_busy, way_event, way_locked, way_weir, way_lent, way_taken,
 	way_put;
 
-/* Ends the process with @what and why unless @good. */
+/* Unless @good, ends the process with @what and @why. */
 void must(bool good, const char *what, const char *why);
 
 #endif

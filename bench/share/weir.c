@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * weir's mux, as it is without options: of the process's own, or its daemon's. Messages are copied, or
- * sent from a region, and perhaps received where they come to lie, or written into the other end's
- * region and told of by a message.
+ * weir's mux with default options, in the process itself or in its daemon. Messages are copied; or
+ * sent from a region, and perhaps received in place; or written into the other end's region and
+ * announced by a message.
  */
 #include "bench/share/way.h"
 
@@ -12,7 +12,7 @@
 #include <weir/weir.h>
 
 #define SERVICE 1
-#define LARGE 65536 /* bytes: messages above that have rings that hold one */
+#define LARGE 65536 /* bytes: larger messages get rings that hold a whole message */
 
 static struct weir_mux *mux;
 static struct weir_mux_listener *listener;
@@ -38,7 +38,7 @@ static void mux_open(const char *listen, const char *share)
 	struct weir_error error = { "" };
 
 	must(!path || !weir_key_load(path, &key, &error), "key", error.text);
-	options.key = key; /* kept as long as the mux, to the end */
+	options.key = key; /* kept until the mux ends, with the process */
 	must(!weir_mux_open(&options, &mux, &error), "mux", error.text);
 }
 
@@ -60,7 +60,7 @@ static void mux_serve(const struct share_job *job, char *address)
 	snprintf(address, ADDRESS_MAX, "%s", info.address);
 }
 
-/* A place for each message that may be under way. */
+/* A place for each message in flight. */
 static void region_open(const struct share_job *job, int conn)
 {
 	places[conn] = (size_t)job->depths[conn];
@@ -76,7 +76,7 @@ static void grant(const struct share_job *job, int conn)
 	check(weir_mux_conn_send(conns[conn], &handles[conn], sizeof(*handles), 0), "send");
 }
 
-/* In the order in which they were connected: the caller does it one after another. */
+/* Accepts in the order of connecting: the caller connects one after another. */
 static void mux_accept(const struct share_job *job)
 {
 	struct pollfd in = { .fd = weir_mux_listener_fd(listener), .events = POLLIN };
@@ -104,7 +104,7 @@ static void mux_call(const struct share_job *job, const char *address)
 			.class_nr = i == job->urgent ? WEIR_MUX_CLASS_URGENT :
 						       WEIR_MUX_CLASS_NORMAL,
 			.weight = job->weights[i],
-			/* Those of a mux without options take 256 KiB. */
+			/* By default, a mux's rings have 256 KiB. */
 			.ring_bytes = job->sizes[i] > LARGE ? (uint32_t)job->sizes[i] : 0,
 		};
 		must(!weir_mux_connect(mux, address, SERVICE, &options, &conns[i], &error),
@@ -156,7 +156,7 @@ static void put_call(const struct share_job *job, const char *address)
 	mux_call(job, address);
 }
 
-/* The caller's; answers are messages. */
+/* The caller's side; answers are messages. */
 static void put_send(int conn, size_t size)
 {
 	const uint64_t at = rounds[conn]++ % places[conn] * sizes[conn];

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Programs whose memory is larger than what they get: each takes a random generator,
-and of how many parts of the data it is to do one, and returns what it found, in bytes, which are the same
-wherever its pages have been in the meantime. Those that serve many requests say in @took_us what each took."""
+"""Programs that need more memory than they get. Each takes a random generator, and the number of
+parts into which its data is divided, of which it processes one. Each returns its result as bytes,
+which must not depend on paging. Programs that serve many requests add each request's time to
+@took_us.
+"""
 import glob
 import hashlib
 import sqlite3
@@ -56,12 +58,13 @@ def boosting(random, parts):
 
 
 def textrank(_random, parts):
-    """The licences of Debian: which sentences are the most like the others."""
+    """Ranks the sentences of Debian's licences by similarity to the others."""
     sentences = []
     for path in sorted(glob.glob("/usr/share/common-licenses/*")):
         with open(path, encoding="utf-8", errors="replace") as file:
             sentences += [text for text in file.read().split(". ") if len(text) > 40]
-    sentences = sentences[:int(SENTENCES / parts ** 0.5)]  # the links are the square of that
+    # the number of links is the square of this
+    sentences = sentences[:int(SENTENCES / parts ** 0.5)]
     terms = TfidfVectorizer().fit_transform(sentences)
     links = (terms @ terms.T).toarray()
     links /= links.sum(axis=0)
@@ -72,7 +75,7 @@ def textrank(_random, parts):
 
 
 def sqlite(random, parts):
-    """Transfers between accounts, each a transaction, in a data base in memory."""
+    """Transfers between accounts, each a transaction, in an in-memory database."""
     base = sqlite3.connect(":memory:")
     base.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER, note BLOB)")
     base.executemany("INSERT INTO account VALUES (?, 1000, ?)",
@@ -91,8 +94,9 @@ def sqlite(random, parts):
 
 
 def documents(random, parts, reads):
-    """YCSB's documents, of ten fields, in BSON, in a B-tree in memory; a request reads one, or writes a field
-    of it anew. Which one: as in ycsb.c, Zipf's law with 0.99, scattered."""
+    """YCSB's documents, of ten fields, as BSON in an in-memory B-tree. A request reads a document
+    or rewrites one of its fields. The choice follows Zipf's law with 0.99, scattered, as in ycsb.c.
+    """
     count = DOCUMENTS // parts
     environment = db.DBEnv()
     environment.set_cachesize(0, CACHE_MIB << 20)

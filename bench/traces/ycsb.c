@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ycsb load|run PORT SERVERS CLIENTS RECORDS OPS READS - Redis as YCSB would use it
+ * ycsb load|run PORT SERVERS CLIENTS RECORDS OPS READS - uses Redis as YCSB does
  *
- * Servers listen on PORT and those after it, each with RECORDS records of its own. "load" stores
- * them all. "run" asks from CLIENTS connections to each server, each with one operation under way
- * as YCSB's threads have; OPS in all, of which READS percent are GET and the others SET, of records
- * chosen as by YCSB's scrambled Zipfian generator. Then it says how many were done each second, and how
- * long they took.
+ * Servers listen on PORT and the next ports, each with RECORDS records of its own. "load" stores
+ * all records. "run" opens CLIENTS connections to each server, each with one operation in flight,
+ * like YCSB's threads. READS percent of the OPS operations are GET, the others SET, on records
+ * chosen like YCSB's scrambled Zipfian generator does. Then "run" prints the operations a second
+ * and their latency.
  */
 #include "apps/perf/pattern.h"
 
@@ -25,12 +25,12 @@
 
 #define VALUE_BYTES 1000 /* YCSB's ten fields of 100 */
 #define CLIENTS_MAX 256
-#define BATCH 64 /* records stored at a time: this is not what is measured */
+#define BATCH 64 /* records stored at a time; storing is not measured */
 #define KEY "user%020" PRIu64
 
 static unsigned int port, servers, clients, reads;
 static uint64_t records, ops;
-static uint64_t *took_ns; /* each of the operations */
+static uint64_t *took_ns; /* time of each operation */
 static struct walk_plan plan;
 
 /* One connection. */
@@ -46,7 +46,7 @@ static void must(bool good, const char *what)
 	if (good)
 		return;
 	fprintf(stderr, "ycsb: %s: %s\n", what,
-		errno ? strerror(errno) : "no such answer was expected");
+		errno ? strerror(errno) : "unexpected answer");
 	exit(1);
 }
 
@@ -80,7 +80,7 @@ static void get(struct ycsb_client *c, uint64_t record)
 	fprintf(c->out, "*2\r\n$3\r\nGET\r\n$24\r\n" KEY "\r\n", record);
 }
 
-/* Contents that do not compress, as a real value would not. */
+/* Incompressible contents, as real values. */
 static void set(struct ycsb_client *c, uint64_t record)
 {
 	uint64_t value[VALUE_BYTES / 8];
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 	count = loads ? servers : servers * clients;
 	took_ns = calloc(ops + 1, sizeof(*took_ns));
 	must(took_ns, "memory");
-	/* Another operation count is another part of the same stream of chances. */
+	/* Another number of operations draws another part of the same random stream. */
 	walk_plan_init(&plan, PATTERN_ZIPF, records, 1, count, ops);
 	for (unsigned int i = 0; i < count; i++) {
 		client_open(&all[i], i);
