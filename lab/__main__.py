@@ -15,7 +15,7 @@ from lab import calibrate, experiment, hunt, report, simulate, traces, whatif
 from lab.version import SOURCES, VERSION
 
 DESCRIPTION = """Runs the papers' experiments with weir's own engine over a simulated NIC and host,
-in virtual time. What comes out is modelled, never measured."""
+in virtual time. All results are modelled, never measured."""
 
 
 def _list(_options):
@@ -88,7 +88,7 @@ def _report(options):
         print(f"weir lab: {report.NO_PLOTS}", file=sys.stderr)
     path = pathlib.Path(options.output)
     if path.is_dir():
-        _misused(f"-o {path}: a folder; a file is wanted, such as {path / 'weir-lab.html'}")
+        _misused(f"-o {path} is a folder: name a file, such as {path / 'weir-lab.html'}")
     with _whole(path) as page:
         results = list(_results(options, []))
         page.write(report.page(results, [] if options.no_calibration else _fits(options)))
@@ -146,8 +146,8 @@ def _what_if(options):
     workload = {name: getattr(options, name) for name in names}
     for name in OF_A_TRACE:
         if options.trace and workload[name]:
-            _misused(f"--{name} and --trace: a trace says what is asked for, how long it is and "
-                     "where it lies")
+            _misused(f"--{name} conflicts with --trace: the trace gives kind, length and place "
+                     "of each request")
     if options.trace:
         asked = {name: workload[name] for name in ("threads", "depth") if workload[name]}
         workload.update(whatif.of_trace(options.trace), **asked)
@@ -156,7 +156,7 @@ def _what_if(options):
         _misused(f"--size {whatif.size(workload['size'])} is more than --region"
                  f" {whatif.size(workload['region'])}")
     if workload["threads"] * workload["depth"] > whatif.UNDER_WAY_MAX:
-        _misused(f"{workload['threads']} threads with {workload['depth']} requests under way each "
+        _misused(f"{workload['threads']} threads with {workload['depth']} requests in flight each "
                  f"are more than {whatif.UNDER_WAY_MAX}")
     sim = simulate.Sim(options.profile, options.seeds, options.quiet)
     found = whatif.answer(sim, workload)
@@ -230,11 +230,11 @@ def _window(text):
 
 def _add_what_if(commands):
     """The options of weir perf that the simulator can model."""
-    asking = commands.add_parser("what-if", help="what a NIC would do with a workload of weir perf",
-                                 description="What a NIC would do with a workload of weir perf, "
-                                 "what limits it, and what would be better. Some forty runs: "
-                                 "seconds, or minutes where much is under way. Of weir perf's "
-                                 "options these are taken; not --op mix, the patterns strided, "
+    asking = commands.add_parser("what-if", help="model a workload of weir perf on a NIC",
+                                 description="Models a workload of weir perf on a NIC: its rate, "
+                                 "the limit that binds, and better settings. About forty runs: "
+                                 "seconds, or minutes with many requests in flight. Takes these "
+                                 "of weir perf's options; not --op mix, the patterns strided, "
                                  "zipf and clusters, --window delay and knee, --mr auto, --polling "
                                  "scq, --batch, --preset, --cqs, --fragment, --unload and "
                                  "--hot-pages.")
@@ -243,16 +243,16 @@ def _add_what_if(commands):
     add("-o", "--op", choices=["read", "write"], help="default write")
     add("-s", "--size", type=_bytes(1, 16 << 20), metavar="BYTES", help="default 4K")
     add("-t", "--threads", type=_upto(1024), metavar="N",
-        help="default 1; with a trace as many as it had requests under way")
+        help="default 1; with a trace, its most requests in flight")
     add("-n", "--depth", type=_upto(4096), metavar="N",
-        help="requests that each thread has under way; default 1")
+        help="requests in flight for each thread; default 1")
     add("-r", "--region", type=_bytes(4096, 1 << 40), metavar="BYTES",
-        help="of the donor's memory; default 64M")
+        help="size of the donor's memory; default 64M")
     add("-p", "--pattern", choices=list(whatif.PATTERNS),
-        help="sequential: each thread in a part of its own; default sequential")
+        help="sequential: each thread has a part of the region; default sequential")
     add("--trace", metavar="FILE",
-        help="what is asked for, as weir-perf(1) has it, etc or sys, or - for"
-        " standard input; .xz is unpacked; in place of --op, --size, --pattern and --region")
+        help="requests from a file in the format of weir-perf(1), from the traces etc or sys, or"
+        " from - (standard input); .xz is unpacked; replaces --op, --size, --pattern and --region")
     add("-m", "--mr", choices=["pre", "dyn", "user"], default="pre", help="default pre")
     add("-c", "--channels", type=_upto(16), default=2, metavar="N", help="default 2")
     add("-b", "--batching", choices=list(whatif.BATCHING), default="hybrid", help="default hybrid")
@@ -262,7 +262,7 @@ def _add_what_if(commands):
     add("--profile", type=_profile, default="connectx-5", metavar="NAME|FILE",
         help="the NIC: cx3, cx5, cx5-edr or a file; default cx5")
     add("--seeds", type=_count, default=1, metavar="N",
-        help="runs of each setting, of which the median is taken; default 1")
+        help="runs of each setting; the median counts; default 1")
     add("-j", "--json", action="store_true", help="one JSON object")
     add("-q", "--quiet", action="store_true", help="no progress")
 
@@ -272,8 +272,7 @@ def _options():
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--seeds", type=_count, default=3, metavar="N",
-                        help="runs of each point in which anything is random, of which the median "
-                             "is shown (default 3)")
+                        help="runs of each random point; the median is shown (default 3)")
     common.add_argument("--profile", type=_profile, metavar="NAME|FILE",
                         help="another NIC than the paper's: cx3, cx5, cx5-edr, or a file like "
                              "those in sim/profiles")
@@ -281,29 +280,29 @@ def _options():
 
     listing = commands.add_parser("list", help="name the figures")
     listing.set_defaults(do=_list)
-    run = commands.add_parser("run", parents=[common], help="run some, and print what came out")
+    run = commands.add_parser("run", parents=[common], help="run figures, and print the results")
     run.add_argument("figures", nargs="+", metavar="FIGURE")
     run.add_argument("--json", action="store_true", help="one JSON object a figure")
     run.set_defaults(do=_run)
     page = commands.add_parser("report", parents=[common],
-                               help="run all, and write a page of HTML")
+                               help="run all figures, and write a page of HTML")
     page.add_argument("-o", "--output", metavar="FILE", default="weir-lab.html",
                       help="default weir-lab.html")
     page.add_argument("--no-calibration", action="store_true",
-                      help="without what the model was fitted to")
+                      help="leave out the calibration")
     page.set_defaults(do=_report)
     _add_what_if(commands)
     fitting = commands.add_parser("calibrate",
-                                  help="what the model was fitted to, and how well it fits")
+                                  help="the calibration data, and how well the model fits")
     fitting.add_argument("--series", default="", metavar="TEXT",
-                         help="only those that have this in their title")
+                         help="only series with this text in the title")
     fitting.add_argument("-q", "--quiet", action="store_true", help="no progress")
     fitting.set_defaults(do=_calibrate)
     hunting = commands.add_parser("hunt", help="look for bugs in the engine, seed by seed")
     hunting.add_argument("--seeds", type=_range, default=(1, 10000), metavar="A-B",
                          help="default 1-10000; the same seeds give the same runs to the byte")
     hunting.add_argument("--trace", action="store_true",
-                         help="of one seed: print all that happens")
+                         help="print all events of a single seed")
     hunting.add_argument("-q", "--quiet", action="store_true", help="no progress")
     hunting.set_defaults(do=_hunt)
     return parser.parse_args()

@@ -19,22 +19,22 @@ svg { max-width: 100%; height: auto; }
 
 ABOUT = """
 Every curve and every number in the column "model" comes from weir's simulator: it is modelled, not
-measured; what is dashed, and the column "paper", quotes what the papers published, measured on
-their machines. A target that is marked calibrated was used to fit the model, and one that is marked
-by input follows from what the lab puts in, or from a number that was fitted to another row: neither
-proves anything. Where the paper publishes no number there is an ordering or a shape to compare with,
-or nothing; what is weir's own is expected of weir, no paper publishes it, and it is counted apart. A
-number is met within 15 % or less, but where a row says otherwise. A target that is missed says why,
-where the NIC is the paper's. A heading says what a figure is about; what its paper claims, and
-whether the model bears it out, its targets say. What the model was fitted to, and how well it fits,
-stands at the end.
+measured. Dashed curves and the column "paper" quote values that the papers measured on their
+machines. A target marked calibrated was used to fit the model. A target marked by input follows
+from an input of the lab, or from a number that was fitted to another row. Neither proves anything.
+Where the paper publishes no number, the comparison is with an ordering or a shape, or there is
+none. An expectation of weir that no paper publishes is marked weir's own and counted apart. A
+number is met within 15 % or less, unless a row says otherwise. Where the NIC is the paper's, each
+missed target gives a reason. A heading names the subject of a figure; the targets give the paper's
+claims, and whether the model confirms them. The calibration of the model, and how well it fits,
+stand at the end.
 """
 
 
 HELD_OUT = """
-These points were set aside before anything was fitted, and no parameter was chosen by them: they
-tell what the model is worth. A number is met within 15 %. Where another point of the same figure
-was used, that one is marked calibrated there.
+These points were set aside before any fitting, and no parameter was chosen by them: they show the
+worth of the model. A number is met within 15 %. Where another point of the same figure was used,
+the other point is marked calibrated there.
 """
 
 NO_PLOTS = "No plots: matplotlib is not installed (apt-get install python3-matplotlib)."
