@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The giver hands a contended lock directly to the oldest waiter, and pays for a wake-up if waiters
+ * sleep.
+ */
 #include "sim/cpu/lock.h"
 #include "sim/nic/profile.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The buckets of HdrHistogram: linear within each power of two. */
 #include "sim/event/histogram.h"
 
 #define LINEAR (1ull << SIM_HISTOGRAM_LINEAR_BITS)

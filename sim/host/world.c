@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Builds the machines of a run, connects them, and runs receiver threads where messages arrive. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Runs one hunt: the engines first, then the separate hunts of other parts of core. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Dispatches to the driver of a load, and keeps the results common to all drivers. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Reads a whole trace into memory and checks each line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Each set keeps its keys in order of use: the last way is the next victim. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A completion is visible to spinning threads at once, and may raise an interrupt through MSI. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The parts of a NIC that all stages share: context lookups, packets, and PCIe. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Parses profiles: SIM_PROFILE in profile.h defines the names, units and storage. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Each call spends the profile's CPU time on the calling thread, then acts on the NIC's queues. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Prints the JSON object from integers only, so that rounding is the same on every machine. */
 #include "sim/run/report.h"
 
 /* Prints @value / @unit with @decimals, rounded down. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Tables of settings with bounds and defaults, and checks across settings. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
