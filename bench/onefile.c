@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The FUSE side: a fixed directory with one file, and threads that receive and serve calls. */
 #include "bench/onefile.h"
 
 #define FUSE_USE_VERSION 312

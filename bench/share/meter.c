@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Reads CPU clocks, context switches from /proc, and system calls from perf events. */
 #include "bench/share/meter.h"
 
 #include <dirent.h>

@@ -190,7 +190,7 @@ static void locked_call(const struct share_job *job, const char *address)
 	native_call(job, address);
 }
 
-/* Completed sends leave flight: wr_id holds the bytes of each. */
+/* Takes completed sends out of flight: wr_id holds the bytes of each. */
 static bool take_sent(struct pipe *p)
 {
 	struct ibv_wc wc[WCS_MAX];
