@@ -146,7 +146,7 @@ def _what_if(options):
     workload = {name: getattr(options, name) for name in names}
     for name in OF_A_TRACE:
         if options.trace and workload[name]:
-            _misused(f"--{name} conflicts with --trace: the trace gives kind, length and place "
+            _misused(f"--{name} and --trace conflict: a trace gives the kind, length and place "
                      "of each request")
     if options.trace:
         asked = {name: workload[name] for name in ("threads", "depth") if workload[name]}

@@ -123,8 +123,8 @@ KNEES = [
            loop(KALIA, size=8, op="read", threads=14, depth=whole, batch=whole, chain=1,
                 run_us=500), mops,
            "M/s", 0.25, knee=True,
-           known="there two reads under way hardly beat one, and four not by much: nothing in the "
-                 "model does that, and no source says what does", unknown_cause=True),
+           known="there two reads in flight hardly beat one, and four not by much: nothing in the "
+                 "model has this effect, and no source names the cause", unknown_cause=True),
     Series("QP cache: READ by QPs, each machine reads from the other, ConnectX-3 (FaSST Fig. 2a)",
            ("FaSST OSDI16", "2a", "CX-3 56G 32B READ"),
            loop({**CX3, **WIDE}, clients=2, both=1, op="read", size=32, threads=11, depth=16,
@@ -204,10 +204,10 @@ KNEES = [
 # KBNets' flows have a single message in flight.
 MOUSE = loop(CX3, size=whole, bg_threads=1, bg_size=1 << 20, warmup_us=2000, run_us=20000)
 BESIDE = {"unknown_cause": True,
-          "known": "what a message of 10 bytes is later beside 1 MB than alone is another amount "
-                   "as measured, and in the model hardly a matter of where in the long message it "
-                   "comes. What of the NIC keeps a short message waiting beside one long one is "
-                   "not known"}
+          "known": "the delay that 1 MB adds to a message of 10 bytes differs from the measured "
+                   "delay, and in the model hardly depends on the position in the long message at "
+                   "which the short one comes. The part of the NIC that delays a short message "
+                   "beside one long one is not known"}
 
 CONTENTION = [
     Series("doorbell lock: one WRITE at a time a thread, one context, ConnectX-3 (RFP Fig. 3)",
@@ -221,9 +221,9 @@ CONTENTION = [
            loop(CX3, clients=7, threads=lambda x: int(x) // 7, op="read", size=32,
                 wire_ns=350), mops,
            "M/s", 0.25, knee=True,
-           known="two sources say different things of one NIC: ATC'16's answers 26 M/s (above), to "
-                 "which the model was fitted, RFP's 11.3, and fewer from 35 threads on; what holds "
-                 "RFP's up it does not say", unknown_cause=True),
+           known="two sources differ on one NIC: ATC'16's answers 26 M/s (above), and the model "
+                 "was fitted to it; RFP's answers 11.3, and fewer from 35 threads on; RFP names no "
+                 "cause", unknown_cause=True),
     Series("WRITE beside 1 MB of another queue pair, median, ConnectX-3 FDR (KBNets Fig. 7a)",
            ("KBNets17 isolation", "7a", "same vs 1MB background median"), MOUSE, latency,
            "us", 0.25, **BESIDE),
@@ -236,15 +236,15 @@ CONTENTION = [
 ALL = LATENCIES + CEILINGS + KNEES + CONTENTION
 # Points of these and other sources that the model was not fitted to.
 UNUSED = {
-    "ATC'16 Figs. 13b and 13c, reads over PCIe (20 points)": "the CPU counts lines that are read, "
-                                                             "the model reads of WQEs",
+    "ATC'16 Figs. 13b and 13c, reads over PCIe (20 points)": "the CPU counts cache lines, the "
+                                                             "model counts reads of WQEs",
     "ATC'16 Figs. 13b and 13c, FaSST Figs. 2b and 3: Connect-IB (42)": "there is no profile of it",
     "Storm Fig. 1: ConnectX-3 Pro (8)": "there is no profile of it; FaSST Fig. 2a has the same "
                                         "fall on a ConnectX-3",
-    "LITE Fig. 8: registering (12)": "arithmetic, no runs. What registering takes at least, and "
-                                     "all of deregistering, is fitted to it; a page is UCX's "
-                                     "price, of memory that is there already, so that 1 MB takes "
-                                     "94 us here and 352 there",
+    "LITE Fig. 8: registering (12)": "arithmetic, no runs. The least time of registering, and "
+                                     "the time of deregistering, are fitted to these points; the "
+                                     "time of a page is UCX's, for resident memory, so that 1 MB "
+                                     "takes 94 us here and 352 there",
     "Li, APNet'19: READ over RoCE (22)": "10 GbE, by a host that takes 6 us for 4 bytes where "
                                          "others take 1.7",
     "KBNets Fig. 7b: messages a second alone (3)": "one over the latency of Fig. 7a, which is used",

@@ -339,14 +339,14 @@ def _show_outcome(out):
 
 def _show_limits(found):
     awake = with_busy_polling(found)
-    print(f"\n{'limit':20}{'as it is':>18}   rate if it were twice as wide (sleeping: with busy "
+    print(f"\n{'limit':20}{'as it is':>18}   rate with twice the limit (sleeping: with busy "
           "polling)")
     for limit in found:
         if awake and limit is awake[0]:
             print(f"The others, with busy polling ({_per_second(limit.base_mops)}):")
         print(f"{limit.name:20}{limit.shown:>18}   {limit.gain - 1:+.1%}")
     if min(limit.gain for limit in found) <= 2 - GAIN:
-        print("Below 0: who is done sooner stands in line for the session more often.")
+        print("Below 0: threads that finish sooner wait for the session more often.")
     print()
 
 
@@ -361,7 +361,7 @@ def show(a):
     print(f"Modelled, not measured: weir's engine on a simulated {a.profile}, one donor.\n")
     what = f"{w['op']} of {size(w['size'])}" if not w["trace"] else \
         f"requests of {w['trace']}, {w['size'] / 1024:.1f} KB on average"
-    print(f"{what}, {w['threads']} x {w['depth']} under way, {w['pattern']}"
+    print(f"{what}, {w['threads']} x {w['depth']} in flight, {w['pattern']}"
           f" in {size(w['region'])}; "
           + ", ".join(f"{name} {_said(name, w[name])}" for name in CHOICES))
     _show_outcome(a.out)

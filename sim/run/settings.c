@@ -297,10 +297,9 @@ static int check_room(const struct sim_settings *s, char why[SIM_SETTINGS_WHY_BY
 {
 	if (count_room(s, &s->load) + count_room(s, &s->background) <= SIM_ROOM_MAX)
 		return 0;
-	snprintf(
-		why, SIM_SETTINGS_WHY_BYTES,
-		"the queues would have room for more than %d requests: say fewer threads, qps, or less depth",
-		SIM_ROOM_MAX);
+	snprintf(why, SIM_SETTINGS_WHY_BYTES,
+		 "room for more than %d requests in the queues: reduce threads, qps or depth",
+		 SIM_ROOM_MAX);
 	return -EINVAL;
 }
 
