@@ -45,8 +45,7 @@ static void must(bool good, const char *what)
 {
 	if (good)
 		return;
-	fprintf(stderr, "ycsb: %s: %s\n", what,
-		errno ? strerror(errno) : "unexpected answer");
+	fprintf(stderr, "ycsb: %s: %s\n", what, errno ? strerror(errno) : "unexpected answer");
 	exit(1);
 }
 
