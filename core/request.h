@@ -62,7 +62,7 @@ struct weir_sge {
  * @deadline_ns: when it ends with -ETIMEDOUT, or WEIR_NEVER. Later it ends while WRs of it are in
  *	flight, for the NIC may still touch its memory; and while it is astray, for what has ended
  *	must not change the range any more: its user may have given that to somebody else
- * @status: result: 0 or a negative errno from docs/errors.md, valid once done
+ * @status: result: 0 or a negative errno from docs/reference/errors.md, valid once done
  * @sge: local memory, in order
  *
  * The members below @sge are the engine's:

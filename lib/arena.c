@@ -84,7 +84,7 @@ static char *map_aligned(uint64_t length, int fd)
 
 /*
  * Sealed, so that nobody who maps it is killed where it is no more: then a software device copies
- * there without the kernel, which for 4 KiB takes four times as long (docs/softnic.md).
+ * there without the kernel, which for 4 KiB takes four times as long (docs/explanation/softnic.md).
  */
 static char *map_file(uint64_t length, int *fd)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * How a client and a donor meet: what the connection manager carries, and the proof of
- * the key that follows on each channel. docs/protocol.md tells the whole story.
+ * the key that follows on each channel. docs/reference/protocol.md tells the whole story.
  *
  *	client                                  donor
  *	REQ   wire_connect ------------------->         version, tenant by key id

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What two muxes send each other over the QPs that their connections share, once the handshake
- * is done: docs/mux.md tells the story.
+ * is done: docs/explanation/mux.md tells the story.
  *
  * The immediate says what a message is: 0 is one of these; any other is the id of the
  * connection at the receiver, and the message a piece of its stream of bytes. One connection's

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Errors. Functions return 0 or a negative errno of the closed list in
- * docs/errors.md; results go through out-parameters, written on success only.
+ * docs/reference/errors.md; results go through out-parameters, written on success only.
  * What can fail for many reasons (opening, connecting, loading a key) also takes
  * a struct weir_error and explains itself there in a sentence for people.
  */

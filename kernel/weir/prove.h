@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The client's side of the proof of the key: docs/protocol.md, wire/handshake.h. Bytes in, bytes
- * out, a verdict.
+ * The client's side of the proof of the key (docs/reference/protocol.md, wire/handshake.h): bytes
+ * in, bytes out, a verdict.
  */
 #ifndef WEIR_KERNEL_PROVE_H
 #define WEIR_KERNEL_PROVE_H

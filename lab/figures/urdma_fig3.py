@@ -15,7 +15,8 @@ ENDS = EXPONENTS[0], EXPONENTS[-1]
 HOT = 4096  # the paper's: so many regions are offloaded
 # What the server's CPU takes to check, fitted to 3.4 us with one region.
 HANDLE_NS = 618
-# A decision by counting, with pages in 4 GB: docs/unload.md has 29 to 32 ns, measured; by hints 4 to 5.
+# A decision by counting, with pages in 4 GB: 29 to 32 ns, measured (docs/explanation/measured);
+# by hints 4 to 5.
 CORE_NS = {"adaptive, by frequency": 30}
 DECIDES = ("counting decides as knowing would, but it costs CPU in each round trip, and what is gained is hardly more")
 WAYS = {
