@@ -100,8 +100,30 @@ def title(kind, text):
     return f"{match[1]}()" if match else None
 
 
+MEMBER = re.compile(r"^\t([^\n/]*?[;,]?)[ \t]*/\*(.*?)\*/", re.S | re.M)
+
+
+def members(code):
+    """A struct's or an enum's code without comments, and a table of its members' comments."""
+    rows = []
+    for declaration, comment in MEMBER.findall(code):
+        names = re.findall(r"(\w+)(?:\[\w+\])?\s*(?=[,;=]|$)", re.sub(r"\(.*", "", declaration)) or \
+            re.findall(r"\(\*(\w+)\)", declaration)
+        if "(*" in declaration:
+            names = re.findall(r"\(\*(\w+)\)", declaration)
+        if declaration.strip() and names:
+            text = " ".join(uncomment(comment).split())
+            rows.append(f"| `{'`, `'.join(names)}` | {escape(text)} |".replace("||", "\\|\\|"))
+    bare = re.sub(r"[ \t]*/\*.*?\*/", "", code, flags=re.S)
+    bare = re.sub(r"\n[ \t]*(?=\n)", "", bare)
+    return bare, "\n".join(["| member | |", "| --- | --- |", *rows]) + "\n" if rows else ""
+
+
 def section(name, comment, code):
     yield f"\n## {name}\n"
+    table = ""
+    if NAME.match(code):
+        code, table = members(code)
     comment = uncomment(comment)
     first, _line, rest = comment.partition("\n")
     match = re.match(r"(?:struct |enum |typedef )?\w+(?:\(\))?(?:, \w+\(\))* - (.*)", first)
@@ -126,10 +148,11 @@ def section(name, comment, code):
             for key, value in parameters:
                 yield f"| `{key}` | {escape(value)} |".replace("||", "\\|\\|")
             yield ""
+        yield table
         yield prose("\n".join(rest).strip("\n"))
     else:
         yield prose(comment)
-        yield f"\n```c\n{code}\n```"
+        yield f"\n```c\n{code}\n```\n\n{table}"
 
 
 def page(path):
