@@ -15,7 +15,7 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: E402
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator  # noqa: E402
 
 COLOURS = ("#3f8fd2", "#e2803a", "#4fa66a", "#b46cc0", "#c9a227", "#d1605e", "#8a8a8a", "#4fb0ae")
 MARKERS = "osD^vPX*"
@@ -87,6 +87,7 @@ class Panel:
             axes.xaxis.set_major_formatter(FuncFormatter(short))
             axes.xaxis.set_minor_locator(NullLocator())
         else:
+            axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.xaxis.set_major_formatter(FuncFormatter(short))
         if not self.log and all(value >= 0 for _name, _of, value, _ends in self.dots):
             axes.set_xlim(left=0)

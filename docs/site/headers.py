@@ -25,7 +25,9 @@ def escape(text):
 
 
 def prose(text):
-    """Paragraphs; what is indented by a tab is code."""
+    """Paragraphs; lines that a tab indents are code."""
+    if not text.strip():
+        return ""
     out = []
     for paragraph in re.split(r"\n\s*\n", text):
         lines = paragraph.split("\n")
@@ -50,7 +52,7 @@ def prose(text):
 
 
 def tokens(text):
-    """(comment, define, declaration): one of them each."""
+    """Pairs of a kind (comment, define, declaration) and its text."""
     at, start = 0, 0
     while at < len(text):
         match = TOKEN.match(text, at)
