@@ -47,8 +47,8 @@ def short(value, _position=None):
 class Panel:
     """One plot: cases from top to bottom, a dot for each series.
 
-    rows: dictionaries of a CSV file; case: the columns that name a row of the plot; x: the column of
-    the value; series: the column of the colour, or None; span: columns of least and most.
+    rows: dictionaries of a CSV file; case: the columns that name a row of the plot; x: the
+    column of the value; series: the column of the colour, or None; span: columns of least and most.
     """
 
     def __init__(self, title, rows, case, x, series=None, *, label="", log=False, mark=None,
@@ -166,7 +166,8 @@ def all_charts(source):
                        ["size"], "value", "series", label="MiB/s", log=True)
                  for pattern in dict.fromkeys(row["pattern"] for row in rows)]
 
-    rows = [{**row, "series": f"{row['batching']}, {row['version']}"} for row in table("perf-memory")]
+    rows = [{**row, "series": f"{row['batching']}, {row['version']}"}
+            for row in table("perf-memory")]
     yield "perf-memory", [
         Panel("rate", rows, ["memory"], "requests_per_s", "series", label="requests/s", log=True),
         Panel("CPU time", rows, ["memory"], "cpu_us", "series", label="us a request", log=True)]
@@ -189,20 +190,23 @@ def all_charts(source):
         Panel(name, rows, ["size"], "median", "pattern", label="immediates / bitmaps", mark=1,
               span=("least", "most"), where={"measure": [measure]})
         for measure, name in (("time", "time"), ("cpu", "CPU time"))]
-    rows = melt(table("exchange-time"), {"imm_median": "immediates / bitmaps", "tcp": "TCP / bitmaps"})
+    rows = melt(table("exchange-time"), {"imm_median": "immediates / bitmaps",
+                                         "tcp": "TCP / bitmaps"})
     yield "exchange-time", [
         panel for measure, name in (("time", "time"), ("cpu", "CPU time"))
         for panel in devices(name, [row for row in rows if row["measure"] == measure],
                              ["size"], "value", "series", log=True, mark=1,
                              label="ratio to bitmaps")]
-    yield "resnet", [Panel("", melt(table("resnet"), ways), ["part"], "value", "series", label="ms")]
+    yield "resnet", [
+        Panel("", melt(table("resnet"), ways), ["part"], "value", "series", label="ms")]
 
     rows = table("engine-counts")
     for row in rows:
         row["load"] += ", slow device" if row["slow"] == "1" else ""
     yield "engine-counts", [
         panel for column, name in (("work_requests", "work requests"), ("doorbells", "doorbells"))
-        for panel in devices(name, rows, ["load"], column, "batching", label="for the run", log=True)]
+        for panel in devices(name, rows, ["load"], column, "batching", log=True,
+                             label="for the run")]
     yield "engine-batch", [Panel("Soft-RoCE", table("engine-batch"), ["threads"], "work_requests",
                                  "submitted", label="work requests for 2000 writes", log=True)]
 
@@ -213,7 +217,8 @@ def all_charts(source):
               len(sizes) == 1 else ["size", "case"], "requests_per_s", "way", label="requests/s",
               log=True, where={"device": [device]})
         for device, name, size, sizes in (
-            ("softnic", "softnic", "4 KiB", ["4 KiB"]), ("soft-roce", "Soft-RoCE", "4 KiB", ["4 KiB"]),
+            ("softnic", "softnic", "4 KiB", ["4 KiB"]),
+            ("soft-roce", "Soft-RoCE", "4 KiB", ["4 KiB"]),
             ("softnic", "softnic", "large", ["128 KiB", "1024 KiB"]))]
     rows = [{**row, "case": f"{row['size']}, {row['op']}, {row['threads']} x {row['depth']}"}
             for row in table("engine-64k")]
@@ -257,13 +262,14 @@ def all_charts(source):
                           for name in names]
     rows = table("share-counts")
     yield "share-counts", [
-        Panel("for a message", [row for row in rows if "ahead" not in row["count"]], ["load", "count"],
-              "value", "way", label="count"),
+        Panel("for a message", [row for row in rows if "ahead" not in row["count"]],
+              ["load", "count"], "value", "way", label="count"),
         Panel("bytes ahead of an urgent message", [row for row in rows if "ahead" in row["count"]],
               ["load"], "value", "way", label="bytes", log=True)]
     rows = table("share-fair")
     yield "share-fair", [
-        Panel("Jain index of four equal connections", [row for row in rows if "Jain" in row["measure"]],
+        Panel("Jain index of four equal connections",
+              [row for row in rows if "Jain" in row["measure"]],
               ["measure"], "value", "way", label="1 is fair"),
         Panel("error of weights 1, 2 and 4", [row for row in rows if "weights" in row["measure"]],
               ["measure"], "value", "way", label="percent", log=True),
@@ -275,13 +281,15 @@ def all_charts(source):
         Panel(name, [row for row in rows if row["unit"] == unit], ["cell"], "median", "system",
               label=unit, log=unit != "MiB/s", span=("least", "most"))
         for name, unit in (("bandwidth", "MiB/s"), ("rate", "million/s"), ("latency", "us"))]
-    yield "softnic-poll", [Panel("", melt(table("softnic-poll"), {"least": "least", "most": "most"}),
-                                 ["poll", "queue_pairs"], "value", "series", label="ns")]
+    rows = melt(table("softnic-poll"), {"least": "least", "most": "most"})
+    yield "softnic-poll", [
+        Panel("", rows, ["poll", "queue_pairs"], "value", "series", label="ns")]
     yield "unload-posts", [
-        Panel(machine, table("unload-posts"), ["write"], "cpu_us", "path", label="us of CPU", log=True,
-              where={"machine": [machine]}) for machine in ("quiet", "loaded")]
-    yield "unload-decide", [Panel("", table("unload-decide"), ["pages_written_in"], "cpu_ns", "policy",
-                                  label="ns of CPU", span=("least", "most"))]
+        Panel(machine, table("unload-posts"), ["write"], "cpu_us", "path", log=True,
+              label="us of CPU", where={"machine": [machine]}) for machine in ("quiet", "loaded")]
+    yield "unload-decide", [
+        Panel("", table("unload-decide"), ["pages_written_in"], "cpu_ns", "policy",
+              label="ns of CPU", span=("least", "most"))]
     rows = melt(table("blk-batching"), {"work_requests": "work requests", "doorbells": "doorbells",
                                         "events": "events"})
     yield "blk-batching", [Panel("", rows, ["load", "batching"], "value", "series", label="a page")]

@@ -5,8 +5,8 @@
   check.py tree ROOT      in the Markdown files that git knows: files and headings
   check.py site FOLDER    in the built site: pages, images and anchors
 
-Prints each as FILE: what is missing, and exits with 1. A picture that the build makes counts as present
-if its source is: NAME.dot, or NAME.csv.
+Prints each as FILE: what is missing, and exits with 1. A picture that the build makes counts
+as present if its source is: NAME.dot, or NAME.csv.
 """
 import html.parser
 import pathlib

@@ -109,8 +109,8 @@ def members(code):
     """A struct's or an enum's code without comments, and a table of its members' comments."""
     rows = []
     for declaration, comment in MEMBER.findall(code):
-        names = re.findall(r"(\w+)(?:\[\w+\])?\s*(?=[,;=]|$)", re.sub(r"\(.*", "", declaration)) or \
-            re.findall(r"\(\*(\w+)\)", declaration)
+        names = re.findall(r"(\w+)(?:\[\w+\])?\s*(?=[,;=]|$)",
+                           re.sub(r"\(.*", "", declaration))
         if "(*" in declaration:
             names = re.findall(r"\(\*(\w+)\)", declaration)
         if declaration.strip() and names:

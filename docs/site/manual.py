@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Pages out of the man pages: mandoc renders each section, the headings become those of the page."""
+"""Pages out of the man pages: mandoc renders the sections, their headings become the page's."""
 import re
 import subprocess
 
