@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-canary check-distros check-vm check-kernel-debug soak vm-shell lab bench bench-fs bench-swap build modules dkms wheel install clean
+.PHONY: help demo check check-vm check-kernel-debug soak vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -22,6 +22,7 @@ help:
 	@echo 'make bench-fs compare with plain verbs, UCX, libfabric and GlusterFS as file systems'
 	@echo 'make bench-swap programs that swap: to weir, nbd and a disk, in virtual machines'
 	@echo 'make build    build into $(BUILD)/; the command is $(BUILD)/weir'
+	@echo 'make docs     the documents as a site, into $(BUILD)/docs-site/site'
 	@echo 'make modules  the kernel modules, into $(BUILD)/modules, for this kernel or KERNEL=VERSION'
 	@echo 'make dkms     install them with DKMS, which builds them for each kernel; as root'
 	@echo 'make wheel    build the Python package into $(BUILD)/wheels/'
@@ -101,6 +102,11 @@ bench-swap:
 
 build: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
+
+docs:
+	@scripts/deps docs
+	@docs/site/build $(BUILD)/docs-site
+	@echo $(BUILD)/docs-site/site/index.html
 
 KERNEL ?= $(shell uname -r)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * How a client and a donor connect: the private data of the connection manager, and the proof of
- * the key on each channel. docs/protocol.md describes the whole protocol.
+ * the key on each channel. docs/reference/protocol.md describes the whole protocol.
  *
  *	client                                  donor
  *	REQ   wire_handshake_connect ------------------->         version, tenant by key id

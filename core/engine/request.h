@@ -60,7 +60,7 @@ struct weir_sge {
  * @deadline_ns: when the request ends with -ETIMEDOUT, or WEIR_NEVER. The end is delayed while WRs
  *	are in flight, because the NIC may touch local memory. The end is also delayed while in
  *	doubt, because the user may pass on the remote range after the end
- * @status: result: 0 or a negative errno from docs/errors.md, valid once done
+ * @status: result: 0 or a negative errno from docs/reference/errors.md, valid once done
  * @sge: local memory, in order
  *
  * The members below @sge are the engine's:

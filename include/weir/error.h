@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Errors. Functions return 0 or a negative errno from the closed list in docs/errors.md.
+ * Errors. Functions return 0 or a negative errno from the closed list in docs/reference/errors.md.
  * Out-parameters are written on success only. Functions that can fail for many reasons (open,
  * connect, load a key) also fill a struct weir_error with a sentence for people.
  */

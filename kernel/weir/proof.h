@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The client's side of the proof of the key: docs/protocol.md, wire/handshake.h. Bytes in, bytes
+ * The client's side of the proof of the key: docs/reference/protocol.md, wire/handshake.h. Bytes in, bytes
  * out, a verdict.
  */
 #ifndef WEIR_KERNEL_WEIR_PROOF_H

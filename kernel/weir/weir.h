@@ -4,7 +4,7 @@
  *
  * A session is a connection to one donor ('weir serve'), a region a piece of its memory, an io one
  * read or write between a region and a scatterlist. What weir promises of order, completion and
- * failure it promises here too (docs/errors.md, docs/kernel.md):
+ * failure it promises here too (docs/reference/errors.md, docs/how-to/block-device.md):
  *
  *  - ios of one session that overlap take effect in the order submitted, the others in any;
  *  - a write that is done is seen by whatever reads afterwards;
@@ -135,7 +135,7 @@ int kweir_session_new(const struct sockaddr_storage *donor, const struct kweir_o
  *	-EKEYREJECTED one of the two does not know the key;
  *	-ETIMEDOUT    it did not answer in time;
  *	-EINTR        a signal came;
- *	others, as docs/errors.md says.
+ *	others, as docs/reference/errors.md says.
  */
 int kweir_session_connect(struct kweir_session *session, struct kweir_error *error);
 

@@ -15,7 +15,7 @@ ENDS = EXPONENTS[0], EXPONENTS[-1]
 HOT = 4096  # the paper's: this many regions are offloaded
 # The check by the server's CPU, fitted to 3.4 us with one region.
 HANDLE_NS = 618
-# A decision by counting, with pages in 4 GB: docs/unload.md has 29 to 32 ns, measured; by hints 4
+# A decision by counting, with pages in 4 GB: docs/explanation/measured.md has 29 to 32 ns, measured; by hints 4
 # to 5.
 CORE_NS = {"adaptive, by frequency": 30}
 DECIDES = ("counting decides as knowing would, but it costs CPU in each round trip, and what is gained is hardly more")

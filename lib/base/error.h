@@ -33,7 +33,7 @@ int weir_fail(struct weir_error *error, int status, const char *format, ...)
  */
 int weir_fail_memlock(struct weir_error *error, const char *what, size_t bytes, int status);
 
-/* The negative errno of docs/errors.md for a completion's status. */
+/* The negative errno of docs/reference/errors.md for a completion's status. */
 int weir_wc_errno(enum ibv_wc_status status);
 
 #endif

@@ -83,7 +83,7 @@ static char *map_aligned(uint64_t length, int fd)
 
 /*
  * Sealed, so that truncation can kill no process that maps the file. A software device can then
- * copy there without the kernel, four times as fast for 4 KiB (docs/softnic.md).
+ * copy there without the kernel, four times as fast for 4 KiB (docs/reference/softnic.md).
  */
 static char *map_file(uint64_t length, int *fd)
 {

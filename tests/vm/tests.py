@@ -80,7 +80,7 @@ def of_suite(build):
 
 
 def skipped_cases(log):
-    """How many of its cases a program has skipped: the source says why, and docs/conformance.md."""
+    """Number of cases that a program has skipped; docs/reference/conformance.md says why."""
     return sum("# SKIP" in line for line in log.decode(errors="replace").splitlines())
 
 

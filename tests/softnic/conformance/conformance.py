@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The table of verbs in docs/conformance.md, out of the tests.
+"""The table of verbs in docs/reference/conformance.md, out of the tests.
 
   conformance.py check LIBRARY     fails if the table is not what the tests say
   conformance.py write LIBRARY     writes it; LIBRARY is libweir-softnic.so
@@ -21,7 +21,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-TABLE = ROOT / "docs/conformance.md"
+TABLE = ROOT / "docs/reference/conformance.md"
 HEADERS = ("infiniband/verbs.h", "rdma/rdma_cma.h", "rdma/rsocket.h")
 DECLARATION = re.compile(r"^[\w *]*?\b((?:ibv|rdma)_\w+|r[a-z]+)\(", re.M)
 SYSTEM_LINE = re.compile(r'^# \d+ "([^"]*)".*?(?=^# \d+ "|\Z)', re.M | re.S)
@@ -45,20 +45,20 @@ RDMA_CORE = 56  # the latest whose verbs are all in the table
 HEAD = """<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
 # What softnic does of the verbs
 
-Made out of the tests by `tests/softnic/conformance/conformance.py`; a test fails when it is out of date. It has
-the verbs of rdma-core up to 56. "yes" means that tests of `tests/softnic` call it, and pass:
-`conformance.py tests VERB` names them, and they say what it must do. What is refused gives this
-error, and harms nothing. Below are what verbs that work
-[refuse](#what-verbs-that-work-refuse), and where [Soft-RoCE](#where-soft-roce-departs) does otherwise;
-sizes and numbers are in [softnic](softnic.md#limits).
+Generated from the tests by `tests/softnic/conformance/conformance.py`; a test fails when the page is out
+of date. The table covers rdma-core up to version 56. "yes" means: tests in `tests/softnic` call the
+verb and pass. `conformance.py tests VERB` names those tests. A refused verb returns the error shown
+and changes nothing. Further tables list [options that working verbs
+refuse](#what-verbs-that-work-refuse) and [differences of Soft-RoCE](#where-soft-roce-departs).
+[softnic](softnic.md#limits) has sizes and numbers.
 """
 
 SOFT_ROCE = """
 ## Where Soft-RoCE departs
 
-The tests named `verbs ...` run on softnic and, the same code, on the kernel's Soft-RoCE
-(`tests/vm/vm check`); here is what they find otherwise there, with Linux 6.1 and rdma-core 44. What is
-said is of Soft-RoCE; softnic does as the test's name says.
+The tests named `verbs ...` run on softnic and on the kernel's Soft-RoCE (`tests/vm/vm check`).
+The table lists the differences found on Soft-RoCE with Linux 6.1 and rdma-core 44. softnic behaves
+as the name of the test says.
 
 | test, or a function of one | what it is on Soft-RoCE |
 | --- | --- |
@@ -181,10 +181,10 @@ def main(args):
         TABLE.write_text(table(args[1]), encoding="utf-8")
     elif len(args) == 2 and args[0] == "check":
         if not TABLE.exists() or TABLE.read_text(encoding="utf-8") != table(args[1]):
-            sys.exit(f"docs/conformance.md is not what the tests say: run\n"
+            sys.exit(f"docs/reference/conformance.md is not what the tests say: run\n"
                      f"  tests/softnic/conformance/conformance.py write {args[1]}")
         if UNKNOWN in table(args[1]):
-            sys.exit("docs/conformance.md: a verb is neither called by a test nor refused")
+            sys.exit("docs/reference/conformance.md: a verb is neither called by a test nor refused")
         if too_new(args[1]):
             print(f"# rdma-core {installed_rdma_core()} has more than the table of rdma-core "
                   f"{RDMA_CORE}: {', '.join(sorted(too_new(args[1])))}")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What softnic refuses, and with which errno: conformance.py reads the table of docs/conformance.md
- * out of these lines. A verb that is made to work loses its line here.
+ * What softnic refuses, and with which errno: conformance.py makes the table of
+ * docs/reference/conformance.md out of these lines. A verb that is made to work loses its line here.
  */
 #include <errno.h>
 #include <poll.h>
