@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * When no queue is armed nobody listens to wakeups, lest one that is pulled late, or for no
- * reason, wake a program for nothing. So that this takes one call, an epoll of their own
- * stands for all wakeups where there is more than one.
+ * While no CQ is armed, the channel does not listen to wakeups, so that a late or needless one
+ * does not wake the program. Switching takes one system call: with more than one wakeup, a
+ * second epoll stands for all of them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,10 @@
 static int watch(int epoll, int op, int fd, uint32_t source, bool on)
 {
 	struct epoll_event e = {
-		/* The first who is told of a pull hears it, and then sees whether to go on. */
+		/*
+		 * The first thread to see a wakeup drains it, and then decides whether to
+		 * listen on.
+		 */
 		.events = on ? EPOLLIN | (source == CHANNEL_WAKEUPS ? EPOLLONESHOT : 0) : 0,
 		.data.u32 = source,
 	};
@@ -54,7 +57,7 @@ void comp_channel_fini(struct comp_channel *c)
 	pthread_mutex_destroy(&c->lock);
 }
 
-/* Under the channel's lock, as all that follows. */
+/* Under the channel's lock, as all functions below. */
 static void show_ready(struct comp_channel *c)
 {
 	eventfd_t n;
@@ -133,7 +136,7 @@ static void hear_pulled(int wakeups_fd)
 		wakeup_drain(pulled[i].data.ptr);
 }
 
-/* Who was it for? The arms say so. */
+/* A wakeup does not name a CQ; the armed flags tell which CQs were rung. */
 static void hear_cords(struct comp_channel *c)
 {
 	struct cq *cq;
@@ -147,7 +150,7 @@ static void hear_cords(struct comp_channel *c)
 			append(c, cq);
 }
 
-/* A pull that came late, for an arm that has ended, or that a peer made up: an event all the same. */
+/* Make an event for a wakeup that came late, after its CQ was disarmed, or that a peer forged. */
 static void make_event(struct comp_channel *c)
 {
 	struct cq *cq;
@@ -157,7 +160,7 @@ static void make_event(struct comp_channel *c)
 			append(c, cq);
 }
 
-/* The queues take turns, lest a busy one hide the others. */
+/* CQs take turns, so that a busy CQ does not starve the others. */
 static struct cq *take_first(struct comp_channel *c)
 {
 	struct cq *cq = c->first_fired;
@@ -170,7 +173,7 @@ static struct cq *take_first(struct comp_channel *c)
 	return cq;
 }
 
-/* As somebody left it who waits for no event: from now on it says how things are. */
+/* Undo what a thread that no longer waits left behind: show the channel's true state. */
 static void show_all(struct comp_channel *c)
 {
 	show_ready(c);
@@ -205,7 +208,7 @@ void comp_channel_arm(struct comp_channel *c, struct cq *cq, uint32_t how)
 {
 	pthread_mutex_lock(&c->lock);
 	if (has_cords(c) && is_armed(cq))
-		hear_cords(c); /* of the arm before, whose event it still is */
+		hear_cords(c); /* a ring for the last arm still makes its own event */
 	listen_to_cords(c, true);
 	if (doorbell_arm(cq, how))
 		append(c, cq);
@@ -217,7 +220,7 @@ void comp_channel_fire(struct comp_channel *c, struct cq *cq)
 {
 	pthread_mutex_lock(&c->lock);
 	append(c, cq);
-	c->is_ready = false; /* whoever waits for edges has one for each event */
+	c->is_ready = false; /* an edge-triggered poller gets an edge for each event */
 	show_ready(c);
 	pthread_mutex_unlock(&c->lock);
 }
@@ -229,7 +232,7 @@ static int add_to_cords(int wakeups_fd, struct wakeup *wakeup)
 	return epoll_ctl(wakeups_fd, EPOLL_CTL_ADD, wakeup->fd, &e);
 }
 
-/* From now on an epoll stands for the only one, and others. */
+/* Replace the only wakeup by an epoll that holds several. */
 static int expect_others(struct comp_channel *c)
 {
 	int fd = epoll_create1(EPOLL_CLOEXEC);
@@ -287,7 +290,10 @@ struct cq *comp_channel_take(struct comp_channel *c, struct comp_channel_news *n
 
 	pthread_mutex_lock(&c->lock);
 	if (news->pulled) {
-		/* That was told once only, unless somebody has begun to listen since. */
+		/*
+		 * EPOLLONESHOT has disabled the source, unless another thread listened again
+		 * since.
+		 */
 		if (c->began != news->began)
 			watch(c->ibv.fd, EPOLL_CTL_MOD, fd_of_cords(c), CHANNEL_WAKEUPS, false);
 		c->listens = false;

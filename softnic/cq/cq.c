@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Completion queues: making and polling. Their doorbells are in doorbell_page.c, channels in comp.c.
+ * Creating, polling and destroying completion queues. Doorbells are in doorbell.c, channels in
+ * comp_channel.c.
  */
 #include <errno.h>
 #include <sched.h>
@@ -64,7 +65,7 @@ struct cq *cq_at(uint32_t index)
 	return cq;
 }
 
-/* One less than a power of two, as providers give it. */
+/* One less than a power of two, as hardware providers round. */
 static uint32_t capacity_for(uint32_t cqe)
 {
 	uint32_t n = 1;
@@ -262,7 +263,7 @@ void cq_wait_for_promised(const struct cq *cq)
 		sched_yield();
 }
 
-/* Has anybody rung since there was nothing left? */
+/* Whether a doorbell was rung since the CQ was last empty. */
 static bool has_news(const struct cq *cq)
 {
 	const struct cq_doorbell *l;
@@ -273,7 +274,7 @@ static bool has_news(const struct cq *cq)
 	return false;
 }
 
-/* After doorbell_collect(): of what was heard the marks are there. */
+/* After doorbell_collect(), so that the marks of all counted arrivals are there. */
 static void hear_sources(struct cq *cq)
 {
 	const struct cq_doorbell *l;
@@ -309,7 +310,7 @@ int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 	doorbell_collect(cq);
 	hear_sources(cq);
 	if ((int32_t)(cq->arrived - cq->consumed) > (int32_t)cq->capacity)
-		look_for_overrun(cq); /* of many together, each of whom sees only its own */
+		look_for_overrun(cq); /* each of several ringers sees only its own arrivals */
 	n = ready_list_poll(&cq->ready_list, wc, room);
 	cq->consumed += n;
 	if (n < room && (int32_t)(cq->arrived - cq->consumed) > 0)
@@ -334,7 +335,10 @@ int cq_poll(struct ibv_cq *ibv, int room, struct ibv_wc *wc)
 
 enum { COUNT_AGAIN_NS = 1000000 };
 
-/* On the engine's thread, which must not wait for a program between start and end of a poll. */
+/*
+ * On the engine's thread, which must not wait for a program between ibv_start_poll() and
+ * ibv_end_poll().
+ */
 static void count_overrun(struct softnic_timer *t)
 {
 	struct cq *cq = (struct cq *)((char *)t - offsetof(struct cq, overrun));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Completion channels, as programs see them.
+ * The verbs of completion channels.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	return 0;
 }
 
-/* Of the thread's own doing: while it waits there are none. */
+/* A fault of the thread itself, which cannot occur while it waits. */
 static bool is_fault(int signal)
 {
 	return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
@@ -61,9 +61,9 @@ static bool is_fault(int signal)
 }
 
 /*
- * A read goes on after a signal if the handler was installed so (SA_RESTART), and programs count
- * on that. Waiting for an epoll never does, and does not say which signal it was. So it goes on
- * unless there is a handler that was not.
+ * read() resumes after a signal whose handler has SA_RESTART, and programs count on that.
+ * epoll_wait() never resumes and does not name the signal. So we resume unless some handler
+ * lacks SA_RESTART.
  */
 static bool goes_on_after_signals(void)
 {

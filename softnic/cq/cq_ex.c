@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Extended completion queues: one completion at a time, looked at while the queue is
- * locked. The device's clock is the monotonic one, in nanoseconds, which all processes of
- * the host have in common.
+ * Extended completion queues: the program reads one completion at a time while the CQ is
+ * locked. The device's clock is CLOCK_MONOTONIC in nanoseconds, common to all processes of the
+ * host.
  */
 #include <errno.h>
 #include <time.h>
@@ -98,7 +98,7 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 	return from_ex(ex)->done_ns;
 }
 
-/* Of the wall clock as it goes now: who sets it while work is under way confuses all. */
+/* By the wall clock as set now; setting the clock in between shifts the result. */
 static uint64_t read_wallclock_ns(struct ibv_cq_ex *ex)
 {
 	struct timespec t;
@@ -107,7 +107,7 @@ static uint64_t read_wallclock_ns(struct ibv_cq_ex *ex)
 	return t.tv_sec * 1000000000ull + t.tv_nsec - (softnic_now_ns() - from_ex(ex)->done_ns);
 }
 
-/* A reader that was not asked for stays NULL, as with hardware. */
+/* A reader not asked for stays NULL, as with hardware. */
 #define IF(flag, fn) (wc_flags & IBV_WC_EX_WITH_##flag ? fn : NULL)
 
 void cq_ex_init(struct cq *cq, uint64_t wc_flags)

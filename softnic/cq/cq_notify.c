@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The doorbells of completion queues: arming them, and ringing them, which makes an event in the
- * channel of one that is armed. Peers ring ours as we ring theirs.
+ * Arming completion queues and ringing their doorbells. A ring makes an event in the channel of
+ * an armed CQ. Peers ring our CQs as we ring theirs.
  */
 #include "comp_channel.h"
 #include "wakeup.h"
 #include "cq.h"
 
 /*
- * Pairs with cq_ring(): we store the arm and look for what arrived; the completion is stored
- * and the ringer looks at the arm. One of the two sees the other, and whoever takes the arm
- * back makes it known.
+ * Store-load pairing with cq_ring(): we set the armed flag, then read the arrivals; the ringer
+ * adds its arrival, then reads the flag. At least one side sees the other, and the side that
+ * clears the flag makes the event.
  *
- * The specification has an arm wait for the next completion, and the program poll once more.
- * But ConnectX, which keeps count of what it told, fires for what came since its last event:
- * UCX sleeps without looking again, and perftest takes no event for what was told before.
+ * By the specification, arming waits for the next completion, and the program polls once more
+ * after arming. ConnectX differs: it counts what it reported and fires for completions since
+ * its last event. Programs rely on both parts: UCX sleeps without polling again, and perftest
+ * expects no event for completions already reported.
  */
 int cq_arm(struct ibv_cq *ibv, int solicited_only)
 {
@@ -24,7 +25,7 @@ int cq_arm(struct ibv_cq *ibv, int solicited_only)
 	return 0;
 }
 
-/* Is there an arm, and was it we who took it? */
+/* Whether the CQ was armed and this call disarmed it. */
 static bool count_arrival(struct shared_cq *doorbell, uint32_t qpn, uint32_t n, bool solicited)
 {
 	uint32_t armed;

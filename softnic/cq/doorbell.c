@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A poller walks the doorbells of its queue without a lock that others take: a doorbell is put
- * behind the first, complete, and is taken away only under the lock of the poller, too. The
- * engine, which must not wait for a poller, tries for that; else the poller does it.
+ * A poller walks the doorbells of its CQ without the lock that other threads take. A doorbell
+ * is linked behind the first only when complete, and unlinked only under the poller's lock. The
+ * engine must not wait for a poller, so it tries that lock and otherwise leaves the unlinking
+ * to the poller.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static void put_page(struct shm_doorbell_page *doorbell_page)
 	free(doorbell_page);
 }
 
-/* Whatever was rung there rang another queue. */
+/* Earlier arrivals belong to a CQ that had this index before. */
 static void skip_arrivals(struct shared_cq *at)
 {
 	uint32_t arrivals = load_relaxed(&at->arrivals);
@@ -50,7 +51,7 @@ static void skip_arrivals(struct shared_cq *at)
 	store_relaxed(&at->consumed, arrivals);
 }
 
-/* Under doorbells_lock. A new one knows what the queue's own does. */
+/* Under doorbells_lock: a new doorbell starts with the state of the CQ's own. */
 static void copy_state(struct cq *cq, struct shared_cq *at)
 {
 	skip_arrivals(at);
@@ -90,7 +91,7 @@ int doorbell_attach(struct shm_doorbell_page *doorbell_page, struct cq *cq)
 	return 0;
 }
 
-/* What they rang unheard is the queue's. cq->lock held. */
+/* Under cq->lock: their uncounted arrivals pass to the CQ. */
 static void free_ended(struct cq *cq)
 {
 	struct cq_doorbell **at, *l;
@@ -109,7 +110,7 @@ static void free_ended(struct cq *cq)
 	pthread_mutex_unlock(&cq->doorbells_lock);
 }
 
-/* It rings once more, so that a poller looks; and forgets what ended, if we must not. */
+/* Rings the CQ's own doorbell so that a poller looks; frees the doorbells if the lock is free. */
 void doorbell_detach_all(struct shm_doorbell_page *doorbell_page)
 {
 	struct cq_doorbell *l;
@@ -123,7 +124,8 @@ void doorbell_detach_all(struct shm_doorbell_page *doorbell_page)
 		pthread_mutex_lock(&cq->doorbells_lock);
 		store_relaxed(&l->has_ended, true);
 		pthread_mutex_unlock(&cq->doorbells_lock);
-		ready_list_mark_all(cq->doorbell.at); /* what it completed and did not mark */
+		/* the client may have completed without marking */
+		ready_list_mark_all(cq->doorbell.at);
 		add_ordered(&cq->doorbell.at->arrivals, 1);
 		if (cq->ibv.channel && doorbell_was_rung(cq))
 			comp_channel_fire(to_comp_channel(cq->ibv.channel), cq);
@@ -196,8 +198,9 @@ void doorbell_ack(struct cq *cq, uint32_t waiting, bool all)
 }
 
 /*
- * Is there what was neither polled nor told of by an event, of the kind that is waited for? What a
- * poll had no room for is news again: who polls some and sleeps would sleep for ever.
+ * Whether there are completions of the kind armed for, neither polled nor reported by an event.
+ * A completion that the last poll had no room for counts again, or a program that polls part
+ * and sleeps would sleep for ever.
  */
 static bool has_news(const struct cq_doorbell *l, bool solicited)
 {
@@ -219,8 +222,8 @@ static void note_told(struct cq_doorbell *l)
 }
 
 /*
- * Under doorbells_lock: an event tells of all that came before it. A client that took its arm has
- * said itself when that was.
+ * Under doorbells_lock. One event reports all earlier arrivals. A client that cleared its flag
+ * has recorded itself which ones.
  */
 static bool end_arms(struct cq *cq)
 {
@@ -240,7 +243,7 @@ bool doorbell_arm(struct cq *cq, uint32_t how)
 	struct cq_doorbell *l, *news = NULL;
 
 	pthread_mutex_lock(&cq->doorbells_lock);
-	if (how > cq->armed) /* an arm for any event stays one */
+	if (how > cq->armed) /* armed for any event stays so */
 		store_relaxed(&cq->armed, how);
 	for (l = &cq->doorbell; l; l = l->next)
 		store_ordered(&l->at->armed, cq->armed);

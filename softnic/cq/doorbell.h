@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where a process rings our completion queues. Each that talks to us has a doorbell_page of its own,
- * which no other maps; so it can hold back, or make up, only what it has to say itself. Our
- * own completions ring nic.doorbell_page.
+ * The doorbells of our completion queues.
+ *
+ * Each client gets a doorbell page of its own, which no other process maps. So a client can
+ * suppress or forge only its own arrivals. Our own completions ring nic.doorbell_page.
  */
 #ifndef WEIR_SOFTNIC_CQ_DOORBELL_H
 #define WEIR_SOFTNIC_CQ_DOORBELL_H
@@ -13,97 +14,111 @@
 
 struct cq;
 
-/* Of a client. */
+/* The doorbell page of a client. */
 struct shm_doorbell_page {
 	struct shared_doorbells *shared;
-	uint32_t users; /* the client, and doorbells */
+	uint32_t users; /* references: the client, and each doorbell */
 	struct cq_doorbell *doorbells; /* nic.lock */
 	struct wakeup *wakeups; /* nic.lock */
 };
 
-/* One doorbell_page at one completion queue. */
+/* The doorbell of one CQ in one page. */
 struct cq_doorbell {
 	struct shared_cq *at;
 	struct shm_doorbell_page *doorbell_page; /* NULL: it is nic.doorbell_page */
 	struct cq *cq;
 	/* Written under cq->lock. */
-	uint32_t heard, solicited_heard; /* arrivals when they were last looked at */
-	uint32_t seen, solicited_seen; /* arrivals when there was nothing left */
-	uint32_t answered; /* what we told the ringer was consumed */
+	uint32_t heard, solicited_heard; /* arrivals at the last collect */
+	uint32_t seen, solicited_seen; /* arrivals when the CQ was last empty */
+	uint32_t answered; /* the count of consumed arrivals last published */
 	bool has_ended; /* cq->doorbells_lock */
-	struct cq_doorbell *next; /* of the queue's: the first is for ever its own */
+	struct cq_doorbell *next; /* in the CQ's list, whose first is always its own */
 	struct cq_doorbell *next_of_page; /* nic.lock */
 };
 
 /**
- * doorbell_page_create() - a client has come
- * @fd: to hand to it, and then to close
+ * doorbell_page_create() - create the page of a new client
+ * @fd: to pass to the client; the caller closes it
  *
- * Return: NULL if memory or descriptors are short.
+ * Return: the page, or NULL if memory or descriptors run out.
  */
 struct shm_doorbell_page *doorbell_page_create(int *fd);
 
 /**
- * doorbell_attach() - the client may ring that queue from now on
+ * doorbell_attach() - let the page's client ring @cq
  *
- * Context: nic.lock held; any lock but the queue's doorbells_lock may be.
+ * Context: nic.lock held; also any other lock but doorbells_lock of the CQ.
  * Return: 0 or -ENOMEM.
  */
 int doorbell_attach(struct shm_doorbell_page *doorbell_page, struct cq *cq);
 
 /**
- * doorbell_detach_all() - the client has left: what it rang counts, but it rings no more
+ * doorbell_detach_all() - detach a client that left, and keep what it rang
  *
- * It may have been killed about to wake us, or we have not heard it yet: that is an event.
+ * The client may have died just before it woke us, so each CQ it rang gets an event.
  *
- * Context: nic.lock held, on the engine's thread.
+ * Context: Engine thread, with nic.lock held.
  */
 void doorbell_detach_all(struct shm_doorbell_page *doorbell_page);
 
-/* A queue's side; the first doorbell is part of it. */
+/* The CQ's side. */
 
-/** doorbell_init() - with no doorbell but its own, as large as it is */
+/** doorbell_init() - set up the CQ's own doorbell, with the CQ's capacity */
 void doorbell_init(struct cq *cq);
 
-/** doorbell_fini() - the queue is to be destroyed. No locks held, nobody uses it. */
+/**
+ * doorbell_fini() - free the doorbells of a CQ that is being destroyed
+ *
+ * Context: No locks held; no thread uses the CQ.
+ */
 void doorbell_fini(struct cq *cq);
 
-/** doorbell_next() - a poller's walk from doorbell to doorbell. cq->lock held. */
+/**
+ * doorbell_next() - step a poller's walk over the doorbells
+ *
+ * Context: cq->lock held.
+ */
 static inline struct cq_doorbell *doorbell_next(const struct cq_doorbell *l)
 {
 	return load_acquire(&l->next);
 }
 
-/** doorbell_collect() - count what was rung so far. cq->lock held. */
+/**
+ * doorbell_collect() - count the arrivals at all doorbells
+ *
+ * Context: cq->lock held.
+ */
 void doorbell_collect(struct cq *cq);
 
 /**
- * doorbell_ack() - tell the ringers how much is left
- * @waiting: completions that were rung and are not taken
- * @all: nothing was left
+ * doorbell_ack() - publish to the ringers how many completions are consumed
+ * @waiting: completions announced but not yet polled
+ * @all: the poll left none
  *
  * Context: cq->lock held, after doorbell_collect().
  */
 void doorbell_ack(struct cq *cq, uint32_t waiting, bool all);
 
 /**
- * doorbell_arm() - have the next ringer wake us
+ * doorbell_arm() - ask the next ringer to wake us
  * @how: ARMED_ANY or ARMED_SOLICITED
  *
- * Each doorbell has an arm, which its ringer takes. But what makes an event is the arm in struct cq,
- * which no peer can reach: so there is one event for one arm, however many ring.
+ * Each doorbell has an armed flag, which its ringer clears. Only the flag in struct cq, out of
+ * the peers' reach, makes an event. So arming once gives one event, however many processes
+ * ring.
  *
- * Return: true if it has rung already, untold, so that this is an event, and the arm has ended.
+ * Return: true if unreported completions are already there: the caller owes the event, and the
+ *	CQ is disarmed.
  */
 bool doorbell_arm(struct cq *cq, uint32_t how);
 
-/** doorbell_disarm() - end the arm; false: there is none, so this is no event */
+/** doorbell_disarm() - disarm the CQ; false if it was not armed, so that no event is due */
 bool doorbell_disarm(struct cq *cq);
 
-/** doorbell_was_rung() - has a ringer taken its arm? Then end them all. */
+/** doorbell_was_rung() - disarm the CQ if a ringer has cleared its flag; true if so */
 bool doorbell_was_rung(struct cq *cq);
 
-/** doorbell_resize() - the queue holds as many from now on */
+/** doorbell_resize() - publish the CQ's new capacity */
 void doorbell_resize(struct cq *cq);
 
 #endif

@@ -5,8 +5,8 @@ enum { SEAT_BITS = 8, WORD_BITS = 64, WORDS = SHARED_SEATS / WORD_BITS };
 _Static_assert(SHARED_SEATS == 1 << SEAT_BITS, "a seat for each hash");
 
 /*
- * Fibonacci hashing (Knuth, volume 3, 6.4): numbers at any one distance from each other, as
- * programs that deal queue pairs out to queues make them, are spread evenly.
+ * Fibonacci hashing (Knuth, volume 3, 6.4) spreads numbers at any constant distance evenly.
+ * Programs that deal queue pairs out to CQs in turn make such numbers.
  */
 static uint32_t seat_of(uint32_t qpn)
 {
@@ -90,7 +90,7 @@ int ready_list_poll(struct ready_list *s, struct ibv_wc *wc, int room)
 		set_done(s, source);
 		n += source->poll(source->qp, wc + n, room - n);
 		if (n == room)
-			set_ready(s, source); /* it may have more: after the others */
+			set_ready(s, source); /* may have more: goes behind the others */
 	}
 	return n;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Datagrams, for of these sockets alone a peer cannot shut the end that is ours. When the
- * queue between them is full the pull is lost, but then the sleeper has others to hear, and
- * looks at all arms when it does.
+ * Datagram sockets, because only of these a peer cannot shut down our end. A wakeup is lost
+ * when the socket buffer is full, but then the sleeper has others to read and checks all armed
+ * flags.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ void wakeup_destroy(struct wakeup *wakeup)
 	free(wakeup);
 }
 
-/* A peer that pulls for ever must not hold us. */
+/* Bounded, because a peer may send for ever. */
 void wakeup_drain(const struct wakeup *wakeup)
 {
 	enum { ONCE = 4, TIMES = 256 };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How a peer wakes who sleeps at a completion channel of ours. Each that talks to us has a wakeup
- * of its own for each channel, a pair of sockets, and a pull is an empty datagram: so it can
- * lose, or make up, only its own pulls. What a pull is worth, the arms say: see doorbell.h.
+ * How a peer wakes a thread that sleeps at our completion channel.
+ *
+ * Each client has one wakeup, a socket pair, for each of our channels. A wakeup is an empty
+ * datagram, so a client can suppress or forge only its own. The armed flags decide whether a
+ * wakeup is worth an event: see doorbell.h.
  */
 #ifndef WEIR_SOFTNIC_CQ_WAKEUP_H
 #define WEIR_SOFTNIC_CQ_WAKEUP_H
@@ -16,7 +18,7 @@ struct comp_channel;
 /* The sleeper's side. */
 struct wakeup {
 	int fd;
-	int far_fd; /* to hand to its peer, as often as it asks */
+	int far_fd; /* passed to the client each time it asks */
 	struct shm_doorbell_page *doorbell_page;
 	struct comp_channel *channel;
 	struct wakeup *next_of_page; /* nic.lock */
@@ -24,22 +26,30 @@ struct wakeup {
 };
 
 /**
- * wakeup_get() - the wakeup of one that talks to us to that channel; makes it if it must
- * @wakeup: stays the doorbell_page's
+ * wakeup_get() - find or create the wakeup of a client for a channel
+ * @wakeup: owned by @doorbell_page
  *
- * Context: nic.lock held; the channel's lock is taken.
+ * Context: nic.lock held; takes the channel's lock.
  * Return: 0 or a negative errno.
  */
 int wakeup_get(struct shm_doorbell_page *doorbell_page, struct comp_channel *channel,
 	       struct wakeup **wakeup);
 
-/** wakeup_destroy() - that one is not heard any more. nic.lock held; takes the channel's. */
+/**
+ * wakeup_destroy() - stop listening to a wakeup and free it
+ *
+ * Context: nic.lock held; takes the channel's lock.
+ */
 void wakeup_destroy(struct wakeup *wakeup);
 
-/** wakeup_drain() - take what was pulled so far. The channel's lock held; never waits. */
+/**
+ * wakeup_drain() - receive all datagrams; never blocks
+ *
+ * Context: The channel's lock held.
+ */
 void wakeup_drain(const struct wakeup *wakeup);
 
-/* The peer's side: one for all queue pairs that are received from at the same channel. */
+/* The peer's side: one for all queue pairs whose receives complete at the same channel. */
 struct waker {
 	uint64_t channel;
 	int fd;
@@ -48,19 +58,23 @@ struct waker {
 };
 
 /**
- * waker_get() - the way to wake who sleeps at a peer's channel
- * @pulls: those of that peer
- * @channel: its number there
- * @fd: what it passed; taken, and set to -1, if it is the first to that channel
+ * waker_get() - find or add the socket that wakes sleepers at a peer's channel
+ * @pulls: the wakers of that peer
+ * @channel: the peer's number for the channel
+ * @fd: the descriptor the peer passed; taken and set to -1 if it is the channel's first
  * @pull: on success the caller owes one waker_put()
  *
- * Context: the lock of @pulls held.
- * Return: 0, -EPROTO if @fd is not what it should be, -ENOMEM.
+ * Context: The lock of @pulls held.
+ * Return: 0, -EPROTO if @fd is no datagram socket, -ENOMEM.
  */
 int waker_get(struct waker **pulls, uint64_t channel, int *fd, struct waker **pull);
 void waker_put(struct waker **pulls, struct waker *pull);
 
-/** waker_wake() - wake them. Any thread; never waits, whatever is at the other end. */
+/**
+ * waker_wake() - wake the sleepers; never blocks
+ *
+ * Context: Any thread.
+ */
 void waker_wake(const struct waker *pull);
 
 #endif

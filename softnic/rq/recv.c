@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What lies in shared memory is believed only as far as it agrees with what is remembered
- * here: an arrival counts if it is of a receive that is out and whose taker is done with
- * it, for this queue pair, once, and its length within the buffers.
+ * Shared memory is trusted only where it agrees with the owner's private record. An arrival
+ * counts once, and only under these conditions: its receive is out, its taker has finished, it
+ * names this queue pair, and its length fits the buffers.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +30,7 @@ int recv_post(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	return rc;
 }
 
-/* Is there one at a position, of those that were not polled? As many as fit, whatever peers do. */
+/* Whether an unpolled receive arrived at @at. Limited to the ring's size, whatever peers write. */
 static bool is_arrival(const struct recv_arrivals *a, uint32_t at, uint32_t *index)
 {
 	return at - a->polled < a->ring.size && !(a->flushing && at == a->end) &&
@@ -47,7 +47,7 @@ static void mark_arrived(struct qp *qp)
 			qp->rq->posted[index].has_arrived = true;
 }
 
-/* One that is done and did not arrive here may have arrived at another queue pair of the SRQ. */
+/* A finished receive that did not arrive here may have arrived at another queue pair of the SRQ. */
 static bool is_lost(const struct qp *qp, uint32_t index, uint32_t taker, uint32_t shift)
 {
 	const struct posted_recv *p = &qp->rq->posted[index];
@@ -64,9 +64,8 @@ static bool is_lost(const struct qp *qp, uint32_t index, uint32_t taker, uint32_
 }
 
 /*
- * What takers have, or had and did not pass on, oldest first: in the list no more, but in a
- * chain. There may be as many as there are receives, and a peer may say that it has all of
- * them; so each is looked at once.
+ * Moves to a chain, oldest first, the receives that @taker holds or finished without passing
+ * on. Each receive is visited once, because a peer may claim all of them.
  */
 static uint32_t gather_lost(struct qp *qp, uint32_t taker, uint32_t shift, uint32_t *first)
 {
@@ -100,7 +99,10 @@ void recv_take_back(struct qp *qp, uint32_t slot)
 	pthread_mutex_unlock(&rq->lock);
 }
 
-/* Of its own queue everything that is out and did not arrive, of an SRQ what its peer had. */
+/*
+ * A queue pair's own queue flushes every receive that has not arrived; an SRQ only those the
+ * peer had taken.
+ */
 void recv_flush(struct qp *qp)
 {
 	struct recv_arrivals *a = &qp->arrivals;
@@ -123,7 +125,7 @@ void recv_flush(struct qp *qp)
 		async_raise(qp->ibv.context, &qp->events, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
-/* What was flushed, and was not polled; NOT_OUT if that is all. */
+/* The next flushed receive to poll, or NOT_OUT. */
 static uint32_t take_flushed(struct qp *qp)
 {
 	struct recv_arrivals *a = &qp->arrivals;
@@ -147,7 +149,7 @@ static uint32_t take_flushed(struct qp *qp)
 	return index;
 }
 
-/* Its peer has it, or somebody received into it for this queue pair. */
+/* Whether the peer has taken the receive, or a taker finished it for this queue pair. */
 static bool is_used(const struct qp *qp, uint32_t index)
 {
 	const struct rq *ring = &qp->rq->ring;
@@ -178,9 +180,9 @@ void recv_forget(struct qp *qp)
 }
 
 /*
- * Which header a datagram has must be told with it (RoCE v2 annex, A17.4.5.1), and struct
- * ibv_wc has no field for it. ConnectX puts it where InfiniBand has the service level, and
- * there programs look: UCX drops what does not say.
+ * The RoCE v2 annex (A17.4.5.1) demands that a completion tells the datagram's header type, but
+ * struct ibv_wc has no field for it. ConnectX uses the service level, and programs look there:
+ * UCX drops a datagram without it.
  */
 static uint8_t packet_type(const struct rq_result *r)
 {
@@ -215,7 +217,7 @@ static void fill_wc(struct qp *qp, const struct posted_recv *posted, const struc
 	}
 }
 
-/* Returns how many completions it makes. */
+/* Returns the number of completions made, 0 or 1. */
 static int take_arrival(struct qp *qp, uint32_t index, struct ibv_wc *wc)
 {
 	struct recv_queue *rq = qp->rq;
@@ -255,7 +257,7 @@ static int flush_one(struct qp *qp, struct ibv_wc *wc)
 	return 1;
 }
 
-/* More came in than was posted: somebody writes where it should not. */
+/* More receives arrived than were posted: a peer forged arrivals. */
 static void fail_on_forged_arrival(struct qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
@@ -264,11 +266,11 @@ static void fail_on_forged_arrival(struct qp *qp)
 }
 
 /*
- * Who sends and receives by one completion queue polls what it sent before the answer to that, as
- * behind a NIC. So arrivals are counted, then promises waited for, then the sends counted that are
- * done; and those are polled first.
+ * A program that sends and receives on one CQ must poll a send before the answer to it, as with
+ * a NIC. So we count the arrivals, wait for promises, count the finished sends, and poll those
+ * sends first.
  *
- * What arrives from now on rings the queue after it was heard, and is of a later batch.
+ * A later arrival rings the doorbell after this collect and belongs to a later batch.
  */
 static void begin_batch(struct qp *qp)
 {
@@ -282,7 +284,7 @@ static void begin_batch(struct qp *qp)
 	a->batch_sent = load_acquire(&qp->sq.done);
 }
 
-/* If there is room left, all of the batch was polled. */
+/* Room left means that the whole batch was polled. */
 static int poll_batch(struct qp *qp, struct ibv_wc *wc, int room)
 {
 	struct recv_arrivals *a = &qp->arrivals;
@@ -324,7 +326,7 @@ int recv_poll(struct qp *qp, struct ibv_wc *wc, int room)
 		return 0;
 	}
 	if (a->polled != a->batch_end)
-		n = poll_batch(qp, wc, room); /* what there was no room for */
+		n = poll_batch(qp, wc, room); /* rest of a batch that had no room before */
 	if (n < room) {
 		begin_batch(qp);
 		n += poll_batch(qp, wc + n, room - n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Receives that are out are in a list, in the order posted, that ends at posted[size]. What is
- * in shared memory is never read back: wr_ids and lengths stay here.
+ * Receives that are out form a list in the order posted, ending at posted[size]. We never read
+ * wr_ids and lengths back from shared memory; they stay here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ bool recv_is_out(const struct recv_queue *rq, uint32_t index)
 	return index < rq->ring.size && rq->posted[index].next != NOT_OUT;
 }
 
-/* To the end of the list. */
+/* Append to the list. */
 static void set_out(struct recv_queue *rq, uint32_t index)
 {
 	uint32_t end = rq->ring.size, last = rq->posted[end].prev;

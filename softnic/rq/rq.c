@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The order in which a receive changes hands, by its turn:
+ * A receive's turn goes through these values:
  *
- *	(position, 0)			posted, by the owner
+ *	(position, 0)			posted by the owner
  *	(position, taker)		rq_take()
  *	(position, taker | RECV_DONE)	rq_finish(), then its index goes to the arrivals
  *
- * Posted, it can be found only from the ring's entry of that position, and head is only a
- * hint at the oldest such entry: it is behind by what dead or slow takers did not move.
+ * Takers find a posted receive only through the ring entry of its position. head is a hint at
+ * the oldest such entry, behind by as much as dead or slow takers did not advance it.
  */
 #include <errno.h>
 
 #include "rq.h"
 
-/* No honest crowd goes round more often without one of them succeeding. */
+/* Some thread succeeds in each round, so honest takers never need more. */
 enum { ROUNDS_MAX = 2 * SHARED_WRS_MAX };
 
 static uint64_t make_entry(uint32_t position, uint32_t low)
@@ -32,7 +32,7 @@ static bool swap_u64(uint64_t *at, uint64_t from, uint64_t to)
 					   __ATOMIC_ACQUIRE);
 }
 
-/* Whoever sees that an entry is used up moves the hint: its user may be dead. */
+/* Any thread that sees a used entry advances the hint: the entry's user may be dead. */
 static void advance_hint(uint32_t *hint, uint32_t position)
 {
 	__atomic_compare_exchange_n(hint, &position, position + 1, false, __ATOMIC_ACQ_REL,
@@ -60,7 +60,7 @@ uint32_t rq_size_for(uint32_t num)
 	return num ? size : 0;
 }
 
-/* One that was taken back while its taker was about to add it may be added twice. */
+/* Twice, because a receive taken back while its taker adds it may be added twice. */
 uint32_t arrivals_size_for(uint32_t rq_size)
 {
 	return 2 * rq_size;
@@ -100,7 +100,7 @@ static bool is_ring_size(uint32_t size, uint32_t max)
 	return size <= max && !(size & (size - 1));
 }
 
-/* Sizes are read once: the peer's program may change them any time. */
+/* Reads each size once, because the peer may change it at any time. */
 int rq_map(struct rq *rq, void *at, size_t room)
 {
 	struct shared_rq *s = at;
@@ -125,7 +125,7 @@ int arrivals_map(struct arrivals *a, void *at, size_t room, uint32_t size)
 	return 0;
 }
 
-/* Nobody takes it while it is written: the turn is nobody's first. */
+/* No thread can take the receive during the writes: its turn is invalid first. */
 void rq_post(const struct rq *rq, uint32_t position, uint32_t index, const struct ibv_sge *sges,
 	     uint32_t num_sge)
 {
@@ -174,8 +174,8 @@ uint32_t rq_dest(const struct rq *rq, uint32_t index)
 }
 
 /*
- * Pairs with rq_should_tell(): the limit is stored, then head looked at; a receive is
- * taken, then the limit looked at. One of the two sees the other.
+ * Store-load pairing with rq_should_tell(): the owner stores the limit, then reads head; a
+ * taker takes a receive, then reads the limit. At least one side sees the other.
  */
 void rq_set_limit(const struct rq *rq, uint32_t limit)
 {
@@ -216,7 +216,7 @@ bool arrivals_are_overrun(const struct arrivals *a, uint32_t position)
 	return (int32_t)(position_of(e) - position) > 0;
 }
 
-/* Returns false if it is nonsense. */
+/* Returns false if the contents are invalid. */
 static bool copy_receive(const struct rq *rq, const struct shared_recv *recv, struct rq_receive *r)
 {
 	uint32_t i;

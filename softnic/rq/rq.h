@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A receive queue that many take from at once, without a lock.
+ * A receive queue that many senders take from at once, without a lock.
  *
- * The owner posts receives; whoever sends takes the oldest, fills its buffers and adds it
- * to the arrivals of the queue pair it sent to, which the owner polls. The same for all:
- * one taker (RC, UC), many takers (UD), many queue pairs (SRQ).
+ * The owner posts receives. A sender takes the oldest, fills its buffers and adds it to the
+ * arrivals of the destination queue pair, which the owner polls. One taker (RC, UC), many
+ * takers (UD) and many queue pairs (SRQ) work alike.
  *
- * A taker may die, or be stopped, between any two instructions. So nobody waits for
- * anybody: a receive is taken by one compare-and-swap that names the taker, and is added
- * to the arrivals by another, and whoever comes later moves a head or a tail that was left
- * behind. What a dead taker held is found by its name.
+ * A taker may die or stop between any two instructions, so no thread waits for another. One
+ * compare-and-swap that names the taker takes a receive, and another adds it to the arrivals.
+ * Later threads advance a head or tail that was left behind. The owner finds the receives of a
+ * dead taker by its name.
  *
- * A receive goes by its index. It changes hands by its turn, which holds its position too:
- * the count of receives posted before it, which does not come again for 2^32 of them. So
- * whoever comes too late, by however much, fails in its compare-and-swap.
+ * A receive is known by its index. It changes hands by its turn, a word that also holds its
+ * position: the count of receives posted before, which repeats after 2^32. So the
+ * compare-and-swap of a late taker fails.
  *
- * Peers can write all of it. Views hold what was checked when it was mapped; loops are
- * bounded; the owner believes an arrival only of a receive that is out.
+ * Peers can write all of this memory. A view keeps the sizes checked when it was mapped. Loops
+ * are bounded. The owner accepts an arrival only for a receive that is out.
  */
 #ifndef WEIR_SOFTNIC_RQ_RQ_H
 #define WEIR_SOFTNIC_RQ_RQ_H
 
 #include "softnic/shm/shared.h"
 
-/* A side's view of a receive queue. */
+/* One side's view of a receive queue. */
 struct rq {
 	struct shared_rq *shared;
-	uint32_t size; /* a power of two; 0: there are no receives */
+	uint32_t size; /* a power of two; 0: no receives */
 	uint32_t sges;
 };
 
-/* A side's view of arrivals. */
+/* One side's view of arrivals. */
 struct arrivals {
 	struct shared_arrivals *shared;
 	uint32_t size; /* a power of two, or 0 */
 };
 
-/* A receive as it was when it was looked at: out of reach of changes. */
+/* A private copy of a receive, as rq_peek() saw it. */
 struct rq_receive {
 	uint32_t position, index;
 	uint32_t num_sge;
@@ -44,32 +44,32 @@ struct rq_receive {
 	struct ibv_sge sges[SHARED_SGES_MAX];
 };
 
-/* How a receive ended; the fields are those of struct shared_recv. */
+/* How a receive ended; the fields of struct shared_recv. */
 struct rq_result {
 	uint32_t status, opcode, flags, byte_len, imm, src_qp, dest_qp;
 	uint64_t done_ns;
 };
 
-/** rq_bytes(), arrivals_bytes() - how much memory they take */
+/** rq_bytes(), arrivals_bytes() - the memory needed, in bytes */
 size_t rq_bytes(uint32_t size, uint32_t sges);
 size_t arrivals_bytes(uint32_t size);
 
-/** rq_size_for() - the size of a ring that holds so many: a power of two, 0 for none */
+/** rq_size_for() - the ring size for @num receives: a power of two, or 0 for none */
 uint32_t rq_size_for(uint32_t num);
 
-/** arrivals_size_for() - of a ring that holds what a receive queue of that size may have */
+/** arrivals_size_for() - the size of the arrivals ring for a receive queue of @rq_size */
 uint32_t arrivals_size_for(uint32_t rq_size);
 
-/* The owner's side; its host serialises the calls for one queue. */
+/* The owner's side. The host serialises the calls for one queue. */
 
-/** rq_format(), arrivals_format() - make an empty one in zeroed memory */
+/** rq_format(), arrivals_format() - format an empty ring in zeroed memory */
 void rq_format(struct rq *rq, void *at, uint32_t size, uint32_t sges, uint32_t pd);
 void arrivals_format(struct arrivals *a, void *at, uint32_t size);
 
 /**
- * rq_first_position(), arrivals_first_position() - where positions begin
+ * rq_first_position(), arrivals_first_position() - the first position
  *
- * Beyond what zeroed memory could be taken for.
+ * Not 0, so that zeroed memory is never taken for an entry.
  */
 static inline uint32_t rq_first_position(const struct rq *rq)
 {
@@ -82,80 +82,86 @@ static inline uint32_t arrivals_first_position(const struct arrivals *a)
 }
 
 /**
- * rq_post() - hand out a receive
- * @position: one more than the last time
+ * rq_post() - post a receive
+ * @position: one more than at the last call
  * @index: of a receive that is not out
- * @sges: its buffers, or NULL to hand out again what is there
+ * @sges: its buffers, or NULL to keep the present ones
  * @num_sge: at most @rq->sges; ignored without @sges
  */
 void rq_post(const struct rq *rq, uint32_t position, uint32_t index, const struct ibv_sge *sges,
 	     uint32_t num_sge);
 
 /**
- * rq_taker() - who has a receive that is out
- * @done: set to whether it is done with it
+ * rq_taker() - find the taker of a receive that is out
+ * @done: set to whether the taker has finished
  *
- * Return: the number of a queue pair, 0 if nobody has it.
+ * Return: the taker's queue pair number; 0 if not taken.
  */
 uint32_t rq_taker(const struct rq *rq, uint32_t position, uint32_t index, bool *done);
 
-/** rq_result() - how a receive that is done ended; every field is a peer's word */
+/** rq_result() - read how a finished receive ended; the peer can have written any values */
 void rq_result(const struct rq *rq, uint32_t index, struct rq_result *result);
 
-/** rq_dest() - the number of the queue pair that it was for, when it is done; as rq_result() */
+/**
+ * rq_dest() - the destination queue pair number of a finished receive; any value, as in
+ * rq_result()
+ */
 uint32_t rq_dest(const struct rq *rq, uint32_t index);
 
-/** rq_set_limit() - ask to be told when fewer than @limit are left; 0: do not */
+/** rq_set_limit() - ask for a message when fewer than @limit receives are left; 0: never */
 void rq_set_limit(const struct rq *rq, uint32_t limit);
 
-/** rq_is_below_limit() - is a limit set, and are there fewer left? */
+/** rq_is_below_limit() - whether a limit is set and fewer receives are left */
 bool rq_is_below_limit(const struct rq *rq);
 
 /**
- * arrivals_next() - which receive arrived at a position
- * @index: written if there is one; any number
+ * arrivals_next() - read the arrival at a position
+ * @index: set if there is an arrival; any value
  *
- * Return: true if there is one.
+ * Return: true if there is an arrival.
  */
 bool arrivals_next(const struct arrivals *a, uint32_t position, uint32_t *index);
 
-/** arrivals_are_overrun() - more than could be came in: somebody does not play by the rules */
+/** arrivals_are_overrun() - whether more arrived than possible, so that a peer broke the rules */
 bool arrivals_are_overrun(const struct arrivals *a, uint32_t position);
 
-/* The takers' side. Any thread of any process. */
+/* The takers' side, for any thread of any process. */
 
 /**
- * rq_map(), arrivals_map() - a view of a peer's
- * @room: bytes that are mapped there
+ * rq_map(), arrivals_map() - make a view of a peer's memory
+ * @room: bytes mapped at @at
  *
- * Return: 0, or -EPROTO if it is not what it should be.
+ * Return: 0, or -EPROTO if the memory does not hold a valid ring.
  */
 int rq_map(struct rq *rq, void *at, size_t room);
 int arrivals_map(struct arrivals *a, void *at, size_t room, uint32_t size);
 
 /**
- * rq_peek() - look at the oldest receive
- * @r: a copy; valid only if rq_take() succeeds
+ * rq_peek() - read the oldest receive
+ * @r: a copy, valid only if rq_take() then succeeds
  *
- * Return: 0, -EAGAIN if there is none, -EPROTO if there is nonsense.
+ * Return: 0, -EAGAIN if no receive is posted, -EPROTO if the contents are invalid.
  */
 int rq_peek(const struct rq *rq, struct rq_receive *r);
 
-/** rq_take() - take what was looked at. False: it is gone, look again. */
+/** rq_take() - take the receive that rq_peek() read; false: already taken, peek again */
 bool rq_take(const struct rq *rq, const struct rq_receive *r, uint32_t taker);
 
 /**
- * rq_finish() - say how it ended and pass it on to the owner
+ * rq_finish() - store the result and pass the receive on to the owner
  *
- * Return: false if the owner has taken it back meanwhile, for it gave up on us.
+ * Return: false if the owner has given up on the taker and taken the receive back.
  */
 bool rq_finish(const struct rq *rq, const struct rq_receive *r, uint32_t taker,
 	       const struct rq_result *result, const struct arrivals *a);
 
-/** arrivals_add() - the last step of rq_finish(): the owner may see it from now on */
+/** arrivals_add() - the last step of rq_finish(): make the receive visible to the owner */
 void arrivals_add(const struct arrivals *a, uint32_t index);
 
-/** rq_should_tell() - fewer are left than the owner's limit, and the caller is to tell it */
+/**
+ * rq_should_tell() - whether fewer receives than the limit are left and the caller must tell
+ * the owner
+ */
 bool rq_should_tell(const struct rq *rq);
 
 #endif

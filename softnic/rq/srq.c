@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The limit is watched by whoever takes a receive: the first to find too few left tells
- * the owner's engine, which looks for itself. One that dies before it tells is noticed as
- * every death is, and the engine looks then.
+ * Takers watch the limit. The first taker to find too few receives left tells the owner's
+ * engine, which checks for itself. If that taker dies before it tells, the engine checks when
+ * it notices the death.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	return 0;
 }
 
-/* Under rq.lock. One arm, one event. */
+/* Under rq.lock. Arming once gives one event. */
 static void check_limit(struct srq *srq)
 {
 	if (!srq->limit || !rq_is_below_limit(&srq->rq.ring))
@@ -123,7 +123,7 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	pthread_mutex_lock(&srq->rq.lock);
 	srq->limit = attr->srq_limit;
 	rq_set_limit(&srq->rq.ring, srq->limit);
-	check_limit(srq); /* it may be so already */
+	check_limit(srq); /* may be below already */
 	pthread_mutex_unlock(&srq->rq.lock);
 	return 0;
 }

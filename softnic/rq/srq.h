@@ -26,10 +26,13 @@ static inline struct srq *to_srq(struct ibv_srq *srq)
 	return (struct srq *)srq;
 }
 
-/* ibv_post_srq_recv(), through ibv_context.ops */
+/* ibv_post_srq_recv(), called through ibv_context.ops. */
 int srq_post(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
-/** srq_check_limit() - if a queue pair has an SRQ, are too few left there? Then tell. */
+/**
+ * srq_check_limit() - raise the limit event of @qp's SRQ, if any, when too few receives are
+ * left
+ */
 void srq_check_limit(struct qp *qp);
 
 #endif
