@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Plants bugs in a copy of the core, one at a time: the hunt, the property test, or a unit test where
-that knows more, must find each.
+"""Plant bugs in a copy of the core, one at a time. The hunt, the property test or a unit test must
+find each bug.
 
-  canary.py ROOT CC
+canary.py ROOT CC
 
-A test that finds nothing proves nothing until it has been seen to find something. The hunt comes
-first, since it is fast. Which runs the property test makes depends on the version of hypothesis: a
-bug that they miss is looked for again, in more of them. Either finds a bug by saying so; if it could
-not look, that is an error of this test. There is a copy for each CPU, of which only what a bug
-changes is compiled.
+A test proves something only after it has been seen to fail. The hunt runs first because it is
+fast. The runs of the property test depend on the version of hypothesis, so a bug that survives
+is tried again with more runs. A checker that cannot run is an error of this test, not a find.
+There is one copy of the tree for each CPU; only the files that a bug changes are compiled
+again.
 """
 
 import concurrent.futures
@@ -24,13 +24,13 @@ import tempfile
 
 MORE_EXAMPLES = 3000
 SEEDS = 5000
-# What takes longer, and what needs so many times the processor that a clean core needs, hangs.
+# A run hangs if it takes longer than LONG_S, or HANG times the CPU time of a clean core.
 LONG_S, HANG = 900, 5
 
-# How the hunt and the property test end.
+# Exit statuses of the hunt and of the property test.
 HOLDS, BROKEN, SKIPPED = 0, 1, 77
 
-# What is wrong then, the file, the line as it is, and as it is planted.
+# Each bug: the symptom, the file, the original line, the planted line.
 BUGS = [
     ("reads pass writes", "core/engine/order.c",
      "n->blockers += n->modifies || other->modifies;", "n->blockers += n->modifies;"),
@@ -418,7 +418,8 @@ BUGS = [
      "local->passed = is_over ? 0 : local->passed;", ";"),
 ]
 
-# Files of which unit tests know more than the hunt and the property test; the quickest comes first.
+# Files where unit tests find more than the hunt and the property test; the fastest test comes
+# first.
 VOLUME = tuple(f"tests/core/volume/volume{name}_test.c"
                for name in ("", "_local", "_placement", "_world"))
 ORDER = ("tests/core/engine/order_test.c",)
@@ -430,37 +431,36 @@ UNITS = {"core/engine/order.c": ORDER, "core/engine/order_hash.h": ORDER, "core/
          "core/slots/slot_bitmap.c": ("tests/core/slots/slot_bitmap_test.c",),
          "core/slots/slot_poll.c": ("tests/core/slots/slot_poll_test.c",), "core/slots/slot_poll.h": ("tests/core/slots/slot_poll_test.c",), "core/slots/moderation.c": ("tests/core/slots/moderation_test.c",), "core/volume/volume.c": VOLUME,
          "core/volume/volume_resync.c": VOLUME, "core/volume/volume_local.c": VOLUME, "core/volume/volume_placement.c": VOLUME}
-# Of these it is all there is to know.
+# Files that only unit tests cover.
 ONLY_BY_UNIT = ("core/unload/cpu_budget.h", "core/unload/unload_rx.c", "core/unload/path.c", "core/unload/page_heat.c", "core/poll/poll.c", "core/poll/idle_time.c", "core/base/ordered_store.h",
                 "core/sched/sched.c", "core/sched/drr.c", "core/slots/slot_bitmap.c", "core/slots/slot_poll.c", "core/slots/slot_poll.h", "core/slots/moderation.c", "core/volume/volume.c",
                 "core/volume/volume_resync.c", "core/volume/volume_local.c", "core/volume/volume_placement.c")
 
 
 def cpu_seconds():
-    """What all programs that have ended have used of the processors."""
+    """CPU seconds used by all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def is_broken(run):
-    """Whether a promise is, as a run that came to its end says."""
+    """Return whether a run that finished reports a broken promise."""
     if run.returncode not in (HOLDS, BROKEN):
         raise RuntimeError(f"{run.args[0]} exits with {run.returncode}:\n{run.stdout}{run.stderr}")
     return run.returncode == BROKEN
 
 
 def run_within(limit_s, *command):
-    """A run that is killed when it has used so much of a processor: it hangs, however busy the
-    machine is."""
+    """Run a command with a limit on CPU time, not on wall time, because the machine may be busy."""
     return subprocess.run(["sh", "-c", 'ulimit -t "$0" && exec "$@"', str(limit_s), *command],
                           capture_output=True, text=True, timeout=LONG_S)
 
 
 class Copy:
-    """A copy of the core with what looks for bugs in it; one bug is planted after the other.
+    """A copy of the core and its checkers, for one planted bug at a time.
 
-    What is compiled from the core as it is stays; what a bug changes is compiled beside it, and
-    linked in its place.
+    Objects of the clean core are kept. A file with a planted bug is compiled beside its clean
+    object, and linked instead.
     """
 
     def __init__(self, source, cc, root):
@@ -484,7 +484,7 @@ class Copy:
         subprocess.run([*self.cc, *options, "-c", path, "-o", to], check=True)
 
     def object_of(self, path):
-        """As it is to be linked now: compiled when it is first wanted, if the bug changes it."""
+        """Return the object to link now. The first use of a planted file compiles the file."""
         if path in self.planted and not self.planted[path]:
             self.planted[path] = path.with_suffix(".planted.o")
             self.compile(path, self.planted[path])
@@ -496,26 +496,28 @@ class Copy:
         return program
 
     def hunts(self, limit_s):
-        """Whether the hunt comes upon a promise that is broken. A crash is one, too, and a hang."""
+        """Return whether the hunt finds a broken promise. A crash or a hang counts."""
         program = self.link(self.core + self.hunt, "hunt")
         run = run_within(limit_s, program, "1", str(SEEDS))
         return run.returncode < 0 or is_broken(run)
 
     def test(self, examples=""):
-        """A run of the property test."""
+        """Run the property test."""
         library = self.link(self.core + self.property, "engine.so", "-shared")
         return subprocess.run([sys.executable, self.root / "tests/core/engine/engine_property.py", library],
                               env={**os.environ, "WEIR_SHRINK": "0", "WEIR_EXAMPLES": str(examples)},
                               capture_output=True, text=True, timeout=LONG_S)
 
     def unit_finds(self, limit_s, name):
-        """Whether a unit test of a file fails. A crash is failing, too, and so is a hang."""
+        """Return whether a unit test of the file fails. A crash or a hang counts."""
         programs = (self.link([*self.core, self.root / unit], "unit", "-lcmocka")
                     for unit in UNITS[name])
         return any(run_within(limit_s, program).returncode != 0 for program in programs)
 
     def look(self, limit_s, name):
-        """Who finds what is planted in the file @name, or None; the cheapest looks first."""
+        """Return which checker finds the bug planted in the file @name, or None; the cheapest runs
+        first.
+        """
         if name in UNITS and self.unit_finds(limit_s, name):
             return "unit test"
         if name in ONLY_BY_UNIT:
@@ -525,7 +527,7 @@ class Copy:
         return "property test" if any(is_broken(self.test(n)) for n in ("", MORE_EXAMPLES)) else None
 
     def finds(self, limit_s, name, line, planted):
-        """Who finds a bug, or None; the copy is clean again then."""
+        """Return which checker finds a bug, or None. The copy is clean again afterwards."""
         path = self.root / name
         text = path.read_text()
         path.write_text(text.replace(line, planted))
@@ -544,7 +546,7 @@ def check_patterns(root):
 
 
 def search(copies, limit_s):
-    """The bugs that are not found. Each copy takes the next bug when it is done with one."""
+    """Return the bugs that no checker finds. Each copy takes the next bug when free."""
     free = queue.SimpleQueue()
     for copy in copies:
         free.put(copy)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The inbox: order, and its protocol with real threads. tests/model/inbox.pml tries every
- * interleaving of few threads; this one tries the real barriers.
+ * The inbox: its order, and its protocol with real threads. tests/model/inbox.pml checks every
+ * interleaving of a few threads; this test exercises the real barriers.
  */
 #include <pthread.h>
 
@@ -66,12 +66,12 @@ static void what_comes_with_one_step_stays_together(void **state)
 	assert_null(node);
 }
 
-/* A NIC: what is below the lock is guarded by it. */
+/* A NIC: @lock guards the fields below it. */
 struct inbox_nic {
 	struct weir_inbox inbox;
 	pthread_mutex_t lock;
 	int taken, posted;
-	int next[THREADS]; /* number of the letter expected from each thread */
+	int next[THREADS]; /* the letter number expected next from each thread */
 	int disorder;
 };
 
@@ -89,7 +89,7 @@ static void take_all(struct inbox_nic *nic)
 	}
 }
 
-/* The protocol, with chains of CHAIN. */
+/* The protocol, with chains of CHAIN letters. */
 static void serve(struct inbox_nic *nic)
 {
 	bool more;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is written for who watches: words whole, in order, and nothing beside them. */
+/* Ordered stores for a polling reader: whole words, in order, nothing outside the range. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -9,7 +9,7 @@
 #define LENGTH_MAX 40u
 #define MESSAGES 200000u
 
-/* Every aligned word of @bytes that lies within is part of one that is stored at once. */
+/* Every aligned word of @bytes inside the range is written by a single store. */
 static void expect_whole(uintptr_t addr, uint32_t length, uint32_t bytes)
 {
 	uintptr_t at = addr, word, end = addr + length;
@@ -56,10 +56,10 @@ static void as_many_bytes_as_there_are_and_no_more(void **state)
 		}
 }
 
-/* Twelve bytes: a word of eight, and one of four that says that it is there. */
+/* Twelve bytes: the number, then a four-byte flag that marks the message as complete. */
 struct stored_message {
 	uint64_t number;
-	uint32_t flag; /* the number's last byte, four times */
+	uint32_t flag; /* the last byte of the number, four times */
 } __attribute__((aligned(8)));
 
 #define MESSAGE_BYTES 12
@@ -79,7 +79,10 @@ static void *writer(void *arg)
 	return NULL;
 }
 
-/* Between two looks at the number, which are near enough to each other to be told apart by a byte. */
+/*
+ * @before and @after are two readings of the number around @flag. The readings are close enough
+ * for the last byte to tell them apart.
+ */
 static void expect_flag(uint64_t before, uint32_t flag, uint64_t after)
 {
 	uint8_t ahead = (uint8_t)(flag - (before - 1));
@@ -91,7 +94,8 @@ static void expect_flag(uint64_t before, uint32_t flag, uint64_t after)
 
 static void who_watches_the_end_sees_it_whole_and_all_before_it(void **state)
 {
-	static struct stored_message m; /* the writer outlives a failure */
+	/* static, because the writer thread outlives a failed assertion */
+	static struct stored_message m;
 	uint64_t before, after = 0;
 	pthread_t thread;
 	uint32_t flag;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The trace: the ring, and what the engine writes into it. */
+/* The trace: its ring, and the records that the engine writes. */
 #include <pthread.h>
 
 #include "tests/support/engine_bench.h"
@@ -69,7 +69,7 @@ static void *write_many(void *arg)
 	return NULL;
 }
 
-/* Whatever the reader gets while the writer laps it was written at one time. */
+/* While the writer laps the reader, each record that the reader gets was written as a whole. */
 static void what_is_read_belongs_together(void **state)
 {
 	struct weir_trace_slot ring[SLOTS] = { { 0 } };
@@ -116,7 +116,7 @@ static void traced_init(struct traced *t, uint64_t window, uint16_t channels)
 	weir_engine_trace(&t->b->engine, &t->trace);
 }
 
-/* The record with @number says exactly this. */
+/* The record with @number equals @expect. */
 static void assert_noted(const struct traced *t, uint64_t number,
 			 const struct weir_trace_record *expect)
 {

@@ -174,7 +174,6 @@ static void a_barrier_times_out_too(void **state)
 	bench_free(b);
 }
 
-/* Cancel. */
 
 static void cancel_takes_what_is_not_posted(void **state)
 {

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Random requests over a small memory, against a memory that takes one at a time.
+"""Compare random requests over a small memory with a memory that takes one request at a time.
 
-  engine_property.py LIBRARY
+engine_property.py LIBRARY
 
-LIBRARY is the engine with sim.c around it, which checks each step. Here it is checked what
-the requests did: completions come in random order, channels break and come back, what was lost arrives after all,
-requests time out and are cancelled; and yet each byte that a read returned, and each old value of an
-atomic, must be what a naive memory has that takes the requests in the order submitted.
+LIBRARY is the engine with engine_sim.c, which checks each step. This test checks the effect of
+the requests. Completions come in random order, channels break and recover, lost WRs arrive
+late, requests time out and are cancelled. Even so, each byte read and each old value of an
+atomic must match a naive memory that takes the requests in the order submitted.
 
-WEIR_EXAMPLES sets how many runs to make; without it a fixed set of runs is made. With
-WEIR_SHRINK=0 a failing run is not made smaller before it is shown.
+WEIR_EXAMPLES sets the number of runs; by default a fixed set of runs is made. WEIR_SHRINK=0
+shows a failing run without making it smaller first.
 """
 
 import errno
@@ -30,7 +30,7 @@ except ImportError as missing:
 READ, WRITE, CAS, FADD, SEND, BARRIER = range(6)
 NOTHING, POSTED, DONE, FAILED = range(4)
 ENGINES, CHANNELS = 3, 4
-CELL = 512  # the grain of the small memory, bytes
+CELL = 512  # granularity of the small memory, in bytes
 CELLS = 40
 FRAGMENT = 4096
 NEVER = 2**64 - 1
@@ -39,7 +39,7 @@ ffi = cffi.FFI()
 header = (pathlib.Path(__file__).parents[2] / "support/engine_sim.h").read_text()
 ffi.cdef("\n".join(line for line in header.splitlines() if not line.startswith("#")))
 
-# How a WR may end: its status, and whether it has taken effect, or may still.
+# How a WR may end: its status, and whether it has taken effect (LATER: still may).
 NO, YES, LATER = range(3)
 OUTCOMES = {
     "done": (0, YES),
@@ -54,27 +54,27 @@ OUTCOMES = {
     "local fault in the middle": (-errno.EFAULT, YES),
     "local fault, under way": (-errno.EFAULT, LATER),
 }
-# Mostly they succeed, or there would be little left to see.
+# Most WRs succeed, so that runs get far.
 outcomes = st.one_of(st.just("done"), st.just("done"), st.sampled_from(sorted(OUTCOMES)))
 
 
 class Request:
-    """What was asked for, and what became of it."""
+    """A submitted request and its result."""
 
     def __init__(self, op, first, cells, number, compare, exclusive):
         self.op, self.number, self.compare = op, number, compare
         self.exclusive = exclusive
         self.cells = range(first, first + cells)
         self.status = None
-        self.seen = {}  # cell: the value that was there when it took effect
+        self.seen = {}  # cell: its value when the request took effect
         self.may_repeat = op == READ or (op == WRITE and exclusive)
-        self.is_suspect = False  # what it was merged with met a local fault
-        self.is_unknown = False  # a part that changes memory was lost on its way
-        self.is_abandoned = False  # so was a part on a channel that was given up
-        self.is_guilty = False  # a part of it alone was refused, or all that it was merged with
+        self.is_suspect = False  # a WR merged from this and other requests met a local fault
+        self.is_unknown = False  # a part that changes memory was lost in flight
+        self.is_abandoned = False  # a part was lost on a channel that was then given up
+        self.is_guilty = False  # a WR failed that carried this request alone, or only guilty ones
 
     def effect(self, value):
-        """The value of a cell after it."""
+        """Return the value of a cell after this request."""
         if self.op == WRITE:
             return 1000 * (self.number + 1)
         if self.op == FADD:
@@ -102,14 +102,15 @@ class Engines(RuleBasedStateMachine):
         self.by_number = {}
         self.now = 0
         self.held = False
-        self.channels = {}  # those that are up or broken
-        self.under_way = []  # what went astray: the engine, the channel, the parts
-        self.astray = []  # the same of what has taken effect or never will: the request
+        self.channels = {}  # channels that are up or broken
+        self.under_way = []  # lost WRs that may still arrive: engine, channel, parts
+        # requests in doubt, whether or not a lost WR took effect: engine, channel, request
+        self.astray = []
         for engine in range(ENGINES):
             for channel in range(channels):
                 self.channel_up(engine, channel, False)
 
-    # What the engines did.
+    # Handle the events of the engines.
 
     def take_events(self):
         while (event := self.library.engine_sim_event(self.sim)).type != NOTHING:
@@ -121,7 +122,7 @@ class Engines(RuleBasedStateMachine):
                 self.channels[event.engine, event.channel] = "broken"
 
     def carried(self, wr):
-        """What a WR carries: a part of each of one or more requests."""
+        """Return what a WR carries: a part of one or more requests."""
         count = self.library.engine_sim_carried(self.sim, wr.wr, 0, ffi.new("struct engine_sim_event *"))
         parts = [ffi.new("struct engine_sim_event *") for _ in range(count)]
         for index, part in enumerate(parts):
@@ -142,7 +143,7 @@ class Engines(RuleBasedStateMachine):
                 request.seen[cell] = memory[cell]
                 memory[cell] = request.effect(memory[cell])
 
-    # What happens to them.
+    # Steps.
 
     @rule(engine=st.integers(0, ENGINES - 1), op=st.sampled_from([READ, WRITE, READ, WRITE, CAS,
                                                                  FADD, SEND, BARRIER]),
@@ -157,7 +158,7 @@ class Engines(RuleBasedStateMachine):
         if op in (CAS, FADD):
             cells, length = 1, 8
         request = Request(op, first, cells, len(self.by_number), compare, exclusive)
-        # It may be done before its submit returns.
+        # The request may be done before submit returns.
         self.by_number[len(self.by_number)] = request
         number = self.library.engine_sim_submit(self.sim, engine, op, first * CELL, length, retries,
                                          exclusive, NEVER if patience is None else self.now + patience)
@@ -181,7 +182,7 @@ class Engines(RuleBasedStateMachine):
         self.gather(held)
 
     def in_flight(self):
-        """One of the parts that each WR in flight carries: of most the only one."""
+        """Return one part of each WR in flight; most WRs have a single part."""
         count = self.library.engine_sim_in_flight(self.sim, -1, ffi.NULL)
         wrs = [ffi.new("struct engine_sim_event *") for _ in range(count)]
         for index, wr in enumerate(wrs):
@@ -195,7 +196,7 @@ class Engines(RuleBasedStateMachine):
 
     @rule(index=st.integers(0, 200))
     def post_in_part(self, index):
-        """Of a request with several parts in flight one was never posted."""
+        """Drop a WR that was never posted, of a request with several parts in flight."""
         wrs = self.in_flight()
         parts = [wr for wr in wrs
                  if any(wr.req == other.req and wr.offset != other.offset for other in wrs)]
@@ -214,7 +215,7 @@ class Engines(RuleBasedStateMachine):
         for part in parts:
             request = self.by_number[part.req]
             request.is_unknown |= not request.may_repeat and status == -errno.ECONNRESET
-            # It is tried again, without those it was merged with.
+            # The engine posts the request again, alone.
             request.is_suspect |= len(parts) > 1 and status == -errno.EFAULT
             request.is_guilty |= len(parts) == 1
             if (may_arrive and request.op != READ and
@@ -247,7 +248,7 @@ class Engines(RuleBasedStateMachine):
             self.take_effect(self.under_way.pop(index % len(self.under_way))[2])
 
     def hear_of(self, engine, channel, arrives):
-        """The peer says that nothing more can arrive: until now it may have."""
+        """The peer says that nothing more can arrive. Until now, lost WRs could."""
         for lost in [lost for lost in self.under_way if lost[:2] == (engine, channel)]:
             self.under_way.remove(lost)
             if arrives:
@@ -280,7 +281,7 @@ class Engines(RuleBasedStateMachine):
         self.channels.pop((engine, channel), None)
         self.library.engine_sim_channel_down(self.sim, engine, channel)
 
-    # What must be true.
+    # Invariants.
 
     @invariant()
     def keeps_its_promises(self):
@@ -317,7 +318,7 @@ class Engines(RuleBasedStateMachine):
 
 
 def one_at_a_time(requests):
-    """Compares what the requests of one engine saw with a naive memory, and returns that."""
+    """Compare what the requests of one engine saw with a naive memory; return that memory."""
     memory = [0] * CELLS
     for request in requests:
         assert request.status is not None, "every request is done in the end"
@@ -332,8 +333,8 @@ def one_at_a_time(requests):
         if request.status == 0 and request.op in (READ, WRITE, CAS, FADD):
             assert list(request.cells) == sorted(request.seen), "all of it was done"
         for cell, value in sorted(request.seen.items()):
-            # A part of a write that was posted twice saw itself; a read that failed is not
-            # looked at by anybody.
+            # A write posted twice may have seen its own effect, and nobody reads the result of
+            # a failed read.
             if request.op in (CAS, FADD) or (request.op == READ and request.status == 0):
                 assert value == memory[cell], "requests take effect in the order submitted"
             memory[cell] = request.effect(memory[cell])

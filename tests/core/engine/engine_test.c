@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: what it refuses, and how engines share a window. */
+/* The engine: requests that it refuses, and engines that share a window. */
 #include "tests/support/engine_bench.h"
 
 struct refusal {
@@ -98,7 +98,7 @@ static void refuses_settings(void **state)
 	assert_int_equal(weir_engine_channel_up(&e, 0, 0), -EINVAL);
 }
 
-/* Two engines on one window: @b has a window of its own, and moves to @a's. */
+/* Two engines on one window: @b starts with its own window and moves to @a's. */
 static struct engine_bench *bench_share(struct engine_bench *a)
 {
 	struct engine_bench *b = bench_new(a->window.bytes_max, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: what becomes of requests when channels fail and posts are partial. */
+/* The engine: requests whose channels fail, and partial posts. */
 #include "tests/support/engine_bench.h"
 
 static void the_first_error_wins_and_waits(void **state)
@@ -181,7 +181,10 @@ static void a_partial_post_of_a_cut_write_moves(void **state)
 	bench_free(b);
 }
 
-/* Its second part went out, and the first did not: to begin anew would be to send that twice. */
+/*
+ * The second part was posted and the first was not. Starting over would send the second part
+ * twice.
+ */
 static void a_hole_in_a_cut_write_is_not_mended_by_sending_all(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8 * KIB);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The short way of a request that comes alone, and what happens when something else does. */
+/* The fast path of a single request, and the events that end it. */
 #include "core/engine/fastpath.h"
 #include "tests/support/engine_bench.h"
 
-/* Posts @req the short way. */
+/* Post @req on the fast path. */
 static void go_alone(struct engine_bench *b, struct weir_req *req)
 {
 	struct weir_wr *wr = weir_fastpath_post(&b->engine, req);
@@ -59,7 +59,7 @@ static void may_end_before_anything_else_happens(void **state)
 	assert_true(weir_engine_is_idle(&b->engine));
 	assert_int_equal(weir_engine_cancel(&b->engine, &first), -EINPROGRESS);
 
-	go_alone(b, &second); /* nothing of the first is left that would hold it */
+	go_alone(b, &second); /* the first request holds nothing any more */
 	bench_complete(b, 0, 0);
 	assert_int_equal(b->nr_done, 1);
 	bench_free(b);
@@ -83,7 +83,7 @@ static void refuses_what_is_not_plain(void **state)
 	bench_free(b);
 }
 
-/* Its path is chosen where batches are built. A read has only one. */
+/* The engine chooses the path of a write where it builds batches. A read has only one path. */
 static void refuses_a_write_that_may_be_unloaded(void **state)
 {
 	struct engine_bench *b = bench_new(64 * KIB, 1);
@@ -129,10 +129,11 @@ static void refuses_when_there_is_nowhere_to_go(void **state)
 	(void)state;
 	weir_window_waiter_init(&other);
 	assert_int_equal(weir_window_take(&b->window, &other, 4 * KIB), 0);
-	assert_null(weir_fastpath_post(&b->engine, &req)); /* full */
+	assert_null(weir_fastpath_post(&b->engine, &req)); /* the window is full */
 	assert_int_equal(weir_window_take(&b->window, &other, 8), -EAGAIN);
 	weir_window_give(&b->window, 4 * KIB);
-	assert_null(weir_fastpath_post(&b->engine, &req)); /* room, but for who stands in line */
+	/* there is room, but another waiter is first */
+	assert_null(weir_fastpath_post(&b->engine, &req));
 	weir_window_leave(&other);
 	weir_engine_channel_broken(&b->engine, 0);
 	assert_null(weir_fastpath_post(&b->engine, &req)); /* no channel */
@@ -171,7 +172,7 @@ static void holds_a_barrier(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < 2; i++) { /* the second time it comes after a barrier, too */
+	for (i = 0; i < 2; i++) { /* the second round starts behind a barrier */
 		b->nr_posted = b->nr_done = 0;
 		go_alone(b, &req);
 		bench_submit(b, &barrier);
@@ -210,7 +211,7 @@ static void has_a_deadline(void **state)
 	assert_int_equal(b->nr_failed, 0);
 	weir_engine_expired(&b->engine, 100);
 	bench_pull(b);
-	assert_int_equal(b->nr_failed, 1); /* only a flush gives its memory back */
+	assert_int_equal(b->nr_failed, 1); /* only a flush releases the request's memory */
 	assert_int_equal(b->nr_done, 0);
 	weir_engine_channel_down(&b->engine, 0);
 	bench_complete(b, 0, -ECONNRESET);

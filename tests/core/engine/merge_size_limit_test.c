@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: what is too long to be merged is chained, and waits for nobody. */
+/* The engine: requests too long to merge are chained, and never wait for neighbours. */
 #include "core/engine/merge.h"
 #include "tests/support/engine_bench.h"
 
@@ -10,13 +10,13 @@ static const struct weir_engine_config hybrid = { .fragment_bytes = 1024 * KIB,
 						  .sge_max = WEIR_WR_SGE_MAX,
 						  .merge = true };
 
-/* Submits without a pull, as a host does that takes what has gathered. */
+/* Submit without a pull, as a host that pulls later does. */
 static void gather(struct engine_bench *b, struct weir_req *req)
 {
 	assert_int_equal(weir_engine_submit(&b->engine, req, 0), 0);
 }
 
-/* Each lies beside the other, and is one byte too long, or just short enough, to be worth it. */
+/* The requests are adjacent, and just short enough to be worth merging or one byte too long. */
 static void what_is_long_stays_apart(void **state)
 {
 	static const struct {
@@ -49,7 +49,7 @@ static void what_is_long_stays_apart(void **state)
 	}
 }
 
-/* It would be merged with nobody, so that it has nothing to wait for. */
+/* A long request would merge with nothing, so it need not wait. */
 static void what_is_long_does_not_gather(void **state)
 {
 	static struct weir_req req[WEIR_STREAM_WRS + 4];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: which requests become one WR, which a chain, and what becomes of each. */
+/* The engine: which requests merge into one WR, which are chained, and how each ends. */
 #include "tests/support/engine_bench.h"
 
 #define PAGE (4 * KIB)
@@ -10,7 +10,7 @@ static const struct weir_engine_config hybrid = { .fragment_bytes = 64 * KIB,
 						  .sge_max = WEIR_WR_SGE_MAX,
 						  .merge = true };
 
-/* Submits without a pull, as a host does that takes what has gathered. */
+/* Submit without a pull, as a host that pulls later does. */
 static void gather(struct engine_bench *b, struct weir_req *req)
 {
 	assert_int_equal(weir_engine_submit(&b->engine, req, 0), 0);
@@ -24,7 +24,7 @@ static struct weir_req page(enum weir_op op, unsigned int number)
 	return req;
 }
 
-/* @b was told to post @count pages, the first of which is @first, as its WR number @i. */
+/* WR number @i of @b carries @count pages, beginning with the page of @first. */
 static void assert_posted(const struct engine_bench *b, unsigned int i,
 			  const struct weir_req *first, unsigned int count)
 {
@@ -85,7 +85,10 @@ static void local_neighbours_share_an_entry(void **state)
 	bench_free(b);
 }
 
-/* With all entries taken, one that joins the last still goes along, and writes no further. */
+/*
+ * All entries are taken. A request that extends the last entry still merges, and uses no
+ * further entry.
+ */
 static void who_joins_the_last_entry_needs_none(void **state)
 {
 	struct weir_engine_config config = hybrid;
@@ -113,7 +116,7 @@ static void who_joins_the_last_entry_needs_none(void **state)
 	bench_free(b);
 }
 
-/* One request at a time, each posted before the next comes: nothing is ready that could be merged. */
+/* One request at a time, each posted before the next comes: nothing is ready to merge. */
 static struct engine_bench *stream(struct weir_req *req, unsigned int count,
 				   const struct weir_engine_config *config)
 {
@@ -128,7 +131,7 @@ static struct engine_bench *stream(struct weir_req *req, unsigned int count,
 	return b;
 }
 
-/* The first of a stream is not known to be one, so one more than WEIR_STREAM_WRS are posted. */
+/* The first request cannot yet be known to begin a stream, so WEIR_STREAM_WRS + 1 are posted. */
 static void what_follows_a_stream_gathers(void **state)
 {
 	static struct weir_req req[WEIR_STREAM_WRS + 9];
@@ -136,7 +139,7 @@ static void what_follows_a_stream_gathers(void **state)
 
 	(void)state;
 	assert_int_equal(b->nr_posted, WEIR_STREAM_WRS + 1);
-	bench_complete(b, 0, 0); /* the first, which says nothing of a stream */
+	bench_complete(b, 0, 0); /* the first request, which does not count as a stream */
 	assert_int_equal(b->nr_posted, WEIR_STREAM_WRS + 1);
 	bench_complete(b, 1, 0);
 	assert_int_equal(b->nr_posted, WEIR_STREAM_WRS + 2);
@@ -160,7 +163,7 @@ static void what_gathers_ends_with_the_stream_that_fails(void **state)
 	bench_complete(b, 1, -EIO);
 	assert_posted(b, WEIR_STREAM_WRS + 1, &req[WEIR_STREAM_WRS + 1], 1);
 	bench_finish(b, 2);
-	bench_give_up(b, channel); /* what failed may have been under way still */
+	bench_give_up(b, channel); /* the failed WR may still have been in flight */
 	assert_int_equal(b->nr_done, WEIR_STREAM_WRS + 3);
 	bench_free(b);
 }
@@ -186,7 +189,7 @@ static void what_is_no_stream_does_not_wait(void **state)
 	bench_free(b);
 }
 
-/* Each pair lies side by side, and is two WRs all the same. */
+/* The requests of each pair are adjacent and still need two WRs. */
 static void what_differs_stays_apart(void **state)
 {
 	struct weir_req pairs[][2] = {
@@ -227,7 +230,7 @@ static void messages_stay_apart(void **state)
 	bench_free(b);
 }
 
-/* 40 pages: 16 fit a fragment, and so the third WR has 8. */
+/* 40 pages: a fragment holds 16, so the third WR has 8. */
 static void a_merged_wr_has_its_bounds(void **state)
 {
 	struct engine_bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
@@ -271,7 +274,7 @@ static void a_device_with_few_entries_merges_fewer(void **state)
 	bench_free(b);
 }
 
-/* A write over the middle page came between the two writers of the others. */
+/* A write over the middle page comes between the writes of the other two pages. */
 static void a_conflict_is_not_crossed(void **state)
 {
 	struct weir_req req[4] = { page(WEIR_OP_WRITE, 1), page(WEIR_OP_WRITE, 1),
@@ -297,7 +300,7 @@ struct merge_way {
 	const char *sentence;
 	uint16_t chain_max;
 	bool merge;
-	unsigned int wrs, doorbells; /* for 8 pages in two clusters of 4, and one far away */
+	unsigned int wrs, doorbells; /* for 8 pages in two clusters of 4, and a distant one */
 };
 
 static const struct merge_way ways[] = {
@@ -331,7 +334,7 @@ static void batches(void **state)
 	bench_free(b);
 }
 
-/* 64 KiB of window: a merged WR takes a quarter of it at most, 4 pages. */
+/* A window of 64 KiB: a merged WR takes at most a quarter, 4 pages. */
 static void what_waits_for_the_window_goes_on_merging(void **state)
 {
 	struct engine_bench *b = bench_new_with(&hybrid, 64 * KIB, 1);
@@ -381,12 +384,12 @@ static void each_meets_its_own_fate(void **state)
 	bench_free(b);
 }
 
-/* How two requests that were merged end when their WR ends with @wr_status. */
+/* How two merged requests end when their WR ends with @wr_status. */
 struct fate {
 	const char *sentence;
 	enum weir_op op;
 	int wr_status;
-	int status; /* of each; 0 after it was posted again */
+	int status; /* the status of each request; 0 if it was posted again */
 };
 
 static const struct fate fates[] = {
@@ -412,7 +415,7 @@ static void ends(void **state)
 	assert_posted(b, 0, &req[0], 2);
 	channel = b->posted[0]->channel;
 	bench_complete(b, 0, fate->wr_status);
-	/* What changes memory waits until nothing of it can arrive any more. */
+	/* A request that changes memory waits until none of its WRs can arrive any more. */
 	assert_int_equal(b->nr_done, fate->status && fate->op == WEIR_OP_READ ? 2 : 0);
 	assert_int_equal(weir_engine_channel_up(&b->engine, channel, 64), 0);
 	bench_pull(b);
@@ -424,7 +427,7 @@ static void ends(void **state)
 	bench_free(b);
 }
 
-/* The deadline of one that is merged is met by a flush, which the other survives. */
+/* One of two merged requests reaches its deadline. A flush ends it, and the other survives. */
 static void a_late_one_fails_the_channel_of_its_wr(void **state)
 {
 	struct weir_req req[2] = { page(WEIR_OP_READ, 0), page(WEIR_OP_READ, 1) };
@@ -449,7 +452,7 @@ static void a_late_one_fails_the_channel_of_its_wr(void **state)
 }
 
 #define NR(table) (sizeof(table) / sizeof(*(table)))
-#define SAID 14 /* tests that are not of a table */
+#define SAID 14 /* tests outside the tables */
 
 int main(void)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: order, barriers, batches, and how requests are cut. */
+/* The engine: order, barriers, batches, and how requests are fragmented. */
 #include "tests/support/engine_bench.h"
 
-/* No batching tax. */
 
 static void posts_alone_at_once(void **state)
 {
@@ -74,7 +73,6 @@ static void respects_depth(void **state)
 	bench_free(b);
 }
 
-/* Order. */
 
 static void overlapping_writes_take_turns(void **state)
 {
@@ -137,7 +135,6 @@ static void messages_keep_their_order(void **state)
 	bench_free(b);
 }
 
-/* Barriers. */
 
 static void a_barrier_alone_is_done_at_once(void **state)
 {
@@ -240,7 +237,10 @@ static void the_order_holds_behind_a_barrier(void **state)
 	bench_free(b);
 }
 
-/* The window is full: what waits for it lies beside what is behind the barrier. */
+/*
+ * The window is full. A request that waits for room is adjacent to a request behind the
+ * barrier.
+ */
 static void what_the_window_holds_back_is_before_the_barrier(void **state)
 {
 	static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
@@ -266,12 +266,12 @@ static void what_the_window_holds_back_is_before_the_barrier(void **state)
 	}
 	assert_int_equal(b->nr_posted, 2);
 
-	bench_complete(b, 0, 0); /* there is room for all four */
+	bench_complete(b, 0, 0); /* room for all four */
 	assert_int_equal(b->nr_posted, 3);
 	assert_int_equal(b->posted[2]->length, 2048);
 	assert_int_equal(b->nr_done, 0);
 	bench_complete(b, 2, 0);
-	assert_int_equal(b->nr_done, 2); /* the barrier waits for what was there before, too */
+	assert_int_equal(b->nr_done, 2); /* the barrier also waits for the earlier requests */
 	assert_int_equal(b->nr_posted, 3);
 	bench_complete(b, 1, 0);
 	assert_ptr_equal(b->done[3], &barrier);
@@ -305,7 +305,7 @@ static void a_barrier_waits_for_each_part_that_the_window_lets_through(void **st
 	bench_free(b);
 }
 
-/* Another engine on the same NIC has all of the window, and lets go of it late. */
+/* Another engine on the same NIC holds the whole window, and gives it back late. */
 static void a_barrier_that_waits_for_the_window_of_others_still_orders(void **state)
 {
 	struct weir_req before = bench_req(WEIR_OP_READ, 0, 4 * KIB);
@@ -333,7 +333,6 @@ static void a_barrier_that_waits_for_the_window_of_others_still_orders(void **st
 	bench_free(b);
 }
 
-/* Cutting. */
 
 static void cuts_local_memory_along(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The order: a table of pairs, and a long random run against counting by hand. */
+/* The order: a table of pairs, and a long random run checked by brute force. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -139,7 +139,6 @@ static void giving_up_the_middle(void **state)
 	assert_null(weir_order_remove(&o, &c));
 }
 
-/* The random run. */
 
 #define NODES 64
 #define STEPS 20000
@@ -189,7 +188,7 @@ static int depth_of(const struct weir_order_node *n)
 	return depth;
 }
 
-/* Requests begin in @places from @base on, which says how many of them overlap. */
+/* Requests begin at one of @places from @base on; fewer places mean more overlap. */
 static void agrees_within(uint64_t base, uint64_t places)
 {
 	static struct weir_order_node node[NODES];
@@ -230,7 +229,8 @@ static void who_has_no_neighbour_is_known(void **state)
 
 	(void)state;
 	weir_order_init(&o, 1);
-	weir_order_add(&o, &a, 0, LONG, W); /* so it is in the tree, whoever comes */
+	/* isolated: it is in the tree for every later request */
+	weir_order_add(&o, &a, 0, LONG, W);
 	weir_order_add(&o, &b, LONG + 16, 8, W);
 	assert_true(weir_order_is_isolated(&o, &a));
 	assert_true(weir_order_is_isolated(&o, &b));
@@ -238,7 +238,7 @@ static void who_has_no_neighbour_is_known(void **state)
 	assert_true(weir_order_is_isolated(&o, &a));
 	assert_false(weir_order_is_isolated(&o, &b));
 	assert_false(weir_order_is_isolated(&o, &c));
-	/* It overlaps: who was there before may have been missed. */
+	/* @d overlaps. A request added before @d may have been missed. */
 	weir_order_add(&o, &d, LONG + 28, 8, R);
 	assert_false(weir_order_is_isolated(&o, &a));
 	weir_order_remove(&o, &c);
@@ -256,7 +256,7 @@ static void who_meets_none_is_in_no_tree(void **state)
 	(void)state;
 	weir_order_init(&o, 1);
 	weir_order_add(&o, &a, edge - 8, 16, W);
-	weir_order_add(&o, &b, edge + 8, 8, R); /* beside it, but does something else */
+	weir_order_add(&o, &b, edge + 8, 8, R); /* adjacent, but another operation */
 	assert_null(o.root);
 	weir_order_add(&o, &c, edge + 7, 1, R);
 	assert_non_null(o.root);
@@ -319,7 +319,7 @@ static void a_crowd_is_in_the_tree(void **state)
 	assert_null(o.greatest);
 }
 
-/* A ring of neighbours, as who walks through memory has them under way. */
+/* A ring of adjacent requests, as a sequential stream keeps in flight. */
 static void who_walks_is_found_by_who_comes(void **state)
 {
 	static struct weir_order_node node[64];

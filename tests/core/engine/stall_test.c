@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: who holds the window in vain, and when that matters. */
+/* The engine: channels that hold the window without progress, and when the engine resets them. */
 #include "core/engine/fastpath.h"
 #include "tests/support/engine_bench.h"
 
 #define PATIENCE 500
 #define TIMEOUT (2 * PATIENCE)
-#define STEP (PATIENCE / 8 + 1) /* to the second look */
+#define STEP (PATIENCE / 8 + 1) /* time until the second check */
 #define CHANNELS 2
-#define WINDOW (8 * KIB) /* two requests */
+#define WINDOW (8 * KIB) /* room for two requests */
 
 struct stall_fixture {
 	struct engine_bench *b;
@@ -48,7 +48,7 @@ static void submit_at(struct stall_fixture *f, uint64_t now_ns)
 	submit_until(f, now_ns, now_ns + TIMEOUT);
 }
 
-/* Another engine on the same NIC, of which only this can be seen. */
+/* Another engine on the same NIC waits for window space. */
 static void another_waits(struct stall_fixture *f)
 {
 	assert_int_equal(weir_window_take(&f->b->window, &f->other, 4 * KIB), -EAGAIN);
@@ -60,7 +60,7 @@ static void expire(struct stall_fixture *f, uint64_t now_ns)
 	bench_pull(f->b);
 }
 
-/* The WR that was posted as number @i has succeeded. */
+/* WR number @i has succeeded. */
 static void answer_at(struct stall_fixture *f, unsigned int i, uint64_t now_ns)
 {
 	const struct weir_wc wc = { .wr = f->b->posted[i] };
@@ -69,7 +69,7 @@ static void answer_at(struct stall_fixture *f, unsigned int i, uint64_t now_ns)
 	bench_pull(f->b);
 }
 
-/* All that is in flight ends with @status; then there is nothing to look at. */
+/* Everything in flight ends with @status; then the watchdog has no deadline. */
 static void end_with(struct stall_fixture *f, int status)
 {
 	unsigned int i;
@@ -116,7 +116,7 @@ static void who_is_waited_for_in_vain_gives_up(void **state)
 	lose_all(&f);
 }
 
-/* The host stood still itself, and so may have what brings it its answers. */
+/* The host itself stood still, and may have delayed the completions too. */
 static void who_comes_late_looks_twice(void **state)
 {
 	struct stall_fixture f;
@@ -134,7 +134,7 @@ static void who_comes_late_looks_twice(void **state)
 	end(&f);
 }
 
-/* And so it is with each channel for itself. */
+/* Each channel needs two checks of its own. */
 static void one_look_is_not_two_by_another_channel(void **state)
 {
 	struct stall_fixture f;
@@ -160,7 +160,7 @@ static void one_look_is_not_two_by_another_channel(void **state)
 	lose_all(&f);
 }
 
-/* Who then stands still for long looks twice again. */
+/* A completion resets the watchdog; a channel that stalls later gets two checks again. */
 static void an_answer_ends_the_doubt(void **state)
 {
 	struct stall_fixture f;
@@ -234,7 +234,7 @@ static void for_ever_is_for_ever(void **state)
 	end(&f);
 }
 
-/* Nothing was posted on the other: what was lost would go there, and be held up anew. */
+/* Nothing was posted on the idle channel. A retry on it would go to the same dead host. */
 static void an_idle_channel_goes_with_it(void **state)
 {
 	struct stall_fixture f;
@@ -251,7 +251,7 @@ static void an_idle_channel_goes_with_it(void **state)
 	lose_all(&f);
 }
 
-/* It may be a path that is gone, and not the host. */
+/* Only one path may be gone, not the host. */
 static void a_channel_that_is_answered_stays(void **state)
 {
 	struct stall_fixture f;
@@ -271,7 +271,7 @@ static void a_channel_that_is_answered_stays(void **state)
 	lose_all(&f);
 }
 
-/* What is posted later is no answer: it would be held up as long again. */
+/* A later post is no sign of life: a retry there would be held up for as long. */
 static void a_channel_that_has_younger_work_goes(void **state)
 {
 	struct stall_fixture f;
@@ -287,7 +287,7 @@ static void a_channel_that_has_younger_work_goes(void **state)
 	lose_all(&f);
 }
 
-/* In a long queue each waits for long, and there is an answer all the time. */
+/* In a long queue each request waits long, but completions keep coming. */
 static void a_long_queue_is_not_silence(void **state)
 {
 	struct stall_fixture f;
@@ -312,7 +312,10 @@ static void a_long_queue_is_not_silence(void **state)
 	end(&f);
 }
 
-/* Its requests may wait for an hour, but not in the way of others. */
+/*
+ * The watchdog does not depend on deadlines: a request may wait for an hour, but not block the
+ * window.
+ */
 static void it_is_not_by_deadlines(void **state)
 {
 	struct stall_fixture f;
@@ -351,7 +354,7 @@ static void it_says_when_to_look(void **state)
 	end(&f);
 }
 
-/* What comes alone is dated when the clock was read, however old the window's time is. */
+/* A fast-path request is dated when the host reads the clock, not by the window's older time. */
 static void who_goes_alone_is_not_older_than_he_is(void **state)
 {
 	struct weir_wr *wr;
@@ -376,7 +379,10 @@ static void who_goes_alone_is_not_older_than_he_is(void **state)
 	lose_all(&f);
 }
 
-/* It waits for the target's CPU, which may be stopped, and its host well. */
+/*
+ * An unloaded write waits for the target's CPU. Its program may be stopped while the host is
+ * well.
+ */
 static void what_is_unloaded_is_left_alone(void **state)
 {
 	static uint8_t counters[WEIR_PATH_BYTES(WEIR_PATH_COUNTERS_MIN)]
@@ -407,7 +413,7 @@ static void what_is_unloaded_is_left_alone(void **state)
 	end(&f);
 }
 
-/* Who stands behind the head of the line waits, even if what he wants would fit. */
+/* A request behind the head of the window's queue waits too, even if it would fit. */
 static void who_stands_behind_it_waits_too(void **state)
 {
 	struct stall_fixture f;
@@ -426,7 +432,7 @@ static void who_stands_behind_it_waits_too(void **state)
 	lose_all(&f);
 }
 
-/* He could have it already, if somebody pulled. */
+/* The other engine already has room, and lacks only a pull. */
 static void who_has_room_waits_for_nobody(void **state)
 {
 	struct stall_fixture f;

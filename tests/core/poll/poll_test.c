@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The poller, and what it learns, on a modelled CQ in virtual time. */
+/* The poller and its estimates, on a modelled CQ in virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -114,10 +114,7 @@ static void waking_for_nothing_earns_no_new_budget(void **state)
 	assert_int_equal(weir_poll_polled(&poller, 0, 2 * WAKE_NS + 1), WEIR_POLL_ARM);
 }
 
-/*
- * A CQ, with the edge of the verbs: it raises one event, for the first completion after it
- * was armed.
- */
+/* A CQ with the semantics of verbs: it raises one event, for the first completion after arming. */
 struct poll_cq {
 	uint32_t count;
 	bool armed;
@@ -131,7 +128,7 @@ static void cq_add(struct poll_cq *cq)
 	cq->armed = false;
 }
 
-/* Every sequence of arrivals, in every mode: who sleeps will be woken. */
+/* In every mode and for every sequence of arrivals, a sleeping poller is woken. */
 static void nothing_is_slept_over(void **state)
 {
 	uint32_t seed, steps;
@@ -175,8 +172,8 @@ static void nothing_is_slept_over(void **state)
 }
 
 /*
- * One completion after each gap; a poll takes 100 ns, and a wake-up @wake_ns, which the
- * poller does not know exactly. Returns how often it slept in the last half.
+ * One completion after each gap. A poll takes 100 ns; a wake-up takes @wake_ns, which the
+ * poller knows only roughly. Return: how often the poller slept in the last half.
  */
 static unsigned int run(const uint64_t *gap_ns, unsigned int nr_gaps, unsigned int count,
 			uint64_t wake_ns, uint64_t *empty_ns)
@@ -238,7 +235,7 @@ static void packs_are_polled_out_and_the_pauses_slept_through(void **state)
 	assert_true(empty_ns < 200 * (12 + 20) * US);
 }
 
-/* Whatever the wake-up really costs: sleeping makes gaps look long, which must not last. */
+/* Whatever a wake-up costs: sleep makes gaps look long, and the estimate must recover. */
 static void gaps_that_become_short_are_noticed(void **state)
 {
 	static const uint64_t wakes[] = { 1 * US, 20 * US, 50 * US, 300 * US };
@@ -255,7 +252,7 @@ static void gaps_that_become_short_are_noticed(void **state)
 	}
 }
 
-/* Being awake is worth several wake-ups: then what costs less is polled for, whole or not at all. */
+/* A poller that may spin for several wake-ups either polls through a gap or sleeps at once. */
 static void nobody_polls_for_a_while_and_then_sleeps(void **state)
 {
 	static const uint64_t wakes[] = { 1 * US, 20 * US, 40 * US };
@@ -331,7 +328,7 @@ static void a_budget_costs_at_most_twice_the_best_before_anything_is_known(void 
 	assert_int_equal(weir_idle_time_budget_ns(&gaps), WAKE_NS);
 }
 
-/* Wherever a bucket of gaps may end. */
+/* For any bucket boundary. */
 static void gaps_below_the_price_of_a_wake_up_are_polled_out(void **state)
 {
 	uint32_t wake_ns, percent, i;

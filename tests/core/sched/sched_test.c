@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The scheduler, over a wire that carries one work request after the other: what arrives at its
- * far end is measured. And a long random run, of which every step is judged from outside.
+ * The scheduler, over a wire that carries one WR after the other; the test measures arrivals at
+ * the far end. A long random run judges each step from outside.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,19 +17,19 @@
 #define SEGMENT WEIR_SCHED_SEGMENT_BYTES
 #define FLOWS_MAX 16
 #define WIRE_MAX 1024
-#define BUNDLES 3 /* of a class */
+#define BUNDLES 3 /* in a class */
 
 static const struct weir_sched_config fair = { .weight = 1,
 					       .segment_bytes = SEGMENT,
 					       .wrs_max = 4 };
 
-/* A sender with more to send than there will ever be time for, in messages of @message_bytes. */
+/* A sender that always has more to send, in messages of @message_bytes. */
 struct sched_sender {
 	struct weir_flow flow;
 	uint64_t message_bytes;
-	uint64_t offset; /* in its message */
+	uint64_t offset; /* in the current message */
 	uint64_t arrived; /* bytes */
-	uint64_t wrs; /* that arrived */
+	uint64_t wrs; /* WRs that arrived */
 };
 
 struct sched_wr {
@@ -37,7 +37,7 @@ struct sched_wr {
 	uint32_t bytes;
 };
 
-/* The wire holds what is posted and has not arrived, in order. */
+/* The wire holds posted WRs until they arrive, in order. */
 struct wire {
 	struct weir_sched sched;
 	struct weir_bundle bundles[WEIR_SCHED_CLASSES_MAX][BUNDLES];
@@ -78,7 +78,7 @@ static struct sched_sender *wire_add(struct wire *w, uint8_t class, uint16_t wei
 	return wire_add_to(w, &w->bundles[class][0], weight, message);
 }
 
-/* The next part of the sender's message: messages are not merged here. */
+/* The next part of the sender's message; messages are not merged here. */
 static uint32_t part_of(const struct wire *w, const struct sched_sender *sender)
 {
 	uint32_t segment = w->sched.classes[sender->flow.bundle->class].config.segment_bytes;
@@ -120,7 +120,7 @@ static struct sched_sender *wire_arrive(struct wire *w)
 	return wr.sender;
 }
 
-/* Carries @bytes, the wire never being empty while somebody may post. */
+/* Carry @bytes. The wire is never empty while a flow may post. */
 static void wire_carry(struct wire *w, uint64_t bytes)
 {
 	uint64_t carried = 0;
@@ -137,7 +137,10 @@ static void assert_near(uint64_t value, uint64_t expected, unsigned int percent)
 	assert_in_range(value * 100, expected * (100 - percent), expected * (100 + percent));
 }
 
-/* (sum of x)^2 / (n * sum of x^2) is at least 0.99, over the bytes that arrived since @before. */
+/*
+ * Jain's index, (sum of x)^2 / (n * sum of x^2), over the bytes that arrived since @before is
+ * at least 0.99.
+ */
 static void assert_jain(const struct wire *w, const uint64_t *before)
 {
 	double sum = 0, squares = 0;
@@ -171,7 +174,7 @@ static void equal_weights_share_equally_whatever_the_size_of_their_messages(void
 	}
 }
 
-/* Who is refused room in flight gets his share all the same: the others wait for him. */
+/* A flow refused room in flight still gets its share: the others wait for it. */
 static void weights_hold_whatever_the_limits_in_flight(void **state)
 {
 	static const unsigned int wrs_max[] = { 1, 2, 16 };
@@ -195,7 +198,7 @@ static void weights_hold_whatever_the_limits_in_flight(void **state)
 		}
 }
 
-/* The bytes of a bundle's flows that have arrived. */
+/* The bytes that have arrived from a bundle's flows. */
 static uint64_t arrived_of(const struct wire *w, const struct weir_bundle *bundle)
 {
 	uint64_t bytes = 0;
@@ -208,8 +211,8 @@ static uint64_t arrived_of(const struct wire *w, const struct weir_bundle *bundl
 }
 
 /*
- * A bundle that may send now and then, a segment each time, because of a ceiling: within it weights are
- * what they are, and the other bundle has all the rest.
+ * A rate limit lets one bundle send a segment now and then. Inside the bundle the weights hold,
+ * and the other bundle gets the rest.
  */
 static void a_ceiling_leaves_weights_as_they_are(void **state)
 {
@@ -261,7 +264,10 @@ static void who_has_nothing_to_send_is_not_held(void **state)
 	assert_ptr_equal(weir_sched_next(&w.sched, WEIR_SCHED_CLASSES_ALL), &w.senders[0].flow);
 }
 
-/* Room is for those that compete: two flows of a bundle that may not send leave none to the third. */
+/*
+ * Only competing flows count for the room of low levels. The two flows of a paused bundle leave
+ * no room to the third.
+ */
 static void who_may_not_send_makes_no_room_for_others(void **state)
 {
 	const struct weir_sched_config levels[] = {
@@ -289,7 +295,7 @@ static void who_may_not_send_makes_no_room_for_others(void **state)
 	assert_int_equal(w.sched.low_floor, 0);
 }
 
-/* One has a flow, another nine; within each, weights are what they are. */
+/* One bundle has one flow, the other nine; inside each bundle the weights hold. */
 static void bundles_share_by_their_weights_however_many_flows_they_have(void **state)
 {
 	static const unsigned int wrs_max[] = { 1, 4 };
@@ -368,7 +374,10 @@ static void who_moves_has_his_share_of_the_bundle_that_he_moves_to(void **state)
 	assert_near(w.senders[2].arrived - before[2], 100 * SEGMENT, 3);
 }
 
-/* What is spent of a round there is spent here: the other has his three segments first. */
+/*
+ * A quantum spent in the old bundle stays spent in the new one: the other flow sends its three
+ * segments first.
+ */
 static void to_move_brings_nobody_another_quantum(void **state)
 {
 	struct sched_sender *moves, *stays;
@@ -389,7 +398,7 @@ static void to_move_brings_nobody_another_quantum(void **state)
 	assert_ptr_equal(weir_sched_next(&w.sched, 1), &moves->flow);
 }
 
-/* It competes where it is: also one that has nothing more to send, and something in flight. */
+/* A moved flow competes in its new bundle, even if it only has WRs in flight. */
 static void who_moves_takes_what_is_in_flight_along(void **state)
 {
 	const struct weir_sched_config levels[] = {
@@ -411,7 +420,7 @@ static void who_moves_takes_what_is_in_flight_along(void **state)
 	weir_sched_flow_move(&w.sched, &w.senders[1].flow, &of[1]);
 	assert_int_equal(of[0].competing, 1);
 	assert_int_equal(of[1].competing, 2);
-	/* What cannot send has no room; nor does who moves there. */
+	/* A paused bundle has no room in flight, and neither has a flow that moves there. */
 	weir_sched_pause(&w.sched, &of[1]);
 	assert_int_equal(w.sched.low_floor, SEGMENT);
 	weir_sched_flow_move(&w.sched, &w.senders[2].flow, &of[1]);
@@ -430,7 +439,7 @@ static void who_moves_takes_what_is_in_flight_along(void **state)
 	assert_int_equal(w.sched.low_floor + w.sched.low_bytes, 0);
 }
 
-/* Whose bundle has sent nothing waits for no more of another bundle than one segment. */
+/* A bundle that has sent nothing waits for at most one segment of another bundle. */
 static void a_newcomers_bundle_waits_for_one_segment_of_each_bundle(void **state)
 {
 	struct sched_sender *late;
@@ -451,7 +460,7 @@ static void a_newcomers_bundle_waits_for_one_segment_of_each_bundle(void **state
 	assert_int_equal(late->wrs, 1);
 }
 
-/* The one that may not post yet was all that its bundle's round waited for. */
+/* The blocked flow was the only one left in its bundle's round. */
 static void who_goes_holds_up_nobody_of_its_bundle(void **state)
 {
 	struct weir_sched_config config = fair;
@@ -491,7 +500,7 @@ static void classes_of_a_level_share_by_their_weights(void **state)
 	assert_near(w.senders[2].arrived, 300 * SEGMENT, 3);
 }
 
-/* Also when the one that returns had sent alone for long, and the other before that. */
+/* Even after a class sent alone for long, and another class did so before it. */
 static void a_class_that_was_away_has_no_claim_and_no_debt(void **state)
 {
 	struct weir_sched_config configs[] = { fair, fair };
@@ -533,7 +542,7 @@ static void round_robin_gives_turns_and_does_not_look_at_bytes(void **state)
 	assert_near(w.senders[2].wrs, 2 * w.senders[0].wrs, 3);
 }
 
-/* What lies before a strict request on the wire, with @low_bytes_max for the others. */
+/* The bytes ahead of a strict request on the wire, with @low_bytes_max for the low levels. */
 static uint64_t worst_before_strict(uint64_t low_bytes_max, unsigned int nr_low)
 {
 	struct weir_sched_config configs[] = { fair, fair };
@@ -572,7 +581,7 @@ static void a_strict_request_waits_for_one_segment_of_each_flow(void **state)
 	assert_in_range(worst_before_strict(100 * SEGMENT, 2), 6 * SEGMENT, 8 * SEGMENT);
 }
 
-/* The wire is filled by one low flow that is alone, up to what the limit and one segment allow. */
+/* A single low flow fills the wire up to the limit plus one segment. */
 static void a_low_flow_that_is_alone_fills_the_wire(void **state)
 {
 	struct weir_sched_config configs[] = { fair, fair };
@@ -590,7 +599,10 @@ static void a_low_flow_that_is_alone_fills_the_wire(void **state)
 	assert_int_equal(w.bytes, 10 * SEGMENT);
 }
 
-/* What it had in flight more than a segment, when it was alone, the others wait for. */
+/*
+ * A flow that was alone has more than a segment in flight. The others wait until the excess has
+ * arrived.
+ */
 static void who_was_alone_leaves_the_others_no_more_room_than_they_have(void **state)
 {
 	struct weir_sched_config configs[] = { fair, fair };
@@ -612,7 +624,7 @@ static void who_was_alone_leaves_the_others_no_more_room_than_they_have(void **s
 	assert_int_equal(w.bytes, 4 * SEGMENT);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(w.senders[i].flow.wrs, 1);
-	/* Those that go take their room with them, once nothing of them is in flight. */
+	/* A flow that goes idle takes its room along once it has nothing in flight. */
 	for (i = 1; i < 4; i++)
 		weir_sched_idle(&w.sched, &w.senders[i].flow);
 	for (i = 0; i < 20; i++) {
@@ -622,7 +634,7 @@ static void who_was_alone_leaves_the_others_no_more_room_than_they_have(void **s
 	assert_int_equal(w.bytes, 2 * SEGMENT);
 }
 
-/* Room that is too little for a long one is not for short ones either. */
+/* If a long segment does not fit, short ones do not pass it. */
 static void long_segments_have_their_share_beside_short_ones(void **state)
 {
 	static const uint64_t low_bytes_max[] = { 0, 2 * SEGMENT, 4 * SEGMENT };
@@ -633,7 +645,7 @@ static void long_segments_have_their_share_beside_short_ones(void **state)
 	(void)state;
 	configs[1].level = configs[2].level = 1;
 	configs[2].segment_bytes = 1 * KIB;
-	configs[2].wrs_max = 64; /* as many bytes as the other has */
+	configs[2].wrs_max = 64; /* as many bytes as class 1 */
 	for (i = 0; i < 3; i++) {
 		wire_init(&w, configs, 3, low_bytes_max[i]);
 		wire_add(&w, 1, 1, 1 * MIB);
@@ -644,7 +656,7 @@ static void long_segments_have_their_share_beside_short_ones(void **state)
 	}
 }
 
-/* Nobody who competes has brought as much room as the longest segment takes that there may be. */
+/* No competing flow has brought as much room as the longest possible segment. */
 static void a_short_segment_goes_where_a_long_one_has_no_room(void **state)
 {
 	struct weir_sched_config configs[] = { fair, fair, fair };
@@ -682,7 +694,7 @@ static void a_newcomer_waits_for_one_segment_of_each_flow(void **state)
 	assert_int_equal(late->wrs, 1);
 }
 
-/* To send nothing for a moment and come again brings nothing. */
+/* A flow gains nothing by going idle for a moment and returning. */
 static void who_comes_and_goes_gets_no_more_than_who_stays(void **state)
 {
 	struct sched_sender *restless, *steady;
@@ -802,7 +814,7 @@ static void refuses_what_is_out_of_range(void **state)
 	assert_int_equal(weir_sched_init(&s, configs, 2, 0), -EINVAL);
 }
 
-/* Plays at random, and knows the rules; @wire does what the scheduler says. */
+/* A random player that knows the rules; @wire follows the scheduler. */
 struct judge {
 	struct wire wire;
 	uint64_t seed;
@@ -821,7 +833,7 @@ static const struct weir_sched_class *class_of(const struct judge *j, unsigned i
 	return &j->wire.sched.classes[j->wire.senders[i].flow.bundle->class];
 }
 
-/* Whether a round is under way in which somebody else has something left. */
+/* Whether a round is under way in which another flow has quantum left. */
 static bool flows_owe(const struct judge *j, const struct weir_bundle *bundle)
 {
 	unsigned int k;
@@ -848,7 +860,7 @@ static bool bundles_owe(const struct judge *j, unsigned int class)
 	return false;
 }
 
-/* What the low levels may have in flight: a segment of each flow that competes, if that is more. */
+/* The bytes that low levels may have in flight: at least a segment of each competing flow. */
 static uint64_t low_most(const struct judge *j)
 {
 	uint64_t floor = 0;
@@ -863,7 +875,7 @@ static uint64_t low_most(const struct judge *j)
 	return floor > j->wire.sched.low_bytes_max ? floor : j->wire.sched.low_bytes_max;
 }
 
-/* Whether a flow could post, by the rules and not by the lists. */
+/* Whether a flow could post, by the rules and not by the scheduler's lists. */
 static bool could_post(const struct judge *j, unsigned int i)
 {
 	const struct weir_flow *flow = &j->wire.senders[i].flow;
@@ -907,7 +919,10 @@ static void judge_limits(const struct judge *j)
 	assert_int_equal(low, s->low_bytes);
 }
 
-/* @chosen was chosen: nobody of a higher level could post, unless its class was starving. */
+/*
+ * @chosen was chosen: no flow of a higher level could post, unless the class of @chosen was
+ * starving.
+ */
 static void judge_choice(struct judge *j, const struct weir_flow *chosen, uint32_t bytes)
 {
 	const struct weir_sched_class *classes = j->wire.sched.classes;
@@ -931,8 +946,8 @@ static void judge_choice(struct judge *j, const struct weir_flow *chosen, uint32
 }
 
 /*
- * Two of a kind that both want to send all the time stay near each other: one may be two quanta
- * ahead, having overdrawn in the end by a segment, and the other by one in the beginning.
+ * Two equals that always want to send stay close. One may lead by two quanta: a segment
+ * overdrawn at the end, and a quantum at the start.
  */
 static void judge_near(uint64_t a, uint16_t a_weight, uint64_t b, uint16_t b_weight)
 {
@@ -941,7 +956,7 @@ static void judge_near(uint64_t a, uint16_t a_weight, uint64_t b, uint16_t b_wei
 	assert_true((x > y ? x - y : y - x) <= 4 * SEGMENT);
 }
 
-/* Flows of a bundle, and the bundles of a class. */
+/* The flows of a bundle, and the bundles of a class. */
 static void judge_shares(const struct judge *j)
 {
 	uint64_t sent[3][BUNDLES] = { 0 };
@@ -994,7 +1009,7 @@ static void judge_post(struct judge *j)
 		    j->wire.sched.low_bytes == bytes || j->wire.sched.low_bytes <= low_most(j));
 }
 
-/* Somebody comes or goes, or moves: in its class, who has sent what is counted anew. */
+/* A flow comes, goes or moves: the counts of its class start over. */
 static void judge_turn(struct judge *j)
 {
 	unsigned int i, k = draw(j, j->wire.nr_senders);
@@ -1012,7 +1027,7 @@ static void judge_turn(struct judge *j)
 			j->posted[i] = 0;
 }
 
-/* Flows go by several queue pairs: what was posted first need not arrive first. */
+/* Flows use several QPs: WRs may arrive in another order than posted. */
 static void judge_arrive(struct judge *j)
 {
 	struct wire *w = &j->wire;

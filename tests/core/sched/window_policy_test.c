@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Window policies on a synthetic NIC in virtual time: one queue served at a rate, and a wire.
- * A window of rate times delay, the knee, fills it; more only waits longer; and beyond a
- * limit of its own the NIC thrashes, and slows down (RDMAbox, figure 1).
+ * Window policies on a synthetic NIC in virtual time: one queue served at a fixed rate, and a
+ * wire. A window of rate times delay, the knee, fills the wire; a larger window only adds
+ * delay. Beyond a limit of its own the NIC thrashes and slows down (RDMAbox, figure 1).
  */
 #include "core/sched/window_delay.h"
 #include "core/sched/window_knee.h"
@@ -19,7 +19,7 @@ struct flight {
 	int source;
 };
 
-/* One process on the NIC: it always has more to post. */
+/* A process on the NIC that always has more to post. */
 struct policy_source {
 	struct weir_window window;
 	struct weir_window_waiter waiter;
@@ -31,7 +31,8 @@ struct policy_source {
 struct policy_nic {
 	uint64_t bytes_per_us;
 	uint64_t wire_ns;
-	uint64_t thrash_bytes; /* in flight beyond this it slows down in proportion */
+	/* above this the NIC slows down in proportion to the bytes in flight */
+	uint64_t thrash_bytes;
 	uint64_t now_ns, free_ns, last_ns;
 	uint64_t in_flight;
 	uint32_t dice;
@@ -75,7 +76,7 @@ static uint64_t knee_of(const struct policy_nic *n)
 	return n->bytes_per_us * n->wire_ns / 1000;
 }
 
-/* Up to a tenth of the wire's delay, so that nothing goes in lockstep. */
+/* Up to a tenth of the wire's delay, against lockstep. */
 static uint64_t jitter_ns(struct policy_nic *n)
 {
 	n->dice = n->dice * 1664525 + 1013904223;
@@ -99,7 +100,7 @@ static void nic_post(struct policy_nic *n, int source)
 	n->last_ns = f->done_ns;
 }
 
-/* Takes turns, so that none has more than its window gives it. */
+/* Sources take turns, so that each gets no more than its window allows. */
 static void nic_fill(struct policy_nic *n)
 {
 	bool any;
@@ -146,7 +147,7 @@ static void nic_run(struct policy_nic *n, uint64_t ms)
 	}
 }
 
-/* Of what the NIC can do, in percent, over @ms. */
+/* The rate reached over @ms, in percent of the NIC's rate. */
 static uint64_t percent_of_rate(struct policy_nic *n, uint64_t ms)
 {
 	uint64_t bytes = 0;
@@ -197,7 +198,7 @@ static void follows_the_delay(void **state)
 	free(n);
 }
 
-/* A window that stays at the top yields a sixth. */
+/* A window that stays at the maximum yields a sixth of the rate. */
 static void does_not_thrash(void **state)
 {
 	struct policy_nic *n = nic_new(*(const enum policy_kind *)*state, 1);
@@ -212,7 +213,7 @@ static void does_not_thrash(void **state)
 	free(n);
 }
 
-/* Three come when one has found the knee for itself alone. */
+/* Three processes join after the first has found the knee alone. */
 static void shares_fairly(void **state)
 {
 	struct policy_nic *n = nic_new(*(const enum policy_kind *)*state, SOURCES_MAX);
@@ -238,7 +239,7 @@ static void does_not_grow_unfilled(void **state)
 	free(n);
 }
 
-/* A policy of a user's that knows no bounds. */
+/* A user-defined policy that ignores all bounds. */
 struct wild {
 	struct weir_window_policy policy;
 	uint64_t says;
@@ -276,7 +277,10 @@ static void the_bounds_hold(void **state)
 	assert_int_equal(w.bytes_max, 10 * KIB);
 }
 
-/* Each success is heard of once, with its time and what was in flight; a failure never. */
+/*
+ * The policy hears of each success once, with its time and the bytes in flight, and never of a
+ * failure.
+ */
 static void successes_are_heard_of(void **state)
 {
 	static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
@@ -307,7 +311,7 @@ static void successes_are_heard_of(void **state)
 	bench_free(b);
 }
 
-/* A limit below what is in flight lets nothing through until it is. */
+/* A limit below the bytes in flight lets nothing through until they fall below it. */
 static void a_lower_limit_waits(void **state)
 {
 	struct wild wild = { .policy.completed = wild_completed };

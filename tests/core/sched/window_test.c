@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The window: a table of short scripts, each a sentence about who may take. */
+/* The window: a table of short scripts, named by sentences that say which waiter may take. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 enum verb { END, TAKE, GIVE, LEAVE, CALL, LIMIT };
 
-/* One step: @who does @verb with @bytes, and @expect is what comes of it. LIMIT is a policy's. */
+/* One step: @who does @verb with @bytes and gets @expect. LIMIT sets a policy's limit. */
 struct window_step {
 	enum verb verb;
 	int who;

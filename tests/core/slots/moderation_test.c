@@ -11,17 +11,18 @@ static void a_lone_message_is_looked_for_at_once_and_many_together(void **state)
 	(void)state;
 	weir_moderation_init(&pace, 64, WEIR_MODERATION_NS, false);
 	assert_true(weir_moderation_is_due(&pace, now_ns));
-	weir_moderation_polled(&pace, 1, now_ns); /* one after a long time */
+	weir_moderation_polled(&pace, 1, now_ns); /* a message after a long gap */
 	assert_true(weir_moderation_is_due(&pace, now_ns));
 	for (i = 0; i < 20; i++)
-		weir_moderation_polled(&pace, 1, now_ns += 200); /* five a microsecond */
+		weir_moderation_polled(&pace, 1, now_ns += 200); /* five per microsecond */
 	assert_false(weir_moderation_is_due(&pace, now_ns + 6400));
-	assert_true(weir_moderation_is_due(&pace, now_ns + 14000)); /* 64 of them, and no longer */
-	weir_moderation_polled(&pace, 0, now_ns); /* nothing any more */
+	/* time for 64 messages, and no longer */
+	assert_true(weir_moderation_is_due(&pace, now_ns + 14000));
+	weir_moderation_polled(&pace, 0, now_ns); /* no more messages */
 	assert_true(weir_moderation_is_due(&pace, now_ns));
 }
 
-/* Nobody waits: what finds nothing is done ever more rarely, up to a bound. */
+/* The other end is patient: empty reads of the bitmap become rarer, up to a bound. */
 static void the_patient_look_ever_more_rarely(void **state)
 {
 	struct weir_moderation pace;
@@ -36,11 +37,12 @@ static void the_patient_look_ever_more_rarely(void **state)
 		last = pace.gap_ns;
 	}
 	assert_int_equal(last, 8 * WEIR_MODERATION_NS);
-	weir_moderation_polled(&pace, 1, now_ns); /* one more is not worth a look at once */
+	/* a single message is not worth an immediate read */
+	weir_moderation_polled(&pace, 1, now_ns);
 	assert_int_equal(pace.gap_ns, WEIR_MODERATION_NS);
 }
 
-/* What comes too slowly for a batch is looked for in what there is after the longest gap. */
+/* Messages too slow for a batch are read together after the longest gap. */
 static void the_gap_is_as_long_as_it_may_be(void **state)
 {
 	struct weir_moderation pace;
@@ -52,14 +54,15 @@ static void the_gap_is_as_long_as_it_may_be(void **state)
 	assert_true(weir_moderation_is_due(&pace, now_ns));
 	for (i = 0; i < 20; i++)
 		weir_moderation_polled(&pace, 1, now_ns += 4000);
-	assert_int_equal(pace.gap_ns / 10000, 25); /* 64 of them */
+	assert_int_equal(pace.gap_ns / 10000, 25); /* time for 64 messages */
 	for (i = 0; i < 20; i++)
 		weir_moderation_polled(&pace, 1, now_ns += 200000);
 	assert_int_equal(pace.gap_ns, 512000);
 	weir_moderation_init(&pace, 64, WEIR_MODERATION_NS, false);
 	for (i = 0; i < 20; i++)
 		weir_moderation_polled(&pace, 1, now_ns += 20000);
-	assert_int_equal(pace.gap_ns, 0); /* one is there or none is: it is not worth waiting for */
+	/* at most one message comes in a gap: waiting does not pay */
+	assert_int_equal(pace.gap_ns, 0);
 }
 
 int main(void)

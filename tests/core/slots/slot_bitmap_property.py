@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Random interleavings of both ends of a pool, against a model that knows where each message is.
+"""Run both ends of a pool in random interleavings, against a model that knows where each message
+is.
 
-  confirm_property.py LIBRARY
+slot_bitmap_property.py LIBRARY
 
-LIBRARY has core/slots/slot_bitmap.c and core/slots/moderation.c. Writes land late; a look reads one word of bits now and
-the next one later, is carried out once more from the beginning, and comes back later still; either
-end dies; slots are told of instead. In all of them: what is found is there and was not found before; what is written to was given
-back; nobody is told that the other broke a rule. Where both live, all comes to its end, though both look only
-when core/pace says that it is due.
+LIBRARY has core/slots/slot_bitmap.c and core/slots/moderation.c. Writes land late. A bitmap
+read sees one word now and the next later, may be executed again from the start, and completes
+later still. Either end dies, and some slots are notified instead. In every run a slot found is
+full and was not found before, and a slot written was given back. No end reports a broken rule
+of the other. While both ends live, everything finishes, even if both read only when
+core/slots/moderation.h says so.
 """
 import errno
 import os
@@ -28,7 +30,7 @@ SLOTS = pathlib.Path(__file__).resolve().parents[3] / "core/slots"
 STRUCT = re.compile(r"^struct \w+ \{.*?^\};", re.M | re.S)
 FUNCTION = re.compile(r"^(?:int|bool|void|size_t) weir_\w+\([^;{]*?\);", re.M | re.S)
 ROUND_NS = 1000
-ROUNDS_MAX = 20000  # of 1 us each: more than any pace puts off a look
+ROUNDS_MAX = 20000  # of 1 us each: longer than moderation ever delays a read
 GAP_NS = (0, 32000, 512000)
 
 ffi = cffi.FFI()
@@ -38,7 +40,7 @@ for header in ("slot_bitmap.h", "moderation.h"):
 
 
 class Look:
-    """Of one end at the other's bits."""
+    """One end's read of the other end's bitmap."""
 
     def __init__(self, bits, words):
         self.bits, self.words = bits, words
@@ -77,7 +79,9 @@ class Pool(RuleBasedStateMachine):
         self.sender_lives = self.receiver_lives = True
 
     def put_one(self, slot, tells=False):
-        """Told of, with all that is not shown yet, also what a look that is under way follows."""
+        """Notify the peer of the slot, of all slots not shown yet, and of those that a read in
+        flight follows.
+        """
         self.unshown = [*self.unshown[len(self.unshown) - (self.out.committed - self.out.arrived):], slot]
         self.posted.append((slot, self.sent, self.unshown if tells else []))
         self.sent += 1
@@ -114,7 +118,7 @@ class Pool(RuleBasedStateMachine):
             lib.weir_slot_bitmap_tx_abandon(self.out, slot)
 
     def land(self, count):
-        """The connection goes in order."""
+        """The connection keeps the order of writes."""
         for slot, message, tells in self.posted[:count]:
             assert self.mirror[slot] is None, "written to before it was given back"
             self.mirror[slot] = message
@@ -131,7 +135,7 @@ class Pool(RuleBasedStateMachine):
         if not look.under_way:
             lib.weir_slot_bitmap_tx_read_posted(self.out)
             look.post()
-            self.follows = len(self.posted)  # writes that it comes after
+            self.follows = len(self.posted)  # number of writes before the read
             self.first = self.sent - self.follows
         elif look.is_back():
             look.under_way = False
@@ -199,7 +203,7 @@ class Pool(RuleBasedStateMachine):
     def release(self, which, count):
         for _ in range(min(count, len(self.held))):
             slot = self.held.pop(which % len(self.held))
-            self.mirror[slot] = None  # read, and then given back
+            self.mirror[slot] = None  # the receiver reads the message, then gives the slot back
             lib.weir_slot_bitmap_rx_release(self.in_, slot)
 
     @precondition(lambda self: self.sender_lives and self.receiver_lives)
@@ -209,7 +213,7 @@ class Pool(RuleBasedStateMachine):
             return
         if sender:
             self.sender_lives = False
-            del self.posted[lands:]  # of what it posted some may land yet
+            del self.posted[lands:]  # some of its posted writes may still land
         else:
             self.receiver_lives = False
 

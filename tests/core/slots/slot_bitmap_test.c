@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Both ends of a pool in a model of a connection, in random interleavings: writes that land late,
- * looks that read one word now and the next one later, that are carried out once more from the
- * beginning, as the connection does when an answer was lost, and come back later still; slots that are
- * told of instead; and what must
- * hold in all of them: nothing lost, nothing twice, nothing overwritten that was not given back, and an
- * end.
+ * Both ends of a pool over a modelled connection, in random interleavings. Writes land late. A
+ * bitmap read sees one word now and the next later, and completes later still. The connection
+ * may execute a read again from the start, as after a lost response. Some slots are notified
+ * instead. In every run nothing is lost, duplicated or overwritten before it is given back, and
+ * the run ends.
  */
 #include <stdlib.h>
 
@@ -15,7 +14,7 @@
 #define SLOTS_MAX 200
 #define WORDS_MAX 4
 
-/* A look on its way: it reads word by word, and is back some time after the last one. */
+/* A bitmap read in flight: it reads word by word and completes some time after the last word. */
 struct bitmap_read {
 	bool is_under_way;
 	uint32_t words;
@@ -30,14 +29,15 @@ struct pool {
 	struct weir_slot_bitmap_rx in;
 	struct bitmap_read out_look, in_look;
 
-	uint64_t posted[SLOTS_MAX]; /* writes under way: what, of which slot, in order */
+	/* writes in flight, in order: the message, and its slot below */
+	uint64_t posted[SLOTS_MAX];
 	uint32_t posted_slot[SLOTS_MAX];
-	uint32_t tells[SLOTS_MAX]; /* of so many, up to itself */
-	uint32_t slot_of[20000]; /* of a message */
+	uint32_t tells[SLOTS_MAX]; /* how many slots the write notifies, its own included */
+	uint32_t slot_of[20000]; /* of each message */
 	uint32_t nr_posted;
-	uint64_t mirror[SLOTS_MAX]; /* what lies there */
-	uint32_t told[SLOTS_MAX], nr_told; /* and was not heard of yet */
-	uint64_t sent, taken; /* messages: their numbers from 1 */
+	uint64_t mirror[SLOTS_MAX]; /* content of each slot at the receiver */
+	uint32_t told[SLOTS_MAX], nr_told; /* notified, not handled yet */
+	uint64_t sent, taken; /* message numbers, from 1 */
 	bool seen[20000];
 	uint32_t held[SLOTS_MAX], nr_held;
 };
@@ -56,7 +56,7 @@ static void land_one(struct pool *p)
 
 	if (!p->nr_posted)
 		return;
-	assert_int_equal(p->mirror[p->posted_slot[0]], 0); /* given back */
+	assert_int_equal(p->mirror[p->posted_slot[0]], 0); /* the slot was given back */
 	p->mirror[p->posted_slot[0]] = p->posted[0];
 	for (i = p->tells[0]; i--;)
 		p->told[p->nr_told++] = p->slot_of[p->posted[0] - i];
@@ -68,7 +68,10 @@ static void land_one(struct pool *p)
 	p->nr_posted--;
 }
 
-/* Told of, with all that is not shown yet, also what a look that is under way follows. */
+/*
+ * Notify the peer of the slot, of all slots not shown yet, and of those that a read in flight
+ * follows.
+ */
 static void put_one(struct pool *p, bool tells)
 {
 	int slot = weir_slot_bitmap_tx_acquire(&p->out);
@@ -85,14 +88,14 @@ static void put_one(struct pool *p, bool tells)
 	p->posted_slot[p->nr_posted++] = (uint32_t)slot;
 }
 
-/* Only while it is not back yet. */
+/* Execute the read again; only before it completes. */
 static void look_again(struct bitmap_read *look)
 {
 	if (look->is_under_way)
 		look->words = 0;
 }
 
-/* The connection works in order: the sender's look comes after its writes. */
+/* The connection is ordered: the sender's read comes after its writes. */
 static void look_step(struct bitmap_read *look, const struct pool *p, const uint64_t *bits)
 {
 	if (look->words < p->words) {
@@ -121,8 +124,8 @@ static void take(struct pool *p, uint32_t slot)
 {
 	uint64_t message = p->mirror[slot];
 
-	assert_in_range(message, 1, p->sent); /* it is there */
-	assert_false(p->seen[message]); /* and was not before */
+	assert_in_range(message, 1, p->sent); /* the message has arrived */
+	assert_false(p->seen[message]); /* and was not taken before */
 	p->seen[message] = true;
 	p->taken++;
 	p->held[p->nr_held++] = slot;
@@ -236,7 +239,8 @@ static void a_slot_is_not_found_before_a_look_has_followed_it(void **state)
 
 	(void)state;
 	weir_slot_bitmap_tx_init(&out, 4, bits, memory);
-	weir_slot_bitmap_tx_read_posted(&out); /* before the write: proves nothing of it */
+	/* this read was posted before the write and proves nothing about it */
+	weir_slot_bitmap_tx_read_posted(&out);
 	weir_slot_bitmap_tx_commit(&out, (uint32_t)weir_slot_bitmap_tx_acquire(&out));
 	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, none), 0);
 	assert_int_equal(bits[0], 0);
@@ -257,7 +261,7 @@ static void a_slot_that_is_told_of_is_shown_by_no_bit(void **state)
 	assert_int_equal(bits[0], 0);
 	assert_true(weir_slot_bitmap_tx_is_full(&out, 0));
 	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, back),
-			 1); /* it comes back as any other */
+			 1); /* a notified slot is given back like any other */
 	assert_int_equal(bits[0], 0);
 	assert_false(weir_slot_bitmap_tx_is_full(&out, 0));
 	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, bits), -EPROTO);
@@ -271,7 +275,7 @@ static void bits_out_of_turn_are_a_broken_rule(void **state)
 
 	(void)state;
 	weir_slot_bitmap_tx_init(&out, 4, bits, memory);
-	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, first), -EPROTO); /* never was there */
+	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, first), -EPROTO); /* was never full */
 	assert_int_equal(weir_slot_bitmap_tx_slot_returned(&out, 0), -EPROTO);
 	assert_int_equal(weir_slot_bitmap_tx_slot_returned(&out, 4), -EPROTO);
 	weir_slot_bitmap_rx_init(&in, 4, bits, memory);

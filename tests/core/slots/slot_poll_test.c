@@ -6,12 +6,12 @@
 #define US 1000ull
 #define RUNG ((struct weir_slot_poll_request){ 1, 64, 0 })
 
-/* One end that sends, and its peer as far as it is seen: no slot is given back unless a test says so. */
+/* A sending end, and what it sees of its peer: no slot is given back unless a test does so. */
 struct slot_poll_end {
 	struct weir_slot_poll look;
 	struct weir_slot_bitmap_tx out;
 	uint64_t bits[2], peer[2], memory[128];
-	uint64_t bytes; /* in each slot that is put */
+	uint64_t bytes; /* in each slot put */
 	uint64_t now_ns;
 };
 
@@ -33,7 +33,7 @@ static void put(struct slot_poll_end *e, unsigned int count)
 	}
 }
 
-/* Slots that are told of. */
+/* Put @count slots with a notification. */
 static void put_told(struct slot_poll_end *e, unsigned int count)
 {
 	put(e, count);
@@ -46,7 +46,7 @@ static void post(struct slot_poll_end *e)
 	weir_slot_poll_posted(&e->look, e->now_ns);
 }
 
-/* It was waited for all the time, and finds @found slots of the peer's. */
+/* The end waits for the read to complete, and finds @found full slots of the peer. */
 static void back(struct slot_poll_end *e, uint64_t took_ns, uint32_t found)
 {
 	uint64_t arrived = e->out.arrived;
@@ -77,7 +77,7 @@ static void what_comes_alone_is_shown_at_once(void **state)
 
 	(void)state;
 	end_init(&e, 512);
-	assert_false(is_due(&e, SILENT)); /* there is nothing to show */
+	assert_false(is_due(&e, SILENT)); /* nothing to show */
 	put(&e, 1);
 	assert_true(is_due(&e, SILENT));
 	post(&e);
@@ -86,7 +86,7 @@ static void what_comes_alone_is_shown_at_once(void **state)
 	assert_false(is_due(&e, SILENT));
 }
 
-/* Who has something to do yet does not wait: what comes meanwhile is shown together. */
+/* An end that is still busy does not wait: new slots are shown together. */
 static void a_busy_peer_is_shown_many_together(void **state)
 {
 	struct slot_poll_end e;
@@ -97,9 +97,9 @@ static void a_busy_peer_is_shown_many_together(void **state)
 	look(&e, 1 * US, 0);
 	e.now_ns += 600 * US;
 	put(&e, 4);
-	assert_false(is_due(&e, SILENT)); /* fewer than it has */
+	assert_false(is_due(&e, SILENT)); /* fewer than the peer still has */
 	assert_true(is_due(
-		&e, (struct weir_slot_poll_request){ 1, 64 })); /* it is through with those */
+		&e, (struct weir_slot_poll_request){ 1, 64 })); /* the peer has finished those */
 	put(&e, 4);
 	assert_true(is_due(&e, SILENT)); /* as many, and long ago */
 	put(&e, 32);
@@ -135,18 +135,19 @@ static void free_slots_are_looked_for_when_few_are_left(void **state)
 	put_told(&e, SLOTS * 60 / 100);
 	assert_false(is_due(&e, SILENT));
 	put_told(&e, 1);
-	assert_true(is_due(&e, SILENT)); /* fewer than 40 % */
+	assert_true(is_due(&e, SILENT)); /* fewer than 40 % are free */
 	assert_false(is_due(&e, (struct weir_slot_poll_request){
-					1, WEIR_SLOT_POLL_NOTIFIES_MAX })); /* it sleeps */
+					1, WEIR_SLOT_POLL_NOTIFIES_MAX })); /* the peer sleeps */
 	assert_true(is_due(&e, (struct weir_slot_poll_request){ 1, 1 }));
 	look(&e, 1 * US, 0);
 	e.now_ns += 1000 * US;
-	assert_false(is_due(&e, SILENT)); /* in vain: not before half as many are left */
+	/* the last read freed nothing: the next is due at half as many free slots */
+	assert_false(is_due(&e, SILENT));
 	put_told(&e, e.out.free / 2 + 1);
 	assert_true(is_due(&e, SILENT));
 }
 
-/* All that was told of is given back, and seen to be. */
+/* The peer gives back all notified slots, and this end sees so. */
 static void give_back(struct slot_poll_end *e)
 {
 	memcpy(e->out.seen, e->out.told, sizeof(e->bits));
@@ -180,7 +181,7 @@ static void slots_with_little_in_them_are_not_looked_for(void **state)
 	assert_false(is_due(&e, SILENT));
 }
 
-/* One is put. Return: of how many slots the peer is told with it. */
+/* Put one slot. Return: the number of slots notified with it. */
 static unsigned int put_one(struct slot_poll_end *e, struct weir_slot_poll_request ring)
 {
 	uint64_t together;
@@ -194,7 +195,10 @@ static unsigned int put_one(struct slot_poll_end *e, struct weir_slot_poll_reque
 	return (unsigned int)together;
 }
 
-/* @count are put, one each @gap_ns, to a peer that waits and gives back at once. Return: how often it was told. */
+/*
+ * Put @count slots, one each @gap_ns, to a peer that waits and gives slots back at once.
+ * Return: the number of notifications.
+ */
 static unsigned int put_each_to(struct slot_poll_end *e, struct weir_slot_poll_request ring,
 				unsigned int count, uint64_t gap_ns)
 {
@@ -222,9 +226,10 @@ static void only_who_waits_is_told(void **state)
 	end_init(&e, 512);
 	assert_int_equal(put_one(&e, SILENT), 0);
 	assert_int_equal(put_one(&e, (struct weir_slot_poll_request){ 1, 0 }),
-			 0); /* of another kind */
-	assert_int_equal(put_one(&e, RUNG), 3); /* and of what it does not know of yet */
-	assert_false(is_due(&e, RUNG)); /* no look is needed then */
+			 0); /* the peer waits for something else */
+	/* includes the two slots that the peer does not know yet */
+	assert_int_equal(put_one(&e, RUNG), 3);
+	assert_false(is_due(&e, RUNG)); /* a read is then unnecessary */
 }
 
 static void what_comes_alone_is_told_at_once(void **state)
@@ -236,20 +241,23 @@ static void what_comes_alone_is_told_at_once(void **state)
 	assert_int_equal(put_each(&e, 100, 1000 * US), 100);
 }
 
-/* As often as a look would show them: half a pool, or what comes in half a millisecond. */
+/*
+ * As often as a read would show the slots: for half a pool, or for what comes in half a
+ * millisecond.
+ */
 static void many_are_told_of_together(void **state)
 {
 	struct slot_poll_end e;
 
 	(void)state;
 	end_init(&e, 512);
-	(void)put_each(&e, 100, 1 * US); /* it is learnt that they are many */
+	(void)put_each(&e, 100, 1 * US); /* the estimate learns that there are many */
 	assert_in_range(put_each(&e, 1000, 1 * US), 10, 20);
 	(void)put_each(&e, 100, 32 * US);
 	assert_in_range(put_each(&e, 1000, 32 * US), 50, 70);
 }
 
-/* That few come together is tried seldom, the more seldom the more often it was seen. */
+/* After each sparse result, coalescing is tried again more seldom. */
 static void those_that_find_no_company_are_told_at_once_again(void **state)
 {
 	struct slot_poll_end e;
@@ -262,7 +270,10 @@ static void those_that_find_no_company_are_told_at_once_again(void **state)
 	assert_int_equal(put_each(&e, 100, 600 * US), 100);
 }
 
-/* Each of which is answered before the next: the wait for coalescing is ended by who waits for the answer. */
+/*
+ * Each message is answered before the next one comes. The waiter for the answer ends the wait
+ * for coalescing.
+ */
 static void who_waits_for_an_answer_each_time_seldom_waits_for_company(void **state)
 {
 	unsigned int i, waits = 0;
@@ -318,14 +329,17 @@ static void what_a_look_shows_is_no_more_to_be_told_of(void **state)
 	assert_int_equal(put_one(&e, RUNG), 0);
 	post(&e);
 	e.bytes = 256 << 10;
-	assert_int_equal(put_one(&e, RUNG), 2); /* with what that look follows */
+	assert_int_equal(put_one(&e, RUNG), 2); /* with the slot that the read follows */
 	back(&e, 1 * US, 0);
 	e.bytes = 512;
 	e.look.coalescing.is_sparse = false;
 	assert_int_equal(put_one(&e, RUNG), 0);
 }
 
-/* What a look that is under way follows is told of sooner than it is back: that shows nothing then. */
+/*
+ * A notification overtakes a read in flight that follows the same slots; the read then shows
+ * nothing.
+ */
 static void what_is_told_of_while_a_look_is_under_way_is_not_shown(void **state)
 {
 	struct slot_poll_end e;
@@ -341,8 +355,8 @@ static void what_is_told_of_while_a_look_is_under_way_is_not_shown(void **state)
 }
 
 /*
- * Where a look takes long, what comes is told of together, too, if there is much of it in the time that it may
- * wait; and he that waits had better be told.
+ * Where reads are slow, slots are notified together too, if enough come within the patience. A
+ * peer that waits should be notified.
  */
 static void where_looks_take_long_many_are_told_of_together(void **state)
 {
@@ -355,21 +369,21 @@ static void where_looks_take_long_many_are_told_of_together(void **state)
 	assert_true(weir_slot_poll_is_slow(&e.look));
 	(void)put_each(&e, 100, 150 * US);
 	assert_in_range(put_each(&e, 1000, 150 * US), 20, 50);
-	e.look.took_ns = 0; /* who only tells may not know; the peer does */
+	e.look.took_ns = 0; /* an end that only notifies may not know; its peer does */
 	patient.patience_ns = 4800 * US;
 	(void)put_each_to(&e, patient, 100, 150 * US);
 	assert_in_range(put_each_to(&e, patient, 1000, 150 * US), 20, 50);
 	e.look.took_ns = 300 * US;
-	(void)put_each(&e, 100, 6000 * US); /* few come while so many looks are made */
+	(void)put_each(&e, 100, 6000 * US); /* few slots come during that many reads */
 	assert_int_equal(put_each(&e, 100, 6000 * US), 100);
-	assert_false(weir_slot_poll_prefers_notify(&e.look)); /* it has found something */
+	assert_false(weir_slot_poll_prefers_notify(&e.look)); /* the last read found something */
 	look(&e, 300 * US, 0);
 	assert_true(weir_slot_poll_prefers_notify(&e.look));
 	weir_slot_poll_woken(&e.look);
 	assert_false(weir_slot_poll_prefers_notify(&e.look));
 }
 
-/* Nobody has polled since it was posted. */
+/* Nobody has polled since the read was posted. */
 static void unattended(struct slot_poll_end *e, uint64_t took_ns)
 {
 	post(e);
@@ -378,7 +392,7 @@ static void unattended(struct slot_poll_end *e, uint64_t took_ns)
 	weir_slot_poll_read_done(&e->look, &e->out, 0, 0, 0, e->now_ns);
 }
 
-/* A device that is done with a look when it is posted never has one waited for. */
+/* A device that finishes a read while it is posted never makes an end wait. */
 static void a_look_that_is_back_at_once_counts_though_nobody_waited(void **state)
 {
 	struct slot_poll_end e;
@@ -391,7 +405,10 @@ static void a_look_that_is_back_at_once_counts_though_nobody_waited(void **state
 	assert_int_equal(e.look.took_ns, 2 * US);
 }
 
-/* What was put waits for as long as sixteen looks take, up to a bound; who did not wait has learnt nothing. */
+/*
+ * Slots wait for as long as sixteen reads take, up to a bound. A read that nobody waited for
+ * teaches nothing.
+ */
 static void how_long_looks_take_is_learnt_from_those_that_are_waited_for(void **state)
 {
 	struct slot_poll_end e;
@@ -437,7 +454,7 @@ static void who_has_rung_looks_no_more_until_there_is_a_sign(void **state)
 	weir_slot_poll_requested(&e.look, WEIR_SLOT_POLL_NEWS);
 	post(&e);
 	assert_false(weir_slot_poll_has_requested(&e.look, WEIR_SLOT_POLL_NEWS,
-						  false)); /* that look may find it */
+						  false)); /* the read in flight may find it */
 	assert_false(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_NEWS, true, e.now_ns));
 	back(&e, 1 * US, 0);
 	assert_true(weir_slot_poll_has_requested(&e.look, WEIR_SLOT_POLL_NEWS, false));
@@ -451,7 +468,7 @@ static void who_has_rung_looks_no_more_until_there_is_a_sign(void **state)
 		assert_int_equal(e.look.rung, WEIR_SLOT_POLL_NEWS);
 		weir_slot_poll_was_notified(&e.look);
 	}
-	assert_int_equal(e.look.rung, 0); /* and a ring is good for so many */
+	assert_int_equal(e.look.rung, 0); /* a request is good for so many notifications */
 }
 
 int main(void)

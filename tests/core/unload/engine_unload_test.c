@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: which WRs take the channel that unloads, and what that changes for others: nothing. */
+/* The engine: which WRs take the unload channel, and that other WRs notice nothing. */
 #include "tests/support/engine_bench.h"
 
 #define PLAIN 0
@@ -23,7 +23,7 @@ static struct unload_fixture fixture_new(bool merge)
 	return f;
 }
 
-/* The selector has to stay where it is. */
+/* @f->selector must not move. */
 static void fixture_begin(struct unload_fixture *f, enum weir_path_policy policy)
 {
 	struct weir_path_config config = { .policy = policy,
@@ -90,7 +90,7 @@ static void what_is_small_merged_is_unloaded_and_what_is_not_is_not(void **state
 
 	(void)state;
 	fixture_begin(&f, WEIR_PATH_POLICY_UNLOAD);
-	for (i = 0; i < 4; i++) /* two and two: 32 bytes each, then 64 */
+	for (i = 0; i < 4; i++) /* merged in pairs: 32 bytes each, then 64 */
 		req[i] = bench_req(WEIR_OP_WRITE, i < 2 ? i * 32 : 8192 + i * 64, i < 2 ? 32 : 64);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(weir_engine_submit(&f.bench->engine, &req[i], 0), 0);
@@ -121,7 +121,7 @@ static void with_the_buffer_full_all_is_offloaded_at_once(void **state)
 	for (i = 0; i < SLOTS; i++)
 		assert_int_equal(f.bench->posted[i]->channel, UNLOAD);
 	assert_int_equal(f.bench->posted[SLOTS]->channel, PLAIN);
-	bench_submit(f.bench, &req[SLOTS + 1]); /* one that comes alone, too */
+	bench_submit(f.bench, &req[SLOTS + 1]); /* a single request too */
 	assert_int_equal(f.bench->posted[SLOTS + 1]->channel, PLAIN);
 	assert_int_equal(f.bench->engine.unload_full, 2);
 	bench_finish(f.bench, 0);
@@ -167,10 +167,10 @@ static void one_that_is_refused_ends_so(void **state)
 	assert_int_equal(f.bench->failed[0], UNLOAD);
 	assert_int_equal(bad.status, -EACCES);
 	assert_int_equal(bad.state, WEIR_REQ_DONE);
-	bench_complete(f.bench, 1, -ECONNRESET); /* flushed: it may still be copied */
+	bench_complete(f.bench, 1, -ECONNRESET); /* flushed: the target may still copy the data */
 	assert_int_equal(f.bench->nr_posted, 2);
 	assert_int_equal(f.bench->nr_done, 1);
-	weir_engine_channel_down(&f.bench->engine, UNLOAD); /* the donor has given the buffer up */
+	weir_engine_channel_down(&f.bench->engine, UNLOAD); /* the donor has released the buffer */
 	bench_pull(f.bench);
 	assert_int_equal(behind.status, -ECONNRESET);
 	bench_free(f.bench);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which small writes are unloaded, by each policy. */
+/* Which small writes each policy unloads. */
 #include <stdlib.h>
 
 #include "tests/support/engine_bench.h"
@@ -68,7 +68,7 @@ static void each_policy_takes_hints_its_way(void **state)
 {
 	static const struct {
 		enum weir_path_policy policy;
-		bool none, hot, cold; /* whether it unloads, hinted so */
+		bool none, hot, cold; /* whether it unloads a write with this hint */
 	} cases[] = {
 		{ WEIR_PATH_POLICY_OFFLOAD, false, false, false },
 		{ WEIR_PATH_POLICY_UNLOAD, true, false, true },
@@ -126,7 +126,7 @@ static void finds_what_is_hot(struct path_table *t, uint64_t pages)
 	shares(t, 100, pages, 100000, &hot, &cold);
 	assert_true(hot < 0.05);
 	assert_true(cold > 0.9);
-	shares(t, 2000, pages, 400000, &hot, &cold); /* others have become hot */
+	shares(t, 2000, pages, 400000, &hot, &cold); /* other pages have become hot */
 	shares(t, 2000, pages, 100000, &hot, &cold);
 	assert_true(hot < 0.05);
 	assert_true(cold > 0.9);
@@ -152,7 +152,10 @@ static void they_are_found_among_more_pages_than_counters(void **state)
 	free(t);
 }
 
-/* One write in eight is counted, whatever the pattern; a quarter of them fades each round. */
+/*
+ * One write in eight is counted, whatever the pattern; a quarter of the counters decays each
+ * round.
+ */
 static void huge_pages_are_counted_beside(void **state)
 {
 	const uint64_t pages_of_one = 1u << (WEIR_PATH_HUGE_SHIFT - WEIR_PATH_PAGE_SHIFT);
@@ -217,8 +220,9 @@ static void the_threshold_is_the_lowest_that_fits(void **state)
 }
 
 /*
- * The share of a million writes that goes to hot pages, after two million to get there. All pages,
- * @stride apart, are written alike, or, if @is_skewed, the first nth of them takes the cube root of 1/n.
+ * The share of one million writes that goes to hot pages, after two million for warm-up. All
+ * pages, @stride apart, are written equally often. If @is_skewed, the first nth of them takes
+ * the cube root of 1/n.
  */
 static double hot_share(uint64_t pages, uint64_t stride, bool is_skewed)
 {
@@ -247,7 +251,7 @@ static void counters_never_run_up_to_their_end(void **state)
 	const struct {
 		uint64_t pages, stride;
 		bool is_skewed;
-		double ideal; /* of the best HOT pages */
+		double ideal; /* share of the best HOT pages */
 	} cases[] = {
 		{ 4 * HOT, 1, false, 0.25 },
 		{ 2 * HOT, COUNTERS / (2 * HOT), false, 0.5 }, /* far apart */
@@ -262,12 +266,16 @@ static void counters_never_run_up_to_their_end(void **state)
 		double share = hot_share(cases[i].pages, cases[i].stride, cases[i].is_skewed);
 
 		print_message("# hot %.3f, at best %.3f\n", share, cases[i].ideal);
-		assert_true(share > cases[i].ideal * 0.8); /* in a sketch, some share a counter */
+		/* in a sketch, where some pages share a counter */
+		assert_true(share > cases[i].ideal * 0.8);
 		assert_true(share < cases[i].ideal * 1.3);
 	}
 }
 
-/* Of a million counters, @pages that are far apart have all writes. Return: in how many it hurried. */
+/*
+ * All writes go to @pages distant pages, over a million counters. Return: the number of hurried
+ * rounds.
+ */
 static uint32_t hurries(uint32_t pages, uint32_t room, double *hot)
 {
 	const uint32_t nr = 1u << 20, writes = 1u << 20;
@@ -324,7 +332,7 @@ static void nothing_is_unloaded_while_the_target_has_no_time(void **state)
 
 	(void)state;
 	weir_path_pause(&t->route, 1000);
-	weir_path_pause(&t->route, 500); /* an earlier one shortens nothing */
+	weir_path_pause(&t->route, 500); /* an earlier time does not shorten the pause */
 	assert_int_equal(weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, true, 999),
 			 WEIR_PATH_OFFLOAD);
 	assert_int_equal(weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, true, 1000),
@@ -332,7 +340,7 @@ static void nothing_is_unloaded_while_the_target_has_no_time(void **state)
 	free(t);
 }
 
-/* One cold write, which takes as long as its path does. Returns the path. */
+/* One cold write that takes as long as its path does. Return: the path. */
 static unsigned int write_cold(struct path_table *t, uint64_t offload_ns, uint64_t unload_ns)
 {
 	unsigned int path = weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, true, 0);
@@ -356,7 +364,7 @@ static void where_unloading_is_slower_it_settles_on_offload(void **state)
 		assert_int_equal(write_cold(t, FAST_NS, SLOW_NS), WEIR_PATH_OFFLOAD);
 	for (i = 0, unloaded = 0; i < 1000000; i++)
 		unloaded += (write_cold(t, FAST_NS, SLOW_NS) & WEIR_PATH_UNLOAD) != 0;
-	assert_true(unloaded <= 10 * WEIR_PATH_PROBES / 2); /* it asks ever more seldom */
+	assert_true(unloaded <= 10 * WEIR_PATH_PROBES / 2); /* probes become ever rarer */
 	assert_false(t->route.trial.pays);
 	free(t);
 }
@@ -372,7 +380,7 @@ static void where_unloading_is_faster_it_unloads(void **state)
 	for (i = 0; i < 100000; i++)
 		unloaded += (write_cold(t, SLOW_NS, FAST_NS) & WEIR_PATH_UNLOAD) != 0;
 	assert_true(unloaded > 96000);
-	for (i = 0; t->route.trial.pays; i++) /* the device is another now */
+	for (i = 0; t->route.trial.pays; i++) /* now the other device is faster */
 		write_cold(t, FAST_NS, SLOW_NS);
 	assert_true(i <= WEIR_PATH_REST_MIN + 2 * WEIR_PATH_PROBES);
 	assert_int_equal(write_cold(t, FAST_NS, SLOW_NS), WEIR_PATH_OFFLOAD);
@@ -423,7 +431,7 @@ static void a_write_that_will_not_be_told_of_is_no_probe(void **state)
 	for (i = 0; i < 10 * WEIR_PATH_PROBES; i++)
 		assert_int_equal(weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, false, 0),
 				 WEIR_PATH_OFFLOAD);
-	for (i = 0; i < WEIR_PATH_PROBES; i++) { /* among others */
+	for (i = 0; i < WEIR_PATH_PROBES; i++) { /* among other writes */
 		if (i % 10)
 			weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, false, 0);
 		write_cold(t, SLOW_NS, FAST_NS);
@@ -443,7 +451,7 @@ static void no_verdict_falls_while_a_trial_is_under_way(void **state)
 	(void)state;
 	for (i = 0; i < WEIR_PATH_PROBES; i++)
 		paths[i] = weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, true, 0);
-	for (i = 0; i < 10; i++) /* more come before the first is over */
+	for (i = 0; i < 10; i++) /* more writes come before the first one completes */
 		assert_int_equal(write_cold(t, 0, 0), WEIR_PATH_OFFLOAD);
 	for (i = WEIR_PATH_PROBES; i-- > 0;) {
 		assert_int_equal(t->route.trial.trials, 0);

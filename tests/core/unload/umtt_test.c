@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the target's CPU checks, and when it has to leave the CPU to others. */
+/* The checks of the target's CPU, and the times at which it must yield. */
 #include <stdlib.h>
 
 #include "core/unload/cpu_budget.h"
@@ -83,7 +83,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	assert_int_equal(weir_umtt_add(&m, &(struct weir_umtt_entry){ 1, 1, 0, 0, true }), -ENOSPC);
 }
 
-/* Against one place for each tag. A seed that fails is the same each time. */
+/* Compared with an array indexed by tag. The seed is fixed, so failures repeat. */
 static void it_is_a_map_however_tags_come_and_go(void **state)
 {
 	struct weir_umtt_entry naive[TAGS] = { 0 };
@@ -100,7 +100,7 @@ static void it_is_a_map_however_tags_come_and_go(void **state)
 		entry.addr = random >> 40;
 		entry.owner = (random >> 60) & 1;
 		at = &naive[entry.tag];
-		if (random >> 62) { /* three in four look, or add; the rest takes out */
+		if (random >> 62) { /* three in four look up or add; the rest remove */
 			assert_int_equal(weir_umtt_check(&m, 0, entry.tag, at->addr, 1),
 					 at->length && !at->owner ? 0 : -EACCES);
 			if (!at->length && count < SIZE / 4 * 3) {
@@ -132,17 +132,20 @@ static void a_ceiling_holds_however_often_it_is_asked(void **state)
 			weir_cpu_budget_init(&c, percents[i]);
 			weir_cpu_budget_pause(&c, cpu, now);
 			end = now + 1000 * steps_ns[j];
-			while (now < end) { /* all of its time, unless it is left alone */
+			while (now < end) { /* the thread takes all the time that it may */
 				now += steps_ns[j];
 				cpu += steps_ns[j];
 				pause = weir_cpu_budget_pause(&c, cpu, now);
 				now += pause;
 			}
-			/* One period's share more, for it begins with that, and one step. */
+			/*
+			 * One period's share more, because the budget starts full, and one
+			 * step.
+			 */
 			assert_true(cpu <= now / 100 * percents[i] + steps_ns[j] +
 						   WEIR_CPU_BUDGET_PERIOD_NS / 100 * percents[i] +
 						   now % 100);
-			/* And no less, but for what it could have taken. */
+			/* Nor less, except for what is still in the budget. */
 			assert_true(cpu + steps_ns[j] + (c.kept_ns > 0 ? (uint64_t)c.kept_ns : 0) >=
 				    now / 100 * percents[i]);
 		}
@@ -157,7 +160,7 @@ static void below_its_ceiling_a_thread_is_wanted(void **state)
 	(void)state;
 	weir_cpu_budget_init(&c, 20);
 	assert_int_equal(weir_cpu_budget_pause(&c, cpu, now), 0);
-	/* After a long sleep a burst of one period's share goes through, and no more. */
+	/* After a long sleep a burst may take one period's share, and no more. */
 	now += 1000 * WEIR_CPU_BUDGET_PERIOD_NS;
 	assert_int_equal(weir_cpu_budget_pause(&c, cpu, now), 0);
 	assert_int_equal(weir_cpu_budget_pause(&c, cpu += share, now), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a target copies of what is unloaded to it, and when it tells. */
+/* Which unloaded writes a target copies, and when it reports them. */
 #include "core/unload/unload_rx.h"
 #include "tests/support/engine_bench.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the local disk has, when it is the last resort, and how an extent comes back from there. */
+/* What the local disk holds as the last resort, and how an extent comes back from it. */
 #include "tests/support/engine_bench.h"
 #include "core/volume/volume.h"
 
@@ -25,7 +25,7 @@ static void lend(struct volume_local_fixture *s, uint8_t donor)
 		weir_volume_granted(&s->v, &place);
 }
 
-/* Two extents at one donor of two, with a disk. */
+/* Two extents at one of two donors, with a disk. */
 static void begin(struct volume_local_fixture *s)
 {
 	memset(s, 0, sizeof(*s));
@@ -46,7 +46,7 @@ static void write(struct volume_local_fixture *s, uint32_t extent, uint32_t page
 	assert_int_equal(weir_volume_write_end(&s->v, &w, failed ? w.slots : 0), failed ? -EIO : 0);
 }
 
-/* Something the disk is to have is read. */
+/* The volume reads pages that the disk is to have. */
 static struct weir_volume_copy_step read_next(struct volume_local_fixture *s)
 {
 	struct weir_volume_copy_step step;

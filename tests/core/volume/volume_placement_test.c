@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What pages of a volume should be, which extents want memory, and whose they get. */
+/*
+ * The expected content of a volume's pages, which extents want memory, and whose memory they
+ * get.
+ */
 #include "tests/support/engine_bench.h"
 #include "core/volume/volume.h"
 
@@ -23,7 +26,7 @@ static void ask(struct volume_placement_fixture *s)
 		assert_int_equal(weir_volume_granted(&s->v, &place), 0);
 }
 
-/* All extents have memory, at @donors donors, and one of them is the reserve. */
+/* All extents have memory at @donors donors; one extent is the reserve. */
 static void begin(struct volume_placement_fixture *s, uint8_t donors, uint8_t replicas)
 {
 	memset(s, 0, sizeof(*s));
@@ -303,7 +306,10 @@ static void memory_does_not_move_while_a_copy_of_it_is_under_way(void **state)
 	assert_int_not_equal(weir_volume_provide(&s.v, 3, &from), 0);
 }
 
-/* Extent 0 has lost a replica, and the first chunk of a new one was read. Return: its slot. */
+/*
+ * Extent 0 has lost a replica, and the first chunk for a new one was read. Return: the new
+ * replica's slot.
+ */
 static uint8_t begin_copy(struct volume_placement_fixture *s, uint8_t donors)
 {
 	struct weir_volume_copy_step step;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who may be believed, who gets memory, and how a replica is filled, step by step. */
+/*
+ * Which replicas are trusted, which extents get memory, and how a replica is filled step by
+ * step.
+ */
 #include "tests/support/engine_bench.h"
 #include "core/volume/volume.h"
 
@@ -9,7 +12,7 @@ struct volume_fixture {
 	uint32_t sum[4][10];
 };
 
-/* What pages that are written have as checksums. */
+/* Checksums of written pages. */
 static const uint32_t sums[10] = { 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 };
 
 /* Four extents of ten pages, over @donors donors with @room each. */
@@ -100,7 +103,7 @@ static void a_write_that_nobody_has_leaves_one_replica_that_decides(void **state
 	assert_int_equal(weir_volume_read(&s.v, 0, 0, &slot), 0);
 }
 
-/* All replicas of extent 0 but the last miss a write, and are given memory anew. */
+/* All replicas of extent 0 but the last miss a write, and get new memory. */
 static void begin_filling(struct volume_fixture *s, uint8_t replicas)
 {
 	static const uint64_t room[] = { 8, 8, 8 };
@@ -240,7 +243,7 @@ static void write_each(struct volume_fixture *s)
 	}
 }
 
-/* Memory for all that is missing, and what is missing in it. */
+/* Place all missing replicas and fill them. */
 static void place_and_copy(struct volume_fixture *s)
 {
 	struct weir_volume_placement place;

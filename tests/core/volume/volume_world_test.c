@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A volume over donors that fail, die, come back empty, want their memory back and, in some runs, change
- * bytes by themselves, in random interleavings; in some with a local disk that fails now and then. What is
- * read must be what was written, or an error. A donor does what overlaps in order, and the rest in any; what
- * it has done is told in any order.
+ * A volume over unreliable donors, in random interleavings. Donors fail, die, come back empty,
+ * reclaim memory and, in some runs, corrupt bytes. Some runs have a local disk that fails at
+ * times. A read must return what was written, or an error. A donor executes overlapping
+ * requests in order, others in any order, and reports them in any order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +21,9 @@
 #ifndef WORLDS
 #define WORLDS 250u
 #endif
-#define ROTTEN (1ull << 40) /* a bit that nobody writes */
+#define ROTTEN (1ull << 40) /* a bit that no write sets */
 
-/* Memory of one replica. */
+/* The memory of one replica. */
 struct memory {
 	uint64_t page[PAGES];
 	uint32_t ops;
@@ -31,7 +31,7 @@ struct memory {
 
 struct volume_world;
 
-/* What is asked of a donor: @task is told. */
+/* An operation at a donor; its end is reported to @task. */
 struct world_op {
 	bool is_write;
 	struct memory *memory;
@@ -48,7 +48,7 @@ struct world_donor {
 	bool is_up;
 };
 
-/* A write, a read, or the copy, until all its ops are done. */
+/* A write, read or copy, until all its ops are done. */
 struct task {
 	enum { NO_TASK, A_WRITE, A_READ, A_COPY, A_LOCAL, A_DISK_WRITE } kind;
 	struct weir_volume_write write;
@@ -60,15 +60,15 @@ struct task {
 	uint64_t begun;
 };
 
-/* What may be read of a page: @sure, or what began to be written after it. */
+/* Valid contents of a page: @sure, or any write begun after it. */
 struct truth {
 	uint64_t sure, maybe[16];
 	uint32_t nr_maybe;
 	bool is_being_written;
-	uint64_t changed; /* when a write of it began or ended */
+	uint64_t changed; /* when its last write began or ended */
 };
 
-/* What has happened. */
+/* Events of a run. */
 struct counts {
 	uint64_t reads, writes, failed_writes, errors, overtaken, filled, lost;
 	uint64_t rotten, mistrusted, discarded, moved, left;
@@ -132,12 +132,12 @@ static void choose_range(struct volume_world *w, struct task *task)
 {
 	task->extent = (uint32_t)random_below(w, EXTENTS);
 	task->pages = 1 + (uint32_t)random_below(w, RUN_MAX);
-	/* One half of all goes where a copy is likely to be. */
+	/* Half of all requests go where a copy is likely under way. */
 	task->page =
 		(uint32_t)random_below(w, (random_below(w, 2) ? PAGES : 2 * RUN_MAX) - RUN_MAX + 1);
 }
 
-/* As a file system, which does not write a page that it is writing. */
+/* Like a file system, never write a page that has a write in flight. */
 static bool may_write(const struct volume_world *w, const struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++) {
@@ -154,7 +154,7 @@ static uint32_t sum_of(uint64_t value)
 	return (uint32_t)((value ^ value >> 32) * 2 + 2);
 }
 
-/* Memory for a write, perhaps that of another extent. Return: whether there is some. */
+/* Find memory for a write, perhaps another extent's. Return: whether there is some. */
 static bool provide(struct volume_world *w, uint32_t extent)
 {
 	uint32_t from;
@@ -221,7 +221,7 @@ static void end_write(struct volume_world *w, struct task *task)
 	task->kind = NO_TASK;
 }
 
-/* Zeroes, from now on; mostly of all that is there, so that extents become idle. */
+/* Discard pages, which then read as zero; mostly whole extents, so that some become idle. */
 static void discard(struct volume_world *w)
 {
 	struct task task = { 0 };
@@ -248,7 +248,7 @@ static void discard(struct volume_world *w)
 	}
 }
 
-/* Whether a write, which may have failed, came between: then nobody knows what a read should find. */
+/* Whether a write, perhaps a failed one, came in between: then the expected content is unknown. */
 static bool is_disturbed(const struct volume_world *w, const struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++) {
@@ -272,7 +272,7 @@ static void end_reading(struct volume_world *w, struct task *task)
 
 static bool is_as_expected(struct task *task);
 
-/* Of the disk: it has what was written last. Return: whether it has these pages. */
+/* The disk returns the last content written. Return: whether it has these pages. */
 static bool read_disk(struct volume_world *w, struct task *task)
 {
 	if (!weir_volume_local_has(&w->v, task->extent, task->page, task->pages))
@@ -321,16 +321,16 @@ static void begin_read(struct volume_world *w)
 	try_read(w, task);
 }
 
-/* What was read while nothing changed is what all will read from now on. */
+/* A page read while nothing changed has this content for all later reads. */
 static void check_page(struct volume_world *w, const struct task *task, uint32_t i)
 {
 	struct truth *page = &w->page[task->extent][task->page + i];
 	bool fits = page->sure == task->value[i];
 
 	if (task->sums[i] == WEIR_SUM_UNKNOWN && (task->value[i] & ROTTEN))
-		return; /* its last write failed: nobody can tell */
+		return; /* its last write failed: the content is unknown */
 	if (page->changed >= task->begun && !page->is_being_written && !page->nr_maybe)
-		return; /* a write has come and gone meanwhile: old and new are both right */
+		return; /* a write began and ended meanwhile: old and new content are both right */
 	for (uint32_t j = 0; j < page->nr_maybe; j++)
 		fits |= page->maybe[j] == task->value[i];
 	if (!fits && page->changed < task->begun)
@@ -343,7 +343,7 @@ static void check_page(struct volume_world *w, const struct task *task, uint32_t
 	}
 }
 
-/* As the host does it. Return: whether all pages are what they should be. */
+/* Check as the host does. Return: whether all pages are as expected. */
 static bool is_as_expected(struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++) {
@@ -373,7 +373,7 @@ static void end_read(struct volume_world *w, struct task *task)
 	try_read(w, task);
 }
 
-/* A byte of some donor's memory is not as it was. */
+/* Corrupt a byte of some donor's memory. */
 static void rot(struct volume_world *w)
 {
 	uint32_t extent = (uint32_t)random_below(w, EXTENTS),
@@ -395,7 +395,7 @@ static void fill_from_disk(struct volume_world *w, const struct weir_volume_copy
 	weir_volume_resync_done(&w->v, !fails);
 }
 
-/* What the disk should have next is read. */
+/* Read what the disk should have next. */
 static void keep(struct volume_world *w)
 {
 	struct task *task = w->v.local.is_busy ? NULL : unused_task(w);
@@ -415,7 +415,7 @@ static void keep(struct volume_world *w)
 	push(w, task, step.slot, false, step.page, step.pages, NULL);
 }
 
-/* It goes to the disk, if it is what it should be. */
+/* Write to the disk, if the content is as expected. */
 static void end_keeping(struct volume_world *w, struct task *task)
 {
 	bool is_right = !task->failed && is_as_expected(task);
@@ -429,7 +429,7 @@ static void end_keeping(struct volume_world *w, struct task *task)
 	task->kind = NO_TASK;
 }
 
-/* A write to the disk ends; one that fails leaves something else. */
+/* End a write to the disk; a failed write leaves other content. */
 static void work_disk(struct volume_world *w)
 {
 	bool fails = !w->is_calm && !random_below(w, 20);
@@ -529,7 +529,7 @@ static bool overlaps_earlier(const struct world_donor *donor, uint32_t number)
 	return false;
 }
 
-/* A donor does something, or fails to, or tells of something. */
+/* A donor executes an operation, fails one, or reports one. */
 static void work(struct volume_world *w, uint32_t which)
 {
 	struct world_donor *donor = &w->donor[which];
@@ -550,7 +550,7 @@ static void work(struct volume_world *w, uint32_t which)
 	}
 }
 
-/* Who is away needs not be told; of the others there are some now and then who cannot be. */
+/* A donor that is away need not be told; some of the others cannot be reached at times. */
 static uint8_t to_be_told(struct volume_world *w)
 {
 	uint8_t donors = (uint8_t)~0u;
@@ -562,7 +562,7 @@ static uint8_t to_be_told(struct volume_world *w)
 	return donors;
 }
 
-/* To who does not answer nothing more is said. */
+/* Say nothing more to a donor that does not answer. */
 static void release(struct volume_world *w)
 {
 	uint8_t donors = to_be_told(w);
@@ -596,7 +596,7 @@ static void place_one(struct volume_world *w)
 		return;
 	}
 	place.extent =
-		(uint32_t)random_below(w, EXTENTS); /* who wants it may be another one by then */
+		(uint32_t)random_below(w, EXTENTS); /* another extent may want the memory by then */
 	if (weir_volume_granted(&w->v, &place))
 		return;
 	assert_null(w->memory[place.extent][place.slot]);
@@ -604,7 +604,7 @@ static void place_one(struct volume_world *w)
 	assert_non_null(w->memory[place.extent][place.slot]);
 }
 
-/* A donor wants memory back, or may have wanted some and does so no longer. */
+/* A donor asks for memory back, or withdraws such a request. */
 static void donor_asks(struct volume_world *w, uint8_t donor)
 {
 	uint32_t had = weir_volume_census(&w->v).leaving;
@@ -685,7 +685,7 @@ static uint32_t count_idle(const struct volume_world *w)
 	return idle;
 }
 
-/* Its replicas have the same. */
+/* The replicas of an extent are equal. */
 static void check_same(const struct volume_world *w, uint32_t extent)
 {
 	const struct memory *first = NULL;
@@ -704,7 +704,7 @@ static void check_same(const struct volume_world *w, uint32_t extent)
 	}
 }
 
-/* Nobody writes any more, and the disk gets all that it has not. */
+/* Writes have stopped, and the disk gets everything that it lacks. */
 static void let_disk_catch_up(struct volume_world *w)
 {
 	for (uint32_t i = 0; i < 5000; i++) {
@@ -714,7 +714,7 @@ static void let_disk_catch_up(struct volume_world *w)
 	}
 }
 
-/* The disk has all that it can have: what was not lost, and is known. */
+/* The disk has every page that was not lost and whose content is known. */
 static void check_disk(const struct volume_world *w, uint32_t extent)
 {
 	for (uint32_t page = 0; page < PAGES; page++) {
@@ -725,8 +725,8 @@ static void check_disk(const struct volume_world *w, uint32_t extent)
 }
 
 /*
- * No write hangs, no replica is missing but for want of a donor or of what it would be filled from. The
- * first donor wants all of its memory, and has it where there is another one for each replica.
+ * No write hangs. A replica is missing only for lack of a donor or of a source to fill it from.
+ * The first donor wants all of its memory, and gets it if each replica has another donor.
  */
 static void check_end(struct volume_world *w)
 {
@@ -771,7 +771,10 @@ static void end_world(struct volume_world *w)
 	free(w);
 }
 
-/* One in three rots, half have a disk; replicas change every few. */
+/*
+ * One world in three corrupts bytes, half have a disk; the number of replicas changes every
+ * few.
+ */
 static struct volume_world *new_world(uint64_t seed)
 {
 	static const uint8_t replicas[] = { 3, 2, 3, 4, 3, 1 };
@@ -818,7 +821,7 @@ static void what_is_read_is_what_was_written_whatever_donors_do(void **state)
 		add_counts(&sum, &w->counts);
 		end_world(w);
 	}
-	/* It was not for want of anything happening. */
+	/* Enough must have happened. */
 	assert_true(sum.reads > 4 * WORLDS && sum.failed_writes > WORLDS / 2);
 	assert_true(sum.errors > WORLDS / 2 && sum.overtaken > WORLDS / 2);
 	assert_true(sum.filled > 4 * WORLDS && sum.lost > WORLDS / 25);
