@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * campaign [--seed N] [--runs N]: runs with the seeds N, N + 1... campaign.h says what one repeats.
+ * campaign [--seed N] [--runs N]: run the seeds N, N + 1... campaign.h says what a seed
+ * repeats.
  *
- * The judge's part: it starts the workers with the faults that the seed wants, leads them
- * from phase to phase, meanwhile kills, stops or troubles some of them, and at last holds
- * the world against the logs and looks for what was left lying about. A seed that fails is
- * printed with the command that runs it again.
+ * This is the judge. It starts the workers with the faults of the seed and leads them from
+ * phase to phase. Meanwhile the judge kills, stops or disturbs some workers. At the end it
+ * compares the world with the logs, and looks for leaked processes and sockets. For a seed that
+ * fails, the judge prints the command to run it again.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -47,7 +48,7 @@ static bool fail(struct campaign_run *r, const char *format, ...)
 	return false;
 }
 
-/* Half of the workers meet some; several kinds at once. */
+/* Half of the workers meet faults, of several kinds at once. */
 static void think_of_faults(struct campaign_run *r, char *text, size_t size)
 {
 	static const struct {
@@ -156,7 +157,7 @@ static void trouble(struct campaign_run *r, uint32_t victim)
 	option_defaults(&o);
 	option_parse(faults[random_below(&r->random, sizeof(faults) / sizeof(faults[0]))],
 		     OPTION_FIRST_FAULT, &o, why, sizeof(why));
-	softnic_fault(r->pids[victim], &o); /* it may be through already */
+	softnic_fault(r->pids[victim], &o); /* the victim may have finished already */
 }
 
 static void stop_for_a_while(struct campaign_run *r, uint32_t victim)
@@ -172,7 +173,7 @@ static void kill_one(struct campaign_run *r, uint32_t victim)
 	r->killed |= 1u << victim;
 }
 
-/* One time in two nothing happens to anybody from outside. */
+/* In every second run the judge leaves all workers alone. */
 static void make_mischief(struct campaign_run *r)
 {
 	uint32_t victim = random_below(&r->random, r->w->workers);
@@ -213,7 +214,7 @@ static bool play(struct campaign_run *r)
 	return tell_all(r, PHASE_CLOSE) && await_all(r, PHASE_CLOSE);
 }
 
-/* Returns false if one that should have ended well did not. */
+/* Return: false if a worker failed that should have succeeded. */
 static bool bury(struct campaign_run *r, bool well)
 {
 	uint32_t i;
@@ -242,13 +243,13 @@ static int count_descriptors(void)
 	return n;
 }
 
-/* Those that the workers might leave would be ours, as main() says. */
+/* Children of the workers would become children of the judge: see main(). */
 static bool has_no_children(void)
 {
 	return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
 }
 
-/* Every other world is one that the workers' peers may map. */
+/* The workers' peers can map every second world. */
 static int make_world(uint64_t seed)
 {
 	int fd = memfd_create("world", MFD_CLOEXEC | MFD_ALLOW_SEALING);

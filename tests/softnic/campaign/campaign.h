@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A campaign: random operations between processes, with random faults, again and again.
+ * A campaign: random operations between processes with random faults, over and over.
  *
- * One run is a seed. A judge starts workers; each has a queue pair to each other one, a
- * "lane", and does along it what that queue pair can: writes, reads, sends, adds and swaps, with
- * immediates, and inline. Lanes are RC, with a receive queue of their own or a shared one, or UC or
- * UD. All that counts lies in one shared mapping, the world: the memory that is written to, and
- * each lane's log of what was asked and how it ended. So the judge can replay the log on plain
- * memory and compare, whoever was killed.
+ * One run is a seed. A judge starts workers. Each worker has a queue pair, a "lane", to every
+ * other worker, and uses all operations of that queue pair: writes, reads, sends and atomics,
+ * with immediates and inline. A lane is RC with its own or a shared receive queue, UC or UD.
+ * The target memory and the log of each lane lie in one shared mapping, the world. A log names
+ * each operation and how it ended. So the judge can replay the logs on plain memory and
+ * compare, whichever worker was killed.
  *
- * A seed repeats what is asked along each lane, by which transport, which faults each worker meets
- * there, and what befalls which worker from outside; not how lanes interleave, nor when it befalls.
+ * A seed repeats the operations and transport of each lane, the faults of each worker, and the
+ * disturbances from outside. It repeats neither the interleaving of lanes nor the time of a
+ * disturbance.
  */
 #ifndef CAMPAIGN_H
 #define CAMPAIGN_H
@@ -21,9 +22,10 @@
 
 enum {
 	WORKERS_MAX = 4,
-	OPS_MAX = 48, /* along a lane */
-	ZONE = 128 << 10, /* of a target's memory, for one source to write to */
-	COUNTER_BYTES = 64, /* at its beginning: a word for additions, one for swaps */
+	OPS_MAX = 48, /* per lane */
+	ZONE = 128 << 10, /* bytes of a target's memory that one source writes */
+	/* at the start of a zone: a word for fetch-and-add, a word for compare-and-swap */
+	COUNTER_BYTES = 64,
 	SWAP_AT = 8,
 	INLINE_MAX = 64,
 	MESSAGE_MAX = 4096,
@@ -41,7 +43,10 @@ enum op_kind {
 	KINDS
 };
 
-/* Both lanes between two workers are of one. What is before KINDS_UD, a datagram can do. */
+/*
+ * Both lanes between two workers use the same transport. A datagram can do the kinds before
+ * KINDS_UD.
+ */
 enum campaign_transport { RC, UC, UD, TRANSPORTS };
 enum { KINDS_UD = KIND_WRITE, KINDS_UC = KIND_READ };
 
@@ -51,15 +56,15 @@ struct campaign_op {
 	enum op_kind kind;
 	uint32_t offset, length;
 	bool is_inline;
-	uint64_t fill; /* what its bytes are made from */
-	uint32_t state; /* enum op_state; the source's */
+	uint64_t fill; /* seed of its bytes */
+	uint32_t state; /* enum op_state; written by the source */
 };
 
 struct campaign_lane {
 	struct campaign_op ops[OPS_MAX];
 	uint32_t num_ops;
-	uint32_t received; /* messages and immediates that arrived; the target's */
-	uint32_t qpn; /* the source's */
+	uint32_t received; /* arrived messages and immediates; written by the target */
+	uint32_t qpn; /* written by the source */
 };
 
 struct campaign_world {
@@ -71,7 +76,7 @@ struct campaign_world {
 	uint8_t zones[WORKERS_MAX][WORKERS_MAX][ZONE]; /* [target][source] */
 };
 
-/* The judge says what comes next, the worker that it is done with it. */
+/* The judge announces a phase; the worker reports the phase as done. */
 enum campaign_phase { PHASE_OPEN, PHASE_CONNECT, PHASE_WORK, PHASE_CLOSE, PHASES };
 
 /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014) */
@@ -89,7 +94,7 @@ static inline uint32_t random_below(uint64_t *state, uint32_t n)
 	return random_next(state) % n;
 }
 
-/* Half of them are RC. */
+/* Half of the lanes are RC. */
 static inline enum campaign_transport transport_between(uint64_t seed, uint32_t a, uint32_t b)
 {
 	uint64_t random = seed * WORKERS_MAX * WORKERS_MAX +
@@ -104,25 +109,28 @@ static inline bool kind_writes(enum op_kind kind)
 	return kind == KIND_WRITE || kind == KIND_WRITE_IMM;
 }
 
-/* It takes one of the target's receives. */
+/* The operation consumes a receive of the target. */
 static inline bool kind_is_received(enum op_kind kind)
 {
 	return kind == KIND_SEND || kind == KIND_SEND_IMM || kind == KIND_WRITE_IMM;
 }
 
-/* Byte @k of what an operation writes. */
+/* Byte @k of an operation's data. */
 static inline uint8_t op_byte(const struct campaign_op *op, uint32_t k)
 {
 	return op->fill + k * 7 + (k >> 8);
 }
 
-/** worker_play() - be worker @self of a world; phases come over @fd. The exit status. */
+/**
+ * worker_play() - be worker @self of a world; the judge announces phases over @fd. Return: the
+ * exit status.
+ */
 int worker_play(struct campaign_world *w, uint32_t self, int fd);
 
 /**
- * judge_world() - does memory hold what the logs say, and nothing else?
+ * judge_world() - check that memory holds what the logs say, and nothing else
  * @killed: a bit for each worker that did not end by itself
- * @why: on failure, what is wrong
+ * @why: on failure, the reason
  */
 bool judge_world(const struct campaign_world *w, uint32_t killed, char *why, size_t why_size);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * A worker's queue pairs and receives, from their making to their end.
- */
+/* A worker's queue pairs and receives, from creation to destruction. */
 #include <sys/mman.h>
 
 #include "worker.h"
@@ -79,7 +77,7 @@ void open_all(struct campaign_worker *me)
 			open_connection(me, t);
 }
 
-/* The buffers of a shared queue are where a connection to oneself would have them. */
+/* The buffers of a shared queue lie where a connection to the worker itself would have its own. */
 static uint8_t *receive_buffer(const struct campaign_worker *me, uint32_t source, uint32_t i)
 {
 	uint32_t whose = shares_receives(me, source) ? me->self : source;
@@ -205,7 +203,7 @@ static void close_connection(struct campaign_worker *me, struct campaign_connect
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	uint64_t deadline_ms = now_ms() + PATIENCE_MS;
 
-	ibv_modify_qp(c->qp, &error, IBV_QP_STATE); /* refused if the device is gone */
+	ibv_modify_qp(c->qp, &error, IBV_QP_STATE); /* fails if the device is gone */
 	while (c->receives) {
 		require(now_ms() < deadline_ms, "receives that are not flushed");
 		take_completions(me);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What a worker asks along its lanes, and each completion held against what it knows: that it is of
- * an operation under way, the next one of its queue pair, with a status that the faults can cause,
- * and that what was read is what had been written.
+ * A worker posts operations on its lanes and checks each completion. The completion must belong
+ * to the next operation in flight on its queue pair. Its status must be one that the faults can
+ * cause, and a read must return the bytes written before.
  */
 #include <arpa/inet.h>
 
@@ -19,7 +19,7 @@ static enum op_kind think_of_kind(struct campaign_connection *c)
 	return random_below(&c->random, kinds[c->transport]);
 }
 
-/* The small is more frequent. What a message begins with is its index. */
+/* Small lengths are more frequent. A message begins with its index. */
 static uint32_t think_of_length(struct campaign_connection *c, enum op_kind kind)
 {
 	uint32_t most = random_below(&c->random, 8) ? 2048 : ZONE - COUNTER_BYTES, length;
@@ -58,7 +58,7 @@ static void expect(struct campaign_connection *c, uint32_t index, const void *by
 	memcpy(c->expected[index], bytes, length);
 }
 
-/* Fills what it sends, and keeps the model of what it will leave over there. */
+/* Fill the data to send, and update the model of the target's memory. */
 static void prepare(struct campaign_connection *c, const struct campaign_op *op, uint32_t index,
 		    uint8_t *here)
 {
@@ -79,7 +79,7 @@ static void prepare(struct campaign_connection *c, const struct campaign_op *op,
 		expect(c, index, &c->swaps, sizeof(c->swaps));
 }
 
-/* All of these are told by their place in the log. */
+/* The wr_id of each operation is its place in the log. */
 static void address(struct campaign_worker *me, uint32_t target, const struct campaign_op *op,
 		    struct ibv_send_wr *wr)
 {
@@ -135,7 +135,7 @@ void post_next(struct campaign_worker *me, uint32_t target)
 		memset(here, 0xee, op->length);
 }
 
-/* Where nobody answers, nothing fails but by our own device. */
+/* Without acknowledgements only the worker's own device can fail an operation. */
 static bool is_excusable(enum campaign_transport transport, enum ibv_wc_status status)
 {
 	return status == IBV_WC_WR_FLUSH_ERR ||
@@ -170,7 +170,7 @@ static void end_op(struct campaign_worker *me, uint32_t target, const struct ibv
 	free(c->expected[wc->wr_id]);
 }
 
-/* Which operation of the source's it was: an immediate says so, or the message itself. */
+/* The index of the source's operation, from the immediate or from the message itself. */
 static uint32_t index_of(const struct ibv_wc *wc, const uint8_t *bytes)
 {
 	uint32_t index;

@@ -46,7 +46,7 @@ static bool is_noted(const struct leaked_sockets *l, uint64_t inode)
 	return false;
 }
 
-/* How many there are now; of those that have a name of softnic's, if it is to be so. */
+/* Count the sockets in @l that exist now; only those with a softnic name, if @named. */
 static uint32_t count(const struct leaked_sockets *l, bool named)
 {
 	FILE *list = fopen("/proc/net/unix", "re");
@@ -65,7 +65,7 @@ static uint32_t count(const struct leaked_sockets *l, bool named)
 	return n;
 }
 
-/* The list is not of one moment: what others end meanwhile may hide an entry. */
+/* The kernel's list is not a snapshot: sockets that close meanwhile may hide an entry. */
 bool litter_is_named(const struct leaked_sockets *l, uint32_t least)
 {
 	int looks;
@@ -96,7 +96,7 @@ bool litter_is_seen(void)
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	bool seen;
 
-	/* Its first byte is the null of an abstract name, shown as '@'. */
+	/* The kernel shows the leading null byte of an abstract name as '@'. */
 	len += 1 + snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, NAME "litter-%d",
 			    (int)getpid());
 	if (fd < 0 || bind(fd, (struct sockaddr *)&name, len))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What processes leave behind. Files of softnic's have no names and vanish with their last user,
- * so what is left would be a process, or a socket that one still has: all sockets of a process are
- * noted while it lives, by their numbers, and none of them may be there when it has ended. The
- * kernel lists all of this host's, whoever has them; numbers tell them from other tests'.
+ * Processes and sockets that a run leaves behind. Softnic's files have no names and vanish with
+ * their last user, so only a process or a socket can leak. The judge notes the inode numbers of
+ * a process's sockets while the process lives. None may exist after its end. The kernel lists
+ * the sockets of the whole host; the numbers keep other tests' sockets apart.
  */
 #ifndef WEIR_TESTS_SOFTNIC_CAMPAIGN_LEAKS_H
 #define WEIR_TESTS_SOFTNIC_CAMPAIGN_LEAKS_H
@@ -19,20 +19,26 @@ struct leaked_sockets {
 	uint32_t num;
 };
 
-/** leaks_note() - add the sockets that a process has now; those of 0 to 2 may be others' */
+/**
+ * leaks_note() - add the current sockets of a process, except descriptors 0 to 2, which may be
+ * inherited
+ */
 void leaks_note(struct leaked_sockets *l, pid_t pid);
 
-/** litter_is_named() - do at least so many of them have a name of softnic's? Waits till then. */
+/**
+ * litter_is_named() - wait until @least sockets of @l have a softnic name. Return: whether so
+ * many have.
+ */
 bool litter_is_named(const struct leaked_sockets *l, uint32_t least);
 
 /**
- * leaks_left() - how many of them are still there
+ * leaks_left() - count the sockets that still exist
  *
- * Waits a while for there to be none, as the kernel may collect some later.
+ * Wait a while for zero, because the kernel may free some late.
  */
 uint32_t leaks_left(const struct leaked_sockets *l);
 
-/** litter_is_seen() - would it be found, if there was some? Plants it, and looks. */
+/** litter_is_seen() - plant a leak, and check that it is found */
 bool litter_is_seen(void);
 
 #endif

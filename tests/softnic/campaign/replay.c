@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Replaying a lane's log on plain memory.
+ * Replay a lane's log on plain memory.
  *
- * What was done must be there. What was flushed must not. What failed, or was under way
- * when its source was killed, is in doubt: each of its bytes is as before or as it wanted.
- * By UC what was done may be lost, but as a whole: none is torn, unless an end was killed
- * meanwhile.
+ * A completed operation must be there; a flushed one must not. An operation that failed, or was
+ * in flight when its source was killed, is in doubt: each byte is either old or new. UC may
+ * lose a completed operation, but only as a whole, unless an end was killed meanwhile.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@ static bool is_in_doubt(const struct campaign_op *op)
 	return op->state == OP_FAILED || op->state == OP_POSTED;
 }
 
-/* Could an operation in doubt have left this byte? */
+/* Whether an operation in doubt could have left this byte. */
 static bool is_excused(const struct campaign_lane *lane, uint32_t at, uint8_t byte)
 {
 	uint32_t i;
@@ -54,7 +53,7 @@ static bool judge_bytes(const struct campaign_lane *lane, const uint8_t *zone, c
 	return k == ZONE;
 }
 
-/* Is all of it there, but for what is explained by later ones? */
+/* Whether the whole operation is there, apart from bytes that later operations explain. */
 static bool is_whole(const struct campaign_op *op, const uint8_t *zone, const bool *explained)
 {
 	uint32_t k;
@@ -65,7 +64,10 @@ static bool is_whole(const struct campaign_op *op, const uint8_t *zone, const bo
 	return true;
 }
 
-/* The last one first, so that what is not explained by later ones shows whether it took effect. */
+/*
+ * Go from the last operation to the first. Bytes that no later operation explains show whether
+ * this one took effect.
+ */
 static bool judge_lossy_bytes(const struct campaign_lane *lane, const uint8_t *zone,
 			      bool may_be_torn, char *why, size_t size)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * A worker posts random operations along its lanes, phase after phase, as the judge says.
- */
+/* A worker posts random operations on its lanes, phase by phase, as the judge says. */
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +14,7 @@ uint64_t now_ms(void)
 	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
 }
 
-/* Registering is refused when its limit is reached, and only then. */
+/* Registration must fail at the memory limit, and only there. */
 static void register_something(struct campaign_worker *me)
 {
 	struct ibv_mr *mr = ibv_reg_mr(me->pd, me->here, 4096, 0);
@@ -27,7 +25,7 @@ static void register_something(struct campaign_worker *me)
 		require(errno == ENOMEM || errno == EIO, "cannot register");
 }
 
-/* Posts along a lane that has room and is not through. Returns false if there is none. */
+/* Post on a lane that has room and operations left. Return: false if there is no such lane. */
 static bool post_somewhere(struct campaign_worker *me)
 {
 	uint32_t first = random_below(&me->random, me->w->workers), i;
@@ -55,7 +53,7 @@ static bool is_through(const struct campaign_worker *me)
 	return true;
 }
 
-/* Until a completion or, on @fd, the judge's word. */
+/* Sleep until a completion or a message from the judge on @fd. */
 static void sleep_until_event(struct campaign_worker *me, int fd)
 {
 	struct pollfd p[] = { { me->channel->fd, POLLIN, 0 }, { fd, POLLIN, 0 } };
@@ -91,7 +89,7 @@ static void work(struct campaign_worker *me, int fd)
 	}
 }
 
-/* Others may still send. */
+/* Other workers may still send. */
 static void serve_until_told(struct campaign_worker *me, int fd)
 {
 	struct pollfd told = { .fd = fd, .events = POLLIN };

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Addresses and ports: which can be had, which are reached, and what a stranger gets.
- */
+/* Addresses and ports: which can be bound, which are reached, and what a stranger gets. */
 #include <ifaddrs.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -239,7 +237,7 @@ static void an_address_for_reuse_is_shared_until_someone_listens(void **state)
 	assert_int_equal(try_bind(e, "127.0.0.1", port, 0), 0);
 }
 
-/* An accepted connection has its listener's name, and outlives it. */
+/* An accepted connection shares its listener's port, and outlives the listener. */
 static void a_connection_does_not_hold_its_listeners_port(void **state)
 {
 	struct cm_ends *e = *state;
@@ -267,7 +265,7 @@ static void port_spaces_are_apart(void **state)
 	rdma_destroy_id(id);
 }
 
-/* As on RoCE: the id can be had, but no Ethernet device is one for it. */
+/* As on RoCE: the program can create the id, but no Ethernet device serves it. */
 static void ipoib_finds_no_device(void **state)
 {
 	struct cm_ends *e = *state;
@@ -289,7 +287,7 @@ static void link_local_addresses_need_a_scope(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-/* Each address that the host has now, in the form the host gives it: link-local ones with scope. */
+/* Each current address of the host, in the host's own form: link-local addresses have a scope. */
 static void every_address_of_the_host_is_reached(void **state)
 {
 	struct cm_ends *e = *state;
@@ -302,7 +300,7 @@ static void every_address_of_the_host_is_reached(void **state)
 		if (!i->ifa_addr ||
 		    (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
 			continue;
-		/* The port is at the same place in both. */
+		/* The port lies at the same offset in both address families. */
 		((struct sockaddr_in *)i->ifa_addr)->sin_port = htons(port);
 		assert_ptr_equal(reached_at(e, i->ifa_addr), e->listener);
 		nr++;
@@ -392,7 +390,7 @@ static void devices_are_those_of_the_ids(void **state)
 	rdma_free_devices(list);
 }
 
-/* A socket on the name of @user's listener, as someone would make it who knows no rdma_cm. */
+/* A plain socket connected to the name of @user's listener, without rdma_cm. */
 static int raw_call(uid_t user, uint16_t port)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -508,7 +506,7 @@ int main(void)
 	};
 
 	if (geteuid()) {
-		/* A test that skips itself is, in cmocka's TAP, one that failed. */
+		/* In cmocka's TAP output a test that skips itself counts as failed. */
 		fprintf(stderr, "# another_user_is_not_listened_to: left out, only root can become another\n");
 		cmocka_set_skip_filter("another_user_is_not_listened_to");
 	}

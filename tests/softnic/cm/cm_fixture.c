@@ -11,7 +11,7 @@ static bool comes(struct rdma_event_channel *channel, int timeout_ms)
 	return poll(&pfd, 1, timeout_ms) == 1;
 }
 
-/* That of an earlier connection comes whenever its time is over. */
+/* The event of an earlier connection may come at any time. */
 static bool is_late(struct rdma_cm_event *event, enum rdma_cm_event_type expected)
 {
 	if (event->event != RDMA_CM_EVENT_TIMEWAIT_EXIT || expected == event->event)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the tests of the connection manager share: events with a deadline, and two ends, A that
+ * Shared by the connection manager's tests: events with a deadline, and two ends, A that
  * connects and B that listens, in one process or in two.
  */
 #ifndef WEIR_TESTS_SOFTNIC_CM_CM_FIXTURE_H
@@ -28,38 +28,38 @@ struct cm_ends {
 };
 
 /*
- * The next event of a channel, which must be of this type and come in time. Not acknowledged.
- * Unless it is asked for, TIMEWAIT_EXIT is passed over.
+ * The next event of a channel. It must have this type and come in time. The caller acknowledges
+ * it. TIMEWAIT_EXIT is skipped unless expected.
  */
 struct rdma_cm_event *next_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
 
-/* The same, acknowledged. Return: its status. */
+/* The same, with acknowledgement. Return: the event's status. */
 int expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
 
-/* Nothing comes for a short while, TIMEWAIT_EXIT excepted. */
+/* No event but TIMEWAIT_EXIT comes for a short while. */
 void expect_silence(struct rdma_event_channel *channel);
 
-/* "127.0.0.1" or "::1", in the order a call to rdma_cm wants it. */
+/* "127.0.0.1" or "::1", as a sockaddr for rdma_cm. */
 struct sockaddr *address(const char *text, uint16_t port);
 
 /* Listen on @text; @port 0: any. Return: the port. */
 uint16_t listen_on(struct cm_ends *e, const char *text, uint16_t port);
 
-/* Create A and bring it to where rdma_connect() is next. */
+/* Create A and prepare it for rdma_connect(). */
 void resolve(struct cm_ends *e, const char *text, uint16_t port);
 
 void resolve_to(struct cm_ends *e, struct sockaddr *sa);
 
-/* The same for an id that exists. */
+/* The same for an existing id. */
 void resolve_id(struct rdma_cm_id *id, struct sockaddr *sa);
 
 /* A small RC QP on an id. */
 void create_qp(struct rdma_cm_id *id);
 
-/* From nothing to an established connection with QPs on both ends. */
+/* Set up a connection with QPs on both ends. */
 void connect_ends(struct cm_ends *e);
 
-/* cmocka's setup and teardown: channels and listener; whatever is left of it all. */
+/* cmocka's setup and teardown: open channels and listener; close everything still open. */
 int open_ends(void **state);
 int close_ends(void **state);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Connecting, accepting, rejecting, disconnecting; what comes with each, and what the QPs become.
- */
+/* Connecting, accepting, rejecting, disconnecting: the events and the states of the QPs. */
 #include "cm_fixture.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)

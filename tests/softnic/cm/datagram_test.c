@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Ids that do not connect: whom to send to, and multicast groups. What is sent is for others.
+ * Ids without connections: the address to send to, and multicast groups. Sending itself is
+ * tested elsewhere.
  */
 #include <arpa/inet.h>
 #include <stdio.h>

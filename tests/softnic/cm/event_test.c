@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Channels and their events, acknowledgement, migration, and ids that wait for their own events.
- */
+/* Channels and their events, acknowledgement, migration, and synchronous ids. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -127,7 +125,10 @@ static void a_connection_goes_on_after_it_moved(void **state)
 	rdma_destroy_event_channel(other);
 }
 
-/* One thread fetches while others destroy: withdrawing must not cost anyone else's event. */
+/*
+ * One thread fetches events while others destroy ids. A destroyed id takes only its own events
+ * along.
+ */
 static void *fetch(void *arg)
 {
 	struct rdma_event_channel *channel = arg;

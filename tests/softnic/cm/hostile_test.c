@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The other side says whatever it likes, in any order: it may spoil its own connection, nothing
- * else. Both sides are driven by one seeded die.
+ * The other side sends any message in any order. Only its own connection may break. Random
+ * numbers from one seed drive both sides.
  */
 #include <stdio.h>
 #include <sys/socket.h>
@@ -65,7 +65,10 @@ static void say(int fd)
 	(void)!send(fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* What our side has; ids come with requests and go when the die says so, or at the end. */
+/*
+ * The ids of the honest side. Requests create ids; the seed decides when they are destroyed, or
+ * else the end of the test.
+ */
 static struct rdma_cm_id *ids[ROUNDS + 1];
 static int nr_ids;
 
@@ -151,7 +154,7 @@ static void talk(int fd, struct rdma_event_channel *channel)
 	handle_what_came(channel);
 }
 
-/* After all that, one that behaves is served. */
+/* Afterwards an honest caller is served. */
 static void call_a_listener(struct cm_ends *e, enum rdma_port_space ps, const char *space)
 {
 	struct sockaddr_un un = { 0 };
@@ -243,7 +246,10 @@ static void one_that_answers_nonsense_spoils_the_question_only(void **state)
 	call_a_babbler(*state, RDMA_PS_UDP, "udp");
 }
 
-/* More than may be silent at a time: the oldest go, the latest stay, and who speaks is heard. */
+/*
+ * More silent callers than allowed at a time: the oldest are dropped, the latest stay, and a
+ * caller that speaks is heard.
+ */
 static void those_who_call_and_say_nothing_keep_nobody_out(void **state)
 {
 	enum { CALLERS = 400, PATIENT = 200 };

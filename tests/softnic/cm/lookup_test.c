@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Names to addresses, at once and as an event, and events of the user's own.
- */
+/* Names to addresses, synchronously and as an event, and events of the user's own. */
 #include <netdb.h>
 
 #include "cm_fixture.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
 
-/* What headers before rdma-core 58 lack. */
+/* Headers before rdma-core 58 lack this declaration. */
 int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
 			  const struct rdma_addrinfo *hints);
 int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
@@ -76,7 +74,7 @@ static void a_name_is_looked_up_as_an_event(void **state)
 	rdma_freeaddrinfo(res);
 	assert_int_equal(rdma_query_addrinfo(e->a, &res), -1);
 	assert_int_equal(errno, ENOENT);
-	/* A result that nobody takes goes with its id. */
+	/* A result that the program never fetches is freed with its id. */
 	assert_int_equal(rdma_resolve_addrinfo(e->a, "127.0.0.1", "1", &hints), 0);
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * The connection manager's messages: what is sent arrives, and nothing else is a message.
- */
+/* The connection manager's messages: valid ones arrive unchanged, anything else is refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Options, endpoints' types, and how an id ends: backlog, TIMEWAIT_EXIT, a device that is removed.
- */
+/* Options, types of endpoints, and how an id ends: backlog, TIMEWAIT_EXIT, device removal. */
 #include <infiniband/sa.h>
 
 #include "cm_fixture.h"
@@ -229,7 +227,8 @@ int main(void)
 		TEST(requests_beyond_the_backlog_are_rejected),
 		TEST(the_time_after_a_connection_ends_once),
 		TEST(destroying_meets_the_end_of_that_time),
-		TEST(a_removed_device_is_told_to_each_of_its_ids), /* and does not come back */
+		/* the device does not come back */
+		TEST(a_removed_device_is_told_to_each_of_its_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What the living hear when the other process is killed, at each stage of a connection.
+ * The events that survivors get when the other process is killed, at each stage of a
+ * connection.
  *
- * The other process is this program again, told what to be: it says one line when it is there.
+ * The other process is this program again, in a role. It prints one line when ready.
  *
- *	listener	listens; never fetches the request
- *	server		accepts
- *	caller PORT	calls, without a QP; never says that it is connected
- *	client PORT	calls and is connected
+ * 	listener	listens; never fetches the request
+ * 	server		accepts
+ * 	caller PORT	calls, without a QP; never confirms the connection
+ * 	client PORT	calls and is connected
  */
 #include <signal.h>
 #include <spawn.h>
@@ -177,7 +178,7 @@ static void the_address_of_the_killed_is_free_at_once(void **state)
 	assert_int_equal(listen_on(e, "127.0.0.1", other.port), other.port);
 }
 
-#ifndef __SANITIZE_THREAD__ /* it forbids threads in a child of threads */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer forbids threads in the child of a threaded process */
 static void a_child_calls_and_listens_for_itself(void **state)
 {
 	struct cm_ends *e = *state, child;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * What an id makes for its user: QPs and SRQs; and what is said about them.
- */
+/* The QPs and SRQs that an id creates for its user, and their attributes. */
 #include <rdma/rdma_verbs.h>
 
 #include "cm_fixture.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
 
-/* Enhanced connection establishment: a vendor's words, which are only carried. */
+/* Enhanced connection establishment: vendor data that softnic only carries. */
 static void each_side_learns_the_others_ece(void **state)
 {
 	struct ibv_ece a = { .vendor_id = 7, .options = 1 }, b = { .vendor_id = 7, .options = 2 },

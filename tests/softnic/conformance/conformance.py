@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The table of verbs in docs/reference/conformance.md, out of the tests.
+"""Build the table of verbs in docs/reference/conformance.md from the tests.
 
-  conformance.py check LIBRARY     fails if the table is not what the tests say
-  conformance.py write LIBRARY     writes it; LIBRARY is libweir-softnic.so
-  conformance.py tests VERB        the tests that call VERB
+  conformance.py check LIBRARY     fails if the table differs from the tests
+  conformance.py write LIBRARY     writes the table; LIBRARY is libweir-softnic.so
+  conformance.py tests VERB        lists the tests that call VERB
 
-A verb is what verbs.h, rdma_cma.h and rsocket.h declare, and what the library offers. "yes" is what a
-function of softnic's tests calls: each is part of a test, for the compiler warns of one that nobody
-uses, and the tests pass, or `meson test` is red. Whether that test is a good one only a reader can say.
-refused_test.c says what is refused, also of a verb that works, and what says the same of everything. One
-that is none of these fails the check, unless the installed rdma-core is newer than the table: it is named.
-Where Soft-RoCE does otherwise the tests that run on both say so, by the functions of device_harness.h.
+The verbs are those declared in verbs.h, rdma_cma.h and rsocket.h, and exported by the library.
+"yes" means that a function of softnic's tests calls the verb. Each such function runs, because
+the compiler warns of unused ones, and passes, or `meson test` is red. Only a reader can judge
+whether the test is a good one. refused_test.c lists the verbs that softnic refuses, the parts
+refused of a working verb, and the verbs with a constant answer. A verb in none of these groups
+fails the check. A verb newer than the table, from a newer rdma-core, is only named. The tests
+that also run on Soft-RoCE mark its differences with the functions of tests/support/test_device.h.
 """
 import functools
 import pathlib
@@ -25,9 +26,10 @@ TABLE = ROOT / "docs/reference/conformance.md"
 HEADERS = ("infiniband/verbs.h", "rdma/rdma_cma.h", "rdma/rsocket.h")
 DECLARATION = re.compile(r"^[\w *]*?\b((?:ibv|rdma)_\w+|r[a-z]+)\(", re.M)
 SYSTEM_LINE = re.compile(r'^# \d+ "([^"]*)".*?(?=^# \d+ "|\Z)', re.M | re.S)
-# Of what the library exports: it stands in for some of libc's functions, too.
+# A filter for the library's exports, which also replace some functions of libc.
 VERB = re.compile(r"ibv_|rdma_|r[a-z]+$")
-# Words and units for values, which libibverbs has for all devices; and what only ibv_devinfo knows of.
+# Names and units of values, implemented by libibverbs for all devices, and a function only for
+# ibv_devinfo.
 NO_VERB = re.compile(r"ibv_\w+_str$|ibv_rate_to_\w+$|ibv_query_gid_type$")
 CALL = re.compile(r"\b((?:ibv|rdma)_\w+)\s*\(")
 REFUSAL = re.compile(r"\bREFUSES(?:_OBJECT|_USE)?\((E\w+), (\w+)")
@@ -36,11 +38,11 @@ PART = re.compile(r'\bREFUSES_PART\((E\w+), (\w+), "([^"]+)"')
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 DEPARTURE = re.compile(r'\b(?:soft_roce_differs|skip_on_soft_roce)\(\s*((?:"[^"]*"\s*)+)\)')
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-# A function's head begins a line, and its end is a brace that does.
+# A function begins with a line at column 0, and ends with a brace at column 0.
 FUNCTION = re.compile(r"^[a-z][^\n;={}]*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
 
 UNKNOWN = "no test calls it"
-RDMA_CORE = 56  # the latest whose verbs are all in the table
+RDMA_CORE = 56  # the latest version whose verbs are all in the table
 
 HEAD = """<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
 # What softnic does of the verbs
@@ -76,23 +78,23 @@ def test_sources():
 
 @functools.cache
 def refusals():
-    """{verb: errno}"""
+    """Return {verb: errno}."""
     return {verb: error for error, verb in REFUSAL.findall(source(HERE / "refused_test.c"))}
 
 
 @functools.cache
 def only():
-    """{verb: (what it says of everything, why)}"""
+    """Return {verb: (constant answer, reason)}."""
     return {verb: (value, why) for value, verb, why in ONLY.findall(source(HERE / "refused_test.c"))}
 
 
 def parts():
-    """[(errno, verb, what of it is refused)]"""
+    """Return [(errno, verb, refused part)]."""
     return PART.findall(source(HERE / "refused_test.c"))
 
 
 def departures():
-    """[(test, what Soft-RoCE does)], in the order of the sources"""
+    """Return [(test, what Soft-RoCE does)], in the order of the sources."""
     found = []
     for path in test_sources():
         program = path.stem.removesuffix("_test").replace("_", " ")
@@ -105,7 +107,7 @@ def departures():
 
 @functools.cache
 def called():
-    """The verbs that functions of the tests call."""
+    """Return the verbs called by functions of the tests."""
     return {verb for path in test_sources() for _name, body in FUNCTION.findall(source(path))
             for verb in CALL.findall(STRING.sub('""', body))}
 
@@ -118,7 +120,7 @@ def offered(library):
 
 @functools.cache
 def declared():
-    """The verbs of the headers themselves, not of what these include."""
+    """Return the verbs of the headers themselves, without nested headers."""
     includes = "".join(f"#include <{header}>\n" for header in HEADERS)
     text = subprocess.run(["cc", "-E", "-"], input=includes, check=True, capture_output=True,
                           text=True).stdout
@@ -149,7 +151,7 @@ def known(library):
 
 
 def too_new(library):
-    """What the installed headers have, and only those that are newer than the table."""
+    """Return the verbs of the installed headers that are newer than the table."""
     new = set(filter(is_verb, declared())) - known(library)
     return new if installed_rdma_core() > RDMA_CORE else set()
 

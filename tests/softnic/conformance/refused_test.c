@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What softnic refuses, and with which errno: conformance.py makes the table of
- * docs/reference/conformance.md out of these lines. A verb that is made to work loses its line here.
+ * The refusals of softnic, each with its errno. conformance.py reads the table of
+ * docs/reference/conformance.md from these lines. A verb that starts to work loses its line here.
  */
 #include <errno.h>
 #include <poll.h>
@@ -76,7 +76,7 @@ static void refused_with(const char *verb, int error, int expected)
 		fail_msg("%s: errno %d, not %d", verb, error, expected);
 }
 
-/* Of verbs that return an object, and of those that return 0, an errno, or -1 and an errno. */
+/* For verbs that return an object, and for verbs that return 0, an errno, or -1 with errno set. */
 #define REFUSES_OBJECT(expected, verb, ...)           \
 	do {                                          \
 		errno = 0;                            \
@@ -90,7 +90,7 @@ static void refused_with(const char *verb, int error, int expected)
 		refused_with(#verb, result_ < 0 ? errno : (int)result_, expected); \
 	} while (0)
 
-/* Of verbs for an object that is refused when it is to be made: @made is what tries that. */
+/* For verbs on an object that cannot be created: @made is the attempt. */
 #define REFUSES_USE(expected, verb, made)             \
 	do {                                          \
 		(void)verb;                           \
@@ -99,10 +99,10 @@ static void refused_with(const char *verb, int error, int expected)
 		refused_with(#verb, errno, expected); \
 	} while (0)
 
-/* What a verb that works refuses all the same. @result is 0 or an errno. */
+/* A part that a working verb refuses. @result is 0 or an errno. */
 #define REFUSES_PART(expected, verb, what, result) refused_with(#verb ", " what, result, expected)
 
-/* A verb that is there and has nothing to tell: it says the same of everything. */
+/* A verb with a constant answer. */
 #define SAYS_ONLY(expected, verb, why, ...) assert_int_equal(verb(__VA_ARGS__), expected)
 
 static int error_of(const void *made)

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Faults on demand: that each comes about as it was asked for, and that the same seed
- * brings the same ones.
- */
+/* Injected faults: each happens as requested, and a seed repeats its faults. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -77,7 +74,7 @@ static void test_a_receiver_that_is_never_ready_uses_up_the_retries(void **state
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* The draws of this seed add up to more than the bound: no clock decides. */
+/* The sum of this seed's draws exceeds the bound, so no clock decides. */
 static void test_delays_add_up_and_keep_the_order(void **state)
 {
 	struct puppet_pair pair;
@@ -158,7 +155,7 @@ static void test_registering_fails_at_its_limit(void **state)
 
 	(void)state;
 	start(&pair, &plain);
-	cause("mr_bytes_max=5M"); /* the end has 4 */
+	cause("mr_bytes_max=5M"); /* the end already has 4 MiB */
 	mr = ibv_reg_mr(pair.e.pd, pair.e.buf, 1 << 20, 0);
 	assert_non_null(mr);
 	errno = 0;
@@ -167,7 +164,7 @@ static void test_registering_fails_at_its_limit(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	more = ibv_reg_mr(pair.e.pd, pair.e.buf, 1, 0);
 	assert_non_null(more);
-	/* What takes the place of other memory counts in its stead. */
+	/* Reregistration counts only the difference. */
 	assert_int_equal(change_range(more, pair.e.buf, 1 << 20), 0);
 	assert_int_equal(change_range(more, pair.e.buf, (1 << 20) + 1), IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(errno, ENOMEM);
@@ -220,7 +217,7 @@ static void nothing_new(struct endpoint *e)
 	assert_int_equal(errno, ENODEV);
 }
 
-/* It cannot come back: in a process of its own. */
+/* A lost device never comes back, so the test uses a process of its own. */
 static int lose_device(void)
 {
 	struct ibv_device_attr_ex attr;
@@ -248,14 +245,14 @@ static int lose_device(void)
 	nothing_new(&pair.e);
 	ibv_free_device_list(ibv_get_device_list(&count));
 	assert_int_equal(count, 0);
-	/* The other end: as if nobody answered. */
+	/* To the other end it looks as if nobody answers. */
 	assert_int_equal(tell(&pair.p, ORDER_SEND, 0, 8, 0).result, 0);
 	assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_RETRY_EXC_ERR);
 	puppet_stop(&pair.p, &pair.e);
 	return 0;
 }
 
-/* What a run met, as text: the statuses, and how often the receiver was not ready. */
+/* The events of a run as text: the statuses, and the number of RNR NAKs. */
 static int trace_faults(void)
 {
 	struct puppet_pair pair;

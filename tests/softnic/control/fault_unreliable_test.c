@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Faults on demand that meet unreliable connections and datagrams. Nobody answers there, so
- * nobody is told either: what a fault hits is lost, its work request succeeds all the same,
- * and the queue pair goes on.
+ * Injected faults on UC and UD. Without acknowledgements the sender learns nothing: a faulty
+ * message is lost, its WR succeeds, and the queue pair goes on.
  */
 #include <poll.h>
 #include <signal.h>
@@ -20,7 +19,7 @@ enum { IN_B = 8192, ROOM = 64 };
 static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
 enum { TYPES = sizeof(types) / sizeof(types[0]) };
 
-/* A message that says which it is. */
+/* A message that carries its number. */
 static struct test_wr *numbered(struct test_wr *w, struct datagram_pair *t, uint32_t number)
 {
 	wr_make(w, &t->a, IBV_WR_SEND, 0, sizeof(number), 0);
@@ -120,7 +119,7 @@ static void test_a_write_that_fails_changes_nothing(void **state)
 	two_down(&t);
 }
 
-/* What arrives is as it was sent, in order, and none twice. */
+/* Messages arrive unchanged and in order, and none arrives twice. */
 static uint32_t num_arrived(struct datagram_pair *t, uint32_t num_sent)
 {
 	uint32_t i, n = 0, number, next = 0;
@@ -161,7 +160,7 @@ static void test_as_many_are_lost_as_was_asked_for(void **state)
 	}
 }
 
-/* Only a reliable connection can say that it is not ready. */
+/* Only RC can report receiver-not-ready. */
 static void test_a_storm_of_rnr_does_not_meet_them(void **state)
 {
 	uint64_t before;
@@ -173,7 +172,7 @@ static void test_a_storm_of_rnr_does_not_meet_them(void **state)
 		two_up(&t, types[type]);
 		before = load_relaxed(&nic.pub->counters.rnr_naks);
 		cause("rnr=100");
-		send_number(&t, 1); /* for which there is no receive */
+		send_number(&t, 1); /* without a posted receive */
 		give_receives(&t, 1);
 		send_number(&t, 2);
 		expect_number(&t, 2);
@@ -184,7 +183,7 @@ static void test_a_storm_of_rnr_does_not_meet_them(void **state)
 	}
 }
 
-/* The draws of this seed add up to more than the bound: no clock decides. */
+/* The sum of this seed's draws exceeds the bound, so no clock decides. */
 static void test_delays_add_up_lose_nothing_and_keep_the_order(void **state)
 {
 	uint64_t begin;
@@ -236,7 +235,7 @@ static void test_what_is_sent_while_the_port_is_down_is_lost(void **state)
 	}
 }
 
-/* Another process: says its number, then that of each datagram, until it is killed. */
+/* Another process: write the QP number, then the number of each datagram, until killed. */
 static int play_receiver(int fd)
 {
 	uint32_t number;
@@ -302,7 +301,7 @@ static void send_to(struct datagram_pair *t, uint32_t qpn, uint32_t number)
 
 enum { BEFORE = 1, LOST, AFTER };
 
-/* The first are lost if the other process takes its time to answer, or its port to come up. */
+/* The first datagrams are lost while the other process is slow to answer or its port is down. */
 static void send_until_heard(struct datagram_pair *t, uint32_t qpn, uint32_t number, int fd)
 {
 	uint64_t deadline = now_ms() + PATIENCE_MS;
@@ -340,7 +339,7 @@ static void test_what_is_sent_to_a_port_that_is_down_is_lost(void **state)
 	two_down(&t);
 }
 
-/* It goes for good, so each time in a process of its own. */
+/* A device that goes stays away, so each round uses a process of its own. */
 static int play_device_that_goes(enum ibv_qp_type type)
 {
 	struct ibv_wc wc;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* What WEIR_SOFTNIC may say, and what a mistake is told. */
+/* Valid settings of WEIR_SOFTNIC, and the messages for mistakes. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The doorbells that clients ring, with the clients as threads of the queue's own process: between
- * processes a sanitizer sees one side only.
+ * Doorbells rung by clients. The clients are threads of the queue's own process, because a
+ * sanitizer sees only one side of two processes.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -16,23 +16,23 @@
 enum {
 	GUESTS = 3,
 	RINGERS = GUESTS + 1,
-	RINGS = 2000, /* of each */
+	RINGS = 2000, /* per ringer */
 	CAPACITY = 31,
 	ROOM = CAPACITY / RINGERS,
 	BATCH = 4,
 	PATIENCE_S = 100,
 };
 
-/* Who completes: a client, or the first of them the queue's own process. */
+/* A ringer completes WRs: a client, or, for the first ringer, the CQ's own process. */
 struct doorbell_ringer {
 	struct cq *cq;
 	uint32_t qpn;
 	struct shm_doorbell_page *doorbell_page;
-	struct waker pull; /* a client's */
+	struct waker pull; /* for a client */
 	struct cq_doorbell *doorbell;
 	struct cq_source source;
 	uint32_t rung, taken;
-	uint32_t values[RINGS]; /* each is stored before it is rung */
+	uint32_t values[RINGS]; /* each value is stored before its ring */
 	pthread_t thread;
 };
 
@@ -70,7 +70,7 @@ static void ringer_begin(struct doorbell_ringer *r, struct ibv_cq *cq)
 	cq_add(r->cq, &r->source, r->qpn);
 }
 
-/* A client comes. */
+/* A client attaches. */
 static void come(struct doorbell_ringer *r)
 {
 	struct wakeup *wakeup;
@@ -83,7 +83,7 @@ static void come(struct doorbell_ringer *r)
 	assert_int_equal(doorbell_attach(r->doorbell_page, r->cq), 0);
 	assert_int_equal(wakeup_get(r->doorbell_page, to_comp_channel(r->cq->ibv.channel), &wakeup),
 			 0);
-	r->pull.fd = dup(wakeup->far_fd); /* as the other process's is another */
+	r->pull.fd = dup(wakeup->far_fd); /* another process has a descriptor of its own */
 	pthread_mutex_unlock(&nic.lock);
 }
 
@@ -106,7 +106,7 @@ static void complete(struct doorbell_ringer *r)
 	store_release(&r->rung, r->rung + 1);
 }
 
-/* The next completion. Each fourth is solicited. */
+/* Ring for the next completion. Every fourth is solicited. */
 static void ring(struct doorbell_ringer *r, struct shared_cq *at)
 {
 	uint32_t n = r->rung;
@@ -118,7 +118,7 @@ static void ring(struct doorbell_ringer *r, struct shared_cq *at)
 	if (!r->doorbell_page)
 		cq_ring_own(r->cq, r->qpn, 1, solicited);
 	else if (!cq_ring(at, r->qpn, &r->pull, solicited))
-		cq_may_have_overrun(r->cq); /* as the client would have it told */
+		cq_may_have_overrun(r->cq); /* as the client would report */
 }
 
 static void *ring_all(void *arg)
@@ -151,7 +151,7 @@ static int poll_some(struct ibv_cq *cq)
 	return n;
 }
 
-/* Sleeps whenever there is nothing: in turn for anything, and for what is solicited. */
+/* Sleep whenever the CQ is empty, in turn for any completion and for a solicited one. */
 static void take_all(struct ibv_cq *cq, uint32_t total)
 {
 	uint32_t taken = 0, sleeps = 0, n;
@@ -189,7 +189,7 @@ static struct ibv_cq *create_cq(const struct endpoint *e)
 	return cq;
 }
 
-/* Each completion once, whole, and nobody sleeps while there is one. */
+/* Each completion is taken once, whole, and no thread sleeps beside one. */
 static void test_what_many_ring_at_once_is_taken_once(void **state)
 {
 	static struct doorbell_ringer ringers[RINGERS];
@@ -219,7 +219,7 @@ static void test_what_many_ring_at_once_is_taken_once(void **state)
 	for (i = 1; i < RINGERS - 1; i++)
 		leave(&ringers[i]);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-	leave(&ringers[RINGERS - 1]); /* its queue is gone before it */
+	leave(&ringers[RINGERS - 1]); /* the client goes before its queue */
 	end_close(&e);
 }
 
@@ -250,7 +250,7 @@ static void test_what_a_guest_rang_counts_after_it_left(void **state)
 
 	(void)state;
 	end_open(&e, ALL_ACCESS);
-	cq = create_cq_of(&e, GUESTS * RINGS); /* who comes again finds new room */
+	cq = create_cq_of(&e, GUESTS * RINGS); /* a returning client finds new room */
 	for (i = 0; i < GUESTS; i++)
 		ringer_begin(&ringers[i], cq);
 	for (i = 0; i < GUESTS; i++)
@@ -262,12 +262,12 @@ static void test_what_a_guest_rang_counts_after_it_left(void **state)
 		cq_del(to_cq(cq), &ringers[i].source);
 	}
 	poll_some(cq);
-	assert_null(to_cq(cq)->doorbell.next); /* all that ended were forgotten */
+	assert_null(to_cq(cq)->doorbell.next); /* all clients that ended are forgotten */
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	end_close(&e);
 }
 
-/* Or the next arm would take what comes for what was told. */
+/* Otherwise the next arm would take a new completion for an old one. */
 static void test_what_was_rung_unheard_by_who_left_hides_nothing(void **state)
 {
 	static struct doorbell_ringer own, client;
@@ -320,7 +320,7 @@ static void guests_end(struct doorbell_ringer *clients, struct ibv_cq *cq)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-/* Each of them takes the arm that it sees, and wakes the sleeper. */
+/* Each ringer consumes the arm it sees, and wakes the sleeper. */
 static void test_one_arm_gives_one_event_however_many_ring(void **state)
 {
 	static struct doorbell_ringer clients[GUESTS];
@@ -348,7 +348,10 @@ static void test_one_arm_gives_one_event_however_many_ring(void **state)
 	end_close(&e);
 }
 
-/* Late, or made up: who finds the channel readable may wait for an event, so there is one. */
+/*
+ * A late or spurious wake-up. A thread that finds the channel readable may wait for an event,
+ * so there must be one.
+ */
 static void test_a_pull_for_nothing_gives_no_more_events_than_arms(void **state)
 {
 	static struct doorbell_ringer clients[GUESTS];
@@ -362,7 +365,7 @@ static void test_a_pull_for_nothing_gives_no_more_events_than_arms(void **state)
 	cq = create_cq(&e);
 	guests_begin(clients, cq);
 	for (i = 0; i < GUESTS; i++)
-		for (n = 0; n < 1000; n++) /* more than there is room for */
+		for (n = 0; n < 1000; n++) /* more than the socket holds */
 			waker_wake(&clients[i].pull);
 	assert_false(is_readable(e.channel));
 	for (n = 0; n < 3; n++) {
@@ -378,7 +381,7 @@ static void test_a_pull_for_nothing_gives_no_more_events_than_arms(void **state)
 	end_close(&e);
 }
 
-/* When the queue of pulls is full the event is told of by those in it. */
+/* When the wake-up socket is full, its content still announces the event. */
 static void test_a_pull_that_found_no_room_is_no_lost_event(void **state)
 {
 	static struct doorbell_ringer clients[GUESTS];
@@ -423,7 +426,7 @@ static void test_what_who_left_had_rung_is_an_event(void **state)
 	end_close(&e);
 }
 
-/* It was killed before it said where to look, or before it said that there is something. */
+/* The client was killed before marking the ready list, or between mark and ring. */
 static void test_what_who_left_had_not_rung_is_found(void **state)
 {
 	static struct doorbell_ringer client;
@@ -451,7 +454,7 @@ static void test_what_who_left_had_not_rung_is_found(void **state)
 
 enum { SOURCES = 1000 };
 
-/* A queue that is looked at and has nothing. */
+/* An empty queue that counts polls. */
 struct observed_cq {
 	struct cq_source source;
 	uint32_t times;
@@ -482,7 +485,7 @@ static uint32_t all_looks(const struct observed_cq *all)
 	return n;
 }
 
-/* Whatever numbers they have: a program may deal every 64th of its queue pairs to one queue. */
+/* For any QP numbers: a program may put every 64th of its QPs on one CQ. */
 static void test_a_poll_looks_only_at_a_few_that_may_have_something(void **state)
 {
 	static const uint32_t strides[] = { 1, 2, 3, 16, 64, 100, 233, 256 };

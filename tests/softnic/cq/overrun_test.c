@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * What happens when a completion queue held too few.
- */
+/* A completion queue that is too small overruns. */
 #include <poll.h>
 
 #include "softnic/qp/qp.h"
@@ -91,7 +89,7 @@ static void test_a_peer_that_sends_too_many_ends_it_as_well(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* Each sees how many of its own wait, and that they are too many is seen when they are polled. */
+/* Each client sees only its own waiting completions. The overrun shows when the owner polls. */
 static void test_a_queue_that_many_fill_together_overruns_when_it_is_polled(void **state)
 {
 	struct pollfd events;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Completion queues: the extended way to poll them, and how many they hold.
- */
+/* Completion queues: extended polling, and capacity. */
 #include <poll.h>
 #include <time.h>
 
@@ -39,7 +37,7 @@ static int start_poll(struct endpoint *e)
 	return rc;
 }
 
-/* The next in the same poll, or, if it is not there yet, the first of another. */
+/* The next completion of the same poll or, if there is none yet, the first of a new poll. */
 static int next_poll(struct endpoint *e)
 {
 	int rc = ibv_next_poll(ex(e));
@@ -149,7 +147,7 @@ static uint64_t wall_clock(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* Both ends' clocks are one, so a stamp lies between two looks at it. */
+/* Both ends share a clock, so a timestamp lies between two readings of the clock. */
 static void test_completions_say_when_they_came_about(void **state)
 {
 	uint64_t before, after, wall_before, ts;
@@ -220,7 +218,7 @@ static void write_times(struct endpoint *e, int n)
 	}
 }
 
-/* As many as it holds at a time, and many more in the course of time. */
+/* At most its capacity at a time, and many more in total. */
 static void test_a_queue_that_is_polled_does_not_overrun(void **state)
 {
 	struct pollfd events;
@@ -265,7 +263,7 @@ static void test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_th
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* As the providers of NICs do it: a program must poll before it destroys. */
+/* As in the providers of NICs: a program must poll before destroying a queue pair. */
 static void test_what_was_not_polled_goes_with_its_queue_pair(void **state)
 {
 	struct ibv_qp_init_attr init = {
@@ -296,7 +294,7 @@ static void test_what_was_not_polled_goes_with_its_queue_pair(void **state)
 
 enum { ANSWER = 100 };
 
-/* We ask, and the other answers; neither is polled here. */
+/* This end asks, the other answers; neither end polls here. */
 static void ask(struct puppet_pair *pair, uint64_t id)
 {
 	struct test_wr w;
@@ -310,7 +308,7 @@ static void ask(struct puppet_pair *pair, uint64_t id)
 	assert_int_equal(tell(&pair->p, ORDER_POLL, 0, 0, 0).wc.opcode, IBV_WC_SEND);
 }
 
-/* Returns how many it polled: each question in its turn, and then its answer. */
+/* Poll; each question comes in order, then its answer. Return: the number of completions. */
 static int poll_in_order(struct endpoint *e, int room, uint64_t *asked, uint64_t *answered)
 {
 	struct ibv_wc wc[8];

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Completion channels: one event for one arm, none lost, none too many.
- */
+/* Completion channels: one event for each arm, none lost, none extra. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -67,7 +65,7 @@ static void test_arming_twice_gives_one_event(void **state)
 	assert_false(is_readable(e->channel->fd, 20));
 }
 
-/* A completion that caused an event, one that caused none, and neither is polled. */
+/* Leave two completions unpolled; only the first caused an event. */
 static void leave_two(struct puppet_pair *pair)
 {
 	struct endpoint *e = &pair->e;
@@ -116,7 +114,7 @@ static void test_what_came_before_an_event_was_taken_is_news(void **state)
 	ibv_req_notify_cq(e->cq, 0);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
-	take_event(e); /* it was for the first */
+	take_event(e); /* the event was for the first completion */
 	ibv_req_notify_cq(e->cq, 0);
 	assert_true(is_readable(e->channel->fd, PATIENCE_MS));
 	take_event(e);
@@ -128,7 +126,10 @@ static void test_what_came_before_an_event_was_taken_is_news(void **state)
 	take_event(e);
 }
 
-/* perftest before 23.07 arms, polls 16 at most, and waits for an event: of what is left, too. */
+/*
+ * perftest before 23.07 arms, polls at most 16 completions, then expects an event for the rest
+ * too.
+ */
 static void test_what_a_poll_left_is_news(void **state)
 {
 	struct puppet_pair *pair = *state;
@@ -141,7 +142,7 @@ static void test_what_a_poll_left_is_news(void **state)
 	for (i = 0; i < 3; i++)
 		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
 	ibv_req_notify_cq(e->cq, 0);
-	take_event(e); /* it was for all */
+	take_event(e); /* the event was for all completions */
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 1);
 		ibv_req_notify_cq(e->cq, 0);
@@ -202,7 +203,7 @@ static void receive_once(struct puppet_pair *pair)
 	assert_int_equal(wait_wc_awake(&pair->e).wr_id, 7);
 }
 
-/* The first arm's event came before the second arm, though nobody took it yet. */
+/* The event of the first arm came before the second arm, although no thread had taken it yet. */
 static void test_an_arm_that_has_rung_is_not_the_next_one(void **state)
 {
 	struct puppet_pair *pair = *state;
@@ -220,7 +221,7 @@ static void test_an_arm_that_has_rung_is_not_the_next_one(void **state)
 	assert_false(is_readable(e->channel->fd, 20));
 }
 
-/* Some watch the channel among others, all in one epoll, and are told of changes only. */
+/* Some programs watch the channel with many others in one epoll, edge-triggered. */
 static void test_each_event_is_a_change_to_who_watches_for_changes(void **state)
 {
 	struct epoll_event watched = { .events = EPOLLIN | EPOLLET }, told;
@@ -288,7 +289,7 @@ static void set_handler(int flags)
 	assert_int_equal(sigaction(SIGUSR1, &s, NULL), 0);
 }
 
-/* perftest's alarm clock, for one, is such a handler. */
+/* With SA_RESTART, as perftest's alarm handler has. */
 static void test_who_waits_goes_on_after_a_signal_whose_handler_says_so(void **state)
 {
 	struct puppet_pair *pair = *state;
@@ -296,7 +297,7 @@ static void test_who_waits_goes_on_after_a_signal_whose_handler_says_so(void **s
 
 	set_handler(SA_RESTART);
 	sleeper_start(&s, &pair->e);
-	/* Again and again: ThreadSanitizer may hold one back until its thread does something. */
+	/* Repeat the signal: ThreadSanitizer may defer it until the thread does something. */
 	while (__atomic_load_n(&signals, __ATOMIC_ACQUIRE) < 20 && !is_awake(&s)) {
 		pthread_kill(s.thread, SIGUSR1);
 		usleep(1000);
@@ -326,7 +327,7 @@ static void test_who_waits_is_interrupted_by_any_other_signal(void **state)
 	signal(SIGUSR1, SIG_DFL);
 }
 
-/* Whichever of them is woken first. */
+/* Whichever thread wakes first. */
 static void test_each_of_many_who_wait_gets_an_event(void **state)
 {
 	enum { SLEEPERS = 4 };
@@ -348,7 +349,7 @@ static void test_each_of_many_who_wait_gets_an_event(void **state)
 	assert_false(is_readable(e->channel->fd, 20));
 }
 
-/* As with a NIC, whose acknowledgement is ahead of the answer. */
+/* As with a NIC, whose acknowledgement precedes the answer. */
 static void test_a_send_is_complete_when_its_answer_is_there(void **state)
 {
 	enum { TIMES = 300, LENGTH = 128 << 10 };
@@ -396,7 +397,7 @@ static void test_an_arm_for_solicited_ones_waits_for_one(void **state)
 	assert_int_equal(post_recv(e, 1, 0, 64), 0);
 	assert_int_equal(post_recv(e, 2, 0, 64), 0);
 	ibv_req_notify_cq(e->cq, 1);
-	write_once(e); /* a completion of a send is not solicited */
+	write_once(e); /* the completion of a send is not solicited */
 	tell(&pair->p, ORDER_SEND, 0, 64, 0);
 	assert_int_equal(wait_wc(e).wr_id, 1);
 	assert_false(is_readable(e->channel->fd, 20));
@@ -407,7 +408,7 @@ static void test_an_arm_for_solicited_ones_waits_for_one(void **state)
 	tell(&pair->p, ORDER_POLL, 0, 0, 0);
 }
 
-/* Poll, arm, poll, sleep: with a sender that never waits, it must never sleep for ever. */
+/* Poll, arm, poll, sleep. Under constant sends the receiver must never sleep for ever. */
 static void test_no_event_is_lost(void **state)
 {
 	struct puppet_pair *pair = *state;
@@ -456,7 +457,7 @@ static void test_destroying_waits_for_the_acknowledgement(void **state)
 	ibv_req_notify_cq(pair.e.cq, 0);
 	write_once(&pair.e);
 	assert_int_equal(ibv_get_cq_event(pair.e.channel, &cq, &context), 0);
-	assert_int_equal(ibv_destroy_cq(pair.e.cq), EBUSY); /* its queue pair is there */
+	assert_int_equal(ibv_destroy_cq(pair.e.cq), EBUSY); /* its queue pair still exists */
 	assert_int_equal(ibv_destroy_comp_channel(pair.e.channel), EBUSY);
 	begin = now_ms();
 	assert_int_equal(pthread_create(&thread, NULL, acknowledge_later, cq), 0);
@@ -465,7 +466,7 @@ static void test_destroying_waits_for_the_acknowledgement(void **state)
 	pthread_join(thread, NULL);
 }
 
-/* A queue pair in INIT, and a queue for its completions that rings @channel. */
+/* A queue pair in INIT, and a completion queue on @channel. */
 static struct ibv_qp *new_qp(struct puppet_pair *pair, struct ibv_comp_channel *channel)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Programs that connect with rdma_cm run on softnic as they are.
+"""Run unmodified programs that connect with rdma_cm on softnic.
 
-cm_programs.py LIBRARY: the library to preload. Each test is a server and its client; a program that
-is not installed skips its tests.
+cm_programs.py LIBRARY: the library to preload. Each test is a server and its client; tests of a
+program that is not installed are skipped.
 """
 import ipaddress
 import os
@@ -25,7 +25,7 @@ def start(command):
 
 
 def is_listening(port):
-    """A listener's name, in the state and with the flag that only listeners have."""
+    """Look for an abstract socket in the state and with the flag of a listener."""
     with open("/proc/net/unix") as sockets:
         for line in sockets:
             fields = line.split()
@@ -36,7 +36,7 @@ def is_listening(port):
 
 
 def members(group):
-    """How many queue pairs are attached to a multicast group."""
+    """Return the number of queue pairs attached to a multicast group."""
     address = ipaddress.ip_address(group)
     gid = address.packed.hex() if address.version == 6 else "0" * 20 + "ffff" + address.packed.hex()
     with open("/proc/net/unix") as sockets:
@@ -105,7 +105,7 @@ class Programs(unittest.TestCase):
         self.pair("rping -s -a ::0 -p {port} -C 3 -V", "rping -c -a 127.0.0.2 -p {port} -C 3 -V")
 
     def test_rping_of_different_sizes_ends(self):
-        """The server reads more than it has registered room for."""
+        """The server reads beyond its registered memory."""
         server = self.serve("rping -s -a 127.0.0.1 -p {port} -C 3 -V -S 100")
         client = self.launch("rping -c -a 127.0.0.1 -p {port} -C 3 -V -S 1000")
         client.communicate(timeout=PATIENCE_S)
@@ -147,7 +147,7 @@ class Programs(unittest.TestCase):
         self.pair("ucmatose -b ::1 -p {port} -c 4", "ucmatose -s ::1 -p {port} -c 4")
 
     def datagrams(self, address, options=""):
-        self.port = 7174  # udaddy has no option for it; the address keeps others apart
+        self.port = 7174  # udaddy has no port option; the address keeps other tests apart
         self.pair(f"udaddy -b {address} {options}", f"udaddy -s {address} {options}")
 
     def test_udaddy(self):
@@ -161,7 +161,7 @@ class Programs(unittest.TestCase):
         self.datagrams("::1")
 
     def test_mckey(self):
-        """Of each group two receive what one sends; all are done when they have got or sent it."""
+        """In each group two processes receive and one sends; each ends after its last message."""
         groups = [("239.{}.{}.{}".format(*random.sample(range(1, 255), 3)), "127.0.0.1", ""),
                   ("ff0e::{:x}:{:x}".format(*random.sample(range(1, 65536), 2)), "::1", "-o -l")]
         receivers = [self.launch(f"mckey -m {group} -b {address}")

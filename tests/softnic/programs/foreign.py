@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Libraries that stand on verbs run on softnic as they are: UCX, libfabric, qperf.
+"""Run unmodified libraries built on verbs on softnic: UCX, libfabric, qperf.
 
-foreign.py LIBRARY OUTER: the library to preload, and one that loads another. Each test is a server and
-its client; a program that is not installed skips its tests.
+foreign.py LIBRARY OUTER: the library to preload, and a library that loads another. Each test is
+a server and its client; tests of a program that is not installed are skipped.
 """
 import functools
 import os
@@ -21,7 +21,7 @@ PATIENCE_S = 100
 PINGPONG_SIZES = ("64", "256", "1k", "4k", "64k", "1m")
 CUT_OFF_S = 3
 RXM_TRIES = 10
-CLOSED = "shutdown conn"  # what ofi_rxm logs when it closes a connection that the peer has ended
+CLOSED = "shutdown conn"  # ofi_rxm logs this when it closes a connection that the peer has ended
 
 
 def listens(port):
@@ -40,7 +40,7 @@ def free_port():
 
 
 def own_address():
-    """One that is not 127.0.0.1, which libfabric's provider leaves out."""
+    """Return an address other than 127.0.0.1, which libfabric's provider skips."""
     done = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=False)
     return next((word for word in done.stdout.split() if "." in word), None)
 
@@ -67,7 +67,7 @@ class Foreign(unittest.TestCase):
             process.stdout.close()
 
     def start(self, command, **settings):
-        """Line by line, so that what it printed is known also where it must be killed."""
+        """Output is line-buffered, so that it survives a kill."""
         if not shutil.which(command.split()[0]):
             self.skipTest(f"{command.split()[0]} is not installed")
         self.processes.append(subprocess.Popen(
@@ -103,7 +103,7 @@ class Foreign(unittest.TestCase):
         self.assertIn("put_zcopy", output[at:])
 
     def test_a_program_built_for_glibc_before_2_33_finds_the_device(self):
-        """Its stat() is another function; Mooncake's wheels are built so."""
+        """Old builds such as Mooncake's wheels call __xstat() instead of stat()."""
         script = ("c=__import__('ctypes');f=c.CDLL(None).__xstat;st=c.create_string_buffer(256);"
                   "print([f(1,path,st)for(path)in(b'/dev/infiniband/softnic0',b'/dev/infiniband/none',b'/')])")
         self.assertIn("[0, -1, 0]", self.succeed(self.start(f"/usr/bin/python3 -c {script}")))
@@ -131,7 +131,7 @@ class Foreign(unittest.TestCase):
         self.uct("fadd -D short -s 8")
 
     def ucp(self, transport, test):
-        """Connects by datagrams, whichever the transport."""
+        """The connection is set up by datagrams on every transport."""
         settings = {"UCX_TLS": transport, "UCX_NET_DEVICES": "softnic0:1"}
         server = self.serve(f"{ucx_perftest()} -p {self.port}", **settings)
         output = self.succeed(self.start(f"{ucx_perftest()} -p {self.port} -t {test} -n 50 -w 5 -f 127.0.0.1",
@@ -152,7 +152,7 @@ class Foreign(unittest.TestCase):
         self.ucp("rc_v", "tag_lat -s 8 -I -E sleep")
 
     def pingpong(self, provider, endpoint, **settings):
-        """Starts both sides. Returns the server and the client."""
+        """Start both sides. Return the server and the client."""
         address = own_address()
         if not address:
             self.skipTest("this machine has no IPv4 address but 127.0.0.1")
@@ -167,10 +167,10 @@ class Foreign(unittest.TestCase):
             self.assertRegex(output, rf"(?m)^{size} +20 +=20 ")
 
     def finish_unless_cut_off(self, process):
-        """Waits for the end. Returns the output, and whether libfabric let the program end.
+        """Wait for the end. Return the output, and whether libfabric let the program end.
 
-        It is cut off if it still runs a while after libfabric closed its connection; how long that while
-        is decides nothing but how often the test is tried again.
+        A program that still runs a while after libfabric closed its connection is killed. The
+        length of the wait only decides how often the test is repeated.
         """
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -179,7 +179,7 @@ class Foreign(unittest.TestCase):
                 self.assertEqual(process.returncode, 0, f"{process.args}:\n{output}")
                 return output, True
             except subprocess.TimeoutExpired as late:
-                if CLOSED in str(late.output):  # bytes, or text, by the version of Python
+                if CLOSED in str(late.output):  # bytes or text, depending on the Python version
                     process.kill()
                     return process.communicate()[0], False
                 self.assertLess(time.monotonic(), deadline, f"{process.args}:\n{late.output}")
@@ -189,10 +189,10 @@ class Foreign(unittest.TestCase):
             self.expect_all_sizes(self.succeed(process))
 
     def test_libfabric_reliable_datagrams(self):
-        """Until 2.6 ofi_rxm may lose the last message, on any device that keeps no completions of a
-        destroyed queue pair: told of the disconnection, it destroys the queue pair before it has polled
-        what came first, and fi_pingpong waits for that for ever. Both sides have done all their work by
-        then, which is checked each time; that they also end is checked in a run that was spared.
+        """ofi_rxm before 2.6 may lose the last message on a device that drops the completions of a
+        destroyed queue pair. On a disconnect ofi_rxm destroys the queue pair before polling
+        earlier completions, and fi_pingpong then waits for ever. All work is done by then, and
+        every run checks so. A clean end is checked in a run without the race.
         """
         for _ in range(RXM_TRIES):
             outcomes = [self.finish_unless_cut_off(process)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A program that loads libibverbs and librdmacm while it runs, as NCCL and some bindings do.
+"""A program that loads libibverbs and librdmacm at run time, as NCCL and some bindings do.
 
-late.py OUTER: a library that loads another, which lies where only that one's RUNPATH leads.
+late.py OUTER: a library that loads another library, found only through the RUNPATH of OUTER.
 """
 import ctypes
 import sys

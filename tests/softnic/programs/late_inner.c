@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* What late_outer.c loads. */
+/* Loaded by late_outer.c. */
 extern int late_inner;
 int late_inner;

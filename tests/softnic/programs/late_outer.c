@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Loads a library that lies where its own RUNPATH leads, and nothing else's. */
+/* Load a library that only this library's RUNPATH finds. */
 #include <dlfcn.h>
 
 int load_inner(void);

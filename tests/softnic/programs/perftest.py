@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""perftest's programs run on softnic as they are.
+"""Run perftest's unmodified programs on softnic.
 
-perftest.py LIBRARY [--all] [WORD...]: the library to preload. Without --all one of each kind; with
-words only the cases whose command has all of them. Each case is a server and its client.
+perftest.py LIBRARY [--all] [WORD...]: the library to preload. By default one case of each kind
+runs; with words, only cases whose command has all words. Each case is a server and its client.
 """
 import argparse
 import os
@@ -44,7 +44,7 @@ QUICK = ("ib_write_bw -b -q 4", "ib_write_lat -I 64 -s 64", "ib_read_bw -e -b -q
 
 
 def command(program, options):
-    """What these programs take together: an own size, or a duration, goes without -a."""
+    """A size or a duration excludes -a."""
     if "-s " in options or "-D " in options or "atomic" in program:
         sizes = ""
     elif "_lat" in program and options not in ("", "-e"):
@@ -67,7 +67,9 @@ def start(library, line):
 
 
 def listens(port):
-    """As a TCP socket (state 0A), or as softnic's connection manager does."""
+    """Look for a listening TCP socket (state 0A) or for a listener of softnic's connection
+    manager.
+    """
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(table, encoding="ascii") as sockets:
             if any(f":{port:04X} " in line and " 0A " in line for line in sockets):
@@ -77,7 +79,7 @@ def listens(port):
 
 
 def end(process, deadline):
-    """What is wrong with how it ended, or nothing."""
+    """Return an error message, or None."""
     try:
         output, _ = process.communicate(timeout=max(deadline - time.monotonic(), 0.1))
     except subprocess.TimeoutExpired:

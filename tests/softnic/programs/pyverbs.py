@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""rdma-core's own tests run on softnic as they are.
+"""Run rdma-core's own tests on softnic.
 
-pyverbs.py LIBRARY [PATTERN]...: the library to preload; only the tests that match.
+pyverbs.py LIBRARY [PATTERN]...: the library to preload; only matching tests run.
 
-They come with Debian's python3-pyverbs, as documentation. Tests of what a device says it cannot do
-skip themselves. KNOWN are those that may fail, each with its reason.
+The tests come with Debian's python3-pyverbs, as documentation. They skip what a device does not
+claim to support. KNOWN lists the tests that may fail, each with its reason.
 """
 import glob
 import gzip
@@ -29,9 +29,10 @@ KNOWN = {
         "shares a device by duplicating its descriptor of /dev/infiniband, and there is none",
 }
 
-# The suite asks sysfs for the address of the device's interface; softnic has those of the host.
-# The collector frees a cycle in any order: from Python 3.12 on it closes a context before the
-# completion queues of that context, which no libibverbs survives. So nothing is collected.
+# The suite asks sysfs for the address of the device's interface; softnic uses the host's
+# addresses.
+# The collector frees a cycle in any order. From Python 3.12 on, it closes a context before the
+# completion queues of that context, and libibverbs crashes. So collection is off.
 DRIVER = """
 import gc, os, sys, unittest
 gc.disable()

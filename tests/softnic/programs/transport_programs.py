@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Programs that find each other over TCP run on softnic as they are, on each transport.
+"""Run unmodified programs that exchange QP numbers over TCP on softnic, on each transport.
 
-transport_programs.py LIBRARY: the library to preload. Each test is a server and its client; a
-program that is not installed skips its tests.
+transport_programs.py LIBRARY: the library to preload. Each test is a server and its client;
+tests of a program that is not installed are skipped.
 """
 import os
 import random
@@ -35,7 +35,7 @@ def start(command):
 
 class Programs(unittest.TestCase):
     def pair(self, command):
-        """The same command as server and, with an address, as client."""
+        """Run the same command as server and, with an address, as client."""
         words = command.split()
         if not shutil.which(words[0]):
             self.skipTest(f"{words[0]} is not installed")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Ends that go away: regions taken back under a writer, processes killed or stopped, and
- * what stays behind, which is nothing.
+ * Ends that go away: regions deregistered under a writer, processes killed or stopped. Nothing
+ * may leak.
  */
 #include <dirent.h>
 #include <poll.h>
@@ -40,7 +40,7 @@ static unsigned int num_fds(void)
 
 enum { PAGE = 4096, PAGES = 3 };
 
-/* Of three pages in a row, what may be done to the last decides. */
+/* Three adjacent pages: the rights on the last page decide. */
 static const struct page_case {
 	const char *name;
 	int prot, access, rc;
@@ -79,7 +79,7 @@ static void test_memory_is_registered_for_what_may_be_done_to_it(void **state)
 		if (mr)
 			assert_int_equal(ibv_dereg_mr(mr), 0);
 	}
-	/* What is read may not become what is written by a change of rights. */
+	/* mprotect() may not turn a page read by peers into a page written by peers. */
 	assert_int_equal(mprotect(last, PAGE, PROT_READ), 0);
 	mr = ibv_reg_mr(e.pd, map, PAGES * PAGE, 0);
 	assert_non_null(mr);
@@ -115,7 +115,7 @@ static void test_a_peer_does_not_post_receives_for_us(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* As a peer would, but for the length. */
+/* Receive as a peer would, with a wrong length. */
 static void receive_wrongly(struct endpoint *e, uint32_t times)
 {
 	struct qp *qp = to_qp(e->qp);
@@ -131,7 +131,7 @@ static void receive_wrongly(struct endpoint *e, uint32_t times)
 	assert_int_equal(rq_peek(&qp->rq->ring, &r), 0);
 	assert_true(rq_take(&qp->rq->ring, &r, 1));
 	assert_true(rq_finish(&qp->rq->ring, &r, 1, &result, &qp->arrivals.ring));
-	for (i = 1; i < times; i++) /* the same again, as if it were not the owner's */
+	for (i = 1; i < times; i++) /* the same receive again, as if it were not the owner's */
 		arrivals_add(&qp->arrivals.ring, r.index);
 	cq_ring_own(to_cq(e->cq), e->qp->qp_num, times, false);
 }
@@ -170,7 +170,7 @@ static void test_what_a_peer_says_arrived_twice_is_received_once(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* More than could be: the queue pair fails instead of being led astray. */
+/* The peer reports more arrivals than possible: the queue pair must fail. */
 static void test_a_peer_that_overruns_the_arrivals_fails_its_connection(void **state)
 {
 	struct ibv_qp_init_attr init;
@@ -191,7 +191,7 @@ static void test_a_peer_that_overruns_the_arrivals_fails_its_connection(void **s
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* As the peer does, where it rings. */
+/* As the peer does before it rings. */
 static void take_arm_of_guest(struct cq *cq)
 {
 	pthread_mutex_lock(&cq->doorbells_lock);
@@ -199,7 +199,10 @@ static void take_arm_of_guest(struct cq *cq)
 	pthread_mutex_unlock(&cq->doorbells_lock);
 }
 
-/* It had taken its arm, and was killed before it rang; meanwhile we had given up on it. */
+/*
+ * The peer consumed the arm and was killed before it rang; the owner had already given up on
+ * the peer.
+ */
 static void test_a_peer_that_dies_about_to_ring_is_no_lost_event(void **state)
 {
 	struct ibv_qp_attr to_error = { .qp_state = IBV_QPS_ERR };
@@ -247,7 +250,7 @@ static void deregister_under_a_writer(unsigned int after_us)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* The peer writes as fast as it can; what is stored there afterwards stays. */
+/* The peer writes as fast as it can. Bytes stored after the deregistration stay. */
 static void test_once_deregistered_a_region_is_not_written_any_more(void **state)
 {
 	unsigned int i;
@@ -270,7 +273,7 @@ static void test_a_killed_peer_ends_what_is_under_way(void **state)
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
 	assert_int_equal(post_recv(&pair.e, 10, 0, 64), 0);
 	assert_int_equal(post_recv(&pair.e, 11, 0, 64), 0);
-	/* Nothing is posted there: these wait. */
+	/* No receive is posted, so these sends wait. */
 	for (i = 0; i < 3; i++) {
 		wr_make(&w, &pair.e, IBV_WR_SEND, 0, 64, 0);
 		w.wr.wr_id = i;
@@ -329,8 +332,8 @@ static void test_a_peer_killed_while_it_is_written_to_gives_an_error(void **stat
 }
 
 /*
- * In good order: nobody is told, as with any other device. What is sent after that is tried until
- * the retries are used up, so that all that succeeded can be polled before.
+ * An orderly end is not reported, as on any other device. Later sends are retried until the
+ * retries run out, so the program can first poll all successes.
  */
 static void test_a_peer_that_closed_and_ended_is_no_error(void **state)
 {
@@ -359,7 +362,10 @@ static void test_a_peer_that_closed_and_ended_is_no_error(void **state)
 	end_close(&pair.e);
 }
 
-/* It may stand between its checks and its copy: it is waited for, but not for ever. */
+/*
+ * The peer may be stopped between its checks and its copy. The deregistration waits, but not
+ * for ever.
+ */
 static void test_a_stopped_peer_does_not_hold_up_a_deregistration_for_long(void **state)
 {
 	struct puppet_pair pair;
@@ -392,7 +398,7 @@ static void test_nothing_stays_behind(void **state)
 	(void)state;
 	end_open(&pair.e, ALL_ACCESS); /* the device, which stays open */
 	end_close(&pair.e);
-	before = num_fds(); /* with some, perhaps, of who has just died */
+	before = num_fds(); /* may include descriptors of a process that has just died */
 	for (i = 0; i < 20; i++) {
 		start(&pair);
 		if (i % 2)
@@ -402,7 +408,7 @@ static void test_nothing_stays_behind(void **state)
 			end_close(&pair.e);
 		}
 	}
-	while (num_fds() > before) { /* or of who looks around, in a test beside this one */
+	while (num_fds() > before) { /* or of a parallel test that probes slots */
 		assert_true(now_ms() < deadline);
 		usleep(1000);
 	}
@@ -411,7 +417,7 @@ static void test_nothing_stays_behind(void **state)
 		assert_int_not_equal(all[i].pid, pair.p.pid);
 }
 
-#ifndef __SANITIZE_THREAD__ /* it forbids threads in a child of threads */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer forbids threads in the child of a threaded process */
 static int use_in_child(void)
 {
 	struct endpoint a, b;
@@ -449,7 +455,7 @@ static void test_a_child_may_open_the_device_for_itself(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* Python's collector does so: a child has its parent's garbage, too. */
+/* Python's collector does so in a child, which inherits the garbage of its parent. */
 static void test_a_child_may_close_what_its_parent_opened(void **state)
 {
 	struct ibv_context *ctx;
@@ -475,7 +481,7 @@ static void test_a_child_may_close_what_its_parent_opened(void **state)
 	ibv_free_device_list(list);
 }
 
-/* So that whoever makes one more looks through all of the table first, under its lock. */
+/* The next allocation then searches the whole table under its lock. */
 static uint32_t fill_table(struct ibv_pd *pd, struct ibv_mw **windows)
 {
 	uint32_t n = 0;
@@ -542,7 +548,7 @@ static void test_a_child_finds_no_lock_held_and_room_in_its_tables(void **state)
 	free(windows);
 }
 
-/* How many of this process's descriptors are of a file whose name ends so. */
+/* The number of this process's descriptors on files whose name ends with @suffix. */
 static int num_fds_of(const char *suffix)
 {
 	const ssize_t suffix_length = strlen(suffix);
@@ -592,7 +598,7 @@ static void test_a_child_has_no_way_to_the_memory_of_others(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* Its descriptors must not keep a dead process's connections open. */
+/* The child inherits descriptors, which must not keep a dead process's connections open. */
 static void test_a_child_that_lives_on_does_not_hide_a_death(void **state)
 {
 	struct puppet_pair pair;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Datagrams of softnic's: when they are done, and what becomes of them when processes die that
- * send, or that are sent to. Both ends are in one process, or in a puppet that dies.
+ * Softnic's UC and UD: when sends complete, and the death of senders and receivers. Both ends
+ * are in one process, or one is a puppet that dies.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "softnic/verbs/nic.h"
 #include "softnic/qp/qp.h"
 
-/* The first one finds the other end, and does so before the post returns. */
+/* The first send looks up the other end before the post returns. */
 static void test_what_a_process_sends_itself_is_done_when_it_is_posted(void **state)
 {
 	struct ibv_wc wc;
@@ -30,7 +30,7 @@ static void test_what_a_process_sends_itself_is_done_when_it_is_posted(void **st
 	two_down(&t);
 }
 
-/* A taker that is no more: what it had comes back, and the next one gets it. */
+/* A dead sender had taken the receive: the receive comes back, and the next message gets it. */
 static void test_a_receive_that_a_dead_process_had_is_received_into(void **state)
 {
 	const uint32_t slot = 1000, dead = slot << SOFTNIC_QP_INDEX_BITS;
@@ -55,7 +55,7 @@ static void test_a_receive_that_a_dead_process_had_is_received_into(void **state
 	two_down(&t);
 }
 
-/* The sender may not use a region that is gone, so what it had taken is given back. */
+/* The sender may not use a deregistered region, so it returns the receive that it took. */
 static void test_a_receive_that_was_given_back_is_received_into(void **state)
 {
 	struct rq_result nothing = { .status = RECV_VOID };
@@ -114,7 +114,10 @@ static void send_for_ever(struct endpoint *e, const uint32_t *qpn)
 	}
 }
 
-/* Several processes send, and are killed anywhere; whoever is left is still received from. */
+/*
+ * Several processes send and are killed at random points. Messages of the survivors still
+ * arrive.
+ */
 static int play_sender(const char *number)
 {
 	uint32_t qpn = strtoul(number, NULL, 0);
@@ -169,7 +172,7 @@ static void test_senders_that_are_killed_leave_every_receive_usable(void **state
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);
 	}
-	/* All of them fill up, once the last death is noticed. */
+	/* Once the last death is noticed, messages fill all receives. */
 	for (n = 0; n < RECEIVES;) {
 		do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
 		n += ibv_poll_cq(t.b.cq, 1, &wc);
@@ -190,7 +193,7 @@ static int mapped_queue_pairs(void)
 	return n;
 }
 
-/* Each of these was mapped twice: by its owner, and by who sent to it. */
+/* Each segment is mapped twice: by its owner, and by the sender. */
 static void test_who_sends_to_one_after_the_other_keeps_none_that_has_gone(void **state)
 {
 	enum { MANY = 20 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Bytes arrive where they should, in two processes. Run a second time with the copies forced
- * through /proc/self/mem.
+ * Bytes arrive where they should, between two processes. A second run forces the copies through
+ * /proc/self/mem.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -165,7 +165,7 @@ static void test_an_unsignalled_request_completes_silently(void **state)
 	w.wr.wr_id = 42;
 	do_wr(e, &w, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 0);
-	/* And the whole queue is free again. */
+	/* The whole queue is free again. */
 	for (i = 0; i < QUEUE_DEPTH; i++)
 		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
 	for (i = 0; i < QUEUE_DEPTH; i++)
@@ -180,7 +180,7 @@ static void test_completions_come_in_the_order_of_the_posts(void **state)
 	int i;
 
 	for (i = 0; i < QUEUE_DEPTH; i++) {
-		uint32_t n = i % 3 ? 8 : 1 << 20; /* some for the engine, some in place */
+		uint32_t n = i % 3 ? 8 : 1 << 20; /* some for the engine, some done inline */
 
 		wr_make(&w, e, i % 2 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, 0, n, 0);
 		w.wr.wr_id = i;
@@ -279,7 +279,7 @@ static void test_one_sided_work_takes_none_of_the_targets_time(void **state)
 		      IBV_WC_SUCCESS);
 	own_ns = cpu_ns() - own_ns;
 	peers_ns = tell(&pair->p, ORDER_CPU_NS, 0, 0, 0).value - peers_ns;
-	assert_true(peers_ns < own_ns / 10); /* answering us is all it did */
+	assert_true(peers_ns < own_ns / 10); /* the peer only answered this process */
 }
 
 static int tests(void)

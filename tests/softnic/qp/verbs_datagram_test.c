@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Unreliable connections and datagrams: what arrives, with what in front, and what is
- * dropped without a word. Both ends are in one process.
+ * UC and UD: the data that arrives, the GRH, and messages dropped silently. Both ends are in
+ * one process.
  */
 #include <arpa/inet.h>
 
@@ -36,10 +36,10 @@ static void test_a_datagram_arrives_with_its_addresses(void **state)
 	assert_int_equal(wc.qp_num, t.b.qp->qp_num);
 	assert_int_equal(wc.slid, 0);
 	if (!soft_roce_differs("the completion's sl is 0"))
-		assert_int_equal(wc.sl, 8 | 2); /* as ConnectX says UDP over IPv4 */
+		assert_int_equal(wc.sl, 8 | 2); /* ConnectX reports UDP over IPv4 like this */
 	assert_memory_equal(t.base.buf + 8192 + GRH, t.base.buf, 100);
 	assert_int_equal(t.base.buf[8192 + GRH + 100], 0);
-	/* Its sender can be answered. */
+	/* The receiver can answer the sender. */
 	grh = (void *)(t.base.buf + 8192);
 	assert_int_equal(ibv_init_ah_from_wc(t.base.ctx, 1, &wc, grh, &attr), 0);
 	assert_int_equal(attr.is_global, 1);
@@ -66,7 +66,10 @@ static void test_a_queue_pair_may_send_to_itself(void **state)
 	two_down(&t);
 }
 
-/* Each is sent and done; after them one that arrives, in the receive they left. */
+/*
+ * Each unwanted message is sent and completes. Then a wanted one arrives in the receive left
+ * over.
+ */
 static void test_what_is_not_wanted_is_dropped(void **state)
 {
 	struct ibv_ah *nowhere;
@@ -81,7 +84,7 @@ static void test_what_is_not_wanted_is_dropped(void **state)
 	do_wr(&t.a, &w, IBV_WC_SUCCESS);
 	if (!soft_roce_differs("one that is too long ends the receive with an error"))
 		do_wr(&t.a, datagram(&w, &t, 65), IBV_WC_SUCCESS);
-	datagram(&w, &t, 64)->wr.wr.ud.remote_qpn ^= 0x2000; /* nobody has that number */
+	datagram(&w, &t, 64)->wr.wr.ud.remote_qpn ^= 0x2000; /* no queue pair has this number */
 	do_wr(&t.a, &w, IBV_WC_SUCCESS);
 	assert_nothing(&t.b);
 	do_wr(&t.a, datagram(&w, &t, 64), IBV_WC_SUCCESS);
@@ -94,7 +97,7 @@ static void test_what_is_not_wanted_is_dropped(void **state)
 	two_down(&t);
 }
 
-/* The send queue stops, and goes on when told to; receives come in meanwhile. */
+/* The send queue stops, and resumes on request; receives still complete. */
 static void test_a_datagram_larger_than_the_mtu_stops_the_send_queue(void **state)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
@@ -142,7 +145,7 @@ static void test_datagrams_and_connections_post_only_what_they_have(void **state
 	two_down(&t);
 }
 
-/* Reset and made ready again, it has the same number and another segment. */
+/* After a reset the queue pair has the same number and another segment. */
 static void test_a_datagram_finds_a_queue_pair_that_was_reset(void **state)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Each thing that can go wrong with a work request, and what both ends are told of it.
- */
+/* Every error of a WR, and what each end learns. */
 #include <sys/mman.h>
 
 #include "tests/support/verbs_puppet.h"
@@ -31,7 +29,7 @@ static enum ibv_qp_state state_of(struct endpoint *e)
 	return attr.qp_state;
 }
 
-/* What a request may do to a region of BUF_SIZE bytes, whose rights are said. */
+/* Operations allowed on a region of BUF_SIZE bytes with the given rights. */
 static const struct access_case {
 	const char *name;
 	int access;
@@ -159,7 +157,7 @@ enum { PAGES_BYTES = 64 << 10 };
 #define APART (64ull << 30)
 enum loss { READ_ONLY, UNTOUCHABLE, UNMAPPED, CUT_OFF };
 
-/* What is no longer there is the requester's own: only it is told, and only it ends. */
+/* The requester's own memory has gone: only the requester gets an error, and only its QP ends. */
 static const struct lost_case {
 	const char *name;
 	enum ibv_wr_opcode op;
@@ -178,7 +176,7 @@ static const struct lost_case {
 	{ "an atomic where nothing is", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, UNMAPPED },
 };
 
-/* Of what is small all goes, else the second half. */
+/* Small memory goes as a whole; of large memory, the second half. */
 static void lose(const struct lost_case *c, char *map, int fd)
 {
 	size_t kept = c->length < PAGES_BYTES ? 0 : PAGES_BYTES / 2, lost = PAGES_BYTES - kept;
@@ -199,10 +197,7 @@ static void lose(const struct lost_case *c, char *map, int fd)
 	}
 }
 
-/*
- * Far below where the kernel maps what has no place of its own: what softnic maps meanwhile must
- * not come to lie where something was lost.
- */
+/* Far below the kernel's mmap area: softnic's mappings must not land where memory was lost. */
 static void *map_apart(int fd)
 {
 	char *usual = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -214,7 +209,7 @@ static void *map_apart(int fd)
 	return apart;
 }
 
-/* It finds out that nobody answers, which takes seconds, and keeps its receive until then. */
+/* The peer needs seconds to notice, and keeps its receive until then. */
 static void assert_lives(struct puppet *p)
 {
 	assert_int_equal(tell(p, ORDER_SEND, 0, 8, 0).result, 0);
@@ -262,7 +257,10 @@ static void test_who_lost_its_own_memory_fails_alone(void **state)
 	(void)state;
 	skip_on_soft_roce("what is registered is pinned");
 	for (i = 0; i < sizeof(lost_cases) / sizeof(lost_cases[0]); i++) {
-		/* There the CPU copies all but atomics, and whose memory is gone gets a signal. */
+		/*
+		 * With shared memory the CPU copies everything but atomics, and a process whose
+		 * memory is gone gets SIGBUS.
+		 */
 		if (getenv("TEST_MEMORY") && lost_cases[i].op != IBV_WR_ATOMIC_FETCH_AND_ADD)
 			continue;
 		print_message("# %s\n", lost_cases[i].name);
@@ -302,7 +300,7 @@ static void test_a_receive_with_a_wrong_key_fails_at_both_ends(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* The receiver's program learns which of its buffers is no longer there. */
+/* The receiver learns which of its buffers is gone. */
 static void test_a_receive_into_lost_memory_fails_at_both_ends(void **state)
 {
 	struct ibv_sge sge = { .length = PAGES_BYTES };
@@ -371,7 +369,7 @@ static void test_a_receiver_that_is_never_ready_uses_up_the_retries(void **state
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 16, 0), IBV_WC_SUCCESS);
 	begin = now_ms();
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_SEND, 0, 16, 0), IBV_WC_RNR_RETRY_EXC_ERR);
-	assert_true(now_ms() - begin >= 15); /* how long at most is the machine's affair */
+	assert_true(now_ms() - begin >= 15); /* the upper bound depends on the machine */
 	puppet_stop(&pair.p, &pair.e);
 }
 
@@ -386,7 +384,7 @@ static void test_after_an_error_the_rest_is_flushed_in_order(void **state)
 	for (i = 0; i < 4; i++)
 		assert_int_equal(post_recv(&pair.e, 100 + i, 0, 64), 0);
 	for (i = 0; i < 6; i++) {
-		/* The first is large, so that the others queue up behind the second. */
+		/* The first write is large, so that others queue behind the second. */
 		wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, i ? 8 : BUF_SIZE, 0);
 		w.wr.wr_id = i;
 		w.wr.wr.rdma.rkey ^= i == 1;
@@ -495,7 +493,7 @@ static void test_two_ends_of_one_process_connect(void **state)
 	name = end_name(&b);
 	end_connect(&a, &name, &plain);
 	name = end_name(&a);
-	/* The question is asked before the other end knows the answer. */
+	/* This end asks before the other end knows its peer. */
 	assert_int_equal(post(&a, wr_make(&w, &a, IBV_WR_RDMA_WRITE, 0, 64, 0)), 0);
 	usleep(20000);
 	end_connect(&b, &name, &plain);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * The states of a queue pair, what posting refuses, and what the device says of itself.
- */
+/* Queue pair states, posts that are refused, and the device's attributes. */
 #include <arpa/inet.h>
 #include <poll.h>
 
@@ -78,7 +76,7 @@ static void test_states_change_as_they_may(void **state)
 	end_close(&e);
 }
 
-/* One value of a change of state, and the first that is too large, or too small. */
+/* An attribute of a state change, and the first value out of range. */
 static const struct value_case {
 	const char *name;
 	size_t offset, size;
@@ -110,7 +108,7 @@ static const struct value_case {
 #undef VALUE
 };
 
-/* To its state, all but the one value as it should be. */
+/* Change the state with valid attributes, except @c's. */
 static int move_with(struct endpoint *e, const struct value_case *c, uint32_t value)
 {
 	struct ibv_qp_attr attr = {
@@ -125,7 +123,7 @@ static int move_with(struct endpoint *e, const struct value_case *c, uint32_t va
 		},
 	};
 
-	memcpy((char *)&attr + c->offset, &value, c->size); /* of a little-endian machine */
+	memcpy((char *)&attr + c->offset, &value, c->size); /* little-endian only */
 	return ibv_modify_qp(e->qp, &attr, c->mask);
 }
 
@@ -173,7 +171,7 @@ static int lead_to(struct endpoint *e, const char *to)
 	return ibv_modify_qp(e->qp, &attr, TO_RTR);
 }
 
-/* As an address handle does, which says the same of the same address. */
+/* An address handle treats the address alike. */
 static void test_a_path_leads_to_an_address_of_this_host(void **state)
 {
 	struct endpoint e;
@@ -191,7 +189,7 @@ static void test_a_path_leads_to_an_address_of_this_host(void **state)
 	end_close(&e);
 }
 
-/* What goes beyond is not there, as where a NIC has that many bits for it. */
+/* Higher bits are ignored, as on a NIC with 24-bit PSNs. */
 static void test_a_packets_number_has_24_bits(void **state)
 {
 	struct ibv_qp_attr attr = {
@@ -429,7 +427,7 @@ static void to_drained(struct endpoint *e)
 	assert_int_equal(attr.sq_draining, 0);
 }
 
-/* What has begun is finished, what has not waits; what is received goes on. */
+/* WRs in progress finish, later WRs wait, and receives go on. */
 static void test_a_drained_queue_waits_until_it_may_go_on(void **state)
 {
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS };

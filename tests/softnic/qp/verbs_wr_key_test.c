@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Windows and addresses by ibv_wr_*, and what an extended completion queue tells of them. Both
- * ends are the test's own.
+ * Memory windows and addresses by ibv_wr_*, and their fields in an extended CQ. Both ends are
+ * in the test's process.
  */
 #include <arpa/inet.h>
 
@@ -10,7 +10,7 @@
 enum { RIGHTS = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, WINDOW_SIZE = 64 };
 
 struct wr_key_ends {
-	struct endpoint base, a, b; /* b has the window; its completion queue is an extended one */
+	struct endpoint base, a, b; /* b has the window and an extended CQ */
 };
 
 static void open_one(struct endpoint *e, const struct endpoint *base, enum ibv_qp_type type,
@@ -121,7 +121,7 @@ static enum ibv_wc_status write_by(struct endpoint *e, uint32_t rkey)
 	return finish(e);
 }
 
-/* The next completion, begun to be read. */
+/* Start reading the next completion. */
 static struct ibv_cq_ex *begin_to_read(struct endpoint *e)
 {
 	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)e->cq;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Posting by ibv_wr_*: each operation, what is posted when, and what is refused.
- */
+/* Posting by ibv_wr_*: each operation, the order of posts, and refusals. */
 #include <arpa/inet.h>
 
 #include "tests/support/verbs_puppet.h"
@@ -113,7 +111,7 @@ static void test_pieces_and_inline_data_are_gathered(void **state)
 	ex = start(e, 2);
 	ibv_wr_rdma_write(ex, e->remote.rkey, e->remote.addr);
 	ibv_wr_set_inline_data_list(ex, 2, bufs);
-	memset(two, 0, sizeof(two)); /* which is ours again */
+	memset(two, 0, sizeof(two)); /* free for reuse */
 	finish(e, ex, IBV_WC_RDMA_WRITE);
 	got = peek(pair, 0);
 	assert_memory_equal(&got, "inline!!", 8);
@@ -247,7 +245,7 @@ static void test_only_what_was_asked_for_is_there(void **state)
 	assert_null(ibv_qp_to_qp_ex(qp)->wr_rdma_write);
 	ibv_wr_start(ibv_qp_to_qp_ex(qp));
 	ibv_wr_send(ibv_qp_to_qp_ex(qp));
-	assert_int_equal(ibv_wr_complete(ibv_qp_to_qp_ex(qp)), EINVAL); /* it is not connected */
+	assert_int_equal(ibv_wr_complete(ibv_qp_to_qp_ex(qp)), EINVAL); /* not connected */
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	qp = create(&e, IBV_QP_INIT_ATTR_PD, 0);
 	assert_non_null(qp);

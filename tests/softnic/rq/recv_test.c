@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Receives whose taker is no more, as many as there can be: each comes back, or is flushed,
- * once, and in about as many steps as there are receives. A walk of all for each of them
- * would not end within the time that a test has.
+ * Receives taken by processes that died, in the largest number possible. Each receive comes
+ * back or is flushed, once, in about as many steps as there are receives. A walk over all
+ * receives for each one would exceed the test's time.
  */
 #include <poll.h>
 
@@ -13,7 +13,7 @@
 
 enum { MANY = SHARED_WRS_MAX };
 
-/* A queue pair with many receives, its own or an SRQ's, and a peer that is played by the test. */
+/* A queue pair with many receives, its own or an SRQ's. The test itself plays the peer. */
 struct recv_sink {
 	struct endpoint base, e;
 	struct ibv_srq *srq;
@@ -101,7 +101,10 @@ static void post_many(struct recv_sink *s)
 		post_one(s, id);
 }
 
-/* The oldest, received into and passed on; or to nowhere, as by one that dies before it can. */
+/*
+ * The peer takes the oldest receive and passes it on; or does not, like a process killed
+ * before.
+ */
 static void take_one(struct qp *qp, uint32_t taker, uint32_t byte_len, bool passes_on)
 {
 	const struct rq_result result = {
@@ -120,7 +123,7 @@ static void take_one(struct qp *qp, uint32_t taker, uint32_t byte_len, bool pass
 			      passes_on ? &qp->arrivals.ring : &nowhere));
 }
 
-/* All that were posted; each second one is passed on. */
+/* The peer takes all posted receives and passes on every second. */
 static void take_many(struct recv_sink *s)
 {
 	uint32_t i;
@@ -134,7 +137,6 @@ static void ring(struct endpoint *e)
 	cq_ring_for_dead_peer(to_cq(e->cq), e->qp->qp_num);
 }
 
-/* Polls all, each once. Returns how many ended so. */
 static bool is_over(const struct timespec *until)
 {
 	struct timespec now;
@@ -143,7 +145,10 @@ static bool is_over(const struct timespec *until)
 	return now.tv_sec > until->tv_sec;
 }
 
-/* Polls until @wanted have come with @status; the queue's lock may be another's for a moment. */
+/*
+ * Poll until @wanted completions have come with @status. Each receive completes at most once.
+ * Another thread may hold the CQ's lock for a moment.
+ */
 static void expect_many(struct recv_sink *s, enum ibv_wc_status status, uint32_t wanted)
 {
 	struct timespec until;
@@ -185,7 +190,7 @@ static void test_what_a_dead_process_had_of_a_full_queue_comes_back(void **state
 	sink_close(s);
 }
 
-/* That it once arrived is not taken for that it did again. */
+/* The earlier arrival of a receive must not count as a new arrival. */
 static void test_what_a_dead_process_had_comes_back_after_it_once_arrived(void **state)
 {
 	struct recv_sink *s = sink_open(IBV_QPT_UD, false, 8);
@@ -219,8 +224,8 @@ static void to_error(struct recv_sink *s)
 }
 
 /*
- * An SRQ of which the peer has taken all. The device may find before that there is no such peer,
- * and end the queue pair: then again.
+ * An SRQ whose receives the peer has all taken. The device may notice first that the peer does
+ * not exist, and end the queue pair: then try again.
  */
 static struct recv_sink *sink_open_taken(void)
 {
@@ -275,7 +280,7 @@ static void test_what_was_not_polled_goes_back_to_a_full_srq(void **state)
 	sink_close(s);
 }
 
-/* One process sent to both of an SRQ's queue pairs. */
+/* A process sent to two queue pairs of one SRQ. */
 static void test_what_came_in_for_another_queue_pair_stays_its_own(void **state)
 {
 	struct recv_sink *s = sink_open(IBV_QPT_UD, true, 2);
@@ -292,7 +297,7 @@ static void test_what_came_in_for_another_queue_pair_stays_its_own(void **state)
 	post_one(s, 7);
 	assert_int_equal(rq_peek(&qp->rq->ring, &r), 0);
 	take_one(qp, s->taker, 64, true);
-	arrivals_add(&s->qp->arrivals.ring, r.index); /* which is not true */
+	arrivals_add(&s->qp->arrivals.ring, r.index); /* a false arrival */
 	ring(&s->e);
 	assert_nothing(&s->e);
 	qp_client_ended(NULL, s->slot);
@@ -305,7 +310,7 @@ static void test_what_came_in_for_another_queue_pair_stays_its_own(void **state)
 	sink_close(s);
 }
 
-/* A peer adds for nothing, as much as it can; who does not is received from. */
+/* One peer adds as many false arrivals as it can; messages of an honest peer still arrive. */
 static void test_what_arrives_after_nonsense_is_polled(void **state)
 {
 	struct recv_sink *s = sink_open(IBV_QPT_UD, false, 8);

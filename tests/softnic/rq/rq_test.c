@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The receive queue with both sides in one process, threads against each other, and with
- * takers in processes that are killed while they take.
+ * The receive queue: both sides in one process, threads in competition, and takers in processes
+ * that are killed while taking.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@
 
 enum { SIZE = 16, SGES = 2, TAKERS = 4, PATIENCE_S = 100 };
 
-/* An owner's side; the memory is shared with takers of other processes. */
+/* The owner's side; takers in other processes share the memory. */
 struct rq_sides {
 	struct rq rq;
 	struct arrivals arrivals;
@@ -49,7 +49,7 @@ static void ring_fini(struct rq_sides *ring)
 	munmap(ring->memory, arrivals_bytes(arrivals_size_for(SIZE)) + rq_bytes(SIZE, SGES));
 }
 
-/* Every buffer says which position it is of, twice, so that a torn one shows. */
+/* Each buffer holds its position twice, so that a torn copy shows. */
 static void post(struct rq_sides *ring, uint32_t index)
 {
 	struct ibv_sge sges[SGES] = {
@@ -69,7 +69,10 @@ static bool is_whole(const struct rq_receive *r)
 	       r->sges[1].addr == ~(uint64_t)r->position && r->sges[1].lkey == r->position;
 }
 
-/* Takes one and says so in the result; dawdles in between. Returns false if there was none. */
+/*
+ * Take a receive with pauses, and put the taker in the result. Return: false if the queue is
+ * empty.
+ */
 static bool take_slowly(const struct rq_sides *ring, uint32_t taker, uint32_t yields)
 {
 	struct rq_receive r;
@@ -95,7 +98,7 @@ static bool take_one(const struct rq_sides *ring, uint32_t taker)
 	return take_slowly(ring, taker, 0);
 }
 
-/* Polls one. Returns its index, or -1. */
+/* Poll a receive. Return: its index, or -1. */
 static int poll_one(struct rq_sides *ring, struct rq_result *result)
 {
 	uint32_t index;
@@ -145,7 +148,7 @@ static void test_positions_that_wrap_around_go_on(void **state)
 	ring_init(&ring);
 	ring.tail = ring.rq.shared->head = UINT32_MAX - 2;
 	ring.polled = ring.arrivals.shared->tail = UINT32_MAX - 1;
-	/* As they would lie there, a round earlier. */
+	/* Leftovers of the round before. */
 	for (i = 0; i < SIZE; i++)
 		ring.rq.shared->posted[i] = (uint64_t)(UINT32_MAX - 2 * SIZE) << 32;
 	for (i = 0; i < ring.arrivals.size; i++)
@@ -175,7 +178,7 @@ static void test_who_comes_too_late_takes_nothing(void **state)
 	assert_true(rq_finish(&ring.rq, &first, 1,
 			      &(struct rq_result){ .byte_len = first.position }, &ring.arrivals));
 	assert_int_equal(poll_one(&ring, &result), 0);
-	post(&ring, 0); /* the same place, another position */
+	post(&ring, 0); /* the same slot, another position */
 	assert_false(rq_take(&ring.rq, &second, 2));
 	assert_true(take_one(&ring, 3));
 	ring_fini(&ring);
@@ -202,7 +205,7 @@ static void test_what_was_taken_back_is_not_finished(void **state)
 	ring_fini(&ring);
 }
 
-/* Whoever dies leaves the head or the tail behind; the next one moves it. */
+/* A dying taker leaves the head or tail hint behind; the next taker moves the hint. */
 static void test_a_hint_left_behind_stops_nobody(void **state)
 {
 	struct rq_result result;
@@ -291,7 +294,7 @@ static void *take_for_ever(void *arg)
 	return NULL;
 }
 
-/* Each position arrives exactly once, as it was posted. */
+/* Each position arrives exactly once, as posted. */
 static void test_many_threads_take_each_receive_once(void **state)
 {
 	const uint32_t rounds = 20000;
@@ -349,7 +352,7 @@ static bool has_arrived(const struct rq_sides *ring, uint32_t index)
 	return false;
 }
 
-/* Posts again what a dead taker had. Returns how many it had. */
+/* Post again the receives of a dead taker. Return: their number. */
 static uint32_t take_back(struct rq_sides *ring, uint32_t taker)
 {
 	uint32_t i, n = 0;
@@ -365,7 +368,7 @@ static uint32_t take_back(struct rq_sides *ring, uint32_t taker)
 	return n;
 }
 
-/* It has it, or is done with it and about to pass it on; or has just passed it on. */
+/* The taker holds the receive, is about to pass it on, or has just passed it on. */
 static void test_what_a_dead_taker_had_is_found_by_its_name(void **state)
 {
 	struct rq_result result;
@@ -397,8 +400,8 @@ static void test_what_a_dead_taker_had_is_found_by_its_name(void **state)
 }
 
 /*
- * Takers are killed all the time, wherever they happen to be; the others go on, and no
- * receive is lost or arrives twice.
+ * Takers are killed at random points all the time. The survivors go on, and no receive is lost
+ * or arrives twice.
  */
 static void test_takers_that_are_killed_cost_nothing(void **state)
 {

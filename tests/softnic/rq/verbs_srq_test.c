@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Shared receive queues: who is told what, and what becomes of their receives when those who
- * send to them die.
- */
+/* Shared receive queues: events, and receives taken by senders that die. */
 #include <poll.h>
 
 #include "tests/support/verbs_puppet.h"
 
 enum { RECEIVES = 8, SENDERS = 3, LENGTH = 64 };
 
-/* A region and an SRQ, to receive by any number of queue pairs. */
+/* A region and an SRQ, for any number of receiving queue pairs. */
 struct srq_sink {
 	struct endpoint base;
 	struct ibv_srq *srq;
@@ -37,7 +34,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* One more queue pair that receives there, with a completion queue of its own. */
+/* Another queue pair on the SRQ, with its own completion queue. */
 static void open_receiver(struct endpoint *e, const struct srq_sink *s)
 {
 	struct ibv_qp_init_attr init = {
@@ -118,7 +115,7 @@ static void test_one_limit_gives_one_event_when_fewer_are_left(void **state)
 	arm_limit(s, RECEIVES - 2);
 	receive_one(&e, &p);
 	receive_one(&e, &p);
-	assert_false(has_event(s, 0)); /* as many as the limit are left */
+	assert_false(has_event(s, 0)); /* as many receives as the limit are left */
 	for (i = 0; i < 3; i++)
 		receive_one(&e, &p);
 	event = take_event(s);
@@ -166,7 +163,7 @@ static bool poll_one(struct endpoint *e, struct ibv_wc *wc)
 	return ibv_poll_cq(e->cq, 1, wc) == 1;
 }
 
-/* All of the receives come back, whatever the dead one was doing. */
+/* All receives come back, whatever the dead sender was doing. */
 static void test_who_dies_leaves_the_receives_to_the_others(void **state)
 {
 	struct srq_sink *s = *state;

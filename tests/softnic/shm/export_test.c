@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Memory that peers map: which is, what of it they reach, and when they let go of it.
+ * Memory that peers map: which memory qualifies, how much of it peers reach, and when they
+ * unmap it.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -115,7 +116,7 @@ static uint8_t *map_without_a_descriptor(int *fd)
 	return at;
 }
 
-/* MAP_FAILED where there are none. */
+/* MAP_FAILED without huge pages. */
 static uint8_t *map_huge(int *fd)
 {
 	*fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
@@ -168,7 +169,7 @@ static void test_only_what_cannot_fail_under_a_peer_is_shared(void **state)
 	end_close(&e);
 }
 
-/* Over there a puppet, which registered a sealed file of its own. */
+/* The peer is a puppet with a sealed file of its own. */
 static struct peer_map_file *near_of(const struct endpoint *e)
 {
 	struct shm_peer *peer = to_qp(e->qp)->remote.peer;
@@ -191,7 +192,10 @@ static void write_until_mapped(struct endpoint *e)
 
 enum { SKIP = 2 };
 
-/* Its descriptor comes before the one that is sought. Whoever asks the file waits to its end. */
+/*
+ * The stuck file's descriptor precedes the file sought. A process that queries the stuck file
+ * waits until its end.
+ */
 static void register_beside_a_stuck_file(int told)
 {
 	struct endpoint e;
@@ -272,7 +276,7 @@ static void test_a_peer_lets_go_after_the_last_region_is_gone(void **state)
 	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_REM_ACCESS_ERR);
 }
 
-/* Descriptors of the tests' files. */
+/* The number of descriptors on the tests' files. */
 static int num_files(void)
 {
 	char path[32], name[16];
@@ -295,7 +299,7 @@ static void test_files_beyond_the_bound_are_not_shared_and_places_come_back(void
 	(void)state;
 	end_open(&e, ALL_ACCESS);
 	before = num_files();
-	/* One of the places is the end's own. */
+	/* The test's endpoint uses one slot. */
 	for (i = 0; i <= SHARED_FILES; i++) {
 		int fd = sealed_file(SIZE);
 
@@ -314,7 +318,7 @@ static void test_files_beyond_the_bound_are_not_shared_and_places_come_back(void
 	end_close(&e);
 }
 
-/* An unreliable connection to itself: a write that is refused is dropped, and it goes on. */
+/* A UC queue pair connected to itself: a refused write is dropped, and the QP goes on. */
 static struct ibv_qp *open_writer(struct endpoint *e)
 {
 	struct ibv_qp_init_attr init = {
@@ -373,7 +377,7 @@ static void *write_on(void *arg)
 	return NULL;
 }
 
-/* A region that is written to, until it is gone: then nothing of it changes any more. */
+/* Deregister a region under a writer: afterwards its bytes no longer change. */
 static void come_and_go(struct mapping_writer *writer, uint8_t fill)
 {
 	const struct shm_peer *peer = to_qp(writer->qp)->remote.peer;
@@ -424,7 +428,7 @@ static void test_files_come_and_go_while_they_are_written_to(void **state)
 	free(writer);
 }
 
-/* A peer that can be made to say anything. */
+/* A peer whose answers the test controls. */
 static struct shm_peer *lying_peer(uint32_t number)
 {
 	struct shared_pub *pub = mmap(NULL, sizeof(*pub), PROT_READ | PROT_WRITE,
@@ -494,7 +498,7 @@ static void test_no_place_outside_of_a_file_is_found(void **state)
 	free_peer(peer);
 }
 
-/* PROCMAP_QUERY of <linux/fs.h>, which may be older. */
+/* PROCMAP_QUERY of <linux/fs.h>, which older headers lack. */
 static bool kernel_tells(void)
 {
 	uint64_t query[13] = { sizeof(query), 0, (uintptr_t)query };
@@ -505,12 +509,15 @@ static bool kernel_tells(void)
 	return tells;
 }
 
-/* One copies, as a peer does; the other polls the last word, or byte, and looks at all before it. */
+/*
+ * One thread copies like a peer. The other polls the last word or byte, then checks all bytes
+ * before it.
+ */
 struct fd_message {
 	struct copy_target target;
 	uint8_t *at;
 	size_t length;
-	uint8_t round; /* that was read; the copier goes on */
+	uint8_t round; /* last round read; the copier goes on */
 };
 
 enum { LONGEST = 700, TIMES = 3 };
@@ -534,7 +541,7 @@ static void *copy_in_rounds(void *arg)
 	return NULL;
 }
 
-/* The whole of what is there last is read at once. */
+/* Whether the whole last word, or byte, is of this round. */
 static bool has_come(const uint8_t *end, bool by_word, uint8_t round)
 {
 	if (by_word)
@@ -597,7 +604,7 @@ static int tests(void)
 		printf("1..0 # SKIP the kernel does not say what is mapped where: Linux 6.11 does\n");
 		return 0;
 	}
-	setenv("TEST_MEMORY", "shared", 1); /* the puppets', too */
+	setenv("TEST_MEMORY", "shared", 1); /* for the puppets too */
 	return cmocka_run_group_tests(all, NULL, NULL);
 }
 

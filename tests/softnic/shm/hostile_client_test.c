@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Processes that speak softnic's language and mean ill when they ask: they pass for others, pass
- * descriptors of anything, and say what is no message. They are shown the door; the traffic of
- * others goes on.
+ * Hostile processes that ask softnic: they impersonate others, pass wrong descriptors, and send
+ * malformed messages. Softnic closes their connections, and other traffic goes on.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,7 +18,7 @@
 #include "softnic/shm/passed_fd.h"
 #include "tests/support/verbs_puppet.h"
 
-/* As any process of this user can. */
+/* Any process of this user can do so. */
 static int call(uint32_t slot)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -32,7 +31,7 @@ static int call(uint32_t slot)
 	return fd;
 }
 
-/* How the question for a queue pair is answered to who says that it has a slot: an errno. */
+/* Ask for a queue pair under the name of slot @from. Return: the errno of the answer. */
 static int ask_from(uint32_t slot, uint32_t qpn, uint32_t from)
 {
 	struct shm_msg hello = { .type = MSG_HELLO, .value = slot }, m;
@@ -55,14 +54,14 @@ static void test_who_passes_for_another_gets_no_queue_pair(void **state)
 	uint32_t ours = pair->e.qp->qp_num, theirs = pair->p.name.qpn;
 
 	if (getenv("TEST_PID_NAMESPACES"))
-		skip(); /* there the kernel does not know them apart */
+		skip(); /* the kernel does not tell the two apart there */
 	assert_int_equal(ask_from(theirs >> SOFTNIC_QP_INDEX_BITS, ours, theirs), EPERM);
 	assert_int_equal(ask_from(nic.slot, ours, theirs), EPERM);
 	assert_int_equal(ask_from(0, ours, theirs), EPERM);
 	assert_int_equal(ask_from(nic.slot, ours, nic.slot << SOFTNIC_QP_INDEX_BITS), EPERM);
 }
 
-/* A slot of our own beside softnic's: to the kernel they are one process, which holds both. */
+/* Another slot beside softnic's: to the kernel one process holds both. */
 static int claim_slot(uint32_t *slot)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -78,7 +77,7 @@ static int claim_slot(uint32_t *slot)
 	return -1;
 }
 
-/* The answer to a question, and how many descriptors came with it. None may be of procfs. */
+/* Ask. Return: the number of descriptors in the answer, none of them of procfs. */
 static int ask(int fd, const struct shm_msg *question, struct shm_msg *answer)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
@@ -93,7 +92,7 @@ static int ask(int fd, const struct shm_msg *question, struct shm_msg *answer)
 	return n;
 }
 
-/* It names itself truly, but nobody has connected to it. */
+/* The client gives its true name, but no queue pair is connected to it. */
 static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
 {
 	struct puppet_pair *pair = *state;
@@ -122,7 +121,7 @@ static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
 	assert_int_equal(m.value, EPERM);
 	assert_int_equal(shm_msg_send(fd, &file, NULL, 0), 0);
 	assert_int_equal(ask(fd, &nonsense, &m), 0);
-	assert_int_equal(m.type, MSG_FAULT_SET); /* the file did not come before it */
+	assert_int_equal(m.type, MSG_FAULT_SET); /* the file did not come first */
 	close(fd);
 	close(listening);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -130,7 +129,7 @@ static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
 	close(memory);
 }
 
-/* Return: for exit(): 0 it was refused, 1 it was not. */
+/* Return: an exit status: 0 refused, 1 not refused. */
 static int have_the_device_go(uint32_t slot)
 {
 	const struct shm_msg gone = { .type = MSG_SET_FAULT, .qpn = OPTION_DEVICE_GONE_AFTER };
@@ -142,17 +141,17 @@ static int have_the_device_go(uint32_t slot)
 	return m.type == MSG_FAULT_SET && m.value == EPERM ? 0 : 1;
 }
 
-/* Where it has no way to end us it has none to take our device away either. */
+/* A process without permission to kill this one may not remove its device either. */
 static void test_from_another_pid_namespace_nothing_is_made_to_fail(void **state)
 {
 	struct puppet_pair *pair = *state;
 	struct ibv_port_attr port;
-	uint32_t slot = nic.slot; /* which children forget */
+	uint32_t slot = nic.slot; /* children forget it */
 	pid_t child = fork();
 	int status;
 
 	if (!child) {
-		/* as another user it would not find us */
+		/* another user would not find this process */
 		if (geteuid() || unshare(CLONE_NEWPID))
 			_exit(77);
 		child = fork();
@@ -182,7 +181,7 @@ static int descriptors(void)
 	return n;
 }
 
-/* The first who said nothing are shown the door, whoever comes is heard. */
+/* The first silent callers are dropped; every new caller is heard. */
 static void test_who_says_nothing_takes_few_descriptors(void **state)
 {
 	const struct shm_msg nonsense = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
@@ -196,7 +195,7 @@ static void test_who_says_nothing_takes_few_descriptors(void **state)
 	assert_int_equal(m.type, MSG_FAULT_SET);
 	for (i = 0; i < SILENT - BORNE; i++)
 		assert_int_equal(read(fds[i], &m, sizeof(m)), 0);
-	/* and what the pair needs itself meanwhile */
+	/* includes the pair's own descriptors */
 	assert_true(descriptors() - before <= SILENT + BORNE + 64);
 	for (i = 0; i < SILENT; i++)
 		close(fds[i]);
@@ -204,7 +203,10 @@ static void test_who_says_nothing_takes_few_descriptors(void **state)
 
 enum { KINDS = 5 };
 
-/* Says how many times it was shown the door. It holds what is stuck, so it must be killed. */
+/*
+ * Report how many calls were closed. The caller must be killed, because it holds stuck
+ * descriptors.
+ */
 static void call_with_odd_descriptors(uint32_t slot, int report)
 {
 	static const enum wrong_fd_kind kinds[KINDS] = { PIPE, DIRECTORY, PATH_ONLY, EVENTS,
@@ -216,7 +218,7 @@ static void call_with_odd_descriptors(uint32_t slot, int report)
 	for (i = 0; i < KINDS; i++) {
 		odd = odd_file_open(kinds[i], -1);
 		fd = call(slot);
-		if (odd < 0) /* nothing may be mounted here */
+		if (odd < 0) /* no mount permitted here */
 			shutdown(fd, SHUT_WR);
 		else
 			shm_msg_send(fd, &hello, &odd, 1);
@@ -251,7 +253,10 @@ static void test_a_question_that_brings_descriptors_ends_the_call(void **state)
 	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
 }
 
-/* The longest is a byte over; what is no message ends the call, what means nothing does not. */
+/*
+ * The longest message is a byte too long. A malformed message ends the call, an unknown one
+ * does not.
+ */
 static void test_words_that_are_no_message_end_the_call(void **state)
 {
 	union {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Processes that speak softnic's language and mean ill when they are asked: they stop half way,
- * and pass descriptors of anything. Each may break its own connection; nobody waits for ever,
- * and the traffic of others goes on.
+ * Hostile processes that answer softnic: they stop half way, or pass wrong descriptors. Each
+ * may break only its own connection. No process waits for ever, and other traffic goes on.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -20,12 +19,12 @@ enum stop_point { NEVER, AT_HELLO, AT_QUESTION };
 struct server_act {
 	const char *name;
 	enum wrong_fd_kind pub, doorbell_page, mem, qp, wakeup;
-	enum stop_point ends, mumbles; /* answers nothing; answers with eight bytes */
-	enum stop_point hangs_up; /* once; whoever calls again gets an answer */
-	bool always; /* hangs up, that is */
-	bool is_early; /* answers a question that nobody asked */
-	uint32_t guards, arrivals, rq_size, cq; /* wrong, if not 0 */
-	enum ibv_wc_status status; /* how a write to it ends */
+	enum stop_point ends, mumbles; /* gives no answer; gives an answer of eight bytes */
+	enum stop_point hangs_up; /* once; the second call gets an answer */
+	bool always; /* hangs up every time */
+	bool is_early; /* answers before any question */
+	uint32_t guards, arrivals, rq_size, cq; /* wrong if not 0 */
+	enum ibv_wc_status status; /* status of a write to this server */
 };
 
 #define BROKEN .status = IBV_WC_RETRY_EXC_ERR
@@ -82,7 +81,7 @@ struct fake_server {
 	struct endpoint_name name;
 };
 
-/* The same place in every fake, and in us, for they are our children. */
+/* At the same address in every fake and in the test, because the fakes are forked. */
 static struct {
 	uint64_t nonce, written;
 } memory = { .nonce = 0x6d656d6f7279 };
@@ -151,7 +150,7 @@ static int create_qp(const struct server_act *act, const struct shm_msg *m)
 	return fd;
 }
 
-/* Descriptors up to the first that is missing. */
+/* Send the descriptors up to the first missing one. */
 static void send_with(int fd, const struct shm_msg *m, const int *fds, int num)
 {
 	int n;
@@ -193,7 +192,7 @@ static void give_qp(int fd, const struct server_act *act, const struct shm_msg *
 	send_with(fd, &m, fds, SHM_MSG_FDS_MAX);
 }
 
-/* Returns false to hang up. */
+/* Return: false to hang up. */
 static bool obey(int fd, const struct server_act *act, const struct shm_msg *m)
 {
 	enum stop_point step = m->type == MSG_HELLO ? AT_HELLO : AT_QUESTION;
@@ -214,9 +213,9 @@ static bool obey(int fd, const struct server_act *act, const struct shm_msg *m)
 	return true;
 }
 
-static bool *curtain; /* is up: shared with the fakes, which begin then */
+static bool *curtain; /* shared with the fakes, which begin when it is set */
 
-/* In turn whoever connects. */
+/* Serve callers one after the other. */
 static void play(int listening, const struct server_act *act)
 {
 	struct shm_msg m;
@@ -255,7 +254,7 @@ static void fake_start(struct fake_server *f, const struct server_act *act)
 	f->pid = fork();
 	assert_true(f->pid >= 0);
 	if (!f->pid) {
-		setpgid(0, 0); /* with the file system it may start */
+		setpgid(0, 0); /* a process group with the file system it may start */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 		listening = claim_slot(&slot);
@@ -277,7 +276,7 @@ static void write_to(struct endpoint *e)
 	assert_int_equal(post(e, &w), 0);
 }
 
-/* All at once, as those that say nothing take their time. */
+/* All in parallel, because the silent fakes take long. */
 static void test_whoever_answers_wrongly_breaks_its_own_connection(void **state)
 {
 	const struct manners hasty = { .min_rnr_timer = 1, .rnr_retry = 7, .timeout = 1 };

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A peer that lies about what is its own, and which others read before they copy: its regions,
- * the files that these are in, its queue pairs and its receives. What goes to it may fail, each
- * once; but nobody crashes, nothing is written where nothing was to be read to, and others are
- * served.
+ * A peer that lies about its own regions, their files, its queue pairs and its receives. Other
+ * processes read those before they copy. Requests to the liar may fail, each once. No process
+ * crashes, no byte outside the allowed memory changes, and other peers are served.
  */
 #include <sched.h>
 #include <signal.h>
@@ -22,8 +21,9 @@ static uint32_t next_random(uint64_t *state)
 }
 
 /*
- * So many that some still work while others broke. Of the first few the liar says, too, that they
- * are in another state, or another's: they fall silent, and each is given up after seconds only.
+ * Enough lanes that some still work while others are broken. For the first few lanes the liar
+ * also lies about their state or owner. Those lanes fall silent, and each is given up only
+ * after seconds.
  */
 enum {
 	LANES = 32,
@@ -70,7 +70,10 @@ static void lie_at(uint32_t *word, uint64_t *random)
 	store_relaxed(word, n < 6 ? lies[n] : next_random(random));
 }
 
-/* Any word of it; most often where it is and how long, for the rest denies more than it grants. */
+/*
+ * Any word of it. Mostly the address or the length, because changing another word tends to deny
+ * access.
+ */
 static uint32_t *pick(struct shared_mr *mr, uint64_t *random)
 {
 	uint32_t *words = (uint32_t *)mr;
@@ -89,7 +92,7 @@ static uint32_t *pick(struct shared_mr *mr, uint64_t *random)
 	return &words[next_random(random) % (sizeof(*mr) / sizeof(*words))];
 }
 
-/* What it says of its region, or of the file that is in, is wrong for a moment. */
+/* Falsify a region, or its file, for a moment. */
 static void lie_about_memory(const struct ibv_mr *mr, uint64_t *random)
 {
 	struct shared_mr *at = &nic.pub->mrs[mr->handle];
@@ -107,7 +110,7 @@ static void lie_about_memory(const struct ibv_mr *mr, uint64_t *random)
 	store_relaxed(file, number);
 }
 
-/* What it says of a queue pair's receives, and now and then of itself where @of_itself. */
+/* Falsify the receives of a queue pair and, with @of_itself, sometimes the QP's own fields. */
 static void lie_about_queue(const struct qp *qp, bool of_itself, uint64_t *random)
 {
 	uint32_t *words = (uint32_t *)qp->segment.qp, n = qp->segment.size / sizeof(*words);
@@ -132,7 +135,7 @@ static void lie_for_ever(struct endpoint *lanes, uint64_t random)
 	}
 }
 
-/* Its program: connections as they should be, and lies about what is its own. */
+/* The liar's program: proper connections, then lies about its own memory. */
 static int be_liar(int fd)
 {
 	struct endpoint lanes[LANES];
@@ -153,7 +156,7 @@ static int be_liar(int fd)
 	return 1;
 }
 
-/* Returns when all lanes are connected, and lead there. */
+/* Return when all lanes to the liar are connected. */
 static pid_t start_liar(struct endpoint *lanes, uint64_t seed)
 {
 	char byte;
@@ -172,7 +175,7 @@ static pid_t start_liar(struct endpoint *lanes, uint64_t seed)
 	return pid;
 }
 
-/* Some work along a lane. Returns how many completions it will have. */
+/* Post work on a lane. Return: the number of completions to expect. */
 static int post_along(struct endpoint *lane, uint32_t at, uint64_t *random)
 {
 	static const enum ibv_wr_opcode ops[] = {
@@ -198,7 +201,7 @@ static int post_along(struct endpoint *lane, uint32_t at, uint64_t *random)
 	return posted;
 }
 
-/* Work along all lanes that work, at once: each request ends once, however. */
+/* Work on all working lanes at once: each request ends once, with any status. */
 static void work_along(struct endpoint *lanes, bool *works, uint64_t *random)
 {
 	int posted[LANES] = { 0 }, i;
@@ -211,7 +214,7 @@ static void work_along(struct endpoint *lanes, bool *works, uint64_t *random)
 			works[i] &= wait_wc(&lanes[i]).status == IBV_WC_SUCCESS;
 }
 
-/* Where nothing was to be read to, nothing may be. */
+/* Memory outside the read targets is unchanged. */
 static void assert_rest_is_untouched(const struct endpoint *e)
 {
 	uint32_t i, k;

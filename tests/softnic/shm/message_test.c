@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * What passes between the processes of one host: a stranger's messages cost no descriptors.
- */
+/* Messages between the processes of a host: a stranger's messages cost no descriptors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * Peers that are late, stopped, or dead without anybody having been told.
- */
+/* Peers that are late, stopped, or dead without notice. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,7 +26,7 @@ static void to_reset(struct endpoint *e)
 	assert_int_equal(ibv_modify_qp(e->qp, &reset, IBV_QP_STATE), 0);
 }
 
-/* Has the next process be called @pid. Returns false where that is not permitted. */
+/* Let the next process get the number @pid. Return: false where not permitted. */
 static bool choose_next_pid(pid_t pid)
 {
 	char text[16];
@@ -41,7 +39,10 @@ static bool choose_next_pid(pid_t pid)
 	return chosen;
 }
 
-/* A bystander: has memory where the dead one had its region, and says whether it was touched. */
+/*
+ * A bystander with memory at the address of the dead peer's region; reports whether a byte
+ * changed.
+ */
 static int watch_memory(uint64_t addr, int fd)
 {
 	uint8_t *map = mmap((void *)(uintptr_t)addr, BUF_SIZE, PROT_READ | PROT_WRITE,
@@ -57,7 +58,7 @@ static int watch_memory(uint64_t addr, int fd)
 	return 0;
 }
 
-/* Forks until the kernel gives the wanted number, or 0: others fork, too. */
+/* Fork until the kernel hands out the wanted pid, or 0: other processes fork too. */
 static pid_t take_place(pid_t wanted, uint64_t addr, int fd)
 {
 	pid_t pid;
@@ -77,8 +78,8 @@ static pid_t take_place(pid_t wanted, uint64_t addr, int fd)
 }
 
 /*
- * A child of the dead one keeps its sockets open, so nobody is told; its number goes to
- * another process at once. Nothing may be written there.
+ * A child of the dead process keeps its sockets open, so no peer is notified. Its pid goes to
+ * another process at once, which must not be written to.
  */
 static void test_a_number_that_went_to_another_process_is_not_written_to(void **state)
 {
@@ -117,7 +118,7 @@ static void test_a_number_that_went_to_another_process_is_not_written_to(void **
 
 enum { GOODBYES = 2000 }; /* more than a socket holds */
 
-/* It is told of each queue pair that goes, and reads none of it. */
+/* The stopped peer is told of each destroyed queue pair, and reads nothing. */
 static void test_a_stopped_peer_holds_up_nobody_who_leaves(void **state)
 {
 	struct puppet_pair pair;
@@ -177,7 +178,7 @@ static void test_an_atomic_that_cannot_be_locked_fails_at_once(void **state)
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 0), IBV_WC_SUCCESS);
 	peer = to_qp(pair.e.qp)->remote.peer;
 	fd = peer->atomic_fd;
-	peer->atomic_fd = -1; /* as where there is no /proc to open it anew by */
+	peer->atomic_fd = -1; /* as without a /proc to reopen it */
 	do_wr(&pair.e, &w, IBV_WC_LOC_QP_OP_ERR);
 	peer->atomic_fd = fd;
 	puppet_stop(&pair.p, &pair.e);
@@ -214,7 +215,7 @@ static void test_an_answer_to_an_earlier_question_is_not_taken(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* Of softnic's thread alone: a sanitizer may have some of its own. */
+/* Only softnic's thread: a sanitizer may have threads of its own. */
 static pid_t engine_tid(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -237,7 +238,7 @@ static pid_t engine_tid(void)
 	return tid;
 }
 
-/* As pthread_getcpuclockid() would have it of a thread that is ours. */
+/* As pthread_getcpuclockid() does for a thread of this process. */
 static uint64_t thread_ns(pid_t tid)
 {
 	enum { OF_A_THREAD = 4, SCHEDULED = 2 };
@@ -248,7 +249,7 @@ static uint64_t thread_ns(pid_t tid)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* It may end what it had begun first; then it does not run at all. */
+/* After finishing earlier work the engine thread does not run at all. */
 static void test_an_idle_process_costs_no_cpu(void **state)
 {
 	enum { IDLE_US = 500000 };

@@ -2,9 +2,9 @@
 /*
  * Many queue pairs in a process, many processes on a device, and too few descriptors.
  *
- * Members are processes that are wired up by the test: queue pair "out j" of member i goes
- * to "in j" of another, for each j a different one where there are enough. Each writes
- * along all its outs, reads along all its ins, and adds one along all its outs.
+ * The test wires up processes, the members. Queue pair "out j" of member i leads to "in j" of
+ * another member, for each j a different one if there are enough. Each member writes on all its
+ * outs, reads on all its ins, and adds one on all its outs.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,19 +20,19 @@ struct plan {
 	uint32_t members, outs, self;
 };
 
-/* What a member tells the others. */
+/* A member's address, for the others. */
 struct card {
 	uint64_t addr;
 	uint32_t rkey;
-	uint32_t out[OUTS_MAX], in[OUTS_MAX]; /* numbers */
+	uint32_t out[OUTS_MAX], in[OUTS_MAX]; /* QP numbers */
 };
 
 /* A member's region. */
 struct board {
 	uint64_t counter, sink[OUTS_MAX];
 	uint8_t mine[OUTS_MAX][PIECE];
-	uint8_t written[OUTS_MAX][PIECE]; /* by others */
-	uint8_t read[OUTS_MAX][PIECE]; /* from others */
+	uint8_t written[OUTS_MAX][PIECE]; /* by other members */
+	uint8_t read[OUTS_MAX][PIECE]; /* from other members */
 };
 
 static uint32_t target(const struct plan *p, uint32_t member, uint32_t j)
@@ -113,7 +113,7 @@ static void connect_member(struct scale_process *m)
 	}
 }
 
-/* Posts to all, then waits for all. */
+/* Post on all ends, then wait for all. */
 static void do_all(struct scale_process *m, struct endpoint *ends, enum ibv_wr_opcode op,
 		   size_t here, size_t there, size_t step)
 {
@@ -121,7 +121,7 @@ static void do_all(struct scale_process *m, struct endpoint *ends, enum ibv_wr_o
 	struct test_wr w;
 
 	for (j = 0; j < m->plan.outs; j++) {
-		/* Each result has a place of its own, as threads bring them. */
+		/* Each atomic has its own result slot, because several threads deliver. */
 		wr_make(&w, &ends[j], op, here + j * length, length, there + j * step);
 		if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
 			w.wr.wr.atomic.compare_add = 1;
@@ -252,7 +252,7 @@ static unsigned int num_fds(void)
 	return n;
 }
 
-/* Leaves @room descriptors: the limit is about numbers, and those in use may have gaps. */
+/* Leave @room descriptors: the limit concerns numbers, and numbers in use may have gaps. */
 static void leave_fds(unsigned int room, struct rlimit *old)
 {
 	struct rlimit limit;
@@ -284,9 +284,9 @@ static struct ibv_context *open_with_fds_left(unsigned int room)
 }
 
 /*
- * At whichever descriptor it runs out: it says so, gives back the rest, and can try again.
- * Some stay, like the engine's once it runs; those of a second failure at the same point
- * would be lost.
+ * At any point without descriptors the call fails, releases the rest, and works later. Some
+ * descriptors stay, such as the running engine's. A second failure at the same point would show
+ * a leak.
  */
 static void test_too_few_descriptors_are_said_and_none_is_lost(void **state)
 {

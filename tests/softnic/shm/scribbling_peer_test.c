@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A peer that attached as it should, and then writes at random wherever it may: it may break
- * its own connection, but nobody crashes, the bytes of others stay right, and whoever sleeps
- * until others send is woken.
+ * A peer that attaches properly, and then writes at random wherever it can. It may break its
+ * own connection. No process crashes, other bytes stay intact, and a process that sleeps until
+ * others send is woken.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ static uint32_t next_random(uint64_t *state)
 	return *state >> 33;
 }
 
-/* We play the honest side's other end, so what we map of it is what a hostile one could. */
+/* The scribbler is the honest end's peer, so its mappings are those of a hostile process. */
 static void scribble(const struct endpoint *e, uint64_t *random)
 {
 	const struct remote_qp *r = &to_qp(e->qp)->remote;
@@ -34,7 +34,7 @@ static void scribble(const struct endpoint *e, uint64_t *random)
 			      next_random(random) % (next_random(random) % 2 ? 64 : UINT32_MAX));
 }
 
-/* Whatever is posted, nothing may be said to have gone where it did not. */
+/* No completion may claim a transfer that did not happen. */
 static void drain(struct endpoint *e)
 {
 	struct ibv_wc wc[8];
@@ -93,7 +93,7 @@ static void test_a_peer_that_scribbles_crashes_nobody(void **state)
 	}
 }
 
-/* What one can do with a wakeup, but for its end that is the sleeper's. */
+/* Misuse a wake-up socket in every way, except for the sleeper's end. */
 static void pull_badly(int fd, uint64_t *random)
 {
 	char bytes[64];
@@ -114,8 +114,8 @@ static void pull_badly(int fd, uint64_t *random)
 }
 
 /*
- * All that it maps of its victim for writing: the queue pair, and where it rings; and what it
- * wakes it by.
+ * Everything that it maps of its victim for writing: the queue pair and the doorbell page; and
+ * the wake-up socket.
  */
 static void scribble_for_ever(const struct endpoint *e, uint64_t random)
 {
@@ -134,7 +134,7 @@ static void scribble_for_ever(const struct endpoint *e, uint64_t random)
 	}
 }
 
-/* Its program: a connection, one write, and then what it should not. */
+/* The scribbler's program: a connection, one write, then scribbling. */
 static int be_scribbler(int fd)
 {
 	struct endpoint_name name;
@@ -153,7 +153,7 @@ static int be_scribbler(int fd)
 	return 1;
 }
 
-/* Returns when it has begun. */
+/* Return when the scribbler has begun. */
 static pid_t start_scribbler(struct endpoint *e)
 {
 	struct endpoint_name ours = end_name(e), theirs;
@@ -169,7 +169,7 @@ static pid_t start_scribbler(struct endpoint *e)
 	return pid;
 }
 
-/* One more queue pair on the same completion queue. */
+/* Another queue pair on the same completion queue. */
 static void end_open_on_queue(struct endpoint *e, const struct endpoint *other)
 {
 	struct ibv_qp_init_attr init = {
@@ -195,7 +195,7 @@ static void sleep_until_event(struct endpoint *e)
 	ibv_ack_cq_events(cq, 1);
 }
 
-/* What the honest one sent. Returns how many came; what the other says is its own affair. */
+/* Take the honest peer's messages, ignoring the scribbler's. Return: their number. */
 static int take_messages(struct endpoint *e)
 {
 	struct ibv_wc wc;
@@ -214,7 +214,10 @@ static int take_messages(struct endpoint *e)
 	return n;
 }
 
-/* Of this arm one, and of the last one before, if nobody took that yet: whoever wakers. */
+/*
+ * At most one event for this arm, and one pending from the last arm, whatever wakes the
+ * channel.
+ */
 static void assert_no_event_without_an_arm(struct endpoint *e)
 {
 	struct pollfd p = { .fd = e->channel->fd, .events = POLLIN };

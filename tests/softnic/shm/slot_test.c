@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A slot that another process has taken before anybody was told that the last one ended. Both are
- * played here, by sockets alone: to softnic they are who holds the slot.
+ * A process takes a slot before softnic learns that the last holder has ended. The test plays
+ * both with plain sockets: softnic knows a holder only by its socket.
  */
 #include <poll.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 
 enum { LENGTH = 64, FIRST = 1, SECOND = 2 };
 
-/* One that has a queue pair of ours, to send datagrams to. */
+/* A holder that knows a queue pair of this process, to send datagrams to. */
 struct slot_sender {
 	int fd;
 	uint32_t qpn;
@@ -114,7 +114,10 @@ static void unmap(struct slot_sender *s)
 	munmap(s->shared, s->size);
 }
 
-/* What was said, or closed, before this has been heard after it: the engine takes turns. */
+/*
+ * Wait until softnic has heard everything said or closed before: its engine takes sockets in
+ * turn.
+ */
 static void let_it_hear(const struct slot_sender *s)
 {
 	const struct shm_msg nonsense = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
@@ -138,7 +141,7 @@ static void receiver_up(struct endpoint *base, struct endpoint *e)
 	assert_int_equal(post_recv(e, SECOND, LENGTH, LENGTH), 0);
 }
 
-/* The second begins while the first is not known to have ended; then that is told. */
+/* The second holder begins before the first is known to have ended; then softnic learns so. */
 static void test_what_the_dead_had_taken_comes_back_and_what_the_living_have_does_not(void **state)
 {
 	struct slot_sender dead, living;
@@ -174,11 +177,11 @@ static void test_what_the_dead_had_taken_comes_back_and_what_the_living_have_doe
 	end_close(&base);
 }
 
-enum { WORDS = 64 }; /* more than are heard before the next one's greeting */
+enum { WORDS = 64 }; /* more than softnic reads before the next holder's greeting */
 
 static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
 {
-	struct shm_msg m = { .type = MSG_FILES }; /* means nothing there */
+	struct shm_msg m = { .type = MSG_FILES }; /* ignored there */
 	struct slot_sender dead, living;
 	struct ibv_async_event event;
 	struct endpoint base, e;
@@ -216,8 +219,8 @@ static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
 }
 
 /*
- * Whether we have greeted here. Who sets faults in a test beside this one calls at every slot, to
- * see whose it is, and says nothing.
+ * Whether the caller is this test's softnic. Parallel tests that set faults call every slot to
+ * find its holder, and say nothing.
  */
 static bool is_ours(int fd)
 {
@@ -228,7 +231,7 @@ static bool is_ours(int fd)
 	       m.type == MSG_HELLO && m.value == nic.slot;
 }
 
-/* Hears our greeting, and hangs up. */
+/* Read softnic's greeting, and hang up. */
 static void turn_away(int listening)
 {
 	struct pollfd p = { listening, POLLIN, 0 };
@@ -257,7 +260,10 @@ static void assert_we_do_not_call(int listening)
 	}
 }
 
-/* Who hangs up may have ended, and another may have the slot: that one is asked, and no third. */
+/*
+ * A holder that hangs up may have ended, and another process may hold the slot. Softnic asks
+ * the second holder, and no third.
+ */
 static void test_a_datagram_is_not_lost_with_who_had_the_slot(void **state)
 {
 	struct endpoint base, e;
@@ -284,7 +290,7 @@ static void test_a_datagram_is_not_lost_with_who_had_the_slot(void **state)
 	end_close(&base);
 }
 
-/* The timer may be due between the news that nobody is there and the step that heeds it. */
+/* The timer may expire between the news of the absence and its handling. */
 static void test_who_is_known_not_to_be_there_is_not_asked_again(void **state)
 {
 	struct endpoint base, e;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The least that FUSE wants to have a file opened, spoken to the kernel directly: a file
- * system library would go on answering.
+ * The least of FUSE needed to open a file, spoken to the kernel directly, because a FUSE
+ * library would go on answering.
  */
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -42,7 +42,7 @@ static struct fuse_attr attr_of(uint64_t id)
 	};
 }
 
-/* Up to the opening of the file; what comes then stays without an answer. */
+/* Answer up to the open; later requests get no answer. */
 static void answer(int fd, const struct fuse_in_header *in)
 {
 	struct fuse_init_out init = {
@@ -76,7 +76,7 @@ static void serve(int fd)
 	_exit(0);
 }
 
-/* In a mount namespace of our own, so nobody else ever sees it. */
+/* In a private mount namespace, so that no other process sees the mount. */
 static bool mount_at(const char *dir, int fd)
 {
 	char options[96];
@@ -88,7 +88,7 @@ static bool mount_at(const char *dir, int fd)
 	       mount("stuck", dir, "fuse", MS_NOSUID | MS_NODEV, options) == 0;
 }
 
-/* Over a directory that is there anyway: whoever is killed here leaves nothing behind. */
+/* An existing directory: a killed test leaves nothing behind. */
 #define DIR "/tmp"
 
 int stuck_file_open(void)
@@ -98,7 +98,7 @@ int stuck_file_open(void)
 	pid_t pid = mounted ? fork() : -1;
 
 	if (!pid) {
-		alarm(STUCK_S); /* those who wait cannot even be killed */
+		alarm(STUCK_S); /* waiting processes cannot even be killed */
 		serve(fuse);
 	}
 	if (fuse >= 0)

@@ -3,11 +3,12 @@
 #define WEIR_TESTS_SOFTNIC_SHM_STUCK_FILE_H
 
 /**
- * stuck_file_open() - a file whose file system answers nothing any more
+ * stuck_file_open() - open a file whose file system no longer answers
  *
- * Whoever asks it anything waits until the caller's process group is killed, or a minute.
+ * A thread that queries the file blocks until the caller's process group is killed, or for a
+ * minute.
  *
- * Return: a descriptor, or -1 where none may be mounted.
+ * Return: a descriptor, or -1 where no mount is permitted.
  */
 int stuck_file_open(void);
 

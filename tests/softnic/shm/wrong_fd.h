@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Descriptors of anything, for processes that pass them where another is due.
- */
+/* Wrong descriptors, to pass where softnic expects a valid one. */
 #ifndef WEIR_TESTS_SOFTNIC_SHM_WRONG_FD_H
 #define WEIR_TESTS_SOFTNIC_SHM_WRONG_FD_H
 
-/* What is passed where a descriptor is due. */
+/* The kind of descriptor to pass. */
 enum wrong_fd_kind {
 	GOOD,
 	NOTHING,
@@ -19,7 +17,7 @@ enum wrong_fd_kind {
 	OF_CALLER,
 };
 
-/* A new one, or @good; -1 for none, or if it cannot be had. */
+/* Return: a new descriptor, or @good; -1 for none or on failure. */
 int odd_file_open(enum wrong_fd_kind kind, int good);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Several devices with several ports: each is told from the others, and all of them talk
- * to each other, as NICs on one switch do. Their addresses are the host's, which come and go;
- * so that they can, the program runs in a network of its own.
+ * Several devices with several ports: they are distinct, and all talk to each other, like NICs
+ * on one switch. Their addresses are the host's. The test runs in its own network namespace,
+ * where it can add and remove addresses.
  */
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -137,7 +137,7 @@ static void test_objects_of_two_devices_do_not_mix(void **state)
 	assert_int_equal(ibv_close_device(b), 0);
 }
 
-/* A datagram from @ah's port, and an answer to where it came from. */
+/* Send a datagram from @ah's port, and an answer back to the source. */
 static void assert_they_talk(struct endpoint *from, struct endpoint *to, struct ibv_ah *ah,
 			     uint8_t port)
 {
@@ -221,7 +221,7 @@ static void test_a_gid_that_no_port_can_have_is_not_reached(void **state)
 	(void)state;
 	end_open(&base, ALL_ACCESS);
 	assert_int_equal(ibv_query_gid(base.ctx, 1, 0, &gid), 0);
-	gid.raw[14] += 8; /* as of softnic8: there are eight at most */
+	gid.raw[14] += 8; /* softnic8 does not exist: there are at most eight devices */
 	assert_null(ah_to_gid(&base, 1, &gid));
 	assert_int_equal(errno, EHOSTUNREACH);
 	gid.raw[14] -= 8;
@@ -234,7 +234,7 @@ static void test_a_gid_that_no_port_can_have_is_not_reached(void **state)
 	end_close(&base);
 }
 
-/* With all that the way to RTS takes, and what @mask names. */
+/* With the attributes that the way to RTS needs, and those in @mask. */
 static int move_by(struct endpoint *e, enum ibv_qp_state to, int mask, uint8_t port,
 		   uint8_t path_port)
 {
@@ -303,7 +303,7 @@ static void set_address(int n, bool there)
 	close(fd);
 }
 
-/* -1 if it is not in the table. */
+/* -1 if absent from the GID table. */
 static int index_of_address(struct endpoint *e, int n)
 {
 	union ibv_gid gid, found;
@@ -316,7 +316,7 @@ static int index_of_address(struct endpoint *e, int n)
 	return -1;
 }
 
-/* Of the loopback, which has got it. */
+/* The GID belongs to the loopback interface, which has the address. */
 static void assert_interface(struct endpoint *e, int index)
 {
 	struct ibv_gid_entry entry;
@@ -354,7 +354,7 @@ static void test_addresses_that_come_later_are_reached_and_keep_their_index(void
 		assert_int_equal(index_of_address(&a, i), -1);
 		set_address(i, true);
 		address_gid(i, &gid);
-		ah = ah_to_gid(&a, 1, &gid); /* before anything else asks */
+		ah = ah_to_gid(&a, 1, &gid); /* before any other query */
 		assert_they_talk(&a, &b, ah, 1);
 		assert_int_equal(ibv_destroy_ah(ah), 0);
 		at[i] = index_of_address(&a, i);
@@ -368,7 +368,8 @@ static void test_addresses_that_come_later_are_reached_and_keep_their_index(void
 	assert_int_equal(index_of_address(&a, 3), -1);
 	for (i = 4; i <= ADDRESSES; i++)
 		assert_int_equal(index_of_address(&a, i), at[i]);
-	for (i = ADDRESSES; i > 0; i--) /* with the first of a subnet all would go */
+	/* removing the first address of a subnet would remove all */
+	for (i = ADDRESSES; i > 0; i--)
 		if (i != 3)
 			set_address(i, false);
 	end_close(&a);
@@ -393,7 +394,7 @@ static int tests(void)
 	return cmocka_run_group_tests(all, NULL, NULL);
 }
 
-/* Of the test, and inherited by its puppets. Where that is forbidden, the host's must do. */
+/* A namespace for the test, inherited by its puppets. Where not permitted, use the host's. */
 static void enter_own_network(void)
 {
 	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP };

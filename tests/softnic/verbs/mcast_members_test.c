@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Multicast groups whose members are in other processes, and come and die. Each test has a group
- * of its own, for others run beside it.
+ * Multicast groups with members in other processes that come and die. Each test has its own
+ * group, because tests run in parallel.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include "mcast_fixture.h"
 #include "softnic/qp/qp.h"
 
-/* Another process that is in the group. */
+/* Another process in the group. */
 struct mcast_member {
 	pid_t pid;
 	int fd;
@@ -22,7 +22,7 @@ struct mcast_member {
 
 enum { READY = 'r', DONE = 'd', FOR_EVER = 0 };
 
-/* Receives so many datagrams, which count from 0; or all, until it is killed. */
+/* Receive @count datagrams numbered from 0; or all, until killed. */
 static int play_member(const char *group, uint32_t count, int fd)
 {
 	struct mcast_ends c = { 0 };
@@ -93,7 +93,7 @@ static void end_member(struct mcast_member *m, bool kills)
 	close(m->fd);
 }
 
-/* As many as there are receives, without waiting in between. */
+/* Send as many as there are receives, without a pause. */
 static void send_counting(struct mcast_ends *c)
 {
 	struct test_wr w;
@@ -148,7 +148,7 @@ static void test_what_was_posted_is_sent_though_the_queue_pair_is_destroyed(void
 	two_down(&c.t);
 }
 
-/* How many other ends it remembers. */
+/* The number of remote ends that it remembers. */
 static uint32_t num_remotes(struct endpoint *e)
 {
 	struct qp *qp = to_qp(e->qp);
@@ -167,13 +167,16 @@ static void wait_until_forgotten(struct endpoint *e)
 {
 	uint64_t deadline = now_ms() + PATIENCE_MS;
 
-	while (num_remotes(e) > 2) { /* who stays, and the last one sent to */
+	while (num_remotes(e) > 2) { /* the survivor, and the last end sent to */
 		assert_true(now_ms() < deadline);
 		usleep(1000);
 	}
 }
 
-/* Some are killed before they are up. Who stays gets each datagram, once, and nothing hangs. */
+/*
+ * Some members are killed before they are up. The survivor gets each datagram once, and nothing
+ * hangs.
+ */
 static void test_who_stays_gets_all_while_others_come_and_die(void **state)
 {
 	enum { VISITORS = 3, ROUNDS = 24, SENDS = 10 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Multicast groups: who is in one, what its members get, and that nobody who is in one keeps it
- * from the others. Each test has a group of its own, for others run beside it.
+ * Multicast groups: membership, delivery, and that no member can hinder another. Each test has
+ * its own group, because tests run in parallel.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -57,7 +57,10 @@ static void test_each_member_gets_it_and_nobody_else(void **state)
 		assert_memory_equal(c.t.base.buf + IN_B + GRH, c.t.base.buf, 100);
 		check_addresses(&c, is_ipv4);
 		assert_nothing(&other);
-		/* Who has no receive, or another key, loses it; the others do not. */
+		/*
+		 * A member without a receive, or with another Q_Key, loses the datagram; the
+		 * rest get it.
+		 */
 		attach(&other, &c);
 		do_wr(&c.t.a, to_group(&w, &c, 100), IBV_WC_SUCCESS);
 		assert_got(&other, 8);
@@ -106,7 +109,7 @@ static void test_who_is_detached_gets_nothing(void **state)
 	assert_int_equal(ibv_detach_mcast(c.t.b.qp, &c.gid, 0), EINVAL);
 	assert_int_equal(post_recv(&c.t.b, 1, IN_B, 200), 0);
 	assert_int_equal(post_recv(&c.t.b, 2, IN_B, 200), 0);
-	/* Attached twice, it is in once. */
+	/* Attaching twice counts once. */
 	attach(&c.t.b, &c);
 	attach(&c.t.b, &c);
 	send_to_group(&c);
@@ -177,7 +180,7 @@ static void test_no_more_are_attached_than_the_device_says(void **state)
 	two_down(&c.t);
 }
 
-/* The child of a fork is in no group, though it has all descriptors. */
+/* A forked child is in no group, although it inherits all descriptors. */
 static void test_a_child_does_not_keep_its_parent_in_a_group(void **state)
 {
 	struct mcast_ends c;
@@ -209,7 +212,7 @@ static void test_a_child_does_not_keep_its_parent_in_a_group(void **state)
 	two_down(&c.t);
 }
 
-/* As if a process that answers nobody were attached. */
+/* As if a process that never answers were attached. */
 static int attach_mute(const struct mcast_ends *c, uint32_t qpn)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -241,7 +244,7 @@ static void test_a_member_that_does_not_answer_keeps_it_from_nobody(void **state
 	assert_int_equal(post(&c.t.a, to_group(&w, &c, 8)), 0);
 	assert_got(&c.t.b, 1);
 	assert_int_equal(wait_wc(&c.t.a).status, IBV_WC_SUCCESS);
-	assert_true(now_ms() - begin >= 1000); /* it was given its time */
+	assert_true(now_ms() - begin >= 1000); /* the mute member got its time */
 	send_to_group(&c);
 	assert_got(&c.t.b, 2);
 	detach(&c.t.b, &c);

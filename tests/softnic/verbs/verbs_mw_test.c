@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Memory windows, regions that change, and parent domains. Both ends are the test's own: a
- * window is at the target, and the initiator shows what it may be used for.
+ * Memory windows, reregistered regions, and parent domains. Both ends are in the test's
+ * process. The target has the window; the initiator probes its rights.
  */
 #include "tests/support/verbs_puppet.h"
 
@@ -125,7 +125,7 @@ static enum ibv_wc_status invalidate(struct endpoint *e, uint32_t rkey)
 	return done(e, IBV_WC_LOCAL_INV);
 }
 
-/* By which key, to which address. */
+/* Access @addr with key @rkey. */
 static enum ibv_wc_status reach(struct mw_ends *s, enum ibv_wr_opcode op, uint32_t rkey,
 				uint64_t addr, uint32_t length)
 {
@@ -148,7 +148,7 @@ static enum ibv_wc_status reach_window(struct mw_ends *s, uint32_t rkey)
 	return reach(s, IBV_WR_RDMA_WRITE, rkey, (uintptr_t)s->b.buf + WINDOW_AT, 8);
 }
 
-/* After an error: both ends once more. */
+/* After an error, connect both ends again. */
 static void connect_again(struct mw_ends *s)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
@@ -162,7 +162,7 @@ static const struct reach_case {
 	const char *name;
 	int access;
 	enum ibv_wr_opcode op;
-	int64_t offset; /* from the window's begin */
+	int64_t offset; /* from the window's start */
 	uint32_t length;
 	enum ibv_wc_status status;
 } reach_cases[] = {
@@ -572,7 +572,7 @@ static void test_a_parent_domain_is_its_domain(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
-/* Writes by a window's key go on until the invalidation is done; then nothing moves. */
+/* Writes by a window's key go on until the invalidation is done; then no byte changes. */
 static void test_when_an_invalidation_is_done_nobody_copies_any_more(void **state)
 {
 	struct mw_ends *s = *state;
@@ -588,7 +588,7 @@ static void test_when_an_invalidation_is_done_nobody_copies_any_more(void **stat
 	w.wr.wr.rdma.remote_addr = (uintptr_t)s->b.buf;
 	assert_int_equal(post(&s->a, &w), 0);
 	assert_int_equal(post(&s->a, &w), 0);
-	/* Flushed, if a write that was refused was faster: then that end copies no more. */
+	/* Flushed if a refused write was faster: then that end copies no more. */
 	status = invalidate(&s->b, s->mw->rkey);
 	assert_true(status == IBV_WC_SUCCESS || status == IBV_WC_WR_FLUSH_ERR);
 	memset(s->b.buf, 2, size);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/*
- * What the device, its ports and its objects say when they are asked.
- */
+/* The attributes that the device, its ports and its objects report. */
 #include <endian.h>
 #include <net/if.h>
 
