@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Presets and ways of batching: what requests that wait at the same time become. */
+/* Presets and modes of batching: how requests that wait at the same time are posted. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 static struct donor_process donor;
 
-/* Each of a row of pages by itself. */
+/* Write a row of pages, one request for each page. */
 static struct weir_session_info write_neighbours(const struct weir_session_options *options)
 {
 	struct weir_session *session = session_to(&donor, options);
@@ -102,7 +102,7 @@ struct row {
 	struct weir_transfer transfers[NEIGHBOURS];
 };
 
-/* A row of pages to be moved together, the last first. */
+/* A row of pages for one call, in reverse order. */
 static void row_open(struct row *row, const struct weir_session_options *options,
 		     enum weir_direction direction)
 {
@@ -160,7 +160,7 @@ static void what_is_submitted_together_meets(void **in)
 	weir_session_close(row.session);
 }
 
-/* As long as two and a half of what a work request may be; then as long as one. */
+/* First two and a half times the largest WR, then exactly the largest. */
 static void what_is_cut_is_counted_once(void **in)
 {
 	const struct weir_session_options options = { .fragment_bytes = 4 * PAGE };
@@ -186,7 +186,7 @@ static void what_is_read_together_with_writes_keeps_its_order(void **in)
 
 	(void)in;
 	row_open(&row, NULL, WEIR_WRITE);
-	both[0] = row.transfers[0]; /* the last page is written, and read into the first */
+	both[0] = row.transfers[0]; /* the last page is written, then read into the first */
 	both[1] = row.transfers[NEIGHBOURS - 1];
 	both[1].direction = WEIR_READ;
 	both[1].offset = both[0].offset;
@@ -199,7 +199,7 @@ static void what_is_read_together_with_writes_keeps_its_order(void **in)
 	weir_session_close(row.session);
 }
 
-/* softnic is done with a work request when it has been posted; of others nobody can say. */
+/* softnic finishes a WR while posting; other devices may or may not. */
 static bool is_done_when_posted(void)
 {
 	const char *kind = getenv("WEIR_TEST_DEVICE");
@@ -207,7 +207,10 @@ static bool is_done_when_posted(void)
 	return !kind || !strcmp(kind, "softnic");
 }
 
-/* Who posted the first posts the second when that has ended, and looks before a thread is woken. */
+/*
+ * The thread that posted the first request posts the second after the first completes, and
+ * polls before arming.
+ */
 static void what_had_to_wait_for_another_is_looked_for_before_it_is_armed_for(void **in)
 {
 	struct weir_session_info before, after;

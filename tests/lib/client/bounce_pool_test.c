@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is only to be copied, and finds no buffer: refused, or waited for. */
+/* Copied requests that find no free buffer: they are refused, or wait. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,8 +16,8 @@
 static struct donor_process donor;
 
 /*
- * 4 MiB of buffers are 8 of the longest copies. What a callback submits gives none back meanwhile,
- * in a session without a thread; with one they may come back, and there is an end to it all the same.
+ * 4 MiB of buffers hold 8 of the longest copies. Without a thread, no buffer comes back while a
+ * callback submits. With a thread buffers may come back, and the loop still ends.
  */
 #define FULL 8
 #define SUBMITTED_MAX 64
@@ -28,7 +28,7 @@ struct full {
 	struct completion_tally tally;
 	int submitted, rc;
 	pthread_t thread;
-	bool is_full; /* or nearly: what stands above is known; atomic */
+	bool is_full; /* (nearly) full, and the fields above are set; atomic */
 	int ended;
 };
 
@@ -70,7 +70,7 @@ static void submit_until_refused(void *arg, int status)
 	__atomic_store_n(&full->is_full, true, __ATOMIC_RELEASE);
 }
 
-/* Fills the buffers by @fill, and waits until all that it submitted is done. */
+/* Fill the buffers with @fill, and wait until all submitted requests are done. */
 static void fill_up(struct weir_session *session, struct full *full, weir_done_fn *fill)
 {
 	struct weir_completion completion = { .done = fill, .arg = full };
@@ -109,7 +109,7 @@ static void what_is_copied_has_its_bounds(void **in)
 	free(full.bytes);
 }
 
-/* A copy that is waited for, and an atomic, which wants a buffer too. */
+/* A blocking copy, and an atomic, which needs a buffer too. */
 static void *block(void *arg)
 {
 	struct full *full = arg;
@@ -134,7 +134,8 @@ static void submit_and_have_one_block(void *arg, int status)
 	submit(full, status);
 	assert_int_equal(pthread_create(&full->thread, NULL, block, full), 0);
 	__atomic_store_n(&full->is_full, true, __ATOMIC_RELEASE);
-	usleep(50000); /* by then it waits, most likely; all is well, too, if it comes later */
+	/* by now the thread most likely waits; the test also passes if it comes later */
+	usleep(50000);
 }
 
 static void who_blocks_waits_for_a_buffer(void **in)
@@ -163,7 +164,10 @@ static void who_blocks_waits_for_a_buffer(void **in)
 
 #define MOST 60 /* of the 64 longest buffers in 4 MiB */
 
-/* The wire is slow: nothing comes back for long. It wants eight where four are left. */
+/*
+ * The wire is slow, so buffers come back late. The request needs eight buffers where four are
+ * free.
+ */
 static void who_waits_for_several_sleeps(void **in)
 {
 	struct weir_session *session = session_with_few_buffers(false);

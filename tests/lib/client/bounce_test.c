@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Requests on memory that nobody registered: copied, or registered while they are under way. */
+/* Requests on unregistered memory: copied, or registered for the time in flight. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static void every_length_arrives(void **in)
 	free(from);
 }
 
-/* Pieces of both kinds, so that a copy begins and ends in the middle of buffers. */
+/* Mixed pieces, so that copies begin and end inside buffers. */
 static void registered_and_other_pieces_mix(void **in)
 {
 	static char to[300000], from[300000];
@@ -144,8 +144,8 @@ static void the_length_decides(void **in)
 }
 
 /*
- * What a callback submits is delivered after it, and without a thread nobody else does: until then
- * nothing is given back.
+ * Without a thread, requests submitted in a callback are delivered after the callback. Until
+ * then no buffer comes back.
  */
 #define PIECE 512
 
@@ -173,7 +173,7 @@ static void submit_many(void *arg, int status)
 	}
 }
 
-/* Writes so many at once. Returns what the session has counted by then. */
+/* Write @many at once. Return: the session's counters by then. */
 static struct weir_session_info write_many(struct weir_session *session, struct many *many)
 {
 	struct weir_completion completion = { .done = submit_many, .arg = many };
@@ -199,7 +199,7 @@ static struct weir_session *session_without_thread(enum weir_mr mr)
 	return session_to(&donor, &options);
 }
 
-/* More than the first buffers hold: others are made. */
+/* More than the first buffers hold: the session makes further buffers. */
 static void what_is_to_be_copied_is_never_registered(void **in)
 {
 	struct weir_session *session = session_without_thread(WEIR_MR_PRE);
@@ -225,7 +225,7 @@ static void what_is_to_be_copied_is_never_registered(void **in)
 	weir_session_close(session);
 }
 
-/* 16 MiB are for copies: 4096 of the smallest, or 32 of the largest, whatever came before. */
+/* 16 MiB are for copies: 4096 of the smallest or 32 of the largest, whatever came before. */
 static void without_a_free_buffer_memory_is_registered(void **in)
 {
 	struct weir_session *session = session_without_thread(WEIR_MR_AUTO);
@@ -259,7 +259,7 @@ static void without_a_free_buffer_memory_is_registered(void **in)
 	weir_session_close(session);
 }
 
-/* As if no memory were left for them. */
+/* As if no memory were left for buffers. */
 static bool pools_fail;
 
 int __real_weir_pool_create(struct weir_session *session, size_t size, unsigned int count,
@@ -273,7 +273,7 @@ int __wrap_weir_pool_create(struct weir_session *session, size_t size, unsigned 
 	return pools_fail ? -ENOMEM : __real_weir_pool_create(session, size, count, pool, error);
 }
 
-/* There is memory for them again, which is not asked for at each write. */
+/* Memory is available again; the session does not retry at each write. */
 static void await_buffers(struct weir_session *session)
 {
 	struct weir_region *region = region_of(session, 4096);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Threads that write side by side: what their requests become, counted where they are posted. They
- * meet because whoever has the NIC's lock is held in a post until all have submitted: how soon a
- * thread gets a CPU, and how quick the device is, decides nothing.
+ * Parallel writers, and the WRs made of their requests, counted at the post. Threads meet
+ * because a post holds the NIC's lock until all have submitted. So neither the scheduler nor
+ * the speed of the device matters.
  */
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -16,12 +16,12 @@
 #define DEPTH 32
 #define PAGE 4096
 #define PAGES 4096
-#define WINDOW_BYTES (256u << 10) /* a quarter of what the threads have under way */
+#define WINDOW_BYTES (256u << 10) /* a quarter of the threads' bytes in flight */
 #define FEWER 8 /* times */
 #define MEETINGS (PAGES / (THREADS * DEPTH))
 #define WAIT_MS 60000
 
-/* All threads together walk one range: each takes the page behind the one taken last. */
+/* All threads walk one range together: each takes the next page. */
 struct combine_walk {
 	struct weir_region *region;
 	struct weir_memory *memory;
@@ -72,11 +72,14 @@ static void *write_pages(void *arg)
 	return NULL;
 }
 
-/* Whose threads meet at the next read that is posted; atomic. The device's own way to post. */
+/* The walk whose threads meet at the next posted read; atomic. The device's own post function. */
 static struct combine_walk *meeting;
 static int (*device_post)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
-/* Who posts has the NIC's lock, so all that the threads submit meanwhile is left for him. */
+/*
+ * The posting thread holds the NIC's lock, so all requests submitted meanwhile are left to this
+ * thread.
+ */
 static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct combine_walk *walk = NULL;
@@ -91,8 +94,8 @@ static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 }
 
 /*
- * As write_pages(), in steps: all that it may have under way, one by one. The barrier stands where
- * the step before is over for all, where somebody has the lock, and where all have submitted.
+ * Like write_pages(), but in steps of DEPTH single requests. The barrier stands where all
+ * finished the last step, where a thread holds the lock, and where all have submitted.
  */
 static void *write_at_meetings(void *arg)
 {
@@ -135,7 +138,7 @@ static void submit_row(struct combine_walk *walk, struct weir_queue *queue, int 
 		__atomic_fetch_add(&walk->failed, 1, __ATOMIC_RELAXED);
 }
 
-/* As write_pages(), with all that a thread may have under way submitted together. */
+/* Like write_pages(), but each thread submits DEPTH pages with one call. */
 static void *write_rows(void *arg)
 {
 	struct combine_walk *walk = arg;
@@ -170,7 +173,7 @@ static void end_threads(pthread_t *threads)
 		pthread_join(threads[i], NULL);
 }
 
-/* Each takes all that it may have under way and submits it with one call. */
+/* Each thread submits DEPTH pages with one call. */
 static void run_rows(struct weir_session *session, struct combine_walk *walk)
 {
 	pthread_t threads[THREADS];
@@ -182,7 +185,7 @@ static void run_rows(struct weir_session *session, struct combine_walk *walk)
 	pthread_barrier_destroy(&walk->begin);
 }
 
-/* The reads that they meet at are of a page that nobody writes to. */
+/* The threads meet at reads of a page without writers. */
 static void run_meetings(struct weir_session *session, struct combine_walk *walk)
 {
 	struct weir_region *beside = region_of(session, PAGE);
@@ -223,7 +226,7 @@ static void check_pages(struct combine_walk *walk)
 
 typedef void run_fn(struct weir_session *session, struct combine_walk *walk);
 
-/* Returns how many writes the device was given. */
+/* Return: the number of writes posted to the device. */
 static uint64_t walk_with(const struct donor_process *donor, enum weir_batching batching,
 			  uint64_t window_bytes, run_fn *run)
 {
@@ -272,13 +275,16 @@ static void neighbours_of_many_threads_become_few_work_requests(void **in)
 	check_fewer(*in, WINDOW_BYTES, run_meetings);
 }
 
-/* The window is as by default, and how fast the device is does not matter. */
+/* The window has its default size, and the speed of the device does not matter. */
 static void neighbours_that_are_submitted_together_do_so_in_any_window(void **in)
 {
 	check_fewer(*in, 0, run_rows);
 }
 
-/* They meet at one NIC: a thread of one session may find requests of the other, and posts them. */
+/*
+ * Two sessions meet at one NIC: a thread of one session may find requests of the other, and
+ * must post those too.
+ */
 static void sessions_of_one_nic_leave_nobody_behind(void **in)
 {
 	struct combine_walk walks[2];

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Runs docs/examples: each must say what it is there to show, and end well.
+"""Run docs/examples: each example must print its lines, and exit with 0.
 
-The first argument is the donor, the others are the programs that talk to it. What they are
-run with as LD_PRELOAD is in WEIR_TEST_PRELOAD; the rest of the environment is told in fixture.h.
+The first argument is the donor; the others are the example programs. WEIR_TEST_PRELOAD holds
+their LD_PRELOAD. libweir_fixture.h lists the rest of the environment.
 """
 import os
 import subprocess
@@ -12,7 +12,7 @@ import unittest
 DONOR, PROGRAMS = sys.argv[1], sys.argv[2:]
 ENVIRONMENT = dict(os.environ, LD_PRELOAD=os.environ.get('WEIR_TEST_PRELOAD', ''))
 
-# What each prints, in order.
+# The output of each example, in order.
 SAYS = {
     'read_write': ['success: over the weir'],
     'async': ['256 writes done, 0 failed'],

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Donors that die, requests that are too slow, or not wanted any more. */
+/* Donors that die, slow requests, and cancelled requests. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #include "lib/client/session.h"
 #include "tests/support/stop_process.h"
 
-#define PATIENCE_MS 60000 /* what does not come in so long does not come */
+#define PATIENCE_MS 60000 /* later means never */
 #define DEAD_NS (10 * SECOND_NS) /* nothing may take longer after a death */
 
 struct failure_state {
@@ -82,7 +82,7 @@ static int teardown(void **in)
 	return release(s);
 }
 
-/* The donor is dead already. */
+/* The donor is already dead. */
 static int teardown_dead(void **in)
 {
 	return release(*in);
@@ -122,7 +122,7 @@ static void *kill_when_one_is_done(void *arg)
 	return NULL;
 }
 
-/* Up to 100 at a time, until it is over. Returns how many. */
+/* Submit up to 100 at a time until an error. Return: the number submitted. */
 static int submit_to_the_end(struct failure_state *s)
 {
 	int count = 0, rc;
@@ -136,7 +136,10 @@ static int submit_to_the_end(struct failure_state *s)
 	return count;
 }
 
-/* Returns whether any was under way then: not where whoever submits sees each to its end at once. */
+/*
+ * Return: whether a request was in flight then. On a device that finishes WRs in the post, none
+ * is.
+ */
 static bool end_with_the_donor(struct failure_state *s)
 {
 	char reply[8], byte;
@@ -192,7 +195,7 @@ static bool is_called(struct weir_session *session)
 	return is;
 }
 
-/* Once the donor has heard the call that it does not answer: messages arrive in the order sent. */
+/* Kill the donor after the unanswered call has arrived: messages arrive in the order sent. */
 static void *kill_when_called(void *arg)
 {
 	struct failure_state *s = arg;
@@ -228,7 +231,10 @@ static void who_waits_is_woken_when_the_donor_is_killed(void **in)
 	free(bytes);
 }
 
-/* Who waits takes what woke the program: it must be woken again to hear that this was the end. */
+/*
+ * The waiter consumes the wake-up of the descriptor. The descriptor must become readable again
+ * to report the end.
+ */
 static void who_waits_does_not_hide_the_end(void **in)
 {
 	struct failure_state *s = *in;
@@ -267,7 +273,7 @@ static void a_killed_donor_does_not_harm_another_session(void **in)
 	donor_process_stop(&other);
 }
 
-/* Behind so much work in a narrow window. Returns what weir_cancel() did. */
+/* Cancel a request behind much work in a narrow window. Return: the result of weir_cancel(). */
 static int cancel_the_last_of_many(struct failure_state *s)
 {
 	struct completion_tally first = { 0 }, last = { 0 };
@@ -285,7 +291,7 @@ static int cancel_the_last_of_many(struct failure_state *s)
 	return rc;
 }
 
-/* A thread that is kept from running comes too late. Not always. */
+/* The cancelling thread may be preempted and come too late, so several tries are allowed. */
 static void what_is_not_posted_can_be_canceled(void **in)
 {
 	int rc, tries = 0;
@@ -297,14 +303,14 @@ static void what_is_not_posted_can_be_canceled(void **in)
 	assert_int_equal(rc, 0);
 }
 
-/* A request that waits in the NIC's inbox while the last channel of its session goes down. */
+/* A request waits in the NIC's inbox while the last channel of its session goes down. */
 struct late_submit {
 	struct failure_state *state;
 	struct completion_tally tally, done;
 	int canceled;
 };
 
-/* The next two requests are all zero, and so look like ones that wait. */
+/* The next two requests are all zero, which looks like waiting requests. */
 static void be_ready(struct weir_session *session)
 {
 	int i;
@@ -318,7 +324,7 @@ static void be_ready(struct weir_session *session)
 	}
 }
 
-/* Nothing is taken from the inbox on the way: not as weir_session_lock() has it. */
+/* Take the session down without emptying the inbox, as weir_session_lock() would. */
 static void take_down(struct weir_session *session)
 {
 	weir_mutex_lock(&session->nic->lock);
@@ -328,7 +334,7 @@ static void take_down(struct weir_session *session)
 	weir_mutex_unlock(&session->nic->lock);
 }
 
-/* Inside a callback a request is only left in the inbox, and without a thread nobody takes it. */
+/* A request submitted in a callback only goes to the inbox. Without a thread it stays there. */
 static void submit_too_late(void *arg, int status)
 {
 	struct late_submit *late = arg;
@@ -384,7 +390,10 @@ static void a_barrier_waits_for_all_and_holds_all(void **in)
 	assert_int_equal(weir_barrier_async(s->session, &completion), 0);
 	submit(s, 64, 0, &after);
 	tally_wait(&after, 1);
-	/* Callbacks that this thread ran are over, and the session's thread runs the others in order. */
+	/*
+	 * This thread's callbacks have returned, and the session's thread runs the others in
+	 * order.
+	 */
 	assert_int_equal(__atomic_load_n(&s->tally.done, __ATOMIC_ACQUIRE), 10);
 	assert_int_equal(__atomic_load_n(&barrier.done, __ATOMIC_ACQUIRE), 1);
 	assert_int_equal(s->tally.status, 0);
@@ -392,7 +401,7 @@ static void a_barrier_waits_for_all_and_holds_all(void **in)
 	assert_int_equal(after.status, 0);
 }
 
-/* A donor that does not run: its CPU is not needed for reads and writes. */
+/* A stopped donor: reads and writes do not need its CPU. */
 static void a_stopped_donor_still_lends(void **in)
 {
 	struct failure_state *s = *in;
@@ -405,7 +414,7 @@ static void a_stopped_donor_still_lends(void **in)
 	assert_int_equal(got, 42);
 }
 
-/* An rkey that is not ours: the NIC says so, and the rest of the session ends in order. */
+/* The NIC refuses a foreign rkey, and the rest of the session ends in order. */
 static void a_forged_token_is_refused(void **in)
 {
 	struct failure_state *s = *in;

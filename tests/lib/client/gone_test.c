@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A donor's host that is gone without a word, and what waits for the same window. */
+/* A donor's host that vanishes, and requests of another session that wait for the same window. */
 #include <stdlib.h>
 
 #include "tests/support/libweir_fixture.h"
@@ -7,7 +7,7 @@
 
 #define WINDOW (256u << 10)
 #define PIECE (64u << 10)
-#define PIECES (4 * WINDOW / PIECE) /* of the window four times over */
+#define PIECES (4 * WINDOW / PIECE) /* four windows' worth */
 #define TIMEOUT_NS (6 * SECOND_NS)
 
 struct party {
@@ -32,7 +32,7 @@ static void close_party(struct party *p)
 	weir_session_close(p->session);
 }
 
-/* What is sent to it waits, and fails when its retries are used up. */
+/* Requests to it stay in flight, and fail when their retries run out. */
 static void go_without_a_word(const struct party *p)
 {
 	struct softnic_options faults;

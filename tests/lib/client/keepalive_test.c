@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sessions that ask for nothing, and yet notice. */
+/* Idle sessions notice failures too. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -73,7 +73,7 @@ static struct weir_session_info info_of(const struct keepalive_state *s)
 	return info;
 }
 
-/* What a cable that is pulled does to a QP. Nothing is under way on it: nobody is told. */
+/* Break a QP as a pulled cable does. Nothing is in flight, so nothing reports the failure. */
 static void break_in_silence(struct keepalive_state *s)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -85,7 +85,7 @@ static void break_in_silence(struct keepalive_state *s)
 	weir_session_unlock(s->session);
 }
 
-/* Without a thread the descriptor says when there is something to do. */
+/* Without a thread the session's descriptor says when there is work. */
 static void wait_a_little(struct keepalive_state *s)
 {
 	struct pollfd fd = { .fd = weir_session_fd(s->session), .events = POLLIN };
@@ -118,7 +118,7 @@ static void what_breaks_in_silence_is_mended(void **in)
 	all_works(s);
 }
 
-/* Its memory is there, and the NIC answers. */
+/* The donor's memory is still there, and its NIC answers. */
 static void a_stopped_donor_is_alive(void **in)
 {
 	struct keepalive_state *s = *in;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A link on a modelled QP: what it asks completions for, and what it makes of those that come. */
+/* A link on a modelled QP: which WRs it signals, and how it handles completions. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #define REQS 8
 
-/* The device: takes @accepts WRs more, and completes what @wcs says. */
+/* The modelled device: accepts @accepts more WRs, and completes as @wcs says. */
 static struct {
 	int accepts;
 	bool in_error;
@@ -99,7 +99,7 @@ static void set_up(unsigned int depth)
 	assert_int_equal(weir_engine_channel_up(&session.engine, 0, depth), 0);
 }
 
-/* Submits @count requests that do not touch each other, and posts the chain made of them. */
+/* Submit @count requests without conflicts, and post the resulting chain. */
 static void post(unsigned int count, enum weir_op op, uint32_t length)
 {
 	struct weir_action action;
@@ -122,7 +122,7 @@ static void post(unsigned int count, enum weir_op op, uint32_t length)
 	weir_link_post(link, action.wr);
 }
 
-/* The @posted-th WR completes. */
+/* WR number @posted completes. */
 static void complete(int posted, enum ibv_wc_status status)
 {
 	nic.wcs[nic.nr_wcs++] = (struct ibv_wc){
@@ -141,7 +141,7 @@ static bool is_inline(int posted)
 	return (nic.posted[posted].send_flags & IBV_SEND_INLINE) != 0;
 }
 
-/* Does what the engine wants, and counts the requests that are done. */
+/* Do what the engine asks, and count finished requests. */
 static int pull(void)
 {
 	struct weir_action action;
@@ -222,7 +222,7 @@ static void what_stands_before_a_failure_has_succeeded(void **state)
 		assert_int_equal(reqs[i].status, expected[i]);
 }
 
-/* Who was on the way when the network went may be on its way again; who was refused may not. */
+/* A request in flight when the network failed may be retried; a refused request may not. */
 static void what_breaks_a_link_is_no_fault_of_a_request(void **state)
 {
 	static const struct {
@@ -331,7 +331,7 @@ static void small_writes_and_messages_bring_their_data(void **state)
 	assert_int_equal(session.counters->inlined, 2);
 }
 
-/* A write of @length, the short way. */
+/* Write @length bytes on the fast path. */
 static bool post_alone(uint32_t length)
 {
 	struct weir_wr *wr;
@@ -387,12 +387,13 @@ static void what_went_alone_and_has_succeeded_is_known_at_a_glance(void **state)
 	mine[0].wr_id = nic.posted[0].wr_id;
 	others[0].wr_id = others[1].wr_id = nic.posted[0].wr_id;
 	others[0].status = IBV_WC_REM_ACCESS_ERR;
-	others[1].qp_num = 4; /* of a QP that is gone */
+	others[1].qp_num = 4; /* of a destroyed QP */
 	others[2].wr_id = WEIR_KEEPALIVE_WR;
 	for (i = 0; i < 3; i++)
 		assert_false(weir_link_has_one_success(link, &others[i], 1));
 	assert_false(weir_link_has_one_success(link, mine, 0));
-	assert_false(weir_link_has_one_success(link, mine, 2)); /* something else has come, too */
+	/* another completion has arrived too */
+	assert_false(weir_link_has_one_success(link, mine, 2));
 	assert_int_equal(link->in_flight, 1);
 	assert_int_equal(pull(), 0);
 
@@ -402,7 +403,7 @@ static void what_went_alone_and_has_succeeded_is_known_at_a_glance(void **state)
 	assert_int_equal(session.counters->completions, 1);
 	assert_int_equal(reqs[0].state, WEIR_REQ_DONE);
 	assert_int_equal(reqs[0].status, 0);
-	assert_int_equal(pull(), 0); /* it was handed back */
+	assert_int_equal(pull(), 0); /* the completion was handed back */
 	assert_true(weir_engine_is_idle(&session.engine));
 	assert_int_equal(session.engine.window->bytes, 0);
 }
@@ -438,7 +439,7 @@ static void a_link_with_nothing_to_do_is_asked(void **state)
 	assert_int_equal(nic.posted[0].opcode, IBV_WR_RDMA_WRITE);
 	assert_int_equal(nic.posted[0].num_sge, 0);
 	assert_true(is_signalled(0));
-	assert_int_equal(send_cq.in_flight, 1); /* somebody polls, or arms it */
+	assert_int_equal(send_cq.in_flight, 1); /* the poller polls, or arms the CQ */
 	assert_int_equal(session.keepalive.due_ns, 1100);
 	complete(0, IBV_WC_SUCCESS);
 	assert_int_equal(weir_links_poll(&session, &send_cq, 500), 0);
@@ -453,7 +454,7 @@ static void a_session_that_posts_is_not_asked(void **state)
 	set_up_quiet();
 	post(1, WEIR_OP_READ, 4096);
 	weir_keepalive_check(&session, 100);
-	weir_keepalive_check(&session, 200); /* it is under way still */
+	weir_keepalive_check(&session, 200); /* still in flight */
 	assert_int_equal(nic.nr_posted, 1);
 	complete(0, IBV_WC_SUCCESS);
 	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 1);
@@ -477,7 +478,7 @@ static void what_the_transport_gives_up_breaks_the_link(void **state)
 	assert_int_equal(session.counters->errors, 1);
 }
 
-/* What is submitted behind it waits for the same flush. */
+/* A later request waits for the same flush. */
 static void what_is_not_answered_in_time_breaks_the_link(void **state)
 {
 	(void)state;

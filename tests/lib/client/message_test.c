@@ -10,17 +10,17 @@
 #include "tests/support/libweir_fixture.h"
 
 #define BULK (512u << 10)
-#define PATIENCE_NS (60 * SECOND_NS) /* a virtual machine may stand still, or lose a packet */
+#define PATIENCE_NS (60 * SECOND_NS) /* a virtual machine may pause, or lose a packet */
 
 struct message_state {
 	struct donor_process donor;
 	struct weir_session *session;
-	int handled; /* messages that the donor sent unasked */
+	int handled; /* unsolicited messages from the donor */
 	int handling;
 	char last[64];
 };
 
-/* Says so if two run at once. */
+/* Report two concurrent calls of the handler. */
 static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call, const void *data,
 		       size_t length)
 {
@@ -100,7 +100,7 @@ static void lengths_have_an_end(void **in)
 	free(sent);
 }
 
-/* The donor refuses to answer while 256 of its messages wait for who takes them slowly. */
+/* The donor refuses to answer while 256 of its messages wait for a slow reader. */
 static void messages_come_back_in_order(void **in)
 {
 	struct message_state *s = *in;
@@ -116,7 +116,7 @@ static void messages_come_back_in_order(void **in)
 	assert_string_equal(s->last, "p999");
 }
 
-/* More than there are credits, all unasked, while a call waits. */
+/* More unsolicited messages than credits, while a call waits. */
 static void a_flood_arrives_whole(void **in)
 {
 	struct message_state *s = *in;
@@ -180,7 +180,7 @@ static void an_async_call_has_its_own_time(void **in)
 		weir_call_async(s->session, "n", 1, SECOND_NS / 10, count_answer, &answers), 0);
 	tally_wait(&answers.tally, 1);
 	assert_int_equal(answers.tally.status, -ETIMEDOUT);
-	assert_true(now_ns() - begin_ns < 9 * SECOND_NS); /* a session's own is longer */
+	assert_true(now_ns() - begin_ns < 9 * SECOND_NS); /* the session's own timeout is longer */
 }
 
 /* The session's thread naps while callers poll, and must be awake when they have stopped. */
@@ -200,7 +200,7 @@ static void an_answer_is_not_slept_through(void **in)
 	assert_int_equal(weir_call_async(s->session, "l", 1, 0, count_answer, &answers), 0);
 	tally_wait(&answers.tally, 1);
 	assert_int_equal(answers.tally.status, 0);
-	assert_true(now_ns() - begin_ns < 9 * SECOND_NS); /* then it would have been late */
+	assert_true(now_ns() - begin_ns < 9 * SECOND_NS); /* a missed answer would be late */
 }
 
 static void count_again(void *arg, int status, const void *reply, size_t length)
@@ -225,8 +225,8 @@ static void a_callback_may_call(void **in)
 }
 
 /*
- * Nobody looks while the session's time for a request runs out, and a barrier keeps the message
- * back: it was accepted, so it arrives all the same.
+ * No thread polls while the session's timeout runs out, and a barrier holds the message back.
+ * An accepted message still arrives.
  */
 static void a_message_that_was_accepted_is_not_dropped(void **in)
 {

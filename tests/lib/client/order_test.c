@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The order promise, under threads: requests that overlap take effect in the order
- * submitted. A naive memory says what each read must find: under one lock a request is
- * submitted and, if it writes, done to the naive memory; if it reads, what is there at that
- * moment is what it must return.
+ * The order promise under threads: overlapping requests take effect in the order submitted.
+ * Each thread submits a request and applies it to a naive memory under one lock. A read must
+ * return the naive content of that moment.
  *
  * WEIR_TEST_SEED repeats a run.
  */
@@ -17,14 +16,14 @@
 #include "tests/support/libweir_fixture.h"
 
 #define REGION_BYTES (256u << 10) /* small, so that most requests overlap another */
-#define LENGTH_MAX (96u << 10) /* both what is done inside the post and what is not */
+#define LENGTH_MAX (96u << 10) /* both requests that end inside the post and requests that do not */
 #define THREADS 4
-#define SLOTS 16 /* requests of one thread under way */
+#define SLOTS 16 /* requests in flight of one thread */
 #define ROUNDS 1500
 
 struct test;
 
-/* One request under way, and what a read must find. */
+/* A request in flight, and the result that a read must return. */
 struct order_slot {
 	struct test *test;
 	char *buffer;
@@ -37,7 +36,7 @@ struct order_slot {
 struct test {
 	struct weir_region *region;
 	struct weir_pool *pool;
-	pthread_mutex_t lock; /* submits, and @naive */
+	pthread_mutex_t lock; /* guards submit and @naive */
 	char naive[REGION_BYTES];
 	int wrong; /* atomic */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Every way of polling does the same work; they differ in who sleeps, and how often. */
+/* Every polling mode does the same work; the modes differ in how often a thread sleeps. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static void write_async(struct weir_region *region, struct weir_memory *memory, 
 	assert_int_equal(tally->status, 0);
 }
 
-/* Blocking, asking and asynchronous, with a thread and without. */
+/* Blocking, call and asynchronous, with a thread and without. */
 static struct weir_session_info work(const struct donor_process *donor,
 				     const struct weir_session_options *options)
 {
@@ -93,7 +93,7 @@ static void all_of_them_do_the_same_work(void **in)
 	donor_process_stop(&donor);
 }
 
-static unsigned int yields; /* of the library's; atomic */
+static unsigned int yields; /* by the library; atomic */
 
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
@@ -105,8 +105,8 @@ int __wrap_sched_yield(void)
 }
 
 /*
- * A turn that is given away comes back when all others have had theirs, and until then nobody sees
- * to completions, or arms for them.
+ * A thread that yields runs again only after all others. Meanwhile no thread polls completions
+ * or arms the CQ.
  */
 static void who_is_about_to_sleep_gives_no_turn_away(void **in)
 {
@@ -202,7 +202,7 @@ static void busy_never_arms(void **in)
 	donor_process_stop(&donor);
 }
 
-/* The answer takes a thread of another process: who polls only once must sleep for it. */
+/* The answer takes a thread of another process, so a caller that polls only once must sleep. */
 static void event_sleeps_for_an_answer(void **in)
 {
 	const struct weir_session_options options = { .polling = WEIR_POLLING_EVENT };
@@ -218,7 +218,7 @@ static void event_sleeps_for_an_answer(void **in)
 	donor_process_stop(&donor);
 }
 
-/* A message that the donor sends by itself, to a client that does nothing. */
+/* An unsolicited message from the donor to an idle client. */
 static void told(void *arg, struct weir_peer *peer, struct weir_call *call, const void *data,
 		 size_t length)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A queue between threads: what room was promised for finds room, whoever takes meanwhile. */
+/* A queue between threads: reserved room is there, whatever other threads take meanwhile. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -16,15 +16,15 @@
 
 #define PUTTERS 4
 #define TAKERS 2
-#define SOME 100 /* at a time, at most: more than a new queue has room for */
-#define EVENTS 40000u /* of each who puts some in */
+#define SOME 100 /* at most at a time: more than a new queue holds */
+#define EVENTS 40000u /* of each producer */
 
 static struct weir_queue *queue;
 static unsigned char told[PUTTERS * EVENTS];
 static unsigned int taken;
 static bool has_failed;
 
-/* 1 to SOME, all of them in turn. */
+/* 1 to SOME, in rotation. */
 static unsigned int how_many(unsigned int round, unsigned int left)
 {
 	unsigned int count = 1 + round * 37 % SOME;
@@ -89,7 +89,7 @@ static void all_that_is_put_in_is_taken_once(void **state)
 	weir_queue_destroy(queue);
 }
 
-/* More than there is room for, again and again, so that it grows while some are in it. */
+/* More than the queue holds, repeatedly, so that it grows while not empty. */
 static void what_is_in_it_stays_in_order_while_it_grows(void **state)
 {
 	static unsigned char marks[1000];

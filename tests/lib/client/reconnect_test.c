@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Channels that break while the donor lives: they come back, and nothing is lost silently. */
+/* Channels that break while the donor lives: they reconnect, and nothing is lost silently. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ struct reconnect_state {
 	struct weir_pool *pool;
 	struct completion_tally down;
 	int handled;
-	char order[16]; /* the second byte of each message that was handled */
+	char order[16]; /* the second byte of each handled message */
 	bool stop;
 };
 
@@ -124,7 +124,7 @@ static struct weir_session_info info_of(struct reconnect_state *s)
 	return info;
 }
 
-/* What a cable that is pulled does to a QP. False: the channel is not up just now. */
+/* Break a QP as a pulled cable does. Return: false if the channel is down just now. */
 static bool break_channel(struct reconnect_state *s, unsigned int channel)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -139,7 +139,7 @@ static bool break_channel(struct reconnect_state *s, unsigned int channel)
 	return is_up;
 }
 
-/* The same, noticed at once, whether anybody uses the channel or not. */
+/* The same, but noticed at once even on an unused channel. */
 static void fail_channel(struct reconnect_state *s, unsigned int channel)
 {
 	weir_session_lock(s->session);
@@ -147,13 +147,13 @@ static void fail_channel(struct reconnect_state *s, unsigned int channel)
 	weir_session_unlock(s->session);
 }
 
-/* Far beyond what requests and attempts to connect may take by themselves. */
+/* Far longer than any request or connection attempt takes. */
 static uint64_t patience_ns(void)
 {
 	return now_ns() + 60 * SECOND_NS;
 }
 
-/* What hangs says where, and ends all: the teardown would hang, too. */
+/* On a hang, say where and exit: the teardown would hang too. */
 static void must_not_hang(struct reconnect_state *s, uint64_t until_ns, const char *what)
 {
 	const struct weir_link *links = s->session->links;
@@ -169,7 +169,7 @@ static void must_not_hang(struct reconnect_state *s, uint64_t until_ns, const ch
 	abort();
 }
 
-/* Each into a buffer of its own: they may be under way in several threads. */
+/* Each read has its own buffer, because several threads may run reads. */
 static int read_much(struct reconnect_state *s)
 {
 	uint64_t until_ns = patience_ns();
@@ -253,7 +253,10 @@ static void each_channel_comes_back(void **in)
 	assert_int_equal(s->down.done, 0);
 }
 
-/* Whichever channel it takes, its QP flushes it; without a thread nobody has noticed before. */
+/*
+ * On any channel the QP flushes the read; without a thread nothing has noticed the break
+ * before.
+ */
 static void without_retries_a_lost_read_ends(void **in)
 {
 	struct reconnect_state *s = *in;
@@ -285,7 +288,7 @@ struct reconnect_writer {
 	uint32_t rounds;
 };
 
-/* Each block is one writer's; what was said to be done must be there, and nothing older. */
+/* Each block has one writer; completed writes must be there, and no older data. */
 static void *write_and_check(void *arg)
 {
 	struct reconnect_writer *w = arg;
@@ -369,7 +372,7 @@ static void a_call_under_way_ends_and_the_next_is_answered(void **in)
 	all_works(s);
 }
 
-/* Sent while channel 0 is thought to be up, and failed before they are posted. */
+/* The messages are accepted while channel 0 seems up, and fail before the post. */
 static void messages_that_were_never_posted_arrive_in_order(void **in)
 {
 	struct reconnect_state *s = *in;
@@ -406,7 +409,10 @@ static void a_call_that_was_not_sent_yet_is_answered_later(void **in)
 	all_works(s);
 }
 
-/* The donor has sent what no channel will bring, and cannot tell whether it has arrived. */
+/*
+ * The donor has sent a message that no channel will deliver, and cannot tell whether it
+ * arrived.
+ */
 static void a_donor_that_may_have_lost_a_message_refuses(void **in)
 {
 	struct reconnect_state *s = *in;
@@ -450,7 +456,7 @@ static void a_session_that_is_being_mended_closes(void **in)
 	fail_channel(s, 1);
 	while (info_of(s).channels == CHANNELS)
 		read_much(s);
-	weir_session_close(s->session); /* the region and the pool go with it */
+	weir_session_close(s->session); /* closes the region and the pool too */
 	kill(s->donor.pid, SIGCONT);
 	assert_true(now_ns() - begin_ns < 9 * SECOND_NS);
 	s->session = session_to(&s->donor, NULL);

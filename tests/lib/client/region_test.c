@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Regions: named, nameless, shared, exclusive, read-only, and what is refused. */
+/* Regions: named, nameless, shared, exclusive, read-only, and refused. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sessions that share completion queues, and the thread that polls those. */
+/* Sessions that share completion queues, and the thread that polls those queues. */
 #include <dirent.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -15,7 +15,7 @@
 #define DEPTH 16
 #define PLACE 64
 
-/* One session, and a thread that uses it. */
+/* A session, and a thread that uses it. */
 struct user {
 	struct weir_session *session;
 	struct weir_region *region;
@@ -57,7 +57,7 @@ static struct ibv_cq *cq_of(const struct user *user, unsigned int channel)
 	return cq;
 }
 
-/* Threads of this process that are called @name. */
+/* The number of this process's threads with the name @name. */
 static int count_threads(const char *name)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -81,8 +81,8 @@ static int count_threads(const char *name)
 }
 
 /*
- * Who joins a thread is woken before the kernel has taken it out of /proc (CLONE_CHILD_CLEARTID):
- * for a moment it is still seen.
+ * pthread_join() returns before the kernel removes the thread from /proc
+ * (CLONE_CHILD_CLEARTID), so the thread may still be seen for a moment.
  */
 static void threads_end(const char *name)
 {
@@ -95,7 +95,7 @@ static void threads_end(const char *name)
 	}
 }
 
-/* Many at once: writes all places and reads them back. Returns the first error. */
+/* Write all blocks at once and read them back. Return: the first error. */
 static int write_and_read(struct user *user)
 {
 	struct completion_tally tally = { 0 };
@@ -122,7 +122,7 @@ static int write_and_read(struct user *user)
 	return memcmp(user->bytes, user->bytes + DEPTH * PLACE, DEPTH * PLACE) ? -EILSEQ : 0;
 }
 
-/* Blocking calls: who waits sleeps, and the one thread wakes it. */
+/* Blocking calls: the caller sleeps, and the polling thread wakes it. */
 static int wait_for_each(struct user *user)
 {
 	char to[PLACE], from[PLACE];
@@ -209,11 +209,14 @@ static void the_first_session_says_how_many_queues_there_are(void **in)
 		open_user(&users[1], &donor, (struct weir_session_options){ .cqs = 16 });
 		assert_true((cq_of(&users[0], 0) == cq_of(&users[0], 1)) == (cqs == 1));
 		assert_true((cq_of(&users[1], 0) == cq_of(&users[1], 1)) == (cqs == 1));
-		/* In turn: channels 0 and 1 of the second are the third and the fourth of all. */
+		/*
+		 * In rotation: channels 0 and 1 of the second session are the third and fourth
+		 * overall.
+		 */
 		assert_ptr_equal(cq_of(&users[1], cqs % 2), cq_of(&users[0], 0));
 		assert_int_equal(write_and_read(&users[0]), 0);
 		assert_int_equal(write_and_read(&users[1]), 0);
-		/* The first one to come may be the first one to go. */
+		/* The first session may also end first. */
 		close_user(&users[0]);
 		assert_int_equal(write_and_read(&users[1]), 0);
 		assert_int_equal(wait_for_each(&users[1]), 0);
@@ -245,7 +248,7 @@ static void sessions_come_and_go_while_others_work(void **in)
 		iov.memory = guest.memory;
 		assert_int_equal(write_and_read(&guest), 0);
 		assert_int_equal(weir_read_async(guest.region, 0, &iov, 1, &completion, NULL), 0);
-		weir_session_close(guest.session); /* whatever is under way */
+		weir_session_close(guest.session); /* with requests in flight */
 		assert_int_equal(tally.done, 1);
 	}
 	for (i = 0; i < 2; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Opening and closing sessions, and every way that opening can fail. */
+/* Opening and closing sessions, and every way in which opening can fail. */
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -55,7 +55,7 @@ static void another_device_is_not_taken(void **in)
 	donor_process_stop(&donor);
 }
 
-/* A key in a file of its own; the path must be unlinked. */
+/* A key in a new file; the caller unlinks @path. */
 static struct weir_key *key_make(char *path)
 {
 	struct weir_key *key;
@@ -130,9 +130,10 @@ static void sessions_come_and_go(void **in)
 		options.no_thread = i % 2;
 		weir_session_close(session_to(&donor, &options));
 		if (i == 9)
-			before = open_descriptors(); /* the device keeps some, once */
+			/* the device keeps some descriptors after first use */
+			before = open_descriptors();
 	}
-	/* On softnic others may look whose device it is, and take one for a moment. */
+	/* A parallel softnic test may probe the device, and hold a descriptor for a moment. */
 	while (open_descriptors() > before) {
 		assert_true(now_ns() < deadline_ns);
 		usleep(200);
@@ -140,10 +141,10 @@ static void sessions_come_and_go(void **in)
 	donor_process_stop(&donor);
 }
 
-/* What is in flight, and what waits for it, ends when the session is closed. */
+/* A close ends requests in flight and requests that wait. */
 static void close_ends_what_is_in_flight(void **in)
 {
-	/* What waits ends because of the close, however slow the device is. */
+	/* Waiting requests end because of the close, however slow the device is. */
 	struct weir_session_options options = { .window_bytes = 1 * MIB,
 						.timeout_ns = 600 * SECOND_NS };
 	struct completion_tally tally = { 0 };
@@ -164,9 +165,9 @@ static void close_ends_what_is_in_flight(void **in)
 	iov = (struct weir_iov){ bytes, 4 * MIB, memory };
 	for (i = 0; i < 200; i++)
 		assert_int_equal(weir_write_async(region, 0, &iov, 1, &completion, NULL), 0);
-	weir_session_close(session); /* and what it holds with it */
+	weir_session_close(session); /* also closes the region */
 	assert_int_equal(tally.done, 200);
-	/* The last is that of what a slow device had not finished when it was cut off. */
+	/* The last status is possible on a slow device that was cut off in mid-work. */
 	assert_true(tally.status == 0 || tally.status == -ECANCELED || tally.status == -ECONNRESET);
 	donor_process_stop(&donor);
 	free(bytes);

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Whichever way a lone request takes into the library, few instructions lie before the driver.
+"""Check that few instructions precede the driver for a lone request, on every path into the
+library.
 
-  tax_test.py DONOR TAX
+tax_test.py DONOR TAX
 
-Counted step by step by bench/tax, so that how busy the machine is does not matter. What is run with
-LD_PRELOAD is in WEIR_TEST_PRELOAD.
+bench/tax counts single steps, so the load of the machine does not matter. WEIR_TEST_PRELOAD
+holds the LD_PRELOAD of the measured program.
 """
 import itertools
 import os
@@ -15,7 +16,7 @@ import unittest
 
 DONOR, TAX = sys.argv[1:3]
 ENVIRONMENT = dict(os.environ, LD_PRELOAD=os.environ.get("WEIR_TEST_PRELOAD", ""))
-INSTRUCTIONS_MAX = 200  # more than of a work request that is filled in by hand
+INSTRUCTIONS_MAX = 200  # on top of a hand-made WR
 SKIP = 77
 WAYS = ("a callback", "a queue", "waited for", "weir_transfer_async(), one")
 KINDS = ("write 4096", "write 64", "read 4096")  # the second goes inline

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Reads, writes and atomics, blocking and not, and the ways to learn that they are done. */
+/* Reads, writes and atomics, blocking and not, and all ways to learn of completions. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -56,7 +56,7 @@ static void fill(char *bytes, size_t length, uint64_t seed)
 		bytes[i] = (char)(random_next(&seed) >> 56);
 }
 
-/* Lengths around every border that the path has: stage buffers, fragments, the window. */
+/* Lengths around every limit of the path: bounce buffers, fragments, the window. */
 static void blocking_of_every_size(void **in)
 {
 	static const size_t lengths[] = { 1,	 7,	  64,  4096,	65535,	65536,
@@ -225,7 +225,10 @@ static void memory_that_is_not_registered_is_refused(void **in)
 	weir_memory_deregister(memory);
 }
 
-/* A callback that submits the next one: were it run inside the submit, the stack would end. */
+/*
+ * A callback that submits the next request. If submit ran callbacks itself, the stack would
+ * overflow.
+ */
 struct chain {
 	struct transfer_state *state;
 	struct weir_pool *pool;
@@ -275,7 +278,7 @@ static void callbacks_do_not_nest(void **in)
 
 #define MANY 500
 
-/* Submits @count writes of @length that are to end in @queue. */
+/* Submit @count writes of @length that complete to @queue. */
 static void submit_many(struct transfer_state *s, struct weir_pool *pool, void *buffer,
 			size_t length, int count, struct weir_queue *queue)
 {
@@ -365,7 +368,7 @@ static void *submit_in_rounds(void *arg)
 	return NULL;
 }
 
-/* They are one work request: who was woken by the first of them would find some of them only. */
+/* The requests share one WR. A waiter woken by the first would find only some. */
 static void what_completes_together_is_found_together(void **in)
 {
 	struct weir_event events[TOGETHER];
@@ -404,7 +407,7 @@ static void who_waits_for_a_queue_may_be_woken(void **in)
 	weir_queue_destroy(queue);
 }
 
-/* By the time that it comes out of the queue, a handle could be another request's. */
+/* When a completion leaves the queue, its handle may already belong to another request. */
 static void a_queue_goes_with_no_handle(void **in)
 {
 	struct transfer_state *s = *in;
@@ -464,7 +467,10 @@ static void without_a_thread_time_runs_on(void **in)
 	while (!tally.done) {
 		int handled = weir_session_process(s->session);
 
-		/* Who sleeps when nothing was handled would sleep for ever, had this been the end. */
+		/*
+		 * If this was not the end, a thread that slept without handling anything would
+		 * sleep for ever.
+		 */
 		assert_true(handled || !tally.done);
 		if (!handled)
 			assert_int_equal(poll(&pollfd, 1, 5000), 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Writes that the donor's CPU copies: they end as RDMA writes do, in every way. The donor is in
- * this process, so that both ends can be looked at.
+ * Unloaded writes, which the donor's CPU copies: in every respect they end as RDMA writes do.
+ * The donor is in this process, so that the test sees both ends.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -131,7 +131,7 @@ static void assert_reads(struct weir_region *region, uint64_t offset, const void
 	free(found);
 }
 
-/* Also what lies beside it is as it was. */
+/* Adjacent memory is unchanged too. */
 static void small_writes_arrive_by_the_donors_cpu(void **state)
 {
 	static const size_t lengths[] = { 1, 7, 8, 16, 100, DATA_MAX - 1, DATA_MAX };
@@ -172,7 +172,7 @@ static void many_at_a_time_arrive_whatever_path_they_find(void **state)
 		struct weir_iov iov = { &data[i % 1024], 8, NULL };
 
 		data[i % 1024] = i;
-		/* With a gap between them, or they would be merged. */
+		/* With gaps, to prevent merging. */
 		assert_int_equal(
 			weir_write_async(s->region, i % 1024 * 16, &iov, 1, &completion, NULL), 0);
 		if (i % 1024 == 1023)
@@ -208,8 +208,8 @@ static void hints_are_followed(void **state)
 }
 
 /*
- * No device here has a cache to miss, and a CPU that copies costs more than none. A trial on a
- * machine that has stopped meanwhile may end otherwise: the next one does not.
+ * No device here can miss a cache, and a copy by the CPU costs more than none. If the machine
+ * paused during a trial, the trial may end otherwise; the next will not.
  */
 #define SETTLES_WITHIN (WEIR_PATH_PROBES + 3 * (WEIR_PATH_REST_MIN + WEIR_PATH_PROBES))
 
@@ -237,7 +237,7 @@ static void within_so_many_writes_it_settles_on_offload(void **state)
 	assert_int_equal(donor_info_of(s).unloaded, unloaded);
 }
 
-/* Waits until the link that unloads is up, after it has been mended @times. */
+/* Wait until the unload link is up again after @times reconnects. */
 static void wait_mended(struct unload_state *s, uint64_t times)
 {
 	uint64_t until_ns = now_ns() + 60 * SECOND_NS;
@@ -267,19 +267,19 @@ static struct weir_region *forged(struct unload_state *s, int64_t addr, int64_t 
 	return region;
 }
 
-/* A NIC would refuse them all, and say the same. */
+/* A NIC would refuse all of these with the same error. */
 static void what_a_nic_would_refuse_is_refused(void **state)
 {
 	static const struct {
 		int64_t addr, length;
 		uint32_t rkey;
-		uint64_t offset; /* from the end of the region that is forged */
+		uint64_t offset; /* from the end of the forged region */
 	} cases[] = {
 		{ 0, 0, 1, 4096 }, /* another key */
-		{ 0, 0, 0x10000, 4096 }, /* and another */
-		{ 0, 1, 0, 8 }, /* over the end by one byte */
-		{ -1, 1, 0, REGION_BYTES + 1 }, /* before the beginning by one */
-		{ 1 << 20, 0, 0, 4096 }, /* far from both */
+		{ 0, 0, 0x10000, 4096 }, /* another key again */
+		{ 0, 1, 0, 8 }, /* one byte past the end */
+		{ -1, 1, 0, REGION_BYTES + 1 }, /* one byte before the start */
+		{ 1 << 20, 0, 0, 4096 }, /* far outside */
 	};
 	struct unload_state *s = *state;
 	static const char zeroes[REGION_BYTES];
@@ -335,7 +335,7 @@ static void a_region_that_was_given_back_is_not_written(void **state)
 	assert_reads(s->region, 0, "in time", 8);
 }
 
-/* As somebody would who makes slots himself. @length: of the write, head included. */
+/* Post a forged slot, as a hostile client would. @length: of the write, including the head. */
 static void post_forged(struct unload_state *s, uint64_t addr, uint32_t length, uint32_t tag)
 {
 	struct weir_link *link = &s->session->links[CHANNELS];
@@ -357,7 +357,7 @@ static void post_forged(struct unload_state *s, uint64_t addr, uint32_t length, 
 	weir_session_unlock(s->session);
 }
 
-/* A refusal ends the link, which whoever writes next finds out. */
+/* A refusal ends the link; the next write notices. */
 static void wait_refused(struct unload_state *s, uint64_t count)
 {
 	uint64_t until_ns = now_ns() + 60 * SECOND_NS;
@@ -378,7 +378,7 @@ static void break_link(struct unload_state *s)
 	weir_session_lock(s->session);
 	ibv_modify_qp(s->session->links[CHANNELS].id->qp, &attr, IBV_QP_STATE);
 	weir_session_unlock(s->session);
-	weir_write(s->region, REGION_BYTES - 8, data, 8); /* whoever writes next sees it */
+	weir_write(s->region, REGION_BYTES - 8, data, 8); /* the next write notices the break */
 }
 
 static void slots_of_no_length_or_a_wrong_one_are_refused(void **state)
@@ -433,7 +433,7 @@ static void a_link_that_breaks_is_mended_and_the_writes_are_repeated(void **stat
 	weir_region_close(region);
 }
 
-/* What a client has of the memory while others come and go: each write must be in its own region. */
+/* One client keeps its region while others come and go: each write must hit its own region. */
 static void regions_come_and_go_and_none_is_written_after_it_has_gone(void **state)
 {
 	const int rounds = fixture_rounds(300);
@@ -448,7 +448,7 @@ static void regions_come_and_go_and_none_is_written_after_it_has_gone(void **sta
 
 		assert_int_equal(weir_region_create(s->session, NULL, 4096, 0, &region, NULL), 0);
 		assert_int_equal(weir_read(region, 64, &found, 8), 0);
-		assert_int_equal(found, zero); /* nobody wrote there since it was zeroed */
+		assert_int_equal(found, zero); /* not written since it was zeroed */
 		for (j = 0; j < 20; j++) {
 			struct weir_iov iov = { &data, 8, NULL };
 
@@ -465,7 +465,7 @@ static void regions_come_and_go_and_none_is_written_after_it_has_gone(void **sta
 	assert_true(info_of(s).unloaded > 0);
 }
 
-/* With 1 % of 10 ms there is not time for many. */
+/* 1 % of 10 ms is not enough time for many copies. */
 static void above_its_ceiling_the_donor_says_so(void **state)
 {
 	struct weir_session_options options = { .unload = WEIR_UNLOAD_ALWAYS };

@@ -11,8 +11,8 @@
 #include "lib/conn/address.h"
 
 static const struct {
-	const char *name; /* what is written */
-	const char *address; /* what it means; NULL: refused */
+	const char *name; /* as written */
+	const char *address; /* the parsed address; NULL: refused */
 } cases[] = {
 	{ "127.0.0.1", "127.0.0.1:7474" },
 	{ "127.0.0.1:80", "127.0.0.1:80" },

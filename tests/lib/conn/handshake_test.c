@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The proof of the key, both ends stepped in one program, with a hand in between that can
- * change, cut, keep and play back what they say.
+ * The proof of the key. One program steps both ends, with a relay in between that can change,
+ * cut, keep and replay messages.
  */
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ struct proof_message {
 	size_t length;
 };
 
-/* What went over the wire, in order. */
+/* The messages on the wire, in order. */
 enum { HELLO, CHALLENGE, PROOF, WELCOME, MESSAGES };
 
 struct proof_exchange {
@@ -22,10 +22,10 @@ struct proof_exchange {
 	struct weir_handshake client, donor;
 	struct proof_message said[MESSAGES];
 	int client_ret, donor_ret;
-	/* The hand in between. */
-	int tampered; /* which message; -1: none */
-	size_t at; /* which byte is changed */
-	size_t cut; /* bytes taken off its end */
+	/* The relay. */
+	int tampered; /* message to change; -1: none */
+	size_t at; /* byte to change */
+	size_t cut; /* bytes cut off the end */
 };
 
 static void key_set(struct weir_key *key, const char *text)
@@ -61,7 +61,7 @@ static void exchange_init(struct proof_exchange *x)
 	x->tampered = -1;
 }
 
-/* What a message is when it arrives. */
+/* A message as it arrives. */
 static struct proof_message pass(struct proof_exchange *x, int which)
 {
 	struct proof_message m = x->said[which];
@@ -134,7 +134,7 @@ static void the_right_key_is_proven_by_both(void **state)
 	assert_int_equal(x.client.welcome.quota_bytes, 1 << 20);
 	assert_int_equal(x.client.welcome.credits, 32);
 	assert_int_equal(x.donor.hello.credits, 64);
-	/* Of muxes: who they are is told under the proof. */
+	/* The proof covers the ids of muxes too. */
 	assert_string_equal((char *)x.donor.hello.mux, "the client's id");
 	assert_int_equal(x.donor.hello.ended, 0xe4ded);
 	assert_string_equal((char *)x.client.welcome.mux, "the donor's id.");
@@ -181,7 +181,7 @@ static void no_key_against_a_key_is_refused(void **state)
 	assert_int_equal(x.donor_ret, -EKEYREJECTED);
 }
 
-/* Somebody who listens at the donor's address and welcomes everybody. */
+/* An impostor listens at the donor's address and welcomes every client. */
 static void a_donor_that_does_not_know_the_key_is_refused(void **state)
 {
 	struct proof_exchange x;
@@ -204,7 +204,7 @@ static void a_donor_that_does_not_know_the_key_is_refused(void **state)
 	assert_int_equal(x.client.state, WEIR_HANDSHAKE_FAILED);
 }
 
-/* Nonces, GIDs, QPNs, channel, session, credits, limits, MACs: all of it. */
+/* Nonces, GIDs, QPNs, channel, session, credits, limits and MACs. */
 static void no_byte_of_any_message_can_be_changed(void **state)
 {
 	struct proof_exchange x;
@@ -248,7 +248,7 @@ static void no_message_can_be_cut(void **state)
 	}
 }
 
-/* Somebody owns two QPs, one to each, and hands every message on unchanged. */
+/* A relay owns two QPs, one to each end, and forwards every message unchanged. */
 static void a_relay_between_two_qps_is_found_out(void **state)
 {
 	struct proof_exchange x;
@@ -296,7 +296,7 @@ static void a_proof_played_back_is_worth_nothing(void **state)
 	exchange_init(&old);
 	run_exchange(&old);
 	exchange_init(&x);
-	x.donor_setup.nonce[7]++; /* the donor's are never the same twice */
+	x.donor_setup.nonce[7]++; /* the donor's nonce is never the same twice */
 	weir_handshake_donor(&x.donor, &x.donor_setup);
 	assert_int_equal(weir_handshake_input(&x.donor, old.said[HELLO].bytes,
 					      old.said[HELLO].length, out.bytes, &out.length),
@@ -324,7 +324,7 @@ static void a_welcome_played_back_is_worth_nothing(void **state)
 	assert_int_equal(x.client_ret, -EKEYREJECTED);
 }
 
-/* The client's own MAC, sent back to it as the donor's, and the other way round. */
+/* The client's own MAC is reflected as the donor's, and vice versa. */
 static void the_roles_cannot_be_swapped(void **state)
 {
 	union wire_handshake_message m;
@@ -343,7 +343,7 @@ static void the_roles_cannot_be_swapped(void **state)
 	assert_int_equal(x.client_ret, -EKEYREJECTED);
 }
 
-/* Each message in each state: what is not its turn ends the handshake. */
+/* Each message in each state: one out of turn ends the handshake. */
 static void out_of_turn_is_refused(void **state)
 {
 	struct proof_exchange good, x;

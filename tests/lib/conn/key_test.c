@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Key files: who may read them, how long they are, what they mean. */
+/* Key files: permissions, length, and content. */
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Until a peer has proven the key, its queue pair admits no RDMA: at the end that listens, and at
- * the end that connects.
+ * Until a peer has proven the key, its queue pair admits no RDMA, neither at the listening end
+ * nor at the connecting end.
  *
- * The stranger here is made of bare verbs, and knows addresses and rkeys. Each protection domain
- * that weir makes is given memory that admits everything, so that only the queue pair can refuse.
+ * The stranger here uses bare verbs and knows addresses and rkeys. The test registers
+ * unrestricted memory in each protection domain of weir, so that only the queue pair can
+ * refuse.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -28,7 +29,7 @@
 static const struct weir_key key = { .length = WEIR_KEY_MIN, .bytes = "a key of proofs." };
 static const uint8_t mux_id[WIRE_MUX_ID] = "a mux of verbs";
 
-/* Memory of a protection domain. @mr: NULL: the domain has gone. */
+/* Memory of a protection domain. @mr: NULL after the domain has gone. */
 struct exposed {
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
@@ -96,7 +97,7 @@ static struct exposed *exposed_of(const struct ibv_pd *pd)
 	return found;
 }
 
-/* That of the domain which weir has made last, in a thread of its own. */
+/* The memory of the domain last created by weir, in a thread of its own. */
 static struct exposed *exposed_last(void)
 {
 	struct exposed *e;
@@ -108,7 +109,7 @@ static struct exposed *exposed_last(void)
 	return e;
 }
 
-/* What a stranger tries; each kills the connection if it fails, so each has one of its own. */
+/* Attempts of a stranger. A failed attempt kills the connection, so each gets a new connection. */
 enum attempt { WRITE, READ, ADD, WRITE_WITH_IMMEDIATE, EMPTY_WRITE, NR_ATTEMPTS };
 
 static const char *const names[NR_ATTEMPTS] = {
@@ -187,7 +188,7 @@ static void a_stranger_reaches_nothing_of_a_mux_it_connects_to(void **state)
 	}
 }
 
-/* Rings and regions of connections that stand are what the domain really holds. */
+/* The domain of an established connection really holds rings and regions. */
 static void a_stranger_reaches_neither_rings_nor_regions(void **state)
 {
 	const struct mux_ends_pair *pair = *state;
@@ -223,7 +224,7 @@ static void a_peer_that_has_proven_the_key_to_a_mux_writes_and_reads(void **stat
 
 	stranger_connect(&raw, end->address);
 	memcpy(raw.mux, mux_id, sizeof(raw.mux));
-	raw_prove(&raw, &key, 0, 0); /* which fails afterwards: a mux grants no credits */
+	raw_prove(&raw, &key, 0, 0); /* fails after the proof: a mux grants no credits */
 	assert_int_equal(raw.handshake.state, WEIR_HANDSHAKE_DONE);
 	assert_int_equal(attempt(&raw, WRITE, e), 0);
 	assert_int_equal((unsigned char)e->bytes[0], 0xee);
@@ -233,7 +234,7 @@ static void a_peer_that_has_proven_the_key_to_a_mux_writes_and_reads(void **stat
 	raw_close(&raw);
 }
 
-/* CHALLENGE holds a nonce, a GID and a QPN; nothing else comes, and the QP is still closed. */
+/* CHALLENGE holds a nonce, a GID and a QPN. Nothing else follows, and the QP is still closed. */
 static void a_stranger_that_says_hello_hears_a_challenge_alone(void **state)
 {
 	const struct mux_end *end = &((struct mux_ends_pair *)*state)->a;
@@ -258,7 +259,7 @@ static void a_stranger_that_says_hello_hears_a_challenge_alone(void **state)
 	assert_kept_out(WRITE, rc, e);
 }
 
-/* An end of weir that connects, in a thread of its own, to where a stranger listens. */
+/* An end of weir, in its own thread, connects to a listening stranger. */
 struct caller {
 	int (*call)(struct caller *caller);
 	struct mux_end *end; /* of a mux */
@@ -314,7 +315,7 @@ static void caller_end(struct caller *caller, struct raw_client *raw)
 	assert_int_not_equal(caller->rc, 0);
 }
 
-/* HELLO holds a nonce, a GID, a QPN and ids; nothing else comes before the stranger answers. */
+/* HELLO holds a nonce, a GID, a QPN and ids. Nothing else follows before the stranger answers. */
 static void caller_says_hello_alone(struct caller *caller)
 {
 	char message[WIRE_CONTROL_MESSAGE_BYTES];
@@ -378,7 +379,7 @@ static void *accept_run(void *arg)
 	return NULL;
 }
 
-/* A peer that comes afterwards, and proves the key, is let in. */
+/* A later peer that proves the key gets access. */
 static void a_stranger_reaches_nothing_of_an_exchange_it_connects_to(void **state)
 {
 	const struct wire_exchange_connect connect = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who gets in, and what becomes of those who do not. */
+/* Which clients are admitted, and how refused clients end. */
 #include <dirent.h>
 
 #include "lib/conn/address.h"
@@ -101,7 +101,7 @@ static void with_keys_it_listens_wherever_it_is_told(void **state)
 		{ "[::1]:0", "[::1]" },
 		{ "localhost:0", "localhost" },
 	};
-	const size_t loopback = 2; /* of them, where those begin that are on loopback */
+	const size_t loopback = 2; /* number of leading addresses that are on loopback */
 	struct weir_donor_options options = { 0 };
 	char address[WEIR_ADDRESS_MAX + 16];
 	struct donor_fixture f;
@@ -197,7 +197,7 @@ static void who_proves_nothing_is_cut_off_in_time(void **state)
 	donor_fixture_stop(&f);
 }
 
-/* From @until_ns on the first of those who are there may have been cut off. */
+/* From @until_ns on the donor may have cut off the first of the present clients. */
 static void one_more_is_refused(const char *address, uint64_t until_ns)
 {
 	struct raw_client late;
@@ -230,7 +230,7 @@ static void many_who_prove_nothing_leave_room_again_when_they_go(void **state)
 		assert_int_equal(raw_connect(&many[i], f.info.address, &connect, sizeof(connect)),
 				 0);
 	one_more_is_refused(f.info.address, start_ns + WEIR_HANDSHAKE_NS);
-	/* Who is in does not notice. */
+	/* The admitted client does not notice. */
 	assert_int_equal(raw_create(&honest, "x", 4096, 0, &(struct wire_control_region){ 0 }), 0);
 	for (i = 0; i < 32; i++)
 		raw_close(&many[i]);
@@ -255,7 +255,7 @@ static void an_unproven_qp_reaches_no_memory(void **state)
 	(void)state;
 	donor_fixture_start(&f, NULL);
 	assert_int_equal(weir_donor_region_create(f.donor, 0, 4096, &token, &addr), 0);
-	/* It even knows the rkey. */
+	/* The stranger even knows the rkey. */
 	assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
 	memset(a.data, 0xee, 64);
 	assert_int_not_equal(raw_write(&a, token.addr, token.rkey, 64), 0);
@@ -264,7 +264,7 @@ static void an_unproven_qp_reaches_no_memory(void **state)
 	assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
 	assert_int_not_equal(raw_read(&a, token.addr, token.rkey, 64), 0);
 	raw_close(&a);
-	/* Once it is proven, it does. */
+	/* After the proof the access succeeds. */
 	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
 	memset(a.data, 0xee, 64);
 	assert_int_equal(raw_write(&a, token.addr, token.rkey, 64), 0);
@@ -290,7 +290,7 @@ static void further_channels_want_the_session_and_its_key(void **state)
 	assert_int_equal(raw_open_channel(&third, f.info.address, &key_b, session, 2), -ESTALE);
 	raw_close(&third);
 	assert_int_equal(donor_fixture_info(&f)->clients, 1);
-	/* A channel may come and go; without the first there is no session. */
+	/* A channel may come and go; without the first channel the session ends. */
 	raw_close(&second);
 	assert_soon(!raw_open_channel(&second, f.info.address, &key_a, session, 1) ||
 		    (raw_close(&second), false));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The memory that is lent: what is taken does not overlap and is zero, whatever came before. */
+/* The donor's memory: extents never overlap and are zero, whatever came before. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -92,7 +92,7 @@ static void extents_never_overlap_in_any_order(void **state)
 		seed = seed * 1664525 + 1013904223;
 		i = (seed >> 8) % TAKEN_MAX;
 		if (taken[i]) {
-			/* Only whoever took it has written to it. */
+			/* Only the holder has written to the extent. */
 			assert_int_equal((unsigned char)taken[i]->addr[0], i + 1);
 			assert_int_equal((unsigned char)taken[i]->addr[taken[i]->length - 1],
 					 i + 1);
@@ -130,7 +130,7 @@ static void long_extents_begin_on_a_huge_page(void **state)
 	weir_arena_fini(&arena);
 }
 
-/* A page that is given back, and not yet taken again, is not this machine's any more. */
+/* A page given back, and not yet taken again, returns to the system. */
 static void what_lies_in_a_file_goes_back_to_the_system(void **state)
 {
 	struct weir_arena_extent *extent;
@@ -143,7 +143,8 @@ static void what_lies_in_a_file_goes_back_to_the_system(void **state)
 	assert_int_equal(fcntl(arena.fd, F_GET_SEALS) & F_SEAL_SHRINK, F_SEAL_SHRINK);
 	assert_int_equal(weir_arena_take(&arena, 2 * MIB + 4096, &extent), 0);
 	assert_int_equal(fstat(arena.fd, &before), 0);
-	assert_true(before.st_blocks >= (2 * MIB + 4096) / 512); /* who takes it has touched it */
+	/* taking an extent touches its pages */
+	assert_true(before.st_blocks >= (2 * MIB + 4096) / 512);
 	weir_arena_give(&arena, extent);
 	assert_int_equal(fstat(arena.fd, &after), 0);
 	assert_true(before.st_blocks - after.st_blocks >= 2 * MIB / 512);

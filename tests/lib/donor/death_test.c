@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Either end is killed in the middle of its work, in another process. */
+/* Either end, in another process, is killed in the middle of its work. */
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@ struct child {
 	int out;
 };
 
-/* Starts this program again in a role, and waits for the line that says it is ready. */
+/* Start this program again in a role, and wait for the line that reports ready. */
 static void child_start(struct child *child, const char *role, const char *address, char line[64])
 {
 	char *argv[] = { (char *)program, (char *)role, (char *)address, NULL };
@@ -51,7 +51,7 @@ static void ready(const char *line)
 	fflush(stdout);
 }
 
-/* Holds a nameless region and a named one exclusively, and writes without end. */
+/* Hold a nameless region, and a named region exclusively, and write without end. */
 static int role_writer(const char *address)
 {
 	struct wire_control_region nameless, named;
@@ -68,7 +68,7 @@ static int role_writer(const char *address)
 	return 1;
 }
 
-/* Connects, and proves nothing. */
+/* Connect, and prove nothing. */
 static int role_stranger(const char *address)
 {
 	struct wire_handshake_connect connect = raw_request(&key_a, 0, 0);
@@ -111,11 +111,11 @@ static void a_killed_client_leaves_nothing_behind(void **state)
 		child_kill(&child);
 		assert_soon(donor_fixture_info(&f)->lent_bytes == MIB);
 		assert_soon(donor_fixture_info(&f)->clients == 1);
-		/* What it held exclusively is free, and as it left it. */
+		/* The exclusively held region is free, with its content unchanged. */
 		assert_int_equal(raw_region_open(&other, "mine", WIRE_REGION_EXCLUSIVE, &named), 0);
 		assert_int_equal(raw_read(&other, named.addr, named.rkey, MIB), 0);
 		assert_int_equal((unsigned char)other.data[MIB - 1], 0xee);
-		/* What had no name is zero again. */
+		/* The nameless region is zero again. */
 		assert_int_equal(raw_create(&other, NULL, 8 * MIB, 0, &r), 0);
 		for (i = 0; i < 8; i++) {
 			assert_int_equal(raw_read(&other, r.addr + i * MIB, r.rkey, MIB), 0);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages and calls: honest ones arrive in order, others end the client and nobody else. */
+/*
+ * Messages and calls: honest messages arrive in order; malformed ones end their client and no
+ * other.
+ */
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "tests/support/donor_fixture.h"
 
-/* What the application at the donor does with a message goes by its first byte. */
+/* The first byte of a message selects the application's action. */
 enum { ECHO = 'e', LATER = 'l', KEEP = 'k', TOO_LONG = 't', PUSH = 'p' };
 
 static struct donor_fixture f;
@@ -149,7 +152,7 @@ static void assert_others_do_not_notice(void)
 	assert_int_equal(app_read(&app.left), 1);
 }
 
-/* Copies the last message to @to. Returns its length. */
+/* Copy the last message to @to. Return: its length. */
 static size_t app_last(char *to)
 {
 	size_t length;
@@ -210,7 +213,7 @@ static void thousands_of_calls_keep_the_credits_going(void **state)
 		assert_int_equal(raw_message(&a, WIRE_APP_CALL, i, body, strlen(body)), 0);
 		expect_message(&a, WIRE_APP_REPLY, i, body);
 	}
-	/* One way only: the donor pays back with bare credits. */
+	/* One way only: the donor returns credits in bare credit messages. */
 	for (i = 0; i < 2000; i++)
 		while (raw_message(&a, WIRE_APP_ONEWAY, 0, "x", 1) == -EAGAIN)
 			assert_int_equal(raw_answer(&a, &head, body, 10), -ETIMEDOUT);
@@ -228,7 +231,7 @@ static void who_reads_too_slowly_is_not_sent_more(void **state)
 	assert_int_equal(raw_message(&a, WIRE_APP_ONEWAY, 0, "p", 1), 0);
 	assert_soon(app_read(&app.oneway) == 1);
 	assert_in_range(app.push_full, 256, 400);
-	/* What was accepted arrives, in order, when it reads on. */
+	/* Once the client reads again, all accepted messages arrive in order. */
 	for (i = 0; i < app.push_full; i++) {
 		assert_int_equal(raw_answer(&a, &head, body, SOON_MS), 0);
 		memcpy(&seen, body + 4, sizeof(seen));
@@ -287,7 +290,7 @@ static void longer_than_a_buffer_ends_the_client(void **state)
 	assert_others_do_not_notice();
 }
 
-/* The length of its completion is that of the write, and nothing of it is in the buffer. */
+/* The completion has the length of the write, and the buffer holds none of the data. */
 static void a_write_with_immediate_is_no_message(void **state)
 {
 	struct wire_control_region region;
@@ -300,7 +303,7 @@ static void a_write_with_immediate_is_no_message(void **state)
 	assert_others_do_not_notice();
 }
 
-/* It sends on and on, and never gives the donor a credit to grant it more with. */
+/* The client sends without end, and never gives the donor a credit to grant more with. */
 static void who_sends_without_credits_is_cut_off(void **state)
 {
 	const struct wire_control_head head = { .kind = WIRE_APP_ONEWAY };
@@ -341,7 +344,7 @@ static void more_calls_open_than_allowed_end_the_client(void **state)
 		while (raw_message(&a, WIRE_APP_CALL, i, "k", 1) == -EAGAIN)
 			assert_int_equal(raw_answer(&a, &head, body, 5), -ETIMEDOUT);
 	assert_soon(app_read(&app.nr_kept) == WIRE_CONTROL_CALLS_MAX);
-	/* One is answered: there is room for one more. */
+	/* One call is answered, so there is room for another. */
 	assert_int_equal(weir_reply(app.kept[0], "ok", 2), 0);
 	app.kept[0] = NULL;
 	expect_message(&a, WIRE_APP_REPLY, 0, "ok");

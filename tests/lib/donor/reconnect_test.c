@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Clients whose connection breaks: they come back, leave, or stay away. */
+/* Clients whose connection breaks: they reconnect, leave, or stay away. */
 #include <string.h>
 
 #include "tests/support/donor_fixture.h"
@@ -74,7 +74,7 @@ static void start(unsigned int absence_ms)
 	start_with(absence_ms, 0);
 }
 
-/* An access that is refused breaks a connection at both ends, and closes it at neither. */
+/* A refused access breaks the connection at both ends, and closes it at neither. */
 static void break_connection(void)
 {
 	unsigned int before = app_read(&app.broke);
@@ -125,7 +125,7 @@ static void who_comes_back_finds_all_it_held(void **state)
 	for (i = 0; i < 64; i++)
 		assert_int_equal(again.data[i], 0x5a);
 	assert_int_equal(raw_region_close(&again, region.hold), 0);
-	raw_close(&client); /* the old connection's end is nothing to the new one */
+	raw_close(&client); /* the end of the old connection does not touch the new one */
 	assert_int_equal(raw_create(&again, NULL, MIB, 0, &region), 0);
 	assert_int_equal(app_read(&app.left), 0);
 	raw_close(&again);
@@ -207,7 +207,7 @@ static void who_is_there_is_asked_and_stays(void **state)
 	donor_fixture_stop(&f);
 }
 
-/* Soft-RoCE sends what is not acknowledged again after four seconds: twice here. */
+/* Soft-RoCE retransmits unacknowledged packets after four seconds: here twice. */
 static void whose_host_is_gone_is_forgotten(void **state)
 {
 	(void)state;
@@ -246,7 +246,7 @@ static void messages_wait_and_answers_do_not(void **state)
 	donor_fixture_stop(&f);
 }
 
-/* Ten come back at once, some of them twice: the last one counts. */
+/* Ten clients reconnect at once, some twice: the last connection counts. */
 static void it_may_break_again_and_again(void **state)
 {
 	struct raw_client connections[10];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is lent: names, holders, quota, zeroes, tenants. */
+/* Regions at the donor: names, holders, quota, zeroed memory, tenants. */
 #include "tests/support/donor_fixture.h"
 
 static struct donor_fixture f;
@@ -190,10 +190,10 @@ static void the_quota_is_what_a_client_has_created(void **state)
 	assert_int_equal(raw_create(&a, "half", 4 * MIB, 0, &r), 0);
 	assert_int_equal(raw_create(&a, NULL, 4 * MIB, 0, &s), 0);
 	assert_int_equal(raw_create(&a, NULL, 1, 0, &s), -EDQUOT);
-	/* Closing what has a name keeps it, and what it costs. */
+	/* Closing a named region keeps the region, and its cost. */
 	assert_int_equal(raw_region_close(&a, r.hold), 0);
 	assert_int_equal(raw_create(&a, NULL, 1, 0, &s), -EDQUOT);
-	/* Opening what another has created costs nothing. */
+	/* Opening another client's region is free of charge. */
 	assert_int_equal(raw_create(&b, "b's", 8 * MIB, 0, &s), 0);
 	assert_int_equal(raw_region_open(&a, "b's", 0, &s), 0);
 	assert_int_equal(raw_region_delete(&a, "half"), 0);
@@ -258,7 +258,7 @@ static void tenants_see_and_reach_nothing_of_each_other(void **state)
 			 0);
 	assert_int_equal(wire_control_list_decode(body, length, &list), 0);
 	assert_int_equal(list.count, 1);
-	/* Knowing the rkey does not help: it is of another PD. */
+	/* The rkey does not help, because it belongs to another PD. */
 	assert_int_equal(raw_read(&other, ra.addr, ra.rkey, 64), -EACCES);
 	assert_true(data_is(&other, 0, 64));
 	raw_close(&other);
