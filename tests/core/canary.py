@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Plant bugs in a copy of the core, one at a time. The hunt, the property test or a unit test must
-find each bug.
+"""Plant single bugs in a copy of the core. The hunt, the property test or a unit test must find
+each bug.
 
 canary.py ROOT CC
 
 A test proves something only after it has been seen to fail. The hunt runs first because it is
-fast. The runs of the property test depend on the version of hypothesis, so a bug that survives
-is tried again with more runs. A checker that cannot run is an error of this test, not a find.
-There is one copy of the tree for each CPU; only the files that a bug changes are compiled
-again.
+fast. The runs of the property test depend on the version of hypothesis, so a surviving bug is
+tried again with more runs. A checker that cannot run is an error, not a find. There is one copy
+of the tree for each CPU, and only files changed by a bug are compiled again.
 """
 
 import concurrent.futures
@@ -431,20 +430,20 @@ UNITS = {"core/engine/order.c": ORDER, "core/engine/order_hash.h": ORDER, "core/
          "core/slots/slot_bitmap.c": ("tests/core/slots/slot_bitmap_test.c",),
          "core/slots/slot_poll.c": ("tests/core/slots/slot_poll_test.c",), "core/slots/slot_poll.h": ("tests/core/slots/slot_poll_test.c",), "core/slots/moderation.c": ("tests/core/slots/moderation_test.c",), "core/volume/volume.c": VOLUME,
          "core/volume/volume_resync.c": VOLUME, "core/volume/volume_local.c": VOLUME, "core/volume/volume_placement.c": VOLUME}
-# Files that only unit tests cover.
+# Files covered only by unit tests.
 ONLY_BY_UNIT = ("core/unload/cpu_budget.h", "core/unload/unload_rx.c", "core/unload/path.c", "core/unload/page_heat.c", "core/poll/poll.c", "core/poll/idle_time.c", "core/base/ordered_store.h",
                 "core/sched/sched.c", "core/sched/drr.c", "core/slots/slot_bitmap.c", "core/slots/slot_poll.c", "core/slots/slot_poll.h", "core/slots/moderation.c", "core/volume/volume.c",
                 "core/volume/volume_resync.c", "core/volume/volume_local.c", "core/volume/volume_placement.c")
 
 
 def cpu_seconds():
-    """CPU seconds used by all children that have ended."""
+    """CPU seconds used by all finished children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def is_broken(run):
-    """Return whether a run that finished reports a broken promise."""
+    """Return whether a finished run reports a broken promise."""
     if run.returncode not in (HOLDS, BROKEN):
         raise RuntimeError(f"{run.args[0]} exits with {run.returncode}:\n{run.stdout}{run.stderr}")
     return run.returncode == BROKEN
@@ -457,7 +456,7 @@ def run_within(limit_s, *command):
 
 
 class Copy:
-    """A copy of the core and its checkers, for one planted bug at a time.
+    """A copy of the core and its checkers, with one planted bug at a time.
 
     Objects of the clean core are kept. A file with a planted bug is compiled beside its clean
     object, and linked instead.
@@ -515,8 +514,8 @@ class Copy:
         return any(run_within(limit_s, program).returncode != 0 for program in programs)
 
     def look(self, limit_s, name):
-        """Return which checker finds the bug planted in the file @name, or None; the cheapest runs
-        first.
+        """Return the checker that finds the bug planted in the file @name, or None; the cheapest
+        runs first.
         """
         if name in UNITS and self.unit_finds(limit_s, name):
             return "unit test"
@@ -527,7 +526,7 @@ class Copy:
         return "property test" if any(is_broken(self.test(n)) for n in ("", MORE_EXAMPLES)) else None
 
     def finds(self, limit_s, name, line, planted):
-        """Return which checker finds a bug, or None. The copy is clean again afterwards."""
+        """Return the checker that finds a bug, or None. The copy is clean again afterwards."""
         path = self.root / name
         text = path.read_text()
         path.write_text(text.replace(line, planted))
@@ -546,7 +545,7 @@ def check_patterns(root):
 
 
 def search(copies, limit_s):
-    """Return the bugs that no checker finds. Each copy takes the next bug when free."""
+    """Return the bugs not found. Each copy takes the next bug when free."""
     free = queue.SimpleQueue()
     for copy in copies:
         free.put(copy)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Any bytes off a connection manager's socket are refused, or are a message that means the same
- * when it is sent on. The input is tried as it is, and as a change to a message of each kind: what
- * is made up seldom begins like one.
+ * Bytes from a connection manager's socket are refused, or form a message that encodes back to
+ * the same meaning. The input is tried as is, and as a change to a message of each kind,
+ * because random bytes rarely begin like a message.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ enum { CHANGES_MAX = 4 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Return: was it a message? */
+/* Return: whether the bytes form a message. */
 static int check(const uint8_t *data, size_t size)
 {
 	uint8_t buf[CM_MSG_BYTES_MAX];
@@ -32,7 +32,7 @@ static int check(const uint8_t *data, size_t size)
 	return 1;
 }
 
-/* A good message; its fields come from the input as far as they are free. */
+/* A good message; free fields come from the input. */
 static size_t make(enum cm_msg_type type, const uint8_t *data, size_t size, uint8_t *buf)
 {
 	struct cm_msg msg = { .type = type,

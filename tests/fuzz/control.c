@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whatever bytes a proven peer sends as a control message: the decoders read nothing beyond
- * them, what they let through keeps its bounds, and the credits stay in theirs.
+ * A proven peer sends arbitrary bytes as a control message. The decoders read nothing beyond
+ * the bytes, accepted messages are within bounds, and so are the credits.
  */
 #include <assert.h>
 #include <stdint.h>

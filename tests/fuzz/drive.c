@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Runs a fuzz target without libFuzzer, with any compiler: on the files it is given, or on
- * inputs it makes up from a seed.
+ * Run a fuzz target without libFuzzer, with any compiler: on given files, or on inputs
+ * generated from a seed.
  *
- *   drive FILE...        a crash again, or a corpus
- *   drive SEED COUNT     COUNT inputs; the same SEED makes the same ones
+ *   drive FILE...        repeat a crash, or run a corpus
+ *   drive SEED COUNT     COUNT inputs; a SEED always makes the same inputs
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fuzzes the engine with sequences of events. The first six bytes choose the window, the
- * channels and how it batches, then each event is four bytes; the simulated host checks every step.
+ * Fuzz the engine with sequences of events. The first six bytes choose the window, the channels
+ * and the batching. Then each event is four bytes; the simulated host checks every step.
  */
 #include <errno.h>
 #include <stdbool.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whatever two clients send, the file system answers each call once and stays sound: no memory
- * is touched that isn't its own, and all of its space is accounted for when they have left.
+ * Two clients send arbitrary requests. The file system answers each call once and stays
+ * consistent: it touches no foreign memory, and accounts for all of its space after both have
+ * left.
  *
- * The input is a list of messages. To get deep, most are mended: small inode numbers, lengths
- * that fit; the rest goes in as it is.
+ * The input is a list of messages. Most are repaired to get deep: small inode numbers, lengths
+ * that fit. The rest is used as is.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -99,7 +100,7 @@ static const uint8_t fixed_size[] = {
 	[FS_SHARED] = 0,
 };
 
-/* Makes sense of a message where it has none, so that it gets past the first checks. */
+/* Repair a message, so that it passes the first checks. */
 static void mend(uint8_t *message, size_t fixed, size_t length)
 {
 	struct wire_fs_head head;
@@ -187,7 +188,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(!fsd_join(fsd, NULL, &client[1]));
 	mount(client[0]);
 	mount(client[1]);
-	/* A byte says whose it is and whether it is mended, one is the operation, one its length. */
+	/*
+	 * One byte selects the client and whether to repair, one is the operation, one the
+	 * length.
+	 */
 	while (size >= 3) {
 		size_t length = data[2] < size - 3 ? data[2] : size - 3;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whatever bytes a stranger sends: both ends of the handshake refuse them, read nothing
- * beyond them, and never come to believe that he knows the key.
+ * A stranger sends arbitrary bytes. Both ends of the handshake refuse the messages, read
+ * nothing beyond them, and never accept the stranger as knowing the key.
  *
- * The input is a sequence of messages, each behind one byte that says its length.
+ * The input is a sequence of messages, each after a byte with its length.
  */
 #include <assert.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whatever stands in a page trace: it is refused with a line of text, or each of its requests is
- * one that can be made, after requests that come before it.
+ * A page trace with arbitrary content. The parser refuses the trace with a line of text, or
+ * each request is valid and follows the requests before.
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* In place of the command's: it may say what it likes, as long as there is something. */
+/* Replaces the command's function: any text will do, as long as there is some. */
 int failure(const char *cmd, const char *format, ...)
 {
 	char text[256];
@@ -27,7 +27,7 @@ int failure(const char *cmd, const char *format, ...)
 	return EXIT_FAILED;
 }
 
-/* Bytes as they are, or lines that are nearly right. */
+/* Raw bytes, or lines with small errors. */
 static void write_trace(FILE *file, const uint8_t *data, size_t size)
 {
 	size_t i, number = 0;

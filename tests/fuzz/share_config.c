@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whatever stands in weir share's configuration: it is refused with a line of text, or says of
- * everybody something that is within bounds.
+ * A configuration of weir share with arbitrary content. The parser refuses it with a line of
+ * text, or every user's settings are within bounds.
  */
 #include <assert.h>
 #include <string.h>
@@ -10,7 +10,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Bytes become pieces of lines that are nearly right; the names of users, who are looked up, apart. */
+/*
+ * Turn bytes into pieces of lines with small errors; user names, which are looked up, come
+ * separately.
+ */
 static size_t compose(const uint8_t *data, size_t size, char *text, size_t room)
 {
 	static const char *const pieces[] = {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whatever a tenant of weir share writes into the memory that it shares with the daemon, and
- * whatever it asks: it harms itself alone. Another tenant's messages pass before, after and
- * meanwhile.
+ * A hostile tenant of weir share writes anything into the memory shared with the daemon, and
+ * sends any request. Only this tenant may be harmed. Another tenant's messages pass before,
+ * after and meanwhile.
  *
- * The daemon, both tenants and the mux at the other end are in this process; the daemon connects to
- * itself.
+ * The daemon, both tenants and the mux at the other end are in this process; the daemon
+ * connects to itself.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 #define SERVICE 1
 #define TIMEOUT_NS \
-	5000000000 /* of the mux: who waits for what a hostile tenant owes waits so long */
+	5000000000 /* of the mux: how long it waits for a hostile tenant */
 #define WAIT_MS 60000
 #define STEPS_MAX 64 /* of an input */
 
@@ -41,14 +41,14 @@ static struct {
 	struct weir_mux_conn *near, *far;
 } world;
 
-/* A tenant that does as the input says. */
+/* A tenant controlled by the input. */
 struct hostile {
 	struct weir_mux_proxy *tenant;
-	struct weir_mux_conn *near, *far; /* the other end is the steady tenant's */
+	struct weir_mux_conn *near, *far; /* the other end belongs to the steady tenant */
 	uint32_t region, handle;
 };
 
-/* What the input has no more of is zero. */
+/* Beyond its end the input is zero. */
 static void take_input(struct input *in, void *to, size_t n)
 {
 	size_t have = n < in->left ? n : in->left;
@@ -77,14 +77,14 @@ static struct weir_mux *tenant_open(void)
 	return mux;
 }
 
-/* A connection of @mux, and its other end, which the steady tenant has. */
+/* A connection of @mux, with its other end at the steady tenant. */
 static void connect_to(struct weir_mux *mux, struct weir_mux_conn **near,
 		       struct weir_mux_conn **far)
 {
 	struct pollfd in = { .fd = weir_mux_listener_fd(world.listener), .events = POLLIN };
 	int rc;
 
-	/* What those before had is still being given back: all are of one user. */
+	/* All tenants have one user, and objects of earlier ones are still being released. */
 	while ((rc = weir_mux_connect(mux, world.address, SERVICE, NULL, near, NULL)) == -EDQUOT)
 		sched_yield();
 	assert(!rc);
@@ -140,7 +140,7 @@ static void steady_passes(void)
 	assert(!rc && length == sizeof(got) && !memcmp(got, data, length));
 }
 
-/* A word of memory that the daemon reads: near what it is, or anything. */
+/* Change a word of memory that the daemon reads: near the old value, or to anything. */
 static void scribble(struct input *in, void *memory, size_t bytes)
 {
 	uint32_t *words = memory, place, value;
@@ -153,7 +153,7 @@ static void scribble(struct input *in, void *memory, size_t bytes)
 	__atomic_store_n(words, value, __ATOMIC_RELAXED);
 }
 
-/* An order that is nearly right. */
+/* An RDMA operation with small errors. */
 static void order(struct hostile *h, struct input *in)
 {
 	struct weir_mux_rdma_op_desc *o = &h->near->shm->order;
@@ -168,7 +168,7 @@ static void order(struct hostile *h, struct input *in)
 	h->near->host->news(h->near);
 }
 
-/* The same, of a zc_send. */
+/* The same for a zc_send. */
 static void lend(struct hostile *h, struct input *in)
 {
 	struct weir_mux_rdma_op_desc *zc_send = &h->near->shm->zc_send;
@@ -180,7 +180,10 @@ static void lend(struct hostile *h, struct input *in)
 	h->near->host->news(h->near);
 }
 
-/* A question that is nearly right; what is asked of others' addresses would wait for them. */
+/*
+ * A request with small errors. Requests for foreign addresses are left out, because they would
+ * wait for a timeout.
+ */
 static void send_request(struct hostile *h, struct input *in)
 {
 	struct weir_mux_ipc_request a = { .number = UINT32_MAX };
@@ -196,7 +199,7 @@ static void send_request(struct hostile *h, struct input *in)
 	take_input(in, &a.length, take_byte(in) % 9);
 	snprintf(a.peer, sizeof(a.peer), "%s", world.address);
 	if (a.what == WEIR_MUX_IPC_DRAIN && take_byte(in) % 16)
-		return; /* it takes the timeout */
+		return; /* takes the whole timeout */
 	weir_mux_ipc_send(h->tenant->socket, &a, length ? sizeof(a) : 5, NULL, 0);
 }
 
@@ -222,7 +225,10 @@ static void messages(struct hostile *h)
 	char data[256] = "";
 	size_t length;
 
-	/* Always as long: what a ring has taken in part is owed by the same call. */
+	/*
+	 * Always the same length: the same call must finish a message that the ring took in
+	 * part.
+	 */
 	weir_mux_conn_send(h->near, data, 200, WEIR_MUX_CONN_DONTWAIT);
 	weir_mux_conn_send(h->far, data, 200, WEIR_MUX_CONN_DONTWAIT);
 	weir_mux_conn_recv(h->near, data, sizeof(data), &length, WEIR_MUX_CONN_DONTWAIT);
@@ -261,7 +267,7 @@ static void step(struct hostile *h, struct input *in)
 	h->near->host->news(h->near);
 }
 
-/* It goes without a word, as if it had been killed; then what it holds is let go of. */
+/* Leave without a word, as if killed; then release everything held. */
 static void hostile_end(struct hostile *h)
 {
 	shutdown(h->tenant->socket, SHUT_RDWR);

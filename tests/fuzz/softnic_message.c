@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whatever another process says to softnic, as one that asks or as one that answers: it harms
- * nobody, and others are served.
+ * Another process sends arbitrary messages to softnic, as client or as server. No process is
+ * harmed, and other clients are served.
  *
- * The other process is this one under a second slot, for the kernel knows processes apart by their
- * number alone. So nothing may be written where it says: only reads and empty sends are posted.
+ * The other process is this one under a second slot, because the kernel tells processes apart
+ * only by pid. So nothing may be written at its addresses: only reads and empty sends are
+ * posted.
  */
 #include <assert.h>
 #include <infiniband/verbs.h>
@@ -24,10 +25,13 @@ enum {
 	PLACES = 8,
 	SEGMENT_BYTES = 512, /* of the input */
 	WAIT_MS = 60000,
-	TURNS = 200, /* to the engine, between two answers */
+	TURNS = 200, /* given to the engine between two answers */
 	THEIR_QP = 5,
 	THEIR_KEY = 1 << 16,
-	/* What most inputs would not come to by chance, as make_segment() and send_answer() read it. */
+	/*
+	 * Values that inputs rarely reach by chance, as read by make_segment() and
+	 * send_answer().
+	 */
 	ALL_PROPER_SEGMENT = 2,
 	ALL_PROPER_ANSWER = 1 | 16,
 };
@@ -51,7 +55,7 @@ static struct {
 	uint8_t buf[BYTES];
 } world;
 
-/* What the input has no more of is zero. */
+/* Beyond its end the input is zero. */
 static void take_input(struct message_input *in, void *to, size_t n)
 {
 	size_t have = n < in->left ? n : in->left;
@@ -94,7 +98,7 @@ static struct shared_mr region_in_order(void)
 	};
 }
 
-/* One region of theirs, which is to be read. */
+/* A region of the other process, to be read. */
 static void make_memory(void)
 {
 	void *map;
@@ -153,7 +157,7 @@ static void connect_qp(struct ibv_qp *qp)
 			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 				      IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER |
 				      IBV_QP_MAX_DEST_RD_ATOMIC));
-	/* It fails if softnic has only now heard that they hung up, and ended the queue pair. */
+	/* Fails if softnic has just noticed the closed connection and ended the queue pair. */
 	(void)ibv_modify_qp(qp, &rts,
 			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
@@ -178,7 +182,7 @@ static struct ibv_qp *make_qp(struct ibv_cq *cq)
 	return qp;
 }
 
-/* Calls that nobody took: of earlier queue pairs, and of who looked whether the slot is ours. */
+/* Close the waiting calls: of earlier queue pairs, and of processes that probed the slot. */
 static void hang_up_all(void)
 {
 	int fd;
@@ -187,7 +191,7 @@ static void hang_up_all(void)
 		close(fd);
 }
 
-/* The next message, if one comes; false at the end. */
+/* Receive the next message; false at the end. */
 static bool receive_message(int fd, struct shm_msg *m)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
@@ -221,7 +225,10 @@ static void assert_others_are_served(void)
 	close(fd);
 }
 
-/* As it should be but for what the input says; faults are anybody's to cause, so it causes none. */
+/*
+ * A proper message, changed by the input. Any process may inject faults, so this one injects
+ * none.
+ */
 static void make_up(struct message_input *in, const struct ibv_qp *qp, struct shm_msg *m)
 {
 	uint8_t wrong = take_byte(in);
@@ -238,7 +245,7 @@ static void make_up(struct message_input *in, const struct ibv_qp *qp, struct sh
 		m->qpn = UINT32_MAX;
 }
 
-/* All kinds of questions. The answer to the last says that all were heard. */
+/* Questions of all kinds. The answer to the last shows that all were read. */
 static void send_message(struct message_input *in, const struct ibv_qp *qp)
 {
 	const struct shm_msg last = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
@@ -283,7 +290,7 @@ static void put_in_order(struct shared_qp *s, const struct ibv_qp *qp)
 	s->recv_cq %= SHARED_CQS;
 }
 
-/* Guards that nobody has, arrivals, and the receives behind them. */
+/* Guards without owner, arrivals, and their receives. */
 static void put_parts_in_order(struct shared_qp *s)
 {
 	struct shared_arrivals *arrivals = (void *)(s->rest + PLACES * sizeof(struct shared_guard));
@@ -297,7 +304,7 @@ static void put_parts_in_order(struct shared_qp *s)
 	rq->sges = 1;
 }
 
-/* A queue pair of theirs, most often such that ours takes it for its own other end. */
+/* A queue pair of the other process; mostly softnic's accepts it as its own peer. */
 static int make_segment(struct message_input *in, const struct ibv_qp *qp)
 {
 	static const size_t sizes[] = { 1, sizeof(struct shared_qp), 4096, 65536 };
@@ -316,10 +323,7 @@ static int make_segment(struct message_input *in, const struct ibv_qp *qp)
 	return fd;
 }
 
-/*
- * What they say of their region and of a file that it is in, while it is read: as it should be but
- * for what the input says.
- */
+/* Descriptions of a region and of its file, during a read: proper, but changed by the input. */
 static void describe_region(struct message_input *in)
 {
 	const struct shared_mr proper = region_in_order();
@@ -378,9 +382,9 @@ static void send_answer(int fd, struct message_input *in, const struct ibv_qp *q
 }
 
 /*
- * They are believed to be a process that can be reached; then they answer what was asked. Returns
- * the connection, or -1 if there was none; it ends when nobody uses it, as the last that is said is
- * no message.
+ * Softnic takes the other process for reachable; then this function answers its questions.
+ * Return: the connection, or -1 for none. It ends when unused, because the last bytes are no
+ * message.
  */
 static int answer(struct message_input *in, struct ibv_qp *qp)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whatever bytes another process shows as its ledger: looking at them ends, stays within, and what
- * is told of them are lines of text.
+ * Another process shows arbitrary bytes as its shared statistics. A reader ends, stays within
+ * the bytes, and reports lines of text.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void tell_all(void)
 	free(text);
 }
 
-/* The first byte says what of the head is right; slots may come right, too. */
+/* The first byte selects the valid parts of the head; slots may be valid too. */
 static void fill(const uint8_t *data, size_t size)
 {
 	uint8_t right = *data;

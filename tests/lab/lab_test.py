@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""weir lab, as a user meets it.
+"""Run weir lab as a user does.
 
-  lab_test.py WEIR
+lab_test.py WEIR
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ import unittest
 import record
 
 WEIR = os.path.abspath(sys.argv.pop(1))
-# Who is started in the background by a shell ignores interrupts, and so do its children.
+# A shell's background job ignores interrupts, and so do its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -147,7 +147,7 @@ class Lab(unittest.TestCase):
         self.assertEqual(first["base_mops"], asleep["mops"])
         self.assertAlmostEqual(first["gain"] * asleep["mops"], awake["mops"])
         self.assertEqual((asleep["binds"], asleep["binds_then"]), (["sleeping"], awake["binds"]))
-        # Of the others each is what it is for who polls busily from the beginning, and of that run's rate.
+        # Every other limit is the busy poller's, relative to the rate of that run.
         self.assertEqual(others, [limit for limit in awake["limits"] if limit["name"] != "sleeping"])
         self.assertEqual({(limit["polling"], limit["base_mops"]) for limit in others}, {("busy", awake["mops"])})
         gains = {limit["name"]: limit["gain"] for limit in others}
@@ -248,7 +248,7 @@ class Lab(unittest.TestCase):
         self.assertIn("weir lab: trying window", said)
 
     def test_a_large_memory_of_the_donor_takes_no_longer(self):
-        # Of 64 GB the NIC has the translations of a part: most of what is asked for is missed, from the first request on.
+        # The NIC holds translations for a part of 64 GB: most requests miss from the first on.
         asked = ("what-if", "--pattern", "random", "--polling", "busy", "--profile", "cx3", "--json", "--quiet", "--region")
         done = lab(*asked, "64G")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -335,7 +335,7 @@ class Report(unittest.TestCase):
     def test_the_page_has_every_figure_and_calls_nothing_measured(self):
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder, "page.html")
-            # What calibrate prints takes a minute; the page is the same otherwise.
+            # calibrate takes a minute; without its part the page is the same.
             done = lab(*record.REPORT, str(page))
             self.assertEqual(done.returncode, 0, done.stderr)
             text = page.read_text()
@@ -400,11 +400,13 @@ class Report(unittest.TestCase):
         self.assertTrue(said.endswith(f", sources {elsewhere['sources']}\n"), said)
 
     def test_what_if_runs_for_as_long_as_a_workload_needs(self):
-        # Much under way, and a registration each among what is tried: in a millisecond nothing would be done.
+        # Many requests in flight, and variants with a registration for each: in a millisecond
+        # none would finish.
         done = lab("what-if", "--depth", "128", "--region", "1M", "--polling", "busy", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["best"]["settings"]["mr"], "pre")
-        # Nothing is counted that was put on the link before: more than it carries beside its headers.
+        # Bytes put on the link before the start do not count, or the sum would exceed the
+        # link's rate.
         done = lab("what-if", "--threads", "2", "--depth", "256", "--region", "1M", "--mr", "user", "--polling", "busy",
                    "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -423,7 +425,7 @@ class Report(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr)
         self.assertIn(", 0 not spoken of.", done.stdout)
         explained, unknown = map(int, re.search(r"(\d+) explained, (\d+) of unknown cause", done.stdout).groups())
-        # Of each series, what is marked, and a fall that is not where it should be.
+        # In each series: the marked points, and a drop at the wrong place.
         wrong = {"Why it is off:": 0, "Why it is off is not known:": 0}
         for series in done.stdout.split("\n### ")[1:]:
             off = series.count("| more than ") + series.count(": not within one step")

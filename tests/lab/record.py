@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The same seed gives the same bytes on two machines: the one where this was recorded is the first.
+"""Check that a seed gives the same bytes on two machines; the first is where the record was made.
 
-  record.py WEIR     records what these sources give, in record.json beside this file
+record.py WEIR     records the digests of these sources in record.json beside this file
 
-What was recorded holds for the sources that it names. Others may give other bytes, so that nothing is
-compared until it is recorded anew.
+A record is valid only for the sources named in it. Other sources may give other bytes, so
+nothing is compared until a new record is made.
 """
 
 import json
@@ -25,17 +25,17 @@ REPORT = ("report", "--seeds", "1", "--no-calibration", "-q", "-o")
 
 
 def hunts(said):
-    """The digest in what `weir lab hunt` said."""
+    """Return the digest in the output of `weir lab hunt`."""
     return re.search(r"digest (\w+)", said)[1]
 
 
 def figures(page):
-    """By figure, the digest that its section of the page has."""
+    """Return, for each figure, the digest in its section of the page."""
     return dict(re.findall(r'<h2 id="([\w-]+)">(?:(?!<h2).)*?Digest (\w{16})<', page, re.DOTALL))
 
 
 def recorded():
-    """What these sources gave where they were recorded, or None: it was of others."""
+    """Return the record of these sources, or None if the record is of other sources."""
     record = json.loads(FILE.read_text(encoding="ascii"))
     return record if record["sources"] == stamp.digest() else None
 

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The protocol of core/base/inbox.h, in every interleaving of three threads that submit and one
- * that polls. Each line is one atomic step, in the one order that the operations of
+ * The protocol of core/base/inbox.h, in every interleaving of three submitting threads and a
+ * poller. Each line is one atomic step, in the one order that the operations of
  * core/base/inbox.c have on their word.
  *
- * What must hold at the end of every run (and no run may hang or go round for ever):
+ * What must hold at the end of every run, and no run may hang or loop for ever:
  *  - each request was taken once, those of one thread in order;
- *  - each has been posted: nobody's request was left lying when all had returned.
+ *  - each request was posted: none was left when all threads had returned.
  *
- * pml.py runs it, also with each of these planted, which it must find:
- *   -DLOOKS_BEFORE_UNLOCK   the look at the inbox comes before the lock is given back
+ * pml.py checks the model, and must find each of these planted bugs:
+ *   -DLOOKS_BEFORE_UNLOCK   the inbox is checked before the unlock
  *   -DTAKES_IN_TWO_STEPS    reads the list, then empties it
  *   -DPUSHES_IN_TWO_STEPS   reads the head, then replaces whatever is there
- *   -DFORGETS_THE_REST      goes away after one chain
- *   -DPOLLER_DOES_NOT_LOOK  whoever polls only unlocks
+ *   -DFORGETS_THE_REST      leaves after one chain
+ *   -DPOLLER_DOES_NOT_LOOK  the poller only unlocks
  *   -DSERVES_NEWEST_FIRST    serves the newest first
  */
-#define RETURNS 4 /* three threads that submit, and the poller */
+#define RETURNS 4 /* three submitting threads and the poller */
 #define REQUESTS 4 /* the first two by one thread, one after the other */
 #define NONE 255
 
 byte newest = NONE;	 /* the inbox */
-byte older[REQUESTS];	 /* the list's links: of each, the one pushed before it */
+byte older[REQUESTS];	 /* links of the list: the request pushed before */
 bool locked;
 
 bool taken[REQUESTS];
 byte ready, posted;	 /* in the engines; guarded by the lock */
-byte returned;		 /* threads that have no more to do */
+byte returned;		 /* threads that have finished */
 
 inline push(request)
 {
@@ -53,7 +53,7 @@ inline submit_one(request)
 	ready++
 }
 
-/* Only the holder of the lock sees the list once it is out, so turning it is one step. */
+/* Only the holder of the lock sees the list after taking it, so reversing the list is one step. */
 inline take()
 {
 #ifdef TAKES_IN_TWO_STEPS
@@ -133,7 +133,7 @@ proctype submitter(byte first, last)
 	returned++
 }
 
-/* One that holds the lock for a reason of its own, and waits for it if it must. */
+/* A thread that takes the lock for its own reason, and waits if necessary. */
 proctype poller()
 {
 	byte old, next, swap;

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The protocol of lib/mux/remote/idle.c, in every interleaving of two muxes that both connect, twice, and both want
- * their node to end whenever they have no connection. What is said of connections goes by another lane than
- * what is said of the end, so either overtakes the other; and so does the news that the queue pairs are gone.
+ * The protocol of lib/mux/remote/idle.c, in every interleaving of two muxes. Both connect
+ * twice, and both want to end their remote whenever it has no connection. Messages on
+ * connections and messages on the end use different QPs, so either may overtake the other. So
+ * may the news that the queue pairs are gone.
  *
- * What must hold: no OPEN comes to an end that has agreed to leave; no queue pairs go while somebody waits for
- * an answer by them, nor, by who hears LEFT, while a connection is left to him; and all connects are served
- * in the end, by that node or by another, and that node ends.
+ * What must hold:
+ *  - no OPEN reaches an end that has agreed to leave;
+ *  - no queue pairs go while an end waits for an answer on them;
+ *  - the end that receives LEFT keeps the queue pairs while it has a connection;
+ *  - all connects are served in the end, by this remote or another, and this remote ends.
  *
- * pml.py runs it, also with each of these planted, which it must find:
- *   -DCONNECTS_WHILE_ASKED  who has asked does not wait for the answer before he connects
- *   -DLEAVES_OTHERS_ALONE   who is asked says LEFT, whatever there is
- *   -DCONNECTS_AFTER_LEFT   who has said LEFT still connects by that node
- *   -DCROSSING_IS_NO_ANSWER who has asked does not take LEAVE for an answer
- *   -DPARTS_AT_ONCE         who hears LEFT does not wait for the last FIN
+ * pml.py checks the model, and must find each of these planted bugs:
+ *   -DCONNECTS_WHILE_ASKED  an end that has asked connects before the answer
+ *   -DLEAVES_OTHERS_ALONE   an end that is asked says LEFT whatever its state
+ *   -DCONNECTS_AFTER_LEFT   an end that has said LEFT still connects by this remote
+ *   -DCROSSING_IS_NO_ANSWER an end that has asked does not take LEAVE for an answer
+ *   -DPARTS_AT_ONCE         an end that receives LEFT does not wait for the last FIN
  */
 #define CONNECTS 2 /* of either end */
 
@@ -26,7 +29,7 @@ mtype state[2] = HERE;
 byte conns[2];	/* known to end i */
 byte asking[2]; /* of these, its own, unanswered */
 byte wants[2] = CONNECTS;
-bool said[2];	/* it has said LEFT, and leaves the end of the queue pairs to the other */
+bool said[2];	/* said LEFT, and leaves the end of the queue pairs to the other end */
 bool over[2];	/* its queue pairs are gone */
 
 inline connects()
@@ -68,7 +71,7 @@ proctype mux(byte me)
 	mtype word;
 
 	do
-	/* Connects. */
+	/* Connect. */
 	:: atomic { wants[me] > 0 && !over[me] && (state[me] == HERE
 #ifdef CONNECTS_WHILE_ASKED
 		    || state[me] == ASKED
@@ -77,27 +80,31 @@ proctype mux(byte me)
 		    || said[me]
 #endif
 		    ) -> connects() }
-	:: atomic { wants[me] > 0 && (over[me] || state[me] == GONE) -> wants[me]-- } /* dials anew */
+	/* dial again */
+	:: atomic { wants[me] > 0 && (over[me] || state[me] == GONE) -> wants[me]-- }
 
-	/* The life of a connection: who was connected to closes first. */
+	/* The life of a connection: the accepting end closes first. */
 	:: atomic { !over[me] && streams[me]?[OPEN] -> streams[me]?OPEN;
 		    assert(state[me] != GONE); conns[me]++; streams[you]!FIN }
 	:: atomic { !over[me] && streams[me]?[FIN] -> streams[me]?FIN;
 		    asking[me]--; streams[you]!FIN_TOO; conns[me]-- }
 	:: atomic { !over[me] && streams[me]?[FIN_TOO] -> streams[me]?FIN_TOO; conns[me]-- }
 
-	/* Nobody is there for long enough. */
+	/* No connection for long enough. */
 	:: atomic { !over[me] && state[me] == HERE && conns[me] == 0 ->
 		    state[me] = ASKED; words[you]!LEAVE }
 	:: atomic { !over[me] && words[me]?[_] -> words[me]?word; hears() }
 
-	/* It breaks the queue pairs: who has heard LEFT; who has said it only when he is tired of waiting. */
+	/*
+	 * Break the queue pairs: after receiving LEFT; after saying LEFT only when tired of
+	 * waiting.
+	 */
 	:: atomic { !over[me] && state[me] == GONE && (said[me] || conns[me] == 0
 #ifdef PARTS_AT_ONCE
 		    || true
 #endif
 		    ) -> assert(asking[me] == 0 && conns[me] == 0); over[me] = true }
-	/* They are broken over there. */
+	/* The other end has broken the queue pairs. */
 	:: atomic { !over[me] && over[you] -> assert(asking[me] == 0); over[me] = true }
 	:: atomic { over[me] && wants[me] == 0 -> break }
 	od

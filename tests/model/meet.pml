@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How two muxes come to have one node between them (lib/mux/remote/dedup.c), in every interleaving: either dials
- * the other twice, by two addresses, all four at once; and mux 1 may have a node that mux 0 has lost. Mux 0
- * has the lower id. A session is a first lane on which both ends have proven themselves.
+ * Two muxes agree on one remote between them (lib/mux/remote/dedup.c), in every interleaving.
+ * Each dials the other twice, by two addresses, all four at once. Mux 1 may have a remote that
+ * mux 0 has lost. Mux 0 has the lower id. A session is a first QP on which both ends have
+ * proven themselves.
  *
- * What must hold: whoever connects does so by a session that both ends have, and that neither drops; and in
- * the end both have the same one, and no other that they both have.
+ * What must hold: every connection uses a session that both ends have and neither drops. At the
+ * end both have exactly one session in common.
  *
- * pml.py runs it, also with each of these planted, which it must find:
- *   -DBOTH_KEEP		when both have dialled at once, either keeps its own
- *   -DBOTH_YIELD		or either takes the other's
- *   -DYIELDS_TO_THE_DEAD	who yields does so to a node, too, by which it had heard of the other before it proved
- *				itself: of which the other would know, if it had not lost it
- *   -DNEVER_WAITS		who is told that he is known by a session on which he is to be welcomed only now
- *				takes that for one that he has lost
- *   -DNEVER_SAYS_SO		who has lost a session does not say so
- *   -DKNOWS_NOBODY		who is connected to does not look whether he has a node already
+ * pml.py checks the model, and must find each of these planted bugs:
+ *   -DBOTH_KEEP            when both have dialled at once, each keeps its own session
+ *   -DBOTH_YIELD           or each takes the other's
+ *   -DYIELDS_TO_THE_DEAD   a yielding end also yields to a remote heard of before the proof; the
+ *                          peer has lost that remote
+ *   -DNEVER_WAITS          an end is told that the peer knows it by a session still waiting for
+ *                          its welcome, and takes that session for a lost one
+ *   -DNEVER_SAYS_SO        an end that has lost a session does not say so
+ *   -DKNOWS_NOBODY         the accepting end does not check whether it already has a remote
  */
 #define DIALS 4
-#define LOST 13 /* the session that mux 0, who dialled it, has lost */
-#define SESSIONS 14 /* of each dial, one for each time that it tries: 1 to 12 */
+#define LOST 13 /* the session dialled and lost by mux 0 */
+#define SESSIONS 14 /* one for each try of each dial: 1 to 12 */
 #define OF(end, s) ((end) * SESSIONS + (s))
 #define DIALLER(s) (((s) - 1) % DIALS / 2)
 #define TWIN(k) ((k) / 2 * 2 + 1 - (k) % 2)
 
-bool there[2 * SESSIONS]; /* whether that end has it */
-bool heard[2 * SESSIONS]; /* whether something has come by it */
-bool before[DIALS * SESSIONS]; /* whether that was so when that dial proved itself */
+bool there[2 * SESSIONS]; /* whether that end has the session */
+bool heard[2 * SESSIONS]; /* whether that end has received anything by the session */
+bool before[DIALS * SESSIONS]; /* the value of heard when the dial proved itself */
 bool used[SESSIONS];	  /* by a connection */
 bool awaits[DIALS];	  /* proven, and waits for the welcome */
 byte served;
 
-chan proofs[DIALS] = [1] of { byte, byte };   /* session, and which has ended */
-chan welcomes[DIALS] = [1] of { bool, byte }; /* whether it is known; session */
+chan proofs[DIALS] = [1] of { byte, byte };   /* session, and the session that has ended */
+chan welcomes[DIALS] = [1] of { bool, byte }; /* whether the session is known; session */
 chan opens[2] = [DIALS] of { byte };	      /* to that end, by that session */
-chan lost[2] = [SESSIONS] of { byte };	      /* that end hears that the other has dropped it */
+/* that end learns that the other has dropped the session */
+chan lost[2] = [SESSIONS] of { byte };
 
 inline drop(end, s)
 {
@@ -43,7 +45,10 @@ inline drop(end, s)
 	lost[1 - end]!s
 }
 
-/* Which session @end has with the other, 0: none; of several one that the lower id dialled. */
+/*
+ * The session that @end has with the other, 0: none. Among several, one dialled by the lower
+ * id.
+ */
 inline find(end)
 {
 	found = 0;
@@ -129,8 +134,8 @@ proctype dialer(byte k)
 }
 
 /*
- * What comes by a session, and the news that it is no more. Nothing comes before the welcome: a lane keeps
- * its order, and a further one is refused for now while a welcome is out.
+ * Messages of a session, and the news of its end. Nothing comes before the welcome: a QP keeps
+ * its order, and a further QP is refused while a welcome is in flight.
  */
 #define IS_WELCOMED(end, s) (DIALLER(s) != (end) || !awaits[((s) - 1) % DIALS])
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Checks a model in every interleaving, and that each bug planted in it is found.
+"""Check a model in every interleaving, and check that each planted bug is found.
 
-  pml.py MODEL CHECK[,...] CC...
+pml.py MODEL CHECK[,...] CC...
 
-CHECK is safety: what the model asserts, and that no run hangs; or endless: no run goes round for ever,
-which a model that may poll does not promise. A bug is what the model's head calls -DBUG.
+CHECK is safety: the model's assertions hold and no run hangs; or endless: no run loops for
+ever, which a model that polls does not promise. Each -DBUG in the model's head comment is a
+bug.
 """
 
 import pathlib
@@ -17,12 +18,12 @@ import tempfile
 
 
 def check(model, cc, flags, folder):
-    """The errors that spin found, and the states it saw."""
+    """Return spin's number of errors and of states."""
     pan = str(pathlib.Path(folder) / "pan")
     subprocess.run(["spin", *flags.get("spin", []), "-a", model], cwd=folder, check=True)
     subprocess.run([*cc, flags.get("speed", "-O2"), "-w", "-DCOLLAPSE", *flags["compile"], "-o", pan,
                     "pan.c"], cwd=folder, check=True)
-    # A search cut short would find nothing, too.
+    # An incomplete search would find nothing either.
     said = subprocess.run([pan, "-m100000", *flags["run"]], cwd=folder, check=True,
                           capture_output=True, text=True).stdout
     if "max search depth too small" in said or "out of memory" in said:
@@ -50,7 +51,7 @@ def main(model, checks, cc):
             if errors:
                 wrong.append(name)
         for bug in sorted(set(re.findall(r"-D([A-Z_]+)", model.read_text()))):
-            # Most are found so soon that compiling well would take longer.
+            # Most bugs are found so soon that optimising would take longer.
             errors, _ = check(model, cc, {**SAFETY, "spin": [f"-D{bug}"], "speed": "-O0"}, folder)
             print(f"{'found ' if errors else 'MISSED'} {bug}", flush=True)
             if not errors:

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The protocol of lib/mux/tx/combine.c, in every interleaving of a worker, two threads that leave news and
- * serve, one that only leaves news, since it has a lock, and a device that takes its time. Each line is one
- * atomic step.
+ * The protocol of lib/mux/tx/combine.c, in every interleaving. A worker, two threads that leave
+ * news and serve, a thread that only leaves news because it holds a lock, and a slow device.
+ * Each line is one atomic step.
  *
- * What must hold: all that was left is done in the end, and so the worker does not sleep for ever beside
- * news, or beside a completion that nobody has seen.
+ * What must hold: all news is served in the end. So the worker never sleeps for ever beside
+ * news or beside an unseen completion.
  *
- * pml.py runs it, also with each of these planted, which it must find:
- *   -DLOOKS_BEFORE_STOP     the worker looks at the inbox, and then lets others serve
- *   -DSLEEPS_UNSAID         it says that it sleeps after its last look
- *   -DARMS_LATE             it looks for completions, and then arms
- *   -DNEVER_LOOKS_AGAIN     who stands in stops, and goes
- *   -DKEEPS_THE_REST        who stands in tells nobody of what is in flight
- *   -DNEWS_WAKES_NOBODY     who leaves news counts on who serves, even if nobody does
- *   -DSLEEPS_TOO_LONG       how long it sleeps the worker has from when it last worked
+ * pml.py checks the model, and must find each of these planted bugs:
+ *   -DLOOKS_BEFORE_STOP     the worker checks the inbox, and then lets others serve
+ *   -DSLEEPS_UNSAID         the worker announces its sleep after its last check
+ *   -DARMS_LATE             the worker polls for completions, and then arms
+ *   -DNEVER_LOOKS_AGAIN     a stand-in stops, and goes without another check
+ *   -DKEEPS_THE_REST        a stand-in tells no thread of work in flight
+ *   -DNEWS_WAKES_NOBODY     a thread that leaves news counts on a server, even without one
+ *   -DSLEEPS_TOO_LONG       the worker derives its sleep from the time of its own last work
  */
 #define NEWS 3 /* one of each thread */
 
 byte inbox, finished;
-byte posted;	 /* as the node counts; guarded by serving */
+byte posted;	 /* as the remote counts; guarded by serving */
 byte flying;	 /* of these, on the device */
 byte cqes;	 /* of these, completed and not seen */
 bool armed;	 /* the CQ */
-bool is_armed;	 /* as the node knows: armed, and the event has not been taken */
+bool is_armed;	 /* as the remote knows: armed, and the event not taken */
 bool event, bell, asleep, serving;
-byte early;	 /* has to wait until it is time; guarded by serving */
-bool time;	 /* it is */
-bool alarm;	 /* the worker, if it sleeps, rises then; guarded by serving */
+byte early;	 /* news that must wait for the time; guarded by serving */
+bool time;	 /* the time has come */
+bool alarm;	 /* a sleeping worker wakes then; guarded by serving */
 
 inline wake()
 {
@@ -39,7 +39,7 @@ inline take_completions()
 	d_step { any = any || cqes > 0; finished = finished + cqes; posted = posted - cqes; cqes = 0 }
 }
 
-/* Once more: completions, and what is in the inbox is posted. */
+/* Handle completions once more, and post the inbox. */
 inline work()
 {
 	any = false;

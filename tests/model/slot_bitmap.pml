@@ -1,50 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The protocol of core/slots/slot_bitmap.h, and how lib/exchange/wait.c waits by it, in every interleaving of two
- * ends and the two directions of their connection. A direction carries out what its end has posted,
- * in order; a look reads one bit at a time. Messages are as many as make each slot go round.
+ * The protocol of core/slots/slot_bitmap.h, and the waiting of lib/exchange/wait.c, in every
+ * interleaving of two ends and both directions of their connection. A direction carries out the
+ * posts of its end in order; a read takes one bit at a time. There are enough messages to use
+ * each slot more than once.
  *
  * What must hold at the end of every run, and no run may hang:
- *  - each message was taken once, out of a slot that had all of it;
- *  - nothing was written to a slot whose message had not been taken.
- * An end that sleeps has rung, and has looked since: it goes on when it is woken, or has been told of as
- * many messages as its ring allows, and only then.
+ *  - each message was taken once, from a slot that had all of it;
+ *  - no slot was written before its message had been taken.
  *
- * pml.py runs it, also with each of these planted, which it must find:
- *   -DFLIPS_WHEN_POSTED     a bit is flipped before it is known that the data is there
- *   -DCOVERS_WHAT_FOLLOWS   a look that is back tells of writes that were posted behind it
- *   -DLOOKS_PASS_WRITES     the connection carries out a look before the write that it follows
+ * A sleeping end has requested a notification, and has read the bits since. It resumes only
+ * when woken, or after as many notified messages as its request allows.
+ *
+ * pml.py checks the model, and must find each of these planted bugs:
+ *   -DFLIPS_WHEN_POSTED     a bit is flipped before the data is known to be there
+ *   -DCOVERS_WHAT_FOLLOWS   a completed read covers writes posted behind it
+ *   -DLOOKS_PASS_WRITES     the connection carries out a read before the write ahead of it
  *   -DRELEASES_FIRST        a slot is given back, and then read
- *   -DRINGS_ONLY            who goes to sleep rings, and does not look again
- *   -DLOOKS_THEN_RINGS      the look does not follow the ring
- *   -DANSWERS_FIRST         the bell is read, and then the bits are flipped
- *   -DSLEEPER_STAYS_RUNG    who is woken takes it that its peer knows of it still
- *   -DTELLS_BY_BITS_TOO     what is told of flips the bit that the peer reads
- *   -DTELLS_COUNT_AS_SEEN   who is told takes it that it has seen the bit flipped
- *   -DTELLS_ARE_NOT_COUNTED who was told of all that its ring allows sleeps on
- *   -DTELLS_LAND_LATE       the immediate is heard before the data is there
- *   -DTELLS_ARE_SHOWN_TOO   a look under way shows what was told of meanwhile
+ *   -DRINGS_ONLY            an end going to sleep requests, and does not read again
+ *   -DLOOKS_THEN_RINGS      the read does not follow the request
+ *   -DANSWERS_FIRST         the request is read, and then the bits are flipped
+ *   -DSLEEPER_STAYS_RUNG    a woken end assumes that its peer still knows the request
+ *   -DTELLS_BY_BITS_TOO     a notified slot also flips the bit that the peer reads
+ *   -DTELLS_COUNT_AS_SEEN   a notified end assumes that it has seen the bit flipped
+ *   -DTELLS_ARE_NOT_COUNTED an end sleeps on after all notifications that its request allows
+ *   -DTELLS_LAND_LATE       the immediate arrives before the data
+ *   -DTELLS_ARE_SHOWN_TOO   a read in flight shows slots notified meanwhile
  */
 #define SLOTS 2
 #define MESSAGES 4
 #define DEPTH 3 /* posted and not carried out */
-#define TELLS 2 /* that a ring allows */
+#define TELLS 2 /* allowed by one request */
 
 mtype = { WRITE, LOOK, BELL, WAKE, TELL };
 
-/* What an end has posted: a slot and a message of a WRITE. */
+/* Posts of an end: slot and message of a WRITE. */
 chan sends = [DEPTH] of { mtype, byte, byte, bool };
 chan asks = [DEPTH] of { mtype, byte };
-chan tells = [TELLS] of { byte, bool }; /* immediates that were not heard yet: of a slot, of both */
+chan tells = [TELLS] of { byte, bool }; /* immediates not handled yet: of a slot, of both */
 
-/* Memory of the end that sends: its bits, its copy of the peer's, what its look has seen. */
+/* Memory of the sending end: its bits, its copy of the peer's bits, the bits seen by its read. */
 bit out_bits[SLOTS], out_seen[SLOTS], out_fresh[SLOTS];
 bit out_told[SLOTS];
 bool going[SLOTS], covered[SLOTS], out_bell, out_back, out_looking;
 byte out_bell_tells;
 byte out_wakes;
 
-/* Memory of the end that receives: the mirror holds a message's number, or 0. */
+/* Memory of the receiving end: the mirror holds a message's number, or 0. */
 bit in_bits[SLOTS], in_seen[SLOTS], in_fresh[SLOTS], in_told[SLOTS];
 byte mirror[SLOTS];
 bool in_bell, in_back, in_looking;
@@ -109,7 +111,10 @@ inline put(s)
 #endif
 }
 
-/* Who waits is told, of what was put before, too; and the last time that is all it hears. */
+/*
+ * A waiting end is notified, also of earlier slots; the last notification allowed is all that
+ * it gets.
+ */
 inline tell(s)
 {
 	sends!TELL, s, next, going[1 - s];
@@ -158,7 +163,7 @@ inline wake_the_receiver()
 	fi
 }
 
-/* A peer may flip only what it has. */
+/* A peer may flip only the bits of slots that it has. */
 inline free_one(s)
 {
 	assert(out_fresh[s] == out_seen[s] || is_full(s));
@@ -217,7 +222,7 @@ active proctype sender()
 	:: is_any_going && !out_looking -> out_look()
 	:: out_back -> out_looked()
 	:: out_wakes -> atomic { out_wakes--; rung = false }
-	/* Out of room: rings, and looks; when that is in vain, it sleeps. */
+	/* Out of room: request, and read; if nothing is free, sleep. */
 	:: next <= MESSAGES && !is_any_free && !is_any_going && !out_looking && !rung ->
 		rung = true;
 		sends!BELL, 0, 0, false;
@@ -241,7 +246,7 @@ inline take(s)
 	}
 }
 
-/* Read where it lies, given back. */
+/* Read in place, then give back. */
 inline use(s)
 {
 #ifdef RELEASES_FIRST

@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How a completion queue learns where to look: softnic/cq/ready_list.h, with the arm of softnic/cq/doorbell.h,
- * in every interleaving of two that complete, one of whom may be killed at any step, and a program
- * that polls, has room for one completion, and sleeps without looking again once it has armed. Each
- * line is one atomic step, in the one order that the operations there have on their words.
+ * The ready list of a completion queue: softnic/cq/ready_list.h, with the arm of
+ * softnic/cq/doorbell.h, in every interleaving. Two completers, one of which may be killed at
+ * any step. A program polls, has room for one completion, and sleeps without another poll once
+ * armed. Each line is one atomic step, in the one order that the operations there have on their
+ * words.
  *
  * What must hold whenever nothing more happens:
- *  - all that was completed has been taken.
+ *  - all completions have been taken.
  *
- * pml.py runs it, also with each of these planted, which it must find:
- *   -DRINGS_BEFORE_MARKING   the arrivals are added to before the bit is set
+ * pml.py checks the model, and must find each of these planted bugs:
+ *   -DRINGS_BEFORE_MARKING   the arrivals are incremented before the bit is set
  *   -DMARKS_BEFORE_STORING   the bit is set before the completion is there
  *   -DTAKES_BITS_FIRST       a poll takes the bits, then reads the arrivals
  *   -DTAKES_IN_TWO_STEPS     reads a bit, then clears it
- *   -DCLEARS_AFTER_LOOKING   looks, then clears the bit
- *   -DFORGETS_THE_REST       what there was no room for is not looked at again
- *   -DHEARS_TOO_MUCH         takes for heard what arrived meanwhile
- *   -DARMS_TOO_LATE          looks for news, then arms
- *   -DDEATH_MARKS_NOTHING    when one is killed the arrivals are added to, and no bit is set
+ *   -DCLEARS_AFTER_LOOKING   polls, then clears the bit
+ *   -DFORGETS_THE_REST       completions without room are not polled again
+ *   -DHEARS_TOO_MUCH         counts later arrivals as handled
+ *   -DARMS_TOO_LATE          checks for news, then arms
+ *   -DDEATH_MARKS_NOTHING    on a death the arrivals are incremented, and no bit is set
  */
 #define SOURCES 2
 
-/* Each has a bell of its own. Their arms are one here, as the first event ends all. */
+/*
+ * Each completer has a doorbell of its own. Their arms are one here, because the first event
+ * ends all.
+ */
 byte stored[SOURCES], taken[SOURCES];
 bool marked[SOURCES];
 byte arrivals[SOURCES], seen[SOURCES];
 bool armed, event;
 
-bool ready[SOURCES];	/* the queue's list, which the poller alone touches */
+bool ready[SOURCES];	/* the queue's list, touched only by the poller */
 
 inline ring(bell)
 {
@@ -38,7 +42,7 @@ inline ring(bell)
 	fi
 }
 
-/* Killed, it is the engine that marks and rings once more. */
+/* If the completer is killed, the engine marks and rings once more. */
 proctype completer(byte me, each; bool may_die)
 {
 	byte n;
@@ -115,7 +119,7 @@ inline hear()
 	heard[1] = arrivals[1]
 }
 
-/* One source, if there is room: it stays in the list when it may have more. */
+/* Poll a source, if there is room; it stays in the list if it may have more. */
 inline look(at)
 {
 	if

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The same run is the same bytes, whoever compiled it, and however: the simulator and the hunt are built
-once more, by the other compiler, without optimisation.
+"""Check that a run gives the same bytes from every compiler and optimisation level. The test
+builds the simulator and the hunt again, with the other compiler and without optimisation.
 
-  builds_test.py ROOT WEIR_SIM HUNT OTHER_CC
+builds_test.py ROOT WEIR_SIM HUNT OTHER_CC
 """
 
 import concurrent.futures

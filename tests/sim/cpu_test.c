@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Threads, cores, locks, interrupts and verbs' cost, against arithmetic by hand. */
+/* Threads, cores, locks, interrupts and the cost of verbs, against results computed by hand. */
 #include "tests/support/nic_bench.h"
 
 struct cpu_worker {
@@ -136,7 +136,7 @@ static void spin(void *arg)
 	w->done_ns = now_ns(w);
 }
 
-/* The spinner has the core from 0 to 100, and again from 200 on; it is poked at 150. */
+/* The spinner has the core from 0 to 100, and again from 200 on; the wake-up comes at 150. */
 static void who_spins_keeps_the_core_but_for_the_quantum(void **state)
 {
 	struct nic_bench *b = *state;
@@ -287,7 +287,7 @@ static void post_two(void *arg)
 	w->ran_ns = now_ns(w);
 	assert_int_equal(sim_post_send(thread_of(w), &w->b->device, &w->b->near[0], wrs + 1, 1), 1);
 	w->done_ns = now_ns(w);
-	sim_thread_sleep(thread_of(w), SIM_NEVER); /* the pieces live here */
+	sim_thread_sleep(thread_of(w), SIM_NEVER); /* the pieces live on this stack */
 }
 
 static void a_chain_costs_one_doorbell(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Weir's core under simulated threads, against a memory that knows no time: each request takes
- * effect there when it is submitted. What a read brings must be what it would have brought there,
- * whatever was merged, cut, chained and sent over whichever channel.
+ * The core under simulated threads, against a memory without time, where each request takes
+ * effect at submit. A read must return the same as that memory, however requests were merged,
+ * fragmented, chained and spread over channels.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,8 +48,8 @@ struct engine_host_run {
 };
 
 /*
- * A message takes effect in the server's memory. PCIe is fast here, so that a write lands before
- * its confirmation frees the description of where its bytes are.
+ * A message takes effect in the server's memory. PCIe is fast here: a write lands before its
+ * completion frees the description of its bytes.
  */
 static void execute(void *arg, const struct sim_wr *wr)
 {

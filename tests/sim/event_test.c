@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Virtual time: what happens when, and that nothing else decides it. */
+/* Virtual time alone decides when events happen. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ static void happens_in_the_order_of_time_then_of_scheduling(void **state)
 			     seen[i - 1]->number < seen[i]->number));
 }
 
-/* Against the plainest of schedules: look at all, each time. */
+/* Against the simplest schedule, a linear search. */
 static void moved_and_cancelled_ones_happen_as_in_a_plain_list(void **state)
 {
 	static struct thing things[200];
@@ -106,7 +106,10 @@ static struct thing plain[60];
 static struct sim_rng moves;
 static int nr_moves;
 
-/* Looks at all: whether another is due before this one is, or as soon and scheduled earlier. */
+/*
+ * Search all events: whether another is due earlier, or at the same time and was scheduled
+ * earlier.
+ */
 static bool comes_before_all_others(const struct thing *thing)
 {
 	int i;
@@ -125,7 +128,7 @@ static void move(struct thing *thing)
 	sim_clock_at(&clock_, &thing->event, thing->at_ps);
 }
 
-/* While it happens nothing else waits for its turn at the same place: see event.c. */
+/* During the event, nothing else waits for the same time: see event.c. */
 static void change_others(struct sim_event *event)
 {
 	struct thing *thing = (struct thing *)event;
@@ -175,7 +178,7 @@ static void time_is_skipped_only_when_nothing_is_due(void **state)
 	struct thing thing = { { note, 0 }, 10, 0 };
 
 	(void)state;
-	assert_false(sim_clock_skip(&clock_, 1)); /* it does not run */
+	assert_false(sim_clock_skip(&clock_, 1)); /* the clock does not run */
 	clock_.until_ps = 1000;
 	sim_clock_at(&clock_, &thing.event, 10);
 	assert_true(sim_clock_skip(&clock_, 9));
@@ -206,7 +209,7 @@ static void streams_depend_on_seed_purpose_and_number_only(void **state)
 	}
 }
 
-/* Fixed for good: a figure that was published can be computed again. */
+/* Fixed, so that published figures can be computed again. */
 static void the_numbers_are_the_same_on_every_machine(void **state)
 {
 	struct sim_rng rng;

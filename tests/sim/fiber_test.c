@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Fibers: they go on where they left, and what they hold is theirs. */
+/* Fibers: each resumes where it left, with its own stack and registers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct walker {
 	double sum;
 };
 
-/* Deep, and with something on the stack at each level that must be there afterwards. */
+/* Recurse deeply, with data at each level that must survive. */
 static int descend(struct walker *w, int depth)
 {
 	char mine[200];
@@ -37,7 +37,7 @@ static int descend(struct walker *w, int depth)
 static void walk(void *arg)
 {
 	struct walker *w = arg;
-	double half = w->number + 0.5; /* in a register that must be kept, perhaps */
+	double half = w->number + 0.5; /* perhaps in a callee-saved register */
 
 	assert_int_equal((uintptr_t)__builtin_frame_address(0) % 16, 0);
 	descend(w, 20);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The hunt: it comes to an end, says the same twice, and finds what was planted.
+"""Check that the hunt ends, prints the same twice, and finds planted bugs.
 
-  hunt_test.py HUNT WEIR PLANTED...
+hunt_test.py HUNT WEIR PLANTED...
 """
 
 import subprocess

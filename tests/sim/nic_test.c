@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Each stage of the NIC alone, against arithmetic by hand. */
+/* Each stage of the NIC alone, against results computed by hand. */
 #include "tests/support/nic_bench.h"
 
 static struct sim_sge piece = { 0, 1 << 20, 7 };
@@ -23,7 +23,7 @@ static void post(struct nic_bench *b, int qp, enum sim_op op, uint32_t bytes, bo
 	sim_qp_ring(&b->near[qp], first, count, is_inline && count == 1);
 }
 
-/* When the completion number @nth, from 1, is there, ns. */
+/* The time of completion number @nth, from 1, in ns. */
 static uint64_t done_ns(struct nic_bench *b, uint32_t nth)
 {
 	sim_clock_run(&b->clock, b->clock.now_ps);
@@ -32,7 +32,7 @@ static uint64_t done_ns(struct nic_bench *b, uint32_t nth)
 	return b->clock.now_ps / NS;
 }
 
-/* What a byte takes on the fast parts is rounded away below. */
+/* The results round away the time of a byte on the fast parts. */
 static void an_inlined_write_takes_the_sum_of_its_stages(void **state)
 {
 	struct nic_bench *b = *state;
@@ -79,7 +79,7 @@ static void a_read_reads_memory_at_the_other_end(void **state)
 	b->profile.cqe_bytes = 64;
 	bench_begin(b);
 	post(b, 0, SIM_OP_READ, 300, false, 1);
-	/* doorbell, WQE, wire, data there, wire, data here with the CQE behind it */
+	/* doorbell, WQE, wire, remote data, wire, local data followed by the CQE */
 	assert_int_equal(done_ns(b, 1), 100 + 264 + 50 + 500 + 50 + 300 + 64 + 100);
 }
 
@@ -133,12 +133,12 @@ static void a_missing_context_delays_one_and_stalls_all(void **state)
 	b->profile.pus = 2;
 	bench_begin(b);
 	post(b, 0, SIM_OP_WRITE, 8, true, 1);
-	/* once here, once there; the answer finds it here */
+	/* one miss here, one there; the response hits */
 	assert_int_equal(done_ns(b, 1), 2 * 600);
 	assert_int_equal(b->nic[0].qpcs.misses + b->nic[1].qpcs.misses, 2);
 	post(b, 0, SIM_OP_WRITE, 8, true, 1);
 	assert_int_equal(done_ns(b, 2), 1200);
-	post(b, 2, SIM_OP_WRITE, 8, true, 1); /* misses, and holds up the other unit, too */
+	post(b, 2, SIM_OP_WRITE, 8, true, 1); /* misses, and stalls the other unit too */
 	post(b, 1, SIM_OP_WRITE, 8, true, 1);
 	assert_int_equal(done_ns(b, 3), 1200 + 2 * 600);
 	assert_int_equal(done_ns(b, 4), 1200 + 2 * 600 + 100);
@@ -173,7 +173,7 @@ static void so_many_reads_of_a_qp_are_under_way(void **state)
 	assert_int_equal(done_ns(b, 10), 3000);
 }
 
-/* 8 KB are read in 8192 ns; who comes in between has the next quantum. */
+/* 8 KB take 8192 ns to read; another message gets the next quantum. */
 static void a_small_message_waits_for_a_quantum_only(void **state)
 {
 	struct nic_bench *b = *state;
@@ -184,7 +184,7 @@ static void a_small_message_waits_for_a_quantum_only(void **state)
 	post(b, 4, SIM_OP_WRITE, 100, false, 1);
 	assert_int_equal(done_ns(b, 1), 64 + 64 + 4096 + 100);
 	assert_int_equal(b->send_cq.ring[0].id, 4);
-	assert_int_equal(done_ns(b, 2), 64 + 64 + 8192 + 100 + 1); /* the rest of its way */
+	assert_int_equal(done_ns(b, 2), 64 + 64 + 8192 + 100 + 1); /* the remaining stages */
 }
 
 static void the_higher_class_has_the_next_quantum(void **state)
@@ -195,7 +195,7 @@ static void the_higher_class_has_the_next_quantum(void **state)
 	b->profile.pcie_read_mbps = NS_PER_BYTE;
 	bench_begin(b);
 	for (i = 1; i <= 3; i++)
-		post(b, i, SIM_OP_WRITE, 4096, false, 1); /* lower and lower */
+		post(b, i, SIM_OP_WRITE, 4096, false, 1); /* lower each time */
 	sim_clock_run(&b->clock, 1000 * NS);
 	post(b, 4, SIM_OP_WRITE, 4096, false, 1); /* the highest */
 	done_ns(b, 4);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""weir-sim as a program: the same run is the same bytes, and bad settings are named.
+"""Run weir-sim as a program: the same run gives the same bytes, and errors name bad settings.
 
-  run_test.py WEIR_SIM PROFILES
+run_test.py WEIR_SIM PROFILES
 """
 
 import json
@@ -59,7 +59,7 @@ REFUSED = [
     ("trace=/nowhere", "/nowhere: No such file"),
 ]
 
-# A trace, and what is wrong in one.
+# A trace, and traces with errors.
 TRACE = "# two\nweir-trace 1 100 1\nR 8 1 0 0 0\nW 9 3 0 1 7\n"
 BAD_TRACES = [
     ("", "expected \"weir-trace 1 PAGES THREADS\""),
@@ -69,7 +69,7 @@ BAD_TRACES = [
     ("weir-trace 1 100 1\nR 1 0 0 0 0\n", ":2: PAGE and COUNT lie outside"),
 ]
 
-# What is wrong in a profile, after a good one.
+# Errors in a profile after a good line.
 BAD_LINES = [
     ("cores 4", "not of the form 'name = value'"),
     ("colour = 4", "there is no 'colour'"),
@@ -142,7 +142,7 @@ class Run(unittest.TestCase):
             file.flush()
             out = json.loads(run(f"driver=weir pattern=trace trace={file.name} merge=0 qps=2"))
         load = out["load"]
-        # One read of a page, and one write of three, by turns.
+        # One read of a page and one write of three pages, alternating.
         self.assertAlmostEqual(load["gbps"] / load["mops"], 2 * 4096 * 8 / 1000, delta=1)
 
     def test_what_was_touched_before_the_run_is_in_the_cache_as_after_a_long_one(self):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* cmocka wants these before it. */
+/* cmocka needs these headers first. */
 #ifndef WEIR_TESTS_SUPPORT_CMOCKA_ALL_H
 #define WEIR_TESTS_SUPPORT_CMOCKA_ALL_H
 

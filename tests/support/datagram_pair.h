@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Two ends of one process that send by UC or UD.
- */
+/* Two ends in one process that send by UC or UD. */
 #ifndef WEIR_TESTS_SUPPORT_DATAGRAM_PAIR_H
 #define WEIR_TESTS_SUPPORT_DATAGRAM_PAIR_H
 
@@ -9,7 +7,7 @@
 
 enum { QKEY = 0x11111111, GRH = 40, MTU = 4096 };
 
-/* Two ends of one type over one context and region; a sends to b. */
+/* Two ends of the same type over one context and region; a sends to b. */
 struct datagram_pair {
 	struct endpoint base, a, b;
 	struct ibv_ah *ah;
@@ -18,17 +16,17 @@ struct datagram_pair {
 void two_up(struct datagram_pair *t, enum ibv_qp_type type);
 void two_down(struct datagram_pair *t);
 
-/* One more end over the context and region of @base; with create flags. In the reset state. */
+/* Open another end over the context and region of @base, with create flags. In the reset state. */
 void endpoint_open_unreliable(struct endpoint *e, const struct endpoint *base,
 			      enum ibv_qp_type type, uint32_t flags);
 void to_init(struct endpoint *e);
 void to_init_at(struct endpoint *e, uint8_t port);
 void to_ready(struct endpoint *e, uint32_t dest_qpn);
 
-/* From own_address(). NULL if it cannot be had. */
+/* For own_address(). NULL on failure. */
 struct ibv_ah *make_ah(struct endpoint *e, const char *address);
 
-/* From a to b, to fill in further. */
+/* A datagram from a to b; the caller may complete the WR. */
 struct test_wr *datagram(struct test_wr *w, struct datagram_pair *t, uint32_t length);
 
 void assert_nothing(struct endpoint *e);

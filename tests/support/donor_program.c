@@ -2,15 +2,14 @@
 /*
  * A donor for the tests: donor LISTEN MEMORY [key=FILE]... [quota=BYTES] [clients=N]
  *
- * Says on its output where it listens, and ends on SIGTERM. What it does with a message is
- * its first byte:
- *	e	answers with the same bytes
- *	l	answers later, after 50 ms
- *	n	does not answer while the client is there
- *	p	sends the same bytes back, unasked
- *	f	sends 200 messages "f", and answers
- *	s	takes note of who asks, and answers; S sends that one "s", unasked, and answers
- *	t	answers with the token of a region of its own, which begins with "donor's own"
+ * Prints its address, and ends on SIGTERM. The first byte of a message selects the action:
+ * 	e	answers with the same bytes
+ * 	l	answers later, after 50 ms
+ * 	n	does not answer while the client is there
+ * 	p	sends the same bytes back, unsolicited
+ * 	f	sends 200 messages "f", and answers
+ * 	s	remembers the sender, and answers; S sends "s" to that client, and answers
+ * 	t	answers with the token of a region of its own, which begins with "donor's own"
  */
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +26,7 @@
 static struct weir_donor *donor;
 static struct weir_region_token own;
 
-/* The calls put off, in order; answered all at once. */
+/* The deferred calls, in order; all answered at once. */
 static struct weir_call *later[64];
 static int nr_later;
 
@@ -38,7 +37,7 @@ static void answer_later(void *arg)
 		weir_reply(later[--nr_later], "later", 5);
 }
 
-/* The calls that are answered when it is too late. */
+/* The calls answered too late. */
 static struct weir_call *unanswered[64];
 static int nr_unanswered;
 
@@ -62,7 +61,7 @@ struct flood_call {
 	int left;
 };
 
-/* The client reads no faster than it likes: what it has no room for is sent later. */
+/* A client may read slowly: messages without room are sent later. */
 static void flood_on(void *arg)
 {
 	struct flood_call *flood = arg;
@@ -178,7 +177,7 @@ int main(int argc, char **argv)
 	unsigned int i;
 	int signal;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not come to stop it */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails never stops the donor */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &signals, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A host for one engine, for the unit tests: it does what the actions say by writing it
- * down. Completions come when the test says so.
+ * A host for one engine in unit tests. It records the engine's actions; the test decides when
+ * completions come.
  */
 #ifndef WEIR_TESTS_SUPPORT_ENGINE_BENCH_H
 #define WEIR_TESTS_SUPPORT_ENGINE_BENCH_H
@@ -17,7 +17,7 @@
 #define BENCH_LOG 512
 #define KIB 1024u
 
-/* A test whose name is a sentence. */
+/* A test named by a sentence. */
 #define SAYS(sentence, function)                         \
 	{                                                \
 		(sentence), (function), NULL, NULL, NULL \
@@ -33,7 +33,7 @@ struct engine_bench {
 	struct weir_engine engine;
 	struct weir_wr wrs[BENCH_WRS];
 
-	/* What the engine told, in order. */
+	/* The engine's actions, in order. */
 	struct weir_wr *posted[BENCH_LOG];
 	struct engine_bench_batch batches[BENCH_LOG];
 	struct weir_req *done[BENCH_LOG];
@@ -55,7 +55,7 @@ static inline void bench_log_post(struct engine_bench *b, const struct weir_acti
 	b->batches[b->nr_batches++] = (struct engine_bench_batch){ a->channel, a->count };
 }
 
-/* Does what the engine says until it has nothing more to say. */
+/* Carry out actions until the engine has no more. */
 static inline void bench_pull(struct engine_bench *b)
 {
 	struct weir_action a;
@@ -93,7 +93,7 @@ static inline struct engine_bench *bench_new_with(const struct weir_engine_confi
 	return b;
 }
 
-/* One with fragments of 4 KiB that chains and does not merge. */
+/* An engine with fragments of 4 KiB that chains and does not merge. */
 static inline struct engine_bench *bench_new(uint64_t window, uint16_t channels)
 {
 	static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
@@ -103,7 +103,7 @@ static inline struct engine_bench *bench_new(uint64_t window, uint16_t channels)
 	return bench_new_with(&config, window, channels);
 }
 
-/* Ends a test: everything that was in flight must have been given back. */
+/* End a test: everything in flight must have been given back. */
 static inline void bench_free(struct engine_bench *b)
 {
 	assert_int_equal(b->window.bytes, 0);
@@ -131,7 +131,7 @@ static inline void bench_submit(struct engine_bench *b, struct weir_req *req)
 	bench_pull(b);
 }
 
-/* The WR that was posted as number @i completes; what follows waits for a pull. */
+/* WR number @i completes; actions wait for a pull. */
 static inline void bench_complete_only(struct engine_bench *b, unsigned int i, int status)
 {
 	struct weir_wc wc = { .wr = b->posted[i], .status = status };
@@ -146,14 +146,14 @@ static inline void bench_complete(struct engine_bench *b, unsigned int i, int st
 	bench_pull(b);
 }
 
-/* The host gives a channel up for good: nothing sent there can arrive any more. */
+/* The host gives a channel up: nothing sent on it can arrive any more. */
 static inline void bench_give_up(struct engine_bench *b, uint16_t channel)
 {
 	weir_engine_channel_down(&b->engine, channel);
 	bench_pull(b);
 }
 
-/* Completes everything from posted WR number @from on, until nothing more is posted. */
+/* Complete everything from WR number @from on, until the engine posts nothing more. */
 static inline void bench_finish(struct engine_bench *b, unsigned int from)
 {
 	for (; from < b->nr_posted; from++)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* See sim.h. */
+/* See engine_sim.h. */
 #include <stdlib.h>
 
 #include "core/engine/fastpath.h"
 #include "core/engine/merge.h"
 #include "tests/support/engine_sim.h"
 
-#define MEMORY 0x100000ull /* where each request's local memory begins, times its number */
-#define MIRROR 0x70000000ull /* local memory that lies as the remote one does */
+#define MEMORY 0x100000ull /* a request's local memory begins here, times its number */
+#define MIRROR 0x70000000ull /* local memory with the same layout as the remote memory */
 
 struct sim_req {
 	struct weir_req req;
 	struct weir_req as_submitted;
 	int engine;
-	int epoch; /* barriers submitted before it */
+	int epoch; /* barriers submitted before the request */
 };
 
 struct engine_sim {
@@ -27,7 +27,7 @@ struct engine_sim {
 	bool is_broken[SIM_ENGINES][SIM_CHANNELS];
 	bool woken[SIM_ENGINES];
 	bool held;
-	uint64_t window_bytes; /* the top */
+	uint64_t window_bytes; /* the maximum */
 	struct weir_engine_config config;
 	uint32_t depth;
 	uint64_t now_ns;
@@ -40,7 +40,7 @@ struct engine_sim {
 
 static const char *broken;
 
-/* Notes the first promise that is broken; what follows from that one is of no interest. */
+/* Record the first broken promise; later ones are only consequences. */
 static void expect(bool holds, const char *promise)
 {
 	if (!holds && !broken)
@@ -80,7 +80,7 @@ static int number_of(const struct engine_sim *s, const struct weir_req *req)
 	return -1;
 }
 
-/* What must hold of the parts in flight. */
+/* Checks of the parts in flight. */
 
 static bool orders(const struct weir_req *a, const struct weir_req *b)
 {
@@ -119,7 +119,7 @@ static void check_order(const struct engine_sim *s, const struct weir_wr *wr)
 		check_order_of(s, req);
 }
 
-/* What is left, from @offset on, of the entry that this falls in, of some laid end to end. */
+/* The rest, from @offset on, of the entry at @offset in a list laid end to end. */
 static struct weir_sge rest_at(const struct weir_sge *sge, int count, uint64_t offset)
 {
 	for (; count--; sge++) {
@@ -131,7 +131,7 @@ static struct weir_sge rest_at(const struct weir_sge *sge, int count, uint64_t o
 	return (struct weir_sge){ 0 };
 }
 
-/* What of @wr's bytes from @at on belongs to @req, from @offset on. */
+/* The bytes of @wr from @at on must be those of @req from @offset on. */
 static void check_part(const struct weir_wr *wr, uint64_t at, const struct weir_req *req,
 		       uint64_t offset, uint64_t length)
 {
@@ -201,7 +201,7 @@ static uint64_t begin_of(const struct weir_wr *wr)
 	return wr->req->remote + wr->offset;
 }
 
-/* How many requests were looked at, at most, for the neighbours of @a. */
+/* The most requests examined for the neighbours of @a. */
 static int crowd_at(const struct engine_sim *s, int engine, uint64_t byte)
 {
 	int i, count = 0;
@@ -215,7 +215,7 @@ static int crowd_at(const struct engine_sim *s, int engine, uint64_t byte)
 	return count;
 }
 
-/* No two of a batch could have been one. */
+/* No two requests of a batch could have been merged. */
 static void check_pieces(const struct engine_sim *s, int engine, const struct weir_wr *a,
 			 const struct weir_wr *b)
 {
@@ -279,7 +279,7 @@ static bool has_any(const bool *channels)
 	return false;
 }
 
-/* May @engine wait for its host to say what has become of a broken channel? */
+/* Whether @engine may wait until its host reports a broken channel as drained. */
 static bool may_wait(const struct engine_sim *s, int engine)
 {
 	int i;
@@ -415,7 +415,7 @@ static void pump(struct engine_sim *s, int engine)
 		s->woken[i] = false;
 		while (weir_engine_next(&s->engine[i], &a))
 			act(s, i, &a);
-		i = -1; /* look again: it may have woken one before it */
+		i = -1; /* start over: this engine may have woken an earlier one */
 	}
 	check_counts(s);
 	check_progress(s);
@@ -442,7 +442,7 @@ struct engine_sim *engine_sim_new(uint64_t window_bytes, uint32_t window_wrs, ui
 		.chain_max = chain_max ? (uint16_t)chain_max : WEIR_BATCH_MAX,
 		.sge_max = sge_max ? (uint8_t)sge_max : WEIR_SGE_MAX,
 		.merge = sge_max,
-		.stall_timeout_ns = seed % 16, /* none at all now and then */
+		.stall_timeout_ns = seed % 16, /* sometimes none */
 		.seed = seed,
 	};
 	expect(!weir_window_init(&s->window, window_bytes, window_wrs), "the window is possible");
@@ -483,8 +483,8 @@ void engine_sim_free(struct engine_sim *s)
 }
 
 /*
- * Local memory: it goes on where that of its neighbour ends, under one of two keys, or lies
- * apart from all others, in one piece or in up to three.
+ * Local memory: adjacent to a neighbour's, under one of two keys; or separate, in up to three
+ * pieces.
  */
 static void lay_out(struct weir_req *req, int number)
 {
@@ -542,13 +542,13 @@ static void check_no_batching_tax(const struct engine_sim *s, size_t before)
 	       "a request that comes alone is posted at once, alone");
 }
 
-/* Whether it can be posted the short way, when it comes alone. */
+/* Whether a request that comes alone fits the fast path. */
 static bool is_plain(const struct weir_req *req)
 {
 	return req->op <= WEIR_OP_WRITE && req->nr_sge == 1 && req->length <= SIM_FRAGMENT;
 }
 
-/* Every other request tries the short way. */
+/* Every other request tries the fast path. */
 static bool go_alone(struct engine_sim *s, int engine, struct weir_req *req, bool is_alone)
 {
 	struct weir_action a = { .type = WEIR_ACTION_POST, .count = 1 };

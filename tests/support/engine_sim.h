@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Some engines on one window, driven from outside by plain numbers: by the property test
- * through cffi, and by the fuzzer. It checks what can be checked at each step, and keeps
- * the first promise that was broken:
+ * Several engines on one window, driven by plain numbers: by the property test through cffi,
+ * and by the fuzzer. Each step is checked, and the first broken promise is kept:
  *
- *  - no two WRs in flight whose requests conflict, and none past a barrier;
- *  - channels and the window hold no more than they may, and count right;
- *  - a WR carries the local memory that belongs to its part of the request, or to the
- *    requests merged into it, which lie side by side;
- *  - nothing that could have been merged is posted in pieces, nor chained unless it may be;
+ *  - no two WRs in flight conflict, and none has passed a barrier;
+ *  - channels and the window hold no more than allowed, and their counts are right;
+ *  - a WR carries the local memory of its part of the request, or of the adjacent requests
+ *    merged into the WR;
+ *  - requests that could merge are not posted in pieces, nor chained unless allowed;
  *  - each request is handed back once, with none of its WRs in flight;
- *  - when nothing is left to do, something is in flight, or a broken channel is waited for, or
- *    everything is done;
+ *  - without further actions, a WR is in flight, a broken channel is waited for, or everything
+ *    is done;
  *  - a request that comes alone is posted at once, alone.
  *
- * What a completed request did to memory is for the caller to check.
+ * The caller checks the effect of completed requests on memory.
  */
 #ifndef WEIR_TESTS_SUPPORT_ENGINE_SIM_H
 #define WEIR_TESTS_SUPPORT_ENGINE_SIM_H
@@ -29,7 +28,7 @@
 
 enum engine_sim_event_type {
 	SIM_NOTHING,
-	SIM_POSTED, /* what a WR carries of one request: @wr, @req, @offset, @length, @channel */
+	SIM_POSTED, /* a part carried by a WR: @wr, @req, @offset, @length, @channel */
 	SIM_DONE, /* @req, @status */
 	SIM_FAILED, /* @channel */
 };
@@ -47,18 +46,21 @@ struct engine_sim_event {
 
 struct engine_sim;
 
-/* The first promise that was broken since engine_sim_new(), or NULL. */
+/* The first promise broken since engine_sim_new(), or NULL. */
 const char *engine_sim_broken(void);
 
 /* @chain_max 0: as the core's maximum; @sge_max 0: no merging. */
 struct engine_sim *engine_sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth,
 				  uint32_t chain_max, uint32_t sge_max, uint64_t seed);
 
-/* Before all else: lets a policy of the simulator's own move the window, any way it likes. */
+/* Call first: lets a policy of the simulator move the window at random. */
 void engine_sim_move_window(struct engine_sim *s);
 void engine_sim_free(struct engine_sim *s);
 
-/* The events. Each pulls until the engines say no more; read what came with engine_sim_event(). */
+/*
+ * Events. Each call pulls until the engines have no more actions; engine_sim_event() reads the
+ * results.
+ */
 int engine_sim_submit(struct engine_sim *s, int engine, int op, uint64_t remote, uint32_t length,
 		      int retries, int exclusive,
 		      uint64_t deadline_ns); /* the request's number, or a negative errno */
@@ -69,20 +71,20 @@ int engine_sim_channel_up(struct engine_sim *s, int engine, int channel);
 void engine_sim_channel_broken(struct engine_sim *s, int engine, int channel);
 void engine_sim_channel_down(struct engine_sim *s, int engine, int channel);
 
-/* While @held nothing is pulled, as while a host takes what has gathered in its inbox. */
+/* While @held nothing is pulled, as while a host empties its inbox. */
 void engine_sim_hold(struct engine_sim *s, int held);
 
-/* The next of what happened, SIM_NOTHING at the end. */
+/* The next result; SIM_NOTHING at the end. */
 struct engine_sim_event engine_sim_event(struct engine_sim *s);
 
-/* The number of WRs in flight; @wr becomes one of them, the @index-th: the first it carries. */
+/* Return: the number of WRs in flight. @wr: the first part of WR number @index. */
 int engine_sim_in_flight(const struct engine_sim *s, int index, struct engine_sim_event *wr);
 
-/* The number of requests that a WR in flight carries; @part becomes one, the @index-th. */
+/* Return: the number of requests in a WR in flight. @part: part number @index. */
 int engine_sim_carried(const struct engine_sim *s, int wr, int index,
 		       struct engine_sim_event *part);
 
-/* Requests that have not been handed back. */
+/* Requests not handed back yet. */
 int engine_sim_undone(const struct engine_sim *s);
 
 #endif

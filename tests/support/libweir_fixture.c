@@ -16,7 +16,7 @@
 #define WAIT_MS 60000 /* for a donor to begin */
 #define CONNECT_SECONDS 60
 #define TALLY_SECONDS 60
-#define END_SECONDS 60 /* for a donor to end: a sanitizer on a busy machine takes some */
+#define END_SECONDS 60 /* for a donor to end: a sanitizer on a busy machine takes long */
 
 extern char **environ;
 
@@ -72,7 +72,7 @@ const struct weir_key *fixture_key(void)
 	return key;
 }
 
-/* The donor says where it listens, once it does. */
+/* The donor prints its address once it listens. */
 static void read_address(int fd, char *address, size_t size)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
@@ -119,7 +119,7 @@ void donor_process_start(struct donor_process *donor, const char *memory, ...)
 	close(fds[0]);
 }
 
-/* One that hangs says so long before the test's own limit ends both, and says nothing. */
+/* A hanging donor is reported long before the test's own silent timeout. */
 static int donor_end(struct donor_process *donor, int signal)
 {
 	uint64_t deadline_ns = now_ns() + END_SECONDS * SECOND_NS;
@@ -139,7 +139,7 @@ static int donor_end(struct donor_process *donor, int signal)
 	return status;
 }
 
-/* Not by an assertion: cmocka counts none that fails in the teardown of a group. */
+/* No assertions: cmocka ignores a failure in the teardown of a group. */
 void donor_process_stop(struct donor_process *donor)
 {
 	int status = donor_end(donor, SIGTERM);
@@ -168,7 +168,7 @@ struct weir_session *session_to(const struct donor_process *donor,
 		with_key = *options;
 	if (!with_key.key)
 		with_key.key = fixture_key();
-	/* The time of its requests is that of connecting, too; a busy machine may take longer. */
+	/* The session's timeout covers connecting too; a busy machine may take longer. */
 	do
 		rc = weir_session_open(donor->address, &with_key, &session, &error);
 	while (rc == -ETIMEDOUT && now_ns() - begin_ns < CONNECT_SECONDS * SECOND_NS);

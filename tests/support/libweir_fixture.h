@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the tests of the library share: a donor in a process of its own, and a session to it.
+ * Shared by the library's tests: a donor in its own process, and a session to the donor.
  *
- * The device comes from the environment: WEIR_TEST_DEVICE is its kind, "softnic" or "rxe"
- * (softnic if unset), WEIR_TEST_ADDRESS where a donor may listen on it (127.0.0.1 if
- * unset), WEIR_TEST_KEY a key file, which is needed beyond loopback, and WEIR_TEST_SIZE a
- * factor of at most 1 for what moves many bytes, where a device is slow. softnic itself is
- * preloaded by whoever runs the tests.
+ * The environment selects the device. WEIR_TEST_DEVICE is its kind, "softnic" (default) or
+ * "rxe". WEIR_TEST_ADDRESS is an address to listen on (127.0.0.1 if unset). WEIR_TEST_KEY is a
+ * key file, needed beyond loopback. WEIR_TEST_SIZE is a factor of at most 1 for tests that move
+ * many bytes, on a slow device. The test runner preloads softnic.
  */
 #ifndef WEIR_TESTS_SUPPORT_LIBWEIR_FIXTURE_H
 #define WEIR_TESTS_SUPPORT_LIBWEIR_FIXTURE_H
@@ -23,34 +22,34 @@
 #define MIB (1u << 20)
 #define SECOND_NS 1000000000ull
 
-/* A donor that runs tests/support/donor_program.c; what it does with messages is written there. */
+/* A process of tests/support/donor_program.c, which documents the messages. */
 struct donor_process {
 	pid_t pid;
 	char address[64];
 };
 
-/* Skips the whole program (exit status 77) unless the device's kind is in @kinds. */
+/* Skip the whole program (exit status 77) unless @kinds contains the device's kind. */
 void fixture_runs_on(const char *kinds);
 
-/* @bytes, or less of them on a slow device: a multiple of 4096. */
+/* @bytes, or less on a slow device: a multiple of 4096. */
 size_t fixture_scaled(size_t bytes);
 
-/* As many rounds, or fewer on a slow device: at least one. */
+/* @count, or fewer on a slow device: at least one. */
 int fixture_rounds(int count);
 
-/* The address without a port, and the key, NULL if there is none. */
+/* The address without a port, and the key; NULL if there is no key. */
 const char *fixture_address(void);
 const struct weir_key *fixture_key(void);
 
 /* @arguments: further options of tests/support/donor_program.c, ending with NULL. */
 void donor_process_start(struct donor_process *donor, const char *memory, ...)
 	__attribute__((sentinel));
-/* Ends it in order and checks that it says so. */
+/* Stop the donor and check for an orderly end. */
 void donor_process_stop(struct donor_process *donor);
 /* kill -9. */
 void donor_process_kill(struct donor_process *donor);
 
-/* A session with @options, which may be NULL; the test fails if there is none. */
+/* Open a session with @options, which may be NULL; the test fails on an error. */
 struct weir_session *session_to(const struct donor_process *donor,
 				const struct weir_session_options *options);
 struct weir_region *region_of(struct weir_session *session, uint64_t length);
@@ -62,10 +61,13 @@ struct completion_tally {
 };
 
 void tally_done(void *arg, int status);
-/* Waits until @count are done, at most ten seconds; the session has a thread. */
+/* Wait until @count are done, at most ten seconds; the session has a thread. */
 void tally_wait(struct completion_tally *tally, int count);
 
-/* For tests of exchanges: all @tests by bitmaps, and then by immediates. Return: how many failed. */
+/*
+ * For tests of exchanges: run @tests by bitmaps, then by immediates. Return: the number of
+ * failures.
+ */
 extern enum weir_exchange_mode fixture_mode;
 int fixture_run_modes(const struct CMUnitTest *tests, size_t count);
 

@@ -25,7 +25,7 @@ void pair_open(struct loopback_pair *pair)
 		fail_msg("there is no device '%s'", kind);
 }
 
-/* One with an IPv4 address is routed on any device. */
+/* Any device routes a GID with an IPv4 address. */
 static uint8_t gid_choose(struct ibv_context *context, union ibv_gid *gid)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -70,7 +70,7 @@ static void connect_to(struct loopback_pair *pair, struct ibv_qp *qp, const stru
 					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 					       IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC),
 			 0);
-	/* Soft-RoCE tries for ever where it may try 7 times. */
+	/* A retry count of 7 means for ever on Soft-RoCE. */
 	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
 				     .timeout = 18,
 				     .retry_cnt = 3,

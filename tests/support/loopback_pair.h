@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two queue pairs of this process, connected to each other, on whatever device the tests run on:
- * the first whose name begins with WEIR_TEST_DEVICE ("softnic" if unset).
+ * Two connected queue pairs in this process, on the test device: the first device whose name
+ * begins with WEIR_TEST_DEVICE ("softnic" if unset).
  */
 #ifndef WEIR_TESTS_SUPPORT_LOOPBACK_PAIR_H
 #define WEIR_TESTS_SUPPORT_LOOPBACK_PAIR_H
@@ -25,31 +25,31 @@ struct loopback_pair {
 	struct ibv_cq *cq; /* of all four queues */
 	struct ibv_qp *qp[2]; /* the first posts, the second is its target */
 	struct ibv_mr *mr;
-	char *bytes; /* PAIR_BYTES of each: what the first has, then what the second has */
+	char *bytes; /* PAIR_BYTES each: the first half belongs to the first QP */
 };
 
-/* How the queue pairs are made; the completion queue is made beforehand, unless it is there. */
+/* Creates the queue pairs. The completion queue is created before, unless it exists. */
 typedef struct ibv_qp *pair_make_fn(struct loopback_pair *pair, struct ibv_qp_init_attr *init);
 
-/* Opens the device only. */
+/* Open only the device. */
 void pair_open(struct loopback_pair *pair);
-/* All the rest; @make may be NULL for ibv_create_qp(). False: @make made none, errno says why. */
+/* Do the rest; @make NULL: ibv_create_qp(). Return: false if @make failed, with errno set. */
 bool pair_connect(struct loopback_pair *pair, pair_make_fn *make);
-/* Both queue pairs are reset and connected again. */
+/* Reset both queue pairs and connect them again. */
 void pair_begin_anew(struct loopback_pair *pair);
-/* One of them is reset, and connected to another process's. */
+/* Reset a queue pair and connect it to another process's. */
 void pair_lead_to(struct loopback_pair *pair, int which, uint32_t qpn);
 void pair_close(struct loopback_pair *pair);
 
-/* That the queue pair sends with first. */
+/* The first PSN that the queue pair sends. */
 uint32_t pair_psn(const struct ibv_qp *qp);
 
-/* A piece of the first one's bytes. */
+/* A piece of the first QP's bytes. */
 struct ibv_sge pair_sge(const struct loopback_pair *pair, uint32_t length);
-/* Signaled work towards the second one's bytes; @sge must outlive it. */
+/* A signaled WR towards the second QP's bytes; @sge must outlive the WR. */
 struct ibv_send_wr pair_wr(const struct loopback_pair *pair, enum ibv_wr_opcode opcode,
 			   struct ibv_sge *sge);
-/* Posts one receive of @length to the second. */
+/* Post a receive of @length on the second QP. */
 void pair_post_recv(struct loopback_pair *pair, uint32_t length);
 
 #endif

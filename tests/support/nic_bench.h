@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two machines with round numbers, so that what comes out can be computed by hand. A test sets
- * the numbers that it is about; all else is free, or as fast as can be.
+ * Two machines with round numbers, so that results can be computed by hand. A test sets the
+ * numbers under test; everything else is free, or as fast as possible.
  */
 #ifndef WEIR_TESTS_SUPPORT_NIC_BENCH_H
 #define WEIR_TESTS_SUPPORT_NIC_BENCH_H
@@ -63,7 +63,7 @@ static const struct sim_profile bench_profile = {
 	.mtu = 4096,
 };
 
-/* After the test has changed the profile. */
+/* Call after the test has changed the profile. */
 static inline void bench_begin(struct nic_bench *b)
 {
 	int i;

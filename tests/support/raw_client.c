@@ -26,7 +26,7 @@ static bool is_readable(int fd, int timeout_ms)
 	return poll(&pollfd, 1, timeout_ms) == 1;
 }
 
-/* The next event of the connection manager; a REJ's refusal is kept. */
+/* The next event of the connection manager; the refusal of a REJ is kept. */
 static int event_wait(struct raw_client *raw, enum rdma_cm_event_type *type, int timeout_ms)
 {
 	struct rdma_cm_event *event;
@@ -211,7 +211,7 @@ static void disconnect_notice(struct raw_client *raw)
 		event_wait(raw, &type, 0);
 }
 
-/* Takes one completion. Return: 1 and the send's status if it was a send; 0; negative. */
+/* Take a completion. Return: 1 and the send's status for a send; 0; negative. */
 static int poll_once(struct raw_client *raw, int *send_status)
 {
 	struct ibv_wc wc;

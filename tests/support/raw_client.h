@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * An end made of bare verbs, one channel each, that may misbehave in any way: it sends what
- * it is told to. It connects as a client, or listens as if it were a donor.
+ * An end of bare verbs with one channel, which may misbehave in any way and sends whatever the
+ * test wants. It connects as a client, or listens like a donor.
  */
 #ifndef WEIR_TESTS_SUPPORT_RAW_CLIENT_H
 #define WEIR_TESTS_SUPPORT_RAW_CLIENT_H
@@ -30,51 +30,51 @@ struct raw_client {
 	unsigned int arrived[RAW_RECVS], lengths[RAW_RECVS];
 	unsigned int nr_arrived;
 	struct wire_handshake_refusal refusal; /* of a REJ */
-	uint8_t mux[WIRE_MUX_ID]; /* what HELLO says; raw_connect() leaves none */
+	uint8_t mux[WIRE_MUX_ID]; /* content of HELLO; raw_connect() clears it */
 	struct weir_handshake handshake;
 	struct wire_credit_balance credit;
 	int tags;
 };
 
-/* How often its packets, and the donor's to it, are sent again: 7, unless a test is short of time. */
+/* Retransmissions by this end and by the donor: 7, unless a test is short of time. */
 extern unsigned int raw_retries;
 
-/* All return 0 or a negative errno. -ECONNRESET: the donor has cut us off. */
+/* All return 0 or a negative errno. -ECONNRESET: the donor has closed the connection. */
 
-/* Connects with this in the REQ. -ECONNREFUSED: a REJ; see @refusal. */
+/* Connect with @data in the REQ. -ECONNREFUSED: a REJ; see @refusal. */
 int raw_connect(struct raw_client *raw, const char *address, const void *data, size_t length);
 
-/* Listens at @host on any port, which @address receives. */
+/* Listen at @host on any port, and store the address in @address. */
 int raw_listen(struct raw_client *raw, const char *host, char *address, size_t size);
-/* Waits for one that connects, and lets it in. It proves nothing, and asks for no proof. */
+/* Wait for a caller and accept. Neither end proves anything. */
 int raw_accept(struct raw_client *raw);
 
 /* The REQ of an honest client. */
 struct wire_handshake_connect raw_request(const struct weir_key *key, uint64_t session_id,
 					  uint16_t channel);
 
-/* Sends these bytes and waits until they are taken. */
+/* Send the bytes and wait for the completion. */
 int raw_send(struct raw_client *raw, const void *data, size_t length);
 
-/* Waits for a message. @data has room for WIRE_CONTROL_MESSAGE_BYTES. -ETIMEDOUT. */
+/* Wait for a message. @data has room for WIRE_CONTROL_MESSAGE_BYTES. -ETIMEDOUT. */
 int raw_receive(struct raw_client *raw, void *data, size_t *length, int timeout_ms);
 
-/* HELLO and so on, on what is connected. */
+/* Do the handshake, from HELLO on, on a connection. */
 int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t session_id,
 	      uint16_t channel);
 
-/* Connects, proves, is ready. */
+/* Connect, prove the key, and become ready. */
 int raw_open(struct raw_client *raw, const char *address, const struct weir_key *key);
 int raw_open_channel(struct raw_client *raw, const char *address, const struct weir_key *key,
 		     uint64_t session_id, uint16_t channel);
 
-/* A control message, within the credits. */
+/* Send a control message, within the credits. */
 int raw_message(struct raw_client *raw, enum wire_control_kind kind, uint64_t tag, const void *body,
 		size_t length);
-/* The next one that is not a bare credit. @body: room for WIRE_CONTROL_BODY_MAX. */
+/* The next message other than a bare credit. @body: room for WIRE_CONTROL_BODY_MAX. */
 int raw_answer(struct raw_client *raw, struct wire_control_head *head, void *body, int timeout_ms);
 
-/* A CONTROL_CALL, waited for. Return: the status of the answer, or what went wrong. */
+/* A blocking CONTROL_CALL. Return: the status of the answer, or a local error. */
 int raw_call(struct raw_client *raw, struct wire_control_request request, const char *name,
 	     void *body, size_t *length);
 int raw_create(struct raw_client *raw, const char *name, uint64_t length, uint32_t flags,
@@ -87,15 +87,15 @@ int raw_region_delete(struct raw_client *raw, const char *name);
 /* One-sided, from or to @raw->data. Return: 0, or -EACCES and so on: the QP is dead then. */
 int raw_write(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t length);
 int raw_read(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t length);
-/* The same as raw_write(), but it takes a receive at the donor. */
+/* Like raw_write(), but consumes a receive at the donor. */
 int raw_write_imm(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint32_t length);
-/* Adds @add to eight bytes. */
+/* Add @add to eight bytes. */
 int raw_add(struct raw_client *raw, uint64_t remote, uint32_t rkey, uint64_t add);
 
-/* As if its host had lost its power: it neither answers any more nor says so. */
+/* Vanish as in a power failure: no answers any more, and no goodbye. */
 void raw_vanish(struct raw_client *raw);
 
-/* Is the connection still there? Waits until it is not, or so long. */
+/* Wait until the connection is gone, at most @timeout_ms. Return: whether it is gone. */
 bool raw_is_cut_off(struct raw_client *raw, int timeout_ms);
 
 void raw_close(struct raw_client *raw);

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Some slot of softnic's that was free; until the socket is closed, its holder never answers. */
+/* Take a free slot of softnic. The holder never answers until the socket is closed. */
 uint32_t take_slot(int *fd);
 
 #endif

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 /*
- * Stops a child, whole: kill(2) returns before that has happened, and where processors are few its
- * threads go on for as long as it takes until the one that is to stop them all has run.
+ * Stop all threads of a child. kill(2) returns earlier: with few CPUs, other threads run on
+ * until the thread that handles the signal gets a CPU.
  */
 static inline void stop_process(pid_t pid)
 {

@@ -14,10 +14,10 @@
 
 enum {
 	LIMIT_SECONDS = 120,
-	EMULATED = 5, /* as much longer where the processor is emulated, too */
+	EMULATED = 5, /* factor for an emulated processor */
 };
 
-/* Soft-RoCE tries for ever where it may try 7 times. */
+/* A retry count of 7 means for ever on Soft-RoCE. */
 const struct manners plain = { .min_rnr_timer = 1, .rnr_retry = 7, .timeout = 18, .retry_cnt = 6 };
 
 struct puppet_command {
@@ -86,7 +86,7 @@ int sealed_file(size_t size)
 	return fd;
 }
 
-/* TEST_MEMORY=shared: in a file that peers may map, whose descriptor nobody keeps. */
+/* TEST_MEMORY=shared: in a file that peers may map; the descriptor is closed. */
 static void open_region(struct endpoint *e, int access)
 {
 	bool shared = getenv("TEST_MEMORY") && !strcmp(getenv("TEST_MEMORY"), "shared");
@@ -205,7 +205,8 @@ int post(struct endpoint *e, struct test_wr *w)
 {
 	struct ibv_send_wr *bad;
 
-	return abs(ibv_post_send(e->qp, &w->wr, &bad)); /* Soft-RoCE: negative if it is full */
+	/* Soft-RoCE: negative if the queue is full */
+	return abs(ibv_post_send(e->qp, &w->wr, &bad));
 }
 
 void wr_give_inline(struct endpoint *e, const char *text)
@@ -430,7 +431,7 @@ static void obey(struct endpoint *e, int fd, const struct puppet_command *c)
 		a.value = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 		if (!a.value) {
 			close(fd);
-			alarm(PATIENCE_MS / 1000); /* if nobody kills it */
+			alarm(PATIENCE_MS / 1000); /* if never killed */
 			pause();
 		}
 		break;
@@ -450,7 +451,7 @@ struct greeting {
 	int access;
 };
 
-/* A failed assertion ends a puppet as a failed command: its maker sees the socket end. */
+/* A failed assertion ends a puppet like a failed command: the test sees the socket close. */
 static int play_puppet(int fd)
 {
 	struct greeting g;
@@ -471,7 +472,7 @@ static int play_puppet(int fd)
 
 #define NAMESPACES "TEST_PID_NAMESPACES"
 
-/* Each in a PID namespace of its own, if so wanted: neither side can name the other then. */
+/* On request each puppet has its own PID namespace, so that neither side can name the other. */
 static pid_t fork_puppet(void)
 {
 	const unsigned long flags = CLONE_NEWPID | (geteuid() ? CLONE_NEWUSER : 0);
@@ -570,7 +571,7 @@ int pair_down(void **state)
 	return 0;
 }
 
-/* Is a PID namespace for each puppet asked for, but may not be made? */
+/* Whether PID namespaces are requested but not permitted. */
 static bool lacks_namespaces(void)
 {
 	pid_t pid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two ends of a channel in one program: whatever they send, and however late they read it,
- * neither overruns the other's buffers and neither waits for ever.
+ * Two ends of a channel in one program. Whatever they send, and however late they read, neither
+ * end overruns the other's buffers, and neither waits for ever.
  */
 #include "tests/support/cmocka_all.h"
 #include "wire/credit.h"
@@ -11,7 +11,7 @@
 
 struct credit_end {
 	struct wire_credit_balance credit;
-	uint16_t queue[QUEUE]; /* credits of the messages under way to this end */
+	uint16_t queue[QUEUE]; /* credits of the messages in flight to this end */
 	unsigned int head, tail;
 	unsigned int sent;
 };
@@ -25,7 +25,7 @@ static uint32_t random_next(uint32_t *seed)
 static void transmit(struct credit_end *from, struct credit_end *to)
 {
 	to->queue[to->tail++ % QUEUE] = wire_credit_spend(&from->credit);
-	/* What is under way and not read lies in the other end's buffers. */
+	/* Messages in flight and unread messages lie in the other end's buffers. */
 	assert_true(to->tail - to->head <= to->credit.ours);
 }
 
@@ -70,7 +70,7 @@ static void run_ends(uint16_t a_posts, uint16_t b_posts, uint32_t seed)
 			receive(&b, &a);
 			break;
 		}
-	/* Everything read: both can send again. */
+	/* Once everything is read, both ends can send again. */
 	while (a.head != a.tail || b.head != b.tail) {
 		receive(&a, &b);
 		receive(&b, &a);

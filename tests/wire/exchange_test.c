@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The decoders of the exchange: what is exactly right gets through, and nothing else. */
+/* The decoders of the exchange accept exactly the valid messages. */
 #include "tests/support/cmocka_all.h"
 #include "wire/exchange.h"
 

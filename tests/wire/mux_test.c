@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Control messages of the mux: what is let in. */
+/* Control messages of the mux: which are accepted. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

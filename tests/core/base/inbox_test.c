@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The inbox: its order, and its protocol with real threads. tests/model/inbox.pml checks every
+ * The inbox: order, and the protocol with real threads. tests/model/inbox.pml checks every
  * interleaving of a few threads; this test exercises the real barriers.
  */
 #include <pthread.h>
@@ -66,7 +66,7 @@ static void what_comes_with_one_step_stays_together(void **state)
 	assert_null(node);
 }
 
-/* A NIC: @lock guards the fields below it. */
+/* A NIC: @lock guards the fields below. */
 struct inbox_nic {
 	struct weir_inbox inbox;
 	pthread_mutex_t lock;

@@ -56,7 +56,7 @@ static void as_many_bytes_as_there_are_and_no_more(void **state)
 		}
 }
 
-/* Twelve bytes: the number, then a four-byte flag that marks the message as complete. */
+/* Twelve bytes: the number, then a four-byte flag to mark the message as complete. */
 struct stored_message {
 	uint64_t number;
 	uint32_t flag; /* the last byte of the number, four times */
@@ -80,8 +80,8 @@ static void *writer(void *arg)
 }
 
 /*
- * @before and @after are two readings of the number around @flag. The readings are close enough
- * for the last byte to tell them apart.
+ * @before and @after are two readings of the number around @flag, close enough to differ in the
+ * last byte.
  */
 static void expect_flag(uint64_t before, uint32_t flag, uint64_t after)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The trace: its ring, and the records that the engine writes. */
+/* The trace: the ring, and the records of the engine. */
 #include <pthread.h>
 
 #include "tests/support/engine_bench.h"

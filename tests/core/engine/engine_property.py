@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Compare random requests over a small memory with a memory that takes one request at a time.
+"""Compare random requests over a small memory with a sequential memory.
 
 engine_property.py LIBRARY
 
-LIBRARY is the engine with engine_sim.c, which checks each step. This test checks the effect of
+LIBRARY is the engine with engine_sim.c, which checks each step. The test checks the effect of
 the requests. Completions come in random order, channels break and recover, lost WRs arrive
 late, requests time out and are cancelled. Even so, each byte read and each old value of an
 atomic must match a naive memory that takes the requests in the order submitted.
 
 WEIR_EXAMPLES sets the number of runs; by default a fixed set of runs is made. WEIR_SHRINK=0
-shows a failing run without making it smaller first.
+shows a failing run without shrinking.
 """
 
 import errno
@@ -39,7 +39,7 @@ ffi = cffi.FFI()
 header = (pathlib.Path(__file__).parents[2] / "support/engine_sim.h").read_text()
 ffi.cdef("\n".join(line for line in header.splitlines() if not line.startswith("#")))
 
-# How a WR may end: its status, and whether it has taken effect (LATER: still may).
+# How a WR may end: the status, and whether the WR has taken effect (LATER: still may).
 NO, YES, LATER = range(3)
 OUTCOMES = {
     "done": (0, YES),
@@ -59,19 +59,19 @@ outcomes = st.one_of(st.just("done"), st.just("done"), st.sampled_from(sorted(OU
 
 
 class Request:
-    """A submitted request and its result."""
+    """A submitted request and the result."""
 
     def __init__(self, op, first, cells, number, compare, exclusive):
         self.op, self.number, self.compare = op, number, compare
         self.exclusive = exclusive
         self.cells = range(first, first + cells)
         self.status = None
-        self.seen = {}  # cell: its value when the request took effect
+        self.seen = {}  # cell: the value when the request took effect
         self.may_repeat = op == READ or (op == WRITE and exclusive)
-        self.is_suspect = False  # a WR merged from this and other requests met a local fault
-        self.is_unknown = False  # a part that changes memory was lost in flight
-        self.is_abandoned = False  # a part was lost on a channel that was then given up
-        self.is_guilty = False  # a WR failed that carried this request alone, or only guilty ones
+        self.is_suspect = False  # merged into a WR that met a local fault
+        self.is_unknown = False  # a part of a write or an atomic was lost in flight
+        self.is_abandoned = False  # a part was lost on a channel given up later
+        self.is_guilty = False  # a WR failed with this request alone, or with guilty ones only
 
     def effect(self, value):
         """Return the value of a cell after this request."""
@@ -103,7 +103,7 @@ class Engines(RuleBasedStateMachine):
         self.now = 0
         self.held = False
         self.channels = {}  # channels that are up or broken
-        self.under_way = []  # lost WRs that may still arrive: engine, channel, parts
+        self.under_way = []  # lost WRs, not arrived yet: engine, channel, parts
         # requests in doubt, whether or not a lost WR took effect: engine, channel, request
         self.astray = []
         for engine in range(ENGINES):
@@ -122,7 +122,7 @@ class Engines(RuleBasedStateMachine):
                 self.channels[event.engine, event.channel] = "broken"
 
     def carried(self, wr):
-        """Return what a WR carries: a part of one or more requests."""
+        """Return the parts of requests in a WR."""
         count = self.library.engine_sim_carried(self.sim, wr.wr, 0, ffi.new("struct engine_sim_event *"))
         parts = [ffi.new("struct engine_sim_event *") for _ in range(count)]
         for index, part in enumerate(parts):
@@ -182,7 +182,7 @@ class Engines(RuleBasedStateMachine):
         self.gather(held)
 
     def in_flight(self):
-        """Return one part of each WR in flight; most WRs have a single part."""
+        """Return a part of each WR in flight; most WRs have a single part."""
         count = self.library.engine_sim_in_flight(self.sim, -1, ffi.NULL)
         wrs = [ffi.new("struct engine_sim_event *") for _ in range(count)]
         for index, wr in enumerate(wrs):
@@ -196,7 +196,7 @@ class Engines(RuleBasedStateMachine):
 
     @rule(index=st.integers(0, 200))
     def post_in_part(self, index):
-        """Drop a WR that was never posted, of a request with several parts in flight."""
+        """Drop an unposted WR of a request with several parts in flight."""
         wrs = self.in_flight()
         parts = [wr for wr in wrs
                  if any(wr.req == other.req and wr.offset != other.offset for other in wrs)]
@@ -248,7 +248,7 @@ class Engines(RuleBasedStateMachine):
             self.take_effect(self.under_way.pop(index % len(self.under_way))[2])
 
     def hear_of(self, engine, channel, arrives):
-        """The peer says that nothing more can arrive. Until now, lost WRs could."""
+        """Nothing lost can arrive any more."""
         for lost in [lost for lost in self.under_way if lost[:2] == (engine, channel)]:
             self.under_way.remove(lost)
             if arrives:
@@ -318,7 +318,7 @@ class Engines(RuleBasedStateMachine):
 
 
 def one_at_a_time(requests):
-    """Compare what the requests of one engine saw with a naive memory; return that memory."""
+    """Compare the results of an engine's requests with a naive memory; return the memory."""
     memory = [0] * CELLS
     for request in requests:
         assert request.status is not None, "every request is done in the end"
@@ -333,8 +333,8 @@ def one_at_a_time(requests):
         if request.status == 0 and request.op in (READ, WRITE, CAS, FADD):
             assert list(request.cells) == sorted(request.seen), "all of it was done"
         for cell, value in sorted(request.seen.items()):
-            # A write posted twice may have seen its own effect, and nobody reads the result of
-            # a failed read.
+            # A write posted twice may have seen the first effect, and nobody reads the result
+            # of a failed read.
             if request.op in (CAS, FADD) or (request.op == READ and request.status == 0):
                 assert value == memory[cell], "requests take effect in the order submitted"
             memory[cell] = request.effect(memory[cell])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: requests that it refuses, and engines that share a window. */
+/* The engine: refused requests, and engines with a shared window. */
 #include "tests/support/engine_bench.h"
 
 struct refusal {

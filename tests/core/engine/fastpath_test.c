@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The fast path of a single request, and the events that end it. */
+/* The fast path of a single request, and the events that leave it. */
 #include "core/engine/fastpath.h"
 #include "tests/support/engine_bench.h"
 
@@ -83,7 +83,7 @@ static void refuses_what_is_not_plain(void **state)
 	bench_free(b);
 }
 
-/* The engine chooses the path of a write where it builds batches. A read has only one path. */
+/* The engine chooses the path of a write while building batches. A read has only one path. */
 static void refuses_a_write_that_may_be_unloaded(void **state)
 {
 	struct engine_bench *b = bench_new(64 * KIB, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: writes and atomics that were lost with their channel and may still arrive. */
+/* The engine: writes and atomics lost with a channel, which may still arrive. */
 #include "tests/support/engine_bench.h"
 
 static void what_conflicts_waits(void **state)

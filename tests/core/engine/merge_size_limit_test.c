@@ -49,7 +49,7 @@ static void what_is_long_stays_apart(void **state)
 	}
 }
 
-/* A long request would merge with nothing, so it need not wait. */
+/* A long request would merge with nothing, and need not wait. */
 static void what_is_long_does_not_gather(void **state)
 {
 	static struct weir_req req[WEIR_STREAM_WRS + 4];

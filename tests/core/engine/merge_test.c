@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: which requests merge into one WR, which are chained, and how each ends. */
+/* The engine: merging into a WR, chaining, and the status of each request. */
 #include "tests/support/engine_bench.h"
 
 #define PAGE (4 * KIB)
@@ -384,7 +384,7 @@ static void each_meets_its_own_fate(void **state)
 	bench_free(b);
 }
 
-/* How two merged requests end when their WR ends with @wr_status. */
+/* The statuses of two merged requests when the WR ends with @wr_status. */
 struct fate {
 	const char *sentence;
 	enum weir_op op;
@@ -415,7 +415,7 @@ static void ends(void **state)
 	assert_posted(b, 0, &req[0], 2);
 	channel = b->posted[0]->channel;
 	bench_complete(b, 0, fate->wr_status);
-	/* A request that changes memory waits until none of its WRs can arrive any more. */
+	/* A request that changes memory waits until no part can arrive any more. */
 	assert_int_equal(b->nr_done, fate->status && fate->op == WEIR_OP_READ ? 2 : 0);
 	assert_int_equal(weir_engine_channel_up(&b->engine, channel, 64), 0);
 	bench_pull(b);
@@ -427,7 +427,7 @@ static void ends(void **state)
 	bench_free(b);
 }
 
-/* One of two merged requests reaches its deadline. A flush ends it, and the other survives. */
+/* The deadline of a merged request ends the WR by a flush, and the other request survives. */
 static void a_late_one_fails_the_channel_of_its_wr(void **state)
 {
 	struct weir_req req[2] = { page(WEIR_OP_READ, 0), page(WEIR_OP_READ, 1) };

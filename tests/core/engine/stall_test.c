@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: channels that hold the window without progress, and when the engine resets them. */
+/* The engine: channels that hold the window without progress, and their reset. */
 #include "core/engine/fastpath.h"
 #include "tests/support/engine_bench.h"
 
@@ -134,7 +134,7 @@ static void who_comes_late_looks_twice(void **state)
 	end(&f);
 }
 
-/* Each channel needs two checks of its own. */
+/* Each channel needs two checks. */
 static void one_look_is_not_two_by_another_channel(void **state)
 {
 	struct stall_fixture f;
@@ -160,7 +160,7 @@ static void one_look_is_not_two_by_another_channel(void **state)
 	lose_all(&f);
 }
 
-/* A completion resets the watchdog; a channel that stalls later gets two checks again. */
+/* A completion resets the watchdog; a later stall gets two checks again. */
 static void an_answer_ends_the_doubt(void **state)
 {
 	struct stall_fixture f;
@@ -234,7 +234,7 @@ static void for_ever_is_for_ever(void **state)
 	end(&f);
 }
 
-/* Nothing was posted on the idle channel. A retry on it would go to the same dead host. */
+/* Nothing was posted on the idle channel. A retry there would go to the same dead host. */
 static void an_idle_channel_goes_with_it(void **state)
 {
 	struct stall_fixture f;
@@ -380,8 +380,8 @@ static void who_goes_alone_is_not_older_than_he_is(void **state)
 }
 
 /*
- * An unloaded write waits for the target's CPU. Its program may be stopped while the host is
- * well.
+ * An unloaded write waits for the target's CPU. The target program may be stopped while the
+ * host is well.
  */
 static void what_is_unloaded_is_left_alone(void **state)
 {
@@ -413,7 +413,7 @@ static void what_is_unloaded_is_left_alone(void **state)
 	end(&f);
 }
 
-/* A request behind the head of the window's queue waits too, even if it would fit. */
+/* A request behind the head of the window's queue waits too, even with enough room. */
 static void who_stands_behind_it_waits_too(void **state)
 {
 	struct stall_fixture f;

@@ -114,7 +114,7 @@ static void waking_for_nothing_earns_no_new_budget(void **state)
 	assert_int_equal(weir_poll_polled(&poller, 0, 2 * WAKE_NS + 1), WEIR_POLL_ARM);
 }
 
-/* A CQ with the semantics of verbs: it raises one event, for the first completion after arming. */
+/* A CQ with the semantics of verbs: the first completion after arming raises an event. */
 struct poll_cq {
 	uint32_t count;
 	bool armed;
@@ -172,8 +172,8 @@ static void nothing_is_slept_over(void **state)
 }
 
 /*
- * One completion after each gap. A poll takes 100 ns; a wake-up takes @wake_ns, which the
- * poller knows only roughly. Return: how often the poller slept in the last half.
+ * A completion after each gap. A poll takes 100 ns; a wake-up takes @wake_ns, known to the
+ * poller only roughly. Return: how often the poller slept in the last half.
  */
 static unsigned int run(const uint64_t *gap_ns, unsigned int nr_gaps, unsigned int count,
 			uint64_t wake_ns, uint64_t *empty_ns)

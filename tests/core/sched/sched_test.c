@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The scheduler, over a wire that carries one WR after the other; the test measures arrivals at
+ * The scheduler, over a wire that carries one WR after another; the test measures arrivals at
  * the far end. A long random run judges each step from outside.
  */
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static const struct weir_sched_config fair = { .weight = 1,
 					       .segment_bytes = SEGMENT,
 					       .wrs_max = 4 };
 
-/* A sender that always has more to send, in messages of @message_bytes. */
+/* A sender with endless data, in messages of @message_bytes. */
 struct sched_sender {
 	struct weir_flow flow;
 	uint64_t message_bytes;
@@ -174,7 +174,7 @@ static void equal_weights_share_equally_whatever_the_size_of_their_messages(void
 	}
 }
 
-/* A flow refused room in flight still gets its share: the others wait for it. */
+/* A flow refused room in flight still gets its share, because other flows wait for it. */
 static void weights_hold_whatever_the_limits_in_flight(void **state)
 {
 	static const unsigned int wrs_max[] = { 1, 2, 16 };
@@ -295,7 +295,7 @@ static void who_may_not_send_makes_no_room_for_others(void **state)
 	assert_int_equal(w.sched.low_floor, 0);
 }
 
-/* One bundle has one flow, the other nine; inside each bundle the weights hold. */
+/* A bundle with one flow and a bundle with nine; inside each bundle the weights hold. */
 static void bundles_share_by_their_weights_however_many_flows_they_have(void **state)
 {
 	static const unsigned int wrs_max[] = { 1, 4 };
@@ -398,7 +398,7 @@ static void to_move_brings_nobody_another_quantum(void **state)
 	assert_ptr_equal(weir_sched_next(&w.sched, 1), &moves->flow);
 }
 
-/* A moved flow competes in its new bundle, even if it only has WRs in flight. */
+/* A moved flow competes in the new bundle, even with only WRs in flight. */
 static void who_moves_takes_what_is_in_flight_along(void **state)
 {
 	const struct weir_sched_config levels[] = {
@@ -439,7 +439,7 @@ static void who_moves_takes_what_is_in_flight_along(void **state)
 	assert_int_equal(w.sched.low_floor + w.sched.low_bytes, 0);
 }
 
-/* A bundle that has sent nothing waits for at most one segment of another bundle. */
+/* A bundle without traffic so far waits for at most a segment of another bundle. */
 static void a_newcomers_bundle_waits_for_one_segment_of_each_bundle(void **state)
 {
 	struct sched_sender *late;
@@ -460,7 +460,7 @@ static void a_newcomers_bundle_waits_for_one_segment_of_each_bundle(void **state
 	assert_int_equal(late->wrs, 1);
 }
 
-/* The blocked flow was the only one left in its bundle's round. */
+/* The blocked flow was the last in the round of its bundle. */
 static void who_goes_holds_up_nobody_of_its_bundle(void **state)
 {
 	struct weir_sched_config config = fair;
@@ -624,7 +624,7 @@ static void who_was_alone_leaves_the_others_no_more_room_than_they_have(void **s
 	assert_int_equal(w.bytes, 4 * SEGMENT);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(w.senders[i].flow.wrs, 1);
-	/* A flow that goes idle takes its room along once it has nothing in flight. */
+	/* An idle flow gives its room back once nothing is in flight. */
 	for (i = 1; i < 4; i++)
 		weir_sched_idle(&w.sched, &w.senders[i].flow);
 	for (i = 0; i < 20; i++) {
@@ -634,7 +634,7 @@ static void who_was_alone_leaves_the_others_no_more_room_than_they_have(void **s
 	assert_int_equal(w.bytes, 2 * SEGMENT);
 }
 
-/* If a long segment does not fit, short ones do not pass it. */
+/* If a long segment does not fit, short segments do not pass. */
 static void long_segments_have_their_share_beside_short_ones(void **state)
 {
 	static const uint64_t low_bytes_max[] = { 0, 2 * SEGMENT, 4 * SEGMENT };
@@ -814,12 +814,12 @@ static void refuses_what_is_out_of_range(void **state)
 	assert_int_equal(weir_sched_init(&s, configs, 2, 0), -EINVAL);
 }
 
-/* A random player that knows the rules; @wire follows the scheduler. */
+/* A random player by the rules; @wire follows the scheduler. */
 struct judge {
 	struct wire wire;
 	uint64_t seed;
 	uint64_t posted[FLOWS_MAX]; /* cost since the flow and its whole class were ready */
-	uint64_t passed[3]; /* bytes that passed a class while it could have posted */
+	uint64_t passed[3]; /* bytes that passed a class able to post */
 };
 
 static uint32_t draw(struct judge *j, uint32_t below)
@@ -833,7 +833,7 @@ static const struct weir_sched_class *class_of(const struct judge *j, unsigned i
 	return &j->wire.sched.classes[j->wire.senders[i].flow.bundle->class];
 }
 
-/* Whether a round is under way in which another flow has quantum left. */
+/* Whether another flow has quantum left in the current round. */
 static bool flows_owe(const struct judge *j, const struct weir_bundle *bundle)
 {
 	unsigned int k;
@@ -946,8 +946,8 @@ static void judge_choice(struct judge *j, const struct weir_flow *chosen, uint32
 }
 
 /*
- * Two equals that always want to send stay close. One may lead by two quanta: a segment
- * overdrawn at the end, and a quantum at the start.
+ * Two equals with endless data stay close. Either may lead by two quanta: a segment overdrawn
+ * at the end, and a quantum at the start.
  */
 static void judge_near(uint64_t a, uint16_t a_weight, uint64_t b, uint16_t b_weight)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Window policies on a synthetic NIC in virtual time: one queue served at a fixed rate, and a
+ * Window policies on a synthetic NIC in virtual time: a queue served at a fixed rate, and a
  * wire. A window of rate times delay, the knee, fills the wire; a larger window only adds
- * delay. Beyond a limit of its own the NIC thrashes and slows down (RDMAbox, figure 1).
+ * delay. Beyond a further limit the NIC thrashes and slows down (RDMAbox, figure 1).
  */
 #include "core/sched/window_delay.h"
 #include "core/sched/window_knee.h"
@@ -19,7 +19,7 @@ struct flight {
 	int source;
 };
 
-/* A process on the NIC that always has more to post. */
+/* A process on the NIC with endless data. */
 struct policy_source {
 	struct weir_window window;
 	struct weir_window_waiter waiter;
@@ -100,7 +100,7 @@ static void nic_post(struct policy_nic *n, int source)
 	n->last_ns = f->done_ns;
 }
 
-/* Sources take turns, so that each gets no more than its window allows. */
+/* Sources take turns, so no source gets more than its window allows. */
 static void nic_fill(struct policy_nic *n)
 {
 	bool any;
@@ -198,7 +198,7 @@ static void follows_the_delay(void **state)
 	free(n);
 }
 
-/* A window that stays at the maximum yields a sixth of the rate. */
+/* A window held at the maximum yields a sixth of the rate. */
 static void does_not_thrash(void **state)
 {
 	struct policy_nic *n = nic_new(*(const enum policy_kind *)*state, 1);
@@ -311,7 +311,7 @@ static void successes_are_heard_of(void **state)
 	bench_free(b);
 }
 
-/* A limit below the bytes in flight lets nothing through until they fall below it. */
+/* A limit below the bytes in flight lets nothing through until enough complete. */
 static void a_lower_limit_waits(void **state)
 {
 	struct wild wild = { .policy.completed = wild_completed };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The window: a table of short scripts, named by sentences that say which waiter may take. */
+/* The window: a table of short scripts. Their names say which waiter may take. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -79,8 +79,8 @@ class Pool(RuleBasedStateMachine):
         self.sender_lives = self.receiver_lives = True
 
     def put_one(self, slot, tells=False):
-        """Notify the peer of the slot, of all slots not shown yet, and of those that a read in
-        flight follows.
+        """Notify the peer of the slot, of all slots not shown yet, and of slots followed by a read
+        in flight.
         """
         self.unshown = [*self.unshown[len(self.unshown) - (self.out.committed - self.out.arrived):], slot]
         self.posted.append((slot, self.sent, self.unshown if tells else []))

@@ -69,8 +69,8 @@ static void land_one(struct pool *p)
 }
 
 /*
- * Notify the peer of the slot, of all slots not shown yet, and of those that a read in flight
- * follows.
+ * Notify the peer of the slot, of all slots not shown yet, and of slots followed by a read in
+ * flight.
  */
 static void put_one(struct pool *p, bool tells)
 {
@@ -239,7 +239,7 @@ static void a_slot_is_not_found_before_a_look_has_followed_it(void **state)
 
 	(void)state;
 	weir_slot_bitmap_tx_init(&out, 4, bits, memory);
-	/* this read was posted before the write and proves nothing about it */
+	/* posted before the write: the read proves nothing about it */
 	weir_slot_bitmap_tx_read_posted(&out);
 	weir_slot_bitmap_tx_commit(&out, (uint32_t)weir_slot_bitmap_tx_acquire(&out));
 	assert_int_equal(weir_slot_bitmap_tx_read_done(&out, none), 0);

@@ -6,7 +6,7 @@
 #define US 1000ull
 #define RUNG ((struct weir_slot_poll_request){ 1, 64, 0 })
 
-/* A sending end, and what it sees of its peer: no slot is given back unless a test does so. */
+/* A sending end and its view of the peer: no slot is given back unless a test does so. */
 struct slot_poll_end {
 	struct weir_slot_poll look;
 	struct weir_slot_bitmap_tx out;
@@ -147,7 +147,7 @@ static void free_slots_are_looked_for_when_few_are_left(void **state)
 	assert_true(is_due(&e, SILENT));
 }
 
-/* The peer gives back all notified slots, and this end sees so. */
+/* The peer gives back all notified slots, and the end notices. */
 static void give_back(struct slot_poll_end *e)
 {
 	memcpy(e->out.seen, e->out.told, sizeof(e->bits));
@@ -227,7 +227,7 @@ static void only_who_waits_is_told(void **state)
 	assert_int_equal(put_one(&e, SILENT), 0);
 	assert_int_equal(put_one(&e, (struct weir_slot_poll_request){ 1, 0 }),
 			 0); /* the peer waits for something else */
-	/* includes the two slots that the peer does not know yet */
+	/* includes the two slots unknown to the peer */
 	assert_int_equal(put_one(&e, RUNG), 3);
 	assert_false(is_due(&e, RUNG)); /* a read is then unnecessary */
 }
@@ -241,10 +241,7 @@ static void what_comes_alone_is_told_at_once(void **state)
 	assert_int_equal(put_each(&e, 100, 1000 * US), 100);
 }
 
-/*
- * As often as a read would show the slots: for half a pool, or for what comes in half a
- * millisecond.
- */
+/* As often as a read would show the slots: for half a pool, or for half a millisecond of slots. */
 static void many_are_told_of_together(void **state)
 {
 	struct slot_poll_end e;
@@ -336,10 +333,7 @@ static void what_a_look_shows_is_no_more_to_be_told_of(void **state)
 	assert_int_equal(put_one(&e, RUNG), 0);
 }
 
-/*
- * A notification overtakes a read in flight that follows the same slots; the read then shows
- * nothing.
- */
+/* A notification overtakes a read in flight for the same slots; the read then shows nothing. */
 static void what_is_told_of_while_a_look_is_under_way_is_not_shown(void **state)
 {
 	struct slot_poll_end e;
@@ -356,7 +350,7 @@ static void what_is_told_of_while_a_look_is_under_way_is_not_shown(void **state)
 
 /*
  * Where reads are slow, slots are notified together too, if enough come within the patience. A
- * peer that waits should be notified.
+ * waiting peer should be notified.
  */
 static void where_looks_take_long_many_are_told_of_together(void **state)
 {
@@ -369,12 +363,12 @@ static void where_looks_take_long_many_are_told_of_together(void **state)
 	assert_true(weir_slot_poll_is_slow(&e.look));
 	(void)put_each(&e, 100, 150 * US);
 	assert_in_range(put_each(&e, 1000, 150 * US), 20, 50);
-	e.look.took_ns = 0; /* an end that only notifies may not know; its peer does */
+	e.look.took_ns = 0; /* an end without reads may not know; the peer does */
 	patient.patience_ns = 4800 * US;
 	(void)put_each_to(&e, patient, 100, 150 * US);
 	assert_in_range(put_each_to(&e, patient, 1000, 150 * US), 20, 50);
 	e.look.took_ns = 300 * US;
-	(void)put_each(&e, 100, 6000 * US); /* few slots come during that many reads */
+	(void)put_each(&e, 100, 6000 * US); /* few slots come during so many reads */
 	assert_int_equal(put_each(&e, 100, 6000 * US), 100);
 	assert_false(weir_slot_poll_prefers_notify(&e.look)); /* the last read found something */
 	look(&e, 300 * US, 0);
@@ -392,7 +386,7 @@ static void unattended(struct slot_poll_end *e, uint64_t took_ns)
 	weir_slot_poll_read_done(&e->look, &e->out, 0, 0, 0, e->now_ns);
 }
 
-/* A device that finishes a read while it is posted never makes an end wait. */
+/* On a device that finishes a read inside the post, an end never waits. */
 static void a_look_that_is_back_at_once_counts_though_nobody_waited(void **state)
 {
 	struct slot_poll_end e;
@@ -406,8 +400,8 @@ static void a_look_that_is_back_at_once_counts_though_nobody_waited(void **state
 }
 
 /*
- * Slots wait for as long as sixteen reads take, up to a bound. A read that nobody waited for
- * teaches nothing.
+ * Slots wait for as long as sixteen reads take, up to a bound. A read without a waiter teaches
+ * nothing.
  */
 static void how_long_looks_take_is_learnt_from_those_that_are_waited_for(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine: which WRs take the unload channel, and that other WRs notice nothing. */
+/* The engine: WRs on the unload channel, and no effect on the rest. */
 #include "tests/support/engine_bench.h"
 
 #define PLAIN 0

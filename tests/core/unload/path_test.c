@@ -68,7 +68,7 @@ static void each_policy_takes_hints_its_way(void **state)
 {
 	static const struct {
 		enum weir_path_policy policy;
-		bool none, hot, cold; /* whether it unloads a write with this hint */
+		bool none, hot, cold; /* whether a write with such a hint is unloaded */
 	} cases[] = {
 		{ WEIR_PATH_POLICY_OFFLOAD, false, false, false },
 		{ WEIR_PATH_POLICY_UNLOAD, true, false, true },
@@ -220,9 +220,9 @@ static void the_threshold_is_the_lowest_that_fits(void **state)
 }
 
 /*
- * The share of one million writes that goes to hot pages, after two million for warm-up. All
- * pages, @stride apart, are written equally often. If @is_skewed, the first nth of them takes
- * the cube root of 1/n.
+ * The share of hot pages in one million writes, after two million for warm-up. All pages,
+ * @stride apart, are written equally often. If @is_skewed, the first nth of the pages takes the
+ * cube root of 1/n.
  */
 static double hot_share(uint64_t pages, uint64_t stride, bool is_skewed)
 {
@@ -340,7 +340,7 @@ static void nothing_is_unloaded_while_the_target_has_no_time(void **state)
 	free(t);
 }
 
-/* One cold write that takes as long as its path does. Return: the path. */
+/* A cold write with the duration of its path. Return: the path. */
 static unsigned int write_cold(struct path_table *t, uint64_t offload_ns, uint64_t unload_ns)
 {
 	unsigned int path = weir_path_decide(&t->route, 0, WEIR_PATH_HINT_COLD, true, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The checks of the target's CPU, and the times at which it must yield. */
+/* The checks of the target's CPU, and the CPU budget. */
 #include <stdlib.h>
 
 #include "core/unload/cpu_budget.h"
@@ -132,20 +132,17 @@ static void a_ceiling_holds_however_often_it_is_asked(void **state)
 			weir_cpu_budget_init(&c, percents[i]);
 			weir_cpu_budget_pause(&c, cpu, now);
 			end = now + 1000 * steps_ns[j];
-			while (now < end) { /* the thread takes all the time that it may */
+			while (now < end) { /* the thread takes all the allowed time */
 				now += steps_ns[j];
 				cpu += steps_ns[j];
 				pause = weir_cpu_budget_pause(&c, cpu, now);
 				now += pause;
 			}
-			/*
-			 * One period's share more, because the budget starts full, and one
-			 * step.
-			 */
+			/* The budget starts full, so add a period's share, and a step. */
 			assert_true(cpu <= now / 100 * percents[i] + steps_ns[j] +
 						   WEIR_CPU_BUDGET_PERIOD_NS / 100 * percents[i] +
 						   now % 100);
-			/* Nor less, except for what is still in the budget. */
+			/* Nor less, except for the rest of the budget. */
 			assert_true(cpu + steps_ns[j] + (c.kept_ns > 0 ? (uint64_t)c.kept_ns : 0) >=
 				    now / 100 * percents[i]);
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which unloaded writes a target copies, and when it reports them. */
+/* The target side of unloaded writes: copies and reports. */
 #include "core/unload/unload_rx.h"
 #include "tests/support/engine_bench.h"
 

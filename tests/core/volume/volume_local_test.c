@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the local disk holds as the last resort, and how an extent comes back from it. */
+/* The content of the local disk as the last resort, and the way back from disk to memory. */
 #include "tests/support/engine_bench.h"
 #include "core/volume/volume.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * The expected content of a volume's pages, which extents want memory, and whose memory they
- * get.
- */
+/* The expected content of a volume's pages, extents without memory, and the choice of memory. */
 #include "tests/support/engine_bench.h"
 #include "core/volume/volume.h"
 

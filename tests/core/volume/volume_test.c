@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Which replicas are trusted, which extents get memory, and how a replica is filled step by
- * step.
- */
+/* Trust in replicas, memory for extents, and the filling of a replica step by step. */
 #include "tests/support/engine_bench.h"
 #include "core/volume/volume.h"
 

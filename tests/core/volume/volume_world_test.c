@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A volume over unreliable donors, in random interleavings. Donors fail, die, come back empty,
- * reclaim memory and, in some runs, corrupt bytes. Some runs have a local disk that fails at
- * times. A read must return what was written, or an error. A donor executes overlapping
- * requests in order, others in any order, and reports them in any order.
+ * reclaim memory and, in some runs, corrupt bytes. Some runs have a local disk with occasional
+ * failures. A read must return the data written, or an error. A donor executes overlapping
+ * requests in order, and all else in any order. Reports come in any order too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +137,7 @@ static void choose_range(struct volume_world *w, struct task *task)
 		(uint32_t)random_below(w, (random_below(w, 2) ? PAGES : 2 * RUN_MAX) - RUN_MAX + 1);
 }
 
-/* Like a file system, never write a page that has a write in flight. */
+/* Like a file system, never write a page with a write in flight. */
 static bool may_write(const struct volume_world *w, const struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++) {
@@ -529,7 +529,7 @@ static bool overlaps_earlier(const struct world_donor *donor, uint32_t number)
 	return false;
 }
 
-/* A donor executes an operation, fails one, or reports one. */
+/* A donor executes, fails or reports an operation. */
 static void work(struct volume_world *w, uint32_t which)
 {
 	struct world_donor *donor = &w->donor[which];
@@ -550,7 +550,7 @@ static void work(struct volume_world *w, uint32_t which)
 	}
 }
 
-/* A donor that is away need not be told; some of the others cannot be reached at times. */
+/* An absent donor need not be told; some present donors cannot be reached at times. */
 static uint8_t to_be_told(struct volume_world *w)
 {
 	uint8_t donors = (uint8_t)~0u;
@@ -562,7 +562,7 @@ static uint8_t to_be_told(struct volume_world *w)
 	return donors;
 }
 
-/* Say nothing more to a donor that does not answer. */
+/* Say nothing more to a silent donor. */
 static void release(struct volume_world *w)
 {
 	uint8_t donors = to_be_told(w);
@@ -704,7 +704,7 @@ static void check_same(const struct volume_world *w, uint32_t extent)
 	}
 }
 
-/* Writes have stopped, and the disk gets everything that it lacks. */
+/* Writes have stopped, and the disk gets all missing pages. */
 static void let_disk_catch_up(struct volume_world *w)
 {
 	for (uint32_t i = 0; i < 5000; i++) {
@@ -714,7 +714,7 @@ static void let_disk_catch_up(struct volume_world *w)
 	}
 }
 
-/* The disk has every page that was not lost and whose content is known. */
+/* The disk has every page with known content, unless lost. */
 static void check_disk(const struct volume_world *w, uint32_t extent)
 {
 	for (uint32_t page = 0; page < PAGES; page++) {
@@ -725,8 +725,8 @@ static void check_disk(const struct volume_world *w, uint32_t extent)
 }
 
 /*
- * No write hangs. A replica is missing only for lack of a donor or of a source to fill it from.
- * The first donor wants all of its memory, and gets it if each replica has another donor.
+ * No write hangs. A replica is missing only for lack of a donor or of a source. The first donor
+ * wants all memory back, and gets it if each replica has another donor.
  */
 static void check_end(struct volume_world *w)
 {

@@ -3,10 +3,10 @@
  * campaign [--seed N] [--runs N]: run the seeds N, N + 1... campaign.h says what a seed
  * repeats.
  *
- * This is the judge. It starts the workers with the faults of the seed and leads them from
- * phase to phase. Meanwhile the judge kills, stops or disturbs some workers. At the end it
- * compares the world with the logs, and looks for leaked processes and sockets. For a seed that
- * fails, the judge prints the command to run it again.
+ * The judge starts the workers with the faults of the seed and leads them from phase to phase.
+ * Meanwhile the judge kills, stops or disturbs some workers. At the end the judge compares the
+ * world with the logs, and looks for leaked processes and sockets. For a failing seed, the
+ * judge prints the command to run the seed again.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -2,16 +2,15 @@
 /*
  * A campaign: random operations between processes with random faults, over and over.
  *
- * One run is a seed. A judge starts workers. Each worker has a queue pair, a "lane", to every
+ * Each run has a seed. A judge starts workers. Each worker has a queue pair, a "lane", to every
  * other worker, and uses all operations of that queue pair: writes, reads, sends and atomics,
- * with immediates and inline. A lane is RC with its own or a shared receive queue, UC or UD.
- * The target memory and the log of each lane lie in one shared mapping, the world. A log names
- * each operation and how it ended. So the judge can replay the logs on plain memory and
+ * with immediates and inline. A lane is RC (with a separate or a shared receive queue), UC or
+ * UD. The target memory and the log of each lane lie in a shared mapping, the world. A log
+ * names each operation and the result. So the judge can replay the logs on plain memory and
  * compare, whichever worker was killed.
  *
  * A seed repeats the operations and transport of each lane, the faults of each worker, and the
- * disturbances from outside. It repeats neither the interleaving of lanes nor the time of a
- * disturbance.
+ * disturbances from outside, but not the interleaving of lanes nor the time of a disturbance.
  */
 #ifndef CAMPAIGN_H
 #define CAMPAIGN_H
@@ -23,7 +22,7 @@
 enum {
 	WORKERS_MAX = 4,
 	OPS_MAX = 48, /* per lane */
-	ZONE = 128 << 10, /* bytes of a target's memory that one source writes */
+	ZONE = 128 << 10, /* bytes of a target's memory for each source */
 	/* at the start of a zone: a word for fetch-and-add, a word for compare-and-swap */
 	COUNTER_BYTES = 64,
 	SWAP_AT = 8,
@@ -128,8 +127,8 @@ static inline uint8_t op_byte(const struct campaign_op *op, uint32_t k)
 int worker_play(struct campaign_world *w, uint32_t self, int fd);
 
 /**
- * judge_world() - check that memory holds what the logs say, and nothing else
- * @killed: a bit for each worker that did not end by itself
+ * judge_world() - check that memory holds the logged data, and nothing else
+ * @killed: a bit for each worker that was killed
  * @why: on failure, the reason
  */
 bool judge_world(const struct campaign_world *w, uint32_t killed, char *why, size_t why_size);

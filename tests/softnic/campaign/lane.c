@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A worker posts operations on its lanes and checks each completion. The completion must belong
- * to the next operation in flight on its queue pair. Its status must be one that the faults can
- * cause, and a read must return the bytes written before.
+ * A worker posts operations on lanes and checks each completion. The completion must belong to
+ * the next operation in flight on the queue pair. The status must be possible under the faults,
+ * and a read must return the bytes written before.
  */
 #include <arpa/inet.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Processes and sockets that a run leaves behind. Softnic's files have no names and vanish with
+ * Processes and sockets left behind by a run. Softnic's files have no names and vanish with
  * their last user, so only a process or a socket can leak. The judge notes the inode numbers of
- * a process's sockets while the process lives. None may exist after its end. The kernel lists
- * the sockets of the whole host; the numbers keep other tests' sockets apart.
+ * a process's sockets while the process lives. No noted socket may outlive the process. The
+ * kernel lists the sockets of the whole host; the numbers exclude other tests' sockets.
  */
 #ifndef WEIR_TESTS_SOFTNIC_CAMPAIGN_LEAKS_H
 #define WEIR_TESTS_SOFTNIC_CAMPAIGN_LEAKS_H
@@ -38,7 +38,7 @@ bool litter_is_named(const struct leaked_sockets *l, uint32_t least);
  */
 uint32_t leaks_left(const struct leaked_sockets *l);
 
-/** litter_is_seen() - plant a leak, and check that it is found */
+/** litter_is_seen() - plant a leak, and look for the leak */
 bool litter_is_seen(void);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * Replay a lane's log on plain memory.
  *
- * A completed operation must be there; a flushed one must not. An operation that failed, or was
- * in flight when its source was killed, is in doubt: each byte is either old or new. UC may
- * lose a completed operation, but only as a whole, unless an end was killed meanwhile.
+ * A completed operation must be there; a flushed operation must not. An operation is in doubt
+ * if it failed, or was in flight when the source was killed: each byte is either old or new. UC
+ * may lose a completed operation, but only as a whole, unless an end was killed meanwhile.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static bool judge_bytes(const struct campaign_lane *lane, const uint8_t *zone, c
 	return k == ZONE;
 }
 
-/* Whether the whole operation is there, apart from bytes that later operations explain. */
+/* Whether the whole operation is there, apart from bytes explained by later operations. */
 static bool is_whole(const struct campaign_op *op, const uint8_t *zone, const bool *explained)
 {
 	uint32_t k;
@@ -65,8 +65,8 @@ static bool is_whole(const struct campaign_op *op, const uint8_t *zone, const bo
 }
 
 /*
- * Go from the last operation to the first. Bytes that no later operation explains show whether
- * this one took effect.
+ * Go from the last operation to the first. Bytes not explained by later operations show whether
+ * the operation took effect.
  */
 static bool judge_lossy_bytes(const struct campaign_lane *lane, const uint8_t *zone,
 			      bool may_be_torn, char *why, size_t size)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* Addresses and ports: which can be bound, which are reached, and what a stranger gets. */
+/* Addresses and ports: bound, reachable, and called by a stranger. */
 #include <ifaddrs.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int try_bind(struct cm_ends *e, const char *text, uint16_t port, int afon
 	return rc;
 }
 
-/* Return: the listener that a call to this address reaches, or NULL. */
+/* Return: the listener reached by a call to @sa, or NULL. */
 static struct rdma_cm_id *reached_at(struct cm_ends *e, struct sockaddr *sa)
 {
 	struct rdma_conn_param param = { .qp_num = 1 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Shared by the connection manager's tests: events with a deadline, and two ends, A that
- * connects and B that listens, in one process or in two.
+ * connects and B that listens, in one or two processes.
  */
 #ifndef WEIR_TESTS_SOFTNIC_CM_CM_FIXTURE_H
 #define WEIR_TESTS_SOFTNIC_CM_CM_FIXTURE_H
@@ -28,8 +28,8 @@ struct cm_ends {
 };
 
 /*
- * The next event of a channel. It must have this type and come in time. The caller acknowledges
- * it. TIMEWAIT_EXIT is skipped unless expected.
+ * The next event of a channel, of type @type and in time. The caller acknowledges the event.
+ * TIMEWAIT_EXIT is skipped unless expected.
  */
 struct rdma_cm_event *next_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
 

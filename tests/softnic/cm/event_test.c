@@ -126,8 +126,8 @@ static void a_connection_goes_on_after_it_moved(void **state)
 }
 
 /*
- * One thread fetches events while others destroy ids. A destroyed id takes only its own events
- * along.
+ * A thread fetches events while other threads destroy ids. A destroyed id takes only its own
+ * events along.
  */
 static void *fetch(void *arg)
 {

@@ -74,7 +74,7 @@ static void a_name_is_looked_up_as_an_event(void **state)
 	rdma_freeaddrinfo(res);
 	assert_int_equal(rdma_query_addrinfo(e->a, &res), -1);
 	assert_int_equal(errno, ENOENT);
-	/* A result that the program never fetches is freed with its id. */
+	/* A result never fetched is freed with the id. */
 	assert_int_equal(rdma_resolve_addrinfo(e->a, "127.0.0.1", "1", &hints), 0);
 }
 

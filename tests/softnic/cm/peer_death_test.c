@@ -3,7 +3,7 @@
  * The events that survivors get when the other process is killed, at each stage of a
  * connection.
  *
- * The other process is this program again, in a role. It prints one line when ready.
+ * The other process runs this program in a role, and prints a line when ready.
  *
  * 	listener	listens; never fetches the request
  * 	server		accepts

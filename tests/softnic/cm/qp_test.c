@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* The QPs and SRQs that an id creates for its user, and their attributes. */
+/* QPs and SRQs created by an id, and their attributes. */
 #include <rdma/rdma_verbs.h>
 
 #include "cm_fixture.h"

@@ -9,10 +9,10 @@
 The verbs are those declared in verbs.h, rdma_cma.h and rsocket.h, and exported by the library.
 "yes" means that a function of softnic's tests calls the verb. Each such function runs, because
 the compiler warns of unused ones, and passes, or `meson test` is red. Only a reader can judge
-whether the test is a good one. refused_test.c lists the verbs that softnic refuses, the parts
-refused of a working verb, and the verbs with a constant answer. A verb in none of these groups
-fails the check. A verb newer than the table, from a newer rdma-core, is only named. The tests
-that also run on Soft-RoCE mark its differences with the functions of tests/support/test_device.h.
+whether the test is good. refused_test.c lists the verbs that softnic refuses, the refused parts
+of working verbs, and the verbs with a constant answer. A verb in none of these groups fails the
+check. A verb newer than the table, from a newer rdma-core, is only named. Tests that also run
+on Soft-RoCE mark its differences with the functions of tests/support/test_device.h.
 """
 import functools
 import pathlib

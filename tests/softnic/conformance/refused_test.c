@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The refusals of softnic, each with its errno. conformance.py reads the table of
- * docs/reference/conformance.md from these lines. A verb that starts to work loses its line here.
+ * The refusals of softnic, each with an errno. conformance.py reads the table of
+ * docs/reference/conformance.md from these lines. A verb that starts to work loses the line here.
  */
 #include <errno.h>
 #include <poll.h>

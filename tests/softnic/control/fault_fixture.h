@@ -11,7 +11,7 @@ int fault(pid_t pid, const char *text);
 /* Inject faults into this process; effective on return. */
 void cause(const char *text);
 
-/* Wait for the next asynchronous event. Its type must be @type. */
+/* Wait for the next asynchronous event, of type @type. */
 void expect_event(struct endpoint *e, enum ibv_event_type type);
 
 enum ibv_port_state port_state(struct endpoint *e);

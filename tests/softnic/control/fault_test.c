@@ -217,7 +217,7 @@ static void nothing_new(struct endpoint *e)
 	assert_int_equal(errno, ENODEV);
 }
 
-/* A lost device never comes back, so the test uses a process of its own. */
+/* A lost device never comes back, so the test uses a new process. */
 static int lose_device(void)
 {
 	struct ibv_device_attr_ex attr;

@@ -19,7 +19,7 @@ enum { IN_B = 8192, ROOM = 64 };
 static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
 enum { TYPES = sizeof(types) / sizeof(types[0]) };
 
-/* A message that carries its number. */
+/* A message with a number. */
 static struct test_wr *numbered(struct test_wr *w, struct datagram_pair *t, uint32_t number)
 {
 	wr_make(w, &t->a, IBV_WR_SEND, 0, sizeof(number), 0);
@@ -339,7 +339,7 @@ static void test_what_is_sent_to_a_port_that_is_down_is_lost(void **state)
 	two_down(&t);
 }
 
-/* A device that goes stays away, so each round uses a process of its own. */
+/* A lost device stays away, so each round uses a new process. */
 static int play_device_that_goes(enum ibv_qp_type type)
 {
 	struct ibv_wc wc;

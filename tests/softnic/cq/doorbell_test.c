@@ -350,7 +350,7 @@ static void test_one_arm_gives_one_event_however_many_ring(void **state)
 
 /*
  * A late or spurious wake-up. A thread that finds the channel readable may wait for an event,
- * so there must be one.
+ * and must get one.
  */
 static void test_a_pull_for_nothing_gives_no_more_events_than_arms(void **state)
 {
@@ -485,7 +485,7 @@ static uint32_t all_looks(const struct observed_cq *all)
 	return n;
 }
 
-/* For any QP numbers: a program may put every 64th of its QPs on one CQ. */
+/* For any QP numbers: a program may put every 64th QP on the same CQ. */
 static void test_a_poll_looks_only_at_a_few_that_may_have_something(void **state)
 {
 	static const uint32_t strides[] = { 1, 2, 3, 16, 64, 100, 233, 256 };

@@ -308,7 +308,7 @@ static void ask(struct puppet_pair *pair, uint64_t id)
 	assert_int_equal(tell(&pair->p, ORDER_POLL, 0, 0, 0).wc.opcode, IBV_WC_SEND);
 }
 
-/* Poll; each question comes in order, then its answer. Return: the number of completions. */
+/* Poll; each question comes in order, then the answer. Return: the number of completions. */
 static int poll_in_order(struct endpoint *e, int room, uint64_t *asked, uint64_t *answered)
 {
 	struct ibv_wc wc[8];

@@ -221,7 +221,7 @@ static void test_an_arm_that_has_rung_is_not_the_next_one(void **state)
 	assert_false(is_readable(e->channel->fd, 20));
 }
 
-/* Some programs watch the channel with many others in one epoll, edge-triggered. */
+/* Some programs watch many channels in one epoll, edge-triggered. */
 static void test_each_event_is_a_change_to_who_watches_for_changes(void **state)
 {
 	struct epoll_event watched = { .events = EPOLLIN | EPOLLET }, told;

@@ -21,7 +21,7 @@ PATIENCE_S = 100
 PINGPONG_SIZES = ("64", "256", "1k", "4k", "64k", "1m")
 CUT_OFF_S = 3
 RXM_TRIES = 10
-CLOSED = "shutdown conn"  # ofi_rxm logs this when it closes a connection that the peer has ended
+CLOSED = "shutdown conn"  # logged by ofi_rxm when closing a connection ended by the peer
 
 
 def listens(port):
@@ -67,7 +67,7 @@ class Foreign(unittest.TestCase):
             process.stdout.close()
 
     def start(self, command, **settings):
-        """Output is line-buffered, so that it survives a kill."""
+        """Output is line-buffered, to survive a kill."""
         if not shutil.which(command.split()[0]):
             self.skipTest(f"{command.split()[0]} is not installed")
         self.processes.append(subprocess.Popen(
@@ -169,7 +169,7 @@ class Foreign(unittest.TestCase):
     def finish_unless_cut_off(self, process):
         """Wait for the end. Return the output, and whether libfabric let the program end.
 
-        A program that still runs a while after libfabric closed its connection is killed. The
+        A program is killed if it still runs a while after libfabric closed the connection. The
         length of the wait only decides how often the test is repeated.
         """
         deadline = time.monotonic() + PATIENCE_S

@@ -4,8 +4,8 @@
 
 pyverbs.py LIBRARY [PATTERN]...: the library to preload; only matching tests run.
 
-The tests come with Debian's python3-pyverbs, as documentation. They skip what a device does not
-claim to support. KNOWN lists the tests that may fail, each with its reason.
+The tests come with Debian's python3-pyverbs, as documentation. They skip features that a device
+does not claim. KNOWN lists the tests that may fail, each with a reason.
 """
 import glob
 import gzip

@@ -362,10 +362,7 @@ static void test_a_peer_that_closed_and_ended_is_no_error(void **state)
 	end_close(&pair.e);
 }
 
-/*
- * The peer may be stopped between its checks and its copy. The deregistration waits, but not
- * for ever.
- */
+/* The peer may be stopped between checks and copy. The deregistration waits, but not for ever. */
 static void test_a_stopped_peer_does_not_hold_up_a_deregistration_for_long(void **state)
 {
 	struct puppet_pair pair;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Softnic's UC and UD: when sends complete, and the death of senders and receivers. Both ends
- * are in one process, or one is a puppet that dies.
+ * Softnic's UC and UD: completion of sends, and the death of senders and receivers. Both ends
+ * are in one process, or a puppet dies as one end.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static void test_a_receive_that_a_dead_process_had_is_received_into(void **state
 	two_down(&t);
 }
 
-/* The sender may not use a deregistered region, so it returns the receive that it took. */
+/* The sender may not use a deregistered region, and returns the receive. */
 static void test_a_receive_that_was_given_back_is_received_into(void **state)
 {
 	struct rq_result nothing = { .status = RECV_VOID };

@@ -300,7 +300,7 @@ static void test_a_receive_with_a_wrong_key_fails_at_both_ends(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-/* The receiver learns which of its buffers is gone. */
+/* The receiver learns which buffer is gone. */
 static void test_a_receive_into_lost_memory_fails_at_both_ends(void **state)
 {
 	struct ibv_sge sge = { .length = PAGES_BYTES };
@@ -384,7 +384,7 @@ static void test_after_an_error_the_rest_is_flushed_in_order(void **state)
 	for (i = 0; i < 4; i++)
 		assert_int_equal(post_recv(&pair.e, 100 + i, 0, 64), 0);
 	for (i = 0; i < 6; i++) {
-		/* The first write is large, so that others queue behind the second. */
+		/* The first write is large, to queue other writes behind the second. */
 		wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, i ? 8 : BUF_SIZE, 0);
 		w.wr.wr_id = i;
 		w.wr.wr.rdma.rkey ^= i == 1;
@@ -493,7 +493,7 @@ static void test_two_ends_of_one_process_connect(void **state)
 	name = end_name(&b);
 	end_connect(&a, &name, &plain);
 	name = end_name(&a);
-	/* This end asks before the other end knows its peer. */
+	/* One end asks before the peer is connected. */
 	assert_int_equal(post(&a, wr_make(&w, &a, IBV_WR_RDMA_WRITE, 0, 64, 0)), 0);
 	usleep(20000);
 	end_connect(&b, &name, &plain);

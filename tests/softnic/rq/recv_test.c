@@ -310,7 +310,7 @@ static void test_what_came_in_for_another_queue_pair_stays_its_own(void **state)
 	sink_close(s);
 }
 
-/* One peer adds as many false arrivals as it can; messages of an honest peer still arrive. */
+/* A peer adds as many false arrivals as possible; messages of an honest peer still arrive. */
 static void test_what_arrives_after_nonsense_is_polled(void **state)
 {
 	struct recv_sink *s = sink_open(IBV_QPT_UD, false, 8);

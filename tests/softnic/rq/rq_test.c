@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The receive queue: both sides in one process, threads in competition, and takers in processes
- * that are killed while taking.
+ * The receive queue: both sides in one process, competing threads, and takers in processes
+ * killed while taking.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -49,7 +49,7 @@ static void ring_fini(struct rq_sides *ring)
 	munmap(ring->memory, arrivals_bytes(arrivals_size_for(SIZE)) + rq_bytes(SIZE, SGES));
 }
 
-/* Each buffer holds its position twice, so that a torn copy shows. */
+/* Each buffer holds the position twice, to expose a torn copy. */
 static void post(struct rq_sides *ring, uint32_t index)
 {
 	struct ibv_sge sges[SGES] = {

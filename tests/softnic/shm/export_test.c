@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Memory that peers map: which memory qualifies, how much of it peers reach, and when they
- * unmap it.
+ * Memory mapped by peers: which memory qualifies, how much peers reach, and when peers unmap
+ * it.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -193,8 +193,8 @@ static void write_until_mapped(struct endpoint *e)
 enum { SKIP = 2 };
 
 /*
- * The stuck file's descriptor precedes the file sought. A process that queries the stuck file
- * waits until its end.
+ * The stuck file's descriptor precedes the wanted file. A process that queries the stuck file
+ * waits until the end of that file.
  */
 static void register_beside_a_stuck_file(int told)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Hostile processes that ask softnic: they impersonate others, pass wrong descriptors, and send
- * malformed messages. Softnic closes their connections, and other traffic goes on.
+ * Hostile processes call softnic: they impersonate others, pass wrong descriptors, and send
+ * malformed messages. Softnic closes their connections, and all other traffic goes on.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -92,7 +92,7 @@ static int ask(int fd, const struct shm_msg *question, struct shm_msg *answer)
 	return n;
 }
 
-/* The client gives its true name, but no queue pair is connected to it. */
+/* The client gives a true name, but no queue pair is connected to the client. */
 static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
 {
 	struct puppet_pair *pair = *state;
@@ -141,7 +141,7 @@ static int have_the_device_go(uint32_t slot)
 	return m.type == MSG_FAULT_SET && m.value == EPERM ? 0 : 1;
 }
 
-/* A process without permission to kill this one may not remove its device either. */
+/* Without permission to kill the test, a process may not remove the test's device either. */
 static void test_from_another_pid_namespace_nothing_is_made_to_fail(void **state)
 {
 	struct puppet_pair *pair = *state;

@@ -213,7 +213,7 @@ static bool obey(int fd, const struct server_act *act, const struct shm_msg *m)
 	return true;
 }
 
-static bool *curtain; /* shared with the fakes, which begin when it is set */
+static bool *curtain; /* shared with the fakes, which begin when set */
 
 /* Serve callers one after the other. */
 static void play(int listening, const struct server_act *act)

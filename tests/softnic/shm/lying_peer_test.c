@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A peer that lies about its own regions, their files, its queue pairs and its receives. Other
- * processes read those before they copy. Requests to the liar may fail, each once. No process
- * crashes, no byte outside the allowed memory changes, and other peers are served.
+ * A peer lies about regions, files, queue pairs and receives. Other processes read this data
+ * before a copy. Requests to the liar may fail, each once. No process crashes, no byte outside
+ * the allowed memory changes, and other peers are served.
  */
 #include <sched.h>
 #include <signal.h>
@@ -21,9 +21,9 @@ static uint32_t next_random(uint64_t *state)
 }
 
 /*
- * Enough lanes that some still work while others are broken. For the first few lanes the liar
- * also lies about their state or owner. Those lanes fall silent, and each is given up only
- * after seconds.
+ * Enough lanes, so that some still work while others are broken. For the first few lanes the
+ * liar also lies about state or owner. Those lanes fall silent, and are given up only after
+ * seconds.
  */
 enum {
 	LANES = 32,

@@ -78,7 +78,7 @@ static pid_t take_place(pid_t wanted, uint64_t addr, int fd)
 }
 
 /*
- * A child of the dead process keeps its sockets open, so no peer is notified. Its pid goes to
+ * A child of the dead process keeps the sockets open, so no peer is notified. The pid goes to
  * another process at once, which must not be written to.
  */
 static void test_a_number_that_went_to_another_process_is_not_written_to(void **state)

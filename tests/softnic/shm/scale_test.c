@@ -3,8 +3,8 @@
  * Many queue pairs in a process, many processes on a device, and too few descriptors.
  *
  * The test wires up processes, the members. Queue pair "out j" of member i leads to "in j" of
- * another member, for each j a different one if there are enough. Each member writes on all its
- * outs, reads on all its ins, and adds one on all its outs.
+ * another member, for each j a different one if there are enough. Each member writes on all
+ * outs, reads on all ins, and adds one on all outs.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A peer that attaches properly, and then writes at random wherever it can. It may break its
- * own connection. No process crashes, other bytes stay intact, and a process that sleeps until
- * others send is woken.
+ * A peer attaches properly, and then writes at random into all reachable memory. Only the
+ * peer's own connection may break. No process crashes, other bytes stay intact, and a receiver
+ * asleep is woken by later messages.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ static uint32_t next_random(uint64_t *state)
 	return *state >> 33;
 }
 
-/* The scribbler is the honest end's peer, so its mappings are those of a hostile process. */
+/* The scribbler is the honest end's peer, and so has the same mappings as a hostile process. */
 static void scribble(const struct endpoint *e, uint64_t *random)
 {
 	const struct remote_qp *r = &to_qp(e->qp)->remote;
@@ -114,8 +114,8 @@ static void pull_badly(int fd, uint64_t *random)
 }
 
 /*
- * Everything that it maps of its victim for writing: the queue pair and the doorbell page; and
- * the wake-up socket.
+ * All writable mappings of the victim: the queue pair and the doorbell page; and the wake-up
+ * socket.
  */
 static void scribble_for_ever(const struct endpoint *e, uint64_t random)
 {

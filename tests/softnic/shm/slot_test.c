@@ -15,7 +15,7 @@
 
 enum { LENGTH = 64, FIRST = 1, SECOND = 2 };
 
-/* A holder that knows a queue pair of this process, to send datagrams to. */
+/* A holder that knows a queue pair of the test, to send datagrams to. */
 struct slot_sender {
 	int fd;
 	uint32_t qpn;
@@ -219,8 +219,8 @@ static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
 }
 
 /*
- * Whether the caller is this test's softnic. Parallel tests that set faults call every slot to
- * find its holder, and say nothing.
+ * Whether the caller is softnic in this test. Parallel tests that set faults call every slot to
+ * find the holder, and say nothing.
  */
 static bool is_ours(int fd)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Several devices with several ports: they are distinct, and all talk to each other, like NICs
- * on one switch. Their addresses are the host's. The test runs in its own network namespace,
- * where it can add and remove addresses.
+ * Several devices with several ports: all are distinct, and all talk to each other, like NICs
+ * on one switch. The addresses are the host's. The test runs in a private network namespace, to
+ * add and remove addresses freely.
  */
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -234,7 +234,7 @@ static void test_a_gid_that_no_port_can_have_is_not_reached(void **state)
 	end_close(&base);
 }
 
-/* With the attributes that the way to RTS needs, and those in @mask. */
+/* With the attributes required on the way to RTS, and those in @mask. */
 static int move_by(struct endpoint *e, enum ibv_qp_state to, int mask, uint8_t port,
 		   uint8_t path_port)
 {

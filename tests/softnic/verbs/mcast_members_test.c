@@ -148,7 +148,7 @@ static void test_what_was_posted_is_sent_though_the_queue_pair_is_destroyed(void
 	two_down(&c.t);
 }
 
-/* The number of remote ends that it remembers. */
+/* The number of remote ends remembered by @e. */
 static uint32_t num_remotes(struct endpoint *e)
 {
 	struct qp *qp = to_qp(e->qp);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* The attributes that the device, its ports and its objects report. */
+/* The attributes of the device, its ports and its objects. */
 #include <endian.h>
 #include <net/if.h>
 
