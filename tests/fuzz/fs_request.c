@@ -100,7 +100,7 @@ static const uint8_t fixed_size[] = {
 	[FS_SHARED] = 0,
 };
 
-/* Repair a message, so that it passes the first checks. */
+/* Repair a message, to pass the first checks. */
 static void mend(uint8_t *message, size_t fixed, size_t length)
 {
 	struct wire_fs_head head;
@@ -189,8 +189,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	mount(client[0]);
 	mount(client[1]);
 	/*
-	 * One byte selects the client and whether to repair, one is the operation, one the
-	 * length.
+	 * The first byte selects the client and whether to repair, the second the operation,
+	 * the third the length.
 	 */
 	while (size >= 3) {
 		size_t length = data[2] < size - 3 ? data[2] : size - 3;

@@ -84,7 +84,10 @@ static void connect_to(struct weir_mux *mux, struct weir_mux_conn **near,
 	struct pollfd in = { .fd = weir_mux_listener_fd(world.listener), .events = POLLIN };
 	int rc;
 
-	/* All tenants have one user, and objects of earlier ones are still being released. */
+	/*
+	 * All tenants have the same user, and objects of earlier tenants are still being
+	 * released.
+	 */
 	while ((rc = weir_mux_connect(mux, world.address, SERVICE, NULL, near, NULL)) == -EDQUOT)
 		sched_yield();
 	assert(!rc);

@@ -3,9 +3,9 @@
  * Another process sends arbitrary messages to softnic, as client or as server. No process is
  * harmed, and other clients are served.
  *
- * The other process is this one under a second slot, because the kernel tells processes apart
- * only by pid. So nothing may be written at its addresses: only reads and empty sends are
- * posted.
+ * The other process is the fuzzer itself under a second slot, because the kernel tells
+ * processes apart only by pid. So nothing may be written at the addresses in the messages: only
+ * reads and empty sends are posted.
  */
 #include <assert.h>
 #include <infiniband/verbs.h>
@@ -226,8 +226,8 @@ static void assert_others_are_served(void)
 }
 
 /*
- * A proper message, changed by the input. Any process may inject faults, so this one injects
- * none.
+ * A proper message, changed by the input. Faults are left out, because any process may inject
+ * faults.
  */
 static void make_up(struct message_input *in, const struct ibv_qp *qp, struct shm_msg *m)
 {
@@ -304,7 +304,7 @@ static void put_parts_in_order(struct shared_qp *s)
 	rq->sges = 1;
 }
 
-/* A queue pair of the other process; mostly softnic's accepts it as its own peer. */
+/* A queue pair of the other process. Mostly softnic's queue pair accepts it as a peer. */
 static int make_segment(struct message_input *in, const struct ibv_qp *qp)
 {
 	static const size_t sizes[] = { 1, sizeof(struct shared_qp), 4096, 65536 };

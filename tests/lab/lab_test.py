@@ -88,7 +88,8 @@ class Lab(unittest.TestCase):
             file.write(re.sub(r"(?m)^pcie_ns = .*", "pcie_ns = 900000000", shipped))
             file.flush()
             for arguments, why in ((("what-if",), "requests of 4K were done in 10 s"),
-                                   (("run", "rdmabox-fig1"), "nothing was done in the time of a run")):
+                                   (("run", "rdmabox-fig1"),
+                                    "nothing was done in the time of a run")):
                 done = lab(*arguments, "--profile", file.name)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(why, done.stderr)
@@ -100,11 +101,13 @@ class Lab(unittest.TestCase):
             file = pathlib.Path(folder, "mine")
             shipped = pathlib.Path(WEIR).parent / "sim/profiles/connectx-3"
             file.write_text(shipped.read_text())
-            mine = json.loads(lab("run", "rdmabox-fig5", "--profile", "mine", "--json", cwd=folder).stdout)
+            mine = json.loads(lab("run", "rdmabox-fig5", "--profile", "mine", "--json",
+                                  cwd=folder).stdout)
             usual = json.loads(lab("run", "rdmabox-fig5", "--json").stdout)
             self.assertEqual(mine["series"], usual["series"])
             self.assertEqual((mine["profile"], usual["profile"]), (str(file), "connectx-3"))
-            for bad, why in (("", "mine: cores is missing"), ("cores is 3\n", "mine:1: not of the form"),
+            for bad, why in (("", "mine: cores is missing"),
+                             ("cores is 3\n", "mine:1: not of the form"),
                              ("cores = x\n", "mine:1: "), ("coers = 3\n", "mine:1: ")):
                 file.write_text(bad)
                 done = lab("run", "rdmabox-fig5", "--profile", str(file))
@@ -117,10 +120,12 @@ class Lab(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         said = json.loads(done.stdout)
         self.assertEqual((said["profile"], said["seeds"]), ("connectx-5", 3))
-        self.assertEqual({(target["calibrated"], target["why"]) for target in said["targets"]}, {(False, "")})
+        self.assertEqual({(target["calibrated"], target["why"]) for target in said["targets"]},
+                         {(False, "")})
         self.assertIn("connectx-5-edr", said["notes"][-1])
         self.assertEqual(said["sources"], record.stamp.digest())
-        self.assertIn("Profile connectx-5, seeds 3, weir ", lab("run", "avatar-fig1", "--profile", "cx5").stdout)
+        self.assertIn("Profile connectx-5, seeds 3, weir ",
+                      lab("run", "avatar-fig1", "--profile", "cx5").stdout)
 
     def test_what_if_says_what_binds_and_what_would_be_better(self):
         done = lab("what-if", "--depth", "16", "--polling", "busy", "--mr", "user", "--size", "64K",
@@ -148,10 +153,13 @@ class Lab(unittest.TestCase):
         self.assertAlmostEqual(first["gain"] * asleep["mops"], awake["mops"])
         self.assertEqual((asleep["binds"], asleep["binds_then"]), (["sleeping"], awake["binds"]))
         # Every other limit is the busy poller's, relative to the rate of that run.
-        self.assertEqual(others, [limit for limit in awake["limits"] if limit["name"] != "sleeping"])
-        self.assertEqual({(limit["polling"], limit["base_mops"]) for limit in others}, {("busy", awake["mops"])})
+        self.assertEqual(others,
+                         [limit for limit in awake["limits"] if limit["name"] != "sleeping"])
+        self.assertEqual({(limit["polling"], limit["base_mops"]) for limit in others},
+                         {("busy", awake["mops"])})
         gains = {limit["name"]: limit["gain"] for limit in others}
-        for name, change in (("requests under way", ("--depth", "2")), ("window", ("--window", "off"))):
+        for name, change in (("requests under way", ("--depth", "2")),
+                             ("window", ("--window", "off"))):
             changed = said("--polling", "busy", *change)["mops"]
             self.assertAlmostEqual(gains[name] * awake["mops"], changed, delta=0.01 * changed)
         words = lab("what-if", "--region", "1M", "--quiet", "--polling", "event").stdout
@@ -188,8 +196,10 @@ class Lab(unittest.TestCase):
             self.assertIn(why, done.stderr)
 
     def test_what_if_names_what_is_wrong_with_a_trace(self):
-        for line, why in (("R 8 1 0 0", "expected \"OP PAGE"), ("R 8 99999999 0 0 0", "COUNT is 99999999: 1 to 256"),
-                          ("W 63 2 0 0 0", "pages 63 to 64 of a device that has 64"), ("R 8 1 0 3 0", "DONE is 3"),
+        for line, why in (("R 8 1 0 0", "expected \"OP PAGE"),
+                          ("R 8 99999999 0 0 0", "COUNT is 99999999: 1 to 256"),
+                          ("W 63 2 0 0 0", "pages 63 to 64 of a device that has 64"),
+                          ("R 8 1 0 3 0", "DONE is 3"),
                           ("R 8 1 0 -100 0", "expected"), ("", "expected")):
             done = lab("what-if", "--trace", "-", input=f"weir-trace 1 64 2\n{line}\n")
             self.assertEqual(done.returncode, 1, done.stderr)
@@ -232,11 +242,13 @@ class Lab(unittest.TestCase):
 
     def test_what_cannot_be_printed_is_said_once(self):
         with open("/dev/full", "w", encoding="ascii") as full:
-            done = subprocess.run([WEIR, "lab", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-        self.assertEqual((done.returncode, done.stderr), (1, "weir lab: No space left on device\n"))
-        for closed, status, said in ((">&-", 1, "weir lab: standard output is closed\n"), ("2>&-", 0, "")):
-            done = subprocess.run(["sh", "-c", f'"$1" lab run rdmabox-fig5 {closed}', "sh", WEIR], capture_output=True,
+            done = subprocess.run([WEIR, "lab", "list"], stdout=full, stderr=subprocess.PIPE,
                                   text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, "weir lab: No space left on device\n"))
+        for closed, status, said in ((">&-", 1, "weir lab: standard output is closed\n"),
+                                     ("2>&-", 0, "")):
+            done = subprocess.run(["sh", "-c", f'"$1" lab run rdmabox-fig5 {closed}', "sh", WEIR],
+                                  capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (status, said))
 
     def test_without_a_terminal_what_is_run_is_said_once_each(self):
@@ -249,7 +261,8 @@ class Lab(unittest.TestCase):
 
     def test_a_large_memory_of_the_donor_takes_no_longer(self):
         # The NIC holds translations for a part of 64 GB: most requests miss from the first on.
-        asked = ("what-if", "--pattern", "random", "--polling", "busy", "--profile", "cx3", "--json", "--quiet", "--region")
+        asked = ("what-if", "--pattern", "random", "--polling", "busy", "--profile", "cx3",
+                 "--json", "--quiet", "--region")
         done = lab(*asked, "64G")
         self.assertEqual(done.returncode, 0, done.stderr)
         large = json.loads(done.stdout)
@@ -282,8 +295,9 @@ class Lab(unittest.TestCase):
 
     def test_ctrl_c_at_the_very_beginning_is_no_news(self):
         for delay in (0, 0.01, 0.03, 0.1, 0.3):
-            child = subprocess.Popen([WEIR, "lab", "hunt", "--seeds", "1-100000000"], stdout=subprocess.PIPE,
-                                     stderr=subprocess.PIPE, text=True, start_new_session=True)
+            child = subprocess.Popen([WEIR, "lab", "hunt", "--seeds", "1-100000000"],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                     start_new_session=True)
             self.addCleanup(self.kill_all_of, child)
             time.sleep(delay)
             os.killpg(child.pid, signal.SIGINT)
@@ -292,8 +306,9 @@ class Lab(unittest.TestCase):
             self.assertEqual(said, "")
 
     def test_who_ends_the_lab_alone_ends_its_runs(self):
-        child = subprocess.Popen([WEIR, "lab", "run", "urdma-fig3", "--quiet"], stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.PIPE, text=True, start_new_session=True)
+        child = subprocess.Popen([WEIR, "lab", "run", "urdma-fig3", "--quiet"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                 start_new_session=True)
         self.addCleanup(self.kill_all_of, child)
         while "weir-sim" not in self.names_of_children(child.pid):
             self.assertIsNone(child.poll())
@@ -303,13 +318,15 @@ class Lab(unittest.TestCase):
         self.assertEqual((child.returncode, said), (128 + signal.SIGTERM, ""))
 
     def test_a_hunt_without_an_end_takes_no_memory(self):
-        child = subprocess.Popen([WEIR, "lab", "hunt", "--seeds", f"1-{2**63}"], stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.PIPE, text=True, start_new_session=True)
+        child = subprocess.Popen([WEIR, "lab", "hunt", "--seeds", f"1-{2**63}"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                 start_new_session=True)
         self.addCleanup(self.kill_all_of, child)
         while "weir-hunt" not in self.names_of_children(child.pid):
             self.assertIsNone(child.poll())
             time.sleep(0.01)
-        resident = re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{child.pid}/status").read_text())
+        resident = re.search(r"VmRSS:\s+(\d+) kB",
+                             pathlib.Path(f"/proc/{child.pid}/status").read_text())
         self.assertLess(int(resident[1]), 200 << 10)
 
     @staticmethod
@@ -348,7 +365,8 @@ class Report(unittest.TestCase):
         self.assertIn("weir lab calibrate", text)
         targets = re.findall(r'<tr class="(met|missed|open)">(.*?)</tr>', text)
         self.assertGreater(len(targets), 100)
-        self.assertEqual([row for verdict, row in targets if verdict != "open" and "<td>not published</td>" in row], [])
+        self.assertEqual([row for verdict, row in targets
+                          if verdict != "open" and "<td>not published</td>" in row], [])
         for verdict, row in targets:
             cells = re.findall(r"<td>(.*?)</td>", row)
             self.assertTrue(all(cells[:-1]), row)
@@ -365,13 +383,16 @@ class Report(unittest.TestCase):
         module = experiment.experiments()["avatar-fig3"]
         ran = {"seeds": 1, "version": "0", "sources": "0"}
         own = module.run(simulate.Sim(module.PROFILE, 1, quiet=True))
-        other = module.run(simulate.Sim("connectx-3", 1, quiet=True)).of_another("connectx-3", module.PROFILE)
-        page = report.page([(module, dataclasses.replace(other, ran={**ran, "profile": "connectx-3"}))], [])
+        other = module.run(simulate.Sim("connectx-3", 1, quiet=True)).of_another("connectx-3",
+                                                                                 module.PROFILE)
+        other = dataclasses.replace(other, ran={**ran, "profile": "connectx-3"})
+        page = report.page([(module, other)], [])
         for words in ("Held out", "why not", "calibrated or by input</th>"):
             self.assertNotIn(words, page)
         self.assertIn("(another NIC than the paper&#x27;s)", page)
         self.assertIn("This page is of connectx-3, by request", page)
-        page = report.page([(module, dataclasses.replace(own, ran={**ran, "profile": module.PROFILE}))], [])
+        own = dataclasses.replace(own, ran={**ran, "profile": module.PROFILE})
+        page = report.page([(module, own)], [])
         self.assertIn("<th>why not, or note</th>", page)
         self.assertNotIn("another NIC", page)
 
@@ -380,7 +401,8 @@ class Report(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         notes = json.loads(done.stdout)["notes"]
         self.assertIn("Writes of 1 KB by 4 threads and more go back and forth", " ".join(notes))
-        for run in re.findall(r"depth=[^;]*", " ".join(note for note in notes if note.startswith("Not steady"))):
+        unsteady = " ".join(note for note in notes if note.startswith("Not steady"))
+        for run in re.findall(r"depth=[^;]*", unsteady):
             self.assertIn(" size=1024 ", run)
 
     def has_what_was_recorded(self, digests):
@@ -407,16 +429,16 @@ class Report(unittest.TestCase):
         self.assertEqual(json.loads(done.stdout)["best"]["settings"]["mr"], "pre")
         # Bytes put on the link before the start do not count, or the sum would exceed the
         # link's rate.
-        done = lab("what-if", "--threads", "2", "--depth", "256", "--region", "1M", "--mr", "user", "--polling", "busy",
-                   "--json")
+        done = lab("what-if", "--threads", "2", "--depth", "256", "--region", "1M", "--mr", "user",
+                   "--polling", "busy", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         said = json.loads(done.stdout)
         self.assertEqual(said["binds"], ["link"])
         self.assertLess(said["gbps"], 99)
 
     def test_what_if_knows_that_random_pages_are_the_translation_caches_to_miss(self):
-        done = lab("what-if", "--threads", "4", "--depth", "16", "--size", "64", "--pattern", "random", "--region",
-                   "1G", "--polling", "busy", "--profile", "cx3")
+        done = lab("what-if", "--threads", "4", "--depth", "16", "--size", "64", "--pattern",
+                   "random", "--region", "1G", "--polling", "busy", "--profile", "cx3")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("What binds first: MTT reach.\n  MTT reach: larger pages", done.stdout)
 
@@ -424,7 +446,8 @@ class Report(unittest.TestCase):
         done = lab("calibrate", "--quiet")
         self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr)
         self.assertIn(", 0 not spoken of.", done.stdout)
-        explained, unknown = map(int, re.search(r"(\d+) explained, (\d+) of unknown cause", done.stdout).groups())
+        counts = re.search(r"(\d+) explained, (\d+) of unknown cause", done.stdout)
+        explained, unknown = map(int, counts.groups())
         # In each series: the marked points, and a drop at the wrong place.
         wrong = {"Why it is off:": 0, "Why it is off is not known:": 0}
         for series in done.stdout.split("\n### ")[1:]:
@@ -440,8 +463,9 @@ class Report(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder, "page.html")
             page.write_text("the one before")
-            child = subprocess.Popen([WEIR, "lab", *record.REPORT, str(page)], stdout=subprocess.PIPE,
-                                     stderr=subprocess.PIPE, text=True, start_new_session=True)
+            child = subprocess.Popen([WEIR, "lab", *record.REPORT, str(page)],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                     start_new_session=True)
             self.addCleanup(Lab.kill_all_of, child)
             while "weir-sim" not in Lab.names_of_children(child.pid):
                 self.assertIsNone(child.poll())

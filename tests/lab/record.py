@@ -42,7 +42,8 @@ def recorded():
 
 def write(weir):
     def said(*arguments):
-        return subprocess.run([weir, "lab", *arguments], capture_output=True, text=True, check=True).stdout
+        return subprocess.run([weir, "lab", *arguments], capture_output=True, text=True,
+                              check=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder, "page.html")
         said(*REPORT, str(page))

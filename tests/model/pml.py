@@ -21,14 +21,15 @@ def check(model, cc, flags, folder):
     """Return spin's number of errors and of states."""
     pan = str(pathlib.Path(folder) / "pan")
     subprocess.run(["spin", *flags.get("spin", []), "-a", model], cwd=folder, check=True)
-    subprocess.run([*cc, flags.get("speed", "-O2"), "-w", "-DCOLLAPSE", *flags["compile"], "-o", pan,
-                    "pan.c"], cwd=folder, check=True)
+    subprocess.run([*cc, flags.get("speed", "-O2"), "-w", "-DCOLLAPSE", *flags["compile"],
+                    "-o", pan, "pan.c"], cwd=folder, check=True)
     # An incomplete search would find nothing either.
     said = subprocess.run([pan, "-m100000", *flags["run"]], cwd=folder, check=True,
                           capture_output=True, text=True).stdout
     if "max search depth too small" in said or "out of memory" in said:
         sys.exit(f"the search was not complete:\n{said}")
-    return int(re.search(r"errors: (\d+)", said)[1]), int(re.search(r"(\d+) states, stored", said)[1])
+    return (int(re.search(r"errors: (\d+)", said)[1]),
+            int(re.search(r"(\d+) states, stored", said)[1]))
 
 
 SAFETY = {"compile": ["-DSAFETY"], "run": []}

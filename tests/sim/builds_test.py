@@ -27,8 +27,8 @@ RUNS = [
     "driver=weir threads=6 servers=3 poller=1 poll=hybrid size=512 depth=4 mr=pre cqs=1",
     "op=read pattern=zipf mrs=4096 region_bytes=4096 size=16 threads=4 qps=8 poll=hybrid depth=4",
     "driver=trip size=16 pattern=zipf mrs=256 region_bytes=4096 unload=measured hot=16 learn=1000",
-    "driver=trip size=300 pattern=zipf skew=120 mrs=256 region_bytes=4096 threads=3 unload=hints hot=16 parity=1"
-    " until=complete",
+    "driver=trip size=300 pattern=zipf skew=120 mrs=256 region_bytes=4096 threads=3 unload=hints"
+    " hot=16 parity=1 until=complete",
     "driver=mux op=send threads=4 conns=40 depth=10 size=9000 segment=4096 poll=adaptive",
     "driver=exchange size=700 clients=2 servers=3 slots=70 batch=4",
 ]
@@ -37,7 +37,8 @@ RUNS = [
 def compile_all(folder, name, sources):
     objects = [folder / f"{'-'.join(source.relative_to(ROOT).parts)}.o" for source in sources]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        list(pool.map(lambda pair: subprocess.run([OTHER, *FLAGS, "-c", pair[0], "-o", pair[1]], check=True)
+        list(pool.map(lambda pair: subprocess.run([OTHER, *FLAGS, "-c", pair[0], "-o", pair[1]],
+                                                  check=True)
                       if not pair[1].exists() else None, zip(sources, objects)))
     subprocess.run([OTHER, *objects, "-lm", "-o", folder / name], check=True)
     return folder / name

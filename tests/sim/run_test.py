@@ -149,20 +149,26 @@ class Run(unittest.TestCase):
         # 256 MB are 65536 pages, a quarter of the cache's entries; 64 GB are far more.
         base = "driver=weir profile=connectx-5 size=4096 threads=4 depth=8 pattern="
         for pattern, mib, touched, least, most in (
-                ("random", 256, 0, 0.9, 1), ("random", 256, 400000, 0, 0.05), ("random", 65536, 1000000, 0.95, 1),
+                ("random", 256, 0, 0.9, 1), ("random", 256, 400000, 0, 0.05),
+                ("random", 65536, 1000000, 0.95, 1),
                 ("seq", 256, 0, 1, 1), ("seq", 256, 30000, 1, 1), ("seq", 256, 65536, 0, 0.05)):
             with self.subTest(f"{pattern} {mib} {touched}"):
                 out = json.loads(run(f"{base}{pattern} region_bytes={mib << 20} touched={touched}"))
                 self.assertGreaterEqual(out["servers"]["misses"]["mtt"], least)
                 self.assertLessEqual(out["servers"]["misses"]["mtt"], most)
-        out = json.loads(run("driver=weir profile=connectx-5 size=64 region_bytes=268435456 touched=65536"))
+        out = json.loads(run("driver=weir profile=connectx-5 size=64 region_bytes=268435456 "
+                             "touched=65536"))
         self.assertEqual(out["servers"]["misses"]["mtt"], 0)
 
     def test_touching_many_pages_comes_to_what_a_long_run_comes_to(self):
-        base = "driver=weir size=4096 threads=2 depth=4 pattern=random region_bytes=16777216 run_us=20000 touched="
-        soon, late = (json.loads(call(*f"{base}{more}".split()).stdout) for more in ("12000", "0 warmup_us=40000"))
-        self.assertAlmostEqual(soon["servers"]["misses"]["mtt"], late["servers"]["misses"]["mtt"], delta=0.03)
-        self.assertAlmostEqual(soon["load"]["mops"], late["load"]["mops"], delta=0.03 * late["load"]["mops"])
+        base = "driver=weir size=4096 threads=2 depth=4 pattern=random region_bytes=16777216 " \
+               "run_us=20000 touched="
+        soon, late = (json.loads(call(*f"{base}{more}".split()).stdout)
+                      for more in ("12000", "0 warmup_us=40000"))
+        self.assertAlmostEqual(soon["servers"]["misses"]["mtt"], late["servers"]["misses"]["mtt"],
+                               delta=0.03)
+        self.assertAlmostEqual(soon["load"]["mops"], late["load"]["mops"],
+                               delta=0.03 * late["load"]["mops"])
 
     def test_what_is_wrong_in_a_trace_is_named(self):
         for text, why in BAD_TRACES:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Control messages of the mux: which are accepted. */
+/* Control messages of the mux, accepted and refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -29,7 +29,8 @@ def is_listening(port):
     with open("/proc/net/unix") as sockets:
         for line in sockets:
             fields = line.split()
-            if (len(fields) == 8 and fields[3] == "00010000" and fields[7].startswith("@weir-softnic-cm-")
+            if (len(fields) == 8 and fields[3] == "00010000"
+                    and fields[7].startswith("@weir-softnic-cm-")
                     and fields[7].endswith(f"-{port}")):
                 return True
     return False

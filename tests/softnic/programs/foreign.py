@@ -71,8 +71,9 @@ class Foreign(unittest.TestCase):
         if not shutil.which(command.split()[0]):
             self.skipTest(f"{command.split()[0]} is not installed")
         self.processes.append(subprocess.Popen(
-            ["stdbuf", "-oL", *command.split()], env={**os.environ, "LD_PRELOAD": LIBRARY, **settings},
-            text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+            ["stdbuf", "-oL", *command.split()],
+            env={**os.environ, "LD_PRELOAD": LIBRARY, **settings}, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
         return self.processes[-1]
 
     def serve(self, command, **settings):
@@ -105,7 +106,8 @@ class Foreign(unittest.TestCase):
     def test_a_program_built_for_glibc_before_2_33_finds_the_device(self):
         """Old builds such as Mooncake's wheels call __xstat() instead of stat()."""
         script = ("c=__import__('ctypes');f=c.CDLL(None).__xstat;st=c.create_string_buffer(256);"
-                  "print([f(1,path,st)for(path)in(b'/dev/infiniband/softnic0',b'/dev/infiniband/none',b'/')])")
+                  "print([f(1,path,st)for(path)in"
+                  "(b'/dev/infiniband/softnic0',b'/dev/infiniband/none',b'/')])")
         self.assertIn("[0, -1, 0]", self.succeed(self.start(f"/usr/bin/python3 -c {script}")))
 
     def test_a_program_that_loads_libibverbs_while_it_runs_finds_the_device(self):
@@ -134,8 +136,8 @@ class Foreign(unittest.TestCase):
         """The connection is set up by datagrams on every transport."""
         settings = {"UCX_TLS": transport, "UCX_NET_DEVICES": "softnic0:1"}
         server = self.serve(f"{ucx_perftest()} -p {self.port}", **settings)
-        output = self.succeed(self.start(f"{ucx_perftest()} -p {self.port} -t {test} -n 50 -w 5 -f 127.0.0.1",
-                                         **settings))
+        output = self.succeed(self.start(
+            f"{ucx_perftest()} -p {self.port} -t {test} -n 50 -w 5 -f 127.0.0.1", **settings))
         self.succeed(server)
         self.assertIn("50", output.split())
 
@@ -206,8 +208,8 @@ class Foreign(unittest.TestCase):
 
     def test_qperf(self):
         self.serve(f"qperf -lp {self.port}")
-        output = self.succeed(self.start(f"qperf -lp {self.port} -t 1 127.0.0.1 rc_bw rc_lat rc_rdma_write_bw "
-                                         "rc_rdma_read_bw rc_fetch_add_mr"))
+        output = self.succeed(self.start(f"qperf -lp {self.port} -t 1 127.0.0.1 rc_bw rc_lat "
+                                         "rc_rdma_write_bw rc_rdma_read_bw rc_fetch_add_mr"))
         self.assertIn("msg_rate", output)
 
 

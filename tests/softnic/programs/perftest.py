@@ -32,8 +32,8 @@ MATRIX = {
     "ib_read_bw": ANY + BW + EVENTS + ("-o 1", "-e -b -q 2"),
     "ib_read_lat": ANY + EVENTS + ("-o 1",),
     "ib_send_bw": ANY + BW + EVENTS + INLINE + SEND + UNRELIABLE + DATAGRAM +
-                  ("-e -b -q 2", "--use-srq -q 4", "--use-srq -q 4 -b -e", "-c UC -e", "-c UD -q 4", "-c UD -b",
-                   "-c UD -g -x 0 -s 2048", "-c UC --use-srq"),
+                  ("-e -b -q 2", "--use-srq -q 4", "--use-srq -q 4 -b -e", "-c UC -e", "-c UD -q 4",
+                   "-c UD -b", "-c UD -g -x 0 -s 2048", "-c UC --use-srq"),
     "ib_send_lat": ANY + EVENTS + INLINE + SEND + UNRELIABLE + DATAGRAM + ("-c UD -g",),
     "ib_atomic_bw": ANY + BW + EVENTS + ("-A CMP_AND_SWAP", "-o 1"),
     "ib_atomic_lat": ANY + EVENTS + ("-A CMP_AND_SWAP",),
@@ -106,7 +106,8 @@ def run(library, line):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library")
     parser.add_argument("--all", action="store_true", help="the whole matrix; takes minutes")
     parser.add_argument("word", nargs="*", help="only cases whose command has it")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * Softnic's UC and UD: completion of sends, and the death of senders and receivers. Both ends
- * are in one process, or a puppet dies as one end.
+ * are in the test's process, or one is a puppet that dies.
  */
 #include <signal.h>
 #include <stdio.h>

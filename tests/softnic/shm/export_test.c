@@ -194,7 +194,7 @@ enum { SKIP = 2 };
 
 /*
  * The stuck file's descriptor precedes the wanted file. A process that queries the stuck file
- * waits until the end of that file.
+ * blocks until the file system behind the file ends.
  */
 static void register_beside_a_stuck_file(int told)
 {
