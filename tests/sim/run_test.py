@@ -53,7 +53,8 @@ REFUSED = [
     ("driver=trip depth=2", "a round trip is one write"),
     ("driver=trip unload=sometimes", "one of off always hints frequency measured"),
     ("threads=1000 depth=4096 qps=100", "room for more than 4194304 requests"),
-    ("driver=weir servers=64 qps=16 sq_depth=16384 clients=8", "room for more than 4194304 requests"),
+    ("driver=weir servers=64 qps=16 sq_depth=16384 clients=8",
+     "room for more than 4194304 requests"),
     ("both=1", "both=1 wants clients=2 at least"),
     ("driver=weir pattern=trace", "pattern=trace wants trace=FILE"),
     ("trace=/nowhere", "/nowhere: No such file"),
@@ -107,7 +108,8 @@ class Run(unittest.TestCase):
         self.assertNotEqual(run(RUNS[0] + " seed=1"), run(RUNS[0] + " seed=2"))
 
     def test_a_mux_is_fair_and_lets_the_first_class_go_first(self):
-        base = "driver=mux op=send poll=adaptive threads=1 conns=1 depth=4 size=16384 segment=16384 " \
+        base = "driver=mux op=send poll=adaptive threads=1 conns=1 depth=4 size=16384 " \
+               "segment=16384 " \
                "bg_driver=mux bg_op=send bg_poll=adaptive bg_threads=1 bg_conns=1 bg_depth=4 " \
                "bg_size=1048576"
         load, background = (json.loads(run(base))[name]["gbps"] for name in ("load", "background"))
@@ -189,9 +191,11 @@ class Run(unittest.TestCase):
                 self.assertLessEqual(load["unloaded"] - 1, most * load["ops"])
 
     def test_unloading_costs_a_copy_and_saves_misses(self):
-        trip = "driver=trip profile=connectx-5 size=16 pattern=random region_bytes=4096 handle_ns=500"
+        trip = "driver=trip profile=connectx-5 size=16 pattern=random region_bytes=4096 " \
+               "handle_ns=500"
         def latency(regions, way):
-            return json.loads(run(f"{trip} mrs={regions} unload={way}"))["load"]["latency_us"]["mean"]
+            load = json.loads(run(f"{trip} mrs={regions} unload={way}"))["load"]
+            return load["latency_us"]["mean"]
         self.assertLess(latency(1, "off"), latency(1, "always"))
         self.assertGreater(latency(1 << 20, "off"), latency(1 << 20, "always"))
 

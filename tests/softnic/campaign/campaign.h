@@ -121,8 +121,9 @@ static inline uint8_t op_byte(const struct campaign_op *op, uint32_t k)
 }
 
 /**
- * worker_play() - be worker @self of a world; the judge announces phases over @fd. Return: the
- * exit status.
+ * worker_play() - be worker @self of a world; the judge announces phases over @fd
+ *
+ * Return: the exit status.
  */
 int worker_play(struct campaign_world *w, uint32_t self, int fd);
 

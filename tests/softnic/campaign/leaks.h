@@ -26,8 +26,9 @@ struct leaked_sockets {
 void leaks_note(struct leaked_sockets *l, pid_t pid);
 
 /**
- * litter_is_named() - wait until @least sockets of @l have a softnic name. Return: whether so
- * many have.
+ * litter_is_named() - wait until @least sockets of @l have a softnic name
+ *
+ * Return: false if the wait timed out.
  */
 bool litter_is_named(const struct leaked_sockets *l, uint32_t least);
 

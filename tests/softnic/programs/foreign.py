@@ -199,7 +199,8 @@ class Foreign(unittest.TestCase):
         for _ in range(RXM_TRIES):
             outcomes = [self.finish_unless_cut_off(process)
                         for process in self.pingpong("verbs;ofi_rxm", "rdm", FI_LOG_LEVEL="info",
-                                                     FI_LOG_PROV="ofi_rxm", FI_LOG_SUBSYS="ep_ctrl")]
+                                                     FI_LOG_PROV="ofi_rxm",
+                                                     FI_LOG_SUBSYS="ep_ctrl")]
             for output, _ in outcomes:
                 self.expect_all_sizes(output)
             if all(ended for _, ended in outcomes):

@@ -17,8 +17,8 @@ PATIENCE_S = 120
 SIZES = "-a -n 50"  # 2 B to 8 MiB
 LATENCY = "-s 131072 -n 200"  # -a calibrates a clock for each size
 
-BW = ("-b", "-q 4", "-b -q 4", "-l 10", "-t 1", "-t 512 -Q 64", "-R -q 4", "-R -b", "--mr_per_qp -q 2",
-      "--report-both -b", "--reversed", "-N -D 1")
+BW = ("-b", "-q 4", "-b -q 4", "-l 10", "-t 1", "-t 512 -Q 64", "-R -q 4", "-R -b",
+      "--mr_per_qp -q 2", "--report-both -b", "--reversed", "-N -D 1")
 ANY = ("", "-R", "-z -R", "-m 1024", "--use_old_post_send", "-S 3", "-u 20")
 EVENTS = ("-e", "-e -R")
 INLINE = ("-I 64 -s 64", "-I 512 -s 512", "-I 64 -R")
@@ -38,8 +38,8 @@ MATRIX = {
     "ib_atomic_bw": ANY + BW + EVENTS + ("-A CMP_AND_SWAP", "-o 1"),
     "ib_atomic_lat": ANY + EVENTS + ("-A CMP_AND_SWAP",),
 }
-QUICK = ("ib_write_bw -b -q 4", "ib_write_lat -I 64 -s 64", "ib_read_bw -e -b -q 2", "ib_read_lat -R",
-         "ib_send_bw --mr_per_qp -q 2", "ib_send_lat -e -R", "ib_atomic_bw -A CMP_AND_SWAP",
+QUICK = ("ib_write_bw -b -q 4", "ib_write_lat -I 64 -s 64", "ib_read_bw -e -b -q 2",
+         "ib_read_lat -R", "ib_send_bw --mr_per_qp -q 2", "ib_send_lat -e -R", "ib_atomic_bw -A CMP_AND_SWAP",
          "ib_atomic_lat")
 
 
@@ -63,7 +63,8 @@ def cases(everything):
 
 def start(library, line):
     return subprocess.Popen(line.split(), env={**os.environ, "LD_PRELOAD": library}, text=True,
-                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT)
 
 
 def listens(port):
@@ -75,7 +76,8 @@ def listens(port):
             if any(f":{port:04X} " in line and " 0A " in line for line in sockets):
                 return True
     with open("/proc/net/unix", encoding="ascii") as sockets:
-        return any("@weir-softnic-cm-" in line and line.rstrip().endswith(f"-{port}") for line in sockets)
+        return any("@weir-softnic-cm-" in line and line.rstrip().endswith(f"-{port}")
+                   for line in sockets)
 
 
 def end(process, deadline):
