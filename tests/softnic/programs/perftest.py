@@ -39,8 +39,8 @@ MATRIX = {
     "ib_atomic_lat": ANY + EVENTS + ("-A CMP_AND_SWAP",),
 }
 QUICK = ("ib_write_bw -b -q 4", "ib_write_lat -I 64 -s 64", "ib_read_bw -e -b -q 2",
-         "ib_read_lat -R", "ib_send_bw --mr_per_qp -q 2", "ib_send_lat -e -R", "ib_atomic_bw -A CMP_AND_SWAP",
-         "ib_atomic_lat")
+         "ib_read_lat -R", "ib_send_bw --mr_per_qp -q 2", "ib_send_lat -e -R",
+         "ib_atomic_bw -A CMP_AND_SWAP", "ib_atomic_lat")
 
 
 def command(program, options):
