@@ -4,13 +4,16 @@
 
   tidy.py ROOT [OBJECT...]
 
-Checks the source tree at ROOT: that includes point in the direction of the arrows, that
-every source file says its licence, that nothing names a place of somebody's machine, that
-no folder keeps make from making what is called like it. Of
-the OBJECTs (or archives), those of the core, it checks what they want from outside: only what
-the kernel has too. Prints each violation as FILE:LINE: what is wrong and what to do.
+Checks the source tree at ROOT: includes point in the direction of the arrows; each source
+file states its licence; no file names a place that exists on one machine only; no folder
+hides a target of make; a struct tag names one layout; lines have at most 100 columns; a
+public function begins with the noun of its file; a room has at most 26 files; CONTRIBUTING.md
+lists each folder; commit subjects are short and imperative.
+The OBJECTs (or archives) are those of the core. They may use only what the kernel has too.
+Prints each violation as FILE:LINE, with what is wrong and what to do.
 """
 
+import collections
 import pathlib
 import re
 import subprocess
@@ -29,10 +32,10 @@ ARROWS = {
     "lib": {"core", "wire", "include"},
     "kernel": {"core", "wire"},
     "sim": {"core"},
-    "unload": {"lib", "core", "wire", "include"},
+    "preload": {"lib", "core", "wire", "include"},
     "softnic": set(),
-    "verbs": set(),
-    "apps": {"lib", "core", "wire", "include", "softnic"},
+    "fsd": {"core", "wire", "include"},
+    "apps": {"fsd", "lib", "core", "wire", "include", "softnic"},
 }
 FOLDERS = set(ARROWS) | {"tests", "lab"}
 
@@ -45,9 +48,25 @@ COMPILERS_OWN = re.compile(
     r"__stack_chk_|__mem(cpy|move|set)_chk$|_GLOBAL_OFFSET_TABLE_$"
     r"|__(asan|ubsan|tsan|msan|sanitizer|gcov|llvm)_|__sancov")
 
+COLUMNS_MAX = 100
+ROOM_FILES_MAX = 26
+
+# The first commit after this one begins the rule of short imperative subjects.
+SUBJECTS_SINCE = "4436792"
+SUBJECT_MAX = 65
+NO_VERB = re.compile(
+    r"(?:what|who|a|an|the|it|that|which|where|when|one|all|each|no)\b", re.IGNORECASE)
+
+# Folders whose public functions begin with their file's noun, and the prefixes they wear.
+NOUN_FOLDERS = {"core", "fsd", "kernel", "lib", "preload", "sim", "softnic", "wire"}
+FUNCTION = re.compile(
+    r"^(?!static|typedef|extern)(?:\w+[ \t*]+)+(?:weir|softnic|wire)_(\w+)\(", re.MULTILINE)
+TAG = re.compile(r"^[ \t]*(?:(?:static|const|typedef)\s+)*(?:struct|enum|union)\s+(\w+)\s*\{",
+                 re.MULTILINE)
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-# Where a header knows whether it is in the kernel.
-PLATFORMS = {"core", "wire"}
+# The headers that know whether the kernel includes them.
+PLATFORM_HEADERS = {"core": "core/base/platform.h", "wire": "wire/platform.h"}
 SYSTEM_HEADERS = {"assert.h", "errno.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"}
 
 
@@ -94,18 +113,18 @@ def check_includes(root, name, lines):
                            f"{', '.join(sorted(ARROWS[folder])) or 'nothing'} besides itself")
         elif folder == "core" and match[1] == "<" and name != "core/base/platform.h":
             yield number, f"core/ includes <{header}>: only core/base/platform.h knows the host"
-        elif name in ("core/base/platform.h", "wire/platform.h") and match[1] == "<" \
+        elif name in PLATFORM_HEADERS.values() and match[1] == "<" \
                 and header not in SYSTEM_HEADERS and not header.startswith("linux/"):
             yield number, f"<{header}> is not among what the kernel has too"
 
 
 def check_kernel_macro(name, lines):
     folder = name.split("/")[0]
-    if folder not in PLATFORMS or name == f"{folder}/platform.h":
+    if name == PLATFORM_HEADERS.get(folder, name):
         return
     for number, line in enumerate(lines, 1):
         if "__KERNEL__" in line:
-            yield number, f"only {folder}/platform.h may know __KERNEL__"
+            yield number, f"only {PLATFORM_HEADERS[folder]} may know __KERNEL__"
 
 
 def check_kernel_version(name, lines):
@@ -141,11 +160,112 @@ def check_makefile(name, lines):
             yield number, f"'make {target[1]}' makes no file of that name: add it to .PHONY"
 
 
-def check_file(root, name):
-    try:
-        text = (root / name).read_text()
-    except UnicodeDecodeError:
+def check_columns(name, lines):
+    if pathlib.Path(name).suffix not in SOURCE_SUFFIXES:
         return
+    for number, line in enumerate(lines, 1):
+        columns = len(line.expandtabs(8))
+        if columns > COLUMNS_MAX:
+            yield number, f"{columns} columns: a line has at most {COLUMNS_MAX}"
+
+
+def line_of(text, match):
+    return text.count("\n", 0, match.start()) + 1
+
+
+def words_of_path(name):
+    """The nouns that a file of this name may put first: its own and its rooms'."""
+    path = pathlib.PurePath(name)
+    return {word for part in (*path.parent.parts, path.stem) for word in part.split("_")}
+
+
+def check_nouns(name, text, public):
+    """A reader who sees a function in a backtrace finds its file by the function's first noun.
+
+    The library's public functions are named for the reader of its headers instead.
+    """
+    if name.split("/")[0] not in NOUN_FOLDERS or not name.endswith(".c"):
+        return
+    nouns = words_of_path(name)
+    nouns |= {noun + "s" for noun in nouns} | {noun.rstrip("s") for noun in nouns}
+    for match in FUNCTION.finditer(text):
+        if match[1].split("_")[0] not in nouns and f"weir_{match[1]}" not in public:
+            yield line_of(text, match), (f"{match[1]}() begins with no noun of its file or "
+                                         "rooms: move or rename it")
+
+
+def check_tags(texts):
+    """One tag names one layout: a debugger, a reader and ctags find the one that is meant."""
+    places = collections.defaultdict(list)
+    for name, text in texts.items():
+        if name.endswith((".c", ".h")):
+            for match in TAG.finditer(text):
+                places[match[1]].append((name, line_of(text, match)))
+    for tag, found in places.items():
+        for name, number in found[1:]:
+            yield name, number, (f"the tag {tag} names a layout in {found[0][0]} too: "
+                                 "choose another name")
+
+
+def check_rooms(names):
+    """A room with more files than one looks over at once is two rooms."""
+    rooms = collections.Counter(pathlib.PurePath(name).parent.as_posix() for name in names
+                                if name.endswith((".c", ".h")))
+    for room, count in rooms.items():
+        if count > ROOM_FILES_MAX:
+            yield room, 0, f"{count} sources: a room has at most {ROOM_FILES_MAX}; make two of it"
+
+
+def check_floor_plan(root, names):
+    """CONTRIBUTING.md lists the folders that hold sources, and no others."""
+    page = root / "CONTRIBUTING.md"
+    if not page.is_file():
+        return
+    listed = {}
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        match = re.match(r"\| `([\w./-]+)/` \|", line)
+        if match:
+            listed[match[1]] = number
+    folders = {pathlib.PurePath(name).parent.as_posix() for name in names
+               if name.endswith((".c", ".h", ".py"))} - {"."}
+    for folder in sorted(folders):
+        if not any(folder == room or folder.startswith(room + "/") for room in listed):
+            yield "CONTRIBUTING.md", 1, f"{folder}/ is missing from the tree: say what it holds"
+    for room, number in listed.items():
+        if not (root / room).is_dir():
+            yield "CONTRIBUTING.md", number, f"there is no folder {room}/: take it out"
+
+
+def check_subjects(root):
+    """Commit subjects: short, and led by a verb, as in 'kernel: unlink closing sessions'."""
+    log = subprocess.run(["git", "-C", root, "log", "--no-merges", "--format=%h %s",
+                          f"{SUBJECTS_SINCE}..HEAD"], capture_output=True, text=True)
+    if log.returncode:
+        return  # an archive or a shallow clone: there is no history to look at
+    for line in log.stdout.splitlines():
+        commit, subject = line.split(" ", 1)
+        thought = subject.rsplit(": ", 1)[-1]
+        if len(subject) > SUBJECT_MAX or NO_VERB.match(thought):
+            yield commit, 0, (f"'{subject}': begin with a verb, in at most {SUBJECT_MAX} "
+                              "characters")
+
+
+def read(root, names):
+    """The text files among @names."""
+    texts = {}
+    for name in names:
+        try:
+            texts[name] = (root / name).read_text()
+        except UnicodeDecodeError:
+            pass
+    return texts
+
+
+def public_functions(texts):
+    return set(re.findall(r"^\t(weir_\w+);", texts.get("lib/libweir.map", ""), re.MULTILINE))
+
+
+def check_file(root, name, text, public):
     lines = text.splitlines()
     yield from check_includes(root, name, lines)
     yield from check_kernel_macro(name, lines)
@@ -153,6 +273,8 @@ def check_file(root, name):
     yield from check_licence(name, text, lines)
     yield from check_places(lines)
     yield from check_makefile(name, lines)
+    yield from check_columns(name, lines)
+    yield from check_nouns(name, text, public)
 
 
 def symbols(objects):
@@ -176,8 +298,13 @@ def check_purity(objects):
 def main(root, objects):
     root = pathlib.Path(root)
     names = tracked(root)
-    wrong = [f"{name}:{number}: {what}" for name in names
-             for number, what in check_file(root, name)]
+    texts = read(root, names)
+    public = public_functions(texts)
+    wrong = [f"{name}:{number}: {what}" for name, text in texts.items()
+             for number, what in check_file(root, name, text, public)]
+    wrong += [f"{place}:{number}: {what}" for place, number, what in (
+        *check_tags(texts), *check_rooms(texts), *check_floor_plan(root, texts),
+        *check_subjects(root))]
     if objects:
         wrong += check_purity(objects)
     for line in wrong:

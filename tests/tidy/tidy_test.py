@@ -44,6 +44,12 @@ PLANTED = [
     ("a place of one machine in a document", "README.md", f"see {SOMEBODYS}\n", "one machine"),
     ("what make would not make where a folder is called so", "Makefile",
      ".PHONY: all\nall:\nlab:\n\ttrue\n", "'make lab' makes no file"),
+    ("a line of 101 columns", "lib/a.c", SPDX + "/* " + "x" * 98 + " */\n", "104 columns"),
+    ("a function with another file's noun", "lib/base/ring.c",
+     SPDX + "int weir_window_take(struct weir_window *w)\n{\n}\n", "window_take"),
+    ("a tag of two layouts", "lib/a.c", SPDX + "struct twin {\n};\n", "the tag twin"),
+    ("a folder that CONTRIBUTING.md does not list", "lib/attic/a.c", SPDX,
+     "lib/attic/ is missing"),
 ]
 
 ALLOWED = [
