@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vm check-kernel-debug soak vm-shell lab bench bench-fs bench-swap build docs modules dkms wheel install clean
+.PHONY: help demo check check-canary check-distros check-vm check-kernel-debug soak vm-shell lab
+.PHONY: bench bench-fs bench-swap build docs modules dkms wheel install clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
