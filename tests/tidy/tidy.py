@@ -28,14 +28,15 @@ SOURCE_SUFFIXES = {".c", ".h", ".py", ".sh", ".build"}
 ARROWS = {
     "core": set(),
     "wire": set(),
-    "include": set(),
-    "lib": {"core", "wire", "include"},
-    "kernel": {"core", "wire"},
+    "include/weir": set(),
+    "include/uapi": {"wire"},
+    "lib": {"core", "wire", "include/weir"},
+    "kernel": {"core", "wire", "include/uapi"},
     "sim": {"core"},
-    "preload": {"lib", "core", "wire", "include"},
+    "preload": {"lib", "core", "wire", "include/weir"},
     "softnic": set(),
-    "fsd": {"core", "wire", "include"},
-    "apps": {"fsd", "lib", "core", "wire", "include", "softnic"},
+    "fsd": {"core", "wire", "include/weir"},
+    "apps": {"fsd", "lib", "core", "wire", "include/weir", "include/uapi", "softnic"},
 }
 FOLDERS = set(ARROWS) | {"tests", "lab"}
 
@@ -86,20 +87,26 @@ def is_source(name, text):
     return pathlib.Path(name).suffix in SOURCE_SUFFIXES or text.startswith("#!")
 
 
+def folder_of(name):
+    """The folder of ARROWS that holds file @name: its top folder, but for the kinds of headers."""
+    parts = pathlib.PurePath(name).parts
+    return "/".join(parts[:2]) if parts[0] == "include" else parts[0]
+
+
 def target_of(root, name, header):
-    """The top folder that an include of @header in file @name leads to, or None."""
+    """The folder of ARROWS that an include of @header in file @name leads to, or None."""
     if header.startswith("weir/"):
-        return "include"
+        return "include/weir"
     for base in (pathlib.Path(name).parent, pathlib.Path(".")):
         path = base / header
         if (root / path).is_file():
-            return (root / path).resolve().relative_to(root.resolve()).parts[0]
-    first = header.split("/")[0]
-    return first if first in FOLDERS and "/" in header else None
+            return folder_of((root / path).resolve().relative_to(root.resolve()))
+    folder = folder_of(header)
+    return folder if folder in FOLDERS and "/" in header else None
 
 
 def check_includes(root, name, lines):
-    folder = name.split("/")[0]
+    folder = folder_of(name)
     if folder not in ARROWS or not name.endswith((".c", ".h")):
         return
     for number, line in enumerate(lines, 1):

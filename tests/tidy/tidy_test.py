@@ -29,6 +29,8 @@ PLANTED = [
     ("a module with the licence of the rest", "kernel/a.c", SPDX + "int a;\n", "licence"),
     ("the module includes the library", "kernel/a.c", KERNEL_SPDX + '#include "lib/b.h"\n',
      "kernel/ must not"),
+    ("the module includes the library's API", "kernel/a.c", KERNEL_SPDX + "#include <weir/weir.h>\n",
+     "kernel/ must not"),
     ("the library includes the device", "lib/a.c", SPDX + '#include "softnic/b.h"\n',
      "lib/ must not"),
     ("the library includes the kernel's host", "lib/a.c", SPDX + '#include "kernel/b.h"\n',
