@@ -7,7 +7,7 @@
 
 A comment must name its actor. Three signs of one that does not are counted for each top
 folder, and held at the level of well-kept C projects: pronouns in 100 words; sentences that
-begin with "who" or "what" in 1,000 words; "of which" and its kin in 1,000 words.
+begin with "who" or "what" in 1,000 words; "of which" and similar in 1,000 words.
 A folder with fewer than 200 words counts with the root of the tree.
 """
 
@@ -34,7 +34,7 @@ SUFFIXES = (".c", ".h", ".py", ".md", ".1")
 
 
 class Count:
-    """What was seen in one folder."""
+    """The counts of one folder."""
 
     def __init__(self):
         self.words = self.pronouns = self.subjects = self.of_which = 0

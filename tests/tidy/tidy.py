@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What the compiler does not check about the tree.
+"""Checks of the source tree beyond the compiler's.
 
   tidy.py ROOT [OBJECT...]
 
@@ -40,10 +40,10 @@ ARROWS = {
 }
 FOLDERS = set(ARROWS) | {"tests", "lab"}
 
-# Places that exist on one machine only.
+# Places on one machine only.
 PLACES = re.compile(r"(?<![\w.])/(?:work|home|Users|root)/\w")
 
-# What the core may want from outside: these, and what compilers put in by themselves.
+# The core may use these symbols from outside, and the compilers' own.
 PURE = {"memcpy", "memmove", "memset", "memcmp"}
 COMPILERS_OWN = re.compile(
     r"__stack_chk_|__mem(cpy|move|set)_chk$|_GLOBAL_OFFSET_TABLE_$"
@@ -72,7 +72,7 @@ SYSTEM_HEADERS = {"assert.h", "errno.h", "stdbool.h", "stddef.h", "stdint.h", "s
 
 
 def tracked(root):
-    """The files that git would commit, or all where there is no repository."""
+    """The files of the git index; without a repository, all files."""
     listing = subprocess.run(
         ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         capture_output=True, text=True)
@@ -88,7 +88,7 @@ def is_source(name, text):
 
 
 def folder_of(name):
-    """The folder of ARROWS that holds file @name: its top folder, but for the kinds of headers."""
+    """The folder of ARROWS that holds file @name: the top folder, or a kind of header."""
     parts = pathlib.PurePath(name).parts
     return "/".join(parts[:2]) if parts[0] == "include" else parts[0]
 
@@ -157,7 +157,7 @@ def check_places(lines):
 
 
 def check_makefile(name, lines):
-    """Make does nothing for a target that is there already, as a folder of its name would be."""
+    """Make does nothing for a target when a folder of the same name exists."""
     if name != "Makefile":
         return
     phony = {word for line in lines if line.startswith(".PHONY:") for word in line.split()[1:]}
@@ -202,7 +202,7 @@ def check_nouns(name, text, public):
 
 
 def check_tags(texts):
-    """One tag names one layout: a debugger, a reader and ctags find the one that is meant."""
+    """One tag names one layout, so that a debugger, a reader and ctags find the right layout."""
     places = collections.defaultdict(list)
     for name, text in texts.items():
         if name.endswith((".c", ".h")):
@@ -215,7 +215,7 @@ def check_tags(texts):
 
 
 def check_rooms(names):
-    """A room with more files than one looks over at once is two rooms."""
+    """A room with too many files to survey at a glance is two rooms."""
     rooms = collections.Counter(pathlib.PurePath(name).parent.as_posix() for name in names
                                 if name.endswith((".c", ".h")))
     for room, count in rooms.items():
@@ -247,9 +247,12 @@ def check_subjects(root):
     """Commit subjects: short, and led by a verb, as in 'kernel: unlink closing sessions'."""
     log = subprocess.run(["git", "-C", root, "log", "--no-merges", "--format=%h %s",
                           f"{SUBJECTS_SINCE}..HEAD"], capture_output=True, text=True)
-    if log.returncode:
-        return  # an archive or a shallow clone: there is no history to look at
-    for line in log.stdout.splitlines():
+    if not log.returncode:  # an archive or a shallow clone has no history
+        yield from wrong_subjects(log.stdout.splitlines())
+
+
+def wrong_subjects(log):
+    for line in log:
         commit, subject = line.split(" ", 1)
         thought = subject.rsplit(": ", 1)[-1]
         if len(subject) > SUBJECT_MAX or NO_VERB.match(thought):

@@ -8,11 +8,15 @@ import sys
 import tempfile
 import unittest
 
+import tidy as tidy_module
+
 TIDY = pathlib.Path(__file__).with_name("tidy.py")
 SPDX = "/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */\n"
 KERNEL_SPDX = "// SPDX-License-Identifier: GPL-2.0-only\n"
 # In two pieces, or tidy would find it here.
 SOMEBODYS = "/ho" + "me/somebody/x"
+
+LISTED = ("core", "wire", "lib", "softnic", "kernel", "apps")
 
 PLANTED = [
     ("the core includes the library", "core/a.c", SPDX + '#include "lib/b.h"\n', "core/ must not"),
@@ -49,9 +53,17 @@ PLANTED = [
     ("a line of 101 columns", "lib/a.c", SPDX + "/* " + "x" * 98 + " */\n", "104 columns"),
     ("a function with another file's noun", "lib/base/ring.c",
      SPDX + "int weir_window_take(struct weir_window *w)\n{\n}\n", "window_take"),
-    ("a tag of two layouts", "lib/a.c", SPDX + "struct twin {\n};\n", "the tag twin"),
-    ("a folder that CONTRIBUTING.md does not list", "lib/attic/a.c", SPDX,
-     "lib/attic/ is missing"),
+]
+
+# A violation that tidy reports elsewhere than in the planted file.
+PLANTED_APART = [
+    ("a tag of two layouts", "lib/a.c", SPDX + "struct twin {\n};\n",
+     "lib/b.h:2: the tag twin names a layout in lib/a.c too"),
+    ("a folder that CONTRIBUTING.md does not list", "attic/a.c", SPDX,
+     "CONTRIBUTING.md:1: attic/ is missing"),
+    ("a folder that is gone", "CONTRIBUTING.md",
+     "".join(f"| `{folder}/` | |\n" for folder in (*LISTED, "gone")),
+     "CONTRIBUTING.md:7: there is no folder gone/"),
 ]
 
 ALLOWED = [
@@ -74,8 +86,10 @@ class Planted(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.root = pathlib.Path(self.folder.name)
-        for header in ("core/b.h", "lib/b.h", "softnic/b.h", "kernel/b.h", "apps/b.h"):
+        for header in ("core/b.h", "wire/b.h", "lib/b.h", "softnic/b.h", "kernel/b.h", "apps/b.h"):
             self.plant(header, KERNEL_SPDX if header.startswith("kernel/") else SPDX)
+        self.plant("lib/b.h", SPDX + "struct twin {\n};\n")
+        self.plant("CONTRIBUTING.md", "".join(f"| `{folder}/` | |\n" for folder in LISTED))
 
     def plant(self, name, text):
         path = self.root / name
@@ -97,6 +111,29 @@ class Planted(unittest.TestCase):
                 self.assertEqual(code, 1, output)
                 self.assertRegex(output, f"(?m)^{name}:\\d+: .*{finding}")
                 self.assertEqual(output.count("\n"), 1, output)
+
+    def test_each_violation_seen_from_afar_is_found(self):
+        for sentence, name, text, finding in PLANTED_APART:
+            with self.subTest(sentence):
+                path = self.root / name
+                before = path.read_text() if path.exists() else None
+                self.plant(name, text)
+                code, output = tidy(self.root)
+                path.write_text(before) if before else path.unlink()
+                self.assertEqual(code, 1, output)
+                self.assertIn(finding, output)
+
+    def test_a_room_of_27_files_is_found(self):
+        for number in range(26):
+            self.plant(f"lib/f{number}.c", SPDX)
+        self.assertIn("lib:0: 27 sources", tidy(self.root)[1])
+
+    def test_a_long_or_wordy_subject_is_found(self):
+        for subject, is_found in (("lib: " + "x" * 61, True), ("lib: what is left goes", True),
+                                  ("lib: free what is left", False)):
+            with self.subTest(subject):
+                self.assertEqual(bool(list(tidy_module.wrong_subjects([f"abc {subject}"]))),
+                                 is_found)
 
     def test_what_is_allowed_is_not_reported(self):
         for name, text in ALLOWED:
