@@ -58,7 +58,7 @@ void kweir_bounce_fini(struct kweir_bounce_pool *bounce)
 	*bounce = (struct kweir_bounce_pool){};
 }
 
-/* Between the io's own memory and its pieces, either way. */
+/* Copies between the caller's memory and the io's bounce pieces, in either direction. */
 static void copy(struct kweir_bounce_pool *bounce, struct kweir_io *io, bool to_io)
 {
 	u32 i;

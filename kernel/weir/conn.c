@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The verbs of a connection, and its end. How it is made is connect.c's. */
+/* The verbs and the end of a connection. connect.c makes a connection. */
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -9,10 +9,10 @@
 #include "kernel/weir/session.h"
 
 #define WCS_MAX 32
-#define WAKE_NS 50000 /* what a wake-up costs: a first guess, as in the user library */
-#define TURN_NS (2 * NSEC_PER_MSEC) /* then other work of this CPU has its turn */
+#define WAKE_NS 50000 /* cost of a wake-up: first guess, as in the user library */
+#define TURN_NS (2 * NSEC_PER_MSEC) /* then the poller lets other work of this CPU run */
 
-/* A message of the handshake has come; they come in the order of their buffers. */
+/* A handshake message has arrived. Messages arrive in the order of the receive buffers. */
 static void handshake_received(struct kweir_conn *conn, const struct ib_wc *wc)
 {
 	unsigned int number = conn->nr_received;
@@ -21,7 +21,8 @@ static void handshake_received(struct kweir_conn *conn, const struct ib_wc *wc)
 		WRITE_ONCE(conn->failed, true);
 	} else if (number < WIRE_HANDSHAKE_RECVS) {
 		conn->received[number] = wc->byte_len;
-		smp_store_release(&conn->nr_received, number + 1); /* has_received() acquires */
+		smp_store_release(&conn->nr_received, number + 1); /* pairs with the acquire in
+								    * has_received() */
 	}
 	wake_up(&conn->link->wait);
 }
@@ -62,7 +63,7 @@ u32 kweir_conn_poll(struct kweir_conn *conn, u64 now_ns)
 	return total;
 }
 
-/* One look, armed before if @verdict says so. */
+/* Polls the CQ once; arms the CQ first if @verdict says so. */
 static enum weir_poll_verdict look(struct kweir_conn *conn, enum weir_poll_verdict verdict)
 {
 	struct kweir_session *session = conn->link->session;
@@ -95,7 +96,7 @@ static void poll_work(struct work_struct *work)
 	while (verdict != WEIR_POLL_SLEEP) {
 		verdict = look(conn, verdict);
 		if (verdict == WEIR_POLL_AGAIN && ktime_get_ns() - begin_ns > TURN_NS) {
-			conn->events--; /* goes on, without one */
+			conn->events--; /* polling goes on without an event */
 			queue_work(kweir_wq, work);
 			return;
 		}
@@ -103,7 +104,7 @@ static void poll_work(struct work_struct *work)
 	}
 }
 
-/* A link that is up has its connection, which stays as long as the lock is held. */
+/* A link that is up has a connection, and keeps the connection while the caller holds nic->lock. */
 u32 kweir_conns_poll(struct kweir_session *session, u64 now_ns)
 {
 	unsigned int i;
@@ -164,7 +165,7 @@ static int make_cq(struct kweir_conn *conn)
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	conn->cq = cq;
-	queue_work(kweir_wq, &conn->work); /* arms */
+	queue_work(kweir_wq, &conn->work); /* arms the CQ */
 	return 0;
 }
 
@@ -216,7 +217,7 @@ static void free_buffers(struct kweir_conn *conn)
 	conn->buffers = NULL;
 }
 
-/* What the QP completed before its end is taken; after it @cq is nobody's. */
+/* Takes the last completions before the QP is destroyed; afterwards nobody uses @cq. */
 static void drain_cq(struct kweir_conn *conn)
 {
 	struct kweir_nic *nic = conn->link->session->nic;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A connection: what the connection manager calls an id, its QP and its CQ, and whoever polls that.
+ * A connection: an id of the connection manager, a QP, a CQ and the work that polls the CQ.
  *
- * It is made aside (kweir_conn_open()), and nobody else knows it until both ends have proven the key
- * and it becomes its link's. Its QP ends first (kweir_conn_destroy_qp()); its id only when the next one
- * is there, because its end tells the donor that the session has left.
+ * kweir_conn_open() makes a connection in private. The link publishes the connection only after
+ * both ends have proven the key. The QP ends first (kweir_conn_destroy_qp()). The id stays until
+ * the next connection is up, because the end of an id tells the donor that the session has left.
  */
 #ifndef WEIR_KERNEL_CONN_H
 #define WEIR_KERNEL_CONN_H
@@ -17,41 +17,41 @@
 #include "kernel/weir/control.h"
 #include "wire/handshake.h"
 
-/* wr_ids; those of the engine's WRs are addresses. */
+/* wr_ids below are small numbers; the wr_ids of the engine's WRs are addresses. */
 #define KWEIR_CONN_SENT 1
 #define KWEIR_CONN_RECEIVED 2 /* and the next WIRE_HANDSHAKE_RECVS */
-#define KWEIR_CONTROL_GRANTED 14 /* credits of control.h */
-#define KWEIR_CONN_KEEPALIVE 15 /* by keepalive.h */
+#define KWEIR_CONTROL_GRANTED 14 /* credits, from control.h */
+#define KWEIR_CONN_KEEPALIVE 15 /* keepalive.h */
 #define KWEIR_CONTROL_RECEIVED 16 /* and the next KWEIR_CONTROL_RECVS */
 #define KWEIR_WR_ID_MAX 255
 
 #define KWEIR_HANDSHAKE_SENDS 2
 #define KWEIR_CONN_BUFFERS (WIRE_HANDSHAKE_RECVS + KWEIR_HANDSHAKE_SENDS)
 
-/* What the handshake has sent, or may receive. */
+/* One handshake message, sent or received. */
 struct kweir_conn_buffer {
 	u8 data[WIRE_HANDSHAKE_MAX];
 };
 
 /**
  * struct kweir_conn - one connection
- * @link: for whose channel
- * @id: with the QP, while there is one
- * @cq: of both its queues
+ * @link: the channel of this connection
+ * @id: connection manager's id; holds the QP while the QP exists
+ * @cq: for both queues of the QP
  * @dead: @cq must not be touched any more; guarded by nic->lock
- * @work: polls; @poll, @gaps: when it does
- * @events: that woke @work, and are not counted yet; of the work's
- * @gone: the connection manager said that it has ended
- * @heard: what the connection manager said last, an enum rdma_cm_event_type; -1: nothing new
- * @heard_status: with which status
- * @refusal: with which words, if refusal.head.magic is there
- * @received: bytes of each message of the handshake that has come, in order
- * @nr_received: how many; @failed: no more will come
- * @control: bytes of each message behind these that came before it was its link's, in the order of
- *	the control's buffers; @nr_control of them. Guarded by nic->lock
- * @buffers: to receive, then to send; @dma: of them
+ * @work: polls @cq; @poll and @gaps decide when
+ * @events: wake-ups of @work not yet counted; used by @work only
+ * @gone: the connection manager has reported the end of the connection
+ * @heard: last event of the connection manager, an enum rdma_cm_event_type; -1: no new event
+ * @heard_status: status of that event
+ * @refusal: the donor's refusal, valid if refusal.head.magic is set
+ * @received: bytes of each handshake message received, in order
+ * @nr_received: count of @received; @failed: no more messages will arrive
+ * @control: bytes of each control message received before the link was up, in the order of the
+ *	control buffers; @nr_control messages. Guarded by nic->lock
+ * @buffers: receive buffers, then send buffers; mapped for the device at @dma
  *
- * What is heard and received is written once, and then link->wait woken.
+ * An event or a message is stored once; then link->wait is woken.
  */
 struct kweir_conn {
 	struct kweir_link *link;
@@ -79,27 +79,25 @@ struct kweir_conn {
 /**
  * kweir_conn_open() - connect to the session's donor, and prove the key
  * @link: CLOSED or BROKEN
- * @conn: receives it
- * @welcome: receives what the donor said
+ * @conn: receives the connection
+ * @welcome: receives the donor's WELCOME
  *
- * Context: process; sleeps, until the session's timeout, a signal, or the session's end.
- * Return: as kweir_session_connect(); -ECANCELED the session ends.
+ * Context: process; sleeps until the session's timeout, a signal, or the end of the session.
+ * Return: as kweir_session_connect(); -ECANCELED the session has ended.
  */
 int kweir_conn_open(struct kweir_link *link, struct kweir_conn **conn,
 		    struct wire_handshake_welcome *welcome, struct kweir_error *error);
 
-/*
- * Takes what has completed, or a part. With nic->lock held. Return: how many; 0: there is no more.
- */
+/* Handles a batch of completions, with nic->lock held. Return: how many; 0: the CQ is empty. */
 u32 kweir_conn_poll(struct kweir_conn *conn, u64 now_ns);
 
-/* The same, on all of the session's links that are up. */
+/* Polls all links of the session that are up; as kweir_conn_poll(). */
 u32 kweir_conns_poll(struct kweir_session *session, u64 now_ns);
 
-/* Destroys its QP and CQ; what they had under way is over then. Sleeps; without nic->lock. */
+/* Destroys QP and CQ, and so ends all work in flight. Sleeps; without nic->lock. */
 void kweir_conn_destroy_qp(struct kweir_conn *conn);
 
-/* Ends the rest, too; the donor hears of it. NULL is none. Sleeps; without nic->lock. */
+/* Frees @conn, which may be NULL, and so tells the donor. Sleeps; without nic->lock. */
 void kweir_conn_free(struct kweir_conn *conn);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A connection step by step: the connection manager finds a device and a route and connects, then
- * both ends prove the key over the new QP. It sleeps between the steps in link->wait, where the
- * session's end finds it.
+ * A connection step by step. The connection manager finds a device and a route and connects; then
+ * both ends prove the key over the new QP. Between steps the thread sleeps in link->wait, where the
+ * end of the session can wake the thread.
  */
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -13,12 +13,12 @@
 #include "kernel/weir/connect.h"
 #include "kernel/weir/session.h"
 
-#define RETRY_COUNT 7 /* of the transport, the most there is; to Soft-RoCE it means for ever */
-#define RNR_RETRY_COUNT 6 /* credits make it needless; 7 would mean for ever */
+#define RETRY_COUNT 7 /* the largest value; Soft-RoCE takes 7 as "for ever" */
+#define RNR_RETRY_COUNT 6 /* credits prevent RNR; 7 would mean "for ever" */
 #define NOTHING_NEW (-1)
-#define ATTEMPTS 4 /* to mend a link fit into its time: one may be stuck where packets were lost */
+#define ATTEMPTS 4 /* attempts within a reconnect's time: packet loss may stall one attempt */
 
-/* What a step needs. */
+/* State of one attempt to connect. */
 struct connect_attempt {
 	struct kweir_session *session;
 	struct kweir_conn *conn;
@@ -33,7 +33,7 @@ static unsigned int left_ms(const struct connect_attempt *a)
 	return a->deadline_ns <= now_ns ? 1 : (a->deadline_ns - now_ns) / NSEC_PER_MSEC + 1;
 }
 
-/* It has ended, and if everybody uses it everybody is to know. */
+/* The connection has ended. If the link has published @conn, the session must learn of the loss. */
 static void lost(struct kweir_conn *conn, bool device_goes)
 {
 	struct kweir_session *session = conn->link->session;
@@ -49,7 +49,7 @@ static void lost(struct kweir_conn *conn, bool device_goes)
 	kweir_nic_unlock(session->nic);
 }
 
-/* Context: the connection manager's own work, which ends before the id does. */
+/* Context: a work of the connection manager, which ends before the id does. */
 static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kweir_conn *conn = id->context;
@@ -59,7 +59,7 @@ static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		wire_handshake_refusal_decode(said->private_data, said->private_data_len,
 					      &conn->refusal);
 	conn->heard_status = event->status;
-	smp_store_release(&conn->heard, event->event); /* has_heard() acquires */
+	smp_store_release(&conn->heard, event->event); /* pairs with the acquire in has_heard() */
 	if (event->event == RDMA_CM_EVENT_DISCONNECTED ||
 	    event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		lost(conn, event->event == RDMA_CM_EVENT_DEVICE_REMOVAL);
@@ -83,8 +83,9 @@ static int explain_reject(const struct connect_attempt *a)
 }
 
 /*
- * The route leads to no RDMA device. A session that had one waits for its route to come back, which
- * a link that is down has taken along; that its device is gone it is told otherwise.
+ * The route leads to no RDMA device. A session that has had a device waits for the route to come
+ * back, because a link that is down removes the route. The removal of a device is reported
+ * separately.
  */
 static int explain_route(const struct connect_attempt *a, int status)
 {
@@ -131,11 +132,12 @@ static bool is_over(const struct connect_attempt *a)
 
 static bool has_heard(const struct kweir_conn *conn)
 {
-	/* And then all that came with it: cm_event() releases. */
+	/* Pairs with the release in cm_event(): the fields of the event are visible after @heard.
+	 */
 	return smp_load_acquire(&conn->heard) != NOTHING_NEW;
 }
 
-/* Until the connection manager says @wanted, or anything else. */
+/* Waits until the connection manager reports @wanted or any other event. */
 static int wait_event_of(const struct connect_attempt *a, enum rdma_cm_event_type wanted)
 {
 	struct kweir_conn *conn = a->conn;
@@ -240,7 +242,7 @@ static int connect_qp(const struct connect_attempt *a)
 	return wait_event_of(a, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-/* What the verbs say that the QP connects. */
+/* The addresses of both ends of the QP, as the verbs report them. */
 static int query_ends(const struct kweir_conn *conn, struct kweir_qp_addr *local,
 		      struct kweir_qp_addr *remote)
 {
@@ -261,7 +263,8 @@ static int query_ends(const struct kweir_conn *conn, struct kweir_qp_addr *local
 		if (rc)
 			return rc;
 	} else {
-		/* Within one InfiniBand subnet the QP knows LIDs only; the path has the GIDs. */
+		/* Within an InfiniBand subnet the QP knows only LIDs; the path record has the GIDs.
+		 */
 		rdma_addr_get_sgid(&conn->id->route.addr.dev_addr, &sgid);
 		rdma_addr_get_dgid(&conn->id->route.addr.dev_addr, &dgid);
 	}
@@ -272,7 +275,7 @@ static int query_ends(const struct kweir_conn *conn, struct kweir_qp_addr *local
 	return 0;
 }
 
-/* @buffer: which of those to send holds it. */
+/* @buffer: index of the send buffer that holds the message. */
 static int send_message(const struct connect_attempt *a, unsigned int buffer, size_t length)
 {
 	struct kweir_conn *conn = a->conn;
@@ -297,11 +300,12 @@ static int send_message(const struct connect_attempt *a, unsigned int buffer, si
 
 static bool has_received(const struct kweir_conn *conn, unsigned int number)
 {
-	/* And then its length: handshake_received() releases. */
+	/* Pairs with the release in handshake_received(): the length is visible after @nr_received.
+	 */
 	return smp_load_acquire(&conn->nr_received) > number;
 }
 
-/* Until message @number of the handshake has come. */
+/* Waits until handshake message @number has arrived. */
 static int wait_message(const struct connect_attempt *a, unsigned int number)
 {
 	struct kweir_conn *conn = a->conn;
@@ -312,7 +316,8 @@ static int wait_message(const struct connect_attempt *a, unsigned int number)
 							READ_ONCE(conn->failed) ||
 							READ_ONCE(conn->gone) || is_over(a),
 						msecs_to_jiffies(left_ms(a)));
-	/* A donor that cuts the connection may have said why: its last message counts more. */
+	/* A donor may give a reason before closing the connection: a message goes before a
+	 * disconnect. */
 	if (has_received(conn, number)) {
 		ib_dma_sync_single_for_cpu(conn->id->device,
 					   conn->dma + number * sizeof(*conn->buffers),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Between connect.c, which makes a connection step by step, and conn.c, which has its verbs. */
+/* Between connect.c, which makes a connection step by step, and conn.c, which holds its verbs. */
 #ifndef WEIR_KERNEL_CONNECT_H
 #define WEIR_KERNEL_CONNECT_H
 
 #include "kernel/weir/conn.h"
 
-/* @conn's id has a device, and the session is attached to it. Return: 0 or a negative errno. */
+/* The id of @conn has a device, and the session is attached. Return: 0 or a negative errno. */
 int kweir_conn_make_qp(struct kweir_conn *conn);
 int kweir_conn_make_buffers(struct kweir_conn *conn);
 

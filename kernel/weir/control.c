@@ -36,7 +36,8 @@ void kweir_control_fini(struct kweir_control *control)
 {
 	if (!control->buffers)
 		return;
-	/* Who called may have given up; and a session is quiet before the io is told. */
+	/* The caller may have timed out, and a session goes quiet before the completion of the io
+	 * runs. */
 	if (control->sending)
 		wait_for_completion(&control->sent);
 	ib_dma_unmap_single(control->session->nic->device, control->dma, sizeof(*control->buffers),
@@ -71,7 +72,7 @@ int kweir_control_post(struct kweir_control *control, struct kweir_conn *conn)
 	return rc;
 }
 
-/* A donor says anew to each connection what it wants back; not that it wants nothing any more. */
+/* On each new connection the donor repeats its demand for memory, but never repeats "no demand". */
 int kweir_control_link_up(struct kweir_control *control,
 			  const struct wire_handshake_welcome *welcome)
 {
@@ -89,7 +90,7 @@ static void answered(struct kweir_control *control, int status)
 	complete(&control->answered);
 }
 
-/* Whoever looks at the session's stat will see it. */
+/* kweir_session_stat() reports the demand. */
 static int read_recall(struct kweir_control *control, const void *body, u32 length)
 {
 	struct wire_control_reclaim recall;
@@ -101,8 +102,8 @@ static int read_recall(struct kweir_control *control, const void *body, u32 leng
 }
 
 /*
- * An answer for somebody who gave up. Of those that say that it was done one, of its length, lends
- * memory.
+ * A reply whose caller has timed out. Only a reply that grants a region has this length: keep the
+ * hold so that the region can be returned.
  */
 static void read_late(struct kweir_control *control, const struct wire_control_head *head,
 		      const void *body)
@@ -142,7 +143,7 @@ static struct kweir_link *link_of(struct kweir_control *control)
 	return &control->session->links[0];
 }
 
-/* Reads what is in a buffer, and posts that again. Return: 0 or a negative errno. */
+/* Reads the message in a buffer, and posts the buffer again. Return: 0 or a negative errno. */
 static int read_buffer(struct kweir_control *control, struct kweir_conn *conn, unsigned int number,
 		       u32 bytes)
 {
@@ -155,14 +156,14 @@ static int read_buffer(struct kweir_control *control, struct kweir_conn *conn, u
 	return rc || conn->link->state != KWEIR_LINK_UP ? rc : post(control, conn, number);
 }
 
-/* What a message has in front of its body; one credit is spent for it. */
+/* Writes the header of a message, and spends one credit. */
 static void write_head(struct kweir_control *control, void *to, struct wire_control_head head)
 {
 	head.credits = wire_credit_spend(&control->credit);
 	memcpy(to, &head, sizeof(head));
 }
 
-/* Gives credits back, if it is time. The link fails where it cannot. */
+/* Returns credits to the donor when enough are owed. A failure breaks the link. */
 static void grant(struct kweir_control *control)
 {
 	struct kweir_link *link = link_of(control);
@@ -234,7 +235,7 @@ void kweir_control_read_early(struct kweir_control *control)
 	grant(control);
 }
 
-/* A call that has not been posted never is: its head is about credits of this connection. */
+/* A call not yet posted never will be: the header counts credits of the broken connection. */
 void kweir_control_link_down(struct kweir_control *control)
 {
 	if (control->waiting)
@@ -243,7 +244,7 @@ void kweir_control_link_down(struct kweir_control *control)
 		weir_engine_cancel(&control->session->engine, &control->io.part[0].req);
 }
 
-/* A call of @length bytes: as any request of the session's; it is done when it is sent. */
+/* Prepares a call of @length bytes as a request of the session; the request completes when sent. */
 static void fill_io(struct kweir_control *control, u32 length)
 {
 	struct kweir_session *session = control->session;
@@ -256,7 +257,7 @@ static void fill_io(struct kweir_control *control, u32 length)
 	control->io.nr_parts = 1;
 	part->io = &control->io;
 	part->req.op = WEIR_OP_SEND;
-	part->req.state = WEIR_REQ_DONE; /* until the engine has it there is nothing to cancel */
+	part->req.state = WEIR_REQ_DONE; /* nothing to cancel before the engine has the request */
 	part->req.retries = 0;
 	part->req.exclusive = false;
 	part->req.length = length;
@@ -265,8 +266,8 @@ static void fill_io(struct kweir_control *control, u32 length)
 }
 
 /*
- * Its head is written, and it is pushed, with the lock held: what breaks the link later finds it in
- * the engine. Return: 0; -ENOTCONN, -EAGAIN: nobody is asked.
+ * Writes the header and pushes the call with the lock held, so that a later break of the link finds
+ * the call in the engine. Return: 0; -ENOTCONN, -EAGAIN: not sent.
  */
 static int push_call(struct kweir_control *control, u32 length)
 {
@@ -286,15 +287,15 @@ static int push_call(struct kweir_control *control, u32 length)
 	write_head(control, control->buffers->call, head);
 	ib_dma_sync_single_for_device(session->nic->device, control->io.part[0].req.sge[0].addr,
 				      length, DMA_TO_DEVICE);
-	percpu_ref_get(&session->ios); /* the io's, as any other has one */
+	percpu_ref_get(&session->ios); /* the io's reference, as any other io holds */
 	kweir_io_push(&control->io);
 	return 0;
 }
 
 /*
- * A host that is gone without a word takes nothing, and its connection breaks only later. What was
- * sent for somebody who gave up is waited for, too, since it has the buffer. Return: what is left
- * of @left; 0: it is on its way still.
+ * Waits until the call is sent. A vanished host takes no message, and its connection breaks only
+ * later. The call of a caller that timed out is waited for as well, since the call still uses the
+ * buffer. Return: what remains of @left; 0: still being sent.
  */
 static long wait_sent(struct kweir_control *control, long left)
 {
@@ -304,7 +305,7 @@ static long wait_sent(struct kweir_control *control, long left)
 	return left;
 }
 
-/* Return: 0: it is sent, and there will be an answer, or none; or the answer is here already. */
+/* Return: 0: the call is sent; a reply will arrive or the link will break, or has already. */
 static int send_message(struct kweir_control *control, u32 length, long *left)
 {
 	struct kweir_nic *nic = control->session->nic;
@@ -378,8 +379,8 @@ static void put_late(struct kweir_control *control, u64 hold)
 }
 
 /*
- * The donor answers: what it lent to nobody it gets back. To be told twice does it no harm; what it
- * says it does not know, it has.
+ * Closes holds that the donor granted to callers that had timed out. A second close does no harm,
+ * and a donor that does not know a hold has no memory to give back.
  */
 static void close_late(struct kweir_control *control)
 {
@@ -393,7 +394,7 @@ static void close_late(struct kweir_control *control)
 	}
 }
 
-/* No answer, or none that makes sense, has no sentence of the donor's. */
+/* A missing or malformed reply carries no sentence of the donor's. */
 static int explain_answer(struct kweir_control *control, int status, struct kweir_error *error)
 {
 	char text[KWEIR_ERROR_TEXT / 2];
@@ -417,7 +418,7 @@ int kweir_control_call(struct kweir_control *control, struct wire_control_reques
 	if (rc)
 		rc = explain_answer(control, rc, error);
 	else if (control->length != size)
-		rc = kweir_fail(error, -EPROTO, "%s answers nonsense", control->session->peer);
+		rc = kweir_fail(error, -EPROTO, "%s sent a malformed reply", control->session->peer);
 	else
 		memcpy(answer, control->answer, size);
 	if (!rc)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is said about regions, on channel 0: one call at a time, and its answer; and what the donor
- * says by itself, when it wants memory back. For that it gets its credits back, by a call, or by a
- * message of their own (wire/credit.h).
+ * Control messages on channel 0: one call about regions at a time with its reply, and the donor's
+ * own messages that demand memory back. The session returns credits to the donor with a call, or
+ * with a message that carries only credits (wire/credit.h).
  *
- * A donor that has let a new connection in says at once what has waited for it. That comes before
- * both ends have agreed on the connection, and is read when they have.
+ * Once a donor accepts a connection, it sends all pending messages at once. Those arrive before
+ * both ends have agreed on the connection, and are read afterwards.
  */
 #ifndef WEIR_KERNEL_WEIR_CONTROL_H
 #define WEIR_KERNEL_WEIR_CONTROL_H
@@ -25,12 +25,12 @@
 	 WIRE_CONTROL_NAME_MAX)
 #define KWEIR_CONTROL_ANSWER_MAX 256
 #define KWEIR_CONTROL_LATE_MAX 4
-/* Of credits, in channel 0's send queue and its CQ; calls go by the engine. */
+/* Credit messages in channel 0's send queue and CQ; calls pass through the engine. */
 #define KWEIR_CONTROL_SENDS 1
 
 struct kweir_conn;
 
-/* Where messages lie; on pages of its own, for the device. */
+/* Message buffers, on pages of their own that are mapped for the device. */
 struct kweir_control_buffers {
 	u8 received[KWEIR_CONTROL_RECVS][WIRE_CONTROL_MESSAGE_BYTES];
 	u8 call[KWEIR_CONTROL_CALL_MAX];
@@ -38,24 +38,25 @@ struct kweir_control_buffers {
 };
 
 /**
- * struct kweir_control - of one session
- * @mutex: held by who calls
- * @buffers, @dma: see above
- * @io: sends a call; @sent: it is done; @sending: nobody has seen that yet, guarded by @mutex
- * @patience_ms: until it is sent and answered
+ * struct kweir_control - control messages of one session
+ * @mutex: held by the caller of kweir_control_call()
+ * @buffers, @dma: message buffers, and their address for the device
+ * @io: sends a call; @sent completes with @io; @sending: nobody has waited for @sent yet, guarded
+ *	by @mutex
+ * @patience_ms: limit for sending a call and receiving the reply
  *
  * Guarded by nic->lock:
  *
- * @credit: on this connection
- * @granting: credits are on their way
- * @calling: @io may be under way
+ * @credit: credits of this connection
+ * @granting: a credit message is in flight
+ * @calling: @io may be in flight
  * @tag: of the last call
- * @waiting: for its answer; @answered: it came, or will not
- * @status: of the answer
- * @answer: its body, the first @length bytes
- * @late: holds that came for somebody who had given up, and are to be closed, @nr_late of
- *	them. Who does not answer is not asked for more and more, so they are few; what does not fit
- *	the session's end gives back
+ * @waiting: a caller waits for a reply; @answered: the reply has arrived, or never will
+ * @status: of the reply
+ * @answer: body of the reply, the first @length bytes
+ * @late: @nr_late holds that arrived after the caller timed out, and must be closed. A donor that
+ *	does not reply is not asked again and again, so the holds are few; the end of the session
+ *	closes any that exceed the array
  */
 struct kweir_control {
 	struct kweir_session *session;
@@ -80,39 +81,39 @@ struct kweir_control {
 	unsigned int nr_late;
 };
 
-/* Context: process. The session has its device. Return: 0; -ENOMEM. */
+/* Requires a session with a device. Context: process. Return: 0; -ENOMEM. */
 int kweir_control_init(struct kweir_control *control, struct kweir_session *session);
 void kweir_control_fini(struct kweir_control *control);
 
-/* Posts the buffers of a new channel 0. Return: 0 or a negative errno. */
+/* Posts the receive buffers of a new channel 0. Return: 0 or a negative errno. */
 int kweir_control_post(struct kweir_control *control, struct kweir_conn *conn);
 
-/* Credits begin anew with it. With nic->lock held. Return: 0; -EPROTO. */
+/* Starts to count credits of a new connection. With nic->lock held. Return: 0; -EPROTO. */
 int kweir_control_link_up(struct kweir_control *control,
 			  const struct wire_handshake_welcome *welcome);
 
-/* The channel is up: reads what has come by it before. With nic->lock held. */
+/* The channel is up: reads the messages that arrived earlier. With nic->lock held. */
 void kweir_control_read_early(struct kweir_control *control);
 
 /* A receive has completed. With nic->lock held. */
 void kweir_control_received(struct kweir_control *control, struct kweir_conn *conn,
 			    const struct ib_wc *wc);
 
-/* Credits were sent. With nic->lock held. */
+/* A credit message has been sent. With nic->lock held. */
 void kweir_control_granted(struct kweir_control *control, struct kweir_conn *conn,
 			   const struct ib_wc *wc);
 
-/* Channel 0 is no more: who waits for an answer waits in vain. With nic->lock held. */
+/* Channel 0 has broken: wakes the caller without a reply. With nic->lock held. */
 void kweir_control_link_down(struct kweir_control *control);
 
 /**
- * kweir_control_call() - ask the donor
- * @request: about what; @name: NULL or of a region
- * @answer: receives the body, @size bytes, which must be exactly so long
+ * kweir_control_call() - send a request to the donor and wait for the reply
+ * @request: the request; @name: of a region, or NULL
+ * @answer: receives the body, exactly @size bytes
  *
  * Context: process; sleeps.
- * Return: 0; what the donor said, with its sentence in @error; -EINVAL the name; -EPROTO;
- * -ECONNRESET, -ETIMEDOUT, -EINTR no answer; -ENOTCONN, -EAGAIN: it was not even asked.
+ * Return: 0; the donor's error, with its sentence in @error; -EINVAL bad name; -EPROTO;
+ * -ECONNRESET, -ETIMEDOUT, -EINTR no reply; -ENOTCONN, -EAGAIN the request was not sent.
  */
 int kweir_control_call(struct kweir_control *control, struct wire_control_request *request,
 		       const char *name, void *answer, size_t size, struct kweir_error *error);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The paper's dynMR in a kernel of today, but for sessions that copy (bounce.h): nothing is
- * registered, for the PD has one key for all of local memory; an io's pages are mapped for the
- * device when it comes and unmapped when it is done. What the engine calls a request has
- * WEIR_SGE_MAX pieces at most, so an io of more is several; being neighbours they share WRs again
- * where the device takes more.
+ * The paper's dynMR, in a current kernel. Nothing is registered: the PD has one key for all local
+ * memory. The pages of an io are mapped for the device at submit and unmapped at completion;
+ * sessions with bounce memory copy instead (bounce.h). An engine request has at most WEIR_SGE_MAX
+ * pieces, so a longer io becomes several adjacent requests. The engine merges adjacent requests
+ * into one WR where the device accepts more pieces.
  */
 #include <linux/ktime.h>
 #include <linux/module.h>
@@ -13,7 +13,7 @@
 
 #define RETRIES 3
 
-/* The next part of @io begins at @remote. */
+/* Starts the next part of @io, at @remote. */
 static struct weir_req *part_begin(struct kweir_io *io, const struct kweir_region *region,
 				   u64 remote, enum weir_op op)
 {
@@ -30,7 +30,7 @@ static struct weir_req *part_begin(struct kweir_io *io, const struct kweir_regio
 	return &part->req;
 }
 
-/* Adds a piece of local memory, that belongs behind those before. */
+/* Appends a piece of local memory to the pieces before. */
 static void add_sge(struct kweir_io *io, const struct kweir_region *region, u64 *remote,
 		    enum weir_op op, const struct weir_sge *sge)
 {
@@ -87,7 +87,7 @@ static u64 sg_bytes(struct scatterlist *sgl, unsigned int nents)
 	return bytes;
 }
 
-/* Makes its memory the device's. Return: 0; -ENOMEM. */
+/* Maps the memory of @io for the device. Return: 0; -ENOMEM. */
 static int map_for_device(struct kweir_io *io, const struct kweir_region *region, u64 remote,
 			  enum weir_op op, u64 bytes)
 {
@@ -108,7 +108,7 @@ static int map_for_device(struct kweir_io *io, const struct kweir_region *region
 	return 0;
 }
 
-/* Whether it fits what an io has room for. */
+/* Does the request exceed the capacity of an io? */
 static bool is_too_long(const struct kweir_session *session, u64 bytes, unsigned int nents)
 {
 	return nents > KWEIR_IO_SEGMENTS || (session->options.mr == KWEIR_MR_PRE &&

@@ -12,7 +12,8 @@ void kweir_keepalive_begin(struct kweir_session *session, u64 now_ns)
 }
 
 /*
- * Of an empty write the rkey is not looked at: IB specification, C9-88. Counted is what ios took.
+ * The target checks no rkey of a zero-length write (IB specification, C9-88). Probes count no
+ * bytes.
  */
 static void post_probe(struct kweir_link *link)
 {

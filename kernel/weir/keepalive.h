@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Keep-alive: whether there is anybody at the other end of a session that posts nothing, as in the
- * user library. A host that vanishes says nothing, and where nothing is under way nothing fails;
- * and pages that were swapped out may lie there for hours, with fewer replicas than it seems.
+ * Keep-alive: detects a dead host behind an idle session, as in the user library. A host that
+ * vanishes sends nothing, and without traffic nothing fails. Swapped-out pages may lie at that host
+ * for hours, with fewer replicas than the volume reports.
  *
- * So a session that has posted nothing for ten seconds asks on each of its channels, by an empty
- * RDMA write, which the device at the other end answers by itself: a donor that is merely stopped
- * still lends. A channel that has no answer within the session's timeout, or on which the transport
- * has given up before, has failed as any other (mend.h).
+ * A session that has posted nothing for ten seconds sends an empty RDMA write on each channel. The
+ * device at the other end acknowledges the write itself, so a stopped donor process still counts as
+ * alive. A channel without an acknowledgement within the session's timeout, or whose transport gave
+ * up earlier, has failed like any other (reconnect.h).
  *
  * All functions: with nic->lock held. Nothing is allocated.
  */
@@ -19,13 +19,13 @@
 struct kweir_link;
 struct kweir_session;
 
-#define KWEIR_KEEPALIVE_SENDS 1 /* a channel's, in its send queue and its CQ */
+#define KWEIR_KEEPALIVE_SENDS 1 /* per channel, in the send queue and the CQ */
 
 /**
- * struct kweir_keepalive - one session's
- * @due_ns: when to look next; WEIR_NEVER: no channel of it has been up yet, or it is lost
- * @posted: work requests of the session when it was last looked at
- * @asked: channels that have not answered
+ * struct kweir_keepalive - keep-alive of one session
+ * @due_ns: time of the next check; WEIR_NEVER: no channel has been up yet, or the session is lost
+ * @posted: work requests posted by the session at the last check
+ * @asked: channels with an unacknowledged probe
  */
 struct kweir_keepalive {
 	u64 due_ns;
@@ -33,16 +33,17 @@ struct kweir_keepalive {
 	unsigned int asked;
 };
 
-/* A channel of the session is up; the first begins. */
+/* A channel of the session is up; the first channel starts keep-alive. */
 void kweir_keepalive_begin(struct kweir_session *session, u64 now_ns);
 
-/* If it is due: asks, or fails who has not answered. What has come was taken before. */
+/* If a check is due: sends probes, or fails channels without an acknowledgement. The caller has
+ * taken all completions before. */
 void kweir_keepalive_check(struct kweir_session *session, u64 now_ns);
 
-/* What @link asked has completed. */
+/* The probe on @link has completed. */
 void kweir_keepalive_completed(struct kweir_link *link, bool is_well, u64 now_ns);
 
-/* Without a QP nothing tells of what @link may have asked. */
+/* The QP is gone, and no completion of a probe on @link will arrive. */
 void kweir_keepalive_forget(struct kweir_link *link);
 
 #endif

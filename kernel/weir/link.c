@@ -5,7 +5,7 @@
 #include "kernel/weir/reconnect.h"
 #include "kernel/weir/session.h"
 
-/* The core describes local memory just as the verbs do, so its lists are posted as they are. */
+/* The core describes local memory as the verbs do, so SGE lists are posted unchanged. */
 static_assert(sizeof(struct weir_sge) == sizeof(struct ib_sge) &&
 	      offsetof(struct weir_sge, addr) == offsetof(struct ib_sge, addr) &&
 	      offsetof(struct weir_sge, length) == offsetof(struct ib_sge, length) &&
@@ -46,7 +46,7 @@ static void choose_signal(struct kweir_link *link, struct ib_rdma_wr *out, const
 	link->unsignalled = 0;
 }
 
-/* The first @count of a chain have been posted. Returns the others. */
+/* The first @count WRs of a chain have been posted. Returns the rest. */
 static struct weir_wr *append_in_flight(struct kweir_link *link, struct weir_wr *first, u32 count)
 {
 	struct weir_wr *last = first, *rest;
@@ -70,7 +70,7 @@ static u32 index_of(const struct ib_rdma_wr *chain, const struct ib_send_wr *wr)
 	return rdma_wr(wr) - chain;
 }
 
-/* Returns how many of the chain, @count of them, the QP took. */
+/* Returns how many of the @count WRs the QP accepted. */
 static u32 post_chain(struct kweir_link *link, struct ib_rdma_wr *chain, u32 count)
 {
 	const struct ib_send_wr *bad = &chain[0].wr;
@@ -115,7 +115,7 @@ static void count_bytes(struct kweir_session *session, const struct weir_wr *wr)
 		session->stat.bytes_written += wr->length;
 }
 
-/* The oldest is in flight no longer. */
+/* The oldest WR in flight has completed. */
 static void complete_oldest(struct kweir_link *link, int status, u8 verbs, u64 now_ns)
 {
 	struct kweir_session *session = link->session;
@@ -131,8 +131,8 @@ static void complete_oldest(struct kweir_link *link, int status, u8 verbs, u64 n
 }
 
 /*
- * As struct weir_wc wants it. Soft-RoCE says LOC_QP_OP_ERR when its packet goes nowhere, as with
- * the link down: that is no fault of the request, which may be posted again elsewhere.
+ * The errno for struct weir_wc. Soft-RoCE reports LOC_QP_OP_ERR if a packet cannot leave, e.g. with
+ * the link down. The request is not at fault, and may be posted again on another channel.
  */
 static int errno_of(enum ib_wc_status status)
 {

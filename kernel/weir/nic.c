@@ -13,7 +13,7 @@ struct workqueue_struct *kweir_wq;
 static DEFINE_MUTEX(nics_mutex);
 static LIST_HEAD(nics);
 
-/* All that has come goes to its engines, in order. With the lock held. */
+/* Moves all pushed requests to their engines, in order. With the lock held. */
 static void take(struct kweir_nic *nic)
 {
 	struct weir_inbox_node *node = weir_inbox_take(&nic->inbox), *next;
@@ -24,7 +24,7 @@ static void take(struct kweir_nic *nic)
 	}
 }
 
-/* One chain of one session, so that another thread may take what is left. */
+/* Posts one chain of one session; another thread may take the lock for the next chain. */
 static void serve_first(struct kweir_nic *nic)
 {
 	struct kweir_session *session;
@@ -37,7 +37,7 @@ static void serve_first(struct kweir_nic *nic)
 		kweir_session_schedule(session);
 }
 
-/* The look comes after the unlock: see weir_inbox_is_empty(). */
+/* Tests the inbox after the unlock: see weir_inbox_is_empty(). */
 static bool unlock_and_look(struct kweir_nic *nic) __releases(&nic->lock)
 {
 	bool more = !weir_list_is_empty(&nic->fed);
@@ -114,7 +114,7 @@ void kweir_nic_push(struct kweir_nic *nic, struct kweir_io *io)
 	weir_inbox_push(&nic->inbox, &io->node);
 }
 
-/* Reads may have fewer, on some devices. */
+/* Some devices allow fewer SGEs for reads. */
 static u8 sge_max_of(const struct ib_device_attr *attrs)
 {
 	int max = attrs->max_send_sge;
@@ -125,8 +125,8 @@ static u8 sge_max_of(const struct ib_device_attr *attrs)
 }
 
 /*
- * Between the moment when we are told that a device goes and that when the connection manager is,
- * there is still a way to it; but of what would be made there now, nobody would be told again.
+ * The core removes a device in two steps: first our client, later the connection manager. Between
+ * the two a connection could still find the device, and no removal would be reported again.
  */
 static struct ib_client client;
 
@@ -186,16 +186,13 @@ int kweir_nic_get(struct ib_device *device, struct kweir_session *session, u64 w
 	if (!IS_ERR(nic)) {
 		nic->users++;
 		list_add_tail(&session->entry, &nic->sessions);
-		smp_store_release(out, nic); /* kweir_session_abandon() acquires */
+		smp_store_release(out, nic); /* pairs with the acquire in kweir_session_abandon() */
 	}
 	mutex_unlock(&nics_mutex);
 	return PTR_ERR_OR_ZERO(nic);
 }
 
-/*
- * Nobody finds it any more; and the device stays until the mutex is given back: see
- * device_removed().
- */
+/* The NIC is off the list. The device stays until the mutex is released: see device_removed(). */
 static void nic_end(struct kweir_nic *nic)
 {
 	list_del(&nic->entry);
@@ -221,8 +218,8 @@ static int device_added(struct ib_device *device)
 }
 
 /*
- * The device goes, and with it all that we made there. A session that is being opened meanwhile
- * ends by itself, for its connection is told so as well.
+ * Removal of a device ends all our objects on the device. A session being opened meanwhile ends by
+ * itself, because the connection manager also reports the removal to its connection.
  */
 static void device_removed(struct ib_device *device, void *data)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A device, and what all sessions on it share: one lock, one window, one inbox (core/base/inbox.h tells
- * how they go together).
+ * A device, and the state shared by all its sessions: one lock, one window, one inbox (see
+ * core/base/inbox.h for the protocol).
  *
- * Who submits pushes, and serves if nobody else does. Who has the lock for another reason takes
- * what has come first, and serves when it gives it back. What is done is told without the lock,
- * and never by who submits: so whoever is told may submit again.
+ * A submitter pushes, and serves unless another thread serves already. A thread that takes the lock
+ * for another reason first takes the pushed requests, and serves when releasing the lock.
+ * Completions are delivered without the lock and never by a submitter, so a callback may submit
+ * again.
  */
 #ifndef WEIR_KERNEL_NIC_H
 #define WEIR_KERNEL_NIC_H
@@ -19,19 +20,19 @@
 #include "core/engine/engine.h"
 #include "kernel/weir/weir.h"
 
-/* For all that ios wait for; none of it allocates or waits for memory. */
+/* For all work that ios depend on; no such work allocates or waits for memory. */
 extern struct workqueue_struct *kweir_wq;
 
 /**
  * struct kweir_nic - one device
- * @entry: in the list of all; @users: sessions that have it. Guarded by a mutex of nic.c's
- * @pd: of what we make on it; NULL when the device is gone, and its sessions are lost
- * @sge_max: entries of local memory in a WR
+ * @entry: in the list of all NICs; @users: sessions on this NIC. Guarded by a mutex of nic.c's
+ * @pd: for all our objects; NULL when the device is gone and its sessions are lost
+ * @sge_max: SGEs in a WR
  * @rd_atomic: reads in flight on a QP
- * @sessions: those that have it
- * @lock: guards all below, and of each session what its header says
- * @fed: sessions that may have something to post
- * @done: ios to be told of; @deliver tells
+ * @sessions: the sessions on this NIC
+ * @lock: guards all members below, and the members that session.h names
+ * @fed: sessions that may have WRs to post
+ * @done: ios to complete, by @deliver
  * @chain: scratch of kweir_link_post()
  */
 struct kweir_nic {
@@ -52,21 +53,21 @@ struct kweir_nic {
 	struct ib_rdma_wr chain[WEIR_BATCH_MAX];
 };
 
-/* Finds or makes that of @device, for @session. Context: process; sleeps. */
+/* Finds or makes the NIC of @device, for @session. Context: process; sleeps. */
 int kweir_nic_get(struct ib_device *device, struct kweir_session *session, u64 window_bytes,
 		  struct kweir_nic **nic);
 void kweir_nic_put(struct kweir_nic *nic, struct kweir_session *session);
 
-/* Takes the lock, and what has come in. Context: any but hard interrupts. */
+/* Takes the lock, and all pushed requests. Context: any but hard interrupts. */
 void kweir_nic_lock(struct kweir_nic *nic) __acquires(&nic->lock);
 
-/* Gives the lock back, and serves while there is work and nobody else does. */
+/* Releases the lock; serves while there is work and no other thread does. */
 void kweir_nic_unlock(struct kweir_nic *nic) __releases(&nic->lock);
 
-/* The same, and tells what is done. Context: process. */
+/* As kweir_nic_unlock(), and completes finished ios. Context: process. */
 void kweir_nic_unlock_and_complete(struct kweir_nic *nic) __releases(&nic->lock);
 
-/* One comes; and is served, if nobody else does. Context: any but hard interrupts. */
+/* Pushes an io, and serves unless another thread does. Context: any but hard interrupts. */
 void kweir_nic_push(struct kweir_nic *nic, struct kweir_io *io);
 void kweir_nic_serve(struct kweir_nic *nic);
 

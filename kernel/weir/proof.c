@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each end proves that it knows the key by a MAC over what both have said. Both compare the GID
- * and QPN that the other claims with what their own QP is connected to, so that somebody who
- * passes the messages on between two QPs of his own is found out.
+ * Each end proves its knowledge of the key by a MAC over both ends' messages. Both ends compare the
+ * GID and QPN that the peer claims with the QP at the other end of their own connection. So a
+ * machine in the middle that relays the messages between two QPs is detected.
  */
 #include <crypto/algapi.h>
 #include <crypto/hash.h>
@@ -64,7 +64,7 @@ static int set_key(struct kweir_secret *secret, const u8 *bytes, unsigned int le
 	return rc ? kweir_fail(error, rc, "the kernel cannot use the key (%d)", rc) : 0;
 }
 
-/* As 'weir key' writes them, and lib/conn/key.c reads them: without the newline. */
+/* The key has the form that 'weir key' writes and lib/conn/key.c reads, without the newline. */
 static int set_key_of(struct kweir_secret *secret, struct key *key, struct kweir_error *error)
 {
 	const struct user_key_payload *payload;
@@ -159,7 +159,7 @@ static int challenge_received(struct kweir_proof *p,
 	    memcmp(challenge->gid, p->remote.gid, WIRE_GID))
 		return kweir_fail(
 			error, -EKEYREJECTED,
-			"the donor speaks for another QP than the one connected: somebody stands in between");
+			"the donor's message names another QP than the one connected: the connection is being relayed");
 	p->challenge = *challenge;
 	rc = client_mac(p, m.proof.mac);
 	if (rc)
@@ -176,7 +176,7 @@ static int welcome_received(struct kweir_proof *p, const struct wire_handshake_w
 	int rc;
 
 	if (!p->challenge.head.type)
-		return kweir_fail(error, -EPROTO, "the donor welcomes whom it has not challenged");
+		return kweir_fail(error, -EPROTO, "the donor sent a WELCOME without a CHALLENGE");
 	p->welcome = *welcome;
 	rc = donor_mac(p, mac);
 	if (rc)
@@ -208,7 +208,7 @@ int kweir_proof_input(struct kweir_proof *p, const void *in, size_t in_length, v
 	case WIRE_REFUSAL:
 		return kweir_proof_explain_refusal(&m.refusal, p->peer, error);
 	default:
-		return kweir_fail(error, -EPROTO, "handshake: message %u out of turn", m.head.type);
+		return kweir_fail(error, -EPROTO, "unexpected handshake message %u", m.head.type);
 	}
 }
 

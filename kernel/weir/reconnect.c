@@ -7,13 +7,13 @@
 #include "kernel/weir/reconnect.h"
 #include "kernel/weir/session.h"
 
-/* Between attempts; many clients of one donor break at once, and should not come back at once. */
+/* Pause between attempts: many clients of a donor break at once, and should not return at once. */
 #define PAUSE_MS_MIN 10
 #define PAUSE_MS_MAX 1000
 
 struct workqueue_struct *kweir_connect_wq;
 
-/* What the donor says when it lets channel 0 in for the first time counts for the session. */
+/* The first WELCOME on channel 0 defines the donor for the session. */
 static int accept_welcome(struct kweir_session *session,
 			  const struct wire_handshake_welcome *welcome, struct kweir_error *error)
 {
@@ -23,10 +23,10 @@ static int accept_welcome(struct kweir_session *session,
 	}
 	if (welcome->session_id == session->id && welcome->incarnation == session->incarnation)
 		return 0;
-	return kweir_fail(error, -ESTALE, "%s is not the donor it was", session->peer);
+	return kweir_fail(error, -ESTALE, "%s is no longer the same donor", session->peer);
 }
 
-/* The moment in which a connection becomes everybody's. With nic->lock held. */
+/* Publishes a new connection. With nic->lock held. */
 static int link_up(struct kweir_link *link, struct kweir_conn *conn,
 		   const struct wire_handshake_welcome *welcome, struct kweir_error *error)
 {
@@ -64,11 +64,12 @@ static int connect(struct kweir_link *link, struct kweir_error *error)
 	rc = kweir_conn_open(link, &conn, &welcome, error);
 	if (rc)
 		return rc;
-	nic = link->session->nic; /* found with the first */
+	nic = link->session->nic; /* found by the first connection */
 	kweir_nic_lock(nic);
 	rc = link_up(link, conn, &welcome, error);
 	kweir_nic_unlock_and_complete(nic);
-	/* The old one only now: its end would tell the donor that we have left. */
+	/* The old connection ends only now: an earlier end would tell the donor that the session
+	 * has left. */
 	kweir_conn_free(rc ? conn : old);
 	return rc;
 }
@@ -87,7 +88,7 @@ int kweir_link_connect(struct kweir_link *link, struct kweir_error *error)
 	return rc;
 }
 
-/* After it the device has let go of all that was posted. */
+/* Afterwards the device holds none of the posted memory. */
 static void destroy_qp(struct kweir_link *link)
 {
 	struct kweir_nic *nic = link->session->nic;
@@ -99,7 +100,7 @@ static void destroy_qp(struct kweir_link *link)
 	kweir_nic_unlock_and_complete(nic);
 }
 
-/* For good; what waits for it ends. */
+/* Ends the link for good; everything that waits for the link ends, too. */
 static void end(struct kweir_link *link)
 {
 	struct kweir_nic *nic = link->session->nic;
@@ -113,7 +114,8 @@ static void end(struct kweir_link *link)
 	link->conn = NULL;
 }
 
-/* Where trying again is useless: the donor has ended, or has forgotten us, or is another. */
+/* Is another attempt useless? The donor has ended, has forgotten the session, or is a new process.
+ */
 static bool is_final(int status)
 {
 	return status == -ESTALE || status == -ECONNREFUSED || status == -EKEYREJECTED ||
@@ -128,7 +130,7 @@ static void try_later(struct kweir_link *link)
 		msecs_to_jiffies(link->pause_ms / 2 + get_random_u32() % (link->pause_ms / 2)));
 }
 
-/* Its first link to find out says so. */
+/* The first link to notice reports the loss. */
 static void give_up(struct kweir_session *session, int why)
 {
 	bool is_news;
@@ -138,7 +140,7 @@ static void give_up(struct kweir_session *session, int why)
 	kweir_session_lose(session, why);
 	kweir_nic_unlock(session->nic);
 	if (is_news)
-		pr_err("weir: %s is lost (%d), and what it held with it\n", session->peer, why);
+		pr_err("weir: %s is lost (%d), with all regions held there\n", session->peer, why);
 }
 
 static void reconnect(struct kweir_link *link)
@@ -147,7 +149,8 @@ static void reconnect(struct kweir_link *link)
 	struct kweir_error error;
 	int rc;
 
-	/* Others wait for what is in flight there: to connect comes after all that is to be buried. */
+	/* Destroying the failed QP comes before connecting: other requests wait for the WRs in
+	 * flight there. */
 	if (READ_ONCE(link->state) == KWEIR_LINK_FAILING) {
 		destroy_qp(link);
 		mod_delayed_work(kweir_connect_wq, &link->reconnect, 0);
@@ -161,14 +164,14 @@ static void reconnect(struct kweir_link *link)
 	}
 	rc = kweir_link_connect(link, &error);
 	if (!rc)
-		pr_info("weir: %s: channel %u is connected anew\n", session->peer, link->number);
+		pr_info("weir: %s: channel %u is connected again\n", session->peer, link->number);
 	else if (is_final(rc) || ktime_get_ns() >= link->give_up_ns)
 		give_up(session, rc);
 	else
 		try_later(link);
 }
 
-/* A device that is told to destroy a QP may allocate for that, too. */
+/* A device may allocate memory to destroy a QP, too. */
 void kweir_reconnect_work(struct work_struct *work)
 {
 	unsigned int flags = memalloc_noio_save();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What each link's own work does: it buries a failed QP, and connects anew, until the donor says
- * that it is not the one it was, or the time is up. Then the session is lost, for a write that was
- * sent may still be on its way, and only the donor could say that it is not.
+ * The work of each link destroys a failed QP and reconnects, until the donor turns out to be a new
+ * process or the time is up. Then the session is lost: a write already sent may still be on its
+ * way, and only the donor could exclude such a write.
  *
- * Connecting allocates, here and in the connection manager, and so may the device where a QP is
- * destroyed; what this work allocates may not wait for memory to be written out. That binds nobody
- * else: ib_cm receives and answers, and ib_addr resolves, in works of their own, which allocate
- * with GFP_KERNEL, on queues without a rescuer. So where there is no memory at all a connection may
- * come too late. Ios under way meanwhile have their deadlines.
+ * Connecting allocates memory, here and in the connection manager, and a device may allocate to
+ * destroy a QP. Allocations of this work never wait for writeback. Other modules make no such
+ * promise: ib_cm receives and replies, and ib_addr resolves, in works that allocate with GFP_KERNEL
+ * on queues without a rescuer. Without any free memory a connection may therefore come too late.
+ * Ios in flight meanwhile have their deadlines.
  */
 #ifndef WEIR_KERNEL_WEIR_RECONNECT_H
 #define WEIR_KERNEL_WEIR_RECONNECT_H
@@ -18,9 +18,9 @@
 #include "kernel/weir/weir.h"
 
 /*
- * Where links are mended. What completes ios waits for nothing of it; but those in flight on a QP
- * that failed end when it is buried, and where no worker can be made that waits for other links'
- * attempts.
+ * Runs the reconnect works. The completion of ios does not depend on this queue, with one
+ * exception: ios in flight on a failed QP end when the QP is destroyed. Where no further worker can
+ * be created, those ios wait for other links' attempts.
  */
 extern struct workqueue_struct *kweir_connect_wq;
 
@@ -30,11 +30,11 @@ struct kweir_link;
  * kweir_link_connect() - bring a link up
  * @link: CLOSED or BROKEN
  *
- * Context: process; sleeps. Return: as kweir_session_connect(); -ESTALE it is not the donor it was.
+ * Context: process; sleeps. Return: as kweir_session_connect(); -ESTALE the donor is a new process.
  */
 int kweir_link_connect(struct kweir_link *link, struct kweir_error *error);
 
-/* The work of struct kweir_link's @reconnect. */
+/* The work of @reconnect in struct kweir_link. */
 void kweir_reconnect_work(struct work_struct *work);
 
 int kweir_reconnect_init(void);

@@ -71,7 +71,7 @@ bool kweir_session_pull(struct kweir_session *session)
 	return false;
 }
 
-/* Who comes late himself first takes what has come meanwhile. */
+/* A late tick takes new completions before checking deadlines. */
 static void tick(struct work_struct *work)
 {
 	struct kweir_session *session =
@@ -113,8 +113,8 @@ static void ios_drained(struct percpu_ref *ios)
 }
 
 /*
- * What another session's end woke it for, it will not do: it leaves the window's line, and wakes
- * whoever is next there. After that nobody feeds it any more.
+ * Another session's end may have woken @session, which now ignores the wake-up: the session leaves
+ * the window's queue and wakes the next waiter. Afterwards nobody adds the session to nic->fed.
  */
 static void unschedule(struct kweir_session *session)
 {
@@ -184,7 +184,8 @@ int kweir_session_attach(struct kweir_session *session, struct ib_device *device
 	if (session->nic && session->nic->device == device)
 		return 0;
 	if (session->nic)
-		return kweir_fail(error, -EHOSTUNREACH, "the way to %s is by another device now",
+		return kweir_fail(error, -EHOSTUNREACH,
+				  "the route to %s now leads through another device",
 				  session->peer);
 	if (device->attrs.max_send_sge < WEIR_SGE_MAX)
 		return kweir_fail(error, -ENODEV, "%s takes only %u pieces of memory at a time",
@@ -223,11 +224,11 @@ static int fill_options(struct kweir_options *filled, const struct kweir_options
 		return kweir_fail(error, -EINVAL, "window %llu: at least %u", o->window_bytes,
 				  WINDOW_BYTES_MIN);
 	if (o->polling > WEIR_POLL_HYBRID || o->polling == WEIR_POLL_BUSY)
-		return kweir_fail(error, -EINVAL, "no way of polling has number %u", o->polling);
+		return kweir_fail(error, -EINVAL, "unknown polling mode %u", o->polling);
 	if (o->batching >= KWEIR_BATCHINGS_NR)
-		return kweir_fail(error, -EINVAL, "no way of batching has number %u", o->batching);
+		return kweir_fail(error, -EINVAL, "unknown batching mode %u", o->batching);
 	if (o->mr >= KWEIR_MRS_NR)
-		return kweir_fail(error, -EINVAL, "no way of registering has number %u", o->mr);
+		return kweir_fail(error, -EINVAL, "unknown memory registration mode %u", o->mr);
 	return 0;
 }
 
@@ -257,7 +258,7 @@ static struct kweir_session *session_alloc(const struct kweir_options *options,
 	return NULL;
 }
 
-/* Nothing of it is on the device. */
+/* The session has nothing left on the device. */
 static void session_free(struct kweir_session *session)
 {
 	if (session->nic)
@@ -308,7 +309,7 @@ void kweir_session_abandon(struct kweir_session *session)
 	WRITE_ONCE(session->stopping, true);
 	for (i = 0; i < session->options.channels; i++)
 		wake_up(&session->links[i].wait);
-	nic = smp_load_acquire(&session->nic); /* kweir_nic_get() releases */
+	nic = smp_load_acquire(&session->nic); /* pairs with the release in kweir_nic_get() */
 	if (!nic)
 		return;
 	kweir_nic_lock(nic);

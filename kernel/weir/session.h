@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A session from the inside.
+ * Internals of a session.
  *
- * nic->lock guards all that changes, unless noted. Nobody sleeps with it: QPs are destroyed and
- * connections made by each link's own work, completions are taken by each connection's, and what
- * the engine decides about a QP is left to them.
+ * nic->lock guards all members that change, unless noted. No thread sleeps with the lock held: the
+ * link's work destroys QPs and connects, and the connection's work polls. The engine's decisions
+ * about a QP are left to these works.
  */
 #ifndef WEIR_KERNEL_SESSION_H
 #define WEIR_KERNEL_SESSION_H
@@ -24,24 +24,24 @@
 /**
  * struct kweir_session - connections to one donor, and the pipeline over them
  * @entry: in nic->sessions
- * @options: with the defaults filled in; @timeout_ns: of them, in nanoseconds
- * @nic: where it runs; NULL until its first connection has found it
- * @donor, @peer: its address, also for people
+ * @options: with defaults filled in; @timeout_ns: the timeout in nanoseconds
+ * @nic: the device; NULL until the first connection has found it
+ * @donor, @peer: address of the donor, binary and as text
  * @secret: of the key
- * @id, @incarnation: what the donor said in its WELCOME
+ * @id, @incarnation: from the donor's WELCOME
  * @engine, @wrs: the pipeline, and its WRs
- * @bounce: where what is read and written is copied to, if options.mr is PRE
- * @links: the channels, options.channels of them
+ * @bounce: bounce memory, if options.mr is PRE
+ * @links: options.channels channels
  * @fed: in nic->fed, or in no list
- * @stopping, @lost: no broken channel comes up again; also read without the lock, by who waits
- *	in link->wait
- * @why: an errno, when it is lost
- * @keepalive: whether its donor's host is there still
- * @tick: tells the engine and keep-alive that time has passed; @tick_ns is when, or WEIR_NEVER
- * @ios: those that have memory mapped; @quiet: when there are none, and none will be
- * @end_mutex: held by who ends it
- * @control: what is said about regions
- * @stat: what it has done
+ * @stopping, @lost: no broken channel comes up again; the sleeper in link->wait reads both without
+ *	the lock
+ * @why: errno of a lost session
+ * @keepalive: checks that the donor's host is alive
+ * @tick: runs the engine's and keep-alive's timers; @tick_ns: when, or WEIR_NEVER
+ * @ios: ios with mapped memory; @quiet: none left, and no new ones
+ * @end_mutex: held while the session ends
+ * @control: control messages about regions
+ * @stat: counters
  */
 struct kweir_session {
 	struct list_head entry;
@@ -72,24 +72,25 @@ struct kweir_session {
 	struct kweir_stat stat;
 };
 
-/* What it has once and only a device can give; the first connection finds it. Sleeps. */
+/* Creates the objects that need a device; the first connection calls this. Sleeps. */
 int kweir_session_attach(struct kweir_session *session, struct ib_device *device,
 			 struct kweir_error *error);
 
-/* Does what the engine says, up to one chain. Return: true when there is more to post. */
+/* Executes actions of the engine, up to one chain. Return: true if there is more to post. */
 bool kweir_session_pull(struct kweir_session *session);
 
-/* There may be something to pull: whoever gives the lock back will. */
+/* Marks that actions may be pending; the next release of the lock executes them. */
 static inline void kweir_session_schedule(struct kweir_session *session)
 {
 	if (weir_list_is_empty(&session->fed))
 		weir_list_add_tail(&session->nic->fed, &session->fed);
 }
 
-/* Nothing is mended any more: all links end. */
+/* Ends all links; nothing reconnects any more. */
 void kweir_session_lose(struct kweir_session *session, int why);
 
-/* The same, at once, and to the end: nothing of it is left on the device. Sleeps; not the lock. */
+/* As kweir_session_lose(), and removes all of the session's objects from the device before
+ * returning. Sleeps; without the lock. */
 void kweir_session_force_close(struct kweir_session *session);
 
 /* May a broken channel come up again? Any context. */
@@ -98,7 +99,7 @@ static inline bool kweir_session_may_reconnect(const struct kweir_session *sessi
 	return !READ_ONCE(session->stopping) && !READ_ONCE(session->lost);
 }
 
-/* An io begins to use the device. Return: false: it is gone. */
+/* Takes the device for an io. Return: false: the device is gone. */
 static inline bool kweir_session_enter(struct kweir_session *session)
 {
 	return percpu_ref_tryget_live(&session->ios);

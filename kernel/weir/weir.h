@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * weir in the kernel: memory of another machine, read and written over RDMA.
+ * weir in the kernel: reads and writes memory of another machine over RDMA.
  *
- * A session is a connection to one donor ('weir serve'), a region a piece of its memory, an io one
- * read or write between a region and a scatterlist. What weir promises of order, completion and
- * failure it promises here too (docs/reference/errors.md, docs/how-to/block-device.md):
+ * A session is a connection to one donor ('weir serve'). A region is a piece of the donor's memory.
+ * An io is one read or write between a region and a scatterlist. The promises about order,
+ * completion and failure are those of the library (docs/reference/errors.md, docs/how-to/block-device.md):
  *
- *  - ios of one session that overlap take effect in the order submitted, the others in any;
- *  - a write that is done is seen by whatever reads afterwards;
- *  - each io ends exactly once, by its deadline or soon after: with 0, or with a negative errno.
+ * - ios of one session that overlap take effect in the order submitted, others in any order;
+ * - every later read sees the data of a completed write;
+ * - each io ends exactly once, by its deadline or soon after, with 0 or a negative errno.
  *
- * To submit and to complete allocates nothing and waits for nothing, so that memory can be
- * written out through it.
+ * Submit and completion neither allocate nor wait, so that the kernel can write out memory through
+ * an io.
  */
 #ifndef WEIR_KERNEL_WEIR_H
 #define WEIR_KERNEL_WEIR_H
@@ -27,23 +27,23 @@ struct key;
 struct kweir_session;
 
 #define KWEIR_IO_PARTS 8
-#define KWEIR_IO_SEGMENTS (KWEIR_IO_PARTS * WEIR_SGE_MAX) /* of one io's scatterlist */
-#define KWEIR_BOUNCE_BYTES (16u << 10) /* of a piece of memory that a part of an io is copied to */
+#define KWEIR_IO_SEGMENTS (KWEIR_IO_PARTS * WEIR_SGE_MAX) /* in the scatterlist of an io */
+#define KWEIR_BOUNCE_BYTES (16u << 10) /* per piece of bounce memory */
 #define KWEIR_ERROR_TEXT 160
-#define KWEIR_TIMEOUT_MS 10000 /* unless told otherwise */
+#define KWEIR_TIMEOUT_MS 10000 /* default */
 
 /**
- * struct kweir_error - why something failed, for people
+ * struct kweir_error - the reason of a failure, for people
  * @text: a sentence, or empty
  */
 struct kweir_error {
 	char text[KWEIR_ERROR_TEXT];
 };
 
-/* Writes a sentence to @error, unless it is NULL. Return: @status. */
+/* Writes a sentence to @error, unless NULL. Return: @status. */
 __printf(3, 4) int kweir_fail(struct kweir_error *error, int status, const char *format, ...);
 
-/* RDMAbox, section IV-A: how requests become work requests, and these go to the device. */
+/* RDMAbox, section IV-A: how requests become work requests, and how these reach the device. */
 enum kweir_batching {
 	KWEIR_BATCHING_HYBRID, /* merged and chained */
 	KWEIR_BATCHING_SINGLE, /* one by one */
@@ -52,23 +52,23 @@ enum kweir_batching {
 	KWEIR_BATCHINGS_NR
 };
 
-/* RDMAbox, section IV-B: what the device reads and writes. */
+/* RDMAbox, section IV-B: the memory that the device reads and writes. */
 enum kweir_mr {
-	KWEIR_MR_DYN, /* the caller's pages, which are mapped for it */
-	KWEIR_MR_PRE, /* copies, in memory that was mapped when the session was opened */
+	KWEIR_MR_DYN, /* the caller's pages, mapped per io */
+	KWEIR_MR_PRE, /* copies, in memory mapped when the session opens */
 	KWEIR_MRS_NR
 };
 
 /**
- * struct kweir_options - what a session is to be like; 0 is the default
+ * struct kweir_options - options of a session; 0 selects the default
  * @channels: QPs, 1 to WEIR_CHANNEL_MAX; 2
- * @depth: WRs in flight on each, 16 to 1024; 128
- * @timeout_ms: of an io, and of an attempt to mend what broke, 100 to 600000; KWEIR_TIMEOUT_MS
- * @window_bytes: in flight on this device, of its first session; 8 MiB
- * @polling: an enum weir_poll_mode, but BUSY; ADAPTIVE
+ * @depth: WRs in flight on each QP, 16 to 1024; 128
+ * @timeout_ms: of an io, and of an attempt to reconnect, 100 to 600000; KWEIR_TIMEOUT_MS
+ * @window_bytes: in flight on this device; set by the device's first session; 8 MiB
+ * @polling: an enum weir_poll_mode except BUSY; ADAPTIVE
  * @batching: an enum kweir_batching; HYBRID
  * @mr: an enum kweir_mr; DYN
- * @movable: the donor may ask for regions without a name: see struct kweir_stat; false
+ * @movable: the donor may demand regions without a name back: see struct kweir_stat; false
  */
 struct kweir_options {
 	u32 channels;
@@ -82,19 +82,19 @@ struct kweir_options {
 };
 
 enum kweir_session_state {
-	KWEIR_SESSION_UP, /* all its channels are */
-	KWEIR_SESSION_RECONNECTING, /* some are being connected anew */
-	KWEIR_SESSION_LOST, /* none is, nor will be: whatever is submitted ends with -ENOTCONN */
+	KWEIR_SESSION_UP, /* all channels */
+	KWEIR_SESSION_RECONNECTING, /* some channels are reconnecting */
+	KWEIR_SESSION_LOST, /* no channel, for good: ios end with -ENOTCONN */
 };
 
 /**
  * struct kweir_stat - what a session has done so far
  * @state: an enum kweir_session_state
- * @keep_bytes: that regions without a name are to have at most, if they are movable: the donor
- *	wants back what is beyond, once what it holds is elsewhere; U64_MAX: it wants nothing
- * @errors: of them, WRs that failed
+ * @keep_bytes: limit of movable regions without a name: the donor demands the excess back, once its
+ *	content is elsewhere; U64_MAX: no demand
+ * @errors: WRs that failed
  * @merged: requests that shared a WR with others
- * @polled: of the completions, those that kweir_session_poll() took
+ * @polled: completions taken by kweir_session_poll()
  */
 struct kweir_stat {
 	u32 state;
@@ -106,79 +106,81 @@ struct kweir_stat {
 
 /**
  * kweir_session_new() - a session to a donor, for kweir_session_connect()
- * @donor: its address
+ * @donor: address of the donor
  * @options: copied; NULL: the defaults
- * @key: of type logon, for which the caller has a reference; needed during the call only.
- *	NULL: the donor wants none
- * @session: receives it; owes a kweir_session_close()
+ * @key: of type logon, on which the caller holds a reference; borrowed for the call. NULL: the
+ *	donor requires no key
+ * @session: receives the session; the caller owes a kweir_session_close()
  * @error: receives the reason; may be NULL
  *
- * Context: Process; sleeps, but for nobody.
- * Return: 0; -EINVAL an option is out of its range, or the key is not as the protocol wants it;
+ * Context: process; sleeps, but waits for no other machine.
+ * Return: 0, or
+ *	-EINVAL       an option is out of range, or the key is malformed;
  *	-ENOMEM.
  */
 int kweir_session_new(const struct sockaddr_storage *donor, const struct kweir_options *options,
 		      struct key *key, struct kweir_session **session, struct kweir_error *error);
 
 /**
- * kweir_session_connect() - connect it, once
- * @session: a new one, of which nothing else is used before this returns 0
+ * kweir_session_connect() - connect a session, once
+ * @session: a new session; no other function may use it before this call returns 0
  * @error: receives the reason; may be NULL
  *
- * Both ends have proven that they know the key when this returns.
+ * On success both ends have proven their knowledge of the key.
  *
- * Context: Process; sleeps, until options->timeout_ms, a signal, or kweir_session_abandon().
+ * Context: process; sleeps until options->timeout_ms, a signal, or kweir_session_abandon().
  * Return: 0, or
- *	-ECANCELED    it was abandoned;
+ *	-ECANCELED    the session was abandoned;
  *	-ENODEV       no RDMA device reaches the donor;
  *	-ECONNREFUSED nobody listens there;
- *	-EKEYREJECTED one of the two does not know the key;
- *	-ETIMEDOUT    it did not answer in time;
+ *	-EKEYREJECTED one end does not know the key;
+ *	-ETIMEDOUT    the donor did not reply in time;
  *	-EINTR        a signal came;
- *	others, as docs/reference/errors.md says.
+ *	others, see docs/reference/errors.md.
  */
 int kweir_session_connect(struct kweir_session *session, struct kweir_error *error);
 
 /**
- * kweir_session_abandon() - nobody waits for the donor any longer
- * @session: connected, or being connected by another thread, which is to close it
+ * kweir_session_abandon() - stop waiting for the donor
+ * @session: connected, or being connected by another thread, which must close the session
  *
- * It is lost: all its ios end soon, and whoever connects it or talks about regions is told so.
+ * The session is lost: all ios end soon; pending connect and region calls return an error.
  *
- * Context: Process; never sleeps.
+ * Context: process; never sleeps.
  */
 void kweir_session_abandon(struct kweir_session *session);
 
 /**
  * kweir_session_close() - disconnect
- * @session: none of its ios is under way, and none comes; what its regions held is given back. Or
- *	one that could not be connected
+ * @session: without ios under way, now or later; or a session that failed to connect
  *
- * Context: Process; sleeps.
+ * The donor gets the session's regions back.
+ *
+ * Context: process; sleeps.
  */
 void kweir_session_close(struct kweir_session *session);
 
-/* What a session has done. Context: any but hard interrupts; never sleeps. */
+/* Copies the session's counters. Context: any but hard interrupts; never sleeps. */
 void kweir_session_stat(struct kweir_session *session, struct kweir_stat *stat);
 
 /**
- * kweir_session_poll() - take completions that are there now
- * @session: of it
+ * kweir_session_poll() - take pending completions
+ * @session: the session to poll
  *
- * For who waits for an io of his and would rather poll than be woken. Ios that are done are told
- * from here, anybody's.
+ * For a caller that would rather poll for an io than sleep. Calls done() for every finished io,
+ * also those of other callers.
  *
- * Context: process; never sleeps. Return: how many there were.
+ * Context: process; never sleeps. Return: how many completions there were.
  */
 int kweir_session_poll(struct kweir_session *session);
 
 /**
  * struct kweir_region - a piece of a donor's memory, held until its session ends
- * @session: whose
- * @remote: where it begins, as the donor's device knows it
+ * @session: the session to the donor
+ * @remote: start address for the donor's device
  * @length: bytes
- * @hold: how the donor knows that it is held
- * @rkey: its key
+ * @hold: the donor's handle of the hold
+ * @rkey: key of the memory region
  */
 struct kweir_region {
 	struct kweir_session *session;
@@ -191,43 +193,45 @@ struct kweir_region {
 /**
  * kweir_region_create() - borrow memory
  * @session: of the donor
- * @name: of a region that stays when the session ends; NULL: it ends, too
+ * @name: of a region that outlives the session; NULL: the region ends with the session
  * @length: bytes
- * @region: receives it: zeroes, held by nobody else
+ * @region: receives the region: zeroed, held by nobody else
  * @error: receives the reason; may be NULL
  *
- * Context: Process; sleeps. One thread of a session at a time talks about regions.
- * Return: 0; -EEXIST the donor has one of that name; -ENOSPC, -EDQUOT it lends no more;
- *	-ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EAGAIN, -EINTR no answer: see kweir_is_no_answer().
+ * Context: process; sleeps. One thread per session at a time calls region functions.
+ * Return: 0, or
+ *	-EEXIST the donor has a region of that name;
+ *	-ENOSPC, -EDQUOT the donor lends no more;
+ *	-ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EAGAIN, -EINTR no reply: see kweir_is_no_answer().
  */
 int kweir_region_create(struct kweir_session *session, const char *name, u64 length,
 			struct kweir_region *region, struct kweir_error *error);
 
-/* The same for a region that is there: -ENOENT it is not; -EBUSY somebody else holds it. */
+/* Opens an existing region, as kweir_region_create(): -ENOENT no such region; -EBUSY somebody else
+ * holds the region. */
 int kweir_region_open(struct kweir_session *session, const char *name, struct kweir_region *region,
 		      struct kweir_error *error);
 
 /**
  * kweir_region_close() - give memory back
- * @region: none of its ios is under way, and none comes
+ * @region: without ios under way, now or later
  *
- * One without a name is gone, then. A session that ends gives back all that it has.
+ * A region without a name ceases to exist. The end of a session closes all its regions.
  *
- * Context: Process; sleeps. One thread of a session at a time talks about regions.
- * Return: 0; -ENOENT the donor knows of no such; or no answer.
+ * Context: process; sleeps. One thread per session at a time calls region functions.
+ * Return: 0; -ENOENT the donor does not know the region; or no reply.
  */
 int kweir_region_close(struct kweir_region *region, struct kweir_error *error);
 
 /*
- * How long whoever talks about regions waits until that is sent and answered; at first the
- * session's timeout. What comes later is for nobody: memory that was lent by it is given back by
- * itself. Context: any.
+ * Sets how long a region call waits to be sent and answered; initially the session's timeout.
+ * Memory granted by a later reply returns to the donor automatically. Context: any.
  */
 void kweir_session_set_answer_timeout(struct kweir_session *session, u32 ms);
 
 /*
- * Whether that is what talking about regions came to: the donor may not even have heard it.
- * Context: any.
+ * Did a region call end without a reply? The donor may not even have received the call. Context:
+ * any.
  */
 static inline bool kweir_is_no_answer(int status)
 {
@@ -235,13 +239,14 @@ static inline bool kweir_is_no_answer(int status)
 	       status == -EAGAIN || status == -EINTR;
 }
 
-/* How many bytes the donor would lend this session now. Context, Return: as kweir_region_close(). */
+/* How many bytes the donor would lend this session now. Context, Return: as kweir_region_close().
+ */
 int kweir_session_room(struct kweir_session *session, u64 *bytes, struct kweir_error *error);
 
 /**
  * struct kweir_part - one request of an io
- * @req: what the engine knows of it
- * @io: whose
+ * @req: the engine's request
+ * @io: the io of this part
  */
 struct kweir_part {
 	struct weir_req req;
@@ -249,11 +254,11 @@ struct kweir_part {
 };
 
 /**
- * struct kweir_io - one read or write, in the caller's memory until it is done
- * @done: called once, in process context, where it may submit more and may not sleep for long
- * @status: 0 or a negative errno, when it is
+ * struct kweir_io - one read or write, in the caller's memory until completion
+ * @done: called once, in process context; may submit more ios, and must not sleep for long
+ * @status: 0 or a negative errno, valid in @done
  *
- * The members below are weir's.
+ * The members below are private to weir.
  */
 struct kweir_io {
 	void (*done)(struct kweir_io *io);
@@ -276,41 +281,43 @@ struct kweir_io {
 };
 
 /**
- * kweir_io_prepare() - make ready to submit
+ * kweir_io_prepare() - make an io ready to submit
  * @io: the caller's; @io->done is set
- * @region: where to
- * @offset: bytes
+ * @region: region to read or write
+ * @offset: in bytes
  * @op: WEIR_OP_READ or WEIR_OP_WRITE
- * @sgl: *kept until done*; its lengths sum up to that of the io
- * @nents: of @sgl, at most KWEIR_IO_SEGMENTS
+ * @sgl: *kept until done*; its lengths sum up to the length of the io
+ * @nents: entries of @sgl, at most KWEIR_IO_SEGMENTS
  *
- * Maps the memory for the device: owes a kweir_io_submit() or kweir_io_forget().
+ * Maps the memory for the device: the caller owes a kweir_io_submit() or kweir_io_forget().
  *
  * Context: any but hard interrupts; never sleeps.
- * Return: 0; -EINVAL it is empty, too long for the session's way of registering, or ends beyond the
- *	region; -ENOMEM no room to map it, now:
- *	as ios end there will be; -ENODEV the device is gone.
+ * Return: 0, or
+ *	-EINVAL the io is empty, too long for the session's options.mr, or ends beyond the region;
+ *	-ENOMEM no room for mappings now: try again after other ios have ended;
+ *	-ENODEV the device is gone.
  */
 int kweir_io_prepare(struct kweir_io *io, struct kweir_region *region, u64 offset, enum weir_op op,
 		     struct scatterlist *sgl, unsigned int nents);
 
-/* Lets go of one that was prepared, and not submitted. */
+/* Unmaps an io that was prepared and not submitted. */
 void kweir_io_forget(struct kweir_io *io);
 
 /**
- * kweir_io_submit() - do it
- * @io: prepared; weir's until it is done, which may be before this returns
+ * kweir_io_submit() - start an io
+ * @io: prepared; weir's until completion, which may come before this call returns
  *
  * Context: any but hard interrupts; never sleeps.
  */
 void kweir_io_submit(struct kweir_io *io);
 
 /**
- * kweir_io_push() - the first half of kweir_io_submit(): it has its place in the order, and waits
- * @io: prepared; weir's until it is done
+ * kweir_io_push() - first half of kweir_io_submit(): fixes the place of an io in the order
+ * @io: prepared; weir's until completion
  *
- * Owes a kweir_session_serve() of its session, which may come after the caller's unlock: so ios of
- * several sessions can be given the same order, under one lock, without posting them there.
+ * The caller owes a kweir_session_serve() of the session, possibly after releasing a lock. Under
+ * one lock, a caller can thus give ios of several sessions the same order without posting them
+ * there.
  *
  * Context: any but hard interrupts; never sleeps.
  */
