@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What differs between the kernels that this is for, 6.1 to 6.12; nothing else asks. */
+/* Differences between the supported kernels, 6.1 to 6.12; no other file tests the kernel version.
+ */
 #ifndef WEIR_KERNEL_COMPAT_H
 #define WEIR_KERNEL_COMPAT_H
 
@@ -16,7 +17,7 @@
 #endif
 
 /*
- * A block device that we alone use: opened by @path for @holder. Return: 0, or a negative errno.
+ * A block device opened exclusively: opened by @path for @holder. Return: 0, or a negative errno.
  */
 struct weir_bdev {
 	struct block_device *bdev;
@@ -81,8 +82,8 @@ static inline void weir_bdev_close(struct weir_bdev *bdev)
 #endif
 
 /*
- * Pages must not change while they are written: their checksums are taken. That is one of the
- * limits from 6.11 on, and a flag of the queue before.
+ * Pages must not change during a write, because weir takes checksums. From 6.11 on this is one of
+ * the limits, before a flag of the queue.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 static inline void weir_limits_stable(struct queue_limits *limits)
@@ -105,7 +106,7 @@ static inline void weir_queue_flags(struct request_queue *queue)
 }
 #endif
 
-/* Queue limits are given with the disk from 6.9 on, and set one by one before. */
+/* From 6.9 on queue limits are given with the disk; before, one by one. */
 static inline struct gendisk *weir_disk_alloc(struct blk_mq_tag_set *tags,
 					      struct queue_limits *limits, void *data)
 {

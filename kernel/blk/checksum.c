@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A page of the device may begin and end anywhere in memory, and lie in several pieces of it. */
+/* A page of the device may start and end anywhere in memory, in several pieces. */
 #include <linux/crc32c.h>
 
 #include "core/volume/volume.h"
@@ -10,7 +10,7 @@ struct cursor {
 	unsigned int offset;
 };
 
-/* The next piece, of *@bytes at most; receives how many. */
+/* Returns the next piece, at most *@bytes long; stores the length there. */
 static void *next_piece(struct cursor *cursor, unsigned int *bytes)
 {
 	void *piece = sg_virt(cursor->sg) + cursor->offset;
@@ -22,7 +22,7 @@ static void *next_piece(struct cursor *cursor, unsigned int *bytes)
 	return piece;
 }
 
-/* Even, and not 0: what else there is means something else. */
+/* Even and not 0: the core gives other values a meaning of their own. */
 static u32 sum_page(struct cursor *cursor)
 {
 	unsigned int left = PAGE_SIZE;

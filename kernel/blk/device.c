@@ -23,7 +23,7 @@ static const struct block_device_operations fops = {
 	.open = open,
 };
 
-/* The entry before which the lowest free number belongs. */
+/* The list entry before which the lowest free number belongs. */
 static struct list_head *find_number(u32 *number)
 {
 	struct weir_blk *blk;
@@ -98,7 +98,7 @@ static int blk_open(struct weir_blk *blk, const struct weir_blk_setup *setup,
 	return rc;
 }
 
-/* One that is not there yet, and has a number. */
+/* A device with a number, not attached yet. */
 static struct weir_blk *new_device(struct kweir_error *error)
 {
 	struct weir_blk *blk = kzalloc(sizeof(*blk), GFP_KERNEL);
@@ -120,7 +120,7 @@ static struct weir_blk *new_device(struct kweir_error *error)
 	return ERR_PTR(-ENOSPC);
 }
 
-/* Connecting may take long: meanwhile others can attach, detach, and look. */
+/* Connecting may take long: without the mutex, others can attach, detach and query meanwhile. */
 static int attach(const struct weir_blk_setup *setup, u32 *number, struct kweir_error *error)
 {
 	struct weir_blk *blk = new_device(error);
@@ -141,7 +141,7 @@ static int attach(const struct weir_blk_setup *setup, u32 *number, struct kweir_
 	return rc;
 }
 
-/* The module stays as long as there is a device. */
+/* Each device holds a reference on the module. */
 int weir_blk_attach(const struct weir_blk_setup *setup, u32 *number, struct kweir_error *error)
 {
 	int rc;
@@ -162,7 +162,7 @@ static bool make_unopenable(struct weir_blk *blk)
 	return blk->detaching;
 }
 
-/* Its number stays taken until nothing is left of it. */
+/* The number stays taken until the device is gone completely. */
 static void detach(struct weir_blk *blk)
 {
 	del_gendisk(blk->disk);
@@ -218,7 +218,7 @@ int weir_blk_detach(u32 number, struct kweir_error *error)
 	return rc;
 }
 
-/* What is beyond the new end is nobody's before it goes. */
+/* Takes the space beyond the new end from the disk before the memory goes. */
 static int shrink_device(struct weir_blk *blk, u64 bytes, struct kweir_error *error)
 {
 	bool is_open;
@@ -252,7 +252,7 @@ static int resize_device(struct weir_blk *blk, u64 bytes, struct kweir_error *er
 	return rc;
 }
 
-/* Donors may be long about it: meanwhile others can attach, detach, and look. */
+/* Donors may take long: without the mutex, others can attach, detach and query meanwhile. */
 int weir_blk_resize(u32 number, u64 bytes, struct kweir_error *error)
 {
 	struct weir_blk *blk;

@@ -2,9 +2,9 @@
 /*
  * A block device over a volume.
  *
- * What it promises: a write that has completed is in the memory of donors, so there is nothing to
- * flush, and FUA means nothing more; it is as durable as the last of these donors' processes. When
- * they are gone all ends with an error, never with wrong data.
+ * A completed write lies in the memory of donors, so a flush has nothing to do and FUA changes
+ * nothing. The data lives as long as the last of these donors' processes. Afterwards every request
+ * ends with an error, never with wrong data.
  */
 #ifndef WEIR_KERNEL_BLK_DEVICE_H
 #define WEIR_KERNEL_BLK_DEVICE_H
@@ -15,10 +15,11 @@
 
 /**
  * struct weir_blk - one device
- * @entry: in the list of all, by @number; guarded by a mutex of device.c's, as is its life
- * @is_there: it is attached; false: it is being attached or detached, and its number taken
- * @resizing: it is not to be detached now
- * @detaching: nobody may open it any more; guarded by disk->open_mutex
+ * @entry: in the list of all devices, sorted by @number; guarded by a mutex of device.c's, like the
+ *	device's lifetime
+ * @is_there: attached; false: being attached or detached, with the number taken
+ * @resizing: must not be detached now
+ * @detaching: nobody may open the device any more; guarded by disk->open_mutex
  */
 struct weir_blk {
 	struct list_head entry;
@@ -34,13 +35,13 @@ struct weir_blk {
 /* Return: 0, with the @number of /dev/weirN; or a negative errno, with the reason in @error. */
 int weir_blk_attach(const struct weir_blk_setup *setup, u32 *number, struct kweir_error *error);
 
-/* Return: 0; -ENODEV no such device; -EBUSY it is open, or being attached. */
+/* Return: 0; -ENODEV no such device; -EBUSY the device is open, or being attached. */
 int weir_blk_detach(u32 number, struct kweir_error *error);
 
 /*
- * Another size: larger while it is used, smaller only if nobody has it open.
+ * Resizes a device. A device in use may only grow.
  *
- * Return: 0; -ENODEV, -EBUSY as above; -EINVAL no such size; -ENOSPC the donors have no room;
+ * Return: 0; -ENODEV, -EBUSY as above; -EINVAL invalid size; -ENOSPC the donors have no room;
  * -ENOMEM.
  */
 int weir_blk_resize(u32 number, u64 bytes, struct kweir_error *error);
@@ -48,7 +49,7 @@ int weir_blk_resize(u32 number, u64 bytes, struct kweir_error *error);
 /**
  * weir_blk_for_each() - call @visit for each device with a number of @first or more
  *
- * Context: process. Return: 0, or what @visit returned that was not.
+ * Context: process. Return: 0, or the first nonzero value from @visit.
  */
 int weir_blk_for_each(u32 first, int (*visit)(struct weir_blk *blk, void *arg), void *arg);
 

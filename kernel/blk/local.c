@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One work item does all: first the reads that wait for the disk, then, chunk by chunk, what it
- * should have by now, until it has it. So no read finds what was written there after it was
- * decided. What it needs is there from the beginning: it allocates nothing.
+ * One work item does everything. First the work serves reads that wait for the disk; then the work
+ * copies missing chunks until the disk is complete. So a read decided earlier never finds later
+ * content. All memory is allocated at open.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -14,14 +14,14 @@
 #include "kernel/blk/trace.h"
 #include "kernel/compat.h"
 
-#define COPY_MS 100 /* so much may come together first */
+#define COPY_MS 100 /* collects writes before a copy */
 
 /**
  * struct weir_blk_local - the disk of a volume
- * @disk_mutex: guards @bio and @vecs; held while the disk reads or writes
- * @fill: the chunk that is copied
+ * @disk_mutex: guards @bio and @vecs; held during disk I/O
+ * @fill: the chunk being copied
  * @lock: guards @waiting
- * @waiting: commands to be read
+ * @waiting: reads for the disk
  */
 struct weir_blk_local {
 	struct weir_blk_volume *volume;
@@ -67,9 +67,7 @@ int weir_blk_local_read(struct weir_blk_local *local, u64 offset, struct scatter
 	return disk_io(local, REQ_OP_READ, offset, sgl, nents);
 }
 
-/*
- * It is decided anew whether the disk has it: what changes it from now on goes to the donors first.
- */
+/* Decides again whether the disk has current data: later changes go to the donors first. */
 static int read_command(struct weir_blk_local *local, struct weir_blk_request *command)
 {
 	struct weir_blk_volume *volume = local->volume;
@@ -120,7 +118,7 @@ static void read_all(struct weir_blk_local *local)
 	}
 }
 
-/* Return: whether there may be more to copy, that can be copied now. */
+/* Return: true if another chunk may be ready to copy. */
 static bool copy_chunk(struct weir_blk_local *local)
 {
 	struct weir_blk_volume *volume = local->volume;
@@ -138,7 +136,7 @@ static bool copy_chunk(struct weir_blk_local *local)
 	if (!rc)
 		rc = weir_blk_resync_wait_step(fill);
 	if (!rc && !weir_blk_checksum_check(fill->sgl, step.pages, fill->sums))
-		rc = -EIO; /* who reads it will see to that */
+		rc = -EIO; /* a reader of the chunk handles the error */
 	spin_lock_bh(&volume->lock);
 	weir_volume_read_end(&volume->core, step.extent, step.slot);
 	spin_unlock_bh(&volume->lock);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The last resort: a block device of this machine, that gets a copy of what was written, later, and
- * is read where no donor can be. What it has is of use as long as the volume is there, and no
- * longer: it is the volume that knows which of it is good.
+ * The last resort: a block device of this machine. The disk receives a delayed copy of all writes,
+ * and serves reads that no donor can. The copy is useful only as long as the volume exists, because
+ * only the volume knows the valid parts.
  *
- * All functions take NULL for a volume without, unless noted.
+ * All functions accept NULL for a volume without a disk, unless noted.
  */
 #ifndef WEIR_KERNEL_BLK_LOCAL_H
 #define WEIR_KERNEL_BLK_LOCAL_H
@@ -16,7 +16,7 @@
 struct weir_blk_local;
 
 /*
- * Opens the device at @path, which nobody else may use, for @volume.
+ * Opens the device at @path exclusively for @volume.
  *
  * Context: process; sleeps. Return: 0, and @volume->local owes a weir_blk_local_stop() and a
  * weir_blk_local_close(); or a negative errno with the reason in @error.
@@ -24,19 +24,20 @@ struct weir_blk_local;
 int weir_blk_local_open(struct weir_blk_volume *volume, const char *path,
 			struct kweir_error *error);
 
-/* Nothing more is copied; before the sessions end. Nothing is queued. */
+/* Stops copying, before the sessions end. The caller has no read queued. */
 void weir_blk_local_stop(struct weir_blk_local *local);
 void weir_blk_local_close(struct weir_blk_local *local);
 
-/* Something may have been written. Context: any. */
+/* Reports a possible write. Context: any. */
 void weir_blk_local_kick(struct weir_blk_local *local);
 
 /*
- * A read, of @nents pieces, that no donor can answer; not NULL. Context: any but hard interrupts.
+ * Queues a read of @nents pieces that no donor can serve; not NULL. Context: any but hard
+ * interrupts.
  */
 void weir_blk_local_queue(struct weir_blk_local *local, struct request *rq, unsigned int nents);
 
-/* Reads what it has; not NULL. Context: process; sleeps. Return: 0 or a negative errno. */
+/* Reads from the disk; not NULL. Context: process; sleeps. Return: 0 or a negative errno. */
 int weir_blk_local_read(struct weir_blk_local *local, u64 offset, struct scatterlist *sgl,
 			unsigned int nents);
 

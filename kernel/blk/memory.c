@@ -5,11 +5,11 @@
 #include "kernel/blk/local.h"
 #include "kernel/blk/memory.h"
 
-/* A volume has so many extents or up to twice as many, so that each donor has its share of them. */
+/* A volume has 64 to 128 extents, so that each donor gets a share. */
 #define EXTENTS 64
 #define EXTENT_BYTES_MIN SZ_1M
-#define NO_SHIFT 63 /* one extent, however large */
-#define ZEROED_PAGES_MAX 4096u /* with the lock held */
+#define NO_SHIFT 63 /* one extent, of any size */
+#define ZEROED_PAGES_MAX 4096u /* per hold of the lock */
 
 static u32 extents_of(const struct weir_blk_volume *volume, u64 bytes)
 {
@@ -57,9 +57,7 @@ void weir_blk_memory_fini(struct weir_blk_volume *volume)
 	kvfree(volume->regions);
 }
 
-/*
- * The checksums of extents that have none yet, of @pages each, and what is known of a local disk.
- */
+/* Allocates checksums, of @pages each, for new extents, and the state of a local disk. */
 static int make_sums(struct weir_volume_extent *extents, u32 first, u32 end, u64 pages, bool local)
 {
 	for (; first < end; first++) {
@@ -81,9 +79,9 @@ static int no_memory_for_sums(struct kweir_error *error)
 }
 
 /*
- * What a donor has said to a question. One that is stopped, or hangs, still has its memory, which
- * is read and written without it; but who asked it for each piece would do nothing else for
- * minutes. So others are asked first, and it is asked once in a while.
+ * Records a donor's reply to a memory request. A stopped donor still serves reads and writes
+ * without its process, but a request for each piece would block the caller for minutes. So the
+ * volume prefers other donors, and retries a silent donor only once in a while.
  */
 static void note_answer(struct weir_blk_volume *volume, u8 donor, int rc)
 {
@@ -93,7 +91,7 @@ static void note_answer(struct weir_blk_volume *volume, u8 donor, int rc)
 	if (!target->is_silent)
 		return;
 	target->ask_again = jiffies;
-	if (rc != -EINTR) /* which is about who asks */
+	if (rc != -EINTR) /* -EINTR concerns the caller, not the donor */
 		target->ask_again += msecs_to_jiffies(weir_blk_volume_patience_ms(volume));
 	spin_lock_bh(&volume->lock);
 	if (volume->core.donor[donor].state == WEIR_VOLUME_DONOR_UP)
@@ -110,7 +108,7 @@ int weir_blk_memory_query_room(struct weir_blk_volume *volume, u8 donor, struct 
 	note_answer(volume, donor, rc);
 	if (rc)
 		return rc;
-	/* It may turn out that the last of them is too large. */
+	/* The last extent may turn out too large for the room. */
 	spin_lock_bh(&volume->lock);
 	weir_volume_donor_room(&volume->core, donor,
 			       (bytes >> volume->shift) + !!weir_blk_volume_within(volume, bytes));
@@ -136,7 +134,7 @@ void weir_blk_memory_retry_silent(struct weir_blk_volume *volume)
 		weir_blk_volume_kick(volume);
 }
 
-/* A hold that the donor knows no more was closed by a call that it answered too late. */
+/* A donor that does not know a hold has closed the hold in a call whose reply came too late. */
 static bool return_to_donor(struct weir_blk_volume *volume, u8 donor, struct kweir_region *region)
 {
 	int rc = kweir_region_close(region, NULL);
@@ -145,7 +143,7 @@ static bool return_to_donor(struct weir_blk_volume *volume, u8 donor, struct kwe
 	return !kweir_is_no_answer(rc);
 }
 
-/* Asks a donor for memory, and lays it where it is wanted. */
+/* Borrows memory from a donor for @place. */
 static int request_memory(struct weir_blk_volume *volume, struct weir_volume_placement *place,
 			  struct kweir_error *error)
 {
@@ -185,7 +183,7 @@ int weir_blk_memory_fetch(struct weir_blk_volume *volume, struct kweir_error *er
 	}
 }
 
-/* Those that can be told now, if @tell; and those that need not be. With the lock held. */
+/* Donors that can be told now, if @tell, and donors that need not be told. With the lock held. */
 static u8 choose_donors(const struct weir_blk_volume *volume, bool tell)
 {
 	u8 i, donors = 0;
@@ -226,7 +224,7 @@ bool weir_blk_memory_return(struct weir_blk_volume *volume, bool tell)
 	}
 }
 
-/* The region of that name, made if it is not there: the volume's one extent. */
+/* Opens or creates the named region: the volume's only extent. */
 static int borrow_named(struct weir_blk_volume *volume, struct kweir_error *error)
 {
 	struct kweir_session *session = volume->target[0].session;
@@ -285,7 +283,7 @@ int weir_blk_memory_provide(struct weir_blk_volume *volume, u32 extent)
 	int rc = weir_volume_provide(&volume->core, extent, &from);
 
 	if (!rc && from != extent)
-		weir_blk_volume_kick(volume); /* the reserve is to be filled up */
+		weir_blk_volume_kick(volume); /* fills up the reserve */
 	for (slot = 0; !rc && from != extent && slot < volume->core.slots; slot++)
 		swap(*weir_blk_volume_region(volume, extent, slot),
 		     *weir_blk_volume_region(volume, from, slot));
@@ -309,7 +307,7 @@ void weir_blk_memory_zero(struct weir_blk_volume *volume, u64 offset, u64 bytes,
 	}
 }
 
-/* The arrays for more extents, whose checksums are there; the old ones are nobody's then. */
+/* Installs longer arrays, with checksums allocated; frees the old arrays. */
 static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 {
 	u32 old = volume->core.nr_extents;
@@ -337,8 +335,8 @@ static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 }
 
 /*
- * Whether donors have no room for so many extents more, by far: then nothing is begun. The last
- * that one would give may be too large, and the reserve has memory already.
+ * Refuses a growth far beyond the donors' room before starting. Small errors are tolerated: the
+ * last extent may not fit into the room, and the reserve has memory already.
  */
 static bool is_too_much(struct weir_blk_volume *volume, u32 nr_more)
 {
@@ -357,7 +355,7 @@ static bool is_too_much(struct weir_blk_volume *volume, u32 nr_more)
 	return wanted > there;
 }
 
-/* What was beyond the end is to have memory, as what is attached has. */
+/* New extents need memory, like the extents of a newly attached device. */
 static int grow_volume(struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error)
 {
 	u32 nr_extents = extents_of(volume, bytes);

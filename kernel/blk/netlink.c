@@ -12,7 +12,7 @@
 
 static struct genl_family family;
 
-/* The wire's numbers are the module's own. */
+/* The netlink numbers equal the module's own. */
 static_assert((int)WEIR_BLK_MERGE == (int)KWEIR_BATCHING_MERGE &&
 	      (int)WEIR_BLK_DOORBELL == (int)KWEIR_BATCHING_DOORBELL &&
 	      (int)WEIR_BLK_SINGLE == (int)KWEIR_BATCHING_SINGLE &&
@@ -72,7 +72,7 @@ static int read_donors(const struct nlattr *attr, struct weir_blk_setup *setup,
 	return rc;
 }
 
-/* Owes a key_put(). */
+/* The caller owes a key_put(). */
 static int read_key(const struct genl_info *info, struct key **key, struct kweir_error *error)
 {
 	*key = NULL;
@@ -111,7 +111,7 @@ static int read_setup(const struct genl_info *info, struct weir_blk_setup *setup
 	return read_key(info, &setup->key, error);
 }
 
-/* There is one before anything is done, so that nothing is done that nobody is told of. */
+/* Allocates the reply before any change, so that every change can be reported. */
 static struct sk_buff *new_answer(void)
 {
 	return genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
@@ -133,8 +133,8 @@ static int send_answer(struct sk_buff *message, struct genl_info *info, int stat
 }
 
 /*
- * Who may change the network may not yet write to any disk, which --local does. GENL_ADMIN_PERM
- * asks for CAP_NET_ADMIN only.
+ * CAP_NET_ADMIN must not suffice to write to any disk, which --local does, and GENL_ADMIN_PERM
+ * checks for no more.
  */
 static bool may_change(const struct sk_buff *skb)
 {
@@ -196,7 +196,7 @@ static int do_resize(struct sk_buff *skb, struct genl_info *info)
 	return send_answer(message, info, rc, number, &error);
 }
 
-/* As include/uapi/weir_blk.h has it, which knows nothing of weir.h's. */
+/* Translates to include/uapi/weir_blk.h, which does not include weir.h. */
 static enum weir_blk_state state_of(enum kweir_session_state state)
 {
 	switch (state) {
@@ -224,7 +224,7 @@ static enum weir_blk_state state_of_all(const struct weir_blk_facts *facts)
 	return WEIR_BLK_UP;
 }
 
-/* One at a time: all of them are too many for a stack that has the facts already. */
+/* One donor at a time: an array of all would exceed the stack, which already holds the facts. */
 static int put_donors(struct sk_buff *skb, const struct weir_blk_facts *facts)
 {
 	const size_t bytes = sizeof(struct weir_blk_donor);
@@ -240,7 +240,8 @@ static int put_donors(struct sk_buff *skb, const struct weir_blk_facts *facts)
 		};
 
 		memcpy(donor.address, &facts->donor[i].address, sizeof(donor.address));
-		memcpy(nla_data(attr) + i * bytes, &donor, bytes); /* it may lie at any address */
+		memcpy(nla_data(attr) + i * bytes, &donor, bytes); /* the attribute may be unaligned
+								    */
 	}
 	return 0;
 }
@@ -267,7 +268,7 @@ struct dump {
 	struct netlink_callback *callback;
 };
 
-/* args[0]: the number that comes next. */
+/* args[0]: the next number. */
 static int dump_device(struct weir_blk *blk, void *arg)
 {
 	struct netlink_callback *callback = ((struct dump *)arg)->callback;
@@ -302,9 +303,9 @@ static const struct genl_small_ops small_ops[] = {
 };
 
 /*
- * To attach may take long: with parallel_ops other generic netlink goes on meanwhile. But
- * genl_rcv() holds cb_lock for reading while it calls us: who registers a family, or takes one
- * away, waits until we are done, and then whatever comes behind it waits, too.
+ * Attaching may take long; with parallel_ops other generic netlink requests go on meanwhile. But
+ * genl_rcv() holds cb_lock for reading during the call. Registering or unregistering a family waits
+ * for this call to end, and later requests wait behind the registration.
  */
 static struct genl_family family = {
 	.name = WEIR_BLK_FAMILY,

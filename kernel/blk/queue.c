@@ -9,7 +9,7 @@
 
 #define DEPTH 128
 #define QUEUES_MAX 8
-#define POLL_QUEUES 1 /* whoever polls takes what has come for all */
+#define POLL_QUEUES 1 /* any poller takes completions for all */
 #define ZEROED_BYTES_MAX SZ_256M
 
 static void done(struct kweir_io *io)
@@ -56,8 +56,8 @@ static void complete_request(struct request *rq)
 }
 
 /*
- * A request may come again: a read, to be tried elsewhere; one that could not be mapped for the
- * device.
+ * A request may come twice: a read for another replica, or a request that could not be mapped for
+ * the device.
  */
 static void begin_request(struct request *rq)
 {
@@ -103,7 +103,8 @@ static blk_status_t queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_que
 	}
 }
 
-/* Each io has a deadline, and ends by itself: only then is its memory the caller's again. */
+/* Each io has a deadline and ends by itself; only then does its memory belong to the caller again.
+ */
 static enum blk_eh_timer_return timed_out(struct request *rq)
 {
 	return BLK_EH_RESET_TIMER;
@@ -146,7 +147,7 @@ int weir_blk_queue_tags(struct blk_mq_tag_set *tags, const struct weir_blk *blk)
 	tags->cmd_size = sizeof(struct weir_blk_request) +
 			 blk->volume.core.slots * sizeof(struct weir_blk_subio);
 	tags->flags = BLK_MQ_F_SHOULD_MERGE | BLK_MQ_F_NO_SCHED_BY_DEFAULT;
-	/* Ours end by their deadline; the block layer's clock only looks after them. */
+	/* Ios end by their deadline; the block layer's timer is only a safety net. */
 	tags->timeout = msecs_to_jiffies(2 * blk->volume.options.timeout_ms);
 	return blk_mq_alloc_tag_set(tags);
 }
@@ -162,7 +163,7 @@ void weir_blk_queue_limits(struct queue_limits *limits, const struct weir_blk *b
 	limits->max_segment_size = WEIR_BLK_REQUEST_BYTES_MAX;
 	weir_limits_stable(limits);
 	if (blk->volume.name[0])
-		return; /* it is one piece, and what else is there beyond us knows of no zeroes */
+		return; /* one piece: the donors know no command for zeroes */
 	limits->chunk_sectors = min(1ull << blk->volume.shift >> SECTOR_SHIFT, 1ull << 31);
 	limits->discard_granularity = PAGE_SIZE;
 	limits->max_hw_discard_sectors = ZEROED_BYTES_MAX >> SECTOR_SHIFT;

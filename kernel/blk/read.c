@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What pages should be is noted, and the io pushed, under one lock: at its donor it comes after all
- * writes that were pushed before, and before all others. So what it finds can be compared.
+ * One lock covers noting the expected checksums and pushing the io. At the donor, the read follows
+ * all writes pushed earlier and precedes all later writes. So the data and the checksums match.
  */
 #include "kernel/blk/request.h"
 #include "kernel/blk/local.h"
@@ -12,8 +12,8 @@
 #define LOCAL 2
 
 /*
- * With the lock held. Return: 0: it is pushed; BLANK: nobody needs to be asked; LOCAL: the local
- * disk does; or an errno.
+ * With the lock held. Return: 0: pushed; BLANK: zeroes, without any donor; LOCAL: read the local
+ * disk; or an errno.
  */
 static int push_read(struct weir_blk_volume *volume, struct request *rq, unsigned int nents)
 {
@@ -68,7 +68,7 @@ blk_status_t weir_blk_read_queue(struct request *rq, unsigned int nents)
 
 	spin_lock_bh(&volume->lock);
 	rc = push_read(volume, rq, nents);
-	/* Once it is pushed and the lock given back it may end, and the command be another's. */
+	/* After the unlock the pushed io may end, and the command may belong to another request. */
 	session = command->subio[0].io.session;
 	spin_unlock_bh(&volume->lock);
 	if (rc == BLANK)

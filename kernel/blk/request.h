@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a request of the block layer is to us. Each tag has its ios, their scatterlists and its
- * checksums in it from the beginning, one io for each slot of a replica: what is written out needs
- * no memory. No read or write crosses an extent: the block layer splits them there.
+ * weir's part of a block layer request. Each tag has preallocated ios, scatterlists and checksums,
+ * one io for each replica slot, so writeback needs no memory. The block layer splits reads and
+ * writes at extent boundaries.
  */
 #ifndef WEIR_KERNEL_BLK_REQUEST_H
 #define WEIR_KERNEL_BLK_REQUEST_H
@@ -24,15 +24,15 @@ struct weir_blk_subio {
 
 /**
  * struct weir_blk_request - a request
- * @write: of a write
- * @give_up: when a write waits for memory no longer; jiffies
- * @tried: replicas that a read has failed at
- * @waiting: a read for the local disk, a write for memory; @nents: of the first subio's list,
- *	meanwhile
- * @subios: under way
- * @failed: replicas of which it is not certain that they did it
- * @extent, @page, @pages: where, of a read or write
- * @sums: of a write, its pages'; of a read, what they should be
+ * @write: the core's state of a write
+ * @give_up: when a write stops waiting for memory; jiffies
+ * @tried: replicas that failed the read
+ * @waiting: in a queue: a read for the local disk, or a write for memory; @nents: of the first
+ *	subio's list, while queued
+ * @subios: subios under way
+ * @failed: replicas that may have missed the write
+ * @extent, @page, @pages: the range of a read or write
+ * @sums: checksums of the pages of a write; expected checksums of a read
  */
 struct weir_blk_request {
 	struct weir_volume_write write;
@@ -54,28 +54,27 @@ static inline struct weir_blk_volume *weir_blk_volume_of(const struct request *r
 	return &blk->volume;
 }
 
-/* Makes one subio's io ready; as kweir_io_prepare(). With the volume's lock held. */
+/* Prepares one subio, as kweir_io_prepare(). With the volume's lock held. */
 int weir_blk_subio_prepare(struct weir_blk_subio *subio, struct request *rq, u8 slot,
 			   enum weir_op op, unsigned int nents);
 
-/* What the block layer is told of an errno; -ENOMEM: it is to come again when ios have ended. */
+/* Translates an errno for the block layer; -ENOMEM: retry after other ios have ended. */
 blk_status_t weir_blk_request_status(int rc);
 
-/* @nents: of the first subio's list, which is filled in. Context: as queue_rq(). */
+/* @nents: length of the first subio's list, already filled in. Context: as queue_rq(). */
 blk_status_t weir_blk_read_queue(struct request *rq, unsigned int nents);
 blk_status_t weir_blk_write_queue(struct request *rq, unsigned int nents);
 
 /*
- * Writes that wait for memory: what can is begun, what has waited for long enough ends.
- * Context: process.
+ * Retries writes that wait for memory, and ends writes that have waited too long. Context: process.
  */
 void weir_blk_write_resume(struct weir_blk_volume *volume);
 
-/* All subios have ended. Return: 0; -EAGAIN: it is to be queued again; or the request's errno. */
+/* All subios have ended. Return: 0; -EAGAIN: queue the request again; or the request's errno. */
 int weir_blk_read_end(struct request *rq);
 int weir_blk_write_end(struct request *rq);
 
-/* Pages are zeroes from now on; no donor is asked. Context: as queue_rq(). */
+/* Makes pages read as zeroes, without any donor. Context: as queue_rq(). */
 blk_status_t weir_blk_write_zeroes(struct request *rq);
 
 #endif

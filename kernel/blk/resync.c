@@ -41,7 +41,7 @@ void weir_blk_resync_free(struct weir_blk_resync *fill)
 	kfree(fill);
 }
 
-/* The pages that @step is about. */
+/* Selects the pages of @step. */
 static void choose_pages(struct weir_blk_resync *fill, const struct weir_volume_copy_step *step)
 {
 	u32 i;
@@ -78,9 +78,8 @@ int weir_blk_resync_wait_step(struct weir_blk_resync *fill)
 }
 
 /*
- * The next step, pushed under the lock, so that its place among the writes of the block layer is
- * the one that the core has decided by. Return: whether there is something to do now, or nothing
- * any more.
+ * Pushes the next step under the lock, so that its place among the block layer's writes is the
+ * place that the core has assumed. Return: true if a step can run now, or if no work is left.
  */
 static bool start_step(struct weir_blk_volume *volume, struct weir_volume_copy_step *step, int *rc)
 {
@@ -103,8 +102,8 @@ static bool start_step(struct weir_blk_volume *volume, struct weir_volume_copy_s
 }
 
 /*
- * A chunk with a page that is not what was written is read elsewhere; but the last replica's is
- * taken as it is, for the other pages: who reads this one will see that it is wrong.
+ * A chunk with a wrong page is read from another replica. The last replica's chunk is accepted for
+ * the sake of its other pages; a reader of the wrong page will notice the mismatch.
  */
 static bool is_credible(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step)
 {
@@ -142,8 +141,8 @@ static int end_step(struct weir_blk_volume *volume, const struct weir_volume_cop
 }
 
 /*
- * Until nothing is to be filled, or something fails: then it is tried again within a second.
- * Return: whether something was filled.
+ * Fills until nothing is left or a step fails; after a failure the work retries within a second.
+ * Return: true if something was filled.
  */
 static bool fill_all(struct weir_blk_volume *volume)
 {
@@ -167,6 +166,6 @@ void weir_blk_resync(struct work_struct *work)
 	unsigned int flags = memalloc_noio_save();
 
 	if (fill_all(volume))
-		weir_blk_volume_kick(volume); /* what was to leave can go */
+		weir_blk_volume_kick(volume); /* replaced memory can go now */
 	memalloc_noio_restore(flags);
 }

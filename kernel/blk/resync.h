@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Fills replicas that came anew: reads a chunk from one that is valid, or from the local disk, and
- * writes it there. And what local.c needs of it, which reads chunks as well.
+ * Fills new replicas: reads a chunk from a valid replica or from the local disk, and writes the
+ * chunk to the new one. local.c uses the same steps to read chunks.
  */
 #ifndef WEIR_KERNEL_BLK_RESYNC_H
 #define WEIR_KERNEL_BLK_RESYNC_H
@@ -13,10 +13,10 @@
 static_assert(WEIR_VOLUME_CHUNK_PAGES <= KWEIR_IO_SEGMENTS, "a chunk is one io");
 
 /**
- * struct weir_blk_resync - a chunk on its way
- * @ended: @io has
- * @sgl: of the pages that the step under way is about
- * @sums: what they should be, of those that are read
+ * struct weir_blk_resync - a chunk in transfer
+ * @ended: completes with @io
+ * @sgl: the pages of the current step
+ * @sums: expected checksums of pages that are read
  */
 struct weir_blk_resync {
 	struct kweir_io io;
@@ -26,21 +26,22 @@ struct weir_blk_resync {
 	struct page *page[WEIR_VOLUME_CHUNK_PAGES];
 };
 
-/* The memory of a chunk. Return: 0; -ENOMEM. */
+/* Allocates the memory of a chunk. Return: 0; -ENOMEM. */
 int weir_blk_resync_alloc(struct weir_blk_resync **fill);
 void weir_blk_resync_free(struct weir_blk_resync *fill);
 
 /*
- * Begins a step, READ or WRITE, and notes what pages that are read should be. With the volume's
- * lock held. Return: 0, and owes a weir_blk_resync_wait_step() without it; or it cannot even be tried.
+ * Starts a step, READ or WRITE, and notes the expected checksums of pages read. With the volume's
+ * lock held. Return: 0, and the caller owes a weir_blk_resync_wait_step() without the lock; or an
+ * errno.
  */
 int weir_blk_resync_start_step(struct weir_blk_volume *volume, struct weir_blk_resync *fill,
 			       const struct weir_volume_copy_step *step);
 
-/* Until that has ended. Return: its errno. */
+/* Waits for the step to end. Return: the errno of the step. */
 int weir_blk_resync_wait_step(struct weir_blk_resync *fill);
 
-/* The work of @volume->resync_work: all that is to be filled. */
+/* The work @volume->resync_work: fills all new replicas. */
 void weir_blk_resync(struct work_struct *work);
 
 #endif

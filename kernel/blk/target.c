@@ -4,11 +4,12 @@
 #include "kernel/blk/target.h"
 #include "kernel/blk/memory.h"
 
-#define JOIN_MS 1000 /* between one try and the next */
+#define JOIN_MS 1000 /* between attempts */
 
 static struct workqueue_struct *join_wq;
 
-/* Return: 0, and the caller owes @session a kweir_session_close(); or it is gone. */
+/* Return: 0, and the caller owes @session a kweir_session_close(); or an errno without a session.
+ */
 static int connect_target(struct weir_blk_target *target, struct kweir_session **session,
 			  struct kweir_error *error)
 {
@@ -31,7 +32,7 @@ static int connect_target(struct weir_blk_target *target, struct kweir_session *
 	return rc;
 }
 
-/* It is the target's from now on, and the core is told so. As whoever holds @volume->maintenance. */
+/* Gives @session to the target and tells the core. With @volume->maintenance held. */
 static int use_session(struct weir_blk_target *target, struct kweir_session *session,
 		       struct kweir_error *error)
 {
@@ -123,7 +124,7 @@ void weir_blk_target_add_stat(struct kweir_stat *sum, const struct kweir_stat *s
 	sum->bytes_written += stat->bytes_written;
 }
 
-/* Who has pushed an io may be serving the session still: queue_rq() is under RCU. */
+/* queue_rq() runs under RCU: a submitter may still serve the session after its io has ended. */
 void weir_blk_target_close(struct weir_blk_target *target)
 {
 	struct weir_blk_volume *volume = target->volume;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Trace events: weir_blk:weir_blk_submit and so on, in the units of the block layer's own. */
+/* Trace events: weir_blk:weir_blk_submit and so on, in the units of the block layer's own events.
+ */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM weir_blk
 
@@ -18,7 +19,7 @@
 		{ (__force u32)REQ_OP_DISCARD, "discard" },          \
 		{ (__force u32)REQ_OP_WRITE_ZEROES, "write-zeroes" })
 
-/* It goes to donors, to those of @slots; 0: none needs to be asked. */
+/* A request goes to the donors of @slots; 0: to no donor. */
 TRACE_EVENT(weir_blk_submit,
 	TP_PROTO(struct request *rq, u8 slots),
 	TP_ARGS(rq, slots),
@@ -40,7 +41,7 @@ TRACE_EVENT(weir_blk_submit,
 		  weir_blk_trace_op(__entry->op), __entry->sector, __entry->bytes, __entry->slots)
 );
 
-/* All whom it went to have ended; @failed: a bit for each that may not have done it. */
+/* All subios have ended; @failed: a bit for each replica that may have missed the request. */
 TRACE_EVENT(weir_blk_complete,
 	TP_PROTO(struct request *rq, u8 failed, int status),
 	TP_ARGS(rq, failed, status),
@@ -65,7 +66,7 @@ TRACE_EVENT(weir_blk_complete,
 		  __entry->status)
 );
 
-/* A step of building a replica anew has ended. */
+/* A resync step has ended. */
 TRACE_EVENT(weir_blk_copy,
 	TP_PROTO(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step, int status),
 	TP_ARGS(volume, step, status),

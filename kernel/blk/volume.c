@@ -11,8 +11,8 @@
 #include "kernel/blk/volume.h"
 
 #define TEND_MS 1000
-#define PARKED_MS 20 /* until who waits for memory is looked at again, whatever has happened */
-#define RESERVE_SHARE 8 /* of the device is kept where it was discarded, unless told otherwise */
+#define PARKED_MS 20 /* period of checks on behalf of memory waiters */
+#define RESERVE_SHARE 8 /* default share of the device that keeps memory after a discard */
 
 static struct workqueue_struct *tend_wq, *park_wq, *fill_wq;
 
@@ -91,7 +91,7 @@ static u64 extents_kept(const struct weir_blk_volume *volume, const struct kweir
 					     stat->keep_bytes >> volume->shift;
 }
 
-/* What the target's session says of it, for the core. */
+/* Passes the state of the target's session to the core. */
 static void check_session(struct weir_blk_volume *volume, u8 number)
 {
 	struct weir_blk_target *target = &volume->target[number];
@@ -112,7 +112,7 @@ static void check_session(struct weir_blk_volume *volume, u8 number)
 	spin_unlock_bh(&volume->lock);
 }
 
-/* A donor that is gone, and of whom nothing is used any more: somebody may be there again. */
+/* If a lost donor is unused, the target looks for a new process at the donor's address. */
 static void look_for_donor(struct weir_blk_volume *volume, u8 number)
 {
 	bool is_gone;
@@ -137,7 +137,7 @@ static void look_for_rooms(struct weir_blk_volume *volume)
 	}
 }
 
-/* Something is to leave a donor still: who has room for it? */
+/* Some extent must still leave a donor; this needs room at other donors. */
 static bool is_leaving(struct weir_blk_volume *volume)
 {
 	bool leaving;
@@ -165,7 +165,7 @@ static void maintain(struct work_struct *work)
 	if (weir_blk_memory_fetch(volume, NULL) || is_leaving(volume))
 		look_for_rooms(volume); /* for the next time */
 	if (weir_blk_memory_return(volume, true))
-		weir_blk_volume_kick(volume); /* what was in the way of other memory is gone */
+		weir_blk_volume_kick(volume); /* returned memory makes way for other memory */
 	queue_work(fill_wq, &volume->resync_work);
 	weir_blk_local_kick(volume->local);
 	for (i = 0; i < volume->core.nr_donors; i++)
@@ -176,7 +176,7 @@ static void maintain(struct work_struct *work)
 	queue_delayed_work(tend_wq, &volume->maintain, msecs_to_jiffies(TEND_MS));
 }
 
-/* Who is named twice would keep two replicas, and lose both. */
+/* A donor named twice would keep two replicas, and lose both. */
 static int check_donors(const struct weir_blk_setup *setup, struct kweir_error *error)
 {
 	u32 i, j;
@@ -236,7 +236,7 @@ static void free_volume(struct weir_blk_volume *volume)
 	key_put(volume->key);
 }
 
-/* Two at least, so that there is one while the other is being asked for. */
+/* At least two extents: one to use while another is being borrowed. */
 static void set_reserve(struct weir_blk_volume *volume)
 {
 	u64 bytes = volume->reserve_bytes ?: volume->bytes / RESERVE_SHARE;
@@ -305,7 +305,7 @@ int weir_blk_volume_resize(struct weir_blk_volume *volume, u64 bytes, struct kwe
 	return rc;
 }
 
-/* Whoever waits for a donor waits no longer, so that the works end. */
+/* Ends all waits for donors, so that the works end. */
 static void abandon_targets(struct weir_blk_volume *volume)
 {
 	u8 i;
@@ -327,7 +327,7 @@ void weir_blk_volume_close(struct weir_blk_volume *volume)
 	cancel_work_sync(&volume->resync_work);
 	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
 		cancel_delayed_work_sync(&volume->target[i].join);
-	cancel_delayed_work_sync(&volume->maintain); /* which they may have kicked */
+	cancel_delayed_work_sync(&volume->maintain); /* the works may have kicked it */
 	cancel_delayed_work_sync(&volume->resume);
 	free_volume(volume);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A device's memory: core/volume/volume.h over sessions to donors. What decides is there; here are the
- * memory, the sessions, and one work item that looks after them, once a second or when something
- * happened: it sees which donors are gone, gives back what nobody needs, and asks for what is
- * missing. What may take long has works of its own: to fill what is new (fill.h), and to connect to
- * donors that are gone (target.h). What they allocate may not wait for writing out.
+ * A device's memory: core/volume/volume.h over sessions to donors. The core decides; this part
+ * holds the memory, the sessions and a maintenance work. The work runs once a second and after
+ * events: it detects lost donors, returns unused memory and borrows missing memory. Slow jobs have
+ * works of their own: filling new replicas (resync.h), and connecting to lost donors (target.h).
+ * Allocations of these works never wait for writeback.
  */
 #ifndef WEIR_KERNEL_BLK_VOLUME_H
 #define WEIR_KERNEL_BLK_VOLUME_H
@@ -23,14 +23,14 @@
 #define WEIR_BLK_VOLUME_BYTES_MAX (1ull << 44)
 
 /**
- * struct weir_blk_setup - what is wanted
- * @donor: their addresses, @nr_donors of them
- * @replicas: of each piece, at most @nr_donors
- * @name: of a region at the one donor, which is made if it is not there; "": without a name
- * @bytes: a multiple of PAGE_SIZE; 0: as large as the region @name is
- * @reserve_bytes: of what was discarded, that keep their memory; 0: an eighth of the device
+ * struct weir_blk_setup - configuration of a volume
+ * @donor: @nr_donors addresses
+ * @replicas: copies of each piece, at most @nr_donors
+ * @name: of a region at the only donor, created if missing; "": without a name
+ * @bytes: a multiple of PAGE_SIZE; 0: the size of the region @name
+ * @reserve_bytes: how much discarded space keeps its memory; 0: an eighth of the device
  * @key: or NULL
- * @local: path of the block device that is the last resort; NULL: none. Needed during the call only
+ * @local: path of the block device of last resort; NULL: none. Borrowed for the call
  * @options: of the sessions
  */
 struct weir_blk_setup {
@@ -47,13 +47,13 @@ struct weir_blk_setup {
 
 /**
  * struct weir_blk_target - one of its donors
- * @session: NULL: there is none now; changed with @volume->maintenance and @volume->sessions, and not
- *	freed while somebody looks under RCU
- * @coming: that is being connected; guarded by @volume->sessions
- * @join: connects, where there is none
- * @is_silent: it has not answered when it was asked about memory, and is asked again only at
- *	@ask_again, jiffies; guarded by @volume->maintenance
- * @past: what sessions that have ended had done
+ * @session: NULL: no session now. Changed with @volume->maintenance and @volume->sessions held, and
+ *	freed after an RCU grace period
+ * @coming: the session being connected; guarded by @volume->sessions
+ * @join: the work that connects
+ * @is_silent: the donor did not reply to a memory request; the next request comes at @ask_again,
+ *	jiffies. Guarded by @volume->maintenance
+ * @past: counters of sessions that have ended
  */
 struct weir_blk_target {
 	struct weir_blk_volume *volume;
@@ -67,21 +67,21 @@ struct weir_blk_target {
 
 /**
  * struct weir_blk_volume - the memory of a device
- * @core: who has what; guarded by @lock, with which ios are pushed, too
- * @regions: of each extent core.slots; each belongs to who uses its replica
- * @reserve_bytes: as it was asked for
- * @shift: an offset shifted by it is an extent
- * @key: kept, to prove it again
- * @sessions: held by who changes or looks at the members' sessions
- * @maintenance: held by who talks to the donors about memory: the work, who resizes, or has connected
- * @closing: nothing is begun any more; set with @sessions
- * @maintain: the work; @resync_work: that fills, which it begins
- * @local: the local disk; NULL: there is none
+ * @core: maps extents to donors; guarded by @lock, under which ios are pushed, too
+ * @regions: core.slots regions for each extent; each belongs to the user of its replica
+ * @reserve_bytes: as configured
+ * @shift: offset >> @shift is the extent
+ * @key: kept for later connections
+ * @sessions: held to change or read the targets' sessions
+ * @maintenance: held by a thread that talks to donors about memory: the work, a resize, a connect
+ * @closing: no new activity; set with @sessions held
+ * @maintain: the maintenance work; @resync_work: fills replicas, queued by @maintain
+ * @local: the local disk, or NULL
  * @settled: where @resync_work waits for writes to end
- * @memory_waiters: commands, of writes that wait for memory; guarded by @lock
- * @resume: looks at them; not @maintain, which waits for donors
- * @failovers: reads that another replica was asked for
- * @mismatches: reads that found something else than what was written
+ * @memory_waiters: write requests that wait for memory; guarded by @lock
+ * @resume: retries @memory_waiters; separate from @maintain, which waits for donors
+ * @failovers: reads retried at another replica
+ * @mismatches: reads whose data differed from the written data
  */
 struct weir_blk_volume {
 	spinlock_t lock;
@@ -113,29 +113,29 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_blk_s
 			 struct kweir_error *error);
 
 /*
- * Another size, a multiple of PAGE_SIZE; of one without a name. Nothing beyond the end is under
+ * Resizes a volume without a name to a multiple of PAGE_SIZE. No io beyond the new end is under
  * way.
  *
  * Context: process; sleeps. Return: 0; -ENOSPC, -ENOMEM, with the reason in @error.
  */
 int weir_blk_volume_resize(struct weir_blk_volume *volume, u64 bytes, struct kweir_error *error);
 
-/* None of its ios is under way. No donor is waited for. Context: process; sleeps. */
+/* Closes a volume without ios under way; waits for no donor. Context: process; sleeps. */
 void weir_blk_volume_close(struct weir_blk_volume *volume);
 
-/* Something happened that the work should look at. Context: any. */
+/* Wakes the maintenance work. Context: any. */
 void weir_blk_volume_kick(struct weir_blk_volume *volume);
 
-/* There may be memory for who waits for it. Context: any. */
+/* Memory may have arrived for waiting writes. Context: any. */
 void weir_blk_volume_memory_came(struct weir_blk_volume *volume);
 
-/* Somebody waits from now on. Context: any. */
+/* A write starts to wait for memory. Context: any. */
 void weir_blk_volume_wait_for_memory(struct weir_blk_volume *volume);
 
 /**
- * struct weir_blk_facts - how a volume is, and what it has done
- * @donor: its members, @nr_donors of them: the state of each session, LOST where there is none, and
- *	the bytes that it has of the volume
+ * struct weir_blk_facts - state and counters of a volume
+ * @donor: @nr_donors entries: the state of each session (LOST without a session), and the bytes of
+ *	the volume at the donor
  */
 struct weir_blk_facts {
 	struct kweir_stat stat;
@@ -156,7 +156,7 @@ struct weir_blk_facts {
 void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts *facts);
 
 /*
- * How long a donor is waited for that is asked about memory: so others can be before a write gives
+ * How long a memory request waits for one donor: short enough to try others before a write gives
  * up.
  */
 static inline u32 weir_blk_volume_patience_ms(const struct weir_blk_volume *volume)

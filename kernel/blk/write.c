@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* One order at all replicas, and for whoever fills one: decided and pushed under one lock. */
+/* All replicas, and the resync of a replica, see writes in one order: decided and pushed under one
+ * lock. */
 #include "kernel/blk/request.h"
 #include "kernel/blk/local.h"
 #include "kernel/blk/memory.h"
 #include "kernel/blk/checksum.h"
 #include "kernel/blk/trace.h"
 
-/* Each subio has a list of its own, since each may be mapped for a device of its own. */
+/* Each subio needs its own list, since each may be mapped for another device. */
 static void copy_lists(struct weir_blk_request *command, u8 subios, unsigned int nents)
 {
 	const struct scatterlist *sgl = command->subio[0].sgl;
@@ -16,7 +17,8 @@ static void copy_lists(struct weir_blk_request *command, u8 subios, unsigned int
 		memcpy(command->subio[i].sgl, sgl, nents * sizeof(*sgl));
 }
 
-/* Prepares those of @slots that there is a device for. Return: they, or -ENOMEM: none. */
+/* Prepares the subios of @slots that have a device. Return: the prepared slots; or -ENOMEM, and
+ * none. */
 static int prepare_legs(struct weir_blk_volume *volume, struct request *rq, u8 slots,
 			unsigned int nents)
 {
@@ -43,7 +45,7 @@ static int prepare_legs(struct weir_blk_volume *volume, struct request *rq, u8 s
 	return -ENOMEM;
 }
 
-/* With the lock held. Return: the subios that are pushed, or an errno. */
+/* With the lock held. Return: the subios pushed, or an errno. */
 static int push_subios(struct weir_blk_volume *volume, struct request *rq, unsigned int nents)
 {
 	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
@@ -59,7 +61,7 @@ static int push_subios(struct weir_blk_volume *volume, struct request *rq, unsig
 			  command->pages, command->sums);
 	atomic_set(&command->failed, slots & ~ready);
 	trace_weir_blk_submit(rq, ready);
-	/* One more, so that it does not end before all are pushed. */
+	/* One extra reference, so that the request cannot end before all subios are pushed. */
 	atomic_set(&command->subios, 1 + hweight8(ready));
 	for (slot = 0; slot < volume->core.slots; slot++) {
 		if (ready & 1 << slot)
@@ -68,7 +70,7 @@ static int push_subios(struct weir_blk_volume *volume, struct request *rq, unsig
 	return ready;
 }
 
-/* Return: 0: it is under way; -EAGAIN: there is no memory where it is to go; or another errno. */
+/* Return: 0: under way; -EAGAIN: no memory at the target extent; or another errno. */
 static int start_write(struct weir_blk_volume *volume, struct request *rq)
 {
 	struct weir_blk_request *command = blk_mq_rq_to_pdu(rq);
@@ -92,8 +94,8 @@ static int start_write(struct weir_blk_volume *volume, struct request *rq)
 }
 
 /*
- * It waits here: the block layer would keep those behind it waiting as well, and the time of each
- * would begin when that of the one before it is over.
+ * A write waits here rather than in the block layer, where it would hold up later requests, and
+ * where the waiting times of successive requests would add up.
  */
 static void wait_for_memory(struct weir_blk_volume *volume, struct weir_blk_request *command)
 {
@@ -132,7 +134,7 @@ static struct weir_blk_request *take_memory_waiter(struct weir_blk_volume *volum
 	return command;
 }
 
-/* Under RCU, as queue_rq() is: whoever ends a session waits for who has pushed to it. */
+/* Under RCU like queue_rq(): the end of a session waits for its submitters. */
 static int start_memory_waiter(struct weir_blk_volume *volume, struct weir_blk_request *command)
 {
 	int rc;
@@ -145,7 +147,7 @@ static int start_memory_waiter(struct weir_blk_volume *volume, struct weir_blk_r
 	return rc == -ENOMEM ? -EAGAIN : rc;
 }
 
-/* Many wait for the same extent: where one found nothing, those behind it need not look. */
+/* Many writes wait for the same extent: if one finds no memory, later ones need not try. */
 void weir_blk_write_resume(struct weir_blk_volume *volume)
 {
 	struct weir_blk_request *command;
