@@ -68,7 +68,8 @@ TRACE_EVENT(weir_blk_complete,
 
 /* A resync step has ended. */
 TRACE_EVENT(weir_blk_copy,
-	TP_PROTO(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step, int status),
+	TP_PROTO(struct weir_blk_volume *volume, const struct weir_volume_copy_step *step,
+		 int status),
 	TP_ARGS(volume, step, status),
 	TP_STRUCT__entry(
 		__field(u32, device)

@@ -72,8 +72,8 @@ static uint64_t bytes_of(const struct ibv_send_wr *wr)
 }
 
 /*
- * Counted afterwards, because only then is it known what was accepted: a work request remains
- * the caller's, unchanged, until the call returns to it.
+ * Counts after the call, when the number of accepted WRs is known. The WRs stay with the caller,
+ * unchanged, until the call returns.
  */
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
@@ -90,7 +90,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return rc;
 }
 
-/* ibv_bind_mw() posts, too; by ibv_post_send(), counted there, only a window of type 2 is bound. */
+/* ibv_bind_mw() also posts; only type 2 windows are bound by ibv_post_send(), and counted there. */
 static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	const struct posted_wrs posted = { .wrs[LOCAL] = 1 };

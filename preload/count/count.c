@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What stands in for libibverbs' own functions: where a program gets hold of a context, of a
- * queue pair's extended face, and of an event. All else happens through pointers (wrap.h).
+ * Replacements of libibverbs' functions that return a context, an extended queue pair, or an event.
+ * All other calls go through pointers (wrap.h).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 struct verbs_counters verbs_counters;
-static pid_t opener; /* who opened a device; a child of it counts nothing of its own */
+static pid_t opener; /* process that opened a device; a child counts nothing */
 
 EXPORT void verbs_count_read(struct verbs_counters *out)
 {
@@ -23,7 +23,7 @@ EXPORT void verbs_count_read(struct verbs_counters *out)
 #undef READ
 }
 
-/* The next library's function of this name. */
+/* The function of this name in the next library. */
 static void *next_symbol(const char *name)
 {
 	void *function = dlsym(RTLD_NEXT, name);
@@ -35,7 +35,7 @@ static void *next_symbol(const char *name)
 	return function;
 }
 
-/* Looked up once: two threads that do it at once find the same. */
+/* Looks the name up once; two threads that race find the same function. */
 #define NEXT(name)                                                                      \
 	({                                                                              \
 		static __typeof__(&name) function;                                      \
@@ -97,7 +97,7 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 	return rc;
 }
 
-/* One line, and one write: many processes may append to the file. */
+/* One line in one write, because many processes may append to the file. */
 __attribute__((destructor)) static void report(void)
 {
 	const char *path = getenv("WEIR_COUNT");

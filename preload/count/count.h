@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Counting at the verbs boundary: the same on every device.
+ * Counts verbs calls of a program, in the same way on every device.
  *
- * libweir-count.so stands before libibverbs, preloaded (before softnic, if that is too) or
- * linked (before -libverbs), and counts what a program posts and takes, on all devices that
- * it opens. It changes nothing that a program sees. What bears a name of softnic/control/stat.h
- * means the same; softnic counts work when it is done, this what was posted, because work
- * without a completion passes the boundary once.
+ * libweir-count.so stands before libibverbs: preloaded (before softnic, if present) or linked
+ * (before -libverbs). The library counts posted work and polled completions on all devices that the
+ * program opens, and changes nothing that the program sees. Counters named as in
+ * softnic/control/stat.h have the same meaning, with one difference: softnic counts work on
+ * completion, this library when posted, because unsignalled work passes the boundary only once.
  *
- * With WEIR_COUNT=FILE in the environment, each process that opened a device appends a line of
- * JSON to FILE when it exits: {"pid": 7, "program": "x", "doorbells": 3, ...}.
+ * With WEIR_COUNT=FILE in the environment, each process that opened a device appends a line of JSON
+ * to FILE at exit: {"pid": 7, "program": "x", "doorbells": 3, ...}.
  */
 #ifndef WEIR_PRELOAD_COUNT_COUNT_H
 #define WEIR_PRELOAD_COUNT_COUNT_H
 
 #include <stdint.h>
 
-/* X(name, what it counts) */
+/* X(name, help) */
 #define VERBS_COUNTERS(X)                                                             \
 	X(doorbells, "posts: ibv_post_send, _recv and _srq_recv, ibv_wr_complete")    \
 	X(send_wrs, "work requests accepted by send queues")                          \
@@ -38,7 +38,7 @@
 	X(posted_read_bytes, "bytes of the RDMA reads posted")                        \
 	X(posted_send_bytes, "bytes of the sends posted")
 
-/** struct verbs_counters - of all devices of this process, since it began */
+/** struct verbs_counters - totals over all devices of this process since its start */
 struct verbs_counters {
 #define VERBS_COUNTER_FIELD(name, help) uint64_t name;
 	VERBS_COUNTERS(VERBS_COUNTER_FIELD)
@@ -46,9 +46,9 @@ struct verbs_counters {
 };
 
 /**
- * verbs_count_read() - what has been counted so far
+ * verbs_count_read() - read the counters
  *
- * Each counter is read by itself: while other threads post, they need not fit together.
+ * Each counter is read separately: while other threads post, the values may not fit together.
  *
  * Context: Any thread; never blocks.
  */

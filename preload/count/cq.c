@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Extended completion queues: each has pointers of its own. */
+/* Extended completion queues have pointers of their own. */
 #include "wrap.h"
 
 struct wrapped_cq {
@@ -13,7 +13,7 @@ static int count_poll(struct ibv_cq_ex *cq, int rc)
 	if (rc)
 		count(empty_polls, 1);
 	else if (cq->status != IBV_WC_SUCCESS)
-		count_completion(cq->status, 0, 0); /* nothing else of it may be read */
+		count_completion(cq->status, 0, 0); /* no other field is valid on failure */
 	else
 		count_completion(cq->status, cq->read_opcode(cq),
 				 cq->read_byte_len ? cq->read_byte_len(cq) : 0);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * ibv_wr_*: a queue pair with pointers of its own. Nothing is posted before wr_complete(), so
- * what is built is noted until then. The device serialises from wr_start() to its end.
+ * ibv_wr_*: an extended queue pair has pointers of its own. Nothing is posted before wr_complete(),
+ * so WRs under construction are noted until then. The device serialises from wr_start() to
+ * wr_complete().
  */
 #include "wrap.h"
 
 struct wrapped_qp {
-	struct ibv_qp_ex was; /* its pointers */
+	struct ibv_qp_ex was; /* original pointers */
 	struct posted_wrs built;
-	enum wr_kind last; /* whose bytes follow */
+	enum wr_kind last; /* kind of the WR whose bytes follow */
 };
 
 static struct wrapped_qp *kept_of(struct ibv_qp_ex *qp)
@@ -146,7 +147,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 	kept->built = (struct posted_wrs){ 0 };
 }
 
-/* Read first: the device gives up its lock, and another thread may start. */
+/* Reads the notes first: the device releases its lock, and another thread may start. */
 static int wr_complete(struct ibv_qp_ex *qp)
 {
 	struct wrapped_qp *kept = kept_of(qp);

@@ -14,9 +14,9 @@ struct wrapped {
 };
 
 static struct wrapped *buckets[BUCKETS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of additions */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for additions */
 
-/* Objects come from malloc(): their lowest bits say nothing. */
+/* malloc() aligns objects, so the lowest bits carry no information. */
 static struct wrapped **bucket_of(const void *object)
 {
 	uint64_t at = (uintptr_t)object / _Alignof(max_align_t);

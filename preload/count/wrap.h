@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How counting gets between a program and its device. The verbs are calls through pointers that
- * lie in the device's own objects: they are replaced there, and the original kept here.
+ * How counting gets between a program and its device. Verbs are calls through pointers in the
+ * device's objects. This library replaces the pointers and keeps the originals here.
  */
 #ifndef WEIR_PRELOAD_COUNT_WRAP_H
 #define WEIR_PRELOAD_COUNT_WRAP_H
@@ -25,30 +25,30 @@ struct posted_wrs {
 
 enum wr_kind wr_kind_of(enum ibv_wr_opcode opcode);
 void count_posted(const struct posted_wrs *posted);
-/* One completion; @opcode and @bytes matter if it is a receive that succeeded. */
+/* Counts one completion; @opcode and @bytes matter only for a successful receive. */
 void count_completion(enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t bytes);
 
-/* Replaces the pointers in these; a second time changes nothing. */
+/* Replaces the pointers of an object; a second call changes nothing. */
 void wrap_context(struct ibv_context *context);
 void wrap_qp(struct ibv_qp_ex *qp);
 void wrap_cq(struct ibv_cq_ex *cq);
 
-/* An address may come again, for an object of another kind. */
+/* An address may be reused for an object of another kind. */
 enum wrapped_kind { WRAPPED_CONTEXT, WRAPPED_CQ, WRAPPED_QP };
 
 /**
- * wrapped_get() - what is kept of an object
- * @kind: what it is
+ * wrapped_get() - find or make the record of an object
+ * @kind: kind of the object
  * @object: the object
- * @size: of what is kept; the same for all objects of a kind
+ * @size: of the record; the same for all objects of a kind
  *
- * It is found again without a lock, and never freed: an object that comes to the place of one
- * of its kind that went takes it over.
+ * Lookups take no lock, and records are never freed: a new object at the address of an old one of
+ * its kind takes over the record.
  *
- * Return: memory of @size, zero if it is new; NULL if there is none left.
+ * Return: the record, zeroed if new; NULL: out of memory.
  */
 void *wrapped_get(enum wrapped_kind kind, const void *object, size_t size);
-/* The same for an object that was wrapped; never NULL for one. */
+/* The record of an object already wrapped; never NULL for such an object. */
 void *wrapped_find(enum wrapped_kind kind, const void *object);
 
 #endif

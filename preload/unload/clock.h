@@ -16,7 +16,7 @@ static inline uint64_t clock_ns(void)
 	return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* What the calling thread has taken of a processor. */
+/* CPU time of the calling thread. */
 static inline uint64_t clock_cpu_ns(void)
 {
 	struct timespec t;

@@ -41,7 +41,7 @@ void diag_log(const char *format, ...)
 	fprintf(stderr, "weir unload: %s\n", line);
 }
 
-/* Whether it is so for the first time, as far as there is room to remember. */
+/* Is this the first time, as far as the table has room to remember? */
 static bool is_new(const char *why)
 {
 	static const char *whys[WHYS_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the user is told, on standard error, and what is counted for that. */
+/* Messages for the user on standard error, and their counters. */
 #ifndef WEIR_PRELOAD_UNLOAD_DIAG_H
 #define WEIR_PRELOAD_UNLOAD_DIAG_H
 
@@ -7,11 +7,12 @@
 
 /**
  * struct diag_counters - of this process so far; each counted atomically
- * @small: writes that are short enough
- * @unloaded: of them; @repeated: of these, those that a peer refused, and the NIC was given
- * @copied: for peers; @refused: not copied
- * @pauses: times that a peer was told to leave the CPU alone for a while
- * @plain: queue pairs for which nothing more is unloaded
+ * @small: writes short enough to unload
+ * @unloaded: small writes unloaded; @repeated: unloaded writes refused by a peer and given to the
+ *	NIC
+ * @copied: writes copied for peers; @refused: writes not copied
+ * @pauses: times a peer was told to pause unloading
+ * @plain: queue pairs with unloading disabled
  */
 struct diag_counters {
 	uint64_t small;
@@ -25,12 +26,12 @@ struct diag_counters {
 
 extern struct diag_counters diag_counters;
 
-/* Who reads it sees what was done before. */
+/* Release: a reader of the counter sees all earlier work. */
 #define DIAG_COUNT(name) ((void)__atomic_add_fetch(&diag_counters.name, 1, __ATOMIC_RELEASE))
 
 /*
- * A return is written by a device, and what was copied before it is seen by who finds it. Where
- * both are in one process, ThreadSanitizer must be told: it does not see what devices do.
+ * The device writes a return, and a reader of the return sees the copies made before. With both
+ * ends in one process, ThreadSanitizer needs a hint, because it does not see the device's writes.
  */
 #ifdef __SANITIZE_THREAD__
 void __tsan_acquire(void *addr);
@@ -43,19 +44,19 @@ void __tsan_release(void *addr);
 #define RETURN_SENT() ((void)0)
 #endif
 
-/* For tests: what has been counted so far. */
+/* For tests: the counters so far. */
 void weir_unload_read(struct diag_counters *out);
 
-/* One line. Nothing is said where WEIR_UNLOAD_QUIET is set. */
+/* Prints one line, unless WEIR_UNLOAD_QUIET is set. */
 __attribute__((format(printf, 1, 2))) void diag_log(const char *format, ...);
 
 /*
- * Nothing more is unloaded on a queue pair. Each reason is said once: a program may have thousands
- * of them. @why: kept.
+ * Reports that unloading is disabled on a queue pair. Each reason is printed once, because a
+ * program may have thousands of queue pairs. @why: kept.
  */
 void diag_disabled(uint32_t qpn, const char *why);
 
-/* What it came to, in one line, if it came to anything. */
+/* Prints a summary in one line, if anything was unloaded or copied. */
 void diag_summary(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * To write with process_vm_writev(), which fails where a store would end the process, takes twice
- * as long as this and promises nothing of words that arrive whole.
+ * process_vm_writev(), which fails where a store would kill the process, takes twice as long as
+ * this check plus a copy, and does not promise that words arrive whole.
  */
 #include <sys/mman.h>
 #include <unistd.h>

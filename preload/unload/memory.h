@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A NIC reaches the pages that were there when memory was registered; a CPU reaches what the
- * program has mapped there now, and as it has: what it may not touch would end the process. So the
- * kernel is asked right before. It knows since Linux 5.14.
+ * A NIC reaches the pages present at registration. A CPU reaches the pages that the program has
+ * mapped now, and a forbidden access kills the process. So each copy first asks the kernel, which
+ * can answer since Linux 5.14.
  */
 #ifndef WEIR_PRELOAD_UNLOAD_MEMORY_H
 #define WEIR_PRELOAD_UNLOAD_MEMORY_H
@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether the kernel can be asked. Context: any. */
+/* Can the kernel answer? Context: any. */
 bool memory_can_be_asked(void);
 
 /*
- * Whether the CPU may read, or write, all of it now: what then remains to be done for it has been.
+ * May the CPU read, or write, the whole range now? Pages are faulted in by the check.
  * @length: at least 1; the range does not wrap
  *
  * Context: any.

@@ -9,8 +9,8 @@
 
 /**
  * struct page_sums - of pages of one size
- * @pages: that were written lately
- * @writes: to those; @hits: of them, what a cache would find that keeps the pages written most
+ * @pages: pages written lately
+ * @writes: writes to @pages; @hits: hits of a cache that keeps the most written pages
  */
 struct page_sums {
 	uint64_t pages;

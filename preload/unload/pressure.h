@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What small writes ask of the peers' NICs: how far their translation caches would reach. Each
- * queue pair is counted for itself, as if its writes were all that its peer's NIC gets.
+ * Demand of small writes on the peers' NICs: the reach of their translation caches. Each queue pair
+ * is counted alone, as if its peer's NIC received no other writes.
  *
  * Context of all: with tracked_qp_life.
  */
@@ -10,10 +10,11 @@
 
 struct weir_path_selector;
 
-/* What a queue pair that will write no more has counted; once. One that has not counted: nothing. */
+/* Adds the counts of a queue pair that will write no more; once. A QP without counts adds nothing.
+ */
 void pressure_add(const struct weir_path_selector *route);
 
-/* What they all have, in one line, if there is anything. */
+/* Prints the sums in one line, if there is anything. */
 void pressure_report(void);
 
 #endif

@@ -25,22 +25,23 @@
 #include "preload/unload/settings.h"
 #include "preload/unload/hooks/tracked_qp.h"
 
-#define WAKE_NS 50000 /* what it costs to be woken */
-#define LOOK_NS 200000 /* awake, it looks at its sockets so often */
-#define TEND_MS 4 /* what asks for no completion is looked after so often */
+#define WAKE_NS 50000 /* cost of a wake-up */
+#define LOOK_NS 200000 /* period of checking the sockets, while awake */
+#define TEND_MS 4 /* period of checking unsignalled writes */
 #define TEND_ON_NS \
-	NS_PER_S /* and so long: to be woken costs who posts more than to look costs us */
-#define BUSY_PERCENT_MAX 50 /* of its time it polls for nothing */
+	NS_PER_S /* and for this long: a wake-up costs the posting thread more than polling costs
+		  * this thread */
+#define BUSY_PERCENT_MAX 50 /* share of its time spent on empty polls */
 
-/* What it sleeps on: the sockets, of which there may be fewer, the bell, the devices. */
+/* Descriptors to sleep on: up to two sockets, the wake-up eventfd, the devices. */
 enum { SOCKETS = 2, BELL = SOCKETS, DEVICES };
 
 /**
- * struct service - the thread's
- * @sockets: for offers; @bell: rung by service_wake()
+ * struct service - the service thread
+ * @sockets: for offers; @bell: eventfd, signalled by service_wake()
  * @seek_ns: when to look for peers
- * @is_tending: looks what becomes of what asks for no completion; @tended_ns: and when last, or
- * first, there was such
+ * @is_tending: checks unsignalled writes; @tended_ns: when last checked, or when the first such
+ *	write came
  */
 static struct service {
 	pid_t pid;
@@ -56,8 +57,8 @@ static struct service {
 } service = { .bell = -1 };
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool was_started; /* or not to be had; with start_lock */
-static bool tends; /* something is to be looked after; atomic */
+static bool was_started; /* or failed to start; with start_lock */
+static bool tends; /* unsignalled writes need checks; atomic */
 
 static uint32_t serve_receivers(void)
 {
@@ -91,7 +92,7 @@ static void arm_receivers(void)
 	}
 }
 
-/* Events only wake us: whatever there is is found by polling. */
+/* Events only wake the thread: polling finds the work. */
 static void take_events(struct unload_device *device)
 {
 	struct pollfd fd = { .events = POLLIN };
@@ -126,7 +127,7 @@ static void poll_sender(struct tracked_qp *w, void *again)
 		*(bool *)again = true;
 }
 
-/* Who posts while it is looked at rings the bell, or finds that it will be looked at again. */
+/* A thread that posts during a check either signals the eventfd, or is seen by the next check. */
 static void poll_senders(void)
 {
 	uint64_t now_ns = clock_ns();
@@ -145,8 +146,8 @@ static void poll_senders(void)
 }
 
 /*
- * Who destroys a QP waits until its peer has copied, and that may be waiting for us to copy: what
- * there is to meet stays where it is until then, and is found again.
+ * A thread that destroys a QP waits for its peer's copies, and the peer may wait for ours. So a QP
+ * with an offer stays in place until then, and is found again.
  */
 static void receive_offers(const struct pollfd *fds)
 {
@@ -167,7 +168,7 @@ static void receive_offers(const struct pollfd *fds)
 	pthread_mutex_unlock(&tracked_qp_life);
 }
 
-/* Looks at everything that has a descriptor, and sleeps until there is something if @may_sleep. */
+/* Serves all descriptors once; with @may_sleep, sleeps until an event. */
 static void serve_once(bool may_sleep)
 {
 	struct pollfd fds[DEVICES + DEVICE_CHANNELS_MAX] = {
@@ -231,7 +232,7 @@ static void retire_receiver(struct tracked_qp *w, void *arg)
 	tracked_qp_retire_rx(w);
 }
 
-/* It may still be posted to. */
+/* The program may still post to the QP. */
 static void add_pressure(struct tracked_qp *w, void *arg)
 {
 	(void)arg;
@@ -241,8 +242,8 @@ static void add_pressure(struct tracked_qp *w, void *arg)
 }
 
 /*
- * A peer may wait for a write to be copied that this program has seen: what ends it may have been
- * that. All are told before one is waited for: those that are gone cost their wait once.
+ * A peer may wait for the copy of a write whose data made this program exit. All peers are told
+ * before waiting for any, so that lost peers cost one wait in total.
  */
 static void at_exit(void)
 {
@@ -281,7 +282,7 @@ static int thread_start(void)
 	return rc;
 }
 
-/* Once: a child's are its parent's. */
+/* Once: the child inherits its parent's fork handler. */
 static int watch_parent(void)
 {
 	static bool is_watched;
@@ -319,7 +320,7 @@ bool service_start(void)
 	return service_is_here();
 }
 
-/* What the sockets are told is told the parent. */
+/* Only closes the descriptors: the parent shares the sockets and their messages. */
 void service_forget(void)
 {
 	int fds[] = { service.sockets.here, service.sockets.hosts, service.bell };
@@ -343,7 +344,7 @@ void service_wake(void)
 	uint64_t one = 1;
 
 	if (write(service.bell, &one, sizeof(one)) < 0)
-		return; /* it is rung already */
+		return; /* already signalled */
 }
 
 void service_poll_tx(void)

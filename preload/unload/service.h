@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The one thread of this library: it looks for peers, answers those that look for us, and copies
- * what they unload. It polls as weir's threads do, adaptively.
+ * The library's only thread: finds peers, answers offers, and copies the peers' unloaded writes.
+ * The thread polls adaptively, like weir's other threads.
  */
 #ifndef WEIR_PRELOAD_UNLOAD_SERVICE_H
 #define WEIR_PRELOAD_UNLOAD_SERVICE_H
 
 #include <stdbool.h>
 
-/* Starts it; once. Context: any. Return: whether it runs. */
+/* Starts the thread; once. Context: any. Return: true if the thread runs. */
 bool service_start(void);
 
-/* There is something to look for. Context: any. */
+/* Wakes the thread to look for peers. Context: any. */
 void service_wake(void);
 
-/* Something was unloaded that asks for no completion: see post_poll(). Context: any. */
+/* An unsignalled write was unloaded: see post_poll(). Context: any. */
 void service_poll_tx(void);
 
-/* Whether this is the process that it runs in: a child of fork() is on its own. Context: any. */
+/* Does the thread run in this process? A child of fork() has no service thread. Context: any. */
 bool service_is_here(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Chunks of one huge page each, never unmapped: reserved ones, or ordinary memory that may become
- * one. A chunk's first piece is its head, so that a piece knows its chunk by its address.
+ * Chunks of one huge page each, never unmapped: reserved huge pages, or ordinary memory that may
+ * become huge. The first piece of a chunk is its head, so the address of a piece leads to the
+ * chunk.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -15,7 +16,7 @@
 #define HUGE (1ul << HUGE_SHIFT)
 #define PIECES (HUGE / SLOT_POOL_BYTES)
 
-/* @free: a stack of the pieces that are, by their numbers; @count of them. */
+/* @free: a stack of the numbers of free pieces, @count of them. */
 struct slot_chunk {
 	struct slot_chunk *next;
 	uint32_t count;
@@ -36,7 +37,7 @@ static void *map(size_t length, int flags)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* A huge page begins at a multiple of its size; what was mapped around it goes back. */
+/* A huge page starts at a multiple of its size; memory mapped around the page is unmapped again. */
 static char *map_aligned(void)
 {
 	char *base = map(2 * HUGE, 0), *at;

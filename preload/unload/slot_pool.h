@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Memory for the buffers that peers unload to: pieces of huge pages when there are any, so that a
- * NIC needs few translations for all of them. Each is registered by itself: it is one QP's alone.
+ * Memory for slot buffers that peers write to: pieces of huge pages if possible, so that a NIC
+ * needs few translations for all buffers. Each piece is registered separately, for one QP.
  *
  * Context of all: any.
  */
@@ -12,7 +12,7 @@
 
 #define SLOT_POOL_BYTES (WIRE_UNLOAD_SLOTS * sizeof(struct wire_unload_slot))
 
-/* Return: zeroed, WIRE_UNLOAD_SLOTS of them, at a multiple of their size; NULL: out of memory. */
+/* Return: WIRE_UNLOAD_SLOTS zeroed slots, aligned to their total size; NULL: out of memory. */
 struct wire_unload_slot *slot_pool_take(void);
 
 /* NULL does nothing. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The device's lock is held from a check to the end of its copy, and where a registration goes:
- * nothing is written after it has gone. The peer can write to the buffer at any time, also while it
- * is read here: the length comes from the device.
+ * The device's lock is held from a check to the end of its copy, and while a registration is
+ * removed, so no copy writes after the removal. The peer can write to the slot buffer at any time,
+ * even during a copy: therefore the length comes from the device's completion.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "preload/unload/hooks/tracked_qp.h"
 
 #define TELL_MAX \
-	(WIRE_UNLOAD_SLOTS / 4) /* writes done that the peer is not told of, while more come */
+	(WIRE_UNLOAD_SLOTS / 4) /* writes done but not reported, while more arrive */
 #define RETURNS_MAX WIRE_UNLOAD_SLOTS
 #define SIGNAL_EVERY (RETURNS_MAX / 4)
 #define WCS 16
@@ -54,11 +54,11 @@ static int parts_make(struct unload_rx *rx)
 	if (!rx->mr || !rx->cq)
 		return -ENOMEM;
 	rx->qp = own_qp_create(pd, rx->cq, rx->cq, &cap);
-	/* A return is taken from nowhere but the work request. */
+	/* A return is always sent inline. */
 	return rx->qp && cap.max_inline_data >= sizeof(uint64_t) ? 0 : -ENOMEM;
 }
 
-/* The peer sends nothing before it has the answer. */
+/* The peer sends nothing before receiving the answer. */
 static int parts_connect(struct unload_rx *rx, const struct qp_path *path, uint32_t psn)
 {
 	int i, rc = own_qp_connect(rx->qp, path, rx->offer.qpn, psn, rx->offer.psn);
@@ -121,7 +121,8 @@ struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_pat
 	return rx;
 }
 
-/* What the map allows, and the program's mappings do, too: else it is refused. */
+/* Copies if both the registrations and the program's mappings allow the write; refuses otherwise.
+ */
 static int copy_slot(struct unload_rx *rx, uint32_t tag, const struct wire_unload_slot *slot,
 		     uint32_t length, uint64_t addr)
 {
@@ -145,7 +146,7 @@ static void slot_received(struct unload_rx *rx, const struct ibv_wc *wc)
 	rx->has_failed |= wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM || recv_post(rx);
 	if (rx->has_failed)
 		return;
-	/* The first one is empty, and only asks. */
+	/* The peer's first message is empty and only asks for a return. */
 	if (!rx->copier.seen && !wc->byte_len) {
 		rx->copier.owes = true;
 		return;
@@ -184,7 +185,7 @@ static void send_return(struct unload_rx *rx, uint8_t pause_ms, bool is_last)
 	rx->has_failed |= rx->device->ops.post_send(rx->qp, &wr, &bad) != 0;
 }
 
-/* For how long the peer is to unload nothing. */
+/* How long the peer should pause unloading. */
 static uint8_t pause_ms(struct weir_cpu_budget *ceiling)
 {
 	uint8_t ms = weir_cpu_budget_pause_ms(ceiling, clock_cpu_ns(), clock_ns());
@@ -194,7 +195,7 @@ static uint8_t pause_ms(struct weir_cpu_budget *ceiling)
 	return ms;
 }
 
-/* @more: further slots are there already. */
+/* @more: further slots have already arrived. */
 static void send_due_return(struct unload_rx *rx, struct weir_cpu_budget *ceiling, bool more)
 {
 	if (!rx->has_failed && rx->returns < RETURNS_MAX &&
@@ -214,7 +215,7 @@ static void wr_completed(struct unload_rx *rx, const struct ibv_wc *wc)
 		rx->has_ended = true;
 }
 
-/* A QP that has fallen into an error by itself takes nothing any more. */
+/* A QP that has failed by itself accepts nothing more. */
 static void refuse_if_ended(struct unload_rx *rx)
 {
 	uint64_t now_ns = clock_ns();
@@ -235,7 +236,8 @@ uint32_t unload_rx_serve(struct unload_rx *rx, struct weir_cpu_budget *ceiling)
 		refuse_if_ended(rx);
 	for (i = 0; i < n; i++)
 		wr_completed(rx, &wcs[i]);
-	/* Of as many as were asked for some may have been returns: the last news may be old by now. */
+	/* Some completions of a full batch may have been returns, so the peer's news may be old:
+	 * send again. */
 	send_due_return(rx, ceiling, n == WCS);
 	return n > 0 ? (uint32_t)n : 0;
 }
@@ -261,7 +263,7 @@ bool unload_rx_is_over(const struct unload_rx *rx)
 	return rx->is_ending && (rx->has_ended || rx->has_failed);
 }
 
-/* Who ends must not take along what a peer waits for. */
+/* An exiting process must not lose copies that a peer waits for. */
 void unload_rx_close(struct unload_rx *rx, uint64_t until_ns)
 {
 	struct unload_rx **at;

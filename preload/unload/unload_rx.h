@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The target's end of one direction: the buffer that a peer writes to, and the returns. See
+ * The target's end of one direction: the slot buffer that a peer writes to, and the returns. See
  * core/unload/unload_rx.h and wire/unload.h.
  *
  * Context of all: with device.lock.
@@ -19,24 +19,26 @@
 #include "wire/unload.h"
 
 #define UNLOAD_RX_LAST_NS \
-	(100 * NS_PER_MS) /* for the last return: a peer that lives takes no part */
+	(100 * NS_PER_MS) /* limit for the last return; a live peer needs no action of its program
+			   */
 
 struct unload_device;
 struct qp_path;
 struct tracked_qp;
 
 /**
- * struct unload_rx - one
- * @next: of the device's
- * @device: where it is
- * @offer: what it was made for
- * @answer: what the peer was told
- * @qp, @cq, @mr, @slots: its own
- * @program: the program's QP; @pd: the handle of its PD; @asked_ns: when its state was asked for
- * @copier: what is copied, and told
- * @has_failed: it has no peer any more
- * @is_ending: the last return is out; @has_ended: it has arrived
- * @returns: under way, or not known to have arrived; @unsignalled: of them, the last
+ * struct unload_rx - one target end
+ * @next: in the device's list
+ * @device: the device
+ * @offer: the peer's offer
+ * @answer: our answer to @offer
+ * @qp, @cq, @mr, @slots: of this end
+ * @program: the program's QP; @pd: handle of its PD; @asked_ns: when its state was last queried
+ * @copier: state of copies and reports
+ * @has_failed: the connection to the peer is lost
+ * @is_ending: the last return is in flight; @has_ended: the last return has arrived
+ * @returns: in flight, or not known to have arrived; @unsignalled: how many of the latest have no
+ *	completion
  */
 struct unload_rx {
 	struct unload_rx *next;
@@ -59,32 +61,32 @@ struct unload_rx {
 };
 
 /**
- * unload_rx_open() - be ready for what a peer unloads
+ * unload_rx_open() - prepare for a peer's unloaded writes
  * @w: the program's QP
- * @path: where that leads to
- * @offer: kept as a copy
+ * @path: path of that QP
+ * @offer: copied
  *
- * Return: it, its answer filled in; NULL: not possible now.
+ * Return: the new end, with its answer filled in; NULL: not possible now.
  */
 struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_path *path,
 				 const struct wire_discovery_offer *offer);
 
 /*
- * Nothing more is copied, and the peer is told so: once it knows, or cannot, the service thread
- * frees it. Who calls rings that thread's bell. NULL does nothing.
+ * Ends copying and tells the peer. The service thread frees @rx once the peer knows or is gone; the
+ * caller wakes the service thread. NULL does nothing.
  */
 void unload_rx_retire(struct unload_rx *rx);
 
-/* It is retired, and nobody waits for it any more. */
+/* Is @rx retired, and has the peer been told? */
 bool unload_rx_is_over(const struct unload_rx *rx);
 
-/* Retires it, waits until @until_ns at most for the peer to know, and frees it. */
+/* Retires @rx, waits until @until_ns at most for the peer to know, and frees @rx. */
 void unload_rx_close(struct unload_rx *rx, uint64_t until_ns);
 
-/* Copies what has come, and tells the peer. Return: how many. */
+/* Copies arrived writes, and tells the peer. Return: how many. */
 uint32_t unload_rx_serve(struct unload_rx *rx, struct weir_cpu_budget *ceiling);
 
-/* What comes from now on raises an event. */
+/* Makes the next arrival raise an event. */
 void unload_rx_arm(struct unload_rx *rx);
 
 #endif

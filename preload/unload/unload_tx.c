@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who waits for a return looks at a word of its own memory; now and then it looks whether its QP
- * still lives, and, when nothing moves, sends an empty write, for only who sends learns of a peer's
+ * A thread that waits for a return polls a word of its own memory. Now and then the thread checks
+ * its QP, and without progress sends an empty write, because only a sender learns of a peer's
  * death.
  */
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@
 #define SENDS \
 	(2 * WIRE_UNLOAD_SLOTS + PROBES) /* in the send queue; half of the writes may be done */
 #define SIGNAL_EVERY (WIRE_UNLOAD_SLOTS / 4)
-#define SPINS 1000 /* before others are given a turn */
+#define SPINS 1000 /* before yielding the CPU */
 #define PROBE_NS (100 * NS_PER_MS)
 #define TAKE_BACK_NS (5 * NS_PER_S)
 
@@ -59,7 +59,7 @@ static int qp_make(struct unload_tx *tx, struct ibv_pd *pd)
 		return -errno;
 	tx->qp = own_qp_create(pd, tx->cq, tx->cq, &cap);
 	tx->inline_max = cap.max_inline_data;
-	/* What is taken back is taken from nowhere but the work request. */
+	/* The overwrite of a slot is always sent inline. */
 	return tx->qp && cap.max_inline_data >= sizeof(uint64_t) ? 0 : -ENOMEM;
 }
 
@@ -108,7 +108,7 @@ void unload_tx_free(struct unload_tx *tx)
 	free(tx);
 }
 
-/* What has left the send queue. A failure of any means that the QP has ended. */
+/* Takes completions of the send queue. Any failure means that the QP has ended. */
 static void reap_completions(struct unload_tx *tx)
 {
 	struct ibv_wc wc;
@@ -177,7 +177,8 @@ int unload_tx_put(struct unload_tx *tx, uint64_t remote, const struct ibv_sge *d
 	return 0;
 }
 
-/* Of no bytes, so that no region is asked for. @opcode: a write, with the immediate 0 or without. */
+/* Posts a zero-length write, which needs no region. @opcode: a write, with the immediate 0 or
+ * without. */
 static void post_empty(struct unload_tx *tx, enum ibv_wr_opcode opcode)
 {
 	struct ibv_send_wr wr = {
@@ -191,7 +192,7 @@ static void post_empty(struct unload_tx *tx, enum ibv_wr_opcode opcode)
 		post_wr(tx, &wr);
 }
 
-/* Whether something came that was not there before. */
+/* Returns true if a new return has arrived. */
 static bool read_return(struct unload_tx *tx, uint8_t *pause_ms)
 {
 	uint64_t told = __atomic_load_n(&tx->memory->told, __ATOMIC_ACQUIRE);
@@ -202,7 +203,7 @@ static bool read_return(struct unload_tx *tx, uint8_t *pause_ms)
 	RETURN_FOUND();
 	tx->told = told;
 	tx->is_still = false;
-	/* More than there are is nothing that a target may say. */
+	/* A target cannot have done more writes than are open. */
 	if ((uint16_t)(r.done - tx->done) > unload_tx_outstanding(tx)) {
 		tx->has_failed = true;
 		return true;
@@ -245,8 +246,8 @@ int unload_tx_check_ready(struct unload_tx *tx)
 }
 
 /*
- * A peer that was only stopped must not copy later what has failed by then. Its buffer is written
- * to without it: no slot leads anywhere any more once that is done.
+ * A peer that was only stopped must not copy writes later that have failed by then. RDMA writes
+ * reach the peer's slot buffer without the peer's CPU, and make every slot address invalid.
  */
 static void take_unsent_back(struct unload_tx *tx)
 {
@@ -293,7 +294,7 @@ static void wait_for_return(struct unload_tx *tx, uint16_t open_max, uint8_t *pa
 		sched_yield();
 		poll_return(tx, clock_ns(), pause_ms);
 	}
-	/* What was copied before the end counts. */
+	/* Copies made before the end count. */
 	read_return(tx, pause_ms);
 }
 
@@ -305,7 +306,7 @@ int unload_tx_wait(struct unload_tx *tx, uint16_t open_max, uint8_t *pause_ms)
 		read_return(tx, pause_ms);
 	if (!has_at_most(tx, open_max))
 		wait_for_return(tx, open_max, pause_ms);
-	/* A peer that has ended may have copied all before. */
+	/* A peer that has ended may have copied all writes before. */
 	if (!unload_tx_outstanding(tx) ||
 	    (unload_tx_outstanding(tx) <= open_max && !tx->is_refused))
 		return 0;

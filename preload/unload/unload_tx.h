@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The initiator's end of one direction: writes go into the slots of the target's buffer, and are
- * done when a return says so, which the target writes into our memory. See wire/unload.h and
+ * The initiator's end of one direction. Writes go into the slots of the target's buffer, and are
+ * done when the target reports so by a return, an RDMA write to our memory. See wire/unload.h and
  * wire/discovery.h.
  *
- * What is in a slot here stays there until it is done: what the target refuses is given to the
- * device, which is then the judge.
+ * A local slot keeps its data until the write is done. If the target refuses a write, the device
+ * gets the write and decides.
  *
- * Context of all: with watched.post, unless noted.
+ * Context of all: with tracked_qp.post, unless noted.
  */
 #ifndef WEIR_PRELOAD_UNLOAD_UNLOAD_TX_H
 #define WEIR_PRELOAD_UNLOAD_UNLOAD_TX_H
@@ -24,7 +24,7 @@
 struct unload_device;
 struct tracked_qp;
 
-/* What the device must know if it is given a write after all. */
+/* What the device needs to repeat a write. */
 struct staged_write {
 	uint64_t wr_id;
 	uint32_t rkey;
@@ -33,9 +33,9 @@ struct staged_write {
 };
 
 /**
- * struct unload_tx_memory - what the device reads and writes
- * @slots: ours, each until the target's is done
- * @told: the last return; the target's device writes it
+ * struct unload_tx_memory - memory that the device reads and writes
+ * @slots: local slots, each kept until the target's slot is done
+ * @told: the last return, written by the target's device
  */
 struct unload_tx_memory {
 	struct wire_unload_slot slots[WIRE_UNLOAD_SLOTS];
@@ -43,21 +43,22 @@ struct unload_tx_memory {
 };
 
 /**
- * struct unload_tx - one
- * @device: where it is
- * @qp, @cq, @mr, @memory: its own
- * @repeat_mr: over @memory's slots, for the program's QP, which may read there and no more
+ * struct unload_tx - one initiator end
+ * @device: the device
+ * @qp, @cq, @mr, @memory: of this end
+ * @repeat_mr: over @memory's slots, read-only, for the program's QP
  * @inline_max: bytes that @qp takes inline
  * @nonce, @psn: of our offer
  * @buffer, @rkey: the target's
- * @next: the slot that is written next, modulo 2^16; @done: as far as we were told
- * @told: when we looked last
- * @is_refused: none from @done on has been copied, nor will be
- * @has_failed: which of them were is not known
- * @patience_ns: for so long nothing need move
- * @is_still: some are open, and no return has come, whoever looked, since @moved_ns
- * @moved_ns, @probed_ns: when something moved last, and an empty write went
- * @queued: in the send queue, or not known to have left it; @unsignalled: of them, the last
+ * @next: the next slot to write, modulo 2^16; @done: up to here the target has reported
+ * @told: the last return read
+ * @is_refused: the target has copied nothing from @done on, and never will
+ * @has_failed: how much the target has copied is unknown
+ * @patience_ns: longest time without progress
+ * @is_still: writes are open, and no poll has found a return since @moved_ns
+ * @moved_ns, @probed_ns: time of the last progress, and of the last empty write
+ * @queued: WRs in the send queue, or not known to have left; @unsignalled: how many of the latest
+ *	have no completion
  */
 struct unload_tx {
 	struct unload_device *device;
@@ -85,52 +86,52 @@ struct unload_tx {
 	uint32_t unsignalled;
 };
 
-/* Makes what an offer describes. Context: the service thread. Return: it, or NULL. */
+/* Makes the objects of an offer. Context: the service thread. Return: the new end, or NULL. */
 struct unload_tx *unload_tx_create(const struct tracked_qp *w);
 
 /*
- * Connects it as its answer says, and asks for a first return. Context: the service thread. Return:
- * 0 or an errno.
+ * Connects @tx as the answer says, and asks for a first return. Context: the service thread.
+ * Return: 0 or an errno.
  */
 int unload_tx_connect(struct unload_tx *tx, const struct tracked_qp *w,
 		      const struct wire_discovery_offer *answer);
 
 /*
- * Whether the first return has come. Nothing is put before. Context: the service thread. Return: 0;
- * -EAGAIN not yet; -EIO it will not.
+ * Has the first return arrived? No write is put before. Context: the service thread. Return: 0;
+ * -EAGAIN not yet; -EIO the connection has failed.
  */
 int unload_tx_check_ready(struct unload_tx *tx);
 
-/* The QP and all else goes. NULL does nothing. */
+/* Frees the QP and all other objects. NULL does nothing. */
 void unload_tx_free(struct unload_tx *tx);
 
-/* How many are not done. */
+/* Writes not done. */
 static inline uint16_t unload_tx_outstanding(const struct unload_tx *tx)
 {
 	return (uint16_t)(tx->next - tx->done);
 }
 
 /*
- * unload_tx_put() - a write goes into the next slot, for which there is room
- * @data: its bytes, staged->length of them, at most UNLOAD_TX_DATA_MAX
+ * unload_tx_put() - put a write into the next slot, which must be free
+ * @data: staged->length bytes, at most UNLOAD_TX_DATA_MAX
  *
- * Return: 0; or it is as if it had not been called: the tx has failed.
+ * Return: 0; or an errno without any effect: @tx has failed.
  */
 int unload_tx_put(struct unload_tx *tx, uint64_t remote, const struct ibv_sge *data, int nr_data,
 		  const struct staged_write *staged);
 
 /*
- * unload_tx_wait() - wait until at most @open_max are not done
- * @pause_ms: for so long the target wants no more; written if it says so
+ * unload_tx_wait() - wait until at most @open_max writes are not done
+ * @pause_ms: set if the target asks for a pause
  *
- * Return: 0; -EREMOTE the target refuses; -EIO the tx has failed, or the target has not answered
- * for a long time.
+ * Return: 0; -EREMOTE the target refuses; -EIO @tx has failed, or the target has not answered for a
+ * long time.
  */
 int unload_tx_wait(struct unload_tx *tx, uint16_t open_max, uint8_t *pause_ms);
 
 /*
- * The same for who comes again rather than wait. Return: whether to come again; if not, unload_tx_wait()
- * for all is over at once.
+ * unload_tx_wait() without waiting. Return: true: call again; false: unload_tx_wait() for all
+ * writes would return at once.
  */
 bool unload_tx_poll(struct unload_tx *tx, uint64_t now_ns, uint8_t *pause_ms);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Each end looks for the other when it is ready, so the later one is heard at once by an earlier
- * one, which need not ask often until then.
+ * Each end sends offers once its QP is ready. The earlier end hears the later end's first offer at
+ * once, so the earlier end may offer less and less often.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,8 +19,8 @@
 #include "preload/unload/hooks/tracked_qp.h"
 
 #define SEEK_WAIT_NS (5 * NS_PER_MS) /* for an answer to the first offer; then */
-#define SEEK_WAIT_GROWS 4 /* times as long: eight are sent in all */
-#define SEEK_NS (30 * NS_PER_S) /* in all: busy or not, who runs under weir is heard by then */
+#define SEEK_WAIT_GROWS 4 /* times as long: eight offers in all */
+#define SEEK_NS (30 * NS_PER_S) /* in all: every process under weir has answered by then */
 #define HEAR_WAIT_NS (NS_PER_MS / 4) /* for the first return; then twice as long */
 
 int discovery_open(struct discovery_sockets *sockets)
@@ -43,8 +43,8 @@ static bool is_own_gid(struct ibv_context *context, uint8_t port, const union ib
 }
 
 /*
- * Where the peer is: a GID is an address, but for those that no host routes. One of ours is here,
- * at whichever device.
+ * Where the peer is. A GID is an IP address, except for GIDs that no host routes. A GID of this
+ * host, on any device, means a local peer.
  */
 struct peer_address {
 	struct in6_addr ip;
@@ -63,7 +63,7 @@ static struct peer_address address_of(const struct tracked_qp *w, const struct q
 	return place;
 }
 
-/* Whether what came from there can be the peer's. */
+/* Can a datagram from @from be the peer's? */
 static bool is_from_peer(const struct offer_address *from, const struct peer_address *peer)
 {
 	return peer->is_here ? offer_socket_is_local(from) : offer_socket_is_from(from, &peer->ip);
@@ -111,7 +111,7 @@ static struct wire_discovery_offer offer_of(const struct tracked_qp *w, const st
 	return offer;
 }
 
-/* Return: why it cannot be; or NULL. */
+/* Return: the reason against an offer; or NULL. */
 static const char *offer_send(const struct discovery_sockets *sockets, struct tracked_qp *w)
 {
 	struct wire_discovery_offer offer;
@@ -133,7 +133,7 @@ static const char *offer_send(const struct discovery_sockets *sockets, struct tr
 		return "its peer is on another host, and there is no --key, or no UDP port is free";
 	if (!offer_socket_reaches(&to.ip))
 		return "its peer's GID is no address";
-	/* The peer takes it from this address only. */
+	/* The peer accepts the offer from this address only. */
 	memcpy(&own, path.own.raw, sizeof(own));
 	offer_socket_send_host(sockets->hosts, &offer, &to.ip, &own);
 	return NULL;
@@ -181,7 +181,7 @@ static void seek_again(struct tracked_qp *w, const struct discovery_sockets *soc
 		schedule_seek(w, now_ns, SEEK_WAIT_GROWS);
 }
 
-/* Until the first return nothing of the program's is at stake. */
+/* No write of the program depends on the peer before the first return. */
 static void check_first_return(struct tracked_qp *w, uint64_t now_ns)
 {
 	struct unload_tx *tx = w->tx_sought;
@@ -228,7 +228,7 @@ bool discovery_want(struct tracked_qp *w)
 	return true;
 }
 
-/* The program's QP that an offer means, if it is connected to the asker's. */
+/* The program's QP that an offer names, if connected to the offering QP. */
 struct offer_match {
 	const struct wire_discovery_offer *offer;
 	struct tracked_qp *w;
@@ -253,15 +253,15 @@ static bool may_be_written(const struct offer_match *m)
 	return m->path.attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE;
 }
 
-/* Neither its peer nor who pretends to be it may take the place of one that works. */
+/* Neither the peer nor an impostor may replace a working receiver. */
 static bool is_over(const struct unload_rx *rx)
 {
 	return rx->has_failed || rx->copier.is_refused;
 }
 
 /*
- * A peer that asks anew has forgotten what it had: QPs are reused. Until ours has begun anew, too,
- * it gets no answer, and asks again. Return: whether it gets one.
+ * A peer that offers again has lost its state, since QPs are reused. The peer gets no answer, and
+ * offers again, until this end has started over, too. Return: true if the peer gets an answer.
  */
 static bool answer_offer(const struct offer_match *m)
 {
@@ -280,7 +280,7 @@ static bool answer_offer(const struct offer_match *m)
 	return has_answer;
 }
 
-/* Whether it is from the QP's peer. */
+/* Does the offer come from the QP's peer? */
 static bool is_proven(const struct tracked_qp *w, const struct qp_path *path, bool is_asker,
 		      const struct wire_discovery_offer *offer, const struct offer_address *from)
 {
@@ -301,12 +301,12 @@ static void answer_send(int fd, const struct offer_match *m, const struct offer_
 	else
 		answer.type = WIRE_DISCOVERY_REFUSED;
 	proof_seal(&answer, &secret);
-	/* The asker takes it from the peer's GID only. */
+	/* The offering end accepts the answer from the peer's GID only. */
 	memcpy(&own, m->path.own.raw, sizeof(own));
 	offer_socket_answer(fd, &answer, to, &own);
 }
 
-/* Who looks for us is there to be found. */
+/* A peer that sends offers can answer an offer: send ours soon. */
 static bool seek_soon(struct tracked_qp *w)
 {
 	if (w->seek != SEEK_OUT || w->seek_wait_ns <= SEEK_WAIT_GROWS * SEEK_WAIT_NS)
@@ -340,7 +340,7 @@ static void answer_taken(struct tracked_qp *w, const struct wire_discovery_offer
 	w->seek_wait_ns = HEAR_WAIT_NS;
 }
 
-/* What came, and the QP that it is for. */
+/* An answer, and the QP that it names. */
 struct answer_match {
 	const struct wire_discovery_offer *answer;
 	const struct offer_address *from;

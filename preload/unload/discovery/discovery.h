@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How QPs find each other: offers out, offers in, and their answers. See wire/discovery.h.
+ * How QPs find each other: offers, and answers to offers. See wire/discovery.h.
  *
  * Context of all: with tracked_qp_life; in the service thread, unless noted.
  */
@@ -13,31 +13,31 @@
 struct tracked_qp;
 
 /**
- * struct discovery_sockets - where others find us, and we them
- * @here: those of this user on this host
- * @hosts: those on others, where there is a key; -1: none are looked for
+ * struct discovery_sockets - sockets for offers and answers
+ * @here: for processes of this user on this host
+ * @hosts: for other hosts, if there is a key; -1: no discovery between hosts
  */
 struct discovery_sockets {
 	int here;
 	int hosts;
 };
 
-/* Return: 0; -EADDRNOTAVAIL no place is free, nothing can be unloaded. */
+/* Return: 0; -EADDRNOTAVAIL no address is free, nothing can be unloaded. */
 int discovery_open(struct discovery_sockets *sockets);
 
-/* A datagram is waiting at one of them. Return: whether there is something to look for now. */
+/* A datagram waits at @fd. Return: true if discovery_run() has work now. */
 bool discovery_receive(int fd);
 
 /*
- * The peer of a QP is to be looked for, if it has not been. Context: any. Return: whether it is
- * new.
+ * Starts the search for a QP's peer, unless already started. Context: any. Return: true if started
+ * now.
  */
 bool discovery_want(struct tracked_qp *w);
 
-/* It is not looked for any more, until it is wanted anew. Context: any. */
+/* Ends the search, until discovery_want(). Context: any. */
 void discovery_stop(struct tracked_qp *w);
 
-/* Sends what is due. Return: when to come again, ns; UINT64_MAX: no need. */
+/* Sends due offers. Return: when to call again, ns; UINT64_MAX: no need. */
 uint64_t discovery_run(const struct discovery_sockets *sockets, uint64_t now_ns);
 
 #endif

@@ -41,7 +41,7 @@ static int socket_make(int family)
 	return socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* Return: @fd, at one that is free; -1: there is none, and @fd is closed. */
+/* Return: @fd, bound to a free address; -1: no address is free, and @fd is closed. */
 static int bind_any(int fd, bool is_here)
 {
 	int i, count = is_here ? WIRE_DISCOVERY_NAMES : WIRE_DISCOVERY_PORTS;
@@ -57,7 +57,7 @@ static int bind_any(int fd, bool is_here)
 	return -1;
 }
 
-/* The kernel says whose each datagram is, from the first one on. */
+/* The kernel attaches the sender's credentials from the first datagram on. */
 int offer_socket_open_local(void)
 {
 	int one = 1, fd = socket_make(AF_UNIX);
@@ -132,7 +132,7 @@ static void source_set(struct msghdr *message, union source_cmsg *source,
 	message->msg_controllen = CMSG_SPACE(size);
 }
 
-/* To another host, and from the address that it expects. */
+/* Sends to another host, from the address that the receiver expects. */
 static void send_from(int fd, const struct wire_discovery_offer *offer,
 		      const struct offer_address *to, const struct in6_addr *from)
 {
@@ -178,7 +178,7 @@ union sender_cmsg {
 	char room[CMSG_SPACE(sizeof(struct ucred))];
 };
 
-/* Who a Unix socket's datagram is from, as the kernel says. */
+/* Checks the sender of a Unix datagram by the kernel's credentials. */
 static bool is_own_user(struct msghdr *message)
 {
 	const struct cmsghdr *head = CMSG_FIRSTHDR(message);
@@ -203,7 +203,7 @@ int offer_socket_receive(int fd, struct wire_discovery_offer *offer, struct offe
 				  .msg_controllen = sizeof(sender) };
 	ssize_t n;
 
-	from->any.sa_family = AF_UNSPEC; /* who has no name does not say */
+	from->any.sa_family = AF_UNSPEC; /* a sender without a name leaves this unset */
 	n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
 	from->size = message.msg_namelen;
 	if (n < 0 || wire_discovery_offer_decode(bytes, (size_t)n, offer))

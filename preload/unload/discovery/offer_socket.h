@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The sockets that offers go through: a Unix one on this host, a UDP one between hosts. An IP
- * address is given as in a GID: an IPv4 one mapped.
+ * The sockets for offers: a Unix socket on this host, a UDP socket between hosts. An IP address has
+ * the form of a GID: IPv4 addresses are mapped.
  *
  * Context of all: with tracked_qp_life.
  */
@@ -24,39 +24,40 @@ struct offer_address {
 	socklen_t size;
 };
 
-/* At the first of the user's names that is free. Return: it, or -1. */
+/* Opens a socket at the user's first free name. Return: the socket, or -1. */
 int offer_socket_open_local(void);
 
-/* At the first of the ports that is free; of IPv4 alone where there is no IPv6. Return: it, or -1. */
+/* Opens a socket at the first free port; IPv4 only on a host without IPv6. Return: the socket, or
+ * -1. */
 int offer_socket_open_hosts(void);
 
-/* Whether there is a way to it from here. */
+/* Is there a route to @ip from this host? */
 bool offer_socket_reaches(const struct in6_addr *ip);
 
-/* Whether it is an address of this host, of whatever interface. */
+/* Is @ip an address of any interface of this host? */
 bool offer_socket_is_own(const struct in6_addr *ip);
 
-/* To all of this user's on this host. One that is lost is as one that nobody answers. */
+/* Sends to all processes of this user on this host. A lost offer is like one without an answer. */
 void offer_socket_send_local(int fd, const struct wire_discovery_offer *offer);
 
-/* To each of the ports of @to, from the address @from. */
+/* Sends to each port of @to, from the address @from. */
 void offer_socket_send_host(int fd, const struct wire_discovery_offer *offer,
 			    const struct in6_addr *to, const struct in6_addr *from);
 
 /*
- * Return: 0, what came and whence: from another host, or from this user here; -EPROTO it is nothing
- * of ours; -EPERM it is another user's.
+ * Return: 0, with the offer and its sender, on another host or of this user here; -EPROTO not an
+ * offer; -EPERM sent by another user.
  */
 int offer_socket_receive(int fd, struct wire_discovery_offer *offer, struct offer_address *from);
 
-/* Back to where one came from; to another host from the address @from. */
+/* Answers the sender of an offer; to another host from the address @from. */
 void offer_socket_answer(int fd, const struct wire_discovery_offer *answer,
 			 const struct offer_address *to, const struct in6_addr *from);
 
-/* Whether it came through this host's Unix socket. */
+/* Did the offer arrive through this host's Unix socket? */
 bool offer_socket_is_local(const struct offer_address *from);
 
-/* Whether it is of that host. */
+/* Did the offer come from the host @ip? */
 bool offer_socket_is_from(const struct offer_address *from, const struct in6_addr *ip);
 
 #endif

@@ -6,7 +6,7 @@
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/hooks/next.h"
 
-#define TIMEOUT 14 /* 67 ms a try, where the program's own QP says nothing */
+#define TIMEOUT 14 /* 67 ms per attempt, if the program's own QP has no timeout */
 #define RETRIES 7
 
 int qp_path_query(struct ibv_qp *qp, struct qp_path *path)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * That an offer or an answer is from the owner of the other QP: it is under the user's key, and
- * over what only the two ends of the program's connection know. See wire/discovery.h.
+ * Proves that an offer or answer comes from the owner of the other QP. The MAC uses the user's key,
+ * and covers values known only to the two ends of the program's connection. See wire/discovery.h.
  */
 #ifndef WEIR_PRELOAD_UNLOAD_DISCOVERY_PROOF_H
 #define WEIR_PRELOAD_UNLOAD_DISCOVERY_PROOF_H
@@ -10,16 +10,16 @@
 
 #include "wire/discovery.h"
 
-/* Loads the key that the user has given, if any, or says why it does not. Once, before all else. */
+/* Loads the user's key, if given, or prints a reason for failure. Once, before any other call. */
 void proof_init(void);
 
-/* Whether there is a key: without one nobody of another host is believed. Context: any. */
+/* Is there a key? Without a key no other host is trusted. Context: any. */
 bool proof_has_key(void);
 
-/* All of @offer but its MAC is filled in. Context: any. */
+/* Computes the MAC of @offer; all other fields are filled in. Context: any. */
 void proof_seal(struct wire_discovery_offer *offer, const struct wire_discovery_secret *secret);
 
-/* Context: any. */
+/* Verifies the MAC of @offer. Context: any. */
 bool proof_holds(const struct wire_discovery_offer *offer,
 		 const struct wire_discovery_secret *secret);
 

@@ -9,8 +9,8 @@
 #include "preload/unload/diag.h"
 
 static struct unload_device *devices;
-static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER; /* who adds one */
-static int channels; /* of all devices; atomic */
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER; /* for additions */
+static int channels; /* over all devices; atomic */
 
 struct unload_device *device_first(void)
 {
@@ -163,7 +163,7 @@ bool device_may_read(struct unload_device *device, const struct ibv_pd *pd,
 	return !rc;
 }
 
-/* It, and what is made from now on, is the device's alone. */
+/* Returns the channel; the device's own functions handle its CQs from now on. */
 static void return_channel(struct unload_device *device)
 {
 	struct verbs_context *extended = verbs_get_ctx(device->context);

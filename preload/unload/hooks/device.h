@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A device that the program has opened: the functions that were in its table before ours, and what
- * is registered there. Never freed: a context that comes again at the same address gets it again.
+ * A device opened by the program: the original functions of its table, and its memory
+ * registrations. Never freed: a new context at the same address reuses the record.
  */
 #ifndef WEIR_PRELOAD_UNLOAD_HOOKS_DEVICE_H
 #define WEIR_PRELOAD_UNLOAD_HOOKS_DEVICE_H
@@ -12,26 +12,26 @@
 
 #include "core/unload/umtt.h"
 
-#define DEVICE_MRS_MAX 8192 /* a table's; three in four may be in use */
-#define DEVICE_CHANNELS_MAX 14 /* of all devices: who has none beyond that copies for nobody */
+#define DEVICE_MRS_MAX 8192 /* table size; three quarters may be used */
+#define DEVICE_CHANNELS_MAX 14 /* over all devices; a device without a channel copies for no peer */
 
 struct unload_rx;
 
 /**
  * struct unload_device - one context
- * @next: of all; set once
+ * @next: in the list of all; set once
  * @context: the program's, or NULL: closed
- * @ops: its functions
- * @create_qp_ex, @create_cq_ex: the same, or NULL
- * @lock: held from a check to the end of its copy, and when a registration goes; guards what
- * follows
- * @remote: what peers may write, by rkey; the owner is the PD's handle
- * @receivers: that peers unload to
- * @channel: raises the events of their CQs; NULL until there is one
- * @pd: of all that is ours: no QP of the program's reaches it; NULL until there is one
- * @is_full: so much is registered that not all of it is known; atomic
+ * @ops: its original functions
+ * @create_qp_ex, @create_cq_ex: likewise, or NULL
+ * @lock: held from a check to the end of its copy, and while a registration is removed; guards the
+ *	members below
+ * @remote: memory that peers may write, by rkey; the owner is the PD's handle
+ * @receivers: receivers for peers' unloaded writes
+ * @channel: for events of the receivers' CQs; NULL until needed
+ * @pd: for weir's own objects, out of reach of the program's QPs; NULL until needed
+ * @is_full: not all registrations fit the table; atomic
  * @local_lock: guards @local
- * @local: where writes may come from, by lkey
+ * @local: source memory of writes, by lkey
  */
 struct unload_device {
 	struct unload_device *next;
@@ -54,38 +54,38 @@ struct unload_device {
  * device_open() - the program has opened a context
  *
  * Context: any.
- * Return: it, its table still the program's; NULL: out of memory.
+ * Return: the device, its table still unchanged; NULL: out of memory.
  */
 struct unload_device *device_open(struct ibv_context *context);
 
-/* Has a channel from now on, for the service thread to sleep on. Context: with lock. Return: so. */
+/* Makes a channel for the service thread to sleep on. Context: with lock. Return: success. */
 bool device_open_channel(struct unload_device *device);
 
-/* What is ours is made in it. Context: with lock. Return: it, or NULL. */
+/* The PD for weir's own objects. Context: with lock. Return: the PD, or NULL. */
 struct ibv_pd *device_pd(struct unload_device *device);
 
-/* All that are left; waits until @until_ns at most for peers to know. */
+/* Closes all remaining receivers; waits until @until_ns at most for peers to know. */
 void device_close_receivers(struct unload_device *device, uint64_t until_ns);
 
-/* It is about to close it: its QPs and rings are gone. */
+/* The program is about to close the context: QPs and slot buffers are gone. */
 void device_close(struct unload_device *device);
 
-/* The one of a context, or NULL. */
+/* The device of a context, or NULL. */
 struct unload_device *device_of(const struct ibv_context *context);
 
-/* The first of all; the others by next. */
+/* The first device; follow next for the others. */
 struct unload_device *device_first(void);
 
 /*
- * Something was registered with @access: remembered if a CPU reaches it at the same addresses, and
- * all of it is there: registered on demand, it need not be mapped.
+ * Records a registration with @access, if a CPU can reach all of its memory at the same addresses.
+ * On-demand memory need not be mapped and is not recorded.
  */
 void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int access);
 
-/* It is about to go. When this returns nobody writes there, and nobody will. */
+/* A registration is about to end. After this call no copy writes there. */
 void device_deregister(const struct ibv_mr *mr);
 
-/* Whether a QP of @pd may read its own memory there by itself. */
+/* May a QP of @pd read this local memory? */
 bool device_may_read(struct unload_device *device, const struct ibv_pd *pd,
 		     const struct ibv_sge *sge);
 

@@ -21,7 +21,7 @@ bool eligible_may_be_copied(const struct tracked_qp *w, const struct ibv_send_wr
 	return true;
 }
 
-/* What is inline the CPU reads, whichever way it goes. */
+/* The CPU reads inline data on either path. */
 bool eligible_is_readable(const struct ibv_send_wr *wr)
 {
 	int i;

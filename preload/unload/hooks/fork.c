@@ -3,7 +3,7 @@
 
 #include "preload/unload/hooks/fork.h"
 
-/* In this order: a device's functions lead to all that comes after. */
+/* In this order: a device's functions lead to all later state. */
 static void reset_in_child(void)
 {
 	device_forget();

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the child of a fork has is a copy of its parent's memory, in whatever state its threads had
- * it, with its locks in whatever hands, and one thread. So it forgets all, and begins as a new
- * program does when it opens a device. What it does to its parent's objects, which it should not,
- * goes to the device.
+ * The child of a fork has one thread and a copy of its parent's memory, in any state, with locks
+ * held by threads that do not exist. So the child forgets all state, and starts like a new program
+ * when it opens a device. Calls on the parent's objects, which a child should not make, go to the
+ * device.
  */
 #ifndef WEIR_PRELOAD_UNLOAD_HOOKS_FORK_H
 #define WEIR_PRELOAD_UNLOAD_HOOKS_FORK_H
 
-/* From now on. Return: 0 or an errno. */
+/* Installs the fork handler. Return: 0 or an errno. */
 int fork_register(void);
 
-/* Each by its file; the child's one thread. */
+/* Each file forgets its own state; runs in the child's only thread. */
 void device_forget(void);
 void tracked_qp_forget(void);
 void slot_pool_forget(void);

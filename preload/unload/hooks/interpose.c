@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What stands in for libibverbs' own functions: where the program gets hold of a device, makes,
- * changes and destroys QPs, and registers memory. What it posts and polls comes through the
- * device's table.
+ * Replacements of libibverbs' functions that open a device, make, change or destroy QPs, and
+ * register memory. Posting and polling go through the device's table.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -44,7 +43,7 @@ static void qp_created(struct ibv_qp *qp, int sq_sig_all, const struct ibv_qp_ca
 	pthread_mutex_unlock(&tracked_qp_life);
 }
 
-/* What ibv_wr_start() and the like post passes by the device's table: such a QP is not watched. */
+/* ibv_wr_start() and related calls bypass the device's table: such a QP is not tracked. */
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
 	struct ibv_qp *qp = device_of(context)->create_qp_ex(context, init);
@@ -102,8 +101,8 @@ EXPORT struct ibv_context *ibv_import_device(int fd)
 }
 
 /*
- * What is under way on the QP ends in order, and nothing more is unloaded. That waits for another
- * process, so without tracked_qp_life.
+ * Finishes writes in flight on the QP in order, and ends unloading. The wait depends on another
+ * process, so the caller does not hold tracked_qp_life.
  */
 static void stop_sending(struct tracked_qp *w)
 {
@@ -113,14 +112,14 @@ static void stop_sending(struct tracked_qp *w)
 	post_end(w);
 }
 
-/* And nothing more is copied for its peer. Context: with tracked_qp_life. */
+/* Also ends copying for the QP's peer. Context: with tracked_qp_life. */
 static void stop_receiving(struct tracked_qp *w)
 {
 	tracked_qp_retire_rx(w);
 	service_wake();
 }
 
-/* A program may close a device, and leave its QPs. */
+/* A program may close a device without destroying its QPs. */
 static void close_device(struct unload_device *device)
 {
 	struct tracked_qp *w;
@@ -191,7 +190,7 @@ static void qp_modified(struct tracked_qp *w, const struct ibv_qp_attr *attr, in
 		service_wake();
 }
 
-/* Who connects one that is not watched is told. */
+/* Reports a program that connects an untracked QP. */
 static void untracked_qp_modified(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR && qp->qp_type == IBV_QPT_RC &&
@@ -225,7 +224,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return rc;
 }
 
-/* The device's own functions call each other: only the program's call counts, and only once. */
+/* The device's functions call each other: only the program's outermost call counts. */
 static __thread bool is_inside;
 
 static struct ibv_mr *mr_registered(struct ibv_mr *mr, uint64_t iova, unsigned int access)
@@ -236,7 +235,7 @@ static struct ibv_mr *mr_registered(struct ibv_mr *mr, uint64_t iova, unsigned i
 	return mr;
 }
 
-/* Whether this is the outermost call. Then registered() ends it. */
+/* Is this the outermost call? If so, registered() ends it. */
 static bool enter(void)
 {
 	bool was = is_inside;
@@ -281,7 +280,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	return outermost ? mr_registered(mr, iova, access) : mr;
 }
 
-/* What was registered anew goes by the device: its rights are not known here. */
+/* A reregistered region goes through the device: its access rights are unknown here. */
 EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 			int access)
 {

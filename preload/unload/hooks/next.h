@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What stands behind this library: softnic's functions, or libibverbs'. */
+/* Functions of the next library: softnic or libibverbs. */
 #ifndef WEIR_PRELOAD_UNLOAD_HOOKS_NEXT_H
 #define WEIR_PRELOAD_UNLOAD_HOOKS_NEXT_H
 
 #include <infiniband/verbs.h>
 
-/* These are macros that choose among functions; here the functions are meant. */
+/* These names are also macros; the functions are meant here. */
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/* The next library's function of this name. There is one, or the process ends. */
+/* The function of this name in the next library; the process ends if there is none. */
 void *next_function(const char *name);
 
-/* Looked up once: two threads that do it at once find the same. */
+/* Looks the name up once; two threads that race find the same function. */
 #define NEXT(name)                                                                      \
 	({                                                                              \
 		static __typeof__(&name) function;                                      \
@@ -25,7 +25,7 @@ void *next_function(const char *name);
 		found;                                                                  \
 	})
 
-/* Registers what is ours: it is nothing that the program shows to its peers. */
+/* Registers weir's own memory, which the program does not show to its peers. */
 struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
 
 #endif

@@ -9,7 +9,7 @@
 
 #define POLLINGS 64
 
-/* Threads that poll one CQ take its completions in order, and note them in that order. */
+/* Threads that poll one CQ take completions in order, and must note them in the same order. */
 static pthread_mutex_t polling[POLLINGS] = { [0 ... POLLINGS - 1] = PTHREAD_MUTEX_INITIALIZER };
 
 static pthread_mutex_t *polling_of(const struct ibv_cq *cq)

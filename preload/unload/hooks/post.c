@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The order of one QP. An unloaded write goes past the QP: so it goes only when nothing else of the
- * QP is under way, and nothing else goes until it has been copied. Unloaded writes need not wait
- * for each other, for they are copied in order; who wants a completion waits for all. For who asks
- * for none, and may never post again, the service thread looks how they end.
+ * Keeps the order of one QP. An unloaded write bypasses the QP. So an unloaded write starts only
+ * when nothing else of the QP is in flight, and later work waits until the target has copied the
+ * data. Unloaded writes need not wait for each other, because the target copies them in order. A
+ * signalled write waits for all of them. A program that asks for no completion may never post
+ * again, so the service thread checks how its writes end.
  *
- * What an unloaded write completes with is made by the device: once it has been copied, a write of
- * no bytes takes its place in the QP. So its completion comes in its turn and once, and raises its
- * event; that it is done nothing can change any more, and what has befallen the QP since is for the
- * next request to say. A write that the target refuses is given to the device in its own place,
- * which then says itself what is wrong with it.
+ * The device makes the completion of an unloaded write: after the copy, an empty write takes its
+ * place in the QP. So the completion comes once and in order, and raises an event. The copied write
+ * stays complete; a later failure of the QP is reported by the next request. If the target refuses
+ * a write, the device gets the write in the same place, and reports the error itself.
  */
 #include <errno.h>
 
@@ -36,7 +36,7 @@ static bool is_signalled(const struct tracked_qp *w, unsigned int send_flags)
 	return w->sig_all || send_flags & IBV_SEND_SIGNALED;
 }
 
-/* One work request that is ours goes through the program's QP. */
+/* Posts one of weir's WRs to the program's QP. */
 static int post_one(struct tracked_qp *w, struct ibv_send_wr *wr, const struct tracked_wr *of)
 {
 	struct ibv_send_wr *bad;
@@ -49,7 +49,7 @@ static int post_one(struct tracked_qp *w, struct ibv_send_wr *wr, const struct t
 	return rc;
 }
 
-/* The place of an unloaded write that has been copied. */
+/* Posts an empty write in place of a copied write. */
 static int post_copied(struct tracked_qp *w, const struct ibv_send_wr *like,
 		       const struct tracked_wr *of)
 {
@@ -87,9 +87,9 @@ static int post_staged(struct tracked_qp *w, struct unload_tx *tx, uint16_t numb
 }
 
 /*
- * All that has not been copied is given to the device. Where it is not known what was, the QP ends
- * first, as it would with a peer that is gone: nothing is written twice. The send queue has room:
- * they are among what was counted as under way.
+ * Gives all writes not copied to the device. If it is unknown which were copied, the QP is put into
+ * error first, as after the loss of a peer, so that nothing is written twice. The send queue has
+ * room, because these writes were counted as in flight.
  */
 static void repeat_refused(struct tracked_qp *w, struct unload_tx *tx)
 {
@@ -115,7 +115,7 @@ static void pause_for(struct tracked_qp *w, uint8_t ms)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* Waits until at most @open_max are not copied. Return: whether that could be. */
+/* Waits until at most @open_max writes are not copied. Return: true on success. */
 static bool settle_unloaded(struct tracked_qp *w, struct unload_tx *tx, uint16_t open_max)
 {
 	uint8_t pause_ms = 0;
@@ -130,7 +130,7 @@ static bool settle_unloaded(struct tracked_qp *w, struct unload_tx *tx, uint16_t
 	return !rc;
 }
 
-/* An enum weir_path. */
+/* Returns an enum weir_path. */
 static unsigned int choose_path(struct tracked_qp *w, const struct ibv_send_wr *wr, uint64_t now_ns)
 {
 	unsigned int path;
@@ -142,7 +142,7 @@ static unsigned int choose_path(struct tracked_qp *w, const struct ibv_send_wr *
 	return path;
 }
 
-/* A QP may end by itself, of which nobody is told before it is asked, or its completions are. */
+/* A QP may fail by itself. Only a query of the QP or its completions tell. */
 static bool has_ended(struct tracked_qp *w, uint64_t now_ns)
 {
 	if (now_ns - w->asked_ns < OWN_QP_ASK_NS)
@@ -151,7 +151,7 @@ static bool has_ended(struct tracked_qp *w, uint64_t now_ns)
 	return own_qp_is_in_error(w->qp);
 }
 
-/* Why nothing more is unloaded; or NULL. */
+/* The reason to disable unloading; or NULL. */
 static const char *end_of(struct tracked_qp *w, const struct unload_tx *tx, uint64_t now_ns)
 {
 	if (tx->is_refused)
@@ -161,7 +161,7 @@ static const char *end_of(struct tracked_qp *w, const struct unload_tx *tx, uint
 	return has_ended(w, now_ns) ? "it has fallen into an error" : NULL;
 }
 
-/* How the first of a list goes. */
+/* The path of the first WR of a list. */
 static unsigned int path_of_first(struct tracked_qp *w, const struct ibv_send_wr *wr,
 				  uint32_t length, uint64_t now_ns)
 {
@@ -172,7 +172,7 @@ static unsigned int path_of_first(struct tracked_qp *w, const struct ibv_send_wr
 	if (!tx || tracked_qp_is_disabled(w) || !tracked_qp_is_idle(w) ||
 	    !eligible_may_be_posted(w, wr, length) || !eligible_may_be_copied(w, wr))
 		return WEIR_PATH_OFFLOAD;
-	/* Once it is copied it is too late to hear that the queue is full. */
+	/* Check for room first: after the copy, "queue full" would come too late. */
 	if (!tracked_qp_has_room(w))
 		return WEIR_PATH_OFFLOAD;
 	path = choose_path(w, wr, now_ns);
@@ -187,7 +187,7 @@ static unsigned int path_of_first(struct tracked_qp *w, const struct ibv_send_wr
 	return WEIR_PATH_OFFLOAD;
 }
 
-/* Return: 0; -EAGAIN it has not been unloaded after all; or what the device says. */
+/* Return: 0; -EAGAIN not unloaded after all; or the device's error. */
 static int unload_write(struct tracked_qp *w, const struct ibv_send_wr *wr, uint32_t length,
 			unsigned int path, uint64_t now_ns)
 {
@@ -234,7 +234,7 @@ static void note_list(struct tracked_qp *w, const struct ibv_send_wr *wr, unsign
 	}
 }
 
-/* @path: of the first. */
+/* @path: of the first WR. */
 static int post_to_device(struct tracked_qp *w, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
 			  unsigned int path, uint64_t now_ns)
 {
@@ -251,8 +251,8 @@ static int post_to_device(struct tracked_qp *w, struct ibv_send_wr *wr, struct i
 }
 
 /*
- * The first of a list that is not unloaded goes through the QP, and with it all that follow: they
- * would have to wait for it.
+ * If the first WR of a list goes through the QP, all others follow: unloaded writes would have to
+ * wait for the first WR.
  */
 static int post_in_order(struct tracked_qp *w, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
@@ -338,7 +338,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return w ? post_list(w, wr, bad) : device_of(qp->context)->ops.post_send(qp, wr, bad);
 }
 
-/* A window's binding goes through the QP as a work request does, though not by ibv_post_send(). */
+/* ibv_bind_mw() queues like a work request, but does not call ibv_post_send(). */
 static int bind_in_order(struct tracked_qp *w, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	const struct tracked_wr of = {

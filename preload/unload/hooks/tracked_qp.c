@@ -12,7 +12,7 @@
 #include "preload/unload/hooks/tracked_qp.h"
 
 #define CHAINS 1024
-#define COUNTERS (1u << 20) /* pages of 4 GiB; untouched ones take no memory */
+#define COUNTERS (1u << 20) /* pages of 4 GiB; untouched pages take no memory */
 
 pthread_mutex_t tracked_qp_life = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -154,7 +154,7 @@ void tracked_qp_destroyed(struct ibv_qp *qp)
 	free_tracked_qp(w);
 }
 
-/* Nobody will know how long it took. Context: with w->lock. */
+/* The write will not be timed. Context: with w->lock. */
 static void cancel_route(struct tracked_qp *w, unsigned int path)
 {
 	if (path & WEIR_PATH_PROBE)
@@ -223,7 +223,7 @@ void tracked_qp_posting(struct tracked_qp *w, const struct tracked_wr *of)
 		tracked_qp_disable(w, "more completions are under way than it has room for");
 }
 
-/* What then is the last may have been unloaded: to take it for one that was not does no harm. */
+/* The new last WR may have been unloaded; counting it as posted to the QP does no harm. */
 void tracked_qp_not_posted(struct tracked_qp *w, bool is_signalled)
 {
 	pthread_mutex_lock(&w->lock);
@@ -248,7 +248,7 @@ static void take_expected(struct tracked_qp *w)
 		weir_path_completed(&w->route, e->of.path, clock_ns() - e->of.at_ns);
 }
 
-/* How an empty write ends whose peer has gone: of its own memory there is nothing wrong. */
+/* Can an empty write end so because its peer is gone? An empty write has no bad local memory. */
 static bool is_of_the_wire(enum ibv_wc_status status)
 {
 	switch (status) {
@@ -265,8 +265,8 @@ static bool is_of_the_wire(enum ibv_wc_status status)
 }
 
 /*
- * Whether it is the completion that comes next. A flushed receive may look like it, by the same
- * wr_id: then the other one comes later, is flushed, too, and looks like the receive.
+ * Is this the next expected completion? A flushed receive with the same wr_id may be mistaken for
+ * the send. Then the send comes later, is flushed, too, and passes for the receive.
  *
  * Context: with w->lock.
  */
@@ -277,7 +277,7 @@ static bool is_expected(const struct tracked_qp *w, const struct ibv_cq *cq,
 	       w->expected[w->head].of.wr_id == wc->wr_id;
 }
 
-/* Return: whether it was expected. */
+/* Return: true if the completion was expected. */
 static bool complete_expected(struct tracked_qp *w, const struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	bool is_next;
@@ -301,7 +301,7 @@ static void note_polled(struct tracked_qp *w, const struct ibv_cq *cq, struct ib
 	const enum ibv_wc_status status = wc->status;
 	bool was_expected = complete_expected(w, cq, wc);
 
-	/* What is flushed says no more than that the program, or its peer, has ended the QP. */
+	/* A flush only says that the program, or its peer, has ended the QP. */
 	if (status == IBV_WC_WR_FLUSH_ERR)
 		__atomic_store_n(&w->is_disabled, true, __ATOMIC_RELAXED);
 	else if (status != IBV_WC_SUCCESS)
@@ -310,7 +310,8 @@ static void note_polled(struct tracked_qp *w, const struct ibv_cq *cq, struct ib
 		tracked_qp_disable(w, "it has completed what it was not seen to post");
 }
 
-/* Another thread may destroy the QP that this completion is of: the lock keeps it here until then. */
+/* Another thread may be destroying the QP of this completion: the lock keeps the QP until the end.
+ */
 void tracked_qp_polled(const struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	struct tracked_qp *w;
