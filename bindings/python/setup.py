@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What pyproject.toml cannot say: the version is the project's, and the headers are read at build time."""
+"""Settings that pyproject.toml cannot express: the project's version, and headers read at build
+time."""
 import pathlib
 import re
 import sys
@@ -13,7 +14,9 @@ sys.path.insert(0, str(HERE))
 
 import cdef  # noqa: E402
 
-VERSION = re.search(r"version: '([^']+)'", (PROJECT / "meson.build").read_text(encoding="utf-8")).group(1)
+VERSION = re.search(
+    r"version: '([^']+)'", (PROJECT / "meson.build").read_text(encoding="utf-8")
+).group(1)
 
 
 class BuildWithHeaders(build_py):

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A parameter server: member 0 has a line's two parameters, the others each a part of the points.
+"""A parameter server: member 0 holds the two parameters of a line, each other member some points.
 
-In each turn the server broadcasts the parameters, gathers everybody's gradient, and takes a step.
-On softnic: weir run -- python3 parameter_server.py
+In each step the server broadcasts the parameters, gathers all gradients, and updates the
+parameters. On softnic: weir run -- python3 parameter_server.py
 """
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def serve(listener: weir.Listener) -> None:
 def main() -> None:
     spawn = multiprocessing.get_context("spawn")
     with weir.listen("127.0.0.1:0") as listener:
-        workers = [spawn.Process(target=work, args=(listener.address, number)) for number in range(1, WORKERS + 1)]
+        workers = [
+            spawn.Process(target=work, args=(listener.address, number))
+            for number in range(1, WORKERS + 1)
+        ]
         for worker in workers:
             worker.start()
         serve(listener)

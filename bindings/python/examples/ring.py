@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A ring: each of three programs passes on what it hears from the one before, until all know all.
+"""A ring of three programs. Each passes messages on to the next, until all programs know all.
 
 On softnic: weir run -- python3 ring.py
 """
@@ -29,7 +29,8 @@ def member(number: int, addresses: list[str], everybody: Barrier) -> None:
             after.put(news[-1])
             after.flush(PATIENCE_S)
             news.append(before.get(PATIENCE_S))
-        everybody.wait(PATIENCE_S)  # who leaves takes along what the next one has not found yet
+        # leaving discards messages that the next program has not found yet
+        everybody.wait(PATIENCE_S)
     print(f"{number} has " + ", ".join(sorted(one.decode() for one in news)))
 
 
@@ -41,7 +42,9 @@ def free_address() -> str:
 def main() -> None:
     spawn = multiprocessing.get_context("spawn")
     addresses, everybody = [free_address() for _ in range(SIZE)], spawn.Barrier(SIZE)
-    members = [spawn.Process(target=member, args=(number, addresses, everybody)) for number in range(SIZE)]
+    members = [
+        spawn.Process(target=member, args=(number, addresses, everybody)) for number in range(SIZE)
+    ]
     for process in members:
         process.start()
     for process in members:

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Two ranks train a network to tell two spirals apart, over weir and over gloo, and compare the losses.
+"""Two ranks train a network to tell two spirals apart, over weir and over gloo, and compare the
+losses.
 
-Each step's gradients are summed over the ranks. Of two there is one sum, whichever comes first: so the
-two loss curves are to be the same to the bit. Fails if they are not. Needs python3-torch.
-On softnic: weir run -- python3 train.py
+Each step's gradients are summed over the ranks. A sum of two numbers does not depend on their
+order, so the two loss curves must agree to the bit; otherwise the program fails. Needs
+python3-torch. On softnic: weir run -- python3 train.py
 """
 from __future__ import annotations
 
@@ -38,8 +39,13 @@ def train(backend: str, rank: int, port: int, losses: SimpleQueue[float]) -> Non
     torch.set_num_threads(1)
     dist.init_process_group(backend, rank=rank, world_size=RANKS)
     torch.manual_seed(7)
-    layers = torch.nn.Sequential(torch.nn.Linear(2, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.Tanh(),
-                                 torch.nn.Linear(64, 2))
+    layers = torch.nn.Sequential(
+        torch.nn.Linear(2, 64),
+        torch.nn.Tanh(),
+        torch.nn.Linear(64, 64),
+        torch.nn.Tanh(),
+        torch.nn.Linear(64, 2),
+    )
     model = torch.nn.parallel.DistributedDataParallel(layers)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     points, kinds = spirals(rank)
@@ -64,7 +70,9 @@ def run(backend: str) -> list[float]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    ranks = [spawn.Process(target=train, args=(backend, rank, port, losses)) for rank in range(RANKS)]
+    ranks = [
+        spawn.Process(target=train, args=(backend, rank, port, losses)) for rank in range(RANKS)
+    ]
     for rank in ranks:
         rank.start()
     for rank in ranks:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Messages over RDMA, without a copy where none is needed: weir's exchanges and groups."""
+"""Messages over RDMA, without avoidable copies: weir's exchanges and groups."""
 from weir._options import Info
 from weir._slot import Slot
 from weir.exchange import Exchange, connect
@@ -7,4 +7,15 @@ from weir.group import Group, join, lead
 from weir.key import Key
 from weir.listener import Listener, listen
 
-__all__ = ["Exchange", "Group", "Info", "Key", "Listener", "Slot", "connect", "join", "lead", "listen"]
+__all__ = [
+    "Exchange",
+    "Group",
+    "Info",
+    "Key",
+    "Listener",
+    "Slot",
+    "connect",
+    "join",
+    "lead",
+    "listen",
+]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""libweir as Python sees it: loading it, its errors, its ways of waiting."""
+"""Loads libweir; its errors and waits in Python."""
 from __future__ import annotations
 
 import errno
@@ -16,7 +16,7 @@ from weir._cdef import CDEF
 ffi = cffi.FFI()
 ffi.cdef(CDEF)
 
-# A wait in C does not hear of signals: it is cut into slices, and Python looks in between.
+# Signals do not interrupt a wait in C, so Python checks for signals between slices of a wait.
 SLICE_S = 0.1
 NOT_YET = (-errno.EAGAIN, -errno.ETIMEDOUT)
 
@@ -26,11 +26,13 @@ def _load() -> Any:
     try:
         return ffi.dlopen(name)
     except OSError as error:
-        raise ImportError(f"cannot load {name}: install libweir, or say in WEIR_LIBRARY where it is: {error}") from error
+        raise ImportError(
+            f"cannot load {name}: install libweir, or say in WEIR_LIBRARY where it is: {error}"
+        ) from error
 
 
 lib = _load()
-_ended = threading.local()  # what has ended the wait of this thread
+_ended = threading.local()  # exception that ended this thread's wait
 
 
 def _keep(_kind: object, error: BaseException, _trace: object) -> None:
@@ -38,9 +40,9 @@ def _keep(_kind: object, error: BaseException, _trace: object) -> None:
 
 
 def _hear_of_signals(closing: Any) -> bool:
-    """Called from within calls that meet peers: Python looks for signals while it runs.
+    """Callback of calls that wait for peers: lets Python run signal handlers.
 
-    Return: whether they go on: not if their listener is being closed, of which the handle tells.
+    Return: False ends the call: its listener, known from the handle, is closing.
     """
     return not (closing and ffi.from_handle(closing).is_set())
 
@@ -49,19 +51,19 @@ goes_on: Any = ffi.callback("bool(void *)", _hear_of_signals, error=False, onerr
 
 
 def failure(status: int, text: str = "") -> OSError:
-    """The exception of a negative errno, such as ConnectionResetError of -ECONNRESET."""
+    """The exception for a negative errno, e.g. ConnectionResetError for -ECONNRESET."""
     return OSError(-status, text or ffi.string(lib.weir_strerror(status)).decode())
 
 
 def check(status: int, error: Any = None) -> int:
-    """Raises if it is negative; error is the struct weir_error that explains it."""
+    """Raises for a negative status; error is the struct weir_error with the reason."""
     if status < 0:
         raise failure(status, ffi.string(error.text).decode(errors="replace") if error else "")
     return status
 
 
 def check_met(status: int, error: Any) -> None:
-    """As check(), of a call that has asked goes_on(): raises what that has raised."""
+    """check() for a call with the callback goes_on(): raises the callback's exception, if any."""
     if status == -errno.ECANCELED and getattr(_ended, "by", None):
         by, _ended.by = _ended.by, None
         raise by
@@ -73,7 +75,7 @@ def too_late(timeout: float | None) -> TimeoutError:
 
 
 def wait(timeout: float | None, call: Callable[[int], Any]) -> int:
-    """What call(timeout_ns) returns in the end; raises TimeoutError after timeout seconds (None: never)."""
+    """Repeats call(timeout_ns) for a result; TimeoutError after timeout seconds (None: never)."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         left = SLICE_S if deadline is None else max(0.0, deadline - time.monotonic())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The memory of other libraries' arrays, without a copy: the buffer protocol, or else DLPack."""
+"""Memory of other libraries' arrays, without a copy: by the buffer protocol or DLPack."""
 from __future__ import annotations
 
 import ctypes
@@ -28,19 +28,23 @@ _get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object
 
 
 def _tensor_bytes(tensor: Any) -> int | None:
-    """Return: how many bytes; or None if they do not lie in a row."""
+    """Return: length in bytes, or None for a tensor that is not contiguous."""
     size: int = tensor.bits * tensor.lanes // 8
     for i in reversed(range(tensor.ndim)):
-        if tensor.strides and tensor.shape[i] > 1 and tensor.strides[i] * (tensor.bits * tensor.lanes // 8) != size:
+        if (
+            tensor.strides
+            and tensor.shape[i] > 1
+            and tensor.strides[i] * (tensor.bits * tensor.lanes // 8) != size
+        ):
             return None
         size *= tensor.shape[i]
     return size
 
 
 class DeviceMemory:
-    """A slot in a GPU's memory, for those who take __cuda_array_interface__: CuPy, Numba, torch.as_tensor().
+    """A slot in GPU memory, with __cuda_array_interface__ for CuPy, Numba and torch.as_tensor().
 
-    pointer is the GPU's address, nbytes how much there is.
+    pointer is the GPU address, nbytes the length.
     """
 
     def __init__(self, pointer: int, nbytes: int) -> None:
@@ -51,15 +55,20 @@ class DeviceMemory:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.pointer is None:
             raise ValueError("the slot is given away")
-        return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.pointer, False), "version": 3}
+        return {
+            "shape": (self.nbytes,),
+            "typestr": "|u1",
+            "data": (self.pointer, False),
+            "version": 3,
+        }
 
     def release(self) -> None:
-        """What looks into it cannot be known here: it is the caller's to have let go of that."""
+        """Does nothing: views are unknown here, so the caller must drop all views before."""
         self.pointer = None
 
 
 def _plain(array: Any) -> Any:
-    """The same memory, as PyTorch's DLPack shows it: it refuses what requires grad, and some also booleans."""
+    """A view that PyTorch exports by DLPack, which refuses requires_grad and sometimes booleans."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(array, torch.Tensor):
         return array
@@ -71,32 +80,41 @@ def _from_dlpack(array: Any, gpu: bool) -> tuple[Any, int]:
     try:
         capsule = _plain(array).__dlpack__()
     except (BufferError, RuntimeError) as error:
-        raise TypeError(f"{type(array).__name__} does not show its memory through DLPack: {error}") from error
+        raise TypeError(
+            f"{type(array).__name__} does not show its memory through DLPack: {error}"
+        ) from error
     tensor = ffi.cast("struct dl_tensor *", _get_pointer(capsule, b"dltensor"))
     if tensor.device_type not in (*_HOST_DEVICES, *[_GPU] * gpu):
-        raise ValueError(f"{type(array).__name__} is in a device's memory, and this takes the host's only")
+        raise ValueError(
+            f"{type(array).__name__} is in a device's memory, and this takes the host's only"
+        )
     size = _tensor_bytes(tensor)
     if size is None:
         raise ValueError(f"{type(array).__name__} does not lie in one piece: make it contiguous")
     if not size:
         return ffi.cast("char *", 0), 0
-    # The capsule gives the array back when it goes; a pointer alone would not hold it.
-    return ffi.gc(ffi.cast("char *", tensor.data) + tensor.byte_offset, lambda _, kept=capsule: None), size
+    # The capsule keeps the array alive, which a bare pointer would not.
+    return (
+        ffi.gc(ffi.cast("char *", tensor.data) + tensor.byte_offset, lambda _, kept=capsule: None),
+        size,
+    )
 
 
 def memory_of(array: Any, writable: bool = False, gpu: bool = False) -> tuple[Any, int]:
-    """An array's address and its length in bytes. The address keeps the array.
+    """An array's address and length in bytes. The address keeps the array alive.
 
-    Anything that has the buffer protocol (bytes, memoryview, array, NumPy) or DLPack (PyTorch and
-    others) and lies in one piece; in a GPU only if gpu is set. What DLPack shows is taken for writable:
-    it does not say.
+    Accepts contiguous arrays with the buffer protocol (bytes, memoryview, array, NumPy) or
+    DLPack (PyTorch and others); arrays in a GPU only with gpu. DLPack does not tell read-only
+    arrays, so they count as writable.
     """
     try:
         view = memoryview(array)
     except TypeError:
         if hasattr(array, "__dlpack__"):
             return _from_dlpack(array, gpu)
-        raise TypeError(f"{type(array).__name__} has neither the buffer protocol nor DLPack") from None
+        raise TypeError(
+            f"{type(array).__name__} has neither the buffer protocol nor DLPack"
+        ) from None
     if not view.c_contiguous:
         raise ValueError(f"{type(array).__name__} does not lie in one piece: make it contiguous")
     if writable and view.readonly:

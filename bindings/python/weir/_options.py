@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""An exchange's options and what became of it: the structs of weir/exchange.h as Python has them."""
+"""Options and state of an exchange: the structs of weir/exchange.h in Python."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ _MEMORIES = {"host": "WEIR_EXCHANGE_HOST", "cuda": "WEIR_EXCHANGE_CUDA"}
 
 
 class Info(NamedTuple):
-    """What became of an exchange so far: struct weir_exchange_info."""
+    """State and counters of an exchange: struct weir_exchange_info."""
 
     device: str
     peer: str
@@ -41,11 +41,23 @@ class Info(NamedTuple):
     sleeps: int
 
 
-def options_of(key: Key | None = None, device: str | None = None, mode: str = "bitmap", slots: int = 0,
-               slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False, percent_min: int = 0,
-               timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
-               exchanges: int = 0, unordered: bool = False) -> tuple[Any, Any]:
-    """The options in C, and what must live as long as they are used."""
+def options_of(
+    key: Key | None = None,
+    device: str | None = None,
+    mode: str = "bitmap",
+    slots: int = 0,
+    slot_bytes: int = 0,
+    receive_bytes_max: int = 0,
+    busy: bool = False,
+    percent_min: int = 0,
+    timeout: float = 0,
+    memory: str = "host",
+    gpu: int = 0,
+    pool_bytes: int = 0,
+    exchanges: int = 0,
+    unordered: bool = False,
+) -> tuple[Any, Any]:
+    """The options in C, and the objects that must stay alive during their use."""
     if mode not in _MODES:
         raise ValueError(f"mode {mode!r}: it is one of {', '.join(map(repr, _MODES))}")
     if memory not in _MEMORIES:
@@ -73,5 +85,12 @@ def info_of(x: Any) -> Info:
     fields = {name: getattr(info, name) for name in Info._fields}
     modes = {getattr(lib, value): name for name, value in _MODES.items()}
     memories = {getattr(lib, value): name for name, value in _MEMORIES.items()}
-    return Info(**{**fields, "memory": memories[info.memory], "device": ffi.string(info.device).decode(),
-                   "peer": ffi.string(info.peer).decode(), "mode": modes[info.mode]})
+    return Info(
+        **{
+            **fields,
+            "memory": memories[info.memory],
+            "device": ffi.string(info.device).decode(),
+            "peer": ffi.string(info.peer).decode(),
+            "mode": modes[info.mode],
+        }
+    )

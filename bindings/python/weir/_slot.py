@@ -9,11 +9,11 @@ from weir._memory import DeviceMemory
 
 
 class Slot:
-    """A slot to write a message into, or with one in it. Gone when committed or released.
+    """A slot for a message to send, or with a received message. Invalid after commit or release.
 
-    data is its memory: numpy.frombuffer(slot.data, ...) is an array without a copy; in a GPU it is a
-    DeviceMemory. length, of an acquired slot, is how much of it is to be sent. last is whether the message
-    ends with it.
+    data is the memory: numpy.frombuffer(slot.data, ...) makes an array without a copy. In a GPU
+    data is a DeviceMemory. length is the number of bytes to send from an acquired slot. last
+    tells whether the message ends with this slot.
     """
 
     __slots__ = ("data", "length", "last", "_number", "_size", "_at", "_in_gpu", "_memory")
@@ -27,7 +27,7 @@ class Slot:
         self._show_all()
 
     def _show_all(self) -> None:
-        """As it was when it came."""
+        """Restores the view of the received length."""
         self._memory: Any = None
         if self._in_gpu:
             self.data: Any = DeviceMemory(int(ffi.cast("uintptr_t", self._at)), self._size)
@@ -39,9 +39,11 @@ class Slot:
         self.data = memoryview(memory).cast("B")
 
     def _hide(self) -> None:
-        """Nothing can reach the memory any more; or BufferError, if something still can."""
+        """Ends access to the memory; BufferError if a view still exists."""
         self.data.release()
         memory = self._memory and self._memory()
-        if memory is not None:  # a view of it lives, and keeps it
+        if memory is not None:  # a live view keeps the memory
             self._show(memory)
-            raise BufferError("something still looks into the slot's memory: an array, or a part of slot.data")
+            raise BufferError(
+                "something still looks into the slot's memory: an array, or a part of slot.data"
+            )

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Threads that take turns with one exchange, and wait for it without keeping it from each other.
+"""Lets several threads wait on one exchange while others use it.
 
-A wait is attempts, each in its turn, and sleep between them, out of turn. One of those who sleep watches
-the exchange's descriptor, the others wait for it to wake them. Whoever finds in its turn that something
-has moved wakes all: the descriptor may not tell of it any more.
+A waiting thread alternates attempts with sleep. The thread holds its turn during an attempt
+only. While asleep, one thread watches the exchange's descriptor; the others wait for the watcher
+to wake them. A thread that finds progress during its turn wakes all waiters, because the
+descriptor may not report the same progress again.
 """
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def _close(*descriptors: int) -> None:
 
 
 def release_own(lock: Any) -> None:
-    """Of an RLock, if this thread has it."""
+    """Releases an RLock held by this thread, if any."""
     try:
         lock.release()
     except RuntimeError:
@@ -29,10 +30,11 @@ def release_own(lock: Any) -> None:
 
 
 class FairLock:
-    """Given in the order in which it is asked for: who takes it again and again keeps it from nobody.
+    """A lock granted in the order of requests, so that no thread starves.
 
-    An interrupt leaves it to nobody: it comes between two steps of Python, also before the first of a function.
-    It is taken once: a signal's handler, or a callback, would find what it guards half changed.
+    Python may raise KeyboardInterrupt between any two steps, even before the first step of a
+    function; the lock is then released. The lock is not recursive: a signal handler or callback
+    would find the protected state half changed.
     """
 
     def __init__(self) -> None:
@@ -40,9 +42,11 @@ class FairLock:
 
     def __enter__(self) -> None:
         if self._lock._is_owned():  # type: ignore[attr-defined]
-            raise RuntimeError("this thread is in the middle of a call on it, which is to end first")
+            raise RuntimeError(
+                "this thread is in the middle of a call on it, which is to end first"
+            )
         try:
-            with self._next:  # who has had it comes behind who waits for it
+            with self._next:  # a thread that had the lock queues behind the waiters
                 self._lock.acquire()
         except BaseException:
             release_own(self._lock)
@@ -50,33 +54,35 @@ class FairLock:
 
     @property
     def __exit__(self) -> Callable[..., None]:
-        return self._lock.__exit__  # no function of Python: an interrupt would end it before it begins
+        # not a Python function, which an interrupt could end before its first step
+        return self._lock.__exit__
 
 
 class Turns(FairLock):
-    """Of one exchange: `with turns:`."""
+    """The lock of one exchange: `with turns:`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.waiting = 0  # threads; changed in turn
-        self.awake = threading.Event()  # set, and replaced, when those who wait are to try again
-        self._watcher: object = None  # who watches; None: nobody does
+        self.waiting = 0  # number of waiting threads; changed in turn
+        self.awake = threading.Event()  # set and replaced to make all waiters try again
+        self._watcher: object = None  # token of the watching thread, or None
         self._is_rung = False
-        self._bell = (-1, -1)  # ends the sleep of who watches
+        self._bell = (-1, -1)  # pipe that ends the watcher's sleep
 
     def _rouse(self) -> None:
         self.awake.set()
         self.awake = threading.Event()
 
     def wake(self) -> None:
-        """In turn: all who wait try again."""
+        """In turn: makes all waiters try again."""
         self._rouse()
         if self._watcher is not None and not self._is_rung:
             self._is_rung = True
             os.write(self._bell[1], b"!")
 
     def is_to_watch(self, who: object) -> bool:
-        """In turn: whether who asks is the one that watches: then he owes a leave(), whatever befalls him."""
+        """In turn: tries to make the caller the watcher. True: the caller owes a leave(), even
+        after errors."""
         if self._watcher is not None:
             return False
         if self._bell[0] < 0:
@@ -88,18 +94,18 @@ class Turns(FairLock):
         return True
 
     def watch(self, descriptor: int, seconds: float) -> bool:
-        """Out of turn: sleeps. Return: whether it was woken."""
+        """Out of turn: sleeps. Return: True after a wake-up."""
         poll = select.poll()
         for each in (descriptor, self._bell[0]):
             poll.register(each, select.POLLIN)
         return bool(poll.poll(seconds * 1e3))
 
     def leave(self, who: object) -> None:
-        """Out of turn: who watched does so no longer. Once more does nothing more, wherever the first was interrupted."""
+        """Out of turn: ends watching. Safe to repeat after an interrupt at any point."""
         if self._watcher is not who:
             return
         with self:
-            self._rouse()  # another one is to watch now
+            self._rouse()  # another thread must watch now
             if self._is_rung:
                 try:
                     os.read(self._bell[0], 1)

@@ -5,10 +5,9 @@
     weir.distributed.register()
     torch.distributed.init_process_group("weir", ...)
 
-broadcast, gather, all_gather, reduce, reduce_scatter, all_reduce and barrier, and so
-DistributedDataParallel. An operation is done when its call returns, also where async_op=True asks
-otherwise. Sums are made in the order of ranks, whoever comes first: they are the same bits at each rank
-and in each run.
+Supports broadcast, gather, all_gather, reduce, reduce_scatter, all_reduce and barrier, and thus
+DistributedDataParallel. An operation is complete when its call returns, even with async_op=True.
+Sums are made in the order of ranks, so each rank gets the same bits in each run.
 """
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ _IN_PLACE = {
     "MAX": lambda into, other: torch.maximum(into, other, out=into),
 }
 _LEAVE_S = 30
-# Which PyTorch has types for some of these, and of what kind, differs from one to the next.
+# PyTorch versions differ in the types that some of these names have.
 _Base: Any = getattr(dist, "ProcessGroup")
 _c10d: Any = getattr(torch._C, "_distributed_c10d")
 _register: Any = dist.Backend.register_backend
@@ -52,7 +51,7 @@ def _one(tensors: Any) -> torch.Tensor:
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Its memory; DLPack does not know every type."""
+    """The tensor's memory as bytes; DLPack does not know every type."""
     return tensor.detach().reshape(-1).view(torch.uint8)
 
 
@@ -63,7 +62,7 @@ def _done(result: Any) -> Any:
 
 
 def _leave(group: Group) -> None:
-    """The last operation may be over here, and not yet where it sends to."""
+    """Finishes the group: the last operation may still be sending."""
     try:
         group.finish(_LEAVE_S)
     except OSError:
@@ -72,7 +71,7 @@ def _leave(group: Group) -> None:
 
 
 class ProcessGroup(_Base):  # type: ignore[misc]
-    """What torch.distributed calls. Each operation is one or two of a weir.Group's."""
+    """The operations of torch.distributed, each made of one or two operations of weir.Group."""
 
     def __init__(self, group: Group, timeout: float) -> None:
         super().__init__(group.member, group.size)
@@ -91,7 +90,7 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         return _done(tensors)
 
     def _sum_of_parts(self, tensor: torch.Tensor, wanted: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """This rank's part of the sum, and the memory for all of them: padded, so that they are equal."""
+        """This rank's part of the sum, and memory for all parts, padded to equal lengths."""
         size, operation = self._group.size, _operation(wanted)
         each = -(-tensor.numel() // size)
         whole = torch.zeros(each * size, dtype=tensor.dtype)
@@ -99,7 +98,10 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         part = torch.empty(each, dtype=tensor.dtype)
 
         def add(into: memoryview, other: memoryview) -> None:
-            operation(torch.frombuffer(into, dtype=tensor.dtype), torch.frombuffer(other, dtype=tensor.dtype))
+            operation(
+                torch.frombuffer(into, dtype=tensor.dtype),
+                torch.frombuffer(other, dtype=tensor.dtype),
+            )
 
         self._group.reduce_scatter(_bytes(whole), _bytes(part), add, self._timeout)
         return part, whole
@@ -115,7 +117,9 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         tensor = _one(tensors)
         part, whole = self._sum_of_parts(tensor, opts.reduceOp)
         mine = opts.rootRank == self._group.member
-        self._group.gather(_bytes(part), _bytes(whole) if mine else None, opts.rootRank, self._timeout)
+        self._group.gather(
+            _bytes(part), _bytes(whole) if mine else None, opts.rootRank, self._timeout
+        )
         if mine:
             tensor.detach().copy_(whole[:tensor.numel()].view(tensor.shape))
         return _done(tensors)
@@ -124,7 +128,9 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         output = _one(outputs)
         whole = torch.cat([one.detach().reshape(-1) for one in _one(inputs)])
         if whole.numel() != output.numel() * self._group.size:
-            raise ValueError(f"{whole.numel()} elements do not make {self._group.size} parts of {output.numel()}")
+            raise ValueError(
+                f"{whole.numel()} elements do not make {self._group.size} parts of {output.numel()}"
+            )
         part, _ = self._sum_of_parts(whole, opts.reduceOp)
         output.detach().copy_(part.view(output.shape))
         return _done(outputs)
@@ -147,7 +153,12 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         tensor = _one(inputs)
         mine = opts.rootRank == self._group.member
         whole = torch.empty((self._group.size, *tensor.shape), dtype=tensor.dtype) if mine else None
-        self._group.gather(_bytes(tensor.contiguous()), None if whole is None else _bytes(whole), opts.rootRank, self._timeout)
+        self._group.gather(
+            _bytes(tensor.contiguous()),
+            None if whole is None else _bytes(whole),
+            opts.rootRank,
+            self._timeout,
+        )
         if whole is not None:
             for output, one in zip(_one(outputs), whole):
                 output.detach().copy_(one.view(output.shape))
@@ -159,7 +170,7 @@ class ProcessGroup(_Base):  # type: ignore[misc]
 
 
 def _own_address() -> str:
-    """Of this host, as it is on the way to the master."""
+    """This host's address on the route to the master."""
     master = os.environ.get("MASTER_ADDR", "127.0.0.1")
     family, kind, _, _, address = socket.getaddrinfo(master, 1, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind) as probe:
@@ -177,13 +188,24 @@ def _create(store: Any, rank: int, size: int, timeout: Any, **options: Any) -> P
     return ProcessGroup(join(address, rank, size, here, timeout=seconds, **options), seconds)
 
 
-def register(*, key: Key | None = None, device: str | None = None, mode: str = "bitmap", slots: int = 0,
-             slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False, percent_min: int = 0,
-             memory: str = "host", pool_bytes: int = 0, exchanges: int = 0) -> None:
+def register(
+    *,
+    key: Key | None = None,
+    device: str | None = None,
+    mode: str = "bitmap",
+    slots: int = 0,
+    slot_bytes: int = 0,
+    receive_bytes_max: int = 0,
+    busy: bool = False,
+    percent_min: int = 0,
+    memory: str = "host",
+    pool_bytes: int = 0,
+    exchanges: int = 0,
+) -> None:
     """Makes "weir" a backend. Options are those of weir.listen(), for each exchange.
 
-    slot_bytes is to be a multiple of 16, so that no element lies in two slots; memory is "host". The timeout
-    is init_process_group()'s, and a group's messages have an order.
+    slot_bytes must be a multiple of 16, so that no element spans two slots; memory must be
+    "host". The timeout comes from init_process_group(). Messages of a group are always ordered.
     """
     if memory != "host":
         raise ValueError(f"memory {memory!r}: tensors are in host memory here, and so are slots")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Exchanges: messages between two programs through pools of registered slots.
 
-weir/exchange.h tells how they work. Timeouts are in seconds, None waits without end, and a wait that
-is over raises TimeoutError; what was begun goes on with the next call. An exchange that is gone raises
-ConnectionResetError. Any thread may call: one that waits keeps no other from the exchange, but messages
-are put one at a time, and got one at a time.
+weir/exchange.h describes the protocol. Timeouts are in seconds; None waits without limit. A wait
+that times out raises TimeoutError, and the next call continues the operation. A lost connection
+raises ConnectionResetError. Any thread may call, and a waiting thread does not block others. But
+only one thread at a time puts a message, and only one gets a message.
 """
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from weir._slot import Slot
 from weir._turns import Turns, release_own
 from weir.key import Key
 
-_TAKE = 64  # slots in one call
-_BRIEF_S = 0.002  # as long a wait in C may keep the exchange from others
+_TAKE = 64  # slots per call
+_BRIEF_S = 0.002  # longest wait in C, during which other threads cannot use the exchange
 
 
 def _begin(lock: Any, timeout: float | None) -> float | None:
-    """Takes the lock, an RLock. Return: what is left of the timeout."""
+    """Takes the RLock. Return: the remaining timeout."""
     try:
         if lock.acquire(blocking=False):
             return timeout
@@ -49,13 +49,17 @@ class Exchange:
     def __init__(self, pointer: Any, kept: Any) -> None:
         self._x, self._kept = pointer, kept
         self._turns = Turns()
-        self._putting, self._getting = threading.RLock(), threading.RLock()  # a message is of one thread
+        # one thread per message
+        self._putting, self._getting = threading.RLock(), threading.RLock()
         self._out: dict[Slot, bool] = {}  # True: taken; False: acquired
-        self._left: dict[bool, Any] = {}  # what C was asked to fill: an interrupt may have come before it was read
-        self._came: dict[bool, dict[int, Slot]] = {True: {}, False: {}}  # of _out, by number: not handed out
-        self._one = ffi.new("struct weir_exchange_slot[1]")  # what get() has just taken; data is NULL: nothing
-        self._parts: list[Any] = []  # of a message, bytes; None: what is being taken
-        self._whole: list[bytes] = []  # messages that were not handed out, because of an interrupt
+        # arrays that C fills: an interrupt may come before Python reads them
+        self._left: dict[bool, Any] = {}
+        # slots of _out by number, not yet returned to the caller
+        self._came: dict[bool, dict[int, Slot]] = {True: {}, False: {}}
+        # slot taken by get(); data is NULL: none
+        self._one = ffi.new("struct weir_exchange_slot[1]")
+        self._parts: list[Any] = []  # parts of a message as bytes; None: the part being taken
+        self._whole: list[bytes] = []  # messages not returned because of an interrupt
         self._in_gpu = info_of(pointer).memory == "cuda"
 
     def _call(self, function: Any, *args: Any) -> Any:
@@ -63,13 +67,13 @@ class Exchange:
             if self._x is None:
                 raise ValueError("the exchange is closed")
             result = function(self._x, *args)
-            # What this call has seen the descriptor does not tell to those who wait.
+            # The descriptor does not report progress that this call has already seen.
             if self._turns.waiting and lib.weir_exchange_process(self._x):
                 self._turns.wake()
             return result
 
     def _wait(self, timeout: float | None, attempt: Callable[[int], Any]) -> int:
-        """As weir._library.wait(), but that others have their turns meanwhile."""
+        """weir._library.wait(), with turns for other threads in between."""
         deadline = None if timeout is None else time.monotonic() + timeout
         status: int = attempt(int((_BRIEF_S if timeout is None else min(_BRIEF_S, timeout)) * 1e9))
         if status not in NOT_YET:
@@ -85,7 +89,7 @@ class Exchange:
                 self._turns.waiting -= 1
 
     def _wait_long(self, deadline: float | None, attempt: Callable[[int], Any]) -> int:
-        """What came before an attempt it finds; after it, awake is set, or the descriptor readable."""
+        """An attempt sees all earlier progress; later progress sets awake or the descriptor."""
         seconds = 0.0
         while True:
             left = SLICE_S if deadline is None else max(0.0, deadline - time.monotonic())
@@ -97,11 +101,11 @@ class Exchange:
                 raise TimeoutError
             if not awake.is_set():
                 seconds = 0.0 if self._sleep(awake, min(left, SLICE_S)) else _BRIEF_S
-            else:  # that may be for somebody else to take, for as long as it likes
+            else:  # others may take the progress, at any later time
                 seconds = 0.0 if seconds else _BRIEF_S
 
     def _sleep(self, awake: threading.Event, seconds: float) -> bool:
-        """Return: whether it was woken. If not, a wait in C is to ask whether the peer is there."""
+        """Return: True after a wake-up. Otherwise a wait in C must check the peer."""
         who = object()
         try:
             try:
@@ -110,30 +114,35 @@ class Exchange:
                         return True
                     descriptor = lib.weir_exchange_fd(self._x)
                     is_to_watch = self._turns.is_to_watch(who)
-                return self._turns.watch(descriptor, seconds) if is_to_watch else awake.wait(seconds)
+                return (
+                    self._turns.watch(descriptor, seconds) if is_to_watch else awake.wait(seconds)
+                )
             finally:
                 self._turns.leave(who)
         except BaseException:
-            self._turns.leave(who)  # an interrupt may have come as that began
+            self._turns.leave(who)  # an interrupt may have come during is_to_watch()
             raise
 
     def put(self, data: Any, timeout: float | None = None) -> None:
         """Sends a message: bytes, a NumPy array, a PyTorch tensor, any buffer.
 
-        Call flush() after the last for now: the peer may not find it before.
+        Call flush() after the last message for now: until then the peer may not see it.
 
-        After an exception, whether a TimeoutError or an interrupt, a part may have been taken: its
-        attribute done says how many bytes. The message goes on with the rest of them, before anything
-        else. If it had bytes and none is left, all of it was sent.
+        After an exception, a TimeoutError or an interrupt, part of the message may have been
+        taken: the exception's attribute done counts the bytes. The next put() must send the
+        remaining bytes. If the message had bytes and none remain, all of the message was sent.
         """
         memory, length = memory_of(data, gpu=self._in_gpu)
-        sent = (0, ffi.new("size_t *"))  # before this attempt, and by it: an interrupt finds both of one attempt
+        # before this attempt, and in this attempt: an interrupt finds a matching pair
+        sent = (0, ffi.new("size_t *"))
 
         def attempt(timeout_ns: int) -> int:
             nonlocal sent
             sent = (sent[0] + sent[1][0], ffi.new("size_t *"))
             before, done = sent
-            status: int = self._call(lib.weir_exchange_put, memory + before, length - before, timeout_ns, done)
+            status: int = self._call(
+                lib.weir_exchange_put, memory + before, length - before, timeout_ns, done
+            )
             return status
 
         try:
@@ -147,9 +156,9 @@ class Exchange:
             raise
 
     def get(self, timeout: float | None = None) -> bytes:
-        """The next message. EOFError: the peer has finished. Slots in a GPU: get_into() instead.
+        """The next message. EOFError: the peer has finished. For slots in a GPU use get_into().
 
-        What an interrupt keeps from the caller the next call finds.
+        If an interrupt prevents the return of a message, the next call returns the message.
         """
         if self._in_gpu:
             raise ValueError("the slots are in a GPU's memory: use get_into()")
@@ -176,7 +185,7 @@ class Exchange:
             raise
 
     def _get_all(self, timeout: float | None) -> None:
-        """Until all parts of a message are there."""
+        """Waits for all parts of a message."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not (self._has_part() and self._one[0].data == ffi.NULL and self._one[0].last):
             if not check(self._wait(timeout, lambda ns: self._call(self._get_slot, ns))):
@@ -187,7 +196,8 @@ class Exchange:
         return bool(self._parts) and self._parts[-1] is not None
 
     def _get_slot(self, x: Any, timeout_ns: int) -> int:
-        """Each step says for itself that it was made: after an interrupt the next call goes on with the one after it."""
+        """Each step records its completion: after an interrupt the next call continues with the
+        next step."""
         one = self._one[0]
         if one.data == ffi.NULL:
             if not self._parts or self._has_part():
@@ -197,7 +207,7 @@ class Exchange:
                 return taken
         if self._parts[-1] is None:
             self._parts[-1] = ffi.buffer(one.data, one.length)[:]
-        # That the connection is gone is said when all that had come was taken.
+        # A lost connection is reported only after all received slots have been taken.
         lib.weir_exchange_release(x, self._one, 1)
         one.data = ffi.NULL
         return 1
@@ -205,16 +215,23 @@ class Exchange:
     def get_into(self, buffer: Any, timeout: float | None = None) -> int:
         """The next message, copied into a buffer. Returns its length.
 
-        EOFError: the peer has finished. OSError with EMSGSIZE: it was longer than the buffer, and is
-        gone. After a TimeoutError call again with the same buffer.
+        EOFError: the peer has finished. OSError with EMSGSIZE: the message was longer than the
+        buffer, and is dropped. After a TimeoutError call again with the same buffer.
         """
         memory, size = memory_of(buffer, writable=True, gpu=self._in_gpu)
         length = ffi.new("size_t *")
         left = _begin(self._getting, timeout)
         try:
-            if self._whole or self._has_part() or len(self._parts) > 1 or self._one[0].data != ffi.NULL:
+            if (
+                self._whole
+                or self._has_part()
+                or len(self._parts) > 1
+                or self._one[0].data != ffi.NULL
+            ):
                 raise ValueError("a message was begun with get()")
-            status = self._wait(left, lambda ns: self._call(lib.weir_exchange_get, memory, size, length, ns))
+            status = self._wait(
+                left, lambda ns: self._call(lib.weir_exchange_get, memory, size, length, ns)
+            )
         finally:
             self._getting.release()
         if status == -errno.ENOENT:
@@ -231,7 +248,7 @@ class Exchange:
             yield message
 
     def _gather(self, taken: bool) -> None:
-        """In turn: what C has filled is held from now on. Once more, after an interrupt, changes nothing."""
+        """In turn: records the slots filled in by C. Safe to repeat after an interrupt."""
         came = self._came[taken]
         for slot in self._left.get(taken, ()):
             if slot.data == ffi.NULL:
@@ -245,7 +262,7 @@ class Exchange:
         found: list[Slot] = []
 
         def attempt(x: Any, timeout_ns: int) -> int:
-            """In turn: who closes the exchange finds them, and nobody reaches their memory any more."""
+            """In turn: close() finds the recorded slots and ends access to their memory."""
             self._gather(taken)
             came = self._came[taken]
             if not came:
@@ -273,10 +290,10 @@ class Exchange:
         return self._hold(lib.weir_exchange_take, count, timeout, taken=True)
 
     def take(self, count: int = _TAKE, timeout: float | None = None) -> list[Slot]:
-        """Slots that have come, at most count, where they lie. None: the peer has finished.
+        """At most count received slots, without a copy. None: the peer has finished.
 
-        Give them back with release() when they have been read. What an interrupt keeps from the caller
-        the next call finds, as with acquire().
+        Return the slots with release() after use. If an interrupt prevents the return of slots,
+        the next call returns them, as in acquire().
         """
         left = _begin(self._getting, timeout)
         try:
@@ -285,26 +302,27 @@ class Exchange:
             self._getting.release()
 
     def release(self, slots: Sequence[Slot]) -> None:
-        """Gives taken slots back to the sender. BufferError: something still looks into one of them."""
+        """Returns taken slots to the sender. BufferError: a view of a slot still exists."""
         check(self._give(lib.weir_exchange_release, slots, taken=True))
 
     def acquire(self, count: int = 1, timeout: float | None = None) -> list[Slot]:
-        """Free slots to write messages in, at most count. Each goes to commit() or abandon()."""
+        """At most count free slots for messages. Each must go to commit() or abandon()."""
         return self._hold(lib.weir_exchange_acquire, count, timeout, taken=False)
 
     def commit(self, slots: Sequence[Slot]) -> None:
-        """Sends slots that were filled, in this order. OSError with EMSGSIZE: none was sent, and all are held still."""
+        """Sends filled slots, in this order. OSError with EMSGSIZE: none was sent, the caller keeps
+        all."""
         for slot in slots:
             if not 0 <= slot.length <= slot._size:
                 raise ValueError(f"length {slot.length} of a slot of {slot._size} bytes")
         check(self._give(lib.weir_exchange_commit, slots, taken=False))
 
     def abandon(self, slots: Sequence[Slot]) -> None:
-        """Gives acquired slots back that will not be sent."""
+        """Returns acquired slots without sending."""
         check(self._give(lib.weir_exchange_abandon, slots, taken=False))
 
     def _give(self, function: Any, slots: Sequence[Slot], taken: bool) -> Any:
-        """Nothing in Python may reach a slot's memory any more once it is given away."""
+        """Ends Python's access to the slots' memory, and passes the slots to function."""
         if len(set(slots)) < len(slots):
             raise ValueError("a slot is there twice")
         given = ffi.new("struct weir_exchange_slot[]", len(slots))
@@ -312,8 +330,15 @@ class Exchange:
         def attempt(x: Any) -> int:
             for number, slot in enumerate(slots):
                 if self._out.get(slot) is not taken:
-                    raise ValueError(f"that slot was not {'taken' if taken else 'acquired'} here, or is given back")
-                given[number].number, given[number].length, given[number].last = slot._number, slot.length, slot.last
+                    raise ValueError(
+                        f"that slot was not {'taken' if taken else 'acquired'} here, "
+                        "or is given back"
+                    )
+                given[number].number, given[number].length, given[number].last = (
+                    slot._number,
+                    slot.length,
+                    slot.last,
+                )
             for slot in slots:
                 slot._hide()
             for slot in slots:
@@ -328,18 +353,18 @@ class Exchange:
         return self._call(attempt)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Makes sure that the peer can take all that was put."""
+        """Makes all messages put so far available to the peer."""
         check(self._wait(timeout, lambda ns: self._call(lib.weir_exchange_flush, ns)))
 
     def finish(self, timeout: float | None = None) -> None:
-        """Says that nothing more will be put, and waits until the peer has taken all."""
+        """Announces the end of messages, and waits until the peer has taken all."""
         check(self._wait(timeout, lambda ns: self._call(lib.weir_exchange_finish, ns)))
 
     def process(self) -> bool:
-        """Does what is to be done, without waiting: for event loops, with fileno().
+        """Makes progress without waiting: for event loops, with fileno().
 
-        While it returns True there is something to take, or room where there was none, or a call that
-        timed out is worth another try; after False the descriptor becomes readable once there may be.
+        True: slots may have arrived or become free, or a call that timed out should be tried
+        again. After False the descriptor becomes readable on the next progress.
         """
         with self._turns:
             if self._x is None:
@@ -350,7 +375,7 @@ class Exchange:
         return check(status) == 1
 
     def fileno(self) -> int:
-        """To wait for, with process(); while no other thread waits in a call."""
+        """The descriptor for event loops, with process(); not while another thread waits."""
         return int(self._call(lib.weir_exchange_fd))
 
     @property
@@ -359,15 +384,15 @@ class Exchange:
         return info
 
     def close(self) -> None:
-        """Ends the exchange, and for the peer what it has not found: finish() first.
+        """Ends the exchange; the peer loses messages that it has not found: call finish() first.
 
-        BufferError: something still looks into a slot. RuntimeError: a signal's handler has interrupted a
-        call on the exchange, which is to end first.
+        BufferError: a view of a slot still exists. RuntimeError: a signal handler has
+        interrupted a call on the exchange; the call must end first.
         """
         with self._turns:
             for slot in self._out:
                 slot._hide()
-            x, self._x = self._x, None  # first: an interrupt finds nothing more to close
+            x, self._x = self._x, None  # first: after an interrupt nothing is left to close
             if x is not None:
                 lib.weir_exchange_close(x)
             self._kept = None
@@ -384,16 +409,44 @@ class Exchange:
         try:
             self.close()
         except BufferError:
-            pass  # the arrays live on, and so must the memory that they lie in
+            pass  # arrays still exist and need their memory
 
 
-def connect(peer: str, *, key: Key | None = None, device: str | None = None,
-            mode: str = "bitmap", slots: int = 0, slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False,
-            percent_min: int = 0, timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
-            exchanges: int = 0, unordered: bool = False) -> Exchange:
+def connect(
+    peer: str,
+    *,
+    key: Key | None = None,
+    device: str | None = None,
+    mode: str = "bitmap",
+    slots: int = 0,
+    slot_bytes: int = 0,
+    receive_bytes_max: int = 0,
+    busy: bool = False,
+    percent_min: int = 0,
+    timeout: float = 0,
+    memory: str = "host",
+    gpu: int = 0,
+    pool_bytes: int = 0,
+    exchanges: int = 0,
+    unordered: bool = False,
+) -> Exchange:
     """Connects to a listener at "host", "host:port" or "[v6]:port". Options as of listen()."""
     pointer, error = ffi.new("struct weir_exchange **"), ffi.new("struct weir_error *")
-    chosen, kept = options_of(key, device, mode, slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout,
-                              memory, gpu, pool_bytes, exchanges, unordered)
+    chosen, kept = options_of(
+        key,
+        device,
+        mode,
+        slots,
+        slot_bytes,
+        receive_bytes_max,
+        busy,
+        percent_min,
+        timeout,
+        memory,
+        gpu,
+        pool_bytes,
+        exchanges,
+        unordered,
+    )
     check_met(lib.weir_exchange_connect(os.fsencode(peer), chosen, pointer, error), error)
     return Exchange(pointer[0], kept)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Groups: programs that send the same to all, and to one what all have.
+"""Groups: programs that exchange data collectively (broadcast, gather, reduce).
 
-weir/group.h tells how they work. Every member calls the same operations in the same order. Arrays are
-whatever has the buffer protocol or DLPack and lies in one piece; nothing is copied in Python. Timeouts
-are in seconds, None waits without end; after a TimeoutError the operation goes on with wait().
+weir/group.h describes the protocol. Every member calls the same operations in the same order.
+Arrays are contiguous, with the buffer protocol or DLPack; Python copies nothing. Timeouts are in
+seconds; None waits without limit. After a TimeoutError, wait() continues the operation.
 """
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Add = Callable[[memoryview, memoryview], None]
 
 
 class Group:
-    """One member's view; made by lead() and join(). A context manager, which
-    finishes before it closes. Any thread may call; calls take turns."""
+    """One member of a group; made by lead() and join(). A context manager, which finishes before
+    closing. Any thread may call; calls take turns."""
 
     def __init__(self, pointer: Any, kept: Any, in_gpu: bool) -> None:
         self._group, self._kept, self._in_gpu = pointer, kept, in_gpu
         self.member = int(lib.weir_group_member(pointer))
-        """Which one this is."""
+        """The number of this member."""
         self.size = int(lib.weir_group_size(pointer))
         self._lock = FairLock()
-        self._busy_with: tuple[Any, ...] = ()  # what an operation works on; changed in turn
+        self._busy_with: tuple[Any, ...] = ()  # arrays of the current operation; changed in turn
         self._error: BaseException | None = None
 
     def _call(self, function: Any, *args: Any) -> Any:
@@ -42,7 +42,7 @@ class Group:
             return function(self._group, *args)
 
     def info(self, member: int) -> Info | None:
-        """What became of the exchange with another member so far; None: it is this one."""
+        """State of the exchange with another member; None for this member itself."""
         def ask(group: Any) -> Info | None:
             x = lib.weir_group_exchange(group, member)
             return info_of(x) if x else None
@@ -52,7 +52,7 @@ class Group:
 
     def _do(self, timeout: float | None, kept: tuple[Any, ...], function: Any, *args: Any) -> None:
         def begin(group: Any) -> int:
-            """An interrupt between the two may keep memory for too long, and never for too short."""
+            """An interrupt between the two steps may keep memory too long, never too short."""
             before, self._busy_with = self._busy_with, (self._busy_with, kept)
             status: int = function(group, *args)
             self._busy_with = before if status else kept
@@ -62,7 +62,7 @@ class Group:
         self.wait(timeout)
 
     def wait(self, timeout: float | None = None) -> None:
-        """Goes on with an operation after a TimeoutError."""
+        """Continues an operation after a TimeoutError."""
         def attempt(group: Any, timeout_ns: int) -> int:
             status: int = lib.weir_group_wait(group, timeout_ns)
             if status not in NOT_YET:
@@ -78,11 +78,14 @@ class Group:
     def _check(self, status: int) -> None:
         failed = self._call(lib.weir_group_failed)
         if status and failed >= 0:
-            raise failure(status, f"member {failed} of the group: {ffi.string(lib.weir_strerror(status)).decode()}")
+            raise failure(
+                status,
+                f"member {failed} of the group: {ffi.string(lib.weir_strerror(status)).decode()}",
+            )
         check(status)
 
     def broadcast(self, array: Any, source: int = 0, timeout: float | None = None) -> None:
-        """What one member has in array goes into everybody's."""
+        """Copies the array of member source into the arrays of all members."""
         memory, length = memory_of(array, writable=source != self.member, gpu=self._in_gpu)
         self._do(timeout, (memory,), lib.weir_group_broadcast, source, memory, length)
 
@@ -92,26 +95,31 @@ class Group:
             raise ValueError(f"what is to be received takes {length} bytes, and there are {size}")
         return memory
 
-    def gather(self, array: Any, into: Any = None, to: int = 0, timeout: float | None = None) -> None:
-        """What all have goes, in their order, into one array of member to; elsewhere into is None."""
+    def gather(
+        self, array: Any, into: Any = None, to: int = 0, timeout: float | None = None
+    ) -> None:
+        """Collects all members' arrays, in order, in into of member to; elsewhere into is None."""
         memory, length = memory_of(array, gpu=self._in_gpu)
         all_of_it = self._into(into, self.size * length) if to == self.member else ffi.NULL
         self._do(timeout, (memory, all_of_it), lib.weir_group_gather, to, memory, length, all_of_it)
 
     def all_gather(self, array: Any, into: Any, timeout: float | None = None) -> None:
-        """What all have goes, in their order, into one array of each."""
+        """Collects all members' arrays, in order, in into of each member."""
         memory, length = memory_of(array, gpu=self._in_gpu)
         all_of_it = self._into(into, self.size * length)
         self._do(timeout, (memory, all_of_it), lib.weir_group_all_gather, memory, length, all_of_it)
 
     def reduce_scatter(self, array: Any, into: Any, add: Add, timeout: float | None = None) -> None:
-        """Of what all have, each member's part is added up, in the order of members, into its into.
+        """Sums all members' arrays, in the order of members; each member gets its part in into.
 
-        add(into, other) adds bytes to bytes, of whole elements if slots are of whole elements. It is of the
-        host: a group whose slots are in a GPU's memory refuses this.
+        add(into, other) adds bytes to bytes, in whole elements if slots hold whole elements. add
+        runs on the host: a group with slots in GPU memory refuses this operation.
         """
         if self._in_gpu:
-            raise ValueError("reduce_scatter() adds up in host memory, and the slots are in a GPU's: memory=\"host\"")
+            raise ValueError(
+                "reduce_scatter() adds up in host memory, and the slots are in a GPU's: "
+                'memory="host"'
+            )
         memory, length = memory_of(array, gpu=self._in_gpu)
         part, rest = divmod(length, self.size)
         if rest:
@@ -119,26 +127,38 @@ class Group:
 
         def add_bytes(result: Any, other: Any, count: int, _: Any) -> None:
             try:
-                add(memoryview(ffi.buffer(result, count)).cast("B"), memoryview(ffi.buffer(other, count)).cast("B"))
+                add(
+                    memoryview(ffi.buffer(result, count)).cast("B"),
+                    memoryview(ffi.buffer(other, count)).cast("B"),
+                )
             except BaseException as error:  # pylint: disable=broad-except
                 self._error = self._error or error
 
         result, call_add = self._into(into, part), ffi.callback("weir_group_add_fn *", add_bytes)
-        self._do(timeout, (memory, result, call_add), lib.weir_group_reduce_scatter, memory, part, result,
-                 call_add, ffi.NULL)
+        self._do(
+            timeout,
+            (memory, result, call_add),
+            lib.weir_group_reduce_scatter,
+            memory,
+            part,
+            result,
+            call_add,
+            ffi.NULL,
+        )
 
     def barrier(self, timeout: float | None = None) -> None:
-        """Waits until all members have come here."""
+        """Waits until all members have called barrier()."""
         self._do(timeout, (), lib.weir_group_barrier)
 
     def finish(self, timeout: float | None = None) -> None:
-        """Waits until the others have taken all that this member sent; then it can be closed."""
+        """Waits until the others have taken all data of this member; then close() is safe."""
         self._do(timeout, (), lib.weir_group_finish)
 
     def close(self) -> None:
-        """Ends the group, and for the others what they have not taken: see finish()."""
+        """Ends the group; the others lose data that they have not taken: see finish()."""
         with self._lock:
-            group, self._group = self._group, None  # first: an interrupt finds nothing more to close
+            # first: after an interrupt nothing is left to close
+            group, self._group = self._group, None
             if group is not None:
                 lib.weir_group_close(group)
             self._kept = None
@@ -158,7 +178,7 @@ class Group:
 
 
 def lead(listener: Listener, size: int, timeout: float = 10) -> Group:
-    """Member 0's part: the others join() at the listener's address. timeout is for all to come."""
+    """Makes member 0; the others join() at the listener's address. timeout is for all to arrive."""
     group, error = ffi.new("struct weir_group **"), ffi.new("struct weir_error *")
     with listener._used() as pointer:
         status = lib.weir_group_lead(pointer, size, int(timeout * 1e9), group, error)
@@ -171,27 +191,72 @@ def lead(listener: Listener, size: int, timeout: float = 10) -> Group:
     return Group(group[0], listener._kept, listener._in_gpu)
 
 
-def join(address: str, member: int, size: int, here: str | None = None, *,
-         key: Key | None = None, device: str | None = None,
-         mode: str = "bitmap", slots: int = 0, slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False,
-         percent_min: int = 0, timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
-         exchanges: int = 0, unordered: bool = False) -> Group:
-    """Meets the other members at the address, "host:port", where member 0 listens.
+def join(
+    address: str,
+    member: int,
+    size: int,
+    here: str | None = None,
+    *,
+    key: Key | None = None,
+    device: str | None = None,
+    mode: str = "bitmap",
+    slots: int = 0,
+    slot_bytes: int = 0,
+    receive_bytes_max: int = 0,
+    busy: bool = False,
+    percent_min: int = 0,
+    timeout: float = 0,
+    memory: str = "host",
+    gpu: int = 0,
+    pool_bytes: int = 0,
+    exchanges: int = 0,
+    unordered: bool = False,
+) -> Group:
+    """Joins a group at the address "host:port" where member 0 listens.
 
-    Member 0 itself listens there: see lead() for a listener that it has already. here is where the
-    others reach this member, without a port; None: 127.0.0.1. Options are those of weir.listen(), for
-    each exchange; timeout is for all to come.
+    Member 0 itself listens at the address; with an existing listener, use lead(). here is this
+    member's address for the others, without a port; None: 127.0.0.1. Options are those of
+    weir.listen(), for each exchange; timeout is for all members to arrive.
     """
     if member == 0:
         exchanges = exchanges or max(1, size - 1)
-        with listen(address, key=key, device=device, mode=mode, slots=slots, slot_bytes=slot_bytes,
-                    receive_bytes_max=receive_bytes_max, busy=busy, percent_min=percent_min, timeout=timeout,
-                    memory=memory, gpu=gpu, pool_bytes=pool_bytes, exchanges=exchanges,
-                    unordered=unordered) as listener:
+        with listen(
+            address,
+            key=key,
+            device=device,
+            mode=mode,
+            slots=slots,
+            slot_bytes=slot_bytes,
+            receive_bytes_max=receive_bytes_max,
+            busy=busy,
+            percent_min=percent_min,
+            timeout=timeout,
+            memory=memory,
+            gpu=gpu,
+            pool_bytes=pool_bytes,
+            exchanges=exchanges,
+            unordered=unordered,
+        ) as listener:
             return lead(listener, size, timeout or 10)
     group, error = ffi.new("struct weir_group **"), ffi.new("struct weir_error *")
-    chosen, kept = options_of(key, device, mode, slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout,
-                              memory, gpu, pool_bytes, exchanges, unordered)
+    chosen, kept = options_of(
+        key,
+        device,
+        mode,
+        slots,
+        slot_bytes,
+        receive_bytes_max,
+        busy,
+        percent_min,
+        timeout,
+        memory,
+        gpu,
+        pool_bytes,
+        exchanges,
+        unordered,
+    )
     where = ffi.NULL if here is None else os.fsencode(here)
-    check_met(lib.weir_group_join(os.fsencode(address), where, member, size, chosen, group, error), error)
+    check_met(
+        lib.weir_group_join(os.fsencode(address), where, member, size, chosen, group, error), error
+    )
     return Group(group[0], kept, memory == "cuda")

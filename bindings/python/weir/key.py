@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Keys: both ends hold the same secret in a file, and prove it to each other."""
+"""Keys: both ends hold the same secret in a file, and prove their knowledge to each other."""
 from __future__ import annotations
 
 import os
@@ -17,6 +17,6 @@ class Key:
 
     @staticmethod
     def create(path: str | os.PathLike[str]) -> None:
-        """Writes a new random key to a file that does not exist yet."""
+        """Writes a new random key to a new file."""
         error = ffi.new("struct weir_error *")
         check(lib.weir_key_create(os.fsencode(path), error), error)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Where exchanges begin that others connect to."""
+"""Listeners accept connections from peers."""
 from __future__ import annotations
 
 import contextlib
@@ -15,18 +15,21 @@ from weir.key import Key
 
 
 class Listener:
-    """Waits for peers; made by listen(). A context manager. Exchanges outlive it. Any thread may call."""
+    """Accepts peers; made by listen(). A context manager. Exchanges outlive it. Any thread may
+    call."""
 
     def __init__(self, pointer: Any, kept: Any, in_gpu: bool, closing: threading.Event) -> None:
         self._listener, self._kept, self._in_gpu = pointer, kept, in_gpu
         self._address = str(ffi.string(lib.weir_exchange_address(pointer)).decode())
         self._closing = closing
-        self._changed = threading.Condition()  # guards what follows, and the listener's end
-        self._users: dict[object, int] = {}  # calls that need it, each of a thread; they ask whether it is closing
+        # guards the members below, and the end of the listener
+        self._changed = threading.Condition()
+        # threads of calls that use the listener; the calls check for closing
+        self._users: dict[object, int] = {}
 
     @property
     def address(self) -> str:
-        """Where it listens: address:port."""
+        """The address: address:port."""
         self._check_open()
         return self._address
 
@@ -36,7 +39,8 @@ class Listener:
 
     @contextlib.contextmanager
     def _used(self) -> Iterator[Any]:
-        """The listener in C, which stays until the call is over. A signal's handler may close it at any time."""
+        """The listener in C, valid until the call ends. A signal handler may call close() at any
+        time."""
         call = object()
         try:
             with self._changed:
@@ -49,9 +53,10 @@ class Listener:
                 self._end()
 
     def _end(self) -> None:
-        """Changed. Whoever is the last to need it ends it."""
+        """With _changed held: the last user ends the listener."""
         if self._closing.is_set() and not self._users and self._listener is not None:
-            listener, self._listener = self._listener, None  # first: an interrupt finds nothing more to end
+            # first: after an interrupt nothing is left to end
+            listener, self._listener = self._listener, None
             lib.weir_exchange_unlisten(listener)
         self._changed.notify_all()
 
@@ -67,11 +72,12 @@ class Listener:
         return Exchange(x[0], self._kept)
 
     def close(self) -> None:
-        """Stops listening, once those who wait for peers in other threads have heard of it: a ValueError."""
+        """Stops listening; accept() in other threads raises ValueError before close() returns."""
         with self._changed:
             self._closing.set()
             self._end()
-            # A handler that has interrupted such a call cannot wait for it: that call ends it.
+            # A handler that interrupted such a call cannot wait for the call, which ends the
+            # listener itself.
             while self._users and threading.get_ident() not in self._users.values():
                 self._changed.wait()
 
@@ -82,25 +88,54 @@ class Listener:
         self.close()
 
     def __del__(self) -> None:
-        self.close()  # nobody is left to be waited for
+        self.close()  # no user is left
 
 
-def listen(address: str | None = None, *, key: Key | None = None, device: str | None = None,
-           mode: str = "bitmap", slots: int = 0, slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False,
-           percent_min: int = 0, timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
-           exchanges: int = 0, unordered: bool = False) -> Listener:
-    """Waits for peers at "addr", "addr:port" or ":port"; None: 127.0.0.1.
+def listen(
+    address: str | None = None,
+    *,
+    key: Key | None = None,
+    device: str | None = None,
+    mode: str = "bitmap",
+    slots: int = 0,
+    slot_bytes: int = 0,
+    receive_bytes_max: int = 0,
+    busy: bool = False,
+    percent_min: int = 0,
+    timeout: float = 0,
+    memory: str = "host",
+    gpu: int = 0,
+    pool_bytes: int = 0,
+    exchanges: int = 0,
+    unordered: bool = False,
+) -> Listener:
+    """Listens at "addr", "addr:port" or ":port"; None: 127.0.0.1.
 
-    Options are those of struct weir_exchange_options, 0 and None its defaults: key (without one, on loopback
-    only), device (its name), mode ("bitmap" or "imm"; both ends want the same), slots and slot_bytes (of the
-    pool to send from), receive_bytes_max (of a peer's), busy (never sleeps), percent_min (of free slots),
-    timeout (of connecting, in seconds), memory ("host" or "cuda", and gpu which one), pool_bytes (memory for
-    all pools and mirrors), exchanges (that share it), unordered (this end takes messages as it finds them,
-    and each has one slot).
+    Options are those of struct weir_exchange_options; 0 and None select the defaults: key
+    (without a key, only on loopback), device (name), mode ("bitmap" or "imm", equal at both
+    ends), slots and slot_bytes (of the send pool), receive_bytes_max (limit of a peer's pool),
+    busy (never sleeps), percent_min (of free slots), timeout (of connecting, in seconds), memory
+    ("host" or "cuda"), gpu (its number), pool_bytes (memory for all pools and mirrors),
+    exchanges (sharing that memory), unordered (this end takes messages in any order, each of one
+    slot).
     """
     pointer, error = ffi.new("struct weir_exchange_listener **"), ffi.new("struct weir_error *")
-    chosen, kept = options_of(key, device, mode, slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout,
-                              memory, gpu, pool_bytes, exchanges, unordered)
+    chosen, kept = options_of(
+        key,
+        device,
+        mode,
+        slots,
+        slot_bytes,
+        receive_bytes_max,
+        busy,
+        percent_min,
+        timeout,
+        memory,
+        gpu,
+        pool_bytes,
+        exchanges,
+        unordered,
+    )
     closing = threading.Event()
     chosen.goes_on_arg = handle = ffi.new_handle(closing)
     where = ffi.NULL if address is None else os.fsencode(address)
