@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A donor and a mount of it on this host, and their orderly end whatever happens.
+"""Runs a donor and a mount on this host, and always ends both in order.
 
 Used by scripts/demo and bench/run.
 """
@@ -19,7 +19,7 @@ STOP_SECONDS = 10
 
 
 class Failed(Exception):
-    """Something did not work; the text is for people."""
+    """A step failed; the text is for people."""
 
 
 LIBC = ctypes.CDLL(None)
@@ -27,17 +27,17 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent():
-    """In a child: if we are killed outright, it is told to end as well."""
+    """In a child: SIGTERM when the parent is killed."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def die_with_parent_at_once():
-    """The same, for a child that heeds nothing milder."""
+    """As die_with_parent(), but SIGKILL, for a child that ignores SIGTERM."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def raise_on_signals():
-    """SIGTERM and SIGHUP unwind like Ctrl-C does, through every finally."""
+    """SIGTERM and SIGHUP unwind like Ctrl-C, through every finally."""
     def interrupt(_signal, _frame):
         raise KeyboardInterrupt
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -45,7 +45,7 @@ def raise_on_signals():
 
 
 def available_bytes():
-    """Memory that can be had now, the control group's limit included."""
+    """Memory available now, within the limit of the control group."""
     with open("/proc/meminfo", encoding="ascii") as file:
         fields = dict(line.split(":") for line in file)
     available = int(fields["MemAvailable"].split()[0]) * 1024
@@ -60,7 +60,7 @@ def available_bytes():
 
 
 class Stage:
-    """`with Stage(weir, memory) as stage:` a donor runs; stage.mount() as often as needed."""
+    """`with Stage(weir, memory) as stage:` runs a donor; call stage.mount() as often as needed."""
 
     def __init__(self, weir, memory_bytes):
         self.weir = os.path.abspath(weir)
@@ -98,7 +98,7 @@ class Stage:
             signal.signal(signal.SIGINT, old)
 
     def _tell_of_the_dead(self):
-        """Who ended before being told to: most likely the cause of whatever went wrong."""
+        """Reports processes that ended early: the most likely cause of a failure."""
         for command, process in (("serve", self.donor), ("mount", self.client)):
             if process and process.poll() is not None:
                 how = (f"was killed by signal {-process.returncode}" if process.returncode < 0
@@ -120,7 +120,7 @@ class Stage:
         return os.path.join(self.dir, command + ".log")
 
     def log(self, command):
-        """What `weir COMMAND` said so far."""
+        """The output of `weir COMMAND` so far."""
         with open(self._log_path(command), encoding="utf-8", errors="replace") as file:
             return file.read().strip()
 
@@ -149,7 +149,7 @@ class Stage:
         self._wait_until("serve", self.donor, answers)
 
     def mount(self, *options):
-        """A new client: nothing of an earlier one is cached."""
+        """Starts a new client, without any cache."""
         self.client = self._start("mount", "--foreground", "--key", self.key, *options,
                                   self.address, self.mountpoint)
         self._wait_until("mount", self.client, lambda: os.path.ismount(self.mountpoint))
@@ -159,7 +159,7 @@ class Stage:
             return any(line.split()[4] == self.mountpoint for line in file)
 
     def unmount(self):
-        """Also after a failure; nothing is left behind."""
+        """Also after a failure; leaves nothing behind."""
         if self._is_mounted():
             detach = [] if self.client and self.client.poll() is None else ["-z"]
             unmount = ["fusermount3", "-u", *detach, self.mountpoint]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Makes a mistake when it is loaded, so that one sees whether a kernel notices. It stays without
- * effect on a kernel that does not.
+ * Makes a mistake when loaded, to test that a debug kernel reports mistakes. Harmless on a kernel
+ * without such checks.
  */
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -16,7 +16,7 @@ static DEFINE_SPINLOCK(spin);
 static DEFINE_MUTEX(one);
 static DEFINE_MUTEX(other);
 
-/* Nobody else has the mutex, so that it never really sleeps. */
+/* No other thread uses the mutex, so this call never really sleeps. */
 static void sleep_with_a_spinlock(void)
 {
 	spin_lock(&spin);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Has KASAN say nothing from now on. What it says ends lockdep's looking, and Soft-RoCE of Linux 6.1
- * gives it something to say in every test.
+ * Silences KASAN from now on. A KASAN report disables lockdep, and Soft-RoCE of Linux 6.1 causes a
+ * report in every test.
  */
 #include <linux/module.h>
 
@@ -9,7 +9,7 @@ static ulong flags;
 module_param(flags, ulong, 0);
 MODULE_PARM_DESC(flags, "where the kernel has kasan_flags");
 
-/* As mm/kasan/report.c has it: one was reported; that more may be is another bit. */
+/* As in mm/kasan/report.c: a report was made; another bit allows more reports. */
 #define KASAN_REPORTED 1ul
 
 static int __init quiet_init(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The core's unit tests inside the kernel, when this module is loaded: the very files of tests/core,
- * compiled as the kernel compiles. Loading fails when a test does. Each test has a thread of its own, which
- * ends where an assertion fails; what it had allocated is lost then.
+ * The core's unit tests inside the kernel, when this module is loaded: the files of tests/core,
+ * compiled as kernel code. A failed test makes loading fail. Each test runs in its own thread,
+ * which ends at a failed assertion and then leaks its memory.
  */
 #include <linux/module.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Has memory run out for weir's modules alone, as the kernel's own failslab could, which distributions
- * leave out: of the allocations that a process or a work item makes with one of these modules on its
- * stack, so many go well, and then so many fail. What may not fail does not, nor does what interrupts
- * allocate: that is the network's.
+ * Makes allocations of weir's modules fail, like the kernel's failslab, which distributions
+ * disable. Counts allocations by processes and work items with one of these modules on the stack:
+ * the first so many succeed, the next so many fail. Allocations marked as unable to fail succeed,
+ * as do allocations in interrupts, which belong to the network.
  */
 #include <linux/gfp.h>
 #include <linux/kprobes.h>
@@ -69,8 +69,8 @@ static unsigned int find(const unsigned long *stack, unsigned int nr, unsigned l
 }
 
 /*
- * At its first instruction a function's caller is at the top of the stack. Who walks by frame pointers
- * does not see the caller of a function that has made no frame yet, but the function itself.
+ * At a function's first instruction the return address is at the top of the stack. A frame-pointer
+ * unwind misses the caller of a function without a frame, and reports the function itself.
  */
 static bool is_for_weir(const struct pt_regs *regs)
 {
@@ -90,7 +90,7 @@ static bool is_for_weir(const struct pt_regs *regs)
 	return false;
 }
 
-/* Whether what a probe has stopped is an interrupt's: a breakpoint is an NMI itself, and counts as one. */
+/* Did the probe stop an interrupt? The breakpoint is an NMI itself, and counts as one. */
 static bool is_interrupts(void)
 {
 	return in_serving_softirq() || hardirq_count() > (in_nmi() ? HARDIRQ_OFFSET : 0);
@@ -104,7 +104,7 @@ static bool is_denied(const struct pt_regs *regs, gfp_t gfp)
 	return atomic_long_dec_if_positive(&skip) < 0 && atomic_long_dec_if_positive(&fail) >= 0;
 }
 
-/* What is returned instead: entered in place of the function that was called. */
+/* Runs in place of the probed function, and returns instead. */
 static noinline int no_object(void)
 {
 	return -ENOMEM;
@@ -131,7 +131,7 @@ static int page_wanted(struct kprobe *probe, struct pt_regs *regs)
 	return 1;
 }
 
-/* Who has none is not let go elsewhere. */
+/* A post handler prevents optimisation: an optimised probe cannot change the next instruction. */
 static void after(struct kprobe *probe, struct pt_regs *regs, unsigned long flags)
 {
 }

@@ -52,8 +52,13 @@ def pair(**options):
 def peer(code, address, mode="bitmap"):
     """Another process with one end, as x."""
     program = f"import weir, sys\nx = weir.connect({address!r}, slots=8, mode={mode!r})\n{code}"
-    return subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def find_all(x):
@@ -122,7 +127,9 @@ class Interleaving:
         self.taken += [bytes(slot.data) for slot in found]
         assert len(set(self.taken)) == len(self.taken), "one came twice"
         assert set(self.taken) <= set(self.sent), "one came that was not sent"
-        assert self.unordered or self.taken == self.sent[:len(self.taken)], "one came before its turn"
+        assert (
+            self.unordered or self.taken == self.sent[: len(self.taken)]
+        ), "one came before its turn"
         return bool(found)
 
     def release(self, count):
@@ -157,10 +164,19 @@ class Interleaving:
 class Messages(unittest.TestCase):
     @unittest.skipUnless(hypothesis, "needs python3-hypothesis")
     def test_nothing_is_lost_or_doubled_or_out_of_turn_whoever_is_when_at_what(self):
+
         @hypothesis.settings(max_examples=20, deadline=None, database=None, derandomize=True)
-        @hypothesis.given(mode=strategies.sampled_from(("bitmap", "imm")), slots=strategies.integers(1, 9),
-                          unordered=strategies.booleans(), steps=strategies.lists(strategies.tuples(
-                              strategies.sampled_from(Interleaving.STEPS), strategies.integers(1, 9)), max_size=60))
+        @hypothesis.given(
+            mode=strategies.sampled_from(("bitmap", "imm")),
+            slots=strategies.integers(1, 9),
+            unordered=strategies.booleans(),
+            steps=strategies.lists(
+                strategies.tuples(
+                    strategies.sampled_from(Interleaving.STEPS), strategies.integers(1, 9)
+                ),
+                max_size=60,
+            ),
+        )
         def interleave(mode, slots, unordered, steps):
             Interleaving(mode, slots, unordered).run(steps)
         interleave()
@@ -377,7 +393,9 @@ class Messages(unittest.TestCase):
                         _ = theirs.get_into(buffer, 0.2) if is_into else theirs.get(0.2)
                 finally:
                     is_over.set()
-                length = theirs.get_into(buffer, PATIENCE_S) if is_into else len(theirs.get(PATIENCE_S))
+                length = (
+                    theirs.get_into(buffer, PATIENCE_S) if is_into else len(theirs.get(PATIENCE_S))
+                )
                 thread.join()
                 self.assertEqual(length, len(parts))
 
@@ -456,7 +474,9 @@ class Threads(unittest.TestCase):
                 end.finish(PATIENCE_S)
 
             threads = [threading.Thread(target=send, args=(end,)) for end in ends]
-            threads += [threading.Thread(target=got[i].extend, args=(end,)) for i, end in enumerate(ends)]
+            threads += [
+                threading.Thread(target=got[i].extend, args=(end,)) for i, end in enumerate(ends)
+            ]
             with ends[0], ends[1]:
                 for thread in threads:
                     thread.start()
@@ -573,7 +593,11 @@ class Slots(unittest.TestCase):
             (taken,) = theirs.take(timeout=PATIENCE_S)
             with self.assertRaises(ValueError):
                 theirs.commit([taken])
-            for look in (memoryview(taken.data), taken.data[:1], ctypes.c_char.from_buffer(taken.data)):
+            for look in (
+                memoryview(taken.data),
+                taken.data[:1],
+                ctypes.c_char.from_buffer(taken.data),
+            ):
                 for give_up in (lambda: theirs.release([taken]), theirs.close):
                     with self.assertRaises(BufferError):
                         give_up()
@@ -651,7 +675,9 @@ class Arrays(unittest.TestCase):
     def test_numpy_arrays_are_not_copied(self):
         array = numpy.arange(1000, dtype="float32")
         memory, length = _memory.memory_of(array)
-        self.assertEqual((int(_library.ffi.cast("uintptr_t", memory)), length), (array.ctypes.data, array.nbytes))
+        self.assertEqual(
+            (int(_library.ffi.cast("uintptr_t", memory)), length), (array.ctypes.data, array.nbytes)
+        )
         ours, theirs = pair(slots=4)
         with ours, theirs:
             ours.put(array)
@@ -672,7 +698,9 @@ class Arrays(unittest.TestCase):
             self.assertEqual(int(_library.ffi.cast("uintptr_t", memory)), tensor.data_ptr())
             self.assertEqual(length, tensor.numel() * tensor.element_size())
         part = tensor[3:5]
-        self.assertEqual(int(_library.ffi.cast("uintptr_t", _memory.memory_of(part)[0])), part.data_ptr())
+        self.assertEqual(
+            int(_library.ffi.cast("uintptr_t", _memory.memory_of(part)[0])), part.data_ptr()
+        )
         with self.assertRaises(ValueError):
             _memory.memory_of(tensor.t())
 
@@ -722,7 +750,9 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
 """
         for mode in ("bitmap", "imm"):
             with weir.listen("127.0.0.1:0", slots=8, mode=mode) as listener:
-                with peer(code, listener.address, mode=mode) as process, listener.accept(PATIENCE_S) as x:
+                with peer(code, listener.address, mode=mode) as process, listener.accept(
+                    PATIENCE_S
+                ) as x:
                     self.assertEqual(x.get(PATIENCE_S), b"first")
                     process.stdin.write("\n")
                     process.stdin.flush()
@@ -733,13 +763,17 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
                     with self.assertRaises(ConnectionResetError):
                         x.put(b"is anybody there?", PATIENCE_S)
                         x.finish(PATIENCE_S)
-                    self.assertEqual([x.get(0) for _ in range(4)], [b"%d" % number for number in range(4)])
+                    self.assertEqual(
+                        [x.get(0) for _ in range(4)], [b"%d" % number for number in range(4)]
+                    )
                     with self.assertRaises(ConnectionResetError):
                         x.get(0)
 
     def test_who_sleeps_finds_out_that_its_peer_has_vanished_without_a_word(self):
         with weir.listen("127.0.0.1:0", slots=8) as listener:
-            with peer("import time; time.sleep(600)", listener.address) as process, listener.accept(PATIENCE_S) as x:
+            with peer("import time; time.sleep(600)", listener.address) as process, listener.accept(
+                PATIENCE_S
+            ) as x:
                 with self.assertRaises(TimeoutError):
                     x.get(0.25)  # it asks to be woken, and need not look from now on
                 subprocess.run([os.environ["WEIR_COMMAND"], "fault", str(process.pid),
@@ -782,7 +816,9 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
                     getattr(_library.lib, name)(pointer)
                     raise KeyboardInterrupt
 
-                return end if name.endswith(("_close", "_unlisten")) else getattr(_library.lib, name)
+                return (
+                    end if name.endswith(("_close", "_unlisten")) else getattr(_library.lib, name)
+                )
 
         ours, theirs = pair()
         listener = weir.listen("127.0.0.1:0")
@@ -854,11 +890,19 @@ class Contract(unittest.TestCase):
         fields = {name for name, _ in _library.ffi.typeof("struct weir_exchange_options").fields}
         options = inspect.signature(_options.options_of).parameters
         asked = {"goes_on", "goes_on_arg"}  # by Python itself
-        self.assertEqual({name.replace("timeout", "timeout_ns") for name in options}, fields - asked)
+        self.assertEqual(
+            {name.replace("timeout", "timeout_ns") for name in options}, fields - asked
+        )
         for function in (weir.listen, weir.connect, weir.join):
             own = inspect.signature(function).parameters.values()
-            self.assertEqual({one.name: (one.default, one.annotation) for one in own if one.kind == one.KEYWORD_ONLY},
-                             {name: (one.default, one.annotation) for name, one in options.items()})
+            self.assertEqual(
+                {
+                    one.name: (one.default, one.annotation)
+                    for one in own
+                    if one.kind == one.KEYWORD_ONLY
+                },
+                {name: (one.default, one.annotation) for name, one in options.items()},
+            )
         for name in options:
             self.assertRegex(weir.listen.__doc__, rf"\b{name}\b")
 

@@ -54,7 +54,9 @@ class Operations(unittest.TestCase):
             part = bytearray(3000)
             group.reduce_scatter(bytes([group.member + 1]) * 9000, part, tell, PATIENCE_S)
             return part
-        self.assertEqual(together(work, SIZE, slots=4, slot_bytes=512), [bytes([123]) * 3000] * SIZE)
+        self.assertEqual(
+            together(work, SIZE, slots=4, slot_bytes=512), [bytes([123]) * 3000] * SIZE
+        )
 
     def test_many_operations_follow_each_other(self):
         def work(group):
@@ -131,7 +133,9 @@ class Memory(unittest.TestCase):
             self.assertLessEqual(sum(map(sum, slots)) * self.SLOT, self.POOL)
 
     def test_who_says_how_many_share_it_has_his_way(self):
-        for slots in together(self.slots, self.SIZE, slot_bytes=self.SLOT, pool_bytes=self.POOL, exchanges=1):
+        for slots in together(
+            self.slots, self.SIZE, slot_bytes=self.SLOT, pool_bytes=self.POOL, exchanges=1
+        ):
             self.assertEqual(slots, [(47, 47)] * (self.SIZE - 1))
 
     def test_who_comes_after_the_group_has_it_alone(self):
@@ -185,7 +189,8 @@ class Ends(unittest.TestCase):
                 try:
                     with weir.lead(listener, 2, PATIENCE_S) as group:
                         with self.assertRaises(TimeoutError):
-                            group.gather(b"x", bytearray(2), 0, 0.25)  # from now on it need not look
+                            # from now on it need not look
+                            group.gather(b"x", bytearray(2), 0, 0.25)
                         subprocess.run([os.environ["WEIR_COMMAND"], "fault", str(process.pid),
                                         "port_down_ms=3600000,port_down_after=0"], check=True)
                         process.stdin.write(b"\n")
@@ -202,7 +207,9 @@ class Ends(unittest.TestCase):
     def test_another_length_ends_the_group(self):
         def work(group):
             with self.assertRaises(OSError) as caught:
-                group.all_gather(b"x" * (1 + group.member), bytearray(2 + 2 * group.member), PATIENCE_S)
+                group.all_gather(
+                    b"x" * (1 + group.member), bytearray(2 + 2 * group.member), PATIENCE_S
+                )
             raise caught.exception
         with self.assertRaises(OSError) as caught:
             together(work, 2)
@@ -222,22 +229,29 @@ class Ends(unittest.TestCase):
 
     def test_who_waits_for_members_hears_of_signals(self):
         # A member that has come, and another that never does.
-        program = ("import signal, sys, threading, weir\n"
-                   "listener = weir.listen('127.0.0.1:0')\n"
-                   "if sys.argv[1] == 'join':\n"
-                   "    wait = lambda: weir.join(listener.address, 1, 3, timeout=%d)\n"
-                   "    threading.Thread(target=lambda: weir.lead(listener, 3, %d), daemon=True).start()\n"
-                   "else:\n"
-                   "    wait = lambda: weir.lead(listener, 2, %d)\n"
-                   "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
-                   "signal.setitimer(signal.ITIMER_REAL, 0.5)\n"
-                   "try:\n"
-                   "    wait()\n"
-                   "except KeyboardInterrupt:\n"
-                   "    print('heard')\n" % (PATIENCE_S, PATIENCE_S, PATIENCE_S))
+        program = (
+            "import signal, sys, threading, weir\n"
+            "listener = weir.listen('127.0.0.1:0')\n"
+            "if sys.argv[1] == 'join':\n"
+            "    wait = lambda: weir.join(listener.address, 1, 3, timeout=%d)\n"
+            "    threading.Thread(target=lambda: weir.lead(listener, 3, %d), daemon=True).start()\n"
+            "else:\n"
+            "    wait = lambda: weir.lead(listener, 2, %d)\n"
+            "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.5)\n"
+            "try:\n"
+            "    wait()\n"
+            "except KeyboardInterrupt:\n"
+            "    print('heard')\n" % (PATIENCE_S, PATIENCE_S, PATIENCE_S)
+        )
         for what in ("lead", "join"):
-            done = subprocess.run([sys.executable, "-c", program, what], check=True, capture_output=True, text=True,
-                                  timeout=PATIENCE_S / 2)
+            done = subprocess.run(
+                [sys.executable, "-c", program, what],
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S / 2,
+            )
             self.assertEqual((done.stdout, done.stderr), ("heard\n", ""), what)
 
     def test_who_leads_hears_that_the_listener_was_closed(self):
@@ -252,7 +266,8 @@ class Ends(unittest.TestCase):
 
             thread = threading.Thread(target=lead)
             thread.start()
-            other = weir.connect(listener.address, timeout=PATIENCE_S) if has_come else None  # and says nothing
+            # and says nothing
+            other = weir.connect(listener.address, timeout=PATIENCE_S) if has_come else None
             listener.close()
             thread.join()
             self.assertEqual(errors, ["the listener is closed"])
@@ -268,8 +283,13 @@ class Ends(unittest.TestCase):
                    "    weir.lead(listener, 2, %d)\n"
                    "except ValueError as error:\n"
                    "    print(error)\n" % PATIENCE_S)
-        done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True,
-                              timeout=PATIENCE_S / 2)
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S / 2,
+        )
         self.assertEqual((done.stdout, done.stderr), ("the listener is closed\n", ""))
 
     def test_nonsense_is_refused_at_once(self):
@@ -281,7 +301,10 @@ class Ends(unittest.TestCase):
             with self.assertRaisesRegex(OSError, "not all 2 members"):
                 weir.lead(listener, 2, 0.2)
             with weir.lead(listener, 1) as group:
-                for wrong in (lambda: group.broadcast(bytearray(1), 1), lambda: group.gather(b"a", bytearray(2))):
+                for wrong in (
+                    lambda: group.broadcast(bytearray(1), 1),
+                    lambda: group.gather(b"a", bytearray(2)),
+                ):
                     with self.assertRaises((OSError, ValueError)):
                         wrong()
 
@@ -355,9 +378,15 @@ def free_port():
 class Torch(unittest.TestCase):
     def ranks(self, program, size, backend):
         port = str(free_port())
-        processes = [subprocess.Popen([sys.executable, "-c", program, str(rank), str(size), backend, port],
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                     for rank in range(size)]
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", program, str(rank), str(size), backend, port],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank in range(size)
+        ]
         try:
             outputs = [process.communicate(timeout=PATIENCE_S) for process in processes]
         finally:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What a kernel module's own code allocates, as the kernel's tracing tells: objects by who calls the allocator,
-whole pages by the first on the stack that is no allocator. What it calls allocates for itself."""
+"""Allocations made by a kernel module's own code, from the kernel's tracing. Objects count by the
+caller of the allocator, whole pages by the first function on the stack outside the allocator.
+Functions called by the module count as their own callers."""
 import os
 import re
 
 KMEM = "/sys/kernel/tracing/events/kmem"
 OBJECTS = "kmalloc", "kmalloc_node", "kmem_cache_alloc", "kmem_cache_alloc_node"
 COUNT_STACKS = "hist:keys=stacktrace:size=8192"
-ALLOCATOR = re.compile(r"_*(alloc|folio_alloc|get_free_page|get_zeroed_page|k[mvz]*alloc|kmem_cache|new_slab|"
-                       r"slab_alloc|vmalloc)")
+ALLOCATOR = re.compile(
+    r"_*(alloc|folio_alloc|get_free_page|get_zeroed_page|k[mvz]*alloc|kmem_cache|new_slab|"
+    r"slab_alloc|vmalloc)"
+)
 
 
 def put(path, text):
@@ -22,11 +25,13 @@ def get(path):
 
 
 class Allocations:
-    """Looks while it lasts. @modules: their names; @texts: (begin, end) of the code of each."""
+    """Traces within the context. @modules: names; @texts: (begin, end) of each module's code."""
 
     def __init__(self, modules, texts):
         self.modules = tuple(f"[{name}]" for name in modules)
-        self.sites = " || ".join(f"(call_site >= {begin:#x} && call_site < {end:#x})" for begin, end in texts)
+        self.sites = " || ".join(
+            f"(call_site >= {begin:#x} && call_site < {end:#x})" for begin, end in texts
+        )
         self.events = [f"{KMEM}/{name}" for name in OBJECTS if os.path.exists(f"{KMEM}/{name}")]
         self.stacks = f"{KMEM}/mm_page_alloc"
         self.has_stacks = os.path.exists(f"{self.stacks}/hist")
@@ -57,15 +62,19 @@ class Allocations:
         put("/sys/kernel/tracing/trace", "")
 
     def objects(self):
-        return [line for line in get("/sys/kernel/tracing/trace").splitlines() if not line.startswith("#")]
+        return [
+            line
+            for line in get("/sys/kernel/tracing/trace").splitlines()
+            if not line.startswith("#")
+        ]
 
     def is_own(self, frames):
-        """Whether the modules are the first on the stack that is no allocator."""
+        """Is a module the first caller on the stack outside the allocator?"""
         caller = next((frame for frame in frames if not ALLOCATOR.match(frame)), "")
         return caller.endswith(self.modules)
 
     def pages(self):
-        """The stacks of those who had pages allocated; None where the kernel cannot tell."""
+        """Stacks of page allocations; None if the kernel has no such trace event."""
         if not self.has_stacks:
             return None
         counted = get(f"{self.stacks}/hist")

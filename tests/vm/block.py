@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The kernel modules, with a donor in user space on the same host: what /dev/weirN promises.
+"""Promises of /dev/weirN: the kernel modules, with a donor in user space on the same host.
 
   block.py WEIR MODULES    run in the guest by 'vm check'
 """
@@ -33,7 +33,7 @@ SWAP = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                     "../../packaging/systemd/weir-blk-swap")
 TRACING = "/sys/kernel/tracing"
 KIB, MIB = 1 << 10, 1 << 20
-# What waits for something waits so long; nothing should ever take it.
+# Limit of every wait, in seconds; no wait should ever take so long.
 LONG = 300
 
 
@@ -70,7 +70,7 @@ class Donor:
             [WEIR, "serve", "--listen", address, "--memory", memory, "--key", key, *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             env=dict(os.environ, WEIR_DEVICE="rxe0"))
-        self.process.stdout.readline()  # it serves
+        self.process.stdout.readline()  # the donor is ready
 
     def end(self, how=signal.SIGTERM):
         self.process.send_signal(signal.SIGCONT)
@@ -82,7 +82,8 @@ class Donor:
         must(WEIR, "lend", str(self.process.pid), size)
 
     def corrupt(self, pattern):
-        """Changes a byte of what it keeps, wherever @pattern is. Returns in how many places."""
+        """Changes a byte of the donor's memory, wherever @pattern is. Returns the number of
+        places."""
         found = 0
         with open(f"/proc/{self.process.pid}/maps", encoding="ascii") as file:
             ranges = [[int(end, 16) for end in line.split()[0].split("-")]
@@ -102,7 +103,7 @@ class Donor:
 
 
 def attach(*options, donors=(DONOR,), size="16M"):
-    """The time for requests is that for the donor's answer, too: a busy machine may take longer."""
+    """The timeout of requests also limits the donor's replies; a busy machine may take long."""
     deadline = time.monotonic() + LONG
     while (done := blk("attach", "--key", KEY, *options, ",".join(donors),
                        *([size] if size else []))).returncode:
@@ -116,7 +117,7 @@ def stat(device):
 
 
 def detach(device):
-    """udev and the like may have it open for a moment: then again."""
+    """Retries, because udev or another program may hold the device open for a moment."""
     deadline = time.monotonic() + LONG
     while (done := blk("detach", device)).returncode:
         if "in use" not in done.stderr or time.monotonic() > deadline:
@@ -128,7 +129,7 @@ GENERIC, CONTROL, GET_FAMILY, FAMILY_ID, FAMILY_NAME = 16, 16, 3, 1, 2  # of <li
 
 
 def ask_kernel(family, command, attribute=None):
-    """One message of generic netlink. Returns what it is answered: the error, and all behind the heads."""
+    """Sends one generic netlink message. Returns the error, and the reply behind the headers."""
     body = struct.pack("BBxx", command, 1)
     if attribute:
         kind, value = attribute
@@ -164,8 +165,8 @@ def fio(device, *options):
 
 
 class Verifier:
-    """Writes the first @mib of a device and reads what it has written, again and again, for as long as the
-    block lasts, and once at least."""
+    """Writes the first @mib of a device and reads them back, repeatedly until the block ends, at
+    least once."""
 
     def __init__(self, device, mib=12):
         self.device, self.mib = device, mib
@@ -175,7 +176,13 @@ class Verifier:
 
     def work(self):
         while not self.failed:
-            done = fio(self.device, "--rw=randwrite", "--bsrange=4k-64k", "--iodepth=16", f"--size={self.mib}m")
+            done = fio(
+                self.device,
+                "--rw=randwrite",
+                "--bsrange=4k-64k",
+                "--iodepth=16",
+                f"--size={self.mib}m",
+            )
             self.failed = done.returncode and (done.stdout + done.stderr)
             if self.enough.is_set():
                 return
@@ -190,7 +197,7 @@ class Verifier:
         assert not self.failed, self.failed
 
     def until_written(self, mib):
-        """So much more, by whomever."""
+        """Waits until @mib more have been written, by any thread."""
         wanted = stat(self.device)["bytes_written"] + mib * MIB
         until(self.device, lambda now: self.failed or now["bytes_written"] >= wanted)
 
@@ -203,7 +210,7 @@ def until(device, is_so):
 
 
 def until_connecting(address):
-    """Somebody has asked to be let in there, and is not answered yet."""
+    """Waits until a client has connected to @address and has no reply yet."""
     deadline = time.monotonic() + LONG
     while not any(f"dst-addr {address} " in f"{line} " and " state CONNECT " in line
                   for line in must("rdma", "resource", "show", "cm_id").splitlines()):
@@ -216,7 +223,7 @@ def until_lost(device):
 
 
 def direct(device, flags, move, offset):
-    """Past the page cache; as one program that opens the device, and closes it."""
+    """Direct I/O by a program that opens the device, transfers, and closes it."""
     file = os.open(device, flags | os.O_DIRECT)
     try:
         return move(file, offset)
@@ -225,18 +232,23 @@ def direct(device, flags, move, offset):
 
 
 def read(device, offset=0, length=4096):
-    """What is on the device; raises OSError."""
+    """Reads from the device; raises OSError."""
     memory = mmap.mmap(-1, length)
-    if direct(device, os.O_RDONLY, lambda file, at: os.preadv(file, [memory], at), offset) != length:
+    if (
+        direct(device, os.O_RDONLY, lambda file, at: os.preadv(file, [memory], at), offset)
+        != length
+    ):
         raise OSError(f"{device} ended within {length} bytes at {offset}")
     return memory[:]
 
 
 def write(device, data, offset=0):
-    """All of it; raises OSError."""
+    """Writes all of data; raises OSError."""
     memory = mmap.mmap(-1, len(data))
     memory[:] = data
-    if direct(device, os.O_WRONLY, lambda file, at: os.pwritev(file, [memory], at), offset) != len(data):
+    if direct(device, os.O_WRONLY, lambda file, at: os.pwritev(file, [memory], at), offset) != len(
+        data
+    ):
         raise OSError(f"{device} took less than {len(data)} bytes at {offset}")
 
 
@@ -256,7 +268,7 @@ def traced():
 
 
 def texts():
-    """Where the modules' code is."""
+    """Address ranges of the modules' code."""
     with open("/proc/modules", encoding="ascii") as file:
         modules = [line.split() for line in file]
     return [(int(line[5], 16), int(line[5], 16) + int(line[1])) for line in modules
@@ -264,7 +276,7 @@ def texts():
 
 
 def scattered(length):
-    """Memory of which no two pages that follow each other do so for a device, too."""
+    """Memory without two physically adjacent pages in a row."""
     memory, between = mmap.mmap(-1, length), mmap.mmap(-1, length)
     for page in range(0, length, mmap.PAGESIZE):
         memory[page:page + 8] = page.to_bytes(8, "little")
@@ -276,7 +288,7 @@ BLKDISCARD, BLKZEROOUT = 0x1277, 0x127F
 
 
 def check_against_a_copy(file, rng, length, rounds=400):
-    """Writes, discards and makes zeroes, of a page or of megabytes, and reads between."""
+    """Writes, discards and zeroes of pages to megabytes, with reads in between."""
     copy, memory = mmap.mmap(-1, length), memoryview(mmap.mmap(-1, length))
     for number in range(rounds):
         offset = rng.randrange(length // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -325,7 +337,10 @@ class Device(unittest.TestCase):
         found = mmap.mmap(-1, len(data))
         self.assertEqual(os.preadv(file, [found], 0), len(data))
         self.assertEqual(found[:], data[:])
-        done = {name: stat(device)[name] - before[name] for name in ("requests", "work_requests", "doorbells")}
+        done = {
+            name: stat(device)[name] - before[name]
+            for name in ("requests", "work_requests", "doorbells")
+        }
         self.assertGreater(done["requests"], done["work_requests"], "nothing was merged")
         self.assertGreater(done["work_requests"], done["doorbells"], "nothing was chained")
 
@@ -366,7 +381,7 @@ class Device(unittest.TestCase):
             self.skipTest("there is no mkfs.xfs")
         self.need("xfs")
         device = self.attached(size="64M")
-        # Smaller than 300 MiB is for tests only, and these say that they are.
+        # mkfs refuses less than 300 MiB, except in a test environment; these variables say so.
         small = dict(os.environ, TEST_DIR="/run", TEST_DEV=device, QA_CHECK_FS="1")
         must("mkfs.xfs", "-q", device, env=small)
         self.holds_files(device, ("xfs_repair", "-n"))
@@ -391,7 +406,7 @@ class Device(unittest.TestCase):
                    "--trim_verify_zero=1", "--output-format=json")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         job, = json.loads(done.stdout)["jobs"]
-        # It trims before it writes, each time; and of what it wrote, what it then wants to be zeroes.
+        # fio trims before each write; later it expects zeroes in some written blocks.
         self.assertGreater(job["trim"]["total_ios"], job["write"]["total_ios"])
 
     def test_what_is_discarded_is_zeroes_and_its_memory_goes_back_but_for_a_reserve(self):
@@ -439,7 +454,7 @@ class Device(unittest.TestCase):
         self.assertEqual(read(device, 23 * MIB, MIB), bytes(MIB), "what was cut off is gone")
         self.assertEqual(read(device, 7 * MIB, MIB), data)
         must("blkdiscard", device)
-        until(device, lambda now: now["given_back"] == 21)  # but for an eighth of what it is now
+        until(device, lambda now: now["given_back"] == 21)  # all but an eighth of the present size
 
     def test_what_it_does_can_be_seen(self):
         device = self.attached()
@@ -455,7 +470,7 @@ class Device(unittest.TestCase):
             self.assertEqual(int(file.read()), stat(device)["bytes_written"])
 
     def test_what_is_written_out_allocates_nothing_in_weir(self):
-        """Nor where there is no memory at the donors yet."""
+        """Covers donors that have no memory yet, too."""
         mount_tracing()
         with Allocations(("weir", "weir_blk"), texts()) as found:
             device = self.attached("--reserve", "2M", "--timeout", "120")
@@ -471,7 +486,7 @@ class Device(unittest.TestCase):
         self.assertGreaterEqual(stat(device)["donors"][0]["bytes"], 8 * MIB)
 
     def cost(self, *options):
-        """What 512 KiB of scattered pages cost in one request."""
+        """Cost of 512 KiB of scattered pages in one request."""
         device = attach(*options)
         data = scattered(512 * KIB)
         file = os.open(device, os.O_RDWR | os.O_DIRECT)
@@ -502,13 +517,20 @@ class Device(unittest.TestCase):
         self.assertEqual(stat(device)["errors"], 0)
 
     def test_who_polls_for_completions_gets_them(self):
-        """Unless the module's own work is always there first: then again."""
+        """Retries if the module's own work was always faster."""
         device = self.attached()
         deadline = time.monotonic() + LONG
         while not (counted := stat(device))["polled"]:
             self.assertLess(time.monotonic(), deadline)
-            done = fio(device, "--ioengine=io_uring", "--hipri", "--rw=randwrite", "--bs=4k", "--iodepth=8",
-                       "--size=4m")
+            done = fio(
+                device,
+                "--ioengine=io_uring",
+                "--hipri",
+                "--rw=randwrite",
+                "--bs=4k",
+                "--iodepth=8",
+                "--size=4m",
+            )
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertLessEqual(counted["polled"], counted["completions"])
 
@@ -565,7 +587,9 @@ class Device(unittest.TestCase):
         with open(f"{os.path.dirname(SWAP)}/weir-blk-swap@.service.in", encoding="ascii") as file:
             unit = file.read().replace("@libexecdir@", os.path.dirname(os.path.realpath(SWAP)))
         put(f"{directory}/weir-blk-swap@pages.service", unit.replace("@bindir@", "/run/bin"))
-        done = run("systemd-analyze", "verify", "--man=no", f"{directory}/weir-blk-swap@pages.service")
+        done = run(
+            "systemd-analyze", "verify", "--man=no", f"{directory}/weir-blk-swap@pages.service"
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         for setting in ("Restart=on-failure", "RestartSec=5", "StartLimitIntervalSec=0"):
             self.assertIn(f"\n{setting}\n", unit)
@@ -600,9 +624,23 @@ class Device(unittest.TestCase):
         device = self.attached("--timeout", "3")
         write(device, b"gone" * 1024)
         writer = subprocess.Popen(
-            ["fio", "--name=x", f"--filename={device}", "--direct=1", "--ioengine=libaio",
-             "--offset=1m", "--rw=randwrite", "--bs=4k", "--iodepth=32", "--time_based", "--runtime=60"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            [
+                "fio",
+                "--name=x",
+                f"--filename={device}",
+                "--direct=1",
+                "--ioengine=libaio",
+                "--offset=1m",
+                "--rw=randwrite",
+                "--bs=4k",
+                "--iodepth=32",
+                "--time_based",
+                "--runtime=60",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         while stat(device)["bytes_written"] < MIB:
             time.sleep(0.05)
         self.donor.end(signal.SIGKILL)
@@ -638,7 +676,9 @@ class Device(unittest.TestCase):
             offset = next(offset for offset, one in writes.items() if one.done())
             write(device, b"more" * 1024, offset)
             self.assertEqual(read(device, offset), b"more" * 1024)
-            self.assertEqual(sum(one.done() for one in writes.values()), 2, "what is behind them waits")
+            self.assertEqual(
+                sum(one.done() for one in writes.values()), 2, "what is behind them waits"
+            )
             failed = [one.exception().errno for one in writes.values() if one.exception()]
         self.assertLess(time.monotonic() - begin, 7 * timeout, "they waited one after the other")
         self.assertEqual(failed, [errno.ENOSPC] * 14)
@@ -666,8 +706,18 @@ class Device(unittest.TestCase):
     def test_devices_come_and_go_beside_one_that_is_written_and_shares_their_window(self):
         device = self.attached("--window", "64K", "--timeout", "120")
         verifier = subprocess.Popen(
-            FIO + [f"--filename={device}", "--rw=randwrite", "--bsrange=4k-64k", "--iodepth=32", "--size=8m"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            FIO
+            + [
+                f"--filename={device}",
+                "--rw=randwrite",
+                "--bsrange=4k-64k",
+                "--iodepth=32",
+                "--size=8m",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         self.addCleanup(verifier.kill)
         data = os.urandom(MIB)
         for number in itertools.count():
@@ -682,7 +732,9 @@ class Device(unittest.TestCase):
 
     def test_pages_do_not_change_while_they_are_written(self):
         device = self.attached()
-        with open(f"/sys/block/{os.path.basename(device)}/queue/stable_writes", encoding="ascii") as file:
+        with open(
+            f"/sys/block/{os.path.basename(device)}/queue/stable_writes", encoding="ascii"
+        ) as file:
             self.assertEqual(file.read(), "1\n")
 
     def test_who_may_administer_the_network_only_may_not_attach_nor_detach(self):
@@ -703,7 +755,7 @@ class Device(unittest.TestCase):
 
 
 class Donors(unittest.TestCase):
-    """Several of them under one device."""
+    """One device over several donors."""
 
     def donor(self, *args, **more):
         donor = Donor(*args, **more)
@@ -789,7 +841,7 @@ class Donors(unittest.TestCase):
         self.assertEqual(stat(device)["lost"], 0)
 
     def test_a_donor_may_say_often_what_it_wants_back(self):
-        """More often than the module has buffers for, and mostly without being asked anything."""
+        """More demands than the module has buffers, mostly without any call from the module."""
         first = self.donor(DONOR)
         self.donor(SECOND)
         device = self.attached(donors=(DONOR, SECOND))
@@ -806,7 +858,7 @@ class Donors(unittest.TestCase):
         self.assertEqual((stat(device)["lost"], stat(device)["mismatches"]), (0, 0))
 
     def until_lent_is_what_is_used(self, device):
-        """What was asked for in vain, too, has been given back."""
+        """Waits until memory from failed requests has been returned, too."""
         deadline = time.monotonic() + LONG
         while True:
             used = [donor["bytes"] for donor in stat(device)["donors"]]
@@ -836,7 +888,8 @@ class Donors(unittest.TestCase):
         self.until_lent_is_what_is_used(device)
 
     def test_a_donor_that_lets_nobody_in_keeps_nobody_waiting(self):
-        """Who connects to it waits for more than a minute; meanwhile others give memory, and all is taken away."""
+        """A connect there takes over a minute; meanwhile other donors lend memory, and detaching
+        works."""
         self.donor(DONOR)
         second = self.donor(SECOND)
         device = attach("--reserve", "2M", "--timeout", "100", donors=(DONOR, SECOND))
@@ -844,8 +897,11 @@ class Donors(unittest.TestCase):
         must("blkdiscard", device)
         until(device, lambda now: now["given_back"] == 14)
         second.end(signal.SIGKILL)
-        until(device, lambda now: now["donors"][1]["state"] == "lost" and not now["donors"][1]["bytes"])
-        # By its key it lets nobody in until it is stopped, either.
+        until(
+            device,
+            lambda now: now["donors"][1]["state"] == "lost" and not now["donors"][1]["bytes"],
+        )
+        # With another key the donor refuses everybody, even before being stopped.
         self.donor(SECOND, key=OTHER_KEY).process.send_signal(signal.SIGSTOP)
         until_connecting(SECOND)
         begin = time.monotonic()
@@ -854,16 +910,19 @@ class Donors(unittest.TestCase):
         must(WEIR, "blk", "resize", device, "24M")
         self.assertEqual(stat(device)["donors"][1]["state"], "lost")
         detach(device)
-        # For a listener that is stopped its kernel asks for patience (MRA), worth about 68 s: who waits for
-        # the one that connects takes longer than this.
+        # For a stopped listener the kernel sends an MRA, worth about 68 s: waiting for the
+        # connecting thread would exceed this limit.
         self.assertLess(time.monotonic() - begin, 60)
 
     def test_a_write_finds_memory_while_replicas_are_made_anew(self):
-        """Before they all are; unless it is late, then again. And the device can be taken away meanwhile."""
+        """A write gets memory before all replicas are rebuilt, unless it comes late; then the test
+        retries. Detaching works meanwhile."""
         written, reserve = 8, 2  # pieces that may lack a replica because they are new
         addresses = DONOR, SECOND, THIRD
         donors = [self.donor(address, "192M") for address in addresses]
-        device = attach("--replicas", "2", "--reserve", "2M", "--timeout", "100", donors=addresses, size="96M")
+        device = attach(
+            "--replicas", "2", "--reserve", "2M", "--timeout", "100", donors=addresses, size="96M"
+        )
         self.addCleanup(blk, "detach", device)
         data = os.urandom(MIB)
         for offset in range(0, 80 * MIB, MIB):
@@ -923,8 +982,12 @@ class Donors(unittest.TestCase):
         with Verifier(device) as verifier:
             verifier.until_written(2)
             third.end(signal.SIGKILL)
-            until(device, lambda now: now["donors"][2]["state"] == "lost" and not now["donors"][2]["bytes"] and
-                  now["degraded"] == 16 - now["donors"][1]["bytes"] // MIB)
+            until(
+                device,
+                lambda now: now["donors"][2]["state"] == "lost"
+                and not now["donors"][2]["bytes"]
+                and now["degraded"] == 16 - now["donors"][1]["bytes"] // MIB,
+            )
             self.assertGreater(stat(device)["degraded"], 0)
             verifier.until_written(2)
             self.donor(THIRD)
@@ -934,7 +997,7 @@ class Donors(unittest.TestCase):
     def test_who_is_busy_is_neither_detached_nor_unloaded(self):
         self.donor(DONOR)
         device = self.attached()
-        # Between one look at all and the next nobody else has it open.
+        # No other process opens the device between two queries.
         self.addCleanup(os.close, os.open(device, os.O_RDONLY))
         with Verifier(device) as verifier:
             for _ in range(5):
@@ -1004,11 +1067,12 @@ class Removal(unittest.TestCase):
         donor = Donor()
         device = attach("--timeout", "3")
         write(device, b"x" * 4096)
-        # It waits for the donor too, which is a program on the same device.
+        # The removal also waits for the donor, a program on the same device.
         removal = subprocess.Popen(["rdma", "link", "delete", "rxe0"])
         until_lost(device)
         self.assertRaises(OSError, read, device)
-        # As long as the donor has the device, there is a way to it: nobody is to go it again.
+        # While the donor keeps the device, a route exists, but the client must not use the route
+        # again.
         for _ in range(30):
             self.assertEqual(stat(device)["donors"][0]["state"], "lost")
             time.sleep(0.1)
@@ -1052,7 +1116,7 @@ for page in range(pages):
 
 
 class Swapped:
-    """A program that has @mib of memory, all different, in a group that may keep an eighth; now it waits."""
+    """A program with @mib of distinct pages, in a group that may keep an eighth; the program waits."""
 
     CODE = """if True:
         import sys
@@ -1071,9 +1135,13 @@ class Swapped:
         self.group = "/sys/fs/cgroup/swapped"
         os.mkdir(self.group)
         put(f"{self.group}/memory.high", str(mib * MIB // 8))
-        self.process = subprocess.Popen([sys.executable, "-c", self.CODE, str(mib)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True,
-                                        preexec_fn=lambda: put(f"{self.group}/cgroup.procs", str(os.getpid())))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", self.CODE, str(mib)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: put(f"{self.group}/cgroup.procs", str(os.getpid())),
+        )
         assert self.process.stdout.readline() == "written\n"
 
     def check(self):
@@ -1087,8 +1155,7 @@ class Swapped:
 
 
 def kernel_complains():
-    """What the kernel's log has to say that it should not. Of one that looks for mistakes the host
-    judges: complaints.py."""
+    """Complaints of the kernel's log. On a debug kernel the host judges: complaints.py."""
     if os.path.exists("/proc/lockdep_stats"):
         return []
     return [line for line in must("dmesg").splitlines()

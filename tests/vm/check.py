@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""'vm check': two guests on one wire share the tests, and one test is both of theirs.
+"""'vm check': two guests on one wire share the tests, and run one test together.
 
-A guest that is done with one takes the next that nobody has: what waits in one leaves the
-processors to the other. Each has a kernel, a device and a file system of its own; so what disturbs
-each other on one machine does not here. In the end one is a host that loses its power; that is
-mostly waiting, so a third guest begins then: what is about several processors has one to itself,
-that has them.
+A guest that finishes a test takes the next free one, so waiting in one guest leaves CPU time to
+the other. Each guest has its own kernel, device and file system, so tests that would disturb
+each other on one machine cannot. At the end one guest plays a host that loses power, which is
+mostly waiting. Then a third guest with several CPUs starts, and runs the tests that need several
+CPUs.
 """
 import contextlib
 import json
@@ -22,21 +22,21 @@ import tests
 from machine import Machine, prepare, read, say, tail, write
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Guests that have not ended by then have hung. Tests have limits of their own.
+# A guest running longer has hung. Tests have limits of their own.
 LIMIT_SECONDS = 2400
 PAIR = "two hosts"
 BLOCK = "block device"
-# What wants the kernel modules, and two guests do not share.
+# Tests that need the kernel modules and are not split between guests.
 STARVED = "block device without memory"
 OF_MODULES = {BLOCK: "block.py", "block device with a local disk": "local.py",
               "swap while donors come and go": "soak.py", STARVED: "starve.py"}
-# Who wants these names them: they take long.
+# Tests that run only by name, because they take long.
 BY_NAME = (STARVED,)
 OWN_LIMIT_SECONDS = 1800
 
 
 class Report:
-    """Says how each test went, and leaves it in the form of Meson's testlog.json."""
+    """Prints the result of each test, and writes them in the form of Meson's testlog.json."""
 
     def __init__(self, build):
         self.path = os.path.join(build, "meson-logs", "vmlog.json")
@@ -65,7 +65,7 @@ class Report:
             self.add(test.name, "OK", seconds, cpu, f"without {skipped} cases" if skipped else "")
 
     def add_kernel(self, role, machine):
-        """What a kernel that looks for mistakes has found: in weir's modules it is a failure."""
+        """Adds the reports of a debug kernel: a report about weir's modules is a failure."""
         found = machine.complaints()
         ours = [complaint for complaint in found if complaint.is_ours]
         self.add(f"the kernel of {role}", "FAIL" if ours else "OK",
@@ -84,8 +84,7 @@ class Report:
 
 
 class Guests:
-    """Those in @roles, that share the tests @wanted, and what became of these; @pair is for all of
-    them at once."""
+    """The guests @roles, which share the tests @wanted, and the results; all run @pair together."""
 
     def __init__(self, report, of, roles, wanted, pair, job):
         prepared = prepare(of)
@@ -114,34 +113,35 @@ class Guests:
                 machine.stop()
 
     def cpu_of(self, role):
-        """What the guest has used since this was last asked, in seconds."""
+        """CPU time of the guest since the last call, in seconds."""
         now = self.machines[role].cpu_seconds()
         used, self.spent[role] = now - self.spent[role], now
         return used
 
     def collect(self):
-        """Reports what has ended since the last time. A guest's boot counts as its first test's."""
+        """Reports tests that have ended since the last call. The first test includes the guest's
+        boot."""
         for test in [test for test in self.left if test.end(self.job)]:
             self.report.add_ended(test, self.job, self.cpu_of(test.taken_by(self.job)))
             self.left.remove(test)
 
     def is_missed(self, role):
-        """Whether a guest that is gone should not be. Who finds nothing more to do may go; where
-        there is a test of both, the far one in it."""
+        """Should a guest that has ended still run? A guest without further tests may end, and so
+        may the far guest within the common test."""
         if self.pair:
             return role != "far" or self.left != self.pair
         return any(test.taken_by(self.job) == role for test in self.left)
 
     def are_through(self):
-        """Reports results that have come; whether nothing more is to come."""
-        # Who is gone first: what they did is there by then.
+        """Reports new results; returns whether no more will come."""
+        # Ask for ended guests first: their results are complete by then.
         gone = [role for role, machine in self.machines.items() if not machine.is_running()]
         self.collect()
         return not self.left or len(gone) == len(self.machines) or \
             any(self.is_missed(role) for role in gone) or time.monotonic() > self.deadline
 
     def have_time(self):
-        """Whether they will mostly wait from now on."""
+        """Will the guests mostly wait from now on?"""
         return self.left == self.pair
 
     def finish(self):
@@ -152,7 +152,7 @@ class Guests:
                 self.report.add_kernel(role, machine)
 
     def report_lost(self):
-        """What has not ended, and the last words of the guests."""
+        """Reports unfinished tests, and the last output of the guests."""
         for test in self.left:
             role = test.taken_by(self.job)
             why = f"the {role} guest, or the other, died or hung in it" if role else \
@@ -165,7 +165,7 @@ class Guests:
 
 
 def make_modules(build, of):
-    """Builds the kernel modules for kernel @of. Returns where they are, and how that ended."""
+    """Builds the kernel modules for kernel @of. Returns their directory and the build's status."""
     modules = os.path.abspath(os.path.join(build, "modules"))
     if of.looks_for_mistakes:
         modules += "-debug"
@@ -178,7 +178,7 @@ def make_modules(build, of):
 
 
 def modules_of(build, report, of):
-    """Where the kernel modules are, built for kernel @of; or None."""
+    """Directory of the kernel modules built for kernel @of; or None."""
     modules, made = make_modules(build, of)
     if made.returncode == tests.SKIPPED:
         report.add(BLOCK, "SKIP", why=made.stderr.decode().strip())
@@ -191,15 +191,14 @@ def modules_of(build, report, of):
 
 
 def own(build, of, name, program, *args):
-    """A test that Meson does not know, since it is for guests only."""
+    """A test unknown to Meson, because it runs only in guests."""
     weir = os.path.abspath(os.path.join(build, "weir"))
     return tests.Test(name, [os.path.join(HERE, program), weir, *args],
                       OWN_LIMIT_SECONDS * of.slower, "/", {}, parallel=True)
 
 
 def check(build, names, of):
-    """Runs the tests @names of @build on kernel @of; all where there are none. Returns the exit
-    status."""
+    """Runs the tests @names of @build on kernel @of, or all tests. Returns the exit status."""
     def is_wanted(name):
         return name in names or (not names and name not in BY_NAME)
 
@@ -218,7 +217,7 @@ def check(build, names, of):
     if modules and of.looks_for_mistakes:
         mistakes.check(report, of, f"{modules}-tests")
         mistakes.check_style(report, of)
-    # Who may take longest comes first, so that no guest is busy long after the other.
+    # Longest first, so that no guest works long after the other.
     wanted.sort(key=lambda test: -test.limit_s)
     run_in(report, of, [(("far", "near"), [test for test in wanted if not test.parallel], pair),
                         (("alone",), [test for test in wanted if test.parallel], [])])
@@ -231,7 +230,7 @@ def check(build, names, of):
 
 
 def follow(crowds):
-    """Until all of them are through; each begins when the one before it has time."""
+    """Runs all groups; each starts when the previous one has time."""
     waiting, running = list(crowds), []
     while waiting or running:
         if waiting and all(crowd.have_time() for crowd in running):
@@ -245,7 +244,7 @@ def follow(crowds):
 
 
 def run_in(report, of, shares):
-    """Guests run the tests of their share, (roles, wanted, pair); one will do for one test."""
+    """Runs guests for each share (roles, wanted, pair); one guest suffices for one test."""
     with contextlib.ExitStack() as stack:
         crowds = []
         for roles, wanted, pair in shares:

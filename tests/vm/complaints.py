@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What a kernel that looks for mistakes says of them, and whether they are weir's.
+"""Finds reports of a debug kernel, and decides whether they concern weir.
 
-They are where one of weir's modules is in a stack of the report: of who erred, or of who allocated
-or freed the memory. What an interrupt interrupted did not err, even if that was a work item of
-weir's; nor did what the kernel marks with "?": addresses that lie on the stack and that nobody
-returns to.
+A report concerns weir if a module of weir is in one of its stacks: of the faulty code, or of the
+allocation or release of the memory. Frames below an interrupt do not count, not even those of
+weir's work items; neither do frames that the kernel marks with "?", which are stale addresses on
+the stack.
 """
 import collections
 import re
 
-# The first line of a report; what follows until the next one belongs to it. "INFO: lockdep is
-# turned off" is said within others.
+# First line of a report, which extends to the next first line. "INFO: lockdep is turned off" occurs
+# within other reports.
 BEGINS = re.compile(r"BUG[: ]|WARNING:|INFO: (?!lockdep)|ODEBUG:|Oops|Kernel panic|"
                     r"general protection fault")
-# As is what begins so, and is none: who wanted memory was refused it.
-REFUSED = re.compile(r"page allocation failure|vmalloc error|Unable to allocate memory|FAULT_INJECTION: ")
+# Looks like a report but is none: a failed allocation.
+REFUSED = re.compile(
+    r"page allocation failure|vmalloc error|Unable to allocate memory|FAULT_INJECTION: "
+)
 # "function+0x1/0x2 [module]".
 OURS = re.compile(r"\[weir\w*\]")
-# tests/vm/guest says so in the end.
+# Printed at the end by tests/vm/guest.
 LOCKDEP_IS_OFF = "weir-vm: lockdep has given up"
 
 
@@ -45,7 +47,7 @@ class Complaint:
 
 
 def of_log(text):
-    """The complaints in what a kernel said, in order."""
+    """The reports in a kernel log, in order."""
     found, last = [], None
     for line in text.splitlines():
         if BEGINS.search(line):
@@ -59,7 +61,7 @@ def of_log(text):
 
 
 def summary(complaints):
-    """Each kind of them: how often, whose, and the first one whole."""
+    """Each kind of report: how often, whose, and the first in full."""
     kinds = collections.defaultdict(list)
     for complaint in complaints:
         kinds[complaint.is_ours, str(complaint)].append(complaint)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""How fast the time stamp counter of an emulated guest runs: that of this machine, which the emulator hands on.
+"""Frequency of an emulated guest's time stamp counter: that of this machine, passed on by the
+emulator.
 
-A guest that is left to find out compares it with a timer that the emulator drives, in moments in which
-this machine has other things to do. It may then take it for a twentieth of what it is, and all of its time
-limits are over in a twentieth of their time.
+A guest without this value calibrates the counter against a timer of the emulator, while this
+machine is busy with other work. The result may be a twentieth of the true frequency, and the
+guest's time limits then expire twenty times too early.
 """
 import ctypes
 import functools
@@ -17,7 +18,7 @@ SECONDS = 0.1
 
 
 def both(counter):
-    """What it shows, and the time in nanoseconds, as much at once as is to be had."""
+    """The counter and the time in nanoseconds, read as close together as possible."""
     looks = []
     for _ in range(100):
         begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
@@ -30,11 +31,13 @@ def both(counter):
 
 @functools.cache
 def khz():
-    """None where nobody can say."""
+    """None if the frequency cannot be found."""
     if platform.machine() != "x86_64":
         return None
     try:
-        memory = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        memory = mmap.mmap(
+            -1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+        )
     except OSError:
         return None
     memory.write(CODE)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A small kernel that looks for mistakes: debug.config, from the distribution's package of sources.
+"""A small kernel with checkers: debug.config, on the distribution's package of kernel sources.
 
-It is built once, into a directory of the cache that is named for the package and for what is built:
-boot and lib in it are those of a package, tree is what modules are built against. A build that was
-interrupted goes on where it was.
+Built once, into a directory of the cache that is named for the package and the configuration:
+boot and lib as in a package, and tree for building modules. An interrupted build continues
+later.
 """
 import fcntl
 import glob
@@ -18,7 +18,7 @@ import tempfile
 import kernel
 
 FRAGMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "debug.config")
-# What modules want of the tree; the rest of it is a gigabyte.
+# Parts of the tree that modules need; the rest takes a gigabyte.
 KEPT = ("arch", "include", "scripts", "tools", "Makefile", "Module.symvers", ".config")
 LOG_LINES = 30
 
@@ -71,7 +71,7 @@ def make(tree, *args):
 
 
 def configure(tree):
-    """All of the fragment, and nothing else that nobody of it needs."""
+    """All of the fragment, and no other option beyond its dependencies."""
     make(tree, f"KCONFIG_ALLCONFIG={FRAGMENT}", "allnoconfig")
     with open(os.path.join(tree, ".config"), encoding="ascii") as file:
         had = {line.strip() for line in file}
@@ -81,7 +81,7 @@ def configure(tree):
 
 
 def prune(tree):
-    """Leaves what it takes to build a module; make's own objects are wanted for that, too."""
+    """Leaves the files for building modules, make's own objects among them."""
     for name in os.listdir(tree):
         path = os.path.join(tree, name)
         if os.path.isdir(path) and name not in KEPT:
@@ -103,7 +103,7 @@ def build(root):
     image = os.path.join(root, "vmlinuz")
     shutil.copy(os.path.join(tree, "arch/x86/boot/bzImage"), image)
     prune(tree)
-    # Last: that it is there says that all is.
+    # Last: the image marks a complete build.
     os.makedirs(os.path.join(root, "boot"), exist_ok=True)
     os.rename(image, os.path.join(root, f"boot/vmlinuz-{version}"))
 
@@ -114,7 +114,7 @@ def name_of(package):
 
 
 def built():
-    """The debug kernel, built if need be."""
+    """The debug kernel, built if necessary."""
     package = source_package() if shutil.which("dpkg-deb") else None
     if not package:
         raise kernel.Unavailable("apt knows no sources of a kernel (linux-source)")

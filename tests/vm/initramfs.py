@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The small first file system of the guest: busybox, a few modules, and tests/vm/init."""
+"""The guest's initial file system: busybox, a few modules, and tests/vm/init."""
 import os
 import stat
 
 import kernel
 
-# What it takes to mount this machine's own root; all other modules are loaded from there.
+# Modules for mounting this machine's root; other modules are loaded from there.
 MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 DIRECTORIES = ("bin", "modules", "proc", "sys", "dev", "host", "over", "new")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """The distribution's packaged kernel, unpacked into a cache and never installed.
 
-A kernel is a directory of the cache, named for its package, with the package's files in it and
-the index of modules that depmod makes.
+A kernel is a directory of the cache, named for its package, with the package's files and the
+module index of depmod.
 """
 import fcntl
 import lzma
@@ -21,7 +21,7 @@ SBIN = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
 class Unavailable(Exception):
-    """There is no kernel to be had here: the reason."""
+    """No kernel is available here, for this reason."""
 
 
 def cache():
@@ -37,7 +37,7 @@ def output(*command, **more):
 
 
 def depends(package):
-    """What of the kernel a package needs, by itself or through others."""
+    """Kernel packages that a package needs, directly or through others."""
     try:
         listed = output("apt-cache", "depends", "--important", package)
     except (OSError, subprocess.CalledProcessError):
@@ -63,7 +63,7 @@ def refresh_lists():
 
 
 def download(packages, directory):
-    """Lists may be absent (a container) or stale (a package has moved on): then fetch them."""
+    """Package lists may be absent (a container) or outdated: then fetch them."""
     command = ("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", *packages)
     try:
         output(*command, cwd=directory)
@@ -84,20 +84,20 @@ def unpack(packages, name):
 
 
 def merge_usr(root):
-    """Newer releases have the modules beneath usr; depmod looks where older ones had them."""
+    """Newer releases have the modules below usr; depmod looks in the old place."""
     if not os.path.exists(os.path.join(root, "lib")):
         os.symlink("usr/lib", os.path.join(root, "lib"))
 
 
 def cached():
-    """Names of the kernels that are there, the newest last."""
+    """Names of the cached kernels, the newest last."""
     return sorted((name for name in os.listdir(cache()) if name.startswith("linux-image-")),
                   key=lambda name: [int(number) for number in re.findall(r"\d+", name)])
 
 
 class Kernel:
-    """@looks_for_mistakes: its log is to be read. @slower: what takes a while may take so many
-    times as long."""
+    """@looks_for_mistakes: a debug kernel, whose log is checked. @slower: factor for time
+      limits."""
 
     looks_for_mistakes = False
     slower = 1
@@ -110,11 +110,11 @@ class Kernel:
 
     @property
     def headers(self):
-        """What modules are built against; it may not be there."""
+        """Directory for building modules; may be absent."""
         return f"/lib/modules/{self.version}/build"
 
     def module_files(self, *names):
-        """Paths of these modules and of all that they need, in the order of loading."""
+        """Paths of these modules and their dependencies, in the order of loading."""
         files = []
         for name in names:
             shown = output("modprobe", "-d", self.root, "-S", self.version, "--show-depends", name)
@@ -123,7 +123,7 @@ class Kernel:
 
 
 def module_bytes(path):
-    """A module as insmod wants it, whatever it was packed with."""
+    """A module's bytes for insmod, decompressed."""
     if path.endswith(".zst"):
         return subprocess.run(["zstd", "-dcq", path], check=True, capture_output=True).stdout
     if path.endswith(".xz"):
@@ -134,7 +134,7 @@ def module_bytes(path):
 
 
 def fetched(metas):
-    """The name in the cache of the kernel that one of the packages @metas stands for."""
+    """The cached kernel's name for one of the meta packages @metas."""
     if not shutil.which("dpkg-deb"):
         raise Unavailable("only Debian's and Ubuntu's packaged kernels are known here")
     with open(os.path.join(cache(), "lock"), "w", encoding="ascii") as lock:
@@ -155,7 +155,8 @@ def fetched(metas):
 
 
 def newest():
-    """The newest kernel of this release, fetched if need be; or the newest that is there, which it says."""
+    """The newest kernel of this release, fetched if necessary; otherwise the newest cached one,
+    with a message."""
     try:
         return Kernel(fetched(NEWEST))
     except Unavailable as why:
@@ -166,5 +167,5 @@ def newest():
 
 
 def of_package(meta):
-    """That of a package which stands for a kernel, linux-image-6.12-amd64 say."""
+    """The kernel of a meta package, e.g. linux-image-6.12-amd64."""
     return Kernel(fetched((meta,)))

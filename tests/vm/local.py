@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A local disk below /dev/weirN: what it is good for when no donor is left.
+"""A local disk below /dev/weirN: reads and writes after the loss of all donors.
 
   local.py WEIR MODULES    run in the guest by 'vm check'
 """
@@ -41,7 +41,8 @@ class LocalDisk(unittest.TestCase):
         done = block.fio(device, "--rw=randwrite", "--bsrange=4k-256k", "--iodepth=16", "--size=8m")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         data = os.urandom(MIB)
-        for offset in range(8 * MIB, 16 * MIB, MIB):  # what holds nothing cannot be written without donors
+        # empty ranges cannot be written without donors
+        for offset in range(8 * MIB, 16 * MIB, MIB):
             write(device, data, offset)
         must("blkdiscard", "--offset", str(10 * MIB), "--length", str(MIB // 2), device)
         before = read(device, 0, 8 * MIB)
@@ -101,7 +102,9 @@ class LocalDisk(unittest.TestCase):
 
     def test_swap_is_there_still_when_all_donors_are_gone(self):
         donors = self.donor(DONOR), self.donor(SECOND)
-        device = self.attached("--replicas", "2", "--timeout", "20", donors=(DONOR, SECOND), size="32M")
+        device = self.attached(
+            "--replicas", "2", "--timeout", "20", donors=(DONOR, SECOND), size="32M"
+        )
         must("mkswap", device)
         must("swapon", device)
         self.addCleanup(block.run, "swapoff", device)
@@ -118,8 +121,11 @@ class LocalDisk(unittest.TestCase):
 
     def test_what_cannot_be_the_disk_is_refused(self):
         self.donor()
-        for options, why in (((DISK, DONOR, "80M"), "smaller"), (("/etc/passwd", DONOR, "16M"), "no block device"),
-                             (("/dev/nothing", DONOR, "16M"), "no block device")):
+        for options, why in (
+            ((DISK, DONOR, "80M"), "smaller"),
+            (("/etc/passwd", DONOR, "16M"), "no block device"),
+            (("/dev/nothing", DONOR, "16M"), "no block device"),
+        ):
             refused = blk("attach", "--key", KEY, "--local", *options)
             self.assertEqual((refused.returncode, refused.stdout), (1, ""), options)
             self.assertIn(why, refused.stderr)

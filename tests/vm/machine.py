@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""A virtual machine whose root is this machine's own, and the job that it is started for.
+"""A virtual machine whose root is this machine's own, and its job.
 
-A job is a directory on the host that the guest has as /run/vm: the host leaves there what is to
-be done, the guest what came of it.
+A job is a directory of the host, visible to the guest as /run/vm: the host puts commands there,
+the guest results.
 """
 import os
 import shutil
@@ -18,19 +18,18 @@ CONSOLE_LINES = 60
 EMULATOR = "qemu-system-x86_64"
 ALIVE = b"weir-vm: alive"
 KVM = ("-accel", "kvm", "-cpu", "host")
-# Each miss of the TLB walks the page tables, in software: four levels are quicker than five.
+# Each TLB miss walks the page tables in software: four levels are faster than five.
 TCG = ("-accel", "tcg,thread=multi", "-cpu", "max,la57=off")
-# What an emulated kernel pays dearly for and no test is about: reading the time from a device, as
-# it does where it distrusts the TSC; returns in place of jumps; zeroing each page; and addresses
-# that differ from run to run, for which all of a program and its libraries is translated anew.
-# And it gives up where the timer has not ticked ten times in a moment of a loaded machine: it is
-# not to look.
+# Options against costs of an emulated kernel that no test needs: reading the time from a device if
+# the TSC is distrusted; retpolines; zeroing of pages; and address randomisation, which makes the
+# emulator translate each program again. Also skips the timer check, which panics on a loaded
+# machine.
 APPEND = ("console=ttyS0 panic=-1 tsc=reliable mitigations=off init_on_alloc=0 norandmaps "
           "rcupdate.rcu_expedited=1 no_timer_check")
-# What the console hears of a kernel that looks for mistakes, warnings too; and of any other. KASAN
-# would say nothing after its first report, and Soft-RoCE of Linux 6.1 is good for one.
+# Console output of a debug kernel, with warnings; and of other kernels. By default KASAN reports
+# only once, and Soft-RoCE of Linux 6.1 causes a report.
 LOUD, QUIET = "loglevel=5 kasan_multi_shot", "quiet"
-# A kernel that runs under KVM says so in a second or two; where KVM only pretends, never.
+# A kernel under working KVM prints within a second or two; under broken KVM, never.
 KVM_SECONDS = 30
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -57,7 +56,7 @@ def tail(data):
 
 
 def look_for_programs():
-    """Raises kernel.Unavailable where a virtual machine cannot run."""
+    """Raises kernel.Unavailable if no virtual machine can run."""
     for program in (EMULATOR, "busybox"):
         if not shutil.which(program):
             raise kernel.Unavailable(f"there is no {program}")
@@ -69,10 +68,10 @@ def prepare(of):
 
 
 class Machine:
-    """One guest, that does run.ROLE of its job; ROLE.console is left there.
+    """One guest, which runs run.ROLE of its job and writes ROLE.console.
 
-    "alone" is a host by itself; "near" and "far" are two, on one wire besides. They share their
-    job: the far one is started first. @disk: a file that is to be /dev/vda.
+    "alone" is a single host; "near" and "far" are two hosts on one wire and share a job; start
+    the far guest first. @disk: a file for /dev/vda.
     """
 
     def __init__(self, prepared, job, role="alone", memory="3G", disk=None):
@@ -92,13 +91,13 @@ class Machine:
         shutil.copy(os.path.join(HERE, "guest"), job)
 
     def processors(self):
-        """No more than this machine has for it. A processor of the guest's that waits for another
-        one spins, and what it waits for may be one that does not run: two guests with two each on
-        two of this machine's take twice the time of two with one each.
+        """Number of the guest's CPUs, at most as many as this machine can spare. A waiting CPU of
+        the guest spins, perhaps for a CPU that is not running: two guests with two CPUs each, on
+        a machine with two, take twice as long as two guests with one each.
 
-        Of a guest that can never have two, QEMU leaves out the memory barriers (no CF_PARALLEL), but
-        its devices run beside it: a kick of a virtio queue is lost, and the guest sends no more. So
-        each may have two."""
+        A guest limited to one CPU makes QEMU omit memory barriers (no CF_PARALLEL), although
+        QEMU's devices run in parallel: a kick of a virtio queue gets lost, and the guest stops
+        sending. So each guest has a maximum of two."""
         own = len(os.sched_getaffinity(0))
         return max(1, min(2, own if self.role == "alone" else own // 2))
 
@@ -119,7 +118,7 @@ class Machine:
         return LOUD if self.kernel.looks_for_mistakes else QUIET
 
     def complaints(self):
-        """What a kernel that looks for mistakes has found."""
+        """Reports of a debug kernel."""
         if not self.kernel.looks_for_mistakes:
             return []
         return complaints.of_log(read(self.console).decode(errors="replace"))
@@ -128,18 +127,32 @@ class Machine:
         return complaints.LOCKDEP_IS_OFF in read(self.console).decode(errors="replace")
 
     def clock(self, accelerator):
-        """What an emulated kernel is told of its clock; any other knows."""
+        """Clock options of an emulated kernel; other kernels need none."""
         khz = counter.khz() if accelerator == TCG else None
         return f" tsc_early_khz={khz}" if khz else ""
 
     def command(self, accelerator, *console):
         share = "local,path={},mount_tag={},security_model=none,multidevs=remap"
-        return [EMULATOR, *accelerator, *self.shape, "-no-reboot", "-display", "none",
-                "-nodefaults", *console,
-                "-kernel", self.kernel.image, "-initrd", self.archive,
-                "-append", f"{APPEND} {self.loudness()} weir.role={self.role}{self.clock(accelerator)}",
-                "-virtfs", share.format("/", "host") + ",readonly=on",
-                "-virtfs", share.format(self.job, "job")]
+        return [
+            EMULATOR,
+            *accelerator,
+            *self.shape,
+            "-no-reboot",
+            "-display",
+            "none",
+            "-nodefaults",
+            *console,
+            "-kernel",
+            self.kernel.image,
+            "-initrd",
+            self.archive,
+            "-append",
+            f"{APPEND} {self.loudness()} weir.role={self.role}{self.clock(accelerator)}",
+            "-virtfs",
+            share.format("/", "host") + ",readonly=on",
+            "-virtfs",
+            share.format(self.job, "job"),
+        ]
 
     def spawn(self, accelerator):
         self.process = subprocess.Popen(
@@ -147,7 +160,7 @@ class Machine:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
     def comes_alive(self):
-        """Whether the guest shows a sign of life in time."""
+        """Does the guest print anything in time?"""
         deadline = time.monotonic() + KVM_SECONDS
         while time.monotonic() < deadline and self.is_running() and \
                 ALIVE not in read(self.console):
@@ -155,7 +168,8 @@ class Machine:
         return ALIVE in read(self.console)
 
     def kvm_works(self):
-        """/dev/kvm may be there and yet run nothing, which only trying shows: once a boot."""
+        """Does KVM work? /dev/kvm may exist without working, so this tries a guest, once per
+        boot."""
         if not os.access("/dev/kvm", os.R_OK | os.W_OK):
             return False
         known = os.path.join(kernel.cache(), "kvm")
@@ -178,7 +192,7 @@ class Machine:
         return subprocess.run(self.command(accelerator, "-serial", "mon:stdio")).returncode
 
     def cpu_seconds(self):
-        """What it has used; once it has ended, what it had when last seen running."""
+        """CPU time of the guest; after its end, the last value seen."""
         ticks = read(f"/proc/{self.process.pid}/stat").rpartition(b")")[2].split()[11:13]
         if ticks:
             self.cpu = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")

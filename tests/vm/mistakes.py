@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Whether a kernel that looks for mistakes finds them: those of tests/kernel/mistake.c. And what its
-sources' checkpatch says of the modules."""
+"""Tests that a debug kernel reports the mistakes of tests/kernel/mistake.c, and runs checkpatch of
+the kernel's sources on the modules."""
 import glob
 import os
 import shlex
@@ -10,9 +10,8 @@ import time
 
 from machine import Machine, prepare, read, say, write
 
-# A mistake, and what is said of it. A guest makes all of them, in this order: lockdep says nothing
-# more after its first report (a mutex behind a spinlock is another), or once memory has been
-# misused.
+# Each mistake, and the kernel's report. A guest makes all of them, in this order: lockdep is silent
+# after its first report (a mutex behind a spinlock is a second), and after memory errors.
 SAID = {
     "locks": "WARNING: possible circular locking dependency detected",
     "sleep": "BUG: sleeping function called from invalid context",
@@ -20,14 +19,14 @@ SAID = {
 }
 LIMIT_SECONDS = 600
 MODULES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kernel")
-# compat.h is about versions; and a file, other than a patch, may have long lines if it is not asked.
+# compat.h tests versions; and checkpatch checks line lengths of whole files only on request.
 STYLE = (("--ignore", "LINUX_VERSION_CODE,CONSTANT_COMPARISON"),
          ("--strict", "--types", "LONG_LINE,LONG_LINE_COMMENT"))
 
 
 def check(report, of, modules):
-    """Adds to @report whether kernel @of finds each, and it is seen whose it is; @modules has
-    weir_mistake.ko."""
+    """Adds to @report whether kernel @of reports each mistake and blames the module; @modules
+    contains weir_mistake.ko."""
     begin = time.monotonic()
     module = shlex.quote(os.path.join(modules, "weir_mistake.ko"))
     with tempfile.TemporaryDirectory(prefix="weir-vm-") as job:
@@ -48,7 +47,7 @@ def check(report, of, modules):
 
 
 def check_style(report, of):
-    """Adds to @report whether the checkpatch of kernel @of has nothing to say."""
+    """Adds to @report whether checkpatch of kernel @of has no complaints."""
     begin = time.monotonic()
     script = os.path.join(of.headers, "scripts/checkpatch.pl")
     files = sorted(glob.glob(os.path.join(MODULES, "**/*.[ch]"), recursive=True))

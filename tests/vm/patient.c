@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * patient DONOR KEY FILE: writes and reads again and again, until there is FILE; then it does
- * nothing.
+ * patient DONOR KEY FILE: writes and reads repeatedly until FILE exists, then pauses.
  *
- * Says when it begins, when channels of its session break and when all are up again, when it rests,
- * and when the donor is gone, with which it ends. Ends with 1 if a request fails, or reads anything
- * else than was written last.
+ * Prints when it starts, when channels of its session break, when all are up again, when it pauses,
+ * and when the donor is lost, which ends the program. Exits with 1 if a request fails, or reads
+ * other data than the last written.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -62,7 +61,7 @@ static void *work(void *region)
 	return NULL;
 }
 
-/* Says what has become of the channels since it looked last. */
+/* Prints how the channels' state has changed since the last call. */
 static void look(struct weir_session *session)
 {
 	static bool was_broken;

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Programs that swap to /dev/weir0, over two replicas, while its donors die, stop, want their memory
-back and come again: no byte is wrong, nothing hangs, and in the end all can be taken away.
+"""Programs that swap to /dev/weir0, with two replicas, while donors die, stop, demand memory back
+and return: no byte is wrong, nothing hangs, and at the end everything can be removed.
 
-  soak.py WEIR MODULES [MINUTES]    run in the guest by 'vm soak'; 0, or as 'vm check' does, without: each
-                                    misfortune once, and all is small
+  soak.py WEIR MODULES [MINUTES]    run in the guest by 'vm soak'; with 0 or without MINUTES, as in
+                                    'vm check': each fault once, with little memory
 """
 import array
 import mmap
@@ -23,7 +23,7 @@ PAGE = mmap.PAGESIZE
 ADDRESSES = (DONOR, SECOND, THIRD)
 GROUP = "/sys/fs/cgroup/soak"
 WORKERS = 2
-# What waits for something waits so long, on a machine as busy as can be; nothing should ever take it.
+# Limit of every wait on a very busy machine; no wait should ever take so long.
 LONG = 4 * block.LONG
 
 
@@ -32,8 +32,8 @@ def content(worker, page, version):
 
 
 def work(worker, pages, progress):
-    """Reads a page, all of it, and writes it anew, again and again; in the end reads all. Half of
-    the time in an eighth of the memory, so that some of it is used more than the rest."""
+    """Reads and rewrites whole pages repeatedly; at the end reads all. Spends half the time on an
+    eighth of the memory, so that some pages are used more than others."""
     rng = random.Random(worker)
     kind = mmap.MAP_PRIVATE if worker % 2 else mmap.MAP_SHARED
     memory = mmap.mmap(-1, pages * PAGE, flags=kind | mmap.MAP_ANONYMOUS)
@@ -57,8 +57,8 @@ def work(worker, pages, progress):
 
 
 class Worker:
-    """A process in the group that does work(); progress[number] is how many pages it has checked,
-    progress[0] whether it is to end."""
+    """A process in the group that runs work(); progress[number] counts its checked pages, and
+    progress[0] tells it to end."""
 
     def __init__(self, number, pages, progress):
         self.number, self.progress = number, progress
@@ -71,7 +71,7 @@ class Worker:
             put(f"{GROUP}/cgroup.procs", str(os.getpid()))
             work(number, pages, progress)
             status = 0
-        except BaseException:  # whatever it is, it is not the parent's
+        except BaseException:  # the child must not continue with the parent's code
             traceback.print_exc()
         finally:
             sys.stdout.flush()
@@ -79,7 +79,8 @@ class Worker:
             os._exit(status)
 
     def look(self):
-        """Raises AssertionError where it has failed, or does not get on. Returns whether it is over."""
+        """Raises AssertionError if the worker failed or makes no progress. Returns whether it has
+        ended."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         assert not status, f"worker {self.number} ended with {status}"
         if self.progress[self.number] != self.seen:
@@ -91,7 +92,7 @@ class Worker:
 
 class Soak:
     def __init__(self, mib):
-        """@mib: what each of the workers has; together they may keep half of that."""
+        """@mib: memory of each worker; together they may keep half of it in RAM."""
         self.random = random.Random(7)
         self.memory = f"{4 * WORKERS * mib}M"
         self.donors = [block.Donor(address, self.memory) for address in ADDRESSES]
@@ -101,14 +102,14 @@ class Soak:
         must("swapon", self.device)
         put("/sys/fs/cgroup/cgroup.subtree_control", "+memory")
         os.mkdir(GROUP)
-        # Where memory.max would have the kernel kill whoever waits too long for a donor.
+        # memory.max would make the kernel kill a process that waits too long for a donor.
         put(f"{GROUP}/memory.high", str(WORKERS * mib * MIB // 2))
         self.progress = memoryview(mmap.mmap(-1, PAGE)).cast("Q")
         self.workers = [Worker(number + 1, mib * MIB // PAGE, self.progress)
                         for number in range(WORKERS)]
 
     def until(self, is_so):
-        """Nothing is ever lost meanwhile, and everybody gets on."""
+        """Waits; meanwhile no data is lost, and every worker makes progress."""
         deadline = time.monotonic() + LONG
         while not is_so(now := stat(self.device)):
             assert not now["lost"], now
@@ -125,12 +126,12 @@ class Soak:
         return sum(self.progress[worker.number] for worker in self.workers)
 
     def let_work(self, pages):
-        """They are to check so many pages more, each."""
+        """Waits until each worker has checked so many more pages."""
         wanted = [self.progress[worker.number] + pages for worker in self.workers]
         self.until(lambda _: all(self.progress[worker.number] >= number
                                  for worker, number in zip(self.workers, wanted)))
 
-    # Misfortunes.
+    # Faults.
 
     def is_killed(self, number):
         self.donors[number].end(signal.SIGKILL)
@@ -153,14 +154,17 @@ class Soak:
         what(self, number)
         self.until_whole()
         now = stat(self.device)
-        print(f"{begin:7.1f} s: donor {number} {what.__name__.replace('_', ' ')}; all is whole after "
-              f"{time.monotonic() - begin:.1f} s, {self.checked() - before} pages checked meanwhile; so far "
-              f"{now['bytes_written'] // MIB} MiB written, {now['bytes_read'] // MIB} read, "
-              f"{now['bytes_copied'] // MIB} copied, {now['mismatches']} mismatches", flush=True)
+        print(
+            f"{begin:7.1f} s: donor {number} {what.__name__.replace('_', ' ')}; all is whole after "
+            f"{time.monotonic() - begin:.1f} s, {self.checked() - before} pages checked meanwhile; so far "
+            f"{now['bytes_written'] // MIB} MiB written, {now['bytes_read'] // MIB} read, "
+            f"{now['bytes_copied'] // MIB} copied, {now['mismatches']} mismatches",
+            flush=True,
+        )
         self.let_work(50)
 
     def end(self):
-        """Whoever works looks at all that it has, and the device goes."""
+        """Each worker reads all of its memory; then the device is removed."""
         before, self.progress[0] = self.checked(), 1
         running = list(self.workers)
         while running:
@@ -169,8 +173,11 @@ class Soak:
         now = stat(self.device)
         begin = time.monotonic()
         must("swapoff", self.device, timeout=LONG)
-        print(f"{self.checked()} pages checked, {self.checked() - before} of them in the end; swapoff "
-              f"took {time.monotonic() - begin:.1f} s", flush=True)
+        print(
+            f"{self.checked()} pages checked, {self.checked() - before} of them in the end; swapoff "
+            f"took {time.monotonic() - begin:.1f} s",
+            flush=True,
+        )
         assert now["bytes_read"] and now["bytes_written"], "nothing was swapped"
         assert not now["mismatches"], now
         block.detach(self.device)

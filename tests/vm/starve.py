@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""/dev/weirN where there is no memory to be had: tests/kernel/starve.c has it run out for weir's modules alone.
+"""/dev/weirN without memory: tests/kernel/starve.c makes allocations of weir's modules fail.
 
   starve.py WEIR MODULES    run in the guest by 'vm check'
 """
@@ -14,17 +14,32 @@ import time
 import unittest
 
 import block
-from block import DONOR, KEY, MIB, MODULES, SECOND, WEIR, blk, detach, must, put, read, stat, until, write
+from block import (
+    DONOR,
+    KEY,
+    MIB,
+    MODULES,
+    SECOND,
+    WEIR,
+    blk,
+    detach,
+    must,
+    put,
+    read,
+    stat,
+    until,
+    write,
+)
 
 MODULE = f"{MODULES}-tests/weir_starve.ko"
 PARAMETERS = "/sys/module/weir_starve/parameters"
-ALLOCATORS = "should_failslab", "__alloc_pages"  # where the module stands in
+ALLOCATORS = "should_failslab", "__alloc_pages"  # functions that the module intercepts
 DISK = "/dev/ram0"
 ALL = 1 << 40
-# Deeper than that it is other people's way of getting on without memory.
+# Deeper frames belong to other modules' handling of memory shortage.
 NEAR, DEEP = 4, 48
 WHY = r"memory|-12\b|-105\b"  # ENOMEM, which the network calls ENOBUFS
-# How many allocations of weir's own are passed over from try to try; 1 leaves none out, and takes minutes.
+# Step between tries, in weir's own allocations; 1 tests every allocation, and takes minutes.
 STEP = int(os.environ.get("WEIR_STARVE_STEP", "10"))
 SKIPPED = 77
 
@@ -35,15 +50,20 @@ def parameter(name):
 
 
 class Starved:
-    """Within it so many allocations go well, and then so many fail. Afterwards: @seen, how many there
-    were; @failed, how many of these did."""
+    """Within the context, so many allocations succeed, then so many fail. Afterwards @seen has the
+    number of allocations, @failed the number of failures."""
 
     def __init__(self, skip=0, fail=ALL, near=DEEP):
         self.skip, self.fail, self.near = skip, fail, near
         self.seen = self.failed = 0
 
     def __enter__(self):
-        for name, value in (("near", self.near), ("skip", self.skip), ("seen", 0), ("fail", self.fail)):
+        for name, value in (
+            ("near", self.near),
+            ("skip", self.skip),
+            ("seen", 0),
+            ("fail", self.fail),
+        ):
             put(f"{PARAMETERS}/{name}", str(value))
         return self
 
@@ -72,8 +92,12 @@ class Starving(unittest.TestCase):
         return device
 
     def verifier(self, device, *options):
-        process = subprocess.Popen(block.FIO + [f"--filename={device}", "--bsrange=4k-64k", "--iodepth=16", *options],
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(
+            block.FIO + [f"--filename={device}", "--bsrange=4k-64k", "--iodepth=16", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         self.addCleanup(process.kill)
         return process
 
@@ -89,14 +113,18 @@ class Starving(unittest.TestCase):
         self.assertEqual(verifier.returncode, 0, said)
 
     def try_to_attach(self, options, **how):
-        """Says why not, or works. Returns how many allocations failed."""
+        """Attaches, or reports a reason. Returns how many allocations failed."""
         with Starved(**how) as starved:
-            done = blk("attach", "--key", KEY, "--timeout", "60", *options, f"{DONOR},{SECOND}", "2M")
+            done = blk(
+                "attach", "--key", KEY, "--timeout", "60", *options, f"{DONOR},{SECOND}", "2M"
+            )
         if done.returncode:
             self.assertTrue(starved.failed, done.stderr)
             self.assertEqual((done.returncode, done.stdout), (1, ""), how)
-            # What others say whose memory it is, they say in their way.
-            self.assertRegex(done.stderr, WHY if starved.near == NEAR else "^weir blk attach: .+\n$", how)
+            # Other modules report a lack of memory in their own words.
+            self.assertRegex(
+                done.stderr, WHY if starved.near == NEAR else "^weir blk attach: .+\n$", how
+            )
         else:
             device = done.stdout.strip()
             write(device, b"here" * 1024, MIB)
@@ -178,12 +206,12 @@ class Starving(unittest.TestCase):
 
 
 def kernel_complains():
-    """Who gets no memory says where; what is a mistake says more."""
+    """A failed allocation prints a backtrace; only other reports are mistakes."""
     return [line for line in block.kernel_complains() if "Call Trace" not in line]
 
 
 def why_not():
-    """Why this cannot run here; None: it can."""
+    """The reason why this cannot run here, or None."""
     if not os.path.exists(MODULE):
         return "the kernel has no kprobes"
     with open("/proc/kallsyms", encoding="ascii") as file:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""What runs in the guests: the tests of Meson's suite "vm", on rxe0 instead of softnic, and those
-that need a kernel of their own.
+"""Tests in the guests: Meson's suite "vm" on rxe0 instead of softnic, and tests that need their own
+kernel.
 
-A test has an ID in the job, where it leaves the directory ID.taken, in which is the role of the
-guest that runs it; ID.log, what it said; and, when it is over, ID.end: its exit status and the
-seconds that it took.
+A test has an ID in the job. Its guest creates the directory ID.taken with the guest's role,
+writes the test's output to ID.log, and at the end its exit status and seconds to ID.end.
 """
 import json
 import os
@@ -15,11 +14,11 @@ import subprocess
 from machine import read
 
 SUITE = "vm"
-# Those of it that are about what threads do at the same time.
+# Tests of this suite are about threads that run at the same time.
 PARALLEL = "parallel"
-# The guest is emulated, and not alone: what is a fair limit on a real machine is not one there.
+# The guest is emulated and shares the machine, so time limits of real machines are too short.
 SLOWER = 5
-# What tells a test its device (tests/support/libweir_fixture.h), and how much to do.
+# Names the device for a test (tests/support/libweir_fixture.h), and limits the work.
 DEVICE = {
     "WEIR_TEST_DEVICE": "rxe",
     "WEIR_TEST_ADDRESS": "10.9.9.1",
@@ -33,7 +32,7 @@ SKIPPED = 77
 
 
 class Test:
-    """@limit_s: who takes longer hangs. @parallel: wants a guest with several processors."""
+    """@limit_s: a test that takes longer hangs. @parallel: needs a guest with several CPUs."""
 
     def __init__(self, name, command, limit_s, directory, environment, parallel=False):
         self.name = name
@@ -45,7 +44,7 @@ class Test:
         self.id = re.sub(r"\W+", "-", name)
 
     def line(self, how):
-        """What a guest's shell is told; @how is a function of run-tests."""
+        """The line for a guest's shell; @how is a function of run-tests."""
         settings = [f"{name}={value}" for name, value in self.environment.items()]
         return shlex.join([how, self.id, str(self.limit_s), self.directory,
                            "env", *settings, *self.command])
@@ -54,14 +53,14 @@ class Test:
         return read(os.path.join(job, f"{self.id}.log"))
 
     def taken_by(self, job):
-        """The role of the guest that has begun it, None if none has."""
+        """Role of the guest that has started the test, or None."""
         try:
             return os.listdir(os.path.join(job, f"{self.id}.taken"))[0]
         except (FileNotFoundError, IndexError):
             return None
 
     def end(self, job):
-        """Its exit status and the seconds that it took; None until then."""
+        """Exit status and seconds of the test; None until its end."""
         said = read(os.path.join(job, f"{self.id}.end")).decode().split()
         return (int(said[0]), float(said[1])) if said else None
 
@@ -80,12 +79,13 @@ def of_suite(build):
 
 
 def skipped_cases(log):
-    """Number of cases that a program has skipped; docs/reference/conformance.md says why."""
+    """How many cases a program has skipped: the reasons are in its source and
+    docs/reference/conformance.md."""
     return sum("# SKIP" in line for line in log.decode(errors="replace").splitlines())
 
 
 def reason(log):
-    """Why a test that skipped did: TAP's comment, or the last line it said."""
+    """Why a test was skipped: TAP's comment, or the last line of output."""
     lines = log.decode(errors="replace").strip().splitlines() or ["it does not say why"]
     for line in lines:
         if "# SKIP" in line:

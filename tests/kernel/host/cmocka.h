@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* As much of cmocka as the core's tests use, in the kernel: run.c has what it does. */
+/* The part of cmocka that the core's tests use, in the kernel; implemented in run.c. */
 #ifndef WEIR_TESTS_KERNEL_CMOCKA_H
 #define WEIR_TESTS_KERNEL_CMOCKA_H
 
@@ -17,20 +17,20 @@ struct CMUnitTest {
 	void *initial_state;
 };
 
-/* Each program's, which Kbuild gives a name of its own. */
+/* The program's entry point; Kbuild gives each program's its own name. */
 int main(void);
 
 int weir_test_group(const char *name, const struct CMUnitTest *tests, size_t count);
 extern struct completion weir_test_ended;
 
-/* Ends the test. Here, since objtool has to see that it does not return. */
+/* Ends the test. Inline, because objtool must see that the function does not return. */
 static inline __noreturn void weir_test_fail(const char *file, int line, const char *why)
 {
 	pr_err("weir_test: %s:%d: %s\n", file, line, why);
 	kthread_complete_and_exit(&weir_test_ended, 1);
 }
 
-/* A test may be long, and none sleeps: whoever asserts something lets others have the processor. */
+/* A long test never sleeps, so each assertion gives other threads a chance to run. */
 static inline void weir_test_compare(u64 a, u64 b, bool equal, const char *file, int line)
 {
 	cond_resched();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the core's tests want of it, in the kernel. */
+/* The part of stdlib.h that the core's tests need in the kernel. */
 #ifndef WEIR_TESTS_KERNEL_STDLIB_H
 #define WEIR_TESTS_KERNEL_STDLIB_H
 
