@@ -33,7 +33,7 @@ try:
 except ImportError:
     torch = None
 
-PATIENCE_S = 120  # of what must come
+PATIENCE_S = 120  # limit of every wait
 
 
 def pair(**options):
@@ -62,11 +62,12 @@ def peer(code, address, mode="bitmap"):
 
 
 def find_all(x):
-    """What the peer's flush() was over for is found, and not taken: by a look that begins after it."""
+    """Finds, without taking, all messages of the peer's last flush(), by a new poll of the
+    bitmap."""
     limit, looks = time.monotonic() + PATIENCE_S, x.info.looks
     x.process()
     slots = x.acquire(x.info.slots, PATIENCE_S)
-    while x.info.mode == "bitmap" and x.info.looks < looks + 2:  # then the first of them is back
+    while x.info.mode == "bitmap" and x.info.looks < looks + 2:  # then the first of these polls has returned
         assert time.monotonic() < limit, "it does not look"
         try:
             x.acquire(1, 0.05)
@@ -76,7 +77,7 @@ def find_all(x):
 
 
 class Interleaving:
-    """Both ends of an exchange by turns, neither of which ever waits."""
+    """Both ends of an exchange in one thread; neither end waits."""
     STEPS = ("put", "acquire", "commit", "flush", "take", "release", "ask")
 
     def __init__(self, mode, slots, unordered):
@@ -118,7 +119,7 @@ class Interleaving:
             pass
 
     def take(self, count):
-        """Whether there may be more."""
+        """Returns False at the end."""
         try:
             found = self.theirs.take(count, 0)
         except TimeoutError:
@@ -133,7 +134,7 @@ class Interleaving:
         return bool(found)
 
     def release(self, count):
-        """Those first that were taken last, so that slots come to be used out of turn."""
+        """Releases the last taken slots first, so that slots are used out of order."""
         self.theirs.release(self.held[-count:])
         del self.held[-count:]
 
@@ -287,7 +288,7 @@ class Messages(unittest.TestCase):
             self.assertEqual(got, [message])
 
     def test_what_an_interrupt_keeps_from_the_caller_the_next_call_finds(self):
-        """It comes as soon as C is done with something, in each of the steps that a call takes."""
+        """The interrupt comes as soon as a C function returns, in each step of a call."""
         class Interrupted:
             def __init__(self, step, count):
                 self.step, self.left = step, count
@@ -299,7 +300,7 @@ class Messages(unittest.TestCase):
 
                 def interrupted(*args):
                     status = function(*args)
-                    if status >= 0:  # not that a time is over
+                    if status >= 0:  # not after a timeout
                         self.left -= 1
                         if not self.left:
                             raise KeyboardInterrupt
@@ -432,7 +433,8 @@ class Messages(unittest.TestCase):
 
 class Threads(unittest.TestCase):
     def test_who_waits_for_messages_keeps_nobody_from_putting_them(self):
-        """Each answer took a tenth of a second, and more; on a busy machine some may."""
+        """If get() blocked put(), each reply would take a tenth of a second; on a busy machine some
+        may."""
         for mode in ("bitmap", "imm"):
             ours, theirs = pair(mode=mode)
             answers = queue.SimpleQueue()
@@ -517,7 +519,7 @@ class Threads(unittest.TestCase):
         thread = threading.Thread(target=wait)
         with theirs:
             thread.start()
-            time.sleep(0.1)  # most likely it sleeps by now
+            time.sleep(0.1)  # most likely asleep by now
             ours.close()
             thread.join()
         self.assertEqual(errors, ["the exchange is closed"])
@@ -548,7 +550,7 @@ class Threads(unittest.TestCase):
         threads = [threading.Thread(target=wait, args=(listener,)) for _ in range(3)]
         for thread in threads:
             thread.start()
-        time.sleep(0.05)  # most likely they wait by now
+        time.sleep(0.05)  # most likely waiting by now
         listener.close()
         for thread in threads:
             thread.join()
@@ -775,7 +777,7 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
                 PATIENCE_S
             ) as x:
                 with self.assertRaises(TimeoutError):
-                    x.get(0.25)  # it asks to be woken, and need not look from now on
+                    x.get(0.25)  # arms the wake-up; the peer need not poll from now on
                 subprocess.run([os.environ["WEIR_COMMAND"], "fault", str(process.pid),
                                 "port_down_ms=600000,port_down_after=0"], check=True)
                 with self.assertRaises(ConnectionResetError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Slots in a GPU's memory from Python, of a driver that is none: what is refused, and what is not."""
+"""Slots in GPU memory from Python, with a stub driver: accepted and refused calls."""
 
 import threading
 import unittest

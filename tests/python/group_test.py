@@ -173,7 +173,7 @@ class Ends(unittest.TestCase):
         thread.join()
 
     def test_a_member_that_vanishes_without_a_word_is_named(self):
-        # The port goes down with the first that member 1 posts from then on.
+        # The port goes down with the first message of member 1 from then on.
         program = ("import sys, time, weir\n"
                    "with weir.join(sys.argv[1], 1, 2, timeout=%d, mode=sys.argv[2]) as group:\n"
                    "    sys.stdin.readline()\n"
@@ -189,7 +189,7 @@ class Ends(unittest.TestCase):
                 try:
                     with weir.lead(listener, 2, PATIENCE_S) as group:
                         with self.assertRaises(TimeoutError):
-                            # from now on it need not look
+                            # no polls from now on
                             group.gather(b"x", bytearray(2), 0, 0.25)
                         subprocess.run([os.environ["WEIR_COMMAND"], "fault", str(process.pid),
                                         "port_down_ms=3600000,port_down_after=0"], check=True)
@@ -266,7 +266,7 @@ class Ends(unittest.TestCase):
 
             thread = threading.Thread(target=lead)
             thread.start()
-            # and says nothing
+            # sends nothing
             other = weir.connect(listener.address, timeout=PATIENCE_S) if has_come else None
             listener.close()
             thread.join()
@@ -405,7 +405,7 @@ class Torch(unittest.TestCase):
             weir.distributed.register(memory="cuda")
 
     def test_training_takes_the_same_steps_as_over_gloo(self):
-        """Of two ranks' gradients there is one sum, so that each loss is the same to the bit."""
+        """A sum of two gradients does not depend on order, so each loss agrees to the bit."""
         self.assertEqual(self.ranks(TRAINING, 2, "weir"), self.ranks(TRAINING, 2, "gloo"))
 
 

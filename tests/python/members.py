@@ -4,7 +4,7 @@ import threading
 
 import weir
 
-PATIENCE_S = 120  # of what must come
+PATIENCE_S = 120  # limit of every wait
 
 
 def meet(listener, member, size, **options):
@@ -15,7 +15,7 @@ def meet(listener, member, size, **options):
 
 
 def together(work, size, **options):
-    """Runs work(group) as each member. Returns what they returned, or raises what one raised."""
+    """Runs work(group) as each member. Returns all results, or raises an exception of a member."""
     results, errors = [None] * size, []
 
     def run(member, listener):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The counters are the same on every device, and softnic's own agree with them. */
+/* The counters agree on every device, and with softnic's own. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static struct verbs_counters counted(void)
 	return now;
 }
 
-/* All but how often it was looked in vain, which is a matter of time. */
+/* All counters except empty polls, whose number depends on timing. */
 static void counts_are(struct verbs_counters expected)
 {
 	struct verbs_counters now = counted();
@@ -136,7 +136,7 @@ static void each_kind_is_told_apart(void **in)
 					    .posted_atomics = 1 });
 }
 
-/* Not by ibv_post_send(), but it is posted. */
+/* ibv_bind_mw() posts without ibv_post_send(). */
 static void a_window_is_bound_by_a_work_request(void **in)
 {
 	struct loopback_pair *pair = *in;
@@ -233,7 +233,7 @@ static struct ibv_qp *make_extended(struct loopback_pair *pair, struct ibv_qp_in
 	return ibv_create_qp_ex(pair->context, &init);
 }
 
-/* A write of two pieces, and a send, in one post; then one that is thought better of. */
+/* Posts a write of two pieces and a send together, then starts and aborts another post. */
 static void post_extended(struct loopback_pair *pair)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(pair->qp[0]);
@@ -343,7 +343,7 @@ static void softnics_own_counters_agree(void **in)
 	assert_int_equal(ours.receives, theirs->receives);
 	assert_int_equal(ours.receive_bytes, theirs->receive_bytes);
 	assert_int_equal(ours.errors, theirs->errors);
-	/* Posted, and done: all but the read that was refused. */
+	/* Posted and completed, except for the refused read. */
 	assert_int_equal(ours.posted_writes, theirs->writes);
 	assert_int_equal(ours.posted_write_bytes, theirs->write_bytes);
 	assert_int_equal(ours.posted_sends, theirs->sends);
@@ -366,7 +366,7 @@ static struct ibv_qp *make_sharing(struct loopback_pair *pair, struct ibv_qp_ini
 	return ibv_create_qp(pair->pd, &init);
 }
 
-/* Of which every device has one: that the receives of a shared queue run out. */
+/* An event that every device supports: the limit of a shared receive queue. */
 static void asynchronous_events_are_counted(void **in)
 {
 	struct pollfd fd = { .events = POLLIN };
@@ -408,7 +408,7 @@ static void asynchronous_events_are_counted(void **in)
 	pair_close(&pair);
 }
 
-/* What is freed as one and comes again as the other must not write into the smaller one's place. */
+/* An object freed as one kind and allocated as another must not overflow the smaller record. */
 static void what_is_kept_of_one_kind_is_not_anothers(void **in)
 {
 	static char object;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Operations that neither softnic nor Soft-RoCE has are counted on devices that do: here on one
- * that is made up, and takes whatever it is given.
+ * Counts operations that neither softnic nor Soft-RoCE supports, on a mock device that accepts all
+ * operations.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -28,7 +28,7 @@ socklen_t answerer_hear(int fd, const struct ibv_qp *qp, struct wire_discovery_o
 	socklen_t length;
 	ssize_t n;
 
-	/* Other tests send here, too, and not only what is an offer. */
+	/* Other tests send here, too, and some datagrams are not offers. */
 	do {
 		assert_int_equal(poll(&readable, 1, PATIENCE_MS), 1);
 		length = sizeof(*from);

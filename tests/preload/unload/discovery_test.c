@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who is believed to be the other end of a queue pair: its owner, and nobody else of this user, nor
- * another user; and who waits for whom until it has copied.
+ * Discovery trusts only the owner of the other QP, not another program of the same user or another
+ * user. Also tests waiting for a peer's copies at the end.
  */
 #include "tests/preload/unload/answering_peer.h"
 
@@ -17,7 +17,7 @@
 
 #define STRANGER 65534 /* another user */
 
-/* What it sends is another user's. Where we may not be one it sends nothing. */
+/* Sends as another user, or sends nothing without the permission to become one. */
 static void send_as_stranger(int fd, const void *bytes, size_t size, const struct sockaddr_un *to,
 			     socklen_t length)
 {
@@ -45,13 +45,14 @@ static void offer_as_stranger(int fd, const struct wire_discovery_offer *offer)
 	}
 }
 
-/* Whether what was sent from @fd, which it closes, has an answer. */
+/* Does a datagram sent from @fd get an answer? Closes @fd. */
 static bool is_answered(struct forger *f, int fd)
 {
 	struct pollfd answer = { .fd = fd, .events = POLLIN };
 	int n;
 
-	/* Who answers this one has seen the other one before: nobody has answered here yet. */
+	/* An answer to this offer proves that the peer has handled the earlier one without an
+	 * answer. */
 	close(f->fd);
 	f->fd = forger_socket();
 	forger_ask(f, &f->offer);
@@ -77,7 +78,7 @@ static void offers_of_strangers_are_not_answered(void **state)
 
 	(void)state;
 	forger_open(&f, RIGHTS);
-	/* What others send may have left no room for it. */
+	/* Other programs' datagrams may have filled the queue, so send again. */
 	while (!is_answered_to(&f, &f.offer, sizeof(offer)))
 		assert_true(time(NULL) <= until);
 	fd = forger_socket();
@@ -98,7 +99,7 @@ static void offers_of_strangers_are_not_answered(void **state)
 	forger_close(&f);
 }
 
-/* As many small writes by the first of them as show that it lives, all by the device. */
+/* Enough small writes by the first QP to show that the peer lives, all by the device. */
 static void expect_plain(struct loopback_pair *pair)
 {
 	time_t until = time(NULL) + PATIENCE_MS / 1000;
@@ -122,7 +123,7 @@ static void expect_plain(struct loopback_pair *pair)
 	assert_int_equal(diag_counters.unloaded, 0);
 }
 
-/* Each says that nothing is unloaded here, which ends the search of who believes it. */
+/* Each false answer denies unloading; a QP that believed one would end the search. */
 static void answer_falsely(int fd, const struct loopback_pair *pair,
 			   const struct wire_discovery_offer *offer, const struct sockaddr_un *to,
 			   socklen_t length)
@@ -173,12 +174,12 @@ static void await_unloaded(uint64_t count)
 }
 
 /**
- * struct program - one whose target is this test, and copies when that says so
+ * struct program - a program whose target is this test, which copies on request
  * @f: the target, and both queue pairs
  * @asked: where returns go
- * @unloaded: writes that had been before
- * @last: the last completion that it polled
- * @has_ended: its queue pair is destroyed; atomic
+ * @unloaded: number of unloaded writes before
+ * @last: the last completion polled
+ * @has_ended: the queue pair is destroyed; atomic
  */
 struct program {
 	struct forger f;
@@ -212,7 +213,7 @@ static struct ibv_wc program_wc(struct program *p)
 	return wc;
 }
 
-/* Writes until one is unloaded, and that is over. */
+/* Writes until a write has been unloaded and has completed. */
 static void *write_until_unloaded(void *arg)
 {
 	struct program *p = arg;
@@ -229,7 +230,7 @@ static void *write_until_unloaded(void *arg)
 	return NULL;
 }
 
-/* Then one that nobody waits for, and destroys the queue pair. */
+/* Then posts an unsignalled write, and destroys the queue pair. */
 static void *write_and_end(void *arg)
 {
 	struct program *p = arg;
@@ -243,7 +244,7 @@ static void *write_and_end(void *arg)
 	return NULL;
 }
 
-/* It runs on in a thread until its first write that is unloaded has not been copied yet. */
+/* Runs the program in a thread until its first unloaded write waits for the copy. */
 static pthread_t program_open(struct program *p, void *(*run)(void *))
 {
 	struct sockaddr_un from;
@@ -275,7 +276,7 @@ static void program_join(pthread_t thread)
 	assert_int_equal(pthread_timedjoin_np(thread, NULL, &until), 0);
 }
 
-/* It has destroyed its queue pair. */
+/* Closes a program that has destroyed its queue pair. */
 static void program_close_ended(struct program *p)
 {
 	assert_true(p->has_ended);
@@ -310,7 +311,7 @@ static void who_waits_for_a_peer_to_copy_keeps_no_other_waiting(void **state)
 	program_close_ended(&p);
 }
 
-/* The program has its completion, and goes on by the device. */
+/* The program gets the completion, and goes on by the device. */
 static void what_a_peer_copied_before_it_ended_completes(void **state)
 {
 	static struct program p;
@@ -325,8 +326,8 @@ static void what_a_peer_copied_before_it_ended_completes(void **state)
 }
 
 /*
- * Its peer has gone before the completion could be made, and the queue pair ends: that is said of
- * what comes after the write, and of receives, though these have the write's number.
+ * The peer vanishes before the completion is made, and the queue pair fails. Only later writes and
+ * receives report the failure, even receives with the same wr_id as the write.
  */
 static void what_was_copied_has_succeeded_whatever_becomes_of_the_queue_pair(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A pair of QPs that unload to each other, as a program drives it. Failures end the test. */
+/* A pair of QPs that unload to each other, driven as by a program. Failures end the test. */
 #ifndef WEIR_TESTS_PRELOAD_UNLOAD_DRIVE_H
 #define WEIR_TESTS_PRELOAD_UNLOAD_DRIVE_H
 
@@ -11,41 +11,41 @@
 #define RIGHTS                                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
-#define LIST 64 /* writes of one post, as many as there are slots */
+#define LIST 64 /* writes in one post, as many as there are slots */
 #define LIST_BYTES 2048u
 
 uint64_t now_ns(void);
 
-/* As many, or fewer where a device is slow (WEIR_TEST_SIZE, at most 1): at least two. */
+/* Scales @count by WEIR_TEST_SIZE (at most 1) for slow devices: at least two. */
 int rounds(int count);
 
-/* What has been counted in this process so far. */
+/* The counters of this process so far. */
 struct diag_counters said_now(void);
 uint64_t unloaded(void);
 
-/* The next completion, whatever it says. */
+/* The next completion, with any status. */
 struct ibv_wc next_wc(struct loopback_pair *pair);
 void assert_no_completion(struct loopback_pair *pair);
 
-/* By the first QP. */
+/* Posts to the first QP. */
 void post(struct loopback_pair *pair, struct ibv_send_wr *wr);
 
-/* Posts it, and takes its completion, a success. */
+/* Posts @wr, and takes its completion, a success. */
 void complete(struct loopback_pair *pair, struct ibv_send_wr *wr);
 
-/* One of SMALL bytes, to the beginning of the second half. @sge: kept. */
+/* A write of SMALL bytes to the start of the second half. @sge: kept. */
 struct ibv_send_wr small_write(struct loopback_pair *pair, struct ibv_sge *sge);
 
-/* A new pair, which has found each other: a write has been unloaded. @make: as pair_connect(). */
+/* Makes a pair and writes until a write is unloaded. @make: as pair_connect(). */
 void open_unloading_made(struct loopback_pair *pair, pair_make_fn *make);
 void open_unloading(struct loopback_pair *pair);
 
-/* Whose send queue has room for a list. */
+/* A QP whose send queue has room for a list. */
 struct ibv_qp *make_deep(struct loopback_pair *pair, struct ibv_qp_init_attr *init);
 
 /*
- * Writes of SMALL bytes of @value, posted at once, of which the last completes. @to: LIST_BYTES of
- * the second's. Return: whether it has completed with success.
+ * Posts a list of writes of SMALL bytes of @value; only the last is signalled. @to: LIST_BYTES of
+ * the second QP's memory. Return: true if the last write succeeded.
  */
 bool write_list(struct loopback_pair *pair, char *to, uint32_t rkey, int value);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is wrong with a write, or with its queue pair, the program is told as if all had gone by the
- * device, and nothing is written. Both QPs are in this process.
+ * Errors of a write or of its queue pair reach the program as if the device had written, and
+ * nothing is written. Both QPs are in this process.
  */
 #include "tests/preload/unload/drive.h"
 
@@ -13,7 +13,7 @@
 
 #include "preload/unload/discovery/own_qp.h"
 
-/* One that the device refuses ends with the status that it gives, whichever way it went. */
+/* A write that the device refuses ends with the device's status, on either path. */
 static void expect_refusal(struct loopback_pair *pair, struct ibv_send_wr *wr)
 {
 	char was[SMALL];
@@ -31,7 +31,7 @@ static void expect_refusal(struct loopback_pair *pair, struct ibv_send_wr *wr)
 	assert_no_completion(pair);
 }
 
-/* A pair that unloads, and a small write to a region of its own at @at. */
+/* A pair that unloads, and a small write to a separate region at @at. */
 struct beyond {
 	struct loopback_pair pair;
 	struct ibv_mr *mr;
@@ -88,7 +88,7 @@ static void one_byte_beyond_is_refused(void **state)
 	pair_close(&pair);
 }
 
-/* It need not post again to hear of it. */
+/* The program hears of the refusal without another post. */
 static void who_asks_for_no_completion_hears_of_a_refusal(void **state)
 {
 	struct loopback_pair pair;
@@ -105,11 +105,11 @@ static void who_asks_for_no_completion_hears_of_a_refusal(void **state)
 	pair_close(&pair);
 }
 
-/* The device writes what the CPU does not know of. */
+/* The device writes memory that the CPU cannot reach at the same address. */
 static void what_nobody_asks_a_completion_of_is_there(void **state)
 {
 	static char other[SMALL];
-	/* anywhere else, as far into its page as the memory */
+	/* any other address, with the same offset in its page */
 	const uint64_t known_as = (uintptr_t)other + (1ull << 20);
 	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
 	struct beyond b;
@@ -136,8 +136,8 @@ static void what_may_only_be_read_is_not_written(void **state)
 }
 
 /*
- * The write is the device's, whose pages are there still, or who says why not: nobody dies of it.
- * Return: how it ended.
+ * The device writes to its pinned pages, or reports an error; the process survives.
+ * Return: status of the write.
  */
 static enum ibv_wc_status write_by_the_device(struct beyond *b)
 {
@@ -267,7 +267,7 @@ static void what_a_device_does_not_take_is_not_unloaded(void **state)
 	pair_close(&pair);
 }
 
-/* More than its queue holds without a completion are not unloaded either. */
+/* Unsignalled writes beyond the capacity of the queue are not unloaded either. */
 static void who_never_asks_for_a_completion_soon_goes_by_the_device(void **state)
 {
 	struct ibv_qp_init_attr init;
@@ -305,7 +305,7 @@ static void await_error(struct ibv_qp *qp)
 	nanosleep(&asked_anew, NULL);
 }
 
-/* One small write by the first queue pair changes nothing, and fails. */
+/* A small write by the first queue pair fails, and changes nothing. */
 static void expect_failure(struct loopback_pair *pair)
 {
 	struct ibv_send_wr wr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A peer that forges what it unloads: whatever it writes into its buffer, nothing is written that
- * its QP could not have written by the device, and it is told.
+ * A peer that forges unloaded writes: the target writes nothing that the peer's QP could not write
+ * through the device, and tells the peer.
  */
 #include "tests/preload/unload/forger.h"
 
@@ -129,7 +129,7 @@ static void behind_a_refusal_nothing_is_copied(void **state)
 	forger_write(&f, forger_area(&f), HEAD + 16, f.target->rkey ^ 1);
 	assert_true(forger_returned(&f, 1).is_refused);
 	forger_write(&f, forger_area(&f), HEAD + 16, f.target->rkey);
-	/* The next buffer comes after all of the last one. */
+	/* A peer gets a new slot buffer only after all writes of the last buffer are done. */
 	forger_buffer(&f);
 	assert_true(is_untouched(&f));
 	forger_write(&f, forger_area(&f), HEAD + 16, f.target->rkey);
@@ -138,7 +138,7 @@ static void behind_a_refusal_nothing_is_copied(void **state)
 	forger_close(&f);
 }
 
-/* How the kernel has mapped what lies at @at: the line of /proc/self/smaps that begins with @what. */
+/* How the kernel maps @at: the line of /proc/self/smaps that starts with @what. */
 static bool mapping_says(uint64_t at, const char *what, char *line, int size)
 {
 	FILE *smaps = fopen("/proc/self/smaps", "r");
@@ -157,7 +157,7 @@ static bool mapping_says(uint64_t at, const char *what, char *line, int size)
 	return found;
 }
 
-/* Of reserved huge pages where there are; where not, the kernel is asked to make one of it. */
+/* In reserved huge pages if available; otherwise the kernel is asked to make a huge page. */
 static void a_buffer_is_in_huge_pages_when_there_are_any(void **state)
 {
 	static struct forger f;

@@ -189,7 +189,7 @@ struct wire_unload_return forger_returned(struct forger *f, uint16_t done)
 		uint64_t told = __atomic_load_n(&f->own.told, __ATOMIC_ACQUIRE);
 
 		if (wire_discovery_return_is_whole(told, &r) && (r.is_refused || r.done == done)) {
-			forger_refusals(); /* who counts has seen what was copied */
+			forger_refusals(); /* acquires the copies made before the count */
 			return r;
 		}
 		sched_yield();
@@ -197,7 +197,7 @@ struct wire_unload_return forger_returned(struct forger *f, uint16_t done)
 	}
 }
 
-/* The first message is an empty one. */
+/* The first message is empty. */
 static void greet(struct forger *f)
 {
 	f->own.told = 0;
@@ -242,7 +242,7 @@ struct ibv_qp *forger_make_hidden(struct loopback_pair *pair, struct ibv_qp_init
 	return ibv_create_qp_ex(pair->context, &plain);
 }
 
-/* The first asks for nothing itself; the second may be asked for. */
+/* The first QP sends no offers; the second may answer. */
 static struct ibv_qp *make_for_forger(struct loopback_pair *pair, struct ibv_qp_init_attr *init)
 {
 	return pair->qp[0] ? ibv_create_qp(pair->pd, init) : forger_make_hidden(pair, init);

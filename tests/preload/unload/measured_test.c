@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A program whose small writes are unloaded where that is found to be faster, which is nowhere here. */
+/* A program with measured unloading. On these devices unloading is never faster. */
 #include "tests/preload/unload/drive.h"
 
 #include <stdlib.h>
 
 #include "core/unload/path.h"
 
-/* As many cold writes as a trial takes, and the wait for another, should one go wrong. */
+/* Cold writes of a trial, and the wait for another trial after a failed one. */
 #define SETTLES_WITHIN (4 * (WEIR_PATH_REST_MIN + WEIR_PATH_PROBES))
 
-/* The devices here have no cache to miss. One page is hot, the others are cold. */
+/* These devices have no cache to miss. One page is hot, the others are cold. */
 static void who_measures_settles_on_the_device(void **state)
 {
 	struct diag_counters before, last;
@@ -23,7 +23,7 @@ static void who_measures_settles_on_the_device(void **state)
 	assert_true(pair_connect(&pair, NULL));
 	wr = small_write(&pair, &sge);
 	before = last = said_now();
-	/* No peer has been found yet, so nothing is tried; how soon is not for a test to say. */
+	/* No trial starts before the peer is found, after any time. */
 	while (said_now().unloaded == before.unloaded) {
 		complete(&pair, &wr);
 		wr.wr.rdma.remote_addr ^= 4096;
@@ -46,7 +46,7 @@ static uint64_t unloaded_since(const struct diag_counters *before)
 	return said_now().unloaded - before->unloaded;
 }
 
-/* Now here, now there: so both are cold. */
+/* Alternates between two pages, so that both are cold. */
 static void write_until_unloaded(struct loopback_pair *pair, struct ibv_send_wr *wr,
 				 const struct diag_counters *before)
 {
@@ -58,7 +58,7 @@ static void write_until_unloaded(struct loopback_pair *pair, struct ibv_send_wr 
 	}
 }
 
-/* What was being timed then will never be. */
+/* A reset cancels the current measurement. */
 static void a_trial_goes_on_after_a_reset(void **state)
 {
 	struct diag_counters before, anew;

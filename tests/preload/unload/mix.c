@@ -10,23 +10,23 @@
 #define PIECE 512u /* of the initiator's memory, one for each place in the queue */
 #define ROUNDS 50
 
-/* What a place in the queue must find when it is over: nothing, if @length is 0. */
+/* Data expected at the end of a request; nothing if @length is 0. */
 struct mix_expected {
 	uint32_t length;
 	char bytes[PIECE];
 };
 
 /*
- * Each area is registered by itself, anew now and then. What is under way is in the order of the
- * queue: the completions come in that order.
+ * Each area is registered separately, and reregistered now and then. Requests in flight are kept in
+ * the order of the queue, because completions come in that order.
  */
 struct mix {
 	struct loopback_pair pair;
 	struct ibv_mr *area[AREAS];
-	char model[MEMORY]; /* what the target's memory must hold */
+	char model[MEMORY]; /* expected content of the target's memory */
 	struct mix_expected found[PAIR_DEPTH];
 	uint64_t next_id;
-	uint64_t seen_id; /* all before it are over */
+	uint64_t seen_id; /* all earlier requests are over */
 };
 
 static char *piece_of(struct mix *m, uint64_t id)
@@ -66,7 +66,7 @@ static void area_register(struct mix *m, uint32_t area)
 	assert_non_null(m->area[area]);
 }
 
-/* Where a request of @length goes: the offset in the memory; its key is that of the area. */
+/* A random target for @length bytes: the offset in the memory, and the key of the area. */
 static uint32_t somewhere(struct mix *m, uint32_t length, uint32_t aligned, uint32_t *rkey)
 {
 	uint32_t area = (uint32_t)rand() % AREAS;
@@ -118,7 +118,7 @@ static void mix_add(struct mix *m, struct ibv_send_wr *wr, struct ibv_sge *sge)
 	memcpy(m->model + to, &sum, 8);
 }
 
-/* A write behind a read or an atomic may pass it, where it has no fence. */
+/* A write without a fence may overtake an earlier read or atomic. */
 static void mix_one(struct mix *m, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
 	int what = rand() % 8;
@@ -133,7 +133,7 @@ static void mix_one(struct mix *m, struct ibv_send_wr *wr, struct ibv_sge *sge)
 	wr->send_flags = IBV_SEND_FENCE | (rand() % 2 ? IBV_SEND_SIGNALED : 0);
 }
 
-/* Lists of one to four, the last of which has a completion; at most one queue of them. */
+/* Posts lists of one to four requests, with a completion for the last; at most a full queue. */
 static void mix_post(struct mix *m)
 {
 	struct ibv_send_wr wrs[4], *bad;
@@ -157,7 +157,7 @@ static void mix_post(struct mix *m)
 	m->next_id += (uint64_t)n;
 }
 
-/* What is written is there when nothing is under way; what was deregistered has not changed. */
+/* With nothing in flight, all writes are in place, and deregistered memory has not changed. */
 static void mix_round(struct mix *m)
 {
 	uint32_t area = (uint32_t)rand() % AREAS;

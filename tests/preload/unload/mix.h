@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Random requests of all kinds by both paths, and a naive memory beside them. */
+/* Random requests of all kinds on both paths, checked against a model of the memory. */
 #ifndef WEIR_TESTS_PRELOAD_UNLOAD_MIX_H
 #define WEIR_TESTS_PRELOAD_UNLOAD_MIX_H
 
 #include "tests/preload/unload/drive.h"
 
 /*
- * Some rounds on a new pair: whatever is read, or is there, is what the naive memory has. At least
- * one write is unloaded. Return: small and unloaded are of those rounds.
+ * Runs rounds on a new pair: all reads, and the memory, match the model, and at least one write is
+ * unloaded. Return: the counters small and unloaded of these rounds.
  */
 struct diag_counters mix(unsigned int seed);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Both paths at once: whatever a program does, what it finds is what a naive memory has. */
+/* Both paths at once: a program's reads match a model of the memory. */
 #include "tests/preload/unload/mix.h"
 
 #include <pthread.h>
@@ -10,8 +10,8 @@
 #define AREA_BYTES 2048u
 
 /*
- * What follows a read goes by the device as the read does, until all has been polled: which writes
- * are unloaded is for the seed alone to say, and for no clock.
+ * Writes after a read go by the device, like the read, until all has been polled. So the seed alone
+ * decides which writes are unloaded, and timing does not.
  */
 static void both_paths_mixed_equal_a_naive_memory(void **state)
 {
@@ -28,11 +28,11 @@ static void both_paths_mixed_equal_a_naive_memory(void **state)
 	assert_true(by_device > 0);
 }
 
-/* Writes without end to an area, until one fails. */
+/* Writes to an area until a write fails. */
 struct mixed_writer {
 	struct loopback_pair pair;
 	struct ibv_mr *area;
-	uint32_t rkey; /* of that, and still when it has gone */
+	uint32_t rkey; /* of @area, kept after its end */
 	char bytes[AREA_BYTES];
 	uint64_t written; /* atomic */
 };
@@ -44,7 +44,7 @@ static void writer_register(struct mixed_writer *w)
 	w->rkey = w->area->rkey;
 }
 
-/* Its lists are unloaded: what is refused in the end is so by the map, and then by the device. */
+/* Unloads lists. The last write is refused first by the target's table, then by the device. */
 static void *write_on(void *arg)
 {
 	struct mixed_writer *w = arg;
@@ -81,7 +81,7 @@ static void while_others_write_deregistration_is_the_end(void **state)
 	}
 }
 
-/* Its completion is polled as others are, and says nothing of what was posted after it. */
+/* The window's completion is polled like others, and says nothing about later WRs. */
 static void a_window_that_is_bound_is_one_of_what_is_under_way(void **state)
 {
 	struct ibv_mw_bind bind = { .wr_id = 77, .send_flags = IBV_SEND_SIGNALED };
@@ -108,7 +108,7 @@ static void a_window_that_is_bound_is_one_of_what_is_under_way(void **state)
 	assert_int_equal(next_wc(&pair).wr_id, 77);
 	before = unloaded();
 	post(&pair, &small);
-	assert_int_equal(unloaded(), before); /* the large one has not been seen to end */
+	assert_int_equal(unloaded(), before); /* the large write has not completed yet */
 	assert_int_equal(next_wc(&pair).status, IBV_WC_SUCCESS);
 	assert_int_equal(next_wc(&pair).status, IBV_WC_SUCCESS);
 	assert_no_completion(&pair);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The sockets that offers go through, between sockets of this process. */
+/* The sockets for offers, between sockets of this process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static struct wire_discovery_offer offer_of(uint16_t type)
 					      .nonce = (uint64_t)getpid() << 32 };
 }
 
-/* The next that is ours, and of this type: other programs send here, too. */
+/* Waits for the next offer of this process with @type: other programs send here, too. */
 static void await(int fd, uint16_t type, struct offer_address *from)
 {
 	struct pollfd readable = { .fd = fd, .events = POLLIN };
@@ -37,7 +37,7 @@ static void await(int fd, uint16_t type, struct offer_address *from)
 	} while (offer_socket_receive(fd, &got, from) || memcmp(&got, &expected, sizeof(got)));
 }
 
-/* Neither is the one that the kernel would choose. */
+/* The kernel would choose neither address by itself. */
 static void offers_and_answers_leave_from_the_address_that_is_expected(void **state)
 {
 	const struct wire_discovery_offer offer = offer_of(WIRE_DISCOVERY_OFFER),
@@ -74,8 +74,8 @@ static bool has_come(int fd, const struct wire_discovery_offer *offer)
 }
 
 /*
- * What others send may leave no room for ours: then it is sent again. All are looked at each time,
- * for what waits to be received anywhere takes room from what the asker may send.
+ * Other senders may leave no room for an offer; then the test sends again. Each round polls all
+ * sockets, because unread datagrams use up the sender's buffer.
  */
 static void as_many_processes_as_a_large_host_runs_are_found(void **state)
 {

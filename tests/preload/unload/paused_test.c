@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who unloads is told when not to. The CPU that copies has little time here, so peers change paths
- * often, and not where the program would have them do so.
+ * A target with little CPU time tells its peer to pause unloading. So the path changes often, and
+ * at moments that the program has not chosen.
  */
 #include "tests/preload/unload/mix.h"
 

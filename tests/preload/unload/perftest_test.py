@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""perftest's programs, as they are, have their small writes unloaded.
+"""The unmodified programs of perftest have their small writes unloaded.
 
 perftest_test.py WEIR: the command.
 """
@@ -26,7 +26,7 @@ SUMMARY = re.compile(
 
 
 def listens(port):
-    """As a TCP socket (state 0A), or as softnic's connection manager does."""
+    """Listens as a TCP socket (state 0A), or as softnic's connection manager does."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(table, encoding="ascii") as sockets:
             if any(f":{port:04X} " in line and " 0A " in line for line in sockets):
@@ -45,7 +45,7 @@ def free_port():
 
 
 def bind_any(heard):
-    """To a name that is asked, and that no other program has."""
+    """Binds to a name that discovery asks, and that no other program has."""
     for number in reversed(range(NAMES)):
         try:
             heard.bind(f"\0weir-unload-{os.getuid()}-{number}")
@@ -56,7 +56,7 @@ def bind_any(heard):
 
 
 def count_datagrams(heard, pid):
-    """What waits there, and was sent by that process: other programs of this user ask, too."""
+    """Counts pending datagrams from that process: other programs of this user send, too."""
     count = 0
     try:
         while True:
@@ -84,7 +84,7 @@ class Perftest(unittest.TestCase):
         return process
 
     def run_pair(self, command, *options):
-        """Returns what the server and the client printed."""
+        """Returns the output of the server and of the client."""
         port = free_port()
         server = self.start(options, f"{command} -F -p {port}")
         deadline = time.monotonic() + PATIENCE_S
@@ -99,13 +99,13 @@ class Perftest(unittest.TestCase):
         return outputs[::-1]
 
     def summaries(self, outputs):
-        """Of each tx: unloaded, of all small ones, repeated, copied, refused."""
+        """For each tx: unloaded, small, repeated, copied, refused."""
         found = [SUMMARY.search(output) for output in outputs]
         self.assertTrue(all(found), outputs)
         return [[int(number) for number in one.groups()] for one in found]
 
     def expect_unloading(self, command):
-        """How soon the queue pairs find each other is not for a test to diag_log: it is asked again for longer."""
+        """Repeats with longer runs, because the time to discovery is not part of the test."""
         for length in ("-n 5000", "-D 6", "-D 20"):
             server, client = self.summaries(self.run_pair(f"{command} {length}", "--unload=always"))
             for here, there in ((server, client), (client, server)):
@@ -126,7 +126,7 @@ class Perftest(unittest.TestCase):
         self.expect_unloading("ib_write_lat -I 64 -s 64")
 
     def test_a_target_that_sends_nothing_is_found(self):
-        """Its queue pair never leaves RTR. How soon it is found is not for a test to diag_log."""
+        """The target's QP never leaves RTR. The time to discovery is not part of the test."""
         for length in ("-n 5000", "-D 6", "-D 20"):
             outputs = self.run_pair(f"ib_write_bw -s 64 -t 1 {length}", "--unload=always")
             server, client = (SUMMARY.search(output) for output in outputs)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a program is told at its end of how far its peers' translation caches would reach. */
+/* The report at the initiator about the reach of its peers' translation caches. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Processes that are stopped, and children of those that unload. */
+/* Stopped processes, and children of processes that unload. */
 #include "tests/support/stop_process.h"
 #include "tests/preload/unload/drive.h"
 
@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PATIENCE_MS "4000" /* of who unloads to a process that is stopped */
+#define PATIENCE_MS "4000" /* of an initiator whose target is stopped */
 
-/* What one process must know of the other's pair. */
+/* The data that one process needs about the other's pair. */
 struct pair_address {
 	uint32_t qpn;
 	uint32_t rkey;
@@ -23,8 +23,9 @@ struct pair_address {
 };
 
 /**
- * struct target_process - another process, whose second queue pair is unloaded to
- * @fd: to it; @there: its second half; @pair: the first queue pair leads there
+ * struct target_process - another process, the target of unloaded writes
+ * @fd: socket to the process; @there: memory of its second half; @pair: the first queue pair is
+ *	connected to the process
  */
 struct target_process {
 	struct loopback_pair pair;
@@ -33,7 +34,7 @@ struct target_process {
 	int fd;
 };
 
-/* ThreadSanitizer lets a child of one that has threads have none. */
+/* Under ThreadSanitizer a child of a process with threads cannot have threads. */
 static void skip_where_no_child_has_threads(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -60,7 +61,7 @@ static struct pair_address place_of(const struct loopback_pair *pair, int which)
 				      (uintptr_t)pair->bytes + PAIR_BYTES };
 }
 
-/* Who has unloaded twice since has seen its service thread look at all that was there before. */
+/* After two unloaded writes the service thread has handled all earlier events. */
 static void await_service(void)
 {
 	struct ibv_send_wr wr;
@@ -74,7 +75,7 @@ static void await_service(void)
 	pair_close(&pair);
 }
 
-/* Once it has been stopped and goes on it says what has been written by then. */
+/* After being stopped and continued, the process reports the memory's content. */
 static void be_target(int fd)
 {
 	struct pair_address here, there;
@@ -132,7 +133,7 @@ static void target_open(struct target_process *t)
 		assert_true(now_ns() < until);
 }
 
-/* It goes on, and finds what was written before it was stopped. */
+/* Continues the process; its memory has the data written before the stop. */
 static void target_close(struct target_process *t)
 {
 	char found[SMALL], expected[SMALL];
@@ -177,7 +178,7 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
 	return attr.qp_state;
 }
 
-/* Nor is who asks for no completion kept waiting, and his queue pair ends all the same. */
+/* An unsignalled write does not wait either, and its queue pair can be destroyed. */
 static void who_asks_for_no_completion_does_not_wait_for_who_is_stopped(void **state)
 {
 	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
@@ -206,7 +207,7 @@ static void who_asks_for_no_completion_does_not_wait_for_who_is_stopped(void **s
 	target_close(&t);
 }
 
-/* In a child: an exit status. */
+/* In a child. Return: the exit status. */
 static int unload_in_child(void)
 {
 	struct ibv_send_wr wr;
@@ -226,7 +227,7 @@ static int unload_in_child(void)
 	return 0;
 }
 
-/* It opens the device for itself, and closes what it has of its parent's before, or not. */
+/* The child opens the device itself, with or without closing the parent's objects first. */
 static void a_child_begins_as_a_new_program_does(void **state)
 {
 	struct ibv_send_wr wr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A verbs program that knows nothing of weir, run with its small writes unloaded: what it can see
- * is what a device would have done. Both QPs are in this process.
+ * A verbs program without knowledge of weir, with its small writes unloaded, behaves as with a
+ * device alone. Both QPs are in this process.
  */
 #include "tests/preload/unload/drive.h"
 
@@ -136,7 +136,7 @@ static void what_follows_sees_what_was_unloaded(void **state)
 	pair_close(&pair);
 }
 
-/* And what was unloaded before is there when it is. */
+/* Earlier unloaded writes are in place before the immediate arrives. */
 static void an_immediate_of_the_programs_own_is_delivered(void **state)
 {
 	struct ibv_recv_wr *bad, recv = { .wr_id = 100 };
@@ -191,13 +191,13 @@ static void many_without_a_completion_wait_for_slots(void **state)
 	open_unloading(&pair);
 	wr = small_write(&pair, &sge);
 	for (i = 0; i < 500; i++) {
-		/* Half of what the queue holds may be unsignaled. */
+		/* Half of the queue may be unsignalled. */
 		wr.send_flags = IBV_SEND_INLINE | (i % 8 == 7 ? IBV_SEND_SIGNALED : 0);
 		wr.wr.rdma.remote_addr = (uintptr_t)pair.bytes + PAIR_BYTES + i % 512 * SMALL;
 		memset(pair.bytes, (int)i, SMALL);
 		wr.wr_id = i;
 		post(&pair, &wr);
-		/* What was inline is the program's again. */
+		/* After the post, inline data belongs to the program again. */
 		memset(pair.bytes, 0xee, SMALL);
 		if (i % 8 == 7)
 			assert_int_equal(next_wc(&pair).wr_id, i);
@@ -208,7 +208,8 @@ static void many_without_a_completion_wait_for_slots(void **state)
 	pair_close(&pair);
 }
 
-/* Soft-RoCE has a place in its queue again once the work is done, polled or not, and may take all. */
+/* Soft-RoCE frees a place in the queue when the work is done, even before polling, so it may take
+ * all. */
 static void a_full_queue_takes_no_write_halfway(void **state)
 {
 	struct loopback_pair pair;
@@ -279,7 +280,7 @@ static void *poll_until_all_are_there(void *arg)
 	return NULL;
 }
 
-/* Their completions are noted in the order that they are taken in: or writes would no longer be unloaded. */
+/* Completions are noted in the order of the CQ; otherwise unloading would stop. */
 static void threads_may_poll_one_queue(void **state)
 {
 	struct polling p = {
@@ -344,9 +345,9 @@ static void a_completion_raises_its_event(void **state)
 	pair_close(&pair);
 }
 
-#define REGIONS 6200 /* more than a target's map has room for */
+#define REGIONS 6200 /* more than the target's table can hold */
 
-/* It is refused there, and then the device's; the one who looks at the map is told that it is full. */
+/* The target refuses the write, and the device writes. The target reports a full table. */
 static void what_there_is_no_room_to_know_goes_by_the_device(void **state)
 {
 	static struct ibv_mr *mrs[REGIONS];
@@ -374,7 +375,7 @@ static void what_there_is_no_room_to_know_goes_by_the_device(void **state)
 	pair_close(&pair);
 }
 
-/* What is left of its queue pairs is nobody's any more, and the next device is like a first one. */
+/* The remaining queue pairs are forgotten, and the next device starts as if the first. */
 static void a_device_may_be_closed_before_its_queue_pairs(void **state)
 {
 	static struct loopback_pair left;

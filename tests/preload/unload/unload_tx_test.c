@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * An initiator's end whose device and peer are this test, and so is the clock: what has moved, and
- * who is given up.
+ * An initiator with device, peer and clock played by this test: what counts as progress, and when
+ * the initiator gives up.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,9 +22,9 @@
 #define NUMBERS 65536u /* slots are numbered modulo this */
 #define LENGTH 8u
 
-struct diag_counters diag_counters; /* ThreadSanitizer's; see preload/unload/diag.h */
+struct diag_counters diag_counters; /* for ThreadSanitizer; see preload/unload/diag.h */
 
-/* What only making and connecting one needs, and no test does. */
+/* Needed only to make and connect an initiator, which no test does. */
 void *next_function(const char *name)
 {
 	fail_msg("%s", name);
@@ -81,7 +81,7 @@ uint64_t settings_patience_ns(void)
 	return 0;
 }
 
-/* The device: what is posted with a completion completes in order, at once. */
+/* The mock device: signalled WRs complete in order, at once. */
 static uint64_t completed[4 * WIRE_UNLOAD_SLOTS];
 static uint32_t nr_completed, nr_polled, nr_taken_back;
 
@@ -128,7 +128,7 @@ static void put(struct unload_tx *tx)
 	assert_int_equal(unload_tx_put(tx, 0, &sge, 1, &staged), 0);
 }
 
-/* The peer has copied all but @open of what was put. */
+/* The peer has copied all writes except the last @open. */
 static void tell(struct unload_tx *tx, uint16_t open)
 {
 	const struct wire_unload_return r = { .done = (uint16_t)(tx->next - open) };
@@ -173,7 +173,8 @@ static void who_copies_nothing_for_long_is_given_up(void **state)
 	assert_int_equal(nr_taken_back, 2);
 }
 
-/* Who posts has taken the returns; long after, the slots' numbers are what they were. */
+/* The poster has taken the returns; much later the slot numbers have wrapped around to the same
+ * values. */
 static void who_has_copied_all_meanwhile_is_not_given_up(void **state)
 {
 	const uint64_t begin_ns = 1000 * PATIENCE_NS;
@@ -196,7 +197,7 @@ static void who_has_copied_all_meanwhile_is_not_given_up(void **state)
 	settle(&tx);
 }
 
-/* Nor does it matter that there was always something under way. */
+/* Progress counts even if some writes were in flight all the time. */
 static void who_has_copied_some_meanwhile_is_not_given_up(void **state)
 {
 	const uint64_t begin_ns = 1000 * PATIENCE_NS;
