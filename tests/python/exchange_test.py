@@ -67,7 +67,8 @@ def find_all(x):
     limit, looks = time.monotonic() + PATIENCE_S, x.info.looks
     x.process()
     slots = x.acquire(x.info.slots, PATIENCE_S)
-    while x.info.mode == "bitmap" and x.info.looks < looks + 2:  # then the first of these polls has returned
+    # then the first of these polls has returned
+    while x.info.mode == "bitmap" and x.info.looks < looks + 2:
         assert time.monotonic() < limit, "it does not look"
         try:
             x.acquire(1, 0.05)
@@ -164,7 +165,7 @@ class Interleaving:
 
 class Messages(unittest.TestCase):
     @unittest.skipUnless(hypothesis, "needs python3-hypothesis")
-    def test_nothing_is_lost_or_doubled_or_out_of_turn_whoever_is_when_at_what(self):
+    def test_nothing_is_lost_doubled_or_out_of_order_in_any_interleaving(self):
 
         @hypothesis.settings(max_examples=20, deadline=None, database=None, derandomize=True)
         @hypothesis.given(
@@ -235,7 +236,7 @@ class Messages(unittest.TestCase):
                 theirs.get_into(buffer, PATIENCE_S)
             thread.join()
 
-    def test_what_does_not_fit_goes_on_later(self):
+    def test_a_message_that_does_not_fit_continues_later(self):
         ours, theirs = pair(slots=2, slot_bytes=64)
         with ours, theirs:
             message = os.urandom(64 * 5)
@@ -287,7 +288,7 @@ class Messages(unittest.TestCase):
             thread.join()
             self.assertEqual(got, [message])
 
-    def test_what_an_interrupt_keeps_from_the_caller_the_next_call_finds(self):
+    def test_data_kept_back_by_an_interrupt_is_found_by_the_next_call(self):
         """The interrupt comes as soon as a C function returns, in each step of a call."""
         class Interrupted:
             def __init__(self, step, count):
@@ -348,7 +349,7 @@ class Messages(unittest.TestCase):
             ours.flush(PATIENCE_S)
             self.assertEqual(theirs.get(PATIENCE_S), b"all is well")
 
-    def test_who_is_interrupted_watches_no_longer(self):
+    def test_an_interrupted_thread_stops_watching(self):
         def interrupt():
             raise KeyboardInterrupt
 
@@ -432,7 +433,7 @@ class Messages(unittest.TestCase):
 
 
 class Threads(unittest.TestCase):
-    def test_who_waits_for_messages_keeps_nobody_from_putting_them(self):
+    def test_waiting_for_messages_does_not_block_put(self):
         """If get() blocked put(), each reply would take a tenth of a second; on a busy machine some
         may."""
         for mode in ("bitmap", "imm"):
@@ -486,7 +487,7 @@ class Threads(unittest.TestCase):
                     thread.join()
             self.assertEqual(got, [[b"%d" % number * 40 for number in range(300)]] * 2)
 
-    def test_a_message_of_many_slots_stays_whole_whoever_else_puts_or_gets(self):
+    def test_a_message_of_many_slots_stays_whole_beside_other_threads(self):
         ours, theirs = pair(slots=4, slot_bytes=64)
         got = [[], []]
 
@@ -506,7 +507,7 @@ class Threads(unittest.TestCase):
                 thread.join()
         self.assertEqual(sorted(got[0] + got[1]), [b"a" * 1000] * 50 + [b"b" * 1000] * 50)
 
-    def test_who_waits_hears_that_it_was_closed(self):
+    def test_a_waiting_call_ends_when_the_exchange_is_closed(self):
         ours, theirs = pair()
         errors = []
 
@@ -525,7 +526,7 @@ class Threads(unittest.TestCase):
         self.assertEqual(errors, ["the exchange is closed"])
 
 
-    def test_who_waits_for_peers_keeps_nobody_from_the_listener(self):
+    def test_accept_does_not_block_other_calls_on_the_listener(self):
         accepted = []
         with weir.listen("127.0.0.1:0") as listener:
             waiter = threading.Thread(target=lambda: accepted.append(listener.accept(PATIENCE_S)))
@@ -537,7 +538,7 @@ class Threads(unittest.TestCase):
                 waiter.join()
         accepted[0].close()
 
-    def test_who_waits_for_peers_hears_that_the_listener_was_closed(self):
+    def test_accept_ends_when_the_listener_is_closed(self):
         errors = []
 
         def wait(listener):
@@ -727,7 +728,7 @@ class Arrays(unittest.TestCase):
             theirs.get_into(other, PATIENCE_S)
             self.assertTrue(torch.equal(other, parameter))
 
-    def test_what_is_no_memory_is_refused(self):
+    def test_an_object_without_memory_is_refused(self):
         with self.assertRaises(TypeError):
             _memory.memory_of("text")
         with self.assertRaises(ValueError):
@@ -744,7 +745,7 @@ class Ends(unittest.TestCase):
                 with self.assertRaises(ConnectionResetError):
                     x.get(PATIENCE_S)
 
-    def test_what_was_found_before_the_peer_died_is_got_all_of_it(self):
+    def test_messages_found_before_the_peer_died_are_all_received(self):
         code = """
 x.put(b"first"); x.flush(); sys.stdin.readline()
 for number in range(4): x.put(b"%d" % number)
@@ -771,7 +772,7 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
                     with self.assertRaises(ConnectionResetError):
                         x.get(0)
 
-    def test_who_sleeps_finds_out_that_its_peer_has_vanished_without_a_word(self):
+    def test_a_sleeping_thread_notices_a_vanished_peer(self):
         with weir.listen("127.0.0.1:0", slots=8) as listener:
             with peer("import time; time.sleep(600)", listener.address) as process, listener.accept(
                 PATIENCE_S
@@ -792,14 +793,14 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
                 process.send_signal(signal.SIGINT)
                 self.assertIn("KeyboardInterrupt", process.communicate(timeout=PATIENCE_S)[1])
 
-    def test_nobody_listens(self):
+    def test_connecting_without_a_listener_fails(self):
         with weir.listen("127.0.0.1:0") as listener:
             address = listener.address
         with self.assertRaises(ConnectionRefusedError) as caught:
             weir.connect(address)
         self.assertIn(address, str(caught.exception))
 
-    def test_what_is_closed_says_so(self):
+    def test_a_closed_object_raises(self):
         ours, theirs = pair()
         theirs.close()
         ours.close()
@@ -808,7 +809,7 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
             with self.assertRaisesRegex(ValueError, "closed"):
                 use()
 
-    def test_what_an_interrupt_ended_in_close_is_not_closed_twice(self):
+    def test_an_interrupted_close_does_not_close_twice(self):
         closed = []
 
         class Interrupted:
@@ -832,7 +833,7 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
         theirs.close()
         self.assertEqual(closed, ["weir_exchange_close", "weir_exchange_unlisten"])
 
-    def test_who_is_in_a_call_cannot_close_in_the_middle_of_it(self):
+    def test_a_thread_in_a_call_cannot_close_the_exchange(self):
         ours, theirs = pair()
         with ours._turns:
             with self.assertRaisesRegex(RuntimeError, "in the middle of a call"):
@@ -884,7 +885,7 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
 
 
 class Contract(unittest.TestCase):
-    def test_what_is_told_is_what_the_header_has(self):
+    def test_info_has_the_fields_of_the_header(self):
         fields = [name for name, _ in _library.ffi.typeof("struct weir_exchange_info").fields]
         self.assertEqual(list(weir.Info._fields), fields)
 

@@ -9,7 +9,7 @@ from members import PATIENCE_S, together
 
 
 class Groups(unittest.TestCase):
-    def test_what_is_in_host_memory_is_sent_through_the_gpu(self):
+    def test_host_memory_is_sent_through_the_gpu(self):
         def work(group):
             data, into = bytearray(b"sent" if group.member == 0 else b"    "), bytearray(2)
             group.broadcast(data, 0, PATIENCE_S)
@@ -28,7 +28,7 @@ class Groups(unittest.TestCase):
 
 
 class Exchanges(unittest.TestCase):
-    def test_get_says_what_to_use_instead(self):
+    def test_get_names_the_function_to_use_instead(self):
         with weir.listen("127.0.0.1:0", memory="cuda") as listener:
             accepted = []
             thread = threading.Thread(target=lambda: accepted.append(listener.accept(PATIENCE_S)))

@@ -71,7 +71,7 @@ class Operations(unittest.TestCase):
         expected = sum(turn + turn * SIZE % 256 for turn in range(50))
         self.assertEqual(together(work, SIZE, slots=2, slot_bytes=256), [expected] * SIZE)
 
-    def test_a_group_of_one_has_nobody_to_wait_for(self):
+    def test_a_group_of_one_never_waits(self):
         def work(group):
             part = bytearray(4)
             group.broadcast(bytearray(4))
@@ -100,7 +100,7 @@ class Operations(unittest.TestCase):
             return data
         self.assertEqual(together(work, SIZE), [b"late"] * SIZE)
 
-    def test_who_waits_keeps_nobody_from_asking(self):
+    def test_a_waiting_call_does_not_block_queries(self):
         asked = threading.Event()
 
         def work(group):
@@ -127,18 +127,18 @@ class Memory(unittest.TestCase):
         infos = [group.info(member) for member in range(group.size)]
         return [(info.slots, info.peer_slots) for info in infos if info]
 
-    def test_the_exchanges_of_each_member_share_what_one_was_promised(self):
+    def test_the_exchanges_of_each_member_share_one_pool(self):
         for slots in together(self.slots, self.SIZE, slot_bytes=self.SLOT, pool_bytes=self.POOL):
             self.assertEqual(slots, [(15, 15)] * (self.SIZE - 1))
             self.assertLessEqual(sum(map(sum, slots)) * self.SLOT, self.POOL)
 
-    def test_who_says_how_many_share_it_has_his_way(self):
+    def test_an_explicit_number_of_exchanges_is_used(self):
         for slots in together(
             self.slots, self.SIZE, slot_bytes=self.SLOT, pool_bytes=self.POOL, exchanges=1
         ):
             self.assertEqual(slots, [(47, 47)] * (self.SIZE - 1))
 
-    def test_who_comes_after_the_group_has_it_alone(self):
+    def test_a_new_exchange_after_the_group_has_the_pool_alone(self):
         with weir.listen("127.0.0.1:0", slot_bytes=self.SLOT, pool_bytes=self.POOL) as listener:
             def join(member):
                 with weir.join(listener.address, member, 3, timeout=PATIENCE_S) as group:
@@ -227,7 +227,7 @@ class Ends(unittest.TestCase):
                 group.reduce_scatter(b"ab", bytearray(1), add_bytes, PATIENCE_S)
         together(work, 2)
 
-    def test_who_waits_for_members_hears_of_signals(self):
+    def test_waiting_for_members_handles_signals(self):
         # A member that has come, and another that never does.
         program = (
             "import signal, sys, threading, weir\n"
@@ -254,7 +254,7 @@ class Ends(unittest.TestCase):
             )
             self.assertEqual((done.stdout, done.stderr), ("heard\n", ""), what)
 
-    def test_who_leads_hears_that_the_listener_was_closed(self):
+    def test_lead_ends_when_the_listener_is_closed(self):
         for has_come in (False, True):
             listener, errors = weir.listen("127.0.0.1:0"), []
 
@@ -319,7 +319,9 @@ dist.init_process_group(backend, rank=rank, world_size=size)
 """
 
 COLLECTIVES = RANK + """
-def same(found, wanted): assert torch.equal(found, torch.as_tensor(wanted, dtype=found.dtype)), (found, wanted)
+def same(found, wanted):
+    wanted = torch.as_tensor(wanted, dtype=found.dtype)
+    assert torch.equal(found, wanted), (found, wanted)
 for kind in (torch.float32, torch.float64, torch.int64, torch.bfloat16):
     t = torch.arange(7).to(kind) * (rank + 1)
     dist.all_reduce(t); same(t, torch.arange(7) * 6)
@@ -341,7 +343,8 @@ many = [torch.empty(2) for _ in range(3)] if rank == 0 else None
 dist.gather(torch.full((2,), float(rank)), many)
 if rank == 0: same(torch.stack(many), [[0.] * 2, [1.] * 2, [2.] * 2])
 part = torch.empty(2)
-dist.reduce_scatter(part, [torch.full((2,), float(i)) for i in range(3)]); same(part, [3. * rank] * 2)
+dist.reduce_scatter(part, [torch.full((2,), float(i)) for i in range(3)])
+same(part, [3. * rank] * 2)
 transposed = torch.arange(6.).view(2, 3).t() * (rank == 0)
 dist.broadcast(transposed, 0); same(transposed, torch.arange(6.).view(2, 3).t())
 pair = dist.new_group([0, 2])
@@ -396,7 +399,7 @@ class Torch(unittest.TestCase):
                          "\n".join(errors for _, errors in outputs))
         return [output for output, _ in outputs]
 
-    def test_collectives_give_what_they_should(self):
+    def test_collectives_give_correct_results(self):
         self.assertEqual(self.ranks(COLLECTIVES, 3, "weir"), ["fine\n"] * 3)
 
     def test_slots_in_a_gpu_are_refused_at_once(self):

@@ -317,7 +317,7 @@ class Device(unittest.TestCase):
         self.addCleanup(detach, device)
         return device
 
-    def test_what_is_written_is_read_back_in_all_sizes_and_depths(self):
+    def test_reads_return_written_data_in_all_sizes_and_depths(self):
         device = self.attached()
         for options in (("--rw=randwrite", "--bsrange=4k-1m", "--iodepth=16", "--size=16m"),
                         ("--rw=write", "--bs=4k", "--iodepth=128", "--size=2m"),
@@ -344,7 +344,7 @@ class Device(unittest.TestCase):
         self.assertGreater(done["requests"], done["work_requests"], "nothing was merged")
         self.assertGreater(done["work_requests"], done["doorbells"], "nothing was chained")
 
-    def test_zeroes_are_written_over_what_was_there(self):
+    def test_zeroes_overwrite_old_data(self):
         device = self.attached()
         write(device, b"\xa5" * MIB)
         must("blkdiscard", "--zeroout", "--offset", "4096", "--length", str(8 * MIB), device)
@@ -386,7 +386,7 @@ class Device(unittest.TestCase):
         must("mkfs.xfs", "-q", device, env=small)
         self.holds_files(device, ("xfs_repair", "-n"))
 
-    def test_what_is_discarded_zeroed_and_written_in_turn_is_right_beside_a_verifier(self):
+    def test_discards_zeroes_and_writes_in_turn_are_correct_beside_a_verifier(self):
         device = self.attached("--reserve", "2M", "--timeout", "120")
         verifier = subprocess.Popen(
             FIO + [f"--filename={device}", "--rw=randwrite", "--bsrange=4k-64k", "--iodepth=8",
@@ -399,7 +399,7 @@ class Device(unittest.TestCase):
         said, _ = verifier.communicate(timeout=LONG)
         self.assertEqual(verifier.returncode, 0, said)
 
-    def test_what_fio_trims_it_finds_to_be_zeroes_and_what_it_writes_right(self):
+    def test_fio_reads_zeroes_after_trims_and_its_own_data_after_writes(self):
         device = self.attached("--timeout", "120")
         done = fio(device, "--rw=randtrimwrite", "--bsrange=4k-64k", "--iodepth=16", "--size=8m",
                    "--verify_backlog=32", "--trim_percentage=40", "--trim_backlog=16",
@@ -409,7 +409,7 @@ class Device(unittest.TestCase):
         # fio trims before each write; later it expects zeroes in some written blocks.
         self.assertGreater(job["trim"]["total_ios"], job["write"]["total_ios"])
 
-    def test_what_is_discarded_is_zeroes_and_its_memory_goes_back_but_for_a_reserve(self):
+    def test_discarded_space_reads_zeroes_and_returns_memory_except_a_reserve(self):
         device = self.attached("--reserve", "4M", "--timeout", "120")
         data = os.urandom(2 * MIB)
         for offset in range(0, 16 * MIB, len(data)):
@@ -424,7 +424,7 @@ class Device(unittest.TestCase):
         self.assertEqual(read(device, 14 * MIB, len(data)), data)
         self.assertEqual((stat(device)["given_back"], stat(device)["state"]), (0, "up"))
 
-    def test_a_page_that_is_not_what_was_written_is_an_error(self):
+    def test_a_corrupt_page_is_an_error(self):
         device = self.attached()
         write(device, b"true" * 1024)
         write(device, b"same" * 1024, 4096)
@@ -456,7 +456,7 @@ class Device(unittest.TestCase):
         must("blkdiscard", device)
         until(device, lambda now: now["given_back"] == 21)  # all but an eighth of the present size
 
-    def test_what_it_does_can_be_seen(self):
+    def test_its_activity_is_visible(self):
         device = self.attached()
         mount_tracing()
         put(f"{TRACING}/events/weir_blk/enable", "1")
@@ -469,7 +469,7 @@ class Device(unittest.TestCase):
         with open("/sys/block/weir0/weir/bytes_written", encoding="ascii") as file:
             self.assertEqual(int(file.read()), stat(device)["bytes_written"])
 
-    def test_what_is_written_out_allocates_nothing_in_weir(self):
+    def test_writeback_allocates_nothing_in_weir(self):
         """Covers donors that have no memory yet, too."""
         mount_tracing()
         with Allocations(("weir", "weir_blk"), texts()) as found:
@@ -516,7 +516,7 @@ class Device(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(stat(device)["errors"], 0)
 
-    def test_who_polls_for_completions_gets_them(self):
+    def test_a_polling_program_gets_its_completions(self):
         """Retries if the module's own work was always faster."""
         device = self.attached()
         deadline = time.monotonic() + LONG
@@ -594,7 +594,7 @@ class Device(unittest.TestCase):
         for setting in ("Restart=on-failure", "RestartSec=5", "StartLimitIntervalSec=0"):
             self.assertIn(f"\n{setting}\n", unit)
 
-    def test_what_is_in_use_can_be_neither_detached_nor_unloaded(self):
+    def test_a_device_in_use_can_be_neither_detached_nor_unloaded(self):
         device = self.attached()
         must("mkswap", device)
         must("swapon", device)
@@ -661,7 +661,7 @@ class Device(unittest.TestCase):
         self.assertNotEqual(second, device)
         self.assertEqual(read(second), bytes(4096))
 
-    def test_writes_that_wait_for_memory_end_together_and_keep_nobody_waiting(self):
+    def test_writes_waiting_for_memory_end_together_and_delay_no_others(self):
         timeout = 30
         device = self.attached("--reserve", "2M", "--timeout", str(timeout))
         must("blkdiscard", device)
@@ -692,7 +692,7 @@ class Device(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""), args)
         return done.stderr
 
-    def test_what_cannot_be_attached_says_why(self):
+    def test_a_failed_attach_gives_the_reason(self):
         self.assertIn("key", self.refused("--key", OTHER_KEY, DONOR, "64M"))
         self.assertIn("key", self.refused(DONOR, "64M"))
         self.assertIn("nobody listens", self.refused("--key", KEY, "10.9.9.1:7475", "64M"))
@@ -737,7 +737,7 @@ class Device(unittest.TestCase):
         ) as file:
             self.assertEqual(file.read(), "1\n")
 
-    def test_who_may_administer_the_network_only_may_not_attach_nor_detach(self):
+    def test_cap_net_admin_alone_may_neither_attach_nor_detach(self):
         device = self.attached()
         for command in (["attach", "--key", KEY, DONOR, "16M"], ["detach", device],
                         ["resize", device, "24M"]):
@@ -767,7 +767,7 @@ class Donors(unittest.TestCase):
         self.addCleanup(detach, device)
         return device
 
-    def test_a_donor_that_dies_is_noticed_by_nobody_and_its_pieces_are_copied_to_others(self):
+    def test_a_donors_death_causes_no_error_and_its_pieces_are_copied_to_others(self):
         first, second, _ = self.donor(DONOR), self.donor(SECOND), self.donor(THIRD)
         device = self.attached("--replicas", "2", donors=(DONOR, SECOND, THIRD))
         data = os.urandom(MIB)
@@ -788,7 +788,7 @@ class Donors(unittest.TestCase):
         until(device, lambda now: now["state"] == "up")
         self.assertEqual(read(device, 15 * MIB, MIB), data)
 
-    def test_a_replica_that_is_not_what_was_written_is_read_elsewhere_and_made_anew(self):
+    def test_a_corrupt_replica_is_read_elsewhere_and_rebuilt(self):
         both = self.donor(DONOR), self.donor(SECOND)
         device = self.attached("--replicas", "2", donors=(DONOR, SECOND))
         for donor in both:
@@ -799,7 +799,7 @@ class Donors(unittest.TestCase):
         self.assertGreater(stat(device)["mismatches"], 0)
         self.assertEqual(read(device), b"true" * 1024)
 
-    def test_what_the_last_donor_had_is_an_error_for_ever_and_the_rest_comes_again(self):
+    def test_data_of_the_last_donor_stays_lost_and_the_rest_is_restored(self):
         both = self.donor(DONOR), self.donor(SECOND)
         device = self.attached("--replicas", "2", donors=(DONOR, SECOND))
         write(device, b"gone" * 1024)
@@ -820,7 +820,7 @@ class Donors(unittest.TestCase):
         write(device, b"here" * 1024)
         self.assertEqual(read(device), b"here" * 1024)
 
-    def test_what_a_donor_wants_back_moves_to_others_while_it_is_written(self):
+    def test_memory_a_donor_demands_back_moves_to_others_during_writes(self):
         first = self.donor(DONOR)
         self.donor(SECOND)
         device = self.attached(donors=(DONOR, SECOND))
@@ -840,7 +840,7 @@ class Donors(unittest.TestCase):
         self.assertEqual(read(device, 15 * MIB, MIB), data)
         self.assertEqual(stat(device)["lost"], 0)
 
-    def test_a_donor_may_say_often_what_it_wants_back(self):
+    def test_a_donor_may_demand_memory_back_often(self):
         """More demands than the module has buffers, mostly without any call from the module."""
         first = self.donor(DONOR)
         self.donor(SECOND)
@@ -887,7 +887,7 @@ class Donors(unittest.TestCase):
         until(device, lambda now: now["given_back"] == 14)
         self.until_lent_is_what_is_used(device)
 
-    def test_a_donor_that_lets_nobody_in_keeps_nobody_waiting(self):
+    def test_a_donor_that_refuses_connections_delays_no_other_donor(self):
         """A connect there takes over a minute; meanwhile other donors lend memory, and detaching
         works."""
         self.donor(DONOR)
@@ -914,7 +914,7 @@ class Donors(unittest.TestCase):
         # connecting thread would exceed this limit.
         self.assertLess(time.monotonic() - begin, 60)
 
-    def test_a_write_finds_memory_while_replicas_are_made_anew(self):
+    def test_a_write_finds_memory_while_replicas_are_rebuilt(self):
         """A write gets memory before all replicas are rebuilt, unless it comes late; then the test
         retries. Detaching works meanwhile."""
         written, reserve = 8, 2  # pieces that may lack a replica because they are new
@@ -944,7 +944,7 @@ class Donors(unittest.TestCase):
             self.fail("each time the writes ended only when all replicas were made anew")
         detach(device)
 
-    def test_donors_that_stop_for_a_while_are_noticed_by_nobody_who_verifies(self):
+    def test_donors_that_stop_for_a_while_cause_no_error(self):
         donors = self.donor(DONOR), self.donor(SECOND), self.donor(THIRD)
         device = self.attached("--replicas", "2", "--timeout", "40", donors=(DONOR, SECOND, THIRD))
         with Verifier(device) as verifier:
@@ -957,7 +957,7 @@ class Donors(unittest.TestCase):
                 self.assertEqual(read(device, 14 * MIB, MIB), bytes([number]) * MIB)
         self.assertEqual((stat(device)["lost"], stat(device)["mismatches"]), (0, 0))
 
-    def test_a_donor_that_comes_back_empty_at_once_is_noticed_by_nobody_who_verifies(self):
+    def test_a_donor_that_returns_empty_at_once_causes_no_error(self):
         donors = self.donor(DONOR), self.donor(SECOND), self.donor(THIRD)
         device = self.attached("--replicas", "2", donors=(DONOR, SECOND, THIRD))
         data = os.urandom(MIB)
@@ -994,7 +994,7 @@ class Donors(unittest.TestCase):
             until(device, lambda now: now["state"] == "up")
         self.assertEqual((stat(device)["lost"], stat(device)["mismatches"]), (0, 0))
 
-    def test_who_is_busy_is_neither_detached_nor_unloaded(self):
+    def test_a_busy_device_is_neither_detached_nor_unloaded(self):
         self.donor(DONOR)
         device = self.attached()
         # No other process opens the device between two queries.
@@ -1007,7 +1007,7 @@ class Donors(unittest.TestCase):
                 self.assertNotEqual(run("rmmod", "weir").returncode, 0)
         self.assertEqual(stat(device)["errors"], 0)
 
-    def test_what_nobody_else_has_room_for_stays_until_somebody_has(self):
+    def test_memory_stays_until_another_donor_has_room(self):
         first, second = self.donor(DONOR), self.donor(SECOND)
         device = self.attached(donors=(DONOR, SECOND), size="8M")
         data = os.urandom(8 * MIB)
@@ -1116,7 +1116,7 @@ for page in range(pages):
 
 
 class Swapped:
-    """A program with @mib of distinct pages, in a group that may keep an eighth; the program waits."""
+    """A waiting program with @mib of distinct pages, in a group that may keep an eighth."""
 
     CODE = """if True:
         import sys

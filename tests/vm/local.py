@@ -35,7 +35,7 @@ class LocalDisk(unittest.TestCase):
     def until_kept(self, device):
         until(device, lambda now: not now["local_behind"])
 
-    def test_what_no_donor_has_any_more_is_on_the_disk_and_comes_back_from_there(self):
+    def test_data_lost_by_all_donors_is_restored_from_the_disk(self):
         donor = self.donor()
         device = self.attached("--timeout", "30")
         done = block.fio(device, "--rw=randwrite", "--bsrange=4k-256k", "--iodepth=16", "--size=8m")
@@ -61,7 +61,7 @@ class LocalDisk(unittest.TestCase):
         self.assertEqual(read(device, 9 * MIB, MIB), data)
         self.assertEqual(stat(device)["mismatches"], 0)
 
-    def test_who_writes_where_no_donor_is_waits_and_not_for_ever(self):
+    def test_a_write_without_any_donor_waits_a_limited_time(self):
         donor = self.donor()
         device = self.attached("--timeout", "5")
         write(device, b"kept" * 1024)
@@ -73,7 +73,7 @@ class LocalDisk(unittest.TestCase):
         self.assertGreater(time.monotonic() - begin, 4)
         self.assertEqual(read(device), b"kept" * 1024)
 
-    def test_what_the_disk_has_not_yet_is_an_error_and_never_what_was_before(self):
+    def test_data_missing_on_the_disk_is_an_error_and_never_old_data(self):
         donor = self.donor()
         device = self.attached("--timeout", "30")
         written = {}
@@ -91,7 +91,7 @@ class LocalDisk(unittest.TestCase):
             except OSError:
                 until(device, lambda now: now["lost"])
 
-    def test_a_page_at_the_donor_that_is_not_what_was_written_is_on_the_disk(self):
+    def test_a_corrupt_page_at_the_donor_is_read_from_the_disk(self):
         donor = self.donor()
         device = self.attached()
         write(device, b"true" * 1024)
@@ -119,7 +119,7 @@ class LocalDisk(unittest.TestCase):
         program.check()
         self.assertGreater(stat(device)["local_bytes_read"], 8 * MIB)
 
-    def test_what_cannot_be_the_disk_is_refused(self):
+    def test_an_unsuitable_disk_is_refused(self):
         self.donor()
         for options, why in (
             ((DISK, DONOR, "80M"), "smaller"),

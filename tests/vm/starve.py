@@ -133,7 +133,7 @@ class Starving(unittest.TestCase):
         self.assertEqual(json.loads(must(WEIR, "blk", "list", "--json"))["devices"], [], how)
         return starved.failed
 
-    def test_who_cannot_be_attached_for_want_of_memory_is_told_so_and_nothing_is_left(self):
+    def test_an_attach_without_memory_fails_with_a_reason_and_leaves_nothing(self):
         self.donor(DONOR), self.donor(SECOND)
         options = ("--replicas", "2", "--local", DISK, "--channels", "1")
         number = 0
@@ -148,7 +148,7 @@ class Starving(unittest.TestCase):
             number += 1 + rng.randrange(240)
         self.assertGreater(number, 100)
 
-    def test_what_is_there_is_read_and_written_without_any_memory(self):
+    def test_existing_data_is_read_and_written_without_any_memory(self):
         self.donor(DONOR), self.donor(SECOND)
         device = self.attached("--replicas", "2", "--local", DISK, donors=(DONOR, SECOND))
         verifier = self.verifier(device, "--rw=randwrite", "--size=8m", "--loops=2")
@@ -175,7 +175,7 @@ class Starving(unittest.TestCase):
         until(device, lambda now: now["state"] == "up")
         self.assertEqual(stat(device)["lost"], 0)
 
-    def test_what_cannot_grow_stays_as_it_is(self):
+    def test_a_failed_growth_changes_nothing(self):
         self.donor(DONOR)
         device = self.attached(size="4M")
         write(device, b"same" * 1024, 3 * MIB)

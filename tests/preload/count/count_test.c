@@ -157,7 +157,7 @@ static void a_window_is_bound_by_a_work_request(void **in)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-static void what_is_refused_is_not_counted(void **in)
+static void refused_work_is_not_counted(void **in)
 {
 	struct loopback_pair *pair = *in;
 	struct ibv_sge sge = pair_sge(pair, 10), many[1000] = { { 0 } };
@@ -409,7 +409,7 @@ static void asynchronous_events_are_counted(void **in)
 }
 
 /* An object freed as one kind and allocated as another must not overflow the smaller record. */
-static void what_is_kept_of_one_kind_is_not_anothers(void **in)
+static void records_of_different_kinds_are_not_shared(void **in)
 {
 	static char object;
 	void *context = wrapped_get(WRAPPED_CONTEXT, &object, 8), *qp;
@@ -432,12 +432,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(each_kind_is_told_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_window_is_bound_by_a_work_request, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(what_is_refused_is_not_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(refused_work_is_not_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(arms_and_events_are_counted, setup, teardown),
 		cmocka_unit_test(asynchronous_events_are_counted),
 		cmocka_unit_test(the_extended_interfaces_count_alike),
-		cmocka_unit_test(what_is_kept_of_one_kind_is_not_anothers),
+		cmocka_unit_test(records_of_different_kinds_are_not_shared),
 		cmocka_unit_test_setup_teardown(softnics_own_counters_agree, setup, teardown),
 	};
 

@@ -141,7 +141,7 @@ static void answer_falsely(int fd, const struct loopback_pair *pair,
 	sendto(fd, &answer, sizeof(answer), 0, (const struct sockaddr *)to, length);
 }
 
-static void who_answers_for_a_queue_pair_that_is_not_his_gets_nothing(void **state)
+static void false_answers_for_a_queue_pair_are_ignored(void **state)
 {
 	static struct forger f;
 	struct sockaddr_un from;
@@ -295,7 +295,7 @@ static void make_another_queue_pair(struct forger *f)
 	assert_int_equal(ibv_destroy_qp(other), 0);
 }
 
-static void who_waits_for_a_peer_to_copy_keeps_no_other_waiting(void **state)
+static void waiting_for_a_peers_copies_delays_no_other_peer(void **state)
 {
 	static struct program p;
 	pthread_t thread;
@@ -312,7 +312,7 @@ static void who_waits_for_a_peer_to_copy_keeps_no_other_waiting(void **state)
 }
 
 /* The program gets the completion, and goes on by the device. */
-static void what_a_peer_copied_before_it_ended_completes(void **state)
+static void writes_copied_before_the_peer_ended_complete(void **state)
 {
 	static struct program p;
 	pthread_t thread;
@@ -329,7 +329,7 @@ static void what_a_peer_copied_before_it_ended_completes(void **state)
  * The peer vanishes before the completion is made, and the queue pair fails. Only later writes and
  * receives report the failure, even receives with the same wr_id as the write.
  */
-static void what_was_copied_has_succeeded_whatever_becomes_of_the_queue_pair(void **state)
+static void a_copied_write_succeeds_even_if_the_queue_pair_fails(void **state)
 {
 	struct ibv_recv_wr *bad_recv, recv = { .wr_id = WRITE_ID };
 	static struct program p;
@@ -380,10 +380,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(offers_of_strangers_are_not_answered),
-		cmocka_unit_test(who_answers_for_a_queue_pair_that_is_not_his_gets_nothing),
-		cmocka_unit_test(who_waits_for_a_peer_to_copy_keeps_no_other_waiting),
-		cmocka_unit_test(what_a_peer_copied_before_it_ended_completes),
-		cmocka_unit_test(what_was_copied_has_succeeded_whatever_becomes_of_the_queue_pair),
+		cmocka_unit_test(false_answers_for_a_queue_pair_are_ignored),
+		cmocka_unit_test(waiting_for_a_peers_copies_delays_no_other_peer),
+		cmocka_unit_test(writes_copied_before_the_peer_ended_complete),
+		cmocka_unit_test(a_copied_write_succeeds_even_if_the_queue_pair_fails),
 		cmocka_unit_test(a_buffer_that_works_keeps_its_place),
 	};
 

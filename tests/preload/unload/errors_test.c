@@ -89,7 +89,7 @@ static void one_byte_beyond_is_refused(void **state)
 }
 
 /* The program hears of the refusal without another post. */
-static void who_asks_for_no_completion_hears_of_a_refusal(void **state)
+static void unsignalled_writes_report_a_refusal(void **state)
 {
 	struct loopback_pair pair;
 	struct ibv_sge sge;
@@ -106,7 +106,7 @@ static void who_asks_for_no_completion_hears_of_a_refusal(void **state)
 }
 
 /* The device writes memory that the CPU cannot reach at the same address. */
-static void what_nobody_asks_a_completion_of_is_there(void **state)
+static void unsignalled_writes_arrive(void **state)
 {
 	static char other[SMALL];
 	/* any other address, with the same offset in its page */
@@ -124,7 +124,7 @@ static void what_nobody_asks_a_completion_of_is_there(void **state)
 	beyond_close(&b);
 }
 
-static void what_may_only_be_read_is_not_written(void **state)
+static void read_only_memory_is_not_written(void **state)
 {
 	static char other[SMALL];
 	struct beyond b;
@@ -154,7 +154,7 @@ static enum ibv_wc_status write_by_the_device(struct beyond *b)
 	return wc.status;
 }
 
-static void what_has_become_read_only_is_for_the_device(void **state)
+static void writes_to_memory_made_read_only_go_by_the_device(void **state)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	char *at = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -172,7 +172,7 @@ static void what_has_become_read_only_is_for_the_device(void **state)
 	munmap(at, (size_t)page);
 }
 
-static void what_its_file_has_no_longer_is_for_the_device(void **state)
+static void writes_beyond_a_truncated_file_go_by_the_device(void **state)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	int fd = memfd_create("shortened", MFD_CLOEXEC);
@@ -193,7 +193,7 @@ static void what_its_file_has_no_longer_is_for_the_device(void **state)
 	close(fd);
 }
 
-static void what_the_program_may_not_read_is_for_the_device(void **state)
+static void writes_from_unreadable_memory_go_by_the_device(void **state)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	char *at = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -232,7 +232,7 @@ static void a_peer_that_is_gone_ends_in_an_error(void **state)
 	pair_close(&pair);
 }
 
-static void what_a_device_does_not_take_is_not_unloaded(void **state)
+static void writes_that_a_device_refuses_are_not_unloaded(void **state)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_send_wr wr, *bad;
@@ -268,7 +268,7 @@ static void what_a_device_does_not_take_is_not_unloaded(void **state)
 }
 
 /* Unsignalled writes beyond the capacity of the queue are not unloaded either. */
-static void who_never_asks_for_a_completion_soon_goes_by_the_device(void **state)
+static void a_program_without_completions_soon_writes_by_the_device(void **state)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_send_wr wr, *bad;
@@ -369,15 +369,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_written_after_deregistration),
 		cmocka_unit_test(one_byte_beyond_is_refused),
-		cmocka_unit_test(who_asks_for_no_completion_hears_of_a_refusal),
-		cmocka_unit_test(what_nobody_asks_a_completion_of_is_there),
-		cmocka_unit_test(what_may_only_be_read_is_not_written),
-		cmocka_unit_test(what_has_become_read_only_is_for_the_device),
-		cmocka_unit_test(what_its_file_has_no_longer_is_for_the_device),
-		cmocka_unit_test(what_the_program_may_not_read_is_for_the_device),
+		cmocka_unit_test(unsignalled_writes_report_a_refusal),
+		cmocka_unit_test(unsignalled_writes_arrive),
+		cmocka_unit_test(read_only_memory_is_not_written),
+		cmocka_unit_test(writes_to_memory_made_read_only_go_by_the_device),
+		cmocka_unit_test(writes_beyond_a_truncated_file_go_by_the_device),
+		cmocka_unit_test(writes_from_unreadable_memory_go_by_the_device),
 		cmocka_unit_test(a_peer_that_is_gone_ends_in_an_error),
-		cmocka_unit_test(what_a_device_does_not_take_is_not_unloaded),
-		cmocka_unit_test(who_never_asks_for_a_completion_soon_goes_by_the_device),
+		cmocka_unit_test(writes_that_a_device_refuses_are_not_unloaded),
+		cmocka_unit_test(a_program_without_completions_soon_writes_by_the_device),
 		cmocka_unit_test(a_queue_pair_that_has_failed_by_itself_writes_nothing),
 		cmocka_unit_test(a_queue_pair_that_has_failed_by_itself_takes_nothing),
 	};

@@ -70,7 +70,7 @@ static void bounds_are_kept_to_the_byte(void **state)
 	forger_close(&f);
 }
 
-static void what_may_only_be_read_is_not_written(void **state)
+static void read_only_memory_is_not_written(void **state)
 {
 	static struct forger f;
 
@@ -178,7 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forged_tags_are_refused),
 		cmocka_unit_test(bounds_are_kept_to_the_byte),
-		cmocka_unit_test(what_may_only_be_read_is_not_written),
+		cmocka_unit_test(read_only_memory_is_not_written),
 		cmocka_unit_test(another_protection_domain_is_another_tenant),
 		cmocka_unit_test(only_lengths_of_a_slot_with_data_are_copied),
 		cmocka_unit_test(behind_a_refusal_nothing_is_copied),

@@ -10,7 +10,7 @@
 #define SETTLES_WITHIN (4 * (WEIR_PATH_REST_MIN + WEIR_PATH_PROBES))
 
 /* These devices have no cache to miss. One page is hot, the others are cold. */
-static void who_measures_settles_on_the_device(void **state)
+static void measured_unloading_settles_on_the_device(void **state)
 {
 	struct diag_counters before, last;
 	struct ibv_send_wr wr;
@@ -89,7 +89,7 @@ static void a_trial_goes_on_after_a_reset(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_measures_settles_on_the_device),
+		cmocka_unit_test(measured_unloading_settles_on_the_device),
 		cmocka_unit_test(a_trial_goes_on_after_a_reset),
 	};
 

@@ -82,7 +82,7 @@ static void while_others_write_deregistration_is_the_end(void **state)
 }
 
 /* The window's completion is polled like others, and says nothing about later WRs. */
-static void a_window_that_is_bound_is_one_of_what_is_under_way(void **state)
+static void binding_a_window_counts_as_work_in_flight(void **state)
 {
 	struct ibv_mw_bind bind = { .wr_id = 77, .send_flags = IBV_SEND_SIGNALED };
 	struct ibv_sge small_sge, large_sge;
@@ -122,7 +122,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_paths_mixed_equal_a_naive_memory),
 		cmocka_unit_test(while_others_write_deregistration_is_the_end),
-		cmocka_unit_test(a_window_that_is_bound_is_one_of_what_is_under_way),
+		cmocka_unit_test(binding_a_window_counts_as_work_in_flight),
 	};
 
 	return cmocka_run_group_tests_name("unload mixed", tests, NULL, NULL);

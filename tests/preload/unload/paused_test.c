@@ -11,7 +11,7 @@
 #define CPU_PERCENT "1"
 
 /* 100 us of each 10 ms. */
-static void who_has_copied_enough_has_peers_write_by_the_device(void **state)
+static void a_target_out_of_cpu_time_makes_peers_write_by_the_device(void **state)
 {
 	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
 	struct diag_counters before, now;
@@ -41,7 +41,7 @@ static void both_paths_mixed_equal_a_naive_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_has_copied_enough_has_peers_write_by_the_device),
+		cmocka_unit_test(a_target_out_of_cpu_time_makes_peers_write_by_the_device),
 		cmocka_unit_test(both_paths_mixed_equal_a_naive_memory),
 	};
 

@@ -116,13 +116,13 @@ class Perftest(unittest.TestCase):
                 return
         self.fail("nothing was unloaded")
 
-    def test_who_polls_the_end_of_a_message_is_unloaded_to(self):
+    def test_a_target_polling_the_end_of_a_message_is_unloaded_to(self):
         self.expect_unloading("ib_write_lat -s 64")
 
     def test_also_with_the_connection_manager(self):
         self.expect_unloading("ib_write_lat -R -s 64")
 
-    def test_also_what_goes_inline(self):
+    def test_inline_writes_are_unloaded_too(self):
         self.expect_unloading("ib_write_lat -I 64 -s 64")
 
     def test_a_target_that_sends_nothing_is_found(self):
@@ -135,14 +135,14 @@ class Perftest(unittest.TestCase):
                 return
         self.fail("nothing was unloaded")
 
-    def test_what_is_longer_goes_by_the_device(self):
+    def test_longer_writes_go_by_the_device(self):
         for output in self.run_pair("ib_write_lat -s 4096 -n 500", "--unload=always"):
             self.assertNotIn("small writes", output)
 
     def test_several_queue_pairs_are_unloaded_side_by_side(self):
         self.run_pair("ib_write_bw -b -q 4 -s 64 -n 500", "--unload=always")
 
-    def test_who_has_nobody_to_unload_to_is_told_and_goes_on(self):
+    def test_a_program_without_a_peer_is_told_and_goes_on(self):
         port = free_port()
         command = f"ib_write_lat -F -s 64 -D 600 -p {port}"
         server = self.start([], command)

@@ -57,7 +57,7 @@ static void queue_pairs_are_counted_each_for_itself(void **state)
 			    "a cache of 2 entries would hit 55.6 %, in huge pages 100.0 %");
 }
 
-static void who_does_not_count_says_nothing(void **state)
+static void a_program_without_counting_prints_nothing(void **state)
 {
 	static struct weir_path_selector route = {
 		.config = { .policy = WEIR_PATH_POLICY_UNLOAD, .hot_pages = 2 },
@@ -74,7 +74,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(queue_pairs_are_counted_each_for_itself, begin),
-		cmocka_unit_test_setup(who_does_not_count_says_nothing, begin),
+		cmocka_unit_test_setup(a_program_without_counting_prints_nothing, begin),
 	};
 
 	return cmocka_run_group_tests_name("unload pressure", tests, NULL, NULL);

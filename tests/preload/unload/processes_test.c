@@ -150,7 +150,7 @@ static void target_close(struct target_process *t)
 	pair_close(&t->pair);
 }
 
-static void what_a_stopped_process_has_not_copied_in_time_it_never_copies(void **state)
+static void a_stopped_process_never_copies_writes_that_have_timed_out(void **state)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -179,7 +179,7 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
 }
 
 /* An unsignalled write does not wait either, and its queue pair can be destroyed. */
-static void who_asks_for_no_completion_does_not_wait_for_who_is_stopped(void **state)
+static void unsignalled_writes_do_not_wait_for_a_stopped_target(void **state)
 {
 	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
 	struct ibv_send_wr wr;
@@ -260,8 +260,8 @@ static void a_child_begins_as_a_new_program_does(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_stopped_process_has_not_copied_in_time_it_never_copies),
-		cmocka_unit_test(who_asks_for_no_completion_does_not_wait_for_who_is_stopped),
+		cmocka_unit_test(a_stopped_process_never_copies_writes_that_have_timed_out),
+		cmocka_unit_test(unsignalled_writes_do_not_wait_for_a_stopped_target),
 		cmocka_unit_test(a_child_begins_as_a_new_program_does),
 	};
 

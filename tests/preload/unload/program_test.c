@@ -107,7 +107,7 @@ static void a_completed_write_is_there_and_completes_once(void **state)
 	pair_close(&pair);
 }
 
-static void what_follows_sees_what_was_unloaded(void **state)
+static void later_requests_see_unloaded_writes(void **state)
 {
 	struct loopback_pair pair;
 	struct ibv_sge small, back;
@@ -348,7 +348,7 @@ static void a_completion_raises_its_event(void **state)
 #define REGIONS 6200 /* more than the target's table can hold */
 
 /* The target refuses the write, and the device writes. The target reports a full table. */
-static void what_there_is_no_room_to_know_goes_by_the_device(void **state)
+static void writes_to_unrecorded_regions_go_by_the_device(void **state)
 {
 	static struct ibv_mr *mrs[REGIONS];
 	const char *device = getenv("WEIR_TEST_DEVICE");
@@ -394,13 +394,13 @@ int main(void)
 		cmocka_unit_test(however_a_queue_pair_was_made_its_writes_are_unloaded),
 		cmocka_unit_test(a_queue_pair_for_ibv_wr_start_is_the_devices_alone),
 		cmocka_unit_test(a_completed_write_is_there_and_completes_once),
-		cmocka_unit_test(what_follows_sees_what_was_unloaded),
+		cmocka_unit_test(later_requests_see_unloaded_writes),
 		cmocka_unit_test(an_immediate_of_the_programs_own_is_delivered),
 		cmocka_unit_test(many_without_a_completion_wait_for_slots),
 		cmocka_unit_test(a_full_queue_takes_no_write_halfway),
 		cmocka_unit_test(threads_may_poll_one_queue),
 		cmocka_unit_test(a_completion_raises_its_event),
-		cmocka_unit_test(what_there_is_no_room_to_know_goes_by_the_device),
+		cmocka_unit_test(writes_to_unrecorded_regions_go_by_the_device),
 		cmocka_unit_test(a_device_may_be_closed_before_its_queue_pairs),
 	};
 

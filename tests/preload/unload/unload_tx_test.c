@@ -152,7 +152,7 @@ static bool tend(struct unload_tx *tx, uint64_t now_ns)
 	return unload_tx_poll(tx, now_ns, &pause_ms);
 }
 
-static void who_copies_nothing_for_long_is_given_up(void **state)
+static void a_target_that_copies_nothing_for_long_is_given_up(void **state)
 {
 	const uint64_t begin_ns = 1000 * PATIENCE_NS;
 	struct unload_tx tx;
@@ -175,7 +175,7 @@ static void who_copies_nothing_for_long_is_given_up(void **state)
 
 /* The poster has taken the returns; much later the slot numbers have wrapped around to the same
  * values. */
-static void who_has_copied_all_meanwhile_is_not_given_up(void **state)
+static void a_target_that_has_copied_all_is_not_given_up(void **state)
 {
 	const uint64_t begin_ns = 1000 * PATIENCE_NS;
 	struct unload_tx tx;
@@ -198,7 +198,7 @@ static void who_has_copied_all_meanwhile_is_not_given_up(void **state)
 }
 
 /* Progress counts even if some writes were in flight all the time. */
-static void who_has_copied_some_meanwhile_is_not_given_up(void **state)
+static void a_target_that_has_copied_some_is_not_given_up(void **state)
 {
 	const uint64_t begin_ns = 1000 * PATIENCE_NS;
 	struct unload_tx tx;
@@ -223,9 +223,9 @@ static void who_has_copied_some_meanwhile_is_not_given_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_copies_nothing_for_long_is_given_up),
-		cmocka_unit_test(who_has_copied_all_meanwhile_is_not_given_up),
-		cmocka_unit_test(who_has_copied_some_meanwhile_is_not_given_up),
+		cmocka_unit_test(a_target_that_copies_nothing_for_long_is_given_up),
+		cmocka_unit_test(a_target_that_has_copied_all_is_not_given_up),
+		cmocka_unit_test(a_target_that_has_copied_some_is_not_given_up),
 	};
 
 	return cmocka_run_group_tests_name("unload tx", tests, NULL, NULL);
