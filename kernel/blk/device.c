@@ -230,7 +230,7 @@ static int shrink_device(struct weir_blk *blk, u64 bytes, struct kweir_error *er
 	mutex_unlock(&blk->disk->open_mutex);
 	if (is_open)
 		return kweir_fail(error, -EBUSY,
-				  "weir%u is in use: only what nobody uses can be made smaller",
+				  "weir%u is in use: only an unused device can shrink",
 				  blk->number);
 	return weir_blk_volume_resize(&blk->volume, bytes, error);
 }

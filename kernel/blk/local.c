@@ -87,7 +87,7 @@ static int read_command(struct weir_blk_local *local, struct weir_blk_request *c
 				 command->subio[0].sgl, command->nents);
 	if (!rc && !weir_blk_checksum_check(command->subio[0].sgl, command->pages, command->sums)) {
 		atomic64_inc(&volume->mismatches);
-		pr_warn_ratelimited("weir: the local disk has not what was written to it\n");
+		pr_warn_ratelimited("weir: the local disk returned other data than was written\n");
 		rc = -EIO;
 	}
 	return rc;

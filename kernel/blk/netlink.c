@@ -81,7 +81,7 @@ static int read_key(const struct genl_info *info, struct key **key, struct kweir
 	*key = request_key(&key_type_logon, WEIR_BLK_KEY, NULL);
 	if (!IS_ERR(*key))
 		return 0;
-	return kweir_fail(error, PTR_ERR(*key), "no keyring of yours has a logon key '%s' (%ld)",
+	return kweir_fail(error, PTR_ERR(*key), "none of your keyrings has a logon key '%s' (%ld)",
 			  WEIR_BLK_KEY, PTR_ERR(*key));
 }
 

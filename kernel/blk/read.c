@@ -98,7 +98,7 @@ int weir_blk_read_end(struct request *rq)
 	spin_unlock_bh(&volume->lock);
 	if (is_wrong) {
 		atomic64_inc(&volume->mismatches);
-		pr_warn_ratelimited("weir: %pISpc has not what was written to it\n",
+		pr_warn_ratelimited("weir: %pISpc returned other data than was written\n",
 				    &volume->target[subio->donor].address);
 		rc = -EIO;
 	}

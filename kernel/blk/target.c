@@ -72,7 +72,7 @@ static void try_to_connect(struct weir_blk_target *target)
 	rc = use_session(target, session, NULL);
 	mutex_unlock(&volume->maintenance);
 	if (!rc)
-		pr_info("weir: %pISpc is there again, and empty\n", &target->address);
+		pr_info("weir: %pISpc is connected again, without data\n", &target->address);
 	weir_blk_volume_kick(volume);
 }
 

@@ -214,7 +214,7 @@ static int check_setup(const struct weir_blk_setup *setup, struct kweir_error *e
 				  WEIR_VOLUME_REPLICAS_MAX);
 	if (setup->replicas > setup->nr_donors)
 		return kweir_fail(error, -EINVAL,
-				  "%u replicas want as many donors, and there are %u",
+				  "%u replicas need as many donors, but there are %u",
 				  setup->replicas, setup->nr_donors);
 	if (setup->name[0] && setup->nr_donors > 1)
 		return kweir_fail(error, -EINVAL, "a region with a name is at one donor");

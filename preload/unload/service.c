@@ -298,13 +298,14 @@ static void start_once(void)
 
 	if (!memory_can_be_asked()) {
 		diag_log(
-			"this kernel does not say what memory may be touched, as Linux 5.14 does: nothing is unloaded");
+			"this kernel cannot check access to memory (Linux 5.14 can): nothing is "
+			"unloaded");
 		return;
 	}
 	rc = discovery_open(&service.sockets);
 	service.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (rc || service.bell < 0 || watch_parent() || thread_start()) {
-		diag_log("no socket or no thread is left for it: nothing is unloaded");
+		diag_log("no socket or thread is available: nothing is unloaded");
 		return;
 	}
 	service.pid = getpid();

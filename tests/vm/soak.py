@@ -156,7 +156,8 @@ class Soak:
         now = stat(self.device)
         print(
             f"{begin:7.1f} s: donor {number} {what.__name__.replace('_', ' ')}; all is whole after "
-            f"{time.monotonic() - begin:.1f} s, {self.checked() - before} pages checked meanwhile; so far "
+            f"{time.monotonic() - begin:.1f} s, {self.checked() - before} pages checked meanwhile; "
+            "so far "
             f"{now['bytes_written'] // MIB} MiB written, {now['bytes_read'] // MIB} read, "
             f"{now['bytes_copied'] // MIB} copied, {now['mismatches']} mismatches",
             flush=True,
@@ -174,8 +175,8 @@ class Soak:
         begin = time.monotonic()
         must("swapoff", self.device, timeout=LONG)
         print(
-            f"{self.checked()} pages checked, {self.checked() - before} of them in the end; swapoff "
-            f"took {time.monotonic() - begin:.1f} s",
+            f"{self.checked()} pages checked, {self.checked() - before} of them in the end; "
+            f"swapoff took {time.monotonic() - begin:.1f} s",
             flush=True,
         )
         assert now["bytes_read"] and now["bytes_written"], "nothing was swapped"

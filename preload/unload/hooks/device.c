@@ -131,8 +131,8 @@ void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int acce
 	}
 	if (rc == -ENOSPC && !__atomic_exchange_n(&device->is_full, true, __ATOMIC_RELAXED))
 		diag_log(
-			"more memory is registered than there is room to know (%u times): nothing is "
-			"unloaded from or to the rest",
+			"more than %u memory regions are registered: nothing is unloaded from or to "
+			"the others",
 			DEVICE_MRS_MAX / 4 * 3);
 }
 

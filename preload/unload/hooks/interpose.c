@@ -58,8 +58,8 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 	struct ibv_cq_ex *cq = device_of(context)->create_cq_ex(context, init);
 
 	if (cq)
-		diag_log("an extended CQ: whose completions are not taken by ibv_poll_cq() "
-			 "goes by the device");
+		diag_log("an extended CQ: writes with completions not taken by ibv_poll_cq() "
+			 "go by the device");
 	return cq;
 }
 
