@@ -238,7 +238,7 @@ static int borrow_named(struct weir_blk_volume *volume, struct kweir_error *erro
 	if (volume->bytes && volume->bytes != region->length)
 		return kweir_fail(
 			error, -EINVAL,
-			"region %s has %llu bytes, not %llu: leave the size away, or choose another name",
+			"region %s has %llu bytes, not %llu: omit the size, or choose another name",
 			volume->name, region->length, volume->bytes);
 	if (!IS_ALIGNED(region->length, PAGE_SIZE) || region->length > WEIR_BLK_VOLUME_BYTES_MAX)
 		return kweir_fail(

@@ -418,7 +418,8 @@ int kweir_control_call(struct kweir_control *control, struct wire_control_reques
 	if (rc)
 		rc = explain_answer(control, rc, error);
 	else if (control->length != size)
-		rc = kweir_fail(error, -EPROTO, "%s sent a malformed reply", control->session->peer);
+		rc = kweir_fail(error, -EPROTO, "%s sent a malformed reply",
+				control->session->peer);
 	else
 		memcpy(answer, control->answer, size);
 	if (!rc)

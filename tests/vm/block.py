@@ -941,7 +941,7 @@ class Donors(unittest.TestCase):
             donors[number] = self.donor(addresses[number], "192M")
             until(device, lambda now: all(donor["state"] == "up" for donor in now["donors"]))
         else:
-            self.fail("each time the writes ended only when all replicas were made anew")
+            self.fail("each time the writes ended only after all replicas were rebuilt")
         detach(device)
 
     def test_donors_that_stop_for_a_while_cause_no_error(self):

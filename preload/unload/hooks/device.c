@@ -130,10 +130,9 @@ void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int acce
 		pthread_mutex_unlock(&device->lock);
 	}
 	if (rc == -ENOSPC && !__atomic_exchange_n(&device->is_full, true, __ATOMIC_RELAXED))
-		diag_log(
-			"more than %u memory regions are registered: nothing is unloaded from or to "
-			"the others",
-			DEVICE_MRS_MAX / 4 * 3);
+		diag_log("more than %u memory regions are registered: nothing is unloaded from or "
+			 "to the others",
+			 DEVICE_MRS_MAX / 4 * 3);
 }
 
 void device_deregister(const struct ibv_mr *mr)
