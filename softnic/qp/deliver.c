@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A datagram to a group is so many datagrams. Those whose other end is known go at once, the rest
- * when that is, all asked for at the same time. To look up a group is slow, so it is done once for
- * all that was posted by then: whoever was attached before a post is found. Who is detached while
- * that is under way may still get it, as with what is on a wire.
+ * A datagram to a multicast group becomes one datagram per member. Known members get theirs at
+ * once; the requester asks for the unknown ones all together. A group lookup is slow, so one
+ * lookup serves every WR posted by then and finds every member attached before the post. A member
+ * detached meanwhile may still get the datagram, as on a wire.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "softnic/verbs/mw.h"
 #include "resp.h"
 
-/* At the other end qp->to. */
+/* To the remote queue pair qp->to. */
 static int try_deliver(struct qp *qp, const struct send_wqe *wqe)
 {
 	const struct send_queue *sq = &qp->sq;
@@ -27,7 +27,7 @@ static int try_deliver(struct qp *qp, const struct send_wqe *wqe)
 	return qp_is_reliable(qp) ? status : unreliable_status(qp, status);
 }
 
-/* Does it have to be looked up after a work request was posted, or is that done? */
+/* Was the group looked up after the current WR was posted? */
 static bool is_known(const struct qp *qp, const union ibv_gid *group)
 {
 	const struct mcast_fanout *f = qp->sq.fanout;

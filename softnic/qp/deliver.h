@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where a work request goes, and what becomes of it there.
+ * Delivery of a work request (WR) to its remote queue pair or queue pairs.
  */
 #ifndef WEIR_SOFTNIC_QP_DELIVER_H
 #define WEIR_SOFTNIC_QP_DELIVER_H
@@ -8,34 +8,44 @@
 #include "softnic/verbs/mcast.h"
 #include "qp.h"
 
-/* Whom a datagram to a group still goes to. */
+/* The members that a datagram to a multicast group has yet to reach. */
 struct mcast_fanout {
 	struct remote_qp *left[MCAST_QPS_MAX];
 	uint32_t num_left;
 	bool has_begun;
-	/* What was found when the group was looked up; so it was for all posted before. */
+	/* The last lookup of a group; valid for all WRs posted before the lookup. */
 	bool is_known;
 	union ibv_gid group;
-	uint32_t known_to; /* sq.tail then */
+	uint32_t known_to; /* sq.tail at the lookup */
 	uint32_t members[MCAST_QPS_MAX], num_members;
 };
 
 /**
- * deliver_step() - one step of the work request at the head of a send queue
- * @qp: its queue pair, lock held
+ * deliver_step() - execute one step of the WR at the head of a send queue
+ * @qp: its queue pair
  *
- * What goes to a group is done when each member has got it or lost it. Members are all that were
- * attached when it was posted, and none waits for another.
+ * A multicast WR is done when each member has received or lost the datagram. The members are the
+ * queue pairs attached when the WR was posted. No member waits for another.
  *
- * Return: how it ended, IBV_WC_SUCCESS if all is done, or RESP_*. With RESP_SILENT another end is
- * not known or does not answer.
+ * Context: qp->lock held.
+ * Return: IBV_WC_SUCCESS if the WR is done, another enum ibv_wc_status, or RESP_*. RESP_SILENT
+ *	means that a remote queue pair is unknown or does not answer.
  */
 int deliver_step(struct qp *qp);
 
-/** deliver_waits_for() - whom it waits for if it cannot go on; how many. qp->lock held. */
+/**
+ * deliver_waits_for() - list the remote queue pairs that a stalled WR waits for
+ *
+ * Context: qp->lock held.
+ * Return: the length of @ends.
+ */
 uint32_t deliver_waits_for(struct qp *qp, struct remote_qp ***ends);
 
-/** deliver_give_up() - whoever is waited for has not answered in time. UC or UD, lock held. */
+/**
+ * deliver_give_up() - drop for remote queue pairs that did not answer in time; UC and UD
+ *
+ * Context: qp->lock held.
+ */
 void deliver_give_up(struct qp *qp);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * ibv_post_send(): checks, appends, and executes what is small at once.
+ * ibv_post_send() checks and appends the WRs.
  *
- * Small work is done where it is posted, if nothing is ahead of it: to wake another
- * thread would cost more than the copy. What is large goes to the engine, so that the
- * program can go on meanwhile.
+ * The posting thread executes a small post itself if no other WR is ahead: waking the engine
+ * thread would cost more than the copy. A large post goes to the engine, so that the program
+ * continues meanwhile.
  */
 #include <errno.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static bool may_be_inline(enum ibv_wr_opcode op)
 	return op != IBV_WR_RDMA_READ && !is_atomic(op);
 }
 
-/* Which operations a transport has. */
+/* Does the transport have this operation? */
 static bool may_post(enum ibv_qp_type type, enum ibv_wr_opcode op)
 {
 	switch (op) {
@@ -101,7 +101,7 @@ static void fill_wqe(const struct qp *qp, struct send_wqe *wqe, const struct ibv
 	if (wr->opcode == IBV_WR_BIND_MW) {
 		mw_fill_bind(wqe, wr);
 	} else if (qp_is_datagram(qp)) {
-		/* One with the upper bit set stands for the queue pair's own. */
+		/* A Q_Key with the upper bit set means the Q_Key of the queue pair. */
 		wqe->ud.qpn = wr->wr.ud.remote_qpn;
 		wqe->ud.qkey = wr->wr.ud.remote_qkey >> 31 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
 	} else if (is_atomic(wr->opcode)) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Posting to a send queue: begin, append any number, end. Nobody sees what was appended
- * before the end.
+ * Posting to a send queue: begin, append any number of WRs, end. Appended WRs become visible to
+ * the requester at the end only.
  */
 #ifndef WEIR_SOFTNIC_QP_POST_H
 #define WEIR_SOFTNIC_QP_POST_H
 
 #include "qp.h"
 
-/* Work requests that are being posted together: one doorbell. */
+/* WRs posted together, with one doorbell. */
 struct post_batch {
-	uint32_t tail; /* where the next one goes */
+	uint32_t tail; /* position of the next WR */
 	uint64_t bytes;
 };
 
@@ -19,21 +19,21 @@ struct post_batch {
  * @qp: the queue pair
  * @p: written
  *
- * The caller owes one post_end(), whatever this returns.
+* The caller owes one post_end(), also after an error.
  *
  * Return: 0, or EINVAL if the state of the queue pair forbids it.
  */
 int post_begin(struct qp *qp, struct post_batch *p);
 
 /**
- * post_append() - check and copy one more
- * @wr: borrowed, and what it points to
+* post_append() - check one WR and copy it to the send queue
+* @wr: borrowed, with its SGEs and inline data
  *
- * Return: 0, or an errno value as ibv_post_send() gives it; then @p is as it was.
+* Return: 0, or an errno value as from ibv_post_send(), with @p unchanged.
  */
 int post_append(struct qp *qp, struct post_batch *p, const struct ibv_send_wr *wr);
 
-/** post_end() - what was appended is posted, and executed at once if it is small */
+/** post_end() - post the appended WRs, execute them here if they are small, and unlock */
 void post_end(struct qp *qp, const struct post_batch *p);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Queue pairs: their making and their end. States are in modify.c, errors in error.c,
- * the other end in link.c.
+ * Creation, destruction and queries of queue pairs. See qp_modify.c for states, qp_error.c for
+ * errors, and remote_qp.c for remote queue pairs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,14 +40,14 @@ static int check_init_attr(const struct ibv_pd *pd, const struct ibv_qp_init_att
 	return 0;
 }
 
-/* As providers do, and as rdma_xclient expects: a little can always be sent inline. */
+/* Grant some inline data always: providers do so, and rdma_xclient expects it. */
 static void grant_inline(struct ibv_qp_cap *cap)
 {
 	if (cap->max_send_wr && cap->max_inline_data < SOFTNIC_INLINE_MIN)
 		cap->max_inline_data = SOFTNIC_INLINE_MIN;
 }
 
-enum { CONNECTED_GUARDS = 8 }; /* a cache line of them, though one would do */
+enum { CONNECTED_GUARDS = 8 }; /* fills a cache line; one would be enough */
 
 int qp_segment_create(const struct qp *qp, struct qp_segment *segment)
 {
@@ -214,8 +214,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 #define LINGER_NS 500000000ull
 
 /*
- * A NIC has sent what was posted long before a program gets here, so one that sends datagrams and
- * asks for no completion, as mckey does, does not wait for them.
+ * With hardware, posted datagrams have left long before ibv_destroy_qp(). So a program that sends
+ * unsignalled datagrams, such as mckey, does not wait for completions.
  */
 static void wait_until_drained(struct qp *qp)
 {
@@ -235,7 +235,7 @@ static bool is_attached(const struct qp *qp)
 	return attached;
 }
 
-/* First nobody new can come in, then whoever is in leaves, then what they used goes. */
+/* The order: refuse new users, wait for current users, then free. */
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct qp *qp = to_qp(ibv);
@@ -248,7 +248,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
 	pthread_mutex_unlock(&qp->lock);
 	qp_wait_for_copies(qp);
-	softnic_timer_disarm(&qp->quiet); /* it looks at the client, while that knows of us */
+	softnic_timer_disarm(&qp->quiet); /* its function uses the client */
 	nic_del_qp(qp, ibv->qp_num);
 	softnic_timer_disarm(&qp->timer);
 	softnic_work_cancel(&qp->work);
@@ -275,7 +275,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 {
 	struct qp *qp = to_qp(ibv);
 
-	(void)attr_mask; /* what was not asked for may be given as well */
+	(void)attr_mask; /* a hint: more may be returned */
 	if (fault_is_gone())
 		return EIO;
 	pthread_mutex_lock(&qp->lock);

@@ -2,11 +2,15 @@
 /*
  * A queue pair.
  *
- * Three locks, so that posting never waits for a copy: post_lock for who appends to the
- * send queue, the receive queue's for who posts or polls receives, and lock for everything
- * else: the state, the link, and executing the send queue, which one thread does at a
- * time, the engine or whoever posts. Completions are polled under cq->lock, which comes
- * before all three; the receive queue's lock comes after.
+ * Three locks keep posting from waiting for a copy:
+ *
+ * - post_lock: appending to the send queue;
+ * - the receive queue's lock: posting and polling receives;
+ * - lock: the rest, such as the state and the remote queue pair. Its holder executes the send
+ *   queue, one thread at a time: the engine or a posting thread.
+ *
+ * Completions are polled under cq->lock, which comes before all three. The receive queue's lock
+ * comes last.
  */
 #ifndef WEIR_SOFTNIC_QP_QP_H
 #define WEIR_SOFTNIC_QP_QP_H
@@ -28,12 +32,12 @@ struct wr_builder;
 struct mcast_fanout;
 struct shm_client;
 
-/* What IBV_WR_BIND_MW asks for; the new key is the work request's rkey. */
+/* Arguments of IBV_WR_BIND_MW; the new key is the WR's rkey. */
 struct mw_bind_args {
 	uint32_t type; /* enum ibv_mw_type */
 	uint32_t region; /* key of the region, or 0 */
 	uint32_t access;
-	uint64_t addr, length; /* as work requests say it; length 0: to nothing */
+	uint64_t addr, length; /* address as in WRs; length 0 binds to nothing */
 };
 
 static inline bool wr_is_send(enum ibv_wr_opcode op)
@@ -41,13 +45,13 @@ static inline bool wr_is_send(enum ibv_wr_opcode op)
 	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM || op == IBV_WR_SEND_WITH_INV;
 }
 
-/* Nothing for the other end to do. */
+/* Does the WR need no remote queue pair? */
 static inline bool wr_is_local(enum ibv_wr_opcode op)
 {
 	return op == IBV_WR_BIND_MW || op == IBV_WR_LOCAL_INV;
 }
 
-/* A send work request, from post to poll. */
+/* A send WR, from post to poll. */
 struct send_wqe {
 	uint64_t wr_id;
 	union {
@@ -71,59 +75,59 @@ struct send_wqe {
 	uint8_t num_sge;
 	uint16_t flags; /* enum ibv_send_flags; SIGNALED if the queue signals all */
 	uint32_t status; /* enum ibv_wc_status, once done */
-	uint64_t done_ns; /* when, if the completion queue is stamped */
+	uint64_t done_ns; /* time of completion, if the CQ is stamped */
 };
 
 /* polled <= done <= tail, modulo 2^32; tail - polled <= size. */
 struct send_queue {
 	struct send_wqe *wqes;
-	struct ibv_sge *sges; /* max_sge each */
-	uint8_t *inlined; /* max_inline each */
-	struct av *avs; /* of datagrams */
-	struct mcast_fanout *fanout; /* the same */
+	struct ibv_sge *sges; /* max_sge per WQE */
+	uint8_t *inlined; /* max_inline bytes per WQE */
+	struct av *avs; /* UD only */
+	struct mcast_fanout *fanout; /* UD only */
 	uint32_t size; /* a power of two */
 	uint32_t max_sge, max_inline;
 	uint32_t tail; /* posted */
 	uint32_t done; /* executed */
 	uint32_t polled; /* taken by ibv_poll_cq() */
 
-	/* The work request at done, while it is executed. */
+	/* Progress of the WR at @done. */
 	uint32_t offset; /* bytes moved */
-	struct rq_receive receive; /* the other end's, if taken */
+	struct rq_receive receive; /* taken from the remote receive queue */
 	bool has_receive;
-	uint64_t give_up_ns; /* when the transport's retries are used up; 0: not yet begun */
-	uint64_t again_ns; /* how long to wait before the next attempt */
+	uint64_t give_up_ns; /* when the transport's retries are used up; 0: no retry yet */
+	uint64_t again_ns; /* delay before the next attempt */
 	uint32_t rnr_left;
 	bool rnr_begun;
-	bool promised; /* to whoever polls the send CQ */
-	bool waiting; /* for the timer: leave it alone */
-	bool asks; /* for the other end, as soon as qp->lock is free */
-	bool faults_drawn; /* its faults were drawn */
-	bool invalidates; /* until the peer has left */
+	bool promised; /* a cq_promise() to the pollers of the send CQ is open */
+	bool waiting; /* until the timer expires, no step runs */
+	bool asks; /* request the remote queue pair after unlocking qp->lock */
+	bool faults_drawn; /* fault.c has drawn the WR's faults */
+	bool invalidates; /* waiting until the peer has left its guard */
 	struct copy_guard_walk leaving;
 };
 
-/* Where another end is, once its process told us. */
+/* A remote queue pair; mapped once its process has answered. */
 struct remote_qp {
 	uint32_t qpn;
-	struct remote_qp *next; /* of a datagram queue pair's, with the same hash */
-	bool is_refused; /* nobody there; for the work request that waits */
-	bool is_mute; /* no answer in time: drop until there is one */
-	bool was_requested_again; /* as the process that was asked first has ended */
-	struct copy_guard guard; /* ours, in shared */
+	struct remote_qp *next; /* UD: with the same hash */
+	bool is_refused; /* no such queue pair; the waiting WR fails or is dropped */
+	bool is_mute; /* no answer in time: drop datagrams until an answer comes */
+	bool was_requested_again; /* because the first process asked has ended */
+	struct copy_guard guard; /* our guard in @shared */
 	struct shm_peer *peer;
-	struct shared_qp *shared; /* NULL until then */
+	struct shared_qp *shared; /* NULL until mapped */
 	size_t size;
-	struct rq rq; /* its receive queue; in shared, or an SRQ's: */
+	struct rq rq; /* its receive queue, in @shared or in @srq */
 	void *srq;
 	size_t srq_size;
 	struct arrivals arrivals;
 	struct shared_cq *cq; /* its receive CQ */
-	struct waker *waker; /* to the channel that has, or NULL */
-	struct cq *own; /* if it is in this process, the same CQ */
+	struct waker *waker; /* of the channel of @cq, or NULL */
+	struct cq *own; /* @cq, if it is in this process */
 };
 
-/* What of ours the peer maps. */
+/* The shared memory of our queue pair, mapped by the peer. */
 struct qp_segment {
 	struct shared_qp *qp;
 	struct copy_guards guards;
@@ -131,13 +135,13 @@ struct qp_segment {
 	int fd;
 };
 
-/* What fault.c remembers of a queue pair, and of the operation at the head of its send queue. */
+/* State of fault.c for a queue pair and for the WR at the head of its send queue. */
 struct qp_faults {
-	uint32_t number; /* in the order they were made */
+	uint32_t number; /* in order of creation */
 	uint64_t ops; /* begun so far */
 	uint64_t epoch, ops_at_epoch;
-	uint64_t begin_ns; /* not earlier */
-	uint32_t rnr; /* tries that find no receive */
+	uint64_t begin_ns; /* the WR begins no earlier */
+	uint32_t rnr; /* attempts left that find no receive */
 	bool fails;
 };
 
@@ -154,24 +158,24 @@ struct qp {
 	struct ibv_qp_init_attr init;
 	enum ibv_qp_state state; /* written under lock */
 	struct send_queue sq;
-	struct recv_queue *rq; /* its own or an SRQ's */
+	struct recv_queue *rq; /* own_rq or an SRQ's */
 	struct recv_queue own_rq;
 	struct recv_arrivals arrivals;
-	struct remote_qp remote; /* of RC and UC */
-	struct remote_qp **remotes; /* of UD: REMOTE_HASHES lists */
-	struct remote_qp *to; /* where the work request being executed goes */
-	struct mcast_attachment *groups; /* of UD; nic.lock */
-	bool blocks_own; /* what it sends to a group that it is in */
+	struct remote_qp remote; /* RC and UC */
+	struct remote_qp **remotes; /* UD: REMOTE_HASHES lists */
+	struct remote_qp *to; /* destination of the WR being executed */
+	struct mcast_attachment *groups; /* UD; nic.lock */
+	bool blocks_own; /* its own multicast datagrams do not loop back */
 	struct qp_faults faults;
-	uint64_t links; /* ended so far: late answers belong to them */
+	uint64_t links; /* connections ended so far; an answer for an older one is late */
 	struct softnic_work work; /* executes the send queue */
 	struct softnic_timer timer; /* ends a wait of the send queue */
-	struct softnic_timer quiet; /* looks whether the peer has left our buffers */
-	struct copy_guard_walk leaving; /* since the error */
-	struct cq_source sends, recvs; /* where our completion queues find us */
+	struct softnic_timer quiet; /* polls until the peer has left our buffers */
+	struct copy_guard_walk leaving; /* begun at the error */
+	struct cq_source sends, recvs; /* polled by our CQs */
 
 	struct qp_segment segment;
-	struct shm_client *client; /* who has it; nic.lock */
+	struct shm_client *client; /* the client connected to it; nic.lock */
 	uint32_t users; /* nic.lock */
 	struct async_subject events;
 };
@@ -191,13 +195,13 @@ static inline bool qp_is_datagram(const struct qp *qp)
 	return qp->ibv.qp_type == IBV_QPT_UD;
 }
 
-/* Then there may be another by its number. */
+/* If so, its number may name a new queue pair. */
 static inline bool remote_qp_is_gone(const struct remote_qp *r)
 {
 	return r->shared && load_acquire(&r->shared->state) == SHARED_QP_GONE;
 }
 
-/* Does it know whom it is connected to, or may datagrams come? */
+/* Is the remote queue pair set, or, for UD, may datagrams arrive? */
 static inline bool qp_is_connected(const struct qp *qp)
 {
 	enum ibv_qp_state s = load_acquire(&qp->state);
@@ -205,82 +209,88 @@ static inline bool qp_is_connected(const struct qp *qp)
 	return s == IBV_QPS_RTR || s == IBV_QPS_RTS || s == IBV_QPS_SQD || s == IBV_QPS_SQE;
 }
 
-/** qp_create() - ibv_create_qp(), for softnic's own use: what stands before the exported one sees none */
+/** qp_create() - ibv_create_qp() for softnic itself, bypassing interposers of the exported one */
 struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init);
 
-/** qp_segment_create() - one that suits a queue pair, in the reset state. 0 or -errno. */
+/** qp_segment_create() - create a segment for a queue pair, in the reset state; 0 or -errno */
 int qp_segment_create(const struct qp *qp, struct qp_segment *segment);
-/** qp_segment_use() - from now on this one. Nobody polls or posts meanwhile. */
+/** qp_segment_use() - switch to a new segment; no thread polls or posts meanwhile */
 void qp_segment_use(struct qp *qp, const struct qp_segment *segment);
 void qp_segment_destroy(struct qp_segment *segment);
 
 /**
- * qp_wait_for_copies() - nobody copies any more by what was true before the call
+ * qp_wait_for_copies() - wait for all copies that may rely on the state before the call
  *
- * Neither our own send queue by our memory regions, nor the peer by our receive queue
- * and our regions. A peer that keeps us waiting for two seconds is cut off.
+ * Our own send queue copies through our memory regions, the peer through our receive queue and
+ * regions. A peer that copies for two seconds is disconnected.
  *
- * Context: an application's thread, no locks held.
+ * Context: An application's thread, no locks held.
  */
 void qp_wait_for_copies(struct qp *qp);
 
 /**
- * qp_error() - the queue pair goes to the error state
+ * qp_error() - move the queue pair to the error state
  *
- * What is in the send queue is flushed; what is in the receive queue will be as soon as
- * the peer has left our buffers.
+ * The send queue is flushed now, the receive queue as soon as the peer has left our buffers.
  *
  * Context: qp->lock held. Does nothing in the error and reset states.
  */
 void qp_error(struct qp *qp);
 
-/** qp_error_event() - qp_error(), and tell the program through its context */
+/** qp_error_event() - qp_error(), and raise an asynchronous event */
 void qp_error_event(struct qp *qp, enum ibv_event_type event);
 
-/** qp_drained() - in SQD, nothing is under way any more. qp->lock held. */
+/** qp_drained() - in SQD, the last WR in flight has ended; qp->lock held */
 void qp_drained(struct qp *qp);
 
-/* Events. All on the engine thread; with nic.lock held, but for remote_qp_resolved(). */
+/* Events, all on the engine thread. All but remote_qp_resolved() need nic.lock held. */
 
 /**
- * remote_qp_resolved() - the answer to a question of ours; takes the descriptors it wants
+ * remote_qp_resolved() - a peer answered a request for its queue pair
+ * @fds: the function takes the descriptors it needs
  *
- * Return: 0, or -EPROTO if it is no answer that a softnic would give.
+ * Return: 0, or -EPROTO if the answer is malformed.
  */
 int remote_qp_resolved(struct shm_peer *peer, const struct shm_msg *m, int *fds);
-/** remote_qp_gone() - what datagrams of ours were sent to is no more: let go of it */
+/** remote_qp_gone() - a destination of our datagrams was destroyed: unmap it */
 void remote_qp_gone(struct shm_peer *peer, const struct shm_msg *m);
-/** qp_peer_ended() - a process that ours talk to has ended */
+/** qp_peer_ended() - a process that our queue pairs send to has ended */
 void qp_peer_ended(struct shm_peer *peer);
-/** qp_client_ended() - a process that talks to ours, from that slot, has ended */
+/** qp_client_ended() - a process that sends to our queue pairs, from @slot, has ended */
 void qp_client_ended(struct shm_client *client, uint32_t slot);
-/** qp_peer_reported_error() - a request of the peer was refused: value of MSG_QP_ERROR */
+/** qp_peer_reported_error() - our side refused a request of the peer; value of MSG_QP_ERROR */
 void qp_peer_reported_error(struct qp *qp, uint64_t value);
 
-/* link.c: finding the other end. */
+/* remote_qp.c: finding the remote queue pair. */
 
-/** remote_qp_get() - the other end of that number, NULL if out of memory. qp->lock held. */
+/** remote_qp_get() - find or add a remote queue pair; NULL if out of memory; qp->lock held */
 struct remote_qp *remote_qp_get(struct qp *qp, uint32_t qpn);
-/** remote_qp_request() - ask for the other ends that are awaited. nic.lock, qp->lock held. */
+/** remote_qp_request() - request the awaited remote queue pairs; nic.lock and qp->lock held */
 void remote_qp_request(struct qp *qp);
 /**
- * remote_qp_request_again() - the process that a connected queue pair's other end was asked of has ended
+ * remote_qp_request_again() - ask the next process in the slot after the first one has ended
  *
- * It may have ended long before, and we were told only now: then the number is of a queue pair of
- * whoever has the slot since. That one is asked, once.
+ * For connected queue pairs. We may learn late that the process has ended. The number may then
+ * belong to the process that has claimed the slot since. That process is asked once.
  *
  * Context: nic.lock and qp->lock held.
- * Return: false if there is nobody to ask, or there was an answer already.
+ * Return: false if the slot is free, or the remote queue pair was found or asked for twice.
  */
 bool remote_qp_request_again(struct qp *qp);
 /**
- * remote_qp_drop_peer() - forget those of a process that has ended
+ * remote_qp_drop_peer() - unmap the remote queue pairs of a process that has ended
  *
  * Context: nic.lock and qp->lock held.
- * Return: true if any of them was still waited for; it is refused now.
+* Return: true if the send queue still waited for one: the caller resumes the send queue.
  */
 bool remote_qp_drop_peer(struct qp *qp, struct shm_peer *peer);
-/** remote_qp_drop_all() - forget all, and tell whom it talked to, and who to it by datagrams. nic.lock and qp->lock held. */
+/**
+ * remote_qp_drop_all() - unmap all remote queue pairs, and tell the peers
+ *
+ * The connected peer is told, and each process that sends datagrams to this queue pair.
+ *
+ * Context: nic.lock and qp->lock held.
+ */
 void remote_qp_drop_all(struct qp *qp);
 
 #endif

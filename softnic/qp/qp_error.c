@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Queue pairs in trouble, and getting a peer out of our memory.
+ * Errors of queue pairs, and waiting until a peer has left our memory.
  *
- * Whatever is taken away from a peer is marked so in shared memory first. A peer whose
- * guard is even then, or changes afterwards, has seen the mark or will. One that does
- * neither is stopped or stuck; it is given two seconds, then the connection ends, which
- * at its side ends all it does with us. What it had begun to copy it may still finish:
- * that is what a process that is woken after being cut off can do.
+ * Before we revoke a resource of a peer, we mark the resource in shared memory. If the peer's guard
+ * is then even, or changes later, the peer has seen the mark or will see it. Otherwise the peer
+ * is stopped or stuck. After two seconds we disconnect, and the peer stops using our memory. A
+ * process that is woken after that may still finish the copy it had begun.
  */
 #include <unistd.h>
 
@@ -21,7 +20,7 @@
 #define PATIENCE_NS 2000000000ull
 #define LOOK_AGAIN_NS 1000000ull
 
-/* Have all left since the walk began? Cuts off one that does not for too long. */
+/* Have all peers left since the walk began? A peer that takes too long is disconnected. */
 static bool users_have_left(struct qp *qp, struct copy_guard_walk *walk)
 {
 	struct shm_client *client;
@@ -49,12 +48,12 @@ void qp_wait_for_copies(struct qp *qp)
 {
 	struct copy_guard_walk walk = { .since_ns = softnic_now_ns() };
 
-	/* It takes the lock under which our own copies are done. */
+	/* Our own copies run under qp->lock, which users_have_left() takes. */
 	while (!users_have_left(qp, &walk))
 		usleep(50);
 }
 
-/* On the engine's thread: until the peers are out, their last copy may fill a receive. */
+/* On the engine thread. A peer's last copy may fill a receive until the peer has left. */
 static void recheck_guards(struct softnic_timer *t)
 {
 	struct qp *qp = (struct qp *)((char *)t - offsetof(struct qp, quiet));
@@ -92,7 +91,7 @@ void qp_error_event(struct qp *qp, enum ibv_event_type event)
 	async_raise(qp->ibv.context, &qp->events, event);
 }
 
-/* Which events a peer may cause: programs tell by the event what it is about. */
+/* May a peer cause this event? Programs read the union member that the type selects. */
 static bool is_complaint(uint64_t event)
 {
 	return event == IBV_EVENT_QP_ACCESS_ERR || event == IBV_EVENT_QP_REQ_ERR ||
@@ -109,7 +108,7 @@ void qp_peer_reported_error(struct qp *qp, uint64_t value)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/* The first work request tells why, if there is one. */
+/* The first WR, if any, carries the reason. */
 static void fail_for_dead_peer(struct qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
@@ -130,7 +129,7 @@ void qp_client_ended(struct shm_client *client, uint32_t slot)
 
 		if (!qp)
 			continue;
-		srq_check_limit(qp); /* it may have died about to tell */
+		srq_check_limit(qp); /* the client may have died before reporting the limit */
 		if (!qp_is_reliable(qp)) {
 			unreliable_client_ended(qp, client, slot);
 			continue;
@@ -139,7 +138,7 @@ void qp_client_ended(struct shm_client *client, uint32_t slot)
 			continue;
 		qp->client = NULL;
 		fail_for_dead_peer(qp);
-		/* Whatever state that found: our own flush may have come when the arm was taken. */
+		/* In any state: the client may have cleared the armed flag before our flush. */
 		cq_ring_for_dead_peer(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num);
 	}
 }
@@ -154,7 +153,7 @@ static bool was_requested_again(struct qp *qp)
 	return asked;
 }
 
-/* A queue pair that was destroyed in good order before its process ended is no accident. */
+/* A remote queue pair destroyed before its process ended causes no error. */
 void qp_peer_ended(struct shm_peer *peer)
 {
 	uint32_t i;

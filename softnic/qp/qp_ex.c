@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The posting interface of struct ibv_qp_ex. A work request is put together piece by
- * piece where ibv_post_send() would find it ready, and goes the same way as soon as the
- * next one begins. From start to end the send queue is locked; an error on the way is kept
- * for the end, which then posts nothing.
+ * The posting interface of struct ibv_qp_ex. The ibv_wr_* calls build a WR piece by piece. When
+ * the next WR begins, the built one is appended as ibv_post_send() would do. The send queue is
+ * locked from ibv_wr_start() to the end. After an error, ibv_wr_complete() posts nothing and
+ * returns the error.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "qp.h"
 #include "qp_ex.h"
 
-/* What lies between ibv_wr_start() and its end; under post_lock. */
+/* State from ibv_wr_start() to ibv_wr_complete() or ibv_wr_abort(); under post_lock. */
 struct wr_builder {
 	struct post_batch posting;
 	struct ibv_send_wr wr;
@@ -186,7 +186,7 @@ static void set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t
 	set_sge_list(ex, 1, &sge);
 }
 
-/* The program may use its buffers again at once, so they are copied here already. */
+/* Copies now, because the program may reuse its buffers at once. */
 static void set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 				 const struct ibv_data_buf *bufs)
 {
@@ -234,7 +234,7 @@ static uint64_t supported_ops(enum ibv_qp_type type)
 	}
 }
 
-/* An operation that was not asked for stays NULL, as with hardware. */
+/* An operation that the program did not request stays NULL, as with hardware. */
 #define IF(flag, fn) (ops & IBV_QP_EX_WITH_##flag ? fn : NULL)
 
 static void init_operations(struct ibv_qp_ex *ex, uint64_t ops)
@@ -259,7 +259,7 @@ static void init_operations(struct ibv_qp_ex *ex, uint64_t ops)
 	ex->wr_set_inline_data_list = set_inline_data_list;
 }
 
-/* Those that are there. */
+/* The supported creation flags. */
 static uint32_t create_flags(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_UD ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0;
@@ -292,7 +292,7 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 		if (!c)
 			return NULL;
 	}
-	/* The first fields of the one structure are those of the other. */
+	/* Both structures begin with the same fields. */
 	ibv = qp_create(init->pd, (struct ibv_qp_init_attr *)init);
 	if (!ibv) {
 		free(c);

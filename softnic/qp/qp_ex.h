@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Queue pairs with the posting interface ibv_wr_*.
+* Queue pairs with the ibv_wr_* posting interface.
  */
 #ifndef WEIR_SOFTNIC_QP_QP_EX_H
 #define WEIR_SOFTNIC_QP_QP_EX_H
@@ -9,10 +9,10 @@
 
 struct qp;
 
-/** qp_ex_create() - ibv_create_qp_ex(), through the context */
+/** qp_ex_create() - ibv_create_qp_ex(), called through the context */
 struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *init);
 
-/** qp_ex_fini() - free what that made; any queue pair */
+/** qp_ex_fini() - free the WR builder, if any; for every queue pair */
 void qp_ex_fini(struct qp *qp);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The states of a queue pair, and what each change of state needs to know.
+ * The states of a queue pair, and the attributes that each transition needs.
  */
 #include <errno.h>
 
@@ -26,10 +26,10 @@ enum {
 	IN_SQD_UD = IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
 };
 
-/* Numbers of queue pairs and of packets have 24 bits. */
+/* QP numbers and packet sequence numbers have 24 bits. */
 enum { NUMBER_MAX = 0xffffff };
 
-/* What a change needs and what else it may have, by kind of queue pair. */
+/* Required and optional attributes of a transition, for one transport. */
 struct attr_masks {
 	int needed, allowed;
 };
@@ -94,8 +94,8 @@ static bool may_change(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_q
 }
 
 /*
- * A queue pair heeds few of them, but programs give it the rights of their regions. The two to
- * flush have names in newer verbs.h only.
+ * A queue pair uses few of these rights, but programs pass the rights of their regions. Only newer
+ * versions of verbs.h name the two flush rights.
  */
 static bool rights_are_known(unsigned int access)
 {
@@ -131,7 +131,7 @@ static bool values_are_valid(const struct ibv_qp_attr *a, int mask)
 	return !(mask & IBV_QP_MIN_RNR_TIMER) || a->min_rnr_timer <= 31;
 }
 
-/* To one, never to a group. */
+/* The path of a connected queue pair never leads to a multicast group. */
 static int check_path(const struct ibv_qp *qp, const struct ibv_ah_attr *to)
 {
 	struct av av;
@@ -152,7 +152,7 @@ static int check_attr(const struct ibv_qp *qp, enum ibv_qp_state from, enum ibv_
 	return mask & IBV_QP_AV ? check_path(qp, &attr->ah_attr) : 0;
 }
 
-/* As the kernel has it: a new path of one that is drained takes the queue pair to its port. */
+/* As in the kernel, a new path moves a queue pair in SQD to the path's port. */
 static bool path_is_of_its_port(const struct qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	if (!(mask & IBV_QP_AV))
@@ -162,7 +162,7 @@ static bool path_is_of_its_port(const struct qp *qp, const struct ibv_qp_attr *a
 	return qp->state == IBV_QPS_SQD || a->ah_attr.port_num == qp->attr.port_num;
 }
 
-/* Of a packet's number a NIC takes the 24 bits that there are: some programs give more. */
+/* Like a NIC, keep the lower 24 bits of a PSN: some programs pass more. */
 static void copy_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int mask)
 {
 	if (mask & IBV_QP_PKEY_INDEX)
@@ -208,7 +208,7 @@ void qp_drained(struct qp *qp)
 	qp->attr.en_sqd_async_notify = 0;
 }
 
-/* What the peer goes by. The state comes last. */
+/* Publish the attributes that the peer checks. The state comes last. */
 static void publish_attr(struct qp *qp)
 {
 	struct shared_qp *s = qp->segment.qp;
@@ -223,8 +223,8 @@ static void publish_attr(struct qp *qp)
 }
 
 /*
- * The old peer keeps the old segment, marked as gone; the next one gets a new one. The
- * completion queues must not look while it is exchanged.
+ * The old peer keeps the old segment, marked as gone, and the next peer gets a new segment. The
+ * CQs must not poll during the exchange.
  */
 static int reset_qp(struct qp *qp)
 {
@@ -264,7 +264,7 @@ static void move_to_error(struct qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
 	if (qp->state == IBV_QPS_RESET)
-		store_release(&qp->state, IBV_QPS_INIT); /* an error of nothing posted */
+		store_release(&qp->state, IBV_QPS_INIT); /* the queues are empty */
 	qp_error(qp);
 	pthread_mutex_unlock(&qp->lock);
 }
@@ -313,7 +313,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 		if (qp->state == from && path_is_of_its_port(qp, attr, attr_mask))
 			apply_attr(qp, attr, attr_mask, to);
 		else
-			rc = EINVAL; /* or an error came in between */
+			rc = EINVAL; /* wrong port, or the state changed since the check */
 		pthread_mutex_unlock(&qp->lock);
 		pthread_mutex_unlock(&nic.lock);
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Finding the other end of a connection: its process by the upper part of its number,
- * its queue pair by asking that process. The answer comes on the engine's thread, and
- * sends wait for it; nobody else does.
+ * Finding a remote queue pair. The upper bits of a QP number give the slot of the process. We ask
+ * the process there for the queue pair, and the answer arrives on the engine thread. Only sends
+ * wait for an answer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -72,8 +72,8 @@ static void unlink_remotes(struct qp *qp)
 }
 
 /*
- * One that is waited for is asked for anew, once: it may be of the process that has the slot since,
- * and of whose coming we knew before we were told of the end of the last.
+ * An awaited queue pair is requested once more: it may belong to the next process in the slot. We
+ * may learn of that process before we learn that the last one has ended.
  */
 static bool refuse_remote(struct remote_qp *r)
 {
@@ -85,7 +85,7 @@ static bool refuse_remote(struct remote_qp *r)
 	return was_awaited;
 }
 
-/* By the work request at the head of the send queue, or by the last one. */
+/* Does the WR at the head of the send queue use @r, or did the last one? */
 static bool is_in_use(struct qp *qp, const struct remote_qp *r)
 {
 	struct remote_qp **ends;
@@ -97,7 +97,7 @@ static bool is_in_use(struct qp *qp, const struct remote_qp *r)
 	return qp->to == r;
 }
 
-/* Of those in one list. What is not in use is forgotten, for its number may never come again. */
+/* Walk one list. Entries not in use are freed, because their numbers may never come back. */
 static bool refuse_peer_remotes(struct qp *qp, struct remote_qp **at, const struct shm_peer *peer)
 {
 	bool was_awaited = false;
@@ -146,7 +146,7 @@ void remote_qp_drop_all(struct qp *qp)
 	qp->links++;
 }
 
-/* Sizes are read once: the peer's program may change them any time. */
+/* Each size is read once: the peer's program may change shared memory at any time. */
 static int check_segment(const struct qp *qp, struct remote_qp *r, const struct shared_qp *s)
 {
 	uint32_t cq = load_relaxed(&s->recv_cq);
@@ -156,7 +156,7 @@ static int check_segment(const struct qp *qp, struct remote_qp *r, const struct 
 	if (load_relaxed(&s->type) != qp->ibv.qp_type)
 		return -EINVAL;
 	if (load_acquire(&s->state) == SHARED_QP_GONE)
-		return -EAGAIN; /* it was reset meanwhile: the next answer is a new one */
+		return -EAGAIN; /* reset meanwhile: ask again */
 	if (cq >= SHARED_CQS)
 		return -EPROTO;
 	r->cq = &r->peer->doorbell_page->cqs[cq];
@@ -164,7 +164,7 @@ static int check_segment(const struct qp *qp, struct remote_qp *r, const struct 
 	return 0;
 }
 
-/* Guards, arrivals, then the receive queue, unless that is an SRQ. */
+/* The segment holds guards, then arrivals, then the receive queue unless an SRQ is used. */
 static int map_parts(const struct qp *qp, struct remote_qp *r, struct shared_qp *s, size_t size,
 		     int srq_fd)
 {
@@ -221,7 +221,7 @@ static int adopt_remote(struct qp *qp, struct remote_qp *r, const struct shm_msg
 	return 0;
 }
 
-/* Nobody needs asking for one of this process: what a program sends itself is sent at once. */
+/* A queue pair of this process is known at once, without a request. */
 static int link_own_qp(struct qp *qp, struct remote_qp *r)
 {
 	struct shm_msg answer = { .type = MSG_QP };
@@ -262,7 +262,7 @@ static void request_remote(struct qp *qp, struct remote_qp *r)
 	}
 }
 
-/* What waits for one that is not there is dropped, with the next step. */
+/* The next step drops datagrams that wait for a refused queue pair. */
 static bool is_awaited(const struct qp *qp, const struct remote_qp *r)
 {
 	return !r->shared && (qp_is_reliable(qp) || !r->is_refused);
@@ -318,7 +318,7 @@ unlock:
 	return rc == -EPROTO ? rc : 0;
 }
 
-/* One whose receive we have is let go of when we learn that by ourselves. */
+/* While we hold its receive, keep the mapping: the next step finds that it is gone. */
 void remote_qp_gone(struct shm_peer *peer, const struct shm_msg *m)
 {
 	struct remote_qp **at, *r;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A send queue is executed strictly in order, one work request after the other, by
- * whoever holds qp->lock: so a fence is kept without doing anything for it.
- *
- * What cannot go on waits for the timer, see retry.c.
+ * The holder of qp->lock executes the send queue strictly in order, one WR after the other. So a
+ * fence needs no code. A stalled WR waits for the timer, see retry.c.
  */
 #include "deliver.h"
 #include "unreliable.h"
@@ -15,8 +13,8 @@
 
 enum {
 	/*
-	 * A post that moves more is for the engine: on small virtual machines, to wake that costs
-	 * as much as copying half of this, and then both want a CPU.
+	 * The engine executes larger posts. On small virtual machines, waking the engine costs as
+	 * much as copying half this size, and then both threads need a CPU.
 	 */
 	SMALL_BYTES_MAX = 1 << 20,
 };
@@ -41,7 +39,7 @@ static void count_done(const struct send_wqe *wqe)
 		break;
 	case IBV_WR_BIND_MW:
 	case IBV_WR_LOCAL_INV:
-		break; /* nothing went anywhere */
+		break; /* local */
 	default:
 		count(atomics, 1);
 	}
@@ -84,7 +82,7 @@ void req_flush(struct qp *qp)
 		req_complete(qp, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* The responder's program learns of a request it did not make. */
+/* Report the error to the responder's program, which cannot see the failed request. */
 static void report_qp_error(struct qp *qp, enum ibv_wr_opcode op, enum ibv_wc_status status)
 {
 	struct shm_msg m = {
@@ -150,7 +148,7 @@ static void step_wqe(struct qp *qp)
 	sq->promised = false;
 }
 
-/* Is there something to do, and may it be done now? */
+/* Is a WR posted that may run now? */
 static bool can_step(struct qp *qp)
 {
 	if (sq_is_empty(&qp->sq) || qp->sq.waiting)
@@ -162,7 +160,7 @@ static bool can_step(struct qp *qp)
 	return qp->state == IBV_QPS_RTS || (qp->state == IBV_QPS_SQD && sq_has_begun(qp));
 }
 
-/* For the other end: it may be known now, or known not to be there. */
+/* On return the remote queue pair may be found or refused already. */
 static void request_remotes(struct qp *qp)
 {
 	pthread_mutex_lock(&nic.lock);
@@ -174,7 +172,7 @@ static void request_remotes(struct qp *qp)
 	pthread_mutex_unlock(&nic.lock);
 }
 
-/* Lets go of qp->lock. Returns true if the other end was asked for. */
+/* Unlocks qp->lock. Returns true if it requested remote queue pairs. */
 static bool unlock_and_request(struct qp *qp)
 {
 	bool asks = qp->sq.asks;
@@ -200,8 +198,8 @@ bool req_run(struct softnic_work *work)
 }
 
 /*
- * If someone else executes, it may be past looking at the tail already: the engine will
- * look again.
+ * If another thread holds qp->lock, it may have read the old tail already. So the engine checks
+ * the tail again.
  */
 void req_execute_small(struct qp *qp, uint64_t bytes)
 {
@@ -224,7 +222,7 @@ void req_execute_small(struct qp *qp, uint64_t bytes)
 		softnic_work_kick(&qp->work);
 }
 
-/* How long it waits in all for whom it sends datagrams to does not grow with who else answers. */
+/* For UD, keep the deadline: an answer of one member must not extend the wait for the others. */
 void req_resume(struct qp *qp)
 {
 	qp->sq.waiting = false;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Every step stands under the guard in the target's segment: guard made odd, then the
- * target's state, keys and bounds looked up, then the copy, then guard made even. Whoever
- * takes something away at the target (a region, a queue pair) stores that first and looks
- * at the guard second, so either the check fails or the owner waits. Steps are short,
- * lest it wait long.
+ * Every step runs under our guard in the target's segment. The step makes the guard odd, checks
+ * the target's state, keys and bounds, copies, and makes the guard even. A target that revokes a
+ * region or a queue pair first stores the change, then reads the guard. So either the check fails
+ * or the target waits. Steps are short to keep this wait short.
  */
 #include <errno.h>
 
@@ -18,7 +17,7 @@ static struct mr_view own_view(const struct qp *qp)
 	return (struct mr_view){ nic.pub, NULL, qp->ibv.pd->handle, 0 };
 }
 
-/* What the target's queue pair may be reached by from outside. */
+/* The regions and windows that we may access through the target's queue pair. */
 static struct mr_view target_view(const struct qp *qp)
 {
 	const struct remote_qp *r = qp->to;
@@ -45,7 +44,7 @@ static bool gather_local(struct iov_list *p, struct qp *qp, const struct send_wq
 	return iov_list_gather(p, NULL, &own, access, sges, wqe->num_sge, qp->sq.offset, length);
 }
 
-/* The kernel does not say whose memory it was that could not be reached. */
+/* On a fault the kernel does not tell which side's memory was inaccessible. */
 static int copy_pieces(struct qp *qp, bool to, struct iov_list *here, struct iov_list *there)
 {
 	int rc = iov_list_copy(qp->to->peer, to, here, there);
@@ -57,7 +56,7 @@ static int copy_pieces(struct qp *qp, bool to, struct iov_list *here, struct iov
 	return iov_list_is_accessible(here, !to) ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR;
 }
 
-/* The owner wants to know that few receives are left. */
+/* Tell the SRQ's owner that few receives are left. */
 static void report_srq_low(struct qp *qp)
 {
 	const struct shm_msg m = {
@@ -70,8 +69,8 @@ static void report_srq_low(struct qp *qp)
 }
 
 /*
- * The receive that this work request takes from the other end, once; it keeps it from the
- * first step to the last. One that is too short is left there if nobody would be told.
+ * Takes a receive of the remote queue pair on the first step and keeps the receive until the last.
+ * An unreliable transport leaves a receive in place that is too short: no error would be reported.
  */
 static int take_receive(struct qp *qp, uint32_t bytes)
 {
@@ -161,7 +160,7 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 		cq_promise(to_cq(qp->ibv.send_cq));
 	qp->sq.promised = true;
 	if (!rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &result, &r->arrivals))
-		return IBV_WC_RETRY_EXC_ERR; /* it gave up on us */
+		return IBV_WC_RETRY_EXC_ERR; /* the target took the receive back */
 	if (r->own)
 		cq_ring_own(r->own, r->qpn, 1, solicited);
 	else if (!cq_ring(r->cq, r->qpn, r->waker, solicited))
@@ -177,8 +176,8 @@ static uint32_t step_length(const struct qp *qp, const struct send_wqe *wqe)
 }
 
 /*
- * Only a window of type 2 is a peer's to invalidate, and only the peer's that it is bound to.
- * @binds: written: which bind that is.
+ * A peer may invalidate only windows of type 2 that are bound to the peer's queue pair.
+ * @binds: written: the number of the window's current bind
  */
 static bool may_invalidate(const struct qp *qp, uint32_t key, uint32_t *binds)
 {
@@ -240,7 +239,7 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct iov_list 
 }
 
 /*
- * Steps are done one after the other, so any depth will do, but not none: then a NIC does not send
+ * Steps run one after the other, so any depth above 0 is enough. With depth 0 a NIC does not send
  * reads and atomics, or refuses them.
  */
 static int check_depth(const struct qp *qp)
@@ -303,7 +302,7 @@ static int copy_u64(struct qp *qp, bool to, uint64_t *value, const struct mr_pla
 	return copy_pieces(qp, to, &here, &there);
 }
 
-/* The program may have unmapped where it wants it. A store would not say so; the kernel does. */
+/* The program may have unmapped the result's buffer: the kernel reports it, a store would trap. */
 static int store_result(uint64_t *value, const struct mr_place *result)
 {
 	struct iovec here = { (void *)(uintptr_t)result->addr, sizeof(*value) };
@@ -320,8 +319,8 @@ static int store_result(uint64_t *value, const struct mr_place *result)
 }
 
 /*
- * Atomic among all initiators, as the lock is one for the whole target process. What was there is
- * delivered first, so that what cannot be delivered changes nothing.
+ * Atomic among all initiators, because the whole target process has one lock. The old value is
+ * delivered before the update, so that a failed delivery changes nothing.
  */
 static int update_u64(struct qp *qp, const struct send_wqe *wqe, const struct mr_place *place,
 		      const struct mr_place *result)
@@ -365,9 +364,9 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
 }
 
 /*
- * May it come in at all? Returns 0 if so. One that has left answers nothing and says nothing, as on
- * a network: its program may have had all it wanted, and ours sent more than that, which must not
- * fail before it has polled what succeeded.
+ * Does the target accept the request? Returns 0 if so. As on a network, a destroyed queue pair
+ * stays silent. Its program may have finished while our program has sent more. The extra WRs must
+ * not fail before our program has polled the successful ones.
  */
 static int check_in(const struct qp *qp, const struct send_wqe *wqe)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A receiver without a buffer (RNR) is tried again as long as the receiver asked for, an end that
- * does not answer until the transport's retries would have been used up.
+ * After an RNR the requester waits for the receiver's RNR timer, up to rnr_retry times. If the
+ * remote queue pair does not answer, the requester retries until a transport would give up.
  */
 #include "deliver.h"
 #include "softnic/verbs/nic.h"
@@ -9,23 +9,23 @@
 #include "retry.h"
 
 enum {
-	ASK_AGAIN_NS = 5000000, /* for the other end */
+	ASK_AGAIN_NS = 5000000, /* request the remote queue pair again */
 	ATOMIC_AGAIN_NS = 50000,
-	BACKOFF = 16, /* times as long at most */
+	BACKOFF = 16, /* the delay grows at most by this factor */
 	RNR_FOR_EVER = 7,
 };
 
 /*
- * A loaded host takes a while to answer even where the network would not, more so when a
- * thousand queue pairs connect at once; hardware, too, may take four times its timeout.
+ * A loaded host answers slower than a network, even more so when 1,000 queue pairs connect at
+ * once. Hardware, too, may take four times its timeout.
  */
 #define GIVE_UP_NS_MIN 2000000000ull
 /*
- * What is lost for want of an answer nobody sends again, and a NIC would have taken it though its
- * host was busy.
+ * A dropped datagram is never sent again. A real NIC would have received it even on a busy
+ * host, so wait longer for an answer.
  */
 #define LOST_NS 10000000000ull
-/* And many who add to one counter a while to have their turn. */
+/* Many initiators that add to one counter wait long for their turn. */
 #define BUSY_NS_MIN 5000000000ull
 
 /* Units of 10 us, as the transport encodes them. */
@@ -64,7 +64,7 @@ void retry_receiver_not_ready(struct qp *qp)
 	retry_after(qp, rnr_ns(load_relaxed(&qp->remote.shared->min_rnr_timer)));
 }
 
-/* The first attempt and its retries, each with the timeout; 0 stands for no limit. */
+/* The timeout for the first attempt and for each retry; timeout 0 means no limit. */
 static uint64_t give_up_after_ns(const struct qp *qp, uint64_t ns_min)
 {
 	uint64_t ns = (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1);
@@ -77,8 +77,8 @@ static uint64_t give_up_after_ns(const struct qp *qp, uint64_t ns_min)
 }
 
 /*
- * Whoever is first to send a datagram there asks at once. Then it waits longer each time: many who
- * ask again and again would keep each other from answers.
+ * The first datagram to a remote queue pair requests it at once. Then each delay is longer: many
+ * requesters that ask often would delay the answers for each other.
  */
 static void schedule_retry(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
 {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A ring with three positions: polled <= done <= tail. The poster advances tail, the requester
+ * done, and the poller polled. An unsignalled WR that succeeds leaves no completion.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A network would lose what is sent to nobody. Here the first send to a queue pair must
- * ask for it, so it waits for the answer; if there is none in time, this and what follows
- * is dropped until it comes.
+ * A network loses a message to a missing queue pair. Here the first send to a queue pair requests
+ * the queue pair and waits for the answer. Without an answer in time, this message and later ones
+ * are dropped until the answer comes.
  */
 #include "unreliable.h"
 #include "softnic/verbs/nic.h"
@@ -31,7 +31,7 @@ int unreliable_status(struct qp *qp, int status)
 		r->is_refused = r->was_requested_again = false;
 		break;
 	case IBV_WC_REM_OP_ERR:
-		/* Its receive is at fault, and is done with; or else it is given back. */
+		/* If the receive itself was at fault, it is finished already. */
 		if (!qp->sq.has_receive)
 			peer_send(r->peer, &complaint);
 		break;
@@ -48,7 +48,7 @@ void unreliable_error(struct qp *qp)
 	req_flush(qp);
 }
 
-/* It is dead, or cut off: in that case it finds that what it had was taken back. */
+/* The client is dead or disconnected. A disconnected client finds its receives taken back. */
 static bool take_back_receives(struct qp *qp, uint32_t slot)
 {
 	const struct copy_guards *guards = &qp->segment.guards;
@@ -71,7 +71,7 @@ void unreliable_client_ended(struct qp *qp, const struct shm_client *client, uin
 {
 	if (qp->client == client)
 		qp->client = NULL;
-	/* It may have died between passing something on and ringing. */
+	/* The client may have died between finishing a receive and ringing. */
 	if (take_back_receives(qp, slot))
 		cq_ring_for_dead_peer(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num);
 }
