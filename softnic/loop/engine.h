@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the engine's parts have in common: the thread itself (loop.c), the descriptors it watches
- * (watch.c), and the timers and work it is to do (agenda.c).
+ * Shared by the parts of the engine: the thread (loop.c), its descriptors (fd_watch.c), and its
+ * timers and work (timer.c).
  *
- * All of it under engine.lock, which is dropped for each call of somebody's function.
+ * All state is under engine.lock, which the engine drops around each callback.
  */
 #ifndef WEIR_SOFTNIC_LOOP_ENGINE_H
 #define WEIR_SOFTNIC_LOOP_ENGINE_H
@@ -19,40 +19,40 @@ struct engine {
 	bool started, asleep;
 	pthread_t thread;
 	int epoll, wake;
-	const void *running; /* handler, timer or work being called */
+	const void *running; /* the handler, timer or work being called */
 };
 
 extern struct engine engine;
 
-/** engine_wake() - end its sleep, if it sleeps */
+/** engine_wake() - wake the engine thread if it sleeps */
 void engine_wake(void);
 
-/** engine_run_begin(), engine_run_end() - around a call: the lock is dropped in between */
+/** engine_run_begin(), engine_run_end() - bracket a callback: drop the lock, take it back */
 void engine_run_begin(const void *item);
 void engine_run_end(void);
 
-/** engine_runs() - is it calling that item, and are we somebody else? */
+/** engine_runs() - true if @item is being called and the caller is not the engine thread */
 bool engine_runs(const void *item);
 
-/** engine_wait_for() - until it does not; at once for the one called */
+/** engine_wait_for() - wait until @item is not being called; no wait on the engine thread */
 void engine_wait_for(const void *item);
 
-/** fd_watch_add() - softnic_loop_add() under the lock, with the engine's epoll made */
+/** fd_watch_add() - softnic_loop_add() with the lock held and engine.epoll open */
 int fd_watch_add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), void *arg);
 
-/** fd_watch_handle() - call whom an event is for, if it still is for anybody */
+/** fd_watch_handle() - call the handler of an event, unless it was deleted meanwhile */
 void fd_watch_handle(const struct epoll_event *ev);
 
-/** fd_watch_reset() - all of them; the epoll may be gone */
+/** fd_watch_reset() - free all handlers; engine.epoll may be closed */
 void fd_watch_reset(void);
 
-/** timer_run() - the timers that are due, and some steps of work */
+/** timer_run() - run the timers that are due, then some steps of work */
 void timer_run(void);
 
-/** timer_idle_ns() - how long there is nothing to do: 0 if there is something, -1 without an end */
+/** timer_idle_ns() - time until the next timer; 0 if work is queued, -1 if nothing is armed */
 int64_t timer_idle_ns(void);
 
-/** timer_reset() - all of it: what outlives this must not believe that it is still in a list */
+/** timer_reset() - empty both lists; surviving items become unarmed and not queued */
 void timer_reset(void);
 
 #endif

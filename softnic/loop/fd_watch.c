@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The descriptors that the engine watches. A number may be another's by the time that an event
- * for it is looked at, so each has a generation, which the event names too.
+ * The descriptors that the engine watches. A descriptor may be closed and its number reused before
+ * the engine handles an event. So each handler has a generation, which its events carry.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * pthread_atfork() handlers: lock all parts before fork(), unlock them in the parent, reset and
+ * unlock them in the child.
+ */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>

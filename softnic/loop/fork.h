@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a fork does to us. The child has a copy of the memory, all descriptors, and one thread: no
- * engine, and whatever another thread was changing under a lock is half done. So the locks of what
- * is the process's own are taken before, and the child forgets what was its parent's: it starts
- * afresh when it opens the device. Objects of the program stay its parent's, in whatever state.
+ * Handling of fork(). The child has a copy of the memory, all descriptors, and one thread: no
+ * engine thread, and half-done changes by other threads. So fork() runs with all process-wide
+ * locks held, and the child resets the process-wide state. The child starts from zero when it opens
+ * the device. The program's verbs objects belong to the parent, and their state is undefined.
  */
 #ifndef WEIR_SOFTNIC_LOOP_FORK_H
 #define WEIR_SOFTNIC_LOOP_FORK_H
@@ -12,18 +12,18 @@
 
 struct fork_part {
 	pthread_mutex_t *lock;
-	/* In the child, all locks held: be as before the first use; close what peers look at. */
+	/* In the child, all locks held: undo all initialisation, close descriptors of peers. */
 	void (*reset)(void);
 };
 
-/* Outermost lock first. */
+/* In locking order, the outermost first. */
 extern const struct fork_part cm_fork, cm_device_fork, nic_fork, gid_fork, cq_fork, mr_fork,
 	mw_fork, export_fork, async_fork, fault_fork, loop_fork;
 
 /**
- * fork_register() - from now on
+ * fork_register() - install the handlers for fork()
  *
- * Context: one thread at a time; again is harmless.
+ * Context: One thread at a time; idempotent.
  * Return: 0 or -ENOMEM.
  */
 int fork_register(void);

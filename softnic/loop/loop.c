@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The engine thread: it does what is on the agenda, and then waits for descriptors.
+ * The engine thread runs due timers and queued work, then waits for descriptors.
  *
- * Waking a sleeping thread is what costs most on small machines, so a kick writes the
- * eventfd only when the engine said it would sleep, and one lock guards all its lists:
- * they are short, and a kick comes only when an operation could not be done in place.
+ * On small machines the largest cost is waking a sleeping thread. So a kick writes the eventfd only
+ * when the engine is asleep. One lock guards all lists, because the lists are short and kicks are
+ * rare: most operations run in the posting thread.
  */
 #include <errno.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ static int wait_for_event(struct epoll_event *ev, int64_t ns)
 	const struct timespec t = { ns / 1000000000, ns % 1000000000 };
 	int n = epoll_pwait2(engine.epoll, ev, 1, ns < 0 ? NULL : &t, NULL);
 
-	/* Before Linux 5.11, and where a filter does not know it. */
+	/* Linux before 5.11, or a seccomp filter, has no epoll_pwait2(). */
 	if (n < 0 && (errno == ENOSYS || errno == EPERM))
 		n = epoll_wait(engine.epoll, ev, 1, ns < 0 ? -1 : ns / 1000000 + !!(ns % 1000000));
 	return n;

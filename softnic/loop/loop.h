@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The engine: one thread a process, which serves sockets, timers and send queues.
+ * The engine: one thread per process, which serves sockets, timers and send queues.
  *
- * It starts with the first device that is opened and sleeps whenever there is nothing
- * to do. Everything called from it must not block: neither on a peer nor on a lock
- * that is held while waiting for one.
+ * The engine starts when the program opens its first device, and sleeps when idle. Its callbacks
+ * must not block: neither on a peer nor on a lock held while waiting for a peer.
  */
 #ifndef WEIR_SOFTNIC_LOOP_LOOP_H
 #define WEIR_SOFTNIC_LOOP_LOOP_H
@@ -27,43 +26,43 @@ bool softnic_loop_is_here(void);
 
 /**
  * softnic_loop_add() - call a function whenever a descriptor is ready
- * @fd: a non-blocking descriptor; stays the caller's, must not be closed before
+ * @fd: a non-blocking descriptor, owned by the caller, who must not close it before
  *	softnic_loop_del()
  * @events: EPOLLIN and so on, level-triggered
  * @fn: called on the engine thread; spurious calls are possible
- * @arg: handed to @fn
+* @arg: passed to @fn
  *
- * Starts the engine if it does not run.
+* Starts the engine if needed.
  *
  * Context: Any thread.
- * Return: 0, -EEXIST if @fd is there already, or another negative errno.
+* Return: 0, -EEXIST if @fd is watched already, or another negative errno.
  */
 int softnic_loop_add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), void *arg);
 
 /**
  * softnic_loop_change() - wait for other events on a descriptor
- * @fd: as given to softnic_loop_add(); one that is not there is ignored
- * @events: replaces what was waited for
+ * @fd: as given to softnic_loop_add(); ignored if not watched
+ * @events: replaces the events waited for
  *
  * Context: Any thread.
  */
 void softnic_loop_change(int fd, uint32_t events);
 
 /**
- * softnic_loop_del() - forget a descriptor
- * @fd: as given to softnic_loop_add(); one that is not there is ignored
+ * softnic_loop_del() - stop watching a descriptor
+ * @fd: as given to softnic_loop_add(); ignored if not watched
  *
- * When it returns, the handler does not run and will not run again, unless it is the
- * handler itself that calls.
+ * On return the handler is not running and will not run again. The handler may delete its own
+ * descriptor; then the call does not wait.
  *
  * Context: Any thread that holds no lock the handler takes.
  */
 void softnic_loop_del(int fd);
 
 /**
- * struct softnic_timer - one function to be called once, later
+ * struct softnic_timer - calls a function once, later
  *
- * Embedded in its owner. Fields are the engine's.
+ * Embedded in its owner. The fields belong to the engine.
  */
 struct softnic_timer {
 	void (*fn)(struct softnic_timer *t);
@@ -73,10 +72,10 @@ struct softnic_timer {
 };
 
 /**
- * softnic_timer_arm() - call @fn on the engine thread after a while
+* softnic_timer_arm() - call @fn on the engine thread after a delay
  * @t: zeroed before its first use; arming again replaces the deadline
  * @delay_ns: from now
- * @fn: what to call; may arm @t again
+* @fn: may arm @t again
  *
  * Context: Any thread.
  */
@@ -84,19 +83,19 @@ void softnic_timer_arm(struct softnic_timer *t, uint64_t delay_ns,
 		       void (*fn)(struct softnic_timer *t));
 
 /**
- * softnic_timer_disarm() - the function is not running and will not be called
+ * softnic_timer_disarm() - cancel a timer, and wait for its function if running
  *
- * Unless the function itself calls, which is allowed.
+ * The function may disarm its own timer; then the call does not wait.
  *
  * Context: Any thread that holds no lock the function takes.
  */
 void softnic_timer_disarm(struct softnic_timer *t);
 
 /**
- * struct softnic_work - something to go on with as soon as possible, in small steps
- * @fn: does one step; returns true if there is more to do at once
+ * struct softnic_work - work for the engine thread, done in small steps
+ * @fn: does one step; returns true if another step is due at once
  *
- * Work items take turns, a step each. Set @fn once; the other fields are the engine's.
+ * Work items take turns, a step each. Set @fn once; the other fields belong to the engine.
  */
 struct softnic_work {
 	bool (*fn)(struct softnic_work *w);
@@ -106,23 +105,22 @@ struct softnic_work {
 };
 
 /**
- * softnic_work_kick() - have a work item run (again)
+ * softnic_work_kick() - make a work item run (again)
  *
- * A step that starts after the call is guaranteed, so whatever the caller stored
- * before it is seen.
+ * A step starts after the call, so the step sees everything the caller stored before.
  *
  * Context: Any thread.
  */
 void softnic_work_kick(struct softnic_work *w);
 
 /**
- * softnic_work_cancel() - the item is not running and will not run unless kicked again
+ * softnic_work_cancel() - cancel a work item, and wait for its step if running
  *
  * Context: Any thread that holds no lock @fn takes; not the engine thread.
  */
 void softnic_work_cancel(struct softnic_work *w);
 
-/** softnic_now_ns() - the monotonic clock */
+/** softnic_now_ns() - read the monotonic clock, in ns */
 uint64_t softnic_now_ns(void);
 
 #endif

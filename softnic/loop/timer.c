@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What the engine is to do: timers, by deadline, and work, which takes turns. Both lists are short.
+ * The engine's timers, ordered by deadline, and its work items, which take turns. Both lists are
+ * short.
  */
 #include "engine.h"
 
@@ -9,7 +10,7 @@ static struct {
 	struct softnic_work *first, **last;
 } scheduled = { .last = &scheduled.first };
 
-/* Descriptors wait while there is work, but no longer than this many steps. */
+/* While work is queued, descriptors wait for this many steps at most. */
 enum { STEPS_BETWEEN_POLLS = 16 };
 
 static void run_timers(void)
