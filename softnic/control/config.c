@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A program that asked for a fault must not run without it: so a mistake costs the device.
+ * The options of this process, from the environment variable WEIR_SOFTNIC.
+ *
+ * A program under test for a fault must not run without the fault. So an invalid option disables
+ * the device.
  */
 #include <pthread.h>
 #include <stdio.h>

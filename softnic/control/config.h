@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What WEIR_SOFTNIC said when the program first looked for a device.
+ * The value of WEIR_SOFTNIC when the program first looked for a device.
  */
 #ifndef WEIR_SOFTNIC_CONTROL_CONFIG_H
 #define WEIR_SOFTNIC_CONTROL_CONFIG_H
@@ -8,12 +8,12 @@
 #include "option.h"
 
 /**
- * config_get() - the options of this process, as they were given at the start
+ * config_get() - the options of this process at its start
  *
- * Says on standard error, once, what is wrong with them.
+ * Reports an invalid option once on standard error.
  *
  * Context: Any thread.
- * Return: NULL if something is wrong: there is no device then.
+ * Return: NULL if an option is invalid: the process then has no device.
  */
 const struct softnic_options *config_get(void);
 

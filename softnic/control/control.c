@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The socket that every process listens on to be asked for queue pairs also takes these. The
- * kernel says whose it is, so nobody need be disturbed to find the right one.
+ * Each process with the device open listens on a socket, which also takes requests for faults. The
+ * kernel reports the owner of a socket, so the search does not disturb other processes.
  */
 #include <errno.h>
 #include <poll.h>
@@ -50,7 +50,7 @@ static int set_one(int fd, enum softnic_option option, uint64_t value)
 	return m.type == MSG_FAULT_SET ? -(int)m.value : -EPROTO;
 }
 
-/* What the others only describe is set before it comes about. */
+/* Triggers are set last, because the other options describe the fault they start. */
 static bool is_trigger(int option)
 {
 	return option == OPTION_PORT_DOWN_AFTER || option == OPTION_DEVICE_GONE_AFTER;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * All faults come about in the requester, between its send queue and the peer, for that is
- * where a real network loses, delays and breaks; only memory runs out where it is
- * registered. A port that is down is also written where peers look before each step.
+ * The requester injects all faults between its send queue and the peer, where a real network
+ * loses and delays packets. Only the limit on memory applies elsewhere, in registration. The
+ * state of the port is also published in shared memory, and peers check it before each step.
  */
 #include <errno.h>
 
@@ -15,19 +15,19 @@
 bool fault_any;
 
 static struct {
-	pthread_mutex_t lock; /* setting */
-	uint64_t value[OPTIONS]; /* read without it */
-	uint64_t epoch; /* how often OPTION_ERROR_AFTER was set */
-	uint64_t ops; /* begun by the process so far */
-	uint64_t port_down_at, gone_at; /* at which of them */
-	uint32_t queue_pairs; /* made so far */
+	pthread_mutex_t lock; /* serialises changes of options */
+	uint64_t value[OPTIONS]; /* read without the lock */
+	uint64_t epoch; /* counts settings of OPTION_ERROR_AFTER */
+	uint64_t ops; /* WRs begun by the process */
+	uint64_t port_down_at, gone_at; /* in units of @ops */
+	uint32_t queue_pairs; /* created so far */
 	uint64_t mr_bytes;
 	bool gone;
 	struct softnic_timer port_up;
 	struct softnic_work remove_devices;
 } faults = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* What a draw is for. */
+/* The purpose of a draw. */
 enum fault_draw { DRAW_ERROR, DRAW_RNR, DRAW_DELAY };
 
 /* splitmix64's finalizer (Steele, Lea and Flood, OOPSLA 2014) */
@@ -73,7 +73,7 @@ static void port_goes_down(void)
 	softnic_timer_arm(&faults.port_up, value(OPTION_PORT_DOWN_MS) * 1000000, port_goes_up);
 }
 
-/* Queue pairs cannot all be locked by who holds one of them: this is the engine's work. */
+/* Runs on the engine: a thread that holds one qp->lock must not take the others. */
 static bool remove_devices(struct softnic_work *w)
 {
 	struct qp *qp = NULL;
@@ -94,7 +94,7 @@ static void device_goes(void)
 		softnic_work_kick(&faults.remove_devices);
 }
 
-/* Under faults.lock, or before anybody else looks. */
+/* Under faults.lock, or before the device is open. */
 static void set_fault(enum softnic_option option, uint64_t to)
 {
 	uint64_t at = to == OPTION_NEVER ? OPTION_NEVER : load_relaxed(&faults.ops) + to;
@@ -120,7 +120,7 @@ void fault_open(void)
 		store_release(&fault_any, true);
 }
 
-/* What counts operations counts the child's. */
+/* In the child of a fork, all counts begin at 0. */
 static void reset_faults(void)
 {
 	faults.ops = faults.mr_bytes = 0;
@@ -138,7 +138,7 @@ int fault_set(uint32_t option, uint64_t to)
 	if (option < OPTION_FIRST_FAULT || !option_is_valid(option, to))
 		return -EINVAL;
 	pthread_mutex_lock(&faults.lock);
-	/* What comes now does not come again with the next operation. */
+	/* A fault injected now must not come again with the next WR. */
 	set_fault(option, goes_down || goes ? OPTION_NEVER : to);
 	store_release(&fault_any, true);
 	pthread_mutex_unlock(&faults.lock);
@@ -199,7 +199,7 @@ static bool needs_receive(const struct qp *qp, const struct send_wqe *wqe)
 
 enum { RNR_IN_A_ROW_MAX = 1000 };
 
-/* How many tries in a row find no receive. */
+/* Draws how many attempts in a row find no receive. */
 static uint32_t rnr_tries(const struct qp_faults *f)
 {
 	uint64_t ppm = value(OPTION_RNR);
@@ -222,7 +222,7 @@ static void count_for_process(void)
 		device_goes();
 }
 
-/* Once an operation: all that will go wrong with it. */
+/* Draws all faults of a WR, once. */
 static void draw_faults(struct qp *qp, const struct send_wqe *wqe)
 {
 	struct qp_faults *f = &qp->faults;

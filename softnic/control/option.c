@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* One table for the environment, the command and the manual. */
+/* One table of options for the environment variable, the command and the manual. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -73,7 +73,7 @@ static bool parse_count(const char *text, uint64_t *value)
 	return !*end;
 }
 
-/* Not strtod(), which reads the decimal point as the program's locale has it. */
+/* strtod() would depend on the decimal point of the program's locale. */
 static bool parse_percent(const char *text, uint64_t *value)
 {
 	const uint32_t one = OPTION_PPM / 100;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What can be set, by WEIR_SOFTNIC=NAME=VALUE,... when a program starts, and the faults
- * also while it runs, by weir fault.
+ * The options of the software device. WEIR_SOFTNIC=NAME=VALUE,... sets options when a program
+ * starts. weir fault sets faults also in a running program.
  */
 #ifndef WEIR_SOFTNIC_CONTROL_OPTION_H
 #define WEIR_SOFTNIC_CONTROL_OPTION_H
@@ -9,16 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "After N": this number stands for never. */
+/* The value of "after N" that means never. */
 #define OPTION_NEVER UINT64_MAX
 #define OPTION_PPM 1000000u
 
 /*
- * X(NAME, name, kind, smallest, largest, if not given, what it is)
+ * X(NAME, name, kind, smallest, largest, default, help)
  *
- * A COUNT may end in K, M or G (powers of 1024), or be "never" where that is what holds
- * otherwise; a PERCENT may have decimals, and is kept in millionths. What comes after N operations
- * comes with the next one if N is 0.
+ * A COUNT may end in K, M or G (powers of 1024), or be "never" if the default is never. A PERCENT
+ * may have decimals, and is stored in millionths. A fault after N operations comes with the next
+ * operation if N is 0.
  */
 #define SOFTNIC_OPTIONS(X)                                                                  \
 	X(DEVICES, "devices", COUNT, 1, 8, 1, "devices: softnic0, softnic1, ...")           \
@@ -50,29 +50,29 @@ enum softnic_option {
 
 struct softnic_options {
 	uint64_t value[OPTIONS];
-	uint32_t given; /* a bit for each that was named */
+	uint32_t given; /* a bit for each option named */
 };
 
-/** option_defaults() - what holds if nothing is said */
+/** option_defaults() - set all options to their defaults */
 void option_defaults(struct softnic_options *o);
 
 /**
- * option_parse() - NAME=VALUE,NAME=VALUE,...
- * @text: to parse; empty is fine
- * @first: only this option and those after it are known
- * @o: what is named is set, the rest stays
- * @why: on failure a sentence that names the option, the value and the remedy
- * @why_size: its room in bytes
+ * option_parse() - parse NAME=VALUE,NAME=VALUE,...
+ * @text: the string; may be empty
+ * @first: options before this one are refused
+ * @o: the named options are set; the others are unchanged
+ * @why: written on failure: names the option, the value and the remedy
+ * @why_size: room of @why in bytes
  *
  * Return: 0 or -EINVAL.
  */
 int option_parse(const char *text, enum softnic_option first, struct softnic_options *o, char *why,
 		 size_t why_size);
 
-/** option_is_valid() - is this a value it may have, as option_parse() would have it? */
+/** option_is_valid() - would option_parse() accept @value? */
 int option_is_valid(uint32_t option, uint64_t value);
 
-/** option_name(), option_help() - of one that exists */
+/** option_name(), option_help() - strings of a valid option */
 const char *option_name(enum softnic_option option);
 const char *option_help(enum softnic_option option);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Reading other processes' counters: knock at every slot, and map what is shown.
+ * Reading other processes' counters: connect to every slot, and map the counters found.
  */
 #include <errno.h>
 #include <poll.h>
@@ -67,7 +67,7 @@ int softnic_stat(struct softnic_process *out, size_t room, size_t *count)
 			return -errno;
 		len = shared_address(slot, &addr);
 		if (connect(fd, (struct sockaddr *)&addr, len) < 0)
-			continue; /* nobody there: the socket may try the next */
+			continue; /* a free slot: the socket can try the next */
 		if (!ask_process(fd, &out[n]))
 			n++;
 		close(fd);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a NIC would have counted, for whoever wants to look from outside.
+ * The counters of the software device, read from another process.
  *
- * Every process that has the software device open keeps its own counters in shared
- * memory that others may map read-only. This header and its small library find those
- * processes and read them; nothing here opens a device.
+ * Every process with the device open keeps its counters in shared memory, which other processes
+ * may map read-only. This header and its small library find the processes and read their counters,
+ * without opening a device.
  */
 #ifndef WEIR_SOFTNIC_CONTROL_STAT_H
 #define WEIR_SOFTNIC_CONTROL_STAT_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* X(name, what it counts) */
+/* X(name, help) */
 #define SOFTNIC_COUNTERS(X)                                                \
 	X(doorbells, "calls of ibv_post_send and ibv_post_recv")           \
 	X(send_wrs, "work requests posted to send queues")                 \
@@ -34,7 +34,7 @@
 	X(mrs, "memory regions now registered")                            \
 	X(qps, "queue pairs now open")
 
-/** struct softnic_counters - since the process opened the device, unless "now" */
+/** struct softnic_counters - counts since the process opened the device, or, with "now", levels */
 struct softnic_counters {
 #define SOFTNIC_COUNTER_FIELD(name, help) uint64_t name;
 	SOFTNIC_COUNTERS(SOFTNIC_COUNTER_FIELD)
@@ -50,15 +50,15 @@ struct softnic_process {
 
 /**
  * softnic_stat() - read the counters of every process of this user that has the device open
- * @out: room for them
- * @room: how many @out can hold; SOFTNIC_SLOTS of device.h, 1024, are always enough
- * @count: how many were written
+ * @out: the processes
+ * @room: capacity of @out; SOFTNIC_SLOTS of device.h, 1024, is always enough
+ * @count: set to the number of processes written
  *
- * Asks each process over its socket and waits for no one longer than half a second: a
- * process that is stopped is left out.
+ * Asks each process over its socket and waits up to half a second for the answer. A stopped
+ * process is left out.
  *
  * Context: Any thread; blocks.
- * Return: 0, or a negative errno if no socket can be had at all.
+ * Return: 0, or a negative errno if no socket can be created.
  */
 int softnic_stat(struct softnic_process *out, size_t room, size_t *count);
 
