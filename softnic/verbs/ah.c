@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Address handles.
+ * Address handles hold resolved addresses; the verbs that make handles from a received header
+ * find the local address to reply from.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,7 +34,7 @@ bool ah_is_between_ipv4(const struct av *av)
 	return is_ipv4(&av->sgid) && is_ipv4(&av->dgid);
 }
 
-/* Of a header whose checksum field is 0. */
+/* The header's checksum field must be 0. */
 static uint16_t ipv4_checksum(const void *header, size_t length)
 {
 	const uint8_t *p = header;
@@ -151,9 +152,9 @@ static int find_own_gid_index(const struct ibv_context *context, uint8_t port,
 }
 
 /*
- * The answer goes from where the datagram went to. That may be no address of this port: a group, or
- * another port's own, for the queue pair's number alone brought it here. Then it goes from where
- * it came from, for all is on one host, or from the port's own.
+ * A reply's source is the destination of the received datagram. That address may not be in this
+ * port's table: it may name a group, or another port, because the QP number alone routes datagrams.
+ * Then the source is the sender's address, since all peers are on one host, or index 0.
  */
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
 			struct ibv_grh *grh, struct ibv_ah_attr *attr)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Address handles, and the addresses that a datagram carries in front.
+ * Address handles, and the address header in front of a datagram.
  *
- * Datagrams find their way by the number of the queue pair, which is unique on the host;
- * the addresses are what the receiver answers to, and what names a multicast group.
+ * A datagram is routed by its QP number, which is unique on the host. The addresses tell the
+ * receiver where to reply, and name multicast groups.
  */
 #ifndef WEIR_SOFTNIC_VERBS_AH_H
 #define WEIR_SOFTNIC_VERBS_AH_H
@@ -26,27 +26,28 @@ static inline struct ah *to_ah(struct ibv_ah *ah)
 }
 
 /**
- * ah_resolve() - from where to where a path leads
- * @attr: as the program gave it; without a GRH it leads from the port's first address to itself,
- *	for there is but this host
- * @av: written
+ * ah_resolve() - find the source and destination address of a path
+ * @attr: from the program; without a GRH the path leads from the port's first address to the same
+ *	address, because all peers are on this host
+ * @av: written on success
  *
- * Return: 0; EINVAL if that port has no such address, EHOSTUNREACH if the other one is neither a
- * group's nor of this host, EIO if the device is gone.
+ * Return: 0, or
+ *	EINVAL       the port does not exist, or its GID table has no entry at sgid_index;
+ *	EHOSTUNREACH the destination is neither a multicast group nor an address of this host;
+ *	EIO          the device is gone.
  */
 int ah_resolve(const struct ibv_context *context, const struct ibv_ah_attr *attr, struct av *av);
 
-/** ah_is_multicast() - does an address name a group? */
+/** ah_is_multicast() - does an address name a multicast group? */
 bool ah_is_multicast(const union ibv_gid *gid);
 
-/** ah_is_between_ipv4() - is the header of its datagrams an IPv4 header? */
+/** ah_is_between_ipv4() - do datagrams on this path carry an IPv4 header? */
 bool ah_is_between_ipv4(const struct av *av);
 
 /**
- * ah_fill_grh() - what lies in the first 40 bytes of the receiver's buffer
+ * ah_fill_grh() - fill in the first 40 bytes of the receiver's buffer
  *
- * As RoCE has it: an IPv6 header, or, between IPv4 addresses, 20 bytes of nothing and an
- * IPv4 header.
+ * As in RoCE: an IPv6 header, or, between IPv4 addresses, 20 zero bytes and an IPv4 header.
  */
 void ah_fill_grh(const struct av *av, uint32_t length, struct ibv_grh *grh);
 

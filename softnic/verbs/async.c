@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Asynchronous events: a list, and an eventfd that counts it, one event a read.
+ * Asynchronous events: a list, and an eventfd that counts the list. Each read takes one event.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context *open_contexts;
 static void (*on_device)(enum ibv_event_type type); /* open_lock */
 
-/* Their descriptors are the parent's, who would count events that it has not. */
+/* In the child of a fork: its event descriptors are shared with the parent, so never written. */
 static void reset_contexts(void)
 {
 	open_contexts = NULL;
@@ -48,7 +48,7 @@ void async_fini(struct context *c)
 	pthread_mutex_lock(&open_lock);
 	while (*at && *at != c)
 		at = &(*at)->next;
-	if (*at) /* the child of a fork has forgotten its parent's contexts, and may close them */
+	if (*at) /* in the child of a fork, a context of the parent is not in the list */
 		*at = c->next;
 	pthread_mutex_unlock(&open_lock);
 	while ((e = c->first)) {
@@ -65,7 +65,7 @@ static void append_event(struct context *c, struct async_subject *subject,
 	struct async_event *e = calloc(1, sizeof(*e));
 
 	if (!e)
-		return; /* the completions tell, too */
+		return; /* completions with errors still report the problem */
 	e->event = *event;
 	e->subject = subject;
 	pthread_mutex_lock(&c->lock);
@@ -184,7 +184,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
 		break;
 	default:
-		break; /* the port's and the device's wait for nobody */
+		break; /* events of ports and devices need no acknowledgement */
 	}
 }
 
@@ -199,7 +199,7 @@ void async_forget(struct ibv_context *context, struct async_subject *subject)
 	pthread_mutex_lock(&c->lock);
 	while ((e = take_event(c, subject))) {
 		free(e);
-		/* Another thread may be reading, too: whoever finds nothing reads on. */
+		/* Another thread may have read the count already: no event is left, so it rereads. */
 		(void)!preadv2(context->async_fd, &iov, 1, -1, RWF_NOWAIT);
 	}
 	delivered = subject->delivered;

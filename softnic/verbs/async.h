@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Asynchronous events, and the context they are read from.
+ * Asynchronous events, and the context from which a program reads events.
  */
 #ifndef WEIR_SOFTNIC_VERBS_ASYNC_H
 #define WEIR_SOFTNIC_VERBS_ASYNC_H
@@ -9,10 +9,10 @@
 
 #include "verbs.h"
 
-/* What an event is about, when it must be acknowledged before that is destroyed. */
+/* The object of an event, which cannot be destroyed before the event is acknowledged. */
 struct async_subject {
-	void *element; /* as struct ibv_async_event has it */
-	pthread_mutex_t *mutex; /* these three are the object's own, as verbs.h has them */
+	void *element; /* as in struct ibv_async_event */
+	pthread_mutex_t *mutex; /* these three point to the object's fields of verbs.h */
 	pthread_cond_t *cond;
 	uint32_t *completed;
 	uint32_t delivered; /* the context's lock */
@@ -28,7 +28,7 @@ struct context {
 	struct verbs_context verbs; /* verbs.context is what the program holds */
 	pthread_mutex_t lock;
 	struct async_event *first, **last;
-	struct context *next; /* of all that are open */
+	struct context *next; /* in the list of open contexts */
 };
 
 static inline struct context *to_context(struct ibv_context *c)
@@ -41,31 +41,31 @@ int async_init(struct context *c);
 void async_fini(struct context *c);
 
 /**
- * async_raise() - something happened to an object
- * @context: where it was made
+ * async_raise() - queue an event about an object
+ * @context: the object's context
  * @subject: kept until async_forget()
- * @type: what
+ * @type: the event
  *
  * Context: Any thread; takes no other lock.
  */
 void async_raise(struct ibv_context *context, struct async_subject *subject,
 		 enum ibv_event_type type);
 
-/** async_raise_ports() - something happened to all ports: each open context learns of each */
+/** async_raise_ports() - queue an event about each port, to every open context */
 void async_raise_ports(enum ibv_event_type type);
 
-/** async_raise_device() - something happened to the devices: each open context learns of it */
+/** async_raise_device() - queue an event about the device, to every open context */
 void async_raise_device(enum ibv_event_type type);
 
 /**
- * async_on_device() - have async_raise_device() call a function too, after the contexts
- * @fn: called in the context of async_raise_device(); the only one, whoever asks
+ * async_on_device() - make async_raise_device() also call a function, last
+ * @fn: called by the thread that raises; replaces an earlier function
  *
  * Context: Any thread.
  */
 void async_on_device(void (*fn)(enum ibv_event_type type));
 
-/** async_forget() - the object goes: drop its events, wait until the rest are acked */
+/** async_forget() - before destroying an object, drop its events and wait for acknowledgements */
 void async_forget(struct ibv_context *context, struct async_subject *subject);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The device: listing it, opening it, closing it. What it says of itself is in query.c.
+ * Listing, opening and closing the devices. Queries are in device_query.c.
  */
 #include <endian.h>
 #include <errno.h>
@@ -93,7 +93,7 @@ const char *ibv_get_device_name(struct ibv_device *dev)
 int ibv_get_device_index(struct ibv_device *dev)
 {
 	(void)dev;
-	return -1; /* the kernel does not know it */
+	return -1; /* the kernel does not know the device */
 }
 
 __be64 ibv_get_device_guid(struct ibv_device *dev)
@@ -103,7 +103,7 @@ __be64 ibv_get_device_guid(struct ibv_device *dev)
 
 int ibv_fork_init(void)
 {
-	return 0; /* nothing is pinned, so a child's copy-on-write harms nothing */
+	return 0; /* no memory is pinned, so copy-on-write in a child is harmless */
 }
 
 enum ibv_fork_status ibv_is_fork_initialized(void)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The limits are those of the shared memory's layout; the rest is what Soft-RoCE would say.
+ * Queries of the device. The limits come from the layout of shared memory, the other attributes
+ * from Soft-RoCE.
  */
 #include <endian.h>
 #include <errno.h>
@@ -19,7 +20,7 @@
 enum {
 	DEFAULT_PKEY = 0xffff,
 	CLOCK_KHZ = 1000000,
-	SOFT_ROCE_VENDOR = 0xffffff, /* programs look for quirks by it, and take 0 for a mistake */
+	SOFT_ROCE_VENDOR = 0xffffff, /* selects quirks in programs, which reject 0 */
 };
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
@@ -63,7 +64,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	return 0;
 }
 
-/* What is not named stays 0: on-demand paging, TSO, RSS, tag matching, device memory. */
+/* Unsupported features stay 0: on-demand paging, TSO, RSS, tag matching, device memory. */
 int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		    struct ibv_device_attr_ex *attr, size_t size)
 {
@@ -85,7 +86,7 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 	return 0;
 }
 
-/* As providers give it: the clock's count, all of it in tv_nsec. */
+/* Like providers, return the raw clock count in tv_nsec. */
 int query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	uint32_t mask = values->comp_mask;
@@ -111,7 +112,7 @@ int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1,
 		.active_width = 2, /* 4x */
-		.active_speed = 32, /* EDR: something to print; nothing is paced */
+		.active_speed = 32, /* EDR, for display only: softnic does not pace */
 		.phys_state = down ? 3 : 5, /* disabled, link up */
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
@@ -126,7 +127,7 @@ int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
 	return 0;
 }
 
-/* As programs built against old headers call it: their structure ends at link_layer. */
+/* For programs built against old headers, with a structure that ends at link_layer. */
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
 	size_t size = offsetof(struct ibv_port_attr, link_layer) + sizeof(uint8_t);
@@ -134,7 +135,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 	return query_port(context, port, (struct ibv_port_attr *)attr, size);
 }
 
-/* An empty entry is no mistake here: programs look for those that are not zero. */
+/* An empty entry is no error: programs search for entries that are not zero. */
 int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
 	if (!device_has_port(port) || index < 0 || index >= SOFTNIC_GIDS_MAX) {
@@ -146,7 +147,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
 	return 0;
 }
 
-/* 0, or -ENODATA if there is none. */
+/* Returns 0, or -ENODATA for an empty entry. */
 static int fill_gid_entry(struct ibv_context *context, struct ibv_gid_entry *entry, uint32_t port,
 			  uint32_t index)
 {
@@ -193,7 +194,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	return n;
 }
 
-/* Private to rdma-core, for ibv_devinfo: its numbering has InfiniBand and RoCE v1 as one. */
+/* Private to rdma-core, for ibv_devinfo; InfiniBand and RoCE v1 share a number. */
 enum ibv_gid_type_sysfs { GID_TYPE_IB_ROCE_V1, GID_TYPE_ROCE_V2 };
 
 __attribute__((visibility("default"))) int ibv_query_gid_type(struct ibv_context *context,
@@ -210,7 +211,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 		return -1;
 	}
 	if (gid_get(device_index(context->device), port, index, &gid, NULL))
-		*type = GID_TYPE_IB_ROCE_V1; /* so rdma-core says of an empty one */
+		*type = GID_TYPE_IB_ROCE_V1; /* as rdma-core reports an empty entry */
 	else
 		*type = GID_TYPE_ROCE_V2;
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the device says of itself, as far as verbs.h reaches it through a context.
+ * The device's queries that verbs.h calls through the context.
  */
 #ifndef WEIR_SOFTNIC_VERBS_DEVICE_QUERY_H
 #define WEIR_SOFTNIC_VERBS_DEVICE_QUERY_H

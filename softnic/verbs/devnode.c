@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The device's node, /dev/infiniband/softnicN, which is not there.
+ * The device node /dev/infiniband/softnicN, which does not exist.
  *
- * UCX leaves out a device unless its node is a character device that may be read and written,
- * and then never opens it. So stat() and access() say so where the kernel finds nothing. It is
- * asked first: it alone can tell a path that is none.
+ * UCX ignores a device unless its node is a readable and writable character device, but never
+ * opens the node. So stat() and access() report such a node when the kernel finds nothing. The
+ * kernel is asked first, because only the kernel can detect an invalid path.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static bool is_device(const char *name)
 	return found;
 }
 
-/* Whether a path of which the kernel said @rc is a device's node. If not, errno is as it was. */
+/* Is @path a device node, after the kernel returned @rc? If not, errno is unchanged. */
 static bool is_node(const char *path, int rc)
 {
 	bool found;
@@ -42,13 +42,13 @@ static bool is_node(const char *path, int rc)
 	return found;
 }
 
-/* The C library's two names for it, whichever of them its header makes of stat() here. */
+/* Both names in the C library; its header maps stat() to one of the two. */
 #define EXPORTED __attribute__((visibility("default")))
 EXPORTED int node_stat(const char *path, struct stat *st) __asm__("stat");
 EXPORTED int node_stat64(const char *path, struct stat *st) __asm__("stat64")
 	__attribute__((alias("stat")));
 
-/* What a program has that was built before glibc 2.33, as those in wheels are. */
+/* For programs built before glibc 2.33, such as binaries in Python wheels. */
 EXPORTED int node_xstat(int version, const char *path, struct stat *st) __asm__("__xstat");
 EXPORTED int node_xstat64(int version, const char *path, struct stat *st) __asm__("__xstat64")
 	__attribute__((alias("__xstat")));
@@ -70,7 +70,7 @@ int node_stat(const char *path, struct stat *st)
 	return 0;
 }
 
-/* Of 64 bits, struct stat has only ever had one version. */
+/* On 64-bit machines struct stat has only one version. */
 int node_xstat(int version, const char *path, struct stat *st)
 {
 	(void)version;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Programs that load libibverbs or librdmacm while they run, as NCCL, TensorPipe and some bindings
- * do, look its functions up in what dlopen() gives them, where nothing stands in front. So it gives
- * them this library, which has all that there is to call in those two: what knows of no device goes
- * on to libibverbs.
+ * NCCL, TensorPipe and some bindings load libibverbs or librdmacm with dlopen(), and look up
+ * functions in the handle, where LD_PRELOAD has no effect. So our dlopen() returns this library,
+ * which exports all functions of both libraries. Functions that need no device are passed on to
+ * libibverbs.
  *
- * dlopen() and dlvsym() ask who calls them, for the directories and the libraries that are looked
- * in are that one's. So ours are left by a jump, as if the program had called the next ones itself.
+ * dlopen() and dlvsym() search the directories and libraries of their caller. So our versions end
+ * with a jump: the next dlopen() then sees the program as its caller.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -24,7 +24,7 @@
 #define JUMP return
 #define JUMPS __attribute__((optimize("O2")))
 #endif
-/* A sanitizer's runtime calls this when it begins, and is not ready for what it would call in turn. */
+/* A sanitizer's runtime calls dlvsym() at its start, before instrumented code can run. */
 #if defined(__clang__)
 #define EARLY __attribute__((disable_sanitizer_instrumentation))
 #else
@@ -34,7 +34,7 @@
 typedef void *open_fn(const char *path, int mode);
 typedef void *version_fn(void *handle, const char *name, const char *version);
 
-static void *this; /* as a program got it */
+static void *this; /* the handle returned to programs */
 
 static open_fn *next_dlopen(void)
 {
@@ -62,7 +62,7 @@ static bool is_verbs_library(const char *path)
 	return false;
 }
 
-/* One that is not there must not be found: then the program does without. */
+/* If the real library is not installed, dlopen() must fail, so that the program does without. */
 static __attribute__((noinline)) void *open_softnic_instead(const char *path, int mode)
 {
 	static const char here;
@@ -85,7 +85,7 @@ JUMPS EXPORTED void *dlopen(const char *path, int mode)
 	JUMP next(path, mode);
 }
 
-/* Who asks for one version only is content with no other; these have none, and answer for all. */
+/* Our symbols have no versions, so a lookup of any version in our handle finds ours. */
 JUMPS EARLY EXPORTED void *dlvsym(void *handle, const char *name, const char *version)
 {
 	static version_fn *next;

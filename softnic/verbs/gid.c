@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * In the order in which they were found, the link-local one and 127.0.0.1 first. The kernel tells
- * of each address that comes or goes before whoever changed it goes on. So a question need only
- * look whether there is such a notice, and read all again if there is.
+ * GIDs are in the order of discovery, with the link-local GID and 127.0.0.1 first. The kernel
+ * queues a notice of each address change before the changing call returns. So a query checks for
+ * notices, and rereads all addresses only after a notice.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -25,7 +25,7 @@
 
 enum { OWN, LOOPBACK, FIRST_READ };
 enum { DEVICE_SHIFT = 8 };
-enum { LOOPBACK_IFINDEX = 1 }; /* in every network namespace, says include/net/flow.h of Linux */
+enum { LOOPBACK_IFINDEX = 1 }; /* in every network namespace, see Linux include/net/flow.h */
 
 #define LINK_LOCAL_PREFIX 0xfe80000000000000ull
 
@@ -33,8 +33,8 @@ static struct {
 	pthread_mutex_t lock;
 	int notices; /* a socket, or -1 */
 	bool is_read;
-	union ibv_gid gids[SOFTNIC_GIDS_MAX]; /* but for OWN, which is another at each port */
-	uint32_t ifindex[SOFTNIC_GIDS_MAX]; /* of those that were read: of which interface */
+	union ibv_gid gids[SOFTNIC_GIDS_MAX]; /* except OWN, which differs per port */
+	uint32_t ifindex[SOFTNIC_GIDS_MAX]; /* interface of each address read */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER, .notices = -1 };
 
 static bool gid_is_empty(const union ibv_gid *gid)
@@ -53,7 +53,7 @@ static void gid_from_ipv4(in_addr_t addr, union ibv_gid *gid)
 	memcpy(gid->raw + 12, &addr, sizeof(addr));
 }
 
-/* False if it is of another kind, or its interface is down. */
+/* Returns false for other address families, and for an interface that is down. */
 static bool gid_from_ifaddr(const struct ifaddrs *i, union ibv_gid *gid)
 {
 	const struct sockaddr_in *in = (const void *)i->ifa_addr;
@@ -82,7 +82,7 @@ static void make_link_local(uint32_t device, uint32_t port, union ibv_gid *gid)
 	gid->global.interface_id = htobe64(gid_guid(device, port));
 }
 
-/* Of those that were read; -ENOENT if it is none of them. */
+/* Searches the addresses read from the host; -ENOENT if @gid is none. */
 static int find_gid(const union ibv_gid *gid)
 {
 	int i;
@@ -103,7 +103,7 @@ static bool is_host_address(const struct ifaddrs *all, const union ibv_gid *gid)
 	return false;
 }
 
-/* Returns whether there was one. */
+/* Removes the GIDs that are not in @all. Returns true if there were any. */
 static bool remove_others(const struct ifaddrs *all)
 {
 	bool removed = false;
@@ -118,7 +118,7 @@ static bool remove_others(const struct ifaddrs *all)
 	return removed;
 }
 
-/* Returns whether one was new; one that there is no room for is as if the host did not have it. */
+/* Returns true if an address was added. Without room, an address is ignored. */
 static bool add_new(const struct ifaddrs *all)
 {
 	static const union ibv_gid none;
@@ -158,7 +158,7 @@ static void read_addresses(void)
 	table.is_read = true;
 }
 
-/* What it is does not matter, nor how much of it was lost. */
+/* Contents and lost notices do not matter: any notice means to reread. */
 static bool has_pending_notice(void)
 {
 	bool found = false;
@@ -216,10 +216,10 @@ void gid_watch(void)
 	pthread_mutex_lock(&table.lock);
 	table.notices = fd;
 	pthread_mutex_unlock(&table.lock);
-	netlink_ready(NULL, 0); /* what comes from now on is a change */
+	netlink_ready(NULL, 0); /* the first read; later differences are changes */
 }
 
-/* In the child the socket is its parent's. */
+/* In the child of a fork: the netlink socket is shared with the parent. */
 static void reset_gids(void)
 {
 	if (table.notices >= 0)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A name is "weir-softnic-UID-group-GID-QPN". Whoever attaches binds it first and counts second: of
- * those who come at the same time one sees the other, so there are never more than may be.
+ * A name is "weir-softnic-UID-group-GID-QPN". Attaching binds the name first, then counts the
+ * members. Of two concurrent attachments at least one sees the other, so the limit holds.
  *
- * The kernel gives its list in pieces. If a socket comes or goes between two of them, another may
- * be given twice, or be left out, once in very many times: as datagrams are.
+ * The kernel returns its list in pieces. If a socket appears or disappears between two pieces, the
+ * list may rarely repeat or miss another socket. Datagrams may be duplicated or lost as well.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,11 +25,11 @@ struct mcast_attachment {
 	struct mcast_attachment *next;
 };
 
-static uint32_t attachments; /* of this process; nic.lock */
+static uint32_t attachments; /* count of this process; nic.lock */
 
 enum { NAME_CHARS_MAX = 96 };
 
-/* What the names of a group's attachments begin with. Returns its length. */
+/* Writes the common prefix of the names of a group's attachments. Returns its length. */
 static int write_prefix(char name[NAME_CHARS_MAX], const union ibv_gid *gid)
 {
 	int n = sprintf(name, "weir-softnic-%u-group-", (unsigned int)geteuid());
@@ -48,7 +48,7 @@ static bool contains_qpn(const uint32_t *qpns, uint32_t num, uint32_t qpn)
 	return false;
 }
 
-/* Up to @room; -errno if the list cannot be read. */
+/* Returns up to @room members, or -errno if the list cannot be read. */
 static int members(const union ibv_gid *gid, uint32_t *qpns, int room)
 {
 	char line[256], prefix[1 + NAME_CHARS_MAX] = "@";
@@ -76,7 +76,7 @@ uint32_t mcast_members(const union ibv_gid *gid, uint32_t qpns[MCAST_QPS_MAX])
 	return n > 0 ? n : 0;
 }
 
-/* With the one that is there already. 0 or -errno. */
+/* Called after binding, so the count includes the new attachment. 0 or -errno. */
 static int check_limit(const union ibv_gid *gid)
 {
 	uint32_t qpns[MCAST_QPS_MAX + 1];
@@ -122,7 +122,7 @@ static void detach_qp(struct mcast_attachment **at)
 	free(a);
 }
 
-/* 0 or -errno */
+/* Returns 0 or -errno. */
 static int attach_qp(struct qp *qp, const union ibv_gid *gid)
 {
 	struct mcast_attachment *a;
@@ -149,7 +149,7 @@ static int attach_qp(struct qp *qp, const union ibv_gid *gid)
 	return rc;
 }
 
-/* Ethernet has no LIDs, so what is said there is not looked at. */
+/* Ethernet has no LIDs, so @lid is ignored. */
 int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 {
 	struct qp *qp = to_qp(ibv);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Memory regions. One lives in the public segment, where peers look it up themselves before they
- * copy. Deregistration clears the key and then waits for everyone who may have seen it:
- * for this process's own queue pairs by taking their locks, for peers by their guards.
- * Pages are not pinned: a copy goes by virtual address, as the program itself does.
+ * Memory regions are stored in the public segment, and peers look regions up there before a copy.
+ * Deregistration clears the key, then waits for all users that may have seen the key. Taking its
+ * lock waits for an own queue pair; the guards wait for peers. Pages are not pinned: copies use
+ * virtual addresses, as the program does.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static struct {
 	bool taken[SHARED_MRS];
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The generation makes a key that outlived its region useless; its start is random. */
+/* The generation, with a random start, makes the key of a deregistered region invalid. */
 int mr_take_key(uint32_t *key)
 {
 	uint32_t i, at;
@@ -86,8 +86,8 @@ int mr_check_rights(unsigned int access)
 }
 
 /*
- * As for a NIC: the kernel takes its pages for writing if they ever may be written, and maps them
- * whole, so that an address of the region's own lies as far into its page as the memory does.
+ * The kernel's rules for a NIC. Pages must be writable if the access flags, or a later window, can
+ * allow writes. The kernel maps whole pages, so an iova must have the page offset of its memory.
  */
 static int check_range(const struct shared_mr *mr)
 {
@@ -197,7 +197,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	return 0;
 }
 
-/* What a region is to become; what @flags do not name stays. */
+/* Computes the new region; attributes without a bit in @flags do not change. */
 static int plan_change(const struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
 		       size_t length, int access, struct shared_mr *to)
 {
@@ -224,7 +224,7 @@ static int plan_change(const struct ibv_mr *mr, int flags, struct ibv_pd *pd, vo
 	return rc ? rc : check_range(to);
 }
 
-/* The keys stay. Who comes while it changes finds no region. */
+/* The keys stay the same. An access during the change finds no region. */
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
 {
@@ -278,7 +278,10 @@ static bool is_visible(const struct mr_view *v, const struct shared_mr *mr, uint
 	}
 }
 
-/* Its owner may write there at any time: each field is read once; the key, stored last, first. */
+/*
+ * The owner may write at any time, so each field is read once. The key is stored last and read
+ * first.
+ */
 bool mr_read(const struct mr_view *v, uint32_t key, struct shared_mr *mr)
 {
 	const struct shared_mr *at = &v->pub->mrs[key >> 16];

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A window takes a place among the regions, where peers look it up as they do a region.
+ * A window has an entry in the table of regions, where peers look it up like a region.
  *
- * Type 1 is reached by every queue pair of its domain, so its key is taken back as a
- * region's is, by looking at all guards; the call that posts the next bind does that, for
- * there one may wait. Type 2 is reached by the one queue pair it is bound to (2B), that is
- * by one peer: taking it back looks at one guard; and if it is the peer that invalidates,
- * it writes the key where all its checks look, as the window itself is not its to change.
+ * Type 1 is accessible through every queue pair of its protection domain. So revoking its key
+ * checks all guards, as for a region. ibv_bind_mw() does this before posting the next bind,
+ * because that call may block.
+ *
+ * Type 2 (2B) is accessible only through the queue pair of its bind, so to one peer. Revoking its
+ * key checks one guard. A peer must not change our table. So a peer that invalidates a window
+ * writes to its own doorbell page, which all its later checks read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,13 +23,13 @@
 #include "softnic/qp/resp.h"
 #include "softnic/shm/server.h"
 
-/* By place in the table of regions. */
+/* Indexed like the table of regions. */
 static struct {
 	pthread_mutex_t lock;
-	uint32_t region[SHARED_MRS]; /* of a bound window: the key of what it is bound to */
-	uint32_t windows[SHARED_MRS]; /* of a region: how many are bound to it */
-	uint32_t binds[SHARED_MRS]; /* of a window, so far; 0 stands for none */
-	uint32_t latest[SHARED_MRS]; /* of a window: the key that was posted last */
+	uint32_t region[SHARED_MRS]; /* of a bound window: the key of its region */
+	uint32_t windows[SHARED_MRS]; /* of a region: number of windows bound */
+	uint32_t binds[SHARED_MRS]; /* of a window: number of its latest bind, 0 if none */
+	uint32_t latest[SHARED_MRS]; /* of a window: the key posted last */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void reset_mws(void)
@@ -53,7 +55,7 @@ static void unbind(uint32_t at)
 	table.region[at] = 0;
 }
 
-/* Only what is bound to that very queue pair is its peer's to invalidate. */
+/* A peer may invalidate only windows bound to its queue pair @qp. */
 void mw_invalidated(const struct qp *qp, uint32_t key)
 {
 	const struct shared_mr *mr = &nic.pub->mrs[mr_index(key)];
@@ -64,7 +66,7 @@ void mw_invalidated(const struct qp *qp, uint32_t key)
 	pthread_mutex_unlock(&table.lock);
 }
 
-/* By a message that the program has not polled yet. Under nic.lock and table.lock. */
+/* The invalidating message may not be polled yet. Under nic.lock and table.lock. */
 static void unbind_if_invalidated(uint32_t at)
 {
 	const struct shared_mr *mr = &nic.pub->mrs[at];
@@ -109,7 +111,7 @@ struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
 	return mw;
 }
 
-/* Its key's last byte was the program's to choose, so the next owner's differs above it. */
+/* The program chose the last byte of the key, so the next key must differ in the higher bits. */
 int mw_dealloc(struct ibv_mw *mw)
 {
 	uint32_t last = mw->handle << 16 | ((mw->rkey + 0x100) & 0xffff);
@@ -144,7 +146,7 @@ static int check_wr(const struct qp *qp, const struct ibv_send_wr *wr)
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
 	const struct ibv_mw *mw = wr->bind_mw.mw;
 
-	/* Only the last byte of a key is the program's. */
+	/* The program may change only the last byte of a key. */
 	if (!mw || (mw->rkey ^ wr->bind_mw.rkey) > 0xff || mw->pd->handle != qp->ibv.pd->handle)
 		return EINVAL;
 	if (info->length && !info->mr)
@@ -155,7 +157,7 @@ static int check_wr(const struct qp *qp, const struct ibv_send_wr *wr)
 		       0;
 }
 
-/* Type 1 is bound by ibv_bind_mw() only, which takes the old key back before it posts. */
+/* Only ibv_bind_mw() may bind type 1, because it revokes the old key before posting. */
 int mw_check_bind(const struct qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct ibv_mw *mw = wr->bind_mw.mw;
@@ -187,7 +189,7 @@ static bool is_within(const struct shared_mr *region, const struct mw_bind_args 
 	       b->length <= region->length - (b->addr - region->iova);
 }
 
-/* InfiniBand 10.6.7 and 11.4.1: what the region must grant. Under table.lock. */
+/* The region's required rights, by InfiniBand 10.6.7 and 11.4.1. Under table.lock. */
 static bool may_bind(const struct qp *qp, const struct mw_bind_args *b,
 		     const struct shared_mr *region)
 {
@@ -237,7 +239,7 @@ static enum ibv_wc_status bind_to(struct qp *qp, uint32_t key, const struct mw_b
 	return IBV_WC_SUCCESS;
 }
 
-/* One that another took the place of before its turn came grants nothing. */
+/* A bind of type 1 grants nothing if the program has posted a newer bind. */
 static enum ibv_wc_status step_bind(struct qp *qp, const struct send_wqe *wqe)
 {
 	enum ibv_wc_status status = IBV_WC_SUCCESS;

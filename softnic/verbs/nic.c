@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A process claims a slot by binding an abstract socket, so that the kernel settles who
- * has it and gives it back when the process ends, in whatever way it ends.
+ * A process claims a slot by binding an abstract socket. The kernel ensures that a slot has one
+ * owner, and frees the slot when the process ends for any reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +97,7 @@ static void destroy_segments(void)
 	close_segments();
 }
 
-/* Only children may be traced, and copied from, unless they allow it themselves. */
+/* Restricted: a process may trace and copy from its children only, unless the target permits. */
 static bool yama_restricts(void)
 {
 	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
@@ -170,7 +170,10 @@ segments:
 	return rc;
 }
 
-/* The memory is not mapped there; and with the descriptors it could write its parent's. */
+/*
+ * In the child of a fork: the segments are not mapped, and through the open descriptors the child
+ * could write to its parent.
+ */
 static void reset_nic(void)
 {
 	mcast_reset();
@@ -207,7 +210,7 @@ uint32_t softnic_slot(void)
 	return nic.slot;
 }
 
-/* A number comes back only after all others were used. */
+/* A number is reused only after all others. */
 int nic_add_qp(struct qp *qp, uint32_t *qpn)
 {
 	uint32_t i, index;

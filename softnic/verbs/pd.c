@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A thread domain promises that one thread at a time uses what is made in it. Locks that
- * nobody contends for cost little, so the promise is taken and changes nothing.
+ * A thread domain promises that one thread at a time uses its objects. Uncontended locks cost
+ * little, so the promise is accepted without effect.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	return 0;
 }
 
-/* Allocators of the program's own are for buffers that hardware reads: none are called. */
+/* The program's allocators are for buffers read by hardware, so they are never called. */
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 			       struct ibv_parent_domain_init_attr *attr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Protection domains, thread domains, and parent domains, which are a name for both.
+ * Protection domains, thread domains, and parent domains, which combine the two.
  */
 #ifndef WEIR_SOFTNIC_VERBS_PD_H
 #define WEIR_SOFTNIC_VERBS_PD_H
@@ -10,9 +10,9 @@
 struct td;
 
 struct pd {
-	struct ibv_pd ibv; /* handle is its number, unique in the process; a parent's its own's */
-	uint32_t users; /* what was made in it, parent domains included */
-	struct pd *parent_of; /* NULL if it is no parent domain */
+	struct ibv_pd ibv; /* handle: unique in the process; a parent domain has its PD's */
+	uint32_t users; /* objects created in the PD, with parent domains */
+	struct pd *parent_of; /* the PD of a parent domain, else NULL */
 	struct td *td; /* or NULL */
 };
 
@@ -26,7 +26,7 @@ static inline struct pd *to_pd(struct ibv_pd *pd)
 	return (struct pd *)pd;
 }
 
-/* verbs that are reached through the context */
+/* Verbs called through the context. */
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 			       struct ibv_parent_domain_init_attr *attr);
 struct ibv_td *td_alloc(struct ibv_context *context, struct ibv_td_init_attr *attr);

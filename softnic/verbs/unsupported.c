@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What this device cannot do. The library beneath would take our objects for its own, so
- * each of its calls that takes one is answered here. Those that verbs.h reaches through
- * the context need no answer: it says EOPNOTSUPP where there is no function.
+ * Verbs that softnic does not support. The real libibverbs would treat our objects as its own, so
+ * every exported call that takes such an object is defined here. Verbs called through the context
+ * need no function: verbs.h returns EOPNOTSUPP for a null pointer.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	return EOPNOTSUPP;
 }
 
-/* Copies of up to a megabyte are not promised to go from front to back. */
+/* A copy of up to 1 MiB may write its bytes in any order. */
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	return 0;

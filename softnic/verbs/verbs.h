@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The field's own headers, seen with default visibility: everything in softnic is
- * hidden except what these declare, for that is what a program expects to find here.
+ * The libibverbs and librdmacm headers, with default visibility. softnic hides all its symbols
+ * except the declarations of these headers, which programs link to.
  */
 #ifndef WEIR_SOFTNIC_VERBS_VERBS_H
 #define WEIR_SOFTNIC_VERBS_VERBS_H
