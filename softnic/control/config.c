@@ -24,7 +24,7 @@ static void read_environment(void)
 	if (!text || !option_parse(text, OPTION_DEVICES, &options, why, sizeof(why)))
 		valid = &options;
 	else
-		fprintf(stderr, "softnic: WEIR_SOFTNIC: %s; there is no device until it is right\n",
+		fprintf(stderr, "softnic: WEIR_SOFTNIC: %s; no device until this is corrected\n",
 			why);
 }
 

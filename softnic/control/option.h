@@ -20,25 +20,25 @@
  * may have decimals, and is stored in millionths. A fault after N operations comes with the next
  * operation if N is 0.
  */
-#define SOFTNIC_OPTIONS(X)                                                                  \
-	X(DEVICES, "devices", COUNT, 1, 8, 1, "devices: softnic0, softnic1, ...")           \
-	X(PORTS, "ports", COUNT, 1, 8, 1, "ports of each device")                           \
-	X(SEED, "seed", COUNT, 0, INT64_MAX, 0, "what all that is random depends on")       \
-	X(ERROR_AFTER, "error_after", COUNT, 0, INT64_MAX, OPTION_NEVER,                    \
-	  "each queue pair: after so many operations one fails, as if nobody answered")     \
-	X(ERROR, "error", PERCENT, 0, OPTION_PPM, 0, "operations that fail so, in percent") \
-	X(RNR, "rnr", PERCENT, 0, OPTION_PPM, 0,                                            \
-	  "tries that find the receiver not ready though it is, in percent")                \
-	X(DELAY_US, "delay_us", COUNT, 0, 10000000, 0,                                      \
-	  "operations begin later by up to so many microseconds")                           \
-	X(PORT_DOWN_AFTER, "port_down_after", COUNT, 0, INT64_MAX, OPTION_NEVER,            \
-	  "after so many operations of the process all ports go down")                      \
-	X(PORT_DOWN_MS, "port_down_ms", COUNT, 1, 3600000, 1000,                            \
-	  "and come up again after so long")                                                \
-	X(DEVICE_GONE_AFTER, "device_gone_after", COUNT, 0, INT64_MAX, OPTION_NEVER,        \
-	  "after so many operations of the process the devices disappear")                  \
-	X(MR_BYTES_MAX, "mr_bytes_max", COUNT, 0, INT64_MAX, OPTION_NEVER,                  \
-	  "registering more than so many bytes at a time fails with ENOMEM")
+#define SOFTNIC_OPTIONS(X)                                                                    \
+	X(DEVICES, "devices", COUNT, 1, 8, 1, "number of devices: softnic0, softnic1, ...")   \
+	X(PORTS, "ports", COUNT, 1, 8, 1, "number of ports of each device")                   \
+	X(SEED, "seed", COUNT, 0, INT64_MAX, 0, "seed of all random choices")                 \
+	X(ERROR_AFTER, "error_after", COUNT, 0, INT64_MAX, OPTION_NEVER,                      \
+	  "each queue pair: after N operations one fails, as without an answer")              \
+	X(ERROR, "error", PERCENT, 0, OPTION_PPM, 0, "percentage of operations that fail so") \
+	X(RNR, "rnr", PERCENT, 0, OPTION_PPM, 0,                                              \
+	  "percentage of attempts that find the receiver not ready")                          \
+	X(DELAY_US, "delay_us", COUNT, 0, 10000000, 0,                                        \
+	  "operations begin up to N microseconds late")                                       \
+	X(PORT_DOWN_AFTER, "port_down_after", COUNT, 0, INT64_MAX, OPTION_NEVER,              \
+	  "after N operations of the process all ports go down")                              \
+	X(PORT_DOWN_MS, "port_down_ms", COUNT, 1, 3600000, 1000,                              \
+	  "and come up again after N milliseconds")                                           \
+	X(DEVICE_GONE_AFTER, "device_gone_after", COUNT, 0, INT64_MAX, OPTION_NEVER,          \
+	  "after N operations of the process the devices disappear")                          \
+	X(MR_BYTES_MAX, "mr_bytes_max", COUNT, 0, INT64_MAX, OPTION_NEVER,                    \
+	  "registering more than N bytes at a time fails with ENOMEM")
 
 enum softnic_option {
 #define OPTION_ENUM(NAME, name, kind, min, max, otherwise, help) OPTION_##NAME,
