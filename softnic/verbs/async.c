@@ -199,7 +199,7 @@ void async_forget(struct ibv_context *context, struct async_subject *subject)
 	pthread_mutex_lock(&c->lock);
 	while ((e = take_event(c, subject))) {
 		free(e);
-		/* Another thread may have read the count already: no event is left, so it rereads. */
+		/* Another thread may have read the count already: it finds no event and rereads. */
 		(void)!preadv2(context->async_fd, &iov, 1, -1, RWF_NOWAIT);
 	}
 	delivered = subject->delivered;
