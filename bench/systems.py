@@ -21,10 +21,23 @@ START_SECONDS = 30
 def fio(path, options, size, seconds):
     """MiB/s of one job on a fully written file."""
     done = subprocess.run(
-        ["fio", "--name=job", f"--filename={path}", f"--size={size}", "--direct=1",
-         "--time_based", f"--runtime={round(1000 * seconds)}ms", "--output-format=json", "--fallocate=none",
-         *options],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 60)
+        [
+            "fio",
+            "--name=job",
+            f"--filename={path}",
+            f"--size={size}",
+            "--direct=1",
+            "--time_based",
+            f"--runtime={round(1000 * seconds)}ms",
+            "--output-format=json",
+            "--fallocate=none",
+            *options,
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=seconds + 60,
+    )
     if done.returncode:
         raise Failed(f"fio: {done.stderr.strip() or done.stdout.strip()}")
     job = json.loads(done.stdout)["jobs"][0]

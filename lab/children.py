@@ -38,7 +38,9 @@ class Children:
         with self._lock:
             if self._ends:
                 raise KeyboardInterrupt
-            child = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+            child = subprocess.Popen(
+                arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
+            )
             self._running.add(child)
             return child
 

@@ -75,7 +75,11 @@ class Target:
         said = {True: "met", False: "missed", None: "nothing to meet"}[self.met]
         if self.own is not None:
             said = f"weir's own: {'holds' if self.own else 'does not hold'}"
-        marks = [mark for mark, has in (("calibrated", self.calibrated), ("by input", self.by_input)) if has]
+        marks = [
+            mark
+            for mark, has in (("calibrated", self.calibrated), ("by input", self.by_input))
+            if has
+        ]
         return f"{said} ({', '.join(marks)})" if marks else said
 
     def is_evidence(self):
@@ -99,9 +103,16 @@ class Result:
         """The same result for another NIC than the paper's: without calibration and without
         reasons.
         """
-        targets = [dataclasses.replace(target, calibrated=False, held_out=False, why="") for target in self.targets]
-        note = (f"Of {profile}, where the paper's NIC is {usual}: what is calibrated and what is held out holds of that one only, "
-                "and why a target is missed with another nobody has looked into. The notes above are of the paper's NIC, too.")
+        targets = [
+            dataclasses.replace(target, calibrated=False, held_out=False, why="")
+            for target in self.targets
+        ]
+        note = (
+            f"Of {profile}, where the paper's NIC is {usual}: what is calibrated and what is held "
+            f"out holds of that one only, "
+            "and why a target is missed with another nobody has looked into. The notes above are "
+            "of the paper's NIC, too."
+        )
         return dataclasses.replace(self, targets=targets, notes=[*self.notes, note])
 
     def ran_in_words(self):
@@ -122,7 +133,9 @@ class Result:
         """Digest of the whole result. The same sources and seeds give the same digest on every
         machine.
         """
-        return hashlib.sha256(json.dumps(dataclasses.replace(self, ran={}).as_json(name)).encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            json.dumps(dataclasses.replace(self, ran={}).as_json(name)).encode()
+        ).hexdigest()[:16]
 
 
 def holds(what, paper, model, met, why="", *, note="", **more):
@@ -134,13 +147,21 @@ def holds(what, paper, model, met, why="", *, note="", **more):
 
 def own(what, model, came_out, why="", *, note=""):
     """An expectation of weir that no paper publishes: not a target, neither met nor missed."""
-    return Target(what, "not published", model, None, note if came_out else why or note, own=bool(came_out))
+    return Target(
+        what, "not published", model, None, note if came_out else why or note, own=bool(came_out)
+    )
 
 
 def within(what, paper, model, tolerance, unit="", why="", **more):
     """A number to be met within a relative tolerance."""
-    return holds(what, f"{paper:.3g}{unit}", f"{model:.3g}{unit}", abs(model - paper) <= tolerance * abs(paper), why,
-                 **more)
+    return holds(
+        what,
+        f"{paper:.3g}{unit}",
+        f"{model:.3g}{unit}",
+        abs(model - paper) <= tolerance * abs(paper),
+        why,
+        **more,
+    )
 
 
 def _place(module):

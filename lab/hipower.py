@@ -20,16 +20,28 @@ MEMORIES = {"CPU": {}, GPU: {"inline_max": 0, "pcie_read_gbps": 28, "pcie_write_
 # switch 7.4 from GPU to GPU, over two ports: NVIDIA, Benchmarking GPUDirect RDMA on Modern Server
 # Platforms, 2014, as others quote the article [C]. A port of a ConnectX-3 gets 6.6 over its eight
 # lanes. 3.5: assumed.
-GPU_READS_GBYTES = {"0.8, older CPU": 0.8, "3.5, assumed": 3.5, "5, assumed": 5, "6.6, PCIe switch": 6.6}
-GPU_NOTE = ("Memory of a GPU: nothing is inlined, and the NIC reads 3.5 GB/s of it and writes 6.4. Both rates are assumed. "
-            "Published for such reads is about 0.8 GB/s through an older CPU, and up to 7.4 behind a PCIe switch (NVIDIA 2014, as "
-            "quoted by others). The paper names neither its GPU nor how it is attached.")
+GPU_READS_GBYTES = {
+    "0.8, older CPU": 0.8,
+    "3.5, assumed": 3.5,
+    "5, assumed": 5,
+    "6.6, PCIe switch": 6.6,
+}
+GPU_NOTE = (
+    "Memory of a GPU: nothing is inlined, and the NIC reads 3.5 GB/s of it and writes 6.4. Both "
+    "rates are assumed. "
+    "Published for such reads is about 0.8 GB/s through an older CPU, and up to 7.4 behind a PCIe "
+    "switch (NVIDIA 2014, as "
+    "quoted by others). The paper names neither its GPU nor how it is attached."
+)
 
 # A call at each end. From memory, without a source [D].
 TCP_CALL_US = 1.0
 TCP_LINK = 0.94  # of the link, for headers of frames of 1500 bytes
-TCP_NOTE = (f"TCP/IP is arithmetic, not a run: {TCP_CALL_US:.0f} us a call at each end, from memory, a copy there, and the "
-            "link; a message that comes alone also an interrupt and a wake-up, as the profile has them.")
+TCP_NOTE = (
+    f"TCP/IP is arithmetic, not a run: {TCP_CALL_US:.0f} us a call at each end, from memory, a "
+    f"copy there, and the "
+    "link; a message that comes alone also an interrupt and a wake-up, as the profile has them."
+)
 
 
 def settings(way, size, memory="CPU", clients=1, servers=1, slots=0, **more):
@@ -59,16 +71,28 @@ def tcp_rate(sim, sizes, unit="Gb/s"):
     copy_gbps = sim.profile_numbers()["copy_gbps"]
 
     def rate(size):
-        return min(TCP_LINK * NIC["link_gbps"], size * 8 / (1000 * TCP_CALL_US + size * 8 / copy_gbps))
+        return min(
+            TCP_LINK * NIC["link_gbps"], size * 8 / (1000 * TCP_CALL_US + size * 8 / copy_gbps)
+        )
     return Series("TCP/IP, by arithmetic", unit, sizes, [rate(size) for size in sizes])
 
 
 def tcp_latency(sim, sizes, unit):
     """One way, one message at a time."""
     number = sim.profile_numbers()
-    kernel_us = sum(number[name] for name in ("wire_ns", "irq_latency_ns", "irq_ns", "wake_ns", "switch_ns")) / 1000
+    kernel_us = (
+        sum(
+            number[name] for name in ("wire_ns", "irq_latency_ns", "irq_ns", "wake_ns", "switch_ns")
+        )
+        / 1000
+    )
 
     def late(size):
         bits = size * 8 / 1000
-        return 2 * TCP_CALL_US + kernel_us + 2 * bits / number["copy_gbps"] + bits / (TCP_LINK * NIC["link_gbps"])
+        return (
+            2 * TCP_CALL_US
+            + kernel_us
+            + 2 * bits / number["copy_gbps"]
+            + bits / (TCP_LINK * NIC["link_gbps"])
+        )
     return Series("TCP/IP, by arithmetic", unit, sizes, [late(size) for size in sizes])

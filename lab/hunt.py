@@ -38,7 +38,9 @@ def _progress(first, done, last):
     if sys.stderr.isatty():
         print(f"\r\033[K{said if done < last else ''}", end="", file=sys.stderr, flush=True)
         return
-    tenths, before = (10 * (upto - first + 1) // (last - first + 1) for upto in (done, done - CHUNK))
+    tenths, before = (
+        10 * (upto - first + 1) // (last - first + 1) for upto in (done, done - CHUNK)
+    )
     if before < tenths < 10:
         print(f"weir lab: {said}", file=sys.stderr, flush=True)
 

@@ -64,7 +64,9 @@ def _plot(result):
         return f"<p>{NO_PLOTS}</p>"
     units = list(dict.fromkeys(series.unit for series in result.series))
     rows = -(-len(units) // COLUMNS)
-    figure, grid = pyplot().subplots(rows, COLUMNS, figsize=(6 * COLUMNS, 3.6 * rows), squeeze=False)
+    figure, grid = pyplot().subplots(
+        rows, COLUMNS, figsize=(6 * COLUMNS, 3.6 * rows), squeeze=False
+    )
     for axes in grid.flat[len(units):]:
         axes.set_axis_off()
     for unit, axes in zip(units, grid.flat):
@@ -72,8 +74,14 @@ def _plot(result):
             if series.unit != unit:
                 continue
             words = isinstance(series.x[0], str)
-            axes.plot(range(len(series.x)) if words else series.x, series.y, marker="o", markersize=3,
-                      linestyle="--" if series.name.startswith("paper") else "-", label=series.name)
+            axes.plot(
+                range(len(series.x)) if words else series.x,
+                series.y,
+                marker="o",
+                markersize=3,
+                linestyle="--" if series.name.startswith("paper") else "-",
+                label=series.name,
+            )
             if words:
                 axes.set_xticks(range(len(series.x)), series.x)
             elif series.x[0] > 0 and series.x[-1] >= SPREAD * series.x[0]:
@@ -91,7 +99,12 @@ def _plot(result):
     figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     pyplot().close(figure)
     # Without the metadata, which name the program and other pages.
-    return re.sub(r"<metadata>.*?</metadata>", "", out.getvalue()[out.getvalue().index("<svg"):], flags=re.DOTALL)
+    return re.sub(
+        r"<metadata>.*?</metadata>",
+        "",
+        out.getvalue()[out.getvalue().index("<svg") :],
+        flags=re.DOTALL,
+    )
 
 
 def _row(cells, tag="td", style=""):
@@ -103,8 +116,10 @@ def _row(cells, tag="td", style=""):
 def _table(head, rows):
     """rows: pairs of cells and a style. Empty columns are left out."""
     full = [i for i in range(len(head)) if any(str(cells[i]) for cells, _ in rows)]
-    return (f"<table>{_row([head[i] for i in full], 'th')}"
-            f"{''.join(_row([cells[i] for i in full], style=style) for cells, style in rows)}</table>")
+    return (
+        f"<table>{_row([head[i] for i in full], 'th')}"
+        f"{''.join(_row([cells[i] for i in full], style=style) for cells, style in rows)}</table>"
+    )
 
 
 STYLES = {True: "met", False: "missed", None: "open"}
@@ -112,7 +127,9 @@ HEAD = ("what", "paper", "model", "verdict", "why not, or note")
 
 
 def _target(target, *before):
-    return (*before, target.what, target.paper, target.model, target.verdict(), target.why), STYLES[target.met]
+    return (*before, target.what, target.paper, target.model, target.verdict(), target.why), STYLES[
+        target.met
+    ]
 
 
 def _targets(result):
@@ -122,7 +139,11 @@ def _targets(result):
 def _held_out(results):
     rows = [_target(target, module.NAME) for module, result in results for target in result.targets
             if target.held_out]
-    return f"<h2 id='held-out'>Held out</h2><p>{HELD_OUT}</p>{_table(('figure', *HEAD), rows)}" if rows else ""
+    return (
+        f"<h2 id='held-out'>Held out</h2><p>{HELD_OUT}</p>{_table(('figure', *HEAD), rows)}"
+        if rows
+        else ""
+    )
 
 
 def _numbers(result):
@@ -135,15 +156,19 @@ def _numbers(result):
 
 def _section(module, result):
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in result.notes)
-    return (f'<h2 id="{module.NAME}">{module.NAME} (modelled): {html.escape(module.TITLE)}</h2>'
-            f"<p>{html.escape(result.ran_in_words())}. Varied: {html.escape(module.VARIED)}</p>{_plot(result)}{_targets(result)}{notes}"
-            f"{_numbers(result)}<p class='digest'>Digest {result.digest(module.NAME)}</p>")
+    return (
+        f'<h2 id="{module.NAME}">{module.NAME} (modelled): {html.escape(module.TITLE)}</h2>'
+        f"<p>{html.escape(result.ran_in_words())}. Varied: "
+        f"{html.escape(module.VARIED)}</p>{_plot(result)}{_targets(result)}{notes}"
+        f"{_numbers(result)}<p class='digest'>Digest {result.digest(module.NAME)}</p>"
+    )
 
 
 COUNTED = {
     "targets met": lambda target: target.met is True and target.is_evidence(),
     "missed": lambda target: target.met is False,
-    "met, but calibrated or by input": lambda target: target.met is True and not target.is_evidence(),
+    "met, but calibrated or by input": lambda target: target.met is True
+    and not target.is_evidence(),
     "weir's own: hold": lambda target: target.own is True,
     "do not": lambda target: target.own is False,
 }
@@ -165,19 +190,29 @@ def _other_nic(results):
     if not others:
         return ""
     named = html.escape(others[0][1].ran["profile"])
-    return (f"<p>This page is of {named}, by request. The papers' NICs are others in {len(others)} of these {len(results)} figures, "
-            "which are marked: what they quote was measured on another NIC than the modelled one, so that what is met there is met "
-            "by chance or because it holds of many NICs. Nothing in them is calibrated or held out, and why something is missed "
-            "is not said.</p>")
+    return (
+        f"<p>This page is of {named}, by request. The papers' NICs are others in {len(others)} of "
+        f"these {len(results)} figures, "
+        "which are marked: what they quote was measured on another NIC than the modelled one, so "
+        "that what is met there is met "
+        "by chance or because it holds of many NICs. Nothing in them is calibrated or held out, "
+        "and why something is missed "
+        "is not said.</p>"
+    )
 
 
 def _summary(results):
-    full = [i for i, _ in enumerate(COUNTED) if any(_counts(result.targets)[i] for _, result in results)]
+    full = [
+        i for i, _ in enumerate(COUNTED) if any(_counts(result.targets)[i] for _, result in results)
+    ]
     rows = [_row(("figure", *(list(COUNTED)[i] for i in full)), "th")]
-    rows += [f'<tr><td><a href="#{module.NAME}">{module.NAME}</a>: {html.escape(module.TITLE)}'
-             f"{' (another NIC than the paper&#x27;s)' if _is_of_another(module, result) else ''}</td>"
-             + "".join(f"<td>{_counts(result.targets)[i]}</td>" for i in full) + "</tr>"
-             for module, result in results]
+    rows += [
+        f'<tr><td><a href="#{module.NAME}">{module.NAME}</a>: {html.escape(module.TITLE)}'
+        f"{' (another NIC than the paper&#x27;s)' if _is_of_another(module, result) else ''}</td>"
+        + "".join(f"<td>{_counts(result.targets)[i]}</td>" for i in full)
+        + "</tr>"
+        for module, result in results
+    ]
     of_all = _counts([target for _, result in results for target in result.targets])
     rows.append(_row(("all", *(of_all[i] for i in full)), "th"))
     return f"<table>{''.join(rows)}</table>"
@@ -198,9 +233,12 @@ def _calibration(fits):
     begin = '<h2 id="calibration">What the model was fitted to</h2>'
     if not fits:
         return f"{begin}<p>Left out here; <code>weir lab calibrate</code> prints it.</p>"
-    return (f"{begin}<p>Points that others measured, beside the model. {calibrate.summary(fits)}"
-            f"</p><details><summary>All series</summary>{''.join(map(_fit, fits))}</details>"
-            f"<p>Gathered, and not used:</p><ul>{''.join(f'<li>{html.escape(line)}</li>' for line in calibrate.unused())}</ul>")
+    unused = "".join(f"<li>{html.escape(line)}</li>" for line in calibrate.unused())
+    return (
+        f"{begin}<p>Points that others measured, beside the model. {calibrate.summary(fits)}"
+        f"</p><details><summary>All series</summary>{''.join(map(_fit, fits))}</details>"
+        f"<p>Gathered, and not used:</p><ul>{unused}</ul>"
+    )
 
 
 def page(results, fits):

@@ -106,16 +106,22 @@ class Sim:
         outs = self.whatever(settings, what)
         for one, out in zip(settings, outs):
             if not out["load"]["ops"]:
-                raise Failure("nothing was done in the time of a run, which this profile is too slow for: "
-                              f"weir-sim {' '.join(self._arguments(one, self.seeds[0]))}")
+                raise Failure(
+                    "nothing was done in the time of a run, which this profile is too slow for: "
+                    f"weir-sim {' '.join(self._arguments(one, self.seeds[0]))}"
+                )
         return outs
 
     def whatever(self, settings, what=""):
         """As all(), but a run without operations is an outcome."""
-        wanted = [[self._arguments(one, seed) for seed in (self.seeds if _draws(one) else self.seeds[:1])]
-                  for one in settings]
+        wanted = [
+            [self._arguments(one, seed) for seed in (self.seeds if _draws(one) else self.seeds[:1])]
+            for one in settings
+        ]
         self._run_missing({tuple(a) for one in wanted for a in one} - self._known.keys(), what)
-        self._unsteady |= {" ".join(a) for one in wanted for a in one if not _is_steady(self._known[tuple(a)])}
+        self._unsteady |= {
+            " ".join(a) for one in wanted for a in one if not _is_steady(self._known[tuple(a)])
+        }
         return [_median([self._known[tuple(a)] for a in one]) for one in wanted]
 
     def unsteady(self):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Messages between two muxes over their shared QPs, once the handshake is done: docs/explanation/mux.md.
+ * Messages between two muxes over their shared QPs, once the handshake is done:
+ * docs/explanation/mux.md.
  *
  * Immediate 0 marks a control message. Any other immediate is the receiver's id of a connection,
  * and the message a piece of the connection's byte stream. A connection's messages all use one QP

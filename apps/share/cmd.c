@@ -18,7 +18,7 @@ static const char help[] =
 	"  -s, --socket PATH         where tenants connect; default " WEIR_MUX_IPC_SOCKET "\n"
 	"  -l, --listen ADDR[:PORT]  where other hosts' daemons and muxes connect; default\n"
 	"                            127.0.0.1:7475; port 0: any free port\n"
-	"  -k, --key FILE            the key shared with other hosts ('weir key new FILE'); needed\n"
+	"  -k, --key FILE            the key shared with other hosts (weir key new FILE); needed\n"
 	"                            beyond loopback\n"
 	"  -c, --config FILE         how tenants are treated; SIGHUP: read the file again\n"
 	"  -j, --json                print the ready line as JSON\n" DEVICE_HELP "  -h, --help\n\n"

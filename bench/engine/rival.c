@@ -287,7 +287,8 @@ int main(int argc, char **argv)
 
 	if (argc != 8 && argc != 9) {
 		fprintf(stderr,
-			"Usage: rival hybrid|single|doorbell|asleep|verbs|events|ucx|libfabric read|write "
+			"Usage: rival hybrid|single|doorbell|asleep|verbs|events|ucx|libfabric "
+			"read|write "
 			"sequential|random THREADS DEPTH BYTES SECONDS [MIB]\n");
 		return 2;
 	}

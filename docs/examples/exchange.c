@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Messages between two programs, here two threads of one: the sender writes them in slots that lie in
+ * Messages between two programs, here two threads of one: the sender writes them in slots that lie
+ * in
  * the receiver's memory as soon as they are committed, and the receiver takes them where they lie.
  */
 #include <pthread.h>

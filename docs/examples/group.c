@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Three programs, here threads of one, as workers do after a step of training: the parts of all their
+ * Three programs, here threads of one, as workers do after a step of training: the parts of all
+ * their
  * vectors are added, each part at one of them, and then all sums go to all.
  */
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The client's side of the proof of the key: docs/reference/protocol.md, wire/handshake.h. Bytes in; bytes
+ * The client's side of the proof of the key: docs/reference/protocol.md, wire/handshake.h. Bytes
+ * in; bytes
  * and a verdict out.
  */
 #ifndef WEIR_KERNEL_WEIR_PROOF_H

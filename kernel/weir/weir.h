@@ -4,7 +4,8 @@
  *
  * A session is a connection to one donor ('weir serve'). A region is a piece of the donor's memory.
  * An io is one read or write between a region and a scatterlist. The promises about order,
- * completion and failure are those of the library (docs/reference/errors.md, docs/how-to/block-device.md):
+ * completion and failure are those of the library (docs/reference/errors.md,
+ * docs/how-to/block-device.md):
  *
  * - ios of one session that overlap take effect in the order submitted, others in any order;
  * - every later read sees the data of a completed write;

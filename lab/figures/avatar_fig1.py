@@ -20,7 +20,13 @@ def run(sim):
     targets = [Target(f"{n} threads", f"{paper} Mops", f"{mine:.3f} Mops",
                       abs(mine - paper) <= 0.06 * paper, calibrated=True)
                for n, paper, mine in zip(THREADS, PAPER, model)]
-    return Result("threads", [Series("model", "Mops", THREADS, model),
-                              Series("paper", "Mops", THREADS, PAPER)], targets,
-                  ["The paper's text and its bars differ: 66 % is left at 3 threads and 56 % at 9 by the text, 73 and 60 by the "
-                   "bars, which stand here."])
+    return Result(
+        "threads",
+        [Series("model", "Mops", THREADS, model), Series("paper", "Mops", THREADS, PAPER)],
+        targets,
+        [
+            "The paper's text and its bars differ: 66 % is left at 3 threads and 56 % at 9 by the "
+            "text, 73 and 60 by the "
+            "bars, which stand here."
+        ],
+    )

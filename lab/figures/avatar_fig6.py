@@ -6,8 +6,11 @@ from lab.experiment import Result, Series, holds
 
 NAME = "avatar-fig6"
 TITLE = "a small message beside another's large ones, with the scheduler and without"
-VARIED = ("size of the messages in the background; 16 KB at a time in the foreground; flows share by bytes (WFQ) or "
-          "by turns (RR), of one class, or the foreground's goes first (PRI)")
+VARIED = (
+    "size of the messages in the background; 16 KB at a time in the foreground; flows share by "
+    "bytes (WFQ) or "
+    "by turns (RR), of one class, or the foreground's goes first (PRI)"
+)
 PROFILE = "connectx-5-edr"
 
 PANELS = {"6a: WFQ, w/ PRI": ("fair", True), "6b: WFQ, w/o PRI": ("fair", False),
@@ -20,8 +23,11 @@ SEGMENTS = [16, 32, 64, 128]  # KB; the paper does not give its own
 
 def _why(by_segment):
     said = ", ".join(f"{late:.0f} us with {kb} KB" for kb, late in zip(by_segment.x, by_segment.y))
-    return (f"what is waited for is a segment of the background, and the paper does not say how long those are: here 16 KB, a guess "
-            f"that decides these rows. 6a beside 128 KB by the segment's length: {said}")
+    return (
+        f"what is waited for is a segment of the background, and the paper does not say how long "
+        f"those are: here 16 KB, a guess "
+        f"that decides these rows. 6a beside 128 KB by the segment's length: {said}"
+    )
 
 
 def run(sim):
@@ -35,9 +41,22 @@ def run(sim):
               for panel, row in outs.items()}
     tail = [Series(panel, "us, 99th percentile", sizes, [mux.latency(one, "p99") for one in row])
             for panel, row in outs.items()]
-    native = Series("plain verbs, w/o PRI", "us, median", sizes, [mux.latency(one) for one in natives])
-    runs = sim.all([{**mux.mux(16 * mux.KIB, 128 * mux.KIB, True), "segment": kb * mux.KIB} for kb in SEGMENTS], NAME)
-    by_segment = Series("6a: WFQ, w/ PRI, beside 128 KB", "us, median, by KB of a segment", SEGMENTS, list(map(mux.latency, runs)))
+    native = Series(
+        "plain verbs, w/o PRI", "us, median", sizes, [mux.latency(one) for one in natives]
+    )
+    runs = sim.all(
+        [
+            {**mux.mux(16 * mux.KIB, 128 * mux.KIB, True), "segment": kb * mux.KIB}
+            for kb in SEGMENTS
+        ],
+        NAME,
+    )
+    by_segment = Series(
+        "6a: WFQ, w/ PRI, beside 128 KB",
+        "us, median, by KB of a segment",
+        SEGMENTS,
+        list(map(mux.latency, runs)),
+    )
     why = _why(by_segment)
     targets = []
     for panel in PANELS:
@@ -46,18 +65,50 @@ def run(sim):
         if panel == AFFECTED:
             least, most = PAPER_US[panel]
             paper = most / least - 1
-            targets.append(holds(f"{panel}: beside 128 KB later than beside 16 KB, by", f"{100 * paper:.0f} %", f"{100 * later:+.0f} %",
-                                 abs(later - paper) <= 0.15 * paper, why))
+            targets.append(
+                holds(
+                    f"{panel}: beside 128 KB later than beside 16 KB, by",
+                    f"{100 * paper:.0f} %",
+                    f"{100 * later:+.0f} %",
+                    abs(later - paper) <= 0.15 * paper,
+                    why,
+                )
+            )
         else:
-            targets.append(holds(f"{panel}: beside 128 KB, no more than a third later than beside 16 KB", "yes",
-                                 f"{100 * later:+.0f} %", abs(later) <= 0.33, by_input=True))
+            targets.append(
+                holds(
+                    f"{panel}: beside 128 KB, no more than a third later than beside 16 KB",
+                    "yes",
+                    f"{100 * later:+.0f} %",
+                    abs(later) <= 0.33,
+                    by_input=True,
+                )
+            )
         if panel in PAPER_US:
             least, most = PAPER_US[panel]
-            targets.append(holds(f"{panel}: the medians", f"{least} to {most} us" if least < most else f"about {most} us",
-                                 ", ".join(f"{value:.1f}" for value in values) + " us",
-                                 0.85 * least <= min(values) and max(values) <= 1.15 * most, why))
-    rr = [tail[list(PANELS).index(panel)].at(128) for panel in ("6c: RR, w/ PRI", "6d: RR, w/o PRI")]
-    targets += [
-        holds("6c, 6d: priority makes the tail shorter", "yes", f"{rr[0]:.1f} and {rr[1]:.1f} us", rr[0] < rr[1]),
+            targets.append(
+                holds(
+                    f"{panel}: the medians",
+                    f"{least} to {most} us" if least < most else f"about {most} us",
+                    ", ".join(f"{value:.1f}" for value in values) + " us",
+                    0.85 * least <= min(values) and max(values) <= 1.15 * most,
+                    why,
+                )
+            )
+    rr = [
+        tail[list(PANELS).index(panel)].at(128) for panel in ("6c: RR, w/ PRI", "6d: RR, w/o PRI")
     ]
-    return Result("KB in the background", [*median.values(), native, *tail, by_segment], targets, [mux.GUESSED])
+    targets += [
+        holds(
+            "6c, 6d: priority makes the tail shorter",
+            "yes",
+            f"{rr[0]:.1f} and {rr[1]:.1f} us",
+            rr[0] < rr[1],
+        ),
+    ]
+    return Result(
+        "KB in the background",
+        [*median.values(), native, *tail, by_segment],
+        targets,
+        [mux.GUESSED],
+    )

@@ -5,13 +5,18 @@ from lab.figures import avatar_fig7 as fig7
 
 NAME = "avatar-fig8"
 TITLE = "how long a large message of the first class takes beside a lower one's"
-VARIED = "size of the messages in the background, of a lower class; 1 MB at a time in the foreground"
+VARIED = (
+    "size of the messages in the background, of a lower class; 1 MB at a time in the foreground"
+)
 PROFILE = "connectx-5-edr"
 
 PAPER_NATIVE, PAPER_AVATAR = [170, 185, 228], [115, 116, 118]  # medians, read off by eye
 
-STRICT = ("the modelled NIC keeps its classes apart, a quantum at a time, so that a message of the first class hardly waits for the "
-          "lower's, however long those are; in the paper native is the later the longer they are")
+STRICT = (
+    "the modelled NIC keeps its classes apart, a quantum at a time, so that a message of the first "
+    "class hardly waits for the "
+    "lower's, however long those are; in the paper native is the later the longer they are"
+)
 
 
 def run(sim):

@@ -31,9 +31,14 @@ def run(sim):
 
     crossover = next(length for length in range(page, 64 << 20, page)
                      if registering(length) <= copying(length))
-    series = [Series(name, "us", [size // KIB for size in SIZES], [of(size) / 1000 for size in SIZES])
-              for name, of in (("copy", copying), ("register, user", registering),
-                               ("map, kernel", mapping))]
+    series = [
+        Series(name, "us", [size // KIB for size in SIZES], [of(size) / 1000 for size in SIZES])
+        for name, of in (
+            ("copy", copying),
+            ("register, user", registering),
+            ("map, kernel", mapping),
+        )
+    ]
     targets = [
         within("5b: registering is cheaper from", PAPER_CROSSOVER // KIB, crossover / KIB, 0.02,
                " KB", note="the prices of both were chosen so", calibrated=True),

@@ -7,13 +7,24 @@ from lab.figures import rdmabox_table1 as table
 
 NAME = "rdmabox-fig6"
 TITLE = "ways of batching, below an application that pages"
-VARIED = ("CPU of the application for each page, from none (it only pages) to 40 us, and CPU of the handler of each "
-          "completion, up to 1 us: what VoltDB and the paper's handler take is not published; ETC and SYS: page traces "
-          "of Redis, 95 and 75 % reads; 32 threads on 32 cores with 4 requests each under way, on four QPs")
+VARIED = (
+    "CPU of the application for each page, from none (it only pages) to 40 us, and CPU of the "
+    "handler of each "
+    "completion, up to 1 us: what VoltDB and the paper's handler take is not published; ETC and "
+    "SYS: page traces "
+    "of Redis, 95 and 75 % reads; 32 threads on 32 cores with 4 requests each under way, on four "
+    "QPs"
+)
 PROFILE = "connectx-3"
 
-INPUTS = {"none": {}, "page 10 us": {"think_ns": 10000}, "page 40 us": {"think_ns": 40000},
-          "handler 0.2 us": {"poll_wc_ns": 200}, "handler 0.35 us": {"poll_wc_ns": 350}, "handler 1 us": {"poll_wc_ns": 1000}}
+INPUTS = {
+    "none": {},
+    "page 10 us": {"think_ns": 10000},
+    "page 40 us": {"think_ns": 40000},
+    "handler 0.2 us": {"poll_wc_ns": 200},
+    "handler 0.35 us": {"poll_wc_ns": 350},
+    "handler 1 us": {"poll_wc_ns": 1000},
+}
 X = list(INPUTS)
 # The input at which the first calibrated row is met.
 HANDLER = "handler 0.35 us"
@@ -25,15 +36,27 @@ APPROACHES = {"single preMR": ("single", "preMR"), "merge preMR": ("merge", "pre
 PAPER = [("merge", "single", "preMR", 23.6, 24.4), ("merge", "single", "dynMR", 11.2, 11.5),
          ("hybrid", "single", "preMR", 22.2, 47.7), ("hybrid", "single", "dynMR", 15.7, 40.5),
          ("hybrid", "doorbell", "preMR", 10.8, 22.2), ("hybrid", "doorbell", "dynMR", 7.5, 13.4)]
-NO_NEIGHBOURS = ("the traces are of what the kernel had merged already, and hardly any are neighbours (rdmabox-table1); the "
-                 "paper's own Table I takes off 8 to 17 % of the work requests, which is at most 20 % of whatever each "
-                 "costs, and what else gains there it does not say")
-CHAINS = ("a chain of weir's has one completion, of its last work request, so that the handler is saved by doorbell and "
-          "hybrid alike; the paper's has one for each")
+NO_NEIGHBOURS = (
+    "the traces are of what the kernel had merged already, and hardly any are neighbours "
+    "(rdmabox-table1); the "
+    "paper's own Table I takes off 8 to 17 % of the work requests, which is at most 20 % of "
+    "whatever each "
+    "costs, and what else gains there it does not say"
+)
+CHAINS = (
+    "a chain of weir's has one completion, of its last work request, so that the handler is saved "
+    "by doorbell and "
+    "hybrid alike; the paper's has one for each"
+)
 
 
 def settings(approach, workload, inputs):
-    return {**table.common(*APPROACHES[approach]), "pattern": "trace", "trace": traces.plain(workload), **inputs}
+    return {
+        **table.common(*APPROACHES[approach]),
+        "pattern": "trace",
+        "trace": traces.plain(workload),
+        **inputs,
+    }
 
 
 def outcomes(sim, what):
@@ -50,20 +73,50 @@ def run(sim):
               for workload, approach in rate]
     targets = []
     for better, worse, memory, least, most in PAPER:
-        gains = [100 * (rate[w, f"{better} {memory}"][X.index(HANDLER)] / rate[w, f"{worse} {memory}"][X.index(HANDLER)]
-                        - 1) for w in traces.SHIPPED]
-        targets.append(holds(f"{better} over {worse}, {memory}, {HANDLER}", f"+{least} to +{most} %",
-                             " and ".join(f"{gain:+.1f} %" for gain in gains) + " (ETC and SYS)",
-                             min(gains) >= 0.85 * least and max(gains) <= 1.15 * most,
-                             CHAINS if worse == "doorbell" else NO_NEIGHBOURS,
-                             calibrated=(better, worse) == ("hybrid", "single")))
+        gains = [
+            100
+            * (
+                rate[w, f"{better} {memory}"][X.index(HANDLER)]
+                / rate[w, f"{worse} {memory}"][X.index(HANDLER)]
+                - 1
+            )
+            for w in traces.SHIPPED
+        ]
+        targets.append(
+            holds(
+                f"{better} over {worse}, {memory}, {HANDLER}",
+                f"+{least} to +{most} %",
+                " and ".join(f"{gain:+.1f} %" for gain in gains) + " (ETC and SYS)",
+                min(gains) >= 0.85 * least and max(gains) <= 1.15 * most,
+                CHAINS if worse == "doorbell" else NO_NEIGHBOURS,
+                calibrated=(better, worse) == ("hybrid", "single"),
+            )
+        )
     for memory in table.MEMORY:
-        ratios = [rate[w, f"merge {memory}"][X.index(HANDLER)] / rate[w, f"doorbell {memory}"][X.index(HANDLER)] for w in traces.SHIPPED]
-        targets.append(holds(f"merge is better than doorbell, {memory}, {HANDLER}", "yes",
-                             " and ".join(f"{ratio:.2f} of it" for ratio in ratios) + " (ETC and SYS)", min(ratios) > 1,
-                             f"{CHAINS}; and there is little to merge"))
-    return Result("CPU beside", series, targets,
-                  ["A rate is of requests of the trace; the paper's is of VoltDB's transactions.",
-                   f"What the handler takes, {HANDLER.removeprefix('handler ')}, was chosen so that hybrid over single, preMR, "
-                   "comes out, and dynMR with it, which is marked too; without it nothing but the link and the application's cores fills, and all ways are "
-                   "alike."])
+        ratios = [
+            rate[w, f"merge {memory}"][X.index(HANDLER)]
+            / rate[w, f"doorbell {memory}"][X.index(HANDLER)]
+            for w in traces.SHIPPED
+        ]
+        targets.append(
+            holds(
+                f"merge is better than doorbell, {memory}, {HANDLER}",
+                "yes",
+                " and ".join(f"{ratio:.2f} of it" for ratio in ratios) + " (ETC and SYS)",
+                min(ratios) > 1,
+                f"{CHAINS}; and there is little to merge",
+            )
+        )
+    return Result(
+        "CPU beside",
+        series,
+        targets,
+        [
+            "A rate is of requests of the trace; the paper's is of VoltDB's transactions.",
+            f"What the handler takes, {HANDLER.removeprefix('handler ')}, was chosen so that "
+            f"hybrid over single, preMR, "
+            "comes out, and dynMR with it, which is marked too; without it nothing but the link "
+            "and the application's cores fills, and all ways are "
+            "alike.",
+        ],
+    )

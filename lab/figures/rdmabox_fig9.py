@@ -5,10 +5,13 @@ from lab.experiment import Result, Series, holds
 
 NAME = "rdmabox-fig9"
 TITLE = "ways of polling for many peers, and what they leave to an application"
-VARIED = ("peers, with a QP each; a stated application: 32 threads on 32 cores, each with 4 writes of 4 KB "
-          "under way, 40 us of CPU for each; weir's engine, single, copied into registered memory. Busy: "
-          "a thread polls for each peer; SCQ(M): M do, each a completion queue that peers share; else "
-          "whoever waits does")
+VARIED = (
+    "peers, with a QP each; a stated application: 32 threads on 32 cores, each with 4 writes of 4 "
+    "KB "
+    "under way, 40 us of CPU for each; weir's engine, single, copied into registered memory. Busy: "
+    "a thread polls for each peer; SCQ(M): M do, each a completion queue that peers share; else "
+    "whoever waits does"
+)
 PROFILE = "connectx-3"
 
 PEERS = [1, 2, 4, 8, 12, 16]
@@ -20,20 +23,43 @@ WAYS = {
     "SCQ(4)": {"poll": "busy", "poller": 1, "cqs": 4},
     "adaptive": {"poll": "adaptive"},
 }
-FROM_THE_FIRST = ("the stated application takes all cores, so that each poller takes from it from the "
-                  "first; the paper does not say what its own takes")
-NOBODY_SLEEPS = ("threads of the stated application have work of their own when they wait, so that hardly "
-                 "any sleeps and nothing tells these ways apart")
-TAKES_CORES = {"note": "an input: 32 threads fill 32 cores, so that each poller takes one from them", "by_input": True}
-HANDS_ON = ("by the core that its thread takes only: weir's says who may go on, and who asked does the rest; "
-            "the paper's takes each completion to its end, so that one thread is soon full")
+FROM_THE_FIRST = (
+    "the stated application takes all cores, so that each poller takes from it from the "
+    "first; the paper does not say what its own takes"
+)
+NOBODY_SLEEPS = (
+    "threads of the stated application have work of their own when they wait, so that hardly "
+    "any sleeps and nothing tells these ways apart"
+)
+TAKES_CORES = {
+    "note": "an input: 32 threads fill 32 cores, so that each poller takes one from them",
+    "by_input": True,
+}
+HANDS_ON = (
+    "by the core that its thread takes only: weir's says who may go on, and who asked does the "
+    "rest; "
+    "the paper's takes each completion to its end, so that one thread is soon full"
+)
 
 
 def _setting(way, peers):
-    return {"driver": "weir", "threads": 32, "cores": 32, "depth": 4, "size": 4096, "servers": peers,
-            "chain": 1, "merge": 0, "mr": "pre", "pattern": "random", "think_ns": 40000,
-            "warmup_us": 12000, "run_us": 12000, **WAYS[way],
-            "cqs": min(peers, WAYS[way].get("cqs", 0))}
+    return {
+        "driver": "weir",
+        "threads": 32,
+        "cores": 32,
+        "depth": 4,
+        "size": 4096,
+        "servers": peers,
+        "chain": 1,
+        "merge": 0,
+        "mr": "pre",
+        "pattern": "random",
+        "think_ns": 40000,
+        "warmup_us": 12000,
+        "run_us": 12000,
+        **WAYS[way],
+        "cqs": min(peers, WAYS[way].get("cqs", 0)),
+    }
 
 
 def run(sim):
@@ -49,36 +75,83 @@ def run(sim):
     many = [n for n in PEERS if n >= 8]
     upto_4 = [n for n in PEERS if n <= 4]
     targets = [
-        holds("9a: busy is best up to 4 peers", "yes",
-              ", ".join(f"{busy.at(n) / event.at(n):.2f}" for n in upto_4) + " of event's",
-              all(busy.at(n) >= event.at(n) for n in upto_4), FROM_THE_FIRST),
-        holds("9a: busy drops severely with many (by a quarter at least)", "yes",
-              f"{busy.at(16) / busy.at(1):.2f} of it with 16", busy.at(16) < 0.75 * busy.at(1), **TAKES_CORES),
-        holds("9a: event is above busy with many", "yes",
-              f"{event.at(16):.2f} and {busy.at(16):.2f} Mops", event.at(16) > busy.at(16), **TAKES_CORES),
-        holds("9a: adaptive is above busy with many", "yes",
-              f"{adaptive.at(16):.2f} and {busy.at(16):.2f} Mops", adaptive.at(16) > busy.at(16), **TAKES_CORES),
-        holds("9a: adaptive is above shared CQs with many", "yes",
-              f"{adaptive.at(16):.3f}, {one.at(16):.3f} and {four.at(16):.3f} Mops", adaptive.at(16) > max(one.at(16), four.at(16)),
-              **TAKES_CORES),
-        holds("9a: one shared CQ is below event from 8 peers on, and not before", "yes",
-              ", ".join(f"{one.at(n) / event.at(n):.3f}" for n in PEERS) + " of event's",
-              all((one.at(n) < 0.99 * event.at(n)) == (n in many) for n in PEERS), HANDS_ON),
-        holds("9a: more shared CQs help, but little (by 5 % at most)", "yes",
-              f"{four.at(16) / one.at(16):.3f} of it with four", one.at(16) <= four.at(16) < 1.05 * one.at(16), FROM_THE_FIRST),
-        holds("9b: busy takes more CPU than event, 16 peers", "yes",
-              f"{cost['busy'].at(16):.0f} and {cost['event'].at(16):.0f} us a request",
-              cost["busy"].at(16) > 1.05 * cost["event"].at(16), **TAKES_CORES),
-        holds("9b: adaptive takes less CPU than busy, 16 peers", "yes",
-              f"{cost['adaptive'].at(16):.0f} and {cost['busy'].at(16):.0f} us a request",
-              cost["adaptive"].at(16) < 0.95 * cost["busy"].at(16), **TAKES_CORES),
-        holds("9b: adaptive takes slightly more CPU than event, 16 peers", "yes",
-              f"{cost['adaptive'].at(16):.2f} and {cost['event'].at(16):.2f} us a request",
-              cost["adaptive"].at(16) > 1.005 * cost["event"].at(16), NOBODY_SLEEPS),
+        holds(
+            "9a: busy is best up to 4 peers",
+            "yes",
+            ", ".join(f"{busy.at(n) / event.at(n):.2f}" for n in upto_4) + " of event's",
+            all(busy.at(n) >= event.at(n) for n in upto_4),
+            FROM_THE_FIRST,
+        ),
+        holds(
+            "9a: busy drops severely with many (by a quarter at least)",
+            "yes",
+            f"{busy.at(16) / busy.at(1):.2f} of it with 16",
+            busy.at(16) < 0.75 * busy.at(1),
+            **TAKES_CORES,
+        ),
+        holds(
+            "9a: event is above busy with many",
+            "yes",
+            f"{event.at(16):.2f} and {busy.at(16):.2f} Mops",
+            event.at(16) > busy.at(16),
+            **TAKES_CORES,
+        ),
+        holds(
+            "9a: adaptive is above busy with many",
+            "yes",
+            f"{adaptive.at(16):.2f} and {busy.at(16):.2f} Mops",
+            adaptive.at(16) > busy.at(16),
+            **TAKES_CORES,
+        ),
+        holds(
+            "9a: adaptive is above shared CQs with many",
+            "yes",
+            f"{adaptive.at(16):.3f}, {one.at(16):.3f} and {four.at(16):.3f} Mops",
+            adaptive.at(16) > max(one.at(16), four.at(16)),
+            **TAKES_CORES,
+        ),
+        holds(
+            "9a: one shared CQ is below event from 8 peers on, and not before",
+            "yes",
+            ", ".join(f"{one.at(n) / event.at(n):.3f}" for n in PEERS) + " of event's",
+            all((one.at(n) < 0.99 * event.at(n)) == (n in many) for n in PEERS),
+            HANDS_ON,
+        ),
+        holds(
+            "9a: more shared CQs help, but little (by 5 % at most)",
+            "yes",
+            f"{four.at(16) / one.at(16):.3f} of it with four",
+            one.at(16) <= four.at(16) < 1.05 * one.at(16),
+            FROM_THE_FIRST,
+        ),
+        holds(
+            "9b: busy takes more CPU than event, 16 peers",
+            "yes",
+            f"{cost['busy'].at(16):.0f} and {cost['event'].at(16):.0f} us a request",
+            cost["busy"].at(16) > 1.05 * cost["event"].at(16),
+            **TAKES_CORES,
+        ),
+        holds(
+            "9b: adaptive takes less CPU than busy, 16 peers",
+            "yes",
+            f"{cost['adaptive'].at(16):.0f} and {cost['busy'].at(16):.0f} us a request",
+            cost["adaptive"].at(16) < 0.95 * cost["busy"].at(16),
+            **TAKES_CORES,
+        ),
+        holds(
+            "9b: adaptive takes slightly more CPU than event, 16 peers",
+            "yes",
+            f"{cost['adaptive'].at(16):.2f} and {cost['event'].at(16):.2f} us a request",
+            cost["adaptive"].at(16) > 1.005 * cost["event"].at(16),
+            NOBODY_SLEEPS,
+        ),
     ]
-    notes = ["The application is an input, stated above and not fitted: the paper runs VoltDB with SYS, and "
-             "gives neither its CPU time nor values of the curves.",
-             "The modelled interrupts of the n-th session go to core n. RDMAbox's code has all its "
-             "completion queues on one vector, which is not modelled: more of them would not be more "
-             "cores, as the paper takes them to be."]
+    notes = [
+        "The application is an input, stated above and not fitted: the paper runs VoltDB with SYS, "
+        "and "
+        "gives neither its CPU time nor values of the curves.",
+        "The modelled interrupts of the n-th session go to core n. RDMAbox's code has all its "
+        "completion queues on one vector, which is not modelled: more of them would not be more "
+        "cores, as the paper takes them to be.",
+    ]
     return Result("peers", [*rate.values(), *cost.values()], targets, notes)

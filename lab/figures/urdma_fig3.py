@@ -5,9 +5,14 @@ from lab.experiment import Result, Series, Target, holds, own, within
 
 NAME = "urdma-fig3"
 TITLE = "small writes that miss the target NIC's translation cache, and those that are unloaded"
-VARIED = ("regions of 4 KB, as many as 4 GB have; which one is written follows Zipf's law with exponent 0.5; 16 "
-          "bytes, inlined, one round trip at a time, and the time until its completion; without completion parity, "
-          "as the paper has it, and with weir's: the target says when it has copied, and that is the completion")
+VARIED = (
+    "regions of 4 KB, as many as 4 GB have; which one is written follows Zipf's law with exponent "
+    "0.5; 16 "
+    "bytes, inlined, one round trip at a time, and the time until its completion; without "
+    "completion parity, "
+    "as the paper has it, and with weir's: the target says when it has copied, and that is the "
+    "completion"
+)
 PROFILE = "connectx-5"
 
 EXPONENTS = [0, 8, 12, 14, 16, 18, 20]
@@ -15,10 +20,13 @@ ENDS = EXPONENTS[0], EXPONENTS[-1]
 HOT = 4096  # the paper's: this many regions are offloaded
 # The check by the server's CPU, fitted to 3.4 us with one region.
 HANDLE_NS = 618
-# A decision by counting, with pages in 4 GB: docs/explanation/measured.md has 29 to 32 ns, measured; by hints 4
-# to 5.
+# A decision by counting, with pages in 4 GB: 29 to 32 ns, measured (docs/explanation/measured.md);
+# by hints 4 to 5.
 CORE_NS = {"adaptive, by frequency": 30}
-DECIDES = ("counting decides as knowing would, but it costs CPU in each round trip, and what is gained is hardly more")
+DECIDES = (
+    "counting decides as knowing would, but it costs CPU in each round trip, and what is gained "
+    "is hardly more"
+)
 WAYS = {
     "offload": {"unload": "off"},
     "unload": {"unload": "always"},
@@ -27,7 +35,10 @@ WAYS = {
 }
 PARITY = {"parity": 1}
 # By name: the way, and additional settings.
-WITH_PARITY = {"unload, parity": ("unload", PARITY), "adaptive, by hints, parity": ("adaptive, by hints", PARITY)}
+WITH_PARITY = {
+    "unload, parity": ("unload", PARITY),
+    "adaptive, by hints, parity": ("adaptive, by hints", PARITY),
+}
 COMPLETE = {"until": "complete"}
 UNTIL_COMPLETE = {"offload": ("offload", COMPLETE), "unload, no parity": ("unload", COMPLETE),
                   "unload, parity": ("unload", {**COMPLETE, **PARITY}),
@@ -46,8 +57,12 @@ def _lines(sim, ways, unit):
     """A line of mean times for each way, by name."""
     runs = iter(sim.all([{**settings(exponent, way), **more} for way, more in ways.values()
                          for exponent in EXPONENTS], NAME))
-    return {name: Series(name, unit, EXPONENTS, [next(runs)["load"]["latency_us"]["mean"] for _ in EXPONENTS])
-            for name in ways}
+    return {
+        name: Series(
+            name, unit, EXPONENTS, [next(runs)["load"]["latency_us"]["mean"] for _ in EXPONENTS]
+        )
+        for name in ways
+    }
 
 
 def run(sim):
@@ -63,13 +78,25 @@ def run(sim):
                     [one["servers"]["misses"]["mtt"] for one in rows["offload"]])
     parity = _lines(sim, WITH_PARITY, "us a round trip, with parity")
     complete = _lines(sim, UNTIL_COMPLETE, "us until complete")
-    return Result("log2 of the regions",
-                  [*lines.values(), lines["offload"].of("us a round trip, with parity"), *parity.values(),
-                   *complete.values(), *shares, misses],
-                  targets(*lines.values()) + parity_targets(lines, parity, complete),
-                  ["The paper's adaptive line is the one by hints; of its values only the ordering is published.",
-                   "Without parity the NIC completes an unloaded write before it is copied, so that its completion "
-                   "says nothing of the data; uRDMA leaves that open (its section 5)."])
+    return Result(
+        "log2 of the regions",
+        [
+            *lines.values(),
+            lines["offload"].of("us a round trip, with parity"),
+            *parity.values(),
+            *complete.values(),
+            *shares,
+            misses,
+        ],
+        targets(*lines.values()) + parity_targets(lines, parity, complete),
+        [
+            "The paper's adaptive line is the one by hints; of its values only the ordering is "
+            "published.",
+            "Without parity the NIC completes an unloaded write before it is copied, so that its "
+            "completion "
+            "says nothing of the data; uRDMA leaves that open (its section 5).",
+        ],
+    )
 
 
 def parity_targets(lines, parity, complete):
@@ -78,19 +105,36 @@ def parity_targets(lines, parity, complete):
     costs = [with_it - without for with_it, without in zip(unload.y, lines["unload"].y)]
     worst = max(have / min(pair) for have, *pair in zip(hints.y, lines["offload"].y, unload.y))
     return [
-        Target("what parity adds to an unloaded round trip", "not published",
-               f"{min(costs):.2f} to {max(costs):.2f} us", None),
-        own("with parity, 2^20 regions, unloading is faster than offloading still",
-            f"{unload.at(last):.2f} and {lines['offload'].at(last):.2f} us", unload.at(last) < lines["offload"].at(last)),
-        own("with parity, adaptive is as good as the better of both, everywhere",
-            f"at most {100 * (worst - 1):.1f} % later", worst <= 1.03),
-        own("with parity, a completion of an unloaded write comes after its copy",
+        Target(
+            "what parity adds to an unloaded round trip",
+            "not published",
+            f"{min(costs):.2f} to {max(costs):.2f} us",
+            None,
+        ),
+        own(
+            "with parity, 2^20 regions, unloading is faster than offloading still",
+            f"{unload.at(last):.2f} and {lines['offload'].at(last):.2f} us",
+            unload.at(last) < lines["offload"].at(last),
+        ),
+        own(
+            "with parity, adaptive is as good as the better of both, everywhere",
+            f"at most {100 * (worst - 1):.1f} % later",
+            worst <= 1.03,
+        ),
+        own(
+            "with parity, a completion of an unloaded write comes after its copy",
             f"{complete['unload, parity'].at(first):.1f} us, without parity "
             f"{complete['unload, no parity'].at(first):.1f}",
-            min(complete["unload, parity"].y) > max(complete["unload, no parity"].y)),
-        Target("until complete, 2^20 regions: offloaded, and unloaded with parity", "not published",
-               f"{complete['offload'].at(last):.1f} and {complete['unload, parity'].at(last):.1f} us", None,
-               "who waits for completions and for no answer gains less by unloading than a round trip shows"),
+            min(complete["unload, parity"].y) > max(complete["unload, no parity"].y),
+        ),
+        Target(
+            "until complete, 2^20 regions: offloaded, and unloaded with parity",
+            "not published",
+            f"{complete['offload'].at(last):.1f} and {complete['unload, parity'].at(last):.1f} us",
+            None,
+            "who waits for completions and for no answer gains less by unloading than a round trip "
+            "shows",
+        ),
     ]
 
 
@@ -105,10 +149,18 @@ def _adaptive(offload, unload, line, says):
     mixed = [x for x, a, b in zip(offload.x, offload.y, unload.y) if a > b]
     gains = [b - have for x, b, have in zip(unload.x, better, line.y) if x in mixed]
     return [
-        says(f"{line.name}: as good as the better of both, everywhere, within 3 %",
-             f"{max(later):+.1f} % at most", max(later) <= 3),
-        says(f"{line.name}: below both somewhere, where the hot regions fit the cache and the others do not",
-             "2^" + ", 2^".join(f"{x}: {-gain:+.3f} us" for x, gain in zip(mixed, gains)), max(gains) > 0.001, DECIDES),
+        says(
+            f"{line.name}: as good as the better of both, everywhere, within 3 %",
+            f"{max(later):+.1f} % at most",
+            max(later) <= 3,
+        ),
+        says(
+            f"{line.name}: below both somewhere, where the hot regions fit the cache and the "
+            f"others do not",
+            "2^" + ", 2^".join(f"{x}: {-gain:+.3f} us" for x, gain in zip(mixed, gains)),
+            max(gains) > 0.001,
+            DECIDES,
+        ),
     ]
 
 
@@ -118,15 +170,39 @@ def targets(offload, unload, hints, frequency):
     return [
         within("offloaded, one region", 2.6, offload.at(first), 0.1, " us", calibrated=True),
         within("offloaded, 2^20 regions", 5.1, offload.at(last), 0.1, " us", calibrated=True),
-        within("unloaded, one region", 3.4, unload.at(first), 0.05, " us",
-               note="what the CPU takes is fitted to this", calibrated=True),
-        within("unloaded, 2^20 regions", 3.5, unload.at(last), 0.05, " us",
-               note="the CPU's own misses are not modelled", calibrated=True),
-        within("unloaded, 2^20 regions, in parts of offloaded", 1 - 0.31, unload.at(last) / offload.at(last), 0.05,
-               note="the two rows above, divided", calibrated=True),
+        within(
+            "unloaded, one region",
+            3.4,
+            unload.at(first),
+            0.05,
+            " us",
+            note="what the CPU takes is fitted to this",
+            calibrated=True,
+        ),
+        within(
+            "unloaded, 2^20 regions",
+            3.5,
+            unload.at(last),
+            0.05,
+            " us",
+            note="the CPU's own misses are not modelled",
+            calibrated=True,
+        ),
+        within(
+            "unloaded, 2^20 regions, in parts of offloaded",
+            1 - 0.31,
+            unload.at(last) / offload.at(last),
+            0.05,
+            note="the two rows above, divided",
+            calibrated=True,
+        ),
         *_adaptive(offload, unload, hints, _published),
         *_adaptive(offload, unload, frequency, own),
-        own("counting writes does as well as knowing them, within 5 %",
-            f"at most {100 * apart:.1f} % apart", apart <= 0.05,
-            note=f"of that {CORE_NS['adaptive, by frequency']} ns are the decision's own, as measured"),
+        own(
+            "counting writes does as well as knowing them, within 5 %",
+            f"at most {100 * apart:.1f} % apart",
+            apart <= 0.05,
+            note=f"of that {CORE_NS['adaptive, by frequency']} ns are the decision's own, as "
+                 f"measured",
+        ),
     ]

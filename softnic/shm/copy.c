@@ -115,7 +115,7 @@ int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_
 
 	if (shared_life_ended(t->life))
 		return -ESRCH;
-	/* A read does not overtake the write before it. The kernel's copies have barriers of theirs. */
+	/* A read does not overtake the write before it. The kernel's copies have barriers. */
 	if (!to)
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	advance(&here, &num_here, 0);

@@ -163,7 +163,8 @@ static void log_unreachable(const struct shm_peer *p, int rc)
 	case -ESRCH:
 		return; /* it has ended */
 	case -EPERM:
-		why = "neither cross-memory attach nor its /proc/self/mem leads there: allow ptrace "
+		why = "neither cross-memory attach nor its /proc/self/mem leads there: allow "
+		      "ptrace "
 		      "between the two (seccomp, Yama), or mount /proc";
 		break;
 	case -EMFILE:

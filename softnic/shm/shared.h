@@ -3,7 +3,8 @@
  * What processes share: four kinds of sealed memfd, and the messages that hand them out.
  *
  * pub	one a process; the owner writes, peers can only read: memory regions, counters.
- * doorbell_page	one for each peer of a process, which may write it: where completion queues are armed
+ * doorbell_page	one for each peer of a process, which may write it: where completion queues
+ * are armed
  *	and rung.
  * qp	one a queue pair; its peers may write: the receive queue, and their guards.
  * srq	one a shared receive queue; the peers of its queue pairs may write.

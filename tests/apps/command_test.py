@@ -13,7 +13,22 @@ import time
 import unittest
 
 WEIR = sys.argv.pop(1)
-COMMANDS = ("serve", "lend", "mount", "blk", "share", "top", "run", "ping", "perf", "stat", "trace", "fault", "doctor", "key")
+COMMANDS = (
+    "serve",
+    "lend",
+    "mount",
+    "blk",
+    "share",
+    "top",
+    "run",
+    "ping",
+    "perf",
+    "stat",
+    "trace",
+    "fault",
+    "doctor",
+    "key",
+)
 
 
 def clean_environment(**more):
@@ -44,18 +59,63 @@ class Help(unittest.TestCase):
 
 class BadInput(unittest.TestCase):
     def test_usage_errors_exit_with_2_and_say_where_help_is(self):
-        for args in ((), ("frobnicate",), ("serve", "--frobnicate"), ("mount",), ("run",),
-                     ("run", "--device", "mlx5_0", "true"), ("run", "--unload=never", "true"),
-                     ("run", "--unload", "--device", "rxe0", "true"), ("run", "--key", "k", "true"), ("ping",), ("ping", "-c", "0", "x"),
-                     ("ping", "-c", "-1", "x"), ("ping", "--size", "1Q", "x"),
-                     ("ping", "a", "b"), ("perf",), ("perf", "--op", "fly", "x"), ("stat", "--watch=soon"), ("fault",), ("fault", "1"), ("fault", "x", "rnr=1"),
-                     ("fault", "1", "rnr=101"), ("fault", "1", "devices=2"), ("fault", "1", ""), ("stat", "a", "b"),
-                     ("trace",), ("trace", "x"), ("trace", "0"), ("trace", "-1"), ("trace", "1", "2"),
-                     ("doctor", "please"), ("lend",), ("lend", "1"), ("lend", "x", "1G"), ("lend", "1", "1Q"), ("share", "x"), ("share", "--fly"), ("top", "x"), ("top", "--interval", "0"), ("blk",), ("blk", "fly"), ("blk", "attach"), ("blk", "attach", "x"),
-                     ("blk", "attach", "x", "1"), ("blk", "attach", "--polling", "busy", "x", "4K"),
-                     ("blk", "attach", "--channels", "17", "x", "4K"), ("blk", "attach", "--timeout", "0", "x", "4K"),
-                     ("blk", "attach", "--name", "a/b", "x"), ("blk", "detach"), ("blk", "detach", "sda"),
-                     ("blk", "stat"), ("blk", "stat", "weir256"), ("blk", "list", "x"), ("key",), ("key", "new"), ("key", "old", "x")):
+        for args in (
+            (),
+            ("frobnicate",),
+            ("serve", "--frobnicate"),
+            ("mount",),
+            ("run",),
+            ("run", "--device", "mlx5_0", "true"),
+            ("run", "--unload=never", "true"),
+            ("run", "--unload", "--device", "rxe0", "true"),
+            ("run", "--key", "k", "true"),
+            ("ping",),
+            ("ping", "-c", "0", "x"),
+            ("ping", "-c", "-1", "x"),
+            ("ping", "--size", "1Q", "x"),
+            ("ping", "a", "b"),
+            ("perf",),
+            ("perf", "--op", "fly", "x"),
+            ("stat", "--watch=soon"),
+            ("fault",),
+            ("fault", "1"),
+            ("fault", "x", "rnr=1"),
+            ("fault", "1", "rnr=101"),
+            ("fault", "1", "devices=2"),
+            ("fault", "1", ""),
+            ("stat", "a", "b"),
+            ("trace",),
+            ("trace", "x"),
+            ("trace", "0"),
+            ("trace", "-1"),
+            ("trace", "1", "2"),
+            ("doctor", "please"),
+            ("lend",),
+            ("lend", "1"),
+            ("lend", "x", "1G"),
+            ("lend", "1", "1Q"),
+            ("share", "x"),
+            ("share", "--fly"),
+            ("top", "x"),
+            ("top", "--interval", "0"),
+            ("blk",),
+            ("blk", "fly"),
+            ("blk", "attach"),
+            ("blk", "attach", "x"),
+            ("blk", "attach", "x", "1"),
+            ("blk", "attach", "--polling", "busy", "x", "4K"),
+            ("blk", "attach", "--channels", "17", "x", "4K"),
+            ("blk", "attach", "--timeout", "0", "x", "4K"),
+            ("blk", "attach", "--name", "a/b", "x"),
+            ("blk", "detach"),
+            ("blk", "detach", "sda"),
+            ("blk", "stat"),
+            ("blk", "stat", "weir256"),
+            ("blk", "list", "x"),
+            ("key",),
+            ("key", "new"),
+            ("key", "old", "x"),
+        ):
             done = weir(*args)
             self.assertEqual(done.returncode, 2, args)
             self.assertIn("--help'", done.stderr, args)
@@ -137,7 +197,15 @@ class Run(unittest.TestCase):
             done = weir("run", "-q", "--unload", "--key", path, "true")
             self.assertEqual((done.returncode, path in done.stderr), (1, True), done.stderr)
             self.assertEqual(weir("key", "new", path).returncode, 0)
-            done = weir("run", "-q", "--unload", "--key", os.path.relpath(path), "printenv", "WEIR_UNLOAD_KEY")
+            done = weir(
+                "run",
+                "-q",
+                "--unload",
+                "--key",
+                os.path.relpath(path),
+                "printenv",
+                "WEIR_UNLOAD_KEY",
+            )
             self.assertEqual(done.stdout, os.path.realpath(path) + "\n")
 
     def test_options_of_the_program_are_its_own(self):

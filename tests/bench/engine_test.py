@@ -12,7 +12,9 @@ SECONDS = 60
 
 
 def refused(*args):
-    done = subprocess.run([sys.executable, RUN, *args], capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run(
+        [sys.executable, RUN, *args], capture_output=True, text=True, timeout=SECONDS
+    )
     return done.returncode, done.stdout, done.stderr
 
 

@@ -48,7 +48,9 @@ class Skips(unittest.TestCase):
         self.assertEqual(self.check("a | 2 | a reason\n", ("a", "SKIP", "")), 1)
 
     def test_a_log_that_is_missing_is_a_skip(self):
-        done = subprocess.run([PROGRAM, LIST, "/dev/null/vmlog.json"], capture_output=True, text=True)
+        done = subprocess.run(
+            [PROGRAM, LIST, "/dev/null/vmlog.json"], capture_output=True, text=True
+        )
         self.assertEqual(done.returncode, 1)
         self.assertIn("vmlog.json", done.stderr)
 

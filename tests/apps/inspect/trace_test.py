@@ -23,9 +23,17 @@ def environment():
 
 
 def start(*args, **more):
-    return subprocess.Popen([WEIR, *args], text=True,
-                            **{"env": environment(), "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
-                               "stderr": subprocess.PIPE, **more})
+    return subprocess.Popen(
+        [WEIR, *args],
+        text=True,
+        **{
+            "env": environment(),
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            **more,
+        },
+    )
 
 
 def weir(*args):
@@ -99,8 +107,21 @@ class Trace(unittest.TestCase):
         """The trace of a client that repeatedly writes 4 KiB from unregistered memory.
 
         By then, many of its requests share records."""
-        process = start("perf", "--device", "softnic", "--mr", "pre", "--region", "16M", "--seconds", "600",
-                        *options, self.address, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = start(
+            "perf",
+            "--device",
+            "softnic",
+            "--mr",
+            "pre",
+            "--region",
+            "16M",
+            "--seconds",
+            "600",
+            *options,
+            self.address,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             deadline = time.monotonic() + SECONDS
             while True:
@@ -141,7 +162,9 @@ class Trace(unittest.TestCase):
             failed = [record for record in map(json.loads, out.splitlines())
                       if record["what"] == "fail" and record["requests"]]
         said = "transport retry counter exceeded"
-        self.assertEqual((failed[0]["status"], failed[0]["verbs_status"]), (-errno.ECONNRESET, said))
+        self.assertEqual(
+            (failed[0]["status"], failed[0]["verbs_status"]), (-errno.ECONNRESET, said)
+        )
         self.assertTrue(failed[0]["text"].endswith(f"; the device says: {said}"), failed[0]["text"])
 
     def test_for_programs_each_line_is_an_object(self):
@@ -230,28 +253,51 @@ class Trace(unittest.TestCase):
         self.assertRegex(out, f"(?m)^weir-ping +{client.pid} +{self.address} ")
 
     def pressure(self, pid, nic):
-        """The estimate of weir stat for the small writes of @pid, on a NIC with @nic cache entries."""
+        """What weir stat estimates for small writes of @pid, on a NIC with @nic cache entries."""
         status, out, err = weir("stat", "--json", "--nic", nic, str(pid))
         self.assertEqual(status, 0, err)
         [session] = json.loads(out)["sessions"]
         return session["pressure"]
 
     def test_stat_estimates_the_nics_translation_cache(self):
-        client = start("perf", "--device", "softnic", "--size", "16", "--region", "16M", "--pattern",
-                       "random", "--unload", "frequency", "--hot-pages", "64", "--seconds", "600",
-                       self.address, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        client = start(
+            "perf",
+            "--device",
+            "softnic",
+            "--size",
+            "16",
+            "--region",
+            "16M",
+            "--pattern",
+            "random",
+            "--unload",
+            "frequency",
+            "--hot-pages",
+            "64",
+            "--seconds",
+            "600",
+            self.address,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         self.addCleanup(client.wait)
         self.addCleanup(client.kill)
         deadline = time.monotonic() + SECONDS
-        while not any(each.get("pressure", {}).get("pages", 0) == 4096 for each in sessions(client.pid)):
+        while not any(
+            each.get("pressure", {}).get("pages", 0) == 4096 for each in sessions(client.pid)
+        ):
             self.assertLess(time.monotonic(), deadline)
             self.assertIsNone(client.poll())
-        few, half, all_of_it = (self.pressure(client.pid, nic) for nic in ("64", "2048", "connectx-5"))
+        few, half, all_of_it = (
+            self.pressure(client.pid, nic) for nic in ("64", "2048", "connectx-5")
+        )
         self.assertEqual([each["entries"] for each in (few, half, all_of_it)], [64, 2048, 262144])
         self.assertLess(0, few["hit_rate"])
         self.assertLess(few["hit_rate"], half["hit_rate"])
         self.assertLess(half["hit_rate"], 1)
-        self.assertEqual((all_of_it["hit_rate"], few["huge_pages"], few["huge_hit_rate"]), (1, 8, 1))
+        self.assertEqual(
+            (all_of_it["hit_rate"], few["huge_pages"], few["huge_hit_rate"]), (1, 8, 1)
+        )
         for share in ("hot_share", "unloaded_share"):
             self.assertLess(0, few[share])
             self.assertLess(few[share], 1)

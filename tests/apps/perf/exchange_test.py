@@ -63,8 +63,16 @@ class PerfExchange(unittest.TestCase):
 
     def test_broadcast_and_gather(self):
         for pattern in ("broadcast", "gather"):
-            modes = self.measured("--pattern", pattern, "--members", "3", "--size", "20000", "--messages",
-                                  str(MESSAGES))
+            modes = self.measured(
+                "--pattern",
+                pattern,
+                "--members",
+                "3",
+                "--size",
+                "20000",
+                "--messages",
+                str(MESSAGES),
+            )
             self.check_counts(modes, 3 * MESSAGES, 3)
 
     def test_a_table_for_people(self):
@@ -76,15 +84,36 @@ class PerfExchange(unittest.TestCase):
 
     def test_a_signal_ends_it_even_with_a_stopped_peer(self):
         key = ["--key", KEY] if KEY else []
-        process = subprocess.Popen([WEIR, "perf", "exchange", "--address", ADDRESS, *key, "--mode", "bitmap",
-                                    "--pattern", "gather", "--members", "2", "--seconds", "3600"],
-                                   env=dict(os.environ, WEIR_DEVICE=DEVICE, LD_PRELOAD=""), stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                   start_new_session=True)
+        process = subprocess.Popen(
+            [
+                WEIR,
+                "perf",
+                "exchange",
+                "--address",
+                ADDRESS,
+                *key,
+                "--mode",
+                "bitmap",
+                "--pattern",
+                "gather",
+                "--members",
+                "2",
+                "--seconds",
+                "3600",
+            ],
+            env=dict(os.environ, WEIR_DEVICE=DEVICE, LD_PRELOAD=""),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         try:
             children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
             deadline = time.monotonic() + HAS_MORE_TIME
-            while not (all(map(has_sent, members := children.read_text().split())) and len(members) == 2):
+            while not (
+                all(map(has_sent, members := children.read_text().split())) and len(members) == 2
+            ):
                 self.assertLess(time.monotonic(), deadline, "nothing is sent")
                 time.sleep(0.01)
             os.kill(int(members[0]), signal.SIGSTOP)

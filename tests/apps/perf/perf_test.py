@@ -102,8 +102,9 @@ class Report(WithDonor):
 
     def test_the_text_counts_copies_and_registrations(self):
         for way, copied, registered in (("pre", 1000, 0), ("dyn", 0, 1000)):
-            done = self.donor.perf("--region", "1M", "--ops", "1000", "--threads", "4", "--depth", "64",
-                                   "--mr", way)
+            done = self.donor.perf(
+                "--region", "1M", "--ops", "1000", "--threads", "4", "--depth", "64", "--mr", way
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout, rf"(?m)^copied +{copied}  requests")
             self.assertRegex(done.stdout, rf"(?m)^registered +{registered}  requests")
@@ -113,7 +114,9 @@ class Report(WithDonor):
             options = ("--region", "1M", "--ops", "1000", "--mr-dyn", from_bytes)
             done = self.donor.perf(*options)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertRegex(done.stdout, rf"(?m)^registers from +{int(from_bytes[0]) * 1024}  bytes")
+            self.assertRegex(
+                done.stdout, rf"(?m)^registers from +{int(from_bytes[0]) * 1024}  bytes"
+            )
             said = self.measured(*options)
             self.assertEqual((said["copied"], said["registered"]), (copied, registered))
             self.assertEqual(said["settings"]["mr_dyn_bytes"], int(from_bytes[0]) * 1024)
@@ -188,8 +191,9 @@ class Report(WithDonor):
         self.assertGreater(json.loads(said)["ops"], 0)
 
     def test_each_thread_submits_however_short_the_time(self):
-        done = self.donor.perf("--json", "--region", "1M", "--seconds", "0.000001", "--threads", "8",
-                               "--depth", "4")
+        done = self.donor.perf(
+            "--json", "--region", "1M", "--seconds", "0.000001", "--threads", "8", "--depth", "4"
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreaterEqual(json.loads(done.stdout)["ops"], 8 * 4)
 
@@ -241,9 +245,21 @@ class ManyDonors(WithDonor):
     def test_threads_are_spread_over_donors_and_counts_are_summed(self):
         with Donor() as other:
             for polling in ("adaptive", "busy", "scq"):
-                done = self.donor.perf("--json", "--region", "4M", "--ops", "900", "--polling", polling,
-                                       "--batching", "single", "--threads", "3", other.address,
-                                       self.donor.address)
+                done = self.donor.perf(
+                    "--json",
+                    "--region",
+                    "4M",
+                    "--ops",
+                    "900",
+                    "--polling",
+                    polling,
+                    "--batching",
+                    "single",
+                    "--threads",
+                    "3",
+                    other.address,
+                    self.donor.address,
+                )
                 self.assertEqual(done.returncode, 0, done.stderr)
                 said = json.loads(done.stdout)
                 self.assertEqual((said["ops"], said["work_requests"]), (900, 900))
@@ -322,32 +338,42 @@ class Trace(WithDonor):
 class BadInput(WithDonor):
     def test_a_bad_option_is_named_with_valid_values(self):
         for options, said in (
-                (("--op", "fly"), "--op fly: expected read, write or mix"),
-                (("--batching", ""), "--batching : expected single, doorbell, merge or hybrid"),
-                (("--mr", "x"), "auto, pre, dyn or user"),
-                (("--polling", "x"), "adaptive, busy, event, event-batch"),
-                (("--pattern", "x"), "sequential, random"), (("--threads", "0"), "1 to 256"),
-                (("--threads", "-1"), "1 to 256"), (("--depth", "4097"), "1 to 4096"),
-                (("--size", "0"), "1 B to 64.0 MiB"), (("--size", "1Q"), "1 B to 64.0 MiB"),
-                (("--seconds", "soon"), "0 to 86400"), (("--seconds", "-1"), "0 to 86400"),
-                (("--window", "65535"), "off, delay, knee or at least 64K"),
-                (("--mr-dyn", "0"), "1 B to 1.0 GiB"), (("--mr-dyn", "4K", "-m", "dyn"), "--mr auto"),
-                (("--mr-dyn", "4K", "--preset", "accelio"), "--mr auto"),
-                (("--channels", "17"), "1 to 16"), (("--ops", "0"), "--ops 0: expected 1 to"),
-                (("--seed", "18446744073709551616"), "0 to 18446744073709551615"),
-                (("--pattern", "strided", "--stride", "5000"), "a multiple of --size 4096"),
-                (("--stride", "8192"), "--stride requires --pattern strided"),
-                (("--gap", "100"), "--gap requires --pattern clusters"),
-                (("--cluster", "1", "-p", "random"), "--cluster requires --pattern clusters"),
-                (("--pattern", "clusters", "--cluster", "2"), "at most --depth, 1"),
-                (("--depth", "4", "--batch", "5"), "at most --depth, 4"),
-                (("--region", "8K", "--threads", "3"), "smaller than --size times --threads"),
-                (("--size", "64M", "--depth", "65"), "4.0 GiB"),
-                (("--pattern", "trace"), "--trace FILE require each other"),
-                (("--trace", "x"), "--trace FILE require each other"),
-                (("--pattern", "trace", "--trace", "x", "--ops", "1"), "--ops: the trace determines this"),
-                (("--verify", "another"), "--verify requires a single DONOR"),
-                (("--threads", "1", "another"), "--threads 1: at least one per DONOR, 2")):
+            (("--op", "fly"), "--op fly: expected read, write or mix"),
+            (("--batching", ""), "--batching : expected single, doorbell, merge or hybrid"),
+            (("--mr", "x"), "auto, pre, dyn or user"),
+            (("--polling", "x"), "adaptive, busy, event, event-batch"),
+            (("--pattern", "x"), "sequential, random"),
+            (("--threads", "0"), "1 to 256"),
+            (("--threads", "-1"), "1 to 256"),
+            (("--depth", "4097"), "1 to 4096"),
+            (("--size", "0"), "1 B to 64.0 MiB"),
+            (("--size", "1Q"), "1 B to 64.0 MiB"),
+            (("--seconds", "soon"), "0 to 86400"),
+            (("--seconds", "-1"), "0 to 86400"),
+            (("--window", "65535"), "off, delay, knee or at least 64K"),
+            (("--mr-dyn", "0"), "1 B to 1.0 GiB"),
+            (("--mr-dyn", "4K", "-m", "dyn"), "--mr auto"),
+            (("--mr-dyn", "4K", "--preset", "accelio"), "--mr auto"),
+            (("--channels", "17"), "1 to 16"),
+            (("--ops", "0"), "--ops 0: expected 1 to"),
+            (("--seed", "18446744073709551616"), "0 to 18446744073709551615"),
+            (("--pattern", "strided", "--stride", "5000"), "a multiple of --size 4096"),
+            (("--stride", "8192"), "--stride requires --pattern strided"),
+            (("--gap", "100"), "--gap requires --pattern clusters"),
+            (("--cluster", "1", "-p", "random"), "--cluster requires --pattern clusters"),
+            (("--pattern", "clusters", "--cluster", "2"), "at most --depth, 1"),
+            (("--depth", "4", "--batch", "5"), "at most --depth, 4"),
+            (("--region", "8K", "--threads", "3"), "smaller than --size times --threads"),
+            (("--size", "64M", "--depth", "65"), "4.0 GiB"),
+            (("--pattern", "trace"), "--trace FILE require each other"),
+            (("--trace", "x"), "--trace FILE require each other"),
+            (
+                ("--pattern", "trace", "--trace", "x", "--ops", "1"),
+                "--ops: the trace determines this",
+            ),
+            (("--verify", "another"), "--verify requires a single DONOR"),
+            (("--threads", "1", "another"), "--threads 1: at least one per DONOR, 2"),
+        ):
             done = self.donor.perf(*options)
             self.assertEqual((done.returncode, done.stdout), (2, ""), options)
             self.assertIn(said, done.stderr)

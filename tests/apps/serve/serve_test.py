@@ -23,8 +23,14 @@ def process_environment():
 
 
 def start(*args):
-    return subprocess.Popen([WEIR, "serve", *args], env=process_environment(), stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [WEIR, "serve", *args],
+        env=process_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def run(*args):
@@ -122,9 +128,12 @@ class Serve(unittest.TestCase):
 
     def test_a_silent_client_is_probed_after_the_keepalive_time(self):
         process, line = self.donor("--keepalive", "1", "--log-level", "debug")
-        client = subprocess.Popen([WEIR, "perf", "--region", "1M", "--seconds", "600", line.split()[1]],
-                                  env=process_environment(), stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.DEVNULL)
+        client = subprocess.Popen(
+            [WEIR, "perf", "--region", "1M", "--seconds", "600", line.split()[1]],
+            env=process_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
         self.addCleanup(client.wait)
         self.addCleanup(client.kill)
         self.assertTrue(any("asks peer=" in said for said in process.stderr))
@@ -163,8 +172,20 @@ class Serve(unittest.TestCase):
             self.assertIn(os.path.join(self.dir, why), err)
 
     def test_a_bad_command_line_is_status_2(self):
-        for args in (("--memory", "much"), ("--memory", "1K"), ("--quota", "-1"), ("--cpu", "101"), ("--cpu", "0"),
-                     ("--keepalive", "0"), ("--keepalive", "1s"), ("--keepalive", "-1"), ("--log-level", "loud"), ("here",), ("--frobnicate",), ("--key",)):
+        for args in (
+            ("--memory", "much"),
+            ("--memory", "1K"),
+            ("--quota", "-1"),
+            ("--cpu", "101"),
+            ("--cpu", "0"),
+            ("--keepalive", "0"),
+            ("--keepalive", "1s"),
+            ("--keepalive", "-1"),
+            ("--log-level", "loud"),
+            ("here",),
+            ("--frobnicate",),
+            ("--key",),
+        ):
             status, err = run(*args)
             self.assertEqual(status, 2, args)
             self.assertIn("--help", err)

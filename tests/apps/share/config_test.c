@@ -42,7 +42,8 @@ static void terms_missing_in_a_line_come_from_default(void **state)
 	struct share_policy terms;
 
 	(void)state;
-	parse("default weight 2 class 1 peers 3 rate 1M # all\nuser 7 class 0 connections 9 memory 1G\n",
+	parse("default weight 2 class 1 peers 3 rate 1M # all\n"
+	      "user 7 class 0 connections 9 memory 1G\n",
 	      &config);
 	terms = share_config_policy(&config, 7, "/");
 	assert_int_equal(terms.weight, 2);

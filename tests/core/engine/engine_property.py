@@ -93,8 +93,10 @@ class Engines(RuleBasedStateMachine):
                 moves=st.booleans())
     def begin(self, window, wrs, depth, channels, chain_max, sge_max, seed, moves):
         lib = self.library
-        self.sim = ffi.gc(lib.engine_sim_new(window * FRAGMENT, wrs, depth, chain_max, sge_max, seed),
-                          lib.engine_sim_free)
+        self.sim = ffi.gc(
+            lib.engine_sim_new(window * FRAGMENT, wrs, depth, chain_max, sge_max, seed),
+            lib.engine_sim_free,
+        )
         if moves:
             lib.engine_sim_move_window(self.sim)
         self.memory = [[0] * CELLS for _ in range(ENGINES)]
@@ -123,7 +125,9 @@ class Engines(RuleBasedStateMachine):
 
     def carried(self, wr):
         """Return the parts of requests in a WR."""
-        count = self.library.engine_sim_carried(self.sim, wr.wr, 0, ffi.new("struct engine_sim_event *"))
+        count = self.library.engine_sim_carried(
+            self.sim, wr.wr, 0, ffi.new("struct engine_sim_event *")
+        )
         parts = [ffi.new("struct engine_sim_event *") for _ in range(count)]
         for index, part in enumerate(parts):
             self.library.engine_sim_carried(self.sim, wr.wr, index, part)
@@ -160,8 +164,16 @@ class Engines(RuleBasedStateMachine):
         request = Request(op, first, cells, len(self.by_number), compare, exclusive)
         # The request may be done before submit returns.
         self.by_number[len(self.by_number)] = request
-        number = self.library.engine_sim_submit(self.sim, engine, op, first * CELL, length, retries,
-                                         exclusive, NEVER if patience is None else self.now + patience)
+        number = self.library.engine_sim_submit(
+            self.sim,
+            engine,
+            op,
+            first * CELL,
+            length,
+            retries,
+            exclusive,
+            NEVER if patience is None else self.now + patience,
+        )
         if number < 0:
             assert number == -errno.ENOTCONN
             del self.by_number[request.number]
@@ -345,9 +357,19 @@ def main(library):
     Engines.library = ffi.dlopen(os.path.abspath(library))
     examples = os.environ.get("WEIR_EXAMPLES")
     phases = [Phase.generate] + [Phase.shrink] * (os.environ.get("WEIR_SHRINK") != "0")
-    run_state_machine_as_test(Engines, settings=settings(
-        max_examples=int(examples or 150), stateful_step_count=60, deadline=None, database=None,
-        phases=phases, derandomize=not examples, print_blob=True, suppress_health_check=list(HealthCheck)))
+    run_state_machine_as_test(
+        Engines,
+        settings=settings(
+            max_examples=int(examples or 150),
+            stateful_step_count=60,
+            deadline=None,
+            database=None,
+            phases=phases,
+            derandomize=not examples,
+            print_blob=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
 
 
 if __name__ == "__main__":

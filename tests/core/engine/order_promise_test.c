@@ -397,7 +397,8 @@ int main(void)
 		SAYS("two barriers pass one by one", two_barriers_pass_one_by_one),
 		SAYS("requests behind a barrier keep their order",
 		     the_order_holds_behind_a_barrier),
-		SAYS("what the window holds back is before the barrier, and merges with nothing behind it",
+		SAYS("what the window holds back is before the barrier, and merges with nothing "
+		     "behind it",
 		     what_the_window_holds_back_is_before_the_barrier),
 		SAYS("a barrier waits for each part that the window lets through",
 		     a_barrier_waits_for_each_part_that_the_window_lets_through),

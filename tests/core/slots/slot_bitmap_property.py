@@ -21,7 +21,13 @@ import sys
 try:
     import cffi
     from hypothesis import HealthCheck, Phase, settings, strategies as st
-    from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+    from hypothesis.stateful import (
+        RuleBasedStateMachine,
+        initialize,
+        precondition,
+        rule,
+        run_state_machine_as_test,
+    )
 except ImportError as missing:
     print(f"skipped: {missing}; install python3-cffi and python3-hypothesis")
     sys.exit(77)
@@ -62,7 +68,9 @@ class Pool(RuleBasedStateMachine):
                 gap_ns=st.sampled_from(GAP_NS), patient=st.booleans())
     def begin(self, slots, batch, gap_ns, patient):
         self.slots, words = slots, (slots + 63) // 64
-        self.out, self.in_ = ffi.new("struct weir_slot_bitmap_tx *"), ffi.new("struct weir_slot_bitmap_rx *")
+        self.out, self.in_ = ffi.new("struct weir_slot_bitmap_tx *"), ffi.new(
+            "struct weir_slot_bitmap_rx *"
+        )
         self.out_bits, self.in_bits = ffi.new("uint64_t[]", words), ffi.new("uint64_t[]", words)
         self.kept = (ffi.new("uint64_t[]", lib.weir_slot_bitmap_tx_bytes(slots) // 8 + 1),
                      ffi.new("uint64_t[]", lib.weir_slot_bitmap_rx_bytes(slots) // 8 + 1))
@@ -82,7 +90,10 @@ class Pool(RuleBasedStateMachine):
         """Notify the peer of the slot, of all slots not shown yet, and of slots followed by a read
         in flight.
         """
-        self.unshown = [*self.unshown[len(self.unshown) - (self.out.committed - self.out.arrived):], slot]
+        self.unshown = [
+            *self.unshown[len(self.unshown) - (self.out.committed - self.out.arrived) :],
+            slot,
+        ]
         self.posted.append((slot, self.sent, self.unshown if tells else []))
         self.sent += 1
         lib.weir_slot_bitmap_tx_commit(self.out, slot)
@@ -140,7 +151,9 @@ class Pool(RuleBasedStateMachine):
         elif look.is_back():
             look.under_way = False
             arrived = self.out.arrived
-            assert lib.weir_slot_bitmap_tx_read_done(self.out, ffi.new("uint64_t[]", look.seen)) >= 0
+            assert (
+                lib.weir_slot_bitmap_tx_read_done(self.out, ffi.new("uint64_t[]", look.seen)) >= 0
+            )
             lib.weir_moderation_polled(self.paces[0], self.out.arrived - arrived, self.now_ns)
         else:
             gone = self.sent - len(self.posted) - self.first

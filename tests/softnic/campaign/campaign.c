@@ -317,7 +317,8 @@ static const char usage[] =
 	"Usage: %s [--seed N] [--runs N]\n"
 	"Random operations between processes, with random faults: runs with the seeds N, N + 1...\n"
 	"A seed repeats what is asked along each lane (a queue pair between two processes), by\n"
-	"which transport, which faults it meets there, and what befalls which process from outside:\n"
+	"which transport, which faults it meets there, and what befalls which process from "
+	"outside:\n"
 	"killed, stopped, or given a fault. It does not repeat how lanes interleave, nor when it\n"
 	"befalls; so one that failed may have to run several times to fail again:\n"
 	"'for i in $(seq 50); do %s --seed N; done' repeats one.\n";

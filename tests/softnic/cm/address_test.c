@@ -143,7 +143,7 @@ static void a_wildcard_is_reached_by_each_address(void **state)
 	assert_null(reached(e, "127.0.0.1", port));
 }
 
-/* A stock host resolves "localhost" to ::1 first, and a listener without an address gets 0.0.0.0. */
+/* A stock host resolves "localhost" to ::1 first; a listener without an address has 0.0.0.0. */
 static void ipv6_loopback_reaches_the_ipv4_wildcard_last(void **state)
 {
 	struct cm_ends *e = *state;
@@ -507,7 +507,8 @@ int main(void)
 
 	if (geteuid()) {
 		/* In cmocka's TAP output a test that skips itself counts as failed. */
-		fprintf(stderr, "# another_user_is_not_listened_to: left out, only root can become another\n");
+		fprintf(stderr, "# another_user_is_not_listened_to: left out, "
+			"only root can become another\n");
 		cmocka_set_skip_filter("another_user_is_not_listened_to");
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,9 +47,9 @@ RDMA_CORE = 56  # the latest version whose verbs are all in the table
 HEAD = """<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
 # What softnic does of the verbs
 
-Generated from the tests by `tests/softnic/conformance/conformance.py`; a test fails when the page is out
-of date. The table covers rdma-core up to version 56. "yes" means: tests in `tests/softnic` call the
-verb and pass. `conformance.py tests VERB` names those tests. A refused verb returns the error shown
+Generated from the tests by `tests/softnic/conformance/conformance.py`; a test fails when the page
+is out of date. The table covers rdma-core up to version 56. "yes" means: tests in `tests/softnic`
+call the verb and pass. `conformance.py tests VERB` names those tests. A refused verb returns the error shown
 and changes nothing. Further tables list [options that working verbs
 refuse](#what-verbs-that-work-refuse) and [differences of Soft-RoCE](#where-soft-roce-departs).
 [softnic](softnic.md#limits) has sizes and numbers.
@@ -85,7 +85,9 @@ def refusals():
 @functools.cache
 def only():
     """Return {verb: (constant answer, reason)}."""
-    return {verb: (value, why) for value, verb, why in ONLY.findall(source(HERE / "refused_test.c"))}
+    return {
+        verb: (value, why) for value, verb, why in ONLY.findall(source(HERE / "refused_test.c"))
+    }
 
 
 def parts():
@@ -167,7 +169,9 @@ def table(library):
         text += f"\n## {name}\n\n| verb | softnic |\n| --- | --- |\n"
         text += "".join(f"| `{verb}` | {state(verb)} |\n" for verb in members)
     text += "\n## What verbs that work refuse\n\n| verb | what | softnic |\n| --- | --- | --- |\n"
-    text += "".join(f"| `{verb}` | {what} | refused: `{error}` |\n" for error, verb, what in parts())
+    text += "".join(
+        f"| `{verb}` | {what} | refused: `{error}` |\n" for error, verb, what in parts()
+    )
     return text + SOFT_ROCE + "".join(f"| {test} | {what} |\n" for test, what in departures())
 
 
@@ -186,7 +190,9 @@ def main(args):
             sys.exit(f"docs/reference/conformance.md is not what the tests say: run\n"
                      f"  tests/softnic/conformance/conformance.py write {args[1]}")
         if UNKNOWN in table(args[1]):
-            sys.exit("docs/reference/conformance.md: a verb is neither called by a test nor refused")
+            sys.exit(
+                "docs/reference/conformance.md: a verb is neither called by a test nor refused"
+            )
         if too_new(args[1]):
             print(f"# rdma-core {installed_rdma_core()} has more than the table of rdma-core "
                   f"{RDMA_CORE}: {', '.join(sorted(too_new(args[1])))}")

@@ -601,7 +601,8 @@ static int tests(void)
 	};
 
 	if (!kernel_tells()) {
-		printf("1..0 # SKIP the kernel does not say what is mapped where: Linux 6.11 does\n");
+		printf("1..0 # SKIP the kernel does not say what is mapped where: Linux 6.11 "
+		       "does\n");
 		return 0;
 	}
 	setenv("TEST_MEMORY", "shared", 1); /* for the puppets too */
