@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A client may ask for a queue pair before ours knows whom it is connected to; the
- * question then waits here until it does.
+ * A client may look up a queue pair before the program has connected the queue pair. The
+ * lookup then waits here until the program does.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ int client_qp_fds(const struct qp *qp, int *fds, uint32_t *has)
 	return n;
 }
 
-/* Who uses it from outside is to wake who sleeps. */
+/* Through the wakeup, the client wakes our threads that sleep on the channel. */
 static int add_wakeup(struct shm_client *g, const struct qp *qp, struct shm_msg *m, int *fd)
 {
 	struct ibv_comp_channel *channel = qp->ibv.recv_cq->channel;
@@ -55,8 +55,9 @@ static int add_wakeup(struct shm_client *g, const struct qp *qp, struct shm_msg 
 }
 
 /*
- * The way to our memory is for those alone to whom the program has connected. Where the kernel lets
- * processes of one user attach to each other it opens nothing; elsewhere it is all they have.
+ * Only peers that the program has connected to get our /proc/self/mem. Where the kernel lets a
+ * user's processes attach to each other, the descriptor adds no right. Elsewhere, only the
+ * descriptor gives access.
  */
 static int add_memory(const struct shm_client *g, struct shm_msg *m, int *fd)
 {
@@ -106,7 +107,7 @@ static void remember_lookup(struct shm_client *g, const struct pending_lookup *a
 
 	for (a = g->asks; a; a = a->next) {
 		if (a->qpn == ask->qpn && a->from == ask->from) {
-			a->question = ask->question; /* it grows impatient */
+			a->question = ask->question; /* the client repeats the lookup */
 			return;
 		}
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Moving bytes between this process and another, without its taking part.
+ * Copies between this process and another, without the other's help.
  */
 #ifndef WEIR_SOFTNIC_SHM_COPY_H
 #define WEIR_SOFTNIC_SHM_COPY_H
@@ -13,46 +13,47 @@
 
 #include "shared.h"
 
-/* A process, and which of the first two ways were proved to lead to it: at least one. */
+/* A process, and the ways to copy. copy_probe() proved at least one of the first two. */
 struct copy_target {
 	bool by_cma; /* process_vm_readv and process_vm_writev */
-	bool by_mem; /* its /proc/self/mem, which it passed to us */
-	bool by_mapping; /* files of its memory may be mapped; peer_map.h */
+	bool by_mem; /* the peer's /proc/self/mem, which the peer passed to us */
+	bool by_mapping; /* may map files of the peer's memory: see peer_map.h */
 	pid_t pid;
 	int mem_fd;
-	const struct shared_life *life; /* of the process that @pid means */
+	const struct shared_life *life; /* of process @pid */
 };
 
 /**
- * copy_probe() - prove that a process can be reached, and how
- * @t: pid, mem_fd and life set; pid and mem_fd may be missing (0, -1); the ways are written
- * @addr: an address in it
- * @nonce: what must be found there
+ * copy_probe() - find the ways to copy to and from a process
+ * @t: pid, mem_fd and life are set by the caller; pid 0 and mem_fd -1 mean unknown. The
+ *	function sets the ways
+ * @addr: an address in the process
+ * @nonce: the value at @addr
  *
- * A way that reads the nonce leads there: that it does also proves that the number we know
- * the process by is its own in our PID namespace.
+ * A way works if a copy reads the nonce. A match also proves that @t->pid names the same process
+ * in our PID namespace.
  *
- * Return: 0, -ESRCH if it has ended meanwhile, or -EPERM if neither way leads to it.
+ * Return: 0, -ESRCH if the process has ended, or -EPERM if neither way works.
  */
 int copy_probe(struct copy_target *t, uint64_t addr, uint64_t nonce);
 
 /**
- * copy_bytes() - copy between lists of pieces of equal total length
+ * copy_bytes() - copy between two vectors of equal total length
  * @t: the other process
- * @to: into it, else out of it
- * @here: pieces in this process
- * @there: pieces in the other; both lists are used up (changed) on the way
+ * @to: true to write into the other process, false to read from it
+ * @here: vector in this process
+ * @there: vector in the other process; the copy changes both vectors
  *
- * Return: 0, -EFAULT if some of it is not mapped in either process, -ESRCH if the other
- * process has ended, or another negative errno.
+ * Return: 0, -EFAULT if a byte is not mapped in either process, -ESRCH if the other process has
+ * ended, or another negative errno.
  */
 int copy_bytes(const struct copy_target *t, bool to, struct iovec *here, int num_here,
 	       struct iovec *there, int num_there);
 
 /**
- * copy_here() - the same, between lists of pieces that are all in this process
+ * copy_here() - as copy_bytes(), with both vectors mapped in this process
  *
- * Return: 0, or -ESRCH if the process that @t means has ended.
+ * Return: 0, or -ESRCH if the process @t has ended.
  */
 int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_here,
 	      struct iovec *there, int num_there);

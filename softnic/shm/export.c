@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What an address is a mapping of, the kernel says (mapping.h). A descriptor of that file is found
- * among the program's own, as there is no other way without privilege.
- * The program may close it afterwards. It may even put other memory there: a peer that has
- * mapped the file goes on to reach what was registered, as it would pages that were pinned.
+ * vma.h asks the kernel for the file behind an address. export.c then searches the program's
+ * descriptors for that file, because no other way works without privilege. Afterwards the
+ * program may close the descriptor, or even map other memory at the address. A peer that has
+ * mapped the file still reaches the registered memory, as a NIC reaches pinned pages.
  *
- * A peer that has the file could reach all of it, not only what is registered. That gives it
- * nothing new: it has our /proc/self/mem.
+ * A peer with the file could reach the whole file, not only the registered ranges. The peer
+ * gains no right, because the peer has our /proc/self/mem.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,8 +26,8 @@
 #include "export.h"
 
 struct exported_file {
-	uint32_t number; /* of the latest in this place */
-	uint32_t users; /* regions; 0: nobody has it */
+	uint32_t number; /* of the latest file in this entry */
+	uint32_t users; /* memory regions; 0: the entry is free */
 	int fd;
 	struct stat file;
 };
@@ -48,7 +48,7 @@ static bool find_shared(int maps, uint64_t addr, struct vma *m)
 	return !vma_find(maps, addr, m) && m->inode && m->is_shared && m->is_writable;
 }
 
-/* Where @addr is in the file, if the range is one run of it, in however many mappings. */
+/* Sets the offset of @addr if the range is one run of the file, over any number of mappings. */
 static bool find_file(uint64_t addr, uint64_t length, struct vma *first, uint64_t *offset)
 {
 	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -70,8 +70,8 @@ static bool find_file(uint64_t addr, uint64_t length, struct vma *first, uint64_
 }
 
 /*
- * By its path, and opened anew: the descriptor is the program's, which may close it any time. Of
- * its other files none is asked for more than its seals: a file system may never answer.
+ * Opens the file again by its path in /proc, because the program may close @fd at any time. The
+ * program's other files are asked only for seals: their file system might never answer more.
  */
 static int reopen_if_mapped(int fd, const struct vma *m, struct stat *file)
 {
@@ -104,7 +104,7 @@ static int find_fd(const struct vma *m, struct stat *file)
 	return own;
 }
 
-/* Under table.lock. One that has grown since is another one, as peers map it once. */
+/* table.lock held. Peers map a file once, so a file that has grown counts as another file. */
 static struct exported_file *find_export(const struct vma *m, uint64_t end)
 {
 	uint32_t i;
@@ -118,7 +118,7 @@ static struct exported_file *find_export(const struct vma *m, uint64_t end)
 	return NULL;
 }
 
-/* Under table.lock. A number never comes again, so that one that is late is of no file. */
+/* table.lock held. Numbers are never reused, so that a late number names no file. */
 static struct exported_file *new_export(const struct vma *m, uint64_t end)
 {
 	struct exported_file *s = table.at;

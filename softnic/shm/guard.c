@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Pairs like this: who copies makes his guard odd, then looks up what he may; who takes
- * something away stores that, then looks at the guards. One of the two sees the other.
+ * Store-load pairing. A copier makes the guard odd, then looks up memory and rights. A thread
+ * that revokes stores the change, then loads the guards. At least one side sees the other.
  */
 #include "guard.h"
 

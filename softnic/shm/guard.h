@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who is between his checks and his copy: guards that lie in the segment of the queue pair
- * whose memory is copied to or from, one for each queue pair that does so.
+ * Guards mark a copier as being between checks and copy. They lie in the shared segment of the
+ * queue pair whose memory is copied, one guard for each queue pair that copies.
  */
 #ifndef WEIR_SOFTNIC_SHM_GUARD_H
 #define WEIR_SOFTNIC_SHM_GUARD_H
@@ -13,15 +13,15 @@ struct copy_guards {
 	uint32_t num;
 };
 
-/* One's own guard in another's segment. Whose queue pair it is holds its lock. */
+/* A queue pair's guard in its peer's segment. Serialised by the lock of that queue pair. */
 struct copy_guard {
 	struct shared_guard *shared;
-	uint32_t count; /* odd while within; what is found there is not trusted */
+	uint32_t count; /* odd while inside; the shared count is not trusted */
 };
 
 /*
- * Two ends in one process have a guard mapped twice. ThreadSanitizer takes that for two guards, so
- * what leaving one orders is said to it by one address.
+ * With both ends in one process, the guard is mapped twice, and ThreadSanitizer sees two guards.
+ * So one common address tells ThreadSanitizer of the order that guard_leave() creates.
  */
 #ifdef __SANITIZE_THREAD__
 void __tsan_acquire(void *addr);
@@ -32,12 +32,12 @@ extern char guard_passage;
 #define guard_tsan(what) ((void)0)
 #endif
 
-/** guard_claim() - a guard for a queue pair; false if all are taken */
+/** guard_claim() - claim a guard for a queue pair; false if all are taken */
 bool guard_claim(struct copy_guard *guard, const struct copy_guards *guards, uint32_t qpn);
-/** guard_release() - it is no longer used */
+/** guard_release() - give the guard back */
 void guard_release(struct copy_guard *guard);
 
-/** guard_enter() - what is looked up from now on holds until guard_leave() */
+/** guard_enter() - begin to look up; what is found stays valid until guard_leave() */
 static inline void guard_enter(struct copy_guard *guard)
 {
 	store_ordered(&guard->shared->count, ++guard->count);
@@ -49,22 +49,22 @@ static inline void guard_leave(struct copy_guard *guard)
 	store_release(&guard->shared->count, ++guard->count);
 }
 
-/* Where somebody has got to who waits until all that were within have left. Begins zeroed. */
+/* Progress of a waiter that waits until all copiers have left their guards. Begins zeroed. */
 struct copy_guard_walk {
 	uint32_t at;
-	uint32_t count; /* of the guard at that place, if it is waited for */
+	uint32_t count; /* of the guard at @at, if @waits */
 	bool waits;
 	uint64_t since_ns;
 };
 
 /**
- * guard_walk_on() - go on as far as possible
+ * guard_walk_on() - pass all guards that are not inside
  *
- * Return: true if all that were within when the walk began have left.
+ * Return: true if all copiers that were inside when the walk began have left.
  */
 bool guard_walk_on(struct copy_guard_walk *walk, const struct copy_guards *guards);
 
-/** guard_walk_past() - the one that is waited for will not come back */
+/** guard_walk_past() - skip the guard waited for, because its copier has died */
 void guard_walk_past(struct copy_guard_walk *walk);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A peer's pieces are copied by the CPU if it sees all of them, else by the kernel.
+ * If all of the peer's memory is mapped here, the CPU copies; else the kernel copies.
  */
 #include <errno.h>
 #include <string.h>
@@ -71,7 +71,7 @@ int iov_list_copy(const struct shm_peer *peer, bool to, struct iov_list *here,
 	return copy_here(&peer->target, to, here->v, here->num, there->v, there->num);
 }
 
-/* What was copied already is as good as it was, or shorter. */
+/* Called after a copy failed; segments already copied are shorter, so less is checked. */
 bool iov_list_is_accessible(const struct iov_list *here, bool write)
 {
 	const struct iovec *v;

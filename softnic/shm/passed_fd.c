@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Nearly all that one can ask of a file goes to its file system: fstat(), fstatfs(), even
- * close(). What does not is asked first: seals, which only memory has; the domain of a
- * socket; the size of a block, which the kernel knows of every file and which is the same
- * in every procfs, but not in what a user may mount.
+ * Nearly every call on a file asks the file system: fstat(), fstatfs(), even close(). So we first
+ * ask for properties that the kernel itself knows: the seals, which only memfds have; the domain
+ * of a socket; the block size, which is the same in each procfs, but differs in any file system
+ * that a user may mount.
  */
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -32,7 +32,7 @@ static bool is_memory(int fd)
 	return fcntl(fd, F_GET_SEALS) >= 0;
 }
 
-/* Of huge pages, where one was cut out there may be none left to put in its place. */
+/* No huge pages: after a hole is punched, a fault may find no free huge page and raise SIGBUS. */
 bool passed_fd_is_sealed(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -67,7 +67,7 @@ static void *close_slowly(void *fd)
 	return NULL;
 }
 
-/* Without a thread it stays open: better than to wait for ever. */
+/* If no thread can start, the descriptor leaks, because close() might block for ever. */
 static void close_apart(int fd)
 {
 	pthread_t thread;

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Descriptors that a peer passed to us, which may be of anything: a pipe, a directory, a
- * file of a file system that the peer itself runs and that never answers. So none of these
- * asks whoever is behind a descriptor, before the kernel alone has said what it is.
+ * Descriptors that a peer passed to us. A descriptor may be a pipe, a directory, or a file of a
+ * FUSE file system that the peer runs and that never answers. So these functions first ask
+ * questions that the kernel answers without the file system.
  */
 #ifndef WEIR_SOFTNIC_SHM_PASSED_FD_H
 #define WEIR_SOFTNIC_SHM_PASSED_FD_H
 
 #include <stdbool.h>
 
-/** passed_fd_is_sealed() - a memfd of ordinary pages that cannot shrink: may be mapped */
+/** passed_fd_is_sealed() - true for a memfd of ordinary pages that cannot shrink */
 bool passed_fd_is_sealed(int fd);
 
-/** passed_fd_is_procfs() - a file of procfs, as /proc/self/mem is */
+/** passed_fd_is_procfs() - true for a file of procfs, such as /proc/self/mem */
 bool passed_fd_is_procfs(int fd);
 
-/** passed_fd_is_socket() - a local socket of that type: sending there never waits if it must not */
+/** passed_fd_is_socket() - true for a local socket of that type, which obeys MSG_DONTWAIT */
 bool passed_fd_is_socket(int fd, int type);
 
 /**
- * passed_fd_close() - done with it
+ * passed_fd_close() - close a descriptor without blocking
  *
- * Closing may ask a file system, too. Where that could be a peer's, a thread of its own
- * does it, which may wait for as long as it likes.
+ * close() may ask a file system, too. If a peer may run that file system, a separate thread
+ * calls close() and may block for ever.
  */
 void passed_fd_close(int fd);
 

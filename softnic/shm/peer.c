@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The asking side of links.
+ * The asking side of a connection between two processes. The engine thread reads the answers;
+ * any thread may send.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #include "peer.h"
 #include "softnic/qp/qp.h"
 
-static struct shm_peer *peers; /* the living; nic.lock */
+static struct shm_peer *peers; /* live peers; nic.lock */
 
 static void remove_from_list(struct shm_peer *p)
 {
@@ -29,7 +30,7 @@ static void remove_from_list(struct shm_peer *p)
 	*at = p->next;
 }
 
-/* A message that waits for room in the socket. */
+/* A message for which the socket had no room. */
 struct unsent_msg {
 	struct shm_msg m;
 	struct unsent_msg *next;
@@ -37,7 +38,7 @@ struct unsent_msg {
 
 enum { UNSENT_MAX = 4096 };
 
-/* Under send_lock, or when nobody else has it. */
+/* send_lock held, or no other thread uses @p. */
 static void drop_first_unsent(struct shm_peer *p)
 {
 	struct unsent_msg *u = p->first;
@@ -69,7 +70,7 @@ void peer_put(struct shm_peer *p)
 	free(p);
 }
 
-/* The process has ended, cut us off, or does not speak our language. */
+/* The process has ended, disconnected us, or speaks another version. */
 static void end_peer(struct shm_peer *p)
 {
 	softnic_loop_del(p->fd);
@@ -81,7 +82,7 @@ static void end_peer(struct shm_peer *p)
 	pthread_mutex_unlock(&nic.lock);
 }
 
-/* An OFD lock belongs to an open description, and the one we got is the owner's. */
+/* An OFD lock belongs to an open file description; @fd shares the owner's. */
 static int reopen(int fd)
 {
 	char path[32];
@@ -91,8 +92,8 @@ static int reopen(int fd)
 }
 
 /*
- * A process that passes our own memory as its own would have us write where it likes: so
- * what we know to be in ours must not be found there.
+ * A peer that passes our own memory instead of the peer's could make us write anywhere in this
+ * process. So our nonce must not be found through the descriptor.
  */
 static bool may_use_memory(const struct shm_peer *p, int fd)
 {
@@ -131,7 +132,7 @@ static int handle_welcome(struct shm_peer *p, int *fds)
 	return 0;
 }
 
-/* With the first queue pair, as nobody is let in before. @mem_fd may be NULL; it is taken. */
+/* Called with the first queue pair, which admits us. Takes *@mem_fd; @mem_fd may be NULL. */
 static int find_ways(struct shm_peer *p, int *mem_fd)
 {
 	int rc;
@@ -161,11 +162,10 @@ static void log_unreachable(const struct shm_peer *p, int rc)
 	switch (rc) {
 	case -EPIPE:
 	case -ESRCH:
-		return; /* it has ended */
+		return; /* the peer has ended */
 	case -EPERM:
 		why = "neither cross-memory attach nor its /proc/self/mem leads there: allow "
-		      "ptrace "
-		      "between the two (seccomp, Yama), or mount /proc";
+		      "ptrace between the two (seccomp, Yama), or mount /proc";
 		break;
 	case -EMFILE:
 		why = "too many open files: raise the limit (ulimit -n)";
@@ -182,7 +182,7 @@ static void log_unreachable(const struct shm_peer *p, int rc)
 	fprintf(stderr, "softnic: no connection to process %d: %s\n", (int)p->target.pid, why);
 }
 
-/* We need not wait to be told what is ours. */
+/* Connected to ourselves: the answer is known at once. */
 static int welcome_self(struct shm_peer *p)
 {
 	int mem_fd = fcntl(nic.mem_fd, F_DUPFD_CLOEXEC, 0);
@@ -228,7 +228,7 @@ static void peer_socket_ready(void *arg, uint32_t events)
 	else if (!rc && m.type == MSG_FILE && p->state == PEER_READY)
 		peer_map_add(p, m.value, fds[0]);
 	else if (!rc && m.type == MSG_FILES && p->state == PEER_READY)
-		; /* as after each */
+		; /* the sweep below follows each message */
 	else if (!rc)
 		rc = -EPROTO;
 	shm_msg_close_fds(fds);
@@ -309,13 +309,13 @@ void peer_reset(void)
 		close_all(peers);
 }
 
-/* Under send_lock. */
+/* send_lock held. */
 static int send_later(struct shm_peer *p, const struct shm_msg *m)
 {
 	struct unsent_msg *u;
 
 	if (p->num_unsent == UNSENT_MAX) {
-		shutdown(p->fd, SHUT_RDWR); /* the engine sees the end, and ends it */
+		shutdown(p->fd, SHUT_RDWR); /* the engine sees the hang-up and ends the peer */
 		return -EPIPE;
 	}
 	u = malloc(sizeof(*u));
@@ -338,7 +338,7 @@ int peer_send(struct shm_peer *p, const struct shm_msg *m)
 	pthread_mutex_lock(&p->send_lock);
 	if (!p->first)
 		rc = shm_msg_send(p->fd, m, NULL, 0);
-	if (rc == -EAGAIN && m->type != MSG_ASK_QP) /* that is asked again anyway */
+	if (rc == -EAGAIN && m->type != MSG_ASK_QP) /* the caller asks again anyway */
 		rc = send_later(p, m);
 	pthread_mutex_unlock(&p->send_lock);
 	return rc;

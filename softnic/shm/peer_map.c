@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The peer's word that it shares a file no longer may find its socket full and be lost. But
- * then there are messages in it that we will read: so we look after each, whatever it is.
+ * MSG_FILES, sent when the peer stops exporting a file, is lost if the socket is full. A full
+ * socket holds other messages that the engine will read, so the engine sweeps after each message.
  */
 #include <sys/mman.h>
 
@@ -39,7 +39,7 @@ void *peer_map_find(struct shm_peer *peer, const struct mr_place *place, uint64_
 	return file->at + place->offset;
 }
 
-/* One that another has taken the place of meanwhile is not wanted. */
+/* Refuses a file that the peer has replaced by a newer file. */
 void peer_map_add(struct shm_peer *peer, uint64_t number, int fd)
 {
 	struct peer_map_file *file = file_slot(peer, number);
@@ -58,7 +58,7 @@ static bool is_shared(const struct shm_peer *peer, const struct peer_map_file *f
 	return load_acquire(&peer->pub->files[file - peer->peer_map.files]) == file->number;
 }
 
-/* Nobody uses an address any more that was found before: they are used under qp->lock. */
+/* Afterwards no thread uses an address found before, because addresses need qp->lock. */
 static void wait_for_copies(void)
 {
 	struct qp *qp = NULL;

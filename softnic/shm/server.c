@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * That a client's connection ended is how we learn that its process did.
+ * The engine thread serves the clients. The end of a client's connection means that the client's
+ * process has ended.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,8 +35,9 @@ void server_qp_ready(struct qp *qp)
 }
 
 /*
- * A slot is whose socket is bound to it; so by the kernel's word on both sockets a process
- * cannot pass for another. Between PID namespaces it does not know them apart.
+ * A slot belongs to the process whose socket is bound to the slot's address. The kernel names the
+ * PID behind both sockets, so no process can pass for another. In different PID namespaces both
+ * PIDs are 0 and the check is void.
  */
 static bool has_slot(const struct shm_client *g, uint32_t slot)
 {
@@ -53,7 +55,7 @@ static bool has_slot(const struct shm_client *g, uint32_t slot)
 	return has;
 }
 
-/* Who only wants to look has none. Whoever had the slot before has ended, see take_over(). */
+/* A client that only reads has no slot. The slot's earlier client has ended: see take_over(). */
 static void handle_hello(struct shm_client *g, uint32_t slot, bool is_client)
 {
 	const struct shm_msg m = { .type = MSG_WELCOME };
@@ -82,7 +84,7 @@ struct shm_client *server_find_client(const struct qp *qp, uint32_t user)
 	return NULL;
 }
 
-/* Who does not hear it learns when it sends there again. */
+/* A client that misses the message sees the queue pair gone on the next send. */
 void server_announce_gone(const struct qp *qp)
 {
 	const struct copy_guards *guards = &qp->segment.guards;
@@ -98,7 +100,7 @@ void server_announce_gone(const struct qp *qp)
 	}
 }
 
-/* What we do to ourselves rings our own. */
+/* Queue pairs connected within this process use nic.doorbell_page. */
 const struct shared_doorbells *server_doorbells(const struct qp *qp)
 {
 	return qp->client && qp->client->slot != nic.slot ? qp->client->doorbell_page->shared :
@@ -123,7 +125,7 @@ static void handle_from_user(struct shm_client *g, const struct shm_msg *m)
 		qp_peer_reported_error(qp, m->value);
 }
 
-/* Of the same PID namespace: who could end us by a signal as well. */
+/* A client in our PID namespace could kill us by a signal anyway. */
 static bool may_end_us(const struct shm_client *g)
 {
 	char path[32];
@@ -186,9 +188,9 @@ static void handle_message(struct shm_client *g, const struct shm_msg *m)
 enum { LAST_WORDS_MAX = 4096 };
 
 /*
- * One that ends leaves its slot a little before we are told that it did, and another may come from
- * there first. What is done by slot, as taking back what the dead had taken, must not meet the
- * living: so the old client's last words are heard, and then it has ended.
+ * An ending process frees the slot shortly before we see its hang-up. A new process with the same
+ * slot may connect first. Cleanup by slot, such as releasing the dead client's receives, must not
+ * hit the new client. So we read the old client's last messages, then end it.
  */
 static void take_over(uint32_t slot)
 {
@@ -196,7 +198,7 @@ static void take_over(uint32_t slot)
 	struct shm_msg m;
 	uint32_t i;
 
-	/* Only the engine's thread, which this is, changes the list. */
+	/* Only this thread, the engine, changes the list. */
 	for (old = clients; old && old->slot != slot; old = old->next)
 		;
 	if (!old)
@@ -245,7 +247,7 @@ static void accept_again(struct softnic_timer *t)
 		softnic_timer_arm(t, ACCEPT_AGAIN_NS, accept_again);
 }
 
-/* Without a free descriptor the client stays waiting; we must not look at it all the time. */
+/* Without a free descriptor the client keeps waiting; a timer keeps us from spinning. */
 static void accept_later(void)
 {
 	static struct softnic_timer later;
@@ -254,7 +256,7 @@ static void accept_later(void)
 	softnic_timer_arm(&later, ACCEPT_AGAIN_NS, accept_again);
 }
 
-/* Before anybody is shown our memory, and on the engine's thread, which ends last. */
+/* Runs before any client gets our memory, on the engine thread, which is the last to end. */
 static int start_life(void)
 {
 	int rc = nic.lives ? 0 : shared_life_begin(&nic.pub->life);
@@ -264,8 +266,8 @@ static int start_life(void)
 }
 
 /*
- * Who says a slot does so at once. Others cost us descriptors and are few: a program that sets
- * faults. Beyond a limit the one who has been silent for longest goes.
+ * A client with a slot names the slot at once. Clients without a slot are few, such as a program
+ * that sets faults, but each costs a descriptor. Beyond SILENT_MAX, the oldest is dropped.
  */
 static void drop_silent_client(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The answering side of links: hands our shared memory to the processes that ask.
+ * The answering side of a connection: passes our shared memory to clients.
  */
 #ifndef WEIR_SOFTNIC_SHM_SERVER_H
 #define WEIR_SOFTNIC_SHM_SERVER_H
@@ -13,43 +13,52 @@ struct shm_client;
 /** server_accept() - the handler of the listening socket */
 void server_accept(void *arg, uint32_t events);
 
-/** server_qp_ready() - a queue pair may be had now: answer whoever asked too early. nic.lock held. */
+/**
+ * server_qp_ready() - answer pending lookups of a queue pair that is now connected
+ *
+ * Context: nic.lock held.
+ */
 void server_qp_ready(struct qp *qp);
 
 /**
- * server_find_client() - through whom a queue pair of another process uses ours, or NULL
- * @qp: ours
- * @user: the other's number
+ * server_find_client() - the client whose queue pair uses one of ours, or NULL
+ * @qp: our queue pair
+ * @user: number of the client's queue pair
  *
  * Context: nic.lock held.
  */
 struct shm_client *server_find_client(const struct qp *qp, uint32_t user);
 
 /**
- * server_announce_gone() - tell who sent datagrams to a queue pair that it is no more
+ * server_announce_gone() - tell clients that sent datagrams to @qp that @qp is destroyed
  *
  * Context: nic.lock held.
  */
 void server_announce_gone(const struct qp *qp);
 
 /**
- * server_doorbells() - where the peer of a queue pair says what it invalidated
+ * server_doorbells() - the doorbell page where a queue pair's peer records invalidated windows
  *
- * Context: nic.lock held, and kept for as long as it is used.
+ * Context: nic.lock held as long as the page is used.
  */
 const struct shared_doorbells *server_doorbells(const struct qp *qp);
 
-/** server_reset() - after a fork, in the child: they are the parent's clients */
+/** server_reset() - in the child of a fork, close the parent's connections */
 void server_reset(void);
 
 /**
- * server_disconnect() - a client holds up this process: end the connection
+ * server_disconnect() - end the connection to a client that holds up this process
+ * @client: from server_find_client()
  *
- * Context: nic.lock held; @client from server_find_client(), so it is alive.
+ * Context: nic.lock held since server_find_client().
  */
 void server_disconnect(struct shm_client *client);
 
-/** server_announce_files() - to all clients: look which files are still shared. No locks held. */
+/**
+ * server_announce_files() - tell all clients to unmap files that are no longer exported
+ *
+ * Context: no locks held.
+ */
 void server_announce_files(void);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * Memory and descriptors that pass between processes.
  *
- * Only memfds and abstract sockets: the kernel forgets them with their last user, so a
- * process that is killed leaves nothing behind. A memfd is mapped only if it is sealed
- * against shrinking, for a file that shrinks under a mapping kills whoever reads it.
+ * All are memfds or abstract sockets. The kernel frees both with the last user, so a killed
+ * process leaves nothing behind. shared_map() maps only a memfd sealed against shrinking,
+ * because access beyond the end of a shrunk file raises SIGBUS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -154,9 +154,9 @@ int shm_msg_receive(int fd, struct shm_msg *m, int *fds)
 	struct msghdr msg = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
-		/* Where none is wanted, the kernel itself gets rid of them. */
+		/* Without a control buffer, the kernel discards the descriptors. */
 		.msg_control = fds ? &control : NULL,
-		/* To the byte: in the padding there would be room for one more. */
+		/* CMSG_LEN, not CMSG_SPACE: the padding would have room for one more. */
 		.msg_controllen = fds ? CMSG_LEN(SHM_MSG_FDS_MAX * sizeof(int)) : 0,
 	};
 	ssize_t n;

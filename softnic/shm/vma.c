@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * PROCMAP_QUERY (Linux 6.11 on) tells of one mapping without the others. Before that there is the
- * text of all of them, which takes longer the more there are.
+ * PROCMAP_QUERY (since Linux 6.11) looks up one mapping. Older kernels only print all mappings as
+ * text, so the time grows with the number of mappings.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include "vma.h"
 
-/* As in <linux/fs.h>, which is older than this on many machines. */
+/* As in <linux/fs.h>; on many machines that header is too old. */
 struct vma_query {
 	__u64 size;
 	__u64 query_flags;
@@ -68,7 +68,7 @@ static int check_by_query(int maps, uint64_t at, uint64_t end, bool write)
 	return 0;
 }
 
-/* Lines come in the order of addresses, and begin "START-END rwxp". */
+/* Lines are sorted by address and begin "START-END rwxp". */
 int vma_check_range_by_text(const void *addr, size_t length, bool write)
 {
 	uint64_t at = (uintptr_t)addr, end = at + length, first, last;
@@ -80,7 +80,7 @@ int vma_check_range_by_text(const void *addr, size_t length, bool write)
 		return errno;
 	while (at < end && fgets(line, sizeof(line), lines)) {
 		was_new = is_new;
-		is_new = strchr(line, '\n'); /* else it goes on with a long name */
+		is_new = strchr(line, '\n'); /* else a long name continues */
 		if (!was_new ||
 		    sscanf(line, "%" SCNx64 "-%" SCNx64 " %c%c", &first, &last, &right[0],
 			   &right[1]) != 4 ||
@@ -107,7 +107,7 @@ int vma_check_range(const void *addr, size_t length, bool write)
 	return rc;
 }
 
-/* Linux 5.14. Before that, and where what is mapped has no pages, EINVAL. */
+/* MADV_POPULATE needs Linux 5.14. EINVAL: an older kernel, or a mapping without pages. */
 int vma_touch_range(const void *addr, size_t length, bool write)
 {
 	uintptr_t page = sysconf(_SC_PAGESIZE), at = (uintptr_t)addr & -page;

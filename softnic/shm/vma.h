@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What this process's addresses are mappings of, by the kernel's word.
+ * The kernel's list of this process's mappings.
  */
 #ifndef WEIR_SOFTNIC_SHM_VMA_H
 #define WEIR_SOFTNIC_SHM_VMA_H
@@ -11,43 +11,44 @@
 
 struct vma {
 	uint64_t start, end;
-	uint64_t offset; /* of start, in the file */
-	uint64_t inode; /* 0: it is of no file */
+	uint64_t offset; /* of @start, in the file */
+	uint64_t inode; /* 0: no file */
 	uint32_t dev_major, dev_minor;
 	bool is_readable, is_writable, is_shared;
 };
 
 /**
- * vma_find() - the mapping that an address lies in
+ * vma_find() - find the mapping that contains an address
  * @maps: a descriptor of /proc/self/maps
  * @addr: any address
- * @m: written on success
+ * @m: set on success
  *
- * Return: 0, ENOENT if it lies in none, or ENOTTY before Linux 6.11.
+ * Return: 0, ENOENT if the address is not mapped, or ENOTTY before Linux 6.11.
  */
 int vma_find(int maps, uint64_t addr, struct vma *m);
 
 /**
- * vma_check_range() - may this process itself read, or write, all of a range?
- * @addr: where it starts
- * @length: at least 1, and not beyond the end of all addresses
- * @write: else to read
+ * vma_check_range() - check that this process may read, or write, a whole range
+ * @addr: start of the range
+ * @length: in bytes, at least 1; the range must not wrap around
+ * @write: true for write access, false for read access
  *
- * Without /proc it cannot be known. Then it may, and who copies finds out.
+ * Without /proc the answer is yes, and a copy that is not allowed fails later.
  *
- * Context: Any; takes as long as there are mappings in the range, before Linux 6.11 in the process.
- * Return: 0, EFAULT if it may not, or what opening a descriptor fails with.
+ * Context: Any. The time grows with the mappings in the range; before Linux 6.11, with all
+ * mappings of the process.
+ * Return: 0, EFAULT if access is not allowed, or the errno of open().
  */
 int vma_check_range(const void *addr, size_t length, bool write);
 
 /**
- * vma_touch_range() - the same, and are its pages to be had?
+ * vma_touch_range() - as vma_check_range(), and check that the pages exist
  *
- * Those of a file beyond its end are mapped, and are not.
+ * A mapping may extend beyond the end of its file, where there are no pages.
  */
 int vma_touch_range(const void *addr, size_t length, bool write);
 
-/** vma_check_range_by_text() - the same as any kernel tells it */
+/** vma_check_range_by_text() - vma_check_range() for kernels before Linux 6.11 */
 int vma_check_range_by_text(const void *addr, size_t length, bool write);
 
 #endif
