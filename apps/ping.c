@@ -165,7 +165,7 @@ static void print_summary_json(struct ping *ping, const struct weir_session_info
 		json_double(&json, "p50_us", s.p50_us);
 		json_double(&json, "p99_us", s.p99_us);
 		json_double(&json, "max_us", s.max_us);
-		json_close_object(&json);
+		json_close(&json);
 	}
 	json_end(&json);
 }

@@ -113,9 +113,9 @@ static void print_json(struct json *json, const struct blk_device *device)
 		json_string(json, "address", address_of(&device->donor[i], text));
 		json_string(json, "state", state_of(device->donor[i].state));
 		json_uint(json, "bytes", device->donor[i].bytes);
-		json_close_object(json);
+		json_close(json);
 	}
-	json_close_array(json);
+	json_close(json);
 	for (size_t i = 0; i < WEIR_BLK_COUNTERS_NR; i++)
 		json_uint(json, counters[i].name, device->counters[i]);
 }
@@ -176,7 +176,7 @@ static void on_list(const struct nlattr *const *attrs, void *arg)
 	if (view->json) {
 		json_open_object(&view->out, NULL);
 		print_json(&view->out, &device);
-		json_close_object(&view->out);
+		json_close(&view->out);
 		return;
 	}
 	table_add(&view->table, "/dev/weir%u", device.number);
@@ -267,7 +267,7 @@ int blk_list(const char *cmd, int argc, char **argv)
 	}
 	status = ask(&view, on_list);
 	if (view.json) {
-		json_close_array(&view.out);
+		json_close(&view.out);
 		json_end(&view.out);
 	} else if (!status) {
 		table_print(&view.table, stdout);

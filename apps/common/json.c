@@ -1,121 +1,89 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/common/json.h"
 
-static void put_quoted(FILE *out, const char *text)
+#include <assert.h>
+#include <json-c/json.h>
+
+static void add(struct json *json, const char *key, struct json_object *value)
 {
-	fputc('"', out);
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			fprintf(out, "\\%c", *c);
-		else if (*c < 0x20 || *c == 0x7f)
-			fprintf(out, "\\u%04x", *c);
-		else
-			fputc(*c, out);
-	}
-	fputc('"', out);
+	struct json_object *parent = json->open[json->depth - 1];
+
+	if (key)
+		json_object_object_add(parent, key, value);
+	else
+		json_object_array_add(parent, value);
 }
 
-static void new_line(struct json *json)
+static void open_container(struct json *json, const char *key, struct json_object *container)
 {
-	if (!json->line)
-		fprintf(json->out, "\n%*s", (int)(2 * json->depth), "");
+	assert(json->depth < JSON_DEPTH_MAX);
+	add(json, key, container);
+	json->open[json->depth++] = container;
 }
 
-static void begin_member(struct json *json, const char *key)
+static void begin(struct json *json, FILE *out, int flags)
 {
-	if (json->filled)
-		fputs(json->line ? ", " : ",", json->out);
-	json->filled = true;
-	new_line(json);
-	if (key) {
-		put_quoted(json->out, key);
-		fputs(": ", json->out);
-	}
-}
-
-static void open_container(struct json *json, char bracket)
-{
-	fputc(bracket, json->out);
-	json->depth++;
-	json->filled = false;
-}
-
-static void close_container(struct json *json, char bracket)
-{
-	json->depth--;
-	if (json->filled)
-		new_line(json);
-	fputc(bracket, json->out);
-	json->filled = true;
+	*json = (struct json){ .out = out, .flags = flags | JSON_C_TO_STRING_NOSLASHESCAPE };
+	json->open[json->depth++] = json_object_new_object();
 }
 
 void json_begin(struct json *json, FILE *out)
 {
-	*json = (struct json){ .out = out };
-	open_container(json, '{');
+	begin(json, out, JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_PRETTY);
 }
 
 void json_begin_line(struct json *json, FILE *out)
 {
-	*json = (struct json){ .out = out, .line = true };
-	open_container(json, '{');
+	begin(json, out, JSON_C_TO_STRING_SPACED);
 }
 
 void json_end(struct json *json)
 {
-	close_container(json, '}');
+	fputs(json_object_to_json_string_ext(json->open[0], json->flags), json->out);
 	fputc('\n', json->out);
 	fflush(json->out);
+	json_object_put(json->open[0]);
 }
 
 void json_open_object(struct json *json, const char *key)
 {
-	begin_member(json, key);
-	open_container(json, '{');
-}
-
-void json_close_object(struct json *json)
-{
-	close_container(json, '}');
+	open_container(json, key, json_object_new_object());
 }
 
 void json_open_array(struct json *json, const char *key)
 {
-	begin_member(json, key);
-	open_container(json, '[');
+	open_container(json, key, json_object_new_array());
 }
 
-void json_close_array(struct json *json)
+void json_close(struct json *json)
 {
-	close_container(json, ']');
+	json->depth--;
 }
 
 void json_string(struct json *json, const char *key, const char *value)
 {
-	begin_member(json, key);
-	put_quoted(json->out, value);
+	add(json, key, json_object_new_string(value));
 }
 
 void json_uint(struct json *json, const char *key, uint64_t value)
 {
-	begin_member(json, key);
-	fprintf(json->out, "%llu", (unsigned long long)value);
+	add(json, key, json_object_new_uint64(value));
 }
 
 void json_int(struct json *json, const char *key, int64_t value)
 {
-	begin_member(json, key);
-	fprintf(json->out, "%lld", (long long)value);
+	add(json, key, json_object_new_int64(value));
 }
 
 void json_double(struct json *json, const char *key, double value)
 {
-	begin_member(json, key);
-	fprintf(json->out, "%.3f", value);
+	struct json_object *number = json_object_new_double(value);
+
+	json_object_set_serializer(number, json_object_double_to_json_string, (void *)"%.3f", NULL);
+	add(json, key, number);
 }
 
-void json_bool(struct json *json, const char *key, bool value)
+void json_boolean(struct json *json, const char *key, bool value)
 {
-	begin_member(json, key);
-	fputs(value ? "true" : "false", json->out);
+	add(json, key, json_object_new_boolean(value));
 }

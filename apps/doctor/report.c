@@ -62,7 +62,7 @@ void report_print_json(const struct report *report)
 	struct json json;
 
 	json_begin(&json, stdout);
-	json_bool(&json, "ok", !report_count(report, VERDICT_FAIL));
+	json_boolean(&json, "ok", !report_count(report, VERDICT_FAIL));
 	json_open_array(&json, "checks");
 	for (unsigned int i = 0; i < report->count; i++) {
 		const struct finding *finding = &report->findings[i];
@@ -73,8 +73,8 @@ void report_print_json(const struct report *report)
 		json_string(&json, "text", finding->text);
 		if (*finding->remedy)
 			json_string(&json, "remedy", finding->remedy);
-		json_close_object(&json);
+		json_close(&json);
 	}
-	json_close_array(&json);
+	json_close(&json);
 	json_end(&json);
 }

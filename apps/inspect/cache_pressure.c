@@ -139,5 +139,5 @@ void cache_pressure_json(const struct cache_pressure *p, const struct weir_count
 	json_double(json, "hit_rate", p->hits);
 	json_double(json, "huge_hit_rate", p->huge_hits);
 	json_double(json, "unloaded_share", part(c->unloaded, c->small));
-	json_close_object(json);
+	json_close(json);
 }

@@ -116,7 +116,7 @@ void session_print_json(const struct session_list *find, uint64_t entries, struc
 		json_uint(json, "window_top", window.bytes_top);
 		json_uint(json, "mr_dyn_bytes", found->view.mr_dyn_bytes);
 		cache_pressure_json(&pressure, &counters, json);
-		json_close_object(json);
+		json_close(json);
 	}
-	json_close_array(json);
+	json_close(json);
 }

@@ -99,9 +99,9 @@ static void print_all_json(const struct softnic_process *processes, size_t count
 #define PRINT_COUNTER(name, help) json_uint(&json, #name, processes[i].counters.name);
 		SOFTNIC_COUNTERS(PRINT_COUNTER)
 #undef PRINT_COUNTER
-		json_close_object(&json);
+		json_close(&json);
 	}
-	json_close_array(&json);
+	json_close(&json);
 	session_print_json(find, entries, &json);
 	json_end(&json);
 }

@@ -158,8 +158,8 @@ static void json_settings(struct json *json, const struct perf_options *o,
 		json_uint(json, "cluster", o->cluster);
 		json_uint(json, "gap_us", o->gap_us);
 	}
-	json_bool(json, "verify", o->verify);
-	json_close_object(json);
+	json_boolean(json, "verify", o->verify);
+	json_close(json);
 }
 
 static void json_latency(struct json *json, const struct histogram *h)
@@ -170,7 +170,7 @@ static void json_latency(struct json *json, const struct histogram *h)
 	json_double(json, "p99", us(histogram_at(h, 0.99)));
 	json_double(json, "p999", us(histogram_at(h, 0.999)));
 	json_double(json, "max", us(h->max_ns));
-	json_close_object(json);
+	json_close(json);
 }
 
 void report_json(const struct perf_options *o, const struct perf_result *r)

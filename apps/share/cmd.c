@@ -84,7 +84,7 @@ static void say_ready(const struct share_command *c, struct share_daemon *share)
 	weir_mux_local_info(share->mux, &info);
 	if (c->json) {
 		json_begin_line(&json, stdout);
-		json_bool(&json, "ready", true);
+		json_boolean(&json, "ready", true);
 		json_string(&json, "address", info.address);
 		json_string(&json, "socket", c->socket);
 		json_int(&json, "pid", getpid());

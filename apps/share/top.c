@@ -224,9 +224,9 @@ static void flows_json(struct json *json, const struct share_snapshot_tenant *te
 		json_uint(json, "bytes_sent", flow->bytes_sent);
 		json_uint(json, "bytes_received", flow->bytes_received);
 		json_uint(json, "queued_bytes", flow->queued_bytes);
-		json_close_object(json);
+		json_close(json);
 	}
-	json_close_array(json);
+	json_close(json);
 }
 
 static void tenant_json(const struct top *top, struct json *json,
@@ -256,7 +256,7 @@ static void tenant_json(const struct top *top, struct json *json,
 	json_uint(json, "rate_bytes_s", is->rate_bytes_s);
 	if (top->flows)
 		flows_json(json, tenant);
-	json_close_object(json);
+	json_close(json);
 }
 
 static void print_json(const struct top *top)
@@ -269,7 +269,7 @@ static void print_json(const struct top *top)
 	json_open_array(&json, "tenants");
 	for (i = 0; i < top->new.count; i++)
 		tenant_json(top, &json, &top->new.tenants[i]);
-	json_close_array(&json);
+	json_close(&json);
 	json_end(&json);
 }
 

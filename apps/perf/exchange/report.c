@@ -129,7 +129,7 @@ static void json_tally(struct json *json, const char *side, const struct outcome
 		json_uint(json, "without_data", tally->confirms);
 	}
 	json_double(json, "cpu_seconds", (double)tally->cpu_ns / 1e9);
-	json_close_object(json);
+	json_close(json);
 }
 
 void exchange_report_json(const struct exchange_options *o, const struct outcome *outcomes,
@@ -152,13 +152,13 @@ void exchange_report_json(const struct exchange_options *o, const struct outcome
 		if (outcome->carrier != CARRIER_TCP)
 			json_string(&json, "device", outcome->device);
 		if (o->memory == WEIR_EXCHANGE_CUDA && outcome->carrier != CARRIER_TCP)
-			json_bool(&json, "staged", outcome->is_staged);
+			json_boolean(&json, "staged", outcome->is_staged);
 		json_uint(&json, "messages", outcome->received.messages);
 		json_double(&json, "seconds", seconds_of(outcome));
 		json_tally(&json, "sender", outcome, &outcome->sent);
 		json_tally(&json, "receiver", outcome, &outcome->received);
-		json_close_object(&json);
+		json_close(&json);
 	}
-	json_close_object(&json);
+	json_close(&json);
 	json_end(&json);
 }

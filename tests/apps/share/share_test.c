@@ -272,7 +272,7 @@ static void weir_top_shows_bytes_sent_per_tenant(void **state)
 {
 	static const char *const said[] = {
 		"\"process\": \"weir_share_test\"", "\"connections\": 1,",  "\"weight\": 1,",
-		"\"flows\": [{\"connection\": ",    "\"queued_bytes\": 0}",
+		"\"flows\": [ { \"connection\": ",  "\"queued_bytes\": 0 }",
 	};
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux *mux = tenant_of(&near);
