@@ -134,12 +134,18 @@ static void print_record_json(const struct trace_run *t, size_t i,
 
 static void print_lost(const struct trace_run *t, size_t i)
 {
-	if (t->json)
-		printf("{\"session\": %zu, \"what\": \"lost\", \"records\": %" PRIu64 "}\n", i + 1,
-		       t->look.lost);
-	else
+	struct json json;
+
+	if (!t->json) {
 		printf("%zu ... %" PRIu64 " more, lost: the program was faster than this trace\n",
 		       i + 1, t->look.lost);
+		return;
+	}
+	json_begin_line(&json, stdout);
+	json_uint(&json, "session", i + 1);
+	json_string(&json, "what", "lost");
+	json_uint(&json, "records", t->look.lost);
+	json_end(&json);
 }
 
 /* Prints all new records. */

@@ -2,6 +2,7 @@
 /* weir serve: lends this machine's memory to clients of libweir and as a file system. */
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
+#include "apps/common/json.h"
 #include "apps/lend.h"
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
@@ -10,7 +11,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,16 +190,22 @@ static int open_donor(struct serve *serve)
 static void say_ready(const struct serve *serve)
 {
 	struct weir_donor_info info;
+	struct json json;
 
 	weir_donor_info(serve->donor, &info);
-	if (serve->json)
-		printf("{\"ready\": true, \"address\": \"%s\", \"device\": \"%s\", "
-		       "\"memory_bytes\": %" PRIu64 ", \"huge_pages\": %s, \"pid\": %ld}\n",
-		       info.address, info.device, info.memory_bytes,
-		       info.huge_pages ? "true" : "false", (long)getpid());
-	else
+	if (serve->json) {
+		json_begin_line(&json, stdout);
+		json_boolean(&json, "ready", true);
+		json_string(&json, "address", info.address);
+		json_string(&json, "device", info.device);
+		json_uint(&json, "memory_bytes", info.memory_bytes);
+		json_boolean(&json, "huge_pages", info.huge_pages);
+		json_int(&json, "pid", getpid());
+		json_end(&json);
+	} else {
 		printf("ready %s\n", info.address);
-	fflush(stdout);
+		fflush(stdout);
+	}
 }
 
 /* Blocks the signals of this process in all threads, so that wait_end() can wait for them. */
