@@ -9,10 +9,10 @@
  * which muxes need beyond loopback. Prints a line of JSON. Without an RDMA device run `weir run --
  * sharers ...`.
  */
+#include "apps/common/json.h"
 #include "bench/share/meter.h"
 #include "bench/share/way.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -151,7 +151,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Prints the number of messages of connections @first to @last - 1, and their latency. */
-static void say(const char *name, int first, int last)
+static void say(struct json *json, const char *name, int first, int last)
 {
 	uint64_t *all = malloc((size_t)(last - first + 1) * SAMPLES_MAX * sizeof(*all)), n = 0;
 	uint64_t messages = 0;
@@ -166,9 +166,11 @@ static void say(const char *name, int first, int last)
 		messages += conns[i].messages;
 	}
 	qsort(all, n, sizeof(*all), by_value);
-	printf(", \"%s\": {\"messages\": %llu, \"p50_us\": %.1f, \"p99_us\": %.1f}", name,
-	       (unsigned long long)messages, n ? (double)all[n / 2] / 1e3 : 0,
-	       n ? (double)all[n * 99 / 100] / 1e3 : 0);
+	json_open_object(json, name);
+	json_uint(json, "messages", messages);
+	json_double(json, "p50_us", n ? (double)all[n / 2] / 1e3 : 0);
+	json_double(json, "p99_us", n ? (double)all[n * 99 / 100] / 1e3 : 0);
+	json_close(json);
 	free(all);
 }
 
@@ -198,19 +200,41 @@ static void watch(void)
 	}
 }
 
-/* For each sample: seconds since the first, then bytes of each connection. */
-static void say_received(void)
+/* For each sample: microseconds since the first, then bytes of each connection. */
+static void say_received(struct json *json)
 {
 	int i, k;
 
-	printf(", \"received\": [");
+	json_open_array(json, "received");
 	for (i = 0; i < nr_looks; i++) {
-		printf("%s[%.4f", i ? ", " : "", (double)(looks[i].at_ns - looks[0].at_ns) / 1e9);
+		json_open_array(json, NULL);
+		json_uint(json, NULL, (looks[i].at_ns - looks[0].at_ns) / 1000);
 		for (k = 0; k < job.conns; k++)
-			printf(", %" PRIu64, looks[i].bytes[k] - looks[0].bytes[k]);
-		printf("]");
+			json_uint(json, NULL, looks[i].bytes[k] - looks[0].bytes[k]);
+		json_close(json);
 	}
-	printf("]");
+	json_close(json);
+}
+
+static void report(const struct share_tally *before, const struct share_tally *after,
+		   const struct meter_reading *used, bool has_syscalls, uint64_t took_ns)
+{
+	struct json json;
+
+	json_begin_line(&json, stdout);
+	json_double(&json, "seconds", (double)took_ns / 1e9);
+	json_uint(&json, "cpu_us", used->cpu_ns / 1000);
+	json_uint(&json, "switches", used->switches);
+	json_int(&json, "syscalls", has_syscalls ? (int64_t)used->syscalls : -1);
+	json_uint(&json, "work_requests", after->work_requests - before->work_requests);
+	json_uint(&json, "doorbells", after->doorbells - before->doorbells);
+	json_uint(&json, "sleeps", after->sleeps - before->sleeps);
+	json_uint(&json, "ahead_bytes_max", after->ahead_bytes_max);
+	say(&json, "bulk", 0, job.urgent < 0 ? job.conns : job.urgent);
+	if (job.urgent >= 0)
+		say(&json, "urgent", job.urgent, job.conns);
+	say_received(&json);
+	json_end(&json);
 }
 
 static void measure(struct meter *m)
@@ -234,20 +258,7 @@ static void measure(struct meter *m)
 	is_over = true;
 	for (i = 0; i < job.conns; i++)
 		pthread_join(conns[i].thread, NULL);
-	printf("{\"seconds\": %.3f, \"cpu_s\": %.4f, \"switches\": %llu, \"syscalls\": %lld, "
-	       "\"work_requests\": %llu, \"doorbells\": %llu, \"sleeps\": %llu, "
-	       "\"ahead_bytes_max\": %llu",
-	       (double)took_ns / 1e9, (double)used.cpu_ns / 1e9, (unsigned long long)used.switches,
-	       m->has_syscalls ? (long long)used.syscalls : -1,
-	       (unsigned long long)(after.work_requests - before.work_requests),
-	       (unsigned long long)(after.doorbells - before.doorbells),
-	       (unsigned long long)(after.sleeps - before.sleeps),
-	       (unsigned long long)after.ahead_bytes_max);
-	say("bulk", 0, job.urgent < 0 ? job.conns : job.urgent);
-	if (job.urgent >= 0)
-		say("urgent", job.urgent, job.conns);
-	say_received();
-	printf("}\n");
+	report(&before, &after, &used, m->has_syscalls, took_ns);
 }
 
 /* The @nth number of a list, cyclically. */
