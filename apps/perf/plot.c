@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Draws latencies as an SVG: distribution over a logarithmic time axis, eight bars per power of
- * two. A bar covers eight of the histogram's buckets.
+ * two. A bar covers 16 of the histogram's buckets.
  */
 #include "apps/common/cmd.h"
 #include "apps/perf/report.h"
@@ -24,15 +24,15 @@ struct axis {
 	double most; /* fraction of the highest bar */
 };
 
-static double share(const struct histogram *h, int power, int bar)
+static double share(const struct weir_histogram *h, int power, int bar)
 {
 	uint64_t base = 1ull << power, step = base / BARS_PER_POWER;
 	uint64_t from = base + (uint64_t)bar * step;
 
-	return (double)histogram_between(h, from, from + step) / (double)h->count;
+	return (double)weir_histogram_between(h, from, from + step) / (double)h->count;
 }
 
-static struct axis axis_of(const struct histogram *h)
+static struct axis axis_of(const struct weir_histogram *h)
 {
 	struct axis axis = { .first = POWERS, .last = 0, .most = 0 };
 
@@ -51,7 +51,7 @@ static struct axis axis_of(const struct histogram *h)
 	return axis;
 }
 
-static void draw_bars(FILE *out, const struct histogram *h, const struct axis *axis)
+static void draw_bars(FILE *out, const struct weir_histogram *h, const struct axis *axis)
 {
 	int count = (axis->last - axis->first + 1) * BARS_PER_POWER;
 	double width = (double)WIDTH / count;
@@ -85,10 +85,10 @@ static void draw_time_axis(FILE *out, const struct axis *axis)
 		LEFT + WIDTH / 2, TOP + HEIGHT + 40);
 }
 
-static void draw_percentile(FILE *out, const struct histogram *h, const struct axis *axis,
-			    double at, const char *name)
+static void draw_percentile(FILE *out, const struct weir_histogram *h, const struct axis *axis,
+			    uint32_t per_million, const char *name)
 {
-	uint64_t ns = histogram_at(h, at);
+	uint64_t ns = weir_histogram_at(h, per_million);
 	int power = 63 - __builtin_clzll(ns | 1);
 	double within = (double)ns / (double)(1ull << power) - 1;
 	double x = LEFT +
@@ -122,8 +122,8 @@ static void draw(FILE *out, const struct perf_options *o, const struct perf_resu
 	fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.1f %%</text>\n", LEFT - 6,
 		TOP + 10, 100 * axis.most);
 	fputs("</g>\n<g stroke=\"#b33\" fill=\"none\" stroke-width=\"0.8\">\n", out);
-	draw_percentile(out, &r->latency, &axis, 0.5, "p50");
-	draw_percentile(out, &r->latency, &axis, 0.99, "p99");
+	draw_percentile(out, &r->latency, &axis, 500000, "p50");
+	draw_percentile(out, &r->latency, &axis, 990000, "p99");
 	fputs("</g>\n</svg>\n", out);
 }
 

@@ -46,13 +46,13 @@ void report_title(const struct perf_options *o, char *text, size_t room)
 }
 
 /* Prints a line per power of two between the shortest and the longest. */
-static void print_histogram(const struct histogram *h)
+static void print_histogram(const struct weir_histogram *h)
 {
 	uint64_t most = 0, count;
 	int first = -1, last = 0;
 
 	for (int i = 0; i < 48; i++) {
-		count = histogram_between(h, 1ull << i, 2ull << i);
+		count = weir_histogram_between(h, 1ull << i, 2ull << i);
 		most = count > most ? count : most;
 		if (count && first < 0)
 			first = i;
@@ -62,7 +62,7 @@ static void print_histogram(const struct histogram *h)
 	for (int i = first; first >= 0 && i <= last; i++) {
 		int columns;
 
-		count = histogram_between(h, 1ull << i, 2ull << i);
+		count = weir_histogram_between(h, 1ull << i, 2ull << i);
 		columns = (int)((double)count / (double)most * BAR_COLUMNS + 0.5);
 		printf("%12.1f us %12" PRIu64 " %6.2f %%  %.*s\n", us(1ull << i), count,
 		       100 * ratio(count, h->count), columns,
@@ -106,7 +106,7 @@ static void print_costs(const struct perf_result *r)
 
 void report_text(const struct perf_options *o, const struct perf_result *r)
 {
-	const struct histogram *h = &r->latency;
+	const struct weir_histogram *h = &r->latency;
 	char title[256];
 
 	report_title(o, title, sizeof(title));
@@ -120,8 +120,8 @@ void report_text(const struct perf_options *o, const struct perf_result *r)
 	       r->after.channels == 1 ? "" : "s");
 	print_costs(r);
 	printf("\nlatency, us: p50 %.1f, p90 %.1f, p99 %.1f, p99.9 %.1f, max %.1f; from\n",
-	       us(histogram_at(h, 0.5)), us(histogram_at(h, 0.9)), us(histogram_at(h, 0.99)),
-	       us(histogram_at(h, 0.999)), us(h->max_ns));
+	       us(weir_histogram_at(h, 500000)), us(weir_histogram_at(h, 900000)),
+	       us(weir_histogram_at(h, 990000)), us(weir_histogram_at(h, 999000)), us(h->max));
 	print_histogram(h);
 }
 
@@ -162,14 +162,14 @@ static void json_settings(struct json *json, const struct perf_options *o,
 	json_close(json);
 }
 
-static void json_latency(struct json *json, const struct histogram *h)
+static void json_latency(struct json *json, const struct weir_histogram *h)
 {
 	json_open_object(json, "latency_us");
-	json_double(json, "p50", us(histogram_at(h, 0.5)));
-	json_double(json, "p90", us(histogram_at(h, 0.9)));
-	json_double(json, "p99", us(histogram_at(h, 0.99)));
-	json_double(json, "p999", us(histogram_at(h, 0.999)));
-	json_double(json, "max", us(h->max_ns));
+	json_double(json, "p50", us(weir_histogram_at(h, 500000)));
+	json_double(json, "p90", us(weir_histogram_at(h, 900000)));
+	json_double(json, "p99", us(weir_histogram_at(h, 990000)));
+	json_double(json, "p999", us(weir_histogram_at(h, 999000)));
+	json_double(json, "max", us(h->max));
 	json_close(json);
 }
 

@@ -169,7 +169,7 @@ static void sum_up(const struct perf_run *run, struct perf_result *result)
 
 		result->ops += w->ops;
 		result->bytes += w->bytes;
-		histogram_merge(&result->latency, &w->latency);
+		weir_histogram_merge(&result->latency, &w->latency);
 		if (w->begin_ns < begin_ns)
 			begin_ns = w->begin_ns;
 		if (w->end_ns > end_ns)

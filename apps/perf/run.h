@@ -4,7 +4,7 @@
 #define WEIR_APPS_PERF_RUN_H
 
 #include <weir/session.h>
-#include "apps/perf/histogram.h"
+#include "core/base/histogram.h"
 #include "apps/perf/options.h"
 #include "apps/perf/target.h"
 #include "apps/perf/trace.h"
@@ -23,7 +23,7 @@ struct perf_result {
 	double seconds, cpu_seconds;
 	uint64_t context_switches;
 	struct weir_session_info before, after;
-	struct histogram latency;
+	struct weir_histogram latency;
 };
 
 struct perf_run;

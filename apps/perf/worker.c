@@ -63,7 +63,7 @@ static void check_contents(struct perf_worker *w, const struct perf_slot *slot)
 static void account_slot(struct perf_worker *w, const struct perf_slot *slot, int status,
 			 uint64_t end_ns)
 {
-	histogram_add(&w->latency, end_ns - slot->begin_ns);
+	weir_histogram_add(&w->latency, end_ns - slot->begin_ns);
 	w->end_ns = end_ns;
 	if (status) {
 		fail(w, status, &slot->want);

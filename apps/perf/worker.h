@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <weir/request.h>
 
-#include "apps/perf/histogram.h"
+#include "core/base/histogram.h"
 #include "apps/perf/options.h"
 #include "apps/perf/target.h"
 #include "apps/perf/trace.h"
@@ -111,7 +111,7 @@ struct perf_worker {
 	uint64_t begin_ns, end_ns;
 	int error;
 	struct want failed;
-	struct histogram latency;
+	struct weir_histogram latency;
 };
 
 /* Start all workers; stop new requests. Context: any thread. */

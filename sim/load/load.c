@@ -46,7 +46,7 @@ void sim_loads_count(struct sim_loads *loads, uint64_t begin_ps, uint64_t bytes)
 {
 	loads->tally.ops++;
 	loads->tally.bytes += bytes;
-	sim_histogram_add(&loads->tally.latency_ps, loads->world->clock.now_ps - begin_ps);
+	weir_histogram_add(&loads->tally.latency_ps, loads->world->clock.now_ps - begin_ps);
 }
 
 void sim_memory_in(struct sim_thread *self, const struct sim_load_settings *load, uint64_t bytes,

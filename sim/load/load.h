@@ -9,7 +9,7 @@
 #define WEIR_SIM_LOAD_LOAD_H
 
 #include "core/poll/poll.h"
-#include "sim/event/histogram.h"
+#include "core/base/histogram.h"
 #include "sim/load/pattern.h"
 #include "sim/host/world.h"
 
@@ -27,7 +27,7 @@
  */
 struct sim_tally {
 	uint64_t ops, bytes;
-	struct sim_histogram latency_ps;
+	struct weir_histogram latency_ps;
 	uint64_t empty_polls, arms, sleeps;
 	uint64_t contended, takes;
 	uint64_t window_waits, peak_bytes;

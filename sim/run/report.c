@@ -30,7 +30,7 @@ static void rate(FILE *out, const char *name, uint64_t amount, uint64_t ps, uint
 	number(out, name, millionths, 1000000, 6);
 }
 
-static void print_latency(FILE *out, const struct sim_histogram *h)
+static void print_latency(FILE *out, const struct weir_histogram *h)
 {
 	static const struct {
 		const char *name;
@@ -46,7 +46,7 @@ static void print_latency(FILE *out, const struct sim_histogram *h)
 	number(out, "mean", h->count ? h->sum / h->count : 0, SIM_PS_PER_US, 3);
 	for (i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
 		fprintf(out, ", ");
-		number(out, points[i].name, sim_histogram_at(h, points[i].per_million),
+		number(out, points[i].name, weir_histogram_at(h, points[i].per_million),
 		       SIM_PS_PER_US, 3);
 	}
 	fprintf(out, ", ");

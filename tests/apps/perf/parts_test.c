@@ -1,59 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The parts of weir perf that need no donor: histogram, patterns, contents. */
+/* The parts of weir perf that need no donor: patterns, contents. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "apps/perf/histogram.h"
 #include "apps/perf/pattern.h"
 #include "apps/perf/verify.h"
 #include "tests/support/cmocka_all.h"
 
 #define BLOCKS 1000
-
-static void a_bucket_is_at_most_a_64th_wide(void **in)
-{
-	struct histogram *h = calloc(1, sizeof(*h));
-
-	(void)in;
-	for (uint64_t ns = 1; ns < 1ull << 62; ns = ns * 5 / 3 + 1) {
-		memset(h, 0, sizeof(*h));
-		histogram_add(h, ns);
-		h->max_ns = UINT64_MAX; /* otherwise max_ns limits the result */
-		assert_in_range(histogram_at(h, 0.5), ns, ns + ns / 64);
-	}
-	free(h);
-}
-
-static void percentiles_of_a_thousand_are_where_they_belong(void **in)
-{
-	struct histogram *h = calloc(1, sizeof(*h));
-
-	(void)in;
-	assert_int_equal(histogram_at(h, 0.5), 0);
-	for (uint64_t i = 1; i <= 1000; i++)
-		histogram_add(h, i * 1000);
-	assert_in_range(histogram_at(h, 0.5), 500000, 508000);
-	assert_in_range(histogram_at(h, 0.99), 990000, 1000000);
-	assert_int_equal(histogram_at(h, 1), 1000000);
-	free(h);
-}
-
-static void merging_adds_up(void **in)
-{
-	struct histogram *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
-
-	(void)in;
-	histogram_add(a, 100);
-	histogram_add(b, 100);
-	histogram_add(b, 5000);
-	histogram_merge(a, b);
-	assert_int_equal(a->count, 3);
-	assert_int_equal(a->max_ns, 5000);
-	assert_int_equal(histogram_between(a, 64, 128), 2);
-	assert_int_equal(histogram_between(a, 4096, 8192), 1);
-	free(a);
-	free(b);
-}
 
 /* Counts visits of each block when @workers take @steps each, in turns. */
 static void walk_all(enum pattern pattern, unsigned int workers, unsigned int steps,
@@ -163,9 +117,6 @@ static void contents_that_moved_or_changed_are_noticed(void **in)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_bucket_is_at_most_a_64th_wide),
-		cmocka_unit_test(percentiles_of_a_thousand_are_where_they_belong),
-		cmocka_unit_test(merging_adds_up),
 		cmocka_unit_test(walks_visit_each_block_equally_often),
 		cmocka_unit_test(sequential_gives_neighbours_to_neighbours),
 		cmocka_unit_test(strided_has_no_neighbours_in_a_round),
