@@ -9,6 +9,7 @@
 #include "apps/common/json.h"
 #include "apps/common/size.h"
 #include "apps/common/stop.h"
+#include "lib/base/clock.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <weir/region.h>
 #include <weir/request.h>
 
@@ -52,14 +52,6 @@ struct ping {
 	uint64_t *samples_ns[KINDS];
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static int round_trip(struct ping *ping, enum ping_kind kind)
 {
 	struct weir_donor_state state;
@@ -77,13 +69,13 @@ static int round_trip(struct ping *ping, enum ping_kind kind)
 static int measure(struct ping *ping)
 {
 	for (unsigned int kind = 0; kind < KINDS; kind++) {
-		uint64_t start_ns = now_ns();
+		uint64_t start_ns = weir_now_ns();
 		int rc = round_trip(ping, kind);
 
 		if (rc)
 			return failure(ping->cmd, "%s: %s: %s", ping->donor, kind_names[kind],
 				       weir_strerror(rc));
-		ping->samples_ns[kind][ping->done] = now_ns() - start_ns;
+		ping->samples_ns[kind][ping->done] = weir_now_ns() - start_ns;
 	}
 	if (!ping->quiet && !ping->json)
 		printf("%u: message %.1f us, read %.1f us, write %.1f us\n", ping->done + 1,

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "lib/base/clock.h"
 #include "loopback_qp.h"
 
 enum { QPS_MAX = 1000, ROUNDS = 2001, ROOM = 16 };
@@ -20,22 +20,14 @@ static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static uint8_t buffer[64];
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 /* Nanoseconds of one poll, or, without a queue, of the measurement itself. */
 static uint64_t measure(struct ibv_cq *polled, int expected)
 {
 	struct ibv_wc wc[ROOM];
-	uint64_t begin_ns = now_ns(), ns;
+	uint64_t begin_ns = weir_now_ns(), ns;
 	int n = polled ? ibv_poll_cq(polled, ROOM, wc) : 0;
 
-	ns = now_ns() - begin_ns;
+	ns = weir_now_ns() - begin_ns;
 	if (n != expected)
 		errx(1, "%d completions, expected %d", n, expected);
 	return ns;

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "lib/base/clock.h"
 #include "loopback_qp.h"
 
 enum { ROUND = 16, ROUNDS = 2001, BYTES = 16, INLINE_MAX = 64, REST_NS = 20000 };
@@ -22,14 +22,6 @@ static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
 static uint8_t buffer[2 * 4096];
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 static void open_device(void)
 {
@@ -86,14 +78,14 @@ static uint64_t measure(uint32_t bytes, bool completes, uint64_t rest_ns)
 	int i;
 
 	for (i = 0; i < ROUND; i++) {
-		begin_ns = now_ns();
+		begin_ns = weir_now_ns();
 		if (completes)
 			complete(bytes);
 		else
 			post(bytes, 0);
-		end_ns = now_ns();
+		end_ns = weir_now_ns();
 		sum_ns += end_ns - begin_ns;
-		while (now_ns() - end_ns < rest_ns)
+		while (weir_now_ns() - end_ns < rest_ns)
 			;
 	}
 	/* The completion frees the queue. */
@@ -128,13 +120,13 @@ int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : ROUNDS;
 	uint32_t bytes = argc > 2 ? (uint32_t)atoi(argv[2]) : BYTES;
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = weir_now_ns();
 
 	if (rounds < 1 || bytes < 1 || bytes > INLINE_MAX)
 		errx(2, "posts [ROUNDS [BYTES, 1 to %d]]", INLINE_MAX);
 	open_device();
 	loopback_qp_connect(qp);
-	while (now_ns() - begin_ns < 1000000000ull)
+	while (weir_now_ns() - begin_ns < 1000000000ull)
 		complete(bytes);
 	print_row("without a completion", bytes, rounds, false, 0);
 	print_row("without a completion, now and then", bytes, rounds, false, REST_NS);

@@ -6,6 +6,7 @@
  */
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
+#include "lib/base/clock.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -15,7 +16,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <weir/donor.h>
 #include <weir/request.h>
@@ -36,10 +36,7 @@ struct path_check {
 
 static double now_s(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return (double)weir_now_ns() / 1e9;
 }
 
 /* Finds the IPv4 address in the GID table of a RoCE device. */

@@ -4,6 +4,7 @@
 #include "apps/perf/worker.h"
 #include "apps/common/size.h"
 #include "apps/common/stop.h"
+#include "lib/base/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -51,10 +52,7 @@ static struct perf_usage usage_now(void)
 
 static double now(void)
 {
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
+	return (double)weir_now_ns() / 1e9;
 }
 
 static struct timespec realtime_in(double seconds)

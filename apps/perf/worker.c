@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/perf/worker.h"
+#include "lib/base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,14 +8,6 @@
 #include <time.h>
 
 #define NAP_US 50000u /* bounds the delay of a stop request during a long gap */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static void wake_all(struct load *load)
 {
@@ -112,7 +105,7 @@ static void tell_done(struct load *load, unsigned int count)
 static void collect_done(struct perf_worker *w, int timeout_ms)
 {
 	int count = weir_queue_wait(w->queue, w->events, (int)w->load->options->depth, timeout_ms);
-	uint64_t end_ns = count ? now_ns() : 0;
+	uint64_t end_ns = count ? weir_now_ns() : 0;
 
 	for (int i = 0; i < count; i++)
 		slot_done(w, w->events[i].arg, w->events[i].status, end_ns);
@@ -206,7 +199,7 @@ static void fill_slot(struct perf_worker *w, const struct want *want)
 static void submit_batch(struct perf_worker *w)
 {
 	unsigned int i, submitted;
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = weir_now_ns();
 	int rc;
 
 	for (i = 0; i < w->nr_batch; i++) {
@@ -268,7 +261,7 @@ static void work(struct perf_worker *w)
 	unsigned int batch;
 	uint64_t submitted = 0;
 
-	w->begin_ns = w->end_ns = now_ns();
+	w->begin_ns = w->end_ns = weir_now_ns();
 	while ((batch = gather_batch(w, submitted))) {
 		submit_batch(w);
 		submitted += batch;

@@ -9,6 +9,7 @@
 
 #include "apps/serve/log.h"
 #include "apps/serve/prefault.h"
+#include "lib/base/clock.h"
 
 #define NS_PER_MS 1000000u
 
@@ -75,11 +76,8 @@ static void wall_clock(void *arg, struct wire_fs_time *now)
 
 static uint64_t clock_ns(void *arg)
 {
-	struct timespec ts;
-
 	(void)arg;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return weir_now_ns();
 }
 
 static void set_timers(struct fs_tenant *tenant);

@@ -10,6 +10,7 @@
  * instructions. Without an RDMA device run `weir run -- rival ...`.
  */
 #include "bench/engine/rival.h"
+#include "lib/base/clock.h"
 #include "preload/count/count.h"
 
 #include <fcntl.h>
@@ -24,7 +25,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #pragma weak verbs_count_read
@@ -89,10 +89,7 @@ void until_over(int socket, void (*turn)(void))
 
 static double now(void)
 {
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
+	return (double)weir_now_ns() / 1e9;
 }
 
 /* Use of this process so far. */

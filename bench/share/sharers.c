@@ -12,6 +12,7 @@
 #include "apps/common/json.h"
 #include "bench/share/meter.h"
 #include "bench/share/way.h"
+#include "lib/base/clock.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -63,14 +64,6 @@ void must(bool good, const char *what, const char *why)
 	_exit(1);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
-}
-
 static void pause_for(double seconds)
 {
 	const struct timespec time = { (time_t)seconds, (long)((seconds - (time_t)seconds) * 1e9) };
@@ -99,13 +92,13 @@ static void *ask(void *arg)
 	pthread_barrier_wait(&start);
 	while (!is_over) {
 		for (; sent < answered + (uint64_t)depth; sent++) {
-			began[sent % DEPTH_MAX] = now_ns();
+			began[sent % DEPTH_MAX] = weir_now_ns();
 			way->send(c->number, job.sizes[c->number]);
 		}
 		way->receive(c->number);
 		if (is_measured) {
 			c->samples[c->nr_samples++ % SAMPLES_MAX] =
-				now_ns() - began[answered % DEPTH_MAX];
+				weir_now_ns() - began[answered % DEPTH_MAX];
 			c->messages++;
 		}
 		answered++;
@@ -179,7 +172,7 @@ static void look(void)
 	struct share_look *at = &looks[nr_looks++];
 	int i;
 
-	at->at_ns = now_ns();
+	at->at_ns = weir_now_ns();
 	for (i = 0; i < job.conns; i++)
 		at->bytes[i] = received[i];
 }
@@ -187,11 +180,11 @@ static void look(void)
 /* Samples until the time is over. */
 static void watch(void)
 {
-	const uint64_t end_ns = now_ns() + (uint64_t)(job.seconds * 1e9);
+	const uint64_t end_ns = weir_now_ns() + (uint64_t)(job.seconds * 1e9);
 	uint64_t at_ns;
 
 	look();
-	while ((at_ns = now_ns()) < end_ns) {
+	while ((at_ns = weir_now_ns()) < end_ns) {
 		const double left = (double)(end_ns - at_ns) / 1e9;
 
 		pause_for(left < LOOK_S ? left : LOOK_S);
@@ -248,11 +241,11 @@ static void measure(struct meter *m)
 	pause_for(job.seconds * WARM_UP);
 	meter_begin(m);
 	way->count(&before);
-	began_ns = now_ns();
+	began_ns = weir_now_ns();
 	is_measured = true;
 	watch();
 	is_measured = false;
-	took_ns = now_ns() - began_ns;
+	took_ns = weir_now_ns() - began_ns;
 	way->count(&after);
 	used = meter_read(m);
 	is_over = true;

@@ -9,6 +9,7 @@
  * and their latency.
  */
 #include "apps/perf/pattern.h"
+#include "lib/base/clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define VALUE_BYTES 1000 /* YCSB's ten fields of 100 */
@@ -116,20 +116,12 @@ static void *load(void *arg)
 	return NULL;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
-}
-
 static void *run(void *arg)
 {
 	struct ycsb_client *c = arg;
 
 	for (uint64_t i = c->number; i < ops; i += servers * clients) {
-		uint64_t record = walk_next(&c->walk), begin_ns = now_ns();
+		uint64_t record = walk_next(&c->walk), begin_ns = weir_now_ns();
 
 		if (walk_random(&c->walk) % 100 < reads)
 			get(c, record);
@@ -137,7 +129,7 @@ static void *run(void *arg)
 			set(c, record);
 		fflush(c->out);
 		answer(c);
-		took_ns[i] = now_ns() - begin_ns;
+		took_ns[i] = weir_now_ns() - begin_ns;
 	}
 	return NULL;
 }
@@ -176,7 +168,7 @@ int main(int argc, char **argv)
 {
 	static struct ycsb_client all[CLIENTS_MAX];
 	bool loads = argc > 1 && !strcmp(argv[1], "load");
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = weir_now_ns();
 	unsigned int count;
 
 	if (argc != 8 || (!loads && strcmp(argv[1], "run"))) {
@@ -203,7 +195,7 @@ int main(int argc, char **argv)
 		client_close(&all[i]);
 	}
 	if (!loads && ops)
-		report(now_ns() - begin_ns);
+		report(weir_now_ns() - begin_ns);
 	free(took_ns);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include "apps/common/cmd.h"
 #include "apps/perf/exchange/endpoint.h"
 #include "apps/common/stop.h"
+#include "lib/base/clock.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -32,11 +33,11 @@ struct exchange_stage {
 	pid_t pids[PEERS_MAX];
 };
 
-static uint64_t ns_of(clockid_t clock)
+static uint64_t process_cpu_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(clock, &now);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -50,13 +51,13 @@ static int report_failure(const struct exchange_options *o, enum carrier carrier
 static int send_all(const struct exchange_options *o, struct exchange_end *lines,
 		    unsigned int count, struct exchange_tally *tally)
 {
-	uint64_t end_ns = ns_of(CLOCK_MONOTONIC) + (uint64_t)(o->seconds * 1e9), sent = 0;
+	uint64_t end_ns = weir_now_ns() + (uint64_t)(o->seconds * 1e9), sent = 0;
 	char *message = calloc(1, o->size);
 	unsigned int i;
 	int rc = message ? 0 : -ENOMEM;
 
 	while (!rc && !stop_requested() &&
-	       (o->messages ? sent < o->messages : ns_of(CLOCK_MONOTONIC) < end_ns)) {
+	       (o->messages ? sent < o->messages : weir_now_ns() < end_ns)) {
 		for (i = 0; !rc && i < count; i++)
 			rc = endpoint_put(&lines[i], message);
 		sent++;
@@ -120,7 +121,7 @@ static int receive_all(struct exchange_end *lines, unsigned int count, struct ex
 static int run_transfers(const struct exchange_options *o, bool sends, struct exchange_end *lines,
 			 unsigned int count, struct exchange_tally *tally)
 {
-	uint64_t wall_ns = ns_of(CLOCK_MONOTONIC), cpu_ns = ns_of(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t wall_ns = weir_now_ns(), cpu_ns = process_cpu_ns();
 	struct exchange_tally before = { 0 };
 	unsigned int i;
 	int rc;
@@ -128,8 +129,8 @@ static int run_transfers(const struct exchange_options *o, bool sends, struct ex
 	for (i = 0; i < count; i++)
 		endpoint_count(&lines[i], &before);
 	rc = sends ? send_all(o, lines, count, tally) : receive_all(lines, count, tally);
-	tally->wall_ns = ns_of(CLOCK_MONOTONIC) - wall_ns;
-	tally->cpu_ns = ns_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
+	tally->wall_ns = weir_now_ns() - wall_ns;
+	tally->cpu_ns = process_cpu_ns() - cpu_ns;
 	for (i = 0; i < count; i++)
 		endpoint_count(&lines[i], tally);
 	tally->wrs -= before.wrs;
