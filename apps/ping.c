@@ -7,6 +7,7 @@
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
 #include "apps/common/json.h"
+#include "apps/common/number.h"
 #include "apps/common/size.h"
 #include "apps/common/stop.h"
 #include "lib/base/clock.h"
@@ -214,18 +215,13 @@ static int ping_donor(struct ping *ping)
 
 static int parse_option(struct ping *ping, int opt)
 {
-	char *end;
-
 	switch (opt) {
 	case 'c':
-		ping->count = (unsigned int)strtoul(optarg, &end, 10);
-		if (*optarg < '0' || *optarg > '9' || *end || !ping->count ||
-		    ping->count > COUNT_MAX)
+		if (!number_parse_uint(optarg, 1, COUNT_MAX, &ping->count))
 			return usage_error(ping->cmd, "--count %s: 1 to %u", optarg, COUNT_MAX);
 		return 0;
 	case 'i':
-		ping->interval_s = strtod(optarg, &end);
-		if (end == optarg || *end || !(ping->interval_s >= 0 && ping->interval_s <= 3600))
+		if (!number_parse_double(optarg, 0, 3600, &ping->interval_s))
 			return usage_error(ping->cmd, "--interval %s: 0 to 3600 seconds", optarg);
 		return 0;
 	case 's':

@@ -2,6 +2,7 @@
 /* weir blk attach: resolves addresses and loads the key; the module does the rest. */
 #include "apps/blk/blk.h"
 #include "apps/common/cmd.h"
+#include "apps/common/number.h"
 #include "apps/common/size.h"
 #include "core/poll/poll.h"
 #include "lib/conn/address.h"
@@ -123,25 +124,20 @@ static void fill_in(struct attach *a)
 
 static int parse_timeout(struct attach *a, const char *text)
 {
-	char *end;
-	double seconds = strtod(text, &end);
+	double seconds;
 
-	if (end == text || *end || !(seconds >= 0.1 && seconds <= 600))
+	if (!number_parse_double(text, 0.1, 600, &seconds))
 		return usage_error(a->cmd, "--timeout %s: expected 0.1 to 600 seconds", text);
 	a->timeout_ms = (uint32_t)(seconds * 1000);
 	return 0;
 }
 
-static int parse_count(struct attach *a, const char *option, const char *text, unsigned long max,
+static int parse_count(struct attach *a, const char *option, const char *text, uint32_t max,
 		       uint32_t *count)
 {
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (*text < '0' || *text > '9' || *end || !value || value > max)
-		return usage_error(a->cmd, "--%s %s: expected 1 to %lu", option, text, max);
-	*count = (uint32_t)value;
-	return 0;
+	if (number_parse_uint(text, 1, max, count))
+		return 0;
+	return usage_error(a->cmd, "--%s %s: expected 1 to %u", option, text, max);
 }
 
 /* Parses options for performance. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/blk/blk.h"
 #include "apps/common/cmd.h"
+#include "apps/common/number.h"
 #include "apps/common/size.h"
 
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char help[] =
@@ -34,18 +34,14 @@ static const char resize_help[] =
 int blk_parse_device(const char *cmd, const char *text, uint32_t *number)
 {
 	const char *digits = text;
-	unsigned long value;
-	char *end;
 
 	if (!strncmp(digits, "/dev/", 5))
 		digits += 5;
 	if (!strncmp(digits, "weir", 4))
 		digits += 4;
-	value = strtoul(digits, &end, 10);
-	if (*digits < '0' || *digits > '9' || *end || value > WEIR_BLK_NUMBER_MAX)
-		return usage_error(cmd, "%s: expected a device such as /dev/weir0", text);
-	*number = (uint32_t)value;
-	return 0;
+	if (number_parse_uint(digits, 0, WEIR_BLK_NUMBER_MAX, number))
+		return 0;
+	return usage_error(cmd, "%s: expected a device such as /dev/weir0", text);
 }
 
 static int detach(const char *cmd, uint32_t number)

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/common/pid.h"
 
-#include <ctype.h>
-#include <errno.h>
+#include "apps/common/number.h"
+
 #include <limits.h>
-#include <stdlib.h>
 
 bool pid_parse(const char *text, pid_t *pid)
 {
-	char *end;
-	long n;
+	unsigned int number;
 
-	if (!isdigit((unsigned char)*text))
+	if (!number_parse_uint(text, 1, INT_MAX, &number))
 		return false;
-	errno = 0;
-	n = strtol(text, &end, 10);
-	*pid = (pid_t)n;
-	return !errno && !*end && n > 0 && n <= INT_MAX;
+	*pid = (pid_t)number;
+	return true;
 }

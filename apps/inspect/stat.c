@@ -4,6 +4,7 @@
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
 #include "apps/common/json.h"
+#include "apps/common/number.h"
 #include "apps/common/pid.h"
 #include "apps/inspect/cache_pressure.h"
 #include "apps/inspect/session_print.h"
@@ -241,10 +242,8 @@ static int visit_donor(struct stat_options *options)
 
 static bool parse_seconds(const char *text, double *seconds)
 {
-	char *end;
-
-	*seconds = text ? strtod(text, &end) : 1;
-	return !text || (end != text && !*end && *seconds >= 0.1 && *seconds <= 3600);
+	*seconds = 1;
+	return !text || number_parse_double(text, 0.1, 3600, seconds);
 }
 
 int cmd_stat(int argc, char **argv)

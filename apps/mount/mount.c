@@ -12,7 +12,6 @@
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -23,6 +22,7 @@
 #include "apps/common/client.h"
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
+#include "apps/common/number.h"
 #include "apps/mount/unmount_watchdog.h"
 #include "apps/mount/mountpoint.h"
 
@@ -45,13 +45,9 @@ static const char help[] =
 
 static int parse_threads(const char *cmd, const char *text, unsigned int *threads)
 {
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	if (*end || end == text || n < 1 || n > LOOP_THREADS_MAX)
-		return usage_error(cmd, "--threads %s: expected 1 to %u", text, LOOP_THREADS_MAX);
-	*threads = (unsigned int)n;
-	return EXIT_OK;
+	if (number_parse_uint(text, 1, LOOP_THREADS_MAX, threads))
+		return EXIT_OK;
+	return usage_error(cmd, "--threads %s: expected 1 to %u", text, LOOP_THREADS_MAX);
 }
 
 static bool is_fuse(int fd)

@@ -3,14 +3,13 @@
 #include "apps/common/cmd.h"
 #include "apps/common/client.h"
 #include "apps/common/device.h"
+#include "apps/common/number.h"
 #include "apps/perf/trace.h"
 #include "apps/common/size.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DEPTH_MAX 4096u
@@ -165,16 +164,10 @@ static int choose(const struct perf_options *o, int opt, const char *const *name
 static int number(const struct perf_options *o, int opt, uint64_t min, uint64_t max,
 		  uint64_t *value)
 {
-	uint64_t parsed;
-	char *end;
-
-	errno = 0;
-	parsed = strtoull(optarg, &end, 10);
-	if (errno || *optarg < '0' || *optarg > '9' || *end || parsed < min || parsed > max)
-		return usage_error(o->cmd, "--%s %s: expected %" PRIu64 " to %" PRIu64,
-				   option_name(opt), optarg, min, max);
-	*value = parsed;
-	return 0;
+	if (number_parse(optarg, min, max, value))
+		return 0;
+	return usage_error(o->cmd, "--%s %s: expected %" PRIu64 " to %" PRIu64, option_name(opt),
+			   optarg, min, max);
 }
 
 static int count(const struct perf_options *o, int opt, unsigned int max, unsigned int *value)
@@ -200,11 +193,8 @@ static int bytes(const struct perf_options *o, int opt, uint64_t min, uint64_t m
 
 static int parse_seconds(struct perf_options *o)
 {
-	char *end;
-
-	o->seconds = strtod(optarg, &end);
 	o->has_seconds = true;
-	if (end == optarg || *end || !(o->seconds >= 0 && o->seconds <= 86400))
+	if (!number_parse_double(optarg, 0, 86400, &o->seconds))
 		return usage_error(o->cmd, "--seconds %s: expected 0 to 86400", optarg);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
 #include "apps/common/json.h"
+#include "apps/common/number.h"
 #include "apps/lend.h"
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
@@ -72,14 +73,9 @@ static int parse_size(const struct serve *serve, const char *option, uint64_t *s
 static int parse_number(const struct serve *serve, const char *option, const char *what,
 			unsigned int max, unsigned int *number)
 {
-	char *end;
-	unsigned long n = strtoul(optarg, &end, 10);
-
-	if (*optarg < '0' || *optarg > '9' || *end || n < 1 || n > max)
-		return usage_error(serve->cmd, "--%s %s: expected %s, 1 to %u", option, optarg,
-				   what, max);
-	*number = (unsigned int)n;
-	return 0;
+	if (number_parse_uint(optarg, 1, max, number))
+		return 0;
+	return usage_error(serve->cmd, "--%s %s: expected %s, 1 to %u", option, optarg, what, max);
 }
 
 static int parse_option(struct serve *serve, int opt)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/share/config.h"
 
+#include "apps/common/number.h"
 #include "apps/common/size.h"
 #include "lib/base/error.h"
 #include "lib/mux/classes.h"
@@ -52,16 +53,10 @@ static char *next_word(struct parser *p)
 static int parse_number(const struct parser *p, const char *term, const char *word,
 			unsigned int low, unsigned int high, unsigned int *out)
 {
-	unsigned long number;
-	char *end;
-
-	errno = 0;
-	number = strtoul(word, &end, 10);
-	if (errno || *end || !isdigit((unsigned char)*word) || number < low || number > high)
-		return weir_fail(p->error, -EINVAL, "line %u: %s %s: must be %u to %u", p->line,
-				 term, word, low, high);
-	*out = (unsigned int)number;
-	return 0;
+	if (number_parse_uint(word, low, high, out))
+		return 0;
+	return weir_fail(p->error, -EINVAL, "line %u: %s %s: must be %u to %u", p->line, term,
+			 word, low, high);
 }
 
 static int parse_size(const struct parser *p, const char *term, const char *word, uint64_t *out)
@@ -253,15 +248,13 @@ static int parse_class(struct share_config *config, struct parser *p)
 static int parse_idle(struct share_config *config, struct parser *p)
 {
 	const char *word = next_word(p);
-	char *end = NULL;
 	double seconds;
 
 	if (word && !strcmp(word, "any") && !next_word(p)) {
 		config->idle_ns = UINT64_MAX;
 		return 0;
 	}
-	seconds = word ? strtod(word, &end) : 0;
-	if (!word || *end || next_word(p) || !(seconds >= IDLE_MIN && seconds <= IDLE_MAX))
+	if (!word || next_word(p) || !number_parse_double(word, IDLE_MIN, IDLE_MAX, &seconds))
 		return weir_fail(p->error, -EINVAL,
 				 "line %u: idle: give 0.1 to 86400 seconds, "
 				 "or any",

@@ -2,6 +2,7 @@
 /* weir top: the tenants of weir share, and how much each gets. */
 #include "apps/common/cmd.h"
 #include "apps/common/json.h"
+#include "apps/common/number.h"
 #include "apps/share/snapshot.h"
 #include "apps/common/size.h"
 #include "apps/common/stop.h"
@@ -315,12 +316,9 @@ static int refresh_until_stopped(struct top *top)
 
 static int parse_interval(struct top *top, const char *text)
 {
-	char *end;
-
-	top->interval_s = strtod(text, &end);
-	if (*end || !(top->interval_s >= 0.01 && top->interval_s <= 86400))
-		return usage_error(top->cmd, "--interval %s: must be 0.01 to 86400 seconds", text);
-	return EXIT_OK;
+	if (number_parse_double(text, 0.01, 86400, &top->interval_s))
+		return EXIT_OK;
+	return usage_error(top->cmd, "--interval %s: must be 0.01 to 86400 seconds", text);
 }
 
 static int parse_option(struct top *top, int opt)

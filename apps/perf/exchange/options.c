@@ -2,14 +2,13 @@
 #include "apps/common/client.h"
 #include "apps/common/cmd.h"
 #include "apps/common/device.h"
+#include "apps/common/number.h"
 #include "apps/perf/exchange/exchange.h"
 #include "apps/common/size.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SIZE_MAX_BYTES (64u << 20)
@@ -110,15 +109,9 @@ static int parse_memory(struct exchange_options *o)
 static int parse_number(const struct exchange_options *o, const char *name, uint64_t max,
 			uint64_t *value)
 {
-	uint64_t parsed;
-	char *end;
-
-	errno = 0;
-	parsed = strtoull(optarg, &end, 10);
-	if (errno || *optarg < '0' || *optarg > '9' || *end || !parsed || parsed > max)
-		return usage_error(o->cmd, "--%s %s: expected 1 to %" PRIu64, name, optarg, max);
-	*value = parsed;
-	return 0;
+	if (number_parse(optarg, 1, max, value))
+		return 0;
+	return usage_error(o->cmd, "--%s %s: expected 1 to %" PRIu64, name, optarg, max);
 }
 
 static int parse_count(const struct exchange_options *o, const char *name, unsigned int max,
@@ -141,10 +134,7 @@ static int parse_size(struct exchange_options *o)
 
 static int parse_seconds(struct exchange_options *o)
 {
-	char *end;
-
-	o->seconds = strtod(optarg, &end);
-	if (end == optarg || *end || !(o->seconds > 0 && o->seconds <= 86400))
+	if (!number_parse_double(optarg, 0, 86400, &o->seconds) || !(o->seconds > 0))
 		return usage_error(o->cmd, "--seconds %s: expected more than 0, to 86400", optarg);
 	return 0;
 }

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Numbers in options and configuration files. */
+#ifndef WEIR_APPS_COMMON_NUMBER_H
+#define WEIR_APPS_COMMON_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Parses decimal digits. Returns false if @text is not a number from @min to @max. */
+bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *number);
+/* The same for an unsigned int. */
+bool number_parse_uint(const char *text, unsigned int min, unsigned int max, unsigned int *number);
+/* The same for a number with a fraction, such as "0.5" or "1e3". */
+bool number_parse_double(const char *text, double min, double max, double *number);
+
+#endif
