@@ -3,6 +3,7 @@
 #include "apps/blk/blk.h"
 #include "apps/common/cmd.h"
 #include "apps/common/json.h"
+#include "apps/common/number.h"
 #include "apps/common/size.h"
 #include "apps/common/table.h"
 #include "lib/conn/address.h"
@@ -51,11 +52,6 @@ struct blk_device {
 static uint32_t u32_of(const struct nlattr *attr)
 {
 	return attr ? mnl_attr_get_u32(attr) : 0;
-}
-
-static size_t lesser(size_t a, size_t b)
-{
-	return a < b ? a : b;
 }
 
 static const char *state_of(uint32_t state)

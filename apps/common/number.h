@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Numbers in options and configuration files. */
+/* Numbers in options and configuration files, and the lesser of two. */
 #ifndef WEIR_APPS_COMMON_NUMBER_H
 #define WEIR_APPS_COMMON_NUMBER_H
 
@@ -12,5 +12,15 @@ bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *number
 bool number_parse_uint(const char *text, unsigned int min, unsigned int max, unsigned int *number);
 /* The same for a number with a fraction, such as "0.5" or "1e3". */
 bool number_parse_double(const char *text, double min, double max, double *number);
+
+static inline uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t greater(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
 
 #endif

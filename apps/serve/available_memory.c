@@ -3,6 +3,7 @@
  * MemAvailable counts the whole machine. A container may have less, and exceeding its limit kills
  * processes. So the limits of all enclosing control groups (version 2) count, too.
  */
+#include "apps/common/number.h"
 #include "apps/serve/available_memory.h"
 
 #include <inttypes.h>
@@ -54,11 +55,6 @@ static bool sum_in(FILE *file, const char *const *names, uint64_t *sum)
 	if (file)
 		fclose(file);
 	return found;
-}
-
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 static uint64_t of_machine(const char *root)

@@ -4,6 +4,7 @@
  * clients give back becomes available. The donor lends more again only once an eighth more than
  * --spare is available, so that the target does not oscillate.
  */
+#include "apps/common/number.h"
 #include "apps/serve/memory_target.h"
 #include "apps/serve/available_memory.h"
 #include "apps/serve/log.h"
@@ -25,11 +26,6 @@ void memory_target_init(struct memory_target *target, struct weir_donor *donor, 
 	};
 }
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static void apply_limit(struct memory_target *target, uint64_t limit)
 {
 	if (limit == target->limit)
@@ -38,11 +34,6 @@ static void apply_limit(struct memory_target *target, uint64_t limit)
 		log_event(WEIR_LOG_ERROR, "out of memory");
 	else
 		target->limit = limit;
-}
-
-static uint64_t greater(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
 }
 
 /* Rounds to whole steps, so that small changes cause no messages. */
