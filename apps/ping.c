@@ -104,18 +104,11 @@ struct summary {
 	double min_us, avg_us, p50_us, p99_us, max_us;
 };
 
-static int compare_samples(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static struct summary summarise(uint64_t *samples_ns, unsigned int count)
 {
 	double sum = 0;
 
-	qsort(samples_ns, count, sizeof(*samples_ns), compare_samples);
+	qsort(samples_ns, count, sizeof(*samples_ns), number_compare);
 	for (unsigned int i = 0; i < count; i++)
 		sum += (double)samples_ns[i];
 	return (struct summary){

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "apps/common/number.h"
 #include "lib/base/clock.h"
 #include "loopback_qp.h"
 
@@ -73,13 +74,6 @@ static void drain(int completions)
 	}
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 static uint64_t median(int rounds, struct ibv_cq *polled, struct ibv_qp *busy)
 {
 	uint64_t *all = calloc(rounds, sizeof(*all)), middle;
@@ -92,7 +86,7 @@ static uint64_t median(int rounds, struct ibv_cq *polled, struct ibv_qp *busy)
 			send_to_itself(busy);
 		all[i] = measure(polled, busy ? 2 : 0);
 	}
-	qsort(all, rounds, sizeof(*all), by_size);
+	qsort(all, rounds, sizeof(*all), number_compare);
 	middle = all[rounds / 2];
 	free(all);
 	return middle;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "apps/common/number.h"
 #include "lib/base/clock.h"
 #include "loopback_qp.h"
 
@@ -93,13 +94,6 @@ static uint64_t measure(uint32_t bytes, bool completes, uint64_t rest_ns)
 	return sum_ns / ROUND;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 static void print_row(const char *what, uint32_t bytes, int rounds, bool completes,
 		      uint64_t rest_ns)
 {
@@ -110,7 +104,7 @@ static void print_row(const char *what, uint32_t bytes, int rounds, bool complet
 		err(1, "calloc");
 	for (i = 0; i < rounds; i++)
 		all[i] = measure(bytes, completes, rest_ns);
-	qsort(all, rounds, sizeof(*all), by_size);
+	qsort(all, rounds, sizeof(*all), number_compare);
 	printf("%-40s %8d ns (quartiles %d, %d)\n", what, (int)all[rounds / 2],
 	       (int)all[rounds / 4], (int)all[rounds / 4 * 3]);
 	free(all);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Numbers in options and configuration files, and the lesser of two. */
+/* Numbers in options and configuration files, and comparisons. */
 #ifndef WEIR_APPS_COMMON_NUMBER_H
 #define WEIR_APPS_COMMON_NUMBER_H
 
@@ -21,6 +21,14 @@ static inline uint64_t lesser(uint64_t a, uint64_t b)
 static inline uint64_t greater(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+/* For qsort() on uint64_t, the least first. */
+static inline int number_compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
 }
 
 #endif

@@ -10,6 +10,7 @@
  * sharers ...`.
  */
 #include "apps/common/json.h"
+#include "apps/common/number.h"
 #include "bench/share/meter.h"
 #include "bench/share/way.h"
 #include "lib/base/clock.h"
@@ -136,13 +137,6 @@ static void serve(int socket)
 	pause();
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Prints the number of messages of connections @first to @last - 1, and their latency. */
 static void say(struct json *json, const char *name, int first, int last)
 {
@@ -158,7 +152,7 @@ static void say(struct json *json, const char *name, int first, int last)
 		n += of;
 		messages += conns[i].messages;
 	}
-	qsort(all, n, sizeof(*all), by_value);
+	qsort(all, n, sizeof(*all), number_compare);
 	json_open_object(json, name);
 	json_uint(json, "messages", messages);
 	json_double(json, "p50_us", n ? (double)all[n / 2] / 1e3 : 0);

@@ -8,6 +8,7 @@
  * chosen like YCSB's scrambled Zipfian generator does. Then "run" prints the operations a second
  * and their latency.
  */
+#include "apps/common/number.h"
 #include "apps/perf/pattern.h"
 #include "lib/base/clock.h"
 
@@ -145,18 +146,11 @@ static uint64_t number(const char *text, uint64_t min, uint64_t max)
 	exit(2);
 }
 
-static int compare(const void *one, const void *other)
-{
-	uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
-
-	return (a > b) - (a < b);
-}
-
 static void report(uint64_t all_ns)
 {
 	double sum_ns = 0;
 
-	qsort(took_ns, ops, sizeof(*took_ns), compare);
+	qsort(took_ns, ops, sizeof(*took_ns), number_compare);
 	for (uint64_t i = 0; i < ops; i++)
 		sum_ns += (double)took_ns[i];
 	printf("%.0f operations a second, %.1f us on average, %.1f us of 99 in 100 at most\n",
