@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir lab: reproduces the papers' figures on a simulated NIC. The experiments are in Python. */
 #include "apps/common/cmd.h"
+#include "apps/common/program.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,7 @@
 /* Finds the folder that contains lab/ and sim/: beside this program, or installed. */
 static int find(char folder[PATH_MAX], char *program, size_t size)
 {
-	ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
-
-	if (length > 0) {
-		folder[length] = '\0';
-		*strrchr(folder, '/') = '\0';
+	if (program_folder(folder)) {
 		snprintf(program, size, "%s" LAB_FILE, folder);
 		if (!access(program, R_OK))
 			return 0;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/common/device.h"
 #include "apps/common/cmd.h"
+#include "apps/common/program.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <libgen.h>
-#include <limits.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -48,12 +47,10 @@ bool device_is_second_execution(void)
 /* Looks beside this program, in @folder, and then in the installation's library directory. */
 static int library_path(const char *folder, const char *name, char *path, size_t size)
 {
-	char exe[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char program[PATH_MAX];
 
-	if (length > 0) {
-		exe[length] = '\0';
-		snprintf(path, size, "%s/%s/%s", dirname(exe), folder, name);
+	if (program_folder(program)) {
+		snprintf(path, size, "%s/%s/%s", program, folder, name);
 		if (!access(path, R_OK))
 			return 0;
 	}

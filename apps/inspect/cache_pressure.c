@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/inspect/cache_pressure.h"
+#include "apps/common/program.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PROFILE_FOLDER "sim/profiles"
 #define ENTRIES_MAX (1u << 30)
@@ -82,14 +82,9 @@ static int entries_of_profile(const char *folder, const char *name, uint64_t *en
 static int entries_named(const char *name, uint64_t *entries)
 {
 	char folder[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
 
-	if (length > 0) {
-		folder[length] = '\0';
-		*strrchr(folder, '/') = '\0';
-		if (!entries_of_profile(folder, name, entries))
-			return 0;
-	}
+	if (program_folder(folder) && !entries_of_profile(folder, name, entries))
+		return 0;
 	return entries_of_profile(WEIR_LIBEXECDIR, name, entries);
 }
 
