@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Socket addresses, and which of them are this host's.
+ * Socket addresses. For the source address of a route, a UDP socket connects to the destination,
+ * and the kernel picks the source.
  */
 #include <ifaddrs.h>
 #include <string.h>
@@ -83,7 +84,7 @@ void cm_addr_route(union cm_addr *src, const union cm_addr *dst)
 	int s = socket(dst->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (!cm_addr_port(&to))
-		cm_addr_set_port(&to, htons(1)); /* nothing is sent, but 0 is refused */
+		cm_addr_set_port(&to, htons(1)); /* sends nothing; connect() refuses port 0 */
 	if (s < 0 || connect(s, &to.sa, cm_addr_len(&to.sa)) < 0 ||
 	    getsockname(s, &from.sa, &len) < 0)
 		cm_addr_set_loopback(&from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Names to addresses: getaddrinfo() in the words of rdma_cm.
+ * Name lookup: rdma_getaddrinfo() by means of getaddrinfo().
  */
 #include <netdb.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "cm.h"
 
-enum { FLAG_SA = 0x10 }; /* RAI_SA: ask the subnet's administrator, whom Ethernet does not have */
+enum { FLAG_SA = 0x10 }; /* RAI_SA: ask the subnet administrator; Ethernet has none */
 
 static void to_ai(struct addrinfo *ai, const struct rdma_addrinfo *rai)
 {
@@ -48,7 +48,7 @@ static void set_type(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hint
 		rai->ai_port_space = datagram ? RDMA_PS_UDP : RDMA_PS_TCP;
 }
 
-/* @gai: what getaddrinfo() says. Return: 0 or -ENOMEM. */
+/* @gai: set to the result of getaddrinfo(). Return: 0 or -ENOMEM. */
 static int look_up_addrinfo(struct rdma_addrinfo *rai, const char *node, const char *service,
 			    const struct rdma_addrinfo *hints, int *gai)
 {
@@ -81,7 +81,7 @@ static int take_hints(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hin
 			 hints->ai_dst_len);
 }
 
-/* As in librdmacm, what getaddrinfo() says is returned as it is, for gai_strerror(). */
+/* Returns an error of getaddrinfo() unchanged, as librdmacm does, for gai_strerror(). */
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		     struct rdma_addrinfo **res)
 {

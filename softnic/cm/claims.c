@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Claims are read from the kernel's list of Unix sockets. Only who binds a port that was named, or
- * a listener, has to: an active id takes its port by a name that excludes all others.
+ * Reads claims from the kernel's list of Unix sockets. Only an id that binds a given port, and a
+ * listener, need the list. An active id takes the port by a name that excludes all others.
  */
 #include <errno.h>
 #include <stdbool.h>

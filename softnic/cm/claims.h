@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who else claims a port: the names of the sockets that hold one, and what excludes what.
+ * Claims on ports: the names of the sockets that hold claims, and the rules of exclusion.
  */
 #ifndef WEIR_SOFTNIC_CM_CLAIMS_H
 #define WEIR_SOFTNIC_CM_CLAIMS_H
@@ -11,10 +11,10 @@
 #define CM_CLAIM_ADDR_MAX 64
 
 /**
- * struct cm_claim - an address and port that somebody has
- * @addr: as text; that of a link-local address ends in %SCOPE
- * @port: in the host's order
- * @token: 0, or a number that tells claims with RDMA_OPTION_ID_REUSEADDR from each other
+ * struct cm_claim - an address and port held by a process
+ * @addr: as text; a link-local address ends in %SCOPE
+ * @port: in host byte order
+ * @token: unique among claims with RDMA_OPTION_ID_REUSEADDR; 0 for other claims
  */
 struct cm_claim {
 	char addr[CM_CLAIM_ADDR_MAX];
@@ -23,37 +23,36 @@ struct cm_claim {
 };
 
 /**
- * cm_claim_name() - the name of the socket that holds a claim
- * @name: gets the name, without the zero byte that makes it abstract
- * @size: of @name; 107 bytes are enough
+ * cm_claim_name() - format the name of the socket that holds a claim
+ * @name: set to the name, without the leading zero byte of abstract names
+ * @size: of @name in bytes; 107 are enough
  * @space: the port space
  *
- * Return: its length.
+ * Return: the length of the name.
  */
 int cm_claim_name(char *name, size_t size, const char *space, const struct cm_claim *claim);
 
 /**
- * cm_claim_parse() - the reverse of cm_claim_name()
+ * cm_claim_parse() - parse a name made by cm_claim_name()
  *
- * Return: 0, or -EINVAL: it is no name of this user's in @space.
+ * Return: 0, or -EINVAL if the name is not a claim of this user in @space.
  */
 int cm_claim_parse(struct cm_claim *claim, const char *space, const char *name);
 
 /**
- * cm_claim_conflict() - may both be held?
+ * cm_claim_conflict() - check that two claims can coexist, as the kernel's rdma_cm does
  *
- * The rule and its errors are those of the kernel's rdma_cm.
- *
- * Return: 0, -EADDRINUSE: it is one address; -EADDRNOTAVAIL: one of them is a wildcard.
+ * Return: 0, -EADDRINUSE if both claim the same address, -EADDRNOTAVAIL if one is a wildcard.
  */
 int cm_claim_conflict(const struct cm_claim *a, const struct cm_claim *b);
 
 /**
- * cm_claims_check() - does anybody of this user hold what excludes a claim?
+ * cm_claims_check() - check a claim against the other claims of this user
+ * @claim: already held; skipped in the search
  * @own_token: of a claim of the same id that is about to end; or 0
  *
- * @claim itself is held already, and not looked at. Connected sockets hold nothing: those that
- * accept() returned have the name of their listener. Where /proc is missing nobody is found.
+ * Connected sockets hold no claim, because accept() gives a socket the name of its listener.
+ * Without /proc, the function finds no claims.
  *
  * Return: as cm_claim_conflict().
  */

@@ -2,14 +2,14 @@
 /*
  * The connection manager: librdmacm's API between processes of one host.
  *
- * One lock, cm_lock, guards everything below: this is the control path, and simple is right.
- * No verb is called and nothing is waited for while it is held: connecting QPs asks the peer's
- * engine, which may be waiting for that lock in its process. The engine thread does what sockets
- * bring in (cm_conn.c), the user's threads do the rest (cm_call.c), and what the QP must be told
- * when an event arrives is done by the thread that fetches the event (cm_event.c), as librdmacm
- * does.
+ * One lock, cm_lock, guards all structures below, because the control path need not be fast. A
+ * holder of cm_lock calls no verb and never waits: connecting a QP asks the peer's engine, and
+ * that engine may be waiting for the cm_lock of the peer's process.
  *
- * A function that fails returns a negative errno; only those of the public API set errno.
+ * The engine thread handles incoming messages (conn.c), the user's threads make the calls
+ * (connect.c). The thread that fetches an event changes the QP's state (event.c), as in librdmacm.
+ *
+ * Internal functions return a negative errno on failure; only the public API sets errno.
  */
 #ifndef WEIR_SOFTNIC_CM_CM_H
 #define WEIR_SOFTNIC_CM_CM_H
@@ -31,7 +31,7 @@
 
 enum {
 	CM_BACKLOG_MAX = 1024, /* requests that no rdma_get_cm_event() has fetched yet */
-	CM_ANSWER_MS = 60000, /* what the other side may take for its next message */
+	CM_ANSWER_MS = 60000, /* longest wait for the remote side's next message */
 };
 
 enum cm_state {
@@ -46,7 +46,7 @@ enum cm_state {
 	CM_REQ_RCVD, /* passive: the user's turn */
 	CM_REP_SENT, /* passive: waits for RTU */
 	CM_ESTABLISHED,
-	CM_CLOSED, /* nothing more will happen, but TIMEWAIT_EXIT */
+	CM_CLOSED, /* only TIMEWAIT_EXIT may still follow */
 };
 
 struct cm_channel;
@@ -56,12 +56,12 @@ TAILQ_HEAD(cm_id_list, cm_id);
 
 /**
  * struct cm_group - a multicast group that an id has joined
- * @addr: as the user gave it
+ * @addr: the user's address
  * @context: the user's
- * @ah: how to send to it
- * @send_only: the QP does not receive
- * @attached: the QP does receive
- * @events_out: fetched and not yet acknowledged
+ * @ah: address handle attributes of the group
+ * @send_only: the QP only sends to the group
+ * @attached: the QP is attached to the group and receives
+ * @events_out: events fetched and not yet acknowledged
  * @link: in the id's list
  */
 struct cm_group {
@@ -76,43 +76,43 @@ struct cm_group {
 
 /**
  * struct cm_id - an id
- * @id: what the user sees
- * @state: where it stands
- * @sync: created without a channel: its calls wait for their event
- * @afonly: a wildcard accepts calls to its own address family only
- * @reuse: not 0 if others with RDMA_OPTION_ID_REUSEADDR may have its address too; see cm_claims.h
+ * @id: the user's view
+ * @state: state of the connection
+ * @sync: created without a channel: calls wait for their event
+ * @afonly: a wildcard accepts calls to the same address family only
+ * @reuse: not 0 if other ids with RDMA_OPTION_ID_REUSEADDR may share the address; see claims.h
  * @ack_timeout: of the QP, as in ibv_qp_attr.timeout
- * @fd: its socket: bound, then listening or connected; -1 if there is none. Lives until the id is
- *	destroyed, so that its number cannot be another's
+ * @fd: the socket: bound, then listening or connected; -1: none. Stays open until the id is
+ *	destroyed, so that the descriptor number is not reused
  * @fd_ipv4: a second listening socket, for the IPv4 part of the IPv6 wildcard; or -1
- * @timer: bounds the wait for the other side's next message, or paces the calls to a listener, or
- *	ends the time after a connection; of a listener, a rest after descriptors ran out
- * @timed_out: @timer has cut the socket
- * @called_ns: when the user called rdma_connect()
- * @request: what @fd says first
- * @listener: of a request that was not fetched yet
- * @children: such requests
+ * @timer: for the remote side's next message, the next call to a listener, or the end of
+ *	TIMEWAIT; on a listener, the pause after descriptors ran out
+ * @timed_out: @timer has shut down the socket
+ * @called_ns: time of rdma_connect()
+ * @request: the first message on @fd
+ * @listener: of a request not yet fetched
+ * @children: the listener's requests not yet fetched
  * @child_link: in the listener's @children
- * @nr_children: bounded by CM_BACKLOG_MAX
- * @nr_requests: those of them that have an event, bounded by @backlog
+ * @nr_children: at most CM_BACKLOG_MAX
+ * @nr_requests: children with an event, at most @backlog
  * @backlog: 1 to CM_BACKLOG_MAX
  * @groups: multicast groups
- * @device_link: in the list of the ids that are bound to the device; tqe_prev is NULL if it is not
+ * @device_link: in the list of ids bound to the device; tqe_prev is NULL if unbound
  * @link: in the list of all ids
- * @events_out: fetched and not yet acknowledged
+ * @events_out: events fetched and not yet acknowledged
  * @remote_qpn: from REQ or REP
- * @responder_resources: what our QP serves; from the user, then agreed
- * @initiator_depth: what our QP may issue; likewise
+ * @responder_resources: reads our QP serves; the user's value, then the negotiated value
+ * @initiator_depth: reads our QP may issue; likewise
  * @retry_count: of our QP
- * @rnr_retry_count: of our QP, as the other side asked
- * @local_ece: what the user set
- * @remote_ece: what the other side sent
- * @path: what @id points to once the route is known
- * @looking_up: rdma_resolve_addrinfo() was called, and the result not yet taken
- * @found: that result
+ * @rnr_retry_count: of our QP, requested by the remote side
+ * @local_ece: set by the user
+ * @remote_ece: sent by the remote side
+ * @path: the path record of @id once the route is resolved
+ * @looking_up: rdma_resolve_addrinfo() was called and the result not yet queried
+ * @found: the result of rdma_resolve_addrinfo()
  * @qp_init_attr: for the children of a listening endpoint, or NULL
- * @connect_data: of an endpoint: goes before the user's private data in REQ
- * @connect_len: bytes of it
+ * @connect_data: of an endpoint: precedes the user's private data in REQ
+ * @connect_len: bytes in @connect_data
  */
 struct cm_id {
 	struct rdma_cm_id id;
@@ -159,9 +159,9 @@ struct cm_id {
 };
 
 /**
- * struct cm_device - the device as all ids of the process share it
- * @verbs: opened once, for as long as the process lives
- * @pd: the default of all ids
+ * struct cm_device - the device shared by all ids of the process
+ * @verbs: opened once and never closed
+ * @pd: default of all ids
  * @responder_resources_max: of a QP
  * @initiator_depth_max: of a QP
  * @mtu: of the port
@@ -181,7 +181,7 @@ static inline struct cm_id *cm_id(struct rdma_cm_id *id)
 	return (struct cm_id *)((char *)id - offsetof(struct cm_id, id));
 }
 
-/* Datagrams: it does not connect, it asks whom to send to. */
+/* Datagrams: the id does not connect, but looks up the remote QP. */
 static inline bool cm_id_is_datagram(const struct cm_id *id)
 {
 	return id->id.qp_type == IBV_QPT_UD;
@@ -201,68 +201,71 @@ static inline int cm_return(int rc)
 	return -1;
 }
 
-/* cm_port.c: the port spaces. With cm_lock held. */
+/* port.c: the port spaces. Context: cm_lock held. */
 
 /**
- * cm_port_take() - claim an address and port, and with it its socket
- * @id: gets @fd and, for the IPv6 wildcard, @fd_ipv4
- * @addr: port 0 is replaced by one that is free
+ * cm_port_take() - claim an address and port, and open the socket that holds the claim
+ * @id: sets @fd and, for the IPv6 wildcard, @fd_ipv4
+ * @addr: port 0 is replaced by a free port
  *
- * Return: 0, -EADDRINUSE or -EADDRNOTAVAIL as cm_claim_conflict() has it, or what socket() says.
+ * Return: 0, -EADDRINUSE or -EADDRNOTAVAIL as cm_claim_conflict(), or the error of socket().
  */
 int cm_port_take(struct cm_id *id, union cm_addr *addr);
 
-/* The same for who only wants a source: any port that is free for all addresses. */
+/* As cm_port_take(), for a source address: any port that is free on all addresses. */
 int cm_port_take_source(struct cm_id *id, union cm_addr *addr);
 
 /**
- * cm_port_make_unique() - end the sharing of RDMA_OPTION_ID_REUSEADDR: a listener is alone
+ * cm_port_make_unique() - end sharing by RDMA_OPTION_ID_REUSEADDR, because a listener is alone
  *
- * Return: as cm_port_take(), and then nothing has changed.
+ * Return: as cm_port_take(); on failure the claim is unchanged.
  */
 int cm_port_make_unique(struct cm_id *id);
 
-/* For cm_id.reuse: not 0, and no other id's. */
+/* A value for cm_id.reuse: unique and not 0. */
 uint32_t cm_port_token(void);
 
 /**
- * cm_port_connect() - connect a claimed socket to whoever listens at an address
+ * cm_port_connect() - connect a claimed socket to the listener at an address
  *
  * Context: Does not wait.
- * Return: 0; -ECONNREFUSED nobody of this user listens; -EAGAIN the listener's queue is full.
+ * Return: 0; -ECONNREFUSED no process of this user listens; -EAGAIN the listener's queue is full.
  */
 int cm_port_connect(const struct cm_id *id, const union cm_addr *addr);
 
-/* Does the process at the other end belong to our user? */
+/* True if the remote process belongs to our user. */
 bool cm_port_peer_is_ours(int fd);
 
-/* cm_device.c */
+/* device.c */
 
 /*
- * Open the device, once. When it disappears, its ids get DEVICE_REMOVAL.
+ * Open the device on the first call. When the device is removed, its ids get DEVICE_REMOVAL.
  *
- * Context: Any; opens without cm_lock only. Return: 0, -ENODEV after that, or a negative errno.
+ * Context: Any; the first call without cm_lock.
+ * Return: 0, -ENODEV after the device was removed, or a negative errno.
  */
 int cm_device_get(const struct cm_device **device);
 
 /*
- * Can the id use it at all? Return: 0, or -EINVAL: IPoIB runs on InfiniBand, and this is Ethernet.
+ * Check that the id can use the device.
+ *
+ * Return: 0, or -EINVAL: IPoIB needs InfiniBand, and the port is Ethernet.
  */
 int cm_device_check(const struct cm_id *id);
 
-/* Point an id at the device, its port and its PD. Context: cm_lock held. */
+/* Bind an id to the device, port and PD. Context: cm_lock held. */
 void cm_device_bind(struct cm_id *id, const struct cm_device *device);
 
-/* The reverse, when the id ends; again is harmless. Context: without cm_lock. */
+/* Unbind an id; does nothing if already unbound. Context: without cm_lock. */
 void cm_device_unbind(struct cm_id *id);
 
-/* Fill GIDs and path of an id from its addresses. */
+/* Fill in an id's GIDs and path from the id's addresses. */
 void cm_device_route(struct cm_id *id, const struct cm_device *device);
 
-/* cm_id.c */
+/* id.c */
 
 /*
- * An id without a socket. @channel NULL: a synchronous one, with a channel of its own.
+ * Create an id without a socket. With @channel NULL, a synchronous id with a private channel.
  *
  * Context: cm_lock held.
  */
@@ -270,104 +273,105 @@ int cm_id_new(struct cm_channel *channel, void *context, enum rdma_port_space ps
 	      enum ibv_qp_type type, struct cm_id **id);
 
 /*
- * Does this port space go with this type of QP? Return: 0, -EINVAL, or -EOPNOTSUPP: XRC, which the
- * device does not have.
+ * Check that a port space allows a QP type.
+ *
+ * Return: 0, -EINVAL, or -EOPNOTSUPP: the device does not support XRC.
  */
 int cm_id_check_type(enum rdma_port_space ps, enum ibv_qp_type type);
 
-/* What a port space gives if no type is asked for. */
+/* A port space's default QP type. */
 enum ibv_qp_type cm_id_default_type(enum rdma_port_space ps);
 
-/* Context: without cm_lock; nothing may refer to @id, except the engine. */
+/* Free an id that only the engine still refers to. Context: without cm_lock. */
 void cm_id_free(struct cm_id *id);
 
 /**
- * cm_id_bind() - give an idle id its address
- * @take: one of cm_port.c
+ * cm_id_bind() - bind an idle id to an address
+ * @take: cm_port_take() or cm_port_take_source()
  *
  * Context: cm_lock held.
- * Return: 0, -EINVAL: it has one, or what @take says.
+ * Return: 0, -EINVAL if the id is already bound, or the error of @take.
  */
 int cm_id_bind(struct cm_id *id, union cm_addr *addr,
 	       int (*take)(struct cm_id *id, union cm_addr *addr));
 
-/* Addresses as the API shows them: in id->route. */
+/* The addresses that the user sees, in id->route. */
 void cm_id_src(const struct cm_id *id, union cm_addr *addr);
 void cm_id_dst(const struct cm_id *id, union cm_addr *addr);
 void cm_id_set_src(struct cm_id *id, const union cm_addr *addr);
 void cm_id_set_dst(struct cm_id *id, const union cm_addr *addr);
 
-/* cm_resolve.c */
+/* resolve.c */
 
-/* The route is known. Context: without cm_lock. Return: 0, or -EINVAL: it is not its turn. */
+/* Resolve the route. Context: without cm_lock. Return: 0, or -EINVAL in the wrong state. */
 int cm_resolve_route(struct cm_id *id);
 
-/* cm_listen.c */
+/* listen.c */
 
 /*
- * Take no more requests, and turn away those that the user has not fetched; their events are
- * dropped before. Nothing to do for an id that does not listen. Context: without cm_lock.
+ * Stop accepting, and reject the requests that the user has not fetched. The caller has dropped
+ * their events. Does nothing for an id that does not listen. Context: without cm_lock.
  */
 void cm_listen_stop(struct cm_id *id);
 
-/* A request that never came: off the listener's list. Context: cm_lock held. */
+/* Remove a child from the listener's list. Context: cm_lock held. */
 void cm_listen_forget(struct cm_id *child);
 
-/* cm_conn.c: one connection. All but cm_conn_watch() with cm_lock held. */
+/* conn.c: one connection. Context: cm_lock held, except for cm_conn_watch(). */
 
 /**
- * cm_conn_watch() - have the engine read @id->fd, a connected socket, and await a message
+ * cm_conn_watch() - let the engine read the connected socket @id->fd, and expect a message
  *
  * Context: With or without cm_lock.
  * Return: 0 or a negative errno.
  */
 int cm_conn_watch(struct cm_id *id);
 
-/* The next message must come within CM_ANSWER_MS. */
+/* Expect the next message within CM_ANSWER_MS. */
 void cm_conn_await(struct cm_id *id);
 
-/* Return: 0, or -ECONNRESET: the other side has left, which the engine hears of, too. */
+/* Return: 0, or -ECONNRESET if the remote side has closed; the engine sees the close, too. */
 int cm_conn_send(struct cm_id *id, const struct cm_msg *msg);
 
-/* Turn the other side away, or just leave: it sees the end at once. */
+/* Reject the remote side, or only shut down; the remote side sees the end at once. */
 void cm_conn_reject(struct cm_id *id, enum cm_reason reason, const void *data, uint8_t len);
 void cm_conn_shutdown(struct cm_id *id);
 
-/* The passive side's last step. */
+/* Mark the passive side established. */
 void cm_conn_established(struct cm_id *id);
 
-/* DISCONNECTED now and, when the QP's number may be used again, TIMEWAIT_EXIT. */
+/* Push DISCONNECTED now, and TIMEWAIT_EXIT when the QP number may be reused. */
 void cm_conn_disconnected(struct cm_id *id);
 
-/* cm_call.c */
+/* connect.c */
 
 /**
- * cm_connect_finish() - the active side's QP is ready: send RTU
+ * cm_connect_finish() - send RTU, because the active side's QP is ready
  *
  * Context: without cm_lock.
- * Return: 0, or -EINVAL if no REP was received. A peer that is gone is no error here: the event
- * that says so is under way.
+ * Return: 0, or -EINVAL if no REP was received. 0 also if the peer has ended, because the engine
+ * pushes an event for that.
  */
 int cm_connect_finish(struct cm_id *id);
 
-/* cm_qp.c */
+/* qp.c */
 
-/* How to send to the other end, or to a group in place of it. */
+/* Fill in address handle attributes for the remote side; for a group, replace the dgid. */
 void cm_qp_path(const struct cm_id *id, struct ibv_ah_attr *ah);
 
-/* The QP, if there is one, from INIT to RTS. Context: without cm_lock; may ask the peer. */
+/* Move the QP, if any, from INIT to RTS. Context: without cm_lock; may ask the peer. */
 int cm_qp_connect(struct cm_id *id);
 int cm_qp_fail(struct cm_id *id);
 
-/* cm_lookup.c: the names of events that older headers lack */
+/* lookup.c: names of the events that older headers lack */
 const char *cm_lookup_event_str(int event);
 
-/* cm_mcast.c */
+/* mcast.c */
 
-/* The user fetches the event of a join: have the QP receive. Return: 0 or a negative errno. */
+/* Attach the QP when the user fetches a join event. Return: 0 or a negative errno. */
 int cm_mcast_attach(struct cm_id *id, struct cm_group *group);
 
-/* Forget all groups. Context: without cm_lock; @id is about to be freed. */
+/* Free all groups of an id that is about to be freed. Context: without cm_lock. */
 void cm_mcast_free(struct cm_id *id);
 
 #endif

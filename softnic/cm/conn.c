@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * One connection: its socket, and what comes in there.
+ * One connection: the socket, and the messages that arrive.
  *
- * The state says what may come next; anything else is a breach of protocol and ends the connection,
- * as does the end of the socket. Once closed, a connection only waits to be destroyed.
+ * Each state allows certain messages. Any other message breaks the protocol and ends the
+ * connection, as does the end of the socket. A closed connection only waits to be destroyed.
  */
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,11 +13,11 @@
 #include "event.h"
 
 enum {
-	MESSAGES_A_TURN = 4, /* then the engine serves others */
+	MESSAGES_A_TURN = 4, /* then the engine serves other sockets */
 	ACK_TIMEOUT_UNIT_NS = 4096,
 };
 
-/* A packet is far smaller than the socket's buffer, which holds at most two: never full. */
+/* Never blocks: at most two packets wait in the socket's buffer, and the buffer holds more. */
 int cm_conn_send(struct cm_id *id, const struct cm_msg *msg)
 {
 	uint8_t buf[CM_MSG_BYTES_MAX];
@@ -53,7 +53,7 @@ void cm_conn_established(struct cm_id *id)
 	cm_event_push(id, id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
 }
 
-/* Packets may be under way for as long as the sender waits for their acknowledgement. */
+/* TIMEWAIT lasts as long as packets may be in flight: as long as a sender waits for an ACK. */
 static void timewait_over(struct softnic_timer *timer)
 {
 	struct cm_id *id = (void *)((char *)timer - offsetof(struct cm_id, timer));
@@ -71,7 +71,7 @@ void cm_conn_disconnected(struct cm_id *id)
 			  timewait_over);
 }
 
-/* The socket has ended, or must: tell the user what that means where we are. */
+/* The socket has ended, or must end: push the event that fits the state. */
 static void conn_lost(struct cm_id *id, int status)
 {
 	enum cm_state state = id->state;
@@ -87,11 +87,11 @@ static void conn_lost(struct cm_id *id, int status)
 		cm_conn_disconnected(id);
 		break;
 	default:
-		break; /* the user learns it from rdma_accept() */
+		break; /* rdma_accept() will fail */
 	}
 }
 
-/* A call to ::1 also reaches the IPv4 wildcard: see softnic/cm/port.c. */
+/* A call to ::1 also reaches the IPv4 wildcard: see port.c. */
 static bool is_of_excluded_family(const struct cm_id *listener, const struct cm_msg *msg)
 {
 	union cm_addr bound, called = msg->dst;
@@ -147,7 +147,7 @@ static void rej_received(struct cm_id *id, const struct cm_msg *msg)
 	cm_event_push(id, id, RDMA_CM_EVENT_REJECTED, msg->reason, msg);
 }
 
-/* The answer was all there is to come. */
+/* SIDR_REP is the last message. */
 static void sidr_rep_received(struct cm_id *id, const struct cm_msg *msg)
 {
 	cm_conn_shutdown(id);
@@ -176,14 +176,14 @@ static void msg_received(struct cm_id *id, const struct cm_msg *msg)
 	else if (msg->type == CM_MSG_RTU && id->state == CM_REP_SENT)
 		cm_conn_established(id);
 	else if (msg->type == CM_MSG_RTU && id->state == CM_ESTABLISHED)
-		return; /* rdma_notify() knew already */
+		return; /* rdma_notify() came first */
 	else if (msg->type == CM_MSG_REJ && (id->state == CM_REQ_SENT || id->state == CM_REP_SENT))
 		rej_received(id, msg);
 	else
 		conn_lost(id, -EPROTO);
 }
 
-/* Return: false if there is nothing more to read now. */
+/* Return: false if no more can be read now. */
 static bool read_msg(struct cm_id *id)
 {
 	uint8_t buf[CM_MSG_BYTES_MAX];
@@ -203,7 +203,7 @@ static bool read_msg(struct cm_id *id)
 	return true;
 }
 
-/* A request that never came: it would have bound the id to the device. */
+/* A child that closed before a request arrived: a request binds the id to the device. */
 static bool is_nobodys(const struct cm_id *id)
 {
 	return id->state == CM_CLOSED && id->listener && !id->id.verbs;
@@ -220,8 +220,8 @@ static void conn_ready(void *arg, uint32_t events)
 	for (i = 0; i < MESSAGES_A_TURN && id->state != CM_CLOSED && read_msg(id); i++)
 		;
 	/*
-	 * Whoever destroys the id waits for this handler only while it is registered: after
-	 * unlocking, the id may be gone.
+	 * The destroying thread waits for this handler only while the handler is registered.
+	 * After the unlock the id may be freed.
 	 */
 	if (id->state == CM_CLOSED)
 		softnic_loop_del(id->fd);
@@ -233,7 +233,7 @@ static void conn_ready(void *arg, uint32_t events)
 		cm_id_free(id);
 }
 
-/* The end of the socket is what tells the engine. */
+/* Shuts down the socket, and the engine then sees the end. */
 static void answer_timed_out(struct softnic_timer *timer)
 {
 	struct cm_id *id = (void *)((char *)timer - offsetof(struct cm_id, timer));

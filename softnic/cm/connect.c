@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The calls of the user that make and end a connection.
+ * The user's calls that make and end a connection.
  *
- * A call where nobody listens is tried for a moment longer before it is rejected. On a network, the
- * steps before it take about that long, and programs have come to count on it: perftest's server
- * closes its listener and opens it again while its client is on the way.
+ * If no listener answers, rdma_connect() retries for a moment before the rejection. On a network
+ * the earlier steps take about as long, and programs depend on the delay: perftest's server closes
+ * and reopens the listener while the client is connecting.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ enum {
 	RETRY_COUNT_MAX = 7,
 };
 
-/* Context: without cm_lock, but the state keeps everyone else away. */
+/* Context: without cm_lock; the id's state keeps other threads away. */
 static int read_param(struct cm_id *id, const struct rdma_conn_param *param, struct cm_msg *msg)
 {
 	const struct rdma_conn_param defaults = {
@@ -51,7 +51,7 @@ static int read_param(struct cm_id *id, const struct rdma_conn_param *param, str
 	return 0;
 }
 
-/* RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH, which are one, mean as many as may be. */
+/* RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH have one value and ask for the maximum. */
 static int negotiate(uint8_t *resources, uint8_t asked, uint8_t most, uint8_t device_max)
 {
 	if (asked != RDMA_MAX_RESP_RES && asked > device_max)
@@ -60,7 +60,7 @@ static int negotiate(uint8_t *resources, uint8_t asked, uint8_t most, uint8_t de
 	return 0;
 }
 
-/* Settle on what the QP serves and issues at once, within @served and @issued and the device. */
+/* Negotiate the reads that the QP serves and issues, within @served, @issued and the device. */
 static int negotiate_depths(struct cm_id *id, struct cm_msg *msg, uint8_t served, uint8_t issued)
 {
 	const struct cm_device *device;
@@ -77,7 +77,7 @@ static int negotiate_depths(struct cm_id *id, struct cm_msg *msg, uint8_t served
 	return rc;
 }
 
-/* Nobody answers: what a real host's CM would say, without a socket to say it on. */
+/* No listener: push the event that a remote host's CM would cause. */
 static void fail_connect(struct cm_id *id, int rc)
 {
 	const struct cm_msg refusal = { .type = CM_MSG_REJ };
@@ -165,7 +165,7 @@ int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *param)
 	return cm_return(rc ? rc : cm_event_complete(id));
 }
 
-/* A request can have lost its other side before the user turned to it. */
+/* The remote side may close before the user accepts or rejects. */
 static int check_requested(struct cm_id *id)
 {
 	if (id->state == CM_REQ_RCVD)
@@ -189,7 +189,7 @@ static int send_reply(struct cm_id *id, const struct cm_msg *msg)
 	return rc;
 }
 
-/* The answer says it all; nothing comes back. */
+/* For datagrams: SIDR_REP ends the exchange. */
 static int accept_request(struct cm_id *id, struct rdma_conn_param *param)
 {
 	struct cm_msg msg = { .type = CM_MSG_SIDR_REP, .reason = CM_SIDR_SUCCESS };
@@ -281,13 +281,13 @@ int cm_connect_finish(struct cm_id *id)
 	return rc;
 }
 
-/* For those who bring their QP to RTS themselves. */
+/* For programs that move the QP to RTS themselves. */
 int rdma_establish(struct rdma_cm_id *rid)
 {
 	return cm_return(rid->qp ? -EINVAL : cm_connect_finish(cm_id(rid)));
 }
 
-/* The first data may overtake RTU: whoever sees them come need not wait for it. */
+/* Data may arrive before RTU; a program that sees data need not wait for RTU. */
 int rdma_notify(struct rdma_cm_id *rid, enum ibv_event_type event)
 {
 	struct cm_id *id = cm_id(rid);
@@ -302,8 +302,8 @@ int rdma_notify(struct rdma_cm_id *rid, enum ibv_event_type event)
 }
 
 /*
- * Both sides get DISCONNECTED, each once: this one at once, for an answer could only say that the
- * other is gone, and it need not live to give one.
+ * Each side gets DISCONNECTED once. This side gets the event at once: an answer would tell nothing
+ * new, and a dead peer would send none.
  */
 int rdma_disconnect(struct rdma_cm_id *rid)
 {

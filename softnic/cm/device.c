@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The device under the connection manager: opened when an id first needs it, shared by all, kept.
+ * The connection manager's device. The first id that needs the device opens it; all ids share it
+ * until the process ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,10 @@
 
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cm_device device;
-static bool removed; /* for good; device_lock */
-static struct cm_id_list ids = TAILQ_HEAD_INITIALIZER(ids); /* bound to it; cm_lock */
+static bool removed; /* never reset; device_lock */
+static struct cm_id_list ids = TAILQ_HEAD_INITIALIZER(ids); /* bound ids; cm_lock */
 
-/* As it was before the first id. */
+/* In the child of a fork. */
 static void reset_cm_device(void)
 {
 	device.verbs = NULL;
@@ -110,8 +111,8 @@ static bool has_connection(const struct cm_id *id)
 }
 
 /*
- * Each id that is bound gets DEVICE_REMOVAL, once; its connection ends, and it can do nothing more
- * than be destroyed.
+ * Each bound id gets DEVICE_REMOVAL once. The connection ends, and the user can only destroy the
+ * id.
  */
 static void device_event(enum ibv_event_type type)
 {
@@ -128,7 +129,7 @@ static void device_event(enum ibv_event_type type)
 		if (has_connection(id))
 			cm_conn_shutdown(id);
 		id->state = CM_CLOSED;
-		/* A request that nobody has fetched has no user to tell yet. */
+		/* The user does not know a request that is not yet fetched. */
 		if (!id->listener)
 			cm_event_push(id, id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Endpoints: a synchronous id, made ready from what rdma_getaddrinfo() found.
+ * Endpoints: rdma_create_ep() makes a synchronous id ready from a result of rdma_getaddrinfo().
  */
 #include <stdlib.h>
 #include <string.h>

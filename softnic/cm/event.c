@@ -2,10 +2,10 @@
 /*
  * Event channels and events.
  *
- * A channel's descriptor is a counting eventfd: one count, one event. A thread that fetches first
- * takes a count, sleeping in read() as long as the user's O_NONBLOCK and signals would have it, and
- * then an event off the list. An event may be withdrawn between the two, when its id is destroyed
- * or moves; the thread then goes back for another count.
+ * A channel's descriptor is an eventfd semaphore with one count per event. A fetching thread first
+ * takes a count, and read() obeys the user's O_NONBLOCK and signals. Then the thread takes an event
+ * off the list. In between, the event may be withdrawn because its id is destroyed or migrates; the
+ * thread then waits for another count.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static void channel_append(struct cm_channel *c, struct cm_event *e)
 	eventfd_write(c->channel.fd, 1);
 }
 
-/* The count goes too, unless a thread has taken it already: the next to come goes back empty. */
+/* Takes the event's count back. If a thread has the count, the next thread finds no event. */
 static void channel_withdraw(struct cm_channel *c, struct cm_event *e)
 {
 	uint64_t count;
@@ -76,7 +76,7 @@ static void fill_conn(struct cm_event *e, const struct cm_msg *msg)
 	conn->private_data_len = (uint8_t)cm_msg_private_max(msg->type);
 	if (msg->type == CM_MSG_REJ)
 		return;
-	/* What the sender would issue is what the receiver serves, and the other way round. */
+	/* The receiver serves the reads that the sender issues, and vice versa. */
 	conn->responder_resources = msg->initiator_depth;
 	conn->initiator_depth = msg->responder_resources;
 	conn->flow_control = msg->flow_control;
@@ -122,7 +122,7 @@ struct cm_event *cm_event_push(struct cm_id *owner, struct cm_id *id, enum rdma_
 	return e;
 }
 
-/* Move an owner's events that were not fetched to another channel; NULL: forget them. */
+/* Move an owner's unfetched events to another channel; NULL: drop the events. */
 static void move_events(struct cm_id *owner, struct cm_channel *to)
 {
 	struct cm_channel *from = cm_channel(owner->id.channel);
@@ -186,8 +186,8 @@ void cm_event_ack_last(struct cm_id *id)
 }
 
 /*
- * A request leaves its listener and becomes an id of the user's. That of a synchronous listener
- * gets a channel of its own.
+ * A request leaves the listener and becomes the user's id. With a synchronous listener, the id
+ * gets a private channel.
  */
 static int adopt_child(struct cm_id *listener, struct cm_id *child)
 {
@@ -209,7 +209,7 @@ static int adopt_child(struct cm_id *listener, struct cm_id *child)
 	return 0;
 }
 
-/* Return: the next event, counted as fetched; NULL if there is none. */
+/* Return: the next event, counted as fetched, or NULL. */
 static struct cm_event *fetch_event(struct cm_channel *c, int *rc)
 {
 	struct cm_event *e;
@@ -222,7 +222,7 @@ static struct cm_event *fetch_event(struct cm_channel *c, int *rc)
 	if (e && e->event.event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		*rc = adopt_child(e->owner, cm_id(e->event.id));
 	if (e && *rc) {
-		/* Out of descriptors: the request stays for a better time. */
+		/* Out of descriptors: a later fetch retries the request. */
 		eventfd_write(c->channel.fd, 1);
 		e = NULL;
 	}
@@ -256,7 +256,7 @@ static void apply_response(struct cm_id *id, struct rdma_cm_event *event)
 	pthread_mutex_unlock(&cm_lock);
 }
 
-/* What the QP must go through before the user hears of it. */
+/* Changes the QP's state before the user gets the event. */
 static void apply_event(struct cm_event *e)
 {
 	struct rdma_cm_event *event = &e->event;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The connection manager's events, and the channels that they wait in until the user fetches them.
- * Guarded by cm_lock, as all of it.
+ * The connection manager's events and event channels. Guarded by cm_lock.
  */
 #ifndef WEIR_SOFTNIC_CM_EVENT_H
 #define WEIR_SOFTNIC_CM_EVENT_H
@@ -20,12 +19,12 @@ TAILQ_HEAD(cm_event_list, cm_event);
 
 /**
  * struct cm_channel - an event channel
- * @channel: what the user sees; its fd is an eventfd
- * @events: not fetched yet
- * @withdrawn: events taken back after a thread had read their count
+ * @channel: the user's view; the fd is an eventfd
+ * @events: not yet fetched
+ * @withdrawn: events withdrawn after a thread had taken the count
  *
- * The eventfd's count, and the threads that have read it and are on their way to the list, are
- * together as many as @events and @withdrawn.
+ * Invariant: the eventfd's count plus the threads between count and list equals the number of
+ * @events plus @withdrawn.
  */
 struct cm_channel {
 	struct rdma_event_channel channel;
@@ -35,12 +34,12 @@ struct cm_channel {
 
 /**
  * struct cm_event - an event
- * @event: what the user sees
- * @owner: the id that waits for its acknowledgement: that of the event or, for a connection
+ * @event: the user's view
+ * @owner: the id that waits for the acknowledgement: the event's id or, for a connection
  *	request, the listener
- * @group: of a join, likewise; or NULL
+ * @group: of a join event: the group that waits for the acknowledgement; else NULL
  * @link: in the channel's list, until fetched
- * @private_data: what @event points to, padded with zeros to the limit of its message
+ * @private_data: @event's private data, zero-padded to the limit of the message type
  */
 struct cm_event {
 	struct rdma_cm_event event;
@@ -59,35 +58,34 @@ int cm_channel_create(struct cm_channel **channel);
 void cm_channel_destroy(struct cm_channel *channel);
 
 /**
- * cm_event_push() - give the user an event
- * @owner: see struct cm_event; its channel gets the event
- * @id: whom the event is about
- * @msg: what came with it, or NULL
+ * cm_event_push() - queue an event for the user
+ * @owner: see struct cm_event; the owner's channel gets the event
+ * @id: the event's id
+ * @msg: the message that caused the event, or NULL
  *
  * Context: cm_lock held.
- * Return: the event, for more to be filled in before cm_lock is released; NULL if there is no
- *	memory for it.
+ * Return: the event, which the caller may complete before unlocking; NULL without memory.
  */
 struct cm_event *cm_event_push(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type,
 			       int status, const struct cm_msg *msg);
 
-/* Forget what was not fetched of an owner's events. Context: cm_lock held. */
+/* Drop an owner's unfetched events. Context: cm_lock held. */
 void cm_event_drop(struct cm_id *owner);
 
-/* Forget the join of a group if it was not fetched. Context: cm_lock held. */
+/* Drop a group's join event, if not yet fetched. Context: cm_lock held. */
 void cm_event_drop_group(struct cm_id *owner, struct cm_group *group);
 
-/* Wait until the user has acknowledged what was fetched. Context: without cm_lock. */
+/* Wait until the user has acknowledged all fetched events. Context: without cm_lock. */
 void cm_event_wait_acked(struct cm_id *owner);
 void cm_event_wait_group_acked(struct cm_group *group);
 
-/* Acknowledge what a synchronous id has at id->event. */
+/* Acknowledge id->event of a synchronous id. */
 void cm_event_ack_last(struct cm_id *id);
 
 /**
- * cm_event_complete() - of a synchronous id, wait for the event of the call that is under way
+ * cm_event_complete() - wait for the event of the current call on a synchronous id
  *
- * The event is at id->event until the next call. Does nothing for other ids.
+ * The event stays at id->event until the next call. Does nothing for other ids.
  *
  * Return: 0, or the event's status as a negative errno.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Ids: their life and their addresses.
+ * Ids: creation, addresses, destruction.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static struct cm_id_list all = TAILQ_HEAD_INITIALIZER(all); /* cm_lock */
 
-enum { ACK_TIMEOUT_DEFAULT = 18 }; /* 4.096 us << 18: about a second, as RoCE has it */
+enum { ACK_TIMEOUT_DEFAULT = 18 }; /* 4.096 us << 18: about a second, the default for RoCE */
 
 void cm_id_src(const struct cm_id *id, union cm_addr *addr)
 {
@@ -63,7 +63,7 @@ int cm_id_new(struct cm_channel *channel, void *context, enum rdma_port_space ps
 	return 0;
 }
 
-/* A socket that stays open would hold its port, and hide from its peer that we have ended. */
+/* A socket left open in the child would hold the port and hide the parent's end from the peer. */
 static void reset_cm(void)
 {
 	struct cm_id *id;
@@ -89,7 +89,7 @@ static void close_socket(int fd)
 
 void cm_id_free(struct cm_id *id)
 {
-	/* In this order: a listener's timer may watch its sockets again. */
+	/* The timer first, because a listener's timer may watch the sockets again. */
 	softnic_timer_disarm(&id->timer);
 	cm_device_unbind(id);
 	cm_mcast_free(id);
@@ -154,7 +154,7 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 	id->state = CM_CLOSED;
 	pthread_mutex_unlock(&cm_lock);
 
-	/* Whatever would still push an event first, then the events. */
+	/* First stop the sources of events, then drop the events. */
 	softnic_timer_disarm(&id->timer);
 	cm_device_unbind(id);
 	pthread_mutex_lock(&cm_lock);

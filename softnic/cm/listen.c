@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Listeners, and requests until the user fetches them.
+ * Listeners and their children. A child is a connection that the engine has accepted and the user
+ * has not yet fetched.
  */
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -10,8 +11,8 @@
 #include "event.h"
 
 enum {
-	ACCEPTS_A_TURN = 16, /* then the engine serves others */
-	SILENT_MAX = 256, /* callers that have not said yet what they want */
+	ACCEPTS_A_TURN = 16, /* then the engine serves other sockets */
+	SILENT_MAX = 256, /* children that have sent no message yet */
 	REST_MS = 100,
 };
 
@@ -22,7 +23,7 @@ static struct cm_id *add_child(struct cm_id *listener, int fd)
 
 	if (listener->state != CM_LISTENING || listener->nr_children == CM_BACKLOG_MAX)
 		return NULL;
-	/* The listener's channel until it is fetched; nothing is pushed there under its name. */
+	/* Until fetched, the child uses the listener's channel and owns no event there. */
 	if (cm_id_new(cm_channel(listener->id.channel), NULL, listener->id.ps, listener->id.qp_type,
 		      &child))
 		return NULL;
@@ -43,8 +44,8 @@ void cm_listen_forget(struct cm_id *child)
 }
 
 /*
- * One that means to say something says it at once: of too many that do not, the oldest is to go.
- * NULL if there are not too many. Context: cm_lock held.
+ * A correct client sends its request at once. Beyond SILENT_MAX silent children, returns the
+ * oldest for removal; else NULL. Context: cm_lock held.
  */
 static struct cm_id *most_silent(const struct cm_id *listener)
 {
@@ -145,8 +146,8 @@ static void resume_accepting(struct softnic_timer *timer)
 }
 
 /*
- * Without a free descriptor accept() fails and the socket stays ready: look away for a while, or
- * the engine would spin.
+ * Without a free descriptor accept() fails and the socket stays ready. The engine stops polling
+ * the socket for REST_MS, so as not to spin.
  */
 static void pause_accepting(struct cm_id *listener)
 {
@@ -215,7 +216,7 @@ int rdma_listen(struct rdma_cm_id *rid, int backlog)
 	struct cm_id *id = cm_id(rid);
 	int rc;
 
-	rc = cm_device_get(&device); /* requests will be bound to it, on the engine thread */
+	rc = cm_device_get(&device); /* the engine thread binds requests to the device */
 	if (rc)
 		return cm_return(rc);
 	if (id->state == CM_IDLE && bind_wildcard(rid) < 0)

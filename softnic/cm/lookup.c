@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * rdma_getaddrinfo() as an event, and events of the user's own. Since rdma-core 58; what older
- * headers lack is declared here.
+ * rdma_getaddrinfo() with an event, and user events. Both came with rdma-core 58, so this file
+ * declares them for older headers.
  */
 #include <string.h>
 
 #include "cm.h"
 #include "event.h"
 
-enum { /* enum rdma_cm_event_type goes on */
+enum { /* continues enum rdma_cm_event_type */
        EVENT_ADDRINFO_RESOLVED = RDMA_CM_EVENT_TIMEWAIT_EXIT + 1,
        EVENT_ADDRINFO_ERROR,
        EVENT_USER,
@@ -22,7 +22,7 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, in
 			uint64_t arg);
 #pragma GCC visibility pop
 
-/* Return: 0, or -EBUSY: the last result was not asked for yet. */
+/* Return: 0, or -EBUSY if the last result was not yet queried. */
 static int begin_lookup(struct cm_id *id)
 {
 	int rc;
@@ -42,7 +42,7 @@ static int run_lookup(const char *node, const char *service, const struct rdma_a
 	rc = rdma_getaddrinfo(node, service, hints, info);
 	if (!rc)
 		return 0;
-	return rc == -1 ? -errno : -ENOENT; /* EAI_ numbers are no errno */
+	return rc == -1 ? -errno : -ENOENT; /* an EAI_ number is not an errno */
 }
 
 int rdma_resolve_addrinfo(struct rdma_cm_id *rid, const char *node, const char *service,

@@ -2,8 +2,8 @@
 /*
  * Multicast groups of an id.
  *
- * There is nobody to ask for membership: joining tells how to send, and the thread that fetches the
- * event attaches the QP. Between processes the data path does the rest.
+ * No subnet manager grants membership. A join only gives the user the group's address handle, and
+ * the thread that fetches the event attaches the QP. The data path delivers between processes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +97,7 @@ int cm_mcast_attach(struct cm_id *id, struct cm_group *group)
 	return -rc;
 }
 
-/* Context: cm_lock held. Return: the group, now nobody's, or NULL. */
+/* Context: cm_lock held. Return: the group, now the caller's, or NULL. */
 static struct cm_group *remove_group(struct cm_id *id, const union cm_addr *addr)
 {
 	struct cm_group *group;

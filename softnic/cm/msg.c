@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One layout serves all messages; unused fields are zero. Both ends are on one host, so integers
- * are in its byte order, ports excepted. The length of a packet must agree exactly with what its
- * header says: there is nothing to skip and nothing to guess.
+ * All messages have one layout; unused fields are zero. Both ends are on one host, so integers,
+ * except ports, are in host byte order. The packet length must match the header exactly.
  */
 #include <assert.h>
 #include <errno.h>
@@ -17,7 +16,7 @@ struct cm_wire_addr {
 	uint16_t family;
 	uint16_t port; /* big endian */
 	uint32_t scope;
-	uint8_t addr[16]; /* IPv4: the first four */
+	uint8_t addr[16]; /* IPv4: the first 4 bytes */
 };
 
 struct cm_wire {

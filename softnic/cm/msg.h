@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What two connection managers say to each other.
+ * The protocol between two connection managers.
  *
- * A connection speaks over one SOCK_SEQPACKET socket, one message a packet:
+ * A connection uses one SOCK_SEQPACKET socket, with one message per packet:
  *
  *	active			passive
  *	REQ	------------>			rdma_connect
  *		<------------	REP | REJ	rdma_accept | rdma_reject
  *	RTU	------------>			the QPs can send
  *
- * The end of the socket is the end of the connection, whoever closed it and however it died, so
- * there is no message for that. Datagrams need no connection, only to know whom to send to; the
- * socket ends with the answer:
+ * When the socket ends, for any reason, the connection ends, so no message exists for the end.
+ * Datagrams need no connection, only the remote QP number. The answer ends the socket:
  *
  *	SIDR_REQ ---------->			rdma_connect
  *		<------------	SIDR_REP	rdma_accept | rdma_reject
@@ -26,7 +25,7 @@
 
 #include "addr.h"
 
-/* What rdma_cm leaves to the user of the private data of the InfiniBand messages, in bytes. */
+/* The user's share of the private data in InfiniBand's CM messages, in bytes. */
 #define CM_REQ_PRIVATE_MAX 56
 #define CM_REP_PRIVATE_MAX 196
 #define CM_REJ_PRIVATE_MAX 148
@@ -34,10 +33,10 @@
 #define CM_SIDR_REP_PRIVATE_MAX 136
 #define CM_PRIVATE_MAX CM_REP_PRIVATE_MAX
 
-/* Longer than any message; a packet that fills it is malformed. */
+/* Longer than any message; a packet of this size is malformed. */
 #define CM_MSG_BYTES_MAX 320
 
-/* Why a request was rejected; the numbers are those of the InfiniBand specification. */
+/* Reasons of a rejection, with the InfiniBand specification's numbers. */
 enum cm_reason {
 	CM_REASON_INVALID_SERVICE_ID = 8,
 	CM_REASON_CONSUMER_DEFINED = 28,
@@ -53,22 +52,21 @@ enum cm_msg_type {
 	CM_MSG_SIDR_REP,
 };
 
-/* How a SIDR_REQ was answered, likewise. */
+/* Status in a SIDR_REP, with the InfiniBand specification's numbers. */
 enum cm_sidr_status {
 	CM_SIDR_SUCCESS = 0,
-	CM_SIDR_UNSUPPORTED = 1, /* nobody listens */
+	CM_SIDR_UNSUPPORTED = 1, /* no listener */
 	CM_SIDR_REJECT = 2,
 };
 
 /**
- * struct cm_msg - one message, in the form the code works with
- * @type: decides which of the other fields mean something
+ * struct cm_msg - one decoded message
+ * @type: decides which other fields are valid
  * @qp_num: of the sender (REQ, REP, SIDR_REP), 24 bits
  * @responder_resources: reads the sender can serve at once (REQ, REP)
  * @initiator_depth: reads the sender wants to issue at once (REQ, REP)
- * @retry_count: how often either side sends again, at most 7 (REQ)
- * @rnr_retry_count: how often the other side sends again when we are not ready, at most 7
- *	(REQ, REP)
+ * @retry_count: retries of either side, at most 7 (REQ)
+ * @rnr_retry_count: RNR retries of the receiver of the message, at most 7 (REQ, REP)
  * @srq: the sender receives from an SRQ (REQ, REP)
  * @flow_control: as in rdma_conn_param, carried only (REQ, REP)
  * @traffic_class: of the packets, both ways (REQ)
@@ -76,7 +74,7 @@ enum cm_sidr_status {
  * @ece_options: likewise
  * @reason: enum cm_reason (REJ), enum cm_sidr_status (SIDR_REP)
  * @src: address of the active side (REQ, SIDR_REQ)
- * @dst: address it called (REQ, SIDR_REQ)
+ * @dst: address called (REQ, SIDR_REQ)
  * @private_len: bytes in @private_data, within the limit of @type
  * @private_data: the user's
  */
@@ -99,12 +97,12 @@ struct cm_msg {
 	uint8_t private_data[CM_PRIVATE_MAX];
 };
 
-/* Return: bytes of private data a message of @type may carry; 0 for RTU. */
+/* Return: limit of private data for @type, in bytes; 0 for RTU. */
 size_t cm_msg_private_max(enum cm_msg_type type);
 
 /**
- * cm_msg_encode() - put a message into bytes
- * @msg: valid in the sense of struct cm_msg
+ * cm_msg_encode() - encode a message
+ * @msg: valid as struct cm_msg says
  * @buf: at least CM_MSG_BYTES_MAX bytes
  *
  * Return: the bytes used.
@@ -112,12 +110,12 @@ size_t cm_msg_private_max(enum cm_msg_type type);
 size_t cm_msg_encode(const struct cm_msg *msg, void *buf);
 
 /**
- * cm_msg_decode() - check bytes from a peer and make a message of them
+ * cm_msg_decode() - check and decode a packet from a peer
  * @msg: written on success only
- * @buf: the packet; read once, so the caller need not fear that it changes
- * @len: its bytes, any number
+ * @buf: the packet; read only once, so a concurrent change is harmless
+ * @len: any number of bytes
  *
- * Return: 0, or -EPROTO: the bytes are not a message of this version.
+ * Return: 0, or -EPROTO if the packet is not a message of this version.
  */
 int cm_msg_decode(struct cm_msg *msg, const void *buf, size_t len);
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Options, refused as the kernel refuses them. Type of service is what a QP's address says of it,
- * though there is no wire to be marked on. A path is taken and changes nothing: there is only one.
+ * Options, with the kernel's checks. The type of service appears in the QP's address attributes,
+ * but no packets carry the mark. A path is accepted and has no effect, because there is only one.
  */
 #include <infiniband/sa.h>
 #include <string.h>
 
 #include "cm.h"
 
-enum { ACK_TIMEOUT_MAX = 31 }; /* five bits of a QP's attributes */
+enum { ACK_TIMEOUT_MAX = 31 }; /* 5 bits in the QP attributes */
 
 static int set_reuse(struct cm_id *id, const void *value)
 {
@@ -17,7 +17,7 @@ static int set_reuse(struct cm_id *id, const void *value)
 	memcpy(&reuse, value, sizeof(reuse));
 	if (id->state != CM_IDLE && (!reuse || id->state == CM_LISTENING))
 		return -EINVAL;
-	/* A name that was claimed for one alone stays so. */
+	/* A name already claimed without sharing stays unshared. */
 	if (id->state == CM_IDLE)
 		id->reuse = reuse ? cm_port_token() : 0;
 	return 0;
@@ -67,7 +67,7 @@ static int set_id_option(struct cm_id *id, int name, const void *value, size_t l
 	}
 }
 
-/* One of the records must be a path for both ways, and then the route is resolved. */
+/* Resolves the route if one of the records is a bidirectional path. */
 static int set_path(struct cm_id *id, const void *value, size_t len)
 {
 	const uint32_t usable = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The port space: who has which address and port.
+ * The port space: the owner of each address and port.
  *
- * A port is the name of an abstract Unix socket. The kernel keeps such names unique, and forgets
- * them when their process dies, however it dies. The name carries the user: each has port spaces
- * of its own, apart also from TCP's, as on real RDMA. Only the credentials of the socket prove the
- * user, for anybody may bind any name.
+ * A port is the name of an abstract Unix socket. The kernel keeps such names unique, and frees a
+ * name when its process dies. The name contains the user, so each user has separate port spaces,
+ * also separate from TCP's, as on real RDMA. Any process may bind any name, so only the socket's
+ * credentials prove the user.
  *
- * A listener on the wildcard has the wildcard's own name, so a caller tries the address it calls
- * and then the wildcard. The IPv6 wildcard takes the IPv4 one too. A call to ::1 tries the IPv4
+ * A listener on the wildcard binds the wildcard's name, so a caller tries the called address, then
+ * the wildcard. The IPv6 wildcard takes the IPv4 wildcard, too. A call to ::1 tries the IPv4
  * wildcard last: a stock host resolves "localhost" to ::1 first, while a listener without an
- * address gets the IPv4 wildcard. That a wildcard and an address
- * exclude each other no kernel watches: cm_claims.c does, after the name was taken. Of two that
- * try at the same moment at least one sees the other, so it may be that neither gets the port, but
- * never that both do.
+ * address gets the IPv4 wildcard.
+ *
+ * The kernel does not enforce that a wildcard and an address exclude each other. claims.c checks,
+ * after the name is bound. If two ids try at the same moment, at least one sees the other. So
+ * neither may get the port, but never both.
  */
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -27,7 +28,7 @@
 #include "claims.h"
 
 enum {
-	/* Where port 0 is looked for: Linux's default for TCP. */
+	/* Range for port 0: Linux's default for TCP. */
 	PORT_EPHEMERAL_MIN = 32768,
 	PORT_EPHEMERAL_MAX = 60999,
 };
@@ -160,7 +161,7 @@ static int take_port(struct cm_id *id, const union cm_addr *addr)
 	return 0;
 }
 
-/* The wildcard's name keeps everybody else off the port, so nobody need be looked for. */
+/* The wildcard's name excludes all other claims on the port, so no search is needed. */
 static int take_wildcard(struct cm_id *id, const union cm_addr *addr)
 {
 	union cm_addr any = { .sa.sa_family = addr->sa.sa_family };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The QP of an id: what librdmacm makes for it, and its way through the states.
+ * The QP of an id: creation with CQs, as in librdmacm, and the transitions from INIT to RTS.
  */
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #include "softnic/verbs/device.h"
 
 /*
- * 2.56 ms in the spec's table. The CM of a real host leaves 0, which means 655 ms: a receiver on
- * the same host is back sooner.
+ * 2.56 ms in the specification's table. The CM of a real host leaves 0, for 655 ms, but a receiver
+ * on the same host posts again sooner.
  */
 enum { MIN_RNR_TIMER = 16 };
 
@@ -25,7 +25,7 @@ static void attr_init(const struct cm_id *id, struct ibv_qp_attr *attr, int *mas
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 }
 
-/* Whatever the state: there is no connection that could say more. */
+/* In any state, because a datagram QP takes no attributes from a connection. */
 static void attr_datagram(struct ibv_qp_attr *attr, int *mask)
 {
 	attr->port_num = SOFTNIC_PORT;
@@ -112,7 +112,7 @@ static int modify_to(struct cm_id *id, struct ibv_qp *qp, enum ibv_qp_state stat
 	return -ibv_modify_qp(qp, &attr, mask);
 }
 
-/* One that needs no connection is ready at once. */
+/* A datagram QP needs no connection and goes to RTS at once. */
 static int prepare_qp(struct cm_id *id, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
@@ -127,7 +127,7 @@ static int prepare_qp(struct cm_id *id, struct ibv_qp *qp)
 	return -ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
-/* INIT again: only now is it known what the other side may do. */
+/* INIT again, because the remote side's access rights are known only now. */
 int cm_qp_connect(struct cm_id *id)
 {
 	struct ibv_qp *qp = id->id.qp;
@@ -176,7 +176,7 @@ static int create_cq(struct rdma_cm_id *id, uint32_t cqe, struct ibv_cq **cq,
 	return *cq ? 0 : -errno;
 }
 
-/* The CQs that neither the user nor an earlier call has brought. */
+/* Create the CQs that neither the user nor an earlier call has provided. */
 static int complete_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	int rc = 0;
@@ -192,7 +192,7 @@ static int complete_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return rc;
 }
 
-/* A QP with one direction only still names a CQ for the other. */
+/* A QP with only one direction still needs a CQ for the other. */
 static void share_cq(struct ibv_qp_init_attr_ex *attr)
 {
 	if (!attr->recv_cq)

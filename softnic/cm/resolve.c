@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * From an address to a route. There is one host, so the answer is at hand; only the user's program
- * is made to wait for the event, as everywhere.
+ * Address and route resolution. All peers are on one host, so the result is known at once. The
+ * program still gets the result as an event, as with librdmacm.
  */
 #include <string.h>
 
 #include "cm.h"
 #include "event.h"
 
-/* From @sa, if it is not NULL, or from the source that was bound. */
+/* Read the source from @sa, unless NULL, or from the bound address. */
 static int read_src(const struct cm_id *id, const struct sockaddr *sa, const union cm_addr *dst,
 		    union cm_addr *src)
 {
@@ -113,7 +113,7 @@ int cm_resolve_route(struct cm_id *id)
 
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_ADDR_RESOLVED) {
-		id->path.traffic_class = id->tos; /* as the kernel's: later is too late */
+		id->path.traffic_class = id->tos; /* fixed from here on, as in the kernel */
 		id->state = CM_ROUTE_RESOLVED;
 		cm_event_push(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
 	} else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * rsockets, which librdmacm offers and softnic does not. Each call is here to say so: the real one,
- * beneath, would take our ids for its own.
+ * librdmacm's rsockets, not supported by softnic. Each call fails with EOPNOTSUPP. Without these
+ * definitions, librdmacm's rsockets would run and mistake our ids for librdmacm's.
  */
 #include "cm.h"
 #pragma GCC visibility push(default)

@@ -164,17 +164,17 @@ static void log_unreachable(const struct shm_peer *p, int rc)
 	case -ESRCH:
 		return; /* the peer has ended */
 	case -EPERM:
-		why = "neither cross-memory attach nor its /proc/self/mem leads there: allow "
-		      "ptrace between the two (seccomp, Yama), or mount /proc";
+		why = "neither cross-memory attach nor the peer's /proc/self/mem works: allow "
+		      "ptrace between the two processes (seccomp, Yama), or mount /proc";
 		break;
 	case -EMFILE:
-		why = "too many open files: raise the limit (ulimit -n)";
+		why = "this process has too many open files: raise the limit (ulimit -n)";
 		break;
 	case -ENFILE:
-		why = "it has too many open files, or no memory: raise its limit (ulimit -n)";
+		why = "the peer has too many open files or no memory: raise its limit (ulimit -n)";
 		break;
 	case -EPROTO:
-		why = "it runs another version of softnic: use the same one for both";
+		why = "the peer runs another version of softnic: use the same version for both";
 		break;
 	default:
 		why = strerror(-rc);

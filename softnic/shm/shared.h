@@ -130,7 +130,7 @@ enum { SHARED_QP_RESET, SHARED_QP_READY, SHARED_QP_ERROR, SHARED_QP_GONE };
 /*
  * A receive work request and its completion. The upper half of @turn is the position, the lower
  * half names the holder. 0: free for the first taker. A queue pair number: that taker's.
- * RECV_DONE with the number: back with the owner.
+ * RECV_DONE, alone or with a number: the owner.
  */
 struct shared_recv {
 	uint64_t turn;

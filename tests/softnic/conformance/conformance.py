@@ -49,8 +49,8 @@ HEAD = """<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
 
 Generated from the tests by `tests/softnic/conformance/conformance.py`; a test fails when the page
 is out of date. The table covers rdma-core up to version 56. "yes" means: tests in `tests/softnic`
-call the verb and pass. `conformance.py tests VERB` names those tests. A refused verb returns the error shown
-and changes nothing. Further tables list [options that working verbs
+call the verb and pass. `conformance.py tests VERB` names those tests. A refused verb returns the
+error shown and changes nothing. Further tables list [options that working verbs
 refuse](#what-verbs-that-work-refuse) and [differences of Soft-RoCE](#where-soft-roce-departs).
 [softnic](softnic.md#limits) has sizes and numbers.
 """
