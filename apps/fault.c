@@ -71,6 +71,6 @@ int cmd_fault(int argc, char **argv)
 		return usage_error(argv[0], "%s", why);
 	if (!options.given)
 		return usage_error(argv[0], "no fault given: NAME=VALUE[,NAME=VALUE...]");
-	rc = softnic_fault(pid, &options);
+	rc = softnic_control_set_faults(pid, &options);
 	return rc ? explain_failure(argv[0], argv[optind], rc) : EXIT_OK;
 }

@@ -7,7 +7,7 @@
 #include "fsd/deferred.h"
 #include "fsd/request.h"
 
-#define POSTPONED_MAX 1024
+#define DEFERRED_MAX 1024
 #define LIMBO_TIMEOUT_NS 1000000000u
 
 struct fsd_deferred {
@@ -24,7 +24,7 @@ void fsd_deferred_add(struct fsd_client *client, void *call, const void *message
 	struct fsd *fsd = client->fsd;
 	struct fsd_deferred *p = NULL;
 
-	if (fsd->nr_deferred < POSTPONED_MAX)
+	if (fsd->nr_deferred < DEFERRED_MAX)
 		p = malloc(sizeof(*p) + length);
 	if (!p) {
 		fsd_client_answer(client, call, -ENOSPC);

@@ -57,7 +57,7 @@ struct wire_exchange_offer {
 	struct wire_exchange_remote_mr
 		heads; /* the mirror's wire_exchange_slot_heads, one a slot; to write to */
 	struct wire_exchange_remote_mr mirror; /* of the receiver's pool; to write to */
-	struct wire_exchange_remote_mr bell; /* 8 bytes: the receiver's doorbell */
+	struct wire_exchange_remote_mr doorbell; /* 8 bytes: the receiver's doorbell */
 	struct wire_exchange_remote_mr bits; /* bitmaps of pool and mirror; to read */
 };
 static_assert(sizeof(struct wire_exchange_offer) == 88, "wire_exchange_offer");
@@ -112,28 +112,30 @@ static inline uint32_t wire_exchange_imm_others(uint32_t imm)
  */
 #define WIRE_EXCHANGE_WANT_NEWS 1u
 #define WIRE_EXCHANGE_WANT_ROOM 2u
-#define WIRE_EXCHANGE_TELLS_MAX 64u /* allowed beyond those received */
-#define WIRE_EXCHANGE_PATIENCE_NS 32000u /* up to 255 of these units */
+#define WIRE_EXCHANGE_NOTICES_MAX 64u /* allowed beyond those received */
+#define WIRE_EXCHANGE_DELAY_UNIT_NS 32000u /* up to 255 of these units */
 
-static inline uint64_t wire_exchange_doorbell_encode(uint64_t number, uint64_t patience_ns,
-						     uint32_t tells, unsigned int want)
+static inline uint64_t wire_exchange_doorbell_encode(uint64_t number, uint64_t delay_ns_max,
+						     uint32_t notices, unsigned int want)
 {
-	uint64_t patience = patience_ns / WIRE_EXCHANGE_PATIENCE_NS;
+	uint64_t units = delay_ns_max / WIRE_EXCHANGE_DELAY_UNIT_NS;
 
-	return number << 42 | (patience < 255 ? patience : 255) << 34 | (uint64_t)tells << 2 | want;
+	return number << 42 | (units < 255 ? units : 255) << 34 | (uint64_t)notices << 2 | want;
 }
 
-static inline uint64_t wire_exchange_doorbell_patience_ns(uint64_t ring)
+static inline uint64_t wire_exchange_doorbell_delay_ns_max(uint64_t doorbell)
 {
-	return (ring >> 34 & 255) * WIRE_EXCHANGE_PATIENCE_NS;
+	return (doorbell >> 34 & 255) * WIRE_EXCHANGE_DELAY_UNIT_NS;
 }
 
-/* Return: notifications allowed now, after @told so far. An excessive allowance counts as none. */
-static inline uint32_t wire_exchange_doorbell_tells(uint64_t ring, uint32_t told)
+/* Return: notifications allowed now, after @sent so far. An excessive allowance counts as none. */
+static inline uint32_t wire_exchange_doorbell_notices(uint64_t doorbell, uint32_t sent)
 {
-	uint32_t tells = (uint32_t)(ring >> 2) - told;
+	uint32_t notices = (uint32_t)(doorbell >> 2) - sent;
 
-	return ring & WIRE_EXCHANGE_WANT_NEWS && tells <= WIRE_EXCHANGE_TELLS_MAX ? tells : 0;
+	return doorbell & WIRE_EXCHANGE_WANT_NEWS && notices <= WIRE_EXCHANGE_NOTICES_MAX ?
+		       notices :
+		       0;
 }
 
 /* Slots that the sender may use again. */

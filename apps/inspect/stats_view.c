@@ -24,18 +24,18 @@ static void copy_text(char *to, const char *from)
 
 int stats_view_check(struct stats_view *view, const void *map)
 {
-	const struct weir_stats_shm *ledger = map;
+	const struct weir_stats_shm *stats = map;
 
-	if (weir_load_acquire(&ledger->magic) != WEIR_STATS_SHM_MAGIC)
+	if (weir_load_acquire(&stats->magic) != WEIR_STATS_SHM_MAGIC)
 		return -EPROTO;
-	if (weir_load_acquire(&ledger->version) != WEIR_STATS_SHM_VERSION ||
-	    weir_load_acquire(&ledger->slots) != WEIR_STATS_SHM_SLOTS)
+	if (weir_load_acquire(&stats->version) != WEIR_STATS_SHM_VERSION ||
+	    weir_load_acquire(&stats->slots) != WEIR_STATS_SHM_SLOTS)
 		return -EPROTONOSUPPORT;
-	view->ledger = ledger;
-	view->opened_ns = weir_load_acquire(&ledger->opened_ns);
-	view->mr_dyn_bytes = weir_load_acquire(&ledger->mr_dyn_bytes);
-	copy_text(view->device, ledger->device);
-	copy_text(view->peer, ledger->peer);
+	view->stats = stats;
+	view->opened_ns = weir_load_acquire(&stats->opened_ns);
+	view->mr_dyn_bytes = weir_load_acquire(&stats->mr_dyn_bytes);
+	copy_text(view->device, stats->device);
+	copy_text(view->peer, stats->peer);
 	return 0;
 }
 
@@ -74,7 +74,7 @@ int stats_view_open(struct stats_view *view, int fd)
 
 void stats_view_close(struct stats_view *view)
 {
-	munmap((void *)view->ledger, sizeof(*view->ledger));
+	munmap((void *)view->stats, sizeof(*view->stats));
 }
 
 static void copy_numbers(uint64_t *to, const uint64_t *from, size_t bytes)
@@ -88,25 +88,25 @@ static void copy_numbers(uint64_t *to, const uint64_t *from, size_t bytes)
 void stats_view_counters(const struct stats_view *view, struct weir_counters *counters,
 			 struct weir_stats_shm_window *window)
 {
-	copy_numbers((uint64_t *)counters, (const uint64_t *)&view->ledger->counters,
+	copy_numbers((uint64_t *)counters, (const uint64_t *)&view->stats->counters,
 		     sizeof(*counters));
-	copy_numbers((uint64_t *)window, (const uint64_t *)&view->ledger->window, sizeof(*window));
+	copy_numbers((uint64_t *)window, (const uint64_t *)&view->stats->window, sizeof(*window));
 }
 
 void stats_view_pressure(const struct stats_view *view, struct weir_stats_shm_page_heat *pressure)
 {
-	copy_numbers((uint64_t *)pressure, (const uint64_t *)&view->ledger->pressure,
+	copy_numbers((uint64_t *)pressure, (const uint64_t *)&view->stats->pressure,
 		     sizeof(*pressure));
 }
 
 /* The highest record number found in the slot where it belongs. */
-static uint64_t newest(const struct weir_stats_shm *ledger)
+static uint64_t newest(const struct weir_stats_shm *stats)
 {
 	uint64_t number, best = 0;
 	uint32_t i;
 
 	for (i = 0; i < WEIR_STATS_SHM_SLOTS; i++) {
-		number = weir_load_acquire(&ledger->trace[i].number);
+		number = weir_load_acquire(&stats->trace[i].number);
 		if (number > best && (number & (WEIR_STATS_SHM_SLOTS - 1)) == i)
 			best = number;
 	}
@@ -115,7 +115,7 @@ static uint64_t newest(const struct weir_stats_shm *ledger)
 
 void stats_view_trace(const struct stats_view *view, uint64_t after, struct stats_view_trace *trace)
 {
-	uint64_t last = newest(view->ledger), number = after + 1;
+	uint64_t last = newest(view->stats), number = after + 1;
 
 	trace->count = 0;
 	trace->lost = 0;
@@ -125,7 +125,7 @@ void stats_view_trace(const struct stats_view *view, uint64_t after, struct stat
 	if (last - after > WEIR_STATS_SHM_SLOTS)
 		number = last - WEIR_STATS_SHM_SLOTS + 1;
 	for (; number - 1 != last; number++) {
-		if (!weir_trace_read(view->ledger->trace, WEIR_STATS_SHM_SLOTS, number,
+		if (!weir_trace_read(view->stats->trace, WEIR_STATS_SHM_SLOTS, number,
 				     &trace->record[trace->count]))
 			trace->count++;
 	}

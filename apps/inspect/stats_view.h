@@ -14,14 +14,14 @@
 
 /**
  * struct stats_view - the mapped statistics of a session
- * @ledger: the mapping, of full size
+ * @stats: the mapping, of full size
  * @device: printable
  * @peer: printable
  * @opened_ns: as the session wrote
  * @mr_dyn_bytes: as the session wrote
  */
 struct stats_view {
-	const struct weir_stats_shm *ledger;
+	const struct weir_stats_shm *stats;
 	char device[WEIR_STATS_SHM_TEXT];
 	char peer[WEIR_STATS_SHM_TEXT];
 	uint64_t opened_ns;

@@ -45,7 +45,7 @@ static const char help[] =
  * @seen: per session, the number of the last record printed
  * @introduced: number of sessions already announced
  * @begin_ns: wall-clock time of CLOCK_MONOTONIC's zero
- * @look: the last read
+ * @last_read: the last read
  */
 struct trace_run {
 	const char *cmd;
@@ -55,7 +55,7 @@ struct trace_run {
 	uint64_t seen[SESSION_LIST_MAX];
 	size_t introduced;
 	uint64_t begin_ns;
-	struct stats_view_trace look;
+	struct stats_view_trace last_read;
 };
 
 static uint64_t wall_begin_ns(void)
@@ -95,7 +95,8 @@ static void print_session(const struct trace_run *t, size_t i)
 	       when(t, view->opened_ns, false).text);
 }
 
-static void tell(const struct trace_run *t, size_t i, const struct weir_trace_record *record)
+static void print_record_text(const struct trace_run *t, size_t i,
+			      const struct weir_trace_record *record)
 {
 	printf("%zu %s %-8s  ", i + 1, when(t, record->at_ns, false).text, trace_text_kind(record));
 	trace_text_print(stdout, record);
@@ -124,7 +125,7 @@ static void print_record_json(const struct trace_run *t, size_t i,
 	json_uint(&json, "work_requests", record->wrs);
 	json_uint(&json, "requests", record->reqs);
 	json_uint(&json, "bytes", record->bytes);
-	json_int(&json, "status", record->why);
+	json_int(&json, "status", record->rc);
 	if (record->verbs)
 		json_string(&json, "verbs_status", trace_text_verbs(record));
 	json_string(&json, "text", text);
@@ -138,29 +139,30 @@ static void print_lost(const struct trace_run *t, size_t i)
 
 	if (!t->json) {
 		printf("%zu ... %" PRIu64 " more, lost: the program was faster than this trace\n",
-		       i + 1, t->look.lost);
+		       i + 1, t->last_read.lost);
 		return;
 	}
 	json_begin_line(&json, stdout);
 	json_uint(&json, "session", i + 1);
 	json_string(&json, "what", "lost");
-	json_uint(&json, "records", t->look.lost);
+	json_uint(&json, "records", t->last_read.lost);
 	json_end(&json);
 }
 
 /* Prints all new records. */
-static void look(struct trace_run *t)
+static void print_new_records(struct trace_run *t)
 {
 	for (; t->introduced < t->find.count; t->introduced++)
 		if (!t->json)
 			print_session(t, t->introduced);
 	for (size_t i = 0; i < t->find.count; i++) {
-		stats_view_trace(&t->find.found[i].view, t->seen[i], &t->look);
-		t->seen[i] = t->look.newest;
-		if (t->look.lost)
+		stats_view_trace(&t->find.found[i].view, t->seen[i], &t->last_read);
+		t->seen[i] = t->last_read.newest;
+		if (t->last_read.lost)
 			print_lost(t, i);
-		for (uint32_t k = 0; k < t->look.count; k++)
-			(t->json ? print_record_json : tell)(t, i, &t->look.record[k]);
+		for (uint32_t k = 0; k < t->last_read.count; k++)
+			(t->json ? print_record_json : print_record_text)(t, i,
+									  &t->last_read.record[k]);
 	}
 }
 
@@ -178,7 +180,7 @@ static int follow(struct trace_run *t, int process)
 		ended = poll(&end, 1, LOOK_MS) > 0;
 		if (!ended && ++looks % FIND_EVERY == 0)
 			session_list_add_process(&t->find, t->pid);
-		look(t);
+		print_new_records(t);
 		fflush(stdout);
 	}
 	if (ended)
@@ -209,7 +211,7 @@ static int trace(struct trace_run *t)
 		return session_list_failure(t->cmd, t->pid, -errno);
 	status = begin(t);
 	if (!status) {
-		look(t);
+		print_new_records(t);
 		fflush(stdout);
 	}
 	if (!status && t->follow)

@@ -21,7 +21,7 @@ static struct several several(uint32_t count, const char *noun)
 
 static const char *error_text(const struct weir_trace_record *record)
 {
-	return record->why == INT_MIN ? "unknown error" : weir_strerror(record->why);
+	return record->rc == INT_MIN ? "unknown error" : weir_strerror(record->rc);
 }
 
 static void print_post(FILE *out, const struct weir_trace_record *record)
@@ -101,8 +101,8 @@ static void print_wake(FILE *out, const struct weir_trace_record *record)
 
 static void print_copy(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "%s on unregistered memory, %s: copied",
-		several(record->reqs, "request").text, size_format(record->bytes).text);
+	fprintf(out, "%s on unregistered memory, %s: copied", several(record->reqs, "request").text,
+		size_format(record->bytes).text);
 }
 
 static void print_register(FILE *out, const struct weir_trace_record *record)
@@ -143,12 +143,12 @@ static void print_vain(FILE *out, const struct weir_trace_record *record)
 
 static void print_unknown(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "unknown kind %u, from a newer version", record->what);
+	fprintf(out, "unknown kind %u, from a newer version", record->event);
 }
 
 static const struct trace_kind {
 	const char *word;
-	void (*tell)(FILE *out, const struct weir_trace_record *record);
+	void (*print)(FILE *out, const struct weir_trace_record *record);
 } kinds[] = {
 	[0] = { "unknown", print_unknown },
 	[WEIR_TRACE_POST] = { "post", print_post },
@@ -171,7 +171,7 @@ static const struct trace_kind {
 
 static const struct trace_kind *kind_of(const struct weir_trace_record *record)
 {
-	return &kinds[record->what < sizeof(kinds) / sizeof(kinds[0]) ? record->what : 0];
+	return &kinds[record->event < sizeof(kinds) / sizeof(kinds[0]) ? record->event : 0];
 }
 
 const char *trace_text_kind(const struct weir_trace_record *record)
@@ -181,5 +181,5 @@ const char *trace_text_kind(const struct weir_trace_record *record)
 
 void trace_text_print(FILE *out, const struct weir_trace_record *record)
 {
-	kind_of(record)->tell(out, record);
+	kind_of(record)->print(out, record);
 }

@@ -26,21 +26,21 @@ static void watchdog_run(const char *mountpoint)
 	_exit(1);
 }
 
-int unmount_watchdog_start(struct unmount_watchdog *guard, const char *mountpoint)
+int unmount_watchdog_start(struct unmount_watchdog *watchdog, const char *mountpoint)
 {
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
-	guard->pid = fork();
-	if (guard->pid < 0) {
+	watchdog->pid = fork();
+	if (watchdog->pid < 0) {
 		int rc = -errno;
 
 		close(ends[0]);
 		close(ends[1]);
 		return rc;
 	}
-	if (!guard->pid) {
+	if (!watchdog->pid) {
 		/*
 		 * Leaves the terminal's process group, so that Ctrl-C does not kill the watchdog.
 		 */
@@ -52,15 +52,15 @@ int unmount_watchdog_start(struct unmount_watchdog *guard, const char *mountpoin
 		watchdog_run(mountpoint);
 	}
 	close(ends[0]);
-	guard->fd = ends[1];
+	watchdog->fd = ends[1];
 	return 0;
 }
 
-void unmount_watchdog_stop(struct unmount_watchdog *guard)
+void unmount_watchdog_stop(struct unmount_watchdog *watchdog)
 {
 	char dismissed = 0;
 
-	(void)!write(guard->fd, &dismissed, 1);
-	close(guard->fd);
-	waitpid(guard->pid, NULL, 0);
+	(void)!write(watchdog->fd, &dismissed, 1);
+	close(watchdog->fd);
+	waitpid(watchdog->pid, NULL, 0);
 }

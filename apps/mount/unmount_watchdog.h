@@ -17,8 +17,8 @@ struct unmount_watchdog {
 };
 
 /* Must be called before any thread is started. Return: 0 or a negative errno. */
-int unmount_watchdog_start(struct unmount_watchdog *guard, const char *mountpoint);
+int unmount_watchdog_start(struct unmount_watchdog *watchdog, const char *mountpoint);
 /* To be called after the unmount. */
-void unmount_watchdog_stop(struct unmount_watchdog *guard);
+void unmount_watchdog_stop(struct unmount_watchdog *watchdog);
 
 #endif

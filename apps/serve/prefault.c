@@ -32,15 +32,15 @@ struct prefault {
 };
 
 /* Waits for the next slice. Returns false to end the thread. */
-static bool next_slice(struct prefault *touch, struct range *slice)
+static bool next_slice(struct prefault *prefault, struct range *slice)
 {
-	struct range *first = &touch->waiting[0];
+	struct range *first = &prefault->waiting[0];
 	bool go_on;
 
-	pthread_mutex_lock(&touch->lock);
-	while (!touch->nr && !touch->stop)
-		pthread_cond_wait(&touch->changed, &touch->lock);
-	go_on = !touch->stop;
+	pthread_mutex_lock(&prefault->lock);
+	while (!prefault->nr && !prefault->stop)
+		pthread_cond_wait(&prefault->changed, &prefault->lock);
+	go_on = !prefault->stop;
 	if (go_on) {
 		*slice = *first;
 		if (slice->length > SLICE)
@@ -48,12 +48,12 @@ static bool next_slice(struct prefault *touch, struct range *slice)
 		first->memory += slice->length;
 		first->length -= slice->length;
 		if (!first->length) {
-			touch->nr--;
-			for (unsigned int i = 0; i < touch->nr; i++)
-				touch->waiting[i] = touch->waiting[i + 1];
+			prefault->nr--;
+			for (unsigned int i = 0; i < prefault->nr; i++)
+				prefault->waiting[i] = prefault->waiting[i + 1];
 		}
 	}
-	pthread_mutex_unlock(&touch->lock);
+	pthread_mutex_unlock(&prefault->lock);
 	return go_on;
 }
 
@@ -68,7 +68,7 @@ static void *touch_pages(void *arg)
 	return NULL;
 }
 
-int prefault_start(struct prefault **touch)
+int prefault_start(struct prefault **prefault)
 {
 	struct prefault *new = calloc(1, sizeof(*new));
 
@@ -81,31 +81,31 @@ int prefault_start(struct prefault **touch)
 		return -EAGAIN;
 	}
 	pthread_setname_np(new->thread, "weir-touch");
-	*touch = new;
+	*prefault = new;
 	return 0;
 }
 
-void prefault_queue(struct prefault *touch, void *memory, size_t length)
+void prefault_queue(struct prefault *prefault, void *memory, size_t length)
 {
-	pthread_mutex_lock(&touch->lock);
-	if (touch->nr < WAITING_MAX)
-		touch->waiting[touch->nr++] = (struct range){ memory, length };
-	pthread_cond_signal(&touch->changed);
-	pthread_mutex_unlock(&touch->lock);
+	pthread_mutex_lock(&prefault->lock);
+	if (prefault->nr < WAITING_MAX)
+		prefault->waiting[prefault->nr++] = (struct range){ memory, length };
+	pthread_cond_signal(&prefault->changed);
+	pthread_mutex_unlock(&prefault->lock);
 }
 
-void prefault_stop(struct prefault *touch)
+void prefault_stop(struct prefault *prefault)
 {
-	pthread_mutex_lock(&touch->lock);
-	touch->stop = true;
-	pthread_cond_signal(&touch->changed);
-	pthread_mutex_unlock(&touch->lock);
-	pthread_join(touch->thread, NULL);
+	pthread_mutex_lock(&prefault->lock);
+	prefault->stop = true;
+	pthread_cond_signal(&prefault->changed);
+	pthread_mutex_unlock(&prefault->lock);
+	pthread_join(prefault->thread, NULL);
 }
 
-void prefault_free(struct prefault *touch)
+void prefault_free(struct prefault *prefault)
 {
-	pthread_mutex_destroy(&touch->lock);
-	pthread_cond_destroy(&touch->changed);
-	free(touch);
+	pthread_mutex_destroy(&prefault->lock);
+	pthread_cond_destroy(&prefault->changed);
+	free(prefault);
 }

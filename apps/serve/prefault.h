@@ -12,13 +12,13 @@
 struct prefault;
 
 /* Return: 0; -ENOMEM; -EAGAIN no thread could be started. */
-int prefault_start(struct prefault **touch);
+int prefault_start(struct prefault **prefault);
 
 /* Queues memory, which must stay mapped until prefault_stop(). Dropped if the queue is full. */
-void prefault_queue(struct prefault *touch, void *memory, size_t length);
+void prefault_queue(struct prefault *prefault, void *memory, size_t length);
 
 /* Ends the thread soon, with the rest untouched. Later calls of prefault_queue() have no effect. */
-void prefault_stop(struct prefault *touch);
-void prefault_free(struct prefault *touch); /* after prefault_stop(), when no thread uses it */
+void prefault_stop(struct prefault *prefault);
+void prefault_free(struct prefault *prefault); /* after prefault_stop(), when no thread uses it */
 
 #endif

@@ -55,8 +55,8 @@ static int parse_number(const struct parser *p, const char *term, const char *wo
 {
 	if (number_parse_uint(word, low, high, out))
 		return 0;
-	return weir_fail(p->error, -EINVAL, "line %u: %s %s: must be %u to %u", p->line, term,
-			 word, low, high);
+	return weir_error_set(p->error, -EINVAL, "line %u: %s %s: must be %u to %u", p->line, term,
+			      word, low, high);
 }
 
 static int parse_size(const struct parser *p, const char *term, const char *word, uint64_t *out)
@@ -64,8 +64,9 @@ static int parse_size(const struct parser *p, const char *term, const char *word
 	uint64_t size;
 
 	if (size_parse(word, &size) || !size)
-		return weir_fail(p->error, -EINVAL, "line %u: %s %s: not a size; try 512M or 4G",
-				 p->line, term, word);
+		return weir_error_set(p->error, -EINVAL,
+				      "line %u: %s %s: not a size; try 512M or 4G", p->line, term,
+				      word);
 	*out = size;
 	return 0;
 }
@@ -80,8 +81,8 @@ static int parse_term(struct parser *p, const char *term, struct share_policy *t
 	}
 	word = next_word(p);
 	if (!word)
-		return weir_fail(p->error, -EINVAL, "line %u: %s: the value is missing", p->line,
-				 term);
+		return weir_error_set(p->error, -EINVAL, "line %u: %s: the value is missing",
+				      p->line, term);
 	if (!strcmp(term, "weight"))
 		return parse_number(p, term, word, 1, WEIGHT_MAX, &terms->weight);
 	if (!strcmp(term, "connections"))
@@ -96,10 +97,10 @@ static int parse_term(struct parser *p, const char *term, struct share_policy *t
 		return parse_size(p, term, word, &terms->memory_bytes);
 	if (!strcmp(term, "rate"))
 		return parse_size(p, term, word, &terms->rate_bytes_s);
-	return weir_fail(p->error, -EINVAL,
-			 "line %u: %s: not one of weight, class, connections, "
-			 "peers, memory, rate and deny",
-			 p->line, term);
+	return weir_error_set(p->error, -EINVAL,
+			      "line %u: %s: not one of weight, class, connections, "
+			      "peers, memory, rate and deny",
+			      p->line, term);
 }
 
 static int parse_terms(struct parser *p, struct share_policy *terms)
@@ -125,7 +126,8 @@ static int parse_user(const struct parser *p, const char *name, uid_t *uid)
 	}
 	entry = getpwnam(name);
 	if (!entry)
-		return weir_fail(p->error, -EINVAL, "line %u: there is no user %s", p->line, name);
+		return weir_error_set(p->error, -EINVAL, "line %u: there is no user %s", p->line,
+				      name);
 	*uid = entry->pw_uid;
 	return 0;
 }
@@ -135,11 +137,12 @@ static int rule_new(struct share_config *config, struct parser *p, struct share_
 	struct share_rule *rules;
 
 	if (config->nr_rules == SHARE_CONFIG_RULES_MAX)
-		return weir_fail(p->error, -EINVAL, "line %u: at most %d user and cgroup lines",
-				 p->line, SHARE_CONFIG_RULES_MAX);
+		return weir_error_set(p->error, -EINVAL,
+				      "line %u: at most %d user and cgroup lines", p->line,
+				      SHARE_CONFIG_RULES_MAX);
 	rules = realloc(config->rules, (config->nr_rules + 1) * sizeof(*rules));
 	if (!rules)
-		return weir_fail(p->error, -ENOMEM, "out of memory");
+		return weir_error_set(p->error, -ENOMEM, "out of memory");
 	config->rules = rules;
 	*out = &rules[config->nr_rules++];
 	memset(*out, 0, sizeof(**out));
@@ -153,8 +156,8 @@ static int parse_rule(struct share_config *config, struct parser *p, bool is_use
 	int rc;
 
 	if (!name)
-		return weir_fail(p->error, -EINVAL, "line %u: %s without a name", p->line,
-				 is_user ? "user" : "cgroup");
+		return weir_error_set(p->error, -EINVAL, "line %u: %s without a name", p->line,
+				      is_user ? "user" : "cgroup");
 	rc = rule_new(config, p, &rule);
 	if (rc)
 		return rc;
@@ -162,9 +165,9 @@ static int parse_rule(struct share_config *config, struct parser *p, bool is_use
 		rule->kind = RULE_USER;
 		rc = parse_user(p, name, &rule->uid);
 	} else if (*name != '/' || strlen(name) >= sizeof(rule->cgroup)) {
-		rc = weir_fail(p->error, -EINVAL,
-			       "line %u: cgroup %s: give the path, beginning with /", p->line,
-			       name);
+		rc = weir_error_set(p->error, -EINVAL,
+				    "line %u: cgroup %s: give the path, beginning with /", p->line,
+				    name);
 	} else {
 		strcpy(rule->cgroup, name);
 	}
@@ -179,8 +182,8 @@ static int parse_segment(const struct parser *p, const char *word, struct weir_m
 	if (rc)
 		return rc;
 	if (bytes < SEGMENT_MIN || bytes > SEGMENT_MAX)
-		return weir_fail(p->error, -EINVAL, "line %u: segment %s: must be 1K to 64K",
-				 p->line, word);
+		return weir_error_set(p->error, -EINVAL, "line %u: segment %s: must be 1K to 64K",
+				      p->line, word);
 	class->segment_bytes = (uint32_t)bytes;
 	return 0;
 }
@@ -192,8 +195,8 @@ static int parse_class_term(struct parser *p, const char *term, struct weir_mux_
 	int rc;
 
 	if (!word)
-		return weir_fail(p->error, -EINVAL, "line %u: %s: the value is missing", p->line,
-				 term);
+		return weir_error_set(p->error, -EINVAL, "line %u: %s: the value is missing",
+				      p->line, term);
 	if (!strcmp(term, "level"))
 		return parse_number(p, term, word, 0, LEVEL_MAX, &class->level);
 	if (!strcmp(term, "weight"))
@@ -209,10 +212,10 @@ static int parse_class_term(struct parser *p, const char *term, struct weir_mux_
 	if (!strcmp(term, "pass"))
 		return parse_size(p, term, word, &class->pass_bytes_max);
 	if (strcmp(term, "tos"))
-		return weir_fail(p->error, -EINVAL,
-				 "line %u: %s: not one of tos, level, weight, "
-				 "segment, depth and pass",
-				 p->line, term);
+		return weir_error_set(p->error, -EINVAL,
+				      "line %u: %s: not one of tos, level, weight, "
+				      "segment, depth and pass",
+				      p->line, term);
 	rc = parse_number(p, term, word, 0, TOS_MAX, &tos);
 	if (!rc)
 		class->tos = (uint8_t)tos;
@@ -233,10 +236,10 @@ static int parse_class(struct share_config *config, struct parser *p)
 	int rc;
 
 	if (!term)
-		return weir_fail(p->error, -EINVAL,
-				 "line %u: class: give a number and terms: "
-				 "class 0 tos 104",
-				 p->line);
+		return weir_error_set(p->error, -EINVAL,
+				      "line %u: class: give a number and terms: "
+				      "class 0 tos 104",
+				      p->line);
 	rc = parse_number(p, "class", name, 0, CLASS_MAX, &nr);
 	if (!rc)
 		class_have(config, nr);
@@ -255,10 +258,10 @@ static int parse_idle(struct share_config *config, struct parser *p)
 		return 0;
 	}
 	if (!word || next_word(p) || !number_parse_double(word, IDLE_MIN, IDLE_MAX, &seconds))
-		return weir_fail(p->error, -EINVAL,
-				 "line %u: idle: give 0.1 to 86400 seconds, "
-				 "or any",
-				 p->line);
+		return weir_error_set(p->error, -EINVAL,
+				      "line %u: idle: give 0.1 to 86400 seconds, "
+				      "or any",
+				      p->line);
 	config->idle_ns = (uint64_t)(seconds * 1e9);
 	return 0;
 }
@@ -279,10 +282,10 @@ static int parse_line(struct share_config *config, struct parser *p)
 		return parse_class(config, p);
 	if (!strcmp(word, "idle"))
 		return parse_idle(config, p);
-	return weir_fail(p->error, -EINVAL,
-			 "line %u: %s: a line must begin with default, user, "
-			 "cgroup, class or idle",
-			 p->line, word);
+	return weir_error_set(p->error, -EINVAL,
+			      "line %u: %s: a line must begin with default, user, "
+			      "cgroup, class or idle",
+			      p->line, word);
 }
 
 static void config_init(struct share_config *config)
@@ -297,11 +300,11 @@ int share_config_parse(const char *text, size_t length, struct share_config *con
 {
 	struct parser p = { .error = error };
 	char *copy = strndup(text, length), *rest = copy, *line;
-	int rc = copy ? 0 : weir_fail(error, -ENOMEM, "out of memory");
+	int rc = copy ? 0 : weir_error_set(error, -ENOMEM, "out of memory");
 
 	config_init(config);
 	if (!rc && strlen(copy) != length)
-		rc = weir_fail(error, -EINVAL, "not a text file");
+		rc = weir_error_set(error, -EINVAL, "not a text file");
 	while (!rc && (line = strsep(&rest, "\n")) != NULL) {
 		p.at = line;
 		p.line++;
@@ -321,16 +324,16 @@ static int load(FILE *file, const char *path, struct share_config *config, struc
 	int rc;
 
 	if (!text)
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return weir_error_set(error, -ENOMEM, "out of memory");
 	length = fread(text, 1, FILE_MAX, file);
 	if (ferror(file))
-		rc = weir_fail(error, -EIO, "%s: %s", path, strerror(errno));
+		rc = weir_error_set(error, -EIO, "%s: %s", path, strerror(errno));
 	else if (length == FILE_MAX)
-		rc = weir_fail(error, -EINVAL, "%s: longer than 1 MiB", path);
+		rc = weir_error_set(error, -EINVAL, "%s: longer than 1 MiB", path);
 	else
 		rc = share_config_parse(text, length, config, &why);
 	if (rc && why.text[0])
-		weir_fail(error, rc, "%s: %.256s", path, why.text);
+		weir_error_set(error, rc, "%s: %.256s", path, why.text);
 	free(text);
 	return rc;
 }
@@ -346,7 +349,7 @@ int share_config_load(const char *path, struct share_config *config, struct weir
 	file = fopen(path, "re");
 	if (!file) {
 		rc = -errno;
-		return weir_fail(error, rc, "%s: %s", path, strerror(-rc));
+		return weir_error_set(error, rc, "%s: %s", path, strerror(-rc));
 	}
 	rc = load(file, path, config, error);
 	fclose(file);

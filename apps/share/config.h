@@ -30,7 +30,7 @@
 struct share_policy {
 	bool is_denied, has_class;
 	bool is_cgroup; /* the party is a cgroup line */
-	uint64_t party; /* the unit of sharing: a cgroup line, or a user */
+	uint64_t group_id; /* the unit of sharing: a cgroup line, or a user */
 	unsigned int weight; /* 1 to 1024, of all connections together; default 1 */
 	unsigned int class_nr; /* most urgent class allowed; default the first */
 	unsigned int connections; /* at a time; default 1024 */

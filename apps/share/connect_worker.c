@@ -25,7 +25,7 @@ struct share_connect {
 /**
  * struct share_connect_queue - CONNECT requests of a party
  * @link: in share->connect_queues; lives as long as the daemon
- * @party: as in share_policy
+ * @group_id: as in share_policy
  * @paid_ns: see share_connect_rate_take()
  * @is_pacing: a worker waits for the rate limit
  * @changed: other workers wait here for the pacing worker
@@ -35,7 +35,7 @@ struct share_connect {
 struct share_connect_queue {
 	struct weir_list link;
 	struct share_daemon *share;
-	uint64_t party;
+	uint64_t group_id;
 	struct weir_list calls;
 	unsigned int nr_workers;
 	uint64_t paid_ns;
@@ -66,10 +66,10 @@ static int options_fill(struct share_tenant *tenant, const struct weir_mux_ipc_r
 	if (ask->class_nr == WEIR_MUX_IPC_CLASS_DEFAULT)
 		options->class_nr = last;
 	if (options->class_nr < first)
-		return weir_fail(error, -EPERM,
-				 "class %u is not allowed: %u is the most urgent class "
-				 "that weir share's configuration allows",
-				 ask->class_nr, first);
+		return weir_error_set(error, -EPERM,
+				      "class %u is not allowed: %u is the most urgent class "
+				      "that weir share's configuration allows",
+				      ask->class_nr, first);
 	return 0;
 }
 
@@ -99,7 +99,7 @@ void share_tenant_settle_conn(struct share_tenant *tenant, struct weir_mux_vconn
 	pthread_mutex_lock(&mux->lock);
 	weir_mux_vconn_abort(conn);
 	pthread_mutex_unlock(&mux->lock);
-	weir_fail((struct weir_error *)answer->text, rc, "%s", weir_strerror(rc));
+	weir_error_set((struct weir_error *)answer->text, rc, "%s", weir_strerror(rc));
 }
 
 static bool is_late(const struct share_connect *call)
@@ -118,10 +118,10 @@ static void run_call(const struct share_connect *call)
 
 	answer.status = options_fill(tenant, ask, &options, &error);
 	if (!answer.status && is_late(call))
-		answer.status = weir_fail(&error, -ETIMEDOUT,
-					  "no connect to %s in time: too many "
-					  "connects were waiting",
-					  ask->peer);
+		answer.status = weir_error_set(&error, -ETIMEDOUT,
+					       "no connect to %s in time: too many "
+					       "connects were waiting",
+					       ask->peer);
 	if (!answer.status)
 		answer.status = weir_mux_vconn_connect(&tenant->account, ask->peer, ask->service,
 						       &options, call->deadline_ns, &conn, &error);
@@ -210,14 +210,14 @@ static struct share_connect_queue *get_queue(struct share_tenant *tenant)
 
 	for (at = share->connect_queues.next; at != &share->connect_queues; at = at->next) {
 		queue = weir_list_entry(at, struct share_connect_queue, link);
-		if (queue->party == tenant->policy.party)
+		if (queue->group_id == tenant->policy.group_id)
 			return queue;
 	}
 	queue = calloc(1, sizeof(*queue));
 	if (!queue)
 		return NULL;
 	queue->share = share;
-	queue->party = tenant->policy.party;
+	queue->group_id = tenant->policy.group_id;
 	weir_list_init(&queue->calls);
 	pthread_cond_init(&queue->changed, NULL);
 	weir_list_add_tail(&share->connect_queues, &queue->link);

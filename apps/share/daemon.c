@@ -38,19 +38,20 @@ static int socket_open(struct share_daemon *share, const char *path, struct weir
 	int rc;
 
 	if (strlen(path) >= sizeof(address.sun_path))
-		return weir_fail(error, -EINVAL, "%s: too long for a socket's name", path);
+		return weir_error_set(error, -EINVAL, "%s: too long for a socket's name", path);
 	if (socket_is_taken(path))
-		return weir_fail(error, -EADDRINUSE, "%s: another weir share listens there", path);
+		return weir_error_set(error, -EADDRINUSE, "%s: another weir share listens there",
+				      path);
 	strcpy(address.sun_path, path);
 	share->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (share->socket < 0 ||
 	    bind(share->socket, (struct sockaddr *)&address, sizeof(address)) ||
 	    chmod(path, 0666) || listen(share->socket, BACKLOG)) {
 		rc = -errno;
-		return weir_fail(error, rc,
-				 "cannot listen at %s: %s: create the directory and make "
-				 "it writable, or choose another path with --socket",
-				 path, strerror(-rc));
+		return weir_error_set(error, rc,
+				      "cannot listen at %s: %s: create the directory and make "
+				      "it writable, or choose another path with --socket",
+				      path, strerror(-rc));
 	}
 	share->path = path;
 	return 0;
@@ -80,7 +81,7 @@ static int tenant_start(struct share_daemon *share, struct share_tenant *tenant)
 
 	pthread_mutex_lock(&share->lock);
 	tenant->nr = ++share->last_nr;
-	tenant->board->asleep = 1; /* the doorbell poller may be asleep */
+	tenant->doorbells->asleep = 1; /* the doorbell poller may be asleep */
 	share_tenant_apply_policy(tenant);
 	tenant->refused = share_tenant_limits_check(!tenant->uid, tenant->policy.is_denied,
 						    share->nr_tenants,
@@ -92,7 +93,7 @@ static int tenant_start(struct share_daemon *share, struct share_tenant *tenant)
 		pthread_detach(clerk);
 		++*count;
 		weir_list_add_tail(&share->tenants, &tenant->link);
-		epoll_ctl(share->epoll, EPOLL_CTL_ADD, tenant->bell, &ring);
+		epoll_ctl(share->epoll, EPOLL_CTL_ADD, tenant->wakeup, &ring);
 	}
 	pthread_mutex_unlock(&share->lock);
 	return rc;
@@ -132,12 +133,13 @@ static int threads_start(struct share_daemon *share, struct weir_error *error)
 	share->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (share->epoll < 0 || share->wake < 0 ||
 	    epoll_ctl(share->epoll, EPOLL_CTL_ADD, share->wake, &in))
-		return weir_fail(error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
-	rc = weir_thread_create(&share->usher, "weir-doorbell", share_doorbell_poller_run, share,
-				error);
+		return weir_error_set(error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
+	rc = weir_thread_create(&share->doorbell_poller, "weir-doorbell", share_doorbell_poller_run,
+				share, error);
 	share->has_doorbell_poller = !rc;
 	if (!rc)
-		rc = weir_thread_create(&share->doorman, "weir-accept", acceptor_run, share, error);
+		rc = weir_thread_create(&share->acceptor, "weir-accept", acceptor_run, share,
+					error);
 	share->has_acceptor = !rc;
 	return rc;
 }
@@ -169,7 +171,7 @@ static void disconnect_all(struct share_daemon *share)
 	for (at = share->tenants.next; at != &share->tenants; at = at->next)
 		shutdown(weir_list_entry(at, struct share_tenant, link)->socket, SHUT_RDWR);
 	pthread_mutex_unlock(&share->lock);
-	weir_fd_signal(share->wake);
+	weir_mux_fd_signal(share->wake);
 	weir_mux_local_stop(share->mux);
 	pthread_mutex_lock(&share->lock);
 	while (share->nr_tenants || share->nr_refused || share->nr_workers)
@@ -183,11 +185,11 @@ void share_daemon_close(struct share_daemon *share)
 		unlink(share->path);
 	if (share->has_acceptor) {
 		shutdown(share->socket, SHUT_RDWR);
-		pthread_join(share->doorman, NULL);
+		pthread_join(share->acceptor, NULL);
 	}
 	disconnect_all(share);
 	if (share->has_doorbell_poller)
-		pthread_join(share->usher, NULL);
+		pthread_join(share->doorbell_poller, NULL);
 	if (share->socket >= 0)
 		close(share->socket);
 	if (share->epoll >= 0)

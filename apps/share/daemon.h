@@ -26,10 +26,10 @@
 
 /**
  * struct share_tenant - a tenant
- * @bell, @tenant_wakeup: the two ends of the wake-up socket
+ * @wakeup, @tenant_wakeup: the two ends of the wake-up socket
  * @pid, @uid: from the kernel at connect; @cgroup: read at admission, empty if not visible or if
  *	the process had ended
- * @conns, @offers: by the tenant's numbers; only the RPC thread removes entries
+ * @conns, @services: by the tenant's numbers; only the RPC thread removes entries
  * @connecting: unanswered CONNECTs; share->lock
  * @is_in: HELLO was accepted; share->lock
  * @refused: 0, or -EPERM or -EAGAIN: the tenant gets only this error
@@ -40,14 +40,14 @@ struct share_tenant {
 	struct share_daemon *share;
 	struct weir_mux_account account;
 	struct share_policy policy;
-	int socket, bell, board_fd, tenant_wakeup;
+	int socket, wakeup, doorbells_fd, tenant_wakeup;
 	uint32_t nr;
 	pid_t pid;
 	uid_t uid;
 	char cgroup[256], name[64];
-	struct weir_mux_ipc_doorbells *board;
+	struct weir_mux_ipc_doorbells *doorbells;
 	struct weir_mux_vconn *conns[WEIR_MUX_IPC_CONNS_MAX];
-	struct weir_mux_service *offers[WEIR_MUX_IPC_SERVICES_MAX];
+	struct weir_mux_service *services[WEIR_MUX_IPC_SERVICES_MAX];
 	unsigned int next_conn, connecting;
 	int refused;
 	bool is_in, is_gone;
@@ -72,7 +72,7 @@ struct share_daemon {
 	bool is_stopping, has_more;
 	int socket, epoll, wake;
 	const char *path;
-	pthread_t doorman, usher;
+	pthread_t acceptor, doorbell_poller;
 	bool has_acceptor, has_doorbell_poller;
 };
 

@@ -20,7 +20,7 @@
 
 static bool poll_word(struct share_tenant *tenant, unsigned int group)
 {
-	uint64_t news = __atomic_exchange_n(&tenant->board->news[group], 0, __ATOMIC_SEQ_CST);
+	uint64_t news = __atomic_exchange_n(&tenant->doorbells->news[group], 0, __ATOMIC_SEQ_CST);
 	bool any = news;
 
 	for (; news; news &= news - 1) {
@@ -37,9 +37,9 @@ static bool poll_doorbells(struct share_tenant *tenant)
 	uint64_t groups;
 	bool any = false;
 
-	if (!__atomic_load_n(&tenant->board->groups, __ATOMIC_SEQ_CST))
+	if (!__atomic_load_n(&tenant->doorbells->groups, __ATOMIC_SEQ_CST))
 		return false;
-	groups = __atomic_exchange_n(&tenant->board->groups, 0, __ATOMIC_SEQ_CST);
+	groups = __atomic_exchange_n(&tenant->doorbells->groups, 0, __ATOMIC_SEQ_CST);
 	for (; groups; groups &= groups - 1)
 		any |= poll_word(tenant, (unsigned int)__builtin_ctzll(groups));
 	return any;
@@ -65,7 +65,7 @@ static void publish_asleep(struct share_daemon *share, uint32_t asleep)
 
 	pthread_mutex_lock(&share->lock);
 	for (at = share->tenants.next; at != &share->tenants; at = at->next)
-		__atomic_store_n(&weir_list_entry(at, struct share_tenant, link)->board->asleep,
+		__atomic_store_n(&weir_list_entry(at, struct share_tenant, link)->doorbells->asleep,
 				 asleep, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&share->lock);
 }
@@ -84,13 +84,13 @@ static void drain_wakeups(struct share_daemon *share, const struct epoll_event *
 	pthread_mutex_lock(&share->lock);
 	for (i = 0; i < n; i++) {
 		if (events[i].data.ptr == share)
-			weir_fd_drain(share->wake);
+			weir_mux_fd_drain(share->wake);
 		for (at = share->tenants.next; at != &share->tenants; at = at->next) {
 			struct share_tenant *tenant =
 				weir_list_entry(at, struct share_tenant, link);
 
 			if (tenant == events[i].data.ptr)
-				recv(tenant->bell, bytes, sizeof(bytes), MSG_DONTWAIT);
+				recv(tenant->wakeup, bytes, sizeof(bytes), MSG_DONTWAIT);
 		}
 	}
 	pthread_mutex_unlock(&share->lock);

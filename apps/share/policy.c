@@ -37,7 +37,7 @@ static const struct share_rule *rule_for(const struct share_config *config, uid_
 }
 
 /* A party is all processes under the same cgroup line, or else of the same user. */
-static uint64_t party_of(const struct share_rule *rule, uid_t uid)
+static uint64_t group_id_of(const struct share_rule *rule, uid_t uid)
 {
 	uint64_t hash = 14695981039346656037u; /* FNV-1a */
 	const char *at;
@@ -56,7 +56,7 @@ struct share_policy share_config_policy(const struct share_config *config, uid_t
 	struct share_policy terms = rule ? rule->terms : config->terms;
 	const struct share_policy *d = &config->terms;
 
-	terms.party = party_of(rule, uid);
+	terms.group_id = group_id_of(rule, uid);
 	terms.is_cgroup = rule && rule->kind == RULE_CGROUP;
 	if (!terms.weight)
 		terms.weight = d->weight ? d->weight : 1;

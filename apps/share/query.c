@@ -38,7 +38,7 @@ static void fill_tenant(struct share_tenant *tenant, struct weir_mux_ipc_tenant 
 		.rate_bytes_s = tenant->policy.rate_bytes_s,
 		.bytes_sent = account->counts.bytes_sent,
 		.bytes_received = account->counts.bytes_received,
-		.party = tenant->policy.party,
+		.group_id = tenant->policy.group_id,
 		.turns = account->counts.work_requests,
 		.waited_ns = account->counts.waited_ns,
 	};

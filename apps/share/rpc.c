@@ -22,7 +22,7 @@ struct share_rpc {
 
 static int fail_with_text(const struct share_rpc *turn, int status, const char *text)
 {
-	return weir_fail((struct weir_error *)turn->answer->text, status, "%s", text);
+	return weir_error_set((struct weir_error *)turn->answer->text, status, "%s", text);
 }
 
 /* The reply carries a copy of @fd, closed after sending. */
@@ -71,7 +71,7 @@ static int handle_hello(struct share_rpc *turn)
 				      "must not have ended");
 	if (tenant->refused || is_denied(tenant))
 		return denied(turn);
-	rc = attach_fd(turn, tenant->board_fd);
+	rc = attach_fd(turn, tenant->doorbells_fd);
 	return rc ? rc : attach_fd(turn, tenant->tenant_wakeup);
 }
 
@@ -91,7 +91,7 @@ static struct weir_mux_vconn *conn_of(const struct share_rpc *turn)
 static struct weir_mux_service **offer_at(const struct share_rpc *turn)
 {
 	struct weir_mux_service **at =
-		&turn->tenant->offers[turn->ask->nr % WEIR_MUX_IPC_SERVICES_MAX];
+		&turn->tenant->services[turn->ask->nr % WEIR_MUX_IPC_SERVICES_MAX];
 
 	return turn->ask->nr < WEIR_MUX_IPC_SERVICES_MAX && *at ? at : NULL;
 }
@@ -100,21 +100,21 @@ static int handle_listen(struct share_rpc *turn)
 {
 	struct share_tenant *tenant = turn->tenant;
 	unsigned int nr = 0;
-	int rc, bell[2];
+	int rc, wakeup[2];
 
-	while (nr < WEIR_MUX_IPC_SERVICES_MAX && tenant->offers[nr])
+	while (nr < WEIR_MUX_IPC_SERVICES_MAX && tenant->services[nr])
 		nr++;
 	if (nr == WEIR_MUX_IPC_SERVICES_MAX)
 		return -EDQUOT;
-	if (pipe2(bell, O_CLOEXEC | O_NONBLOCK))
+	if (pipe2(wakeup, O_CLOEXEC | O_NONBLOCK))
 		return -ENOMEM;
-	rc = weir_mux_service_open(&tenant->account, turn->ask->service, turn->ask->value, bell[1],
-				   &tenant->offers[nr]);
+	rc = weir_mux_service_open(&tenant->account, turn->ask->service, turn->ask->value,
+				   wakeup[1], &tenant->services[nr]);
 	if (rc) {
-		close(bell[0]);
+		close(wakeup[0]);
 		return rc;
 	}
-	turn->fds[turn->nr_fds++] = bell[0];
+	turn->fds[turn->nr_fds++] = wakeup[0];
 	turn->answer->nr = nr;
 	return 0;
 }
@@ -163,18 +163,18 @@ static int handle_close(struct share_rpc *turn)
 static int handle_fd(struct share_rpc *turn)
 {
 	struct weir_mux_vconn *conn = conn_of(turn);
-	int *at, bell[2];
+	int *at, wakeup[2];
 
 	if (!conn)
 		return -EINVAL;
 	at = turn->ask->value ? &conn->room_fd : &conn->fd;
 	if (__atomic_load_n(at, __ATOMIC_ACQUIRE) >= 0)
 		return -EALREADY;
-	if (pipe2(bell, O_CLOEXEC | O_NONBLOCK))
+	if (pipe2(wakeup, O_CLOEXEC | O_NONBLOCK))
 		return -ENOMEM;
-	weir_fd_signal(bell[1]);
-	__atomic_store_n(at, bell[1], __ATOMIC_RELEASE);
-	turn->fds[turn->nr_fds++] = bell[0];
+	weir_mux_fd_signal(wakeup[1]);
+	__atomic_store_n(at, wakeup[1], __ATOMIC_RELEASE);
+	turn->fds[turn->nr_fds++] = wakeup[0];
 	return 0;
 }
 

@@ -47,7 +47,7 @@ static int fetch_flows(int socket, struct share_snapshot_tenant *tenant)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-static int fetch_tenants(int socket, struct share_snapshot *look, bool flows)
+static int fetch_tenants(int socket, struct share_snapshot *snapshot, bool flows)
 {
 	struct weir_mux_ipc_reply answer;
 	uint32_t last = 0;
@@ -55,57 +55,57 @@ static int fetch_tenants(int socket, struct share_snapshot *look, bool flows)
 
 	while (!(rc = ask(socket, WEIR_MUX_IPC_TENANT, last, 0, &answer))) {
 		struct share_snapshot_tenant *tenants =
-			grow(look->tenants, look->count, sizeof(*tenants));
+			grow(snapshot->tenants, snapshot->count, sizeof(*tenants));
 
 		if (!tenants)
 			return -ENOMEM;
-		look->tenants = tenants;
+		snapshot->tenants = tenants;
 		last = answer.tenant.nr;
-		tenants[look->count] = (struct share_snapshot_tenant){ .is = answer.tenant };
-		rc = flows ? fetch_flows(socket, &tenants[look->count]) : 0;
-		look->count++;
+		tenants[snapshot->count] = (struct share_snapshot_tenant){ .is = answer.tenant };
+		rc = flows ? fetch_flows(socket, &tenants[snapshot->count]) : 0;
+		snapshot->count++;
 		if (rc)
 			return rc;
 	}
 	return rc == -ENOENT ? 0 : rc;
 }
 
-int share_snapshot_take(struct share_snapshot *look, const char *path, bool flows,
+int share_snapshot_take(struct share_snapshot *snapshot, const char *path, bool flows,
 			struct weir_error *error)
 {
 	int rc, socket = weir_mux_ipc_connect(path, error);
 
-	*look = (struct share_snapshot){ .at_ns = weir_now_ns() };
+	*snapshot = (struct share_snapshot){ .at_ns = weir_now_ns() };
 	if (socket < 0)
 		return socket;
 	weir_mux_ipc_set_timeout(socket, PATIENCE_S);
-	rc = fetch_tenants(socket, look, flows);
+	rc = fetch_tenants(socket, snapshot, flows);
 	close(socket);
 	if (!rc)
 		return 0;
-	share_snapshot_fini(look);
-	return weir_fail(error, rc, "%s: weir share does not answer the query: %s", path,
-			 weir_strerror(rc));
+	share_snapshot_fini(snapshot);
+	return weir_error_set(error, rc, "%s: weir share does not answer the query: %s", path,
+			      weir_strerror(rc));
 }
 
-void share_snapshot_fini(struct share_snapshot *look)
+void share_snapshot_fini(struct share_snapshot *snapshot)
 {
 	size_t i;
 
-	for (i = 0; i < look->count; i++)
-		free(look->tenants[i].flows);
-	free(look->tenants);
-	*look = (struct share_snapshot){ 0 };
+	for (i = 0; i < snapshot->count; i++)
+		free(snapshot->tenants[i].flows);
+	free(snapshot->tenants);
+	*snapshot = (struct share_snapshot){ 0 };
 }
 
-const struct share_snapshot_tenant *share_snapshot_tenant(const struct share_snapshot *look,
+const struct share_snapshot_tenant *share_snapshot_tenant(const struct share_snapshot *snapshot,
 							  uint32_t nr)
 {
 	size_t i;
 
-	for (i = 0; i < look->count; i++)
-		if (look->tenants[i].is.nr == nr)
-			return &look->tenants[i];
+	for (i = 0; i < snapshot->count; i++)
+		if (snapshot->tenants[i].is.nr == nr)
+			return &snapshot->tenants[i];
 	return NULL;
 }
 

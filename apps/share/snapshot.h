@@ -21,18 +21,18 @@ struct share_snapshot {
 
 /**
  * share_snapshot_take() - query the daemon once
- * @look: receives the result; free with share_snapshot_fini()
+ * @snapshot: receives the result; free with share_snapshot_fini()
  * @path: of the daemon's socket
  * @flows: query each tenant's connections, too
  *
  * Return: 0; -ECONNREFUSED nobody listens there; -ECONNRESET, -ETIMEDOUT, -ENOMEM.
  */
-int share_snapshot_take(struct share_snapshot *look, const char *path, bool flows,
+int share_snapshot_take(struct share_snapshot *snapshot, const char *path, bool flows,
 			struct weir_error *error);
-void share_snapshot_fini(struct share_snapshot *look);
+void share_snapshot_fini(struct share_snapshot *snapshot);
 
 /* The tenant or connection with the number @nr; NULL if not in the snapshot. */
-const struct share_snapshot_tenant *share_snapshot_tenant(const struct share_snapshot *look,
+const struct share_snapshot_tenant *share_snapshot_tenant(const struct share_snapshot *snapshot,
 							  uint32_t nr);
 const struct weir_mux_ipc_flow *share_snapshot_flow(const struct share_snapshot_tenant *tenant,
 						    uint32_t nr);

@@ -84,18 +84,18 @@ void share_tenant_apply_policy(struct share_tenant *tenant)
 {
 	struct weir_mux_local *mux = tenant->share->mux;
 	struct share_policy *policy = &tenant->policy;
-	struct weir_mux_account_group *party;
+	struct weir_mux_account_group *group;
 
 	*policy = share_config_policy(&tenant->share->config, tenant->uid, tenant->cgroup);
 	pthread_mutex_lock(&mux->lock);
-	party = weir_mux_account_group_get(mux, policy->party);
-	if (party) {
-		party->nr_conns_max = policy->connections;
-		party->nr_remotes_max = policy->peers;
-		party->bytes_max = policy->memory_bytes;
-		party->first_class = (uint8_t)share_tenant_class(tenant);
-		weir_mux_account_group_limit(mux, party, policy->weight, policy->rate_bytes_s);
-		weir_mux_account_set_group(&tenant->account, party);
+	group = weir_mux_account_group_get(mux, policy->group_id);
+	if (group) {
+		group->nr_conns_max = policy->connections;
+		group->nr_remotes_max = policy->peers;
+		group->bytes_max = policy->memory_bytes;
+		group->first_class = (uint8_t)share_tenant_class(tenant);
+		weir_mux_account_group_limit(mux, group, policy->weight, policy->rate_bytes_s);
+		weir_mux_account_set_group(&tenant->account, group);
 	} else {
 		policy->is_denied = true; /* no memory */
 	}
@@ -105,20 +105,20 @@ void share_tenant_apply_policy(struct share_tenant *tenant)
 /* Creates the wake-up socket and the doorbell page. */
 static int board_open(struct share_tenant *tenant)
 {
-	int bell[2];
+	int wakeup[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, bell))
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, wakeup))
 		return -errno;
-	tenant->bell = bell[0];
-	tenant->tenant_wakeup = bell[1];
-	tenant->board_fd = weir_memfd("weir-board", sizeof(*tenant->board));
-	if (tenant->board_fd < 0)
+	tenant->wakeup = wakeup[0];
+	tenant->tenant_wakeup = wakeup[1];
+	tenant->doorbells_fd = weir_mux_memfd("weir-board", sizeof(*tenant->doorbells));
+	if (tenant->doorbells_fd < 0)
 		return -ENOMEM;
-	tenant->board = mmap(NULL, sizeof(*tenant->board), PROT_READ | PROT_WRITE, MAP_SHARED,
-			     tenant->board_fd, 0);
-	if (tenant->board != MAP_FAILED)
+	tenant->doorbells = mmap(NULL, sizeof(*tenant->doorbells), PROT_READ | PROT_WRITE,
+				 MAP_SHARED, tenant->doorbells_fd, 0);
+	if (tenant->doorbells != MAP_FAILED)
 		return 0;
-	tenant->board = NULL;
+	tenant->doorbells = NULL;
 	return -ENOMEM;
 }
 
@@ -128,7 +128,7 @@ int share_tenant_new(struct share_daemon *share, int socket, struct share_tenant
 	 * Connect workers are the whole party's and must not block on a tenant that does not
 	 * read.
 	 */
-	const struct timeval patience = { .tv_sec = SHARE_ANSWER_S };
+	const struct timeval timeout = { .tv_sec = SHARE_ANSWER_S };
 	struct share_tenant *tenant = calloc(1, sizeof(*tenant));
 	struct ucred who;
 	socklen_t length = sizeof(who);
@@ -138,12 +138,12 @@ int share_tenant_new(struct share_daemon *share, int socket, struct share_tenant
 		return -ENOMEM;
 	tenant->share = share;
 	tenant->socket = socket;
-	tenant->bell = tenant->tenant_wakeup = tenant->board_fd = -1;
+	tenant->wakeup = tenant->tenant_wakeup = tenant->doorbells_fd = -1;
 	weir_list_init(&tenant->link);
 	weir_mux_account_init(&tenant->account, share->mux);
 	tenant->account.is_shared = true;
 	tenant->account.socket = socket;
-	if (setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
+	if (setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) ||
 	    getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
 		rc = -errno;
 	} else {
@@ -168,11 +168,11 @@ static void fd_close(int fd)
 void share_tenant_free(struct share_tenant *tenant)
 {
 	weir_mux_account_fini(&tenant->account);
-	if (tenant->board)
-		munmap(tenant->board, sizeof(*tenant->board));
-	fd_close(tenant->bell);
+	if (tenant->doorbells)
+		munmap(tenant->doorbells, sizeof(*tenant->doorbells));
+	fd_close(tenant->wakeup);
 	fd_close(tenant->tenant_wakeup);
-	fd_close(tenant->board_fd);
+	fd_close(tenant->doorbells_fd);
 	close(tenant->socket);
 	free(tenant);
 }

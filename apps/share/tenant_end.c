@@ -33,11 +33,11 @@ static void abort_all(struct share_tenant *tenant)
 	unsigned int i;
 
 	for (i = 0; i < WEIR_MUX_IPC_SERVICES_MAX; i++) {
-		if (!tenant->offers[i])
+		if (!tenant->services[i])
 			continue;
-		while (!weir_mux_service_accept(tenant->offers[i], &conn))
+		while (!weir_mux_service_accept(tenant->services[i], &conn))
 			abort_conn(mux, conn);
-		weir_mux_service_close(tenant->offers[i]);
+		weir_mux_service_close(tenant->services[i]);
 	}
 	for (i = 0; i < WEIR_MUX_IPC_CONNS_MAX; i++)
 		if (tenant->conns[i])

@@ -59,13 +59,13 @@ static uint64_t bytes_sent_by(const struct top *top, const struct share_snapshot
 	return tenant->is.bytes_sent - (old ? old->is.bytes_sent : 0);
 }
 
-static uint64_t sent_by_party(const struct top *top, uint64_t party)
+static uint64_t sent_by_group(const struct top *top, uint64_t group)
 {
 	uint64_t bytes = 0;
 	size_t i;
 
 	for (i = 0; i < top->new.count; i++)
-		if (top->new.tenants[i].is.party == party)
+		if (top->new.tenants[i].is.group_id == group)
 			bytes += bytes_sent_by(top, &top->new.tenants[i]);
 	return bytes;
 }
@@ -76,7 +76,7 @@ static bool is_first(const struct top *top, size_t nr)
 	size_t i;
 
 	for (i = 0; i < nr; i++)
-		if (top->new.tenants[i].is.party == top->new.tenants[nr].is.party)
+		if (top->new.tenants[i].is.group_id == top->new.tenants[nr].is.group_id)
 			return false;
 	return true;
 }
@@ -85,7 +85,7 @@ static bool is_first(const struct top *top, size_t nr)
 static void party_shares(const struct top *top, const struct weir_mux_ipc_tenant *of,
 			 struct share_rates *rates)
 {
-	uint64_t own = sent_by_party(top, of->party), bytes = 0, weights = 0, sent;
+	uint64_t own = sent_by_group(top, of->group_id), bytes = 0, weights = 0, sent;
 	size_t i;
 
 	for (i = 0; i < top->new.count; i++) {
@@ -93,7 +93,7 @@ static void party_shares(const struct top *top, const struct weir_mux_ipc_tenant
 
 		if (!is_first(top, i))
 			continue;
-		sent = sent_by_party(top, is->party);
+		sent = sent_by_group(top, is->group_id);
 		bytes += sent;
 		weights += sent ? is->weight : 0;
 	}

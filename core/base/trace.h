@@ -17,9 +17,9 @@ enum weir_trace_event {
 			      * noted for a whole request sent alone, unless a message */
 	WEIR_TRACE_WAIT, /* the window was full: a WR with @reqs requests waits */
 	WEIR_TRACE_LIMIT, /* the window's policy moved the limit to @bytes */
-	WEIR_TRACE_FAIL, /* a WR with @reqs requests failed on @channel with @why; @verbs is the
+	WEIR_TRACE_FAIL, /* a WR with @reqs requests failed on @channel with @rc; @verbs is the
 			  * device's status */
-	WEIR_TRACE_REPEAT, /* a request will be posted again, because of @why */
+	WEIR_TRACE_REPEAT, /* a request will be posted again, because of @rc */
 	WEIR_TRACE_LATE, /* a request passed its deadline with @wrs WRs in flight */
 	WEIR_TRACE_ARM, /* the host armed @channel's CQ, with @wrs in flight; 0: the CQ for
 			 * messages */
@@ -42,10 +42,10 @@ enum weir_trace_event {
  * struct weir_trace_record - one decision
  * @at_ns: the host's clock
  * @bytes: total bytes
- * @why: 0 or a negative errno
+ * @rc: 0 or a negative errno
  * @wrs: work requests
  * @reqs: requests
- * @what: an enum weir_trace_event
+ * @event: an enum weir_trace_event
  * @channel: number of the channel, if any
  * @verbs: the verbs status of a work completion
  *
@@ -54,10 +54,10 @@ enum weir_trace_event {
 struct weir_trace_record {
 	uint64_t at_ns;
 	uint64_t bytes;
-	int32_t why;
+	int32_t rc;
 	uint32_t wrs;
 	uint32_t reqs;
-	uint16_t what;
+	uint16_t event;
 	uint8_t channel;
 	uint8_t verbs;
 };

@@ -10,7 +10,7 @@
 void weir_backlog_init(struct weir_backlog *b, uint64_t seed)
 {
 	weir_order_init(&b->order, seed);
-	weir_list_init(&b->behind);
+	weir_list_init(&b->behind_barrier);
 	weir_list_init(&b->ready);
 	weir_list_init(&b->messages);
 	weir_list_init(&b->in_doubt);
@@ -47,7 +47,7 @@ static void init_req(struct weir_backlog *b, struct weir_req *req)
 	req->posted = 0;
 	req->wrs = 0;
 	req->in_doubt = 0;
-	req->sent = req->again = req->lost = req->alone = false;
+	req->sent = req->must_repeat = req->spends_retry = req->no_merge = false;
 	req->path = WEIR_PATH_UNDECIDED;
 	weir_list_init(&req->link);
 	weir_deadline_add(&b->deadlines, req);
@@ -63,7 +63,7 @@ void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
 		return;
 	}
 	req->state = WEIR_REQ_BEHIND_BARRIER;
-	weir_list_add_tail(&b->behind, &req->link);
+	weir_list_add_tail(&b->behind_barrier, &req->link);
 }
 
 void weir_backlog_add_posted(struct weir_backlog *b, struct weir_req *req)
@@ -95,7 +95,7 @@ static void leave_order(struct weir_backlog *b, struct weir_req *req)
 {
 	struct weir_order_node *node = weir_order_remove(&b->order, &req->order);
 
-	for (; node; node = node->freed)
+	for (; node; node = node->next_ready)
 		make_ready(b, weir_list_entry(node, struct weir_req, order));
 }
 
@@ -135,14 +135,14 @@ void weir_backlog_end(struct weir_backlog *b, struct weir_req *req, int status)
 
 void weir_backlog_repeat(struct weir_req *req)
 {
-	req->again = true;
+	req->must_repeat = true;
 	stop_posting(req);
 }
 
 void weir_backlog_unpost(struct weir_backlog *b, struct weir_req *req, uint64_t offset)
 {
 	req->posted = offset;
-	if (req->state != WEIR_REQ_IN_FLIGHT || req->again || req->status)
+	if (req->state != WEIR_REQ_IN_FLIGHT || req->must_repeat || req->status)
 		return;
 	req->state = WEIR_REQ_READY;
 	weir_list_add(&b->ready, &req->link);
@@ -158,8 +158,8 @@ void weir_backlog_mark_in_doubt(struct weir_backlog *b, struct weir_req *req, ui
 
 static void restart_req(struct weir_backlog *b, struct weir_req *req)
 {
-	req->retries -= req->lost;
-	req->again = req->lost = false;
+	req->retries -= req->spends_retry;
+	req->must_repeat = req->spends_retry = false;
 	req->posted = 0;
 	req->state = WEIR_REQ_READY;
 	weir_list_add(&b->ready, &req->link);
@@ -169,7 +169,7 @@ void weir_backlog_settle(struct weir_backlog *b, struct weir_req *req)
 {
 	if (req->wrs || req->in_doubt || req->state != WEIR_REQ_IN_FLIGHT)
 		return;
-	if (req->again && !req->status)
+	if (req->must_repeat && !req->status)
 		restart_req(b, req);
 	else
 		finish_req(b, req);
@@ -195,8 +195,8 @@ void weir_backlog_resolve_doubt(struct weir_backlog *b, uint16_t channel, bool m
 
 void weir_backlog_pass_barriers(struct weir_backlog *b)
 {
-	while (!weir_list_is_empty(&b->behind)) {
-		struct weir_req *req = weir_backlog_first(&b->behind);
+	while (!weir_list_is_empty(&b->behind_barrier)) {
+		struct weir_req *req = weir_backlog_first(&b->behind_barrier);
 
 		if (b->live && (req->op == WEIR_OP_BARRIER || req->epoch != b->epoch))
 			return;

@@ -13,7 +13,7 @@
 /**
  * struct weir_backlog - the requests of one session, from submit to done
  * @order: requests past the barriers, except messages
- * @behind: barriers that have not passed and the requests behind them, in order
+ * @behind_barrier: barriers that have not passed and the requests behind them, in order
  * @ready: requests with parts to post, in order
  * @messages: ready messages, in order
  * @in_doubt: requests with a lost WR that may still take effect
@@ -25,7 +25,7 @@
  */
 struct weir_backlog {
 	struct weir_order order;
-	struct weir_list behind;
+	struct weir_list behind_barrier;
 	struct weir_list ready;
 	struct weir_list messages;
 	struct weir_list in_doubt;
@@ -163,7 +163,7 @@ static inline struct weir_req *weir_backlog_pop_done(struct weir_backlog *b)
 /* Whether there are no requests, except those done. */
 static inline bool weir_backlog_is_empty(const struct weir_backlog *b)
 {
-	return !b->live && weir_list_is_empty(&b->behind);
+	return !b->live && weir_list_is_empty(&b->behind_barrier);
 }
 
 #endif

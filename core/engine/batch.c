@@ -73,7 +73,7 @@ static void count_unload_full(struct weir_engine *e, const struct weir_req *req,
 static bool should_gather(const struct weir_engine *e, const struct weir_req *req)
 {
 	return e->streaming >= WEIR_STREAM_WRS && req->op <= WEIR_OP_WRITE &&
-	       req->order.in_stream && !req->posted && !req->alone &&
+	       req->order.in_stream && !req->posted && !req->no_merge &&
 	       req->length < e->fragment_bytes && weir_merge_is_worthwhile(req) && e->merge;
 }
 
@@ -183,10 +183,11 @@ static int batch_claim(struct weir_engine *e, const struct weir_merge *m)
 	if (!rc)
 		return 0;
 	e->waits++;
-	weir_trace_note(
-		e->trace, e->window->now_ns,
-		&(struct weir_trace_record){
-			.what = WEIR_TRACE_WAIT, .wrs = 1, .reqs = m->nr_reqs, .bytes = m->bytes });
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .event = WEIR_TRACE_WAIT,
+						     .wrs = 1,
+						     .reqs = m->nr_reqs,
+						     .bytes = m->bytes });
 	return rc;
 }
 
@@ -242,7 +243,7 @@ static void trace_batch(struct weir_engine *e, const struct batch *b)
 	if (!is_traced(b))
 		return;
 	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = WEIR_TRACE_POST,
+			&(struct weir_trace_record){ .event = WEIR_TRACE_POST,
 						     .wrs = b->count,
 						     .reqs = b->reqs,
 						     .bytes = b->bytes,

@@ -66,10 +66,10 @@ void weir_engine_unload(struct weir_engine *e, struct weir_path_selector *select
 	e->channels.reserved = 1u << channel;
 }
 
-static void trace_channel(struct weir_engine *e, enum weir_trace_event what, uint16_t channel)
+static void trace_channel(struct weir_engine *e, enum weir_trace_event event, uint16_t channel)
 {
 	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = what, .channel = (uint8_t)channel });
+			&(struct weir_trace_record){ .event = event, .channel = (uint8_t)channel });
 }
 
 int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth)
@@ -107,7 +107,7 @@ static bool req_has_channel(const struct weir_engine *e, const struct weir_req *
 
 int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now_ns)
 {
-	int rc = weir_req_is_plain(req) ? 0 : weir_req_check(req, e->fragment_bytes);
+	int rc = weir_req_is_plain(req) ? 0 : weir_request_check(req, e->fragment_bytes);
 
 	weir_fastpath_demote(e);
 	weir_window_tick(e->window, now_ns);
@@ -142,12 +142,12 @@ static bool may_be_in_doubt(const struct weir_req *req, int status)
 	return weir_req_modifies(req) && status != -ENOTCONN && status != -EACCES;
 }
 
-static void trace_req(struct weir_engine *e, const struct weir_req *req, enum weir_trace_event what,
-		      int status, uint16_t channel)
+static void trace_req(struct weir_engine *e, const struct weir_req *req,
+		      enum weir_trace_event event, int status, uint16_t channel)
 {
 	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = (uint16_t)what,
-						     .why = status,
+			&(struct weir_trace_record){ .event = (uint16_t)event,
+						     .rc = status,
 						     .reqs = 1,
 						     .bytes = req->length,
 						     .channel = (uint8_t)channel });
@@ -181,17 +181,17 @@ static void req_unsent(struct weir_engine *e, struct weir_req *req, const struct
 static void req_fail(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr,
 		     int status)
 {
-	bool lost = status == -ECONNRESET && req->retries && is_idempotent(req);
+	bool spends_retry = status == -ECONNRESET && req->retries && is_idempotent(req);
 	bool suspect = wr->nr_reqs > 1 && is_refusal(status);
 
 	if (weir_channels_is_broken(&e->channels, wr->channel) && may_be_in_doubt(req, status)) {
 		trace_req(e, req, WEIR_TRACE_IN_DOUBT, status, wr->channel);
 		weir_backlog_mark_in_doubt(&e->backlog, req, wr->channel);
 	}
-	if (lost || suspect) {
+	if (spends_retry || suspect) {
 		trace_req(e, req, WEIR_TRACE_REPEAT, status, 0);
-		req->lost |= lost;
-		req->alone |= suspect;
+		req->spends_retry |= spends_retry;
+		req->no_merge |= suspect;
 		weir_backlog_repeat(req);
 	} else {
 		weir_backlog_end(&e->backlog, req, status);
@@ -216,8 +216,8 @@ static void wr_failed(struct weir_engine *e, const struct weir_wc *wc)
 
 	weir_fastpath_demote(e);
 	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = WEIR_TRACE_FAIL,
-						     .why = wc->status,
+			&(struct weir_trace_record){ .event = WEIR_TRACE_FAIL,
+						     .rc = wc->status,
 						     .wrs = 1,
 						     .reqs = wr->nr_reqs,
 						     .bytes = wr->length,
@@ -244,7 +244,7 @@ static void wr_succeeded(struct weir_engine *e, const struct weir_wr *wr)
 	weir_window_completed(e->window, wr->length, wr->posted_ns);
 	if (e->window->bytes_max != limit)
 		weir_trace_note(e->trace, e->window->now_ns,
-				&(struct weir_trace_record){ .what = WEIR_TRACE_LIMIT,
+				&(struct weir_trace_record){ .event = WEIR_TRACE_LIMIT,
 							     .bytes = e->window->bytes_max });
 }
 
@@ -311,8 +311,8 @@ bool weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
 	weir_window_tick(e->window, now_ns);
 	while ((req = weir_deadline_pop(&e->backlog.deadlines, now_ns))) {
 		weir_trace_note(e->trace, e->window->now_ns,
-				&(struct weir_trace_record){ .what = WEIR_TRACE_LATE,
-							     .why = -ETIMEDOUT,
+				&(struct weir_trace_record){ .event = WEIR_TRACE_LATE,
+							     .rc = -ETIMEDOUT,
 							     .wrs = req->wrs,
 							     .reqs = 1,
 							     .bytes = req->length });
@@ -373,8 +373,8 @@ static bool next_waiting_engine(struct weir_engine *e, struct weir_action *out)
 /* Usually no request waits for a barrier, and all channels are up. */
 static bool may_be_stranded(const struct weir_engine *e)
 {
-	return !weir_list_is_empty(&e->backlog.behind) || !weir_channels_is_up(&e->channels, 0) ||
-	       !weir_channels_any_left(&e->channels);
+	return !weir_list_is_empty(&e->backlog.behind_barrier) ||
+	       !weir_channels_is_up(&e->channels, 0) || !weir_channels_any_left(&e->channels);
 }
 
 bool weir_engine_next(struct weir_engine *e, struct weir_action *out)

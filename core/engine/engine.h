@@ -47,7 +47,8 @@
 
 #define WEIR_BATCH_MAX 32 /* WRs posted with one doorbell, at most */
 #define WEIR_FRAGMENT_BYTES_MIN 4096
-#define WEIR_STREAM_WRS 16 /* stream WRs in flight that keep a NIC busy while more requests
+#define WEIR_STREAM_WRS \
+	16 /* stream WRs in flight that keep a NIC busy while more requests
 			    * gather */
 #define WEIR_UNLOAD_SGE_MAX 3 /* local memory pieces in an unloaded WR, at most */
 
@@ -220,7 +221,7 @@ void weir_engine_channel_down(struct weir_engine *e, uint16_t channel);
  * @now_ns: the time
  *
  * Return: 0: @req will end exactly once. On an error @req stays the caller's:
- *	-EINVAL    the request is malformed: see weir_req_check();
+ *	-EINVAL    the request is malformed: see weir_request_check();
  *	-EMSGSIZE  a message is longer than a fragment;
  *	-ETIMEDOUT the deadline has passed;
  *	-ENOTCONN  no channel is up or broken (for a message: channel 0 is not up).
@@ -281,8 +282,8 @@ static inline bool weir_engine_is_quiet(const struct weir_engine *e)
 	const struct weir_backlog *b = &e->backlog;
 
 	return weir_list_is_empty(&b->ready) && weir_list_is_empty(&b->done) &&
-	       weir_list_is_empty(&b->messages) && weir_list_is_empty(&b->behind) &&
-	       weir_list_is_empty(&e->window->line) && !weir_channels_any_failed(&e->channels);
+	       weir_list_is_empty(&b->messages) && weir_list_is_empty(&b->behind_barrier) &&
+	       weir_list_is_empty(&e->window->waiters) && !weir_channels_any_failed(&e->channels);
 }
 
 /* Whether there are no requests, except those that weir_engine_next() is about to hand back. */

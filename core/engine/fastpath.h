@@ -43,7 +43,7 @@ static inline struct weir_wr *weir_fastpath_wr(struct weir_engine *e, struct wei
 /**
  * weir_fastpath_post() - post a lone request
  * @e: the engine
- * @req: as for weir_engine_submit(), and accepted by weir_req_check(). The deadline may be set
+ * @req: as for weir_engine_submit(), and accepted by weir_request_check(). The deadline may be set
  *	until the next other call for @e. On success *kept until* a WEIR_ACTION_DONE returns the
  *	request
  *

@@ -13,7 +13,7 @@ static struct weir_req *req_of(struct weir_order_node *node)
 
 static bool may_merge(const struct weir_req *req)
 {
-	return req->state == WEIR_REQ_READY && !req->posted && !req->alone &&
+	return req->state == WEIR_REQ_READY && !req->posted && !req->no_merge &&
 	       weir_merge_is_worthwhile(req) &&
 	       (req->op == WEIR_OP_READ || req->op == WEIR_OP_WRITE);
 }

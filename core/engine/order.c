@@ -107,8 +107,8 @@ static void tree_remove(struct weir_order *o, struct weir_order_node *n)
 	struct weir_order_node *child, *above;
 	uint64_t subtree_last;
 
-	if (o->greatest == n)
-		o->greatest = tree_prev(n);
+	if (o->rightmost == n)
+		o->rightmost = tree_prev(n);
 	while (n->left && n->right)
 		rotate_up(o, n->left->priority > n->right->priority ? n->left : n->right);
 	child = n->left ? n->left : n->right;
@@ -177,7 +177,7 @@ static void note_neighbour(struct weir_order_node *n, struct weir_order_node *ot
 static struct weir_order_node **find_link_below_root(struct weir_order *o,
 						     struct weir_order_node *n)
 {
-	struct weir_order_node *p = o->greatest, **place = &o->root;
+	struct weir_order_node *p = o->rightmost, **place = &o->root;
 
 	n->parent = p;
 	if (!o->nr_overlapped && n->first > p->last) {
@@ -228,8 +228,8 @@ static void tree_insert(struct weir_order *o, struct weir_order_node *n,
 	o->nr_overlapped += n->overlapped;
 	for (above = n->parent; above && above->subtree_last < n->last; above = above->parent)
 		above->subtree_last = n->last;
-	if (!n->parent || place == &o->greatest->right)
-		o->greatest = n;
+	if (!n->parent || place == &o->rightmost->right)
+		o->rightmost = n;
 	*place = n;
 	while (n->parent && n->parent->priority < n->priority)
 		rotate_up(o, n);
@@ -289,7 +289,7 @@ void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t
 
 struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node)
 {
-	struct weir_order_node *other, *freed = NULL, **tail = &freed;
+	struct weir_order_node *other, *next_ready = NULL, **tail = &next_ready;
 
 	if (node->hashed) {
 		weir_order_hash_remove(o, node);
@@ -306,10 +306,10 @@ struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_orde
 		if (--other->blockers)
 			continue;
 		*tail = other;
-		tail = &other->freed;
-		other->freed = NULL;
+		tail = &other->next_ready;
+		other->next_ready = NULL;
 	}
-	return freed;
+	return next_ready;
 }
 
 struct weir_order_node *weir_order_neighbour(struct weir_order_node *node, bool after)

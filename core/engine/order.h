@@ -22,7 +22,7 @@
  * @parent: parent in the tree; or the previous node of a hash chain
  * @left: begins at or before this node; or the next node of a hash chain
  * @right: begins at or after this node
- * @freed: the next in the result of weir_order_remove()
+ * @next_ready: the next in the result of weir_order_remove()
  * @first: first byte of the range
  * @last: last byte of the range, inclusive, so that a range may reach the end of the address space
  * @subtree_last: the greatest @last in the subtree
@@ -41,7 +41,7 @@ struct weir_order_node {
 	struct weir_order_node *parent;
 	struct weir_order_node *left;
 	struct weir_order_node *right;
-	struct weir_order_node *freed;
+	struct weir_order_node *next_ready;
 	uint64_t first;
 	uint64_t last;
 	uint64_t subtree_last;
@@ -58,7 +58,7 @@ struct weir_order_node {
 /**
  * struct weir_order - the unfinished requests of one session
  * @root: root of the tree, or NULL
- * @greatest: the last node of the tree by start address, or NULL
+ * @rightmost: the last node of the tree by start address, or NULL
  * @next_seq: requests that have arrived so far
  * @nr_overlapped: nodes in the tree with @overlapped set. While 0, no two ranges in the tree
  *	overlap, and no search is needed
@@ -71,7 +71,7 @@ struct weir_order_node {
  */
 struct weir_order {
 	struct weir_order_node *root;
-	struct weir_order_node *greatest;
+	struct weir_order_node *rightmost;
 	uint64_t next_seq;
 	uint64_t nr_overlapped;
 	uint64_t exact_from;
@@ -106,8 +106,8 @@ void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t
  * @o: the order
  * @node: added before; the caller's again
  *
- * Return: requests whose last blocker was @node, chained by @freed, or NULL. They stay in the order
- *	and may be posted now.
+ * Return: requests whose last blocker was @node, chained by @next_ready, or NULL. They stay in
+ *	the order and may be posted now.
  */
 struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node);
 

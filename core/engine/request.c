@@ -24,7 +24,7 @@ static bool is_atomic_shaped(const struct weir_req *req)
 	return req->length == 8 && req->nr_sge == 1 && req->remote % 8 == 0;
 }
 
-int weir_req_check(const struct weir_req *req, uint32_t send_max)
+int weir_request_check(const struct weir_req *req, uint32_t send_max)
 {
 	switch (req->op) {
 	case WEIR_OP_BARRIER:

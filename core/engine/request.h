@@ -74,9 +74,10 @@ struct weir_sge {
  * @in_doubt: bit n: a WR lost on channel n may still take effect
  * @state: an enum weir_req_state
  * @sent: a WR reached a channel, so the request may have taken effect
- * @again: post again from the beginning when @wrs is 0
- * @lost: posting again costs one of @retries
- * @alone: a merged WR was refused: never merge this request again, so that the guilty request shows
+ * @must_repeat: post again from the beginning when @wrs is 0
+ * @spends_retry: posting again costs one of @retries
+ * @no_merge: a merged WR was refused: never merge this request again, so that the guilty request
+ *	shows
  * @path: the path, if decided already: an enum weir_path
  * @merge_next: the next request of the shared WR, which begins where this one ends, or NULL
  */
@@ -104,9 +105,9 @@ struct weir_req {
 	uint32_t in_doubt;
 	uint8_t state;
 	bool sent;
-	bool again;
-	bool lost;
-	bool alone;
+	bool must_repeat;
+	bool spends_retry;
+	bool no_merge;
 	uint8_t path;
 	struct weir_req *merge_next;
 };
@@ -162,7 +163,7 @@ struct weir_wc {
 };
 
 /**
- * weir_req_check() - validate a request
+ * weir_request_check() - validate a request
  * @req: as the user filled it in
  * @send_max: longest message, bytes
  *
@@ -172,9 +173,9 @@ struct weir_wc {
  *	  range wraps; an atomic that is not 8 aligned bytes;
  *	-EMSGSIZE a message longer than @send_max.
  */
-int weir_req_check(const struct weir_req *req, uint32_t send_max);
+int weir_request_check(const struct weir_req *req, uint32_t send_max);
 
-/* The usual case: a read or write of one SGE that weir_req_check() accepts. */
+/* The usual case: a read or write of one SGE that weir_request_check() accepts. */
 static inline bool weir_req_is_plain(const struct weir_req *req)
 {
 	return req->op <= WEIR_OP_WRITE && req->nr_sge == 1 && req->length &&

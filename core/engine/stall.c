@@ -38,7 +38,7 @@ static bool is_stalled(const struct weir_engine *e, const struct weir_channel *c
 /* The stalled channels among those that may be picked, as bits. Sets @e->stall_check_ns. */
 static uint32_t find_stalled(struct weir_engine *e, uint64_t now_ns)
 {
-	uint32_t vain = 0, left = weir_channels_pickable(&e->channels);
+	uint32_t stalled = 0, left = weir_channels_pickable(&e->channels);
 	uint16_t number;
 
 	e->stall_check_ns = WEIR_NEVER;
@@ -51,16 +51,16 @@ static uint32_t find_stalled(struct weir_engine *e, uint64_t now_ns)
 		due_ns = next_check_ns(e, channel, now_ns);
 		if (due_ns < e->stall_check_ns)
 			e->stall_check_ns = due_ns;
-		vain |= (uint32_t)is_stalled(e, channel, now_ns) << number;
+		stalled |= (uint32_t)is_stalled(e, channel, now_ns) << number;
 	}
-	return vain;
+	return stalled;
 }
 
 static void fail_channel(struct weir_engine *e, uint16_t channel)
 {
 	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = WEIR_TRACE_STALL,
-						     .why = -ETIMEDOUT,
+			&(struct weir_trace_record){ .event = WEIR_TRACE_STALL,
+						     .rc = -ETIMEDOUT,
 						     .wrs = e->channels.channel[channel].in_flight,
 						     .channel = (uint8_t)channel });
 	weir_channels_fail(&e->channels, channel);
@@ -69,17 +69,17 @@ static void fail_channel(struct weir_engine *e, uint16_t channel)
 bool weir_stall_check(struct weir_engine *e, uint64_t now_ns)
 {
 	uint16_t channel;
-	uint32_t vain;
+	uint32_t stalled;
 
 	if (now_ns < e->stall_check_ns)
 		return false;
-	vain = find_stalled(e, now_ns);
-	if (!vain || !weir_window_is_awaited(e->window, &e->waiter))
+	stalled = find_stalled(e, now_ns);
+	if (!stalled || !weir_window_is_awaited(e->window, &e->waiter))
 		return false;
 	if (is_silent(e, e->progress_ns, now_ns))
-		vain = weir_channels_pickable(&e->channels);
-	for (channel = 0; vain; channel++, vain >>= 1) {
-		if (vain & 1)
+		stalled = weir_channels_pickable(&e->channels);
+	for (channel = 0; stalled; channel++, stalled >>= 1) {
+		if (stalled & 1)
 			fail_channel(e, channel);
 	}
 	return true;

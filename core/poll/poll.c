@@ -13,11 +13,11 @@
 #define EARN_NS_MAX 1000000000ull /* longer sleeps earn no more; prevents overflow */
 
 void weir_poll_init(struct weir_poll *p, const struct weir_poll_config *config,
-		    struct weir_idle_time *gaps, uint64_t now_ns)
+		    struct weir_idle_time *idle_time, uint64_t now_ns)
 {
 	memset(p, 0, sizeof(*p));
 	p->config = *config;
-	p->gaps = gaps;
+	p->idle_time = idle_time;
 	p->at_ns = p->idle_ns = now_ns;
 	p->credit = CREDIT_NS_MAX * 100;
 }
@@ -69,14 +69,14 @@ static uint64_t gap_ns(const struct weir_poll *p)
 
 	if (!p->slept)
 		return ns;
-	ns -= ns < p->gaps->wake_ns ? ns : p->gaps->wake_ns;
+	ns -= ns < p->idle_time->wake_ns ? ns : p->idle_time->wake_ns;
 	return ns > least_ns ? ns : least_ns;
 }
 
 static enum weir_poll_verdict found_completions(struct weir_poll *p, uint32_t wcs)
 {
 	if (p->retries || p->slept)
-		weir_idle_time_add(p->gaps, gap_ns(p));
+		weir_idle_time_add(p->idle_time, gap_ns(p));
 	p->retries = 0;
 	p->slept = false;
 	p->idle_ns = p->at_ns;
@@ -99,14 +99,14 @@ static bool budget_is_spent(const struct weir_poll *p)
 	if (p->config.retries_max)
 		return p->retries >= p->config.retries_max;
 	return p->at_ns - p->idle_ns >= p->budget_ns ||
-	       weir_idle_time_is_resting(p->gaps, p->at_ns);
+	       weir_idle_time_is_resting(p->idle_time, p->at_ns);
 }
 
 static enum weir_poll_verdict found_nothing(struct weir_poll *p)
 {
 	p->empty_polls++;
 	if (p->retries++ == 0)
-		p->budget_ns = weir_idle_time_budget_ns(p->gaps);
+		p->budget_ns = weir_idle_time_budget_ns(p->idle_time);
 	if (p->state == WEIR_POLL_ARMED)
 		return sleep_now(p);
 	if (p->config.mode == WEIR_POLL_BUSY)

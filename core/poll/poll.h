@@ -47,7 +47,7 @@ enum weir_poll_state { WEIR_POLL_POLLING, WEIR_POLL_ARMED, WEIR_POLL_ASLEEP };
 /**
  * struct weir_poll - a poller
  * @config: copied
- * @gaps: estimate of idle time
+ * @idle_time: estimate of idle time
  * @state: an enum weir_poll_state
  * @slept: has slept since the last completion
  * @retries: consecutive empty polls
@@ -63,7 +63,7 @@ enum weir_poll_state { WEIR_POLL_POLLING, WEIR_POLL_ARMED, WEIR_POLL_ASLEEP };
  */
 struct weir_poll {
 	struct weir_poll_config config;
-	struct weir_idle_time *gaps;
+	struct weir_idle_time *idle_time;
 	uint8_t state;
 	bool slept;
 	uint32_t retries;
@@ -82,13 +82,13 @@ struct weir_poll {
  * weir_poll_init() - initialise a poller
  * @p: to be initialised
  * @config: copied
- * @gaps: *kept*; initialised; may be shared by pollers that wait for similar completions
+ * @idle_time: *kept*; initialised; may be shared by pollers that wait for similar completions
  * @now_ns: the time
  *
  * The first call is weir_poll_woken().
  */
 void weir_poll_init(struct weir_poll *p, const struct weir_poll_config *config,
-		    struct weir_idle_time *gaps, uint64_t now_ns);
+		    struct weir_idle_time *idle_time, uint64_t now_ns);
 
 /**
  * weir_poll_woken() - the sleep has ended, by an event or otherwise

@@ -15,7 +15,7 @@ int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max
 	w->wrs_max = wrs_max;
 	w->bytes = 0;
 	w->wrs = 0;
-	weir_list_init(&w->line);
+	weir_list_init(&w->waiters);
 	return 0;
 }
 
@@ -50,12 +50,12 @@ void weir_window_waiter_init(struct weir_window_waiter *waiter)
 {
 	weir_list_init(&waiter->link);
 	waiter->bytes = 0;
-	waiter->called = false;
+	waiter->notified = false;
 }
 
 static bool is_turn_of(const struct weir_window *w, const struct weir_window_waiter *waiter)
 {
-	return weir_list_is_empty(&w->line) || w->line.next == &waiter->link;
+	return weir_list_is_empty(&w->waiters) || w->waiters.next == &waiter->link;
 }
 
 int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, uint32_t bytes)
@@ -67,9 +67,9 @@ int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, u
 		return 0;
 	}
 	waiter->bytes = bytes;
-	waiter->called = false;
+	waiter->notified = false;
 	if (weir_list_is_empty(&waiter->link))
-		weir_list_add_tail(&w->line, &waiter->link);
+		weir_list_add_tail(&w->waiters, &waiter->link);
 	return -EAGAIN;
 }
 
@@ -84,15 +84,15 @@ struct weir_window_waiter *weir_window_next_waiter(struct weir_window *w)
 {
 	struct weir_window_waiter *first;
 
-	if (weir_list_is_empty(&w->line))
+	if (weir_list_is_empty(&w->waiters))
 		return NULL;
-	first = weir_list_entry(w->line.next, struct weir_window_waiter, link);
+	first = weir_list_entry(w->waiters.next, struct weir_window_waiter, link);
 	if (!weir_window_fits(w, first->bytes)) {
-		first->called = false; /* a policy may have withdrawn the room offered before */
+		first->notified = false; /* a policy may have withdrawn the room offered before */
 		return NULL;
 	}
-	if (first->called)
+	if (first->notified)
 		return NULL;
-	first->called = true;
+	first->notified = true;
 	return first;
 }

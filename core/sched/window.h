@@ -55,7 +55,7 @@ struct weir_window_policy {
  * @bytes: bytes in flight; at most the @bytes_max of the last take
  * @wrs: WRs in flight, at most @wrs_max
  * @now_ns: the latest time reported by any engine
- * @line: waiters, in order
+ * @waiters: waiters, in order
  *
  * Serialised by the host, with one lock over all engines that share the window.
  */
@@ -68,19 +68,19 @@ struct weir_window {
 	uint64_t bytes;
 	uint32_t wrs;
 	uint64_t now_ns;
-	struct weir_list line;
+	struct weir_list waiters;
 };
 
 /**
  * struct weir_window_waiter - a user of a window, who may have to wait
  * @link: in the window's line, or in no list
  * @bytes: the size last refused
- * @called: the waiter has been told that there is room
+ * @notified: the waiter has been told that there is room
  */
 struct weir_window_waiter {
 	struct weir_list link;
 	uint32_t bytes;
-	bool called;
+	bool notified;
 };
 
 /**
@@ -188,7 +188,7 @@ static inline void weir_window_claim(struct weir_window *w, uint32_t bytes)
  */
 static inline bool weir_window_try_take(struct weir_window *w, uint32_t bytes)
 {
-	if (!weir_list_is_empty(&w->line) || !weir_window_fits(w, bytes))
+	if (!weir_list_is_empty(&w->waiters) || !weir_window_fits(w, bytes))
 		return false;
 	weir_window_claim(w, bytes);
 	return true;
@@ -216,7 +216,7 @@ static inline void weir_window_give(struct weir_window *w, uint32_t bytes)
 static inline void weir_window_leave(struct weir_window_waiter *waiter)
 {
 	weir_list_del(&waiter->link);
-	waiter->called = false;
+	waiter->notified = false;
 }
 
 /**
@@ -238,9 +238,9 @@ bool weir_window_must_wait(const struct weir_window *w, const struct weir_window
 static inline bool weir_window_is_awaited(const struct weir_window *w,
 					  const struct weir_window_waiter *waiter)
 {
-	const struct weir_list *first = w->line.next;
+	const struct weir_list *first = w->waiters.next;
 
-	if (first == &w->line || (first == &waiter->link && first->next == &w->line))
+	if (first == &w->waiters || (first == &waiter->link && first->next == &w->waiters))
 		return false;
 	return !weir_window_fits(w, weir_list_entry(first, struct weir_window_waiter, link)->bytes);
 }

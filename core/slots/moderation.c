@@ -5,26 +5,26 @@
  */
 #include "core/slots/moderation.h"
 
-#define PATIENCE_NS_MIN 1000
-#define PATIENCE_NS_MAX (8 * WEIR_MODERATION_NS)
+#define BACKOFF_NS_MIN 1000
+#define BACKOFF_NS_MAX (8 * WEIR_MODERATION_NS)
 
 void weir_moderation_init(struct weir_moderation *p, uint32_t batch, uint64_t gap_ns_max,
-			  bool is_patient)
+			  bool backs_off)
 {
 	memset(p, 0, sizeof(*p));
 	p->batch = batch;
-	p->is_patient = is_patient;
+	p->backs_off = backs_off;
 	p->gap_ns_max = gap_ns_max;
 	p->interval_ns = gap_ns_max;
 }
 
 static uint64_t idle_gap_ns(const struct weir_moderation *p)
 {
-	if (!p->is_patient)
+	if (!p->backs_off)
 		return 0;
-	if (p->gap_ns < PATIENCE_NS_MIN)
-		return PATIENCE_NS_MIN;
-	return p->gap_ns < PATIENCE_NS_MAX / 2 ? 2 * p->gap_ns : PATIENCE_NS_MAX;
+	if (p->gap_ns < BACKOFF_NS_MIN)
+		return BACKOFF_NS_MIN;
+	return p->gap_ns < BACKOFF_NS_MAX / 2 ? 2 * p->gap_ns : BACKOFF_NS_MAX;
 }
 
 /* Time for a full batch, or for as much of a batch as arrives in time. */
@@ -32,7 +32,7 @@ static uint64_t next_gap_ns(const struct weir_moderation *p)
 {
 	if (p->interval_ns * p->batch <= p->gap_ns_max)
 		return p->interval_ns * p->batch;
-	if (p->is_patient || p->interval_ns * WEIR_MODERATION_COUNT_MIN <= p->gap_ns_max)
+	if (p->backs_off || p->interval_ns * WEIR_MODERATION_COUNT_MIN <= p->gap_ns_max)
 		return p->gap_ns_max;
 	return 0;
 }
@@ -41,7 +41,7 @@ void weir_moderation_polled(struct weir_moderation *p, uint32_t news, uint64_t n
 {
 	uint64_t each;
 
-	p->looked_ns = now_ns;
+	p->read_ns = now_ns;
 	if (!news) {
 		p->gap_ns = idle_gap_ns(p);
 		return;

@@ -54,8 +54,8 @@ void weir_slot_bitmap_tx_init(struct weir_slot_bitmap_tx *o, uint32_t slots, uin
 	memset(o, 0, sizeof(*o));
 	o->bits = bits;
 	o->seen = memory;
-	o->told = o->seen + weir_slot_bitmap_words(slots);
-	o->held = o->told + weir_slot_bitmap_words(slots);
+	o->notified = o->seen + weir_slot_bitmap_words(slots);
+	o->held = o->notified + weir_slot_bitmap_words(slots);
 	o->in_flight = o->held + weir_slot_bitmap_words(slots);
 	o->sent = (uint32_t *)(o->in_flight + weir_slot_bitmap_words(slots));
 	o->slots = slots;
@@ -65,7 +65,7 @@ void weir_slot_bitmap_tx_init(struct weir_slot_bitmap_tx *o, uint32_t slots, uin
 /* Full slots in one word. */
 static uint64_t full_slots(const struct weir_slot_bitmap_tx *o, uint32_t word)
 {
-	return o->bits[word] ^ o->told[word] ^ o->seen[word];
+	return o->bits[word] ^ o->notified[word] ^ o->seen[word];
 }
 
 /* Free slots in one word. */
@@ -162,7 +162,7 @@ int weir_slot_bitmap_tx_read_done(struct weir_slot_bitmap_tx *o, const uint64_t 
 void weir_slot_bitmap_tx_notified(struct weir_slot_bitmap_tx *o)
 {
 	o->covered = o->committed;
-	flip_arrived(o, o->told);
+	flip_arrived(o, o->notified);
 }
 
 int weir_slot_bitmap_tx_slot_returned(struct weir_slot_bitmap_tx *o, uint32_t slot)
@@ -186,15 +186,15 @@ void weir_slot_bitmap_rx_init(struct weir_slot_bitmap_rx *in, uint32_t slots, ui
 	memset(in, 0, sizeof(*in));
 	in->bits = bits;
 	in->seen = memory;
-	in->told = in->seen + weir_slot_bitmap_words(slots);
-	in->held = in->told + weir_slot_bitmap_words(slots);
+	in->notified = in->seen + weir_slot_bitmap_words(slots);
+	in->held = in->notified + weir_slot_bitmap_words(slots);
 	in->slots = slots;
 }
 
 /* Full slots in one word. */
 static uint64_t filled_slots(const struct weir_slot_bitmap_rx *in, uint32_t word)
 {
-	return in->bits[word] ^ in->told[word] ^ in->seen[word];
+	return in->bits[word] ^ in->notified[word] ^ in->seen[word];
 }
 
 int weir_slot_bitmap_rx_read_done(struct weir_slot_bitmap_rx *in, const uint64_t *fresh)
@@ -231,7 +231,7 @@ int weir_slot_bitmap_rx_slot_filled(struct weir_slot_bitmap_rx *in, uint32_t slo
 {
 	if (slot >= in->slots || filled_slots(in, slot / 64) & mask_of(slot))
 		return -EPROTO;
-	in->told[slot / 64] ^= mask_of(slot);
+	in->notified[slot / 64] ^= mask_of(slot);
 	in->held[slot / 64] |= mask_of(slot);
 	return 0;
 }

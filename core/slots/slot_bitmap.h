@@ -57,7 +57,7 @@ static inline uint32_t weir_slot_bitmap_words(uint32_t slots)
  * struct weir_slot_bitmap_tx - the sender's end
  * @bits: own bits; the peer reads this memory
  * @seen: the peer's bits, as of the last READ
- * @told: difference for notified slots: @bits ^ @told is the true state
+ * @notified: difference for notified slots: @bits ^ @notified is the true state
  * @held: slots acquired, and neither committed nor abandoned
  * @in_flight: slots committed, and not flipped yet
  * @sent: ring of the slots in @in_flight, by commit number modulo @slots
@@ -72,7 +72,7 @@ static inline uint32_t weir_slot_bitmap_words(uint32_t slots)
 struct weir_slot_bitmap_tx {
 	uint64_t *bits;
 	uint64_t *seen;
-	uint64_t *told;
+	uint64_t *notified;
 	uint64_t *held;
 	uint64_t *in_flight;
 	uint32_t *sent;
@@ -153,7 +153,7 @@ int weir_slot_bitmap_tx_slot_returned(struct weir_slot_bitmap_tx *o, uint32_t sl
  * struct weir_slot_bitmap_rx - the receiver's end
  * @bits: own bits; the peer reads this memory
  * @seen: the peer's bits, as of the last READ
- * @told: difference for notified slots: @bits ^ @told is the true state
+ * @notified: difference for notified slots: @bits ^ @notified is the true state
  * @held: full slots found and not released
  * @slots: 1 to WEIR_SLOT_BITMAP_SLOTS_MAX
  * @full: full slots not found yet
@@ -162,7 +162,7 @@ int weir_slot_bitmap_tx_slot_returned(struct weir_slot_bitmap_tx *o, uint32_t sl
 struct weir_slot_bitmap_rx {
 	uint64_t *bits;
 	uint64_t *seen;
-	uint64_t *told;
+	uint64_t *notified;
 	uint64_t *held;
 	uint32_t slots;
 	uint32_t full;

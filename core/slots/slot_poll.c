@@ -8,15 +8,16 @@
 #define BATCH 64u /* changes that a READ should find */
 #define CONFIRM_MANY 32u /* slots that are confirmed even if the peer is busy */
 #define CACHED_BYTES (4u << 20) /* bytes of used slots, mirrors included, that fit the caches */
-#define BUSY_GAPS 4u /* factor of delay while the peer has slots enough */
-#define COMPANY_MIN 2u /* slots in a notification that make waiting for more worthwhile */
-#define COMPANY_MAX 32u /* cap on the slots counted */
-#define TOLD_BYTES (256u << 10) /* bytes notified at once, since an immediate costs little beside
+#define BUSY_FACTOR 4u /* factor of delay while the peer has slots enough */
+#define COALESCE_MIN 2u /* slots in a notification that make waiting for more worthwhile */
+#define COALESCE_MAX 32u /* cap on the slots counted */
+#define NOTIFY_BYTES \
+	(256u << 10) /* bytes notified at once, since an immediate costs little beside
 				 * them */
-#define LONE_MIN 8u /* slots put before coalescing is tried again */
+#define RETRY_SLOTS 8u /* slots put before coalescing is tried again */
 #define TRIALS 3u /* failed trials, each doubling the time to the next */
-#define ROOM_LOOKS 4u /* a sender without slots waits at most this many READ times */
-#define LOOKS_WORTH 16u /* a slot may stay unconfirmed for this many READ times */
+#define ROOM_READS 4u /* a sender without slots waits at most this many READ times */
+#define CONFIRM_READS 16u /* a slot may stay unconfirmed for this many READ times */
 #define AT_ONCE_NS 4000u /* READ time of a device that completes within the post, plus a margin */
 
 static uint32_t batch_part(uint32_t slots, uint32_t parts)
@@ -48,7 +49,7 @@ void weir_slot_poll_put(struct weir_slot_poll *l, uint64_t bytes)
 void weir_slot_poll_posted(struct weir_slot_poll *l, uint64_t now_ns)
 {
 	l->covered_bytes = l->put_bytes;
-	l->is_looking = true;
+	l->is_reading = true;
 	l->is_woken = false;
 	l->asked_ns = l->polled_ns = now_ns;
 }
@@ -58,9 +59,9 @@ void weir_slot_poll_polled(struct weir_slot_poll *l, uint64_t now_ns)
 	l->polled_ns = now_ns;
 }
 
-uint64_t weir_slot_poll_patience_ns(const struct weir_slot_poll *l)
+uint64_t weir_slot_poll_delay_ns_max(const struct weir_slot_poll *l)
 {
-	return bounded(l->took_ns * LOOKS_WORTH, WEIR_SLOT_POLL_CONFIRM_NS,
+	return bounded(l->took_ns * CONFIRM_READS, WEIR_SLOT_POLL_CONFIRM_NS,
 		       WEIR_SLOT_POLL_CONFIRM_NS_MAX);
 }
 
@@ -72,13 +73,13 @@ static void update_read_time(struct weir_slot_poll *l, uint64_t now_ns)
 	if (now_ns - l->polled_ns > took_ns / 2 && took_ns > AT_ONCE_NS)
 		return;
 	l->took_ns = l->took_ns ? (7 * l->took_ns + took_ns) / 8 : took_ns;
-	l->confirm.gap_ns_max = weir_slot_poll_patience_ns(l);
+	l->confirm.gap_ns_max = weir_slot_poll_delay_ns_max(l);
 }
 
 void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			      uint32_t found, uint32_t freed, uint32_t shown, uint64_t now_ns)
 {
-	l->is_looking = false;
+	l->is_reading = false;
 	if (l->shown_bytes < l->covered_bytes)
 		l->shown_bytes = l->covered_bytes; /* a notification may have shown more since */
 	update_read_time(l, now_ns);
@@ -104,17 +105,17 @@ static bool is_short_of_slots(const struct weir_slot_poll *l, const struct weir_
  * finds more slots a little later.
  */
 static bool must_confirm(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-			 struct weir_slot_poll_request ring, uint64_t now_ns)
+			 struct weir_slot_poll_request request, uint64_t now_ns)
 {
 	uint64_t unshown = weir_slot_poll_unshown(o), had = o->arrived - o->freed;
 	uint64_t gap_ns = l->confirm.gap_ns_max;
 
 	if (unshown < had)
-		gap_ns = bounded(gap_ns * BUSY_GAPS, gap_ns, WEIR_SLOT_POLL_CONFIRM_NS_MAX);
+		gap_ns = bounded(gap_ns * BUSY_FACTOR, gap_ns, WEIR_SLOT_POLL_CONFIRM_NS_MAX);
 	if (!unshown || !weir_moderation_is_due(&l->confirm, now_ns))
 		return false;
-	return !had || ring.number || unshown >= CONFIRM_MANY ||
-	       now_ns - l->confirm.looked_ns >= gap_ns;
+	return !had || request.number || unshown >= CONFIRM_MANY ||
+	       now_ns - l->confirm.read_ns >= gap_ns;
 }
 
 /*
@@ -122,30 +123,30 @@ static bool must_confirm(const struct weir_slot_poll *l, const struct weir_slot_
  * waits until half as many slots are free.
  */
 static bool must_find_room(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-			   struct weir_slot_poll_request ring, uint64_t now_ns)
+			   struct weir_slot_poll_request request, uint64_t now_ns)
 {
 	return is_short_of_slots(l, o) && o->free <= l->free_seen / 2 &&
 	       weir_moderation_is_due(&l->room, now_ns) &&
-	       (!ring.number || ring.tells < WEIR_SLOT_POLL_NOTIFIES_MAX);
+	       (!request.number || request.notices_left < WEIR_SLOT_POLL_NOTIFIES_MAX);
 }
 
 bool weir_slot_poll_is_due(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-			   struct weir_slot_poll_request ring, uint64_t now_ns)
+			   struct weir_slot_poll_request request, uint64_t now_ns)
 {
-	return !l->is_looking &&
-	       (must_confirm(l, o, ring, now_ns) || must_find_room(l, o, ring, now_ns));
+	return !l->is_reading &&
+	       (must_confirm(l, o, request, now_ns) || must_find_room(l, o, request, now_ns));
 }
 
 /* Whether slots were put fast enough to have been notified together. */
-static bool comes_together(const struct weir_slot_poll *l, uint64_t slots, uint64_t now_ns)
+static bool came_together(const struct weir_slot_poll *l, uint64_t slots, uint64_t now_ns)
 {
 	uint64_t gaps_ns = slots * l->confirm.gap_ns_max;
 
-	return (now_ns - l->coalescing.since_ns) * COMPANY_MIN <= gaps_ns;
+	return (now_ns - l->coalescing.since_ns) * COALESCE_MIN <= gaps_ns;
 }
 
-static void restart_watch(struct weir_slot_poll_coalescing *c, const struct weir_slot_bitmap_tx *o,
-			  uint64_t now_ns)
+static void restart_measurement(struct weir_slot_poll_coalescing *c,
+				const struct weir_slot_bitmap_tx *o, uint64_t now_ns)
 {
 	c->since = o->committed;
 	c->since_ns = now_ns;
@@ -161,26 +162,26 @@ static void retry_coalescing(struct weir_slot_poll *l, const struct weir_slot_bi
 	struct weir_slot_poll_coalescing *c = &l->coalescing;
 	uint64_t slots = o->committed - c->since;
 
-	if (!c->is_sparse || slots < LONE_MIN << c->trials)
+	if (!c->is_sparse || slots < RETRY_SLOTS << c->trials)
 		return;
-	if (comes_together(l, slots, now_ns)) {
+	if (came_together(l, slots, now_ns)) {
 		c->is_sparse = false;
-		c->expected = COMPANY_MIN;
+		c->expected = COALESCE_MIN;
 	}
-	restart_watch(c, o, now_ns);
+	restart_measurement(c, o, now_ns);
 }
 
 /* A sender that only notifies never reads; the peer's request carries the READ time. */
 bool weir_slot_poll_must_notify(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-				struct weir_slot_poll_request ring, uint64_t now_ns)
+				struct weir_slot_poll_request request, uint64_t now_ns)
 {
-	if (!weir_slot_poll_can_notify(o, ring))
+	if (!weir_slot_poll_can_notify(o, request))
 		return false;
-	l->confirm.gap_ns_max = bounded(ring.patience_ns, weir_slot_poll_patience_ns(l),
+	l->confirm.gap_ns_max = bounded(request.delay_ns_max, weir_slot_poll_delay_ns_max(l),
 					WEIR_SLOT_POLL_CONFIRM_NS_MAX);
 	retry_coalescing(l, o, now_ns);
-	return l->coalescing.is_sparse || l->put_bytes - l->shown_bytes >= TOLD_BYTES ||
-	       must_confirm(l, o, ring, now_ns) || weir_slot_poll_is_due(l, o, ring, now_ns);
+	return l->coalescing.is_sparse || l->put_bytes - l->shown_bytes >= NOTIFY_BYTES ||
+	       must_confirm(l, o, request, now_ns) || weir_slot_poll_is_due(l, o, request, now_ns);
 }
 
 void weir_slot_poll_notified(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
@@ -192,27 +193,27 @@ void weir_slot_poll_notified(struct weir_slot_poll *l, const struct weir_slot_bi
 	weir_moderation_polled(&l->confirm, (uint32_t)together, now_ns);
 	if (c->is_sparse)
 		return;
-	c->expected = (c->expected + (uint32_t)bounded(together, 0, COMPANY_MAX)) / 2;
-	c->is_sparse = c->expected < COMPANY_MIN;
+	c->expected = (c->expected + (uint32_t)bounded(together, 0, COALESCE_MAX)) / 2;
+	c->is_sparse = c->expected < COALESCE_MIN;
 	if (!c->is_sparse) {
 		c->trials = 0;
 		return;
 	}
 	c->trials += c->trials < TRIALS;
-	restart_watch(c, o, now_ns);
+	restart_measurement(c, o, now_ns);
 }
 
 /* Delays suit a sender with free slots. Without a free slot nothing is put, and the link idles. */
 static bool room_is_due(const struct weir_slot_poll *l, uint64_t now_ns)
 {
 	return weir_moderation_is_due(&l->room, now_ns) ||
-	       (l->took_ns && now_ns - l->room.looked_ns >= ROOM_LOOKS * l->took_ns);
+	       (l->took_ns && now_ns - l->room.read_ns >= ROOM_READS * l->took_ns);
 }
 
 bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want, bool owes,
 			      uint64_t now_ns)
 {
-	if (l->is_looking)
+	if (l->is_reading)
 		return false;
 	if (owes)
 		return true;
@@ -225,18 +226,18 @@ bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want,
 
 void weir_slot_poll_requested(struct weir_slot_poll *l, unsigned int want)
 {
-	l->rung = want;
-	l->heard_before = l->heard;
+	l->requested = want;
+	l->notices_before = l->notices;
 }
 
 void weir_slot_poll_woken(struct weir_slot_poll *l)
 {
 	l->is_woken = true;
-	l->rung = 0;
+	l->requested = 0;
 }
 
 void weir_slot_poll_was_notified(struct weir_slot_poll *l)
 {
-	if (++l->heard - l->heard_before == WEIR_SLOT_POLL_NOTIFIES_MAX)
-		l->rung = 0;
+	if (++l->notices - l->notices_before == WEIR_SLOT_POLL_NOTIFIES_MAX)
+		l->requested = 0;
 }

@@ -34,13 +34,13 @@
 /**
  * struct weir_slot_poll_request - the peer's current request for news
  * @number: differs from the request before; 0: none, or answered
- * @tells: notifications that the peer still accepts
- * @patience_ns: longest delay of a notification
+ * @notices_left: notifications that the peer still accepts
+ * @delay_ns_max: longest delay of a notification
  */
 struct weir_slot_poll_request {
 	uint64_t number;
-	uint32_t tells;
-	uint64_t patience_ns;
+	uint32_t notices_left;
+	uint64_t delay_ns_max;
 };
 
 /**
@@ -69,26 +69,26 @@ struct weir_slot_poll_coalescing {
  * @covered_bytes: bytes put before the last READ
  * @shown_bytes: bytes that the peer can find, or was notified of
  * @each_bytes: recent mean size of a slot
- * @is_looking: a READ is in flight
+ * @is_reading: a READ is in flight
  * @is_woken: the peer has sent a wake-up: the next READ will find something
  * @asked_ns: when the READ in flight was posted
  * @polled_ns: when the READ in flight was last found incomplete
  * @took_ns: recent mean time of a READ; 0: unknown
  * @free_seen: slots free when the last READ found no more; more than exist if it found some
- * @rung: the request sent and not answered, as WEIR_SLOT_POLL_ bits
- * @heard: notifications received so far
- * @heard_before: notifications received before the last request
+ * @requested: the request sent and not answered, as WEIR_SLOT_POLL_ bits
+ * @notices: notifications received so far
+ * @notices_before: notifications received before the last request
  * @coalescing: of sent slots
  */
 struct weir_slot_poll {
 	struct weir_moderation confirm, news, room;
 	uint32_t percent_min;
 	uint64_t put_bytes, covered_bytes, shown_bytes, each_bytes;
-	bool is_looking, is_woken;
+	bool is_reading, is_woken;
 	uint64_t asked_ns, polled_ns, took_ns;
 	uint32_t free_seen;
-	unsigned int rung;
-	uint32_t heard, heard_before;
+	unsigned int requested;
+	uint32_t notices, notices_before;
 	struct weir_slot_poll_coalescing coalescing;
 };
 
@@ -117,7 +117,7 @@ void weir_slot_poll_read_done(struct weir_slot_poll *l, const struct weir_slot_b
 			      uint32_t found, uint32_t freed, uint32_t shown, uint64_t now_ns);
 
 /* How long the peer's slots may wait to be notified together, from the READ time. */
-uint64_t weir_slot_poll_patience_ns(const struct weir_slot_poll *l);
+uint64_t weir_slot_poll_delay_ns_max(const struct weir_slot_poll *l);
 
 /* Whether READs are so slow that notifications are better. */
 static inline bool weir_slot_poll_is_slow(const struct weir_slot_poll *l)
@@ -136,19 +136,19 @@ static inline uint64_t weir_slot_poll_unshown(const struct weir_slot_bitmap_tx *
  * the host calls weir_slot_poll_notified() with their number as @together.
  */
 bool weir_slot_poll_must_notify(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-				struct weir_slot_poll_request ring, uint64_t now_ns);
+				struct weir_slot_poll_request request, uint64_t now_ns);
 void weir_slot_poll_notified(struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
 			     uint64_t together, uint64_t now_ns);
 
 /* After that: whether a READ should follow the slots. */
 bool weir_slot_poll_is_due(const struct weir_slot_poll *l, const struct weir_slot_bitmap_tx *o,
-			   struct weir_slot_poll_request ring, uint64_t now_ns);
+			   struct weir_slot_poll_request request, uint64_t now_ns);
 
 /* Whether a waiting peer can be notified of the slots not shown. */
 static inline bool weir_slot_poll_can_notify(const struct weir_slot_bitmap_tx *o,
-					     struct weir_slot_poll_request ring)
+					     struct weir_slot_poll_request request)
 {
-	return ring.tells && weir_slot_poll_unshown(o) &&
+	return request.notices_left && weir_slot_poll_unshown(o) &&
 	       weir_slot_poll_unshown(o) <= WEIR_SLOT_POLL_COALESCED_MAX;
 }
 
@@ -164,13 +164,13 @@ bool weir_slot_poll_is_wanted(const struct weir_slot_poll *l, unsigned int want,
 static inline bool weir_slot_poll_has_requested(const struct weir_slot_poll *l, unsigned int want,
 						bool owes)
 {
-	return l->rung & want && !l->is_looking && !owes;
+	return l->requested & want && !l->is_reading && !owes;
 }
 
 /* Whether a slow READ found nothing: a notification will arrive before another READ would. */
 static inline bool weir_slot_poll_prefers_notify(const struct weir_slot_poll *l)
 {
-	return weir_slot_poll_is_slow(l) && l->news.found_ns != l->news.looked_ns && !l->is_woken;
+	return weir_slot_poll_is_slow(l) && l->news.found_ns != l->news.read_ns && !l->is_woken;
 }
 
 /*

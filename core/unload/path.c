@@ -56,21 +56,21 @@ static unsigned int choose_probe(struct weir_path_trial *t)
 	return WEIR_PATH_PROBE | ((n ^ n >> 1) & 1 ? WEIR_PATH_UNLOAD : WEIR_PATH_OFFLOAD);
 }
 
-static unsigned int choose_by_trial(struct weir_path_trial *t, bool is_told)
+static unsigned int choose_by_trial(struct weir_path_trial *t, bool is_timed)
 {
 	if (!t->to_send && !t->out && !--t->rest)
 		begin_trial(t);
-	if (t->to_send && is_told)
+	if (t->to_send && is_timed)
 		return choose_probe(t);
 	return t->pays ? WEIR_PATH_UNLOAD : WEIR_PATH_OFFLOAD;
 }
 
-static unsigned int choose_cold(struct weir_path_selector *r, bool is_told, uint64_t now_ns)
+static unsigned int choose_cold(struct weir_path_selector *r, bool is_timed, uint64_t now_ns)
 {
 	if (r->config.policy == WEIR_PATH_POLICY_OFFLOAD || now_ns < r->paused_ns)
 		return WEIR_PATH_OFFLOAD;
 	if (r->config.policy == WEIR_PATH_POLICY_MEASURED)
-		return choose_by_trial(&r->trial, is_told);
+		return choose_by_trial(&r->trial, is_timed);
 	return WEIR_PATH_UNLOAD;
 }
 
@@ -84,10 +84,10 @@ static bool is_hot(struct weir_path_selector *r, uint64_t remote, enum weir_path
 }
 
 unsigned int weir_path_decide(struct weir_path_selector *r, uint64_t remote,
-			      enum weir_path_hint hint, bool is_told, uint64_t now_ns)
+			      enum weir_path_hint hint, bool is_timed, uint64_t now_ns)
 {
 	bool hot = is_hot(r, remote, hint);
-	unsigned int path = hot ? WEIR_PATH_OFFLOAD : choose_cold(r, is_told, now_ns);
+	unsigned int path = hot ? WEIR_PATH_OFFLOAD : choose_cold(r, is_timed, now_ns);
 
 	r->decided++;
 	r->hot += hot;

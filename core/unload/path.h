@@ -137,14 +137,14 @@ static inline bool weir_path_policy_counts(enum weir_path_policy policy)
  * @r: the selector
  * @remote: remote address of the write
  * @hint: the user's hint
- * @is_told: the host can report the completion time, so the write may be a probe
+ * @is_timed: the host can report the completion time, so the write may be a probe
  * @now_ns: the time
  *
  * Return: WEIR_PATH_OFFLOAD or WEIR_PATH_UNLOAD, possibly with WEIR_PATH_PROBE. For a probe the
  *	caller owes a weir_path_completed() or weir_path_abandon_probe().
  */
 unsigned int weir_path_decide(struct weir_path_selector *r, uint64_t remote,
-			      enum weir_path_hint hint, bool is_told, uint64_t now_ns);
+			      enum weir_path_hint hint, bool is_timed, uint64_t now_ns);
 
 /**
  * weir_path_completed() - a probe has succeeded

@@ -38,7 +38,7 @@ bool weir_unload_rx_must_report(const struct weir_unload_rx *c, bool more)
 {
 	uint16_t done = (uint16_t)(c->seen - c->returned);
 
-	if (!done && !c->owes && c->is_refused == c->is_told)
+	if (!done && !c->owes && c->is_refused == c->is_refusal_reported)
 		return false;
 	return !more || done >= c->tell_max || c->is_refused;
 }
@@ -46,6 +46,6 @@ bool weir_unload_rx_must_report(const struct weir_unload_rx *c, bool more)
 void weir_unload_rx_reported(struct weir_unload_rx *c)
 {
 	c->returned = c->seen;
-	c->is_told = c->is_refused;
+	c->is_refusal_reported = c->is_refused;
 	c->owes = false;
 }

@@ -19,7 +19,7 @@
  * @returned: writes reported, modulo 2^16
  * @owes: a report is due, whatever its contents
  * @is_refused: no more writes are copied
- * @is_told: the initiator knows of the refusal
+ * @is_refusal_reported: the initiator knows of the refusal
  */
 struct weir_unload_rx {
 	uint16_t tell_max;
@@ -27,7 +27,7 @@ struct weir_unload_rx {
 	uint16_t returned;
 	bool owes;
 	bool is_refused;
-	bool is_told;
+	bool is_refusal_reported;
 };
 
 /* @tell_max: at least 1. */

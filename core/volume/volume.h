@@ -297,11 +297,11 @@ bool weir_volume_next_return(struct weir_volume *v, uint8_t donors,
 			     struct weir_volume_placement *place);
 
 /*
- * @is_told: the donor has its memory back. Otherwise the memory stays assigned, and the host must
- *	try again.
+ * @is_returned: the donor has its memory back. Otherwise the memory stays assigned, and the host
+ *	must try again.
  */
 void weir_volume_returned(struct weir_volume *v, const struct weir_volume_placement *place,
-			  bool is_told);
+			  bool is_returned);
 
 /* Both in one step, for any donor. Return: true: the host gives back the memory at @place. */
 bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_placement *place);

@@ -298,10 +298,10 @@ bool weir_volume_next_return(struct weir_volume *v, uint8_t donors,
 }
 
 void weir_volume_returned(struct weir_volume *v, const struct weir_volume_placement *place,
-			  bool is_told)
+			  bool is_returned)
 {
 	v->extent[place->extent].replica[place->slot].users--;
-	if (is_told)
+	if (is_returned)
 		detach_memory(v, place);
 }
 

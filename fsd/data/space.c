@@ -229,7 +229,7 @@ void fsd_space_clean(struct fsd_space *space, uint64_t bytes_max)
 	}
 }
 
-static uint64_t best_fit(const struct fsd_space *space)
+static uint64_t host_bytes_left(const struct fsd_space *space)
 {
 	uint64_t room, left = space->bytes_max - space->total;
 
@@ -241,12 +241,12 @@ static uint64_t best_fit(const struct fsd_space *space)
 
 uint64_t fsd_space_room(const struct fsd_space *space)
 {
-	return space->free + space->dirty + best_fit(space);
+	return space->free + space->dirty + host_bytes_left(space);
 }
 
 static int take_chunk(struct fsd_space *space)
 {
-	uint64_t length = best_fit(space);
+	uint64_t length = host_bytes_left(space);
 	struct fsd_chunk *chunk;
 	void *memory;
 
@@ -279,7 +279,7 @@ static int take_chunk(struct fsd_space *space)
 bool fsd_space_is_short(const struct fsd_space *space)
 {
 	return space->free + space->dirty < space->chunk_bytes / 2 && !space->stuck &&
-	       best_fit(space);
+	       host_bytes_left(space);
 }
 
 void fsd_space_grow(struct fsd_space *space)

@@ -42,7 +42,7 @@ struct weir_mux_listener;
 struct weir_mux_conn;
 
 /* The default classes. */
-enum weir_mux_class_nr {
+enum weir_mux_default_class {
 	WEIR_MUX_CLASS_URGENT, /* sent first */
 	/* sent when no urgent data waits, and at least a 17th of the bytes */
 	WEIR_MUX_CLASS_NORMAL,
@@ -76,7 +76,7 @@ struct weir_mux_options {
 	/* use only this verbs device; NULL: the device of @listen, or the first by name */
 	const char *device;
 	const struct weir_key *key; /* NULL: no key (loopback only); kept until close */
-	/* NULL: the classes of enum weir_mux_class_nr; copied */
+	/* NULL: the classes of enum weir_mux_default_class; copied */
 	const struct weir_mux_class *classes;
 	unsigned int nr_classes; /* number of @classes, 1 to WEIR_MUX_CLASSES_MAX */
 	/*
@@ -196,8 +196,7 @@ int weir_mux_listener_fd(const struct weir_mux_listener *listener);
 void weir_mux_listener_close(struct weir_mux_listener *listener);
 
 struct weir_mux_conn_options {
-	unsigned int
-		class_nr; /* class number in the mux, such as WEIR_MUX_CLASS_URGENT */
+	unsigned int class_nr; /* class number in the mux, such as WEIR_MUX_CLASS_URGENT */
 	/*
 	 * Weight of this end's sends among the connections of the class, 1 to 1024; default 1. The
 	 * accepting end sets its own weight with weir_mux_conn_weigh().

@@ -201,10 +201,10 @@ bool weir_blk_memory_return(struct weir_blk_volume *volume, bool tell)
 {
 	struct weir_volume_placement place;
 	struct kweir_region region;
-	bool is_any_told = false;
+	bool is_any_returned = false;
 
 	for (;;) {
-		bool is_there = false, is_told, any;
+		bool is_there = false, is_returned, any;
 
 		spin_lock_bh(&volume->lock);
 		weir_volume_trim(&volume->core);
@@ -215,11 +215,11 @@ bool weir_blk_memory_return(struct weir_blk_volume *volume, bool tell)
 		}
 		spin_unlock_bh(&volume->lock);
 		if (!any)
-			return is_any_told;
-		is_told = !is_there || return_to_donor(volume, place.donor, &region);
-		is_any_told |= is_told;
+			return is_any_returned;
+		is_returned = !is_there || return_to_donor(volume, place.donor, &region);
+		is_any_returned |= is_returned;
 		spin_lock_bh(&volume->lock);
-		weir_volume_returned(&volume->core, &place, is_told);
+		weir_volume_returned(&volume->core, &place, is_returned);
 		spin_unlock_bh(&volume->lock);
 	}
 }

@@ -158,8 +158,8 @@ static int make_cq(struct kweir_conn *conn)
 	};
 	struct ib_cq *cq;
 
-	weir_idle_time_init(&conn->gaps, WAKE_NS, WAKE_NS);
-	weir_poll_init(&conn->poll, &config, &conn->gaps, ktime_get_ns());
+	weir_idle_time_init(&conn->idle_time, WAKE_NS, WAKE_NS);
+	weir_poll_init(&conn->poll, &config, &conn->idle_time, ktime_get_ns());
 	INIT_WORK(&conn->work, poll_work);
 	cq = ib_create_cq(device, cq_event, cq_failed, conn, &attr);
 	if (IS_ERR(cq))

@@ -39,7 +39,7 @@ struct kweir_conn_buffer {
  * @id: connection manager's id; holds the QP while the QP exists
  * @cq: for both queues of the QP
  * @dead: @cq must not be touched any more; guarded by nic->lock
- * @work: polls @cq; @poll and @gaps decide when
+ * @work: polls @cq; @poll and @idle_time decide when
  * @events: wake-ups of @work not yet counted; used by @work only
  * @gone: the connection manager has reported the end of the connection
  * @heard: last event of the connection manager, an enum rdma_cm_event_type; -1: no new event
@@ -60,7 +60,7 @@ struct kweir_conn {
 	bool dead;
 	struct work_struct work;
 	struct weir_poll poll;
-	struct weir_idle_time gaps;
+	struct weir_idle_time idle_time;
 	int events;
 
 	bool gone;

@@ -29,10 +29,10 @@ static void serve_first(struct kweir_nic *nic)
 {
 	struct kweir_session *session;
 
-	if (weir_list_is_empty(&nic->fed))
+	if (weir_list_is_empty(&nic->active))
 		return;
-	session = weir_list_entry(nic->fed.next, struct kweir_session, fed);
-	weir_list_del(&session->fed);
+	session = weir_list_entry(nic->active.next, struct kweir_session, active);
+	weir_list_del(&session->active);
 	if (kweir_session_pull(session))
 		kweir_session_schedule(session);
 }
@@ -40,7 +40,7 @@ static void serve_first(struct kweir_nic *nic)
 /* Tests the inbox after the unlock: see weir_inbox_is_empty(). */
 static bool unlock_and_look(struct kweir_nic *nic) __releases(&nic->lock)
 {
-	bool more = !weir_list_is_empty(&nic->fed);
+	bool more = !weir_list_is_empty(&nic->active);
 
 	if (!weir_list_is_empty(&nic->done))
 		queue_work(kweir_wq, &nic->deliver);
@@ -155,7 +155,7 @@ static struct kweir_nic *nic_make(struct ib_device *device, u64 window_bytes)
 	spin_lock_init(&nic->lock);
 	weir_window_init(&nic->window, window_bytes, WINDOW_WRS);
 	weir_inbox_init(&nic->inbox);
-	weir_list_init(&nic->fed);
+	weir_list_init(&nic->active);
 	weir_list_init(&nic->done);
 	INIT_WORK(&nic->deliver, deliver);
 	list_add(&nic->entry, &nics);

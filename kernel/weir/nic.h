@@ -31,7 +31,7 @@ extern struct workqueue_struct *kweir_wq;
  * @rd_atomic: reads in flight on a QP
  * @sessions: the sessions on this NIC
  * @lock: guards all members below, and the members that session.h names
- * @fed: sessions that may have WRs to post
+ * @active: sessions that may have WRs to post
  * @done: ios to complete, by @deliver
  * @chain: scratch of kweir_link_post()
  */
@@ -47,7 +47,7 @@ struct kweir_nic {
 	spinlock_t lock;
 	struct weir_window window;
 	struct weir_inbox inbox;
-	struct weir_list fed;
+	struct weir_list active;
 	struct weir_list done;
 	struct work_struct deliver;
 	struct ib_rdma_wr chain[WEIR_BATCH_MAX];

@@ -123,7 +123,7 @@ static void unschedule(struct kweir_session *session)
 	kweir_nic_lock(nic);
 	while (session->engine.window && kweir_session_pull(session))
 		;
-	weir_list_del(&session->fed);
+	weir_list_del(&session->active);
 	kweir_nic_unlock_and_complete(nic);
 }
 
@@ -132,7 +132,7 @@ void kweir_session_force_close(struct kweir_session *session)
 	unsigned int i;
 
 	kweir_nic_lock(session->nic);
-	WRITE_ONCE(session->stopping, true);
+	WRITE_ONCE(session->is_stopping, true);
 	kweir_session_lose(session, -ECANCELED);
 	kweir_nic_unlock(session->nic);
 
@@ -246,7 +246,7 @@ static struct kweir_session *session_alloc(const struct kweir_options *options,
 	snprintf(session->peer, sizeof(session->peer), "%pISpc", donor);
 	for (i = 0; i < WEIR_CHANNEL_MAX; i++)
 		kweir_link_init(&session->links[i], session, i);
-	weir_list_init(&session->fed);
+	weir_list_init(&session->active);
 	mutex_init(&session->end_mutex);
 	INIT_DELAYED_WORK(&session->tick, tick);
 	session->tick_ns = session->keepalive.due_ns = WEIR_NEVER;
@@ -306,7 +306,7 @@ void kweir_session_abandon(struct kweir_session *session)
 	struct kweir_nic *nic;
 	unsigned int i;
 
-	WRITE_ONCE(session->stopping, true);
+	WRITE_ONCE(session->is_stopping, true);
 	for (i = 0; i < session->options.channels; i++)
 		wake_up(&session->links[i].wait);
 	nic = smp_load_acquire(&session->nic); /* pairs with the release in kweir_nic_get() */

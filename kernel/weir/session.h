@@ -32,9 +32,9 @@
  * @engine, @wrs: the pipeline, and its WRs
  * @bounce: bounce memory, if options.mr is PRE
  * @links: options.channels channels
- * @fed: in nic->fed, or in no list
- * @stopping, @lost: no broken channel comes up again; the sleeper in link->wait reads both without
- *	the lock
+ * @active: in nic->active, or in no list
+ * @is_stopping, @lost: no broken channel comes up again; the sleeper in link->wait reads both
+ *	without the lock
  * @why: errno of a lost session
  * @keepalive: checks that the donor's host is alive
  * @tick: runs the engine's and keep-alive's timers; @tick_ns: when, or WEIR_NEVER
@@ -58,8 +58,8 @@ struct kweir_session {
 	struct weir_wr *wrs;
 	struct kweir_bounce_pool bounce;
 	struct kweir_link links[WEIR_CHANNEL_MAX];
-	struct weir_list fed;
-	bool stopping;
+	struct weir_list active;
+	bool is_stopping;
 	bool lost;
 	int why;
 	struct kweir_keepalive keepalive;
@@ -82,8 +82,8 @@ bool kweir_session_pull(struct kweir_session *session);
 /* Marks that actions may be pending; the next release of the lock executes them. */
 static inline void kweir_session_schedule(struct kweir_session *session)
 {
-	if (weir_list_is_empty(&session->fed))
-		weir_list_add_tail(&session->nic->fed, &session->fed);
+	if (weir_list_is_empty(&session->active))
+		weir_list_add_tail(&session->nic->active, &session->active);
 }
 
 /* Ends all links; nothing reconnects any more. */
@@ -96,7 +96,7 @@ void kweir_session_force_close(struct kweir_session *session);
 /* May a broken channel come up again? Any context. */
 static inline bool kweir_session_may_reconnect(const struct kweir_session *session)
 {
-	return !READ_ONCE(session->stopping) && !READ_ONCE(session->lost);
+	return !READ_ONCE(session->is_stopping) && !READ_ONCE(session->lost);
 }
 
 /* Takes the device for an io. Return: false: the device is gone. */

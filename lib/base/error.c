@@ -52,7 +52,7 @@ const char *weir_strerror(int status)
 	return text ? text : "unknown error";
 }
 
-int weir_fail(struct weir_error *error, int status, const char *format, ...)
+int weir_error_set(struct weir_error *error, int status, const char *format, ...)
 {
 	va_list args;
 
@@ -64,24 +64,26 @@ int weir_fail(struct weir_error *error, int status, const char *format, ...)
 	return status;
 }
 
-int weir_fail_memlock(struct weir_error *error, const char *what, size_t bytes, int status)
+int weir_error_set_memlock(struct weir_error *error, const char *what, size_t bytes, int status)
 {
 	struct rlimit limit;
 
 	if (status != -ENOMEM && status != -EAGAIN && status != -EPERM)
-		return weir_fail(error, status, "cannot register %s (%zu bytes): %s", what, bytes,
-				 strerrordesc_np(-status));
+		return weir_error_set(error, status, "cannot register %s (%zu bytes): %s", what,
+				      bytes, strerrordesc_np(-status));
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
-		return weir_fail(error, -ENOMEM,
-				 "cannot register %s (%zu bytes): not enough memory", what, bytes);
-	return weir_fail(error, -ENOMEM,
-			 "cannot register %s (%zu bytes): the locked-memory limit is %llu bytes; "
-			 "raise it with 'ulimit -l' or LimitMEMLOCK=",
-			 what, bytes, (unsigned long long)limit.rlim_cur);
+		return weir_error_set(error, -ENOMEM,
+				      "cannot register %s (%zu bytes): not enough memory", what,
+				      bytes);
+	return weir_error_set(
+		error, -ENOMEM,
+		"cannot register %s (%zu bytes): the locked-memory limit is %llu bytes; "
+		"raise it with 'ulimit -l' or LimitMEMLOCK=",
+		what, bytes, (unsigned long long)limit.rlim_cur);
 }
 
 /* Soft-RoCE reports LOC_QP_OP_ERR when a packet cannot be sent, for example with the link down. */
-int weir_wc_errno(enum ibv_wc_status status)
+int weir_error_of_wc(enum ibv_wc_status status)
 {
 	switch (status) {
 	case IBV_WC_SUCCESS:

@@ -7,7 +7,7 @@
 #include <weir/error.h>
 
 /**
- * weir_fail() - explain a failure
+ * weir_error_set() - explain a failure
  * @error: receives the sentence; may be NULL
  * @status: a negative errno
  * @format: the sentence names the object, the value and the remedy; no newline
@@ -15,11 +15,11 @@
  * Context: Any thread.
  * Return: @status, so that a function can end with this call.
  */
-int weir_fail(struct weir_error *error, int status, const char *format, ...)
+int weir_error_set(struct weir_error *error, int status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /**
- * weir_fail_memlock() - explain why the device would not register memory
+ * weir_error_set_memlock() - explain why the device would not register memory
  * @error: receives the sentence; may be NULL
  * @what: the memory, such as "a pool"
  * @bytes: its length
@@ -31,9 +31,9 @@ int weir_fail(struct weir_error *error, int status, const char *format, ...)
  * Context: Any thread.
  * Return: -ENOMEM when the limit can be the reason, otherwise @status.
  */
-int weir_fail_memlock(struct weir_error *error, const char *what, size_t bytes, int status);
+int weir_error_set_memlock(struct weir_error *error, const char *what, size_t bytes, int status);
 
 /* The negative errno of docs/reference/errors.md for a completion's status. */
-int weir_wc_errno(enum ibv_wc_status status);
+int weir_error_of_wc(enum ibv_wc_status status);
 
 #endif

@@ -16,7 +16,7 @@ int weir_thread_create(pthread_t *thread, const char *name, void *(*run)(void *a
 	rc = pthread_create(thread, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc)
-		return weir_fail(error, -ENOMEM, "no thread: %s", weir_strerror(-rc));
+		return weir_error_set(error, -ENOMEM, "no thread: %s", weir_strerror(-rc));
 	pthread_setname_np(*thread, name);
 	return 0;
 }

@@ -17,11 +17,11 @@
 
 int weir_connect_attempt_check_time(const struct weir_connect_attempt *a)
 {
-	if (__atomic_load_n(&a->session->stopping, __ATOMIC_RELAXED))
-		return weir_fail(a->error, -ECANCELED, "the session is closed");
+	if (__atomic_load_n(&a->session->is_stopping, __ATOMIC_RELAXED))
+		return weir_error_set(a->error, -ECANCELED, "the session is closed");
 	if (weir_now_ns() < a->deadline_ns)
 		return 0;
-	return weir_fail(a->error, -ETIMEDOUT, "%s did not answer in time", a->session->peer);
+	return weir_error_set(a->error, -ETIMEDOUT, "%s did not answer in time", a->session->peer);
 }
 
 /* The connection manager reports either a negative errno, or, on a reject, a reason. */
@@ -34,16 +34,18 @@ static int explain_reject(const struct weir_connect_attempt *a, const struct rdm
 	    !wire_handshake_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
 		return weir_handshake_refusal_explain(&refusal, a->error);
 	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
-		return weir_fail(a->error, -ECONNREFUSED, "nobody listens at %s", a->session->peer);
+		return weir_error_set(a->error, -ECONNREFUSED, "nobody listens at %s",
+				      a->session->peer);
 	/* No resources, a full backlog, a stale connection: may pass. */
-	return weir_fail(a->error, -EAGAIN, "%s refused the connection for now, reason %d",
-			 a->session->peer, event->status);
+	return weir_error_set(a->error, -EAGAIN, "%s refused the connection for now, reason %d",
+			      a->session->peer, event->status);
 }
 
 static int explain_disconnect(const struct weir_connect_attempt *a)
 {
-	return weir_fail(a->error, -EPROTO, "%s ended the connection during the proof of the key",
-			 a->session->peer);
+	return weir_error_set(a->error, -EPROTO,
+			      "%s ended the connection during the proof of the key",
+			      a->session->peer);
 }
 
 /* A donor may also reject a connection that it has accepted, until it receives the RTU. */
@@ -57,20 +59,20 @@ static int explain_event(const struct weir_connect_attempt *a, const struct rdma
 		return wanted == RDMA_CM_EVENT_CONNECT_RESPONSE ? explain_reject(a, event) :
 								  explain_disconnect(a);
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		return weir_fail(a->error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
-				 "no verbs device reaches %s: %s", peer,
-				 weir_strerror(event->status));
+		return weir_error_set(a->error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
+				      "no verbs device reaches %s: %s", peer,
+				      weir_strerror(event->status));
 	case RDMA_CM_EVENT_ROUTE_ERROR:
-		return weir_fail(a->error, -EHOSTUNREACH, "no route to %s: %s", peer,
-				 weir_strerror(event->status));
+		return weir_error_set(a->error, -EHOSTUNREACH, "no route to %s: %s", peer,
+				      weir_strerror(event->status));
 	case RDMA_CM_EVENT_DISCONNECTED:
 		return explain_disconnect(a);
 	case RDMA_CM_EVENT_UNREACHABLE:
-		return weir_fail(a->error, -EHOSTUNREACH, "%s cannot be reached: %s", peer,
-				 weir_strerror(event->status));
+		return weir_error_set(a->error, -EHOSTUNREACH, "%s cannot be reached: %s", peer,
+				      weir_strerror(event->status));
 	default:
-		return weir_fail(a->error, -EHOSTUNREACH, "connecting to %s ended in %s", peer,
-				 rdma_event_str(event->event));
+		return weir_error_set(a->error, -EHOSTUNREACH, "connecting to %s ended in %s", peer,
+				      rdma_event_str(event->event));
 	}
 }
 
@@ -81,7 +83,8 @@ int weir_connect_attempt_get_event(const struct weir_connect_attempt *a,
 	int rc;
 
 	if (rdma_get_cm_event(a->cm, &event))
-		return errno == EAGAIN ? 0 : weir_fail(a->error, -errno, "no connection manager");
+		return errno == EAGAIN ? 0 :
+					 weir_error_set(a->error, -errno, "no connection manager");
 	rc = event->event == wanted ? 1 : explain_event(a, event, wanted);
 	rdma_ack_cm_event(event);
 	return rc;
@@ -114,13 +117,15 @@ static int create_cm_id(struct weir_connect_attempt *a)
 {
 	a->cm = rdma_create_event_channel();
 	if (!a->cm && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-		return weir_fail(a->error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
+		return weir_error_set(a->error, -ENOMEM, "no descriptors: %s",
+				      weir_strerror(-errno));
 	if (!a->cm)
-		return weir_fail(a->error, -ENODEV,
-				 "no RDMA device and no connection manager here: 'weir doctor' "
-				 "says what to do");
+		return weir_error_set(
+			a->error, -ENODEV,
+			"no RDMA device and no connection manager here: 'weir doctor' "
+			"says what to do");
 	return fcntl(a->cm->fd, F_SETFL, fcntl(a->cm->fd, F_GETFL) | O_NONBLOCK) ?
-		       weir_fail(a->error, -errno, "no connection manager") :
+		       weir_error_set(a->error, -errno, "no connection manager") :
 		       0;
 }
 
@@ -131,20 +136,22 @@ int weir_connect_attempt_resolve(struct weir_connect_attempt *a, const struct so
 	if (rc)
 		return rc;
 	if (rdma_create_id(a->cm, &a->id, a->link, RDMA_PS_TCP))
-		return weir_fail(a->error, -errno, "the connection manager cannot create an id: %s",
-				 weir_strerror(-errno));
+		return weir_error_set(a->error, -errno,
+				      "the connection manager cannot create an id: %s",
+				      weir_strerror(-errno));
 	if (rdma_resolve_addr(a->id, NULL, (struct sockaddr *)address, left_ms(a)))
-		return weir_fail(a->error, errno == ENODEV ? -ENODEV : -EHOSTUNREACH,
-				 "no verbs device reaches %s: %s", a->session->peer,
-				 weir_strerror(-errno));
+		return weir_error_set(a->error, errno == ENODEV ? -ENODEV : -EHOSTUNREACH,
+				      "no verbs device reaches %s: %s", a->session->peer,
+				      weir_strerror(-errno));
 	rc = wait_event(a, RDMA_CM_EVENT_ADDR_RESOLVED);
 	if (rc)
 		return rc;
 	if (!a->id->verbs)
-		return weir_fail(a->error, -ENODEV, "no verbs device reaches %s", a->session->peer);
+		return weir_error_set(a->error, -ENODEV, "no verbs device reaches %s",
+				      a->session->peer);
 	if (rdma_resolve_route(a->id, left_ms(a)))
-		return weir_fail(a->error, -EHOSTUNREACH, "no route to %s: %s", a->session->peer,
-				 weir_strerror(-errno));
+		return weir_error_set(a->error, -EHOSTUNREACH, "no route to %s: %s",
+				      a->session->peer, weir_strerror(-errno));
 	return wait_event(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
@@ -169,14 +176,14 @@ int weir_connect_attempt_connect(const struct weir_connect_attempt *a)
 	int rc = weir_qp_connect(a->id, a->qp, &param);
 
 	if (rc)
-		return weir_fail(a->error, rc, "cannot connect to %s: %s", session->peer,
-				 weir_strerror(rc));
+		return weir_error_set(a->error, rc, "cannot connect to %s: %s", session->peer,
+				      weir_strerror(rc));
 	rc = wait_event(a, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	if (rc)
 		return rc;
 	rc = weir_qp_establish(a->id, a->qp);
-	return rc ? weir_fail(a->error, -EHOSTUNREACH, "cannot connect to %s: %s", session->peer,
-			      weir_strerror(rc)) :
+	return rc ? weir_error_set(a->error, -EHOSTUNREACH, "cannot connect to %s: %s",
+				   session->peer, weir_strerror(rc)) :
 		    0;
 }
 

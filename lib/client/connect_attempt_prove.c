@@ -22,15 +22,16 @@ static int send_handshake(const struct weir_connect_attempt *a, const void *mess
 	};
 	int rc = -ibv_post_send(a->qp, &wr, &bad);
 
-	return rc ? weir_fail(a->error, rc, "cannot send to %s: %s", a->session->peer,
-			      weir_strerror(rc)) :
+	return rc ? weir_error_set(a->error, rc, "cannot send to %s: %s", a->session->peer,
+				   weir_strerror(rc)) :
 		    0;
 }
 
 static int fail_ended(const struct weir_connect_attempt *a)
 {
-	return weir_fail(a->error, -EPROTO, "%s ended the connection during the proof of the key",
-			 a->session->peer);
+	return weir_error_set(a->error, -EPROTO,
+			      "%s ended the connection during the proof of the key",
+			      a->session->peer);
 }
 
 /*
@@ -77,8 +78,8 @@ static int begin_handshake(const struct weir_connect_attempt *a, struct weir_han
 	int rc = weir_endpoint_query(a->id, &setup.local, &setup.remote);
 
 	if (rc)
-		return weir_fail(a->error, rc, "cannot query the queue pair: %s",
-				 weir_strerror(rc));
+		return weir_error_set(a->error, rc, "cannot query the queue pair: %s",
+				      weir_strerror(rc));
 	weir_handshake_nonce(setup.nonce);
 	weir_handshake_client(h, &setup, out, out_length);
 	return 0;
@@ -113,7 +114,8 @@ int weir_connect_attempt_prove(const struct weir_connect_attempt *a, struct weir
 		rc = weir_handshake_input(h, buffers->recvs[wc.wr_id - 1], wc.byte_len,
 					  buffers->sends[i + 1], &length);
 		if (rc)
-			return weir_fail(a->error, rc, "%s: %s", a->session->peer, h->error.text);
+			return weir_error_set(a->error, rc, "%s: %s", a->session->peer,
+					      h->error.text);
 	}
 	return rc ? rc : open_qp(a);
 }

@@ -44,7 +44,7 @@ void weir_keepalive_check(struct weir_session *session, uint64_t now_ns)
 	bool is_quiet = session->counters->work_requests == k->posted;
 	unsigned int i;
 
-	if (session->down || session->stopping) {
+	if (session->down || session->is_stopping) {
 		k->due_ns = UINT64_MAX;
 		return;
 	}

@@ -16,7 +16,7 @@
 
 bool weir_reconnect_is_allowed(const struct weir_session *session)
 {
-	return !session->stopping && !session->lost;
+	return !session->is_stopping && !session->lost;
 }
 
 void weir_reconnect_give_up(struct weir_session *session, int status)
@@ -61,7 +61,7 @@ static void sleep_unless_stopping(struct weir_session *session, uint64_t pause_n
 	uint64_t until_ns =
 		weir_now_ns() + pause_ns / 2 + randombytes_uniform((uint32_t)(pause_ns / 2));
 
-	while (!session->stopping && weir_now_ns() < until_ns)
+	while (!session->is_stopping && weir_now_ns() < until_ns)
 		weir_waitqueue_wait(&session->reconnect_wait, session->nic, until_ns);
 }
 
@@ -90,7 +90,7 @@ static int connect_broken_link(struct weir_session *session, uint16_t number, ui
 }
 
 /* With nic->lock held, released meanwhile. */
-static void reconnect_wait(struct weir_session *session, struct weir_link *link)
+static void reconnect_link(struct weir_session *session, struct weir_link *link)
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
 	uint64_t pause_ns = PAUSE_NS_MIN;
@@ -120,10 +120,10 @@ static void *run_reconnect_thread(void *arg)
 	struct weir_link *link;
 
 	weir_session_lock(session);
-	while (!session->stopping) {
+	while (!session->is_stopping) {
 		link = find_broken_link(session);
 		if (link && weir_reconnect_is_allowed(session))
-			reconnect_wait(session, link);
+			reconnect_link(session, link);
 		else
 			weir_waitqueue_wait(&session->reconnect_wait, session->nic, UINT64_MAX);
 	}
@@ -136,7 +136,7 @@ void weir_reconnect_wake(struct weir_session *session)
 	int rc;
 
 	if (!session->has_reconnect_thread) {
-		rc = weir_thread_create(&session->reconnect_thread, "weir-mend",
+		rc = weir_thread_create(&session->reconnect_thread, "weir-reconnect",
 					run_reconnect_thread, session, NULL);
 		if (rc)
 			weir_reconnect_give_up(session, rc);

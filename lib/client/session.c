@@ -66,7 +66,7 @@ static void init_lists(struct weir_session *session)
 
 	weir_list_init(&session->done);
 	session->to_notify_tail = &session->to_notify;
-	weir_list_init(&session->fed);
+	weir_list_init(&session->active);
 	weir_list_init(&session->scq);
 	weir_list_init(&session->scq_due);
 	weir_list_init(&session->live_requests);
@@ -98,9 +98,9 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 		session->links[i].number = i;
 	}
 	init_lists(session);
-	weir_idle_time_init(&session->gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
-	weir_idle_time_init(&session->op_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
-	weir_idle_time_init(&session->call_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
+	weir_idle_time_init(&session->idle_time, WEIR_AWAKE_NS, WEIR_LATE_NS);
+	weir_idle_time_init(&session->op_idle_time, WEIR_AWAKE_NS, WEIR_LATE_NS);
+	weir_idle_time_init(&session->call_idle_time, WEIR_AWAKE_NS, WEIR_LATE_NS);
 	weir_bounce_pool_init(&session->buffers);
 	pthread_mutex_init(&session->hold_lock, NULL);
 	return session;
@@ -114,8 +114,8 @@ void weir_session_free(struct weir_session *session)
 	for (i = 0; i < WEIR_CHANNEL_MAX; i++)
 		weir_session_disconnect(session, i);
 	weir_regions_fini(session);
-	weir_pools_fini(session);
-	weir_memories_fini(session);
+	weir_pool_fini_all(session);
+	weir_memory_fini_all(session);
 	weir_messages_fini(session);
 	weir_call_table_fini(&session->calls);
 	weir_requests_fini(session);
@@ -190,23 +190,24 @@ static int session_init(struct weir_session *session, struct weir_error *error)
 	int rc = weir_call_table_init(&session->calls);
 
 	if (rc)
-		return weir_fail(error, rc, "out of memory");
+		return weir_error_set(error, rc, "out of memory");
 	rc = open_fds(session);
 	if (rc)
-		return weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc));
+		return weir_error_set(error, rc, "no descriptors: %s", weir_strerror(rc));
 	rc = open_stats_shm(session);
 	if (rc)
-		return weir_fail(error, rc, "no shared memory for 'weir stat': %s",
-				 weir_strerror(rc));
+		return weir_error_set(error, rc, "no shared memory for 'weir stat': %s",
+				      weir_strerror(rc));
 	session->cm = rdma_create_event_channel();
 	if (!session->cm)
-		return weir_fail(error, -ENODEV,
-				 "no RDMA device and no connection manager here: 'weir doctor' "
-				 "says what to do");
+		return weir_error_set(
+			error, -ENODEV,
+			"no RDMA device and no connection manager here: 'weir doctor' "
+			"says what to do");
 	rc = set_nonblocking(session->cm->fd);
 	if (!rc)
 		rc = epoll_add_fd(session, session->cm->fd);
-	return rc ? weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc)) : 0;
+	return rc ? weir_error_set(error, rc, "no descriptors: %s", weir_strerror(rc)) : 0;
 }
 
 /* Memory too long for the buffers of a request is registered, whatever the options say. */
@@ -227,7 +228,8 @@ int weir_session_attach_device(struct weir_session *session, struct ibv_context 
 	if (session->nic && session->nic->context == context)
 		return 0;
 	if (session->nic)
-		return weir_fail(error, -ENODEV, "the route to %s changed devices", session->peer);
+		return weir_error_set(error, -ENODEV, "the route to %s changed devices",
+				      session->peer);
 	rc = weir_nic_get(context, &session->options, &session->nic, error);
 	if (rc)
 		return rc;
@@ -235,12 +237,14 @@ int weir_session_attach_device(struct weir_session *session, struct ibv_context 
 		session->options.mr_dyn_bytes = session->nic->dyn_bytes;
 	session->comp = ibv_create_comp_channel(context);
 	if (!session->comp)
-		return weir_fail(error, -errno, "no completion channel: %s", weir_strerror(-errno));
+		return weir_error_set(error, -errno, "no completion channel: %s",
+				      weir_strerror(-errno));
 	session->recv_cq = ibv_create_cq(
 		context, WEIR_MESSAGE_RECVS + WIRE_HANDSHAKE_RECVS, NULL, session->comp,
 		weir_nic_next_vector(session->nic, session->options.comp_vectors));
 	if (!session->recv_cq)
-		return weir_fail(error, -errno, "no completion queue: %s", weir_strerror(-errno));
+		return weir_error_set(error, -errno, "no completion queue: %s",
+				      weir_strerror(-errno));
 	rc = weir_cqs_create(session, error);
 	if (rc)
 		return rc;
@@ -250,7 +254,8 @@ int weir_session_attach_device(struct weir_session *session, struct ibv_context 
 	if (!rc)
 		rc = engine_init(session);
 	if (rc)
-		return weir_fail(error, rc, "cannot set up the session: %s", weir_strerror(rc));
+		return weir_error_set(error, rc, "cannot set up the session: %s",
+				      weir_strerror(rc));
 	return weir_messages_init(session, error);
 }
 
@@ -289,7 +294,7 @@ static int session_open(const struct weir_session_options *options, const struct
 	int rc;
 
 	if (!session)
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return weir_error_set(error, -ENOMEM, "out of memory");
 	rc = session_init(session, error);
 	if (!rc)
 		rc = connect_channels(session, address, error);

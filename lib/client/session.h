@@ -69,24 +69,24 @@
  *	@has_thread: either thread does
  * @reconnect_thread, @reconnect_wait: the reconnecting thread, if any, and its wait queue
  * @keepalive: detects a vanished donor host
- * @stopping: no more submits, threads end; written with the lock, atomic to read
+ * @is_stopping: no more submits, threads end; written with the lock, atomic to read
  * @lost: broken channels do not come back
  * @down, @down_status: no channel is left; written with the lock, atomic to read
  * @down_due: options.on_down must still be called
- * @watched: the thread polls now: no other thread need arm
- * @gaps, @op_gaps, @call_gaps: idle times of the thread, of waits for requests, and of waits for
- *	messages
+ * @is_watched: the thread polls now: no other thread need arm
+ * @idle_time, @op_idle_time, @call_idle_time: idle times of the thread, of waits for requests,
+ *	and of waits for messages
  * @spinners: waiters that poll now; atomic. @spun: a waiter has waited since the thread last
  *	checked; atomic
  * @sleepers: waiters that sleep
  * @stayers: waiters that do not sleep, and so will poll. @owed: since the CQs were armed, a thread
  *	that will not poll has submitted
- * @looked_wrs: work requests posted before the last poll of the CQs
+ * @polled_wrs: work requests posted before the last poll of the CQs
  * @leading: a waiter sleeps on @epoll_fd; without a thread only. @lead: woken when it stops
  * @dispatching: threads that run callbacks; @idle: woken when there are none
  * @done: requests with callbacks to run; @to_notify: chain of requests to report to their queues;
  *	@to_notify_tail: its end
- * @fed: in the NIC's list, when there may be requests to post
+ * @active: in the NIC's list, when there may be requests to post
  * @spares, @live_requests: unused requests, and submitted requests off the fast path
  * @messages: on channel 0
  * @calls: messages that wait for a reply
@@ -131,20 +131,20 @@ struct weir_session {
 	bool has_reconnect_thread;
 	struct weir_waitqueue reconnect_wait;
 	struct weir_keepalive keepalive;
-	bool stopping;
+	bool is_stopping;
 	bool lost;
 	bool down;
 	bool down_due;
 	int down_status;
 
-	bool watched;
-	struct weir_idle_time gaps, op_gaps, call_gaps;
+	bool is_watched;
+	struct weir_idle_time idle_time, op_idle_time, call_idle_time;
 	unsigned int spinners;
 	bool spun;
 	unsigned int sleepers;
 	unsigned int stayers;
 	bool owed;
-	uint64_t looked_wrs;
+	uint64_t polled_wrs;
 	bool leading;
 	struct weir_waitqueue lead;
 
@@ -152,7 +152,7 @@ struct weir_session {
 	struct weir_waitqueue idle;
 	struct weir_list done;
 	struct weir_inbox_node *to_notify, **to_notify_tail;
-	struct weir_list fed;
+	struct weir_list active;
 	struct weir_freelist spares;
 	struct weir_list live_requests;
 
@@ -254,12 +254,12 @@ static inline void weir_session_trace(struct weir_session *session,
 
 static inline void weir_session_lock(struct weir_session *session)
 {
-	weir_nic_lock(session->nic);
+	weir_combine_lock(session->nic);
 }
 
 static inline void weir_session_unlock(struct weir_session *session)
 {
-	weir_nic_unlock(session->nic);
+	weir_combine_unlock(session->nic);
 }
 
 #endif

@@ -17,8 +17,8 @@ static int check_device(const struct weir_connect_attempt *a)
 
 	if (!wanted || !strcmp(wanted, device))
 		return 0;
-	return weir_fail(a->error, -ENODEV, "the route to %s goes by device %s, not by %s",
-			 a->session->peer, device, wanted);
+	return weir_error_set(a->error, -ENODEV, "the route to %s goes by device %s, not by %s",
+			      a->session->peer, device, wanted);
 }
 
 /* Shortage of descriptors, memory or device resources may pass. */
@@ -59,9 +59,9 @@ static int create_recv_cq(struct weir_connect_attempt *a)
 	}
 	a->own_cq = ibv_create_cq(session->nic->context, WIRE_HANDSHAKE_RECVS, NULL, NULL, 0);
 	if (!a->own_cq)
-		return weir_fail(a->error, explain_no_resources(errno),
-				 "no completion queue of %u: %s", WIRE_HANDSHAKE_RECVS,
-				 strerror(errno));
+		return weir_error_set(a->error, explain_no_resources(errno),
+				      "no completion queue of %u: %s", WIRE_HANDSHAKE_RECVS,
+				      strerror(errno));
 	a->recv_cq = a->own_cq;
 	return 0;
 }
@@ -91,8 +91,9 @@ static int create_qp(struct weir_connect_attempt *a)
 	attr.send_cq = link->cq->ibv;
 	attr.recv_cq = a->recv_cq;
 	rc = create_qp_inline(a, &attr);
-	return rc ? weir_fail(a->error, explain_no_resources(-rc), "no queue pair of depth %u: %s",
-			      session->options.depth, weir_strerror(rc)) :
+	return rc ? weir_error_set(a->error, explain_no_resources(-rc),
+				   "no queue pair of depth %u: %s", session->options.depth,
+				   weir_strerror(rc)) :
 		    0;
 }
 
@@ -113,7 +114,8 @@ static int post_recvs(const struct weir_connect_attempt *a)
 		rc = weir_messages_post(a->session, a->qp);
 	if (!rc && weir_unload_tx_is(a->link))
 		rc = weir_unload_tx_post_recvs(a->qp);
-	return rc ? weir_fail(a->error, rc, "cannot post receive buffers: %s", weir_strerror(rc)) :
+	return rc ? weir_error_set(a->error, rc, "cannot post receive buffers: %s",
+				   weir_strerror(rc)) :
 		    0;
 }
 
@@ -136,16 +138,16 @@ static int check_welcome(const struct weir_connect_attempt *a,
 	if (!session->id)
 		record_welcome(session, welcome);
 	if (welcome->session_id != session->id || welcome->incarnation != session->incarnation)
-		return weir_fail(a->error, -ESTALE, "%s is no longer the same donor",
-				 session->peer);
+		return weir_error_set(a->error, -ESTALE, "%s is no longer the same donor",
+				      session->peer);
 	if (weir_unload_tx_is(a->link) && weir_unload_tx_up(session, welcome, a->inline_max))
-		return weir_fail(a->error, -EPROTO, "%s offers no buffer for unloaded writes",
-				 session->peer);
+		return weir_error_set(a->error, -EPROTO, "%s offers no buffer for unloaded writes",
+				      session->peer);
 	if (a->link->number)
 		return 0;
 	if (welcome->message_max <= sizeof(struct wire_control_head) ||
 	    wire_credit_init(&m->credit, WEIR_MESSAGE_RECVS, welcome->credits))
-		return weir_fail(a->error, -EPROTO, "%s takes no messages", session->peer);
+		return weir_error_set(a->error, -EPROTO, "%s takes no messages", session->peer);
 	m->body_max = welcome->message_max - (uint32_t)sizeof(struct wire_control_head);
 	if (m->body_max > WIRE_CONTROL_BODY_MAX)
 		m->body_max = WIRE_CONTROL_BODY_MAX;
@@ -160,12 +162,12 @@ static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_w
 	int rc;
 
 	if (link->state != WEIR_LINK_CLOSED && link->state != WEIR_LINK_BROKEN)
-		return weir_fail(a->error, -ECANCELED, "the session has ended");
+		return weir_error_set(a->error, -ECANCELED, "the session has ended");
 	rc = check_welcome(a, welcome);
 	if (rc)
 		return rc;
 	if (rdma_migrate_id(a->id, session->cm))
-		return weir_fail(a->error, -errno, "no connection manager");
+		return weir_error_set(a->error, -errno, "no connection manager");
 	weir_window_tick(session->engine.window, weir_now_ns());
 	/*
 	 * An earlier QP of another session may have had the same number: its completions must not
@@ -177,8 +179,8 @@ static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_w
 				    weir_unload_tx_is(link) ? WIRE_UNLOAD_SLOTS :
 							      session->options.depth);
 	if (rc)
-		return weir_fail(a->error, rc, "channel %u cannot come up: %s", link->number,
-				 weir_strerror(rc));
+		return weir_error_set(a->error, rc, "channel %u cannot come up: %s", link->number,
+				      weir_strerror(rc));
 	link->id = a->id;
 	link->qp_num = a->qp->qp_num;
 	link->recv_cq = a->own_cq;

@@ -80,13 +80,13 @@ static int check_numbers(const struct weir_session_options *o, struct weir_error
 
 	for (i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
 		if (bounds[i].value < bounds[i].min)
-			return weir_fail(error, -EINVAL, "%llu %s are too few: at least %llu",
-					 (unsigned long long)bounds[i].value, bounds[i].what,
-					 (unsigned long long)bounds[i].min);
+			return weir_error_set(error, -EINVAL, "%llu %s are too few: at least %llu",
+					      (unsigned long long)bounds[i].value, bounds[i].what,
+					      (unsigned long long)bounds[i].min);
 		if (bounds[i].value > bounds[i].max)
-			return weir_fail(error, -EINVAL, "%llu %s are too many: at most %llu",
-					 (unsigned long long)bounds[i].value, bounds[i].what,
-					 (unsigned long long)bounds[i].max);
+			return weir_error_set(error, -EINVAL, "%llu %s are too many: at most %llu",
+					      (unsigned long long)bounds[i].value, bounds[i].what,
+					      (unsigned long long)bounds[i].max);
 	}
 	return 0;
 }
@@ -108,8 +108,9 @@ static int check_choices(const struct weir_session_options *o, struct weir_error
 
 	for (i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
 		if (choices[i].value > choices[i].max)
-			return weir_fail(error, -EINVAL, "there is no %s number %u: at most %u",
-					 choices[i].what, choices[i].value, choices[i].max);
+			return weir_error_set(error, -EINVAL,
+					      "there is no %s number %u: at most %u",
+					      choices[i].what, choices[i].value, choices[i].max);
 	}
 	return 0;
 }
@@ -130,12 +131,12 @@ int weir_session_options_fill(struct weir_session_options *filled,
 	apply_preset(filled, &presets[filled->preset]);
 	fill_defaults(filled);
 	if (filled->no_thread && filled->polling == WEIR_POLLING_SCQ)
-		return weir_fail(error, -EINVAL,
-				 "shared completion queues need a thread: "
-				 "do not combine them with no_thread");
+		return weir_error_set(error, -EINVAL,
+				      "shared completion queues need a thread: "
+				      "do not combine them with no_thread");
 	if (filled->unload > WEIR_UNLOAD_OFF && filled->polling == WEIR_POLLING_SCQ)
-		return weir_fail(error, -EINVAL,
-				 "the unload channel completes on a queue of its own: "
-				 "do not combine it with shared completion queues");
+		return weir_error_set(error, -EINVAL,
+				      "the unload channel completes on a queue of its own: "
+				      "do not combine it with shared completion queues");
 	return check_numbers(filled, error);
 }

@@ -42,34 +42,35 @@ static bool may_nap(struct weir_session *session)
 	       !session->sleepers;
 }
 
-enum look { STEP_AGAIN, STEP_SLEEP, STEP_NAP };
+enum thread_step { STEP_AGAIN, STEP_SLEEP, STEP_NAP };
 
 /*
  * One round awake. Once @poll is armed, the session stays armed: other threads arm for their own
  * posts, and weir_pump_leave() arms for this thread's posts.
  */
-static enum look poll_once(struct weir_session *session, struct weir_poll *poll, uint64_t now_ns)
+static enum thread_step poll_once(struct weir_session *session, struct weir_poll *poll,
+				  uint64_t now_ns)
 {
-	enum look next = STEP_NAP;
+	enum thread_step next = STEP_NAP;
 	int handled;
 
 	weir_session_lock(session);
 	handled = weir_pump_poll(session, now_ns);
-	if (may_nap(session) && !session->stopping) {
-		session->watched = false;
+	if (may_nap(session) && !session->is_stopping) {
+		session->is_watched = false;
 		weir_pump_leave(session, false);
 	} else {
-		session->watched = session->watched && !weir_poll_is_armed(poll);
+		session->is_watched = session->is_watched && !weir_poll_is_armed(poll);
 		if (weir_poll_is_armed(poll))
 			handled += weir_pump_leave(session, true);
 		next = weir_poll_polled(poll, (uint32_t)handled, now_ns) == WEIR_POLL_SLEEP ||
-				       session->stopping ?
+				       session->is_stopping ?
 			       STEP_SLEEP :
 			       STEP_AGAIN;
-		session->watched = next == STEP_AGAIN && !weir_poll_is_armed(poll);
+		session->is_watched = next == STEP_AGAIN && !weir_poll_is_armed(poll);
 		if (next == STEP_SLEEP)
-			weir_session_trace(session,
-					   &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP });
+			weir_session_trace(
+				session, &(struct weir_trace_record){ .event = WEIR_TRACE_SLEEP });
 	}
 	weir_polling_count(session, poll);
 	weir_dispatch(session);
@@ -83,7 +84,7 @@ static uint64_t yield_cpu(struct weir_session *session)
 
 	if (stall_ns) {
 		weir_session_lock(session);
-		weir_idle_time_stalled(&session->gaps, stall_ns, now_ns);
+		weir_idle_time_stalled(&session->idle_time, stall_ns, now_ns);
 		weir_session_unlock(session);
 	}
 	return now_ns;
@@ -115,7 +116,7 @@ static uint64_t yield_and_take_events(struct weir_session *session, const struct
 static bool stay_awake(struct weir_session *session, struct weir_poll *poll)
 {
 	uint64_t now_ns = weir_now_ns(), event_ns = now_ns + EVENT_NS;
-	enum look next;
+	enum thread_step next;
 
 	weir_poll_woken(poll, now_ns);
 	while ((next = poll_once(session, poll, now_ns)) == STEP_AGAIN)
@@ -126,17 +127,17 @@ static bool stay_awake(struct weir_session *session, struct weir_poll *poll)
 static void *run_session_thread(void *arg)
 {
 	struct weir_session *session = arg;
-	bool is_nap_due = false, stopping = false;
+	bool is_nap_due = false, is_stopping = false;
 	struct weir_poll poll;
 
-	weir_polling_begin(session, &poll, &session->gaps, session->options.poll_percent_max,
+	weir_polling_begin(session, &poll, &session->idle_time, session->options.poll_percent_max,
 			   weir_now_ns());
-	while (!stopping) {
+	while (!is_stopping) {
 		weir_pump_sleep(session, is_nap_due ? NAP_MS : -1);
 		is_nap_due = stay_awake(session, &poll);
 		weir_session_thread_notify_down(session);
 		weir_session_lock(session);
-		stopping = session->stopping;
+		is_stopping = session->is_stopping;
 		weir_session_unlock(session);
 	}
 	return NULL;
@@ -165,7 +166,7 @@ int weir_session_thread_start(struct weir_session *session, struct weir_error *e
 void weir_session_thread_stop(struct weir_session *session)
 {
 	weir_session_lock(session);
-	__atomic_store_n(&session->stopping, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->is_stopping, true, __ATOMIC_RELAXED);
 	session->down_due = false;
 	weir_session_unlock(session);
 	if (!session->has_thread)

@@ -101,19 +101,20 @@ static int look_up(const char *name, const char *default_host, int flags, struct
 	int rc;
 
 	if (parse_host_and_port(name, default_host, &host_and_port))
-		return weir_fail(error, -EINVAL,
-				 "'%s' is not an address: write host, host:port or [v6]:port",
-				 name);
+		return weir_error_set(error, -EINVAL,
+				      "'%s' is not an address: write host, host:port or [v6]:port",
+				      name);
 	rc = getaddrinfo(host_and_port.host, host_and_port.port, &hints, list);
 	if (rc == EAI_MEMORY)
-		return weir_fail(error, -ENOMEM, "cannot look up '%s': out of memory",
-				 host_and_port.host);
+		return weir_error_set(error, -ENOMEM, "cannot look up '%s': out of memory",
+				      host_and_port.host);
 	if (rc && flags & AI_NUMERICHOST)
-		return weir_fail(error, -EINVAL, "'%s' is a name: an address in numbers is needed",
-				 host_and_port.host);
+		return weir_error_set(error, -EINVAL,
+				      "'%s' is a name: an address in numbers is needed",
+				      host_and_port.host);
 	if (rc)
-		return weir_fail(error, -EHOSTUNREACH, "cannot look up '%s': %s",
-				 host_and_port.host, gai_strerror(rc));
+		return weir_error_set(error, -EHOSTUNREACH, "cannot look up '%s': %s",
+				      host_and_port.host, gai_strerror(rc));
 	for (at = *list; at; at = at->ai_next)
 		if (at->ai_family == AF_INET6)
 			unmap_ipv4(at);
@@ -167,20 +168,20 @@ int weir_address_explain_bind(const char *listen, int status, struct weir_error 
 {
 	switch (status) {
 	case -EADDRINUSE:
-		return weir_fail(error, status, "%s is in use already: listen on another port",
-				 listen);
+		return weir_error_set(error, status, "%s is in use already: listen on another port",
+				      listen);
 	case -ENODEV:
 	case -EADDRNOTAVAIL: /* also if a wildcard and an address want the same port */
-		return weir_fail(
+		return weir_error_set(
 			error, -ENODEV,
 			"no verbs device has the address %s, or its port is in use: listen "
 			"on one of an RDMA device, or run on softnic with 'weir run'",
 			listen);
 	case -EACCES:
-		return weir_fail(error, -EPERM, "may not listen on %s: choose a port above 1023",
-				 listen);
+		return weir_error_set(error, -EPERM,
+				      "may not listen on %s: choose a port above 1023", listen);
 	default:
-		return weir_fail(error, -ENODEV, "cannot listen on %s: %s", listen,
-				 strerror(-status));
+		return weir_error_set(error, -ENODEV, "cannot listen on %s: %s", listen,
+				      strerror(-status));
 	}
 }

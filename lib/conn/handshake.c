@@ -95,9 +95,10 @@ static int challenge_received(struct weir_handshake *h,
 	union wire_handshake_message m = { 0 };
 
 	if (!endpoint_is(&h->setup.remote, challenge->gid, challenge->qpn))
-		return weir_fail(&h->error, -EKEYREJECTED,
-				 "the donor's message names another QP than the one connected: "
-				 "the connection is being relayed");
+		return weir_error_set(
+			&h->error, -EKEYREJECTED,
+			"the donor's message names another QP than the one connected: "
+			"the connection is being relayed");
 	h->challenge = *challenge;
 	client_mac(h, m.proof.mac);
 	*out_length = encode_message(&m, WIRE_PROOF, out);
@@ -113,8 +114,8 @@ static int welcome_received(struct weir_handshake *h, const struct wire_handshak
 	h->welcome = *welcome;
 	donor_mac(h, mac);
 	if (sodium_memcmp(mac, welcome->mac, WIRE_MAC))
-		return weir_fail(&h->error, -EKEYREJECTED,
-				 "the donor could not prove that it knows the key");
+		return weir_error_set(&h->error, -EKEYREJECTED,
+				      "the donor could not prove that it knows the key");
 	h->state = WEIR_HANDSHAKE_DONE;
 	return 0;
 }
@@ -126,12 +127,13 @@ static int hello_received(struct weir_handshake *h, const struct wire_handshake_
 	union wire_handshake_message m = { .challenge = { .qpn = h->setup.local.qpn } };
 
 	if (hello->session_id != h->setup.session_id || hello->channel != h->setup.channel)
-		return weir_fail(&h->error, -EPROTO,
-				 "HELLO names another session or channel than the REQ did");
+		return weir_error_set(&h->error, -EPROTO,
+				      "HELLO names another session or channel than the REQ did");
 	if (!endpoint_is(&h->setup.remote, hello->gid, hello->qpn))
-		return weir_fail(&h->error, -EKEYREJECTED,
-				 "the client's message names another QP than the one connected: "
-				 "the connection is being relayed");
+		return weir_error_set(
+			&h->error, -EKEYREJECTED,
+			"the client's message names another QP than the one connected: "
+			"the connection is being relayed");
 	h->hello = *hello;
 	memcpy(m.challenge.nonce, h->setup.nonce, WIRE_NONCE);
 	memcpy(m.challenge.gid, h->setup.local.gid, WIRE_GID);
@@ -148,8 +150,8 @@ static int proof_received(struct weir_handshake *h, const struct wire_handshake_
 
 	client_mac(h, mac);
 	if (sodium_memcmp(mac, proof->mac, WIRE_MAC))
-		return weir_fail(&h->error, -EKEYREJECTED,
-				 "the client could not prove that it knows the key");
+		return weir_error_set(&h->error, -EKEYREJECTED,
+				      "the client could not prove that it knows the key");
 	h->state = WEIR_HANDSHAKE_PROVEN;
 	return 0;
 }
@@ -172,7 +174,8 @@ static int message_received(struct weir_handshake *h, const union wire_handshake
 		return welcome_received(h, &m->welcome);
 	if (m->head.type == WIRE_REFUSAL && is_client(h))
 		return weir_handshake_refusal_explain(&m->refusal, &h->error);
-	return weir_fail(&h->error, -EPROTO, "handshake: message %u out of turn", m->head.type);
+	return weir_error_set(&h->error, -EPROTO, "handshake: message %u out of turn",
+			      m->head.type);
 }
 
 int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_length, void *out,
@@ -185,11 +188,12 @@ int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_len
 	*out_length = 0;
 	rc = wire_handshake_decode(in, in_length, &m);
 	if (rc == -EPROTONOSUPPORT)
-		weir_fail(&h->error, rc, "the peer does not speak version %d of the protocol",
-			  WIRE_VERSION);
+		weir_error_set(&h->error, rc, "the peer does not speak version %d of the protocol",
+			       WIRE_VERSION);
 	else if (rc)
-		weir_fail(&h->error, rc,
-			  "handshake: received %zu bytes that are not a valid message", in_length);
+		weir_error_set(&h->error, rc,
+			       "handshake: received %zu bytes that are not a valid message",
+			       in_length);
 	else
 		rc = message_received(h, &m, out, out_length);
 	if (!rc)
@@ -238,10 +242,10 @@ int weir_handshake_refusal_explain(const struct wire_handshake_refusal *refusal,
 				   struct weir_error *error)
 {
 	if (refusal->head.version != WIRE_VERSION)
-		return weir_fail(error, -EPROTONOSUPPORT,
-				 "the other end speaks version %u of the protocol, this one "
-				 "version %d: upgrade the older one",
-				 refusal->head.version, WIRE_VERSION);
+		return weir_error_set(error, -EPROTONOSUPPORT,
+				      "the other end speaks version %u of the protocol, this one "
+				      "version %d: upgrade the older one",
+				      refusal->head.version, WIRE_VERSION);
 	switch (refusal->status) {
 	case EKEYREJECTED:
 	case EAGAIN:
@@ -250,11 +254,11 @@ int weir_handshake_refusal_explain(const struct wire_handshake_refusal *refusal,
 	case ENOMEM:
 	case ESTALE:
 	case ETIMEDOUT:
-		return weir_fail(error, -(int)refusal->status, "the other end refused: %s",
-				 refusal->text);
+		return weir_error_set(error, -(int)refusal->status, "the other end refused: %s",
+				      refusal->text);
 	default:
-		return weir_fail(error, -EPROTO, "the other end refused: %s (errno %u)",
-				 refusal->text, refusal->status);
+		return weir_error_set(error, -EPROTO, "the other end refused: %s (errno %u)",
+				      refusal->text, refusal->status);
 	}
 }
 

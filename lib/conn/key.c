@@ -38,13 +38,13 @@ static int check_key_file(int fd, const char *path, struct weir_error *error)
 	struct stat st;
 
 	if (fstat(fd, &st))
-		return weir_fail(error, -errno, "key file %s: %s", path, strerror(errno));
+		return weir_error_set(error, -errno, "key file %s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return weir_fail(error, -EINVAL, "key file %s is not a regular file", path);
+		return weir_error_set(error, -EINVAL, "key file %s is not a regular file", path);
 	if (st.st_mode & 077)
-		return weir_fail(error, -EACCES,
-				 "key file %s has mode %04o: others may read it; chmod 600 it",
-				 path, st.st_mode & 07777);
+		return weir_error_set(error, -EACCES,
+				      "key file %s has mode %04o: others may read it; chmod 600 it",
+				      path, st.st_mode & 07777);
 	return 0;
 }
 
@@ -58,26 +58,27 @@ int weir_key_load(const char *path, struct weir_key **key, struct weir_error *er
 	/* O_NONBLOCK: a FIFO must be refused without waiting for a writer. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return weir_fail(error, -errno, "key file %s: %s", path, strerror(errno));
+		return weir_error_set(error, -errno, "key file %s: %s", path, strerror(errno));
 	rc = check_key_file(fd, path, error);
 	if (rc)
 		goto out_close;
 	length = read_all(fd, bytes, sizeof(bytes));
 	if (length < 0) {
-		rc = weir_fail(error, length, "key file %s: %s", path, strerror(-length));
+		rc = weir_error_set(error, length, "key file %s: %s", path, strerror(-length));
 		goto out_close;
 	}
 	if (length && bytes[length - 1] == '\n')
 		length--;
 	if (length < WEIR_KEY_MIN || length > WEIR_KEY_MAX) {
-		rc = weir_fail(error, -EINVAL, "key file %s holds %s%zd bytes; a key has %d to %d",
-			       path, length > WEIR_KEY_MAX ? "at least " : "", length, WEIR_KEY_MIN,
-			       WEIR_KEY_MAX);
+		rc = weir_error_set(error, -EINVAL,
+				    "key file %s holds %s%zd bytes; a key has %d to %d", path,
+				    length > WEIR_KEY_MAX ? "at least " : "", length, WEIR_KEY_MIN,
+				    WEIR_KEY_MAX);
 		goto out_wipe;
 	}
 	k = malloc(sizeof(*k));
 	if (!k) {
-		rc = weir_fail(error, -ENOMEM, "key file %s: out of memory", path);
+		rc = weir_error_set(error, -ENOMEM, "key file %s: out of memory", path);
 		goto out_wipe;
 	}
 	k->length = length;
@@ -98,18 +99,18 @@ int weir_key_create(const char *path, struct weir_error *error)
 	int fd, rc = 0;
 
 	if (sodium_init() < 0)
-		return weir_fail(error, -EIO, "no source of random numbers");
+		return weir_error_set(error, -EIO, "no source of random numbers");
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return weir_fail(error, -errno, "key file %s: %s", path, strerror(errno));
+		return weir_error_set(error, -errno, "key file %s: %s", path, strerror(errno));
 	randombytes_buf(bytes, sizeof(bytes));
 	sodium_bin2hex(digits, sizeof(digits), bytes, sizeof(bytes));
 	digits[2 * KEY_NEW] = '\n';
 	n = write(fd, digits, sizeof(digits));
 	if (n == sizeof(digits) && !fsync(fd))
 		goto out;
-	rc = weir_fail(error, n < 0 || n == sizeof(digits) ? -errno : -ENOSPC,
-		       "key file %s: could not be written", path);
+	rc = weir_error_set(error, n < 0 || n == sizeof(digits) ? -errno : -ENOSPC,
+			    "key file %s: could not be written", path);
 	unlink(path);
 out:
 	sodium_memzero(bytes, sizeof(bytes));

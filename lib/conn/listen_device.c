@@ -35,12 +35,12 @@ int weir_listen_device_find(const struct rdma_cm_id *listener, const char *liste
 	if (!found)
 		found = choose_device(name);
 	if (!found)
-		return weir_fail(error, -ENODEV,
-				 "no verbs device%s%s: is it up? 'weir run' needs none",
-				 name ? " " : "", name ? name : "");
+		return weir_error_set(error, -ENODEV,
+				      "no verbs device%s%s: is it up? 'weir run' needs none",
+				      name ? " " : "", name ? name : "");
 	if (name && strcmp(name, ibv_get_device_name(found->device)))
-		return weir_fail(error, -ENODEV, "%s belongs to device %s, not to %s", listen,
-				 ibv_get_device_name(found->device), name);
+		return weir_error_set(error, -ENODEV, "%s belongs to device %s, not to %s", listen,
+				      ibv_get_device_name(found->device), name);
 	*device = found;
 	return 0;
 }

@@ -138,19 +138,20 @@ int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
 	struct sysinfo system;
 
 	if (!sysinfo(&system) && length > (uint64_t)system.totalram * system.mem_unit)
-		return weir_fail(error, -ENOMEM,
-				 "cannot lend %llu bytes: this machine has %llu bytes of memory",
-				 (unsigned long long)length,
-				 (unsigned long long)system.totalram * system.mem_unit);
+		return weir_error_set(
+			error, -ENOMEM,
+			"cannot lend %llu bytes: this machine has %llu bytes of memory",
+			(unsigned long long)length,
+			(unsigned long long)system.totalram * system.mem_unit);
 	length = round_up(length, WEIR_ARENA_PAGE);
 	all = extent_new(NULL, length);
 	if (!all)
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return weir_error_set(error, -ENOMEM, "out of memory");
 	all->addr = map_memory(arena, length, want_huge);
 	if (all->addr == MAP_FAILED) {
 		free(all);
-		return weir_fail(error, -ENOMEM, "cannot map %llu bytes to lend: %s",
-				 (unsigned long long)length, strerror(errno));
+		return weir_error_set(error, -ENOMEM, "cannot map %llu bytes to lend: %s",
+				      (unsigned long long)length, strerror(errno));
 	}
 	arena->base = all->addr;
 	arena->length = length;

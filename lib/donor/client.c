@@ -28,11 +28,11 @@ int weir_donor_client_new(struct weir_donor *donor, struct weir_donor_conn *conn
 	int rc;
 
 	if (donor->nr_clients >= donor->options.clients_max)
-		return weir_fail(error, -EDQUOT, "the donor has %u clients already: its limit",
-				 donor->options.clients_max);
+		return weir_error_set(error, -EDQUOT, "the donor has %u clients already: its limit",
+				      donor->options.clients_max);
 	client = calloc(1, sizeof(*client));
 	if (!client)
-		return weir_fail(error, -ENOMEM, "the donor is out of memory");
+		return weir_error_set(error, -ENOMEM, "the donor is out of memory");
 	client->donor = donor;
 	client->tenant = conn->tenant;
 	client->qp = conn->id->qp;
@@ -93,7 +93,7 @@ int weir_donor_client_attach(struct weir_peer *client, struct weir_donor_conn *c
 		weir_donor_conn_break(old, "replaced");
 	}
 	if (old && old->is_dead)
-		return weir_fail(error, -ESTALE, "the session has ended");
+		return weir_error_set(error, -ESTALE, "the session has ended");
 	if (!hello->channel)
 		rc = weir_donor_messages_resume(client, conn->id->qp, hello->credits, error);
 	if (rc == -ESTALE)

@@ -85,7 +85,8 @@ static int get_client(struct weir_donor_conn *conn, struct weir_peer **client,
 		return weir_donor_client_new(conn->donor, conn, client, error);
 	*client = weir_donor_client_find(conn->donor, hello->session_id, conn->tenant);
 	if (!*client)
-		return weir_fail(error, -ESTALE, "the donor does not know this session any more");
+		return weir_error_set(error, -ESTALE,
+				      "the donor does not know this session any more");
 	return weir_donor_client_attach(*client, conn, error);
 }
 
@@ -100,7 +101,7 @@ static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **cli
 		return rc;
 	rc = weir_qp_open(conn->id->qp, unloads ? IBV_ACCESS_REMOTE_WRITE : ACCESS_PROVEN);
 	if (rc)
-		return weir_fail(error, -ENOMEM, "cannot open the QP: %s", strerror(-rc));
+		return weir_error_set(error, -ENOMEM, "cannot open the QP: %s", strerror(-rc));
 	rc = get_client(conn, client, error);
 	if (rc)
 		return rc;
@@ -193,7 +194,7 @@ static void handle_failed_wc(struct weir_donor_conn *conn, unsigned int work,
 {
 	bool is_of_client = is_receive(work) && status == IBV_WC_LOC_QP_OP_ERR;
 
-	if (conn->client && !is_of_client && weir_wc_errno(status) == -ECONNRESET)
+	if (conn->client && !is_of_client && weir_error_of_wc(status) == -ECONNRESET)
 		weir_donor_conn_break(conn, ibv_wc_status_str(status));
 	else
 		weir_donor_conn_kill(conn, ibv_wc_status_str(status));
@@ -266,7 +267,7 @@ static unsigned int poll_cq(struct weir_donor_conn *conn)
 	return total;
 }
 
-static void arm_and_sleep(struct weir_donor_conn *conn)
+static void leave_awake_list(struct weir_donor_conn *conn)
 {
 	weir_list_del(&conn->awake_link);
 }
@@ -292,7 +293,7 @@ void weir_donor_conn_poll(struct weir_donor_conn *conn, uint64_t now_ns)
 	if (verdict == WEIR_POLL_ARM && !is_finished(conn))
 		verdict = poll_or_sleep(conn, verdict, now_ns);
 	if (verdict == WEIR_POLL_SLEEP || is_finished(conn))
-		arm_and_sleep(conn);
+		leave_awake_list(conn);
 }
 
 void weir_donor_conn_handle_event(struct weir_donor_conn *conn, uint64_t now_ns)
@@ -354,7 +355,7 @@ void weir_donor_conn_reap(struct weir_donor_conn *conn)
 	struct weir_peer *client = conn->client;
 
 	weir_list_del(&conn->link);
-	arm_and_sleep(conn);
+	leave_awake_list(conn);
 	if (client)
 		weir_donor_client_mute(client, conn);
 	else

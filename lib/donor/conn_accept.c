@@ -69,23 +69,24 @@ static int check_request(const struct weir_donor *donor, const struct rdma_cm_id
 
 	rc = wire_handshake_connect_decode(param->private_data, param->private_data_len, connect);
 	if (rc == -EPROTONOSUPPORT)
-		return weir_fail(error, rc, "this donor speaks version %d of the protocol",
-				 WIRE_VERSION);
+		return weir_error_set(error, rc, "this donor speaks version %d of the protocol",
+				      WIRE_VERSION);
 	if (rc)
-		return weir_fail(error, rc, "the request does not speak weir's protocol");
+		return weir_error_set(error, rc, "the request does not speak weir's protocol");
 	if (id->verbs != donor->device)
-		return weir_fail(error, -EHOSTUNREACH, "this donor lends through device %s only",
-				 ibv_get_device_name(donor->device->device));
+		return weir_error_set(error, -EHOSTUNREACH,
+				      "this donor lends through device %s only",
+				      ibv_get_device_name(donor->device->device));
 	if (donor->nr_unproven >= WEIR_UNPROVEN_MAX)
-		return weir_fail(error, -EAGAIN,
-				 "%u connections have not proven their keys yet: try again",
-				 donor->nr_unproven);
+		return weir_error_set(error, -EAGAIN,
+				      "%u connections have not proven their keys yet: try again",
+				      donor->nr_unproven);
 	if (find_tenant(donor, connect->key_id, tenant))
-		return weir_fail(error, -EKEYREJECTED, "%s",
-				 explain_unknown_key(donor, connect->key_id));
+		return weir_error_set(error, -EKEYREJECTED, "%s",
+				      explain_unknown_key(donor, connect->key_id));
 	if (!connect->session_id && donor->nr_clients >= donor->options.clients_max)
-		return weir_fail(error, -EDQUOT, "the donor has %u clients already: its limit",
-				 donor->options.clients_max);
+		return weir_error_set(error, -EDQUOT, "the donor has %u clients already: its limit",
+				      donor->options.clients_max);
 	return 0;
 }
 
@@ -203,7 +204,7 @@ static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char 
 	}
 	id->context = conn;
 	weir_list_init(&conn->awake_link);
-	weir_poll_init(&conn->poll, &poll_config, &donor->gaps, weir_now_ns());
+	weir_poll_init(&conn->poll, &poll_config, &donor->idle_time, weir_now_ns());
 	weir_list_add_tail(&donor->conns, &conn->link);
 	donor->nr_unproven++;
 	return 0;
@@ -223,7 +224,8 @@ void weir_donor_conn_request(struct weir_donor *donor, struct rdma_cm_id *id,
 	if (!rc) {
 		rc = new_conn(donor, id, name, tenant, &connect, param);
 		if (rc)
-			weir_fail(&error, -ENOMEM, "the donor cannot make a QP: %s", strerror(-rc));
+			weir_error_set(&error, -ENOMEM, "the donor cannot make a QP: %s",
+				       strerror(-rc));
 	}
 	if (rc)
 		reject_request(donor, id, name, rc, error.text);

@@ -57,7 +57,7 @@ static int serve_request(struct weir_peer *client, const struct wire_control_req
 	case WIRE_REGION_CLOSE:
 		if (!weir_region_table_close(region_table, account, request->value))
 			return 0;
-		return weir_fail(&control_reply->error, -ENOENT, "no such region is held");
+		return weir_error_set(&control_reply->error, -ENOENT, "no such region is held");
 	case WIRE_REGION_DELETE:
 		return weir_region_table_delete(region_table, account, name, &control_reply->error);
 	case WIRE_REGION_LIST:
@@ -87,9 +87,9 @@ int weir_donor_control_serve(struct weir_peer *client, uint64_t tag, const void 
 	if (rc == -EPROTO)
 		return rc;
 	if (rc) {
-		weir_fail(&control_reply.error, rc,
-			  "a name has at most %d bytes, and no '/' or NUL among them",
-			  WIRE_CONTROL_NAME_MAX);
+		weir_error_set(&control_reply.error, rc,
+			       "a name has at most %d bytes, and no '/' or NUL among them",
+			       WIRE_CONTROL_NAME_MAX);
 	} else {
 		pthread_mutex_lock(&client->donor->lock);
 		rc = serve_request(client, &request, name, &control_reply);

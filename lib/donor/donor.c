@@ -49,10 +49,10 @@ static int copy_options(struct weir_donor *donor, const struct weir_donor_option
 
 	*o = *options;
 	if (!o->memory_bytes)
-		return weir_fail(error, -EINVAL, "memory_bytes is 0: say how much to lend");
+		return weir_error_set(error, -EINVAL, "memory_bytes is 0: say how much to lend");
 	if (o->nr_keys && !o->keys)
-		return weir_fail(error, -EINVAL, "nr_keys is %u, but there are no keys",
-				 o->nr_keys);
+		return weir_error_set(error, -EINVAL, "nr_keys is %u, but there are no keys",
+				      o->nr_keys);
 	if (!o->listen)
 		o->listen = "127.0.0.1";
 	if (!o->quota_bytes)
@@ -60,8 +60,9 @@ static int copy_options(struct weir_donor *donor, const struct weir_donor_option
 	if (!o->clients_max)
 		o->clients_max = CLIENTS_DEFAULT;
 	if (o->unload_percent_max > 100)
-		return weir_fail(error, -EINVAL, "unload_percent_max is %u: at most 100 percent",
-				 o->unload_percent_max);
+		return weir_error_set(error, -EINVAL,
+				      "unload_percent_max is %u: at most 100 percent",
+				      o->unload_percent_max);
 	if (!o->unload_percent_max)
 		o->unload_percent_max = UNLOAD_PERCENT_DEFAULT;
 	if (!o->absence_ms)
@@ -72,7 +73,7 @@ static int copy_options(struct weir_donor *donor, const struct weir_donor_option
 	donor->tenants = calloc(donor->nr_tenants, sizeof(*donor->tenants));
 	donor->pds = calloc(donor->nr_tenants, sizeof(*donor->pds));
 	if (!donor->tenants || !donor->pds)
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return weir_error_set(error, -ENOMEM, "out of memory");
 	return 0;
 }
 
@@ -91,8 +92,8 @@ static int map_and_start(struct weir_donor *donor, struct weir_error *error)
 	int rc;
 
 	if (weir_region_table_init(&donor->region_table, &donor->arena, donor->pds))
-		return weir_fail(error, -ENOMEM, "out of memory");
-	weir_cpu_budget_init(&donor->ceiling, donor->options.unload_percent_max);
+		return weir_error_set(error, -ENOMEM, "out of memory");
+	weir_cpu_budget_init(&donor->cpu_budget, donor->options.unload_percent_max);
 	rc = weir_donor_start(donor, error);
 	if (rc)
 		weir_region_table_fini(&donor->region_table);
@@ -106,18 +107,18 @@ int weir_donor_open(const struct weir_donor_options *options, struct weir_donor 
 	int rc;
 
 	if (!donor)
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return weir_error_set(error, -ENOMEM, "out of memory");
 	donor->wake_fd = -1;
 	pthread_mutex_init(&donor->lock, NULL);
 	weir_list_init(&donor->timers);
 	weir_list_init(&donor->conns);
 	weir_list_init(&donor->awake);
-	weir_idle_time_init(&donor->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
+	weir_idle_time_init(&donor->idle_time, WEIR_WAKE_NS, WEIR_WAKE_NS);
 	weir_list_init(&donor->clients);
 	raise_memlock();
 	rc = copy_options(donor, options, error);
 	if (!rc && sodium_init() < 0)
-		rc = weir_fail(error, -EIO, "no source of random numbers");
+		rc = weir_error_set(error, -EIO, "no source of random numbers");
 	if (rc)
 		goto out_free;
 	randombytes_buf(&donor->incarnation, sizeof(donor->incarnation));

@@ -50,8 +50,8 @@ struct weir_donor_tenant {
  * @lock: guards @region_table, @timers and @arena
  * @conns: all connections; @nr_unproven belong to no client
  * @awake: connections polled now; all others are armed
- * @gaps: idle times between clients' messages
- * @ceiling: limit of CPU time for unloaded writes
+ * @idle_time: idle times between clients' messages
+ * @cpu_budget: limit of CPU time for unloaded writes
  * @reap_due: some connection is dead
  * @clients: proven and alive
  * @timers: of weir_donor_after(), the earliest first
@@ -80,8 +80,8 @@ struct weir_donor {
 	atomic_bool stop;
 	struct weir_list conns;
 	struct weir_list awake;
-	struct weir_idle_time gaps;
-	struct weir_cpu_budget ceiling;
+	struct weir_idle_time idle_time;
+	struct weir_cpu_budget cpu_budget;
 	bool reap_due;
 	unsigned int nr_unproven;
 	struct weir_list clients;

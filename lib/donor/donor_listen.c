@@ -21,8 +21,8 @@ static int find_device(struct weir_donor *donor, struct weir_error *error)
 	if (rc)
 		return rc;
 	if (ibv_query_device(donor->device, &attr))
-		return weir_fail(error, -ENODEV, "device %s does not answer",
-				 ibv_get_device_name(donor->device->device));
+		return weir_error_set(error, -ENODEV, "device %s does not answer",
+				      ibv_get_device_name(donor->device->device));
 	donor->reads_max = attr.max_qp_rd_atom < UINT8_MAX ? attr.max_qp_rd_atom : UINT8_MAX;
 	return 0;
 }
@@ -37,18 +37,18 @@ static int open_listener(struct weir_donor *donor, struct weir_error *error)
 	if (rc)
 		return rc;
 	if (!donor->options.nr_keys && !weir_address_is_loopback(list->ai_addr)) {
-		rc = weir_fail(error, -EPERM,
-			       "a donor without a key listens on loopback only, not on %s: "
-			       "give it a key",
-			       listen);
+		rc = weir_error_set(error, -EPERM,
+				    "a donor without a key listens on loopback only, not on %s: "
+				    "give it a key",
+				    listen);
 		goto out;
 	}
 	donor->events = rdma_create_event_channel();
 	if (!donor->events) {
-		rc = weir_fail(error, -ENODEV,
-			       "no RDMA connection manager (%s): load rdma_ucm, or use "
-			       "softnic with 'weir run'",
-			       strerror(errno));
+		rc = weir_error_set(error, -ENODEV,
+				    "no RDMA connection manager (%s): load rdma_ucm, or use "
+				    "softnic with 'weir run'",
+				    strerror(errno));
 		goto out;
 	}
 	if (rdma_create_id(donor->events, &donor->listener, NULL, RDMA_PS_TCP) ||
@@ -70,8 +70,8 @@ static int open_tenants(struct weir_donor *donor, struct weir_error *error)
 		tenant->key_id = weir_key_id(tenant->key);
 		tenant->pd = ibv_alloc_pd(donor->device);
 		if (!tenant->pd)
-			return weir_fail(error, -ENOMEM, "cannot allocate a PD: %s",
-					 strerror(errno));
+			return weir_error_set(error, -ENOMEM, "cannot allocate a PD: %s",
+					      strerror(errno));
 		donor->pds[i] = tenant->pd;
 	}
 	return 0;
@@ -95,8 +95,8 @@ int weir_donor_listen(struct weir_donor *donor, struct weir_error *error)
 		return rc;
 	donor->completions = ibv_create_comp_channel(donor->device);
 	if (!donor->completions)
-		return weir_fail(error, -ENOMEM, "cannot create a completion channel: %s",
-				 strerror(errno));
+		return weir_error_set(error, -ENOMEM, "cannot create a completion channel: %s",
+				      strerror(errno));
 	set_nonblocking(donor->events->fd);
 	set_nonblocking(donor->completions->fd);
 	if (rdma_listen(donor->listener, BACKLOG))

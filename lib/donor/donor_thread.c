@@ -23,7 +23,7 @@
 #include "lib/base/yield.h"
 
 #define EVENTS_MAX 64 /* completions in one turn: busy clients must not starve the rest */
-#define LOOK_NS 20000 /* awake, it calls poll(2) this often */
+#define EVENTS_NS 20000 /* awake, it calls poll(2) this often */
 
 struct donor_timer {
 	struct weir_list link;
@@ -207,24 +207,24 @@ static uint64_t yield_cpu(struct weir_donor *donor)
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
 
 	if (stall_ns)
-		weir_idle_time_stalled(&donor->gaps, stall_ns, now_ns);
+		weir_idle_time_stalled(&donor->idle_time, stall_ns, now_ns);
 	return now_ns;
 }
 
 static void *run_donor_thread(void *arg)
 {
 	struct weir_donor *donor = arg;
-	uint64_t now_ns = 0, look_ns = 0;
+	uint64_t now_ns = 0, events_ns = 0;
 	struct weir_list *link;
 
 	weir_donor_log(donor, WEIR_LOG_INFO, "listening address=%s device=%s memory=%llu",
 		       donor->address, ibv_get_device_name(donor->device->device),
 		       (unsigned long long)donor->arena.length);
 	while (!atomic_load(&donor->stop)) {
-		if (weir_list_is_empty(&donor->awake) || now_ns >= look_ns) {
+		if (weir_list_is_empty(&donor->awake) || now_ns >= events_ns) {
 			take_events(donor);
 			now_ns = weir_now_ns();
-			look_ns = now_ns + LOOK_NS;
+			events_ns = now_ns + EVENTS_NS;
 		}
 		poll_awake_conns(donor, now_ns);
 		if (donor->reap_due)
@@ -267,7 +267,8 @@ int weir_donor_start(struct weir_donor *donor, struct weir_error *error)
 {
 	donor->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (donor->wake_fd < 0)
-		return weir_fail(error, -ENOMEM, "cannot create an eventfd: %s", strerror(errno));
+		return weir_error_set(error, -ENOMEM, "cannot create an eventfd: %s",
+				      strerror(errno));
 	return weir_thread_create(&donor->thread, "weir-donor", run_donor_thread, donor, error);
 }
 

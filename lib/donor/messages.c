@@ -67,7 +67,9 @@ static int post_recvs(struct weir_peer *client, struct ibv_qp *qp, struct weir_e
 
 	for (i = 0; !rc && i < WEIR_DONOR_CLIENT_RECVS; i++)
 		rc = post_recv(client, qp, i);
-	return rc ? weir_fail(error, -ENOMEM, "cannot post receive buffers: %s", strerror(-rc)) : 0;
+	return rc ? weir_error_set(error, -ENOMEM, "cannot post receive buffers: %s",
+				   strerror(-rc)) :
+		    0;
 }
 
 int weir_donor_messages_init(struct weir_peer *client, struct ibv_pd *pd, uint16_t credits,
@@ -79,15 +81,15 @@ int weir_donor_messages_init(struct weir_peer *client, struct ibv_pd *pd, uint16
 	client->sends = (1u << WEIR_DONOR_CLIENT_SENDS) - 1;
 	rc = wire_credit_init(&client->credit, WEIR_DONOR_CLIENT_RECVS, credits);
 	if (rc)
-		return weir_fail(error, rc, "%u credits are too few", credits);
+		return weir_error_set(error, rc, "%u credits are too few", credits);
 
 	client->buffers = mmap(NULL, BUFFERS_BYTES, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (client->buffers == MAP_FAILED)
-		return weir_fail(error, -ENOMEM, "the donor is out of memory");
+		return weir_error_set(error, -ENOMEM, "the donor is out of memory");
 	client->mr = ibv_reg_mr(pd, client->buffers, BUFFERS_BYTES, IBV_ACCESS_LOCAL_WRITE);
 	if (!client->mr)
-		rc = weir_fail_memlock(error, "buffers for messages", BUFFERS_BYTES, -errno);
+		rc = weir_error_set_memlock(error, "buffers for messages", BUFFERS_BYTES, -errno);
 	if (!rc)
 		rc = post_recvs(client, client->qp, error);
 	if (rc)
@@ -217,11 +219,12 @@ int weir_donor_messages_resume(struct weir_peer *client, struct ibv_qp *qp, uint
 
 	rc = wire_credit_init(&credit, WEIR_DONOR_CLIENT_RECVS, credits);
 	if (rc)
-		return weir_fail(error, rc, "%u credits are too few", credits);
+		return weir_error_set(error, rc, "%u credits are too few", credits);
 	pthread_mutex_lock(&client->lock);
 	if (has_lost_messages(client))
-		rc = weir_fail(error, -ESTALE,
-			       "messages to this client were under way when its connection broke");
+		rc = weir_error_set(
+			error, -ESTALE,
+			"messages to this client were under way when its connection broke");
 	if (!rc)
 		rc = post_recvs(client, qp, error);
 	if (!rc) {

@@ -61,13 +61,13 @@ static void reclaim_excess(void *arg)
 	limit = donor->arena.limit;
 	for (link = donor->clients.next; link != &donor->clients; link = link->next) {
 		struct weir_region_account *account = &client_of_link(link)->account;
-		struct wire_control_reclaim told = { .keep_bytes = account->keep };
+		struct wire_control_reclaim reclaim = { .keep_bytes = account->keep };
 
 		account->keep = keep_bytes_of(account, &donor->arena, movable);
-		if (account->keep == told.keep_bytes)
+		if (account->keep == reclaim.keep_bytes)
 			continue;
-		told.keep_bytes = account->keep;
-		weir_donor_messages_reclaim(client_of_link(link), &told);
+		reclaim.keep_bytes = account->keep;
+		weir_donor_messages_reclaim(client_of_link(link), &reclaim);
 	}
 	pthread_mutex_unlock(&donor->lock);
 	weir_donor_log(donor, WEIR_LOG_INFO, "limit bytes=%llu lent=%llu movable=%llu",

@@ -103,13 +103,13 @@ static int register_mr(struct weir_region_table *region_table, struct weir_lent_
 	*mr = ibv_reg_mr(region_table->pds[lent->tenant], lent->extent->addr, lent->extent->length,
 			 access);
 	if (!*mr)
-		return weir_fail_memlock(error, "a region", lent->extent->length, -errno);
+		return weir_error_set_memlock(error, "a region", lent->extent->length, -errno);
 	entry.tag = (*mr)->rkey;
 	if (!weir_umtt_add(&region_table->umtt, &entry))
 		return 0;
 	ibv_dereg_mr(*mr);
 	*mr = NULL;
-	return weir_fail(error, -ENOSPC, "the donor has no room for one more registration");
+	return weir_error_set(error, -ENOSPC, "the donor has no room for one more registration");
 }
 
 static int lent_new(struct weir_region_table *region_table, unsigned int tenant, const char *name,
@@ -119,19 +119,19 @@ static int lent_new(struct weir_region_table *region_table, unsigned int tenant,
 	int rc;
 
 	if (region_table->nr_lent >= WEIR_REGION_TABLE_MAX)
-		return weir_fail(error, -ENOSPC, "the donor has %u regions already",
-				 WEIR_REGION_TABLE_MAX);
+		return weir_error_set(error, -ENOSPC, "the donor has %u regions already",
+				      WEIR_REGION_TABLE_MAX);
 	lent = calloc(1, sizeof(*lent));
 	if (!lent)
-		return weir_fail(error, -ENOMEM, "the donor is out of memory");
+		return weir_error_set(error, -ENOMEM, "the donor is out of memory");
 	rc = weir_arena_take(region_table->arena, length, &lent->extent);
 	if (rc) {
 		free(lent);
-		return weir_fail(error, rc,
-				 "the donor has no %llu bytes in a row: %llu of %llu are lent",
-				 (unsigned long long)length,
-				 (unsigned long long)region_table->arena->taken,
-				 (unsigned long long)region_table->arena->limit);
+		return weir_error_set(error, rc,
+				      "the donor has no %llu bytes in a row: %llu of %llu are lent",
+				      (unsigned long long)length,
+				      (unsigned long long)region_table->arena->taken,
+				      (unsigned long long)region_table->arena->limit);
 	}
 	lent->id = ++region_table->ids;
 	lent->tenant = tenant;
@@ -189,14 +189,14 @@ static int hold_new(struct weir_region_table *region_table, struct weir_region_a
 	int rc;
 
 	if (account->nr_holds >= WEIR_REGION_HOLDS_MAX)
-		return weir_fail(error, -EDQUOT, "this session holds %u regions already",
-				 WEIR_REGION_HOLDS_MAX);
+		return weir_error_set(error, -EDQUOT, "this session holds %u regions already",
+				      WEIR_REGION_HOLDS_MAX);
 	rc = register_mr(region_table, lent, read_only ? ACCESS_READ : ACCESS_ALL, mr, error);
 	if (rc)
 		return rc;
 	hold = calloc(1, sizeof(*hold));
 	if (!hold)
-		return weir_fail(error, -ENOMEM, "the donor is out of memory");
+		return weir_error_set(error, -ENOMEM, "the donor is out of memory");
 	hold->id = ++region_table->ids;
 	hold->lent = lent;
 	hold->flags = flags;
@@ -258,14 +258,14 @@ static int check_quota(const struct weir_region_account *account, uint64_t lengt
 		       struct weir_error *error)
 {
 	if (account->nr_charged >= WEIR_REGION_HOLDS_MAX)
-		return weir_fail(error, -EDQUOT, "this client has created %u regions already",
-				 WEIR_REGION_HOLDS_MAX);
+		return weir_error_set(error, -EDQUOT, "this client has created %u regions already",
+				      WEIR_REGION_HOLDS_MAX);
 	if (length <= account->quota && account->charged <= account->quota - length)
 		return 0;
-	return weir_fail(error, -EDQUOT,
-			 "%llu bytes are over this client's quota: %llu of %llu used",
-			 (unsigned long long)length, (unsigned long long)account->charged,
-			 (unsigned long long)account->quota);
+	return weir_error_set(error, -EDQUOT,
+			      "%llu bytes are over this client's quota: %llu of %llu used",
+			      (unsigned long long)length, (unsigned long long)account->charged,
+			      (unsigned long long)account->quota);
 }
 
 int weir_region_table_create(struct weir_region_table *region_table,
@@ -277,14 +277,14 @@ int weir_region_table_create(struct weir_region_table *region_table,
 	int rc;
 
 	if (!length || length > UINT64_MAX - WEIR_ARENA_PAGE)
-		return weir_fail(error, -EINVAL, "a region cannot have %llu bytes",
-				 (unsigned long long)length);
+		return weir_error_set(error, -EINVAL, "a region cannot have %llu bytes",
+				      (unsigned long long)length);
 	if (flags & ~(WIRE_REGION_EXCLUSIVE | WIRE_REGION_MOVABLE) ||
 	    (flags & WIRE_REGION_MOVABLE && name[0]))
-		return weir_fail(error, -EINVAL, "flags %#x cannot be given to a new region",
-				 flags);
+		return weir_error_set(error, -EINVAL, "flags %#x cannot be given to a new region",
+				      flags);
 	if (find_lent(region_table, account->tenant, name))
-		return weir_fail(error, -EEXIST, "there is a region '%s' already", name);
+		return weir_error_set(error, -EEXIST, "there is a region '%s' already", name);
 	length = (length + WEIR_ARENA_PAGE - 1) / WEIR_ARENA_PAGE * WEIR_ARENA_PAGE;
 	rc = check_quota(account, length, error);
 	if (rc)
@@ -309,14 +309,14 @@ int weir_region_table_open(struct weir_region_table *region_table,
 	struct weir_lent_region *lent = find_lent(region_table, account->tenant, name);
 
 	if (flags & ~(WIRE_REGION_EXCLUSIVE | WIRE_REGION_READ_ONLY))
-		return weir_fail(error, -EINVAL, "flags %#x are unknown", flags);
+		return weir_error_set(error, -EINVAL, "flags %#x are unknown", flags);
 	if (!lent)
-		return weir_fail(error, -ENOENT, "there is no region '%s'", name);
+		return weir_error_set(error, -ENOENT, "there is no region '%s'", name);
 	if (lent->is_exclusive)
-		return weir_fail(error, -EBUSY, "region '%s' is held exclusively", name);
+		return weir_error_set(error, -EBUSY, "region '%s' is held exclusively", name);
 	if (flags & WIRE_REGION_EXCLUSIVE && lent->holders)
-		return weir_fail(error, -EBUSY, "region '%s' is held by %u others", name,
-				 lent->holders);
+		return weir_error_set(error, -EBUSY, "region '%s' is held by %u others", name,
+				      lent->holders);
 	return hold_new(region_table, account, lent, flags, out, error);
 }
 
@@ -352,9 +352,9 @@ int weir_region_table_delete(struct weir_region_table *region_table,
 	struct weir_lent_region *lent = find_lent(region_table, account->tenant, name);
 
 	if (!lent)
-		return weir_fail(error, -ENOENT, "there is no region '%s'", name);
+		return weir_error_set(error, -ENOENT, "there is no region '%s'", name);
 	if (lent->is_exclusive && !find_hold(account, 0, lent))
-		return weir_fail(error, -EBUSY, "region '%s' is held exclusively", name);
+		return weir_error_set(error, -EBUSY, "region '%s' is held exclusively", name);
 	lent->name[0] = '\0';
 	if (!lent->holders)
 		lent_free(region_table, lent);

@@ -42,12 +42,12 @@ static int buffer_make(struct weir_donor *donor, struct weir_donor_unload_rx *un
 	rc = weir_arena_take(&donor->arena, length, &unload_rx->extent);
 	pthread_mutex_unlock(&donor->lock);
 	if (rc)
-		return weir_fail(error, rc,
-				 "the donor has no %zu bytes for a buffer of unloaded writes",
-				 length);
+		return weir_error_set(error, rc,
+				      "the donor has no %zu bytes for a buffer of unloaded writes",
+				      length);
 	unload_rx->mr = ibv_reg_mr(pd, unload_rx->extent->addr, length,
 				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	return unload_rx->mr ? 0 : weir_fail_memlock(error, "a buffer", length, -errno);
+	return unload_rx->mr ? 0 : weir_error_set_memlock(error, "a buffer", length, -errno);
 }
 
 int weir_donor_unload_rx_open(struct weir_donor_conn *conn, struct weir_error *error)
@@ -56,14 +56,15 @@ int weir_donor_unload_rx_open(struct weir_donor_conn *conn, struct weir_error *e
 	int i, rc;
 
 	if (!unload_rx)
-		return weir_fail(error, -ENOMEM, "the donor is out of memory");
-	weir_unload_rx_init(&unload_rx->copier, TELL_MAX);
+		return weir_error_set(error, -ENOMEM, "the donor is out of memory");
+	weir_unload_rx_init(&unload_rx->core, TELL_MAX);
 	conn->unload_rx = unload_rx;
 	rc = buffer_make(conn->donor, unload_rx, conn->donor->tenants[conn->tenant].pd, error);
 	for (i = 0; !rc && i < WIRE_UNLOAD_SLOTS; i++) {
 		rc = recv_post(conn->id->qp);
 		if (rc)
-			weir_fail(error, rc, "the donor cannot post receives: %s", strerror(-rc));
+			weir_error_set(error, rc, "the donor cannot post receives: %s",
+				       strerror(-rc));
 	}
 	return rc;
 }
@@ -102,7 +103,7 @@ static int copy_slot(struct weir_donor_conn *conn, const struct wire_unload_slot
 
 	length = wire_unload_slot_decode(slot, length, &addr);
 	pthread_mutex_lock(&donor->lock);
-	rc = weir_unload_rx_copy(&conn->unload_rx->copier, &donor->region_table.umtt, conn->tenant,
+	rc = weir_unload_rx_copy(&conn->unload_rx->core, &donor->region_table.umtt, conn->tenant,
 				 tag, addr, slot->data, length);
 	pthread_mutex_unlock(&donor->lock);
 	return rc;
@@ -126,7 +127,7 @@ int weir_donor_unload_rx_received(struct weir_donor_conn *conn, const struct ibv
 		return -EPROTO;
 	if (recv_post(conn->id->qp))
 		weir_donor_conn_break(conn, "a receive cannot be posted");
-	rc = copy_slot(conn, &slots_of(unload_rx)[unload_rx->copier.seen % WIRE_UNLOAD_SLOTS],
+	rc = copy_slot(conn, &slots_of(unload_rx)[unload_rx->core.seen % WIRE_UNLOAD_SLOTS],
 		       wc->byte_len, tag);
 	conn->donor->unloaded += !rc;
 	if (rc == -EACCES)
@@ -143,13 +144,13 @@ void weir_donor_unload_rx_return_arrived(struct weir_donor_unload_rx *unload_rx)
 static void send_return(struct weir_donor_conn *conn, uint8_t pause_ms)
 {
 	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
-	const struct wire_unload_return told = { .done = unload_rx->copier.seen,
-						 .is_refused = unload_rx->copier.is_refused,
-						 .pause_ms = pause_ms };
+	const struct wire_unload_return report = { .done = unload_rx->core.seen,
+						   .is_refused = unload_rx->core.is_refused,
+						   .pause_ms = pause_ms };
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = WEIR_DONOR_WR_UNLOAD_RETURN,
 		.opcode = IBV_WR_SEND_WITH_IMM,
-		.imm_data = htonl(wire_unload_return_encode(&told)),
+		.imm_data = htonl(wire_unload_return_encode(&report)),
 	};
 
 	if (++unload_rx->unsignalled == SIGNAL_EVERY) {
@@ -157,16 +158,16 @@ static void send_return(struct weir_donor_conn *conn, uint8_t pause_ms)
 		wr.send_flags = IBV_SEND_SIGNALED;
 	}
 	unload_rx->returns++;
-	weir_unload_rx_reported(&unload_rx->copier);
+	weir_unload_rx_reported(&unload_rx->core);
 	if (ibv_post_send(conn->id->qp, &wr, &bad))
 		weir_donor_conn_break(conn, "a return cannot be sent");
 }
 
 /* How long the client should unload nothing. */
-static uint8_t pause_ms(struct weir_donor_conn *conn)
+static uint8_t budget_pause_ms(struct weir_donor_conn *conn)
 {
 	struct weir_donor *donor = conn->donor;
-	uint8_t ms = weir_cpu_budget_pause_ms(&donor->ceiling, weir_cpu_ns(), weir_now_ns());
+	uint8_t ms = weir_cpu_budget_pause_ms(&donor->cpu_budget, weir_cpu_ns(), weir_now_ns());
 
 	donor->unload_pauses += ms > 0;
 	return ms;
@@ -177,6 +178,6 @@ void weir_donor_unload_rx_send_returns(struct weir_donor_conn *conn, bool more)
 	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
 
 	if (unload_rx->returns < WEIR_UNLOAD_RX_RETURNS_MAX &&
-	    weir_unload_rx_must_report(&unload_rx->copier, more))
-		send_return(conn, pause_ms(conn));
+	    weir_unload_rx_must_report(&unload_rx->core, more))
+		send_return(conn, budget_pause_ms(conn));
 }

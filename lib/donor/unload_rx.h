@@ -24,13 +24,13 @@ struct weir_arena_extent;
 /**
  * struct weir_donor_unload_rx - one buffer
  * @extent: in the donor's arena, so in huge pages if the arena is; @mr: over @extent
- * @copier: counts copied and reported writes
+ * @core: counts copied and reported writes
  * @returns: in flight, or not known to have arrived; @unsignalled: the last of these
  */
 struct weir_donor_unload_rx {
 	struct weir_arena_extent *extent;
 	struct ibv_mr *mr;
-	struct weir_unload_rx copier;
+	struct weir_unload_rx core;
 	uint32_t returns;
 	uint32_t unsignalled;
 };

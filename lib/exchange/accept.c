@@ -24,7 +24,7 @@ static int accept_closed(struct weir_exchange *x, uint8_t reads)
 /* Sends a refusal, so the peer learns the reason before the disconnect. Return: 0. */
 static int send_refusal(struct weir_exchange *x, int status, const struct weir_error *why)
 {
-	struct weir_exchange_setup_state *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->setup;
 	size_t length;
 
 	weir_handshake_refuse(&g->handshake, status, why->text, g->out, &length);
@@ -41,14 +41,14 @@ static int handle_proof(struct weir_exchange *x, const void *message, size_t len
 {
 	const struct wire_handshake_welcome welcome = { .session_id = 1,
 							.message_max = WIRE_HANDSHAKE_MAX };
-	struct weir_exchange_setup_state *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->setup;
 	size_t out_length;
 	int rc = weir_handshake_input(&g->handshake, message, length, g->out, &out_length);
 
 	if (out_length && weir_exchange_send_message(x, out_length, NULL))
-		return weir_fail(error, -EPROTO, "%s cannot be answered", x->info.peer);
+		return weir_error_set(error, -EPROTO, "%s cannot be answered", x->info.peer);
 	if (rc) {
-		weir_fail(error, rc, "%s: %s", x->info.peer, g->handshake.error.text);
+		weir_error_set(error, rc, "%s: %s", x->info.peer, g->handshake.error.text);
 		if (!out_length)
 			return rc;
 		g->stage = WEIR_EXCHANGE_AWAITS_REFUSAL_SENT; /* a refusal was sent */
@@ -74,7 +74,7 @@ static int handle_offer(struct weir_exchange *x, const void *message, size_t len
 		rc = weir_exchange_start(x, error);
 	if (rc)
 		return send_refusal(x, rc, error);
-	x->greeting->stage = WEIR_EXCHANGE_AWAITS_PLACES;
+	x->setup->stage = WEIR_EXCHANGE_AWAITS_PLACES;
 	return weir_exchange_send_offer(x, error);
 }
 
@@ -91,15 +91,15 @@ int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_p
 		return rc;
 	rc = weir_qp_create(x->id, x->pd, &attr, &x->qp);
 	if (rc)
-		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s", x->options.slots,
-				 weir_strerror(rc));
-	x->greeting->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
+		return weir_error_set(error, -ENOMEM, "no queue pair for %u slots: %s",
+				      x->options.slots, weir_strerror(rc));
+	x->setup->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
 	rc = accept_closed(x, reads ? reads : 1);
 	if (rc)
-		return weir_fail(error, rc, "cannot accept: %s", weir_strerror(rc));
+		return weir_error_set(error, rc, "cannot accept: %s", weir_strerror(rc));
 	rc = weir_exchange_begin_handshake(x, &setup, error);
 	if (!rc)
-		weir_handshake_donor(&x->greeting->handshake, &setup);
+		weir_handshake_donor(&x->setup->handshake, &setup);
 	return rc;
 }
 
@@ -109,10 +109,10 @@ int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_p
  */
 static void renew_deadline(struct weir_exchange *x)
 {
-	bool is_stranger = x->greeting->stage == WEIR_EXCHANGE_AWAITS_PROOF;
+	bool is_stranger = x->setup->stage == WEIR_EXCHANGE_AWAITS_PROOF;
 
-	x->greeting->deadline_ns = weir_after_ns(
-		weir_now_ns(), is_stranger ? WEIR_HANDSHAKE_NS : x->options.timeout_ns);
+	x->setup->deadline_ns = weir_after_ns(weir_now_ns(), is_stranger ? WEIR_HANDSHAKE_NS :
+									   x->options.timeout_ns);
 }
 
 static int handle_message(struct weir_exchange *x, const void *message, size_t length,
@@ -120,7 +120,7 @@ static int handle_message(struct weir_exchange *x, const void *message, size_t l
 {
 	int rc;
 
-	switch (x->greeting->stage) {
+	switch (x->setup->stage) {
 	case WEIR_EXCHANGE_AWAITS_PROOF:
 		return handle_proof(x, message, length, error);
 	case WEIR_EXCHANGE_AWAITS_OFFER:
@@ -128,7 +128,7 @@ static int handle_message(struct weir_exchange *x, const void *message, size_t l
 	case WEIR_EXCHANGE_AWAITS_PLACES:
 		rc = weir_exchange_take_offer(x, message, length, error);
 		if (!rc)
-			x->greeting->stage = WEIR_EXCHANGE_ESTABLISHED;
+			x->setup->stage = WEIR_EXCHANGE_ESTABLISHED;
 		return rc;
 	default:
 		return 0; /* ignore a refused peer's messages */
@@ -137,7 +137,7 @@ static int handle_message(struct weir_exchange *x, const void *message, size_t l
 
 int weir_exchange_accept_step(struct weir_exchange *x, struct weir_error *error)
 {
-	struct weir_exchange_setup_state *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->setup;
 	const void *message;
 	size_t length;
 	int rc;

@@ -12,7 +12,7 @@
 static_assert(WIRE_EXCHANGE_WANT_NEWS == WEIR_SLOT_POLL_NEWS &&
 		      WIRE_EXCHANGE_WANT_ROOM == WEIR_SLOT_POLL_ROOM,
 	      "the wire's bits and the core's must agree");
-static_assert(WIRE_EXCHANGE_TELLS_MAX == WEIR_SLOT_POLL_NOTIFIES_MAX,
+static_assert(WIRE_EXCHANGE_NOTICES_MAX == WEIR_SLOT_POLL_NOTIFIES_MAX,
 	      "notices per doorbell must agree");
 static_assert(WIRE_EXCHANGE_IMM_OTHERS_MAX + 1 == WEIR_SLOT_POLL_COALESCED_MAX,
 	      "slots per immediate must agree");
@@ -20,32 +20,35 @@ static_assert(WIRE_EXCHANGE_IMM_OTHERS_MAX + 1 == WEIR_SLOT_POLL_COALESCED_MAX,
 /* Return: the doorbell word if it asks for @what and was not answered, or 0. */
 static uint64_t pending_ring(const struct weir_exchange *x, unsigned int what)
 {
-	uint64_t rung = weir_load_acquire(x->bell);
+	uint64_t requested = weir_load_acquire(x->doorbell);
 
-	return rung != x->answered && rung & what ? rung : 0;
+	return requested != x->answered && requested & what ? requested : 0;
 }
 
 static struct weir_slot_poll_request ring_of(const struct weir_exchange *x)
 {
-	uint64_t rung = pending_ring(x, WEIR_EXCHANGE_NEWS);
+	uint64_t requested = pending_ring(x, WEIR_EXCHANGE_NEWS);
 
-	return (struct weir_slot_poll_request){ rung, wire_exchange_doorbell_tells(rung, x->told),
-						wire_exchange_doorbell_patience_ns(rung) };
+	return (struct weir_slot_poll_request){
+		requested, wire_exchange_doorbell_notices(requested, x->notices_sent),
+		wire_exchange_doorbell_delay_ns_max(requested)
+	};
 }
 
 bool weir_exchange_must_notify(struct weir_exchange *x, uint64_t now_ns)
 {
-	return weir_slot_poll_must_notify(&x->look, &x->out, ring_of(x), now_ns);
+	return weir_slot_poll_must_notify(&x->slot_poll, &x->out, ring_of(x), now_ns);
 }
 
 void weir_exchange_notified(struct weir_exchange *x, uint64_t now_ns)
 {
-	uint64_t rung = weir_load_acquire(x->bell); /* a newer one allows no fewer */
+	uint64_t requested = weir_load_acquire(x->doorbell); /* a newer one allows no fewer */
 
-	weir_slot_poll_notified(&x->look, &x->out, weir_slot_poll_unshown(&x->out), now_ns);
-	x->told++;
-	if (rung & WEIR_EXCHANGE_NEWS && !wire_exchange_doorbell_tells(rung, x->told))
-		x->answered = rung;
+	weir_slot_poll_notified(&x->slot_poll, &x->out, weir_slot_poll_unshown(&x->out), now_ns);
+	x->notices_sent++;
+	if (requested & WEIR_EXCHANGE_NEWS &&
+	    !wire_exchange_doorbell_notices(requested, x->notices_sent))
+		x->answered = requested;
 }
 
 /* Only one empty notice is in flight, or frequent callers would fill the queue. */
@@ -60,7 +63,7 @@ bool weir_exchange_notify(struct weir_exchange *x, uint64_t now_ns)
 bool weir_exchange_bitmap_read_is_due(const struct weir_exchange *x, uint64_t now_ns)
 {
 	return !weir_exchange_is_imm(x) &&
-	       weir_slot_poll_is_due(&x->look, &x->out, ring_of(x), now_ns);
+	       weir_slot_poll_is_due(&x->slot_poll, &x->out, ring_of(x), now_ns);
 }
 
 /* A wait for room may be a wait for confirmation of all slots, which nothing else reports. */
@@ -72,31 +75,32 @@ bool weir_exchange_needs_bitmap_read(const struct weir_exchange *x, unsigned int
 
 bool weir_exchange_has_requested_wake(const struct weir_exchange *x, unsigned int want)
 {
-	return weir_slot_poll_has_requested(&x->look, want,
+	return weir_slot_poll_has_requested(&x->slot_poll, want,
 					    weir_exchange_needs_bitmap_read(x, want));
 }
 
 int weir_exchange_request_wake(struct weir_exchange *x, unsigned int want)
 {
-	x->is_to_ring = false;
-	if (x->look.rung == want)
+	x->must_request = false;
+	if (x->slot_poll.requested == want)
 		return weir_exchange_post_bitmap_read(x, 0);
-	weir_slot_poll_requested(&x->look, want);
+	weir_slot_poll_requested(&x->slot_poll, want);
 	return weir_exchange_post_bitmap_read(
-		x, wire_exchange_doorbell_encode(++x->rings, weir_slot_poll_patience_ns(&x->look),
-						 x->look.heard + WIRE_EXCHANGE_TELLS_MAX, want));
+		x, wire_exchange_doorbell_encode(
+			   ++x->doorbells_sent, weir_slot_poll_delay_ns_max(&x->slot_poll),
+			   x->slot_poll.notices + WIRE_EXCHANGE_NOTICES_MAX, want));
 }
 
 int weir_exchange_bitmap_poll(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
 {
-	if (!weir_slot_poll_is_wanted(&x->look, want, weir_exchange_needs_bitmap_read(x, want),
+	if (!weir_slot_poll_is_wanted(&x->slot_poll, want, weir_exchange_needs_bitmap_read(x, want),
 				      now_ns))
 		return x->status;
 	if (weir_exchange_needs_bitmap_read(x, want) && weir_exchange_notify(x, now_ns))
 		return x->status;
-	if (x->is_to_ring)
+	if (x->must_request)
 		return weir_exchange_request_wake(x, WEIR_EXCHANGE_ALL);
-	if (want == WEIR_EXCHANGE_NEWS && weir_slot_poll_prefers_notify(&x->look))
+	if (want == WEIR_EXCHANGE_NEWS && weir_slot_poll_prefers_notify(&x->slot_poll))
 		return weir_exchange_request_wake(x, WEIR_EXCHANGE_NEWS);
 	return weir_exchange_post_bitmap_read(x, 0);
 }
@@ -113,13 +117,13 @@ static bool is_worth_waking(const struct weir_exchange *x, unsigned int what)
 
 static int wake_if_rung(struct weir_exchange *x, unsigned int what)
 {
-	uint64_t rung;
+	uint64_t requested;
 
 	__sync_synchronize(); /* pairs with the peer, which rings, then reads the bits */
-	rung = pending_ring(x, what);
-	if (!rung)
+	requested = pending_ring(x, what);
+	if (!requested)
 		return x->status;
-	x->answered = rung;
+	x->answered = requested;
 	x->nr_released = 0;
 	return weir_exchange_post_wake(x);
 }

@@ -18,13 +18,13 @@ static int handle_bitmap_read(struct weir_exchange *x)
 	uint64_t now_ns = weir_now_ns(), arrived = x->out.arrived;
 	int found, freed, slot, rc = 0;
 
-	mark_acked(x, x->look_end);
+	mark_acked(x, x->read_end);
 	found = weir_slot_bitmap_rx_read_done(&x->in, x->fresh);
 	freed = weir_slot_bitmap_tx_read_done(&x->out,
 					      x->fresh + weir_slot_bitmap_words(x->in.slots));
 	if (found < 0 || freed < 0)
 		return -EPROTO;
-	weir_slot_poll_read_done(&x->look, &x->out, (uint32_t)found, (uint32_t)freed,
+	weir_slot_poll_read_done(&x->slot_poll, &x->out, (uint32_t)found, (uint32_t)freed,
 				 (uint32_t)(x->out.arrived - arrived), now_ns);
 	while (!rc && (slot = weir_slot_bitmap_rx_next_full(&x->in)) >= 0)
 		rc = weir_exchange_slot_arrived(x, (uint32_t)slot);
@@ -35,13 +35,13 @@ static int handle_bitmap_read(struct weir_exchange *x)
 
 static int handle_gives(struct weir_exchange *x, uint32_t buffer, size_t length)
 {
-	struct wire_exchange_freed gives;
+	struct wire_exchange_freed message;
 	uint32_t i;
 	int rc = wire_exchange_freed_decode(x->recvs + buffer * WEIR_EXCHANGE_RECV_BYTES, length,
-					    &gives);
+					    &message);
 
-	for (i = 0; !rc && i < gives.count; i++)
-		rc = weir_slot_bitmap_tx_slot_returned(&x->out, gives.slots[i]);
+	for (i = 0; !rc && i < message.count; i++)
+		rc = weir_slot_bitmap_tx_slot_returned(&x->out, message.slots[i]);
 	if (!rc && x->is_ending && !weir_slot_bitmap_tx_is_full(&x->out, x->end_slot))
 		x->is_end_acked = true;
 	return rc;
@@ -73,12 +73,12 @@ static int handle_imm(struct weir_exchange *x, uint32_t hint)
 		return x->is_ending ? 0 : -EPROTO;
 	}
 	if (hint == WIRE_EXCHANGE_IMM_WAKE) {
-		weir_slot_poll_woken(&x->look);
+		weir_slot_poll_woken(&x->slot_poll);
 		return 0;
 	}
 	if (hint & WIRE_EXCHANGE_IMM_WAKE)
 		return -EPROTO;
-	weir_slot_poll_was_notified(&x->look);
+	weir_slot_poll_was_notified(&x->slot_poll);
 	return handle_notice(x, hint);
 }
 
@@ -111,7 +111,7 @@ static int handle_completion(struct weir_exchange *x, const struct ibv_wc *wc)
 		x->is_end_ack_posted = false;
 		return 0;
 	case WEIR_EXCHANGE_WR_GIVES:
-		x->gives_free |= 1u << (wc->wr_id & 0xff);
+		x->return_buffers_free |= 1u << (wc->wr_id & 0xff);
 		return 0;
 	case WEIR_EXCHANGE_WR_RECV:
 		return handle_recv(x, wc);
@@ -131,8 +131,8 @@ int weir_exchange_completion_poll(struct weir_exchange *x)
 			rc = handle_completion(x, &wcs[i]);
 		if (n < 0 || rc)
 			return weir_exchange_fail(x, rc ? rc : -ECONNRESET);
-		if (x->look.is_looking)
-			weir_slot_poll_polled(&x->look, weir_now_ns());
+		if (x->slot_poll.is_reading)
+			weir_slot_poll_polled(&x->slot_poll, weir_now_ns());
 		if (x->nr_recvs_spare >= WEIR_EXCHANGE_CHAIN)
 			rc = weir_exchange_post_recvs(x);
 	} while (n == POLLED && !rc);

@@ -25,16 +25,16 @@ static int explain_cm_event(const struct weir_exchange *x, const struct rdma_cm_
 	struct wire_handshake_refusal refusal;
 
 	if (event->event != RDMA_CM_EVENT_REJECTED)
-		return weir_fail(error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
-				 "%s cannot be reached: %s, %s", x->info.peer,
-				 rdma_event_str(event->event), weir_strerror(event->status));
+		return weir_error_set(error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
+				      "%s cannot be reached: %s, %s", x->info.peer,
+				      rdma_event_str(event->event), weir_strerror(event->status));
 	if (conn->private_data &&
 	    !wire_handshake_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
 		return weir_handshake_refusal_explain(&refusal, error);
 	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
-		return weir_fail(error, -ECONNREFUSED, "nobody listens at %s", x->info.peer);
-	return weir_fail(error, -EAGAIN, "%s refused the connection for now, reason %d",
-			 x->info.peer, event->status);
+		return weir_error_set(error, -ECONNREFUSED, "nobody listens at %s", x->info.peer);
+	return weir_error_set(error, -EAGAIN, "%s refused the connection for now, reason %d",
+			      x->info.peer, event->status);
 }
 
 static int wait_any_cm_event(struct weir_exchange *x, struct weir_error *error)
@@ -43,12 +43,12 @@ static int wait_any_cm_event(struct weir_exchange *x, struct weir_error *error)
 	int left_ms, rc;
 
 	for (;;) {
-		left_ms = weir_poll_ms(x->greeting->deadline_ns);
+		left_ms = weir_poll_ms(x->setup->deadline_ns);
 		if (poll(&fd, 1, left_ms < 0 || left_ms > SLICE_MS ? SLICE_MS : left_ms) > 0)
 			return 0;
 		if (!left_ms)
-			return weir_fail(error, -ETIMEDOUT, "%s did not answer in time",
-					 x->info.peer);
+			return weir_error_set(error, -ETIMEDOUT, "%s did not answer in time",
+					      x->info.peer);
 		rc = weir_exchange_check_goes_on(&x->options, error);
 		if (rc)
 			return rc;
@@ -64,7 +64,7 @@ static int wait_cm_event(struct weir_exchange *x, enum rdma_cm_event_type wanted
 	if (rc)
 		return rc;
 	if (rdma_get_cm_event(x->cm, &event))
-		return weir_fail(error, -errno, "no connection manager");
+		return weir_error_set(error, -errno, "no connection manager");
 	rc = event->event == wanted ? 0 : explain_cm_event(x, event, error);
 	rdma_ack_cm_event(event);
 	return rc;
@@ -72,31 +72,31 @@ static int wait_cm_event(struct weir_exchange *x, enum rdma_cm_event_type wanted
 
 static int route(struct weir_exchange *x, const struct sockaddr *address, struct weir_error *error)
 {
-	int left_ms = weir_poll_ms(x->greeting->deadline_ns), rc;
+	int left_ms = weir_poll_ms(x->setup->deadline_ns), rc;
 
 	x->cm = rdma_create_event_channel();
 	if (!x->cm)
-		return weir_fail(error, -ENODEV,
-				 "no RDMA device and no connection manager here: "
-				 "'weir doctor' says what to do");
+		return weir_error_set(error, -ENODEV,
+				      "no RDMA device and no connection manager here: "
+				      "'weir doctor' says what to do");
 	if (rdma_create_id(x->cm, &x->id, NULL, RDMA_PS_TCP) ||
 	    rdma_resolve_addr(x->id, NULL, (struct sockaddr *)address, left_ms))
-		return weir_fail(error, errno == ENODEV ? -ENODEV : -EHOSTUNREACH,
-				 "no verbs device reaches %s: %s", x->info.peer,
-				 weir_strerror(-errno));
+		return weir_error_set(error, errno == ENODEV ? -ENODEV : -EHOSTUNREACH,
+				      "no verbs device reaches %s: %s", x->info.peer,
+				      weir_strerror(-errno));
 	rc = wait_cm_event(x, RDMA_CM_EVENT_ADDR_RESOLVED, error);
 	if (rc)
 		return rc;
 	if (!x->id->verbs)
-		return weir_fail(error, -ENODEV, "no verbs device reaches %s", x->info.peer);
+		return weir_error_set(error, -ENODEV, "no verbs device reaches %s", x->info.peer);
 	if (x->options.device &&
 	    strcmp(x->options.device, ibv_get_device_name(x->id->verbs->device)))
-		return weir_fail(error, -ENODEV, "the route to %s goes by device %s, not by %s",
-				 x->info.peer, ibv_get_device_name(x->id->verbs->device),
-				 x->options.device);
+		return weir_error_set(error, -ENODEV,
+				      "the route to %s goes by device %s, not by %s", x->info.peer,
+				      ibv_get_device_name(x->id->verbs->device), x->options.device);
 	if (rdma_resolve_route(x->id, left_ms))
-		return weir_fail(error, -EHOSTUNREACH, "no route to %s: %s", x->info.peer,
-				 weir_strerror(-errno));
+		return weir_error_set(error, -EHOSTUNREACH, "no route to %s: %s", x->info.peer,
+				      weir_strerror(-errno));
 	return wait_cm_event(x, RDMA_CM_EVENT_ROUTE_RESOLVED, error);
 }
 
@@ -122,27 +122,27 @@ static int connect_qp(struct weir_exchange *x, struct weir_error *error)
 		return rc;
 	rc = weir_qp_create(x->id, x->pd, &attr, &x->qp);
 	if (rc)
-		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s", x->options.slots,
-				 weir_strerror(rc));
+		return weir_error_set(error, -ENOMEM, "no queue pair for %u slots: %s",
+				      x->options.slots, weir_strerror(rc));
 	rc = weir_exchange_post_setup_recvs(x, HEARS, error);
 	if (rc)
 		return rc;
 	rc = weir_qp_connect(x->id, x->qp, &param);
 	if (rc)
-		return weir_fail(error, rc, "cannot connect to %s: %s", x->info.peer,
-				 weir_strerror(rc));
+		return weir_error_set(error, rc, "cannot connect to %s: %s", x->info.peer,
+				      weir_strerror(rc));
 	rc = wait_cm_event(x, RDMA_CM_EVENT_CONNECT_RESPONSE, error);
 	if (rc)
 		return rc;
 	rc = weir_qp_establish(x->id, x->qp);
-	return rc ? weir_fail(error, -EHOSTUNREACH, "cannot connect to %s: %s", x->info.peer,
-			      weir_strerror(rc)) :
+	return rc ? weir_error_set(error, -EHOSTUNREACH, "cannot connect to %s: %s", x->info.peer,
+				   weir_strerror(rc)) :
 		    0;
 }
 
 static int prove_key(struct weir_exchange *x, struct weir_error *error)
 {
-	struct weir_exchange_setup_state *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->setup;
 	struct weir_handshake_setup setup;
 	const void *message;
 	size_t length, out_length;
@@ -159,8 +159,8 @@ static int prove_key(struct weir_exchange *x, struct weir_error *error)
 			return rc;
 		rc = weir_handshake_input(&g->handshake, message, length, g->out, &out_length);
 		if (rc)
-			return weir_fail(error, rc, "%s: %s", x->info.peer,
-					 g->handshake.error.text);
+			return weir_error_set(error, rc, "%s: %s", x->info.peer,
+					      g->handshake.error.text);
 	}
 	return weir_exchange_open_qp(x, error);
 }
@@ -192,7 +192,7 @@ static int connect_at(const struct sockaddr *address, const struct weir_exchange
 	if (rc)
 		return rc;
 	weir_address_format(address, x->info.peer);
-	x->greeting->deadline_ns = deadline_ns;
+	x->setup->deadline_ns = deadline_ns;
 	rc = try_address(x, address, error);
 	if (rc)
 		weir_exchange_close(x);

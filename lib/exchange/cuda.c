@@ -96,16 +96,16 @@ static int hold(struct weir_cuda *cuda, unsigned int gpu, struct weir_error *err
 	int status = cuda->init(0), order = 0;
 
 	if (status)
-		return weir_fail(error, -ENODEV,
-				 "slots in a GPU's memory: the CUDA driver finds no GPU: %s",
-				 explain(cuda, status));
+		return weir_error_set(error, -ENODEV,
+				      "slots in a GPU's memory: the CUDA driver finds no GPU: %s",
+				      explain(cuda, status));
 	status = cuda->device_get(&cuda->device, (int)gpu);
 	if (!status)
 		status = cuda->retain(&cuda->context, cuda->device);
 	if (status) {
 		cuda->context = NULL;
-		return weir_fail(error, -ENODEV, "slots in the memory of GPU %u: %s", gpu,
-				 explain(cuda, status));
+		return weir_error_set(error, -ENODEV, "slots in the memory of GPU %u: %s", gpu,
+				      explain(cuda, status));
 	}
 	cuda->is_ordered = !cuda->attribute(&order, ATTRIBUTE_WRITES_ORDERING, cuda->device) &&
 			   order >= ORDERING_OWNER;
@@ -119,19 +119,19 @@ int weir_cuda_open(unsigned int gpu, struct weir_cuda **out, struct weir_error *
 	int rc;
 
 	if (!cuda)
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return weir_error_set(error, -ENOMEM, "out of memory");
 	cuda->driver = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL);
 	if (!cuda->driver) {
-		rc = weir_fail(error, -ENODEV,
-			       "slots in a GPU's memory need the CUDA driver, which cannot "
-			       "be loaded: %s; without a GPU, use slots in host memory",
-			       dlerror());
+		rc = weir_error_set(error, -ENODEV,
+				    "slots in a GPU's memory need the CUDA driver, which cannot "
+				    "be loaded: %s; without a GPU, use slots in host memory",
+				    dlerror());
 	} else {
 		missing = find_all(cuda);
-		rc = missing ?
-			     weir_fail(error, -ENODEV,
-				       DRIVER " has no %s: install a newer CUDA driver", missing) :
-			     hold(cuda, gpu, error);
+		rc = missing ? weir_error_set(error, -ENODEV,
+					      DRIVER " has no %s: install a newer CUDA driver",
+					      missing) :
+			       hold(cuda, gpu, error);
 	}
 	if (rc)
 		weir_cuda_close(cuda);
@@ -192,8 +192,8 @@ int weir_cuda_alloc(struct weir_cuda *cuda, size_t bytes, struct weir_cuda_memor
 	}
 	if (status) {
 		weir_cuda_free(cuda, memory);
-		return weir_fail(error, -ENOMEM, "the GPU has no %zu bytes for slots: %s", bytes,
-				 explain(cuda, status));
+		return weir_error_set(error, -ENOMEM, "the GPU has no %zu bytes for slots: %s",
+				      bytes, explain(cuda, status));
 	}
 	memory->at =
 		(char *)((memory->base + WEIR_CUDA_ALIGN - 1) / WEIR_CUDA_ALIGN * WEIR_CUDA_ALIGN);

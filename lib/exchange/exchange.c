@@ -33,11 +33,12 @@ void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info
 		info->released--;
 }
 
-static bool is_end_ack_posted(const struct weir_exchange *x)
+static bool has_end_sends_in_flight(const struct weir_exchange *x)
 {
-	const uint32_t all = (1u << WEIR_EXCHANGE_GIVES) - 1;
+	const uint32_t all = (1u << WEIR_EXCHANGE_RETURN_BUFFERS) - 1;
 
-	return x->is_end_ack_posted || (x->is_finished && (x->nr_returns || x->gives_free != all));
+	return x->is_end_ack_posted ||
+	       (x->is_finished && (x->nr_returns || x->return_buffers_free != all));
 }
 
 /*
@@ -48,7 +49,7 @@ static void drain_end_ack(struct weir_exchange *x)
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), SETTLE_NS), now_ns;
 
-	while (is_end_ack_posted(x) && !weir_exchange_completion_poll(x)) {
+	while (has_end_sends_in_flight(x) && !weir_exchange_completion_poll(x)) {
 		weir_exchange_post_gives(x);
 		weir_exchange_take_events(x);
 		weir_yield(&now_ns);
@@ -71,9 +72,9 @@ void weir_exchange_close(struct weir_exchange *x)
 	if (x->cq)
 		ibv_destroy_cq(x->cq);
 	weir_exchange_memory_free(x);
-	if (x->greeting && x->greeting->mr)
-		ibv_dereg_mr(x->greeting->mr);
-	free(x->greeting);
+	if (x->setup && x->setup->mr)
+		ibv_dereg_mr(x->setup->mr);
+	free(x->setup);
 	if (x->pd)
 		ibv_dealloc_pd(x->pd);
 	if (x->fd >= 0)

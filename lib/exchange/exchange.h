@@ -30,11 +30,11 @@
 
 #define WEIR_EXCHANGE_CHAIN 32u /* WRs per doorbell, without a bitmap read */
 #define WEIR_EXCHANGE_IMM_SLOTS_MAX 4096u
-#define WEIR_EXCHANGE_GIVES 4u /* buffers for messages that return slots */
+#define WEIR_EXCHANGE_RETURN_BUFFERS 4u /* buffers for messages that return slots */
 #define WEIR_EXCHANGE_RECV_BYTES 256u
-#define WEIR_EXCHANGE_RECVS (WIRE_EXCHANGE_TELLS_MAX + 2 * WEIR_EXCHANGE_CHAIN) /* bitmap mode */
+#define WEIR_EXCHANGE_RECVS (WIRE_EXCHANGE_NOTICES_MAX + 2 * WEIR_EXCHANGE_CHAIN) /* bitmap mode */
 #define WEIR_EXCHANGE_REST_MS_MAX 1000 /* pause between probes of a silent peer */
-#define WEIR_EXCHANGE_LOOKS 4u /* bitmap reads of a wait before the doorbell */
+#define WEIR_EXCHANGE_READS 4u /* bitmap reads of a wait before the doorbell */
 
 /* Events that a sleeping end waits for: low bits of the doorbell word written to the peer. */
 #define WEIR_EXCHANGE_NEWS WIRE_EXCHANGE_WANT_NEWS
@@ -70,17 +70,17 @@ struct weir_exchange_pool {
 
 /**
  * struct weir_exchange - one end
- * @greeting: setup state, until both ends are ready
+ * @setup: setup state, until both ends are ready
  * @cuda: the GPU of the slots; NULL: host memory
  * @pool: our slots
  * @mirror: copy of the peer's slots
- * @bell: doorbell word behind the mirror, written by the peer; @answered: the last value
+ * @doorbell: doorbell word behind the mirror, written by the peer; @answered: the last value
  *	answered
  * @bits: bitmaps of the pool, then of the mirror
  * @fresh: the peer's bitmaps as of the last read: for the mirror, then for the pool
  * @ring: source of doorbell writes to the peer
  * @recvs: @nr_recvs receive buffers
- * @gives: buffers of messages that return slots; @gives_free is a mask
+ * @return_buffers: buffers of messages that return slots; @return_buffers_free is a mask
  * @peer: the peer's offer
  *
  * @order: slots by sequence modulo the peer's slots: number + 1, or 0; unordered: by arrival
@@ -90,14 +90,14 @@ struct weir_exchange_pool {
  * @nr_acquired: slots acquired, not committed or abandoned yet; @abandoned: total
  * @nr_taken: slots lent to the user; @nr_released: since the last wake-up of the peer for room
  *
- * @look: bitmap mode: when to read, to ring and to notify
+ * @slot_poll: bitmap mode: when to read, to ring and to notify
  * @is_armed: the CQ will raise an event
- * @rings: doorbells sent; @told: bitmap mode: notices sent
+ * @doorbells_sent: doorbells sent; @notices_sent: bitmap mode: notices sent
  * @put_ns: time of the last put
- * @look_end: slots committed before the bitmap read in flight
- * @is_to_ring: the next bitmap read also rings, for everything
+ * @read_end: slots committed before the bitmap read in flight
+ * @must_request: the next bitmap read also rings, for everything
  * @is_probing: immediate mode: a probe of the peer is in flight
- * @looks: bitmap reads at the start of a wait before the doorbell, adapted to their recent
+ * @reads: bitmap reads at the start of a wait before the doorbell, adapted to their recent
  *	success
  * @acked: slots whose writes have completed; @signalled: slots covered by a signalled write;
  *	@marked: slots covered by the last empty write
@@ -128,18 +128,18 @@ struct weir_exchange {
 	uint32_t inline_max;
 	uint32_t send_max; /* limit of slots acquired or with writes in flight */
 	int fd;
-	struct weir_exchange_setup_state *greeting;
+	struct weir_exchange_setup_state *setup;
 
 	struct weir_cuda *cuda;
 	char *memory;
 	size_t memory_bytes;
 	struct weir_exchange_pool pool, mirror;
-	uint64_t *bell, answered;
+	uint64_t *doorbell, answered;
 	uint64_t *bits, *fresh, *ring;
 	char *recvs;
 	uint32_t nr_recvs;
-	struct wire_exchange_freed *gives;
-	uint32_t gives_free;
+	struct wire_exchange_freed *return_buffers;
+	uint32_t return_buffers_free;
 	struct wire_exchange_offer peer;
 
 	void *books;
@@ -153,18 +153,18 @@ struct weir_exchange {
 	uint32_t nr_acquired, nr_taken, nr_released;
 	uint64_t abandoned;
 
-	struct weir_slot_poll look;
-	bool is_armed, is_to_ring, is_probing;
-	uint64_t rings;
-	uint32_t told;
+	struct weir_slot_poll slot_poll;
+	bool is_armed, must_request, is_probing;
+	uint64_t doorbells_sent;
+	uint32_t notices_sent;
 	uint64_t put_ns;
-	uint64_t look_end;
-	unsigned int looks;
+	uint64_t read_end;
+	unsigned int reads;
 	uint64_t checked_ns; /* last check of the connection manager's events */
 	uint64_t acked, signalled, marked;
 	bool is_starved;
 	uint64_t progress;
-	struct weir_idle_time gaps, room_gaps;
+	struct weir_idle_time idle_time, room_idle_time;
 	uint32_t nr_recvs_spare, *spare;
 	uint32_t nr_returns, *back;
 

@@ -27,7 +27,7 @@
 /*
  * @given: the user's options; @options: with defaults filled in; @device: the name in both, if
  *	any
- * @bell: readable: sleepers look again
+ * @wakeup_fd: readable: sleepers look again
  * @lock: guards the fields below and @options; the holder serves
  * @left: a call has ended
  * @newcomers: @nr_newcomers in order of arrival; each has setup state
@@ -39,7 +39,7 @@ struct weir_exchange_listener {
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *id;
 	char address[WEIR_ADDRESS_MAX];
-	int bell;
+	int wakeup_fd;
 	pthread_mutex_t lock;
 	pthread_cond_t left;
 	struct weir_exchange *newcomers[NEWCOMERS_MAX];
@@ -49,8 +49,8 @@ struct weir_exchange_listener {
 
 static void wake_sleepers(const struct weir_exchange_listener *listener)
 {
-	if (listener->bell >= 0)
-		eventfd_write(listener->bell, 1);
+	if (listener->wakeup_fd >= 0)
+		eventfd_write(listener->wakeup_fd, 1);
 }
 
 static int bind_listener(struct weir_exchange_listener *listener, const char *name,
@@ -62,10 +62,10 @@ static int bind_listener(struct weir_exchange_listener *listener, const char *na
 	if (rc)
 		return rc;
 	if (!listener->options.key && !weir_address_is_loopback(list->ai_addr))
-		rc = weir_fail(error, -EPERM,
-			       "without a key an exchange listens on loopback only, "
-			       "not on %s: give it a key",
-			       name);
+		rc = weir_error_set(error, -EPERM,
+				    "without a key an exchange listens on loopback only, "
+				    "not on %s: give it a key",
+				    name);
 	else if (rdma_create_id(listener->cm, &listener->id, NULL, RDMA_PS_TCP) ||
 		 rdma_bind_addr(listener->id, list->ai_addr) || rdma_listen(listener->id, BACKLOG))
 		rc = weir_address_explain_bind(name, -errno, error);
@@ -93,7 +93,7 @@ int weir_exchange_listener_get(struct weir_exchange_listener *listener, struct w
 	is_ending = listener->is_ending;
 	listener->users += !is_ending;
 	pthread_mutex_unlock(&listener->lock);
-	return is_ending ? weir_fail(error, -ECANCELED, CLOSED) : 0;
+	return is_ending ? weir_error_set(error, -ECANCELED, CLOSED) : 0;
 }
 
 void weir_exchange_listener_put(struct weir_exchange_listener *listener)
@@ -113,7 +113,7 @@ int weir_exchange_listener_check_open(struct weir_exchange_listener *listener,
 	pthread_mutex_lock(&listener->lock);
 	is_ending = listener->is_ending;
 	pthread_mutex_unlock(&listener->lock);
-	return is_ending ? weir_fail(error, -ECANCELED, CLOSED) : 0;
+	return is_ending ? weir_error_set(error, -ECANCELED, CLOSED) : 0;
 }
 
 /* The given options have been checked already. */
@@ -154,21 +154,21 @@ int weir_exchange_listen(const char *address, const struct weir_exchange_options
 	int rc;
 
 	if (!listener)
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return weir_error_set(error, -ENOMEM, "out of memory");
 	pthread_mutex_init(&listener->lock, NULL);
 	pthread_cond_init(&listener->left, NULL);
-	listener->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	listener->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = copy_options(listener, options, error);
-	if (!rc && listener->bell < 0)
-		rc = weir_fail(error, -ENOMEM, "no descriptor: %s", weir_strerror(-errno));
+	if (!rc && listener->wakeup_fd < 0)
+		rc = weir_error_set(error, -ENOMEM, "no descriptor: %s", weir_strerror(-errno));
 	if (!rc)
 		rc = try_gpu(&listener->options, error);
 	if (!rc) {
 		listener->cm = rdma_create_event_channel();
 		if (!listener->cm)
-			rc = weir_fail(error, -ENODEV,
-				       "no RDMA device and no connection manager "
-				       "here: 'weir doctor' says what to do");
+			rc = weir_error_set(error, -ENODEV,
+					    "no RDMA device and no connection manager "
+					    "here: 'weir doctor' says what to do");
 	}
 	if (!rc)
 		rc = bind_listener(listener, address ? address : "127.0.0.1", error);
@@ -203,8 +203,8 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener)
 		rdma_destroy_id(listener->id);
 	if (listener->cm)
 		rdma_destroy_event_channel(listener->cm);
-	if (listener->bell >= 0)
-		close(listener->bell);
+	if (listener->wakeup_fd >= 0)
+		close(listener->wakeup_fd);
 	pthread_cond_destroy(&listener->left);
 	pthread_mutex_destroy(&listener->lock);
 	free(listener);
@@ -219,15 +219,15 @@ static int check_request(const struct weir_exchange_listener *listener, const st
 					      &connect);
 
 	if (rc == -EPROTONOSUPPORT)
-		return weir_fail(error, rc, "this end speaks version %d of the protocol",
-				 WIRE_EXCHANGE_VERSION);
+		return weir_error_set(error, rc, "this end speaks version %d of the protocol",
+				      WIRE_EXCHANGE_VERSION);
 	if (rc)
-		return weir_fail(error, rc, "the request is not for an exchange");
+		return weir_error_set(error, rc, "the request is not for an exchange");
 	if (connect.key_id != weir_key_id(listener->options.key))
-		return weir_fail(error, -EKEYREJECTED, "the keys differ");
+		return weir_error_set(error, -EKEYREJECTED, "the keys differ");
 	if (device && strcmp(device, ibv_get_device_name(id->verbs->device)))
-		return weir_fail(error, -EHOSTUNREACH, "exchanges go through device %s only",
-				 device);
+		return weir_error_set(error, -EHOSTUNREACH, "exchanges go through device %s only",
+				      device);
 	return 0;
 }
 
@@ -250,7 +250,8 @@ static int take_request(struct weir_exchange_listener *listener, struct rdma_cm_
 	x->id = id;
 	x->cm = rdma_create_event_channel();
 	if (!x->cm || rdma_migrate_id(id, x->cm))
-		rc = weir_fail(error, -ENOMEM, "no connection manager: %s", weir_strerror(-errno));
+		rc = weir_error_set(error, -ENOMEM, "no connection manager: %s",
+				    weir_strerror(-errno));
 	if (!rc)
 		rc = weir_exchange_accept_start(x, param, error);
 	if (rc)
@@ -307,13 +308,13 @@ static struct weir_exchange *serve_newcomers(struct weir_exchange_listener *list
 static int take_turn(struct weir_exchange_listener *listener, struct weir_exchange **x, bool *naps,
 		     struct weir_error *why)
 {
-	eventfd_t rung;
+	eventfd_t wakeups;
 	int rc;
 
 	pthread_mutex_lock(&listener->lock);
 	rc = listener->is_ending ? -ECANCELED : -EAGAIN;
 	if (rc == -EAGAIN) {
-		eventfd_read(listener->bell, &rung);
+		eventfd_read(listener->wakeup_fd, &wakeups);
 		take_requests(listener, why);
 		*x = serve_newcomers(listener, why);
 		rc = *x ? 0 : -EAGAIN;
@@ -329,7 +330,7 @@ static void sleep_out_of_turn(const struct weir_exchange_listener *listener, boo
 {
 	struct pollfd fds[] = {
 		{ .fd = listener->cm->fd, .events = POLLIN },
-		{ .fd = listener->bell, .events = POLLIN },
+		{ .fd = listener->wakeup_fd, .events = POLLIN },
 	};
 
 	if (naps)
@@ -349,13 +350,13 @@ static int accept_one(struct weir_exchange_listener *listener, uint64_t timeout_
 	for (;;) {
 		rc = take_turn(listener, x, &naps, &why);
 		if (rc == -ECANCELED)
-			return weir_fail(error, rc, CLOSED);
+			return weir_error_set(error, rc, CLOSED);
 		if (!rc)
 			return 0;
 		if (weir_now_ns() >= deadline_ns)
-			return weir_fail(error, timeout_ns ? -ETIMEDOUT : -EAGAIN,
-					 "no peer connected%s%s", why.text[0] ? ", and " : "",
-					 why.text);
+			return weir_error_set(error, timeout_ns ? -ETIMEDOUT : -EAGAIN,
+					      "no peer connected%s%s", why.text[0] ? ", and " : "",
+					      why.text);
 		sleep_out_of_turn(listener, naps, deadline_ns);
 	}
 }

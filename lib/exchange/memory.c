@@ -41,7 +41,7 @@ static uint64_t pool_bytes(const struct weir_exchange *x)
 {
 	return x->options.slots * x->pool.head_stride + bits_bytes(x) + sizeof(*x->ring) +
 	       x->nr_recvs * WEIR_EXCHANGE_RECV_BYTES +
-	       WEIR_EXCHANGE_GIVES * sizeof(struct wire_exchange_freed);
+	       WEIR_EXCHANGE_RETURN_BUFFERS * sizeof(struct wire_exchange_freed);
 }
 
 static uint64_t mirror_bytes(const struct weir_exchange *x)
@@ -67,7 +67,7 @@ static int register_mr(struct weir_exchange *x, struct ibv_mr **mr, void *at, ui
 		       int access, struct weir_error *error)
 {
 	*mr = ibv_reg_mr(x->pd, at, bytes, access);
-	return *mr ? 0 : weir_fail_memlock(error, "an exchange's pool", bytes, -errno);
+	return *mr ? 0 : weir_error_set_memlock(error, "an exchange's pool", bytes, -errno);
 }
 
 static int register_all(struct weir_exchange *x, struct weir_error *error)
@@ -117,11 +117,11 @@ static void lay_out(struct weir_exchange *x)
 	x->fresh = (uint64_t *)(x->pool.heads + x->options.slots * x->pool.head_stride);
 	x->ring = (uint64_t *)((char *)x->fresh + bits_bytes(x));
 	x->recvs = (char *)(x->ring + 1);
-	x->gives =
+	x->return_buffers =
 		(struct wire_exchange_freed *)(x->recvs + x->nr_recvs * WEIR_EXCHANGE_RECV_BYTES);
-	x->gives_free = (1u << WEIR_EXCHANGE_GIVES) - 1;
+	x->return_buffers_free = (1u << WEIR_EXCHANGE_RETURN_BUFFERS) - 1;
 	x->mirror.heads = x->memory + round_to_pages(pool_bytes(x));
-	x->bell = (uint64_t *)(x->mirror.heads + x->peer.slots * x->mirror.head_stride);
+	x->doorbell = (uint64_t *)(x->mirror.heads + x->peer.slots * x->mirror.head_stride);
 	x->bits = (uint64_t *)(x->mirror.heads + round_to_pages(mirror_bytes(x)));
 	lay_out_data(&x->pool);
 	lay_out_data(&x->mirror);
@@ -185,8 +185,8 @@ static int make_host(struct weir_exchange *x, struct weir_error *error)
 	int fd = map_memory(x, bytes), rc;
 
 	if (fd < 0 || !x->memory) {
-		rc = weir_fail(error, -ENOMEM, "no memory for pools of %llu bytes",
-			       (unsigned long long)bytes);
+		rc = weir_error_set(error, -ENOMEM, "no memory for pools of %llu bytes",
+				    (unsigned long long)bytes);
 	} else {
 		lay_out(x);
 		rc = register_all(x, error);
@@ -194,7 +194,7 @@ static int make_host(struct weir_exchange *x, struct weir_error *error)
 	if (fd >= 0)
 		close(fd);
 	if (!rc && books_make(x))
-		rc = weir_fail(error, -ENOMEM, "out of memory");
+		rc = weir_error_set(error, -ENOMEM, "out of memory");
 	return rc;
 }
 

@@ -33,11 +33,11 @@ static int post_sends(struct weir_exchange *x, struct ibv_send_wr *first)
  * Posts a chain with a bitmap read. Counts posting time as polled, since some devices work while
  * posting.
  */
-static int post_look(struct weir_exchange *x, struct ibv_send_wr *first)
+static int post_bitmap_read(struct weir_exchange *x, struct ibv_send_wr *first)
 {
 	int rc = post_sends(x, first);
 
-	weir_slot_poll_polled(&x->look, weir_now_ns());
+	weir_slot_poll_polled(&x->slot_poll, weir_now_ns());
 	return rc;
 }
 
@@ -55,8 +55,8 @@ static void fill_bitmap_read(struct weir_exchange *x, struct ibv_send_wr *wr, st
 		.wr.rdma = { x->peer.bits.address, x->peer.bits.rkey },
 	};
 	weir_slot_bitmap_tx_read_posted(&x->out);
-	x->look_end = x->signalled = x->out.committed;
-	weir_slot_poll_posted(&x->look, weir_now_ns());
+	x->read_end = x->signalled = x->out.committed;
+	weir_slot_poll_posted(&x->slot_poll, weir_now_ns());
 	x->info.looks++;
 }
 
@@ -70,7 +70,7 @@ static struct wire_exchange_slot_head *fill_header(struct weir_exchange *x,
 	head->length = (uint32_t)slot->length;
 	head->before = x->out.committed ? (uint16_t)weir_slot_bitmap_tx_last(&x->out) : 0;
 	weir_slot_bitmap_tx_commit(&x->out, slot->number);
-	weir_slot_poll_put(&x->look, slot->length);
+	weir_slot_poll_put(&x->slot_poll, slot->length);
 	x->nr_acquired--;
 	x->info.bytes_put += slot->length;
 	return head;
@@ -168,7 +168,7 @@ static int post_chain(struct weir_exchange *x, const struct weir_exchange_slot *
 		fill_bitmap_read(x, &wrs[n++], &sges[2 * count]);
 	for (i = 0; i + 1 < n; i++)
 		wrs[i].next = &wrs[i + 1];
-	return looks ? post_look(x, wrs) : post_sends(x, wrs);
+	return looks ? post_bitmap_read(x, wrs) : post_sends(x, wrs);
 }
 
 int weir_exchange_post_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
@@ -192,7 +192,7 @@ int weir_exchange_post_bitmap_read(struct weir_exchange *x, uint64_t ring)
 
 	fill_bitmap_read(x, &wrs[1], &sges[1]);
 	if (!ring)
-		return post_look(x, &wrs[1]);
+		return post_bitmap_read(x, &wrs[1]);
 	*x->ring = ring;
 	sges[0] = (struct ibv_sge){ (uintptr_t)x->ring, sizeof(*x->ring), x->pool_mr->lkey };
 	wrs[0] = (struct ibv_send_wr){
@@ -201,10 +201,10 @@ int weir_exchange_post_bitmap_read(struct weir_exchange *x, uint64_t ring)
 		.sg_list = sges,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
-		.wr.rdma = { x->peer.bell.address, x->peer.bell.rkey },
+		.wr.rdma = { x->peer.doorbell.address, x->peer.doorbell.rkey },
 	};
 	x->info.wakes++;
-	return post_look(x, wrs);
+	return post_bitmap_read(x, wrs);
 }
 
 /* Posts an empty write: only the immediate or the completion matters. */
@@ -216,7 +216,7 @@ static int post_empty_write(struct weir_exchange *x, enum ibv_wr_opcode opcode, 
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
 		.imm_data = htobe32(imm),
-		.wr.rdma = { x->peer.bell.address, x->peer.bell.rkey },
+		.wr.rdma = { x->peer.doorbell.address, x->peer.doorbell.rkey },
 	};
 
 	return post_sends(x, &wr);
@@ -272,16 +272,16 @@ int weir_exchange_post_gives(struct weir_exchange *x)
 	struct ibv_send_wr wr;
 	int rc = 0;
 
-	while (!rc && x->nr_returns && x->gives_free) {
-		buffer = (uint32_t)__builtin_ctz(x->gives_free);
-		gives = &x->gives[buffer];
+	while (!rc && x->nr_returns && x->return_buffers_free) {
+		buffer = (uint32_t)__builtin_ctz(x->return_buffers_free);
+		gives = &x->return_buffers[buffer];
 		count = x->nr_returns < WIRE_EXCHANGE_FREED_MAX ? x->nr_returns :
 								  WIRE_EXCHANGE_FREED_MAX;
 		x->nr_returns -= count;
 		gives->count = count;
 		memcpy(gives->slots, x->back, count * sizeof(gives->slots[0]));
 		memmove(x->back, x->back + count, x->nr_returns * sizeof(x->back[0]));
-		x->gives_free &= ~(1u << buffer);
+		x->return_buffers_free &= ~(1u << buffer);
 		sge = (struct ibv_sge){ (uintptr_t)gives,
 					(uint32_t)(offsetof(struct wire_exchange_freed, slots) +
 						   count * sizeof(gives->slots[0])),

@@ -130,9 +130,9 @@ static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *
 		weir_exchange_slot_header(&x->pool, slots[i].number)->flags =
 			(uint16_t)(flags | (slots[i].last ? WIRE_EXCHANGE_SLOT_LAST : 0));
 	x->is_open_message = !slots[count - 1].last;
-	x->look.news.gap_ns = 0; /* the next arrival may be the answer */
+	x->slot_poll.news.gap_ns = 0; /* the next arrival may be the answer */
 	rc = weir_exchange_post_slots(x, slots, count);
-	if (!rc && (x->look.is_looking || x->out.free < x->out.slots / 2))
+	if (!rc && (x->slot_poll.is_reading || x->out.free < x->out.slots / 2))
 		rc = weir_exchange_completion_poll(x);
 	return rc;
 }
@@ -226,7 +226,7 @@ static int put_end(struct weir_exchange *x, uint64_t timeout_ns)
 	 * next bitmap read, after our end slot is visible, rings again and finds the peer's end
 	 * slot.
 	 */
-	x->look.rung = 0;
+	x->slot_poll.requested = 0;
 	return post_slots(x, &slot, 1, WIRE_EXCHANGE_SLOT_END);
 }
 

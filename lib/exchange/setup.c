@@ -61,21 +61,22 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 	if (!o->timeout_ns)
 		o->timeout_ns = 10 * WEIR_NS_PER_S;
 	if (o->device && strlen(o->device) >= IBV_SYSFS_NAME_MAX)
-		return weir_fail(error, -EINVAL, "device %s: the name is too long", o->device);
+		return weir_error_set(error, -EINVAL, "device %s: the name is too long", o->device);
 	if (o->memory > WEIR_EXCHANGE_CUDA)
-		return weir_fail(error, -EINVAL, "memory %d: no such kind of memory",
-				 (int)o->memory);
+		return weir_error_set(error, -EINVAL, "memory %d: no such kind of memory",
+				      (int)o->memory);
 	if (o->mode > WEIR_EXCHANGE_IMM)
-		return weir_fail(error, -EINVAL, "mode %d: no such mode", (int)o->mode);
+		return weir_error_set(error, -EINVAL, "mode %d: no such mode", (int)o->mode);
 	if (o->slots > most)
-		return weir_fail(error, -EINVAL, "%u slots: at most %u", o->slots, most);
+		return weir_error_set(error, -EINVAL, "%u slots: at most %u", o->slots, most);
 	if (o->slot_bytes > WIRE_EXCHANGE_SLOT_BYTES_MAX)
-		return weir_fail(error, -EINVAL, "slots of %zu bytes: at most %u", o->slot_bytes,
-				 WIRE_EXCHANGE_SLOT_BYTES_MAX);
+		return weir_error_set(error, -EINVAL, "slots of %zu bytes: at most %u",
+				      o->slot_bytes, WIRE_EXCHANGE_SLOT_BYTES_MAX);
 	if (!o->slots)
 		o->slots = default_slots(o);
 	if (o->percent_min > 99)
-		return weir_fail(error, -EINVAL, "%u percent: must be 1 to 99", o->percent_min);
+		return weir_error_set(error, -EINVAL, "%u percent: must be 1 to 99",
+				      o->percent_min);
 	return 0;
 }
 
@@ -86,17 +87,17 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 	int rc;
 
 	if (x)
-		x->greeting = calloc(1, sizeof(*x->greeting));
-	if (!x || !x->greeting) {
+		x->setup = calloc(1, sizeof(*x->setup));
+	if (!x || !x->setup) {
 		free(x);
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return weir_error_set(error, -ENOMEM, "out of memory");
 	}
 	x->options = *options;
 	x->fd = -1;
-	x->looks = WEIR_EXCHANGE_LOOKS;
-	weir_slot_poll_init(&x->look, options->slots, options->percent_min);
-	weir_idle_time_init(&x->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
-	weir_idle_time_init(&x->room_gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
+	x->reads = WEIR_EXCHANGE_READS;
+	weir_slot_poll_init(&x->slot_poll, options->slots, options->percent_min);
+	weir_idle_time_init(&x->idle_time, WEIR_WAKE_NS, WEIR_WAKE_NS);
+	weir_idle_time_init(&x->room_idle_time, WEIR_WAKE_NS, WEIR_WAKE_NS);
 	if (options->memory == WEIR_EXCHANGE_CUDA &&
 	    (rc = weir_cuda_open(options->gpu, &x->cuda, error))) {
 		weir_exchange_close(x);
@@ -145,7 +146,7 @@ static int create_cq(struct weir_exchange *x, const struct ibv_device_attr *devi
 int weir_exchange_create_queues(struct weir_exchange *x, struct ibv_qp_init_attr *attr,
 				struct weir_error *error)
 {
-	struct weir_exchange_setup_state *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->setup;
 	struct ibv_device_attr device;
 	int rc = -ibv_query_device(x->id->verbs, &device);
 
@@ -153,25 +154,26 @@ int weir_exchange_create_queues(struct weir_exchange *x, struct ibv_qp_init_attr
 	x->pd = ibv_alloc_pd(x->id->verbs);
 	x->events = ibv_create_comp_channel(x->id->verbs);
 	if (rc || x->fd < 0 || !x->pd || !x->events)
-		return weir_fail(error, -ENOMEM, "%s has no more resources: %s",
-				 ibv_get_device_name(x->id->verbs->device), weir_strerror(-errno));
+		return weir_error_set(error, -ENOMEM, "%s has no more resources: %s",
+				      ibv_get_device_name(x->id->verbs->device),
+				      weir_strerror(-errno));
 	g->mr = ibv_reg_mr(x->pd, g, sizeof(*g), IBV_ACCESS_LOCAL_WRITE);
 	if (!g->mr)
-		return weir_fail_memlock(error, "the setup messages", sizeof(*g), -errno);
+		return weir_error_set_memlock(error, "the setup messages", sizeof(*g), -errno);
 	rc = add_to_epoll(x, x->cm->fd);
 	if (!rc)
 		rc = add_to_epoll(x, x->events->fd);
 	if (!rc)
 		rc = create_cq(x, &device, attr);
-	return rc ? weir_fail(error, -ENOMEM, "no completion queue for %u slots: %s",
-			      x->options.slots, weir_strerror(rc)) :
+	return rc ? weir_error_set(error, -ENOMEM, "no completion queue for %u slots: %s",
+				   x->options.slots, weir_strerror(rc)) :
 		    0;
 }
 
 int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count,
 				   struct weir_error *error)
 {
-	struct weir_exchange_setup_state *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->setup;
 	unsigned int i;
 	int rc = 0;
 
@@ -181,7 +183,7 @@ int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count,
 
 		rc = -ibv_post_recv(x->qp, &wr, &bad);
 	}
-	return rc ? weir_fail(error, rc, "cannot post receives: %s", weir_strerror(rc)) : 0;
+	return rc ? weir_error_set(error, rc, "cannot post receives: %s", weir_strerror(rc)) : 0;
 }
 
 int weir_exchange_begin_handshake(struct weir_exchange *x, struct weir_handshake_setup *setup,
@@ -195,7 +197,8 @@ int weir_exchange_begin_handshake(struct weir_exchange *x, struct weir_handshake
 		 ibv_get_device_name(x->id->verbs->device));
 	rc = weir_endpoint_query(x->id, &setup->local, &setup->remote);
 	if (rc)
-		return weir_fail(error, rc, "cannot query the queue pair: %s", weir_strerror(rc));
+		return weir_error_set(error, rc, "cannot query the queue pair: %s",
+				      weir_strerror(rc));
 	weir_handshake_nonce(setup->nonce);
 	return 0;
 }
@@ -205,14 +208,14 @@ int weir_exchange_open_qp(struct weir_exchange *x, struct weir_error *error)
 {
 	int rc = weir_qp_open(x->qp, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
 
-	return rc ? weir_fail(error, -EPROTO, "cannot open the queue pair to %s: %s", x->info.peer,
-			      weir_strerror(rc)) :
+	return rc ? weir_error_set(error, -EPROTO, "cannot open the queue pair to %s: %s",
+				   x->info.peer, weir_strerror(rc)) :
 		    0;
 }
 
 int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct weir_error *error)
 {
-	struct weir_exchange_setup_state *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->setup;
 	struct ibv_sge sge = { (uintptr_t)g->out, (uint32_t)length, g->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = UINT64_MAX, /* may complete after the setup */
@@ -224,7 +227,8 @@ int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct we
 	int rc = -ibv_post_send(x->qp, &wr, &bad);
 
 	g->said += !rc;
-	return rc ? weir_fail(error, rc, "cannot send to %s: %s", x->info.peer, weir_strerror(rc)) :
+	return rc ? weir_error_set(error, rc, "cannot send to %s: %s", x->info.peer,
+				   weir_strerror(rc)) :
 		    0;
 }
 
@@ -243,7 +247,7 @@ static bool peer_has_left(const struct weir_exchange *x)
 int weir_exchange_poll_message(struct weir_exchange *x, const void **message, size_t *length,
 			       struct weir_error *error)
 {
-	struct weir_exchange_setup_state *g = x->greeting;
+	struct weir_exchange_setup_state *g = x->setup;
 	struct ibv_wc wc;
 	int n;
 
@@ -259,12 +263,12 @@ int weir_exchange_poll_message(struct weir_exchange *x, const void **message, si
 	}
 	/* Messages sent before the peer left are taken first. */
 	if (n || g->left)
-		return weir_fail(error, -EPROTO,
-				 "%s ended the connection during the proof of the key",
-				 x->info.peer);
+		return weir_error_set(error, -EPROTO,
+				      "%s ended the connection during the proof of the key",
+				      x->info.peer);
 	g->left = peer_has_left(x);
 	if (!g->left && weir_now_ns() > g->deadline_ns)
-		return weir_fail(error, -ETIMEDOUT, "%s did not answer in time", x->info.peer);
+		return weir_error_set(error, -ETIMEDOUT, "%s did not answer in time", x->info.peer);
 	return -EAGAIN;
 }
 
@@ -273,7 +277,7 @@ int weir_exchange_check_goes_on(const struct weir_exchange_options *options,
 {
 	if (!options->goes_on || options->goes_on(options->goes_on_arg))
 		return 0;
-	return weir_fail(error, -ECANCELED, "the wait for the peer was cancelled");
+	return weir_error_set(error, -ECANCELED, "the wait for the peer was cancelled");
 }
 
 int weir_exchange_wait_message(struct weir_exchange *x, const void **message, size_t *length,
@@ -307,13 +311,13 @@ int weir_exchange_send_offer(struct weir_exchange *x, struct weir_error *error)
 								x->mirror_mr->rkey, 0 };
 		offer.mirror = (struct wire_exchange_remote_mr){ (uintptr_t)x->mirror.data,
 								 data->rkey, 0 };
-		offer.bell = (struct wire_exchange_remote_mr){ (uintptr_t)x->bell,
-							       x->mirror_mr->rkey, 0 };
+		offer.doorbell = (struct wire_exchange_remote_mr){ (uintptr_t)x->doorbell,
+								   x->mirror_mr->rkey, 0 };
 		offer.bits =
 			(struct wire_exchange_remote_mr){ (uintptr_t)x->bits, x->bits_mr->rkey, 0 };
 	}
 	wire_exchange_offer_encode(&offer);
-	memcpy(x->greeting->out, &offer, sizeof(offer));
+	memcpy(x->setup->out, &offer, sizeof(offer));
 	return weir_exchange_send_message(x, sizeof(offer), error);
 }
 
@@ -322,22 +326,23 @@ static int accept_offer(struct weir_exchange *x, const struct wire_exchange_offe
 			struct weir_error *error)
 {
 	if (offer->is_imm != weir_exchange_is_imm(x))
-		return weir_fail(error, -EPROTO,
-				 "one end wants bitmaps, the other immediates: "
-				 "give both the same mode");
+		return weir_error_set(error, -EPROTO,
+				      "one end wants bitmaps, the other immediates: "
+				      "give both the same mode");
 	if (offer->slots * wire_exchange_slot_stride(offer->slot_bytes) >
 	    x->options.receive_bytes_max)
-		return weir_fail(error, -EDQUOT,
-				 "the peer's %u slots of %u bytes are more than the "
-				 "%llu bytes allowed for receiving",
-				 offer->slots, offer->slot_bytes,
-				 (unsigned long long)x->options.receive_bytes_max);
+		return weir_error_set(error, -EDQUOT,
+				      "the peer's %u slots of %u bytes are more than the "
+				      "%llu bytes allowed for receiving",
+				      offer->slots, offer->slot_bytes,
+				      (unsigned long long)x->options.receive_bytes_max);
 	if (offer->is_imm && offer->slots > WEIR_EXCHANGE_IMM_SLOTS_MAX)
-		return weir_fail(error, -EPROTO, "the peer has %u slots: at most %u", offer->slots,
-				 WEIR_EXCHANGE_IMM_SLOTS_MAX);
+		return weir_error_set(error, -EPROTO, "the peer has %u slots: at most %u",
+				      offer->slots, WEIR_EXCHANGE_IMM_SLOTS_MAX);
 	if (x->peer.slots &&
 	    (offer->slots != x->peer.slots || offer->slot_bytes != x->peer.slot_bytes))
-		return weir_fail(error, -EPROTO, "%s offers a different pool now", x->info.peer);
+		return weir_error_set(error, -EPROTO, "%s offers a different pool now",
+				      x->info.peer);
 	x->peer = *offer;
 	return x->memory ? 0 : weir_exchange_memory_make(x, error);
 }
@@ -352,7 +357,7 @@ int weir_exchange_take_offer(struct weir_exchange *x, const void *message, size_
 	if (!wire_handshake_decode(message, length, &said) && said.head.type == WIRE_REFUSAL)
 		return weir_handshake_refusal_explain(&said.refusal, error);
 	rc = wire_exchange_offer_decode(message, length, &offer);
-	return rc ? weir_fail(error, rc, "%s offers no pool", x->info.peer) :
+	return rc ? weir_error_set(error, rc, "%s offers no pool", x->info.peer) :
 		    accept_offer(x, &offer, error);
 }
 
@@ -372,7 +377,7 @@ int weir_exchange_start(struct weir_exchange *x, struct weir_error *error)
 	for (i = 0; i < x->nr_recvs; i++)
 		x->spare[x->nr_recvs_spare++] = i;
 	return weir_exchange_post_recvs(x) ?
-		       weir_fail(error, -ENOMEM, "the device cannot take %u receives",
-				 x->nr_recvs) :
+		       weir_error_set(error, -ENOMEM, "the device cannot take %u receives",
+				      x->nr_recvs) :
 		       0;
 }

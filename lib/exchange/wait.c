@@ -73,7 +73,7 @@ void weir_exchange_probe_peer(struct weir_exchange *x)
 {
 	if (weir_exchange_is_imm(x))
 		weir_exchange_post_probe(x);
-	else if (!x->look.is_looking)
+	else if (!x->slot_poll.is_reading)
 		weir_exchange_post_bitmap_read(x, 0);
 }
 
@@ -97,17 +97,17 @@ static int arm_cq(struct weir_exchange *x)
 
 /**
  * struct exchange_wait - state of a wait
- * @looks: bitmap reads left before the doorbell; a quick answer is cheapest by reads
- * @looked: bitmap reads done
- * @has_rung: all reads found nothing, and the doorbell was rung
+ * @reads: bitmap reads left before the doorbell; a quick answer is cheapest by reads
+ * @nr_read: bitmap reads done
+ * @has_requested: all reads found nothing, and the doorbell was rung
  */
 struct exchange_wait {
 	struct weir_exchange *x;
 	unsigned int want;
 	uint64_t deadline_ns;
 	struct weir_poll poll;
-	unsigned int looks, looked;
-	bool has_rung;
+	unsigned int reads, nr_read;
+	bool has_requested;
 };
 
 /* Adapts the number of bitmap reads for the next wait. */
@@ -115,11 +115,12 @@ static void adapt_looks(const struct exchange_wait *a)
 {
 	struct weir_exchange *x = a->x;
 
-	if (a->looked > 1 && !a->has_rung)
-		x->looks = WEIR_EXCHANGE_LOOKS;
-	else if (a->has_rung && x->look.rung && x->look.heard == x->look.heard_before &&
-		 x->looks < WEIR_EXCHANGE_LOOKS)
-		x->looks++; /* the read behind the doorbell found news: no wake-up was needed */
+	if (a->nr_read > 1 && !a->has_requested)
+		x->reads = WEIR_EXCHANGE_READS;
+	else if (a->has_requested && x->slot_poll.requested &&
+		 x->slot_poll.notices == x->slot_poll.notices_before &&
+		 x->reads < WEIR_EXCHANGE_READS)
+		x->reads++; /* the read behind the doorbell found news: no wake-up was needed */
 }
 
 /* Immediate mode: a wait for room may be a wait for our own writes, so a marker is posted. */
@@ -135,24 +136,24 @@ static void keep_looking(struct exchange_wait *a, uint64_t now_ns)
 {
 	struct weir_exchange *x = a->x;
 
-	if (x->look.is_looking || weir_exchange_has_requested_wake(x, a->want))
+	if (x->slot_poll.is_reading || weir_exchange_has_requested_wake(x, a->want))
 		return;
-	if (!a->looks && !x->look.is_woken && !weir_exchange_needs_bitmap_read(x, a->want)) {
-		if (!a->has_rung)
-			x->looks /= 2; /* these reads were useless */
-		a->has_rung = true;
+	if (!a->reads && !x->slot_poll.is_woken && !weir_exchange_needs_bitmap_read(x, a->want)) {
+		if (!a->has_requested)
+			x->reads /= 2; /* these reads were useless */
+		a->has_requested = true;
 		weir_exchange_request_wake(x, a->want);
 		return;
 	}
 	weir_exchange_bitmap_poll(x, a->want, now_ns);
-	a->looked += x->look.is_looking;
-	a->looks -= x->look.is_looking && a->looks && !x->options.busy;
+	a->nr_read += x->slot_poll.is_reading;
+	a->reads -= x->slot_poll.is_reading && a->reads && !x->options.busy;
 }
 
 /* A bitmap read behind large writes, or on a slow wire, is worth a sleep until its completion. */
 static bool look_is_long(const struct weir_exchange *x, uint64_t now_ns)
 {
-	return x->look.is_looking && now_ns >= x->look.asked_ns + WEIR_WAKE_NS;
+	return x->slot_poll.is_reading && now_ns >= x->slot_poll.asked_ns + WEIR_WAKE_NS;
 }
 
 /* A round of polling. Return: whether the next event raises a completion, once armed. */
@@ -178,8 +179,9 @@ static void follow_verdict(struct exchange_wait *a, enum weir_poll_verdict verdi
 	if (verdict == WEIR_POLL_SLEEP) {
 		sleep_armed(x, a->deadline_ns);
 		now_ns = weir_now_ns();
-		if (x->look.is_looking)
-			weir_slot_poll_polled(&x->look, now_ns); /* a sleeper waits for the read */
+		if (x->slot_poll.is_reading)
+			weir_slot_poll_polled(&x->slot_poll,
+					      now_ns); /* a sleeper waits for the read */
 		verdict = weir_poll_woken(&a->poll, now_ns);
 	}
 	if (verdict == WEIR_POLL_ARM)
@@ -191,10 +193,10 @@ static uint64_t yield_cpu(struct weir_exchange *x, struct weir_poll *poll)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
 
-	if (x->look.is_looking)
-		weir_slot_poll_polled(&x->look, now_ns);
+	if (x->slot_poll.is_reading)
+		weir_slot_poll_polled(&x->slot_poll, now_ns);
 	if (stall_ns)
-		weir_idle_time_stalled(poll->gaps, stall_ns, now_ns);
+		weir_idle_time_stalled(poll->idle_time, stall_ns, now_ns);
 	if (now_ns - x->checked_ns < CHECK_NS)
 		return now_ns;
 	x->checked_ns = now_ns;
@@ -250,8 +252,8 @@ static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, u
 		.x = x,
 		.want = want,
 		.deadline_ns = weir_after_ns(now_ns, timeout_ns),
-		.looks = weir_slot_poll_is_slow(&x->look) ? 0 : x->looks,
-		.looked = x->look.is_looking,
+		.reads = weir_slot_poll_is_slow(&x->slot_poll) ? 0 : x->reads,
+		.nr_read = x->slot_poll.is_reading,
 	};
 
 	if (is_ready(x))
@@ -267,8 +269,8 @@ static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, u
 		return x->status ? x->status : -EAGAIN;
 	}
 	weir_exchange_wake_peer_for_room(x);
-	weir_poll_init(&a.poll, &config, want == WEIR_EXCHANGE_NEWS ? &x->gaps : &x->room_gaps,
-		       now_ns);
+	weir_poll_init(&a.poll, &config,
+		       want == WEIR_EXCHANGE_NEWS ? &x->idle_time : &x->room_idle_time, now_ns);
 	return attempt(&a, is_ready);
 }
 
@@ -313,12 +315,12 @@ static void request_wakes(struct weir_exchange *x)
 {
 	weir_exchange_wake_peer_for_room(x);
 	weir_exchange_notify(x, weir_now_ns());
-	x->is_to_ring = x->look.rung != WEIR_EXCHANGE_ALL && !x->look.is_woken;
-	if (x->look.is_looking)
+	x->must_request = x->slot_poll.requested != WEIR_EXCHANGE_ALL && !x->slot_poll.is_woken;
+	if (x->slot_poll.is_reading)
 		return;
-	if (x->look.is_woken)
+	if (x->slot_poll.is_woken)
 		weir_exchange_post_bitmap_read(x, 0);
-	else if (x->is_to_ring || weir_slot_poll_unshown(&x->out) ||
+	else if (x->must_request || weir_slot_poll_unshown(&x->out) ||
 		 (x->is_starved && weir_exchange_needs_bitmap_read(x, WEIR_EXCHANGE_ROOM)))
 		weir_exchange_request_wake(x, WEIR_EXCHANGE_ALL);
 }
@@ -337,8 +339,8 @@ static int process_all(struct weir_exchange *x)
 			arm_cq(x); /* a bitmap read still in flight raises an event, too */
 		process_round(x);
 		/* The wake-up for an earlier doorbell has come: no other will. */
-	} while (!verdict_of(x) && !weir_exchange_is_imm(x) && !x->look.is_looking &&
-		 x->look.rung != WEIR_EXCHANGE_ALL);
+	} while (!verdict_of(x) && !weir_exchange_is_imm(x) && !x->slot_poll.is_reading &&
+		 x->slot_poll.requested != WEIR_EXCHANGE_ALL);
 	return verdict_of(x);
 }
 

@@ -93,8 +93,8 @@ static int put_message(const struct join *j, struct weir_exchange *x, const void
 
 static int fail_with(const struct join *j, unsigned int member, int status)
 {
-	return weir_fail(j->error, status, "member %u of the group: %s", member,
-			 weir_strerror(status));
+	return weir_error_set(j->error, status, "member %u of the group: %s", member,
+			      weir_strerror(status));
 }
 
 static int add_member(struct join *j, unsigned int member, struct weir_exchange *x)
@@ -102,16 +102,16 @@ static int add_member(struct join *j, unsigned int member, struct weir_exchange 
 	int status = 0;
 
 	if (j->group->peers[member].x)
-		status = weir_fail(j->error, -EEXIST,
-				   "two processes claim to be member %u of the group", member);
+		status = weir_error_set(j->error, -EEXIST,
+					"two processes claim to be member %u of the group", member);
 	else if (weir_exchange_is_unordered(x))
-		status = weir_fail(j->error, -EINVAL,
-				   "a group needs ordered messages: member %u or "
-				   "this member has the option unordered",
-				   member);
+		status = weir_error_set(j->error, -EINVAL,
+					"a group needs ordered messages: member %u or "
+					"this member has the option unordered",
+					member);
 	else if (weir_group_add_peer(j->group, member, x))
-		status = weir_fail(j->error, -ENOMEM, "no memory for member %u of the group",
-				   member);
+		status = weir_error_set(j->error, -ENOMEM, "no memory for member %u of the group",
+					member);
 	if (status)
 		weir_exchange_close(x);
 	return status;
@@ -129,8 +129,9 @@ static int accept_one(struct join *j)
 		status = weir_exchange_accept(j->listener, slice_ns(j), &x, j->error);
 	while (goes_on(j, &status));
 	if (status == -ETIMEDOUT)
-		return weir_fail(j->error, status, "not all %u members of the group have joined",
-				 j->group->size);
+		return weir_error_set(j->error, status,
+				      "not all %u members of the group have joined",
+				      j->group->size);
 	if (status)
 		return status;
 	status = get_message(j, x, &hello, sizeof(hello), &length);
@@ -140,7 +141,7 @@ static int accept_one(struct join *j)
 		weir_exchange_close(x);
 		if (status == -ECANCELED)
 			return status;
-		return weir_fail(
+		return weir_error_set(
 			j->error, status,
 			status == -EPROTO ?
 				"a member of another group connected: our size is %u" :
@@ -233,7 +234,7 @@ static int join_leader(struct join *j, const char *here)
 
 	if (snprintf(any, sizeof(any), strchr(here, ':') ? "[%s]:0" : "%s:0", here) >=
 	    (int)sizeof(any))
-		return weir_fail(j->error, -EINVAL, "%s: not an address", here);
+		return weir_error_set(j->error, -EINVAL, "%s: not an address", here);
 	if (j->group->member + 1 < j->group->size)
 		status = weir_exchange_listen(any, &j->options, &j->listener, j->error);
 	if (!status)
@@ -248,14 +249,15 @@ static int join_leader(struct join *j, const char *here)
 static int begin_join(struct join *j, unsigned int member, unsigned int size, uint64_t timeout_ns)
 {
 	if (!size || size > WEIR_GROUP_SIZE_MAX || member >= size)
-		return weir_fail(j->error, -EINVAL,
-				 "member %u of %u: a group has 1 to %u members, counted from 0",
-				 member, size, WEIR_GROUP_SIZE_MAX);
+		return weir_error_set(
+			j->error, -EINVAL,
+			"member %u of %u: a group has 1 to %u members, counted from 0", member,
+			size, WEIR_GROUP_SIZE_MAX);
 	j->deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
 	j->group = weir_group_new(member, size);
 	j->addresses = calloc(size, sizeof(*j->addresses));
 	if (!j->group || !j->addresses)
-		return weir_fail(j->error, -ENOMEM, "no memory for a group of %u", size);
+		return weir_error_set(j->error, -ENOMEM, "no memory for a group of %u", size);
 	return 0;
 }
 
@@ -303,10 +305,11 @@ int weir_group_join(const char *address, const char *here, unsigned int member, 
 	if (!j.options.exchanges && size > 1)
 		j.options.exchanges = size - 1;
 	if (!member)
-		return weir_fail(error, -EINVAL, "member 0 must lead, not join");
+		return weir_error_set(error, -EINVAL, "member 0 must lead, not join");
 	if (strlen(address) >= WIRE_GROUP_ADDRESS)
-		return weir_fail(error, -EINVAL, "%s: an address may have at most %d characters",
-				 address, WIRE_GROUP_ADDRESS - 1);
+		return weir_error_set(error, -EINVAL,
+				      "%s: an address may have at most %d characters", address,
+				      WIRE_GROUP_ADDRESS - 1);
 	status = begin_join(&j, member, size,
 			    j.options.timeout_ns ? j.options.timeout_ns : JOIN_S * WEIR_NS_PER_S);
 	if (!status) {

@@ -64,79 +64,79 @@ int weir_mux_conn_ended(const struct weir_mux_conn *conn)
  * Sequentially consistent, paired with weir_mux_rdma_op_desc_wait(): either we see is_awaited,
  * or the waiter sees DONE.
  */
-void weir_mux_rdma_op_desc_complete(struct weir_mux_rdma_op_desc *order, int status)
+void weir_mux_rdma_op_desc_complete(struct weir_mux_rdma_op_desc *desc, int status)
 {
-	order->status = status;
-	__atomic_store_n(&order->state, WEIR_MUX_RDMA_OP_DONE, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&order->is_awaited, __ATOMIC_SEQ_CST))
-		weir_futex_wake_shared(&order->state);
+	desc->status = status;
+	__atomic_store_n(&desc->state, WEIR_MUX_RDMA_OP_DONE, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&desc->is_awaited, __ATOMIC_SEQ_CST))
+		weir_futex_wake_shared(&desc->state);
 }
 
-void weir_mux_rdma_op_desc_cancel(struct weir_mux_rdma_op_desc *order, uint32_t from, int status)
+void weir_mux_rdma_op_desc_cancel(struct weir_mux_rdma_op_desc *desc, uint32_t from, int status)
 {
-	if (!__atomic_compare_exchange_n(&order->state, &from, WEIR_MUX_RDMA_OP_STARTED, false,
+	if (!__atomic_compare_exchange_n(&desc->state, &from, WEIR_MUX_RDMA_OP_STARTED, false,
 					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
-	weir_mux_rdma_op_desc_complete(order, status);
+	weir_mux_rdma_op_desc_complete(desc, status);
 }
 
 /* @state: receives the current state if the operation is not done. */
-static int poll_desc(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order,
+static int poll_desc(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *desc,
 		     uint32_t *state)
 {
 	uint32_t given = WEIR_MUX_RDMA_OP_SUBMITTED;
 	int status;
 
-	*state = __atomic_load_n(&order->state, __ATOMIC_SEQ_CST);
+	*state = __atomic_load_n(&desc->state, __ATOMIC_SEQ_CST);
 	if (*state == WEIR_MUX_RDMA_OP_DONE) {
-		status = order->status;
-		__atomic_store_n(&order->state, WEIR_MUX_RDMA_OP_NONE, __ATOMIC_RELAXED);
+		status = desc->status;
+		__atomic_store_n(&desc->state, WEIR_MUX_RDMA_OP_NONE, __ATOMIC_RELAXED);
 		return status;
 	}
 	status = weir_mux_conn_ended(conn);
 	if (status == -ENOTCONN &&
-	    !__atomic_compare_exchange_n(&order->state, &given, WEIR_MUX_RDMA_OP_NONE, false,
+	    !__atomic_compare_exchange_n(&desc->state, &given, WEIR_MUX_RDMA_OP_NONE, false,
 					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		status = 0; /* the mux has taken the operation and will complete it */
 	return status ? status : -EAGAIN;
 }
 
-int weir_mux_rdma_op_desc_poll(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order)
+int weir_mux_rdma_op_desc_poll(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *desc)
 {
 	uint32_t state;
 
-	return poll_desc(conn, order, &state);
+	return poll_desc(conn, desc, &state);
 }
 
-int weir_mux_rdma_op_desc_wait(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order)
+int weir_mux_rdma_op_desc_wait(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *desc)
 {
 	uint32_t state;
 	int status;
 
-	__atomic_store_n(&order->is_awaited, 1, __ATOMIC_SEQ_CST);
-	while ((status = poll_desc(conn, order, &state)) == -EAGAIN)
-		weir_futex_wait_shared(&order->state, state);
-	__atomic_store_n(&order->is_awaited, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&desc->is_awaited, 1, __ATOMIC_SEQ_CST);
+	while ((status = poll_desc(conn, desc, &state)) == -EAGAIN)
+		weir_futex_wait_shared(&desc->state, state);
+	__atomic_store_n(&desc->is_awaited, 0, __ATOMIC_RELAXED);
 	return status;
 }
 
 static int run_rdma_op(struct weir_mux_conn *conn, bool is_read, uint32_t handle, uint64_t there,
 		       const struct weir_mux_region *region, uint64_t at, uint64_t length)
 {
-	struct weir_mux_rdma_op_desc *order = &conn->shm->order;
+	struct weir_mux_rdma_op_desc *desc = &conn->shm->rdma_op;
 	int status = weir_mux_conn_ended(conn);
 
 	if (status)
 		return status;
-	order->is_read = is_read;
-	order->handle = handle;
-	order->region = region->number;
-	order->there = there;
-	order->at = at;
-	order->length = length;
-	__atomic_store_n(&order->state, WEIR_MUX_RDMA_OP_SUBMITTED, __ATOMIC_SEQ_CST);
+	desc->is_read = is_read;
+	desc->handle = handle;
+	desc->region = region->number;
+	desc->there = there;
+	desc->at = at;
+	desc->length = length;
+	__atomic_store_n(&desc->state, WEIR_MUX_RDMA_OP_SUBMITTED, __ATOMIC_SEQ_CST);
 	conn->host->news(conn);
-	return weir_mux_rdma_op_desc_wait(conn, order);
+	return weir_mux_rdma_op_desc_wait(conn, desc);
 }
 
 int weir_mux_conn_write(struct weir_mux_conn *conn, uint32_t handle, uint64_t there,

@@ -283,7 +283,7 @@ static int retry_until_done(const struct stream_call *call, int flags)
 		if (rc != -EAGAIN)
 			return rc;
 		if (!may_wait)
-			weir_fd_drain(__atomic_load_n(call->fd, __ATOMIC_ACQUIRE));
+			weir_mux_fd_drain(__atomic_load_n(call->fd, __ATOMIC_ACQUIRE));
 		armed = weir_mux_ring_arm(
 			call->ring, may_wait ? WEIR_MUX_RING_ARMED_CALL : WEIR_MUX_RING_ARMED_FD,
 			wanted(call));

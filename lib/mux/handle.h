@@ -42,7 +42,7 @@ struct weir_mux_rdma_op_desc {
 /**
  * struct weir_mux_conn_shm - control block of a connection, shared by application and mux
  * @out, @in: the two streams
- * @order: an RDMA read or write, one at a time
+ * @rdma_op: an RDMA read or write, one at a time
  * @zc_send: a zero-copy send from a region, one at a time; the bytes follow those in @out at
  *	submission
  * @status: 0, or the connection's error
@@ -52,7 +52,7 @@ struct weir_mux_rdma_op_desc {
  */
 struct weir_mux_conn_shm {
 	struct weir_mux_ring out, in;
-	struct weir_mux_rdma_op_desc order, zc_send;
+	struct weir_mux_rdma_op_desc rdma_op, zc_send;
 	_Alignas(64) int32_t status;
 	uint32_t is_finished;
 };
@@ -130,21 +130,21 @@ struct weir_mux_conn {
  *
  * Return: the operation's status, or the connection's error; -EAGAIN (poll only) not done yet.
  */
-int weir_mux_rdma_op_desc_poll(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order);
-int weir_mux_rdma_op_desc_wait(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *order);
+int weir_mux_rdma_op_desc_poll(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *desc);
+int weir_mux_rdma_op_desc_wait(struct weir_mux_conn *conn, struct weir_mux_rdma_op_desc *desc);
 /*
  * Completes an operation in state @from with @status. The mux calls this when a connection ends,
  * or the reader thread when weir share is gone. The caller has set the connection's status
  * before: either this call sees the operation submitted, or the submitter sees the status.
  */
-void weir_mux_rdma_op_desc_cancel(struct weir_mux_rdma_op_desc *order, uint32_t from, int status);
+void weir_mux_rdma_op_desc_cancel(struct weir_mux_rdma_op_desc *desc, uint32_t from, int status);
 /* Completes a started operation and wakes the waiter. */
-void weir_mux_rdma_op_desc_complete(struct weir_mux_rdma_op_desc *order, int status);
+void weir_mux_rdma_op_desc_complete(struct weir_mux_rdma_op_desc *desc, int status);
 /* Return: 0, or the reason why the mux takes no more operations on this connection. */
 int weir_mux_conn_ended(const struct weir_mux_conn *conn);
 
 /* Signal and drain an eventfd(2) or a pipe; no-ops for -1. */
-void weir_fd_signal(int fd);
-void weir_fd_drain(int fd);
+void weir_mux_fd_signal(int fd);
+void weir_mux_fd_drain(int fd);
 
 #endif

@@ -65,7 +65,7 @@ int weir_mux_listener_accept(struct weir_mux_listener *listener, struct weir_mux
 
 	if (rc != -EAGAIN)
 		return rc;
-	weir_fd_drain(listener->host->listener_fd(listener));
+	weir_mux_fd_drain(listener->host->listener_fd(listener));
 	return listener->host->accept(listener, conn);
 }
 

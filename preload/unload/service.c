@@ -26,7 +26,7 @@
 #include "preload/unload/hooks/tracked_qp.h"
 
 #define WAKE_NS 50000 /* cost of a wake-up */
-#define LOOK_NS 200000 /* period of checking the sockets, while awake */
+#define CHECK_NS 200000 /* period of checking the sockets, while awake */
 #define TEND_MS 4 /* period of checking unsignalled writes */
 #define TEND_ON_NS \
 	NS_PER_S /* and for this long: a wake-up costs the posting thread more than polling costs
@@ -34,11 +34,11 @@
 #define BUSY_PERCENT_MAX 50 /* share of its time spent on empty polls */
 
 /* Descriptors to sleep on: up to two sockets, the wake-up eventfd, the devices. */
-enum { SOCKETS = 2, BELL = SOCKETS, DEVICES };
+enum { SOCKETS = 2, WAKEUP = SOCKETS, DEVICES };
 
 /**
  * struct service - the service thread
- * @sockets: for offers; @bell: eventfd, signalled by service_wake()
+ * @sockets: for offers; @wakeup_fd: eventfd, signalled by service_wake()
  * @seek_ns: when to look for peers
  * @is_tending: checks unsignalled writes; @tended_ns: when last checked, or when the first such
  *	write came
@@ -46,15 +46,15 @@ enum { SOCKETS = 2, BELL = SOCKETS, DEVICES };
 static struct service {
 	pid_t pid;
 	struct discovery_sockets sockets;
-	int bell;
-	struct weir_cpu_budget ceiling;
-	struct weir_idle_time gaps;
+	int wakeup_fd;
+	struct weir_cpu_budget cpu_budget;
+	struct weir_idle_time idle_time;
 	struct weir_poll poll;
 	uint64_t seek_ns;
-	uint64_t looked_ns;
+	uint64_t checked_ns;
 	uint64_t tended_ns;
 	bool is_tending;
-} service = { .bell = -1 };
+} service = { .wakeup_fd = -1 };
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool was_started; /* or failed to start; with start_lock */
@@ -70,7 +70,7 @@ static uint32_t serve_receivers(void)
 		pthread_mutex_lock(&device->lock);
 		for (rx = device->receivers; rx; rx = next) {
 			next = rx->next;
-			n += unload_rx_serve(rx, &service.ceiling);
+			n += unload_rx_serve(rx, &service.cpu_budget);
 			if (unload_rx_is_over(rx))
 				unload_rx_close(rx, 0);
 		}
@@ -151,7 +151,7 @@ static void poll_senders(void)
  */
 static void receive_offers(const struct pollfd *fds)
 {
-	uint64_t rung;
+	uint64_t wakeups;
 	int i;
 
 	if (pthread_mutex_trylock(&tracked_qp_life)) {
@@ -161,7 +161,7 @@ static void receive_offers(const struct pollfd *fds)
 	for (i = 0; i < SOCKETS; i++)
 		if (fds[i].revents && discovery_receive(fds[i].fd))
 			service.seek_ns = 0;
-	if (fds[BELL].revents && read(service.bell, &rung, sizeof(rung)) > 0)
+	if (fds[WAKEUP].revents && read(service.wakeup_fd, &wakeups, sizeof(wakeups)) > 0)
 		service.seek_ns = 0;
 	if (service.seek_ns <= clock_ns())
 		service.seek_ns = discovery_run(&service.sockets, clock_ns());
@@ -174,7 +174,7 @@ static void serve_once(bool may_sleep)
 	struct pollfd fds[DEVICES + DEVICE_CHANNELS_MAX] = {
 		{ .fd = service.sockets.here, .events = POLLIN },
 		{ .fd = service.sockets.hosts, .events = POLLIN },
-		{ .fd = service.bell, .events = POLLIN },
+		{ .fd = service.wakeup_fd, .events = POLLIN },
 	};
 	struct unload_device *device, *at[DEVICE_CHANNELS_MAX];
 	uint64_t now_ns = clock_ns();
@@ -189,12 +189,13 @@ static void serve_once(bool may_sleep)
 		}
 		pthread_mutex_unlock(&device->lock);
 	}
-	service.looked_ns = now_ns;
+	service.checked_ns = now_ns;
 	if (poll(fds, DEVICES + n, may_sleep ? timeout_ms(now_ns) : 0) > 0)
 		for (i = 0; i < n; i++)
 			if (fds[DEVICES + i].revents)
 				take_events(at[i]);
-	if (fds[0].revents || fds[1].revents || fds[BELL].revents || service.seek_ns <= clock_ns())
+	if (fds[0].revents || fds[1].revents || fds[WAKEUP].revents ||
+	    service.seek_ns <= clock_ns())
 		receive_offers(fds);
 	poll_senders();
 }
@@ -208,15 +209,15 @@ static void *service_main(void *arg)
 	};
 	enum weir_poll_verdict verdict;
 
-	weir_cpu_budget_init(&service.ceiling, settings_cpu_percent());
-	weir_idle_time_init(&service.gaps, WAKE_NS, WAKE_NS);
-	weir_poll_init(&service.poll, &config, &service.gaps, clock_ns());
+	weir_cpu_budget_init(&service.cpu_budget, settings_cpu_percent());
+	weir_idle_time_init(&service.idle_time, WAKE_NS, WAKE_NS);
+	weir_poll_init(&service.poll, &config, &service.idle_time, clock_ns());
 	verdict = weir_poll_woken(&service.poll, clock_ns());
 	for (;;) {
 		if (verdict == WEIR_POLL_SLEEP) {
 			serve_once(true);
 			verdict = weir_poll_woken(&service.poll, clock_ns());
-		} else if (clock_ns() - service.looked_ns > LOOK_NS) {
+		} else if (clock_ns() - service.checked_ns > CHECK_NS) {
 			serve_once(false);
 		}
 		if (verdict == WEIR_POLL_ARM)
@@ -297,14 +298,13 @@ static void start_once(void)
 	int rc;
 
 	if (!memory_can_be_asked()) {
-		diag_log(
-			"this kernel cannot check access to memory (Linux 5.14 can): nothing is "
-			"unloaded");
+		diag_log("this kernel cannot check access to memory (Linux 5.14 can): nothing is "
+			 "unloaded");
 		return;
 	}
 	rc = discovery_open(&service.sockets);
-	service.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (rc || service.bell < 0 || watch_parent() || thread_start()) {
+	service.wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (rc || service.wakeup_fd < 0 || watch_parent() || thread_start()) {
 		diag_log("no socket or thread is available: nothing is unloaded");
 		return;
 	}
@@ -324,13 +324,13 @@ bool service_start(void)
 /* Only closes the descriptors: the parent shares the sockets and their messages. */
 void service_forget(void)
 {
-	int fds[] = { service.sockets.here, service.sockets.hosts, service.bell };
+	int fds[] = { service.sockets.here, service.sockets.hosts, service.wakeup_fd };
 	size_t i;
 
 	for (i = 0; service.pid && i < sizeof(fds) / sizeof(*fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	service = (struct service){ .bell = -1 };
+	service = (struct service){ .wakeup_fd = -1 };
 	tends = was_started = false;
 	pthread_mutex_init(&start_lock, NULL);
 }
@@ -344,7 +344,7 @@ void service_wake(void)
 {
 	uint64_t one = 1;
 
-	if (write(service.bell, &one, sizeof(one)) < 0)
+	if (write(service.wakeup_fd, &one, sizeof(one)) < 0)
 		return; /* already signalled */
 }
 

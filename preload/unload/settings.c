@@ -43,7 +43,7 @@ uint32_t settings_cpu_percent(void)
 	return number("WEIR_UNLOAD_CPU", 100, CPU_PERCENT);
 }
 
-uint64_t settings_patience_ns(void)
+uint64_t settings_stall_timeout_ns(void)
 {
 	return number("WEIR_UNLOAD_PATIENCE_MS", UINT32_MAX, PATIENCE_MS) * NS_PER_MS;
 }

@@ -20,6 +20,6 @@ const char *settings_key(void);
 uint32_t settings_cpu_percent(void);
 
 /* WEIR_UNLOAD_PATIENCE_MS: how long a target with pending writes may make no progress, in ms. */
-uint64_t settings_patience_ns(void);
+uint64_t settings_stall_timeout_ns(void);
 
 #endif

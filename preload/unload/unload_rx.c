@@ -18,8 +18,7 @@
 #include "preload/unload/slot_pool.h"
 #include "preload/unload/hooks/tracked_qp.h"
 
-#define TELL_MAX \
-	(WIRE_UNLOAD_SLOTS / 4) /* writes done but not reported, while more arrive */
+#define TELL_MAX (WIRE_UNLOAD_SLOTS / 4) /* writes done but not reported, while more arrive */
 #define RETURNS_MAX WIRE_UNLOAD_SLOTS
 #define SIGNAL_EVERY (RETURNS_MAX / 4)
 #define WCS 16
@@ -107,7 +106,7 @@ struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_pat
 	rx->offer = *offer;
 	rx->program = w->qp;
 	rx->pd = w->qp->pd->handle;
-	weir_unload_rx_init(&rx->copier, TELL_MAX);
+	weir_unload_rx_init(&rx->core, TELL_MAX);
 	rc = parts_make(rx);
 	if (!rc)
 		rc = parts_connect(rx, path, psn);
@@ -126,19 +125,19 @@ struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_pat
 static int copy_slot(struct unload_rx *rx, uint32_t tag, const struct wire_unload_slot *slot,
 		     uint32_t length, uint64_t addr)
 {
-	struct weir_unload_rx *copier = &rx->copier;
-	int rc = weir_unload_rx_check(copier, &rx->device->remote, rx->pd, tag, addr, length);
+	struct weir_unload_rx *core = &rx->core;
+	int rc = weir_unload_rx_check(core, &rx->device->remote, rx->pd, tag, addr, length);
 
 	if (!rc && !memory_is_writable(addr, length))
-		return weir_unload_rx_refuse(copier);
+		return weir_unload_rx_refuse(core);
 	if (!rc)
-		weir_unload_rx_store(copier, addr, slot->data, length);
+		weir_unload_rx_store(core, addr, slot->data, length);
 	return rc;
 }
 
 static void slot_received(struct unload_rx *rx, const struct ibv_wc *wc)
 {
-	const struct wire_unload_slot *slot = &rx->slots[rx->copier.seen % WIRE_UNLOAD_SLOTS];
+	const struct wire_unload_slot *slot = &rx->slots[rx->core.seen % WIRE_UNLOAD_SLOTS];
 	uint32_t length;
 	uint64_t addr;
 	int rc;
@@ -147,8 +146,8 @@ static void slot_received(struct unload_rx *rx, const struct ibv_wc *wc)
 	if (rx->has_failed)
 		return;
 	/* The peer's first message is empty and only asks for a return. */
-	if (!rx->copier.seen && !wc->byte_len) {
-		rx->copier.owes = true;
+	if (!rx->core.seen && !wc->byte_len) {
+		rx->core.owes = true;
 		return;
 	}
 	length = wire_unload_slot_decode(slot, wc->byte_len, &addr);
@@ -161,10 +160,10 @@ static void slot_received(struct unload_rx *rx, const struct ibv_wc *wc)
 
 static void send_return(struct unload_rx *rx, uint8_t pause_ms, bool is_last)
 {
-	const struct wire_unload_return told = { .done = rx->copier.seen,
-						 .is_refused = rx->copier.is_refused,
-						 .pause_ms = pause_ms };
-	uint64_t word = wire_discovery_return_word(&told);
+	const struct wire_unload_return report = { .done = rx->core.seen,
+						   .is_refused = rx->core.is_refused,
+						   .pause_ms = pause_ms };
+	uint64_t word = wire_discovery_return_word(&report);
 	struct ibv_sge sge = { .addr = (uintptr_t)&word, .length = sizeof(word) };
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = is_last ? WR_LAST : WR_RETURN,
@@ -180,15 +179,15 @@ static void send_return(struct unload_rx *rx, uint8_t pause_ms, bool is_last)
 		wr.send_flags |= IBV_SEND_SIGNALED;
 	}
 	rx->returns++;
-	weir_unload_rx_reported(&rx->copier);
+	weir_unload_rx_reported(&rx->core);
 	RETURN_SENT();
 	rx->has_failed |= rx->device->ops.post_send(rx->qp, &wr, &bad) != 0;
 }
 
 /* How long the peer should pause unloading. */
-static uint8_t pause_ms(struct weir_cpu_budget *ceiling)
+static uint8_t budget_pause_ms(struct weir_cpu_budget *cpu_budget)
 {
-	uint8_t ms = weir_cpu_budget_pause_ms(ceiling, clock_cpu_ns(), clock_ns());
+	uint8_t ms = weir_cpu_budget_pause_ms(cpu_budget, clock_cpu_ns(), clock_ns());
 
 	if (ms)
 		DIAG_COUNT(pauses);
@@ -196,11 +195,11 @@ static uint8_t pause_ms(struct weir_cpu_budget *ceiling)
 }
 
 /* @more: further slots have already arrived. */
-static void send_due_return(struct unload_rx *rx, struct weir_cpu_budget *ceiling, bool more)
+static void send_due_return(struct unload_rx *rx, struct weir_cpu_budget *cpu_budget, bool more)
 {
 	if (!rx->has_failed && rx->returns < RETURNS_MAX &&
-	    weir_unload_rx_must_report(&rx->copier, more))
-		send_return(rx, pause_ms(ceiling), false);
+	    weir_unload_rx_must_report(&rx->core, more))
+		send_return(rx, budget_pause_ms(cpu_budget), false);
 }
 
 static void wr_completed(struct unload_rx *rx, const struct ibv_wc *wc)
@@ -220,13 +219,13 @@ static void refuse_if_ended(struct unload_rx *rx)
 {
 	uint64_t now_ns = clock_ns();
 
-	if (rx->copier.is_refused || now_ns - rx->asked_ns < OWN_QP_ASK_NS)
+	if (rx->core.is_refused || now_ns - rx->asked_ns < OWN_QP_ASK_NS)
 		return;
 	rx->asked_ns = now_ns;
-	rx->copier.is_refused = own_qp_is_in_error(rx->program);
+	rx->core.is_refused = own_qp_is_in_error(rx->program);
 }
 
-uint32_t unload_rx_serve(struct unload_rx *rx, struct weir_cpu_budget *ceiling)
+uint32_t unload_rx_serve(struct unload_rx *rx, struct weir_cpu_budget *cpu_budget)
 {
 	struct ibv_wc wcs[WCS];
 	int i, n;
@@ -238,7 +237,7 @@ uint32_t unload_rx_serve(struct unload_rx *rx, struct weir_cpu_budget *ceiling)
 		wr_completed(rx, &wcs[i]);
 	/* Some completions of a full batch may have been returns, so the peer's news may be old:
 	 * send again. */
-	send_due_return(rx, ceiling, n == WCS);
+	send_due_return(rx, cpu_budget, n == WCS);
 	return n > 0 ? (uint32_t)n : 0;
 }
 
@@ -253,7 +252,7 @@ void unload_rx_retire(struct unload_rx *rx)
 	if (!rx || rx->is_ending)
 		return;
 	rx->is_ending = true;
-	rx->copier.is_refused = true;
+	rx->core.is_refused = true;
 	if (!rx->has_failed)
 		send_return(rx, 0, true);
 }

@@ -34,7 +34,7 @@ struct tracked_qp;
  * @answer: our answer to @offer
  * @qp, @cq, @mr, @slots: of this end
  * @program: the program's QP; @pd: handle of its PD; @asked_ns: when its state was last queried
- * @copier: state of copies and reports
+ * @core: state of copies and reports
  * @has_failed: the connection to the peer is lost
  * @is_ending: the last return is in flight; @has_ended: the last return has arrived
  * @returns: in flight, or not known to have arrived; @unsignalled: how many of the latest have no
@@ -52,7 +52,7 @@ struct unload_rx {
 	struct ibv_qp *program;
 	uint32_t pd;
 	uint64_t asked_ns;
-	struct weir_unload_rx copier;
+	struct weir_unload_rx core;
 	bool has_failed;
 	bool is_ending;
 	bool has_ended;
@@ -84,7 +84,7 @@ bool unload_rx_is_over(const struct unload_rx *rx);
 void unload_rx_close(struct unload_rx *rx, uint64_t until_ns);
 
 /* Copies arrived writes, and tells the peer. Return: how many. */
-uint32_t unload_rx_serve(struct unload_rx *rx, struct weir_cpu_budget *ceiling);
+uint32_t unload_rx_serve(struct unload_rx *rx, struct weir_cpu_budget *cpu_budget);
 
 /* Makes the next arrival raise an event. */
 void unload_rx_arm(struct unload_rx *rx);

@@ -84,7 +84,7 @@ struct unload_tx *unload_tx_create(const struct tracked_qp *w)
 	if (!tx)
 		return NULL;
 	tx->device = w->device;
-	tx->patience_ns = settings_patience_ns();
+	tx->stall_timeout_ns = settings_stall_timeout_ns();
 	if (!parts_make(tx, w))
 		return tx;
 	unload_tx_free(tx);
@@ -195,13 +195,13 @@ static void post_empty(struct unload_tx *tx, enum ibv_wr_opcode opcode)
 /* Returns true if a new return has arrived. */
 static bool read_return(struct unload_tx *tx, uint8_t *pause_ms)
 {
-	uint64_t told = __atomic_load_n(&tx->memory->told, __ATOMIC_ACQUIRE);
+	uint64_t last_return = __atomic_load_n(&tx->memory->last_return, __ATOMIC_ACQUIRE);
 	struct wire_unload_return r;
 
-	if (told == tx->told || !wire_discovery_return_is_whole(told, &r))
+	if (last_return == tx->last_return || !wire_discovery_return_is_whole(last_return, &r))
 		return false;
 	RETURN_FOUND();
-	tx->told = told;
+	tx->last_return = last_return;
 	tx->is_still = false;
 	/* A target cannot have done more writes than are open. */
 	if ((uint16_t)(r.done - tx->done) > unload_tx_outstanding(tx)) {
@@ -281,7 +281,7 @@ static void poll_return(struct unload_tx *tx, uint64_t now_ns, uint8_t *pause_ms
 		post_empty(tx, IBV_WR_RDMA_WRITE);
 		tx->probed_ns = now_ns;
 	}
-	if (now_ns - tx->moved_ns >= tx->patience_ns) {
+	if (now_ns - tx->moved_ns >= tx->stall_timeout_ns) {
 		take_unsent_back(tx);
 		tx->has_failed = true;
 	}

@@ -35,11 +35,11 @@ struct staged_write {
 /**
  * struct unload_tx_memory - memory that the device reads and writes
  * @slots: local slots, each kept until the target's slot is done
- * @told: the last return, written by the target's device
+ * @last_return: the last return, written by the target's device
  */
 struct unload_tx_memory {
 	struct wire_unload_slot slots[WIRE_UNLOAD_SLOTS];
-	uint64_t told;
+	uint64_t last_return;
 };
 
 /**
@@ -51,10 +51,10 @@ struct unload_tx_memory {
  * @nonce, @psn: of our offer
  * @buffer, @rkey: the target's
  * @next: the next slot to write, modulo 2^16; @done: up to here the target has reported
- * @told: the last return read
+ * @last_return: the last return read
  * @is_refused: the target has copied nothing from @done on, and never will
  * @has_failed: how much the target has copied is unknown
- * @patience_ns: longest time without progress
+ * @stall_timeout_ns: longest time without progress
  * @is_still: writes are open, and no poll has found a return since @moved_ns
  * @moved_ns, @probed_ns: time of the last progress, and of the last empty write
  * @queued: WRs in the send queue, or not known to have left; @unsignalled: how many of the latest
@@ -75,10 +75,10 @@ struct unload_tx {
 	uint32_t rkey;
 	uint16_t next;
 	uint16_t done;
-	uint64_t told;
+	uint64_t last_return;
 	bool is_refused;
 	bool has_failed;
-	uint64_t patience_ns;
+	uint64_t stall_timeout_ns;
 	bool is_still;
 	uint64_t moved_ns;
 	uint64_t probed_ns;

@@ -89,8 +89,8 @@ static void post_batch(struct sim_thread *self, struct sim_session *session,
 
 static void mark_ready(struct sim_session *session)
 {
-	if (weir_list_is_empty(&session->fed))
-		weir_list_add_tail(&session->weir->fed, &session->fed);
+	if (weir_list_is_empty(&session->active))
+		weir_list_add_tail(&session->weir->active, &session->active);
 }
 
 static void pay_for_waking(struct sim_thread *self)
@@ -152,11 +152,11 @@ static uint32_t poll(struct sim_thread *self, struct sim_engine_host *weir,
 
 	for (i = 0; i < taken; i++)
 		retire_wrs(self, (struct weir_wr *)(uintptr_t)wcs[i].id);
-	while (!weir_list_is_empty(&weir->fed)) {
+	while (!weir_list_is_empty(&weir->active)) {
 		struct sim_session *session =
-			weir_list_entry(weir->fed.next, struct sim_session, fed);
+			weir_list_entry(weir->active.next, struct sim_session, active);
 
-		weir_list_del(&session->fed);
+		weir_list_del(&session->active);
 		while (pull_chain(self, session))
 			;
 	}
@@ -182,7 +182,7 @@ static void take_inbox(struct sim_thread *self, struct sim_engine_host *weir)
 /* Gives the lock back. Return: whether there is work for the next holder. */
 static bool unlock_and_look(struct sim_thread *self, struct sim_engine_host *weir)
 {
-	bool more = !weir_list_is_empty(&weir->fed);
+	bool more = !weir_list_is_empty(&weir->active);
 
 	sim_lock_give(&weir->lock, self);
 	return more || !weir_inbox_is_empty(&weir->inbox);
@@ -191,9 +191,10 @@ static bool unlock_and_look(struct sim_thread *self, struct sim_engine_host *wei
 static void serve_first(struct sim_thread *self, struct sim_engine_host *weir,
 			const struct sim_session *mine)
 {
-	struct sim_session *session = weir_list_entry(weir->fed.next, struct sim_session, fed);
+	struct sim_session *session =
+		weir_list_entry(weir->active.next, struct sim_session, active);
 
-	weir_list_del(&session->fed);
+	weir_list_del(&session->active);
 	if (pull_chain(self, session))
 		mark_ready(session);
 	else if (session == mine)
@@ -207,7 +208,7 @@ static void serve_sessions(struct sim_thread *self, struct sim_engine_host *weir
 		if (!sim_lock_try(&weir->lock, self))
 			return; /* the holder checks for work after it gives the lock back */
 		take_inbox(self, weir);
-		if (!weir_list_is_empty(&weir->fed))
+		if (!weir_list_is_empty(&weir->active))
 			serve_first(self, weir, mine);
 	} while (unlock_and_look(self, weir));
 }
@@ -294,8 +295,8 @@ static int poller_init(struct sim_poller *poller, struct sim_engine_host *weir, 
 
 	weir_list_init(&poller->followers);
 	sim_channel_init(&poller->events, &host->cores[number % host->nr_cores]);
-	weir_idle_time_init(&poller->gaps, WAKE_NS, WAKE_NS);
-	weir_poll_init(&poller->poll, &config, &poller->gaps, now_ns(weir));
+	weir_idle_time_init(&poller->idle_time, WAKE_NS, WAKE_NS);
+	weir_poll_init(&poller->poll, &config, &poller->idle_time, now_ns(weir));
 	poller->verdict = weir_poll_woken(&poller->poll, now_ns(weir));
 	return sim_cq_init(&poller->cq, &poller->events, (uint32_t)(s->qps * s->sq_depth));
 }
@@ -309,7 +310,7 @@ int sim_engine_host_init(struct sim_engine_host *weir, struct sim_node *node,
 	*weir = (struct sim_engine_host){ .node = node, .settings = settings };
 	sim_lock_init(&weir->lock, settings->lock == SIM_LOCK_MUTEX);
 	weir_inbox_init(&weir->inbox);
-	weir_list_init(&weir->fed);
+	weir_list_init(&weir->active);
 	rc = weir_window_init(&weir->window, settings->window, (uint32_t)settings->window_wrs);
 	weir->pollers = calloc(nr_pollers, sizeof(*weir->pollers));
 	if (!weir->pollers)
@@ -373,7 +374,7 @@ int sim_session_init(struct sim_session *session, struct sim_engine_host *weir,
 
 	*session = (struct sim_session){ .weir = weir };
 	session->poller = &weir->pollers[weir->nr_sessions++ % weir->nr_pollers];
-	weir_list_init(&session->fed);
+	weir_list_init(&session->active);
 	rc = engine_init(session, world);
 	return rc ? rc : channels_init(session, world);
 }

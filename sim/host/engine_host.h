@@ -25,7 +25,7 @@
  * @cq, @events: for all channels of its sessions
  * @leader: the polling thread, or NULL
  * @followers: threads that wait for the leader, by wait_link
- * @poll, @gaps, @verdict: adaptive polling, used by the leader
+ * @poll, @idle_time, @verdict: adaptive polling, used by the leader
  */
 struct sim_poller {
 	struct sim_cq cq;
@@ -33,7 +33,7 @@ struct sim_poller {
 	struct sim_thread *leader;
 	struct weir_list followers;
 	struct weir_poll poll;
-	struct weir_idle_time gaps;
+	struct weir_idle_time idle_time;
 	enum weir_poll_verdict verdict;
 };
 
@@ -43,7 +43,7 @@ struct sim_poller {
  * @settings: *kept*
  * @lock: guards this struct and the engines of its sessions
  * @inbox: requests not yet taken
- * @fed: sessions that may have actions
+ * @active: sessions that may have actions
  * @window: shared by all sessions
  * @peak_bytes: the most bytes in flight so far
  * @pollers, @nr_pollers: assigned to sessions in turn
@@ -54,7 +54,7 @@ struct sim_engine_host {
 	const struct sim_load_settings *settings;
 	struct sim_lock lock;
 	struct weir_inbox inbox;
-	struct weir_list fed;
+	struct weir_list active;
 	struct weir_window window;
 	uint64_t peak_bytes;
 	struct sim_poller *pollers;
@@ -75,7 +75,7 @@ struct sim_engine_channel {
  * @engine, @wrs: the core's
  * @poller: takes the completions of all channels
  * @channels: QPs
- * @fed: in the host's list of sessions that may have actions
+ * @active: in the host's list of sessions that may have actions
  * @chains, @wrs_posted, @reqs_posted: counts so far
  */
 struct sim_session {
@@ -84,7 +84,7 @@ struct sim_session {
 	struct weir_wr *wrs;
 	struct sim_poller *poller;
 	struct sim_engine_channel channels[WEIR_CHANNEL_MAX];
-	struct weir_list fed;
+	struct weir_list active;
 	uint64_t chains, wrs_posted, reqs_posted;
 };
 

@@ -22,15 +22,15 @@ static void post_chain(struct sim_thread *self, struct sim_exchange_end *end,
 		abort(); /* the queue is deeper than the pool */
 }
 
-static struct sim_wr slot_poll_of(struct sim_exchange *x, struct sim_exchange_end *end)
+static struct sim_wr bitmap_read_wr(struct sim_exchange *x, struct sim_exchange_end *end)
 {
-	weir_slot_poll_posted(&end->look, now_ns(x));
+	weir_slot_poll_posted(&end->slot_poll, now_ns(x));
 	if (end == &x->sender) {
 		weir_slot_bitmap_tx_read_posted(&x->out);
-		x->look_end = x->out.committed;
+		x->read_end = x->out.committed;
 	}
 	x->looks++;
-	return (struct sim_wr){ .id = SIM_EXCHANGE_LOOK,
+	return (struct sim_wr){ .id = SIM_EXCHANGE_READ,
 				.op = SIM_OP_READ,
 				.nr_sge = 1,
 				.sge = &end->sge,
@@ -52,7 +52,7 @@ static struct sim_wr write_of(struct sim_exchange *x, uint32_t slot, uint32_t by
 	wr.is_inline = bytes <= end->node->host.profile->inline_max;
 	x->before[slot] = x->out.committed ? weir_slot_bitmap_tx_last(&x->out) : 0;
 	weir_slot_bitmap_tx_commit(&x->out, slot);
-	weir_slot_poll_put(&end->look, bytes);
+	weir_slot_poll_put(&end->slot_poll, bytes);
 	wr.id = SIM_EXCHANGE_WRITE | x->out.committed << 8;
 	x->bytes[slot] = bytes;
 	x->has_landed[slot] = false;
@@ -76,59 +76,60 @@ static void notify_with(struct sim_exchange *x, struct sim_wr *wr)
 /* The receiver's current request for notification. */
 static struct weir_slot_poll_request request_of(const struct sim_exchange *x)
 {
-	uint32_t tells = x->limit - x->told;
+	uint32_t notices_left = x->limit - x->notices;
 
-	if (x->bell == x->answered)
+	if (x->doorbell == x->answered)
 		return (struct weir_slot_poll_request){ 0 };
-	return (struct weir_slot_poll_request){ x->bell,
-						tells <= WEIR_SLOT_POLL_NOTIFIES_MAX ? tells : 0,
-						weir_slot_poll_patience_ns(&x->receiver.look) };
+	return (struct weir_slot_poll_request){
+		x->doorbell, notices_left <= WEIR_SLOT_POLL_NOTIFIES_MAX ? notices_left : 0,
+		weir_slot_poll_delay_ns_max(&x->receiver.slot_poll)
+	};
 }
 
-static bool is_to_tell(struct sim_exchange *x)
+static bool must_notify(struct sim_exchange *x)
 {
 	return !x->is_imm &&
-	       weir_slot_poll_must_notify(&x->sender.look, &x->out, request_of(x), now_ns(x));
+	       weir_slot_poll_must_notify(&x->sender.slot_poll, &x->out, request_of(x), now_ns(x));
 }
 
 static void send_immediate(struct sim_exchange *x, struct sim_wr *wr)
 {
-	weir_slot_poll_notified(&x->sender.look, &x->out, weir_slot_poll_unshown(&x->out),
+	weir_slot_poll_notified(&x->sender.slot_poll, &x->out, weir_slot_poll_unshown(&x->out),
 				now_ns(x));
 	notify_with(x, wr);
-	if (++x->told == x->limit)
-		x->answered = x->bell;
+	if (++x->notices == x->limit)
+		x->answered = x->doorbell;
 }
 
-static bool look_is_due(const struct sim_exchange *x)
+static bool read_is_due(const struct sim_exchange *x)
 {
 	return !x->is_imm &&
-	       weir_slot_poll_is_due(&x->sender.look, &x->out, request_of(x), now_ns(x));
+	       weir_slot_poll_is_due(&x->sender.slot_poll, &x->out, request_of(x), now_ns(x));
 }
 
 static void post_read(struct sim_thread *self, struct sim_exchange *x, struct sim_exchange_end *end)
 {
-	struct sim_wr look = slot_poll_of(x, end);
+	struct sim_wr slot_poll = bitmap_read_wr(x, end);
 
-	post_chain(self, end, &look, 1);
+	post_chain(self, end, &slot_poll, 1);
 }
 
 /* The receiver asks for a notification, then reads the bitmap once more. */
 static void request_notification(struct sim_thread *self, struct sim_exchange *x)
 {
 	struct sim_exchange_end *end = &x->receiver;
-	struct sim_wr wrs[2] = { { .id = SIM_EXCHANGE_RING,
+	struct sim_wr wrs[2] = { { .id = SIM_EXCHANGE_REQUEST,
 				   .op = SIM_OP_WRITE,
 				   .is_silent = true,
 				   .nr_sge = 1,
 				   .sge = &end->sge,
 				   .bytes = 8,
-				   .rkey = SIM_EXCHANGE_BELL } };
+				   .rkey = SIM_EXCHANGE_DOORBELL } };
 
-	weir_slot_poll_requested(&end->look, WEIR_SLOT_POLL_NEWS);
-	wrs[0].operand = ++x->rings;
-	wrs[0].compare = end->look.heard + WEIR_SLOT_POLL_NOTIFIES_MAX;
-	wrs[1] = slot_poll_of(x, end);
+	weir_slot_poll_requested(&end->slot_poll, WEIR_SLOT_POLL_NEWS);
+	wrs[0].operand = ++x->requests;
+	wrs[0].compare = end->slot_poll.notices + WEIR_SLOT_POLL_NOTIFIES_MAX;
+	wrs[1] = bitmap_read_wr(x, end);
 	post_chain(self, end, wrs, 2);
 }
 
@@ -138,11 +139,11 @@ static void answer_request(struct sim_thread *self, struct sim_exchange *x)
 	struct sim_exchange_end *end = &x->sender;
 	struct sim_wr wr = { .id = SIM_EXCHANGE_SIGN,
 			     .op = SIM_OP_WRITE_IMM,
-			     .rkey = SIM_EXCHANGE_BELL };
+			     .rkey = SIM_EXCHANGE_DOORBELL };
 
-	if (x->bell == x->answered)
+	if (x->doorbell == x->answered)
 		return;
-	x->answered = x->bell;
+	x->answered = x->doorbell;
 	post_chain(self, end, &wr, 1);
 }
 
@@ -164,11 +165,11 @@ uint32_t sim_exchange_put(struct sim_thread *self, struct sim_exchange *x, const
 		if (x->is_imm)
 			notify_with(x, &wrs[n]);
 	}
-	if (n && is_to_tell(x))
+	if (n && must_notify(x))
 		send_immediate(x, &wrs[n - 1]);
 	posted = n;
-	if (n && look_is_due(x))
-		wrs[posted++] = slot_poll_of(x, &x->sender);
+	if (n && read_is_due(x))
+		wrs[posted++] = bitmap_read_wr(x, &x->sender);
 	if (posted)
 		post_chain(self, &x->sender, wrs, posted);
 	return n;
@@ -181,9 +182,9 @@ static void sender_looked(struct sim_thread *self, struct sim_exchange *x)
 
 	if (freed < 0)
 		abort(); /* the peer keeps the protocol */
-	if (x->acked < x->look_end)
-		x->acked = x->look_end;
-	weir_slot_poll_read_done(&x->sender.look, &x->out, 0, (uint32_t)freed,
+	if (x->acked < x->read_end)
+		x->acked = x->read_end;
+	weir_slot_poll_read_done(&x->sender.slot_poll, &x->out, 0, (uint32_t)freed,
 				 (uint32_t)(x->out.arrived - arrived), now_ns(x));
 	if (x->out.arrived != arrived)
 		answer_request(self, x);
@@ -201,7 +202,7 @@ static void reclaim_slots(struct sim_exchange *x, uint32_t count)
 
 static void sender_completed(struct sim_thread *self, struct sim_exchange *x, uint64_t id)
 {
-	if (id == SIM_EXCHANGE_LOOK)
+	if (id == SIM_EXCHANGE_READ)
 		sender_looked(self, x);
 	else if ((id & 0xff) == SIM_EXCHANGE_WRITE && x->acked < id >> 8)
 		x->acked = id >> 8;
@@ -211,7 +212,7 @@ static void sender_completed(struct sim_thread *self, struct sim_exchange *x, ui
 static bool wants_room(const struct sim_exchange *x)
 {
 	return !x->is_imm && !x->out.free &&
-	       weir_slot_poll_is_wanted(&x->sender.look, WEIR_SLOT_POLL_ROOM,
+	       weir_slot_poll_is_wanted(&x->sender.slot_poll, WEIR_SLOT_POLL_ROOM,
 					x->acked != x->out.committed, now_ns(x));
 }
 
@@ -233,8 +234,8 @@ bool sim_exchange_hear(struct sim_thread *self, struct sim_exchange *x)
 			sender_completed(self, x, wcs[i].id);
 		n += taken;
 	}
-	if (end->look.is_looking)
-		weir_slot_poll_polled(&end->look, now_ns(x));
+	if (end->slot_poll.is_reading)
+		weir_slot_poll_polled(&end->slot_poll, now_ns(x));
 	if (wants_room(x)) {
 		post_read(self, x, end);
 		n++;
@@ -242,25 +243,25 @@ bool sim_exchange_hear(struct sim_thread *self, struct sim_exchange *x)
 	return n;
 }
 
-static void receiver_looked(struct sim_exchange *x)
+static void receiver_read_done(struct sim_exchange *x)
 {
 	int found = weir_slot_bitmap_rx_read_done(&x->in, x->receiver.fresh);
 
 	if (found < 0)
 		abort();
-	weir_slot_poll_read_done(&x->receiver.look, &x->out, (uint32_t)found, 0, 0, now_ns(x));
+	weir_slot_poll_read_done(&x->receiver.slot_poll, &x->out, (uint32_t)found, 0, 0, now_ns(x));
 }
 
 /* Notification of @slot and the slots before it, or of no slot. */
-static void told(struct sim_exchange *x, uint32_t slot)
+static void take_notice(struct sim_exchange *x, uint32_t slot)
 {
 	uint32_t others;
 
 	if (slot == SIM_EXCHANGE_NO_SLOT) {
-		weir_slot_poll_woken(&x->receiver.look);
+		weir_slot_poll_woken(&x->receiver.slot_poll);
 		return;
 	}
-	weir_slot_poll_was_notified(&x->receiver.look);
+	weir_slot_poll_was_notified(&x->receiver.slot_poll);
 	for (others = x->others[slot];; slot = x->before[slot]) {
 		if (weir_slot_bitmap_rx_slot_filled(&x->in, slot))
 			abort();
@@ -282,7 +283,7 @@ static void take_immediates(struct sim_thread *self, struct sim_exchange *x, uin
 
 		x->first_landed = (x->first_landed + 1) % x->landed_max;
 		x->nr_landed--;
-		told(x, slot);
+		take_notice(x, slot);
 	}
 	x->nr_spare += count;
 	if (!x->is_imm && x->nr_spare < SIM_EXCHANGE_RECVS)
@@ -293,12 +294,12 @@ static void take_immediates(struct sim_thread *self, struct sim_exchange *x, uin
 
 static void look_for_news(struct sim_thread *self, struct sim_exchange *x)
 {
-	struct weir_slot_poll *look = &x->receiver.look;
+	struct weir_slot_poll *slot_poll = &x->receiver.slot_poll;
 
 	if (x->is_imm || x->nr_taken ||
-	    !weir_slot_poll_is_wanted(look, WEIR_SLOT_POLL_NEWS, false, now_ns(x)))
+	    !weir_slot_poll_is_wanted(slot_poll, WEIR_SLOT_POLL_NEWS, false, now_ns(x)))
 		return;
-	if (weir_slot_poll_prefers_notify(look) && look->rung != WEIR_SLOT_POLL_NEWS)
+	if (weir_slot_poll_prefers_notify(slot_poll) && slot_poll->requested != WEIR_SLOT_POLL_NEWS)
 		request_notification(self, x);
 	else
 		post_read(self, x, &x->receiver);
@@ -315,11 +316,11 @@ uint32_t sim_exchange_look(struct sim_thread *self, struct sim_exchange *x)
 		take_immediates(self, x, sim_poll_cq(self, &end->recv_cq, wcs, WCS_MAX));
 	n = end->send_cq.count ? sim_poll_cq(self, &end->send_cq, wcs, WCS_MAX) : 0;
 	for (i = 0; i < n; i++) {
-		if (wcs[i].id == SIM_EXCHANGE_LOOK)
-			receiver_looked(x);
+		if (wcs[i].id == SIM_EXCHANGE_READ)
+			receiver_read_done(x);
 	}
-	if (end->look.is_looking)
-		weir_slot_poll_polled(&end->look, now_ns(x));
+	if (end->slot_poll.is_reading)
+		weir_slot_poll_polled(&end->slot_poll, now_ns(x));
 	while ((slot = weir_slot_bitmap_rx_next_full(&x->in)) >= 0)
 		x->taken[x->nr_taken++] = (uint32_t)slot;
 	look_for_news(self, x);
@@ -328,10 +329,10 @@ uint32_t sim_exchange_look(struct sim_thread *self, struct sim_exchange *x)
 
 struct sim_cq *sim_exchange_awaited(struct sim_exchange *x)
 {
-	bool is_told = x->is_imm ||
-		       weir_slot_poll_has_requested(&x->receiver.look, WEIR_SLOT_POLL_NEWS, false);
+	bool is_notified = x->is_imm || weir_slot_poll_has_requested(&x->receiver.slot_poll,
+								     WEIR_SLOT_POLL_NEWS, false);
 
-	return is_told ? &x->receiver.recv_cq : &x->receiver.send_cq;
+	return is_notified ? &x->receiver.recv_cq : &x->receiver.send_cq;
 }
 
 uint32_t sim_exchange_take(struct sim_exchange *x)

@@ -24,17 +24,17 @@
 
 /* Kind of a completion: low byte of its id. Above, for a write: slots committed at the time. */
 enum sim_exchange_tag {
-	SIM_EXCHANGE_LOOK = 1,
+	SIM_EXCHANGE_READ = 1,
 	SIM_EXCHANGE_WRITE,
 	SIM_EXCHANGE_GIVE,
-	SIM_EXCHANGE_RING,
+	SIM_EXCHANGE_REQUEST,
 	SIM_EXCHANGE_SIGN,
 };
 
 enum sim_exchange_key {
 	SIM_EXCHANGE_MIRROR = 1,
 	SIM_EXCHANGE_BITS,
-	SIM_EXCHANGE_BELL,
+	SIM_EXCHANGE_DOORBELL,
 };
 
 struct sim_exchange;
@@ -46,7 +46,7 @@ struct sim_exchange;
  * @qp: to the other end
  * @send_cq, @recv_cq: for own requests, and for incoming messages
  * @bits: own bitmap; @fresh: the peer's bitmap, as last read; @memory: of slot_bitmap
- * @look: decides when to read the peer's bitmap
+ * @slot_poll: decides when to read the peer's bitmap
  * @sge: of posted requests
  * @unsignalled: work requests since the last signalled one
  */
@@ -57,7 +57,7 @@ struct sim_exchange_end {
 	struct sim_cq send_cq, recv_cq;
 	uint64_t *bits, *fresh;
 	void *memory;
-	struct weir_slot_poll look;
+	struct weir_slot_poll slot_poll;
 	struct sim_sge sge;
 	uint32_t unsignalled;
 };
@@ -68,9 +68,10 @@ struct sim_exchange_end {
  * @is_imm: immediate mode
  * @sender, @receiver: the ends
  * @out, @in: the core's
- * @bell, @limit: the receiver's latest request number, and the total of notifications it allows;
- *	@answered: the last request answered; @rings, @told: requests and notifications so far
- * @look_end, @acked: slots committed before the sender's bitmap read under way; slots whose writes
+ * @doorbell, @limit: the receiver's latest request number, and the total of notifications it
+ *	allows;
+ *	@answered: the last request answered; @requests, @notices: requests and notifications so far
+ * @read_end, @acked: slots committed before the sender's bitmap read under way; slots whose writes
  *	are known to be complete
  * @has_landed, @begin_ps, @bytes: per slot: data has landed; start time and length of the message
  * @taken, @nr_taken: slots found, and not yet given to the caller
@@ -88,8 +89,8 @@ struct sim_exchange {
 	struct sim_exchange_end sender, receiver;
 	struct weir_slot_bitmap_tx out;
 	struct weir_slot_bitmap_rx in;
-	uint32_t bell, limit, answered, rings, told;
-	uint64_t look_end, acked;
+	uint32_t doorbell, limit, answered, requests, notices;
+	uint64_t read_end, acked;
 	bool *has_landed;
 	uint64_t *begin_ps;
 	uint32_t *bytes;

@@ -33,8 +33,8 @@ static void effect_at_sender(void *arg, const struct sim_wr *wr)
 	struct sim_exchange *x = arg;
 	uint32_t i;
 
-	if (wr->id == SIM_EXCHANGE_RING) {
-		x->bell = (uint32_t)wr->operand;
+	if (wr->id == SIM_EXCHANGE_REQUEST) {
+		x->doorbell = (uint32_t)wr->operand;
 		x->limit = (uint32_t)wr->compare;
 	}
 	if (wr->op != SIM_OP_READ)
@@ -50,7 +50,7 @@ static int end_init(struct sim_exchange_end *end, struct sim_exchange *x, struct
 
 	end->exchange = x;
 	end->node = node;
-	weir_slot_poll_init(&end->look, (uint32_t)x->settings->slots,
+	weir_slot_poll_init(&end->slot_poll, (uint32_t)x->settings->slots,
 			    (uint32_t)x->settings->percent);
 	end->sge = (struct sim_sge){ 0, (uint32_t)x->settings->slot_bytes, SLOTS_KEY };
 	end->bits = calloc(words, 8);

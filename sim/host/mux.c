@@ -85,7 +85,7 @@ static void take_segment(struct sim_thread *self, struct sim_mux *mux, struct si
 		weir_list_del(&message->link);
 	if (weir_list_is_empty(&conn->messages))
 		weir_sched_idle(&mux->sched, &conn->flow);
-	append_wr(self, mux, &mux->lanes[conn->flow.bundle->class], message, (uint32_t)bytes);
+	append_wr(self, mux, &mux->qps[conn->flow.bundle->class], message, (uint32_t)bytes);
 }
 
 static uint32_t classes_with_room(const struct sim_mux *mux)
@@ -93,7 +93,7 @@ static uint32_t classes_with_room(const struct sim_mux *mux)
 	uint32_t classes = 0, i;
 
 	for (i = 0; i < SIM_CLASSES; i++) {
-		if (mux->lanes[i].count < SIM_MUX_QP_DEPTH)
+		if (mux->qps[i].count < SIM_MUX_QP_DEPTH)
 			classes |= 1u << i;
 	}
 	return classes;
@@ -107,7 +107,7 @@ static void post_turns(struct sim_thread *self, struct sim_mux *mux)
 	while ((flow = weir_sched_next(&mux->sched, classes_with_room(mux))) != NULL)
 		take_segment(self, mux, container_of(flow, struct sim_mux_conn, flow));
 	for (i = 0; i < SIM_CLASSES; i++)
-		ring_doorbell(self, mux, &mux->lanes[i]);
+		ring_doorbell(self, mux, &mux->qps[i]);
 }
 
 static void take_inbox(struct sim_thread *self, struct sim_mux *mux)
@@ -211,9 +211,9 @@ static int qp_init(struct sim_mux *mux, struct sim_world *world, struct sim_node
 
 	settings.op = SIM_OP_SEND;
 	settings.class = class;
-	mux->lanes[class].qp =
+	mux->qps[class].qp =
 		sim_world_connect(world, mux->node, peer, &mux->cq, &settings, SIM_MUX_QP_DEPTH);
-	return mux->lanes[class].qp ? 0 : -ENOMEM;
+	return mux->qps[class].qp ? 0 : -ENOMEM;
 }
 
 int sim_mux_init(struct sim_mux *mux, struct sim_world *world, struct sim_node *node,
@@ -229,8 +229,8 @@ int sim_mux_init(struct sim_mux *mux, struct sim_world *world, struct sim_node *
 	mux->sge = (struct sim_sge){ 0, (uint32_t)settings->segment, 1u << 31 };
 	weir_inbox_init(&mux->inbox);
 	sim_channel_init(&mux->events, &node->host.cores[0]);
-	weir_idle_time_init(&mux->gaps, WAKE_NS, WAKE_NS);
-	weir_poll_init(&mux->poll, &config, &mux->gaps, now_ns(mux));
+	weir_idle_time_init(&mux->idle_time, WAKE_NS, WAKE_NS);
+	weir_poll_init(&mux->poll, &config, &mux->idle_time, now_ns(mux));
 	rc = sched_init(mux);
 	if (!rc)
 		rc = sim_cq_init(&mux->cq, &mux->events, SIM_CLASSES * SIM_MUX_QP_DEPTH);

@@ -47,12 +47,12 @@ struct sim_mux_qp {
  * @node: the near machine
  * @settings: *kept*; of the load that started the mux
  * @sched: the scheduler; @bundles: by class, over all connections
- * @lanes: QPs by class
+ * @qps: QPs by class
  * @cq, @events: for all QPs
  * @inbox: connections with news
  * @worker: the posting thread
  * @is_asleep: the worker needs a wake-up
- * @poll, @gaps: adaptive polling
+ * @poll, @idle_time: adaptive polling
  * @sge: memory of the messages
  */
 struct sim_mux {
@@ -60,14 +60,14 @@ struct sim_mux {
 	const struct sim_load_settings *settings;
 	struct weir_sched sched;
 	struct weir_bundle bundles[SIM_CLASSES];
-	struct sim_mux_qp lanes[SIM_CLASSES];
+	struct sim_mux_qp qps[SIM_CLASSES];
 	struct sim_cq cq;
 	struct sim_channel events;
 	struct weir_inbox inbox;
 	struct sim_thread worker;
 	bool is_asleep;
 	struct weir_poll poll;
-	struct weir_idle_time gaps;
+	struct weir_idle_time idle_time;
 	struct sim_sge sge;
 };
 

@@ -14,8 +14,8 @@
 struct fuzz_poll {
 	struct hunt *hunt;
 	struct sim_rng rng;
-	struct weir_poll poll_cq;
-	struct weir_idle_time gaps;
+	struct weir_poll poll;
+	struct weir_idle_time idle_time;
 	uint64_t now_ns, next_ns; /* arrival of the next completion */
 	uint32_t to_come, in_cq, polls;
 	bool is_armed, has_event;
@@ -31,8 +31,8 @@ static void init_run(struct fuzz_poll *n)
 	config.wcs_max = 1 + (uint32_t)sim_rng_below(&n->rng, 16);
 	config.retries_max = hunt_dice(&n->rng, 500) ? (uint32_t)sim_rng_below(&n->rng, 50) : 0;
 	config.busy_percent_max = 1 + (uint32_t)sim_rng_below(&n->rng, 100);
-	weir_idle_time_init(&n->gaps, price_ns, (uint32_t)sim_rng_below(&n->rng, price_ns));
-	weir_poll_init(&n->poll_cq, &config, &n->gaps, 0);
+	weir_idle_time_init(&n->idle_time, price_ns, (uint32_t)sim_rng_below(&n->rng, price_ns));
+	weir_poll_init(&n->poll, &config, &n->idle_time, 0);
 	n->to_come = COMPLETIONS;
 }
 
@@ -56,20 +56,20 @@ static void advance_time(struct fuzz_poll *n, uint64_t until_ns)
 
 static enum weir_poll_verdict poll_cq(struct fuzz_poll *n)
 {
-	uint32_t most = n->poll_cq.config.wcs_max, taken;
+	uint32_t most = n->poll.config.wcs_max, taken;
 
 	advance_time(n, n->now_ns + sim_rng_below(&n->rng, 2 * POLL_NS));
 	taken = n->in_cq < most ? n->in_cq : most;
 	n->in_cq -= taken;
 	n->polls++;
 	advance_time(n, n->now_ns + sim_rng_below(&n->rng, POLL_NS));
-	return weir_poll_polled(&n->poll_cq, taken, n->now_ns);
+	return weir_poll_polled(&n->poll, taken, n->now_ns);
 }
 
 /* Returns whether an event will wake the poller. */
 static bool is_woken(struct fuzz_poll *n)
 {
-	hunt_expect(n->hunt, n->poll_cq.config.mode != WEIR_POLL_BUSY, "a busy poller sleeps");
+	hunt_expect(n->hunt, n->poll.config.mode != WEIR_POLL_BUSY, "a busy poller sleeps");
 	if (n->is_armed && n->to_come)
 		advance_time(n, n->now_ns < n->next_ns ? n->next_ns : n->now_ns);
 	hunt_expect(n->hunt, n->has_event || (!n->in_cq && !n->to_come),
@@ -83,7 +83,7 @@ static bool is_woken(struct fuzz_poll *n)
 
 static bool is_over(const struct fuzz_poll *n)
 {
-	return n->poll_cq.config.mode == WEIR_POLL_BUSY && !n->to_come && !n->in_cq;
+	return n->poll.config.mode == WEIR_POLL_BUSY && !n->to_come && !n->in_cq;
 }
 
 void hunt_poll(struct hunt *h, uint64_t seed)
@@ -93,17 +93,17 @@ void hunt_poll(struct hunt *h, uint64_t seed)
 
 	sim_rng_init(&n.rng, seed, "naps", 0);
 	init_run(&n);
-	verdict = weir_poll_woken(&n.poll_cq, n.now_ns);
+	verdict = weir_poll_woken(&n.poll, n.now_ns);
 	while (!*h->why && !is_over(&n) && n.polls < POLLS_MAX) {
 		if (verdict == WEIR_POLL_SLEEP) {
 			if (!is_woken(&n))
 				break;
-			verdict = weir_poll_woken(&n.poll_cq, n.now_ns);
+			verdict = weir_poll_woken(&n.poll, n.now_ns);
 		} else {
 			n.is_armed |= verdict == WEIR_POLL_ARM;
 			verdict = poll_cq(&n);
 		}
 	}
 	hunt_expect(h, n.polls < POLLS_MAX, "a poller never sleeps");
-	hunt_note(h, "naps", n.polls, (int64_t)n.poll_cq.sleeps, (int64_t)n.poll_cq.arms);
+	hunt_note(h, "naps", n.polls, (int64_t)n.poll.sleeps, (int64_t)n.poll.arms);
 }

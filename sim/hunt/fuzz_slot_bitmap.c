@@ -33,10 +33,10 @@ struct fuzz_slot_notice {
 struct fuzz_slot_end {
 	uint64_t bits[WORDS], fresh[WORDS];
 	uint64_t memory[4 * WORDS + SLOTS];
-	int32_t post_work[QUEUE]; /* a slot, or -1: a bitmap read */
+	int32_t queue[QUEUE]; /* a slot, or -1: a bitmap read */
 	struct fuzz_slot_notice news;
 	uint32_t first, count;
-	bool is_looking, is_answered;
+	bool is_reading, is_answered;
 	uint32_t word; /* next word of the bitmap read being executed */
 };
 
@@ -50,7 +50,7 @@ struct fuzz_slots {
 	struct fuzz_slot_end sender, receiver;
 	uint32_t nr_slots;
 	uint32_t written[SLOTS], landed[SLOTS]; /* the message in a slot, counted from 1 */
-	bool is_told[SLOTS], is_at_receiver[SLOTS], was_found[MESSAGES + 1];
+	bool is_notified[SLOTS], is_at_receiver[SLOTS], was_found[MESSAGES + 1];
 	uint32_t sent, found;
 	/* Slots that only a bitmap read will announce: all, and those before the last read. */
 	uint32_t unshown, covered;
@@ -59,8 +59,8 @@ struct fuzz_slots {
 
 static void post_work(struct fuzz_slot_end *end, int32_t what)
 {
-	end->post_work[(end->first + end->count++) % QUEUE] = what;
-	end->is_looking |= what < 0;
+	end->queue[(end->first + end->count++) % QUEUE] = what;
+	end->is_reading |= what < 0;
 }
 
 static void notify_slot(struct fuzz_slot_end *end, uint32_t slot)
@@ -90,7 +90,7 @@ static void init_run(struct fuzz_slots *s)
 }
 
 /* An immediate announces all unannounced slots. So a slot is announced only if no other waits. */
-static bool is_to_tell(struct fuzz_slots *s)
+static bool must_notify(struct fuzz_slots *s)
 {
 	if (s->mode == SLOTS_TELLS)
 		return true;
@@ -101,8 +101,8 @@ static void put_message(struct fuzz_slots *s, uint32_t slot)
 {
 	weir_slot_bitmap_tx_commit(&s->out, slot);
 	s->written[slot] = ++s->sent;
-	s->is_told[slot] = is_to_tell(s);
-	if (s->is_told[slot])
+	s->is_notified[slot] = must_notify(s);
+	if (s->is_notified[slot])
 		weir_slot_bitmap_tx_notified(&s->out);
 	else
 		s->unshown++;
@@ -121,7 +121,7 @@ static void send_one(struct fuzz_slots *s)
 {
 	int slot;
 
-	if (s->mode != SLOTS_TELLS && !s->sender.is_looking && hunt_dice(&s->rng, 200)) {
+	if (s->mode != SLOTS_TELLS && !s->sender.is_reading && hunt_dice(&s->rng, 200)) {
 		start_read(s);
 		return;
 	}
@@ -140,13 +140,13 @@ static void send_one(struct fuzz_slots *s)
 /* Executes the next posted work of an end, or its next word. */
 static void execute_posted(struct fuzz_slots *s, struct fuzz_slot_end *end, const uint64_t *others)
 {
-	int32_t what = end->count ? end->post_work[end->first] : 0;
+	int32_t what = end->count ? end->queue[end->first] : 0;
 
 	if (!end->count || end->is_answered)
 		return;
 	if (what >= 0) {
 		s->landed[what] = s->written[what];
-		if (s->is_told[what])
+		if (s->is_notified[what])
 			notify_slot(&s->receiver, (uint32_t)what);
 	} else {
 		end->fresh[end->word] = others[end->word];
@@ -169,7 +169,7 @@ static void sender_notices(struct fuzz_slots *s)
 	if (!s->sender.is_answered)
 		return;
 	s->unshown -= s->covered;
-	s->sender.is_looking = s->sender.is_answered = false;
+	s->sender.is_reading = s->sender.is_answered = false;
 	hunt_expect(s->hunt, weir_slot_bitmap_tx_read_done(&s->out, s->sender.fresh) >= 0,
 		    "the sender finds that the receiver breaks the rules");
 }
@@ -201,7 +201,7 @@ static void receiver_notices(struct fuzz_slots *s)
 	}
 	if (!s->receiver.is_answered)
 		return;
-	s->receiver.is_looking = s->receiver.is_answered = false;
+	s->receiver.is_reading = s->receiver.is_answered = false;
 	hunt_expect(s->hunt, weir_slot_bitmap_rx_read_done(&s->in, s->receiver.fresh) >= 0,
 		    "the receiver finds that the sender breaks the rules");
 	while (!*s->hunt->why && (slot = weir_slot_bitmap_rx_next_full(&s->in)) >= 0)
@@ -212,7 +212,7 @@ static void receive_one(struct fuzz_slots *s)
 {
 	uint32_t i;
 
-	if (s->mode != SLOTS_TELLS && !s->receiver.is_looking && hunt_dice(&s->rng, 400))
+	if (s->mode != SLOTS_TELLS && !s->receiver.is_reading && hunt_dice(&s->rng, 400))
 		post_work(&s->receiver, -1);
 	if (!s->nr_held || hunt_dice(&s->rng, 300))
 		return;

@@ -22,9 +22,9 @@
 struct fuzz_umtt {
 	struct hunt *hunt;
 	struct sim_rng rng;
-	struct weir_unload_rx copier;
+	struct weir_unload_rx core;
 	uint8_t memory[MEMORY], model[MEMORY];
-	uint16_t copied, told; /* since the buffer was set up */
+	uint16_t copied, reported; /* since the buffer was set up */
 	struct weir_umtt map;
 	struct weir_umtt_entry table[SIZE];
 	struct weir_umtt_entry list[TAGS]; /* by tag; length 0: not registered */
@@ -67,23 +67,23 @@ static void remove_registration(struct fuzz_umtt *r, uint32_t tag)
 /* A refused write ends a buffer; the initiator gets a new buffer after the report. */
 static void report_to_initiator(struct fuzz_umtt *r, bool more)
 {
-	bool is_news = r->copied != r->told || r->copier.is_refused;
-	bool tells = weir_unload_rx_must_report(&r->copier, more);
+	bool is_news = r->copied != r->reported || r->core.is_refused;
+	bool reports = weir_unload_rx_must_report(&r->core, more);
 
-	hunt_expect(r->hunt, !tells || is_news, "a report says nothing new");
-	hunt_expect(r->hunt, tells || more || !is_news, "%u writes are done and not reported",
-		    r->copied - r->told);
-	hunt_expect(r->hunt, tells || r->copied - r->told < TELL_MAX,
+	hunt_expect(r->hunt, !reports || is_news, "a report says nothing new");
+	hunt_expect(r->hunt, reports || more || !is_news, "%u writes are done and not reported",
+		    r->copied - r->reported);
+	hunt_expect(r->hunt, reports || r->copied - r->reported < TELL_MAX,
 		    "too many writes are not reported");
-	if (!tells)
+	if (!reports)
 		return;
-	hunt_expect(r->hunt, r->copier.seen == r->copied, "%u writes are done, and %u are reported",
-		    r->copied, r->copier.seen);
-	weir_unload_rx_reported(&r->copier);
-	r->told = r->copied;
-	if (r->copier.is_refused) {
-		weir_unload_rx_init(&r->copier, TELL_MAX);
-		r->copied = r->told = 0;
+	hunt_expect(r->hunt, r->core.seen == r->copied, "%u writes are done, and %u are reported",
+		    r->copied, r->core.seen);
+	weir_unload_rx_reported(&r->core);
+	r->reported = r->copied;
+	if (r->core.is_refused) {
+		weir_unload_rx_init(&r->core, TELL_MAX);
+		r->copied = r->reported = 0;
 	}
 }
 
@@ -95,14 +95,14 @@ static void unload_one(struct fuzz_umtt *r, uint32_t tag)
 	uint32_t owner = draw_below(r, 4) ? e->owner : draw_below(r, OWNERS);
 	bool may = e->length && length && owner == e->owner && e->is_writable && addr >= e->addr &&
 		   addr + length <= e->addr + e->length;
-	bool was_refused = r->copier.is_refused;
+	bool was_refused = r->core.is_refused;
 	uint8_t bytes[LENGTH + 1 + 7], *data = bytes + draw_below(r, 8);
 	uint32_t i;
 	int rc;
 
 	for (i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)draw_below(r, 256);
-	rc = weir_unload_rx_copy(&r->copier, &r->map, owner, tag * 0x101, addr, data,
+	rc = weir_unload_rx_copy(&r->core, &r->map, owner, tag * 0x101, addr, data,
 				 (uint32_t)length);
 	hunt_expect(r->hunt,
 		    rc == (was_refused ? -ECANCELED :
@@ -133,7 +133,7 @@ void hunt_umtt(struct hunt *h, uint64_t seed)
 	uint32_t step;
 
 	sim_rng_init(&r.rng, seed, "rights", 0);
-	weir_unload_rx_init(&r.copier, TELL_MAX);
+	weir_unload_rx_init(&r.core, TELL_MAX);
 	hunt_expect(h, !weir_umtt_init(&r.map, r.table, SIZE), "there is no map");
 	for (step = 0; step < STEPS && !*h->why; step++) {
 		uint32_t tag = draw_below(&r, TAGS), what = draw_below(&r, 5);

@@ -24,12 +24,13 @@ static void post_chain(struct hunt_session *s, const struct weir_action *a)
 /* The engine's next action, if any. No session may pass the sessions that wait in line. */
 static bool next(struct hunt_session *s, struct weir_action *a)
 {
-	const struct weir_list *line = &s->hunt->window.line, *first = line->next;
+	const struct weir_list *waiters = &s->hunt->window.waiters, *first = waiters->next;
 
 	if (*s->hunt->why || !weir_engine_next(&s->engine, a))
 		return false;
 	hunt_expect(s->hunt,
-		    a->type != WEIR_ACTION_POST || first == line || first == &s->engine.waiter.link,
+		    a->type != WEIR_ACTION_POST || first == waiters ||
+			    first == &s->engine.waiter.link,
 		    "session %d posts before the first in line", s->number);
 	return true;
 }
@@ -81,7 +82,7 @@ void hunt_host_pull(struct hunt_session *s)
 /* Whether a request would have nothing to wait for. */
 static bool may_go_alone(const struct hunt_session *s)
 {
-	return !s->hunt->window.wrs && weir_list_is_empty(&s->hunt->window.line) &&
+	return !s->hunt->window.wrs && weir_list_is_empty(&s->hunt->window.waiters) &&
 	       weir_engine_is_idle(&s->engine) && weir_channels_is_up(&s->engine.channels, 0);
 }
 
@@ -111,7 +112,7 @@ static bool post_by_fastpath(struct hunt_session *s, struct hunt_request *r, boo
 	struct weir_action action = { .type = WEIR_ACTION_POST, .count = 1 };
 	struct hunt *h = s->hunt;
 
-	if (hunt_dice(&h->host, 300) || weir_req_check(&r->req, h->config.fragment_bytes) ||
+	if (hunt_dice(&h->host, 300) || weir_request_check(&r->req, h->config.fragment_bytes) ||
 	    r->req.deadline_ns <= hunt_now_ns(h))
 		return false;
 	weir_window_tick(&h->window, hunt_now_ns(h));
@@ -120,7 +121,7 @@ static bool post_by_fastpath(struct hunt_session *s, struct hunt_request *r, boo
 		    "request %u comes alone, and cannot take the fast path", r->number);
 	if (!action.wr)
 		return false;
-	hunt_expect(h, weir_list_is_empty(&h->window.line),
+	hunt_expect(h, weir_list_is_empty(&h->window.waiters),
 		    "request %u takes the fast path past the line", r->number);
 	hunt_expect(h, !r->refusal, "request %u is invalid, and takes the fast path", r->number);
 	weir_fastpath_start_timer(&s->engine, action.wr, hunt_now_ns(h));
@@ -244,7 +245,7 @@ static void haste_begin(struct hunt *h)
 	bool is_hasty = hunt_dice(&h->waits, 200);
 
 	h->haste = is_hasty ? 600 : 150;
-	h->patience_ns = is_hasty ? 1000 << sim_rng_below(&h->waits, 16) : 200000;
+	h->deadline_ns_max = is_hasty ? 1000 << sim_rng_below(&h->waits, 16) : 200000;
 }
 
 void hunt_host_begin(struct hunt *h)

@@ -111,7 +111,7 @@ struct hunt_wqe {
  * @is_gone: for good
  * @is_silent: the peer no longer answers
  * @rnr: RNR replies to the next message so far
- * @execute, @complete, @arrive, @mend, @tell: events of the queue pair
+ * @execute, @complete, @arrive, @reconnect, @report_unsent: events of the queue pair
  */
 struct hunt_qp {
 	struct hunt_session *session;
@@ -124,7 +124,7 @@ struct hunt_qp {
 	uint32_t nr_unsent;
 	bool is_failed, is_gone, is_silent;
 	uint32_t rnr;
-	struct sim_event execute, complete, arrive, mend, tell;
+	struct sim_event execute, complete, arrive, reconnect, report_unsent;
 };
 
 /**
@@ -165,7 +165,7 @@ struct hunt_session {
  * @trace: print all events
  * @peril: failures in 1,000 WRs, about
  * @refusal: WRs in 1,000 that cannot be posted, about
- * @haste: requests in 1,000 with a deadline; @patience_ns: the longest deadline
+ * @haste: requests in 1,000 with a deadline; @deadline_ns_max: the longest deadline
  * @local: all local memory, @local_bytes in use; @did: see struct hunt_request
  */
 struct hunt {
@@ -183,7 +183,7 @@ struct hunt {
 	uint32_t peril;
 	uint32_t refusal;
 	uint32_t haste;
-	uint64_t patience_ns;
+	uint64_t deadline_ns_max;
 	uint64_t digest;
 	bool trace;
 	char why[HUNT_WHY_BYTES];

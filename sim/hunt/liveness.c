@@ -65,7 +65,7 @@ static bool has_room(const struct hunt_session *s)
 		any |= i != s->unload && !qp->is_failed && !qp->nr_unsent &&
 		       qp->count < s->hunt->depth;
 	}
-	return any && posted < WEIR_STREAM_WRS && weir_list_is_empty(&s->hunt->window.line);
+	return any && posted < WEIR_STREAM_WRS && weir_list_is_empty(&s->hunt->window.waiters);
 }
 
 static void watch_idle(const struct hunt_session *s)

@@ -26,7 +26,7 @@ PLANTS = {
     # A write that starts within a registration may go beyond its end.
     "bounds": ("length > entry->length - offset)", "length > entry->length)"),
     # Retries never end.
-    "retries": ("req->retries -= req->lost;", ""),
+    "retries": ("req->retries -= req->spends_retry;", ""),
     # A request to a silent peer waits past its deadline.
     "silence": ("if (wr_carries(&e->wrs[i], req))", "if (!req && wr_carries(&e->wrs[i], req))"),
     # A request lost on a channel that is gone is posted again.

@@ -191,9 +191,9 @@ static void arrive(struct sim_event *event)
 }
 
 /* The peer has destroyed its end: nothing more arrives. Mostly the peer offers a new end. */
-static void mend(struct sim_event *event)
+static void reconnect(struct sim_event *event)
 {
-	struct hunt_qp *qp = container_of(event, struct hunt_qp, mend);
+	struct hunt_qp *qp = container_of(event, struct hunt_qp, reconnect);
 	struct weir_engine *engine = &qp->session->engine;
 	struct hunt *h = qp->session->hunt;
 	int rc = 0;
@@ -240,9 +240,9 @@ static void complete(struct sim_event *event)
 	if (qp->count && wqe_at(qp, 0)->is_done)
 		come_to_complete(qp);
 	if (qp->is_failed && !qp->is_gone && !qp->count && !qp->nr_unsent &&
-	    !sim_event_is_scheduled(&qp->mend)) {
+	    !sim_event_is_scheduled(&qp->reconnect)) {
 		weir_engine_channel_broken(&qp->session->engine, qp->number);
-		sim_clock_in(&h->clock, &qp->mend, hunt_while(&h->net));
+		sim_clock_in(&h->clock, &qp->reconnect, hunt_while(&h->net));
 		hunt_host_pull(qp->session);
 	}
 }
@@ -267,7 +267,7 @@ static void wqe_fill(struct hunt_wqe *wqe, struct weir_wr *wr)
 }
 
 /* The engine learns which WRs could not be posted. */
-static void tell_unsent(struct hunt_qp *qp)
+static void complete_unsent(struct hunt_qp *qp)
 {
 	uint32_t i;
 
@@ -280,12 +280,12 @@ static void tell_unsent(struct hunt_qp *qp)
 	qp->nr_unsent = 0;
 }
 
-static void tell(struct sim_event *event)
+static void report_unsent(struct sim_event *event)
 {
-	struct hunt_qp *qp = container_of(event, struct hunt_qp, tell);
+	struct hunt_qp *qp = container_of(event, struct hunt_qp, report_unsent);
 
 	hunt_note(qp->session->hunt, "tell", qp->session->number, qp->number, qp->nr_unsent);
-	tell_unsent(qp);
+	complete_unsent(qp);
 	hunt_host_pull(qp->session);
 	come_to_complete(qp);
 }
@@ -297,12 +297,12 @@ static void refuse_access(struct hunt_qp *qp, struct weir_wr *wr)
 
 	for (; wr; wr = wr->next)
 		qp->unsent[qp->nr_unsent++] = wr;
-	if (sim_event_is_scheduled(&qp->tell))
+	if (sim_event_is_scheduled(&qp->report_unsent))
 		return;
 	if (hunt_dice(&h->net, 800))
-		sim_clock_in(&h->clock, &qp->tell, 10 * hunt_while(&h->net));
+		sim_clock_in(&h->clock, &qp->report_unsent, 10 * hunt_while(&h->net));
 	else
-		tell_unsent(qp);
+		complete_unsent(qp);
 }
 
 void hunt_qp_post(struct hunt_qp *qp, struct weir_wr *wr)
@@ -332,7 +332,7 @@ void hunt_qp_init(struct hunt_qp *qp, struct hunt_session *s, uint16_t number)
 	qp->execute.happen = execute;
 	qp->complete.happen = complete;
 	qp->arrive.happen = arrive;
-	qp->mend.happen = mend;
-	qp->tell.happen = tell;
+	qp->reconnect.happen = reconnect;
+	qp->report_unsent.happen = report_unsent;
 	weir_engine_channel_up(&s->engine, number, s->hunt->depth);
 }

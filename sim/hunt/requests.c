@@ -66,7 +66,7 @@ static void draw_shape(struct hunt_request *r, uint32_t first, uint32_t cells)
 /* Mixes short and long deadlines, in some hunts far apart. */
 static uint64_t deadline_draw(struct hunt *h)
 {
-	uint64_t most_ns = hunt_dice(&h->waits, 500) ? h->patience_ns / 10 : h->patience_ns;
+	uint64_t most_ns = hunt_dice(&h->waits, 500) ? h->deadline_ns_max / 10 : h->deadline_ns_max;
 
 	if (!hunt_dice(&h->waits, h->haste))
 		return WEIR_NEVER;

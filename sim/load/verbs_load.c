@@ -43,7 +43,7 @@ struct verbs_load_worker {
 	uint32_t under_way;
 	uint32_t turn;
 	struct weir_poll poll;
-	struct weir_idle_time gaps;
+	struct weir_idle_time idle_time;
 	enum weir_poll_verdict verdict;
 };
 
@@ -246,8 +246,8 @@ static int worker_init(struct verbs_loads *all, struct verbs_load_worker *w, str
 		w->jobs[i] = (struct verbs_load_job){ w, 0, w->free_jobs };
 		w->free_jobs = &w->jobs[i];
 	}
-	weir_idle_time_init(&w->gaps, WAKE_NS, WAKE_NS);
-	weir_poll_init(&w->poll, &config, &w->gaps, now_ns(w));
+	weir_idle_time_init(&w->idle_time, WAKE_NS, WAKE_NS);
+	weir_poll_init(&w->poll, &config, &w->idle_time, now_ns(w));
 	w->verdict = weir_poll_woken(&w->poll, now_ns(w));
 	if (sim_thread_init(&w->thread, &node->host, -1, worker_main, w))
 		return -ENOMEM;

@@ -94,7 +94,7 @@ static void fail_connect(struct cm_id *id, int rc)
 
 static bool may_retry_connect(const struct cm_id *id, int rc)
 {
-	uint64_t tried_ms = (softnic_now_ns() - id->called_ns) / 1000000;
+	uint64_t tried_ms = (softnic_loop_now_ns() - id->called_ns) / 1000000;
 
 	if (rc == -EAGAIN)
 		return tried_ms < CM_ANSWER_MS;
@@ -140,7 +140,7 @@ static int send_request(struct cm_id *id, const struct cm_msg *msg)
 		cm_id_src(id, &id->request.src);
 		cm_id_dst(id, &id->request.dst);
 		id->retry_count = msg->retry_count;
-		id->called_ns = softnic_now_ns();
+		id->called_ns = softnic_loop_now_ns();
 		id->state = CM_REQ_SENT;
 		try_connect(id);
 		rc = 0;

@@ -183,7 +183,7 @@ static int take_free(struct cm_id *id, union cm_addr *addr,
 	int rc = -EADDRNOTAVAIL;
 
 	if (getrandom(&start, sizeof(start), 0) < 0)
-		start = (unsigned int)softnic_now_ns();
+		start = (unsigned int)softnic_loop_now_ns();
 	for (i = 0; i < nr && (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL); i++) {
 		cm_addr_set_port(addr, htons(PORT_EPHEMERAL_MIN + (start % nr + i) % nr));
 		rc = take_one(id, addr);
@@ -237,7 +237,7 @@ uint32_t cm_port_token(void)
 
 	while (!token)
 		if (getrandom(&token, sizeof(token), 0) < 0)
-			token = (uint32_t)softnic_now_ns();
+			token = (uint32_t)softnic_loop_now_ns();
 	return token;
 }
 

@@ -56,7 +56,7 @@ static bool is_trigger(int option)
 	return option == OPTION_PORT_DOWN_AFTER || option == OPTION_DEVICE_GONE_AFTER;
 }
 
-int softnic_fault(pid_t pid, const struct softnic_options *options)
+int softnic_control_set_faults(pid_t pid, const struct softnic_options *options)
 {
 	int rc, fd, i, triggers;
 

@@ -10,7 +10,7 @@
 #include "option.h"
 
 /**
-* softnic_fault() - set the faults of a process of this user
+* softnic_control_set_faults() - set the faults of a process of this user
 * @pid: the process, in the PID namespace of the caller
 * @options: the options marked in @options->given are set
  *
@@ -20,6 +20,6 @@
  *	-ETIMEDOUT the process does not answer, for example because it is stopped;
  *	another negative errno.
  */
-int softnic_fault(pid_t pid, const struct softnic_options *options);
+int softnic_control_set_faults(pid_t pid, const struct softnic_options *options);
 
 #endif

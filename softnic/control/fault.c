@@ -91,7 +91,7 @@ static bool remove_devices(struct softnic_work *w)
 static void device_goes(void)
 {
 	if (!__atomic_exchange_n(&faults.gone, true, __ATOMIC_SEQ_CST))
-		softnic_work_kick(&faults.remove_devices);
+		softnic_loop_kick_work(&faults.remove_devices);
 }
 
 /* Under faults.lock, or before the device is open. */
@@ -235,8 +235,9 @@ static void draw_faults(struct qp *qp, const struct send_wqe *wqe)
 	f->fails = f->ops - f->ops_at_epoch == value(OPTION_ERROR_AFTER) ||
 		   draw_happens(f, DRAW_ERROR, 0, value(OPTION_ERROR));
 	f->rnr = needs_receive(qp, wqe) ? rnr_tries(f) : 0;
-	f->begin_ns = delay_us ? softnic_now_ns() + draw(f, DRAW_DELAY, 0) % (delay_us + 1) * 1000 :
-				 0;
+	f->begin_ns =
+		delay_us ? softnic_loop_now_ns() + draw(f, DRAW_DELAY, 0) % (delay_us + 1) * 1000 :
+			   0;
 	f->ops++;
 	count_for_process();
 }
@@ -253,7 +254,7 @@ int fault_inject(struct qp *qp, const struct send_wqe *wqe)
 		return IBV_WC_WR_FLUSH_ERR;
 	if (fault_port_is_down())
 		return RESP_SILENT;
-	if (f->begin_ns && softnic_now_ns() < f->begin_ns)
+	if (f->begin_ns && softnic_loop_now_ns() < f->begin_ns)
 		return RESP_LATER;
 	if (f->fails)
 		return IBV_WC_RETRY_EXC_ERR;

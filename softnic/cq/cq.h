@@ -93,7 +93,7 @@ void cq_mark(struct shared_cq *doorbell, uint32_t qpn);
 /** cq_stamp() - the time in ns if that CQ stamps its completions, else 0 */
 static inline uint64_t cq_stamp(const struct shared_cq *doorbell)
 {
-	return load_relaxed(&doorbell->is_stamped) ? softnic_now_ns() : 0;
+	return load_relaxed(&doorbell->is_stamped) ? softnic_loop_now_ns() : 0;
 }
 
 /** cq_ring_own() - announce @n completions of a queue pair in this process's CQ */

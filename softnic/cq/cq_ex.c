@@ -104,7 +104,8 @@ static uint64_t read_wallclock_ns(struct ibv_cq_ex *ex)
 	struct timespec t;
 
 	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec - (softnic_now_ns() - from_ex(ex)->done_ns);
+	return t.tv_sec * 1000000000ull + t.tv_nsec -
+	       (softnic_loop_now_ns() - from_ex(ex)->done_ns);
 }
 
 /* A reader not asked for stays NULL, as with hardware. */

@@ -24,7 +24,7 @@ struct engine engine = {
 
 static __thread bool is_engine;
 
-uint64_t softnic_now_ns(void)
+uint64_t softnic_loop_now_ns(void)
 {
 	struct timespec t;
 

@@ -105,22 +105,22 @@ struct softnic_work {
 };
 
 /**
- * softnic_work_kick() - make a work item run (again)
+ * softnic_loop_kick_work() - make a work item run (again)
  *
  * A step starts after the call, so the step sees everything the caller stored before.
  *
  * Context: Any thread.
  */
-void softnic_work_kick(struct softnic_work *w);
+void softnic_loop_kick_work(struct softnic_work *w);
 
 /**
- * softnic_work_cancel() - cancel a work item, and wait for its step if running
+ * softnic_loop_cancel_work() - cancel a work item, and wait for its step if running
  *
  * Context: Any thread that holds no lock @fn takes; not the engine thread.
  */
-void softnic_work_cancel(struct softnic_work *w);
+void softnic_loop_cancel_work(struct softnic_work *w);
 
-/** softnic_now_ns() - read the monotonic clock, in ns */
-uint64_t softnic_now_ns(void);
+/** softnic_loop_now_ns() - read the monotonic clock, in ns */
+uint64_t softnic_loop_now_ns(void);
 
 #endif

@@ -15,7 +15,7 @@ enum { STEPS_BETWEEN_POLLS = 16 };
 
 static void run_timers(void)
 {
-	uint64_t now_ns = softnic_now_ns();
+	uint64_t now_ns = softnic_loop_now_ns();
 
 	while (scheduled.timers && scheduled.timers->deadline_ns <= now_ns) {
 		struct softnic_timer *t = scheduled.timers;
@@ -71,7 +71,7 @@ int64_t timer_idle_ns(void)
 		return 0;
 	if (!scheduled.timers)
 		return -1;
-	now_ns = softnic_now_ns();
+	now_ns = softnic_loop_now_ns();
 	return scheduled.timers->deadline_ns > now_ns ? scheduled.timers->deadline_ns - now_ns : 0;
 }
 
@@ -105,7 +105,7 @@ static void timer_remove(struct softnic_timer *t)
 void softnic_timer_arm(struct softnic_timer *t, uint64_t delay_ns,
 		       void (*fn)(struct softnic_timer *t))
 {
-	uint64_t deadline_ns = softnic_now_ns() + delay_ns;
+	uint64_t deadline_ns = softnic_loop_now_ns() + delay_ns;
 	struct softnic_timer **at;
 
 	pthread_mutex_lock(&engine.lock);
@@ -133,7 +133,7 @@ void softnic_timer_disarm(struct softnic_timer *t)
 	pthread_mutex_unlock(&engine.lock);
 }
 
-void softnic_work_kick(struct softnic_work *w)
+void softnic_loop_kick_work(struct softnic_work *w)
 {
 	pthread_mutex_lock(&engine.lock);
 	if (engine.running == w) {
@@ -159,7 +159,7 @@ static void work_remove(struct softnic_work *w)
 	w->queued = false;
 }
 
-void softnic_work_cancel(struct softnic_work *w)
+void softnic_loop_cancel_work(struct softnic_work *w)
 {
 	pthread_mutex_lock(&engine.lock);
 	w->again = false;

@@ -219,9 +219,9 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
  */
 static void wait_until_drained(struct qp *qp)
 {
-	uint64_t deadline_ns = softnic_now_ns() + LINGER_NS;
+	uint64_t deadline_ns = softnic_loop_now_ns() + LINGER_NS;
 
-	while (qp_is_datagram(qp) && req_is_sending(qp) && softnic_now_ns() < deadline_ns)
+	while (qp_is_datagram(qp) && req_is_sending(qp) && softnic_loop_now_ns() < deadline_ns)
 		usleep(50);
 }
 
@@ -251,7 +251,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	softnic_timer_disarm(&qp->quiet); /* its function uses the client */
 	nic_del_qp(qp, ibv->qp_num);
 	softnic_timer_disarm(&qp->timer);
-	softnic_work_cancel(&qp->work);
+	softnic_loop_cancel_work(&qp->work);
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&qp->lock);
 	remote_qp_drop_all(qp);

@@ -17,7 +17,7 @@
 #include "softnic/shm/server.h"
 #include "softnic/rq/srq.h"
 
-#define PATIENCE_NS 2000000000ull
+#define WAIT_NS_MAX 2000000000ull
 #define LOOK_AGAIN_NS 1000000ull
 
 /* Have all peers left since the walk began? A peer that takes too long is disconnected. */
@@ -38,7 +38,7 @@ static bool users_have_left(struct qp *qp, struct copy_guard_walk *walk)
 	client = server_find_client(qp, user);
 	if (!client)
 		guard_walk_past(walk);
-	else if (softnic_now_ns() - walk->since_ns > PATIENCE_NS)
+	else if (softnic_loop_now_ns() - walk->since_ns > WAIT_NS_MAX)
 		server_disconnect(client);
 	pthread_mutex_unlock(&nic.lock);
 	return false;
@@ -46,7 +46,7 @@ static bool users_have_left(struct qp *qp, struct copy_guard_walk *walk)
 
 void qp_wait_for_copies(struct qp *qp)
 {
-	struct copy_guard_walk walk = { .since_ns = softnic_now_ns() };
+	struct copy_guard_walk walk = { .since_ns = softnic_loop_now_ns() };
 
 	/* Our own copies run under qp->lock, which users_have_left() takes. */
 	while (!users_have_left(qp, &walk))
@@ -76,7 +76,7 @@ void qp_error(struct qp *qp)
 	store_release(&qp->state, IBV_QPS_ERR);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_ERROR);
 	req_flush(qp);
-	qp->leaving = (struct copy_guard_walk){ .since_ns = softnic_now_ns() };
+	qp->leaving = (struct copy_guard_walk){ .since_ns = softnic_loop_now_ns() };
 	if (guard_walk_on(&qp->leaving, &qp->segment.guards))
 		recv_flush(qp);
 	else

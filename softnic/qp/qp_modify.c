@@ -289,7 +289,7 @@ static void apply_attr(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	if (drains && !sq_has_begun(qp))
 		qp_drained(qp);
 	if (goes_on)
-		softnic_work_kick(&qp->work);
+		softnic_loop_kick_work(&qp->work);
 }
 
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)

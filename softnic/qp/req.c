@@ -132,7 +132,7 @@ static void step_wqe(struct qp *qp)
 		retry_nobody_answers(qp);
 		break;
 	case RESP_LATER:
-		retry_after(qp, qp->faults.begin_ns - softnic_now_ns());
+		retry_after(qp, qp->faults.begin_ns - softnic_loop_now_ns());
 		break;
 	case RESP_BUSY:
 		retry_atomic_busy(qp);
@@ -219,7 +219,7 @@ void req_execute_small(struct qp *qp, uint64_t bytes)
 		left |= asked;
 	}
 	if (left)
-		softnic_work_kick(&qp->work);
+		softnic_loop_kick_work(&qp->work);
 }
 
 /* For UD, keep the deadline: an answer of one member must not extend the wait for the others. */
@@ -228,7 +228,7 @@ void req_resume(struct qp *qp)
 	qp->sq.waiting = false;
 	if (!qp_is_datagram(qp))
 		qp->sq.give_up_ns = 0;
-	softnic_work_kick(&qp->work);
+	softnic_loop_kick_work(&qp->work);
 }
 
 void req_timer_expired(struct softnic_timer *t)
@@ -236,5 +236,5 @@ void req_timer_expired(struct softnic_timer *t)
 	struct qp *qp = (struct qp *)((char *)t - offsetof(struct qp, timer));
 
 	request_remotes(qp);
-	softnic_work_kick(&qp->work);
+	softnic_loop_kick_work(&qp->work);
 }

@@ -83,7 +83,7 @@ static uint64_t give_up_after_ns(const struct qp *qp, uint64_t ns_min)
 static void schedule_retry(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
 {
 	struct send_queue *sq = &qp->sq;
-	uint64_t now_ns = softnic_now_ns();
+	uint64_t now_ns = softnic_loop_now_ns();
 
 	if (!sq->give_up_ns) {
 		sq->give_up_ns = now_ns + give_up_after_ns(qp, ns_min);

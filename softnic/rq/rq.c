@@ -21,9 +21,9 @@ static uint64_t make_entry(uint32_t position, uint32_t low)
 	return (uint64_t)position << 32 | low;
 }
 
-static uint32_t position_of(uint64_t make_entry)
+static uint32_t position_of(uint64_t entry)
 {
-	return make_entry >> 32;
+	return entry >> 32;
 }
 
 static bool swap_u64(uint64_t *at, uint64_t from, uint64_t to)

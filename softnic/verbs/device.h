@@ -52,12 +52,12 @@ uint32_t device_ports(void);
 int softnic_gid_index(const union ibv_gid *gid);
 
 /**
- * softnic_slot() - the slot of this process on the host
+ * softnic_nic_slot() - the slot of this process on the host
  *
  * The slot is the upper part of all QP numbers of the process.
  *
  * Return: 1 to SOFTNIC_SLOTS - 1, or 0 while no device is open.
  */
-uint32_t softnic_slot(void);
+uint32_t softnic_nic_slot(void);
 
 #endif

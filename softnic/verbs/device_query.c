@@ -95,7 +95,7 @@ int query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 	if (mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
 		return EINVAL;
 	if (mask)
-		values->raw_clock = (struct timespec){ .tv_nsec = softnic_now_ns() };
+		values->raw_clock = (struct timespec){ .tv_nsec = softnic_loop_now_ns() };
 	return 0;
 }
 

@@ -34,7 +34,7 @@ static uint32_t random_u32(void)
 	uint32_t r = 0;
 
 	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
-		r = softnic_now_ns() ^ getpid();
+		r = softnic_loop_now_ns() ^ getpid();
 	return r;
 }
 
@@ -205,7 +205,7 @@ int nic_open(void)
 	return rc;
 }
 
-uint32_t softnic_slot(void)
+uint32_t softnic_nic_slot(void)
 {
 	return nic.slot;
 }

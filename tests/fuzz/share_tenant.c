@@ -21,8 +21,7 @@
 #include "lib/mux/proxy/proxy.h"
 
 #define SERVICE 1
-#define TIMEOUT_NS \
-	5000000000 /* of the mux: how long it waits for a hostile tenant */
+#define TIMEOUT_NS 5000000000 /* of the mux: how long it waits for a hostile tenant */
 #define WAIT_MS 60000
 #define STEPS_MAX 64 /* of an input */
 
@@ -159,7 +158,7 @@ static void scribble(struct input *in, void *memory, size_t bytes)
 /* An RDMA operation with small errors. */
 static void order(struct hostile *h, struct input *in)
 {
-	struct weir_mux_rdma_op_desc *o = &h->near->shm->order;
+	struct weir_mux_rdma_op_desc *o = &h->near->shm->rdma_op;
 
 	o->is_read = take_byte(in) & 1;
 	o->handle = h->handle + take_byte(in) % 3;
@@ -246,7 +245,7 @@ static void step(struct hostile *h, struct input *in)
 		scribble(in, h->near->shm, sizeof(*h->near->shm));
 		break;
 	case 2:
-		scribble(in, h->tenant->board, sizeof(*h->tenant->board));
+		scribble(in, h->tenant->doorbells, sizeof(*h->tenant->doorbells));
 		break;
 	case 3:
 		order(h, in);

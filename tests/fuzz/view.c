@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct weir_stats_shm ledger;
+static struct weir_stats_shm stats;
 static struct stats_view_trace look;
 
 static void assert_is_a_line(const char *text)
@@ -44,16 +44,16 @@ static void fill(const uint8_t *data, size_t size)
 	uint8_t right = *data;
 	size_t i;
 
-	memset(&ledger, 0, sizeof(ledger));
-	memcpy(&ledger, data, size < sizeof(ledger) ? size : sizeof(ledger));
+	memset(&stats, 0, sizeof(stats));
+	memcpy(&stats, data, size < sizeof(stats) ? size : sizeof(stats));
 	if (right & 1)
-		ledger.magic = WEIR_STATS_SHM_MAGIC;
+		stats.magic = WEIR_STATS_SHM_MAGIC;
 	if (right & 2)
-		ledger.version = WEIR_STATS_SHM_VERSION;
+		stats.version = WEIR_STATS_SHM_VERSION;
 	if (right & 4)
-		ledger.slots = WEIR_STATS_SHM_SLOTS;
+		stats.slots = WEIR_STATS_SHM_SLOTS;
 	for (i = 0; right & 8 && i < WEIR_STATS_SHM_SLOTS; i++)
-		ledger.trace[i].number -= ledger.trace[i].number % WEIR_STATS_SHM_SLOTS - i;
+		stats.trace[i].number -= stats.trace[i].number % WEIR_STATS_SHM_SLOTS - i;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	fill(data, size);
 	memcpy(&after, data + 1, sizeof(after));
-	if (stats_view_check(&view, &ledger))
+	if (stats_view_check(&view, &stats))
 		return 0;
 	assert_is_a_line(view.device);
 	assert_is_a_line(view.peer);

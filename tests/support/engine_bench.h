@@ -108,7 +108,7 @@ static inline void bench_free(struct engine_bench *b)
 {
 	assert_int_equal(b->window.bytes, 0);
 	assert_int_equal(b->window.wrs, 0);
-	assert_true(weir_list_is_empty(&b->window.line));
+	assert_true(weir_list_is_empty(&b->window.waiters));
 	assert_int_equal(weir_engine_deadline_ns(&b->engine), WEIR_NEVER);
 	free(b);
 }

@@ -181,7 +181,7 @@ static void check_merged(const struct engine_sim *s, const struct weir_wr *wr)
 		       "a merged WR does one thing to one region");
 		expect(req->remote == at || wr->nr_reqs == 1, "merged requests lie side by side");
 		expect(req->wrs == 1 || wr->nr_reqs == 1, "what is merged is posted nowhere else");
-		expect(!req->alone || wr->nr_reqs == 1, "what was refused is tried alone");
+		expect(!req->no_merge || wr->nr_reqs == 1, "what was refused is tried alone");
 	}
 	expect(count == wr->nr_reqs, "a WR counts its requests");
 	if (count == 1)
@@ -193,7 +193,7 @@ static void check_merged(const struct engine_sim *s, const struct weir_wr *wr)
 
 static bool is_whole(const struct weir_wr *wr)
 {
-	return wr->nr_reqs > 1 || (wr->length == wr->req->length && !wr->req->alone);
+	return wr->nr_reqs > 1 || (wr->length == wr->req->length && !wr->req->no_merge);
 }
 
 static uint64_t begin_of(const struct weir_wr *wr)
@@ -525,7 +525,7 @@ static bool is_alone(const struct engine_sim *s, int engine)
 {
 	int i;
 
-	if (s->held || !weir_list_is_empty(&s->window.line))
+	if (s->held || !weir_list_is_empty(&s->window.waiters))
 		return false;
 	for (i = 0; i < SIM_ENGINES * SIM_WRS; i++) {
 		if (s->flying[i])
@@ -553,7 +553,7 @@ static bool go_alone(struct engine_sim *s, int engine, struct weir_req *req, boo
 {
 	struct weir_action a = { .type = WEIR_ACTION_POST, .count = 1 };
 
-	if (s->held || s->nr_reqs % 2 || weir_req_check(req, SIM_FRAGMENT) ||
+	if (s->held || s->nr_reqs % 2 || weir_request_check(req, SIM_FRAGMENT) ||
 	    req->deadline_ns <= s->now_ns)
 		return false;
 	weir_window_tick(&s->window, s->now_ns);
@@ -562,7 +562,7 @@ static bool go_alone(struct engine_sim *s, int engine, struct weir_req *req, boo
 	if (!a.wr)
 		return false;
 	expect(is_plain(req) && !has_requests(s, engine), "who goes the short way comes alone");
-	expect(weir_list_is_empty(&s->window.line), "who comes alone passes nobody");
+	expect(weir_list_is_empty(&s->window.waiters), "who comes alone passes nobody");
 	weir_fastpath_start_timer(&s->engine[engine], a.wr, s->now_ns);
 	a.channel = a.wr->channel;
 	s->reqs[s->nr_reqs++] = container_of(req, struct sim_req, req);

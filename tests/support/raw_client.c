@@ -225,7 +225,7 @@ static int poll_once(struct raw_client *raw, int *send_status)
 		return raw->is_up ? 0 : -ECONNRESET;
 	}
 	if ((wc.wr_id & WORK_SEND) == WORK_SEND) {
-		*send_status = weir_wc_errno(wc.status);
+		*send_status = weir_error_of_wc(wc.status);
 		return 1;
 	}
 	if (wc.status != IBV_WC_SUCCESS) {

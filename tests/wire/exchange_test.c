@@ -11,7 +11,7 @@ static struct wire_exchange_offer good_offer(void)
 					     .head_stride = 16,
 					     .heads = { 7, 8, 0 },
 					     .mirror = { 1, 2, 0 },
-					     .bell = { 3, 4, 0 },
+					     .doorbell = { 3, 4, 0 },
 					     .bits = { 5, 6, 0 } };
 
 	wire_exchange_offer_encode(&offer);

@@ -59,10 +59,8 @@ static int tcp_address(const char *text, struct sockaddr_in *address, struct wei
 	*address = (struct sockaddr_in){ .sin_family = AF_INET };
 	if (inet_pton(AF_INET, text, &address->sin_addr) == 1)
 		return 0;
-	snprintf(
-		error->text, sizeof(error->text),
-		"mode tcp requires an IPv4 address, not %s; or use --mode bitmap,imm",
-		text);
+	snprintf(error->text, sizeof(error->text),
+		 "mode tcp requires an IPv4 address, not %s; or use --mode bitmap,imm", text);
 	return -EINVAL;
 }
 
@@ -74,73 +72,74 @@ static int tcp_failed(const char *what, struct weir_error *error)
 	return status;
 }
 
-static int tcp_listen(struct exchange_door *door, const char *text, struct weir_error *error)
+static int tcp_listen(struct exchange_listener *listener, const char *text,
+		      struct weir_error *error)
 {
-	const struct timeval patience = { .tv_usec = ACCEPT_NS / 1000 };
+	const struct timeval timeout = { .tv_usec = ACCEPT_NS / 1000 };
 	struct sockaddr_in address;
 	socklen_t length = sizeof(address);
 	int rc = tcp_address(text, &address, error);
 
 	if (rc)
 		return rc;
-	door->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (door->fd < 0 || bind(door->fd, (struct sockaddr *)&address, sizeof(address)) ||
-	    listen(door->fd, (int)PEERS_MAX) ||
-	    setsockopt(door->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
-	    getsockname(door->fd, (struct sockaddr *)&address, &length))
+	listener->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (listener->fd < 0 || bind(listener->fd, (struct sockaddr *)&address, sizeof(address)) ||
+	    listen(listener->fd, (int)PEERS_MAX) ||
+	    setsockopt(listener->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) ||
+	    getsockname(listener->fd, (struct sockaddr *)&address, &length))
 		return tcp_failed("listen", error);
-	snprintf(door->address, sizeof(door->address), "%u", ntohs(address.sin_port));
+	snprintf(listener->address, sizeof(listener->address), "%u", ntohs(address.sin_port));
 	return 0;
 }
 
-int endpoint_listen(struct exchange_door *door, enum carrier carrier,
+int endpoint_listen(struct exchange_listener *listener, enum carrier carrier,
 		    const struct exchange_options *o, struct weir_error *error)
 {
 	struct weir_exchange_options options = options_of(carrier, o);
 	char address[128];
 	int rc;
 
-	*door = (struct exchange_door){ .fd = -1 };
+	*listener = (struct exchange_listener){ .fd = -1 };
 	if (carrier == CARRIER_TCP)
-		return tcp_listen(door, o->address, error);
+		return tcp_listen(listener, o->address, error);
 	snprintf(address, sizeof(address), "%s:0", o->address);
-	rc = weir_exchange_listen(address, &options, &door->listener, error);
+	rc = weir_exchange_listen(address, &options, &listener->listener, error);
 	if (!rc)
-		snprintf(door->address, sizeof(door->address), "%s",
-			 weir_exchange_address(door->listener));
+		snprintf(listener->address, sizeof(listener->address), "%s",
+			 weir_exchange_address(listener->listener));
 	return rc;
 }
 
-void endpoint_listen_end(struct exchange_door *door)
+void endpoint_listen_end(struct exchange_listener *listener)
 {
-	weir_exchange_unlisten(door->listener);
-	if (door->fd >= 0)
-		close(door->fd);
+	weir_exchange_unlisten(listener->listener);
+	if (listener->fd >= 0)
+		close(listener->fd);
 }
 
-static int tcp_ready(struct exchange_end *line, struct weir_error *error)
+static int tcp_ready(struct exchange_endpoint *endpoint, struct weir_error *error)
 {
 	const struct timeval slice = { .tv_usec = SLICE_NS / 1000 };
 	const int on = 1;
 
-	if (setsockopt(line->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) ||
-	    setsockopt(line->fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof(slice)) ||
-	    setsockopt(line->fd, SOL_SOCKET, SO_SNDTIMEO, &slice, sizeof(slice)))
+	if (setsockopt(endpoint->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) ||
+	    setsockopt(endpoint->fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof(slice)) ||
+	    setsockopt(endpoint->fd, SOL_SOCKET, SO_SNDTIMEO, &slice, sizeof(slice)))
 		return tcp_failed("set the connection up", error);
 	return 0;
 }
 
-int endpoint_accept(struct exchange_end *line, struct exchange_door *door, uint64_t size,
-		    struct weir_error *error)
+int endpoint_accept(struct exchange_endpoint *endpoint, struct exchange_listener *listener,
+		    uint64_t size, struct weir_error *error)
 {
-	*line = (struct exchange_end){ .fd = -1, .size = size };
-	if (door->listener)
-		return weir_exchange_accept(door->listener, ACCEPT_NS, &line->x, error);
-	line->fd = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC);
-	return line->fd < 0 ? tcp_failed("accept", error) : tcp_ready(line, error);
+	*endpoint = (struct exchange_endpoint){ .fd = -1, .size = size };
+	if (listener->listener)
+		return weir_exchange_accept(listener->listener, ACCEPT_NS, &endpoint->x, error);
+	endpoint->fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+	return endpoint->fd < 0 ? tcp_failed("accept", error) : tcp_ready(endpoint, error);
 }
 
-int endpoint_connect(struct exchange_end *line, enum carrier carrier,
+int endpoint_connect(struct exchange_endpoint *endpoint, enum carrier carrier,
 		     const struct exchange_options *o, const char *address,
 		     struct weir_error *error)
 {
@@ -149,126 +148,128 @@ int endpoint_connect(struct exchange_end *line, enum carrier carrier,
 	unsigned int port;
 	int rc;
 
-	*line = (struct exchange_end){ .fd = -1, .size = o->size };
+	*endpoint = (struct exchange_endpoint){ .fd = -1, .size = o->size };
 	if (carrier != CARRIER_TCP)
-		return weir_exchange_connect(address, &options, &line->x, error);
+		return weir_exchange_connect(address, &options, &endpoint->x, error);
 	rc = tcp_address(o->address, &there, error);
 	if (rc || sscanf(address, "%u", &port) != 1)
 		return rc ? rc : -EINVAL;
 	there.sin_port = htons((uint16_t)port);
-	line->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (line->fd < 0 || connect(line->fd, (struct sockaddr *)&there, sizeof(there)))
+	endpoint->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (endpoint->fd < 0 || connect(endpoint->fd, (struct sockaddr *)&there, sizeof(there)))
 		return tcp_failed("connect", error);
-	return tcp_ready(line, error);
+	return tcp_ready(endpoint, error);
 }
 
-void endpoint_close(struct exchange_end *line)
+void endpoint_close(struct exchange_endpoint *endpoint)
 {
-	weir_exchange_close(line->x);
-	if (line->fd >= 0)
-		close(line->fd);
-	*line = (struct exchange_end){ .fd = -1 };
+	weir_exchange_close(endpoint->x);
+	if (endpoint->fd >= 0)
+		close(endpoint->fd);
+	*endpoint = (struct exchange_endpoint){ .fd = -1 };
 }
 
-static int put_some(struct exchange_end *line, const char *data, size_t left, size_t *done)
+static int put_some(struct exchange_endpoint *endpoint, const char *data, size_t left, size_t *done)
 {
 	ssize_t n;
 
-	if (line->x)
-		return weir_exchange_put(line->x, data, left, SLICE_NS, done);
-	n = send(line->fd, data, left, MSG_NOSIGNAL);
+	if (endpoint->x)
+		return weir_exchange_put(endpoint->x, data, left, SLICE_NS, done);
+	n = send(endpoint->fd, data, left, MSG_NOSIGNAL);
 	*done = n > 0 ? (size_t)n : 0;
 	return n < 0 ? -errno : 0;
 }
 
-int endpoint_put(struct exchange_end *line, const void *message)
+int endpoint_put(struct exchange_endpoint *endpoint, const void *message)
 {
 	const char *at = message;
-	size_t left = line->size, done;
+	size_t left = endpoint->size, done;
 	int rc;
 
 	do {
-		rc = put_some(line, at, left, &done);
+		rc = put_some(endpoint, at, left, &done);
 		at += done, left -= done;
 	} while ((!rc && left) || goes_on(rc));
 	return rc;
 }
 
 /* A TCP peer closes its end after it has taken everything. */
-static int tcp_finish(struct exchange_end *line)
+static int tcp_finish(struct exchange_endpoint *endpoint)
 {
 	char end;
 
-	return recv(line->fd, &end, 1, 0) < 0 ? -errno : 0;
+	return recv(endpoint->fd, &end, 1, 0) < 0 ? -errno : 0;
 }
 
-int endpoint_finish(struct exchange_end *line)
+int endpoint_finish(struct exchange_endpoint *endpoint)
 {
 	int rc;
 
-	if (!line->x && shutdown(line->fd, SHUT_WR))
+	if (!endpoint->x && shutdown(endpoint->fd, SHUT_WR))
 		return -errno;
 	do
-		rc = line->x ? weir_exchange_finish(line->x, SLICE_NS) : tcp_finish(line);
+		rc = endpoint->x ? weir_exchange_finish(endpoint->x, SLICE_NS) :
+				   tcp_finish(endpoint);
 	while (goes_on(rc));
 	return rc;
 }
 
-static int exchange_take(struct exchange_end *line, bool wait, uint64_t *messages)
+static int exchange_take(struct exchange_endpoint *endpoint, bool wait, uint64_t *messages)
 {
 	struct weir_exchange_slot slots[TAKEN_MAX];
-	int i, n = weir_exchange_take(line->x, slots, TAKEN_MAX, wait ? SLICE_NS : 0);
+	int i, n = weir_exchange_take(endpoint->x, slots, TAKEN_MAX, wait ? SLICE_NS : 0);
 
 	for (i = 0; i < n; i++)
-		if (slots[i].length != line->size || !slots[i].last)
+		if (slots[i].length != endpoint->size || !slots[i].last)
 			return -EPROTO;
-	line->is_over = !n;
+	endpoint->is_over = !n;
 	if (n <= 0)
 		return n;
 	*messages += (uint64_t)n;
-	return weir_exchange_release(line->x, slots, (unsigned int)n);
+	return weir_exchange_release(endpoint->x, slots, (unsigned int)n);
 }
 
-static int tcp_take(struct exchange_end *line, bool wait, uint64_t *messages)
+static int tcp_take(struct exchange_endpoint *endpoint, bool wait, uint64_t *messages)
 {
 	static char bytes[READ_BYTES];
 	ssize_t n;
 
-	n = recv(line->fd, bytes, sizeof(bytes), wait ? 0 : MSG_DONTWAIT);
-	line->is_over = !n;
+	n = recv(endpoint->fd, bytes, sizeof(bytes), wait ? 0 : MSG_DONTWAIT);
+	endpoint->is_over = !n;
 	if (n <= 0)
-		return n ? -errno : line->part ? -EPROTO : 0;
-	line->part += (uint64_t)n;
-	*messages += line->part / line->size;
-	line->part %= line->size;
+		return n ? -errno : endpoint->part ? -EPROTO : 0;
+	endpoint->part += (uint64_t)n;
+	*messages += endpoint->part / endpoint->size;
+	endpoint->part %= endpoint->size;
 	return 0;
 }
 
-int endpoint_take(struct exchange_end *line, bool wait, uint64_t *messages)
+int endpoint_take(struct exchange_endpoint *endpoint, bool wait, uint64_t *messages)
 {
 	int rc;
 
 	do
-		rc = line->x ? exchange_take(line, wait, messages) : tcp_take(line, wait, messages);
+		rc = endpoint->x ? exchange_take(endpoint, wait, messages) :
+				   tcp_take(endpoint, wait, messages);
 	while (wait && goes_on(rc));
 	return rc == -EINTR ? -EAGAIN : rc;
 }
 
-bool endpoint_is_due(struct exchange_end *line, struct pollfd *fd)
+bool endpoint_is_due(struct exchange_endpoint *endpoint, struct pollfd *fd)
 {
-	*fd = (struct pollfd){ .fd = line->x ? weir_exchange_fd(line->x) : line->fd,
+	*fd = (struct pollfd){ .fd = endpoint->x ? weir_exchange_fd(endpoint->x) : endpoint->fd,
 			       .events = POLLIN };
-	return line->x && weir_exchange_process(line->x);
+	return endpoint->x && weir_exchange_process(endpoint->x);
 }
 
-void endpoint_count(const struct exchange_end *line, struct exchange_tally *tally)
+void endpoint_count(const struct exchange_endpoint *endpoint, struct exchange_tally *tally)
 {
 	struct weir_exchange_info info;
 	uint64_t others;
 
-	if (!line->x)
+	if (!endpoint->x)
 		return;
-	weir_exchange_info(line->x, &info);
+	weir_exchange_info(endpoint->x, &info);
 	others = info.looks + info.wakes + info.gives;
 	tally->wrs += info.writes + others;
 	tally->doorbells += info.doorbells;

@@ -48,7 +48,7 @@ static int report_failure(const struct exchange_options *o, enum carrier carrier
 		       error && error->text[0] ? error->text : weir_strerror(status));
 }
 
-static int send_all(const struct exchange_options *o, struct exchange_end *lines,
+static int send_all(const struct exchange_options *o, struct exchange_endpoint *endpoints,
 		    unsigned int count, struct exchange_tally *tally)
 {
 	uint64_t end_ns = weir_now_ns() + (uint64_t)(o->seconds * 1e9), sent = 0;
@@ -59,27 +59,27 @@ static int send_all(const struct exchange_options *o, struct exchange_end *lines
 	while (!rc && !stop_requested() &&
 	       (o->messages ? sent < o->messages : weir_now_ns() < end_ns)) {
 		for (i = 0; !rc && i < count; i++)
-			rc = endpoint_put(&lines[i], message);
+			rc = endpoint_put(&endpoints[i], message);
 		sent++;
 	}
 	for (i = 0; !rc && i < count; i++)
-		rc = endpoint_finish(&lines[i]);
+		rc = endpoint_finish(&endpoints[i]);
 	free(message);
 	tally->messages = sent * count;
 	return rc;
 }
 
-static int receive_one(struct exchange_end *line, struct exchange_tally *tally)
+static int receive_one(struct exchange_endpoint *endpoint, struct exchange_tally *tally)
 {
 	int rc = 0;
 
-	while (!rc && !line->is_over)
-		rc = endpoint_take(line, true, &tally->messages);
+	while (!rc && !endpoint->is_over)
+		rc = endpoint_take(endpoint, true, &tally->messages);
 	return rc;
 }
 
 /* Takes from all peers in turn; sleeps if none has messages. */
-static int receive_round(struct exchange_end *lines, unsigned int count,
+static int receive_round(struct exchange_endpoint *endpoints, unsigned int count,
 			 struct exchange_tally *tally, bool *is_over)
 {
 	struct pollfd fds[PEERS_MAX];
@@ -89,37 +89,39 @@ static int receive_round(struct exchange_end *lines, unsigned int count,
 
 	*is_over = true;
 	for (i = 0; i < count; i++) {
-		if (lines[i].is_over)
+		if (endpoints[i].is_over)
 			continue;
 		*is_over = false;
-		rc = endpoint_take(&lines[i], false, &tally->messages);
+		rc = endpoint_take(&endpoints[i], false, &tally->messages);
 		if (rc && rc != -EAGAIN)
 			return rc;
 		moved |= !rc;
 	}
 	for (i = 0; !moved && i < count; i++)
-		if (!lines[i].is_over)
-			moved = endpoint_is_due(&lines[i], &fds[n++]);
+		if (!endpoints[i].is_over)
+			moved = endpoint_is_due(&endpoints[i], &fds[n++]);
 	if (!moved && !*is_over)
 		poll(fds, n, POLL_MS);
 	return endpoint_gives_up() ? -ETIMEDOUT : 0;
 }
 
-static int receive_all(struct exchange_end *lines, unsigned int count, struct exchange_tally *tally)
+static int receive_all(struct exchange_endpoint *endpoints, unsigned int count,
+		       struct exchange_tally *tally)
 {
 	bool is_over = false;
 	int rc = 0;
 
 	if (count == 1)
-		return receive_one(&lines[0], tally);
+		return receive_one(&endpoints[0], tally);
 	while (!rc && !is_over)
-		rc = receive_round(lines, count, tally, &is_over);
+		rc = receive_round(endpoints, count, tally, &is_over);
 	return rc;
 }
 
 /* Measures transfers, without the cost of connecting. */
-static int run_transfers(const struct exchange_options *o, bool sends, struct exchange_end *lines,
-			 unsigned int count, struct exchange_tally *tally)
+static int run_transfers(const struct exchange_options *o, bool sends,
+			 struct exchange_endpoint *endpoints, unsigned int count,
+			 struct exchange_tally *tally)
 {
 	uint64_t wall_ns = weir_now_ns(), cpu_ns = process_cpu_ns();
 	struct exchange_tally before = { 0 };
@@ -127,12 +129,12 @@ static int run_transfers(const struct exchange_options *o, bool sends, struct ex
 	int rc;
 
 	for (i = 0; i < count; i++)
-		endpoint_count(&lines[i], &before);
-	rc = sends ? send_all(o, lines, count, tally) : receive_all(lines, count, tally);
+		endpoint_count(&endpoints[i], &before);
+	rc = sends ? send_all(o, endpoints, count, tally) : receive_all(endpoints, count, tally);
 	tally->wall_ns = weir_now_ns() - wall_ns;
 	tally->cpu_ns = process_cpu_ns() - cpu_ns;
 	for (i = 0; i < count; i++)
-		endpoint_count(&lines[i], tally);
+		endpoint_count(&endpoints[i], tally);
 	tally->wrs -= before.wrs;
 	tally->doorbells -= before.doorbells;
 	tally->recvs -= before.recvs;
@@ -146,16 +148,17 @@ static int peer_main(const struct exchange_options *o, enum carrier carrier,
 		     struct exchange_stage *stage, unsigned int number)
 {
 	struct weir_error error = { "" };
-	struct exchange_end line;
+	struct exchange_endpoint endpoint;
 	char go;
 	int rc;
 
 	if (read(stage->pipe[0], &go, 1) != 1)
 		return EXIT_FAILED; /* the center has printed the reason */
-	rc = endpoint_connect(&line, carrier, o, stage->shared->address, &error);
+	rc = endpoint_connect(&endpoint, carrier, o, stage->shared->address, &error);
 	if (!rc)
-		rc = run_transfers(o, !center_sends(o), &line, 1, &stage->shared->peers[number]);
-	endpoint_close(&line);
+		rc = run_transfers(o, !center_sends(o), &endpoint, 1,
+				   &stage->shared->peers[number]);
+	endpoint_close(&endpoint);
 	return rc ? report_failure(o, carrier, rc, &error) : EXIT_OK;
 }
 
@@ -195,27 +198,27 @@ static int peers_are_there(const struct exchange_options *o, struct exchange_sta
 }
 
 static int connect_peers(const struct exchange_options *o, enum carrier carrier,
-			 struct exchange_stage *stage, struct exchange_end *lines,
+			 struct exchange_stage *stage, struct exchange_endpoint *endpoints,
 			 unsigned int *count)
 {
 	struct weir_error error = { "" };
-	struct exchange_door door;
-	int rc = endpoint_listen(&door, carrier, o, &error), status = 0;
+	struct exchange_listener listener;
+	int rc = endpoint_listen(&listener, carrier, o, &error), status = 0;
 	unsigned int i;
 
 	if (!rc) {
-		memcpy(stage->shared->address, door.address, sizeof(door.address));
+		memcpy(stage->shared->address, listener.address, sizeof(listener.address));
 		for (i = 0; i < o->peers; i++)
 			rc |= write(stage->pipe[1], "", 1) != 1 ? -EIO : 0;
 	}
 	while (!rc && !status && *count < o->peers) {
-		rc = endpoint_accept(&lines[*count], &door, o->size, &error);
+		rc = endpoint_accept(&endpoints[*count], &listener, o->size, &error);
 		if (!rc)
 			(*count)++;
 		else if (rc == -ETIMEDOUT || rc == -EAGAIN)
 			rc = 0, status = peers_are_there(o, stage);
 	}
-	endpoint_listen_end(&door);
+	endpoint_listen_end(&listener);
 	return rc ? report_failure(o, carrier, rc, &error) : status;
 }
 
@@ -252,31 +255,30 @@ static int wait_for_peers(const struct exchange_options *o, struct exchange_stag
 static int run_carrier(const struct exchange_options *o, enum carrier carrier,
 		       struct exchange_stage *stage, struct outcome *outcome)
 {
-	struct exchange_end lines[PEERS_MAX];
+	struct exchange_endpoint endpoints[PEERS_MAX];
 	struct weir_exchange_info info;
 	struct exchange_tally center = { 0 };
 	unsigned int count = 0, i;
-	int status = connect_peers(o, carrier, stage, lines, &count), rc = 0;
+	int status = connect_peers(o, carrier, stage, endpoints, &count), rc = 0;
 
 	*outcome = (struct outcome){ .carrier = carrier };
-	if (!status && lines[0].x) {
-		weir_exchange_info(lines[0].x, &info);
+	if (!status && endpoints[0].x) {
+		weir_exchange_info(endpoints[0].x, &info);
 		memcpy(outcome->device, info.device, sizeof(outcome->device));
 		outcome->is_staged = info.staged;
 	}
 	if (!status)
-		rc = run_transfers(o, center_sends(o), lines, count, &center);
+		rc = run_transfers(o, center_sends(o), endpoints, count, &center);
 	for (i = 0; i < count; i++)
-		endpoint_close(&lines[i]);
+		endpoint_close(&endpoints[i]);
 	if (!status && !endpoint_gives_up())
 		status = wait_for_peers(o, stage);
 	if (rc && !status)
-		status = endpoint_gives_up() ?
-				 failure(o->cmd,
-					 "%s: stopped, and some peers did not end "
-					 "in time",
-					 carrier_names[carrier]) :
-				 report_failure(o, carrier, rc, NULL);
+		status = endpoint_gives_up() ? failure(o->cmd,
+						       "%s: stopped, and some peers did not end "
+						       "in time",
+						       carrier_names[carrier]) :
+					       report_failure(o, carrier, rc, NULL);
 	add_tally(center_sends(o) ? &outcome->sent : &outcome->received, &center);
 	for (i = 0; i < o->peers; i++)
 		add_tally(center_sends(o) ? &outcome->received : &outcome->sent,

@@ -14,8 +14,8 @@ uint32_t weir_cq_entries(const struct weir_session *session, unsigned int channe
 
 int weir_cq_explain(struct weir_error *error, uint32_t entries)
 {
-	return weir_fail(error, errno == EINVAL ? -EINVAL : -ENOMEM,
-			 "no completion queue of %u: %s", entries, strerror(errno));
+	return weir_error_set(error, errno == EINVAL ? -EINVAL : -ENOMEM,
+			      "no completion queue of %u: %s", entries, strerror(errno));
 }
 
 static int create_cq(struct weir_session *session, uint32_t entries, struct weir_error *error)

@@ -157,7 +157,7 @@ void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns)
 
 void weir_link_retire_by(struct weir_link *link, enum ibv_wc_status verbs, uint64_t now_ns)
 {
-	retire_oldest(link, weir_wc_errno(verbs), (uint8_t)verbs, now_ns);
+	retire_oldest(link, weir_error_of_wc(verbs), (uint8_t)verbs, now_ns);
 }
 
 /* Return: WRs completed. */

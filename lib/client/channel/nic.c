@@ -87,7 +87,7 @@ static struct weir_nic *nic_alloc(void)
 	if (!n)
 		return NULL;
 	weir_inbox_init(&n->inbox);
-	weir_list_init(&n->fed);
+	weir_list_init(&n->active);
 	return n;
 }
 
@@ -103,14 +103,14 @@ static int nic_make(struct ibv_context *context, const struct weir_session_optio
 	struct weir_nic *n = nic_alloc();
 
 	if (!n)
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return weir_error_set(error, -ENOMEM, "out of memory");
 	n->pd = ibv_alloc_pd(context);
 	if (!n->pd) {
 		int rc = -errno;
 
 		nic_free(n);
-		return weir_fail(error, rc, "cannot allocate a protection domain on %s: %s",
-				 ibv_get_device_name(context->device), weir_strerror(rc));
+		return weir_error_set(error, rc, "cannot allocate a protection domain on %s: %s",
+				      ibv_get_device_name(context->device), weir_strerror(rc));
 	}
 	n->context = context;
 	n->numa_node = numa_node_of(context->device);

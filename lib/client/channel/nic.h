@@ -23,8 +23,8 @@
  * @lock: guards @window, the engines that take from it, and all session state marked so; managed by
  *	combine.h. Innermost except for locks of queues and pools; not held in callbacks
  * @inbox: submitted requests that no engine knows yet
- * @fed: sessions that may have requests to post
- * @wakes, @nr_wakes: futexes to wake when the lock is given back: see weir_nic_wake()
+ * @active: sessions that may have requests to post
+ * @wakes, @nr_wakes: futexes to wake when the lock is given back: see weir_combine_wake()
  * @context: the connection manager's, alive while a session has a connection
  * @pd: of all sessions, so that they may share memory
  * @rd_atomic: RDMA reads and atomics in flight that a QP can have
@@ -42,7 +42,7 @@
 struct weir_nic {
 	struct weir_mutex lock;
 	struct weir_inbox inbox;
-	struct weir_list fed;
+	struct weir_list active;
 	uint32_t *wakes[WEIR_WAKES_MAX];
 	unsigned int nr_wakes;
 	struct ibv_context *context;

@@ -12,7 +12,7 @@ static const enum weir_poll_mode modes[] = {
 };
 
 void weir_polling_begin(const struct weir_session *session, struct weir_poll *poll,
-			struct weir_idle_time *gaps, unsigned int percent_max, uint64_t now_ns)
+			struct weir_idle_time *idle_time, unsigned int percent_max, uint64_t now_ns)
 {
 	const struct weir_session_options *options = &session->options;
 	const struct weir_poll_config config = {
@@ -22,7 +22,7 @@ void weir_polling_begin(const struct weir_session *session, struct weir_poll *po
 		.busy_percent_max = percent_max,
 	};
 
-	weir_poll_init(poll, &config, gaps, now_ns);
+	weir_poll_init(poll, &config, idle_time, now_ns);
 }
 
 void weir_polling_count(struct weir_session *session, struct weir_poll *poll)

@@ -10,7 +10,8 @@ struct weir_session;
 
 /* Begins a wait. @percent_max: limit of time spent on empty polls. */
 void weir_polling_begin(const struct weir_session *session, struct weir_poll *poll,
-			struct weir_idle_time *gaps, unsigned int percent_max, uint64_t now_ns);
+			struct weir_idle_time *idle_time, unsigned int percent_max,
+			uint64_t now_ns);
 
 /* Adds the counts of @poll to the session's counters. With nic->lock held. */
 void weir_polling_count(struct weir_session *session, struct weir_poll *poll);

@@ -11,7 +11,7 @@
 #include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
 
-#define LOOKS_MAX 4 /* other threads may want the lock */
+#define POLLS_MAX 4 /* other threads may want the lock */
 
 static struct weir_session *session_of(struct weir_engine *engine)
 {
@@ -63,7 +63,7 @@ void weir_pump_pull(struct weir_session *session)
 {
 	while (weir_pump_chain(session))
 		;
-	weir_list_del(&session->fed);
+	weir_list_del(&session->active);
 }
 
 static uint64_t deadline_ns(const struct weir_session *session)
@@ -88,7 +88,7 @@ static bool expire_deadlines(struct weir_session *session, uint64_t now_ns)
 static void handle_all_links_down(struct weir_session *session)
 {
 	__atomic_store_n(&session->down, true, __ATOMIC_RELAXED);
-	session->down_due = session->options.on_down && !session->stopping;
+	session->down_due = session->options.on_down && !session->is_stopping;
 	weir_messages_down(session);
 	weir_call_table_down(session, -ECONNRESET);
 	weir_pump_pull(session);
@@ -144,7 +144,7 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 	if (now_ns >= session->keepalive.due_ns)
 		weir_keepalive_check(session, now_ns);
 	events += expire_deadlines(session, now_ns);
-	session->looked_wrs = session->counters->work_requests;
+	session->polled_wrs = session->counters->work_requests;
 	weir_pump_pull(session);
 	if (weir_session_is_whole(session))
 		return events;
@@ -169,7 +169,7 @@ static bool arm_cq(struct weir_session *session, struct ibv_cq *cq, bool *armed,
 {
 	if (*armed)
 		return false;
-	weir_session_trace(session, &(struct weir_trace_record){ .what = WEIR_TRACE_ARM,
+	weir_session_trace(session, &(struct weir_trace_record){ .event = WEIR_TRACE_ARM,
 								 .wrs = in_flight,
 								 .channel = channel });
 	*armed = !ibv_req_notify_cq(cq, 0);
@@ -212,10 +212,10 @@ static void set_timer(struct weir_session *session)
  */
 static int poll_after_arming(struct weir_session *session)
 {
-	int looks, events = 0;
+	int polls, events = 0;
 
-	for (looks = 0; looks < LOOKS_MAX; looks++) {
-		if (session->looked_wrs == session->counters->work_requests ||
+	for (polls = 0; polls < POLLS_MAX; polls++) {
+		if (session->polled_wrs == session->counters->work_requests ||
 		    !weir_list_is_empty(&session->engine.backlog.ready))
 			break;
 		events += poll_all(session, weir_now_ns(), !session->recv_armed);
@@ -227,7 +227,7 @@ int weir_pump_leave(struct weir_session *session, bool receive)
 {
 	int events = poll_after_arming(session);
 
-	if (session->watched)
+	if (session->is_watched)
 		return events;
 	session->owed = false;
 	/* A completion between the last poll and the arming raised no event, and the poll itself
@@ -313,7 +313,7 @@ void weir_pump_sleep(struct weir_session *session, int timeout_ms)
 
 	if (timeout_ms < 0)
 		weir_trace_note(&session->trace, weir_now_ns(),
-				&(struct weir_trace_record){ .what = WEIR_TRACE_WAKE,
+				&(struct weir_trace_record){ .event = WEIR_TRACE_WAKE,
 							     .wrs = events });
 	weir_session_unlock(session);
 }

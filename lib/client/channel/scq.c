@@ -102,18 +102,18 @@ static void *scq_run(void *arg)
 	struct weir_scq *scq = arg;
 	uint64_t now_ns = weir_now_ns(), event_ns = now_ns;
 
-	weir_nic_lock(scq->nic);
-	while (!scq->stopping) {
+	weir_combine_lock(scq->nic);
+	while (!scq->is_stopping) {
 		poll_cqs(scq, now_ns);
 		if (now_ns >= event_ns) {
 			visit_all_sessions(scq);
 			event_ns = now_ns + EVENT_NS;
 		}
-		weir_nic_unlock(scq->nic);
+		weir_combine_unlock(scq->nic);
 		weir_yield(&now_ns);
-		weir_nic_lock(scq->nic);
+		weir_combine_lock(scq->nic);
 	}
-	weir_nic_unlock(scq->nic);
+	weir_combine_unlock(scq->nic);
 	return NULL;
 }
 
@@ -149,7 +149,7 @@ static int scq_create(struct weir_nic *nic, const struct weir_session_options *o
 	int rc;
 
 	if (!scq)
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return weir_error_set(error, -ENOMEM, "out of memory");
 	scq->nic = nic;
 	weir_list_init(&scq->sessions);
 	weir_list_init(&scq->due);
@@ -166,9 +166,9 @@ static int scq_create(struct weir_nic *nic, const struct weir_session_options *o
 /* After the last session has detached. */
 static void scq_destroy(struct weir_scq *scq)
 {
-	weir_nic_lock(scq->nic);
-	scq->stopping = true;
-	weir_nic_unlock(scq->nic);
+	weir_combine_lock(scq->nic);
+	scq->is_stopping = true;
+	weir_combine_unlock(scq->nic);
 	pthread_join(scq->thread, NULL);
 	scq->nic->scq = NULL;
 	scq_free(scq);
@@ -217,9 +217,9 @@ int weir_scq_attach(struct weir_session *session, struct weir_error *error)
 	if (!nic->scq)
 		rc = scq_create(nic, o, weir_cq_entries(session, o->channels), error);
 	if (!rc) {
-		weir_nic_lock(nic);
+		weir_combine_lock(nic);
 		rc = add_session(nic->scq, session, error);
-		weir_nic_unlock(nic);
+		weir_combine_unlock(nic);
 		if (!nic->scq->users)
 			scq_destroy(nic->scq);
 	}
@@ -247,7 +247,7 @@ void weir_scq_detach(struct weir_session *session)
 void weir_scq_start_driving(struct weir_session *session)
 {
 	weir_session_lock(session);
-	session->driven = session->watched = true;
+	session->driven = session->is_watched = true;
 	weir_session_unlock(session);
 }
 
@@ -256,7 +256,7 @@ void weir_scq_stop_driving(struct weir_session *session)
 	struct weir_scq *scq = session->cqs[0]->scq;
 
 	weir_session_lock(session);
-	session->driven = session->watched = false;
+	session->driven = session->is_watched = false;
 	while (scq->current == session)
 		weir_waitqueue_wait(&scq->left, session->nic, UINT64_MAX);
 	weir_list_del(&session->scq_due);

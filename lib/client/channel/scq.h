@@ -37,7 +37,7 @@ struct weir_session;
  * @sessions: attached sessions
  * @due: attached sessions with completions taken by another thread
  * @current: the session that the thread is handling; @left: woken when the thread moves on
- * @thread, @stopping: the thread, and the request to end it
+ * @thread, @is_stopping: the thread, and the request to end it
  * @users: number of @sessions
  */
 struct weir_scq {
@@ -51,7 +51,7 @@ struct weir_scq {
 	struct weir_session *current;
 	struct weir_waitqueue left;
 	pthread_t thread;
-	bool stopping;
+	bool is_stopping;
 	unsigned int users;
 };
 

@@ -130,29 +130,29 @@ void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const 
 	link->session->counters->unloaded++;
 }
 
-static void handle_return(struct weir_link *link, const struct wire_unload_return *told,
+static void handle_return(struct weir_link *link, const struct wire_unload_return *report,
 			  uint64_t now_ns)
 {
 	struct weir_unload_tx *u = &link->session->unload;
-	uint16_t count = (uint16_t)(told->done - u->done);
+	uint16_t count = (uint16_t)(report->done - u->done);
 
-	if (count > link->in_flight || (told->is_refused && count == link->in_flight)) {
+	if (count > link->in_flight || (report->is_refused && count == link->in_flight)) {
 		weir_link_fail(link); /* more writes returned than sent */
 		return;
 	}
-	u->done = told->done;
-	if (told->pause_ms)
-		weir_path_pause(&u->route, now_ns + told->pause_ms * WEIR_NS_PER_MS);
+	u->done = report->done;
+	if (report->pause_ms)
+		weir_path_pause(&u->route, now_ns + report->pause_ms * WEIR_NS_PER_MS);
 	for (; count; count--)
 		weir_link_retire(link, 0, now_ns);
-	if (told->is_refused)
+	if (report->is_refused)
 		weir_link_retire(link, -EACCES, now_ns);
 }
 
 int weir_unload_tx_completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns)
 {
 	uint32_t before = link->in_flight;
-	struct wire_unload_return told;
+	struct wire_unload_return report;
 
 	if (wc->status != IBV_WC_SUCCESS) {
 		weir_link_fail(link);
@@ -160,11 +160,11 @@ int weir_unload_tx_completed(struct weir_link *link, const struct ibv_wc *wc, ui
 		if (wc->wr_id != WEIR_RETURN_WR)
 			weir_link_forget(link);
 	} else if (wc->opcode & IBV_WC_RECV) {
-		told = wire_unload_return_decode(ntohl(wc->imm_data));
+		report = wire_unload_return_decode(ntohl(wc->imm_data));
 		if (!(wc->wc_flags & IBV_WC_WITH_IMM) || recv_post(link->id->qp))
 			weir_link_fail(link);
 		else
-			handle_return(link, &told, now_ns);
+			handle_return(link, &report, now_ns);
 	}
 	return (int)(before - link->in_flight);
 }

@@ -11,9 +11,9 @@ void weir_waitqueue_wait(struct weir_waitqueue *queue, struct weir_nic *nic, uin
 	uint32_t wakeups = queue->wakeups;
 
 	queue->waiting++;
-	weir_nic_unlock(nic);
+	weir_combine_unlock(nic);
 	weir_futex_wait(&queue->wakeups, wakeups, deadline_ns);
-	weir_nic_lock(nic);
+	weir_combine_lock(nic);
 	queue->waiting--;
 }
 

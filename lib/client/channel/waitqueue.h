@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A condition variable for nic->lock. A waiter gives the lock up by weir_nic_unlock(), and
+ * A condition variable for nic->lock. A waiter gives the lock up by weir_combine_unlock(), and
  * therefore checks the inbox, which a pthread condition variable would not do. All functions: with
  * nic->lock held.
  */

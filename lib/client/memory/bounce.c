@@ -191,12 +191,12 @@ void weir_bounce_count(struct weir_session *session, enum weir_bounce_mode mode,
 	}
 }
 
-static void trace_totals(struct weir_session *session, enum weir_trace_event what, uint32_t reqs,
+static void trace_totals(struct weir_session *session, enum weir_trace_event event, uint32_t reqs,
 			 uint64_t bytes)
 {
 	if (reqs)
 		weir_session_trace(session, &(struct weir_trace_record){
-						    .what = what,
+						    .event = event,
 						    .reqs = reqs,
 						    .bytes = bytes,
 					    });

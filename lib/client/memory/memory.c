@@ -18,10 +18,11 @@ int weir_memory_register(struct weir_session *session, void *addr, size_t length
 	struct weir_memory *m;
 
 	if (!addr || !length)
-		return weir_fail(error, -EINVAL, "cannot register %zu bytes at %p", length, addr);
+		return weir_error_set(error, -EINVAL, "cannot register %zu bytes at %p", length,
+				      addr);
 	m = malloc(sizeof(*m));
 	if (!m)
-		return weir_fail(error, -ENOMEM, "out of memory");
+		return weir_error_set(error, -ENOMEM, "out of memory");
 	m->session = session;
 	m->nic = session->nic;
 	m->mr = ibv_reg_mr(session->nic->pd, addr, length, IBV_ACCESS_LOCAL_WRITE);
@@ -29,7 +30,7 @@ int weir_memory_register(struct weir_session *session, void *addr, size_t length
 		int rc = -errno;
 
 		free(m);
-		return weir_fail_memlock(error, "memory", length, rc);
+		return weir_error_set_memlock(error, "memory", length, rc);
 	}
 	m->addr = (uintptr_t)addr;
 	m->length = length;
@@ -48,7 +49,7 @@ void weir_memory_deregister(struct weir_memory *memory)
 	free(memory);
 }
 
-void weir_memories_fini(struct weir_session *session)
+void weir_memory_fini_all(struct weir_session *session)
 {
 	while (!weir_list_is_empty(&session->memories))
 		weir_memory_deregister(

@@ -48,8 +48,8 @@ static inline struct weir_sge weir_memory_sge(const struct weir_memory *memory,
 }
 
 /* Release memories and pools that the user has not. No QP may be left. */
-void weir_memories_fini(struct weir_session *session);
-void weir_pools_fini(struct weir_session *session);
+void weir_memory_fini_all(struct weir_session *session);
+void weir_pool_fini_all(struct weir_session *session);
 
 /*
  * Anonymous memory for buffers, touched, in huge pages if available, and preferably on @numa_node

@@ -70,12 +70,13 @@ int weir_pool_create(struct weir_session *session, size_t size, unsigned int cou
 	int rc;
 
 	if (!size || !count || rounded < size || rounded > SIZE_MAX / 2 / count)
-		return weir_fail(error, -EINVAL, "cannot create a pool of %u buffers of %zu bytes",
-				 count, size);
+		return weir_error_set(error, -EINVAL,
+				      "cannot create a pool of %u buffers of %zu bytes", count,
+				      size);
 	p = pool_alloc(rounded, count, session->nic->numa_node);
 	if (!p)
-		return weir_fail(error, -ENOMEM, "no memory for %u buffers of %zu bytes", count,
-				 size);
+		return weir_error_set(error, -ENOMEM, "no memory for %u buffers of %zu bytes",
+				      count, size);
 	rc = weir_memory_register(session, p->base, p->bytes, &p->memory, error);
 	if (rc) {
 		pool_free(p);
@@ -130,7 +131,7 @@ void weir_pool_put(struct weir_pool *pool, void *buffer)
 	pthread_mutex_unlock(&pool->lock);
 }
 
-void weir_pools_fini(struct weir_session *session)
+void weir_pool_fini_all(struct weir_session *session)
 {
 	while (!weir_list_is_empty(&session->pools))
 		weir_pool_destroy(weir_list_entry(session->pools.next, struct weir_pool, link));

@@ -71,13 +71,13 @@ static int hold(struct weir_session *session, struct wire_control_request *reque
 		return rc;
 	if (wire_control_region_decode(reply, length, &granted) || !granted.hold ||
 	    !is_valid_range(granted.addr, granted.length))
-		return weir_fail(error, -EPROTO, "%s described an impossible region",
-				 session->peer);
+		return weir_error_set(error, -EPROTO, "%s described an impossible region",
+				      session->peer);
 	rc = region_make(session, granted.hold, granted.addr, granted.length, granted.rkey,
 			 granted.flags, region);
 	if (rc) {
 		return_hold(session, granted.hold);
-		return weir_fail(error, rc, "out of memory");
+		return weir_error_set(error, rc, "out of memory");
 	}
 	return 0;
 }
@@ -90,9 +90,9 @@ int weir_region_create(struct weir_session *session, const char *name, uint64_t 
 						.value = length };
 
 	if (!length || flags & ~WEIR_REGION_EXCLUSIVE)
-		return weir_fail(error, -EINVAL,
-				 "cannot create a region of %llu bytes with flags %#x",
-				 (unsigned long long)length, flags);
+		return weir_error_set(error, -EINVAL,
+				      "cannot create a region of %llu bytes with flags %#x",
+				      (unsigned long long)length, flags);
 	return hold(session, &request, name, region, error);
 }
 
@@ -102,8 +102,8 @@ int weir_region_open(struct weir_session *session, const char *name, unsigned in
 	struct wire_control_request request = { .op = WIRE_REGION_OPEN, .flags = flags };
 
 	if (!name || flags & ~(WEIR_REGION_EXCLUSIVE | WEIR_REGION_READ_ONLY))
-		return weir_fail(error, -EINVAL, "cannot open region '%s' with flags %#x",
-				 name ? name : "", flags);
+		return weir_error_set(error, -EINVAL, "cannot open region '%s' with flags %#x",
+				      name ? name : "", flags);
 	return hold(session, &request, name, region, error);
 }
 
@@ -136,7 +136,7 @@ int weir_region_delete(struct weir_session *session, const char *name, struct we
 	size_t length;
 
 	if (!name)
-		return weir_fail(error, -EINVAL, "cannot delete a region without a name");
+		return weir_error_set(error, -EINVAL, "cannot delete a region without a name");
 	return weir_call_control(session, &request, name, reply, sizeof(reply), &length, error);
 }
 

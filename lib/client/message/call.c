@@ -36,39 +36,39 @@ void weir_call_table_fini(struct weir_call_table *calls)
 static struct weir_pending_call *get_pending_call(struct weir_call_table *calls,
 						  uint64_t deadline_ns)
 {
-	struct weir_pending_call *send_call;
+	struct weir_pending_call *call;
 
 	if (weir_list_is_empty(&calls->free))
 		return NULL;
-	send_call = weir_list_entry(calls->free.next, struct weir_pending_call, link);
-	weir_list_del(&send_call->link);
-	send_call->tag = calls->generation++ << TAG_BITS | (uint64_t)(send_call - calls->pending);
-	send_call->deadline_ns = deadline_ns;
+	call = weir_list_entry(calls->free.next, struct weir_pending_call, link);
+	weir_list_del(&call->link);
+	call->tag = calls->generation++ << TAG_BITS | (uint64_t)(call - calls->pending);
+	call->deadline_ns = deadline_ns;
 	if (deadline_ns < calls->next_deadline_ns)
 		calls->next_deadline_ns = deadline_ns;
-	return send_call;
+	return call;
 }
 
-static void put_pending_call(struct weir_call_table *calls, struct weir_pending_call *send_call)
+static void put_pending_call(struct weir_call_table *calls, struct weir_pending_call *call)
 {
-	send_call->tag = 0;
-	send_call->answer = NULL;
-	send_call->callback = NULL;
-	weir_list_add(&calls->free, &send_call->link);
+	call->tag = 0;
+	call->answer = NULL;
+	call->callback = NULL;
+	weir_list_add(&calls->free, &call->link);
 }
 
-void weir_callback_dispatch(struct weir_callback *callback)
+void weir_call_callback_run(struct weir_call_callback *callback)
 {
-	struct weir_message_copy *parcel = callback->parcel;
+	struct weir_message_copy *reply = callback->reply;
 
-	callback->fn(callback->arg, callback->status, parcel ? parcel->body : NULL,
-		     parcel ? parcel->head.length : 0);
+	callback->fn(callback->arg, callback->status, reply ? reply->body : NULL,
+		     reply ? reply->head.length : 0);
 }
 
-void weir_callback_free(struct weir_callback *callback)
+void weir_call_callback_free(struct weir_call_callback *callback)
 {
 	weir_list_del(&callback->link);
-	free(callback->parcel);
+	free(callback->reply);
 	free(callback);
 }
 
@@ -86,12 +86,12 @@ static void end_answer(struct weir_session *session, struct weir_answer *answer,
 	weir_waiter_done(&answer->waiter, session, status);
 }
 
-static void end_callback(struct weir_session *session, struct weir_callback *callback, int status,
-			 const struct wire_control_head *head, const void *body)
+static void end_callback(struct weir_session *session, struct weir_call_callback *callback,
+			 int status, const struct wire_control_head *head, const void *body)
 {
 	if (!status && head->length) {
-		callback->parcel = weir_message_copy_new(head, body);
-		if (!callback->parcel)
+		callback->reply = weir_message_copy_new(head, body);
+		if (!callback->reply)
 			status = -ENOMEM;
 	}
 	callback->status = status;
@@ -99,33 +99,33 @@ static void end_callback(struct weir_session *session, struct weir_callback *cal
 }
 
 /* Reports the end to the caller, if any remains. With status 0 there are a head and a body. */
-static void end_pending_call(struct weir_session *session, struct weir_pending_call *send_call,
+static void end_pending_call(struct weir_session *session, struct weir_pending_call *call,
 			     int status, const struct wire_control_head *head, const void *body)
 {
-	if (send_call->answer)
-		end_answer(session, send_call->answer, status, body, head ? head->length : 0);
-	if (send_call->callback)
-		end_callback(session, send_call->callback, status, head, body);
-	send_call->answer = NULL;
-	send_call->callback = NULL;
+	if (call->answer)
+		end_answer(session, call->answer, status, body, head ? head->length : 0);
+	if (call->callback)
+		end_callback(session, call->callback, status, head, body);
+	call->answer = NULL;
+	call->callback = NULL;
 }
 
 int weir_call_table_reply(struct weir_session *session, const struct wire_control_head *head,
 			  const void *body)
 {
 	struct weir_call_table *calls = &session->calls;
-	struct weir_pending_call *send_call = &calls->pending[head->tag % WIRE_CONTROL_CALLS_MAX];
+	struct weir_pending_call *call = &calls->pending[head->tag % WIRE_CONTROL_CALLS_MAX];
 
-	if (!head->tag || send_call->tag != head->tag)
+	if (!head->tag || call->tag != head->tag)
 		return -EPROTO;
-	end_pending_call(session, send_call, head->status, head, body);
-	put_pending_call(calls, send_call);
+	end_pending_call(session, call, head->status, head, body);
+	put_pending_call(calls, call);
 	return 0;
 }
 
-static bool has_caller(const struct weir_pending_call *send_call)
+static bool has_caller(const struct weir_pending_call *call)
 {
-	return send_call->answer || send_call->callback;
+	return call->answer || call->callback;
 }
 
 void weir_call_table_expire(struct weir_session *session, uint64_t now_ns)
@@ -137,23 +137,23 @@ void weir_call_table_expire(struct weir_session *session, uint64_t now_ns)
 	if (now_ns < calls->next_deadline_ns)
 		return;
 	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++) {
-		struct weir_pending_call *send_call = &calls->pending[i];
+		struct weir_pending_call *call = &calls->pending[i];
 
-		if (!has_caller(send_call))
+		if (!has_caller(call))
 			continue;
-		if (send_call->deadline_ns <= now_ns)
-			end_pending_call(session, send_call, -ETIMEDOUT, NULL, NULL);
-		else if (send_call->deadline_ns < next_ns)
-			next_ns = send_call->deadline_ns;
+		if (call->deadline_ns <= now_ns)
+			end_pending_call(session, call, -ETIMEDOUT, NULL, NULL);
+		else if (call->deadline_ns < next_ns)
+			next_ns = call->deadline_ns;
 	}
 	calls->next_deadline_ns = next_ns;
 }
 
 void weir_call_keep(struct weir_call_table *calls, uint64_t tag)
 {
-	struct weir_pending_call *send_call = &calls->pending[tag % WIRE_CONTROL_CALLS_MAX];
+	struct weir_pending_call *call = &calls->pending[tag % WIRE_CONTROL_CALLS_MAX];
 
-	send_call->kept = tag && send_call->tag == tag;
+	call->kept = tag && call->tag == tag;
 }
 
 void weir_call_table_down(struct weir_session *session, int status)
@@ -166,37 +166,37 @@ void weir_call_table_down(struct weir_session *session, int status)
 	 * check.
 	 */
 	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++) {
-		struct weir_pending_call *send_call = &calls->pending[i];
+		struct weir_pending_call *call = &calls->pending[i];
 
-		if (send_call->tag && !send_call->kept) {
-			end_pending_call(session, send_call, status, NULL, NULL);
-			put_pending_call(calls, send_call);
+		if (call->tag && !call->kept) {
+			end_pending_call(session, call, status, NULL, NULL);
+			put_pending_call(calls, call);
 		}
-		send_call->kept = false;
+		call->kept = false;
 	}
 }
 
 /* With nic->lock held. One of @answer and @callback is NULL. */
 static int send_call(struct weir_session *session, enum wire_control_kind kind, const void *data,
 		     size_t length, uint64_t timeout_ns, struct weir_answer *answer,
-		     struct weir_callback *callback)
+		     struct weir_call_callback *callback)
 {
 	uint64_t now_ns = weir_now_ns();
-	struct weir_pending_call *send_call;
+	struct weir_pending_call *call;
 	int rc;
 
-	send_call = get_pending_call(&session->calls, weir_after_ns(now_ns, timeout_ns));
-	if (!send_call)
+	call = get_pending_call(&session->calls, weir_after_ns(now_ns, timeout_ns));
+	if (!call)
 		return -EAGAIN;
-	rc = weir_message_send(session, kind, send_call->tag, data, length);
+	rc = weir_message_send(session, kind, call->tag, data, length);
 	if (rc) {
-		put_pending_call(&session->calls, send_call);
+		put_pending_call(&session->calls, call);
 		return rc;
 	}
-	send_call->answer = answer;
+	call->answer = answer;
 	if (answer)
 		weir_waiter_begin(session);
-	send_call->callback = callback;
+	call->callback = callback;
 	weir_pump_pull(session);
 	weir_pump_poll(session, now_ns);
 	return 0;
@@ -216,7 +216,7 @@ static int call_and_wait(struct weir_session *session, enum wire_control_kind ki
 	weir_pump_leave_to_waiters(session);
 	weir_dispatch(session);
 	/* send_call() has set the deadline. After the wait no thread may write to @answer. */
-	weir_waiter_wait(&answer->waiter, session, &session->call_gaps, UINT64_MAX);
+	weir_waiter_wait(&answer->waiter, session, &session->call_idle_time, UINT64_MAX);
 	return answer->waiter.status;
 }
 
@@ -235,12 +235,12 @@ int weir_call(struct weir_session *session, const void *data, size_t length, voi
 int weir_call_async(struct weir_session *session, const void *data, size_t length,
 		    uint64_t timeout_ns, weir_reply_fn *fn, void *arg)
 {
-	struct weir_callback *callback = malloc(sizeof(*callback));
+	struct weir_call_callback *callback = malloc(sizeof(*callback));
 	int rc;
 
 	if (!callback)
 		return -ENOMEM;
-	*callback = (struct weir_callback){ .fn = fn, .arg = arg };
+	*callback = (struct weir_call_callback){ .fn = fn, .arg = arg };
 	weir_list_init(&callback->link);
 	if (!timeout_ns)
 		timeout_ns = session->options.timeout_ns;
@@ -259,7 +259,7 @@ static int explain_reply(struct weir_error *error, int status, const struct weir
 	char text[sizeof(error->text)];
 
 	wire_control_text_decode(answer->body, answer->length, text, sizeof(text));
-	return weir_fail(error, status, "%s", text[0] ? text : weir_strerror(status));
+	return weir_error_set(error, status, "%s", text[0] ? text : weir_strerror(status));
 }
 
 int weir_call_control(struct weir_session *session, struct wire_control_request *request,
@@ -272,9 +272,9 @@ int weir_call_control(struct weir_session *session, struct wire_control_request 
 
 	length = wire_control_request_encode(request, name, body);
 	if (length < 0)
-		return weir_fail(error, length,
-				 "'%s' cannot name a region: 1 to %d bytes without '/'", name,
-				 WIRE_CONTROL_NAME_MAX);
+		return weir_error_set(error, length,
+				      "'%s' cannot name a region: 1 to %d bytes without '/'", name,
+				      WIRE_CONTROL_NAME_MAX);
 	rc = call_and_wait(session, WIRE_CONTROL_CALL, body, (size_t)length, &answer);
 	if (rc)
 		return explain_reply(error, rc, &answer);

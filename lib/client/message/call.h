@@ -29,12 +29,12 @@ struct weir_answer {
 };
 
 /* The callback of a weir_call_async(); allocated. */
-struct weir_callback {
+struct weir_call_callback {
 	struct weir_list link; /* in calls->done, when ready to run */
 	weir_reply_fn *fn;
 	void *arg;
 	int status;
-	struct weir_message_copy *parcel; /* the copy of the reply */
+	struct weir_message_copy *reply; /* the copy of the reply */
 };
 
 /**
@@ -50,7 +50,7 @@ struct weir_pending_call {
 	uint64_t tag;
 	uint64_t deadline_ns;
 	struct weir_answer *answer;
-	struct weir_callback *callback;
+	struct weir_call_callback *callback;
 	bool kept;
 };
 
@@ -88,8 +88,8 @@ void weir_call_keep(struct weir_call_table *calls, uint64_t tag);
 void weir_call_table_down(struct weir_session *session, int status);
 
 /* Runs a callback from calls->done. Without the lock. */
-void weir_callback_dispatch(struct weir_callback *callback);
-void weir_callback_free(struct weir_callback *callback);
+void weir_call_callback_run(struct weir_call_callback *callback);
+void weir_call_callback_free(struct weir_call_callback *callback);
 
 /**
  * weir_call_control() - make one of weir's own calls and wait

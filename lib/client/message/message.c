@@ -33,7 +33,7 @@ int weir_messages_init(struct weir_session *session, struct weir_error *error)
 
 	m->arena = weir_memory_map(sizeof(struct message_arena), session->nic->numa_node);
 	if (!m->arena)
-		return weir_fail(error, -ENOMEM, "no memory for message buffers");
+		return weir_error_set(error, -ENOMEM, "no memory for message buffers");
 	m->mr = ibv_reg_mr(session->nic->pd, m->arena, sizeof(struct message_arena),
 			   IBV_ACCESS_LOCAL_WRITE);
 	if (!m->mr) {
@@ -41,8 +41,8 @@ int weir_messages_init(struct weir_session *session, struct weir_error *error)
 
 		weir_memory_unmap(m->arena, sizeof(struct message_arena));
 		m->arena = NULL;
-		return weir_fail_memlock(error, "message buffers", sizeof(struct message_arena),
-					 rc);
+		return weir_error_set_memlock(error, "message buffers",
+					      sizeof(struct message_arena), rc);
 	}
 	for (i = 0; i < WEIR_MESSAGE_SENDS; i++) {
 		struct weir_send_buffer *out = &m->outgoing[i];
@@ -57,11 +57,11 @@ int weir_messages_init(struct weir_session *session, struct weir_error *error)
 void weir_message_copies_free(struct weir_list *list)
 {
 	while (!weir_list_is_empty(list)) {
-		struct weir_message_copy *parcel =
+		struct weir_message_copy *copy =
 			weir_list_entry(list->next, struct weir_message_copy, link);
 
-		weir_list_del(&parcel->link);
-		free(parcel);
+		weir_list_del(&copy->link);
+		free(copy);
 	}
 }
 
@@ -113,14 +113,14 @@ int weir_messages_post(struct weir_session *session, struct ibv_qp *qp)
 struct weir_message_copy *weir_message_copy_new(const struct wire_control_head *head,
 						const void *body)
 {
-	struct weir_message_copy *parcel = malloc(sizeof(*parcel) + head->length);
+	struct weir_message_copy *copy = malloc(sizeof(*copy) + head->length);
 
-	if (!parcel)
+	if (!copy)
 		return NULL;
-	parcel->head = *head;
+	copy->head = *head;
 	if (head->length)
-		memcpy(parcel->body, body, head->length);
-	return parcel;
+		memcpy(copy->body, body, head->length);
+	return copy;
 }
 
 /* Gives up a donor that breaks the protocol. */
@@ -134,11 +134,11 @@ static void fail_channel(struct weir_session *session, int status)
 static int queue_for_handler(struct weir_messages *m, const struct wire_control_head *head,
 			     const void *body)
 {
-	struct weir_message_copy *parcel = weir_message_copy_new(head, body);
+	struct weir_message_copy *copy = weir_message_copy_new(head, body);
 
-	if (!parcel)
+	if (!copy)
 		return -ENOMEM;
-	weir_list_add_tail(&m->inbox, &parcel->link);
+	weir_list_add_tail(&m->inbox, &copy->link);
 	m->inbox_count++;
 	return 0;
 }

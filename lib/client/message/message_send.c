@@ -121,14 +121,14 @@ void weir_messages_flush(struct weir_session *session)
 	if (!post_unsent(session))
 		return;
 	while (!weir_list_is_empty(&m->backlog) && may_post(session)) {
-		struct weir_message_copy *parcel =
+		struct weir_message_copy *copy =
 			weir_list_entry(m->backlog.next, struct weir_message_copy, link);
 
-		if (post_message(session, parcel->head, parcel->body))
+		if (post_message(session, copy->head, copy->body))
 			break; /* channel 0 has failed: the message waits for the next */
-		weir_list_del(&parcel->link);
+		weir_list_del(&copy->link);
 		m->backlog_count--;
-		free(parcel);
+		free(copy);
 	}
 	if (is_up(session) && wire_credit_is_due(&m->credit) && has_buffer(m))
 		post_message(session, (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT },
@@ -157,14 +157,14 @@ void weir_messages_finish(struct weir_request *request)
 static int add_to_backlog(struct weir_messages *m, const struct wire_control_head *head,
 			  const void *data)
 {
-	struct weir_message_copy *parcel;
+	struct weir_message_copy *copy;
 
 	if (m->backlog_count == WEIR_BACKLOG_MAX)
 		return -EAGAIN;
-	parcel = weir_message_copy_new(head, data);
-	if (!parcel)
+	copy = weir_message_copy_new(head, data);
+	if (!copy)
 		return -ENOMEM;
-	weir_list_add_tail(&m->backlog, &parcel->link);
+	weir_list_add_tail(&m->backlog, &copy->link);
 	m->backlog_count++;
 	return 0;
 }
@@ -178,7 +178,7 @@ int weir_message_send(struct weir_session *session, enum wire_control_kind kind,
 
 	if (length > m->body_max)
 		return -EMSGSIZE;
-	if (session->down || session->stopping)
+	if (session->down || session->is_stopping)
 		return -ENOTCONN;
 	/* The engine may know already that channel 0 has failed. */
 	rc = has_room(session) ? post_message(session, head, data) : -ENOTCONN;
@@ -229,7 +229,7 @@ void weir_messages_down(struct weir_session *session)
 /* A callback must not wait: without room, its message goes to the backlog. */
 static bool must_wait(const struct weir_session *session)
 {
-	return !session->down && !session->stopping && !has_room(session) &&
+	return !session->down && !session->is_stopping && !has_room(session) &&
 	       !weir_dispatch_is_inside();
 }
 
@@ -241,7 +241,7 @@ static int wait_for_room(struct weir_session *session, uint64_t deadline_ns)
 	weir_list_add_tail(&session->messages.waiting, &sender.link);
 	weir_waiter_begin(session);
 	weir_session_unlock(session);
-	if (weir_waiter_wait(&sender.waiter, session, &session->call_gaps, deadline_ns))
+	if (weir_waiter_wait(&sender.waiter, session, &session->call_idle_time, deadline_ns))
 		return 0;
 	weir_session_lock(session);
 	weir_list_del(&sender.link);

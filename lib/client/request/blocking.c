@@ -18,7 +18,7 @@ static int wait_for_request(struct weir_session *session, struct weir_waiter *wa
 {
 	if (rc)
 		return rc;
-	weir_waiter_wait(waiter, session, &session->op_gaps, UINT64_MAX);
+	weir_waiter_wait(waiter, session, &session->op_idle_time, UINT64_MAX);
 	return waiter->status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Sessions with requests to post are in nic->fed. A combiner posts one chain at a time and then
+ * Sessions with requests to post are in nic->active. A combiner posts one chain at a time and then
  * gives the lock back, so that another thread may continue. If none does, the combiner continues.
  */
 #include <string.h>
@@ -21,8 +21,8 @@ static void admit_to_session(struct weir_nic *nic, struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 
-	if (weir_list_is_empty(&session->fed))
-		weir_list_add_tail(&nic->fed, &session->fed);
+	if (weir_list_is_empty(&session->active))
+		weir_list_add_tail(&nic->active, &session->active);
 	weir_request_admit(request);
 }
 
@@ -46,11 +46,12 @@ static void poll_and_dispatch(struct weir_session *session, uint64_t now_ns)
 /* Serves one session. May give the lock up meanwhile. */
 static void run_first_session(struct weir_nic *nic, const struct weir_session *mine)
 {
-	struct weir_session *session = weir_list_entry(nic->fed.next, struct weir_session, fed);
+	struct weir_session *session =
+		weir_list_entry(nic->active.next, struct weir_session, active);
 
-	weir_list_del(&session->fed);
+	weir_list_del(&session->active);
 	if (weir_pump_chain(session)) {
-		weir_list_add_tail(&nic->fed, &session->fed);
+		weir_list_add_tail(&nic->active, &session->active);
 	} else if (session == mine) {
 		poll_and_dispatch(session, weir_now_ns());
 	} else {
@@ -65,7 +66,7 @@ static void wake_words(uint32_t *const words[], unsigned int count)
 		weir_futex_wake(words[--count], INT_MAX);
 }
 
-void weir_nic_wake(struct weir_nic *nic, uint32_t *word)
+void weir_combine_wake(struct weir_nic *nic, uint32_t *word)
 {
 	unsigned int i;
 
@@ -104,7 +105,7 @@ static bool inbox_may_hold(const struct weir_nic *nic)
 /* Gives the lock back. Return: true if there is work for the next holder. */
 static bool unlock_and_recheck(struct weir_nic *nic)
 {
-	bool more = !weir_list_is_empty(&nic->fed);
+	bool more = !weir_list_is_empty(&nic->active);
 
 	if (nic->nr_wakes)
 		unlock_and_wake(nic);
@@ -119,18 +120,18 @@ static void run_combiner(struct weir_nic *nic, const struct weir_session *mine)
 	int rounds = 0;
 
 	do {
-		if (!weir_list_is_empty(&nic->fed))
+		if (!weir_list_is_empty(&nic->active))
 			run_first_session(nic, rounds++ < ROUNDS_MAX ? mine : NULL);
 	} while (unlock_and_recheck(nic) && weir_combine_trylock(nic));
 }
 
-void weir_nic_lock(struct weir_nic *nic)
+void weir_combine_lock(struct weir_nic *nic)
 {
 	weir_mutex_lock(&nic->lock);
 	weir_combine_drain_inbox(nic);
 }
 
-void weir_nic_unlock(struct weir_nic *nic)
+void weir_combine_unlock(struct weir_nic *nic)
 {
 	if (unlock_and_recheck(nic) && weir_combine_trylock(nic))
 		run_combiner(nic, NULL);
@@ -146,7 +147,7 @@ void weir_combine_ended(struct weir_nic *nic, struct weir_session *session)
 {
 	if (weir_session_has_callbacks(session))
 		weir_dispatch_locked(session);
-	if (!weir_list_is_empty(&nic->fed) || nic->nr_wakes) {
+	if (!weir_list_is_empty(&nic->active) || nic->nr_wakes) {
 		run_combiner(nic, session);
 		return;
 	}

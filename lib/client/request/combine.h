@@ -22,17 +22,17 @@ struct weir_request;
 struct weir_session;
 
 /* Takes the lock and drains the inbox. */
-void weir_nic_lock(struct weir_nic *nic);
+void weir_combine_lock(struct weir_nic *nic);
 
 /* Gives the lock back, checks the inbox and posts; leaves completions to the sessions' pollers. */
-void weir_nic_unlock(struct weir_nic *nic);
+void weir_combine_unlock(struct weir_nic *nic);
 
 /*
  * Wakes all threads that sleep on the futex @word when the lock is given back. @word need not exist
  * any more by then. A thread woken earlier would block on the lock, or preempt the holder and find
  * only part of its completions. Context: with the lock held.
  */
-void weir_nic_wake(struct weir_nic *nic, uint32_t *word);
+void weir_combine_wake(struct weir_nic *nic, uint32_t *word);
 
 /* Hands the requests in the inbox to their engines. Context: with the lock held. */
 void weir_combine_drain_inbox(struct weir_nic *nic);

@@ -36,7 +36,7 @@ static void move_list(struct weir_list *from, struct weir_list *to)
 struct round {
 	struct weir_list requests;
 	struct weir_list callbacks;
-	struct weir_message_copy *parcel;
+	struct weir_message_copy *message;
 };
 
 static void round_take(struct weir_session *session, struct round *round)
@@ -45,11 +45,11 @@ static void round_take(struct weir_session *session, struct round *round)
 
 	move_list(&session->done, &round->requests);
 	move_list(&session->calls.done, &round->callbacks);
-	round->parcel = NULL;
+	round->message = NULL;
 	if (!may_handle_message(session))
 		return;
-	round->parcel = weir_list_entry(m->inbox.next, struct weir_message_copy, link);
-	weir_list_del(&round->parcel->link);
+	round->message = weir_list_entry(m->inbox.next, struct weir_message_copy, link);
+	weir_list_del(&round->message->link);
 	m->handling = true;
 }
 
@@ -61,10 +61,10 @@ static void round_run(struct weir_session *session, struct round *round)
 	for (at = round->requests.next; at != &round->requests; at = at->next)
 		weir_request_dispatch(weir_list_entry(at, struct weir_request, link));
 	for (at = round->callbacks.next; at != &round->callbacks; at = at->next)
-		weir_callback_dispatch(weir_list_entry(at, struct weir_callback, link));
-	if (round->parcel && options->on_message)
-		options->on_message(options->arg, NULL, NULL, round->parcel->body,
-				    round->parcel->head.length);
+		weir_call_callback_run(weir_list_entry(at, struct weir_call_callback, link));
+	if (round->message && options->on_message)
+		options->on_message(options->arg, NULL, NULL, round->message->body,
+				    round->message->head.length);
 }
 
 /* Return: true if the message inbox was full, so that receives were not polled. */
@@ -77,11 +77,11 @@ static bool round_return(struct weir_session *session, struct round *round)
 			weir_list_entry(round->requests.next, struct weir_request, link));
 	weir_requests_notify(session);
 	while (!weir_list_is_empty(&round->callbacks))
-		weir_callback_free(
-			weir_list_entry(round->callbacks.next, struct weir_callback, link));
-	if (!round->parcel)
+		weir_call_callback_free(
+			weir_list_entry(round->callbacks.next, struct weir_call_callback, link));
+	if (!round->message)
 		return false;
-	free(round->parcel);
+	free(round->message);
 	m->handling = false;
 	return m->inbox_count-- == WEIR_INBOX_MAX;
 }
@@ -93,9 +93,9 @@ void weir_dispatch_later(struct weir_session *session)
 }
 
 /* After a round: posts requests from the callbacks and polls for their completions. */
-static void run_rounds(struct weir_session *session, bool look)
+static void run_rounds(struct weir_session *session, bool has_events)
 {
-	if (look || !weir_list_is_empty(&session->fed))
+	if (has_events || !weir_list_is_empty(&session->active))
 		weir_pump_poll(session, weir_now_ns());
 	weir_pump_leave_to_waiters(session);
 }
@@ -137,5 +137,5 @@ void weir_dispatch(struct weir_session *session)
 	struct weir_nic *nic = session->nic;
 
 	weir_dispatch_locked(session);
-	weir_nic_unlock(nic);
+	weir_combine_unlock(nic);
 }

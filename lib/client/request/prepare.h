@@ -41,10 +41,10 @@ static inline void weir_prepare_date(struct weir_request *request, uint64_t now_
 
 static inline bool weir_prepare_is_over(const struct weir_session *session)
 {
-	bool stopping = __atomic_load_n(&session->stopping, __ATOMIC_RELAXED);
+	bool is_stopping = __atomic_load_n(&session->is_stopping, __ATOMIC_RELAXED);
 	bool down = __atomic_load_n(&session->down, __ATOMIC_RELAXED);
 
-	return stopping || down; /* loads both for a single branch */
+	return is_stopping || down; /* loads both for a single branch */
 }
 
 static inline bool weir_prepare_for_queue(const struct weir_completion *completion)
@@ -113,7 +113,7 @@ static WEIR_ALWAYS_INLINE int weir_prepare_remote(struct weir_req *req,
 }
 
 /* Frees a request that cannot be submitted. Return: @rc. */
-__attribute__((cold)) int weir_prepare_give_up(struct weir_request *request, int rc);
+__attribute__((cold)) int weir_submit_give_up(struct weir_request *request, int rc);
 
 /*
  * Fills in the rest of @request; the op and an atomic's operands are set. On failure @request is
@@ -135,7 +135,7 @@ static WEIR_ALWAYS_INLINE int weir_prepare(struct weir_request *request,
 		rc = weir_prepare_remote(req, region, offset);
 	if (!rc)
 		rc = weir_prepare_promise(request, completion, out, has_room);
-	return rc ? weir_prepare_give_up(request, rc) : 0;
+	return rc ? weir_submit_give_up(request, rc) : 0;
 }
 
 /*

@@ -97,18 +97,18 @@ static void fd_lower(const struct weir_queue *q)
 }
 
 /* Return: the futex to wake sleepers by, or NULL. Context: with the lock held. */
-static uint32_t *ring(struct weir_queue *q)
+static uint32_t *count_wakeup(struct weir_queue *q)
 {
 	if (!q->sleepers)
 		return NULL;
-	__atomic_fetch_add(&q->bell, 1, __ATOMIC_RELEASE);
-	return &q->bell;
+	__atomic_fetch_add(&q->wakeups, 1, __ATOMIC_RELEASE);
+	return &q->wakeups;
 }
 
 static inline uint32_t *put_events(struct weir_queue *queue, const struct weir_event *events,
 				   unsigned int count)
 {
-	uint32_t *bell;
+	uint32_t *wakeups;
 	unsigned int i;
 
 	weir_spinlock_lock(&queue->lock);
@@ -117,9 +117,9 @@ static inline uint32_t *put_events(struct weir_queue *queue, const struct weir_e
 	if (!queue->count)
 		fd_raise(queue);
 	queue->count += count;
-	bell = ring(queue);
+	wakeups = count_wakeup(queue);
 	weir_spinlock_unlock(&queue->lock);
-	return bell;
+	return wakeups;
 }
 
 uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *events,
@@ -135,14 +135,14 @@ uint32_t *weir_queue_put_one(struct weir_queue *queue, const struct weir_event *
 
 void weir_queue_wake(struct weir_queue *queue)
 {
-	uint32_t *bell;
+	uint32_t *wakeups;
 
 	weir_spinlock_lock(&queue->lock);
 	queue->woken = true;
-	bell = ring(queue);
+	wakeups = count_wakeup(queue);
 	weir_spinlock_unlock(&queue->lock);
-	if (bell)
-		weir_futex_wake(bell, INT_MAX);
+	if (wakeups)
+		weir_futex_wake(wakeups, INT_MAX);
 }
 
 int weir_queue_fd(const struct weir_queue *queue)
@@ -189,11 +189,11 @@ int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max
 /* With the lock held; released while asleep. */
 static void sleep_on_queue(struct weir_queue *q, uint64_t deadline_ns)
 {
-	uint32_t rung = q->bell;
+	uint32_t seen = q->wakeups;
 
 	q->sleepers++;
 	weir_spinlock_unlock(&q->lock);
-	weir_futex_wait(&q->bell, rung, deadline_ns);
+	weir_futex_wait(&q->wakeups, seen, deadline_ns);
 	weir_spinlock_lock(&q->lock);
 	q->sleepers--;
 }

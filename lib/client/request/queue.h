@@ -16,7 +16,7 @@ struct weir_event;
 /**
  * struct weir_queue - events to be polled or waited for
  * @lock: guards the rest; innermost
- * @bell: number of wake-ups; waiters sleep on this futex
+ * @wakeups: number of wake-ups; waiters sleep on this futex
  * @sleepers: threads that wait
  * @woken: weir_queue_wake() ends a wait
  * @ring, @size: room, a power of two; @size is atomic to read
@@ -28,7 +28,7 @@ struct weir_event;
  */
 struct weir_queue {
 	struct weir_spinlock lock;
-	uint32_t bell;
+	uint32_t wakeups;
 	unsigned int sleepers;
 	bool woken;
 	struct weir_event *ring;

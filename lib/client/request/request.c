@@ -47,7 +47,7 @@ static int status_of(const struct weir_request *request)
 {
 	int status = request->req.status;
 
-	return status == -ENOTCONN && request->session->stopping ? -ECANCELED : status;
+	return status == -ENOTCONN && request->session->is_stopping ? -ECANCELED : status;
 }
 
 /* The engine counted @retries down. */
@@ -131,7 +131,7 @@ static struct weir_inbox_node *notify_some(struct weir_session *session,
 	struct weir_inbox_node *last = NULL, *next = first;
 	struct weir_event events[TOLD_MAX];
 	unsigned int count = 0;
-	uint32_t *bell;
+	uint32_t *wakeups;
 
 	for (; next && count < TOLD_MAX && request_of_node(next)->completion.queue == queue;
 	     next = next->next) {
@@ -140,9 +140,9 @@ static struct weir_inbox_node *notify_some(struct weir_session *session,
 		last = next;
 	}
 	weir_freelist_keep_some(&session->spares, first, last);
-	bell = weir_queue_put(queue, events, count);
-	if (bell)
-		weir_nic_wake(session->nic, bell);
+	wakeups = weir_queue_put(queue, events, count);
+	if (wakeups)
+		weir_combine_wake(session->nic, wakeups);
 	return next;
 }
 
@@ -161,12 +161,12 @@ void weir_request_notify_alone(struct weir_request *request)
 	const struct weir_event event = { request->completion.arg, 0 };
 	struct weir_queue *queue = request->completion.queue;
 	struct weir_session *session = request->session;
-	uint32_t *bell;
+	uint32_t *wakeups;
 
 	weir_freelist_keep_some(&session->spares, &request->node, &request->node);
-	bell = weir_queue_put_one(queue, &event);
-	if (bell)
-		weir_nic_wake(session->nic, bell);
+	wakeups = weir_queue_put_one(queue, &event);
+	if (wakeups)
+		weir_combine_wake(session->nic, wakeups);
 }
 
 int weir_cancel(struct weir_request *request)

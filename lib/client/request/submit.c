@@ -36,7 +36,7 @@ void weir_request_admit(struct weir_request *request)
 
 	count_submit(request);
 	weir_list_add_tail(&session->live_requests, &request->link);
-	if (!session->stopping && !session->down)
+	if (!session->is_stopping && !session->down)
 		rc = weir_engine_submit(&session->engine, &request->req, request->submitted_ns);
 	if (rc) {
 		request->req.status = rc;
@@ -177,7 +177,7 @@ static void submit(struct weir_session *session, struct weir_request *request)
 	weir_combine_enqueue(session->nic, &request->node, &request->node, session);
 }
 
-int weir_prepare_give_up(struct weir_request *request, int rc)
+int weir_submit_give_up(struct weir_request *request, int rc)
 {
 	request->req.status = rc;
 	weir_bounce_unmap(request->session, &request->req, &request->bounce);
@@ -221,7 +221,7 @@ static WEIR_ALWAYS_INLINE int transfer_locked(struct weir_region *region, enum w
 		rc = weir_prepare(request, region, offset, iov, 1, completion, out, false);
 	}
 	if (rc)
-		weir_nic_unlock(session->nic);
+		weir_combine_unlock(session->nic);
 	else
 		submit_locked(session, request);
 	return rc;

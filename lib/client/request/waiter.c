@@ -43,7 +43,7 @@ void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, 
 		return;
 	}
 	if (session->has_thread) {
-		weir_nic_wake(session->nic, &waiter->state);
+		weir_combine_wake(session->nic, &waiter->state);
 		return;
 	}
 	weir_waitqueue_wake_all(&session->lead);
@@ -51,14 +51,14 @@ void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, 
 		return; /* the counter is full, and so readable */
 }
 
-static void yield_cpu(struct weir_session *session, struct weir_idle_time *gaps)
+static void yield_cpu(struct weir_session *session, struct weir_idle_time *idle_time)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
 
 	if (!stall_ns)
 		return;
 	weir_session_lock(session);
-	weir_idle_time_stalled(gaps, stall_ns, now_ns);
+	weir_idle_time_stalled(idle_time, stall_ns, now_ns);
 	weir_session_unlock(session);
 }
 
@@ -76,7 +76,7 @@ static void poll_until_done(struct weir_waiter *waiter, struct weir_session *ses
 				break;
 			if (verdict ==
 			    WEIR_POLL_AGAIN) /* not before arming, as in session_thread.c */
-				yield_cpu(session, poll->gaps);
+				yield_cpu(session, poll->idle_time);
 		}
 	}
 	__atomic_store_n(&session->spun, true, __ATOMIC_RELAXED);
@@ -98,7 +98,7 @@ static void become_sleeper(struct weir_waiter *waiter, struct weir_session *sess
 	if (weir_poll_is_armed(poll))
 		weir_poll_polled(poll, 0, weir_now_ns());
 	weir_session_trace(session,
-			   &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP, .reqs = 1 });
+			   &(struct weir_trace_record){ .event = WEIR_TRACE_SLEEP, .reqs = 1 });
 	weir_dispatch(session);
 }
 
@@ -150,19 +150,19 @@ static void leave_sleepers(struct weir_waiter *waiter, struct weir_session *sess
 	if (poll->slept && weir_waiter_is_done(waiter))
 		weir_poll_polled(poll, 1, now_ns);
 	weir_trace_note(&session->trace, now_ns,
-			&(struct weir_trace_record){ .what = WEIR_TRACE_WAKE, .reqs = 1 });
+			&(struct weir_trace_record){ .event = WEIR_TRACE_WAKE, .reqs = 1 });
 	weir_polling_count(session, poll);
 	weir_session_unlock(session);
 }
 
 bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
-		      struct weir_idle_time *gaps, uint64_t deadline_ns)
+		      struct weir_idle_time *idle_time, uint64_t deadline_ns)
 {
 	struct weir_poll poll;
 
 	if (weir_waiter_is_done(waiter))
 		return true;
-	weir_polling_begin(session, &poll, gaps, 100, weir_now_ns());
+	weir_polling_begin(session, &poll, idle_time, 100, weir_now_ns());
 	if (session->options.polling != WEIR_POLLING_SCQ) /* a single poller serves all */
 		poll_until_done(waiter, session, &poll, deadline_ns);
 	if (weir_waiter_is_done(waiter))

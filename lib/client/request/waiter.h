@@ -43,13 +43,13 @@ bool weir_waiter_is_done(struct weir_waiter *waiter);
 
 /**
  * weir_waiter_wait() - wait for weir_waiter_done()
- * @gaps: the session's, for this kind of event
+ * @idle_time: the session's, for this kind of event
  * @deadline_ns: when to give up; UINT64_MAX: never
  *
  * Context: any thread but a callback; without nic->lock.
  * Return: true if done; false after the deadline.
  */
 bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
-		      struct weir_idle_time *gaps, uint64_t deadline_ns);
+		      struct weir_idle_time *idle_time, uint64_t deadline_ns);
 
 #endif

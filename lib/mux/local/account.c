@@ -11,21 +11,21 @@
 #include "lib/base/clock.h"
 #include "lib/mux/local/local.h"
 
-static void group_init(struct weir_mux_account_group *party, uint64_t id)
+static void group_init(struct weir_mux_account_group *group, uint64_t id)
 {
-	*party = (struct weir_mux_account_group){ .id = id,
+	*group = (struct weir_mux_account_group){ .id = id,
 						  .weight = 1,
 						  .bytes_max = UINT64_MAX,
 						  .nr_conns_max = UINT_MAX,
 						  .nr_remotes_max = UINT_MAX };
-	weir_list_init(&party->link);
+	weir_list_init(&group->link);
 }
 
 void weir_mux_account_init(struct weir_mux_account *account, struct weir_mux_local *mux)
 {
-	*account = (struct weir_mux_account){ .mux = mux, .party = &account->own, .socket = -1 };
+	*account = (struct weir_mux_account){ .mux = mux, .group = &account->own, .socket = -1 };
 	group_init(&account->own, 0);
-	weir_cond_init(&account->changed);
+	weir_mux_cond_init(&account->changed);
 	weir_list_init(&account->slabs);
 	weir_list_init(&account->mrs);
 	weir_list_init(&account->pending_opens);
@@ -47,7 +47,7 @@ void weir_mux_account_fini(struct weir_mux_account *account)
 	pthread_cond_destroy(&account->changed);
 }
 
-void weir_cond_init(pthread_cond_t *cond)
+void weir_mux_cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t monotonic;
 
@@ -85,24 +85,24 @@ int weir_mux_account_wait(struct weir_mux_account *account, pthread_cond_t *chan
 
 struct weir_mux_account_group *weir_mux_account_group_get(struct weir_mux_local *mux, uint64_t id)
 {
-	struct weir_mux_account_group *party;
+	struct weir_mux_account_group *group;
 	struct weir_list *at;
 
 	for (at = mux->groups.next; at != &mux->groups; at = at->next) {
-		party = weir_list_entry(at, struct weir_mux_account_group, link);
-		if (party->id == id)
-			return party;
+		group = weir_list_entry(at, struct weir_mux_account_group, link);
+		if (group->id == id)
+			return group;
 	}
-	party = malloc(sizeof(*party));
-	if (!party)
+	group = malloc(sizeof(*group));
+	if (!group)
 		return NULL;
-	group_init(party, id);
-	weir_list_add_tail(&mux->groups, &party->link);
-	return party;
+	group_init(group, id);
+	weir_list_add_tail(&mux->groups, &group->link);
+	return group;
 }
 
 /* Makes the worker recheck the group's connections, which may wait for the rate limit. */
-static void notify_conns(const struct weir_mux_account_group *party, struct weir_mux_remote *remote)
+static void notify_conns(const struct weir_mux_account_group *group, struct weir_mux_remote *remote)
 {
 	struct weir_list *at;
 
@@ -110,73 +110,73 @@ static void notify_conns(const struct weir_mux_account_group *party, struct weir
 		struct weir_mux_vconn *conn =
 			weir_list_entry(at, struct weir_mux_vconn, remote_link);
 
-		if (conn->account->party == party && !conn->is_detached &&
+		if (conn->account->group == group && !conn->is_detached &&
 		    __atomic_load_n(&conn->is_open, __ATOMIC_ACQUIRE))
 			weir_mux_vconn_notify(conn);
 	}
 }
 
-static void notify_all_conns(const struct weir_mux_account_group *party, struct weir_mux_local *mux)
+static void notify_all_conns(const struct weir_mux_account_group *group, struct weir_mux_local *mux)
 {
 	struct weir_list *at;
 
 	for (at = mux->remotes.next; at != &mux->remotes; at = at->next)
-		notify_conns(party, weir_list_entry(at, struct weir_mux_remote, link));
+		notify_conns(group, weir_list_entry(at, struct weir_mux_remote, link));
 }
 
-void weir_mux_account_group_limit(struct weir_mux_local *mux, struct weir_mux_account_group *party,
+void weir_mux_account_group_limit(struct weir_mux_local *mux, struct weir_mux_account_group *group,
 				  unsigned int weight, uint64_t bytes_s)
 {
-	if (party->weight == weight &&
-	    __atomic_load_n(&party->rate.bytes_s, __ATOMIC_RELAXED) == bytes_s)
+	if (group->weight == weight &&
+	    __atomic_load_n(&group->rate.bytes_s, __ATOMIC_RELAXED) == bytes_s)
 		return;
-	__atomic_store_n(&party->weight, weight, __ATOMIC_RELAXED);
-	weir_mux_rate_limit_set(&party->rate, bytes_s);
-	notify_all_conns(party, mux);
+	__atomic_store_n(&group->weight, weight, __ATOMIC_RELAXED);
+	weir_mux_rate_limit_set(&group->rate, bytes_s);
+	notify_all_conns(group, mux);
 }
 
 void weir_mux_account_set_group(struct weir_mux_account *account,
-				struct weir_mux_account_group *party)
+				struct weir_mux_account_group *group)
 {
-	if (account->party == party)
+	if (account->group == group)
 		return;
-	account->party->bytes -= account->bytes;
-	account->party->nr_conns -= account->nr_conns;
-	account->party->nr_mrs -= account->nr_mrs;
-	party->bytes += account->bytes;
-	party->nr_conns += account->nr_conns;
-	party->nr_mrs += account->nr_mrs;
-	__atomic_store_n(&account->party, party, __ATOMIC_RELEASE);
-	notify_all_conns(party, account->mux);
+	account->group->bytes -= account->bytes;
+	account->group->nr_conns -= account->nr_conns;
+	account->group->nr_mrs -= account->nr_mrs;
+	group->bytes += account->bytes;
+	group->nr_conns += account->nr_conns;
+	group->nr_mrs += account->nr_mrs;
+	__atomic_store_n(&account->group, group, __ATOMIC_RELEASE);
+	notify_all_conns(group, account->mux);
 }
 
 int weir_mux_account_take_bytes(struct weir_mux_account *account, uint64_t bytes)
 {
-	struct weir_mux_account_group *party = account->party;
+	struct weir_mux_account_group *group = account->group;
 
 	/* The group may be over its limit, if the limit was lowered or an account joined. */
-	if (party->bytes > party->bytes_max || bytes > party->bytes_max - party->bytes)
+	if (group->bytes > group->bytes_max || bytes > group->bytes_max - group->bytes)
 		return -EDQUOT;
-	party->bytes += bytes;
+	group->bytes += bytes;
 	account->bytes += bytes;
 	return 0;
 }
 
 void weir_mux_account_give_bytes(struct weir_mux_account *account, uint64_t bytes)
 {
-	account->party->bytes -= bytes;
+	account->group->bytes -= bytes;
 	account->bytes -= bytes;
 }
 
 int weir_mux_account_take_mr(struct weir_mux_account *account, uint64_t bytes)
 {
-	int rc = account->party->nr_mrs < WEIR_MUX_MRS_MAX ?
+	int rc = account->group->nr_mrs < WEIR_MUX_MRS_MAX ?
 			 weir_mux_account_take_bytes(account, bytes) :
 			 -EDQUOT;
 
 	if (rc)
 		return rc;
-	account->party->nr_mrs++;
+	account->group->nr_mrs++;
 	account->nr_mrs++;
 	return 0;
 }
@@ -184,22 +184,22 @@ int weir_mux_account_take_mr(struct weir_mux_account *account, uint64_t bytes)
 void weir_mux_account_give_mr(struct weir_mux_account *account, uint64_t bytes)
 {
 	weir_mux_account_give_bytes(account, bytes);
-	account->party->nr_mrs--;
+	account->group->nr_mrs--;
 	account->nr_mrs--;
 }
 
 int weir_mux_account_take_conn(struct weir_mux_account *account)
 {
-	if (account->party->nr_conns >= account->party->nr_conns_max)
+	if (account->group->nr_conns >= account->group->nr_conns_max)
 		return -EDQUOT;
-	account->party->nr_conns++;
+	account->group->nr_conns++;
 	account->nr_conns++;
 	return 0;
 }
 
 void weir_mux_account_give_conn(struct weir_mux_account *account)
 {
-	account->party->nr_conns--;
+	account->group->nr_conns--;
 	account->nr_conns--;
 }
 

@@ -65,7 +65,7 @@ struct weir_mux_account_group {
 /**
  * struct weir_mux_account - an owner of connections, services and memory
  * @own: the initial group, with no other member
- * @party: the group; any thread, by weir_mux_account_current_group()
+ * @group: the group; any thread, by weir_mux_account_current_group()
  * @slabs: slabs with room first
  * @bytes: of slabs and MRs
  * @nr_mrs: at most WEIR_MUX_MRS_MAX over the group
@@ -81,7 +81,7 @@ struct weir_mux_account_group {
  */
 struct weir_mux_account {
 	struct weir_mux_local *mux;
-	struct weir_mux_account_group own, *party;
+	struct weir_mux_account_group own, *group;
 	struct weir_list slabs, mrs, pending_opens;
 	pthread_cond_t changed;
 	int socket;
@@ -96,7 +96,7 @@ struct weir_mux_account {
 void weir_mux_account_init(struct weir_mux_account *account, struct weir_mux_local *mux);
 
 /* Initialises a condition variable on CLOCK_MONOTONIC. */
-void weir_cond_init(pthread_cond_t *cond);
+void weir_mux_cond_init(pthread_cond_t *cond);
 
 /*
  * Waits for @changed, with mux->lock held; may return early.
@@ -122,12 +122,12 @@ void weir_mux_account_fini(struct weir_mux_account *account);
 struct weir_mux_account_group *weir_mux_account_group_get(struct weir_mux_local *mux, uint64_t id);
 
 /* Sets weight and rate limit; 0: no limit. With mux->lock held. */
-void weir_mux_account_group_limit(struct weir_mux_local *mux, struct weir_mux_account_group *party,
+void weir_mux_account_group_limit(struct weir_mux_local *mux, struct weir_mux_account_group *group,
 				  unsigned int weight, uint64_t bytes_s);
 
-/* Moves the account with all possessions to @party. With mux->lock held. */
+/* Moves the account with all possessions to @group. With mux->lock held. */
 void weir_mux_account_set_group(struct weir_mux_account *account,
-				struct weir_mux_account_group *party);
+				struct weir_mux_account_group *group);
 
 /*
  * Charge and uncharge memory, an MR, a connection. With mux->lock held.
@@ -146,7 +146,7 @@ void weir_mux_account_abort_closed(struct weir_mux_account *account);
 static inline struct weir_mux_account_group *
 weir_mux_account_current_group(const struct weir_mux_account *account)
 {
-	return __atomic_load_n(&account->party, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&account->group, __ATOMIC_ACQUIRE);
 }
 
 static inline uint16_t weir_mux_account_weight(const struct weir_mux_account *account)

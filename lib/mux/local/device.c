@@ -19,10 +19,11 @@ static int listener_open(struct weir_mux_local *mux, struct weir_error *error)
 	if (rc)
 		return rc;
 	if (!mux->options.key && !weir_address_is_loopback(list->ai_addr))
-		rc = weir_fail(error, -EPERM,
-			       "a mux without a key listens on loopback only, not on %s: give it "
-			       "a key",
-			       listen);
+		rc = weir_error_set(
+			error, -EPERM,
+			"a mux without a key listens on loopback only, not on %s: give it "
+			"a key",
+			listen);
 	else if (rdma_create_id(mux->cm, &mux->listener, NULL, RDMA_PS_TCP) ||
 		 rdma_bind_addr(mux->listener, list->ai_addr) ||
 		 rdma_listen(mux->listener, BACKLOG))
@@ -65,8 +66,8 @@ static int queues_open(struct weir_mux_local *mux, struct weir_error *error)
 	if (mux->pd)
 		mux->completions = ibv_create_comp_channel(mux->device);
 	if (!mux->completions)
-		return weir_fail(error, -ENOMEM, "no completion channel: %s",
-				 weir_strerror(-errno));
+		return weir_error_set(error, -ENOMEM, "no completion channel: %s",
+				      weir_strerror(-errno));
 	return srqs_open(mux, error);
 }
 
@@ -81,10 +82,11 @@ int weir_mux_local_device_open(struct weir_mux_local *mux, struct weir_error *er
 
 	mux->cm = rdma_create_event_channel();
 	if (!mux->cm)
-		return weir_fail(error, -ENODEV,
-				 "no RDMA connection manager (%s): load rdma_ucm, or use softnic "
-				 "with 'weir run'",
-				 weir_strerror(-errno));
+		return weir_error_set(
+			error, -ENODEV,
+			"no RDMA connection manager (%s): load rdma_ucm, or use softnic "
+			"with 'weir run'",
+			weir_strerror(-errno));
 	set_nonblocking(mux->cm->fd);
 	if (mux->options.listen)
 		rc = listener_open(mux, error);

@@ -13,7 +13,7 @@
 #include "lib/mux/local/local.h"
 #include "lib/base/thread.h"
 
-void weir_fd_signal(int fd)
+void weir_mux_fd_signal(int fd)
 {
 	const uint64_t one = 1;
 
@@ -23,7 +23,7 @@ void weir_fd_signal(int fd)
 		;
 }
 
-void weir_fd_drain(int fd)
+void weir_mux_fd_drain(int fd)
 {
 	uint64_t rings[64]; /* a pipe may hold many; an eventfd gives one number */
 
@@ -64,19 +64,19 @@ static void options_fill(struct weir_mux_options *o, const struct weir_mux_optio
 static int options_check(const struct weir_mux_options *o, struct weir_error *error)
 {
 	if (!o->nr_classes || o->nr_classes > WEIR_MUX_CLASSES_MAX)
-		return weir_fail(error, -EINVAL, "%u classes: 1 to %u are possible", o->nr_classes,
-				 WEIR_MUX_CLASSES_MAX);
+		return weir_error_set(error, -EINVAL, "%u classes: 1 to %u are possible",
+				      o->nr_classes, WEIR_MUX_CLASSES_MAX);
 	if (!is_power_of_two(o->ring_bytes) || o->ring_bytes < WEIR_MUX_RING_MIN ||
 	    o->ring_bytes > 64 << 20)
-		return weir_fail(error, -EINVAL,
-				 "rings of %u bytes: give a power of two, 4096 to 67108864",
-				 o->ring_bytes);
+		return weir_error_set(error, -EINVAL,
+				      "rings of %u bytes: give a power of two, 4096 to 67108864",
+				      o->ring_bytes);
 	if (o->connections_max > UINT16_MAX)
-		return weir_fail(error, -EINVAL, "%u connections: at most %u are possible",
-				 o->connections_max, UINT16_MAX);
+		return weir_error_set(error, -EINVAL, "%u connections: at most %u are possible",
+				      o->connections_max, UINT16_MAX);
 	if (o->buffers < 8 || o->buffers > 4096)
-		return weir_fail(error, -EINVAL, "%u receive buffers: 8 to 4096 are possible",
-				 o->buffers);
+		return weir_error_set(error, -EINVAL, "%u receive buffers: 8 to 4096 are possible",
+				      o->buffers);
 	return 0;
 }
 
@@ -93,11 +93,12 @@ static int class_fill(struct weir_mux_local *mux, unsigned int i, struct weir_er
 	if (!c->depth)
 		c->depth = 4;
 	if (c->segment_bytes < 1024 || c->segment_bytes > WIRE_MUX_SEGMENT_MAX)
-		return weir_fail(error, -EINVAL, "segments of %u bytes: must be 1024 to %u",
-				 c->segment_bytes, WIRE_MUX_SEGMENT_MAX);
+		return weir_error_set(error, -EINVAL, "segments of %u bytes: must be 1024 to %u",
+				      c->segment_bytes, WIRE_MUX_SEGMENT_MAX);
 	if (c->depth > 64 || c->level > UINT8_MAX || c->weight > WEIR_SCHED_WEIGHT_MAX)
-		return weir_fail(error, -EINVAL,
-				 "class %u: depth must be at most 64, level 255, weight 1024", i);
+		return weir_error_set(error, -EINVAL,
+				      "class %u: depth must be at most 64, level 255, weight 1024",
+				      i);
 	mux->configs[i] = (struct weir_sched_config){
 		.level = (uint8_t)c->level,
 		.weight = (uint16_t)c->weight,
@@ -120,7 +121,7 @@ static int classes_fill(struct weir_mux_local *mux, struct weir_error *error)
 		rc = class_fill(mux, i, error);
 	mux->options.classes = mux->classes;
 	if (!rc && weir_sched_init(&probe, mux->configs, (uint8_t)mux->options.nr_classes, 0))
-		rc = weir_fail(error, -EINVAL, "classes must be in the order of their levels");
+		rc = weir_error_set(error, -EINVAL, "classes must be in the order of their levels");
 	return rc;
 }
 
@@ -136,11 +137,12 @@ static int poller_start(struct weir_mux_local *mux, struct weir_error *error)
 	int rc;
 
 	mux->epoll = epoll_create1(EPOLL_CLOEXEC);
-	mux->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (mux->epoll < 0 || mux->bell < 0 || add_to_epoll(mux, mux->bell, &mux->bell) ||
+	mux->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (mux->epoll < 0 || mux->wakeup_fd < 0 ||
+	    add_to_epoll(mux, mux->wakeup_fd, &mux->wakeup_fd) ||
 	    add_to_epoll(mux, mux->completions->fd, &mux->completions) ||
 	    add_to_epoll(mux, mux->cm->fd, mux->cm))
-		return weir_fail(error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
+		return weir_error_set(error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
 	rc = weir_thread_create(&mux->poller, "weir-poller", weir_mux_poller_run, mux, error);
 	mux->has_poller = !rc;
 	return rc;
@@ -157,13 +159,13 @@ static struct weir_mux_local *local_new(const struct weir_mux_options *options)
 	weir_handshake_nonce(nonce);
 	memcpy(mux->id, nonce, sizeof(mux->id));
 	mux->mux.host = &weir_mux_local_ops;
-	mux->epoll = mux->bell = -1;
+	mux->epoll = mux->wakeup_fd = -1;
 	weir_list_init(&mux->remotes);
 	weir_list_init(&mux->qps);
-	weir_list_init(&mux->offers);
+	weir_list_init(&mux->services);
 	weir_list_init(&mux->groups);
 	pthread_mutex_init(&mux->lock, NULL);
-	weir_cond_init(&mux->changed);
+	weir_mux_cond_init(&mux->changed);
 	weir_mux_account_init(&mux->self, mux);
 	return mux;
 }
@@ -171,11 +173,11 @@ static struct weir_mux_local *local_new(const struct weir_mux_options *options)
 static void free_groups(struct weir_mux_local *mux)
 {
 	while (!weir_list_is_empty(&mux->groups)) {
-		struct weir_mux_account_group *party =
+		struct weir_mux_account_group *group =
 			weir_list_entry(mux->groups.next, struct weir_mux_account_group, link);
 
-		weir_list_del(&party->link);
-		free(party);
+		weir_list_del(&group->link);
+		free(group);
 	}
 }
 
@@ -186,8 +188,8 @@ static void local_free(struct weir_mux_local *mux)
 	weir_mux_local_device_close(mux);
 	if (mux->epoll >= 0)
 		close(mux->epoll);
-	if (mux->bell >= 0)
-		close(mux->bell);
+	if (mux->wakeup_fd >= 0)
+		close(mux->wakeup_fd);
 	free(mux->table);
 	free(mux->generations);
 	pthread_cond_destroy(&mux->changed);
@@ -200,8 +202,8 @@ static int table_open(struct weir_mux_local *mux, struct weir_error *error)
 	mux->table = calloc(mux->options.connections_max, sizeof(*mux->table));
 	mux->generations = calloc(mux->options.connections_max, sizeof(*mux->generations));
 	if (!mux->table || !mux->generations)
-		return weir_fail(error, -ENOMEM, "no memory for a table of %u connections",
-				 mux->options.connections_max);
+		return weir_error_set(error, -ENOMEM, "no memory for a table of %u connections",
+				      mux->options.connections_max);
 	return 0;
 }
 
@@ -212,7 +214,7 @@ int weir_mux_local_open(const struct weir_mux_options *options, struct weir_mux_
 	int rc;
 
 	if (!mux)
-		return weir_fail(error, -ENOMEM, "no memory");
+		return weir_error_set(error, -ENOMEM, "no memory");
 	rc = options_check(&mux->options, error);
 	if (!rc)
 		rc = classes_fill(mux, error);
@@ -233,7 +235,7 @@ void weir_mux_local_set_idle(struct weir_mux_local *mux, uint64_t idle_ns)
 {
 	pthread_mutex_lock(&mux->lock);
 	mux->options.idle_ns = idle_ns ? idle_ns : WEIR_MUX_IDLE_NS;
-	weir_fd_signal(mux->bell); /* the poller may sleep for longer */
+	weir_mux_fd_signal(mux->wakeup_fd); /* the poller may sleep for longer */
 	pthread_mutex_unlock(&mux->lock);
 }
 
@@ -270,7 +272,7 @@ void weir_mux_local_stop(struct weir_mux_local *mux)
 	for (at = mux->remotes.next; at != &mux->remotes; at = at->next)
 		weir_mux_remote_fail(weir_list_entry(at, struct weir_mux_remote, link),
 				     -ECONNRESET);
-	weir_fd_signal(mux->bell);
+	weir_mux_fd_signal(mux->wakeup_fd);
 	pthread_mutex_unlock(&mux->lock);
 }
 
@@ -284,9 +286,9 @@ void weir_mux_local_close(struct weir_mux_local *mux)
 	for (i = 0; i < mux->options.connections_max; i++)
 		if (mux->table[i])
 			weir_mux_vconn_close(mux->table[i]);
-	while (!weir_list_is_empty(&mux->offers))
+	while (!weir_list_is_empty(&mux->services))
 		weir_mux_service_free(
-			weir_list_entry(mux->offers.next, struct weir_mux_service, link));
+			weir_list_entry(mux->services.next, struct weir_mux_service, link));
 	local_free(mux);
 }
 

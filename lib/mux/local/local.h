@@ -70,7 +70,7 @@ struct weir_mux_local {
 	struct weir_sched_config configs[WEIR_MUX_CLASSES_MAX];
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct weir_list remotes, qps, offers, groups;
+	struct weir_list remotes, qps, services, groups;
 	struct weir_mux_vconn **table;
 	uint16_t *generations;
 	unsigned int nr_conns, next_index, nr_unproven;
@@ -87,7 +87,7 @@ struct weir_mux_local {
 	struct weir_mux_srq srqs[2];
 	uint8_t reads_max;
 
-	int epoll, bell;
+	int epoll, wakeup_fd;
 	pthread_t poller;
 	bool has_poller;
 	bool has_queued; /* queued connections or work left over; poller only */

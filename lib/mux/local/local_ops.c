@@ -48,13 +48,13 @@ static int mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backl
 		      struct weir_mux_listener **listener)
 {
 	int rc, fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	struct weir_mux_service *offer;
+	struct weir_mux_service *svc;
 
 	if (fd < 0)
 		return -ENOMEM;
-	rc = weir_mux_service_open(&local_of(mux)->self, service, backlog, fd, &offer);
+	rc = weir_mux_service_open(&local_of(mux)->self, service, backlog, fd, &svc);
 	if (!rc)
-		*listener = &offer->listener;
+		*listener = &svc->listener;
 	return rc;
 }
 

@@ -10,7 +10,7 @@
 
 #include "lib/mux/local/memory.h"
 
-int weir_memfd(const char *name, size_t length)
+int weir_mux_memfd(const char *name, size_t length)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -22,7 +22,7 @@ int weir_memfd(const char *name, size_t length)
 	return -ENOMEM;
 }
 
-void weir_fd_close(int *fd)
+void weir_mux_fd_close(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
@@ -40,7 +40,7 @@ static void *map_fd(int fd, size_t length)
 
 void *weir_mux_account_map(const struct weir_mux_account *account, size_t length, int *fd)
 {
-	*fd = account->is_shared ? weir_memfd("weir-share", length) : -1;
+	*fd = account->is_shared ? weir_mux_memfd("weir-share", length) : -1;
 	if (account->is_shared && *fd < 0)
 		return NULL;
 	return map_fd(*fd, length);
@@ -48,7 +48,7 @@ void *weir_mux_account_map(const struct weir_mux_account *account, size_t length
 
 void *weir_mux_ring_slab_map(size_t length, int *fd)
 {
-	int found = weir_memfd("weir-mux", length);
+	int found = weir_mux_memfd("weir-mux", length);
 
 	*fd = found < 0 ? -1 : found;
 	return map_fd(*fd, length);

@@ -44,9 +44,9 @@ struct weir_mux_mr {
 };
 
 /* Creates sealed memory of fixed size for another process to map. -ENOMEM. */
-int weir_memfd(const char *name, size_t length);
+int weir_mux_memfd(const char *name, size_t length);
 /* Closes *@fd if open, and sets *@fd to -1. */
-void weir_fd_close(int *fd);
+void weir_mux_fd_close(int *fd);
 /*
  * Maps memory for a slab, as a memfd if possible. Keep @fd open until registration: a software
  * device then lets peers map the memory, so writes within the host need no system call. NULL: no

@@ -20,7 +20,7 @@
 #include "lib/base/yield.h"
 
 #define EVENTS_MAX 16
-#define LOOK_NS 1000000 /* interval of other checks while busy */
+#define CHECK_NS 1000000 /* interval of other checks while busy */
 
 static bool is_written(const struct ibv_wc *wc)
 {
@@ -211,8 +211,8 @@ static bool poll_all_else(struct weir_mux_local *mux, int timeout_ms)
 	for (i = 0; i < n; i++) {
 		void *what = events[i].data.ptr;
 
-		if (what == &mux->bell)
-			weir_fd_drain(mux->bell);
+		if (what == &mux->wakeup_fd)
+			weir_mux_fd_drain(mux->wakeup_fd);
 		else if (what == &mux->completions)
 			weir_mux_srq_take_event(mux->completions);
 		else if (channel_is_there(mux, what))
@@ -236,7 +236,7 @@ static bool poll_all_else(struct weir_mux_local *mux, int timeout_ms)
 /* Sleeps until an event, unless something arrived before the CQ was armed. */
 static bool sleep_until_event(struct weir_mux_local *mux)
 {
-	uint64_t now_ns, due_ns, lanes_ns;
+	uint64_t now_ns, due_ns, qps_due_ns;
 
 	weir_mux_srq_arm(&mux->srqs[0]);
 	weir_mux_srq_arm(&mux->srqs[1]);
@@ -246,15 +246,15 @@ static bool sleep_until_event(struct weir_mux_local *mux)
 	pthread_mutex_lock(&mux->lock);
 	now_ns = weir_now_ns();
 	due_ns = weir_mux_idle_expire(mux, now_ns);
-	lanes_ns = expire_unproven_qps(mux, now_ns);
+	qps_due_ns = expire_unproven_qps(mux, now_ns);
 	pthread_mutex_unlock(&mux->lock);
-	return poll_all_else(mux, weir_poll_ms(due_ns < lanes_ns ? due_ns : lanes_ns));
+	return poll_all_else(mux, weir_poll_ms(due_ns < qps_due_ns ? due_ns : qps_due_ns));
 }
 
 void *weir_mux_poller_run(void *arg)
 {
 	struct weir_mux_local *mux = arg;
-	uint64_t worked_ns = weir_now_ns(), looked_ns = worked_ns, now_ns;
+	uint64_t worked_ns = weir_now_ns(), checked_ns = worked_ns, now_ns;
 	bool over = false;
 
 	while (!over) {
@@ -265,11 +265,11 @@ void *weir_mux_poller_run(void *arg)
 			worked_ns = now_ns;
 		if (now_ns - worked_ns > mux->options.quiet_ns)
 			over = sleep_until_event(mux);
-		else if (now_ns - looked_ns > LOOK_NS)
+		else if (now_ns - checked_ns > CHECK_NS)
 			over = poll_all_else(mux, 0);
 		else
 			continue;
-		looked_ns = now_ns;
+		checked_ns = now_ns;
 	}
 	return NULL;
 }

@@ -22,7 +22,7 @@ static void slab_destroy(struct weir_mux_ring_slab *slab)
 		ibv_dereg_mr(slab->mr_in);
 	if (slab->base)
 		munmap(slab->base, slab->length);
-	weir_fd_close(&slab->fd);
+	weir_mux_fd_close(&slab->fd);
 	weir_list_del(&slab->link);
 	free(slab);
 }
@@ -39,7 +39,7 @@ static int slab_map(struct weir_mux_account *account, struct weir_mux_ring_slab 
 		slab->mr_in = ibv_reg_mr(account->mux->pd, slab->base + rings, rings,
 					 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (!account->is_shared)
-		weir_fd_close(&slab->fd);
+		weir_mux_fd_close(&slab->fd);
 	return slab->mr_in ? 0 : -ENOMEM;
 }
 

@@ -20,8 +20,8 @@ static int queues_open(struct weir_mux_srq *srq, struct ibv_pd *pd,
 	if (srq->cq)
 		srq->srq = ibv_create_srq(pd, &attr);
 	if (!srq->srq)
-		return weir_fail(error, -ENOMEM, "no shared receive queue of %u: %s",
-				 srq->nr_buffers, weir_strerror(-errno));
+		return weir_error_set(error, -ENOMEM, "no shared receive queue of %u: %s",
+				      srq->nr_buffers, weir_strerror(-errno));
 	return 0;
 }
 
@@ -34,12 +34,13 @@ static int memory_open(struct weir_mux_srq *srq, struct ibv_pd *pd, struct weir_
 	srq->wrs = calloc(srq->nr_buffers, sizeof(*srq->wrs));
 	srq->sges = calloc(srq->nr_buffers, sizeof(*srq->sges));
 	if (!srq->memory || !srq->wrs || !srq->sges)
-		rc = weir_fail(error, -ENOMEM, "no memory for %u receive buffers", srq->nr_buffers);
+		rc = weir_error_set(error, -ENOMEM, "no memory for %u receive buffers",
+				    srq->nr_buffers);
 	if (!rc)
 		srq->mr = ibv_reg_mr(pd, srq->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
 	if (!rc && !srq->mr)
-		rc = weir_fail_memlock(error, "the receive buffers", bytes, -errno);
-	weir_fd_close(&fd);
+		rc = weir_error_set_memlock(error, "the receive buffers", bytes, -errno);
+	weir_mux_fd_close(&fd);
 	return rc;
 }
 

@@ -83,7 +83,7 @@ static void cancel_ops(struct weir_mux_conn_shm *shm)
 	uint32_t state;
 
 	for (state = WEIR_MUX_RDMA_OP_SUBMITTED; state <= WEIR_MUX_RDMA_OP_STARTED; state++) {
-		weir_mux_rdma_op_desc_cancel(&shm->order, state, -ECONNRESET);
+		weir_mux_rdma_op_desc_cancel(&shm->rdma_op, state, -ECONNRESET);
 		weir_mux_rdma_op_desc_cancel(&shm->zc_send, state, -ECONNRESET);
 	}
 }

@@ -91,17 +91,17 @@ int weir_mux_ipc_connect(const char *path, struct weir_error *error)
 	int rc, fd;
 
 	if (strlen(path) >= sizeof(address.sun_path))
-		return weir_fail(error, -EINVAL, "%s is too long for a socket's name", path);
+		return weir_error_set(error, -EINVAL, "%s is too long for a socket's name", path);
 	strcpy(address.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return weir_fail(error, -ENOMEM, "no socket: %s", weir_strerror(-errno));
+		return weir_error_set(error, -ENOMEM, "no socket: %s", weir_strerror(-errno));
 	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
 		return fd;
 	rc = -errno;
 	close(fd);
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
-		return weir_fail(error, -ECONNREFUSED,
-				 "nobody shares a mux at %s: is 'weir share' running?", path);
-	return weir_fail(error, rc, "cannot connect to %s: %s", path, strerror(-rc));
+		return weir_error_set(error, -ECONNREFUSED,
+				      "nobody shares a mux at %s: is 'weir share' running?", path);
+	return weir_error_set(error, rc, "cannot connect to %s: %s", path, strerror(-rc));
 }

@@ -65,7 +65,7 @@ struct weir_mux_ipc_request {
  */
 struct weir_mux_ipc_tenant {
 	uint32_t nr, pid, uid, weight, connections, connections_max;
-	uint64_t party; /* @weight is the whole party's */
+	uint64_t group_id; /* @weight is the whole party's */
 	uint64_t memory_bytes, bytes_sent, bytes_received, rate_bytes_s;
 	uint64_t turns, waited_ns; /* scheduler turns, and the time waited for them */
 	char name[64], cgroup[64]; /* last part of the path; "": the party is a user */

@@ -16,13 +16,13 @@ static struct weir_mux_proxy *proxy_new(int socket)
 		return NULL;
 	*tenant = (struct weir_mux_proxy){ .mux = { &weir_mux_proxy_ops },
 					   .socket = socket,
-					   .bell = -1 };
+					   .wakeup = -1 };
 	pthread_mutex_init(&tenant->lock, NULL);
 	pthread_mutex_init(&tenant->fds, NULL);
 	pthread_cond_init(&tenant->answered, NULL);
 	weir_list_init(&tenant->calls);
 	weir_list_init(&tenant->conns);
-	weir_list_init(&tenant->offers);
+	weir_list_init(&tenant->listeners);
 	weir_list_init(&tenant->slabs);
 	return tenant;
 }
@@ -34,7 +34,7 @@ static int exchange_hello(struct weir_mux_proxy *tenant, const char *path, struc
 					    .value = WEIR_MUX_IPC_VERSION };
 	struct weir_mux_ipc_reply answer = { .status = -ECONNRESET };
 	int fds[WEIR_MUX_IPC_FDS_MAX];
-	char *board;
+	char *doorbells;
 	int rc = weir_mux_ipc_send(tenant->socket, &ask, sizeof(ask), NULL, 0);
 
 	weir_mux_ipc_set_timeout(tenant->socket, WEIR_MUX_IPC_HELLO_S);
@@ -42,12 +42,13 @@ static int exchange_hello(struct weir_mux_proxy *tenant, const char *path, struc
 		rc = weir_mux_ipc_recv(tenant->socket, &answer, sizeof(answer), fds);
 	weir_mux_ipc_set_timeout(tenant->socket, 0);
 	if (rc == -ETIMEDOUT)
-		return weir_fail(error, rc, "%s does not answer: is 'weir share' stopped?", path);
+		return weir_error_set(error, rc, "%s does not answer: is 'weir share' stopped?",
+				      path);
 	if (rc)
-		return weir_fail(error, rc, "%s does not speak weir share's protocol", path);
+		return weir_error_set(error, rc, "%s does not speak weir share's protocol", path);
 	if (answer.status)
-		return weir_fail(error, answer.status, "%s", answer.text);
-	tenant->bell = fds[1];
+		return weir_error_set(error, answer.status, "%s", answer.text);
+	tenant->wakeup = fds[1];
 	/*
 	 * Descriptors arrive in order: if the bell's is missing, the doorbell page's may still
 	 * have come.
@@ -55,14 +56,14 @@ static int exchange_hello(struct weir_mux_proxy *tenant, const char *path, struc
 	if (fds[1] < 0) {
 		if (fds[0] >= 0)
 			close(fds[0]);
-		return weir_fail(error, -EMFILE,
-				 "no room for weir share's descriptors: raise the "
-				 "limit (ulimit -n)");
+		return weir_error_set(error, -EMFILE,
+				      "no room for weir share's descriptors: raise the "
+				      "limit (ulimit -n)");
 	}
-	rc = weir_mux_proxy_map(fds[0], sizeof(*tenant->board), &board);
+	rc = weir_mux_proxy_map(fds[0], sizeof(*tenant->doorbells), &doorbells);
 	if (rc)
-		return weir_fail(error, rc, "cannot map weir share's memory");
-	tenant->board = (void *)board;
+		return weir_error_set(error, rc, "cannot map weir share's memory");
+	tenant->doorbells = (void *)doorbells;
 	return 0;
 }
 
@@ -76,7 +77,7 @@ int weir_mux_proxy_open(const char *path, struct weir_mux **mux, struct weir_err
 	tenant = proxy_new(socket);
 	if (!tenant) {
 		close(socket);
-		return weir_fail(error, -ENOMEM, "no memory");
+		return weir_error_set(error, -ENOMEM, "no memory");
 	}
 	rc = exchange_hello(tenant, path, error);
 	if (!rc)

@@ -78,7 +78,7 @@ static int peer_fill(struct weir_mux_ipc_request *ask, const char *peer, struct 
 		return rc;
 	if (getnameinfo(list->ai_addr, list->ai_addrlen, host, sizeof(host), port, sizeof(port),
 			NI_NUMERICHOST | NI_NUMERICSERV))
-		rc = weir_fail(error, -EINVAL, "'%s' has no numeric address", peer);
+		rc = weir_error_set(error, -EINVAL, "'%s' has no numeric address", peer);
 	else
 		snprintf(ask->peer, sizeof(ask->peer), strchr(host, ':') ? "[%s]:%s" : "%s:%s",
 			 host, port);
@@ -106,10 +106,11 @@ static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 	answer.text[0] = '\0';
 	rc = weir_mux_proxy_call(proxy_of(mux), &ask, &answer, NULL);
 	if (rc)
-		return weir_fail(error, rc, "%s",
-				 answer.text[0] ? answer.text : "weir share is gone");
+		return weir_error_set(error, rc, "%s",
+				      answer.text[0] ? answer.text : "weir share is gone");
 	rc = conn_new(proxy_of(mux), &answer, conn);
-	return rc ? weir_fail(error, rc, "cannot map weir share's memory: %s", weir_strerror(rc)) :
+	return rc ? weir_error_set(error, rc, "cannot map weir share's memory: %s",
+				   weir_strerror(rc)) :
 		    0;
 }
 
@@ -127,38 +128,38 @@ static int mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backl
 	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_LISTEN,
 					    .service = service,
 					    .value = backlog };
-	struct weir_mux_proxy_listener *offer = calloc(1, sizeof(*offer));
+	struct weir_mux_proxy_listener *own = calloc(1, sizeof(*own));
 	struct weir_mux_proxy *tenant = proxy_of(mux);
 	struct weir_mux_ipc_reply answer = { .status = -ECONNRESET };
 	int rc, fds[WEIR_MUX_IPC_FDS_MAX];
 
-	if (!offer)
+	if (!own)
 		return -ENOMEM;
 	rc = weir_mux_proxy_call(tenant, &ask, &answer, fds);
 	if (rc) {
 		if (!answer.status)
 			request_unlisten(tenant, answer.nr);
-		free(offer);
+		free(own);
 		return rc;
 	}
-	*offer = (struct weir_mux_proxy_listener){
+	*own = (struct weir_mux_proxy_listener){
 		.listener = { mux->host }, .tenant = tenant, .nr = answer.nr, .fd = fds[0]
 	};
 	pthread_mutex_lock(&tenant->lock);
-	weir_list_add_tail(&tenant->offers, &offer->link);
+	weir_list_add_tail(&tenant->listeners, &own->link);
 	pthread_mutex_unlock(&tenant->lock);
-	*listener = &offer->listener;
+	*listener = &own->listener;
 	return 0;
 }
 
 static int listener_accept(struct weir_mux_listener *listener, struct weir_mux_conn **conn)
 {
-	struct weir_mux_proxy_listener *offer = listener_of(listener);
-	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_ACCEPT, .nr = offer->nr };
+	struct weir_mux_proxy_listener *own = listener_of(listener);
+	struct weir_mux_ipc_request ask = { .what = WEIR_MUX_IPC_ACCEPT, .nr = own->nr };
 	struct weir_mux_ipc_reply answer;
-	int rc = weir_mux_proxy_call(offer->tenant, &ask, &answer, NULL);
+	int rc = weir_mux_proxy_call(own->tenant, &ask, &answer, NULL);
 
-	return rc ? rc : conn_new(offer->tenant, &answer, conn);
+	return rc ? rc : conn_new(own->tenant, &answer, conn);
 }
 
 static int listener_fd(const struct weir_mux_listener *listener)
@@ -166,33 +167,33 @@ static int listener_fd(const struct weir_mux_listener *listener)
 	return container_of(listener, struct weir_mux_proxy_listener, listener)->fd;
 }
 
-static void listener_free(struct weir_mux_proxy_listener *offer)
+static void listener_free(struct weir_mux_proxy_listener *own)
 {
-	weir_list_del(&offer->link);
-	close(offer->fd);
-	free(offer);
+	weir_list_del(&own->link);
+	close(own->fd);
+	free(own);
 }
 
 static void listener_close(struct weir_mux_listener *listener)
 {
-	struct weir_mux_proxy_listener *offer = listener_of(listener);
-	struct weir_mux_proxy *tenant = offer->tenant;
+	struct weir_mux_proxy_listener *own = listener_of(listener);
+	struct weir_mux_proxy *tenant = own->tenant;
 
-	request_unlisten(tenant, offer->nr);
+	request_unlisten(tenant, own->nr);
 	pthread_mutex_lock(&tenant->lock);
-	listener_free(offer);
+	listener_free(own);
 	pthread_mutex_unlock(&tenant->lock);
 }
 
 static void notify_conn(struct weir_mux_conn *app)
 {
 	struct weir_mux_proxy_conn *conn = conn_of(app);
-	struct weir_mux_ipc_doorbells *board = conn->tenant->board;
+	struct weir_mux_ipc_doorbells *doorbells = conn->tenant->doorbells;
 
-	__atomic_fetch_or(&board->news[conn->nr / 64], 1ull << conn->nr % 64, __ATOMIC_SEQ_CST);
-	__atomic_fetch_or(&board->groups, 1ull << conn->nr / 64, __ATOMIC_SEQ_CST);
-	if (__atomic_exchange_n(&board->asleep, 0, __ATOMIC_SEQ_CST))
-		send(conn->tenant->bell, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	__atomic_fetch_or(&doorbells->news[conn->nr / 64], 1ull << conn->nr % 64, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&doorbells->groups, 1ull << conn->nr / 64, __ATOMIC_SEQ_CST);
+	if (__atomic_exchange_n(&doorbells->asleep, 0, __ATOMIC_SEQ_CST))
+		send(conn->tenant->wakeup, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static int conn_fd(struct weir_mux_conn *app, bool out)
@@ -306,14 +307,14 @@ void weir_mux_proxy_free(struct weir_mux_proxy *tenant)
 {
 	while (!weir_list_is_empty(&tenant->conns))
 		conn_free(weir_list_entry(tenant->conns.next, struct weir_mux_proxy_conn, link));
-	while (!weir_list_is_empty(&tenant->offers))
-		listener_free(
-			weir_list_entry(tenant->offers.next, struct weir_mux_proxy_listener, link));
+	while (!weir_list_is_empty(&tenant->listeners))
+		listener_free(weir_list_entry(tenant->listeners.next,
+					      struct weir_mux_proxy_listener, link));
 	weir_mux_proxy_unmap(tenant);
-	if (tenant->board)
-		munmap(tenant->board, sizeof(*tenant->board));
-	if (tenant->bell >= 0)
-		close(tenant->bell);
+	if (tenant->doorbells)
+		munmap(tenant->doorbells, sizeof(*tenant->doorbells));
+	if (tenant->wakeup >= 0)
+		close(tenant->wakeup);
 	close(tenant->socket);
 	pthread_cond_destroy(&tenant->answered);
 	pthread_mutex_destroy(&tenant->fds);

@@ -29,18 +29,18 @@ struct weir_mux_proxy_slab {
  * @conns: all connections
  * @slabs: kept until the mux closes
  * @is_lost: the daemon is gone
- * @board, @bell: doorbells to the daemon; any thread
+ * @doorbells, @wakeup: doorbells to the daemon; any thread
  */
 struct weir_mux_proxy {
 	struct weir_mux mux;
-	int socket, bell;
+	int socket, wakeup;
 	pthread_t reader;
 	pthread_mutex_t fds, lock;
 	pthread_cond_t answered;
-	struct weir_list calls, conns, offers, slabs;
+	struct weir_list calls, conns, listeners, slabs;
 	uint32_t number;
 	bool is_lost;
-	struct weir_mux_ipc_doorbells *board;
+	struct weir_mux_ipc_doorbells *doorbells;
 };
 
 struct weir_mux_proxy_conn {

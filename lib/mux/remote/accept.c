@@ -14,25 +14,28 @@ static int check_request(struct weir_mux_local *mux, const struct rdma_cm_id *id
 			 struct weir_mux_remote **remote, struct weir_error *error)
 {
 	if (mux->is_stopping)
-		return weir_fail(error, -EAGAIN, "this mux is being closed");
+		return weir_error_set(error, -EAGAIN, "this mux is being closed");
 	if (id->verbs != mux->device)
-		return weir_fail(error, -EHOSTUNREACH, "this mux uses device %s only",
-				 ibv_get_device_name(mux->device->device));
+		return weir_error_set(error, -EHOSTUNREACH, "this mux uses device %s only",
+				      ibv_get_device_name(mux->device->device));
 	if (connect->key_id != weir_key_id(mux->options.key))
-		return weir_fail(error, -EKEYREJECTED, "the mux has another key");
+		return weir_error_set(error, -EKEYREJECTED, "the mux has another key");
 	if (connect->channel >= mux->options.nr_classes)
-		return weir_fail(error, -EPROTO, "the mux has %u classes: give both ends as many",
-				 mux->options.nr_classes);
+		return weir_error_set(error, -EPROTO,
+				      "the mux has %u classes: give both ends as many",
+				      mux->options.nr_classes);
 	if (mux->nr_unproven == WEIR_MUX_UNPROVEN_QPS_MAX)
-		return weir_fail(error, -EAGAIN, "%u others have not proven the key yet: try again",
-				 mux->nr_unproven);
+		return weir_error_set(error, -EAGAIN,
+				      "%u others have not proven the key yet: try again",
+				      mux->nr_unproven);
 	*remote = connect->session_id ?
 			  weir_mux_remote_by_session(mux, connect->session_id, false) :
 			  NULL;
 	if (connect->session_id && !*remote && weir_mux_local_expects_welcome(mux))
-		return weir_fail(error, -EAGAIN, "this remote may be about to be known: try again");
+		return weir_error_set(error, -EAGAIN,
+				      "this remote may be about to be known: try again");
 	if (connect->session_id && (!*remote || (*remote)->qps[connect->channel]))
-		return weir_fail(error, -ESTALE, "the mux does not know this remote");
+		return weir_error_set(error, -ESTALE, "the mux does not know this remote");
 	return 0;
 }
 
@@ -104,13 +107,13 @@ static void handle_request(struct weir_mux_local *mux, struct rdma_cm_id *id,
 					       &connect);
 
 	if (rc)
-		weir_fail(&error, rc, "this mux speaks version %d of weir's protocol",
-			  WIRE_VERSION);
+		weir_error_set(&error, rc, "this mux speaks version %d of weir's protocol",
+			       WIRE_VERSION);
 	else
 		rc = check_request(mux, id, &connect, &remote, &error);
 	if (!rc) {
 		rc = admit_peer(mux, id, param, &connect, remote);
-		weir_fail(&error, rc, "no queue pair: %s", weir_strerror(rc));
+		weir_error_set(&error, rc, "no queue pair: %s", weir_strerror(rc));
 	}
 	if (!rc)
 		return;

@@ -51,20 +51,20 @@ static int explain_cm_event(const struct dial *d, const struct rdma_cm_event *ev
 	struct wire_handshake_refusal refusal;
 
 	if (event->event != RDMA_CM_EVENT_REJECTED)
-		return weir_fail(d->error, -EHOSTUNREACH, "%s cannot be reached: %s", d->peer,
-				 rdma_event_str(event->event));
+		return weir_error_set(d->error, -EHOSTUNREACH, "%s cannot be reached: %s", d->peer,
+				      rdma_event_str(event->event));
 	if (conn->private_data &&
 	    !wire_handshake_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
 		return weir_handshake_refusal_explain(&refusal, d->error);
 	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
-		return weir_fail(d->error, -ECONNREFUSED, "nobody listens at %s", d->peer);
-	return weir_fail(d->error, -EAGAIN, "%s refused the connection for now, reason %d", d->peer,
-			 event->status);
+		return weir_error_set(d->error, -ECONNREFUSED, "nobody listens at %s", d->peer);
+	return weir_error_set(d->error, -EAGAIN, "%s refused the connection for now, reason %d",
+			      d->peer, event->status);
 }
 
 static int fail_late(const struct dial *d, int status)
 {
-	return weir_fail(d->error, status, "%s did not answer in time", d->peer);
+	return weir_error_set(d->error, status, "%s did not answer in time", d->peer);
 }
 
 static int wait_slice_ms(const struct dial *d)
@@ -84,7 +84,7 @@ static int wait_cm_event(const struct dial *d, enum rdma_cm_event_type wanted)
 
 	while (rdma_get_cm_event(d->cm, &event)) {
 		if (errno != EAGAIN)
-			return weir_fail(d->error, -EIO, "no connection manager");
+			return weir_error_set(d->error, -EIO, "no connection manager");
 		if (weir_now_ns() >= d->deadline_ns)
 			return fail_late(d, -ETIMEDOUT);
 		if (weir_mux_account_is_gone(d->account))
@@ -108,7 +108,7 @@ static int set_tos(const struct dial *d, uint8_t tos)
 {
 	if (!tos || !rdma_set_option(d->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)))
 		return 0;
-	return weir_fail(d->error, -EINVAL, "the device takes no type of service %u", tos);
+	return weir_error_set(d->error, -EINVAL, "the device takes no type of service %u", tos);
 }
 
 static int route(struct dial *d, uint8_t class)
@@ -118,26 +118,26 @@ static int route(struct dial *d, uint8_t class)
 	d->cm = rdma_create_event_channel();
 	if (!d->cm || fcntl(d->cm->fd, F_SETFL, fcntl(d->cm->fd, F_GETFL) | O_NONBLOCK) ||
 	    rdma_create_id(d->cm, &d->id, NULL, RDMA_PS_TCP))
-		return weir_fail(d->error, -ENOMEM, "the connection manager gives no id: %s",
-				 weir_strerror(-errno));
+		return weir_error_set(d->error, -ENOMEM, "the connection manager gives no id: %s",
+				      weir_strerror(-errno));
 	if (rdma_resolve_addr(d->id, NULL, (struct sockaddr *)d->address, left_ms(d)))
-		return weir_fail(d->error, -EHOSTUNREACH, "no verbs device reaches %s: %s", d->peer,
-				 weir_strerror(-errno));
+		return weir_error_set(d->error, -EHOSTUNREACH, "no verbs device reaches %s: %s",
+				      d->peer, weir_strerror(-errno));
 	rc = wait_cm_event(d, RDMA_CM_EVENT_ADDR_RESOLVED);
 	if (rc)
 		return rc;
 	if (d->id->verbs != d->mux->device)
-		return weir_fail(d->error, -ENODEV,
-				 "the route to %s goes by %s, not by %s, which this "
-				 "mux is on: name the device when it is opened",
-				 d->peer, ibv_get_device_name(d->id->verbs->device),
-				 ibv_get_device_name(d->mux->device->device));
+		return weir_error_set(d->error, -ENODEV,
+				      "the route to %s goes by %s, not by %s, which this "
+				      "mux is on: name the device when it is opened",
+				      d->peer, ibv_get_device_name(d->id->verbs->device),
+				      ibv_get_device_name(d->mux->device->device));
 	rc = set_tos(d, d->mux->classes[class].tos);
 	if (rc)
 		return rc;
 	if (rdma_resolve_route(d->id, left_ms(d)))
-		return weir_fail(d->error, -EHOSTUNREACH, "no route to %s: %s", d->peer,
-				 weir_strerror(-errno));
+		return weir_error_set(d->error, -EHOSTUNREACH, "no route to %s: %s", d->peer,
+				      weir_strerror(-errno));
 	return wait_cm_event(d, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
@@ -161,14 +161,14 @@ static int connect_qp(const struct dial *d, const struct weir_mux_qp *qp)
 	int rc = weir_qp_connect(d->id, qp->qp, &param);
 
 	if (rc)
-		return weir_fail(d->error, -EHOSTUNREACH, "cannot connect to %s: %s", d->peer,
-				 weir_strerror(rc));
+		return weir_error_set(d->error, -EHOSTUNREACH, "cannot connect to %s: %s", d->peer,
+				      weir_strerror(rc));
 	rc = wait_cm_event(d, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	if (rc)
 		return rc;
 	rc = weir_qp_establish(d->id, qp->qp);
-	return rc ? weir_fail(d->error, -EHOSTUNREACH, "cannot connect to %s: %s", d->peer,
-			      weir_strerror(rc)) :
+	return rc ? weir_error_set(d->error, -EHOSTUNREACH, "cannot connect to %s: %s", d->peer,
+				   weir_strerror(rc)) :
 		    0;
 }
 
@@ -178,8 +178,8 @@ static int prove(struct dial *d, struct weir_mux_qp *qp)
 	int rc = weir_mux_qp_handshake_start(qp, true);
 
 	if (rc)
-		return weir_fail(d->error, rc, "cannot prove the key to %s: %s", d->peer,
-				 weir_strerror(rc));
+		return weir_error_set(d->error, rc, "cannot prove the key to %s: %s", d->peer,
+				      weir_strerror(rc));
 	while (!rc && qp->state == WEIR_MUX_QP_PROVING)
 		rc = weir_mux_account_wait(d->account, &d->mux->changed, d->deadline_ns);
 	if (rc) {
@@ -196,9 +196,9 @@ static int prove(struct dial *d, struct weir_mux_qp *qp)
 	}
 	if (qp->class && qp->status == -EAGAIN)
 		return CROSSED;
-	return weir_fail(d->error, qp->status, "%s: %s", d->peer,
-			 qp->handshake.error.text[0] ? qp->handshake.error.text :
-						       weir_strerror(qp->status));
+	return weir_error_set(d->error, qp->status, "%s: %s", d->peer,
+			      qp->handshake.error.text[0] ? qp->handshake.error.text :
+							    weir_strerror(qp->status));
 }
 
 /*
@@ -216,7 +216,7 @@ static int dial_qp(struct dial *d, struct weir_mux_remote *remote, uint8_t class
 	if (!rc) {
 		rc = weir_mux_qp_new(remote, class, d->id, &qp);
 		if (rc)
-			weir_fail(d->error, rc, "no queue pair: %s", weir_strerror(rc));
+			weir_error_set(d->error, rc, "no queue pair: %s", weir_strerror(rc));
 	}
 	if (!rc) {
 		qp->cm = d->cm;
@@ -253,7 +253,7 @@ static int wait_crossed(const struct dial *d, const struct weir_mux_remote *remo
 	int rc;
 
 	if (!weir_mux_remote_is_usable(remote))
-		return weir_fail(d->error, -ECONNRESET, "the connection to %s broke", d->peer);
+		return weir_error_set(d->error, -ECONNRESET, "the connection to %s broke", d->peer);
 	if (until_ns >= d->deadline_ns)
 		return fail_late(d, -ETIMEDOUT);
 	rc = weir_mux_account_wait(d->account, &d->mux->changed, until_ns);
@@ -292,7 +292,7 @@ static int dial_qps(struct dial *d, struct weir_mux_remote *remote, uint8_t clas
 			weir_mux_remote_fail(remote, rc == SPARE ? -ECONNRESET : rc);
 		}
 	}
-	weir_fd_signal(mux->bell); /* the poller may wait for us to reap a failed remote */
+	weir_mux_fd_signal(mux->wakeup_fd); /* the poller may wait for us to reap a failed remote */
 	pthread_cond_broadcast(&mux->changed);
 	return rc;
 }
@@ -311,22 +311,23 @@ static bool is_in_transition(const struct weir_mux_remote *remote, uint8_t class
  */
 static int begin_remote(const struct dial *d, const char *name, struct weir_mux_remote **out)
 {
-	struct weir_mux_account_group *party = d->account->party;
+	struct weir_mux_account_group *group = d->account->group;
 	struct weir_mux_remote *remote;
 	int rc;
 
-	if (party->nr_remotes >= party->nr_remotes_max)
-		return weir_fail(d->error, -EDQUOT,
-				 "cannot connect to %s: already connected to %u "
-				 "other muxes, at most %u allowed",
-				 d->peer, party->nr_remotes, party->nr_remotes_max);
+	if (group->nr_remotes >= group->nr_remotes_max)
+		return weir_error_set(d->error, -EDQUOT,
+				      "cannot connect to %s: already connected to %u "
+				      "other muxes, at most %u allowed",
+				      d->peer, group->nr_remotes, group->nr_remotes_max);
 	rc = weir_mux_remote_new(d->mux, name, &remote);
 	if (rc)
-		return weir_fail(d->error, rc, "no queues for %s: %s", d->peer, weir_strerror(rc));
+		return weir_error_set(d->error, rc, "no queues for %s: %s", d->peer,
+				      weir_strerror(rc));
 	remote->is_ours = true;
 	weir_mux_remote_add_name(remote, name);
-	remote->party = party;
-	party->nr_remotes++;
+	remote->group = group;
+	group->nr_remotes++;
 	*out = remote;
 	return 0;
 }

@@ -21,7 +21,7 @@
 
 #include "lib/mux/local/local.h"
 
-#define PATIENCE_NS WEIR_HANDSHAKE_NS /* wait after LEFT, or for the answer to LEAVE */
+#define WAIT_NS_MAX WEIR_HANDSHAKE_NS /* wait after LEFT, or for the answer to LEAVE */
 
 /* Only the mux's own reference is left. */
 static bool has_no_conns(const struct weir_mux_remote *remote)
@@ -34,7 +34,7 @@ static void mark_left(struct weir_mux_remote *remote, uint64_t expires_ns)
 	remote->leave = WEIR_MUX_IDLE_LEFT;
 	remote->expires_ns = expires_ns;
 	pthread_cond_broadcast(&remote->mux->changed);
-	weir_fd_signal(remote->mux->bell);
+	weir_mux_fd_signal(remote->mux->wakeup_fd);
 }
 
 static int handle_leave(struct weir_mux_remote *remote)
@@ -43,7 +43,7 @@ static int handle_leave(struct weir_mux_remote *remote)
 	int rc = weir_mux_vconn_send_remote_ctrl(remote, may_leave ? WIRE_MUX_LEFT : WIRE_MUX_STAY);
 
 	if (!rc && may_leave)
-		mark_left(remote, weir_now_ns() + PATIENCE_NS);
+		mark_left(remote, weir_now_ns() + WAIT_NS_MAX);
 	return rc;
 }
 
@@ -52,7 +52,7 @@ static void handle_stay(struct weir_mux_remote *remote)
 	remote->leave = WEIR_MUX_IDLE_NONE;
 	remote->unused_ns = 0;
 	pthread_cond_broadcast(&remote->mux->changed);
-	weir_fd_signal(remote->mux->bell);
+	weir_mux_fd_signal(remote->mux->wakeup_fd);
 }
 
 int weir_mux_idle_input(struct weir_mux_qp *qp, enum wire_mux_type what)
@@ -74,7 +74,7 @@ static uint64_t send_leave(struct weir_mux_remote *remote, uint64_t now_ns)
 {
 	remote->leave = WEIR_MUX_IDLE_ASKED;
 	if (!weir_mux_vconn_send_remote_ctrl(remote, WIRE_MUX_LEAVE)) {
-		remote->expires_ns = now_ns + PATIENCE_NS;
+		remote->expires_ns = now_ns + WAIT_NS_MAX;
 		return remote->expires_ns;
 	}
 	/* No memory, or the peer takes in nothing: try again later. */

@@ -207,7 +207,7 @@ static void settle_qp(struct weir_mux_qp *qp)
 		weir_mux_remote_uncharge(remote);
 		weir_mux_remote_fail(remote, -ECONNRESET);
 	}
-	weir_fd_signal(remote->mux->bell);
+	weir_mux_fd_signal(remote->mux->wakeup_fd);
 }
 
 void weir_mux_qp_orphan(struct weir_mux_qp *qp)
@@ -215,7 +215,7 @@ void weir_mux_qp_orphan(struct weir_mux_qp *qp)
 	qp->is_orphan = true;
 	/* By then the peer has welcomed us, or has dropped the unproven QP. */
 	qp->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
-	weir_fd_signal(qp->remote->mux->bell);
+	weir_mux_fd_signal(qp->remote->mux->wakeup_fd);
 }
 
 void weir_mux_qp_fail(struct weir_mux_qp *qp, int status)
@@ -234,7 +234,7 @@ void weir_mux_qp_fail(struct weir_mux_qp *qp, int status)
 	if (!remote->is_ours && !remote->qps[0])
 		weir_mux_remote_fail(remote, status);
 	settle_qp(qp);
-	weir_fd_signal(remote->mux->bell);
+	weir_mux_fd_signal(remote->mux->wakeup_fd);
 }
 
 /*
@@ -250,7 +250,7 @@ static void set_rnr_timer(const struct weir_mux_qp *qp)
 }
 
 /* The peer has proven the key and may access memory. A broken QP cannot be opened. */
-static int lane_open(const struct weir_mux_qp *qp)
+static int open_proven_qp(const struct weir_mux_qp *qp)
 {
 	set_rnr_timer(qp);
 	return weir_qp_open(qp->qp, ACCESS_PROVEN) ? -ECONNRESET : 0;
@@ -328,7 +328,7 @@ void weir_mux_qp_handshake_sent(struct weir_mux_remote *remote, const struct ibv
 /* The client has proven the key; WELCOME follows. */
 static int mark_proven(struct weir_mux_qp *qp)
 {
-	int rc = lane_open(qp);
+	int rc = open_proven_qp(qp);
 
 	if (rc)
 		return rc;
@@ -368,7 +368,7 @@ static int handle_welcome(struct weir_mux_qp *qp)
 	if (rc < 0)
 		return rc;
 	if (!rc) {
-		rc = lane_open(qp);
+		rc = open_proven_qp(qp);
 		return rc ? rc : bring_up_qp(qp);
 	}
 	qp->state = WEIR_MUX_QP_SPARE;

@@ -28,8 +28,8 @@ static int queues_open(struct weir_mux_remote *remote)
 	fcntl(remote->completions->fd, F_SETFL, O_NONBLOCK);
 	remote->cq = ibv_create_cq(mux->device, depth * (int)mux->options.nr_classes, remote,
 				   remote->completions, 0);
-	remote->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return remote->cq && remote->bell >= 0 ? 0 : -ENOMEM;
+	remote->wakeup_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return remote->cq && remote->wakeup_fd >= 0 ? 0 : -ENOMEM;
 }
 
 static void queues_close(struct weir_mux_remote *remote)
@@ -53,7 +53,7 @@ int weir_mux_remote_new(struct weir_mux_local *mux, const char *name, struct wei
 		return -ENOMEM;
 	remote->mux = mux;
 	remote->refs = 1;
-	remote->bell = -1;
+	remote->wakeup_fd = -1;
 	snprintf(remote->name, sizeof(remote->name), "%s", name);
 	weir_list_init(&remote->link);
 	weir_list_init(&remote->conns);
@@ -93,26 +93,26 @@ void weir_mux_remote_fail(struct weir_mux_remote *remote, int status)
 					 __ATOMIC_RELAXED))
 		return;
 	weir_mux_remote_wake(remote);
-	weir_fd_signal(remote->mux->bell);
+	weir_mux_fd_signal(remote->mux->wakeup_fd);
 }
 
 void weir_mux_remote_put(struct weir_mux_remote *remote)
 {
 	/* No users are left: the poller starts the idle timer. */
 	if (--remote->refs == 1)
-		weir_fd_signal(remote->mux->bell);
+		weir_mux_fd_signal(remote->mux->wakeup_fd);
 	if (remote->refs)
 		return;
-	if (remote->bell >= 0)
-		close(remote->bell);
+	if (remote->wakeup_fd >= 0)
+		close(remote->wakeup_fd);
 	free(remote);
 }
 
 void weir_mux_remote_uncharge(struct weir_mux_remote *remote)
 {
-	if (remote->party)
-		remote->party->nr_remotes--;
-	remote->party = NULL;
+	if (remote->group)
+		remote->group->nr_remotes--;
+	remote->group = NULL;
 }
 
 /* Fails orphaned QPs; a dialling thread checks the remote's status anyway. */

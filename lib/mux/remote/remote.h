@@ -52,7 +52,7 @@ struct weir_mux_posted_wr {
  */
 struct weir_mux_sched_group {
 	struct weir_list link, pace_link;
-	struct weir_mux_account_group *party;
+	struct weir_mux_account_group *group;
 	unsigned int refs, nr_ours;
 	struct weir_bundle bundle;
 };
@@ -111,7 +111,7 @@ enum weir_mux_idle_state { WEIR_MUX_IDLE_NONE, WEIR_MUX_IDLE_ASKED, WEIR_MUX_IDL
  * @session_id: names the remote when either end dials a further QP
  * @is_ours: we dialled the QP of class 0
  * @refs: connections, threads about to connect, and the mux; mux->lock
- * @party: the account group charged: the first to connect, or the heir; NULL if only the peer
+ * @group: the account group charged: the first to connect, or the heir; NULL if only the peer
  *	connects; mux->lock
  * @qps: by class, NULL if missing. Set once with mux->lock held; read without it after an
  *	acquire
@@ -126,7 +126,7 @@ enum weir_mux_idle_state { WEIR_MUX_IDLE_NONE, WEIR_MUX_IDLE_ASKED, WEIR_MUX_IDL
  *	unknown), and when the QPs go once both ends agree; mux->lock
  * @status: 0, or why the remote is lost; any thread
  * @nr_handshakes_posted: handshake messages in flight; changed with mux->lock held
- * @inbox, @asleep, @bell: news for the worker
+ * @inbox, @asleep, @wakeup_fd: news for the worker
  * @is_claimed: a thread acts as the worker; "worker only" means the claim holder
  * @is_ended: no more work will be done; worker only
  * @wakes_ns: timeout of the sleeping worker; worker only
@@ -145,7 +145,7 @@ struct weir_mux_remote {
 	unsigned int refs;
 	struct weir_mux_qp *qps[WEIR_MUX_CLASSES_MAX];
 	bool is_ours, is_dialing, has_worker, is_over;
-	struct weir_mux_account_group *party;
+	struct weir_mux_account_group *group;
 	enum weir_mux_idle_state leave;
 	uint64_t unused_ns, expires_ns;
 	int status;
@@ -157,7 +157,7 @@ struct weir_mux_remote {
 	pthread_t worker;
 	struct weir_inbox inbox;
 	uint32_t asleep, is_claimed, nr_handshakes_posted;
-	int bell;
+	int wakeup_fd;
 
 	struct weir_sched sched;
 	struct weir_list control_waits, paced;

@@ -19,7 +19,7 @@
 void weir_mux_remote_wake(struct weir_mux_remote *remote)
 {
 	if (__atomic_exchange_n(&remote->asleep, 0, __ATOMIC_SEQ_CST))
-		weir_fd_signal(remote->bell);
+		weir_mux_fd_signal(remote->wakeup_fd);
 }
 
 bool weir_mux_remote_claim(struct weir_mux_remote *remote)

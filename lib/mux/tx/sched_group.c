@@ -14,7 +14,7 @@
 #include "lib/mux/tx/post.h"
 
 static struct weir_mux_sched_group *find_sched_group(const struct weir_mux_remote *remote,
-						     const struct weir_mux_account_group *party,
+						     const struct weir_mux_account_group *group,
 						     uint8_t class)
 {
 	struct weir_list *at;
@@ -23,7 +23,7 @@ static struct weir_mux_sched_group *find_sched_group(const struct weir_mux_remot
 		struct weir_mux_sched_group *sched_group =
 			weir_list_entry(at, struct weir_mux_sched_group, link);
 
-		if (sched_group->party == party && sched_group->bundle.class == class)
+		if (sched_group->group == group && sched_group->bundle.class == class)
 			return sched_group;
 	}
 	return NULL;
@@ -36,13 +36,13 @@ static struct weir_mux_sched_group *find_sched_group(const struct weir_mux_remot
 static struct weir_mux_sched_group *get_sched_group(const struct weir_mux_vconn *conn)
 {
 	struct weir_mux_sched_group *sched_group =
-		find_sched_group(conn->remote, conn->account->party, conn->class);
+		find_sched_group(conn->remote, conn->account->group, conn->class);
 
 	if (!sched_group) {
 		sched_group = calloc(1, sizeof(*sched_group));
 		if (!sched_group)
 			return NULL;
-		sched_group->party = conn->account->party;
+		sched_group->group = conn->account->group;
 		weir_list_init(&sched_group->pace_link);
 		weir_sched_bundle_init(&sched_group->bundle, conn->class,
 				       weir_mux_account_weight(conn->account));
@@ -69,21 +69,21 @@ static void charge_remote(struct weir_mux_remote *remote)
 	struct weir_mux_account_group *heir = NULL;
 	struct weir_list *at;
 
-	if (!remote->party || weir_list_is_empty(&remote->sched_groups))
+	if (!remote->group || weir_list_is_empty(&remote->sched_groups))
 		return;
 	for (at = remote->sched_groups.next; at != &remote->sched_groups; at = at->next) {
 		struct weir_mux_sched_group *sched_group =
 			weir_list_entry(at, struct weir_mux_sched_group, link);
 
-		if (sched_group->party == remote->party)
+		if (sched_group->group == remote->group)
 			return;
 		if (sched_group->nr_ours)
-			heir = sched_group->party;
+			heir = sched_group->group;
 	}
 	weir_mux_remote_uncharge(remote);
 	if (!heir)
 		return;
-	remote->party = heir;
+	remote->group = heir;
 	heir->nr_remotes++;
 }
 
@@ -121,7 +121,7 @@ void weir_mux_sched_group_follow_account(struct weir_mux_vconn *conn)
 	struct weir_mux_local *mux = conn->mux;
 	struct weir_mux_sched_group *from = conn->sched_group, *to;
 
-	if (from->party == weir_mux_account_current_group(conn->account))
+	if (from->group == weir_mux_account_current_group(conn->account))
 		return;
 	pthread_mutex_lock(&mux->lock);
 	to = get_sched_group(conn);
@@ -148,7 +148,7 @@ bool weir_mux_sched_group_is_paced(struct weir_mux_vconn *conn, uint64_t now_ns)
 	struct weir_mux_sched_group *sched_group = conn->sched_group;
 	struct weir_mux_remote *remote = conn->remote;
 
-	if (weir_mux_rate_limit_due_ns(&sched_group->party->rate) <= now_ns)
+	if (weir_mux_rate_limit_due_ns(&sched_group->group->rate) <= now_ns)
 		return false;
 	weir_sched_pause(&remote->sched, &sched_group->bundle);
 	weir_list_del(&sched_group->pace_link);
@@ -166,7 +166,7 @@ uint64_t weir_mux_sched_groups_resume(struct weir_mux_remote *remote, uint64_t n
 			weir_list_entry(at, struct weir_mux_sched_group, pace_link);
 
 		at = at->next;
-		due_ns = weir_mux_rate_limit_due_ns(&sched_group->party->rate);
+		due_ns = weir_mux_rate_limit_due_ns(&sched_group->group->rate);
 		if (due_ns <= now_ns) {
 			weir_list_del(&sched_group->pace_link);
 			weir_sched_resume(&remote->sched, &sched_group->bundle);

@@ -92,7 +92,7 @@ static void count_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *co
 	count_ahead(remote, conn);
 	weir_sched_posted(&remote->sched, &conn->flow, bytes);
 	weir_mux_port_changed(remote, low_bytes);
-	weir_mux_rate_limit_charge(&conn->sched_group->party->rate, bytes, now_ns);
+	weir_mux_rate_limit_charge(&conn->sched_group->group->rate, bytes, now_ns);
 	count_wait(conn, now_ns);
 }
 
@@ -149,7 +149,7 @@ static void post_rdma_op(struct weir_mux_remote *remote, struct weir_mux_vconn *
 	struct weir_mux_rdma_op *e = &conn->rdma_op;
 	const struct ibv_send_wr wr = {
 		.opcode = e->is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
-		.wr.rdma = { .remote_addr = e->remote, .rkey = e->reach->rkey },
+		.wr.rdma = { .remote_addr = e->remote, .rkey = e->remote_mr->rkey },
 	};
 
 	post_op_part(remote, e, limit_to_segment(remote, conn, e->left), &wr, now_ns);
@@ -179,11 +179,11 @@ static void take_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *con
 {
 	uint64_t tail, limit = weir_mux_tx_limit(conn, &tail);
 	uint64_t zc_send = zc_send_ready(conn, tail);
-	bool has_stream = limit > conn->posted || zc_send, has_errand = conn->rdma_op.left;
+	bool has_stream = limit > conn->posted || zc_send, has_rdma_op = conn->rdma_op.left;
 
 	bool has_failed = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
 
-	if (has_failed || (!has_stream && !has_errand)) {
+	if (has_failed || (!has_stream && !has_rdma_op)) {
 		weir_mux_sched_group_idle(conn);
 		/* On a fresh failure: send FIN to the peer. */
 		if (has_failed)
@@ -192,8 +192,8 @@ static void take_turn(struct weir_mux_remote *remote, struct weir_mux_vconn *con
 	}
 	if (weir_mux_sched_group_is_paced(conn, now_ns))
 		return;
-	conn->errand_was_last = has_errand && !(has_stream && conn->errand_was_last);
-	if (conn->errand_was_last)
+	conn->rdma_op_was_last = has_rdma_op && !(has_stream && conn->rdma_op_was_last);
+	if (conn->rdma_op_was_last)
 		post_rdma_op(remote, conn, now_ns);
 	else
 		post_stream(remote, conn, limit, zc_send, now_ns);

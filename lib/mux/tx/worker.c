@@ -346,7 +346,7 @@ static bool prepare_sleep(struct weir_mux_remote *remote)
 /* Sleeps until an event, or until a paced group may send again. */
 static void sleep_until_event(struct weir_mux_remote *remote)
 {
-	struct pollfd fds[] = { { .fd = remote->bell, .events = POLLIN },
+	struct pollfd fds[] = { { .fd = remote->wakeup_fd, .events = POLLIN },
 				{ .fd = remote->completions->fd, .events = POLLIN } };
 
 	if (prepare_sleep(remote)) {
@@ -355,7 +355,7 @@ static void sleep_until_event(struct weir_mux_remote *remote)
 	}
 	__atomic_store_n(&remote->asleep, 0, __ATOMIC_SEQ_CST);
 	if (fds[0].revents)
-		weir_fd_drain(remote->bell);
+		weir_mux_fd_drain(remote->wakeup_fd);
 	if (fds[1].revents)
 		take_cq_event(remote);
 }
@@ -389,7 +389,7 @@ static void release_conns(struct weir_mux_remote *remote)
 	}
 	remote->is_over = true;
 	pthread_cond_broadcast(&mux->changed);
-	weir_fd_signal(mux->bell);
+	weir_mux_fd_signal(mux->wakeup_fd);
 	pthread_mutex_unlock(&mux->lock);
 }
 

@@ -29,8 +29,8 @@ static struct weir_mux_remote_mr *find_remote_mr(struct weir_mux_vconn *conn, ui
 	unsigned int i;
 
 	for (i = 0; i < WEIR_MUX_GRANTS_MAX; i++)
-		if (conn->reaches[i].handle == handle)
-			return &conn->reaches[i];
+		if (conn->remote_mrs[i].handle == handle)
+			return &conn->remote_mrs[i];
 	return NULL;
 }
 
@@ -158,17 +158,17 @@ static bool send_grant(struct weir_mux_vconn *conn, struct weir_mux_grant *grant
 	return true;
 }
 
-static bool send_withdrawn(struct weir_mux_vconn *conn, struct weir_mux_remote_mr *reach)
+static bool send_withdrawn(struct weir_mux_vconn *conn, struct weir_mux_remote_mr *remote_mr)
 {
 	struct wire_mux_control m = { .type = WIRE_MUX_WITHDRAWN,
 				      .to = weir_mux_vconn_remote_id(conn),
-				      .from = reach->handle };
+				      .from = remote_mr->handle };
 
-	if (!reach->is_withdrawn || reach->users)
+	if (!remote_mr->is_withdrawn || remote_mr->users)
 		return true;
 	if (!weir_mux_post_ctrl(conn, &m))
 		return false;
-	memset(reach, 0, sizeof(*reach));
+	memset(remote_mr, 0, sizeof(*remote_mr));
 	return true;
 }
 
@@ -179,7 +179,8 @@ bool weir_mux_grants_send(struct weir_mux_vconn *conn)
 
 	pthread_mutex_lock(&conn->mux->lock);
 	for (i = 0; all && i < WEIR_MUX_GRANTS_MAX; i++)
-		all = send_grant(conn, &conn->grants[i]) && send_withdrawn(conn, &conn->reaches[i]);
+		all = send_grant(conn, &conn->grants[i]) &&
+		      send_withdrawn(conn, &conn->remote_mrs[i]);
 	pthread_cond_broadcast(&conn->account->changed);
 	pthread_mutex_unlock(&conn->mux->lock);
 	return all;
@@ -187,25 +188,25 @@ bool weir_mux_grants_send(struct weir_mux_vconn *conn)
 
 static int handle_grant(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
-	struct weir_mux_remote_mr *reach = find_remote_mr(conn, 0);
+	struct weir_mux_remote_mr *remote_mr = find_remote_mr(conn, 0);
 
-	if (!reach || find_remote_mr(conn, m->from))
+	if (!remote_mr || find_remote_mr(conn, m->from))
 		return -EPROTO;
-	*reach = (struct weir_mux_remote_mr){ .handle = m->from,
-					      .rkey = m->value,
-					      .rights = m->rights,
-					      .address = m->position,
-					      .length = m->length };
+	*remote_mr = (struct weir_mux_remote_mr){ .handle = m->from,
+						  .rkey = m->value,
+						  .rights = m->rights,
+						  .address = m->position,
+						  .length = m->length };
 	return 0;
 }
 
 static int handle_withdraw(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
-	struct weir_mux_remote_mr *reach = find_remote_mr(conn, m->from);
+	struct weir_mux_remote_mr *remote_mr = find_remote_mr(conn, m->from);
 
-	if (!reach || reach->is_withdrawn)
+	if (!remote_mr || remote_mr->is_withdrawn)
 		return -EPROTO;
-	reach->is_withdrawn = true;
+	remote_mr->is_withdrawn = true;
 	notify_grants(conn);
 	return 0;
 }

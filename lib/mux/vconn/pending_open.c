@@ -24,11 +24,11 @@ static struct weir_mux_service *find_service(struct weir_mux_local *mux, uint32_
 {
 	struct weir_list *at;
 
-	for (at = mux->offers.next; at != &mux->offers; at = at->next) {
-		struct weir_mux_service *offer = weir_list_entry(at, struct weir_mux_service, link);
+	for (at = mux->services.next; at != &mux->services; at = at->next) {
+		struct weir_mux_service *svc = weir_list_entry(at, struct weir_mux_service, link);
 
-		if (offer->service == service)
-			return offer;
+		if (svc->service == service)
+			return svc;
 	}
 	return NULL;
 }
@@ -40,26 +40,26 @@ static struct weir_mux_service *find_service(struct weir_mux_local *mux, uint32_
 static int answer_open(struct weir_mux_remote *remote, uint8_t class,
 		       const struct wire_mux_control *m, struct weir_mux_account **lacking)
 {
-	struct weir_mux_service *offer = find_service(remote->mux, m->to);
+	struct weir_mux_service *svc = find_service(remote->mux, m->to);
 	struct weir_mux_vconn *conn;
 	int rc;
 
 	*lacking = NULL;
-	if (!offer)
+	if (!svc)
 		return -ECONNREFUSED;
-	if (offer->count >= offer->backlog)
+	if (svc->count >= svc->backlog)
 		return -EAGAIN;
-	rc = weir_mux_vconn_new(offer->account, remote, class, 1, m->value, &conn);
+	rc = weir_mux_vconn_new(svc->account, remote, class, 1, m->value, &conn);
 	if (rc == -EAGAIN)
-		*lacking = offer->account;
+		*lacking = svc->account;
 	if (rc)
 		return rc;
 	weir_mux_vconn_set_window(conn, m);
 	__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_ACCEPT, __ATOMIC_ACQ_REL);
 	weir_mux_vconn_notify(conn);
-	weir_list_add_tail(&offer->conns, &conn->offer_link);
-	offer->count++;
-	weir_fd_signal(offer->fd);
+	weir_list_add_tail(&svc->conns, &conn->service_link);
+	svc->count++;
+	weir_mux_fd_signal(svc->fd);
 	return 0;
 }
 

@@ -15,8 +15,8 @@
 
 void weir_mux_rdma_ops_init(struct weir_mux_vconn *conn)
 {
-	conn->rdma_op = (struct weir_mux_rdma_op){ .conn = conn, .order = &conn->shm->order };
-	conn->zc_send = (struct weir_mux_rdma_op){ .conn = conn, .order = &conn->shm->zc_send };
+	conn->rdma_op = (struct weir_mux_rdma_op){ .conn = conn, .desc = &conn->shm->rdma_op };
+	conn->zc_send = (struct weir_mux_rdma_op){ .conn = conn, .desc = &conn->shm->zc_send };
 }
 
 static bool is_zc_send(const struct weir_mux_rdma_op *e)
@@ -27,7 +27,7 @@ static bool is_zc_send(const struct weir_mux_rdma_op *e)
 /* Returns the descriptor to the application, which may wait for a zero-copy send by @room_fd. */
 static void complete_op(struct weir_mux_rdma_op *e, int status)
 {
-	weir_mux_rdma_op_desc_complete(e->order, status);
+	weir_mux_rdma_op_desc_complete(e->desc, status);
 	if (is_zc_send(e))
 		weir_mux_ring_wake(&e->conn->shm->out, &e->conn->room_fd);
 }
@@ -38,41 +38,42 @@ static bool is_within(uint64_t at, uint64_t length, uint64_t whole)
 }
 
 static struct weir_mux_remote_mr *find_remote_mr(struct weir_mux_vconn *conn,
-						 const struct weir_mux_rdma_op_desc *order)
+						 const struct weir_mux_rdma_op_desc *desc)
 {
-	uint16_t right = order->is_read ? WIRE_MUX_MAY_READ : WIRE_MUX_MAY_WRITE;
+	uint16_t right = desc->is_read ? WIRE_MUX_MAY_READ : WIRE_MUX_MAY_WRITE;
 	unsigned int i;
 
-	for (i = 0; order->handle && i < WEIR_MUX_GRANTS_MAX; i++) {
-		struct weir_mux_remote_mr *reach = &conn->reaches[i];
+	for (i = 0; desc->handle && i < WEIR_MUX_GRANTS_MAX; i++) {
+		struct weir_mux_remote_mr *remote_mr = &conn->remote_mrs[i];
 
-		if (reach->handle == order->handle && !reach->is_withdrawn &&
-		    reach->rights & right && is_within(order->there, order->length, reach->length))
-			return reach;
+		if (remote_mr->handle == desc->handle && !remote_mr->is_withdrawn &&
+		    remote_mr->rights & right &&
+		    is_within(desc->there, desc->length, remote_mr->length))
+			return remote_mr;
 	}
 	return NULL;
 }
 
 /* With mux->lock held. */
-static int begin_op(struct weir_mux_rdma_op *e, const struct weir_mux_rdma_op_desc *order)
+static int begin_op(struct weir_mux_rdma_op *e, const struct weir_mux_rdma_op_desc *desc)
 {
-	struct weir_mux_mr *mr = weir_mux_mr_find(e->conn->account, order->region);
-	struct weir_mux_remote_mr *reach = is_zc_send(e) ? NULL : find_remote_mr(e->conn, order);
+	struct weir_mux_mr *mr = weir_mux_mr_find(e->conn->account, desc->region);
+	struct weir_mux_remote_mr *remote_mr = is_zc_send(e) ? NULL : find_remote_mr(e->conn, desc);
 
-	if (!mr || !is_within(order->at, order->length, mr->length))
+	if (!mr || !is_within(desc->at, desc->length, mr->length))
 		return -EINVAL;
-	if (!is_zc_send(e) && !reach)
+	if (!is_zc_send(e) && !remote_mr)
 		return -EACCES;
 	mr->refs++;
 	e->mr = mr;
 	e->status = 0;
-	e->local = (uintptr_t)mr->base + order->at;
-	e->left = order->length;
-	e->reach = reach;
-	if (reach) {
-		reach->users++;
-		e->is_read = order->is_read;
-		e->remote = reach->address + order->there;
+	e->local = (uintptr_t)mr->base + desc->at;
+	e->left = desc->length;
+	e->remote_mr = remote_mr;
+	if (remote_mr) {
+		remote_mr->users++;
+		e->is_read = desc->is_read;
+		e->remote = remote_mr->address + desc->there;
 	}
 	return 0;
 }
@@ -92,15 +93,15 @@ static void refuse_op(struct weir_mux_rdma_op *e, int status)
 }
 
 /* Copies the application's fields only; the application may set is_awaited at the same time. */
-static struct weir_mux_rdma_op_desc copy_desc(const struct weir_mux_rdma_op_desc *order)
+static struct weir_mux_rdma_op_desc copy_desc(const struct weir_mux_rdma_op_desc *desc)
 {
 	return (struct weir_mux_rdma_op_desc){
-		.is_read = order->is_read,
-		.handle = order->handle,
-		.region = order->region,
-		.there = order->there,
-		.at = order->at,
-		.length = order->length,
+		.is_read = desc->is_read,
+		.handle = desc->handle,
+		.region = desc->region,
+		.there = desc->there,
+		.at = desc->at,
+		.length = desc->length,
 	};
 }
 
@@ -111,11 +112,10 @@ void weir_mux_rdma_op_start(struct weir_mux_rdma_op *e)
 	struct weir_mux_rdma_op_desc copy;
 	int rc;
 
-	if (e->mr ||
-	    !__atomic_compare_exchange_n(&e->order->state, &given, WEIR_MUX_RDMA_OP_STARTED, false,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (e->mr || !__atomic_compare_exchange_n(&e->desc->state, &given, WEIR_MUX_RDMA_OP_STARTED,
+						  false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
-	copy = copy_desc(e->order);
+	copy = copy_desc(e->desc);
 	pthread_mutex_lock(lock);
 	rc = begin_op(e, &copy);
 	pthread_mutex_unlock(lock);
@@ -130,7 +130,7 @@ void weir_mux_rdma_op_drop(struct weir_mux_rdma_op *e, int status)
 	if (!e->mr)
 		return;
 	e->mr->refs--;
-	if (e->reach && !--e->reach->users && e->reach->is_withdrawn)
+	if (e->remote_mr && !--e->remote_mr->users && e->remote_mr->is_withdrawn)
 		__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_GRANTS, __ATOMIC_ACQ_REL);
 	e->mr = NULL;
 	e->left = 0;

@@ -13,7 +13,7 @@ static bool has_service(const struct weir_mux_local *mux, uint32_t service)
 {
 	const struct weir_list *at;
 
-	for (at = mux->offers.next; at != &mux->offers; at = at->next)
+	for (at = mux->services.next; at != &mux->services; at = at->next)
 		if (weir_list_entry(at, struct weir_mux_service, link)->service == service)
 			return true;
 	return false;
@@ -22,78 +22,78 @@ static bool has_service(const struct weir_mux_local *mux, uint32_t service)
 int weir_mux_service_open(struct weir_mux_account *account, uint32_t service, unsigned int backlog,
 			  int fd, struct weir_mux_service **out)
 {
-	struct weir_mux_service *offer = calloc(1, sizeof(*offer));
+	struct weir_mux_service *svc = calloc(1, sizeof(*svc));
 	struct weir_mux_local *mux = account->mux;
 	int rc = 0;
 
-	if (!offer) {
+	if (!svc) {
 		close(fd);
 		return -ENOMEM;
 	}
-	*offer = (struct weir_mux_service){ .listener = { &weir_mux_local_ops },
-					    .mux = mux,
-					    .account = account,
-					    .service = service,
-					    .backlog = backlog,
-					    .fd = fd };
-	weir_list_init(&offer->link);
-	weir_list_init(&offer->conns);
+	*svc = (struct weir_mux_service){ .listener = { &weir_mux_local_ops },
+					  .mux = mux,
+					  .account = account,
+					  .service = service,
+					  .backlog = backlog,
+					  .fd = fd };
+	weir_list_init(&svc->link);
+	weir_list_init(&svc->conns);
 	pthread_mutex_lock(&mux->lock);
 	if (!backlog)
 		rc = -EINVAL;
 	else if (has_service(mux, service))
 		rc = -EADDRINUSE;
 	else
-		weir_list_add_tail(&mux->offers, &offer->link);
+		weir_list_add_tail(&mux->services, &svc->link);
 	if (rc)
-		weir_mux_service_free(offer);
+		weir_mux_service_free(svc);
 	else
-		*out = offer;
+		*out = svc;
 	pthread_mutex_unlock(&mux->lock);
 	return rc;
 }
 
-void weir_mux_service_free(struct weir_mux_service *offer)
+void weir_mux_service_free(struct weir_mux_service *svc)
 {
-	weir_list_del(&offer->link);
-	if (offer->fd >= 0)
-		close(offer->fd);
-	free(offer);
+	weir_list_del(&svc->link);
+	if (svc->fd >= 0)
+		close(svc->fd);
+	free(svc);
 }
 
-int weir_mux_service_accept(struct weir_mux_service *offer, struct weir_mux_vconn **out)
+int weir_mux_service_accept(struct weir_mux_service *svc, struct weir_mux_vconn **out)
 {
-	struct weir_mux_local *mux = offer->mux;
+	struct weir_mux_local *mux = svc->mux;
 	struct weir_mux_vconn *conn;
 	int rc = -EAGAIN;
 
 	pthread_mutex_lock(&mux->lock);
-	if (!weir_list_is_empty(&offer->conns)) {
-		conn = weir_list_entry(offer->conns.next, struct weir_mux_vconn, offer_link);
-		weir_list_del(&conn->offer_link);
-		offer->count--;
+	if (!weir_list_is_empty(&svc->conns)) {
+		conn = weir_list_entry(svc->conns.next, struct weir_mux_vconn, service_link);
+		weir_list_del(&conn->service_link);
+		svc->count--;
 		*out = conn;
 		rc = 0;
 		/*
 		 * If the caller drained the descriptor before this call, it must become readable
 		 * again.
 		 */
-		if (offer->count)
-			weir_fd_signal(offer->fd);
+		if (svc->count)
+			weir_mux_fd_signal(svc->fd);
 	}
 	pthread_mutex_unlock(&mux->lock);
 	return rc;
 }
 
-void weir_mux_service_close(struct weir_mux_service *offer)
+void weir_mux_service_close(struct weir_mux_service *svc)
 {
-	struct weir_mux_local *mux = offer->mux;
+	struct weir_mux_local *mux = svc->mux;
 
 	pthread_mutex_lock(&mux->lock);
-	while (!weir_list_is_empty(&offer->conns))
+	while (!weir_list_is_empty(&svc->conns))
 		weir_mux_vconn_close(
-			weir_list_entry(offer->conns.next, struct weir_mux_vconn, offer_link));
-	weir_mux_service_free(offer);
+			weir_list_entry(svc->conns.next, struct weir_mux_vconn, service_link));
+	weir_mux_service_free(svc);
 	pthread_mutex_unlock(&mux->lock);
 }
 
@@ -106,11 +106,11 @@ static int options_check(const struct weir_mux_local *mux, struct weir_mux_conn_
 	if (!options->weight)
 		options->weight = 1;
 	if (options->class_nr >= mux->options.nr_classes)
-		return weir_fail(error, -EINVAL, "there is no class %u: the mux has %u",
-				 options->class_nr, mux->options.nr_classes);
+		return weir_error_set(error, -EINVAL, "there is no class %u: the mux has %u",
+				      options->class_nr, mux->options.nr_classes);
 	if (options->weight > WEIR_SCHED_WEIGHT_MAX)
-		return weir_fail(error, -EINVAL, "a weight of %u is too much: at most %u",
-				 options->weight, WEIR_SCHED_WEIGHT_MAX);
+		return weir_error_set(error, -EINVAL, "a weight of %u is too much: at most %u",
+				      options->weight, WEIR_SCHED_WEIGHT_MAX);
 	return 0;
 }
 
@@ -119,27 +119,28 @@ static int explain_refusal(const struct weir_mux_vconn *conn, const char *peer, 
 {
 	switch (conn->status) {
 	case -ECONNREFUSED:
-		return weir_fail(error, conn->status, "no program offers service %u at %s", service,
-				 peer);
+		return weir_error_set(error, conn->status, "no program offers service %u at %s",
+				      service, peer);
 	case -EAGAIN:
-		return weir_fail(error, conn->status,
-				 "service %u at %s has too many connections waiting to be "
-				 "accepted: try again",
-				 service, peer);
+		return weir_error_set(error, conn->status,
+				      "service %u at %s has too many connections waiting to be "
+				      "accepted: try again",
+				      service, peer);
 	case -EPERM:
-		return weir_fail(error, conn->status,
-				 "the tenant that offers service %u at %s may not use "
-				 "class %u",
-				 service, peer, conn->class);
+		return weir_error_set(error, conn->status,
+				      "the tenant that offers service %u at %s may not use "
+				      "class %u",
+				      service, peer, conn->class);
 	case -EDQUOT:
-		return weir_fail(error, conn->status, "%s is at its limit of connections", peer);
+		return weir_error_set(error, conn->status, "%s is at its limit of connections",
+				      peer);
 	case -ECONNRESET:
 	case -ENOMEM:
-		return weir_fail(error, conn->status, "no connection to %s: %s", peer,
-				 weir_strerror(conn->status));
+		return weir_error_set(error, conn->status, "no connection to %s: %s", peer,
+				      weir_strerror(conn->status));
 	default:
-		return weir_fail(error, -EPROTO, "no connection to %s: it says %s", peer,
-				 weir_strerror(conn->status));
+		return weir_error_set(error, -EPROTO, "no connection to %s: it says %s", peer,
+				      weir_strerror(conn->status));
 	}
 }
 
@@ -149,7 +150,7 @@ static int wait_open_answer(struct weir_mux_vconn *conn, uint64_t deadline_ns)
 	pthread_cond_t changed;
 	int rc = 0;
 
-	weir_cond_init(&changed);
+	weir_mux_cond_init(&changed);
 	conn->waiter = &changed;
 	while (!rc && !conn->is_open && !conn->status)
 		rc = weir_mux_account_wait(conn->account, &changed, deadline_ns);
@@ -173,7 +174,7 @@ static int request_open(struct weir_mux_vconn *conn, const char *peer, uint32_t 
 		weir_mux_vconn_peer_finished(conn);
 	}
 	if (rc)
-		return weir_fail(error, rc, "%s did not answer in time", peer);
+		return weir_error_set(error, rc, "%s did not answer in time", peer);
 	return conn->is_open ? 0 : explain_refusal(conn, peer, service, error);
 }
 
@@ -219,7 +220,7 @@ int weir_mux_vconn_connect(struct weir_mux_account *account, const char *peer, u
 	pthread_mutex_lock(&mux->lock);
 	rc = make_vconn(account, remote, &options, deadline_ns, &conn);
 	if (rc)
-		weir_fail(error, rc, "no connection to %s: %s", peer, weir_strerror(rc));
+		weir_error_set(error, rc, "no connection to %s: %s", peer, weir_strerror(rc));
 	weir_mux_remote_put(remote);
 	if (conn)
 		rc = request_open(conn, peer, service, deadline_ns, error);

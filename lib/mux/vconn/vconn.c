@@ -75,7 +75,7 @@ static struct weir_mux_vconn *conn_alloc(struct weir_mux_account *account,
 	conn->class = class;
 	conn->fd = conn->room_fd = -1;
 	weir_list_init(&conn->remote_link);
-	weir_list_init(&conn->offer_link);
+	weir_list_init(&conn->service_link);
 	weir_list_init(&conn->open_link);
 	weir_list_init(&conn->wait_link);
 	return conn;
@@ -94,7 +94,7 @@ int weir_mux_vconn_new(struct weir_mux_account *account, struct weir_mux_remote 
 	struct weir_mux_vconn *conn;
 	int rc;
 
-	rc = class < account->party->first_class ? -EPERM : weir_mux_account_take_conn(account);
+	rc = class < account->group->first_class ? -EPERM : weir_mux_account_take_conn(account);
 	if (rc)
 		return rc;
 	conn = conn_alloc(account, remote, class);
@@ -239,7 +239,7 @@ void weir_mux_vconn_set_window(struct weir_mux_vconn *conn, const struct wire_mu
 static void wake_armed(struct weir_mux_ring *ring, const int *fd, uint32_t armed)
 {
 	if (armed & WEIR_MUX_RING_ARMED_FD)
-		weir_fd_signal(__atomic_load_n(fd, __ATOMIC_ACQUIRE));
+		weir_mux_fd_signal(__atomic_load_n(fd, __ATOMIC_ACQUIRE));
 	if (armed & WEIR_MUX_RING_ARMED_CALL)
 		weir_futex_wake_shared(&ring->armed);
 }
@@ -267,7 +267,7 @@ static void cancel_ops(struct weir_mux_vconn *conn, int status)
 {
 	if (!conn->shm)
 		return;
-	weir_mux_rdma_op_desc_cancel(&conn->shm->order, WEIR_MUX_RDMA_OP_SUBMITTED, status);
+	weir_mux_rdma_op_desc_cancel(&conn->shm->rdma_op, WEIR_MUX_RDMA_OP_SUBMITTED, status);
 	weir_mux_rdma_op_desc_cancel(&conn->shm->zc_send, WEIR_MUX_RDMA_OP_SUBMITTED, status);
 }
 
@@ -324,7 +324,7 @@ void weir_mux_vconn_abort(struct weir_mux_vconn *conn)
 
 void weir_mux_vconn_close(struct weir_mux_vconn *conn)
 {
-	weir_list_del(&conn->offer_link);
+	weir_list_del(&conn->service_link);
 	__atomic_store_n(&conn->is_closed, true, __ATOMIC_RELEASE);
 	if (conn->is_detached)
 		weir_mux_vconn_release(conn);

@@ -59,9 +59,9 @@ struct weir_mux_remote_mr {
 
 /**
  * struct weir_mux_rdma_op - an operation taken by the worker
- * @conn, @order: the connection and its descriptor; constant
+ * @conn, @desc: the connection and its descriptor; constant
  * @mr: NULL when idle
- * @reach: NULL for a zero-copy send, whose bytes belong to the stream
+ * @remote_mr: NULL for a zero-copy send, whose bytes belong to the stream
  * @local, @remote, @left: addresses and bytes of the part not yet posted
  * @wrs: work requests in flight
  *
@@ -69,9 +69,9 @@ struct weir_mux_remote_mr {
  */
 struct weir_mux_rdma_op {
 	struct weir_mux_vconn *conn;
-	struct weir_mux_rdma_op_desc *order;
+	struct weir_mux_rdma_op_desc *desc;
 	struct weir_mux_mr *mr;
-	struct weir_mux_remote_mr *reach;
+	struct weir_mux_remote_mr *remote_mr;
 	bool is_read;
 	int status;
 	uint64_t local, remote, left;
@@ -115,7 +115,7 @@ struct weir_mux_vconn {
 	struct weir_mux_account *account;
 	struct weir_mux_remote *remote;
 	struct weir_mux_sched_group *sched_group;
-	struct weir_list remote_link, offer_link, open_link;
+	struct weir_list remote_link, service_link, open_link;
 	pthread_cond_t *waiter;
 	uint8_t class;
 	uint16_t weight;
@@ -130,7 +130,7 @@ struct weir_mux_vconn {
 	uint32_t size; /* of each ring */
 	int fd, room_fd;
 	struct weir_mux_grant grants[WEIR_MUX_GRANTS_MAX];
-	struct weir_mux_remote_mr reaches[WEIR_MUX_GRANTS_MAX];
+	struct weir_mux_remote_mr remote_mrs[WEIR_MUX_GRANTS_MAX];
 	uint32_t last_handle;
 
 	/* poller only */
@@ -150,7 +150,7 @@ struct weir_mux_vconn {
 	uint32_t controls; /* in flight */
 	bool fin_sent;
 	struct weir_mux_rdma_op rdma_op, zc_send;
-	bool errand_was_last; /* operations and the stream take turns */
+	bool rdma_op_was_last; /* operations and the stream take turns */
 	uint64_t waits_ns; /* since when the next bytes wait for the scheduler */
 	uint64_t sent, zc_sent, written_done, read_done;
 };
@@ -257,10 +257,10 @@ int weir_mux_vconn_connect(struct weir_mux_account *account, const char *peer, u
 			   const struct weir_mux_conn_options *options, uint64_t deadline_ns,
 			   struct weir_mux_vconn **conn, struct weir_error *error);
 int weir_mux_service_open(struct weir_mux_account *account, uint32_t service, unsigned int backlog,
-			  int fd, struct weir_mux_service **offer);
-int weir_mux_service_accept(struct weir_mux_service *offer, struct weir_mux_vconn **conn);
-void weir_mux_service_close(struct weir_mux_service *offer);
+			  int fd, struct weir_mux_service **svc);
+int weir_mux_service_accept(struct weir_mux_service *svc, struct weir_mux_vconn **conn);
+void weir_mux_service_close(struct weir_mux_service *svc);
 /* Context: with mux->lock held. No connection waits to be accepted. */
-void weir_mux_service_free(struct weir_mux_service *offer);
+void weir_mux_service_free(struct weir_mux_service *svc);
 
 #endif

@@ -97,7 +97,7 @@ static struct wire_discovery_offer offer_of(const struct tracked_qp *w, const st
 		.version = WIRE_DISCOVERY_VERSION,
 		.type = WIRE_DISCOVERY_OFFER,
 		.nonce = tx->nonce,
-		.addr = (uintptr_t)&tx->memory->told,
+		.addr = (uintptr_t)&tx->memory->last_return,
 		.from_qpn = w->qp->qp_num,
 		.to_qpn = path->attr.dest_qp_num,
 		.qpn = tx->qp->qp_num,
@@ -256,7 +256,7 @@ static bool may_be_written(const struct offer_match *m)
 /* Neither the peer nor an impostor may replace a working receiver. */
 static bool is_over(const struct unload_rx *rx)
 {
-	return rx->has_failed || rx->copier.is_refused;
+	return rx->has_failed || rx->core.is_refused;
 }
 
 /*

@@ -25,7 +25,7 @@ static struct stats_view_trace look;
 
 /* Statistics as a session creates them, and a trace that writes to them. */
 struct shown {
-	struct weir_stats_shm *ledger;
+	struct weir_stats_shm *stats;
 	struct weir_trace trace;
 	struct stats_view view;
 	int fd;
@@ -33,16 +33,16 @@ struct shown {
 
 static void shown_init(struct shown *s)
 {
-	assert_int_equal(weir_stats_shm_open(&s->ledger, &s->fd), 0);
-	assert_int_equal(weir_trace_init(&s->trace, s->ledger->trace, SLOTS), 0);
-	weir_stats_shm_publish(s->ledger, "softnic0", "127.0.0.1:7474", 5);
+	assert_int_equal(weir_stats_shm_open(&s->stats, &s->fd), 0);
+	assert_int_equal(weir_trace_init(&s->trace, s->stats->trace, SLOTS), 0);
+	weir_stats_shm_publish(s->stats, "softnic0", "127.0.0.1:7474", 5);
 	assert_int_equal(stats_view_open(&s->view, s->fd), 0);
 }
 
 static void shown_fini(struct shown *s)
 {
 	stats_view_close(&s->view);
-	weir_stats_shm_close(s->ledger, s->fd);
+	weir_stats_shm_close(s->stats, s->fd);
 }
 
 static void note(struct shown *s, uint32_t count)
@@ -51,7 +51,7 @@ static void note(struct shown *s, uint32_t count)
 
 	for (i = 0; i < count; i++)
 		weir_trace_note(&s->trace, s->trace.number + 1,
-				&(struct weir_trace_record){ .what = WEIR_TRACE_POST, .wrs = 1 });
+				&(struct weir_trace_record){ .event = WEIR_TRACE_POST, .wrs = 1 });
 }
 
 static void statistics_are_read(void **state)
@@ -65,9 +65,9 @@ static void statistics_are_read(void **state)
 	assert_string_equal(s.view.device, "softnic0");
 	assert_string_equal(s.view.peer, "127.0.0.1:7474");
 	assert_int_equal(s.view.opened_ns, 5);
-	s.ledger->counters.requests = 7;
-	s.ledger->counters.reconnects = 8;
-	s.ledger->window.wrs = 9;
+	s.stats->counters.requests = 7;
+	s.stats->counters.reconnects = 8;
+	s.stats->window.wrs = 9;
 	stats_view_counters(&s.view, &counters, &window);
 	assert_int_equal(counters.requests, 7);
 	assert_int_equal(counters.reconnects, 8);
@@ -124,8 +124,8 @@ static void numbers_where_they_do_not_belong_are_passed_over(void **state)
 	(void)state;
 	shown_init(&s);
 	note(&s, 3);
-	s.ledger->trace[5].number = 4;
-	s.ledger->trace[6].number = UINT64_MAX;
+	s.stats->trace[5].number = 4;
+	s.stats->trace[6].number = UINT64_MAX;
 	stats_view_trace(&s.view, 0, &look);
 	assert_int_equal(look.count, 3);
 	assert_int_equal(look.newest, 3);
@@ -138,7 +138,7 @@ static void the_last_number_there_is_ends_it(void **state)
 
 	(void)state;
 	shown_init(&s);
-	s.ledger->trace[SLOTS - 1].number = UINT64_MAX;
+	s.stats->trace[SLOTS - 1].number = UINT64_MAX;
 	stats_view_trace(&s.view, 1, &look);
 	assert_int_equal(look.count, 1);
 	assert_int_equal(look.newest, UINT64_MAX);
@@ -150,15 +150,15 @@ static void the_last_number_there_is_ends_it(void **state)
 
 static void texts_end_and_can_be_printed(void **state)
 {
-	static struct weir_stats_shm ledger = { .magic = WEIR_STATS_SHM_MAGIC,
-						.version = WEIR_STATS_SHM_VERSION,
-						.slots = SLOTS,
-						.device = "\x1b[2J\n" };
+	static struct weir_stats_shm stats = { .magic = WEIR_STATS_SHM_MAGIC,
+					       .version = WEIR_STATS_SHM_VERSION,
+					       .slots = SLOTS,
+					       .device = "\x1b[2J\n" };
 	struct stats_view view;
 
 	(void)state;
-	memset(ledger.peer, 'x', sizeof(ledger.peer));
-	assert_int_equal(stats_view_check(&view, &ledger), 0);
+	memset(stats.peer, 'x', sizeof(stats.peer));
+	assert_int_equal(stats_view_check(&view, &stats), 0);
 	assert_string_equal(view.device, "?[2J?");
 	assert_int_equal(strlen(view.peer), WEIR_STATS_SHM_TEXT - 1);
 }

@@ -63,16 +63,16 @@ static void a_user_or_a_cgroup_line_is_a_party(void **state)
 
 	(void)state;
 	parse("user 7 weight 2\ncgroup /a weight 3\ncgroup /b weight 3\n", &config);
-	assert_true(share_config_policy(&config, 7, "/").party ==
-		    share_config_policy(&config, 7, "/x").party);
-	assert_true(share_config_policy(&config, 7, "/").party !=
-		    share_config_policy(&config, 8, "/").party);
-	assert_true(share_config_policy(&config, 7, "/a/x").party ==
-		    share_config_policy(&config, 8, "/a").party);
-	assert_true(share_config_policy(&config, 7, "/a").party !=
-		    share_config_policy(&config, 7, "/b").party);
-	assert_true(share_config_policy(&config, 7, "/a").party !=
-		    share_config_policy(&config, 7, "/").party);
+	assert_true(share_config_policy(&config, 7, "/").group_id ==
+		    share_config_policy(&config, 7, "/x").group_id);
+	assert_true(share_config_policy(&config, 7, "/").group_id !=
+		    share_config_policy(&config, 8, "/").group_id);
+	assert_true(share_config_policy(&config, 7, "/a/x").group_id ==
+		    share_config_policy(&config, 8, "/a").group_id);
+	assert_true(share_config_policy(&config, 7, "/a").group_id !=
+		    share_config_policy(&config, 7, "/b").group_id);
+	assert_true(share_config_policy(&config, 7, "/a").group_id !=
+		    share_config_policy(&config, 7, "/").group_id);
 	share_config_fini(&config);
 }
 
@@ -165,7 +165,7 @@ static void a_user_line_takes_a_name(void **state)
 static void mistakes_are_reported_with_the_line(void **state)
 {
 	static const struct {
-		const char *text, *credited;
+		const char *text, *ready;
 	} wrong[] = {
 		{ "everybody weight 1", "line 1: everybody" },
 		{ "class 8 tos 1", "line 1: class 8" },
@@ -215,7 +215,7 @@ static void mistakes_are_reported_with_the_line(void **state)
 		assert_int_equal(share_config_parse(wrong[i].text, strlen(wrong[i].text), &config,
 						    &error),
 				 -EINVAL);
-		if (!strstr(error.text, wrong[i].credited))
+		if (!strstr(error.text, wrong[i].ready))
 			fail_msg("\"%s\": \"%s\"", wrong[i].text, error.text);
 		assert_null(config.rules);
 	}

@@ -232,13 +232,13 @@ int echo(struct weir_mux_conn *conn, char *buffer, size_t size)
 	return rc != -ENOTCONN;
 }
 
-pid_t child_exec(const char *role, uint32_t service, int credited)
+pid_t child_exec(const char *role, uint32_t service, int ready)
 {
 	char number[16], fd[16];
 	pid_t pid;
 
 	snprintf(number, sizeof(number), "%u", service);
-	snprintf(fd, sizeof(fd), "%d", credited);
+	snprintf(fd, sizeof(fd), "%d", ready);
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -252,14 +252,14 @@ pid_t child_exec(const char *role, uint32_t service, int credited)
 pid_t child_start(uint32_t service, const char *role)
 {
 	char byte;
-	int credited[2];
+	int ready[2];
 	pid_t pid;
 
-	assert_int_equal(pipe(credited), 0);
-	pid = child_exec(role, service, credited[1]);
-	close(credited[1]);
-	assert_int_equal(read(credited[0], &byte, 1), 1);
-	close(credited[0]);
+	assert_int_equal(pipe(ready), 0);
+	pid = child_exec(role, service, ready[1]);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
 	return pid;
 }
 
@@ -312,7 +312,7 @@ void round_trip(struct weir_mux_conn *conn, size_t length)
 	free(got);
 }
 
-static int serve(const struct role *role, uint32_t service, int credited)
+static int serve(const struct role *role, uint32_t service, int ready)
 {
 	struct weir_mux_listener *listener;
 	struct weir_mux *mux = tenant_of(&far);
@@ -324,7 +324,7 @@ static int serve(const struct role *role, uint32_t service, int credited)
 	 */
 	while ((rc = weir_mux_listen(mux, service, 1024, &listener)) == -EADDRINUSE)
 		poll(NULL, 0, 1);
-	if (rc || write(credited, "", 1) != 1)
+	if (rc || write(ready, "", 1) != 1)
 		return 1;
 	return role->serve(listener, mux);
 }

@@ -49,7 +49,7 @@ struct weir_mux_conn *connect_to(struct weir_mux *mux, const struct daemon *d, u
 /**
  * struct role - the behaviour of a child, by name
  * @serve: a tenant of @far that offers the service; NULL for other children
- * @call: any other behaviour; writes to @credited once the test may go on
+ * @call: any other behaviour; writes to @ready once the test may go on
  *
  * The child executes the test's own program, because threads do not survive a fork. Return: the
  * exit status.
@@ -57,7 +57,7 @@ struct weir_mux_conn *connect_to(struct weir_mux *mux, const struct daemon *d, u
 struct role {
 	const char *name;
 	int (*serve)(struct weir_mux_listener *listener, struct weir_mux *mux);
-	int (*call)(uint32_t service, int credited);
+	int (*call)(uint32_t service, int ready);
 };
 
 /* A role common to all tests: accepts one connection, echoes, and waits to be killed. */
@@ -76,7 +76,7 @@ int echo(struct weir_mux_conn *conn, char *buffer, size_t size);
 
 /* child_start() returns when the child is ready; child_exec() returns at once. */
 pid_t child_start(uint32_t service, const char *role);
-pid_t child_exec(const char *role, uint32_t service, int credited);
+pid_t child_exec(const char *role, uint32_t service, int ready);
 /* Kills the child by @signal; 0: waits for a successful exit. */
 void child_end(pid_t pid, int signal);
 /*

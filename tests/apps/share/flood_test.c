@@ -311,7 +311,7 @@ static void become(uid_t uid)
 }
 
 /* Takes as many places as possible, and reports the number. */
-static int squat(uint32_t service, int credited)
+static int squat(uint32_t service, int ready)
 {
 	unsigned char count[2];
 	int fd, nr = 0;
@@ -322,7 +322,7 @@ static int squat(uint32_t service, int credited)
 		nr++;
 	count[0] = nr / 256;
 	count[1] = nr % 256;
-	if (write(credited, count, 2) != 2)
+	if (write(ready, count, 2) != 2)
 		return 1;
 	pause();
 	return 1;
@@ -343,7 +343,7 @@ static int wait_denied(void)
 }
 
 /* Connects more often than there are places, is denied, and stays. */
-static int throng(uint32_t service, int credited)
+static int throng(uint32_t service, int ready)
 {
 	int i;
 
@@ -353,7 +353,7 @@ static int throng(uint32_t service, int credited)
 		return 1;
 	for (i = 0; i < SHARE_TENANTS_MAX + SHARE_REFUSED_MAX; i++)
 		weir_mux_ipc_connect(near.socket, NULL);
-	if (write(credited, "", 1) != 1)
+	if (write(ready, "", 1) != 1)
 		return 1;
 	pause();
 	return 1;
@@ -363,7 +363,7 @@ static int throng(uint32_t service, int credited)
  * A killed process holds places until its RPC threads have ended, so retry for a while. With
  * too many refusals pending, the daemon cuts off a visitor without a reply.
  */
-static int visit(uint32_t service, int credited)
+static int visit(uint32_t service, int ready)
 {
 	const uint64_t until_ns = weir_now_ns() + PATIENCE_MS * WEIR_NS_PER_MS;
 	const struct weir_mux_options options = { .share = near.socket };
@@ -377,7 +377,7 @@ static int visit(uint32_t service, int credited)
 	if (rc)
 		return 1;
 	weir_mux_close(mux);
-	return write(credited, "", 1) != 1;
+	return write(ready, "", 1) != 1;
 }
 
 static void need_root(void)
@@ -394,15 +394,15 @@ static void a_user_has_limited_places_and_root_keeps_some(void **state)
 	unsigned char count[2];
 	struct weir_mux_conn *conn;
 	struct weir_mux *mux;
-	int credited[2];
+	int ready[2];
 
 	(void)state;
 	need_root();
-	assert_int_equal(pipe(credited), 0);
-	crowd = child_exec("squat", SERVICE, credited[1]);
-	close(credited[1]);
-	assert_int_equal(read(credited[0], count, 2), 2);
-	close(credited[0]);
+	assert_int_equal(pipe(ready), 0);
+	crowd = child_exec("squat", SERVICE, ready[1]);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], count, 2), 2);
+	close(ready[0]);
 	assert_int_equal(count[0] * 256 + count[1], SHARE_TENANTS_OF_USER_MAX);
 	mux = tenant_of(&near);
 	conn = connect_to(mux, &far, SERVICE);

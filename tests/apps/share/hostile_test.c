@@ -24,13 +24,14 @@
 /* Rings the bell without news, as fast as possible, until killed. */
 static int flood(struct weir_mux_listener *listener, struct weir_mux *mux)
 {
-	int bell = container_of(listener, struct weir_mux_proxy_listener, listener)->tenant->bell;
-	struct pollfd out = { .fd = bell, .events = POLLOUT };
+	int wakeup =
+		container_of(listener, struct weir_mux_proxy_listener, listener)->tenant->wakeup;
+	struct pollfd out = { .fd = wakeup, .events = POLLOUT };
 	static char bytes[65536];
 
 	(void)mux;
 	while (poll(&out, 1, -1) == 1 &&
-	       (send(bell, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0 || errno == EAGAIN))
+	       (send(wakeup, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0 || errno == EAGAIN))
 		;
 	return 1;
 }
@@ -55,8 +56,8 @@ static void a_tenant_that_rings_all_the_time_delays_no_other(void **state)
 static void scribble(struct weir_mux_conn *app, uint32_t seed)
 {
 	struct weir_mux_proxy_conn *conn = container_of(app, struct weir_mux_proxy_conn, app);
-	volatile uint32_t *words[] = { (uint32_t *)app->shm, (uint32_t *)conn->tenant->board };
-	size_t sizes[] = { sizeof(*app->shm), sizeof(*conn->tenant->board) }, i, k;
+	volatile uint32_t *words[] = { (uint32_t *)app->shm, (uint32_t *)conn->tenant->doorbells };
+	size_t sizes[] = { sizeof(*app->shm), sizeof(*conn->tenant->doorbells) }, i, k;
 
 	for (i = 0; i < 2; i++)
 		for (k = 0; k < sizes[i] / sizeof(uint32_t); k++) {

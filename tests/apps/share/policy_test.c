@@ -127,7 +127,7 @@ static void connections_of_all_processes_of_a_user_count_together(void **state)
 }
 
 /* A tenant of @near that has closed a connection, and waits for a peer that does not read. */
-static int shut(uint32_t service, int credited)
+static int shut(uint32_t service, int ready)
 {
 	struct weir_mux *mux = tenant_of(&near);
 	struct weir_mux_conn *conn = connect_to(mux, &far, service);
@@ -139,7 +139,7 @@ static int shut(uint32_t service, int credited)
 		if (weir_mux_conn_send(conn, data, sizeof(data), 0))
 			return 1;
 	weir_mux_conn_close(conn);
-	if (write(credited, "", 1) != 1)
+	if (write(ready, "", 1) != 1)
 		return 1;
 	weir_mux_close(mux);
 	pause(); /* the killer was slow */
@@ -292,7 +292,7 @@ static void the_accepting_end_sets_its_own_weight(void **state)
  * A tenant of @near that grants a region and withdraws the grant while a write of the peer is in
  * flight: the withdrawal waits for the write.
  */
-static int withdraw(uint32_t service, int credited)
+static int withdraw(uint32_t service, int ready)
 {
 	struct weir_mux *mux = tenant_of(&near);
 	struct weir_mux_conn *conn = connect_to(mux, &far, service);
@@ -307,7 +307,7 @@ static int withdraw(uint32_t service, int credited)
 	data = weir_mux_region_data(region);
 	while (!data[0])
 		poll(NULL, 0, 1);
-	if (write(credited, "", 1) != 1)
+	if (write(ready, "", 1) != 1)
 		return 1;
 	weir_mux_conn_withdraw(conn, handle);
 	pause(); /* the killer was slow */

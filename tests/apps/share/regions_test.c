@@ -284,11 +284,11 @@ static void a_send_from_a_foreign_region_ends_only_its_connection(void **state)
 }
 
 /* Waits for the parent's signal. */
-static int wait_told(int credited, const sigset_t *go)
+static int wait_told(int ready, const sigset_t *go)
 {
 	int sig;
 
-	return write(credited, "", 1) != 1 || sigwait(go, &sig);
+	return write(ready, "", 1) != 1 || sigwait(go, &sig);
 }
 
 static void wait_begin(sigset_t *go)
@@ -302,7 +302,7 @@ static void wait_begin(sigset_t *go)
  * A tenant of @near that grants, and reports each grant, until the halted peer takes in nothing
  * and the next grant lacks room.
  */
-static int grant(uint32_t service, int credited)
+static int grant(uint32_t service, int ready)
 {
 	const struct weir_mux_conn_options urgent = { .class_nr = WEIR_MUX_CLASS_URGENT };
 	struct weir_mux_conn *conns[GRANTERS];
@@ -317,12 +317,12 @@ static int grant(uint32_t service, int credited)
 	for (i = 0; i < GRANTERS; i++)
 		if (weir_mux_connect(mux, far.address, service, &urgent, &conns[i], NULL))
 			return 1;
-	if (weir_mux_region_open(mux, 4096, &region) || wait_told(credited, &go))
+	if (weir_mux_region_open(mux, 4096, &region) || wait_told(ready, &go))
 		return 1;
 	do {
 		rc = weir_mux_conn_grant(conns[i++ % GRANTERS], region, 0, 4096, WEIR_MUX_MAY_READ,
 					 &handle);
-	} while (!rc && write(credited, "", 1) == 1);
+	} while (!rc && write(ready, "", 1) == 1);
 	return 1;
 }
 
@@ -330,7 +330,7 @@ static int grant(uint32_t service, int credited)
  * A tenant of @near that closes a connection with a granted region, and then the region: the
  * close waits for the peer.
  */
-static int take_back(uint32_t service, int credited)
+static int take_back(uint32_t service, int ready)
 {
 	struct weir_mux_region *region;
 	struct weir_mux_conn *conn;
@@ -343,22 +343,22 @@ static int take_back(uint32_t service, int credited)
 	conn = connect_to(mux, &far, service);
 	if (weir_mux_region_open(mux, 4096, &region) ||
 	    weir_mux_conn_grant(conn, region, 0, 4096, WEIR_MUX_MAY_READ, &handle) ||
-	    wait_told(credited, &go))
+	    wait_told(ready, &go))
 		return 1;
 	weir_mux_conn_close(conn);
-	if (write(credited, "", 1) != 1)
+	if (write(ready, "", 1) != 1)
 		return 1;
 	weir_mux_region_close(region);
 	return 1;
 }
 
-static void wait_quiet(int credited)
+static void wait_quiet(int ready)
 {
-	struct pollfd in = { .fd = credited, .events = POLLIN };
+	struct pollfd in = { .fd = ready, .events = POLLIN };
 	char bytes[64];
 
 	while (poll(&in, 1, QUIET_MS) == 1)
-		assert_true(read(credited, bytes, sizeof(bytes)) > 0); /* 0: it has not waited */
+		assert_true(read(ready, bytes, sizeof(bytes)) > 0); /* 0: it has not waited */
 }
 
 /*
@@ -372,19 +372,19 @@ static void is_heard_of(const char *role)
 	struct weir_mux_conn *conn = connect_to(mux, &far, SERVICE);
 	uint64_t killed_ns;
 	pid_t victim;
-	int credited[2];
+	int ready[2];
 	char byte;
 
-	assert_int_equal(pipe(credited), 0);
-	victim = child_exec(role, SERVICE + 1, credited[1]);
-	close(credited[1]);
-	assert_int_equal(read(credited[0], &byte, 1), 1);
+	assert_int_equal(pipe(ready), 0);
+	victim = child_exec(role, SERVICE + 1, ready[1]);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
 	round_trip(conn, 1000);
 	daemon_halt(&far);
 	assert_int_equal(kill(victim, SIGUSR1), 0);
-	wait_readable(credited[0]);
-	wait_quiet(credited[0]);
-	close(credited[0]);
+	wait_readable(ready[0]);
+	wait_quiet(ready[0]);
+	close(ready[0]);
 	assert_true(daemon_has(&near, victim));
 	killed_ns = weir_now_ns();
 	child_end(victim, SIGKILL);

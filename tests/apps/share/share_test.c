@@ -208,14 +208,14 @@ static struct weir_mux_conn *connect_in_class(struct weir_mux *mux, uint32_t ser
 	return conn;
 }
 
-static int talk_many(uint32_t service, int credited)
+static int talk_many(uint32_t service, int ready)
 {
 	struct weir_mux *mux = tenant_of(&near);
 	const int each = fixture_rounds(EACH_MAX);
 	struct weir_mux_conn *conns[EACH_MAX];
 	int i, time;
 
-	(void)credited;
+	(void)ready;
 	for (i = 0; i < each; i++)
 		conns[i] = connect_in_class(mux, service, (unsigned int)i % 2);
 	for (time = 0; time < TIMES; time++) {
@@ -271,7 +271,7 @@ static void top_read(char *text, size_t size)
 static void weir_top_shows_bytes_sent_per_tenant(void **state)
 {
 	static const char *const said[] = {
-		"\"process\": \"weir_share_test\"", "\"connections\": 1,",  "\"weight\": 1,",
+		"\"process\": \"weir_share_test\"", "\"connections\": 1,",   "\"weight\": 1,",
 		"\"flows\": [ { \"connection\": ",  "\"queued_bytes\": 0 }",
 	};
 	pid_t child = child_start(SERVICE, "echo");

@@ -10,7 +10,7 @@
 static struct weir_trace_record numbered(uint32_t number)
 {
 	return (struct weir_trace_record){
-		.what = WEIR_TRACE_POST, .bytes = number, .wrs = number, .reqs = number
+		.event = WEIR_TRACE_POST, .bytes = number, .wrs = number, .reqs = number
 	};
 }
 
@@ -142,7 +142,7 @@ static void says_what_was_merged_and_chained(void **state)
 		assert_int_equal(weir_engine_submit(&t.b->engine, &req[i], 77), 0);
 	bench_pull(t.b);
 	assert_int_equal(t.trace.number, 1);
-	NOTED(&t, 1, .at_ns = 77, .what = WEIR_TRACE_POST, .wrs = 2, .reqs = 3, .bytes = 24);
+	NOTED(&t, 1, .at_ns = 77, .event = WEIR_TRACE_POST, .wrs = 2, .reqs = 3, .bytes = 24);
 	bench_finish(t.b, 0);
 	assert_int_equal(t.trace.number, 1);
 	bench_free(t.b);
@@ -171,8 +171,8 @@ static void says_what_failed_and_is_repeated(void **state)
 	req.retries = 1;
 	bench_submit(t.b, &req);
 	bench_complete(t.b, 0, -ECONNRESET);
-	NOTED(&t, 1, .what = WEIR_TRACE_FAIL, .why = -ECONNRESET, .wrs = 1, .reqs = 1, .bytes = 8);
-	NOTED(&t, 2, .what = WEIR_TRACE_REPEAT, .why = -ECONNRESET, .reqs = 1, .bytes = 8);
+	NOTED(&t, 1, .event = WEIR_TRACE_FAIL, .rc = -ECONNRESET, .wrs = 1, .reqs = 1, .bytes = 8);
+	NOTED(&t, 2, .event = WEIR_TRACE_REPEAT, .rc = -ECONNRESET, .reqs = 1, .bytes = 8);
 	bench_finish(t.b, 1);
 	bench_free(t.b);
 }
@@ -189,7 +189,7 @@ static void says_what_the_device_said(void **state)
 		&t.b->engine,
 		&(struct weir_wc){ .wr = t.b->posted[0], .status = -EIO, .verbs = 11 }, 0);
 	bench_pull(t.b);
-	NOTED(&t, 1, .what = WEIR_TRACE_FAIL, .why = -EIO, .wrs = 1, .reqs = 1, .bytes = 8,
+	NOTED(&t, 1, .event = WEIR_TRACE_FAIL, .rc = -EIO, .wrs = 1, .reqs = 1, .bytes = 8,
 	      .verbs = 11);
 	bench_free(t.b);
 }
@@ -205,7 +205,7 @@ static void says_who_waits_for_the_window(void **state)
 	traced_init(&t, 4 * KIB, 1);
 	bench_submit(t.b, &req[0]);
 	bench_submit(t.b, &req[1]);
-	NOTED(&t, 1, .what = WEIR_TRACE_WAIT, .wrs = 1, .reqs = 1, .bytes = 8);
+	NOTED(&t, 1, .event = WEIR_TRACE_WAIT, .wrs = 1, .reqs = 1, .bytes = 8);
 	assert_int_equal(t.b->engine.waits, 1);
 	for (i = 0; i < 3; i++)
 		bench_pull(t.b);
@@ -223,16 +223,16 @@ static void says_what_channels_do_and_what_is_astray(void **state)
 	traced_init(&t, 64 * KIB, 1);
 	bench_submit(t.b, &req);
 	weir_engine_channel_broken(&t.b->engine, 0);
-	NOTED(&t, 1, .what = WEIR_TRACE_BREAK);
+	NOTED(&t, 1, .event = WEIR_TRACE_BREAK);
 	bench_complete(t.b, 0, -ECONNRESET);
-	NOTED(&t, 2, .what = WEIR_TRACE_FAIL, .why = -ECONNRESET, .wrs = 1, .reqs = 1, .bytes = 8);
-	NOTED(&t, 3, .what = WEIR_TRACE_IN_DOUBT, .why = -ECONNRESET, .reqs = 1, .bytes = 8);
+	NOTED(&t, 2, .event = WEIR_TRACE_FAIL, .rc = -ECONNRESET, .wrs = 1, .reqs = 1, .bytes = 8);
+	NOTED(&t, 3, .event = WEIR_TRACE_IN_DOUBT, .rc = -ECONNRESET, .reqs = 1, .bytes = 8);
 	assert_int_equal(weir_engine_channel_up(&t.b->engine, 0, 64), 0);
-	NOTED(&t, 4, .what = WEIR_TRACE_UP);
+	NOTED(&t, 4, .event = WEIR_TRACE_UP);
 	bench_pull(t.b);
 	assert_int_equal(t.b->nr_done, 1);
 	weir_engine_channel_down(&t.b->engine, 0);
-	NOTED(&t, 5, .what = WEIR_TRACE_DOWN);
+	NOTED(&t, 5, .event = WEIR_TRACE_DOWN);
 	bench_free(t.b);
 }
 
@@ -246,7 +246,7 @@ static void says_what_came_too_late(void **state)
 	req.deadline_ns = 10;
 	bench_submit(t.b, &req);
 	weir_engine_expired(&t.b->engine, 12);
-	NOTED(&t, 1, .at_ns = 12, .what = WEIR_TRACE_LATE, .why = -ETIMEDOUT, .wrs = 1, .reqs = 1,
+	NOTED(&t, 1, .at_ns = 12, .event = WEIR_TRACE_LATE, .rc = -ETIMEDOUT, .wrs = 1, .reqs = 1,
 	      .bytes = 8);
 	bench_complete(t.b, 0, -ECONNRESET);
 	bench_free(t.b);
@@ -271,7 +271,7 @@ static void says_where_the_limit_went(void **state)
 	assert_int_equal(weir_window_set_policy(&t.b->window, &policy, 16 * KIB), 0);
 	bench_submit(t.b, &req);
 	bench_complete(t.b, 0, 0);
-	NOTED(&t, 1, .what = WEIR_TRACE_LIMIT, .bytes = 32 * KIB);
+	NOTED(&t, 1, .event = WEIR_TRACE_LIMIT, .bytes = 32 * KIB);
 	bench_free(t.b);
 }
 

@@ -115,7 +115,7 @@ static void frees_all_readers(void **state)
 	add(&o, &writer, &write);
 	for (i = 0; i < 8; i++)
 		weir_order_add(&o, &reader[i], 8 * i, 8, R);
-	for (freed = weir_order_remove(&o, &writer); freed; freed = freed->freed)
+	for (freed = weir_order_remove(&o, &writer); freed; freed = freed->next_ready)
 		count++;
 	assert_int_equal(count, 8);
 	for (i = 0; i < 8; i++)
@@ -138,7 +138,6 @@ static void giving_up_the_middle(void **state)
 	assert_null(weir_order_remove(&o, &a));
 	assert_null(weir_order_remove(&o, &c));
 }
-
 
 #define NODES 64
 #define STEPS 20000
@@ -316,7 +315,7 @@ static void a_crowd_is_in_the_tree(void **state)
 	for (i = 0; i < 1024; i++)
 		assert_null(weir_order_remove(&o, &node[i]));
 	assert_null(o.root);
-	assert_null(o.greatest);
+	assert_null(o.rightmost);
 }
 
 /* A ring of adjacent requests, as a sequential stream keeps in flight. */
@@ -334,7 +333,7 @@ static void who_walks_is_found_by_who_comes(void **state)
 			assert_null(weir_order_remove(&o, &node[i % 64]));
 		weir_order_add(&o, &node[i % 64], 4096 * (i % 5000), 4096, W);
 		assert_int_equal(node[i % 64].blockers, 0);
-		assert_true(!o.greatest || !o.greatest->right);
+		assert_true(!o.rightmost || !o.rightmost->right);
 		if (i < 64 || i % 5000 < 64)
 			continue;
 		weir_order_add(&o, &read, 4096 * (i % 5000 - 20), 8192, R);

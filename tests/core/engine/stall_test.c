@@ -208,7 +208,7 @@ static void its_own_turn_is_nobody_elses(void **state)
 	submit_at(&f, 0);
 	submit_at(&f, 0);
 	submit_at(&f, 0);
-	assert_false(weir_list_is_empty(&f.b->window.line));
+	assert_false(weir_list_is_empty(&f.b->window.waiters));
 	expire(&f, PATIENCE);
 	expire(&f, PATIENCE + STEP);
 	assert_int_equal(f.b->nr_failed, 0);

@@ -11,7 +11,7 @@
 #define US 1000ull
 #define WAKE_NS (50 * US)
 
-static struct weir_idle_time gaps;
+static struct weir_idle_time idle_time;
 static struct weir_poll poller;
 
 static void start_priced(enum weir_poll_mode mode, uint32_t retries_max, uint32_t price_ns,
@@ -24,8 +24,8 @@ static void start_priced(enum weir_poll_mode mode, uint32_t retries_max, uint32_
 		.busy_percent_max = 100,
 	};
 
-	weir_idle_time_init(&gaps, price_ns, wake_ns);
-	weir_poll_init(&poller, &config, &gaps, 0);
+	weir_idle_time_init(&idle_time, price_ns, wake_ns);
+	weir_poll_init(&poller, &config, &idle_time, 0);
 }
 
 static void start(enum weir_poll_mode mode, uint32_t retries_max)
@@ -247,7 +247,7 @@ static void gaps_that_become_short_are_noticed(void **state)
 	for (i = 0; i < 4; i++) {
 		start(WEIR_POLL_ADAPTIVE, 0);
 		run(&pause, 1, 500, wakes[i], &empty_ns);
-		assert_true(gaps.budget_ns < 2 * US);
+		assert_true(idle_time.budget_ns < 2 * US);
 		assert_int_equal(run(&gap, 1, 20000, wakes[i], &empty_ns), 0);
 	}
 }
@@ -313,7 +313,7 @@ static void who_loses_its_cpu_sleeps_for_a_while(void **state)
 	weir_poll_woken(&poller, now);
 	assert_int_equal(weir_poll_polled(&poller, 1, now), WEIR_POLL_AGAIN);
 	assert_int_equal(weir_poll_polled(&poller, 0, now + 1), WEIR_POLL_AGAIN);
-	weir_idle_time_stalled(&gaps, stall, now);
+	weir_idle_time_stalled(&idle_time, stall, now);
 	assert_int_equal(weir_poll_polled(&poller, 0, now + 2), WEIR_POLL_ARM);
 	assert_int_equal(weir_poll_polled(&poller, 1, now + 64 * stall - 2), WEIR_POLL_AGAIN);
 	assert_int_equal(weir_poll_polled(&poller, 0, now + 64 * stall - 1), WEIR_POLL_ARM);
@@ -324,8 +324,8 @@ static void who_loses_its_cpu_sleeps_for_a_while(void **state)
 static void a_budget_costs_at_most_twice_the_best_before_anything_is_known(void **state)
 {
 	(void)state;
-	weir_idle_time_init(&gaps, WAKE_NS, WAKE_NS);
-	assert_int_equal(weir_idle_time_budget_ns(&gaps), WAKE_NS);
+	weir_idle_time_init(&idle_time, WAKE_NS, WAKE_NS);
+	assert_int_equal(weir_idle_time_budget_ns(&idle_time), WAKE_NS);
 }
 
 /* For any bucket boundary. */
@@ -338,13 +338,13 @@ static void gaps_below_the_price_of_a_wake_up_are_polled_out(void **state)
 		for (percent = 10; percent <= 190; percent += 10) {
 			uint64_t ns = (uint64_t)wake_ns * percent / 100;
 
-			weir_idle_time_init(&gaps, wake_ns, wake_ns);
+			weir_idle_time_init(&idle_time, wake_ns, wake_ns);
 			for (i = 0; i < 1000; i++)
-				weir_idle_time_add(&gaps, ns);
+				weir_idle_time_add(&idle_time, ns);
 			if (percent < 100)
-				assert_in_range(gaps.budget_ns, ns, 2 * ns + 256);
+				assert_in_range(idle_time.budget_ns, ns, 2 * ns + 256);
 			else if (percent > 100)
-				assert_int_equal(gaps.budget_ns, 0);
+				assert_int_equal(idle_time.budget_ns, 0);
 		}
 	}
 }
@@ -352,13 +352,13 @@ static void gaps_below_the_price_of_a_wake_up_are_polled_out(void **state)
 static void gaps_of_any_length_are_taken(void **state)
 {
 	(void)state;
-	weir_idle_time_init(&gaps, WAKE_NS, WAKE_NS);
-	weir_idle_time_add(&gaps, 0);
-	assert_int_equal(gaps.budget_ns, 256);
-	weir_idle_time_add(&gaps, UINT64_MAX);
-	weir_idle_time_add(&gaps, UINT64_MAX);
-	assert_int_equal(gaps.count[WEIR_IDLE_TIME_BUCKETS - 1], 2);
-	assert_int_equal(gaps.budget_ns, 256);
+	weir_idle_time_init(&idle_time, WAKE_NS, WAKE_NS);
+	weir_idle_time_add(&idle_time, 0);
+	assert_int_equal(idle_time.budget_ns, 256);
+	weir_idle_time_add(&idle_time, UINT64_MAX);
+	weir_idle_time_add(&idle_time, UINT64_MAX);
+	assert_int_equal(idle_time.count[WEIR_IDLE_TIME_BUCKETS - 1], 2);
+	assert_int_equal(idle_time.budget_ns, 256);
 }
 
 int main(void)

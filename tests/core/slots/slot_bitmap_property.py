@@ -236,7 +236,7 @@ class Pool(RuleBasedStateMachine):
 
     def is_due(self, which):
         pace = self.paces[which]
-        return self.now_ns - pace.looked_ns >= pace.gap_ns
+        return self.now_ns - pace.read_ns >= pace.gap_ns
 
     def round(self):
         self.now_ns += ROUND_NS

@@ -32,7 +32,7 @@ struct pool {
 	/* writes in flight, in order: the message, and its slot below */
 	uint64_t posted[SLOTS_MAX];
 	uint32_t posted_slot[SLOTS_MAX];
-	uint32_t tells[SLOTS_MAX]; /* how many slots the write notifies, its own included */
+	uint32_t notices_left[SLOTS_MAX]; /* how many slots the write notifies, its own included */
 	uint32_t slot_of[20000]; /* of each message */
 	uint32_t nr_posted;
 	uint64_t mirror[SLOTS_MAX]; /* content of each slot at the receiver */
@@ -58,12 +58,12 @@ static void land_one(struct pool *p)
 		return;
 	assert_int_equal(p->mirror[p->posted_slot[0]], 0); /* the slot was given back */
 	p->mirror[p->posted_slot[0]] = p->posted[0];
-	for (i = p->tells[0]; i--;)
+	for (i = p->notices_left[0]; i--;)
 		p->told[p->nr_told++] = p->slot_of[p->posted[0] - i];
 	for (i = 1; i < p->nr_posted; i++) {
 		p->posted[i - 1] = p->posted[i];
 		p->posted_slot[i - 1] = p->posted_slot[i];
-		p->tells[i - 1] = p->tells[i];
+		p->notices_left[i - 1] = p->notices_left[i];
 	}
 	p->nr_posted--;
 }
@@ -72,7 +72,7 @@ static void land_one(struct pool *p)
  * Notify the peer of the slot, of all slots not shown yet, and of slots followed by a read in
  * flight.
  */
-static void put_one(struct pool *p, bool tells)
+static void put_one(struct pool *p, bool notices_left)
 {
 	int slot = weir_slot_bitmap_tx_acquire(&p->out);
 
@@ -80,8 +80,9 @@ static void put_one(struct pool *p, bool tells)
 		return;
 	weir_slot_bitmap_tx_commit(&p->out, (uint32_t)slot);
 	assert_int_equal(weir_slot_bitmap_tx_last(&p->out), slot);
-	p->tells[p->nr_posted] = tells ? (uint32_t)(p->out.committed - p->out.arrived) : 0;
-	if (tells)
+	p->notices_left[p->nr_posted] =
+		notices_left ? (uint32_t)(p->out.committed - p->out.arrived) : 0;
+	if (notices_left)
 		weir_slot_bitmap_tx_notified(&p->out);
 	p->posted[p->nr_posted] = ++p->sent;
 	p->slot_of[p->sent] = (uint32_t)slot;

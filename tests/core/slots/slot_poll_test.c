@@ -150,7 +150,7 @@ static void free_slots_are_looked_for_when_few_are_left(void **state)
 /* The peer gives back all notified slots, and the end notices. */
 static void give_back(struct slot_poll_end *e)
 {
-	memcpy(e->out.seen, e->out.told, sizeof(e->bits));
+	memcpy(e->out.seen, e->out.notified, sizeof(e->bits));
 	memcpy(e->peer, e->out.seen, sizeof(e->peer));
 	e->out.freed += SLOTS - e->out.free;
 	e->out.free = SLOTS;
@@ -202,15 +202,15 @@ static unsigned int put_one(struct slot_poll_end *e, struct weir_slot_poll_reque
 static unsigned int put_each_to(struct slot_poll_end *e, struct weir_slot_poll_request ring,
 				unsigned int count, uint64_t gap_ns)
 {
-	unsigned int tells = 0;
+	unsigned int notices_left = 0;
 
 	while (count--) {
 		e->now_ns += gap_ns;
-		tells += put_one(e, ring) != 0;
+		notices_left += put_one(e, ring) != 0;
 		if (!weir_slot_poll_unshown(&e->out))
 			give_back(e);
 	}
-	return tells;
+	return notices_left;
 }
 
 static unsigned int put_each(struct slot_poll_end *e, unsigned int count, uint64_t gap_ns)
@@ -364,7 +364,7 @@ static void where_looks_take_long_many_are_told_of_together(void **state)
 	(void)put_each(&e, 100, 150 * US);
 	assert_in_range(put_each(&e, 1000, 150 * US), 20, 50);
 	e.look.took_ns = 0; /* an end without reads may not know; the peer does */
-	patient.patience_ns = 4800 * US;
+	patient.delay_ns_max = 4800 * US;
 	(void)put_each_to(&e, patient, 100, 150 * US);
 	assert_in_range(put_each_to(&e, patient, 1000, 150 * US), 20, 50);
 	e.look.took_ns = 300 * US;
@@ -459,10 +459,10 @@ static void who_has_rung_looks_no_more_until_there_is_a_sign(void **state)
 	assert_true(weir_slot_poll_is_wanted(&e.look, WEIR_SLOT_POLL_NEWS, false, e.now_ns));
 	weir_slot_poll_requested(&e.look, WEIR_SLOT_POLL_NEWS);
 	for (i = 0; i < WEIR_SLOT_POLL_NOTIFIES_MAX; i++) {
-		assert_int_equal(e.look.rung, WEIR_SLOT_POLL_NEWS);
+		assert_int_equal(e.look.requested, WEIR_SLOT_POLL_NEWS);
 		weir_slot_poll_was_notified(&e.look);
 	}
-	assert_int_equal(e.look.rung, 0); /* a request is good for so many notifications */
+	assert_int_equal(e.look.requested, 0); /* a request is good for so many notifications */
 }
 
 int main(void)

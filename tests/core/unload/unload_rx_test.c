@@ -10,7 +10,7 @@
 struct unload_rx_target {
 	struct weir_umtt_entry table[8];
 	struct weir_umtt map;
-	struct weir_unload_rx copier;
+	struct weir_unload_rx core;
 	uint8_t memory[64];
 };
 
@@ -23,13 +23,13 @@ static void target_init(struct unload_rx_target *t)
 	entry.length = sizeof(t->memory);
 	assert_int_equal(weir_umtt_init(&t->map, t->table, 8), 0);
 	assert_int_equal(weir_umtt_add(&t->map, &entry), 0);
-	weir_unload_rx_init(&t->copier, TELL_MAX);
+	weir_unload_rx_init(&t->core, TELL_MAX);
 }
 
 static int copy(struct unload_rx_target *t, size_t at, uint8_t value)
 {
-	return weir_unload_rx_copy(&t->copier, &t->map, OWNER, TAG, (uintptr_t)t->memory + at,
-				   &value, 1);
+	return weir_unload_rx_copy(&t->core, &t->map, OWNER, TAG, (uintptr_t)t->memory + at, &value,
+				   1);
 }
 
 static void nothing_behind_what_was_refused_is_copied(void **state)
@@ -43,7 +43,7 @@ static void nothing_behind_what_was_refused_is_copied(void **state)
 	assert_int_equal(copy(&t, 4, 0xcc), -ECANCELED);
 	assert_int_equal(t.memory[3], 0xaa);
 	assert_int_equal(t.memory[4], 0);
-	assert_int_equal(t.copier.seen, 1);
+	assert_int_equal(t.core.seen, 1);
 }
 
 static void what_is_checked_may_be_refused_all_the_same(void **state)
@@ -52,12 +52,12 @@ static void what_is_checked_may_be_refused_all_the_same(void **state)
 
 	(void)state;
 	target_init(&t);
-	assert_int_equal(
-		weir_unload_rx_check(&t.copier, &t.map, OWNER, TAG, (uintptr_t)t.memory, 1), 0);
-	assert_int_equal(weir_unload_rx_refuse(&t.copier), -EACCES);
+	assert_int_equal(weir_unload_rx_check(&t.core, &t.map, OWNER, TAG, (uintptr_t)t.memory, 1),
+			 0);
+	assert_int_equal(weir_unload_rx_refuse(&t.core), -EACCES);
 	assert_int_equal(copy(&t, 0, 0xcc), -ECANCELED);
 	assert_int_equal(t.memory[0], 0);
-	assert_true(weir_unload_rx_must_report(&t.copier, true));
+	assert_true(weir_unload_rx_must_report(&t.core, true));
 }
 
 static void who_waits_is_told_and_who_goes_on_when_there_is_enough(void **state)
@@ -67,18 +67,18 @@ static void who_waits_is_told_and_who_goes_on_when_there_is_enough(void **state)
 
 	(void)state;
 	target_init(&t);
-	assert_false(weir_unload_rx_must_report(&t.copier, false));
+	assert_false(weir_unload_rx_must_report(&t.core, false));
 	for (i = 0; i < TELL_MAX; i++) {
-		assert_false(weir_unload_rx_must_report(&t.copier, true));
+		assert_false(weir_unload_rx_must_report(&t.core, true));
 		assert_int_equal(copy(&t, i, 1), 0);
-		assert_true(weir_unload_rx_must_report(&t.copier, false));
+		assert_true(weir_unload_rx_must_report(&t.core, false));
 	}
-	assert_true(weir_unload_rx_must_report(&t.copier, true));
-	weir_unload_rx_reported(&t.copier);
-	assert_false(weir_unload_rx_must_report(&t.copier, false));
+	assert_true(weir_unload_rx_must_report(&t.core, true));
+	weir_unload_rx_reported(&t.core);
+	assert_false(weir_unload_rx_must_report(&t.core, false));
 	assert_int_equal(copy(&t, 0, 2), 0);
-	assert_false(weir_unload_rx_must_report(&t.copier, true));
-	assert_true(weir_unload_rx_must_report(&t.copier, false));
+	assert_false(weir_unload_rx_must_report(&t.core, true));
+	assert_true(weir_unload_rx_must_report(&t.core, false));
 }
 
 static void a_refusal_is_told_at_once_and_once(void **state)
@@ -88,9 +88,9 @@ static void a_refusal_is_told_at_once_and_once(void **state)
 	(void)state;
 	target_init(&t);
 	assert_int_equal(copy(&t, sizeof(t.memory), 1), -EACCES);
-	assert_true(weir_unload_rx_must_report(&t.copier, true));
-	weir_unload_rx_reported(&t.copier);
-	assert_false(weir_unload_rx_must_report(&t.copier, false));
+	assert_true(weir_unload_rx_must_report(&t.core, true));
+	weir_unload_rx_reported(&t.core);
+	assert_false(weir_unload_rx_must_report(&t.core, false));
 }
 
 static void what_is_owed_is_told_though_nothing_is_done(void **state)
@@ -99,11 +99,11 @@ static void what_is_owed_is_told_though_nothing_is_done(void **state)
 
 	(void)state;
 	target_init(&t);
-	t.copier.owes = true;
-	assert_false(weir_unload_rx_must_report(&t.copier, true));
-	assert_true(weir_unload_rx_must_report(&t.copier, false));
-	weir_unload_rx_reported(&t.copier);
-	assert_false(weir_unload_rx_must_report(&t.copier, false));
+	t.core.owes = true;
+	assert_false(weir_unload_rx_must_report(&t.core, true));
+	assert_true(weir_unload_rx_must_report(&t.core, false));
+	weir_unload_rx_reported(&t.core);
+	assert_false(weir_unload_rx_must_report(&t.core, false));
 }
 
 int main(void)

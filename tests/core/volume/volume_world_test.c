@@ -571,11 +571,11 @@ static void release(struct volume_world *w)
 	weir_volume_trim(&w->v);
 	while (weir_volume_next_return(&w->v, donors, &place)) {
 		struct memory **memory = &w->memory[place.extent][place.slot];
-		bool is_told = w->is_calm || !w->donor[place.donor].is_up || random_below(w, 8);
+		bool is_returned = w->is_calm || !w->donor[place.donor].is_up || random_below(w, 8);
 
 		assert_int_equal((*memory)->ops, 0);
-		weir_volume_returned(&w->v, &place, is_told);
-		if (!is_told) {
+		weir_volume_returned(&w->v, &place, is_returned);
+		if (!is_returned) {
 			donors &= (uint8_t) ~(1u << place.donor);
 			continue;
 		}

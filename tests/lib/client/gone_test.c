@@ -41,7 +41,7 @@ static void go_without_a_word(const struct party *p)
 	faults.given = 1u << OPTION_PORT_DOWN_AFTER | 1u << OPTION_PORT_DOWN_MS;
 	faults.value[OPTION_PORT_DOWN_AFTER] = 0;
 	faults.value[OPTION_PORT_DOWN_MS] = 3600000;
-	assert_int_equal(softnic_fault(p->donor.pid, &faults), 0);
+	assert_int_equal(softnic_control_set_faults(p->donor.pid, &faults), 0);
 }
 
 static void write_pieces(struct party *p, void *bytes, struct completion_tally *tally)

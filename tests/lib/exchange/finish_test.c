@@ -26,7 +26,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 /* a's read of b's bits has completed; before a handles it, b finishes, too, and reads a's bits. */
 int __wrap_weir_exchange_completion_poll(struct weir_exchange *x)
 {
-	if (crosses && x == a && a->is_ending && a->look.is_looking) {
+	if (crosses && x == a && a->is_ending && a->slot_poll.is_reading) {
 		crosses = false;
 		has_crossed = true;
 		assert_int_equal(weir_exchange_finish(b, BRIEF_NS), -ETIMEDOUT);
@@ -41,7 +41,8 @@ int __wrap_weir_exchange_completion_poll(struct weir_exchange *x)
  */
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
-	if (has_crossed && fds->fd == a->events->fd && !a->look.is_looking && a->look.rung)
+	if (has_crossed && fds->fd == a->events->fd && !a->slot_poll.is_reading &&
+	    a->slot_poll.requested)
 		waits_in_vain |= !a->is_finished;
 	return __real_poll(fds, count, timeout_ms);
 }
@@ -75,7 +76,7 @@ static void a_asks_for_room(void)
 	struct weir_exchange_slot slots[SLOTS], another;
 
 	assert_int_equal(weir_exchange_acquire(a, slots, SLOTS, 0), SLOTS);
-	while (a->look.rung != WEIR_SLOT_POLL_ROOM)
+	while (a->slot_poll.requested != WEIR_SLOT_POLL_ROOM)
 		assert_int_equal(weir_exchange_acquire(a, &another, 1, BRIEF_NS), -ETIMEDOUT);
 	assert_int_equal(weir_exchange_abandon(a, slots, SLOTS), 0);
 }

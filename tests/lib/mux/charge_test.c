@@ -17,7 +17,7 @@ static unsigned int nodes_charged(const struct weir_mux_account *account)
 	unsigned int count;
 
 	pthread_mutex_lock(&account->mux->lock);
-	count = account->party->nr_remotes;
+	count = account->group->nr_remotes;
 	pthread_mutex_unlock(&account->mux->lock);
 	return count;
 }
@@ -57,7 +57,7 @@ static void a_group_gone_from_a_remote_may_create_another(void **state)
 		end_open(&to[i], UINT64_MAX);
 	weir_mux_account_init(&a, from.mux);
 	weir_mux_account_init(&b, from.mux);
-	a.party->nr_remotes_max = b.party->nr_remotes_max = 1;
+	a.group->nr_remotes_max = b.group->nr_remotes_max = 1;
 
 	assert_int_equal(owner_connect(&a, &to[0], &first), 0);
 	far_first = accept_at(&to[0]);

@@ -29,7 +29,7 @@ static struct weir_mux_local *hub_open(const char *listen, const struct weir_mux
 void fair_limit(struct weir_mux_account *account, unsigned int weight, uint64_t bytes_s)
 {
 	pthread_mutex_lock(&account->mux->lock);
-	weir_mux_account_group_limit(account->mux, account->party, weight, bytes_s);
+	weir_mux_account_group_limit(account->mux, account->group, weight, bytes_s);
 	pthread_mutex_unlock(&account->mux->lock);
 }
 
@@ -118,11 +118,11 @@ void fair_gate(struct fair *f, bool open)
 	unsigned int i;
 
 	if (f->receiver == f->client) {
-		fair_limit(&f->server->self, 1, open ? f->ceiling : 1);
+		fair_limit(&f->server->self, 1, open ? f->rate_bytes_s : 1);
 		return;
 	}
 	for (i = 0; i < 3; i++)
-		fair_limit(&f->owners[i], f->owners[i].party->weight, open ? f->ceiling : 1);
+		fair_limit(&f->owners[i], f->owners[i].group->weight, open ? f->rate_bytes_s : 1);
 }
 
 void sender_fill(struct fair_sender *s)

@@ -57,7 +57,7 @@ struct fair {
 	struct weir_mux_account owners[3];
 	struct fair_sender senders[SENDERS_MAX];
 	unsigned int count, nr_owners;
-	uint64_t ceiling; /* rate limit of each account, bytes a second; 0: none */
+	uint64_t rate_bytes_s; /* rate limit of each account, bytes a second; 0: none */
 };
 
 static inline struct weir_mux_vconn *circuit_of(struct weir_mux_conn *conn)

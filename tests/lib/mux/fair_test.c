@@ -159,7 +159,7 @@ static void connections_under_a_rate_limit_share_by_weight(void **state)
 
 	(void)state;
 	fair_open(&f, one_class, 1);
-	f.ceiling = 4 << 20;
+	f.rate_bytes_s = 4 << 20;
 	fair_add(&f, &f.owners[0], 1, 1024);
 	fair_add(&f, &f.owners[0], 2, MESSAGE_MAX);
 	fair_add(&f, &f.owners[0], 4, 5000);
@@ -210,7 +210,7 @@ static void accounts_of_a_group_share_as_one(void **state)
 
 	(void)state;
 	fair_open(&f, one_class, 1);
-	weir_mux_account_set_group(&f.owners[1], f.owners[0].party);
+	weir_mux_account_set_group(&f.owners[1], f.owners[0].group);
 	for (i = 0; i < 3; i++) {
 		fair_add(&f, &f.owners[i], 1, 1024);
 		sched_groups[i] = circuit_of(f.senders[i].near)->sched_group;
@@ -225,16 +225,16 @@ static void accounts_of_a_group_share_as_one(void **state)
 	assert_int_equal(
 		weir_mux_rate_limit_due_ns(&weir_mux_account_current_group(&f.owners[2])->rate), 0);
 	fair_limit(&f.owners[0], 1, 0);
-	f.owners[1].party->nr_conns_max = 2;
+	f.owners[1].group->nr_conns_max = 2;
 	assert_int_equal(weir_mux_account_take_conn(&f.owners[1]), -EDQUOT);
 	assert_int_equal(weir_mux_account_take_conn(&f.owners[0]), -EDQUOT);
 	fair_close(&f);
 }
 
-static void owner_joins(struct weir_mux_account *account, struct weir_mux_account_group *party)
+static void owner_joins(struct weir_mux_account *account, struct weir_mux_account_group *group)
 {
 	pthread_mutex_lock(&account->mux->lock);
-	weir_mux_account_set_group(account, party);
+	weir_mux_account_set_group(account, group);
 	pthread_mutex_unlock(&account->mux->lock);
 }
 
@@ -250,7 +250,7 @@ static void an_account_in_another_group_shares_there(void **state)
 
 	(void)state;
 	fair_open(&f, one_class, 1);
-	weir_mux_account_set_group(&f.owners[1], f.owners[0].party);
+	weir_mux_account_set_group(&f.owners[1], f.owners[0].group);
 	fair_add(&f, &f.owners[0], 1, 1024);
 	fair_add(&f, &f.owners[1], 1, MESSAGE_MAX);
 	fair_add(&f, &f.owners[1], 2, 64);
@@ -278,7 +278,7 @@ static bool nothing_is_counted(struct fair *f)
 		const struct weir_mux_vconn *conn = circuit_of(f->senders[i].near);
 
 		nothing &= !conn->sched_group->bundle.competing;
-		nothing &= conn->sched_group->party ==
+		nothing &= conn->sched_group->group ==
 			   weir_mux_account_current_group(conn->account);
 	}
 	weir_mux_remote_release(remote);
@@ -299,7 +299,7 @@ static void an_account_changing_groups_loses_no_message(void **state)
 	for (k = 0; k < 10 * TRIES; k++) {
 		for (i = 0; i < f.count; i++)
 			sender_fill(&f.senders[i]);
-		owner_joins(&f.owners[1], k % 2 ? &f.owners[1].own : f.owners[0].party);
+		owner_joins(&f.owners[1], k % 2 ? &f.owners[1].own : f.owners[0].group);
 		for (i = 0; i < f.count; i++)
 			sender_drain(&f.senders[i]);
 	}

@@ -59,7 +59,7 @@ static unsigned int rounds_of(const struct fair *f)
 
 	for (i = 0; i < f->count; i++) {
 		const struct fair_sender *s = &f->senders[i];
-		uint64_t x = f->nr_owners > 1 ? came_of(f, s->account) / s->account->party->weight :
+		uint64_t x = f->nr_owners > 1 ? came_of(f, s->account) / s->account->group->weight :
 						came(s) / s->weight;
 
 		if (x / SEGMENT < rounds)
@@ -76,7 +76,7 @@ static double share_of(const struct fair *f, const struct fair_sender *s)
 	for (i = 0; i < f->count; i++)
 		if (f->senders[i].account == s->account)
 			weights += f->senders[i].weight;
-	return (double)s->account->party->weight * s->weight / weights;
+	return (double)s->account->group->weight * s->weight / weights;
 }
 
 static void note_ahead(struct watch *w, uint64_t a, uint64_t b)
@@ -96,8 +96,8 @@ static void judge(struct fair *f)
 
 			if (a->account == b->account)
 				note_ahead(&f->watch, came(a) / a->weight, came(b) / b->weight);
-			note_ahead(&f->watch, came_of(f, a->account) / a->account->party->weight,
-				   came_of(f, b->account) / b->account->party->weight);
+			note_ahead(&f->watch, came_of(f, a->account) / a->account->group->weight,
+				   came_of(f, b->account) / b->account->group->weight);
 		}
 }
 
@@ -121,7 +121,7 @@ static double part_of(const struct fair *f, unsigned int i, unsigned int *weight
 {
 	const struct fair_sender *s = &f->senders[i];
 
-	*weight = f->nr_owners > 1 ? s->account->party->weight : s->weight;
+	*weight = f->nr_owners > 1 ? s->account->group->weight : s->weight;
 	return (double)(f->nr_owners > 1 ? came_of(f, s->account) : came(s));
 }
 

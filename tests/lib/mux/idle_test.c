@@ -159,7 +159,7 @@ static void a_group_reaches_its_limit_of_remotes(void **state)
 	end_open(&from, IDLE_NS);
 	for (i = 0; i < 3; i++)
 		end_open(&to[i], IDLE_NS);
-	from.mux->self.party->nr_remotes_max = 2;
+	from.mux->self.group->nr_remotes_max = 2;
 	conns[0] = connect_to(&from, &to[0]);
 	conns[1] = connect_to(&from, &to[1]);
 	assert_int_equal(weir_mux_connect(&from.mux->mux, to[2].address, SERVICE, NULL, &conns[2],
@@ -183,7 +183,7 @@ static void a_group_reaches_its_limit_of_remotes(void **state)
 						      &conns[2], NULL),
 				     0);
 	wait_nodes(&from, 1);
-	assert_int_equal(from.mux->self.party->nr_remotes, 1);
+	assert_int_equal(from.mux->self.group->nr_remotes, 1);
 	weir_mux_conn_close(conns[0]);
 	end_close(&from);
 	for (i = 0; i < 3; i++)

@@ -36,7 +36,7 @@ static void poller_stop(const struct mux_end *end)
 	assert_int_equal(sem_init(&stop.may, 0, 0), 0);
 	__atomic_store_n(&stop.epoll, end->mux->epoll, __ATOMIC_RELEASE);
 	do {
-		weir_fd_signal(end->mux->bell);
+		weir_mux_fd_signal(end->mux->wakeup_fd);
 		usleep(1000);
 	} while (sem_trywait(&stop.is_stopped));
 }

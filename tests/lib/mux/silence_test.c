@@ -80,7 +80,7 @@ static void nobody_answers(bool is_so)
 	option_defaults(&faults);
 	faults.given = 1u << OPTION_ERROR_AFTER;
 	faults.value[OPTION_ERROR_AFTER] = is_so ? 0 : OPTION_NEVER;
-	assert_int_equal(softnic_fault(getpid(), &faults), 0);
+	assert_int_equal(softnic_control_set_faults(getpid(), &faults), 0);
 }
 
 /* The existing QPs work, and another can be made. */

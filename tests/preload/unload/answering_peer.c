@@ -78,7 +78,8 @@ void answerer_return(struct forger *f, const struct wire_discovery_offer *asked,
 		     bool is_refused)
 {
 	const struct wire_unload_return r = { .done = done, .is_refused = is_refused };
-	struct ibv_sge sge = { (uintptr_t)&f->own.told, sizeof(f->own.told), f->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)&f->own.last_return, sizeof(f->own.last_return),
+			       f->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge,
 		.num_sge = 1,
@@ -87,7 +88,7 @@ void answerer_return(struct forger *f, const struct wire_discovery_offer *asked,
 		.wr.rdma = { asked->addr, asked->rkey },
 	};
 
-	f->own.told = wire_discovery_return_word(&r);
+	f->own.last_return = wire_discovery_return_word(&r);
 	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), 0);
 	next_wc(f);
 }

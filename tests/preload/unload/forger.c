@@ -57,7 +57,7 @@ struct wire_discovery_offer forger_offer(struct forger *f)
 		.version = WIRE_DISCOVERY_VERSION,
 		.type = WIRE_DISCOVERY_OFFER,
 		.nonce = ++f->nonce,
-		.addr = (uintptr_t)&f->own.told,
+		.addr = (uintptr_t)&f->own.last_return,
 		.from_qpn = f->pair.qp[0]->qp_num,
 		.to_qpn = f->pair.qp[1]->qp_num,
 		.qpn = f->qp->qp_num,
@@ -186,9 +186,10 @@ struct wire_unload_return forger_returned(struct forger *f, uint16_t done)
 	struct wire_unload_return r;
 
 	for (;;) {
-		uint64_t told = __atomic_load_n(&f->own.told, __ATOMIC_ACQUIRE);
+		uint64_t last_return = __atomic_load_n(&f->own.last_return, __ATOMIC_ACQUIRE);
 
-		if (wire_discovery_return_is_whole(told, &r) && (r.is_refused || r.done == done)) {
+		if (wire_discovery_return_is_whole(last_return, &r) &&
+		    (r.is_refused || r.done == done)) {
 			forger_refusals(); /* acquires the copies made before the count */
 			return r;
 		}
@@ -200,10 +201,10 @@ struct wire_unload_return forger_returned(struct forger *f, uint16_t done)
 /* The first message is empty. */
 static void greet(struct forger *f)
 {
-	f->own.told = 0;
+	f->own.last_return = 0;
 	forger_write(f, 0, 0, 0);
 	assert_false(forger_returned(f, 0).is_refused);
-	f->own.told = 0;
+	f->own.last_return = 0;
 	f->sent = 0;
 }
 

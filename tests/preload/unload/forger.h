@@ -25,7 +25,7 @@
 
 /**
  * struct forger - the initiator's end of a slot buffer
- * @qp: posts to the buffer; @told: receives returns; @slot: source of posts
+ * @qp: posts to the buffer; @last_return: receives returns; @slot: source of posts
  */
 struct forger {
 	struct loopback_pair pair;
@@ -36,7 +36,7 @@ struct forger {
 	struct ibv_mr *mr;
 	struct {
 		struct wire_unload_slot slot;
-		uint64_t told;
+		uint64_t last_return;
 	} __attribute__((aligned(64))) own;
 	struct wire_discovery_offer offer;
 	struct wire_discovery_offer answer;

@@ -75,7 +75,7 @@ struct ibv_pd *device_pd(struct unload_device *device)
 	return NULL;
 }
 
-uint64_t settings_patience_ns(void)
+uint64_t settings_stall_timeout_ns(void)
 {
 	fail();
 	return 0;
@@ -110,11 +110,11 @@ static void begin(struct unload_tx *tx)
 	static struct ibv_mr mr;
 
 	nr_completed = nr_polled = nr_taken_back = 0;
-	memory = (struct unload_tx_memory){ .told = 0 };
+	memory = (struct unload_tx_memory){ .last_return = 0 };
 	device.ops.post_send = post_send;
 	device.ops.poll_cq = poll_cq;
 	*tx = (struct unload_tx){
-		.device = &device, .memory = &memory, .mr = &mr, .patience_ns = PATIENCE_NS
+		.device = &device, .memory = &memory, .mr = &mr, .stall_timeout_ns = PATIENCE_NS
 	};
 }
 
@@ -133,7 +133,7 @@ static void tell(struct unload_tx *tx, uint16_t open)
 {
 	const struct wire_unload_return r = { .done = (uint16_t)(tx->next - open) };
 
-	tx->memory->told = wire_discovery_return_word(&r);
+	tx->memory->last_return = wire_discovery_return_word(&r);
 }
 
 static void settle(struct unload_tx *tx)

@@ -157,7 +157,7 @@ static void trouble(struct campaign_run *r, uint32_t victim)
 	option_defaults(&o);
 	option_parse(faults[random_below(&r->random, sizeof(faults) / sizeof(faults[0]))],
 		     OPTION_FIRST_FAULT, &o, why, sizeof(why));
-	softnic_fault(r->pids[victim], &o); /* the victim may have finished already */
+	softnic_control_set_faults(r->pids[victim], &o); /* the victim may have finished already */
 }
 
 static void stop_for_a_while(struct campaign_run *r, uint32_t victim)

@@ -13,7 +13,7 @@ int fault(pid_t pid, const char *text)
 	option_defaults(&o);
 	if (option_parse(text, OPTION_FIRST_FAULT, &o, why, sizeof(why)))
 		fail_msg("%s", why);
-	return softnic_fault(pid, &o);
+	return softnic_control_set_faults(pid, &o);
 }
 
 void cause(const char *text)
