@@ -175,8 +175,9 @@ static void req_unsent(struct weir_engine *e, struct weir_req *req, const struct
 }
 
 /*
- * A WR of @req failed and may have taken effect. A read can be posted again; a change may still
- * arrive and is waited for.
+ * A WR of @req failed and may have taken effect. Reads and exclusive writes may be posted again; a
+ * change that may still arrive stays in doubt. After the refusal of a merged WR, each of its
+ * requests is posted again alone.
  */
 static void req_fail(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr,
 		     int status)

@@ -7,11 +7,11 @@
  * actions with weir_engine_next() until there are none, and executes them. The engine owns no
  * memory, clock, lock or thread.
  *
- * Order (promise 1): two requests conflict if their remote ranges overlap and either changes
+ * Order: two requests conflict if their remote ranges overlap and either changes
  * memory. A request is posted when all earlier conflicting requests are done; see order.h. Messages
  * are posted in the order submitted.
  *
- * Batching (promise 5): ready requests that are adjacent in remote memory are merged (see merge.h),
+ * Batching: ready requests that are adjacent in remote memory are merged (see merge.h),
  * and WRs are chained. Nothing waits for company, except in a stream. With WEIR_STREAM_WRS stream
  * WRs in flight, a request beside an unfinished neighbour waits, with all ready requests behind,
  * until a stream WR completes. The NIC has enough to do during this short wait.
@@ -21,7 +21,7 @@
  * like any other, but posts only unloaded writes there. Without room there, a write is offloaded to
  * the NIC.
  *
- * Errors (promise 3): a request cut into several WRs is done when no WR is in flight, with the
+ * Errors: a request cut into several WRs is done when no WR is in flight, with the
  * first error. Requests of a merged WR end separately. If the peer refused the WR, or local memory
  * was invalid, each request is posted again alone, so that only the guilty request fails.
  *

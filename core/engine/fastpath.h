@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The fast path of a lone request (promise 5). The request is posted at once, whole, without
+ * The fast path of a lone request. The request is posted at once, whole, without
  * entering the order, the backlog or the deadlines. Most lone requests complete before anything
  * else happens. Otherwise the request first enters the backlog, as if submitted normally.
  *

@@ -28,7 +28,7 @@ enum weir_op {
 	WEIR_OP_BARRIER, /* done when all requests before it are done; later requests wait for it */
 };
 
-/* The state of a request. It only moves down this list, except for a retry. */
+/* The state of a request. It moves down this list, except for a retry and an unposted WR. */
 enum weir_req_state {
 	WEIR_REQ_BEHIND_BARRIER, /* waits for an earlier barrier, or is a barrier */
 	WEIR_REQ_HELD, /* waits for conflicting requests */

@@ -15,7 +15,7 @@
 enum weir_poll_mode {
 	WEIR_POLL_ADAPTIVE, /* polls for a while, learned or fixed, then sleeps */
 	WEIR_POLL_BUSY, /* never sleeps */
-	WEIR_POLL_EVENT, /* arms before each poll, so that every completion raises an event */
+	WEIR_POLL_EVENT, /* arms at each wake-up, before the first poll; sleeps at an empty poll */
 	WEIR_POLL_EVENT_BATCH, /* takes up to wcs_max completions an event, then arms (Accelio,
 			        * NAPI) */
 	WEIR_POLL_HYBRID, /* polls until the CQ is empty, then sleeps (X-RDMA) */

@@ -40,8 +40,9 @@ struct weir_iov {
  * @arg: from struct weir_completion
  * @status: 0 or a negative errno; -ECONNRESET means that the outcome is unknown
  *
- * Runs in the session's thread, or in any thread that submits or processes. It may submit. It must
- * not block, and must not close the session.
+ * Runs in the session's thread (with WEIR_POLLING_SCQ, the shared one), or in any thread inside a
+ * call on the session, blocking calls included. It may submit. It must not block, take a lock that
+ * a caller of weir holds, or close the session.
  */
 typedef void weir_done_fn(void *arg, int status);
 

@@ -85,7 +85,7 @@ enum weir_polling {
 	WEIR_POLLING_DEFAULT, /* from the preset */
 	WEIR_POLLING_ADAPTIVE, /* poll while polling pays, then sleep until an event */
 	WEIR_POLLING_BUSY, /* never sleep */
-	WEIR_POLLING_EVENT, /* sleep, with an event for each completion */
+	WEIR_POLLING_EVENT, /* arm at each event before polling; sleep when no completion is left */
 	WEIR_POLLING_EVENT_BATCH, /* take up to poll_wcs_max after each event, then sleep */
 	WEIR_POLLING_HYBRID, /* poll while completions arrive, then sleep */
 	/*

@@ -4,7 +4,7 @@
  *
  * Connecting blocks, so neither the user's threads nor the session's may do it. The other channels
  * continue meanwhile. The session ends when a channel cannot reconnect in time: a write sent on the
- * channel may still be on its way, and only the donor can exclude that (promises 1 and 3).
+ * channel may still be on its way, and only the donor can exclude that.
  *
  * With requests in flight, a session notices a vanished donor by itself: the transport retries and
  * gives up, and requests have deadlines. Without requests, keepalive.h notices.
@@ -27,7 +27,7 @@ void weir_reconnect_wake(struct weir_session *session);
 /* Stops reconnecting: the session ends with @status, once nothing is in flight. */
 void weir_reconnect_give_up(struct weir_session *session, int status);
 
-/* Ends the thread, after session->stopping has been set. Without the lock. */
+/* Ends the thread, after session->is_stopping has been set; without nic->lock. */
 void weir_reconnect_stop(struct weir_session *session);
 
 #endif

@@ -10,9 +10,9 @@
 #include "option.h"
 
 /**
-* softnic_control_set_faults() - set the faults of a process of this user
-* @pid: the process, in the PID namespace of the caller
-* @options: the options marked in @options->given are set
+ * softnic_control_set_faults() - set the faults of a process of this user
+ * @pid: the process, in the PID namespace of the caller
+ * @options: the options marked in @options->given are set
  *
  * Context: Any thread; waits up to half a second for each answer.
  * Return: 0, or

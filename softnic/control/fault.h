@@ -21,7 +21,7 @@ void fault_init_qp(struct qp *qp);
 /**
  * fault_set() - change an option while the program runs
  *
-* "After N operations" counts from now; N = 0 means at once.
+ * "After N operations" counts from now; N = 0 means at once.
  *
  * Context: Engine thread.
  * Return: 0, or -EINVAL if @option is not a fault or @value is out of range.

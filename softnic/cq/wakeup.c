@@ -81,19 +81,19 @@ void wakeup_destroy(struct wakeup *wakeup)
 void wakeup_drain(const struct wakeup *wakeup)
 {
 	enum { ONCE = 4, TIMES = 256 };
-	struct mmsghdr pulls[ONCE] = { 0 };
+	struct mmsghdr datagrams[ONCE] = { 0 };
 	int i;
 
 	for (i = 0; i < TIMES; i++)
-		if (recvmmsg(wakeup->fd, pulls, ONCE, MSG_DONTWAIT, NULL) < ONCE)
+		if (recvmmsg(wakeup->fd, datagrams, ONCE, MSG_DONTWAIT, NULL) < ONCE)
 			break;
 }
 
-int waker_get(struct waker **pulls, uint64_t channel, int *fd, struct waker **out)
+int waker_get(struct waker **wakers, uint64_t channel, int *fd, struct waker **out)
 {
 	struct waker *p;
 
-	for (p = *pulls; p; p = p->next) {
+	for (p = *wakers; p; p = p->next) {
 		if (p->channel == channel) {
 			p->users++;
 			*out = p;
@@ -105,26 +105,26 @@ int waker_get(struct waker **pulls, uint64_t channel, int *fd, struct waker **ou
 	p = malloc(sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	*p = (struct waker){ channel, *fd, 1, *pulls };
+	*p = (struct waker){ channel, *fd, 1, *wakers };
 	*fd = -1;
-	*out = *pulls = p;
+	*out = *wakers = p;
 	return 0;
 }
 
-void waker_put(struct waker **pulls, struct waker *pull)
+void waker_put(struct waker **wakers, struct waker *waker)
 {
-	struct waker **at = pulls;
+	struct waker **at = wakers;
 
-	if (--pull->users)
+	if (--waker->users)
 		return;
-	while (*at != pull)
+	while (*at != waker)
 		at = &(*at)->next;
-	*at = pull->next;
-	close(pull->fd);
-	free(pull);
+	*at = waker->next;
+	close(waker->fd);
+	free(waker);
 }
 
-void waker_wake(const struct waker *pull)
+void waker_wake(const struct waker *waker)
 {
-	(void)!send(pull->fd, NULL, 0, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)!send(waker->fd, NULL, 0, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

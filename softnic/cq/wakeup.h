@@ -59,22 +59,22 @@ struct waker {
 
 /**
  * waker_get() - find or add the socket that wakes sleepers at a peer's channel
- * @pulls: the wakers of that peer
+ * @wakers: the wakers of that peer
  * @channel: the peer's number for the channel
  * @fd: the descriptor the peer passed; taken and set to -1 if it is the channel's first
- * @pull: on success the caller owes one waker_put()
+ * @waker: on success the caller owes one waker_put()
  *
- * Context: The lock of @pulls held.
+ * Context: The lock of @wakers held.
  * Return: 0, -EPROTO if @fd is no datagram socket, -ENOMEM.
  */
-int waker_get(struct waker **pulls, uint64_t channel, int *fd, struct waker **pull);
-void waker_put(struct waker **pulls, struct waker *pull);
+int waker_get(struct waker **wakers, uint64_t channel, int *fd, struct waker **waker);
+void waker_put(struct waker **wakers, struct waker *waker);
 
 /**
  * waker_wake() - wake the sleepers; never blocks
  *
  * Context: Any thread.
  */
-void waker_wake(const struct waker *pull);
+void waker_wake(const struct waker *waker);
 
 #endif

@@ -30,12 +30,12 @@ bool softnic_loop_is_here(void);
  *	softnic_loop_del()
  * @events: EPOLLIN and so on, level-triggered
  * @fn: called on the engine thread; spurious calls are possible
-* @arg: passed to @fn
+ * @arg: passed to @fn
  *
-* Starts the engine if needed.
+ * Starts the engine if needed.
  *
  * Context: Any thread.
-* Return: 0, -EEXIST if @fd is watched already, or another negative errno.
+ * Return: 0, -EEXIST if @fd is watched already, or another negative errno.
  */
 int softnic_loop_add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), void *arg);
 
@@ -72,10 +72,10 @@ struct softnic_timer {
 };
 
 /**
-* softnic_timer_arm() - call @fn on the engine thread after a delay
+ * softnic_timer_arm() - call @fn on the engine thread after a delay
  * @t: zeroed before its first use; arming again replaces the deadline
  * @delay_ns: from now
-* @fn: may arm @t again
+ * @fn: may arm @t again
  *
  * Context: Any thread.
  */

@@ -19,17 +19,17 @@ struct post_batch {
  * @qp: the queue pair
  * @p: written
  *
-* The caller owes one post_end(), also after an error.
+ * The caller owes one post_end(), also after an error.
  *
  * Return: 0, or EINVAL if the state of the queue pair forbids it.
  */
 int post_begin(struct qp *qp, struct post_batch *p);
 
 /**
-* post_append() - check one WR and copy it to the send queue
-* @wr: borrowed, with its SGEs and inline data
+ * post_append() - check one WR and copy it to the send queue
+ * @wr: borrowed, with its SGEs and inline data
  *
-* Return: 0, or an errno value as from ibv_post_send(), with @p unchanged.
+ * Return: 0, or an errno value as from ibv_post_send(), with @p unchanged.
  */
 int post_append(struct qp *qp, struct post_batch *p, const struct ibv_send_wr *wr);
 

@@ -281,7 +281,7 @@ bool remote_qp_request_again(struct qp *qp);
  * remote_qp_drop_peer() - unmap the remote queue pairs of a process that has ended
  *
  * Context: nic.lock and qp->lock held.
-* Return: true if the send queue still waited for one: the caller resumes the send queue.
+ * Return: true if the send queue still waited for one: the caller resumes the send queue.
  */
 bool remote_qp_drop_peer(struct qp *qp, struct shm_peer *peer);
 /**

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
-* Queue pairs with the ibv_wr_* posting interface.
+ * Queue pairs with the ibv_wr_* posting interface.
  */
 #ifndef WEIR_SOFTNIC_QP_QP_EX_H
 #define WEIR_SOFTNIC_QP_QP_EX_H

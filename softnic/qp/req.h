@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
-* The requester executes the WRs of a send queue in order.
+ * The requester executes the WRs of a send queue in order.
  */
 #ifndef WEIR_SOFTNIC_QP_REQ_H
 #define WEIR_SOFTNIC_QP_REQ_H

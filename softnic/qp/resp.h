@@ -28,7 +28,7 @@ enum { RESP_BYTES_MAX = 1 << 20 }; /* per step */
  * @inlined: its data, if posted inline
  *
  * Context: qp->lock held.
-* Return: IBV_WC_SUCCESS if the request is done, another enum ibv_wc_status, or RESP_*.
+ * Return: IBV_WC_SUCCESS if the request is done, another enum ibv_wc_status, or RESP_*.
  */
 int resp_step(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges, void *inlined);
 

@@ -9,8 +9,8 @@
 #include "qp.h"
 
 /**
-* unreliable_status() - translate the result of a step for an unreliable transport
-* @qp: UC or UD
+ * unreliable_status() - translate the result of a step for an unreliable transport
+ * @qp: UC or UD
  * @status: as resp_step() returned it
  *
  * Context: qp->lock held.

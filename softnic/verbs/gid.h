@@ -20,7 +20,7 @@ void gid_watch(void);
 
 /**
  * gid_guid() - the GUID of a device, or of one of its ports
-* @device: index of the device
+ * @device: index of the device
  * @port: port number, or 0 for the device; device and first port have the same GUID
  *
  * GUIDs are the same on every host, because peers are never on another host.

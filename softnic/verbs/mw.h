@@ -8,7 +8,7 @@
 #include "softnic/qp/qp.h"
 
 /**
-* mw_check_bind() - may this IBV_WR_BIND_MW be posted?
+ * mw_check_bind() - may this IBV_WR_BIND_MW be posted?
  *
  * Return: 0 or an errno value.
  */

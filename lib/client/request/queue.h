@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Completion queues: the internal interface. The core uses "queue" in another sense, so this header
- * and queue.c include nothing of the core.
- */
+/* Completion queues: the internal interface. */
 #ifndef WEIR_LIB_CLIENT_REQUEST_QUEUE_H
 #define WEIR_LIB_CLIENT_REQUEST_QUEUE_H
 
