@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Programs that need more memory than they get. Each takes a random generator, and the number of
-parts into which its data is divided, of which it processes one. Each returns its result as bytes,
+parts of its data, and processes one part. Each returns its result as bytes,
 which must not depend on paging. Programs that serve many requests add each request's time to
 @took_us.
 """

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The objects of the engine: a request as the user submitted it, and the work requests (WRs) that
- * the engine makes of it.
+ * The objects of the engine: the user's request, and the work requests (WRs) that the engine makes
+ * from a request.
  *
  * A request lives in the caller's memory, and the engine owns every field from weir_engine_submit()
  * until the WEIR_ACTION_DONE. A long request is cut into several WRs, each on a channel with room.
