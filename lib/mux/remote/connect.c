@@ -297,6 +297,27 @@ static int dial_qps(struct dial *d, struct weir_mux_remote *remote, uint8_t clas
 	return rc;
 }
 
+/*
+ * Whether the group is at its limit, but a remote of the group is ending. The remote counts
+ * until its worker has ended, since its thread and QPs exist until then.
+ */
+static bool will_have_room(const struct weir_mux_local *mux,
+			   const struct weir_mux_account_group *group)
+{
+	const struct weir_list *at;
+
+	if (group->nr_remotes < group->nr_remotes_max)
+		return false;
+	for (at = mux->remotes.next; at != &mux->remotes; at = at->next) {
+		const struct weir_mux_remote *remote =
+			weir_list_entry(at, struct weir_mux_remote, link);
+
+		if (remote->group == group && !weir_mux_remote_is_usable(remote))
+			return true;
+	}
+	return false;
+}
+
 /* Whether the caller should wait for a change under way. */
 static bool is_in_transition(const struct weir_mux_remote *remote, uint8_t class)
 {
@@ -363,8 +384,9 @@ static int try_remote(struct dial *d, const char *name, uint8_t class, struct we
 	struct weir_mux_remote *remote = NULL;
 	int rc = 0;
 
-	while (!rc && (remote = weir_mux_remote_by_name(mux, name)) != NULL &&
-	       is_in_transition(remote, class))
+	while (!rc && ((remote = weir_mux_remote_by_name(mux, name)) != NULL ?
+			       is_in_transition(remote, class) :
+			       will_have_room(mux, d->account->group)))
 		rc = weir_mux_account_wait(d->account, &mux->changed, d->deadline_ns);
 	if (rc)
 		return fail_late(d, rc);

@@ -110,9 +110,11 @@ void weir_mux_remote_put(struct weir_mux_remote *remote)
 
 void weir_mux_remote_uncharge(struct weir_mux_remote *remote)
 {
-	if (remote->group)
-		remote->group->nr_remotes--;
+	if (!remote->group)
+		return;
+	remote->group->nr_remotes--;
 	remote->group = NULL;
+	pthread_cond_broadcast(&remote->mux->changed); /* a dialling thread may wait for room */
 }
 
 /* Fails orphaned QPs; a dialling thread checks the remote's status anyway. */

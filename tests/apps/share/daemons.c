@@ -81,6 +81,7 @@ void daemon_stop(struct daemon *d)
 {
 	int status;
 
+	assert_true(d->pid > 0); /* 0 would end the whole process group */
 	assert_int_equal(kill(d->pid, SIGTERM), 0);
 	assert_int_equal(waitpid(d->pid, &status, 0), d->pid);
 	assert_int_equal(status, 0);
