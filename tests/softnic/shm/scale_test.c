@@ -210,7 +210,7 @@ static void run(uint32_t members, uint32_t outs)
 	static struct card cards[MEMBERS_MAX];
 	struct plan plan = { members, outs, 0 };
 	pid_t pids[MEMBERS_MAX];
-	int fds[MEMBERS_MAX], status;
+	int fds[MEMBERS_MAX] = { 0 }, status;
 	uint32_t i;
 
 	for (i = 0; i < members; i++) {
