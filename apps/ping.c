@@ -63,7 +63,7 @@ static int round_trip(struct ping *ping, enum ping_kind kind)
 	case KIND_WRITE:
 		return weir_write(ping->region, 0, ping->buffer, ping->size);
 	default:
-		return weir_session_donor_state(ping->client.session, &state);
+		return weir_session_donor_state(ping->client.session, &state, sizeof(state));
 	}
 }
 
@@ -162,7 +162,7 @@ static void report(struct ping *ping)
 
 	if (!ping->done)
 		return;
-	weir_session_info(ping->client.session, &info);
+	weir_session_info(ping->client.session, &info, sizeof(info));
 	if (ping->json)
 		print_summary_json(ping, &info);
 	else

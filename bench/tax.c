@@ -106,7 +106,7 @@ static void stage_fill(struct tax_stage *s)
 
 static void stage_open(struct tax_stage *s, const char *donor, const char *key_file)
 {
-	struct weir_session_options options = { .no_thread = true };
+	struct weir_session_options options = { .size = sizeof(options), .no_thread = true };
 	struct weir_error error = { "" };
 	struct weir_key *key = NULL;
 	struct ibv_pd *pd;

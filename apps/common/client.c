@@ -19,6 +19,7 @@ int client_open_with(struct cmd_client *client, const char *cmd, const char *don
 	*client = (struct cmd_client){ 0 };
 	if (key_path && weir_key_load(key_path, &client->key, &error))
 		return failure(cmd, "%s", error.text);
+	options.size = sizeof(options);
 	options.key = client->key;
 	if (weir_session_open(donor, &options, &client->session, &error)) {
 		weir_key_free(client->key);

@@ -97,6 +97,7 @@ static void lend(const struct path_check *path, int to_parent, int from_parent)
 {
 	const struct weir_key *keys[] = { path->key };
 	struct weir_donor_options options = {
+		.size = sizeof(options),
 		.listen = path->address,
 		.device = path->device,
 		.keys = keys,
@@ -113,7 +114,7 @@ static void lend(const struct path_check *path, int to_parent, int from_parent)
 		dprintf(to_parent, "!%s", error.text);
 		_exit(1);
 	}
-	weir_donor_info(donor, &info);
+	weir_donor_info(donor, &info, sizeof(info));
 	dprintf(to_parent, "%s", info.address);
 	close(to_parent);
 	while (read(from_parent, &end, 1) < 0 && errno == EINTR)
@@ -210,7 +211,9 @@ static int transfer_rounds(struct weir_region *region, uint64_t *out, uint64_t *
 static int prove_path(struct path_check *path, struct path_rates *rates,
 		      struct weir_session_info *info, struct weir_error *error)
 {
-	struct weir_session_options options = { .key = path->key, .device = path->device };
+	struct weir_session_options options = { .size = sizeof(options),
+						.key = path->key,
+						.device = path->device };
 	struct weir_session *session;
 	struct weir_region *region;
 	uint64_t *out = malloc(PROOF_BYTES), *in = malloc(PROOF_BYTES);
@@ -228,7 +231,7 @@ static int prove_path(struct path_check *path, struct path_rates *rates,
 		snprintf(error->text, sizeof(error->text), "%s",
 			 rc == -EBADMSG ? "the data read differs from the data written" :
 					  weir_strerror(rc));
-	weir_session_info(session, info);
+	weir_session_info(session, info, sizeof(*info));
 	weir_region_close(region);
 close_session:
 	weir_session_close(session);

@@ -191,11 +191,11 @@ static int stat_donor(const struct stat_options *options, struct weir_session *s
 {
 	struct weir_session_info info;
 	struct weir_donor_state state;
-	int rc = weir_session_donor_state(session, &state);
+	int rc = weir_session_donor_state(session, &state, sizeof(state));
 
 	if (rc)
 		return failure(options->cmd, "%s: %s", options->donor, weir_strerror(rc));
-	weir_session_info(session, &info);
+	weir_session_info(session, &info, sizeof(info));
 	if (options->json)
 		print_donor_json(&info, &state);
 	else

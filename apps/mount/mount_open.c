@@ -74,6 +74,7 @@ static int open_session(struct mount *m)
 {
 	const struct mount_options *o = m->options;
 	struct weir_session_options options = {
+		.size = sizeof(options),
 		.device = o->device,
 		.timeout_ns = MOUNT_TIMEOUT_NS,
 		.on_message = on_message,

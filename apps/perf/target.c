@@ -48,7 +48,7 @@ struct target_name target_name(const struct perf_target *target)
 	struct weir_session_info info;
 	struct target_name name;
 
-	weir_session_info(target->client.session, &info);
+	weir_session_info(target->client.session, &info, sizeof(info));
 	snprintf(name.text, sizeof(name.text), "%s over %s", info.peer, info.device);
 	return name;
 }
@@ -96,9 +96,9 @@ void targets_info(const struct perf_options *o, const struct perf_target *target
 {
 	struct weir_session_info one;
 
-	weir_session_info(targets[0].client.session, info);
+	weir_session_info(targets[0].client.session, info, sizeof(*info));
 	for (unsigned int i = 1; i < o->nr_donors; i++) {
-		weir_session_info(targets[i].client.session, &one);
+		weir_session_info(targets[i].client.session, &one, sizeof(one));
 #define ADD_COUNTER(name, help) info->name += one.name;
 		WEIR_COUNTERS(ADD_COUNTER)
 #undef ADD_COUNTER

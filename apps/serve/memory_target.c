@@ -42,7 +42,7 @@ static uint64_t can_spare(const struct memory_target *target, uint64_t left)
 	uint64_t missing, surplus = left > target->spare ? left - target->spare : 0;
 	struct weir_donor_info info;
 
-	weir_donor_info(target->donor, &info);
+	weir_donor_info(target->donor, &info, sizeof(info));
 	if (surplus > target->spare / 8) {
 		surplus = lesser(surplus, target->memory) / STEP * STEP;
 		return greater(target->spared, lesser(info.lent_bytes + surplus, target->memory));

@@ -154,6 +154,7 @@ static int load_keys(struct serve *serve)
 static int open_donor(struct serve *serve)
 {
 	struct weir_donor_options options = {
+		.size = sizeof(options),
 		.listen = serve->listen,
 		.device = serve->device,
 		.keys = (const struct weir_key *const *)serve->key,
@@ -188,7 +189,7 @@ static void say_ready(const struct serve *serve)
 	struct weir_donor_info info;
 	struct json json;
 
-	weir_donor_info(serve->donor, &info);
+	weir_donor_info(serve->donor, &info, sizeof(info));
 	if (serve->json) {
 		json_begin_line(&json, stdout);
 		json_boolean(&json, "ready", true);

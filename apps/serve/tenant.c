@@ -44,7 +44,7 @@ static uint64_t donor_room(void *arg)
 	struct fs_tenant *tenant = arg;
 	struct weir_donor_info info;
 
-	weir_donor_info(tenant->all->donor, &info);
+	weir_donor_info(tenant->all->donor, &info, sizeof(info));
 	return info.memory_bytes - info.lent_bytes;
 }
 

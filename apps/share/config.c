@@ -191,8 +191,6 @@ static int parse_segment(const struct parser *p, const char *word, struct weir_m
 static int parse_class_term(struct parser *p, const char *term, struct weir_mux_class *class)
 {
 	const char *word = next_word(p);
-	unsigned int tos = 0;
-	int rc;
 
 	if (!word)
 		return weir_error_set(p->error, -EINVAL, "line %u: %s: the value is missing",
@@ -211,15 +209,11 @@ static int parse_class_term(struct parser *p, const char *term, struct weir_mux_
 	}
 	if (!strcmp(term, "pass"))
 		return parse_size(p, term, word, &class->pass_bytes_max);
-	if (strcmp(term, "tos"))
-		return weir_error_set(p->error, -EINVAL,
-				      "line %u: %s: not one of tos, level, weight, "
-				      "segment, depth and pass",
-				      p->line, term);
-	rc = parse_number(p, term, word, 0, TOS_MAX, &tos);
-	if (!rc)
-		class->tos = (uint8_t)tos;
-	return rc;
+	if (!strcmp(term, "tos"))
+		return parse_number(p, term, word, 0, TOS_MAX, &class->tos);
+	return weir_error_set(p->error, -EINVAL,
+			      "line %u: %s: not one of tos, level, weight, segment, depth and pass",
+			      p->line, term);
 }
 
 /* Adds classes up to @nr; each is a copy of the one before. */

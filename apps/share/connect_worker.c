@@ -61,8 +61,11 @@ static int options_fill(struct share_tenant *tenant, const struct weir_mux_ipc_r
 	pthread_mutex_lock(&tenant->share->lock);
 	first = share_tenant_class(tenant);
 	pthread_mutex_unlock(&tenant->share->lock);
-	*options =
-		(struct weir_mux_conn_options){ ask->class_nr, ask->weight, (uint32_t)ask->length };
+	*options = (struct weir_mux_conn_options){
+		.class_nr = ask->class_nr,
+		.weight = ask->weight,
+		.ring_bytes = ask->length,
+	};
 	if (ask->class_nr == WEIR_MUX_IPC_CLASS_DEFAULT)
 		options->class_nr = last;
 	if (options->class_nr < first)

@@ -42,7 +42,9 @@ static void borrow(void *buffers, const struct rival_job *job, enum weir_batchin
 		   enum weir_polling polling)
 {
 	const char *donor = getenv("RIVAL_DONOR"), *file = getenv("RIVAL_KEY");
-	struct weir_session_options options = { .batching = batching, .polling = polling };
+	struct weir_session_options options = { .size = sizeof(options),
+						.batching = batching,
+						.polling = polling };
 	size_t bytes = (size_t)job->lanes * (size_t)job->depth * job->size;
 	struct weir_session *session;
 	struct weir_key *key = NULL;

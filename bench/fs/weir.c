@@ -16,6 +16,7 @@ static void *all_buffers;
 static void weir_lend(int socket, void *unused, size_t bytes)
 {
 	struct weir_donor_options options = {
+		.size = sizeof(options),
 		.listen = "127.0.0.1:0",
 		.memory_bytes = bytes + (64u << 20),
 		.no_huge_pages = true, /* as weir serve on softnic */
@@ -26,7 +27,7 @@ static void weir_lend(int socket, void *unused, size_t bytes)
 
 	(void)unused;
 	must(!weir_donor_open(&options, &donor, &error), "donor", error.text);
-	weir_donor_info(donor, &info);
+	weir_donor_info(donor, &info, sizeof(info));
 	tell(socket, info.address, sizeof(info.address));
 	until_over(socket, NULL);
 	weir_donor_close(donor);
@@ -40,6 +41,7 @@ static struct weir_session_options options_of_session(void)
 
 	must(!preset || single, "BENCH_FS_PRESET", "single, or nothing");
 	return (struct weir_session_options){
+		.size = sizeof(struct weir_session_options),
 		.preset = single ? WEIR_PRESET_SINGLE : WEIR_PRESET_DEFAULT,
 	};
 }

@@ -32,7 +32,9 @@ static void check(int status, const char *what)
 
 static void mux_open(const char *listen, const char *share)
 {
-	struct weir_mux_options options = { .listen = listen, .share = share ? share : "" };
+	struct weir_mux_options options = { .size = sizeof(options),
+					    .listen = listen,
+					    .share = share ? share : "" };
 	const char *path = getenv("SHARERS_KEY");
 	struct weir_key *key = NULL;
 	struct weir_error error = { "" };
@@ -56,7 +58,7 @@ static void mux_serve(const struct share_job *job, char *address)
 	snprintf(address, ADDRESS_MAX, "%s:0", job->host);
 	mux_open(address, job->far);
 	check(weir_mux_listen(mux, SERVICE, CONNS_MAX, &listener), "listen");
-	weir_mux_info(mux, &info);
+	weir_mux_info(mux, &info, sizeof(info));
 	snprintf(address, ADDRESS_MAX, "%s", info.address);
 }
 
@@ -101,6 +103,7 @@ static void mux_call(const struct share_job *job, const char *address)
 	mux_open(NULL, job->near);
 	for (i = 0; i < job->conns; i++) {
 		options = (struct weir_mux_conn_options){
+			.size = sizeof(options),
 			.class_nr = i == job->urgent ? WEIR_MUX_CLASS_URGENT :
 						       WEIR_MUX_CLASS_NORMAL,
 			.weight = job->weights[i],
@@ -192,7 +195,7 @@ static void mux_count(struct share_tally *tally)
 {
 	struct weir_mux_info info;
 
-	weir_mux_info(mux, &info);
+	weir_mux_info(mux, &info, sizeof(info));
 	*tally = (struct share_tally){ info.work_requests, info.doorbells, info.sleeps,
 				       info.ahead_bytes_max };
 }

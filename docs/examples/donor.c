@@ -28,6 +28,7 @@ static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call
 int main(int argc, char **argv)
 {
 	struct weir_donor_options options = {
+		.size = sizeof(options),
 		.listen = argc > 1 ? argv[1] : "127.0.0.1",
 		.memory_bytes = 64 << 20,
 		.on_message = on_message,
@@ -47,7 +48,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "donor: %s\n", error.text);
 		return 1;
 	}
-	weir_donor_info(donor, &info);
+	weir_donor_info(donor, &info, sizeof(info));
 	printf("%s\n", info.address);
 	fflush(stdout);
 	sigwait(&signals, &signal);

@@ -18,7 +18,7 @@ static void answered(void *arg, int status, const void *reply, size_t length)
 
 int main(int argc, char **argv)
 {
-	struct weir_session_options options = { .no_thread = true };
+	struct weir_session_options options = { .size = sizeof(options), .no_thread = true };
 	struct weir_session *session = example_session(argc, argv, &options);
 	struct pollfd fds[] = { { .fd = weir_session_fd(session), .events = POLLIN } };
 	int left = 2;

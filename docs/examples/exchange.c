@@ -48,7 +48,7 @@ static long take_all(struct weir_exchange *x, struct weir_exchange_info *info)
 		check(weir_exchange_release(x, slots, n), "release slots");
 	}
 	check(n, "take");
-	weir_exchange_info(x, info);
+	weir_exchange_info(x, info, sizeof(*info));
 	return sum;
 }
 

@@ -21,7 +21,9 @@ static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call
 int main(int argc, char **argv)
 {
 	int heard = 0, waited_ms = 0;
-	struct weir_session_options options = { .on_message = on_message, .arg = &heard };
+	struct weir_session_options options = { .size = sizeof(options),
+						.on_message = on_message,
+						.arg = &heard };
 	struct weir_session *session = example_session(argc, argv, &options);
 	char reply[64];
 	size_t length;

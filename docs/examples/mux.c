@@ -41,7 +41,8 @@ static void answer(struct weir_mux_conn *conn)
 
 int main(void)
 {
-	const struct weir_mux_options listening = { .listen = "127.0.0.1:0" };
+	const struct weir_mux_options listening = { .size = sizeof(listening),
+						    .listen = "127.0.0.1:0" };
 	struct weir_mux_conn *clients[CLIENTS], *served[CLIENTS];
 	struct weir_mux_listener *listener;
 	struct weir_mux *server, *client;
@@ -52,7 +53,7 @@ int main(void)
 	check(weir_mux_open(&listening, &server, NULL), "open the server's mux");
 	check(weir_mux_open(NULL, &client, NULL), "open the client's mux");
 	check(weir_mux_listen(server, SERVICE, CLIENTS, &listener), "listen");
-	weir_mux_info(server, &info);
+	weir_mux_info(server, &info, sizeof(info));
 	for (i = 0; i < CLIENTS; i++) {
 		check(weir_mux_connect(client, info.address, SERVICE, NULL, &clients[i], NULL),
 		      "connect");
@@ -65,7 +66,7 @@ int main(void)
 		      "receive");
 		sum += square;
 	}
-	weir_mux_info(client, &info);
+	weir_mux_info(client, &info, sizeof(info));
 	printf("%u connections, %u queue pairs\nthe squares' sum is %d\n", info.connections,
 	       info.queue_pairs, sum);
 	for (i = 0; i < CLIENTS; i++) {

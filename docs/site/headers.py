@@ -21,7 +21,7 @@ def uncomment(text):
 def escape(text):
     text = text.replace("\\", "\\\\").replace("*", "\\*").replace("<", "&lt;")
     text = re.sub(r"@(\w+)", r"`\1`", text)
-    return re.sub(r"(?<![`\w])(weir_\w+\(\)|ibv_\w+\(\)|WEIR_\w+|-E[A-Z]{3,})", r"`\1`", text)
+    return re.sub(r"(?<![`\w])(weir_\w+\(\)|ibv_\w+\(\)|WEIR_\w+|-E[A-Z0-9]{3,})", r"`\1`", text)
 
 
 def prose(text):

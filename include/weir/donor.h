@@ -25,7 +25,9 @@ struct weir_peer;
 
 enum weir_log_level { WEIR_LOG_ERROR, WEIR_LOG_WARNING, WEIR_LOG_INFO, WEIR_LOG_DEBUG };
 
+/* How to open a donor. Zero means the default in every field but the size and memory_bytes. */
 struct weir_donor_options {
+	size_t size; /* sizeof(struct weir_donor_options) */
 	const char *listen; /* "addr", "addr:port", ":port"; default 127.0.0.1:7474. Port 0: any */
 	/* use only this verbs device; NULL: the device of @listen, or the first by name */
 	const char *device;
@@ -80,6 +82,7 @@ struct weir_donor_options {
  * Context: Any thread.
  * Return: 0, or
  *	-EINVAL      an option is out of range;
+ *	-E2BIG       an option that this library does not know;
  *	-ENODEV      no verbs device;
  *	-EADDRINUSE  another process listens at the address;
  *	-EPERM       without keys, only loopback addresses are allowed;
@@ -114,19 +117,21 @@ void weir_donor_close(struct weir_donor *donor);
 int weir_donor_limit(struct weir_donor *donor, uint64_t bytes);
 
 struct weir_donor_info {
+	size_t size; /* bytes that the library has written */
 	char device[64];
 	char address[64]; /* address:port on which it listens */
 	uint64_t incarnation;
 	uint64_t memory_bytes, lent_bytes;
 	unsigned int clients, regions;
+	bool huge_pages;
 	uint64_t joins, rejects, messages;
 	/* writes that the donor's CPU copied, and writes that it refused */
 	uint64_t unloaded, unload_refused;
 	uint64_t unload_pauses; /* times that clients were told to stop unloading for a while */
-	bool huge_pages;
 };
 
-void weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info);
+/* Reads a donor's counters. @size: sizeof(*@info). Return: 0; -EINVAL @size is too small. */
+int weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info, size_t size);
 
 /* The key that a peer proved: an index into options.keys; 0 without keys. */
 unsigned int weir_peer_tenant(const struct weir_peer *peer);

@@ -61,8 +61,9 @@ enum weir_exchange_memory {
 	WEIR_EXCHANGE_CUDA,
 };
 
-/* Zero means the default in every field. */
+/* How to open an exchange. Zero means the default in every field but the size. */
 struct weir_exchange_options {
+	size_t size; /* sizeof(struct weir_exchange_options) */
 	const struct weir_key *key; /* NULL: none, on loopback only; kept until close */
 	const char *device; /* use only this verbs device; NULL: follow the route */
 	enum weir_exchange_mode mode;
@@ -131,6 +132,7 @@ struct weir_exchange_slot {
  *
  * Return: 0, or
  *	-EINVAL      a malformed address or option;
+ *	-E2BIG       an option that this library does not know;
  *	-ENODEV      no verbs device, or no GPU;
  *	-EADDRINUSE  another process listens at the address;
  *	-EPERM       without a key, only loopback addresses are allowed.
@@ -182,6 +184,7 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener);
  *
  * Return: 0, or
  *	-EINVAL           a malformed name or option;
+ *	-E2BIG            an option that this library does not know;
  *	-EHOSTUNREACH     no route to the peer;
  *	-ECONNREFUSED     no process listens there;
  *	-EAGAIN           the listener is busy: try again;
@@ -357,6 +360,7 @@ int weir_exchange_fd(const struct weir_exchange *x);
 
 /* Totals since the beginning, except for the first few counts. */
 struct weir_exchange_info {
+	size_t size; /* bytes that the library has written */
 	char device[64];
 	char peer[64]; /* address:port */
 	enum weir_exchange_mode mode;
@@ -383,7 +387,8 @@ struct weir_exchange_info {
 	uint64_t doorbells, completions, events, sleeps;
 };
 
-void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info *info);
+/* Reads an exchange's counters. @size: sizeof(*@info). Return: 0; -EINVAL @size is too small. */
+int weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info *info, size_t size);
 
 /**
  * weir_exchange_close() - end the exchange

@@ -54,20 +54,25 @@ enum weir_mux_policy {
 	WEIR_MUX_POLICY_ROUND_ROBIN, /* segment by segment, regardless of length */
 };
 
-/* A class. Both ends must use the same number of classes. Zero means the default. */
+/*
+ * A class. Both ends must use the same number of classes. Zero means the default in every field but
+ * the size.
+ */
 struct weir_mux_class {
+	size_t size; /* sizeof(struct weir_mux_class) */
 	unsigned int level; /* lower levels go first; must not decrease from class to class */
 	unsigned int weight; /* among the classes of its level, 1 to 1024; default 1 */
 	enum weir_mux_policy share;
 	uint32_t segment_bytes; /* bytes sent per turn, 1024 to 65536; default 65536 */
 	unsigned int depth; /* segments in flight per connection, 1 to 64; default 4 */
+	unsigned int tos; /* type of service of the packets, 0 to 255; default 0 */
 	/* bytes that higher levels may send while this class waits; 0: any number */
 	uint64_t pass_bytes_max;
-	uint8_t tos; /* type of service of the packets; default 0 */
 };
 
-/* How to open a mux. Zero means the default in every field. */
+/* How to open a mux. Zero means the default in every field but the size. */
 struct weir_mux_options {
+	size_t size; /* sizeof(struct weir_mux_options) */
 	/*
 	 * "host:port" where peers connect; NULL: no peer can. The port defaults to
 	 * WEIR_PORT_DEFAULT; port 0 means any free port.
@@ -125,6 +130,7 @@ struct weir_mux_options {
  * Context: Any thread.
  * Return: 0, or
  *	-EINVAL        an option is out of range;
+ *	-E2BIG         an option that this library does not know;
  *	-ENODEV        no verbs device;
  *	-EADDRINUSE    another process listens at the address;
  *	-EPERM         without a key, only loopback addresses are allowed;
@@ -147,6 +153,7 @@ void weir_mux_close(struct weir_mux *mux);
 
 /* Totals since open, and present state. */
 struct weir_mux_info {
+	size_t size; /* bytes that the library has written */
 	char address[64]; /* where the mux listens, or "" */
 	unsigned int connections, queue_pairs; /* now */
 	uint64_t work_requests, doorbells; /* work requests posted, and calls that posted them */
@@ -164,11 +171,13 @@ struct weir_mux_info {
 /**
  * weir_mux_info() - read a mux's counters
  * @mux: the mux
- * @info: receives the counters
+ * @info: receives the counters; all zero if the daemon is gone
+ * @size: sizeof(*@info)
  *
  * Context: Any thread.
+ * Return: 0; -EINVAL @size is too small.
  */
-void weir_mux_info(struct weir_mux *mux, struct weir_mux_info *info);
+int weir_mux_info(struct weir_mux *mux, struct weir_mux_info *info, size_t size);
 
 /**
  * weir_mux_listen() - offer a service
@@ -195,7 +204,9 @@ int weir_mux_listener_fd(const struct weir_mux_listener *listener);
 /* Closes the listener, and all connections not accepted yet. */
 void weir_mux_listener_close(struct weir_mux_listener *listener);
 
+/* How to connect. Zero means the default in every field but the size and the class. */
 struct weir_mux_conn_options {
+	size_t size; /* sizeof(struct weir_mux_conn_options) */
 	unsigned int class_nr; /* class number in the mux, such as WEIR_MUX_CLASS_URGENT */
 	/*
 	 * Weight of this end's sends among the connections of the class, 1 to 1024; default 1. The
@@ -208,7 +219,7 @@ struct weir_mux_conn_options {
 	 * a ring. Rounded up to the mux's own ring_bytes times 1, 2, 4, 8 or 16; default: by
 	 * weight.
 	 */
-	uint32_t ring_bytes;
+	uint64_t ring_bytes;
 };
 
 /**
@@ -227,6 +238,7 @@ struct weir_mux_conn_options {
  * Context: Any thread; sleeps.
  * Return: 0, or
  *	-EINVAL           a malformed name or option;
+ *	-E2BIG            an option that this library does not know;
  *	-ENODEV           no verbs device;
  *	-EHOSTUNREACH     no route to the peer;
  *	-ECONNREFUSED     the service is not offered, or no process listens;

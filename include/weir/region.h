@@ -103,7 +103,9 @@ void weir_region_hint(struct weir_region *region, enum weir_hint hint);
 
 uint64_t weir_region_length(const struct weir_region *region);
 
+/* A named region, as weir_region_list() finds it. */
 struct weir_region_entry {
+	size_t size; /* bytes that the library has written */
 	char name[WEIR_REGION_NAME_MAX + 1];
 	uint64_t length;
 	uint32_t holders;

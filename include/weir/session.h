@@ -113,8 +113,9 @@ enum weir_mr {
 
 #define WEIR_RETRIES_NONE (~0u) /* a lost request ends with -ECONNRESET, even a read */
 
-/* How to open a session. Zero means the default in every field. */
+/* How to open a session. Zero means the default in every field but the size. */
 struct weir_session_options {
+	size_t size; /* sizeof(struct weir_session_options) */
 	/* NULL: the donor wants none (loopback only); kept until close */
 	const struct weir_key *key;
 	const char *device; /* use only this verbs device, such as "rxe0"; NULL: follow the route */
@@ -211,6 +212,7 @@ struct weir_session_options {
  * Context: Any thread.
  * Return: 0, or
  *	-EINVAL           a malformed name or option;
+ *	-E2BIG            an option that this library does not know;
  *	-ENODEV           no verbs device reaches the donor;
  *	-EHOSTUNREACH     no route to the donor;
  *	-ECONNREFUSED     no process listens there;
@@ -262,7 +264,9 @@ int weir_session_fd(const struct weir_session *session);
  */
 int weir_session_process(struct weir_session *session);
 
+/* A session's settings and counters. */
 struct weir_session_info {
+	size_t size; /* bytes that the library has written */
 	char device[64]; /* verbs device in use, such as "softnic0" */
 	char peer[64]; /* address:port of the donor */
 	unsigned int channels; /* channels that are up */
@@ -298,13 +302,17 @@ struct weir_session_info {
  * weir_session_info() - read a session's counters
  * @session: the session
  * @info: receives the counters
+ * @size: sizeof(*@info)
  *
  * Context: Any thread.
+ * Return: 0; -EINVAL @size is too small.
  */
-void weir_session_info(const struct weir_session *session, struct weir_session_info *info);
+int weir_session_info(const struct weir_session *session, struct weir_session_info *info,
+		      size_t size);
 
 /* What a donor reports about itself. */
 struct weir_donor_state {
+	size_t size; /* bytes that the library has written */
 	uint64_t incarnation;
 	uint64_t memory_bytes, lent_bytes; /* total memory, and memory lent to all clients */
 	uint64_t quota_bytes, held_bytes; /* for this client */
@@ -315,17 +323,20 @@ struct weir_donor_state {
  * weir_session_donor_state() - ask the donor for its state
  * @session: the session
  * @state: receives the state
+ * @size: sizeof(*@state)
  *
  * Blocks for one round trip.
  *
  * Context: Any thread outside callbacks.
  * Return: 0, or
+ *	-EINVAL      @size is too small;
  *	-ENOTCONN    the session is down;
  *	-ECONNRESET  the channel failed;
  *	-ETIMEDOUT   no reply in time;
  *	-EPROTO      the donor sent an invalid reply.
  */
-int weir_session_donor_state(struct weir_session *session, struct weir_donor_state *state);
+int weir_session_donor_state(struct weir_session *session, struct weir_donor_state *state,
+			     size_t size);
 
 /**
  * weir_session_verbs() - the verbs objects of one channel, for uses that weir does not cover

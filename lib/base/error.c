@@ -13,6 +13,7 @@ static const struct {
 } meanings[] = {
 	{ 0, "success" },
 	{ -EACCES, "access denied" },
+	{ -E2BIG, "an option is unknown to this libweir" },
 	{ -EADDRINUSE, "the address is already in use" },
 	{ -EAGAIN, "no room now: try again" },
 	{ -EBUSY, "in use" },

@@ -16,6 +16,7 @@
 #include "lib/conn/address.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/sized.h"
 #include "lib/client/memory/memory.h"
 #include "lib/client/session_options.h"
 #include "lib/client/channel/pump.h"
@@ -355,12 +356,13 @@ static void copy_counters(struct weir_session_info *info, const struct weir_coun
 #undef COPY_COUNTER
 }
 
-void weir_session_info(const struct weir_session *session, struct weir_session_info *info)
+int weir_session_info(const struct weir_session *session, struct weir_session_info *given,
+		      size_t size)
 {
+	struct weir_session_info known = { 0 }, *info = &known;
 	struct weir_session *s = (struct weir_session *)session; /* for its lock */
 	unsigned int i;
 
-	memset(info, 0, sizeof(*info));
 	snprintf(info->device, sizeof(info->device), "%s",
 		 ibv_get_device_name(s->nic->context->device));
 	snprintf(info->peer, sizeof(info->peer), "%s", s->peer);
@@ -377,6 +379,7 @@ void weir_session_info(const struct weir_session *session, struct weir_session_i
 	copy_counters(info, s->counters);
 	info->window_waits = s->engine.waits;
 	weir_session_unlock(s);
+	return weir_sized_out(given, size, info, sizeof(*info));
 }
 
 int weir_session_verbs(struct weir_session *session, unsigned int channel, struct ibv_pd **pd,

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
 
+#include "lib/base/sized.h"
 #include "lib/client/message/call.h"
 #include "lib/client/session.h"
 
 /* Room for the state, or for the sentence of a refusal. */
 #define REPLY_MAX 512
 
-int weir_session_donor_state(struct weir_session *session, struct weir_donor_state *state)
+int weir_session_donor_state(struct weir_session *session, struct weir_donor_state *given,
+			     size_t size)
 {
 	struct wire_control_request request = { .op = WIRE_DONOR_INFO };
+	struct weir_donor_state state;
 	struct wire_control_info info;
 	char reply[REPLY_MAX];
 	size_t length;
@@ -20,7 +23,7 @@ int weir_session_donor_state(struct weir_session *session, struct weir_donor_sta
 		return rc;
 	if (wire_control_info_decode(reply, length, &info))
 		return -EPROTO;
-	*state = (struct weir_donor_state){
+	state = (struct weir_donor_state){
 		.incarnation = info.incarnation,
 		.memory_bytes = info.memory_bytes,
 		.lent_bytes = info.lent_bytes,
@@ -29,5 +32,5 @@ int weir_session_donor_state(struct weir_session *session, struct weir_donor_sta
 		.clients = info.clients,
 		.regions = info.regions,
 	};
-	return 0;
+	return weir_sized_out(given, size, &state, sizeof(state));
 }

@@ -4,6 +4,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/sized.h"
 #include "lib/client/session_options.h"
 #include "lib/client/session.h"
 
@@ -118,12 +119,10 @@ static int check_choices(const struct weir_session_options *o, struct weir_error
 int weir_session_options_fill(struct weir_session_options *filled,
 			      const struct weir_session_options *given, struct weir_error *error)
 {
-	int rc;
+	int rc = weir_sized_in(filled, sizeof(*filled), given, "weir_session_options", error);
 
-	memset(filled, 0, sizeof(*filled));
-	if (given)
-		*filled = *given;
-	rc = check_choices(filled, error);
+	if (!rc)
+		rc = check_choices(filled, error);
 	if (rc)
 		return rc;
 	if (!filled->preset)

@@ -10,7 +10,7 @@
  * @filled: receives the options; no member with a default is zero or DEFAULT
  * @given: the user's; may be NULL
  *
- * Return: 0; -EINVAL.
+ * Return: 0; -EINVAL; -E2BIG.
  */
 int weir_session_options_fill(struct weir_session_options *filled,
 			      const struct weir_session_options *given, struct weir_error *error);

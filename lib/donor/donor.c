@@ -11,6 +11,7 @@
 
 #include "lib/donor/donor.h"
 #include "lib/base/error.h"
+#include "lib/base/sized.h"
 #include "lib/base/yield.h"
 
 #define CLIENTS_DEFAULT 64
@@ -46,8 +47,10 @@ static int copy_options(struct weir_donor *donor, const struct weir_donor_option
 			struct weir_error *error)
 {
 	struct weir_donor_options *o = &donor->options;
+	int rc = weir_sized_in(o, sizeof(*o), options, "weir_donor_options", error);
 
-	*o = *options;
+	if (rc)
+		return rc;
 	if (!o->memory_bytes)
 		return weir_error_set(error, -EINVAL, "memory_bytes is 0: say how much to lend");
 	if (o->nr_keys && !o->keys)
@@ -150,9 +153,9 @@ void weir_donor_close(struct weir_donor *donor)
 	donor_free(donor);
 }
 
-void weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info)
+int weir_donor_info(struct weir_donor *donor, struct weir_donor_info *given, size_t size)
 {
-	*info = (struct weir_donor_info){
+	struct weir_donor_info info = {
 		.incarnation = donor->incarnation,
 		.clients = donor->nr_clients,
 		.joins = donor->joins,
@@ -163,14 +166,15 @@ void weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info)
 		.unload_pauses = donor->unload_pauses,
 		.huge_pages = donor->arena.huge,
 	};
-	snprintf(info->device, sizeof(info->device), "%s",
+	snprintf(info.device, sizeof(info.device), "%s",
 		 ibv_get_device_name(donor->device->device));
-	snprintf(info->address, sizeof(info->address), "%s", donor->address);
+	snprintf(info.address, sizeof(info.address), "%s", donor->address);
 	pthread_mutex_lock(&donor->lock);
-	info->memory_bytes = donor->arena.length;
-	info->lent_bytes = donor->arena.taken;
-	info->regions = donor->region_table.nr_lent;
+	info.memory_bytes = donor->arena.length;
+	info.lent_bytes = donor->arena.taken;
+	info.regions = donor->region_table.nr_lent;
 	pthread_mutex_unlock(&donor->lock);
+	return weir_sized_out(given, size, &info, sizeof(info));
 }
 
 int weir_donor_region_create(struct weir_donor *donor, unsigned int tenant, uint64_t length,

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/sized.h"
 #include "lib/exchange/setup.h"
 #include "lib/exchange/memory.h"
 #include "lib/exchange/post.h"
@@ -12,11 +13,11 @@
 /* covers a retransmission, which takes 2.1 s as rdma_cm connects over Ethernet */
 #define SETTLE_NS (5 * WEIR_NS_PER_S)
 
-void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info *info)
+int weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info *given, size_t size)
 {
+	struct weir_exchange_info known = x->info, *info = &known;
 	uint64_t end = x->is_ending;
 
-	*info = x->info;
 	info->mode = x->options.mode;
 	info->memory = x->options.memory;
 	info->staged = weir_exchange_is_staged(x);
@@ -31,6 +32,7 @@ void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info
 	info->released = x->out.freed;
 	if (end && !weir_slot_bitmap_tx_is_full(&x->out, x->end_slot))
 		info->released--;
+	return weir_sized_out(given, size, info, sizeof(*info));
 }
 
 static bool has_end_sends_in_flight(const struct weir_exchange *x)

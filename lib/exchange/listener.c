@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/sized.h"
 #include "lib/exchange/setup.h"
 
 #define BACKLOG 64
@@ -135,15 +136,15 @@ void weir_exchange_listener_divide_pool(struct weir_exchange_listener *listener,
 static int copy_options(struct weir_exchange_listener *listener,
 			const struct weir_exchange_options *options, struct weir_error *error)
 {
-	int rc = weir_exchange_options_fill(&listener->options, options, error);
+	struct weir_exchange_options *given = &listener->given;
+	int rc = weir_sized_in(given, sizeof(*given), options, "weir_exchange_options", error);
 
-	if (rc || !options)
+	if (!rc)
+		rc = weir_exchange_options_fill(&listener->options, given, error);
+	if (rc || !given->device)
 		return rc;
-	listener->given = *options;
-	if (!options->device)
-		return 0;
-	strcpy(listener->device, options->device);
-	listener->given.device = listener->options.device = listener->device;
+	strcpy(listener->device, given->device);
+	given->device = listener->options.device = listener->device;
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "lib/conn/endpoint.h"
 #include "lib/base/error.h"
+#include "lib/base/sized.h"
 #include "lib/exchange/setup.h"
 #include "lib/exchange/memory.h"
 #include "lib/exchange/post.h"
@@ -44,9 +45,11 @@ static unsigned int default_slots(const struct weir_exchange_options *o)
 int weir_exchange_options_fill(struct weir_exchange_options *o,
 			       const struct weir_exchange_options *given, struct weir_error *error)
 {
+	int rc = weir_sized_in(o, sizeof(*o), given, "weir_exchange_options", error);
 	unsigned int most;
 
-	*o = given ? *given : (struct weir_exchange_options){ 0 };
+	if (rc)
+		return rc;
 	most = o->mode == WEIR_EXCHANGE_IMM ? WEIR_EXCHANGE_IMM_SLOTS_MAX : WEIR_EXCHANGE_SLOTS_MAX;
 	if (!o->slot_bytes)
 		o->slot_bytes = SLOT_BYTES_DEFAULT;

@@ -36,7 +36,7 @@ struct weir_exchange_setup_state {
 
 /* setup.c: used by both ends. */
 
-/* Checks the options and fills in defaults. Return: 0; -EINVAL. */
+/* Checks the options and fills in defaults. Return: 0; -EINVAL; -E2BIG. */
 int weir_exchange_options_fill(struct weir_exchange_options *filled,
 			       const struct weir_exchange_options *given, struct weir_error *error);
 

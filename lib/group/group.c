@@ -30,7 +30,7 @@ int weir_group_add_peer(struct weir_group *group, unsigned int peer, struct weir
 	struct weir_group_peer *p = &group->peers[peer];
 	struct weir_exchange_info info;
 
-	weir_exchange_info(x, &info);
+	weir_exchange_info(x, &info, sizeof(info));
 	p->held = calloc(info.peer_slots, sizeof(*p->held));
 	if (!p->held)
 		return -ENOMEM;

@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/sized.h"
 #include "lib/exchange/setup.h"
 #include "lib/group/group.h"
 #include "wire/group.h"
@@ -298,10 +299,11 @@ int weir_group_join(const char *address, const char *here, unsigned int member, 
 		    struct weir_error *error)
 {
 	struct join j = { .error = error };
-	int status;
+	int status = weir_sized_in(&j.options, sizeof(j.options), options, "weir_exchange_options",
+				   error);
 
-	if (options)
-		j.options = *options;
+	if (status)
+		return status;
 	if (!j.options.exchanges && size > 1)
 		j.options.exchanges = size - 1;
 	if (!member)

@@ -68,7 +68,7 @@ static uint8_t take_byte(struct input *in)
 
 static struct weir_mux *tenant_open(void)
 {
-	const struct weir_mux_options options = { .share = world.path };
+	const struct weir_mux_options options = { .size = sizeof(options), .share = world.path };
 	struct weir_mux *mux = NULL;
 	int rc = weir_mux_open(&options, &mux, NULL);
 

@@ -887,12 +887,12 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
 class Contract(unittest.TestCase):
     def test_info_has_the_fields_of_the_header(self):
         fields = [name for name, _ in _library.ffi.typeof("struct weir_exchange_info").fields]
-        self.assertEqual(list(weir.Info._fields), fields)
+        self.assertEqual(["size", *weir.Info._fields], fields)
 
     def test_options_are_those_of_the_header(self):
         fields = {name for name, _ in _library.ffi.typeof("struct weir_exchange_options").fields}
         options = inspect.signature(_options.options_of).parameters
-        asked = {"goes_on", "goes_on_arg"}  # by Python itself
+        asked = {"size", "goes_on", "goes_on_arg"}  # set by Python itself
         self.assertEqual(
             {name.replace("timeout", "timeout_ns") for name in options}, fields - asked
         )

@@ -46,6 +46,7 @@ void donor_fixture_start(struct donor_fixture *f, const struct weir_donor_option
 	memset(f, 0, sizeof(*f));
 	if (options)
 		f->options = *options;
+	f->options.size = sizeof(f->options);
 	if (!f->options.listen)
 		f->options.listen = donor_any_port();
 	if (!f->options.keys) {
@@ -70,7 +71,7 @@ void donor_fixture_stop(struct donor_fixture *f)
 
 const struct weir_donor_info *donor_fixture_info(struct donor_fixture *f)
 {
-	weir_donor_info(f->donor, &f->info);
+	weir_donor_info(f->donor, &f->info, sizeof(f->info));
 	return &f->info;
 }
 

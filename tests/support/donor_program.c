@@ -168,7 +168,8 @@ static int parse(int argc, char **argv, struct weir_donor_options *options,
 int main(int argc, char **argv)
 {
 	const struct weir_key *keys[KEYS_MAX];
-	struct weir_donor_options options = { .keys = keys,
+	struct weir_donor_options options = { .size = sizeof(options),
+					      .keys = keys,
 					      .on_message = on_message,
 					      .on_leave = on_leave };
 	struct weir_donor_info info;
@@ -187,7 +188,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", error.text);
 		return 1;
 	}
-	weir_donor_info(donor, &info);
+	weir_donor_info(donor, &info, sizeof(info));
 	puts(info.address);
 	fflush(stdout);
 	sigwait(&signals, &signal);

@@ -166,6 +166,7 @@ struct weir_session *session_to(const struct donor_process *donor,
 
 	if (options)
 		with_key = *options;
+	with_key.size = sizeof(with_key);
 	if (!with_key.key)
 		with_key.key = fixture_key();
 	/* The session's timeout covers connecting too; a busy machine may take longer. */

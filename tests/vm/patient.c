@@ -68,7 +68,7 @@ static void look(struct weir_session *session)
 	struct weir_session_info info;
 	bool is_broken;
 
-	weir_session_info(session, &info);
+	weir_session_info(session, &info, sizeof(info));
 	is_broken = info.channels < CHANNELS;
 	if (is_broken != was_broken)
 		printf("the session is %s\n", is_broken ? "broken" : "whole");
@@ -78,6 +78,7 @@ static void look(struct weir_session *session)
 int main(int argc, char **argv)
 {
 	struct weir_session_options options = {
+		.size = sizeof(options),
 		.channels = CHANNELS,
 		.timeout_ns = 40 * SECOND_NS,
 		.keepalive_ns = SECOND_NS,

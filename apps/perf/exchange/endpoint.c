@@ -42,6 +42,7 @@ static struct weir_exchange_options options_of(enum carrier carrier,
 					       const struct exchange_options *o)
 {
 	return (struct weir_exchange_options){
+		.size = sizeof(struct weir_exchange_options),
 		.key = o->key,
 		.device = o->device,
 		.mode = carrier == CARRIER_IMM ? WEIR_EXCHANGE_IMM : WEIR_EXCHANGE_BITMAP,
@@ -269,7 +270,7 @@ void endpoint_count(const struct exchange_endpoint *endpoint, struct exchange_ta
 
 	if (!endpoint->x)
 		return;
-	weir_exchange_info(endpoint->x, &info);
+	weir_exchange_info(endpoint->x, &info, sizeof(info));
 	others = info.looks + info.wakes + info.gives;
 	tally->wrs += info.writes + others;
 	tally->doorbells += info.doorbells;

@@ -263,7 +263,7 @@ static int run_carrier(const struct exchange_options *o, enum carrier carrier,
 
 	*outcome = (struct outcome){ .carrier = carrier };
 	if (!status && endpoints[0].x) {
-		weir_exchange_info(endpoints[0].x, &info);
+		weir_exchange_info(endpoints[0].x, &info, sizeof(info));
 		memcpy(outcome->device, info.device, sizeof(outcome->device));
 		outcome->is_staged = info.staged;
 	}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from weir._library import ffi, goes_on, lib
+from weir._library import check, ffi, goes_on, lib
 from weir.key import Key
 
 _MODES = {"bitmap": "WEIR_EXCHANGE_BITMAP", "imm": "WEIR_EXCHANGE_IMM"}
@@ -63,6 +63,7 @@ def options_of(
     if memory not in _MEMORIES:
         raise ValueError(f"memory {memory!r}: it is one of {', '.join(map(repr, _MEMORIES))}")
     options = ffi.new("struct weir_exchange_options *")
+    options.size = ffi.sizeof(options[0])
     name = ffi.NULL if device is None else ffi.new("char[]", device.encode())
     options.key = key._key if key else ffi.NULL
     options.device = name
@@ -81,7 +82,7 @@ def options_of(
 
 def info_of(x: Any) -> Info:
     info = ffi.new("struct weir_exchange_info *")
-    lib.weir_exchange_info(x, info)
+    check(lib.weir_exchange_info(x, info, ffi.sizeof(info[0])))
     fields = {name: getattr(info, name) for name in Info._fields}
     modes = {getattr(lib, value): name for name, value in _MODES.items()}
     memories = {getattr(lib, value): name for name, value in _MEMORIES.items()}

@@ -167,7 +167,7 @@ static int report_entries(const void *reply, size_t length, struct wire_control_
 	if (wire_control_list_decode(reply, length, list))
 		return -EPROTO;
 	for (i = 0; i < list->count; i++) {
-		struct weir_region_entry entry = { 0 };
+		struct weir_region_entry entry = { .size = sizeof(entry) };
 		struct wire_control_entry in;
 
 		if (wire_control_entry_decode(reply, length, i, &in))

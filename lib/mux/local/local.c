@@ -99,6 +99,10 @@ static int class_fill(struct weir_mux_local *mux, unsigned int i, struct weir_er
 		return weir_error_set(error, -EINVAL,
 				      "class %u: depth must be at most 64, level 255, weight 1024",
 				      i);
+	if (c->tos > UINT8_MAX)
+		return weir_error_set(error, -EINVAL,
+				      "class %u: type of service %u: must be at most 255", i,
+				      c->tos);
 	mux->configs[i] = (struct weir_sched_config){
 		.level = (uint8_t)c->level,
 		.weight = (uint16_t)c->weight,

@@ -102,7 +102,10 @@ static inline bool weir_mux_local_is_low(const struct weir_mux_local *mux, uint8
 	return mux->configs[class].level > mux->configs[0].level;
 }
 
-/* As weir_mux_open() and weir_mux_close(); at close, all accounts but @self are gone. */
+/*
+ * As weir_mux_open() and weir_mux_close(), but ignores the sizes in the options. At close, all
+ * accounts but @self are gone.
+ */
 int weir_mux_local_open(const struct weir_mux_options *options, struct weir_mux_local **mux,
 			struct weir_error *error);
 void weir_mux_local_close(struct weir_mux_local *mux);

@@ -19,7 +19,7 @@
 #include <weir/mux.h>
 
 #define WEIR_MUX_IPC_SOCKET "/run/weir/share.sock"
-#define WEIR_MUX_IPC_VERSION 6
+#define WEIR_MUX_IPC_VERSION 7
 #define WEIR_MUX_IPC_CONNS_MAX 4096 /* per tenant */
 #define WEIR_MUX_IPC_SERVICES_MAX 64
 #define WEIR_MUX_IPC_FDS_MAX 2 /* per reply */

@@ -132,7 +132,7 @@ static int route(struct dial *d, uint8_t class)
 				      "mux is on: name the device when it is opened",
 				      d->peer, ibv_get_device_name(d->id->verbs->device),
 				      ibv_get_device_name(d->mux->device->device));
-	rc = set_tos(d, d->mux->classes[class].tos);
+	rc = set_tos(d, (uint8_t)d->mux->classes[class].tos);
 	if (rc)
 		return rc;
 	if (rdma_resolve_route(d->id, left_ms(d)))

@@ -48,14 +48,14 @@ struct weir_mux_vconn *weir_mux_vconn_find(struct weir_mux_local *mux, uint32_t 
  * refills, and the connection gets less than a fair share.
  */
 static unsigned int slots_of(const struct weir_mux_account *account, uint16_t weight,
-			     uint32_t window)
+			     uint64_t window)
 {
 	const uint32_t ring_bytes = account->mux->options.ring_bytes;
 	uint64_t wanted = (uint64_t)weight * weir_mux_account_weight(account) / 2;
 	unsigned int slots = 1;
 
 	if (window)
-		wanted = ((uint64_t)window + ring_bytes - 1) / ring_bytes;
+		wanted = (window - 1) / ring_bytes + 1;
 	while (slots < WEIR_MUX_RING_SLAB_CONNS && slots < wanted)
 		slots *= 2;
 	return slots;
@@ -89,7 +89,7 @@ static void conn_attach(struct weir_mux_vconn *conn)
 }
 
 int weir_mux_vconn_new(struct weir_mux_account *account, struct weir_mux_remote *remote,
-		       uint8_t class, uint16_t weight, uint32_t window, struct weir_mux_vconn **out)
+		       uint8_t class, uint16_t weight, uint64_t window, struct weir_mux_vconn **out)
 {
 	struct weir_mux_vconn *conn;
 	int rc;

@@ -180,7 +180,7 @@ static inline uint32_t weir_mux_vconn_remote_id(const struct weir_mux_vconn *con
  * weir_mux_ring_slab_take().
  */
 int weir_mux_vconn_new(struct weir_mux_account *account, struct weir_mux_remote *remote,
-		       uint8_t class, uint16_t weight, uint32_t window,
+		       uint8_t class, uint16_t weight, uint64_t window,
 		       struct weir_mux_vconn **conn);
 /* As weir_mux_conn_weigh(). Context: without mux->lock. */
 int weir_mux_vconn_weigh(struct weir_mux_vconn *conn, unsigned int weight);

@@ -183,7 +183,7 @@ int daemons_stop(void **state)
 
 struct weir_mux *tenant_of(const struct daemon *d)
 {
-	const struct weir_mux_options options = { .share = d->socket };
+	const struct weir_mux_options options = { .size = sizeof(options), .share = d->socket };
 	struct weir_error error = { "" };
 	struct weir_mux *mux = NULL;
 

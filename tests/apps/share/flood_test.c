@@ -171,7 +171,7 @@ static unsigned int work_requests_of(struct weir_mux *mux)
 {
 	struct weir_mux_info info;
 
-	weir_mux_info(mux, &info);
+	weir_mux_info(mux, &info, sizeof(info));
 	return (unsigned int)info.work_requests;
 }
 
@@ -366,7 +366,7 @@ static int throng(uint32_t service, int ready)
 static int visit(uint32_t service, int ready)
 {
 	const uint64_t until_ns = weir_now_ns() + PATIENCE_MS * WEIR_NS_PER_MS;
-	const struct weir_mux_options options = { .share = near.socket };
+	const struct weir_mux_options options = { .size = sizeof(options), .share = near.socket };
 	struct weir_mux *mux;
 	int rc;
 

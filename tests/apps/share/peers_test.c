@@ -16,7 +16,7 @@ static void wait_queue_pairs(struct weir_mux *mux, unsigned int count)
 	struct weir_mux_info info;
 
 	for (;;) {
-		weir_mux_info(mux, &info);
+		weir_mux_info(mux, &info, sizeof(info));
 		if (info.queue_pairs == count)
 			return;
 		assert_true(patience-- > 0);

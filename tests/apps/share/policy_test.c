@@ -13,7 +13,7 @@
 /* Writes the configuration and waits until a tenant is treated by the new one. */
 static void configure_at(const struct daemon *d, const char *text, int status)
 {
-	const struct weir_mux_options options = { .share = d->socket };
+	const struct weir_mux_options options = { .size = sizeof(options), .share = d->socket };
 	struct weir_mux *mux;
 	int rc;
 
@@ -48,6 +48,7 @@ static struct weir_mux_conn *connect_when_they_have_gone(struct weir_mux *mux, u
 
 static void the_configuration_admits_and_limits_tenants(void **state)
 {
+	const struct weir_mux_conn_options urgent = { .size = sizeof(urgent), .class_nr = 0 };
 	pid_t child = child_start(SERVICE, "echo");
 	struct weir_mux_conn *conn, *second = NULL;
 	struct weir_error error = { "" };
@@ -61,9 +62,7 @@ static void the_configuration_admits_and_limits_tenants(void **state)
 	round_trip(conn, 1000003); /* delayed repeatedly, and complete */
 	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE, NULL, &second, &error),
 			 -EDQUOT);
-	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE,
-					  &(struct weir_mux_conn_options){ .class_nr = 0 }, &second,
-					  &error),
+	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE, &urgent, &second, &error),
 			 -EPERM);
 	assert_non_null(strstr(error.text, "class 0"));
 	assert_null(second);
@@ -218,7 +217,8 @@ static void a_higher_rate_applies_to_queued_bytes(void **state)
 /* A connection also counts for the tenant that offers the service, whichever end opens. */
 static void listening_gives_no_access_to_a_class(void **state)
 {
-	const struct weir_mux_conn_options urgent = { .class_nr = WEIR_MUX_CLASS_URGENT };
+	const struct weir_mux_conn_options urgent = { .size = sizeof(urgent),
+						      .class_nr = WEIR_MUX_CLASS_URGENT };
 	struct weir_mux_conn *conn = NULL, *normal;
 	struct weir_error error = { "" };
 	struct weir_mux *mux;
@@ -253,9 +253,9 @@ static void segments_are_as_long_as_the_class_line_says(void **state)
 	daemon_start_with(&third, "third", "class 1 segment 4K\n");
 	mux = tenant_of(&third);
 	conn = connect_to(mux, &far, SERVICE);
-	weir_mux_info(mux, &before);
+	weir_mux_info(mux, &before, sizeof(before));
 	round_trip(conn, 100000);
-	weir_mux_info(mux, &after);
+	weir_mux_info(mux, &after, sizeof(after));
 	assert_true(after.work_requests - before.work_requests >= 100000 / 4096);
 	weir_mux_conn_close(conn);
 	child_end(child, 0); /* the child sees the end of an open connection */
@@ -266,7 +266,8 @@ static void segments_are_as_long_as_the_class_line_says(void **state)
 static void the_accepting_end_sets_its_own_weight(void **state)
 {
 	struct weir_mux *mux = tenant_of(&near), *server = tenant_of(&far);
-	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL,
+	const struct weir_mux_conn_options options = { .size = sizeof(options),
+						       .class_nr = WEIR_MUX_CLASS_NORMAL,
 						       .weight = 2 };
 	struct weir_mux_conn *conn, *accepted;
 	struct weir_mux_listener *listener;

@@ -130,7 +130,8 @@ static void weir_top_counts_reads_and_writes_by_handle(void **state)
 /* Nobody reads, so exactly both rings on the way fill up. */
 static void tenants_get_rings_as_long_as_requested(void **state)
 {
-	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL,
+	const struct weir_mux_conn_options options = { .size = sizeof(options),
+						       .class_nr = WEIR_MUX_CLASS_NORMAL,
 						       .ring_bytes = MIB };
 	const size_t length = 2 * MIB - sizeof(struct wire_mux_record);
 	pid_t child = child_start(SERVICE, "hold");
@@ -304,7 +305,8 @@ static void wait_begin(sigset_t *go)
  */
 static int grant(uint32_t service, int ready)
 {
-	const struct weir_mux_conn_options urgent = { .class_nr = WEIR_MUX_CLASS_URGENT };
+	const struct weir_mux_conn_options urgent = { .size = sizeof(urgent),
+						      .class_nr = WEIR_MUX_CLASS_URGENT };
 	struct weir_mux_conn *conns[GRANTERS];
 	struct weir_mux_region *region;
 	struct weir_mux *mux;

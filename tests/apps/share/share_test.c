@@ -199,7 +199,7 @@ static void recv_busy(struct weir_mux_conn *conn, int i, int time)
 static struct weir_mux_conn *connect_in_class(struct weir_mux *mux, uint32_t service,
 					      unsigned int class)
 {
-	const struct weir_mux_conn_options options = { .class_nr = class };
+	const struct weir_mux_conn_options options = { .size = sizeof(options), .class_nr = class };
 	struct weir_error error = { "" };
 	struct weir_mux_conn *conn = NULL;
 
@@ -246,7 +246,7 @@ static void a_thousand_connections_of_sixteen_processes_share_a_queue_pair_a_cla
 		child_end(clients[i], 0);
 		child_end(servers[i], 0);
 	}
-	weir_mux_info(mux, &info);
+	weir_mux_info(mux, &info, sizeof(info));
 	assert_int_equal(info.queue_pairs, 2); /* two classes */
 	weir_mux_close(mux);
 }

@@ -28,7 +28,7 @@ static struct weir_session_info write_neighbours(const struct weir_session_optio
 	for (i = 0; i < NEIGHBOURS; i++)
 		memset(to + i * PAGE, i, PAGE);
 	assert_int_equal(weir_memory_register(session, to, sizeof(to), &memory, NULL), 0);
-	weir_session_info(session, &before);
+	weir_session_info(session, &before, sizeof(before));
 	for (i = 0; i < NEIGHBOURS; i++) {
 		struct weir_iov iov = { to + i * PAGE, PAGE, memory };
 
@@ -38,7 +38,7 @@ static struct weir_session_info write_neighbours(const struct weir_session_optio
 	}
 	tally_wait(&tally, NEIGHBOURS);
 	assert_int_equal(tally.status, 0);
-	weir_session_info(session, &after);
+	weir_session_info(session, &after, sizeof(after));
 	assert_int_equal(weir_read(region, 0, from, sizeof(from)), 0);
 	assert_memory_equal(to, from, sizeof(to));
 	after.work_requests -= before.work_requests;
@@ -133,7 +133,7 @@ static uint64_t work_requests_of(struct weir_session *session)
 {
 	struct weir_session_info info;
 
-	weir_session_info(session, &info);
+	weir_session_info(session, &info, sizeof(info));
 	return info.work_requests;
 }
 
@@ -170,10 +170,10 @@ static void what_is_cut_is_counted_once(void **in)
 	static char bytes[10 * PAGE];
 
 	(void)in;
-	weir_session_info(session, &before);
+	weir_session_info(session, &before, sizeof(before));
 	assert_int_equal(weir_write(region, 0, bytes, 10 * PAGE), 0);
 	assert_int_equal(weir_write(region, 0, bytes, 4 * PAGE), 0);
-	weir_session_info(session, &after);
+	weir_session_info(session, &after, sizeof(after));
 	assert_int_equal(after.split - before.split, 1);
 	assert_int_equal(after.work_requests - before.work_requests, 4);
 	weir_session_close(session);
@@ -222,13 +222,13 @@ static void what_had_to_wait_for_another_is_looked_for_before_it_is_armed_for(vo
 	row_open(&row, NULL, WEIR_WRITE);
 	both[0] = both[1] = row.transfers[0];
 	both[1].direction = WEIR_READ;
-	weir_session_info(row.session, &before);
+	weir_session_info(row.session, &before, sizeof(before));
 	for (round = 1; round <= ROUNDS; round++) {
 		assert_int_equal(weir_transfer_async(both, 2, NULL), 0);
 		tally_wait(&row.tally, 2 * round);
 	}
 	assert_int_equal(row.tally.status, 0);
-	weir_session_info(row.session, &after);
+	weir_session_info(row.session, &after, sizeof(after));
 	if (is_done_when_posted())
 		assert_in_range(after.events - before.events, 0, ROUNDS / 10);
 	weir_session_close(row.session);
@@ -265,6 +265,7 @@ static void refused(struct weir_session_options options, const char *word)
 	struct weir_error error = { "" };
 	struct weir_session *session;
 
+	options.size = sizeof(options);
 	assert_int_equal(weir_session_open("127.0.0.1", &options, &session, &error), -EINVAL);
 	if (!strstr(error.text, word))
 		fail_msg("'%s' does not speak of '%s'", error.text, word);

@@ -101,7 +101,7 @@ static void what_is_copied_has_its_bounds(void **in)
 	for (i = 1; i <= 3; i++) {
 		fill_up(session, &full, submit_until_refused);
 		assert_refused_when_full(&full);
-		weir_session_info(session, &info);
+		weir_session_info(session, &info, sizeof(info));
 		assert_int_equal(info.pre, i * FULL);
 		assert_int_equal(info.dyn, 0);
 	}
@@ -154,7 +154,7 @@ static void who_blocks_waits_for_a_buffer(void **in)
 			assert_refused_when_full(&full);
 		assert_int_equal(pthread_join(full.thread, NULL), 0);
 		assert_int_equal(full.ended, 0);
-		weir_session_info(session, &info);
+		weir_session_info(session, &info, sizeof(info));
 		assert_int_equal(info.pre, full.submitted + 3);
 		assert_int_equal(info.dyn, 0);
 		weir_session_close(session);

@@ -114,7 +114,7 @@ static struct weir_session_info after_a_write_of(enum weir_mr mr, size_t mr_dyn_
 	struct weir_session_info info;
 
 	assert_int_equal(weir_write(region, 0, bytes, length), 0);
-	weir_session_info(session, &info);
+	weir_session_info(session, &info, sizeof(info));
 	weir_session_close(session);
 	free(bytes);
 	return info;
@@ -184,7 +184,7 @@ static struct weir_session_info write_many(struct weir_session *session, struct 
 	while (many->tally.done < many->count)
 		weir_session_process(session);
 	assert_int_equal(many->tally.status, 0);
-	weir_session_info(session, &info);
+	weir_session_info(session, &info, sizeof(info));
 	return info;
 }
 
@@ -285,7 +285,7 @@ static void await_buffers(struct weir_session *session)
 		rc = weir_write(region, 0, &byte, 1);
 	while (rc == -ENOMEM);
 	assert_int_equal(rc, 0);
-	weir_session_info(session, &info);
+	weir_session_info(session, &info, sizeof(info));
 	assert_int_equal(info.pre, 1);
 	assert_int_equal(info.dyn, 0);
 }
@@ -300,14 +300,14 @@ static void without_buffers_only_what_may_be_registered_is(void **in)
 	pools_fail = true;
 	session = session_with(WEIR_MR_AUTO, MIB);
 	assert_int_equal(weir_write(region_of(session, 4096), 0, &byte, 1), 0);
-	weir_session_info(session, &info);
+	weir_session_info(session, &info, sizeof(info));
 	assert_int_equal(info.pre, 0);
 	assert_int_equal(info.dyn, 1);
 	weir_session_close(session);
 
 	session = session_with(WEIR_MR_PRE, 0);
 	assert_int_equal(weir_write(region_of(session, 4096), 0, &byte, 1), -ENOMEM);
-	weir_session_info(session, &info);
+	weir_session_info(session, &info, sizeof(info));
 	assert_int_equal(info.pre + info.dyn, 0);
 	pools_fail = false;
 	await_buffers(session);
@@ -370,7 +370,7 @@ static void what_never_began_gives_all_back(void **in)
 		assert_int_equal(weir_write_async(region, 4095, &iov, 1, &completion, NULL),
 				 -EINVAL);
 	assert_int_equal(weir_write(region, 0, bytes, 64), 0);
-	weir_session_info(session, &info);
+	weir_session_info(session, &info, sizeof(info));
 	assert_int_equal(info.pre, 1);
 	weir_session_close(session);
 }

@@ -69,7 +69,7 @@ static struct weir_session_info info_of(const struct keepalive_state *s)
 {
 	struct weir_session_info info;
 
-	weir_session_info(s->session, &info);
+	weir_session_info(s->session, &info, sizeof(info));
 	return info;
 }
 
@@ -148,7 +148,9 @@ static void who_wants_none_asks_nothing(void **in)
 static void too_often_is_refused(void **in)
 {
 	const struct keepalive_state *s = *in;
-	struct weir_session_options options = { .key = fixture_key(), .keepalive_ns = 999999 };
+	struct weir_session_options options = { .size = sizeof(options),
+						.key = fixture_key(),
+						.keepalive_ns = 999999 };
 	struct weir_session *session;
 
 	assert_int_equal(weir_session_open(s->donor.address, &options, &session, NULL), -EINVAL);

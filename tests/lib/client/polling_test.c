@@ -65,7 +65,7 @@ static struct weir_session_info work(const struct donor_process *donor,
 	}
 	if (!options->no_thread)
 		write_async(region, memory, from, &tally, rounds);
-	weir_session_info(session, &info);
+	weir_session_info(session, &info, sizeof(info));
 	weir_memory_deregister(memory);
 	weir_region_close(region);
 	weir_session_close(session);
@@ -143,7 +143,7 @@ static struct ibv_cq *cq_of(struct weir_session *session, unsigned int channel)
 
 static void channels_share_as_many_completion_queues_as_asked_for(void **in)
 {
-	struct weir_session_options options = { .channels = 4 };
+	struct weir_session_options options = { .size = sizeof(options), .channels = 4 };
 	struct weir_session *session;
 	struct donor_process donor;
 	unsigned int i;
@@ -260,6 +260,7 @@ static void refused(struct weir_session_options options, const char *word)
 	struct weir_error error = { "" };
 	struct weir_session *session;
 
+	options.size = sizeof(options);
 	assert_int_equal(weir_session_open("127.0.0.1", &options, &session, &error), -EINVAL);
 	if (!strstr(error.text, word))
 		fail_msg("'%s' does not speak of '%s'", error.text, word);

@@ -120,7 +120,7 @@ static struct weir_session_info info_of(struct reconnect_state *s)
 {
 	struct weir_session_info info;
 
-	weir_session_info(s->session, &info);
+	weir_session_info(s->session, &info, sizeof(info));
 	return info;
 }
 

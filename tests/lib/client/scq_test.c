@@ -323,14 +323,18 @@ static void messages_arrive_too(void **in)
 
 static void what_makes_no_sense_is_refused(void **in)
 {
-	struct weir_session_options options = { .polling = WEIR_POLLING_SCQ, .cqs = 17 };
+	struct weir_session_options options = { .size = sizeof(options),
+						.polling = WEIR_POLLING_SCQ,
+						.cqs = 17 };
 	struct weir_error error = { "" };
 	struct weir_session *session;
 
 	(void)in;
 	assert_int_equal(weir_session_open("127.0.0.1", &options, &session, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "17"));
-	options = (struct weir_session_options){ .polling = WEIR_POLLING_SCQ, .no_thread = true };
+	options = (struct weir_session_options){ .size = sizeof(options),
+						 .polling = WEIR_POLLING_SCQ,
+						 .no_thread = true };
 	assert_int_equal(weir_session_open("127.0.0.1", &options, &session, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "no_thread"));
 }

@@ -24,8 +24,9 @@ static void refused(const char *donor, const struct weir_session_options *option
 
 static void what_is_malformed_is_refused(void **in)
 {
-	struct weir_session_options many = { .channels = 17 }, deep = { .depth = 5000 };
-	struct weir_session_options narrow = { .window_bytes = 4096 };
+	struct weir_session_options many = { .size = sizeof(many), .channels = 17 };
+	struct weir_session_options deep = { .size = sizeof(deep), .depth = 5000 };
+	struct weir_session_options narrow = { .size = sizeof(narrow), .window_bytes = 4096 };
 
 	(void)in;
 	refused("127.0.0.1:port", NULL, -EINVAL, "127.0.0.1:port");
@@ -46,7 +47,7 @@ static void nobody_listens(void **in)
 
 static void another_device_is_not_taken(void **in)
 {
-	struct weir_session_options options = { .device = "mlx5_77" };
+	struct weir_session_options options = { .size = sizeof(options), .device = "mlx5_77" };
 	struct donor_process donor;
 
 	(void)in;
@@ -72,7 +73,7 @@ static void the_key_decides(void **in)
 {
 	char right_path[40], wrong_path[40], argument[48];
 	struct weir_key *right = key_make(right_path), *wrong = key_make(wrong_path);
-	struct weir_session_options options = { .key = wrong };
+	struct weir_session_options options = { .size = sizeof(options), .key = wrong };
 	struct weir_session *session;
 	struct weir_region *region;
 	struct donor_process donor;
@@ -96,7 +97,7 @@ static void the_key_decides(void **in)
 
 static void a_donor_takes_so_many_clients(void **in)
 {
-	struct weir_session_options options = { .key = fixture_key() };
+	struct weir_session_options options = { .size = sizeof(options), .key = fixture_key() };
 	struct weir_session *first;
 	struct donor_process donor;
 

@@ -188,11 +188,11 @@ static void blocking_pieces_reach_registered_memory_straight(void **in)
 	fill(bytes, sizeof(bytes), 6);
 	assert_int_equal(weir_memory_register(s->session, bytes, sizeof(bytes), &memory, NULL), 0);
 	iov[0].memory = iov[1].memory = memory;
-	weir_session_info(s->session, &before);
+	weir_session_info(s->session, &before, sizeof(before));
 	assert_int_equal(weir_writev(s->region, 10, iov, 2), 0);
 	iov[0].addr = bytes + 4096;
 	assert_int_equal(weir_readv(s->region, 10, iov, 1), 0);
-	weir_session_info(s->session, &after);
+	weir_session_info(s->session, &after, sizeof(after));
 	assert_memory_equal(bytes + 4096, bytes, 4096);
 	assert_int_equal(after.pre - before.pre + after.dyn - before.dyn, 0);
 
@@ -534,10 +534,10 @@ static void info_counts(void **in)
 	struct weir_session_info before, after;
 	char bytes[100] = { 0 };
 
-	weir_session_info(s->session, &before);
+	weir_session_info(s->session, &before, sizeof(before));
 	assert_int_equal(weir_write(s->region, 0, bytes, 100), 0);
 	assert_int_equal(weir_read(s->region, 0, bytes, 50), 0);
-	weir_session_info(s->session, &after);
+	weir_session_info(s->session, &after, sizeof(after));
 	assert_int_equal(after.requests - before.requests, 2);
 	assert_int_equal(after.work_requests - before.work_requests, 2);
 	assert_int_equal(after.bytes_written - before.bytes_written, 100);

@@ -33,6 +33,7 @@ static struct weir_session *session_with(const char *address,
 	struct weir_session *session;
 	struct weir_error error;
 
+	o.size = sizeof(o);
 	o.key = fixture_key();
 	o.channels = CHANNELS;
 	if (weir_session_open(address, &o, &session, &error))
@@ -43,7 +44,8 @@ static struct weir_session *session_with(const char *address,
 static struct weir_donor *donor_with(unsigned int percent, char *address, size_t size)
 {
 	const struct weir_key *key = fixture_key();
-	struct weir_donor_options options = { .listen = fixture_address(),
+	struct weir_donor_options options = { .size = sizeof(options),
+					      .listen = fixture_address(),
 					      .keys = &key,
 					      .nr_keys = key != NULL,
 					      .memory_bytes = 4 * MIB,
@@ -57,7 +59,7 @@ static struct weir_donor *donor_with(unsigned int percent, char *address, size_t
 	options.listen = listen;
 	if (weir_donor_open(&options, &donor, &error))
 		fail_msg("no donor: %s", error.text);
-	weir_donor_info(donor, &info);
+	weir_donor_info(donor, &info, sizeof(info));
 	snprintf(address, size, "%s", info.address);
 	return donor;
 }
@@ -109,7 +111,7 @@ static struct weir_session_info info_of(struct unload_state *s)
 {
 	struct weir_session_info info;
 
-	weir_session_info(s->session, &info);
+	weir_session_info(s->session, &info, sizeof(info));
 	return info;
 }
 
@@ -117,7 +119,7 @@ static struct weir_donor_info donor_info_of(struct unload_state *s)
 {
 	struct weir_donor_info info;
 
-	weir_donor_info(s->donor, &info);
+	weir_donor_info(s->donor, &info, sizeof(info));
 	return info;
 }
 
@@ -191,9 +193,7 @@ static void hints_are_followed(void **state)
 {
 	struct unload_state *s = *state;
 	struct completion_tally tally = { 0 };
-	struct weir_completion completion = { .done = tally_done,
-					      .arg = &tally,
-					      .hint = WEIR_HOT };
+	struct weir_completion completion = { .done = tally_done, .arg = &tally, .hint = WEIR_HOT };
 	char data[8] = "hints";
 	struct weir_iov iov = { data, sizeof(data), NULL };
 
@@ -500,26 +500,28 @@ static void above_its_ceiling_the_donor_says_so(void **state)
 
 static void options_that_make_no_sense_are_refused(void **state)
 {
-	struct weir_session_options options = { .unload = WEIR_UNLOAD_MEASURED + 1 };
+	struct weir_session_options options = { .size = sizeof(options),
+						.unload = WEIR_UNLOAD_MEASURED + 1 };
 	struct weir_session *session;
 	struct weir_error error;
 
 	(void)state;
 	assert_int_equal(weir_session_open("127.0.0.1:1", &options, &session, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "way of unloading"));
-	options = (struct weir_session_options){ .unload = WEIR_UNLOAD_ALWAYS,
+	options = (struct weir_session_options){ .size = sizeof(options),
+						 .unload = WEIR_UNLOAD_ALWAYS,
 						 .polling = WEIR_POLLING_SCQ };
 	assert_int_equal(weir_session_open("127.0.0.1:1", &options, &session, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "a queue of its own"));
-	options = (struct weir_session_options){ .unload = WEIR_UNLOAD_ALWAYS, .channels = 16 };
+	options = (struct weir_session_options){ .size = sizeof(options),
+						 .unload = WEIR_UNLOAD_ALWAYS,
+						 .channels = 16 };
 	assert_int_equal(weir_session_open("127.0.0.1:1", &options, &session, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "at most 15"));
 }
 
-#define SAYS_WITH(sentence, function, setup_function)                    \
-	{                                                                \
-		(sentence), (function), (setup_function), teardown, NULL \
-	}
+#define SAYS_WITH(sentence, function, setup_function) \
+	{ (sentence), (function), (setup_function), teardown, NULL }
 
 int main(void)
 {

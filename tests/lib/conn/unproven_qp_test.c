@@ -278,7 +278,7 @@ static int call_mux(struct caller *caller)
 
 static int call_session(struct caller *caller)
 {
-	const struct weir_session_options options = { .key = &key };
+	const struct weir_session_options options = { .size = sizeof(options), .key = &key };
 	struct weir_session *session;
 
 	return weir_session_open(caller->address, &options, &session, NULL);
@@ -286,7 +286,7 @@ static int call_session(struct caller *caller)
 
 static int call_exchange(struct caller *caller)
 {
-	const struct weir_exchange_options options = { .key = &key };
+	const struct weir_exchange_options options = { .size = sizeof(options), .key = &key };
 	struct weir_exchange *x;
 
 	return weir_exchange_connect(caller->address, &options, &x, NULL);
@@ -387,7 +387,9 @@ static void a_stranger_reaches_nothing_of_an_exchange_it_connects_to(void **stat
 		.version = WIRE_EXCHANGE_VERSION,
 		.key_id = weir_key_id(&key),
 	};
-	const struct weir_exchange_options options = { .key = &key, .timeout_ns = PATIENCE_NS };
+	const struct weir_exchange_options options = { .size = sizeof(options),
+						       .key = &key,
+						       .timeout_ns = PATIENCE_NS };
 	struct listening l = { 0 };
 	struct exposed *e[NR_ATTEMPTS];
 	struct weir_exchange *x;

@@ -58,7 +58,9 @@ static void a_known_key_id_without_the_key_is_refused(void **state)
 
 static void without_keys_everybody_on_loopback_gets_in(void **state)
 {
-	struct weir_donor_options options = { .listen = "127.0.0.1:0", .memory_bytes = MIB };
+	struct weir_donor_options options = { .size = sizeof(options),
+					      .listen = "127.0.0.1:0",
+					      .memory_bytes = MIB };
 	struct weir_error error;
 	struct donor_fixture f = { 0 };
 	struct raw_client a;
@@ -78,7 +80,7 @@ static void without_keys_everybody_on_loopback_gets_in(void **state)
 static void without_keys_nobody_listens_beyond_loopback(void **state)
 {
 	static const char *const beyond[] = { ":0", "0.0.0.0:0", "[::]:0" };
-	struct weir_donor_options options = { .memory_bytes = MIB };
+	struct weir_donor_options options = { .size = sizeof(options), .memory_bytes = MIB };
 	struct weir_donor *donor;
 	struct weir_error error;
 	size_t i;
@@ -102,7 +104,7 @@ static void with_keys_it_listens_wherever_it_is_told(void **state)
 		{ "localhost:0", "localhost" },
 	};
 	const size_t loopback = 2; /* number of leading addresses that are on loopback */
-	struct weir_donor_options options = { 0 };
+	struct weir_donor_options options = { .size = sizeof(options) };
 	char address[WEIR_ADDRESS_MAX + 16];
 	struct donor_fixture f;
 	struct raw_client a;
@@ -363,7 +365,7 @@ static void hundreds_who_come_and_go_leave_nothing_behind(void **state)
 
 static void opening_says_what_is_wrong(void **state)
 {
-	struct weir_donor_options options = { .listen = "127.0.0.1:0" };
+	struct weir_donor_options options = { .size = sizeof(options), .listen = "127.0.0.1:0" };
 	struct weir_donor *donor;
 	struct weir_error error;
 	struct donor_fixture f;

@@ -28,6 +28,7 @@ struct cuda_meeting {
 static struct weir_exchange_options options_of(enum weir_exchange_memory memory)
 {
 	return (struct weir_exchange_options){
+		.size = sizeof(struct weir_exchange_options),
 		.key = fixture_key(),
 		.mode = fixture_mode,
 		.slots = SLOTS,
@@ -235,7 +236,7 @@ static void a_message_put_is_got_in_any_memory(void **state)
 		meet(ends[i][0], ends[i][1], &a, &b);
 		send_and_get(a, b);
 		send_and_get(b, a);
-		weir_exchange_info(a, &info);
+		weir_exchange_info(a, &info, sizeof(info));
 		assert_int_equal(info.memory, ends[i][0]);
 		assert_int_equal(info.staged, ends[i][0] == WEIR_EXCHANGE_CUDA && !is_reached);
 		/* Only with separate headers at the peer does a slot take two writes. */

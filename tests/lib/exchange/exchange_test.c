@@ -42,6 +42,7 @@ static struct weir_exchange_listener *listen_with(struct weir_exchange_options *
 	struct weir_error error = { "" };
 	char address[80];
 
+	options->size = sizeof(*options);
 	options->key = fixture_key();
 	options->mode = fixture_mode;
 	snprintf(address, sizeof(address), "%s:0", fixture_address());
@@ -57,6 +58,7 @@ static struct exchange_pair pair_of(struct weir_exchange_options a, struct weir_
 	pthread_t thread;
 	struct exchange_pair pair;
 
+	a.size = sizeof(a);
 	a.key = fixture_key();
 	a.mode = fixture_mode;
 	assert_int_equal(pthread_create(&thread, NULL, accept_one, &m), 0);
@@ -179,10 +181,10 @@ static void flood_through(unsigned int slots, size_t slot_bytes, uint32_t count,
 	take_flood(pair.b, count, sleepy_taker);
 	pthread_join(thread, NULL);
 	assert_int_equal(flood.rc, 0);
-	weir_exchange_info(pair.a, &info);
+	weir_exchange_info(pair.a, &info, sizeof(info));
 	assert_int_equal(info.arrived, info.put);
 	assert_int_equal(info.released, info.put);
-	weir_exchange_info(pair.b, &info);
+	weir_exchange_info(pair.b, &info, sizeof(info));
 	assert_true(info.taken >= count);
 	assert_int_equal(info.put, 0);
 	pair_close(&pair);
@@ -214,7 +216,7 @@ static void a_receiver_may_leave_after_taking_everything(void **state)
 		assert_int_equal(pthread_create(&thread, NULL, take_all_and_leave, pair.b), 0);
 		put_all(pair.a, "last", 5);
 		assert_int_equal(weir_exchange_finish(pair.a, TIMEOUT_NS), 0);
-		weir_exchange_info(pair.a, &info);
+		weir_exchange_info(pair.a, &info, sizeof(info));
 		assert_int_equal(info.arrived, 1);
 		pthread_join(thread, NULL);
 		weir_exchange_close(pair.a);
@@ -653,10 +655,10 @@ static void a_peer_to_be_woken_reads_no_bitmaps(void **state)
 	do {
 		assert_int_equal(weir_exchange_process(pair.b), 0);
 	} while (poll(&fd, 1, 100));
-	weir_exchange_info(pair.b, &before);
+	weir_exchange_info(pair.b, &before, sizeof(before));
 	for (i = 0; i < 100; i++)
 		assert_int_equal(weir_exchange_take(pair.b, &slot, 1, 0), -EAGAIN);
-	weir_exchange_info(pair.b, &after);
+	weir_exchange_info(pair.b, &after, sizeof(after));
 	assert_in_range(after.looks - before.looks, 0, 2); /* one was in flight on a slow wire */
 	put_all(pair.a, "hello", 5);
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
@@ -725,7 +727,7 @@ static void await_rung(struct weir_exchange *x, unsigned int heard)
 	do {
 		assert_int_equal(weir_exchange_process(x), 0);
 		usleep(1000); /* slow puts */
-		weir_exchange_info(x, &info);
+		weir_exchange_info(x, &info, sizeof(info));
 	} while (info.completions < info.looks + heard);
 }
 
@@ -770,8 +772,8 @@ static void a_lone_slot_gets_its_own_notice(void **state)
 		pair = pair_of((struct weir_exchange_options){ 0 },
 			       (struct weir_exchange_options){ 0 });
 	}
-	weir_exchange_info(pair.a, &sender);
-	weir_exchange_info(pair.b, &receiver);
+	weir_exchange_info(pair.a, &sender, sizeof(sender));
+	weir_exchange_info(pair.b, &receiver, sizeof(receiver));
 	assert_int_equal(sender.tells, count);
 	assert_int_equal(sender.writes, count);
 	assert_int_equal(sender.looks, 0);
@@ -807,8 +809,8 @@ static void many_slots_share_a_notice(void **state)
 		assert_memory_equal(slots[0].data, &i, sizeof(i));
 		assert_int_equal(weir_exchange_release(pair.b, &slots[0], 1), 0);
 	}
-	weir_exchange_info(pair.a, &sender);
-	weir_exchange_info(pair.b, &receiver);
+	weir_exchange_info(pair.a, &sender, sizeof(sender));
+	weir_exchange_info(pair.b, &receiver, sizeof(receiver));
 	assert_int_equal(sender.tells, 1);
 	assert_int_equal(sender.looks + sender.wakes, 0);
 	assert_int_equal(receiver.looks, 1);
@@ -820,7 +822,7 @@ static void many_slots_share_a_notice(void **state)
 		assert_memory_equal(slots[0].data, &i, sizeof(i));
 		assert_int_equal(weir_exchange_release(pair.b, &slots[0], 1), 0);
 	}
-	weir_exchange_info(pair.b, &receiver);
+	weir_exchange_info(pair.b, &receiver, sizeof(receiver));
 	assert_int_equal(receiver.looks, 1);
 	pair_close(&pair);
 }
@@ -839,7 +841,7 @@ static uint64_t tells_of_small_ones(unsigned int count)
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
 	for (i = 0; i < count; i++)
 		expect(pair.b, &i, sizeof(i));
-	weir_exchange_info(pair.a, &sender);
+	weir_exchange_info(pair.a, &sender, sizeof(sender));
 	pair_close(&pair);
 	return sender.tells;
 }
@@ -868,7 +870,7 @@ static uint64_t sleeps_for_large_ones(void)
 	assert_int_equal(weir_exchange_acquire(pair.a, slots, 4, TIMEOUT_NS), 4);
 	assert_int_equal(weir_exchange_commit(pair.a, slots, 4), 0);
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
-	weir_exchange_info(pair.a, &info);
+	weir_exchange_info(pair.a, &info, sizeof(info));
 	pair_close(&pair);
 	return info.sleeps;
 }
@@ -1080,7 +1082,9 @@ static pid_t spawn(const char *act, const char *address)
 /* A peer in another process, until killed. */
 static int act(char **argv)
 {
-	struct weir_exchange_options options = { .mode = argv[3][0] - '0', .slots = 16 };
+	struct weir_exchange_options options = { .size = sizeof(options),
+						 .mode = argv[3][0] - '0',
+						 .slots = 16 };
 	struct weir_exchange *x;
 	int i;
 
@@ -1132,7 +1136,7 @@ static void arrived_slots_outlive_their_sender(void **state)
 	}
 	kill_peer(pid);
 	assert_int_equal(weir_exchange_get(x, &got, 4, &length, TIMEOUT_NS), -ECONNRESET);
-	weir_exchange_info(x, &info);
+	weir_exchange_info(x, &info, sizeof(info));
 	assert_int_equal(info.taken, 10);
 	weir_exchange_close(x);
 }
@@ -1155,7 +1159,7 @@ static void a_sender_hears_that_its_peer_is_dead(void **state)
 	kill_peer(pid);
 	assert_int_equal(weir_exchange_put(x, "x", 1, WEIR_EXCHANGE_FOREVER, NULL), -ECONNRESET);
 	assert_int_equal(weir_exchange_finish(x, TIMEOUT_NS), -ECONNRESET);
-	weir_exchange_info(x, &info);
+	weir_exchange_info(x, &info, sizeof(info));
 	assert_int_equal(info.put, 16);
 	assert_int_equal(info.arrived, 16);
 	assert_int_equal(info.released, 0);
@@ -1165,15 +1169,18 @@ static void a_sender_hears_that_its_peer_is_dead(void **state)
 /* Return: the result of connecting to a listener with options @b; a matching connect follows. */
 static int refusal_of(struct weir_exchange_options a, struct weir_exchange_options b, char *text)
 {
-	const struct weir_exchange_options fits = {
-		.key = fixture_key(), .mode = fixture_mode, .slots = 1, .slot_bytes = 64
-	};
+	const struct weir_exchange_options fits = { .size = sizeof(fits),
+						    .key = fixture_key(),
+						    .mode = fixture_mode,
+						    .slots = 1,
+						    .slot_bytes = 64 };
 	struct exchange_meeting m = { .listener = listen_with(&b) };
 	struct weir_error error = { "" };
 	struct weir_exchange *x;
 	pthread_t thread;
 	int rc;
 
+	a.size = sizeof(a);
 	a.key = fixture_key();
 	assert_int_equal(pthread_create(&thread, NULL, accept_one, &m), 0);
 	rc = weir_exchange_connect(weir_exchange_address(m.listener), &a, &x, &error);
@@ -1193,7 +1200,7 @@ static unsigned int slots_of(struct weir_exchange_options options)
 	struct exchange_pair pair = pair_of(options, (struct weir_exchange_options){ .slots = 1 });
 	struct weir_exchange_info info;
 
-	weir_exchange_info(pair.a, &info);
+	weir_exchange_info(pair.a, &info, sizeof(info));
 	pair_close(&pair);
 	return info.slots;
 }
@@ -1230,7 +1237,7 @@ static void a_mismatched_peer_learns_the_reason(void **state)
 	assert_non_null(strstr(text, "256 slots of 4096 bytes"));
 	a.slots = WEIR_EXCHANGE_SLOTS_MAX + 1;
 	assert_int_equal(weir_exchange_connect("127.0.0.1:1", &a, &x, NULL), -EINVAL);
-	a = (struct weir_exchange_options){ .percent_min = 100 };
+	a = (struct weir_exchange_options){ .size = sizeof(a), .percent_min = 100 };
 	assert_int_equal(weir_exchange_connect("127.0.0.1:1", &a, &x, NULL), -EINVAL);
 }
 

@@ -55,7 +55,9 @@ static void *accept_one(void *listener)
 
 static void pair_open(void)
 {
-	const struct weir_exchange_options options = { .key = fixture_key(), .slots = SLOTS };
+	const struct weir_exchange_options options = { .size = sizeof(options),
+						       .key = fixture_key(),
+						       .slots = SLOTS };
 	struct weir_exchange_listener *listener;
 	pthread_t thread;
 	char address[80];

@@ -94,7 +94,7 @@ static void *accept_one(void *arg)
 
 static struct weir_exchange_listener *listen_here(void)
 {
-	struct weir_exchange_options options = { .key = fixture_key() };
+	struct weir_exchange_options options = { .size = sizeof(options), .key = fixture_key() };
 	struct weir_exchange_listener *listener;
 	char address[80];
 
@@ -106,7 +106,9 @@ static struct weir_exchange_listener *listen_here(void)
 /* Return: whether the mute newcomers were there all the time. */
 static bool try_beside_mutes(void)
 {
-	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange_options options = { .size = sizeof(options),
+						 .key = fixture_key(),
+						 .timeout_ns = TIMEOUT_NS };
 	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
 	struct mute mutes[MUTES];
 	struct weir_exchange *x;
@@ -155,7 +157,9 @@ struct patient {
 
 static void *come(void *arg)
 {
-	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange_options options = { .size = sizeof(options),
+						 .key = fixture_key(),
+						 .timeout_ns = TIMEOUT_NS };
 	struct patient *p = arg;
 
 	p->rc = weir_exchange_connect(weir_exchange_address(p->a.listener), &options, &p->x, NULL);
@@ -229,7 +233,9 @@ static void a_mute_newcomer_is_rejected_in_the_end(void **state)
 /* Accepts and returns the info of a newcomer. */
 static struct weir_exchange_info meet(struct weir_exchange_listener *listener)
 {
-	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange_options options = { .size = sizeof(options),
+						 .key = fixture_key(),
+						 .timeout_ns = TIMEOUT_NS };
 	struct acceptor a = { .listener = listener, .timeout_ns = TIMEOUT_NS };
 	struct weir_exchange_info info;
 	struct weir_exchange *x;
@@ -240,7 +246,7 @@ static struct weir_exchange_info meet(struct weir_exchange_listener *listener)
 			 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(a.rc, 0);
-	weir_exchange_info(x, &info);
+	weir_exchange_info(x, &info, sizeof(info));
 	weir_exchange_close(x);
 	weir_exchange_close(a.x);
 	weir_exchange_unlisten(listener);
@@ -250,7 +256,9 @@ static struct weir_exchange_info meet(struct weir_exchange_listener *listener)
 static void a_listener_keeps_the_name_of_its_device(void **state)
 {
 	struct weir_exchange_info info = meet(listen_here());
-	struct weir_exchange_options options = { .key = fixture_key(), .device = info.device };
+	struct weir_exchange_options options = { .size = sizeof(options),
+						 .key = fixture_key(),
+						 .device = info.device };
 	struct weir_exchange_listener *listener;
 	char address[80], longest[1000];
 
@@ -270,7 +278,9 @@ static void a_listener_keeps_the_name_of_its_device(void **state)
 /* Each newcomer goes to one waiting thread. */
 static void many_threads_may_accept_at_once(void **state)
 {
-	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange_options options = { .size = sizeof(options),
+						 .key = fixture_key(),
+						 .timeout_ns = TIMEOUT_NS };
 	struct weir_exchange_listener *listener = listen_here();
 	struct acceptor acceptors[ACCEPTORS];
 	struct weir_exchange *xs[ACCEPTORS];
@@ -331,7 +341,9 @@ static void *lead(void *arg)
  */
 static void closing_the_listener_wakes_the_leader(void **state)
 {
-	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange_options options = { .size = sizeof(options),
+						 .key = fixture_key(),
+						 .timeout_ns = TIMEOUT_NS };
 	struct weir_exchange *x = NULL;
 	struct acceptor a;
 	struct mute mute;
@@ -375,7 +387,9 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
 
 static void all_addresses_of_a_name_are_tried(void **state)
 {
-	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange_options options = { .size = sizeof(options),
+						 .key = fixture_key(),
+						 .timeout_ns = TIMEOUT_NS };
 	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
 	struct weir_exchange *x;
 	struct weir_exchange_info info;
@@ -388,7 +402,7 @@ static void all_addresses_of_a_name_are_tried(void **state)
 	assert_int_equal(weir_exchange_connect(name, &options, &x, NULL), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(a.rc, 0);
-	weir_exchange_info(x, &info);
+	weir_exchange_info(x, &info, sizeof(info));
 	assert_string_equal(info.peer, weir_exchange_address(a.listener));
 	weir_exchange_close(x);
 	weir_exchange_close(a.x);

@@ -52,6 +52,7 @@ static void together_with(void (*work)(struct weir_group *), enum weir_exchange_
 			  unsigned int slots)
 {
 	struct weir_exchange_options options = {
+		.size = sizeof(options),
 		.mode = mode,
 		.slots = slots,
 		.slot_bytes = 512,

@@ -124,7 +124,8 @@ struct mux_meet_caller {
 static void *call(void *arg)
 {
 	struct mux_meet_caller *caller = arg;
-	const struct weir_mux_conn_options options = { .class_nr = caller->class_nr };
+	const struct weir_mux_conn_options options = { .size = sizeof(options),
+						       .class_nr = caller->class_nr };
 
 	pthread_barrier_wait(caller->start);
 	weir_mux_connect(&caller->from->mux->mux, caller->to->address, SERVICE, &options,

@@ -82,7 +82,8 @@ struct weir_mux_conn *connect_with(const struct mux_end *from, const char *addre
 struct weir_mux_conn *connect_at(const struct mux_end *from, const char *address,
 				 unsigned int class_nr)
 {
-	const struct weir_mux_conn_options options = { .class_nr = class_nr };
+	const struct weir_mux_conn_options options = { .size = sizeof(options),
+						       .class_nr = class_nr };
 
 	return connect_with(from, address, &options);
 }

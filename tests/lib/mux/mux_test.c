@@ -14,6 +14,7 @@
 
 #define SERVICE 5
 #define PATIENCE_MS 60000 /* limit for any wait */
+#define CLASS_SIZE .size = sizeof(struct weir_mux_class)
 
 /* Two muxes, a listener, and a connection. */
 struct mux_pair {
@@ -69,11 +70,12 @@ static void pair_open(struct mux_pair *p, const struct weir_mux_options *options
 	char listen[64];
 
 	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
+	both.size = sizeof(both);
 	both.key = fixture_key();
 	p->client = mux_open(&both);
 	both.listen = listen;
 	p->server = mux_open(&both);
-	weir_mux_info(p->server, &info);
+	weir_mux_info(p->server, &info, sizeof(info));
 	snprintf(p->address, sizeof(p->address), "%s", info.address);
 	assert_int_equal(weir_mux_listen(p->server, SERVICE, 1024, &p->listener), 0);
 	pair_connect(p, NULL, &p->near, &p->far);
@@ -265,7 +267,7 @@ static void many_connections_share_one_queue_pair(void **state)
 	pair_open(&p, &options);
 	for (i = 0; i < n; i++)
 		pair_connect(&p, NULL, &near[i], &far[i]);
-	weir_mux_info(p.client, &info);
+	weir_mux_info(p.client, &info, sizeof(info));
 	assert_int_equal(info.connections, n + 1);
 	assert_int_equal(info.queue_pairs, 2); /* class 0 for setup, class 1 for data */
 	for (i = 0; i < n; i++)
@@ -298,7 +300,7 @@ static void an_address_matches_in_any_notation(void **state)
 	if (weir_mux_connect(p.client, name, SERVICE, NULL, &near, &error))
 		fail_msg("%s", error.text);
 	far = accept_from(p.listener);
-	weir_mux_info(p.client, &info);
+	weir_mux_info(p.client, &info, sizeof(info));
 	assert_int_equal(info.connections, 2);
 	assert_int_equal(info.queue_pairs, 2);
 	pass(near, far, 100);
@@ -429,15 +431,15 @@ static void slots_are_reused(void **state)
 		weir_mux_conn_close(near);
 	}
 	do {
-		weir_mux_info(p.client, &info);
+		weir_mux_info(p.client, &info, sizeof(info));
 	} while (info.connections > 1);
 	pair_close(&p);
 }
 
 static void refusals_say_why(void **state)
 {
-	const struct weir_mux_conn_options no_class = { .class_nr = 2 };
-	const struct weir_mux_conn_options heavy = { .weight = 1025 };
+	const struct weir_mux_conn_options no_class = { .size = sizeof(no_class), .class_nr = 2 };
+	const struct weir_mux_conn_options heavy = { .size = sizeof(heavy), .weight = 1025 };
 	struct weir_mux_conn *conn = NULL;
 	struct weir_mux_listener *listener;
 	struct weir_error error;
@@ -499,7 +501,7 @@ static void a_full_backlog_refuses_for_now(void **state)
 
 static void another_key_is_refused(void **state)
 {
-	struct weir_mux_options options = { .timeout_ns = 60 * SECOND_NS };
+	struct weir_mux_options options = { .size = sizeof(options), .timeout_ns = 60 * SECOND_NS };
 	char path[] = "/tmp/weir-mux-key-XXXXXX";
 	struct weir_mux_conn *conn = NULL;
 	struct weir_error error;
@@ -548,7 +550,7 @@ static void the_end_of_a_mux_is_reported_to_the_peer(void **state)
 /* One end has closed, and the peer dies before it could send FIN. */
 static void connections_of_a_lost_mux_free_their_slots(void **state)
 {
-	struct weir_mux_options options = { .key = fixture_key() };
+	struct weir_mux_options options = { .size = sizeof(options), .key = fixture_key() };
 	int i, n = fixture_rounds(30);
 	struct weir_mux_info info;
 	struct weir_mux_conn *near;
@@ -566,7 +568,7 @@ static void connections_of_a_lost_mux_free_their_slots(void **state)
 		weir_mux_close(other);
 		do {
 			usleep(1000);
-			weir_mux_info(p.server, &info);
+			weir_mux_info(p.server, &info, sizeof(info));
 		} while (info.connections > 1);
 	}
 	pass(p.near, p.far, 1000);
@@ -576,9 +578,9 @@ static void connections_of_a_lost_mux_free_their_slots(void **state)
 static void classes_have_queue_pairs_of_their_own(void **state)
 {
 	static const struct weir_mux_class classes[] = {
-		{ .level = 0, .weight = 1 },
-		{ .level = 1, .weight = 3, .share = WEIR_MUX_POLICY_ROUND_ROBIN },
-		{ .level = 1, .segment_bytes = 4096 },
+		{ CLASS_SIZE, .level = 0, .weight = 1 },
+		{ CLASS_SIZE, .level = 1, .weight = 3, .share = WEIR_MUX_POLICY_ROUND_ROBIN },
+		{ CLASS_SIZE, .level = 1, .segment_bytes = 4096 },
 	};
 	struct weir_mux_options options = { .classes = classes, .nr_classes = 3 };
 	struct weir_mux_conn *near, *far;
@@ -589,7 +591,9 @@ static void classes_have_queue_pairs_of_their_own(void **state)
 	(void)state;
 	pair_open(&p, &options);
 	for (i = 0; i < 3; i++) {
-		const struct weir_mux_conn_options conn = { .class_nr = i, .weight = 7 };
+		const struct weir_mux_conn_options conn = { .size = sizeof(conn),
+							    .class_nr = i,
+							    .weight = 7 };
 
 		pair_connect(&p, &conn, &near, &far);
 		pass(near, far, 300000);
@@ -597,7 +601,7 @@ static void classes_have_queue_pairs_of_their_own(void **state)
 		weir_mux_conn_close(near);
 		weir_mux_conn_close(far);
 	}
-	weir_mux_info(p.client, &info);
+	weir_mux_info(p.client, &info, sizeof(info));
 	assert_int_equal(info.queue_pairs, 3);
 	pair_close(&p);
 }
@@ -636,7 +640,8 @@ static void rings_are_as_long_as_requested(void **state)
 	(void)state;
 	pair_open(&p, &options);
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const struct weir_mux_conn_options conn = { .class_nr = WEIR_MUX_CLASS_NORMAL,
+		const struct weir_mux_conn_options conn = { .size = sizeof(conn),
+							    .class_nr = WEIR_MUX_CLASS_NORMAL,
 							    .ring_bytes = cases[i].asked };
 
 		pair_connect(&p, &conn, &near, &far);
@@ -692,15 +697,15 @@ static void expect_tos(const struct weir_mux *mux, const struct weir_mux_class *
 
 static void classes_have_types_of_service_of_their_own(void **state)
 {
-	static const struct weir_mux_class classes[] = { { .tos = 104 },
-							 { .level = 1, .tos = 32 } };
+	static const struct weir_mux_class classes[] = { { CLASS_SIZE, .tos = 104 },
+							 { CLASS_SIZE, .level = 1, .tos = 32 } };
 	struct weir_mux_options options = { .classes = classes, .nr_classes = 2 };
 	struct weir_mux_info info;
 	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p, &options);
-	weir_mux_info(p.client, &info);
+	weir_mux_info(p.client, &info, sizeof(info));
 	assert_int_equal(info.queue_pairs, 2);
 	expect_tos(p.client, classes);
 	expect_tos(p.server, classes);
@@ -738,10 +743,12 @@ static void a_receiver_not_ready_is_retried_soon(void **state)
 
 static void options_out_of_range_are_refused(void **state)
 {
-	static const struct weir_mux_class falling[] = { { .level = 1 }, { .level = 0 } };
-	static const struct weir_mux_class heavy = { .weight = 1025 };
-	static const struct weir_mux_class long_segment = { .segment_bytes = 65537 };
-	static const struct weir_mux_options wrong[] = {
+	static const struct weir_mux_class falling[] = { { CLASS_SIZE, .level = 1 },
+							 { CLASS_SIZE, .level = 0 } };
+	static const struct weir_mux_class heavy = { CLASS_SIZE, .weight = 1025 };
+	static const struct weir_mux_class tos = { CLASS_SIZE, .tos = 256 };
+	static const struct weir_mux_class long_segment = { CLASS_SIZE, .segment_bytes = 65537 };
+	struct weir_mux_options wrong[] = {
 		{ .ring_bytes = 5000 },
 		{ .ring_bytes = 2048 },
 		{ .buffers = 7 },
@@ -750,6 +757,7 @@ static void options_out_of_range_are_refused(void **state)
 		{ .classes = falling, .nr_classes = 9 },
 		{ .classes = &heavy, .nr_classes = 1 },
 		{ .classes = &long_segment, .nr_classes = 1 },
+		{ .classes = &tos, .nr_classes = 1 },
 		{ .listen = "127.0.0.1:99999" },
 	};
 	struct weir_mux *mux = NULL;
@@ -759,6 +767,7 @@ static void options_out_of_range_are_refused(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		error.text[0] = '\0';
+		wrong[i].size = sizeof(wrong[i]);
 		assert_int_equal(weir_mux_open(&wrong[i], &mux, &error), -EINVAL);
 		assert_true(error.text[0] != '\0');
 	}
@@ -775,16 +784,16 @@ static void idle_threads_sleep(void **state)
 	(void)state;
 	pair_open(&p, NULL);
 	pass(p.near, p.far, 100000);
-	weir_mux_info(p.client, &before);
+	weir_mux_info(p.client, &before, sizeof(before));
 	while (quiet < 20) { /* consecutive reads without a change */
 		usleep(10000);
-		weir_mux_info(p.client, &after);
+		weir_mux_info(p.client, &after, sizeof(after));
 		quiet = after.sleeps == before.sleeps ? quiet + 1 : 0;
 		before = after;
 	}
 	pass(p.near, p.far, 100000); /* the threads wake up, and sleep again */
 	do {
-		weir_mux_info(p.client, &after);
+		weir_mux_info(p.client, &after, sizeof(after));
 	} while (after.sleeps == before.sleeps);
 	pair_close(&p);
 }
@@ -871,7 +880,7 @@ static void a_mux_that_names_a_foreign_connection_is_cut_off(void **state)
 	struct weir_mux_conn *near, *far;
 	struct weir_mux_info info;
 	struct weir_mux *other;
-	struct weir_mux_options options = { .key = fixture_key() };
+	struct weir_mux_options options = { .size = sizeof(options), .key = fixture_key() };
 	struct weir_error error;
 	struct mux_pair p;
 	char got[10];
@@ -879,7 +888,7 @@ static void a_mux_that_names_a_foreign_connection_is_cut_off(void **state)
 
 	(void)state;
 	pair_open(&p, NULL);
-	weir_mux_info(p.server, &info);
+	weir_mux_info(p.server, &info, sizeof(info));
 	other = mux_open(&options);
 	assert_int_equal(weir_mux_connect(other, info.address, SERVICE, NULL, &near, &error), 0);
 	far = accept_from(p.listener);

@@ -42,7 +42,8 @@ static bool all_have(const struct stream *streams, uint64_t bytes)
 /* With separate accounting, each remote had twice that in flight. */
 static void an_urgent_message_waits_for_a_segment_per_remote(void **state)
 {
-	const struct weir_mux_conn_options options = { .class_nr = WEIR_MUX_CLASS_NORMAL,
+	const struct weir_mux_conn_options options = { .size = sizeof(options),
+						       .class_nr = WEIR_MUX_CLASS_NORMAL,
 						       .ring_bytes = RING };
 	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
 	struct stream streams[OTHERS] = { { .received = 0 } };

@@ -27,7 +27,9 @@ struct mux_onesided_pair {
 
 static struct weir_mux *mux_open(const char *listen)
 {
-	const struct weir_mux_options options = { .listen = listen, .key = fixture_key() };
+	const struct weir_mux_options options = { .size = sizeof(options),
+						  .listen = listen,
+						  .key = fixture_key() };
 	struct weir_error error = { "" };
 	struct weir_mux *mux = NULL;
 
@@ -57,7 +59,7 @@ static void pair_open(struct mux_onesided_pair *p)
 	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
 	p->client = mux_open(NULL);
 	p->server = mux_open(listen);
-	weir_mux_info(p->server, &info);
+	weir_mux_info(p->server, &info, sizeof(info));
 	snprintf(p->address, sizeof(p->address), "%s", info.address);
 	assert_int_equal(weir_mux_listen(p->server, SERVICE, 16, &p->listener), 0);
 	pair_connect(p, &p->near, &p->far);

@@ -68,7 +68,7 @@ static unsigned char *memory_of(const struct mux_take_pair *p)
 
 static void pair_open(struct mux_take_pair *p)
 {
-	struct weir_mux_options options = { .key = fixture_key() };
+	struct weir_mux_options options = { .size = sizeof(options), .key = fixture_key() };
 	struct weir_mux_info info;
 	char listen[64];
 	size_t i;
@@ -77,7 +77,7 @@ static void pair_open(struct mux_take_pair *p)
 	p->client = mux_open(&options);
 	options.listen = listen;
 	p->server = mux_open(&options);
-	weir_mux_info(p->server, &info);
+	weir_mux_info(p->server, &info, sizeof(info));
 	snprintf(p->address, sizeof(p->address), "%s", info.address);
 	assert_int_equal(weir_mux_listen(p->server, SERVICE, 16, &p->listener), 0);
 	pair_connect(p, &p->near, &p->far);
@@ -249,7 +249,7 @@ static void a_held_part_holds_back_only_its_own_connection(void **state)
 		assert_int_equal(weir_mux_conn_send(near, memory_of(&p), sizeof(got), 0), 0);
 		assert_int_equal(weir_mux_conn_recv(far, got, sizeof(got), &length, 0), 0);
 	}
-	weir_mux_info(p.server, &info);
+	weir_mux_info(p.server, &info, sizeof(info));
 	assert_true(info.bytes_received <= RING + 100 * (sizeof(got) + 8));
 	part_is_right(&part, 0, REGION_BYTES);
 	weir_mux_conn_give(p.far);
@@ -313,7 +313,7 @@ static uint64_t written(const struct mux_take_pair *p)
 {
 	struct weir_mux_info info;
 
-	weir_mux_info(p->server, &info);
+	weir_mux_info(p->server, &info, sizeof(info));
 	return info.bytes_written;
 }
 
