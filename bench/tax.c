@@ -4,9 +4,11 @@
  *
  * Counts instructions and system calls by single steps, from the call to the driver's post
  * function, for each way to submit: a write, a write short enough for inline data, and a read; and
- * for comparison a work request filled in by hand. One thread, nothing else in flight, all objects
- * set up before the call. The device is the route to DONOR; without an RDMA device run `weir run --
- * tax DONOR`. Exits with 77 where ptrace is not allowed.
+ * for comparison a work request filled in by hand. A blocking write of unregistered memory is also
+ * counted as a whole: from the call to the return, without the driver's functions, and with the
+ * number of atomic instructions. One thread, nothing else in flight, all objects set up before the
+ * call. The device is the route to DONOR; without an RDMA device run `weir run -- tax DONOR`. Exits
+ * with 77 where ptrace is not allowed.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -25,10 +27,15 @@
 #define BYTES 4096
 #define ROUNDS 64 /* only the last is counted, with warm caches and free lists */
 #define SYSCALL 0x050f /* the instruction, as a little-endian number */
+#define LOCK_PREFIX 0xf0
+#define XCHG 0x86 /* and 0x87; with memory: locked without a prefix */
+#define REX 0x40 /* of 0x40 to 0x4f: prefixes of an instruction */
 #define SKIP 77
 
 static int (*driver_post)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-static bool is_counted, is_refused;
+static int (*driver_poll)(struct ibv_cq *cq, int count, struct ibv_wc *wcs);
+static bool is_whole, is_refused;
+static _Thread_local bool is_counted; /* the session's own thread is not traced */
 
 /* Signals begin and end to the counting process. Earlier stores are complete. */
 static inline void mark(void)
@@ -39,9 +46,27 @@ static inline void mark(void)
 
 static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
+	int rc;
+
 	mark();
-	is_counted = false; /* more may be posted before the request is done */
-	return is_refused ? ENOMEM : driver_post(qp, wr, bad);
+	if (!is_whole)
+		is_counted = false; /* more may be posted before the request is done */
+	rc = is_refused ? ENOMEM : driver_post(qp, wr, bad);
+	if (is_whole)
+		mark();
+	return rc;
+}
+
+static int poll(struct ibv_cq *cq, int count, struct ibv_wc *wcs)
+{
+	int rc;
+
+	if (!is_whole)
+		return driver_poll(cq, count, wcs);
+	mark();
+	rc = driver_poll(cq, count, wcs);
+	mark();
+	return rc;
 }
 
 static void done(void *arg, int status)
@@ -106,7 +131,7 @@ static void stage_fill(struct tax_stage *s)
 
 static void stage_open(struct tax_stage *s, const char *donor, const char *key_file)
 {
-	struct weir_session_options options = { .size = sizeof(options), .no_thread = true };
+	struct weir_session_options options = { .size = sizeof(options), .no_thread = !is_whole };
 	struct weir_error error = { "" };
 	struct weir_key *key = NULL;
 	struct ibv_pd *pd;
@@ -129,6 +154,8 @@ static void stage_open(struct tax_stage *s, const char *donor, const char *key_f
 	s->mr = ibv_reg_mr(pd, s->bytes, BYTES, IBV_ACCESS_LOCAL_WRITE);
 	driver_post = s->qp->context->ops.post_send;
 	s->qp->context->ops.post_send = post;
+	driver_poll = s->qp->context->ops.poll_cq;
+	s->qp->context->ops.poll_cq = poll;
 	rc = weir_queue_create(&s->queue);
 	if (rc)
 		die("a queue", rc);
@@ -179,6 +206,14 @@ static void one_of_several(struct tax_stage *s)
 	await_call(s);
 }
 
+/* As the first example. */
+static void copied(struct tax_stage *s)
+{
+	mark();
+	s->status = weir_write(s->region, 0, s->bytes, s->kind->bytes);
+	mark();
+}
+
 /* Refused by the driver stub, so that the session sees no foreign completion. */
 static void by_hand(struct tax_stage *s)
 {
@@ -207,6 +242,7 @@ static void child_run(const char *donor, const char *key_file, const struct tax_
 	struct tax_stage s = { .kind = kind };
 	int i;
 
+	is_whole = request == copied;
 	stage_open(&s, donor, key_file);
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL)) {
 		fprintf(stderr, "tax: this process may not be traced: %s\n", strerror(errno));
@@ -226,11 +262,15 @@ static void child_run(const char *donor, const char *key_file, const struct tax_
 }
 
 struct count {
-	unsigned long instructions, system_calls;
+	unsigned long instructions, system_calls, atomics;
+	bool is_whole; /* counts a repeated string instruction once */
+	unsigned long long last; /* address of the last instruction */
 };
 
-/* Continues the child. Returns whether the child is at a mark; exits if the child has ended. */
-static bool go_on(pid_t child, int how)
+enum stop { STOP_STEP, STOP_MARK, STOP_ENDED };
+
+/* Continues the child. */
+static enum stop go_on(pid_t child, int how)
 {
 	siginfo_t info;
 	int status;
@@ -241,26 +281,63 @@ static bool go_on(pid_t child, int how)
 		exit(SKIP);
 	}
 	waitpid(child, &status, 0);
-	if (!WIFSTOPPED(status)) {
+	if (!WIFSTOPPED(status))
+		return STOP_ENDED;
+	ptrace(PTRACE_GETSIGINFO, child, NULL, &info);
+	return WSTOPSIG(status) == SIGTRAP && info.si_code == SI_KERNEL ? STOP_MARK : STOP_STEP;
+}
+
+static bool is_atomic(const unsigned char *code)
+{
+	while ((*code & 0xf0) == REX || *code == 0x66)
+		code++;
+	return *code == LOCK_PREFIX || ((*code & ~1) == XCHG && code[1] < 0xc0);
+}
+
+static void count_step(struct count *c, pid_t child)
+{
+	struct user_regs_struct regs;
+	unsigned long code;
+
+	ptrace(PTRACE_GETREGS, child, NULL, &regs);
+	if (c->is_whole && regs.rip == c->last)
+		return;
+	c->last = regs.rip;
+	code = (unsigned long)ptrace(PTRACE_PEEKTEXT, child, (void *)regs.rip, NULL);
+	c->system_calls += (code & 0xffff) == SYSCALL;
+	c->atomics += is_atomic((const unsigned char *)&code);
+	c->instructions++;
+}
+
+/* Counts from the mark that the child has reached to the next. */
+static void count_to_mark(struct count *c, pid_t child)
+{
+	enum stop stop;
+
+	do {
+		count_step(c, child);
+		stop = go_on(child, PTRACE_SINGLESTEP);
+	} while (stop == STOP_STEP);
+	if (stop == STOP_ENDED) {
 		fprintf(stderr, "tax: the request ended before it was posted\n");
 		exit(1);
 	}
-	ptrace(PTRACE_GETSIGINFO, child, NULL, &info);
-	return WSTOPSIG(status) == SIGTRAP && info.si_code == SI_KERNEL;
 }
 
-static bool is_at_system_call(pid_t child)
+static enum stop run_to_mark(pid_t child)
 {
-	struct user_regs_struct regs;
+	enum stop stop;
 
-	ptrace(PTRACE_GETREGS, child, NULL, &regs);
-	return (ptrace(PTRACE_PEEKTEXT, child, (void *)regs.rip, NULL) & 0xffff) == SYSCALL;
+	do
+		stop = go_on(child, PTRACE_CONT);
+	while (stop == STOP_STEP);
+	return stop;
 }
 
 static struct count count(const char *donor, const char *key_file, const struct tax_kind *kind,
 			  void (*request)(struct tax_stage *s))
 {
-	struct count c = { 0 };
+	struct count c = { .is_whole = request == copied };
 	int status;
 	pid_t child = fork();
 
@@ -270,14 +347,8 @@ static struct count count(const char *donor, const char *key_file, const struct 
 	if (!WIFSTOPPED(status))
 		/* the child has printed the reason */
 		exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
-	while (!go_on(child, PTRACE_CONT))
-		;
-	do {
-		c.system_calls += is_at_system_call(child);
-		c.instructions++;
-	} while (!go_on(child, PTRACE_SINGLESTEP));
-	ptrace(PTRACE_DETACH, child, NULL, NULL);
-	waitpid(child, &status, 0);
+	while (run_to_mark(child) == STOP_MARK)
+		count_to_mark(&c, child);
 	return c;
 }
 
@@ -302,7 +373,7 @@ static void tell(const char *kind, const char *way, const struct count *c, long 
 int main(int argc, char **argv)
 {
 	const char *key_file = argc > 2 ? argv[2] : NULL;
-	struct count hand;
+	struct count hand, whole;
 	size_t i;
 
 	if (argc < 2) {
@@ -321,5 +392,10 @@ int main(int argc, char **argv)
 
 		tell(kind->name, way->name, &c, (long)(c.instructions - hand.instructions));
 	}
+	whole = count(argv[1], key_file, &kinds[0], copied);
+	printf("\n%-39s %12s %12s %14s\n", "to the return, without the driver", "instructions",
+	       "atomic", "system calls");
+	printf("%-10s %-28s %12lu %12lu %14lu\n", kinds[0].name, "copied, waited for",
+	       whole.instructions, whole.atomics, whole.system_calls);
 	return 0;
 }
