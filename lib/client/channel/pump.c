@@ -31,7 +31,6 @@ static void do_action(struct weir_session *session, const struct weir_action *ac
 	switch (action->type) {
 	case WEIR_ACTION_POST:
 		weir_link_post(&session->links[action->channel], action->wr);
-		weir_bounce_trace(session);
 		break;
 	case WEIR_ACTION_DONE:
 		finish_all(session, action->req);
@@ -135,6 +134,7 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 	int events = 0;
 
 	weir_window_tick(session->engine.window, now_ns);
+	weir_bounce_trace(session);
 	for (i = 0; i < session->nr_cqs; i++) {
 		if (session->cqs[i]->in_flight)
 			events += weir_links_poll(session, session->cqs[i], now_ns);

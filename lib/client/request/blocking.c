@@ -19,6 +19,8 @@ static int wait_for_request(struct weir_session *session, struct weir_waiter *wa
 	if (rc)
 		return rc;
 	weir_waiter_wait(waiter, session, &session->op_idle_time, UINT64_MAX);
+	if (waiter->request)
+		return weir_request_release(waiter->request, waiter->status);
 	return waiter->status;
 }
 

@@ -112,9 +112,6 @@ static WEIR_ALWAYS_INLINE int weir_prepare_remote(struct weir_req *req,
 	return 0;
 }
 
-/* Frees a request that cannot be submitted. Return: @rc. */
-__attribute__((cold)) int weir_submit_give_up(struct weir_request *request, int rc);
-
 /*
  * Fills in the rest of @request; the op and an atomic's operands are set. On failure @request is
  * free.
@@ -135,7 +132,7 @@ static WEIR_ALWAYS_INLINE int weir_prepare(struct weir_request *request,
 		rc = weir_prepare_remote(req, region, offset);
 	if (!rc)
 		rc = weir_prepare_promise(request, completion, out, has_room);
-	return rc ? weir_submit_give_up(request, rc) : 0;
+	return rc ? weir_request_release(request, rc) : 0;
 }
 
 /*

@@ -27,10 +27,17 @@ void weir_request_put(struct weir_request *request)
 	weir_freelist_put(&request->session->spares, &request->node);
 }
 
+int weir_request_release(struct weir_request *request, int status)
+{
+	request->req.status = status;
+	weir_bounce_unmap(request->session, &request->req, &request->bounce);
+	weir_request_put(request);
+	return status;
+}
+
 /* With nic->lock held. */
 static void request_recycle(struct weir_request *request)
 {
-	weir_list_del(&request->link);
 	weir_freelist_keep_some(&request->session->spares, &request->node, &request->node);
 }
 
@@ -58,10 +65,16 @@ static void count_retries(struct weir_request *request)
 	session->counters->retries += session->options.retries - request->req.retries;
 }
 
+/* A request that the waiter frees may be gone once the waiter is notified. */
 static void notify_waiter(struct weir_request *request)
 {
-	weir_waiter_done(request->completion.arg, request->session, request->req.status);
-	request_recycle(request);
+	struct weir_waiter *waiter = request->completion.arg;
+	bool is_waiters = waiter->request;
+
+	weir_list_del(&request->link);
+	weir_waiter_done(waiter, request->session, request->req.status);
+	if (!is_waiters)
+		request_recycle(request);
 }
 
 /* weir_requests_notify() reports the completion later, with all others of the queue. */
@@ -79,7 +92,7 @@ static void free_or_queue(struct weir_request *request)
 {
 	count_retries(request);
 	request->req.status = status_of(request);
-	if (request->bounce.mode != WEIR_BOUNCE_NONE || request->completion.done) {
+	if (weir_request_needs_dispatch(request)) {
 		weir_list_del(&request->link);
 		weir_list_add_tail(&request->session->done, &request->link);
 	} else if (request->completion.queue) {
@@ -108,12 +121,12 @@ void weir_request_dispatch(struct weir_request *request)
 
 void weir_request_dispatched(struct weir_request *request)
 {
-	if (request->completion.done)
-		request_recycle(request);
-	else if (request->completion.queue)
+	if (!request->completion.done) {
 		notify_queue(request);
-	else
-		notify_waiter(request);
+		return;
+	}
+	weir_list_del(&request->link);
+	request_recycle(request);
 }
 
 static struct weir_request *request_of_node(struct weir_inbox_node *node)
@@ -163,7 +176,13 @@ void weir_request_notify_alone(struct weir_request *request)
 	struct weir_session *session = request->session;
 	uint32_t *wakeups;
 
-	weir_freelist_keep_some(&session->spares, &request->node, &request->node);
+	if (!queue) {
+		weir_waiter_done_at_once(event.arg);
+		if (!((struct weir_waiter *)event.arg)->request)
+			request_recycle(request);
+		return;
+	}
+	request_recycle(request);
 	wakeups = weir_queue_put_one(queue, &event);
 	if (wakeups)
 		weir_combine_wake(session->nic, wakeups);

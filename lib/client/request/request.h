@@ -41,11 +41,27 @@ static inline bool weir_request_has_waiter(const struct weir_request *request)
 }
 
 /*
+ * Return: true if the end of the request needs steps without nic->lock: a callback, or a copy. A
+ * waiter does these steps itself.
+ */
+static inline bool weir_request_needs_dispatch(const struct weir_request *request)
+{
+	return request->completion.done ||
+	       (request->completion.queue && request->bounce.mode != WEIR_BOUNCE_NONE);
+}
+
+/*
  * Allocates a request when the free list is empty; the caller owns the request until it is
  * submitted or put. NULL: no memory.
  */
 struct weir_request *weir_request_new(struct weir_session *session);
 void weir_request_put(struct weir_request *request);
+
+/*
+ * Copies read data to the user if @status is 0, gives local memory back, and frees the request.
+ * Context: any thread; without locks. Return: @status.
+ */
+int weir_request_release(struct weir_request *request, int status);
 
 /* Hands @request to its engine, off the fast path. Context: with nic->lock held. */
 void weir_request_admit(struct weir_request *request);
@@ -60,8 +76,8 @@ void weir_request_finish(struct weir_request *request);
 void weir_request_dispatch(struct weir_request *request);
 
 /*
- * Second part: reports to the waiter or the queue, and frees the request. Owes a
- * weir_requests_notify(). Context: with nic->lock held.
+ * Second part: frees the request, or leaves it to its queue. Owes a weir_requests_notify().
+ * Context: with nic->lock held.
  */
 void weir_request_dispatched(struct weir_request *request);
 
@@ -72,8 +88,8 @@ void weir_request_dispatched(struct weir_request *request);
 void weir_requests_notify(struct weir_session *session);
 
 /*
- * Replaces the above for a request in registered memory with a queue, posted alone and successful,
- * if no other request has ended since. Context: with nic->lock held.
+ * Replaces the above for a request without dispatch, posted alone and successful, if no other
+ * request has ended since. The waiter, if any, is the calling thread. Context: with nic->lock held.
  */
 void weir_request_notify_alone(struct weir_request *request);
 

@@ -66,8 +66,6 @@ static WEIR_ALWAYS_INLINE void record_posted(struct weir_request *request, struc
 	weir_prepare_date(request, weir_now_ns());
 	weir_fastpath_start_timer(&session->engine, wr, request->submitted_ns);
 	weir_links_publish_window(session);
-	if (request->bounce.mode != WEIR_BOUNCE_NONE)
-		weir_bounce_trace(session);
 }
 
 /*
@@ -99,20 +97,17 @@ static WEIR_ALWAYS_INLINE bool may_poll_before_clock(const struct weir_request *
 {
 	const struct weir_session *session = request->session;
 
-	return request->bounce.mode == WEIR_BOUNCE_NONE && !session->engine.window->policy &&
-	       session->has_thread && session->recv_armed && weir_session_is_whole(session);
+	return !session->engine.window->policy && session->has_thread && session->recv_armed &&
+	       weir_session_is_whole(session);
 }
 
 /* The engine has recorded the success and has nothing else in flight. */
 static WEIR_ALWAYS_INLINE void complete_alone(struct weir_request *request)
 {
-	if (weir_prepare_for_queue(&request->completion)) {
+	if (weir_request_needs_dispatch(request))
+		weir_request_finish(request);
+	else
 		weir_request_notify_alone(request);
-		return;
-	}
-	if (weir_request_has_waiter(request))
-		weir_waiter_begin(request->session);
-	weir_request_finish(request);
 }
 
 enum posted { POSTED_NOT, POSTED, POSTED_AND_ENDED };
@@ -175,14 +170,6 @@ static void submit(struct weir_session *session, struct weir_request *request)
 	}
 	weir_prepare_date(request, weir_now_ns());
 	weir_combine_enqueue(session->nic, &request->node, &request->node, session);
-}
-
-int weir_submit_give_up(struct weir_request *request, int rc)
-{
-	request->req.status = rc;
-	weir_bounce_unmap(request->session, &request->req, &request->bounce);
-	weir_request_put(request);
-	return rc;
 }
 
 /* The operands are an atomic's. */
@@ -369,7 +356,7 @@ int weir_request_move_wait(struct weir_region *region, enum weir_op op, uint64_t
 		return transfer_locked(region, op, offset, iov,
 				       &(struct weir_completion){ .arg = waiter }, NULL);
 	return transfer_with(region, op, offset, iov, iovcnt, 0, 0,
-			     &(struct weir_completion){ .arg = waiter }, NULL);
+			     &(struct weir_completion){ .arg = waiter }, &waiter->request);
 }
 
 int weir_request_atomic_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
@@ -377,5 +364,5 @@ int weir_request_atomic_wait(struct weir_region *region, enum weir_op op, uint64
 			     struct weir_waiter *waiter)
 {
 	return transfer_with(region, op, offset, iov, 1, compare, operand,
-			     &(struct weir_completion){ .arg = waiter }, NULL);
+			     &(struct weir_completion){ .arg = waiter }, &waiter->request);
 }

@@ -51,6 +51,12 @@ void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, 
 		return; /* the counter is full, and so readable */
 }
 
+void weir_waiter_done_at_once(struct weir_waiter *waiter)
+{
+	waiter->status = 0;
+	waiter->state = DONE;
+}
+
 static void yield_cpu(struct weir_session *session, struct weir_idle_time *idle_time)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);

@@ -10,21 +10,24 @@
 #include <stdint.h>
 
 struct weir_idle_time;
+struct weir_request;
 struct weir_session;
 
 /**
  * struct weir_waiter - lives on the stack of the waiting thread
  * @state: 0, asleep or done; atomic
  * @status: of the event; written before @state becomes done
+ * @request: the waiting thread frees this request when done; NULL: there is nothing to free
  */
 struct weir_waiter {
 	uint32_t state;
 	int status;
+	struct weir_request *request;
 };
 
-#define WEIR_WAITER_INIT \
-	{                \
-		0, 0     \
+#define WEIR_WAITER_INIT   \
+	{                  \
+		0, 0, NULL \
 	}
 
 /*
@@ -38,6 +41,9 @@ void weir_waiter_begin(struct weir_session *session);
  * weir_pump_leave_to_waiters() before unlocking.
  */
 void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, int status);
+
+/* As a begin and a done with status 0, by the waiting thread itself. With nic->lock held. */
+void weir_waiter_done_at_once(struct weir_waiter *waiter);
 
 bool weir_waiter_is_done(struct weir_waiter *waiter);
 
