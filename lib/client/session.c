@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/conn/address.h"
+#include "lib/conn/event_channel.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
@@ -199,15 +200,10 @@ static int session_init(struct weir_session *session, struct weir_error *error)
 	if (rc)
 		return weir_error_set(error, rc, "no shared memory for 'weir stat': %s",
 				      weir_strerror(rc));
-	session->cm = rdma_create_event_channel();
-	if (!session->cm)
-		return weir_error_set(
-			error, -ENODEV,
-			"no RDMA device and no connection manager here: 'weir doctor' "
-			"says what to do");
-	rc = set_nonblocking(session->cm->fd);
-	if (!rc)
-		rc = epoll_add_fd(session, session->cm->fd);
+	rc = weir_event_channel_open(&session->cm, error);
+	if (rc)
+		return rc;
+	rc = epoll_add_fd(session, session->cm->fd);
 	return rc ? weir_error_set(error, rc, "no descriptors: %s", weir_strerror(rc)) : 0;
 }
 

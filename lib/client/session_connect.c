@@ -1,24 +1,46 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The steps of an attempt in order, up to the moment when other threads may use the channel. */
+/*
+ * An attempt to bring up one channel, for the first time or again. The attempt blocks, with a
+ * deadline. Until it succeeds, it changes nothing that other threads use. It has its own event
+ * channel, and polls for the few messages of the handshake, because CQ events belong to the
+ * session's driver.
+ *
+ * Context: the thread that opens the session or reconnects; without nic->lock.
+ */
 #include <errno.h>
 #include <string.h>
 
-#include "lib/client/connect_attempt.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/client/session.h"
+#include "lib/conn/proof.h"
 #include "lib/conn/qp.h"
 
 #define ANSWER_NS_MIN (100 * WEIR_NS_PER_MS) /* leaves time for the last attempts */
+#define RNR_RETRY_COUNT 6 /* credits make retries needless; 7 would mean for ever */
+#define CHECK_MS 20 /* until an attempt sees that the session closes */
 
-static int check_device(const struct weir_connect_attempt *a)
+/**
+ * struct channel_connect - state of all steps
+ * @session, @link: the channel, and its session
+ * @dialer: its id becomes the link's
+ * @own_cq, @inline_max: become the link's; @own_cq: the receive CQ, unless shared
+ */
+struct channel_connect {
+	struct weir_session *session;
+	struct weir_link *link;
+	struct weir_dialer dialer;
+	struct ibv_cq *own_cq;
+	uint32_t inline_max;
+};
+
+static int check_is_open(void *arg, struct weir_error *error)
 {
-	const char *wanted = a->session->options.device;
-	const char *device = ibv_get_device_name(a->id->verbs->device);
+	const struct weir_session *session = arg;
 
-	if (!wanted || !strcmp(wanted, device))
-		return 0;
-	return weir_error_set(a->error, -ENODEV, "the route to %s goes by device %s, not by %s",
-			      a->session->peer, device, wanted);
+	return __atomic_load_n(&session->is_stopping, __ATOMIC_RELAXED) ?
+		       weir_error_set(error, -ECANCELED, "the session is closed") :
+		       0;
 }
 
 /* Shortage of descriptors, memory or device resources may pass. */
@@ -28,7 +50,7 @@ static int explain_no_resources(int err)
 }
 
 /* With as much inline data as the device accepts. */
-static int create_qp_inline(struct weir_connect_attempt *a, struct ibv_qp_init_attr *attr)
+static int create_qp_inline(struct channel_connect *a, struct ibv_qp_init_attr *attr)
 {
 	static const uint32_t sizes[] = { 256, 128, 64, 0 };
 	unsigned int i;
@@ -38,7 +60,7 @@ static int create_qp_inline(struct weir_connect_attempt *a, struct ibv_qp_init_a
 		struct ibv_qp_init_attr asked = *attr;
 
 		asked.cap.max_inline_data = sizes[i];
-		rc = weir_qp_create(a->id, a->session->nic->pd, &asked, &a->qp);
+		rc = weir_qp_create(a->dialer.id, a->session->nic->pd, &asked, &a->dialer.qp);
 		if (!rc)
 			a->inline_max = asked.cap.max_inline_data;
 	}
@@ -49,72 +71,65 @@ static int create_qp_inline(struct weir_connect_attempt *a, struct ibv_qp_init_a
  * The CQ of the handshake's receives: channel 0 shares that of its messages, the unload channel
  * that of its returns.
  */
-static int create_recv_cq(struct weir_connect_attempt *a)
+static int create_recv_cq(struct channel_connect *a, struct ibv_cq **recv_cq)
 {
 	struct weir_session *session = a->session;
 
 	if (!a->link->number || weir_unload_tx_is(a->link)) {
-		a->recv_cq = a->link->number ? a->link->cq->ibv : session->recv_cq;
+		*recv_cq = a->link->number ? a->link->cq->ibv : session->recv_cq;
 		return 0;
 	}
 	a->own_cq = ibv_create_cq(session->nic->context, WIRE_HANDSHAKE_RECVS, NULL, NULL, 0);
 	if (!a->own_cq)
-		return weir_error_set(a->error, explain_no_resources(errno),
+		return weir_error_set(a->dialer.error, explain_no_resources(errno),
 				      "no completion queue of %u: %s", WIRE_HANDSHAKE_RECVS,
 				      strerror(errno));
-	a->recv_cq = a->own_cq;
+	*recv_cq = a->own_cq;
 	return 0;
 }
 
 /* Channel 0 also has the buffers for messages. */
-static int create_qp(struct weir_connect_attempt *a)
+static int create_qp(struct channel_connect *a)
 {
 	struct weir_session *session = a->session;
 	struct weir_link *link = a->link;
 	unsigned int recvs = WIRE_HANDSHAKE_RECVS + (link->number ? 0 : WEIR_MESSAGE_RECVS);
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = session->options.depth + WEIR_HANDSHAKE_SENDS +
+		.cap = { .max_send_wr = session->options.depth + WEIR_PROOF_SENDS +
 					WEIR_KEEPALIVE_SENDS,
 			 .max_recv_wr = recvs,
 			 .max_send_sge = session->nic->sge_max,
 			 .max_recv_sge = 1 },
 	};
-	int rc = create_recv_cq(a);
+	int rc = create_recv_cq(a, &attr.recv_cq);
 
 	if (rc)
 		return rc;
 	if (weir_unload_tx_is(link)) {
-		attr.cap.max_send_wr = WEIR_UNLOAD_TX_SENDS + WEIR_HANDSHAKE_SENDS;
+		attr.cap.max_send_wr = WEIR_UNLOAD_TX_SENDS + WEIR_PROOF_SENDS;
 		attr.cap.max_recv_wr = WIRE_UNLOAD_SLOTS + WIRE_HANDSHAKE_RECVS;
 	}
 	attr.send_cq = link->cq->ibv;
-	attr.recv_cq = a->recv_cq;
 	rc = create_qp_inline(a, &attr);
-	return rc ? weir_error_set(a->error, explain_no_resources(-rc),
+	return rc ? weir_error_set(a->dialer.error, explain_no_resources(-rc),
 				   "no queue pair of depth %u: %s", session->options.depth,
 				   weir_strerror(rc)) :
 		    0;
 }
 
-static int post_recvs(const struct weir_connect_attempt *a)
+static int post_recvs(const struct channel_connect *a)
 {
-	struct weir_handshake_buffers *buffers =
-		weir_messages_handshake(a->session, a->link->number);
-	int i, rc = 0;
+	struct weir_session *session = a->session;
+	struct weir_handshake_buffers *buffers = weir_messages_handshake(session, a->link->number);
+	int rc = weir_proof_post_recvs(a->dialer.qp, session->messages.mr->lkey, buffers->recvs,
+				       WIRE_HANDSHAKE_RECVS, WEIR_PROOF_WR);
 
-	for (i = 0; !rc && i < WIRE_HANDSHAKE_RECVS; i++) {
-		struct ibv_sge sge = { (uintptr_t)buffers->recvs[i], WIRE_HANDSHAKE_MAX,
-				       a->session->messages.mr->lkey };
-		struct ibv_recv_wr *bad, wr = { .wr_id = i + 1, .sg_list = &sge, .num_sge = 1 };
-
-		rc = -ibv_post_recv(a->qp, &wr, &bad);
-	}
 	if (!rc && !a->link->number)
-		rc = weir_messages_post(a->session, a->qp);
+		rc = weir_messages_post(session, a->dialer.qp);
 	if (!rc && weir_unload_tx_is(a->link))
-		rc = weir_unload_tx_post_recvs(a->qp);
-	return rc ? weir_error_set(a->error, rc, "cannot post receive buffers: %s",
+		rc = weir_unload_tx_post_recvs(a->dialer.qp);
+	return rc ? weir_error_set(a->dialer.error, rc, "cannot post receive buffers: %s",
 				   weir_strerror(rc)) :
 		    0;
 }
@@ -129,7 +144,7 @@ static void record_welcome(struct weir_session *session,
 }
 
 /* Credits begin afresh with each channel 0. */
-static int check_welcome(const struct weir_connect_attempt *a,
+static int check_welcome(const struct channel_connect *a,
 			 const struct wire_handshake_welcome *welcome)
 {
 	struct weir_session *session = a->session;
@@ -138,16 +153,17 @@ static int check_welcome(const struct weir_connect_attempt *a,
 	if (!session->id)
 		record_welcome(session, welcome);
 	if (welcome->session_id != session->id || welcome->incarnation != session->incarnation)
-		return weir_error_set(a->error, -ESTALE, "%s is no longer the same donor",
+		return weir_error_set(a->dialer.error, -ESTALE, "%s is no longer the same donor",
 				      session->peer);
 	if (weir_unload_tx_is(a->link) && weir_unload_tx_up(session, welcome, a->inline_max))
-		return weir_error_set(a->error, -EPROTO, "%s offers no buffer for unloaded writes",
-				      session->peer);
+		return weir_error_set(a->dialer.error, -EPROTO,
+				      "%s offers no buffer for unloaded writes", session->peer);
 	if (a->link->number)
 		return 0;
 	if (welcome->message_max <= sizeof(struct wire_control_head) ||
 	    wire_credit_init(&m->credit, WEIR_MESSAGE_RECVS, welcome->credits))
-		return weir_error_set(a->error, -EPROTO, "%s takes no messages", session->peer);
+		return weir_error_set(a->dialer.error, -EPROTO, "%s takes no messages",
+				      session->peer);
 	m->body_max = welcome->message_max - (uint32_t)sizeof(struct wire_control_head);
 	if (m->body_max > WIRE_CONTROL_BODY_MAX)
 		m->body_max = WIRE_CONTROL_BODY_MAX;
@@ -155,19 +171,20 @@ static int check_welcome(const struct weir_connect_attempt *a,
 }
 
 /* With nic->lock held, so that no thread gets events of the id before the link has it. */
-static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_welcome *welcome)
+static int link_up(struct channel_connect *a, const struct wire_handshake_welcome *welcome)
 {
 	struct weir_session *session = a->session;
 	struct weir_link *link = a->link;
 	int rc;
 
 	if (link->state != WEIR_LINK_CLOSED && link->state != WEIR_LINK_BROKEN)
-		return weir_error_set(a->error, -ECANCELED, "the session has ended");
+		return weir_error_set(a->dialer.error, -ECANCELED, "the session has ended");
 	rc = check_welcome(a, welcome);
 	if (rc)
 		return rc;
-	if (rdma_migrate_id(a->id, session->cm))
-		return weir_error_set(a->error, -errno, "no connection manager");
+	rc = weir_dialer_hand_over(&a->dialer, session->cm);
+	if (rc)
+		return rc;
 	weir_window_tick(session->engine.window, weir_now_ns());
 	/*
 	 * An earlier QP of another session may have had the same number: its completions must not
@@ -179,10 +196,10 @@ static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_w
 				    weir_unload_tx_is(link) ? WIRE_UNLOAD_SLOTS :
 							      session->options.depth);
 	if (rc)
-		return weir_error_set(a->error, rc, "channel %u cannot come up: %s", link->number,
-				      weir_strerror(rc));
-	link->id = a->id;
-	link->qp_num = a->qp->qp_num;
+		return weir_error_set(a->dialer.error, rc, "channel %u cannot come up: %s",
+				      link->number, weir_strerror(rc));
+	link->id = a->dialer.id;
+	link->qp_num = a->dialer.qp->qp_num;
 	link->recv_cq = a->own_cq;
 	link->inline_max = a->inline_max;
 	link->unsignalled = 0;
@@ -192,21 +209,59 @@ static int link_up(struct weir_connect_attempt *a, const struct wire_handshake_w
 	return 0;
 }
 
-/* All steps before the proof. Shared session state is only read. */
-static int resolve_and_connect(struct weir_connect_attempt *a, const struct sockaddr *address)
+static int connect_qp(struct channel_connect *a)
 {
-	int rc = weir_connect_attempt_resolve(a, address);
+	const struct weir_session *session = a->session;
+	const struct wire_handshake_connect connect = {
+		.magic = WIRE_MAGIC,
+		.version = WIRE_VERSION,
+		.channel = weir_unload_tx_channel(a->link),
+		.session_id = session->id,
+		.key_id = weir_key_id(session->options.key),
+	};
 
-	if (!rc)
-		rc = check_device(a);
-	if (!rc)
-		rc = weir_session_attach_device(a->session, a->id->verbs, a->error);
+	return weir_dialer_connect(&a->dialer, &connect, sizeof(connect), session->nic->rd_atomic,
+				   RNR_RETRY_COUNT);
+}
+
+/* All steps before the proof. Shared session state is only read. */
+static int resolve_and_connect(struct channel_connect *a, const struct sockaddr *address)
+{
+	struct weir_dialer *d = &a->dialer;
+	int rc = weir_dialer_resolve(d, address);
+
+	if (!rc) {
+		d->id->context = a->link;
+		rc = weir_session_attach_device(a->session, d->id->verbs, d->error);
+	}
 	if (!rc)
 		rc = create_qp(a);
 	if (!rc)
 		rc = post_recvs(a);
-	if (!rc)
-		rc = weir_connect_attempt_connect(a);
+	return rc ? rc : connect_qp(a);
+}
+
+/*
+ * On channel 0 the donor writes only its keep-alives, which are empty: lib/donor/keepalive.h. The
+ * other channels stay closed to RDMA.
+ */
+static int prove(struct channel_connect *a, struct wire_handshake_welcome *welcome)
+{
+	struct weir_session *session = a->session;
+	struct weir_handshake_buffers *buffers = weir_messages_handshake(session, a->link->number);
+	struct weir_proof proof = {
+		.setup = { .key = session->options.key,
+			   .session_id = session->id,
+			   .channel = weir_unload_tx_channel(a->link),
+			   .credits = WEIR_MESSAGE_RECVS },
+		.recvs = buffers->recvs,
+		.sends = buffers->sends,
+		.lkey = session->messages.mr->lkey,
+		.access = a->link->number ? 0 : IBV_ACCESS_REMOTE_WRITE,
+	};
+	int rc = weir_proof_run(&a->dialer, &proof);
+
+	*welcome = proof.handshake.welcome;
 	return rc;
 }
 
@@ -215,53 +270,58 @@ static int resolve_and_connect(struct weir_connect_attempt *a, const struct sock
  * remaining time. The proof may take all: breaking the proof off tells the donor that the client
  * leaves.
  */
-static uint64_t answer_deadline_ns(const struct weir_connect_attempt *a)
+static uint64_t answer_deadline_ns(const struct channel_connect *a)
 {
-	uint64_t now_ns = weir_now_ns(), by_ns;
+	uint64_t now_ns = weir_now_ns(), deadline_ns = a->dialer.deadline_ns, by_ns;
 
-	if (!a->link->id || a->deadline_ns <= now_ns)
-		return a->deadline_ns;
-	by_ns = now_ns + (a->deadline_ns - now_ns) / 2 + ANSWER_NS_MIN;
-	return by_ns < a->deadline_ns ? by_ns : a->deadline_ns;
+	if (!a->link->id || deadline_ns <= now_ns)
+		return deadline_ns;
+	by_ns = now_ns + (deadline_ns - now_ns) / 2 + ANSWER_NS_MIN;
+	return by_ns < deadline_ns ? by_ns : deadline_ns;
 }
 
-static int attempt(struct weir_connect_attempt *a, const struct sockaddr *address,
-		   struct weir_handshake *h)
+static int attempt(struct channel_connect *a, const struct sockaddr *address,
+		   struct wire_handshake_welcome *welcome)
 {
-	uint64_t deadline_ns = a->deadline_ns;
+	uint64_t deadline_ns = a->dialer.deadline_ns;
 	int rc;
 
-	a->deadline_ns = answer_deadline_ns(a);
+	a->dialer.deadline_ns = answer_deadline_ns(a);
 	rc = resolve_and_connect(a, address);
-	a->deadline_ns = deadline_ns;
-	return rc ? rc : weir_connect_attempt_prove(a, h);
+	a->dialer.deadline_ns = deadline_ns;
+	return rc ? rc : prove(a, welcome);
 }
 
 int weir_session_connect(struct weir_session *session, uint16_t number,
 			 const struct sockaddr *address, uint64_t deadline_ns,
 			 struct weir_error *error)
 {
-	struct weir_connect_attempt a = {
+	struct channel_connect a = {
 		.session = session,
 		.link = &session->links[number],
-		.deadline_ns = deadline_ns,
-		.error = error,
+		.dialer = { .peer = session->peer,
+			    .device = session->options.device,
+			    .deadline_ns = deadline_ns,
+			    .check = check_is_open,
+			    .arg = session,
+			    .check_ms = CHECK_MS,
+			    .error = error },
 	};
 	struct rdma_cm_id *old = a.link->id;
-	struct weir_handshake h;
-	int rc;
+	struct wire_handshake_welcome welcome;
+	int rc = attempt(&a, address, &welcome);
 
-	rc = attempt(&a, address, &h);
 	if (!rc) {
 		weir_session_lock(session);
-		rc = link_up(&a, &h.welcome);
+		rc = link_up(&a, &welcome);
 		weir_session_unlock(session);
 	}
 	if (rc) {
-		weir_connect_attempt_fini(&a);
+		weir_dialer_close(&a.dialer);
+		if (a.own_cq)
+			ibv_destroy_cq(a.own_cq);
 		return rc;
 	}
-	rdma_destroy_event_channel(a.cm);
 	/*
 	 * Only now: ending the old connection earlier would tell the donor that the client has
 	 * left.

@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/client/reconnect.h"
 #include "lib/client/session.h"
+#include "lib/conn/event_channel.h"
 
 void weir_session_destroy_qp(struct weir_session *session, uint16_t number)
 {
@@ -57,15 +58,12 @@ static bool is_disconnect(enum rdma_cm_event_type type)
 
 void weir_session_poll_cm(struct weir_session *session)
 {
-	struct rdma_cm_event *event;
+	struct weir_cm_event event;
 
-	while (!rdma_get_cm_event(session->cm, &event)) {
-		struct weir_link *link = event->id->context;
-		enum rdma_cm_event_type type = event->event;
-		bool is_current = event->id == link->id;
+	while (weir_event_channel_get(session->cm, &event) > 0) {
+		struct weir_link *link = event.context;
 
-		rdma_ack_cm_event(event);
-		if (is_current && is_disconnect(type))
-			handle_disconnect(link, type);
+		if (event.id == link->id && is_disconnect(event.type))
+			handle_disconnect(link, event.type);
 	}
 }

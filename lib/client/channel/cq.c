@@ -9,7 +9,7 @@
 uint32_t weir_cq_entries(const struct weir_session *session, unsigned int channels)
 {
 	return channels *
-	       (session->options.depth + 2 * WEIR_HANDSHAKE_SENDS + WEIR_KEEPALIVE_SENDS);
+	       (session->options.depth + 2 * WEIR_PROOF_SENDS + WEIR_KEEPALIVE_SENDS);
 }
 
 int weir_cq_explain(struct weir_error *error, uint32_t entries)

@@ -19,6 +19,7 @@
 
 #include "lib/client/request/request.h"
 #include "lib/client/request/waiter.h"
+#include "lib/conn/proof.h"
 #include "wire/control.h"
 #include "wire/credit.h"
 #include "wire/handshake.h"
@@ -27,7 +28,6 @@
 #define WEIR_MESSAGE_SENDS 32 /* buffers to send from */
 #define WEIR_BACKLOG_MAX 2048 /* messages */
 #define WEIR_INBOX_MAX 64
-#define WEIR_HANDSHAKE_SENDS 2 /* of a client, on each channel: HELLO, PROOF */
 
 /* A buffer to send from; its request is free or in the engine. */
 struct weir_send_buffer {
@@ -49,13 +49,10 @@ struct weir_message_copy {
 	char body[];
 };
 
-/*
- * One link's handshake buffers in the arena. Each message has a buffer of its own: an answer may
- * arrive before the device has released the buffer of the message answered.
- */
+/* One link's handshake buffers in the arena: lib/conn/proof.h. */
 struct weir_handshake_buffers {
 	char recvs[WIRE_HANDSHAKE_RECVS][WIRE_HANDSHAKE_MAX];
-	char sends[WEIR_HANDSHAKE_SENDS + 1][WIRE_HANDSHAKE_MAX]; /* no message follows the last */
+	char sends[WEIR_PROOF_SENDS + 1][WIRE_HANDSHAKE_MAX];
 };
 
 /**
