@@ -6,12 +6,11 @@
 #include "lib/donor/keepalive.h"
 #include "lib/base/clock.h"
 #include "lib/donor/donor.h"
-#include "lib/conn/endpoint.h"
 #include "lib/base/error.h"
 #include "lib/donor/conn.h"
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
-#include "lib/conn/qp.h"
+#include "lib/conn/proof.h"
 #include "lib/donor/unload_rx.h"
 
 #define POLL_MAX 16
@@ -48,21 +47,8 @@ void weir_donor_conn_break(struct weir_donor_conn *conn, const char *why)
 /* Sends a buffer. An honest client makes the donor send as often as the client does. */
 static void send_handshake(struct weir_donor_conn *conn, unsigned int buffer, size_t length)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)conn->buffers[buffer],
-		.length = length,
-		.lkey = conn->mr->lkey,
-	};
-	struct ibv_send_wr wr = {
-		.wr_id = WEIR_DONOR_WR_HANDSHAKE_SEND | buffer,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED,
-		.sg_list = &sge,
-		.num_sge = 1,
-	};
-	struct ibv_send_wr *bad;
-
-	if (ibv_post_send(conn->id->qp, &wr, &bad))
+	if (weir_proof_send(conn->id->qp, conn->mr->lkey, conn->buffers[buffer], length,
+			    WEIR_DONOR_WR_HANDSHAKE_SEND | buffer))
 		weir_donor_conn_kill(conn, "cannot send");
 }
 
@@ -99,7 +85,8 @@ static int attach_to_client(struct weir_donor_conn *conn, struct weir_peer **cli
 
 	if (rc)
 		return rc;
-	rc = weir_qp_open(conn->id->qp, unloads ? IBV_ACCESS_REMOTE_WRITE : ACCESS_PROVEN);
+	rc = weir_proof_open(&conn->handshake, conn->id->qp,
+			     unloads ? IBV_ACCESS_REMOTE_WRITE : ACCESS_PROVEN);
 	if (rc)
 		return weir_error_set(error, -ENOMEM, "cannot open the QP: %s", strerror(-rc));
 	rc = get_client(conn, client, error);

@@ -20,6 +20,7 @@
 #include "core/poll/poll.h"
 #include "lib/conn/handshake.h"
 
+struct weir_cm_event;
 struct weir_donor;
 struct weir_peer;
 struct weir_donor_unload_rx;
@@ -67,15 +68,11 @@ struct weir_donor_conn {
 	struct weir_list awake_link;
 	struct weir_poll poll;
 	struct weir_donor_unload_rx *unload_rx;
-	uint8_t buffers[2 * WIRE_HANDSHAKE_RECVS][WIRE_HANDSHAKE_MAX];
+	char buffers[2 * WIRE_HANDSHAKE_RECVS][WIRE_HANDSHAKE_MAX];
 };
 
-/**
- * weir_donor_conn_request() - conn_accept.c: accept or reject a connection request
- * @id: owned by this call
- */
-void weir_donor_conn_request(struct weir_donor *donor, struct rdma_cm_id *id,
-			     const struct rdma_conn_param *param);
+/* conn_accept.c: accepts or rejects a connection request, whose id this call owns. */
+void weir_donor_conn_request(struct weir_donor *donor, const struct weir_cm_event *request);
 
 /* Handles a CQ event: polling starts. */
 void weir_donor_conn_handle_event(struct weir_donor_conn *conn, uint64_t now_ns);

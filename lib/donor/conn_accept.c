@@ -13,30 +13,14 @@
 #include "lib/donor/keepalive.h"
 #include "lib/base/clock.h"
 #include "lib/donor/donor.h"
-#include "lib/conn/endpoint.h"
 #include "lib/base/error.h"
 #include "lib/donor/conn.h"
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
+#include "lib/conn/event_channel.h"
+#include "lib/conn/proof.h"
 #include "lib/conn/qp.h"
 #include "lib/donor/unload_rx.h"
-
-static int post_handshake_recv(struct weir_donor_conn *conn, unsigned int buffer)
-{
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)conn->buffers[buffer],
-		.length = WIRE_HANDSHAKE_MAX,
-		.lkey = conn->mr->lkey,
-	};
-	struct ibv_recv_wr wr = {
-		.wr_id = WEIR_DONOR_WR_HANDSHAKE_RECV | buffer,
-		.sg_list = &sge,
-		.num_sge = 1,
-	};
-	struct ibv_recv_wr *bad;
-
-	return -ibv_post_recv(conn->id->qp, &wr, &bad);
-}
 
 static int find_tenant(const struct weir_donor *donor, uint64_t key_id, unsigned int *tenant)
 {
@@ -93,13 +77,9 @@ static int check_request(const struct weir_donor *donor, const struct rdma_cm_id
 static void reject_request(struct weir_donor *donor, struct rdma_cm_id *id, const char *name,
 			   int status, const char *text)
 {
-	struct wire_handshake_refusal refusal;
-
 	donor->rejects++;
 	weir_donor_log(donor, WEIR_LOG_WARNING, "rejected client=%s: %s", name, text);
-	weir_handshake_refusal_fill(&refusal, status, text);
-	rdma_reject(id, &refusal, sizeof(refusal));
-	rdma_destroy_id(id);
+	weir_listener_reject(id, status, text);
 }
 
 static int create_cq_and_qp(struct weir_donor_conn *conn, uint16_t channel)
@@ -133,24 +113,16 @@ static int create_cq_and_qp(struct weir_donor_conn *conn, uint16_t channel)
 	return weir_qp_create(conn->id, pd, &init, &conn->id->qp);
 }
 
-/* Prepares the QP for the HELLO, and accepts. */
+/* Prepares the QP for the HELLO, and accepts. The donor reads nothing of the client's. */
 static int accept_request(struct weir_donor_conn *conn, const struct rdma_conn_param *asked)
 {
-	uint8_t reads_max = conn->donor->reads_max;
-	struct rdma_conn_param param = {
-		.responder_resources = asked->responder_resources < reads_max ?
-					       asked->responder_resources :
-					       reads_max,
-		.rnr_retry_count = 7,
-	};
-	unsigned int i;
-	int rc = 0;
+	struct ibv_qp *qp = conn->id->qp;
+	int rc = weir_proof_post_recvs(qp, conn->mr->lkey, conn->buffers, WIRE_HANDSHAKE_RECVS,
+				       WEIR_DONOR_WR_HANDSHAKE_RECV);
 
-	for (i = 0; !rc && i < WIRE_HANDSHAKE_RECVS; i++)
-		rc = post_handshake_recv(conn, i);
 	if (!rc)
 		rc = -ibv_req_notify_cq(conn->cq, 0);
-	return rc ? rc : weir_qp_accept(conn->id, conn->id->qp, &param);
+	return rc ? rc : weir_listener_accept(conn->id, qp, asked, conn->donor->reads_max, 0);
 }
 
 static int begin_handshake(struct weir_donor_conn *conn,
@@ -162,14 +134,11 @@ static int begin_handshake(struct weir_donor_conn *conn,
 		.channel = connect->channel,
 		.credits = WEIR_DONOR_CLIENT_RECVS,
 	};
-	int rc;
+	int rc = weir_proof_setup(conn->id, &setup);
 
-	rc = weir_endpoint_query(conn->id, &setup.local, &setup.remote);
-	if (rc)
-		return rc;
-	weir_handshake_nonce(setup.nonce);
-	weir_handshake_donor(&conn->handshake, &setup);
-	return 0;
+	if (!rc)
+		weir_handshake_donor(&conn->handshake, &setup);
+	return rc;
 }
 
 /* The donor thread must not spend all its time polling for clients. */
@@ -210,23 +179,23 @@ static int new_conn(struct weir_donor *donor, struct rdma_cm_id *id, const char 
 	return 0;
 }
 
-void weir_donor_conn_request(struct weir_donor *donor, struct rdma_cm_id *id,
-			     const struct rdma_conn_param *param)
+void weir_donor_conn_request(struct weir_donor *donor, const struct weir_cm_event *request)
 {
+	const struct rdma_conn_param *param = &request->param;
 	char name[WEIR_ADDRESS_MAX];
 	struct wire_handshake_connect connect;
 	struct weir_error error;
 	unsigned int tenant = 0;
 	int rc;
 
-	weir_address_format(rdma_get_peer_addr(id), name);
-	rc = check_request(donor, id, param, &connect, &tenant, &error);
+	weir_address_format(rdma_get_peer_addr(request->id), name);
+	rc = check_request(donor, request->id, param, &connect, &tenant, &error);
 	if (!rc) {
-		rc = new_conn(donor, id, name, tenant, &connect, param);
+		rc = new_conn(donor, request->id, name, tenant, &connect, param);
 		if (rc)
 			weir_error_set(&error, -ENOMEM, "the donor cannot make a QP: %s",
 				       strerror(-rc));
 	}
 	if (rc)
-		reject_request(donor, id, name, rc, error.text);
+		reject_request(donor, request->id, name, rc, error.text);
 }

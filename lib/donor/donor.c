@@ -168,7 +168,7 @@ int weir_donor_info(struct weir_donor *donor, struct weir_donor_info *given, siz
 	};
 	snprintf(info.device, sizeof(info.device), "%s",
 		 ibv_get_device_name(donor->device->device));
-	snprintf(info.address, sizeof(info.address), "%s", donor->address);
+	snprintf(info.address, sizeof(info.address), "%s", donor->listener.address);
 	pthread_mutex_lock(&donor->lock);
 	info.memory_bytes = donor->arena.length;
 	info.lent_bytes = donor->arena.taken;

@@ -30,7 +30,7 @@
 #include "core/unload/cpu_budget.h"
 #include "core/poll/idle_time.h"
 #include "core/base/list.h"
-#include "lib/conn/address.h"
+#include "lib/conn/listener.h"
 #include "lib/donor/arena.h"
 #include "lib/donor/region_table.h"
 
@@ -60,11 +60,9 @@ struct weir_donor {
 	struct weir_donor_options options;
 	struct ibv_context *device;
 	uint8_t reads_max;
-	struct rdma_event_channel *events;
-	struct rdma_cm_id *listener;
+	struct weir_listener listener;
 	struct ibv_comp_channel *completions;
 	int wake_fd;
-	char address[WEIR_ADDRESS_MAX];
 	uint64_t incarnation;
 
 	struct weir_donor_tenant *tenants;

@@ -17,7 +17,7 @@
 #include "lib/donor/donor.h"
 #include "lib/base/error.h"
 #include "lib/donor/conn.h"
-#include "lib/conn/handshake.h"
+#include "lib/conn/event_channel.h"
 #include "lib/donor/client.h"
 #include "lib/base/thread.h"
 #include "lib/base/yield.h"
@@ -49,27 +49,13 @@ static struct weir_donor_conn *conn_of_link(struct weir_list *link)
 
 static void handle_cm_events(struct weir_donor *donor)
 {
-	struct rdma_cm_event *event;
-	struct rdma_conn_param param;
-	enum rdma_cm_event_type type;
-	struct rdma_cm_id *id;
-	char data[256]; /* private data: its length is one byte */
+	struct weir_cm_event event;
 
-	while (!rdma_get_cm_event(donor->events, &event)) {
-		type = event->event;
-		id = event->id;
-		param = event->param.conn;
-		if (type == RDMA_CM_EVENT_CONNECT_REQUEST && param.private_data) {
-			memcpy(data, param.private_data, param.private_data_len);
-			param.private_data = data;
-		}
-		/* An id cannot be destroyed before its events are acknowledged. */
-		rdma_ack_cm_event(event);
-		if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
-			weir_donor_conn_request(donor, id, &param);
-		else if (type != RDMA_CM_EVENT_ESTABLISHED && id != donor->listener && id->context)
-			weir_donor_conn_disconnected(id->context);
-	}
+	while (weir_event_channel_get(donor->listener.cm, &event) > 0)
+		if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
+			weir_donor_conn_request(donor, &event);
+		else if (event.type != RDMA_CM_EVENT_ESTABLISHED && event.context)
+			weir_donor_conn_disconnected(event.context);
 }
 
 static void handle_cq_events(struct weir_donor *donor)
@@ -183,7 +169,7 @@ static int timeout_ms(struct weir_donor *donor)
 static void take_events(struct weir_donor *donor)
 {
 	struct pollfd fds[] = {
-		{ .fd = donor->events->fd, .events = POLLIN },
+		{ .fd = donor->listener.cm->fd, .events = POLLIN },
 		{ .fd = donor->completions->fd, .events = POLLIN },
 		{ .fd = donor->wake_fd, .events = POLLIN },
 	};
@@ -218,7 +204,7 @@ static void *run_donor_thread(void *arg)
 	struct weir_list *link;
 
 	weir_donor_log(donor, WEIR_LOG_INFO, "listening address=%s device=%s memory=%llu",
-		       donor->address, ibv_get_device_name(donor->device->device),
+		       donor->listener.address, ibv_get_device_name(donor->device->device),
 		       (unsigned long long)donor->arena.length);
 	while (!atomic_load(&donor->stop)) {
 		if (weir_list_is_empty(&donor->awake) || now_ns >= events_ns) {
