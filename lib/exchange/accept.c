@@ -4,22 +4,8 @@
 
 #include "lib/base/error.h"
 #include "lib/exchange/setup.h"
-#include "lib/conn/qp.h"
-
-#define READS_MAX 4 /* bitmap reads in flight per peer, which posts one at a time */
-
-static int accept_closed(struct weir_exchange *x, uint8_t reads)
-{
-	struct rdma_conn_param param = {
-		.responder_resources = reads,
-		.initiator_depth = reads,
-		.rnr_retry_count = 7,
-	};
-	int rc = weir_exchange_post_setup_recvs(x, WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN,
-						NULL);
-
-	return rc ? rc : weir_qp_accept(x->id, x->qp, &param);
-}
+#include "lib/conn/listener.h"
+#include "lib/conn/proof.h"
 
 /* Sends a refusal, so the peer learns the reason before the disconnect. Return: 0. */
 static int send_refusal(struct weir_exchange *x, int status, const struct weir_error *why)
@@ -27,7 +13,7 @@ static int send_refusal(struct weir_exchange *x, int status, const struct weir_e
 	struct weir_exchange_setup_state *g = x->setup;
 	size_t length;
 
-	weir_handshake_refuse(&g->handshake, status, why->text, g->out, &length);
+	weir_handshake_refuse(&g->handshake, status, why->text, g->out[0], &length);
 	if (weir_exchange_send_message(x, length, NULL))
 		return status;
 	g->stage = WEIR_EXCHANGE_AWAITS_REFUSAL_SENT;
@@ -43,7 +29,7 @@ static int handle_proof(struct weir_exchange *x, const void *message, size_t len
 							.message_max = WIRE_HANDSHAKE_MAX };
 	struct weir_exchange_setup_state *g = x->setup;
 	size_t out_length;
-	int rc = weir_handshake_input(&g->handshake, message, length, g->out, &out_length);
+	int rc = weir_handshake_input(&g->handshake, message, length, g->out[0], &out_length);
 
 	if (out_length && weir_exchange_send_message(x, out_length, NULL))
 		return weir_error_set(error, -EPROTO, "%s cannot be answered", x->info.peer);
@@ -57,10 +43,11 @@ static int handle_proof(struct weir_exchange *x, const void *message, size_t len
 	}
 	if (g->handshake.state != WEIR_HANDSHAKE_PROVEN)
 		return 0;
-	rc = weir_exchange_open_qp(x, error);
+	rc = weir_proof_open(&g->handshake, x->qp, WEIR_EXCHANGE_ACCESS);
 	if (rc)
-		return rc;
-	weir_handshake_welcome(&g->handshake, &welcome, g->out, &out_length);
+		return weir_error_set(error, -EPROTO, "cannot open the queue pair to %s: %s",
+				      x->info.peer, weir_strerror(rc));
+	weir_handshake_welcome(&g->handshake, &welcome, g->out[0], &out_length);
 	g->stage = WEIR_EXCHANGE_AWAITS_OFFER;
 	return weir_exchange_send_message(x, out_length, error);
 }
@@ -78,29 +65,33 @@ static int handle_offer(struct weir_exchange *x, const void *message, size_t len
 	return weir_exchange_send_offer(x, error);
 }
 
-int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_param *param,
-			       struct weir_error *error)
+static int accept_qp(struct weir_exchange *x, const struct rdma_conn_param *asked,
+		     struct weir_error *error)
 {
-	uint8_t reads = param->responder_resources < READS_MAX ? param->responder_resources :
-								 READS_MAX;
-	struct weir_handshake_setup setup;
-	struct ibv_qp_init_attr attr;
-	int rc = weir_exchange_create_queues(x, &attr, error);
+	struct weir_handshake_setup setup = { .key = x->options.key };
+	int rc = weir_exchange_post_setup_recvs(x, WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN,
+						error);
 
 	if (rc)
 		return rc;
-	rc = weir_qp_create(x->id, x->pd, &attr, &x->qp);
-	if (rc)
-		return weir_error_set(error, -ENOMEM, "no queue pair for %u slots: %s",
-				      x->options.slots, weir_strerror(rc));
-	x->setup->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
-	rc = accept_closed(x, reads ? reads : 1);
+	rc = weir_listener_accept(x->id, x->qp, asked, WEIR_EXCHANGE_READS_MAX,
+				  WEIR_EXCHANGE_READS_MAX);
+	if (!rc)
+		rc = weir_proof_setup(x->id, &setup);
 	if (rc)
 		return weir_error_set(error, rc, "cannot accept: %s", weir_strerror(rc));
-	rc = weir_exchange_begin_handshake(x, &setup, error);
-	if (!rc)
-		weir_handshake_donor(&x->setup->handshake, &setup);
-	return rc;
+	weir_handshake_donor(&x->setup->handshake, &setup);
+	return 0;
+}
+
+int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_param *asked,
+			       struct weir_error *error)
+{
+	int rc = weir_exchange_create_qp(x, error);
+
+	weir_address_format(rdma_get_peer_addr(x->id), x->info.peer);
+	x->setup->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
+	return rc ? rc : accept_qp(x, asked, error);
 }
 
 /*

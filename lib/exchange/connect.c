@@ -1,183 +1,84 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "lib/base/error.h"
-#include "lib/exchange/setup.h"
+#include "lib/conn/proof.h"
 #include "lib/conn/qp.h"
+#include "lib/exchange/setup.h"
 
-#define RETRY_COUNT 7
 #define RNR_RETRY_COUNT 7 /* for ever: a peer slow to post receives is still alive */
-#define LISTEN_REJECT 8 /* IB spec 12.6.7.2, invalid service id: no listener */
-#define READS_MAX 4
-#define SLICE_MS 100 /* between two checks whether to keep waiting */
+#define CHECK_MS 100 /* between two calls of the user's goes_on */
 #define HEARS 3 /* CHALLENGE, WELCOME, and the peer's offer */
 
-static int explain_cm_event(const struct weir_exchange *x, const struct rdma_cm_event *event,
-			    struct weir_error *error)
+static int connect_qp(struct weir_exchange *x, struct weir_dialer *d)
 {
-	const struct rdma_conn_param *conn = &event->param.conn;
-	struct wire_handshake_refusal refusal;
-
-	if (event->event != RDMA_CM_EVENT_REJECTED)
-		return weir_error_set(error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
-				      "%s cannot be reached: %s, %s", x->info.peer,
-				      rdma_event_str(event->event), weir_strerror(event->status));
-	if (conn->private_data &&
-	    !wire_handshake_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
-		return weir_handshake_refusal_explain(&refusal, error);
-	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
-		return weir_error_set(error, -ECONNREFUSED, "nobody listens at %s", x->info.peer);
-	return weir_error_set(error, -EAGAIN, "%s refused the connection for now, reason %d",
-			      x->info.peer, event->status);
-}
-
-static int wait_any_cm_event(struct weir_exchange *x, struct weir_error *error)
-{
-	struct pollfd fd = { .fd = x->cm->fd, .events = POLLIN };
-	int left_ms, rc;
-
-	for (;;) {
-		left_ms = weir_poll_ms(x->setup->deadline_ns);
-		if (poll(&fd, 1, left_ms < 0 || left_ms > SLICE_MS ? SLICE_MS : left_ms) > 0)
-			return 0;
-		if (!left_ms)
-			return weir_error_set(error, -ETIMEDOUT, "%s did not answer in time",
-					      x->info.peer);
-		rc = weir_exchange_check_goes_on(&x->options, error);
-		if (rc)
-			return rc;
-	}
-}
-
-static int wait_cm_event(struct weir_exchange *x, enum rdma_cm_event_type wanted,
-			 struct weir_error *error)
-{
-	struct rdma_cm_event *event;
-	int rc = wait_any_cm_event(x, error);
-
-	if (rc)
-		return rc;
-	if (rdma_get_cm_event(x->cm, &event))
-		return weir_error_set(error, -errno, "no connection manager");
-	rc = event->event == wanted ? 0 : explain_cm_event(x, event, error);
-	rdma_ack_cm_event(event);
-	return rc;
-}
-
-static int route(struct weir_exchange *x, const struct sockaddr *address, struct weir_error *error)
-{
-	int left_ms = weir_poll_ms(x->setup->deadline_ns), rc;
-
-	x->cm = rdma_create_event_channel();
-	if (!x->cm)
-		return weir_error_set(error, -ENODEV,
-				      "no RDMA device and no connection manager here: "
-				      "'weir doctor' says what to do");
-	if (rdma_create_id(x->cm, &x->id, NULL, RDMA_PS_TCP) ||
-	    rdma_resolve_addr(x->id, NULL, (struct sockaddr *)address, left_ms))
-		return weir_error_set(error, errno == ENODEV ? -ENODEV : -EHOSTUNREACH,
-				      "no verbs device reaches %s: %s", x->info.peer,
-				      weir_strerror(-errno));
-	rc = wait_cm_event(x, RDMA_CM_EVENT_ADDR_RESOLVED, error);
-	if (rc)
-		return rc;
-	if (!x->id->verbs)
-		return weir_error_set(error, -ENODEV, "no verbs device reaches %s", x->info.peer);
-	if (x->options.device &&
-	    strcmp(x->options.device, ibv_get_device_name(x->id->verbs->device)))
-		return weir_error_set(error, -ENODEV,
-				      "the route to %s goes by device %s, not by %s", x->info.peer,
-				      ibv_get_device_name(x->id->verbs->device), x->options.device);
-	if (rdma_resolve_route(x->id, left_ms))
-		return weir_error_set(error, -EHOSTUNREACH, "no route to %s: %s", x->info.peer,
-				      weir_strerror(-errno));
-	return wait_cm_event(x, RDMA_CM_EVENT_ROUTE_RESOLVED, error);
-}
-
-static int connect_qp(struct weir_exchange *x, struct weir_error *error)
-{
-	struct wire_exchange_connect connect = {
+	const struct wire_exchange_connect connect = {
 		.magic = WIRE_EXCHANGE_MAGIC,
 		.version = WIRE_EXCHANGE_VERSION,
 		.key_id = weir_key_id(x->options.key),
 	};
-	struct rdma_conn_param param = {
-		.private_data = &connect,
-		.private_data_len = sizeof(connect),
-		.responder_resources = READS_MAX,
-		.initiator_depth = READS_MAX,
-		.retry_count = RETRY_COUNT,
-		.rnr_retry_count = RNR_RETRY_COUNT,
-	};
-	struct ibv_qp_init_attr attr;
-	int rc = weir_exchange_create_queues(x, &attr, error);
+	int rc = weir_exchange_create_qp(x, d->error);
 
-	if (rc)
-		return rc;
-	rc = weir_qp_create(x->id, x->pd, &attr, &x->qp);
-	if (rc)
-		return weir_error_set(error, -ENOMEM, "no queue pair for %u slots: %s",
-				      x->options.slots, weir_strerror(rc));
-	rc = weir_exchange_post_setup_recvs(x, HEARS, error);
-	if (rc)
-		return rc;
-	rc = weir_qp_connect(x->id, x->qp, &param);
-	if (rc)
-		return weir_error_set(error, rc, "cannot connect to %s: %s", x->info.peer,
-				      weir_strerror(rc));
-	rc = wait_cm_event(x, RDMA_CM_EVENT_CONNECT_RESPONSE, error);
-	if (rc)
-		return rc;
-	rc = weir_qp_establish(x->id, x->qp);
-	return rc ? weir_error_set(error, -EHOSTUNREACH, "cannot connect to %s: %s", x->info.peer,
-				   weir_strerror(rc)) :
-		    0;
+	if (!rc)
+		rc = weir_exchange_post_setup_recvs(x, HEARS, d->error);
+	d->qp = x->qp;
+	return rc ? rc : weir_dialer_connect(d, &connect, sizeof(connect), WEIR_EXCHANGE_READS_MAX,
+					     RNR_RETRY_COUNT);
 }
 
-static int prove_key(struct weir_exchange *x, struct weir_error *error)
+static int prove_key(struct weir_exchange *x, struct weir_dialer *d)
 {
 	struct weir_exchange_setup_state *g = x->setup;
-	struct weir_handshake_setup setup;
-	const void *message;
-	size_t length, out_length;
-	int rc = weir_exchange_begin_handshake(x, &setup, error);
+	struct weir_proof proof = {
+		.setup = { .key = x->options.key },
+		.recvs = g->in,
+		.sends = g->out,
+		.lkey = g->mr->lkey,
+		.wr_id = WEIR_EXCHANGE_SETUP_WR,
+		.access = WEIR_EXCHANGE_ACCESS,
+	};
 
-	if (rc)
-		return rc;
-	weir_handshake_client(&g->handshake, &setup, g->out, &out_length);
-	while (g->handshake.state != WEIR_HANDSHAKE_DONE) {
-		rc = out_length ? weir_exchange_send_message(x, out_length, error) : 0;
-		if (!rc)
-			rc = weir_exchange_wait_message(x, &message, &length, error);
-		if (rc)
-			return rc;
-		rc = weir_handshake_input(&g->handshake, message, length, g->out, &out_length);
-		if (rc)
-			return weir_error_set(error, rc, "%s: %s", x->info.peer,
-					      g->handshake.error.text);
-	}
-	return weir_exchange_open_qp(x, error);
+	return weir_proof_run(d, &proof);
+}
+
+static int wait_offer(struct weir_exchange *x, struct weir_dialer *d)
+{
+	struct ibv_wc wc;
+	int rc = weir_proof_wait_message(d, &wc);
+
+	return rc ? rc : weir_exchange_take_offer(x, x->setup->in[wc.wr_id - WEIR_PROOF_WR],
+						  wc.byte_len, d->error);
+}
+
+static int check_goes_on(void *arg, struct weir_error *error)
+{
+	return weir_exchange_check_goes_on(arg, error);
 }
 
 static int try_address(struct weir_exchange *x, const struct sockaddr *address,
-		       struct weir_error *error)
+		       uint64_t deadline_ns, struct weir_error *error)
 {
-	int rc = route(x, address, error);
+	struct weir_dialer d = {
+		.peer = x->info.peer,
+		.device = x->options.device,
+		.deadline_ns = deadline_ns,
+		.check = check_goes_on,
+		.arg = &x->options,
+		.check_ms = CHECK_MS,
+		.error = error,
+	};
+	int rc = weir_dialer_resolve(&d, address);
 
+	x->cm = d.cm;
+	x->id = d.id;
 	if (!rc)
-		rc = connect_qp(x, error);
+		rc = connect_qp(x, &d);
 	if (!rc)
-		rc = prove_key(x, error);
+		rc = prove_key(x, &d);
 	if (!rc)
 		rc = weir_exchange_send_offer(x, error);
 	if (!rc)
-		rc = weir_exchange_wait_offer(x, error);
+		rc = wait_offer(x, &d);
 	if (!rc)
 		rc = weir_exchange_start(x, error);
 	return rc ? rc : weir_exchange_send_offer(x, error);
@@ -192,8 +93,7 @@ static int connect_at(const struct sockaddr *address, const struct weir_exchange
 	if (rc)
 		return rc;
 	weir_address_format(address, x->info.peer);
-	x->setup->deadline_ns = deadline_ns;
-	rc = try_address(x, address, error);
+	rc = try_address(x, address, deadline_ns, error);
 	if (rc)
 		weir_exchange_close(x);
 	else

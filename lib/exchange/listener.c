@@ -8,7 +8,6 @@
  * have no descriptor in the poll.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,6 +17,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
+#include "lib/conn/event_channel.h"
+#include "lib/conn/listener.h"
 #include "lib/exchange/setup.h"
 
 #define BACKLOG 64
@@ -37,9 +38,7 @@
 struct weir_exchange_listener {
 	struct weir_exchange_options given, options;
 	char device[IBV_SYSFS_NAME_MAX];
-	struct rdma_event_channel *cm;
-	struct rdma_cm_id *id;
-	char address[WEIR_ADDRESS_MAX];
+	struct weir_listener base;
 	int wakeup_fd;
 	pthread_mutex_t lock;
 	pthread_cond_t left;
@@ -52,26 +51,6 @@ static void wake_sleepers(const struct weir_exchange_listener *listener)
 {
 	if (listener->wakeup_fd >= 0)
 		eventfd_write(listener->wakeup_fd, 1);
-}
-
-static int bind_listener(struct weir_exchange_listener *listener, const char *name,
-			 struct weir_error *error)
-{
-	struct addrinfo *list;
-	int rc = weir_address_resolve(name, "0.0.0.0", &list, error);
-
-	if (rc)
-		return rc;
-	if (!listener->options.key && !weir_address_is_loopback(list->ai_addr))
-		rc = weir_error_set(error, -EPERM,
-				    "without a key an exchange listens on loopback only, "
-				    "not on %s: give it a key",
-				    name);
-	else if (rdma_create_id(listener->cm, &listener->id, NULL, RDMA_PS_TCP) ||
-		 rdma_bind_addr(listener->id, list->ai_addr) || rdma_listen(listener->id, BACKLOG))
-		rc = weir_address_explain_bind(name, -errno, error);
-	freeaddrinfo(list);
-	return rc;
 }
 
 /* Fails now rather than when a peer connects. */
@@ -164,28 +143,20 @@ int weir_exchange_listen(const char *address, const struct weir_exchange_options
 		rc = weir_error_set(error, -ENOMEM, "no descriptor: %s", weir_strerror(-errno));
 	if (!rc)
 		rc = try_gpu(&listener->options, error);
-	if (!rc) {
-		listener->cm = rdma_create_event_channel();
-		if (!listener->cm)
-			rc = weir_error_set(error, -ENODEV,
-					    "no RDMA device and no connection manager "
-					    "here: 'weir doctor' says what to do");
-	}
 	if (!rc)
-		rc = bind_listener(listener, address ? address : "127.0.0.1", error);
+		rc = weir_listener_open(&listener->base, address ? address : "127.0.0.1",
+					"an exchange", listener->options.key, BACKLOG, error);
 	if (rc) {
 		weir_exchange_unlisten(listener);
 		return rc;
 	}
-	fcntl(listener->cm->fd, F_SETFL, fcntl(listener->cm->fd, F_GETFL) | O_NONBLOCK);
-	weir_address_format(rdma_get_local_addr(listener->id), listener->address);
 	*out = listener;
 	return 0;
 }
 
 const char *weir_exchange_address(const struct weir_exchange_listener *listener)
 {
-	return listener->address;
+	return listener->base.address;
 }
 
 void weir_exchange_unlisten(struct weir_exchange_listener *listener)
@@ -200,10 +171,7 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener)
 	pthread_mutex_unlock(&listener->lock);
 	while (listener->nr_newcomers)
 		weir_exchange_close(listener->newcomers[--listener->nr_newcomers]);
-	if (listener->id)
-		rdma_destroy_id(listener->id);
-	if (listener->cm)
-		rdma_destroy_event_channel(listener->cm);
+	weir_listener_close(&listener->base);
 	if (listener->wakeup_fd >= 0)
 		close(listener->wakeup_fd);
 	pthread_cond_destroy(&listener->left);
@@ -233,28 +201,25 @@ static int check_request(const struct weir_exchange_listener *listener, const st
 }
 
 /* Adds a newcomer, or rejects the request. */
-static int take_request(struct weir_exchange_listener *listener, struct rdma_cm_id *id,
-			const struct rdma_conn_param *param, struct weir_error *error)
+static int take_request(struct weir_exchange_listener *listener,
+			const struct weir_cm_event *request, struct weir_error *error)
 {
-	struct wire_handshake_refusal refusal;
 	struct weir_exchange *x;
-	int rc = check_request(listener, id, param, error);
+	int rc = check_request(listener, request->id, &request->param, error);
 
 	if (!rc)
 		rc = weir_exchange_new(&listener->options, &x, error);
 	if (rc) {
-		weir_handshake_refusal_fill(&refusal, rc, error->text);
-		rdma_reject(id, &refusal, sizeof(refusal));
-		rdma_destroy_id(id);
+		weir_listener_reject(request->id, rc, error->text);
 		return rc;
 	}
-	x->id = id;
-	x->cm = rdma_create_event_channel();
-	if (!x->cm || rdma_migrate_id(id, x->cm))
-		rc = weir_error_set(error, -ENOMEM, "no connection manager: %s",
+	x->id = request->id;
+	rc = weir_event_channel_open(&x->cm, error);
+	if (!rc && rdma_migrate_id(x->id, x->cm))
+		rc = weir_error_set(error, -ENOMEM, "the connection manager failed: %s",
 				    weir_strerror(-errno));
 	if (!rc)
-		rc = weir_exchange_accept_start(x, param, error);
+		rc = weir_exchange_accept_start(x, &request->param, error);
 	if (rc)
 		weir_exchange_close(x);
 	else
@@ -265,19 +230,12 @@ static int take_request(struct weir_exchange_listener *listener, struct rdma_cm_
 /* Takes all pending requests while there is room. */
 static void take_requests(struct weir_exchange_listener *listener, struct weir_error *why)
 {
-	struct rdma_cm_event *event;
-	struct rdma_cm_event copy;
-	uint8_t data[256];
+	struct weir_cm_event event;
 
-	while (listener->nr_newcomers < NEWCOMERS_MAX && !rdma_get_cm_event(listener->cm, &event)) {
-		copy = *event;
-		if (copy.param.conn.private_data)
-			copy.param.conn.private_data = memcpy(data, copy.param.conn.private_data,
-							      copy.param.conn.private_data_len);
-		rdma_ack_cm_event(event);
-		if (copy.event == RDMA_CM_EVENT_CONNECT_REQUEST)
-			take_request(listener, copy.id, &copy.param.conn, why);
-	}
+	while (listener->nr_newcomers < NEWCOMERS_MAX &&
+	       weir_event_channel_get(listener->base.cm, &event) > 0)
+		if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
+			take_request(listener, &event, why);
 }
 
 /* Return: the first newcomer that is ready, or NULL. Failed newcomers are closed. */
@@ -330,7 +288,7 @@ static void sleep_out_of_turn(const struct weir_exchange_listener *listener, boo
 			      uint64_t deadline_ns)
 {
 	struct pollfd fds[] = {
-		{ .fd = listener->cm->fd, .events = POLLIN },
+		{ .fd = listener->base.cm->fd, .events = POLLIN },
 		{ .fd = listener->wakeup_fd, .events = POLLIN },
 	};
 

@@ -7,12 +7,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "lib/conn/endpoint.h"
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
 #include "lib/exchange/setup.h"
 #include "lib/exchange/memory.h"
 #include "lib/exchange/post.h"
+#include "lib/conn/event_channel.h"
+#include "lib/conn/proof.h"
 #include "lib/conn/qp.h"
 #include "lib/base/yield.h"
 
@@ -25,8 +26,6 @@
 #define SEND_MAX 4096u
 #define WRITES_MAX 2u /* per slot */
 #define SENDS_SPARE 16u /* bitmap reads, doorbells, wake-ups, returns, markers */
-#define NAP_US 50
-#define NAPS_ASKED 1000u
 
 /*
  * As many slots as memory allows: each of the end's exchanges has a pool and a mirror of about
@@ -146,8 +145,8 @@ static int create_cq(struct weir_exchange *x, const struct ibv_device_attr *devi
 	return x->cq ? 0 : -errno;
 }
 
-int weir_exchange_create_queues(struct weir_exchange *x, struct ibv_qp_init_attr *attr,
-				struct weir_error *error)
+static int create_queues(struct weir_exchange *x, struct ibv_qp_init_attr *attr,
+			 struct weir_error *error)
 {
 	struct weir_exchange_setup_state *g = x->setup;
 	struct ibv_device_attr device;
@@ -173,61 +172,34 @@ int weir_exchange_create_queues(struct weir_exchange *x, struct ibv_qp_init_attr
 		    0;
 }
 
+int weir_exchange_create_qp(struct weir_exchange *x, struct weir_error *error)
+{
+	struct ibv_qp_init_attr attr;
+	int rc = create_queues(x, &attr, error);
+
+	if (rc)
+		return rc;
+	snprintf(x->info.device, sizeof(x->info.device), "%s",
+		 ibv_get_device_name(x->id->verbs->device));
+	rc = weir_qp_create(x->id, x->pd, &attr, &x->qp);
+	return rc ? weir_error_set(error, -ENOMEM, "no queue pair for %u slots: %s",
+				   x->options.slots, weir_strerror(rc)) :
+		    0;
+}
+
 int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count,
 				   struct weir_error *error)
 {
-	struct weir_exchange_setup_state *g = x->setup;
-	unsigned int i;
-	int rc = 0;
+	int rc = weir_proof_post_recvs(x->qp, x->setup->mr->lkey, x->setup->in, count,
+				       WEIR_PROOF_WR);
 
-	for (i = 0; !rc && i < count; i++) {
-		struct ibv_sge sge = { (uintptr_t)g->in[i], WIRE_HANDSHAKE_MAX, g->mr->lkey };
-		struct ibv_recv_wr *bad, wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 };
-
-		rc = -ibv_post_recv(x->qp, &wr, &bad);
-	}
 	return rc ? weir_error_set(error, rc, "cannot post receives: %s", weir_strerror(rc)) : 0;
-}
-
-int weir_exchange_begin_handshake(struct weir_exchange *x, struct weir_handshake_setup *setup,
-				  struct weir_error *error)
-{
-	int rc;
-
-	*setup = (struct weir_handshake_setup){ .key = x->options.key };
-	weir_address_format(rdma_get_peer_addr(x->id), x->info.peer);
-	snprintf(x->info.device, sizeof(x->info.device), "%s",
-		 ibv_get_device_name(x->id->verbs->device));
-	rc = weir_endpoint_query(x->id, &setup->local, &setup->remote);
-	if (rc)
-		return weir_error_set(error, rc, "cannot query the queue pair: %s",
-				      weir_strerror(rc));
-	weir_handshake_nonce(setup->nonce);
-	return 0;
-}
-
-/* A broken QP cannot be opened. */
-int weir_exchange_open_qp(struct weir_exchange *x, struct weir_error *error)
-{
-	int rc = weir_qp_open(x->qp, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
-
-	return rc ? weir_error_set(error, -EPROTO, "cannot open the queue pair to %s: %s",
-				   x->info.peer, weir_strerror(rc)) :
-		    0;
 }
 
 int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct weir_error *error)
 {
 	struct weir_exchange_setup_state *g = x->setup;
-	struct ibv_sge sge = { (uintptr_t)g->out, (uint32_t)length, g->mr->lkey };
-	struct ibv_send_wr *bad, wr = {
-		.wr_id = UINT64_MAX, /* may complete after the setup */
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
-	int rc = -ibv_post_send(x->qp, &wr, &bad);
+	int rc = weir_proof_send(x->qp, g->mr->lkey, g->out[0], length, WEIR_EXCHANGE_SETUP_WR);
 
 	g->said += !rc;
 	return rc ? weir_error_set(error, rc, "cannot send to %s: %s", x->info.peer,
@@ -237,14 +209,10 @@ int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct we
 
 static bool peer_has_left(const struct weir_exchange *x)
 {
-	struct rdma_cm_event *event;
-	bool left;
+	struct weir_cm_event event;
 
-	if (rdma_get_cm_event(x->cm, &event))
-		return false;
-	left = event->event == RDMA_CM_EVENT_DISCONNECTED;
-	rdma_ack_cm_event(event);
-	return left;
+	return weir_event_channel_get(x->cm, &event) > 0 &&
+	       event.type == RDMA_CM_EVENT_DISCONNECTED;
 }
 
 int weir_exchange_poll_message(struct weir_exchange *x, const void **message, size_t *length,
@@ -259,9 +227,8 @@ int weir_exchange_poll_message(struct weir_exchange *x, const void **message, si
 			g->sent++;
 			continue;
 		}
-		*message = g->in[wc.wr_id];
+		*message = g->in[wc.wr_id - WEIR_PROOF_WR];
 		*length = wc.byte_len;
-		g->heard++;
 		return 0;
 	}
 	/* Messages sent before the peer left are taken first. */
@@ -281,20 +248,6 @@ int weir_exchange_check_goes_on(const struct weir_exchange_options *options,
 	if (!options->goes_on || options->goes_on(options->goes_on_arg))
 		return 0;
 	return weir_error_set(error, -ECANCELED, "the wait for the peer was cancelled");
-}
-
-int weir_exchange_wait_message(struct weir_exchange *x, const void **message, size_t *length,
-			       struct weir_error *error)
-{
-	unsigned int naps = 0;
-	int rc, ends = 0;
-
-	while ((rc = weir_exchange_poll_message(x, message, length, error)) == -EAGAIN && !ends) {
-		usleep(NAP_US);
-		if (++naps % NAPS_ASKED == 0)
-			ends = weir_exchange_check_goes_on(&x->options, error);
-	}
-	return ends ? ends : rc;
 }
 
 int weir_exchange_send_offer(struct weir_exchange *x, struct weir_error *error)
@@ -320,7 +273,7 @@ int weir_exchange_send_offer(struct weir_exchange *x, struct weir_error *error)
 			(struct wire_exchange_remote_mr){ (uintptr_t)x->bits, x->bits_mr->rkey, 0 };
 	}
 	wire_exchange_offer_encode(&offer);
-	memcpy(x->setup->out, &offer, sizeof(offer));
+	memcpy(x->setup->out[0], &offer, sizeof(offer));
 	return weir_exchange_send_message(x, sizeof(offer), error);
 }
 
@@ -362,15 +315,6 @@ int weir_exchange_take_offer(struct weir_exchange *x, const void *message, size_
 	rc = wire_exchange_offer_decode(message, length, &offer);
 	return rc ? weir_error_set(error, rc, "%s offers no pool", x->info.peer) :
 		    accept_offer(x, &offer, error);
-}
-
-int weir_exchange_wait_offer(struct weir_exchange *x, struct weir_error *error)
-{
-	const void *message;
-	size_t length;
-	int rc = weir_exchange_wait_message(x, &message, &length, error);
-
-	return rc ? rc : weir_exchange_take_offer(x, message, length, error);
 }
 
 int weir_exchange_start(struct weir_exchange *x, struct weir_error *error)

@@ -4,7 +4,11 @@
 #define WEIR_LIB_EXCHANGE_SETUP_H
 
 #include "lib/exchange/exchange.h"
-#include "lib/conn/handshake.h"
+#include "lib/conn/proof.h"
+
+#define WEIR_EXCHANGE_ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE) /* once proven */
+#define WEIR_EXCHANGE_READS_MAX 4 /* bitmap reads in flight per peer, which posts one at a time */
+#define WEIR_EXCHANGE_SETUP_WR UINT64_MAX /* wr_id of sends; they may complete after the setup */
 
 /* The listening end's progress: the next thing expected. */
 enum weir_exchange_accept_state {
@@ -17,21 +21,23 @@ enum weir_exchange_accept_state {
 
 /**
  * struct weir_exchange_setup_state - state of the setup
- * @heard: receives used; @said, @sent: messages posted and completed
+ * @in, @out: messages
+ * @said, @sent, and the fields down to @handshake: of the listening end
+ * @said, @sent: messages posted and completed
  * @left: the peer has disconnected
- * @deadline_ns: of the whole setup
- * @stage, @status: of the listening end; @status: the reason for a refusal
+ * @deadline_ns: of the next message
+ * @status: the reason for a refusal
  */
 struct weir_exchange_setup_state {
 	struct ibv_mr *mr;
-	unsigned int heard, said, sent;
+	unsigned int said, sent;
 	bool left;
 	uint64_t deadline_ns;
 	enum weir_exchange_accept_state stage;
 	int status;
 	struct weir_handshake handshake;
 	char in[WIRE_HANDSHAKE_RECVS + WIRE_EXCHANGE_OFFERS_IN][WIRE_HANDSHAKE_MAX];
-	char out[WIRE_HANDSHAKE_MAX];
+	char out[WEIR_PROOF_SENDS + 1][WIRE_HANDSHAKE_MAX];
 };
 
 /* setup.c: used by both ends. */
@@ -44,34 +50,25 @@ int weir_exchange_options_fill(struct weir_exchange_options *filled,
 int weir_exchange_new(const struct weir_exchange_options *options, struct weir_exchange **x,
 		      struct weir_error *error);
 
-/* Creates all verbs objects but the QP, and fills in the QP's attributes. Return: 0; -ENOMEM. */
-int weir_exchange_create_queues(struct weir_exchange *x, struct ibv_qp_init_attr *attr,
-				struct weir_error *error);
+/* Creates all verbs objects; the QP is closed. Return: 0; -ENOMEM. */
+int weir_exchange_create_qp(struct weir_exchange *x, struct weir_error *error);
 
 /* Posts @count receives for the setup. */
 int weir_exchange_post_setup_recvs(struct weir_exchange *x, unsigned int count,
 				   struct weir_error *error);
 
-/* Prepares the proof of the key over the connected QP. */
-int weir_exchange_begin_handshake(struct weir_exchange *x, struct weir_handshake_setup *setup,
-				  struct weir_error *error);
-
-/* Opens the QP to RDMA, after the peer's proof and before the offer. Return: 0; -EPROTO. */
-int weir_exchange_open_qp(struct weir_exchange *x, struct weir_error *error);
-
 /* Asks the user's callback whether to keep waiting. Return: 0; -ECANCELED. */
 int weir_exchange_check_goes_on(const struct weir_exchange_options *options,
 				struct weir_error *error);
 
-/* Sends greeting->out. */
+/* Sends setup->out[0]. */
 int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct weir_error *error);
 
-/* Receives a message if there is one. Return: 0; -EAGAIN; as weir_exchange_wait_message(). */
+/*
+ * The listening end: receives a message if there is one. Return: 0; -EAGAIN; -ETIMEDOUT; -EPROTO
+ * the peer has disconnected.
+ */
 int weir_exchange_poll_message(struct weir_exchange *x, const void **message, size_t *length,
-			       struct weir_error *error);
-
-/* Waits for a message. Return: 0; -ETIMEDOUT; -EPROTO the peer has disconnected. */
-int weir_exchange_wait_message(struct weir_exchange *x, const void **message, size_t *length,
 			       struct weir_error *error);
 
 /* Sends our offer: the pool and, once the peer's pool is known, the mirror's address. */
@@ -80,9 +77,6 @@ int weir_exchange_send_offer(struct weir_exchange *x, struct weir_error *error);
 /* Handles a message as the peer's offer. Return: 0; -EPROTO; -EDQUOT; the peer's refusal. */
 int weir_exchange_take_offer(struct weir_exchange *x, const void *message, size_t length,
 			     struct weir_error *error);
-
-/* Waits for the peer's offer. Return: as weir_exchange_take_offer(). */
-int weir_exchange_wait_offer(struct weir_exchange *x, struct weir_error *error);
 
 /* Posts the receives for the time after the setup. */
 int weir_exchange_start(struct weir_exchange *x, struct weir_error *error);
@@ -107,8 +101,8 @@ void weir_exchange_listener_divide_pool(struct weir_exchange_listener *listener,
 					unsigned int exchanges,
 					struct weir_exchange_options *shared);
 
-/* Accepts the request @param on @x->id, so the peer can prove the key. Return: 0, or why not. */
-int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_param *param,
+/* Accepts the request @asked on @x->id, so the peer can prove the key. Return: 0, or why not. */
+int weir_exchange_accept_start(struct weir_exchange *x, const struct rdma_conn_param *asked,
 			       struct weir_error *error);
 
 /*

@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include "lib/base/error.h"
+#include "lib/conn/event_channel.h"
 #include "lib/exchange/bitmap_poll.h"
 #include "lib/exchange/post.h"
 #include "lib/exchange/wait.h"
@@ -30,15 +31,11 @@ static void take_cq_event(struct weir_exchange *x)
 /* Completions from before the disconnect are taken first. */
 static void take_cm_event(struct weir_exchange *x)
 {
-	struct rdma_cm_event *event;
-	bool is_end;
+	struct weir_cm_event event;
 
-	if (rdma_get_cm_event(x->cm, &event))
-		return;
-	is_end = event->event == RDMA_CM_EVENT_DISCONNECTED ||
-		 event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
-	rdma_ack_cm_event(event);
-	if (!is_end)
+	if (weir_event_channel_get(x->cm, &event) <= 0 ||
+	    (event.type != RDMA_CM_EVENT_DISCONNECTED &&
+	     event.type != RDMA_CM_EVENT_DEVICE_REMOVAL))
 		return;
 	weir_exchange_completion_poll(x);
 	weir_exchange_fail(x, -ECONNRESET);
