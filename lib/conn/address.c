@@ -163,25 +163,3 @@ bool weir_address_should_try_next(int status)
 {
 	return status == -ECONNREFUSED || status == -EHOSTUNREACH || status == -ENODEV;
 }
-
-int weir_address_explain_bind(const char *listen, int status, struct weir_error *error)
-{
-	switch (status) {
-	case -EADDRINUSE:
-		return weir_error_set(error, status, "%s is in use already: listen on another port",
-				      listen);
-	case -ENODEV:
-	case -EADDRNOTAVAIL: /* also if a wildcard and an address want the same port */
-		return weir_error_set(
-			error, -ENODEV,
-			"no verbs device has the address %s, or its port is in use: listen "
-			"on one of an RDMA device, or run on softnic with 'weir run'",
-			listen);
-	case -EACCES:
-		return weir_error_set(error, -EPERM,
-				      "may not listen on %s: choose a port above 1023", listen);
-	default:
-		return weir_error_set(error, -ENODEV, "cannot listen on %s: %s", listen,
-				      strerror(-status));
-	}
-}

@@ -42,13 +42,4 @@ bool weir_address_is_loopback(const struct sockaddr *address);
  */
 bool weir_address_should_try_next(int status);
 
-/**
- * weir_address_explain_bind() - explain why an address cannot be listened on
- * @listen: as the user wrote it
- * @status: of the connection manager, a negative errno
- *
- * Return: the error: -EADDRINUSE, -EPERM or -ENODEV.
- */
-int weir_address_explain_bind(const char *listen, int status, struct weir_error *error);
-
 #endif

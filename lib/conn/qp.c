@@ -74,10 +74,3 @@ int weir_qp_accept(struct rdma_cm_id *id, struct ibv_qp *qp, struct rdma_conn_pa
 	id->qp = qp;
 	return rc;
 }
-
-int weir_qp_open(struct ibv_qp *qp, unsigned int access)
-{
-	struct ibv_qp_attr attr = { .qp_access_flags = access };
-
-	return -ibv_modify_qp(qp, &attr, IBV_QP_ACCESS_FLAGS);
-}

@@ -16,7 +16,9 @@
  *	RDMA_CM_EVENT_CONNECT_RESPONSE
  *	weir_qp_establish()
  *						RDMA_CM_EVENT_ESTABLISHED
- *	weir_qp_open()				weir_qp_open()
+ *	weir_proof_open()			weir_proof_open()
+ *
+ * Hosts call weir_qp_create() alone; dialer.h, listener.h and proof.h do the rest.
  *
  * Once the QP is connected, @id->qp is set for rdma_disconnect(). The caller owns the QP: it calls
  * ibv_destroy_qp() and then clears @id->qp.
@@ -59,13 +61,5 @@ int weir_qp_establish(struct rdma_cm_id *id, struct ibv_qp *qp);
  * The caller has posted receives before: the peer may send at once.
  */
 int weir_qp_accept(struct rdma_cm_id *id, struct ibv_qp *qp, struct rdma_conn_param *param);
-
-/**
- * weir_qp_open() - admit RDMA once the peer has proven the key
- * @access: IBV_ACCESS_REMOTE_*
- *
- * Context: before the peer learns any address or rkey.
- */
-int weir_qp_open(struct ibv_qp *qp, unsigned int access);
 
 #endif

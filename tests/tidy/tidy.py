@@ -6,9 +6,9 @@
 
 Checks the source tree at ROOT: includes point in the direction of the arrows; each source
 file states its licence; no file names a place that exists on one machine only; no folder
-hides a target of make; a struct tag names one layout; lines have at most 100 columns; a
-public function begins with the noun of its file; a room has at most 26 files; CONTRIBUTING.md
-lists each folder; commit subjects are short and imperative.
+hides a target of make; only lib/conn connects QPs; a struct tag names one layout; lines have
+at most 100 columns; a public function begins with the noun of its file; a room has at most 26
+files; CONTRIBUTING.md lists each folder; commit subjects are short and imperative.
 The OBJECTs (or archives) are those of the core. They may use only what the kernel has too.
 Prints each violation as FILE:LINE, with what is wrong and what to do.
 """
@@ -48,6 +48,11 @@ PURE = {"memcpy", "memmove", "memset", "memcmp"}
 COMPILERS_OWN = re.compile(
     r"__stack_chk_|__mem(cpy|move|set)_chk$|_GLOBAL_OFFSET_TABLE_$"
     r"|__(asan|ubsan|tsan|msan|sanitizer|gcov|llvm)_|__sancov")
+
+# A QP must stay closed until the peer has proven the key, so lib/conn alone connects and opens QPs.
+CONNECTS = re.compile(
+    r"\b(?:rdma_(?:connect|establish|accept|create_qp|create_ep|get_cm_event)\w*|ibv_create_qp\w*"
+    r"|qp_access_flags|weir_qp_(?:connect|establish|accept))\b")
 
 COLUMNS_MAX = 100
 ROOM_FILES_MAX = 26
@@ -140,6 +145,16 @@ def check_kernel_version(name, lines):
     for number, line in enumerate(lines, 1):
         if "LINUX_VERSION_CODE" in line:
             yield number, "only kernel/compat.h may ask for the kernel's version"
+
+
+def check_connections(name, lines):
+    if not name.startswith("lib/") or name.startswith("lib/conn/"):
+        return
+    for number, line in enumerate(lines, 1):
+        match = CONNECTS.search(line)
+        if match:
+            yield number, (f"{match[0]}: only lib/conn connects and opens QPs, after the proof "
+                           "of the key: use its dialer.h, listener.h and proof.h")
 
 
 def check_licence(name, text, lines):
@@ -282,6 +297,7 @@ def check_file(root, name, text, public):
     yield from check_includes(root, name, lines)
     yield from check_kernel_macro(name, lines)
     yield from check_kernel_version(name, lines)
+    yield from check_connections(name, lines)
     yield from check_licence(name, text, lines)
     yield from check_places(lines)
     yield from check_makefile(name, lines)

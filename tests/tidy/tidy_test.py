@@ -66,6 +66,18 @@ PLANTED = [
         "lib/ must not",
     ),
     (
+        "a host opens a QP",
+        "lib/mux/a.c",
+        SPDX + "static struct ibv_qp_attr a = { .qp_access_flags = 1 };\n",
+        "only lib/conn",
+    ),
+    (
+        "a host connects a QP",
+        "lib/mux/a.c",
+        SPDX + "static int f(void) { return rdma_connect(0, 0); }\n",
+        "only lib/conn",
+    ),
+    (
         "the library includes the kernel's host",
         "lib/a.c",
         SPDX + '#include "kernel/b.h"\n',

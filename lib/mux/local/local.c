@@ -145,7 +145,7 @@ static int poller_start(struct weir_mux_local *mux, struct weir_error *error)
 	if (mux->epoll < 0 || mux->wakeup_fd < 0 ||
 	    add_to_epoll(mux, mux->wakeup_fd, &mux->wakeup_fd) ||
 	    add_to_epoll(mux, mux->completions->fd, &mux->completions) ||
-	    add_to_epoll(mux, mux->cm->fd, mux->cm))
+	    add_to_epoll(mux, mux->listener.cm->fd, mux->listener.cm))
 		return weir_error_set(error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
 	rc = weir_thread_create(&mux->poller, "weir-poller", weir_mux_poller_run, mux, error);
 	mux->has_poller = !rc;
@@ -323,6 +323,6 @@ void weir_mux_local_info(struct weir_mux_local *mux, struct weir_mux_info *info)
 		.sleeps = c->sleeps,
 		.ahead_bytes_max = c->ahead_bytes_max,
 	};
-	snprintf(info->address, sizeof(info->address), "%s", mux->address);
+	snprintf(info->address, sizeof(info->address), "%s", mux->listener.address);
 	pthread_mutex_unlock(&mux->lock);
 }

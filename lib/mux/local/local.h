@@ -36,7 +36,7 @@
 
 #include "core/base/list.h"
 #include "core/sched/sched.h"
-#include "lib/conn/address.h"
+#include "lib/conn/listener.h"
 #include "lib/base/clock.h"
 #include "lib/mux/vconn/vconn.h"
 #include "lib/mux/handle.h"
@@ -81,8 +81,7 @@ struct weir_mux_local {
 	char address[WEIR_ADDRESS_MAX];
 	struct ibv_context *device;
 	struct ibv_pd *pd;
-	struct rdma_event_channel *cm;
-	struct rdma_cm_id *listener;
+	struct weir_listener listener;
 	struct ibv_comp_channel *completions;
 	struct weir_mux_srq srqs[2];
 	uint8_t reads_max;

@@ -171,7 +171,7 @@ static bool channel_is_there(const struct weir_mux_local *mux, const struct rdma
 	for (at = mux->qps.next; at != &mux->qps; at = at->next)
 		if (weir_list_entry(at, struct weir_mux_qp, link)->cm == cm)
 			return true;
-	return cm == mux->cm;
+	return cm == mux->listener.cm;
 }
 
 /* Only the poller waits for the QP's proof. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Accepting QPs: from another mux's REQ to a QP waiting for HELLO, or a REJ; and disconnects. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/error.h"
 #include "lib/mux/local/local.h"
-#include "lib/conn/qp.h"
+#include "lib/conn/event_channel.h"
 
 /* Whether to answer a REQ with a QP. @remote: receives the remote of a further QP, or NULL. */
 static int check_request(struct weir_mux_local *mux, const struct rdma_cm_id *id,
@@ -49,20 +48,10 @@ static uint64_t session_id_new(void)
 	return id | 1; /* 0 means none */
 }
 
-static uint8_t smaller(uint8_t a, uint8_t b)
-{
-	return a < b ? a : b;
-}
-
 static int accept_qp(struct weir_mux_qp *qp, const struct rdma_conn_param *asked)
 {
 	const uint8_t reads_max = qp->remote->mux->reads_max;
-	struct rdma_conn_param param = {
-		.rnr_retry_count = 7,
-		.responder_resources = smaller(asked->responder_resources, reads_max),
-		.initiator_depth = smaller(asked->initiator_depth, reads_max),
-	};
-	int rc = weir_qp_accept(qp->id, qp->qp, &param);
+	int rc = weir_listener_accept(qp->id, qp->qp, asked, reads_max, reads_max);
 
 	return rc ? rc : weir_mux_qp_handshake_start(qp, false);
 }
@@ -96,10 +85,9 @@ static int admit_peer(struct weir_mux_local *mux, struct rdma_cm_id *id,
 	return 0;
 }
 
-static void handle_request(struct weir_mux_local *mux, struct rdma_cm_id *id,
-			   const struct rdma_conn_param *param)
+static void handle_request(struct weir_mux_local *mux, const struct weir_cm_event *request)
 {
-	struct wire_handshake_refusal refusal;
+	const struct rdma_conn_param *param = &request->param;
 	struct wire_handshake_connect connect;
 	struct weir_error error;
 	struct weir_mux_remote *remote = NULL;
@@ -110,39 +98,22 @@ static void handle_request(struct weir_mux_local *mux, struct rdma_cm_id *id,
 		weir_error_set(&error, rc, "this mux speaks version %d of weir's protocol",
 			       WIRE_VERSION);
 	else
-		rc = check_request(mux, id, &connect, &remote, &error);
+		rc = check_request(mux, request->id, &connect, &remote, &error);
 	if (!rc) {
-		rc = admit_peer(mux, id, param, &connect, remote);
+		rc = admit_peer(mux, request->id, param, &connect, remote);
 		weir_error_set(&error, rc, "no queue pair: %s", weir_strerror(rc));
 	}
-	if (!rc)
-		return;
-	weir_handshake_refusal_fill(&refusal, rc, error.text);
-	rdma_reject(id, &refusal, sizeof(refusal));
-	rdma_destroy_id(id);
+	if (rc)
+		weir_listener_reject(request->id, rc, error.text);
 }
 
 void weir_mux_remote_accept_events(struct weir_mux_local *mux, struct rdma_event_channel *cm)
 {
-	struct rdma_cm_event *event;
-	struct rdma_conn_param param;
-	enum rdma_cm_event_type type;
-	struct rdma_cm_id *id;
-	char data[256]; /* private data: the length is one byte */
+	struct weir_cm_event event;
 
-	while (!rdma_get_cm_event(cm, &event)) {
-		type = event->event;
-		id = event->id;
-		param = event->param.conn;
-		if (type == RDMA_CM_EVENT_CONNECT_REQUEST && param.private_data) {
-			memcpy(data, param.private_data, param.private_data_len);
-			param.private_data = data;
-		}
-		/* Acknowledge first: rdma_destroy_id() waits for all acknowledgements. */
-		rdma_ack_cm_event(event);
-		if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
-			handle_request(mux, id, &param);
-		else if (type != RDMA_CM_EVENT_ESTABLISHED && id != mux->listener && id->context)
-			weir_mux_qp_fail(id->context, -ECONNRESET);
-	}
+	while (weir_event_channel_get(cm, &event) > 0)
+		if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
+			handle_request(mux, &event);
+		else if (event.type != RDMA_CM_EVENT_ESTABLISHED && event.context)
+			weir_mux_qp_fail(event.context, -ECONNRESET);
 }

@@ -9,21 +9,16 @@
  * is dropped and the address becomes another name of the remote: see dedup.c.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/mux/local/local.h"
-#include "lib/conn/qp.h"
+#include "lib/conn/dialer.h"
 
-#define RETRY_COUNT 7 /* the transport's maximum */
 #define RNR_RETRY_COUNT 7 /* for ever: a receiver never waits for an application */
 #define CROSSED_MS 20 /* delay before we retry a QP also dialled by the peer */
-#define LISTEN_REJECT 8 /* IB spec 12.6.7.2, invalid service id: no listener */
 
 /* Results of dialling a QP, besides errors. */
 enum { DIALLED, SPARE, CROSSED };
@@ -39,137 +34,36 @@ struct dial {
 	const struct sockaddr *address;
 	uint64_t deadline_ns;
 	struct weir_error *error;
-	struct rdma_event_channel *cm;
-	struct rdma_cm_id *id;
 	uint64_t known, ended;
 	bool is_left;
 };
-
-static int explain_cm_event(const struct dial *d, const struct rdma_cm_event *event)
-{
-	const struct rdma_conn_param *conn = &event->param.conn;
-	struct wire_handshake_refusal refusal;
-
-	if (event->event != RDMA_CM_EVENT_REJECTED)
-		return weir_error_set(d->error, -EHOSTUNREACH, "%s cannot be reached: %s", d->peer,
-				      rdma_event_str(event->event));
-	if (conn->private_data &&
-	    !wire_handshake_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
-		return weir_handshake_refusal_explain(&refusal, d->error);
-	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
-		return weir_error_set(d->error, -ECONNREFUSED, "nobody listens at %s", d->peer);
-	return weir_error_set(d->error, -EAGAIN, "%s refused the connection for now, reason %d",
-			      d->peer, event->status);
-}
 
 static int fail_late(const struct dial *d, int status)
 {
 	return weir_error_set(d->error, status, "%s did not answer in time", d->peer);
 }
 
-static int wait_slice_ms(const struct dial *d)
+static int check_account(void *arg, struct weir_error *error)
 {
-	int ms = weir_poll_ms(d->deadline_ns);
-
-	if (d->account->socket >= 0 && (ms < 0 || ms > WEIR_MUX_ACCOUNT_CHECK_MS))
-		ms = WEIR_MUX_ACCOUNT_CHECK_MS;
-	return ms;
+	return weir_mux_account_is_gone(arg) ?
+		       weir_error_set(error, -ECONNRESET, "the program has ended") :
+		       0;
 }
 
-static int wait_cm_event(const struct dial *d, enum rdma_cm_event_type wanted)
+static int connect_qp(struct weir_dialer *dialer, const struct weir_mux_qp *qp)
 {
-	struct pollfd fd = { .fd = d->cm->fd, .events = POLLIN };
-	struct rdma_cm_event *event;
-	int rc;
-
-	while (rdma_get_cm_event(d->cm, &event)) {
-		if (errno != EAGAIN)
-			return weir_error_set(d->error, -EIO, "no connection manager");
-		if (weir_now_ns() >= d->deadline_ns)
-			return fail_late(d, -ETIMEDOUT);
-		if (weir_mux_account_is_gone(d->account))
-			return fail_late(d, -ECONNRESET);
-		poll(&fd, 1, wait_slice_ms(d));
-	}
-	rc = event->event == wanted ? 0 : explain_cm_event(d, event);
-	rdma_ack_cm_event(event);
-	return rc;
-}
-
-static int left_ms(const struct dial *d)
-{
-	int ms = weir_poll_ms(d->deadline_ns);
-
-	return ms > 0 ? ms : 1;
-}
-
-/* Must precede route resolution; later calls have no effect. */
-static int set_tos(const struct dial *d, uint8_t tos)
-{
-	if (!tos || !rdma_set_option(d->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)))
-		return 0;
-	return weir_error_set(d->error, -EINVAL, "the device takes no type of service %u", tos);
-}
-
-static int route(struct dial *d, uint8_t class)
-{
-	int rc;
-
-	d->cm = rdma_create_event_channel();
-	if (!d->cm || fcntl(d->cm->fd, F_SETFL, fcntl(d->cm->fd, F_GETFL) | O_NONBLOCK) ||
-	    rdma_create_id(d->cm, &d->id, NULL, RDMA_PS_TCP))
-		return weir_error_set(d->error, -ENOMEM, "the connection manager gives no id: %s",
-				      weir_strerror(-errno));
-	if (rdma_resolve_addr(d->id, NULL, (struct sockaddr *)d->address, left_ms(d)))
-		return weir_error_set(d->error, -EHOSTUNREACH, "no verbs device reaches %s: %s",
-				      d->peer, weir_strerror(-errno));
-	rc = wait_cm_event(d, RDMA_CM_EVENT_ADDR_RESOLVED);
-	if (rc)
-		return rc;
-	if (d->id->verbs != d->mux->device)
-		return weir_error_set(d->error, -ENODEV,
-				      "the route to %s goes by %s, not by %s, which this "
-				      "mux is on: name the device when it is opened",
-				      d->peer, ibv_get_device_name(d->id->verbs->device),
-				      ibv_get_device_name(d->mux->device->device));
-	rc = set_tos(d, (uint8_t)d->mux->classes[class].tos);
-	if (rc)
-		return rc;
-	if (rdma_resolve_route(d->id, left_ms(d)))
-		return weir_error_set(d->error, -EHOSTUNREACH, "no route to %s: %s", d->peer,
-				      weir_strerror(-errno));
-	return wait_cm_event(d, RDMA_CM_EVENT_ROUTE_RESOLVED);
-}
-
-static int connect_qp(const struct dial *d, const struct weir_mux_qp *qp)
-{
-	struct wire_handshake_connect connect = {
+	const struct weir_mux_local *mux = qp->remote->mux;
+	const struct wire_handshake_connect connect = {
 		.magic = WIRE_MAGIC,
 		.version = WIRE_VERSION,
 		.channel = qp->class,
 		.session_id = qp->class ? qp->remote->session_id : 0,
-		.key_id = weir_key_id(d->mux->options.key),
+		.key_id = weir_key_id(mux->options.key),
 	};
-	struct rdma_conn_param param = {
-		.private_data = &connect,
-		.private_data_len = sizeof(connect),
-		.responder_resources = d->mux->reads_max,
-		.initiator_depth = d->mux->reads_max,
-		.retry_count = RETRY_COUNT,
-		.rnr_retry_count = RNR_RETRY_COUNT,
-	};
-	int rc = weir_qp_connect(d->id, qp->qp, &param);
 
-	if (rc)
-		return weir_error_set(d->error, -EHOSTUNREACH, "cannot connect to %s: %s", d->peer,
-				      weir_strerror(rc));
-	rc = wait_cm_event(d, RDMA_CM_EVENT_CONNECT_RESPONSE);
-	if (rc)
-		return rc;
-	rc = weir_qp_establish(d->id, qp->qp);
-	return rc ? weir_error_set(d->error, -EHOSTUNREACH, "cannot connect to %s: %s", d->peer,
-				   weir_strerror(rc)) :
-		    0;
+	dialer->qp = qp->qp;
+	return weir_dialer_connect(dialer, &connect, sizeof(connect), mux->reads_max,
+				   RNR_RETRY_COUNT);
 }
 
 /* With mux->lock held. Return: DIALLED, SPARE, CROSSED, or an error. */
@@ -209,36 +103,42 @@ static int dial_qp(struct dial *d, struct weir_mux_remote *remote, uint8_t class
 {
 	struct epoll_event in = { .events = EPOLLIN };
 	struct weir_mux_local *mux = d->mux;
+	struct weir_dialer dialer = {
+		.peer = d->peer,
+		.device = ibv_get_device_name(mux->device->device),
+		.tos = (uint8_t)mux->classes[class].tos,
+		.deadline_ns = d->deadline_ns,
+		.check = check_account,
+		.arg = d->account,
+		.check_ms = WEIR_MUX_ACCOUNT_CHECK_MS,
+		.error = d->error,
+	};
 	struct weir_mux_qp *qp = NULL;
-	int rc = route(d, class);
+	int rc = weir_dialer_resolve(&dialer, d->address);
 
 	pthread_mutex_lock(&mux->lock);
 	if (!rc) {
-		rc = weir_mux_qp_new(remote, class, d->id, &qp);
+		rc = weir_mux_qp_new(remote, class, dialer.id, &qp);
 		if (rc)
 			weir_error_set(d->error, rc, "no queue pair: %s", weir_strerror(rc));
 	}
 	if (!rc) {
-		qp->cm = d->cm;
+		qp->cm = dialer.cm;
 		qp->ended = d->ended;
 		pthread_mutex_unlock(&mux->lock);
-		rc = connect_qp(d, qp);
+		rc = connect_qp(&dialer, qp);
 		pthread_mutex_lock(&mux->lock);
 	}
 	if (!rc) {
 		/* From here on the poller reads the connection manager's events. */
-		in.data.ptr = d->cm;
-		epoll_ctl(mux->epoll, EPOLL_CTL_ADD, d->cm->fd, &in);
+		in.data.ptr = qp->cm;
+		epoll_ctl(mux->epoll, EPOLL_CTL_ADD, qp->cm->fd, &in);
 		rc = prove(d, qp);
 	}
-	if (rc && qp && !d->is_left && remote->qps[class] != qp) {
+	if (!qp)
+		weir_dialer_close(&dialer);
+	else if (rc && !d->is_left && remote->qps[class] != qp)
 		weir_mux_qp_destroy(qp);
-	} else if (!qp) {
-		if (d->id)
-			rdma_destroy_id(d->id);
-		if (d->cm)
-			rdma_destroy_event_channel(d->cm);
-	}
 	pthread_mutex_unlock(&mux->lock);
 	return rc;
 }
@@ -273,8 +173,6 @@ static int dial_qps(struct dial *d, struct weir_mux_remote *remote, uint8_t clas
 	while (rc == DIALLED && !remote->qps[class]) {
 		remote->dialing = remote->qps[0] ? class : 0;
 		pthread_mutex_unlock(&mux->lock);
-		d->cm = NULL;
-		d->id = NULL;
 		rc = dial_qp(d, remote, remote->dialing);
 		pthread_mutex_lock(&mux->lock);
 		if (rc && remote->qps[class])

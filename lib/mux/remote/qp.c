@@ -14,8 +14,8 @@
 #include <sys/epoll.h>
 
 #include "lib/base/clock.h"
-#include "lib/conn/endpoint.h"
 #include "lib/mux/local/local.h"
+#include "lib/conn/proof.h"
 #include "lib/conn/qp.h"
 
 #define ACCESS_PROVEN (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
@@ -136,16 +136,7 @@ struct weir_mux_qp *weir_mux_qp_find(struct weir_mux_local *mux, uint32_t qpn)
 /* Sends a handshake message from its buffer. The worker handles the completion. */
 static int send_handshake(struct weir_mux_qp *qp, void *message, size_t length)
 {
-	struct ibv_sge sge = { (uintptr_t)message, (uint32_t)length, qp->mr->lkey };
-	struct ibv_send_wr *bad, wr = {
-		.wr_id = handshake_wr_id(qp),
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
-
-	int rc = -ibv_post_send(qp->qp, &wr, &bad);
+	int rc = weir_proof_send(qp->qp, qp->mr->lkey, message, length, handshake_wr_id(qp));
 
 	if (rc)
 		return rc;
@@ -175,13 +166,12 @@ int weir_mux_qp_handshake_start(struct weir_mux_qp *qp, bool is_client)
 		.channel = qp->class,
 		.ended = qp->ended,
 	};
-	int rc = weir_endpoint_query(qp->id, &setup.local, &setup.remote);
+	int rc = weir_proof_setup(qp->id, &setup);
 	size_t length;
 	void *out;
 
 	if (rc)
 		return rc;
-	weir_handshake_nonce(setup.nonce);
 	memcpy(setup.mux, remote->mux->id, sizeof(setup.mux));
 	if (!is_client) {
 		weir_handshake_donor(&qp->handshake, &setup);
@@ -253,7 +243,7 @@ static void set_rnr_timer(const struct weir_mux_qp *qp)
 static int open_proven_qp(const struct weir_mux_qp *qp)
 {
 	set_rnr_timer(qp);
-	return weir_qp_open(qp->qp, ACCESS_PROVEN) ? -ECONNRESET : 0;
+	return weir_proof_open(&qp->handshake, qp->qp, ACCESS_PROVEN) ? -ECONNRESET : 0;
 }
 
 /* From here on the QP carries connections. */

@@ -15,6 +15,7 @@
 
 #include "lib/conn/endpoint.h"
 #include "lib/conn/key.h"
+#include "lib/conn/proof.h"
 #include "tests/support/raw_client.h"
 #include "tests/lib/mux/ends.h"
 #include "wire/exchange.h"
@@ -423,6 +424,20 @@ static void a_stranger_reaches_nothing_of_an_exchange_it_connects_to(void **stat
 
 #define mux_test(f) cmocka_unit_test_setup_teardown(f, ends_open, ends_close)
 
+/* A QP that may be opened would reach the device, which does not know this one. */
+static void a_qp_opens_only_for_a_proof_over_itself(void **state)
+{
+	struct weir_handshake h = { .setup.local.qpn = 7 };
+	struct ibv_qp qp = { .qp_num = 7 };
+
+	(void)state;
+	for (h.state = WEIR_HANDSHAKE_FAILED; h.state < WEIR_HANDSHAKE_PROVEN; h.state++)
+		assert_int_equal(weir_proof_open(&h, &qp, ALL), -EKEYREJECTED);
+	qp.qp_num = 8;
+	for (; h.state <= WEIR_HANDSHAKE_DONE; h.state++)
+		assert_int_equal(weir_proof_open(&h, &qp, ALL), -EKEYREJECTED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +449,7 @@ int main(void)
 		cmocka_unit_test(a_stranger_reaches_nothing_of_a_session),
 		cmocka_unit_test(a_stranger_reaches_nothing_of_an_exchange_that_connects),
 		cmocka_unit_test(a_stranger_reaches_nothing_of_an_exchange_it_connects_to),
+		cmocka_unit_test(a_qp_opens_only_for_a_proof_over_itself),
 	};
 
 	stranger = pthread_self();
