@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
+#include <stdbool.h>
 
 #include "lib/conn/qp.h"
 
@@ -20,6 +21,26 @@ static int move(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state stat
 	return -ibv_modify_qp(qp, &attr, mask);
 }
 
+/*
+ * Enhanced connection establishment (ECE): the ends agree on options of their NICs' vendor.
+ * librdmacm negotiates only for QPs of its own. Most devices have no options.
+ */
+static void offer_ece(struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_ece ece = { 0 };
+
+	if (!ibv_query_ece(qp, &ece) && ece.vendor_id)
+		rdma_set_local_ece(id, &ece);
+}
+
+/* A QP whose device refuses the peer's options connects without options. Return: whether set. */
+static bool take_ece(struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_ece ece = { 0 };
+
+	return !rdma_get_remote_ece(id, &ece) && ece.vendor_id && !ibv_set_ece(qp, &ece);
+}
+
 int weir_qp_create(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		   struct ibv_qp **qp)
 {
@@ -36,18 +57,21 @@ int weir_qp_create(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 	return rc;
 }
 
-int weir_qp_connect(struct rdma_cm_id *id, const struct ibv_qp *qp, struct rdma_conn_param *param)
+int weir_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, struct rdma_conn_param *param)
 {
 	param->qp_num = qp->qp_num;
 	param->srq = !!qp->srq;
+	offer_ece(id, qp);
 	return rdma_connect(id, param) ? -errno : 0;
 }
 
 /* INIT again: only now is the path's partition key known. */
 int weir_qp_establish(struct rdma_cm_id *id, struct ibv_qp *qp)
 {
-	int rc = move(id, qp, IBV_QPS_INIT, NULL);
+	int rc;
 
+	take_ece(id, qp);
+	rc = move(id, qp, IBV_QPS_INIT, NULL);
 	if (!rc)
 		rc = move(id, qp, IBV_QPS_RTR, NULL);
 	if (!rc)
@@ -61,16 +85,20 @@ int weir_qp_establish(struct rdma_cm_id *id, struct ibv_qp *qp)
 
 int weir_qp_accept(struct rdma_cm_id *id, struct ibv_qp *qp, struct rdma_conn_param *param)
 {
-	int rc = move(id, qp, IBV_QPS_RTR, param);
+	bool has_ece;
+	int rc;
 
+	id->qp = NULL; /* or librdmacm would modify the QP, and negotiate ECE for it */
+	has_ece = take_ece(id, qp);
+	rc = move(id, qp, IBV_QPS_RTR, param);
 	if (!rc)
 		rc = move(id, qp, IBV_QPS_RTS, param);
-	if (rc)
-		return rc;
+	if (!rc && has_ece)
+		offer_ece(id, qp);
 	param->qp_num = qp->qp_num;
 	param->srq = !!qp->srq;
-	id->qp = NULL; /* or rdma_accept() would modify the QP again */
-	rc = rdma_accept(id, param) ? -errno : 0;
+	if (!rc && rdma_accept(id, param))
+		rc = -errno;
 	id->qp = qp;
 	return rc;
 }

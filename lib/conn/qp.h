@@ -45,7 +45,7 @@ int weir_qp_create(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
  *
  * RDMA_CM_EVENT_CONNECT_RESPONSE follows if the other end accepts.
  */
-int weir_qp_connect(struct rdma_cm_id *id, const struct ibv_qp *qp, struct rdma_conn_param *param);
+int weir_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, struct rdma_conn_param *param);
 
 /**
  * weir_qp_establish() - connect the QP to the accepting end's QP
