@@ -11,7 +11,7 @@
 
 #include "core/unload/cpu_budget.h"
 #include "core/poll/poll.h"
-#include "preload/unload/clock.h"
+#include "lib/base/clock.h"
 #include "preload/unload/hooks/device.h"
 #include "preload/unload/hooks/fork.h"
 #include "preload/unload/discovery/discovery.h"
@@ -28,9 +28,8 @@
 #define WAKE_NS 50000 /* cost of a wake-up */
 #define CHECK_NS 200000 /* period of checking the sockets, while awake */
 #define TEND_MS 4 /* period of checking unsignalled writes */
-#define TEND_ON_NS \
-	NS_PER_S /* and for this long: a wake-up costs the posting thread more than polling costs
-		  * this thread */
+/* And for this long: a wake-up costs the posting thread more than polling costs this thread. */
+#define TEND_ON_NS WEIR_NS_PER_S
 #define BUSY_PERCENT_MAX 50 /* share of its time spent on empty polls */
 
 /* Descriptors to sleep on: up to two sockets, the wake-up eventfd, the devices. */
@@ -111,26 +110,26 @@ static void take_events(struct unload_device *device)
 
 static int timeout_ms(uint64_t now_ns)
 {
-	const uint64_t tend_ns = now_ns + TEND_MS * NS_PER_MS;
+	const uint64_t tend_ns = now_ns + TEND_MS * WEIR_NS_PER_MS;
 	uint64_t until_ns = service.seek_ns;
 
 	if (__atomic_load_n(&tends, __ATOMIC_RELAXED) && until_ns > tend_ns)
 		until_ns = tend_ns;
 	if (until_ns == UINT64_MAX)
 		return -1;
-	return until_ns <= now_ns ? 0 : (int)((until_ns - now_ns) / NS_PER_MS) + 1;
+	return until_ns <= now_ns ? 0 : (int)((until_ns - now_ns) / WEIR_NS_PER_MS) + 1;
 }
 
 static void poll_sender(struct tracked_qp *w, void *again)
 {
-	if (post_poll(w, clock_ns()))
+	if (post_poll(w, weir_now_ns()))
 		*(bool *)again = true;
 }
 
 /* A thread that posts during a check either signals the eventfd, or is seen by the next check. */
 static void poll_senders(void)
 {
-	uint64_t now_ns = clock_ns();
+	uint64_t now_ns = weir_now_ns();
 	bool again = false;
 
 	if (!__atomic_load_n(&tends, __ATOMIC_RELAXED) || pthread_mutex_trylock(&tracked_qp_life))
@@ -163,8 +162,8 @@ static void receive_offers(const struct pollfd *fds)
 			service.seek_ns = 0;
 	if (fds[WAKEUP].revents && read(service.wakeup_fd, &wakeups, sizeof(wakeups)) > 0)
 		service.seek_ns = 0;
-	if (service.seek_ns <= clock_ns())
-		service.seek_ns = discovery_run(&service.sockets, clock_ns());
+	if (service.seek_ns <= weir_now_ns())
+		service.seek_ns = discovery_run(&service.sockets, weir_now_ns());
 	pthread_mutex_unlock(&tracked_qp_life);
 }
 
@@ -177,7 +176,7 @@ static void serve_once(bool may_sleep)
 		{ .fd = service.wakeup_fd, .events = POLLIN },
 	};
 	struct unload_device *device, *at[DEVICE_CHANNELS_MAX];
-	uint64_t now_ns = clock_ns();
+	uint64_t now_ns = weir_now_ns();
 	int i, n = 0;
 
 	for (device = device_first(); device && n < DEVICE_CHANNELS_MAX; device = device->next) {
@@ -195,7 +194,7 @@ static void serve_once(bool may_sleep)
 			if (fds[DEVICES + i].revents)
 				take_events(at[i]);
 	if (fds[0].revents || fds[1].revents || fds[WAKEUP].revents ||
-	    service.seek_ns <= clock_ns())
+	    service.seek_ns <= weir_now_ns())
 		receive_offers(fds);
 	poll_senders();
 }
@@ -211,18 +210,18 @@ static void *service_main(void *arg)
 
 	weir_cpu_budget_init(&service.cpu_budget, settings_cpu_percent());
 	weir_idle_time_init(&service.idle_time, WAKE_NS, WAKE_NS);
-	weir_poll_init(&service.poll, &config, &service.idle_time, clock_ns());
-	verdict = weir_poll_woken(&service.poll, clock_ns());
+	weir_poll_init(&service.poll, &config, &service.idle_time, weir_now_ns());
+	verdict = weir_poll_woken(&service.poll, weir_now_ns());
 	for (;;) {
 		if (verdict == WEIR_POLL_SLEEP) {
 			serve_once(true);
-			verdict = weir_poll_woken(&service.poll, clock_ns());
-		} else if (clock_ns() - service.checked_ns > CHECK_NS) {
+			verdict = weir_poll_woken(&service.poll, weir_now_ns());
+		} else if (weir_now_ns() - service.checked_ns > CHECK_NS) {
 			serve_once(false);
 		}
 		if (verdict == WEIR_POLL_ARM)
 			arm_receivers();
-		verdict = weir_poll_polled(&service.poll, serve_receivers(), clock_ns());
+		verdict = weir_poll_polled(&service.poll, serve_receivers(), weir_now_ns());
 	}
 	return arg;
 }
@@ -258,7 +257,7 @@ static void at_exit(void)
 	until.tv_sec++;
 	if (!pthread_mutex_timedlock(&tracked_qp_life, &until)) {
 		tracked_qp_for_each(retire_receiver, NULL);
-		until_ns = clock_ns() + UNLOAD_RX_LAST_NS;
+		until_ns = weir_now_ns() + UNLOAD_RX_LAST_NS;
 		for (device = device_first(); device; device = device->next)
 			device_close_receivers(device, until_ns);
 		tracked_qp_for_each(add_pressure, NULL);

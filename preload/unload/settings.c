@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/unload/clock.h"
+#include "lib/base/clock.h"
 #include "preload/unload/settings.h"
 
 #define HOT_PAGES 4096
@@ -45,5 +45,5 @@ uint32_t settings_cpu_percent(void)
 
 uint64_t settings_stall_timeout_ns(void)
 {
-	return number("WEIR_UNLOAD_PATIENCE_MS", UINT32_MAX, PATIENCE_MS) * NS_PER_MS;
+	return number("WEIR_UNLOAD_PATIENCE_MS", UINT32_MAX, PATIENCE_MS) * WEIR_NS_PER_MS;
 }

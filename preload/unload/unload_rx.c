@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "preload/unload/clock.h"
+#include "lib/base/clock.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/hooks/device.h"
 #include "preload/unload/memory.h"
@@ -187,7 +187,7 @@ static void send_return(struct unload_rx *rx, uint8_t pause_ms, bool is_last)
 /* How long the peer should pause unloading. */
 static uint8_t budget_pause_ms(struct weir_cpu_budget *cpu_budget)
 {
-	uint8_t ms = weir_cpu_budget_pause_ms(cpu_budget, clock_cpu_ns(), clock_ns());
+	uint8_t ms = weir_cpu_budget_pause_ms(cpu_budget, weir_cpu_ns(), weir_now_ns());
 
 	if (ms)
 		DIAG_COUNT(pauses);
@@ -217,7 +217,7 @@ static void wr_completed(struct unload_rx *rx, const struct ibv_wc *wc)
 /* A QP that has failed by itself accepts nothing more. */
 static void refuse_if_ended(struct unload_rx *rx)
 {
-	uint64_t now_ns = clock_ns();
+	uint64_t now_ns = weir_now_ns();
 
 	if (rx->core.is_refused || now_ns - rx->asked_ns < OWN_QP_ASK_NS)
 		return;
@@ -269,7 +269,7 @@ void unload_rx_close(struct unload_rx *rx, uint64_t until_ns)
 	struct ibv_wc wc;
 
 	unload_rx_retire(rx);
-	while (!unload_rx_is_over(rx) && clock_ns() < until_ns)
+	while (!unload_rx_is_over(rx) && weir_now_ns() < until_ns)
 		if (rx->device->ops.poll_cq(rx->cq, 1, &wc) > 0)
 			wr_completed(rx, &wc);
 	at = &rx->device->receivers;

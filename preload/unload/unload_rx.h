@@ -14,12 +14,12 @@
 
 #include "core/unload/cpu_budget.h"
 #include "core/unload/unload_rx.h"
-#include "preload/unload/clock.h"
+#include "lib/base/clock.h"
 #include "wire/discovery.h"
 #include "wire/unload.h"
 
 #define UNLOAD_RX_LAST_NS \
-	(100 * NS_PER_MS) /* limit for the last return; a live peer needs no action of its program
+	(100 * WEIR_NS_PER_MS) /* limit for the last return; a live peer needs no action of its program
 			   */
 
 struct unload_device;

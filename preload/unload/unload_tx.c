@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "preload/unload/clock.h"
+#include "lib/base/clock.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/hooks/device.h"
 #include "preload/unload/hooks/next.h"
@@ -25,8 +25,8 @@
 	(2 * WIRE_UNLOAD_SLOTS + PROBES) /* in the send queue; half of the writes may be done */
 #define SIGNAL_EVERY (WIRE_UNLOAD_SLOTS / 4)
 #define SPINS 1000 /* before yielding the CPU */
-#define PROBE_NS (100 * NS_PER_MS)
-#define TAKE_BACK_NS (5 * NS_PER_S)
+#define PROBE_NS (100 * WEIR_NS_PER_MS)
+#define TAKE_BACK_NS (5 * WEIR_NS_PER_S)
 
 enum { WR_WRITES = 1, WR_PROBE };
 
@@ -251,7 +251,7 @@ int unload_tx_check_ready(struct unload_tx *tx)
  */
 static void take_unsent_back(struct unload_tx *tx)
 {
-	uint64_t nowhere = 0, until_ns = clock_ns() + TAKE_BACK_NS;
+	uint64_t nowhere = 0, until_ns = weir_now_ns() + TAKE_BACK_NS;
 	struct ibv_sge sge = { (uintptr_t)&nowhere, sizeof(nowhere), 0 };
 	struct ibv_send_wr wr = {
 		.wr_id = WR_PROBE,
@@ -268,7 +268,7 @@ static void take_unsent_back(struct unload_tx *tx)
 			tx->buffer + number % WIRE_UNLOAD_SLOTS * sizeof(struct wire_unload_slot);
 		post_wr(tx, &wr);
 	}
-	while (tx->queued > tx->unsignalled && !tx->has_failed && clock_ns() < until_ns)
+	while (tx->queued > tx->unsignalled && !tx->has_failed && weir_now_ns() < until_ns)
 		reap_completions(tx);
 }
 
@@ -289,10 +289,10 @@ static void poll_return(struct unload_tx *tx, uint64_t now_ns, uint8_t *pause_ms
 
 static void wait_for_return(struct unload_tx *tx, uint16_t open_max, uint8_t *pause_ms)
 {
-	tx->moved_ns = tx->probed_ns = clock_ns();
+	tx->moved_ns = tx->probed_ns = weir_now_ns();
 	while (!has_at_most(tx, open_max)) {
 		sched_yield();
-		poll_return(tx, clock_ns(), pause_ms);
+		poll_return(tx, weir_now_ns(), pause_ms);
 	}
 	/* Copies made before the end count. */
 	read_return(tx, pause_ms);

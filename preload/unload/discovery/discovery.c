@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "preload/unload/clock.h"
+#include "lib/base/clock.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/discovery/offer_socket.h"
 #include "preload/unload/hooks/device.h"
@@ -18,10 +18,10 @@
 #include "preload/unload/unload_tx.h"
 #include "preload/unload/hooks/tracked_qp.h"
 
-#define SEEK_WAIT_NS (5 * NS_PER_MS) /* for an answer to the first offer; then */
+#define SEEK_WAIT_NS (5 * WEIR_NS_PER_MS) /* for an answer to the first offer; then */
 #define SEEK_WAIT_GROWS 4 /* times as long: eight offers in all */
-#define SEEK_NS (30 * NS_PER_S) /* in all: every process under weir has answered by then */
-#define HEAR_WAIT_NS (NS_PER_MS / 4) /* for the first return; then twice as long */
+#define SEEK_NS (30 * WEIR_NS_PER_S) /* in all: every process under weir has answered by then */
+#define HEAR_WAIT_NS (WEIR_NS_PER_MS / 4) /* for the first return; then twice as long */
 
 int discovery_open(struct discovery_sockets *sockets)
 {

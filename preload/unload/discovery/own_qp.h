@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/unload/clock.h"
+#include "lib/base/clock.h"
 
 #define PSN_BITS 0xffffffu
-#define OWN_QP_ASK_NS (10 * NS_PER_MS) /* minimum between two queries of a device */
+#define OWN_QP_ASK_NS (10 * WEIR_NS_PER_MS) /* minimum between two queries of a device */
 
 /* The path of a program's QP. */
 struct qp_path {

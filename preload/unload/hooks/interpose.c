@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "preload/unload/clock.h"
+#include "lib/base/clock.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/hooks/device.h"
 #include "preload/unload/discovery/discovery.h"
@@ -131,7 +131,7 @@ static void close_device(struct unload_device *device)
 		stop_receiving(w);
 		tracked_qp_destroyed(w->qp);
 	}
-	device_close_receivers(device, clock_ns() + UNLOAD_RX_LAST_NS);
+	device_close_receivers(device, weir_now_ns() + UNLOAD_RX_LAST_NS);
 	device_close(device);
 	pthread_mutex_unlock(&tracked_qp_life);
 }

@@ -13,7 +13,7 @@
  */
 #include <errno.h>
 
-#include "preload/unload/clock.h"
+#include "lib/base/clock.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/hooks/device.h"
 #include "preload/unload/hooks/next.h"
@@ -111,7 +111,7 @@ static void pause_for(struct tracked_qp *w, uint8_t ms)
 	if (!ms)
 		return;
 	pthread_mutex_lock(&w->lock);
-	weir_path_pause(&w->route, clock_ns() + ms * NS_PER_MS);
+	weir_path_pause(&w->route, weir_now_ns() + ms * WEIR_NS_PER_MS);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -265,7 +265,7 @@ static int post_in_order(struct tracked_qp *w, struct ibv_send_wr *wr, struct ib
 		length = eligible_bytes(wr);
 		if (length) {
 			DIAG_COUNT(small);
-			now_ns = clock_ns();
+			now_ns = weir_now_ns();
 			path = path_of_first(w, wr, length, now_ns);
 		}
 		if (!length || !(path & WEIR_PATH_UNLOAD))

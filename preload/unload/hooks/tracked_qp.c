@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/unload/clock.h"
+#include "lib/base/clock.h"
 #include "preload/unload/hooks/device.h"
 #include "preload/unload/hooks/fork.h"
 #include "preload/unload/pressure.h"
@@ -245,7 +245,7 @@ static void take_expected(struct tracked_qp *w)
 	w->head = (w->head + 1) % w->expected_max;
 	w->over = e->sent;
 	if (e->of.path & WEIR_PATH_PROBE)
-		weir_path_completed(&w->route, e->of.path, clock_ns() - e->of.at_ns);
+		weir_path_completed(&w->route, e->of.path, weir_now_ns() - e->of.at_ns);
 }
 
 /* Can an empty write end so because its peer is gone? An empty write has no bad local memory. */

@@ -18,7 +18,7 @@
 #include "preload/unload/settings.h"
 #include "preload/unload/unload_tx.h"
 
-#define PATIENCE_NS (100 * NS_PER_MS)
+#define PATIENCE_NS (100 * WEIR_NS_PER_MS)
 #define NUMBERS 65536u /* slots are numbered modulo this */
 #define LENGTH 8u
 
