@@ -12,8 +12,7 @@
  * initial PSN.
  *
  * The asker's first message into the buffer is empty and requests a return; nothing is unloaded
- * before the return arrives. The target writes returns by RDMA to the address in the offer, each
- * followed by its complement, because devices only promise that bytes arrive.
+ * before the return arrives. Returns are words written by RDMA to the address in the offer.
  *
  * Little-endian, naturally aligned, no padding, sizes asserted.
  */
@@ -92,23 +91,6 @@ static inline int wire_discovery_offer_decode(const void *from, size_t size,
 		return -EPROTONOSUPPORT;
 	return out->type >= WIRE_DISCOVERY_OFFER && out->type <= WIRE_DISCOVERY_REFUSED ? 0 :
 											  -EPROTO;
-}
-
-/* A return as the target writes it. */
-static inline uint64_t wire_discovery_return_word(const struct wire_unload_return *r)
-{
-	uint32_t word = wire_unload_return_encode(r);
-
-	return word | (uint64_t)~word << 32;
-}
-
-/* Return: true if all of a return has arrived in @word; then @out holds the return. */
-static inline bool wire_discovery_return_is_whole(uint64_t word, struct wire_unload_return *out)
-{
-	if ((uint32_t)word != ~(uint32_t)(word >> 32))
-		return false;
-	*out = wire_unload_return_decode((uint32_t)word);
-	return true;
 }
 
 #endif

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Unloaded writes: the messages of channel WIRE_CHANNEL_UNLOAD.
+ * Unloaded writes. A target names a ring of slots: the donor in the WELCOME of channel
+ * WIRE_CHANNEL_UNLOAD, a program under "weir run --unload" in its answer to an offer: see
+ * discovery.h. The initiator writes into the slots in order, with immediate: the target address and
+ * the data. The immediate is the region's rkey; the length is that of the write. The target checks
+ * and copies the writes in order of arrival, and reports the number done in a return. An initiator
+ * has at most as many writes in flight as there are slots.
  *
- * The WELCOME names a ring of slots. The client writes into the slots in order, with immediate: the
- * target address and the data. The immediate is the region's rkey; the length is that of the write.
- * The donor checks and copies the writes in order of arrival, and reports the number done in the
- * immediate of an empty message, a return. A client has at most as many writes in flight as there
- * are slots. It posts as many receives before the first write, and reposts each before it uses the
- * slots that the return frees.
+ * A return to a client is the immediate of an empty message. The client posts as many receives as
+ * there are slots before the first write, and reposts each before it uses the slots that the return
+ * frees. A return to a program is a word, written by RDMA.
  *
  * A refused slot ends the buffer: all slots before are done, and no later slot ever is. The channel
- * that replaces this one gets a new buffer.
+ * or the offer that replaces this one gets a new buffer.
  */
 #ifndef WEIR_WIRE_UNLOAD_H
 #define WEIR_WIRE_UNLOAD_H
@@ -30,7 +32,7 @@ static_assert(sizeof(struct wire_unload_slot) == WIRE_UNLOAD_SLOT_BYTES, "wire_u
  * struct wire_unload_return - contents of a return
  * @done: writes copied since the channel came up, modulo 2^16
  * @is_refused: the next write is refused, and nothing more is copied
- * @pause_ms: the donor's CPU has no time for unloaded writes for this long
+ * @pause_ms: the target's CPU has no time for unloaded writes for this long
  */
 struct wire_unload_return {
 	uint16_t done;
@@ -65,6 +67,23 @@ static inline struct wire_unload_return wire_unload_return_decode(uint32_t immed
 		.is_refused = immediate >> 16 & 1,
 		.pause_ms = (uint8_t)(immediate >> 24),
 	};
+}
+
+/* A return as a word: with its complement, because devices only promise that bytes arrive. */
+static inline uint64_t wire_unload_return_word(const struct wire_unload_return *r)
+{
+	uint32_t word = wire_unload_return_encode(r);
+
+	return word | (uint64_t)~word << 32;
+}
+
+/* Return: true if all of a return has arrived in @word; then @out holds the return. */
+static inline bool wire_unload_return_is_whole(uint64_t word, struct wire_unload_return *out)
+{
+	if ((uint32_t)word != ~(uint32_t)(word >> 32))
+		return false;
+	*out = wire_unload_return_decode((uint32_t)word);
+	return true;
 }
 
 #endif

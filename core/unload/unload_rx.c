@@ -3,6 +3,12 @@
 #include "core/unload/unload_rx.h"
 #include "core/base/ordered_store.h"
 
+/* Reports per report that asks for a completion. */
+static uint16_t signal_every(const struct weir_unload_rx *c)
+{
+	return c->slots / 2;
+}
+
 int weir_unload_rx_refuse(struct weir_unload_rx *c)
 {
 	c->is_refused = true;
@@ -38,14 +44,26 @@ bool weir_unload_rx_must_report(const struct weir_unload_rx *c, bool more)
 {
 	uint16_t done = (uint16_t)(c->seen - c->returned);
 
-	if (!done && !c->owes && c->is_refused == c->is_refusal_reported)
+	if (c->in_flight >= c->slots ||
+	    (!done && !c->owes && c->is_refused == c->is_refusal_reported))
 		return false;
-	return !more || done >= c->tell_max || c->is_refused;
+	return !more || done >= c->slots / 4 || c->is_refused;
 }
 
-void weir_unload_rx_reported(struct weir_unload_rx *c)
+bool weir_unload_rx_reported(struct weir_unload_rx *c)
 {
+	bool is_signalled = ++c->unsignalled >= signal_every(c);
+
+	if (is_signalled)
+		c->unsignalled = 0;
+	c->in_flight++;
 	c->returned = c->seen;
 	c->is_refusal_reported = c->is_refused;
 	c->owes = false;
+	return is_signalled;
+}
+
+void weir_unload_rx_report_arrived(struct weir_unload_rx *c)
+{
+	c->in_flight -= signal_every(c);
 }

@@ -220,7 +220,7 @@ static void handle_wc(struct weir_donor_conn *conn, const struct ibv_wc *wc)
 			weir_donor_conn_kill(conn, "the client broke the protocol");
 		break;
 	case WEIR_DONOR_WR_UNLOAD_RETURN:
-		weir_donor_unload_rx_return_arrived(conn->unload_rx);
+		weir_unload_rx_report_arrived(&conn->unload_rx->core);
 		break;
 	case WEIR_DONOR_WR_KEEPALIVE:
 		conn->is_probe_in_flight = false;

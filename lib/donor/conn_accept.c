@@ -98,7 +98,7 @@ static int create_cq_and_qp(struct weir_donor_conn *conn, uint16_t channel)
 		init.cap.max_recv_wr += WEIR_DONOR_CLIENT_RECVS;
 	}
 	if (channel == WIRE_CHANNEL_UNLOAD) {
-		init.cap.max_send_wr += WEIR_UNLOAD_RX_RETURNS_MAX;
+		init.cap.max_send_wr += WIRE_UNLOAD_SLOTS;
 		init.cap.max_recv_wr += WIRE_UNLOAD_SLOTS;
 	}
 	conn->mr = ibv_reg_mr(pd, conn->buffers, sizeof(conn->buffers), IBV_ACCESS_LOCAL_WRITE);

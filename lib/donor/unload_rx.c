@@ -4,7 +4,6 @@
  * so nothing is written after a registration has gone. The client can write to the buffer at any
  * time, also during a read here; so the length comes from the device.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +13,6 @@
 #include "lib/base/error.h"
 #include "lib/donor/conn.h"
 #include "lib/donor/unload_rx.h"
-
-#define TELL_MAX \
-	(WIRE_UNLOAD_SLOTS / 4) /* most completed writes not yet reported while more arrive */
-#define SIGNAL_EVERY (WEIR_UNLOAD_RX_RETURNS_MAX / 2)
-
-static struct wire_unload_slot *slots_of(const struct weir_donor_unload_rx *unload_rx)
-{
-	return (struct wire_unload_slot *)unload_rx->extent->addr;
-}
 
 /* A write with immediate consumes a receive, but puts no data there. */
 static int recv_post(struct ibv_qp *qp)
@@ -57,7 +47,7 @@ int weir_donor_unload_rx_open(struct weir_donor_conn *conn, struct weir_error *e
 
 	if (!unload_rx)
 		return weir_error_set(error, -ENOMEM, "the donor is out of memory");
-	weir_unload_rx_init(&unload_rx->core, TELL_MAX);
+	weir_unload_rx_init(&unload_rx->core, WIRE_UNLOAD_SLOTS);
 	conn->unload_rx = unload_rx;
 	rc = buffer_make(conn->donor, unload_rx, conn->donor->tenants[conn->tenant].pd, error);
 	for (i = 0; !rc && i < WIRE_UNLOAD_SLOTS; i++) {
@@ -94,17 +84,14 @@ void weir_donor_unload_rx_describe(const struct weir_donor_unload_rx *unload_rx,
 }
 
 /* Copies a slot's data to its target address, if allowed. */
-static int copy_slot(struct weir_donor_conn *conn, const struct wire_unload_slot *slot,
-		     uint32_t length, uint32_t tag)
+static int copy_slot(struct weir_donor_conn *conn, const struct weir_unload_arrival *write)
 {
 	struct weir_donor *donor = conn->donor;
-	uint64_t addr;
 	int rc;
 
-	length = wire_unload_slot_decode(slot, length, &addr);
 	pthread_mutex_lock(&donor->lock);
 	rc = weir_unload_rx_copy(&conn->unload_rx->core, &donor->region_table.umtt, conn->tenant,
-				 tag, addr, slot->data, length);
+				 write->tag, write->addr, write->data, write->length);
 	pthread_mutex_unlock(&donor->lock);
 	return rc;
 }
@@ -120,45 +107,32 @@ static void refuse_slot(struct weir_donor_conn *conn, uint32_t length, uint32_t 
 int weir_donor_unload_rx_received(struct weir_donor_conn *conn, const struct ibv_wc *wc)
 {
 	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
-	uint32_t tag = ntohl(wc->imm_data);
+	struct weir_unload_arrival write;
 	int rc;
 
 	if (!unload_rx || !conn->client || wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM)
 		return -EPROTO;
 	if (recv_post(conn->id->qp))
 		weir_donor_conn_break(conn, "a receive cannot be posted");
-	rc = copy_slot(conn, &slots_of(unload_rx)[unload_rx->core.seen % WIRE_UNLOAD_SLOTS],
-		       wc->byte_len, tag);
+	write = weir_unload_wr_arrived(&unload_rx->core, (void *)unload_rx->extent->addr, wc);
+	rc = copy_slot(conn, &write);
 	conn->donor->unloaded += !rc;
 	if (rc == -EACCES)
-		refuse_slot(conn, wc->byte_len, tag);
+		refuse_slot(conn, wc->byte_len, write.tag);
 	return 0;
-}
-
-void weir_donor_unload_rx_return_arrived(struct weir_donor_unload_rx *unload_rx)
-{
-	unload_rx->returns -= SIGNAL_EVERY;
 }
 
 /* A return that cannot be posted ends with the QP. */
 static void send_return(struct weir_donor_conn *conn, uint8_t pause_ms)
 {
-	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
-	const struct wire_unload_return report = { .done = unload_rx->core.seen,
-						   .is_refused = unload_rx->core.is_refused,
-						   .pause_ms = pause_ms };
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = WEIR_DONOR_WR_UNLOAD_RETURN,
 		.opcode = IBV_WR_SEND_WITH_IMM,
-		.imm_data = htonl(wire_unload_return_encode(&report)),
 	};
+	struct wire_unload_return report =
+		weir_unload_wr_return(&conn->unload_rx->core, pause_ms, &wr);
 
-	if (++unload_rx->unsignalled == SIGNAL_EVERY) {
-		unload_rx->unsignalled = 0;
-		wr.send_flags = IBV_SEND_SIGNALED;
-	}
-	unload_rx->returns++;
-	weir_unload_rx_reported(&unload_rx->core);
+	wr.imm_data = htonl(wire_unload_return_encode(&report));
 	if (ibv_post_send(conn->id->qp, &wr, &bad))
 		weir_donor_conn_break(conn, "a return cannot be sent");
 }
@@ -175,9 +149,6 @@ static uint8_t budget_pause_ms(struct weir_donor_conn *conn)
 
 void weir_donor_unload_rx_send_returns(struct weir_donor_conn *conn, bool more)
 {
-	struct weir_donor_unload_rx *unload_rx = conn->unload_rx;
-
-	if (unload_rx->returns < WEIR_UNLOAD_RX_RETURNS_MAX &&
-	    weir_unload_rx_must_report(&unload_rx->core, more))
+	if (weir_unload_rx_must_report(&conn->unload_rx->core, more))
 		send_return(conn, budget_pause_ms(conn));
 }

@@ -12,11 +12,8 @@
 #include <stdint.h>
 
 #include <weir/error.h>
-#include "core/unload/unload_rx.h"
+#include "lib/unload/unload_wr.h"
 #include "wire/handshake.h"
-#include "wire/unload.h"
-
-#define WEIR_UNLOAD_RX_RETURNS_MAX WIRE_UNLOAD_SLOTS /* in flight */
 
 struct weir_donor_conn;
 struct weir_arena_extent;
@@ -25,14 +22,11 @@ struct weir_arena_extent;
  * struct weir_donor_unload_rx - one buffer
  * @extent: in the donor's arena, so in huge pages if the arena is; @mr: over @extent
  * @core: counts copied and reported writes
- * @returns: in flight, or not known to have arrived; @unsignalled: the last of these
  */
 struct weir_donor_unload_rx {
 	struct weir_arena_extent *extent;
 	struct ibv_mr *mr;
 	struct weir_unload_rx core;
-	uint32_t returns;
-	uint32_t unsignalled;
 };
 
 /**
@@ -51,9 +45,6 @@ void weir_donor_unload_rx_describe(const struct weir_donor_unload_rx *unload_rx,
 
 /* Handles a written slot. Return: 0; -EPROTO another completion. */
 int weir_donor_unload_rx_received(struct weir_donor_conn *conn, const struct ibv_wc *wc);
-
-/* Handles the completion of a signalled return, and of all before. */
-void weir_donor_unload_rx_return_arrived(struct weir_donor_unload_rx *unload_rx);
 
 /**
  * weir_donor_unload_rx_send_returns() - report completed writes to the client

@@ -4,11 +4,9 @@
  * removed, so no copy writes after the removal. The peer can write to the slot buffer at any time,
  * even during a copy: therefore the length comes from the device's completion.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 
-#include "lib/base/clock.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/hooks/device.h"
 #include "preload/unload/memory.h"
@@ -18,9 +16,7 @@
 #include "preload/unload/slot_pool.h"
 #include "preload/unload/hooks/tracked_qp.h"
 
-#define TELL_MAX (WIRE_UNLOAD_SLOTS / 4) /* writes done but not reported, while more arrive */
-#define RETURNS_MAX WIRE_UNLOAD_SLOTS
-#define SIGNAL_EVERY (RETURNS_MAX / 4)
+#define RETURNS (WIRE_UNLOAD_SLOTS + 1) /* in the send queue: those in flight, and the last */
 #define WCS 16
 
 enum { WR_SLOT = 1, WR_RETURN, WR_LAST };
@@ -36,7 +32,7 @@ static int parts_make(struct unload_rx *rx)
 {
 	struct ibv_pd *pd = device_pd(rx->device);
 	struct ibv_qp_cap cap = {
-		.max_send_wr = RETURNS_MAX + 1,
+		.max_send_wr = RETURNS,
 		.max_recv_wr = WIRE_UNLOAD_SLOTS,
 		.max_send_sge = 1,
 		.max_recv_sge = 1,
@@ -48,7 +44,7 @@ static int parts_make(struct unload_rx *rx)
 		return -ENOMEM;
 	rx->mr = next_reg_mr(pd, rx->slots, SLOT_POOL_BYTES,
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	rx->cq = NEXT(ibv_create_cq)(pd->context, WIRE_UNLOAD_SLOTS + RETURNS_MAX + 1, NULL,
+	rx->cq = NEXT(ibv_create_cq)(pd->context, WIRE_UNLOAD_SLOTS + RETURNS, NULL,
 				     rx->device->channel, 0);
 	if (!rx->mr || !rx->cq)
 		return -ENOMEM;
@@ -106,7 +102,7 @@ struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_pat
 	rx->offer = *offer;
 	rx->program = w->qp;
 	rx->pd = w->qp->pd->handle;
-	weir_unload_rx_init(&rx->core, TELL_MAX);
+	weir_unload_rx_init(&rx->core, WIRE_UNLOAD_SLOTS);
 	rc = parts_make(rx);
 	if (!rc)
 		rc = parts_connect(rx, path, psn);
@@ -122,24 +118,21 @@ struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_pat
 
 /* Copies if both the registrations and the program's mappings allow the write; refuses otherwise.
  */
-static int copy_slot(struct unload_rx *rx, uint32_t tag, const struct wire_unload_slot *slot,
-		     uint32_t length, uint64_t addr)
+static int copy_slot(struct unload_rx *rx, const struct weir_unload_arrival *write)
 {
-	struct weir_unload_rx *core = &rx->core;
-	int rc = weir_unload_rx_check(core, &rx->device->remote, rx->pd, tag, addr, length);
+	int rc = weir_unload_rx_check(&rx->core, &rx->device->remote, rx->pd, write->tag,
+				      write->addr, write->length);
 
-	if (!rc && !memory_is_writable(addr, length))
-		return weir_unload_rx_refuse(core);
+	if (!rc && !memory_is_writable(write->addr, write->length))
+		return weir_unload_rx_refuse(&rx->core);
 	if (!rc)
-		weir_unload_rx_store(core, addr, slot->data, length);
+		weir_unload_rx_store(&rx->core, write->addr, write->data, write->length);
 	return rc;
 }
 
 static void slot_received(struct unload_rx *rx, const struct ibv_wc *wc)
 {
-	const struct wire_unload_slot *slot = &rx->slots[rx->core.seen % WIRE_UNLOAD_SLOTS];
-	uint32_t length;
-	uint64_t addr;
+	struct weir_unload_arrival write;
 	int rc;
 
 	rx->has_failed |= wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM || recv_post(rx);
@@ -150,8 +143,8 @@ static void slot_received(struct unload_rx *rx, const struct ibv_wc *wc)
 		rx->core.owes = true;
 		return;
 	}
-	length = wire_unload_slot_decode(slot, wc->byte_len, &addr);
-	rc = copy_slot(rx, ntohl(wc->imm_data), slot, length, addr);
+	write = weir_unload_wr_arrived(&rx->core, rx->slots, wc);
+	rc = copy_slot(rx, &write);
 	if (!rc)
 		DIAG_COUNT(copied);
 	else if (rc == -EACCES)
@@ -160,10 +153,8 @@ static void slot_received(struct unload_rx *rx, const struct ibv_wc *wc)
 
 static void send_return(struct unload_rx *rx, uint8_t pause_ms, bool is_last)
 {
-	const struct wire_unload_return report = { .done = rx->core.seen,
-						   .is_refused = rx->core.is_refused,
-						   .pause_ms = pause_ms };
-	uint64_t word = wire_discovery_return_word(&report);
+	struct wire_unload_return report;
+	uint64_t word;
 	struct ibv_sge sge = { .addr = (uintptr_t)&word, .length = sizeof(word) };
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = is_last ? WR_LAST : WR_RETURN,
@@ -174,12 +165,8 @@ static void send_return(struct unload_rx *rx, uint8_t pause_ms, bool is_last)
 		.wr.rdma = { rx->offer.addr, rx->offer.rkey },
 	};
 
-	if (++rx->unsignalled == SIGNAL_EVERY) {
-		rx->unsignalled = 0;
-		wr.send_flags |= IBV_SEND_SIGNALED;
-	}
-	rx->returns++;
-	weir_unload_rx_reported(&rx->core);
+	report = weir_unload_wr_return(&rx->core, pause_ms, &wr);
+	word = wire_unload_return_word(&report);
 	RETURN_SENT();
 	rx->has_failed |= rx->device->ops.post_send(rx->qp, &wr, &bad) != 0;
 }
@@ -197,8 +184,7 @@ static uint8_t budget_pause_ms(struct weir_cpu_budget *cpu_budget)
 /* @more: further slots have already arrived. */
 static void send_due_return(struct unload_rx *rx, struct weir_cpu_budget *cpu_budget, bool more)
 {
-	if (!rx->has_failed && rx->returns < RETURNS_MAX &&
-	    weir_unload_rx_must_report(&rx->core, more))
+	if (!rx->has_failed && weir_unload_rx_must_report(&rx->core, more))
 		send_return(rx, budget_pause_ms(cpu_budget), false);
 }
 
@@ -209,7 +195,7 @@ static void wr_completed(struct unload_rx *rx, const struct ibv_wc *wc)
 	else if (wc->wr_id == WR_SLOT)
 		slot_received(rx, wc);
 	else if (wc->wr_id == WR_RETURN)
-		rx->returns -= SIGNAL_EVERY;
+		weir_unload_rx_report_arrived(&rx->core);
 	else if (wc->wr_id == WR_LAST)
 		rx->has_ended = true;
 }

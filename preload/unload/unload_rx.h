@@ -13,14 +13,12 @@
 #include <stdint.h>
 
 #include "core/unload/cpu_budget.h"
-#include "core/unload/unload_rx.h"
 #include "lib/base/clock.h"
+#include "lib/unload/unload_wr.h"
 #include "wire/discovery.h"
-#include "wire/unload.h"
 
 #define UNLOAD_RX_LAST_NS \
-	(100 * WEIR_NS_PER_MS) /* limit for the last return; a live peer needs no action of its program
-			   */
+	(100 * WEIR_NS_PER_MS) /* limit for the last return: a live peer needs no program for it */
 
 struct unload_device;
 struct qp_path;
@@ -37,8 +35,6 @@ struct tracked_qp;
  * @core: state of copies and reports
  * @has_failed: the connection to the peer is lost
  * @is_ending: the last return is in flight; @has_ended: the last return has arrived
- * @returns: in flight, or not known to have arrived; @unsignalled: how many of the latest have no
- *	completion
  */
 struct unload_rx {
 	struct unload_rx *next;
@@ -56,8 +52,6 @@ struct unload_rx {
 	bool has_failed;
 	bool is_ending;
 	bool has_ended;
-	uint32_t returns;
-	uint32_t unsignalled;
 };
 
 /**

@@ -4,7 +4,6 @@
  * its QP, and without progress sends an empty write, because only a sender learns of a peer's
  * death.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -19,11 +18,9 @@
 #include "preload/unload/unload_tx.h"
 #include "preload/unload/hooks/tracked_qp.h"
 
-#define HEAD offsetof(struct wire_unload_slot, data)
 #define PROBES 8 /* empty writes; and room for them */
 #define SENDS \
 	(2 * WIRE_UNLOAD_SLOTS + PROBES) /* in the send queue; half of the writes may be done */
-#define SIGNAL_EVERY (WIRE_UNLOAD_SLOTS / 4)
 #define SPINS 1000 /* before yielding the CPU */
 #define PROBE_NS (100 * WEIR_NS_PER_MS)
 #define TAKE_BACK_NS (5 * WEIR_NS_PER_S)
@@ -115,7 +112,9 @@ static void reap_completions(struct unload_tx *tx)
 
 	while (tx->device->ops.poll_cq(tx->cq, 1, &wc) > 0) {
 		tx->has_failed |= wc.status != IBV_WC_SUCCESS;
-		tx->queued -= wc.wr_id == WR_WRITES ? SIGNAL_EVERY : 1;
+		tx->queued -= wc.wr_id == WR_WRITES ?
+				      weir_unload_slots_signal_every(&tx->buffer.slots) :
+				      1;
 	}
 }
 
@@ -147,34 +146,30 @@ static void fill_slot(struct wire_unload_slot *slot, uint64_t remote, const stru
 int unload_tx_put(struct unload_tx *tx, uint64_t remote, const struct ibv_sge *data, int nr_data,
 		  const struct staged_write *staged)
 {
-	uint32_t at = tx->next % WIRE_UNLOAD_SLOTS;
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)&tx->memory->slots[at],
-		.length = HEAD + staged->length,
+		.length = WEIR_UNLOAD_WR_HEAD + staged->length,
 		.lkey = tx->mr->lkey,
 	};
 	struct ibv_send_wr wr = {
 		.wr_id = WR_WRITES,
 		.sg_list = &sge,
 		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.send_flags = sge.length <= tx->inline_max ? IBV_SEND_INLINE : 0,
-		.imm_data = htonl(staged->rkey),
-		.wr.rdma = { tx->buffer + at * sizeof(struct wire_unload_slot), tx->rkey },
 	};
+	uint16_t slot;
 
-	fill_slot(&tx->memory->slots[at], remote, data, nr_data);
-	tx->staged[at] = *staged;
-	if (++tx->unsignalled == SIGNAL_EVERY) {
-		tx->unsignalled = 0;
-		wr.send_flags |= IBV_SEND_SIGNALED;
-	}
 	while (tx->queued >= SENDS - PROBES && !tx->has_failed)
 		reap_completions(tx);
-	if (tx->has_failed || post_wr(tx, &wr))
+	if (tx->has_failed)
 		return -EIO;
-	tx->next++;
-	return 0;
+	slot = weir_unload_wr_write(&tx->buffer, staged->rkey, &wr);
+	tx->staged[slot] = *staged;
+	fill_slot(&tx->memory->slots[slot], remote, data, nr_data);
+	sge.addr = (uintptr_t)&tx->memory->slots[slot];
+	if (!post_wr(tx, &wr))
+		return 0;
+	weir_unload_slots_untake(&tx->buffer.slots);
+	return -EIO;
 }
 
 /* Posts a zero-length write, which needs no region. @opcode: a write, with the immediate 0 or
@@ -185,7 +180,7 @@ static void post_empty(struct unload_tx *tx, enum ibv_wr_opcode opcode)
 		.wr_id = WR_PROBE,
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = { tx->buffer, tx->rkey },
+		.wr.rdma = { tx->buffer.addr, tx->buffer.rkey },
 	};
 
 	if (tx->queued < SENDS)
@@ -198,17 +193,16 @@ static bool read_return(struct unload_tx *tx, uint8_t *pause_ms)
 	uint64_t last_return = __atomic_load_n(&tx->memory->last_return, __ATOMIC_ACQUIRE);
 	struct wire_unload_return r;
 
-	if (last_return == tx->last_return || !wire_discovery_return_is_whole(last_return, &r))
+	if (last_return == tx->last_return || !wire_unload_return_is_whole(last_return, &r))
 		return false;
 	RETURN_FOUND();
 	tx->last_return = last_return;
 	tx->is_still = false;
 	/* A target cannot have done more writes than are open. */
-	if ((uint16_t)(r.done - tx->done) > unload_tx_outstanding(tx)) {
+	if (weir_unload_slots_returned(&tx->buffer.slots, r.done, unload_tx_outstanding(tx)) < 0) {
 		tx->has_failed = true;
 		return true;
 	}
-	tx->done = r.done;
 	tx->is_refused |= r.is_refused;
 	if (r.pause_ms)
 		*pause_ms = r.pause_ms;
@@ -226,8 +220,8 @@ int unload_tx_connect(struct unload_tx *tx, const struct tracked_qp *w,
 	struct qp_path path;
 	int rc = qp_path_query(w->qp, &path);
 
-	tx->buffer = answer->addr;
-	tx->rkey = answer->rkey;
+	tx->buffer = (struct weir_unload_buffer){ .addr = answer->addr, .rkey = answer->rkey };
+	weir_unload_slots_init(&tx->buffer.slots, WIRE_UNLOAD_SLOTS);
 	if (!rc)
 		rc = own_qp_connect(tx->qp, &path, answer->qpn, tx->psn, answer->psn);
 	if (!rc)
@@ -259,16 +253,17 @@ static void take_unsent_back(struct unload_tx *tx)
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED,
-		.wr.rdma = { .rkey = tx->rkey },
+		.wr.rdma = { .rkey = tx->buffer.rkey },
 	};
+	const struct weir_unload_slots *slots = &tx->buffer.slots;
 	uint16_t number;
 
-	for (number = tx->done; number != tx->next && tx->queued < SENDS; number++) {
-		wr.wr.rdma.remote_addr =
-			tx->buffer + number % WIRE_UNLOAD_SLOTS * sizeof(struct wire_unload_slot);
+	for (number = slots->done; number != slots->next && tx->queued < SENDS; number++) {
+		wr.wr.rdma.remote_addr = tx->buffer.addr + number % WIRE_UNLOAD_SLOTS *
+								   sizeof(struct wire_unload_slot);
 		post_wr(tx, &wr);
 	}
-	while (tx->queued > tx->unsignalled && !tx->has_failed && weir_now_ns() < until_ns)
+	while (tx->queued > slots->unsignalled && !tx->has_failed && weir_now_ns() < until_ns)
 		reap_completions(tx);
 }
 

@@ -16,10 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/unload/unload_wr.h"
 #include "wire/discovery.h"
-#include "wire/unload.h"
-
-#define UNLOAD_TX_DATA_MAX (WIRE_UNLOAD_SLOT_BYTES - offsetof(struct wire_unload_slot, data))
 
 struct unload_device;
 struct tracked_qp;
@@ -49,16 +47,14 @@ struct unload_tx_memory {
  * @repeat_mr: over @memory's slots, read-only, for the program's QP
  * @inline_max: bytes that @qp takes inline
  * @nonce, @psn: of our offer
- * @buffer, @rkey: the target's
- * @next: the next slot to write, modulo 2^16; @done: up to here the target has reported
+ * @buffer: the target's
  * @last_return: the last return read
- * @is_refused: the target has copied nothing from @done on, and never will
+ * @is_refused: the target has copied none of the open writes, and never will
  * @has_failed: how much the target has copied is unknown
  * @stall_timeout_ns: longest time without progress
  * @is_still: writes are open, and no poll has found a return since @moved_ns
  * @moved_ns, @probed_ns: time of the last progress, and of the last empty write
- * @queued: WRs in the send queue, or not known to have left; @unsignalled: how many of the latest
- *	have no completion
+ * @queued: WRs in the send queue, or not known to have left
  */
 struct unload_tx {
 	struct unload_device *device;
@@ -71,10 +67,7 @@ struct unload_tx {
 	uint32_t inline_max;
 	uint64_t nonce;
 	uint32_t psn;
-	uint64_t buffer;
-	uint32_t rkey;
-	uint16_t next;
-	uint16_t done;
+	struct weir_unload_buffer buffer;
 	uint64_t last_return;
 	bool is_refused;
 	bool has_failed;
@@ -83,7 +76,6 @@ struct unload_tx {
 	uint64_t moved_ns;
 	uint64_t probed_ns;
 	uint32_t queued;
-	uint32_t unsignalled;
 };
 
 /* Makes the objects of an offer. Context: the service thread. Return: the new end, or NULL. */
@@ -108,12 +100,12 @@ void unload_tx_free(struct unload_tx *tx);
 /* Writes not done. */
 static inline uint16_t unload_tx_outstanding(const struct unload_tx *tx)
 {
-	return (uint16_t)(tx->next - tx->done);
+	return weir_unload_slots_open(&tx->buffer.slots);
 }
 
 /*
  * unload_tx_put() - put a write into the next slot, which must be free
- * @data: staged->length bytes, at most UNLOAD_TX_DATA_MAX
+ * @data: staged->length bytes, at most WEIR_UNLOAD_WR_DATA_MAX
  *
  * Return: 0; or an errno without any effect: @tx has failed.
  */

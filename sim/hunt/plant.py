@@ -71,6 +71,8 @@ PLANTS = {
     "company": ("e->streaming >= WEIR_STREAM_WRS", "e->streaming"),
     # The copy takes one byte out of two.
     "copy": ("STORE(uint16_t, to, from)", "STORE(uint8_t, to, from)"),
+    # A target sends reports that its queue has no room for.
+    "credit": ("c->in_flight >= c->slots ||", ""),
     # A replica that has missed a write is trusted.
     "stale": ("\t\t\te->replica[slot].state = WEIR_REPLICA_STALE;\n", "\t\t\tcontinue;\n"),
     # A copy overwrites a write that overtook it.

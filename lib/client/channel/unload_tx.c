@@ -4,7 +4,6 @@
  * matter. When the link fails, the donor may have copied some of the writes in flight, and may yet
  * copy others.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -12,9 +11,7 @@
 #include "lib/client/session.h"
 #include "lib/client/channel/unload_tx.h"
 
-#define HEAD offsetof(struct wire_unload_slot, data)
 #define COUNTERS (1u << 20) /* as many pages as 4 GiB have; untouched ones take no memory */
-#define SIGNAL_EVERY (WEIR_UNLOAD_TX_SENDS / 4)
 #define SHOW_EVERY 1024 /* decisions: take longer than copying a histogram */
 
 bool weir_unload_tx_is(const struct weir_link *link)
@@ -51,7 +48,7 @@ int weir_unload_tx_init(struct weir_session *session)
 	struct weir_unload_tx *u = &session->unload;
 	struct weir_path_config config = {
 		.policy = policy_of(session->options.unload),
-		.bytes_max = WIRE_UNLOAD_SLOT_BYTES - HEAD,
+		.bytes_max = WEIR_UNLOAD_WR_DATA_MAX,
 		.hot_pages = session->options.unload_hot_pages,
 		.nr_counters = COUNTERS,
 	};
@@ -97,36 +94,28 @@ int weir_unload_tx_up(struct weir_session *session, const struct wire_handshake_
 
 	if (!welcome->buffer || welcome->credits != WIRE_UNLOAD_SLOTS)
 		return -EPROTO;
-	u->buffer = welcome->buffer;
-	u->rkey = welcome->rkey;
-	u->next = u->done = 0;
-	u->route.config.bytes_max = bytes_max > HEAD ? bytes_max - HEAD : 0;
+	u->buffer = (struct weir_unload_buffer){ .addr = welcome->buffer, .rkey = welcome->rkey };
+	weir_unload_slots_init(&u->buffer.slots, WIRE_UNLOAD_SLOTS);
+	u->route.config.bytes_max =
+		bytes_max > WEIR_UNLOAD_WR_HEAD ? bytes_max - WEIR_UNLOAD_WR_HEAD : 0;
 	return 0;
 }
 
 void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr,
 			 struct weir_unload_tx_pieces *pieces)
 {
-	struct weir_unload_tx *u = &link->session->unload;
-	uint16_t slot = u->next++ % WIRE_UNLOAD_SLOTS;
 	uint8_t i;
 
 	pieces->remote = wr->req->remote + wr->offset;
-	pieces->sge[0] = (struct ibv_sge){ .addr = (uintptr_t)&pieces->remote, .length = HEAD };
+	pieces->sge[0] = (struct ibv_sge){ .addr = (uintptr_t)&pieces->remote,
+					   .length = WEIR_UNLOAD_WR_HEAD };
 	for (i = 0; i < wr->nr_sge; i++)
 		pieces->sge[1 + i] =
 			(struct ibv_sge){ .addr = wr->sge[i].addr, .length = wr->sge[i].length };
 	out->sg_list = pieces->sge;
 	out->num_sge = 1 + wr->nr_sge;
-	out->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	out->imm_data = htonl(wr->req->rkey);
-	out->wr.rdma.remote_addr = u->buffer + slot * sizeof(struct wire_unload_slot);
-	out->wr.rdma.rkey = u->rkey;
 	out->send_flags = IBV_SEND_INLINE;
-	if (++link->unsignalled >= SIGNAL_EVERY) {
-		out->send_flags |= IBV_SEND_SIGNALED;
-		link->unsignalled = 0;
-	}
+	weir_unload_wr_write(&link->session->unload.buffer, wr->req->rkey, out);
 	link->session->counters->unloaded++;
 }
 
@@ -134,13 +123,14 @@ static void handle_return(struct weir_link *link, const struct wire_unload_retur
 			  uint64_t now_ns)
 {
 	struct weir_unload_tx *u = &link->session->unload;
-	uint16_t count = (uint16_t)(report->done - u->done);
+	/* A refused write is in flight, too. */
+	int count = weir_unload_slots_returned(&u->buffer.slots, report->done,
+					       (int)link->in_flight - report->is_refused);
 
-	if (count > link->in_flight || (report->is_refused && count == link->in_flight)) {
+	if (count < 0) {
 		weir_link_fail(link); /* more writes returned than sent */
 		return;
 	}
-	u->done = report->done;
 	if (report->pause_ms)
 		weir_path_pause(&u->route, now_ns + report->pause_ms * WEIR_NS_PER_MS);
 	for (; count; count--)

@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #include "core/engine/engine.h"
+#include "lib/unload/unload_wr.h"
 #include "wire/handshake.h"
-#include "wire/unload.h"
 
 struct weir_link;
 struct weir_session;
@@ -33,17 +33,13 @@ struct weir_session;
  * struct weir_unload_tx - one session's
  * @route: chooses the path; @counters: its memory
  * @shown: number of decisions when the counters were last published
- * @buffer, @rkey: the donor's
- * @next: slot of the next write, modulo 2^16; @done: last count returned by the donor
+ * @buffer: the donor's
  */
 struct weir_unload_tx {
 	struct weir_path_selector route;
 	uint8_t *counters;
 	uint64_t shown;
-	uint64_t buffer;
-	uint32_t rkey;
-	uint16_t next;
-	uint16_t done;
+	struct weir_unload_buffer buffer;
 };
 
 /* The pieces of one unloaded work request: target address and data. */

@@ -44,7 +44,7 @@ uint32_t eligible_bytes(const struct ibv_send_wr *wr)
 		return 0;
 	for (i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
-	return length <= UNLOAD_TX_DATA_MAX ? (uint32_t)length : 0;
+	return length <= WEIR_UNLOAD_WR_DATA_MAX ? (uint32_t)length : 0;
 }
 
 bool eligible_may_be_posted(const struct tracked_qp *w, const struct ibv_send_wr *wr,

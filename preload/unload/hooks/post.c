@@ -101,8 +101,8 @@ static void repeat_refused(struct tracked_qp *w, struct unload_tx *tx)
 		tracked_qp_disable(w, "its peer has gone");
 		NEXT(ibv_modify_qp)(w->qp, &error, IBV_QP_STATE);
 	}
-	for (; unload_tx_outstanding(tx); tx->done++)
-		if (post_staged(w, tx, tx->done))
+	for (; unload_tx_outstanding(tx); tx->buffer.slots.done++)
+		if (post_staged(w, tx, tx->buffer.slots.done))
 			NEXT(ibv_modify_qp)(w->qp, &error, IBV_QP_STATE);
 }
 

@@ -5,7 +5,8 @@
 
 #define OWNER 1u
 #define TAG 7u
-#define TELL_MAX 4u
+#define SLOTS 16u
+#define TELL_MAX (SLOTS / 4)
 
 struct unload_rx_target {
 	struct weir_umtt_entry table[8];
@@ -23,7 +24,7 @@ static void target_init(struct unload_rx_target *t)
 	entry.length = sizeof(t->memory);
 	assert_int_equal(weir_umtt_init(&t->map, t->table, 8), 0);
 	assert_int_equal(weir_umtt_add(&t->map, &entry), 0);
-	weir_unload_rx_init(&t->core, TELL_MAX);
+	weir_unload_rx_init(&t->core, SLOTS);
 }
 
 static int copy(struct unload_rx_target *t, size_t at, uint8_t value)
@@ -93,6 +94,25 @@ static void a_refusal_is_told_at_once_and_once(void **state)
 	assert_false(weir_unload_rx_must_report(&t.core, false));
 }
 
+/* Half of the reports are known to have arrived by the completion of the last of them. */
+static void reports_in_flight_are_bounded(void **state)
+{
+	struct unload_rx_target t;
+	uint32_t i;
+
+	(void)state;
+	target_init(&t);
+	for (i = 1; i <= SLOTS; i++) {
+		assert_int_equal(copy(&t, 0, 1), 0);
+		assert_true(weir_unload_rx_must_report(&t.core, false));
+		assert_int_equal(weir_unload_rx_reported(&t.core), i % (SLOTS / 2) == 0);
+	}
+	assert_int_equal(copy(&t, 0, 1), 0);
+	assert_false(weir_unload_rx_must_report(&t.core, false));
+	weir_unload_rx_report_arrived(&t.core);
+	assert_true(weir_unload_rx_must_report(&t.core, false));
+}
+
 static void what_is_owed_is_told_though_nothing_is_done(void **state)
 {
 	struct unload_rx_target t;
@@ -116,6 +136,7 @@ int main(void)
 		SAYS("who waits is told, and who goes on when there is enough",
 		     who_waits_is_told_and_who_goes_on_when_there_is_enough),
 		SAYS("a refusal is told at once, and once", a_refusal_is_told_at_once_and_once),
+		SAYS("reports in flight are bounded", reports_in_flight_are_bounded),
 		SAYS("what is owed is told though nothing is done",
 		     what_is_owed_is_told_though_nothing_is_done),
 	};

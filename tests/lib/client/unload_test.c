@@ -351,8 +351,8 @@ static void post_forged(struct unload_state *s, uint64_t addr, uint32_t length, 
 
 	weir_session_lock(s->session);
 	assert_int_equal(link->state, WEIR_LINK_UP);
-	wr.wr.rdma.remote_addr = s->session->unload.buffer;
-	wr.wr.rdma.rkey = s->session->unload.rkey;
+	wr.wr.rdma.remote_addr = s->session->unload.buffer.addr;
+	wr.wr.rdma.rkey = s->session->unload.buffer.rkey;
 	assert_int_equal(ibv_post_send(link->id->qp, &wr, &bad), 0);
 	weir_session_unlock(s->session);
 }

@@ -88,7 +88,7 @@ void answerer_return(struct forger *f, const struct wire_discovery_offer *asked,
 		.wr.rdma = { asked->addr, asked->rkey },
 	};
 
-	f->own.last_return = wire_discovery_return_word(&r);
+	f->own.last_return = wire_unload_return_word(&r);
 	assert_int_equal(ibv_post_send(f->qp, &wr, &bad), 0);
 	next_wc(f);
 }

@@ -188,7 +188,7 @@ struct wire_unload_return forger_returned(struct forger *f, uint16_t done)
 	for (;;) {
 		uint64_t last_return = __atomic_load_n(&f->own.last_return, __ATOMIC_ACQUIRE);
 
-		if (wire_discovery_return_is_whole(last_return, &r) &&
+		if (wire_unload_return_is_whole(last_return, &r) &&
 		    (r.is_refused || r.done == done)) {
 			forger_refusals(); /* acquires the copies made before the count */
 			return r;

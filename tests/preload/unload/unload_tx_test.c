@@ -116,6 +116,7 @@ static void begin(struct unload_tx *tx)
 	*tx = (struct unload_tx){
 		.device = &device, .memory = &memory, .mr = &mr, .stall_timeout_ns = PATIENCE_NS
 	};
+	weir_unload_slots_init(&tx->buffer.slots, WIRE_UNLOAD_SLOTS);
 }
 
 static void put(struct unload_tx *tx)
@@ -131,9 +132,9 @@ static void put(struct unload_tx *tx)
 /* The peer has copied all writes except the last @open. */
 static void tell(struct unload_tx *tx, uint16_t open)
 {
-	const struct wire_unload_return r = { .done = (uint16_t)(tx->next - open) };
+	const struct wire_unload_return r = { .done = (uint16_t)(tx->buffer.slots.next - open) };
 
-	tx->memory->last_return = wire_discovery_return_word(&r);
+	tx->memory->last_return = wire_unload_return_word(&r);
 }
 
 static void settle(struct unload_tx *tx)
