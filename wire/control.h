@@ -4,7 +4,7 @@
  *
  * Each message begins with a wire_control_head. Applications send ONEWAY, CALL and REPLY; weir's
  * own calls, about regions, are CONTROL_CALL and CONTROL_REPLY. Every message takes one credit,
- * that is one of the receiver's posted buffers: wire/credit.h.
+ * that is one of the receiver's posted buffers: core/link/credit.h.
  *
  * Little-endian, naturally aligned, no padding, sizes asserted. The decoders are pure: they check
  * every length and copy.

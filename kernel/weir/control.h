@@ -2,7 +2,7 @@
 /*
  * Control messages on channel 0: one call about regions at a time with its reply, and the donor's
  * own messages that demand memory back. The session returns credits to the donor with a call, or
- * with a message that carries only credits (wire/credit.h).
+ * with a message that carries only credits (core/link/credit.h).
  *
  * Once a donor accepts a connection, it sends all pending messages at once. Those arrive before
  * both ends have agreed on the connection, and are read afterwards.
@@ -16,7 +16,7 @@
 
 #include "kernel/weir/weir.h"
 #include "wire/control.h"
-#include "wire/credit.h"
+#include "core/link/credit.h"
 #include "wire/handshake.h"
 
 #define KWEIR_CONTROL_RECVS WIRE_CREDITS_MIN

@@ -15,7 +15,7 @@
 #include <weir/donor.h>
 #include "core/base/list.h"
 #include "lib/donor/region_table.h"
-#include "wire/credit.h"
+#include "core/link/credit.h"
 #include "wire/handshake.h"
 
 struct weir_donor_conn;

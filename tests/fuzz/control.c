@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "wire/control.h"
-#include "wire/credit.h"
+#include "core/link/credit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,7 +13,7 @@
 
 #include "lib/conn/handshake.h"
 #include "wire/control.h"
-#include "wire/credit.h"
+#include "core/link/credit.h"
 
 #define RAW_RECVS 34
 #define RAW_CREDITS 32

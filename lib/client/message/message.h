@@ -21,7 +21,7 @@
 #include "lib/client/request/waiter.h"
 #include "lib/conn/proof.h"
 #include "wire/control.h"
-#include "wire/credit.h"
+#include "core/link/credit.h"
 #include "wire/handshake.h"
 
 #define WEIR_MESSAGE_RECVS 64 /* buffers posted, and so credits granted */

@@ -11,10 +11,10 @@
  *
  * Pure; the owner serialises.
  */
-#ifndef WEIR_WIRE_CREDIT_H
-#define WEIR_WIRE_CREDIT_H
+#ifndef WEIR_CORE_LINK_CREDIT_H
+#define WEIR_CORE_LINK_CREDIT_H
 
-#include "wire/platform.h"
+#include "core/base/platform.h"
 
 #define WIRE_CREDITS_MIN 4 /* a handshake with fewer is refused */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include "wire/credit.h"
+#include "core/link/credit.h"
 
 int wire_credit_init(struct wire_credit_balance *credit, uint16_t ours, uint16_t theirs)
 {

@@ -3,8 +3,11 @@
  * Two ends of a channel in one program. Whatever they send, and however late they read, neither
  * end overruns the other's buffers, and neither waits for ever.
  */
-#include "tests/support/cmocka_all.h"
-#include "wire/credit.h"
+#include "core/link/credit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
 
 #define STEPS 200000
 #define QUEUE 4096
