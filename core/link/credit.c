@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "core/link/credit.h"
 
-int wire_credit_init(struct wire_credit_balance *credit, uint16_t ours, uint16_t theirs)
+int weir_credit_init(struct weir_credit *credit, uint16_t ours, uint16_t theirs)
 {
-	if (ours < WIRE_CREDITS_MIN || theirs < WIRE_CREDITS_MIN)
+	if (ours < WEIR_CREDITS_MIN || theirs < WEIR_CREDITS_MIN)
 		return -EPROTO;
-	*credit = (struct wire_credit_balance){
+	*credit = (struct weir_credit){
 		.ours = ours,
 		.theirs = theirs,
 		.spendable = theirs,
@@ -14,17 +14,17 @@ int wire_credit_init(struct wire_credit_balance *credit, uint16_t ours, uint16_t
 	return 0;
 }
 
-bool wire_credit_has_room(const struct wire_credit_balance *credit)
+bool weir_credit_has_room(const struct weir_credit *credit)
 {
 	return credit->spendable > 1;
 }
 
-bool wire_credit_is_due(const struct wire_credit_balance *credit)
+bool weir_credit_is_due(const struct weir_credit *credit)
 {
 	return credit->owed >= credit->ours / 2 && credit->spendable > 0;
 }
 
-uint16_t wire_credit_spend(struct wire_credit_balance *credit)
+uint16_t weir_credit_spend(struct weir_credit *credit)
 {
 	uint16_t owed = credit->owed;
 
@@ -34,7 +34,7 @@ uint16_t wire_credit_spend(struct wire_credit_balance *credit)
 	return owed;
 }
 
-int wire_credit_received(struct wire_credit_balance *credit, uint16_t credits)
+int weir_credit_received(struct weir_credit *credit, uint16_t credits)
 {
 	if (!credit->open || credits > credit->theirs - credit->spendable)
 		return -EPROTO;

@@ -16,42 +16,42 @@
 
 #include "core/base/platform.h"
 
-#define WIRE_CREDITS_MIN 4 /* a handshake with fewer is refused */
+#define WEIR_CREDITS_MIN 4 /* a handshake with fewer is refused */
 
 /**
- * struct wire_credit_balance - one end's account
+ * struct weir_credit - one end's account
  * @ours: buffers posted at this end; @theirs: buffers posted by the peer
  * @spendable: messages that this end may still send
  * @open: messages that the peer may still send; @owed: buffers posted again, not yet granted
  *
  * open + owed is at most ours, spendable at most theirs.
  */
-struct wire_credit_balance {
+struct weir_credit {
 	uint16_t ours, theirs;
 	uint16_t spendable;
 	uint16_t open, owed;
 };
 
-/* Return: 0; -EPROTO @ours or @theirs is below WIRE_CREDITS_MIN. */
-int wire_credit_init(struct wire_credit_balance *credit, uint16_t ours, uint16_t theirs);
+/* Return: 0; -EPROTO @ours or @theirs is below WEIR_CREDITS_MIN. */
+int weir_credit_init(struct weir_credit *credit, uint16_t ours, uint16_t theirs);
 
 /* Return: true if a message with a body may be sent now. */
-bool wire_credit_has_room(const struct wire_credit_balance *credit);
+bool weir_credit_has_room(const struct weir_credit *credit);
 
 /* Return: true if a bare WIRE_CONTROL_CREDIT is due and there is a credit for it. */
-bool wire_credit_is_due(const struct wire_credit_balance *credit);
+bool weir_credit_is_due(const struct weir_credit *credit);
 
 /* Counts a sent message, after one of the above was true. Return: the message's head.credits. */
-uint16_t wire_credit_spend(struct wire_credit_balance *credit);
+uint16_t weir_credit_spend(struct weir_credit *credit);
 
 /**
- * wire_credit_received() - count a received message and the peer's grant
+ * weir_credit_received() - count a received message and the peer's grant
  * @credits: head.credits of the message
  *
  * The caller posts the buffer again before sending anything.
  *
  * Return: 0; -EPROTO the peer sent more than allowed, or granted more than it posted.
  */
-int wire_credit_received(struct wire_credit_balance *credit, uint16_t credits);
+int weir_credit_received(struct weir_credit *credit, uint16_t credits);
 
 #endif

@@ -80,7 +80,7 @@ int kweir_control_link_up(struct kweir_control *control,
 		return -EPROTO;
 	control->granting = false;
 	control->session->stat.keep_bytes = WIRE_CONTROL_KEEP_ALL;
-	return wire_credit_init(&control->credit, KWEIR_CONTROL_RECVS, welcome->credits);
+	return weir_credit_init(&control->credit, KWEIR_CONTROL_RECVS, welcome->credits);
 }
 
 static void answered(struct kweir_control *control, int status)
@@ -122,7 +122,7 @@ static int read_message(struct kweir_control *control, const void *data, u32 byt
 	const void *body;
 
 	if (wire_control_decode(data, bytes, &head, &body) ||
-	    wire_credit_received(&control->credit, head.credits))
+	    weir_credit_received(&control->credit, head.credits))
 		return -EPROTO;
 	if (head.kind == WIRE_CONTROL_RECLAIM)
 		return read_recall(control, body, head.length);
@@ -159,7 +159,7 @@ static int read_buffer(struct kweir_control *control, struct kweir_conn *conn, u
 /* Writes the header of a message, and spends one credit. */
 static void write_head(struct kweir_control *control, void *to, struct wire_control_head head)
 {
-	head.credits = wire_credit_spend(&control->credit);
+	head.credits = weir_credit_spend(&control->credit);
 	memcpy(to, &head, sizeof(head));
 }
 
@@ -181,7 +181,7 @@ static void grant(struct kweir_control *control)
 	};
 
 	if (link->state != KWEIR_LINK_UP || control->granting ||
-	    !wire_credit_is_due(&control->credit))
+	    !weir_credit_is_due(&control->credit))
 		return;
 	write_head(control, control->buffers->grant,
 		   (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT });
@@ -280,7 +280,7 @@ static int push_call(struct kweir_control *control, u32 length)
 
 	if (link_of(control)->state != KWEIR_LINK_UP)
 		return -ENOTCONN;
-	if (!wire_credit_has_room(&control->credit))
+	if (!weir_credit_has_room(&control->credit))
 		return -EAGAIN;
 	control->tag++;
 	control->waiting = control->calling = true;

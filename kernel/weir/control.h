@@ -19,7 +19,7 @@
 #include "core/link/credit.h"
 #include "wire/handshake.h"
 
-#define KWEIR_CONTROL_RECVS WIRE_CREDITS_MIN
+#define KWEIR_CONTROL_RECVS WEIR_CREDITS_MIN
 #define KWEIR_CONTROL_CALL_MAX                                                    \
 	(sizeof(struct wire_control_head) + sizeof(struct wire_control_request) + \
 	 WIRE_CONTROL_NAME_MAX)
@@ -68,7 +68,7 @@ struct kweir_control {
 	bool sending;
 	unsigned int patience_ms;
 
-	struct wire_credit_balance credit;
+	struct weir_credit credit;
 	bool granting;
 	bool calling;
 	u64 tag;

@@ -161,7 +161,7 @@ static int check_welcome(const struct channel_connect *a,
 	if (a->link->number)
 		return 0;
 	if (welcome->message_max <= sizeof(struct wire_control_head) ||
-	    wire_credit_init(&m->credit, WEIR_MESSAGE_RECVS, welcome->credits))
+	    weir_credit_init(&m->credit, WEIR_MESSAGE_RECVS, welcome->credits))
 		return weir_error_set(a->dialer.error, -EPROTO, "%s takes no messages",
 				      session->peer);
 	m->body_max = welcome->message_max - (uint32_t)sizeof(struct wire_control_head);

@@ -52,7 +52,7 @@ struct weir_peer {
 	bool is_gone;
 	unsigned int epoch;
 	unsigned int refs;
-	struct wire_credit_balance credit;
+	struct weir_credit credit;
 	struct weir_list queue;
 	unsigned int nr_queued;
 	unsigned int nr_calls;

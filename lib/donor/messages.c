@@ -79,7 +79,7 @@ int weir_donor_messages_init(struct weir_peer *client, struct ibv_pd *pd, uint16
 
 	weir_list_init(&client->queue);
 	client->sends = (1u << WEIR_DONOR_CLIENT_SENDS) - 1;
-	rc = wire_credit_init(&client->credit, WEIR_DONOR_CLIENT_RECVS, credits);
+	rc = weir_credit_init(&client->credit, WEIR_DONOR_CLIENT_RECVS, credits);
 	if (rc)
 		return weir_error_set(error, rc, "%u credits are too few", credits);
 
@@ -146,7 +146,7 @@ static void post_message(struct weir_peer *client, const struct wire_control_hea
 	struct wire_control_head h = *head;
 	struct ibv_send_wr *bad;
 
-	h.credits = wire_credit_spend(&client->credit);
+	h.credits = weir_credit_spend(&client->credit);
 	memcpy(buffer, &h, sizeof(h));
 	if (h.length)
 		memcpy(buffer + sizeof(h), body, h.length);
@@ -159,7 +159,7 @@ static void post_message(struct weir_peer *client, const struct wire_control_hea
 
 static bool has_room(const struct weir_peer *client)
 {
-	return client->sends && wire_credit_has_room(&client->credit);
+	return client->sends && weir_credit_has_room(&client->credit);
 }
 
 /* Sends queued messages while there is room, and a bare credit if due. @client->lock is held. */
@@ -176,7 +176,7 @@ static void send_queued(struct weir_peer *client)
 		post_message(client, &queued_message->head, queued_message->body);
 		free(queued_message);
 	}
-	if (client->qp && client->sends && wire_credit_is_due(&client->credit))
+	if (client->qp && client->sends && weir_credit_is_due(&client->credit))
 		post_message(client, &credit, NULL);
 }
 
@@ -214,10 +214,10 @@ static void drop_answers(struct weir_peer *client)
 int weir_donor_messages_resume(struct weir_peer *client, struct ibv_qp *qp, uint16_t credits,
 			       struct weir_error *error)
 {
-	struct wire_credit_balance credit;
+	struct weir_credit credit;
 	int rc;
 
-	rc = wire_credit_init(&credit, WEIR_DONOR_CLIENT_RECVS, credits);
+	rc = weir_credit_init(&credit, WEIR_DONOR_CLIENT_RECVS, credits);
 	if (rc)
 		return weir_error_set(error, rc, "%u credits are too few", credits);
 	pthread_mutex_lock(&client->lock);
@@ -417,7 +417,7 @@ int weir_donor_messages_received(struct weir_peer *client, unsigned int buffer, 
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&client->lock);
-	rc = wire_credit_received(&client->credit, head.credits);
+	rc = weir_credit_received(&client->credit, head.credits);
 	pthread_mutex_unlock(&client->lock);
 	if (!rc)
 		rc = handle_message(client, &head, body);

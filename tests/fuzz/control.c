@@ -41,13 +41,13 @@ static void bodies(const void *body, size_t length)
 
 static void credits(const uint8_t *data, size_t size)
 {
-	struct wire_credit_balance credit;
+	struct weir_credit credit;
 
-	wire_credit_init(&credit, 32, 16);
+	weir_credit_init(&credit, 32, 16);
 	for (; size; data++, size--) {
-		if (wire_credit_has_room(&credit) && *data & 1)
-			wire_credit_spend(&credit);
-		else if (wire_credit_received(&credit, *data >> 1))
+		if (weir_credit_has_room(&credit) && *data & 1)
+			weir_credit_spend(&credit);
+		else if (weir_credit_received(&credit, *data >> 1))
 			return;
 		assert(credit.open + credit.owed <= credit.ours);
 		assert(credit.spendable <= credit.theirs);

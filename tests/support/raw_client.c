@@ -318,7 +318,7 @@ int raw_prove(struct raw_client *raw, const struct weir_key *key, uint64_t sessi
 		if (rc)
 			return rc;
 	}
-	return wire_credit_init(&raw->credit, RAW_CREDITS, raw->handshake.welcome.credits);
+	return weir_credit_init(&raw->credit, RAW_CREDITS, raw->handshake.welcome.credits);
 }
 
 int raw_open_channel(struct raw_client *raw, const char *address, const struct weir_key *key,
@@ -341,9 +341,9 @@ int raw_message(struct raw_client *raw, enum wire_control_kind kind, uint64_t ta
 	struct wire_control_head head = { .kind = kind, .tag = tag, .length = length };
 	char message[WIRE_CONTROL_MESSAGE_BYTES];
 
-	if (kind != WIRE_CONTROL_CREDIT && !wire_credit_has_room(&raw->credit))
+	if (kind != WIRE_CONTROL_CREDIT && !weir_credit_has_room(&raw->credit))
 		return -EAGAIN;
-	head.credits = wire_credit_spend(&raw->credit);
+	head.credits = weir_credit_spend(&raw->credit);
 	memcpy(message, &head, sizeof(head));
 	if (length)
 		memcpy(message + sizeof(head), body, length);
@@ -362,8 +362,8 @@ int raw_answer(struct raw_client *raw, struct wire_control_head *head, void *bod
 		if (!rc)
 			rc = wire_control_decode(message, length, head, &at);
 		if (!rc)
-			rc = wire_credit_received(&raw->credit, head->credits);
-		if (!rc && wire_credit_is_due(&raw->credit))
+			rc = weir_credit_received(&raw->credit, head->credits);
+		if (!rc && weir_credit_is_due(&raw->credit))
 			rc = raw_message(raw, WIRE_CONTROL_CREDIT, 0, NULL, 0);
 		if (rc)
 			return rc;

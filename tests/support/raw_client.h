@@ -32,7 +32,7 @@ struct raw_client {
 	struct wire_handshake_refusal refusal; /* of a REJ */
 	uint8_t mux[WIRE_MUX_ID]; /* content of HELLO; raw_connect() clears it */
 	struct weir_handshake handshake;
-	struct wire_credit_balance credit;
+	struct weir_credit credit;
 	int tags;
 };
 

@@ -152,7 +152,7 @@ static int receive_message(struct weir_session *session, const void *data, size_
 
 	rc = wire_control_decode(data, length, &head, &body);
 	if (!rc)
-		rc = wire_credit_received(&m->credit, head.credits);
+		rc = weir_credit_received(&m->credit, head.credits);
 	if (rc)
 		return rc;
 	switch ((enum wire_control_kind)head.kind) {

@@ -72,7 +72,7 @@ struct weir_messages {
 	char *arena;
 	struct ibv_mr *mr;
 	uint32_t body_max;
-	struct wire_credit_balance credit;
+	struct weir_credit credit;
 	struct weir_send_buffer outgoing[WEIR_MESSAGE_SENDS];
 	struct weir_list free_outgoing;
 	struct weir_list unsent;

@@ -24,7 +24,7 @@ static bool is_up(const struct weir_session *session)
 static bool may_post(const struct weir_session *session)
 {
 	return is_up(session) && has_buffer(&session->messages) &&
-	       wire_credit_has_room(&session->messages.credit);
+	       weir_credit_has_room(&session->messages.credit);
 }
 
 static bool has_room(const struct weir_session *session)
@@ -57,7 +57,7 @@ static int submit_message(struct weir_session *session, struct weir_send_buffer 
 	rc = weir_engine_submit(&session->engine, &out->request.req, weir_now_ns());
 	if (rc)
 		return rc;
-	head->credits = wire_credit_spend(&m->credit);
+	head->credits = weir_credit_spend(&m->credit);
 	memcpy(out->buffer, head, sizeof(*head));
 	weir_list_del(&out->link);
 	return 0;
@@ -94,7 +94,7 @@ static bool post_unsent(struct weir_session *session)
 			weir_list_entry(m->unsent.next, struct weir_send_buffer, link);
 		struct wire_control_head head = head_of_send_buffer(out);
 
-		if (!is_up(session) || !wire_credit_has_room(&m->credit) ||
+		if (!is_up(session) || !weir_credit_has_room(&m->credit) ||
 		    submit_message(session, out, &head))
 			return false;
 	}
@@ -130,7 +130,7 @@ void weir_messages_flush(struct weir_session *session)
 		m->backlog_count--;
 		free(copy);
 	}
-	if (is_up(session) && wire_credit_is_due(&m->credit) && has_buffer(m))
+	if (is_up(session) && weir_credit_is_due(&m->credit) && has_buffer(m))
 		post_message(session, (struct wire_control_head){ .kind = WIRE_CONTROL_CREDIT },
 			     NULL);
 	if (has_room(session))

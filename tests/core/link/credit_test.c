@@ -13,7 +13,7 @@
 #define QUEUE 4096
 
 struct credit_end {
-	struct wire_credit_balance credit;
+	struct weir_credit credit;
 	uint16_t queue[QUEUE]; /* credits of the messages in flight to this end */
 	unsigned int head, tail;
 	unsigned int sent;
@@ -27,7 +27,7 @@ static uint32_t random_next(uint32_t *seed)
 
 static void transmit(struct credit_end *from, struct credit_end *to)
 {
-	to->queue[to->tail++ % QUEUE] = wire_credit_spend(&from->credit);
+	to->queue[to->tail++ % QUEUE] = weir_credit_spend(&from->credit);
 	/* Messages in flight and unread messages lie in the other end's buffers. */
 	assert_true(to->tail - to->head <= to->credit.ours);
 }
@@ -36,14 +36,14 @@ static void receive(struct credit_end *end, struct credit_end *other)
 {
 	if (end->head == end->tail)
 		return;
-	assert_int_equal(wire_credit_received(&end->credit, end->queue[end->head++ % QUEUE]), 0);
-	if (wire_credit_is_due(&end->credit))
+	assert_int_equal(weir_credit_received(&end->credit, end->queue[end->head++ % QUEUE]), 0);
+	if (weir_credit_is_due(&end->credit))
 		transmit(end, other);
 }
 
 static bool send(struct credit_end *from, struct credit_end *to)
 {
-	if (!wire_credit_has_room(&from->credit))
+	if (!weir_credit_has_room(&from->credit))
 		return false;
 	transmit(from, to);
 	from->sent++;
@@ -56,8 +56,8 @@ static void run_ends(uint16_t a_posts, uint16_t b_posts, uint32_t seed)
 	unsigned int i;
 
 	a = b = (struct credit_end){ 0 };
-	assert_int_equal(wire_credit_init(&a.credit, a_posts, b_posts), 0);
-	assert_int_equal(wire_credit_init(&b.credit, b_posts, a_posts), 0);
+	assert_int_equal(weir_credit_init(&a.credit, a_posts, b_posts), 0);
+	assert_int_equal(weir_credit_init(&b.credit, b_posts, a_posts), 0);
 	for (i = 0; i < STEPS; i++)
 		switch (random_next(&seed) % 4) {
 		case 0:
@@ -89,8 +89,8 @@ static void two_ends_never_overrun_nor_starve_each_other(void **state)
 
 	(void)state;
 	for (seed = 1; seed <= 5; seed++) {
-		run_ends(WIRE_CREDITS_MIN, WIRE_CREDITS_MIN, seed);
-		run_ends(WIRE_CREDITS_MIN, 64, seed);
+		run_ends(WEIR_CREDITS_MIN, WEIR_CREDITS_MIN, seed);
+		run_ends(WEIR_CREDITS_MIN, 64, seed);
 		run_ends(32, 32, seed);
 	}
 }
@@ -102,8 +102,8 @@ static void a_stream_one_way_only_does_not_stop(void **state)
 
 	(void)state;
 	a = b = (struct credit_end){ 0 };
-	wire_credit_init(&a.credit, 4, 32);
-	wire_credit_init(&b.credit, 32, 4);
+	weir_credit_init(&a.credit, 4, 32);
+	weir_credit_init(&b.credit, 32, 4);
 	for (i = 0; i < 10000; i++) {
 		assert_true(send(&a, &b));
 		receive(&b, &a);
@@ -113,36 +113,36 @@ static void a_stream_one_way_only_does_not_stop(void **state)
 
 static void who_sends_more_than_granted_is_found_out(void **state)
 {
-	struct wire_credit_balance credit;
+	struct weir_credit credit;
 	int i;
 
 	(void)state;
-	wire_credit_init(&credit, 4, 8);
+	weir_credit_init(&credit, 4, 8);
 	for (i = 0; i < 4; i++)
-		assert_int_equal(wire_credit_received(&credit, 0), 0);
-	assert_int_equal(wire_credit_received(&credit, 0), -EPROTO);
+		assert_int_equal(weir_credit_received(&credit, 0), 0);
+	assert_int_equal(weir_credit_received(&credit, 0), -EPROTO);
 }
 
 static void who_grants_more_than_posted_is_found_out(void **state)
 {
-	struct wire_credit_balance credit;
+	struct weir_credit credit;
 
 	(void)state;
-	wire_credit_init(&credit, 4, 8);
-	assert_int_equal(wire_credit_received(&credit, 1), -EPROTO);
-	wire_credit_spend(&credit);
-	assert_int_equal(wire_credit_received(&credit, 2), -EPROTO);
-	assert_int_equal(wire_credit_received(&credit, UINT16_MAX), -EPROTO);
-	assert_int_equal(wire_credit_received(&credit, 1), 0);
+	weir_credit_init(&credit, 4, 8);
+	assert_int_equal(weir_credit_received(&credit, 1), -EPROTO);
+	weir_credit_spend(&credit);
+	assert_int_equal(weir_credit_received(&credit, 2), -EPROTO);
+	assert_int_equal(weir_credit_received(&credit, UINT16_MAX), -EPROTO);
+	assert_int_equal(weir_credit_received(&credit, 1), 0);
 }
 
 static void too_few_buffers_are_refused(void **state)
 {
-	struct wire_credit_balance credit;
+	struct weir_credit credit;
 
 	(void)state;
-	assert_int_equal(wire_credit_init(&credit, 32, WIRE_CREDITS_MIN - 1), -EPROTO);
-	assert_int_equal(wire_credit_init(&credit, 0, 32), -EPROTO);
+	assert_int_equal(weir_credit_init(&credit, 32, WEIR_CREDITS_MIN - 1), -EPROTO);
+	assert_int_equal(weir_credit_init(&credit, 0, 32), -EPROTO);
 }
 
 int main(void)

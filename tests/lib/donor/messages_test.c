@@ -312,7 +312,7 @@ static void who_sends_without_credits_is_cut_off(void **state)
 	(void)state;
 	for (i = 0; i < 2000 && !raw_send(&a, &head, sizeof(head)); i++)
 		;
-	assert_in_range(i, WIRE_CREDITS_MIN, 1000);
+	assert_in_range(i, WEIR_CREDITS_MIN, 1000);
 	assert_true(raw_is_cut_off(&a, SOON_MS));
 	assert_soon(app_read(&app.left) == 1);
 	assert_others_do_not_notice();
