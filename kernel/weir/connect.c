@@ -6,6 +6,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/math64.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
@@ -243,8 +244,8 @@ static int connect_qp(const struct connect_attempt *a)
 }
 
 /* The addresses of both ends of the QP, as the verbs report them. */
-static int query_ends(const struct kweir_conn *conn, struct kweir_qp_addr *local,
-		      struct kweir_qp_addr *remote)
+static int query_ends(const struct kweir_conn *conn, struct weir_endpoint *local,
+		      struct weir_endpoint *remote)
 {
 	struct ib_qp *qp = conn->id->qp;
 	struct ib_qp_init_attr init;
@@ -331,37 +332,42 @@ static int wait_message(const struct connect_attempt *a, unsigned int number)
 	return explain_wait(a, left);
 }
 
-static int prove(const struct connect_attempt *a, struct kweir_proof *proof)
+static int prove(const struct connect_attempt *a, struct weir_handshake *h)
 {
 	struct kweir_session *session = a->session;
 	struct kweir_conn *conn = a->conn;
-	struct kweir_qp_addr local, remote;
+	struct weir_handshake_setup setup = {
+		.session_id = session->id,
+		.channel = conn->link->number,
+		.credits = KWEIR_CONTROL_RECVS,
+	};
 	unsigned int i;
 	size_t length;
 	int rc;
 
-	rc = query_ends(conn, &local, &remote);
+	rc = query_ends(conn, &setup.local, &setup.remote);
 	if (rc)
 		return kweir_fail(a->error, rc, "cannot query the queue pair (%d)", rc);
-	length = kweir_proof_begin(proof, &session->secret, &local, &remote, session->id,
-				   conn->link->number, KWEIR_CONTROL_RECVS,
-				   conn->buffers[WIRE_HANDSHAKE_RECVS].data);
-	proof->peer = session->peer;
+	get_random_bytes(setup.nonce, sizeof(setup.nonce));
+	weir_handshake_client(h, &setup, conn->buffers[WIRE_HANDSHAKE_RECVS].data, &length);
 	for (i = 0; i < WIRE_HANDSHAKE_RECVS && length; i++) {
 		rc = send_message(a, WIRE_HANDSHAKE_RECVS + i, length);
 		if (!rc)
 			rc = wait_message(a, i);
 		if (!rc)
-			rc = kweir_proof_input(proof, conn->buffers[i].data, conn->received[i],
+			rc = kweir_proof_input(h, &session->secret, session->peer,
+					       conn->buffers[i].data, conn->received[i],
 					       conn->buffers[WIRE_HANDSHAKE_RECVS + 1].data,
 					       &length, a->error);
 		if (rc)
 			return rc;
 	}
-	return proof->done ? 0 : kweir_fail(a->error, -EPROTO, "the handshake did not end");
+	return h->state == WEIR_HANDSHAKE_DONE ?
+		       0 :
+		       kweir_fail(a->error, -EPROTO, "the handshake did not end");
 }
 
-static int run(struct connect_attempt *a, struct kweir_proof *proof)
+static int run(struct connect_attempt *a, struct weir_handshake *h)
 {
 	int rc = resolve(a);
 
@@ -369,7 +375,7 @@ static int run(struct connect_attempt *a, struct kweir_proof *proof)
 		rc = prepare_qp(a);
 	if (!rc)
 		rc = connect_qp(a);
-	return rc ? rc : prove(a, proof);
+	return rc ? rc : prove(a, h);
 }
 
 int kweir_conn_open(struct kweir_link *link, struct kweir_conn **conn,
@@ -382,19 +388,19 @@ int kweir_conn_open(struct kweir_link *link, struct kweir_conn **conn,
 			       div_u64(link->session->timeout_ns, is_first ? 1 : ATTEMPTS),
 		.error = error,
 	};
-	struct kweir_proof proof;
+	struct weir_handshake handshake;
 	int rc;
 
 	a.conn = kzalloc(sizeof(*a.conn), GFP_KERNEL);
 	if (!a.conn)
 		return kweir_fail(error, -ENOMEM, "out of memory");
 	a.conn->link = link;
-	rc = run(&a, &proof);
+	rc = run(&a, &handshake);
 	if (rc) {
 		kweir_conn_free(a.conn);
 		return rc;
 	}
 	*conn = a.conn;
-	*welcome = proof.welcome;
+	*welcome = handshake.welcome;
 	return 0;
 }

@@ -110,7 +110,7 @@ static int exchange_messages(struct weir_dialer *d, struct weir_proof *p, unsign
 		return rc;
 	rc = weir_handshake_input(&p->handshake, p->recvs[wc.wr_id - WEIR_PROOF_WR], wc.byte_len,
 				  p->sends[i + 1], length);
-	return rc ? weir_error_set(d->error, rc, "%s: %s", d->peer, p->handshake.error.text) : 0;
+	return rc ? weir_handshake_explain(&p->handshake, rc, d->peer, d->error) : 0;
 }
 
 int weir_proof_run(struct weir_dialer *d, struct weir_proof *p)

@@ -52,12 +52,12 @@ static void send_handshake(struct weir_donor_conn *conn, unsigned int buffer, si
 		weir_donor_conn_kill(conn, "cannot send");
 }
 
-static void send_refusal(struct weir_donor_conn *conn, unsigned int buffer, size_t length)
+static void send_refusal(struct weir_donor_conn *conn, unsigned int buffer, size_t length,
+			 const char *why)
 {
 	conn->is_refused = true;
 	conn->donor->rejects++;
-	weir_donor_log(conn->donor, WEIR_LOG_WARNING, "refused client=%s: %s", conn->name,
-		       conn->handshake.error.text);
+	weir_donor_log(conn->donor, WEIR_LOG_WARNING, "refused client=%s: %s", conn->name, why);
 	send_handshake(conn, buffer, length);
 }
 
@@ -102,14 +102,15 @@ static void handle_proof(struct weir_donor_conn *conn, unsigned int buffer)
 	struct weir_donor *donor = conn->donor;
 	struct weir_peer *client;
 	struct wire_handshake_welcome welcome;
+	struct weir_error error;
 	size_t length;
 	int rc;
 
-	rc = attach_to_client(conn, &client, &conn->handshake.error);
+	rc = attach_to_client(conn, &client, &error);
 	if (rc) {
-		weir_handshake_refuse(&conn->handshake, rc, conn->handshake.error.text,
-				      conn->buffers[buffer], &length);
-		send_refusal(conn, buffer, length);
+		weir_handshake_refuse(&conn->handshake, rc, error.text, conn->buffers[buffer],
+				      &length);
+		send_refusal(conn, buffer, length, error.text);
 		return;
 	}
 	welcome = (struct wire_handshake_welcome){
@@ -148,7 +149,7 @@ static void handshake_received(struct weir_donor_conn *conn, unsigned int buffer
 	rc = weir_handshake_input(&conn->handshake, conn->buffers[buffer], length,
 				  conn->buffers[answer], &out_length);
 	if (rc)
-		send_refusal(conn, answer, out_length);
+		send_refusal(conn, answer, out_length, conn->handshake.why);
 	else if (out_length)
 		send_handshake(conn, answer, out_length);
 	else if (conn->handshake.state == WEIR_HANDSHAKE_PROVEN)

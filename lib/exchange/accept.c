@@ -34,7 +34,7 @@ static int handle_proof(struct weir_exchange *x, const void *message, size_t len
 	if (out_length && weir_exchange_send_message(x, out_length, NULL))
 		return weir_error_set(error, -EPROTO, "%s cannot be answered", x->info.peer);
 	if (rc) {
-		weir_error_set(error, rc, "%s: %s", x->info.peer, g->handshake.error.text);
+		weir_handshake_explain(&g->handshake, rc, x->info.peer, error);
 		if (!out_length)
 			return rc;
 		g->stage = WEIR_EXCHANGE_AWAITS_REFUSAL_SENT; /* a refusal was sent */

@@ -502,6 +502,8 @@ UNITS = {
     "core/unload/path.c": ("tests/core/unload/path_test.c",),
     "core/unload/page_heat.c": ("tests/core/unload/path_test.c",),
     "core/base/ordered_store.h": ("tests/core/base/ordered_store_test.c",),
+    "core/link/credit.c": ("tests/core/link/credit_test.c",),
+    "core/link/handshake.c": ("tests/core/link/handshake_test.c",),
     "core/poll/poll.c": ("tests/core/poll/poll_test.c",),
     "core/poll/idle_time.c": ("tests/core/poll/poll_test.c",),
     "core/unload/cpu_budget.h": ("tests/core/unload/umtt_test.c",),
@@ -570,9 +572,10 @@ class Copy:
     def __init__(self, source, cc, root):
         self.root = pathlib.Path(root)
         self.cc = [*cc, "-std=gnu11", "-O1", "-w", "-fPIC", "-D_GNU_SOURCE", f"-I{root}"]
-        for part in ("core", "sim", "tests/core", "tests/support"):
+        for part in ("core", "wire", "sim", "tests/core", "tests/support"):
             shutil.copytree(pathlib.Path(source) / part, self.root / part)
-        self.core = sorted((self.root / "core").glob("*/*.c"))
+        self.core = [*sorted((self.root / "core").glob("*/*.c")),
+                     *(self.root / "wire" / name for name in ("control.c", "handshake.c"))]
         self.property = [self.root / "tests/support/engine_sim.c"]
         self.hunt = [*sorted((self.root / "sim/hunt").glob("*.c")),
                      *(self.root / "sim/event" / name for name in ("event.c", "rng.c"))]

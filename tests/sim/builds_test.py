@@ -55,7 +55,7 @@ class Builds(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         folder = pathlib.Path(cls.folder.name)
-        core = sorted((ROOT / "core").glob("*/*.c"))
+        core = sorted((ROOT / "core").glob("*/*.c")) + sorted((ROOT / "wire").glob("*.c"))
         sim = [source for source in sorted((ROOT / "sim").glob("*/*.c"))
                if source.parent.name != "hunt"]
         cls.sim = compile_all(folder, "weir-sim", core + sim)

@@ -90,9 +90,7 @@ static int prove(struct dial *d, struct weir_mux_qp *qp)
 	}
 	if (qp->class && qp->status == -EAGAIN)
 		return CROSSED;
-	return weir_error_set(d->error, qp->status, "%s: %s", d->peer,
-			      qp->handshake.error.text[0] ? qp->handshake.error.text :
-							    weir_strerror(qp->status));
+	return weir_handshake_explain(&qp->handshake, qp->status, d->peer, d->error);
 }
 
 /*
