@@ -123,11 +123,11 @@ static int check_walk(struct perf_options *o)
 /* Checks --mr-dyn, which has no effect in other modes. */
 static int check_memory(const struct perf_options *o)
 {
-	enum weir_mr mr = o->session.mr;
+	enum weir_mr mr = o->tuning.mr;
 
 	if (!mr && o->session.preset == WEIR_PRESET_ACCELIO)
 		mr = WEIR_MR_DYN;
-	if (o->session.mr_dyn_bytes && (o->user_mr || (mr && mr != WEIR_MR_AUTO)))
+	if (o->tuning.mr_dyn_bytes && (o->user_mr || (mr && mr != WEIR_MR_AUTO)))
 		return usage_error(o->cmd, "--mr-dyn requires --mr auto");
 	return 0;
 }

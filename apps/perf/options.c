@@ -201,18 +201,18 @@ static int parse_seconds(struct perf_options *o)
 
 static int parse_window(struct perf_options *o)
 {
-	struct weir_session_options *s = &o->session;
+	struct weir_session_tuning *t = &o->tuning;
 
 	o->window = optarg;
-	s->admission = WEIR_ADMISSION_STATIC;
-	s->window_bytes = 0;
+	t->admission = WEIR_ADMISSION_STATIC;
+	t->window_bytes = 0;
 	if (!strcmp(optarg, "delay"))
-		s->admission = WEIR_ADMISSION_DELAY;
+		t->admission = WEIR_ADMISSION_DELAY;
 	else if (!strcmp(optarg, "knee"))
-		s->admission = WEIR_ADMISSION_KNEE;
+		t->admission = WEIR_ADMISSION_KNEE;
 	else if (!strcmp(optarg, "off"))
-		s->window_bytes = UINT64_MAX;
-	else if (size_parse(optarg, &s->window_bytes) || s->window_bytes < WINDOW_MIN_BYTES)
+		t->window_bytes = UINT64_MAX;
+	else if (size_parse(optarg, &t->window_bytes) || t->window_bytes < WINDOW_MIN_BYTES)
 		return usage_error(o->cmd, "--window %s: expected off, delay, knee or at least 64K",
 				   optarg);
 	return 0;
@@ -232,14 +232,14 @@ static int parse_session(struct perf_options *o, int opt)
 		return status;
 	case 'b':
 		status = choose(o, opt, perf_batching_names, &choice);
-		o->session.batching = choice;
+		o->tuning.batching = choice;
 		return status;
 	case 'm':
 		status = choose(o, opt, perf_mr_names, &choice);
 		o->user_mr = choice == MR_USER;
-		o->session.mr = o->user_mr ? WEIR_MR_DEFAULT : choice;
+		o->tuning.mr = o->user_mr ? WEIR_MR_DEFAULT : choice;
 		/* as much as --threads and --depth need */
-		o->session.pool_bytes_max = choice == WEIR_MR_PRE ? SIZE_MAX : 0;
+		o->tuning.pool_bytes_max = choice == WEIR_MR_PRE ? SIZE_MAX : 0;
 		return status;
 	case 'l':
 		status = choose(o, opt, perf_polling_names, &choice);
@@ -250,20 +250,20 @@ static int parse_session(struct perf_options *o, int opt)
 	case 'c':
 		return count(o, opt, 16, &o->session.channels);
 	case OPT_CQS:
-		return count(o, opt, 16, &o->session.cqs);
+		return count(o, opt, 16, &o->tuning.cqs);
 	case OPT_UNLOAD:
 		status = choose(o, opt, perf_unload_names, &choice);
 		o->session.unload = choice;
 		return status;
 	case OPT_HOT_PAGES:
-		return count(o, opt, UINT32_MAX, &o->session.unload_hot_pages);
+		return count(o, opt, UINT32_MAX, &o->tuning.unload_hot_pages);
 	case OPT_MR_DYN:
 		status = bytes(o, opt, 1, 1u << 30, &length);
-		o->session.mr_dyn_bytes = length;
+		o->tuning.mr_dyn_bytes = length;
 		return status;
 	default: /* OPT_FRAGMENT */
 		status = bytes(o, opt, 4096, 1u << 30, &length);
-		o->session.fragment_bytes = length;
+		o->tuning.fragment_bytes = length;
 		return status;
 	}
 }
@@ -356,6 +356,8 @@ int perf_options_parse(int argc, char **argv, struct perf_options *o, bool *go_o
 
 	*o = (struct perf_options){
 		.cmd = argv[0],
+		.session.tuning = &o->tuning,
+		.tuning.size = sizeof(o->tuning),
 		.op = PERF_WRITE,
 		.size = 4096,
 		.region_bytes = 64u << 20,

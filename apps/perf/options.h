@@ -14,7 +14,7 @@ enum perf_op { PERF_READ, PERF_WRITE, PERF_MIX };
 /**
  * struct perf_options - the command line
  * @cmd: argv[0], for messages
- * @session: options of the sessions
+ * @session, @tuning: options of the sessions
  * @window: the argument of --window, for the report
  * @user_mr: all buffers are registered once, at start
  * @seconds: 0: no limit
@@ -35,6 +35,7 @@ struct perf_options {
 	unsigned int nr_donors;
 	const char *trace_path, *plot_path, *window;
 	struct weir_session_options session;
+	struct weir_session_tuning tuning;
 	bool user_mr, json, verify, has_seconds, has_region, has_gap;
 	enum perf_op op;
 	enum pattern pattern;

@@ -42,9 +42,10 @@ static void borrow(void *buffers, const struct rival_job *job, enum weir_batchin
 		   enum weir_polling polling)
 {
 	const char *donor = getenv("RIVAL_DONOR"), *file = getenv("RIVAL_KEY");
+	const struct weir_session_tuning tuning = { .size = sizeof(tuning), .batching = batching };
 	struct weir_session_options options = { .size = sizeof(options),
-						.batching = batching,
-						.polling = polling };
+						.polling = polling,
+						.tuning = &tuning };
 	size_t bytes = (size_t)job->lanes * (size_t)job->depth * job->size;
 	struct weir_session *session;
 	struct weir_key *key = NULL;

@@ -28,6 +28,7 @@
 #include <weir/error.h>
 #include <weir/key.h>
 #include <weir/message.h>
+#include <weir/tuning.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,30 +41,12 @@ struct ibv_qp;
 
 #define WEIR_PORT_DEFAULT 7474
 
-/* The preset: chooses each option below whose value is DEFAULT. */
+/* The preset: chooses batching, memory and polling where their value is DEFAULT. */
 enum weir_preset {
 	WEIR_PRESET_DEFAULT, /* rdmabox */
 	WEIR_PRESET_RDMABOX, /* hybrid batching, auto memory, adaptive polling */
 	WEIR_PRESET_SINGLE, /* plain verbs: single, auto, adaptive */
 	WEIR_PRESET_ACCELIO, /* like Accelio: doorbell, dyn, event batch */
-};
-
-/* How requests that wait at the same time are batched. */
-enum weir_batching {
-	WEIR_BATCHING_DEFAULT, /* from the preset */
-	WEIR_BATCHING_SINGLE, /* one work request and one doorbell each */
-	WEIR_BATCHING_DOORBELL, /* chains of work requests, one doorbell each */
-	/* neighbours at the destination, each shorter than 64 KiB, share a work request */
-	WEIR_BATCHING_MERGE,
-	WEIR_BATCHING_HYBRID, /* merge and doorbell */
-};
-
-/* How many bytes may be in flight on a NIC. The first session on the NIC decides. */
-enum weir_admission {
-	WEIR_ADMISSION_DEFAULT, /* static */
-	WEIR_ADMISSION_STATIC, /* a fixed window of window_bytes */
-	WEIR_ADMISSION_DELAY, /* up to window_bytes, adapted to completion latency */
-	WEIR_ADMISSION_KNEE, /* up to window_bytes, adapted to the throughput's knee */
 };
 
 /*
@@ -86,29 +69,13 @@ enum weir_polling {
 	WEIR_POLLING_ADAPTIVE, /* poll while polling pays, then sleep until an event */
 	WEIR_POLLING_BUSY, /* never sleep */
 	WEIR_POLLING_EVENT, /* arm at each event before polling; sleep when no completion is left */
-	WEIR_POLLING_EVENT_BATCH, /* take up to poll_wcs_max after each event, then sleep */
+	WEIR_POLLING_EVENT_BATCH, /* take up to tuning->poll_wcs_max after an event, then sleep */
 	WEIR_POLLING_HYBRID, /* poll while completions arrive, then sleep */
 	/*
 	 * Shared completion queues: all sessions of the process with this option use the NIC's
 	 * common CQs and one polling thread, which never sleeps. Waiting callers sleep.
 	 */
 	WEIR_POLLING_SCQ,
-};
-
-/* How requests access unregistered memory: see struct weir_iov. */
-enum weir_mr {
-	WEIR_MR_DEFAULT, /* from the preset */
-	/*
-	 * Copy or register, whichever is cheaper at this length. Registers also when all bounce
-	 * buffers are in use.
-	 */
-	WEIR_MR_AUTO,
-	/*
-	 * Copy through registered bounce buffers; register only memory longer than 512 KiB. While
-	 * all buffers are in use, asynchronous calls return -EAGAIN and blocking calls wait.
-	 */
-	WEIR_MR_PRE,
-	WEIR_MR_DYN, /* register for the duration of the request */
 };
 
 #define WEIR_RETRIES_NONE (~0u) /* a lost request ends with -ECONNRESET, even a read */
@@ -120,77 +87,25 @@ struct weir_session_options {
 	const struct weir_key *key;
 	const char *device; /* use only this verbs device, such as "rxe0"; NULL: follow the route */
 	unsigned int channels; /* QPs, 1 to 16 (15 with unloading); default 2 */
-	unsigned int depth; /* WRs in flight per channel; default 128 */
+	enum weir_preset preset;
+	enum weir_polling polling;
+	enum weir_unloading unload;
 	/*
-	 * Bytes in flight on the NIC, over all its sessions; default 8 MiB. The first session on a
-	 * NIC decides.
+	 * How often a read, or a write to an exclusive region, may be posted again after a channel
+	 * failure: 1 to 255, or WEIR_RETRIES_NONE; default 3.
 	 */
-	uint64_t window_bytes;
+	unsigned int retries;
+	/*
+	 * Start no thread: the caller calls weir_session_process(). Only a broken channel starts a
+	 * thread, to reconnect.
+	 */
+	bool no_thread;
 	uint64_t timeout_ns; /* for each request and for connecting; default 10 s */
 	/*
 	 * Idle time before the session probes the donor's host, at least 1 ms; UINT64_MAX: never;
 	 * default 10 s.
 	 */
 	uint64_t keepalive_ns;
-	/*
-	 * How often a read, or a write to an exclusive region, may be posted again after a channel
-	 * failure: 1 to 255, or WEIR_RETRIES_NONE; default 3.
-	 */
-	unsigned int retries;
-	enum weir_preset preset;
-	enum weir_batching batching;
-	unsigned int chain_max; /* work requests per doorbell, 1 to 32; default 32 */
-	/*
-	 * Longest work request, 4 KiB to 1 GiB; default 1 MiB. Never longer than the smallest
-	 * window.
-	 */
-	size_t fragment_bytes;
-	enum weir_admission admission;
-	enum weir_mr mr;
-	/*
-	 * Most memory for bounce buffers, at least 4 MiB; default 16 MiB, with WEIR_MR_PRE 64 MiB.
-	 * The session allocates buffers on demand, 4 MiB at a time, and frees them when it closes.
-	 */
-	size_t pool_bytes_max;
-	/*
-	 * WEIR_MR_AUTO registers from this length on; default: measured on the process's first use
-	 * of the device.
-	 */
-	size_t mr_dyn_bytes;
-	enum weir_polling polling;
-	enum weir_unloading unload;
-	/*
-	 * 4 KiB pages that fit the translation cache of the donor's NIC; default 4096. Writes to so
-	 * many of the hottest pages are not unloaded.
-	 */
-	unsigned int unload_hot_pages;
-	/*
-	 * CQs that the channels share, 1 to channels; default: one per channel. WEIR_POLLING_SCQ:
-	 * CQs that all sessions share, 1 to 16; default 1; the first session on a NIC decides.
-	 */
-	unsigned int cqs;
-	/*
-	 * Number of the device's completion vectors (interrupts) over which the CQs are spread;
-	 * default: all.
-	 */
-	unsigned int comp_vectors;
-	unsigned int poll_wcs_max; /* completions per poll of a CQ, 1 to 32; default 32 */
-	/*
-	 * Adaptive polling: consecutive empty polls before sleeping; default: learned from the
-	 * load.
-	 */
-	unsigned int poll_retries_max;
-	/*
-	 * Adaptive polling: share of its time, in percent, that the session's thread may spend on
-	 * empty polls, 1 to 100; default 90. Blocking calls have no such limit.
-	 */
-	unsigned int poll_percent_max;
-	/*
-	 * Start no thread: the caller calls weir_session_process(). Only a broken channel starts a
-	 * thread, to reconnect.
-	 */
-	bool no_thread;
-
 	weir_message_fn *on_message; /* unsolicited messages from the donor; may be NULL */
 	/*
 	 * Runs once, when the last channel is gone, in the session's thread or, without a thread,
@@ -198,6 +113,7 @@ struct weir_session_options {
 	 */
 	void (*on_down)(void *arg, int status);
 	void *arg; /* passed to both callbacks */
+	const struct weir_session_tuning *tuning; /* weir/tuning.h; NULL: defaults; copied */
 };
 
 /**

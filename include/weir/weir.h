@@ -38,5 +38,6 @@
 #include <weir/region.h>
 #include <weir/request.h>
 #include <weir/session.h>
+#include <weir/tuning.h>
 
 #endif

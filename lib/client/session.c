@@ -92,6 +92,8 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 	if (!session)
 		return NULL;
 	session->options = *options;
+	session->tuning = *options->tuning;
+	session->options.tuning = &session->tuning;
 	session->epoll_fd = session->kick_fd = session->lead_fd = session->timer_fd = -1;
 	session->stats_shm_fd = -1;
 	session->keepalive.due_ns = UINT64_MAX;
@@ -149,15 +151,14 @@ void weir_session_free(struct weir_session *session)
 /* The engine needs the NIC's window, and the NIC is known only after resolving the route. */
 static int engine_init(struct weir_session *session)
 {
-	unsigned int nr_wrs =
-		session->options.channels * session->options.depth + WIRE_UNLOAD_SLOTS;
-	enum weir_batching batching = session->options.batching;
+	unsigned int nr_wrs = session->options.channels * session->tuning.depth + WIRE_UNLOAD_SLOTS;
+	enum weir_batching batching = session->tuning.batching;
 	bool merge = batching == WEIR_BATCHING_MERGE || batching == WEIR_BATCHING_HYBRID;
 	bool chain = batching == WEIR_BATCHING_DOORBELL || batching == WEIR_BATCHING_HYBRID;
 	int rc;
 	struct weir_engine_config config = {
-		.fragment_bytes = session->options.fragment_bytes,
-		.chain_max = chain ? (uint16_t)session->options.chain_max : 1,
+		.fragment_bytes = session->tuning.fragment_bytes,
+		.chain_max = chain ? (uint16_t)session->tuning.chain_max : 1,
 		.sge_max = session->nic->sge_max,
 		.merge = merge,
 		.stall_timeout_ns = session->options.timeout_ns / 2,
@@ -208,13 +209,13 @@ static int session_init(struct weir_session *session, struct weir_error *error)
 }
 
 /* Memory too long for the buffers of a request is registered, whatever the options say. */
-static size_t dyn_threshold_bytes(const struct weir_session_options *o)
+static size_t dyn_threshold_bytes(const struct weir_session_tuning *t)
 {
-	if (o->mr == WEIR_MR_DYN)
+	if (t->mr == WEIR_MR_DYN)
 		return 0;
-	if (o->mr == WEIR_MR_PRE || o->mr_dyn_bytes > WEIR_BOUNCE_PRE_BYTES_MAX)
+	if (t->mr == WEIR_MR_PRE || t->mr_dyn_bytes > WEIR_BOUNCE_PRE_BYTES_MAX)
 		return WEIR_BOUNCE_PRE_BYTES_MAX + 1;
-	return o->mr_dyn_bytes;
+	return t->mr_dyn_bytes;
 }
 
 int weir_session_attach_device(struct weir_session *session, struct ibv_context *context,
@@ -227,18 +228,18 @@ int weir_session_attach_device(struct weir_session *session, struct ibv_context 
 	if (session->nic)
 		return weir_error_set(error, -ENODEV, "the route to %s changed devices",
 				      session->peer);
-	rc = weir_nic_get(context, &session->options, &session->nic, error);
+	rc = weir_nic_get(context, &session->tuning, &session->nic, error);
 	if (rc)
 		return rc;
-	if (!session->options.mr_dyn_bytes)
-		session->options.mr_dyn_bytes = session->nic->dyn_bytes;
+	if (!session->tuning.mr_dyn_bytes)
+		session->tuning.mr_dyn_bytes = session->nic->dyn_bytes;
 	session->comp = ibv_create_comp_channel(context);
 	if (!session->comp)
 		return weir_error_set(error, -errno, "no completion channel: %s",
 				      weir_strerror(-errno));
 	session->recv_cq = ibv_create_cq(
 		context, WEIR_MESSAGE_RECVS + WIRE_HANDSHAKE_RECVS, NULL, session->comp,
-		weir_nic_next_vector(session->nic, session->options.comp_vectors));
+		weir_nic_next_vector(session->nic, session->tuning.comp_vectors));
 	if (!session->recv_cq)
 		return weir_error_set(error, -errno, "no completion queue: %s",
 				      weir_strerror(-errno));
@@ -301,7 +302,7 @@ static int session_open(const struct weir_session_options *options, const struct
 		weir_session_free(session);
 		return rc;
 	}
-	session->stats_shm->mr_dyn_bytes = dyn_threshold_bytes(&session->options);
+	session->stats_shm->mr_dyn_bytes = dyn_threshold_bytes(&session->tuning);
 	weir_stats_shm_publish(session->stats_shm,
 			       ibv_get_device_name(session->nic->context->device), session->peer,
 			       weir_now_ns());
@@ -313,10 +314,11 @@ int weir_session_open(const char *donor, const struct weir_session_options *opti
 		      struct weir_session **session, struct weir_error *error)
 {
 	struct weir_session_options filled;
+	struct weir_session_tuning tuning;
 	struct addrinfo *list, *at;
 	int rc;
 
-	rc = weir_session_options_fill(&filled, options, error);
+	rc = weir_session_options_fill(&filled, &tuning, options, error);
 	if (rc)
 		return rc;
 	rc = weir_address_resolve(donor, NULL, &list, error);
@@ -365,13 +367,13 @@ int weir_session_info(const struct weir_session *session, struct weir_session_in
 	info->incarnation = s->incarnation;
 	info->quota_bytes = s->quota_bytes;
 	info->preset = s->options.preset;
-	info->batching = s->options.batching;
-	info->mr = s->options.mr;
+	info->batching = s->tuning.batching;
+	info->mr = s->tuning.mr;
 	info->polling = s->options.polling;
 	weir_session_lock(s);
 	for (i = 0; i < s->nr_links && i < s->options.channels; i++)
 		info->channels += s->links[i].state == WEIR_LINK_UP;
-	info->mr_dyn_bytes = dyn_threshold_bytes(&s->options);
+	info->mr_dyn_bytes = dyn_threshold_bytes(&s->tuning);
 	copy_counters(info, s->counters);
 	info->window_waits = s->engine.waits;
 	weir_session_unlock(s);

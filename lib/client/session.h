@@ -98,6 +98,7 @@
  */
 struct weir_session {
 	struct weir_session_options options;
+	struct weir_session_tuning tuning;
 	struct weir_nic *nic;
 	struct weir_engine engine;
 	struct weir_wr *wrs;

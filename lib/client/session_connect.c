@@ -96,7 +96,7 @@ static int create_qp(struct channel_connect *a)
 	unsigned int recvs = WIRE_HANDSHAKE_RECVS + (link->number ? 0 : WEIR_MESSAGE_RECVS);
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = session->options.depth + WEIR_PROOF_SENDS +
+		.cap = { .max_send_wr = session->tuning.depth + WEIR_PROOF_SENDS +
 					WEIR_KEEPALIVE_SENDS,
 			 .max_recv_wr = recvs,
 			 .max_send_sge = session->nic->sge_max,
@@ -113,7 +113,7 @@ static int create_qp(struct channel_connect *a)
 	attr.send_cq = link->cq->ibv;
 	rc = create_qp_inline(a, &attr);
 	return rc ? weir_error_set(a->dialer.error, explain_no_resources(-rc),
-				   "no queue pair of depth %u: %s", session->options.depth,
+				   "no queue pair of depth %u: %s", session->tuning.depth,
 				   weir_strerror(rc)) :
 		    0;
 }
@@ -194,7 +194,7 @@ static int link_up(struct channel_connect *a, const struct wire_handshake_welcom
 		weir_links_poll(session, link->cq, weir_now_ns());
 	rc = weir_engine_channel_up(&session->engine, link->number,
 				    weir_unload_tx_is(link) ? WIRE_UNLOAD_SLOTS :
-							      session->options.depth);
+							      session->tuning.depth);
 	if (rc)
 		return weir_error_set(a->dialer.error, rc, "channel %u cannot come up: %s",
 				      link->number, weir_strerror(rc));

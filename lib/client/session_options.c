@@ -19,44 +19,46 @@ static const struct option_preset {
 	[WEIR_PRESET_ACCELIO] = { WEIR_BATCHING_DOORBELL, WEIR_MR_DYN, WEIR_POLLING_EVENT_BATCH },
 };
 
-static void apply_preset(struct weir_session_options *o, const struct option_preset *preset)
+static void apply_preset(struct weir_session_options *o, struct weir_session_tuning *t,
+			 const struct option_preset *preset)
 {
-	if (!o->batching)
-		o->batching = preset->batching;
-	if (!o->mr)
-		o->mr = preset->mr;
+	if (!t->batching)
+		t->batching = preset->batching;
+	if (!t->mr)
+		t->mr = preset->mr;
 	if (!o->polling)
 		o->polling = preset->polling;
 }
 
-static void fill_defaults(struct weir_session_options *o)
+static void fill_defaults(struct weir_session_options *o, struct weir_session_tuning *t)
 {
-	if (!o->admission)
-		o->admission = WEIR_ADMISSION_STATIC;
+	if (!t->admission)
+		t->admission = WEIR_ADMISSION_STATIC;
 	o->channels = o->channels ? o->channels : WEIR_CHANNELS_DEFAULT;
-	if (!o->cqs)
-		o->cqs = o->polling == WEIR_POLLING_SCQ ? 1 : o->channels;
+	if (!t->cqs)
+		t->cqs = o->polling == WEIR_POLLING_SCQ ? 1 : o->channels;
 	o->unload = o->unload ? o->unload : WEIR_UNLOAD_OFF;
-	o->unload_hot_pages = o->unload_hot_pages ? o->unload_hot_pages :
+	t->unload_hot_pages = t->unload_hot_pages ? t->unload_hot_pages :
 						    WEIR_UNLOAD_HOT_PAGES_DEFAULT;
-	o->depth = o->depth ? o->depth : WEIR_DEPTH_DEFAULT;
-	o->window_bytes = o->window_bytes ? o->window_bytes : WEIR_WINDOW_BYTES_DEFAULT;
-	o->fragment_bytes = o->fragment_bytes ? o->fragment_bytes : WEIR_FRAGMENT_BYTES;
-	o->chain_max = o->chain_max ? o->chain_max : WEIR_BATCH_MAX;
+	t->depth = t->depth ? t->depth : WEIR_DEPTH_DEFAULT;
+	t->window_bytes = t->window_bytes ? t->window_bytes : WEIR_WINDOW_BYTES_DEFAULT;
+	t->fragment_bytes = t->fragment_bytes ? t->fragment_bytes : WEIR_FRAGMENT_BYTES;
+	t->chain_max = t->chain_max ? t->chain_max : WEIR_BATCH_MAX;
 	o->timeout_ns = o->timeout_ns ? o->timeout_ns : WEIR_TIMEOUT_NS_DEFAULT;
 	o->keepalive_ns = o->keepalive_ns ? o->keepalive_ns : WEIR_KEEPALIVE_NS_DEFAULT;
-	if (!o->pool_bytes_max)
-		o->pool_bytes_max = o->mr == WEIR_MR_PRE ? WEIR_POOL_BYTES_MAX_PRE :
+	if (!t->pool_bytes_max)
+		t->pool_bytes_max = t->mr == WEIR_MR_PRE ? WEIR_POOL_BYTES_MAX_PRE :
 							   WEIR_POOL_BYTES_MAX;
 	if (!o->retries)
 		o->retries = WEIR_RETRIES_DEFAULT;
 	else if (o->retries == WEIR_RETRIES_NONE)
 		o->retries = 0;
-	o->poll_wcs_max = o->poll_wcs_max ? o->poll_wcs_max : WEIR_POLL_WCS_MAX;
-	o->poll_percent_max = o->poll_percent_max ? o->poll_percent_max : WEIR_POLL_PERCENT_DEFAULT;
+	t->poll_wcs_max = t->poll_wcs_max ? t->poll_wcs_max : WEIR_POLL_WCS_MAX;
+	t->poll_percent_max = t->poll_percent_max ? t->poll_percent_max : WEIR_POLL_PERCENT_DEFAULT;
 }
 
-static int check_numbers(const struct weir_session_options *o, struct weir_error *error)
+static int check_numbers(const struct weir_session_options *o, const struct weir_session_tuning *t,
+			 struct weir_error *error)
 {
 	const struct {
 		uint64_t value, min, max;
@@ -64,18 +66,18 @@ static int check_numbers(const struct weir_session_options *o, struct weir_error
 	} bounds[] = {
 		{ o->channels, 1, WEIR_CHANNEL_MAX - (o->unload > WEIR_UNLOAD_OFF),
 		  o->unload > WEIR_UNLOAD_OFF ? "channels beside the unload channel" : "channels" },
-		{ o->cqs, 1, o->polling == WEIR_POLLING_SCQ ? WEIR_CHANNEL_MAX : o->channels,
+		{ t->cqs, 1, o->polling == WEIR_POLLING_SCQ ? WEIR_CHANNEL_MAX : o->channels,
 		  "completion queues" },
-		{ o->depth, 1, WEIR_DEPTH_MAX, "work requests of depth" },
-		{ o->window_bytes, WEIR_WINDOW_BYTES_MIN, UINT64_MAX, "bytes of window" },
-		{ o->fragment_bytes, WEIR_FRAGMENT_BYTES_MIN, WEIR_FRAGMENT_BYTES_MAX,
+		{ t->depth, 1, WEIR_DEPTH_MAX, "work requests of depth" },
+		{ t->window_bytes, WEIR_WINDOW_BYTES_MIN, UINT64_MAX, "bytes of window" },
+		{ t->fragment_bytes, WEIR_FRAGMENT_BYTES_MIN, WEIR_FRAGMENT_BYTES_MAX,
 		  "bytes of fragment" },
-		{ o->chain_max, 1, WEIR_BATCH_MAX, "work requests in a chain" },
-		{ o->pool_bytes_max, WEIR_BOUNCE_POOL_BYTES, SIZE_MAX, "bytes of buffers" },
+		{ t->chain_max, 1, WEIR_BATCH_MAX, "work requests in a chain" },
+		{ t->pool_bytes_max, WEIR_BOUNCE_POOL_BYTES, SIZE_MAX, "bytes of buffers" },
 		{ o->retries, 0, UINT8_MAX, "retries" },
 		{ o->keepalive_ns, WEIR_NS_PER_MS, UINT64_MAX, "nanoseconds between keep-alives" },
-		{ o->poll_wcs_max, 1, WEIR_POLL_WCS_MAX, "completions at a time" },
-		{ o->poll_percent_max, 1, 100, "percent of the time" },
+		{ t->poll_wcs_max, 1, WEIR_POLL_WCS_MAX, "completions at a time" },
+		{ t->poll_percent_max, 1, 100, "percent of the time" },
 	};
 	unsigned int i;
 
@@ -92,16 +94,17 @@ static int check_numbers(const struct weir_session_options *o, struct weir_error
 	return 0;
 }
 
-static int check_choices(const struct weir_session_options *o, struct weir_error *error)
+static int check_choices(const struct weir_session_options *o, const struct weir_session_tuning *t,
+			 struct weir_error *error)
 {
 	const struct {
 		unsigned int value, max;
 		const char *what;
 	} choices[] = {
 		{ o->preset, WEIR_PRESET_ACCELIO, "preset" },
-		{ o->batching, WEIR_BATCHING_HYBRID, "way of batching" },
-		{ o->admission, WEIR_ADMISSION_KNEE, "way of admission" },
-		{ o->mr, WEIR_MR_DYN, "way to register memory" },
+		{ t->batching, WEIR_BATCHING_HYBRID, "way of batching" },
+		{ t->admission, WEIR_ADMISSION_KNEE, "way of admission" },
+		{ t->mr, WEIR_MR_DYN, "way to register memory" },
 		{ o->polling, WEIR_POLLING_SCQ, "way of polling" },
 		{ o->unload, WEIR_UNLOAD_MEASURED, "way of unloading" },
 	};
@@ -117,18 +120,23 @@ static int check_choices(const struct weir_session_options *o, struct weir_error
 }
 
 int weir_session_options_fill(struct weir_session_options *filled,
+			      struct weir_session_tuning *tuning,
 			      const struct weir_session_options *given, struct weir_error *error)
 {
 	int rc = weir_sized_in(filled, sizeof(*filled), given, "weir_session_options", error);
 
 	if (!rc)
-		rc = check_choices(filled, error);
+		rc = weir_sized_in(tuning, sizeof(*tuning), filled->tuning, "weir_session_tuning",
+				   error);
+	if (!rc)
+		rc = check_choices(filled, tuning, error);
 	if (rc)
 		return rc;
+	filled->tuning = tuning;
 	if (!filled->preset)
 		filled->preset = WEIR_PRESET_RDMABOX;
-	apply_preset(filled, &presets[filled->preset]);
-	fill_defaults(filled);
+	apply_preset(filled, tuning, &presets[filled->preset]);
+	fill_defaults(filled, tuning);
 	if (filled->no_thread && filled->polling == WEIR_POLLING_SCQ)
 		return weir_error_set(error, -EINVAL,
 				      "shared completion queues need a thread: "
@@ -137,5 +145,5 @@ int weir_session_options_fill(struct weir_session_options *filled,
 		return weir_error_set(error, -EINVAL,
 				      "the unload channel completes on a queue of its own: "
 				      "do not combine it with shared completion queues");
-	return check_numbers(filled, error);
+	return check_numbers(filled, tuning, error);
 }

@@ -8,11 +8,13 @@
 /**
  * weir_session_options_fill() - check the options and fill in the defaults
  * @filled: receives the options; no member with a default is zero or DEFAULT
+ * @tuning: the same for the tuning, to which @filled then points
  * @given: the user's; may be NULL
  *
  * Return: 0; -EINVAL; -E2BIG.
  */
 int weir_session_options_fill(struct weir_session_options *filled,
+			      struct weir_session_tuning *tuning,
 			      const struct weir_session_options *given, struct weir_error *error);
 
 #endif

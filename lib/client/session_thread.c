@@ -130,7 +130,7 @@ static void *run_session_thread(void *arg)
 	bool is_nap_due = false, is_stopping = false;
 	struct weir_poll poll;
 
-	weir_polling_begin(session, &poll, &session->idle_time, session->options.poll_percent_max,
+	weir_polling_begin(session, &poll, &session->idle_time, session->tuning.poll_percent_max,
 			   weir_now_ns());
 	while (!is_stopping) {
 		weir_pump_sleep(session, is_nap_due ? NAP_MS : -1);

@@ -49,6 +49,13 @@ void donor_process_stop(struct donor_process *donor);
 /* kill -9. */
 void donor_process_kill(struct donor_process *donor);
 
+/* A member of struct weir_session_options: TUNING(.depth = 4). */
+#define TUNING(...)                                                     \
+	.tuning = &(const struct weir_session_tuning)                   \
+	{                                                               \
+		.size = sizeof(struct weir_session_tuning), __VA_ARGS__ \
+	}
+
 /* Open a session with @options, which may be NULL; the test fails on an error. */
 struct weir_session *session_to(const struct donor_process *donor,
 				const struct weir_session_options *options);

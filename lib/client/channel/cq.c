@@ -8,8 +8,7 @@
 
 uint32_t weir_cq_entries(const struct weir_session *session, unsigned int channels)
 {
-	return channels *
-	       (session->options.depth + 2 * WEIR_PROOF_SENDS + WEIR_KEEPALIVE_SENDS);
+	return channels * (session->tuning.depth + 2 * WEIR_PROOF_SENDS + WEIR_KEEPALIVE_SENDS);
 }
 
 int weir_cq_explain(struct weir_error *error, uint32_t entries)
@@ -20,12 +19,12 @@ int weir_cq_explain(struct weir_error *error, uint32_t entries)
 
 static int create_cq(struct weir_session *session, uint32_t entries, struct weir_error *error)
 {
-	const struct weir_session_options *o = &session->options;
+	const struct weir_session_tuning *t = &session->tuning;
 	struct weir_cq *cq = &session->own_cqs[session->nr_cqs];
 
-	*cq = (struct weir_cq){ .wcs_max = o->poll_wcs_max };
+	*cq = (struct weir_cq){ .wcs_max = t->poll_wcs_max };
 	cq->ibv = ibv_create_cq(session->nic->context, (int)entries, NULL, session->comp,
-				weir_nic_next_vector(session->nic, o->comp_vectors));
+				weir_nic_next_vector(session->nic, t->comp_vectors));
 	if (!cq->ibv)
 		return weir_cq_explain(error, entries);
 	session->cqs[session->nr_cqs++] = cq;
@@ -35,10 +34,11 @@ static int create_cq(struct weir_session *session, uint32_t entries, struct weir
 static int create_own_cqs(struct weir_session *session, struct weir_error *error)
 {
 	const struct weir_session_options *o = &session->options;
-	uint32_t entries = weir_cq_entries(session, (o->channels + o->cqs - 1) / o->cqs);
+	unsigned int cqs = session->tuning.cqs;
+	uint32_t entries = weir_cq_entries(session, (o->channels + cqs - 1) / cqs);
 	int rc = 0;
 
-	while (!rc && session->nr_cqs < o->cqs)
+	while (!rc && session->nr_cqs < cqs)
 		rc = create_cq(session, entries, error);
 	if (!rc && o->unload > WEIR_UNLOAD_OFF)
 		rc = create_cq(session, WEIR_UNLOAD_TX_CQES, error);

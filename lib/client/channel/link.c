@@ -59,7 +59,7 @@ static void set_send_flags(struct weir_link *link, struct ibv_send_wr *out,
 			   const struct weir_wr *wr)
 {
 	weir_link_flag_inline(link, out, wr);
-	if (!wr->next || ++link->unsignalled >= link->session->options.depth / 2) {
+	if (!wr->next || ++link->unsignalled >= link->session->tuning.depth / 2) {
 		out->send_flags |= IBV_SEND_SIGNALED;
 		link->unsignalled = 0;
 	}

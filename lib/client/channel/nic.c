@@ -58,17 +58,16 @@ static uint8_t sge_max_of(struct ibv_context *context)
 	return max < WEIR_WR_SGE_MAX ? (uint8_t)max : WEIR_WR_SGE_MAX;
 }
 
-static void window_init(struct weir_nic *nic, const struct weir_session_options *options)
+static void window_init(struct weir_nic *nic, const struct weir_session_tuning *tuning)
 {
-	uint64_t bytes_min = options->window_bytes < options->fragment_bytes ?
-				     options->window_bytes :
-				     options->fragment_bytes;
+	uint64_t bytes_min = tuning->window_bytes < tuning->fragment_bytes ? tuning->window_bytes :
+									     tuning->fragment_bytes;
 
-	weir_window_init(&nic->window, options->window_bytes, WEIR_WINDOW_WRS);
-	if (options->admission == WEIR_ADMISSION_DELAY) {
+	weir_window_init(&nic->window, tuning->window_bytes, WEIR_WINDOW_WRS);
+	if (tuning->admission == WEIR_ADMISSION_DELAY) {
 		weir_window_delay_init(&nic->delay);
 		weir_window_set_policy(&nic->window, &nic->delay.policy, bytes_min);
-	} else if (options->admission == WEIR_ADMISSION_KNEE) {
+	} else if (tuning->admission == WEIR_ADMISSION_KNEE) {
 		weir_window_knee_init(&nic->knee);
 		weir_window_set_policy(&nic->window, &nic->knee.policy, bytes_min);
 	}
@@ -97,7 +96,7 @@ static void nic_free(struct weir_nic *n)
 	unused = n;
 }
 
-static int nic_make(struct ibv_context *context, const struct weir_session_options *options,
+static int nic_make(struct ibv_context *context, const struct weir_session_tuning *tuning,
 		    struct weir_nic **nic, struct weir_error *error)
 {
 	struct weir_nic *n = nic_alloc();
@@ -117,12 +116,12 @@ static int nic_make(struct ibv_context *context, const struct weir_session_optio
 	n->dyn_bytes = weir_bounce_measure(n->pd);
 	n->rd_atomic = rd_atomic_of(context);
 	n->sge_max = sge_max_of(context);
-	window_init(n, options);
+	window_init(n, tuning);
 	*nic = n;
 	return 0;
 }
 
-int weir_nic_get(struct ibv_context *context, const struct weir_session_options *options,
+int weir_nic_get(struct ibv_context *context, const struct weir_session_tuning *tuning,
 		 struct weir_nic **nic, struct weir_error *error)
 {
 	struct weir_nic *n;
@@ -132,7 +131,7 @@ int weir_nic_get(struct ibv_context *context, const struct weir_session_options 
 	for (n = nics; n && n->context != context;)
 		n = n->next;
 	if (!n) {
-		rc = nic_make(context, options, &n, error);
+		rc = nic_make(context, tuning, &n, error);
 		if (rc)
 			goto unlock;
 		n->next = nics;

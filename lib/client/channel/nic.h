@@ -6,7 +6,8 @@
 #include <infiniband/verbs.h>
 #include <stdint.h>
 
-#include <weir/session.h>
+#include <weir/error.h>
+#include <weir/tuning.h>
 #include "core/base/inbox.h"
 #include "core/base/list.h"
 #include "core/sched/window_delay.h"
@@ -65,12 +66,12 @@ struct weir_nic {
 /**
  * weir_nic_get() - get the NIC of a device, created on first use
  * @context: the device, opened
- * @options: window and admission of a new NIC; filled in
+ * @tuning: window and admission of a new NIC; filled in
  * @nic: receives the NIC; give it back with weir_nic_put()
  *
  * Context: any thread. Return: 0; -ENOMEM; the device's errno.
  */
-int weir_nic_get(struct ibv_context *context, const struct weir_session_options *options,
+int weir_nic_get(struct ibv_context *context, const struct weir_session_tuning *tuning,
 		 struct weir_nic **nic, struct weir_error *error);
 
 /* The completion vector of the next CQ, among the device's first @max; 0: among all. */

@@ -14,11 +14,10 @@ static const enum weir_poll_mode modes[] = {
 void weir_polling_begin(const struct weir_session *session, struct weir_poll *poll,
 			struct weir_idle_time *idle_time, unsigned int percent_max, uint64_t now_ns)
 {
-	const struct weir_session_options *options = &session->options;
 	const struct weir_poll_config config = {
-		.mode = modes[options->polling],
-		.wcs_max = options->poll_wcs_max,
-		.retries_max = options->poll_retries_max,
+		.mode = modes[session->options.polling],
+		.wcs_max = session->tuning.poll_wcs_max,
+		.retries_max = session->tuning.poll_retries_max,
 		.busy_percent_max = percent_max,
 	};
 

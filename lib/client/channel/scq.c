@@ -126,15 +126,15 @@ static void scq_free(struct weir_scq *scq)
 	free(scq);
 }
 
-static int create_cqs(struct weir_scq *scq, const struct weir_session_options *o, uint32_t entries,
+static int create_cqs(struct weir_scq *scq, const struct weir_session_tuning *t, uint32_t entries,
 		      struct weir_error *error)
 {
-	for (; scq->nr_cqs < o->cqs; scq->nr_cqs++) {
+	for (; scq->nr_cqs < t->cqs; scq->nr_cqs++) {
 		struct weir_cq *cq = &scq->cqs[scq->nr_cqs];
 
-		*cq = (struct weir_cq){ .scq = scq, .wcs_max = o->poll_wcs_max };
+		*cq = (struct weir_cq){ .scq = scq, .wcs_max = t->poll_wcs_max };
 		cq->ibv = ibv_create_cq(scq->nic->context, (int)entries, NULL, NULL,
-					weir_nic_next_vector(scq->nic, o->comp_vectors));
+					weir_nic_next_vector(scq->nic, t->comp_vectors));
 		if (!cq->ibv)
 			return weir_cq_explain(error, entries);
 	}
@@ -142,7 +142,7 @@ static int create_cqs(struct weir_scq *scq, const struct weir_session_options *o
 	return 0;
 }
 
-static int scq_create(struct weir_nic *nic, const struct weir_session_options *o, uint32_t entries,
+static int scq_create(struct weir_nic *nic, const struct weir_session_tuning *t, uint32_t entries,
 		      struct weir_error *error)
 {
 	struct weir_scq *scq = calloc(1, sizeof(*scq));
@@ -153,7 +153,7 @@ static int scq_create(struct weir_nic *nic, const struct weir_session_options *o
 	scq->nic = nic;
 	weir_list_init(&scq->sessions);
 	weir_list_init(&scq->due);
-	rc = create_cqs(scq, o, entries, error);
+	rc = create_cqs(scq, t, entries, error);
 	if (!rc)
 		rc = weir_thread_create(&scq->thread, "weir-scq", scq_run, scq, error);
 	if (rc)
@@ -209,13 +209,13 @@ static int add_session(struct weir_scq *scq, struct weir_session *session, struc
 
 int weir_scq_attach(struct weir_session *session, struct weir_error *error)
 {
-	const struct weir_session_options *o = &session->options;
 	struct weir_nic *nic = session->nic;
 	int rc = 0;
 
 	pthread_mutex_lock(&scqs_lock);
 	if (!nic->scq)
-		rc = scq_create(nic, o, weir_cq_entries(session, o->channels), error);
+		rc = scq_create(nic, &session->tuning,
+				weir_cq_entries(session, session->options.channels), error);
 	if (!rc) {
 		weir_combine_lock(nic);
 		rc = add_session(nic->scq, session, error);

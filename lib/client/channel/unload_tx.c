@@ -49,7 +49,7 @@ int weir_unload_tx_init(struct weir_session *session)
 	struct weir_path_config config = {
 		.policy = policy_of(session->options.unload),
 		.bytes_max = WEIR_UNLOAD_WR_DATA_MAX,
-		.hot_pages = session->options.unload_hot_pages,
+		.hot_pages = session->tuning.unload_hot_pages,
 		.nr_counters = COUNTERS,
 	};
 

@@ -113,9 +113,9 @@ static int map_dyn(struct weir_session *session, struct weir_req *req, struct we
 
 static bool must_copy(const struct weir_session *session, const struct weir_req *req)
 {
-	if (req->length > WEIR_BOUNCE_PRE_BYTES_MAX || session->options.mr == WEIR_MR_DYN)
+	if (req->length > WEIR_BOUNCE_PRE_BYTES_MAX || session->tuning.mr == WEIR_MR_DYN)
 		return false;
-	return session->options.mr == WEIR_MR_PRE || req->length < session->options.mr_dyn_bytes;
+	return session->tuning.mr == WEIR_MR_PRE || req->length < session->tuning.mr_dyn_bytes;
 }
 
 /* Describes registered pieces. Return: the number of unregistered pieces, or -EINVAL. */
@@ -161,7 +161,7 @@ int weir_bounce_map(struct weir_session *session, struct weir_req *req, const st
 	if (!must_copy(session, req))
 		return map_dyn(session, req, bounce);
 	rc = map_pre(session, req, bounce);
-	return rc && session->options.mr != WEIR_MR_PRE ? map_dyn(session, req, bounce) : rc;
+	return rc && session->tuning.mr != WEIR_MR_PRE ? map_dyn(session, req, bounce) : rc;
 }
 
 void weir_bounce_unmap(struct weir_session *session, const struct weir_req *req,

@@ -171,7 +171,7 @@ static int add_slab(struct weir_session *session)
 	struct weir_bounce_slab *slab;
 	struct weir_pool *pool;
 
-	if (session->options.pool_bytes_max - buffers->bytes < WEIR_BOUNCE_POOL_BYTES)
+	if (session->tuning.pool_bytes_max - buffers->bytes < WEIR_BOUNCE_POOL_BYTES)
 		return -EAGAIN;
 	if (weir_now_ns() < buffers->again_ns)
 		return buffers->bytes ? -EAGAIN : -ENOMEM;

@@ -88,7 +88,7 @@ static inline int transfer_iov(struct weir_region *region, enum weir_op op, uint
 
 static size_t part_bytes(const struct weir_session *session, size_t left)
 {
-	size_t max = session->options.mr == WEIR_MR_PRE ? WEIR_BOUNCE_PRE_BYTES_MAX : PART_BYTES;
+	size_t max = session->tuning.mr == WEIR_MR_PRE ? WEIR_BOUNCE_PRE_BYTES_MAX : PART_BYTES;
 
 	return left < max ? left : max;
 }

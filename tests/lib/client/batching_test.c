@@ -76,11 +76,9 @@ static void all_ways_carry_the_same_bytes(void **in)
 	for (batching = WEIR_BATCHING_DEFAULT; batching <= WEIR_BATCHING_HYBRID; batching++) {
 		for (admission = 0; admission <= WEIR_ADMISSION_KNEE; admission++) {
 			const struct weir_session_options options = {
-				.batching = batching,
-				.admission = admission,
-				.chain_max = 1 + batching,
-				.fragment_bytes = 8192,
-				.window_bytes = 65536,
+				TUNING(.batching = batching, .admission = admission,
+				       .chain_max = 1 + batching, .fragment_bytes = 8192,
+				       .window_bytes = 65536)
 			};
 			struct weir_session_info info = write_neighbours(&options);
 
@@ -163,7 +161,7 @@ static void what_is_submitted_together_meets(void **in)
 /* First two and a half times the largest WR, then exactly the largest. */
 static void what_is_cut_is_counted_once(void **in)
 {
-	const struct weir_session_options options = { .fragment_bytes = 4 * PAGE };
+	const struct weir_session_options options = { TUNING(.fragment_bytes = 4 * PAGE) };
 	struct weir_session *session = session_to(&donor, &options);
 	struct weir_region *region = region_of(session, NEIGHBOURS * PAGE);
 	struct weir_session_info before, after;
@@ -275,11 +273,11 @@ static void what_makes_no_sense_is_refused(void **in)
 {
 	(void)in;
 	refused((struct weir_session_options){ .preset = 9 }, "preset number 9");
-	refused((struct weir_session_options){ .batching = 8 }, "batching number 8");
-	refused((struct weir_session_options){ .admission = 7 }, "admission number 7");
-	refused((struct weir_session_options){ .mr = 6 }, "memory number 6");
-	refused((struct weir_session_options){ .chain_max = 33 }, "33");
-	refused((struct weir_session_options){ .fragment_bytes = 4095 }, "4095");
+	refused((struct weir_session_options){ TUNING(.batching = 8) }, "batching number 8");
+	refused((struct weir_session_options){ TUNING(.admission = 7) }, "admission number 7");
+	refused((struct weir_session_options){ TUNING(.mr = 6) }, "memory number 6");
+	refused((struct weir_session_options){ TUNING(.chain_max = 33) }, "33");
+	refused((struct weir_session_options){ TUNING(.fragment_bytes = 4095) }, "4095");
 }
 
 static int start(void **in)

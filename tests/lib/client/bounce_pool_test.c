@@ -42,10 +42,10 @@ static uint64_t time_of(clockid_t clock)
 
 static struct weir_session *session_with_few_buffers(bool no_thread)
 {
-	const struct weir_session_options options = { .mr = WEIR_MR_PRE,
-						      .pool_bytes_max = 4 * MIB,
-						      .timeout_ns = 100 * SECOND_NS,
-						      .no_thread = no_thread };
+	const struct weir_session_options options = { .timeout_ns = 100 * SECOND_NS,
+						      .no_thread = no_thread,
+						      TUNING(.mr = WEIR_MR_PRE,
+							     .pool_bytes_max = 4 * MIB) };
 
 	return session_to(&donor, &options);
 }

@@ -14,7 +14,8 @@ static struct donor_process donor;
 
 static struct weir_session *session_with(enum weir_mr mr, size_t mr_dyn_bytes)
 {
-	const struct weir_session_options options = { .mr = mr, .mr_dyn_bytes = mr_dyn_bytes };
+	const struct weir_session_options options = { TUNING(.mr = mr,
+							     .mr_dyn_bytes = mr_dyn_bytes) };
 
 	return session_to(&donor, &options);
 }
@@ -191,9 +192,7 @@ static struct weir_session_info write_many(struct weir_session *session, struct 
 static struct weir_session *session_without_thread(enum weir_mr mr)
 {
 	const struct weir_session_options options = {
-		.mr = mr,
-		.mr_dyn_bytes = mr == WEIR_MR_AUTO ? MIB : 0,
-		.no_thread = true,
+		.no_thread = true, TUNING(.mr = mr, .mr_dyn_bytes = mr == WEIR_MR_AUTO ? MIB : 0)
 	};
 
 	return session_to(&donor, &options);

@@ -230,11 +230,9 @@ typedef void run_fn(struct weir_session *session, struct combine_walk *walk);
 static uint64_t walk_with(const struct donor_process *donor, enum weir_batching batching,
 			  uint64_t window_bytes, run_fn *run)
 {
-	const struct weir_session_options options = {
-		.batching = batching,
-		.window_bytes = window_bytes,
-		.timeout_ns = WAIT_MS * 1000000ull,
-	};
+	const struct weir_session_options options = { .timeout_ns = WAIT_MS * 1000000ull,
+						      TUNING(.batching = batching,
+							     .window_bytes = window_bytes) };
 	struct weir_session *session = session_to(donor, &options);
 	struct combine_walk walk = { .region = region_of(session, PAGES * PAGE) };
 	struct verbs_counters before, after;

@@ -57,7 +57,7 @@ static int setup(void **out)
 
 static int setup_narrow(void **out)
 {
-	return setup_with(out, (struct weir_session_options){ .window_bytes = 64 << 10 });
+	return setup_with(out, (struct weir_session_options){ TUNING(.window_bytes = 64 << 10) });
 }
 
 static int setup_driven(void **out)

@@ -18,8 +18,8 @@ struct party {
 
 static void join(struct party *p)
 {
-	const struct weir_session_options options = { .window_bytes = WINDOW,
-						      .timeout_ns = TIMEOUT_NS };
+	const struct weir_session_options options = { .timeout_ns = TIMEOUT_NS,
+						      TUNING(.window_bytes = WINDOW) };
 
 	donor_process_start(&p->donor, "2097152", NULL);
 	p->session = session_to(&p->donor, &options);

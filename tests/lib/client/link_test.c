@@ -86,7 +86,7 @@ static void set_up(unsigned int depth)
 	context.ops.poll_cq = poll_cq;
 	qp.context = cq.context = &context;
 	id.qp = &qp;
-	session.options.depth = depth;
+	session.tuning.depth = depth;
 	link->session = &session;
 	link->id = &id;
 	send_cq = (struct weir_cq){ .ibv = &cq, .wcs_max = 4 };

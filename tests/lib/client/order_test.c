@@ -193,7 +193,7 @@ static void overlapping_requests_keep_their_order(void **in)
 
 static void also_over_many_channels(void **in)
 {
-	struct weir_session_options options = { .channels = 8, .depth = 4 };
+	struct weir_session_options options = { .channels = 8, TUNING(.depth = 4) };
 
 	(void)in;
 	run_workers(&options);
@@ -201,7 +201,7 @@ static void also_over_many_channels(void **in)
 
 static void also_with_little_room(void **in)
 {
-	struct weir_session_options options = { .window_bytes = 64 << 10, .depth = 1 };
+	struct weir_session_options options = { TUNING(.window_bytes = 64 << 10, .depth = 1) };
 
 	(void)in;
 	run_workers(&options);

@@ -80,11 +80,9 @@ static void all_of_them_do_the_same_work(void **in)
 	(void)in;
 	donor_process_start(&donor, "1048576", NULL);
 	for (i = 0; i < 2 * MODES; i++) {
-		struct weir_session_options options = {
-			.polling = modes[i % MODES],
-			.no_thread = i >= MODES,
-			.poll_wcs_max = 1 + i % 3,
-		};
+		struct weir_session_options options = { .polling = modes[i % MODES],
+							.no_thread = i >= MODES,
+							TUNING(.poll_wcs_max = 1 + i % 3) };
 		struct weir_session_info info = work(&donor, &options);
 
 		assert_true(info.requests >= 2 * (uint64_t)fixture_rounds(ROUNDS));
@@ -143,15 +141,18 @@ static struct ibv_cq *cq_of(struct weir_session *session, unsigned int channel)
 
 static void channels_share_as_many_completion_queues_as_asked_for(void **in)
 {
-	struct weir_session_options options = { .size = sizeof(options), .channels = 4 };
+	struct weir_session_tuning tuning = { .size = sizeof(tuning) };
+	struct weir_session_options options = { .size = sizeof(options),
+						.channels = 4,
+						.tuning = &tuning };
 	struct weir_session *session;
 	struct donor_process donor;
 	unsigned int i;
 
 	(void)in;
 	donor_process_start(&donor, "1048576", NULL);
-	for (options.cqs = 0; options.cqs <= 4; options.cqs++) {
-		unsigned int cqs = options.cqs ? options.cqs : options.channels;
+	for (tuning.cqs = 0; tuning.cqs <= 4; tuning.cqs++) {
+		unsigned int cqs = tuning.cqs ? tuning.cqs : options.channels;
 
 		session = session_to(&donor, &options);
 		for (i = 1; i < options.channels; i++) {
@@ -173,13 +174,11 @@ static void with_shared_completion_queues_they_do_the_same_work(void **in)
 	(void)in;
 	donor_process_start(&donor, "1048576", NULL);
 	for (i = 0; i < 2 * MODES; i++) {
-		struct weir_session_options options = {
-			.polling = modes[i % MODES],
-			.no_thread = i >= MODES,
-			.channels = 3,
-			.cqs = 1 + i % 2,
-			.comp_vectors = 1,
-		};
+		struct weir_session_options options = { .polling = modes[i % MODES],
+							.no_thread = i >= MODES,
+							.channels = 3,
+							TUNING(.cqs = 1 + i % 2,
+							       .comp_vectors = 1) };
 		struct weir_session_info info = work(&donor, &options);
 
 		assert_true(info.requests >= 2 * (uint64_t)fixture_rounds(ROUNDS));
@@ -270,8 +269,8 @@ static void what_makes_no_sense_is_refused(void **in)
 {
 	(void)in;
 	refused((struct weir_session_options){ .polling = 77 }, "77");
-	refused((struct weir_session_options){ .poll_wcs_max = 33 }, "33");
-	refused((struct weir_session_options){ .poll_percent_max = 101 }, "101");
+	refused((struct weir_session_options){ TUNING(.poll_wcs_max = 33) }, "33");
+	refused((struct weir_session_options){ TUNING(.poll_percent_max = 101) }, "101");
 }
 
 int main(void)

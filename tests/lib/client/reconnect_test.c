@@ -80,7 +80,7 @@ static int setup(void **out)
 
 static int setup_shared(void **out)
 {
-	return setup_with(out, (struct weir_session_options){ .cqs = 1 });
+	return setup_with(out, (struct weir_session_options){ TUNING(.cqs = 1) });
 }
 
 static int setup_of_all(void **out)

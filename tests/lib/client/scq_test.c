@@ -177,7 +177,7 @@ static void sessions_share_a_queue_and_a_thread(void **in)
 	(void)in;
 	donor_process_start(&donor, "16777216", NULL);
 	for (i = 0; i < SESSIONS; i++)
-		open_user(&users[i], &donor, (struct weir_session_options){ .depth = 32 });
+		open_user(&users[i], &donor, (struct weir_session_options){ TUNING(.depth = 32) });
 	for (i = 0; i < SESSIONS; i++) {
 		assert_ptr_equal(cq_of(&users[i], 0), cq_of(&users[0], 0));
 		assert_ptr_equal(cq_of(&users[i], 1), cq_of(&users[0], 0));
@@ -205,8 +205,8 @@ static void the_first_session_says_how_many_queues_there_are(void **in)
 	(void)in;
 	donor_process_start(&donor, "16777216", NULL);
 	for (cqs = 1; cqs <= 3; cqs++) {
-		open_user(&users[0], &donor, (struct weir_session_options){ .cqs = cqs });
-		open_user(&users[1], &donor, (struct weir_session_options){ .cqs = 16 });
+		open_user(&users[0], &donor, (struct weir_session_options){ TUNING(.cqs = cqs) });
+		open_user(&users[1], &donor, (struct weir_session_options){ TUNING(.cqs = 16) });
 		assert_true((cq_of(&users[0], 0) == cq_of(&users[0], 1)) == (cqs == 1));
 		assert_true((cq_of(&users[1], 0) == cq_of(&users[1], 1)) == (cqs == 1));
 		/*
@@ -234,7 +234,7 @@ static void sessions_come_and_go_while_others_work(void **in)
 	(void)in;
 	donor_process_start(&donor, "16777216", NULL);
 	for (i = 0; i < 2; i++)
-		open_user(&users[i], &donor, (struct weir_session_options){ .depth = 8 });
+		open_user(&users[i], &donor, (struct weir_session_options){ TUNING(.depth = 8) });
 	for (i = 0; i < 2; i++)
 		start_user(&users[i]);
 	for (i = 0; i < 2; i++)
@@ -244,7 +244,7 @@ static void sessions_come_and_go_while_others_work(void **in)
 		struct weir_completion completion = { .done = tally_done, .arg = &tally };
 		struct weir_iov iov = { guest.bytes, PLACE, NULL };
 
-		open_user(&guest, &donor, (struct weir_session_options){ .depth = 64 });
+		open_user(&guest, &donor, (struct weir_session_options){ TUNING(.depth = 64) });
 		iov.memory = guest.memory;
 		assert_int_equal(write_and_read(&guest), 0);
 		assert_int_equal(weir_read_async(guest.region, 0, &iov, 1, &completion, NULL), 0);
@@ -325,7 +325,7 @@ static void what_makes_no_sense_is_refused(void **in)
 {
 	struct weir_session_options options = { .size = sizeof(options),
 						.polling = WEIR_POLLING_SCQ,
-						.cqs = 17 };
+						TUNING(.cqs = 17) };
 	struct weir_error error = { "" };
 	struct weir_session *session;
 

@@ -25,8 +25,9 @@ static void refused(const char *donor, const struct weir_session_options *option
 static void what_is_malformed_is_refused(void **in)
 {
 	struct weir_session_options many = { .size = sizeof(many), .channels = 17 };
-	struct weir_session_options deep = { .size = sizeof(deep), .depth = 5000 };
-	struct weir_session_options narrow = { .size = sizeof(narrow), .window_bytes = 4096 };
+	struct weir_session_options deep = { .size = sizeof(deep), TUNING(.depth = 5000) };
+	struct weir_session_options narrow = { .size = sizeof(narrow),
+					       TUNING(.window_bytes = 4096) };
 
 	(void)in;
 	refused("127.0.0.1:port", NULL, -EINVAL, "127.0.0.1:port");
@@ -146,8 +147,8 @@ static void sessions_come_and_go(void **in)
 static void close_ends_what_is_in_flight(void **in)
 {
 	/* Waiting requests end because of the close, however slow the device is. */
-	struct weir_session_options options = { .window_bytes = 1 * MIB,
-						.timeout_ns = 600 * SECOND_NS };
+	struct weir_session_options options = { .timeout_ns = 600 * SECOND_NS,
+						TUNING(.window_bytes = 1 * MIB) };
 	struct completion_tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	struct weir_session *session;

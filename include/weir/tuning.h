@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Tuning of a session, for experiments: how requests are batched, admitted, copied and polled for.
+ *
+ * The defaults come from the papers and from this library's measurements. A program needs this
+ * header only to measure other choices; 'weir perf' tries them without a program.
+ *
+ *	struct weir_session_tuning tuning = { .size = sizeof(tuning), .depth = 256 };
+ *	struct weir_session_options options = { .size = sizeof(options), .tuning = &tuning };
+ */
+#ifndef WEIR_TUNING_H
+#define WEIR_TUNING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How requests that wait at the same time are batched. */
+enum weir_batching {
+	WEIR_BATCHING_DEFAULT, /* from the preset */
+	WEIR_BATCHING_SINGLE, /* one work request and one doorbell each */
+	WEIR_BATCHING_DOORBELL, /* chains of work requests, one doorbell each */
+	/* neighbours at the destination, each shorter than 64 KiB, share a work request */
+	WEIR_BATCHING_MERGE,
+	WEIR_BATCHING_HYBRID, /* merge and doorbell */
+};
+
+/* How many bytes may be in flight on a NIC. The first session on the NIC decides. */
+enum weir_admission {
+	WEIR_ADMISSION_DEFAULT, /* static */
+	WEIR_ADMISSION_STATIC, /* a fixed window of window_bytes */
+	WEIR_ADMISSION_DELAY, /* up to window_bytes, adapted to completion latency */
+	WEIR_ADMISSION_KNEE, /* up to window_bytes, adapted to the throughput's knee */
+};
+
+/* How requests access unregistered memory: see struct weir_iov. */
+enum weir_mr {
+	WEIR_MR_DEFAULT, /* from the preset */
+	/*
+	 * Copy or register, whichever is cheaper at this length. Registers also when all bounce
+	 * buffers are in use.
+	 */
+	WEIR_MR_AUTO,
+	/*
+	 * Copy through registered bounce buffers; register only memory longer than 512 KiB. While
+	 * all buffers are in use, asynchronous calls return -EAGAIN and blocking calls wait.
+	 */
+	WEIR_MR_PRE,
+	WEIR_MR_DYN, /* register for the duration of the request */
+};
+
+/* How to tune a session. Zero means the default in every field but the size. */
+struct weir_session_tuning {
+	size_t size; /* sizeof(struct weir_session_tuning) */
+	/*
+	 * Bytes in flight on the NIC, over all its sessions; default 8 MiB. The first session on a
+	 * NIC decides.
+	 */
+	uint64_t window_bytes;
+	enum weir_admission admission;
+	unsigned int depth; /* WRs in flight per channel; default 128 */
+	enum weir_batching batching;
+	unsigned int chain_max; /* work requests per doorbell, 1 to 32; default 32 */
+	/*
+	 * Longest work request, 4 KiB to 1 GiB; default 1 MiB. Never longer than the smallest
+	 * window.
+	 */
+	size_t fragment_bytes;
+	enum weir_mr mr;
+	/*
+	 * Most memory for bounce buffers, at least 4 MiB; default 16 MiB, with WEIR_MR_PRE 64 MiB.
+	 * The session allocates buffers on demand, 4 MiB at a time, and frees them when it closes.
+	 */
+	size_t pool_bytes_max;
+	/*
+	 * WEIR_MR_AUTO registers from this length on; default: measured on the process's first use
+	 * of the device.
+	 */
+	size_t mr_dyn_bytes;
+	/*
+	 * 4 KiB pages that fit the translation cache of the donor's NIC; default 4096. Writes to so
+	 * many of the hottest pages are not unloaded.
+	 */
+	unsigned int unload_hot_pages;
+	/*
+	 * CQs that the channels share, 1 to channels; default: one per channel. WEIR_POLLING_SCQ:
+	 * CQs that all sessions share, 1 to 16; default 1; the first session on a NIC decides.
+	 */
+	unsigned int cqs;
+	/*
+	 * Number of the device's completion vectors (interrupts) over which the CQs are spread;
+	 * default: all.
+	 */
+	unsigned int comp_vectors;
+	unsigned int poll_wcs_max; /* completions per poll of a CQ, 1 to 32; default 32 */
+	/*
+	 * Adaptive polling: consecutive empty polls before sleeping; default: learned from the
+	 * load.
+	 */
+	unsigned int poll_retries_max;
+	/*
+	 * Adaptive polling: share of its time, in percent, that the session's thread may spend on
+	 * empty polls, 1 to 100; default 90. Blocking calls have no such limit.
+	 */
+	unsigned int poll_percent_max;
+};
+
+#endif
