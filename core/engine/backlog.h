@@ -160,10 +160,4 @@ static inline struct weir_req *weir_backlog_pop_done(struct weir_backlog *b)
 	return req;
 }
 
-/* Whether there are no requests, except those done. */
-static inline bool weir_backlog_is_empty(const struct weir_backlog *b)
-{
-	return !b->live && weir_list_is_empty(&b->behind_barrier);
-}
-
 #endif

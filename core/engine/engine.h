@@ -289,7 +289,7 @@ static inline bool weir_engine_is_quiet(const struct weir_engine *e)
 /* Whether there are no requests, except those that weir_engine_next() is about to hand back. */
 static inline bool weir_engine_is_idle(const struct weir_engine *e)
 {
-	return !e->fastpath && weir_backlog_is_empty(&e->backlog);
+	return !e->fastpath && !e->backlog.live && weir_list_is_empty(&e->backlog.behind_barrier);
 }
 
 /**

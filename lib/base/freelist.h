@@ -49,39 +49,31 @@ static inline struct weir_inbox_node *weir_freelist_get_some(struct weir_freelis
 	return first;
 }
 
-static inline struct weir_inbox_node *weir_freelist_get(struct weir_freelist *list)
-{
-	return weir_freelist_get_some(list, 1);
-}
-
-/* Takes the cached object, or else calls weir_freelist_get(). Context: with the user's lock. */
+/* Takes the cached object, or else one of the others. Context: with the user's lock. */
 static inline struct weir_inbox_node *weir_freelist_get_kept(struct weir_freelist *list)
 {
 	struct weir_inbox_node *node = list->at_hand;
 
 	list->at_hand = NULL;
-	return node ? node : weir_freelist_get(list);
+	return node ? node : weir_freelist_get_some(list, 1);
 }
 
-/* Puts the chain from @first to @last back. Context: any thread. */
-static inline void weir_freelist_put_some(struct weir_freelist *list, struct weir_inbox_node *first,
-					  struct weir_inbox_node *last)
-{
-	weir_inbox_push_all(&list->returned, first, last);
-}
-
+/* Puts @node back. Context: any thread. */
 static inline void weir_freelist_put(struct weir_freelist *list, struct weir_inbox_node *node)
 {
-	weir_freelist_put_some(list, node, node);
+	weir_inbox_push_all(&list->returned, node, node);
 }
 
-/* Puts a chain back; a single object may go to the cache. Context: with the user's lock. */
+/*
+ * Puts the chain from @first to @last back; a single object may go to the cache. Context: with the
+ * user's lock.
+ */
 static inline void weir_freelist_keep_some(struct weir_freelist *list,
 					   struct weir_inbox_node *first,
 					   struct weir_inbox_node *last)
 {
 	if (first != last || list->at_hand)
-		weir_freelist_put_some(list, first, last);
+		weir_inbox_push_all(&list->returned, first, last);
 	else
 		list->at_hand = first;
 }

@@ -86,16 +86,11 @@ static inline int transfer_iov(struct weir_region *region, enum weir_op op, uint
 		&(struct blocking_request){ region, op, offset, iov, iovcnt, 0, 0 });
 }
 
-static size_t part_bytes(const struct weir_session *session, size_t left)
-{
-	size_t max = session->tuning.mr == WEIR_MR_PRE ? WEIR_BOUNCE_PRE_BYTES_MAX : PART_BYTES;
-
-	return left < max ? left : max;
-}
-
 static int transfer(struct weir_region *region, enum weir_op op, uint64_t offset, char *buf,
 		    size_t length)
 {
+	const bool copies = region->session->tuning.mr == WEIR_MR_PRE;
+	const size_t part_max = copies ? WEIR_BOUNCE_PRE_BYTES_MAX : PART_BYTES;
 	size_t done = 0;
 	int rc;
 
@@ -104,7 +99,7 @@ static int transfer(struct weir_region *region, enum weir_op op, uint64_t offset
 	do {
 		const struct weir_iov iov = {
 			.addr = buf + done,
-			.length = part_bytes(region->session, length - done),
+			.length = length - done < part_max ? length - done : part_max,
 		};
 
 		rc = transfer_iov(region, op, offset + done, &iov, 1);

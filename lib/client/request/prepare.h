@@ -23,7 +23,7 @@ static WEIR_ALWAYS_INLINE struct weir_request *weir_prepare_get(struct weir_sess
 								bool has_lock)
 {
 	struct weir_inbox_node *node = has_lock ? weir_freelist_get_kept(&session->spares) :
-						  weir_freelist_get(&session->spares);
+						  weir_freelist_get_some(&session->spares, 1);
 
 	return node ? container_of(node, struct weir_request, node) : weir_request_new(session);
 }
@@ -37,14 +37,6 @@ static inline void weir_prepare_date(struct weir_request *request, uint64_t now_
 		timeout_ns = request->session->options.timeout_ns;
 	request->submitted_ns = now_ns;
 	request->req.deadline_ns = weir_after_ns(request->submitted_ns, timeout_ns);
-}
-
-static inline bool weir_prepare_is_over(const struct weir_session *session)
-{
-	bool is_stopping = __atomic_load_n(&session->is_stopping, __ATOMIC_RELAXED);
-	bool down = __atomic_load_n(&session->down, __ATOMIC_RELAXED);
-
-	return is_stopping || down; /* loads both for a single branch */
 }
 
 static inline bool weir_prepare_for_queue(const struct weir_completion *completion)
@@ -61,8 +53,10 @@ static WEIR_ALWAYS_INLINE int weir_prepare_promise(struct weir_request *request,
 						   struct weir_request **out, bool has_room)
 {
 	struct weir_session *session = request->session;
+	bool is_stopping = __atomic_load_n(&session->is_stopping, __ATOMIC_RELAXED);
+	bool down = __atomic_load_n(&session->down, __ATOMIC_RELAXED);
 
-	if (weir_prepare_is_over(session))
+	if (is_stopping || down) /* both loaded, for a single branch */
 		return -ENOTCONN;
 	if (!has_room && weir_prepare_for_queue(completion) &&
 	    weir_queue_reserve(completion->queue, 1))

@@ -22,16 +22,11 @@ struct weir_request *weir_request_new(struct weir_session *session)
 	return request;
 }
 
-void weir_request_put(struct weir_request *request)
-{
-	weir_freelist_put(&request->session->spares, &request->node);
-}
-
 int weir_request_release(struct weir_request *request, int status)
 {
 	request->req.status = status;
 	weir_bounce_unmap(request->session, &request->req, &request->bounce);
-	weir_request_put(request);
+	weir_freelist_put(&request->session->spares, &request->node);
 	return status;
 }
 

@@ -52,10 +52,9 @@ static inline bool weir_request_needs_dispatch(const struct weir_request *reques
 
 /*
  * Allocates a request when the free list is empty; the caller owns the request until it is
- * submitted or put. NULL: no memory.
+ * submitted or released. NULL: no memory.
  */
 struct weir_request *weir_request_new(struct weir_session *session);
-void weir_request_put(struct weir_request *request);
 
 /*
  * Copies read data to the user if @status is 0, gives local memory back, and frees the request.

@@ -328,10 +328,9 @@ static int barrier(struct weir_session *session, const struct weir_completion *c
 	request->bounce.mode = WEIR_BOUNCE_NONE;
 	rc = weir_prepare_promise(request, completion, NULL, false);
 	if (rc)
-		weir_request_put(request);
-	else
-		submit(session, request);
-	return rc;
+		return weir_request_release(request, rc);
+	submit(session, request);
+	return 0;
 }
 
 int weir_barrier_async(struct weir_session *session, const struct weir_completion *completion)
