@@ -42,14 +42,19 @@ static int explain_reject(const struct weir_dialer *d, const struct weir_cm_even
 	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
 		return weir_error_set(d->error, -ECONNREFUSED, "nobody listens at %s", d->peer);
 	/* No resources, a full backlog, a stale connection: may pass. */
-	return weir_error_set(d->error, -EAGAIN, "%s refused the connection for now, reason %d",
-			      d->peer, event->status);
+	return weir_error_set(d->error, -EAGAIN,
+			      "%s refused the connection for now, reason %d: try again", d->peer,
+			      event->status);
 }
 
 static int explain_no_device(const struct weir_dialer *d, int status)
 {
-	return weir_error_set(d->error, status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
-			      "no verbs device reaches %s: %s", d->peer, weir_strerror(status));
+	if (status == -ENODEV)
+		return weir_error_set(d->error, status,
+				      "no verbs device reaches %s: 'weir doctor' lists the devices",
+				      d->peer);
+	return weir_error_set(d->error, -EHOSTUNREACH, "no verbs device reaches %s: %s", d->peer,
+			      weir_strerror(status));
 }
 
 static int explain_no_route(const struct weir_dialer *d, int status)

@@ -17,7 +17,7 @@ int weir_event_channel_open(struct rdma_event_channel **cm, struct weir_error *e
 		return weir_error_set(error, -ENODEV,
 				      "no RDMA device and no connection manager here (%s): 'weir "
 				      "doctor' says what to do",
-				      weir_strerror(-err));
+				      strerror(err));
 	fcntl(made->fd, F_SETFL, fcntl(made->fd, F_GETFL) | O_NONBLOCK);
 	*cm = made;
 	return 0;
