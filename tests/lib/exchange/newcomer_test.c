@@ -4,9 +4,9 @@
  * waiters in accept.
  */
 #include <errno.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
-#include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +15,7 @@
 #include <weir/group.h>
 
 #include "tests/support/libweir_fixture.h"
-#include "lib/conn/address.h"
-#include "lib/conn/handshake.h"
+#include "tests/support/raw_client.h"
 #include "lib/conn/key.h"
 #include "wire/exchange.h"
 
@@ -24,57 +23,19 @@
 #define MUTES 3
 
 /* A newcomer that connects and stays silent. */
-struct mute {
-	struct rdma_event_channel *cm;
-	struct rdma_cm_id *id;
-};
-
-static void expect_event(struct mute *m, enum rdma_cm_event_type wanted)
+static void mute_connect(struct raw_client *mute, const char *address)
 {
-	struct rdma_cm_event *event;
+	const struct wire_exchange_connect hello = { WIRE_EXCHANGE_MAGIC, WIRE_EXCHANGE_VERSION, 0,
+						     weir_key_id(fixture_key()) };
 
-	assert_int_equal(rdma_get_cm_event(m->cm, &event), 0);
-	assert_int_equal(event->event, wanted);
-	rdma_ack_cm_event(event);
+	assert_int_equal(raw_connect(mute, address, &hello, sizeof(hello)), 0);
 }
 
-static void mute_connect(struct mute *m, const char *address)
+static bool is_let_stay(const struct raw_client *mute)
 {
-	struct wire_exchange_connect hello = { WIRE_EXCHANGE_MAGIC, WIRE_EXCHANGE_VERSION, 0,
-					       weir_key_id(fixture_key()) };
-	struct rdma_conn_param param = { .private_data = &hello,
-					 .private_data_len = sizeof(hello),
-					 .responder_resources = 1,
-					 .initiator_depth = 1 };
-	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
-	struct addrinfo *list;
-
-	assert_int_equal(weir_address_resolve(address, NULL, &list, NULL), 0);
-	m->cm = rdma_create_event_channel();
-	assert_non_null(m->cm);
-	assert_int_equal(rdma_create_id(m->cm, &m->id, NULL, RDMA_PS_TCP), 0);
-	assert_int_equal(rdma_resolve_addr(m->id, NULL, list->ai_addr, 10000), 0);
-	freeaddrinfo(list);
-	expect_event(m, RDMA_CM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(rdma_resolve_route(m->id, 10000), 0);
-	expect_event(m, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	assert_int_equal(rdma_create_qp(m->id, NULL, &attr), 0);
-	assert_int_equal(rdma_connect(m->id, &param), 0);
-	expect_event(m, RDMA_CM_EVENT_ESTABLISHED);
-}
-
-static bool is_let_stay(const struct mute *m)
-{
-	struct pollfd fd = { .fd = m->cm->fd, .events = POLLIN };
+	struct pollfd fd = { .fd = mute->events->fd, .events = POLLIN };
 
 	return !poll(&fd, 1, 0);
-}
-
-static void mute_end(struct mute *m)
-{
-	rdma_destroy_qp(m->id);
-	rdma_destroy_id(m->id);
-	rdma_destroy_event_channel(m->cm);
 }
 
 struct acceptor {
@@ -110,7 +71,7 @@ static bool try_beside_mutes(void)
 						 .key = fixture_key(),
 						 .timeout_ns = TIMEOUT_NS };
 	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
-	struct mute mutes[MUTES];
+	struct raw_client mutes[MUTES];
 	struct weir_exchange *x;
 	bool all_stay = true;
 	pthread_t thread;
@@ -129,7 +90,7 @@ static bool try_beside_mutes(void)
 	weir_exchange_close(a.x);
 	weir_exchange_unlisten(a.listener);
 	for (i = 0; i < MUTES; i++)
-		mute_end(&mutes[i]);
+		raw_close(&mutes[i]);
 	return all_stay;
 }
 
@@ -211,8 +172,10 @@ static void a_newcomer_served_slowly_is_accepted(void **state)
 static void a_mute_newcomer_is_rejected_in_the_end(void **state)
 {
 	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
-	struct mute mute;
+	char message[WIRE_CONTROL_MESSAGE_BYTES];
+	struct raw_client mute;
 	pthread_t thread;
+	size_t length;
 
 	(void)state;
 	a.timeout_ns = WEIR_HANDSHAKE_NS + SECOND_NS;
@@ -225,9 +188,9 @@ static void a_mute_newcomer_is_rejected_in_the_end(void **state)
 		accept_one(&a);
 		assert_int_equal(a.rc, -EAGAIN);
 	} while (is_let_stay(&mute));
-	expect_event(&mute, RDMA_CM_EVENT_DISCONNECTED);
+	assert_int_equal(raw_receive(&mute, message, &length, 10000), -ECONNRESET);
 	weir_exchange_unlisten(a.listener);
-	mute_end(&mute);
+	raw_close(&mute);
 }
 
 /* Accepts and returns the info of a newcomer. */
@@ -313,7 +276,7 @@ static void many_threads_may_accept_at_once(void **state)
 static void closing_the_listener_wakes_waiters(void **state)
 {
 	struct acceptor a = { .listener = listen_here(), .timeout_ns = WEIR_EXCHANGE_FOREVER };
-	struct mute mute;
+	struct raw_client mute;
 	pthread_t thread;
 
 	(void)state;
@@ -323,7 +286,7 @@ static void closing_the_listener_wakes_waiters(void **state)
 	pthread_join(thread, NULL);
 	assert_int_equal(a.rc, -ECANCELED);
 	assert_null(a.x);
-	mute_end(&mute);
+	raw_close(&mute);
 }
 
 static void *lead(void *arg)
@@ -346,7 +309,7 @@ static void closing_the_listener_wakes_the_leader(void **state)
 						 .timeout_ns = TIMEOUT_NS };
 	struct weir_exchange *x = NULL;
 	struct acceptor a;
-	struct mute mute;
+	struct raw_client mute;
 	pthread_t thread;
 	bool is_mute;
 
@@ -365,7 +328,7 @@ static void closing_the_listener_wakes_the_leader(void **state)
 		assert_int_equal(a.rc, -ECANCELED);
 	}
 	weir_exchange_close(x);
-	mute_end(&mute);
+	raw_close(&mute);
 }
 
 #define TWO "two.example" /* two addresses; nobody listens at the first */
