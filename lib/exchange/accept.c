@@ -4,6 +4,7 @@
 
 #include "lib/base/error.h"
 #include "lib/exchange/setup.h"
+#include "lib/conn/event_channel.h"
 #include "lib/conn/listener.h"
 #include "lib/conn/proof.h"
 
@@ -126,15 +127,51 @@ static int handle_message(struct weir_exchange *x, const void *message, size_t l
 	}
 }
 
+static bool peer_has_left(const struct weir_exchange *x)
+{
+	struct weir_cm_event event;
+
+	return weir_event_channel_get(x->cm, &event) > 0 &&
+	       event.type == RDMA_CM_EVENT_DISCONNECTED;
+}
+
+/* Receives a message if there is one. Return: 0; -EAGAIN; -ETIMEDOUT; -EPROTO the peer has left. */
+static int poll_message(struct weir_exchange *x, const void **message, size_t *length,
+			struct weir_error *error)
+{
+	struct weir_exchange_setup_state *g = x->setup;
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = ibv_poll_cq(x->cq, 1, &wc)) == 1 && wc.status == IBV_WC_SUCCESS) {
+		if (wc.opcode != IBV_WC_RECV) {
+			g->sent++;
+			continue;
+		}
+		*message = g->in[wc.wr_id - WEIR_PROOF_WR];
+		*length = wc.byte_len;
+		return 0;
+	}
+	/* Messages sent before the peer left are taken first. */
+	if (n || g->left)
+		return weir_error_set(error, -EPROTO,
+				      "%s ended the connection during the proof of the key",
+				      x->info.peer);
+	g->left = peer_has_left(x);
+	if (!g->left && weir_now_ns() > g->deadline_ns)
+		return weir_error_set(error, -ETIMEDOUT, "%s did not answer in time", x->info.peer);
+	return -EAGAIN;
+}
+
 int weir_exchange_accept_step(struct weir_exchange *x, struct weir_error *error)
 {
 	struct weir_exchange_setup_state *g = x->setup;
-	const void *message;
-	size_t length;
+	const void *message = NULL;
+	size_t length = 0;
 	int rc;
 
 	while (g->stage != WEIR_EXCHANGE_ESTABLISHED) {
-		rc = weir_exchange_poll_message(x, &message, &length, error);
+		rc = poll_message(x, &message, &length, error);
 		if (g->stage == WEIR_EXCHANGE_AWAITS_REFUSAL_SENT &&
 		    (g->sent == g->said || (rc && rc != -EAGAIN)))
 			return g->status;

@@ -5,14 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
 #include "lib/exchange/setup.h"
 #include "lib/exchange/memory.h"
 #include "lib/exchange/post.h"
-#include "lib/conn/event_channel.h"
 #include "lib/conn/proof.h"
 #include "lib/conn/qp.h"
 #include "lib/base/yield.h"
@@ -205,41 +203,6 @@ int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct we
 	return rc ? weir_error_set(error, rc, "cannot send to %s: %s", x->info.peer,
 				   weir_strerror(rc)) :
 		    0;
-}
-
-static bool peer_has_left(const struct weir_exchange *x)
-{
-	struct weir_cm_event event;
-
-	return weir_event_channel_get(x->cm, &event) > 0 &&
-	       event.type == RDMA_CM_EVENT_DISCONNECTED;
-}
-
-int weir_exchange_poll_message(struct weir_exchange *x, const void **message, size_t *length,
-			       struct weir_error *error)
-{
-	struct weir_exchange_setup_state *g = x->setup;
-	struct ibv_wc wc;
-	int n;
-
-	while ((n = ibv_poll_cq(x->cq, 1, &wc)) == 1 && wc.status == IBV_WC_SUCCESS) {
-		if (wc.opcode != IBV_WC_RECV) {
-			g->sent++;
-			continue;
-		}
-		*message = g->in[wc.wr_id - WEIR_PROOF_WR];
-		*length = wc.byte_len;
-		return 0;
-	}
-	/* Messages sent before the peer left are taken first. */
-	if (n || g->left)
-		return weir_error_set(error, -EPROTO,
-				      "%s ended the connection during the proof of the key",
-				      x->info.peer);
-	g->left = peer_has_left(x);
-	if (!g->left && weir_now_ns() > g->deadline_ns)
-		return weir_error_set(error, -ETIMEDOUT, "%s did not answer in time", x->info.peer);
-	return -EAGAIN;
 }
 
 int weir_exchange_check_goes_on(const struct weir_exchange_options *options,

@@ -64,13 +64,6 @@ int weir_exchange_check_goes_on(const struct weir_exchange_options *options,
 /* Sends setup->out[0]. */
 int weir_exchange_send_message(struct weir_exchange *x, size_t length, struct weir_error *error);
 
-/*
- * The listening end: receives a message if there is one. Return: 0; -EAGAIN; -ETIMEDOUT; -EPROTO
- * the peer has disconnected.
- */
-int weir_exchange_poll_message(struct weir_exchange *x, const void **message, size_t *length,
-			       struct weir_error *error);
-
 /* Sends our offer: the pool and, once the peer's pool is known, the mirror's address. */
 int weir_exchange_send_offer(struct weir_exchange *x, struct weir_error *error);
 
