@@ -16,6 +16,7 @@
 
 #include "lib/donor/arena.h"
 #include "lib/base/error.h"
+#include "lib/base/huge_map.h"
 
 #define ZERO_BY_HAND 65536 /* bytes; below, memset is cheaper than faulting the pages in again */
 
@@ -48,74 +49,23 @@ static int create_memfd(void)
 	return memfd_create("weir-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/* Reserves addresses for @length bytes, aligned to a huge page. */
-static char *reserve_addresses(uint64_t length)
-{
-	uint64_t slack = WEIR_ARENA_HUGE;
-	uintptr_t at, aligned;
-	char *base = mmap(NULL, length + slack, PROT_NONE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (base == MAP_FAILED)
-		return base;
-	at = (uintptr_t)base;
-	aligned = round_up(at, WEIR_ARENA_HUGE);
-	if (aligned > at)
-		munmap(base, aligned - at);
-	if (slack > aligned - at)
-		munmap((char *)aligned + length, slack - (aligned - at));
-	return (char *)aligned;
-}
-
-/* @fd: -1 for anonymous memory. */
-static char *map_aligned(uint64_t length, int fd)
-{
-	int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
-	char *at = reserve_addresses(length), *base;
-
-	if (at == MAP_FAILED)
-		return at;
-	base = mmap(at, length, PROT_READ | PROT_WRITE, flags, fd, 0);
-	if (base == MAP_FAILED)
-		munmap(at, length);
-	return base;
-}
-
 /*
  * Sealed, so that truncation can kill no process that maps the file. A software device can then
  * copy there without the kernel, four times as fast for 4 KiB (docs/reference/softnic.md).
  */
 static char *map_file(uint64_t length, int *fd)
 {
-	char *base = MAP_FAILED;
+	char *base = NULL;
 
 	*fd = create_memfd();
 	if (*fd < 0)
-		return base;
+		return NULL;
 	if (!ftruncate(*fd, (off_t)length) && !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
-		base = map_aligned(length, *fd);
-	if (base != MAP_FAILED)
+		base = weir_huge_map_aligned(length, *fd);
+	if (base)
 		return base;
 	close(*fd);
 	*fd = -1;
-	return base;
-}
-
-/* Reserved huge pages, or ordinary pages that may become huge. */
-static char *map_huge(uint64_t length, bool *huge)
-{
-	char *base;
-
-	if (length % WEIR_ARENA_HUGE == 0) {
-		base = mmap(NULL, length, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-		*huge = base != MAP_FAILED;
-		if (*huge)
-			return base;
-	}
-	base = map_aligned(length, -1);
-	if (base != MAP_FAILED)
-		madvise(base, length, MADV_HUGEPAGE);
 	return base;
 }
 
@@ -126,9 +76,9 @@ static char *map_memory(struct weir_arena *arena, uint64_t length, bool want_hug
 	arena->huge = false;
 	arena->fd = -1;
 	if (want_huge)
-		return map_huge(length, &arena->huge);
+		return weir_huge_map(length, &arena->huge);
 	base = map_file(length, &arena->fd);
-	return base != MAP_FAILED ? base : map_aligned(length, -1);
+	return base ? base : weir_huge_map_aligned(length, -1);
 }
 
 int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
@@ -148,7 +98,7 @@ int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
 	if (!all)
 		return weir_error_set(error, -ENOMEM, "out of memory");
 	all->addr = map_memory(arena, length, want_huge);
-	if (all->addr == MAP_FAILED) {
+	if (!all->addr) {
 		free(all);
 		return weir_error_set(error, -ENOMEM, "cannot map %llu bytes to lend: %s",
 				      (unsigned long long)length, strerror(errno));
@@ -246,7 +196,7 @@ static int prefault_extent(const struct weir_arena *arena, const struct weir_are
 
 int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_arena_extent **out)
 {
-	uint64_t alignment = length >= WEIR_ARENA_HUGE ? WEIR_ARENA_HUGE : WEIR_ARENA_PAGE;
+	uint64_t alignment = length >= WEIR_HUGE_BYTES ? WEIR_HUGE_BYTES : WEIR_ARENA_PAGE;
 	struct weir_arena_extent *extent;
 	uint64_t before;
 
@@ -281,7 +231,7 @@ int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_arena
 
 static void zero_range(const struct weir_arena *arena, char *addr, uint64_t length)
 {
-	uint64_t unit = arena->huge ? WEIR_ARENA_HUGE : WEIR_ARENA_PAGE;
+	uint64_t unit = arena->huge ? WEIR_HUGE_BYTES : WEIR_ARENA_PAGE;
 	uint64_t head = round_up((uintptr_t)addr, unit) - (uintptr_t)addr;
 	uint64_t whole;
 

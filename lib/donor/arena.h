@@ -13,7 +13,6 @@
 #include "core/base/list.h"
 
 #define WEIR_ARENA_PAGE 4096u
-#define WEIR_ARENA_HUGE (2u << 20)
 
 /**
  * struct weir_arena_extent - a part of the arena

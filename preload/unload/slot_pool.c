@@ -7,14 +7,12 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "lib/base/huge_map.h"
 #include "preload/unload/hooks/fork.h"
 #include "preload/unload/slot_pool.h"
 
-#define HUGE_SHIFT 21
-#define HUGE (1ul << HUGE_SHIFT)
-#define PIECES (HUGE / SLOT_POOL_BYTES)
+#define PIECES (WEIR_HUGE_BYTES / SLOT_POOL_BYTES)
 
 /* @free: a stack of the numbers of free pieces, @count of them. */
 struct slot_chunk {
@@ -29,37 +27,14 @@ _Static_assert(sizeof(struct slot_chunk) <= SLOT_POOL_BYTES && PIECES <= UINT8_M
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slot_chunk *chunks;
 
-static void *map(size_t length, int flags)
-{
-	void *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
-			-1, 0);
-
-	return at == MAP_FAILED ? NULL : at;
-}
-
-/* A huge page starts at a multiple of its size; memory mapped around the page is unmapped again. */
-static char *map_aligned(void)
-{
-	char *base = map(2 * HUGE, 0), *at;
-
-	if (!base)
-		return NULL;
-	at = (char *)(((uintptr_t)base + HUGE - 1) & ~(HUGE - 1));
-	if (at > base)
-		munmap(base, (size_t)(at - base));
-	munmap(at + HUGE, (size_t)(base + HUGE - at));
-	madvise(at, HUGE, MADV_HUGEPAGE);
-	return at;
-}
-
 /* Context: with lock. */
 static struct slot_chunk *chunk_make(void)
 {
-	struct slot_chunk *chunk = map(HUGE, MAP_HUGETLB | HUGE_SHIFT << MAP_HUGE_SHIFT);
+	bool is_reserved;
+	struct slot_chunk *chunk =
+		(struct slot_chunk *)weir_huge_map(WEIR_HUGE_BYTES, &is_reserved);
 	uint32_t i;
 
-	if (!chunk)
-		chunk = (struct slot_chunk *)map_aligned();
 	if (!chunk)
 		return NULL;
 	for (i = 1; i < PIECES; i++)
@@ -89,7 +64,7 @@ struct wire_unload_slot *slot_pool_take(void)
 
 void slot_pool_give(struct wire_unload_slot *slots)
 {
-	struct slot_chunk *chunk = (struct slot_chunk *)((uintptr_t)slots & ~(HUGE - 1));
+	struct slot_chunk *chunk = (struct slot_chunk *)((uintptr_t)slots & ~(WEIR_HUGE_BYTES - 1));
 
 	if (!slots)
 		return;

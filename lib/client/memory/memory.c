@@ -7,10 +7,9 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/huge_map.h"
 #include "lib/client/memory/memory.h"
 #include "lib/client/session.h"
-
-#define HUGE_BYTES (2u << 20)
 
 int weir_memory_register(struct weir_session *session, void *addr, size_t length,
 			 struct weir_memory **memory, struct weir_error *error)
@@ -58,7 +57,7 @@ void weir_memory_fini_all(struct weir_session *session)
 
 static size_t round_up(size_t length)
 {
-	return (length + HUGE_BYTES - 1) & ~((size_t)HUGE_BYTES - 1);
+	return (length + WEIR_HUGE_BYTES - 1) & ~(WEIR_HUGE_BYTES - 1);
 }
 
 /* Best effort: without memory on the node, or without nodes, any memory will do. */
@@ -81,7 +80,7 @@ void *weir_memory_map(size_t length, int numa_node)
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	void *addr = MAP_FAILED;
 
-	if (length >= HUGE_BYTES)
+	if (length >= WEIR_HUGE_BYTES)
 		addr = mmap(NULL, round_up(length), PROT_READ | PROT_WRITE, flags | MAP_HUGETLB, -1,
 			    0);
 	if (addr == MAP_FAILED)
@@ -89,7 +88,7 @@ void *weir_memory_map(size_t length, int numa_node)
 	if (addr == MAP_FAILED)
 		return NULL;
 	bind_to(addr, round_up(length), numa_node);
-	if (length >= HUGE_BYTES)
+	if (length >= WEIR_HUGE_BYTES)
 		madvise(addr, round_up(length), MADV_HUGEPAGE);
 	madvise(addr, length, MADV_POPULATE_WRITE);
 	return addr;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "lib/base/huge_map.h"
 #include "lib/donor/arena.h"
 #include "tests/support/cmocka_all.h"
 
@@ -120,10 +121,10 @@ static void long_extents_begin_on_a_huge_page(void **state)
 
 	(void)state;
 	assert_int_equal(weir_arena_init(&arena, 8 * MIB, true, NULL), 0);
-	assert_int_equal((uintptr_t)arena.base % WEIR_ARENA_HUGE, 0);
+	assert_int_equal((uintptr_t)arena.base % WEIR_HUGE_BYTES, 0);
 	assert_int_equal(weir_arena_take(&arena, 4096, &a), 0);
 	assert_int_equal(weir_arena_take(&arena, 2 * MIB, &b), 0);
-	assert_int_equal((uintptr_t)b->addr % WEIR_ARENA_HUGE, 0);
+	assert_int_equal((uintptr_t)b->addr % WEIR_HUGE_BYTES, 0);
 	weir_arena_give(&arena, a);
 	weir_arena_give(&arena, b);
 	assert_int_equal(weir_arena_take(&arena, 8 * MIB, &a), 0);
