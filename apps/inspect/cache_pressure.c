@@ -13,43 +13,37 @@
 #define PROFILE_FOLDER "sim/profiles"
 #define ENTRIES_MAX (1u << 30)
 
-/* Any process may have written the statistics: sums may wrap and are then meaningless. */
-static uint64_t pages_in(const uint64_t *histogram)
+static double part(uint64_t some, uint64_t all)
 {
-	uint64_t count = 0;
-
-	for (int i = 1; i < WEIR_PAGE_HEAT_COUNTS; i++)
-		count += histogram[i];
-	return count;
+	return all ? (double)some / (double)all : 0;
 }
 
-static double hits_of(const uint64_t *histogram, uint64_t entries)
+/* Any process may have written the statistics: sums may wrap and are then meaningless. */
+static struct weir_page_heat_reach reach_of(const uint64_t *histogram, uint64_t entries)
 {
-	double all = 0, found = 0;
+	struct weir_page_heat_reach reach = { .entries = entries };
 
-	for (int i = WEIR_PAGE_HEAT_COUNTS - 1; i > 0; i--) {
-		uint64_t kept = histogram[i] < entries ? histogram[i] : entries;
-
-		all += (double)histogram[i] * i;
-		found += (double)kept * i;
-		entries -= kept;
-	}
-	return all > 0 ? found / all : 0;
+	for (uint32_t i = WEIR_PAGE_HEAT_COUNTS - 1; i > 0; i--)
+		weir_page_heat_reach_add(&reach, i, histogram[i]);
+	return reach;
 }
 
 struct cache_pressure cache_pressure_of(const struct weir_stats_shm_page_heat *counted,
 					uint64_t entries)
 {
 	struct cache_pressure p = { .entries = counted->entries };
+	struct weir_page_heat_reach small, huge;
 
 	if (!p.entries)
 		return p;
 	if (entries)
 		p.entries = entries;
-	p.pages = pages_in(counted->pages);
-	p.huge_pages = pages_in(counted->huge);
-	p.hits = hits_of(counted->pages, p.entries);
-	p.huge_hits = hits_of(counted->huge, p.entries);
+	small = reach_of(counted->pages, p.entries);
+	huge = reach_of(counted->huge, p.entries);
+	p.pages = small.pages;
+	p.huge_pages = huge.pages;
+	p.hits = part(small.hits, small.writes);
+	p.huge_hits = part(huge.hits, huge.writes);
 	return p;
 }
 
@@ -96,11 +90,6 @@ int cache_pressure_entries(const char *text, uint64_t *entries)
 	if (end != text && !*end)
 		return *entries && *entries <= ENTRIES_MAX ? 0 : -EINVAL;
 	return *text && !strchr(text, '/') ? entries_named(text, entries) : -EINVAL;
-}
-
-static double part(uint64_t some, uint64_t all)
-{
-	return all ? (double)some / (double)all : 0;
 }
 
 void cache_pressure_print(const struct cache_pressure *p, const struct weir_counters *c)

@@ -58,6 +58,31 @@ struct weir_page_heat {
 };
 
 /**
+ * struct weir_page_heat_reach - hits of a cache that keeps the most written pages
+ * @entries: pages that the cache has room for besides those counted
+ * @pages, @writes: counted pages, and the writes to these
+ * @hits: writes to pages in the cache
+ */
+struct weir_page_heat_reach {
+	uint64_t entries;
+	uint64_t pages;
+	uint64_t writes;
+	uint64_t hits;
+};
+
+/* Counts @pages pages of @count writes each; for all counts, from the highest down. */
+static inline void weir_page_heat_reach_add(struct weir_page_heat_reach *reach, uint32_t count,
+					    uint64_t pages)
+{
+	uint64_t kept = pages < reach->entries ? pages : reach->entries;
+
+	reach->entries -= kept;
+	reach->pages += pages;
+	reach->writes += pages * count;
+	reach->hits += kept * count;
+}
+
+/**
  * weir_page_heat_init() - start with no writes
  * @p: to be initialised
  * @counters: *kept*; WEIR_PAGE_HEAT_BYTES(@nr_counters), zeroed, aligned to 8

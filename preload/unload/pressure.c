@@ -7,37 +7,21 @@
 #include "preload/unload/pressure.h"
 #include "preload/unload/diag.h"
 
-/**
- * struct page_sums - of pages of one size
- * @pages: pages written lately
- * @writes: writes to @pages; @hits: hits of a cache that keeps the most written pages
- */
-struct page_sums {
-	uint64_t pages;
-	uint64_t writes;
-	uint64_t hits;
-};
-
 static struct {
 	uint64_t decided;
 	uint64_t hot;
 	uint32_t entries;
-	struct page_sums small, huge;
+	struct weir_page_heat_reach small, huge;
 } all;
 
-static void page_sums_add(struct page_sums *found, const struct weir_page_heat *pages,
-			  uint32_t entries)
+/* Each queue pair has a cache of its own. */
+static void reach_add(struct weir_page_heat_reach *reach, const struct weir_page_heat *pages)
 {
-	uint32_t i, count, kept;
+	uint32_t i;
 
-	for (i = WEIR_PAGE_HEAT_COUNTS - 1; i > 0; i--) {
-		count = pages->histogram[i];
-		kept = count < entries ? count : entries;
-		entries -= kept;
-		found->pages += count;
-		found->writes += (uint64_t)count * i;
-		found->hits += (uint64_t)kept * i;
-	}
+	reach->entries = all.entries;
+	for (i = WEIR_PAGE_HEAT_COUNTS - 1; i > 0; i--)
+		weir_page_heat_reach_add(reach, i, pages->histogram[i]);
 }
 
 void pressure_add(const struct weir_path_selector *route)
@@ -47,8 +31,8 @@ void pressure_add(const struct weir_path_selector *route)
 	all.entries = route->config.hot_pages;
 	all.decided += route->decided;
 	all.hot += route->hot;
-	page_sums_add(&all.small, &route->pages, all.entries);
-	page_sums_add(&all.huge, &route->huge, all.entries);
+	reach_add(&all.small, &route->pages);
+	reach_add(&all.huge, &route->huge);
 }
 
 static double percent(uint64_t some, uint64_t of)

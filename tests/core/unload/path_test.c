@@ -463,6 +463,19 @@ static void no_verdict_falls_while_a_trial_is_under_way(void **state)
 	free(t);
 }
 
+static void a_cache_keeps_the_most_written_pages(void **state)
+{
+	struct weir_page_heat_reach reach = { .entries = 3 };
+
+	(void)state;
+	weir_page_heat_reach_add(&reach, 9, 2);
+	weir_page_heat_reach_add(&reach, 5, 4);
+	weir_page_heat_reach_add(&reach, 1, 7);
+	assert_int_equal(reach.pages, 13);
+	assert_int_equal(reach.writes, 45);
+	assert_int_equal(reach.hits, 23);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,6 +507,7 @@ int main(void)
 		     a_write_that_will_not_be_told_of_is_no_probe),
 		SAYS("no verdict falls while a trial is under way",
 		     no_verdict_falls_while_a_trial_is_under_way),
+		SAYS("a cache keeps the most written pages", a_cache_keeps_the_most_written_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
