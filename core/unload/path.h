@@ -24,6 +24,8 @@
 #define WEIR_PATH_HUGE_SHIFT 21
 #define WEIR_PATH_COUNTERS_MIN WEIR_PAGE_HEAT_COUNTERS_MIN
 #define WEIR_PATH_COUNTERS_MAX WEIR_PAGE_HEAT_COUNTERS_MAX
+#define WEIR_PATH_COUNTERS_DEFAULT (1u << 20) /* the pages of 4 GiB */
+#define WEIR_PATH_HOT_PAGES_DEFAULT 4096u
 #define WEIR_PATH_HUGE_COUNTERS 4096u
 /* Memory that a host provides for @nr counters. */
 #define WEIR_PATH_BYTES(nr) \

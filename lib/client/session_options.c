@@ -39,7 +39,7 @@ static void fill_defaults(struct weir_session_options *o, struct weir_session_tu
 		t->cqs = o->polling == WEIR_POLLING_SCQ ? 1 : o->channels;
 	o->unload = o->unload ? o->unload : WEIR_UNLOAD_OFF;
 	t->unload_hot_pages = t->unload_hot_pages ? t->unload_hot_pages :
-						    WEIR_UNLOAD_HOT_PAGES_DEFAULT;
+						    WEIR_PATH_HOT_PAGES_DEFAULT;
 	t->depth = t->depth ? t->depth : WEIR_DEPTH_DEFAULT;
 	t->window_bytes = t->window_bytes ? t->window_bytes : WEIR_WINDOW_BYTES_DEFAULT;
 	t->fragment_bytes = t->fragment_bytes ? t->fragment_bytes : WEIR_FRAGMENT_BYTES;

@@ -5,7 +5,6 @@
 #include "lib/base/clock.h"
 #include "preload/unload/settings.h"
 
-#define HOT_PAGES 4096
 #define CPU_PERCENT 50
 #define PATIENCE_MS 30000
 
@@ -35,7 +34,7 @@ static uint32_t number(const char *name, unsigned long max, uint32_t otherwise)
 
 uint32_t settings_hot_pages(void)
 {
-	return number("WEIR_UNLOAD_HOT_PAGES", UINT32_MAX, HOT_PAGES);
+	return number("WEIR_UNLOAD_HOT_PAGES", UINT32_MAX, WEIR_PATH_HOT_PAGES_DEFAULT);
 }
 
 uint32_t settings_cpu_percent(void)

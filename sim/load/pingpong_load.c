@@ -20,7 +20,6 @@
 #define HEAD_BYTES 8 /* header of a slot: target of the data */
 #define ANSWER_RKEY (1u << 30) /* like the buffer's, never out of the caches for long */
 #define BUFFER_RKEY (ANSWER_RKEY + 1)
-#define COUNTERS (1u << 20)
 
 struct pingpong_loads;
 
@@ -239,13 +238,13 @@ static int route_init(struct pingpong *trip, uint8_t **counters)
 		.policy = (enum weir_path_policy)s->unload,
 		.bytes_max = (uint32_t)s->size,
 		.hot_pages = (uint32_t)s->hot,
-		.nr_counters = COUNTERS,
+		.nr_counters = WEIR_PATH_COUNTERS_DEFAULT,
 	};
 	struct sim_wr wr;
 	uint64_t i;
 	int rc;
 
-	*counters = calloc(WEIR_PATH_BYTES(COUNTERS), 1);
+	*counters = calloc(WEIR_PATH_BYTES(WEIR_PATH_COUNTERS_DEFAULT), 1);
 	if (!*counters)
 		return -ENOMEM;
 	rc = weir_path_init(trip->route, &config, *counters);

@@ -11,7 +11,6 @@
 #include "lib/client/session.h"
 #include "lib/client/channel/unload_tx.h"
 
-#define COUNTERS (1u << 20) /* as many pages as 4 GiB have; untouched ones take no memory */
 #define SHOW_EVERY 1024 /* decisions: take longer than copying a histogram */
 
 bool weir_unload_tx_is(const struct weir_link *link)
@@ -50,13 +49,13 @@ int weir_unload_tx_init(struct weir_session *session)
 		.policy = policy_of(session->options.unload),
 		.bytes_max = WEIR_UNLOAD_WR_DATA_MAX,
 		.hot_pages = session->tuning.unload_hot_pages,
-		.nr_counters = COUNTERS,
+		.nr_counters = WEIR_PATH_COUNTERS_DEFAULT,
 	};
 
 	if (session->options.unload <= WEIR_UNLOAD_OFF)
 		return 0;
 	if (weir_path_policy_counts(config.policy)) {
-		u->counters = calloc(WEIR_PATH_BYTES(COUNTERS), 1);
+		u->counters = calloc(WEIR_PATH_BYTES(WEIR_PATH_COUNTERS_DEFAULT), 1);
 		if (!u->counters)
 			return -ENOMEM;
 	}

@@ -25,7 +25,6 @@ struct weir_session;
 
 /* Send queue entries; half may have completed unsignalled. */
 #define WEIR_UNLOAD_TX_SENDS (2 * WIRE_UNLOAD_SLOTS)
-#define WEIR_UNLOAD_HOT_PAGES_DEFAULT 4096
 /* CQ entries: sends, returns, and the handshake's sends and receives. */
 #define WEIR_UNLOAD_TX_CQES (WEIR_UNLOAD_TX_SENDS + WIRE_UNLOAD_SLOTS + 4 * WIRE_HANDSHAKE_RECVS)
 

@@ -12,7 +12,6 @@
 #include "preload/unload/hooks/tracked_qp.h"
 
 #define CHAINS 1024
-#define COUNTERS (1u << 20) /* pages of 4 GiB; untouched pages take no memory */
 
 pthread_mutex_t tracked_qp_life = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -79,11 +78,11 @@ static int route_init(struct tracked_qp *w)
 		.policy = settings_policy(),
 		.bytes_max = 1,
 		.hot_pages = settings_hot_pages(),
-		.nr_counters = COUNTERS,
+		.nr_counters = WEIR_PATH_COUNTERS_DEFAULT,
 	};
 
 	if (weir_path_policy_counts(config.policy)) {
-		w->counters = calloc(WEIR_PATH_BYTES(COUNTERS), 1);
+		w->counters = calloc(WEIR_PATH_BYTES(WEIR_PATH_COUNTERS_DEFAULT), 1);
 		if (!w->counters)
 			return -ENOMEM;
 	}
