@@ -3,15 +3,13 @@
  * Replacements of libibverbs' functions that return a context, an extended queue pair, or an event.
  * All other calls go through pointers (wrap.h).
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "preload/next.h"
 #include "wrap.h"
-
-#define EXPORT __attribute__((visibility("default")))
 
 struct verbs_counters verbs_counters;
 static pid_t opener; /* process that opened a device; a child counts nothing */
@@ -23,51 +21,23 @@ EXPORT void verbs_count_read(struct verbs_counters *out)
 #undef READ
 }
 
-/* The function of this name in the next library. */
-static void *next_symbol(const char *name)
+static struct ibv_context *context_opened(struct ibv_context *context)
 {
-	void *function = dlsym(RTLD_NEXT, name);
-
-	if (!function) {
-		fprintf(stderr, "libweir-count: no %s after it: load it before libibverbs\n", name);
-		abort();
-	}
-	return function;
-}
-
-/* Looks the name up once; two threads that race find the same function. */
-#define NEXT(name)                                                                      \
-	({                                                                              \
-		static __typeof__(&name) function;                                      \
-		__typeof__(&name) found = __atomic_load_n(&function, __ATOMIC_RELAXED); \
-                                                                                        \
-		if (!found) {                                                           \
-			found = (__typeof__(&name))next_symbol(#name);                  \
-			__atomic_store_n(&function, found, __ATOMIC_RELAXED);           \
-		}                                                                       \
-		found;                                                                  \
-	})
-
-EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
-{
-	struct ibv_context *context = NEXT(ibv_open_device)(device);
-
 	if (context) {
 		wrap_context(context);
 		opener = getpid();
 	}
 	return context;
+}
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	return context_opened(NEXT(ibv_open_device)(device));
 }
 
 EXPORT struct ibv_context *ibv_import_device(int fd)
 {
-	struct ibv_context *context = NEXT(ibv_import_device)(fd);
-
-	if (context) {
-		wrap_context(context);
-		opener = getpid();
-	}
-	return context;
+	return context_opened(NEXT(ibv_import_device)(fd));
 }
 
 EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "preload/next.h"
 #include "preload/unload/hooks/fork.h"
 #include "preload/unload/diag.h"
 
@@ -17,7 +18,7 @@ static uint64_t count_of(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
 }
 
-__attribute__((visibility("default"))) void weir_unload_read(struct diag_counters *out)
+EXPORT void weir_unload_read(struct diag_counters *out)
 {
 	out->small = count_of(&diag_counters.small);
 	out->unloaded = count_of(&diag_counters.unloaded);

@@ -7,10 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "preload/next.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/hooks/device.h"
 #include "preload/unload/memory.h"
-#include "preload/unload/hooks/next.h"
+#include "preload/unload/hooks/interpose.h"
 #include "preload/unload/unload_rx.h"
 #include "preload/unload/diag.h"
 #include "preload/unload/slot_pool.h"
@@ -42,7 +43,7 @@ static int parts_make(struct unload_rx *rx)
 	rx->slots = slot_pool_take();
 	if (!rx->slots || !pd)
 		return -ENOMEM;
-	rx->mr = next_reg_mr(pd, rx->slots, SLOT_POOL_BYTES,
+	rx->mr = interpose_reg_own_mr(pd, rx->slots, SLOT_POOL_BYTES,
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	rx->cq = NEXT(ibv_create_cq)(pd->context, WIRE_UNLOAD_SLOTS + RETURNS, NULL,
 				     rx->device->channel, 0);

@@ -10,9 +10,10 @@
 #include <sys/mman.h>
 
 #include "lib/base/clock.h"
+#include "preload/next.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/hooks/device.h"
-#include "preload/unload/hooks/next.h"
+#include "preload/unload/hooks/interpose.h"
 #include "preload/unload/diag.h"
 #include "preload/unload/settings.h"
 #include "preload/unload/unload_tx.h"
@@ -35,9 +36,10 @@ static int memory_make(struct unload_tx *tx, struct ibv_pd *pd, struct ibv_pd *p
 	if (memory == MAP_FAILED)
 		return -ENOMEM;
 	tx->memory = memory;
-	tx->mr = next_reg_mr(pd, memory, sizeof(*tx->memory),
+	tx->mr = interpose_reg_own_mr(pd, memory, sizeof(*tx->memory),
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	tx->repeat_mr = next_reg_mr(program, tx->memory->slots, sizeof(tx->memory->slots), 0);
+	tx->repeat_mr =
+		interpose_reg_own_mr(program, tx->memory->slots, sizeof(tx->memory->slots), 0);
 	return tx->mr && tx->repeat_mr ? 0 : -ENOMEM;
 }
 

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "preload/next.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/discovery/offer_socket.h"
 #include "preload/unload/hooks/device.h"
 #include "preload/unload/discovery/discovery.h"
-#include "preload/unload/hooks/next.h"
 #include "preload/unload/discovery/proof.h"
 #include "preload/unload/unload_rx.h"
 #include "preload/unload/diag.h"

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "preload/next.h"
 #include "preload/unload/discovery/own_qp.h"
-#include "preload/unload/hooks/next.h"
 
 #define TIMEOUT 14 /* 67 ms per attempt, if the program's own QP has no timeout */
 #define RETRIES 7

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "preload/next.h"
 #include "preload/unload/hooks/device.h"
 #include "preload/unload/hooks/fork.h"
-#include "preload/unload/hooks/next.h"
 #include "preload/unload/unload_rx.h"
 #include "preload/unload/diag.h"
 

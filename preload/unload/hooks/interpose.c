@@ -3,15 +3,12 @@
  * Replacements of libibverbs' functions that open a device, make, change or destroy QPs, and
  * register memory. Posting and polling go through the device's table.
  */
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "lib/base/clock.h"
+#include "preload/next.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/hooks/device.h"
 #include "preload/unload/discovery/discovery.h"
-#include "preload/unload/hooks/next.h"
+#include "preload/unload/hooks/interpose.h"
 #include "preload/unload/hooks/poll_cq.h"
 #include "preload/unload/hooks/post.h"
 #include "preload/unload/unload_rx.h"
@@ -20,19 +17,9 @@
 #include "preload/unload/unload_tx.h"
 #include "preload/unload/hooks/tracked_qp.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
-void *next_function(const char *name)
-{
-	void *function = dlsym(RTLD_NEXT, name);
-
-	if (!function) {
-		fprintf(stderr, "libweir-unload: no %s after it: load it before libibverbs\n",
-			name);
-		abort();
-	}
-	return function;
-}
+/* These names are also macros; the functions are meant here. */
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
 
 static void qp_created(struct ibv_qp *qp, int sq_sig_all, const struct ibv_qp_cap *cap)
 {
@@ -244,7 +231,7 @@ static bool enter(void)
 	return !was;
 }
 
-struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+struct ibv_mr *interpose_reg_own_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct ibv_mr *mr;
 

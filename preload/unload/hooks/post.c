@@ -14,9 +14,9 @@
 #include <errno.h>
 
 #include "lib/base/clock.h"
+#include "preload/next.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/hooks/device.h"
-#include "preload/unload/hooks/next.h"
 #include "preload/unload/hooks/post.h"
 #include "preload/unload/diag.h"
 #include "preload/unload/service.h"

@@ -11,9 +11,10 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
+#include "preload/next.h"
 #include "preload/unload/discovery/own_qp.h"
 #include "preload/unload/hooks/device.h"
-#include "preload/unload/hooks/next.h"
+#include "preload/unload/hooks/interpose.h"
 #include "preload/unload/diag.h"
 #include "preload/unload/settings.h"
 #include "preload/unload/unload_tx.h"
@@ -31,7 +32,7 @@ void *next_function(const char *name)
 	return NULL;
 }
 
-struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+struct ibv_mr *interpose_reg_own_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	(void)pd, (void)addr, (void)length, (void)access;
 	fail();

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Functions of the next library: softnic or libibverbs. */
-#ifndef WEIR_PRELOAD_UNLOAD_HOOKS_NEXT_H
-#define WEIR_PRELOAD_UNLOAD_HOOKS_NEXT_H
+/* How a preloaded library stands before the next library, which is softnic or libibverbs. */
+#ifndef WEIR_PRELOAD_NEXT_H
+#define WEIR_PRELOAD_NEXT_H
 
-#include <infiniband/verbs.h>
-
-/* These names are also macros; the functions are meant here. */
-#undef ibv_reg_mr
-#undef ibv_reg_mr_iova
+/* A function that replaces libibverbs' function of this name. */
+#define EXPORT __attribute__((visibility("default")))
 
 /* The function of this name in the next library; the process ends if there is none. */
 void *next_function(const char *name);
@@ -24,8 +21,5 @@ void *next_function(const char *name);
 		}                                                                       \
 		found;                                                                  \
 	})
-
-/* Registers weir's own memory, which the program does not show to its peers. */
-struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
 
 #endif
