@@ -5,6 +5,7 @@
  * even during a copy: therefore the length comes from the device's completion.
  */
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 
 #include "preload/next.h"
@@ -90,12 +91,9 @@ struct unload_rx *unload_rx_open(const struct tracked_qp *w, const struct qp_pat
 				 const struct wire_discovery_offer *offer)
 {
 	struct unload_rx *rx;
-	uint32_t psn;
+	uint32_t psn = randombytes_random() & PSN_BITS;
 	int rc;
 
-	if (own_qp_random(&psn, sizeof(psn)))
-		return NULL;
-	psn &= PSN_BITS;
 	rx = calloc(1, sizeof(*rx));
 	if (!rx)
 		return NULL;

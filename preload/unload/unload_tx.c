@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -69,10 +70,10 @@ static int parts_make(struct unload_tx *tx, const struct tracked_qp *w)
 	pthread_mutex_lock(&w->device->lock);
 	pd = device_pd(w->device);
 	pthread_mutex_unlock(&w->device->lock);
-	if (!pd || own_qp_random(&tx->nonce, sizeof(tx->nonce)) ||
-	    own_qp_random(&tx->psn, sizeof(tx->psn)))
+	if (!pd)
 		return -ENOMEM;
-	tx->psn &= PSN_BITS;
+	randombytes_buf(&tx->nonce, sizeof(tx->nonce));
+	tx->psn = randombytes_random() & PSN_BITS;
 	return memory_make(tx, pd, w->qp->pd) || qp_make(tx, pd) ? -ENOMEM : 0;
 }
 

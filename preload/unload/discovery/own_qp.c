@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "preload/next.h"
 #include "preload/unload/discovery/own_qp.h"
@@ -113,9 +112,4 @@ int own_qp_connect(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, 
 	if (!rc)
 		rc = to_rtr(qp, path, qpn, psn);
 	return rc ? rc : to_rts(qp, path, own_psn);
-}
-
-int own_qp_random(void *bytes, size_t size)
-{
-	return getrandom(bytes, size, 0) == (ssize_t)size ? 0 : -EIO;
 }

@@ -32,7 +32,4 @@ struct ibv_qp *own_qp_create(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_
 int own_qp_connect(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, uint32_t own_psn,
 		   uint32_t psn);
 
-/* Fills @bytes with unpredictable values, at most 256. Return: 0 or -EIO. */
-int own_qp_random(void *bytes, size_t size);
-
 #endif

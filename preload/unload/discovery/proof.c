@@ -12,9 +12,9 @@ static struct weir_key *key;
 void proof_init(void)
 {
 	const char *path = settings_key();
-	struct weir_error error;
+	struct weir_error error = { .text = "libsodium cannot start" };
 
-	if (path && !key && weir_key_load(path, &key, &error))
+	if (sodium_init() < 0 || (path && !key && weir_key_load(path, &key, &error)))
 		diag_log("%s: nothing is unloaded to other hosts", error.text);
 }
 

@@ -62,13 +62,6 @@ int own_qp_connect(struct ibv_qp *qp, const struct qp_path *path, uint32_t qpn, 
 	return -1;
 }
 
-int own_qp_random(void *bytes, size_t size)
-{
-	(void)bytes, (void)size;
-	fail();
-	return -1;
-}
-
 struct ibv_pd *device_pd(struct unload_device *device)
 {
 	(void)device;
