@@ -8,11 +8,19 @@
 #ifndef WEIR_SIM_EVENT_RNG_H
 #define WEIR_SIM_EVENT_RNG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* A stream; private to rng.c. */
+/* Bytes that decide draws, in order: @left of them at @next. */
+struct sim_tape {
+	const uint8_t *next;
+	size_t left;
+};
+
+/* A stream; private to rng.c, except @tape: draws come from there first, if it is not NULL. */
 struct sim_rng {
 	uint64_t state[4];
+	struct sim_tape *tape;
 };
 
 /**

@@ -52,6 +52,7 @@ static void carry_out(struct hunt_session *s, const struct weir_action *a)
 		sim_clock_in(&h->clock, &other->serve, hunt_while(&h->host));
 		break;
 	case WEIR_ACTION_FAIL:
+		s->qps[a->channel].is_down = true;
 		hunt_qp_fail(&s->qps[a->channel]);
 		break;
 	}
@@ -72,6 +73,7 @@ void hunt_host_pull(struct hunt_session *s)
 {
 	struct weir_action action;
 
+	weir_window_tick(&s->hunt->window, hunt_now_ns(s->hunt));
 	while (next(s, &action))
 		carry_out(s, &action);
 	set_timer(s);
@@ -79,11 +81,22 @@ void hunt_host_pull(struct hunt_session *s)
 	hunt_watch_liveness(s);
 }
 
+static bool has_requests(const struct hunt_session *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->hunt->nr_requests; i++) {
+		if (hunt_is_waiting(s, &s->hunt->requests[i]))
+			return true;
+	}
+	return false;
+}
+
 /* Whether a request would have nothing to wait for. */
 static bool may_go_alone(const struct hunt_session *s)
 {
 	return !s->hunt->window.wrs && weir_list_is_empty(&s->hunt->window.waiters) &&
-	       weir_engine_is_idle(&s->engine) && weir_channels_is_up(&s->engine.channels, 0);
+	       !has_requests(s) && weir_channels_is_up(&s->engine.channels, 0);
 }
 
 static bool is_fastpath_shaped(const struct hunt_session *s, const struct weir_req *req)
@@ -121,6 +134,8 @@ static bool post_by_fastpath(struct hunt_session *s, struct hunt_request *r, boo
 		    "request %u comes alone, and cannot take the fast path", r->number);
 	if (!action.wr)
 		return false;
+	hunt_expect(h, is_fastpath_shaped(s, &r->req) && !has_requests(s),
+		    "request %u takes the fast path, and does not come alone", r->number);
 	hunt_expect(h, weir_list_is_empty(&h->window.waiters),
 		    "request %u takes the fast path past the line", r->number);
 	hunt_expect(h, !r->refusal, "request %u is invalid, and takes the fast path", r->number);
@@ -186,19 +201,44 @@ void hunt_host_wake(struct hunt_session *s)
 			     hunt_dice(&h->host, 500) ? 0 : hunt_while(&h->host));
 }
 
+static uint64_t wander(struct weir_window_policy *policy, const struct weir_window *w,
+		       const struct weir_window_sample *sample)
+{
+	struct hunt *h = container_of(policy, struct hunt, wander);
+
+	hunt_expect(h, sample->in_flight == w->bytes && sample->bytes <= sample->in_flight,
+		    "a policy learns that %u of %llu bytes in flight completed", sample->bytes,
+		    (unsigned long long)sample->in_flight);
+	hunt_expect(h, sample->posted_ns <= sample->now_ns, "a WR completes before it is posted");
+	return sim_rng_below(&h->wear, 2 * h->window_bytes);
+}
+
+static void set_policy(struct hunt *h, struct weir_window_policy *policy)
+{
+	hunt_expect(h, !weir_window_set_policy(&h->window, policy, h->config.fragment_bytes),
+		    "the window refuses a policy");
+}
+
 static void window_begin(struct hunt *h)
 {
-	uint64_t bytes = h->config.fragment_bytes * (1 + sim_rng_below(&h->host, 16));
+	int rc;
 
-	weir_window_init(&h->window, bytes, 1 + (uint32_t)sim_rng_below(&h->host, 40));
+	h->window_bytes = h->config.fragment_bytes * (1 + sim_rng_below(&h->host, 16));
+	rc = weir_window_init(&h->window, h->window_bytes,
+			      1 + (uint32_t)sim_rng_below(&h->host, 40));
+	hunt_expect(h, !rc, "the window refuses its limits");
 	switch (sim_rng_below(&h->host, 4)) {
 	case 0:
 		weir_window_delay_init(&h->delay);
-		weir_window_set_policy(&h->window, &h->delay.policy, h->config.fragment_bytes);
+		set_policy(h, &h->delay.policy);
 		break;
 	case 1:
 		weir_window_knee_init(&h->knee);
-		weir_window_set_policy(&h->window, &h->knee.policy, h->config.fragment_bytes);
+		set_policy(h, &h->knee.policy);
+		break;
+	case 2:
+		h->wander.completed = wander;
+		set_policy(h, &h->wander);
 		break;
 	}
 }
@@ -232,7 +272,8 @@ static void session_begin(struct hunt *h, int number)
 	s->serve.happen = serve;
 	s->expire.happen = expire;
 	weir_inbox_init(&s->inbox);
-	weir_engine_init(&s->engine, &h->config, &h->window, s->wrs, HUNT_WRS);
+	hunt_expect(h, !weir_engine_init(&s->engine, &h->config, &h->window, s->wrs, HUNT_WRS),
+		    "engine %d refuses its settings", number);
 	s->nr_qps = 1 + (int)sim_rng_below(&h->host, HUNT_CHANNELS);
 	unload_begin(h, s);
 	for (i = 0; i < s->nr_qps; i++)
@@ -259,6 +300,10 @@ void hunt_host_begin(struct hunt *h)
 	h->config.sge_max = (uint8_t)(WEIR_SGE_MAX + sim_rng_below(&h->host, 25));
 	h->config.merge = hunt_dice(&h->host, 700);
 	h->config.seed = sim_rng_next(&h->host);
+	if (hunt_dice(&h->wear, 300))
+		h->config.sge_max = WEIR_SGE_MAX;
+	if (hunt_dice(&h->wear, 300))
+		h->config.stall_timeout_ns = 200000 + sim_rng_below(&h->wear, 800000);
 	haste_begin(h);
 	window_begin(h);
 	for (i = 0; i < h->nr_sessions; i++)

@@ -24,7 +24,21 @@ void hunt_note(struct hunt *h, const char *what, int64_t a, int64_t b, int64_t c
 		       what, a, b, c);
 }
 
-static void start_sessions(struct hunt *h, uint64_t seed, bool trace)
+static void start_streams(struct hunt *h, uint64_t seed, struct sim_tape *tape)
+{
+	static const char *const names[] = { "load", "net",   "host",	"paths", "places",
+					     "keys", "waits", "errors", "wear" };
+	struct sim_rng *const streams[] = { &h->load, &h->net,	 &h->host,   &h->paths, &h->places,
+					    &h->keys, &h->waits, &h->errors, &h->wear };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(streams) / sizeof(*streams); i++) {
+		sim_rng_init(streams[i], seed, names[i], 0);
+		streams[i]->tape = tape;
+	}
+}
+
+static void run_engines(struct hunt *h, uint64_t seed, struct sim_tape *tape, bool trace)
 {
 	int i;
 
@@ -32,29 +46,23 @@ static void start_sessions(struct hunt *h, uint64_t seed, bool trace)
 	h->trace = trace;
 	h->digest = 0xcbf29ce484222325ull;
 	sim_clock_init(&h->clock);
-	sim_rng_init(&h->load, seed, "load", 0);
-	sim_rng_init(&h->net, seed, "net", 0);
-	sim_rng_init(&h->host, seed, "host", 0);
-	sim_rng_init(&h->paths, seed, "paths", 0);
-	sim_rng_init(&h->places, seed, "places", 0);
-	sim_rng_init(&h->keys, seed, "keys", 0);
-	sim_rng_init(&h->errors, seed, "errors", 0);
-	sim_rng_init(&h->waits, seed, "waits", 0);
+	start_streams(h, seed, tape);
 	h->peril = hunt_dice(&h->net, 300) ? 0 : 4 + (uint32_t)sim_rng_below(&h->net, 60);
 	h->refusal = hunt_dice(&h->net, 300) ? h->peril * 4 : h->peril / 4;
 	hunt_host_begin(h);
 	for (i = 0; i < h->nr_sessions; i++)
 		hunt_requests_begin(&h->sessions[i]);
-}
-
-bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
-{
-	start_sessions(h, seed, trace);
 	while (!*h->why && h->clock.count && h->clock.now_ps < LONG_PS)
 		sim_clock_run(&h->clock, h->clock.now_ps + SIM_PS_PER_S / 1000);
 	hunt_expect(h, !h->clock.count, "the hunt does not end");
 	if (!*h->why)
 		hunt_watch_over(h);
+	sim_clock_fini(&h->clock);
+}
+
+bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
+{
+	run_engines(h, seed, NULL, trace);
 	if (!*h->why)
 		hunt_sched(h, seed);
 	if (!*h->why)
@@ -65,6 +73,14 @@ bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
 		hunt_umtt(h, seed);
 	if (!*h->why)
 		hunt_volume(h, seed);
-	sim_clock_fini(&h->clock);
 	return !*h->why;
+}
+
+const char *hunt_run_tape(const uint8_t *bytes, size_t length, uint64_t seed)
+{
+	struct sim_tape tape = { bytes, length };
+	static struct hunt hunt;
+
+	run_engines(&hunt, seed, &tape, false);
+	return *hunt.why ? hunt.why : NULL;
 }

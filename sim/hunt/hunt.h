@@ -4,7 +4,7 @@
  * behave and fail as verbs allow. A hunt runs in virtual time; the seed decides everything.
  *
  * requests.c makes requests, host.c drives the engines as libweir does, qp.c is a queue pair, and
- * memory.c moves its bytes. invariants.c and liveness.c check from outside.
+ * memory.c moves its bytes. invariants.c, posts.c and liveness.c check from outside.
  *
  * Parts outside the engine have hunts of their own, from the same seed: the scheduler in
  * fuzz_sched.c, slot confirmation in fuzz_slot_bitmap.c, the poller in fuzz_poll.c, the target side
@@ -57,6 +57,7 @@ struct hunt_session;
  * @is_lost: a part failed with a queue pair since the last start; @repeats: restarts for this
  *	reason
  * @in_doubt: bit n: a change was lost on queue pair n and may still arrive; @is_doomed: n is gone
+ * @is_unknown: a part was lost, and must not be repeated
  * @posted: per queue pair: WRs posted, or refused and not yet reported
  * @is_in: the engine has the request
  * @has_ended: the request came back, with @status
@@ -78,7 +79,7 @@ struct hunt_request {
 	bool is_lost;
 	uint32_t repeats;
 	uint32_t in_doubt;
-	bool is_doomed;
+	bool is_doomed, is_unknown;
 	uint16_t posted[HUNT_CHANNELS];
 	bool is_in;
 	bool has_ended;
@@ -109,6 +110,7 @@ struct hunt_wqe {
  * @unsent: WRs that could not be posted and are not yet reported; @nr_unsent: their number
  * @is_failed: in the error state
  * @is_gone: for good
+ * @is_down: the engine knows that it is failed or gone
  * @is_silent: the peer no longer answers
  * @rnr: RNR replies to the next message so far
  * @execute, @complete, @arrive, @reconnect, @report_unsent: events of the queue pair
@@ -122,7 +124,7 @@ struct hunt_qp {
 	uint32_t nr_late;
 	struct weir_wr *unsent[HUNT_WRS];
 	uint32_t nr_unsent;
-	bool is_failed, is_gone, is_silent;
+	bool is_failed, is_gone, is_down, is_silent;
 	uint32_t rnr;
 	struct sim_event execute, complete, arrive, reconnect, report_unsent;
 };
@@ -166,14 +168,17 @@ struct hunt_session {
  * @peril: failures in 1,000 WRs, about
  * @refusal: WRs in 1,000 that cannot be posted, about
  * @haste: requests in 1,000 with a deadline; @deadline_ns_max: the longest deadline
+ * @wander: a policy that moves the window at random; @window_bytes: the most it may allow
  * @local: all local memory, @local_bytes in use; @did: see struct hunt_request
  */
 struct hunt {
 	struct sim_clock clock;
-	struct sim_rng load, net, host, paths, places, keys, waits, errors;
+	struct sim_rng load, net, host, paths, places, keys, waits, errors, wear;
 	struct weir_window window;
 	struct weir_window_delay delay;
 	struct weir_window_knee knee;
+	struct weir_window_policy wander;
+	uint64_t window_bytes;
 	struct weir_engine_config config;
 	struct hunt_session sessions[HUNT_SESSIONS];
 	int nr_sessions;
@@ -202,6 +207,19 @@ struct hunt {
  */
 bool hunt_run(struct hunt *h, uint64_t seed, bool trace);
 
+/**
+ * hunt_run_tape() - run the engines alone, as given bytes decide
+ * @bytes, @length: decide the first draws of all streams, in order
+ * @seed: decides the rest
+ *
+ * For a fuzzer, which learns from the coverage which bytes to change, and for Hypothesis, which
+ * shrinks them.
+ *
+ * Context: One thread at a time.
+ * Return: NULL, or the broken invariant, valid until the next call.
+ */
+const char *hunt_run_tape(const uint8_t *bytes, size_t length, uint64_t seed);
+
 /* requests.c: starts submitting. */
 void hunt_requests_begin(struct hunt_session *s);
 
@@ -218,6 +236,8 @@ void hunt_qp_init(struct hunt_qp *qp, struct hunt_session *s, uint16_t number);
 void hunt_qp_post(struct hunt_qp *qp, struct weir_wr *wr);
 /* Enters the error state: WQEs not executed are flushed, or arrive late. */
 void hunt_qp_fail(struct hunt_qp *qp);
+/* The host gives up the connection: it is gone, and its WQEs are flushed. */
+void hunt_qp_lose(struct hunt_qp *qp);
 
 /* memory.c: contiguous local memory. Return: its address. */
 uint64_t hunt_memory_alloc(struct hunt *h, uint64_t bytes);
@@ -237,7 +257,6 @@ __attribute__((format(printf, 3, 4))) void hunt_expect(struct hunt *h, bool hold
 						       const char *format, ...);
 /* Called before @wqe takes effect: checks that the effect is still allowed. */
 void hunt_watch_effect(struct hunt_qp *qp, const struct hunt_wqe *wqe);
-void hunt_watch_post(struct hunt_session *s, const struct weir_action *a);
 /* Called before the engine learns of the completion. */
 void hunt_watch_complete(struct hunt_qp *qp, const struct hunt_wqe *wqe);
 /* No packet sent on @qp can arrive any more; @qp comes up again, or is gone. */
@@ -254,7 +273,14 @@ bool hunt_overlaps(const struct hunt_request *a, const struct hunt_request *b);
 /* Whether one must wait for the other: both overlap in the same memory. */
 bool hunt_conflicts(const struct hunt_request *a, const struct hunt_request *b);
 
-/* liveness.c: @s has done all its work: each waiting request has a reason, with an end. */
+/* posts.c: called before the queue pair gets the WRs. */
+void hunt_watch_post(struct hunt_session *s, const struct weir_action *a);
+
+/* liveness.c: whether @s still has to end @r. */
+bool hunt_is_waiting(const struct hunt_session *s, const struct hunt_request *r);
+/* Whether a WR of @r is posted. */
+bool hunt_is_posted(const struct hunt_request *r);
+/* @s has done all its work: each waiting request has a reason, with an end. */
 void hunt_watch_liveness(struct hunt_session *s);
 
 /* fuzz_sched.c, fuzz_slot_bitmap.c, fuzz_poll.c, fuzz_umtt.c, fuzz_volume.c: separate hunts. */

@@ -146,7 +146,8 @@ void hunt_watch_complete(struct hunt_qp *qp, const struct hunt_wqe *wqe)
 		if (!wqe->status)
 			continue;
 		r->is_lost |= wqe->status == -ECONNRESET;
-		if (weir_req_modifies(&r->asked) && wqe->status != -EACCES)
+		r->is_unknown |= wqe->status == -ECONNRESET && !is_safe_to_repeat(r);
+		if (weir_req_modifies(&r->asked) && wqe->status != -EACCES && !qp->is_gone)
 			r->in_doubt |= 1u << qp->number;
 	}
 }
@@ -172,85 +173,6 @@ void hunt_watch_found(struct hunt_qp *qp)
 		r->in_doubt &= ~(1u << qp->number);
 		r->is_doomed |= qp->is_gone;
 	}
-}
-
-/*
- * A failed request is posted again at most as often as its user allowed, and only when no part of
- * the failed attempt can still arrive.
- */
-static void watch_repeat(struct hunt_request *r)
-{
-	struct hunt *h = r->session->hunt;
-
-	hunt_expect(h, !r->in_doubt, "request %u is posted while a part may still arrive",
-		    r->number);
-	hunt_expect(h, !r->is_doomed, "request %u is posted again after its channel was lost",
-		    r->number);
-	r->repeats += r->is_lost;
-	r->is_lost = false;
-	hunt_expect(h, r->repeats <= r->asked.retries, "request %u is repeated %u times of %u",
-		    r->number, r->repeats, r->asked.retries);
-}
-
-static void watch_wr(struct hunt *h, const struct weir_wr *wr)
-{
-	struct weir_req *req = wr->req;
-	uint64_t at = req->remote, sum = 0;
-	int i, count = 0;
-
-	for (i = 0; i < wr->nr_sge; i++)
-		sum += wr->sge[i].length;
-	hunt_expect(h, sum == wr->length, "a WR's pieces have %llu bytes, and the WR has %u",
-		    (unsigned long long)sum, wr->length);
-	hunt_expect(h, wr->nr_sge <= h->config.sge_max, "a WR has %u pieces", wr->nr_sge);
-	hunt_expect(h, wr->length <= h->config.fragment_bytes, "a WR is %u bytes", wr->length);
-	for (; req; at += req->length, req = req->merge_next, count++) {
-		hunt_expect(h, wr->nr_reqs == 1 || (req->remote == at && req->op == wr->req->op),
-			    "request %u is merged with an unlike request",
-			    hunt_request_of(req)->number);
-		watch_repeat(hunt_request_of(req));
-		hunt_request_of(req)->posted[wr->channel]++;
-	}
-	hunt_expect(h, count == wr->nr_reqs, "a WR carries %d requests, and says %u", count,
-		    wr->nr_reqs);
-	hunt_expect(h, count == 1 || h->config.merge, "requests are merged while merging is off");
-}
-
-/* Only small, whole writes are unloaded: the buffer has a slot for each. */
-static void watch_unloaded(struct hunt_session *s, const struct weir_wr *wr)
-{
-	const struct weir_req *req;
-
-	hunt_expect(s->hunt,
-		    wr->length <= s->route.config.bytes_max && wr->nr_sge <= WEIR_UNLOAD_SGE_MAX,
-		    "%u bytes in %u pieces are unloaded", wr->length, wr->nr_sge);
-	for (req = wr->req; req; req = req->merge_next)
-		hunt_expect(s->hunt,
-			    req->op == WEIR_OP_WRITE && req->posted == req->length &&
-				    (wr->nr_reqs > 1 || req->length == wr->length),
-			    "request %u is unloaded", hunt_request_of(req)->number);
-	hunt_expect(s->hunt, s->route.config.policy != WEIR_PATH_POLICY_OFFLOAD,
-		    "a write is unloaded under the offload policy");
-}
-
-void hunt_watch_post(struct hunt_session *s, const struct weir_action *a)
-{
-	const struct weir_wr *wr;
-	struct hunt *h = s->hunt;
-	int count = 0;
-
-	for (wr = a->wr; wr; wr = wr->next, count++) {
-		watch_wr(h, wr);
-		if (a->channel == s->unload)
-			watch_unloaded(s, wr);
-	}
-	hunt_expect(h, count == a->count && count <= h->config.chain_max,
-		    "a chain is %d long, says %u, and may be %u", count, a->count,
-		    h->config.chain_max);
-	hunt_expect(h, h->window.bytes <= h->window.bytes_max && h->window.wrs <= h->window.wrs_max,
-		    "more is posted than the window allows");
-	hunt_expect(h, !s->qps[a->channel].is_gone, "channel %u is used after its loss",
-		    a->channel);
 }
 
 void hunt_watch_counts(struct hunt *h)
@@ -285,7 +207,7 @@ static bool is_true(const struct hunt_request *r)
 		return r->status == r->refusal;
 	switch (r->status) {
 	case 0:
-		return is_all_done(r);
+		return is_all_done(r) && !r->is_unknown && !r->is_doomed;
 	case -ENOTCONN:
 	case -ECANCELED:
 		return !r->effects;
@@ -331,8 +253,8 @@ void hunt_watch_end(struct hunt_request *r)
 		    "request %u ends long after its deadline", r->number);
 	if (r->asked.op == WEIR_OP_BARRIER && !r->status)
 		watch_barrier(r);
-	hunt_expect(h, !r->is_in || !r->req.wrs, "request %u ends while it is in flight",
-		    r->number);
+	hunt_expect(h, !r->is_in || (!r->req.wrs && !hunt_is_posted(r)),
+		    "request %u ends while it is in flight", r->number);
 }
 
 void hunt_watch_over(struct hunt *h)

@@ -8,12 +8,12 @@
 
 #include "sim/hunt/hunt.h"
 
-static bool is_waiting(const struct hunt_session *s, const struct hunt_request *r)
+bool hunt_is_waiting(const struct hunt_session *s, const struct hunt_request *r)
 {
 	return r->session == s && r->is_in && !r->has_ended;
 }
 
-static bool is_posted(const struct hunt_request *r)
+bool hunt_is_posted(const struct hunt_request *r)
 {
 	uint16_t sum = 0;
 	int i;
@@ -31,7 +31,7 @@ static void watch_late(const struct hunt_session *s, const struct hunt_request *
 	for (i = 0; i < s->nr_qps; i++)
 		hunt_expect(s->hunt, !r->posted[i] || s->qps[i].is_failed,
 			    "request %u is late, and its channel %d goes on", r->number, i);
-	hunt_expect(s->hunt, r->in_doubt || is_posted(r),
+	hunt_expect(s->hunt, r->in_doubt || hunt_is_posted(r),
 		    "request %u is late and waits for nothing", r->number);
 }
 
@@ -44,7 +44,7 @@ static bool has_turn(const struct hunt_request *r)
 	for (i = 0; i < r->number; i++) {
 		const struct hunt_request *before = &h->requests[i];
 
-		if (is_waiting(r->session, before) &&
+		if (hunt_is_waiting(r->session, before) &&
 		    (before->epoch != r->epoch || hunt_overlaps(before, r)))
 			return false;
 	}
@@ -79,8 +79,8 @@ static void watch_idle(const struct hunt_session *s)
 		const struct hunt_request *r = &h->requests[i];
 
 		hunt_expect(h,
-			    !is_waiting(s, r) || r->asked.op > WEIR_OP_FADD || r->in_doubt ||
-				    is_posted(r) || !has_turn(r),
+			    !hunt_is_waiting(s, r) || r->asked.op > WEIR_OP_FADD || r->in_doubt ||
+				    hunt_is_posted(r) || !has_turn(r),
 			    "request %u could be posted, and is not", i);
 	}
 }
@@ -94,13 +94,15 @@ void hunt_watch_liveness(struct hunt_session *s)
 	for (i = 0; i < h->nr_requests; i++) {
 		const struct hunt_request *r = &h->requests[i];
 
-		if (!is_waiting(s, r))
+		if (!hunt_is_waiting(s, r))
 			continue;
 		if (r->asked.deadline_ns <= s->expired_ns)
 			watch_late(s, r);
 		else if (r->asked.deadline_ns < least_ns)
 			least_ns = r->asked.deadline_ns;
 	}
+	if (s->engine.stall_check_ns < least_ns)
+		least_ns = s->engine.stall_check_ns;
 	at_ns = weir_engine_deadline_ns(&s->engine);
 	hunt_expect(h, at_ns == least_ns,
 		    "the next deadline is at %" PRIu64 " ns, and the engine says %" PRIu64,

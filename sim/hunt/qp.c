@@ -77,6 +77,22 @@ void hunt_qp_fail(struct hunt_qp *qp)
 		give_up(qp, true);
 }
 
+void hunt_qp_lose(struct hunt_qp *qp)
+{
+	struct hunt *h = qp->session->hunt;
+
+	if (qp->is_gone)
+		return;
+	give_up(qp, false);
+	sim_clock_cancel(&h->clock, &qp->arrive);
+	sim_clock_cancel(&h->clock, &qp->reconnect);
+	qp->nr_late = 0;
+	qp->is_gone = qp->is_down = qp->session->has_lost = true;
+	hunt_note(h, "lose", qp->session->number, qp->number, qp->count);
+	hunt_watch_found(qp);
+	weir_engine_channel_down(&qp->session->engine, qp->number);
+}
+
 static void end_wqe(struct hunt_qp *qp, struct hunt_wqe *wqe, int status)
 {
 	wqe->is_done = true;
@@ -208,6 +224,7 @@ static void reconnect(struct sim_event *event)
 	} else {
 		qp->is_failed = false;
 		rc = weir_engine_channel_up(engine, qp->number, h->depth);
+		qp->is_down = false;
 	}
 	hunt_note(h, qp->is_gone ? "gone" : "mended", qp->session->number, qp->number, rc);
 	hunt_expect(h, !rc, "channel %u does not come up again", qp->number);
@@ -241,6 +258,7 @@ static void complete(struct sim_event *event)
 		come_to_complete(qp);
 	if (qp->is_failed && !qp->is_gone && !qp->count && !qp->nr_unsent &&
 	    !sim_event_is_scheduled(&qp->reconnect)) {
+		qp->is_down = true;
 		weir_engine_channel_broken(&qp->session->engine, qp->number);
 		sim_clock_in(&h->clock, &qp->reconnect, hunt_while(&h->net));
 		hunt_host_pull(qp->session);

@@ -173,6 +173,7 @@ static void submit_neighbours(struct hunt_session *s, enum weir_op op, uint32_t 
 	uint64_t base = (uint64_t)first * HUNT_CELL_BYTES, local = 0;
 	uint32_t rkey = hunt_memory_key(s);
 	bool is_beside = hunt_dice(&h->places, 700);
+	bool is_in_pieces = hunt_dice(&h->wear, 200);
 
 	if (hunt_dice(&h->places, 300))
 		length -= (uint32_t)sim_rng_below(&h->places, length);
@@ -189,7 +190,8 @@ static void submit_neighbours(struct hunt_session *s, enum weir_op op, uint32_t 
 		r->req.remote = base + at;
 		r->req.rkey = hunt_dice(&h->keys, 100) ? r->req.rkey : rkey;
 		r->req.length = length;
-		hunt_memory_assign(r, is_beside ? local + at : hunt_memory_alloc(h, length), 0);
+		hunt_memory_assign(r, is_beside ? local + at : hunt_memory_alloc(h, length),
+				   is_in_pieces ? length / 2 : 0);
 		submit(r);
 	}
 }
@@ -210,6 +212,28 @@ static void cancel_one(struct hunt_session *s)
 	hunt_host_pull(s);
 	hunt_expect(h, rc || (r->has_ended && r->status == -ECANCELED),
 		    "request %u was cancelled, and ended otherwise", r->number);
+	hunt_expect(h, !rc || rc == -EINPROGRESS, "the cancellation of request %u returns %d",
+		    r->number, rc);
+}
+
+/* The host finds a connection broken, with or without WRs in flight, or gives it up. */
+static void break_one(struct hunt_session *s)
+{
+	struct hunt *h = s->hunt;
+	struct hunt_qp *qp = &s->qps[sim_rng_below(&h->wear, (uint64_t)s->nr_qps)];
+
+	if (hunt_dice(&h->wear, 300))
+		hunt_qp_lose(qp);
+	else
+		hunt_qp_fail(qp);
+	hunt_note(h, "break", s->number, qp->number, qp->is_gone);
+	if (!qp->is_down && hunt_dice(&h->wear, 500)) {
+		qp->is_down = true;
+		weir_engine_channel_broken(&s->engine, qp->number);
+	}
+	hunt_expect(h, !qp->count || weir_engine_channel_up(&s->engine, qp->number, 1) == -EBUSY,
+		    "channel %u comes up with WRs in flight", qp->number);
+	hunt_host_pull(s);
 }
 
 static void happen(struct sim_event *event)
@@ -227,6 +251,8 @@ static void happen(struct sim_event *event)
 	hunt_host_wake(s);
 	if (hunt_dice(rng, 30))
 		cancel_one(s);
+	if (hunt_dice(&s->hunt->wear, s->hunt->peril / 4))
+		break_one(s);
 	if (--s->to_come)
 		sim_clock_in(&s->hunt->clock, event, hunt_dice(rng, 400) ? 0 : hunt_while(rng));
 }

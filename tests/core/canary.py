@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Plant single bugs in a copy of the core. The hunt, the property test or a unit test must find
-each bug.
+"""Plant single bugs in a copy of the core. The hunt or a unit test must find each bug.
 
 canary.py ROOT CC
 
-A test proves something only after it has been seen to fail. The hunt runs first because it is
-fast. The runs of the property test depend on the version of hypothesis, so a surviving bug is
-tried again with more runs. A checker that cannot run is an error, not a find. There is one copy
-of the tree for each CPU, and only files changed by a bug are compiled again.
+A test proves something only after it has been seen to fail. A checker that cannot run is an error,
+not a find. There is one copy of the tree for each CPU, and only files changed by a bug are compiled
+again.
 """
 
 import concurrent.futures
@@ -21,13 +19,12 @@ import subprocess
 import sys
 import tempfile
 
-MORE_EXAMPLES = 3000
 SEEDS = 5000
 # A run hangs if it takes longer than LONG_S, or HANG times the CPU time of a clean core.
 LONG_S, HANG = 900, 5
 
-# Exit statuses of the hunt and of the property test.
-HOLDS, BROKEN, SKIPPED = 0, 1, 77
+# Exit statuses of the hunt.
+HOLDS, BROKEN = 0, 1
 
 # Each bug: the symptom, the file, the original line, the planted line.
 BUGS = [
@@ -491,8 +488,7 @@ BUGS = [
      "local->passed = is_over ? 0 : local->passed;", ";"),
 ]
 
-# Files where unit tests find more than the hunt and the property test; the fastest test comes
-# first.
+# Files where unit tests find more than the hunt; the fastest test comes first.
 VOLUME = tuple(f"tests/core/volume/volume{name}_test.c"
                for name in ("", "_local", "_placement", "_world"))
 ORDER = ("tests/core/engine/order_test.c",)
@@ -579,7 +575,6 @@ class Copy:
             shutil.copytree(pathlib.Path(source) / part, self.root / part)
         self.core = [*sorted((self.root / "core").glob("*/*.c")),
                      *(self.root / "wire" / name for name in ("control.c", "handshake.c"))]
-        self.property = [self.root / "tests/support/engine_sim.c"]
         self.hunt = [*sorted((self.root / "sim/hunt").glob("*.c")),
                      *(self.root / "sim/event" / name for name in ("event.c", "rng.c"))]
         self.units = [
@@ -587,7 +582,7 @@ class Copy:
             for name in sorted({unit for units in UNITS.values() for unit in units})
         ]
         self.objects, self.needs = {}, {}
-        for path in self.core + self.property + self.hunt + self.units:
+        for path in self.core + self.hunt + self.units:
             self.objects[path] = path.with_suffix(".o")
             self.compile(path, self.objects[path], "-MD")
             self.needs[path] = path.with_suffix(".d").read_text().split()
@@ -616,17 +611,6 @@ class Copy:
         run = run_within(limit_s, program, "1", str(SEEDS))
         return run.returncode < 0 or is_broken(run)
 
-    def test(self, examples=""):
-        """Run the property test."""
-        library = self.link(self.core + self.property, "engine.so", "-shared")
-        return subprocess.run(
-            [sys.executable, self.root / "tests/core/engine/engine_property.py", library],
-            env={**os.environ, "WEIR_SHRINK": "0", "WEIR_EXAMPLES": str(examples)},
-            capture_output=True,
-            text=True,
-            timeout=LONG_S,
-        )
-
     def unit_finds(self, limit_s, name):
         """Return whether a unit test of the file fails. A crash or a hang counts."""
         programs = (self.link([*self.core, self.root / unit], "unit", "-lcmocka")
@@ -641,11 +625,7 @@ class Copy:
             return "unit test"
         if name in ONLY_BY_UNIT:
             return None
-        if self.hunts(limit_s):
-            return "hunt"
-        return (
-            "property test" if any(is_broken(self.test(n)) for n in ("", MORE_EXAMPLES)) else None
-        )
+        return "hunt" if self.hunts(limit_s) else None
 
     def finds(self, limit_s, name, line, planted):
         """Return the checker that finds a bug, or None. The copy is clean again afterwards."""
@@ -692,13 +672,8 @@ def main(source, cc):
         copies = [
             Copy(source, cc, f"{folder}/{number}") for number in range(len(os.sched_getaffinity(0)))
         ]
-        clean = copies[0].test()
-        if clean.returncode == SKIPPED:
-            print("skipped: the property test cannot run here")
-            return SKIPPED
         began_s = cpu_seconds()
-        if is_broken(clean) or copies[0].hunts(LONG_S) or \
-                any(copies[0].unit_finds(LONG_S, name) for name in UNITS):
+        if copies[0].hunts(LONG_S) or any(copies[0].unit_finds(LONG_S, name) for name in UNITS):
             print("something is found with nothing planted")
             return 1
         limit_s = 2 + int(HANG * (cpu_seconds() - began_s))
