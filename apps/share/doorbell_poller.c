@@ -129,7 +129,7 @@ void *share_doorbell_poller_run(void *arg)
 		weir_yield(&now_ns);
 		if (any)
 			worked_ns = now_ns;
-		else if (now_ns - worked_ns > share->mux->options.quiet_ns)
+		else if (now_ns - worked_ns > share->mux->options.idle_poll_ns)
 			sleep_until_rung(share);
 	}
 	return NULL;

@@ -375,14 +375,14 @@ struct weir_exchange_info {
 	uint64_t taken; /* slots taken here */
 	uint64_t bytes_put, bytes_taken;
 	uint64_t writes; /* work requests that carried slots */
-	uint64_t looks; /* reads of the peer's bitmaps */
+	uint64_t bitmap_reads; /* RDMA reads of the peer's bitmaps */
 	/*
 	 * Bitmap mode: those of @writes with an immediate, for a waiting peer. The immediate
 	 * announces all slots that the peer did not know of.
 	 */
-	uint64_t tells;
-	uint64_t wakes; /* empty writes with an immediate, and requests for such writes */
-	uint64_t gives; /* immediate mode: messages that returned slots */
+	uint64_t imm_writes;
+	uint64_t wakeups; /* empty writes with an immediate, and requests for such writes */
+	uint64_t credits; /* immediate mode: messages that returned slots */
 	uint64_t recvs; /* receive work requests posted */
 	uint64_t doorbells, completions, events, sleeps;
 };

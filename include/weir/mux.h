@@ -62,7 +62,7 @@ struct weir_mux_class {
 	size_t size; /* sizeof(struct weir_mux_class) */
 	unsigned int level; /* lower levels go first; must not decrease from class to class */
 	unsigned int weight; /* among the classes of its level, 1 to 1024; default 1 */
-	enum weir_mux_policy share;
+	enum weir_mux_policy policy;
 	uint32_t segment_bytes; /* bytes sent per turn, 1024 to 65536; default 65536 */
 	unsigned int depth; /* segments in flight per connection, 1 to 64; default 4 */
 	unsigned int tos; /* type of service of the packets, 0 to 255; default 0 */
@@ -111,7 +111,7 @@ struct weir_mux_options {
 	 * variable, a mux of this process. "": always a mux of this process.
 	 */
 	const char *share;
-	uint64_t quiet_ns; /* How long an idle thread polls before it sleeps; default 50 us. */
+	uint64_t idle_poll_ns; /* how long an idle thread polls before it sleeps; default 50 us */
 	/*
 	 * How long queue pairs and worker thread of a remote mux without connections are kept;
 	 * default 10 s; UINT64_MAX: for ever.
@@ -210,7 +210,7 @@ struct weir_mux_conn_options {
 	unsigned int class_nr; /* class number in the mux, such as WEIR_MUX_CLASS_URGENT */
 	/*
 	 * Weight of this end's sends among the connections of the class, 1 to 1024; default 1. The
-	 * accepting end sets its own weight with weir_mux_conn_weigh().
+	 * accepting end sets its own weight with weir_mux_conn_set_weight().
 	 */
 	unsigned int weight;
 	/*
@@ -256,7 +256,7 @@ int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 		     struct weir_error *error);
 
 /**
- * weir_mux_conn_weigh() - change a connection's weight
+ * weir_mux_conn_set_weight() - change a connection's weight
  * @conn: the connection
  * @weight: of this end's sends among the connections of the class, 1 to 1024, from the next round
  *	on. An accepted connection starts with 1
@@ -267,7 +267,7 @@ int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
  * Context: Any thread, one at a time per connection.
  * Return: 0; -EINVAL; -ECONNRESET the daemon is gone.
  */
-int weir_mux_conn_weigh(struct weir_mux_conn *conn, unsigned int weight);
+int weir_mux_conn_set_weight(struct weir_mux_conn *conn, unsigned int weight);
 
 /* For @flags of send and receive calls. */
 #define WEIR_MUX_CONN_DONTWAIT 1

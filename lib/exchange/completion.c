@@ -110,7 +110,7 @@ static int handle_completion(struct weir_exchange *x, const struct ibv_wc *wc)
 	case WEIR_EXCHANGE_WR_END_ACK:
 		x->is_end_ack_posted = false;
 		return 0;
-	case WEIR_EXCHANGE_WR_GIVES:
+	case WEIR_EXCHANGE_WR_RETURNS:
 		x->return_buffers_free |= 1u << (wc->wr_id & 0xff);
 		return 0;
 	case WEIR_EXCHANGE_WR_RECV:

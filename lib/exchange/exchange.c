@@ -52,7 +52,7 @@ static void drain_end_ack(struct weir_exchange *x)
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), SETTLE_NS), now_ns;
 
 	while (has_end_sends_in_flight(x) && !weir_exchange_completion_poll(x)) {
-		weir_exchange_post_gives(x);
+		weir_exchange_post_returns(x);
 		weir_exchange_take_events(x);
 		weir_yield(&now_ns);
 		if (now_ns >= deadline_ns)

@@ -57,7 +57,7 @@ static void fill_bitmap_read(struct weir_exchange *x, struct ibv_send_wr *wr, st
 	weir_slot_bitmap_tx_read_posted(&x->out);
 	x->read_end = x->signalled = x->out.committed;
 	weir_slot_poll_posted(&x->slot_poll, weir_now_ns());
-	x->info.looks++;
+	x->info.bitmap_reads++;
 }
 
 /* Fills in the header with the next sequence number. */
@@ -161,7 +161,7 @@ static int post_chain(struct weir_exchange *x, const struct weir_exchange_slot *
 	}
 	if (!weir_exchange_is_imm(x) && is_last && weir_exchange_must_notify(x, x->put_ns)) {
 		announce_slot(x, &wrs[n - 1]);
-		x->info.tells++;
+		x->info.imm_writes++;
 	}
 	looks = is_last && weir_exchange_bitmap_read_is_due(x, x->put_ns);
 	if (looks)
@@ -203,7 +203,7 @@ int weir_exchange_post_bitmap_read(struct weir_exchange *x, uint64_t ring)
 		.opcode = IBV_WR_RDMA_WRITE,
 		.wr.rdma = { x->peer.doorbell.address, x->peer.doorbell.rkey },
 	};
-	x->info.wakes++;
+	x->info.wakeups++;
 	return post_bitmap_read(x, wrs);
 }
 
@@ -224,14 +224,14 @@ static int post_empty_write(struct weir_exchange *x, enum ibv_wr_opcode opcode, 
 
 int weir_exchange_post_wake(struct weir_exchange *x)
 {
-	x->info.wakes++;
+	x->info.wakeups++;
 	return post_empty_write(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_EXCHANGE_IMM_WAKE,
 				weir_exchange_wr_id(WEIR_EXCHANGE_WR_WAKE, 0));
 }
 
 int weir_exchange_post_notice(struct weir_exchange *x, uint64_t now_ns)
 {
-	x->info.wakes++;
+	x->info.wakeups++;
 	x->signalled = x->marked = x->out.committed;
 	return post_empty_write(x, IBV_WR_RDMA_WRITE_WITH_IMM, fill_notice(x, now_ns),
 				weir_exchange_wr_id(WEIR_EXCHANGE_WR_WRITE, x->out.committed));
@@ -264,36 +264,36 @@ int weir_exchange_post_marker(struct weir_exchange *x)
 				weir_exchange_wr_id(WEIR_EXCHANGE_WR_WRITE, x->out.committed));
 }
 
-int weir_exchange_post_gives(struct weir_exchange *x)
+int weir_exchange_post_returns(struct weir_exchange *x)
 {
 	uint32_t buffer, count;
-	struct wire_exchange_freed *gives;
+	struct wire_exchange_freed *freed;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 	int rc = 0;
 
 	while (!rc && x->nr_returns && x->return_buffers_free) {
 		buffer = (uint32_t)__builtin_ctz(x->return_buffers_free);
-		gives = &x->return_buffers[buffer];
+		freed = &x->return_buffers[buffer];
 		count = x->nr_returns < WIRE_EXCHANGE_FREED_MAX ? x->nr_returns :
 								  WIRE_EXCHANGE_FREED_MAX;
 		x->nr_returns -= count;
-		gives->count = count;
-		memcpy(gives->slots, x->back, count * sizeof(gives->slots[0]));
+		freed->count = count;
+		memcpy(freed->slots, x->back, count * sizeof(freed->slots[0]));
 		memmove(x->back, x->back + count, x->nr_returns * sizeof(x->back[0]));
 		x->return_buffers_free &= ~(1u << buffer);
-		sge = (struct ibv_sge){ (uintptr_t)gives,
+		sge = (struct ibv_sge){ (uintptr_t)freed,
 					(uint32_t)(offsetof(struct wire_exchange_freed, slots) +
-						   count * sizeof(gives->slots[0])),
+						   count * sizeof(freed->slots[0])),
 					x->pool_mr->lkey };
 		wr = (struct ibv_send_wr){
-			.wr_id = weir_exchange_wr_id(WEIR_EXCHANGE_WR_GIVES, buffer),
+			.wr_id = weir_exchange_wr_id(WEIR_EXCHANGE_WR_RETURNS, buffer),
 			.sg_list = &sge,
 			.num_sge = 1,
 			.opcode = IBV_WR_SEND,
 			.send_flags = IBV_SEND_SIGNALED,
 		};
-		x->info.gives++;
+		x->info.credits++;
 		rc = weir_exchange_post_recvs(x);
 		if (!rc)
 			rc = post_sends(x, &wr);

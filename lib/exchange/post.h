@@ -12,7 +12,7 @@ enum weir_exchange_wr_kind {
 	WEIR_EXCHANGE_WR_WAKE,
 	WEIR_EXCHANGE_WR_PROBE,
 	WEIR_EXCHANGE_WR_END_ACK,
-	WEIR_EXCHANGE_WR_GIVES, /* buffer index */
+	WEIR_EXCHANGE_WR_RETURNS, /* buffer index */
 	WEIR_EXCHANGE_WR_RECV, /* buffer index */
 };
 
@@ -47,7 +47,7 @@ int weir_exchange_post_probe(struct weir_exchange *x);
  * Immediate mode: returns freed slots to the peer. Call after taking completions, which free
  * buffers.
  */
-int weir_exchange_post_gives(struct weir_exchange *x);
+int weir_exchange_post_returns(struct weir_exchange *x);
 /* Immediate mode: posts a signalled write to learn when earlier writes are done. Call as above. */
 int weir_exchange_post_marker(struct weir_exchange *x);
 

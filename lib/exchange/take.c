@@ -75,7 +75,7 @@ static int release_slot(struct weir_exchange *x, uint32_t slot)
 	if (!weir_exchange_is_imm(x))
 		return 0;
 	x->back[x->nr_returns++] = slot;
-	return x->nr_returns >= most ? weir_exchange_post_gives(x) : 0;
+	return x->nr_returns >= most ? weir_exchange_post_returns(x) : 0;
 }
 
 /* Acknowledges the end at once: the peer waits. */
@@ -84,7 +84,7 @@ static void end_stream(struct weir_exchange *x, uint32_t slot)
 	x->is_finished = true;
 	release_slot(x, slot);
 	if (weir_exchange_is_imm(x))
-		weir_exchange_post_gives(x);
+		weir_exchange_post_returns(x);
 	else
 		weir_exchange_post_end_ack(x);
 	x->nr_released = x->in.slots;

@@ -124,7 +124,7 @@ static void adapt_looks(const struct exchange_wait *a)
 static void imm_round(struct weir_exchange *x, unsigned int want)
 {
 	weir_exchange_completion_poll(x);
-	weir_exchange_post_gives(x);
+	weir_exchange_post_returns(x);
 	if (want & WEIR_EXCHANGE_ROOM)
 		weir_exchange_post_marker(x);
 }

@@ -179,7 +179,7 @@ static void finish_with(struct weir_group_peer *peer, bool *moved)
 
 	if (!peer->finish_owed)
 		return;
-	weir_exchange_post_gives(peer->x);
+	weir_exchange_post_returns(peer->x);
 	status = weir_exchange_wait(peer->x, is_all_taken, WEIR_EXCHANGE_ROOM, 0);
 	if (status == -EAGAIN || (!status && peer->x->nr_returns))
 		return;

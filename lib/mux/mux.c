@@ -85,7 +85,7 @@ int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 	return mux->host->connect(mux, peer, service, given ? &options : NULL, conn, error);
 }
 
-int weir_mux_conn_weigh(struct weir_mux_conn *conn, unsigned int weight)
+int weir_mux_conn_set_weight(struct weir_mux_conn *conn, unsigned int weight)
 {
 	return conn->host->weigh(conn, weight);
 }

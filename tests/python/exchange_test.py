@@ -64,11 +64,11 @@ def peer(code, address, mode="bitmap"):
 def find_all(x):
     """Finds, without taking, all messages of the peer's last flush(), by a new poll of the
     bitmap."""
-    limit, looks = time.monotonic() + PATIENCE_S, x.info.looks
+    limit, looks = time.monotonic() + PATIENCE_S, x.info.bitmap_reads
     x.process()
     slots = x.acquire(x.info.slots, PATIENCE_S)
     # then the first of these polls has returned
-    while x.info.mode == "bitmap" and x.info.looks < looks + 2:
+    while x.info.mode == "bitmap" and x.info.bitmap_reads < looks + 2:
         assert time.monotonic() < limit, "it does not look"
         try:
             x.acquire(1, 0.05)

@@ -271,7 +271,7 @@ void endpoint_count(const struct exchange_endpoint *endpoint, struct exchange_ta
 	if (!endpoint->x)
 		return;
 	weir_exchange_info(endpoint->x, &info, sizeof(info));
-	others = info.looks + info.wakes + info.gives;
+	others = info.bitmap_reads + info.wakeups + info.credits;
 	tally->wrs += info.writes + others;
 	tally->doorbells += info.doorbells;
 	tally->recvs += info.recvs;

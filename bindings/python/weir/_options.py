@@ -30,10 +30,10 @@ class Info(NamedTuple):
     bytes_put: int
     bytes_taken: int
     writes: int
-    looks: int
-    tells: int
-    wakes: int
-    gives: int
+    bitmap_reads: int
+    imm_writes: int
+    wakeups: int
+    credits: int
     recvs: int
     doorbells: int
     completions: int

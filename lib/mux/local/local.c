@@ -55,8 +55,8 @@ static void options_fill(struct weir_mux_options *o, const struct weir_mux_optio
 		o->buffers = 64;
 	if (!o->timeout_ns)
 		o->timeout_ns = 10 * WEIR_NS_PER_S;
-	if (!o->quiet_ns)
-		o->quiet_ns = 50000;
+	if (!o->idle_poll_ns)
+		o->idle_poll_ns = 50000;
 	if (!o->idle_ns)
 		o->idle_ns = WEIR_MUX_IDLE_NS;
 }
@@ -106,8 +106,8 @@ static int class_fill(struct weir_mux_local *mux, unsigned int i, struct weir_er
 	mux->configs[i] = (struct weir_sched_config){
 		.level = (uint8_t)c->level,
 		.weight = (uint16_t)c->weight,
-		.policy = c->share == WEIR_MUX_POLICY_FAIR ? WEIR_SCHED_FAIR :
-							     WEIR_SCHED_ROUND_ROBIN,
+		.policy = c->policy == WEIR_MUX_POLICY_FAIR ? WEIR_SCHED_FAIR :
+							      WEIR_SCHED_ROUND_ROBIN,
 		.segment_bytes = c->segment_bytes,
 		.wrs_max = c->depth,
 		.pass_bytes_max = c->pass_bytes_max,

@@ -263,7 +263,7 @@ void *weir_mux_poller_run(void *arg)
 		weir_yield(&now_ns);
 		if (any)
 			worked_ns = now_ns;
-		if (now_ns - worked_ns > mux->options.quiet_ns)
+		if (now_ns - worked_ns > mux->options.idle_poll_ns)
 			over = sleep_until_event(mux);
 		else if (now_ns - checked_ns > CHECK_NS)
 			over = poll_all_else(mux, 0);

@@ -411,7 +411,7 @@ void *weir_mux_worker_run(void *arg)
 		weir_yield(&now_ns);
 		if (any)
 			worked_ns = now_ns;
-		else if (now_ns - worked_ns > remote->mux->options.quiet_ns)
+		else if (now_ns - worked_ns > remote->mux->options.idle_poll_ns)
 			sleep_until_event(remote);
 	}
 	weir_mux_remote_release(remote);

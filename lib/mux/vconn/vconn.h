@@ -182,7 +182,7 @@ static inline uint32_t weir_mux_vconn_remote_id(const struct weir_mux_vconn *con
 int weir_mux_vconn_new(struct weir_mux_account *account, struct weir_mux_remote *remote,
 		       uint8_t class, uint16_t weight, uint64_t window,
 		       struct weir_mux_vconn **conn);
-/* As weir_mux_conn_weigh(). Context: without mux->lock. */
+/* As weir_mux_conn_set_weight(). Context: without mux->lock. */
 int weir_mux_vconn_weigh(struct weir_mux_vconn *conn, unsigned int weight);
 /* Sends REFUSE for the peer's OPEN. -EPROTO: the peer has more OPENs unanswered than allowed. */
 int weir_mux_vconn_refuse(struct weir_mux_remote *remote, uint8_t class, uint32_t remote_id,

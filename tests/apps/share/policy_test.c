@@ -278,9 +278,9 @@ static void the_accepting_end_sets_its_own_weight(void **state)
 	accepted = accept_from(listener);
 	assert_int_equal(daemon_weighs(&near, getpid(), 0), 2);
 	assert_int_equal(daemon_weighs(&far, getpid(), 0), 1);
-	assert_int_equal(weir_mux_conn_weigh(accepted, 3), 0);
-	assert_int_equal(weir_mux_conn_weigh(accepted, 0), -EINVAL);
-	assert_int_equal(weir_mux_conn_weigh(accepted, 1025), -EINVAL);
+	assert_int_equal(weir_mux_conn_set_weight(accepted, 3), 0);
+	assert_int_equal(weir_mux_conn_set_weight(accepted, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_set_weight(accepted, 1025), -EINVAL);
 	assert_int_equal(daemon_weighs(&far, getpid(), 0), 3);
 	weir_mux_listener_close(listener);
 	weir_mux_conn_close(accepted);

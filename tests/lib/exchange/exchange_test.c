@@ -659,7 +659,8 @@ static void a_peer_to_be_woken_reads_no_bitmaps(void **state)
 	for (i = 0; i < 100; i++)
 		assert_int_equal(weir_exchange_take(pair.b, &slot, 1, 0), -EAGAIN);
 	weir_exchange_info(pair.b, &after, sizeof(after));
-	assert_in_range(after.looks - before.looks, 0, 2); /* one was in flight on a slow wire */
+	assert_in_range(after.bitmap_reads - before.bitmap_reads, 0,
+			2); /* one was in flight on a slow wire */
 	put_all(pair.a, "hello", 5);
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
 	assert_int_equal(poll(&fd, 1, 60000), 1);
@@ -728,7 +729,7 @@ static void await_rung(struct weir_exchange *x, unsigned int heard)
 		assert_int_equal(weir_exchange_process(x), 0);
 		usleep(1000); /* slow puts */
 		weir_exchange_info(x, &info, sizeof(info));
-	} while (info.completions < info.looks + heard);
+	} while (info.completions < info.bitmap_reads + heard);
 }
 
 /*
@@ -774,12 +775,12 @@ static void a_lone_slot_gets_its_own_notice(void **state)
 	}
 	weir_exchange_info(pair.a, &sender, sizeof(sender));
 	weir_exchange_info(pair.b, &receiver, sizeof(receiver));
-	assert_int_equal(sender.tells, count);
+	assert_int_equal(sender.imm_writes, count);
 	assert_int_equal(sender.writes, count);
-	assert_int_equal(sender.looks, 0);
-	assert_int_equal(sender.wakes, 0);
-	assert_int_equal(receiver.wakes, 1);
-	assert_int_equal(receiver.looks, 1);
+	assert_int_equal(sender.bitmap_reads, 0);
+	assert_int_equal(sender.wakeups, 0);
+	assert_int_equal(receiver.wakeups, 1);
+	assert_int_equal(receiver.bitmap_reads, 1);
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
 	put_all(pair.a, "on", 2); /* the allowance is used up: the peer rings again */
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
@@ -811,9 +812,9 @@ static void many_slots_share_a_notice(void **state)
 	}
 	weir_exchange_info(pair.a, &sender, sizeof(sender));
 	weir_exchange_info(pair.b, &receiver, sizeof(receiver));
-	assert_int_equal(sender.tells, 1);
-	assert_int_equal(sender.looks + sender.wakes, 0);
-	assert_int_equal(receiver.looks, 1);
+	assert_int_equal(sender.imm_writes, 1);
+	assert_int_equal(sender.bitmap_reads + sender.wakeups, 0);
+	assert_int_equal(receiver.bitmap_reads, 1);
 	for (i = 0; i < 10; i++)
 		put_all(pair.a, &i, sizeof(i));
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
@@ -823,12 +824,12 @@ static void many_slots_share_a_notice(void **state)
 		assert_int_equal(weir_exchange_release(pair.b, &slots[0], 1), 0);
 	}
 	weir_exchange_info(pair.b, &receiver, sizeof(receiver));
-	assert_int_equal(receiver.looks, 1);
+	assert_int_equal(receiver.bitmap_reads, 1);
 	pair_close(&pair);
 }
 
 /* Return: notices sent to a waiting peer for @count small messages in large slots. */
-static uint64_t tells_of_small_ones(unsigned int count)
+static uint64_t imm_writes_of_small_ones(unsigned int count)
 {
 	const struct weir_exchange_options options = { .slots = 64, .slot_bytes = 256 << 10 };
 	struct exchange_pair pair = pair_of(options, options);
@@ -843,20 +844,20 @@ static uint64_t tells_of_small_ones(unsigned int count)
 		expect(pair.b, &i, sizeof(i));
 	weir_exchange_info(pair.a, &sender, sizeof(sender));
 	pair_close(&pair);
-	return sender.tells;
+	return sender.imm_writes;
 }
 
 /* The size of the payload counts, not of the slot. A busy machine may slow the puts. */
 static void small_messages_in_large_slots_share_a_notice(void **state)
 {
 	const unsigned int count = 48;
-	uint64_t tells = count;
+	uint64_t imm_writes = count;
 	int tries = 30;
 
 	(void)state;
-	while (tries-- && tells > count / 2)
-		tells = tells_of_small_ones(count);
-	assert_in_range(tells, 0, count / 2);
+	while (tries-- && imm_writes > count / 2)
+		imm_writes = imm_writes_of_small_ones(count);
+	assert_in_range(imm_writes, 0, count / 2);
 }
 
 /* Return: sleeps until four large slots were at the peer. */

@@ -144,9 +144,10 @@ static void the_accepting_end_chooses_its_sending_weights(void **state)
 	fair_add(&f, &f.owners[0], 4, 5000);
 	fair_turn_round(&f);
 	for (i = 0; i < f.count; i++)
-		assert_int_equal(weir_mux_conn_weigh(f.senders[i].near, f.senders[i].weight), 0);
-	assert_int_equal(weir_mux_conn_weigh(f.senders[0].near, 0), -EINVAL);
-	assert_int_equal(weir_mux_conn_weigh(f.senders[0].near, WEIR_SCHED_WEIGHT_MAX + 1),
+		assert_int_equal(weir_mux_conn_set_weight(f.senders[i].near, f.senders[i].weight),
+				 0);
+	assert_int_equal(weir_mux_conn_set_weight(f.senders[0].near, 0), -EINVAL);
+	assert_int_equal(weir_mux_conn_set_weight(f.senders[0].near, WEIR_SCHED_WEIGHT_MAX + 1),
 			 -EINVAL);
 	shares_are_as_they_should(&f);
 	fair_close(&f);

@@ -579,7 +579,7 @@ static void classes_have_queue_pairs_of_their_own(void **state)
 {
 	static const struct weir_mux_class classes[] = {
 		{ CLASS_SIZE, .level = 0, .weight = 1 },
-		{ CLASS_SIZE, .level = 1, .weight = 3, .share = WEIR_MUX_POLICY_ROUND_ROBIN },
+		{ CLASS_SIZE, .level = 1, .weight = 3, .policy = WEIR_MUX_POLICY_ROUND_ROBIN },
 		{ CLASS_SIZE, .level = 1, .segment_bytes = 4096 },
 	};
 	struct weir_mux_options options = { .classes = classes, .nr_classes = 3 };
