@@ -111,7 +111,7 @@ static void notify_conns(const struct weir_mux_account_group *group, struct weir
 			weir_list_entry(at, struct weir_mux_vconn, remote_link);
 
 		if (conn->account->group == group && !conn->is_detached &&
-		    __atomic_load_n(&conn->is_open, __ATOMIC_ACQUIRE))
+		    weir_mux_vconn_was_opened(conn))
 			weir_mux_vconn_notify(conn);
 	}
 }

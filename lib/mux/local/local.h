@@ -22,8 +22,8 @@
  * poller holds it for a batch of arrivals, a worker mostly to release a connection.
  *
  * A connection is freed when three parties have let go: the application (is_closed); the peer,
- * whose last message is FIN (is_finished); and the worker (is_detached), after our FIN is sent.
- * No thread puts a detached connection into the inbox.
+ * whose last message is FIN (enum weir_mux_peer_state); and the worker (is_detached), after our FIN
+ * is sent. No thread puts a detached connection into the inbox.
  */
 #ifndef WEIR_LIB_MUX_LOCAL_LOCAL_H
 #define WEIR_LIB_MUX_LOCAL_LOCAL_H

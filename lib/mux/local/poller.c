@@ -44,8 +44,8 @@ static int take_segment(const struct weir_mux_qp *qp, const struct ibv_wc *wc, c
 	struct weir_mux_vconn *conn = weir_mux_vconn_find(mux, ntohl(wc->imm_data));
 	uint64_t end;
 
-	if (!conn || conn->remote != qp->remote || conn->class != qp->class || !conn->is_open ||
-	    conn->is_finished)
+	if (!conn || conn->remote != qp->remote || conn->class != qp->class ||
+	    !weir_mux_vconn_is_open(conn))
 		return -EPROTO;
 	end = conn->received + wc->byte_len;
 	if (end - __atomic_load_n(&conn->credited, __ATOMIC_ACQUIRE) > conn->arriving.size)

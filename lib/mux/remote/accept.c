@@ -73,7 +73,7 @@ static int admit_peer(struct weir_mux_local *mux, struct rdma_cm_id *id,
 	}
 	rc = weir_mux_qp_new(remote, (uint8_t)connect->channel, id, &qp);
 	if (rc) {
-		if (!remote->has_worker)
+		if (remote->worker_state == WEIR_MUX_WORKER_NONE)
 			weir_mux_remote_fail(remote, rc);
 		return rc;
 	}

@@ -253,7 +253,7 @@ static int bring_up_qp(struct weir_mux_qp *qp)
 	int rc = 0;
 
 	uncount_qp(qp);
-	if (!remote->has_worker)
+	if (remote->worker_state == WEIR_MUX_WORKER_NONE)
 		rc = weir_mux_remote_start(remote);
 	if (rc)
 		return rc;

@@ -81,7 +81,8 @@ int weir_mux_remote_start(struct weir_mux_remote *remote)
 	int rc = weir_thread_create(&remote->worker, "weir-worker", weir_mux_worker_run, remote,
 				    NULL);
 
-	remote->has_worker = !rc;
+	if (!rc)
+		remote->worker_state = WEIR_MUX_WORKER_RUNNING;
 	return rc;
 }
 
@@ -165,7 +166,7 @@ static void destroy_qps(struct weir_mux_remote *remote)
 
 static void destroy_remote(struct weir_mux_remote *remote)
 {
-	if (remote->has_worker)
+	if (remote->worker_state != WEIR_MUX_WORKER_NONE)
 		pthread_join(remote->worker, NULL);
 	destroy_qps(remote);
 	queues_close(remote);
@@ -180,7 +181,7 @@ static void reap_remote(struct weir_mux_remote *remote)
 	if (!__atomic_load_n(&remote->status, __ATOMIC_ACQUIRE))
 		return;
 	weir_mux_remote_flush_qps(remote);
-	if (remote->is_dialing || (remote->has_worker && !remote->is_over))
+	if (remote->is_dialing || remote->worker_state == WEIR_MUX_WORKER_RUNNING)
 		return;
 	destroy_remote(remote);
 }

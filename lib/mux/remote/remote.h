@@ -102,6 +102,12 @@ struct weir_mux_qp {
  */
 enum weir_mux_idle_state { WEIR_MUX_IDLE_NONE, WEIR_MUX_IDLE_ASKED, WEIR_MUX_IDLE_LEFT };
 
+/*
+ * The remote's own thread. RUNNING: serves the remote, or sleeps. OVER: the remote has failed, all
+ * WRs have completed, and all connections are released; the poller joins the thread.
+ */
+enum weir_mux_worker_state { WEIR_MUX_WORKER_NONE, WEIR_MUX_WORKER_RUNNING, WEIR_MUX_WORKER_OVER };
+
 /**
  * struct weir_mux_remote - another mux
  * @link: in mux->remotes
@@ -144,7 +150,8 @@ struct weir_mux_remote {
 	uint64_t session_id, heard;
 	unsigned int refs;
 	struct weir_mux_qp *qps[WEIR_MUX_CLASSES_MAX];
-	bool is_ours, is_dialing, has_worker, is_over;
+	bool is_ours, is_dialing;
+	enum weir_mux_worker_state worker_state; /* mux->lock */
 	struct weir_mux_account_group *group;
 	enum weir_mux_idle_state leave;
 	uint64_t unused_ns, expires_ns;

@@ -159,7 +159,7 @@ static bool send_ctrls(struct weir_mux_vconn *conn)
 /* Whether the stream is done: all is posted, or the peer would not read it. */
 static bool is_drained(const struct weir_mux_vconn *conn, bool closed, uint64_t tail)
 {
-	if (is_set(&conn->is_finished) || __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
+	if (weir_mux_vconn_is_finished(conn) || __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
 		return true;
 	return closed && conn->posted == tail;
 }
@@ -193,8 +193,8 @@ static bool serve_conn(struct weir_mux_vconn *conn)
 		return false;
 	if (conn->fin_sent)
 		return true;
-	if (!is_set(&conn->is_open)) {
-		conn->fin_sent = is_set(&conn->is_finished);
+	if (!weir_mux_vconn_was_opened(conn)) {
+		conn->fin_sent = weir_mux_vconn_is_finished(conn);
 		return true;
 	}
 	if (!send_credit(conn))
@@ -387,7 +387,7 @@ static void release_conns(struct weir_mux_remote *remote)
 		conn->is_detached = true;
 		weir_mux_vconn_release(conn);
 	}
-	remote->is_over = true;
+	remote->worker_state = WEIR_MUX_WORKER_OVER;
 	pthread_cond_broadcast(&mux->changed);
 	weir_mux_fd_signal(mux->wakeup_fd);
 	pthread_mutex_unlock(&mux->lock);

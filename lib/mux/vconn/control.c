@@ -9,20 +9,20 @@
 
 static int handle_accept(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
-	if (conn->is_open || conn->is_finished)
+	if (conn->peer > WEIR_MUX_PEER_ASKED)
 		return -EPROTO;
 	weir_mux_vconn_set_window(conn, m);
-	weir_mux_vconn_open_answered(conn);
+	weir_mux_vconn_send_next_open(conn->remote);
 	weir_mux_vconn_wake_waiters(conn);
 	return 0;
 }
 
 static int mark_finished(struct weir_mux_vconn *conn)
 {
-	if (conn->is_finished)
+	if (weir_mux_vconn_is_finished(conn))
 		return -EPROTO;
 	weir_mux_vconn_peer_finished(conn);
-	weir_mux_vconn_open_answered(conn);
+	weir_mux_vconn_send_next_open(conn->remote);
 	weir_mux_vconn_wake_waiters(conn);
 	return 0;
 }
@@ -37,7 +37,7 @@ static int handle_fin(struct weir_mux_vconn *conn, const struct wire_mux_control
 
 static int handle_refuse(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
-	if (conn->is_open)
+	if (weir_mux_vconn_was_opened(conn))
 		return -EPROTO;
 	weir_mux_vconn_fail(conn, -(int)m->value);
 	return mark_finished(conn);
@@ -46,7 +46,7 @@ static int handle_refuse(struct weir_mux_vconn *conn, const struct wire_mux_cont
 /* A credit's position only grows, by at most a window. */
 static int handle_credit(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
-	if (!conn->is_open || conn->is_finished || m->position < conn->granted ||
+	if (!weir_mux_vconn_is_open(conn) || m->position < conn->granted ||
 	    m->position - conn->granted > WIRE_MUX_WINDOW_MAX)
 		return -EPROTO;
 	__atomic_store_n(&conn->granted, m->position, __ATOMIC_RELEASE);
@@ -67,7 +67,7 @@ static int handle_conn_ctrl(struct weir_mux_vconn *conn, const struct wire_mux_c
 	case WIRE_MUX_WITHDRAWN:
 		return weir_mux_grant_input(conn, m);
 	default:
-		return conn->is_open ? handle_fin(conn, m) : -EPROTO;
+		return weir_mux_vconn_was_opened(conn) ? handle_fin(conn, m) : -EPROTO;
 	}
 }
 

@@ -48,7 +48,7 @@ static int conn_status(const struct weir_mux_vconn *conn)
 
 	if (status)
 		return status;
-	return conn->is_finished || !conn->is_open ? -ENOTCONN : 0;
+	return weir_mux_vconn_is_open(conn) ? 0 : -ENOTCONN;
 }
 
 static int new_grant(struct weir_mux_vconn *conn, const struct weir_mux_grant *wanted,
@@ -130,7 +130,7 @@ int weir_mux_vconn_withdraw(struct weir_mux_vconn *conn, uint32_t handle)
 		grant->state = WEIR_MUX_GRANT_WITHDRAW;
 		notify_grants(conn);
 	}
-	while (!rc && find_grant(conn, handle) && !conn->is_finished)
+	while (!rc && find_grant(conn, handle) && !weir_mux_vconn_is_finished(conn))
 		rc = weir_mux_account_wait(conn->account, &conn->account->changed, deadline_ns);
 	pthread_mutex_unlock(&mux->lock);
 	return rc;
@@ -225,7 +225,7 @@ static int handle_withdrawn(struct weir_mux_vconn *conn, const struct wire_mux_c
 
 int weir_mux_grant_input(struct weir_mux_vconn *conn, const struct wire_mux_control *m)
 {
-	if (!conn->is_open || conn->is_finished)
+	if (!weir_mux_vconn_is_open(conn))
 		return -EPROTO;
 	switch (m->type) {
 	case WIRE_MUX_GRANT:

@@ -152,7 +152,7 @@ static int wait_open_answer(struct weir_mux_vconn *conn, uint64_t deadline_ns)
 
 	weir_mux_cond_init(&changed);
 	conn->waiter = &changed;
-	while (!rc && !conn->is_open && !conn->status)
+	while (!rc && !weir_mux_vconn_was_opened(conn) && !conn->status)
 		rc = weir_mux_account_wait(conn->account, &changed, deadline_ns);
 	conn->waiter = NULL;
 	pthread_cond_destroy(&changed);
@@ -175,7 +175,7 @@ static int request_open(struct weir_mux_vconn *conn, const char *peer, uint32_t 
 	}
 	if (rc)
 		return weir_error_set(error, rc, "%s did not answer in time", peer);
-	return conn->is_open ? 0 : explain_refusal(conn, peer, service, error);
+	return weir_mux_vconn_was_opened(conn) ? 0 : explain_refusal(conn, peer, service, error);
 }
 
 /*

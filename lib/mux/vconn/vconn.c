@@ -153,7 +153,8 @@ static int ctrl_conn_new(struct weir_mux_remote *remote, uint8_t class, uint32_t
 	if (!conn)
 		return -ENOMEM;
 	remote->nr_refusals++;
-	conn->is_closed = conn->is_finished = conn->fin_sent = true;
+	conn->peer = WEIR_MUX_PEER_REFUSED;
+	conn->is_closed = conn->fin_sent = true;
 	conn->ctrls = ctrl;
 	conn_attach(conn);
 	*out = conn;
@@ -186,11 +187,16 @@ int weir_mux_vconn_send_remote_ctrl(struct weir_mux_remote *remote, enum wire_mu
 	return 0;
 }
 
-/* Waiting connections are served in order of arrival. */
+static void set_peer(struct weir_mux_vconn *conn, enum weir_mux_peer_state state)
+{
+	conn->remote->nr_opens += state == WEIR_MUX_PEER_ASKED;
+	conn->remote->nr_opens -= conn->peer == WEIR_MUX_PEER_ASKED;
+	__atomic_store_n(&conn->peer, state, __ATOMIC_RELEASE);
+}
+
 static void send_open_now(struct weir_mux_vconn *conn)
 {
-	conn->is_opening = true;
-	conn->remote->nr_opens++;
+	set_peer(conn, WEIR_MUX_PEER_ASKED);
 	__atomic_fetch_or(&conn->ctrls, WEIR_MUX_CTRL_OPEN, __ATOMIC_ACQ_REL);
 	weir_mux_vconn_notify(conn);
 }
@@ -204,15 +210,12 @@ void weir_mux_vconn_send_open(struct weir_mux_vconn *conn)
 		weir_list_add_tail(&conn->remote->open_waiters, &conn->open_link);
 }
 
-void weir_mux_vconn_open_answered(struct weir_mux_vconn *conn)
+/* Waiting connections are served in order of arrival. */
+void weir_mux_vconn_send_next_open(struct weir_mux_remote *remote)
 {
-	struct weir_mux_remote *remote = conn->remote;
+	struct weir_mux_vconn *conn;
 
-	if (!conn->is_opening)
-		return;
-	conn->is_opening = false;
-	remote->nr_opens--;
-	if (weir_list_is_empty(&remote->open_waiters))
+	if (weir_list_is_empty(&remote->open_waiters) || remote->nr_opens >= WIRE_MUX_OPENS_MAX)
 		return;
 	conn = weir_list_entry(remote->open_waiters.next, struct weir_mux_vconn, open_link);
 	weir_list_del(&conn->open_link);
@@ -233,7 +236,7 @@ void weir_mux_vconn_set_window(struct weir_mux_vconn *conn, const struct wire_mu
 						       .size = m->position ? m->value : 0 };
 	__atomic_store_n(&conn->remote_id, m->from, __ATOMIC_RELAXED);
 	__atomic_store_n(&conn->granted, m->value, __ATOMIC_RELAXED);
-	__atomic_store_n(&conn->is_open, true, __ATOMIC_RELEASE);
+	set_peer(conn, WEIR_MUX_PEER_OPEN);
 }
 
 static void wake_armed(struct weir_mux_ring *ring, const int *fd, uint32_t armed)
@@ -273,7 +276,9 @@ static void cancel_ops(struct weir_mux_vconn *conn, int status)
 
 void weir_mux_vconn_peer_finished(struct weir_mux_vconn *conn)
 {
-	__atomic_store_n(&conn->is_finished, true, __ATOMIC_RELEASE);
+	if (!weir_mux_vconn_is_finished(conn))
+		set_peer(conn, weir_mux_vconn_was_opened(conn) ? WEIR_MUX_PEER_FINISHED :
+								 WEIR_MUX_PEER_REFUSED);
 	if (conn->shm)
 		__atomic_store_n(&conn->shm->is_finished, 1, __ATOMIC_SEQ_CST);
 	cancel_ops(conn, -ENOTCONN);
@@ -296,7 +301,7 @@ void weir_mux_vconn_release(struct weir_mux_vconn *conn)
 {
 	struct weir_mux_account *account = conn->account;
 
-	if (!conn->is_closed || !conn->is_finished || !conn->is_detached)
+	if (!conn->is_closed || !weir_mux_vconn_is_finished(conn) || !conn->is_detached)
 		return;
 	if (conn->slab)
 		weir_mux_account_give_conn(account);

@@ -84,6 +84,24 @@ struct weir_mux_peer_ring {
 	uint32_t rkey, size;
 };
 
+/*
+ * What the other end has said about a connection. Changed with mux->lock held, also read without.
+ *
+ *	UNASKED -> ASKED -> OPEN -> FINISHED	we connect
+ *	UNASKED ----------> OPEN -> FINISHED	the peer connects
+ *	UNASKED, ASKED -----------> REFUSED	no connection, or a placeholder (ctrl_conn_new())
+ *
+ * ASKED: our OPEN is unanswered and counts in remote->nr_opens. OPEN: both ends may send.
+ * FINISHED and REFUSED: the peer sends nothing more.
+ */
+enum weir_mux_peer_state {
+	WEIR_MUX_PEER_UNASKED,
+	WEIR_MUX_PEER_ASKED,
+	WEIR_MUX_PEER_OPEN,
+	WEIR_MUX_PEER_FINISHED,
+	WEIR_MUX_PEER_REFUSED
+};
+
 /**
  * struct weir_mux_vconn - a connection
  * @app: the application's handle if the application is in this process
@@ -97,7 +115,10 @@ struct weir_mux_peer_ring {
  * @credited: read position covered by credits; written by the worker, read by all
  * @waiter: the thread that waits for the answer to OPEN, or NULL; mux->lock
  * @open_link: in remote->open_waiters while OPEN waits for others to be answered; mux->lock
- * @is_opening: counted in remote->nr_opens; @is_ours: connected from here; mux->lock
+ * @peer: what the peer has said
+ * @is_closed: the application has let go; @is_detached: so has the worker; mux->lock, also read
+ *	without
+ * @is_ours: connected from here; mux->lock
  * @ctrls, @is_queued: any thread
  * @fd, @room_fd: signalled for armed waiters of the rings; -1 if not requested; any thread
  * @nr: the tenant's number for the connection
@@ -120,8 +141,8 @@ struct weir_mux_vconn {
 	uint8_t class;
 	uint16_t weight;
 	uint32_t id, remote_id, service;
-	bool is_open, is_closed, is_finished, is_detached; /* mux->lock; is_*: also read without */
-	bool is_opening, is_ours;
+	enum weir_mux_peer_state peer;
+	bool is_closed, is_detached, is_ours;
 	int status;
 
 	struct weir_mux_ring_slab *slab;
@@ -172,6 +193,31 @@ static inline uint32_t weir_mux_vconn_remote_id(const struct weir_mux_vconn *con
 	return __atomic_load_n(&conn->remote_id, __ATOMIC_RELAXED);
 }
 
+static inline enum weir_mux_peer_state weir_mux_vconn_peer(const struct weir_mux_vconn *conn)
+{
+	return __atomic_load_n(&conn->peer, __ATOMIC_ACQUIRE);
+}
+
+/* Both ends may send. */
+static inline bool weir_mux_vconn_is_open(const struct weir_mux_vconn *conn)
+{
+	return weir_mux_vconn_peer(conn) == WEIR_MUX_PEER_OPEN;
+}
+
+/* The peer has accepted the connection, though it may have finished since. */
+static inline bool weir_mux_vconn_was_opened(const struct weir_mux_vconn *conn)
+{
+	enum weir_mux_peer_state peer = weir_mux_vconn_peer(conn);
+
+	return peer == WEIR_MUX_PEER_OPEN || peer == WEIR_MUX_PEER_FINISHED;
+}
+
+/* The peer sends nothing more. */
+static inline bool weir_mux_vconn_is_finished(const struct weir_mux_vconn *conn)
+{
+	return weir_mux_vconn_peer(conn) >= WEIR_MUX_PEER_FINISHED;
+}
+
 /*
  * Creates a connection. @window: the ring length offered by the peer or asked for by the opener,
  * 0 if neither; our rings get the same length. Context: with mux->lock held, like all functions
@@ -195,8 +241,8 @@ void weir_mux_vconn_set_window(struct weir_mux_vconn *conn, const struct wire_mu
 void weir_mux_vconn_fail(struct weir_mux_vconn *conn, int status);
 /* Sends OPEN, at once or when fewer are unanswered. */
 void weir_mux_vconn_send_open(struct weir_mux_vconn *conn);
-/* OPEN has been answered, or never will be: sends the next waiting OPEN. */
-void weir_mux_vconn_open_answered(struct weir_mux_vconn *conn);
+/* An OPEN has been answered: sends the next one that waits. */
+void weir_mux_vconn_send_next_open(struct weir_mux_remote *remote);
 /* Wakes all threads waiting for a change. */
 void weir_mux_vconn_wake_waiters(struct weir_mux_vconn *conn);
 /* The peer sends nothing more. */
