@@ -20,6 +20,7 @@ int kweir_control_init(struct kweir_control *control, struct kweir_session *sess
 	init_completion(&control->sent);
 	init_completion(&control->answered);
 	control->io.done = sent;
+	weir_call_table_init(&control->calls, control->entries, KWEIR_CONTROL_CALLS);
 	control->buffers = kmalloc(sizeof(*control->buffers), GFP_KERNEL);
 	if (!control->buffers)
 		return -ENOMEM;
@@ -85,7 +86,6 @@ int kweir_control_link_up(struct kweir_control *control,
 
 static void answered(struct kweir_control *control, int status)
 {
-	control->waiting = false;
 	control->status = status;
 	complete(&control->answered);
 }
@@ -101,25 +101,12 @@ static int read_recall(struct kweir_control *control, const void *body, u32 leng
 	return 0;
 }
 
-/*
- * A reply whose caller has timed out. Only a reply that grants a region has this length: keep the
- * hold so that the region can be returned.
- */
-static void read_late(struct kweir_control *control, const struct wire_control_head *head,
-		      const void *body)
-{
-	struct wire_control_region region;
-
-	if (head->status || wire_control_region_decode(body, head->length, &region) ||
-	    control->nr_late == KWEIR_CONTROL_LATE_MAX)
-		return;
-	control->late[control->nr_late++] = region.hold;
-}
-
 static int read_message(struct kweir_control *control, const void *data, u32 bytes)
 {
 	struct wire_control_head head;
+	unsigned int call;
 	const void *body;
+	int rc;
 
 	if (wire_control_decode(data, bytes, &head, &body) ||
 	    weir_credit_received(&control->credit, head.credits))
@@ -128,10 +115,9 @@ static int read_message(struct kweir_control *control, const void *data, u32 byt
 		return read_recall(control, body, head.length);
 	if (head.kind != WIRE_CONTROL_REPLY)
 		return 0;
-	if (!control->waiting || head.tag != control->tag) {
-		read_late(control, &head, body);
-		return 0;
-	}
+	rc = weir_call_table_reply(&control->calls, &head, body, &call);
+	if (rc)
+		return rc == -ESTALE ? 0 : rc;
 	control->length = min_t(u32, head.length, sizeof(control->answer));
 	memcpy(control->answer, body, control->length);
 	answered(control, head.status);
@@ -238,8 +224,11 @@ void kweir_control_read_early(struct kweir_control *control)
 /* A call not yet posted never will be: the header counts credits of the broken connection. */
 void kweir_control_link_down(struct kweir_control *control)
 {
-	if (control->waiting)
-		answered(control, -ECONNRESET);
+	unsigned int i;
+
+	for (i = 0; i < KWEIR_CONTROL_CALLS; i++)
+		if (weir_call_table_broken(&control->calls, i))
+			answered(control, -ECONNRESET);
 	if (control->calling)
 		weir_engine_cancel(&control->session->engine, &control->io.part[0].req);
 }
@@ -267,23 +256,27 @@ static void fill_io(struct kweir_control *control, u32 length)
 
 /*
  * Writes the header and pushes the call with the lock held, so that a later break of the link finds
- * the call in the engine. Return: 0; -ENOTCONN, -EAGAIN: not sent.
+ * the call in the engine. @hold: that it returns, or 0. Return: 0; -ENOTCONN, -EAGAIN: not sent.
  */
-static int push_call(struct kweir_control *control, u32 length)
+static int push_call(struct kweir_control *control, u32 length, u64 hold)
 {
 	struct kweir_session *session = control->session;
 	struct wire_control_head head = {
 		.kind = WIRE_CONTROL_CALL,
-		.tag = control->tag + 1,
 		.length = length - sizeof(head),
 	};
+	int index;
 
 	if (link_of(control)->state != KWEIR_LINK_UP)
 		return -ENOTCONN;
 	if (!weir_credit_has_room(&control->credit))
 		return -EAGAIN;
-	control->tag++;
-	control->waiting = control->calling = true;
+	index = weir_call_table_begin(&control->calls, WEIR_NEVER, hold);
+	if (index < 0)
+		return index;
+	control->call = index;
+	control->calling = true;
+	head.tag = control->entries[index].tag;
 	write_head(control, control->buffers->call, head);
 	ib_dma_sync_single_for_device(session->nic->device, control->io.part[0].req.sge[0].addr,
 				      length, DMA_TO_DEVICE);
@@ -306,7 +299,7 @@ static long wait_sent(struct kweir_control *control, long left)
 }
 
 /* Return: 0: the call is sent; a reply will arrive or the link will break, or has already. */
-static int send_message(struct kweir_control *control, u32 length, long *left)
+static int send_message(struct kweir_control *control, u32 length, u64 hold, long *left)
 {
 	struct kweir_nic *nic = control->session->nic;
 	int rc;
@@ -315,7 +308,7 @@ static int send_message(struct kweir_control *control, u32 length, long *left)
 	reinit_completion(&control->sent);
 	reinit_completion(&control->answered);
 	kweir_nic_lock(nic);
-	rc = push_call(control, length);
+	rc = push_call(control, length, hold);
 	kweir_nic_unlock(nic);
 	if (rc)
 		return rc;
@@ -323,9 +316,10 @@ static int send_message(struct kweir_control *control, u32 length, long *left)
 	*left = wait_sent(control, *left);
 	kweir_nic_lock(nic);
 	control->calling = control->sending;
-	if (control->waiting)
+	if (control->entries[control->call].state == WEIR_CALL_WAITING)
 		rc = control->sending ? -ETIMEDOUT : control->io.status;
-	control->waiting &= !rc;
+	if (rc)
+		weir_call_table_abandon(&control->calls, control->call);
 	kweir_nic_unlock(nic);
 	return rc == -ECANCELED ? -ECONNRESET : rc;
 }
@@ -336,7 +330,7 @@ static int wait_answer(struct kweir_control *control, long left)
 
 	left = wait_for_completion_interruptible_timeout(&control->answered, left);
 	kweir_nic_lock(session->nic);
-	if (control->waiting)
+	if (weir_call_table_abandon(&control->calls, control->call))
 		answered(control, left < 0 ? -EINTR : -ETIMEDOUT);
 	kweir_nic_unlock(session->nic);
 	return control->status;
@@ -354,44 +348,29 @@ static int call(struct kweir_control *control, struct wire_control_request *requ
 		request, name, control->buffers->call + sizeof(struct wire_control_head));
 	if (length < 0)
 		return length;
-	rc = send_message(control, sizeof(struct wire_control_head) + length, &left);
+	rc = send_message(control, sizeof(struct wire_control_head) + length,
+			  request->op == WIRE_REGION_CLOSE ? request->value : 0, &left);
 	return rc ? rc : wait_answer(control, left);
 }
 
-static bool take_late(struct kweir_control *control, u64 *hold)
+static u64 granted_hold(struct kweir_control *control)
 {
-	bool any;
+	u64 hold;
 
 	kweir_nic_lock(control->session->nic);
-	any = control->nr_late;
-	if (any)
-		*hold = control->late[--control->nr_late];
+	hold = weir_call_table_granted(&control->calls);
 	kweir_nic_unlock(control->session->nic);
-	return any;
+	return hold;
 }
 
-static void put_late(struct kweir_control *control, u64 hold)
-{
-	kweir_nic_lock(control->session->nic);
-	if (control->nr_late < KWEIR_CONTROL_LATE_MAX)
-		control->late[control->nr_late++] = hold;
-	kweir_nic_unlock(control->session->nic);
-}
-
-/*
- * Closes holds that the donor granted to callers that had timed out. A second close does no harm,
- * and a donor that does not know a hold has no memory to give back.
- */
-static void close_late(struct kweir_control *control)
+/* Closes holds that the donor granted to callers that had timed out. */
+static void close_granted(struct kweir_control *control)
 {
 	struct wire_control_request request = { .op = WIRE_REGION_CLOSE };
+	int rc = 0;
 
-	while (take_late(control, &request.value)) {
-		if (kweir_is_no_answer(call(control, &request, NULL))) {
-			put_late(control, request.value);
-			return;
-		}
-	}
+	while (!kweir_is_no_answer(rc) && (request.value = granted_hold(control)))
+		rc = call(control, &request, NULL);
 }
 
 /* A missing or malformed reply carries no sentence of the donor's. */
@@ -423,7 +402,7 @@ int kweir_control_call(struct kweir_control *control, struct wire_control_reques
 	else
 		memcpy(answer, control->answer, size);
 	if (!rc)
-		close_late(control);
+		close_granted(control);
 	mutex_unlock(&control->mutex);
 	kweir_session_leave(control->session);
 	return rc;

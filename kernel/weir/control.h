@@ -14,9 +14,10 @@
 #include <linux/mutex.h>
 #include <rdma/ib_verbs.h>
 
+#include "core/link/call_table.h"
+#include "core/link/credit.h"
 #include "kernel/weir/weir.h"
 #include "wire/control.h"
-#include "core/link/credit.h"
 #include "wire/handshake.h"
 
 #define KWEIR_CONTROL_RECVS WEIR_CREDITS_MIN
@@ -24,7 +25,7 @@
 	(sizeof(struct wire_control_head) + sizeof(struct wire_control_request) + \
 	 WIRE_CONTROL_NAME_MAX)
 #define KWEIR_CONTROL_ANSWER_MAX 256
-#define KWEIR_CONTROL_LATE_MAX 4
+#define KWEIR_CONTROL_CALLS 16 /* the last one, those without a reply, and holds to return */
 /* Credit messages in channel 0's send queue and CQ; calls pass through the engine. */
 #define KWEIR_CONTROL_SENDS 1
 
@@ -50,13 +51,10 @@ struct kweir_control_buffers {
  * @credit: credits of this connection
  * @granting: a credit message is in flight
  * @calling: @io may be in flight
- * @tag: of the last call
- * @waiting: a caller waits for a reply; @answered: the reply has arrived, or never will
+ * @entries, @calls: of this session; @call: index of the last call
+ * @answered: the reply to it has arrived, or never will
  * @status: of the reply
  * @answer: body of the reply, the first @length bytes
- * @late: @nr_late holds that arrived after the caller timed out, and must be closed. A donor that
- *	does not reply is not asked again and again, so the holds are few; the end of the session
- *	closes any that exceed the array
  */
 struct kweir_control {
 	struct kweir_session *session;
@@ -71,14 +69,13 @@ struct kweir_control {
 	struct weir_credit credit;
 	bool granting;
 	bool calling;
-	u64 tag;
-	bool waiting;
+	struct weir_call_entry entries[KWEIR_CONTROL_CALLS];
+	struct weir_call_table calls;
+	unsigned int call;
 	struct completion answered;
 	int status;
 	u32 length;
 	u8 answer[KWEIR_CONTROL_ANSWER_MAX];
-	u64 late[KWEIR_CONTROL_LATE_MAX];
-	unsigned int nr_late;
 };
 
 /* Requires a session with a device. Context: process. Return: 0; -ENOMEM. */

@@ -75,7 +75,6 @@ static void init_lists(struct weir_session *session)
 	weir_list_init(&session->regions);
 	weir_list_init(&session->memories);
 	weir_list_init(&session->pools);
-	weir_list_init(&session->calls.free);
 	weir_list_init(&session->calls.done);
 	weir_list_init(&m->free_outgoing);
 	weir_list_init(&m->unsent);
@@ -121,7 +120,7 @@ void weir_session_free(struct weir_session *session)
 	weir_pool_fini_all(session);
 	weir_memory_fini_all(session);
 	weir_messages_fini(session);
-	weir_call_table_fini(&session->calls);
+	weir_calls_fini(&session->calls);
 	weir_requests_fini(session);
 	weir_bounce_pool_fini(&session->buffers);
 	if (session->recv_cq)
@@ -190,7 +189,7 @@ static int open_stats_shm(struct weir_session *session)
 
 static int session_init(struct weir_session *session, struct weir_error *error)
 {
-	int rc = weir_call_table_init(&session->calls);
+	int rc = weir_calls_init(&session->calls);
 
 	if (rc)
 		return weir_error_set(error, rc, "out of memory");

@@ -158,7 +158,7 @@ struct weir_session {
 	struct weir_list live_requests;
 
 	struct weir_messages messages;
-	struct weir_call_table calls;
+	struct weir_calls calls;
 	struct weir_unload_tx unload;
 
 	struct weir_bounce_pool buffers;

@@ -81,7 +81,7 @@ void weir_session_close(struct weir_session *session)
 	weir_reconnect_stop(session);
 	deadline_ns = weir_now_ns() + CLOSE_GRACE_NS;
 	weir_session_lock(session);
-	weir_call_table_down(session, -ECANCELED);
+	weir_calls_down(session, -ECANCELED);
 	cancel_unposted(session);
 	poll_until(session, has_nothing_under_way, deadline_ns);
 	fail_links(session);

@@ -73,6 +73,8 @@ bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
 		hunt_umtt(h, seed);
 	if (!*h->why)
 		hunt_volume(h, seed);
+	if (!*h->why)
+		hunt_link(h, seed);
 	return !*h->why;
 }
 

@@ -84,6 +84,21 @@ PLANTS = {
                 "if (replica->state != WEIR_REPLICA_STALE ||"),
     # The scheduler does not count the WRs of a flow in flight; its own check detects this.
     "count": ("\tflow->wrs++;\n", ""),
+    # A proof with any MAC holds.
+    "proof": ("differences |= a[i] ^ b[i];", "differences &= a[i] ^ b[i];"),
+    # Another QP than the one connected may relay the handshake.
+    "relay": ("return endpoint->qpn == qpn && ", "return (endpoint->qpn == qpn || true) && "),
+    # A message is taken while the MAC of the last is not there.
+    "twin": ("h->wants_mac ? WEIR_HANDSHAKE_FAILED : h->state", "h->state"),
+    # Credits returned once are returned again.
+    "debt": ("\tcredit->owed = 0;\n", ""),
+    # The reply of a call that has timed out goes to a later call.
+    "answer": ("t->generation++ * t->count", "t->generation * t->count"),
+    # A call that has timed out is answered again when the channel breaks.
+    "expire": ("\te->state = WEIR_CALL_LATE;\n", ""),
+    # A region that a late reply grants is forgotten.
+    "grant": ("e->hold = is_waiting || e->hold ? 0 : hold_of(head, body);",
+              "e->hold = is_waiting || e->hold ? 0 : 0 * hold_of(head, body);"),
     "begin": ("\t\tif (n->first > last)\n", "\t\tif (n->first >= last)\n"),
 }
 

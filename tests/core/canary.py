@@ -500,6 +500,7 @@ UNITS = {
     "core/unload/page_heat.c": ("tests/core/unload/path_test.c",),
     "core/unload/page_heat.h": ("tests/core/unload/path_test.c",),
     "core/base/ordered_store.h": ("tests/core/base/ordered_store_test.c",),
+    "core/link/call_table.c": ("tests/core/link/call_table_test.c",),
     "core/link/credit.c": ("tests/core/link/credit_test.c",),
     "core/link/handshake.c": ("tests/core/link/handshake_test.c",),
     "core/poll/poll.c": ("tests/core/poll/poll_test.c",),

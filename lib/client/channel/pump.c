@@ -68,7 +68,7 @@ void weir_pump_pull(struct weir_session *session)
 static uint64_t deadline_ns(const struct weir_session *session)
 {
 	uint64_t engine_ns = weir_engine_deadline_ns(&session->engine);
-	uint64_t calls_ns = session->calls.next_deadline_ns;
+	uint64_t calls_ns = weir_call_table_deadline_ns(&session->calls.table);
 
 	return engine_ns < calls_ns ? engine_ns : calls_ns;
 }
@@ -76,11 +76,11 @@ static uint64_t deadline_ns(const struct weir_session *session)
 /* Return: true if a deadline has passed: counts as progress, like a completion. */
 static bool expire_deadlines(struct weir_session *session, uint64_t now_ns)
 {
-	bool is_call = now_ns >= session->calls.next_deadline_ns;
+	bool is_call = now_ns >= weir_call_table_deadline_ns(&session->calls.table);
 
 	if (now_ns < deadline_ns(session))
 		return false;
-	weir_call_table_expire(session, now_ns);
+	weir_calls_expire(session, now_ns);
 	return weir_engine_expired(&session->engine, now_ns) || is_call;
 }
 
@@ -89,7 +89,7 @@ static void handle_all_links_down(struct weir_session *session)
 	__atomic_store_n(&session->down, true, __ATOMIC_RELAXED);
 	session->down_due = session->options.on_down && !session->is_stopping;
 	weir_messages_down(session);
-	weir_call_table_down(session, -ECONNRESET);
+	weir_calls_down(session, -ECONNRESET);
 	weir_pump_pull(session);
 	if (session->down_due)
 		weir_pump_kick(session);

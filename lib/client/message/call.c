@@ -10,51 +10,22 @@
 #include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
 
-/* A tag is a generation, and below it the index in calls->pending. */
-#define TAG_BITS 10
-static_assert(WIRE_CONTROL_CALLS_MAX == 1 << TAG_BITS, "a tag holds the place");
-
-int weir_call_table_init(struct weir_call_table *calls)
+int weir_calls_init(struct weir_calls *calls)
 {
-	int i;
+	struct weir_call_entry *entries = calloc(WIRE_CONTROL_CALLS_MAX, sizeof(*entries));
 
-	calls->pending = calloc(WIRE_CONTROL_CALLS_MAX, sizeof(*calls->pending));
-	if (!calls->pending)
-		return -ENOMEM;
-	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++)
-		weir_list_add_tail(&calls->free, &calls->pending[i].link);
-	calls->next_deadline_ns = UINT64_MAX;
-	calls->generation = 1;
+	calls->table.entries = entries;
+	calls->callers = calloc(WIRE_CONTROL_CALLS_MAX, sizeof(*calls->callers));
+	if (!entries || !calls->callers)
+		return -ENOMEM; /* weir_calls_fini() frees what there is */
+	weir_call_table_init(&calls->table, entries, WIRE_CONTROL_CALLS_MAX);
 	return 0;
 }
 
-void weir_call_table_fini(struct weir_call_table *calls)
+void weir_calls_fini(struct weir_calls *calls)
 {
-	free(calls->pending);
-}
-
-static struct weir_pending_call *get_pending_call(struct weir_call_table *calls,
-						  uint64_t deadline_ns)
-{
-	struct weir_pending_call *call;
-
-	if (weir_list_is_empty(&calls->free))
-		return NULL;
-	call = weir_list_entry(calls->free.next, struct weir_pending_call, link);
-	weir_list_del(&call->link);
-	call->tag = calls->generation++ << TAG_BITS | (uint64_t)(call - calls->pending);
-	call->deadline_ns = deadline_ns;
-	if (deadline_ns < calls->next_deadline_ns)
-		calls->next_deadline_ns = deadline_ns;
-	return call;
-}
-
-static void put_pending_call(struct weir_call_table *calls, struct weir_pending_call *call)
-{
-	call->tag = 0;
-	call->answer = NULL;
-	call->callback = NULL;
-	weir_list_add(&calls->free, &call->link);
+	free(calls->table.entries);
+	free(calls->callers);
 }
 
 void weir_call_callback_run(struct weir_call_callback *callback)
@@ -98,117 +69,78 @@ static void end_callback(struct weir_session *session, struct weir_call_callback
 	weir_list_add_tail(&session->calls.done, &callback->link);
 }
 
-/* Reports the end to the caller, if any remains. With status 0 there are a head and a body. */
-static void end_pending_call(struct weir_session *session, struct weir_pending_call *call,
-			     int status, const struct wire_control_head *head, const void *body)
+/* Reports the end to the caller. With status 0 there are a head and a body. */
+static void end_call(struct weir_session *session, unsigned int index, int status,
+		     const struct wire_control_head *head, const void *body)
 {
-	if (call->answer)
-		end_answer(session, call->answer, status, body, head ? head->length : 0);
-	if (call->callback)
-		end_callback(session, call->callback, status, head, body);
-	call->answer = NULL;
-	call->callback = NULL;
+	struct weir_caller *caller = &session->calls.callers[index];
+
+	if (caller->answer)
+		end_answer(session, caller->answer, status, body, head ? head->length : 0);
+	if (caller->callback)
+		end_callback(session, caller->callback, status, head, body);
+	*caller = (struct weir_caller){ 0 };
 }
 
-int weir_call_table_reply(struct weir_session *session, const struct wire_control_head *head,
-			  const void *body)
+int weir_calls_reply(struct weir_session *session, const struct wire_control_head *head,
+		     const void *body)
 {
-	struct weir_call_table *calls = &session->calls;
-	struct weir_pending_call *call = &calls->pending[head->tag % WIRE_CONTROL_CALLS_MAX];
+	unsigned int index;
+	int rc = weir_call_table_reply(&session->calls.table, head, body, &index);
 
-	if (!head->tag || call->tag != head->tag)
-		return -EPROTO;
-	end_pending_call(session, call, head->status, head, body);
-	put_pending_call(calls, call);
-	return 0;
+	if (!rc)
+		end_call(session, index, head->status, head, body);
+	return rc == -ESTALE ? 0 : rc;
 }
 
-static bool has_caller(const struct weir_pending_call *call)
+void weir_calls_expire(struct weir_session *session, uint64_t now_ns)
 {
-	return call->answer || call->callback;
+	int index;
+
+	while ((index = weir_call_table_expire(&session->calls.table, now_ns)) >= 0)
+		end_call(session, (unsigned int)index, -ETIMEDOUT, NULL, NULL);
 }
 
-void weir_call_table_expire(struct weir_session *session, uint64_t now_ns)
+void weir_calls_down(struct weir_session *session, int status)
 {
-	struct weir_call_table *calls = &session->calls;
-	uint64_t next_ns = UINT64_MAX;
 	unsigned int i;
 
-	if (now_ns < calls->next_deadline_ns)
-		return;
-	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++) {
-		struct weir_pending_call *call = &calls->pending[i];
-
-		if (!has_caller(call))
-			continue;
-		if (call->deadline_ns <= now_ns)
-			end_pending_call(session, call, -ETIMEDOUT, NULL, NULL);
-		else if (call->deadline_ns < next_ns)
-			next_ns = call->deadline_ns;
-	}
-	calls->next_deadline_ns = next_ns;
+	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++)
+		if (weir_call_table_broken(&session->calls.table, i))
+			end_call(session, i, status, NULL, NULL);
 }
 
-void weir_call_keep(struct weir_call_table *calls, uint64_t tag)
-{
-	struct weir_pending_call *call = &calls->pending[tag % WIRE_CONTROL_CALLS_MAX];
-
-	call->kept = tag && call->tag == tag;
-}
-
-void weir_call_table_down(struct weir_session *session, int status)
-{
-	struct weir_call_table *calls = &session->calls;
-	unsigned int i;
-
-	/*
-	 * next_deadline_ns may now be earlier than any deadline left, which costs one useless
-	 * check.
-	 */
-	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++) {
-		struct weir_pending_call *call = &calls->pending[i];
-
-		if (call->tag && !call->kept) {
-			end_pending_call(session, call, status, NULL, NULL);
-			put_pending_call(calls, call);
-		}
-		call->kept = false;
-	}
-}
-
-/* With nic->lock held. One of @answer and @callback is NULL. */
+/* With nic->lock held. One of @caller's is NULL. @hold: that the call returns, or 0. */
 static int send_call(struct weir_session *session, enum wire_control_kind kind, const void *data,
-		     size_t length, uint64_t timeout_ns, struct weir_answer *answer,
-		     struct weir_call_callback *callback)
+		     size_t length, uint64_t timeout_ns, uint64_t hold, struct weir_caller caller)
 {
+	struct weir_call_table *table = &session->calls.table;
 	uint64_t now_ns = weir_now_ns();
-	struct weir_pending_call *call;
-	int rc;
+	int rc, index = weir_call_table_begin(table, weir_after_ns(now_ns, timeout_ns), hold);
 
-	call = get_pending_call(&session->calls, weir_after_ns(now_ns, timeout_ns));
-	if (!call)
-		return -EAGAIN;
-	rc = weir_message_send(session, kind, call->tag, data, length);
+	if (index < 0)
+		return index;
+	rc = weir_message_send(session, kind, table->entries[index].tag, data, length);
 	if (rc) {
-		put_pending_call(&session->calls, call);
+		weir_call_table_cancel(table, (unsigned int)index);
 		return rc;
 	}
-	call->answer = answer;
-	if (answer)
+	session->calls.callers[index] = caller;
+	if (caller.answer)
 		weir_waiter_begin(session);
-	call->callback = callback;
 	weir_pump_pull(session);
 	weir_pump_poll(session, now_ns);
 	return 0;
 }
 
 static int call_and_wait(struct weir_session *session, enum wire_control_kind kind,
-			 const void *data, size_t length, struct weir_answer *answer)
+			 const void *data, size_t length, uint64_t hold, struct weir_answer *answer)
 {
 	int rc;
 
 	weir_session_lock(session);
-	rc = send_call(session, kind, data, length, session->options.timeout_ns, answer, NULL);
+	rc = send_call(session, kind, data, length, session->options.timeout_ns, hold,
+		       (struct weir_caller){ .answer = answer });
 	if (rc) {
 		weir_dispatch(session);
 		return rc;
@@ -226,7 +158,7 @@ int weir_call(struct weir_session *session, const void *data, size_t length, voi
 	struct weir_answer answer = { WEIR_WAITER_INIT, reply, reply_max, 0 };
 	int rc;
 
-	rc = call_and_wait(session, WIRE_APP_CALL, data, length, &answer);
+	rc = call_and_wait(session, WIRE_APP_CALL, data, length, 0, &answer);
 	if (!rc && reply_length)
 		*reply_length = answer.length;
 	return rc;
@@ -245,7 +177,8 @@ int weir_call_async(struct weir_session *session, const void *data, size_t lengt
 	if (!timeout_ns)
 		timeout_ns = session->options.timeout_ns;
 	weir_session_lock(session);
-	rc = send_call(session, WIRE_APP_CALL, data, length, timeout_ns, NULL, callback);
+	rc = send_call(session, WIRE_APP_CALL, data, length, timeout_ns, 0,
+		       (struct weir_caller){ .callback = callback });
 	if (rc)
 		free(callback);
 	else
@@ -262,6 +195,20 @@ static int explain_reply(struct weir_error *error, int status, const struct weir
 	return weir_error_set(error, status, "%s", text[0] ? text : weir_strerror(status));
 }
 
+/* Returns regions that the donor granted to callers that had timed out. */
+static void return_granted(struct weir_session *session)
+{
+	struct wire_control_request request = { .op = WIRE_REGION_CLOSE };
+	size_t length;
+
+	do {
+		weir_session_lock(session);
+		request.value = weir_call_table_granted(&session->calls.table);
+		weir_session_unlock(session);
+	} while (request.value &&
+		 !weir_call_control(session, &request, NULL, NULL, 0, &length, NULL));
+}
+
 int weir_call_control(struct weir_session *session, struct wire_control_request *request,
 		      const char *name, void *reply, size_t reply_max, size_t *reply_length,
 		      struct weir_error *error)
@@ -275,9 +222,12 @@ int weir_call_control(struct weir_session *session, struct wire_control_request 
 		return weir_error_set(error, length,
 				      "'%s' cannot name a region: 1 to %d bytes without '/'", name,
 				      WIRE_CONTROL_NAME_MAX);
-	rc = call_and_wait(session, WIRE_CONTROL_CALL, body, (size_t)length, &answer);
+	rc = call_and_wait(session, WIRE_CONTROL_CALL, body, (size_t)length,
+			   request->op == WIRE_REGION_CLOSE ? request->value : 0, &answer);
 	if (rc)
 		return explain_reply(error, rc, &answer);
 	*reply_length = answer.length;
+	if (request->op != WIRE_REGION_CLOSE)
+		return_granted(session);
 	return 0;
 }

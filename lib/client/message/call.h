@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Calls that wait for their replies: the application's and weir's own.
- *
- * A call that times out keeps its entry until the reply comes: the donor also counts unanswered
- * calls.
+ * Calls that wait for their replies: the application's and weir's own. core/link/call_table.h
+ * decides when each ends; here are the callers.
  *
  * All functions: with nic->lock held, unless noted.
  */
@@ -15,6 +13,7 @@
 #include <weir/message.h>
 
 #include "core/base/list.h"
+#include "core/link/call_table.h"
 #include "lib/client/request/waiter.h"
 #include "wire/control.h"
 
@@ -37,55 +36,37 @@ struct weir_call_callback {
 	struct weir_message_copy *reply; /* the copy of the reply */
 };
 
-/**
- * struct weir_pending_call - the entry of one call
- * @link: in the free list, or in no list
- * @tag: number on the wire, or 0 when free: a generation and the index
- * @deadline_ns: when the call ends with -ETIMEDOUT
- * @answer, @callback: at most one is set; neither after a timeout
- * @kept: by the next weir_call_table_down()
- */
-struct weir_pending_call {
-	struct weir_list link;
-	uint64_t tag;
-	uint64_t deadline_ns;
+/* Who waits for a call's reply: at most one is set, and neither after a timeout. */
+struct weir_caller {
 	struct weir_answer *answer;
 	struct weir_call_callback *callback;
-	bool kept;
 };
 
 /**
- * struct weir_call_table - all calls of a session
- * @pending: WIRE_CONTROL_CALLS_MAX entries
- * @free: unused entries
+ * struct weir_calls - all calls of a session
+ * @table: their lives, in WIRE_CONTROL_CALLS_MAX entries
+ * @callers: by the index of the entry
  * @done: callbacks ready to run
- * @next_deadline_ns: no deadline is earlier
- * @generation: of the next tag
  */
-struct weir_call_table {
-	struct weir_pending_call *pending;
-	struct weir_list free;
+struct weir_calls {
+	struct weir_call_table table;
+	struct weir_caller *callers;
 	struct weir_list done;
-	uint64_t next_deadline_ns;
-	uint64_t generation;
 };
 
 /* Return: 0; -ENOMEM. Without the lock. */
-int weir_call_table_init(struct weir_call_table *calls);
-void weir_call_table_fini(struct weir_call_table *calls);
+int weir_calls_init(struct weir_calls *calls);
+void weir_calls_fini(struct weir_calls *calls);
 
 /* Handles a reply. Return: 0; -EPROTO no such call. */
-int weir_call_table_reply(struct weir_session *session, const struct wire_control_head *head,
-			  const void *body);
+int weir_calls_reply(struct weir_session *session, const struct wire_control_head *head,
+		     const void *body);
 
 /* Ends calls with passed deadlines. */
-void weir_call_table_expire(struct weir_session *session, uint64_t now_ns);
+void weir_calls_expire(struct weir_session *session, uint64_t now_ns);
 
-/* Lets the next weir_call_table_down() keep the call of @tag, if any: the call was not sent yet. */
-void weir_call_keep(struct weir_call_table *calls, uint64_t tag);
-
-/* Ends all calls that are not kept. */
-void weir_call_table_down(struct weir_session *session, int status);
+/* Ends all calls but those of weir_call_table_keep(). */
+void weir_calls_down(struct weir_session *session, int status);
 
 /* Runs a callback from calls->done. Without the lock. */
 void weir_call_callback_run(struct weir_call_callback *callback);

@@ -160,7 +160,7 @@ static int receive_message(struct weir_session *session, const void *data, size_
 		return queue_for_handler(m, &head, body);
 	case WIRE_APP_REPLY:
 	case WIRE_CONTROL_REPLY:
-		return weir_call_table_reply(session, &head, body);
+		return weir_calls_reply(session, &head, body);
 	case WIRE_CONTROL_CREDIT:
 	case WIRE_CONTROL_RECLAIM: /* nothing here is movable */
 		return 0;
@@ -224,7 +224,7 @@ int weir_messages_poll(struct weir_session *session)
 void weir_messages_broken(struct weir_session *session)
 {
 	weir_messages_keep_unsent_calls(session);
-	weir_call_table_down(session, -ECONNRESET);
+	weir_calls_down(session, -ECONNRESET);
 	if (session->messages.lost)
 		weir_reconnect_give_up(session, -ECONNRESET);
 }

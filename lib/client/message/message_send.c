@@ -202,13 +202,13 @@ void weir_messages_keep_unsent_calls(struct weir_session *session)
 	const struct weir_list *at;
 
 	for (at = m->unsent.next; at != &m->unsent; at = at->next)
-		weir_call_keep(
-			&session->calls,
+		weir_call_table_keep(
+			&session->calls.table,
 			head_of_send_buffer(weir_list_entry(at, struct weir_send_buffer, link))
 				.tag);
 	for (at = m->backlog.next; at != &m->backlog; at = at->next)
-		weir_call_keep(&session->calls,
-			       weir_list_entry(at, struct weir_message_copy, link)->head.tag);
+		weir_call_table_keep(&session->calls.table,
+				     weir_list_entry(at, struct weir_message_copy, link)->head.tag);
 }
 
 void weir_messages_down(struct weir_session *session)

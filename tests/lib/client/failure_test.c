@@ -190,7 +190,7 @@ static bool is_called(struct weir_session *session)
 
 	weir_session_lock(session);
 	for (i = 0; i < WIRE_CONTROL_CALLS_MAX; i++)
-		is |= session->calls.pending[i].answer != NULL;
+		is |= session->calls.callers[i].answer != NULL;
 	weir_session_unlock(session);
 	return is;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/support/libweir_fixture.h"
+#include "tests/support/stop_process.h"
 
 struct region_state {
 	struct donor_process donor;
@@ -150,6 +151,38 @@ static void quota_and_memory_have_an_end(void **in)
 	weir_session_close(c);
 }
 
+static void ignore_entry(void *arg, const struct weir_region_entry *entry)
+{
+	(void)arg;
+	(void)entry;
+}
+
+/*
+ * The donor grants a region to a caller that has timed out. The next successful call returns the
+ * region, so that its bytes do not count against the quota until the session ends.
+ */
+static void a_region_granted_too_late_is_returned(void **in)
+{
+	struct region_state *s = *in;
+	const struct weir_session_options options = { .timeout_ns = SECOND_NS / 2 };
+	struct weir_session *session = session_to(&s->donor, &options);
+	uint64_t until_ns = now_ns() + 20 * SECOND_NS;
+	struct weir_region *region;
+	int rc;
+
+	stop_process(s->donor.pid);
+	rc = weir_region_create(session, NULL, 8 * MIB, 0, &region, NULL);
+	kill(s->donor.pid, SIGCONT);
+	assert_int_equal(rc, -ETIMEDOUT);
+	do
+		weir_region_list(session, ignore_entry, NULL);
+	while ((rc = weir_region_create(session, NULL, 8 * MIB, 0, &region, NULL)) &&
+	       now_ns() < until_ns);
+	assert_int_equal(rc, 0);
+	weir_region_close(region);
+	weir_session_close(session);
+}
+
 static void names_are_checked(void **in)
 {
 	struct region_state *s = *in;
@@ -234,6 +267,7 @@ int main(void)
 		cmocka_unit_test(read_only_refuses_writes),
 		cmocka_unit_test(what_was_freed_is_zero),
 		cmocka_unit_test(quota_and_memory_have_an_end),
+		cmocka_unit_test(a_region_granted_too_late_is_returned),
 		cmocka_unit_test(names_are_checked),
 		cmocka_unit_test(all_names_are_listed),
 		cmocka_unit_test(a_token_reaches_what_the_donor_made),
