@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir lend: changes how much memory a running donor lends. */
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/lend.h"
 #include "apps/common/pid.h"
 #include "apps/common/size.h"
 
 #include <errno.h>
-#include <getopt.h>
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-static const char help[] =
+static const char usage[] =
 	"Usage: weir lend PID SIZE\n"
 	"Changes how much memory a donor on this host ('weir serve' with this PID) lends in\n"
 	"total, at most as much as at its start. The donor takes nothing back. It asks block\n"
 	"devices of several donors to move the excess, and returns that memory to the system.\n"
-	"Memory that no client can move stays lent. 'weir stat DONOR' shows the progress.\n\n"
-	"  -h, --help\n\n"
-	"  weir lend 4242 1G\n";
+	"Memory that no client can move stays lent. 'weir stat DONOR' shows the progress.\n";
+
+static const struct cmdline lend_line = {
+	.usage = usage,
+	.notes = "  weir lend 4242 1G\n",
+	.arguments = "PID SIZE",
+	.arguments_min = 2,
+	.arguments_max = 2,
+};
 
 static bool is_donor(pid_t pid)
 {
@@ -48,22 +56,12 @@ static int lend(const char *cmd, const char *text, pid_t pid, uint64_t bytes)
 
 int cmd_lend(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL },
-	};
+	int status = cmdline_parse(&lend_line, argc, argv, NULL);
 	uint64_t bytes;
 	pid_t pid;
-	int opt;
 
-	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (opt != 'h')
-			return usage_error(argv[0], NULL);
-		fputs(help, stdout);
-		return EXIT_OK;
-	}
-	if (argc - optind != 2)
-		return usage_error(argv[0], "expected: PID SIZE");
+	if (status != CMDLINE_PARSED)
+		return status;
 	if (!pid_parse(argv[optind], &pid))
 		return usage_error(argv[0], "'%s': not a process id", argv[optind]);
 	if (size_parse(argv[optind + 1], &bytes))

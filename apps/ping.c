@@ -5,6 +5,7 @@
  */
 #include "apps/common/client.h"
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/common/device.h"
 #include "apps/common/json.h"
 #include "apps/common/number.h"
@@ -12,28 +13,23 @@
 #include "apps/common/stop.h"
 #include "lib/base/clock.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weir/region.h>
 #include <weir/request.h>
 
 #define COUNT_MAX 1000000
 #define SIZE_MAX_BYTES (64u << 20)
 
-static const char help[] =
+
+static const char usage[] =
 	"Usage: weir ping [OPTION...] DONOR\n"
 	"Measures round trips to a donor: a message, answered by the donor's thread, and a read\n"
-	"and a write of memory, without the donor's CPU.\n\n"
-	"  -c, --count N          round trips of each kind, default 10\n"
-	"  -i, --interval S       seconds between them, default 0.1; 0: none\n"
-	"  -s, --size BYTES       length of reads and writes, default 4K\n"
-	"  -q, --quiet            the summary only\n"
-	"  -j, --json             the summary, for programs\n" CLIENT_HELP DEVICE_HELP
-	"  -h, --help\n";
+	"and a write of memory, without the donor's CPU.\n";
 
 enum ping_kind { KIND_MESSAGE, KIND_READ, KIND_WRITE, KINDS };
 
@@ -206,65 +202,35 @@ static int ping_donor(struct ping *ping)
 	return status;
 }
 
-static int parse_option(struct ping *ping, int opt)
-{
-	switch (opt) {
-	case 'c':
-		if (!number_parse_uint(optarg, 1, COUNT_MAX, &ping->count))
-			return usage_error(ping->cmd, "--count %s: 1 to %u", optarg, COUNT_MAX);
-		return 0;
-	case 'i':
-		if (!number_parse_double(optarg, 0, 3600, &ping->interval_s))
-			return usage_error(ping->cmd, "--interval %s: 0 to 3600 seconds", optarg);
-		return 0;
-	case 's':
-		if (size_parse(optarg, &ping->size) || !ping->size || ping->size > SIZE_MAX_BYTES)
-			return usage_error(ping->cmd, "--size %s: 1 to 64M", optarg);
-		return 0;
-	case 'q':
-		ping->quiet = true;
-		return 0;
-	case 'j':
-		ping->json = true;
-		return 0;
-	case 'k':
-		ping->key = optarg;
-		return 0;
-	case 'd':
-		ping->device = optarg;
-		return 0;
-	default:
-		return usage_error(ping->cmd, NULL);
-	}
-}
+static const struct cmdline_option ping_options[] = {
+	{ "count", 'c', "N", "round trips of each kind, default 10",
+	  CMDLINE_UINT(struct ping, count, 1, COUNT_MAX) },
+	{ "interval", 'i', "S", "seconds between them, default 0.1; 0: none",
+	  CMDLINE_SECONDS(struct ping, interval_s, 0, 3600) },
+	{ "size", 's', "BYTES", "length of reads and writes, default 4K",
+	  CMDLINE_SIZE(struct ping, size, 1, SIZE_MAX_BYTES) },
+	{ "quiet", 'q', NULL, "the summary only", CMDLINE_FLAG(struct ping, quiet) },
+	{ "json", 'j', NULL, "the summary, for programs", CMDLINE_FLAG(struct ping, json) },
+	CLIENT_KEY_OPTION(struct ping, key),
+	DEVICE_OPTION(struct ping, device),
+	{ NULL },
+};
+
+static const struct cmdline ping_line = {
+	.usage = usage,
+	.options = ping_options,
+	.arguments = "one DONOR",
+	.arguments_min = 1,
+	.arguments_max = 1,
+};
 
 int cmd_ping(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "count", required_argument, NULL, 'c' },
-		{ "interval", required_argument, NULL, 'i' },
-		{ "size", required_argument, NULL, 's' },
-		{ "quiet", no_argument, NULL, 'q' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "key", required_argument, NULL, 'k' },
-		{ "device", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL },
-	};
 	struct ping ping = { .cmd = argv[0], .count = 10, .interval_s = 0.1, .size = 4096 };
-	int opt, status;
+	int status = cmdline_parse(&ping_line, argc, argv, &ping);
 
-	while ((opt = getopt_long(argc, argv, "c:i:s:qjk:d:h", options, NULL)) != -1) {
-		if (opt == 'h') {
-			fputs(help, stdout);
-			return EXIT_OK;
-		}
-		status = parse_option(&ping, opt);
-		if (status)
-			return status;
-	}
-	if (argc - optind != 1)
-		return usage_error(argv[0], "expected one DONOR");
+	if (status != CMDLINE_PARSED)
+		return status;
 	ping.donor = argv[optind];
 	return ping_donor(&ping);
 }

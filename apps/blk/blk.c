@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/blk/blk.h"
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/common/number.h"
 #include "apps/common/size.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char help[] =
 	"Usage: weir blk COMMAND [OPTION...]\n"
@@ -20,16 +21,25 @@ static const char help[] =
 	"Data is lost with the last donor that holds it: requests for it then fail with I/O\n"
 	"errors.\n";
 
-static const char detach_help[] =
-	"Usage: weir blk detach DEVICE\n"
-	"Removes /dev/weirN, unless the device is mounted, in use as swap, or open.\n\n"
-	"  -h, --help\n";
+static const struct cmdline detach_line = {
+	.usage = "Usage: weir blk detach DEVICE\n"
+		 "Removes /dev/weirN, unless the device is mounted, in use as swap, or open.\n",
+	.arguments = "DEVICE",
+	.arguments_min = 1,
+	.arguments_max = 1,
+};
 
-static const char resize_help[] =
+static const char resize_usage[] =
 	"Usage: weir blk resize DEVICE SIZE\n"
 	"Changes the size of /dev/weirN. A device can grow while in use, if donors have room. A\n"
-	"device can shrink only while not in use, and loses the data beyond the new end.\n\n"
-	"  -h, --help\n";
+	"device can shrink only while not in use, and loses the data beyond the new end.\n";
+
+static const struct cmdline resize_line = {
+	.usage = resize_usage,
+	.arguments = "DEVICE SIZE",
+	.arguments_min = 2,
+	.arguments_max = 2,
+};
 
 int blk_parse_device(const char *cmd, const char *text, uint32_t *number)
 {
@@ -61,18 +71,11 @@ static int detach(const char *cmd, uint32_t number)
 
 static int blk_detach(const char *cmd, int argc, char **argv)
 {
-	static const struct option options[] = { { "help", no_argument, NULL, 'h' }, { NULL } };
-	int opt = getopt_long(argc, argv, "h", options, NULL), status;
+	int status = cmdline_parse(&detach_line, argc, argv, NULL);
 	uint32_t number;
 
-	if (opt == 'h') {
-		fputs(detach_help, stdout);
-		return EXIT_OK;
-	}
-	if (opt != -1)
-		return usage_error(cmd, NULL);
-	if (argc - optind != 1)
-		return usage_error(cmd, "expected: DEVICE");
+	if (status != CMDLINE_PARSED)
+		return status;
 	status = blk_parse_device(cmd, argv[optind], &number);
 	return status ? status : detach(cmd, number);
 }
@@ -95,19 +98,12 @@ static int resize(const char *cmd, uint32_t number, uint64_t bytes)
 
 static int blk_resize(const char *cmd, int argc, char **argv)
 {
-	static const struct option options[] = { { "help", no_argument, NULL, 'h' }, { NULL } };
-	int opt = getopt_long(argc, argv, "h", options, NULL), status;
+	int status = cmdline_parse(&resize_line, argc, argv, NULL);
 	uint32_t number;
 	uint64_t bytes;
 
-	if (opt == 'h') {
-		fputs(resize_help, stdout);
-		return EXIT_OK;
-	}
-	if (opt != -1)
-		return usage_error(cmd, NULL);
-	if (argc - optind != 2)
-		return usage_error(cmd, "expected: DEVICE SIZE");
+	if (status != CMDLINE_PARSED)
+		return status;
 	status = blk_parse_device(cmd, argv[optind], &number);
 	if (status)
 		return status;

@@ -2,27 +2,19 @@
 /* weir blk list, weir blk stat: the module's devices and their counters. */
 #include "apps/blk/blk.h"
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/common/json.h"
 #include "apps/common/number.h"
 #include "apps/common/size.h"
 #include "apps/common/table.h"
 #include "lib/conn/address.h"
 
-#include <getopt.h>
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char list_help[] = "Usage: weir blk list [--json]\n"
-				"Shows all attached devices.\n\n"
-				"  -j, --json  for programs\n"
-				"  -h, --help\n";
-
-static const char stat_help[] = "Usage: weir blk stat [--json] DEVICE\n"
-				"Shows a device's counters.\n\n"
-				"  -j, --json  for programs\n"
-				"  -h, --help\n";
+#include <unistd.h>
 
 static const char *const states[] = {
 	[WEIR_BLK_UP] = "up",
@@ -214,27 +206,25 @@ static int ask(struct blk_view *view, void (*heard)(const struct nlattr *const *
 	return status;
 }
 
-/* Return: -1 to go on, or an exit status. */
-static int parse_options(struct blk_view *view, const char *help, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL },
-	};
-	int opt;
+static const struct cmdline_option view_options[] = {
+	CMDLINE_JSON(struct blk_view, json),
+	{ NULL },
+};
 
-	while ((opt = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
-		if (opt == 'h') {
-			fputs(help, stdout);
-			return EXIT_OK;
-		}
-		if (opt != 'j')
-			return usage_error(view->cmd, NULL);
-		view->json = true;
-	}
-	return -1;
-}
+static const struct cmdline list_line = {
+	.usage = "Usage: weir blk list [--json]\n"
+		 "Shows all attached devices.\n",
+	.options = view_options,
+};
+
+static const struct cmdline stat_line = {
+	.usage = "Usage: weir blk stat [--json] DEVICE\n"
+		 "Shows a device's counters.\n",
+	.options = view_options,
+	.arguments = "DEVICE",
+	.arguments_min = 1,
+	.arguments_max = 1,
+};
 
 static void begin_table(struct text_table *table)
 {
@@ -250,12 +240,10 @@ static void begin_table(struct text_table *table)
 int blk_list(const char *cmd, int argc, char **argv)
 {
 	struct blk_view view = { .cmd = cmd };
-	int status = parse_options(&view, list_help, argc, argv);
+	int status = cmdline_parse(&list_line, argc, argv, &view);
 
-	if (status >= 0)
+	if (status != CMDLINE_PARSED)
 		return status;
-	if (optind != argc)
-		return usage_error(cmd, "list takes no argument");
 	begin_table(&view.table);
 	if (view.json) {
 		json_begin(&view.out, stdout);
@@ -275,12 +263,10 @@ int blk_list(const char *cmd, int argc, char **argv)
 int blk_stat(const char *cmd, int argc, char **argv)
 {
 	struct blk_view view = { .cmd = cmd };
-	int status = parse_options(&view, stat_help, argc, argv);
+	int status = cmdline_parse(&stat_line, argc, argv, &view);
 
-	if (status >= 0)
+	if (status != CMDLINE_PARSED)
 		return status;
-	if (argc - optind != 1)
-		return usage_error(cmd, "expected: DEVICE");
 	status = blk_parse_device(cmd, argv[optind], &view.wanted);
 	if (!status)
 		status = ask(&view, on_stat);

@@ -6,7 +6,9 @@
 #include <weir/key.h>
 #include <weir/session.h>
 
-#define CLIENT_HELP "  -k, --key FILE         the key that the other end was given\n"
+/* --key for commands that call client_open(). */
+#define CLIENT_KEY_OPTION(type, member) \
+	{ "key", 'k', "FILE", "the key that the other end was given", CMDLINE_TEXT(type, member) }
 
 struct cmd_client {
 	struct weir_key *key;

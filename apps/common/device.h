@@ -11,11 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* --help text for commands that call device_choose(). */
-#define DEVICE_HELP                                                                             \
-	"  -d, --device DEVICE    auto, softnic, or the name of a verbs device such as rxe0;\n" \
-	"                         default $WEIR_DEVICE, then auto: a real device if there\n" \
-	"                         is one, else softnic\n"
+/* --device for commands that call device_choose(). */
+#define DEVICE_OPTION(type, member) \
+	{ "device", 'd', "DEVICE", \
+	  "auto, softnic, or the name of a verbs device such as rxe0;\n" \
+	  "default $WEIR_DEVICE, then auto: a real device if there\n" \
+	  "is one, else softnic", \
+	  CMDLINE_TEXT(type, member) }
 
 /* Saves the command line for a second execution. main() calls this first. */
 void device_init(int argc, char **argv);

@@ -2,9 +2,10 @@
 /* weir stat: prints counters of softnic and of sessions on this host, or the state of a donor. */
 #include "apps/common/client.h"
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/common/device.h"
 #include "apps/common/json.h"
-#include "apps/common/number.h"
+
 #include "apps/common/pid.h"
 #include "apps/inspect/cache_pressure.h"
 #include "apps/inspect/session_print.h"
@@ -13,7 +14,7 @@
 #include "apps/common/table.h"
 #include "softnic/control/stat.h"
 
-#include <getopt.h>
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,17 +26,11 @@
 #define PROCESSES_MAX 1024
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char help[] =
+static const char usage[] =
 	"Usage: weir stat [OPTION...]          counters of softnic and of sessions, for each\n"
 	"                                      process of yours\n"
 	"       weir stat [OPTION...] PID      all counters of a process's sessions\n"
-	"       weir stat [OPTION...] DONOR    a donor's memory, clients and regions\n\n"
-	"  -j, --json             for programs\n"
-	"  -w, --watch[=SECONDS]  repeat; default every second\n"
-	"  -n, --nic NIC          the donor's NIC, for estimates of its cache: a profile of weir\n"
-	"                         lab (connectx-3, connectx-5), or the cache's size in pages;\n"
-	"                         default: as the session was configured\n" CLIENT_HELP DEVICE_HELP
-	"  -h, --help\n";
+	"       weir stat [OPTION...] DONOR    a donor's memory, clients and regions\n";
 
 struct stat_options {
 	const char *cmd, *donor, *device, *key;
@@ -240,58 +235,40 @@ static int visit_donor(struct stat_options *options)
 	return status;
 }
 
-static bool parse_seconds(const char *text, double *seconds)
+static bool parse_nic(const char *text, void *options)
 {
-	*seconds = 1;
-	return !text || number_parse_double(text, 0.1, 3600, seconds);
+	return !cache_pressure_entries(text, &((struct stat_options *)options)->entries);
 }
+
+static const struct cmdline_option stat_options[] = {
+	CMDLINE_JSON(struct stat_options, json),
+	{ "watch", 'w', "[=SECONDS]", "repeat; default every second",
+	  CMDLINE_SECONDS(struct stat_options, watch_s, 0.1, 3600), .fallback = "1" },
+	{ "nic", 'n', "NIC",
+	  "the donor's NIC, for estimates of its cache: a profile of weir\n"
+	  "lab (connectx-3, connectx-5), or the cache's size in pages;\n"
+	  "default: as the session was configured",
+	  CMDLINE_PARSE(parse_nic,
+			"a profile of weir lab, such as connectx-5, or a number of pages") },
+	CLIENT_KEY_OPTION(struct stat_options, key),
+	DEVICE_OPTION(struct stat_options, device),
+	{ NULL },
+};
+
+static const struct cmdline stat_line = {
+	.usage = usage,
+	.options = stat_options,
+	.arguments = "at most one PID or DONOR",
+	.arguments_max = 1,
+};
 
 int cmd_stat(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "watch", optional_argument, NULL, 'w' },
-		{ "nic", required_argument, NULL, 'n' },
-		{ "key", required_argument, NULL, 'k' },
-		{ "device", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL },
-	};
 	struct stat_options options = { .cmd = argv[0] };
-	int opt;
+	int status = cmdline_parse(&stat_line, argc, argv, &options);
 
-	while ((opt = getopt_long(argc, argv, "jw::n:k:d:h", long_options, NULL)) != -1) {
-		switch (opt) {
-		case 'j':
-			options.json = true;
-			break;
-		case 'w':
-			if (!parse_seconds(optarg, &options.watch_s))
-				return usage_error(argv[0], "--watch=%s: 0.1 to 3600 seconds",
-						   optarg);
-			break;
-		case 'n':
-			if (cache_pressure_entries(optarg, &options.entries))
-				return usage_error(argv[0],
-						   "--nic %s: expected a profile of weir lab, such "
-						   "as connectx-5, or a number of pages",
-						   optarg);
-			break;
-		case 'k':
-			options.key = optarg;
-			break;
-		case 'd':
-			options.device = optarg;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_OK;
-		default:
-			return usage_error(argv[0], NULL);
-		}
-	}
-	if (argc - optind > 1)
-		return usage_error(argv[0], "expected at most one PID or DONOR");
+	if (status != CMDLINE_PARSED)
+		return status;
 	options.donor = argv[optind];
 	if (options.donor && !pid_parse(options.donor, &options.pid))
 		return visit_donor(&options);

@@ -7,6 +7,7 @@
  * missed.
  */
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/inspect/session_list.h"
 #include "apps/common/json.h"
 #include "apps/common/pid.h"
@@ -15,7 +16,7 @@
 #include "lib/base/clock.h"
 
 #include <errno.h>
-#include <getopt.h>
+
 #include <inttypes.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -30,13 +31,10 @@ enum {
 	FIND_EVERY = 25, /* polls between two searches for new sessions */
 };
 
-static const char help[] =
+static const char usage[] =
 	"Usage: weir trace [OPTION...] PID\n"
 	"Prints decisions of a running program's sessions, and why: posted, merged, waited,\n"
-	"failed, slept. The last 2048 decisions of each session; weir stat lists the programs.\n\n"
-	"  -f, --follow  continue with new decisions, until the program ends\n"
-	"  -j, --json    for programs: an object per line\n"
-	"  -h, --help\n";
+	"failed, slept. The last 2048 decisions of each session; weir stat lists the programs.\n";
 
 /**
  * struct trace_run - state of a run
@@ -221,37 +219,31 @@ static int trace(struct trace_run *t)
 	return status;
 }
 
+static const struct cmdline_option trace_options[] = {
+	{ "follow", 'f', NULL, "continue with new decisions, until the program ends",
+	  CMDLINE_FLAG(struct trace_run, follow) },
+	{ "json", 'j', NULL, "for programs: an object per line",
+	  CMDLINE_FLAG(struct trace_run, json) },
+	{ NULL },
+};
+
+static const struct cmdline trace_line = {
+	.usage = usage,
+	.options = trace_options,
+	.arguments = "a PID; weir stat lists processes with sessions",
+	.arguments_min = 1,
+	.arguments_max = 1,
+};
+
 int cmd_trace(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{ "follow", no_argument, NULL, 'f' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL },
-	};
 	static struct trace_run t;
-	int opt;
+	int status = cmdline_parse(&trace_line, argc, argv, &t);
 
+	if (status != CMDLINE_PARSED)
+		return status;
 	t.cmd = argv[0];
 	t.begin_ns = wall_begin_ns();
-	while ((opt = getopt_long(argc, argv, "fjh", long_options, NULL)) != -1) {
-		switch (opt) {
-		case 'f':
-			t.follow = true;
-			break;
-		case 'j':
-			t.json = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_OK;
-		default:
-			return usage_error(argv[0], NULL);
-		}
-	}
-	if (argc - optind != 1)
-		return usage_error(argv[0],
-				   "expected a PID; weir stat lists processes with sessions");
 	if (!pid_parse(argv[optind], &t.pid))
 		return usage_error(argv[0], "'%s': not a process id", argv[optind]);
 	if (t.follow)

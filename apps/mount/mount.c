@@ -9,7 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +21,8 @@
 
 #include "apps/common/client.h"
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/common/device.h"
-#include "apps/common/number.h"
 #include "apps/mount/unmount_watchdog.h"
 #include "apps/mount/mountpoint.h"
 
@@ -31,24 +31,35 @@
 #define FUSE_MAJOR 10
 #define FUSE_MINOR 229
 
-static const char help[] =
+static const char usage[] =
 	"Usage: weir mount [OPTION...] DONOR MOUNTPOINT\n"
 	"Mounts the memory that 'weir serve' lends at DONOR (host, host:port or [v6]:port) as a\n"
 	"file system on the empty directory MOUNTPOINT, and continues in the background.\n"
-	"To unmount: umount MOUNTPOINT\n\n"
-	"  -f, --foreground       stay in the foreground; Ctrl-C unmounts\n"
-	"  -r, --read-only        mount read-only\n"
-	"  -o, --allow-other      admit other users, subject to modes; default for root\n"
-	"  -t, --threads N        receiving threads, 1 to 64; default 4\n" CLIENT_HELP
-		DEVICE_HELP "  -h, --help\n\n"
-	"The memory is volatile: files are lost when the donor ends. RDMA does not encrypt.\n";
+	"To unmount: umount MOUNTPOINT\n";
 
-static int parse_threads(const char *cmd, const char *text, unsigned int *threads)
-{
-	if (number_parse_uint(text, 1, LOOP_THREADS_MAX, threads))
-		return EXIT_OK;
-	return usage_error(cmd, "--threads %s: expected 1 to %u", text, LOOP_THREADS_MAX);
-}
+static const struct cmdline_option mount_options[] = {
+	{ "foreground", 'f', NULL, "stay in the foreground; Ctrl-C unmounts",
+	  CMDLINE_FLAG(struct mount_options, foreground) },
+	{ "read-only", 'r', NULL, "mount read-only",
+	  CMDLINE_FLAG(struct mount_options, read_only) },
+	{ "allow-other", 'o', NULL, "admit other users, subject to modes; default for root",
+	  CMDLINE_FLAG(struct mount_options, allow_other) },
+	{ "threads", 't', "N", "receiving threads, 1 to 64; default 4",
+	  CMDLINE_UINT(struct mount_options, threads, 1, LOOP_THREADS_MAX) },
+	CLIENT_KEY_OPTION(struct mount_options, key_path),
+	DEVICE_OPTION(struct mount_options, device),
+	{ NULL },
+};
+
+static const struct cmdline mount_line = {
+	.usage = usage,
+	.options = mount_options,
+	.notes = "The memory is volatile: files are lost when the donor ends. RDMA does not "
+		 "encrypt.\n",
+	.arguments = "DONOR MOUNTPOINT",
+	.arguments_min = 2,
+	.arguments_max = 2,
+};
 
 static bool is_fuse(int fd)
 {
@@ -77,56 +88,6 @@ static int check_fuse(const char *cmd)
 		       "or, in a container, start it with --device /dev/fuse --cap-add "
 		       "SYS_ADMIN",
 		       strerror(rc));
-}
-
-/* Return: 0 with complete options; EXIT_USAGE; -1 after printing help. */
-static int parse_options(int argc, char **argv, struct mount_options *o, bool *foreground)
-{
-	static const struct option options[] = {
-		{ "foreground", no_argument, NULL, 'f' },
-		{ "read-only", no_argument, NULL, 'r' },
-		{ "allow-other", no_argument, NULL, 'o' },
-		{ "threads", required_argument, NULL, 't' },
-		{ "key", required_argument, NULL, 'k' },
-		{ "device", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL },
-	};
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "frot:k:d:h", options, NULL)) != -1) {
-		switch (opt) {
-		case 'f':
-			*foreground = true;
-			break;
-		case 'r':
-			o->read_only = true;
-			break;
-		case 'o':
-			o->allow_other = true;
-			break;
-		case 't':
-			if (parse_threads(argv[0], optarg, &o->threads))
-				return EXIT_USAGE;
-			break;
-		case 'k':
-			o->key_path = optarg;
-			break;
-		case 'd':
-			o->device = optarg;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return -1;
-		default:
-			return usage_error(argv[0], NULL);
-		}
-	}
-	if (argc - optind != 2)
-		return usage_error(argv[0], "expected: DONOR MOUNTPOINT");
-	o->donor = argv[optind];
-	o->mountpoint = argv[optind + 1];
-	return EXIT_OK;
 }
 
 /* In the child: releases the terminal and notifies the parent. */
@@ -220,11 +181,12 @@ int cmd_mount(int argc, char **argv)
 		.allow_other = geteuid() == 0,
 	};
 	char mountpoint[PATH_MAX];
-	bool foreground = false;
-	int status = parse_options(argc, argv, &options, &foreground);
+	int status = cmdline_parse(&mount_line, argc, argv, &options);
 
-	if (status)
-		return status < 0 ? EXIT_OK : status;
+	if (status != CMDLINE_PARSED)
+		return status;
+	options.donor = argv[optind];
+	options.mountpoint = argv[optind + 1];
 	status = check_fuse(argv[0]);
 	if (!status)
 		status = mountpoint_check(argv[0], options.mountpoint, mountpoint);
@@ -233,5 +195,5 @@ int cmd_mount(int argc, char **argv)
 	if (status)
 		return status;
 	options.mountpoint = mountpoint;
-	return foreground ? serve(&options, -1) : serve_in_background(&options);
+	return options.foreground ? serve(&options, -1) : serve_in_background(&options);
 }

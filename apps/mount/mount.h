@@ -40,6 +40,7 @@ struct mount_options {
 	const char *device;
 	const char *key_path;
 	unsigned int threads;
+	bool foreground;
 	bool read_only;
 	bool allow_other;
 };

@@ -2,6 +2,7 @@
 /* Checks that weir perf's options are consistent. */
 #include "apps/perf/options.h"
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/perf/trace.h"
 #include "apps/common/size.h"
 
@@ -34,16 +35,24 @@ static int check_trace(struct perf_options *o)
 		return usage_error(o->cmd, "--pattern trace and --trace FILE require each other");
 	if (!has_trace)
 		return 0;
-	if (o->has_region || o->ops || o->threads || o->batch)
+	if (o->region_bytes || o->ops || o->threads || o->batch)
 		return usage_error(o->cmd, "--%s: the trace determines this",
 				   o->ops     ? "ops" :
 				   o->threads ? "threads" :
 				   o->batch   ? "batch" :
 						"region");
 	o->size = TRACE_PAGE;
-	if (!o->has_seconds)
-		o->seconds = 0;
 	return 0;
+}
+
+static void fill_in(struct perf_options *o)
+{
+	if (o->seconds < 0)
+		o->seconds = o->pattern == PATTERN_TRACE ? 0 : 5;
+	if (!o->region_bytes)
+		o->region_bytes = 64u << 20;
+	if (o->gap_us == GAP_NOT_GIVEN)
+		o->gap_us = 100;
 }
 
 /* Checks options that belong to a single pattern. */
@@ -56,7 +65,7 @@ static int check_pattern(const struct perf_options *o)
 	} parts[] = {
 		{ o->stride, PATTERN_STRIDED, "stride" },
 		{ o->cluster, PATTERN_CLUSTERS, "cluster" },
-		{ o->has_gap, PATTERN_CLUSTERS, "gap" },
+		{ o->gap_us != GAP_NOT_GIVEN, PATTERN_CLUSTERS, "gap" },
 	};
 
 	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
@@ -138,12 +147,14 @@ int perf_options_check(struct perf_options *o)
 
 	if (!status)
 		status = check_memory(o);
-
 	if (!status)
 		status = check_pattern(o);
 	if (!status)
 		status = check_trace(o);
+	fill_in(o);
 	if (!status && o->pattern != PATTERN_TRACE)
 		status = check_walk(o);
-	return status ? status : check_plot(o);
+	if (!status)
+		status = check_plot(o);
+	return status ? status : CMDLINE_PARSED;
 }

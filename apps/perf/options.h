@@ -3,6 +3,7 @@
 #ifndef WEIR_APPS_PERF_OPTIONS_H
 #define WEIR_APPS_PERF_OPTIONS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,17 +18,16 @@ enum perf_op { PERF_READ, PERF_WRITE, PERF_MIX };
  * @session, @tuning: options of the sessions
  * @window: the argument of --window, for the report
  * @user_mr: all buffers are registered once, at start
- * @seconds: 0: no limit
+ * @seconds: 0: no limit; while parsing, -1: the default
  * @ops: requests in total; 0: no limit
  * @size: bytes per request; with a trace, a page
- * @region_bytes: size of the donor's memory to access
+ * @region_bytes: size of the donor's memory to access; while parsing, 0: the default
  * @stride: in blocks
  * @cluster: requests per burst
- * @gap_us: from the end of a burst to the next
+ * @gap_us: from the end of a burst to the next; GAP_NOT_GIVEN while parsing, for the default
  * @depth: with a trace, 0 means as recorded
  * @batch: requests submitted together, at most @depth
  * @donors: @nr_donors names, each with its own session and region
- * @has_seconds, @has_region, @has_gap: the option was given
  */
 struct perf_options {
 	const char *cmd, *device, *key;
@@ -36,7 +36,7 @@ struct perf_options {
 	const char *trace_path, *plot_path, *window;
 	struct weir_session_options session;
 	struct weir_session_tuning tuning;
-	bool user_mr, json, verify, has_seconds, has_region, has_gap;
+	bool user_mr, json, verify;
 	enum perf_op op;
 	enum pattern pattern;
 	unsigned int threads, depth, batch, cluster, gap_us;
@@ -44,19 +44,15 @@ struct perf_options {
 	double seconds;
 };
 
-/**
- * perf_options_parse() - parse the command line
- * @go_on: receives false if nothing is left to do (--help)
- *
- * Return: 0, or an exit status after a message.
- */
-int perf_options_parse(int argc, char **argv, struct perf_options *options, bool *go_on);
+/* Parses the command line. Return: CMDLINE_PARSED, or an exit status after --help or a message. */
+int perf_options_parse(int argc, char **argv, struct perf_options *options);
 
 #define THREADS_MAX 256u
+#define GAP_NOT_GIVEN UINT_MAX
 
 /*
- * Second part of parsing: checks that the options are consistent, and fills in defaults. Return: 0,
- * or an exit status after a message.
+ * Second part of parsing: checks that the options are consistent, and fills in defaults. Return:
+ * CMDLINE_PARSED, or an exit status after a message.
  */
 int perf_options_check(struct perf_options *options);
 

@@ -4,6 +4,7 @@
  * after it. The counts are the sessions' own counters.
  */
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/common/device.h"
 #include "apps/perf/options.h"
 #include "apps/perf/perf.h"
@@ -78,10 +79,9 @@ static int perf_donors(int argc, char **argv)
 {
 	struct page_trace trace = { 0 };
 	struct perf_options o;
-	bool go_on;
-	int status = perf_options_parse(argc, argv, &o, &go_on);
+	int status = perf_options_parse(argc, argv, &o);
 
-	if (status || !go_on)
+	if (status != CMDLINE_PARSED)
 		return status;
 	status = device_choose(o.cmd, o.device, &o.session.device);
 	if (!status && o.pattern == PATTERN_TRACE)

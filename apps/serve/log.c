@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/serve/log.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-static const char *const names[] = {
+const char *const log_level_names[LOG_LEVELS] = {
 	[WEIR_LOG_ERROR] = "error",
 	[WEIR_LOG_WARNING] = "warning",
 	[WEIR_LOG_INFO] = "info",
@@ -15,17 +14,6 @@ static const char *const names[] = {
 };
 
 static enum weir_log_level level_max = WEIR_LOG_INFO;
-
-int log_level_parse(const char *text, enum weir_log_level *level)
-{
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcmp(text, names[i])) {
-			*level = (enum weir_log_level)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
 
 void log_set_level(enum weir_log_level level)
 {
@@ -94,8 +82,8 @@ void log_line(enum weir_log_level level, const char *line)
 	gmtime_r(&now.tv_sec, &tm);
 	strftime(ts, sizeof(ts), "%Y-%m-%dT%H:%M:%S", &tm);
 	log_format(line, text, sizeof(text));
-	fprintf(stderr, "ts=%s.%03ldZ level=%s %s\n", ts, now.tv_nsec / 1000000, names[level],
-		text);
+	fprintf(stderr, "ts=%s.%03ldZ level=%s %s\n", ts, now.tv_nsec / 1000000,
+		log_level_names[level], text);
 }
 
 void log_event(enum weir_log_level level, const char *format, ...)

@@ -8,8 +8,10 @@
 
 #include <weir/donor.h>
 
-/* Return: 0, or -EINVAL for anything but "error", "warning", "info" or "debug". */
-int log_level_parse(const char *text, enum weir_log_level *level);
+#define LOG_LEVELS (WEIR_LOG_DEBUG + 1)
+
+/* "error", "warning", "info" and "debug", by level. */
+extern const char *const log_level_names[LOG_LEVELS];
 
 void log_set_level(enum weir_log_level level);
 

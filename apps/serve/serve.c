@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir serve: lends this machine's memory to clients of libweir and as a file system. */
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/common/device.h"
 #include "apps/common/json.h"
-#include "apps/common/number.h"
+
 #include "apps/lend.h"
 #include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
-#include "apps/common/size.h"
+
 
 #include <errno.h>
-#include <getopt.h>
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,27 +24,14 @@
 #define KEEPALIVE_MAX (7 * 24 * 3600) /* seconds */
 #define CHUNKS 16 /* chunks per file system, roughly: unused chunks can be lent as regions */
 
-static const char help[] =
+
+static const char usage[] =
 	"Usage: weir serve [OPTION...]\n"
 	"Lends this machine's memory until stopped by a signal: to weir mount as a file system,\n"
 	"and to programs of libweir as regions. The memory is volatile: it ends with this\n"
-	"process. RDMA does not encrypt.\n\n"
-	"  -l, --listen ADDR[:PORT]  default 127.0.0.1:7474; port 0: any free port\n"
-	"  -m, --memory SIZE      memory to lend in total, such as 4G; default: a quarter of RAM\n"
-	"  -q, --quota SIZE       most memory for a client's regions, and for a key's file\n"
-	"                         system; default: all\n"
-	"  -k, --key FILE         admit clients that have the same key ('weir key new FILE').\n"
-	"                         Repeatable: each key has its own file system and regions.\n"
-	"                         Required to listen beyond loopback\n"
-	"      --spare SIZE       memory to keep available to this machine: if less is available,\n"
-	"                         lend less, and ask memory back like 'weir lend'; default 0\n"
-	"      --cpu PERCENT      most of a processor used to copy unloaded writes; default 50\n"
-	"      --keepalive SECONDS  silence of a client before its host is probed; a client that\n"
-	"                         does not answer has as long again to come back, 30 s at\n"
-	"                         least; default 600\n"
-	"      --no-huge-pages    do not use the system's reserved huge pages\n"
-	"      --log-level LEVEL  error, warning, info (the default) or debug\n"
-	"  -j, --json             print the ready line as JSON\n" DEVICE_HELP "  -h, --help\n\n"
+	"process. RDMA does not encrypt.\n";
+
+static const char notes[] =
 	"Prints \"ready ADDR:PORT\" on standard output once it listens; everything else goes to\n"
 	"standard error. SIGINT or SIGTERM notifies the clients and ends; a second one kills.\n"
 	"'weir lend' changes how much memory is lent.\n";
@@ -53,75 +41,63 @@ struct serve {
 	uint64_t memory, quota, spare;
 	const char *key_path[KEYS_MAX];
 	struct weir_key *key[KEYS_MAX];
+	enum weir_log_level log_level;
 	unsigned int nr_keys, cpu_percent, keepalive;
 	bool no_huge_pages, json;
 	struct fs_tenants tenants;
 	struct weir_donor *donor;
 };
 
-static int parse_size(const struct serve *serve, const char *option, uint64_t *size)
+static bool add_key(const char *path, void *options)
 {
-	if (size_parse(optarg, size))
-		return usage_error(serve->cmd, "--%s %s: not a size; try 512M or 4G", option,
-				   optarg);
-	if (*size < PAGE)
-		return usage_error(serve->cmd, "--%s %s: at least 2M", option, optarg);
-	return 0;
+	struct serve *serve = options;
+
+	if (serve->nr_keys == KEYS_MAX)
+		return false;
+	serve->key_path[serve->nr_keys++] = path;
+	return true;
 }
 
-/* @what: the expected value, for the error message. */
-static int parse_number(const struct serve *serve, const char *option, const char *what,
-			unsigned int max, unsigned int *number)
-{
-	if (number_parse_uint(optarg, 1, max, number))
-		return 0;
-	return usage_error(serve->cmd, "--%s %s: expected %s, 1 to %u", option, optarg, what, max);
-}
+static const struct cmdline_option serve_options[] = {
+	{ "listen", 'l', "ADDR[:PORT]", "default 127.0.0.1:7474; port 0: any free port",
+	  CMDLINE_TEXT(struct serve, listen) },
+	{ "memory", 'm', "SIZE", "memory to lend in total, such as 4G; default: a quarter of RAM",
+	  CMDLINE_SIZE(struct serve, memory, PAGE, UINT64_MAX) },
+	{ "quota", 'q', "SIZE",
+	  "most memory for a client's regions, and for a key's file\n"
+	  "system; default: all",
+	  CMDLINE_SIZE(struct serve, quota, PAGE, UINT64_MAX) },
+	{ "key", 'k', "FILE",
+	  "admit clients that have the same key ('weir key new FILE').\n"
+	  "Repeatable: each key has its own file system and regions.\n"
+	  "Required to listen beyond loopback",
+	  CMDLINE_PARSE(add_key, "at most 64 keys") },
+	{ "spare", 0, "SIZE",
+	  "memory to keep available to this machine: if less is available,\n"
+	  "lend less, and ask memory back like 'weir lend'; default 0",
+	  CMDLINE_SIZE(struct serve, spare, PAGE, UINT64_MAX) },
+	{ "cpu", 0, "PERCENT", "most of a processor used to copy unloaded writes; default 50",
+	  CMDLINE_UINT(struct serve, cpu_percent, 1, 100),
+	  .expected = "a percentage, 1 to 100" },
+	{ "keepalive", 0, "SECONDS",
+	  "silence of a client before its host is probed; a client that\n"
+	  "does not answer has as long again to come back, 30 s at\n"
+	  "least; default 600",
+	  CMDLINE_UINT(struct serve, keepalive, 1, KEEPALIVE_MAX) },
+	{ "no-huge-pages", 0, NULL, "do not use the system's reserved huge pages",
+	  CMDLINE_FLAG(struct serve, no_huge_pages) },
+	{ "log-level", 0, "LEVEL", "error, warning, info (the default) or debug",
+	  CMDLINE_CHOICE(struct serve, log_level, log_level_names) },
+	{ "json", 'j', NULL, "print the ready line as JSON", CMDLINE_FLAG(struct serve, json) },
+	DEVICE_OPTION(struct serve, wanted),
+	{ NULL },
+};
 
-static int parse_option(struct serve *serve, int opt)
-{
-	enum weir_log_level level;
-
-	switch (opt) {
-	case 'l':
-		serve->listen = optarg;
-		return 0;
-	case 'm':
-		return parse_size(serve, "memory", &serve->memory);
-	case 'q':
-		return parse_size(serve, "quota", &serve->quota);
-	case 'S':
-		return parse_size(serve, "spare", &serve->spare);
-	case 'k':
-		if (serve->nr_keys == KEYS_MAX)
-			return usage_error(serve->cmd, "--key: at most %d keys", KEYS_MAX);
-		serve->key_path[serve->nr_keys++] = optarg;
-		return 0;
-	case 'C':
-		return parse_number(serve, "cpu", "a percentage", 100, &serve->cpu_percent);
-	case 'K':
-		return parse_number(serve, "keepalive", "seconds", KEEPALIVE_MAX,
-				    &serve->keepalive);
-	case 'H':
-		serve->no_huge_pages = true;
-		return 0;
-	case 'L':
-		if (log_level_parse(optarg, &level))
-			return usage_error(serve->cmd,
-					   "--log-level %s: not error, warning, info, debug",
-					   optarg);
-		log_set_level(level);
-		return 0;
-	case 'j':
-		serve->json = true;
-		return 0;
-	case 'd':
-		serve->wanted = optarg;
-		return 0;
-	default:
-		return usage_error(serve->cmd, NULL);
-	}
-}
+static const struct cmdline serve_line = {
+	.usage = usage,
+	.options = serve_options,
+	.notes = notes,
+};
 
 static uint64_t default_memory(void)
 {
@@ -258,35 +234,16 @@ static int run_until_signal(struct serve *serve)
 
 int cmd_serve(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "listen", required_argument, NULL, 'l' },
-		{ "memory", required_argument, NULL, 'm' },
-		{ "quota", required_argument, NULL, 'q' },
-		{ "key", required_argument, NULL, 'k' },
-		{ "spare", required_argument, NULL, 'S' },
-		{ "cpu", required_argument, NULL, 'C' },
-		{ "keepalive", required_argument, NULL, 'K' },
-		{ "no-huge-pages", no_argument, NULL, 'H' },
-		{ "log-level", required_argument, NULL, 'L' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "device", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL },
+	struct serve serve = {
+		.cmd = argv[0],
+		.memory = default_memory(),
+		.log_level = WEIR_LOG_INFO,
 	};
-	struct serve serve = { .cmd = argv[0], .memory = default_memory() };
-	int opt, status;
+	int status = cmdline_parse(&serve_line, argc, argv, &serve);
 
-	while ((opt = getopt_long(argc, argv, "l:m:q:k:jd:h", options, NULL)) != -1) {
-		if (opt == 'h') {
-			fputs(help, stdout);
-			return EXIT_OK;
-		}
-		status = parse_option(&serve, opt);
-		if (status)
-			return status;
-	}
-	if (optind < argc)
-		return usage_error(argv[0], "unexpected argument '%s'", argv[optind]);
+	if (status != CMDLINE_PARSED)
+		return status;
+	log_set_level(serve.log_level);
 	status = device_choose(argv[0], serve.wanted, &serve.device);
 	if (!status)
 		status = load_keys(&serve);

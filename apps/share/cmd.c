@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir share: one NIC, many tenants. */
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/common/device.h"
 #include "apps/common/json.h"
 #include "apps/share/daemon.h"
 
-#include <getopt.h>
+
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-static const char help[] =
+static const char usage[] =
 	"Usage: weir share [OPTION...]\n"
 	"Lets the connections of many processes share few queue pairs, fairly. The processes\n"
-	"use libweir and open a mux with $WEIR_SHARE set to this daemon's socket.\n\n"
-	"  -s, --socket PATH         where tenants connect; default " WEIR_MUX_IPC_SOCKET "\n"
-	"  -l, --listen ADDR[:PORT]  where other hosts' daemons and muxes connect; default\n"
-	"                            127.0.0.1:7475; port 0: any free port\n"
-	"  -k, --key FILE            the key shared with other hosts (weir key new FILE); needed\n"
-	"                            beyond loopback\n"
-	"  -c, --config FILE         how tenants are treated; SIGHUP: read the file again\n"
-	"  -j, --json                print the ready line as JSON\n" DEVICE_HELP "  -h, --help\n\n"
+	"use libweir and open a mux with $WEIR_SHARE set to this daemon's socket.\n";
+
+static const char notes[] =
 	"Prints \"ready ADDR:PORT\" on standard output once listening; all else goes to\n"
 	"standard error. SIGINT or SIGTERM: ends all connections and exits.\n\n"
 	"The configuration consists of lines; a process's cgroup, user or default applies,\n"
@@ -39,31 +35,30 @@ struct share_command {
 	bool json;
 };
 
-static int parse_option(struct share_command *c, int opt)
-{
-	switch (opt) {
-	case 's':
-		c->socket = optarg;
-		return 0;
-	case 'l':
-		c->listen = optarg;
-		return 0;
-	case 'k':
-		c->key_path = optarg;
-		return 0;
-	case 'c':
-		c->config = optarg;
-		return 0;
-	case 'j':
-		c->json = true;
-		return 0;
-	case 'd':
-		c->wanted = optarg;
-		return 0;
-	default:
-		return usage_error(c->cmd, NULL);
-	}
-}
+static const struct cmdline_option share_options[] = {
+	{ "socket", 's', "PATH", "where tenants connect; default " WEIR_MUX_IPC_SOCKET,
+	  CMDLINE_TEXT(struct share_command, socket) },
+	{ "listen", 'l', "ADDR[:PORT]",
+	  "where other hosts' daemons and muxes connect; default\n"
+	  "127.0.0.1:7475; port 0: any free port",
+	  CMDLINE_TEXT(struct share_command, listen) },
+	{ "key", 'k', "FILE",
+	  "the key shared with other hosts (weir key new FILE); needed\n"
+	  "beyond loopback",
+	  CMDLINE_TEXT(struct share_command, key_path) },
+	{ "config", 'c', "FILE", "how tenants are treated; SIGHUP: read the file again",
+	  CMDLINE_TEXT(struct share_command, config) },
+	{ "json", 'j', NULL, "print the ready line as JSON",
+	  CMDLINE_FLAG(struct share_command, json) },
+	DEVICE_OPTION(struct share_command, wanted),
+	{ NULL },
+};
+
+static const struct cmdline share_line = {
+	.usage = usage,
+	.options = share_options,
+	.notes = notes,
+};
 
 /* Each tenant needs descriptors, and so do connections on request. */
 static void raise_limits(void)
@@ -158,33 +153,14 @@ static int run(const struct share_command *c)
 
 int cmd_share(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' },
-		{ "listen", required_argument, NULL, 'l' },
-		{ "key", required_argument, NULL, 'k' },
-		{ "config", required_argument, NULL, 'c' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "device", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL },
-	};
 	struct share_command c = { .cmd = argv[0],
 				   .socket = WEIR_MUX_IPC_SOCKET,
 				   .listen = "127.0.0.1:7475" };
 	struct weir_error error;
-	int opt, status;
+	int status = cmdline_parse(&share_line, argc, argv, &c);
 
-	while ((opt = getopt_long(argc, argv, "s:l:k:c:jd:h", options, NULL)) != -1) {
-		if (opt == 'h') {
-			fputs(help, stdout);
-			return EXIT_OK;
-		}
-		status = parse_option(&c, opt);
-		if (status)
-			return status;
-	}
-	if (optind < argc)
-		return usage_error(argv[0], "'%s': there are only options", argv[optind]);
+	if (status != CMDLINE_PARSED)
+		return status;
 	status = device_choose(argv[0], c.wanted, &c.device);
 	if (!status && c.key_path && weir_key_load(c.key_path, &c.key, &error))
 		status = failure(argv[0], "%s", error.text);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir top: the tenants of weir share, and how much each gets. */
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/common/json.h"
-#include "apps/common/number.h"
+
 #include "apps/share/snapshot.h"
 #include "apps/common/size.h"
 #include "apps/common/stop.h"
 #include "apps/common/table.h"
 
-#include <getopt.h>
+
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -17,18 +18,11 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char help[] =
+static const char usage[] =
 	"Usage: weir top [OPTION...]\n"
 	"Shows the tenants of weir share on this host: bytes sent and received, mean wait for a\n"
 	"turn, and the share of all bytes sent, beside the share due by weight if all goes to\n"
-	"one host. Root sees all tenants, other users see their own.\n\n"
-	"  -s, --socket PATH         of weir share; default $WEIR_SHARE, or else\n"
-	"                            " WEIR_MUX_IPC_SOCKET "\n"
-	"  -f, --flows               also show each tenant's connections\n"
-	"  -i, --interval SECONDS    between updates; default 1\n"
-	"  -1, --once                show one interval and exit\n"
-	"  -j, --json                print a JSON line for each interval\n"
-	"  -h, --help\n";
+	"one host. Root sees all tenants, other users see their own.\n";
 
 struct top {
 	const char *cmd, *socket;
@@ -314,62 +308,29 @@ static int refresh_until_stopped(struct top *top)
 	return rc ? failure(top->cmd, "%s", error.text) : EXIT_OK;
 }
 
-static int parse_interval(struct top *top, const char *text)
-{
-	if (number_parse_double(text, 0.01, 86400, &top->interval_s))
-		return EXIT_OK;
-	return usage_error(top->cmd, "--interval %s: must be 0.01 to 86400 seconds", text);
-}
+static const struct cmdline_option top_options[] = {
+	{ "socket", 's', "PATH",
+	  "of weir share; default $WEIR_SHARE, or else\n" WEIR_MUX_IPC_SOCKET,
+	  CMDLINE_TEXT(struct top, socket) },
+	{ "flows", 'f', NULL, "also show each tenant's connections",
+	  CMDLINE_FLAG(struct top, flows) },
+	{ "interval", 'i', "SECONDS", "between updates; default 1",
+	  CMDLINE_SECONDS(struct top, interval_s, 0.01, 86400) },
+	{ "once", '1', NULL, "show one interval and exit", CMDLINE_FLAG(struct top, once) },
+	{ "json", 'j', NULL, "print a JSON line for each interval",
+	  CMDLINE_FLAG(struct top, json) },
+	{ NULL },
+};
 
-static int parse_option(struct top *top, int opt)
-{
-	switch (opt) {
-	case 's':
-		top->socket = optarg;
-		return EXIT_OK;
-	case 'f':
-		top->flows = true;
-		return EXIT_OK;
-	case 'i':
-		return parse_interval(top, optarg);
-	case '1':
-		top->once = true;
-		return EXIT_OK;
-	case 'j':
-		top->json = true;
-		return EXIT_OK;
-	default:
-		return usage_error(top->cmd, NULL);
-	}
-}
+static const struct cmdline top_line = { .usage = usage, .options = top_options };
 
 int cmd_top(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' },
-		{ "flows", no_argument, NULL, 'f' },
-		{ "interval", required_argument, NULL, 'i' },
-		{ "once", no_argument, NULL, '1' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL },
-	};
 	const char *socket = getenv("WEIR_SHARE");
 	struct top top = { .cmd = argv[0],
 			   .interval_s = 1,
 			   .socket = socket && *socket ? socket : WEIR_MUX_IPC_SOCKET };
-	int opt, status;
+	int status = cmdline_parse(&top_line, argc, argv, &top);
 
-	while ((opt = getopt_long(argc, argv, "s:fi:1jh", options, NULL)) != -1) {
-		if (opt == 'h') {
-			fputs(help, stdout);
-			return EXIT_OK;
-		}
-		status = parse_option(&top, opt);
-		if (status)
-			return status;
-	}
-	if (optind < argc)
-		return usage_error(argv[0], "'%s': there are only options", argv[optind]);
-	return refresh_until_stopped(&top);
+	return status == CMDLINE_PARSED ? refresh_until_stopped(&top) : status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/perf/exchange/exchange.h"
 #include "apps/common/cmd.h"
+#include "apps/common/cmdline.h"
 #include "apps/common/device.h"
 #include "apps/perf/perf.h"
 
@@ -27,10 +28,9 @@ int perf_exchange(int argc, char **argv)
 	struct weir_error error = { "" };
 	struct exchange_options o;
 	struct weir_key *key = NULL;
-	bool go_on;
-	int status = exchange_options_parse(argc, argv, &o, &go_on);
+	int status = exchange_options_parse(argc, argv, &o);
 
-	if (status || !go_on)
+	if (status != CMDLINE_PARSED)
 		return status;
 	status = device_choose(o.cmd, o.device, &o.device);
 	if (status)

@@ -49,8 +49,8 @@ static inline bool center_sends(const struct exchange_options *o)
 	return o->flow != FLOW_GATHER;
 }
 
-/* Return: 0, or an exit status after a message. */
-int exchange_options_parse(int argc, char **argv, struct exchange_options *o, bool *go_on);
+/* Return: CMDLINE_PARSED, or an exit status after --help or a message. */
+int exchange_options_parse(int argc, char **argv, struct exchange_options *o);
 
 extern const char *const carrier_names[];
 extern const char *const flow_names[];

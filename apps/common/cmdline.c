@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/common/cmdline.h"
+#include "apps/common/cmd.h"
+#include "apps/common/number.h"
+#include "apps/common/size.h"
+
+#include <assert.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OPTIONS_MAX 40
+#define HELP_COLUMN 25
+
+static const struct cmdline_option help_option = { .name = "help", .letter = 'h' };
+
+/* getopt_long()'s value for an option: its letter, or its number beyond all letters. */
+static int option_value(const struct cmdline *line, const struct cmdline_option *option)
+{
+	return option->letter ? option->letter : UCHAR_MAX + 1 + (int)(option - line->options);
+}
+
+static bool is_optional(const struct cmdline_option *option)
+{
+	return option->argument && option->argument[0] == '[';
+}
+
+static void getopt_add(int value, const struct cmdline_option *option, struct option *name,
+		       char *letters)
+{
+	*name = (struct option){
+		.name = option->name,
+		.has_arg = is_optional(option) ? optional_argument :
+			   option->argument    ? required_argument :
+						 no_argument,
+		.val = value,
+	};
+	if (!option->letter)
+		return;
+	letters += strlen(letters);
+	*letters++ = option->letter;
+	strcpy(letters, is_optional(option) ? "::" : option->argument ? ":" : "");
+}
+
+static void getopt_tables(const struct cmdline *line, struct option *names, char *letters)
+{
+	const struct cmdline_option *option = line->options;
+
+	strcpy(letters, line->is_prefix ? "+" : "");
+	for (; option && option->name; option++) {
+		assert(option - line->options < OPTIONS_MAX);
+		getopt_add(option_value(line, option), option, names++, letters);
+	}
+	getopt_add('h', &help_option, names++, letters);
+	*names = (struct option){ NULL };
+}
+
+/* Prints the names in a column, then the lines of the help text beside it. */
+static void print_option(const struct cmdline_option *option)
+{
+	const char *text = option->help;
+	int used = option->letter ? printf("  -%c, --%s", option->letter, option->name) :
+				    printf("      --%s", option->name);
+
+	if (option->argument)
+		used += printf("%s%s", is_optional(option) ? "" : " ", option->argument);
+	if (text)
+		printf("%*s", used + 2 > HELP_COLUMN ? 2 : HELP_COLUMN - used, "");
+	for (; text && *text; text++) {
+		putchar(*text);
+		if (*text == '\n')
+			printf("%*s", HELP_COLUMN, "");
+	}
+	putchar('\n');
+}
+
+static int print_help(const struct cmdline *line)
+{
+	fputs(line->usage, stdout);
+	if (line->print_more)
+		line->print_more();
+	putchar('\n');
+	for (const struct cmdline_option *option = line->options; option && option->name; option++)
+		print_option(option);
+	print_option(&help_option);
+	if (line->notes)
+		printf("\n%s", line->notes);
+	return EXIT_OK;
+}
+
+static bool is_choice(const struct cmdline_option *option, size_t i)
+{
+	return option->names[i] && *option->names[i];
+}
+
+static bool choose(const struct cmdline_option *option, const char *text, unsigned int *choice)
+{
+	for (size_t i = 0; i < option->nr_names; i++) {
+		if (!is_choice(option, i) || strcmp(text, option->names[i]))
+			continue;
+		*choice = (unsigned int)i;
+		return true;
+	}
+	return false;
+}
+
+/* Return: whether @text is a good value. */
+static bool store(const struct cmdline_option *option, const char *text, void *options)
+{
+	void *at = (char *)options + option->at;
+	uint64_t bytes;
+
+	switch (option->kind) {
+	case CMDLINE_KIND_FLAG:
+		return *(bool *)at = true;
+	case CMDLINE_KIND_TEXT:
+		*(const char **)at = text;
+		return true;
+	case CMDLINE_KIND_UINT:
+		return number_parse_uint(text, (unsigned int)option->min,
+					 (unsigned int)option->max, at);
+	case CMDLINE_KIND_U64:
+		return number_parse(text, option->min, option->max, at);
+	case CMDLINE_KIND_SIZE:
+		if (size_parse(text, &bytes) || bytes < option->min || bytes > option->max)
+			return false;
+		*(uint64_t *)at = bytes;
+		return true;
+	case CMDLINE_KIND_SECONDS:
+		return number_parse_double(text, option->least, option->most, at);
+	case CMDLINE_KIND_CHOICE:
+		return choose(option, text, at);
+	default:
+		return option->parse(text, options);
+	}
+}
+
+/* Formats as "a, b or c". */
+static void list_names(const struct cmdline_option *option, char *text, size_t size)
+{
+	size_t used = 0, left = 0;
+
+	for (size_t i = 0; i < option->nr_names; i++)
+		left += is_choice(option, i);
+	for (size_t i = 0; i < option->nr_names && used < size; i++) {
+		if (!is_choice(option, i))
+			continue;
+		left--;
+		used += (size_t)snprintf(text + used, size - used, "%s%s", option->names[i],
+					 left > 1 ? ", " :
+					 left	  ? " or " :
+						    "");
+	}
+}
+
+static int refuse(const char *cmd, const struct cmdline_option *option, const char *text)
+{
+	char good[128] = "";
+
+	if (option->expected)
+		snprintf(good, sizeof(good), "%s", option->expected);
+	else if (option->kind == CMDLINE_KIND_CHOICE)
+		list_names(option, good, sizeof(good));
+	else if (option->kind == CMDLINE_KIND_SECONDS)
+		snprintf(good, sizeof(good), "%g to %g seconds", option->least, option->most);
+	else if (option->kind == CMDLINE_KIND_SIZE && option->max == UINT64_MAX)
+		snprintf(good, sizeof(good), "a size of at least %s",
+			 size_format(option->min).text);
+	else if (option->kind == CMDLINE_KIND_SIZE)
+		snprintf(good, sizeof(good), "%s to %s", size_format(option->min).text,
+			 size_format(option->max).text);
+	else
+		snprintf(good, sizeof(good), "%" PRIu64 " to %" PRIu64, option->min, option->max);
+	return usage_error(cmd, "--%s %s: expected %s", option->name, text, good);
+}
+
+static int check_arguments(const struct cmdline *line, int count, char **argv)
+{
+	if (count >= line->arguments_min && count <= line->arguments_max)
+		return CMDLINE_PARSED;
+	if (!line->arguments_max)
+		return usage_error(argv[0], "unexpected argument '%s'", argv[optind]);
+	return usage_error(argv[0], "expected: %s", line->arguments);
+}
+
+int cmdline_parse(const struct cmdline *line, int argc, char **argv, void *options)
+{
+	char letters[3 * (OPTIONS_MAX + 2)];
+	struct option names[OPTIONS_MAX + 2];
+	const struct cmdline_option *option;
+	const char *text;
+	int value;
+
+	getopt_tables(line, names, letters);
+	while ((value = getopt_long(argc, argv, letters, names, NULL)) != -1) {
+		if (value == 'h')
+			return print_help(line);
+		if (value == '?')
+			return usage_error(argv[0], NULL);
+		option = line->options;
+		while (option_value(line, option) != value)
+			option++;
+		text = optarg ? optarg : option->fallback;
+		if (!store(option, text, options))
+			return refuse(argv[0], option, text);
+	}
+	return check_arguments(line, argc - optind, argv);
+}
