@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/rng.h"
 #include "core/unload/path.h"
 
 #define COUNTERS (1u << 20)
@@ -57,8 +58,8 @@ static void draw(const struct spread *spread)
 	uint32_t i;
 
 	for (i = 0; i < DRAWN; i++) {
-		state = state * 6364136223846793005ull + 1442695040888963407ull;
-		addresses[i] = (state >> 33) % spread->pages * spread->stride
+		addresses[i] = weir_rng_scale(weir_rng_next(&state), spread->pages) *
+				       spread->stride
 			       << WEIR_PATH_PAGE_SHIFT;
 	}
 	/* The range always spans the first and the last page. */

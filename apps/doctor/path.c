@@ -6,6 +6,7 @@
  */
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
+#include "core/base/rng.h"
 #include "lib/base/clock.h"
 
 #include <errno.h>
@@ -165,7 +166,7 @@ static void stop_donor(struct path_check *path)
 static void fill_words(uint64_t *words, size_t count, uint64_t seed)
 {
 	for (size_t i = 0; i < count; i++)
-		words[i] = seed = seed * 6364136223846793005u + 1442695040888963407u;
+		words[i] = weir_rng_next(&seed);
 }
 
 struct path_rates {

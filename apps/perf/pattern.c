@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/perf/pattern.h"
+#include "core/base/rng.h"
 
 #include <math.h>
 
 #define THETA 0.99 /* as in YCSB */
 
-/* SplitMix64 (Steele et al., OOPSLA 2014); its finalizer also serves as a hash. */
-static uint64_t mixed(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
-
 uint64_t walk_random(struct perf_walk *walk)
 {
-	return mixed(walk->random += 0x9e3779b97f4a7c15u);
+	return weir_rng_next(&walk->random);
 }
 
-/* A number below @bound: the high half of a product, which avoids a division. */
 static uint64_t below(struct perf_walk *walk, uint64_t bound)
 {
-	return (uint64_t)(((unsigned __int128)walk_random(walk) * bound) >> 64);
+	return weir_rng_scale(walk_random(walk), bound);
 }
 
 static void zipf_init(struct walk_plan *plan)
@@ -57,7 +49,7 @@ void walk_init(struct perf_walk *walk, struct walk_plan *plan, unsigned int work
 		.plan = plan,
 		.first = worker * share,
 		.share = share,
-		.random = mixed(mixed(plan->seed) + worker),
+		.random = weir_rng_mix(weir_rng_mix(plan->seed) + worker),
 	};
 }
 
@@ -97,7 +89,7 @@ uint64_t walk_next(struct perf_walk *walk)
 	case PATTERN_STRIDED:
 		return strided(walk->plan, take_turn(walk));
 	case PATTERN_ZIPF:
-		return mixed(zipf_rank(walk)) % walk->plan->blocks;
+		return weir_rng_mix(zipf_rank(walk)) % walk->plan->blocks;
 	case PATTERN_CLUSTERS:
 		return walk->first + walk->step++ % walk->share;
 	default:

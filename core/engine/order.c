@@ -14,6 +14,7 @@
  * range behind all others, as in a sequential walk, needs no descent.
  */
 #include "core/engine/order.h"
+#include "core/base/rng.h"
 #include "core/engine/order_hash.h"
 
 void weir_order_init(struct weir_order *o, uint64_t seed)
@@ -22,11 +23,9 @@ void weir_order_init(struct weir_order *o, uint64_t seed)
 	o->seed = seed;
 }
 
-/* Knuth's linear congruential generator (MMIX); returns the upper half of the state. */
 static uint32_t next_priority(struct weir_order *o)
 {
-	o->seed = o->seed * 6364136223846793005ull + 1442695040888963407ull;
-	return (uint32_t)(o->seed >> 32);
+	return (uint32_t)weir_rng_next(&o->seed);
 }
 
 static void update_subtree_last(struct weir_order_node *n)

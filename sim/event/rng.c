@@ -3,18 +3,8 @@
  * xoshiro256** by Blackman and Vigna, seeded by splitmix64 as they advise. Numbers below a bound
  * use Lemire's multiplication ("Fast Random Integer Generation in an Interval").
  */
-#include <stdbool.h>
-
 #include "sim/event/rng.h"
-
-static uint64_t splitmix(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
+#include "core/base/rng.h"
 
 void sim_rng_init(struct sim_rng *rng, uint64_t seed, const char *purpose, uint64_t number)
 {
@@ -22,11 +12,11 @@ void sim_rng_init(struct sim_rng *rng, uint64_t seed, const char *purpose, uint6
 	int i;
 
 	for (; *purpose; purpose++)
-		state = splitmix(&state) ^ (unsigned char)*purpose;
-	state = splitmix(&state) ^ number;
+		state = weir_rng_next(&state) ^ (unsigned char)*purpose;
+	state = weir_rng_next(&state) ^ number;
 	rng->tape = NULL;
 	for (i = 0; i < 4; i++)
-		rng->state[i] = splitmix(&state);
+		rng->state[i] = weir_rng_next(&state);
 }
 
 static uint64_t rotate(uint64_t word, int bits)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "core/base/rng.h"
 #include "fsd/data/map.h"
 
 #define BLOCKS 4096
@@ -21,8 +22,7 @@ static uint64_t random_state;
 
 static uint64_t roll(uint64_t below)
 {
-	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-	return (random_state >> 33) % below;
+	return weir_rng_scale(weir_rng_next(&random_state), below);
 }
 
 static void check_range(const struct fsd_map *m, uint64_t first, uint64_t last, const uint64_t *all)

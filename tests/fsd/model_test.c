@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/rng.h"
 #include "fsd/internal.h"
 #include "tests/fsd/host.h"
 
@@ -58,10 +59,7 @@ static const char *doing = "";
 
 static uint64_t roll(uint64_t below)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return (random_state >> 11) % below;
+	return weir_rng_scale(weir_rng_next(&random_state), below);
 }
 
 static void expect(bool truth, const char *what, long got, long wanted)
@@ -703,7 +701,7 @@ int main(int argc, char **argv)
 	uint64_t steps = argc > 2 ? strtoull(argv[2], NULL, 0) : 1500;
 
 	for (seed = first; seed <= last; seed++) {
-		random_state = seed * 0x9e3779b97f4a7c15u + 1;
+		random_state = seed;
 		run(steps);
 	}
 	return 0;

@@ -6,6 +6,8 @@
  *   drive FILE...        repeat a crash, or run a corpus
  *   drive SEED COUNT     COUNT inputs; a SEED always makes the same inputs
  */
+#include "core/base/rng.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,21 +18,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t input[INPUT_MAX];
 
-static uint64_t dice(uint64_t *state)
-{
-	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
-	return *state >> 33;
-}
-
 static void make_up(uint64_t seed, long count)
 {
 	long i;
 
 	for (i = 0; i < count; i++) {
-		size_t j, size = dice(&seed) % INPUT_MAX;
+		size_t j, size = weir_rng_next(&seed) % INPUT_MAX;
 
 		for (j = 0; j < size; j++)
-			input[j] = (uint8_t)dice(&seed);
+			input[j] = (uint8_t)weir_rng_next(&seed);
 		LLVMFuzzerTestOneInput(input, size);
 	}
 }

@@ -221,15 +221,6 @@ uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
-/* xorshift64* */
-uint64_t random_next(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * 2685821657736338717ull;
-}
-
 enum weir_exchange_mode fixture_mode;
 
 static int use_bitmap(void **state)

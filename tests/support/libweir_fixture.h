@@ -79,7 +79,5 @@ extern enum weir_exchange_mode fixture_mode;
 int fixture_run_modes(const struct CMUnitTest *tests, size_t count);
 
 uint64_t now_ns(void);
-/* The next number of a small generator. */
-uint64_t random_next(uint64_t *state);
 
 #endif

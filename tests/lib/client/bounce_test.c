@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/rng.h"
 #include "tests/support/libweir_fixture.h"
 
 #define KIB 1024u
@@ -25,7 +26,7 @@ static void fill(char *bytes, size_t length, uint64_t seed)
 	size_t i;
 
 	for (i = 0; i < length; i++)
-		bytes[i] = (char)random_next(&seed);
+		bytes[i] = (char)weir_rng_next(&seed);
 }
 
 static void transfer(struct weir_region *region, bool write, const struct weir_iov *iov,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/rng.h"
 #include "tests/support/libweir_fixture.h"
 #include "preload/count/count.h"
 
@@ -242,7 +243,7 @@ static uint64_t walk_with(const struct donor_process *donor, enum weir_batching 
 	walk.pages = malloc(PAGES * PAGE);
 	assert_non_null(walk.pages);
 	for (i = 0; i < PAGES * PAGE; i += sizeof(seed))
-		*(uint64_t *)(walk.pages + i) = random_next(&seed);
+		*(uint64_t *)(walk.pages + i) = weir_rng_next(&seed);
 	assert_int_equal(
 		weir_memory_register(session, walk.pages, PAGES * PAGE, &walk.memory, NULL), 0);
 	verbs_count_read(&before);

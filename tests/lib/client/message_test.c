@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/rng.h"
 #include "tests/support/libweir_fixture.h"
 
 #define BULK (512u << 10)
@@ -275,9 +276,9 @@ static void *call_often(void *arg)
 	int i;
 
 	for (i = 0; i < calls; i++) {
-		size_t size = 1 + random_next(&seed) % sizeof(sent);
+		size_t size = 1 + weir_rng_next(&seed) % sizeof(sent);
 
-		memset(sent, (int)random_next(&seed), size);
+		memset(sent, (int)weir_rng_next(&seed), size);
 		sent[0] = 'e';
 		assert_int_equal(weir_call(s->session, sent, size, got, sizeof(got), &length), 0);
 		assert_int_equal(length, size);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/rng.h"
 #include "tests/support/libweir_fixture.h"
 
 #define REGION_BYTES (256u << 10) /* small, so that most requests overlap another */
@@ -61,7 +62,7 @@ static size_t random_length(uint64_t *seed)
 {
 	static const size_t most[] = { 64, 4096, LENGTH_MAX };
 
-	return 1 + random_next(seed) % most[random_next(seed) % 3];
+	return 1 + weir_rng_next(seed) % most[weir_rng_next(seed) % 3];
 }
 
 static void submit(struct order_slot *slot, uint64_t *seed)
@@ -73,11 +74,11 @@ static void submit(struct order_slot *slot, uint64_t *seed)
 	int rc;
 
 	slot->length = random_length(seed);
-	slot->is_read = random_next(seed) % 2;
+	slot->is_read = weir_rng_next(seed) % 2;
 	slot->busy = 1;
-	offset = random_next(seed) % (REGION_BYTES - slot->length + 1);
+	offset = weir_rng_next(seed) % (REGION_BYTES - slot->length + 1);
 	iov = (struct weir_iov){ slot->buffer, slot->length, weir_pool_memory(t->pool) };
-	memset(slot->buffer, (int)random_next(seed), slot->length);
+	memset(slot->buffer, (int)weir_rng_next(seed), slot->length);
 
 	pthread_mutex_lock(&t->lock);
 	if (slot->is_read) {
@@ -105,7 +106,7 @@ static void *work(void *arg)
 	int i;
 
 	for (i = 0; i < rounds; i++) {
-		struct order_slot *slot = &w->slots[random_next(&w->seed) % SLOTS];
+		struct order_slot *slot = &w->slots[weir_rng_next(&w->seed) % SLOTS];
 
 		wait_free(slot);
 		submit(slot, &w->seed);
@@ -130,7 +131,7 @@ static void workers_init(struct order_worker *workers, struct test *t, uint64_t 
 
 	for (i = 0; i < THREADS; i++) {
 		workers[i].test = t;
-		workers[i].seed = random_next(&seed) | 1;
+		workers[i].seed = weir_rng_next(&seed) | 1;
 		for (j = 0; j < SLOTS; j++)
 			workers[i].slots[j] = (struct order_slot){
 				.test = t,

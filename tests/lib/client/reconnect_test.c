@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/rng.h"
 #include "tests/support/libweir_fixture.h"
 #include "lib/client/session.h"
 #include "tests/support/stop_process.h"
@@ -327,9 +328,9 @@ static void exclusive_writers_do_not_notice(void **in)
 		}
 	}
 	for (i = 0; i < 20; i++) {
-		while (!break_channel(s, random_next(&random) % CHANNELS))
+		while (!break_channel(s, weir_rng_next(&random) % CHANNELS))
 			usleep(1000);
-		usleep(random_next(&random) % 20000);
+		usleep(weir_rng_next(&random) % 20000);
 	}
 	__atomic_store_n(&s->stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < 4; i++) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/rng.h"
 #include "tests/support/libweir_fixture.h"
 
 #define LENGTH (8u * MIB)
@@ -53,7 +54,7 @@ static void fill(char *bytes, size_t length, uint64_t seed)
 	size_t i;
 
 	for (i = 0; i < length; i++)
-		bytes[i] = (char)(random_next(&seed) >> 56);
+		bytes[i] = (char)(weir_rng_next(&seed) >> 56);
 }
 
 /* Lengths around every limit of the path: bounce buffers, fragments, the window. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/rng.h"
 #include "tests/support/libweir_fixture.h"
 #include "lib/client/memory/region.h"
 #include "lib/client/session.h"
@@ -452,7 +453,7 @@ static void regions_come_and_go_and_none_is_written_after_it_has_gone(void **sta
 		for (j = 0; j < 20; j++) {
 			struct weir_iov iov = { &data, 8, NULL };
 
-			data = random_next(&seed) | 1;
+			data = weir_rng_next(&seed) | 1;
 			assert_int_equal(weir_write_async(region, 64, &iov, 1, &completion, NULL),
 					 0);
 		}

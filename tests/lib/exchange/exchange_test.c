@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/rng.h"
 #include "tests/support/libweir_fixture.h"
 
 #define TIMEOUT_NS (60 * SECOND_NS)
@@ -116,7 +117,7 @@ static void a_message_put_is_got(void **state)
 static size_t message_fill(uint32_t number, char *data)
 {
 	uint64_t seed = number + 1;
-	size_t length = 4 + random_next(&seed) % (MESSAGE_MAX - 4);
+	size_t length = 4 + weir_rng_next(&seed) % (MESSAGE_MAX - 4);
 
 	memset(data, (int)(number * 7), length);
 	memcpy(data, &number, 4);
@@ -140,9 +141,9 @@ static void *send_flood(void *arg)
 		size_t length = message_fill(i, data);
 
 		f->rc = weir_exchange_put(f->x, data, length, WEIR_EXCHANGE_FOREVER, NULL);
-		if (!f->rc && f->sleepy && random_next(&(uint64_t){ i + 1 }) % 16 == 0) {
+		if (!f->rc && f->sleepy && weir_rng_next(&(uint64_t){ i + 1 }) % 16 == 0) {
 			f->rc = weir_exchange_flush(f->x, TIMEOUT_NS);
-			usleep(random_next(&(uint64_t){ i + 9 }) % 2000);
+			usleep(weir_rng_next(&(uint64_t){ i + 9 }) % 2000);
 		}
 	}
 	if (f->rc)
@@ -162,8 +163,8 @@ static void take_flood(struct weir_exchange *x, uint32_t count, bool sleepy)
 		assert_int_equal(weir_exchange_get(x, got, sizeof(got), &length, TIMEOUT_NS), 0);
 		assert_int_equal(length, want_length);
 		assert_memory_equal(got, want, length);
-		if (sleepy && random_next(&(uint64_t){ i + 5 }) % 16 == 0)
-			usleep(random_next(&(uint64_t){ i + 7 }) % 2000);
+		if (sleepy && weir_rng_next(&(uint64_t){ i + 5 }) % 16 == 0)
+			usleep(weir_rng_next(&(uint64_t){ i + 7 }) % 2000);
 	}
 	assert_int_equal(weir_exchange_get(x, got, sizeof(got), &length, TIMEOUT_NS), -ENOENT);
 }
