@@ -9,7 +9,7 @@
  * device. With 1000x in place of SECONDS each thread makes 1000 requests, for counting
  * instructions. Without an RDMA device run `weir run -- rival ...`.
  */
-#include "bench/engine/rival.h"
+#include "bench/transport/transport.h"
 #include "lib/base/clock.h"
 #include "preload/count/count.h"
 

@@ -4,7 +4,7 @@
  * Requests that are ready together are submitted together; all lanes share a session. A running
  * donor lends the memory: RIVAL_DONOR is its address, RIVAL_KEY the file of its key.
  */
-#include "bench/engine/rival.h"
+#include "bench/transport/transport.h"
 
 #include <stdlib.h>
 #include <weir/weir.h>

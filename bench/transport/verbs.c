@@ -3,7 +3,7 @@
  * Plain verbs: a queue pair for each lane, a work request and a doorbell for each request, all
  * signalled. Polls busily, or, as "events", sleeps until an event when a poll finds nothing.
  */
-#include "bench/engine/rival.h"
+#include "bench/transport/transport.h"
 
 #include <infiniband/verbs.h>
 #include <string.h>

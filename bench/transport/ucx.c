@@ -3,7 +3,7 @@
  * UCX's ucp_put and ucp_get over rc_verbs, with a worker and an endpoint for each lane. A put is
  * reported when its buffer may be reused; the end of the run flushes all puts.
  */
-#include "bench/engine/rival.h"
+#include "bench/transport/transport.h"
 
 #include <stdlib.h>
 #include <string.h>

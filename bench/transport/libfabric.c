@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* libfabric's fi_write and fi_read on its verbs provider: a connected endpoint for each lane. */
-#include "bench/engine/rival.h"
+#include "bench/transport/transport.h"
 
 #include <ifaddrs.h>
 #include <netinet/in.h>
