@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
+ * One benchmark loop over weir, plain verbs, UCX and libfabric on the same device.
+ *
  * rival WAY read|write sequential|random THREADS DEPTH BYTES SECONDS [MIB] - rates of each way
  *
  * Prints requests a second, then CPU time in microseconds and context switches a request; with
@@ -9,21 +11,17 @@
  * device. With 1000x in place of SECONDS each thread makes 1000 requests, for counting
  * instructions. Without an RDMA device run `weir run -- rival ...`.
  */
-#include "bench/transport/transport.h"
+#include "bench/engine/rival.h"
+#include "core/base/rng.h"
 #include "lib/base/clock.h"
 #include "preload/count/count.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,60 +30,41 @@
 #define LENT_MIB_MAX 256
 #define LOOK 16 /* requests between two reads of the clock */
 
-static const struct rival *const rivals[] = {
-	&rival_hybrid,	  &rival_single, &rival_doorbell,
-	&rival_asleep,	  &rival_verbs,	 &rival_events,
+static const struct transport *const rivals[] = {
+	&rival_hybrid,	     &rival_single,    &rival_doorbell,
+	&rival_asleep,	     &transport_verbs, &transport_events,
 #ifdef WITH_UCX
-	&rival_ucx,
+	&transport_ucx,
 #endif
 #ifdef WITH_LIBFABRIC
-	&rival_libfabric,
+	&transport_libfabric,
 #endif
 };
 
 #define NR_RIVALS (sizeof(rivals) / sizeof(rivals[0]))
 
-static const struct rival *rival;
+/* The parameters of a run. */
+struct rival_job {
+	bool is_read, is_random;
+	size_t size; /* of a request */
+	double seconds;
+	uint64_t ops; /* of each lane; if not 0, replaces @seconds */
+};
+
+static const struct transport *rival;
+static struct transport_job setup;
 static struct rival_job job;
 static char *buffers;
 static pthread_barrier_t warm, start;
 
-/* A lane and its thread. */
+/* A lane and its thread, on cache lines of its own. */
 struct rival_lane {
 	pthread_t thread;
-	int number;
+	int number, in_flight;
 	uint64_t ops;
 	double seconds;
 	uint64_t random;
-};
-
-void must(bool good, const char *what, const char *why)
-{
-	if (good)
-		return;
-	fprintf(stderr, "rival: %s: %s: %s\n", rival ? rival->name : "", what, why);
-	_exit(1);
-}
-
-void tell(int socket, const void *data, size_t size)
-{
-	must(send(socket, data, size, MSG_NOSIGNAL) == (ssize_t)size, "socket",
-	     "the other process has ended");
-}
-
-void hear(int socket, void *data, size_t size)
-{
-	must(recv(socket, data, size, MSG_WAITALL) == (ssize_t)size, "socket",
-	     "the other process has ended");
-}
-
-void until_over(int socket, void (*turn)(void))
-{
-	struct pollfd fd = { .fd = socket, .events = POLLIN };
-
-	while (!poll(&fd, 1, turn ? 1 : -1))
-		turn();
-}
+} __attribute__((aligned(64)));
 
 static double now(void)
 {
@@ -111,39 +90,49 @@ static struct rival_usage usage_now(void)
 
 static uint64_t next_offset(struct rival_lane *lane, uint64_t step)
 {
-	uint64_t blocks = job.lent_bytes / job.size;
+	uint64_t blocks = setup.lent_bytes / job.size;
 
 	if (!job.is_random)
-		return (step * (uint64_t)job.lanes + (uint64_t)lane->number) % blocks * job.size;
-	lane->random = lane->random * 6364136223846793005u + 1442695040888963407u;
-	return (lane->random >> 33) % blocks * job.size;
+		return (step * (uint64_t)setup.lanes + (uint64_t)lane->number) % blocks * job.size;
+	return weir_rng_scale(weir_rng_next(&lane->random), blocks) * job.size;
+}
+
+/* Waits for room, then posts the lane's request @step at @offset of the lent memory. */
+static void post(struct rival_lane *lane, uint64_t step, uint64_t offset)
+{
+	uint64_t slot = (uint64_t)lane->number * (uint64_t)setup.depth +
+			step % (uint64_t)setup.depth;
+
+	while (lane->in_flight == setup.depth)
+		lane->in_flight -= rival->reap(lane->number);
+	rival->post(lane->number, job.is_read, buffers + slot * job.size, job.size, offset);
+	lane->in_flight++;
+}
+
+/* Waits until all requests of the lane have taken effect. */
+static void finish(struct rival_lane *lane)
+{
+	while (lane->in_flight)
+		lane->in_flight -= rival->reap(lane->number);
+	if (rival->settle)
+		rival->settle(lane->number);
 }
 
 /* Touches all memory before the clock starts: a first touch costs more than a request. */
 static void warm_up(struct rival_lane *lane)
 {
-	char *mine = buffers + (size_t)lane->number * (size_t)job.depth * job.size;
-	uint64_t at, stride = (uint64_t)job.lanes * job.size, step = 0;
-	int in_flight = 0;
+	uint64_t at, stride = (uint64_t)setup.lanes * job.size, step = 0;
 
-	for (at = (uint64_t)lane->number * job.size; at + job.size <= job.lent_bytes;
-	     at += stride) {
-		while (in_flight == job.depth)
-			in_flight -= rival->reap(lane->number);
-		rival->post(lane->number, mine + step++ % (uint64_t)job.depth * job.size, at);
-		in_flight++;
-	}
-	while (in_flight)
-		in_flight -= rival->reap(lane->number);
-	rival->settle(lane->number);
+	for (at = (uint64_t)lane->number * job.size; at + job.size <= setup.lent_bytes;
+	     at += stride)
+		post(lane, step++, at);
+	finish(lane);
 }
 
 static void *lane_run(void *arg)
 {
 	struct rival_lane *lane = arg;
-	char *mine = buffers + (size_t)lane->number * (size_t)job.depth * job.size;
 	uint64_t step = 0;
-	int in_flight = 0;
 	double begin, end;
 
 	warm_up(lane);
@@ -152,37 +141,13 @@ static void *lane_run(void *arg)
 	begin = now();
 	end = begin + job.seconds;
 	while (job.ops ? step < job.ops : step % LOOK || now() < end) {
-		while (in_flight == job.depth)
-			in_flight -= rival->reap(lane->number);
-		rival->post(lane->number, mine + step % (uint64_t)job.depth * job.size,
-			    next_offset(lane, step));
+		post(lane, step, next_offset(lane, step));
 		step++;
-		in_flight++;
 	}
-	while (in_flight)
-		in_flight -= rival->reap(lane->number);
-	rival->settle(lane->number);
+	finish(lane);
 	lane->seconds = now() - begin;
 	lane->ops = step;
 	return NULL;
-}
-
-static void *map(size_t bytes, int flags, int fd)
-{
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_POPULATE, fd, 0);
-
-	must(at != MAP_FAILED, "memory", "there is not enough");
-	return at;
-}
-
-/* As weir's donor on softnic: a file that cannot shrink, which softnic accesses faster. */
-static void *map_lent(size_t bytes)
-{
-	int fd = memfd_create("rival", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	must(fd >= 0 && !ftruncate(fd, (off_t)bytes), "memory", "there is not enough");
-	must(!fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), "memory", "cannot be sealed");
-	return map(bytes, MAP_SHARED, fd);
 }
 
 /* Counts at the verbs' boundary; zeroes unless libweir-count.so is loaded. */
@@ -222,12 +187,11 @@ static void borrow_and_run(int socket)
 	uint64_t ops = 0;
 	int i;
 
-	buffers = map((size_t)job.lanes * (size_t)job.depth * job.size, MAP_PRIVATE | MAP_ANONYMOUS,
-		      -1);
-	rival->borrow(socket, buffers, &job);
-	pthread_barrier_init(&warm, NULL, (unsigned int)job.lanes + 1);
-	pthread_barrier_init(&start, NULL, (unsigned int)job.lanes + 1);
-	for (i = 0; i < job.lanes; i++) {
+	buffers = transport_memory(setup.buffers_bytes);
+	rival->borrow(socket, buffers, &setup);
+	pthread_barrier_init(&warm, NULL, (unsigned int)setup.lanes + 1);
+	pthread_barrier_init(&start, NULL, (unsigned int)setup.lanes + 1);
+	for (i = 0; i < setup.lanes; i++) {
 		lanes[i].number = i;
 		lanes[i].random = (uint64_t)i + 1;
 		must(!pthread_create(&lanes[i].thread, NULL, lane_run, &lanes[i]), "thread",
@@ -237,7 +201,7 @@ static void borrow_and_run(int socket)
 	before = counted();
 	used = usage_now();
 	pthread_barrier_wait(&start);
-	for (i = 0; i < job.lanes; i++) {
+	for (i = 0; i < setup.lanes; i++) {
 		pthread_join(lanes[i].thread, NULL);
 		ops += lanes[i].ops;
 		seconds = lanes[i].seconds > seconds ? lanes[i].seconds : seconds;
@@ -265,13 +229,17 @@ static void parse(char **argv)
 	must(rival, argv[1], "is not built in, or there is no such way");
 	is_ops = argv[7][strcspn(argv[7], "x")];
 	lent_bytes = (size_t)(argv[8] ? number(argv[8], LENT_MIB_MAX) : LENT_MIB) << 20;
+	setup = (struct transport_job){
+		.lanes = number(argv[4], LANES_MAX),
+		.depth = number(argv[5], DEPTH_MAX),
+		.request_bytes = (size_t)number(argv[6], (int)(lent_bytes / 4)),
+		.lent_bytes = lent_bytes,
+	};
+	setup.buffers_bytes = (size_t)setup.lanes * (size_t)setup.depth * setup.request_bytes;
 	job = (struct rival_job){
 		.is_read = !strcmp(argv[2], "read"),
 		.is_random = !strcmp(argv[3], "random"),
-		.lanes = number(argv[4], LANES_MAX),
-		.depth = number(argv[5], DEPTH_MAX),
-		.size = (size_t)number(argv[6], (int)(lent_bytes / 4)),
-		.lent_bytes = lent_bytes,
+		.size = setup.request_bytes,
 		.seconds = atof(argv[7]),
 		.ops = is_ops ? (uint64_t)atoll(argv[7]) : 0,
 	};
@@ -279,7 +247,7 @@ static void parse(char **argv)
 
 int main(int argc, char **argv)
 {
-	int sockets[2], status;
+	int socket, status;
 	pid_t lender;
 
 	if (argc != 8 && argc != 9) {
@@ -290,16 +258,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	parse(argv);
-	must(!socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), "socket", "none");
-	lender = fork();
-	if (!lender) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(sockets[0]);
-		rival->lend(sockets[1], map_lent(job.lent_bytes), &job);
-		_exit(0);
-	}
-	close(sockets[1]);
-	borrow_and_run(sockets[0]);
+	lender = transport_start_lender(rival, &setup, &socket);
+	borrow_and_run(socket);
 	fflush(stdout);
 	kill(lender, SIGKILL);
 	waitpid(lender, &status, 0);

@@ -4,15 +4,13 @@
  * Requests that are ready together are submitted together; all lanes share a session. A running
  * donor lends the memory: RIVAL_DONOR is its address, RIVAL_KEY the file of its key.
  */
-#include "bench/transport/transport.h"
+#include "bench/engine/rival.h"
 
 #include <stdlib.h>
 #include <weir/weir.h>
 
 static struct weir_region *region;
 static struct weir_memory *memory;
-static enum weir_direction direction;
-static size_t size;
 
 /* A lane's requests not yet submitted. */
 static struct session_lane {
@@ -22,7 +20,7 @@ static struct session_lane {
 	unsigned int count;
 } lanes[LANES_MAX];
 
-static void weir_lend(int socket, void *unused, const struct rival_job *job)
+static void weir_lend(int socket, void *unused, const struct transport_job *job)
 {
 	(void)unused, (void)job;
 	until_over(socket, NULL);
@@ -38,7 +36,7 @@ static void touch(uint64_t bytes)
 		must(!weir_write(region, at, zeroes, sizeof(zeroes)), "write", "failed");
 }
 
-static void borrow(void *buffers, const struct rival_job *job, enum weir_batching batching,
+static void borrow(void *buffers, const struct transport_job *job, enum weir_batching batching,
 		   enum weir_polling polling)
 {
 	const char *donor = getenv("RIVAL_DONOR"), *file = getenv("RIVAL_KEY");
@@ -46,7 +44,6 @@ static void borrow(void *buffers, const struct rival_job *job, enum weir_batchin
 	struct weir_session_options options = { .size = sizeof(options),
 						.polling = polling,
 						.tuning = &tuning };
-	size_t bytes = (size_t)job->lanes * (size_t)job->depth * job->size;
 	struct weir_session *session;
 	struct weir_key *key = NULL;
 	struct weir_error error;
@@ -59,45 +56,44 @@ static void borrow(void *buffers, const struct rival_job *job, enum weir_batchin
 	must(!weir_region_create(session, NULL, job->lent_bytes, 0, &region, &error), "region",
 	     error.text);
 	touch(job->lent_bytes);
-	must(!weir_memory_register(session, buffers, bytes, &memory, &error), "memory", error.text);
+	must(!weir_memory_register(session, buffers, job->buffers_bytes, &memory, &error), "memory",
+	     error.text);
 	for (i = 0; i < job->lanes; i++)
 		must(!weir_queue_create(&lanes[i].queue), "queue", "there is not enough memory");
-	direction = job->is_read ? WEIR_READ : WEIR_WRITE;
-	size = job->size;
 }
 
-static void borrow_hybrid(int socket, void *buffers, const struct rival_job *job)
+static void borrow_hybrid(int socket, void *buffers, const struct transport_job *job)
 {
 	(void)socket;
 	borrow(buffers, job, WEIR_BATCHING_HYBRID, WEIR_POLLING_ADAPTIVE);
 }
 
-static void borrow_single(int socket, void *buffers, const struct rival_job *job)
+static void borrow_single(int socket, void *buffers, const struct transport_job *job)
 {
 	(void)socket;
 	borrow(buffers, job, WEIR_BATCHING_SINGLE, WEIR_POLLING_ADAPTIVE);
 }
 
-static void borrow_doorbell(int socket, void *buffers, const struct rival_job *job)
+static void borrow_doorbell(int socket, void *buffers, const struct transport_job *job)
 {
 	(void)socket;
 	borrow(buffers, job, WEIR_BATCHING_DOORBELL, WEIR_POLLING_ADAPTIVE);
 }
 
-static void borrow_asleep(int socket, void *buffers, const struct rival_job *job)
+static void borrow_asleep(int socket, void *buffers, const struct transport_job *job)
 {
 	(void)socket;
 	borrow(buffers, job, WEIR_BATCHING_HYBRID, WEIR_POLLING_EVENT);
 }
 
-static void weir_post(int number, void *buffer, uint64_t offset)
+static void weir_post(int number, bool is_read, void *buffer, size_t size, uint64_t offset)
 {
 	struct session_lane *lane = &lanes[number];
 	struct weir_iov *iov = &lane->iovs[lane->count];
 
 	*iov = (struct weir_iov){ buffer, size, memory };
 	lane->transfers[lane->count++] = (struct weir_transfer){
-		.direction = direction,
+		.direction = is_read ? WEIR_READ : WEIR_WRITE,
 		.region = region,
 		.offset = offset,
 		.iov = iov,
@@ -120,20 +116,13 @@ static int weir_reap(int number)
 	return got;
 }
 
-/* Nothing to do: a completion means done. */
-static void weir_settle(int number)
-{
-	(void)number;
-}
-
-#define WAY(way)                           \
-	const struct rival rival_##way = { \
-		.name = #way,              \
-		.lend = weir_lend,         \
-		.borrow = borrow_##way,    \
-		.post = weir_post,         \
-		.reap = weir_reap,         \
-		.settle = weir_settle,     \
+#define WAY(way)                                  \
+	const struct transport rival_##way = {    \
+		.name = #way,                     \
+		.lend = weir_lend,                \
+		.borrow = borrow_##way,           \
+		.post = weir_post,                \
+		.reap = weir_reap,                \
 	}
 
 WAY(hybrid);

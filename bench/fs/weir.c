@@ -2,7 +2,7 @@
 /*
  * A donor and a session, with blocking calls, on memory registered beforehand as in all transports.
  */
-#include "bench/fs/transport.h"
+#include "bench/transport/transport.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +10,14 @@
 
 static struct weir_region *region;
 static struct weir_memory *memory;
-static void *all_buffers;
 
 /* The donor has its own memory. */
-static void weir_lend(int socket, void *unused, size_t bytes)
+static void weir_lend(int socket, void *unused, const struct transport_job *job)
 {
 	struct weir_donor_options options = {
 		.size = sizeof(options),
 		.listen = "127.0.0.1:0",
-		.memory_bytes = bytes + (64u << 20),
+		.memory_bytes = job->lent_bytes + (64u << 20),
 		.no_huge_pages = true, /* as weir serve on softnic */
 	};
 	struct weir_donor_info info;
@@ -46,7 +45,7 @@ static struct weir_session_options options_of_session(void)
 	};
 }
 
-static void weir_borrow(int socket, void *buffers, size_t bytes)
+static void weir_borrow(int socket, void *buffers, const struct transport_job *job)
 {
 	const struct weir_session_options options = options_of_session();
 	struct weir_session *session;
@@ -56,39 +55,36 @@ static void weir_borrow(int socket, void *buffers, size_t bytes)
 
 	hear(socket, address, sizeof(address));
 	must(!weir_session_open(address, &options, &session, &error), "session", error.text);
-	must(!weir_region_create(session, NULL, bytes, 0, &region, &error), "region", error.text);
-	for (at = 0; at < bytes; at += sizeof(zeroes)) /* touched, as in the other transports */
-		must(!weir_write(region, at, zeroes, sizeof(zeroes)), "write", "failed");
-	must(!weir_memory_register(session, buffers, LANES_BYTES, &memory, &error), "memory",
+	must(!weir_region_create(session, NULL, job->lent_bytes, 0, &region, &error), "region",
 	     error.text);
-	all_buffers = buffers;
+	/* touched, as in the other transports */
+	for (at = 0; at < job->lent_bytes; at += sizeof(zeroes))
+		must(!weir_write(region, at, zeroes, sizeof(zeroes)), "write", "failed");
+	must(!weir_memory_register(session, buffers, job->buffers_bytes, &memory, &error), "memory",
+	     error.text);
 }
 
-static struct weir_iov lane_iov(int lane, size_t size)
+static void weir_post(int lane, bool is_read, void *buffer, size_t size, uint64_t offset)
 {
-	return (struct weir_iov){ lane_buffer(all_buffers, lane), size, memory };
+	struct weir_iov iov = { buffer, size, memory };
+	int rc = is_read ? weir_readv(region, offset, &iov, 1) :
+			   weir_writev(region, offset, &iov, 1);
+
+	(void)lane;
+	must(!rc, is_read ? "read" : "write", weir_strerror(rc));
 }
 
-static void weir_transport_read(int lane, size_t size, uint64_t offset)
+/* The blocking call has ended already. */
+static int weir_reap(int lane)
 {
-	struct weir_iov iov = lane_iov(lane, size);
-	int rc = weir_readv(region, offset, &iov, 1);
-
-	must(!rc, "read", weir_strerror(rc));
+	(void)lane;
+	return 1;
 }
 
-static void weir_transport_write(int lane, size_t size, uint64_t offset)
-{
-	struct weir_iov iov = lane_iov(lane, size);
-	int rc = weir_writev(region, offset, &iov, 1);
-
-	must(!rc, "write", weir_strerror(rc));
-}
-
-const struct fs_transport transport = {
+const struct transport transport_weir = {
 	.name = "weir",
 	.lend = weir_lend,
 	.borrow = weir_borrow,
-	.read = weir_transport_read,
-	.write = weir_transport_write,
+	.post = weir_post,
+	.reap = weir_reap,
 };

@@ -33,7 +33,6 @@ static struct fid_eq *eq;
 static struct fid_mr *mr;
 static struct libfabric_lane lanes[LANES_MAX];
 static struct libfabric_lent lent;
-static struct rival_job job;
 
 static void ok(long rc, const char *what)
 {
@@ -129,7 +128,7 @@ static struct fi_info *wait_for(uint32_t wanted)
 	return entry.info;
 }
 
-static void libfabric_lend(int socket, void *memory, const struct rival_job *given)
+static void libfabric_lend(int socket, void *memory, const struct transport_job *job)
 {
 	struct sockaddr_in address = own_address();
 	struct fi_info *request, *info = get_info(&address, true);
@@ -143,10 +142,10 @@ static void libfabric_lend(int socket, void *memory, const struct rival_job *giv
 	ok(fi_listen(pep), "listening");
 	ok(fi_getname(&pep->fid, &address, &bytes), "address");
 	tell(socket, &address, sizeof(address));
-	for (i = 0; i < given->lanes; i++) {
+	for (i = 0; i < job->lanes; i++) {
 		request = wait_for(FI_CONNREQ);
 		if (!domain)
-			open_domain(request, memory, given->lent_bytes);
+			open_domain(request, memory, job->lent_bytes);
 		open_lane(&lanes[i], request);
 		ok(fi_accept(lanes[i].ep, NULL, 0), "accept");
 		wait_for(FI_CONNECTED);
@@ -157,22 +156,22 @@ static void libfabric_lend(int socket, void *memory, const struct rival_job *giv
 	until_over(socket, NULL);
 }
 
-static void libfabric_borrow(int socket, void *buffers, const struct rival_job *given)
+static void libfabric_borrow(int socket, void *buffers, const struct transport_job *job)
 {
 	struct sockaddr_in address;
 	struct fi_info *info;
 	int i;
 
-	job = *given;
 	hear(socket, &address, sizeof(address));
 	info = get_info(&address, false);
 	open_fabric(info);
-	open_domain(info, buffers, (size_t)job.lanes * (size_t)job.depth * job.size);
-	for (i = 0; i < job.lanes; i++) {
+	open_domain(info, buffers, job->buffers_bytes);
+	for (i = 0; i < job->lanes; i++) {
 		open_lane(&lanes[i], info);
 		ok(fi_connect(lanes[i].ep, info->dest_addr, NULL, 0), "connect");
 		wait_for(FI_CONNECTED);
 	}
+	fi_freeinfo(info);
 	hear(socket, &lent, sizeof(lent));
 }
 
@@ -189,31 +188,24 @@ static int libfabric_reap(int number)
 	return got < 0 ? 0 : (int)got;
 }
 
-static void libfabric_post(int number, void *buffer, uint64_t offset)
+static void libfabric_post(int number, bool is_read, void *buffer, size_t size, uint64_t offset)
 {
 	struct fid_ep *ep = lanes[number].ep;
 	void *desc = fi_mr_desc(mr);
 	uint64_t at = lent.address + offset;
 	long rc;
 
-	if (job.is_read)
-		rc = fi_read(ep, buffer, job.size, desc, 0, at, lent.key, NULL);
+	if (is_read)
+		rc = fi_read(ep, buffer, size, desc, 0, at, lent.key, NULL);
 	else
-		rc = fi_write(ep, buffer, job.size, desc, 0, at, lent.key, NULL);
+		rc = fi_write(ep, buffer, size, desc, 0, at, lent.key, NULL);
 	ok(rc, "post");
 }
 
-/* Nothing to do: a completion on this provider means done. */
-static void libfabric_settle(int number)
-{
-	(void)number;
-}
-
-const struct rival rival_libfabric = {
+const struct transport transport_libfabric = {
 	.name = "libfabric",
 	.lend = libfabric_lend,
 	.borrow = libfabric_borrow,
 	.post = libfabric_post,
 	.reap = libfabric_reap,
-	.settle = libfabric_settle,
 };

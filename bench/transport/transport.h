@@ -1,52 +1,65 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One benchmark loop over weir, plain verbs, UCX and libfabric on the same device, each used as its
- * manual advises. A lender and a borrower, in two processes, exchange addresses and keys over a
- * socket. A lane belongs to one thread and has its own queue pair (endpoint).
+ * Ways to access another process's memory over RDMA, each used as its manual advises. A lender and
+ * a borrower, in two processes, exchange addresses and keys over a socket. A lane serves one thread
+ * at a time and has its own queue pair (endpoint), where the way has them.
  *
  * No error is recovered: a failure prints a message on standard error and ends the process.
  */
-#ifndef WEIR_BENCH_ENGINE_RIVAL_H
-#define WEIR_BENCH_ENGINE_RIVAL_H
+#ifndef WEIR_BENCH_TRANSPORT_TRANSPORT_H
+#define WEIR_BENCH_TRANSPORT_TRANSPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define LANES_MAX 16
 #define DEPTH_MAX 64
 
-/* The parameters of a run. */
-struct rival_job {
+/**
+ * struct transport_job - what both sides set up
+ * @lanes: LANES_MAX at most
+ * @depth: most requests in flight on a lane, DEPTH_MAX at most
+ * @request_bytes: longest request
+ * @lent_bytes: lent memory
+ * @buffers_bytes: the borrower's memory, for the requests of all lanes
+ */
+struct transport_job {
 	int lanes, depth;
-	bool is_read, is_random;
-	size_t size; /* of a request */
-	size_t lent_bytes;
-	double seconds;
-	uint64_t ops; /* of each lane; if not 0, replaces @seconds */
+	size_t request_bytes, lent_bytes, buffers_bytes;
 };
 
 /**
- * struct rival - one way
+ * struct transport - one way
+ * @name: its name
  * @lend: in a process of its own: lends job->lent_bytes at @memory until the socket ends
- * @borrow: connects; @buffers has job->size for each of depth requests of each lane
- * @post: starts a request between a lane's buffer and @offset of the lent memory; there is room
+ * @borrow: connects; requests will use memory of @buffers
+ * @post: starts a request between @buffer and @offset of the lent memory; there is room
  * @reap: returns the number of requests that ended on a lane; may wait, as one is in flight
- * @settle: returns when all requests of @lane have taken effect
+ * @settle: returns when all requests of @lane have taken effect; NULL: as soon as they end
  */
-struct rival {
+struct transport {
 	const char *name;
-	void (*lend)(int socket, void *memory, const struct rival_job *job);
-	void (*borrow)(int socket, void *buffers, const struct rival_job *job);
-	void (*post)(int lane, void *buffer, uint64_t offset);
+	void (*lend)(int socket, void *memory, const struct transport_job *job);
+	void (*borrow)(int socket, void *buffers, const struct transport_job *job);
+	void (*post)(int lane, bool is_read, void *buffer, size_t size, uint64_t offset);
 	int (*reap)(int lane);
 	void (*settle)(int lane);
 };
 
-extern const struct rival rival_hybrid, rival_single, rival_doorbell, rival_asleep;
-extern const struct rival rival_verbs, rival_events;
-extern const struct rival rival_ucx;
-extern const struct rival rival_libfabric;
+extern const struct transport transport_verbs, transport_events; /* events: the borrower sleeps */
+extern const struct transport transport_ucx, transport_libfabric;
+extern const struct transport transport_weir; /* of bench/fs */
+
+/* Starts the lender, which dies with this process. @socket: receives its socket. */
+pid_t transport_start_lender(const struct transport *transport, const struct transport_job *job,
+			     int *socket);
+
+/* Memory for the borrower, touched, so that no first touch is measured. */
+void *transport_memory(size_t bytes);
+
+/* For transports. */
 
 /* Unless @good, ends the process with @what and @why. */
 void must(bool good, const char *what, const char *why);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * UCX's ucp_put and ucp_get over rc_verbs, with a worker and an endpoint for each lane. A put is
- * reported when its buffer may be reused; the end of the run flushes all puts.
+ * UCX's ucp_put and ucp_get, with a worker and an endpoint for each lane. A put ends when its
+ * buffer may be reused, and takes effect when flushed. Unless UCX_TLS says otherwise, data goes
+ * over rc_verbs, and datagrams set up the connection.
  */
 #include "bench/transport/transport.h"
 
@@ -29,8 +30,6 @@ struct ucx_lane {
 static ucp_context_h context;
 static struct ucx_lane lanes[LANES_MAX];
 static struct ucx_lender lender;
-static size_t size;
-static bool is_read;
 
 static void ok(ucs_status_t status, const char *what)
 {
@@ -80,7 +79,7 @@ static void progress_lender(void)
 		;
 }
 
-static void ucx_lend(int socket, void *memory, const struct rival_job *job)
+static void ucx_lend(int socket, void *memory, const struct transport_job *job)
 {
 	ucp_mem_h mapped = make(memory, job->lent_bytes);
 	ucp_address_t *address;
@@ -106,7 +105,7 @@ static void request_done(void *request, ucs_status_t status, void *arg)
 	ucp_request_free(request);
 }
 
-static void ucx_post(int number, void *buffer, uint64_t offset)
+static void ucx_post(int number, bool is_read, void *buffer, size_t size, uint64_t offset)
 {
 	struct ucx_lane *lane = &lanes[number];
 	const ucp_request_param_t param = {
@@ -146,32 +145,32 @@ static void ucx_settle(int number)
 		ucp_worker_progress(lanes[number].worker);
 		status = ucp_request_check_status(request);
 	}
+	if (UCS_PTR_IS_PTR(request))
+		ucp_request_free(request);
 	ok(status, "flush");
 }
 
 /* The first transfer of each lane completes its connection. */
-static void ucx_borrow(int socket, void *buffers, const struct rival_job *job)
+static void ucx_borrow(int socket, void *buffers, const struct transport_job *job)
 {
 	ucp_ep_params_t params = { .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
 				   .address = (ucp_address_t *)lender.address };
 	int i, in_flight;
 
-	make(buffers, (size_t)job->lanes * (size_t)job->depth * job->size);
-	size = job->size;
-	is_read = job->is_read;
+	make(buffers, job->buffers_bytes);
 	hear(socket, &lender, sizeof(lender));
 	for (i = 0; i < job->lanes; i++) {
 		lanes[i].worker = make_worker();
 		ok(ucp_ep_create(lanes[i].worker, &params, &lanes[i].ep), "endpoint");
 		ok(ucp_ep_rkey_unpack(lanes[i].ep, lender.key, &lanes[i].key), "key");
-		ucx_post(i, buffers, 0);
+		ucx_post(i, false, buffers, job->request_bytes, 0);
 		for (in_flight = 1; in_flight;)
 			in_flight -= ucx_reap(i);
 		ucx_settle(i);
 	}
 }
 
-const struct rival rival_ucx = {
+const struct transport transport_ucx = {
 	.name = "ucx",
 	.lend = ucx_lend,
 	.borrow = ucx_borrow,

@@ -26,34 +26,39 @@ static struct ibv_comp_channel *channel[LANES_MAX]; /* NULL: polled */
 static struct ibv_mr *mr;
 static struct verbs_side mine, theirs;
 static uint8_t gid_index;
-static enum ibv_wr_opcode opcode;
-static uint32_t size;
-
-/* A GID with an IPv4 address is routable on every device. */
-static bool is_mapped(const union ibv_gid *gid)
-{
-	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-	return !memcmp(gid->raw, prefix, sizeof(prefix));
-}
+static enum ibv_mtu mtu;
 
 static void open_device(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_port_attr port;
 
 	context = list && list[0] ? ibv_open_device(list[0]) : NULL;
-	must(context, "device", "there is none: weir run -- rival ...");
-	while (!ibv_query_gid(context, 1, gid_index, &mine.gid) && !is_mapped(&mine.gid))
-		gid_index++;
-	must(is_mapped(&mine.gid), "device", "it has no IPv4 address");
+	must(context, "device", "there is none: use weir run");
+	must(!ibv_query_port(context, 1, &port), "port", "cannot be asked");
+	mtu = port.active_mtu;
+	ibv_free_device_list(list);
 }
 
-static void make(void *memory, size_t bytes, const struct rival_job *job, bool sleeps)
+/* A GID with an IPv4 address is routable on any device. */
+static void choose_gid(void)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	for (gid_index = 0; !ibv_query_gid(context, 1, gid_index, &mine.gid); gid_index++)
+		if (!memcmp(&mine.gid, mapped, sizeof(mapped)))
+			return;
+	gid_index = 0;
+	must(!ibv_query_gid(context, 1, 0, &mine.gid), "address", "there is none");
+}
+
+static void make(void *memory, size_t bytes, const struct transport_job *job, bool sleeps)
 {
 	struct ibv_pd *pd;
 	int i;
 
 	open_device();
+	choose_gid();
 	pd = ibv_alloc_pd(context);
 	mr = pd ? ibv_reg_mr(pd, memory, bytes, ACCESS) : NULL;
 	must(mr, "memory", "cannot be registered");
@@ -86,7 +91,7 @@ static void connect_lane(int lane)
 				    .qp_access_flags = ACCESS };
 	struct ibv_qp_attr rtr = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
+		.path_mtu = mtu,
 		.dest_qp_num = theirs.qp[lane],
 		.max_dest_rd_atomic = READS,
 		.min_rnr_timer = 12,
@@ -116,7 +121,8 @@ static void connect_lane(int lane)
 }
 
 /* Both sides do the same; the last byte says that both are ready. */
-static void meet(int socket, void *memory, size_t bytes, const struct rival_job *job, bool sleeps)
+static void meet(int socket, void *memory, size_t bytes, const struct transport_job *job,
+		 bool sleeps)
 {
 	char ready = 1;
 	int i;
@@ -130,34 +136,27 @@ static void meet(int socket, void *memory, size_t bytes, const struct rival_job 
 	hear(socket, &ready, 1);
 }
 
-static void verbs_lend(int socket, void *memory, const struct rival_job *job)
+static void verbs_lend(int socket, void *memory, const struct transport_job *job)
 {
 	meet(socket, memory, job->lent_bytes, job, false);
 	until_over(socket, NULL);
 }
 
-static void borrow(int socket, void *buffers, const struct rival_job *job, bool sleeps)
+static void verbs_borrow(int socket, void *buffers, const struct transport_job *job)
 {
-	opcode = job->is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-	size = (uint32_t)job->size;
-	meet(socket, buffers, (size_t)job->lanes * (size_t)job->depth * job->size, job, sleeps);
+	meet(socket, buffers, job->buffers_bytes, job, false);
 }
 
-static void verbs_borrow(int socket, void *buffers, const struct rival_job *job)
+static void events_borrow(int socket, void *buffers, const struct transport_job *job)
 {
-	borrow(socket, buffers, job, false);
+	meet(socket, buffers, job->buffers_bytes, job, true);
 }
 
-static void events_borrow(int socket, void *buffers, const struct rival_job *job)
+static void verbs_post(int lane, bool is_read, void *buffer, size_t size, uint64_t offset)
 {
-	borrow(socket, buffers, job, true);
-}
-
-static void verbs_post(int lane, void *buffer, uint64_t offset)
-{
-	struct ibv_sge sge = { (uintptr_t)buffer, size, mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)buffer, (uint32_t)size, mr->lkey };
 	struct ibv_send_wr *bad, wr = {
-		.opcode = opcode,
+		.opcode = is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
 		.sg_list = &sge,
 		.num_sge = 1,
@@ -196,26 +195,18 @@ static int events_reap(int lane)
 	return verbs_reap(lane);
 }
 
-/* Nothing to do: a completion means done. */
-static void verbs_settle(int lane)
-{
-	(void)lane;
-}
-
-const struct rival rival_verbs = {
+const struct transport transport_verbs = {
 	.name = "verbs",
 	.lend = verbs_lend,
 	.borrow = verbs_borrow,
 	.post = verbs_post,
 	.reap = verbs_reap,
-	.settle = verbs_settle,
 };
 
-const struct rival rival_events = {
+const struct transport transport_events = {
 	.name = "events",
 	.lend = verbs_lend,
 	.borrow = events_borrow,
 	.post = verbs_post,
 	.reap = events_reap,
-	.settle = verbs_settle,
 };
