@@ -896,6 +896,9 @@ class Contract(unittest.TestCase):
         self.assertEqual(
             {name.replace("timeout", "timeout_ns") for name in options}, fields - asked
         )
+        self.assertEqual(
+            _options.Options.__annotations__.keys(), options.keys(), "for checkers of types"
+        )
         for function in (weir.listen, weir.connect, weir.join):
             own = inspect.signature(function).parameters.values()
             self.assertEqual(

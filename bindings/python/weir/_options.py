@@ -2,10 +2,14 @@
 """Options and state of an exchange: the structs of weir/exchange.h in Python."""
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from weir._library import check, ffi, goes_on, lib
 from weir.key import Key
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _MODES = {"bitmap": "WEIR_EXCHANGE_BITMAP", "imm": "WEIR_EXCHANGE_IMM"}
 _MEMORIES = {"host": "WEIR_EXCHANGE_HOST", "cuda": "WEIR_EXCHANGE_CUDA"}
@@ -39,6 +43,25 @@ class Info(NamedTuple):
     completions: int
     events: int
     sleeps: int
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments that connect(), listen() and join() pass to options_of()."""
+
+    key: Key | None
+    device: str | None
+    mode: str
+    slots: int
+    slot_bytes: int
+    receive_bytes_max: int
+    busy: bool
+    percent_min: int
+    timeout: float
+    memory: str
+    gpu: int
+    pool_bytes: int
+    exchanges: int
+    unordered: bool
 
 
 def options_of(
@@ -78,6 +101,18 @@ def options_of(
     options.unordered = unordered
     options.goes_on = goes_on
     return options, (key, name)
+
+
+def shows_options(function: _Function) -> _Function:
+    """Lists the options in the signature of a function with **options, for help()."""
+    own = inspect.signature(function)
+    shown = [one for one in own.parameters.values() if one.kind != one.VAR_KEYWORD]
+    shown += [
+        one.replace(kind=one.KEYWORD_ONLY)
+        for one in inspect.signature(options_of).parameters.values()
+    ]
+    function.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
+    return function
 
 
 def info_of(x: Any) -> Info:

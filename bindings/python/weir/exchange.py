@@ -13,14 +13,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weir._library import NOT_YET, SLICE_S, check, check_met, ffi, lib, too_late
 from weir._memory import memory_of
-from weir._options import Info, info_of, options_of
+from weir._options import Info, Options, info_of, options_of, shows_options
 from weir._slot import Slot
 from weir._turns import Turns, release_own
-from weir.key import Key
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _TAKE = 64  # slots per call
 _BRIEF_S = 0.002  # longest wait in C, during which other threads cannot use the exchange
@@ -412,41 +414,10 @@ class Exchange:
             pass  # arrays still exist and need their memory
 
 
-def connect(
-    peer: str,
-    *,
-    key: Key | None = None,
-    device: str | None = None,
-    mode: str = "bitmap",
-    slots: int = 0,
-    slot_bytes: int = 0,
-    receive_bytes_max: int = 0,
-    busy: bool = False,
-    percent_min: int = 0,
-    timeout: float = 0,
-    memory: str = "host",
-    gpu: int = 0,
-    pool_bytes: int = 0,
-    exchanges: int = 0,
-    unordered: bool = False,
-) -> Exchange:
+@shows_options
+def connect(peer: str, **options: Unpack[Options]) -> Exchange:
     """Connects to a listener at "host", "host:port" or "[v6]:port". Options as of listen()."""
     pointer, error = ffi.new("struct weir_exchange **"), ffi.new("struct weir_error *")
-    chosen, kept = options_of(
-        key,
-        device,
-        mode,
-        slots,
-        slot_bytes,
-        receive_bytes_max,
-        busy,
-        percent_min,
-        timeout,
-        memory,
-        gpu,
-        pool_bytes,
-        exchanges,
-        unordered,
-    )
+    chosen, kept = options_of(**options)
     check_met(lib.weir_exchange_connect(os.fsencode(peer), chosen, pointer, error), error)
     return Exchange(pointer[0], kept)

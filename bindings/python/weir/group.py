@@ -10,14 +10,16 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weir._library import NOT_YET, check, check_met, failure, ffi, lib, wait
 from weir._memory import memory_of
-from weir._options import Info, info_of, options_of
+from weir._options import Info, Options, info_of, options_of, shows_options
 from weir._turns import FairLock
-from weir.key import Key
 from weir.listener import Listener, listen
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Add = Callable[[memoryview, memoryview], None]
 
@@ -191,26 +193,13 @@ def lead(listener: Listener, size: int, timeout: float = 10) -> Group:
     return Group(group[0], listener._kept, listener._in_gpu)
 
 
+@shows_options
 def join(
     address: str,
     member: int,
     size: int,
     here: str | None = None,
-    *,
-    key: Key | None = None,
-    device: str | None = None,
-    mode: str = "bitmap",
-    slots: int = 0,
-    slot_bytes: int = 0,
-    receive_bytes_max: int = 0,
-    busy: bool = False,
-    percent_min: int = 0,
-    timeout: float = 0,
-    memory: str = "host",
-    gpu: int = 0,
-    pool_bytes: int = 0,
-    exchanges: int = 0,
-    unordered: bool = False,
+    **options: Unpack[Options],
 ) -> Group:
     """Joins a group at the address "host:port" where member 0 listens.
 
@@ -219,44 +208,13 @@ def join(
     weir.listen(), for each exchange; timeout is for all members to arrive.
     """
     if member == 0:
-        exchanges = exchanges or max(1, size - 1)
-        with listen(
-            address,
-            key=key,
-            device=device,
-            mode=mode,
-            slots=slots,
-            slot_bytes=slot_bytes,
-            receive_bytes_max=receive_bytes_max,
-            busy=busy,
-            percent_min=percent_min,
-            timeout=timeout,
-            memory=memory,
-            gpu=gpu,
-            pool_bytes=pool_bytes,
-            exchanges=exchanges,
-            unordered=unordered,
-        ) as listener:
-            return lead(listener, size, timeout or 10)
+        options["exchanges"] = options.get("exchanges") or max(1, size - 1)
+        with listen(address, **options) as listener:
+            return lead(listener, size, options.get("timeout") or 10)
     group, error = ffi.new("struct weir_group **"), ffi.new("struct weir_error *")
-    chosen, kept = options_of(
-        key,
-        device,
-        mode,
-        slots,
-        slot_bytes,
-        receive_bytes_max,
-        busy,
-        percent_min,
-        timeout,
-        memory,
-        gpu,
-        pool_bytes,
-        exchanges,
-        unordered,
-    )
+    chosen, kept = options_of(**options)
     where = ffi.NULL if here is None else os.fsencode(here)
     check_met(
         lib.weir_group_join(os.fsencode(address), where, member, size, chosen, group, error), error
     )
-    return Group(group[0], kept, memory == "cuda")
+    return Group(group[0], kept, options.get("memory") == "cuda")

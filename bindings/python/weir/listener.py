@@ -6,12 +6,14 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weir._library import check, ffi, lib, wait
-from weir._options import options_of
+from weir._options import Options, options_of, shows_options
 from weir.exchange import Exchange
-from weir.key import Key
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Listener:
@@ -91,24 +93,8 @@ class Listener:
         self.close()  # no user is left
 
 
-def listen(
-    address: str | None = None,
-    *,
-    key: Key | None = None,
-    device: str | None = None,
-    mode: str = "bitmap",
-    slots: int = 0,
-    slot_bytes: int = 0,
-    receive_bytes_max: int = 0,
-    busy: bool = False,
-    percent_min: int = 0,
-    timeout: float = 0,
-    memory: str = "host",
-    gpu: int = 0,
-    pool_bytes: int = 0,
-    exchanges: int = 0,
-    unordered: bool = False,
-) -> Listener:
+@shows_options
+def listen(address: str | None = None, **options: Unpack[Options]) -> Listener:
     """Listens at "addr", "addr:port" or ":port"; None: 127.0.0.1.
 
     Options are those of struct weir_exchange_options; 0 and None select the defaults: key
@@ -120,24 +106,9 @@ def listen(
     slot).
     """
     pointer, error = ffi.new("struct weir_exchange_listener **"), ffi.new("struct weir_error *")
-    chosen, kept = options_of(
-        key,
-        device,
-        mode,
-        slots,
-        slot_bytes,
-        receive_bytes_max,
-        busy,
-        percent_min,
-        timeout,
-        memory,
-        gpu,
-        pool_bytes,
-        exchanges,
-        unordered,
-    )
+    chosen, kept = options_of(**options)
     closing = threading.Event()
     chosen.goes_on_arg = handle = ffi.new_handle(closing)
     where = ffi.NULL if address is None else os.fsencode(address)
     check(lib.weir_exchange_listen(where, chosen, pointer, error), error)
-    return Listener(pointer[0], (kept, handle), memory == "cuda", closing)
+    return Listener(pointer[0], (kept, handle), options.get("memory") == "cuda", closing)
