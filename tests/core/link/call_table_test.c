@@ -41,7 +41,8 @@ static int reply(uint64_t tag, uint64_t hold)
 static void a_reply_reaches_its_call_once(void **state)
 {
 	unsigned int index = COUNT;
-	int first = weir_call_table_begin(&table, 10, 0), second = weir_call_table_begin(&table, 10, 0);
+	int first = weir_call_table_begin(&table, 10, 0),
+	    second = weir_call_table_begin(&table, 10, 0);
 	uint64_t tag = entries[second].tag;
 
 	(void)state;
@@ -83,7 +84,8 @@ static void the_table_has_room_for_so_many(void **state)
 
 static void calls_expire_in_the_order_of_their_deadlines(void **state)
 {
-	int late = weir_call_table_begin(&table, 30, 0), soon = weir_call_table_begin(&table, 10, 0),
+	int late = weir_call_table_begin(&table, 30, 0),
+	    soon = weir_call_table_begin(&table, 10, 0),
 	    between = weir_call_table_begin(&table, 20, 0);
 
 	(void)state;
@@ -161,7 +163,8 @@ static void only_a_granting_reply_of_weirs_own_is_kept(void **state)
 
 static void a_lost_channel_ends_all_calls_that_were_sent(void **state)
 {
-	int sent = weir_call_table_begin(&table, 10, 0), kept = weir_call_table_begin(&table, 10, 0),
+	int sent = weir_call_table_begin(&table, 10, 0),
+	    kept = weir_call_table_begin(&table, 10, 0),
 	    late = weir_call_table_begin(&table, 5, 0);
 
 	(void)state;
