@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib sized structs */
 /* Structs that have grown between the program's version and the library's. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib batching; devices: softnic rxe; timeout: 180 */
 /* Presets and modes of batching: how requests that wait at the same time are posted. */
 #include <errno.h>
 #include <stdbool.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib combine; suites: lib parallel; devices: softnic-counted rxe; timeout: 180 */
 /*
  * Parallel writers, and the WRs made of their requests, counted at the post. Threads meet
  * because a post holds the NIC's lock until all have submitted. So neither the scheduler nor

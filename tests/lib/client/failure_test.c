@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib failure; devices: softnic rxe; timeout: 180 */
 /* Donors that die, slow requests, and cancelled requests. */
 #include <errno.h>
 #include <poll.h>

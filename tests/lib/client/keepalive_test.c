@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib keepalive; devices: softnic rxe; timeout: 180 */
 /* Idle sessions notice failures too. */
 #include <errno.h>
 #include <infiniband/verbs.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib message; devices: softnic rxe; timeout: 180 */
 /* Messages and calls. */
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib order; devices: softnic rxe; timeout: 180 */
 /*
  * The order promise under threads: overlapping requests take effect in the order submitted.
  * Each thread submits a request and applies it to a naive memory under one lock. A read must

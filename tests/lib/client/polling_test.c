@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib polling; devices: softnic rxe; timeout: 180 */
 /* Every polling mode does the same work; the modes differ in how often a thread sleeps. */
 #include <errno.h>
 #include <infiniband/verbs.h>

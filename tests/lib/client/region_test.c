@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib region; devices: softnic rxe; timeout: 180 */
 /* Regions: named, nameless, shared, exclusive, read-only, and refused. */
 #include <errno.h>
 #include <stdbool.h>

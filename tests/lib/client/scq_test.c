@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib scq; devices: softnic rxe; timeout: 180 */
 /* Sessions that share completion queues, and the thread that polls those queues. */
 #include <dirent.h>
 #include <errno.h>

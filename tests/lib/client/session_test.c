@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib session; devices: softnic rxe; timeout: 180 */
 /* Opening and closing sessions, and every way in which opening can fail. */
 #include <errno.h>
 #include <fcntl.h>

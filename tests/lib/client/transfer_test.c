@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib transfer; devices: softnic rxe; timeout: 180 */
 /* Reads, writes and atomics, blocking and not, and all ways to learn of completions. */
 #include <errno.h>
 #include <poll.h>

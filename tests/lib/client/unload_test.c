@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib unload; devices: softnic rxe; timeout: 180 */
 /*
  * Unloaded writes, which the donor's CPU copies: in every respect they end as RDMA writes do.
  * The donor is in this process, so that the test sees both ends.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib dialer; devices: softnic rxe; timeout: 120 */
 /*
  * Connecting and listening, below client, donor, mux and exchange: how an attempt ends, and the
  * words for it. Suites "lib" and "vm", on any device. One thread is both ends: the listener acts

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib ece; devices: softnic; timeout: 120 */
 /*
  * Both ends of a connection negotiate the options of their NICs' vendor (ECE), although weir
  * connects its own QPs. Suite "lib", on softnic: its connection manager carries the options, and

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: donor admission; suites: donor; devices: softnic rxe; timeout: 120 */
 /* Which clients are admitted, and how refused clients end. */
 #include <dirent.h>
 

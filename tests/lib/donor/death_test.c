@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: donor death; suites: donor; devices: softnic rxe; timeout: 120 */
 /* Either end, in another process, is killed in the middle of its work. */
 #include <signal.h>
 #include <spawn.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: donor messages; suites: donor; devices: softnic rxe; timeout: 120 */
 /*
  * Messages and calls: honest messages arrive in order; malformed ones end their client and no
  * other.

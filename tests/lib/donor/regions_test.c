@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: donor regions; suites: donor; devices: softnic rxe; timeout: 120 */
 /* Regions at the donor: names, holders, quota, zeroed memory, tenants. */
 #include "tests/support/donor_fixture.h"
 

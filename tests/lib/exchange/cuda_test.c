@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib cuda; devices: softnic-gpu; timeout: 60 */
 /*
  * Exchanges with slots in GPU memory. tests/lib/exchange/cuda_stub.c stands for the driver, so
  * only weir's part is tested.

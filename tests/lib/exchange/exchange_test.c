@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib exchange; devices: softnic rxe; timeout: 180 */
 /* Exchanges with both ends in one process, in separate threads where both must move. */
 #include <errno.h>
 #include <poll.h>

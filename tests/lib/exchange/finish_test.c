@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib exchange finish; devices: softnic; timeout: 120 */
 /*
  * Both ends finish while their bitmap reads cross: neither may sleep for the other. A single
  * thread runs both ends, and switches to the other end in the middle of a call.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib group; devices: softnic rxe; timeout: 180 */
 /* Groups; each member is a thread of this process. */
 #include <errno.h>
 #include <pthread.h>

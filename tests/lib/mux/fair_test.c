@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib mux fair; devices: softnic rxe; timeout: 120 */
 /*
  * Fairness, measured at the receiver in bytes. All bytes lie in the rings before the first is
  * sent; then everything goes at once. At each arriving segment the test looks, in place of the

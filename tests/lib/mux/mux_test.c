@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib mux; devices: softnic rxe; timeout: 120 */
 /* Two muxes in one process. */
 #include <errno.h>
 #include <poll.h>

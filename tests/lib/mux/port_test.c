@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib mux port; devices: softnic-slow; timeout: 120 */
 /* Bytes in flight below the first level, to several muxes over one port. */
 #include <poll.h>
 #include <string.h>

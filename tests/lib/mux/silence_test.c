@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Test: lib mux silence; devices: softnic; timeout: 180 */
 /*
  * A peer that is silent for a while: a waiting tenant may go without harm to others. A QP that
  * is not yet known to both ends also fails alone if a handshake message is lost.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic cm address; devices: softnic */
 /* Addresses and ports: bound, reachable, and called by a stranger. */
 #include <ifaddrs.h>
 #include <stdbool.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic cm connect; devices: softnic */
 /* Connecting, accepting, rejecting, disconnecting: the events and the states of the QPs. */
 #include "cm_fixture.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic cm datagram; devices: softnic */
 /*
  * Ids without connections: the address to send to, and multicast groups. Sending itself is
  * tested elsewhere.

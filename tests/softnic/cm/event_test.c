@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic cm event; devices: softnic */
 /* Channels and their events, acknowledgement, migration, and synchronous ids. */
 #include <pthread.h>
 #include <signal.h>

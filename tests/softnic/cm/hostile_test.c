@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic cm hostile; devices: softnic */
 /*
  * The other side sends any message in any order. Only its own connection may break. Random
  * numbers from one seed drive both sides.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic cm lookup; devices: softnic */
 /* Names to addresses, synchronously and as an event, and events of the user's own. */
 #include <netdb.h>
 

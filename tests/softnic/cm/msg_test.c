@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic cm msg; devices: softnic */
 /* The connection manager's messages: valid ones arrive unchanged, anything else is refused. */
 #include <errno.h>
 #include <setjmp.h>

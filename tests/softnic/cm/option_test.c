@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic cm option; devices: softnic */
 /* Options, types of endpoints, and how an id ends: backlog, TIMEWAIT_EXIT, device removal. */
 #include <infiniband/sa.h>
 

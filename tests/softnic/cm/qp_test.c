@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic cm qp; devices: softnic */
 /* QPs and SRQs created by an id, and their attributes. */
 #include <rdma/rdma_verbs.h>
 

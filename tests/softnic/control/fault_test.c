@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic fault; devices: softnic; timeout: 120 */
 /* Injected faults: each happens as requested, and a seed repeats its faults. */
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic option; devices: softnic */
 /* Valid settings of WEIR_SOFTNIC, and the messages for mistakes. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic verbs overrun; devices: softnic; timeout: 120 */
 /* A completion queue that is too small overruns. */
 #include <poll.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: verbs cq; devices: softnic rxe; timeout: 120 */
 /* Completion queues: extended polling, and capacity. */
 #include <poll.h>
 #include <time.h>

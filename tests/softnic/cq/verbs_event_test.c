@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: verbs event; devices: softnic rxe; timeout: 120 */
 /* Completion channels: one event for each arm, none lost, none extra. */
 #include <fcntl.h>
 #include <poll.h>

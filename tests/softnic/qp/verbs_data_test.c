@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: verbs data; devices: softnic rxe; timeout: 120 */
 /*
  * Bytes arrive where they should, between two processes. A second run forces the copies through
  * /proc/self/mem.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: verbs datagram; devices: softnic rxe; timeout: 120 */
 /*
  * UC and UD: the data that arrives, the GRH, and messages dropped silently. Both ends are in
  * one process.

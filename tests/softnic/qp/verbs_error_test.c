@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: verbs error; devices: softnic rxe; timeout: 120 */
 /* Every error of a WR, and what each end learns. */
 #include <sys/mman.h>
 

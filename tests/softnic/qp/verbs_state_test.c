@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: verbs state; devices: softnic rxe; timeout: 120 */
 /* Queue pair states, posts that are refused, and the device's attributes. */
 #include <arpa/inet.h>
 #include <poll.h>

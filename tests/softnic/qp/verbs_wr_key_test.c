@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: verbs wr key; devices: softnic rxe; timeout: 120 */
 /*
  * Memory windows and addresses by ibv_wr_*, and their fields in an extended CQ. Both ends are
  * in the test's process.

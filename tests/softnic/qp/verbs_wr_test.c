@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: verbs wr; devices: softnic rxe; timeout: 120 */
 /* Posting by ibv_wr_*: each operation, the order of posts, and refusals. */
 #include <arpa/inet.h>
 

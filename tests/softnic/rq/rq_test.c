@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic rq; devices: softnic; timeout: 120 */
 /*
  * The receive queue: both sides in one process, competing threads, and takers in processes
  * killed while taking.

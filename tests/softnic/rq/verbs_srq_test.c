@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: verbs srq; devices: softnic rxe; timeout: 120 */
 /* Shared receive queues: events, and receives taken by senders that die. */
 #include <poll.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic hostile server; devices: softnic; timeout: 120 */
 /*
  * Hostile processes that answer softnic: they stop half way, or pass wrong descriptors. Each
  * may break only its own connection. No process waits for ever, and other traffic goes on.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic message; devices: softnic */
 /* Messages between the processes of a host: a stranger's messages cost no descriptors. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic verbs peer; devices: softnic; timeout: 120 */
 /* Peers that are late, stopped, or dead without notice. */
 #include <dirent.h>
 #include <fcntl.h>

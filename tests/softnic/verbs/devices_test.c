@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic devices; devices: softnic; timeout: 120 */
 /*
  * Several devices with several ports: all are distinct, and all talk to each other, like NICs
  * on one switch. The addresses are the host's. The test runs in a private network namespace, to

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: verbs mw; devices: softnic rxe; timeout: 120 */
 /*
  * Memory windows, reregistered regions, and parent domains. Both ends are in the test's
  * process. The target has the window; the initiator probes its rights.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: verbs query; devices: softnic rxe; timeout: 120 */
 /* The attributes of the device, its ports and its objects. */
 #include <endian.h>
 #include <net/if.h>
