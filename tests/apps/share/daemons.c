@@ -184,31 +184,8 @@ int daemons_stop(void **state)
 struct weir_mux *tenant_of(const struct daemon *d)
 {
 	const struct weir_mux_options options = { .size = sizeof(options), .share = d->socket };
-	struct weir_error error = { "" };
-	struct weir_mux *mux = NULL;
 
-	if (weir_mux_open(&options, &mux, &error))
-		fail_msg("%s", error.text);
-	return mux;
-}
-
-void wait_readable(int fd)
-{
-	struct pollfd in = { .fd = fd, .events = POLLIN };
-
-	assert_true(fd >= 0);
-	assert_int_equal(poll(&in, 1, PATIENCE_MS), 1);
-}
-
-struct weir_mux_conn *accept_from(struct weir_mux_listener *listener)
-{
-	struct weir_mux_conn *conn = NULL;
-	int rc;
-
-	while ((rc = weir_mux_listener_accept(listener, &conn)) == -EAGAIN)
-		wait_readable(weir_mux_listener_fd(listener));
-	assert_int_equal(rc, 0);
-	return conn;
+	return mux_open(&options);
 }
 
 struct weir_mux_conn *connect_to(struct weir_mux *mux, const struct daemon *d, uint32_t service)

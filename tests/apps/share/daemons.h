@@ -11,10 +11,7 @@
 #include <sys/types.h>
 
 #include "lib/mux/proxy/ipc.h"
-#include "tests/support/libweir_fixture.h"
-
-#define SERVICE 5
-#define PATIENCE_MS 60000 /* limit for any wait */
+#include "tests/support/mux_pair.h"
 
 struct daemon {
 	pid_t pid;
@@ -42,8 +39,6 @@ void daemon_shows(const struct daemon *d, pid_t pid, struct weir_mux_ipc_tenant 
 void daemon_halt(const struct daemon *d);
 
 struct weir_mux *tenant_of(const struct daemon *d);
-void wait_readable(int fd);
-struct weir_mux_conn *accept_from(struct weir_mux_listener *listener);
 struct weir_mux_conn *connect_to(struct weir_mux *mux, const struct daemon *d, uint32_t service);
 
 /**

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Muxes where either end connects and accepts. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,14 +94,7 @@ struct weir_mux_conn *connect_to(const struct mux_end *from, const struct mux_en
 
 struct weir_mux_conn *accept_at(const struct mux_end *end)
 {
-	struct pollfd in = { .fd = weir_mux_listener_fd(end->listener), .events = POLLIN };
-	struct weir_mux_conn *conn = NULL;
-	int rc;
-
-	while ((rc = weir_mux_listener_accept(end->listener, &conn)) == -EAGAIN)
-		assert_int_equal(poll(&in, 1, (int)(PATIENCE_NS / WEIR_NS_PER_MS)), 1);
-	assert_int_equal(rc, 0);
-	return conn;
+	return accept_from(end->listener);
 }
 
 void pass(struct weir_mux_conn *from, struct weir_mux_conn *to)

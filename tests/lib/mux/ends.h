@@ -5,9 +5,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/mux/local/local.h"
-#include "tests/support/libweir_fixture.h"
+#include "tests/support/mux_pair.h"
 
-#define SERVICE 5
 #define PATIENCE_NS (60 * WEIR_NS_PER_S) /* limit for any wait */
 
 struct mux_end {

@@ -11,87 +11,9 @@
 #include <unistd.h>
 
 #include "lib/mux/local/local.h"
-#include "tests/support/libweir_fixture.h"
+#include "tests/support/mux_pair.h"
 
-#define SERVICE 5
-#define PATIENCE_MS 60000 /* limit for any wait */
 #define CLASS_SIZE .size = sizeof(struct weir_mux_class)
-
-/* Two muxes, a listener, and a connection. */
-struct mux_pair {
-	struct weir_mux *server, *client;
-	struct weir_mux_listener *listener;
-	struct weir_mux_conn *near, *far; /* the client's end, and the server's */
-	char address[64];
-};
-
-static struct weir_mux *mux_open(const struct weir_mux_options *options)
-{
-	struct weir_error error = { "" };
-	struct weir_mux *mux = NULL;
-
-	if (weir_mux_open(options, &mux, &error))
-		fail_msg("%s", error.text);
-	return mux;
-}
-
-static void wait_readable(int fd)
-{
-	struct pollfd in = { .fd = fd, .events = POLLIN };
-
-	assert_true(fd >= 0);
-	assert_int_equal(poll(&in, 1, PATIENCE_MS), 1);
-}
-
-static struct weir_mux_conn *accept_from(struct weir_mux_listener *listener)
-{
-	struct weir_mux_conn *conn = NULL;
-	int rc;
-
-	while ((rc = weir_mux_listener_accept(listener, &conn)) == -EAGAIN)
-		wait_readable(weir_mux_listener_fd(listener));
-	assert_int_equal(rc, 0);
-	return conn;
-}
-
-static void pair_connect(struct mux_pair *p, const struct weir_mux_conn_options *options,
-			 struct weir_mux_conn **near, struct weir_mux_conn **far)
-{
-	struct weir_error error = { "" };
-
-	if (weir_mux_connect(p->client, p->address, SERVICE, options, near, &error))
-		fail_msg("%s", error.text);
-	*far = accept_from(p->listener);
-}
-
-static void pair_open(struct mux_pair *p, const struct weir_mux_options *options)
-{
-	struct weir_mux_options both = options ? *options : (struct weir_mux_options){ 0 };
-	struct weir_mux_info info;
-	char listen[64];
-
-	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
-	both.size = sizeof(both);
-	both.key = fixture_key();
-	p->client = mux_open(&both);
-	both.listen = listen;
-	p->server = mux_open(&both);
-	weir_mux_info(p->server, &info, sizeof(info));
-	snprintf(p->address, sizeof(p->address), "%s", info.address);
-	assert_int_equal(weir_mux_listen(p->server, SERVICE, 1024, &p->listener), 0);
-	pair_connect(p, NULL, &p->near, &p->far);
-}
-
-static void pair_close(struct mux_pair *p)
-{
-	if (p->near)
-		weir_mux_conn_close(p->near);
-	if (p->far)
-		weir_mux_conn_close(p->far);
-	weir_mux_listener_close(p->listener);
-	weir_mux_close(p->client);
-	weir_mux_close(p->server);
-}
 
 static void fill(unsigned char *data, size_t length, uint64_t seed)
 {
@@ -181,7 +103,7 @@ static void a_reader_with_more_to_read_leaves_sending_to_the_worker(void **state
 	size_t length;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	assert_int_equal(weir_mux_conn_send(p.far, data, 8, 0), 0);
 	wait_unread(p.near);
 	assert_int_equal(served_with(p.near, data, 8), 0);
@@ -191,7 +113,7 @@ static void a_reader_with_more_to_read_leaves_sending_to_the_worker(void **state
 	assert_int_equal(weir_mux_conn_recv(p.near, data, sizeof(data), &length, 0), 0);
 	assert_int_equal(served_with(p.near, data, 8), 1);
 	assert_int_equal(weir_mux_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void messages_of_any_size_arrive_whole(void **state)
@@ -201,13 +123,13 @@ static void messages_of_any_size_arrive_whole(void **state)
 	size_t i;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		pass(p.near, p.far, sizes[i]);
 		pass(p.far, p.near, sizes[i]);
 	}
 	pass(p.near, p.far, fixture_scaled(16 * MIB));
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void messages_arrive_in_order(void **state)
@@ -218,7 +140,7 @@ static void messages_arrive_in_order(void **state)
 	size_t length;
 
 	(void)state;
-	pair_open(&p, &options);
+	mux_pair_open(&p, &options);
 	for (i = 0; i < n; i++) {
 		while (sent < n &&
 		       !weir_mux_conn_send(p.near, &sent, sizeof(sent), WEIR_MUX_CONN_DONTWAIT))
@@ -231,7 +153,7 @@ static void messages_arrive_in_order(void **state)
 		assert_int_equal(length, sizeof(got));
 		assert_int_equal(got, i);
 	}
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void a_message_too_long_reports_its_length_and_stays(void **state)
@@ -241,7 +163,7 @@ static void a_message_too_long_reports_its_length_and_stays(void **state)
 	size_t length = 0;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	memset(data, 'x', sizeof(data));
 	assert_int_equal(weir_mux_conn_send(p.near, data, sizeof(data), 0), 0);
 	assert_int_equal(weir_mux_conn_recv(p.far, got, 99, &length, 0), -EMSGSIZE);
@@ -250,7 +172,7 @@ static void a_message_too_long_reports_its_length_and_stays(void **state)
 	assert_memory_equal(got, data, 100);
 	assert_int_equal(weir_mux_conn_send(p.near, data, (size_t)WEIR_MUX_MESSAGE_MAX + 1, 0),
 			 -EMSGSIZE);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 #define MANY 200
@@ -265,9 +187,9 @@ static void many_connections_share_one_queue_pair(void **state)
 	size_t length;
 
 	(void)state;
-	pair_open(&p, &options);
+	mux_pair_open(&p, &options);
 	for (i = 0; i < n; i++)
-		pair_connect(&p, NULL, &near[i], &far[i]);
+		mux_pair_connect(&p, NULL, &near[i], &far[i]);
 	weir_mux_info(p.client, &info, sizeof(info));
 	assert_int_equal(info.connections, n + 1);
 	assert_int_equal(info.queue_pairs, 2); /* class 0 for setup, class 1 for data */
@@ -281,7 +203,7 @@ static void many_connections_share_one_queue_pair(void **state)
 		weir_mux_conn_close(near[i]);
 		weir_mux_conn_close(far[i]);
 	}
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 /* An IPv4 address in IPv6 notation finds the same remote. */
@@ -295,7 +217,7 @@ static void an_address_matches_in_any_notation(void **state)
 	const char *port;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	port = strrchr(p.address, ':');
 	snprintf(name, sizeof(name), "[::ffff:%.*s]%s", (int)(port - p.address), p.address, port);
 	if (weir_mux_connect(p.client, name, SERVICE, NULL, &near, &error))
@@ -307,7 +229,7 @@ static void an_address_matches_in_any_notation(void **state)
 	pass(near, far, 100);
 	weir_mux_conn_close(near);
 	weir_mux_conn_close(far);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 /* Without a reader the rings at both ends fill up; only this sender gets -EAGAIN. */
@@ -322,8 +244,8 @@ static void a_slow_reader_holds_back_only_its_own_connection(void **state)
 
 	(void)state;
 	assert_non_null(data);
-	pair_open(&p, &options);
-	pair_connect(&p, NULL, &near, &far);
+	mux_pair_open(&p, &options);
+	mux_pair_connect(&p, NULL, &near, &far);
 	for (i = 0; i < 2 + rounds; i++) {
 		int rc = weir_mux_conn_send(near, data, 30000, WEIR_MUX_CONN_DONTWAIT);
 
@@ -339,7 +261,7 @@ static void a_slow_reader_holds_back_only_its_own_connection(void **state)
 	assert_int_equal(weir_mux_conn_recv(far, got, sizeof(got), &length, 0), 0);
 	weir_mux_conn_close(near);
 	weir_mux_conn_close(far);
-	pair_close(&p);
+	mux_pair_close(&p);
 	free(data);
 }
 
@@ -354,7 +276,7 @@ static void descriptors_turn_readable_when_a_call_can_succeed(void **state)
 	size_t length;
 
 	(void)state;
-	pair_open(&p, &options);
+	mux_pair_open(&p, &options);
 	fds[0] = (struct pollfd){ .fd = weir_mux_conn_fd(p.far), .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = weir_mux_conn_room_fd(p.near), .events = POLLIN };
 	while (received < n) {
@@ -368,7 +290,7 @@ static void descriptors_turn_readable_when_a_call_can_succeed(void **state)
 			assert_true(poll(fds, sent < n ? 2 : 1, PATIENCE_MS) > 0);
 	}
 	assert_int_equal(received, n);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void bytes_sent_before_the_close_arrive(void **state)
@@ -380,7 +302,7 @@ static void bytes_sent_before_the_close_arrive(void **state)
 	(void)state;
 	assert_true(data && got);
 	fill(data, 200000, 3);
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	assert_int_equal(weir_mux_conn_send(p.near, data, 200000, 0), 0);
 	weir_mux_conn_close(p.near);
 	p.near = NULL;
@@ -388,7 +310,7 @@ static void bytes_sent_before_the_close_arrive(void **state)
 	assert_memory_equal(got, data, 200000);
 	assert_int_equal(weir_mux_conn_recv(p.far, got, 200000, &length, 0), -ENOTCONN);
 	assert_int_equal(weir_mux_conn_send(p.far, got, 1, 0), -ENOTCONN);
-	pair_close(&p);
+	mux_pair_close(&p);
 	free(data);
 	free(got);
 }
@@ -401,12 +323,12 @@ static void both_ends_may_close_with_unread_bytes(void **state)
 	struct mux_pair p;
 
 	(void)state;
-	pair_open(&p, &options);
+	mux_pair_open(&p, &options);
 	while (!weir_mux_conn_send(p.near, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 		;
 	while (!weir_mux_conn_send(p.far, data, sizeof(data), WEIR_MUX_CONN_DONTWAIT))
 		;
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void slots_are_reused(void **state)
@@ -418,7 +340,7 @@ static void slots_are_reused(void **state)
 	int i, n = fixture_rounds(100);
 
 	(void)state;
-	pair_open(&p, &options);
+	mux_pair_open(&p, &options);
 	for (i = 0; i < n; i++) {
 		int rc;
 
@@ -434,7 +356,7 @@ static void slots_are_reused(void **state)
 	do {
 		weir_mux_info(p.client, &info, sizeof(info));
 	} while (info.connections > 1);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void refusals_say_why(void **state)
@@ -447,7 +369,7 @@ static void refusals_say_why(void **state)
 	struct mux_pair p;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	assert_int_equal(weir_mux_connect(p.client, p.address, 6, NULL, &conn, &error),
 			 -ECONNREFUSED);
 	assert_non_null(strstr(error.text, "no program offers service 6"));
@@ -459,7 +381,7 @@ static void refusals_say_why(void **state)
 			 -EINVAL);
 	assert_int_equal(weir_mux_listen(p.server, SERVICE, 1, &listener), -EADDRINUSE);
 	assert_null(conn);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void more_connections_than_allowed_are_refused(void **state)
@@ -470,14 +392,14 @@ static void more_connections_than_allowed_are_refused(void **state)
 	struct mux_pair p;
 
 	(void)state;
-	pair_open(&p, &options);
-	pair_connect(&p, NULL, &other, &far);
+	mux_pair_open(&p, &options);
+	mux_pair_connect(&p, NULL, &other, &far);
 	assert_int_equal(weir_mux_connect(p.client, p.address, SERVICE, NULL, &conn, &error),
 			 -EDQUOT);
 	assert_null(conn);
 	weir_mux_conn_close(other);
 	weir_mux_conn_close(far);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void a_full_backlog_refuses_for_now(void **state)
@@ -488,7 +410,7 @@ static void a_full_backlog_refuses_for_now(void **state)
 	struct mux_pair p;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	assert_int_equal(weir_mux_listen(p.server, 9, 1, &listener), 0);
 	assert_int_equal(weir_mux_connect(p.client, p.address, 9, NULL, &first, &error), 0);
 	assert_int_equal(weir_mux_connect(p.client, p.address, 9, NULL, &second, &error), -EAGAIN);
@@ -497,7 +419,7 @@ static void a_full_backlog_refuses_for_now(void **state)
 	assert_int_equal(weir_mux_conn_recv(first, &error, sizeof(error), &(size_t){ 0 }, 0),
 			 -ENOTCONN);
 	weir_mux_conn_close(first);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void another_key_is_refused(void **state)
@@ -511,7 +433,7 @@ static void another_key_is_refused(void **state)
 	struct mux_pair p;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	assert_non_null(mkdtemp(path));
 	strcat(strcpy(error.text, path), "/key");
 	assert_int_equal(weir_key_create(error.text, NULL), 0);
@@ -525,7 +447,7 @@ static void another_key_is_refused(void **state)
 	weir_mux_close(stranger);
 	weir_key_free(key);
 	pass(p.near, p.far, 1000);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 /* A mux closes with open connections, and the peer notices. */
@@ -537,7 +459,7 @@ static void the_end_of_a_mux_is_reported_to_the_peer(void **state)
 	int rc;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	pass(p.near, p.far, 100000);
 	weir_mux_listener_close(p.listener);
 	weir_mux_close(p.server);
@@ -560,7 +482,7 @@ static void connections_of_a_lost_mux_free_their_slots(void **state)
 	struct mux_pair p;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	for (i = 0; i < n; i++) {
 		other = mux_open(&options);
 		assert_int_equal(weir_mux_connect(other, p.address, SERVICE, NULL, &near, &error),
@@ -573,7 +495,7 @@ static void connections_of_a_lost_mux_free_their_slots(void **state)
 		} while (info.connections > 1);
 	}
 	pass(p.near, p.far, 1000);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void classes_have_queue_pairs_of_their_own(void **state)
@@ -590,13 +512,13 @@ static void classes_have_queue_pairs_of_their_own(void **state)
 	unsigned int i;
 
 	(void)state;
-	pair_open(&p, &options);
+	mux_pair_open(&p, &options);
 	for (i = 0; i < 3; i++) {
 		const struct weir_mux_conn_options conn = { .size = sizeof(conn),
 							    .class_nr = i,
 							    .weight = 7 };
 
-		pair_connect(&p, &conn, &near, &far);
+		mux_pair_connect(&p, &conn, &near, &far);
 		pass(near, far, 300000);
 		pass(far, near, 300000);
 		weir_mux_conn_close(near);
@@ -604,7 +526,7 @@ static void classes_have_queue_pairs_of_their_own(void **state)
 	}
 	weir_mux_info(p.client, &info, sizeof(info));
 	assert_int_equal(info.queue_pairs, 3);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 /* Nobody reads until both rings on the way are full to the byte. */
@@ -639,19 +561,19 @@ static void rings_are_as_long_as_requested(void **state)
 	size_t i;
 
 	(void)state;
-	pair_open(&p, &options);
+	mux_pair_open(&p, &options);
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		const struct weir_mux_conn_options conn = { .size = sizeof(conn),
 							    .class_nr = WEIR_MUX_CLASS_NORMAL,
 							    .ring_bytes = cases[i].asked };
 
-		pair_connect(&p, &conn, &near, &far);
+		mux_pair_connect(&p, &conn, &near, &far);
 		fill_rings(near, far, cases[i].given);
 		fill_rings(far, near, cases[i].given);
 		weir_mux_conn_close(near);
 		weir_mux_conn_close(far);
 	}
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void a_message_begun_must_be_completed(void **state)
@@ -664,7 +586,7 @@ static void a_message_begun_must_be_completed(void **state)
 
 	(void)state;
 	assert_true(data && got);
-	pair_open(&p, &options);
+	mux_pair_open(&p, &options);
 	assert_int_equal(weir_mux_conn_send(p.near, data, MIB, WEIR_MUX_CONN_DONTWAIT), -EAGAIN);
 	assert_int_equal(weir_mux_conn_send(p.near, data, 100, 0), -EINVAL);
 	rest.conn = p.near;
@@ -673,7 +595,7 @@ static void a_message_begun_must_be_completed(void **state)
 	assert_int_equal(length, MIB);
 	assert_int_equal(pthread_join(rest.thread, NULL), 0);
 	assert_int_equal(rest.rc, 0);
-	pair_close(&p);
+	mux_pair_close(&p);
 	free(data);
 	free(got);
 }
@@ -705,12 +627,12 @@ static void classes_have_types_of_service_of_their_own(void **state)
 	struct mux_pair p;
 
 	(void)state;
-	pair_open(&p, &options);
+	mux_pair_open(&p, &options);
 	weir_mux_info(p.client, &info, sizeof(info));
 	assert_int_equal(info.queue_pairs, 2);
 	expect_tos(p.client, classes);
 	expect_tos(p.server, classes);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void expect_rnr_timer(const struct weir_mux *mux)
@@ -736,10 +658,10 @@ static void a_receiver_not_ready_is_retried_soon(void **state)
 	struct mux_pair p;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	expect_rnr_timer(p.client);
 	expect_rnr_timer(p.server);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void options_out_of_range_are_refused(void **state)
@@ -783,7 +705,7 @@ static void idle_threads_sleep(void **state)
 	int quiet = 0;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	pass(p.near, p.far, 100000);
 	weir_mux_info(p.client, &before, sizeof(before));
 	while (quiet < 20) { /* consecutive reads without a change */
@@ -796,7 +718,7 @@ static void idle_threads_sleep(void **state)
 	do {
 		weir_mux_info(p.client, &after, sizeof(after));
 	} while (after.sleeps == before.sleeps);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 /* Corruptions of the shared words by an application. */
@@ -837,9 +759,9 @@ static void a_corrupt_ring_position_ends_only_its_connection(void **state)
 	size_t i, length;
 
 	(void)state;
-	pair_open(&p, &options);
+	mux_pair_open(&p, &options);
 	for (i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
-		pair_connect(&p, NULL, &near, &far);
+		mux_pair_connect(&p, NULL, &near, &far);
 		pass(near, far, 100);
 		pass(far, near, 100);
 		tell_lie(near, &lies[i]);
@@ -852,7 +774,7 @@ static void a_corrupt_ring_position_ends_only_its_connection(void **state)
 		weir_mux_conn_close(near);
 		weir_mux_conn_close(far);
 	}
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 /* A misbehaving mux, simulated by changing its memory. */
@@ -865,7 +787,7 @@ static void a_mux_that_sends_beyond_its_credit_is_cut_off(void **state)
 	int rc;
 
 	(void)state;
-	pair_open(&p, &options);
+	mux_pair_open(&p, &options);
 	__atomic_store_n(&circuit_of(p.near)->granted, 1 << 30, __ATOMIC_RELEASE);
 	while (!(rc = weir_mux_conn_send(p.near, data, sizeof(data), 0)))
 		;
@@ -873,7 +795,7 @@ static void a_mux_that_sends_beyond_its_credit_is_cut_off(void **state)
 	while (!(rc = weir_mux_conn_recv(p.far, got, sizeof(got), &length, 0)))
 		;
 	assert_int_equal(rc, -EPROTO);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void a_mux_that_names_a_foreign_connection_is_cut_off(void **state)
@@ -888,7 +810,7 @@ static void a_mux_that_names_a_foreign_connection_is_cut_off(void **state)
 	size_t length;
 
 	(void)state;
-	pair_open(&p, NULL);
+	mux_pair_open(&p, NULL);
 	weir_mux_info(p.server, &info, sizeof(info));
 	other = mux_open(&options);
 	assert_int_equal(weir_mux_connect(other, info.address, SERVICE, NULL, &near, &error), 0);
@@ -901,7 +823,7 @@ static void a_mux_that_names_a_foreign_connection_is_cut_off(void **state)
 	weir_mux_conn_close(near);
 	weir_mux_conn_close(far);
 	weir_mux_close(other);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 int main(void)

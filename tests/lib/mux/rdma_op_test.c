@@ -12,78 +12,20 @@
 #include <string.h>
 
 #include "lib/mux/local/local.h"
-#include "tests/support/libweir_fixture.h"
+#include "tests/support/mux_pair.h"
 
-#define SERVICE 5
 #define LENGTH (2u << 20)
 
 /* The near end has a region; the far end grants a region. */
-struct mux_onesided_pair {
-	struct weir_mux *server, *client;
-	struct weir_mux_listener *listener;
-	struct weir_mux_conn *near, *far;
-	struct weir_mux_region *ours, *theirs;
-	char address[64];
-};
-
-static struct weir_mux *mux_open(const char *listen)
+static void pair_open(struct mux_pair *p)
 {
-	const struct weir_mux_options options = { .size = sizeof(options),
-						  .listen = listen,
-						  .key = fixture_key() };
-	struct weir_error error = { "" };
-	struct weir_mux *mux = NULL;
-
-	if (weir_mux_open(&options, &mux, &error))
-		fail_msg("%s", error.text);
-	return mux;
-}
-
-static void pair_connect(struct mux_onesided_pair *p, struct weir_mux_conn **near,
-			 struct weir_mux_conn **far)
-{
-	struct weir_error error = { "" };
-	struct pollfd in = { .fd = weir_mux_listener_fd(p->listener), .events = POLLIN };
-
-	if (weir_mux_connect(p->client, p->address, SERVICE, NULL, near, &error))
-		fail_msg("%s", error.text);
-	while (weir_mux_listener_accept(p->listener, far) == -EAGAIN)
-		assert_int_equal(poll(&in, 1, 60000), 1);
-}
-
-static void pair_open(struct mux_onesided_pair *p)
-{
-	struct weir_mux_info info;
-	char listen[64];
-
-	memset(p, 0, sizeof(*p));
-	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
-	p->client = mux_open(NULL);
-	p->server = mux_open(listen);
-	weir_mux_info(p->server, &info, sizeof(info));
-	snprintf(p->address, sizeof(p->address), "%s", info.address);
-	assert_int_equal(weir_mux_listen(p->server, SERVICE, 16, &p->listener), 0);
-	pair_connect(p, &p->near, &p->far);
+	mux_pair_open(p, NULL);
 	assert_int_equal(weir_mux_region_open(p->client, LENGTH, &p->ours), 0);
 	assert_int_equal(weir_mux_region_open(p->server, LENGTH, &p->theirs), 0);
 }
 
-static void pair_close(struct mux_onesided_pair *p)
-{
-	if (p->near)
-		weir_mux_conn_close(p->near);
-	if (p->far)
-		weir_mux_conn_close(p->far);
-	assert_int_equal(weir_mux_region_close(p->ours), 0);
-	assert_int_equal(weir_mux_region_close(p->theirs), 0);
-	weir_mux_listener_close(p->listener);
-	weir_mux_close(p->client);
-	weir_mux_close(p->server);
-}
-
 /* Grants at the far end; the message tells the near end. */
-static uint32_t grant(struct mux_onesided_pair *p, uint64_t at, uint64_t length,
-		      unsigned int rights)
+static uint32_t grant(struct mux_pair *p, uint64_t at, uint64_t length, unsigned int rights)
 {
 	uint32_t handle = 0, got = 0;
 	size_t size;
@@ -106,7 +48,7 @@ static void written_bytes_can_be_read_and_no_others_change(void **state)
 {
 	static const size_t lengths[] = { 1, 4096, 65536, 65537, 1000003 };
 	unsigned char *ours, *theirs, *copy = malloc(LENGTH);
-	struct mux_onesided_pair p;
+	struct mux_pair p;
 	uint32_t handle;
 	size_t i;
 
@@ -129,7 +71,7 @@ static void written_bytes_can_be_read_and_no_others_change(void **state)
 		assert_memory_equal(ours + LENGTH - length, theirs + 4096 + 7, length);
 	}
 	assert_int_equal(weir_mux_conn_withdraw(p.far, handle), 0);
-	pair_close(&p);
+	mux_pair_close(&p);
 	free(copy);
 }
 
@@ -137,12 +79,12 @@ static void access_outside_a_grant_is_refused_and_the_connection_goes_on(void **
 {
 	struct weir_mux_conn *near, *far;
 	uint32_t reads, writes, gone, got;
-	struct mux_onesided_pair p;
+	struct mux_pair p;
 	size_t size;
 
 	(void)state;
 	pair_open(&p);
-	pair_connect(&p, &near, &far);
+	mux_pair_connect(&p, NULL, &near, &far);
 	reads = grant(&p, 0, 4096, WEIR_MUX_MAY_READ);
 	writes = grant(&p, 4096, 4096, WEIR_MUX_MAY_WRITE);
 	gone = grant(&p, 0, 4096, WEIR_MUX_MAY_WRITE);
@@ -171,14 +113,14 @@ static void access_outside_a_grant_is_refused_and_the_connection_goes_on(void **
 	assert_int_equal(got, reads);
 	weir_mux_conn_close(near);
 	weir_mux_conn_close(far);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void the_number_of_grants_is_limited(void **state)
 {
 	uint32_t handles[WEIR_MUX_GRANTS_MAX], one;
 	unsigned int i;
-	struct mux_onesided_pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p);
@@ -190,7 +132,7 @@ static void the_number_of_grants_is_limited(void **state)
 		assert_int_equal(weir_mux_conn_withdraw(p.far, handles[i]), 0);
 	one = grant(&p, 0, 1, WEIR_MUX_MAY_WRITE);
 	assert_int_equal(weir_mux_conn_write(p.near, one, 0, p.ours, 0, 1), 0);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 /* Writes until refused. */
@@ -221,7 +163,7 @@ static void writer_start(struct mux_onesided_writer *w)
 static void a_withdrawn_range_is_not_written_any_more(void **state)
 {
 	unsigned char *theirs;
-	struct mux_onesided_pair p;
+	struct mux_pair p;
 	int i;
 
 	(void)state;
@@ -241,13 +183,13 @@ static void a_withdrawn_range_is_not_written_any_more(void **state)
 		assert_int_equal(w.rc, -EACCES);
 		assert_int_equal(theirs[0] + theirs[299999], 0);
 	}
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void the_peers_close_is_reported_to_the_writer(void **state)
 {
 	struct mux_onesided_writer w;
-	struct mux_onesided_pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p);
@@ -261,13 +203,13 @@ static void the_peers_close_is_reported_to_the_writer(void **state)
 	assert_int_equal(pthread_join(w.thread, NULL), 0);
 	assert_int_equal(w.rc, -ENOTCONN);
 	assert_int_equal(weir_mux_region_open(p.server, LENGTH, &p.theirs), 0);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void the_end_of_the_other_mux_is_reported_to_the_writer(void **state)
 {
 	struct mux_onesided_writer w;
-	struct mux_onesided_pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p);
@@ -287,7 +229,7 @@ static void the_end_of_the_other_mux_is_reported_to_the_writer(void **state)
 }
 
 /* Receives a message with the bytes of the near end's region. */
-static void receive_lent(struct mux_onesided_pair *p, uint64_t at, size_t length)
+static void receive_lent(struct mux_pair *p, uint64_t at, size_t length)
 {
 	unsigned char *got = malloc(length), *ours = weir_mux_region_data(p->ours);
 	size_t size = 0;
@@ -301,7 +243,7 @@ static void receive_lent(struct mux_onesided_pair *p, uint64_t at, size_t length
 
 struct lending {
 	pthread_t thread;
-	struct mux_onesided_pair *p;
+	struct mux_pair *p;
 	uint64_t at, length;
 	int rc;
 };
@@ -318,7 +260,7 @@ static void a_zero_copy_send_arrives_in_order_with_only_its_record_in_the_ring(v
 {
 	static const size_t lengths[] = { 1, 8, 4096, 65535, 65536, 65537, 1000003 };
 	struct lending l;
-	struct mux_onesided_pair p;
+	struct mux_pair p;
 	uint64_t before;
 	size_t i, size;
 	uint32_t got;
@@ -340,13 +282,13 @@ static void a_zero_copy_send_arrives_in_order_with_only_its_record_in_the_ring(v
 		assert_int_equal(l.rc, 0);
 		assert_int_equal(p.near->out.position - before, 8 + sizeof(got) + 8);
 	}
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void a_zero_copy_buffer_is_the_muxs_until_completion(void **state)
 {
 	struct pollfd room = { .events = POLLIN };
-	struct mux_onesided_pair p;
+	struct mux_pair p;
 	char byte = 0;
 	int rc;
 
@@ -370,12 +312,12 @@ static void a_zero_copy_buffer_is_the_muxs_until_completion(void **state)
 	assert_int_equal(rc, 0);
 	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 7, 1, 0), 0);
 	receive_lent(&p, 7, 1);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void a_bad_zero_copy_send_is_refused_and_the_connection_goes_on(void **state)
 {
-	struct mux_onesided_pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p);
@@ -386,7 +328,7 @@ static void a_bad_zero_copy_send_is_refused_and_the_connection_goes_on(void **st
 	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 0, UINT64_MAX, 0), -EMSGSIZE);
 	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, LENGTH - 1, 1, 0), 0);
 	receive_lent(&p, LENGTH - 1, 1);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 /* Requests that mux.h forbids: the mux checks again. */
@@ -400,7 +342,7 @@ static void a_zero_copy_send_from_a_foreign_region_ends_only_its_connection(void
 		{ .region = 99, .at = 0, .length = 1 },
 	};
 	struct weir_mux_conn *near, *far;
-	struct mux_onesided_pair p;
+	struct mux_pair p;
 	size_t i, size;
 	char byte;
 
@@ -409,7 +351,7 @@ static void a_zero_copy_send_from_a_foreign_region_ends_only_its_connection(void
 	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct weir_mux_rdma_op_desc *zc_send;
 
-		pair_connect(&p, &near, &far);
+		mux_pair_connect(&p, NULL, &near, &far);
 		zc_send = &near->shm->zc_send;
 		zc_send->region = wrong[i].region;
 		zc_send->at = wrong[i].at;
@@ -423,13 +365,13 @@ static void a_zero_copy_send_from_a_foreign_region_ends_only_its_connection(void
 	}
 	assert_int_equal(weir_mux_conn_send_region(p.near, p.ours, 0, 1, 0), 0);
 	receive_lent(&p, 0, 1);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void the_peers_close_is_reported_to_the_zero_copy_sender(void **state)
 {
 	struct lending l;
-	struct mux_onesided_pair p;
+	struct mux_pair p;
 	char byte;
 	size_t size;
 
@@ -443,7 +385,7 @@ static void the_peers_close_is_reported_to_the_zero_copy_sender(void **state)
 	p.far = NULL;
 	assert_int_equal(pthread_join(l.thread, NULL), 0);
 	assert_int_equal(l.rc, -ENOTCONN);
-	pair_close(&p); /* the region is not read any more */
+	mux_pair_close(&p); /* the region is not read any more */
 }
 
 int main(void)

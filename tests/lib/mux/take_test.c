@@ -10,97 +10,36 @@
 #include <string.h>
 
 #include "lib/mux/local/local.h"
-#include "tests/support/libweir_fixture.h"
+#include "tests/support/mux_pair.h"
 
-#define SERVICE 7
-#define PATIENCE_MS 60000 /* limit for any wait */
 #define RING (256u << 10) /* the default */
 
-/* Two muxes with connections; the client has a region of REGION_BYTES. */
-#define REGION_BYTES (2u << 20)
-struct mux_take_pair {
-	struct weir_mux *server, *client;
-	struct weir_mux_listener *listener;
-	struct weir_mux_region *region;
-	struct weir_mux_conn *near, *far;
-	char address[64];
-};
-
-static struct weir_mux *mux_open(const struct weir_mux_options *options)
-{
-	struct weir_error error = { "" };
-	struct weir_mux *mux = NULL;
-
-	if (weir_mux_open(options, &mux, &error))
-		fail_msg("%s", error.text);
-	return mux;
-}
-
-static void wait_readable(int fd)
-{
-	struct pollfd in = { .fd = fd, .events = POLLIN };
-
-	assert_true(fd >= 0);
-	assert_int_equal(poll(&in, 1, PATIENCE_MS), 1);
-}
-
-static void pair_connect(struct mux_take_pair *p, struct weir_mux_conn **near,
-			 struct weir_mux_conn **far)
-{
-	struct weir_error error = { "" };
-	int rc;
-
-	if (weir_mux_connect(p->client, p->address, SERVICE, NULL, near, &error))
-		fail_msg("%s", error.text);
-	while ((rc = weir_mux_listener_accept(p->listener, far)) == -EAGAIN)
-		wait_readable(weir_mux_listener_fd(p->listener));
-	assert_int_equal(rc, 0);
-}
+#define REGION_BYTES (2u << 20) /* of the client */
 
 static unsigned char byte_at(uint64_t position)
 {
 	return (unsigned char)(position * 2654435761u >> 11);
 }
 
-static unsigned char *memory_of(const struct mux_take_pair *p)
+static unsigned char *memory_of(const struct mux_pair *p)
 {
-	return weir_mux_region_data(p->region);
+	return weir_mux_region_data(p->ours);
 }
 
-static void pair_open(struct mux_take_pair *p)
+static void pair_open(struct mux_pair *p)
 {
-	struct weir_mux_options options = { .size = sizeof(options), .key = fixture_key() };
-	struct weir_mux_info info;
-	char listen[64];
 	size_t i;
 
-	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
-	p->client = mux_open(&options);
-	options.listen = listen;
-	p->server = mux_open(&options);
-	weir_mux_info(p->server, &info, sizeof(info));
-	snprintf(p->address, sizeof(p->address), "%s", info.address);
-	assert_int_equal(weir_mux_listen(p->server, SERVICE, 16, &p->listener), 0);
-	pair_connect(p, &p->near, &p->far);
-	assert_int_equal(weir_mux_region_open(p->client, REGION_BYTES, &p->region), 0);
+	mux_pair_open(p, NULL);
+	assert_int_equal(weir_mux_region_open(p->client, REGION_BYTES, &p->ours), 0);
 	for (i = 0; i < REGION_BYTES; i++)
 		memory_of(p)[i] = byte_at(i);
-}
-
-static void pair_close(struct mux_take_pair *p)
-{
-	weir_mux_conn_close(p->near);
-	weir_mux_conn_close(p->far);
-	assert_int_equal(weir_mux_region_close(p->region), 0);
-	weir_mux_listener_close(p->listener);
-	weir_mux_close(p->client);
-	weir_mux_close(p->server);
 }
 
 /* Sends a message from the region in a separate thread. */
 struct mux_take_sending {
 	pthread_t thread;
-	const struct mux_take_pair *p;
+	const struct mux_pair *p;
 	struct weir_mux_conn *conn;
 	size_t length;
 	int rc;
@@ -110,12 +49,12 @@ static void *send_one(void *arg)
 {
 	struct mux_take_sending *s = arg;
 
-	s->rc = s->length ? weir_mux_conn_send_region(s->conn, s->p->region, 0, s->length, 0) :
+	s->rc = s->length ? weir_mux_conn_send_region(s->conn, s->p->ours, 0, s->length, 0) :
 			    weir_mux_conn_send(s->conn, "", 0, 0);
 	return NULL;
 }
 
-static void sending_begin(struct mux_take_sending *s, const struct mux_take_pair *p, size_t length)
+static void sending_begin(struct mux_take_sending *s, const struct mux_pair *p, size_t length)
 {
 	*s = (struct mux_take_sending){ .p = p, .conn = p->near, .length = length };
 	assert_int_equal(pthread_create(&s->thread, NULL, send_one, s), 0);
@@ -159,7 +98,7 @@ static void parts_make_up_the_message_whatever_its_size(void **state)
 {
 	static const size_t sizes[] = { 1, 0, 100, 4088, 65536, RING - 8, RING, 1000003, 7 };
 	struct mux_take_sending s;
-	struct mux_take_pair p;
+	struct mux_pair p;
 	size_t i;
 
 	(void)state;
@@ -169,13 +108,13 @@ static void parts_make_up_the_message_whatever_its_size(void **state)
 		take_all(p.far, sizes[i]);
 		sending_end(&s);
 	}
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void taking_and_receiving_alternate_by_messages(void **state)
 {
 	struct weir_mux_conn_part part;
-	struct mux_take_pair p;
+	struct mux_pair p;
 	char got[200];
 	size_t length;
 	int i;
@@ -193,7 +132,7 @@ static void taking_and_receiving_alternate_by_messages(void **state)
 	weir_mux_conn_give(p.far);
 	weir_mux_conn_give(p.far);
 	assert_int_equal(weir_mux_conn_take(p.far, &part, WEIR_MUX_CONN_DONTWAIT), -EAGAIN);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 /* A message partly received cannot be taken, and vice versa. */
@@ -203,7 +142,7 @@ static void a_message_is_either_taken_or_received(void **state)
 	char *got = malloc(total);
 	struct weir_mux_conn_part part;
 	struct mux_take_sending s;
-	struct mux_take_pair p;
+	struct mux_pair p;
 	size_t length;
 
 	(void)state;
@@ -226,7 +165,7 @@ static void a_message_is_either_taken_or_received(void **state)
 		weir_mux_conn_give(p.far);
 	}
 	sending_end(&s);
-	pair_close(&p);
+	mux_pair_close(&p);
 	free(got);
 }
 
@@ -237,13 +176,13 @@ static void a_held_part_holds_back_only_its_own_connection(void **state)
 	struct weir_mux_conn_part part;
 	struct weir_mux_info info;
 	struct mux_take_sending s;
-	struct mux_take_pair p;
+	struct mux_pair p;
 	char got[100];
 	size_t length, i;
 
 	(void)state;
 	pair_open(&p);
-	pair_connect(&p, &near, &far);
+	mux_pair_connect(&p, NULL, &near, &far);
 	sending_begin(&s, &p, REGION_BYTES);
 	assert_int_equal(weir_mux_conn_take(p.far, &part, 0), 0);
 	for (i = 0; i < 100; i++) {
@@ -263,14 +202,14 @@ static void a_held_part_holds_back_only_its_own_connection(void **state)
 	sending_end(&s);
 	weir_mux_conn_close(near);
 	weir_mux_conn_close(far);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static void the_descriptor_turns_readable_for_take(void **state)
 {
 	struct weir_mux_conn_part part;
 	struct mux_take_sending s;
-	struct mux_take_pair p;
+	struct mux_pair p;
 	size_t at = 0;
 	int rc;
 
@@ -289,7 +228,7 @@ static void the_descriptor_turns_readable_for_take(void **state)
 		weir_mux_conn_give(p.far);
 	}
 	sending_end(&s);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 /* Arrived bytes can be taken after the peer's close. */
@@ -297,20 +236,20 @@ static void the_end_comes_after_all_data(void **state)
 {
 	struct weir_mux_conn *near, *far;
 	struct weir_mux_conn_part part;
-	struct mux_take_pair p;
+	struct mux_pair p;
 
 	(void)state;
 	pair_open(&p);
-	pair_connect(&p, &near, &far);
+	mux_pair_connect(&p, NULL, &near, &far);
 	assert_int_equal(weir_mux_conn_send(near, memory_of(&p), 1000, 0), 0);
 	weir_mux_conn_close(near);
 	take_all(far, 1000);
 	assert_int_equal(weir_mux_conn_take(far, &part, 0), -ENOTCONN);
 	weir_mux_conn_close(far);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
-static uint64_t written(const struct mux_take_pair *p)
+static uint64_t written(const struct mux_pair *p)
 {
 	struct weir_mux_info info;
 
@@ -322,7 +261,7 @@ static uint64_t written(const struct mux_take_pair *p)
 static void large_segments_are_written_and_small_segments_copied(void **state)
 {
 	struct mux_take_sending s;
-	struct mux_take_pair p;
+	struct mux_pair p;
 	int i;
 
 	(void)state;
@@ -336,7 +275,7 @@ static void large_segments_are_written_and_small_segments_copied(void **state)
 	take_all(p.far, 2 * WIRE_MUX_SEGMENT_MAX);
 	sending_end(&s);
 	assert_int_equal(written(&p), 2 * WIRE_MUX_SEGMENT_MAX);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 static struct weir_mux_vconn *circuit_of(struct weir_mux_conn *conn)
@@ -349,7 +288,7 @@ static void a_mux_that_writes_across_the_end_of_a_ring_is_cut_off(void **state)
 {
 	struct weir_mux_conn_part part;
 	struct mux_take_sending s;
-	struct mux_take_pair p;
+	struct mux_pair p;
 	int rc;
 
 	(void)state;
@@ -367,7 +306,7 @@ static void a_mux_that_writes_across_the_end_of_a_ring_is_cut_off(void **state)
 	assert_int_equal(rc, -EPROTO);
 	assert_int_equal(pthread_join(s.thread, NULL), 0);
 	assert_int_equal(s.rc, -ECONNRESET);
-	pair_close(&p);
+	mux_pair_close(&p);
 }
 
 int main(void)
