@@ -155,6 +155,22 @@ void donor_process_kill(struct donor_process *donor)
 	assert_true(WIFSIGNALED(donor_end(donor, SIGKILL)));
 }
 
+struct donor_process group_donor;
+
+int group_donor_start(void **state)
+{
+	(void)state;
+	donor_process_start(&group_donor, "16777216", NULL);
+	return 0;
+}
+
+int group_donor_stop(void **state)
+{
+	(void)state;
+	donor_process_stop(&group_donor);
+	return 0;
+}
+
 struct weir_session *session_to(const struct donor_process *donor,
 				const struct weir_session_options *options)
 {
@@ -176,6 +192,17 @@ struct weir_session *session_to(const struct donor_process *donor,
 	if (rc)
 		fail_msg("cannot open a session: %s", error.text);
 	return session;
+}
+
+void options_refused(struct weir_session_options options, const char *word)
+{
+	struct weir_error error = { "" };
+	struct weir_session *session;
+
+	options.size = sizeof(options);
+	assert_int_equal(weir_session_open("127.0.0.1", &options, &session, &error), -EINVAL);
+	if (!strstr(error.text, word))
+		fail_msg("'%s' does not speak of '%s'", error.text, word);
 }
 
 struct weir_region *region_of(struct weir_session *session, uint64_t length)

@@ -49,6 +49,11 @@ void donor_process_stop(struct donor_process *donor);
 /* kill -9. */
 void donor_process_kill(struct donor_process *donor);
 
+/* The donor of a whole program: setup and teardown of the group. */
+extern struct donor_process group_donor;
+int group_donor_start(void **state);
+int group_donor_stop(void **state);
+
 /* A member of struct weir_session_options: TUNING(.depth = 4). */
 #define TUNING(...)                                                     \
 	.tuning = &(const struct weir_session_tuning)                   \
@@ -59,6 +64,8 @@ void donor_process_kill(struct donor_process *donor);
 /* Open a session with @options, which may be NULL; the test fails on an error. */
 struct weir_session *session_to(const struct donor_process *donor,
 				const struct weir_session_options *options);
+/* No session opens with @options, and the error names @word. */
+void options_refused(struct weir_session_options options, const char *word);
 struct weir_region *region_of(struct weir_session *session, uint64_t length);
 
 /* For weir_done_fn: counts, and keeps the first bad status. */

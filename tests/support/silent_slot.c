@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "silent_slot.h"
 #include "softnic/shm/shared.h"
@@ -18,4 +19,19 @@ uint32_t take_slot(int *fd)
 	assert_int_not_equal(slot, 0);
 	assert_int_equal(listen(*fd, 1), 0);
 	return slot;
+}
+
+int claim_slot(uint32_t *slot)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un addr;
+	socklen_t len;
+
+	for (*slot = 1; *slot < SOFTNIC_SLOTS; ++*slot) {
+		len = shared_address(*slot, &addr);
+		if (!bind(fd, (struct sockaddr *)&addr, len) && !listen(fd, 64))
+			return fd;
+	}
+	close(fd);
+	return -1;
 }

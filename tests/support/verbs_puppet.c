@@ -290,7 +290,7 @@ static int post_wrong_recv(struct endpoint *e, uint64_t offset, uint32_t length)
 	return ibv_post_recv(e->qp, &wr, &bad);
 }
 
-static void wait_event(struct endpoint *e)
+void wait_event(struct endpoint *e)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -595,4 +595,16 @@ int test_main(int argc, char **argv, int (*tests)(void))
 		return 0;
 	}
 	return tests();
+}
+
+void write_times(struct endpoint *e, int n)
+{
+	struct test_wr w;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0);
+		w.wr.wr_id = i;
+		assert_int_equal(post(e, &w), 0);
+	}
 }

@@ -154,6 +154,10 @@ struct ibv_wc wait_wc_awake(struct endpoint *e);
 /* Post, wait, check the status. */
 void do_wr(struct endpoint *e, struct test_wr *w, enum ibv_wc_status status);
 int post_recv(struct endpoint *e, uint64_t wr_id, uint64_t offset, uint32_t length);
+/* Post @n short writes, numbered from 0. */
+void write_times(struct endpoint *e, int n);
+/* Wait for an event of the endpoint's CQ, and acknowledge it. */
+void wait_event(struct endpoint *e);
 
 uint64_t now_ms(void);
 

@@ -12,12 +12,10 @@
 #define PAGE 4096
 #define ROUNDS 200
 
-static struct donor_process donor;
-
 /* Write a row of pages, one request for each page. */
 static struct weir_session_info write_neighbours(const struct weir_session_options *options)
 {
-	struct weir_session *session = session_to(&donor, options);
+	struct weir_session *session = session_to(&group_donor, options);
 	struct weir_region *region = region_of(session, NEIGHBOURS * PAGE);
 	static char to[NEIGHBOURS * PAGE], from[NEIGHBOURS * PAGE];
 	struct completion_tally tally = { 0 };
@@ -108,7 +106,7 @@ static void row_open(struct row *row, const struct weir_session_options *options
 	int i;
 
 	row->tally = (struct completion_tally){ 0 };
-	row->session = session_to(&donor, options);
+	row->session = session_to(&group_donor, options);
 	row->region = region_of(row->session, NEIGHBOURS * PAGE);
 	assert_int_equal(weir_memory_register(row->session, row->pages, sizeof(row->pages),
 					      &row->memory, NULL),
@@ -163,7 +161,7 @@ static void what_is_submitted_together_meets(void **in)
 static void what_is_cut_is_counted_once(void **in)
 {
 	const struct weir_session_options options = { TUNING(.fragment_bytes = 4 * PAGE) };
-	struct weir_session *session = session_to(&donor, &options);
+	struct weir_session *session = session_to(&group_donor, &options);
 	struct weir_region *region = region_of(session, NEIGHBOURS * PAGE);
 	struct weir_session_info before, after;
 	static char bytes[10 * PAGE];
@@ -259,40 +257,17 @@ static void what_comes_after_one_that_is_refused_is_not_submitted(void **in)
 	weir_session_close(other.session);
 }
 
-static void refused(struct weir_session_options options, const char *word)
-{
-	struct weir_error error = { "" };
-	struct weir_session *session;
-
-	options.size = sizeof(options);
-	assert_int_equal(weir_session_open("127.0.0.1", &options, &session, &error), -EINVAL);
-	if (!strstr(error.text, word))
-		fail_msg("'%s' does not speak of '%s'", error.text, word);
-}
-
 static void what_makes_no_sense_is_refused(void **in)
 {
 	(void)in;
-	refused((struct weir_session_options){ .preset = 9 }, "preset number 9");
-	refused((struct weir_session_options){ TUNING(.batching = 8) }, "batching number 8");
-	refused((struct weir_session_options){ TUNING(.admission = 7) }, "admission number 7");
-	refused((struct weir_session_options){ TUNING(.mr = 6) }, "memory number 6");
-	refused((struct weir_session_options){ TUNING(.chain_max = 33) }, "33");
-	refused((struct weir_session_options){ TUNING(.fragment_bytes = 4095) }, "4095");
-}
-
-static int start(void **in)
-{
-	(void)in;
-	donor_process_start(&donor, "16777216", NULL);
-	return 0;
-}
-
-static int stop(void **in)
-{
-	(void)in;
-	donor_process_stop(&donor);
-	return 0;
+	options_refused((struct weir_session_options){ .preset = 9 }, "preset number 9");
+	options_refused((struct weir_session_options){ TUNING(.batching = 8) },
+			"batching number 8");
+	options_refused((struct weir_session_options){ TUNING(.admission = 7) },
+			"admission number 7");
+	options_refused((struct weir_session_options){ TUNING(.mr = 6) }, "memory number 6");
+	options_refused((struct weir_session_options){ TUNING(.chain_max = 33) }, "33");
+	options_refused((struct weir_session_options){ TUNING(.fragment_bytes = 4095) }, "4095");
 }
 
 int main(void)
@@ -309,5 +284,5 @@ int main(void)
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 	};
 
-	return cmocka_run_group_tests(tests, start, stop);
+	return cmocka_run_group_tests(tests, group_donor_start, group_donor_stop);
 }

@@ -14,8 +14,6 @@
 #define KIB 1024u
 #define SLOW_NS (SECOND_NS * 3 / 10) /* of the wire, with the argument "slow" */
 
-static struct donor_process donor;
-
 /*
  * 4 MiB of buffers hold 8 of the longest copies. Without a thread, no buffer comes back while a
  * callback submits. With a thread buffers may come back, and the loop still ends.
@@ -48,7 +46,7 @@ static struct weir_session *session_with_few_buffers(bool no_thread)
 						      TUNING(.mr = WEIR_MR_PRE,
 							     .pool_bytes_max = 4 * MIB) };
 
-	return session_to(&donor, &options);
+	return session_to(&group_donor, &options);
 }
 
 static void submit(struct full *full, int status)
@@ -193,20 +191,6 @@ static void who_waits_for_several_sleeps(void **in)
 	free(bytes);
 }
 
-static int start(void **in)
-{
-	(void)in;
-	donor_process_start(&donor, "16777216", NULL);
-	return 0;
-}
-
-static int stop(void **in)
-{
-	(void)in;
-	donor_process_stop(&donor);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +202,6 @@ int main(int argc, char **argv)
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "slow"))
-		return cmocka_run_group_tests(slow, start, stop);
-	return cmocka_run_group_tests(tests, start, stop);
+		return cmocka_run_group_tests(slow, group_donor_start, group_donor_stop);
+	return cmocka_run_group_tests(tests, group_donor_start, group_donor_stop);
 }

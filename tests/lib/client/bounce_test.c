@@ -12,14 +12,12 @@
 #define KIB 1024u
 #define REGION_BYTES (4 * MIB)
 
-static struct donor_process donor;
-
 static struct weir_session *session_with(enum weir_mr mr, size_t mr_dyn_bytes)
 {
 	const struct weir_session_options options = { TUNING(.mr = mr,
 							     .mr_dyn_bytes = mr_dyn_bytes) };
 
-	return session_to(&donor, &options);
+	return session_to(&group_donor, &options);
 }
 
 static void fill(char *bytes, size_t length, uint64_t seed)
@@ -197,7 +195,7 @@ static struct weir_session *session_without_thread(enum weir_mr mr)
 		.no_thread = true, TUNING(.mr = mr, .mr_dyn_bytes = mr == WEIR_MR_AUTO ? MIB : 0)
 	};
 
-	return session_to(&donor, &options);
+	return session_to(&group_donor, &options);
 }
 
 /* More than the first buffers hold: the session makes further buffers. */
@@ -376,20 +374,6 @@ static void what_never_began_gives_all_back(void **in)
 	weir_session_close(session);
 }
 
-static int start(void **in)
-{
-	(void)in;
-	donor_process_start(&donor, "16777216", NULL);
-	return 0;
-}
-
-static int stop(void **in)
-{
-	(void)in;
-	donor_process_stop(&donor);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,5 +388,5 @@ int main(void)
 		cmocka_unit_test(what_never_began_gives_all_back),
 	};
 
-	return cmocka_run_group_tests(tests, start, stop);
+	return cmocka_run_group_tests(tests, group_donor_start, group_donor_stop);
 }

@@ -255,23 +255,12 @@ static void what_nobody_waits_for_arrives_too(void **in)
 	donor_process_stop(&donor);
 }
 
-static void refused(struct weir_session_options options, const char *word)
-{
-	struct weir_error error = { "" };
-	struct weir_session *session;
-
-	options.size = sizeof(options);
-	assert_int_equal(weir_session_open("127.0.0.1", &options, &session, &error), -EINVAL);
-	if (!strstr(error.text, word))
-		fail_msg("'%s' does not speak of '%s'", error.text, word);
-}
-
 static void what_makes_no_sense_is_refused(void **in)
 {
 	(void)in;
-	refused((struct weir_session_options){ .polling = 77 }, "77");
-	refused((struct weir_session_options){ TUNING(.poll_wcs_max = 33) }, "33");
-	refused((struct weir_session_options){ TUNING(.poll_percent_max = 101) }, "101");
+	options_refused((struct weir_session_options){ .polling = 77 }, "77");
+	options_refused((struct weir_session_options){ TUNING(.poll_wcs_max = 33) }, "33");
+	options_refused((struct weir_session_options){ TUNING(.poll_percent_max = 101) }, "101");
 }
 
 int main(void)

@@ -45,18 +45,6 @@ static void expect_overrun(struct endpoint *e)
 	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
 }
 
-static void write_times(struct endpoint *e, int n)
-{
-	struct test_wr w;
-	int i;
-
-	for (i = 0; i < n; i++) {
-		wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0);
-		w.wr.wr_id = i;
-		assert_int_equal(post(e, &w), 0);
-	}
-}
-
 static void test_one_completion_too_many_ends_what_uses_the_queue(void **state)
 {
 	struct puppet_pair pair;

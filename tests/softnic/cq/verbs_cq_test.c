@@ -207,18 +207,6 @@ static void test_what_it_cannot_tell_is_refused(void **state)
 	end_close(&e);
 }
 
-static void write_times(struct endpoint *e, int n)
-{
-	struct test_wr w;
-	int i;
-
-	for (i = 0; i < n; i++) {
-		wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0);
-		w.wr.wr_id = i;
-		assert_int_equal(post(e, &w), 0);
-	}
-}
-
 /* At most its capacity at a time, and many more in total. */
 static void test_a_queue_that_is_polled_does_not_overrun(void **state)
 {

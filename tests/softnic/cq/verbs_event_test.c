@@ -16,17 +16,6 @@ static bool is_readable(int fd, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-static void take_event(struct endpoint *e)
-{
-	struct ibv_cq *cq;
-	void *context;
-
-	assert_int_equal(ibv_get_cq_event(e->channel, &cq, &context), 0);
-	assert_ptr_equal(cq, e->cq);
-	assert_ptr_equal(context, e);
-	ibv_ack_cq_events(cq, 1);
-}
-
 static void write_once(struct endpoint *e)
 {
 	struct test_wr w;
@@ -50,7 +39,7 @@ static void test_one_arm_gives_one_event(void **state)
 	assert_int_equal(ibv_req_notify_cq(e->cq, 0), 0);
 	write_once(e);
 	write_once(e);
-	take_event(e);
+	wait_event(e);
 	assert_false(is_readable(e->channel->fd, 20));
 }
 
@@ -62,7 +51,7 @@ static void test_arming_twice_gives_one_event(void **state)
 	ibv_req_notify_cq(e->cq, 0);
 	ibv_req_notify_cq(e->cq, 0);
 	write_once(e);
-	take_event(e);
+	wait_event(e);
 	assert_false(is_readable(e->channel->fd, 20));
 }
 
@@ -77,7 +66,7 @@ static void leave_two(struct puppet_pair *pair)
 		assert_int_equal(post_recv(e, i, 0, 64), 0);
 	ibv_req_notify_cq(e->cq, 0);
 	assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
-	take_event(e);
+	wait_event(e);
 	tell(&pair->p, ORDER_SEND, 0, 64, 0);
 	assert_int_equal(tell(&pair->p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_SUCCESS);
 }
@@ -90,13 +79,13 @@ static void test_an_arm_fires_for_what_came_since_the_last_event(void **state)
 	skip_on_soft_roce("an arm fires for what comes after it");
 	leave_two(pair);
 	ibv_req_notify_cq(e->cq, 0);
-	take_event(e);
+	wait_event(e);
 	ibv_req_notify_cq(e->cq, 0);
 	assert_false(is_readable(e->channel->fd, 20));
 	wait_wc(e);
 	wait_wc(e);
 	write_once(e);
-	take_event(e);
+	wait_event(e);
 	tell(&pair->p, ORDER_SEND, 0, 64, 0);
 	wait_wc(e);
 	ibv_req_notify_cq(e->cq, 0);
@@ -115,16 +104,16 @@ static void test_what_came_before_an_event_was_taken_is_news(void **state)
 	ibv_req_notify_cq(e->cq, 0);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
-	take_event(e); /* the event was for the first completion */
+	wait_event(e); /* the event was for the first completion */
 	ibv_req_notify_cq(e->cq, 0);
 	assert_true(is_readable(e->channel->fd, PATIENCE_MS));
-	take_event(e);
+	wait_event(e);
 	ibv_req_notify_cq(e->cq, 0);
 	assert_false(is_readable(e->channel->fd, 20));
 	wait_wc(e);
 	wait_wc(e);
 	write_once(e);
-	take_event(e);
+	wait_event(e);
 }
 
 /*
@@ -143,18 +132,18 @@ static void test_what_a_poll_left_is_news(void **state)
 	for (i = 0; i < 3; i++)
 		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
 	ibv_req_notify_cq(e->cq, 0);
-	take_event(e); /* the event was for all completions */
+	wait_event(e); /* the event was for all completions */
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 1);
 		ibv_req_notify_cq(e->cq, 0);
 		assert_true(is_readable(e->channel->fd, PATIENCE_MS));
-		take_event(e);
+		wait_event(e);
 	}
 	assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 1);
 	ibv_req_notify_cq(e->cq, 0);
 	assert_false(is_readable(e->channel->fd, 20));
 	write_once(e);
-	take_event(e);
+	wait_event(e);
 }
 
 static void test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_event(void **state)
@@ -167,13 +156,13 @@ static void test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_even
 	ibv_req_notify_cq(e->cq, 1);
 	assert_false(is_readable(e->channel->fd, 20));
 	tell(&pair->p, ORDER_SEND, 0, 64, 1);
-	take_event(e);
+	wait_event(e);
 	assert_int_equal(post_recv(e, 2, 0, 64), 0);
 	tell(&pair->p, ORDER_POLL, 0, 0, 0);
 	tell(&pair->p, ORDER_SEND, 0, 64, 1);
 	tell(&pair->p, ORDER_POLL, 0, 0, 0);
 	ibv_req_notify_cq(e->cq, 1);
-	take_event(e);
+	wait_event(e);
 	for (int i = 0; i < 4; i++)
 		wait_wc(e);
 }
@@ -192,7 +181,7 @@ static void test_a_channel_may_be_set_to_not_block(void **state)
 	assert_int_equal(errno, EAGAIN);
 	ibv_req_notify_cq(e->cq, 0);
 	write_once(e);
-	take_event(e);
+	wait_event(e);
 	fcntl(e->channel->fd, F_SETFL, flags);
 }
 
@@ -217,7 +206,7 @@ static void test_an_arm_that_has_rung_is_not_the_next_one(void **state)
 	}
 	for (i = 0; i < 2; i++) {
 		assert_true(is_readable(e->channel->fd, PATIENCE_MS));
-		take_event(e);
+		wait_event(e);
 	}
 	assert_false(is_readable(e->channel->fd, 20));
 }
@@ -238,7 +227,7 @@ static void test_each_event_is_a_change_to_who_watches_for_changes(void **state)
 		else
 			write_once(e);
 		assert_int_equal(epoll_wait(fd, &told, 1, PATIENCE_MS), 1);
-		take_event(e);
+		wait_event(e);
 	}
 	close(fd);
 }
@@ -403,7 +392,7 @@ static void test_an_arm_for_solicited_ones_waits_for_one(void **state)
 	assert_int_equal(wait_wc(e).wr_id, 1);
 	assert_false(is_readable(e->channel->fd, 20));
 	tell(&pair->p, ORDER_SEND, 0, 64, 1);
-	take_event(e);
+	wait_event(e);
 	assert_int_equal(wait_wc(e).wr_id, 2);
 	tell(&pair->p, ORDER_POLL, 0, 0, 0);
 	tell(&pair->p, ORDER_POLL, 0, 0, 0);
@@ -430,11 +419,11 @@ static void test_no_event_is_lost(void **state)
 		if (!left)
 			break;
 		assert_true(is_readable(e->channel->fd, PATIENCE_MS));
-		take_event(e);
+		wait_event(e);
 	}
 	take_answer(&pair->p);
 	if (is_readable(e->channel->fd, 0))
-		take_event(e);
+		wait_event(e);
 }
 
 static void *acknowledge_later(void *cq)

@@ -17,6 +17,7 @@
 #include "softnic/verbs/nic.h"
 #include "softnic/control/option.h"
 #include "softnic/shm/passed_fd.h"
+#include "tests/support/silent_slot.h"
 #include "tests/support/verbs_puppet.h"
 
 /* Any process of this user can do so. */
@@ -62,22 +63,6 @@ static void test_who_passes_for_another_gets_no_queue_pair(void **state)
 	assert_int_equal(ask_from(nic.slot, ours, nic.slot << SOFTNIC_QP_INDEX_BITS), EPERM);
 }
 
-/* Another slot beside softnic's: to the kernel one process holds both. */
-static int claim_slot(uint32_t *slot)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un addr;
-	socklen_t len;
-
-	for (*slot = 1; *slot < SOFTNIC_SLOTS; ++*slot) {
-		len = shared_address(*slot, &addr);
-		if (!bind(fd, (struct sockaddr *)&addr, len) && !listen(fd, 64))
-			return fd;
-	}
-	fail_msg("no slot is free");
-	return -1;
-}
-
 /* Ask. Return: the number of descriptors in the answer, none of them of procfs. */
 static int ask(int fd, const struct shm_msg *question, struct shm_msg *answer)
 {
@@ -110,6 +95,7 @@ static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
 	assert_non_null(mr);
 	file.value = nic.pub->mrs[mr->handle].file;
 	listening = claim_slot(&slot);
+	assert_true(listening >= 0);
 	m.value = slot;
 	assert_int_equal(ask(fd, &m, &m), 2);
 	assert_int_equal(m.type, MSG_WELCOME);

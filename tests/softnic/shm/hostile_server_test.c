@@ -13,6 +13,7 @@
 
 #include "wrong_fd.h"
 #include "softnic/qp/qp.h"
+#include "tests/support/silent_slot.h"
 #include "tests/support/verbs_puppet.h"
 
 enum stop_point { NEVER, AT_HELLO, AT_QUESTION };
@@ -232,20 +233,6 @@ static void play(int listening, const struct server_act *act)
 	}
 }
 
-static int claim_slot(uint32_t *slot)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un addr;
-	socklen_t len;
-
-	for (*slot = 1; *slot < SOFTNIC_SLOTS; ++*slot) {
-		len = shared_address(*slot, &addr);
-		if (!bind(fd, (struct sockaddr *)&addr, len) && !listen(fd, 64))
-			return fd;
-	}
-	_exit(1);
-}
-
 static void fake_start(struct fake_server *f, const struct server_act *act)
 {
 	int fds[2], listening;
@@ -259,7 +246,7 @@ static void fake_start(struct fake_server *f, const struct server_act *act)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 		listening = claim_slot(&slot);
-		if (write(fds[1], &slot, sizeof(slot)) == sizeof(slot))
+		if (listening >= 0 && write(fds[1], &slot, sizeof(slot)) == sizeof(slot))
 			play(listening, act);
 		_exit(1);
 	}

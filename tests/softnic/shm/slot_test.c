@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "tests/support/datagram_pair.h"
+#include "tests/support/silent_slot.h"
 #include "softnic/shm/guard.h"
 #include "softnic/verbs/nic.h"
 #include "softnic/qp/qp.h"
@@ -27,21 +28,6 @@ struct slot_sender {
 	struct rq rq;
 	struct rq_receive receive;
 };
-
-static int claim_slot(uint32_t *slot)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct sockaddr_un addr;
-	socklen_t len;
-
-	for (*slot = 1; *slot < SOFTNIC_SLOTS; ++*slot) {
-		len = shared_address(*slot, &addr);
-		if (!bind(fd, (struct sockaddr *)&addr, len) && !listen(fd, 64))
-			return fd;
-	}
-	fail_msg("no slot is free");
-	return -1;
-}
 
 static void hear(int fd, struct shm_msg *m, int *fds)
 {
@@ -154,6 +140,7 @@ static void test_what_the_dead_had_taken_comes_back_and_what_the_living_have_doe
 	(void)state;
 	receiver_up(&base, &e);
 	listening = claim_slot(&slot);
+	assert_true(listening >= 0);
 	call(&dead, slot);
 	ask_for(&dead, &e, slot << SOFTNIC_QP_INDEX_BITS | 1);
 	take(&dead);
@@ -193,6 +180,7 @@ static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
 	(void)state;
 	receiver_up(&base, &e);
 	listening = claim_slot(&slot);
+	assert_true(listening >= 0);
 	call(&dead, slot);
 	ask_for(&dead, &e, slot << SOFTNIC_QP_INDEX_BITS | 1);
 	for (i = 0; i < WORDS; i++)
@@ -275,6 +263,7 @@ static void test_a_datagram_is_not_lost_with_who_had_the_slot(void **state)
 	(void)state;
 	receiver_up(&base, &e);
 	third = claim_slot(&slot);
+	assert_true(third >= 0);
 	wr_make(&w, &e, IBV_WR_SEND, 0, LENGTH, 0);
 	w.wr.wr.ud.ah = make_ah(&e, "::ffff:127.0.0.1");
 	assert_non_null(w.wr.wr.ud.ah);
@@ -303,6 +292,7 @@ static void test_who_is_known_not_to_be_there_is_not_asked_again(void **state)
 	(void)state;
 	receiver_up(&base, &e);
 	listening = claim_slot(&slot);
+	assert_true(listening >= 0);
 	qp = to_qp(e.qp);
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&qp->lock);
