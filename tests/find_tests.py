@@ -8,12 +8,12 @@ A test is a file NAME_test.c. Its first comment says how it runs; the parts may 
 
     /* Test: lib mux late; devices: softnic; timeout: 180 */
 
-Without the comment the test is named PREFIX NAME, and runs on no device. The suite is PREFIX unless
+Without the comment the test is PREFIX NAME, and runs on no device. The suite is PREFIX unless
 "suites:" names others. A test whose devices include rxe is also in the suite "vm".
 
-Each line has seven fields, separated by "|": name, source, suites, first device, timeout in seconds,
-other sources, and the functions that the test wraps. The other sources are those beside the headers
-of tests/ that the test includes: for X.h, X.c and X_*.c.
+Each line has seven fields, separated by "|": name, source, suites, first device, timeout in
+seconds, other sources, and the functions that the test wraps. The other sources are those beside
+the headers of tests/ that the test includes: for X.h, X.c and X_*.c.
 """
 import os
 import pathlib
