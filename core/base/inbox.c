@@ -22,9 +22,8 @@ void weir_inbox_push_all(struct weir_inbox *inbox, struct weir_inbox_node *newes
 	struct weir_inbox_node *before = weir_atomic_load(&inbox->newest);
 
 	/*
-	 * Release: the swap in weir_inbox_take() sees what the pusher wrote to the nodes. Acquire:
-	 * if the replacement in weir_inbox_is_empty() came first, the push sees the unlock before
-	 * it.
+	 * Release: the swap in weir_inbox_take() sees what the pusher wrote to the nodes. Ordered
+	 * with the pusher's trylock: see combine.h.
 	 */
 	do {
 		oldest->next = before;
@@ -43,17 +42,4 @@ struct weir_inbox_node *weir_inbox_take(struct weir_inbox *inbox)
 		oldest = node;
 	}
 	return oldest;
-}
-
-bool weir_inbox_is_empty(struct weir_inbox *inbox)
-{
-	struct weir_inbox_node *none = NULL;
-
-	/*
-	 * A load is not enough. The unlock before it could pass the load, just as the push could
-	 * pass the pusher's trylock, and both threads would miss each other. A compare-and-swap is
-	 * ordered with the push: either the push is seen here, or the pusher acquires from this
-	 * replacement and finds the lock free.
-	 */
-	return weir_atomic_compare_exchange(&inbox->newest, &none, NULL);
 }

@@ -1,29 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The inbox: threads submit requests here without a lock (RDMAbox, section IV-A). The first thread
- * to arrive serves them all; later threads find their request taken and return without waiting.
- *
- * One inbox belongs to one lock of the host: the lock over all engines of a NIC. The host follows
- * this protocol; tests/model/inbox.pml proves it:
- *
- *	submit(node):
- *		weir_inbox_push(inbox, node);
- *		serve();
- *
- *	serve():
- *		while (there is work && trylock) {
- *			weir_inbox_take(): submit each to its engine, in order;
- *			post one chain;
- *			more = some engine has more to post;
- *			unlock;
- *		}
- *	there is work: @more, as read under the lock that this thread has just released,
- *		or !weir_inbox_is_empty(), called after the unlock.
- *
- * A thread that holds the lock for another reason (to poll, to close) ends as serve() does: unlock,
- * test, and serve while there is work. A thread whose trylock fails may therefore return, because
- * the lock holder tests again after its unlock. After one chain a thread unlocks, and continues
- * only if no other thread did.
+ * The inbox: a lock-free list that any thread pushes to, and one thread at a time empties. See
+ * combine.h for the protocol around it.
  */
 #ifndef WEIR_CORE_BASE_INBOX_H
 #define WEIR_CORE_BASE_INBOX_H
@@ -60,7 +38,7 @@ void weir_inbox_init(struct weir_inbox *inbox);
  * @node: *kept until* taken. Another thread may serve the node at once: the caller must not touch
  *	the node again unless something else keeps it alive
  *
- * The caller owes serve(), as above.
+ * The caller owes a serve(): see combine.h.
  *
  * Context: Any thread or interrupt; never sleeps; lock-free.
  */
@@ -106,12 +84,14 @@ struct weir_inbox_node *weir_inbox_take(struct weir_inbox *inbox);
  * weir_inbox_is_empty() - whether the inbox is empty after an unlock
  * @inbox: the inbox
  *
- * A push not seen here is ordered after the caller's unlock. If that pusher's trylock fails, a
- * later lock holder will test again.
+ * A push not seen here is ordered after the caller's unlock: see combine.h.
  *
  * Context: Any thread, after its unlock; never sleeps.
  * Return: false if there is something to take.
  */
-bool weir_inbox_is_empty(struct weir_inbox *inbox);
+static inline bool weir_inbox_is_empty(const struct weir_inbox *inbox)
+{
+	return !weir_atomic_load_ordered(&inbox->newest);
+}
 
 #endif

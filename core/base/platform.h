@@ -41,6 +41,8 @@
  * so is a compare-and-swap that succeeds.
  *
  * weir_atomic_load(from): relaxed.
+ * weir_atomic_load_ordered(from): ordered after the caller's earlier unlock; in user space, the unlock
+ *	must be sequentially consistent.
  * weir_atomic_exchange(at, to): returns the old value.
  * weir_atomic_compare_exchange(at, expected, to): true if *@expected was there and @to is now;
  *	otherwise *@expected becomes the value found.
@@ -51,12 +53,18 @@
 #define weir_load_acquire(from) smp_load_acquire(from)
 #define weir_store_release(at, to) smp_store_release(at, to)
 #define weir_atomic_load(from) READ_ONCE(*(from))
+#define weir_atomic_load_ordered(from) \
+	({                             \
+		smp_mb();              \
+		READ_ONCE(*(from));    \
+	})
 #define weir_atomic_exchange(at, to) xchg(at, to)
 #define weir_atomic_compare_exchange(at, expected, to) try_cmpxchg(at, expected, to)
 #else
 #define weir_load_acquire(from) __atomic_load_n(from, __ATOMIC_ACQUIRE)
 #define weir_store_release(at, to) __atomic_store_n(at, to, __ATOMIC_RELEASE)
 #define weir_atomic_load(from) __atomic_load_n(from, __ATOMIC_RELAXED)
+#define weir_atomic_load_ordered(from) __atomic_load_n(from, __ATOMIC_SEQ_CST)
 #define weir_atomic_exchange(at, to) __atomic_exchange_n(at, to, __ATOMIC_SEQ_CST)
 #define weir_atomic_compare_exchange(at, expected, to) \
 	__atomic_compare_exchange_n(at, expected, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)

@@ -16,7 +16,7 @@ static LIST_HEAD(nics);
 /* Moves all pushed requests to their engines, in order. With the lock held. */
 static void take(struct kweir_nic *nic)
 {
-	struct weir_inbox_node *node = weir_inbox_take(&nic->inbox), *next;
+	struct weir_inbox_node *node = weir_inbox_take(&nic->combine.inbox), *next;
 
 	for (; node; node = next) {
 		next = node->next;
@@ -27,25 +27,25 @@ static void take(struct kweir_nic *nic)
 /* Posts one chain of one session; another thread may take the lock for the next chain. */
 static void serve_first(struct kweir_nic *nic)
 {
+	struct weir_list *link = weir_combine_next(&nic->combine);
 	struct kweir_session *session;
 
-	if (weir_list_is_empty(&nic->active))
+	if (!link)
 		return;
-	session = weir_list_entry(nic->active.next, struct kweir_session, active);
-	weir_list_del(&session->active);
+	session = weir_list_entry(link, struct kweir_session, active);
 	if (kweir_session_pull(session))
 		kweir_session_schedule(session);
 }
 
-/* Tests the inbox after the unlock: see weir_inbox_is_empty(). */
-static bool unlock_and_look(struct kweir_nic *nic) __releases(&nic->lock)
+/* Return: as weir_combine_may_leave(). */
+static bool unlock_and_may_leave(struct kweir_nic *nic) __releases(&nic->lock)
 {
-	bool more = !weir_list_is_empty(&nic->active);
+	bool has_more = weir_combine_has_more(&nic->combine);
 
 	if (!weir_list_is_empty(&nic->done))
 		queue_work(kweir_wq, &nic->deliver);
 	spin_unlock_bh(&nic->lock);
-	return more || !weir_inbox_is_empty(&nic->inbox);
+	return weir_combine_may_leave(&nic->combine.inbox, has_more);
 }
 
 void kweir_nic_lock(struct kweir_nic *nic) __acquires(&nic->lock)
@@ -59,14 +59,14 @@ void kweir_nic_serve(struct kweir_nic *nic)
 	while (spin_trylock_bh(&nic->lock)) {
 		take(nic);
 		serve_first(nic);
-		if (!unlock_and_look(nic))
+		if (unlock_and_may_leave(nic))
 			return;
 	}
 }
 
 void kweir_nic_unlock(struct kweir_nic *nic) __releases(&nic->lock)
 {
-	if (unlock_and_look(nic))
+	if (!unlock_and_may_leave(nic))
 		kweir_nic_serve(nic);
 }
 
@@ -111,7 +111,7 @@ static void deliver(struct work_struct *work)
 
 void kweir_nic_push(struct kweir_nic *nic, struct kweir_io *io)
 {
-	weir_inbox_push(&nic->inbox, &io->node);
+	weir_inbox_push(&nic->combine.inbox, &io->node);
 }
 
 /* Some devices allow fewer SGEs for reads. */
@@ -154,8 +154,7 @@ static struct kweir_nic *nic_make(struct ib_device *device, u64 window_bytes)
 	INIT_LIST_HEAD(&nic->sessions);
 	spin_lock_init(&nic->lock);
 	weir_window_init(&nic->window, window_bytes, WINDOW_WRS);
-	weir_inbox_init(&nic->inbox);
-	weir_list_init(&nic->active);
+	weir_combine_init(&nic->combine);
 	weir_list_init(&nic->done);
 	INIT_WORK(&nic->deliver, deliver);
 	list_add(&nic->entry, &nics);

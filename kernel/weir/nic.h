@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A device, and the state shared by all its sessions: one lock, one window, one inbox (see
- * core/base/inbox.h for the protocol).
+ * core/base/combine.h for the protocol).
  *
  * A submitter pushes, and serves unless another thread serves already. A thread that takes the lock
  * for another reason first takes the pushed requests, and serves when releasing the lock.
@@ -31,7 +31,7 @@ extern struct workqueue_struct *kweir_wq;
  * @rd_atomic: reads in flight on a QP
  * @sessions: the sessions on this NIC
  * @lock: guards all members below, and the members that session.h names
- * @active: sessions that may have WRs to post
+ * @combine: pushed ios, and sessions that may have WRs to post
  * @done: ios to complete, by @deliver
  * @chain: scratch of kweir_link_post()
  */
@@ -46,8 +46,7 @@ struct kweir_nic {
 
 	spinlock_t lock;
 	struct weir_window window;
-	struct weir_inbox inbox;
-	struct weir_list active;
+	struct weir_combine combine;
 	struct weir_list done;
 	struct work_struct deliver;
 	struct ib_rdma_wr chain[WEIR_BATCH_MAX];

@@ -32,7 +32,7 @@
  * @engine, @wrs: the pipeline, and its WRs
  * @bounce: bounce memory, if options.mr is PRE
  * @links: options.channels channels
- * @active: in nic->active, or in no list
+ * @active: in nic->combine, or in no list
  * @is_stopping, @lost: no broken channel comes up again; the sleeper in link->wait reads both
  *	without the lock
  * @why: errno of a lost session
@@ -82,8 +82,7 @@ bool kweir_session_pull(struct kweir_session *session);
 /* Marks that actions may be pending; the next release of the lock executes them. */
 static inline void kweir_session_schedule(struct kweir_session *session)
 {
-	if (weir_list_is_empty(&session->active))
-		weir_list_add_tail(&session->nic->active, &session->active);
+	weir_combine_activate(&session->nic->combine, &session->active);
 }
 
 /* Ends all links; nothing reconnects any more. */

@@ -21,7 +21,7 @@
 #include <linux/scatterlist.h>
 #include <linux/socket.h>
 
-#include "core/base/inbox.h"
+#include "core/base/combine.h"
 #include "core/engine/request.h"
 
 struct key;

@@ -4,7 +4,7 @@
  * are one instruction each. A thread that finds the lock taken spins briefly, then sleeps. (The
  * third mutex of Drepper, Futexes Are Tricky, 2011.)
  *
- * All operations are sequentially consistent: inbox_may_hold() in combine.c relies on the order.
+ * All operations are sequentially consistent, as core/base/combine.h demands.
  */
 #ifndef WEIR_LIB_BASE_MUTEX_H
 #define WEIR_LIB_BASE_MUTEX_H

@@ -89,8 +89,7 @@ static void post_batch(struct sim_thread *self, struct sim_session *session,
 
 static void mark_ready(struct sim_session *session)
 {
-	if (weir_list_is_empty(&session->active))
-		weir_list_add_tail(&session->weir->active, &session->active);
+	weir_combine_activate(&session->weir->combine, &session->active);
 }
 
 static void pay_for_waking(struct sim_thread *self)
@@ -148,16 +147,13 @@ static uint32_t poll(struct sim_thread *self, struct sim_engine_host *weir,
 		     struct sim_poller *poller)
 {
 	struct sim_wc wcs[POLL_WCS_MAX];
+	struct weir_list *link;
 	uint32_t i, taken = sim_poll_cq(self, &poller->cq, wcs, (uint32_t)weir->settings->poll_wcs);
 
 	for (i = 0; i < taken; i++)
 		retire_wrs(self, (struct weir_wr *)(uintptr_t)wcs[i].id);
-	while (!weir_list_is_empty(&weir->active)) {
-		struct sim_session *session =
-			weir_list_entry(weir->active.next, struct sim_session, active);
-
-		weir_list_del(&session->active);
-		while (pull_chain(self, session))
+	while ((link = weir_combine_next(&weir->combine))) {
+		while (pull_chain(self, weir_list_entry(link, struct sim_session, active)))
 			;
 	}
 	return taken;
@@ -166,7 +162,7 @@ static uint32_t poll(struct sim_thread *self, struct sim_engine_host *weir,
 /* Caller holds the lock. */
 static void take_inbox(struct sim_thread *self, struct sim_engine_host *weir)
 {
-	struct weir_inbox_node *node = weir_inbox_take(&weir->inbox), *next;
+	struct weir_inbox_node *node = weir_inbox_take(&weir->combine.inbox), *next;
 
 	for (; node; node = next) {
 		struct sim_request *r = container_of(node, struct sim_request, node);
@@ -179,22 +175,24 @@ static void take_inbox(struct sim_thread *self, struct sim_engine_host *weir)
 	}
 }
 
-/* Gives the lock back. Return: whether there is work for the next holder. */
-static bool unlock_and_look(struct sim_thread *self, struct sim_engine_host *weir)
+/* Gives the lock back. Return: as weir_combine_may_leave(). */
+static bool unlock_and_may_leave(struct sim_thread *self, struct sim_engine_host *weir)
 {
-	bool more = !weir_list_is_empty(&weir->active);
+	bool has_more = weir_combine_has_more(&weir->combine);
 
 	sim_lock_give(&weir->lock, self);
-	return more || !weir_inbox_is_empty(&weir->inbox);
+	return weir_combine_may_leave(&weir->combine.inbox, has_more);
 }
 
 static void serve_first(struct sim_thread *self, struct sim_engine_host *weir,
 			const struct sim_session *mine)
 {
-	struct sim_session *session =
-		weir_list_entry(weir->active.next, struct sim_session, active);
+	struct weir_list *link = weir_combine_next(&weir->combine);
+	struct sim_session *session;
 
-	weir_list_del(&session->active);
+	if (!link)
+		return;
+	session = weir_list_entry(link, struct sim_session, active);
 	if (pull_chain(self, session))
 		mark_ready(session);
 	else if (session == mine)
@@ -208,16 +206,15 @@ static void serve_sessions(struct sim_thread *self, struct sim_engine_host *weir
 		if (!sim_lock_try(&weir->lock, self))
 			return; /* the holder checks for work after it gives the lock back */
 		take_inbox(self, weir);
-		if (!weir_list_is_empty(&weir->active))
-			serve_first(self, weir, mine);
-	} while (unlock_and_look(self, weir));
+		serve_first(self, weir, mine);
+	} while (!unlock_and_may_leave(self, weir));
 }
 
 void sim_engine_host_submit(struct sim_thread *self, struct sim_request *request)
 {
 	struct sim_engine_host *weir = request->session->weir;
 
-	weir_inbox_push(&weir->inbox, &request->node);
+	weir_inbox_push(&weir->combine.inbox, &request->node);
 	sim_thread_run(self, self->host->profile->lock_ps); /* one atomic exchange */
 	serve_sessions(self, weir, request->session);
 }
@@ -230,7 +227,7 @@ static uint32_t poll_and_serve(struct sim_thread *self, struct sim_engine_host *
 	sim_lock_take(&weir->lock, self);
 	take_inbox(self, weir);
 	taken = poll(self, weir, poller);
-	if (unlock_and_look(self, weir))
+	if (!unlock_and_may_leave(self, weir))
 		serve_sessions(self, weir, NULL);
 	return taken;
 }
@@ -309,8 +306,7 @@ int sim_engine_host_init(struct sim_engine_host *weir, struct sim_node *node,
 
 	*weir = (struct sim_engine_host){ .node = node, .settings = settings };
 	sim_lock_init(&weir->lock, settings->lock == SIM_LOCK_MUTEX);
-	weir_inbox_init(&weir->inbox);
-	weir_list_init(&weir->active);
+	weir_combine_init(&weir->combine);
 	rc = weir_window_init(&weir->window, settings->window, (uint32_t)settings->window_wrs);
 	weir->pollers = calloc(nr_pollers, sizeof(*weir->pollers));
 	if (!weir->pollers)

@@ -16,7 +16,7 @@
 #define WEIR_SIM_HOST_ENGINE_HOST_H
 
 #include "core/engine/engine.h"
-#include "core/base/inbox.h"
+#include "core/base/combine.h"
 #include "core/poll/poll.h"
 #include "sim/host/world.h"
 
@@ -42,8 +42,7 @@ struct sim_poller {
  * @node: the machine
  * @settings: *kept*
  * @lock: guards this struct and the engines of its sessions
- * @inbox: requests not yet taken
- * @active: sessions that may have actions
+ * @combine: requests not yet taken, and sessions that may have actions
  * @window: shared by all sessions
  * @peak_bytes: the most bytes in flight so far
  * @pollers, @nr_pollers: assigned to sessions in turn
@@ -53,8 +52,7 @@ struct sim_engine_host {
 	struct sim_node *node;
 	const struct sim_load_settings *settings;
 	struct sim_lock lock;
-	struct weir_inbox inbox;
-	struct weir_list active;
+	struct weir_combine combine;
 	struct weir_window window;
 	uint64_t peak_bytes;
 	struct sim_poller *pollers;

@@ -75,6 +75,8 @@ bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
 		hunt_volume(h, seed);
 	if (!*h->why)
 		hunt_link(h, seed);
+	if (!*h->why)
+		hunt_combine(h, seed);
 	return !*h->why;
 }
 

@@ -9,7 +9,7 @@
  * Parts outside the engine have hunts of their own, from the same seed: the scheduler in
  * fuzz_sched.c, slot confirmation in fuzz_slot_bitmap.c, the poller in fuzz_poll.c, the target side
  * of unloading in fuzz_umtt.c, volumes in fuzz_volume.c and fuzz_volume_tasks.c, the handshake,
- * credits and calls in fuzz_link.c.
+ * credits and calls in fuzz_link.c, combining in fuzz_combine.c.
  *
  * Context of all: one thread a hunt; hunts share nothing.
  */
@@ -284,14 +284,14 @@ bool hunt_is_posted(const struct hunt_request *r);
 /* @s has done all its work: each waiting request has a reason, with an end. */
 void hunt_watch_liveness(struct hunt_session *s);
 
-/* fuzz_sched.c, fuzz_slot_bitmap.c, fuzz_poll.c, fuzz_umtt.c, fuzz_volume.c, fuzz_link.c: separate
- * hunts. */
+/* Separate hunts, each in its fuzz_NAME.c. */
 void hunt_sched(struct hunt *h, uint64_t seed);
 void hunt_slot_bitmap(struct hunt *h, uint64_t seed);
 void hunt_poll(struct hunt *h, uint64_t seed);
 void hunt_umtt(struct hunt *h, uint64_t seed);
 void hunt_volume(struct hunt *h, uint64_t seed);
 void hunt_link(struct hunt *h, uint64_t seed);
+void hunt_combine(struct hunt *h, uint64_t seed);
 
 /* Adds an event to the digest and the trace. */
 void hunt_note(struct hunt *h, const char *what, int64_t a, int64_t b, int64_t c);

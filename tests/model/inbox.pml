@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The protocol of core/base/inbox.h, in every interleaving of three submitting threads and a
+ * The protocol of core/base/combine.h, in every interleaving of three submitting threads and a
  * poller. Each line is one atomic step, in the one order that the operations of
  * core/base/inbox.c have on their word.
  *

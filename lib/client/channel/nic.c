@@ -85,8 +85,7 @@ static struct weir_nic *nic_alloc(void)
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return NULL;
-	weir_inbox_init(&n->inbox);
-	weir_list_init(&n->active);
+	weir_combine_init(&n->combine);
 	return n;
 }
 

@@ -8,8 +8,7 @@
 
 #include <weir/error.h>
 #include <weir/tuning.h>
-#include "core/base/inbox.h"
-#include "core/base/list.h"
+#include "core/base/combine.h"
 #include "core/sched/window_delay.h"
 #include "core/sched/window_knee.h"
 #include "lib/base/mutex.h"
@@ -23,8 +22,7 @@
  * struct weir_nic - one device, as this process uses it
  * @lock: guards @window, the engines that take from it, and all session state marked so; managed by
  *	combine.h. Innermost except for locks of queues and pools; not held in callbacks
- * @inbox: submitted requests that no engine knows yet
- * @active: sessions that may have requests to post
+ * @combine: submitted requests that no engine knows yet, and sessions that may have requests to post
  * @wakes, @nr_wakes: futexes to wake when the lock is given back: see weir_combine_wake()
  * @context: the connection manager's, alive while a session has a connection
  * @pd: of all sessions, so that they may share memory
@@ -42,8 +40,7 @@
  */
 struct weir_nic {
 	struct weir_mutex lock;
-	struct weir_inbox inbox;
-	struct weir_list active;
+	struct weir_combine combine;
 	uint32_t *wakes[WEIR_WAKES_MAX];
 	unsigned int nr_wakes;
 	struct ibv_context *context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Sessions with requests to post are in nic->active. A combiner posts one chain at a time and then
+ * Sessions with requests to post are active. A combiner posts one chain at a time and then
  * gives the lock back, so that another thread may continue. If none does, the combiner continues.
  */
 #include <string.h>
@@ -21,14 +21,13 @@ static void admit_to_session(struct weir_nic *nic, struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 
-	if (weir_list_is_empty(&session->active))
-		weir_list_add_tail(&nic->active, &session->active);
+	weir_combine_activate(&nic->combine, &session->active);
 	weir_request_admit(request);
 }
 
 void weir_combine_drain_inbox(struct weir_nic *nic)
 {
-	struct weir_inbox_node *node = weir_inbox_take(&nic->inbox), *next;
+	struct weir_inbox_node *node = weir_inbox_take(&nic->combine.inbox), *next;
 
 	for (; node; node = next) {
 		next = node->next;
@@ -43,15 +42,17 @@ static void poll_and_dispatch(struct weir_session *session, uint64_t now_ns)
 	weir_dispatch_locked(session);
 }
 
-/* Serves one session. May give the lock up meanwhile. */
+/* Serves one session, if any is active. May give the lock up meanwhile. */
 static void run_first_session(struct weir_nic *nic, const struct weir_session *mine)
 {
-	struct weir_session *session =
-		weir_list_entry(nic->active.next, struct weir_session, active);
+	struct weir_list *link = weir_combine_next(&nic->combine);
+	struct weir_session *session;
 
-	weir_list_del(&session->active);
+	if (!link)
+		return;
+	session = weir_list_entry(link, struct weir_session, active);
 	if (weir_pump_chain(session)) {
-		weir_list_add_tail(&nic->active, &session->active);
+		weir_combine_activate(&nic->combine, link);
 	} else if (session == mine) {
 		poll_and_dispatch(session, weir_now_ns());
 	} else {
@@ -92,26 +93,16 @@ static void unlock_and_wake(struct weir_nic *nic)
 	wake_words(words, count);
 }
 
-/*
- * As weir_inbox_is_empty(), but leaves the word unchanged. The unlock, this load, the push and the
- * submitter's trylock are sequentially consistent, so if the load misses a push, the trylock comes
- * after the unlock.
- */
-static bool inbox_may_hold(const struct weir_nic *nic)
+/* Gives the lock back. Return: as weir_combine_may_leave(). */
+static bool unlock_and_may_leave(struct weir_nic *nic)
 {
-	return __atomic_load_n(&nic->inbox.newest, __ATOMIC_SEQ_CST);
-}
-
-/* Gives the lock back. Return: true if there is work for the next holder. */
-static bool unlock_and_recheck(struct weir_nic *nic)
-{
-	bool more = !weir_list_is_empty(&nic->active);
+	bool has_more = weir_combine_has_more(&nic->combine);
 
 	if (nic->nr_wakes)
 		unlock_and_wake(nic);
 	else
 		weir_mutex_unlock(&nic->lock);
-	return more || inbox_may_hold(nic);
+	return weir_combine_may_leave(&nic->combine.inbox, has_more);
 }
 
 /* Serves while there is work and no other thread does. Gives the lock back. */
@@ -119,10 +110,9 @@ static void run_combiner(struct weir_nic *nic, const struct weir_session *mine)
 {
 	int rounds = 0;
 
-	do {
-		if (!weir_list_is_empty(&nic->active))
-			run_first_session(nic, rounds++ < ROUNDS_MAX ? mine : NULL);
-	} while (unlock_and_recheck(nic) && weir_combine_trylock(nic));
+	do
+		run_first_session(nic, rounds++ < ROUNDS_MAX ? mine : NULL);
+	while (!unlock_and_may_leave(nic) && weir_combine_trylock(nic));
 }
 
 void weir_combine_lock(struct weir_nic *nic)
@@ -133,7 +123,7 @@ void weir_combine_lock(struct weir_nic *nic)
 
 void weir_combine_unlock(struct weir_nic *nic)
 {
-	if (unlock_and_recheck(nic) && weir_combine_trylock(nic))
+	if (!unlock_and_may_leave(nic) && weir_combine_trylock(nic))
 		run_combiner(nic, NULL);
 }
 
@@ -147,12 +137,12 @@ void weir_combine_ended(struct weir_nic *nic, struct weir_session *session)
 {
 	if (weir_session_has_callbacks(session))
 		weir_dispatch_locked(session);
-	if (!weir_list_is_empty(&nic->active) || nic->nr_wakes) {
+	if (weir_combine_has_more(&nic->combine) || nic->nr_wakes) {
 		run_combiner(nic, session);
 		return;
 	}
 	weir_mutex_unlock(&nic->lock);
-	if (inbox_may_hold(nic) && weir_combine_trylock(nic))
+	if (!weir_combine_may_leave(&nic->combine.inbox, false) && weir_combine_trylock(nic))
 		run_combiner(nic, session);
 }
 
@@ -167,7 +157,7 @@ void weir_combine_admit(struct weir_nic *nic, struct weir_request *request,
 void weir_combine_enqueue(struct weir_nic *nic, struct weir_inbox_node *newest,
 			  struct weir_inbox_node *oldest, struct weir_session *session)
 {
-	weir_inbox_push_all(&nic->inbox, newest, oldest);
+	weir_inbox_push_all(&nic->combine.inbox, newest, oldest);
 	if (weir_dispatch_nic != nic && weir_combine_trylock(nic))
 		run_combiner(nic, session);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Flat combining: the holder of a NIC's lock serves the NIC's inbox (protocol: core/base/inbox.h).
+ * Flat combining: the holder of a NIC's lock serves the NIC's inbox (protocol: core/base/combine.h).
  *
  * A thread that takes the lock drains the inbox, so that the engines know all earlier requests. A
  * thread that gives the lock back checks the inbox again and posts. A submitter never waits for the
@@ -14,7 +14,6 @@
 
 #include <stdbool.h>
 
-#include "core/base/inbox.h"
 #include "lib/client/request/dispatch.h"
 #include "lib/client/channel/nic.h"
 
@@ -44,7 +43,7 @@ static inline bool weir_combine_trylock(struct weir_nic *nic)
 {
 	if (!weir_mutex_trylock(&nic->lock))
 		return false;
-	if (weir_inbox_may_have(&nic->inbox))
+	if (weir_inbox_may_have(&nic->combine.inbox))
 		weir_combine_drain_inbox(nic);
 	return true;
 }

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 
-#include "core/base/inbox.h"
+#include "core/base/combine.h"
 #include "core/base/list.h"
 #include "core/sched/sched.h"
 #include "lib/conn/address.h"

@@ -2,8 +2,8 @@
 /*
  * Flat combining: the thread holding remote->is_claimed does the work of the remote's worker.
  * Waking the worker costs more than most of the work. So a thread queues a connection and, with
- * no lock held, tries to claim the remote and do the work itself. The protocol comes from
- * core/base/inbox.h.
+ * no lock held, tries to claim the remote and do the work itself. The protocol is that of
+ * core/base/combine.h, with the claim as the lock.
  *
  * The claim holder checks the inbox again after release. So a thread need do nothing more if the
  * remote is claimed. The worker sets asleep before releasing the claim, and checks the inbox
@@ -76,7 +76,8 @@ static bool combine(struct weir_mux_remote *remote, unsigned int passes)
 		if (!is_ended)
 			has_more = run_passes(remote, &passes, &waits);
 		weir_mux_remote_release(remote);
-	} while (!is_ended && !has_more && !waits && !weir_inbox_is_empty(&remote->inbox));
+	} while (!is_ended && !has_more && !waits &&
+		 !weir_combine_may_leave(&remote->inbox, false));
 	if (waits)
 		weir_mux_remote_wake(remote);
 	return has_more;

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "core/base/inbox.h"
+#include "core/base/combine.h"
 #include "tests/support/engine_bench.h"
 
 #define THREADS 4
@@ -66,10 +66,10 @@ static void what_comes_with_one_step_stays_together(void **state)
 	assert_null(node);
 }
 
-/* A NIC: @lock guards the fields below. */
+/* A NIC: @is_locked guards the fields below. */
 struct inbox_nic {
 	struct weir_inbox inbox;
-	pthread_mutex_t lock;
+	bool is_locked; /* atomic; ordered as core/base/combine.h demands */
 	int taken, posted;
 	int next[THREADS]; /* the letter number expected next from each thread */
 	int disorder;
@@ -92,16 +92,16 @@ static void take_all(struct inbox_nic *nic)
 /* The protocol, with chains of CHAIN letters. */
 static void serve(struct inbox_nic *nic)
 {
-	bool more;
+	bool has_more;
 
 	do {
-		if (pthread_mutex_trylock(&nic->lock))
+		if (__atomic_exchange_n(&nic->is_locked, true, __ATOMIC_SEQ_CST))
 			return;
 		take_all(nic);
 		nic->posted += nic->taken - nic->posted < CHAIN ? nic->taken - nic->posted : CHAIN;
-		more = nic->posted < nic->taken;
-		pthread_mutex_unlock(&nic->lock);
-	} while (more || !weir_inbox_is_empty(&nic->inbox));
+		has_more = nic->posted < nic->taken;
+		__atomic_store_n(&nic->is_locked, false, __ATOMIC_SEQ_CST);
+	} while (!weir_combine_may_leave(&nic->inbox, has_more));
 }
 
 struct pusher {
@@ -130,7 +130,7 @@ static void *push_all(void *arg)
 
 static void nobody_is_forgotten(void **state)
 {
-	struct inbox_nic nic = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct inbox_nic nic = { .is_locked = false };
 	struct pusher pushers[THREADS];
 	int i;
 
