@@ -279,7 +279,7 @@ static int connect_channels(struct weir_session *session, const struct sockaddr 
 static int session_start(struct weir_session *session, struct weir_error *error)
 {
 	weir_session_lock(session);
-	weir_keepalive_start(session, weir_now_ns());
+	weir_session_keepalive_start(session, weir_now_ns());
 	weir_session_unlock(session);
 	return weir_session_thread_start(session, error);
 }

@@ -24,9 +24,9 @@
 #include "lib/client/channel/waitqueue.h"
 #include "lib/client/memory/bounce_pool.h"
 #include "lib/client/message/call.h"
-#include "lib/client/keepalive.h"
+#include "lib/client/session_keepalive.h"
 #include "lib/client/stats_shm.h"
-#include "lib/client/channel/link.h"
+#include "lib/client/channel/session_link.h"
 #include "lib/client/message/message.h"
 #include "lib/client/channel/nic.h"
 #include "lib/client/request/combine.h"
@@ -102,7 +102,7 @@ struct weir_session {
 	struct weir_nic *nic;
 	struct weir_engine engine;
 	struct weir_wr *wrs;
-	struct weir_link links[WEIR_CHANNEL_MAX];
+	struct weir_session_link links[WEIR_CHANNEL_MAX];
 	unsigned int nr_links;
 
 	uint64_t id;
@@ -131,7 +131,7 @@ struct weir_session {
 	pthread_t reconnect_thread;
 	bool has_reconnect_thread;
 	struct weir_waitqueue reconnect_wait;
-	struct weir_keepalive keepalive;
+	struct weir_session_keepalive keepalive;
 	bool is_stopping;
 	bool lost;
 	bool down;

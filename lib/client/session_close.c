@@ -5,7 +5,7 @@
  */
 #include "lib/base/clock.h"
 #include "lib/client/request/dispatch.h"
-#include "lib/client/reconnect.h"
+#include "lib/client/session_reconnect.h"
 #include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
 #include "lib/client/session_thread.h"
@@ -52,7 +52,7 @@ static void fail_links(struct weir_session *session)
 	unsigned int i;
 
 	for (i = 0; i < session->nr_links; i++)
-		weir_link_fail(&session->links[i]);
+		weir_session_link_fail(&session->links[i]);
 	weir_pump_poll(session, weir_now_ns());
 }
 
@@ -66,7 +66,7 @@ static void forget_wrs(struct weir_session *session)
 
 	for (i = 0; i < session->nr_links; i++) {
 		weir_session_destroy_qp(session, (uint16_t)i);
-		weir_link_forget(&session->links[i]);
+		weir_session_link_forget(&session->links[i]);
 	}
 	weir_pump_poll(session, weir_now_ns());
 }
@@ -78,7 +78,7 @@ void weir_session_close(struct weir_session *session)
 	if (!session)
 		return;
 	weir_session_thread_stop(session);
-	weir_reconnect_stop(session);
+	weir_session_reconnect_stop(session);
 	deadline_ns = weir_now_ns() + CLOSE_GRACE_NS;
 	weir_session_lock(session);
 	weir_calls_down(session, -ECANCELED);

@@ -28,7 +28,7 @@
  */
 struct channel_connect {
 	struct weir_session *session;
-	struct weir_link *link;
+	struct weir_session_link *link;
 	struct weir_dialer dialer;
 	struct ibv_cq *own_cq;
 	uint32_t inline_max;
@@ -92,7 +92,7 @@ static int create_recv_cq(struct channel_connect *a, struct ibv_cq **recv_cq)
 static int create_qp(struct channel_connect *a)
 {
 	struct weir_session *session = a->session;
-	struct weir_link *link = a->link;
+	struct weir_session_link *link = a->link;
 	unsigned int recvs = WIRE_HANDSHAKE_RECVS + (link->number ? 0 : WEIR_MESSAGE_RECVS);
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
@@ -174,7 +174,7 @@ static int check_welcome(const struct channel_connect *a,
 static int link_up(struct channel_connect *a, const struct wire_handshake_welcome *welcome)
 {
 	struct weir_session *session = a->session;
-	struct weir_link *link = a->link;
+	struct weir_session_link *link = a->link;
 	int rc;
 
 	if (link->state != WEIR_LINK_CLOSED && link->state != WEIR_LINK_BROKEN)
@@ -191,7 +191,7 @@ static int link_up(struct channel_connect *a, const struct wire_handshake_welcom
 	 * be mistaken.
 	 */
 	if (link->cq->scq)
-		weir_links_poll(session, link->cq, weir_now_ns());
+		weir_session_links_poll(session, link->cq, weir_now_ns());
 	rc = weir_engine_channel_up(&session->engine, link->number,
 				    weir_unload_tx_is(link) ? WIRE_UNLOAD_SLOTS :
 							      session->tuning.depth);

@@ -6,7 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/client/request/dispatch.h"
-#include "lib/client/reconnect.h"
+#include "lib/client/session_reconnect.h"
 #include "lib/client/channel/polling.h"
 #include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
@@ -30,7 +30,7 @@ static void do_action(struct weir_session *session, const struct weir_action *ac
 {
 	switch (action->type) {
 	case WEIR_ACTION_POST:
-		weir_link_post(&session->links[action->channel], action->wr);
+		weir_session_link_post(&session->links[action->channel], action->wr);
 		break;
 	case WEIR_ACTION_DONE:
 		finish_all(session, action->req);
@@ -39,7 +39,7 @@ static void do_action(struct weir_session *session, const struct weir_action *ac
 		weir_pump_kick(session_of(action->engine));
 		break;
 	case WEIR_ACTION_FAIL:
-		weir_link_fail(&session->links[action->channel]);
+		weir_session_link_fail(&session->links[action->channel]);
 		break;
 	}
 }
@@ -111,11 +111,12 @@ static bool settle_links(struct weir_session *session)
 	unsigned int i;
 
 	for (i = 0; i < session->nr_links; i++)
-		settled |= weir_link_settle(&session->links[i], weir_reconnect_is_allowed(session));
+		settled |= weir_session_link_settle(&session->links[i],
+						    weir_session_reconnect_is_allowed(session));
 	if (messages && session->links[0].state == WEIR_LINK_BROKEN)
 		weir_messages_broken(session);
 	if (settled && count_links(session, WEIR_LINK_BROKEN))
-		weir_reconnect_wake(session);
+		weir_session_reconnect_wake(session);
 	return settled;
 }
 
@@ -137,12 +138,12 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 	weir_bounce_trace(session);
 	for (i = 0; i < session->nr_cqs; i++) {
 		if (session->cqs[i]->in_flight)
-			events += weir_links_poll(session, session->cqs[i], now_ns);
+			events += weir_session_links_poll(session, session->cqs[i], now_ns);
 	}
 	if (for_messages)
 		events += weir_messages_poll(session);
 	if (now_ns >= session->keepalive.due_ns)
-		weir_keepalive_check(session, now_ns);
+		weir_session_keepalive_check(session, now_ns);
 	events += expire_deadlines(session, now_ns);
 	session->polled_wrs = session->counters->work_requests;
 	weir_pump_pull(session);

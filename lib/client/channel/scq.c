@@ -48,7 +48,7 @@ static void poll_cqs(struct weir_scq *scq, uint64_t now_ns)
 	weir_window_tick(&scq->nic->window, now_ns);
 	for (i = 0; i < scq->nr_cqs; i++) {
 		if (scq->cqs[i].in_flight)
-			weir_links_poll(NULL, &scq->cqs[i], now_ns);
+			weir_session_links_poll(NULL, &scq->cqs[i], now_ns);
 	}
 	progress_due_sessions(scq);
 }

@@ -13,13 +13,13 @@
 
 #define SHOW_EVERY 1024 /* decisions: take longer than copying a histogram */
 
-bool weir_unload_tx_is(const struct weir_link *link)
+bool weir_unload_tx_is(const struct weir_session_link *link)
 {
 	return link->session->options.unload > WEIR_UNLOAD_OFF &&
 	       link->number == link->session->options.channels;
 }
 
-uint16_t weir_unload_tx_channel(const struct weir_link *link)
+uint16_t weir_unload_tx_channel(const struct weir_session_link *link)
 {
 	return weir_unload_tx_is(link) ? WIRE_CHANNEL_UNLOAD : link->number;
 }
@@ -100,8 +100,8 @@ int weir_unload_tx_up(struct weir_session *session, const struct wire_handshake_
 	return 0;
 }
 
-void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr,
-			 struct weir_unload_tx_pieces *pieces)
+void weir_unload_tx_fill(struct weir_session_link *link, struct ibv_send_wr *out,
+			 const struct weir_wr *wr, struct weir_unload_tx_pieces *pieces)
 {
 	uint8_t i;
 
@@ -118,7 +118,7 @@ void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const 
 	link->session->counters->unloaded++;
 }
 
-static void handle_return(struct weir_link *link, const struct wire_unload_return *report,
+static void handle_return(struct weir_session_link *link, const struct wire_unload_return *report,
 			  uint64_t now_ns)
 {
 	struct weir_unload_tx *u = &link->session->unload;
@@ -127,31 +127,32 @@ static void handle_return(struct weir_link *link, const struct wire_unload_retur
 					       (int)link->in_flight - report->is_refused);
 
 	if (count < 0) {
-		weir_link_fail(link); /* more writes returned than sent */
+		weir_session_link_fail(link); /* more writes returned than sent */
 		return;
 	}
 	if (report->pause_ms)
 		weir_path_pause(&u->route, now_ns + report->pause_ms * WEIR_NS_PER_MS);
 	for (; count; count--)
-		weir_link_retire(link, 0, now_ns);
+		weir_session_link_retire(link, 0, now_ns);
 	if (report->is_refused)
-		weir_link_retire(link, -EACCES, now_ns);
+		weir_session_link_retire(link, -EACCES, now_ns);
 }
 
-int weir_unload_tx_completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns)
+int weir_unload_tx_completed(struct weir_session_link *link, const struct ibv_wc *wc,
+			     uint64_t now_ns)
 {
 	uint32_t before = link->in_flight;
 	struct wire_unload_return report;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		weir_link_fail(link);
+		weir_session_link_fail(link);
 		/* Failed sends, and the drain behind, complete after all returns. */
 		if (wc->wr_id != WEIR_RETURN_WR)
-			weir_link_forget(link);
+			weir_session_link_forget(link);
 	} else if (wc->opcode & IBV_WC_RECV) {
 		report = wire_unload_return_decode(ntohl(wc->imm_data));
 		if (!(wc->wc_flags & IBV_WC_WITH_IMM) || recv_post(link->id->qp))
-			weir_link_fail(link);
+			weir_session_link_fail(link);
 		else
 			handle_return(link, &report, now_ns);
 	}

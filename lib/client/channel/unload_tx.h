@@ -20,7 +20,7 @@
 #include "lib/unload/unload_wr.h"
 #include "wire/handshake.h"
 
-struct weir_link;
+struct weir_session_link;
 struct weir_session;
 
 /* Send queue entries; half may have completed unsignalled. */
@@ -48,10 +48,10 @@ struct weir_unload_tx_pieces {
 };
 
 /* Return: true if @link is the unload link. Context: any. */
-bool weir_unload_tx_is(const struct weir_link *link);
+bool weir_unload_tx_is(const struct weir_session_link *link);
 
 /* The channel number on the wire. Context: any. */
-uint16_t weir_unload_tx_channel(const struct weir_link *link);
+uint16_t weir_unload_tx_channel(const struct weir_session_link *link);
 
 /* Sets up the choice of path from the options. The engine is initialised. Return: 0; -ENOMEM. */
 int weir_unload_tx_init(struct weir_session *session);
@@ -72,11 +72,12 @@ int weir_unload_tx_up(struct weir_session *session, const struct wire_handshake_
 		      uint32_t inline_max);
 
 /* Turns @out, filled in for @wr, into a write to the next slot. @pieces: kept until posted. */
-void weir_unload_tx_fill(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr,
-			 struct weir_unload_tx_pieces *pieces);
+void weir_unload_tx_fill(struct weir_session_link *link, struct ibv_send_wr *out,
+			 const struct weir_wr *wr, struct weir_unload_tx_pieces *pieces);
 
 /* Handles a completion of the link: a return or a send. Return: WRs that have completed. */
-int weir_unload_tx_completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns);
+int weir_unload_tx_completed(struct weir_session_link *link, const struct ibv_wc *wc,
+			     uint64_t now_ns);
 
 /* Publishes the counters of the choice of path. */
 void weir_unload_tx_publish(struct weir_session *session);

@@ -8,7 +8,7 @@
 #include "lib/client/message/call.h"
 #include "lib/base/error.h"
 #include "lib/client/memory/memory.h"
-#include "lib/client/reconnect.h"
+#include "lib/client/session_reconnect.h"
 #include "lib/client/message/message.h"
 #include "lib/client/session.h"
 
@@ -128,7 +128,7 @@ static void fail_channel(struct weir_session *session, int status)
 {
 	if (!session->down_status)
 		session->down_status = status;
-	weir_link_fail(&session->links[0]);
+	weir_session_link_fail(&session->links[0]);
 }
 
 static int queue_for_handler(struct weir_messages *m, const struct wire_control_head *head,
@@ -178,7 +178,7 @@ static void handle_recv_wc(struct weir_session *session, const struct ibv_wc *wc
 
 	if (wc->status != IBV_WC_SUCCESS) {
 		if (wc->qp_num == session->links[0].id->qp->qp_num)
-			weir_link_fail(&session->links[0]);
+			weir_session_link_fail(&session->links[0]);
 		return;
 	}
 	index = (unsigned int)wc->wr_id - WEIR_HANDSHAKE_WR_MAX - 1;
@@ -226,5 +226,5 @@ void weir_messages_broken(struct weir_session *session)
 	weir_messages_keep_unsent_calls(session);
 	weir_calls_down(session, -ECONNRESET);
 	if (session->messages.lost)
-		weir_reconnect_give_up(session, -ECONNRESET);
+		weir_session_reconnect_give_up(session, -ECONNRESET);
 }

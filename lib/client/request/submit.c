@@ -4,7 +4,7 @@
  * engine.
  */
 #include "core/engine/fastpath.h"
-#include "lib/client/channel/link_fastpath.h"
+#include "lib/client/channel/session_link_fastpath.h"
 #include "lib/client/request/prepare.h"
 #include "lib/client/channel/pump.h"
 #include "lib/client/request/waiter.h"
@@ -65,15 +65,15 @@ static WEIR_ALWAYS_INLINE void record_posted(struct weir_request *request, struc
 	count_submit(request);
 	weir_prepare_date(request, weir_now_ns());
 	weir_fastpath_start_timer(&session->engine, wr, request->submitted_ns);
-	weir_links_publish_window(session);
+	weir_session_links_publish_window(session);
 }
 
 /*
  * Polls once before reading the clock: a device may complete a request while it is posted, and then
  * no time is needed.
  */
-static WEIR_ALWAYS_INLINE bool poll_ended(struct weir_request *request, struct weir_link *link,
-					  struct weir_wr *wr)
+static WEIR_ALWAYS_INLINE bool poll_ended(struct weir_request *request,
+					  struct weir_session_link *link, struct weir_wr *wr)
 {
 	struct weir_session *session = request->session;
 	struct weir_cq *cq = link->cq;
@@ -81,11 +81,11 @@ static WEIR_ALWAYS_INLINE bool poll_ended(struct weir_request *request, struct w
 	int i, got;
 
 	got = ibv_poll_cq(cq->ibv, cq->wcs_max < 2 ? 1 : 2, wcs);
-	if (weir_link_has_one_success(link, wcs, got))
+	if (weir_session_link_has_one_success(link, wcs, got))
 		return true;
 	record_posted(request, wr);
 	for (i = 0; i < got; i++)
-		weir_link_handle_wc(session, cq, &wcs[i], request->submitted_ns);
+		weir_session_link_handle_wc(session, cq, &wcs[i], request->submitted_ns);
 	return false;
 }
 
@@ -117,7 +117,7 @@ static WEIR_ALWAYS_INLINE enum posted post_alone(struct weir_session *session,
 						 struct weir_request *request)
 {
 	struct weir_window *window = session->engine.window;
-	struct weir_link *link;
+	struct weir_session_link *link;
 	struct weir_wr *wr;
 	bool is_posted;
 
@@ -127,7 +127,7 @@ static WEIR_ALWAYS_INLINE enum posted post_alone(struct weir_session *session,
 	if (!wr)
 		return POSTED_NOT;
 	link = &session->links[wr->channel];
-	is_posted = weir_link_post_one(link, wr);
+	is_posted = weir_session_link_post_one(link, wr);
 	count_request(session, request->bounce.mode, request->req.length);
 	if (!is_posted) {
 		record_posted(request, wr);

@@ -12,7 +12,7 @@
 
 #include "tests/support/libweir_fixture.h"
 #include "lib/client/message/call.h"
-#include "lib/client/reconnect.h"
+#include "lib/client/session_reconnect.h"
 #include "lib/client/channel/pump.h"
 #include "lib/client/request/request.h"
 #include "lib/client/session.h"
@@ -329,7 +329,7 @@ static void be_ready(struct weir_session *session)
 static void take_down(struct weir_session *session)
 {
 	weir_mutex_lock(&session->nic->lock);
-	weir_reconnect_give_up(session, -ECONNRESET);
+	weir_session_reconnect_give_up(session, -ECONNRESET);
 	while (!session->down)
 		weir_pump_poll(session, now_ns());
 	weir_mutex_unlock(&session->nic->lock);

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "core/engine/fastpath.h"
-#include "lib/client/channel/link_fastpath.h"
+#include "lib/client/channel/session_link_fastpath.h"
 #include "lib/client/session.h"
 
 #define REQS 8
@@ -34,7 +34,7 @@ static struct weir_wr wrs[REQS];
 static struct weir_req reqs[REQS];
 static struct weir_stats_shm stats_shm;
 static struct weir_session session;
-static struct weir_link *link = &session.links[0];
+static struct weir_session_link *link = &session.links[0];
 
 static int post_send(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
@@ -119,7 +119,7 @@ static void post(unsigned int count, enum weir_op op, uint32_t length)
 	assert_true(weir_engine_next(&session.engine, &action));
 	assert_int_equal(action.type, WEIR_ACTION_POST);
 	assert_int_equal(action.count, count);
-	weir_link_post(link, action.wr);
+	weir_session_link_post(link, action.wr);
 }
 
 /* WR number @posted completes. */
@@ -150,7 +150,7 @@ static int pull(void)
 	while (weir_engine_next(&session.engine, &action)) {
 		assert_int_not_equal(action.type, WEIR_ACTION_POST);
 		if (action.type == WEIR_ACTION_FAIL)
-			weir_link_fail(link);
+			weir_session_link_fail(link);
 		done += action.type == WEIR_ACTION_DONE;
 	}
 	return done;
@@ -176,7 +176,7 @@ static void one_completion_tells_of_a_chain(void **state)
 		assert_false(is_signalled(i));
 	assert_true(is_signalled(4));
 	complete(4, IBV_WC_SUCCESS);
-	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 5);
+	assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 5);
 	assert_int_equal(pull(), 5);
 	for (i = 0; i < 5; i++)
 		assert_int_equal(reqs[i].status, 0);
@@ -194,11 +194,11 @@ static void a_chain_is_signalled_every_half_queue(void **state)
 	assert_false(is_signalled(5));
 	assert_true(is_signalled(6));
 	complete(3, IBV_WC_SUCCESS);
-	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 4);
+	assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 4);
 	assert_int_equal(pull(), 4);
 	assert_int_equal(link->in_flight, 3);
 	complete(6, IBV_WC_SUCCESS);
-	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 3);
+	assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 3);
 	assert_int_equal(pull(), 3);
 }
 
@@ -213,10 +213,10 @@ static void what_stands_before_a_failure_has_succeeded(void **state)
 	complete(2, IBV_WC_REM_ACCESS_ERR);
 	complete(3, IBV_WC_WR_FLUSH_ERR);
 	complete(4, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 5);
+	assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 5);
 	assert_int_equal(pull(), 3);
 	assert_true(nic.in_error);
-	assert_true(weir_link_settle(link, false));
+	assert_true(weir_session_link_settle(link, false));
 	assert_int_equal(pull(), 2);
 	for (i = 0; i < 5; i++)
 		assert_int_equal(reqs[i].status, expected[i]);
@@ -247,9 +247,9 @@ static void what_breaks_a_link_is_no_fault_of_a_request(void **state)
 		set_up(128);
 		post(1, WEIR_OP_WRITE, 4096);
 		complete(0, cases[i].said);
-		assert_int_equal(weir_links_poll(&session, &send_cq, 0), 1);
+		assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 1);
 		pull();
-		weir_link_settle(link, false);
+		weir_session_link_settle(link, false);
 		pull();
 		assert_int_equal(reqs[0].status, cases[i].meant);
 	}
@@ -266,14 +266,14 @@ static void what_a_half_posted_chain_left_is_drained(void **state)
 	assert_true(nic.in_error);
 	assert_int_equal(nic.nr_posted, 3);
 	assert_true(is_signalled(2));
-	assert_false(weir_link_settle(link, false));
+	assert_false(weir_session_link_settle(link, false));
 
 	complete(1, IBV_WC_WR_FLUSH_ERR);
 	complete(2, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 2);
+	assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 2);
 	assert_int_equal(pull(), 1);
 	assert_int_equal(reqs[0].status, 0);
-	assert_true(weir_link_settle(link, false));
+	assert_true(weir_session_link_settle(link, false));
 	assert_int_equal(pull(), 4);
 	assert_int_equal(reqs[1].status, -ECONNRESET);
 	assert_int_equal(reqs[4].status, -ENOTCONN);
@@ -288,11 +288,11 @@ static void a_drain_tells_of_those_that_succeeded_in_silence(void **state)
 	nic.accepts = 1;
 	pull();
 	complete(2, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 2);
+	assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 2);
 	assert_int_equal(pull(), 2);
 	assert_int_equal(reqs[0].status, 0);
 	assert_int_equal(reqs[1].status, 0);
-	assert_true(weir_link_settle(link, false));
+	assert_true(weir_session_link_settle(link, false));
 }
 
 static void without_a_qp_all_outcomes_are_unknown(void **state)
@@ -300,7 +300,7 @@ static void without_a_qp_all_outcomes_are_unknown(void **state)
 	(void)state;
 	set_up(128);
 	post(3, WEIR_OP_READ, 4096);
-	weir_link_forget(link);
+	weir_session_link_forget(link);
 	assert_int_equal(pull(), 3);
 	assert_int_equal(reqs[0].status, -ECONNRESET);
 	assert_int_equal(link->in_flight, 0);
@@ -325,7 +325,7 @@ static void small_writes_and_messages_bring_their_data(void **state)
 		post(1, cases[i].op, cases[i].length);
 		assert_int_equal(is_inline(i), cases[i].is_inline);
 		complete(i, IBV_WC_SUCCESS);
-		weir_links_poll(&session, &send_cq, 0);
+		weir_session_links_poll(&session, &send_cq, 0);
 		assert_int_equal(pull(), 1);
 	}
 	assert_int_equal(session.counters->inlined, 2);
@@ -345,7 +345,7 @@ static bool post_alone(uint32_t length)
 				     .sge = { { 8192, length, 9 } } };
 	wr = weir_fastpath_post(&session.engine, &reqs[0]);
 	assert_non_null(wr);
-	return weir_link_post_one(link, wr);
+	return weir_session_link_post_one(link, wr);
 }
 
 static void what_goes_the_short_way_is_a_work_request_as_any(void **state)
@@ -361,13 +361,13 @@ static void what_goes_the_short_way_is_a_work_request_as_any(void **state)
 	assert_int_equal(wr->num_sge, 1);
 	assert_true(is_signalled(0) && !is_inline(0));
 	complete(0, IBV_WC_SUCCESS);
-	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 1);
+	assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 1);
 	assert_int_equal(pull(), 1);
 
 	assert_true(post_alone(64));
 	assert_true(is_signalled(1) && is_inline(1));
 	complete(1, IBV_WC_SUCCESS);
-	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 1);
+	assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 1);
 	assert_int_equal(pull(), 1);
 	assert_int_equal(session.counters->doorbells, 2);
 	assert_int_equal(session.counters->work_requests, 2);
@@ -390,14 +390,14 @@ static void what_went_alone_and_has_succeeded_is_known_at_a_glance(void **state)
 	others[1].qp_num = 4; /* of a destroyed QP */
 	others[2].wr_id = WEIR_KEEPALIVE_WR;
 	for (i = 0; i < 3; i++)
-		assert_false(weir_link_has_one_success(link, &others[i], 1));
-	assert_false(weir_link_has_one_success(link, mine, 0));
+		assert_false(weir_session_link_has_one_success(link, &others[i], 1));
+	assert_false(weir_session_link_has_one_success(link, mine, 0));
 	/* another completion has arrived too */
-	assert_false(weir_link_has_one_success(link, mine, 2));
+	assert_false(weir_session_link_has_one_success(link, mine, 2));
 	assert_int_equal(link->in_flight, 1);
 	assert_int_equal(pull(), 0);
 
-	assert_true(weir_link_has_one_success(link, mine, 1));
+	assert_true(weir_session_link_has_one_success(link, mine, 1));
 	assert_int_equal(link->in_flight, 0);
 	assert_int_equal(send_cq.in_flight, 0);
 	assert_int_equal(session.counters->completions, 1);
@@ -426,7 +426,7 @@ static void set_up_quiet(void)
 	session.options.channels = 1;
 	session.options.keepalive_ns = 100;
 	session.options.timeout_ns = 1000;
-	weir_keepalive_start(&session, 0);
+	weir_session_keepalive_start(&session, 0);
 	assert_int_equal(session.keepalive.due_ns, 100);
 }
 
@@ -434,7 +434,7 @@ static void a_link_with_nothing_to_do_is_asked(void **state)
 {
 	(void)state;
 	set_up_quiet();
-	weir_keepalive_check(&session, 100);
+	weir_session_keepalive_check(&session, 100);
 	assert_int_equal(nic.nr_posted, 1);
 	assert_int_equal(nic.posted[0].opcode, IBV_WR_RDMA_WRITE);
 	assert_int_equal(nic.posted[0].num_sge, 0);
@@ -442,7 +442,7 @@ static void a_link_with_nothing_to_do_is_asked(void **state)
 	assert_int_equal(send_cq.in_flight, 1); /* the poller polls, or arms the CQ */
 	assert_int_equal(session.keepalive.due_ns, 1100);
 	complete(0, IBV_WC_SUCCESS);
-	assert_int_equal(weir_links_poll(&session, &send_cq, 500), 0);
+	assert_int_equal(weir_session_links_poll(&session, &send_cq, 500), 0);
 	assert_int_equal(send_cq.in_flight, 0);
 	assert_int_equal(link->state, WEIR_LINK_UP);
 	assert_int_equal(session.keepalive.due_ns, 600);
@@ -453,27 +453,27 @@ static void a_session_that_posts_is_not_asked(void **state)
 	(void)state;
 	set_up_quiet();
 	post(1, WEIR_OP_READ, 4096);
-	weir_keepalive_check(&session, 100);
-	weir_keepalive_check(&session, 200); /* still in flight */
+	weir_session_keepalive_check(&session, 100);
+	weir_session_keepalive_check(&session, 200); /* still in flight */
 	assert_int_equal(nic.nr_posted, 1);
 	complete(0, IBV_WC_SUCCESS);
-	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 1);
+	assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 1);
 	assert_int_equal(pull(), 1);
-	weir_keepalive_check(&session, 300);
+	weir_session_keepalive_check(&session, 300);
 	assert_int_equal(nic.nr_posted, 2);
 	complete(1, IBV_WC_SUCCESS);
-	weir_links_poll(&session, &send_cq, 0);
+	weir_session_links_poll(&session, &send_cq, 0);
 }
 
 static void what_the_transport_gives_up_breaks_the_link(void **state)
 {
 	(void)state;
 	set_up_quiet();
-	weir_keepalive_check(&session, 100);
+	weir_session_keepalive_check(&session, 100);
 	complete(0, IBV_WC_RETRY_EXC_ERR);
-	weir_links_poll(&session, &send_cq, 500);
+	weir_session_links_poll(&session, &send_cq, 500);
 	assert_true(nic.in_error);
-	assert_true(weir_link_settle(link, true));
+	assert_true(weir_session_link_settle(link, true));
 	assert_int_equal(link->state, WEIR_LINK_BROKEN);
 	assert_int_equal(session.counters->errors, 1);
 }
@@ -483,15 +483,15 @@ static void what_is_not_answered_in_time_breaks_the_link(void **state)
 {
 	(void)state;
 	set_up_quiet();
-	weir_keepalive_check(&session, 100);
+	weir_session_keepalive_check(&session, 100);
 	post(1, WEIR_OP_READ, 4096);
-	weir_keepalive_check(&session, 1100);
+	weir_session_keepalive_check(&session, 1100);
 	assert_true(nic.in_error);
-	assert_false(weir_link_settle(link, true));
+	assert_false(weir_session_link_settle(link, true));
 	complete(0, IBV_WC_WR_FLUSH_ERR);
 	complete(1, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(weir_links_poll(&session, &send_cq, 1200), 1);
-	assert_true(weir_link_settle(link, true));
+	assert_int_equal(weir_session_links_poll(&session, &send_cq, 1200), 1);
+	assert_true(weir_session_link_settle(link, true));
 	assert_int_equal(send_cq.in_flight, 0);
 }
 
@@ -500,21 +500,21 @@ static void a_link_that_cannot_be_asked_is_broken(void **state)
 	(void)state;
 	set_up_quiet();
 	nic.accepts = 0;
-	weir_keepalive_check(&session, 100);
+	weir_session_keepalive_check(&session, 100);
 	assert_int_equal(send_cq.in_flight, 0);
-	assert_true(weir_link_settle(link, true));
+	assert_true(weir_session_link_settle(link, true));
 }
 
 static void without_a_qp_nothing_is_asked_any_more(void **state)
 {
 	(void)state;
 	set_up_quiet();
-	weir_keepalive_check(&session, 100);
-	weir_link_forget(link);
+	weir_session_keepalive_check(&session, 100);
+	weir_session_link_forget(link);
 	assert_int_equal(send_cq.in_flight, 0);
 	assert_int_equal(session.keepalive.unanswered, 0);
 	session.down = true;
-	weir_keepalive_check(&session, 1100);
+	weir_session_keepalive_check(&session, 1100);
 	assert_int_equal(session.keepalive.due_ns, UINT64_MAX);
 }
 

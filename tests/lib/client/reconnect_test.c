@@ -130,7 +130,7 @@ static struct weir_session_info info_of(struct reconnect_state *s)
 static bool break_channel(struct reconnect_state *s, unsigned int channel)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
-	struct weir_link *link = &s->session->links[channel];
+	struct weir_session_link *link = &s->session->links[channel];
 	bool is_up;
 
 	weir_session_lock(s->session);
@@ -145,7 +145,7 @@ static bool break_channel(struct reconnect_state *s, unsigned int channel)
 static void fail_channel(struct reconnect_state *s, unsigned int channel)
 {
 	weir_session_lock(s->session);
-	weir_link_fail(&s->session->links[channel]);
+	weir_session_link_fail(&s->session->links[channel]);
 	weir_session_unlock(s->session);
 }
 
@@ -158,7 +158,7 @@ static uint64_t patience_ns(void)
 /* On a hang, say where and exit: the teardown would hang too. */
 static void must_not_hang(struct reconnect_state *s, uint64_t until_ns, const char *what)
 {
-	const struct weir_link *links = s->session->links;
+	const struct weir_session_link *links = s->session->links;
 
 	if (now_ns() < until_ns)
 		return;
@@ -383,7 +383,7 @@ static void messages_that_were_never_posted_arrive_in_order(void **in)
 	weir_session_lock(s->session);
 	for (message[1] = 'a'; message[1] <= 'e'; message[1]++)
 		assert_int_equal(weir_message_send(s->session, WIRE_APP_ONEWAY, 0, message, 2), 0);
-	weir_link_fail(&s->session->links[0]);
+	weir_session_link_fail(&s->session->links[0]);
 	for (; message[1] <= 'h'; message[1]++)
 		assert_int_equal(weir_message_send(s->session, WIRE_APP_ONEWAY, 0, message, 2), 0);
 	weir_session_unlock(s->session);

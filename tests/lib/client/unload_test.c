@@ -340,7 +340,7 @@ static void a_region_that_was_given_back_is_not_written(void **state)
 /* Post a forged slot, as a hostile client would. @length: of the write, including the head. */
 static void post_forged(struct unload_state *s, uint64_t addr, uint32_t length, uint32_t tag)
 {
-	struct weir_link *link = &s->session->links[CHANNELS];
+	struct weir_session_link *link = &s->session->links[CHANNELS];
 	struct wire_unload_slot slot = { .addr = addr, .data = "forged" };
 	struct ibv_sge sge = { .addr = (uintptr_t)&slot, .length = length };
 	struct ibv_send_wr *bad, wr = {

@@ -8,13 +8,13 @@
  * more WR, the drain WR, is posted: its flush completes the others.
  *
  * A link begins as CLOSED and is UP once both ends have proven the key. After an error the link is
- * FAILING while WRs in flight are flushed, then BROKEN if it may reconnect (reconnect.h), otherwise
- * DOWN for good.
+ * FAILING while WRs in flight are flushed, then BROKEN if it may reconnect
+ * (session_reconnect.h), otherwise DOWN for good.
  *
  * All functions: with nic->lock held.
  */
-#ifndef WEIR_LIB_CLIENT_CHANNEL_LINK_H
-#define WEIR_LIB_CLIENT_CHANNEL_LINK_H
+#ifndef WEIR_LIB_CLIENT_CHANNEL_SESSION_LINK_H
+#define WEIR_LIB_CLIENT_CHANNEL_SESSION_LINK_H
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -41,7 +41,7 @@ enum weir_link_state {
 };
 
 /**
- * struct weir_link - one channel's verbs
+ * struct weir_session_link - one channel's verbs
  * @session: the owner
  * @number: of the channel
  * @in_flight: WRs posted and not known to be completed: @oldest to @newest, chained by next
@@ -54,7 +54,7 @@ enum weir_link_state {
  * @recv_cq: for receives: channel 0 has the session's; other channels have their own, for the
  *	handshake only
  */
-struct weir_link {
+struct weir_session_link {
 	struct weir_session *session;
 	uint16_t number;
 	enum weir_link_state state;
@@ -70,41 +70,43 @@ struct weir_link {
 };
 
 /*
- * Posts a batch; gives WRs that cannot be posted back to the engine. For one WR: link_fastpath.h.
+ * Posts a batch; gives WRs that cannot be posted back to the engine. For one WR:
+ * session_link_fastpath.h.
  */
-void weir_link_post(struct weir_link *link, struct weir_wr *first);
+void weir_session_link_post(struct weir_session_link *link, struct weir_wr *first);
 
 /* Handles one completion of @cq. Return: WRs of @session that have completed. */
-int weir_link_handle_wc(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
-			uint64_t now_ns);
+int weir_session_link_handle_wc(struct weir_session *session, struct weir_cq *cq,
+				const struct ibv_wc *wc, uint64_t now_ns);
 
 /* Publishes the state of the window in shared memory. */
-void weir_links_publish_window(struct weir_session *session);
+void weir_session_links_publish_window(struct weir_session *session);
 
 /*
  * Polls @cq for completions of engine WRs on any link. Other sessions (with @session NULL: all) on
  * the CQ become due. Return: WRs of @session that have completed.
  */
-int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns);
+int weir_session_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns);
 
 /* Gives the link up: moves the QP to the error state, which flushes all WRs in flight. */
-void weir_link_fail(struct weir_link *link);
+void weir_session_link_fail(struct weir_session_link *link);
 
 /* Retires the oldest WR in flight and reports @status to the engine. */
-void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns);
+void weir_session_link_retire(struct weir_session_link *link, int status, uint64_t now_ns);
 
-/* As weir_link_retire(), with the status of a completion. */
-void weir_link_retire_by(struct weir_link *link, enum ibv_wc_status verbs, uint64_t now_ns);
+/* As weir_session_link_retire(), with the status of a completion. */
+void weir_session_link_retire_by(struct weir_session_link *link, enum ibv_wc_status verbs,
+				 uint64_t now_ns);
 
 /* Gives all WRs in flight back to the engine, outcome unknown, when no completion will come. */
-void weir_link_forget(struct weir_link *link);
+void weir_session_link_forget(struct weir_session_link *link);
 
 /**
- * weir_link_settle() - advance the state after a poll, if the flush has ended
+ * weir_session_link_settle() - advance the state after a poll, if the flush has ended
  * @may_reconnect: a broken link may come up again
  *
  * Return: true if the state has changed.
  */
-bool weir_link_settle(struct weir_link *link, bool may_reconnect);
+bool weir_session_link_settle(struct weir_session_link *link, bool may_reconnect);
 
 #endif

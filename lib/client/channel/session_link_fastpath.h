@@ -4,13 +4,13 @@
  * with the steps that link.c does for each WR, because calls are expensive on this path. All
  * functions: with nic->lock held.
  */
-#ifndef WEIR_LIB_CLIENT_CHANNEL_LINK_FASTPATH_H
-#define WEIR_LIB_CLIENT_CHANNEL_LINK_FASTPATH_H
+#ifndef WEIR_LIB_CLIENT_CHANNEL_SESSION_LINK_FASTPATH_H
+#define WEIR_LIB_CLIENT_CHANNEL_SESSION_LINK_FASTPATH_H
 
 #include "core/engine/fastpath.h"
 #include "lib/client/session.h"
 
-static inline void weir_link_fill_common(struct ibv_send_wr *out, struct weir_wr *wr)
+static inline void weir_session_link_fill_common(struct ibv_send_wr *out, struct weir_wr *wr)
 {
 	out->wr_id = (uintptr_t)wr;
 	out->sg_list = (struct ibv_sge *)wr->sge;
@@ -19,7 +19,8 @@ static inline void weir_link_fill_common(struct ibv_send_wr *out, struct weir_wr
 }
 
 /* For a read or a write. */
-static inline void weir_link_fill_transfer(struct ibv_send_wr *out, const struct weir_wr *wr)
+static inline void weir_session_link_fill_transfer(struct ibv_send_wr *out,
+						   const struct weir_wr *wr)
 {
 	const struct weir_req *req = wr->req;
 
@@ -29,8 +30,8 @@ static inline void weir_link_fill_transfer(struct ibv_send_wr *out, const struct
 }
 
 /* The NIC need not fetch inline data. */
-static inline void weir_link_flag_inline(struct weir_link *link, struct ibv_send_wr *out,
-					 const struct weir_wr *wr)
+static inline void weir_session_link_flag_inline(struct weir_session_link *link,
+						 struct ibv_send_wr *out, const struct weir_wr *wr)
 {
 	bool brings_data = out->opcode == IBV_WR_RDMA_WRITE || out->opcode == IBV_WR_SEND;
 
@@ -41,8 +42,9 @@ static inline void weir_link_flag_inline(struct weir_link *link, struct ibv_send
 }
 
 /* Records that the chain from @first to @last has been posted. */
-static inline void weir_link_add_in_flight(struct weir_link *link, struct weir_wr *first,
-					   struct weir_wr *last, uint32_t count)
+static inline void weir_session_link_add_in_flight(struct weir_session_link *link,
+						   struct weir_wr *first, struct weir_wr *last,
+						   uint32_t count)
 {
 	last->next = NULL;
 	if (link->in_flight)
@@ -55,7 +57,8 @@ static inline void weir_link_add_in_flight(struct weir_link *link, struct weir_w
 	link->session->counters->work_requests += count;
 }
 
-static inline void weir_link_count_bytes(struct weir_session *session, const struct weir_wr *wr)
+static inline void weir_session_link_count_bytes(struct weir_session *session,
+						 const struct weir_wr *wr)
 {
 	if (wr->req->op == WEIR_OP_READ)
 		session->counters->bytes_read += wr->length;
@@ -66,16 +69,16 @@ static inline void weir_link_count_bytes(struct weir_session *session, const str
 /*
  * Posts one signalled read or write, when all other WRs in flight are signalled too. The engine is
  * not told. Return: true if the WR is in flight. Unless the WR completes at once, the caller owes a
- * weir_links_publish_window().
+ * weir_session_links_publish_window().
  */
-static inline bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr)
+static inline bool weir_session_link_post_one(struct weir_session_link *link, struct weir_wr *wr)
 {
 	struct ibv_send_wr one, *bad;
 
 	bool is_inline = wr->length <= link->inline_max && wr->req->op == WEIR_OP_WRITE;
 
-	weir_link_fill_common(&one, wr);
-	weir_link_fill_transfer(&one, wr);
+	weir_session_link_fill_common(&one, wr);
+	weir_session_link_fill_transfer(&one, wr);
 	one.next = NULL;
 	one.send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0);
 	if (link->state != WEIR_LINK_UP || ibv_post_send(link->id->qp, &one, &bad))
@@ -83,20 +86,20 @@ static inline bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr
 	link->unsignalled = 0;
 	link->session->counters->doorbells++;
 	link->session->counters->inlined += is_inline;
-	weir_link_add_in_flight(link, wr, wr, 1);
+	weir_session_link_add_in_flight(link, wr, wr, 1);
 	return true;
 }
 
 /**
- * weir_link_has_one_success() - match a poll's result with a single WR
+ * weir_session_link_has_one_success() - match a poll's result with a single WR
  * @wc, @got: completions found by the poll
  *
- * After a weir_link_post_one() of the WR from weir_fastpath_post().
+ * After a weir_session_link_post_one() of the WR from weir_fastpath_post().
  * Return: true if the WR has succeeded: the engine knows, and the request is free. Otherwise
  * nothing has changed.
  */
-static inline bool weir_link_has_one_success(struct weir_link *link, const struct ibv_wc *wc,
-					     int got)
+static inline bool weir_session_link_has_one_success(struct weir_session_link *link,
+						     const struct ibv_wc *wc, int got)
 {
 	struct weir_session *session = link->session;
 	struct weir_wr *wr = link->oldest;
@@ -107,7 +110,7 @@ static inline bool weir_link_has_one_success(struct weir_link *link, const struc
 	session->counters->completions++;
 	link->in_flight--;
 	link->cq->in_flight--;
-	weir_link_count_bytes(session, wr);
+	weir_session_link_count_bytes(session, wr);
 	weir_fastpath_complete(&session->engine, wr);
 	return true;
 }

@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "lib/base/error.h"
-#include "lib/client/channel/link.h"
-#include "lib/client/channel/link_fastpath.h"
+#include "lib/client/channel/session_link.h"
+#include "lib/client/channel/session_link_fastpath.h"
 #include "lib/client/channel/scq.h"
 #include "lib/client/session.h"
 #include "lib/client/channel/unload_tx.h"
@@ -36,12 +36,12 @@ static void fill_wr(struct ibv_send_wr *out, struct weir_wr *wr)
 {
 	const struct weir_req *req = wr->req;
 
-	weir_link_fill_common(out, wr);
+	weir_session_link_fill_common(out, wr);
 	out->next = wr->next ? out + 1 : NULL;
 	switch (req->op) {
 	case WEIR_OP_READ:
 	case WEIR_OP_WRITE:
-		weir_link_fill_transfer(out, wr);
+		weir_session_link_fill_transfer(out, wr);
 		break;
 	case WEIR_OP_CAS:
 	case WEIR_OP_FADD:
@@ -55,17 +55,17 @@ static void fill_wr(struct ibv_send_wr *out, struct weir_wr *wr)
 }
 
 /* The NIC need not write completions that no thread waits for. */
-static void set_send_flags(struct weir_link *link, struct ibv_send_wr *out,
+static void set_send_flags(struct weir_session_link *link, struct ibv_send_wr *out,
 			   const struct weir_wr *wr)
 {
-	weir_link_flag_inline(link, out, wr);
+	weir_session_link_flag_inline(link, out, wr);
 	if (!wr->next || ++link->unsignalled >= link->session->tuning.depth / 2) {
 		out->send_flags |= IBV_SEND_SIGNALED;
 		link->unsignalled = 0;
 	}
 }
 
-void weir_links_publish_window(struct weir_session *session)
+void weir_session_links_publish_window(struct weir_session *session)
 {
 	const struct weir_window *window = session->engine.window;
 
@@ -95,7 +95,7 @@ static struct weir_wr *nth_wr(struct weir_wr *wr, uint32_t n)
 	return wr;
 }
 
-void weir_link_post(struct weir_link *link, struct weir_wr *first)
+void weir_session_link_post(struct weir_session_link *link, struct weir_wr *first)
 {
 	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = chain;
 	struct weir_unload_tx_pieces pieces[WEIR_BATCH_MAX];
@@ -124,8 +124,8 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 		last = nth_wr(first, posted);
 	wr = posted ? last->next : first;
 	if (posted)
-		weir_link_add_in_flight(link, first, last, posted);
-	weir_links_publish_window(session);
+		weir_session_link_add_in_flight(link, first, last, posted);
+	weir_session_links_publish_window(session);
 
 	for (; posted < count; posted++) {
 		struct weir_wc wc = { wr, -ENOTCONN };
@@ -135,7 +135,8 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 	}
 }
 
-static void retire_oldest(struct weir_link *link, int status, uint8_t verbs, uint64_t now_ns)
+static void retire_oldest(struct weir_session_link *link, int status, uint8_t verbs,
+			  uint64_t now_ns)
 {
 	struct weir_session *session = link->session;
 	struct weir_wc wc = { link->oldest, status, verbs };
@@ -146,29 +147,30 @@ static void retire_oldest(struct weir_link *link, int status, uint8_t verbs, uin
 	if (status)
 		session->counters->errors++;
 	else
-		weir_link_count_bytes(session, wc.wr);
+		weir_session_link_count_bytes(session, wc.wr);
 	weir_engine_completed(&session->engine, &wc, now_ns);
 }
 
-void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns)
+void weir_session_link_retire(struct weir_session_link *link, int status, uint64_t now_ns)
 {
 	retire_oldest(link, status, 0, now_ns);
 }
 
-void weir_link_retire_by(struct weir_link *link, enum ibv_wc_status verbs, uint64_t now_ns)
+void weir_session_link_retire_by(struct weir_session_link *link, enum ibv_wc_status verbs,
+				 uint64_t now_ns)
 {
 	retire_oldest(link, weir_error_of_wc(verbs), (uint8_t)verbs, now_ns);
 }
 
 /* Return: WRs completed. */
-static int complete_up_to(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns)
+static int complete_up_to(struct weir_session_link *link, const struct ibv_wc *wc, uint64_t now_ns)
 {
 	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
 	uint32_t before = link->in_flight;
 
 	link->session->counters->completions++;
 	if (wc->wr_id == WEIR_KEEPALIVE_WR) {
-		weir_keepalive_completed(link, wc->status, now_ns);
+		weir_session_keepalive_completed(link, wc->status, now_ns);
 		return 0;
 	}
 	if (weir_unload_tx_is(link))
@@ -176,9 +178,9 @@ static int complete_up_to(struct weir_link *link, const struct ibv_wc *wc, uint6
 	if (wc->wr_id == WEIR_DRAIN_WR)
 		wr = NULL;
 	while (link->in_flight && link->oldest != wr)
-		weir_link_retire(link, 0, now_ns);
+		weir_session_link_retire(link, 0, now_ns);
 	if (link->in_flight)
-		weir_link_retire_by(link, wc->status, now_ns);
+		weir_session_link_retire_by(link, wc->status, now_ns);
 	return (int)(before - link->in_flight);
 }
 
@@ -189,12 +191,13 @@ static bool is_engine_wc(const struct ibv_wc *wc)
 }
 
 /* NULL: the link has nothing left in flight, or the QP is gone. */
-static struct weir_link *session_link_of_wc(struct weir_session *session, const struct ibv_wc *wc)
+static struct weir_session_link *session_link_of_wc(struct weir_session *session,
+						    const struct ibv_wc *wc)
 {
 	unsigned int i;
 
 	for (i = 0; i < session->nr_links; i++) {
-		struct weir_link *link = &session->links[i];
+		struct weir_session_link *link = &session->links[i];
 
 		if (link->qp_num == wc->qp_num &&
 		    (link->state == WEIR_LINK_UP || link->state == WEIR_LINK_FAILING))
@@ -203,9 +206,9 @@ static struct weir_link *session_link_of_wc(struct weir_session *session, const 
 	return NULL;
 }
 
-static struct weir_link *scq_link_of_wc(const struct weir_scq *scq, const struct ibv_wc *wc)
+static struct weir_session_link *scq_link_of_wc(const struct weir_scq *scq, const struct ibv_wc *wc)
 {
-	struct weir_link *link = NULL;
+	struct weir_session_link *link = NULL;
 	struct weir_list *at;
 
 	for (at = scq->sessions.next; at != &scq->sessions && !link; at = at->next)
@@ -213,10 +216,10 @@ static struct weir_link *scq_link_of_wc(const struct weir_scq *scq, const struct
 	return link;
 }
 
-int weir_link_handle_wc(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
-			uint64_t now_ns)
+int weir_session_link_handle_wc(struct weir_session *session, struct weir_cq *cq,
+				const struct ibv_wc *wc, uint64_t now_ns)
 {
-	struct weir_link *link;
+	struct weir_session_link *link;
 	int count;
 
 	if (!is_engine_wc(wc))
@@ -231,7 +234,7 @@ int weir_link_handle_wc(struct weir_session *session, struct weir_cq *cq, const 
 	return 0;
 }
 
-int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns)
+int weir_session_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns)
 {
 	int got, i, total = 0, max = (int)cq->wcs_max;
 	struct ibv_wc wcs[WEIR_POLL_WCS_MAX];
@@ -239,15 +242,15 @@ int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t n
 	do {
 		got = ibv_poll_cq(cq->ibv, max, wcs);
 		for (i = 0; i < got; i++)
-			total += weir_link_handle_wc(session, cq, &wcs[i], now_ns);
+			total += weir_session_link_handle_wc(session, cq, &wcs[i], now_ns);
 	} while (got == max);
 	if (total)
-		weir_links_publish_window(session);
+		weir_session_links_publish_window(session);
 	return total;
 }
 
 /* Its flush completes the unsignalled WRs. If posting fails: see session_close.c. */
-static void post_drain_wr(struct weir_link *link)
+static void post_drain_wr(struct weir_session_link *link)
 {
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = WEIR_DRAIN_WR,
@@ -258,7 +261,7 @@ static void post_drain_wr(struct weir_link *link)
 	ibv_post_send(link->id->qp, &wr, &bad);
 }
 
-void weir_link_fail(struct weir_link *link)
+void weir_session_link_fail(struct weir_session_link *link)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
@@ -270,21 +273,21 @@ void weir_link_fail(struct weir_link *link)
 		post_drain_wr(link);
 }
 
-void weir_link_forget(struct weir_link *link)
+void weir_session_link_forget(struct weir_session_link *link)
 {
-	weir_keepalive_forget(link);
+	weir_session_keepalive_forget(link);
 	while (link->in_flight)
-		weir_link_retire(link, -ECONNRESET, 0);
+		weir_session_link_retire(link, -ECONNRESET, 0);
 }
 
 /* Messages received before the failure but without room must not be lost with the QP. */
-static bool is_flushed(const struct weir_link *link)
+static bool is_flushed(const struct weir_session_link *link)
 {
 	return !link->in_flight && !link->unanswered &&
 	       (link->number || weir_messages_have_room(link->session));
 }
 
-bool weir_link_settle(struct weir_link *link, bool may_reconnect)
+bool weir_session_link_settle(struct weir_session_link *link, bool may_reconnect)
 {
 	enum weir_link_state before = link->state;
 

@@ -5,7 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/client/request/dispatch.h"
 #include "lib/base/error.h"
-#include "lib/client/reconnect.h"
+#include "lib/client/session_reconnect.h"
 #include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
 #include "lib/base/thread.h"
@@ -14,12 +14,12 @@
 #define PAUSE_NS_MIN (10 * WEIR_NS_PER_MS)
 #define PAUSE_NS_MAX (1 * WEIR_NS_PER_S)
 
-bool weir_reconnect_is_allowed(const struct weir_session *session)
+bool weir_session_reconnect_is_allowed(const struct weir_session *session)
 {
 	return !session->is_stopping && !session->lost;
 }
 
-void weir_reconnect_give_up(struct weir_session *session, int status)
+void weir_session_reconnect_give_up(struct weir_session *session, int status)
 {
 	unsigned int i;
 
@@ -29,11 +29,11 @@ void weir_reconnect_give_up(struct weir_session *session, int status)
 	if (!session->down_status)
 		session->down_status = status;
 	for (i = 0; i < session->nr_links; i++)
-		weir_link_fail(&session->links[i]);
+		weir_session_link_fail(&session->links[i]);
 	weir_pump_kick(session);
 }
 
-static struct weir_link *find_broken_link(struct weir_session *session)
+static struct weir_session_link *find_broken_link(struct weir_session *session)
 {
 	unsigned int i;
 
@@ -84,13 +84,13 @@ static int connect_broken_link(struct weir_session *session, uint16_t number, ui
 	if (!rc)
 		return 0;
 	/* The QP is gone; its completions must not accumulate in the CQ. */
-	weir_links_poll(session, session->links[number].cq, weir_now_ns());
+	weir_session_links_poll(session, session->links[number].cq, weir_now_ns());
 	poll_and_rearm(session);
 	return rc;
 }
 
 /* With nic->lock held, released meanwhile. */
-static void reconnect_link(struct weir_session *session, struct weir_link *link)
+static void reconnect_link(struct weir_session *session, struct weir_session_link *link)
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
 	uint64_t pause_ns = PAUSE_NS_MIN;
@@ -104,7 +104,7 @@ static void reconnect_link(struct weir_session *session, struct weir_link *link)
 		pause_ns = pause_ns * 2 < PAUSE_NS_MAX ? pause_ns * 2 : PAUSE_NS_MAX;
 	}
 	if (rc) {
-		weir_reconnect_give_up(session, rc);
+		weir_session_reconnect_give_up(session, rc);
 		return;
 	}
 	session->counters->reconnects++;
@@ -117,12 +117,12 @@ static void reconnect_link(struct weir_session *session, struct weir_link *link)
 static void *run_reconnect_thread(void *arg)
 {
 	struct weir_session *session = arg;
-	struct weir_link *link;
+	struct weir_session_link *link;
 
 	weir_session_lock(session);
 	while (!session->is_stopping) {
 		link = find_broken_link(session);
-		if (link && weir_reconnect_is_allowed(session))
+		if (link && weir_session_reconnect_is_allowed(session))
 			reconnect_link(session, link);
 		else
 			weir_waitqueue_wait(&session->reconnect_wait, session->nic, UINT64_MAX);
@@ -131,7 +131,7 @@ static void *run_reconnect_thread(void *arg)
 	return NULL;
 }
 
-void weir_reconnect_wake(struct weir_session *session)
+void weir_session_reconnect_wake(struct weir_session *session)
 {
 	int rc;
 
@@ -139,13 +139,13 @@ void weir_reconnect_wake(struct weir_session *session)
 		rc = weir_thread_create(&session->reconnect_thread, "weir-reconnect",
 					run_reconnect_thread, session, NULL);
 		if (rc)
-			weir_reconnect_give_up(session, rc);
+			weir_session_reconnect_give_up(session, rc);
 		session->has_reconnect_thread = !rc;
 	}
 	weir_waitqueue_wake_all(&session->reconnect_wait);
 }
 
-void weir_reconnect_stop(struct weir_session *session)
+void weir_session_reconnect_stop(struct weir_session *session)
 {
 	if (!session->has_reconnect_thread)
 		return;

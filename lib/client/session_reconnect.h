@@ -7,27 +7,27 @@
  * channel may still be on its way, and only the donor can exclude that.
  *
  * With requests in flight, a session notices a vanished donor by itself: the transport retries and
- * gives up, and requests have deadlines. Without requests, keepalive.h notices.
+ * gives up, and requests have deadlines. Without requests, session_keepalive.h notices.
  *
  * All functions: with nic->lock held, unless noted.
  */
-#ifndef WEIR_LIB_CLIENT_RECONNECT_H
-#define WEIR_LIB_CLIENT_RECONNECT_H
+#ifndef WEIR_LIB_CLIENT_SESSION_RECONNECT_H
+#define WEIR_LIB_CLIENT_SESSION_RECONNECT_H
 
 #include <stdbool.h>
 
 struct weir_session;
 
 /* Return: true if a broken channel of this session may come up again. */
-bool weir_reconnect_is_allowed(const struct weir_session *session);
+bool weir_session_reconnect_is_allowed(const struct weir_session *session);
 
 /* Starts reconnecting a BROKEN channel. If the thread cannot be created, the session is lost. */
-void weir_reconnect_wake(struct weir_session *session);
+void weir_session_reconnect_wake(struct weir_session *session);
 
 /* Stops reconnecting: the session ends with @status, once nothing is in flight. */
-void weir_reconnect_give_up(struct weir_session *session, int status);
+void weir_session_reconnect_give_up(struct weir_session *session, int status);
 
 /* Ends the thread, after session->is_stopping has been set; without nic->lock. */
-void weir_reconnect_stop(struct weir_session *session);
+void weir_session_reconnect_stop(struct weir_session *session);
 
 #endif

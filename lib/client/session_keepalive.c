@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "lib/base/clock.h"
-#include "lib/client/keepalive.h"
+#include "lib/client/session_keepalive.h"
 #include "lib/client/session.h"
 
-void weir_keepalive_start(struct weir_session *session, uint64_t now_ns)
+void weir_session_keepalive_start(struct weir_session *session, uint64_t now_ns)
 {
 	session->keepalive.posted = session->counters->work_requests;
 	session->keepalive.due_ns = weir_after_ns(now_ns, session->options.keepalive_ns);
 }
 
 /* The target ignores the rkey of an empty write: IB specification, C9-88. */
-static void post_probe(struct weir_link *link)
+static void post_probe(struct weir_session_link *link)
 {
 	struct weir_session *session = link->session;
 	struct ibv_send_wr *bad, wr = {
@@ -20,7 +20,7 @@ static void post_probe(struct weir_link *link)
 	};
 
 	if (ibv_post_send(link->id->qp, &wr, &bad)) {
-		weir_link_fail(link);
+		weir_session_link_fail(link);
 		return;
 	}
 	session->counters->work_requests++;
@@ -30,17 +30,17 @@ static void post_probe(struct weir_link *link)
 	link->cq->in_flight++;
 }
 
-static void check_link(struct weir_link *link, bool is_quiet)
+static void check_link(struct weir_session_link *link, bool is_quiet)
 {
 	if (link->unanswered)
-		weir_link_fail(link);
+		weir_session_link_fail(link);
 	else if (is_quiet && link->state == WEIR_LINK_UP && !link->in_flight)
 		post_probe(link);
 }
 
-void weir_keepalive_check(struct weir_session *session, uint64_t now_ns)
+void weir_session_keepalive_check(struct weir_session *session, uint64_t now_ns)
 {
-	struct weir_keepalive *k = &session->keepalive;
+	struct weir_session_keepalive *k = &session->keepalive;
 	bool is_quiet = session->counters->work_requests == k->posted;
 	unsigned int i;
 
@@ -55,14 +55,15 @@ void weir_keepalive_check(struct weir_session *session, uint64_t now_ns)
 							  session->options.keepalive_ns);
 }
 
-static void probe_completed(struct weir_link *link)
+static void probe_completed(struct weir_session_link *link)
 {
 	link->unanswered = false;
 	link->cq->in_flight--;
 	link->session->keepalive.unanswered--;
 }
 
-void weir_keepalive_completed(struct weir_link *link, enum ibv_wc_status status, uint64_t now_ns)
+void weir_session_keepalive_completed(struct weir_session_link *link, enum ibv_wc_status status,
+				      uint64_t now_ns)
 {
 	struct weir_session *session = link->session;
 
@@ -72,10 +73,10 @@ void weir_keepalive_completed(struct weir_link *link, enum ibv_wc_status status,
 	if (status == IBV_WC_SUCCESS)
 		return;
 	session->counters->errors++;
-	weir_link_fail(link);
+	weir_session_link_fail(link);
 }
 
-void weir_keepalive_forget(struct weir_link *link)
+void weir_session_keepalive_forget(struct weir_session_link *link)
 {
 	if (link->unanswered)
 		probe_completed(link);
