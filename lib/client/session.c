@@ -95,7 +95,7 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 	session->options.tuning = &session->tuning;
 	session->epoll_fd = session->kick_fd = session->lead_fd = session->timer_fd = -1;
 	session->stats_shm_fd = -1;
-	session->keepalive.due_ns = UINT64_MAX;
+	weir_keepalive_init(&session->keepalive, options->keepalive_ns, options->timeout_ns);
 	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
 		session->links[i].session = session;
 		session->links[i].number = i;
@@ -279,7 +279,7 @@ static int connect_channels(struct weir_session *session, const struct sockaddr 
 static int session_start(struct weir_session *session, struct weir_error *error)
 {
 	weir_session_lock(session);
-	weir_session_keepalive_start(session, weir_now_ns());
+	weir_keepalive_start(&session->keepalive, session->counters->work_requests, weir_now_ns());
 	weir_session_unlock(session);
 	return weir_session_thread_start(session, error);
 }
@@ -371,7 +371,7 @@ int weir_session_info(const struct weir_session *session, struct weir_session_in
 	info->polling = s->options.polling;
 	weir_session_lock(s);
 	for (i = 0; i < s->nr_links && i < s->options.channels; i++)
-		info->channels += s->links[i].state == WEIR_LINK_UP;
+		info->channels += s->links[i].core.state == WEIR_LINK_UP;
 	info->mr_dyn_bytes = dyn_threshold_bytes(&s->tuning);
 	copy_counters(info, s->counters);
 	info->window_waits = s->engine.waits;
@@ -386,7 +386,7 @@ int weir_session_verbs(struct weir_session *session, unsigned int channel, struc
 
 	weir_session_lock(session);
 	if (channel < session->nr_links && channel < session->options.channels &&
-	    session->links[channel].state == WEIR_LINK_UP) {
+	    session->links[channel].core.state == WEIR_LINK_UP) {
 		*pd = session->nic->pd;
 		*cq = session->links[channel].cq->ibv;
 		*qp = session->links[channel].id->qp;

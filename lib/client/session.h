@@ -19,6 +19,7 @@
 
 #include <weir/session.h>
 #include "core/engine/engine.h"
+#include "core/link/keepalive.h"
 #include "core/poll/poll.h"
 #include "lib/conn/address.h"
 #include "lib/client/channel/waitqueue.h"
@@ -131,7 +132,7 @@ struct weir_session {
 	pthread_t reconnect_thread;
 	bool has_reconnect_thread;
 	struct weir_waitqueue reconnect_wait;
-	struct weir_session_keepalive keepalive;
+	struct weir_keepalive keepalive;
 	bool is_stopping;
 	bool lost;
 	bool down;
@@ -217,7 +218,7 @@ static inline bool weir_session_is_whole(const struct weir_session *session)
 	unsigned int i;
 
 	for (i = 0; i < session->nr_links; i++) {
-		if (session->links[i].state != WEIR_LINK_UP)
+		if (session->links[i].core.state != WEIR_LINK_UP)
 			return false;
 	}
 	return true;

@@ -177,7 +177,7 @@ static int link_up(struct channel_connect *a, const struct wire_handshake_welcom
 	struct weir_session_link *link = a->link;
 	int rc;
 
-	if (link->state != WEIR_LINK_CLOSED && link->state != WEIR_LINK_BROKEN)
+	if (!weir_link_may_connect(&link->core))
 		return weir_error_set(a->dialer.error, -ECANCELED, "the session has ended");
 	rc = check_welcome(a, welcome);
 	if (rc)
@@ -202,8 +202,7 @@ static int link_up(struct channel_connect *a, const struct wire_handshake_welcom
 	link->qp_num = a->dialer.qp->qp_num;
 	link->recv_cq = a->own_cq;
 	link->inline_max = a->inline_max;
-	link->unsignalled = 0;
-	link->state = WEIR_LINK_UP;
+	weir_link_up(&link->core);
 	if (link->number == session->nr_links)
 		session->nr_links++;
 	return 0;

@@ -37,7 +37,7 @@ void weir_session_disconnect(struct weir_session *session, uint16_t number)
 		return; /* and no QP */
 	weir_session_lock(session);
 	weir_session_destroy_qp(session, number);
-	link->state = WEIR_LINK_CLOSED;
+	link->core.state = WEIR_LINK_CLOSED;
 	weir_session_unlock(session);
 }
 

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include "lib/base/clock.h"
 #include "lib/client/session_keepalive.h"
 #include "lib/client/session.h"
-
-void weir_session_keepalive_start(struct weir_session *session, uint64_t now_ns)
-{
-	session->keepalive.posted = session->counters->work_requests;
-	session->keepalive.due_ns = weir_after_ns(now_ns, session->options.keepalive_ns);
-}
 
 /* The target ignores the rkey of an empty write: IB specification, C9-88. */
 static void post_probe(struct weir_session_link *link)
@@ -25,41 +18,37 @@ static void post_probe(struct weir_session_link *link)
 	}
 	session->counters->work_requests++;
 	session->counters->doorbells++;
-	session->keepalive.unanswered++;
-	link->unanswered = true;
+	weir_keepalive_probed(&session->keepalive, &link->core);
 	link->cq->in_flight++;
 }
 
 static void check_link(struct weir_session_link *link, bool is_quiet)
 {
-	if (link->unanswered)
-		weir_session_link_fail(link);
-	else if (is_quiet && link->state == WEIR_LINK_UP && !link->in_flight)
+	switch (weir_keepalive_check(&link->core, is_quiet)) {
+	case WEIR_KEEPALIVE_PROBE:
 		post_probe(link);
+		break;
+	case WEIR_KEEPALIVE_FAIL:
+		weir_session_link_fail(link);
+		break;
+	case WEIR_KEEPALIVE_NOTHING:
+		break;
+	}
 }
 
 void weir_session_keepalive_check(struct weir_session *session, uint64_t now_ns)
 {
-	struct weir_session_keepalive *k = &session->keepalive;
-	bool is_quiet = session->counters->work_requests == k->posted;
+	struct weir_keepalive *k = &session->keepalive;
+	bool is_quiet = weir_keepalive_is_quiet(k, session->counters->work_requests);
 	unsigned int i;
 
 	if (session->down || session->is_stopping) {
-		k->due_ns = UINT64_MAX;
+		weir_keepalive_stop(k);
 		return;
 	}
 	for (i = 0; i < session->nr_links && i < session->options.channels; i++)
 		check_link(&session->links[i], is_quiet);
-	k->posted = session->counters->work_requests;
-	k->due_ns = weir_after_ns(now_ns, k->unanswered ? session->options.timeout_ns :
-							  session->options.keepalive_ns);
-}
-
-static void probe_completed(struct weir_session_link *link)
-{
-	link->unanswered = false;
-	link->cq->in_flight--;
-	link->session->keepalive.unanswered--;
+	weir_keepalive_checked(k, session->counters->work_requests, now_ns);
 }
 
 void weir_session_keepalive_completed(struct weir_session_link *link, enum ibv_wc_status status,
@@ -67,9 +56,8 @@ void weir_session_keepalive_completed(struct weir_session_link *link, enum ibv_w
 {
 	struct weir_session *session = link->session;
 
-	probe_completed(link);
-	if (!session->keepalive.unanswered)
-		session->keepalive.due_ns = weir_after_ns(now_ns, session->options.keepalive_ns);
+	link->cq->in_flight--;
+	weir_keepalive_answered(&session->keepalive, &link->core, now_ns);
 	if (status == IBV_WC_SUCCESS)
 		return;
 	session->counters->errors++;
@@ -78,6 +66,5 @@ void weir_session_keepalive_completed(struct weir_session_link *link, enum ibv_w
 
 void weir_session_keepalive_forget(struct weir_session_link *link)
 {
-	if (link->unanswered)
-		probe_completed(link);
+	link->cq->in_flight -= weir_keepalive_forget(&link->session->keepalive, &link->core);
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sodium.h>
 
+#include "core/link/reconnect.h"
 #include "lib/base/clock.h"
 #include "lib/client/request/dispatch.h"
 #include "lib/base/error.h"
@@ -9,10 +10,6 @@
 #include "lib/client/channel/pump.h"
 #include "lib/client/session.h"
 #include "lib/base/thread.h"
-
-/* Between attempts; all clients of a donor may break at once, and should not return at once. */
-#define PAUSE_NS_MIN (10 * WEIR_NS_PER_MS)
-#define PAUSE_NS_MAX (1 * WEIR_NS_PER_S)
 
 bool weir_session_reconnect_is_allowed(const struct weir_session *session)
 {
@@ -38,29 +35,15 @@ static struct weir_session_link *find_broken_link(struct weir_session *session)
 	unsigned int i;
 
 	for (i = 0; i < session->nr_links; i++) {
-		if (session->links[i].state == WEIR_LINK_BROKEN)
+		if (session->links[i].core.state == WEIR_LINK_BROKEN)
 			return &session->links[i];
 	}
 	return NULL;
 }
 
-/*
- * Errors that make further attempts useless: the donor has ended, or has forgotten the session, or
- * is another. A route to another device or to none is not final: a link that is down also takes
- * down our address.
- */
-static bool is_final(int status)
-{
-	return status == -ESTALE || status == -ECONNREFUSED || status == -EKEYREJECTED ||
-	       status == -EPROTONOSUPPORT || status == -ECANCELED;
-}
-
 /* Waits, unless the session closes. With nic->lock held, released while asleep. */
-static void sleep_unless_stopping(struct weir_session *session, uint64_t pause_ns)
+static void sleep_unless_stopping(struct weir_session *session, uint64_t until_ns)
 {
-	uint64_t until_ns =
-		weir_now_ns() + pause_ns / 2 + randombytes_uniform((uint32_t)(pause_ns / 2));
-
 	while (!session->is_stopping && weir_now_ns() < until_ns)
 		weir_waitqueue_wait(&session->reconnect_wait, session->nic, until_ns);
 }
@@ -92,17 +75,18 @@ static int connect_broken_link(struct weir_session *session, uint16_t number, ui
 /* With nic->lock held, released meanwhile. */
 static void reconnect_link(struct weir_session *session, struct weir_session_link *link)
 {
-	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
-	uint64_t pause_ns = PAUSE_NS_MIN;
+	uint64_t now_ns = weir_now_ns(),
+		 deadline_ns = weir_after_ns(now_ns, session->options.timeout_ns);
+	struct weir_reconnect attempts;
 	int rc;
 
 	weir_session_destroy_qp(session, link->number);
 	poll_and_rearm(session);
-	while ((rc = connect_broken_link(session, link->number, deadline_ns)) && !is_final(rc) &&
-	       weir_now_ns() < deadline_ns && link->state == WEIR_LINK_BROKEN) {
-		sleep_unless_stopping(session, pause_ns);
-		pause_ns = pause_ns * 2 < PAUSE_NS_MAX ? pause_ns * 2 : PAUSE_NS_MAX;
-	}
+	weir_reconnect_begin(&attempts, deadline_ns, now_ns);
+	while ((rc = connect_broken_link(session, link->number, deadline_ns)) &&
+	       link->core.state == WEIR_LINK_BROKEN &&
+	       weir_reconnect_failed(&attempts, rc, randombytes_random(), weir_now_ns()))
+		sleep_unless_stopping(session, attempts.next_ns);
 	if (rc) {
 		weir_session_reconnect_give_up(session, rc);
 		return;

@@ -3,8 +3,7 @@
  * Reconnecting: a thread, created when a channel first breaks, reconnects broken channels.
  *
  * Connecting blocks, so neither the user's threads nor the session's may do it. The other channels
- * continue meanwhile. The session ends when a channel cannot reconnect in time: a write sent on the
- * channel may still be on its way, and only the donor can exclude that.
+ * continue meanwhile. core/link/reconnect.h decides when to try again, and when the session ends.
  *
  * With requests in flight, a session notices a vanished donor by itself: the transport retries and
  * gives up, and requests have deadlines. Without requests, session_keepalive.h notices.

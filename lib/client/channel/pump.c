@@ -100,20 +100,20 @@ static unsigned int count_links(const struct weir_session *session, enum weir_li
 	unsigned int i, count = 0;
 
 	for (i = 0; i < session->nr_links; i++)
-		count += session->links[i].state == state;
+		count += session->links[i].core.state == state;
 	return count;
 }
 
 /* Return: true if any link broke, or went down. */
 static bool settle_links(struct weir_session *session)
 {
-	bool messages = session->links[0].state == WEIR_LINK_FAILING, settled = false;
+	bool messages = session->links[0].core.state == WEIR_LINK_FAILING, settled = false;
 	unsigned int i;
 
 	for (i = 0; i < session->nr_links; i++)
 		settled |= weir_session_link_settle(&session->links[i],
 						    weir_session_reconnect_is_allowed(session));
-	if (messages && session->links[0].state == WEIR_LINK_BROKEN)
+	if (messages && session->links[0].core.state == WEIR_LINK_BROKEN)
 		weir_messages_broken(session);
 	if (settled && count_links(session, WEIR_LINK_BROKEN))
 		weir_session_reconnect_wake(session);

@@ -54,15 +54,13 @@ static void fill_wr(struct ibv_send_wr *out, struct weir_wr *wr)
 	}
 }
 
-/* The NIC need not write completions that no thread waits for. */
 static void set_send_flags(struct weir_session_link *link, struct ibv_send_wr *out,
 			   const struct weir_wr *wr)
 {
 	weir_session_link_flag_inline(link, out, wr);
-	if (!wr->next || ++link->unsignalled >= link->session->tuning.depth / 2) {
+	if (weir_in_flight_signal(&link->core.in_flight, !wr->next,
+				  link->session->tuning.depth / 2))
 		out->send_flags |= IBV_SEND_SIGNALED;
-		link->unsignalled = 0;
-	}
 }
 
 void weir_session_links_publish_window(struct weir_session *session)
@@ -88,20 +86,13 @@ static inline void count_wr(struct weir_counters *counters, const struct weir_wr
 		counters->split++;
 }
 
-static struct weir_wr *nth_wr(struct weir_wr *wr, uint32_t n)
-{
-	while (--n)
-		wr = wr->next;
-	return wr;
-}
-
 void weir_session_link_post(struct weir_session_link *link, struct weir_wr *first)
 {
 	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = chain;
 	struct weir_unload_tx_pieces pieces[WEIR_BATCH_MAX];
 	bool unloads = weir_unload_tx_is(link);
 	struct weir_session *session = link->session;
-	struct weir_wr *wr, *last = first;
+	struct weir_wr *wr;
 	uint32_t count = 0, posted;
 
 	for (wr = first; wr; wr = wr->next) {
@@ -111,20 +102,15 @@ void weir_session_link_post(struct weir_session_link *link, struct weir_wr *firs
 		else
 			set_send_flags(link, &chain[count], wr);
 		count_wr(session->counters, wr);
-		last = wr;
 		count++;
 	}
-	if (link->state == WEIR_LINK_UP && !ibv_post_send(link->id->qp, chain, &bad))
+	if (link->core.state == WEIR_LINK_UP && !ibv_post_send(link->id->qp, chain, &bad))
 		posted = count;
 	else
 		posted = (uint32_t)(bad - chain);
 	session->counters->doorbells++;
 	session->counters->chains += count > 1;
-	if (posted && posted < count)
-		last = nth_wr(first, posted);
-	wr = posted ? last->next : first;
-	if (posted)
-		weir_session_link_add_in_flight(link, first, last, posted);
+	wr = posted ? weir_session_link_add_in_flight(link, first, posted) : first;
 	weir_session_links_publish_window(session);
 
 	for (; posted < count; posted++) {
@@ -135,53 +121,52 @@ void weir_session_link_post(struct weir_session_link *link, struct weir_wr *firs
 	}
 }
 
-static void retire_oldest(struct weir_session_link *link, int status, uint8_t verbs,
-			  uint64_t now_ns)
+/* A WR has left @link->core.in_flight. */
+static void report(struct weir_session_link *link, const struct weir_wc *wc, uint64_t now_ns)
 {
 	struct weir_session *session = link->session;
-	struct weir_wc wc = { link->oldest, status, verbs };
 
-	link->oldest = wc.wr->next;
-	link->in_flight--;
 	link->cq->in_flight--;
-	if (status)
+	if (wc->status)
 		session->counters->errors++;
 	else
-		weir_session_link_count_bytes(session, wc.wr);
-	weir_engine_completed(&session->engine, &wc, now_ns);
+		weir_session_link_count_bytes(session, wc->wr);
+	weir_engine_completed(&session->engine, wc, now_ns);
 }
 
 void weir_session_link_retire(struct weir_session_link *link, int status, uint64_t now_ns)
 {
-	retire_oldest(link, status, 0, now_ns);
+	const struct weir_wc wc = { weir_in_flight_pop(&link->core.in_flight), status };
+
+	report(link, &wc, now_ns);
 }
 
-void weir_session_link_retire_by(struct weir_session_link *link, enum ibv_wc_status verbs,
-				 uint64_t now_ns)
+static void complete_up_to(struct weir_session_link *link, const struct ibv_wc *wc, uint64_t now_ns)
 {
-	retire_oldest(link, weir_error_of_wc(verbs), (uint8_t)verbs, now_ns);
+	const struct weir_wc cqe = {
+		.wr = wc->wr_id == WEIR_DRAIN_WR ? NULL : (void *)(uintptr_t)wc->wr_id,
+		.status = weir_error_of_wc(wc->status),
+		.verbs = (uint8_t)wc->status,
+	};
+	struct weir_wc ended = { NULL };
+
+	while (weir_in_flight_complete(&link->core.in_flight, &cqe, &ended))
+		report(link, &ended, now_ns);
 }
 
 /* Return: WRs completed. */
-static int complete_up_to(struct weir_session_link *link, const struct ibv_wc *wc, uint64_t now_ns)
+static int completed(struct weir_session_link *link, const struct ibv_wc *wc, uint64_t now_ns)
 {
-	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
-	uint32_t before = link->in_flight;
+	uint32_t before = link->core.in_flight.count;
 
 	link->session->counters->completions++;
-	if (wc->wr_id == WEIR_KEEPALIVE_WR) {
+	if (wc->wr_id == WEIR_KEEPALIVE_WR)
 		weir_session_keepalive_completed(link, wc->status, now_ns);
-		return 0;
-	}
-	if (weir_unload_tx_is(link))
-		return weir_unload_tx_completed(link, wc, now_ns);
-	if (wc->wr_id == WEIR_DRAIN_WR)
-		wr = NULL;
-	while (link->in_flight && link->oldest != wr)
-		weir_session_link_retire(link, 0, now_ns);
-	if (link->in_flight)
-		weir_session_link_retire_by(link, wc->status, now_ns);
-	return (int)(before - link->in_flight);
+	else if (weir_unload_tx_is(link))
+		weir_unload_tx_completed(link, wc, now_ns);
+	else
+		complete_up_to(link, wc, now_ns);
+	return (int)(before - link->core.in_flight.count);
 }
 
 /* The handshake's sends, with small wr_ids, complete here too. */
@@ -200,7 +185,7 @@ static struct weir_session_link *session_link_of_wc(struct weir_session *session
 		struct weir_session_link *link = &session->links[i];
 
 		if (link->qp_num == wc->qp_num &&
-		    (link->state == WEIR_LINK_UP || link->state == WEIR_LINK_FAILING))
+		    (link->core.state == WEIR_LINK_UP || link->core.state == WEIR_LINK_FAILING))
 			return link;
 	}
 	return NULL;
@@ -227,7 +212,7 @@ int weir_session_link_handle_wc(struct weir_session *session, struct weir_cq *cq
 	link = cq->scq ? scq_link_of_wc(cq->scq, wc) : session_link_of_wc(session, wc);
 	if (!link)
 		return 0;
-	count = complete_up_to(link, wc, now_ns);
+	count = completed(link, wc, now_ns);
 	if (link->session == session)
 		return count;
 	weir_scq_due(link->session);
@@ -249,7 +234,7 @@ int weir_session_links_poll(struct weir_session *session, struct weir_cq *cq, ui
 	return total;
 }
 
-/* Its flush completes the unsignalled WRs. If posting fails: see session_close.c. */
+/* If posting fails: see session_close.c. */
 static void post_drain_wr(struct weir_session_link *link)
 {
 	struct ibv_send_wr *bad, wr = {
@@ -265,39 +250,36 @@ void weir_session_link_fail(struct weir_session_link *link)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	if (link->state != WEIR_LINK_UP)
+	if (!weir_link_fail(&link->core))
 		return;
-	link->state = WEIR_LINK_FAILING;
 	ibv_modify_qp(link->id->qp, &attr, IBV_QP_STATE);
-	if (link->in_flight)
+	if (weir_link_needs_drain(&link->core))
 		post_drain_wr(link);
 }
 
 void weir_session_link_forget(struct weir_session_link *link)
 {
 	weir_session_keepalive_forget(link);
-	while (link->in_flight)
+	while (link->core.in_flight.count)
 		weir_session_link_retire(link, -ECONNRESET, 0);
 }
 
 /* Messages received before the failure but without room must not be lost with the QP. */
-static bool is_flushed(const struct weir_session_link *link)
+static bool is_read(const struct weir_session_link *link)
 {
-	return !link->in_flight && !link->unanswered &&
-	       (link->number || weir_messages_have_room(link->session));
+	return link->number || weir_messages_have_room(link->session);
 }
 
 bool weir_session_link_settle(struct weir_session_link *link, bool may_reconnect)
 {
-	enum weir_link_state before = link->state;
+	struct weir_engine *engine = &link->session->engine;
+	bool was_failing = link->core.state == WEIR_LINK_FAILING;
 
-	if (link->state == WEIR_LINK_FAILING && is_flushed(link)) {
-		link->state = WEIR_LINK_BROKEN;
-		weir_engine_channel_broken(&link->session->engine, link->number);
-	}
-	if (link->state == WEIR_LINK_BROKEN && !may_reconnect) {
-		link->state = WEIR_LINK_DOWN;
-		weir_engine_channel_down(&link->session->engine, link->number);
-	}
-	return link->state != before;
+	if (!weir_link_settle(&link->core, is_read(link), may_reconnect))
+		return false;
+	if (was_failing)
+		weir_engine_channel_broken(engine, link->number);
+	if (link->core.state == WEIR_LINK_DOWN)
+		weir_engine_channel_down(engine, link->number);
+	return true;
 }

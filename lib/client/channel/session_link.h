@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A link is a channel as the verbs see it: a connection, its QP, its CQ.
+ * A session's link is a channel as the verbs see it: a connection, its QP, its CQ. core/link has
+ * the states and the WRs in flight.
  *
- * Only the last WR of a chain is signalled. The send queue works in order, and a failing WR always
- * completes, so a completion means that all earlier WRs succeeded. WRs behind the last signalled
- * one have no completion. Only a post that fails half-way leaves any, and fails the link. Then one
- * more WR, the drain WR, is posted: its flush completes the others.
- *
- * A link begins as CLOSED and is UP once both ends have proven the key. After an error the link is
- * FAILING while WRs in flight are flushed, then BROKEN if it may reconnect
- * (session_reconnect.h), otherwise DOWN for good.
+ * A failing link is flushed, with a drain WR if needed, before its QP is destroyed.
  *
  * All functions: with nic->lock held.
  */
@@ -21,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/engine/engine.h"
+#include "core/link/link.h"
 #include "lib/client/channel/cq.h"
 
 struct weir_session;
@@ -32,21 +26,11 @@ struct weir_session;
 #define WEIR_RETURN_WR 256 /* a receive of the unload link */
 #define WEIR_KEEPALIVE_WR 257
 
-enum weir_link_state {
-	WEIR_LINK_CLOSED,
-	WEIR_LINK_UP,
-	WEIR_LINK_FAILING,
-	WEIR_LINK_BROKEN,
-	WEIR_LINK_DOWN,
-};
-
 /**
  * struct weir_session_link - one channel's verbs
  * @session: the owner
  * @number: of the channel
- * @in_flight: WRs posted and not known to be completed: @oldest to @newest, chained by next
- * @unsignalled: WRs in flight behind the last signalled one
- * @unanswered: the keep-alive has not completed
+ * @core: its state and WRs in flight
  * @inline_max: longest write or message to post inline, bytes
  * @id: the connection, or NULL
  * @qp_num: of the QP
@@ -57,11 +41,7 @@ enum weir_link_state {
 struct weir_session_link {
 	struct weir_session *session;
 	uint16_t number;
-	enum weir_link_state state;
-	uint32_t in_flight;
-	struct weir_wr *oldest, *newest;
-	uint32_t unsignalled;
-	bool unanswered;
+	struct weir_link core;
 	uint32_t inline_max;
 	struct rdma_cm_id *id;
 	uint32_t qp_num;
@@ -93,10 +73,6 @@ void weir_session_link_fail(struct weir_session_link *link);
 
 /* Retires the oldest WR in flight and reports @status to the engine. */
 void weir_session_link_retire(struct weir_session_link *link, int status, uint64_t now_ns);
-
-/* As weir_session_link_retire(), with the status of a completion. */
-void weir_session_link_retire_by(struct weir_session_link *link, enum ibv_wc_status verbs,
-				 uint64_t now_ns);
 
 /* Gives all WRs in flight back to the engine, outcome unknown, when no completion will come. */
 void weir_session_link_forget(struct weir_session_link *link);

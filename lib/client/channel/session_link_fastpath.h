@@ -41,20 +41,16 @@ static inline void weir_session_link_flag_inline(struct weir_session_link *link,
 	link->session->counters->inlined++;
 }
 
-/* Records that the chain from @first to @last has been posted. */
-static inline void weir_session_link_add_in_flight(struct weir_session_link *link,
-						   struct weir_wr *first, struct weir_wr *last,
-						   uint32_t count)
+/*
+ * Records that the NIC has accepted @count WRs of the chain. Return: the rest of the chain, or
+ * NULL.
+ */
+static inline struct weir_wr *weir_session_link_add_in_flight(struct weir_session_link *link,
+							      struct weir_wr *first, uint32_t count)
 {
-	last->next = NULL;
-	if (link->in_flight)
-		link->newest->next = first;
-	else
-		link->oldest = first;
-	link->newest = last;
-	link->in_flight += count;
 	link->cq->in_flight += count;
 	link->session->counters->work_requests += count;
+	return weir_in_flight_append(&link->core.in_flight, first, count);
 }
 
 static inline void weir_session_link_count_bytes(struct weir_session *session,
@@ -80,13 +76,13 @@ static inline bool weir_session_link_post_one(struct weir_session_link *link, st
 	weir_session_link_fill_common(&one, wr);
 	weir_session_link_fill_transfer(&one, wr);
 	one.next = NULL;
+	weir_in_flight_signal(&link->core.in_flight, true, 1);
 	one.send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0);
-	if (link->state != WEIR_LINK_UP || ibv_post_send(link->id->qp, &one, &bad))
+	if (link->core.state != WEIR_LINK_UP || ibv_post_send(link->id->qp, &one, &bad))
 		return false;
-	link->unsignalled = 0;
 	link->session->counters->doorbells++;
 	link->session->counters->inlined += is_inline;
-	weir_session_link_add_in_flight(link, wr, wr, 1);
+	weir_session_link_add_in_flight(link, wr, 1);
 	return true;
 }
 
@@ -102,13 +98,13 @@ static inline bool weir_session_link_has_one_success(struct weir_session_link *l
 						     const struct ibv_wc *wc, int got)
 {
 	struct weir_session *session = link->session;
-	struct weir_wr *wr = link->oldest;
+	struct weir_wr *wr = link->core.in_flight.oldest;
 
 	if (got != 1 || wc->wr_id != (uintptr_t)wr || wc->status != IBV_WC_SUCCESS ||
 	    wc->qp_num != link->qp_num)
 		return false;
 	session->counters->completions++;
-	link->in_flight--;
+	weir_in_flight_pop(&link->core.in_flight);
 	link->cq->in_flight--;
 	weir_session_link_count_bytes(session, wr);
 	weir_fastpath_complete(&session->engine, wr);

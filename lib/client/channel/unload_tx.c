@@ -123,8 +123,9 @@ static void handle_return(struct weir_session_link *link, const struct wire_unlo
 {
 	struct weir_unload_tx *u = &link->session->unload;
 	/* A refused write is in flight, too. */
-	int count = weir_unload_slots_returned(&u->buffer.slots, report->done,
-					       (int)link->in_flight - report->is_refused);
+	int count =
+		weir_unload_slots_returned(&u->buffer.slots, report->done,
+					   (int)link->core.in_flight.count - report->is_refused);
 
 	if (count < 0) {
 		weir_session_link_fail(link); /* more writes returned than sent */
@@ -138,10 +139,9 @@ static void handle_return(struct weir_session_link *link, const struct wire_unlo
 		weir_session_link_retire(link, -EACCES, now_ns);
 }
 
-int weir_unload_tx_completed(struct weir_session_link *link, const struct ibv_wc *wc,
-			     uint64_t now_ns)
+void weir_unload_tx_completed(struct weir_session_link *link, const struct ibv_wc *wc,
+			      uint64_t now_ns)
 {
-	uint32_t before = link->in_flight;
 	struct wire_unload_return report;
 
 	if (wc->status != IBV_WC_SUCCESS) {
@@ -156,7 +156,6 @@ int weir_unload_tx_completed(struct weir_session_link *link, const struct ibv_wc
 		else
 			handle_return(link, &report, now_ns);
 	}
-	return (int)(before - link->in_flight);
 }
 
 static void publish_page_heat(const struct weir_path_selector *route,

@@ -75,8 +75,8 @@ int weir_unload_tx_up(struct weir_session *session, const struct wire_handshake_
 void weir_unload_tx_fill(struct weir_session_link *link, struct ibv_send_wr *out,
 			 const struct weir_wr *wr, struct weir_unload_tx_pieces *pieces);
 
-/* Handles a completion of the link: a return or a send. Return: WRs that have completed. */
-int weir_unload_tx_completed(struct weir_session_link *link, const struct ibv_wc *wc,
+/* Handles a completion of the link: a return or a send. */
+void weir_unload_tx_completed(struct weir_session_link *link, const struct ibv_wc *wc,
 			     uint64_t now_ns);
 
 /* Publishes the counters of the choice of path. */

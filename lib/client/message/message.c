@@ -197,8 +197,8 @@ static void handle_recv_wc(struct weir_session *session, const struct ibv_wc *wc
 /* While channel 0 reconnects, the reconnecting thread polls the CQ. */
 static bool is_polled(const struct weir_session *session)
 {
-	return session->links[0].state == WEIR_LINK_UP ||
-	       session->links[0].state == WEIR_LINK_FAILING;
+	return session->links[0].core.state == WEIR_LINK_UP ||
+	       session->links[0].core.state == WEIR_LINK_FAILING;
 }
 
 bool weir_messages_have_room(const struct weir_session *session)

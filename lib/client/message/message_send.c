@@ -18,7 +18,7 @@ static bool has_buffer(const struct weir_messages *m)
 
 static bool is_up(const struct weir_session *session)
 {
-	return session->links[0].state == WEIR_LINK_UP;
+	return session->links[0].core.state == WEIR_LINK_UP;
 }
 
 static bool may_post(const struct weir_session *session)

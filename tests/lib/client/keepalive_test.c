@@ -80,8 +80,8 @@ static void break_in_silence(struct keepalive_state *s)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	weir_session_lock(s->session);
-	assert_int_equal(s->session->links[1].state, WEIR_LINK_UP);
-	assert_int_equal(s->session->links[1].in_flight, 0);
+	assert_int_equal(s->session->links[1].core.state, WEIR_LINK_UP);
+	assert_int_equal(s->session->links[1].core.in_flight.count, 0);
 	assert_int_equal(ibv_modify_qp(s->session->links[1].id->qp, &attr, IBV_QP_STATE), 0);
 	weir_session_unlock(s->session);
 }

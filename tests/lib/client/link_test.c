@@ -92,7 +92,7 @@ static void set_up(unsigned int depth)
 	send_cq = (struct weir_cq){ .ibv = &cq, .wcs_max = 4 };
 	link->cq = &send_cq;
 	session.nr_links = 1;
-	link->state = WEIR_LINK_UP;
+	link->core.state = WEIR_LINK_UP;
 	link->inline_max = 64;
 	weir_window_init(&window, 8u << 20, 64);
 	assert_int_equal(weir_engine_init(&session.engine, &config, &window, wrs, REQS), 0);
@@ -196,7 +196,7 @@ static void a_chain_is_signalled_every_half_queue(void **state)
 	complete(3, IBV_WC_SUCCESS);
 	assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 4);
 	assert_int_equal(pull(), 4);
-	assert_int_equal(link->in_flight, 3);
+	assert_int_equal(link->core.in_flight.count, 3);
 	complete(6, IBV_WC_SUCCESS);
 	assert_int_equal(weir_session_links_poll(&session, &send_cq, 0), 3);
 	assert_int_equal(pull(), 3);
@@ -303,7 +303,7 @@ static void without_a_qp_all_outcomes_are_unknown(void **state)
 	weir_session_link_forget(link);
 	assert_int_equal(pull(), 3);
 	assert_int_equal(reqs[0].status, -ECONNRESET);
-	assert_int_equal(link->in_flight, 0);
+	assert_int_equal(link->core.in_flight.count, 0);
 }
 
 static void small_writes_and_messages_bring_their_data(void **state)
@@ -394,11 +394,11 @@ static void what_went_alone_and_has_succeeded_is_known_at_a_glance(void **state)
 	assert_false(weir_session_link_has_one_success(link, mine, 0));
 	/* another completion has arrived too */
 	assert_false(weir_session_link_has_one_success(link, mine, 2));
-	assert_int_equal(link->in_flight, 1);
+	assert_int_equal(link->core.in_flight.count, 1);
 	assert_int_equal(pull(), 0);
 
 	assert_true(weir_session_link_has_one_success(link, mine, 1));
-	assert_int_equal(link->in_flight, 0);
+	assert_int_equal(link->core.in_flight.count, 0);
 	assert_int_equal(send_cq.in_flight, 0);
 	assert_int_equal(session.counters->completions, 1);
 	assert_int_equal(reqs[0].state, WEIR_REQ_DONE);
@@ -414,7 +414,7 @@ static void what_the_device_refuses_is_not_in_flight(void **state)
 	set_up(128);
 	nic.accepts = 0;
 	assert_false(post_alone(4096));
-	assert_int_equal(link->in_flight, 0);
+	assert_int_equal(link->core.in_flight.count, 0);
 	assert_int_equal(send_cq.in_flight, 0);
 	assert_int_equal(session.counters->work_requests, 0);
 }
@@ -424,9 +424,8 @@ static void set_up_quiet(void)
 {
 	set_up(128);
 	session.options.channels = 1;
-	session.options.keepalive_ns = 100;
-	session.options.timeout_ns = 1000;
-	weir_session_keepalive_start(&session, 0);
+	weir_keepalive_init(&session.keepalive, 100, 1000);
+	weir_keepalive_start(&session.keepalive, 0, 0);
 	assert_int_equal(session.keepalive.due_ns, 100);
 }
 
@@ -444,7 +443,7 @@ static void a_link_with_nothing_to_do_is_asked(void **state)
 	complete(0, IBV_WC_SUCCESS);
 	assert_int_equal(weir_session_links_poll(&session, &send_cq, 500), 0);
 	assert_int_equal(send_cq.in_flight, 0);
-	assert_int_equal(link->state, WEIR_LINK_UP);
+	assert_int_equal(link->core.state, WEIR_LINK_UP);
 	assert_int_equal(session.keepalive.due_ns, 600);
 }
 
@@ -474,7 +473,7 @@ static void what_the_transport_gives_up_breaks_the_link(void **state)
 	weir_session_links_poll(&session, &send_cq, 500);
 	assert_true(nic.in_error);
 	assert_true(weir_session_link_settle(link, true));
-	assert_int_equal(link->state, WEIR_LINK_BROKEN);
+	assert_int_equal(link->core.state, WEIR_LINK_BROKEN);
 	assert_int_equal(session.counters->errors, 1);
 }
 

@@ -134,7 +134,7 @@ static bool break_channel(struct reconnect_state *s, unsigned int channel)
 	bool is_up;
 
 	weir_session_lock(s->session);
-	is_up = link->state == WEIR_LINK_UP;
+	is_up = link->core.state == WEIR_LINK_UP;
 	if (is_up)
 		ibv_modify_qp(link->id->qp, &attr, IBV_QP_STATE);
 	weir_session_unlock(s->session);
@@ -165,9 +165,9 @@ static void must_not_hang(struct reconnect_state *s, uint64_t until_ns, const ch
 	fprintf(stderr,
 		"%s: for a minute; mended %llu times, channels in states %d, %d and %d, with %u, "
 		"%u and %u work requests\n",
-		what, (unsigned long long)s->session->counters->reconnects, links[0].state,
-		links[1].state, links[2].state, links[0].in_flight, links[1].in_flight,
-		links[2].in_flight);
+		what, (unsigned long long)s->session->counters->reconnects, links[0].core.state,
+		links[1].core.state, links[2].core.state, links[0].core.in_flight.count,
+		links[1].core.in_flight.count, links[2].core.in_flight.count);
 	abort();
 }
 

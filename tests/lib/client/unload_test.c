@@ -249,7 +249,7 @@ static void wait_mended(struct unload_state *s, uint64_t times)
 		usleep(100);
 		weir_session_lock(s->session);
 		is_up = s->session->counters->reconnects >= times &&
-			s->session->links[CHANNELS].state == WEIR_LINK_UP;
+			s->session->links[CHANNELS].core.state == WEIR_LINK_UP;
 		weir_session_unlock(s->session);
 	}
 	assert_true(is_up);
@@ -352,7 +352,7 @@ static void post_forged(struct unload_state *s, uint64_t addr, uint32_t length, 
 	};
 
 	weir_session_lock(s->session);
-	assert_int_equal(link->state, WEIR_LINK_UP);
+	assert_int_equal(link->core.state, WEIR_LINK_UP);
 	wr.wr.rdma.remote_addr = s->session->unload.buffer.addr;
 	wr.wr.rdma.rkey = s->session->unload.buffer.rkey;
 	assert_int_equal(ibv_post_send(link->id->qp, &wr, &bad), 0);
