@@ -111,7 +111,7 @@ u32 kweir_conns_poll(struct kweir_session *session, u64 now_ns)
 	u32 total = 0;
 
 	for (i = 0; i < session->options.channels; i++) {
-		if (session->links[i].state == KWEIR_LINK_UP)
+		if (session->links[i].core.state == WEIR_LINK_UP)
 			total += kweir_conn_poll(session->links[i].conn, now_ns);
 	}
 	return total;
@@ -152,7 +152,7 @@ static int make_cq(struct kweir_conn *conn)
 		.busy_percent_max = 50,
 	};
 	struct ib_cq_init_attr attr = {
-		.cqe = session->options.depth + KWEIR_KEEPALIVE_SENDS + KWEIR_CONTROL_SENDS +
+		.cqe = session->options.depth + WEIR_KEEPALIVE_SENDS + KWEIR_CONTROL_SENDS +
 		       KWEIR_CONN_BUFFERS + KWEIR_CONTROL_RECVS,
 		.comp_vector = conn->link->number % device->num_comp_vectors,
 	};
@@ -176,7 +176,7 @@ int kweir_conn_make_qp(struct kweir_conn *conn)
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.cap = {
-			.max_send_wr = session->options.depth + KWEIR_KEEPALIVE_SENDS +
+			.max_send_wr = session->options.depth + WEIR_KEEPALIVE_SENDS +
 				       KWEIR_CONTROL_SENDS + KWEIR_HANDSHAKE_SENDS,
 			.max_recv_wr = WIRE_HANDSHAKE_RECVS + KWEIR_CONTROL_RECVS,
 			.max_send_sge = session->nic->sge_max,

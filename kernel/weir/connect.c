@@ -381,7 +381,7 @@ static int run(struct connect_attempt *a, struct weir_handshake *h)
 int kweir_conn_open(struct kweir_link *link, struct kweir_conn **conn,
 		    struct wire_handshake_welcome *welcome, struct kweir_error *error)
 {
-	bool is_first = link->state == KWEIR_LINK_CLOSED;
+	bool is_first = link->core.state == WEIR_LINK_CLOSED;
 	struct connect_attempt a = {
 		.session = link->session,
 		.deadline_ns = ktime_get_ns() +

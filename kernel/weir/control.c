@@ -139,7 +139,7 @@ static int read_buffer(struct kweir_control *control, struct kweir_conn *conn, u
 				   control->dma + number * WIRE_CONTROL_MESSAGE_BYTES, bytes,
 				   DMA_FROM_DEVICE);
 	rc = read_message(control, control->buffers->received[number], bytes);
-	return rc || conn->link->state != KWEIR_LINK_UP ? rc : post(control, conn, number);
+	return rc || conn->link->core.state != WEIR_LINK_UP ? rc : post(control, conn, number);
 }
 
 /* Writes the header of a message, and spends one credit. */
@@ -166,7 +166,7 @@ static void grant(struct kweir_control *control)
 		.send_flags = IB_SEND_SIGNALED,
 	};
 
-	if (link->state != KWEIR_LINK_UP || control->granting ||
+	if (link->core.state != WEIR_LINK_UP || control->granting ||
 	    !weir_credit_is_due(&control->credit))
 		return;
 	write_head(control, control->buffers->grant,
@@ -267,7 +267,7 @@ static int push_call(struct kweir_control *control, u32 length, u64 hold)
 	};
 	int index;
 
-	if (link_of(control)->state != KWEIR_LINK_UP)
+	if (link_of(control)->core.state != WEIR_LINK_UP)
 		return -ENOTCONN;
 	if (!weir_credit_has_room(&control->credit))
 		return -EAGAIN;

@@ -15,7 +15,6 @@ void kweir_link_init(struct kweir_link *link, struct kweir_session *session, u16
 {
 	link->session = session;
 	link->number = number;
-	link->state = KWEIR_LINK_CLOSED;
 	INIT_DELAYED_WORK(&link->reconnect, kweir_reconnect_work);
 	init_waitqueue_head(&link->wait);
 }
@@ -38,33 +37,6 @@ static void fill_wr(struct ib_rdma_wr *out, struct weir_wr *wr)
 	out->rkey = req->rkey;
 }
 
-static void choose_signal(struct kweir_link *link, struct ib_rdma_wr *out, const struct weir_wr *wr)
-{
-	if (wr->next && ++link->unsignalled < link->session->options.depth / 2)
-		return;
-	out->wr.send_flags |= IB_SEND_SIGNALED;
-	link->unsignalled = 0;
-}
-
-/* The first @count WRs of a chain have been posted. Returns the rest. */
-static struct weir_wr *append_in_flight(struct kweir_link *link, struct weir_wr *first, u32 count)
-{
-	struct weir_wr *last = first, *rest;
-	u32 i;
-
-	for (i = 1; i < count; i++)
-		last = last->next;
-	rest = last->next;
-	last->next = NULL;
-	if (link->in_flight)
-		link->newest->next = first;
-	else
-		link->oldest = first;
-	link->newest = last;
-	link->in_flight += count;
-	return rest;
-}
-
 static u32 index_of(const struct ib_rdma_wr *chain, const struct ib_send_wr *wr)
 {
 	return rdma_wr(wr) - chain;
@@ -75,7 +47,7 @@ static u32 post_chain(struct kweir_link *link, struct ib_rdma_wr *chain, u32 cou
 {
 	const struct ib_send_wr *bad = &chain[0].wr;
 
-	if (link->state != KWEIR_LINK_UP)
+	if (link->core.state != WEIR_LINK_UP)
 		return 0;
 	if (!ib_post_send(link->conn->id->qp, &chain[0].wr, &bad))
 		return count;
@@ -91,14 +63,17 @@ void kweir_link_post(struct kweir_link *link, struct weir_wr *first)
 
 	for (wr = first; wr; wr = wr->next) {
 		fill_wr(&chain[count], wr);
-		choose_signal(link, &chain[count++], wr);
+		if (weir_in_flight_signal(&link->core.in_flight, !wr->next,
+					  session->options.depth / 2))
+			chain[count].wr.send_flags |= IB_SEND_SIGNALED;
+		count++;
 		session->stat.merged += wr->nr_reqs > 1 ? wr->nr_reqs : 0;
 	}
 	posted = post_chain(link, chain, count);
 	session->stat.doorbells++;
 	session->stat.work_requests += posted;
 	if (posted)
-		first = append_in_flight(link, first, posted);
+		first = weir_in_flight_append(&link->core.in_flight, first, posted);
 	for (; posted < count; posted++) {
 		const struct weir_wc wc = { first, -ENOTCONN };
 
@@ -115,19 +90,16 @@ static void count_bytes(struct kweir_session *session, const struct weir_wr *wr)
 		session->stat.bytes_written += wr->length;
 }
 
-/* The oldest WR in flight has completed. */
-static void complete_oldest(struct kweir_link *link, int status, u8 verbs, u64 now_ns)
+/* A WR has left @link->core.in_flight. */
+static void report(struct kweir_link *link, const struct weir_wc *wc, u64 now_ns)
 {
 	struct kweir_session *session = link->session;
-	const struct weir_wc wc = { link->oldest, status, verbs };
 
-	link->oldest = wc.wr->next;
-	link->in_flight--;
-	if (status)
+	if (wc->status)
 		session->stat.errors++;
 	else
-		count_bytes(session, wc.wr);
-	weir_engine_completed(&session->engine, &wc, now_ns);
+		count_bytes(session, wc->wr);
+	weir_engine_completed(&session->engine, wc, now_ns);
 }
 
 /*
@@ -158,13 +130,15 @@ static int errno_of(enum ib_wc_status status)
 
 void kweir_link_completed(struct kweir_link *link, const struct ib_wc *wc, u64 now_ns)
 {
-	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
+	const struct weir_wc cqe = {
+		.wr = (void *)(uintptr_t)wc->wr_id,
+		.status = errno_of(wc->status),
+		.verbs = (u8)wc->status,
+	};
+	struct weir_wc ended = { NULL };
 
-	while (link->in_flight && link->oldest != wr)
-		complete_oldest(link, 0, 0, now_ns);
-	if (!link->in_flight)
-		return;
-	complete_oldest(link, errno_of(wc->status), (u8)wc->status, now_ns);
+	while (weir_in_flight_complete(&link->core.in_flight, &cqe, &ended))
+		report(link, &ended, now_ns);
 	if (wc->status != IB_WC_SUCCESS)
 		kweir_link_fail(link);
 }
@@ -172,23 +146,27 @@ void kweir_link_completed(struct kweir_link *link, const struct ib_wc *wc, u64 n
 void kweir_link_fail(struct kweir_link *link)
 {
 	struct kweir_session *session = link->session;
+	u64 now_ns = ktime_get_ns();
 
-	if (link->state != KWEIR_LINK_UP)
+	if (!weir_link_fail(&link->core))
 		return;
-	link->state = KWEIR_LINK_FAILING;
 	weir_engine_channel_broken(&session->engine, link->number);
 	kweir_session_schedule(session);
 	if (!link->number)
 		kweir_control_link_down(&session->control);
-	link->give_up_ns = ktime_get_ns() + session->timeout_ns;
-	link->pause_ms = 0;
+	weir_reconnect_begin(&link->attempts, now_ns + session->timeout_ns, now_ns);
 	mod_delayed_work(kweir_connect_wq, &link->reconnect, 0);
 }
 
 void kweir_link_forget(struct kweir_link *link, u64 now_ns)
 {
-	while (link->in_flight)
-		complete_oldest(link, -ECONNRESET, 0, now_ns);
-	kweir_keepalive_forget(link);
-	kweir_session_schedule(link->session);
+	struct kweir_session *session = link->session;
+	struct weir_wc wc = { .status = -ECONNRESET };
+
+	while (link->core.in_flight.count) {
+		wc.wr = weir_in_flight_pop(&link->core.in_flight);
+		report(link, &wc, now_ns);
+	}
+	weir_keepalive_forget(&session->keepalive, &link->core);
+	kweir_session_schedule(session);
 }

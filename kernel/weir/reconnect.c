@@ -7,10 +7,6 @@
 #include "kernel/weir/reconnect.h"
 #include "kernel/weir/session.h"
 
-/* Pause between attempts: many clients of a donor break at once, and should not return at once. */
-#define PAUSE_MS_MIN 10
-#define PAUSE_MS_MAX 1000
-
 struct workqueue_struct *kweir_connect_wq;
 
 /* The first WELCOME on channel 0 defines the donor for the session. */
@@ -44,10 +40,9 @@ static int link_up(struct kweir_link *link, struct kweir_conn *conn,
 		return rc;
 	weir_window_tick(&session->nic->window, ktime_get_ns());
 	link->conn = conn;
-	link->unsignalled = 0;
-	session->stat.reconnects += link->state == KWEIR_LINK_BROKEN;
-	link->state = KWEIR_LINK_UP;
-	kweir_keepalive_begin(session, ktime_get_ns());
+	session->stat.reconnects += link->core.state == WEIR_LINK_BROKEN;
+	weir_link_up(&link->core);
+	weir_keepalive_start(&session->keepalive, session->stat.work_requests, ktime_get_ns());
 	if (!link->number)
 		kweir_control_read_early(&session->control);
 	kweir_session_schedule(session);
@@ -96,7 +91,7 @@ static void destroy_qp(struct kweir_link *link)
 	kweir_conn_destroy_qp(link->conn);
 	kweir_nic_lock(nic);
 	kweir_link_forget(link, ktime_get_ns());
-	link->state = KWEIR_LINK_BROKEN;
+	weir_link_settle(&link->core, true, true);
 	kweir_nic_unlock_and_complete(nic);
 }
 
@@ -106,7 +101,7 @@ static void end(struct kweir_link *link)
 	struct kweir_nic *nic = link->session->nic;
 
 	kweir_nic_lock(nic);
-	link->state = KWEIR_LINK_DOWN;
+	weir_link_settle(&link->core, true, false);
 	weir_engine_channel_down(&link->session->engine, link->number);
 	kweir_session_schedule(link->session);
 	kweir_nic_unlock_and_complete(nic);
@@ -114,20 +109,11 @@ static void end(struct kweir_link *link)
 	link->conn = NULL;
 }
 
-/* Is another attempt useless? The donor has ended, has forgotten the session, or is a new process.
- */
-static bool is_final(int status)
+/* -ENODEV here means that the device has been removed. */
+static bool may_try_again(struct kweir_link *link, int status, u64 now_ns)
 {
-	return status == -ESTALE || status == -ECONNREFUSED || status == -EKEYREJECTED ||
-	       status == -EPROTONOSUPPORT || status == -ECANCELED || status == -ENODEV;
-}
-
-static void try_later(struct kweir_link *link)
-{
-	link->pause_ms = clamp(2 * link->pause_ms, PAUSE_MS_MIN, PAUSE_MS_MAX);
-	mod_delayed_work(
-		kweir_connect_wq, &link->reconnect,
-		msecs_to_jiffies(link->pause_ms / 2 + get_random_u32() % (link->pause_ms / 2)));
+	return status != -ENODEV &&
+	       weir_reconnect_failed(&link->attempts, status, get_random_u32(), now_ns);
 }
 
 /* The first link to notice reports the loss. */
@@ -147,28 +133,31 @@ static void reconnect(struct kweir_link *link)
 {
 	struct kweir_session *session = link->session;
 	struct kweir_error error;
+	u64 now_ns;
 	int rc;
 
 	/* Destroying the failed QP comes before connecting: other requests wait for the WRs in
 	 * flight there. */
-	if (READ_ONCE(link->state) == KWEIR_LINK_FAILING) {
+	if (READ_ONCE(link->core.state) == WEIR_LINK_FAILING) {
 		destroy_qp(link);
 		mod_delayed_work(kweir_connect_wq, &link->reconnect, 0);
 		return;
 	}
-	if (link->state != KWEIR_LINK_BROKEN)
+	if (link->core.state != WEIR_LINK_BROKEN)
 		return;
 	if (!kweir_session_may_reconnect(session)) {
 		end(link);
 		return;
 	}
 	rc = kweir_link_connect(link, &error);
+	now_ns = ktime_get_ns();
 	if (!rc)
 		pr_info("weir: %s: channel %u is connected again\n", session->peer, link->number);
-	else if (is_final(rc) || ktime_get_ns() >= link->give_up_ns)
-		give_up(session, rc);
+	else if (may_try_again(link, rc, now_ns))
+		mod_delayed_work(kweir_connect_wq, &link->reconnect,
+				 nsecs_to_jiffies(link->attempts.next_ns - now_ns));
 	else
-		try_later(link);
+		give_up(session, rc);
 }
 
 /* A device may allocate memory to destroy a QP, too. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The work of each link destroys a failed QP and reconnects, until the donor turns out to be a new
- * process or the time is up. Then the session is lost: a write already sent may still be on its
- * way, and only the donor could exclude such a write.
+ * The work of each link destroys a failed QP and reconnects, until core/link/reconnect.h gives up.
+ * Then the session is lost.
  *
  * Connecting allocates memory, here and in the connection manager, and a device may allocate to
  * destroy a QP. Allocations of this work never wait for writeback. Other modules make no such

@@ -96,12 +96,12 @@ void kweir_session_lose(struct kweir_session *session, int why)
 		return;
 	WRITE_ONCE(session->lost, true);
 	session->why = why;
-	session->keepalive.due_ns = WEIR_NEVER;
+	weir_keepalive_stop(&session->keepalive);
 	for (i = 0; i < session->options.channels; i++) {
 		struct kweir_link *link = &session->links[i];
 
 		kweir_link_fail(link);
-		if (link->state != KWEIR_LINK_CLOSED)
+		if (link->core.state != WEIR_LINK_CLOSED)
 			mod_delayed_work(kweir_connect_wq, &link->reconnect, 0);
 		wake_up(&link->wait);
 	}
@@ -249,7 +249,8 @@ static struct kweir_session *session_alloc(const struct kweir_options *options,
 	weir_list_init(&session->active);
 	mutex_init(&session->end_mutex);
 	INIT_DELAYED_WORK(&session->tick, tick);
-	session->tick_ns = session->keepalive.due_ns = WEIR_NEVER;
+	session->tick_ns = WEIR_NEVER;
+	weir_keepalive_init(&session->keepalive, KWEIR_KEEPALIVE_QUIET_NS, session->timeout_ns);
 	session->stat.keep_bytes = WIRE_CONTROL_KEEP_ALL;
 	init_completion(&session->quiet);
 	if (!percpu_ref_init(&session->ios, ios_drained, 0, GFP_KERNEL))
@@ -340,7 +341,7 @@ static enum kweir_session_state state_of(const struct kweir_session *session)
 	if (session->lost)
 		return KWEIR_SESSION_LOST;
 	for (i = 0; i < session->options.channels; i++) {
-		if (session->links[i].state != KWEIR_LINK_UP)
+		if (session->links[i].core.state != WEIR_LINK_UP)
 			return KWEIR_SESSION_RECONNECTING;
 	}
 	return KWEIR_SESSION_UP;

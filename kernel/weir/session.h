@@ -12,6 +12,7 @@
 #include <linux/completion.h>
 #include <linux/percpu-refcount.h>
 
+#include "core/link/keepalive.h"
 #include "core/poll/poll.h"
 #include "kernel/weir/bounce.h"
 #include "kernel/weir/keepalive.h"
@@ -62,7 +63,7 @@ struct kweir_session {
 	bool is_stopping;
 	bool lost;
 	int why;
-	struct kweir_keepalive keepalive;
+	struct weir_keepalive keepalive;
 	struct delayed_work tick;
 	u64 tick_ns;
 	struct percpu_ref ios;
