@@ -57,9 +57,8 @@ static void fill_wr(struct sim_session *session, struct sim_engine_channel *chan
 	};
 	out->is_inline = (out->op == SIM_OP_WRITE || out->op == SIM_OP_SEND) &&
 			 wr->length <= session->weir->node->host.profile->inline_max;
-	out->is_silent = wr->next && ++channel->unsignalled < session->weir->settings->sq_depth / 2;
-	if (!out->is_silent)
-		channel->unsignalled = 0;
+	out->is_silent = !weir_in_flight_signal(&channel->in_flight, !wr->next,
+						(uint32_t)session->weir->settings->sq_depth / 2);
 }
 
 static void post_batch(struct sim_thread *self, struct sim_session *session,
@@ -73,12 +72,8 @@ static void post_batch(struct sim_thread *self, struct sim_session *session,
 	for (wr = action->wr; wr; wr = wr->next) {
 		session->reqs_posted += wr->nr_reqs;
 		fill_wr(session, channel, wr, &chain[count++]);
-		if (channel->oldest)
-			channel->newest->next = wr;
-		else
-			channel->oldest = wr;
-		channel->newest = wr;
 	}
+	weir_in_flight_append(&channel->in_flight, action->wr, count);
 	if (session->weir->peak_bytes < session->weir->window.bytes)
 		session->weir->peak_bytes = session->weir->window.bytes;
 	session->chains++;
@@ -131,11 +126,10 @@ static void retire_wrs(struct sim_thread *self, struct weir_wr *last)
 {
 	struct sim_session *session = container_of(last->req, struct sim_request, req)->session;
 	struct sim_engine_channel *channel = &session->channels[last->channel];
-	struct weir_wc wc = { .wr = NULL };
+	const struct weir_wc cqe = { .wr = last };
+	struct weir_wc wc = { NULL };
 
-	while (wc.wr != last) {
-		wc.wr = channel->oldest;
-		channel->oldest = wc.wr->next;
+	while (weir_in_flight_complete(&channel->in_flight, &cqe, &wc)) {
 		sim_thread_run(self, wc.wr->nr_reqs * session->weir->settings->core_ps);
 		weir_engine_completed(&session->engine, &wc, now_ns(session->weir));
 	}

@@ -17,6 +17,7 @@
 
 #include "core/engine/engine.h"
 #include "core/base/combine.h"
+#include "core/link/in_flight.h"
 #include "core/poll/poll.h"
 #include "sim/host/world.h"
 
@@ -60,11 +61,9 @@ struct sim_engine_host {
 	uint32_t nr_sessions;
 };
 
-/* WRs posted on a channel and not yet retired, oldest first, by next. */
 struct sim_engine_channel {
 	struct sim_qp *qp;
-	struct weir_wr *oldest, *newest;
-	uint32_t unsignalled;
+	struct weir_in_flight in_flight;
 };
 
 /**
