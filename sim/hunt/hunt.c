@@ -64,6 +64,8 @@ bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
 {
 	run_engines(h, seed, NULL, trace);
 	if (!*h->why)
+		hunt_reconnect(h, seed);
+	if (!*h->why)
 		hunt_sched(h, seed);
 	if (!*h->why)
 		hunt_slot_bitmap(h, seed);

@@ -9,7 +9,8 @@
  * Parts outside the engine have hunts of their own, from the same seed: the scheduler in
  * fuzz_sched.c, slot confirmation in fuzz_slot_bitmap.c, the poller in fuzz_poll.c, the target side
  * of unloading in fuzz_umtt.c, volumes in fuzz_volume.c and fuzz_volume_tasks.c, the handshake,
- * credits and calls in fuzz_link.c, combining in fuzz_combine.c.
+ * credits and calls in fuzz_link.c, reconnecting links in fuzz_reconnect.c, combining in
+ * fuzz_combine.c.
  *
  * Context of all: one thread a hunt; hunts share nothing.
  */
@@ -285,6 +286,7 @@ bool hunt_is_posted(const struct hunt_request *r);
 void hunt_watch_liveness(struct hunt_session *s);
 
 /* Separate hunts, each in its fuzz_NAME.c. */
+void hunt_reconnect(struct hunt *h, uint64_t seed);
 void hunt_sched(struct hunt *h, uint64_t seed);
 void hunt_slot_bitmap(struct hunt *h, uint64_t seed);
 void hunt_poll(struct hunt *h, uint64_t seed);

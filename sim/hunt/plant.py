@@ -82,6 +82,16 @@ PLANTS = {
     # Memory in use is given back.
     "reclaim": ("if (replica->state != WEIR_REPLICA_STALE || replica->users ||",
                 "if (replica->state != WEIR_REPLICA_STALE ||"),
+    # A link is broken while WRs are in flight.
+    "settle": ("!link->in_flight.count && ", ""),
+    # WRs behind the last signalled one wait for ever.
+    "drain": ("return link->in_flight.count;", "return false && link->in_flight.count;"),
+    # A peer that has answered counts as silent.
+    "probed": ("\tlink->is_probed = false;\n", ""),
+    # A peer that does not answer counts as alive.
+    "vanish": ("if (link->is_probed)", "if (false)"),
+    # Attempts to reconnect do not slow down.
+    "pause": ("\tr->pause_ns *= 2;\n", ""),
     # The scheduler does not count the WRs of a flow in flight; its own check detects this.
     "count": ("\tflow->wrs++;\n", ""),
     # A proof with any MAC holds.
