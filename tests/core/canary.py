@@ -499,6 +499,7 @@ ORDER = ("tests/core/engine/order_test.c",)
 UNITS = {
     "core/engine/order.c": ORDER,
     "core/engine/order_hash.h": ORDER,
+    "core/engine/deadline.c": ("tests/core/engine/deadline_test.c",),
     "core/engine/fastpath.h": ("tests/core/engine/fastpath_test.c",),
     "core/unload/path.c": ("tests/core/unload/path_test.c",),
     "core/unload/page_heat.c": ("tests/core/unload/path_test.c",),
