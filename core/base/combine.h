@@ -14,7 +14,7 @@
  *	serve():
  *		while (trylock) {
  *			weir_inbox_take(): hand each node to its object, and activate the object;
- *			weir_combine_next(): post one chain of the object, activate it if it has more;
+ *			weir_combine_next(): post one chain; activate the object if it has more;
  *			has_more = weir_combine_has_more();
  *			unlock;
  *			if (weir_combine_may_leave(&combine->inbox, has_more))
@@ -28,10 +28,10 @@
  * Who may leave: a thread whose trylock fails, because the holder tests the inbox after its unlock;
  * and a thread for which weir_combine_may_leave() is true after its unlock.
  *
- * Barriers: the submitter pushes, then tries the lock; the holder unlocks, then loads the inbox. All
- * four are ordered (weir_atomic_compare_exchange(), weir_atomic_load_ordered(), and the host's lock,
- * which in user space must be sequentially consistent). So if the load misses a push, the trylock
- * after that push finds the lock free, or with a later holder.
+ * Barriers: the submitter pushes, then tries the lock; the holder unlocks, then loads the inbox.
+ * All four are ordered (weir_atomic_compare_exchange(), weir_atomic_load_ordered(), and the host's
+ * lock, which in user space must be sequentially consistent). So if the load misses a push, the
+ * trylock after that push finds the lock free, or with a later holder.
  */
 #ifndef WEIR_CORE_BASE_COMBINE_H
 #define WEIR_CORE_BASE_COMBINE_H

@@ -41,8 +41,8 @@
  * so is a compare-and-swap that succeeds.
  *
  * weir_atomic_load(from): relaxed.
- * weir_atomic_load_ordered(from): ordered after the caller's earlier unlock; in user space, the unlock
- *	must be sequentially consistent.
+ * weir_atomic_load_ordered(from): ordered after the caller's earlier unlock; in user space, the
+ *	unlock must be sequentially consistent.
  * weir_atomic_exchange(at, to): returns the old value.
  * weir_atomic_compare_exchange(at, expected, to): true if *@expected was there and @to is now;
  *	otherwise *@expected becomes the value found.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The combining protocol of core/base/combine.h under a random schedule. A few threads push
- * requests and serve, one polls. Each step of a thread is one access to shared state, and any thread
- * may take the next step. When all threads have returned, each request must have been posted once,
- * those of one thread in order, and no thread may serve for ever.
+ * requests and serve, one polls. Each step of a thread is one access to shared state, and any
+ * thread may take the next step. When all threads have returned, each request must have been posted
+ * once, those of one thread in order, and no thread may serve for ever.
  */
 #include "core/base/combine.h"
 #include "sim/hunt/hunt.h"

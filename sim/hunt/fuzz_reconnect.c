@@ -75,7 +75,8 @@ static void connect_qp(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
 	qp->returns_ns = qp->vanishes_ns + sim_rng_below(&f->rng, 600 * MS);
 }
 
-static void push_wqe(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp, struct fuzz_reconnect_wqe wqe)
+static void push_wqe(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp,
+		     struct fuzz_reconnect_wqe wqe)
 {
 	wqe.posted_ns = f->now_ns;
 	hunt_expect(f->hunt, qp->count < WQES, "a send queue is overfilled");
@@ -92,11 +93,13 @@ static void fail_link(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
 	qp->is_failed = true;
 	if (weir_link_needs_drain(&qp->link))
 		push_wqe(f, qp,
-			 (struct fuzz_reconnect_wqe){ .kind = FUZZ_RECONNECT_DRAIN, .is_signalled = true });
+			 (struct fuzz_reconnect_wqe){ .kind = FUZZ_RECONNECT_DRAIN,
+						      .is_signalled = true });
 }
 
 /* What the NIC does with a WQE until now. Return: true if the WQE is done. */
-static bool execute(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp, struct fuzz_reconnect_wqe *wqe)
+static bool execute(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp,
+		    struct fuzz_reconnect_wqe *wqe)
 {
 	if (wqe->is_done)
 		return true;
@@ -158,7 +161,8 @@ static void post_chain(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)
 		break_qp(f, qp);
 }
 
-static void retire(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp, const struct fuzz_reconnect_wqe *wqe)
+static void retire(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp,
+		   const struct fuzz_reconnect_wqe *wqe)
 {
 	const struct weir_wc cqe = { wqe->wr, wqe->status };
 	struct weir_wc wc = { NULL };
@@ -218,7 +222,8 @@ static void check_keepalive(struct fuzz_reconnect *f)
 		if (action != WEIR_KEEPALIVE_PROBE)
 			continue;
 		push_wqe(f, qp,
-			 (struct fuzz_reconnect_wqe){ .kind = FUZZ_RECONNECT_PROBE, .is_signalled = true });
+			 (struct fuzz_reconnect_wqe){ .kind = FUZZ_RECONNECT_PROBE,
+						      .is_signalled = true });
 		weir_keepalive_probed(&f->keepalive, &qp->link);
 		f->posted++;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Flat combining: the holder of a NIC's lock serves the NIC's inbox (protocol: core/base/combine.h).
+ * Flat combining: the holder of a NIC's lock serves the NIC's inbox by core/base/combine.h.
  *
  * A thread that takes the lock drains the inbox, so that the engines know all earlier requests. A
  * thread that gives the lock back checks the inbox again and posts. A submitter never waits for the
