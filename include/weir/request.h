@@ -4,7 +4,7 @@
  * thread.
  *
  * Order: requests of one session that overlap take effect in the order submitted. Requests that do
- * not overlap are unordered. weir_barrier_async() orders everything. A request is before another if
+ * not overlap are unordered. weir_barrier_async() orders all requests. A request is before another if
  * its call returned before the other call began.
  *
  * Completion: when a write completes, any RDMA read that starts afterwards sees it.
@@ -41,7 +41,8 @@ struct weir_iov {
  * @status: 0 or a negative errno; -ECONNRESET means that the outcome is unknown
  *
  * Runs in the session's thread (with WEIR_POLLING_SCQ, the shared one), or in any thread inside a
- * call on the session, blocking calls included. It may submit. It must not block, take a lock that
+ * call on the session, blocking calls included. Several threads may run callbacks of one session at
+ * once. It may submit. It must not block, take a lock that
  * a caller of weir holds, or close the session.
  */
 typedef void weir_done_fn(void *arg, int status);

@@ -41,9 +41,9 @@
 #define WEIR_TIMEOUT_NS_DEFAULT (10 * WEIR_NS_PER_S)
 #define WEIR_KEEPALIVE_NS_DEFAULT (10 * WEIR_NS_PER_S)
 #define WEIR_RETRIES_DEFAULT 3
-#define WEIR_POOL_BYTES_MAX (16u << 20) /* where memory may be registered as well */
-#define WEIR_POOL_BYTES_MAX_PRE (64u << 20) /* 128 of the longest copied requests */
-#define WEIR_FRAGMENT_BYTES (1u << 20)
+#define WEIR_POOL_BYTES_DEFAULT (16u << 20) /* where memory may be registered as well */
+#define WEIR_POOL_BYTES_DEFAULT_PRE (64u << 20) /* 128 of the longest copied requests */
+#define WEIR_FRAGMENT_BYTES_DEFAULT (1u << 20)
 #define WEIR_FRAGMENT_BYTES_MAX (1u << 30)
 #define WEIR_POLL_WCS_MAX 32
 #define WEIR_POLL_PERCENT_DEFAULT 90

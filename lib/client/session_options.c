@@ -42,13 +42,13 @@ static void fill_defaults(struct weir_session_options *o, struct weir_session_tu
 						    WEIR_PATH_HOT_PAGES_DEFAULT;
 	t->depth = t->depth ? t->depth : WEIR_DEPTH_DEFAULT;
 	t->window_bytes = t->window_bytes ? t->window_bytes : WEIR_WINDOW_BYTES_DEFAULT;
-	t->fragment_bytes = t->fragment_bytes ? t->fragment_bytes : WEIR_FRAGMENT_BYTES;
+	t->fragment_bytes = t->fragment_bytes ? t->fragment_bytes : WEIR_FRAGMENT_BYTES_DEFAULT;
 	t->chain_max = t->chain_max ? t->chain_max : WEIR_BATCH_MAX;
 	o->timeout_ns = o->timeout_ns ? o->timeout_ns : WEIR_TIMEOUT_NS_DEFAULT;
 	o->keepalive_ns = o->keepalive_ns ? o->keepalive_ns : WEIR_KEEPALIVE_NS_DEFAULT;
 	if (!t->pool_bytes_max)
-		t->pool_bytes_max = t->mr == WEIR_MR_PRE ? WEIR_POOL_BYTES_MAX_PRE :
-							   WEIR_POOL_BYTES_MAX;
+		t->pool_bytes_max = t->mr == WEIR_MR_PRE ? WEIR_POOL_BYTES_DEFAULT_PRE :
+							   WEIR_POOL_BYTES_DEFAULT;
 	if (!o->retries)
 		o->retries = WEIR_RETRIES_DEFAULT;
 	else if (o->retries == WEIR_RETRIES_NONE)

@@ -13,8 +13,8 @@
 #include "lib/client/request/combine.h"
 #include "lib/client/session.h"
 
-/* A thread that came to submit does not deliver other threads' completions for ever. */
-#define ROUNDS_MAX 16
+/* A combining thread delivers its own completions in its first chains only. */
+#define OWN_ROUNDS_MAX 16
 
 /* Down to run_combiner(): with nic->lock held. */
 static void admit_to_session(struct weir_nic *nic, struct weir_request *request)
@@ -111,7 +111,7 @@ static void run_combiner(struct weir_nic *nic, const struct weir_session *mine)
 	int rounds = 0;
 
 	do
-		run_first_session(nic, rounds++ < ROUNDS_MAX ? mine : NULL);
+		run_first_session(nic, rounds++ < OWN_ROUNDS_MAX ? mine : NULL);
 	while (!unlock_and_may_leave(nic) && weir_combine_trylock(nic));
 }
 

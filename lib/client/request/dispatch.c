@@ -93,7 +93,7 @@ void weir_dispatch_later(struct weir_session *session)
 }
 
 /* After a round: posts requests from the callbacks and polls for their completions. */
-static void run_rounds(struct weir_session *session, bool has_events)
+static void post_and_poll(struct weir_session *session, bool has_events)
 {
 	if (has_events || !weir_list_is_empty(&session->active))
 		weir_pump_poll(session, weir_now_ns());
@@ -126,7 +126,7 @@ void weir_dispatch_locked(struct weir_session *session)
 		weir_session_lock(session);
 		inside = NULL;
 		weir_dispatch_nic = NULL;
-		run_rounds(session, round_return(session, &round));
+		post_and_poll(session, round_return(session, &round));
 		if (!--session->dispatching)
 			weir_waitqueue_wake_all(&session->idle);
 	}

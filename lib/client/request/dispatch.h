@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Callbacks run in the polling thread, outside the lock, and never nest.
+ * Callbacks run in any thread that is inside a call on the session, or in the thread that drives
+ * it: outside the lock, and never nested. Several threads may run callbacks of a session at once.
  *
  * A callback may submit, and the request may complete before the submitting call returns. Running
  * its callback at once would grow the stack without bound. So inside a callback nothing is
