@@ -117,7 +117,8 @@ void weir_call_table_keep(struct weir_call_table *t, uint64_t tag)
 {
 	struct weir_call_entry *e = &t->entries[tag & (t->count - 1)];
 
-	e->is_kept = tag && e->tag == tag;
+	if (tag && e->tag == tag)
+		e->is_kept = true;
 }
 
 bool weir_call_table_broken(struct weir_call_table *t, unsigned int index)

@@ -136,6 +136,22 @@ static void a_region_granted_late_is_kept_until_returned(void **state)
 	assert_int_equal(entries[index].state, WEIR_CALL_FREE);
 }
 
+static void a_table_full_of_late_regions_has_room_to_return_them(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < COUNT; i++) {
+		assert_int_equal(weir_call_table_begin(&table, 10, 0), i);
+		weir_call_table_abandon(&table, i);
+		assert_int_equal(reply(entries[i].tag, 70 + i), -ESTALE);
+	}
+	assert_int_equal(weir_call_table_begin(&table, 10, 0), -EAGAIN);
+	assert_int_equal(weir_call_table_begin(&table, 10, weir_call_table_granted(&table)), 0);
+	assert_int_equal(reply(entries[0].tag, 0), 0);
+	assert_int_equal(weir_call_table_begin(&table, 10, 0), 0);
+}
+
 static void only_a_granting_reply_of_weirs_own_is_kept(void **state)
 {
 	const struct {
@@ -163,14 +179,13 @@ static void only_a_granting_reply_of_weirs_own_is_kept(void **state)
 
 static void a_lost_channel_ends_all_calls_that_were_sent(void **state)
 {
-	int sent = weir_call_table_begin(&table, 10, 0),
-	    kept = weir_call_table_begin(&table, 10, 0),
-	    late = weir_call_table_begin(&table, 5, 0);
+	int kept = weir_call_table_begin(&table, 10, 0),
+	    sent = weir_call_table_begin(&table, 10, 0), late = weir_call_table_begin(&table, 5, 0);
 
 	(void)state;
 	assert_int_equal(weir_call_table_expire(&table, 5), late);
 	weir_call_table_keep(&table, entries[kept].tag);
-	weir_call_table_keep(&table, 0);
+	weir_call_table_keep(&table, 0); /* a message that expects no reply */
 	assert_true(weir_call_table_broken(&table, sent));
 	assert_false(weir_call_table_broken(&table, kept));
 	assert_false(weir_call_table_broken(&table, late));
@@ -190,6 +205,7 @@ int main(void)
 		TEST(calls_expire_in_the_order_of_their_deadlines),
 		TEST(an_expired_call_keeps_its_entry_until_the_reply),
 		TEST(a_region_granted_late_is_kept_until_returned),
+		TEST(a_table_full_of_late_regions_has_room_to_return_them),
 		TEST(only_a_granting_reply_of_weirs_own_is_kept),
 		TEST(a_lost_channel_ends_all_calls_that_were_sent),
 	};
