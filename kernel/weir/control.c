@@ -401,7 +401,8 @@ int kweir_control_call(struct kweir_control *control, struct wire_control_reques
 				control->session->peer);
 	else
 		memcpy(answer, control->answer, size);
-	if (!rc)
+	/* -EAGAIN: holds to return may fill the table. */
+	if (!rc || rc == -EAGAIN)
 		close_granted(control);
 	mutex_unlock(&control->mutex);
 	kweir_session_leave(control->session);

@@ -225,9 +225,11 @@ int weir_call_control(struct weir_session *session, struct wire_control_request 
 	rc = call_and_wait(session, WIRE_CONTROL_CALL, body, (size_t)length,
 			   request->op == WIRE_REGION_CLOSE ? request->value : 0, &answer);
 	if (rc)
-		return explain_reply(error, rc, &answer);
-	*reply_length = answer.length;
-	if (request->op != WIRE_REGION_CLOSE)
+		rc = explain_reply(error, rc, &answer);
+	else
+		*reply_length = answer.length;
+	/* -EAGAIN: holds to return may fill the table. */
+	if ((!rc || rc == -EAGAIN) && request->op != WIRE_REGION_CLOSE)
 		return_granted(session);
-	return 0;
+	return rc;
 }
