@@ -59,8 +59,8 @@ void weir_inbox_push_all(struct weir_inbox *inbox, struct weir_inbox_node *newes
  * weir_inbox_may_have() - whether the lock holder has something to take
  * @inbox: the inbox
  *
- * A concurrent push may be missed. The lock holder therefore calls weir_inbox_is_empty() after its
- * unlock.
+ * A concurrent push may be missed. The lock holder therefore calls weir_combine_may_leave() after
+ * its unlock.
  *
  * Context: With the lock held; never sleeps.
  * Return: true, at least if a push returned before this call.

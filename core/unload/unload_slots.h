@@ -66,6 +66,7 @@ static inline uint16_t weir_unload_slots_take(struct weir_unload_slots *s, bool 
 static inline void weir_unload_slots_untake(struct weir_unload_slots *s)
 {
 	s->next--;
+	s->unsignalled = (s->unsignalled ? s->unsignalled : weir_unload_slots_signal_every(s)) - 1;
 }
 
 /**

@@ -4,8 +4,8 @@
  * thread.
  *
  * Order: requests of one session that overlap take effect in the order submitted. Requests that do
- * not overlap are unordered. weir_barrier_async() orders all requests. A request is before another if
- * its call returned before the other call began.
+ * not overlap are unordered. weir_barrier_async() orders all requests. A request is before another
+ * if its call returned before the other call began.
  *
  * Completion: when a write completes, any RDMA read that starts afterwards sees it.
  */

@@ -114,7 +114,7 @@ static void ios_drained(struct percpu_ref *ios)
 
 /*
  * Another session's end may have woken @session, which now ignores the wake-up: the session leaves
- * the window's queue and wakes the next waiter. Afterwards nobody adds the session to nic->fed.
+ * the window's queue and wakes the next waiter. Afterwards no thread makes the session active.
  */
 static void unschedule(struct kweir_session *session)
 {

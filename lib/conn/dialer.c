@@ -161,7 +161,7 @@ int weir_dialer_resolve(struct weir_dialer *d, const struct sockaddr *address)
 	if (rc)
 		return rc;
 	if (rdma_create_id(d->cm, &d->id, NULL, RDMA_PS_TCP))
-		return weir_error_set(d->error, -errno,
+		return weir_error_set(d->error, -ENOMEM,
 				      "the connection manager cannot create an id: %s",
 				      weir_strerror(-errno));
 	rc = resolve_address(d, address);
@@ -188,7 +188,7 @@ int weir_dialer_connect(struct weir_dialer *d, const void *data, size_t length, 
 	int rc = weir_qp_connect(d->id, d->qp, &param);
 
 	if (rc)
-		return weir_error_set(d->error, rc, "cannot connect to %s: %s", d->peer,
+		return weir_error_set(d->error, -EHOSTUNREACH, "cannot connect to %s: %s", d->peer,
 				      weir_strerror(rc));
 	rc = wait_event(d, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	if (rc)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The fast path of a link: one read or write, posted alone and polled at once. Inline, together
- * with the steps that session_link.c does for each WR, because calls are expensive on this path. All
- * functions: with nic->lock held.
+ * with the steps that session_link.c does for each WR, because calls are expensive on this path.
+ * All functions: with nic->lock held.
  */
 #ifndef WEIR_LIB_CLIENT_CHANNEL_SESSION_LINK_FASTPATH_H
 #define WEIR_LIB_CLIENT_CHANNEL_SESSION_LINK_FASTPATH_H

@@ -71,6 +71,22 @@ static void a_write_that_was_not_sent_leaves_its_slot(void **state)
 	assert_int_equal(take(&s), 1);
 }
 
+static void a_write_that_was_not_sent_leaves_its_turn_to_ask(void **state)
+{
+	struct weir_unload_slots s;
+	bool is_signalled;
+	uint32_t i;
+
+	(void)state;
+	weir_unload_slots_init(&s, SLOTS);
+	for (i = 1; i <= 2 * SLOTS; i++) {
+		weir_unload_slots_take(&s, &is_signalled);
+		weir_unload_slots_untake(&s);
+		weir_unload_slots_take(&s, &is_signalled);
+		assert_int_equal(is_signalled, i % (SLOTS / 2) == 0);
+	}
+}
+
 static void two_sends_of_a_round_ask_for_a_completion(void **state)
 {
 	struct weir_unload_slots s;
@@ -95,6 +111,8 @@ int main(void)
 		     a_report_of_more_than_was_written_changes_nothing),
 		SAYS("a write that was not sent leaves its slot",
 		     a_write_that_was_not_sent_leaves_its_slot),
+		SAYS("a write that was not sent leaves its turn to ask",
+		     a_write_that_was_not_sent_leaves_its_turn_to_ask),
 		SAYS("two sends of a round ask for a completion",
 		     two_sends_of_a_round_ask_for_a_completion),
 	};
