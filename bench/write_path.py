@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Shows the way of a blocking 4 KiB weir_write() of copied memory through the library.
 
-write_path.py BUILD [--tree | --dot | --registered]
+write_path.py BUILD [--tree | --dot TITLE | --registered]
 
 BUILD is compiled with -O0, so that each function is a call or a block of its own:
 
