@@ -84,6 +84,29 @@ static void unposted_ends_at_once(void **state)
 	bench_free(b);
 }
 
+/* A host looks at the clock some time after the deadline. */
+static void a_late_expiry_ends_all_that_are_late(void **state)
+{
+	struct weir_req first = bench_req(WEIR_OP_WRITE, 0, 8);
+	struct weir_req held = late_at(bench_req(WEIR_OP_WRITE, 4, 8), 100);
+	struct weir_req later = late_at(bench_req(WEIR_OP_WRITE, 4, 8), 150);
+	struct weir_req in_time = late_at(bench_req(WEIR_OP_WRITE, 4, 8), 171);
+	struct engine_bench *b = bench_new(64 * KIB, 1);
+
+	(void)state;
+	bench_submit(b, &first);
+	bench_submit(b, &held);
+	bench_submit(b, &later);
+	bench_submit(b, &in_time);
+	expire(b, 170);
+	assert_int_equal(held.status, -ETIMEDOUT);
+	assert_int_equal(later.status, -ETIMEDOUT);
+	assert_int_equal(b->nr_done, 2);
+	bench_finish(b, 0);
+	assert_int_equal(in_time.status, 0);
+	bench_free(b);
+}
+
 static void posted_ends_when_the_flush_is_over(void **state)
 {
 	struct weir_req late = late_at(bench_req(WEIR_OP_WRITE, 0, 8), 100);
@@ -232,6 +255,8 @@ int main(void)
 		SAYS("a deadline that has passed is refused", passed_deadlines_are_refused),
 		SAYS("what is late and not posted ends at once, and frees what it held",
 		     unposted_ends_at_once),
+		SAYS("an expiry after the deadline ends all that are late",
+		     a_late_expiry_ends_all_that_are_late),
 		SAYS("what is late and posted ends when the flush is over, others are repeated",
 		     posted_ends_when_the_flush_is_over),
 		SAYS("only the channels of what is late fail", only_its_own_channels_fail),
