@@ -160,7 +160,7 @@ static void use_mux(void)
 	struct weir_mux *server = mux_open("127.0.0.1:0"), *client = mux_open(NULL);
 	GUARDED(weir_mux_info) info = { .beyond = GUARD };
 	struct weir_mux_listener *listener;
-	struct weir_mux_conn *near, *far;
+	struct weir_mux_conn *near, *far = NULL;
 	struct pollfd in = { .events = POLLIN };
 	char text[sizeof(TEXT)];
 	size_t length;
