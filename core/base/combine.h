@@ -21,12 +21,12 @@
  *				return;
  *		}
  *
- * Who serves: the lock holder, until its next unlock. After one chain a thread unlocks, and
- * continues only if no other thread did. A thread that holds the lock for another reason (to poll,
- * to close) ends as serve() does, from has_more on, and then serves.
+ * Serving: the lock holder serves until its next unlock. After one chain a thread unlocks, and
+ * continues only if no other thread has taken the lock. A thread that holds the lock for another
+ * reason (to poll, to close) ends as serve() does, from has_more on, and then serves.
  *
- * Who may leave: a thread whose trylock fails, because the holder tests the inbox after its unlock;
- * and a thread for which weir_combine_may_leave() is true after its unlock.
+ * Leaving: a thread may leave if its trylock fails, because the holder tests the inbox after its
+ * unlock; or if weir_combine_may_leave() is true after its own unlock.
  *
  * Barriers: the submitter pushes, then tries the lock; the holder unlocks, then loads the inbox.
  * All four are ordered (weir_atomic_compare_exchange(), weir_atomic_load_ordered(), and the host's
