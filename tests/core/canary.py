@@ -20,9 +20,12 @@ import sys
 import tempfile
 
 SEEDS = 5000
-# A run hangs if it takes longer than LONG_S, or HANG times the CPU time of a clean core.
-LONG_S, HANG = 900, 5
+# A checker hangs if it takes longer than LONG_S, or uses HANG times its CPU time on a clean core
+# and SPARE_S more.
+LONG_S, HANG, SPARE_S = 900, 5, 2
 
+# The checker beside the unit tests.
+HUNT = "hunt"
 # Exit statuses of the hunt.
 HOLDS, BROKEN = 0, 1
 
@@ -617,29 +620,28 @@ class Copy:
         run = run_within(limit_s, program, "1", str(SEEDS))
         return run.returncode < 0 or is_broken(run)
 
-    def unit_finds(self, limit_s, name):
-        """Return whether a unit test of the file fails. A crash or a hang counts."""
-        programs = (self.link([*self.core, self.root / unit], "unit", "-lcmocka")
-                    for unit in UNITS[name])
-        return any(run_within(limit_s, program).returncode != 0 for program in programs)
+    def unit_fails(self, limit_s, unit):
+        """Return whether a unit test fails. A crash or a hang counts."""
+        program = self.link([*self.core, self.root / unit], "unit", "-lcmocka")
+        return run_within(limit_s, program).returncode != 0
 
-    def look(self, limit_s, name):
-        """Return the checker that finds the bug planted in the file @name, or None; the cheapest
+    def checker_that_fails(self, limits_s, name):
+        """Return the checker that finds the bug planted in the file @name, or None. The cheapest
         runs first.
         """
-        if name in UNITS and self.unit_finds(limit_s, name):
+        if any(self.unit_fails(limits_s[unit], unit) for unit in UNITS.get(name, ())):
             return "unit test"
         if name in ONLY_BY_UNIT:
             return None
-        return "hunt" if self.hunts(limit_s) else None
+        return HUNT if self.hunts(limits_s[HUNT]) else None
 
-    def finds(self, limit_s, name, line, planted):
+    def finds(self, limits_s, name, line, planted):
         """Return the checker that finds a bug, or None. The copy is clean again afterwards."""
         path = self.root / name
         text = path.read_text()
         path.write_text(text.replace(line, planted))
         self.planted = {source: None for source, needs in self.needs.items() if str(path) in needs}
-        by = self.look(limit_s, name)
+        by = self.checker_that_fails(limits_s, name)
         path.write_text(text)
         self.planted = {}
         return by
@@ -652,7 +654,21 @@ def check_patterns(root):
             sys.exit(f"{name}: '{line}' is there {count} times: bring this list up to date")
 
 
-def search(copies, limit_s):
+def limits_of_clean(copy):
+    """Run each checker with nothing planted. Return the CPU seconds that it may use with a bug.
+
+    One limit for all would be the hunt's, and each unit test that hangs would wait for it.
+    """
+    limits_s = {}
+    for checker in [HUNT, *sorted({unit for units in UNITS.values() for unit in units})]:
+        began_s = cpu_seconds()
+        if copy.hunts(LONG_S) if checker == HUNT else copy.unit_fails(LONG_S, checker):
+            sys.exit(f"{checker}: finds something with nothing planted")
+        limits_s[checker] = SPARE_S + int(HANG * (cpu_seconds() - began_s))
+    return limits_s
+
+
+def search(copies, limits_s):
     """Return the bugs not found. Each copy takes the next bug when free."""
     free = queue.SimpleQueue()
     for copy in copies:
@@ -662,7 +678,7 @@ def search(copies, limit_s):
         sentence, *planted = bug
         copy = free.get()
         try:
-            by = copy.finds(limit_s, *planted)
+            by = copy.finds(limits_s, *planted)
         finally:
             free.put(copy)
         print(f"{sentence}: {f'found by the {by}' if by else 'MISSED'}", flush=True)
@@ -678,12 +694,7 @@ def main(source, cc):
         copies = [
             Copy(source, cc, f"{folder}/{number}") for number in range(len(os.sched_getaffinity(0)))
         ]
-        began_s = cpu_seconds()
-        if copies[0].hunts(LONG_S) or any(copies[0].unit_finds(LONG_S, name) for name in UNITS):
-            print("something is found with nothing planted")
-            return 1
-        limit_s = 2 + int(HANG * (cpu_seconds() - began_s))
-        return 1 if search(copies, limit_s) else 0
+        return 1 if search(copies, limits_of_clean(copies[0])) else 0
 
 
 if __name__ == "__main__":
