@@ -4,6 +4,7 @@
  * remote queue pair does not answer, the requester retries until a transport would give up.
  */
 #include "deliver.h"
+#include "softnic/roce/rnr_timer.h"
 #include "softnic/verbs/nic.h"
 #include "req.h"
 #include "retry.h"
@@ -12,7 +13,6 @@ enum {
 	ASK_AGAIN_NS = 5000000, /* request the remote queue pair again */
 	ATOMIC_AGAIN_NS = 50000,
 	BACKOFF = 16, /* the delay grows at most by this factor */
-	RNR_FOR_EVER = 7,
 };
 
 /*
@@ -27,18 +27,6 @@ enum {
 #define LOST_NS 10000000000ull
 /* Many initiators that add to one counter wait long for their turn. */
 #define BUSY_NS_MIN 5000000000ull
-
-/* Units of 10 us, as the transport encodes them. */
-static uint64_t rnr_ns(uint32_t timer)
-{
-	static const uint16_t units[32] = {
-		65535, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	  32,
-		48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024,  1536,
-		2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-	};
-
-	return units[timer & 31] * 10000ull;
-}
 
 void retry_after(struct qp *qp, uint64_t ns)
 {
@@ -59,9 +47,9 @@ void retry_receiver_not_ready(struct qp *qp)
 		req_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
 		return;
 	}
-	if (qp->attr.rnr_retry != RNR_FOR_EVER)
+	if (qp->attr.rnr_retry != ROCE_RNR_FOR_EVER)
 		sq->rnr_left--;
-	retry_after(qp, rnr_ns(load_relaxed(&qp->remote.shared->min_rnr_timer)));
+	retry_after(qp, roce_rnr_ns(load_relaxed(&qp->remote.shared->min_rnr_timer)));
 }
 
 /* The timeout for the first attempt and for each retry; timeout 0 means no limit. */
