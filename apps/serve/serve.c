@@ -152,7 +152,6 @@ static int open_donor(struct serve *serve)
 	tenants_bind(&serve->tenants, &options);
 	if (weir_donor_open(&options, &serve->donor, &error)) {
 		tenants_start(&serve->tenants, NULL);
-		tenants_stop(&serve->tenants);
 		tenants_fini(&serve->tenants);
 		return failure(serve->cmd, "%s", error.text);
 	}
@@ -226,7 +225,6 @@ static int run_until_signal(struct serve *serve)
 	/* A second signal kills. LEND_SIGNAL stays blocked. */
 	sigprocmask(SIG_UNBLOCK, &ends, NULL);
 	log_event(WEIR_LOG_INFO, "stopping signal=%d", sig);
-	tenants_stop(&serve->tenants);
 	weir_donor_close(serve->donor);
 	tenants_fini(&serve->tenants);
 	return EXIT_OK;

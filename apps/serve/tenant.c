@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "apps/serve/log.h"
-#include "apps/serve/prefault.h"
 #include "lib/base/clock.h"
 
 #define NS_PER_MS 1000000u
@@ -34,7 +33,6 @@ static int take_chunk(void *arg, uint64_t length, struct wire_fs_chunk *chunk, v
 	}
 	log_event(WEIR_LOG_DEBUG, "grown tenant=%u bytes=%llu", tenant->index,
 		  (unsigned long long)length);
-	prefault_queue(tenant->all->prefault, *memory, length);
 	*chunk = (struct wire_fs_chunk){ token.addr, token.length, token.rkey, 0 };
 	return 0;
 }
@@ -205,10 +203,8 @@ int tenants_init(struct fs_tenants *tenants, unsigned int nr, uint64_t bytes_max
 		.nr = nr,
 		.tenant = calloc(nr, sizeof(*tenants->tenant)),
 	};
-	if (!tenants->tenant || prefault_start(&tenants->prefault)) {
-		free(tenants->tenant);
+	if (!tenants->tenant)
 		return -ENOMEM;
-	}
 	for (unsigned int i = 0; i < nr; i++) {
 		tenants->tenant[i].all = tenants;
 		tenants->tenant[i].index = i;
@@ -234,18 +230,12 @@ void tenants_start(struct fs_tenants *tenants, struct weir_donor *donor)
 	pthread_mutex_unlock(&tenants->opening);
 }
 
-void tenants_stop(struct fs_tenants *tenants)
-{
-	prefault_stop(tenants->prefault);
-}
-
 void tenants_fini(struct fs_tenants *tenants)
 {
 	for (unsigned int i = 0; i < tenants->nr; i++) {
 		if (tenants->tenant[i].fsd)
 			fsd_close(tenants->tenant[i].fsd);
 	}
-	prefault_free(tenants->prefault);
 	pthread_mutex_destroy(&tenants->opening);
 	free(tenants->tenant);
 }

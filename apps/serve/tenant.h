@@ -10,7 +10,6 @@
 #include "fsd/fsd.h"
 
 struct fs_client;
-struct prefault;
 TAILQ_HEAD(fs_client_list, fs_client);
 
 struct fs_tenant {
@@ -29,7 +28,6 @@ struct fs_tenants {
 	struct fs_tenant *tenant;
 	unsigned int nr;
 	struct fs_client_list fs_clients;
-	struct prefault *prefault;
 };
 
 /* Return: 0; -ENOMEM. */
@@ -40,8 +38,6 @@ int tenants_init(struct fs_tenants *tenants, unsigned int nr, uint64_t bytes_max
 void tenants_bind(struct fs_tenants *tenants, struct weir_donor_options *options);
 void tenants_start(struct fs_tenants *tenants, struct weir_donor *donor);
 
-/* Call before weir_donor_close(): the memory stays mapped until then. */
-void tenants_stop(struct fs_tenants *tenants);
 /* Call after weir_donor_close(): all clients have left. */
 void tenants_fini(struct fs_tenants *tenants);
 

@@ -107,6 +107,7 @@ int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
 	arena->length = length;
 	arena->limit = length;
 	arena->taken = 0;
+	arena->dirty = 0;
 	weir_list_init(&arena->extents);
 	weir_list_add_tail(&arena->extents, &all->link);
 	return 0;
@@ -186,12 +187,15 @@ static void merge_with_neighbours(struct weir_arena *arena, struct weir_arena_ex
  * The kernel charges a page of a file to the process that touches the page first. The donor should
  * pay, not a client that maps the file and may have little memory. Impossible before Linux 5.14.
  */
-static int prefault_extent(const struct weir_arena *arena, const struct weir_arena_extent *extent)
+int weir_arena_populate(char *addr, uint64_t length)
 {
-	if (arena->fd < 0 || !madvise(extent->addr, extent->length, MADV_POPULATE_WRITE) ||
-	    errno == EINVAL)
-		return 0;
-	return -ENOMEM;
+	return !madvise(addr, length, MADV_POPULATE_WRITE) || errno == EINVAL ? 0 : -ENOMEM;
+}
+
+/* Return: why no extent of @length bytes can be taken now. */
+static int no_extent(const struct weir_arena *arena, uint64_t length)
+{
+	return arena->dirty && arena->taken + length <= arena->limit ? -EAGAIN : -ENOSPC;
 }
 
 int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_arena_extent **out)
@@ -203,23 +207,22 @@ int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_arena
 	if (length > arena->length)
 		return -ENOSPC;
 	length = round_up(length, WEIR_ARENA_PAGE);
-	if (arena->taken + length > arena->limit)
-		return -ENOSPC;
+	if (arena->taken + arena->dirty + length > arena->limit)
+		return no_extent(arena, length);
 	extent = find_free_extent(arena, length, alignment);
 	if (!extent) {
 		alignment = WEIR_ARENA_PAGE;
 		extent = find_free_extent(arena, length, alignment);
 	}
 	if (!extent)
-		return -ENOSPC;
+		return no_extent(arena, length);
 	before = bytes_before(extent, alignment);
 	if (before) {
 		extent = split_extent(extent, before);
 		if (!extent)
 			return -ENOMEM;
 	}
-	if ((extent->length > length && !split_extent(extent, length)) ||
-	    prefault_extent(arena, extent)) {
+	if (extent->length > length && !split_extent(extent, length)) {
 		merge_with_neighbours(arena, extent);
 		return -ENOMEM;
 	}
@@ -229,7 +232,7 @@ int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_arena
 	return 0;
 }
 
-static void zero_range(const struct weir_arena *arena, char *addr, uint64_t length)
+void weir_arena_zero(const struct weir_arena *arena, char *addr, uint64_t length)
 {
 	uint64_t unit = arena->huge ? WEIR_HUGE_BYTES : WEIR_ARENA_PAGE;
 	uint64_t head = round_up((uintptr_t)addr, unit) - (uintptr_t)addr;
@@ -248,8 +251,13 @@ static void zero_range(const struct weir_arena *arena, char *addr, uint64_t leng
 
 void weir_arena_give(struct weir_arena *arena, struct weir_arena_extent *extent)
 {
-	zero_range(arena, extent->addr, extent->length);
 	arena->taken -= extent->length;
+	arena->dirty += extent->length;
+}
+
+void weir_arena_free(struct weir_arena *arena, struct weir_arena_extent *extent)
+{
+	arena->dirty -= extent->length;
 	extent->is_taken = false;
 	merge_with_neighbours(arena, extent);
 }

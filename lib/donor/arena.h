@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The memory that a donor lends: one mapping, divided into extents. Free memory is zero: giving an
- * extent back zeroes it first. The owner serialises.
+ * The memory that a donor lends: one mapping, divided into extents. Free memory is zero: an extent
+ * given back is dirty, and owned by its zeroing, until weir_arena_free(). The owner serialises all
+ * but the functions for slices.
  */
 #ifndef WEIR_LIB_DONOR_ARENA_H
 #define WEIR_LIB_DONOR_ARENA_H
@@ -30,13 +31,14 @@ struct weir_arena_extent {
  * struct weir_arena - the mapping
  * @huge: in reserved huge pages
  * @fd: of the mapped file, or -1
- * @length: bytes; @taken of these are in extents given out
- * @limit: upper bound of @taken for new extents; @length at first
+ * @length: bytes; @taken of these are in extents given out, @dirty in extents to be zeroed
+ * @limit: upper bound of @taken and @dirty for new extents; @length at first
  */
 struct weir_arena {
 	char *base;
 	uint64_t length;
 	uint64_t taken;
+	uint64_t dirty;
 	uint64_t limit;
 	bool huge;
 	int fd;
@@ -56,15 +58,28 @@ int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
 void weir_arena_fini(struct weir_arena *arena);
 
 /**
- * weir_arena_take() - take an extent of zeroes
+ * weir_arena_take() - take an extent of zeroes, untouched
  * @length: bytes, above 0, rounded up to pages
  *
- * All pages of a file extent are present from then on, as in memory registered with a NIC.
- * Return: 0; -ENOSPC no free extent is long enough, or the limit is reached; -ENOMEM.
+ * Return: 0; -EAGAIN perhaps once the dirty extents are free; -ENOSPC no free extent is long
+ * enough, or the limit is reached; -ENOMEM.
  */
 int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_arena_extent **extent);
 
-/* Zeroes an extent and gives it back. No peer may still write there. Cannot fail. */
+/* Gives an extent back, dirty. No peer may still write there. Cannot fail. */
 void weir_arena_give(struct weir_arena *arena, struct weir_arena_extent *extent);
+
+/* Makes a dirty extent free, when all of it is zeroed. */
+void weir_arena_free(struct weir_arena *arena, struct weir_arena_extent *extent);
+
+/**
+ * weir_arena_populate() - make pages of a taken extent present, as in memory registered with a NIC
+ *
+ * Context: any thread, beside all others. Return: 0; -ENOMEM.
+ */
+int weir_arena_populate(char *addr, uint64_t length);
+
+/* Zeroes a part of a dirty extent. Context: any thread, beside all others. */
+void weir_arena_zero(const struct weir_arena *arena, char *addr, uint64_t length);
 
 #endif

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Serves clients' calls about regions. A failed request is answered with a reason. */
+/*
+ * Serves clients' calls about regions. A failed request is answered with a reason. A call whose
+ * region is not ready waits in the region's list; the donor's thread answers it when the worker has
+ * populated the memory. Its client may have left or come back meanwhile: then nobody wants the
+ * answer, and the region that the call would have created is freed.
+ */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/donor/donor.h"
 #include "lib/base/error.h"
+#include "lib/donor/lent.h"
 #include "lib/donor/messages.h"
 #include "lib/donor/client.h"
 
@@ -37,29 +44,87 @@ static void info_fill(const struct weir_peer *client, struct wire_control_info *
 	};
 }
 
-/* The donor's lock is held. Return: the status of the reply. */
-static int serve_request(struct weir_peer *client, const struct wire_control_request *request,
-			 const char *name, struct reply *control_reply)
+static int wait_for_region(struct weir_peer *client, struct weir_call *call,
+			   struct weir_lent_region *lent, uint32_t flags)
+{
+	struct weir_region_wait *wait = malloc(sizeof(*wait));
+
+	if (!wait)
+		return -ENOMEM;
+	*wait = (struct weir_region_wait){
+		.call = call,
+		.account = &client->account,
+		.flags = flags,
+	};
+	weir_list_add_tail(&lent->waits, &wait->link);
+	return -EINPROGRESS;
+}
+
+/* @rc: of the call that may have freed @lent. The wait is a courtesy: without memory, none. */
+static int wait_for_zeroes(struct weir_peer *client, struct weir_call *call,
+			   struct weir_lent_region *lent, int rc)
+{
+	if (rc == -EINPROGRESS)
+		rc = wait_for_region(client, call, lent, 0);
+	return rc == -ENOMEM ? 0 : rc;
+}
+
+static int create_region(struct weir_peer *client, struct weir_call *call,
+			 const struct wire_control_request *request, const char *name,
+			 struct reply *reply)
+{
+	struct weir_region_table *region_table = &client->donor->region_table;
+	struct weir_lent_region *lent = NULL;
+	int rc = weir_region_table_create(region_table, &client->account, name, request->value,
+					  request->flags, &lent, &reply->error);
+
+	if (rc == -EINPROGRESS)
+		rc = wait_for_region(client, call, lent, request->flags);
+	if (rc == -ENOMEM && lent)
+		lent->status = weir_error_set(&reply->error, rc, "the donor is out of memory");
+	return rc;
+}
+
+static int open_region(struct weir_peer *client, struct weir_call *call,
+		       const struct wire_control_request *request, const char *name,
+		       struct reply *reply)
+{
+	struct weir_lent_region *lent = NULL;
+	int rc = weir_region_table_open(&client->donor->region_table, &client->account, name,
+					request->flags, &lent, &reply->region, &reply->error);
+
+	reply->length = sizeof(reply->region);
+	if (rc == -EINPROGRESS)
+		rc = wait_for_region(client, call, lent, request->flags);
+	if (rc == -ENOMEM && lent)
+		weir_error_set(&reply->error, rc, "the donor is out of memory");
+	return rc;
+}
+
+/* The donor's lock is held. Return: the status of the reply; -EINPROGRESS: @call waits. */
+static int serve_request(struct weir_peer *client, struct weir_call *call,
+			 const struct wire_control_request *request, const char *name,
+			 struct reply *control_reply)
 {
 	struct weir_region_table *region_table = &client->donor->region_table;
 	struct weir_region_account *account = &client->account;
+	struct weir_lent_region *lent = NULL;
+	int rc;
 
 	switch (request->op) {
 	case WIRE_REGION_CREATE:
-		control_reply->length = sizeof(control_reply->region);
-		return weir_region_table_create(region_table, account, name, request->value,
-						request->flags, &control_reply->region,
-						&control_reply->error);
+		return create_region(client, call, request, name, control_reply);
 	case WIRE_REGION_OPEN:
-		control_reply->length = sizeof(control_reply->region);
-		return weir_region_table_open(region_table, account, name, request->flags,
-					      &control_reply->region, &control_reply->error);
+		return open_region(client, call, request, name, control_reply);
 	case WIRE_REGION_CLOSE:
-		if (!weir_region_table_close(region_table, account, request->value))
-			return 0;
-		return weir_error_set(&control_reply->error, -ENOENT, "no such region is held");
+		rc = weir_region_table_close(region_table, account, request->value, &lent);
+		if (rc == -ENOENT)
+			weir_error_set(&control_reply->error, rc, "no such region is held");
+		return wait_for_zeroes(client, call, lent, rc);
 	case WIRE_REGION_DELETE:
-		return weir_region_table_delete(region_table, account, name, &control_reply->error);
+		rc = weir_region_table_delete(region_table, account, name, &lent,
+					      &control_reply->error);
+		return wait_for_zeroes(client, call, lent, rc);
 	case WIRE_REGION_LIST:
 		weir_region_table_list(region_table, client->tenant, request->value,
 				       &control_reply->list, control_reply->entries);
@@ -74,7 +139,15 @@ static int serve_request(struct weir_peer *client, const struct wire_control_req
 	}
 }
 
-int weir_donor_control_serve(struct weir_peer *client, uint64_t tag, const void *body,
+static void send_reply(struct weir_call *call, int rc, const struct reply *reply)
+{
+	if (rc)
+		weir_donor_messages_reply(call, rc, reply->error.text, strlen(reply->error.text));
+	else
+		weir_donor_messages_reply(call, 0, reply, reply->length);
+}
+
+int weir_donor_control_serve(struct weir_call *call, struct weir_peer *client, const void *body,
 			     size_t length)
 {
 	struct wire_control_request request;
@@ -84,21 +157,92 @@ int weir_donor_control_serve(struct weir_peer *client, uint64_t tag, const void 
 
 	control_reply.length = 0;
 	rc = wire_control_request_decode(body, length, &request, name);
-	if (rc == -EPROTO)
+	if (rc == -EPROTO) {
+		weir_donor_messages_drop(call);
 		return rc;
+	}
 	if (rc) {
 		weir_error_set(&control_reply.error, rc,
 			       "a name has at most %d bytes, and no '/' or NUL among them",
 			       WIRE_CONTROL_NAME_MAX);
 	} else {
 		pthread_mutex_lock(&client->donor->lock);
-		rc = serve_request(client, &request, name, &control_reply);
+		rc = serve_request(client, call, &request, name, &control_reply);
 		pthread_mutex_unlock(&client->donor->lock);
 	}
-	if (rc)
-		weir_donor_messages_reply(client, tag, rc, control_reply.error.text,
-					  strlen(control_reply.error.text));
-	else
-		weir_donor_messages_reply(client, tag, 0, &control_reply, control_reply.length);
+	if (rc != -EINPROGRESS)
+		send_reply(call, rc, &control_reply);
 	return 0;
+}
+
+/* The donor's lock is held. Return: the status of the reply. */
+static int end_wait(struct weir_region_table *region_table, struct weir_lent_region *lent,
+		    const struct weir_region_wait *wait, struct reply *reply)
+{
+	reply->length = 0;
+	if (lent->state == WEIR_LENT_FREED)
+		return 0;
+	reply->length = sizeof(reply->region);
+	if (!lent->status && !weir_donor_messages_is_wanted(wait->call))
+		return weir_error_set(&reply->error, -ECANCELED,
+				      "the client has given the call up");
+	if (!lent->status)
+		return weir_region_table_hold(region_table, wait->account, lent, wait->flags,
+					      &reply->region, &reply->error);
+	return weir_error_set(&reply->error, lent->status == -ECANCELED ? -ENOENT : lent->status,
+			      "the donor cannot supply %llu bytes: %llu of %llu are lent",
+			      (unsigned long long)lent->length,
+			      (unsigned long long)region_table->arena->taken,
+			      (unsigned long long)region_table->arena->limit);
+}
+
+/* The creator's wait is the first: if it fails, so do all others. */
+static void end_waits(struct weir_region_table *region_table, struct weir_lent_region *lent)
+{
+	struct weir_region_wait *wait;
+	bool is_creator = true;
+	struct reply reply;
+	int rc;
+
+	while (!weir_list_is_empty(&lent->waits)) {
+		wait = weir_list_entry(lent->waits.next, struct weir_region_wait, link);
+		weir_list_del(&wait->link);
+		rc = end_wait(region_table, lent, wait, &reply);
+		if (is_creator && rc)
+			lent->status = rc;
+		is_creator = false;
+		send_reply(wait->call, rc, &reply);
+		free(wait);
+	}
+}
+
+void weir_donor_control_progress(struct weir_donor *donor)
+{
+	struct weir_lent_region *lent;
+
+	pthread_mutex_lock(&donor->lock);
+	while ((lent = weir_lent_next(&donor->region_table))) {
+		end_waits(&donor->region_table, lent);
+		weir_lent_settle(&donor->region_table, lent);
+	}
+	pthread_mutex_unlock(&donor->lock);
+}
+
+static void stop_waits(struct weir_region_table *region_table, struct weir_list *lents)
+{
+	struct weir_list *link;
+
+	for (link = lents->next; link != lents; link = link->next) {
+		struct weir_lent_region *lent =
+			weir_list_entry(link, struct weir_lent_region, link);
+
+		lent->status = -ECANCELED;
+		end_waits(region_table, lent);
+	}
+}
+
+void weir_donor_control_stop(struct weir_donor *donor)
+{
+	stop_waits(&donor->region_table, &donor->region_table.lent);
+	stop_waits(&donor->region_table, &donor->region_table.freed);
 }

@@ -94,12 +94,21 @@ static int map_and_start(struct weir_donor *donor, struct weir_error *error)
 {
 	int rc;
 
-	if (weir_region_table_init(&donor->region_table, &donor->arena, donor->pds))
-		return weir_error_set(error, -ENOMEM, "out of memory");
+	rc = weir_memory_worker_init(&donor->worker, &donor->arena, donor->nr_tenants);
+	if (rc)
+		return weir_error_set(error, rc, "out of memory");
+	rc = weir_region_table_init(&donor->region_table, &donor->arena, &donor->worker,
+				    donor->pds);
+	if (rc) {
+		weir_memory_worker_fini(&donor->worker);
+		return weir_error_set(error, rc, "out of memory");
+	}
 	weir_cpu_budget_init(&donor->cpu_budget, donor->options.unload_percent_max);
 	rc = weir_donor_start(donor, error);
-	if (rc)
+	if (rc) {
 		weir_region_table_fini(&donor->region_table);
+		weir_memory_worker_fini(&donor->worker);
+	}
 	return rc;
 }
 
@@ -148,6 +157,7 @@ void weir_donor_close(struct weir_donor *donor)
 {
 	weir_donor_stop(donor);
 	weir_region_table_fini(&donor->region_table);
+	weir_memory_worker_fini(&donor->worker);
 	weir_donor_unlisten(donor);
 	weir_arena_fini(&donor->arena);
 	donor_free(donor);

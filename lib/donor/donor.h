@@ -13,9 +13,11 @@
  *	control.c	a client's calls about regions
  *	unload_rx.c	a client's unloaded writes
  *	reclaim.c	requests for memory back
- *	region_table.c	regions, over arena.c
+ *	region_table.c	regions: names, holders, accounts
+ *	lent.c		one region, over arena.c
+ *	memory_worker.c	the thread that populates and zeroes memory
  *
- * All work but sending messages is done by the donor's thread alone.
+ * All other work but sending messages is done by the donor's thread alone.
  */
 #ifndef WEIR_LIB_DONOR_DONOR_H
 #define WEIR_LIB_DONOR_DONOR_H
@@ -71,6 +73,7 @@ struct weir_donor {
 
 	pthread_mutex_t lock;
 	struct weir_arena arena;
+	struct weir_memory_worker worker;
 	struct weir_region_table region_table;
 	struct weir_list timers;
 

@@ -19,6 +19,7 @@
 #include "lib/donor/conn.h"
 #include "lib/conn/event_channel.h"
 #include "lib/donor/client.h"
+#include "lib/donor/messages.h"
 #include "lib/base/thread.h"
 #include "lib/base/yield.h"
 
@@ -31,16 +32,6 @@ struct donor_timer {
 	void (*fn)(void *arg);
 	void *arg;
 };
-
-static void wake_thread(struct weir_donor *donor)
-{
-	const uint64_t one = 1;
-	ssize_t n;
-
-	do {
-		n = write(donor->wake_fd, &one, sizeof(one));
-	} while (n < 0 && errno == EINTR);
-}
 
 static struct weir_donor_conn *conn_of_link(struct weir_list *link)
 {
@@ -184,6 +175,7 @@ static void take_events(struct weir_donor *donor)
 		if (fds[0].revents)
 			handle_cm_events(donor);
 	}
+	weir_donor_control_progress(donor);
 	run_timers(donor);
 	expire_conns(donor);
 }
@@ -245,17 +237,25 @@ int weir_donor_after(struct weir_donor *donor, unsigned int delay_ms, void (*fn)
 		link = link->prev;
 	weir_list_add(link, &donor_timer->link);
 	pthread_mutex_unlock(&donor->lock);
-	wake_thread(donor);
+	eventfd_write(donor->wake_fd, 1);
 	return 0;
 }
 
 int weir_donor_start(struct weir_donor *donor, struct weir_error *error)
 {
+	int rc;
+
 	donor->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (donor->wake_fd < 0)
 		return weir_error_set(error, -ENOMEM, "cannot create an eventfd: %s",
 				      strerror(errno));
-	return weir_thread_create(&donor->thread, "weir-donor", run_donor_thread, donor, error);
+	rc = weir_memory_worker_start(&donor->worker, donor->wake_fd, error);
+	if (!rc)
+		rc = weir_thread_create(&donor->thread, "weir-donor", run_donor_thread, donor,
+					error);
+	if (rc)
+		weir_memory_worker_stop(&donor->worker);
+	return rc;
 }
 
 void weir_donor_stop(struct weir_donor *donor)
@@ -263,8 +263,10 @@ void weir_donor_stop(struct weir_donor *donor)
 	struct weir_list *link;
 
 	atomic_store(&donor->stop, true);
-	wake_thread(donor);
+	eventfd_write(donor->wake_fd, 1);
 	pthread_join(donor->thread, NULL);
+	weir_memory_worker_stop(&donor->worker);
+	weir_donor_control_stop(donor);
 	while (!weir_list_is_empty(&donor->timers)) {
 		link = donor->timers.next;
 		weir_list_del(link);

@@ -28,6 +28,7 @@ struct weir_call {
 	struct weir_peer *client;
 	uint64_t tag;
 	unsigned int epoch;
+	uint16_t reply; /* the kind of the answer */
 };
 
 static char *buffer_at(const struct weir_peer *client, unsigned int buffer)
@@ -278,19 +279,51 @@ static int send_message(struct weir_peer *client, const struct wire_control_head
 	return 0;
 }
 
-void weir_donor_messages_reply(struct weir_peer *client, uint64_t tag, int status, const void *body,
-			       size_t length)
+/* @call->client->lock is held. */
+static bool is_wanted(const struct weir_call *call)
 {
-	const struct wire_control_head head = {
-		.kind = WIRE_CONTROL_REPLY,
+	return !call->client->is_gone && call->epoch == call->client->epoch;
+}
+
+bool weir_donor_messages_is_wanted(const struct weir_call *call)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&call->client->lock);
+	wanted = is_wanted(call);
+	pthread_mutex_unlock(&call->client->lock);
+	return wanted;
+}
+
+void weir_donor_messages_drop(struct weir_call *call)
+{
+	pthread_mutex_lock(&call->client->lock);
+	weir_donor_client_put(call->client);
+	free(call);
+}
+
+/* Sends the answer, unless the client has given the call up, and frees @call. */
+static int answer_call(struct weir_call *call, int status, const void *body, size_t length)
+{
+	struct wire_control_head head = {
+		.kind = call->reply,
 		.status = status,
-		.tag = tag,
+		.tag = call->tag,
 		.length = length,
 	};
+	struct weir_peer *client = call->client;
+	int rc;
 
 	pthread_mutex_lock(&client->lock);
-	send_message(client, &head, body);
-	pthread_mutex_unlock(&client->lock);
+	rc = is_wanted(call) ? send_message(client, &head, body) : -ENOTCONN;
+	weir_donor_client_put(client);
+	free(call);
+	return rc;
+}
+
+void weir_donor_messages_reply(struct weir_call *call, int status, const void *body, size_t length)
+{
+	answer_call(call, status, body, length);
 }
 
 void weir_donor_messages_reclaim(struct weir_peer *client,
@@ -307,20 +340,8 @@ void weir_donor_messages_reclaim(struct weir_peer *client,
 int weir_reply(struct weir_call *call, const void *data, size_t length)
 {
 	bool fits = length <= WEIR_MESSAGE_MAX;
-	struct weir_peer *client = call->client;
-	struct wire_control_head head = {
-		.kind = WIRE_APP_REPLY,
-		.status = fits ? 0 : -EMSGSIZE,
-		.tag = call->tag,
-		.length = fits ? length : 0,
-	};
-	unsigned int epoch = call->epoch;
-	int rc;
+	int rc = answer_call(call, fits ? 0 : -EMSGSIZE, data, fits ? length : 0);
 
-	free(call);
-	pthread_mutex_lock(&client->lock);
-	rc = epoch == client->epoch ? send_message(client, &head, data) : -ENOTCONN;
-	weir_donor_client_put(client);
 	return !rc && !fits ? -EMSGSIZE : rc;
 }
 
@@ -337,28 +358,28 @@ int weir_peer_send(struct weir_peer *client, const void *data, size_t length)
 	return rc;
 }
 
-/* Counts a received call. Return: 0; -EPROTO the client has too many open calls. */
+/* Counts a received call. Return: 0; -ENOMEM; -EPROTO the client has too many open calls. */
 static int begin_call(struct weir_peer *client, const struct wire_control_head *head,
 		      struct weir_call **out)
 {
-	struct weir_call *call = NULL;
+	struct weir_call *call = malloc(sizeof(*call));
 
-	if (head->kind == WIRE_APP_CALL) {
-		call = malloc(sizeof(*call));
-		if (!call)
-			return -ENOMEM;
-		*call = (struct weir_call){ .client = client,
-					    .tag = head->tag,
-					    .epoch = client->epoch };
-	}
+	if (!call)
+		return -ENOMEM;
 	pthread_mutex_lock(&client->lock);
 	if (client->nr_calls >= WIRE_CONTROL_CALLS_MAX) {
 		pthread_mutex_unlock(&client->lock);
 		free(call);
 		return -EPROTO;
 	}
+	*call = (struct weir_call){
+		.client = client,
+		.tag = head->tag,
+		.epoch = client->epoch,
+		.reply = head->kind == WIRE_APP_CALL ? WIRE_APP_REPLY : WIRE_CONTROL_REPLY,
+	};
 	client->nr_calls++;
-	client->refs += call != NULL;
+	client->refs++;
 	pthread_mutex_unlock(&client->lock);
 	*out = call;
 	return 0;
@@ -389,8 +410,8 @@ static int handle_message(struct weir_peer *client, const struct wire_control_he
 		rc = begin_call(client, head, &call);
 		if (rc)
 			return rc;
-		if (!call)
-			return weir_donor_control_serve(client, head->tag, body, head->length);
+		if (head->kind == WIRE_CONTROL_CALL)
+			return weir_donor_control_serve(call, client, body, head->length);
 		return call_on_message(client, call, body, head->length);
 	case WIRE_APP_ONEWAY:
 		return call_on_message(client, NULL, body, head->length);

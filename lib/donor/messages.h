@@ -3,6 +3,7 @@
 #ifndef WEIR_LIB_DONOR_MESSAGES_H
 #define WEIR_LIB_DONOR_MESSAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,8 @@
 
 struct ibv_pd;
 struct ibv_qp;
+struct weir_call;
+struct weir_donor;
 struct weir_peer;
 struct wire_control_reclaim;
 
@@ -50,16 +53,27 @@ void weir_donor_messages_fini(struct weir_peer *client);
 int weir_donor_messages_received(struct weir_peer *client, unsigned int buffer, uint32_t length);
 void weir_donor_messages_sent(struct weir_peer *client, unsigned int buffer);
 
-/* The answer to a CONTROL_CALL. Context: any thread. */
-void weir_donor_messages_reply(struct weir_peer *client, uint64_t tag, int status, const void *body,
-			       size_t length);
+/* Whether an answer can still reach the caller: not after its client's end or return. */
+bool weir_donor_messages_is_wanted(const struct weir_call *call);
+
+/* Answers a CONTROL_CALL, and frees @call. Context: any thread. */
+void weir_donor_messages_reply(struct weir_call *call, int status, const void *body, size_t length);
+
+/* Frees a call whose client has broken the protocol. */
+void weir_donor_messages_drop(struct weir_call *call);
 
 /* Asks for memory back. Context: the donor's thread. */
 void weir_donor_messages_reclaim(struct weir_peer *client,
 				 const struct wire_control_reclaim *recall);
 
-/* control.c: serves and answers a CONTROL_CALL. Return: 0; -EPROTO. */
-int weir_donor_control_serve(struct weir_peer *client, uint64_t tag, const void *body,
+/* control.c: serves a CONTROL_CALL, and answers now or later. Return: 0; -EPROTO. */
+int weir_donor_control_serve(struct weir_call *call, struct weir_peer *client, const void *body,
 			     size_t length);
+
+/* control.c: answers the calls whose regions are ready. Context: the donor's thread. */
+void weir_donor_control_progress(struct weir_donor *donor);
+
+/* control.c: ends the calls that wait. Context: after the donor's thread and the worker. */
+void weir_donor_control_stop(struct weir_donor *donor);
 
 #endif

@@ -6,33 +6,11 @@
 #include <string.h>
 
 #include "lib/base/error.h"
-#include "lib/donor/region_table.h"
+#include "lib/donor/lent.h"
 
 #define ACCESS_READ (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
 #define UMTT_SIZE (4 * WEIR_REGION_TABLE_MAX) /* two registrations each; touched when used */
 #define ACCESS_ALL (ACCESS_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
-
-/**
- * struct weir_lent_region - one region
- * @payer: the account charged, or NULL
- * @mr: while held, or owned; @mr_read: from the first read-only hold on
- * @is_exclusive: one holder, and no other is admitted
- * @is_owned: by the donor's application
- * @is_movable: the payer gives the region back on request
- */
-struct weir_lent_region {
-	struct weir_list link;
-	uint64_t id;
-	unsigned int tenant;
-	char name[WIRE_CONTROL_NAME_MAX + 1];
-	struct weir_arena_extent *extent;
-	struct weir_region_account *payer;
-	struct ibv_mr *mr, *mr_read;
-	unsigned int holders;
-	bool is_exclusive;
-	bool is_owned;
-	bool is_movable;
-};
 
 struct weir_region_hold {
 	struct weir_list link;
@@ -42,14 +20,16 @@ struct weir_region_hold {
 };
 
 int weir_region_table_init(struct weir_region_table *region_table, struct weir_arena *arena,
-			   struct ibv_pd **pds)
+			   struct weir_memory_worker *worker, struct ibv_pd **pds)
 {
 	struct weir_umtt_entry *table = calloc(UMTT_SIZE, sizeof(*table));
 
 	if (!table)
 		return -ENOMEM;
-	*region_table = (struct weir_region_table){ .arena = arena, .pds = pds };
+	*region_table = (struct weir_region_table){ .arena = arena, .worker = worker, .pds = pds };
 	weir_list_init(&region_table->lent);
+	weir_list_init(&region_table->starved);
+	weir_list_init(&region_table->freed);
 	return weir_umtt_init(&region_table->umtt, table, UMTT_SIZE);
 }
 
@@ -78,120 +58,51 @@ static struct weir_lent_region *find_lent(const struct weir_region_table *region
 	return NULL;
 }
 
-/* On return no peer can reach the memory, and no unloaded write is being copied there. */
-static void deregister_mr(struct weir_region_table *region_table, struct ibv_mr **mr)
+static struct weir_lent_region *first_lent(const struct weir_list *list)
 {
-	if (!*mr)
-		return;
-	weir_umtt_remove(&region_table->umtt, (*mr)->rkey);
-	ibv_dereg_mr(*mr);
-	*mr = NULL;
-}
-
-static int register_mr(struct weir_region_table *region_table, struct weir_lent_region *lent,
-		       int access, struct ibv_mr **mr, struct weir_error *error)
-{
-	struct weir_umtt_entry entry = {
-		.addr = (uintptr_t)lent->extent->addr,
-		.length = lent->extent->length,
-		.owner = lent->tenant,
-		.is_writable = access & IBV_ACCESS_REMOTE_WRITE,
-	};
-
-	if (*mr)
-		return 0;
-	*mr = ibv_reg_mr(region_table->pds[lent->tenant], lent->extent->addr, lent->extent->length,
-			 access);
-	if (!*mr)
-		return weir_error_set_memlock(error, "a region", lent->extent->length, -errno);
-	entry.tag = (*mr)->rkey;
-	if (!weir_umtt_add(&region_table->umtt, &entry))
-		return 0;
-	ibv_dereg_mr(*mr);
-	*mr = NULL;
-	return weir_error_set(error, -ENOSPC, "the donor has no room for one more registration");
-}
-
-static int lent_new(struct weir_region_table *region_table, unsigned int tenant, const char *name,
-		    uint64_t length, struct weir_lent_region **out, struct weir_error *error)
-{
-	struct weir_lent_region *lent;
-	int rc;
-
-	if (region_table->nr_lent >= WEIR_REGION_TABLE_MAX)
-		return weir_error_set(error, -ENOSPC, "the donor has %u regions already",
-				      WEIR_REGION_TABLE_MAX);
-	lent = calloc(1, sizeof(*lent));
-	if (!lent)
-		return weir_error_set(error, -ENOMEM, "the donor is out of memory");
-	rc = weir_arena_take(region_table->arena, length, &lent->extent);
-	if (rc) {
-		free(lent);
-		return weir_error_set(error, rc,
-				      "the donor has no %llu bytes in a row: %llu of %llu are lent",
-				      (unsigned long long)length,
-				      (unsigned long long)region_table->arena->taken,
-				      (unsigned long long)region_table->arena->limit);
-	}
-	lent->id = ++region_table->ids;
-	lent->tenant = tenant;
-	snprintf(lent->name, sizeof(lent->name), "%s", name);
-	weir_list_add_tail(&region_table->lent, &lent->link);
-	region_table->nr_lent++;
-	*out = lent;
-	return 0;
-}
-
-static void charge_account(struct weir_lent_region *lent, struct weir_region_account *payer)
-{
-	lent->payer = payer;
-	payer->charged += lent->extent->length;
-	payer->movable += lent->is_movable ? lent->extent->length : 0;
-	payer->nr_charged++;
-}
-
-static void uncharge_account(struct weir_lent_region *lent)
-{
-	if (!lent->payer)
-		return;
-	lent->payer->charged -= lent->extent->length;
-	lent->payer->movable -= lent->is_movable ? lent->extent->length : 0;
-	lent->payer->nr_charged--;
-	lent->payer = NULL;
-}
-
-static void lent_free(struct weir_region_table *region_table, struct weir_lent_region *lent)
-{
-	deregister_mr(region_table, &lent->mr);
-	deregister_mr(region_table, &lent->mr_read);
-	uncharge_account(lent);
-	weir_arena_give(region_table->arena, lent->extent);
-	weir_list_del(&lent->link);
-	region_table->nr_lent--;
-	free(lent);
+	return weir_list_entry(list->next, struct weir_lent_region, link);
 }
 
 void weir_region_table_fini(struct weir_region_table *region_table)
 {
 	while (!weir_list_is_empty(&region_table->lent))
-		lent_free(region_table,
-			  weir_list_entry(region_table->lent.next, struct weir_lent_region, link));
+		weir_lent_free(region_table, first_lent(&region_table->lent));
+	while (!weir_list_is_empty(&region_table->freed)) {
+		struct weir_lent_region *lent = first_lent(&region_table->freed);
+
+		weir_list_del(&lent->link);
+		free(lent);
+	}
 	free(region_table->umtt.table);
 }
 
-static int hold_new(struct weir_region_table *region_table, struct weir_region_account *account,
-		    struct weir_lent_region *lent, uint32_t flags, struct wire_control_region *out,
-		    struct weir_error *error)
+static int check_open(const struct weir_lent_region *lent, uint32_t flags, struct weir_error *error)
+{
+	if (lent->is_exclusive)
+		return weir_error_set(error, -EBUSY, "region '%s' is held exclusively", lent->name);
+	if (flags & WIRE_REGION_EXCLUSIVE && lent->holders)
+		return weir_error_set(error, -EBUSY, "region '%s' is held by %u others", lent->name,
+				      lent->holders);
+	return 0;
+}
+
+int weir_region_table_hold(struct weir_region_table *region_table,
+			   struct weir_region_account *account, struct weir_lent_region *lent,
+			   uint32_t flags, struct wire_control_region *out,
+			   struct weir_error *error)
 {
 	bool read_only = flags & WIRE_REGION_READ_ONLY;
 	struct ibv_mr **mr = read_only ? &lent->mr_read : &lent->mr;
 	struct weir_region_hold *hold;
-	int rc;
+	int rc = check_open(lent, flags, error);
 
+	if (rc)
+		return rc;
 	if (account->nr_holds >= WEIR_REGION_HOLDS_MAX)
 		return weir_error_set(error, -EDQUOT, "this session holds %u regions already",
 				      WEIR_REGION_HOLDS_MAX);
-	rc = register_mr(region_table, lent, read_only ? ACCESS_READ : ACCESS_ALL, mr, error);
+	rc = weir_lent_register(region_table, lent, read_only ? ACCESS_READ : ACCESS_ALL, mr,
+				error);
 	if (rc)
 		return rc;
 	hold = calloc(1, sizeof(*hold));
@@ -218,11 +129,10 @@ static int hold_new(struct weir_region_table *region_table, struct weir_region_a
 static void drop_holder(struct weir_region_table *region_table, struct weir_lent_region *lent)
 {
 	if (!lent->name[0]) {
-		lent_free(region_table, lent);
+		weir_lent_free(region_table, lent);
 		return;
 	}
-	deregister_mr(region_table, &lent->mr);
-	deregister_mr(region_table, &lent->mr_read);
+	weir_lent_deregister(region_table, lent);
 }
 
 static void hold_free(struct weir_region_table *region_table, struct weir_region_account *account,
@@ -249,8 +159,11 @@ void weir_region_table_leave(struct weir_region_table *region_table,
 			  weir_list_entry(account->holds.next, struct weir_region_hold, link));
 	for (link = region_table->lent.next; link != &region_table->lent; link = link->next) {
 		lent = weir_list_entry(link, struct weir_lent_region, link);
-		if (lent->payer == account)
-			uncharge_account(lent);
+		if (lent->payer != account)
+			continue;
+		weir_lent_uncharge(lent);
+		if (lent->state != WEIR_LENT_READY)
+			weir_lent_give_up(region_table, lent);
 	}
 }
 
@@ -270,7 +183,7 @@ static int check_quota(const struct weir_region_account *account, uint64_t lengt
 
 int weir_region_table_create(struct weir_region_table *region_table,
 			     struct weir_region_account *account, const char *name, uint64_t length,
-			     uint32_t flags, struct wire_control_region *out,
+			     uint32_t flags, struct weir_lent_region **out,
 			     struct weir_error *error)
 {
 	struct weir_lent_region *lent = NULL;
@@ -289,22 +202,19 @@ int weir_region_table_create(struct weir_region_table *region_table,
 	rc = check_quota(account, length, error);
 	if (rc)
 		return rc;
-	rc = lent_new(region_table, account->tenant, name, length, &lent, error);
+	rc = weir_lent_new(region_table, account->tenant, name, length, &lent, error);
 	if (rc)
 		return rc;
-	rc = hold_new(region_table, account, lent, flags, out, error);
-	if (rc) {
-		lent_free(region_table, lent);
-		return rc;
-	}
 	lent->is_movable = flags & WIRE_REGION_MOVABLE;
-	charge_account(lent, account);
-	return 0;
+	weir_lent_charge(lent, account);
+	*out = lent;
+	return -EINPROGRESS;
 }
 
 int weir_region_table_open(struct weir_region_table *region_table,
 			   struct weir_region_account *account, const char *name, uint32_t flags,
-			   struct wire_control_region *out, struct weir_error *error)
+			   struct weir_lent_region **growing, struct wire_control_region *out,
+			   struct weir_error *error)
 {
 	struct weir_lent_region *lent = find_lent(region_table, account->tenant, name);
 
@@ -312,12 +222,10 @@ int weir_region_table_open(struct weir_region_table *region_table,
 		return weir_error_set(error, -EINVAL, "flags %#x are unknown", flags);
 	if (!lent)
 		return weir_error_set(error, -ENOENT, "there is no region '%s'", name);
-	if (lent->is_exclusive)
-		return weir_error_set(error, -EBUSY, "region '%s' is held exclusively", name);
-	if (flags & WIRE_REGION_EXCLUSIVE && lent->holders)
-		return weir_error_set(error, -EBUSY, "region '%s' is held by %u others", name,
-				      lent->holders);
-	return hold_new(region_table, account, lent, flags, out, error);
+	if (lent->state == WEIR_LENT_READY)
+		return weir_region_table_hold(region_table, account, lent, flags, out, error);
+	*growing = lent;
+	return -EINPROGRESS;
 }
 
 static struct weir_region_hold *find_hold(const struct weir_region_account *account, uint64_t id,
@@ -335,19 +243,21 @@ static struct weir_region_hold *find_hold(const struct weir_region_account *acco
 }
 
 int weir_region_table_close(struct weir_region_table *region_table,
-			    struct weir_region_account *account, uint64_t id)
+			    struct weir_region_account *account, uint64_t id,
+			    struct weir_lent_region **lent)
 {
 	struct weir_region_hold *hold = find_hold(account, id, NULL);
 
 	if (!hold)
 		return -ENOENT;
+	*lent = hold->lent;
 	hold_free(region_table, account, hold);
-	return 0;
+	return (*lent)->state == WEIR_LENT_FREED ? -EINPROGRESS : 0;
 }
 
 int weir_region_table_delete(struct weir_region_table *region_table,
 			     struct weir_region_account *account, const char *name,
-			     struct weir_error *error)
+			     struct weir_lent_region **freed, struct weir_error *error)
 {
 	struct weir_lent_region *lent = find_lent(region_table, account->tenant, name);
 
@@ -356,9 +266,10 @@ int weir_region_table_delete(struct weir_region_table *region_table,
 	if (lent->is_exclusive && !find_hold(account, 0, lent))
 		return weir_error_set(error, -EBUSY, "region '%s' is held exclusively", name);
 	lent->name[0] = '\0';
-	if (!lent->holders)
-		lent_free(region_table, lent);
-	return 0;
+	if (lent->state == WEIR_LENT_READY)
+		weir_lent_settle(region_table, lent);
+	*freed = lent;
+	return lent->state == WEIR_LENT_FREED ? -EINPROGRESS : 0;
 }
 
 void weir_region_table_list(const struct weir_region_table *region_table, unsigned int tenant,
@@ -371,14 +282,15 @@ void weir_region_table_list(const struct weir_region_table *region_table, unsign
 	*list = (struct wire_control_list){ 0 };
 	for (link = region_table->lent.next; link != &region_table->lent; link = link->next) {
 		lent = weir_list_entry(link, struct weir_lent_region, link);
-		if (lent->tenant != tenant || !lent->name[0] || lent->id < from)
+		if (lent->tenant != tenant || !lent->name[0] || lent->id < from ||
+		    lent->state != WEIR_LENT_READY)
 			continue;
 		if (list->count == WIRE_CONTROL_ENTRIES_MAX) {
 			list->next = lent->id;
 			return;
 		}
 		entries[list->count] = (struct wire_control_entry){
-			.length = lent->extent->length,
+			.length = lent->length,
 			.holders = lent->holders,
 			.flags = lent->is_exclusive ? WIRE_REGION_EXCLUSIVE : 0,
 		};
@@ -394,14 +306,18 @@ int weir_region_table_own(struct weir_region_table *region_table, unsigned int t
 	struct weir_lent_region *lent = NULL;
 	int rc;
 
-	rc = lent_new(region_table, tenant, "", length, &lent, error);
+	rc = weir_lent_new(region_table, tenant, "", length, &lent, error);
 	if (rc)
 		return rc;
-	rc = register_mr(region_table, lent, ACCESS_ALL, &lent->mr, error);
+	if (lent->state == WEIR_LENT_STARVED)
+		rc = weir_lent_explain_no_extent(region_table, length, -ENOSPC, error);
+	else
+		rc = weir_lent_register(region_table, lent, ACCESS_ALL, &lent->mr, error);
 	if (rc) {
-		lent_free(region_table, lent);
+		weir_lent_free(region_table, lent);
 		return rc;
 	}
+	lent->state = WEIR_LENT_READY; /* the worker populates it beside its use */
 	lent->is_owned = true;
 	*token = (struct weir_region_token){
 		.addr = (uintptr_t)lent->extent->addr,
@@ -422,7 +338,7 @@ int weir_region_table_disown(struct weir_region_table *region_table,
 		lent = weir_list_entry(link, struct weir_lent_region, link);
 		if (!lent->is_owned || (uintptr_t)lent->extent->addr != token->addr)
 			continue;
-		lent_free(region_table, lent);
+		weir_lent_free(region_table, lent);
 		return 0;
 	}
 	return -ENOENT;

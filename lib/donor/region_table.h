@@ -6,6 +6,11 @@
  * rkeys: a late write of an earlier holder reaches neither the next holder nor reused memory. A
  * region without a name is freed with the last hold: deregistered, zeroed, given back.
  *
+ * The worker of memory_worker.h populates a new region, and zeroes a freed one. Until a region is
+ * ready, the calls that want it wait in its list: first its creator's, then those that open it. So
+ * does the call that frees a region, until the memory can be lent again.
+ * A region waits for an extent while dirty memory would make room.
+ *
  * The owner serialises, with struct weir_donor's lock.
  */
 #ifndef WEIR_LIB_DONOR_REGION_TABLE_H
@@ -19,6 +24,7 @@
 #include "core/base/list.h"
 #include "core/unload/umtt.h"
 #include "lib/donor/arena.h"
+#include "lib/donor/memory_worker.h"
 #include "wire/control.h"
 
 #define WEIR_REGION_TABLE_MAX 16384 /* regions of a donor */
@@ -28,12 +34,15 @@
  * struct weir_region_table - all regions of a donor
  * @pds: one for each tenant
  * @lent, @nr_lent: regions, by id
+ * @starved: regions without an extent, the eldest first
+ * @freed: regions whose memory is being zeroed
  * @umtt: rkeys that clients may write by, for unloaded writes
  */
 struct weir_region_table {
 	struct weir_arena *arena;
+	struct weir_memory_worker *worker;
 	struct ibv_pd **pds;
-	struct weir_list lent;
+	struct weir_list lent, starved, freed;
 	unsigned int nr_lent;
 	uint64_t ids;
 	struct weir_umtt umtt;
@@ -58,11 +67,61 @@ struct weir_region_account {
 	unsigned int nr_holds;
 };
 
+enum weir_lent_state {
+	WEIR_LENT_STARVED, /* no extent yet */
+	WEIR_LENT_GROWING, /* being populated, for its creator */
+	WEIR_LENT_READY,
+	WEIR_LENT_FREED, /* being zeroed */
+};
+
+/**
+ * struct weir_lent_region - one region
+ * @starved_link: while without an extent
+ * @payer: the account charged, or NULL
+ * @mr: while held, or owned; @mr_read: from the first read-only hold on
+ * @waits: of struct weir_region_wait, until the region is ready, or zeroed
+ * @status: the negative errno that ends a region that is not ready
+ * @is_exclusive: one holder, and no other is admitted
+ * @is_owned: by the donor's application
+ * @is_movable: the payer gives the region back on request
+ */
+struct weir_lent_region {
+	struct weir_list link, starved_link;
+	enum weir_lent_state state;
+	uint64_t id;
+	uint64_t length;
+	unsigned int tenant;
+	char name[WIRE_CONTROL_NAME_MAX + 1];
+	struct weir_arena_extent *extent;
+	struct weir_memory_job job;
+	struct weir_region_account *payer;
+	struct ibv_mr *mr, *mr_read;
+	struct weir_list waits;
+	int status;
+	unsigned int holders;
+	bool is_exclusive;
+	bool is_owned;
+	bool is_movable;
+};
+
+struct weir_call;
+
+/* A call that waits for a region, and the flags of its hold. */
+struct weir_region_wait {
+	struct weir_list link;
+	struct weir_call *call;
+	struct weir_region_account *account;
+	uint32_t flags;
+};
+
 /* Return: 0; -ENOMEM. */
 int weir_region_table_init(struct weir_region_table *region_table, struct weir_arena *arena,
-			   struct ibv_pd **pds);
+			   struct weir_memory_worker *worker, struct ibv_pd **pds);
 
-/* Frees the remaining regions, named or the application's, after all accounts have left. */
+/*
+ * Frees the remaining regions, named or the application's, after all accounts have left. The worker
+ * has stopped.
+ */
 void weir_region_table_fini(struct weir_region_table *region_table);
 
 void weir_region_account_init(struct weir_region_account *account, unsigned int tenant,
@@ -72,34 +131,59 @@ void weir_region_account_init(struct weir_region_account *account, unsigned int 
  * weir_region_table_leave() - end a session's account, after the QPs
  *
  * Gives all holds back and frees nameless regions. Named regions stay, charged to no session.
+ * Regions that are not ready are given up.
  */
 void weir_region_table_leave(struct weir_region_table *region_table,
 			     struct weir_region_account *account);
 
 /**
- * weir_region_table_create() - create a region, held by its creator
+ * weir_region_table_create() - begin to create a region
  * @name: "" for a nameless one
+ * @lent: receives the region, for the creator's wait
  *
- * Return: 0; -EINVAL; -EEXIST; -EDQUOT; -ENOSPC; -ENOMEM.
+ * Return: -EINPROGRESS; -EINVAL; -EEXIST; -EDQUOT; -ENOSPC; -ENOMEM.
  */
 int weir_region_table_create(struct weir_region_table *region_table,
 			     struct weir_region_account *account, const char *name, uint64_t length,
-			     uint32_t flags, struct wire_control_region *out,
+			     uint32_t flags, struct weir_lent_region **lent,
 			     struct weir_error *error);
 
-/* Return: 0; -EINVAL; -ENOENT; -EBUSY; -EDQUOT too many held; -ENOMEM. */
+/* As weir_region_table_open(), of a ready region. */
+int weir_region_table_hold(struct weir_region_table *region_table,
+			   struct weir_region_account *account, struct weir_lent_region *lent,
+			   uint32_t flags, struct wire_control_region *out,
+			   struct weir_error *error);
+
+/**
+ * weir_region_table_open() - hold a named region
+ * @lent: receives a region that is not ready, for a wait
+ *
+ * Return: 0; -EINPROGRESS; -EINVAL; -ENOENT; -EBUSY; -EDQUOT too many held; -ENOMEM.
+ */
 int weir_region_table_open(struct weir_region_table *region_table,
 			   struct weir_region_account *account, const char *name, uint32_t flags,
-			   struct wire_control_region *out, struct weir_error *error);
+			   struct weir_lent_region **lent, struct wire_control_region *out,
+			   struct weir_error *error);
 
-/* Gives a hold back. Return: 0; -ENOENT the session has no such hold. */
+/**
+ * weir_region_table_close() - give a hold back
+ * @lent: receives a region that the call has freed, for a wait until the memory can be lent again
+ *
+ * Return: 0; -EINPROGRESS; -ENOENT the session has no such hold.
+ */
 int weir_region_table_close(struct weir_region_table *region_table,
-			    struct weir_region_account *account, uint64_t hold);
+			    struct weir_region_account *account, uint64_t hold,
+			    struct weir_lent_region **lent);
 
-/* Takes the name away. Return: 0; -ENOENT; -EBUSY another session holds the region exclusively. */
+/**
+ * weir_region_table_delete() - take the name away
+ * @lent: as for weir_region_table_close()
+ *
+ * Return: 0; -EINPROGRESS; -ENOENT; -EBUSY another session holds the region exclusively.
+ */
 int weir_region_table_delete(struct weir_region_table *region_table,
 			     struct weir_region_account *account, const char *name,
-			     struct weir_error *error);
+			     struct weir_lent_region **lent, struct weir_error *error);
 
 /**
  * weir_region_table_list() - list the tenant's named regions

@@ -18,6 +18,14 @@ static void arena_make(uint64_t length)
 	assert_int_equal(weir_arena_init(&arena, length, false, NULL), 0);
 }
 
+/* As the worker does, in one slice. */
+static void give(struct weir_arena_extent *extent)
+{
+	weir_arena_give(&arena, extent);
+	weir_arena_zero(&arena, extent->addr, extent->length);
+	weir_arena_free(&arena, extent);
+}
+
 static bool is_zero(const struct weir_arena_extent *extent)
 {
 	uint64_t i;
@@ -37,15 +45,34 @@ static void all_of_it_can_be_taken_and_no_more(void **state)
 	assert_int_equal(weir_arena_take(&arena, 8 * MIB, &a), 0);
 	assert_int_equal(arena.taken, 8 * MIB);
 	assert_int_equal(weir_arena_take(&arena, 1, &b), -ENOSPC);
-	weir_arena_give(&arena, a);
+	give(a);
 	assert_int_equal(weir_arena_take(&arena, 8 * MIB + 1, &b), -ENOSPC);
 	assert_int_equal(weir_arena_take(&arena, UINT64_MAX, &b), -ENOSPC);
 	assert_int_equal(weir_arena_take(&arena, 4 * MIB, &a), 0);
 	assert_int_equal(weir_arena_take(&arena, 4 * MIB, &b), 0);
 	assert_int_equal(weir_arena_take(&arena, 4096, &c), -ENOSPC);
-	weir_arena_give(&arena, b);
-	weir_arena_give(&arena, a);
+	give(b);
+	give(a);
 	assert_int_equal(weir_arena_take(&arena, 8 * MIB, &a), 0);
+	weir_arena_fini(&arena);
+}
+
+static void dirty_memory_is_lent_only_after_it_is_zeroed(void **state)
+{
+	struct weir_arena_extent *a, *b;
+
+	(void)state;
+	arena_make(4 * MIB);
+	assert_int_equal(weir_arena_take(&arena, 3 * MIB, &a), 0);
+	memset(a->addr, 0xa5, a->length);
+	weir_arena_give(&arena, a);
+	assert_int_equal(arena.taken, 0);
+	assert_int_equal(weir_arena_take(&arena, 2 * MIB, &b), -EAGAIN);
+	assert_int_equal(weir_arena_take(&arena, 4 * MIB + 1, &b), -ENOSPC);
+	weir_arena_zero(&arena, a->addr, a->length);
+	weir_arena_free(&arena, a);
+	assert_int_equal(weir_arena_take(&arena, 4 * MIB, &b), 0);
+	assert_true(is_zero(b));
 	weir_arena_fini(&arena);
 }
 
@@ -73,10 +100,10 @@ static void what_is_given_back_comes_out_zero(void **state)
 		assert_int_equal(weir_arena_take(&arena, lengths[i], &a), 0);
 		assert_true(is_zero(a));
 		memset(a->addr, 0xa5, a->length);
-		weir_arena_give(&arena, a);
+		give(a);
 		assert_int_equal(weir_arena_take(&arena, 4 * MIB, &a), 0);
 		assert_true(is_zero(a));
-		weir_arena_give(&arena, a);
+		give(a);
 	}
 	weir_arena_fini(&arena);
 }
@@ -99,7 +126,7 @@ static void extents_never_overlap_in_any_order(void **state)
 			assert_int_equal((unsigned char)taken[i]->addr[taken[i]->length - 1],
 					 i + 1);
 			sum -= taken[i]->length;
-			weir_arena_give(&arena, taken[i]);
+			give(taken[i]);
 			taken[i] = NULL;
 		} else if (!weir_arena_take(&arena, (seed >> 16) * 64 + 1, &taken[i])) {
 			assert_int_equal(taken[i]->addr[0], 0);
@@ -111,7 +138,7 @@ static void extents_never_overlap_in_any_order(void **state)
 	}
 	for (i = 0; i < TAKEN_MAX; i++)
 		if (taken[i])
-			weir_arena_give(&arena, taken[i]);
+			give(taken[i]);
 	assert_int_equal(weir_arena_take(&arena, 16 * MIB, &whole), 0);
 	weir_arena_fini(&arena);
 }
@@ -126,8 +153,8 @@ static void long_extents_begin_on_a_huge_page(void **state)
 	assert_int_equal(weir_arena_take(&arena, 4096, &a), 0);
 	assert_int_equal(weir_arena_take(&arena, 2 * MIB, &b), 0);
 	assert_int_equal((uintptr_t)b->addr % WEIR_HUGE_BYTES, 0);
-	weir_arena_give(&arena, a);
-	weir_arena_give(&arena, b);
+	give(a);
+	give(b);
 	assert_int_equal(weir_arena_take(&arena, 8 * MIB, &a), 0);
 	weir_arena_fini(&arena);
 }
@@ -144,10 +171,10 @@ static void what_lies_in_a_file_goes_back_to_the_system(void **state)
 		skip(); /* no memfd here */
 	assert_int_equal(fcntl(arena.fd, F_GET_SEALS) & F_SEAL_SHRINK, F_SEAL_SHRINK);
 	assert_int_equal(weir_arena_take(&arena, 2 * MIB + 4096, &extent), 0);
+	assert_int_equal(weir_arena_populate(extent->addr, extent->length), 0);
 	assert_int_equal(fstat(arena.fd, &before), 0);
-	/* taking an extent touches its pages */
 	assert_true(before.st_blocks >= (2 * MIB + 4096) / 512);
-	weir_arena_give(&arena, extent);
+	give(extent);
 	assert_int_equal(fstat(arena.fd, &after), 0);
 	assert_true(before.st_blocks - after.st_blocks >= 2 * MIB / 512);
 	assert_int_equal(weir_arena_take(&arena, 4 * MIB, &extent), 0);
@@ -168,6 +195,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_of_it_can_be_taken_and_no_more),
+		cmocka_unit_test(dirty_memory_is_lent_only_after_it_is_zeroed),
 		cmocka_unit_test(one_byte_takes_a_page),
 		cmocka_unit_test(what_is_given_back_comes_out_zero),
 		cmocka_unit_test(extents_never_overlap_in_any_order),

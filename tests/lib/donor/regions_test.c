@@ -182,6 +182,104 @@ static void what_is_used_again_is_zero(void **state)
 	}
 }
 
+/* Sends a call of @raw; create_end() takes the answer. */
+static void create_begin(struct raw_client *raw, const char *name, uint64_t length)
+{
+	struct wire_control_request request = { .op = WIRE_REGION_CREATE, .value = length };
+	char call[sizeof(request) + WIRE_CONTROL_NAME_MAX];
+	int n = wire_control_request_encode(&request, name, call);
+
+	assert_int_equal(raw_message(raw, WIRE_CONTROL_CALL, ++raw->tags, call, n), 0);
+}
+
+static int create_end(struct raw_client *raw)
+{
+	char body[WIRE_CONTROL_BODY_MAX];
+	struct wire_control_head head;
+
+	assert_int_equal(raw_answer(raw, &head, body, SOON_MS), 0);
+	assert_int_equal(head.kind, WIRE_CONTROL_REPLY);
+	return head.status;
+}
+
+static void a_request_waits_for_memory_that_is_being_zeroed(void **state)
+{
+	struct wire_control_region r, s;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, NULL, 8 * MIB, 0, &r), 0);
+	assert_int_equal(raw_create(&b, NULL, 8 * MIB, 0, &s), 0);
+	raw_close(&a);
+	assert_soon(donor_fixture_info(&f)->clients == 1);
+	assert_int_equal(raw_region_close(&b, s.hold), 0);
+	assert_int_equal(raw_create(&b, NULL, 8 * MIB, 0, &s), 0);
+	memset(b.data, 1, RAW_DATA);
+	assert_int_equal(raw_read(&b, s.addr, s.rkey, RAW_DATA), 0);
+	assert_true(data_is(&b, 0, RAW_DATA));
+}
+
+static void a_client_that_goes_in_the_middle_leaves_nothing_behind(void **state)
+{
+	struct wire_control_region r;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		create_begin(&a, "half-made", 8 * MIB);
+		create_begin(&b, "other", 8 * MIB);
+		raw_close(&a);
+		assert_int_equal(create_end(&b), 0);
+		assert_int_equal(raw_region_delete(&b, "other"), 0);
+		raw_close(&b);
+		assert_soon(donor_fixture_info(&f)->clients == 0);
+		assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
+		assert_int_equal(raw_open(&b, f.info.address, &key_a), 0);
+		raw_region_delete(&a, "half-made"); /* there, if the donor was faster */
+		assert_int_equal(donor_fixture_info(&f)->lent_bytes, 0);
+	}
+	assert_int_equal(raw_create(&a, "half-made", 8 * MIB, 0, &r), 0);
+}
+
+static void who_opens_a_region_in_the_making_waits_for_it(void **state)
+{
+	struct wire_control_region r;
+
+	(void)state;
+	create_begin(&a, "new", 8 * MIB);
+	assert_soon(donor_fixture_info(&f)->regions == 1);
+	assert_int_equal(raw_create(&b, "new", 4096, 0, &r), -EEXIST);
+	assert_int_equal(raw_region_open(&b, "new", 0, &r), 0);
+	assert_int_equal(r.length, 8 * MIB);
+	assert_int_equal(create_end(&a), 0);
+}
+
+/* The answers come in the order in which the donor sends them. */
+static void a_large_request_holds_no_other_client_up(void **state)
+{
+	const uint64_t large = donor_scaled(256) * (uint64_t)MIB;
+	const struct weir_donor_options options = { .memory_bytes = large + MIB,
+						    .quota_bytes = large };
+	struct wire_control_head head;
+	struct wire_control_region r;
+	char body[WIRE_CONTROL_BODY_MAX];
+	struct raw_client greedy, other;
+	struct donor_fixture big;
+
+	(void)state;
+	donor_fixture_start(&big, &options);
+	assert_int_equal(raw_open(&greedy, big.info.address, &key_a), 0);
+	assert_int_equal(raw_open(&other, big.info.address, &key_b), 0);
+	create_begin(&greedy, "large", large);
+	assert_soon(donor_fixture_info(&big)->lent_bytes == large);
+	assert_int_equal(raw_create(&other, "small", 4096, 0, &r), 0);
+	assert_int_equal(raw_answer(&greedy, &head, body, 0), -ETIMEDOUT);
+	assert_int_equal(create_end(&greedy), 0);
+	raw_close(&greedy);
+	raw_close(&other);
+	assert_soon(donor_fixture_info(&big)->clients == 0);
+	donor_fixture_stop(&big);
+}
+
 static void the_quota_is_what_a_client_has_created(void **state)
 {
 	struct wire_control_region r, s;
@@ -375,6 +473,10 @@ int main(void)
 		TEST(read_only_cannot_be_written_to),
 		TEST(deleted_while_held_it_lives_until_the_last_holder_goes),
 		TEST(what_is_used_again_is_zero),
+		TEST(a_request_waits_for_memory_that_is_being_zeroed),
+		TEST(a_client_that_goes_in_the_middle_leaves_nothing_behind),
+		TEST(who_opens_a_region_in_the_making_waits_for_it),
+		TEST(a_large_request_holds_no_other_client_up),
 		TEST(the_quota_is_what_a_client_has_created),
 		TEST(a_full_donor_says_so_and_recovers),
 		TEST(when_a_client_goes_what_it_held_comes_back),
