@@ -27,5 +27,7 @@ bool weir_reconnect_failed(struct weir_reconnect *r, int status, uint32_t draw, 
 	if (r->pause_ns > WEIR_RECONNECT_PAUSE_NS_MAX)
 		r->pause_ns = WEIR_RECONNECT_PAUSE_NS_MAX;
 	r->next_ns = now_ns + r->pause_ns / 2 + draw % (r->pause_ns / 2);
+	if (r->next_ns > r->give_up_ns)
+		r->next_ns = r->give_up_ns;
 	return true;
 }

@@ -19,7 +19,7 @@
 
 /**
  * struct weir_reconnect - one broken link's attempts
- * @give_up_ns: an attempt that fails after this time is the last
+ * @give_up_ns: no attempt begins later; an attempt that fails at this time or later is the last
  * @next_ns: when the next attempt may begin
  * @pause_ns: the longest pause before it
  */

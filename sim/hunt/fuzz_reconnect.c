@@ -244,11 +244,14 @@ static void watch_pause(struct fuzz_reconnect *f, const struct fuzz_reconnect_qp
 {
 	uint64_t least_ns = (5 * MS) << (qp->tries < 8 ? qp->tries - 1 : 7);
 	uint64_t pause_ns = qp->attempts.next_ns - f->now_ns;
+	bool is_last = qp->attempts.next_ns == qp->attempts.give_up_ns;
 
 	least_ns = least_ns < 500 * MS ? least_ns : 500 * MS;
-	hunt_expect(f->hunt, pause_ns >= least_ns && pause_ns < 2 * least_ns,
+	hunt_expect(f->hunt, (pause_ns >= least_ns || is_last) && pause_ns < 2 * least_ns,
 		    "attempt %u is followed by a pause of %llu us", qp->tries,
 		    (unsigned long long)pause_ns / 1000);
+	hunt_expect(f->hunt, qp->attempts.next_ns <= qp->attempts.give_up_ns,
+		    "attempt %u begins after the time to give up", qp->tries + 1);
 }
 
 static void try_to_connect(struct fuzz_reconnect *f, struct fuzz_reconnect_qp *qp)

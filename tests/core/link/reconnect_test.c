@@ -74,7 +74,8 @@ static void no_attempt_begins_too_late(void **state)
 
 	(void)state;
 	weir_reconnect_begin(&r, 100 * MS, 0);
-	assert_true(weir_reconnect_failed(&r, -ETIMEDOUT, 0, 100 * MS - 1));
+	assert_true(weir_reconnect_failed(&r, -ETIMEDOUT, UINT32_MAX, 100 * MS - 1));
+	assert_int_equal(r.next_ns, 100 * MS);
 	assert_false(weir_reconnect_failed(&r, -ETIMEDOUT, 0, 100 * MS));
 }
 
