@@ -37,3 +37,8 @@ bool weir_link_settle(struct weir_link *link, bool is_read, bool may_reconnect)
 		link->state = WEIR_LINK_DOWN;
 	return link->state != before;
 }
+
+void weir_link_close(struct weir_link *link)
+{
+	link->state = WEIR_LINK_CLOSED;
+}

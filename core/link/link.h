@@ -17,7 +17,7 @@
  * post. The first error makes the link FAILING: the host ends the WRs in flight, as
  * weir_link_fail() says. With nothing in flight the link is BROKEN: the host destroys the QP and
  * connects again, as reconnect.h says. If the session ends or is lost meanwhile, the link is DOWN
- * for good.
+ * for good. A host that ends the connection itself closes the link.
  */
 enum weir_link_state {
 	WEIR_LINK_CLOSED,
@@ -78,5 +78,8 @@ bool weir_link_needs_drain(const struct weir_link *link);
  * Return: true if the link has become BROKEN or DOWN. The engine must be told.
  */
 bool weir_link_settle(struct weir_link *link, bool is_read, bool may_reconnect);
+
+/* The host has ended the connection and destroyed the QP. The link becomes CLOSED, in any state. */
+void weir_link_close(struct weir_link *link);
 
 #endif

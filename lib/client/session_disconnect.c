@@ -37,7 +37,7 @@ void weir_session_disconnect(struct weir_session *session, uint16_t number)
 		return; /* and no QP */
 	weir_session_lock(session);
 	weir_session_destroy_qp(session, number);
-	link->core.state = WEIR_LINK_CLOSED;
+	weir_link_close(&link->core);
 	weir_session_unlock(session);
 }
 

@@ -78,6 +78,19 @@ static void a_failing_link_settles(void **state)
 	}
 }
 
+static void a_link_closes_in_any_state(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = CLOSED; i <= DOWN; i++) {
+		struct weir_link link = { .state = (enum weir_link_state)i };
+
+		weir_link_close(&link);
+		assert_true(weir_link_may_connect(&link));
+	}
+}
+
 static void only_wrs_in_flight_need_a_drain(void **state)
 {
 	struct weir_link link = { .state = FAILING };
@@ -95,6 +108,8 @@ int main(void)
 		SAYS("a link comes up, and again after it has broken", a_link_comes_up_and_again),
 		SAYS("a failing link is broken or down once nothing is in flight",
 		     a_failing_link_settles),
+		SAYS("a link closes in any state, and may come up again",
+		     a_link_closes_in_any_state),
 		SAYS("only WRs in flight need a drain", only_wrs_in_flight_need_a_drain),
 	};
 
