@@ -337,12 +337,26 @@ int weir_session_fd(const struct weir_session *session)
 	return session->epoll_fd;
 }
 
+void weir_session_call_on_down(struct weir_session *session)
+{
+	int status;
+	bool due;
+
+	weir_session_lock(session);
+	due = session->down_due;
+	session->down_due = false;
+	status = session->down_status ? session->down_status : -ENOTCONN;
+	weir_session_unlock(session);
+	if (due)
+		session->options.on_down(session->options.arg, status);
+}
+
 int weir_session_process(struct weir_session *session)
 {
 	int handled = weir_pump_step(session, 0, true);
 
 	if (session->options.no_thread)
-		weir_session_thread_notify_down(session);
+		weir_session_call_on_down(session);
 	return handled;
 }
 

@@ -49,6 +49,23 @@
 #define WEIR_POLL_PERCENT_DEFAULT 90
 
 /**
+ * enum weir_session_state - the life of a session
+ *
+ * A session is OPEN from the first connect on: broken channels reconnect. When a channel cannot
+ * reconnect, or its device is removed, the session is LOST: requests still end, but no channel
+ * comes back. With all links down, the session is DOWN, and options.on_down is called.
+ * weir_session_close() makes it CLOSING: no more submits, the threads end, and requests in flight
+ * may complete. With all links down, a CLOSING session is CLOSED; a DOWN session is CLOSED at once.
+ */
+enum weir_session_state {
+	WEIR_SESSION_OPEN,
+	WEIR_SESSION_LOST,
+	WEIR_SESSION_DOWN,
+	WEIR_SESSION_CLOSING,
+	WEIR_SESSION_CLOSED,
+};
+
+/**
  * struct weir_session - one client's connections to one donor
  * @options: with the defaults filled in
  * @nic: the session's device
@@ -70,10 +87,8 @@
  *	@has_thread: either thread does
  * @reconnect_thread, @reconnect_wait: the reconnecting thread, if any, and its wait queue
  * @keepalive: detects a vanished donor host
- * @is_stopping: no more submits, threads end; written with the lock, atomic to read
- * @lost: broken channels do not come back
- * @down, @down_status: no channel is left; written with the lock, atomic to read
- * @down_due: options.on_down must still be called
+ * @state: written with the lock, atomic to read
+ * @down_status: for options.on_down; 0 is -ENOTCONN. @down_due: it must still be called
  * @is_watched: the thread polls now: no other thread need arm
  * @idle_time, @op_idle_time, @call_idle_time: idle times of the thread, of waits for requests,
  *	and of waits for messages
@@ -133,11 +148,9 @@ struct weir_session {
 	bool has_reconnect_thread;
 	struct weir_waitqueue reconnect_wait;
 	struct weir_keepalive keepalive;
-	bool is_stopping;
-	bool lost;
-	bool down;
-	bool down_due;
+	enum weir_session_state state;
 	int down_status;
+	bool down_due;
 
 	bool is_watched;
 	struct weir_idle_time idle_time, op_idle_time, call_idle_time;
@@ -194,6 +207,9 @@ int weir_session_connect(struct weir_session *session, uint16_t number,
 int weir_session_attach_device(struct weir_session *session, struct ibv_context *context,
 			       struct weir_error *error);
 
+/* Calls options.on_down, if due. Without nic->lock. */
+void weir_session_call_on_down(struct weir_session *session);
+
 /* Frees everything. No other thread knows the session any more, and nothing is in flight. */
 void weir_session_free(struct weir_session *session);
 
@@ -222,6 +238,39 @@ static inline bool weir_session_is_whole(const struct weir_session *session)
 			return false;
 	}
 	return true;
+}
+
+/* With nic->lock held. */
+static inline void weir_session_set_state(struct weir_session *session,
+					  enum weir_session_state state)
+{
+	__atomic_store_n(&session->state, state, __ATOMIC_RELAXED);
+}
+
+/* Of the following, a caller without nic->lock may see the state of a moment ago. */
+static inline enum weir_session_state weir_session_state(const struct weir_session *session)
+{
+	return __atomic_load_n(&session->state, __ATOMIC_RELAXED);
+}
+
+/* Return: true if requests and messages are admitted. */
+static inline bool weir_session_is_usable(const struct weir_session *session)
+{
+	return weir_session_state(session) <= WEIR_SESSION_LOST;
+}
+
+/* Return: true if the user closes the session. */
+static inline bool weir_session_is_closing(const struct weir_session *session)
+{
+	return weir_session_state(session) >= WEIR_SESSION_CLOSING;
+}
+
+/* Return: true if no link is left. */
+static inline bool weir_session_is_down(const struct weir_session *session)
+{
+	enum weir_session_state state = weir_session_state(session);
+
+	return state == WEIR_SESSION_DOWN || state == WEIR_SESSION_CLOSED;
 }
 
 /* Return: true if there are callbacks to run. With nic->lock. */

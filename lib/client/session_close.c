@@ -25,7 +25,7 @@ static void cancel_unposted(struct weir_session *session)
 }
 
 /* Polls until @is_over returns true, or until @deadline_ns. */
-static void poll_until(struct weir_session *session, bool (*is_over)(struct weir_session *),
+static void poll_until(struct weir_session *session, bool (*is_over)(const struct weir_session *),
 		       uint64_t deadline_ns)
 {
 	while (!is_over(session) && weir_now_ns() < deadline_ns) {
@@ -36,15 +36,10 @@ static void poll_until(struct weir_session *session, bool (*is_over)(struct weir
 }
 
 /* An accepted message is sent even if the session closes. */
-static bool has_nothing_under_way(struct weir_session *session)
+static bool has_nothing_under_way(const struct weir_session *session)
 {
-	return session->down ||
+	return weir_session_is_down(session) ||
 	       (weir_engine_is_idle(&session->engine) && weir_messages_are_sent(session));
-}
-
-static bool has_no_links(struct weir_session *session)
-{
-	return session->down;
 }
 
 static void fail_links(struct weir_session *session)
@@ -85,8 +80,8 @@ void weir_session_close(struct weir_session *session)
 	cancel_unposted(session);
 	poll_until(session, has_nothing_under_way, deadline_ns);
 	fail_links(session);
-	poll_until(session, has_no_links, deadline_ns + CLOSE_GRACE_NS);
-	if (!session->down)
+	poll_until(session, weir_session_is_down, deadline_ns + CLOSE_GRACE_NS);
+	if (!weir_session_is_down(session))
 		forget_wrs(session);
 	weir_dispatch(session);
 

@@ -38,7 +38,7 @@ static int check_is_open(void *arg, struct weir_error *error)
 {
 	const struct weir_session *session = arg;
 
-	return __atomic_load_n(&session->is_stopping, __ATOMIC_RELAXED) ?
+	return weir_session_is_closing(session) ?
 		       weir_error_set(error, -ECANCELED, "the session is closed") :
 		       0;
 }
@@ -96,8 +96,8 @@ static int create_qp(struct channel_connect *a)
 	unsigned int recvs = WIRE_HANDSHAKE_RECVS + (link->number ? 0 : WEIR_MESSAGE_RECVS);
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = session->tuning.depth + WEIR_PROOF_SENDS +
-					WEIR_KEEPALIVE_SENDS,
+		.cap = { .max_send_wr =
+				 session->tuning.depth + WEIR_PROOF_SENDS + WEIR_KEEPALIVE_SENDS,
 			 .max_recv_wr = recvs,
 			 .max_send_sge = session->nic->sge_max,
 			 .max_recv_sge = 1 },

@@ -42,7 +42,7 @@ void weir_session_keepalive_check(struct weir_session *session, uint64_t now_ns)
 	bool is_quiet = weir_keepalive_is_quiet(k, session->counters->work_requests);
 	unsigned int i;
 
-	if (session->down || session->is_stopping) {
+	if (!weir_session_is_usable(session)) {
 		weir_keepalive_stop(k);
 		return;
 	}

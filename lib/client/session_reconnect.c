@@ -11,18 +11,12 @@
 #include "lib/client/session.h"
 #include "lib/base/thread.h"
 
-bool weir_session_reconnect_is_allowed(const struct weir_session *session)
-{
-	return !session->is_stopping && !session->lost;
-}
-
 void weir_session_reconnect_give_up(struct weir_session *session, int status)
 {
 	unsigned int i;
 
-	if (session->lost)
-		return;
-	session->lost = true;
+	if (session->state == WEIR_SESSION_OPEN)
+		weir_session_set_state(session, WEIR_SESSION_LOST);
 	if (!session->down_status)
 		session->down_status = status;
 	for (i = 0; i < session->nr_links; i++)
@@ -42,9 +36,9 @@ static struct weir_session_link *find_broken_link(struct weir_session *session)
 }
 
 /* Waits, unless the session closes. With nic->lock held, released while asleep. */
-static void sleep_unless_stopping(struct weir_session *session, uint64_t until_ns)
+static void sleep_unless_closing(struct weir_session *session, uint64_t until_ns)
 {
-	while (!session->is_stopping && weir_now_ns() < until_ns)
+	while (!weir_session_is_closing(session) && weir_now_ns() < until_ns)
 		weir_waitqueue_wait(&session->reconnect_wait, session->nic, until_ns);
 }
 
@@ -86,7 +80,7 @@ static void reconnect_link(struct weir_session *session, struct weir_session_lin
 	while ((rc = connect_broken_link(session, link->number, deadline_ns)) &&
 	       link->core.state == WEIR_LINK_BROKEN &&
 	       weir_reconnect_failed(&attempts, rc, randombytes_random(), weir_now_ns()))
-		sleep_unless_stopping(session, attempts.next_ns);
+		sleep_unless_closing(session, attempts.next_ns);
 	if (rc) {
 		weir_session_reconnect_give_up(session, rc);
 		return;
@@ -104,9 +98,9 @@ static void *run_reconnect_thread(void *arg)
 	struct weir_session_link *link;
 
 	weir_session_lock(session);
-	while (!session->is_stopping) {
+	while (!weir_session_is_closing(session)) {
 		link = find_broken_link(session);
-		if (link && weir_session_reconnect_is_allowed(session))
+		if (link && session->state == WEIR_SESSION_OPEN)
 			reconnect_link(session, link);
 		else
 			weir_waitqueue_wait(&session->reconnect_wait, session->nic, UINT64_MAX);

@@ -13,12 +13,7 @@
 #ifndef WEIR_LIB_CLIENT_SESSION_RECONNECT_H
 #define WEIR_LIB_CLIENT_SESSION_RECONNECT_H
 
-#include <stdbool.h>
-
 struct weir_session;
-
-/* Return: true if a broken channel of this session may come up again. */
-bool weir_session_reconnect_is_allowed(const struct weir_session *session);
 
 /* Starts reconnecting a BROKEN channel. If the thread cannot be created, the session is lost. */
 void weir_session_reconnect_wake(struct weir_session *session);
@@ -26,7 +21,7 @@ void weir_session_reconnect_wake(struct weir_session *session);
 /* Stops reconnecting: the session ends with @status, once nothing is in flight. */
 void weir_session_reconnect_give_up(struct weir_session *session, int status);
 
-/* Ends the thread, after session->is_stopping has been set; without nic->lock. */
+/* Ends the thread, once the session is closing; without nic->lock. */
 void weir_session_reconnect_stop(struct weir_session *session);
 
 #endif

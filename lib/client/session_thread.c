@@ -19,20 +19,6 @@
 
 #define EVENT_NS 20000 /* awake, it takes events this often */
 
-void weir_session_thread_notify_down(struct weir_session *session)
-{
-	int status;
-	bool due;
-
-	weir_session_lock(session);
-	due = session->down_due;
-	session->down_due = false;
-	status = session->down_status ? session->down_status : -ENOTCONN;
-	weir_session_unlock(session);
-	if (due)
-		session->options.on_down(session->options.arg, status);
-}
-
 /* Return: true if waiters poll, or have polled, for the events that would wake the thread. */
 static bool may_nap(struct weir_session *session)
 {
@@ -56,7 +42,7 @@ static enum thread_step poll_once(struct weir_session *session, struct weir_poll
 
 	weir_session_lock(session);
 	handled = weir_pump_poll(session, now_ns);
-	if (may_nap(session) && !session->is_stopping) {
+	if (may_nap(session) && !weir_session_is_closing(session)) {
 		session->is_watched = false;
 		weir_pump_leave(session, false);
 	} else {
@@ -64,7 +50,7 @@ static enum thread_step poll_once(struct weir_session *session, struct weir_poll
 		if (weir_poll_is_armed(poll))
 			handled += weir_pump_leave(session, true);
 		next = weir_poll_polled(poll, (uint32_t)handled, now_ns) == WEIR_POLL_SLEEP ||
-				       session->is_stopping ?
+				       weir_session_is_closing(session) ?
 			       STEP_SLEEP :
 			       STEP_AGAIN;
 		session->is_watched = next == STEP_AGAIN && !weir_poll_is_armed(poll);
@@ -106,7 +92,7 @@ static uint64_t yield_and_take_events(struct weir_session *session, const struct
 		now_ns = weir_now_ns();
 	if (now_ns >= *event_ns) {
 		weir_pump_sleep(session, 0);
-		weir_session_thread_notify_down(session);
+		weir_session_call_on_down(session);
 		*event_ns = now_ns + EVENT_NS;
 	}
 	return now_ns;
@@ -127,17 +113,17 @@ static bool stay_awake(struct weir_session *session, struct weir_poll *poll)
 static void *run_session_thread(void *arg)
 {
 	struct weir_session *session = arg;
-	bool is_nap_due = false, is_stopping = false;
+	bool is_nap_due = false, is_closing = false;
 	struct weir_poll poll;
 
 	weir_polling_begin(session, &poll, &session->idle_time, session->tuning.poll_percent_max,
 			   weir_now_ns());
-	while (!is_stopping) {
+	while (!is_closing) {
 		weir_pump_sleep(session, is_nap_due ? NAP_MS : -1);
 		is_nap_due = stay_awake(session, &poll);
-		weir_session_thread_notify_down(session);
+		weir_session_call_on_down(session);
 		weir_session_lock(session);
-		is_stopping = session->is_stopping;
+		is_closing = weir_session_is_closing(session);
 		weir_session_unlock(session);
 	}
 	return NULL;
@@ -166,7 +152,8 @@ int weir_session_thread_start(struct weir_session *session, struct weir_error *e
 void weir_session_thread_stop(struct weir_session *session)
 {
 	weir_session_lock(session);
-	__atomic_store_n(&session->is_stopping, true, __ATOMIC_RELAXED);
+	weir_session_set_state(session, weir_session_is_down(session) ? WEIR_SESSION_CLOSED :
+									WEIR_SESSION_CLOSING);
 	session->down_due = false;
 	weir_session_unlock(session);
 	if (!session->has_thread)

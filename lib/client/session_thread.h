@@ -13,7 +13,4 @@ int weir_session_thread_start(struct weir_session *session, struct weir_error *e
 /* Ends the thread. From here on submits fail, and options.on_down is not called. */
 void weir_session_thread_stop(struct weir_session *session);
 
-/* Calls options.on_down, if due. Without nic->lock. */
-void weir_session_thread_notify_down(struct weir_session *session);
-
 #endif

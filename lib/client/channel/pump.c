@@ -86,8 +86,10 @@ static bool expire_deadlines(struct weir_session *session, uint64_t now_ns)
 
 static void handle_all_links_down(struct weir_session *session)
 {
-	__atomic_store_n(&session->down, true, __ATOMIC_RELAXED);
-	session->down_due = session->options.on_down && !session->is_stopping;
+	bool is_closing = weir_session_is_closing(session);
+
+	weir_session_set_state(session, is_closing ? WEIR_SESSION_CLOSED : WEIR_SESSION_DOWN);
+	session->down_due = session->options.on_down && !is_closing;
 	weir_messages_down(session);
 	weir_calls_down(session, -ECONNRESET);
 	weir_pump_pull(session);
@@ -112,7 +114,7 @@ static bool settle_links(struct weir_session *session)
 
 	for (i = 0; i < session->nr_links; i++)
 		settled |= weir_session_link_settle(&session->links[i],
-						    weir_session_reconnect_is_allowed(session));
+						    session->state == WEIR_SESSION_OPEN);
 	if (messages && session->links[0].core.state == WEIR_LINK_BROKEN)
 		weir_messages_broken(session);
 	if (settled && count_links(session, WEIR_LINK_BROKEN))
@@ -125,7 +127,8 @@ static void handle_link_changes(struct weir_session *session)
 {
 	while (settle_links(session))
 		weir_pump_pull(session);
-	if (!session->down && count_links(session, WEIR_LINK_DOWN) == session->nr_links)
+	if (!weir_session_is_down(session) &&
+	    count_links(session, WEIR_LINK_DOWN) == session->nr_links)
 		handle_all_links_down(session);
 }
 
@@ -188,7 +191,7 @@ static bool arm_all(struct weir_session *session, bool receive)
 		if (cq->in_flight && !cq->scq) /* shared CQs are always polled */
 			any |= arm_cq(session, cq->ibv, &cq->armed, (uint16_t)i, cq->in_flight);
 	}
-	if (receive && session->recv_cq && !session->down)
+	if (receive && session->recv_cq && !weir_session_is_down(session))
 		any |= arm_cq(session, session->recv_cq, &session->recv_armed, 0, 0);
 	return any;
 }

@@ -59,7 +59,7 @@ static void take_session_events(struct weir_scq *scq, struct weir_session *sessi
 	scq->current = session;
 	weir_session_unlock(session);
 	weir_pump_sleep(session, 0);
-	weir_session_thread_notify_down(session);
+	weir_session_call_on_down(session);
 	weir_session_lock(session);
 	progress_session(scq, session);
 }

@@ -178,7 +178,7 @@ int weir_message_send(struct weir_session *session, enum wire_control_kind kind,
 
 	if (length > m->body_max)
 		return -EMSGSIZE;
-	if (session->down || session->is_stopping)
+	if (!weir_session_is_usable(session))
 		return -ENOTCONN;
 	/* The engine may know already that channel 0 has failed. */
 	rc = has_room(session) ? post_message(session, head, data) : -ENOTCONN;
@@ -229,8 +229,7 @@ void weir_messages_down(struct weir_session *session)
 /* A callback must not wait: without room, its message goes to the backlog. */
 static bool must_wait(const struct weir_session *session)
 {
-	return !session->down && !session->is_stopping && !has_room(session) &&
-	       !weir_dispatch_is_inside();
+	return weir_session_is_usable(session) && !has_room(session) && !weir_dispatch_is_inside();
 }
 
 /* Called with nic->lock held; returns without, when there is room or no channel. */

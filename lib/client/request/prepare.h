@@ -53,10 +53,8 @@ static WEIR_ALWAYS_INLINE int weir_prepare_promise(struct weir_request *request,
 						   struct weir_request **out, bool has_room)
 {
 	struct weir_session *session = request->session;
-	bool is_stopping = __atomic_load_n(&session->is_stopping, __ATOMIC_RELAXED);
-	bool down = __atomic_load_n(&session->down, __ATOMIC_RELAXED);
 
-	if (is_stopping || down) /* both loaded, for a single branch */
+	if (!weir_session_is_usable(session))
 		return -ENOTCONN;
 	if (!has_room && weir_prepare_for_queue(completion) &&
 	    weir_queue_reserve(completion->queue, 1))

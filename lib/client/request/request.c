@@ -49,7 +49,8 @@ static int status_of(const struct weir_request *request)
 {
 	int status = request->req.status;
 
-	return status == -ENOTCONN && request->session->is_stopping ? -ECANCELED : status;
+	return status == -ENOTCONN && weir_session_is_closing(request->session) ? -ECANCELED :
+										  status;
 }
 
 /* The engine counted @retries down. */

@@ -36,7 +36,7 @@ void weir_request_admit(struct weir_request *request)
 
 	count_submit(request);
 	weir_list_add_tail(&session->live_requests, &request->link);
-	if (!session->is_stopping && !session->down)
+	if (weir_session_is_usable(session))
 		rc = weir_engine_submit(&session->engine, &request->req, request->submitted_ns);
 	if (rc) {
 		request->req.status = rc;

@@ -330,7 +330,7 @@ static void take_down(struct weir_session *session)
 {
 	weir_mutex_lock(&session->nic->lock);
 	weir_session_reconnect_give_up(session, -ECONNRESET);
-	while (!session->down)
+	while (!weir_session_is_down(session))
 		weir_pump_poll(session, now_ns());
 	weir_mutex_unlock(&session->nic->lock);
 }

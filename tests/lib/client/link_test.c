@@ -512,7 +512,7 @@ static void without_a_qp_nothing_is_asked_any_more(void **state)
 	weir_session_link_forget(link);
 	assert_int_equal(send_cq.in_flight, 0);
 	assert_int_equal(session.keepalive.unanswered, 0);
-	session.down = true;
+	session.state = WEIR_SESSION_DOWN;
 	weir_session_keepalive_check(&session, 1100);
 	assert_int_equal(session.keepalive.due_ns, UINT64_MAX);
 }
