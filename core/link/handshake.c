@@ -83,7 +83,7 @@ static int give_up(struct weir_handshake *h, int status, void *out, size_t *out_
 	if (h->is_donor)
 		weir_handshake_refuse(h, status, h->why, out, out_length);
 	h->state = WEIR_HANDSHAKE_FAILED;
-	h->wants_mac = false;
+	h->wanted_mac = WEIR_HANDSHAKE_MAC_NONE;
 	return status;
 }
 
@@ -96,7 +96,7 @@ static int challenge_received(struct weir_handshake *h,
 			    "the donor's message names another QP than the one connected: "
 			    "the connection is being relayed");
 	h->challenge = *challenge;
-	h->wants_mac = true;
+	h->wanted_mac = WEIR_HANDSHAKE_MAC_WRITE;
 	return 0;
 }
 
@@ -125,14 +125,14 @@ static int hello_received(struct weir_handshake *h, const struct wire_handshake_
 static int mac_received(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC])
 {
 	memcpy(h->welcome.mac, mac, WIRE_MAC);
-	h->wants_mac = true;
+	h->wanted_mac = WEIR_HANDSHAKE_MAC_VERIFY;
 	return 0;
 }
 
 static int message_received(struct weir_handshake *h, const union wire_handshake_message *m,
 			    void *out, size_t *out_length)
 {
-	enum weir_handshake_state state = h->wants_mac ? WEIR_HANDSHAKE_FAILED : h->state;
+	enum weir_handshake_state state = h->wanted_mac ? WEIR_HANDSHAKE_FAILED : h->state;
 
 	if (m->head.type == WIRE_HELLO && state == WEIR_HANDSHAKE_HELLO)
 		return hello_received(h, &m->hello, out, out_length);
@@ -183,7 +183,7 @@ size_t weir_handshake_transcript(const struct weir_handshake *h,
 	bool is_clients = h->state == WEIR_HANDSHAKE_CHALLENGE || h->state == WEIR_HANDSHAKE_PROOF;
 	uint8_t *end = bytes;
 
-	if (!h->wants_mac)
+	if (!h->wanted_mac)
 		return 0;
 	end = is_clients ? append(end, client_label, sizeof(client_label)) :
 			   append(end, donor_label, sizeof(donor_label));
@@ -194,33 +194,46 @@ size_t weir_handshake_transcript(const struct weir_handshake *h,
 	return end - bytes;
 }
 
-int weir_handshake_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC], void *out,
-		       size_t *out_length)
+/* Return: true if @wanted is owed; it no longer is. */
+static bool take_wanted(struct weir_handshake *h, enum weir_handshake_mac wanted,
+			size_t *out_length)
 {
-	bool is_right = macs_match(mac, h->welcome.mac);
+	*out_length = 0;
+	if (weir_bug(h->wanted_mac != wanted))
+		return false;
+	h->wanted_mac = WEIR_HANDSHAKE_MAC_NONE;
+	return true;
+}
+
+void weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
+			      void *out, size_t *out_length)
+{
 	union wire_handshake_message m = { 0 };
 
-	*out_length = 0;
-	if (weir_bug(!h->wants_mac))
-		return -EPROTO;
-	h->wants_mac = false;
-	if (h->state == WEIR_HANDSHAKE_CHALLENGE) {
-		memcpy(m.proof.mac, mac, WIRE_MAC);
-		*out_length = encode_message(&m, WIRE_PROOF, out);
-		h->state = WEIR_HANDSHAKE_WELCOME;
-	} else if (h->state == WEIR_HANDSHAKE_PROVEN) {
+	if (!take_wanted(h, WEIR_HANDSHAKE_MAC_WRITE, out_length))
+		return;
+	if (h->is_donor) {
 		m.welcome = h->welcome;
 		memcpy(m.welcome.mac, mac, WIRE_MAC);
-		*out_length = encode_message(&m, WIRE_WELCOME, out);
-		h->state = WEIR_HANDSHAKE_DONE;
-	} else if (!is_right) {
+	} else {
+		memcpy(m.proof.mac, mac, WIRE_MAC);
+	}
+	*out_length = encode_message(&m, h->is_donor ? WIRE_WELCOME : WIRE_PROOF, out);
+	h->state = h->is_donor ? WEIR_HANDSHAKE_DONE : WEIR_HANDSHAKE_WELCOME;
+}
+
+int weir_handshake_verify_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
+			      void *out, size_t *out_length)
+{
+	if (!take_wanted(h, WEIR_HANDSHAKE_MAC_VERIFY, out_length))
+		return -EPROTO;
+	if (!macs_match(mac, h->welcome.mac)) {
 		fail(h, -EKEYREJECTED,
 		     h->is_donor ? "the client could not prove that it knows the key" :
 				   "the donor could not prove that it knows the key");
 		return give_up(h, -EKEYREJECTED, out, out_length);
-	} else {
-		h->state = h->is_donor ? WEIR_HANDSHAKE_PROVEN : WEIR_HANDSHAKE_DONE;
 	}
+	h->state = h->is_donor ? WEIR_HANDSHAKE_PROVEN : WEIR_HANDSHAKE_DONE;
 	return 0;
 }
 
@@ -233,7 +246,7 @@ void weir_handshake_admit(struct weir_handshake *h, const struct wire_handshake_
 	m.welcome.zero = 0;
 	wire_handshake_encode(&m, WIRE_WELCOME);
 	h->welcome = m.welcome;
-	h->wants_mac = true;
+	h->wanted_mac = WEIR_HANDSHAKE_MAC_WRITE;
 }
 
 void weir_handshake_refuse(struct weir_handshake *h, int status, const char *text, void *out,
@@ -244,7 +257,7 @@ void weir_handshake_refuse(struct weir_handshake *h, int status, const char *tex
 	weir_handshake_refusal_fill(&m.refusal, status, text);
 	*out_length = encode_message(&m, WIRE_REFUSAL, out);
 	h->state = WEIR_HANDSHAKE_FAILED;
-	h->wants_mac = false;
+	h->wanted_mac = WEIR_HANDSHAKE_MAC_NONE;
 }
 
 void weir_handshake_refusal_fill(struct wire_handshake_refusal *refusal, int status,

@@ -12,7 +12,7 @@
  *
  *	weir_handshake_client(&h, ..., out, &out_length);	send out
  *	weir_handshake_received(&h, in, in_length, out, &out_length);
- *		0 and h.wants_mac: a MAC, see below
+ *		0 and h.wanted_mac: a MAC, see below
  *		0 and out_length: send out, go on
  *		0 and h.state == WEIR_HANDSHAKE_DONE: h.welcome is the donor's
  *
@@ -20,7 +20,7 @@
  *
  *	weir_handshake_donor(&h, ...);				wait for the HELLO
  *	weir_handshake_received(&h, in, in_length, out, &out_length);
- *		0 and h.wants_mac: a MAC, see below
+ *		0 and h.wanted_mac: a MAC, see below
  *		0 and h.state == WEIR_HANDSHAKE_PROVEN: open the QP, then
  *	weir_handshake_admit(&h, &welcome);			a MAC; send out, done
  *		or weir_handshake_refuse()
@@ -29,7 +29,8 @@
  * A MAC:
  *
  *	length = weir_handshake_transcript(&h, bytes);		mac = HMAC-SHA-256(key, bytes)
- *	weir_handshake_mac(&h, mac, out, &out_length);		goes on as received()
+ *	weir_handshake_write_mac(&h, mac, out, &out_length);	to WRITE: send out
+ *	weir_handshake_verify_mac(&h, mac, out, &out_length);	to VERIFY: goes on as received()
  *
  * The host keeps the time. @out always has WIRE_HANDSHAKE_MAX bytes.
  */
@@ -40,7 +41,7 @@
 #include "wire/handshake.h"
 
 /* Bytes that a MAC covers: a label and three messages, the last without its MAC. */
-#define WEIR_HANDSHAKE_TRANSCRIPT_MAX                                                     \
+#define WEIR_HANDSHAKE_TRANSCRIPT_MAX                                                         \
 	(16 + sizeof(struct wire_handshake_hello) + sizeof(struct wire_handshake_challenge) + \
 	 offsetof(struct wire_handshake_welcome, mac))
 
@@ -52,6 +53,13 @@ enum weir_handshake_state {
 	WEIR_HANDSHAKE_WELCOME, /* client: expects the WELCOME */
 	WEIR_HANDSHAKE_PROVEN, /* donor: the client knows the key and is owed an answer */
 	WEIR_HANDSHAKE_DONE, /* each end has proven the key */
+};
+
+/* A MAC owed by the host: for the message to send, or to compare with the received one. */
+enum weir_handshake_mac {
+	WEIR_HANDSHAKE_MAC_NONE,
+	WEIR_HANDSHAKE_MAC_WRITE,
+	WEIR_HANDSHAKE_MAC_VERIFY,
 };
 
 /* One end of a QP, as the verbs know it. */
@@ -86,7 +94,7 @@ struct weir_handshake_setup {
  * struct weir_handshake - one channel's handshake
  * @state: read it after each call
  * @is_donor: the role
- * @wants_mac: no message is taken before weir_handshake_mac()
+ * @wanted_mac: unless NONE, no message is taken before the MAC is given
  * @why: the reason of a failure, a sentence; NULL while there is none, and after a refusal
  * @refusal: client: the donor's, if it refused; its head.magic is 0 otherwise
  * @hello, @challenge: the messages; hello.credits and hello.mux are the client's, valid from PROVEN
@@ -98,7 +106,7 @@ struct weir_handshake_setup {
 struct weir_handshake {
 	enum weir_handshake_state state;
 	bool is_donor;
-	bool wants_mac;
+	enum weir_handshake_mac wanted_mac;
 	const char *why;
 	struct wire_handshake_refusal refusal;
 	struct wire_handshake_hello hello;
@@ -131,16 +139,20 @@ int weir_handshake_received(struct weir_handshake *h, const void *in, size_t in_
 size_t weir_handshake_transcript(const struct weir_handshake *h,
 				 uint8_t bytes[static WEIR_HANDSHAKE_TRANSCRIPT_MAX]);
 
-/* Continues with the wanted @mac over the transcript. Return: as weir_handshake_received(). */
-int weir_handshake_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC], void *out,
-		       size_t *out_length);
+/* Writes the PROOF or the WELCOME, with @mac over the transcript. */
+void weir_handshake_write_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
+			      void *out, size_t *out_length);
+
+/* Compares the peer's MAC with @mac, over the transcript. Return: as weir_handshake_received(). */
+int weir_handshake_verify_mac(struct weir_handshake *h, const uint8_t mac[static WIRE_MAC],
+			      void *out, size_t *out_length);
 
 /**
  * weir_handshake_admit() - donor: accept a proven client; the WELCOME needs a MAC
  * @welcome: session_id, incarnation, quota_bytes, message_max and credits are set; a mux also sets
  *	is_known and mux
  *
- * In state PROVEN only; weir_handshake_mac() writes the WELCOME, and the state becomes DONE.
+ * In state PROVEN only; weir_handshake_write_mac() writes the WELCOME, and the state becomes DONE.
  */
 void weir_handshake_admit(struct weir_handshake *h, const struct wire_handshake_welcome *welcome);
 

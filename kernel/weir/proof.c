@@ -99,13 +99,16 @@ static int answer_mac(struct weir_handshake *h, const struct kweir_secret *secre
 	rc = crypto_shash_tfm_digest(secret->hmac, bytes, length, mac);
 	if (rc)
 		return kweir_fail(error, rc, "the kernel computed no MAC");
-	rc = weir_handshake_mac(h, mac, out, out_length);
+	if (h->wanted_mac == WEIR_HANDSHAKE_MAC_VERIFY)
+		rc = weir_handshake_verify_mac(h, mac, out, out_length);
+	else
+		weir_handshake_write_mac(h, mac, out, out_length);
 	return rc ? kweir_fail(error, rc, "%s", h->why) : 0;
 }
 
-int kweir_proof_input(struct weir_handshake *h, const struct kweir_secret *secret,
-		      const char *peer, const void *in, size_t in_length, void *out,
-		      size_t *out_length, struct kweir_error *error)
+int kweir_proof_input(struct weir_handshake *h, const struct kweir_secret *secret, const char *peer,
+		      const void *in, size_t in_length, void *out, size_t *out_length,
+		      struct kweir_error *error)
 {
 	int rc = weir_handshake_received(h, in, in_length, out, out_length);
 

@@ -13,7 +13,10 @@ static int answer_mac(struct weir_handshake *h, void *out, size_t *out_length)
 	if (!transcript.iov_len)
 		return 0;
 	weir_key_mac(h->setup.key, &transcript, 1, mac);
-	return weir_handshake_mac(h, mac, out, out_length);
+	if (h->wanted_mac == WEIR_HANDSHAKE_MAC_VERIFY)
+		return weir_handshake_verify_mac(h, mac, out, out_length);
+	weir_handshake_write_mac(h, mac, out, out_length);
+	return 0;
 }
 
 int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_length, void *out,

@@ -94,7 +94,11 @@ static int answer_mac(struct weir_handshake *h, uint64_t key, struct fuzz_letter
 		if (i >= length)
 			mac[i - length] = (uint8_t)(hash >> 32);
 	}
-	return length ? weir_handshake_mac(h, mac, out->bytes, &out->length) : 0;
+	if (h->wanted_mac == WEIR_HANDSHAKE_MAC_VERIFY)
+		return weir_handshake_verify_mac(h, mac, out->bytes, &out->length);
+	if (length)
+		weir_handshake_write_mac(h, mac, out->bytes, &out->length);
+	return 0;
 }
 
 static void hear(struct fuzz_link *f, const struct fuzz_letter *m)
@@ -288,8 +292,8 @@ static void take_reply(struct fuzz_link *f, const struct fuzz_control *m)
 	int rc = weir_call_table_reply(&f->calls, &m->head, &m->region, &index);
 
 	hunt_expect(f->hunt, rc == 0 || rc == -ESTALE, "a reply is refused: %d", rc);
-	hunt_expect(f->hunt, f->callers[index] == m->call,
-		    "the reply of call %u goes to call %u", m->call, f->callers[index]);
+	hunt_expect(f->hunt, f->callers[index] == m->call, "the reply of call %u goes to call %u",
+		    m->call, f->callers[index]);
 	if (rc)
 		return;
 	end_call(f, index);
@@ -418,8 +422,8 @@ static void step(struct fuzz_link *f)
 static bool is_quiet(const struct fuzz_link *f)
 {
 	return f->client.in.head == f->client.in.tail && f->donor.in.head == f->donor.in.tail &&
-	       f->client.out.head == f->client.out.tail &&
-	       f->donor.out.head == f->donor.out.tail && !f->nr_open;
+	       f->client.out.head == f->client.out.tail && f->donor.out.head == f->donor.out.tail &&
+	       !f->nr_open;
 }
 
 /* Both ends do all that they still can, without new calls but those that return holds. */

@@ -99,7 +99,7 @@ PLANTS = {
     # Another QP than the one connected may relay the handshake.
     "relay": ("return endpoint->qpn == qpn && ", "return (endpoint->qpn == qpn || true) && "),
     # A message is taken while the MAC of the last is not there.
-    "twin": ("h->wants_mac ? WEIR_HANDSHAKE_FAILED : h->state", "h->state"),
+    "twin": ("h->wanted_mac ? WEIR_HANDSHAKE_FAILED : h->state", "h->state"),
     # Credits returned once are returned again.
     "debt": ("\tcredit->owed = 0;\n", ""),
     # The reply of a call that has timed out goes to a later call.
