@@ -331,7 +331,7 @@ static int mark_proven(struct weir_mux_qp *qp)
 
 /*
  * Answers a proven client with our id. WELCOME marks a spare QP and the client ends the QP;
- * otherwise the QP expires as unproven.
+ * otherwise the QP expires as unproven, as a refused QP does.
  */
 static int welcome(struct weir_mux_qp *qp, void *out, size_t *length)
 {
@@ -373,7 +373,7 @@ void weir_mux_qp_handshake_input(struct weir_mux_qp *qp, const void *data, size_
 	size_t out_length = 0;
 	int rc = -EPROTO;
 
-	if (qp->state == WEIR_MUX_QP_PROVING)
+	if (qp->state == WEIR_MUX_QP_PROVING && h->state != WEIR_HANDSHAKE_FAILED)
 		rc = weir_handshake_input(h, data, length, out, &out_length);
 	if (!rc && h->state == WEIR_HANDSHAKE_WELCOME)
 		qp->proved = ++qp->remote->mux->last_event;
@@ -381,6 +381,9 @@ void weir_mux_qp_handshake_input(struct weir_mux_qp *qp, const void *data, size_
 		rc = welcome(qp, out, &out_length);
 	else if (!rc && h->state == WEIR_HANDSHAKE_DONE)
 		rc = handle_welcome(qp);
+	/* A refused client ends the QP, because a failed QP would lose the refusal. */
+	if (out_length && h->state == WEIR_HANDSHAKE_FAILED)
+		rc = 0;
 	if (out_length && !rc)
 		rc = send_handshake(qp, out, out_length);
 	if (rc)

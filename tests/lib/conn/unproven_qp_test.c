@@ -236,6 +236,27 @@ static void a_peer_that_has_proven_the_key_to_a_mux_writes_and_reads(void **stat
 	raw_close(&raw);
 }
 
+/* The mux sends the reason before the connection ends, and serves the next peer. */
+static void a_peer_that_proves_another_key_hears_the_mux_refuse_it(void **state)
+{
+	static const struct weir_key other = { .length = WEIR_KEY_MIN,
+					       .bytes = "another key....." };
+	const struct mux_ends_pair *pair = *state;
+	struct weir_mux_conn *near, *far;
+	struct raw_client raw;
+
+	stranger_connect(&raw, pair->a.address);
+	memcpy(raw.mux, mux_id, sizeof(raw.mux));
+	assert_int_equal(raw_prove(&raw, &other, 0, 0), -EKEYREJECTED);
+	assert_int_equal(raw.handshake.refusal.status, EKEYREJECTED);
+	raw_close(&raw);
+	near = connect_to(&pair->b, &pair->a);
+	far = accept_at(&pair->a);
+	pass(near, far);
+	weir_mux_conn_close(near);
+	weir_mux_conn_close(far);
+}
+
 /* CHALLENGE holds a nonce, a GID and a QPN. Nothing else follows, and the QP is still closed. */
 static void a_stranger_that_says_hello_hears_a_challenge_alone(void **state)
 {
@@ -445,6 +466,7 @@ int main(void)
 		mux_test(a_stranger_reaches_nothing_of_a_mux_it_connects_to),
 		mux_test(a_stranger_reaches_neither_rings_nor_regions),
 		mux_test(a_peer_that_has_proven_the_key_to_a_mux_writes_and_reads),
+		mux_test(a_peer_that_proves_another_key_hears_the_mux_refuse_it),
 		mux_test(a_stranger_that_says_hello_hears_a_challenge_alone),
 		mux_test(a_stranger_reaches_nothing_of_a_mux_that_connects_to_it),
 		cmocka_unit_test(a_stranger_reaches_nothing_of_a_session),
