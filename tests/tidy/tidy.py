@@ -9,8 +9,8 @@ file states its licence; no file names a place that exists on one machine only; 
 hides a target of make; only lib/conn connects QPs; a struct tag names one layout; lines have
 at most 100 columns; a public function begins with the noun of its file; a room has at most 26
 files; CONTRIBUTING.md lists each folder; commit subjects are short and imperative.
-The OBJECTs (or archives) are those of the core and of wire/. They may use only what the kernel
-has too.
+The OBJECTs (or archives) are those of the core, of wire/ and of softnic/roce. They may use only
+what the kernel has too.
 Prints each violation as FILE:LINE, with what is wrong and what to do.
 """
 
