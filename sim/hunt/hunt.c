@@ -79,6 +79,8 @@ bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
 		hunt_link(h, seed);
 	if (!*h->why)
 		hunt_combine(h, seed);
+	if (!*h->why)
+		hunt_roce(h, seed, 0);
 	return !*h->why;
 }
 

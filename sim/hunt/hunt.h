@@ -10,7 +10,7 @@
  * fuzz_sched.c, slot confirmation in fuzz_slot_bitmap.c, the poller in fuzz_poll.c, the target side
  * of unloading in fuzz_umtt.c, volumes in fuzz_volume.c and fuzz_volume_tasks.c, the handshake,
  * credits and calls in fuzz_link.c, reconnecting links in fuzz_reconnect.c, combining in
- * fuzz_combine.c.
+ * fuzz_combine.c, softnic's transport between hosts in fuzz_roce.c.
  *
  * Context of all: one thread a hunt; hunts share nothing.
  */
@@ -294,6 +294,8 @@ void hunt_umtt(struct hunt *h, uint64_t seed);
 void hunt_volume(struct hunt *h, uint64_t seed);
 void hunt_link(struct hunt *h, uint64_t seed);
 void hunt_combine(struct hunt *h, uint64_t seed);
+/* @packets: about how many a run has; 0: few */
+void hunt_roce(struct hunt *h, uint64_t seed, uint64_t packets);
 
 /* Adds an event to the digest and the trace. */
 void hunt_note(struct hunt *h, const char *what, int64_t a, int64_t b, int64_t c);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Plants a bug in a file of core, for the hunt to find.
+"""Plants a bug in a file of core or softnic/roce, for the hunt to find.
 
   plant.py BUG SOURCE.C PLANTED.C
 """
@@ -109,6 +109,41 @@ PLANTS = {
     # A region that a late reply grants is forgotten.
     "grant": ("e->hold = is_waiting || e->hold ? 0 : hold_of(head, body);",
               "e->hold = is_waiting || e->hold ? 0 : 0 * hold_of(head, body);"),
+    # A duplicate atomic is executed again.
+    "again": ("res->is_again |= !res->is_pending;",
+              "res->is_again |= !res->is_pending;\n"
+              "\t\tif (res->is_atomic)\n\t\t\texecute(qp, p, res);"),
+    # A read that goes back begins one packet early.
+    "restart": (".addr = wqe->addr + (wqe->op == ROCE_OP_READ ? offset : 0)",
+                ".addr = wqe->addr + (wqe->op == ROCE_OP_READ && offset ? offset - c->mtu : 0)"),
+    # A response's PSN does not wrap.
+    "wrapped": ("roce_psn_extend(p->psn, r->acked)",
+                "p->psn + (r->acked & ~(uint64_t)ROCE_PSN_MASK)"),
+    # The last write is executed again, if it comes again.
+    "rewrite": ("if (psn == r->expected) {",
+                "if (psn == r->expected || (psn + 1 == r->expected && traits & ROCE_HAS_RETH)) {"),
+    # Each request past a gap gets a NAK.
+    "storm": ("if (!r->has_gap)", "if (true)"),
+    # A read ends when a later message is acknowledged.
+    "implied": ("is_whole = !roce_requester_expects_data(wqe);", "is_whole = true;"),
+    # A write that ends beyond its region is found out too late.
+    "range": ("ops->check(qp->config.host, r->rkey",
+              "false && ops->check(qp->config.host, r->rkey"),
+    # A write goes on after the peer's rights have ended.
+    "midway": ("r->addr + r->offset, p->payload, p->payload_bytes))",
+               "r->addr + r->offset, p->payload, p->payload_bytes) &&\n"
+               "\t    traits & ROCE_IS_START)"),
+    # An acknowledgement of a packet that was not sent counts.
+    "unsent": (" || psn >= r->sent)", ")"),
+    # A requester has more reads in flight than the responder can repeat.
+    "depth": ("return r->reads_out < qp->config.max_rd_atomic;", "return true;"),
+    # A requester never gives up.
+    "giveup": ("\tif (!r->retries_left) {", "\tif (false) {"),
+    # A write with immediate is reported with the length before its last packet.
+    "immediate": ("\tr->offset += p->payload_bytes;\n\tif (traits & ROCE_HAS_IMM)\n",
+                  "\tif (traits & ROCE_HAS_IMM)\n"),
+    # A duplicate is not acknowledged.
+    "deaf": ("\t\t\tr->owes_ack = true;\n", "\t\t\treturn;\n"),
     "begin": ("\t\tif (n->first > last)\n", "\t\tif (n->first >= last)\n"),
 }
 
