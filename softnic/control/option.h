@@ -23,6 +23,8 @@
 #define SOFTNIC_OPTIONS(X)                                                                    \
 	X(DEVICES, "devices", COUNT, 1, 8, 1, "number of devices: softnic0, softnic1, ...")   \
 	X(PORTS, "ports", COUNT, 1, 8, 1, "number of ports of each device")                   \
+	X(TRUST_USER, "trust_user", COUNT, 0, 1, 0,                                           \
+	  "1: any process of this user may reach all memory, also from other containers")     \
 	X(SEED, "seed", COUNT, 0, INT64_MAX, 0, "seed of all random choices")                 \
 	X(ERROR_AFTER, "error_after", COUNT, 0, INT64_MAX, OPTION_NEVER,                      \
 	  "each queue pair: after N operations one fails, as without an answer")              \

@@ -55,14 +55,13 @@ static int add_wakeup(struct shm_client *g, const struct qp *qp, struct shm_msg 
 }
 
 /*
- * Only peers that the program has connected to get our /proc/self/mem. Where the kernel lets a
- * user's processes attach to each other, the descriptor adds no right. Elsewhere, only the
- * descriptor gives access.
+ * Our /proc/self/mem goes only to peers to which the program is connected, and which the kernel
+ * would let attach to us. The descriptor adds no right, except against Yama and seccomp.
  */
 static int add_memory(const struct shm_client *g, struct shm_msg *m, int *fd)
 {
 	nic_allow_attach();
-	if (g->is_admitted || g->slot == nic.slot || nic.mem_fd < 0)
+	if (!g->may_trace || g->is_admitted || g->slot == nic.slot || nic.mem_fd < 0)
 		return 0;
 	m->has |= HAS_MEMORY;
 	*fd = nic.mem_fd;

@@ -18,6 +18,7 @@ struct shm_client {
 	int fd;
 	pid_t pid;
 	uint32_t slot; /* 0: the client has named no slot, or a wrong slot */
+	bool may_trace; /* may reach all our memory: see tracer.h */
 	bool is_admitted; /* has been given a queue pair, and access to our memory */
 	struct shm_doorbell_page *doorbell_page; /* NULL without a slot */
 	struct pending_lookup *asks;

@@ -6,7 +6,7 @@
  * mapped the file still reaches the registered memory, as a NIC reaches pinned pages.
  *
  * A peer with the file could reach the whole file, not only the registered ranges. The peer
- * gains no right, because the peer has our /proc/self/mem.
+ * gains no right, because only a peer that may attach to us gets a file: see tracer.h.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -164,8 +164,10 @@ static void log_unreachable(const struct shm_peer *p, int rc)
 	case -ESRCH:
 		return; /* the peer has ended */
 	case -EPERM:
-		why = "neither cross-memory attach nor the peer's /proc/self/mem works: allow "
-		      "ptrace between the two processes (seccomp, Yama), or mount /proc";
+		why = "neither cross-memory attach nor the peer's /proc/self/mem works: give both "
+		      "processes the same namespaces, IDs and capabilities, or set "
+		      "WEIR_SOFTNIC=trust_user=1 for both; allow ptrace (seccomp, Yama), or mount "
+		      "/proc";
 		break;
 	case -EMFILE:
 		why = "this process has too many open files: raise the limit (ulimit -n)";

@@ -4,12 +4,10 @@
  * process has ended.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "softnic/cq/cq.h"
@@ -20,6 +18,7 @@
 #include "softnic/qp/qp.h"
 #include "server.h"
 #include "export.h"
+#include "tracer.h"
 #include "softnic/rq/srq.h"
 
 enum { SILENT_MAX = 256 };
@@ -128,12 +127,7 @@ static void handle_from_user(struct shm_client *g, const struct shm_msg *m)
 /* A client in our PID namespace could kill us by a signal anyway. */
 static bool may_end_us(const struct shm_client *g)
 {
-	char path[32];
-	struct stat theirs, ours;
-
-	snprintf(path, sizeof(path), "/proc/%ld/ns/pid", (long)g->pid);
-	return g->pid && !stat(path, &theirs) && !stat("/proc/self/ns/pid", &ours) &&
-	       theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev;
+	return g->pid && tracer_shares_namespace(g->pid, "pid");
 }
 
 static void handle_fault(struct shm_client *g, const struct shm_msg *m)
@@ -172,7 +166,7 @@ static void handle_message(struct shm_client *g, const struct shm_msg *m)
 		client_lookup(g, m);
 		break;
 	case MSG_ASK_FILE:
-		if (g->is_admitted)
+		if (g->is_admitted && g->may_trace)
 			export_send(g->fd, m->value);
 		break;
 	case MSG_BYE_QP:
@@ -305,6 +299,7 @@ void server_accept(void *arg, uint32_t events)
 	}
 	g->fd = fd;
 	g->pid = pid;
+	g->may_trace = tracer_is_allowed(fd, pid);
 	pthread_mutex_lock(&nic.lock);
 	g->next = clients;
 	clients = g;

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/* Test: softnic rogue tracer; devices: softnic; timeout: 60 */
+/*
+ * A process that the kernel does not let attach to another connects to it through softnic, under a
+ * true name and to a queue pair that accepts everybody. It gets no way to the other's memory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "softnic/shm/passed_fd.h"
+#include "softnic/verbs/nic.h"
+#include "tests/support/silent_slot.h"
+#include "tests/support/verbs_puppet.h"
+#include "wrong_fd.h"
+
+enum { SECRET = 0x5ec2e7, HAS_QP = 1, READS = 2, WRITES = 4, ATTACHES = 8, HAS_FILE = 16 };
+enum { CANNOT = 77 };
+
+static uint64_t secret = SECRET;
+
+/* What the rogue must know; children of a fork forget the device. */
+struct target {
+	uint32_t slot, qpn, file;
+	pid_t pid;
+};
+
+static bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	close(fd);
+	return ok;
+}
+
+static bool enter_user_namespace(void)
+{
+	char map[64];
+
+	snprintf(map, sizeof(map), "%u %u 1", geteuid(), geteuid());
+	return !unshare(CLONE_NEWUSER) && write_file("/proc/self/uid_map", map);
+}
+
+static bool enter_pid_namespace(void)
+{
+	pid_t child;
+	int status;
+
+	if (unshare(CLONE_NEWPID))
+		return false;
+	child = fork();
+	if (!child)
+		return true;
+	waitpid(child, &status, 0);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+static bool drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+
+	return !geteuid() && !syscall(SYS_capset, &head, none) && !prctl(PR_SET_DUMPABLE, 1);
+}
+
+static bool change_group(void)
+{
+	return !geteuid() && !setresgid(65534, 65534, 65534) && !prctl(PR_SET_DUMPABLE, 1) &&
+	       drop_capabilities();
+}
+
+static bool stay(void)
+{
+	return true;
+}
+
+/* Return: false if the other side ended the connection or does not answer. */
+static bool exchange(int fd, struct shm_msg *m, int *fds)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	return !shm_msg_send(fd, m, NULL, 0) && poll(&p, 1, PATIENCE_MS) == 1 &&
+	       !shm_msg_receive(fd, m, fds);
+}
+
+static int try_memory(int fd)
+{
+	uint64_t found = 0;
+	int got = 0;
+
+	if (pread(fd, &found, sizeof(found), (uintptr_t)&secret) == sizeof(found))
+		got |= found == SECRET ? READS : 0;
+	if (pwrite(fd, &found, sizeof(found), (uintptr_t)&secret) == sizeof(found))
+		got |= WRITES;
+	return got;
+}
+
+static int try_attach(pid_t pid)
+{
+	uint64_t found = 0;
+	struct iovec here = { &found, sizeof(found) }, there = { &secret, sizeof(secret) };
+
+	return process_vm_readv(pid, &here, 1, &there, 1, 0) > 0 ? ATTACHES : 0;
+}
+
+/* Return: an exit status of the rogue. */
+static int attack(const struct target *t)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), fds[SHM_MSG_FDS_MAX], i, got;
+	struct sockaddr_un addr;
+	socklen_t len = shared_address(t->slot, &addr);
+	struct shm_msg m = { .type = MSG_HELLO };
+	uint32_t slot;
+
+	if (claim_slot(&slot) < 0 || connect(fd, (struct sockaddr *)&addr, len))
+		return 0;
+	m.value = slot;
+	if (!exchange(fd, &m, fds))
+		return 0;
+	m = (struct shm_msg){ .type = MSG_ASK_QP, .qpn = t->qpn };
+	m.from = slot << SOFTNIC_QP_INDEX_BITS;
+	if (!exchange(fd, &m, fds))
+		return 0;
+	got = (m.value ? 0 : HAS_QP) | try_attach(t->pid);
+	for (i = 0; i < SHM_MSG_FDS_MAX; i++)
+		if (fds[i] >= 0 && passed_fd_is_procfs(fds[i]))
+			got |= try_memory(fds[i]);
+	m = (struct shm_msg){ .type = MSG_ASK_FILE, .value = t->file };
+	shm_msg_send(fd, &m, NULL, 0);
+	m = (struct shm_msg){ .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
+	if (exchange(fd, &m, fds) && m.type == MSG_FILE)
+		got |= HAS_FILE;
+	return got;
+}
+
+/* Return: what the rogue got, or CANNOT. */
+static int send_rogue(const struct target *t, bool (*change)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child)
+		_exit(change() ? attack(t) : CANNOT);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* A datagram queue pair: from RTR on it accepts every process of the user. */
+static struct ibv_qp *open_to_all(struct endpoint *e)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = e->qp->send_cq,
+		.recv_cq = e->qp->recv_cq,
+		.cap = { 1, 1, 1, 1, 0 },
+		.qp_type = IBV_QPT_UD,
+	};
+	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	assert_non_null(qp);
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					       IBV_QP_QKEY),
+			 0);
+	attr.qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+	return qp;
+}
+
+static void test_only_who_may_attach_gets_memory(void **state)
+{
+	static const struct {
+		const char *name;
+		bool (*change)(void);
+		int gets;
+	} cases[] = {
+		{ "an ordinary process of the user", stay, HAS_QP | READS | WRITES | HAS_FILE },
+		{ "root without capabilities", drop_capabilities, HAS_QP },
+		{ "root of another group, without capabilities", change_group, HAS_QP },
+		{ "a process in a user namespace of its own", enter_user_namespace, HAS_QP },
+		{ "a process in a PID namespace of its own", enter_pid_namespace, HAS_QP },
+	};
+	struct puppet_pair *pair = *state;
+	struct ibv_qp *qp = open_to_all(&pair->e);
+	int memory = sealed_file(4096), got, failed = 0;
+	void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	struct ibv_mr *mr = ibv_reg_mr(pair->e.pd, map, 4096, ALL_ACCESS);
+	struct target t = { nic.slot, qp->qp_num, 0, getpid() };
+	size_t i;
+
+	assert_non_null(mr);
+	t.file = nic.pub->mrs[mr->handle].file;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		got = send_rogue(&t, cases[i].change);
+		if (got != CANNOT && (got & ~ATTACHES) != cases[i].gets)
+			failed++, print_error("%s got %d\n", cases[i].name, got);
+	}
+	assert_int_equal(failed, 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	munmap(map, 4096);
+	close(memory);
+}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test_setup_teardown(test_only_who_may_attach_gets_memory, pair_up,
+						pair_down),
+	};
+
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv, tests);
+}
